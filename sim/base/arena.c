@@ -1,0 +1,38 @@
+#include "base/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64, BLOCK_BYTES = 64 * 1024 };
+
+struct ftl_arena_block {
+  struct ftl_arena_block *previous;
+  size_t used, capacity;  // bytes after this header
+};
+
+static size_t round_up(size_t size) { return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
+void *ftl_arena_alloc(ftl_arena *arena, size_t size) {
+  size_t header = round_up(sizeof(struct ftl_arena_block));
+  size_t need = round_up(size ? size : 1);
+  struct ftl_arena_block *block = arena->last;
+  if (!block || block->capacity - block->used < need) {
+    size_t capacity = need > BLOCK_BYTES ? need : BLOCK_BYTES;
+    block = aligned_alloc(ALIGNMENT, header + capacity);
+    if (!block) return NULL;
+    *block = (struct ftl_arena_block){.previous = arena->last, .capacity = capacity};
+    arena->last = block;
+  }
+  char *memory = (char *)block + header + block->used;
+  block->used += need;
+  return memset(memory, 0, need);
+}
+
+void ftl_arena_fini(ftl_arena *arena) {
+  for (struct ftl_arena_block *block = arena->last; block;) {
+    struct ftl_arena_block *previous = block->previous;
+    free(block);
+    block = previous;
+  }
+  arena->last = NULL;
+}
