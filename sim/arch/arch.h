@@ -54,15 +54,21 @@ int64_t ftl_arch_int(const ftl_arch *arch, int key_idx);
 const char *ftl_arch_text(const ftl_arch *arch, int key_idx);
 ftl_origin ftl_arch_origin(const ftl_arch *arch, int key_idx);
 
+// Whether the key was given a value; in an arch from the loader all were.
+int ftl_arch_is_set(const ftl_arch *arch, int key_idx);
+
+// An arch with no key set; NULL when memory is out.
+ftl_arch *ftl_arch_create(const char *name, const char *die);
 // A copy that owns its origins; NULL when memory is out.
 ftl_arch *ftl_arch_create_copy(const ftl_arch *arch);
 void ftl_arch_destroy(ftl_arch *arch);
 
-// Sets one key with range check; the error names file:line, key, value and what is allowed.
+// Sets one key with range check; the error names file:line, key, value and what is allowed. origin's texts are copied.
 FTL_MUST_USE ftl_status ftl_arch_set_int(ftl_arch *arch, int key_idx, int64_t value, ftl_origin origin, ftl_error *error);
 FTL_MUST_USE ftl_status ftl_arch_set_text(ftl_arch *arch, int key_idx, const char *value, ftl_origin origin, ftl_error *error);
 
-// Rules between keys (num_slices a multiple of num_sides, sm_min_khz <= sm_max_khz, ...).
+// That every key is set, and the rules between keys (num_slices a multiple of num_sides, sm_min_khz <= sm_max_khz, ...).
+// The error names the file:line of a key that breaks a rule.
 FTL_MUST_USE ftl_status ftl_arch_check(const ftl_arch *arch, ftl_error *error);
 
 // 64-bit hash of all values (not origins): part of a result's key.
