@@ -1,0 +1,25 @@
+// Proves that a warp program does what its tile program says: what is timed is what was proved right.
+//
+// Walks the flattened warp program of one CTA (all warps) and compares with the tile program: bytes read and written per
+// tensor (each byte of each load exactly once), MMA multiply-adds, exponentials, stores; and replays the ring protocol:
+// no instruction reads a stage before every copy into it has been waited for (and, across warps, a barrier has passed),
+// none overwrites a stage that some warp may still read.
+#ifndef FTL_LOWER_CHECKER_H
+#define FTL_LOWER_CHECKER_H
+
+#include "lower/warp_program.h"
+
+typedef struct ftl_work {
+  int64_t load_bytes[FTL_TILE_MAX_TENSORS];
+  int64_t store_bytes[FTL_TILE_MAX_TENSORS];
+  int64_t mma_macs;  // multiply-adds that the tensor cores execute, padding included
+  int64_t exps;      // exponentials, per element
+  int64_t warp_insts;  // warp instructions issued (warp programs only)
+} ftl_work;
+
+FTL_MUST_USE ftl_status ftl_work_of_tile(const ftl_tile_program *tile, int64_t cta, ftl_work *out, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_work_of_warps(const ftl_warp_program *program, int64_t cta, ftl_work *out, ftl_error *error);
+// FTL_RUN_FAILED with the first difference or violated order.
+FTL_MUST_USE ftl_status ftl_checker_prove(const ftl_warp_program *program, int64_t cta, ftl_error *error);
+
+#endif

@@ -1,0 +1,142 @@
+// The warp program: what each warp issues, compressed: per role a list of instructions with loops, not a flat trace.
+//
+// The contract between lower/, which writes it, and machine/ and engine/, which time it. Expressions are those of the
+// tile program it was lowered from (evaluated at the CTA and the warp's loop variables).
+#ifndef FTL_LOWER_WARP_PROGRAM_H
+#define FTL_LOWER_WARP_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "tile/tile.h"
+
+enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_MAX_SOURCES = 4, FTL_MAX_TOKENS = 1024 };
+
+// X(name, pipe, text). Pipes: fp32, alu, imad, half, cvt, sfu (mapped by the arch model), tensor, mio (memory
+// instructions: per sub-core queue, then the SM's shared LSU), tma, branch (control: issue slot only), none (pseudo).
+#define FTL_OPCODES(X)                                                                              \
+  X(FFMA, FP32, "FFMA") /* also FADD, FMUL */                                                       \
+  X(FMNMX, ALU, "FMNMX") X(IADD, ALU, "IADD3") X(LOP, ALU, "LOP3") X(ISETP, ALU, "ISETP")           \
+  X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD") X(MOV, IMAD, "MOV")                 \
+  X(HFMA2, HALF, "HFMA2") X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU")                                  \
+  X(S2R, ALU, "S2R") X(LDC, ALU, "LDC")                                                             \
+  X(MMA, TENSOR, "HMMA")                                                                            \
+  X(WGMMA_ARRIVE, BRANCH, "WARPGROUP.ARRIVE") /* wgmma.fence: operand registers are settled */      \
+  X(WGMMA, TENSOR, "HGMMA")                                                                         \
+  X(WGMMA_COMMIT, NONE, "WARPGROUP.COMMIT")   /* closes a group of wgmmas; no instruction of its own */ \
+  X(WGMMA_WAIT, BRANCH, "WARPGROUP.DEPBAR")   /* arg: groups that may still be in flight */         \
+  X(SHFL, MIO, "SHFL") X(LDS, MIO, "LDS") X(STS, MIO, "STS") X(LDSM, MIO, "LDSM")                   \
+  X(LDG, MIO, "LDG") X(STG, MIO, "STG") X(RED, MIO, "RED")                                          \
+  X(LDL, MIO, "LDL") X(STL, MIO, "STL") /* local memory: spills */                                  \
+  X(CP_ASYNC, MIO, "LDGSTS")                                                                        \
+  X(CP_COMMIT, MIO, "LDGDEPBAR") /* closes this warp's group of cp.asyncs */                        \
+  X(CP_WAIT, BRANCH, "DEPBAR")   /* arg: this warp's groups that may still be in flight */          \
+  X(TMA_LOAD, TMA, "UTMALDG")    /* one bulk tensor copy into the ring's stage being filled */      \
+  X(TMA_STORE, TMA, "UTMASTG") X(TMA_STORE_WAIT, BRANCH, "UTMACMDFLUSH")                            \
+  X(FENCE_PROXY, MIO, "FENCE.VIEW.ASYNC")                                                           \
+  X(BAR_SYNC, BRANCH, "BAR.SYNC") /* arg: barrier id; all warps of `bar_warps` meet */              \
+  X(MBAR_ACQUIRE, MIO, "SYNCS.TRYWAIT.EMPTY") /* ring: wait until the stage to fill is empty */     \
+  X(MBAR_EXPECT, MIO, "SYNCS.ARRIVE.TX")  /* ring: producer's arrival, expects the TMA bytes of this stage */ \
+  X(MBAR_ADVANCE, NONE, "ADVANCE")        /* ring: the stage being filled is the next one (pseudo) */ \
+  X(MBAR_WAIT, MIO, "SYNCS.TRYWAIT.FULL") /* ring: wait until the oldest unread stage is full; then it is being read */ \
+  X(MBAR_RELEASE, MIO, "SYNCS.ARRIVE")    /* ring: this warp has read the stage it waited for first */ \
+  X(SETMAXREG, BRANCH, "USETMAXREG")                                                                \
+  X(BRA, BRANCH, "BRA") X(NOP, BRANCH, "NOP") X(EXIT, BRANCH, "EXIT")                               \
+  /* control of the compressed form: never issue, cost nothing */                                   \
+  X(LOOP, NONE, "loop")     /* loop: see ftl_warp_loop; skips to end + 1 when empty */              \
+  X(END_LOOP, NONE, "end")  /* back to begin + 1, or on */                                          \
+  X(TILE, NONE, "tile")     /* evaluates tile reference `access` for the accesses that follow */
+
+typedef enum ftl_opcode {
+#define X(name, pipe, text) FTL_OP_##name,
+  FTL_OPCODES(X)
+#undef X
+      FTL_OPCODE_COUNT
+} ftl_opcode;
+
+const char *ftl_opcode_name(ftl_opcode opcode);
+
+enum {
+  FTL_INST_WARP0 = 1,       // only warp 0 of the role executes it (elected); the others do not even issue it
+  FTL_INST_LOOP_BRANCH = 2, // BRA at a loop's end: taken unless it is the last iteration
+  FTL_INST_IF_PRESENT = 4,  // issues always; acts only if its tile reference is present
+  FTL_INST_BYPASS_L1 = 8,   // global access that does not allocate in L1 (cp.async.cg, TMA)
+  FTL_INST_WARPGROUP = 16,  // BAR_SYNC among the warps of one warpgroup instead of the role
+};
+
+typedef struct ftl_warp_inst {
+  uint8_t opcode;
+  uint8_t repeat;  // a run of this many independent instructions of the class, each `interval` apart; >= 1
+  uint8_t flags;
+  uint8_t num_sources;
+  uint16_t destination;  // token, ready when the last of the run has finished; FTL_NO_TOKEN
+  uint16_t sources[FTL_MAX_SOURCES];
+  uint16_t access;      // LDG/STG/RED/CP_ASYNC/TMA_*/LDL/STL: index into accesses; TILE: into refs; else FTL_NO_ACCESS
+  uint16_t wavefronts;  // LDS/STS/LDSM/CP_ASYNC/LDG/STG: shared-memory or L1 data cycles of ONE instruction, conflicts in
+  uint16_t conflicts;   // of these, cycles beyond the conflict-free number (bank conflicts)
+  uint16_t arg;         // WGMMA: N; *_WAIT: groups left in flight; BAR_SYNC: barrier id; MBAR_*, TMA_*: ring;
+                        // LOOP/END_LOOP: index into loops
+} ftl_warp_inst;
+
+typedef struct ftl_warp_loop {
+  int32_t loop_var;
+  ftl_expr lo, hi;
+  int32_t begin, end;  // indices of the LOOP and END_LOOP instructions in the role's code
+} ftl_warp_loop;
+
+// The sectors that one memory instruction of one warp touches: `num_rows` rows of the tile, starting at
+// row + warp * warp_row_step, each `bytes` bytes from `column_byte` on. Rows beyond the tensor are skipped.
+typedef struct ftl_access {
+  uint16_t ref;            // tile reference
+  uint16_t num_rows;
+  int32_t row;             // within the tile, for warp 0
+  int32_t warp_row_step;   // added per warp of the role (index within the role)
+  int32_t row_step;        // distance between consecutive rows of this access (1 for adjacent rows)
+  int32_t column_byte, bytes;
+  bool is_local;           // spill slot: `row` is the slot; address is private to the warp (128 bytes a slot)
+} ftl_access;
+
+typedef struct ftl_warp_role {
+  char name[FTL_TILE_NAME_BYTES];
+  int32_t num_warps, first_warp;
+  int32_t num_tokens;
+  int32_t num_registers;  // per thread while this role runs
+  int32_t first_inst, num_insts;
+} ftl_warp_role;
+
+typedef struct ftl_warp_ring {
+  int32_t num_stages;
+  int32_t stage_bytes;
+  int32_t num_consumer_warps;  // arrivals that empty a stage
+  bool uses_mbarrier;
+} ftl_warp_ring;
+
+typedef enum ftl_copy { FTL_COPY_AUTO, FTL_COPY_LDG, FTL_COPY_CP_ASYNC, FTL_COPY_TMA } ftl_copy;
+typedef enum ftl_mma { FTL_MMA_AUTO, FTL_MMA_MMA, FTL_MMA_WGMMA } ftl_mma;
+
+typedef struct ftl_warp_program {
+  const ftl_tile_program *tile;  // borrowed; must outlive this
+  ftl_copy copy;                 // resolved, never AUTO
+  ftl_mma mma;
+  int32_t num_roles, num_insts, num_loops, num_refs, num_accesses, num_rings;
+  ftl_warp_role roles[FTL_TILE_MAX_ROLES];
+  ftl_warp_inst *insts;
+  ftl_warp_loop *loops;
+  ftl_tile_ref *refs;
+  ftl_access *accesses;
+  ftl_warp_ring rings[FTL_TILE_MAX_RINGS];
+
+  int32_t num_warps;              // of a CTA
+  int32_t registers_per_thread;   // as the compiler reports: launch__registers_per_thread
+  int32_t spill_registers;        // per thread, beyond the cap
+  int32_t shared_bytes;           // dynamic + static, without the driver's reserve
+  int32_t num_barriers;
+  int32_t local_bytes_per_thread;
+  ftl_arena arena;                // owns all arrays
+} ftl_warp_program;
+
+void ftl_warp_program_destroy(ftl_warp_program *program);
+
+#endif

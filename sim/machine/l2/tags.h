@@ -1,0 +1,45 @@
+// L2 contents: which sectors are present, dirty, replicated; replacement. No time in it.
+// Models: two sides with home and replica, sectored lines, write-back with allocate-no-fetch on full sectors, replacement
+//   by name, fair slice hash for any slice count; optionally only a sample of the sets.
+// Does not model: compression, persistence priorities.
+// Numbers: l2.* keys. Two-sided behaviour: docs/model_l2.md.
+#ifndef FTL_MACHINE_L2_TAGS_H
+#define FTL_MACHINE_L2_TAGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "base/status.h"
+
+typedef struct ftl_l2_tags ftl_l2_tags;
+
+// log2_sample s: only 1/2^s of the sets exist; ftl_l2_tags_in_sample says whether a line maps to one. A line and its
+// replica are in the sample together.
+FTL_MUST_USE ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t log2_sample, ftl_error *error);
+void ftl_l2_tags_destroy(ftl_l2_tags *tags);
+bool ftl_l2_tags_in_sample(const ftl_l2_tags *tags, uint64_t line);
+
+typedef struct ftl_l2_place {
+  int32_t home_side;   // 0 on one-sided parts
+  int32_t slice;       // within all slices, the home slice
+} ftl_l2_place;
+ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line);
+
+typedef struct ftl_l2_outcome {
+  uint8_t hit_sectors;         // of those asked for, present in the reader's side
+  uint8_t far_sectors;         // present at home on the other side only (a replica is made)
+  uint8_t dram_read_sectors;   // fetched from DRAM (fetch granularity included)
+  uint8_t dram_write_sectors;  // dirty sectors written back by what was evicted, all victims together
+  uint8_t num_writebacks;      // lines among these
+} ftl_l2_outcome;
+
+// A read by an SM on `side` (0 on one-sided parts), or a write/atomic, which goes to the home side and drops replicas.
+ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side);
+ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors);
+void ftl_l2_tags_flush(ftl_l2_tags *tags);  // write back nothing, forget everything: state before a launch
+// State as a streaming write of `bytes` to other addresses leaves it.
+void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes);
+int64_t ftl_l2_tags_dirty_sectors(const ftl_l2_tags *tags);
+
+#endif

@@ -1,0 +1,48 @@
+// The memory system: network (NoC), L2 and DRAM wired together, in windows of time.
+//
+// The engine collects the requests that all SMs made in SM cycles [from, until), sorted by (time, sm, push order), and
+// submits them; advance then works out everything that these decide, and gives replies whose times lie at or after
+// `until`. The window must not exceed ftl_memory_max_window_cycles.
+#ifndef FTL_MACHINE_MEMORY_H
+#define FTL_MACHINE_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "base/clock.h"
+#include "machine/mem.h"
+
+typedef struct ftl_memory ftl_memory;
+
+typedef struct ftl_memory_counters {
+  int64_t dram_read_bytes, dram_write_bytes;  // what crossed the DRAM interface, whole sectors
+  int64_t l2_sectors_from_sms;                // lts__t_sectors_srcunit_tex.sum: after the request coalescer
+  int64_t l2_read_sectors, l2_write_sectors;  // of these
+  int64_t l2_hit_sectors, l2_miss_sectors;    // of these (a write counts as a hit)
+  int64_t l2_fabric_sectors;                  // lookups of traffic between the sides
+  int64_t coalesced_sectors;                  // served by another SM's request
+  int64_t dirty_sectors;                      // left in L2 now
+  int64_t dram_row_hits, dram_row_misses, dram_busy_cycles;
+  int64_t local_sectors;
+} ftl_memory_counters;
+
+FTL_MUST_USE ftl_status ftl_memory_create(ftl_memory **out, const ftl_arch *arch, int64_t sm_khz, ftl_error *error);
+void ftl_memory_destroy(ftl_memory *memory);
+// The longest window (SM cycles) in which no SM can hear of what happens within it.
+int64_t ftl_memory_max_window_cycles(const ftl_memory *memory);
+void ftl_memory_submit(ftl_memory *memory, const ftl_mem_request *requests, int64_t count);
+void ftl_memory_advance(ftl_memory *memory, int64_t until);
+// Replies to one SM found by the last advance, in order of time.
+const ftl_mem_reply *ftl_memory_replies(const ftl_memory *memory, int32_t sm, int32_t *count);
+bool ftl_memory_is_idle(const ftl_memory *memory);  // nothing in flight
+ftl_memory_counters ftl_memory_counters_get(const ftl_memory *memory);
+
+// Cache states before a launch. `flush`: clean and empty (Nsight Compute's --cache-control all). `foul`: as a fill of
+// `bytes` before it left it (dirty lines of another tensor, stream conditions).
+void ftl_memory_flush(ftl_memory *memory);
+void ftl_memory_foul(ftl_memory *memory, int64_t bytes);
+// A new launch on the same cache contents: time starts at 0 again, counters too; nothing may be in flight.
+void ftl_memory_restart(ftl_memory *memory);
+
+#endif

@@ -1,0 +1,94 @@
+// One SM running CTAs of one warp program.
+// Models: CTA slots, sub-cores with warp scheduling, dependency tokens, pipes, MIO and shared memory, cp.async groups,
+//   TMA, mbarriers, named barriers, wgmma queues, L1; a stall reason for every warp cycle without issue.
+// Does not model: instruction cache, register-bank conflicts, divergence within a warp.
+// Numbers: the arch model's sm.*, fp32.* ... tma.* keys.
+//
+// An SM is advanced alone up to a cycle: nothing that another SM does before that cycle can reach it, as the machine
+// advances all SMs by less than the shortest trip to L2 and back.
+#ifndef FTL_MACHINE_SM_SM_H
+#define FTL_MACHINE_SM_SM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "lower/warp_program.h"
+#include "machine/mem.h"
+
+typedef struct ftl_sm ftl_sm;
+
+typedef enum ftl_stall {
+  FTL_STALL_SELECTED,  // issued in this cycle
+  FTL_STALL_NOT_SELECTED,
+  FTL_STALL_WAIT,               // fixed-latency dependency
+  FTL_STALL_SHORT_SCOREBOARD,   // shared memory, shuffle, MUFU
+  FTL_STALL_LONG_SCOREBOARD,    // global and local memory, cp.async and TMA completion
+  FTL_STALL_MATH_PIPE_THROTTLE,
+  FTL_STALL_MIO_THROTTLE,
+  FTL_STALL_LG_THROTTLE,
+  FTL_STALL_TEX_THROTTLE,
+  FTL_STALL_BARRIER,
+  FTL_STALL_MEMBAR,
+  FTL_STALL_BRANCH_RESOLVING,
+  FTL_STALL_GMMA,
+  FTL_STALL_DRAIN,
+  FTL_STALL_DISPATCH_STALL,
+  FTL_STALL_IMC_MISS,
+  FTL_STALL_NO_INSTRUCTION,
+  FTL_STALL_SLEEPING,
+  FTL_STALL_COUNT
+} ftl_stall;
+
+typedef struct ftl_sm_counters {
+  int64_t warp_insts;            // issued, repeats counted
+  int64_t tensor_insts;          // HMMA/HGMMA warp instructions
+  int64_t tensor_busy_cycles;    // sum over sub-cores of cycles in which the tensor pipe works
+  int64_t issue_active_cycles;   // sum over sub-cores
+  int64_t active_cycles;         // cycles with at least one resident warp
+  int64_t resident_warp_cycles;  // sum over resident warps of their cycles; == sum of stall_cycles
+  int64_t stall_cycles[FTL_STALL_COUNT];
+  int64_t shared_wavefronts, bank_conflicts;
+  int64_t l1_load_sectors, l1_load_hit_sectors, l1_store_sectors;
+  int64_t read_sectors, write_sectors, local_sectors;  // to L2
+  int64_t pipe_insts[16];        // by pipe, in the order of the pipe enum in sm/pipes.h
+} ftl_sm_counters;
+
+typedef struct ftl_sm_finished {
+  int64_t time;  // cycle in which the CTA's last warp has left
+  int64_t cta;
+  int32_t slot;
+} ftl_sm_finished;
+
+typedef struct ftl_sm_config {
+  const ftl_arch *arch;
+  const ftl_warp_program *program;
+  int32_t sm_idx;
+  int32_t num_slots;         // CTAs that may be resident
+  int64_t persistent_stride; // 0: a CTA is one tile; else after tile t its warps go on with t + stride while < num_ctas
+  bool bulk;                 // may issue runs and stretches as one event; never changes a counter
+} ftl_sm_config;
+
+FTL_MUST_USE ftl_status ftl_sm_create(ftl_sm **out, const ftl_sm_config *config, ftl_error *error);
+void ftl_sm_destroy(ftl_sm *sm);
+
+// Starts a CTA in a free slot at `cycle` (not before the last advance's end).
+void ftl_sm_launch(ftl_sm *sm, int32_t slot, int64_t cta, int64_t cycle);
+// A reply, with time at or after the last advance's end.
+void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply);
+// Runs all cycles < until. Requests and finished CTAs of these cycles can be read until the next advance.
+void ftl_sm_advance(ftl_sm *sm, int64_t until);
+const ftl_mem_request *ftl_sm_requests(const ftl_sm *sm, int32_t *count);
+const ftl_sm_finished *ftl_sm_finished_ctas(const ftl_sm *sm, int32_t *count);
+// True while a CTA is resident or starting. An idle SM needs no advance.
+bool ftl_sm_is_busy(const ftl_sm *sm);
+const ftl_sm_counters *ftl_sm_counters_get(const ftl_sm *sm);
+
+// Calls on_issue for every issued instruction from now on (timeline, tests). NULL stops it.
+typedef void (*ftl_sm_on_issue)(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
+                                const ftl_warp_inst *inst);
+void ftl_sm_observe(ftl_sm *sm, ftl_sm_on_issue on_issue, void *context);
+// What each warp waits for, one line each: for the deadlock report.
+void ftl_sm_describe(const ftl_sm *sm, char *buffer, int64_t buffer_bytes);
+
+#endif

@@ -1,0 +1,69 @@
+// How a workload writes a tile program. Errors (out of memory, too many values, a wrong shape) are remembered by the
+// builder and reported once by ftl_builder_finish, so that a workload reads as the algorithm does.
+#ifndef FTL_TILE_BUILDER_H
+#define FTL_TILE_BUILDER_H
+
+#include "tile/tile.h"
+
+typedef struct ftl_builder ftl_builder;
+
+FTL_MUST_USE ftl_status ftl_builder_create(ftl_builder **out, const char *kernel_name, ftl_error *error);
+void ftl_builder_destroy(ftl_builder *builder);
+// Checks the program and hands it over; the builder is empty afterwards (still to be destroyed).
+FTL_MUST_USE ftl_status ftl_builder_finish(ftl_builder *builder, ftl_tile_program **out, ftl_error *error);
+
+void ftl_builder_grid(ftl_builder *builder, int64_t num_ctas, bool persistent, bool dynamic_tiles);
+void ftl_builder_flops(ftl_builder *builder, int64_t model_flops);
+
+ftl_expr ftl_const(ftl_builder *builder, int64_t value);
+ftl_expr ftl_cta(ftl_builder *builder);
+ftl_expr ftl_loop_value(ftl_builder *builder, int32_t loop_var);
+ftl_expr ftl_add(ftl_builder *builder, ftl_expr a, ftl_expr b);
+ftl_expr ftl_sub(ftl_builder *builder, ftl_expr a, ftl_expr b);
+ftl_expr ftl_mul(ftl_builder *builder, ftl_expr a, ftl_expr b);
+ftl_expr ftl_div(ftl_builder *builder, ftl_expr a, ftl_expr b);
+ftl_expr ftl_mod(ftl_builder *builder, ftl_expr a, ftl_expr b);
+ftl_expr ftl_min(ftl_builder *builder, ftl_expr a, ftl_expr b);
+ftl_expr ftl_max(ftl_builder *builder, ftl_expr a, ftl_expr b);
+
+// Strides in elements. Addresses are assigned in order of declaration, each tensor on a 2 MiB boundary.
+typedef struct ftl_tensor_shape {
+  int64_t num_batches, num_heads, num_rows, num_columns;
+  int64_t batch_stride, head_stride, row_stride;
+} ftl_tensor_shape;
+int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dtype, ftl_tensor_use use,
+                           ftl_tensor_shape shape);
+int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
+                         int32_t num_stages, int32_t producer_role, int32_t consumers_mask);
+
+// Ops are added to the role begun last. num_registers 0: as the compiler gives.
+int32_t ftl_builder_role(ftl_builder *builder, const char *name, int32_t num_warps, int32_t num_registers);
+int32_t ftl_builder_tile(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns);
+int32_t ftl_builder_rows(ftl_builder *builder, const char *name, int32_t rows);
+
+int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi);  // gives the loop variable
+void ftl_end_loop(ftl_builder *builder);
+
+void ftl_acquire(ftl_builder *builder, int32_t ring);
+void ftl_load(ftl_builder *builder, int32_t ring, ftl_tile_ref ref);
+void ftl_commit(ftl_builder *builder, int32_t ring);
+void ftl_wait(ftl_builder *builder, int32_t ring);
+void ftl_release(ftl_builder *builder, int32_t ring);
+
+ftl_operand ftl_value_operand(int32_t value);
+ftl_operand ftl_immediate(float x);
+
+void ftl_fill(ftl_builder *builder, int32_t dst, float x);
+void ftl_fetch(ftl_builder *builder, int32_t dst, int32_t ring);
+void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b);
+void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b, bool transpose_b);
+void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, ftl_operand b, ftl_operand c);
+void ftl_mask(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit);
+void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
+void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
+void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a);
+void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t staging_ring);
+void ftl_store_rows(ftl_builder *builder, ftl_tile_ref ref, int32_t a);
+void ftl_barrier(ftl_builder *builder);
+
+#endif

@@ -1,0 +1,194 @@
+// The tile program: an attention algorithm as its paper writes it, on tiles.
+//
+// Tensors in HBM, a grid of CTAs, roles (groups of warps) and, for each role, a list of operations on tiles with loops
+// whose trip counts depend on the CTA. Nothing here knows a GPU. It is lowered to warps by lower/ and executed
+// numerically by tile/interpreter.h; both read exactly this structure.
+//
+// Invariants (checked by ftl_tile_program_check):
+//   - a value or buffer is used by the role(s) that own it; LOOP and END_LOOP nest; ring operations alternate as below;
+//   - rows and columns of operands fit their operation (documented at each op).
+#ifndef FTL_TILE_TILE_H
+#define FTL_TILE_TILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+
+enum {
+  FTL_TILE_NAME_BYTES = 24,
+  FTL_TILE_MAX_TENSORS = 16,
+  FTL_TILE_MAX_ROLES = 4,
+  FTL_TILE_MAX_RINGS = 16,
+  FTL_TILE_MAX_VALUES = 64,
+  FTL_TILE_MAX_LOOP_VARS = 8,
+};
+
+// ---- integer expressions of the CTA index and the loop variables ----
+typedef int32_t ftl_expr;  // index into ftl_tile_program.exprs
+
+typedef enum ftl_expr_kind {
+  FTL_EXPR_CONST,  // value
+  FTL_EXPR_CTA,    // linear CTA index (of the tile, for persistent kernels)
+  FTL_EXPR_LOOP,   // loop variable number `value`
+  FTL_EXPR_ADD,
+  FTL_EXPR_SUB,
+  FTL_EXPR_MUL,
+  FTL_EXPR_DIV,  // floor division, divisor > 0
+  FTL_EXPR_MOD,  // floor modulus, divisor > 0
+  FTL_EXPR_MIN,
+  FTL_EXPR_MAX,
+} ftl_expr_kind;
+
+typedef struct ftl_expr_node {
+  ftl_expr_kind kind;
+  int64_t value;
+  ftl_expr a, b;
+} ftl_expr_node;
+
+// The point at which expressions are evaluated.
+typedef struct ftl_expr_point {
+  int64_t cta;
+  int64_t loop[FTL_TILE_MAX_LOOP_VARS];
+} ftl_expr_point;
+
+// ---- tensors in HBM ----
+typedef enum ftl_tensor_use { FTL_TENSOR_INPUT, FTL_TENSOR_OUTPUT, FTL_TENSOR_TEMP } ftl_tensor_use;
+
+// Logically [batch][head][row][column]; the column stride is 1 element. A per-row vector (LSE) has one column.
+typedef struct ftl_tensor {
+  char name[FTL_TILE_NAME_BYTES];
+  ftl_dtype dtype;
+  ftl_tensor_use use;
+  int64_t num_batches, num_heads, num_rows, num_columns;
+  int64_t batch_stride, head_stride, row_stride;  // elements
+  int64_t base_bytes;                             // device address, a multiple of 2 MiB
+  int64_t size_bytes;                             // of the whole allocation
+} ftl_tensor;
+
+// The tile of a tensor that an operation touches: rows row .. row+rows-1, columns 0 .. columns-1 of (batch, head).
+// Rows at or beyond num_rows do not exist: loads give zeros and no traffic, stores do nothing. If `present` is not
+// FTL_ALWAYS and evaluates to <= 0, the whole access is skipped (its ring stage is then committed empty).
+enum { FTL_ALWAYS = -1 };
+typedef struct ftl_tile_ref {
+  int32_t tensor;
+  ftl_expr batch, head, row;
+  ftl_expr present;
+  int32_t rows, columns;  // extent of the tile in the tensor (columns <= num_columns)
+} ftl_tile_ref;
+
+// ---- shared memory: rings of stages ----
+// A ring is `num_stages` equal buffers of rows x columns. One role fills a stage (acquire, load..., commit), others read
+// it (wait, mma..., release), in order. Columns beyond the tensor's are zero (head_dim padding).
+typedef struct ftl_ring {
+  char name[FTL_TILE_NAME_BYTES];
+  ftl_dtype dtype;
+  int32_t rows, columns, num_stages;
+  int32_t producer, consumers_mask;  // role index; bit per consuming role
+} ftl_ring;
+
+// ---- register tiles ----
+typedef enum ftl_value_kind {
+  FTL_VALUE_TILE,  // rows x columns, spread over the role's warps by rows
+  FTL_VALUE_ROWS,  // one number a row (max, sum): columns == 1
+} ftl_value_kind;
+
+typedef struct ftl_value {
+  char name[FTL_TILE_NAME_BYTES];
+  ftl_value_kind kind;
+  ftl_dtype dtype;
+  int32_t rows, columns;
+  int32_t role;
+} ftl_value;
+
+typedef struct ftl_role {
+  char name[FTL_TILE_NAME_BYTES];  // "main", "producer", "consumer"
+  int32_t num_warps;
+  int32_t first_warp;      // index in the CTA
+  int32_t num_registers;   // after reallocation (setmaxnreg); 0: as the compiler gives
+  int32_t first_op, num_ops;
+} ftl_role;
+
+// ---- operations ----
+typedef enum ftl_tile_op_kind {
+  // Control. LOOP runs `loop_var` from expr lo (inclusive) to hi (exclusive); empty if lo >= hi.
+  FTL_TILE_LOOP,
+  FTL_TILE_END_LOOP,
+
+  // Ring protocol.
+  FTL_TILE_ACQUIRE,  // ring: the next stage to fill is free (all consumers released it)
+  FTL_TILE_LOAD,     // ring <- ref: asynchronous copy of a tile into the acquired stage
+  FTL_TILE_COMMIT,   // ring: the loads since the last commit of this ring complete this stage
+  FTL_TILE_WAIT,     // ring: the oldest stage not yet waited for is full and visible to all warps of the role
+  FTL_TILE_RELEASE,  // ring: this role has finished reading the stage it waited for first and has not released
+
+  // Register tiles.
+  FTL_TILE_FILL,       // dst <- immediate, all elements
+  FTL_TILE_FETCH,      // dst (TILE) <- the waited-for stage of ring: shared memory into MMA A-operand registers
+  FTL_TILE_MMA,        // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
+                       //   transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV). fp32 accumulation.
+  FTL_TILE_ELEM,       // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS value (broadcast), or an immediate
+  FTL_TILE_MASK,       // dst (TILE) <- -inf where column + column0 > row + row0 + diagonal, or column + column0 >= limit
+  FTL_TILE_REDUCE_ROWS,   // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
+  FTL_TILE_REDUCE_LANES,  // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
+  FTL_TILE_CONVERT,    // dst (dtype of dst) <- a, rounded to nearest even
+  FTL_TILE_STORE,      // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct
+  FTL_TILE_STORE_ROWS, // ref (one column) <- a (ROWS)
+  FTL_TILE_BARRIER,    // all warps of the role meet (bar.sync)
+} ftl_tile_op_kind;
+
+typedef enum ftl_elem_fn {
+  FTL_ELEM_COPY,   // a
+  FTL_ELEM_ADD,    // a + b
+  FTL_ELEM_SUB,    // a - b
+  FTL_ELEM_MUL,    // a * b
+  FTL_ELEM_FMA,    // a * b + c
+  FTL_ELEM_MAX,    // max(a, b)
+  FTL_ELEM_EXP2,   // 2^a      (MUFU.EX2)
+  FTL_ELEM_LOG2,   // log2(a)  (MUFU.LG2)
+  FTL_ELEM_RECIP,  // 1/a      (MUFU.RCP); 0 where a == 0 or a is NaN (rows that saw no key)
+  FTL_ELEM_ZERO_IF_NEG_INF,  // a == -inf ? 0 : a  (FlashAttention's guard for fully masked rows)
+} ftl_elem_fn;
+
+typedef struct ftl_operand {
+  int32_t value;    // index, or -1: the immediate
+  float immediate;
+} ftl_operand;
+
+typedef struct ftl_tile_op {
+  ftl_tile_op_kind kind;
+  ftl_elem_fn fn;        // ELEM; REDUCE_*: ADD or MAX
+  int32_t dst;           // value
+  ftl_operand a, b, c;
+  int32_t ring, ring_a;  // -1: none
+  bool transpose_b;
+  ftl_tile_ref ref;      // LOAD, STORE, STORE_ROWS
+  int32_t loop_var;      // LOOP, END_LOOP
+  ftl_expr lo, hi;       // LOOP
+  ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no causal bound
+} ftl_tile_op;
+
+typedef struct ftl_tile_program {
+  char name[FTL_TILE_NAME_BYTES];  // kernel name in answers: "flash2_fwd"
+  int64_t num_ctas;                // grid size (tiles, for a persistent kernel)
+  bool persistent;                 // as many CTAs as fit walk the tiles
+  bool dynamic_tiles;              // persistent: tiles handed out by an atomic counter, else strided
+  int32_t num_tensors, num_roles, num_rings, num_values, num_ops, num_exprs, num_loop_vars;
+  ftl_tensor tensors[FTL_TILE_MAX_TENSORS];
+  ftl_role roles[FTL_TILE_MAX_ROLES];
+  ftl_ring rings[FTL_TILE_MAX_RINGS];
+  ftl_value values[FTL_TILE_MAX_VALUES];
+  ftl_tile_op *ops;      // owned
+  ftl_expr_node *exprs;  // owned
+  int64_t model_flops;   // FLOPs of the algorithm (4*B*H*Sq*Skv*D forward; only unmasked pairs if causal)
+} ftl_tile_program;
+
+int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_expr_point *point);
+int32_t ftl_tile_num_warps(const ftl_tile_program *program);
+void ftl_tile_program_destroy(ftl_tile_program *program);
+
+// Structure, shapes and ring protocol; FTL_BAD_INPUT with the op's index and what is wrong.
+FTL_MUST_USE ftl_status ftl_tile_program_check(const ftl_tile_program *program, ftl_error *error);
+
+#endif

@@ -1,0 +1,72 @@
+// One configuration: a workload's name and all its parameters. Its canonical text is the key of a result.
+#ifndef FTL_WORKLOADS_SPEC_H
+#define FTL_WORKLOADS_SPEC_H
+
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "tile/tile.h"
+
+enum {
+  FTL_PARAM_REQUIRED = INT32_MIN,           // no default: an error when absent
+  FTL_PARAM_SAME_AS_HEADS = INT32_MIN + 1,  // default: the value of `heads`
+};
+
+typedef enum ftl_param {
+#define FTL_PARAM_INT(name, unit, min, max, default_value, doc) FTL_PARAM_##name,
+#define FTL_PARAM_ENUM(name, allowed, default_index, doc) FTL_PARAM_##name,
+#include "workloads/params.def"
+#undef FTL_PARAM_INT
+#undef FTL_PARAM_ENUM
+  FTL_PARAM_COUNT
+} ftl_param;
+
+typedef struct ftl_param_info {
+  const char *name, *unit, *doc;
+  const char *allowed;  // "fp16|bf16", or NULL for integers
+  int64_t min, max, default_value;
+} ftl_param_info;
+
+const ftl_param_info *ftl_param_get(ftl_param param);
+int ftl_param_find(const char *name);  // -1: none
+const char *ftl_param_nearest(const char *name);
+
+typedef struct ftl_workload ftl_workload;
+
+typedef struct ftl_spec {
+  const ftl_workload *workload;
+  int64_t value[FTL_PARAM_COUNT];  // valid where set or after ftl_spec_complete
+  uint64_t given;                  // bit per parameter that the user set
+} ftl_spec;
+
+// FTL_BAD_INPUT: unknown workload; the line lists the known ones.
+FTL_MUST_USE ftl_status ftl_spec_init(ftl_spec *spec, const char *workload_name, ftl_error *error);
+// Sets one parameter from text ("128", "true", "fp16"); `seqlen` sets both lengths. Names what is allowed on error.
+FTL_MUST_USE ftl_status ftl_spec_set_text(ftl_spec *spec, const char *name, const char *text, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_spec_set_int(ftl_spec *spec, const char *name, int64_t value, ftl_error *error);
+// Fills defaults and checks rules between parameters that hold on every GPU. FTL_BAD_INPUT names the parameter.
+FTL_MUST_USE ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error);
+
+// "128" or "fp16" of a completed spec, as a user would write it; into a caller's buffer of at least 32 bytes.
+const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer);
+// "flash2_fwd batch=1 heads=32 …": every parameter that the workload takes, in list order.
+void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out);
+
+// ---- workloads ----
+enum { FTL_MAX_LAUNCHES = 4 };
+
+struct ftl_workload {
+  const char *name, *doc;
+  uint64_t accepts;  // bit per parameter that it reads
+  // Builds the tile program of each launch for a completed spec with copy and mma resolved (never `auto`).
+  // FTL_INFEASIBLE with the reason where the configuration cannot exist (warps against rows, ...).
+  ftl_status (*build)(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error);
+};
+
+const ftl_workload *ftl_workload_find(const char *name);  // NULL: none
+int ftl_workload_count(void);
+const ftl_workload *ftl_workload_get(int workload_idx);
+
+#endif
