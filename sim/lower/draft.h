@@ -1,0 +1,64 @@
+// Between instruction selection and scheduling: one role's instructions in program order, on virtual values.
+//
+// select/*.c writes drafts; schedule.c orders each straight-line stretch under the register budget, registers.c finds
+// liveness, the register count and spills, tokens.c turns virtual values into dependency tokens.
+//
+// A virtual value is a group of registers of one thread that is read and written as a whole (an accumulator fragment of
+// an mma's n8 tile: 4 registers; a packed A fragment: 4; a row maximum: 1; an address: 1 or 2). It may be written more
+// than once (accumulators, addresses): program order of its reads and writes is kept (RAW, WAR, WAW).
+#ifndef FTL_LOWER_DRAFT_H
+#define FTL_LOWER_DRAFT_H
+
+#include "arch/arch.h"
+#include "base/arena.h"
+#include "lower/warp_program.h"
+
+enum { FTL_NO_VALUE = -1, FTL_DRAFT_MAX_SOURCES = 4 };
+
+enum {
+  FTL_EFFECT_MEMORY = 1,  // reads or writes shared or global memory, or an async group: keeps its order against fences
+  FTL_EFFECT_FENCE = 2,   // barrier, wait, ring protocol, wgmma fence/commit/wait: keeps its order against memory and fences
+  FTL_EFFECT_PINNED = 4,  // loop control and branches: ends a straight-line stretch
+  FTL_EFFECT_READS_DESTINATION = 8,  // accumulators: destination is also a source
+  FTL_EFFECT_CHAIN = 16,  // among CHAIN instructions of a stretch program order is kept (async copies of one group)
+};
+
+typedef struct ftl_draft_inst {
+  ftl_warp_inst inst;  // destination and sources unset (filled from below by tokens.c)
+  int32_t destination;  // virtual value or FTL_NO_VALUE
+  int32_t sources[FTL_DRAFT_MAX_SOURCES];
+  uint8_t num_sources;
+  uint8_t effects;
+} ftl_draft_inst;
+
+typedef struct ftl_draft_value {
+  int16_t num_registers;  // per thread
+  bool rematerialisable;  // cheap to recompute (addresses, constants): spilled last, at the cost of one ALU instruction
+} ftl_draft_value;
+
+typedef struct ftl_draft {
+  ftl_draft_inst *insts;
+  ftl_draft_value *values;
+  int32_t num_insts, capacity_insts, num_values, capacity_values;
+  bool failed;  // out of memory, reported once by ftl_draft_finish
+} ftl_draft;
+
+int32_t ftl_draft_value_add(ftl_draft *draft, int32_t num_registers, bool rematerialisable);
+ftl_draft_inst *ftl_draft_add(ftl_draft *draft, ftl_opcode opcode, int32_t repeat);  // never NULL (a sink when failed)
+void ftl_draft_fini(ftl_draft *draft);
+
+typedef struct ftl_draft_result {
+  int32_t registers_per_thread;  // as the compiler would report, at most the cap
+  int32_t spilled_registers;     // per thread
+  int32_t num_tokens;
+} ftl_draft_result;
+
+// Orders, spills and numbers the draft in place: on return inst.destination and inst.sources hold tokens, spill code
+// (STL/LDL with local accesses appended through `add_local_access`) is in.
+// `cap`: registers a thread may have. The instructions between PINNED or loop instructions are one stretch each.
+typedef uint16_t (*ftl_add_local_access)(void *context, int32_t slot, int32_t num_registers);
+FTL_MUST_USE ftl_status ftl_draft_finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap,
+                                         ftl_add_local_access add_local_access, void *context,
+                                         ftl_draft_result *out, ftl_error *error);
+
+#endif
