@@ -3,6 +3,7 @@
 #ifndef FTL_ARCH_ARCH_H
 #define FTL_ARCH_ARCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -26,6 +27,7 @@ typedef enum ftl_origin_kind {
   FTL_ORIGIN_GUESS,      // stated as such, with a reason
   FTL_ORIGIN_OVERRIDE,   // a user's what-if
 } ftl_origin_kind;
+const char *ftl_origin_kind_name(ftl_origin_kind kind);  // "datasheet", ...
 
 typedef struct ftl_origin {
   ftl_origin_kind kind;
@@ -50,12 +52,15 @@ int ftl_arch_key_find(const char *name);
 // The nearest key name to a misspelt one, for error messages; never NULL.
 const char *ftl_arch_key_nearest(const char *name);
 
+// Levenshtein distance, for other misspelt names.
+int ftl_edit_distance(const char *a, const char *b);
+
 int64_t ftl_arch_int(const ftl_arch *arch, int key_idx);
 const char *ftl_arch_text(const ftl_arch *arch, int key_idx);
 ftl_origin ftl_arch_origin(const ftl_arch *arch, int key_idx);
 
 // Whether the key was given a value; in an arch from the loader all were.
-int ftl_arch_is_set(const ftl_arch *arch, int key_idx);
+bool ftl_arch_is_set(const ftl_arch *arch, int key_idx);
 
 // An arch with no key set; NULL when memory is out.
 ftl_arch *ftl_arch_create(const char *name, const char *die);

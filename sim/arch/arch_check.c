@@ -1,0 +1,100 @@
+// Rules between keys: what the machine relies on and no single key's range can say.
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "arch/arch.h"
+
+typedef struct rule {
+  bool (*holds)(const ftl_arch *arch);
+  const char *key;  // the one to blame
+  const char *text;
+} rule;
+
+#define RULE_FUNCTION(name, condition) \
+  static bool name(const ftl_arch *a) { return condition; }
+
+RULE_FUNCTION(sm_clocks, a->clock_sm_min_khz <= a->clock_sm_max_khz)
+RULE_FUNCTION(sm_max_step, a->clock_sm_max_khz % a->clock_sm_step_khz == 0)
+RULE_FUNCTION(sm_min_step, a->clock_sm_min_khz % a->clock_sm_step_khz == 0)
+RULE_FUNCTION(power, a->power_static_mw < a->power_limit_mw)
+RULE_FUNCTION(gpcs, a->chip_num_gpcs * a->chip_sms_per_tpc <= a->chip_num_sms)
+RULE_FUNCTION(tpcs, a->chip_num_sms % a->chip_sms_per_tpc == 0)
+RULE_FUNCTION(subcores, a->sm_max_warps % a->sm_num_subcores == 0)
+RULE_FUNCTION(registers, a->sm_num_registers % (a->sm_register_unit * a->sm_num_subcores) == 0)
+RULE_FUNCTION(cta_threads, a->sm_max_threads_per_cta <= 32 * a->sm_max_warps)
+RULE_FUNCTION(shared_cta, a->shared_max_bytes_per_cta + a->shared_reserved_bytes_per_cta <= a->shared_bytes_per_sm)
+RULE_FUNCTION(shared_l1, a->shared_bytes_per_sm <= a->l1_unified_bytes)
+RULE_FUNCTION(shared_width, a->shared_bytes_per_cycle % 32 == 0)
+RULE_FUNCTION(l2_slices, a->l2_num_slices % a->l2_num_sides == 0)
+RULE_FUNCTION(l2_lines, a->l2_size_bytes % (a->l2_num_slices * a->l2_ways * a->l1_line_bytes) == 0)
+RULE_FUNCTION(l2_granule, a->l2_side_hash_granule_bytes % a->l1_line_bytes == 0)
+RULE_FUNCTION(l2_fill, a->l2_fill_sectors != 3)
+RULE_FUNCTION(l2_persisting, a->l2_persisting_max_bytes <= a->l2_size_bytes)
+RULE_FUNCTION(far, a->l2_num_sides == 1 || (a->noc_far_bytes_per_cycle > 0 && a->noc_far_cycles > 0))
+RULE_FUNCTION(tma, !a->sm_has_tma || (a->tma_lines_per_cycle_milli > 0 && a->tma_max_pending_lines > 0))
+RULE_FUNCTION(wgmma, !a->sm_has_wgmma || (a->tensor_wgmma_fma_per_cycle > 0 && a->tensor_wgmma_queue_depth > 0))
+RULE_FUNCTION(wgmma_tma, !a->sm_has_wgmma || a->sm_has_tma)
+RULE_FUNCTION(no_wgmma, a->sm_has_wgmma || a->tensor_wgmma_fma_per_cycle == 0)
+RULE_FUNCTION(bursts, a->dram_burst_bytes == 32 || a->dram_burst_bytes == 64 || a->dram_burst_bytes == 128)
+RULE_FUNCTION(rows, a->dram_row_bytes % a->dram_burst_bytes == 0)
+RULE_FUNCTION(ccd, a->dram_tccd_long_cycles >= a->dram_burst_cycles)
+RULE_FUNCTION(tras, a->dram_tras_cycles >= a->dram_trcd_cycles)
+RULE_FUNCTION(refresh, a->dram_trfc_cycles < a->dram_trefi_cycles)
+
+static const rule rules[] = {
+    {sm_clocks, "clock.sm_min_khz", "must be at most clock.sm_max_khz"},
+    {sm_max_step, "clock.sm_max_khz", "must be a multiple of clock.sm_step_khz"},
+    {sm_min_step, "clock.sm_min_khz", "must be a multiple of clock.sm_step_khz"},
+    {power, "power.static_mw", "must be below power.limit_mw"},
+    {gpcs, "chip.num_gpcs", "must leave each GPC a TPC: num_gpcs * sms_per_tpc is at most chip.num_sms"},
+    {tpcs, "chip.num_sms", "must be a multiple of chip.sms_per_tpc"},
+    {subcores, "sm.max_warps", "must be a multiple of sm.num_subcores"},
+    {registers, "sm.num_registers", "must be a multiple of sm.register_unit * sm.num_subcores"},
+    {cta_threads, "sm.max_threads_per_cta", "must fit the SM: at most 32 * sm.max_warps"},
+    {shared_cta, "shared.max_bytes_per_cta", "plus shared.reserved_bytes_per_cta must be at most shared.bytes_per_sm"},
+    {shared_l1, "shared.bytes_per_sm", "must be at most l1.unified_bytes"},
+    {shared_width, "shared.bytes_per_cycle", "must be a multiple of 32"},
+    {l2_slices, "l2.num_slices", "must be a multiple of l2.num_sides"},
+    {l2_lines, "l2.size_bytes",
+     "must be a whole number of sets: a multiple of l2.num_slices * l2.ways * l1.line_bytes"},
+    {l2_granule, "l2.side_hash_granule_bytes", "must be a multiple of l1.line_bytes"},
+    {l2_fill, "l2.fill_sectors", "must be 1, 2 or 4"},
+    {l2_persisting, "l2.persisting_max_bytes", "must be at most l2.size_bytes"},
+    {far, "l2.num_sides", "= 2 needs noc.far_cycles and noc.far_bytes_per_cycle above 0"},
+    {tma, "sm.has_tma", "= 1 needs tma.lines_per_cycle_milli and tma.max_pending_lines above 0"},
+    {wgmma, "sm.has_wgmma", "= 1 needs tensor.wgmma_fma_per_cycle and tensor.wgmma_queue_depth above 0"},
+    {wgmma_tma, "sm.has_wgmma", "= 1 needs sm.has_tma = 1"},
+    {no_wgmma, "tensor.wgmma_fma_per_cycle", "must be 0 where sm.has_wgmma is 0"},
+    {bursts, "dram.burst_bytes", "must be 32, 64 or 128: whole sectors of one line"},
+    {rows, "dram.row_bytes", "must be a multiple of dram.burst_bytes"},
+    {ccd, "dram.tccd_long_cycles", "must be at least dram.burst_cycles"},
+    {tras, "dram.tras_cycles", "must be at least dram.trcd_cycles"},
+    {refresh, "dram.trfc_cycles", "must be below dram.trefi_cycles"},
+};
+
+static ftl_status rule_error(const ftl_arch *arch, const rule *broken, ftl_error *error) {
+  int key_idx = ftl_arch_key_find(broken->key);
+  ftl_origin origin = ftl_arch_origin(arch, key_idx);
+  char line[32] = "";
+  if (origin.line > 0) snprintf(line, sizeof line, ":%d", origin.line);
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s%s: %s (%lld) %s", origin.file, line, broken->key,
+                       (long long)ftl_arch_int(arch, key_idx), broken->text);
+}
+
+ftl_status ftl_arch_check(const ftl_arch *arch, ftl_error *error) {
+  for (int i = 0; i < ftl_arch_num_keys(); i++) {
+    const ftl_arch_key *key = ftl_arch_key_get(i);
+    if (ftl_arch_is_set(arch, i)) continue;
+    if (key->allowed != NULL) {
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s: %s is missing, allowed are %s", arch->name, key->name,
+                           key->allowed);
+    }
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s: %s is missing, allowed is %lld to %lld (%s)", arch->name, key->name,
+                         (long long)key->min, (long long)key->max, key->unit);
+  }
+  for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+    if (!rules[i].holds(arch)) return rule_error(arch, &rules[i], error);
+  }
+  return FTL_OK;
+}
