@@ -1,0 +1,192 @@
+/* The SM clock that a load lets the card hold: SM cycles (clock64) over wall time (globaltimer), in windows from the kernel's start, and
+ * power as the driver reports it. Two warpgroups a SM issue wgmma m64n128k16 for `tensor` percent of the time, four warps read DRAM for
+ * `memory` percent; operands normally distributed, or zeros. */
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "bench.h"
+#include "hopper.h"
+#include "nvml.h"
+using namespace bench;
+
+struct Sample {
+    uint64_t cycle, ns;
+};
+
+constexpr int max_samples = 65536;
+constexpr int tensor_threads = 256, memory_threads = 128;
+
+__device__ __forceinline__ void rest(uint64_t busy_cycles, int percent)
+{
+    uint64_t begin = cycles64(), idle = busy_cycles * (uint64_t)(100 - percent) / (uint64_t)percent;
+    while (cycles64() < begin + idle)
+        __nanosleep(64);
+}
+
+__global__ __launch_bounds__(tensor_threads + memory_threads + 32) void load(const uint4 *operands, const uint4 *region, size_t region_count, int tensor_pct,
+                                                                              int memory_pct, uint64_t run_ns, Sample *samples, int *num_samples,
+                                                                              unsigned long long *work, uint32_t *sink)
+{
+    extern __shared__ __align__(1024) uint8_t tiles[];
+    for (uint32_t i = threadIdx.x; i < 49152 / 16; i += blockDim.x)
+        ((uint4 *)tiles)[i] = operands[i];
+    hopper::proxy_fence();
+    __syncthreads();
+    uint64_t deadline = global_ns() + run_ns;
+    if (threadIdx.x < tensor_threads) {
+        if (tensor_pct == 0)
+            return;
+        float d[64];
+        for (int i = 0; i < 64; i++)
+            d[i] = 0;
+        uint32_t base = hopper::smem(tiles);
+        uint64_t a = hopper::descriptor(base + threadIdx.x / 128 * 8192, 16, 1024), b = hopper::descriptor(base + 16384, 16, 1024);
+        unsigned long long count = 0;
+        while (global_ns() < deadline) {
+            uint64_t begin = cycles64();
+            hopper::wgmma_fence();
+#pragma unroll
+            for (int k = 0; k < 16; k++)
+                Wgmma<128>::ss<0>(d, a + (uint64_t)(k % 4 * 2), b + (uint64_t)(k % 4 * 2), k != 0);
+            hopper::wgmma_commit();
+            hopper::wgmma_wait<0>();
+            hopper::keep(d);
+            count += 16;
+            if (tensor_pct < 100)
+                rest(cycles64() - begin, tensor_pct);
+        }
+        float sum = 0;
+        for (int i = 0; i < 64; i++)
+            sum += d[i];
+        sink[threadIdx.x] = __float_as_uint(sum);
+        if (threadIdx.x % 128 == 0)
+            atomicAdd(&work[0], count);
+    } else if (threadIdx.x < tensor_threads + memory_threads) {
+        if (memory_pct == 0)
+            return;
+        uint32_t sum = 0;
+        size_t lane = threadIdx.x - tensor_threads, step = (size_t)gridDim.x * memory_threads * 16;
+        size_t at = blockIdx.x * (size_t)memory_threads * 16 + lane;
+        unsigned long long bytes = 0;
+        while (global_ns() < deadline) {
+            uint64_t begin = cycles64();
+            for (int repeat = 0; repeat < 4; repeat++) {
+                uint4 v[16];
+#pragma unroll
+                for (int k = 0; k < 16; k++)
+                    v[k] = __ldcg(region + at + (size_t)(k * memory_threads));
+#pragma unroll
+                for (int k = 0; k < 16; k++)
+                    sum ^= v[k].x ^ v[k].y ^ v[k].z ^ v[k].w;
+                at += step;
+                if (at + (size_t)(16 * memory_threads) >= region_count)
+                    at = blockIdx.x * (size_t)memory_threads * 16 + lane;
+            }
+            bytes += 4 * 16 * 16;
+            if (memory_pct < 100)
+                rest(cycles64() - begin, memory_pct);
+        }
+        sink[threadIdx.x] = sum;
+        atomicAdd(&work[1], bytes);
+    } else if (blockIdx.x == 0 && threadIdx.x == tensor_threads + memory_threads) {
+        int count = 0;
+        for (uint64_t now = global_ns(); now < deadline && count < max_samples; now = global_ns()) {
+            samples[count++] = {cycles64(), now};
+            uint64_t next = now + (count < 2000 ? 2000 : 20000);
+            while (global_ns() < next)
+                __nanosleep(200);
+        }
+        *num_samples = count;
+    }
+}
+
+static uint16_t half_bits(float f)
+{
+    __half h = __float2half(f);
+    uint16_t bits;
+    memcpy(&bits, &h, 2);
+    return bits;
+}
+
+static std::vector<uint16_t> normal_halves(size_t count)
+{
+    Random random;
+    std::vector<uint16_t> v(count);
+    for (size_t i = 0; i < count; i++) {
+        double u = ((double)(random.next() >> 11) + 1) / 9007199254740993.0, w = (double)(random.next() >> 11) / 9007199254740992.0;
+        v[i] = half_bits((float)(sqrt(-2 * log(u)) * cos(6.283185307179586 * w)));
+    }
+    return v;
+}
+
+static double mhz_between(const std::vector<Sample> &s, uint64_t from_ns, uint64_t to_ns)
+{
+    size_t a = 0, b = 0;
+    for (size_t i = 0; i < s.size(); i++) {
+        if (s[i].ns - s[0].ns <= from_ns)
+            a = i;
+        if (s[i].ns - s[0].ns <= to_ns)
+            b = i;
+    }
+    return b > a ? (double)(s[b].cycle - s[a].cycle) * 1e3 / (double)(s[b].ns - s[a].ns) : -1;
+}
+
+int main()
+{
+    const size_t region_count = ((size_t)8 << 30) / 16;
+    uint4 *region = device_alloc<uint4>(region_count), *zeros = device_alloc<uint4>(49152 / 16), *normal = device_alloc<uint4>(49152 / 16);
+    std::vector<uint16_t> halves = normal_halves((size_t)4 << 20);
+    CUDA_CHECK(cudaMemcpy(normal, halves.data(), 49152, cudaMemcpyHostToDevice));
+    for (size_t at = 0; at < region_count * 16; at += halves.size() * 2)
+        CUDA_CHECK(cudaMemcpy((char *)region + at, halves.data(), halves.size() * 2, cudaMemcpyHostToDevice));
+    Sample *samples = device_alloc<Sample>(max_samples);
+    int *num_samples = device_alloc<int>(1);
+    unsigned long long *work = device_alloc<unsigned long long>(2);
+    uint32_t *sink = device_alloc<uint32_t>(1024);
+    allow_shared(load, whole_sm_bytes);
+    Nvml nvml;
+
+    struct Load {
+        int tensor_pct, memory_pct;
+        bool is_normal;
+        int run_ms;
+    };
+    std::vector<Load> loads;
+    for (int memory_pct : {0, 50, 100})
+        for (int tensor_pct : {0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100})
+            loads.push_back({tensor_pct, memory_pct, true, 400});
+    for (int tensor_pct : {25, 50, 75, 100})
+        loads.push_back({tensor_pct, 0, false, 400});
+    loads.push_back({100, 0, true, 2500});
+    loads.push_back({100, 100, true, 2500});
+
+    for (const Load &l : loads) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(60));
+        CUDA_CHECK(cudaMemset(work, 0, 16));
+        load<<<num_sms(), tensor_threads + memory_threads + 32, whole_sm_bytes>>>(l.is_normal ? normal : zeros, region, region_count, l.tensor_pct, l.memory_pct,
+                                                                                    (uint64_t)l.run_ms * 1000000, samples, num_samples, work, sink);
+        std::this_thread::sleep_for(std::chrono::milliseconds(l.run_ms * 3 / 4));
+        double watts = nvml.watts(), nvml_mhz = nvml.sm_mhz(), celsius = nvml.celsius();
+        finish();
+        int n = to_host(num_samples, 1)[0];
+        std::vector<Sample> s = to_host(samples, (size_t)n);
+        std::vector<unsigned long long> done = to_host(work, 2);
+        char variant[96];
+        snprintf(variant, sizeof variant, "%s_memory%d_%dms", l.is_normal ? "normal" : "zeros", l.memory_pct, l.run_ms);
+        const uint64_t us = 1000, ms = 1000000;
+        struct {
+            const char *name;
+            uint64_t from, to;
+        } windows[] = {{"clock_0_100us", 0, 100 * us}, {"clock_100us_1ms", 100 * us, ms}, {"clock_1_10ms", ms, 10 * ms}, {"clock_10_100ms", 10 * ms, 100 * ms},
+                       {"clock_100ms_end", 100 * ms, (uint64_t)l.run_ms * ms}};
+        for (const auto &w : windows)
+            row("sm_clock", variant, "tensor_pct", l.tensor_pct, w.name, mhz_between(s, w.from, w.to), "MHz");
+        row("sm_clock", variant, "tensor_pct", l.tensor_pct, "tensor_rate", (double)done[0] * 64 * 128 * 16 * 2 / l.run_ms * 1e-9, "TFLOP/s");
+        row("sm_clock", variant, "tensor_pct", l.tensor_pct, "memory_rate", (double)done[1] / l.run_ms * 1e-6, "GB/s");
+        row("sm_clock", variant, "tensor_pct", l.tensor_pct, "power", watts, "W");
+        row("sm_clock", variant, "tensor_pct", l.tensor_pct, "nvml_sm_clock", nvml_mhz, "MHz");
+        row("sm_clock", variant, "tensor_pct", l.tensor_pct, "temperature", celsius, "C");
+    }
+    return 0;
+}
