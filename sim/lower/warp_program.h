@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "tile/tile.h"
 
-enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_MAX_SOURCES = 4, FTL_MAX_TOKENS = 1024 };
+enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_NO_RING = 0xff, FTL_MAX_SOURCES = 4, FTL_MAX_TOKENS = 1024 };
 
 // X(name, pipe, text). Pipes: fp32, alu, imad, half, cvt, sfu (mapped by the arch model), tensor, mio (memory
 // instructions: per sub-core queue, then the SM's shared LSU), tma, branch (control: issue slot only), none (pseudo).
@@ -20,7 +20,7 @@ enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_MAX_SOURCES = 4, FTL_M
   X(FFMA, FP32, "FFMA") /* also FADD, FMUL */                                                       \
   X(FMNMX, ALU, "FMNMX") X(IADD, ALU, "IADD3") X(LOP, ALU, "LOP3") X(ISETP, ALU, "ISETP")           \
   X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD") X(MOV, IMAD, "MOV")                 \
-  X(HFMA2, HALF, "HFMA2") X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU")                                  \
+  X(HFMA2, HALF, "HFMA2") X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */       \
   X(S2R, ALU, "S2R") X(LDC, ALU, "LDC")                                                             \
   X(MMA, TENSOR, "HMMA")                                                                            \
   X(WGMMA_ARRIVE, BRANCH, "WARPGROUP.ARRIVE") /* wgmma.fence: operand registers are settled */      \
@@ -39,9 +39,12 @@ enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_MAX_SOURCES = 4, FTL_M
   X(BAR_SYNC, BRANCH, "BAR.SYNC") /* arg: barrier id; all warps of `bar_warps` meet */              \
   X(MBAR_ACQUIRE, MIO, "SYNCS.TRYWAIT.EMPTY") /* ring: wait until the stage to fill is empty */     \
   X(MBAR_EXPECT, MIO, "SYNCS.ARRIVE.TX")  /* ring: producer's arrival, expects the TMA bytes of this stage */ \
-  X(MBAR_ADVANCE, NONE, "ADVANCE")        /* ring: the stage being filled is the next one (pseudo) */ \
+  X(MBAR_ADVANCE, NONE, "ADVANCE")        /* ring (any kind): the stage this warp fills is the next one (pseudo) */ \
   X(MBAR_WAIT, MIO, "SYNCS.TRYWAIT.FULL") /* ring: wait until the oldest unread stage is full; then it is being read */ \
   X(MBAR_RELEASE, MIO, "SYNCS.ARRIVE")    /* ring: this warp has read the stage it waited for first */ \
+  X(RING_READ, NONE, "ring.read") /* ring without mbarriers: this warp's reads are of its next stage from here on; \
+                                     never issues, no effect on timing: for the checker */                        \
+  X(RING_FREE, NONE, "ring.free") /* ring without mbarriers: this warp reads the oldest stage it took no more; same */ \
   X(SETMAXREG, BRANCH, "USETMAXREG")                                                                \
   X(BRA, BRANCH, "BRA") X(NOP, BRANCH, "NOP") X(EXIT, BRANCH, "EXIT")                               \
   /* control of the compressed form: never issue, cost nothing */                                   \
@@ -77,7 +80,10 @@ typedef struct ftl_warp_inst {
   uint16_t wavefronts;  // LDS/STS/LDSM/CP_ASYNC/LDG/STG: shared-memory or L1 data cycles of ONE instruction, conflicts in
   uint16_t conflicts;   // of these, cycles beyond the conflict-free number (bank conflicts)
   uint16_t arg;         // WGMMA: N; *_WAIT: groups left in flight; BAR_SYNC: barrier id; MBAR_*, TMA_*: ring;
-                        // LOOP/END_LOOP: index into loops
+                        // LOOP/END_LOOP: index into loops; MUFU: ftl_elem_fn
+  uint8_t ring_a;  // LDSM, LDS, WGMMA (A operand): ring whose waited-for stage it reads; CP_ASYNC, TMA_LOAD, STS, LDG:
+                   // ring whose stage being filled it (or, LDG, its STS) writes; else FTL_NO_RING (staging of stores too)
+  uint8_t ring_b;  // WGMMA (B operand); else FTL_NO_RING
 } ftl_warp_inst;
 
 typedef struct ftl_warp_loop {
@@ -134,6 +140,8 @@ typedef struct ftl_warp_program {
   int32_t shared_bytes;           // dynamic + static, without the driver's reserve
   int32_t num_barriers;
   int32_t local_bytes_per_thread;
+  int32_t mma_macs;   // multiply-adds of one MMA machine instruction of one warp (of Volta's sequences: of each of them)
+  int32_t row_lanes;  // lanes of a warp that hold the same row of an accumulator, and so repeat what is done per row
   ftl_arena arena;                // owns all arrays
 } ftl_warp_program;
 
