@@ -1,0 +1,182 @@
+#include "engine/full.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "engine/request_merge.h"
+#include "engine/sm_pool.h"
+#include "machine/cta/cta_scheduler.h"
+
+// Cycles without any instruction issued, with nothing in flight in memory, after which the machine is called stuck.
+enum { STUCK_CYCLES = 100000 };
+
+typedef struct full_run {
+  const ftl_launch *launch;
+  ftl_memory *memory;
+  ftl_sm_pool *pool;
+  ftl_cta_scheduler *scheduler;
+  ftl_request_merge merge;
+  bool *advanced;  // per SM: was busy in this window
+  ftl_sm_finished *finished;
+  int32_t *finished_sm;
+  int32_t num_sms, num_finished;
+  int64_t now, window, end_cycle;
+  int64_t last_insts, last_progress_cycle;
+} full_run;
+
+static ftl_status allocate(full_run *run, int64_t sm_khz, ftl_error *error) {
+  const ftl_launch *launch = run->launch;
+  const ftl_arch *arch = launch->arch;
+  int64_t num_ctas = ftl_launch_num_ctas(launch);
+  ftl_sm_config config = {.arch = arch,
+                          .program = launch->warps,
+                          .num_slots = launch->occupancy.ctas_per_sm,
+                          .persistent_stride = launch->tile->persistent ? num_ctas : 0,
+                          .bulk = !launch->no_bulk};
+  ftl_status status = FTL_OK;
+  if (!run->memory) status = ftl_memory_create(&run->memory, arch, sm_khz, error);
+  if (status == FTL_OK) status = ftl_sm_pool_create(&run->pool, &config, run->num_sms, launch->num_threads, error);
+  if (status == FTL_OK)
+    status = ftl_cta_scheduler_create(&run->scheduler, arch, num_ctas, launch->occupancy.ctas_per_sm, error);
+  if (status != FTL_OK) return status;
+  run->window = ftl_memory_max_window_cycles(run->memory);
+  if (run->window > arch->launch_cta_start_cycles) run->window = arch->launch_cta_start_cycles;
+  size_t slots = (size_t)run->num_sms * (size_t)launch->occupancy.ctas_per_sm;
+  run->advanced = calloc((size_t)run->num_sms, sizeof *run->advanced);
+  run->finished = calloc(slots, sizeof *run->finished);
+  run->finished_sm = calloc(slots, sizeof *run->finished_sm);
+  if (!run->advanced || !run->finished || !run->finished_sm)
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the machine");
+  return ftl_request_merge_init(&run->merge, run->window, error);
+}
+
+static void start_cta(full_run *run, const ftl_cta_start *start) {
+  ftl_sm_launch(ftl_sm_pool_get(run->pool, start->sm), start->slot, start->cta, start->cycle);
+}
+
+// Finished CTAs of this window in order of (cycle, SM, slot): the order in which the CTA scheduler hears of them.
+static void collect_finished(full_run *run) {
+  run->num_finished = 0;
+  for (int32_t sm = 0; sm < run->num_sms; sm++) {
+    if (!run->advanced[sm]) continue;
+    int32_t count;
+    const ftl_sm_finished *finished = ftl_sm_finished_ctas(ftl_sm_pool_get(run->pool, sm), &count);
+    for (int32_t i = 0; i < count; i++) {
+      int32_t at = run->num_finished++;
+      for (; at > 0 && run->finished[at - 1].time > finished[i].time; at--) {
+        run->finished[at] = run->finished[at - 1];
+        run->finished_sm[at] = run->finished_sm[at - 1];
+      }
+      run->finished[at] = finished[i];
+      run->finished_sm[at] = sm;
+    }
+  }
+}
+
+static void refill(full_run *run) {
+  collect_finished(run);
+  for (int32_t i = 0; i < run->num_finished; i++) {
+    const ftl_sm_finished *finished = &run->finished[i];
+    if (finished->time > run->end_cycle) run->end_cycle = finished->time;
+    ftl_cta_start start;
+    if (ftl_cta_scheduler_try_refill(run->scheduler, run->finished_sm[i], finished->slot, finished->time, &start))
+      start_cta(run, &start);
+  }
+}
+
+static bool mark_busy(full_run *run) {
+  bool any = false;
+  for (int32_t sm = 0; sm < run->num_sms; sm++) {
+    run->advanced[sm] = ftl_sm_is_busy(ftl_sm_pool_get(run->pool, sm));
+    any |= run->advanced[sm];
+  }
+  return any;
+}
+
+static void deliver_replies(full_run *run) {
+  for (int32_t sm = 0; sm < run->num_sms; sm++) {
+    int32_t count;
+    const ftl_mem_reply *replies = ftl_memory_replies(run->memory, sm, &count);
+    for (int32_t i = 0; i < count; i++) ftl_sm_deliver(ftl_sm_pool_get(run->pool, sm), &replies[i]);
+  }
+}
+
+static _Noreturn void stop_stuck(full_run *run) {
+  char text[4096] = "";
+  for (int32_t sm = 0; sm < run->num_sms && !text[0]; sm++)
+    if (run->advanced[sm]) ftl_sm_describe(ftl_sm_pool_get(run->pool, sm), text, sizeof text);
+  ftl_check_failed(__FILE__, __LINE__, "no instruction since cycle %lld; now %lld; the first busy SM:\n%s",
+                   (long long)run->last_progress_cycle, (long long)run->now, text);
+}
+
+static void check_progress(full_run *run) {
+  int64_t insts = 0;
+  for (int32_t sm = 0; sm < run->num_sms; sm++)
+    insts += ftl_sm_counters_get(ftl_sm_pool_get(run->pool, sm))->warp_insts;
+  if (insts != run->last_insts || !ftl_memory_is_idle(run->memory)) run->last_progress_cycle = run->now;
+  run->last_insts = insts;
+  if (run->now - run->last_progress_cycle > STUCK_CYCLES) stop_stuck(run);
+}
+
+static ftl_status run_windows(full_run *run, ftl_error *error) {
+  ftl_cta_start start;
+  while (ftl_cta_scheduler_try_fill(run->scheduler, &start)) start_cta(run, &start);
+  while (mark_busy(run) || !ftl_memory_is_idle(run->memory)) {
+    if (ftl_launch_is_cancelled(run->launch)) return ftl_error_set(error, FTL_INTERRUPTED, "interrupted");
+    int64_t until = run->now + run->window;
+    ftl_sm_pool_advance(run->pool, until);
+    ftl_status status =
+        ftl_request_merge_collect(&run->merge, run->pool, run->advanced, run->num_sms, run->now, error);
+    if (status != FTL_OK) return status;
+    ftl_memory_submit(run->memory, run->merge.requests, run->merge.count);
+    ftl_memory_advance(run->memory, until);
+    deliver_replies(run);
+    refill(run);
+    run->now = until;
+    check_progress(run);
+  }
+  return FTL_OK;
+}
+
+void ftl_sm_counters_add(ftl_sm_counters *sum, const ftl_sm_counters *part) {
+  // Every field is an int64_t: the struct is a vector of them.
+  int64_t *to = (int64_t *)sum;
+  const int64_t *from = (const int64_t *)part;
+  for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
+}
+
+static void read_totals(full_run *run, int64_t sm_khz, ftl_totals *out) {
+  *out = (ftl_totals){.sm_khz = sm_khz, .cycles = run->end_cycle, .memory = ftl_memory_counters_get(run->memory)};
+  for (int32_t sm = 0; sm < run->num_sms; sm++)
+    ftl_sm_counters_add(&out->sm, ftl_sm_counters_get(ftl_sm_pool_get(run->pool, sm)));
+}
+
+static void release(full_run *run) {
+  ftl_sm_pool_destroy(run->pool);
+  ftl_cta_scheduler_destroy(run->scheduler);
+  ftl_request_merge_fini(&run->merge);
+  free(run->advanced);
+  free(run->finished);
+  free(run->finished_sm);
+}
+
+ftl_status ftl_full_run(const ftl_launch *launch, int64_t sm_khz, ftl_memory **memory, ftl_totals *out,
+                        ftl_error *error) {
+  full_run run = {.launch = launch, .num_sms = (int32_t)launch->arch->chip_num_sms};
+  if (launch->l2_before == FTL_L2_KEPT) {
+    run.memory = *memory;
+    ftl_memory_restart(run.memory);
+  }
+  ftl_status status = allocate(&run, sm_khz, error);
+  if (status == FTL_OK && launch->l2_before == FTL_L2_FOULED) ftl_memory_foul(run.memory, FTL_FOUL_BYTES);
+  if (status == FTL_OK) status = run_windows(&run, error);
+  if (status == FTL_OK) read_totals(&run, sm_khz, out);
+  release(&run);
+  if (status == FTL_OK)
+    *memory = run.memory;
+  else if (launch->l2_before != FTL_L2_KEPT)
+    ftl_memory_destroy(run.memory);
+  return status;
+}

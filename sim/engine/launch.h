@@ -1,0 +1,35 @@
+// One launch ready to run: its programs, what fits on an SM, and the conditions under which it runs.
+#ifndef FTL_ENGINE_LAUNCH_H
+#define FTL_ENGINE_LAUNCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "engine/totals.h"
+#include "lower/lower.h"
+
+// What L2 holds when a launch starts.
+typedef enum ftl_l2_before {
+  FTL_L2_CLEAN,   // flushed and invalidated
+  FTL_L2_FOULED,  // as a 256 MB fill left it, dirty lines included
+  FTL_L2_KEPT,    // as the launch before left it
+} ftl_l2_before;
+
+typedef struct ftl_launch {
+  const ftl_arch *arch;
+  const ftl_tile_program *tile;
+  const ftl_warp_program *warps;
+  ftl_occupancy occupancy;
+  ftl_l2_before l2_before;
+  const atomic_bool *cancel;  // may be NULL
+  int num_threads;
+  bool no_bulk;
+} ftl_launch;
+
+enum { FTL_FOUL_BYTES = 256 * 1024 * 1024 };  // the usual flush buffer of event-timed benchmarks
+
+// The number of CTAs that the grid launches: tiles, or for a persistent kernel as many as fit, at most one a tile.
+int64_t ftl_launch_num_ctas(const ftl_launch *launch);
+bool ftl_launch_is_cancelled(const ftl_launch *launch);
+
+#endif

@@ -1,0 +1,44 @@
+#include "engine/power.h"
+
+enum { ONE = 1 << 20, MILLI = 1000 };  // fixed point of voltage_scale
+
+typedef __extension__ __int128 int128;
+
+// (khz / max_khz) ^ (exponent_milli / 1000) in units of 1/ONE: whole powers multiplied out, the rest interpolated.
+static int64_t voltage_scale(const ftl_arch *arch, int64_t khz) {
+  int64_t ratio = khz * ONE / arch->clock_sm_max_khz;
+  int64_t whole = arch->power_voltage_exponent_milli / MILLI, rest = arch->power_voltage_exponent_milli % MILLI;
+  int64_t power = ONE;
+  for (int64_t i = 0; i < whole; i++) power = power * ratio / ONE;
+  int64_t next = power * ratio / ONE;
+  return power + (next - power) * rest / MILLI;
+}
+
+// Energies in fJ; a launch of seconds at kilowatts is 10^18 fJ and more, so 128 bits.
+static int128 core_energy_fj(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs) {
+  const ftl_sm_counters *sm = &totals->sm;
+  return (int128)sm->active_cycles * arch->power_sm_cycle_fj +
+         (int128)(sm->warp_insts - sm->tensor_insts) * arch->power_inst_fj +
+         (int128)tensor_macs * arch->power_tensor_mac_fj +
+         (int128)sm->shared_wavefronts * arch->shared_bytes_per_cycle * arch->power_shared_byte_fj;
+}
+
+static int128 memory_energy_fj(const ftl_arch *arch, const ftl_totals *totals) {
+  const ftl_memory_counters *memory = &totals->memory;
+  return (int128)memory->l2_sectors_from_sms * arch->power_l2_sector_fj +
+         (int128)(memory->dram_read_bytes + memory->dram_write_bytes) * arch->power_dram_byte_fj;
+}
+
+int64_t ftl_power_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t sm_khz) {
+  if (totals->cycles <= 0) return arch->power_static_mw;
+  int128 energy_fj = core_energy_fj(arch, totals, tensor_macs) * voltage_scale(arch, sm_khz) / ONE +
+                     memory_energy_fj(arch, totals);
+  // 1 fJ / (cycles / khz) = khz / cycles * 10^-12 W = khz / cycles * 10^-9 mW.
+  return arch->power_static_mw + (int64_t)(energy_fj * sm_khz / totals->cycles / 1000000000);
+}
+
+int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs) {
+  for (int64_t khz = arch->clock_sm_max_khz; khz > arch->clock_sm_min_khz; khz -= arch->clock_sm_step_khz)
+    if (ftl_power_mw(arch, totals, tensor_macs, khz) <= arch->power_limit_mw) return khz;
+  return arch->clock_sm_min_khz;
+}

@@ -1,0 +1,118 @@
+#include "engine/work.h"
+
+#include "base/check.h"
+
+enum { WGMMA_M = 64, WGMMA_K = 16 };
+
+int64_t ftl_loop_trips(const ftl_warp_program *program, int32_t loop, const ftl_expr_point *point) {
+  const ftl_warp_loop *l = &program->loops[loop];
+  int64_t trips = ftl_expr_eval(program->tile, l->hi, point) - ftl_expr_eval(program->tile, l->lo, point);
+  return trips > 0 ? trips : 0;
+}
+
+// Multiply-adds of one warp's instruction: a wgmma is issued by four warps, a quarter each; a machine instruction of an
+// mma.sync that takes several is its share.
+static int64_t macs_of(const ftl_warp_inst *inst, const ftl_arch *arch) {
+  if (inst->opcode == FTL_OP_WGMMA) return (int64_t)WGMMA_M * inst->arg * WGMMA_K / 4;
+  return arch->tensor_mma_m * arch->tensor_mma_n * arch->tensor_mma_k / arch->tensor_mma_num_insts;
+}
+
+static int64_t tensor_cycles_of(const ftl_warp_inst *inst, const ftl_arch *arch) {
+  if (inst->opcode == FTL_OP_WGMMA)
+    return (int64_t)WGMMA_M * inst->arg * WGMMA_K / arch->tensor_wgmma_fma_per_cycle;
+  return arch->tensor_mma_fp32_interval_cycles;
+}
+
+static bool issues(ftl_opcode opcode) {
+  switch (opcode) {
+    case FTL_OP_LOOP: case FTL_OP_END_LOOP: case FTL_OP_TILE: case FTL_OP_WGMMA_COMMIT: case FTL_OP_MBAR_ADVANCE:
+      return false;
+    default: return true;
+  }
+}
+
+static void count_inst(const ftl_warp_inst *inst, const ftl_arch *arch, int64_t times, ftl_static_work *work) {
+  if (!issues(inst->opcode)) return;
+  int64_t insts = times * inst->repeat;
+  work->warp_insts += insts;
+  work->shared_wavefronts += insts * inst->wavefronts;
+  work->bank_conflicts += insts * inst->conflicts;
+  if (inst->opcode == FTL_OP_MUFU) work->sfu_insts += insts;
+  if (inst->opcode != FTL_OP_MMA && inst->opcode != FTL_OP_WGMMA) return;
+  work->tensor_insts += insts;
+  work->tensor_macs += insts * macs_of(inst, arch);
+  work->tensor_busy_cycles += insts * tensor_cycles_of(inst, arch);
+}
+
+// The bodies of loops without inner loops are counted once and multiplied; others are walked with their variable set,
+// since an inner trip count may depend on it.
+typedef struct counter {
+  const ftl_warp_program *program;
+  const ftl_arch *arch;
+  int32_t num_warps;
+  ftl_static_work *bodies;  // per loop, one iteration
+} counter;
+
+static void add_times(ftl_static_work *sum, const ftl_static_work *part, int64_t times) {
+  int64_t *to = (int64_t *)sum;  // every field is an int64_t
+  const int64_t *from = (const int64_t *)part;
+  for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += times * from[i];
+}
+
+static bool has_inner_loop(const ftl_warp_program *program, const ftl_warp_loop *loop) {
+  for (int32_t i = loop->begin + 1; i < loop->end; i++)
+    if (program->insts[i].opcode == FTL_OP_LOOP) return true;
+  return false;
+}
+
+// The instructions of [from, to) outside loops.
+static ftl_static_work count_straight(const counter *c, int32_t from, int32_t to) {
+  ftl_static_work work = {0};
+  for (int32_t i = from; i < to; i++) {
+    const ftl_warp_inst *inst = &c->program->insts[i];
+    if (inst->opcode == FTL_OP_LOOP)
+      i = c->program->loops[inst->arg].end;
+    else
+      count_inst(inst, c->arch, inst->flags & FTL_INST_WARP0 ? 1 : c->num_warps, &work);
+  }
+  return work;
+}
+
+static void count_loops(const counter *c, int32_t from, int32_t to, ftl_expr_point *point, ftl_static_work *work) {
+  for (int32_t i = from; i < to; i++) {
+    if (c->program->insts[i].opcode != FTL_OP_LOOP) continue;
+    int32_t idx = c->program->insts[i].arg;
+    const ftl_warp_loop *loop = &c->program->loops[idx];
+    int64_t trips = ftl_loop_trips(c->program, idx, point);
+    add_times(work, &c->bodies[idx], trips);
+    if (trips > 0 && has_inner_loop(c->program, loop)) {
+      int64_t lo = ftl_expr_eval(c->program->tile, loop->lo, point);
+      for (int64_t n = 0; n < trips; n++) {
+        point->loop[loop->loop_var] = lo + n;
+        count_loops(c, loop->begin + 1, loop->end, point, work);
+      }
+    }
+    i = loop->end;
+  }
+}
+
+enum { MAX_LOOPS = 64 };
+
+ftl_static_work ftl_static_work_of(const ftl_warp_program *program, const ftl_arch *arch) {
+  FTL_CHECK(program->num_loops <= MAX_LOOPS, "%d loops in a warp program", (int)program->num_loops);
+  ftl_static_work work = {0}, bodies[MAX_LOOPS];
+  for (int32_t r = 0; r < program->num_roles; r++) {
+    const ftl_warp_role *role = &program->roles[r];
+    int32_t from = role->first_inst, to = from + role->num_insts;
+    counter c = {.program = program, .arch = arch, .num_warps = role->num_warps, .bodies = bodies};
+    for (int32_t i = 0; i < program->num_loops; i++)
+      bodies[i] = count_straight(&c, program->loops[i].begin + 1, program->loops[i].end);
+    ftl_static_work straight = count_straight(&c, from, to);
+    add_times(&work, &straight, program->tile->num_ctas);
+    for (int64_t cta = 0; cta < program->tile->num_ctas; cta++) {
+      ftl_expr_point point = {.cta = cta};
+      count_loops(&c, from, to, &point, &work);
+    }
+  }
+  return work;
+}

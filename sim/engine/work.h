@@ -1,0 +1,27 @@
+// What a launch's instructions amount to, counted from its programs without running them: exact for the whole grid.
+//
+// Only quantities that no timing can change: instructions, tensor operations, shared-memory wavefronts, sectors of global
+// accesses. Loop trip counts are evaluated for every tile; bodies are counted once.
+#ifndef FTL_ENGINE_WORK_H
+#define FTL_ENGINE_WORK_H
+
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "lower/warp_program.h"
+
+typedef struct ftl_static_work {
+  int64_t warp_insts, tensor_insts;
+  int64_t tensor_macs;          // multiply-adds, padding and masked tiles included
+  int64_t tensor_busy_cycles;   // sub-core cycles of the tensor pipe
+  int64_t shared_wavefronts, bank_conflicts;
+  int64_t sfu_insts;
+} ftl_static_work;
+
+ftl_static_work ftl_static_work_of(const ftl_warp_program *program, const ftl_arch *arch);
+
+// Trip count of every loop of a role summed over the grid would hide order; this gives one tile's: the number of
+// iterations of the k-th loop (by program order) at `cta`, loops nested in it not multiplied in.
+int64_t ftl_loop_trips(const ftl_warp_program *program, int32_t loop, const ftl_expr_point *point);
+
+#endif

@@ -1,0 +1,42 @@
+// The CTA scheduler: which CTA starts on which SM, and when.
+// Models: placement order over SMs, one CTA per cta_interval_cycles and GPC, refill when a CTA ends, launch order of the
+//   grid; CTAs that are handed out by index (0, 1, 2 ...).
+// Does not model: clusters, several kernels at once, priorities.
+// Numbers: launch.cta_interval_cycles, launch.cta_start_cycles; placement order: docs/model_cta_scheduler.md.
+#ifndef FTL_MACHINE_CTA_CTA_SCHEDULER_H
+#define FTL_MACHINE_CTA_CTA_SCHEDULER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "base/status.h"
+
+typedef struct ftl_cta_scheduler ftl_cta_scheduler;
+
+typedef struct ftl_cta_start {
+  int64_t cta;
+  int64_t cycle;  // first instruction
+  int32_t sm, slot;
+} ftl_cta_start;
+
+// A grid of num_ctas on SMs that hold ctas_per_sm each.
+FTL_MUST_USE ftl_status ftl_cta_scheduler_create(ftl_cta_scheduler **out, const ftl_arch *arch, int64_t num_ctas,
+                                                 int32_t ctas_per_sm, ftl_error *error);
+void ftl_cta_scheduler_destroy(ftl_cta_scheduler *scheduler);
+
+// The next CTA of the first fill: false when every slot is filled or the grid is used up.
+bool ftl_cta_scheduler_try_fill(ftl_cta_scheduler *scheduler, ftl_cta_start *start);
+// A CTA has left (sm, slot) in `cycle`: false when no CTA is left to take its place. Calls must be in order of
+// (cycle, sm, slot).
+bool ftl_cta_scheduler_try_refill(ftl_cta_scheduler *scheduler, int32_t sm, int32_t slot, int64_t cycle,
+                                  ftl_cta_start *start);
+// CTAs not started yet.
+int64_t ftl_cta_scheduler_num_left(const ftl_cta_scheduler *scheduler);
+// Lets the next CTA be `num_ctas` further on, as if those between had run (skipped waves).
+void ftl_cta_scheduler_skip(ftl_cta_scheduler *scheduler, int64_t num_ctas);
+
+// The GPC of an SM: TPCs are dealt to GPCs in turn, SMs are numbered TPC by TPC.
+int32_t ftl_cta_gpc_of_sm(const ftl_arch *arch, int32_t sm);
+
+#endif
