@@ -26,6 +26,9 @@ enum {
 typedef struct ftl_draft_inst {
   ftl_warp_inst inst;  // destination and sources unset (filled from below by tokens.c)
   int32_t destination;  // virtual value or FTL_NO_VALUE
+  int32_t num_destinations;  // > 1: the values destination .. destination+n-1 are all written (and read, with
+                             // READS_DESTINATION): the fragments of a WGMMA's accumulator, whose end is guarded by
+                             // WGMMA_WAIT (a PINNED instruction) and not by a token. 0 and 1: one value
   int32_t sources[FTL_DRAFT_MAX_SOURCES];
   uint8_t num_sources;
   uint8_t effects;
