@@ -32,20 +32,25 @@ typedef struct ftl_draft_inst {
   int32_t sources[FTL_DRAFT_MAX_SOURCES];
   uint8_t num_sources;
   uint8_t effects;
+  int32_t first_wait, num_waits;  // WGMMA_WAIT: values in draft->waits that it settles (found by flow.c)
 } ftl_draft_inst;
 
 typedef struct ftl_draft_value {
   int16_t num_registers;  // per thread
-  bool rematerialisable;  // cheap to recompute (addresses, constants): spilled last, at the cost of one ALU instruction
+  bool rematerialisable;  // cheap to recompute (addresses, constants): costs one ALU instruction a use instead of a spill
 } ftl_draft_value;
 
 typedef struct ftl_draft {
   ftl_draft_inst *insts;
   ftl_draft_value *values;
-  int32_t num_insts, capacity_insts, num_values, capacity_values;
+  int32_t *waits;
+  int32_t num_insts, capacity_insts, num_values, capacity_values, num_waits, capacity_waits;
   bool failed;  // out of memory, reported once by ftl_draft_finish
+  ftl_draft_inst sink;  // what ftl_draft_add gives when memory is out
 } ftl_draft;
 
+// A zeroed draft is an empty one. ftl_draft_add presets no destination, sources, access, token and ring; its result is
+// valid until the next call.
 int32_t ftl_draft_value_add(ftl_draft *draft, int32_t num_registers, bool rematerialisable);
 ftl_draft_inst *ftl_draft_add(ftl_draft *draft, ftl_opcode opcode, int32_t repeat);  // never NULL (a sink when failed)
 void ftl_draft_fini(ftl_draft *draft);
@@ -57,7 +62,8 @@ typedef struct ftl_draft_result {
 } ftl_draft_result;
 
 // Orders, spills and numbers the draft in place: on return inst.destination and inst.sources hold tokens, spill code
-// (STL/LDL with local accesses appended through `add_local_access`) is in.
+// (STL/LDL with local accesses appended through `add_local_access`) is in. Positions change: whoever keeps indices (the
+// loops' begin and end) looks for them afterwards.
 // `cap`: registers a thread may have. The instructions between PINNED or loop instructions are one stretch each.
 typedef uint16_t (*ftl_add_local_access)(void *context, int32_t slot, int32_t num_registers);
 FTL_MUST_USE ftl_status ftl_draft_finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap,

@@ -89,7 +89,7 @@ typedef struct ftl_warp_inst {
 typedef struct ftl_warp_loop {
   int32_t loop_var;
   ftl_expr lo, hi;
-  int32_t begin, end;  // indices of the LOOP and END_LOOP instructions in the role's code
+  int32_t begin, end;  // indices of the LOOP and END_LOOP instructions, counted from the role's first_inst
 } ftl_warp_loop;
 
 // The sectors that one memory instruction of one warp touches: `num_rows` rows of the tile, starting at

@@ -1,0 +1,111 @@
+#include "lower/draft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower/flow.h"
+#include "lower/registers.h"
+#include "lower/schedule.h"
+#include "lower/spill.h"
+#include "lower/tokens.h"
+
+// Room for one more element of a growing array; false when memory is out.
+static bool grow(void **array, int32_t count, int32_t *capacity, size_t element_bytes) {
+  if (count < *capacity) return true;
+  int32_t wanted = *capacity ? *capacity * 2 : 256;
+  void *larger = realloc(*array, (size_t)wanted * element_bytes);
+  if (!larger) return false;
+  *array = larger;
+  *capacity = wanted;
+  return true;
+}
+
+int32_t ftl_draft_value_add(ftl_draft *draft, int32_t num_registers, bool rematerialisable) {
+  void *values = draft->values;
+  if (!grow(&values, draft->num_values, &draft->capacity_values, sizeof *draft->values)) {
+    draft->failed = true;
+    return 0;
+  }
+  draft->values = values;
+  draft->values[draft->num_values] = (ftl_draft_value){(int16_t)num_registers, rematerialisable};
+  return draft->num_values++;
+}
+
+ftl_draft_inst *ftl_draft_add(ftl_draft *draft, ftl_opcode opcode, int32_t repeat) {
+  void *insts = draft->insts;
+  ftl_draft_inst *inst = &draft->sink;
+  if (grow(&insts, draft->num_insts, &draft->capacity_insts, sizeof *draft->insts)) {
+    draft->insts = insts;
+    inst = &draft->insts[draft->num_insts++];
+  } else {
+    draft->failed = true;
+  }
+  memset(inst, 0, sizeof *inst);
+  inst->inst = (ftl_warp_inst){.opcode = (uint8_t)opcode,
+                               .repeat = (uint8_t)repeat,
+                               .destination = FTL_NO_TOKEN,
+                               .access = FTL_NO_ACCESS,
+                               .ring_a = FTL_NO_RING,
+                               .ring_b = FTL_NO_RING};
+  inst->destination = FTL_NO_VALUE;
+  return inst;
+}
+
+bool ftl_draft_add_wait(ftl_draft *draft, int32_t value) {
+  void *waits = draft->waits;
+  if (!grow(&waits, draft->num_waits, &draft->capacity_waits, sizeof *draft->waits)) {
+    draft->failed = true;
+    return false;
+  }
+  draft->waits = waits;
+  draft->waits[draft->num_waits++] = value;
+  return true;
+}
+
+void ftl_draft_fini(ftl_draft *draft) {
+  free(draft->insts);
+  free(draft->values);
+  free(draft->waits);
+  memset(draft, 0, sizeof *draft);
+}
+
+// R1 is the stack pointer in the CUDA ABI; R255 is RZ and no register.
+enum { ABI_REGISTERS = 1, REPORT_UNIT = 8 };
+
+static int32_t reported_registers(int32_t max_live, int32_t cap) {
+  int32_t rounded = (max_live + ABI_REGISTERS + REPORT_UNIT - 1) / REPORT_UNIT * REPORT_UNIT;
+  return rounded < cap ? rounded : cap;
+}
+
+static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ftl_spill_context spill, ftl_arena *arena,
+                         ftl_draft_result *out, ftl_error *error) {
+  ftl_flow flow;
+  ftl_status status = ftl_flow_find(draft, arena, &flow, error);
+  if (status != FTL_OK) return status;
+  ftl_liveness liveness;
+  if (!ftl_liveness_find(draft, &flow, arena, &liveness)) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  int32_t limit = cap - ABI_REGISTERS;
+  if (!ftl_schedule(draft, &flow, &liveness, arch, limit, arena))
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  status = ftl_spill(draft, arch, limit, &spill, arena, error);
+  if (status != FTL_OK) return status;
+  status = ftl_flow_find(draft, arena, &flow, error);
+  if (status != FTL_OK) return status;
+  if (!ftl_liveness_find(draft, &flow, arena, &liveness)) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  int32_t max_live = ftl_liveness_max(draft, &flow, &liveness, NULL);
+  status = ftl_tokens_assign(draft, &flow, &liveness, arena, &out->num_tokens, error);
+  out->registers_per_thread = reported_registers(max_live, cap);
+  out->spilled_registers = spill.spilled_registers;
+  return status;
+}
+
+ftl_status ftl_draft_finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ftl_add_local_access add_local_access,
+                            void *context, ftl_draft_result *out, ftl_error *error) {
+  *out = (ftl_draft_result){0};
+  if (draft->failed) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  ftl_arena arena = {0};
+  ftl_spill_context spill = {.add_local_access = add_local_access, .context = context};
+  ftl_status status = finish(draft, arch, cap, spill, &arena, out, error);
+  ftl_arena_fini(&arena);
+  return status;
+}
