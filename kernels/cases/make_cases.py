@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Writes the case lists of this folder: which kernels at which shapes.  Everything here is chosen, nothing is measured."""
+import csv
+import pathlib
+
+COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
+           "schedule,mma,copy,tile_order,tile_reverse").split(",")
+SHARED_LIMIT = 227 * 1024
+
+
+def case(shape, config, **more):
+    batch, heads, kv_heads, seqlen, head_dim, causal = shape
+    block_m, block_n, warps, stages, schedule = config
+    row = dict(workload="flash2_fwd", batch=batch, heads=heads, kv_heads=kv_heads, seqlen_q=seqlen, seqlen_kv=seqlen, head_dim=head_dim, causal=causal,
+               block_m=block_m, block_n=block_n, num_warps=warps, num_stages=stages, schedule=schedule, mma="mma", copy="cp_async",
+               tile_order="m_first", tile_reverse=0)
+    row.update(more)
+    return row
+
+
+def fits(row):
+    buffers = 1 if row["schedule"] == "stages" and row["num_stages"] == 1 else 2 * row["num_stages"]
+    if row["workload"] == "flash3_fwd":
+        buffers = 2 * row["num_stages"]
+    rows = row["block_m"] + buffers * row["block_n"]
+    return rows * row["head_dim"] * 2 <= SHARED_LIMIT - 1024 and row["seqlen_q"] % row["block_m"] == 0 and row["seqlen_kv"] % row["block_n"] == 0
+
+
+def write(name, rows, columns=COLUMNS, keep=fits):
+    seen, unique = set(), []
+    for row in rows:
+        key = tuple(row[c] for c in columns)
+        if key not in seen and keep(row):
+            seen.add(key)
+            unique.append(row)
+    path = pathlib.Path(__file__).with_name(name)
+    with path.open("w", newline="") as out:
+        writer = csv.DictWriter(out, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(unique)
+    print(f"{path.name}: {len(unique)}")
+
+
+# batch, heads, kv_heads, seqlen, head_dim, causal
+SHORT_64 = (16, 32, 32, 1024, 64, 0)
+MID_128 = (4, 16, 16, 4096, 128, 0)
+GQA_128 = (2, 32, 8, 4096, 128, 1)
+MID_64 = (4, 32, 32, 4096, 64, 1)
+MID_256 = (4, 8, 8, 4096, 256, 0)
+
+CORE = [(128, 64, 4, 2, "stages"), (128, 64, 8, 2, "stages"), (64, 64, 4, 2, "stages"), (128, 128, 8, 1, "interleaved")]
+
+
+def sweep(head_dim):
+    blocks_n = (32, 64) if head_dim == 256 else (32, 64, 128)
+    for block_m, warps in ((64, 4), (128, 4), (128, 8)):
+        for block_n in blocks_n:
+            for stages, schedule in ((1, "stages"), (2, "stages"), (3, "stages"), (1, "interleaved")):
+                yield block_m, block_n, warps, stages, schedule
+
+
+def flash2():
+    rows = []
+    for shape in (SHORT_64, MID_128, GQA_128, MID_64, MID_256):
+        rows += [case(shape, config) for config in sweep(shape[4])]
+    for heads_dim in (64, 128, 256):
+        heads = 2048 // heads_dim
+        for batch, seqlen in ((32, 512), (16, 1024), (8, 2048), (4, 4096), (2, 8192), (1, 16384)):
+            for causal in (0, 1):
+                for config in CORE[:4] if heads_dim < 256 else [(64, 64, 4, 1, "interleaved"), (128, 32, 8, 1, "interleaved")]:
+                    rows.append(case((batch, heads, heads, seqlen, heads_dim, causal), config))
+    # Few CTAs, uneven last waves.
+    for batch, heads, seqlen in ((1, 1, 512), (1, 2, 1024), (1, 4, 2048), (1, 8, 2048), (1, 17, 1024), (1, 9, 2048), (3, 11, 512)):
+        for causal in (0, 1):
+            for config in CORE[:2]:
+                rows.append(case((batch, heads, heads, seqlen, 128, causal), config))
+    # Grouped queries.
+    for kv_heads in (1, 2, 4, 16, 32):
+        for causal in (0, 1):
+            rows.append(case((1, 32, kv_heads, 4096, 128, causal), CORE[0]))
+    return rows
+
+
+def long():
+    """K and V of the heads in flight exceed L2: one long head, or many heads at once."""
+    rows = []
+    for seqlen, heads in ((16384, 8), (32768, 8), (65536, 4), (131072, 2)):
+        for causal in (0, 1):
+            for config in (CORE[0], CORE[2], CORE[3]):
+                rows.append(case((1, heads, heads, seqlen, 128, causal), config))
+    for batch, heads, seqlen, head_dim in ((1, 16, 8192, 128), (1, 32, 8192, 128), (1, 32, 4096, 128), (1, 64, 4096, 128), (1, 128, 2048, 128), (1, 64, 8192, 64), (4, 32, 2048, 128),
+                                           (1, 16, 16384, 128), (1, 8, 16384, 256)):
+        for causal in (0, 1):
+            for config in (CORE[0], CORE[2]) if head_dim < 256 else ((64, 64, 4, 1, "interleaved"), (128, 32, 8, 1, "interleaved")):
+                rows.append(case((batch, heads, heads, seqlen, head_dim, causal), config, tile_order="head_first"))
+    for kv_heads in (4, 8):
+        rows.append(case((1, 64, kv_heads, 8192, 128, 0), CORE[0], tile_order="head_first"))
+    for causal, reverse in ((1, 1), (0, 1)):
+        for seqlen, heads in ((8192, 16), (32768, 4)):
+            rows.append(case((1, heads, heads, seqlen, 128, causal), CORE[0], tile_reverse=reverse))
+    return rows
+
+
+def smoke():
+    rows = []
+    for head_dim in (64, 128, 256):
+        for causal in (0, 1):
+            for config in ((64, 32, 4, 1, "interleaved"), (64, 64, 4, 1, "stages"), (128, 32, 4, 2, "stages"), (128, 32, 8, 1, "stages")):
+                rows.append(case((1, 4, 2, 1024, head_dim, causal), config))
+    for config in CORE + [(128, 64, 4, 3, "stages")]:
+        rows.append(case(MID_128, config))
+    rows.append(case((1, 32, 32, 4096, 128, 0), CORE[0], tile_order="head_first"))
+    return rows
+
+
+FOREIGN_COLUMNS = "source,pass,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages".split(",")
+
+
+def foreign_case(source, shape, config=("", "", "", ""), direction="fwd"):
+    batch, heads, kv_heads, seqlen, head_dim, causal = shape
+    block_m, block_n, warps, stages = config
+    return {"source": source, "pass": direction, "batch": batch, "heads": heads, "kv_heads": kv_heads, "seqlen_q": seqlen, "seqlen_kv": seqlen,
+            "head_dim": head_dim, "causal": causal, "block_m": block_m, "block_n": block_n, "num_warps": warps, "num_stages": stages}
+
+
+def triton():
+    rows = []
+    for shape in ((4, 16, 16, 4096, 128, 0), (2, 32, 8, 4096, 128, 1), (16, 32, 32, 1024, 64, 0), (2, 32, 32, 8192, 64, 1)):
+        for block_m, warps in ((64, 4), (128, 4), (128, 8)):
+            for block_n in (32, 64, 128):
+                for stages in (2, 3, 4):
+                    rows.append(foreign_case("triton", shape, (block_m, block_n, warps, stages)))
+    best = ((128, 64, 4, 3), (128, 128, 8, 2), (64, 64, 4, 3))
+    for shape in ((1, 8, 8, 32768, 128, 0), (1, 4, 4, 65536, 128, 1), (1, 4, 4, 65536, 128, 0), (32, 16, 16, 512, 128, 0), (1, 32, 4, 16384, 128, 1), (1, 8, 8, 2048, 128, 0),
+                  (8, 8, 8, 2048, 256, 0)):
+        for config in best:
+            rows.append(foreign_case("triton", shape, config))
+    return rows
+
+
+def library():
+    rows = []
+    for heads_dim in (64, 128):
+        heads = 2048 // heads_dim
+        for batch, seqlen in ((32, 512), (16, 1024), (8, 2048), (4, 4096), (2, 8192), (1, 16384)):
+            for causal in (0, 1):
+                for source in ("sdpa_flash", "sdpa_cudnn"):
+                    rows.append(foreign_case(source, (batch, heads, heads, seqlen, heads_dim, causal)))
+    for seqlen, heads in ((32768, 8), (65536, 4), (131072, 2)):
+        for causal in (0, 1):
+            for source in ("sdpa_flash", "sdpa_cudnn"):
+                rows.append(foreign_case(source, (1, heads, heads, seqlen, 128, causal)))
+    for source in ("sdpa_flash", "sdpa_cudnn"):
+        for kv_heads in (4, 8):
+            rows.append(foreign_case(source, (2, 32, kv_heads, 4096, 128, 1)))
+        for batch, seqlen in ((4, 2048), (1, 8192)):
+            rows.append(foreign_case(source, (batch, 16, 16, seqlen, 128, 0), direction="bwd"))
+            rows.append(foreign_case(source, (batch, 16, 16, seqlen, 128, 1), direction="bwd"))
+        rows.append(foreign_case(source, (4, 8, 8, 4096, 256, 0)))
+    for batch, m, n, k in ((1, 4096, 4096, 4096), (1, 8192, 8192, 8192), (1, 8192, 8192, 128), (64, 2048, 2048, 128), (64, 2048, 128, 2048), (16, 4096, 4096, 64), (1, 16384, 1024, 4096)):
+        rows.append(dict(foreign_case("cublas", (batch, 1, 1, m, k, 0)), seqlen_kv=n))
+    return rows
+
+
+def foreign_smoke():
+    return [foreign_case("triton", MID_128, (128, 64, 4, 3)), foreign_case("triton", GQA_128, (128, 64, 8, 2)), foreign_case("triton", MID_64, (64, 64, 4, 2)),
+            foreign_case("sdpa_flash", MID_128), foreign_case("sdpa_cudnn", MID_128), foreign_case("sdpa_flash", GQA_128), foreign_case("sdpa_cudnn", GQA_128),
+            foreign_case("sdpa_flash", MID_128, direction="bwd"), dict(foreign_case("cublas", (1, 1, 1, 4096, 4096, 0)))]
+
+
+def anything(row):
+    return True
+
+
+write("smoke.csv", smoke())
+write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
+write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
+write("library.csv", library(), FOREIGN_COLUMNS, anything)
+write("flash2.csv", flash2())
+write("long.csv", long())

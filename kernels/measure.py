@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Builds, checks, times and profiles this folder's kernels and writes CSV with provenance.
+
+    measure.py build                          cmake and ninja into build/
+    measure.py micro [NAME ...]               microbenchmarks -> OUT/micro_NAME.csv
+    measure.py attention CASES.csv ...        own kernels     -> OUT/attention_CASES_{stream,ncu}.csv
+    measure.py foreign CASES.csv ...          Triton, PyTorch, cuBLAS -> OUT/foreign_CASES_{stream,ncu}.csv
+    measure.py sass                           disassembly of the microbenchmarks and some kernels -> OUT/sass/
+
+OUT is measurements/ or what --out names.  --no-ncu, --no-stream and --repeat N (ncu only) choose what is done.  Clocks are never set."""
+import argparse
+import csv
+import datetime
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = HERE / "build"
+MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "l2_capacity", "alu", "shared_memory", "mma", "wgmma", "async_copy", "sm_clock")
+PROFILED_MICRO = ("l2_capacity", "coalescer", "dirty_residue")
+MICRO_METRICS = ("gpu__time_duration.sum,sm__cycles_elapsed.max,dram__bytes_read.sum,dram__bytes_write.sum,lts__t_sectors_op_read.sum,lts__t_sectors_op_write.sum,"
+                 "lts__t_sectors_srcunit_tex.sum,lts__t_sectors_srcunit_tex_lookup_hit.sum,lts__t_sectors_srcunit_tex_lookup_miss.sum,"
+                 "lts__t_sectors_srcunit_ltcfabric.sum,lts__t_sectors_srcunit_ltcfabric_lookup_hit.sum,lts__t_sectors_srcunit_ltcfabric_lookup_miss.sum,"
+                 "lts__t_requests_srcunit_tex.sum,lts__t_sector_hit_rate.pct,l1tex__m_xbar2l1tex_read_bytes.sum,l1tex__m_xbar2l1tex_read_sectors.sum,"
+                 "lts__t_sectors_srcunit_tex.avg,dram__bytes_read.avg,lts__lts2xbar_bytes.sum,lts__xbar2lts_bytes.sum").split(",")
+
+
+def log(text):
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+
+
+def output_of(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def provenance():
+    gpu, driver = (output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").split("\n")[0].split(", ") + ["", ""])[:2]
+    release = re.search(r"release ([\d.]+)", output_of(tool("nvcc"), "--version"))
+    ncu = re.search(r"Version ([\d.]+)", output_of(tool("ncu"), "--version"))
+    return {"gpu": gpu, "driver": driver, "cuda": release.group(1) if release else "", "ncu": ncu.group(1) if ncu else "",
+            "date": datetime.date.today().isoformat()}
+
+
+def tool(name):
+    path = pathlib.Path("/usr/local/cuda/bin") / name
+    return str(path) if path.exists() else name
+
+
+def build():
+    subprocess.run(["cmake", "-S", str(HERE), "-B", str(BUILD), "-G", "Ninja"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", str(BUILD)], check=True)
+
+
+def known_metrics(wanted):
+    listed = set(re.findall(r"^(\w+__\w+)", output_of(tool("ncu"), "--query-metrics", "--chip", "gh100"), re.M))
+    listed |= set(re.findall(r"^(\w+__\w+)", output_of(tool("ncu"), "--query-metrics", "--chip", "gh100", "--query-metrics-collection", "launch"), re.M))
+    if not listed:
+        return wanted
+    known = [m for m in wanted if m.split(".")[0] in listed or m.startswith("launch__")]
+    for m in wanted:
+        if m not in known:
+            log(f"ncu does not know {m}: left out")
+    return known
+
+
+def read_ncu(path):
+    """Rows of the raw page as dictionaries, units row dropped; values keep their text but for thousands commas."""
+    with open(path) as file:
+        lines = [line for line in file if line.startswith('"')]
+    if not lines:
+        return []
+    rows = list(csv.reader(lines))
+    header = rows[0]
+    return [{h: v.replace(",", "") if re.fullmatch(r"-?[\d,]+(\.\d+)?", v) else v for h, v in zip(header, row)} for row in rows[2:]]
+
+
+def profile(command, metrics, work, name, extra=()):
+    """Runs the command under ncu; returns (the command's own CSV text, ncu's rows)."""
+    work.mkdir(parents=True, exist_ok=True)
+    log_file, program_file = work / f"{name}.ncu.csv", work / f"{name}.program.csv"
+    with open(program_file, "w") as out:
+        status = subprocess.run([tool("ncu"), "--clock-control", "none", "--cache-control", "all", "--csv", "--page", "raw", "--print-units", "base",
+                                 "--metrics", ",".join(metrics), "--log-file", str(log_file), *extra, *command], stdout=out, cwd=HERE).returncode
+    if status:
+        log(f"{name}: ncu ended with status {status}")
+        print("\n".join(log_file.read_text().split("\n")[-5:]) if log_file.exists() else "", file=sys.stderr)
+    return program_file.read_text(), read_ncu(log_file) if log_file.exists() else []
+
+
+def write_rows(path, rows, facts):
+    if not rows:
+        log(f"{path.name}: no rows")
+        return
+    columns = list(rows[0])
+    with open(path, "w", newline="") as out:
+        for key, value in facts.items():
+            out.write(f"# {key}: {value}\n")
+        writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore", restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+    log(f"{path.name}: {len(rows)} rows")
+
+
+def micro(names, out, args):
+    facts = provenance()
+    for name in names or dict.fromkeys(MICRO + PROFILED_MICRO):
+        if name in MICRO and not (names and args.no_stream):
+            started = time.time()
+            path = out / f"micro_{name}.csv"
+            with open(path, "w") as file:
+                for key, value in dict(facts, condition="stream", clocks="as found").items():
+                    file.write(f"# {key}: {value}\n")
+                file.write("benchmark,variant,parameter,x,metric,value,unit\n")
+                file.flush()
+                try:
+                    status = subprocess.run([str(BUILD / "bin" / f"micro_{name}")], stdout=file, timeout=240).returncode
+                except subprocess.TimeoutExpired:
+                    status = "timeout"
+            log(f"micro_{name}: status {status}, {time.time() - started:.1f} s")
+        if name in PROFILED_MICRO and not args.no_ncu:
+            started = time.time()
+            text, launches = profile([str(BUILD / "bin" / f"micro_{name}"), "--profile"], known_metrics(MICRO_METRICS), out / "raw", f"micro_{name}",
+                                     ("--kernel-name", "regex:passes|sweep|dirty"))
+            rows = []
+            for line, launch in zip(text.strip().split("\n"), launches):
+                benchmark, variant, parameter, x, metric, value, unit = line.split(",")
+                rows.append({"benchmark": benchmark, "variant": variant, "parameter": parameter, "x": x, metric: value,
+                             **{k: v for k, v in launch.items() if "__" in k}})
+            write_rows(out / f"micro_{name}_ncu.csv", rows, dict(facts, condition="ncu", cache_control="all", clock_control="none"))
+            log(f"micro_{name} under ncu: {len(launches)} launches, {time.time() - started:.1f} s")
+
+
+def read_result(text):
+    return list(csv.DictReader(text.strip().split("\n")))
+
+
+def stamped(case, facts, **more):
+    return {**case, **more, **facts}
+
+
+def cases_run(kind, command, path, out, args):
+    facts, stem = provenance(), f"{kind}_{pathlib.Path(path).stem}"
+    launches_of = None
+    if not args.no_stream:
+        started = time.time()
+        with open(out / f"{stem}.program.csv", "w") as file:
+            status = subprocess.run([*command, path], stdout=file, cwd=HERE).returncode
+        rows = read_result((out / f"{stem}.program.csv").read_text())
+        (out / f"{stem}.program.csv").unlink()
+        launches_of = [int(r.get("launches") or 1) if r["status"] == "ok" else 0 for r in rows]
+        write_rows(out / f"{stem}_stream.csv", [stamped(r, facts, condition="stream", cache_control="256 MiB fill before each") for r in rows], {})
+        log(f"{stem} stream: status {status}, {sum(r['status'] == 'ok' for r in rows)} of {len(rows)} ok, {time.time() - started:.1f} s")
+    if args.no_ncu:
+        return
+    metrics = known_metrics([m for m in (HERE / "metrics.txt").read_text().split("\n") if m and not m.startswith("#")])
+    joined = []
+    for repeat in range(args.repeat):
+        started = time.time()
+        text, launches = profile([*command, "--profile", path], metrics, out / "raw", f"{stem}_{repeat}", ("--profile-from-start", "off"))
+        rows, at = read_result(text), 0
+        for index, row in enumerate(rows):
+            if row["status"] != "ok":
+                continue
+            count = launches_of[index] if launches_of and launches_of[index] else 1
+            for launch in launches[at:at + count]:
+                kept = {k: v for k, v in row.items() if not k.startswith(("time_", "o_error", "lse_error", "repeats", "sm_mhz", "watts", "launches", "kernel_names"))}
+                joined.append(stamped(kept, facts, condition="ncu", cache_control="all", clock_control="none", repeat=repeat, kernel=launch["Kernel Name"][:100],
+                                      **{k: v for k, v in launch.items() if "__" in k}))
+            at += count
+        if at != len(launches):
+            log(f"{stem}: {len(launches)} launches profiled, {at} expected; rows may be shifted")
+        log(f"{stem} ncu repeat {repeat}: {len(launches)} launches, {time.time() - started:.1f} s")
+    write_rows(out / f"{stem}_ncu.csv", joined, {})
+
+
+def sass(out):
+    folder = out / "sass"
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sorted((BUILD / "bin").glob("*")):
+        if path.is_file() and os.access(path, os.X_OK):
+            (folder / f"{path.name}.sass").write_text(output_of(tool("cuobjdump"), "--dump-sass", str(path)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("build", "micro", "attention", "foreign", "sass"))
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--out", type=pathlib.Path, default=HERE / "measurements")
+    parser.add_argument("--no-ncu", action="store_true")
+    parser.add_argument("--no-stream", action="store_true")
+    parser.add_argument("--repeat", type=int, default=1)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    if args.what == "build":
+        build()
+    elif args.what == "micro":
+        micro(args.names, args.out.resolve(), args)
+    elif args.what == "sass":
+        sass(args.out)
+    else:
+        command = [str(BUILD / "bin" / "attention_bench")] if args.what == "attention" else [sys.executable, str(HERE / "foreign" / "foreign_bench.py")]
+        for path in args.names:
+            cases_run(args.what, command, str(pathlib.Path(path).resolve()), args.out.resolve(), args)
+
+
+main()
