@@ -27,16 +27,22 @@ typedef struct ftl_l2_place {
 ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line);
 
 typedef struct ftl_l2_outcome {
-  uint8_t hit_sectors;         // of those asked for, present in the reader's side
+  uint8_t hit_sectors;         // of those asked for, present in the reader's side (a write: all of them)
   uint8_t far_sectors;         // present at home on the other side only (a replica is made)
-  uint8_t dram_read_sectors;   // fetched from DRAM (fetch granularity included)
-  uint8_t dram_write_sectors;  // dirty sectors written back by what was evicted, all victims together
+  uint8_t dram_read_sectors;   // mask fetched from DRAM (fetch granularity included)
+  uint8_t dram_write_sectors;  // number of dirty sectors written back by what was evicted, all victims together
   uint8_t num_writebacks;      // lines among these
+  uint8_t writeback_sectors[2];
+  uint64_t writebacks[2];      // those lines: at most one in each side
 } ftl_l2_outcome;
 
-// A read by an SM on `side` (0 on one-sided parts), or a write/atomic, which goes to the home side and drops replicas.
+// A read by an SM on `side` (0 on one-sided parts), or a write, which goes to the home side and drops the replica.
+// hit_sectors, far_sectors and dram_read_sectors are masks. A write fetches nothing: a sector of which it gives a part is
+// completed from DRAM when it is read next (lazy fetch), or written back as a masked write.
 ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side);
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors);
+// A read-modify-write at the home side: what is not there is fetched; the sectors are dirty after it.
+ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors);
 void ftl_l2_tags_flush(ftl_l2_tags *tags);  // write back nothing, forget everything: state before a launch
 // State as a streaming write of `bytes` to other addresses leaves it.
 void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes);

@@ -1,0 +1,227 @@
+#include "machine/l2/tags.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "machine/l2/hash.h"
+#include "machine/l2/replacement.h"
+
+#define NO_LINE UINT64_MAX
+
+enum { SECTORS_OF_LINE = 4, ALL_SECTORS = 15 };
+
+struct ftl_l2_tags {
+  ftl_l2_hash hash;
+  const ftl_l2_replacement *replacement;
+  uint32_t num_ways;
+  int32_t log2_sample;
+  uint32_t fill_sectors;
+  uint32_t sets_per_side;  // that exist here: sampled ones only
+  int64_t size_bytes;      // of the whole L2
+  int64_t num_dirty_sectors;
+  ftl_l2_set *sets;   // [side][set]
+  uint64_t *lines;    // [side][set][way], apart from the ways' state: a search touches only these
+  ftl_l2_way *ways;
+  ftl_arena arena;
+};
+
+// One set of one side.
+typedef struct set_view {
+  ftl_l2_set *set;
+  uint64_t *lines;
+  ftl_l2_way *ways;
+} set_view;
+
+_Static_assert(sizeof(uint64_t) + sizeof(ftl_l2_way) <= 16, "a tag entry takes 16 bytes");
+
+static int num_bits(uint8_t mask) { return __builtin_popcount(mask); }
+
+static uint64_t num_sets(const ftl_l2_tags *tags) { return (uint64_t)tags->sets_per_side * tags->hash.num_sides; }
+
+ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t log2_sample, ftl_error *error) {
+  *out = NULL;
+  const ftl_l2_replacement *replacement = ftl_l2_replacement_find(arch->l2_replacement);
+  if (replacement == NULL) {
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s: l2.replacement '%s' is unknown", arch->name, arch->l2_replacement);
+  }
+  ftl_l2_tags *tags = calloc(1, sizeof *tags);
+  if (tags == NULL) return ftl_error_set(error, FTL_NO_MEMORY, "no memory for the L2 tags");
+  tags->hash = ftl_l2_hash_init(arch);
+  tags->replacement = replacement;
+  tags->num_ways = (uint32_t)arch->l2_ways;
+  tags->log2_sample = log2_sample;
+  tags->fill_sectors = (uint32_t)arch->l2_fill_sectors;
+  tags->size_bytes = arch->l2_size_bytes;
+  uint32_t all_sets = tags->hash.sets_per_slice * tags->hash.slices_per_side;
+  tags->sets_per_side = ((all_sets - 1) >> log2_sample) + 1;
+  uint64_t entries = num_sets(tags) * tags->num_ways;
+  tags->sets = FTL_ARENA_NEW(&tags->arena, ftl_l2_set, num_sets(tags));
+  tags->lines = FTL_ARENA_NEW(&tags->arena, uint64_t, entries);
+  tags->ways = FTL_ARENA_NEW(&tags->arena, ftl_l2_way, entries);
+  if (tags->sets == NULL || tags->lines == NULL || tags->ways == NULL) {
+    ftl_l2_tags_destroy(tags);
+    return ftl_error_set(error, FTL_NO_MEMORY, "no memory for the L2 tags");
+  }
+  ftl_l2_tags_flush(tags);
+  *out = tags;
+  return FTL_OK;
+}
+
+void ftl_l2_tags_destroy(ftl_l2_tags *tags) {
+  if (tags == NULL) return;
+  ftl_arena_fini(&tags->arena);
+  free(tags);
+}
+
+void ftl_l2_tags_flush(ftl_l2_tags *tags) {
+  uint64_t entries = num_sets(tags) * tags->num_ways;
+  memset(tags->lines, 0xff, entries * sizeof *tags->lines);
+  memset(tags->ways, 0, entries * sizeof *tags->ways);
+  for (uint64_t i = 0; i < num_sets(tags); i++) {
+    // Ticks start apart, so that `random` does not choose alike in all sets.
+    tags->sets[i] = (ftl_l2_set){.tick = (uint32_t)ftl_l2_mix(i)};
+  }
+  tags->num_dirty_sectors = 0;
+}
+
+bool ftl_l2_tags_in_sample(const ftl_l2_tags *tags, uint64_t line) {
+  uint32_t set = ftl_l2_hash_address(&tags->hash, line).set_in_side;
+  return (set & ((1u << tags->log2_sample) - 1u)) == 0;
+}
+
+ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line) {
+  ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
+  return (ftl_l2_place){.home_side = (int32_t)at.home_side,
+                        .slice = (int32_t)(at.home_side * tags->hash.slices_per_side + at.slice_in_side)};
+}
+
+static set_view view_set(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t side) {
+  uint64_t set = (uint64_t)side * tags->sets_per_side + (at.set_in_side >> tags->log2_sample);
+  uint64_t first = set * tags->num_ways;
+  return (set_view){&tags->sets[set], &tags->lines[first], &tags->ways[first]};
+}
+
+// The way that holds the line, or num_ways.
+static uint32_t find_way(const ftl_l2_tags *tags, const set_view *view, uint64_t line) {
+  uint32_t way = 0;
+  while (way < tags->num_ways && view->lines[way] != line) way++;
+  return way;
+}
+
+static void use_way(const ftl_l2_tags *tags, const set_view *view, uint32_t way) {
+  tags->replacement->use(view->set, view->ways, tags->num_ways, way);
+}
+
+// A way for a line that the set does not hold: a free one, else the victim's, whose dirty sectors go to DRAM.
+static uint32_t allocate_way(ftl_l2_tags *tags, const set_view *view, uint64_t line, ftl_l2_outcome *outcome) {
+  uint32_t way;
+  if (view->set->num_used < tags->num_ways) {
+    way = find_way(tags, view, NO_LINE);
+    view->set->num_used++;
+  } else {
+    way = tags->replacement->victim(view->set, view->ways, tags->num_ways);
+    ftl_l2_way *victim = &view->ways[way];
+    if (victim->dirty != 0) {
+      outcome->writebacks[outcome->num_writebacks] = view->lines[way];
+      outcome->writeback_sectors[outcome->num_writebacks] = victim->dirty;
+      outcome->num_writebacks++;
+      outcome->dram_write_sectors = (uint8_t)(outcome->dram_write_sectors + num_bits(victim->dirty));
+      tags->num_dirty_sectors -= num_bits(victim->dirty);
+    }
+  }
+  view->lines[way] = line;
+  ftl_l2_way *entry = &view->ways[way];
+  entry->valid = entry->dirty = 0;
+  return way;
+}
+
+static uint32_t find_or_allocate(ftl_l2_tags *tags, const set_view *view, uint64_t line, ftl_l2_outcome *outcome) {
+  uint32_t way = find_way(tags, view, line);
+  if (way == tags->num_ways) way = allocate_way(tags, view, line, outcome);
+  use_way(tags, view, way);
+  return way;
+}
+
+// Widens sectors to aligned groups of fill_sectors.
+static uint8_t widen(uint8_t sectors, uint32_t fill_sectors) {
+  if (fill_sectors >= SECTORS_OF_LINE) return sectors != 0 ? ALL_SECTORS : 0;
+  if (fill_sectors == 1) return sectors;
+  uint8_t low = (sectors & 3) != 0 ? 3 : 0, high = (sectors & 12) != 0 ? 12 : 0;
+  return low | high;
+}
+
+// A read at the home side: what is missing comes from DRAM. Returns the sectors that it had.
+static uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, ftl_l2_outcome *outcome) {
+  set_view view = view_set(tags, at, at.home_side);
+  ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, outcome)];
+  uint8_t had = entry->valid;
+  uint8_t missing = sectors & (uint8_t)~had;
+  outcome->dram_read_sectors = widen(missing, tags->fill_sectors) & (uint8_t)~had;
+  entry->valid |= outcome->dram_read_sectors;
+  return had;
+}
+
+ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side) {
+  ftl_l2_outcome outcome = {0};
+  ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
+  if ((uint32_t)side == at.home_side) {
+    outcome.hit_sectors = sectors & read_home(tags, at, line, sectors, &outcome);
+    return outcome;
+  }
+  set_view view = view_set(tags, at, (uint32_t)side);
+  ftl_l2_way *replica = &view.ways[find_or_allocate(tags, &view, line, &outcome)];
+  outcome.hit_sectors = sectors & replica->valid;
+  uint8_t wanted = sectors & (uint8_t)~replica->valid;
+  if (wanted != 0) {
+    outcome.far_sectors = wanted & read_home(tags, at, line, wanted, &outcome);
+    replica->valid |= wanted;
+  }
+  return outcome;
+}
+
+static void drop_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line) {
+  set_view view = view_set(tags, at, at.home_side ^ 1u);
+  uint32_t way = find_way(tags, &view, line);
+  if (way == tags->num_ways) return;
+  view.lines[way] = NO_LINE;
+  view.ways[way].valid = 0;
+  view.set->num_used--;
+}
+
+ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors) {
+  ftl_l2_outcome outcome = {.hit_sectors = sectors};
+  ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
+  if (tags->hash.num_sides == 2) drop_replica(tags, at, line);
+  set_view view = view_set(tags, at, at.home_side);
+  ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, &outcome)];
+  tags->num_dirty_sectors += num_bits(sectors & (uint8_t)~entry->dirty);
+  entry->dirty |= sectors;
+  entry->valid |= sectors & full_sectors;
+  return outcome;
+}
+
+ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors) {
+  ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
+  ftl_l2_outcome read = ftl_l2_tags_read(tags, line, sectors, (int32_t)at.home_side);
+  ftl_l2_outcome write = ftl_l2_tags_write(tags, line, sectors, sectors);
+  FTL_CHECK(write.num_writebacks == 0, "l2: an atomic's line left between its read and its write");
+  return read;
+}
+
+// Lines that no kernel's tensor has: device addresses end far below.
+#define FOUL_FIRST_LINE ((uint64_t)1 << 56)
+
+void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
+  int64_t num_lines = bytes / (SECTORS_OF_LINE * 32);
+  // What a stream wrote more than two capacities ago has been evicted under any policy but random.
+  int64_t kept_lines = 2 * tags->size_bytes / (SECTORS_OF_LINE * 32);
+  int64_t first = num_lines > kept_lines ? num_lines - kept_lines : 0;
+  for (int64_t i = first; i < num_lines; i++) {
+    uint64_t line = FOUL_FIRST_LINE + (uint64_t)i;
+    if (ftl_l2_tags_in_sample(tags, line)) (void)ftl_l2_tags_write(tags, line, ALL_SECTORS, ALL_SECTORS);
+  }
+}
+
+int64_t ftl_l2_tags_dirty_sectors(const ftl_l2_tags *tags) { return tags->num_dirty_sectors; }
