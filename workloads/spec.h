@@ -23,15 +23,22 @@ typedef enum ftl_param {
   FTL_PARAM_COUNT
 } ftl_param;
 
+// Values of the enumerated parameters, in the order of their lists.
+enum { FTL_SCHEDULE_STAGES, FTL_SCHEDULE_INTERLEAVED, FTL_SCHEDULE_PINGPONG };
+enum { FTL_SPEC_COPY_AUTO, FTL_SPEC_COPY_LDG, FTL_SPEC_COPY_CP_ASYNC, FTL_SPEC_COPY_TMA };
+enum { FTL_SPEC_MMA_AUTO, FTL_SPEC_MMA_MMA, FTL_SPEC_MMA_WGMMA };
+enum { FTL_ORDER_M_FIRST, FTL_ORDER_HEAD_FIRST };
+enum { FTL_LAYOUT_BHSD, FTL_LAYOUT_BSHD };
+
 typedef struct ftl_param_info {
   const char *name, *unit, *doc;
-  const char *allowed;  // "fp16|bf16", or NULL for integers
-  int64_t min, max, default_value;
+  const char *allowed;              // "fp16|bf16", or NULL for integers
+  int64_t min, max, default_value;  // of an enumeration only default_value, an index
 } ftl_param_info;
 
 const ftl_param_info *ftl_param_get(ftl_param param);
-int ftl_param_find(const char *name);  // -1: none
-const char *ftl_param_nearest(const char *name);
+int ftl_param_find(const char *name);             // -1: none
+const char *ftl_param_nearest(const char *name);  // "seqlen" is among the candidates
 
 typedef struct ftl_workload ftl_workload;
 
@@ -43,13 +50,15 @@ typedef struct ftl_spec {
 
 // FTL_BAD_INPUT: unknown workload; the line lists the known ones.
 FTL_MUST_USE ftl_status ftl_spec_init(ftl_spec *spec, const char *workload_name, ftl_error *error);
-// Sets one parameter from text ("128", "true", "fp16"); `seqlen` sets both lengths. Names what is allowed on error.
+// Sets one parameter from text ("128", "true", "fp16"); `seqlen` sets both lengths. A later value replaces an earlier
+// one. FTL_BAD_INPUT names the parameter, the value and what is allowed.
 FTL_MUST_USE ftl_status ftl_spec_set_text(ftl_spec *spec, const char *name, const char *text, ftl_error *error);
 FTL_MUST_USE ftl_status ftl_spec_set_int(ftl_spec *spec, const char *name, int64_t value, ftl_error *error);
-// Fills defaults and checks rules between parameters that hold on every GPU. FTL_BAD_INPUT names the parameter.
+// Fills defaults (num_stages: 1 under schedule=interleaved, which has one buffer each) and checks rules between
+// parameters that hold on every GPU. FTL_BAD_INPUT names the parameter.
 FTL_MUST_USE ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error);
 
-// "128" or "fp16" of a completed spec, as a user would write it; into a caller's buffer of at least 32 bytes.
+// "128", "true" or "fp16" of a completed spec, as a user would write it; into a caller's buffer of at least 32 bytes.
 const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer);
 // "flash2_fwd batch=1 heads=32 …": every parameter that the workload takes, in list order.
 void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out);

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/dtype.h"
 #include "base/status.h"
@@ -79,8 +80,11 @@ typedef struct ftl_tile_ref {
 } ftl_tile_ref;
 
 // ---- shared memory: rings of stages ----
-// A ring is `num_stages` equal buffers of rows x columns. One role fills a stage (acquire, load..., commit), others read
-// it (wait, mma..., release), in order. Columns beyond the tensor's are zero (head_dim padding).
+// A ring is `num_stages` equal buffers of rows x columns. One role fills a stage (acquire, load..., commit), others
+// read it (wait, mma..., release), in order. Columns beyond the tensor's are zero (head_dim padding). Reads take the
+// stage that the role waited for last. When a CTA ends, stages that were committed and never waited for must be empty
+// (prefetches past the last tile); a persistent program ends each tile with every committed stage waited for and
+// released.
 typedef struct ftl_ring {
   char name[FTL_TILE_NAME_BYTES];
   ftl_dtype dtype;
@@ -91,7 +95,7 @@ typedef struct ftl_ring {
 // ---- register tiles ----
 typedef enum ftl_value_kind {
   FTL_VALUE_TILE,  // rows x columns, spread over the role's warps by rows
-  FTL_VALUE_ROWS,  // one number a row (max, sum): columns == 1
+  FTL_VALUE_ROWS,  // one number a row (max, sum): columns == 1. Each lane of the row holds its own until REDUCE_LANES
 } ftl_value_kind;
 
 typedef struct ftl_value {
@@ -105,8 +109,8 @@ typedef struct ftl_value {
 typedef struct ftl_role {
   char name[FTL_TILE_NAME_BYTES];  // "main", "producer", "consumer"
   int32_t num_warps;
-  int32_t first_warp;      // index in the CTA
-  int32_t num_registers;   // after reallocation (setmaxnreg); 0: as the compiler gives
+  int32_t first_warp;     // index in the CTA
+  int32_t num_registers;  // after reallocation (setmaxnreg); 0: as the compiler gives
   int32_t first_op, num_ops;
 } ftl_role;
 
@@ -124,48 +128,49 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_RELEASE,  // ring: this role has finished reading the stage it waited for first and has not released
 
   // Register tiles.
-  FTL_TILE_FILL,       // dst <- immediate, all elements
-  FTL_TILE_FETCH,      // dst (TILE) <- the waited-for stage of ring: shared memory into MMA A-operand registers
-  FTL_TILE_MMA,        // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
-                       //   transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV). fp32 accumulation.
-  FTL_TILE_ELEM,       // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS value (broadcast), or an immediate
-  FTL_TILE_MASK,       // dst (TILE) <- -inf where column + column0 > row + row0 + diagonal, or column + column0 >= limit
+  FTL_TILE_FILL,   // dst <- immediate, all elements
+  FTL_TILE_FETCH,  // dst (TILE) <- the waited-for stage of ring: shared memory into MMA A-operand registers
+  FTL_TILE_MMA,    // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
+                   //   transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV). fp32 accumulation.
+  FTL_TILE_ELEM,   // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS value (broadcast), or an immediate
+  FTL_TILE_MASK,   // dst (TILE) <- -inf where column + column0 > row + row0 + diagonal, or column + column0 >= limit
   FTL_TILE_REDUCE_ROWS,   // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
   FTL_TILE_REDUCE_LANES,  // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
-  FTL_TILE_CONVERT,    // dst (dtype of dst) <- a, rounded to nearest even
-  FTL_TILE_STORE,      // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct
-  FTL_TILE_STORE_ROWS, // ref (one column) <- a (ROWS)
-  FTL_TILE_BARRIER,    // all warps of the role meet (bar.sync)
+  FTL_TILE_CONVERT,       // dst (dtype of dst) <- a, rounded to nearest even
+  FTL_TILE_STORE,  // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct.
+                   //   The staging ring must be idle: every committed stage released.
+  FTL_TILE_STORE_ROWS,  // ref (one column) <- a (ROWS)
+  FTL_TILE_BARRIER,     // all warps of the role meet (bar.sync)
 } ftl_tile_op_kind;
 
 typedef enum ftl_elem_fn {
-  FTL_ELEM_COPY,   // a
-  FTL_ELEM_ADD,    // a + b
-  FTL_ELEM_SUB,    // a - b
-  FTL_ELEM_MUL,    // a * b
-  FTL_ELEM_FMA,    // a * b + c
-  FTL_ELEM_MAX,    // max(a, b)
-  FTL_ELEM_EXP2,   // 2^a      (MUFU.EX2)
-  FTL_ELEM_LOG2,   // log2(a)  (MUFU.LG2)
-  FTL_ELEM_RECIP,  // 1/a      (MUFU.RCP); 0 where a == 0 or a is NaN (rows that saw no key)
+  FTL_ELEM_COPY,             // a
+  FTL_ELEM_ADD,              // a + b
+  FTL_ELEM_SUB,              // a - b
+  FTL_ELEM_MUL,              // a * b
+  FTL_ELEM_FMA,              // a * b + c
+  FTL_ELEM_MAX,              // max(a, b)
+  FTL_ELEM_EXP2,             // 2^a      (MUFU.EX2)
+  FTL_ELEM_LOG2,             // log2(a)  (MUFU.LG2)
+  FTL_ELEM_RECIP,            // 1/a      (MUFU.RCP); 0 where a == 0 or a is NaN (rows that saw no key)
   FTL_ELEM_ZERO_IF_NEG_INF,  // a == -inf ? 0 : a  (FlashAttention's guard for fully masked rows)
 } ftl_elem_fn;
 
 typedef struct ftl_operand {
-  int32_t value;    // index, or -1: the immediate
+  int32_t value;  // index, or -1: the immediate
   float immediate;
 } ftl_operand;
 
 typedef struct ftl_tile_op {
   ftl_tile_op_kind kind;
-  ftl_elem_fn fn;        // ELEM; REDUCE_*: ADD or MAX
-  int32_t dst;           // value
+  ftl_elem_fn fn;  // ELEM; REDUCE_*: ADD or MAX
+  int32_t dst;     // value
   ftl_operand a, b, c;
   int32_t ring, ring_a;  // -1: none
   bool transpose_b;
-  ftl_tile_ref ref;      // LOAD, STORE, STORE_ROWS
-  int32_t loop_var;      // LOOP, END_LOOP
-  ftl_expr lo, hi;       // LOOP
+  ftl_tile_ref ref;                         // LOAD, STORE, STORE_ROWS
+  int32_t loop_var;                         // LOOP, END_LOOP
+  ftl_expr lo, hi;                          // LOOP
   ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no causal bound
 } ftl_tile_op;
 
@@ -185,10 +190,16 @@ typedef struct ftl_tile_program {
 } ftl_tile_program;
 
 int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_expr_point *point);
+// One binary operation (ADD ... MAX); b > 0 for DIV and MOD.
+int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b);
+const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...
 int32_t ftl_tile_num_warps(const ftl_tile_program *program);
 void ftl_tile_program_destroy(ftl_tile_program *program);
 
-// Structure, shapes and ring protocol; FTL_BAD_INPUT with the op's index and what is wrong.
+// Structure, shapes and ring protocol (walked for a few CTAs); FTL_BAD_INPUT with the op's index and what is wrong.
 FTL_MUST_USE ftl_status ftl_tile_program_check(const ftl_tile_program *program, ftl_error *error);
+
+// The program as readable pseudo-code.
+void ftl_tile_program_write(FILE *out, const ftl_tile_program *program);
 
 #endif

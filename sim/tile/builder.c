@@ -1,0 +1,354 @@
+// Declarations and operations. After the first error every call does nothing.
+#include "tile/builder.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tile/builder_internal.h"
+
+static const int64_t base_alignment_bytes = INT64_C(2) << 20;  // large pages of the GPU: every tensor starts one
+static const int64_t max_tensor_bytes = INT64_C(1) << 46;
+
+static void copy_name(char out[FTL_TILE_NAME_BYTES], const char *name) {
+  snprintf(out, FTL_TILE_NAME_BYTES, "%s", name);
+}
+
+static bool ok(const ftl_builder *builder) { return builder->error.status == FTL_OK; }
+
+void ftl_builder_fail(ftl_builder *builder, ftl_status status, const char *format, ...) {
+  if (!ok(builder)) return;
+  char text[FTL_ERROR_MESSAGE_BYTES];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  ftl_error_set(&builder->error, status, "%s: op %d: %s", builder->program->name, builder->program->num_ops, text);
+}
+
+ftl_status ftl_builder_create(ftl_builder **out, const char *kernel_name, ftl_error *error) {
+  *out = NULL;
+  ftl_builder *builder = calloc(1, sizeof *builder);
+  if (!builder) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory building %s", kernel_name);
+  builder->program = calloc(1, sizeof *builder->program);
+  builder->expr_sizes = calloc(FTL_TILE_MAX_EXPRS, sizeof *builder->expr_sizes);
+  if (builder->program) builder->program->exprs = calloc(FTL_TILE_MAX_EXPRS, sizeof *builder->program->exprs);
+  if (!builder->program || !builder->program->exprs || !builder->expr_sizes) {
+    ftl_builder_destroy(builder);
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory building %s", kernel_name);
+  }
+  copy_name(builder->program->name, kernel_name);
+  builder->program->num_ctas = 1;
+  builder->next_base_bytes = base_alignment_bytes;  // address 0 stays unused
+  ftl_const(builder, 0);                            // what a failed expression call gives
+  *out = builder;
+  return FTL_OK;
+}
+
+void ftl_builder_destroy(ftl_builder *builder) {
+  if (!builder) return;
+  ftl_tile_program_destroy(builder->program);
+  free(builder->expr_sizes);
+  free(builder);
+}
+
+ftl_status ftl_builder_finish(ftl_builder *builder, ftl_tile_program **out, ftl_error *error) {
+  *out = NULL;
+  if (builder->num_open_loops > 0) ftl_builder_fail(builder, FTL_BAD_INPUT, "a loop is not ended");
+  if (!ok(builder)) return ftl_error_set(error, builder->error.status, "%s", builder->error.message);
+  ftl_status status = ftl_tile_program_check(builder->program, error);
+  if (status != FTL_OK) return status;
+  *out = builder->program;
+  builder->program = NULL;
+  return FTL_OK;
+}
+
+void ftl_builder_grid(ftl_builder *builder, int64_t num_ctas, bool persistent, bool dynamic_tiles) {
+  builder->program->num_ctas = num_ctas;
+  builder->program->persistent = persistent;
+  builder->program->dynamic_tiles = dynamic_tiles;
+}
+
+void ftl_builder_flops(ftl_builder *builder, int64_t model_flops) { builder->program->model_flops = model_flops; }
+
+// ---- declarations ----
+
+// Adds (count - 1) * stride to *elements; false when the sum leaves the range of int64.
+static bool extend(int64_t *elements, int64_t count, int64_t stride) {
+  int64_t span;
+  return count >= 1 && stride >= 0 && !__builtin_mul_overflow(count - 1, stride, &span) &&
+         !__builtin_add_overflow(*elements, span, elements);
+}
+
+static bool tensor_size(ftl_dtype dtype, const ftl_tensor_shape *shape, int64_t *size_bytes) {
+  int64_t elements = shape->num_columns;
+  return elements >= 1 && extend(&elements, shape->num_batches, shape->batch_stride) &&
+         extend(&elements, shape->num_heads, shape->head_stride) &&
+         extend(&elements, shape->num_rows, shape->row_stride) &&
+         !__builtin_mul_overflow(elements, (int64_t)ftl_dtype_bytes(dtype), size_bytes) &&
+         *size_bytes <= max_tensor_bytes;
+}
+
+int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dtype, ftl_tensor_use use,
+                           ftl_tensor_shape shape) {
+  ftl_tile_program *program = builder->program;
+  if (!ok(builder)) return 0;
+  int64_t size_bytes;
+  if (program->num_tensors == FTL_TILE_MAX_TENSORS || !tensor_size(dtype, &shape, &size_bytes)) {
+    ftl_builder_fail(builder, FTL_BAD_INPUT,
+                     "tensor %s: allowed are %d tensors of at least one element and at most 2^46 bytes", name,
+                     FTL_TILE_MAX_TENSORS);
+    return 0;
+  }
+  ftl_tensor *tensor = &program->tensors[program->num_tensors];
+  *tensor = (ftl_tensor){
+      .dtype = dtype,
+      .use = use,
+      .num_batches = shape.num_batches,
+      .num_heads = shape.num_heads,
+      .num_rows = shape.num_rows,
+      .num_columns = shape.num_columns,
+      .batch_stride = shape.batch_stride,
+      .head_stride = shape.head_stride,
+      .row_stride = shape.row_stride,
+      .base_bytes = builder->next_base_bytes,
+      .size_bytes = size_bytes,
+  };
+  copy_name(tensor->name, name);
+  builder->next_base_bytes += (size_bytes + base_alignment_bytes - 1) / base_alignment_bytes * base_alignment_bytes;
+  return program->num_tensors++;
+}
+
+int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
+                         int32_t num_stages, int32_t producer_role, int32_t consumers_mask) {
+  ftl_tile_program *program = builder->program;
+  if (!ok(builder)) return 0;
+  if (program->num_rings == FTL_TILE_MAX_RINGS) {
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "ring %s: allowed are %d rings", name, FTL_TILE_MAX_RINGS);
+    return 0;
+  }
+  ftl_ring *ring = &program->rings[program->num_rings];
+  *ring = (ftl_ring){.dtype = dtype,
+                     .rows = rows,
+                     .columns = columns,
+                     .num_stages = num_stages,
+                     .producer = producer_role,
+                     .consumers_mask = consumers_mask};
+  copy_name(ring->name, name);
+  return program->num_rings++;
+}
+
+int32_t ftl_builder_role(ftl_builder *builder, const char *name, int32_t num_warps, int32_t num_registers) {
+  ftl_tile_program *program = builder->program;
+  if (builder->num_open_loops > 0) ftl_builder_fail(builder, FTL_BAD_INPUT, "role %s begins inside a loop", name);
+  if (program->num_roles == FTL_TILE_MAX_ROLES)
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "role %s: allowed are %d roles", name, FTL_TILE_MAX_ROLES);
+  if (!ok(builder)) return 0;
+  ftl_role *role = &program->roles[program->num_roles];
+  *role = (ftl_role){.num_warps = num_warps,
+                     .first_warp = ftl_tile_num_warps(program),
+                     .num_registers = num_registers,
+                     .first_op = program->num_ops};
+  copy_name(role->name, name);
+  return program->num_roles++;
+}
+
+static int32_t value_add(ftl_builder *builder, const char *name, ftl_value value) {
+  ftl_tile_program *program = builder->program;
+  if (!ok(builder)) return 0;
+  if (program->num_values == FTL_TILE_MAX_VALUES || program->num_roles == 0) {
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "value %s: allowed are %d values, each declared after its role began",
+                     name, FTL_TILE_MAX_VALUES);
+    return 0;
+  }
+  value.role = program->num_roles - 1;
+  copy_name(value.name, name);
+  program->values[program->num_values] = value;
+  return program->num_values++;
+}
+
+int32_t ftl_builder_tile(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns) {
+  return value_add(builder, name,
+                   (ftl_value){.kind = FTL_VALUE_TILE, .dtype = dtype, .rows = rows, .columns = columns});
+}
+
+int32_t ftl_builder_rows(ftl_builder *builder, const char *name, int32_t rows) {
+  return value_add(builder, name, (ftl_value){.kind = FTL_VALUE_ROWS, .dtype = FTL_FP32, .rows = rows, .columns = 1});
+}
+
+// ---- operations ----
+
+static bool ops_reserve(ftl_builder *builder) {
+  ftl_tile_program *program = builder->program;
+  if (program->num_ops < builder->capacity_ops) return true;
+  int32_t capacity = builder->capacity_ops ? 2 * builder->capacity_ops : 128;
+  ftl_tile_op *ops = realloc(program->ops, sizeof *ops * (size_t)capacity);
+  if (!ops) {
+    ftl_builder_fail(builder, FTL_NO_MEMORY, "out of memory");
+    return false;
+  }
+  program->ops = ops;
+  builder->capacity_ops = capacity;
+  return true;
+}
+
+static void op_add(ftl_builder *builder, ftl_tile_op op) {
+  ftl_tile_program *program = builder->program;
+  if (program->num_roles == 0 || program->num_ops == FTL_TILE_MAX_OPS)
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "%s: ops come after a role began, at most %d", ftl_tile_op_name(op.kind),
+                     FTL_TILE_MAX_OPS);
+  if (!ok(builder) || !ops_reserve(builder)) return;
+  program->ops[program->num_ops++] = op;
+  program->roles[program->num_roles - 1].num_ops++;
+}
+
+// An op with nothing set: no value, no ring, no tensor.
+static ftl_tile_op op_of(ftl_tile_op_kind kind) {
+  ftl_operand none = {.value = -1};
+  return (ftl_tile_op){.kind = kind,
+                       .dst = -1,
+                       .a = none,
+                       .b = none,
+                       .c = none,
+                       .ring = -1,
+                       .ring_a = -1,
+                       .loop_var = -1,
+                       .ref = {.tensor = -1, .present = FTL_ALWAYS},
+                       .diagonal = FTL_ALWAYS};
+}
+
+int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi) {
+  ftl_tile_program *program = builder->program;
+  if (program->num_loop_vars == FTL_TILE_MAX_LOOP_VARS)
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "allowed are %d loops", FTL_TILE_MAX_LOOP_VARS);
+  if (!ok(builder)) return 0;
+  ftl_tile_op op = op_of(FTL_TILE_LOOP);
+  op.loop_var = program->num_loop_vars++;
+  op.lo = lo;
+  op.hi = hi;
+  op_add(builder, op);
+  builder->open_loops[builder->num_open_loops++] = op.loop_var;
+  return op.loop_var;
+}
+
+void ftl_end_loop(ftl_builder *builder) {
+  if (builder->num_open_loops == 0) ftl_builder_fail(builder, FTL_BAD_INPUT, "end_loop without a loop");
+  if (!ok(builder)) return;
+  ftl_tile_op op = op_of(FTL_TILE_END_LOOP);
+  op.loop_var = builder->open_loops[--builder->num_open_loops];
+  op_add(builder, op);
+}
+
+static void ring_op(ftl_builder *builder, ftl_tile_op_kind kind, int32_t ring) {
+  ftl_tile_op op = op_of(kind);
+  op.ring = ring;
+  op_add(builder, op);
+}
+
+void ftl_acquire(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_ACQUIRE, ring); }
+void ftl_commit(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_COMMIT, ring); }
+void ftl_wait(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_WAIT, ring); }
+void ftl_release(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_RELEASE, ring); }
+
+void ftl_load(ftl_builder *builder, int32_t ring, ftl_tile_ref ref) {
+  ftl_tile_op op = op_of(FTL_TILE_LOAD);
+  op.ring = ring;
+  op.ref = ref;
+  op_add(builder, op);
+}
+
+ftl_operand ftl_value_operand(int32_t value) { return (ftl_operand){.value = value}; }
+ftl_operand ftl_immediate(float x) { return (ftl_operand){.value = -1, .immediate = x}; }
+
+void ftl_fill(ftl_builder *builder, int32_t dst, float x) {
+  ftl_tile_op op = op_of(FTL_TILE_FILL);
+  op.dst = dst;
+  op.a = ftl_immediate(x);
+  op_add(builder, op);
+}
+
+void ftl_fetch(ftl_builder *builder, int32_t dst, int32_t ring) {
+  ftl_tile_op op = op_of(FTL_TILE_FETCH);
+  op.dst = dst;
+  op.ring = ring;
+  op_add(builder, op);
+}
+
+void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b) {
+  ftl_tile_op op = op_of(FTL_TILE_MMA);
+  op.dst = dst;
+  op.ring_a = ring_a;
+  op.ring = ring_b;
+  op.transpose_b = transpose_b;
+  op_add(builder, op);
+}
+
+void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b, bool transpose_b) {
+  ftl_tile_op op = op_of(FTL_TILE_MMA);
+  op.dst = dst;
+  op.a = ftl_value_operand(a);
+  op.ring = ring_b;
+  op.transpose_b = transpose_b;
+  op_add(builder, op);
+}
+
+void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, ftl_operand b, ftl_operand c) {
+  ftl_tile_op op = op_of(FTL_TILE_ELEM);
+  op.fn = fn;
+  op.dst = dst;
+  op.a = a;
+  op.b = b;
+  op.c = c;
+  op_add(builder, op);
+}
+
+void ftl_mask(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit) {
+  ftl_tile_op op = op_of(FTL_TILE_MASK);
+  op.dst = dst;
+  op.row0 = row0;
+  op.column0 = column0;
+  op.diagonal = diagonal;
+  op.limit = limit;
+  op_add(builder, op);
+}
+
+void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a) {
+  ftl_tile_op op = op_of(FTL_TILE_REDUCE_ROWS);
+  op.fn = fn;
+  op.dst = dst;
+  op.a = ftl_value_operand(a);
+  op_add(builder, op);
+}
+
+void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst) {
+  ftl_tile_op op = op_of(FTL_TILE_REDUCE_LANES);
+  op.fn = fn;
+  op.dst = dst;
+  op_add(builder, op);
+}
+
+void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a) {
+  ftl_tile_op op = op_of(FTL_TILE_CONVERT);
+  op.dst = dst;
+  op.a = ftl_value_operand(a);
+  op_add(builder, op);
+}
+
+static void store_op(ftl_builder *builder, ftl_tile_op_kind kind, ftl_tile_ref ref, int32_t a, int32_t ring) {
+  ftl_tile_op op = op_of(kind);
+  op.ref = ref;
+  op.a = ftl_value_operand(a);
+  op.ring = ring;
+  op_add(builder, op);
+}
+
+void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t staging_ring) {
+  store_op(builder, FTL_TILE_STORE, ref, a, staging_ring);
+}
+
+void ftl_store_rows(ftl_builder *builder, ftl_tile_ref ref, int32_t a) {
+  store_op(builder, FTL_TILE_STORE_ROWS, ref, a, -1);
+}
+
+void ftl_barrier(ftl_builder *builder) { op_add(builder, op_of(FTL_TILE_BARRIER)); }

@@ -1,0 +1,109 @@
+// Declarations, nesting of loops, and the ring protocol.
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "tile/check_internal.h"
+#include "tile/exec.h"
+
+enum { MAX_TILE_EXTENT = 65536, MAX_WARPS = 64 };
+
+ftl_status ftl_check_fail(const ftl_check *check, const char *format, ...) {
+  char text[FTL_ERROR_MESSAGE_BYTES];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  const ftl_tile_program *program = check->program;
+  return ftl_error_set(check->error, FTL_BAD_INPUT, "%s: op %d (%s): %s", program->name, check->op_idx,
+                       ftl_tile_op_name(program->ops[check->op_idx].kind), text);
+}
+
+static bool extent_ok(int32_t extent) { return extent >= 1 && extent <= MAX_TILE_EXTENT; }
+
+static ftl_status check_rings(const ftl_tile_program *program, ftl_error *error) {
+  for (int32_t i = 0; i < program->num_rings; i++) {
+    const ftl_ring *ring = &program->rings[i];
+    if (!extent_ok(ring->rows) || !extent_ok(ring->columns) || ring->num_stages < 1 ||
+        ring->num_stages > FTL_TILE_MAX_STAGES)
+      return ftl_error_set(error, FTL_BAD_INPUT,
+                           "%s: ring %s of %d x %d, %d stages: allowed is 1 to %d rows and columns, 1 to %d stages",
+                           program->name, ring->name, ring->rows, ring->columns, ring->num_stages, MAX_TILE_EXTENT,
+                           FTL_TILE_MAX_STAGES);
+    if (ring->producer < 0 || ring->producer >= program->num_roles || ring->consumers_mask <= 0 ||
+        ring->consumers_mask >= 1 << program->num_roles)
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s: ring %s needs a producer and consumers among the %d roles",
+                           program->name, ring->name, program->num_roles);
+  }
+  return FTL_OK;
+}
+
+static ftl_status check_declarations(const ftl_tile_program *program, ftl_error *error) {
+  if (program->num_ctas < 1 || program->num_ctas > INT32_MAX)
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s: a grid of %lld CTAs; allowed is 1 to %d", program->name,
+                         (long long)program->num_ctas, INT32_MAX);
+  if (program->num_roles < 1 || program->num_ops < 1)
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s: no role, or no op", program->name);
+  for (int32_t i = 0; i < program->num_roles; i++)
+    if (program->roles[i].num_warps < 1 || program->roles[i].num_warps > MAX_WARPS)
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s: role %s of %d warps; allowed is 1 to %d", program->name,
+                           program->roles[i].name, program->roles[i].num_warps, MAX_WARPS);
+  for (int32_t i = 0; i < program->num_values; i++)
+    if (!extent_ok(program->values[i].rows) || !extent_ok(program->values[i].columns))
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s: value %s of %d x %d; allowed is 1 to %d", program->name,
+                           program->values[i].name, program->values[i].rows, program->values[i].columns,
+                           MAX_TILE_EXTENT);
+  return check_rings(program, error);
+}
+
+// Each loop variable is set by one loop, which ends inside the role and around whole loops.
+static ftl_status check_role(const ftl_tile_program *program, int32_t role_idx, uint32_t *used_loops,
+                             ftl_error *error) {
+  const ftl_role *role = &program->roles[role_idx];
+  ftl_check check = {.program = program, .role_idx = role_idx, .error = error};
+  int32_t open[FTL_TILE_MAX_LOOP_VARS], num_open = 0;
+  for (check.op_idx = role->first_op; check.op_idx < role->first_op + role->num_ops; check.op_idx++) {
+    const ftl_tile_op *op = &program->ops[check.op_idx];
+    ftl_status status = ftl_check_op(&check);
+    if (status != FTL_OK) return status;
+    if (op->kind == FTL_TILE_LOOP) {
+      if (op->loop_var < 0 || op->loop_var >= program->num_loop_vars || (*used_loops >> op->loop_var & 1) != 0)
+        return ftl_check_fail(&check, "loop variable %d is not this loop's own", op->loop_var);
+      *used_loops |= 1u << op->loop_var;
+      check.live_loops |= 1u << op->loop_var;
+      open[num_open++] = op->loop_var;
+    } else if (op->kind == FTL_TILE_END_LOOP) {
+      if (num_open == 0 || open[num_open - 1] != op->loop_var) return ftl_check_fail(&check, "no such loop is open");
+      check.live_loops &= ~(1u << open[--num_open]);
+    }
+  }
+  if (num_open == 0) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s: role %s leaves a loop open", program->name, role->name);
+}
+
+// The protocol depends on the CTA only through trip counts and absent tiles: the first, the last and some between show
+// it. Iterations of a loop repeat after at most as many as a ring has stages, so the middle of a long loop is left out.
+static ftl_status check_protocol(const ftl_tile_program *program, ftl_error *error) {
+  const int64_t last = program->num_ctas - 1;
+  const int64_t tiles[] = {0, 1, last / 3, last / 2, last - 1, last};
+  for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
+    if (tiles[i] < 0 || tiles[i] > last || (i > 0 && tiles[i] <= tiles[i - 1])) continue;
+    // A persistent CTA walks its first tile and the last one: enough to see whether the rings come back in order.
+    int64_t stride = program->persistent && tiles[i] < last ? last - tiles[i] : program->num_ctas;
+    ftl_exec_options options = {.first_tile = tiles[i],
+                                .tile_stride = stride,
+                                .max_trips = 2 * (FTL_TILE_MAX_STAGES + 1),
+                                .max_steps = 1 << 20};  // bounds what deeply nested loops cost
+    ftl_error found = {0};
+    if (ftl_exec_cta(program, &options, &found) != FTL_OK)
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s", found.message);
+  }
+  return FTL_OK;
+}
+
+ftl_status ftl_tile_program_check(const ftl_tile_program *program, ftl_error *error) {
+  ftl_status status = check_declarations(program, error);
+  uint32_t used_loops = 0;
+  for (int32_t i = 0; status == FTL_OK && i < program->num_roles; i++)
+    status = check_role(program, i, &used_loops, error);
+  return status == FTL_OK ? check_protocol(program, error) : status;
+}

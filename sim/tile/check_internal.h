@@ -1,0 +1,20 @@
+// What check.c (declarations, nesting, protocol) and check_ops.c (operands and shapes of each op) share.
+#ifndef FTL_TILE_CHECK_INTERNAL_H
+#define FTL_TILE_CHECK_INTERNAL_H
+
+#include "tile/tile.h"
+
+typedef struct ftl_check {
+  const ftl_tile_program *program;
+  int32_t role_idx, op_idx;
+  uint32_t live_loops;  // bit per loop variable that is in scope
+  ftl_error *error;
+} ftl_check;
+
+// FTL_BAD_INPUT with the op's index and name.
+ftl_status ftl_check_fail(const ftl_check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Operands, shapes and ring roles of the op at check->op_idx (not LOOP and END_LOOP, but their expressions).
+FTL_MUST_USE ftl_status ftl_check_op(const ftl_check *check);
+
+#endif

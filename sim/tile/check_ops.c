@@ -1,0 +1,234 @@
+#include "tile/check_internal.h"
+
+static bool is_value(const ftl_check *check, int32_t value) {
+  return value >= 0 && value < check->program->num_values && check->program->values[value].role == check->role_idx;
+}
+
+static bool is_tile(const ftl_check *check, int32_t value) {
+  return is_value(check, value) && check->program->values[value].kind == FTL_VALUE_TILE;
+}
+
+static bool is_rows(const ftl_check *check, int32_t value) {
+  return is_value(check, value) && check->program->values[value].kind == FTL_VALUE_ROWS;
+}
+
+static bool is_ring(const ftl_check *check, int32_t ring) { return ring >= 0 && ring < check->program->num_rings; }
+
+// An expression whose loop variables are all in scope.
+static bool is_expr(const ftl_check *check, ftl_expr expr) {
+  if (expr < 0 || expr >= check->program->num_exprs) return false;
+  const ftl_expr_node *node = &check->program->exprs[expr];
+  switch (node->kind) {
+    case FTL_EXPR_CONST:
+    case FTL_EXPR_CTA:
+      return true;
+    case FTL_EXPR_LOOP:
+      return node->value >= 0 && node->value < FTL_TILE_MAX_LOOP_VARS && (check->live_loops >> node->value & 1) != 0;
+    case FTL_EXPR_DIV:
+    case FTL_EXPR_MOD:
+      if (node->b < 0 || node->b >= expr || check->program->exprs[node->b].kind != FTL_EXPR_CONST ||
+          check->program->exprs[node->b].value <= 0)
+        return false;
+      break;
+    default:
+      break;
+  }
+  return node->a < expr && node->b < expr && is_expr(check, node->a) && is_expr(check, node->b);
+}
+
+static ftl_status check_ref(const ftl_check *check, const ftl_tile_ref *ref, bool is_store) {
+  const ftl_tile_program *program = check->program;
+  if (ref->tensor < 0 || ref->tensor >= program->num_tensors) return ftl_check_fail(check, "no such tensor");
+  const ftl_tensor *tensor = &program->tensors[ref->tensor];
+  if (ref->rows < 1 || ref->columns < 1 || ref->columns > tensor->num_columns)
+    return ftl_check_fail(check, "%d x %d is not a tile of %s, which has %lld columns", ref->rows, ref->columns,
+                          tensor->name, (long long)tensor->num_columns);
+  if (is_store && tensor->use == FTL_TENSOR_INPUT) return ftl_check_fail(check, "stores to the input %s", tensor->name);
+  if (!is_store && tensor->use == FTL_TENSOR_OUTPUT) return ftl_check_fail(check, "loads the output %s", tensor->name);
+  if (!is_expr(check, ref->batch) || !is_expr(check, ref->head) || !is_expr(check, ref->row) ||
+      (ref->present != FTL_ALWAYS && !is_expr(check, ref->present)))
+    return ftl_check_fail(check, "an expression of the tile of %s uses a loop variable outside its loop", tensor->name);
+  return FTL_OK;
+}
+
+static ftl_status check_ring_role(const ftl_check *check, int32_t ring, bool produces) {
+  if (!is_ring(check, ring)) return ftl_check_fail(check, "no such ring");
+  const ftl_ring *info = &check->program->rings[ring];
+  if (produces ? info->producer == check->role_idx : (info->consumers_mask >> check->role_idx & 1) != 0) return FTL_OK;
+  return ftl_check_fail(check, "role %s is not a %s of ring %s", check->program->roles[check->role_idx].name,
+                        produces ? "producer" : "consumer", info->name);
+}
+
+static ftl_status check_load(const ftl_check *check, const ftl_tile_op *op) {
+  ftl_status status = check_ring_role(check, op->ring, true);
+  if (status == FTL_OK) status = check_ref(check, &op->ref, false);
+  if (status != FTL_OK) return status;
+  const ftl_ring *ring = &check->program->rings[op->ring];
+  if (op->ref.rows > ring->rows || op->ref.columns > ring->columns)
+    return ftl_check_fail(check, "a tile of %d x %d does not fit ring %s of %d x %d", op->ref.rows, op->ref.columns,
+                          ring->name, ring->rows, ring->columns);
+  if (check->program->tensors[op->ref.tensor].dtype != ring->dtype)
+    return ftl_check_fail(check, "ring %s has another dtype than its tensor", ring->name);
+  return FTL_OK;
+}
+
+static ftl_status check_fetch(const ftl_check *check, const ftl_tile_op *op) {
+  ftl_status status = check_ring_role(check, op->ring, false);
+  if (status != FTL_OK) return status;
+  if (!is_tile(check, op->dst)) return ftl_check_fail(check, "the destination is not a tile of this role");
+  const ftl_ring *ring = &check->program->rings[op->ring];
+  const ftl_value *dst = &check->program->values[op->dst];
+  if (dst->rows != ring->rows || dst->columns != ring->columns || dst->dtype != ring->dtype)
+    return ftl_check_fail(check, "%s differs from ring %s in shape or dtype", dst->name, ring->name);
+  return FTL_OK;
+}
+
+typedef struct shape {
+  int32_t rows, columns;
+  ftl_dtype dtype;
+} shape;
+
+static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
+  const ftl_tile_program *program = check->program;
+  ftl_status status = check_ring_role(check, op->ring, false);
+  if (status == FTL_OK && op->ring_a >= 0) status = check_ring_role(check, op->ring_a, false);
+  if (status != FTL_OK) return status;
+  if (!is_tile(check, op->dst) || program->values[op->dst].dtype != FTL_FP32)
+    return ftl_check_fail(check, "the accumulator is not an fp32 tile of this role");
+  if (op->ring_a < 0 && !is_tile(check, op->a.value))
+    return ftl_check_fail(check, "A is neither a tile of this role nor a ring");
+  const ftl_ring *ring_b = &program->rings[op->ring];
+  const ftl_value *dst = &program->values[op->dst];
+  shape a = op->ring_a >= 0 ? (shape){program->rings[op->ring_a].rows, program->rings[op->ring_a].columns,
+                                      program->rings[op->ring_a].dtype}
+                            : (shape){program->values[op->a.value].rows, program->values[op->a.value].columns,
+                                      program->values[op->a.value].dtype};
+  int32_t n = op->transpose_b ? ring_b->rows : ring_b->columns, k = op->transpose_b ? ring_b->columns : ring_b->rows;
+  if (a.rows != dst->rows || n != dst->columns || a.columns != k)
+    return ftl_check_fail(check, "shapes do not fit: %d x %d += %d x %d by %d x %d", dst->rows, dst->columns, a.rows,
+                          a.columns, k, n);
+  if (a.dtype != ring_b->dtype || a.dtype == FTL_FP32)
+    return ftl_check_fail(check, "A and B need the same 16-bit dtype");
+  return FTL_OK;
+}
+
+static int num_operands(ftl_elem_fn fn) {
+  switch (fn) {
+    case FTL_ELEM_ADD:
+    case FTL_ELEM_SUB:
+    case FTL_ELEM_MUL:
+    case FTL_ELEM_MAX:
+      return 2;
+    case FTL_ELEM_FMA:
+      return 3;
+    default:
+      return 1;
+  }
+}
+
+static bool operand_fits(const ftl_check *check, ftl_operand operand, const ftl_value *dst) {
+  if (operand.value == -1) return true;
+  if (!is_value(check, operand.value)) return false;
+  const ftl_value *value = &check->program->values[operand.value];
+  if (value->rows != dst->rows || value->dtype != FTL_FP32) return false;
+  return value->kind == FTL_VALUE_ROWS || (dst->kind == FTL_VALUE_TILE && value->columns == dst->columns);
+}
+
+static ftl_status check_elem(const ftl_check *check, const ftl_tile_op *op) {
+  if (!is_value(check, op->dst)) return ftl_check_fail(check, "the destination is not a value of this role");
+  const ftl_value *dst = &check->program->values[op->dst];
+  if (dst->dtype != FTL_FP32) return ftl_check_fail(check, "%s is not fp32", dst->name);
+  if ((int)op->fn < 0 || op->fn > FTL_ELEM_ZERO_IF_NEG_INF) return ftl_check_fail(check, "no such function");
+  const ftl_operand operands[] = {op->a, op->b, op->c};
+  for (int i = 0; i < num_operands(op->fn); i++)
+    if (!operand_fits(check, operands[i], dst))
+      return ftl_check_fail(check, "operand %d does not fit %s: an fp32 value of this role with %d rows", i + 1,
+                            dst->name, dst->rows);
+  return FTL_OK;
+}
+
+static ftl_status check_mask(const ftl_check *check, const ftl_tile_op *op) {
+  if (!is_tile(check, op->dst) || check->program->values[op->dst].dtype != FTL_FP32)
+    return ftl_check_fail(check, "the destination is not an fp32 tile of this role");
+  if (!is_expr(check, op->row0) || !is_expr(check, op->column0) || !is_expr(check, op->limit) ||
+      (op->diagonal != FTL_ALWAYS && !is_expr(check, op->diagonal)))
+    return ftl_check_fail(check, "an expression uses a loop variable outside its loop");
+  return FTL_OK;
+}
+
+static ftl_status check_reduce(const ftl_check *check, const ftl_tile_op *op) {
+  if (op->fn != FTL_ELEM_ADD && op->fn != FTL_ELEM_MAX) return ftl_check_fail(check, "only add and max reduce");
+  if (!is_rows(check, op->dst)) return ftl_check_fail(check, "the destination is not a rows value of this role");
+  if (op->kind == FTL_TILE_REDUCE_LANES) return FTL_OK;
+  if (!is_tile(check, op->a.value) || check->program->values[op->a.value].dtype != FTL_FP32 ||
+      check->program->values[op->a.value].rows != check->program->values[op->dst].rows)
+    return ftl_check_fail(check, "the source is not an fp32 tile of this role with as many rows");
+  return FTL_OK;
+}
+
+static ftl_status check_convert(const ftl_check *check, const ftl_tile_op *op) {
+  if (!is_tile(check, op->dst) || !is_tile(check, op->a.value))
+    return ftl_check_fail(check, "both operands must be tiles of this role");
+  const ftl_value *dst = &check->program->values[op->dst], *a = &check->program->values[op->a.value];
+  if (dst->rows != a->rows || dst->columns != a->columns)
+    return ftl_check_fail(check, "%s and %s differ in shape", dst->name, a->name);
+  return FTL_OK;
+}
+
+static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
+  bool of_rows = op->kind == FTL_TILE_STORE_ROWS;
+  ftl_status status = check_ref(check, &op->ref, true);
+  if (status != FTL_OK) return status;
+  if (of_rows ? !is_rows(check, op->a.value) : !is_tile(check, op->a.value))
+    return ftl_check_fail(check, "the source is not a %s of this role", of_rows ? "rows value" : "tile");
+  const ftl_value *a = &check->program->values[op->a.value];
+  if (op->ref.rows > a->rows || op->ref.columns > a->columns)
+    return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, a->name);
+  if (op->ring < 0) return FTL_OK;
+  if (!is_ring(check, op->ring)) return ftl_check_fail(check, "no such ring");
+  const ftl_ring *ring = &check->program->rings[op->ring];
+  if (op->ref.rows > ring->rows || op->ref.columns > ring->columns ||
+      ftl_dtype_bytes(check->program->tensors[op->ref.tensor].dtype) > ftl_dtype_bytes(ring->dtype))
+    return ftl_check_fail(check, "ring %s is too small to stage the tile", ring->name);
+  return FTL_OK;
+}
+
+ftl_status ftl_check_op(const ftl_check *check) {
+  const ftl_tile_op *op = &check->program->ops[check->op_idx];
+  switch (op->kind) {
+    case FTL_TILE_LOOP:
+      if (!is_expr(check, op->lo) || !is_expr(check, op->hi))
+        return ftl_check_fail(check, "a bound uses a loop variable outside its loop");
+      return FTL_OK;
+    case FTL_TILE_END_LOOP:
+    case FTL_TILE_BARRIER:
+      return FTL_OK;
+    case FTL_TILE_ACQUIRE:
+    case FTL_TILE_COMMIT:
+      return check_ring_role(check, op->ring, true);
+    case FTL_TILE_WAIT:
+    case FTL_TILE_RELEASE:
+      return check_ring_role(check, op->ring, false);
+    case FTL_TILE_LOAD:
+      return check_load(check, op);
+    case FTL_TILE_FILL:
+      return is_value(check, op->dst) ? FTL_OK : ftl_check_fail(check, "the destination is not a value of this role");
+    case FTL_TILE_FETCH:
+      return check_fetch(check, op);
+    case FTL_TILE_MMA:
+      return check_mma(check, op);
+    case FTL_TILE_ELEM:
+      return check_elem(check, op);
+    case FTL_TILE_MASK:
+      return check_mask(check, op);
+    case FTL_TILE_REDUCE_ROWS:
+    case FTL_TILE_REDUCE_LANES:
+      return check_reduce(check, op);
+    case FTL_TILE_CONVERT:
+      return check_convert(check, op);
+    case FTL_TILE_STORE:
+    case FTL_TILE_STORE_ROWS:
+      return check_store(check, op);
+  }
+  return ftl_check_fail(check, "no such op");
+}

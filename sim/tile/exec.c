@@ -1,0 +1,262 @@
+#include "tile/exec.h"
+
+#include <stddef.h>
+
+typedef struct ring_state {
+  int64_t acquired, committed;  // stages, since the start of the CTA
+  int64_t waited[FTL_TILE_MAX_ROLES], released[FTL_TILE_MAX_ROLES];
+  bool loaded[FTL_TILE_MAX_STAGES];  // something was loaded since the stage was acquired
+} ring_state;
+
+typedef struct role_state {
+  int32_t next_op;
+  ftl_expr_point point;
+  int64_t loop_lo[FTL_TILE_MAX_LOOP_VARS], loop_hi[FTL_TILE_MAX_LOOP_VARS];
+  bool done;
+} role_state;
+
+typedef struct exec {
+  const ftl_tile_program *program;
+  const ftl_exec_options *options;
+  ring_state rings[FTL_TILE_MAX_RINGS];
+  role_state roles[FTL_TILE_MAX_ROLES];
+  int64_t num_steps;
+} exec;
+
+typedef enum outcome { PROGRESS, BLOCKED, FAILED } outcome;
+
+static outcome protocol_error(const exec *e, int32_t op_idx, int32_t ring, const char *what, ftl_error *error) {
+  ftl_error_set(error, FTL_RUN_FAILED, "%s: op %d (%s %s): %s", e->program->name, op_idx,
+                ftl_tile_op_name(e->program->ops[op_idx].kind), e->program->rings[ring].name, what);
+  return FAILED;
+}
+
+// ---- rings ----
+
+static int64_t least_released(const exec *e, int32_t ring) {
+  int64_t least = INT64_MAX;
+  for (int32_t role = 0; role < e->program->num_roles; role++) {
+    if ((e->program->rings[ring].consumers_mask >> role & 1) == 0) continue;
+    int64_t released = e->rings[ring].released[role];
+    if (released < least) least = released;
+  }
+  return least;
+}
+
+static outcome acquire(exec *e, int32_t op_idx, int32_t ring, ftl_error *error) {
+  ring_state *state = &e->rings[ring];
+  if (state->acquired != state->committed)
+    return protocol_error(e, op_idx, ring, "the stage acquired before is not committed", error);
+  if (state->acquired - least_released(e, ring) >= e->program->rings[ring].num_stages) return BLOCKED;
+  state->loaded[state->acquired % e->program->rings[ring].num_stages] = false;
+  state->acquired++;
+  return PROGRESS;
+}
+
+static outcome commit(exec *e, int32_t op_idx, int32_t ring, ftl_error *error) {
+  ring_state *state = &e->rings[ring];
+  if (state->acquired == state->committed) return protocol_error(e, op_idx, ring, "no stage is acquired", error);
+  state->committed++;
+  return PROGRESS;
+}
+
+static outcome wait_full(exec *e, int32_t role, int32_t ring) {
+  ring_state *state = &e->rings[ring];
+  if (state->waited[role] >= state->committed) return BLOCKED;
+  state->waited[role]++;
+  return PROGRESS;
+}
+
+static outcome release(exec *e, int32_t op_idx, int32_t role, int32_t ring, ftl_error *error) {
+  ring_state *state = &e->rings[ring];
+  if (state->released[role] >= state->waited[role])
+    return protocol_error(e, op_idx, ring, "the stage was not waited for", error);
+  state->released[role]++;
+  return PROGRESS;
+}
+
+static outcome filled_stage(exec *e, int32_t op_idx, int32_t ring, bool present, int32_t *stage, ftl_error *error) {
+  ring_state *state = &e->rings[ring];
+  if (state->acquired == state->committed) return protocol_error(e, op_idx, ring, "no stage is acquired", error);
+  *stage = (int32_t)(state->committed % e->program->rings[ring].num_stages);
+  if (present) state->loaded[*stage] = true;
+  return PROGRESS;
+}
+
+static outcome read_stage(const exec *e, int32_t op_idx, int32_t role, int32_t ring, int32_t *stage, ftl_error *error) {
+  const ring_state *state = &e->rings[ring];
+  if (state->waited[role] <= state->released[role])
+    return protocol_error(e, op_idx, ring, "reads a stage that was not waited for, or was released", error);
+  *stage = (int32_t)((state->waited[role] - 1) % e->program->rings[ring].num_stages);
+  return PROGRESS;
+}
+
+static outcome staging_idle(const exec *e, int32_t op_idx, int32_t ring, ftl_error *error) {
+  const ring_state *state = &e->rings[ring];
+  if (state->acquired != least_released(e, ring))
+    return protocol_error(e, op_idx, ring, "the staging ring still holds a stage", error);
+  return PROGRESS;
+}
+
+// ---- loops ----
+
+static void loop_begin(exec *e, role_state *role, const ftl_tile_op *op) {
+  int64_t lo = ftl_expr_eval(e->program, op->lo, &role->point), hi = ftl_expr_eval(e->program, op->hi, &role->point);
+  role->next_op++;
+  role->point.loop[op->loop_var] = role->loop_lo[op->loop_var] = lo;
+  role->loop_hi[op->loop_var] = hi;
+  if (lo < hi) return;
+  while (e->program->ops[role->next_op].kind != FTL_TILE_END_LOOP ||
+         e->program->ops[role->next_op].loop_var != op->loop_var)
+    role->next_op++;
+  role->next_op++;
+}
+
+static void loop_end(exec *e, role_state *role, const ftl_tile_op *op) {
+  int64_t *value = &role->point.loop[op->loop_var];
+  int64_t half = e->options->max_trips / 2, hi = role->loop_hi[op->loop_var];
+  ++*value;
+  if (half > 0 && *value == role->loop_lo[op->loop_var] + half && hi - half > *value) *value = hi - half;
+  if (*value >= hi) {
+    role->next_op++;
+    return;
+  }
+  while (e->program->ops[role->next_op].kind != FTL_TILE_LOOP ||
+         e->program->ops[role->next_op].loop_var != op->loop_var)
+    role->next_op--;
+  role->next_op++;
+}
+
+// ---- one op ----
+
+static bool ref_is_present(const exec *e, const ftl_tile_ref *ref, const ftl_expr_point *point) {
+  return ref->present == FTL_ALWAYS || ftl_expr_eval(e->program, ref->present, point) > 0;
+}
+
+static outcome ring_op(exec *e, ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  int32_t role = event->role_idx;
+  switch (op->kind) {
+    case FTL_TILE_ACQUIRE:
+      return acquire(e, event->op_idx, op->ring, error);
+    case FTL_TILE_COMMIT:
+      return commit(e, event->op_idx, op->ring, error);
+    case FTL_TILE_WAIT:
+      return wait_full(e, role, op->ring);
+    case FTL_TILE_RELEASE:
+      return release(e, event->op_idx, role, op->ring, error);
+    case FTL_TILE_LOAD:
+      return filled_stage(e, event->op_idx, op->ring, event->present, &event->stage, error);
+    case FTL_TILE_STORE:
+      return op->ring < 0 ? PROGRESS : staging_idle(e, event->op_idx, op->ring, error);
+    case FTL_TILE_FETCH:
+      return read_stage(e, event->op_idx, role, op->ring, &event->stage, error);
+    case FTL_TILE_MMA:
+      if (op->ring_a >= 0 && read_stage(e, event->op_idx, role, op->ring_a, &event->stage_a, error) == FAILED)
+        return FAILED;
+      return read_stage(e, event->op_idx, role, op->ring, &event->stage, error);
+    default:
+      return PROGRESS;
+  }
+}
+
+static outcome op_step(exec *e, int32_t role_idx, ftl_error *error) {
+  role_state *role = &e->roles[role_idx];
+  const ftl_tile_op *op = &e->program->ops[role->next_op];
+  if (op->kind == FTL_TILE_LOOP) {
+    loop_begin(e, role, op);
+    return PROGRESS;
+  }
+  if (op->kind == FTL_TILE_END_LOOP) {
+    loop_end(e, role, op);
+    return PROGRESS;
+  }
+  ftl_exec_event event = {.op = op, .point = &role->point, .op_idx = role->next_op, .role_idx = role_idx};
+  bool has_ref = op->kind == FTL_TILE_LOAD || op->kind == FTL_TILE_STORE || op->kind == FTL_TILE_STORE_ROWS;
+  event.present = has_ref && ref_is_present(e, &op->ref, &role->point);
+  outcome result = ring_op(e, &event, error);
+  if (result != PROGRESS) return result;
+  if (e->options->visit && e->options->visit(e->options->context, &event, error) != FTL_OK) return FAILED;
+  role->next_op++;
+  return PROGRESS;
+}
+
+// ---- the CTA ----
+
+static void role_start_tile(const exec *e, int32_t role_idx, int64_t tile, role_state *role) {
+  *role = (role_state){.next_op = e->program->roles[role_idx].first_op, .point = {.cta = tile}};
+  role->done = tile >= e->program->num_ctas;
+}
+
+static bool out_of_steps(const exec *e) { return e->options->max_steps > 0 && e->num_steps >= e->options->max_steps; }
+
+// Runs until the role waits, fails or is done; *moved tells whether any op ran.
+static outcome role_run(exec *e, int32_t role_idx, bool *moved, ftl_error *error) {
+  const ftl_role *info = &e->program->roles[role_idx];
+  role_state *role = &e->roles[role_idx];
+  while (!role->done && !out_of_steps(e)) {
+    e->num_steps++;
+    if (role->next_op == info->first_op + info->num_ops) {
+      role_start_tile(e, role_idx, role->point.cta + e->options->tile_stride, role);
+      *moved = true;
+      continue;
+    }
+    outcome result = op_step(e, role_idx, error);
+    if (result != PROGRESS) return result;
+    *moved = true;
+  }
+  return PROGRESS;
+}
+
+static ftl_status deadlock(const exec *e, ftl_error *error) {
+  for (int32_t i = 0; i < e->program->num_roles; i++) {
+    const role_state *role = &e->roles[i];
+    if (role->done) continue;
+    const ftl_tile_op *op = &e->program->ops[role->next_op];
+    return ftl_error_set(error, FTL_RUN_FAILED, "%s: op %d (%s %s): role %s waits for ever in CTA %lld",
+                         e->program->name, role->next_op, ftl_tile_op_name(op->kind), e->program->rings[op->ring].name,
+                         e->program->roles[i].name, (long long)role->point.cta);
+  }
+  return FTL_OK;
+}
+
+// What a consumer may leave behind: nothing read and not released, and unread stages only if they are empty.
+static ftl_status ring_check_end(const exec *e, int32_t ring, int32_t role, ftl_error *error) {
+  const ring_state *state = &e->rings[ring];
+  const char *what = NULL;
+  if (state->acquired != state->committed) what = "a stage was acquired and not committed";
+  if (state->released[role] != state->waited[role]) what = "a stage was waited for and not released";
+  if (e->program->persistent && state->waited[role] != state->committed) what = "a persistent CTA left a stage unread";
+  for (int64_t stage = state->waited[role]; stage < state->committed; stage++)
+    if (state->loaded[stage % e->program->rings[ring].num_stages]) what = "a loaded stage was never waited for";
+  if (!what) return FTL_OK;
+  return ftl_error_set(error, FTL_RUN_FAILED, "%s: at the end: ring %s: %s", e->program->name,
+                       e->program->rings[ring].name, what);
+}
+
+static ftl_status check_end(const exec *e, ftl_error *error) {
+  for (int32_t ring = 0; ring < e->program->num_rings; ring++) {
+    for (int32_t role = 0; role < e->program->num_roles; role++) {
+      if ((e->program->rings[ring].consumers_mask >> role & 1) == 0) continue;
+      ftl_status status = ring_check_end(e, ring, role, error);
+      if (status != FTL_OK) return status;
+    }
+  }
+  return FTL_OK;
+}
+
+ftl_status ftl_exec_cta(const ftl_tile_program *program, const ftl_exec_options *options, ftl_error *error) {
+  exec e = {.program = program, .options = options};
+  ftl_error local = {0};  // the caller's may be NULL, and a visitor's status must not be lost
+  for (int32_t i = 0; i < program->num_roles; i++) role_start_tile(&e, i, options->first_tile, &e.roles[i]);
+  for (;;) {
+    bool moved = false, all_done = true;
+    for (int32_t i = 0; i < program->num_roles; i++) {
+      if (role_run(&e, i, &moved, &local) == FAILED) return ftl_error_set(error, local.status, "%s", local.message);
+      all_done = all_done && e.roles[i].done;
+    }
+    if (out_of_steps(&e)) return FTL_OK;
+    if (all_done) return check_end(&e, error);
+    if (!moved) return deadlock(&e, error);
+  }
+}

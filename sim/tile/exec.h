@@ -1,0 +1,34 @@
+// Runs the control flow and the ring protocol of a tile program: roles, loops, rings. What an op does with data is left
+// to a visitor (the interpreter), or to none (the check of the protocol).
+#ifndef FTL_TILE_EXEC_H
+#define FTL_TILE_EXEC_H
+
+#include "tile/tile.h"
+
+enum { FTL_TILE_MAX_STAGES = 64 };
+
+typedef struct ftl_exec_event {
+  const ftl_tile_op *op;
+  const ftl_expr_point *point;
+  int32_t op_idx, role_idx;
+  int32_t stage;    // of op->ring: being filled (LOAD) or read (FETCH, MMA); 0 otherwise
+  int32_t stage_a;  // of op->ring_a, being read; 0 otherwise
+  bool present;     // LOAD, STORE, STORE_ROWS: the reference is
+} ftl_exec_event;
+
+typedef ftl_status (*ftl_exec_visit)(void *context, const ftl_exec_event *event, ftl_error *error);
+
+typedef struct ftl_exec_options {
+  int64_t first_tile, tile_stride;  // the CTA walks first_tile, first_tile + tile_stride, ... while < num_ctas
+  int64_t max_trips;                // longer loops leave out iterations in their middle; 0: none do
+  int64_t max_steps;                // the walk ends quietly after so many ops; 0: at the program's end
+  ftl_exec_visit visit;             // called for every op but loop control, in the order of execution; may be NULL
+  void *context;
+} ftl_exec_options;
+
+// Roles take turns: each runs until a ring makes it wait. FTL_RUN_FAILED names the op that breaks the protocol, or the
+// ops at which all roles wait for ever.
+FTL_MUST_USE ftl_status ftl_exec_cta(const ftl_tile_program *program, const ftl_exec_options *options,
+                                     ftl_error *error);
+
+#endif

@@ -1,0 +1,84 @@
+#include "tile/tile.h"
+
+#include <stdlib.h>
+
+static int64_t floor_div(int64_t a, int64_t b) {
+  int64_t quotient = a / b;
+  return quotient * b > a ? quotient - 1 : quotient;
+}
+
+// Sums and products wrap instead of being undefined; programs whose values come near 2^63 are refused when built.
+static int64_t wrap(uint64_t x) { return (int64_t)x; }
+
+int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b) {
+  switch (kind) {
+    case FTL_EXPR_ADD:
+      return wrap((uint64_t)a + (uint64_t)b);
+    case FTL_EXPR_SUB:
+      return wrap((uint64_t)a - (uint64_t)b);
+    case FTL_EXPR_MUL:
+      return wrap((uint64_t)a * (uint64_t)b);
+    case FTL_EXPR_DIV:
+      return floor_div(a, b);
+    case FTL_EXPR_MOD:
+      return a - floor_div(a, b) * b;
+    case FTL_EXPR_MIN:
+      return a < b ? a : b;
+    case FTL_EXPR_MAX:
+      return a > b ? a : b;
+    default:
+      return 0;
+  }
+}
+
+// Operands come before their node, and the builder bounds the size of the tree, so the recursion is short.
+int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_expr_point *point) {
+  const ftl_expr_node *node = &program->exprs[expr];
+  switch (node->kind) {
+    case FTL_EXPR_CONST:
+      return node->value;
+    case FTL_EXPR_CTA:
+      return point->cta;
+    case FTL_EXPR_LOOP:
+      return point->loop[node->value];
+    default:
+      return ftl_expr_apply(node->kind, ftl_expr_eval(program, node->a, point), ftl_expr_eval(program, node->b, point));
+  }
+}
+
+int32_t ftl_tile_num_warps(const ftl_tile_program *program) {
+  int32_t num_warps = 0;
+  for (int32_t i = 0; i < program->num_roles; i++) num_warps += program->roles[i].num_warps;
+  return num_warps;
+}
+
+const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
+  static const char *const names[] = {
+      [FTL_TILE_LOOP] = "loop",
+      [FTL_TILE_END_LOOP] = "end_loop",
+      [FTL_TILE_ACQUIRE] = "acquire",
+      [FTL_TILE_LOAD] = "load",
+      [FTL_TILE_COMMIT] = "commit",
+      [FTL_TILE_WAIT] = "wait",
+      [FTL_TILE_RELEASE] = "release",
+      [FTL_TILE_FILL] = "fill",
+      [FTL_TILE_FETCH] = "fetch",
+      [FTL_TILE_MMA] = "mma",
+      [FTL_TILE_ELEM] = "elem",
+      [FTL_TILE_MASK] = "mask",
+      [FTL_TILE_REDUCE_ROWS] = "reduce_rows",
+      [FTL_TILE_REDUCE_LANES] = "reduce_lanes",
+      [FTL_TILE_CONVERT] = "convert",
+      [FTL_TILE_STORE] = "store",
+      [FTL_TILE_STORE_ROWS] = "store_rows",
+      [FTL_TILE_BARRIER] = "barrier",
+  };
+  return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
+}
+
+void ftl_tile_program_destroy(ftl_tile_program *program) {
+  if (!program) return;
+  free(program->ops);
+  free(program->exprs);
+  free(program);
+}

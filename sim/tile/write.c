@@ -1,0 +1,193 @@
+// A tile program as pseudo-code, for people.
+#include "tile/tile.h"
+
+static void write_expr(FILE *out, const ftl_tile_program *program, ftl_expr expr);
+
+static void write_binary(FILE *out, const ftl_tile_program *program, const ftl_expr_node *node) {
+  static const char *const symbols[] = {
+      [FTL_EXPR_ADD] = " + ", [FTL_EXPR_SUB] = " - ", [FTL_EXPR_MUL] = " * ", [FTL_EXPR_DIV] = " / ",
+      [FTL_EXPR_MOD] = " % ", [FTL_EXPR_MIN] = ", ",  [FTL_EXPR_MAX] = ", "};
+  const char *open = node->kind == FTL_EXPR_MIN ? "min(" : node->kind == FTL_EXPR_MAX ? "max(" : "(";
+  fputs(open, out);
+  write_expr(out, program, node->a);
+  const ftl_expr_node *b = &program->exprs[node->b];
+  if (node->kind == FTL_EXPR_ADD && b->kind == FTL_EXPR_CONST && b->value < 0) {
+    fprintf(out, " - %llu)", 0 - (unsigned long long)b->value);
+    return;
+  }
+  fputs(symbols[node->kind], out);
+  write_expr(out, program, node->b);
+  fputc(')', out);
+}
+
+static void write_expr(FILE *out, const ftl_tile_program *program, ftl_expr expr) {
+  const ftl_expr_node *node = &program->exprs[expr];
+  switch (node->kind) {
+    case FTL_EXPR_CONST:
+      fprintf(out, "%lld", (long long)node->value);
+      break;
+    case FTL_EXPR_CTA:
+      fputs("cta", out);
+      break;
+    case FTL_EXPR_LOOP:
+      fprintf(out, "i%lld", (long long)node->value);
+      break;
+    default:
+      write_binary(out, program, node);
+  }
+}
+
+static void write_ref(FILE *out, const ftl_tile_program *program, const ftl_tile_ref *ref) {
+  fprintf(out, "%s[", program->tensors[ref->tensor].name);
+  write_expr(out, program, ref->batch);
+  fputs("][", out);
+  write_expr(out, program, ref->head);
+  fputs("][", out);
+  write_expr(out, program, ref->row);
+  fprintf(out, " +%d][0 +%d]", ref->rows, ref->columns);
+  if (ref->present == FTL_ALWAYS) return;
+  fputs(" if ", out);
+  write_expr(out, program, ref->present);
+  fputs(" > 0", out);
+}
+
+static void write_operand(FILE *out, const ftl_tile_program *program, ftl_operand operand) {
+  if (operand.value >= 0)
+    fputs(program->values[operand.value].name, out);
+  else
+    fprintf(out, "%g", (double)operand.immediate);
+}
+
+static void write_elem(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  static const struct {
+    const char *before, *between_ab, *between_bc, *after;
+    int num_operands;
+  } forms[] = {
+      [FTL_ELEM_COPY] = {"", "", "", "", 1},       [FTL_ELEM_ADD] = {"", " + ", "", "", 2},
+      [FTL_ELEM_SUB] = {"", " - ", "", "", 2},     [FTL_ELEM_MUL] = {"", " * ", "", "", 2},
+      [FTL_ELEM_FMA] = {"", " * ", " + ", "", 3},  [FTL_ELEM_MAX] = {"max(", ", ", "", ")", 2},
+      [FTL_ELEM_EXP2] = {"exp2(", "", "", ")", 1}, [FTL_ELEM_LOG2] = {"log2(", "", "", ")", 1},
+      [FTL_ELEM_RECIP] = {"1 / ", "", "", "", 1},  [FTL_ELEM_ZERO_IF_NEG_INF] = {"zero_if_neg_inf(", "", "", ")", 1},
+  };
+  fprintf(out, "%s = %s", program->values[op->dst].name, forms[op->fn].before);
+  write_operand(out, program, op->a);
+  fputs(forms[op->fn].between_ab, out);
+  if (forms[op->fn].num_operands > 1) write_operand(out, program, op->b);
+  fputs(forms[op->fn].between_bc, out);
+  if (forms[op->fn].num_operands > 2) write_operand(out, program, op->c);
+  fputs(forms[op->fn].after, out);
+}
+
+static void write_mask(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  fprintf(out, "%s = -inf where column ", program->values[op->dst].name);
+  write_expr(out, program, op->column0);
+  fputs(" + c >= ", out);
+  write_expr(out, program, op->limit);
+  if (op->diagonal == FTL_ALWAYS) return;
+  fputs(", or > row ", out);
+  write_expr(out, program, op->row0);
+  fputs(" + r + ", out);
+  write_expr(out, program, op->diagonal);
+}
+
+static void write_mma(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  const char *a = op->ring_a >= 0 ? program->rings[op->ring_a].name : program->values[op->a.value].name;
+  fprintf(out, "%s += %s%s x %s%s", program->values[op->dst].name, a, op->ring_a >= 0 ? "(shared)" : "",
+          program->rings[op->ring].name, op->transpose_b ? "^T" : "");
+}
+
+static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  const char *dst = op->dst >= 0 ? program->values[op->dst].name : "";
+  const char *a = op->a.value >= 0 ? program->values[op->a.value].name : "";
+  const char *ring = op->ring >= 0 ? program->rings[op->ring].name : "";
+  const char *fn = op->fn == FTL_ELEM_MAX ? "max" : "sum";
+  switch (op->kind) {
+    case FTL_TILE_LOOP:
+      fprintf(out, "for i%d in ", op->loop_var);
+      write_expr(out, program, op->lo);
+      fputs(" .. ", out);
+      write_expr(out, program, op->hi);
+      break;
+    case FTL_TILE_END_LOOP:
+      fputs("end", out);
+      break;
+    case FTL_TILE_LOAD:
+      fprintf(out, "%s <- ", ring);
+      write_ref(out, program, &op->ref);
+      break;
+    case FTL_TILE_FILL:
+      fprintf(out, "%s = %g", dst, (double)op->a.immediate);
+      break;
+    case FTL_TILE_FETCH:
+      fprintf(out, "%s = %s", dst, ring);
+      break;
+    case FTL_TILE_MMA:
+      write_mma(out, program, op);
+      break;
+    case FTL_TILE_ELEM:
+      write_elem(out, program, op);
+      break;
+    case FTL_TILE_MASK:
+      write_mask(out, program, op);
+      break;
+    case FTL_TILE_REDUCE_ROWS:
+      fprintf(out, "%s = %s over columns of %s, with %s", dst, fn, a, dst);
+      break;
+    case FTL_TILE_REDUCE_LANES:
+      fprintf(out, "%s = %s over lanes of %s", dst, fn, dst);
+      break;
+    case FTL_TILE_CONVERT:
+      fprintf(out, "%s = %s(%s)", dst, ftl_dtype_name(program->values[op->dst].dtype), a);
+      break;
+    case FTL_TILE_STORE:
+    case FTL_TILE_STORE_ROWS:
+      write_ref(out, program, &op->ref);
+      fprintf(out, " <- %s%s%s", a, op->ring >= 0 ? " through " : "", ring);
+      break;
+    default:
+      fprintf(out, "%s %s", ftl_tile_op_name(op->kind), ring);
+  }
+  fputc('\n', out);
+}
+
+static void write_role(FILE *out, const ftl_tile_program *program, int32_t role_idx) {
+  const ftl_role *role = &program->roles[role_idx];
+  fprintf(out, "role %s: %d warps", role->name, role->num_warps);
+  if (role->num_registers > 0) fprintf(out, " of %d registers", role->num_registers);
+  fputc('\n', out);
+  for (int32_t i = 0; i < program->num_values; i++) {
+    const ftl_value *value = &program->values[i];
+    if (value->role == role_idx)
+      fprintf(out, "  value %s: %s %d x %d\n", value->name, ftl_dtype_name(value->dtype), value->rows, value->columns);
+  }
+  int depth = 1;
+  for (int32_t i = role->first_op; i < role->first_op + role->num_ops; i++) {
+    if (program->ops[i].kind == FTL_TILE_END_LOOP) depth--;
+    fprintf(out, "%4d %*s", i, 2 * depth, "");
+    write_op(out, program, &program->ops[i]);
+    if (program->ops[i].kind == FTL_TILE_LOOP) depth++;
+  }
+}
+
+static void write_ring(FILE *out, const ftl_tile_program *program, const ftl_ring *ring) {
+  fprintf(out, "ring %s: %s %d x %d, %d stage%s, %s ->", ring->name, ftl_dtype_name(ring->dtype), ring->rows,
+          ring->columns, ring->num_stages, ring->num_stages == 1 ? "" : "s", program->roles[ring->producer].name);
+  for (int32_t role = 0; role < program->num_roles; role++)
+    if (ring->consumers_mask >> role & 1) fprintf(out, " %s", program->roles[role].name);
+  fputc('\n', out);
+}
+
+void ftl_tile_program_write(FILE *out, const ftl_tile_program *program) {
+  static const char *const uses[] = {"input", "output", "temporary"};
+  fprintf(out, "kernel %s: %lld %s%s, %lld model FLOPs\n", program->name, (long long)program->num_ctas,
+          program->persistent ? "tiles of persistent CTAs" : "CTAs", program->dynamic_tiles ? ", dynamic" : "",
+          (long long)program->model_flops);
+  for (int32_t i = 0; i < program->num_tensors; i++) {
+    const ftl_tensor *t = &program->tensors[i];
+    fprintf(out, "%s %s: %s [%lld][%lld][%lld][%lld], strides %lld %lld %lld 1\n", uses[t->use], t->name,
+            ftl_dtype_name(t->dtype), (long long)t->num_batches, (long long)t->num_heads, (long long)t->num_rows,
+            (long long)t->num_columns, (long long)t->batch_stride, (long long)t->head_stride, (long long)t->row_stride);
+  }
+  for (int32_t i = 0; i < program->num_rings; i++) write_ring(out, program, &program->rings[i]);
+  for (int32_t i = 0; i < program->num_roles; i++) write_role(out, program, i);
+}

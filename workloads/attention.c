@@ -1,0 +1,81 @@
+#include "workloads/attention.h"
+
+#include <math.h>
+
+enum { MMA_K = 16 };  // of 16-bit types, on every architecture that pads to it or to a divisor of it
+
+ftl_attention ftl_attention_of(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  int32_t head_dim = (int32_t)v[FTL_PARAM_head_dim];
+  return (ftl_attention){
+      .batch = v[FTL_PARAM_batch],
+      .heads = v[FTL_PARAM_heads],
+      .kv_heads = v[FTL_PARAM_kv_heads],
+      .seqlen_q = v[FTL_PARAM_seqlen_q],
+      .seqlen_kv = v[FTL_PARAM_seqlen_kv],
+      .head_dim = head_dim,
+      .padded_head_dim = (head_dim + MMA_K - 1) / MMA_K * MMA_K,
+      .block_m = (int32_t)v[FTL_PARAM_block_m],
+      .block_n = (int32_t)v[FTL_PARAM_block_n],
+      .num_m_tiles = (v[FTL_PARAM_seqlen_q] + v[FTL_PARAM_block_m] - 1) / v[FTL_PARAM_block_m],
+      .dtype = (ftl_dtype)v[FTL_PARAM_dtype],
+      .causal = v[FTL_PARAM_causal] != 0,
+      .diagonal = v[FTL_PARAM_seqlen_kv] - v[FTL_PARAM_seqlen_q],
+      .scale = 1.0f / sqrtf((float)head_dim),
+  };
+}
+
+int64_t ftl_attention_num_pairs(const ftl_attention *a) {
+  if (!a->causal) return a->seqlen_q * a->seqlen_kv;
+  // The last query sees all keys, each one before it one less.
+  int64_t rows = a->seqlen_q < a->seqlen_kv ? a->seqlen_q : a->seqlen_kv;
+  return rows * a->seqlen_kv - rows * (rows - 1) / 2;
+}
+
+int64_t ftl_attention_forward_flops(const ftl_attention *a) {
+  return 4 * a->head_dim * a->heads * a->batch * ftl_attention_num_pairs(a);
+}
+
+ftl_tensor_shape ftl_attention_shape(const ftl_spec *spec, int64_t num_heads, int64_t num_rows, int64_t num_columns) {
+  bool head_outside = spec->value[FTL_PARAM_layout] == FTL_LAYOUT_BHSD;
+  return (ftl_tensor_shape){
+      .num_batches = spec->value[FTL_PARAM_batch],
+      .num_heads = num_heads,
+      .num_rows = num_rows,
+      .num_columns = num_columns,
+      .batch_stride = num_heads * num_rows * num_columns,
+      .head_stride = head_outside ? num_rows * num_columns : num_columns,
+      .row_stride = head_outside ? num_columns : num_heads * num_columns,
+  };
+}
+
+ftl_attention_tile ftl_attention_tile_of(ftl_builder *b, const ftl_spec *spec, const ftl_attention *a) {
+  bool m_first = spec->value[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST;
+  ftl_expr cta = ftl_cta(b);
+  ftl_expr num_m_tiles = ftl_const(b, a->num_m_tiles), heads = ftl_const(b, a->heads);
+  ftl_expr batch = ftl_div(b, cta, ftl_const(b, a->num_m_tiles * a->heads));
+  ftl_expr head = m_first ? ftl_mod(b, ftl_div(b, cta, num_m_tiles), heads) : ftl_mod(b, cta, heads);
+  ftl_expr m_tile = m_first ? ftl_mod(b, cta, num_m_tiles) : ftl_mod(b, ftl_div(b, cta, heads), num_m_tiles);
+  if (spec->value[FTL_PARAM_tile_reverse]) m_tile = ftl_sub(b, ftl_const(b, a->num_m_tiles - 1), m_tile);
+  return (ftl_attention_tile){
+      .batch = batch,
+      .head = head,
+      .kv_head = ftl_div(b, head, ftl_const(b, a->heads / a->kv_heads)),
+      .row = ftl_mul(b, m_tile, ftl_const(b, a->block_m)),
+  };
+}
+
+ftl_key_range ftl_attention_keys(ftl_builder *b, const ftl_attention *a, ftl_expr row) {
+  ftl_expr zero = ftl_const(b, 0), seqlen_kv = ftl_const(b, a->seqlen_kv), block_n = ftl_const(b, a->block_n);
+  ftl_expr seen_by_all = seqlen_kv, seen_by_any = seqlen_kv;
+  if (a->causal) {
+    ftl_expr first_row_sees = ftl_add(b, row, ftl_const(b, a->diagonal + 1));
+    ftl_expr last_row_sees = ftl_add(b, row, ftl_const(b, a->diagonal + a->block_m));
+    seen_by_all = ftl_min(b, seqlen_kv, ftl_max(b, zero, first_row_sees));
+    seen_by_any = ftl_min(b, seqlen_kv, ftl_max(b, zero, last_row_sees));
+  }
+  return (ftl_key_range){
+      .unmasked = ftl_div(b, seen_by_all, block_n),
+      .end = ftl_div(b, ftl_add(b, seen_by_any, ftl_const(b, a->block_n - 1)), block_n),
+  };
+}

@@ -1,0 +1,298 @@
+// FlashAttention-2, forward: each CTA keeps one tile of queries and walks the tiles of keys and values.
+// Source: T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning", arXiv:2307.08691,
+// algorithm 1. Schedules: Triton's fused-attention tutorial (`stages`) and csrc/flash_attn/src/flash_fwd_kernel.h of
+// github.com/Dao-AILab/flash-attention (`interleaved`).
+#include "tile/builder.h"
+#include "workloads/attention.h"
+#include "workloads/online_softmax.h"
+
+typedef struct flash2 {
+  ftl_builder *b;
+  ftl_attention a;
+  int32_t num_stages;
+  bool q_in_registers;  // fetched once before the loop; else every iteration reads it from shared memory
+  bool interleaved, persistent;
+
+  int32_t q, k, v, o, lse;                // tensors
+  int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k: K and V take turns in one buffer
+  int32_t q_tile, scores, probs, output;  // values
+  ftl_online_softmax softmax;
+  ftl_attention_tile tile;
+  ftl_key_range keys;
+} flash2;
+
+// ---- what cannot exist on any GPU ----
+
+static ftl_status check_warps(const ftl_spec *spec, ftl_error *error) {
+  int64_t block_m = spec->value[FTL_PARAM_block_m], num_warps = spec->value[FTL_PARAM_num_warps];
+  bool wgmma = spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
+  if (!wgmma && block_m % (16 * num_warps) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_m=%lld num_warps=%lld: with mma each warp needs a multiple of 16 rows",
+                         (long long)block_m, (long long)num_warps);
+  if (wgmma && num_warps % 4 != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
+                         (long long)num_warps);
+  if (wgmma && block_m % (16 * num_warps) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_m=%lld num_warps=%lld: with wgmma each 4 warps need a multiple of 64 rows",
+                         (long long)block_m, (long long)num_warps);
+  return FTL_OK;
+}
+
+static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  if (v[FTL_PARAM_schedule] == FTL_SCHEDULE_PINGPONG)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "schedule=pingpong needs two consumer warpgroups and a producer warp, which flash3_fwd has; "
+                         "flash2_fwd allows stages, interleaved");
+  if (v[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED && v[FTL_PARAM_num_stages] != 1)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "num_stages=%lld: schedule=interleaved has one buffer of K and one of V, num_stages=1",
+                         (long long)v[FTL_PARAM_num_stages]);
+  if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
+                         (long long)v[FTL_PARAM_num_stages]);
+  if (v[FTL_PARAM_block_n] % 16 != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
+                         (long long)v[FTL_PARAM_block_n]);
+  return check_warps(spec, error);
+}
+
+// ---- declarations ----
+
+static void declare(flash2 *f, const ftl_spec *spec) {
+  const ftl_attention *a = &f->a;
+  ftl_builder *b = f->b;
+  f->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT,
+                            ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim));
+  f->k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT,
+                            ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim));
+  f->v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT,
+                            ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim));
+  f->o = ftl_builder_tensor(b, "o", a->dtype, FTL_TENSOR_OUTPUT,
+                            ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim));
+  f->lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT,
+                              (ftl_tensor_shape){.num_batches = a->batch,
+                                                 .num_heads = a->heads,
+                                                 .num_rows = a->seqlen_q,
+                                                 .num_columns = 1,
+                                                 .batch_stride = a->heads * a->seqlen_q,
+                                                 .head_stride = a->seqlen_q,
+                                                 .row_stride = 1});
+  int32_t role = ftl_builder_role(b, "main", (int32_t)spec->value[FTL_PARAM_num_warps], 0);
+  int32_t columns = a->padded_head_dim, readers = 1 << role;
+  bool shared_buffer = f->num_stages == 1 && !f->interleaved;
+  f->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, readers);
+  f->ring_k =
+      ftl_builder_ring(b, shared_buffer ? "kv" : "k", a->dtype, a->block_n, columns, f->num_stages, role, readers);
+  f->ring_v =
+      shared_buffer ? f->ring_k : ftl_builder_ring(b, "v", a->dtype, a->block_n, columns, f->num_stages, role, readers);
+
+  if (f->q_in_registers) f->q_tile = ftl_builder_tile(b, "q", a->dtype, a->block_m, columns);
+  f->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n);
+  f->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, a->block_n);
+  f->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
+  f->softmax = ftl_online_softmax_declare(b, a->block_m, a->scale);
+  f->tile = ftl_attention_tile_of(b, spec, a);
+  f->keys = ftl_attention_keys(b, a, f->tile.row);
+}
+
+// ---- loads ----
+
+static ftl_tile_ref query_ref(const flash2 *f, int32_t tensor, int32_t columns) {
+  return (ftl_tile_ref){.tensor = tensor,
+                        .batch = f->tile.batch,
+                        .head = f->tile.head,
+                        .row = f->tile.row,
+                        .present = FTL_ALWAYS,
+                        .rows = f->a.block_m,
+                        .columns = columns};
+}
+
+static void load_queries(const flash2 *f) {
+  ftl_acquire(f->b, f->ring_q);
+  ftl_load(f->b, f->ring_q, query_ref(f, f->q, f->a.head_dim));
+  ftl_commit(f->b, f->ring_q);
+}
+
+// Fills the next stage with key (or value) tile `j`; an empty stage unless `present` > 0.
+static void load_keys(const flash2 *f, int32_t ring, int32_t tensor, ftl_expr j, ftl_expr present) {
+  ftl_acquire(f->b, ring);
+  ftl_load(f->b, ring,
+           (ftl_tile_ref){.tensor = tensor,
+                          .batch = f->tile.batch,
+                          .head = f->tile.kv_head,
+                          .row = ftl_mul(f->b, j, ftl_const(f->b, f->a.block_n)),
+                          .present = present,
+                          .rows = f->a.block_n,
+                          .columns = f->a.head_dim});
+  ftl_commit(f->b, ring);
+}
+
+// ---- one iteration ----
+
+static void multiply_scores(const flash2 *f) {
+  ftl_fill(f->b, f->scores, 0.0f);
+  if (f->q_in_registers)
+    ftl_mma_value(f->b, f->scores, f->q_tile, f->ring_k, true);
+  else
+    ftl_mma_shared(f->b, f->scores, f->ring_q, f->ring_k, true);
+  ftl_release(f->b, f->ring_k);
+}
+
+static void mask_scores(const flash2 *f, ftl_expr j) {
+  ftl_builder *b = f->b;
+  ftl_expr diagonal = f->a.causal ? ftl_const(b, f->a.diagonal) : FTL_ALWAYS;
+  ftl_mask(b, f->scores, f->tile.row, ftl_mul(b, j, ftl_const(b, f->a.block_n)), diagonal,
+           ftl_const(b, f->a.seqlen_kv));
+}
+
+static void softmax(const flash2 *f, bool masked) {
+  ftl_online_softmax_step(f->b, &f->softmax, f->scores, masked);
+  ftl_convert(f->b, f->probs, f->scores);
+  ftl_elem(f->b, FTL_ELEM_MUL, f->output, ftl_value_operand(f->output), ftl_value_operand(f->softmax.correction),
+           ftl_immediate(0));
+}
+
+static void multiply_values(const flash2 *f) {
+  ftl_mma_value(f->b, f->output, f->probs, f->ring_v, false);
+  ftl_release(f->b, f->ring_v);
+}
+
+// One buffer for both: each tile is loaded when it is needed.
+static void iterate_single_buffer(const flash2 *f, ftl_expr j, bool masked) {
+  load_keys(f, f->ring_k, f->k, j, FTL_ALWAYS);
+  ftl_wait(f->b, f->ring_k);
+  multiply_scores(f);
+  if (masked) mask_scores(f, j);
+  softmax(f, masked);
+  load_keys(f, f->ring_v, f->v, j, FTL_ALWAYS);
+  ftl_wait(f->b, f->ring_v);
+  multiply_values(f);
+}
+
+// `num_stages` buffers each: the tile num_stages - 1 ahead is asked for when the oldest buffer is known to be free.
+static void iterate_stages(const flash2 *f, ftl_expr j, bool masked) {
+  ftl_expr ahead = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1));
+  ftl_expr ahead_exists = ftl_sub(f->b, f->keys.end, ahead);
+  ftl_wait(f->b, f->ring_k);
+  load_keys(f, f->ring_k, f->k, ahead, ahead_exists);
+  multiply_scores(f);
+  if (masked) mask_scores(f, j);
+  softmax(f, masked);
+  ftl_wait(f->b, f->ring_v);
+  load_keys(f, f->ring_v, f->v, ahead, ahead_exists);
+  multiply_values(f);
+}
+
+// One buffer each, from the last tile to the first: V is fetched during QK^T, the next K during softmax and PV.
+static void iterate_interleaved(const flash2 *f, ftl_expr j, bool masked) {
+  ftl_wait(f->b, f->ring_k);
+  load_keys(f, f->ring_v, f->v, j, FTL_ALWAYS);
+  multiply_scores(f);
+  if (masked) mask_scores(f, j);
+  ftl_wait(f->b, f->ring_v);
+  load_keys(f, f->ring_k, f->k, ftl_sub(f->b, j, ftl_const(f->b, 1)), j);
+  softmax(f, masked);
+  multiply_values(f);
+}
+
+// ---- the kernel ----
+
+static void prologue(const flash2 *f) {
+  ftl_builder *b = f->b;
+  load_queries(f);
+  if (f->interleaved) {
+    load_keys(f, f->ring_k, f->k, ftl_sub(b, f->keys.end, ftl_const(b, 1)), f->keys.end);
+  } else {
+    for (int32_t j = 0; j < f->num_stages - 1; j++) {
+      ftl_expr tile = ftl_const(b, j), exists = ftl_sub(b, f->keys.end, tile);
+      load_keys(f, f->ring_k, f->k, tile, exists);
+      load_keys(f, f->ring_v, f->v, tile, exists);
+    }
+  }
+  ftl_fill(b, f->output, 0.0f);
+  ftl_online_softmax_start(b, &f->softmax);
+  ftl_wait(b, f->ring_q);
+  if (!f->q_in_registers) return;
+  ftl_fetch(b, f->q_tile, f->ring_q);
+  ftl_release(b, f->ring_q);
+}
+
+// Key tiles lo .. hi-1, upwards or downwards. A range that is empty whatever the CTA gives no code.
+static void loop(const flash2 *f, ftl_expr lo, ftl_expr hi, bool masked) {
+  ftl_builder *b = f->b;
+  if (lo == hi) return;
+  if (f->interleaved) {
+    ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), ftl_sub(b, hi, lo)));
+    iterate_interleaved(f, ftl_sub(b, ftl_sub(b, hi, ftl_const(b, 1)), i), masked);
+  } else {
+    ftl_expr j = ftl_loop_value(b, ftl_loop(b, lo, hi));
+    if (f->ring_k == f->ring_v)
+      iterate_single_buffer(f, j, masked);
+    else
+      iterate_stages(f, j, masked);
+  }
+  ftl_end_loop(b);
+}
+
+static void main_loops(const flash2 *f) {
+  ftl_expr zero = ftl_const(f->b, 0);
+  if (f->interleaved) loop(f, f->keys.unmasked, f->keys.end, true);
+  loop(f, zero, f->keys.unmasked, false);
+  if (!f->interleaved) loop(f, f->keys.unmasked, f->keys.end, true);
+}
+
+// The stages that were prefetched past the last tile are empty; the next tile of a persistent CTA must find none.
+static void drain(const flash2 *f) {
+  int32_t num_k = f->interleaved ? 1 : f->num_stages - 1, num_v = f->interleaved ? 0 : f->num_stages - 1;
+  for (int32_t i = 0; i < num_k; i++) {
+    ftl_wait(f->b, f->ring_k);
+    ftl_release(f->b, f->ring_k);
+  }
+  for (int32_t i = 0; i < num_v; i++) {
+    ftl_wait(f->b, f->ring_v);
+    ftl_release(f->b, f->ring_v);
+  }
+}
+
+static void epilogue(const flash2 *f) {
+  if (!f->q_in_registers) ftl_release(f->b, f->ring_q);
+  if (f->persistent) drain(f);
+  ftl_online_softmax_finish(f->b, &f->softmax, f->output);
+  ftl_store(f->b, query_ref(f, f->o, f->a.head_dim), f->output, f->ring_q);
+  ftl_store_rows(f->b, query_ref(f, f->lse, 1), f->softmax.max);
+}
+
+static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
+  *num_launches = 0;
+  ftl_status status = check_feasible(spec, error);
+  if (status != FTL_OK) return status;
+  flash2 f = {.a = ftl_attention_of(spec),
+              .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages],
+              .interleaved = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED,
+              .persistent = spec->value[FTL_PARAM_persistent] != 0};
+  f.q_in_registers = !f.interleaved && spec->value[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA;
+  status = ftl_builder_create(&f.b, "flash2_fwd", error);
+  if (status != FTL_OK) return status;
+  declare(&f, spec);
+  ftl_builder_grid(f.b, f.a.batch * f.a.heads * f.a.num_m_tiles, f.persistent, false);
+  ftl_builder_flops(f.b, ftl_attention_forward_flops(&f.a));
+  prologue(&f);
+  main_loops(&f);
+  epilogue(&f);
+  status = ftl_builder_finish(f.b, &launches[0], error);
+  if (status == FTL_OK) *num_launches = 1;
+  ftl_builder_destroy(f.b);
+  return status;
+}
+
+const ftl_workload ftl_workload_flash2_fwd = {
+    .name = "flash2_fwd",
+    .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
+    .accepts = (UINT64_C(1) << FTL_PARAM_COUNT) - 1,
+    .build = build,
+};

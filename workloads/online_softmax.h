@@ -1,0 +1,26 @@
+// The online softmax of FlashAttention-2 in the exp2 domain: running row maximum and row sum, and what corrects the
+// output when the maximum grows. Source: T. Dao, "FlashAttention-2", arXiv:2307.08691, algorithm 1, and
+// csrc/flash_attn/src/softmax.h of github.com/Dao-AILab/flash-attention (scale * log2(e) folded into one FMA before
+// each exponential).
+#ifndef FTL_WORKLOADS_ONLINE_SOFTMAX_H
+#define FTL_WORKLOADS_ONLINE_SOFTMAX_H
+
+#include "tile/builder.h"
+
+typedef struct ftl_online_softmax {
+  float scale;         // of the scores
+  int32_t max;         // rows: largest score so far, -inf before the first
+  int32_t previous;    // rows: the one before
+  int32_t shift;       // rows: -max * scale * log2(e), what exponents are shifted by
+  int32_t correction;  // rows: exp2((previous - max) * scale * log2(e)); the output so far is to be multiplied by it
+  int32_t sum;         // rows: of the exponentials; each lane over its own columns until the end
+} ftl_online_softmax;
+
+ftl_online_softmax ftl_online_softmax_declare(ftl_builder *builder, int32_t rows, float scale);
+void ftl_online_softmax_start(ftl_builder *builder, const ftl_online_softmax *softmax);
+// Scores become exponentials. `masked`: a row may have seen no key yet, its maximum be -inf.
+void ftl_online_softmax_step(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores, bool masked);
+// Normalises `output` (rows that saw no key become 0) and leaves log-sum-exp, in natural units, in softmax->max.
+void ftl_online_softmax_finish(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t output);
+
+#endif

@@ -1,0 +1,30 @@
+// The list of parameters: information and names.
+#include <string.h>
+
+#include "workloads/spec.h"
+
+static const ftl_param_info infos[FTL_PARAM_COUNT] = {
+#define FTL_PARAM_INT(name_, unit_, min_, max_, default_, doc_) \
+  [FTL_PARAM_##                                                 \
+      name_] = {.name = #name_, .unit = unit_, .doc = doc_, .min = min_, .max = max_, .default_value = default_},
+#define FTL_PARAM_ENUM(name_, allowed_, default_, doc_) \
+  [FTL_PARAM_##name_] = {.name = #name_, .unit = "", .doc = doc_, .allowed = allowed_, .default_value = default_},
+#include "workloads/params.def"
+#undef FTL_PARAM_INT
+#undef FTL_PARAM_ENUM
+};
+
+const ftl_param_info *ftl_param_get(ftl_param param) { return &infos[param]; }
+
+int ftl_param_find(const char *name) {
+  for (int i = 0; i < FTL_PARAM_COUNT; i++)
+    if (strcmp(infos[i].name, name) == 0) return i;
+  return -1;
+}
+
+const char *ftl_param_nearest(const char *name) {
+  const char *nearest = "seqlen";  // the shorthand, which is not in the list
+  for (int i = 0; i < FTL_PARAM_COUNT; i++)
+    if (ftl_edit_distance(infos[i].name, name) < ftl_edit_distance(nearest, name)) nearest = infos[i].name;
+  return nearest;
+}

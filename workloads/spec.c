@@ -1,0 +1,160 @@
+// Reading and writing a specification. The rules between parameters are in spec_rules.c.
+#include "workloads/spec.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/spec_rules.h"
+
+static bool is_bool(const ftl_param_info *info) { return strcmp(info->unit, "bool") == 0; }
+
+// ---- what is allowed, in words ----
+
+static ftl_status not_allowed(const char *name, const char *text, const ftl_param_info *info, ftl_error *error) {
+  if (info->allowed) return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s: allowed are %s", name, text, info->allowed);
+  if (is_bool(info)) return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s: allowed are true, false, 1, 0", name, text);
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s: allowed is a whole number from %lld to %lld%s%s", name, text,
+                       (long long)info->min, (long long)info->max, info->unit[0] ? " " : "", info->unit);
+}
+
+static bool takes(const ftl_spec *spec, int param) { return (spec->workload->accepts >> param & 1) != 0; }
+
+static ftl_status find_param(const ftl_spec *spec, const char *name, int *param, ftl_error *error) {
+  *param = ftl_param_find(name);
+  if (*param < 0)
+    return ftl_error_set(error, FTL_BAD_INPUT, "unknown parameter %.40s; the nearest is %s", name,
+                         ftl_param_nearest(name));
+  if (!takes(spec, *param))
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s does not take the parameter %s", spec->workload->name, name);
+  return FTL_OK;
+}
+
+// ---- setting ----
+
+static void store(ftl_spec *spec, int param, int64_t value) {
+  spec->value[param] = value;
+  spec->given |= UINT64_C(1) << param;
+}
+
+// Index of text among "a|b|c"; -1: none.
+static int allowed_index(const char *allowed, const char *text) {
+  size_t size = strlen(text);
+  for (int idx = 0;; idx++) {
+    size_t word = strcspn(allowed, "|");
+    if (word == size && memcmp(allowed, text, size) == 0) return idx;
+    if (allowed[word] == '\0') return -1;
+    allowed += word + 1;
+  }
+}
+
+// Digits with an optional minus, nothing else; false when it is not, or does not fit.
+static bool parse_int(const char *text, int64_t *value) {
+  const char *digits = text[0] == '-' ? text + 1 : text;
+  if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0') return false;
+  errno = 0;
+  *value = strtoll(text, NULL, 10);
+  return errno == 0;
+}
+
+static bool parse_bool(const char *text, int64_t *value) {
+  *value = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+  return *value == 1 || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+}
+
+static bool parse(const ftl_param_info *info, const char *text, int64_t *value) {
+  if (info->allowed) {
+    *value = allowed_index(info->allowed, text);
+    return *value >= 0;
+  }
+  if (is_bool(info)) return parse_bool(text, value);
+  return parse_int(text, value) && *value >= info->min && *value <= info->max;
+}
+
+ftl_status ftl_spec_set_text(ftl_spec *spec, const char *name, const char *text, ftl_error *error) {
+  bool both_lengths = strcmp(name, "seqlen") == 0;
+  int param;
+  ftl_status status = find_param(spec, both_lengths ? "seqlen_q" : name, &param, error);
+  if (status != FTL_OK) return status;
+  int64_t value;
+  const ftl_param_info *info = ftl_param_get((ftl_param)param);
+  if (!parse(info, text, &value)) return not_allowed(name, text, info, error);
+  store(spec, param, value);
+  if (both_lengths) store(spec, FTL_PARAM_seqlen_kv, value);
+  return FTL_OK;
+}
+
+ftl_status ftl_spec_set_int(ftl_spec *spec, const char *name, int64_t value, ftl_error *error) {
+  char text[32];
+  snprintf(text, sizeof text, "%" PRId64, value);
+  return ftl_spec_set_text(spec, name, text, error);
+}
+
+static void list_workloads(char *out, size_t size) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (int i = 0; i < ftl_workload_count() && used < size; i++)
+    used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", ftl_workload_get(i)->name);
+}
+
+ftl_status ftl_spec_init(ftl_spec *spec, const char *workload_name, ftl_error *error) {
+  *spec = (ftl_spec){.workload = ftl_workload_find(workload_name)};
+  if (spec->workload) return FTL_OK;
+  char known[320];
+  list_workloads(known, sizeof known);
+  return ftl_error_set(error, FTL_BAD_INPUT, "unknown workload %.40s; known are %s", workload_name, known);
+}
+
+// ---- completing ----
+
+static ftl_status fill_default(ftl_spec *spec, int param, ftl_error *error) {
+  const ftl_param_info *info = ftl_param_get((ftl_param)param);
+  spec->value[param] = info->default_value;
+  if (info->default_value == FTL_PARAM_SAME_AS_HEADS) spec->value[param] = spec->value[FTL_PARAM_heads];
+  if (info->default_value != FTL_PARAM_REQUIRED) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s needs %s, %lld to %lld%s%s: %s", spec->workload->name, info->name,
+                       (long long)info->min, (long long)info->max, info->unit[0] ? " " : "", info->unit, info->doc);
+}
+
+ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error) {
+  for (int i = 0; i < FTL_PARAM_COUNT; i++) {
+    if (!takes(spec, i) || (spec->given >> i & 1) != 0) continue;
+    ftl_status status = fill_default(spec, i, error);
+    if (status != FTL_OK) return status;
+  }
+  // That schedule has one buffer each by definition; a number that the user gave is not overruled.
+  bool stages_given = (spec->given >> FTL_PARAM_num_stages & 1) != 0;
+  if (!stages_given && spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED)
+    spec->value[FTL_PARAM_num_stages] = 1;
+  return ftl_spec_check_rules(spec, error);
+}
+
+// ---- writing ----
+
+static const char *enum_text(const char *allowed, int64_t idx, char *buffer, size_t size) {
+  for (; idx > 0; idx--) allowed += strcspn(allowed, "|") + 1;
+  snprintf(buffer, size, "%.*s", (int)strcspn(allowed, "|"), allowed);
+  return buffer;
+}
+
+const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer) {
+  enum { BUFFER_BYTES = 32 };
+  const ftl_param_info *info = ftl_param_get(param);
+  if (info->allowed) return enum_text(info->allowed, spec->value[param], buffer, BUFFER_BYTES);
+  if (is_bool(info))
+    snprintf(buffer, BUFFER_BYTES, "%s", spec->value[param] ? "true" : "false");
+  else
+    snprintf(buffer, BUFFER_BYTES, "%" PRId64, spec->value[param]);
+  return buffer;
+}
+
+void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out) {
+  char value[32];
+  ftl_text_add(out, "%s", spec->workload->name);
+  for (int i = 0; i < FTL_PARAM_COUNT; i++) {
+    if (!takes(spec, i)) continue;
+    ftl_text_add(out, " %s=%s", ftl_param_get((ftl_param)i)->name, ftl_spec_text(spec, (ftl_param)i, value));
+  }
+}

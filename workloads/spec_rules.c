@@ -1,0 +1,59 @@
+#include "workloads/spec_rules.h"
+
+static const int64_t max_tensor_bytes = INT64_C(1) << 46;
+static const int64_t max_flops = INT64_C(1) << 62;
+
+static ftl_status check_multiple(const ftl_spec *spec, ftl_param param, int64_t of, ftl_error *error) {
+  if (spec->value[param] % of == 0) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s=%lld: must be a multiple of %lld", ftl_param_get(param)->name,
+                       (long long)spec->value[param], (long long)of);
+}
+
+static ftl_status check_heads(const ftl_spec *spec, ftl_error *error) {
+  int64_t heads = spec->value[FTL_PARAM_heads], kv_heads = spec->value[FTL_PARAM_kv_heads];
+  if (heads % kv_heads == 0) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT, "kv_heads=%lld: must divide heads=%lld", (long long)kv_heads,
+                       (long long)heads);
+}
+
+// a * b, or INT64_MAX where that is more (a, b >= 0).
+static int64_t saturating_mul(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static ftl_status check_tensor_bytes(const ftl_spec *spec, ftl_param heads, ftl_param seqlen, ftl_error *error) {
+  enum { BYTES_PER_ELEMENT = 2 };
+  int64_t rows = saturating_mul(spec->value[FTL_PARAM_batch] * spec->value[heads], spec->value[seqlen]);
+  if (saturating_mul(rows, spec->value[FTL_PARAM_head_dim] * BYTES_PER_ELEMENT) <= max_tensor_bytes) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s=%lld: batch * %s * %s * head_dim is a tensor of more than 2^46 bytes",
+                       ftl_param_get(seqlen)->name, (long long)spec->value[seqlen], ftl_param_get(heads)->name,
+                       ftl_param_get(seqlen)->name);
+}
+
+static ftl_status check_work(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  int64_t tiles_m = (v[FTL_PARAM_seqlen_q] + v[FTL_PARAM_block_m] - 1) / v[FTL_PARAM_block_m];
+  int64_t num_ctas = saturating_mul(v[FTL_PARAM_batch] * v[FTL_PARAM_heads], tiles_m);
+  if (num_ctas > INT32_MAX)
+    return ftl_error_set(error, FTL_BAD_INPUT,
+                         "block_m=%lld: batch * heads * ceil(seqlen_q / block_m) is more than %d CTAs",
+                         (long long)v[FTL_PARAM_block_m], INT32_MAX);
+  int64_t pairs = v[FTL_PARAM_seqlen_q] * v[FTL_PARAM_seqlen_kv];  // at most 2^48
+  int64_t flops = saturating_mul(v[FTL_PARAM_batch] * v[FTL_PARAM_heads] * 4 * v[FTL_PARAM_head_dim], pairs);
+  if (flops > max_flops)
+    return ftl_error_set(error, FTL_BAD_INPUT,
+                         "seqlen_kv=%lld: 4 * batch * heads * head_dim * seqlen_q * seqlen_kv is more than 2^62 FLOPs",
+                         (long long)v[FTL_PARAM_seqlen_kv]);
+  return FTL_OK;
+}
+
+ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
+  ftl_status status = check_heads(spec, error);
+  if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_head_dim, 8, error);
+  if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_m, 16, error);
+  if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_n, 8, error);
+  if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_heads, FTL_PARAM_seqlen_q, error);
+  if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_kv_heads, FTL_PARAM_seqlen_kv, error);
+  return status == FTL_OK ? check_work(spec, error) : status;
+}
