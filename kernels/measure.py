@@ -70,15 +70,16 @@ def known_metrics(wanted):
     return known
 
 
-def read_ncu(path):
-    """Rows of the raw page as dictionaries, units row dropped; values keep their text but for thousands commas."""
+def read_ncu(path, metrics):
+    """Kernel name and the wanted metrics of each row of the raw page; the units row is dropped, values keep their text but for thousands
+    commas."""
     with open(path) as file:
         lines = [line for line in file if line.startswith('"')]
     if not lines:
         return []
     rows = list(csv.reader(lines))
-    header = rows[0]
-    return [{h: v.replace(",", "") if re.fullmatch(r"-?[\d,]+(\.\d+)?", v) else v for h, v in zip(header, row)} for row in rows[2:]]
+    header, kept = rows[0], {"Kernel Name", *metrics}
+    return [{h: v.replace(",", "") if re.fullmatch(r"-?[\d,]+(\.\d+)?", v) else v for h, v in zip(header, row) if h in kept} for row in rows[2:]]
 
 
 def profile(command, metrics, work, name, extra=()):
@@ -91,7 +92,7 @@ def profile(command, metrics, work, name, extra=()):
     if status:
         log(f"{name}: ncu ended with status {status}")
         print("\n".join(log_file.read_text().split("\n")[-5:]) if log_file.exists() else "", file=sys.stderr)
-    return program_file.read_text(), read_ncu(log_file) if log_file.exists() else []
+    return program_file.read_text(), read_ncu(log_file, metrics) if log_file.exists() else []
 
 
 def write_rows(path, rows, facts):
@@ -183,7 +184,7 @@ def cases_run(kind, command, path, out, args):
 def sass(out):
     folder = out / "sass"
     folder.mkdir(parents=True, exist_ok=True)
-    for path in sorted((BUILD / "bin").glob("*")):
+    for path in sorted((BUILD / "bin").glob("micro_*")):
         if path.is_file() and os.access(path, os.X_OK):
             (folder / f"{path.name}.sass").write_text(output_of(tool("cuobjdump"), "--dump-sass", str(path)))
 

@@ -21,7 +21,7 @@ OP(Imad, uint32_t, "mad.lo.u32 %0, %0, %1, %2;", "+r", "r"(a), "r"(b));
 OP(Lop3, uint32_t, "lop3.b32 %0, %0, %1, %2, 0x96;", "+r", "r"(a), "r"(b));
 OP(Shf, uint32_t, "shf.l.wrap.b32 %0, %0, %1, %2;", "+r", "r"(a), "r"(b));
 OP(MufuEx2, float, "ex2.approx.ftz.f32 %0, %0;", "+f", "f"(a));
-OP(MufuRcp, float, "rcp.approx.ftz.f32 %0, %0;", "+f", "f"(a));
+OP(MufuRsq, float, "rsqrt.approx.ftz.f32 %0, %0;", "+f", "f"(a));
 OP(MufuLg2, float, "lg2.approx.ftz.f32 %0, %0;", "+f", "f"(a));
 OP(Shfl, uint32_t, "shfl.sync.bfly.b32 %0, %0, 1, 31, 0xffffffff;", "+r", "r"(a));
 OP(Hfma2, uint32_t, "fma.rn.f16x2 %0, %0, %1, %2;", "+r", "r"(a), "r"(b));
@@ -116,7 +116,7 @@ int main()
     measure<Shf>("SHF");
     measure<Hfma2>("HFMA2");
     measure<MufuEx2>("MUFU.EX2");
-    measure<MufuRcp>("MUFU.RCP");
+    measure<MufuRsq>("MUFU.RSQ");
     measure<MufuLg2>("MUFU.LG2");
     measure<Shfl>("SHFL.BFLY");
     measure<F2fpF16>("F2FP.F16.PACK");

@@ -11,6 +11,7 @@ struct Setup {
     int first_sm, sm_stride, num_readers;
     int slot_ns;       /* 0: as fast as it goes */
     int drift_ns;
+    size_t bytes = footprint_bytes;
 };
 
 __device__ uint32_t arrived;
@@ -35,7 +36,7 @@ __global__ __launch_bounds__(512) void sweep(const char *buffer, Setup setup, ui
         ;
     uint32_t sum = 0;
     int step_index = 0;
-    for (size_t at = threadIdx.x * 16; at < footprint_bytes; at += 8192, step_index++) {
+    for (size_t at = threadIdx.x * 16; at < setup.bytes; at += 8192, step_index++) {
         uint4 v;
         asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(buffer + at));
         if (setup.slot_ns) {
@@ -92,8 +93,18 @@ int main()
         launch(buffer, {0, 8, n, 512, 0}, "stride8_paced512ns", "readers", n, sink);
     for (int stride : {1, 2, 4, 6, 8, 16, 18, 32, 64})
         launch(buffer, {0, stride, 2, 512, 0}, "two_paced512ns", "sm_stride", stride, sink);
+    /* SMs 0, 16, 32, 48 share a GPC on the H200 that was measured. */
+    for (int drift : {0, 32, 64, 96, 128, 192, 256, 320, 384, 448, 512, 768, 1024, 2048, 4096})
+        launch(buffer, {0, 16, 4, 512, drift}, "four_of_a_gpc_paced512ns", "drift_ns", drift, sink);
     for (int drift : {0, 32, 64, 128, 256, 512, 1024, 2048, 4096})
-        launch(buffer, {0, 2, 8, 512, drift}, "eight_paced512ns", "drift_ns", drift, sink);
+        launch(buffer, {0, 1, 2, 512, drift}, "tpc_paced512ns", "drift_ns", drift, sink);
+    /* Which SMs share a coalescer with SM 0, with SM 2 and with the last one. */
+    for (int other = 1; other < sms; other++)
+        launch(buffer, {0, other, 2, 0, 0, 1 << 20}, "pair_with_sm0", "other_sm", other, sink);
+    for (int other = 3; other < sms; other++)
+        launch(buffer, {2, other - 2, 2, 0, 0, 1 << 20}, "pair_with_sm2", "other_sm", other, sink);
+    for (int other = 125; other < sms; other++)
+        launch(buffer, {124, other - 124, 2, 0, 0, 1 << 20}, "pair_with_sm124", "other_sm", other, sink);
     for (int drift : {0, 16, 32, 64, 128, 256, 512, 1024, 4096})
         launch(buffer, {0, 1, sms, 0, drift}, "all_free", "drift_ns", drift, sink);
     for (int per_sm : {1, 2, 4}) {

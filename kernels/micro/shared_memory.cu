@@ -79,15 +79,16 @@ template <Op op> __global__ void latency(uint32_t lane_stride_bytes, Timing t)
 template <Op op> __global__ void throughput(uint32_t lane_stride_bytes, Timing t)
 {
     __shared__ SpanClock c;
-    uint32_t address = zeroed_base() + threadIdx.x % 32 * lane_stride_bytes, sum = 0;
+    uint32_t base = zeroed_base() + threadIdx.x % 32 * lane_stride_bytes, sum = 0;
     span_begin(&c);
     uint64_t start = cycles64();
-#pragma unroll 2
+#pragma unroll 1
     for (int i = 0; i < num_steps / 8; i++) {
-        uint32_t v[8];
+        /* Eight different addresses, others in the next round, so that no access repeats the one before. */
+        uint32_t v[8], address = base + (uint32_t)i % 2 * 16384;
 #pragma unroll
         for (int k = 0; k < 8; k++)
-            v[k] = access<op>(address, 0);
+            v[k] = access<op>(address + (uint32_t)k * 1024, 0);
 #pragma unroll
         for (int k = 0; k < 8; k++)
             sum ^= v[k];

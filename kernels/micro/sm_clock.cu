@@ -24,11 +24,23 @@ __device__ __forceinline__ void rest(uint64_t busy_cycles, int percent)
         __nanosleep(64);
 }
 
+/* One thread asks the time for its warpgroup: wgmma needs all 128 threads to agree. */
+__device__ __forceinline__ bool group_goes_on(volatile bool *going_on, uint32_t group, uint64_t deadline)
+{
+    if (threadIdx.x % 128 == 0)
+        going_on[group] = global_ns() < deadline;
+    hopper::named_sync((int)group + 1, 128);
+    bool result = going_on[group];
+    hopper::named_sync((int)group + 1, 128);
+    return result;
+}
+
 __global__ __launch_bounds__(tensor_threads + memory_threads + 32) void load(const uint4 *operands, const uint4 *region, size_t region_count, int tensor_pct,
                                                                               int memory_pct, uint64_t run_ns, Sample *samples, int *num_samples,
                                                                               unsigned long long *work, uint32_t *sink)
 {
     extern __shared__ __align__(1024) uint8_t tiles[];
+    __shared__ volatile bool going_on[2];
     for (uint32_t i = threadIdx.x; i < 49152 / 16; i += blockDim.x)
         ((uint4 *)tiles)[i] = operands[i];
     hopper::proxy_fence();
@@ -43,7 +55,7 @@ __global__ __launch_bounds__(tensor_threads + memory_threads + 32) void load(con
         uint32_t base = hopper::smem(tiles);
         uint64_t a = hopper::descriptor(base + threadIdx.x / 128 * 8192, 16, 1024), b = hopper::descriptor(base + 16384, 16, 1024);
         unsigned long long count = 0;
-        while (global_ns() < deadline) {
+        while (group_goes_on(going_on, threadIdx.x / 128, deadline)) {
             uint64_t begin = cycles64();
             hopper::wgmma_fence();
 #pragma unroll
@@ -55,6 +67,7 @@ __global__ __launch_bounds__(tensor_threads + memory_threads + 32) void load(con
             count += 16;
             if (tensor_pct < 100)
                 rest(cycles64() - begin, tensor_pct);
+            __syncwarp();
         }
         float sum = 0;
         for (int i = 0; i < 64; i++)
