@@ -2,7 +2,7 @@
 
 enum { ONE = 1 << 20, MILLI = 1000 };  // fixed point of voltage_scale
 
-typedef __extension__ __int128 int128;
+__extension__ typedef __int128 int128;
 
 // (khz / max_khz) ^ (exponent_milli / 1000) in units of 1/ONE: whole powers multiplied out, the rest interpolated.
 static int64_t voltage_scale(const ftl_arch *arch, int64_t khz) {

@@ -10,11 +10,9 @@ int64_t ftl_loop_trips(const ftl_warp_program *program, int32_t loop, const ftl_
   return trips > 0 ? trips : 0;
 }
 
-// Multiply-adds of one warp's instruction: a wgmma is issued by four warps, a quarter each; a machine instruction of an
-// mma.sync that takes several is its share.
-static int64_t macs_of(const ftl_warp_inst *inst, const ftl_arch *arch) {
-  if (inst->opcode == FTL_OP_WGMMA) return (int64_t)WGMMA_M * inst->arg * WGMMA_K / 4;
-  return arch->tensor_mma_m * arch->tensor_mma_n * arch->tensor_mma_k / arch->tensor_mma_num_insts;
+// Multiply-adds of one warp's instruction: a wgmma is issued by four warps, a quarter each.
+static int64_t macs_of(const ftl_warp_program *program, const ftl_warp_inst *inst) {
+  return inst->opcode == FTL_OP_WGMMA ? (int64_t)WGMMA_M * inst->arg * WGMMA_K / 4 : program->mma_macs;
 }
 
 static int64_t tensor_cycles_of(const ftl_warp_inst *inst, const ftl_arch *arch) {
@@ -23,15 +21,19 @@ static int64_t tensor_cycles_of(const ftl_warp_inst *inst, const ftl_arch *arch)
   return arch->tensor_mma_fp32_interval_cycles;
 }
 
+// Instructions without a pipe are marks of the compressed form.
 static bool issues(ftl_opcode opcode) {
-  switch (opcode) {
-    case FTL_OP_LOOP: case FTL_OP_END_LOOP: case FTL_OP_TILE: case FTL_OP_WGMMA_COMMIT: case FTL_OP_MBAR_ADVANCE:
-      return false;
-    default: return true;
-  }
+  enum { FP32 = 1, ALU = 1, IMAD = 1, HALF = 1, CVT = 1, SFU = 1, TENSOR = 1, MIO = 1, TMA = 1, BRANCH = 1, NONE = 0 };
+  static const bool table[FTL_OPCODE_COUNT] = {
+#define X(name, pipe, text) [FTL_OP_##name] = pipe,
+      FTL_OPCODES(X)
+#undef X
+  };
+  return table[opcode];
 }
 
-static void count_inst(const ftl_warp_inst *inst, const ftl_arch *arch, int64_t times, ftl_static_work *work) {
+static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *inst, const ftl_arch *arch, int64_t times,
+                       ftl_static_work *work) {
   if (!issues(inst->opcode)) return;
   int64_t insts = times * inst->repeat;
   work->warp_insts += insts;
@@ -40,7 +42,7 @@ static void count_inst(const ftl_warp_inst *inst, const ftl_arch *arch, int64_t 
   if (inst->opcode == FTL_OP_MUFU) work->sfu_insts += insts;
   if (inst->opcode != FTL_OP_MMA && inst->opcode != FTL_OP_WGMMA) return;
   work->tensor_insts += insts;
-  work->tensor_macs += insts * macs_of(inst, arch);
+  work->tensor_macs += insts * macs_of(program, inst);
   work->tensor_busy_cycles += insts * tensor_cycles_of(inst, arch);
 }
 
@@ -49,7 +51,7 @@ static void count_inst(const ftl_warp_inst *inst, const ftl_arch *arch, int64_t 
 typedef struct counter {
   const ftl_warp_program *program;
   const ftl_arch *arch;
-  int32_t num_warps;
+  const ftl_warp_role *role;
   ftl_static_work *bodies;  // per loop, one iteration
 } counter;
 
@@ -59,33 +61,45 @@ static void add_times(ftl_static_work *sum, const ftl_static_work *part, int64_t
   for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += times * from[i];
 }
 
-static bool has_inner_loop(const ftl_warp_program *program, const ftl_warp_loop *loop) {
+static const ftl_warp_inst *role_inst(const counter *c, int32_t i) {
+  return &c->program->insts[c->role->first_inst + i];
+}
+
+static bool has_inner_loop(const counter *c, const ftl_warp_loop *loop) {
   for (int32_t i = loop->begin + 1; i < loop->end; i++)
-    if (program->insts[i].opcode == FTL_OP_LOOP) return true;
+    if (role_inst(c, i)->opcode == FTL_OP_LOOP) return true;
   return false;
 }
 
-// The instructions of [from, to) outside loops.
+// The instructions of [from, to), counted from the role's first, outside loops.
 static ftl_static_work count_straight(const counter *c, int32_t from, int32_t to) {
   ftl_static_work work = {0};
   for (int32_t i = from; i < to; i++) {
-    const ftl_warp_inst *inst = &c->program->insts[i];
+    const ftl_warp_inst *inst = role_inst(c, i);
     if (inst->opcode == FTL_OP_LOOP)
       i = c->program->loops[inst->arg].end;
     else
-      count_inst(inst, c->arch, inst->flags & FTL_INST_WARP0 ? 1 : c->num_warps, &work);
+      count_inst(c->program, inst, c->arch, inst->flags & FTL_INST_WARP0 ? 1 : c->role->num_warps, &work);
   }
   return work;
 }
 
+static void count_bodies(const counter *c, int32_t from, int32_t to) {
+  for (int32_t i = from; i < to; i++) {
+    if (role_inst(c, i)->opcode != FTL_OP_LOOP) continue;
+    const ftl_warp_loop *loop = &c->program->loops[role_inst(c, i)->arg];
+    c->bodies[role_inst(c, i)->arg] = count_straight(c, loop->begin + 1, loop->end);
+  }
+}
+
 static void count_loops(const counter *c, int32_t from, int32_t to, ftl_expr_point *point, ftl_static_work *work) {
   for (int32_t i = from; i < to; i++) {
-    if (c->program->insts[i].opcode != FTL_OP_LOOP) continue;
-    int32_t idx = c->program->insts[i].arg;
+    if (role_inst(c, i)->opcode != FTL_OP_LOOP) continue;
+    int32_t idx = role_inst(c, i)->arg;
     const ftl_warp_loop *loop = &c->program->loops[idx];
     int64_t trips = ftl_loop_trips(c->program, idx, point);
     add_times(work, &c->bodies[idx], trips);
-    if (trips > 0 && has_inner_loop(c->program, loop)) {
+    if (trips > 0 && has_inner_loop(c, loop)) {
       int64_t lo = ftl_expr_eval(c->program->tile, loop->lo, point);
       for (int64_t n = 0; n < trips; n++) {
         point->loop[loop->loop_var] = lo + n;
@@ -103,15 +117,13 @@ ftl_static_work ftl_static_work_of(const ftl_warp_program *program, const ftl_ar
   ftl_static_work work = {0}, bodies[MAX_LOOPS];
   for (int32_t r = 0; r < program->num_roles; r++) {
     const ftl_warp_role *role = &program->roles[r];
-    int32_t from = role->first_inst, to = from + role->num_insts;
-    counter c = {.program = program, .arch = arch, .num_warps = role->num_warps, .bodies = bodies};
-    for (int32_t i = 0; i < program->num_loops; i++)
-      bodies[i] = count_straight(&c, program->loops[i].begin + 1, program->loops[i].end);
-    ftl_static_work straight = count_straight(&c, from, to);
+    counter c = {.program = program, .arch = arch, .role = role, .bodies = bodies};
+    count_bodies(&c, 0, role->num_insts);
+    ftl_static_work straight = count_straight(&c, 0, role->num_insts);
     add_times(&work, &straight, program->tile->num_ctas);
     for (int64_t cta = 0; cta < program->tile->num_ctas; cta++) {
       ftl_expr_point point = {.cta = cta};
-      count_loops(&c, from, to, &point, &work);
+      count_loops(&c, 0, role->num_insts, &point, &work);
     }
   }
   return work;

@@ -1,0 +1,104 @@
+#include "engine/pipeline.h"
+
+#include "engine/full.h"
+#include "engine/power.h"
+#include "engine/sampled/sampled.h"
+
+// Since DRAM and L2 keep their own clocks, a launch behaves differently at each SM clock: it is run again until the
+// clock that its power allows is the one it ran at.
+enum { MAX_CLOCK_RUNS = 3 };
+
+// What one launch leaves in L2 for the next, at either level of detail.
+typedef struct kept_l2 {
+  ftl_memory *memory;
+  ftl_l2_tags *tags;
+} kept_l2;
+
+static void release_kept(kept_l2 *kept) {
+  ftl_memory_destroy(kept->memory);
+  ftl_l2_tags_destroy(kept->tags);
+  *kept = (kept_l2){0};
+}
+
+static ftl_status run_launch(ftl_pipeline_launch *one, int64_t khz, bool full,
+                             ftl_l2_before before, kept_l2 *kept, ftl_error *error) {
+
+  if (before != FTL_L2_KEPT) release_kept(kept);
+  one->launch.l2_before = before;
+  return full ? ftl_full_run(&one->launch, khz, &kept->memory, &one->totals, error)
+              : ftl_sampled_run(&one->launch, &one->work, khz, &kept->tags, &one->totals, error);
+}
+
+static ftl_l2_before cold(const ftl_pipeline *pipeline) {
+  return pipeline->caches.fouled ? FTL_L2_FOULED : FTL_L2_CLEAN;
+}
+
+// Launches [from, to) at one clock, each on what the one before left if they are chained.
+static ftl_status run_group(ftl_pipeline *pipeline, int from, int to, int64_t khz, bool full, ftl_error *error) {
+  kept_l2 kept = {0};
+  ftl_status status = FTL_OK;
+  int rounds = pipeline->caches.warm ? 2 : 1;
+  for (int round = 0; status == FTL_OK && round < rounds; round++)
+    for (int i = from; status == FTL_OK && i < to; i++) {
+      bool first = round == 0 && i == from;
+      status = run_launch(&pipeline->launches[i], khz, full, first ? cold(pipeline) : FTL_L2_KEPT, &kept, error);
+    }
+  release_kept(&kept);
+  return status;
+}
+
+// The clock that the launches [from, to) together may hold, by their last run.
+static int64_t allowed_khz(const ftl_pipeline *pipeline, int from, int to) {
+  ftl_totals sum = {0};
+  int64_t tensor_macs = 0;
+  for (int i = from; i < to; i++) {
+    const ftl_pipeline_launch *one = &pipeline->launches[i];
+    ftl_sm_counters_add(&sum.sm, &one->totals.sm);
+    sum.cycles += one->totals.cycles;
+    sum.memory.l2_sectors_from_sms += one->totals.memory.l2_sectors_from_sms;
+    sum.memory.dram_read_bytes += one->totals.memory.dram_read_bytes;
+    sum.memory.dram_write_bytes += one->totals.memory.dram_write_bytes;
+    tensor_macs += one->work.tensor_macs;
+  }
+  return ftl_power_clock_khz(pipeline->launches[from].launch.arch, &sum, tensor_macs);
+}
+
+static ftl_status settle_clock(ftl_pipeline *pipeline, int from, int to, int64_t khz, bool full, int64_t *settled,
+                               ftl_error *error) {
+  for (int run = 1;; run++) {
+    ftl_status status = run_group(pipeline, from, to, khz, full, error);
+    *settled = khz;
+    if (status != FTL_OK || pipeline->held_khz) return status;
+    int64_t allowed = allowed_khz(pipeline, from, to);
+    if (allowed == khz || run == MAX_CLOCK_RUNS) return FTL_OK;
+    khz = allowed;
+  }
+}
+
+static bool can_sample(const ftl_pipeline *pipeline, int from, int to) {
+  for (int i = from; i < to; i++)
+    if (!ftl_sampled_is_possible(&pipeline->launches[i].launch)) return false;
+  return true;
+}
+
+static ftl_status run_clock_group(ftl_pipeline *pipeline, int from, int to, ftl_error *error) {
+  const ftl_arch *arch = pipeline->launches[from].launch.arch;
+  int64_t khz = pipeline->held_khz ? pipeline->held_khz : arch->clock_sm_max_khz;
+  bool sampling = can_sample(pipeline, from, to), full = pipeline->full || !sampling;
+  // A sampled run finds the clock cheaply; `full` then starts where it is likely to end.
+  if (!full || (sampling && !pipeline->held_khz)) {
+    ftl_status status = settle_clock(pipeline, from, to, khz, false, &khz, error);
+    if (status != FTL_OK || !full) return status;
+  }
+  return settle_clock(pipeline, from, to, khz, true, &khz, error);
+}
+
+ftl_status ftl_pipeline_run(ftl_pipeline *pipeline, ftl_error *error) {
+  bool together = pipeline->caches.chain || pipeline->caches.warm;
+  int step = together ? pipeline->num_launches : 1;
+  for (int from = 0; from < pipeline->num_launches; from += step) {
+    ftl_status status = run_clock_group(pipeline, from, from + step, error);
+    if (status != FTL_OK) return status;
+  }
+  return FTL_OK;
+}

@@ -1,0 +1,162 @@
+#include "engine/predict.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "engine/answer.h"
+#include "engine/pipeline.h"
+
+enum { CONDITIONS_STREAM = 1, CACHE_AUTO = 0, CACHE_WARM = 2, CACHE_CHAIN = 3, DETAIL_FULL = 1, KHZ_PER_MHZ = 1000 };
+
+_Static_assert((int)FTL_COPY_TMA == 3 && (int)FTL_MMA_WGMMA == 2, "copy and mma follow the order of params.def");
+
+typedef struct programs {
+  ftl_tile_program *tiles[FTL_MAX_LAUNCHES];
+  ftl_warp_program *warps[FTL_MAX_LAUNCHES];
+  int num_launches;
+} programs;
+
+static void programs_fini(programs *p) {
+  for (int i = 0; i < FTL_MAX_LAUNCHES; i++) {
+    ftl_warp_program_destroy(p->warps[i]);
+    ftl_tile_program_destroy(p->tiles[i]);
+  }
+  *p = (programs){0};
+}
+
+static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, ftl_lower_options options, programs *p,
+                               ftl_error *error) {
+  ftl_status status = ftl_lower_resolve(arch, &options, error);
+  if (status != FTL_OK) return status;
+  spec->value[FTL_PARAM_copy] = options.copy;
+  spec->value[FTL_PARAM_mma] = options.mma;
+  status = spec->workload->build(spec, p->tiles, &p->num_launches, error);
+  for (int i = 0; status == FTL_OK && i < p->num_launches; i++)
+    status = ftl_lower(p->tiles[i], arch, options, &p->warps[i], error);
+  if (status != FTL_OK) programs_fini(p);
+  return status;
+}
+
+// Builds and lowers. mma=auto takes wgmma where the chip has it and the configuration allows it, else mma.sync.
+static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *p, ftl_error *error) {
+  ftl_lower_options asked = {.copy = (ftl_copy)spec->value[FTL_PARAM_copy],
+                             .mma = (ftl_mma)spec->value[FTL_PARAM_mma],
+                             .max_registers = (int32_t)spec->value[FTL_PARAM_max_registers]};
+  *p = (programs){0};
+  ftl_status status = try_programs(spec, arch, asked, p, error);
+  bool was_wgmma = asked.mma == FTL_MMA_AUTO && spec->value[FTL_PARAM_mma] == FTL_MMA_WGMMA;
+  if (status != FTL_INFEASIBLE || !was_wgmma) return status;
+  asked.mma = FTL_MMA_MMA;
+  return try_programs(spec, arch, asked, p, error);
+}
+
+static ftl_pipeline_caches caches_of(const ftl_spec *spec, int num_launches) {
+  int64_t cache = spec->value[FTL_PARAM_cache];
+  bool stream = spec->value[FTL_PARAM_conditions] == CONDITIONS_STREAM;
+  return (ftl_pipeline_caches){.fouled = stream,
+                               .warm = cache == CACHE_WARM,
+                               .chain = num_launches > 1 && (cache == CACHE_CHAIN || (cache == CACHE_AUTO && stream))};
+}
+
+static ftl_status init_pipeline(ftl_pipeline *pipeline, const programs *p, const ftl_spec *spec, const ftl_arch *arch,
+                                const ftl_predict_options *options, ftl_error *error) {
+  *pipeline = (ftl_pipeline){.num_launches = p->num_launches,
+                             .caches = caches_of(spec, p->num_launches),
+                             .full = spec->value[FTL_PARAM_detail] == DETAIL_FULL,
+                             .held_khz = spec->value[FTL_PARAM_clock_mhz] * KHZ_PER_MHZ};
+  for (int i = 0; i < p->num_launches; i++) {
+    ftl_occupancy occupancy = ftl_occupancy_of(p->warps[i], arch);
+    if (occupancy.ctas_per_sm < 1)
+      return ftl_error_set(error, FTL_INFEASIBLE, "%s: no CTA fits on an SM of %s", p->tiles[i]->name, arch->name);
+    ftl_launch *launch = &pipeline->launches[i].launch;
+    *launch = (ftl_launch){.arch = arch, .tile = p->tiles[i], .warps = p->warps[i], .occupancy = occupancy};
+    launch->num_threads = options && options->num_threads > 0 ? options->num_threads : 1;
+    launch->no_bulk = options && options->no_bulk;
+    launch->cancel = options ? options->cancel : NULL;
+    pipeline->launches[i].work = ftl_static_work_of(p->warps[i], arch);
+  }
+  return FTL_OK;
+}
+
+// The launch that takes longest names the bottleneck.
+static const ftl_pipeline_launch *longest_launch(const ftl_pipeline *pipeline) {
+  const ftl_pipeline_launch *longest = &pipeline->launches[0];
+  for (int i = 1; i < pipeline->num_launches; i++)
+    if (pipeline->launches[i].totals.cycles > longest->totals.cycles) longest = &pipeline->launches[i];
+  return longest;
+}
+
+static void fill_answer(const ftl_pipeline *pipeline, const ftl_arch *arch, ftl_prediction *out) {
+  out->num_kernels = pipeline->num_launches;
+  for (int i = 0; i < pipeline->num_launches; i++) {
+    const ftl_pipeline_launch *one = &pipeline->launches[i];
+    ftl_kernel_answer *kernel = &out->kernels[i];
+    memcpy(kernel->name, one->launch.tile->name, sizeof kernel->name);
+    ftl_answer_metrics(&one->launch, &one->totals, &one->work, &kernel->metrics);
+    if (i > 0) kernel->metrics.value[FTL_METRIC_stream_time_ns] += (double)arch->launch_gap_ns;
+    if (one->totals.error_bound_cycles_pct > out->error_bound_cycles_pct)
+      out->error_bound_cycles_pct = one->totals.error_bound_cycles_pct;
+    if (one->totals.error_bound_hbm_bytes_pct > out->error_bound_hbm_bytes_pct)
+      out->error_bound_hbm_bytes_pct = one->totals.error_bound_hbm_bytes_pct;
+  }
+  ftl_answer_combine(out->kernels, out->num_kernels, &out->metrics);
+  const ftl_pipeline_launch *longest = longest_launch(pipeline);
+  ftl_answer_bottleneck(&longest->launch, &longest->totals, &longest->work, out->bottleneck, sizeof out->bottleneck);
+}
+
+static double now_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static ftl_status run(const ftl_arch *arch, const ftl_predict_options *options, ftl_prediction *out,
+                      ftl_error *error) {
+  programs p;
+  ftl_pipeline pipeline;
+  ftl_status status = make_programs(&out->spec, arch, &p, error);
+  if (status == FTL_OK) status = init_pipeline(&pipeline, &p, &out->spec, arch, options, error);
+  if (status == FTL_OK) status = ftl_pipeline_run(&pipeline, error);
+  if (status == FTL_OK) fill_answer(&pipeline, arch, out);
+  programs_fini(&p);
+  return status;
+}
+
+ftl_status ftl_predict(const ftl_spec *spec, const ftl_arch *arch, const ftl_predict_options *options,
+                       ftl_prediction *out, ftl_error *error) {
+  double start_s = now_s();
+  ftl_error own;
+  if (!error) error = &own;
+  memset(out, 0, sizeof *out);
+  out->spec = *spec;
+  ftl_status status = run(arch, options, out, error);
+  out->feasible = status == FTL_OK;
+  if (status == FTL_INFEASIBLE) {
+    memcpy(out->reason, error->message, sizeof out->reason);
+    status = FTL_OK;
+  }
+  out->wall_s = now_s() - start_s;
+  return status;
+}
+
+ftl_status ftl_predict_programs(const ftl_spec *spec, const ftl_arch *arch, int launch_idx, ftl_tile_program **tile,
+                                ftl_warp_program **warps, ftl_error *error) {
+  *tile = NULL;
+  *warps = NULL;
+  programs p;
+  ftl_spec resolved = *spec;
+  ftl_status status = make_programs(&resolved, arch, &p, error);
+  if (status != FTL_OK) return status;
+  if (launch_idx < 0 || launch_idx >= p.num_launches) {
+    int count = p.num_launches;
+    programs_fini(&p);
+    return ftl_error_set(error, FTL_BAD_INPUT, "launch %d: %s has launches 0 to %d", launch_idx, spec->workload->name,
+                         count - 1);
+  }
+  *tile = p.tiles[launch_idx];
+  *warps = p.warps[launch_idx];
+  p.tiles[launch_idx] = NULL;
+  p.warps[launch_idx] = NULL;
+  programs_fini(&p);
+  return FTL_OK;
+}

@@ -1,0 +1,221 @@
+#include "engine/sampled/gpu_steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/sampled/event_heap.h"
+#include "engine/sampled/period.h"
+#include "machine/cta/cta_scheduler.h"
+
+enum {
+  PER_STEP_UNIT = FTL_TRAFFIC_UNIT / FTL_STEP_UNIT,
+  AGREE_PERMILLE = 5,   // periods that differ by less stand for those to come
+  KEPT_PERIODS = 2,     // run in any case at the end, so that the tail is real
+  CANCEL_EVENTS = 4096, // events between looks at the cancel flag
+};
+
+typedef struct cta_state {
+  int64_t cta, start_cycle;
+  int64_t iteration, trips;  // in the present loop
+  int32_t segment;
+} cta_state;
+
+typedef struct period_mark {
+  int64_t time;
+  int64_t dram_sectors, asked_sectors;
+} period_mark;
+
+typedef struct steps_run {
+  const ftl_launch *launch;
+  const ftl_segments *segments;
+  const ftl_step_times *times;
+  ftl_traffic *traffic;
+  ftl_cta_scheduler *scheduler;
+  cta_state *slots;
+  int32_t *resident;         // CTAs per SM
+  int64_t *active_since;     // per SM
+  ftl_event_heap heap;
+  int32_t ctas_per_sm, num_segments;
+  int64_t stride;            // of a persistent kernel, else 0
+  ftl_gpu_steps *out;
+  int64_t period, num_marks, skipped_cycles;
+  period_mark marks[3];      // the last three starts of a period
+  ftl_traffic_counts mark_counts[2];
+} steps_run;
+
+static int32_t sm_of(const steps_run *run, int32_t slot) { return slot / run->ctas_per_sm; }
+
+static void start_cta(steps_run *run, const ftl_cta_start *start) {
+  int32_t slot = start->sm * run->ctas_per_sm + start->slot;
+  run->slots[slot] = (cta_state){.cta = start->cta, .start_cycle = start->cycle};
+  if (run->resident[start->sm]++ == 0) run->active_since[start->sm] = start->cycle;
+  ftl_event_heap_push(&run->heap, (ftl_event){.time = start->cycle * FTL_TRAFFIC_UNIT, .slot = slot});
+}
+
+static int64_t of_counts(int64_t *sum, int64_t before, int64_t times) { return *sum += (*sum - before) * times; }
+
+// Adds `times` more of what was counted since `before`.
+static void repeat_counts(ftl_traffic_counts *counts, const ftl_traffic_counts *before, int64_t times) {
+  int64_t *sum = (int64_t *)counts;  // every field is an int64_t
+  const int64_t *old = (const int64_t *)before;
+  for (size_t i = 0; i < sizeof *counts / sizeof *sum; i++) of_counts(&sum[i], old[i], times);
+}
+
+static int64_t difference_permille(int64_t a, int64_t b) {
+  int64_t larger = a > b ? a : b;
+  return larger > 0 ? (larger - (a < b ? a : b)) * 1000 / larger : 0;
+}
+
+// Called when the CTA that begins a period starts: skips the periods to come once the last two agree in time and in
+// DRAM traffic.
+static void consider_skip(steps_run *run, int64_t now) {
+  memmove(&run->marks[0], &run->marks[1], 2 * sizeof run->marks[0]);
+  const ftl_traffic_counts *counts = &run->traffic->counts;
+  run->marks[2] = (period_mark){.time = now, .dram_sectors = counts->dram_read_sectors + counts->dram_write_sectors,
+                                .asked_sectors = counts->asked_sectors};
+  run->mark_counts[0] = run->mark_counts[1];
+  run->mark_counts[1] = *counts;
+  int64_t left = ftl_cta_scheduler_num_left(run->scheduler) / run->period - KEPT_PERIODS;
+  if (++run->num_marks < 4 || left < 1) return;
+  const period_mark *mark = run->marks;
+  int64_t time_spread = difference_permille(mark[2].time - mark[1].time, mark[1].time - mark[0].time);
+  int64_t dram_spread = difference_permille(mark[2].dram_sectors - mark[1].dram_sectors,
+                                            mark[1].dram_sectors - mark[0].dram_sectors);
+  if (time_spread > AGREE_PERMILLE || dram_spread > AGREE_PERMILLE) return;
+  repeat_counts(&run->traffic->counts, &run->mark_counts[0], left);
+  run->skipped_cycles += (mark[2].time - mark[1].time) / FTL_TRAFFIC_UNIT * left;
+  ftl_cta_scheduler_skip(run->scheduler, left * run->period);
+  run->out->skipped_ctas += left * run->period;
+  run->out->period_spread_permille = time_spread > dram_spread ? time_spread : dram_spread;
+}
+
+static void end_cta(steps_run *run, int32_t slot, int64_t now) {
+  cta_state *state = &run->slots[slot];
+  if (run->stride && state->cta + run->stride < run->segments->tile->num_ctas) {
+    state->cta += run->stride;
+    state->segment = 0;
+    ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
+    return;
+  }
+  int32_t sm = sm_of(run, slot);
+  int64_t cycle = (now + FTL_TRAFFIC_UNIT - 1) / FTL_TRAFFIC_UNIT;
+  run->out->cta_cycles += cycle - state->start_cycle;
+  if (--run->resident[sm] == 0) run->out->sm_active_cycles += cycle - run->active_since[sm];
+  if (cycle > run->out->end_cycle) run->out->end_cycle = cycle;
+  ftl_cta_start start;
+  if (!ftl_cta_scheduler_try_refill(run->scheduler, sm, slot % run->ctas_per_sm, cycle, &start)) return;
+  start_cta(run, &start);
+  if (run->period && start.cta % run->period == 0) consider_skip(run, now);
+}
+
+// Issues a segment's accesses; the longest load latency in cycles, 0 without loads, -1 when memory is out.
+static int64_t access_memory(steps_run *run, const cta_state *state, int32_t sm, int64_t now) {
+  const ftl_tile_program *tile = run->segments->tile;
+  const ftl_segment *segment = &run->segments->segments[state->segment];
+  int64_t longest = 0;
+  for (int32_t i = 0; i < segment->num_refs; i++) {
+    const ftl_segment_ref *ref = &segment->refs[i];
+    ftl_expr_point point = {.cta = state->cta};
+    if (ref->loop_var >= 0)
+      point.loop[ref->loop_var] = ftl_expr_eval(tile, ref->lo, &point) + state->iteration;
+    ftl_tile_place place = ftl_tile_place_of(tile, ref->ref, &point);
+    if (place.num_rows == 0) continue;
+    int64_t row_bytes = (int64_t)ref->ref->columns * ftl_dtype_bytes(tile->tensors[ref->ref->tensor].dtype);
+    if (ref->is_store) {
+      if (!ftl_traffic_try_store(run->traffic, &place, row_bytes, now)) return -1;
+      continue;
+    }
+    int64_t latency = ftl_traffic_load(run->traffic, &place, row_bytes, sm, now);
+    if (latency < 0) return -1;
+    if (latency > longest) longest = latency;
+  }
+  return longest;
+}
+
+// Moves to the next segment with something to run; false at the CTA's end.
+static bool try_next_segment(const steps_run *run, cta_state *state) {
+  bool is_loop = state->segment % 2 == 1;
+  if (is_loop && ++state->iteration < state->trips) return true;
+  while (++state->segment < run->num_segments) {
+    state->iteration = 0;
+    if (state->segment % 2 == 0) return true;
+    int64_t first;
+    state->trips =
+        ftl_segments_trips(run->segments, run->launch->warps, state->segment / 2, state->cta, &first);
+    if (state->trips > 0) return true;
+  }
+  return false;
+}
+
+static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
+  cta_state *state = &run->slots[event.slot];
+  int32_t sm = sm_of(run, event.slot);
+  int64_t latency = access_memory(run, state, sm, event.time);
+  if (latency < 0) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
+  if (latency == 0) latency = run->times->latency_cycles[0];
+  int64_t time = event.time +
+                 ftl_step_times_get(run->times, state->segment, run->resident[sm], latency) * PER_STEP_UNIT;
+  if (try_next_segment(run, state))
+    ftl_event_heap_push(&run->heap, (ftl_event){.time = time, .slot = event.slot});
+  else
+    end_cta(run, event.slot, time);
+  return FTL_OK;
+}
+
+static ftl_status run_events(steps_run *run, ftl_error *error) {
+  ftl_cta_start start;
+  while (ftl_cta_scheduler_try_fill(run->scheduler, &start)) start_cta(run, &start);
+  for (int64_t events = 1; run->heap.count > 0; events++) {
+    if (events % CANCEL_EVENTS == 0 && ftl_launch_is_cancelled(run->launch))
+      return ftl_error_set(error, FTL_INTERRUPTED, "interrupted");
+    ftl_status status = step(run, ftl_event_heap_pop(&run->heap), error);
+    if (status != FTL_OK) return status;
+  }
+  return FTL_OK;
+}
+
+static ftl_status allocate(steps_run *run, ftl_error *error) {
+  size_t num_sms = (size_t)run->launch->arch->chip_num_sms, num_slots = num_sms * (size_t)run->ctas_per_sm;
+  run->slots = calloc(num_slots, sizeof *run->slots);
+  run->resident = calloc(num_sms, sizeof *run->resident);
+  run->active_since = calloc(num_sms, sizeof *run->active_since);
+  run->heap.events = calloc(num_slots, sizeof *run->heap.events);
+  if (!run->slots || !run->resident || !run->active_since || !run->heap.events)
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
+  return ftl_cta_scheduler_create(&run->scheduler, run->launch->arch, ftl_launch_num_ctas(run->launch),
+                                  run->ctas_per_sm, error);
+}
+
+static void release(steps_run *run) {
+  free(run->slots);
+  free(run->resident);
+  free(run->active_since);
+  free(run->heap.events);
+  ftl_cta_scheduler_destroy(run->scheduler);
+}
+
+ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segments, const ftl_step_times *times,
+                             ftl_traffic *traffic, ftl_gpu_steps *out, ftl_error *error) {
+  *out = (ftl_gpu_steps){0};
+  steps_run run = {.launch = launch,
+                   .segments = segments,
+                   .times = times,
+                   .traffic = traffic,
+                   .out = out,
+                   .ctas_per_sm = launch->occupancy.ctas_per_sm,
+                   .num_segments = 2 * segments->num_loops + 1,
+                   .stride = launch->tile->persistent ? ftl_launch_num_ctas(launch) : 0};
+  run.period = run.stride ? 0 : ftl_period_find(segments, launch->warps);
+  ftl_status status = allocate(&run, error);
+  if (status == FTL_OK) status = run_events(&run, error);
+  // Skipped periods kept every SM as busy as the average of those that ran.
+  if (status == FTL_OK && run.skipped_cycles > 0) {
+    int64_t ran = out->end_cycle;
+    out->sm_active_cycles += (int64_t)((__extension__ (__int128)out->sm_active_cycles) * run.skipped_cycles / ran);
+    out->cta_cycles += (int64_t)((__extension__ (__int128)out->cta_cycles) * run.skipped_cycles / ran);
+    out->end_cycle += run.skipped_cycles;
+  }
+  out->counts = traffic->counts;
+  release(&run);
+  return status;
+}

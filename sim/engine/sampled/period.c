@@ -1,0 +1,68 @@
+#include "engine/sampled/period.h"
+
+#include "lower/walk.h"
+
+// Every CTA of the first CONTIGUOUS is compared, so that the step from one head to the next is among them; then a sample.
+enum { CONTIGUOUS = 8192, PROBES = 257, MAX_REFS = FTL_MAX_SEGMENTS * FTL_MAX_SEGMENT_REFS };
+
+typedef struct cta_shape {
+  int64_t trips[FTL_MAX_SEGMENT_LOOPS];
+  int32_t num_refs;
+  int64_t address[MAX_REFS];
+  int32_t num_rows[MAX_REFS];
+} cta_shape;
+
+// A CTA's loops, and its accesses in their first iteration.
+static void get_shape(const ftl_segments *segments, const ftl_warp_program *program, int64_t cta, cta_shape *shape) {
+  int64_t first;
+  for (int32_t k = 0; k < segments->num_loops; k++)
+    shape->trips[k] = ftl_segments_trips(segments, program, k, cta, &first);
+  shape->num_refs = 0;
+  for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
+    const ftl_segment *segment = &segments->segments[s];
+    for (int32_t i = 0; i < segment->num_refs; i++) {
+      const ftl_segment_ref *ref = &segment->refs[i];
+      ftl_expr_point point = {.cta = cta};
+      if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(segments->tile, ref->lo, &point);
+      ftl_tile_place place = ftl_tile_place_of(segments->tile, ref->ref, &point);
+      shape->address[shape->num_refs] = place.address_bytes;
+      shape->num_rows[shape->num_refs++] = place.num_rows;
+    }
+  }
+}
+
+static bool same_but_moved(const ftl_segments *segments, const cta_shape *a, const cta_shape *b, int64_t *distance,
+                           bool *has_distance) {
+  for (int32_t k = 0; k < segments->num_loops; k++)
+    if (a->trips[k] != b->trips[k]) return false;
+  for (int32_t i = 0; i < a->num_refs; i++) {
+    if (a->num_rows[i] != b->num_rows[i]) return false;
+    if (a->num_rows[i] == 0) continue;
+    int64_t d = b->address[i] - a->address[i];
+    if (has_distance[i] && d != distance[i]) return false;
+    distance[i] = d;
+    has_distance[i] = true;
+  }
+  return true;
+}
+
+static bool is_period(const ftl_segments *segments, const ftl_warp_program *program, int64_t period) {
+  int64_t last = program->tile->num_ctas - period;
+  int64_t stride = last > CONTIGUOUS + PROBES ? (last - CONTIGUOUS) / PROBES : 1;
+  int64_t distance[MAX_REFS];
+  bool has_distance[MAX_REFS] = {false};
+  cta_shape a, b;
+  for (int64_t cta = 0; cta < last; cta += cta < CONTIGUOUS ? 1 : stride) {
+    get_shape(segments, program, cta, &a);
+    get_shape(segments, program, cta + period, &b);
+    if (!same_but_moved(segments, &a, &b, distance, has_distance)) return false;
+  }
+  return true;
+}
+
+int64_t ftl_period_find(const ftl_segments *segments, const ftl_warp_program *program) {
+  int64_t num_ctas = program->tile->num_ctas;
+  for (int64_t periods = num_ctas; periods > 1; periods--)
+    if (num_ctas % periods == 0 && is_period(segments, program, num_ctas / periods)) return num_ctas / periods;
+  return 0;
+}

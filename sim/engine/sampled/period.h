@@ -1,0 +1,11 @@
+// The period of a grid: after how many CTAs the same work comes again on other addresses (the next head).
+#ifndef FTL_ENGINE_SAMPLED_PERIOD_H
+#define FTL_ENGINE_SAMPLED_PERIOD_H
+
+#include "engine/sampled/segments.h"
+
+// The smallest P, a divisor of the grid, such that CTA i and CTA i+P have the same loops and access the same tiles at
+// addresses that differ by the same distance for every i. 0 where there is none below the whole grid.
+int64_t ftl_period_find(const ftl_segments *segments, const ftl_warp_program *program);
+
+#endif

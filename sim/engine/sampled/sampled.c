@@ -1,0 +1,127 @@
+#include "engine/sampled/sampled.h"
+
+#include <string.h>
+
+#include "engine/sampled/gpu_steps.h"
+#include "engine/sampled/segments.h"
+#include "engine/sampled/step_times.h"
+#include "engine/sampled/traffic.h"
+
+bool ftl_sampled_is_possible(const ftl_launch *launch) {
+  ftl_segments segments;
+  return ftl_segments_try_init(&segments, launch->warps);
+}
+
+// Lines of the smallest tile loaded in a loop (of any load when no loop loads).
+static int64_t smallest_tile_lines(const ftl_segments *segments) {
+  int64_t smallest = 0;
+  for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
+    for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
+      const ftl_segment_ref *ref = &segments->segments[s].refs[i];
+      if (ref->is_store || (segments->num_loops > 0 && ref->loop_var < 0)) continue;
+      int64_t bytes = (int64_t)ref->ref->rows * ref->ref->columns *
+                      ftl_dtype_bytes(segments->tile->tensors[ref->ref->tensor].dtype);
+      if (smallest == 0 || bytes / 128 < smallest) smallest = bytes / 128;
+    }
+  }
+  return smallest > 0 ? smallest : 1;
+}
+
+static int64_t scaled(int64_t x, int64_t part, int64_t whole) {
+  return whole > 0 ? (int64_t)((__extension__ (__int128)x) * part / whole) : 0;
+}
+
+// What timing decides per instruction (stalls, L1 hits) is taken from the SM run whose latency is nearest below the mean.
+static const ftl_sm_counters *typical_counters(const ftl_step_times *times, const ftl_traffic_counts *counts) {
+  int64_t mean = counts->num_loads > 0 ? counts->load_latency_cycles / counts->num_loads : 0;
+  int32_t i = 0;
+  while (i + 1 < FTL_NUM_STEP_LATENCIES && times->latency_cycles[i + 1] <= mean) i++;
+  return &times->points[1][i].counters;
+}
+
+// Stall cycles in the proportions of the SM run, so that they sum to the residence of all warps.
+static void fill_stalls(const ftl_sm_counters *typical, ftl_sm_counters *sm) {
+  int64_t issued = scaled(typical->stall_cycles[FTL_STALL_SELECTED], sm->warp_insts, typical->warp_insts);
+  int64_t waiting = typical->resident_warp_cycles - typical->stall_cycles[FTL_STALL_SELECTED];
+  int64_t left = sm->resident_warp_cycles - issued;
+  for (int i = 0; i < FTL_STALL_COUNT; i++)
+    sm->stall_cycles[i] = i == FTL_STALL_SELECTED ? issued : scaled(typical->stall_cycles[i], left, waiting);
+}
+
+static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const ftl_gpu_steps *steps,
+                    const ftl_sm_counters *typical, ftl_sm_counters *sm) {
+  sm->warp_insts = work->warp_insts;
+  sm->tensor_insts = work->tensor_insts;
+  sm->tensor_busy_cycles = work->tensor_busy_cycles;
+  sm->issue_active_cycles = work->warp_insts;
+  sm->shared_wavefronts = work->shared_wavefronts;
+  sm->bank_conflicts = work->bank_conflicts;
+  sm->active_cycles = steps->sm_active_cycles;
+  sm->resident_warp_cycles = steps->cta_cycles * launch->warps->num_warps;
+  int64_t insts = typical->warp_insts;
+  sm->l1_load_sectors = scaled(typical->l1_load_sectors, work->warp_insts, insts);
+  sm->l1_load_hit_sectors = scaled(typical->l1_load_hit_sectors, work->warp_insts, insts);
+  sm->l1_store_sectors = scaled(typical->l1_store_sectors, work->warp_insts, insts);
+  sm->local_sectors = scaled(typical->local_sectors, work->warp_insts, insts);
+  fill_stalls(typical, sm);
+}
+
+static void fill_memory(const ftl_traffic *traffic, const ftl_gpu_steps *steps, ftl_totals *out) {
+  const ftl_traffic_counts *counts = &steps->counts;
+  ftl_memory_counters *memory = &out->memory;
+  int64_t l1_hits = scaled(counts->asked_sectors, out->sm.l1_load_hit_sectors, out->sm.l1_load_sectors);
+  memory->coalesced_sectors = counts->coalesced_sectors;
+  memory->l2_read_sectors = counts->asked_sectors - counts->coalesced_sectors - l1_hits;
+  memory->l2_write_sectors = counts->store_sectors;
+  memory->l2_sectors_from_sms = memory->l2_read_sectors + memory->l2_write_sectors + out->sm.local_sectors;
+  memory->local_sectors = out->sm.local_sectors;
+  memory->dram_read_bytes = 32 * ftl_traffic_scale(traffic, counts->dram_read_sectors);
+  memory->dram_write_bytes = 32 * ftl_traffic_scale(traffic, counts->dram_write_sectors);
+  memory->l2_miss_sectors = ftl_traffic_scale(traffic, counts->dram_read_sectors);
+  int64_t lookups = memory->l2_sectors_from_sms;
+  memory->l2_hit_sectors = lookups > memory->l2_miss_sectors ? lookups - memory->l2_miss_sectors : 0;
+  memory->l2_fabric_sectors = ftl_traffic_scale(traffic, counts->far_sectors);
+  memory->dirty_sectors = ftl_traffic_scale(traffic, ftl_l2_tags_dirty_sectors(traffic->tags));
+}
+
+static ftl_status prepare_tags(const ftl_launch *launch, const ftl_segments *segments, ftl_l2_tags **tags,
+                               ftl_error *error) {
+  if (launch->l2_before == FTL_L2_KEPT) return FTL_OK;
+  ftl_status status = ftl_traffic_create_tags(tags, launch->arch, smallest_tile_lines(segments), error);
+  if (status == FTL_OK && launch->l2_before == FTL_L2_FOULED) ftl_l2_tags_foul(*tags, FTL_FOUL_BYTES);
+  return status;
+}
+
+static ftl_status measure_steps(const ftl_launch *launch, const ftl_segments *segments, int64_t sm_khz,
+                                ftl_step_times *times, ftl_error *error) {
+  int64_t hit, far, miss;
+  ftl_traffic_latencies(launch->arch, sm_khz, &hit, &far, &miss);
+  int64_t unloaded = hit + far + miss;
+  int64_t latencies[FTL_NUM_STEP_LATENCIES] = {hit, unloaded, 2 * unloaded, 6 * unloaded};
+  return ftl_step_times_measure(launch, segments, sm_khz, latencies, times, error);
+}
+
+ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work, int64_t sm_khz, ftl_l2_tags **tags,
+                           ftl_totals *out, ftl_error *error) {
+  ftl_segments segments;
+  ftl_step_times times;
+  ftl_traffic traffic;
+  ftl_gpu_steps steps;
+  if (!ftl_segments_try_init(&segments, launch->warps))
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s: loops nest, so it cannot be sampled; use detail=full",
+                         launch->tile->name);
+  ftl_status status = measure_steps(launch, &segments, sm_khz, &times, error);
+  if (status == FTL_OK) status = prepare_tags(launch, &segments, tags, error);
+  if (status == FTL_OK) status = ftl_traffic_init(&traffic, launch, sm_khz, *tags, error);
+  if (status != FTL_OK) return status;
+  status = ftl_gpu_steps_run(launch, &segments, &times, &traffic, &steps, error);
+  if (status == FTL_OK) {
+    *out = (ftl_totals){.sm_khz = sm_khz, .cycles = steps.end_cycle};
+    fill_sm(launch, work, &steps, typical_counters(&times, &steps.counts), &out->sm);
+    fill_memory(&traffic, &steps, out);
+    out->error_bound_cycles_pct = 1.0 + (double)(times.drift_permille + steps.period_spread_permille) / 10.0;
+    out->error_bound_hbm_bytes_pct = 0.5 + (double)steps.period_spread_permille / 10.0;
+  }
+  ftl_traffic_fini(&traffic);
+  return status;
+}

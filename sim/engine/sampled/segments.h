@@ -1,0 +1,38 @@
+// A tile program cut at its loops: straight code, loop, straight code, loop, ... straight code.
+//
+// Segment 2k is the straight code before loop k (and after the last), segment 2k+1 is loop k. The roles of a program must
+// have the same number of loops (a producer walks the tiles that its consumers walk); loops must not nest.
+#ifndef FTL_ENGINE_SAMPLED_SEGMENTS_H
+#define FTL_ENGINE_SAMPLED_SEGMENTS_H
+
+#include "lower/warp_program.h"
+
+enum { FTL_MAX_SEGMENT_LOOPS = 4, FTL_MAX_SEGMENTS = 2 * FTL_MAX_SEGMENT_LOOPS + 1, FTL_MAX_SEGMENT_REFS = 16 };
+
+typedef struct ftl_segment_ref {
+  const ftl_tile_ref *ref;
+  bool is_store;
+  int32_t loop_var;  // of the role's loop around it (-1: straight code)
+  ftl_expr lo;       // first value of that variable
+} ftl_segment_ref;
+
+typedef struct ftl_segment {
+  int32_t num_refs;
+  ftl_segment_ref refs[FTL_MAX_SEGMENT_REFS];  // global accesses of all roles
+} ftl_segment;
+
+typedef struct ftl_segments {
+  const ftl_tile_program *tile;
+  int32_t num_loops;
+  int32_t leading_role;                       // the role with most instructions: the CTA's pace is its pace
+  int32_t loops[FTL_MAX_SEGMENT_LOOPS];       // of the leading role, indices into ftl_warp_program.loops
+  ftl_segment segments[FTL_MAX_SEGMENTS];
+} ftl_segments;
+
+// False where the program does not have that form (it then runs in full).
+bool ftl_segments_try_init(ftl_segments *segments, const ftl_warp_program *program);
+// Iterations of loop k of the leading role at `cta`, and the first value of its variable.
+int64_t ftl_segments_trips(const ftl_segments *segments, const ftl_warp_program *program, int32_t k, int64_t cta,
+                           int64_t *first_value);
+
+#endif

@@ -1,0 +1,209 @@
+#include "engine/sampled/step_times.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "engine/sampled/lone_sm.h"
+
+enum {
+  KEPT_ITERATIONS = 12,      // of a loop; the second half gives its time
+  SEARCHED_CTAS = 4096,      // among which the representative CTA is sought
+  MAX_CTAS_PER_SM = 32,
+};
+
+// A copy of the programs whose loops end after KEPT_ITERATIONS.
+typedef struct cut_program {
+  ftl_tile_program tile;
+  ftl_warp_program warps;
+} cut_program;
+
+static ftl_expr add_expr(ftl_tile_program *tile, ftl_expr_node node) {
+  tile->exprs[tile->num_exprs] = node;
+  return tile->num_exprs++;
+}
+
+static void cut_loop(cut_program *cut, ftl_warp_loop *loop) {
+  ftl_expr kept = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_CONST, .value = KEPT_ITERATIONS});
+  ftl_expr end = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_ADD, .a = loop->lo, .b = kept});
+  loop->hi = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_MIN, .a = loop->hi, .b = end});
+}
+
+static void release_cut(cut_program *cut) {
+  free(cut->tile.exprs);
+  free(cut->warps.loops);
+}
+
+static ftl_status cut_loops(cut_program *cut, const ftl_warp_program *program, ftl_error *error) {
+  cut->tile = *program->tile;
+  cut->warps = *program;
+  cut->warps.tile = &cut->tile;
+  size_t num_exprs = (size_t)cut->tile.num_exprs + 3 * (size_t)program->num_loops;
+  cut->tile.exprs = malloc(num_exprs * sizeof *cut->tile.exprs);
+  cut->warps.loops = malloc((size_t)(program->num_loops + 1) * sizeof *cut->warps.loops);
+  if (!cut->tile.exprs || !cut->warps.loops) {
+    release_cut(cut);
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for a shortened program");
+  }
+  memcpy(cut->tile.exprs, program->tile->exprs, (size_t)cut->tile.num_exprs * sizeof *cut->tile.exprs);
+  memcpy(cut->warps.loops, program->loops, (size_t)program->num_loops * sizeof *cut->warps.loops);
+  for (int32_t i = 0; i < program->num_loops; i++) cut_loop(cut, &cut->warps.loops[i]);
+  cut->tile.persistent = false;
+  return FTL_OK;
+}
+
+// The CTA with most iterations in all (the last in launch order among equals): it has every kind of iteration.
+static int64_t find_representative(const ftl_segments *segments, const ftl_warp_program *program) {
+  int64_t num_ctas = program->tile->num_ctas, best = 0, best_kinds = -1, best_trips = -1;
+  int64_t stride = num_ctas > SEARCHED_CTAS ? num_ctas / SEARCHED_CTAS : 1;
+  for (int64_t cta = 0; cta < num_ctas; cta += stride) {
+    int64_t trips = 0, kinds = 0, first;
+    for (int32_t k = 0; k < segments->num_loops; k++) {
+      int64_t t = ftl_segments_trips(segments, program, k, cta, &first);
+      trips += t;
+      kinds += t > 0;
+    }
+    if (kinds < best_kinds || (kinds == best_kinds && trips < best_trips)) continue;
+    best = cta;
+    best_kinds = kinds;
+    best_trips = trips;
+  }
+  return best;
+}
+
+// Cycles in which warp 0 of the leading role ended each iteration, per slot and loop.
+typedef struct loop_marks {
+  const ftl_warp_program *program;
+  const ftl_segments *segments;
+  int32_t warp;  // the observed warp's index in the CTA
+  int32_t count[MAX_CTAS_PER_SM][FTL_MAX_SEGMENT_LOOPS];
+  int64_t cycle[MAX_CTAS_PER_SM][FTL_MAX_SEGMENT_LOOPS][KEPT_ITERATIONS];
+} loop_marks;
+
+static void mark_iteration(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
+                           const ftl_warp_inst *inst) {
+  (void)cta;
+  loop_marks *marks = context;
+  if (!(inst->flags & FTL_INST_LOOP_BRANCH) || warp != marks->warp) return;
+  const ftl_warp_role *role = &marks->program->roles[marks->segments->leading_role];
+  ptrdiff_t pc = inst - marks->program->insts - role->first_inst;
+  for (int32_t k = 0; k < marks->segments->num_loops; k++) {
+    const ftl_warp_loop *loop = &marks->program->loops[marks->segments->loops[k]];
+    if (pc <= loop->begin || pc >= loop->end) continue;
+    int32_t *count = &marks->count[slot][k];
+    FTL_CHECK(*count < KEPT_ITERATIONS, "loop %d runs longer than it was cut to", (int)k);
+    marks->cycle[slot][k][(*count)++] = cycle;
+  }
+}
+
+// One CTA's segment times from its marks. A loop that ran once is charged to the straight code before it, with the time
+// of an iteration taken from there too: the two cannot be told apart, and only CTAs like this one use them.
+static void add_cta_times(const loop_marks *marks, int32_t slot, int64_t end_cycle, int32_t num_loops,
+                          int64_t *sum_time) {
+  int64_t previous = 0;
+  for (int32_t k = 0; k < num_loops; k++) {
+    int32_t count = marks->count[slot][k];
+    if (count == 0) continue;
+    const int64_t *cycle = marks->cycle[slot][k];
+    int32_t from = count > 2 ? count / 2 - 1 : 0;
+    int64_t iteration = count > 1 ? (cycle[count - 1] - cycle[from]) * FTL_STEP_UNIT / (count - 1 - from)
+                                  : (cycle[0] - previous) * FTL_STEP_UNIT;
+    // What the cut loop took beyond its periodic iterations belongs to the code around it.
+    int64_t around = (cycle[count - 1] - previous) * FTL_STEP_UNIT - iteration * count;
+    sum_time[2 * k + 1] += iteration;
+    sum_time[2 * k] += around > 0 ? around : 0;
+    previous = cycle[count - 1];
+  }
+  sum_time[2 * num_loops] += (end_cycle - previous) * FTL_STEP_UNIT;
+}
+
+static int64_t drift_permille(const loop_marks *marks, int32_t k) {
+  int32_t count = marks->count[0][k];
+  if (count < 8) return 0;
+  const int64_t *cycle = marks->cycle[0][k];
+  int64_t late = cycle[count - 1] - cycle[count - 3], early = cycle[count - 4] - cycle[count - 6];
+  int64_t difference = late > early ? late - early : early - late;
+  return early > 0 ? difference * 1000 / early : 0;
+}
+
+typedef struct measurement {
+  const ftl_launch *launch;
+  const ftl_segments *segments;
+  const cut_program *cut;
+  int64_t sm_khz, representative;
+} measurement;
+
+// CTAs that share an SM are a whole round of SMs apart in launch order.
+static void choose_ctas(const measurement *m, int32_t num_ctas, int64_t *ctas) {
+  for (int32_t i = 0; i < num_ctas; i++) {
+    int64_t cta = m->representative - i * m->launch->arch->chip_num_sms;
+    ctas[i] = cta >= 0 ? cta : m->representative;
+  }
+}
+
+static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t latency, ftl_step_point *point,
+                                int64_t *drift, ftl_error *error) {
+  loop_marks *marks = calloc(1, sizeof *marks);
+  if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
+  marks->program = &m->cut->warps;
+  marks->segments = m->segments;
+  marks->warp = m->cut->warps.roles[m->segments->leading_role].first_warp;
+  ftl_sm_config config = {.arch = m->launch->arch, .program = &m->cut->warps, .num_slots = num_ctas, .bulk = !m->launch->no_bulk};
+  int64_t ctas[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
+  choose_ctas(m, num_ctas, ctas);
+  ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, num_ctas, mark_iteration, marks, ends,
+                                      &point->counters, error);
+  int32_t num_loops = m->segments->num_loops;
+  if (status == FTL_OK) {
+    for (int32_t slot = 0; slot < num_ctas; slot++) add_cta_times(marks, slot, ends[slot], num_loops, point->time);
+    for (int32_t s = 0; s < 2 * num_loops + 1; s++) point->time[s] /= num_ctas;
+    for (int32_t k = 0; k < num_loops; k++) {
+      int64_t d = drift_permille(marks, k);
+      if (d > *drift) *drift = d;
+    }
+  }
+  free(marks);
+  return status;
+}
+
+ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *segments, int64_t sm_khz,
+                                  const int64_t latency_cycles[FTL_NUM_STEP_LATENCIES], ftl_step_times *out,
+                                  ftl_error *error) {
+  memset(out, 0, sizeof *out);
+  out->num_segments = 2 * segments->num_loops + 1;
+  out->most_ctas = launch->occupancy.ctas_per_sm;
+  cut_program cut;
+  ftl_status status = cut_loops(&cut, launch->warps, error);
+  if (status != FTL_OK) return status;
+  measurement m = {.launch = launch, .segments = segments, .cut = &cut, .sm_khz = sm_khz,
+                   .representative = find_representative(segments, launch->warps)};
+  for (int32_t i = 0; status == FTL_OK && i < FTL_NUM_STEP_LATENCIES; i++) {
+    out->latency_cycles[i] = latency_cycles[i];
+    status = measure_point(&m, 1, latency_cycles[i], &out->points[0][i], &out->drift_permille, error);
+    if (status != FTL_OK) break;
+    if (out->most_ctas == 1)
+      out->points[1][i] = out->points[0][i];
+    else
+      status = measure_point(&m, out->most_ctas, latency_cycles[i], &out->points[1][i], &out->drift_permille, error);
+  }
+  release_cut(&cut);
+  return status;
+}
+
+static int64_t between(int64_t x, int64_t x0, int64_t x1, int64_t y0, int64_t y1) {
+  return x1 > x0 ? y0 + (y1 - y0) * (x - x0) / (x1 - x0) : y0;
+}
+
+static int64_t at_latency(const ftl_step_times *times, int32_t row, int32_t segment, int64_t latency) {
+  int32_t i = 1;
+  if (latency <= times->latency_cycles[0]) return times->points[row][0].time[segment];
+  while (i < FTL_NUM_STEP_LATENCIES - 1 && latency > times->latency_cycles[i]) i++;
+  return between(latency, times->latency_cycles[i - 1], times->latency_cycles[i],
+                 times->points[row][i - 1].time[segment], times->points[row][i].time[segment]);
+}
+
+int64_t ftl_step_times_get(const ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
+  int64_t alone = at_latency(times, 0, segment, latency_cycles);
+  if (resident <= 1) return alone;
+  return between(resident, 1, times->most_ctas, alone, at_latency(times, 1, segment, latency_cycles));
+}

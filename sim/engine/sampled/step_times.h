@@ -1,0 +1,34 @@
+// How long a CTA's segments take on an SM, from running a few CTAs on one SM in full detail.
+//
+// One SM with 1 and with all the CTAs that fit, against a memory that answers after a set latency through the SM's read
+// port. Loops are cut to a few iterations; the time of one is taken where the schedule has become periodic. The memory
+// latency is a parameter of the answer, since the traffic model finds it.
+#ifndef FTL_ENGINE_SAMPLED_STEP_TIMES_H
+#define FTL_ENGINE_SAMPLED_STEP_TIMES_H
+
+#include "engine/launch.h"
+#include "engine/sampled/segments.h"
+
+enum { FTL_NUM_STEP_LATENCIES = 4, FTL_STEP_UNIT = 16 };  // times are in 1/16 SM cycle
+
+typedef struct ftl_step_point {
+  int64_t time[FTL_MAX_SEGMENTS];  // of one iteration (loops) or of the whole segment (straight code)
+  ftl_sm_counters counters;        // of the SM run that this comes from
+} ftl_step_point;
+
+typedef struct ftl_step_times {
+  int32_t num_segments;
+  int32_t most_ctas;                               // points[1] is for this many resident CTAs, points[0] for one
+  int64_t latency_cycles[FTL_NUM_STEP_LATENCIES];  // ascending
+  ftl_step_point points[2][FTL_NUM_STEP_LATENCIES];
+  int64_t drift_permille;                          // how far the last iterations differ from those before
+} ftl_step_times;
+
+FTL_MUST_USE ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *segments, int64_t sm_khz,
+                                               const int64_t latency_cycles[FTL_NUM_STEP_LATENCIES],
+                                               ftl_step_times *out, ftl_error *error);
+
+// Time of one execution of a segment with `resident` CTAs on the SM and loads that take latency_cycles; in 1/16 cycle.
+int64_t ftl_step_times_get(const ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
+
+#endif

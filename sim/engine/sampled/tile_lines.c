@@ -1,0 +1,96 @@
+#include "engine/sampled/tile_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ENTRIES = 1024, FIRST_LINES = 8192, LINE_BYTES = 128, SECTOR_BYTES = 32, FULL_LINE = 15 };
+
+ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, ftl_error *error) {
+  *tiles = (ftl_tile_lines){.tags = tags, .capacity_entries = FIRST_ENTRIES, .capacity_lines = FIRST_LINES};
+  tiles->entries = calloc(FIRST_ENTRIES, sizeof *tiles->entries);
+  tiles->lines = malloc(FIRST_LINES * sizeof *tiles->lines);
+  if (tiles->entries && tiles->lines) return FTL_OK;
+  ftl_tile_lines_fini(tiles);
+  return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
+}
+
+void ftl_tile_lines_fini(ftl_tile_lines *tiles) {
+  free(tiles->entries);
+  free(tiles->lines);
+}
+
+static bool try_add_line(ftl_tile_lines *tiles, ftl_tile_entry *entry, uint64_t line, uint8_t sectors) {
+  entry->num_sectors += __builtin_popcount(sectors);
+  if (!ftl_l2_tags_in_sample(tiles->tags, line)) return true;
+  if (tiles->num_lines == tiles->capacity_lines) {
+    ftl_line *lines = realloc(tiles->lines, 2 * (size_t)tiles->capacity_lines * sizeof *lines);
+    if (!lines) return false;
+    tiles->lines = lines;
+    tiles->capacity_lines *= 2;
+  }
+  tiles->lines[tiles->num_lines++] = (ftl_line){.line = line, .sectors = sectors};
+  tiles->sampled_sectors += __builtin_popcount(sectors);
+  entry->num_sampled++;
+  return true;
+}
+
+// Bytes [from, to) of device memory, line by line.
+static bool try_add_bytes(ftl_tile_lines *tiles, ftl_tile_entry *entry, int64_t from, int64_t to) {
+  while (from < to) {
+    int64_t line = from / LINE_BYTES, line_end = (line + 1) * LINE_BYTES;
+    int64_t end = to < line_end ? to : line_end;
+    int64_t first = from % LINE_BYTES / SECTOR_BYTES, last = (end - 1) % LINE_BYTES / SECTOR_BYTES;
+    uint8_t sectors = (uint8_t)((FULL_LINE << first) & (FULL_LINE >> (3 - last)));
+    if (!try_add_line(tiles, entry, (uint64_t)line, sectors)) return false;
+    from = end;
+  }
+  return true;
+}
+
+static bool try_add_tile(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place, int64_t row_bytes) {
+  entry->first_line = tiles->num_lines;
+  int64_t address = place->address_bytes;
+  bool done = true;
+  if (place->row_stride_bytes == row_bytes)
+    done = try_add_bytes(tiles, entry, address, address + row_bytes * place->num_rows);
+  else
+    for (int32_t row = 0; done && row < place->num_rows; row++, address += place->row_stride_bytes)
+      done = try_add_bytes(tiles, entry, address, address + row_bytes);
+  tiles->total_sectors += entry->num_sectors;
+  return done;
+}
+
+static int64_t slot_of(const ftl_tile_lines *tiles, int64_t address, int32_t num_rows) {
+  uint64_t key = (uint64_t)address * 0x9e3779b97f4a7c15u + (uint64_t)num_rows;
+  int64_t slot = (int64_t)((key ^ key >> 29) & (uint64_t)(tiles->capacity_entries - 1));
+  for (;; slot = (slot + 1) & (tiles->capacity_entries - 1)) {
+    const ftl_tile_entry *entry = &tiles->entries[slot];
+    if (entry->num_rows == 0 || (entry->address_bytes == address && entry->num_rows == num_rows)) return slot;
+  }
+}
+
+static bool try_grow(ftl_tile_lines *tiles) {
+  ftl_tile_lines grown = *tiles;
+  grown.capacity_entries *= 2;
+  grown.entries = calloc((size_t)grown.capacity_entries, sizeof *grown.entries);
+  if (!grown.entries) return false;
+  for (int64_t i = 0; i < tiles->capacity_entries; i++) {
+    const ftl_tile_entry *entry = &tiles->entries[i];
+    if (entry->num_rows) grown.entries[slot_of(&grown, entry->address_bytes, entry->num_rows)] = *entry;
+  }
+  free(tiles->entries);
+  *tiles = grown;
+  return true;
+}
+
+ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place, int64_t row_bytes) {
+  ftl_tile_entry *entry = &tiles->entries[slot_of(tiles, place->address_bytes, place->num_rows)];
+  if (entry->num_rows) return entry;
+  if (2 * tiles->num_entries >= tiles->capacity_entries) {
+    if (!try_grow(tiles)) return NULL;
+    entry = &tiles->entries[slot_of(tiles, place->address_bytes, place->num_rows)];
+  }
+  *entry = (ftl_tile_entry){.address_bytes = place->address_bytes, .num_rows = place->num_rows, .last_request = INT64_MIN / 2};
+  tiles->num_entries++;
+  return try_add_tile(tiles, entry, place, row_bytes) ? entry : NULL;
+}

@@ -1,0 +1,162 @@
+#include "engine/sampled/traffic.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "machine/cta/cta_scheduler.h"
+#include "machine/dram/dram_sustained.h"
+
+enum {
+  SAMPLED_LINES = 4,      // of the smallest tile that is loaded in a loop
+  MAX_LOG2_SAMPLE = 6,
+  LINE_BYTES = 128,
+  SECTOR_BYTES = 32,
+  READ_PERCENT = 95,      // attention kernels read far more than they write
+};
+
+// a * b / c without overflow, rounded up.
+static int64_t scaled(int64_t a, int64_t b, int64_t c) {
+  return (int64_t)(((__extension__ (__int128)a) * b + c - 1) / c);
+}
+
+void ftl_traffic_latencies(const ftl_arch *arch, int64_t sm_khz, int64_t *hit_cycles, int64_t *far_cycles,
+                           int64_t *miss_cycles) {
+  int64_t hit = arch->noc_request_cycles + arch->l2_hit_cycles + arch->noc_reply_cycles;
+  *hit_cycles = scaled(hit, sm_khz, arch->clock_l2_khz);
+  *far_cycles = arch->l2_num_sides > 1 ? scaled(2 * arch->noc_far_cycles, sm_khz, arch->clock_l2_khz) : 0;
+  int64_t dram = arch->dram_trcd_cycles + arch->dram_tcl_cycles + arch->dram_burst_cycles;
+  *miss_cycles = scaled(arch->dram_controller_cycles, sm_khz, arch->clock_l2_khz) +
+                 scaled(dram, sm_khz, arch->clock_dram_khz);
+}
+
+// Cost (1/65536 SM cycle) of a sector through something that passes `bytes_per_cycle` of a clock of `khz`.
+static int64_t sector_cost(int64_t bytes_per_cycle, int64_t khz, int64_t sm_khz) {
+  return bytes_per_cycle > 0 ? scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, bytes_per_cycle * khz) : 0;
+}
+
+static int32_t choose_sample(int64_t smallest_tile_lines) {
+  int32_t log2_sample = 0;
+  while (log2_sample < MAX_LOG2_SAMPLE && smallest_tile_lines >> (log2_sample + 1) >= SAMPLED_LINES) log2_sample++;
+  return log2_sample;
+}
+
+ftl_status ftl_traffic_create_tags(ftl_l2_tags **out, const ftl_arch *arch, int64_t smallest_tile_lines,
+                                   ftl_error *error) {
+  return ftl_l2_tags_create(out, arch, choose_sample(smallest_tile_lines), error);
+}
+
+ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int64_t sm_khz, ftl_l2_tags *tags,
+                            ftl_error *error) {
+  const ftl_arch *arch = launch->arch;
+  *traffic = (ftl_traffic){.arch = arch, .sm_khz = sm_khz, .tags = tags};
+  ftl_status status = ftl_tile_lines_init(&traffic->tiles, tags, error);
+  if (status != FTL_OK) return status;
+  ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
+  traffic->l2_sector_cost = sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
+  if (arch->l2_num_sides > 1)
+    traffic->far_sector_cost = sector_cost(2 * arch->noc_far_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
+  int64_t dram_bytes_per_ms = ftl_dram_sustained_bytes_per_s(arch, READ_PERCENT) / 1000;
+  traffic->dram_sector_cost = scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, dram_bytes_per_ms);
+  traffic->coalescer_window = scaled(arch->l2_coalescer_window_cycles * FTL_TRAFFIC_UNIT, sm_khz, arch->clock_l2_khz);
+  return FTL_OK;
+}
+
+void ftl_traffic_fini(ftl_traffic *traffic) { ftl_tile_lines_fini(&traffic->tiles); }
+
+int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled) {
+  if (traffic->tiles.sampled_sectors == 0) return 0;
+  return scaled(sampled, traffic->tiles.total_sectors, traffic->tiles.sampled_sectors);
+}
+
+// Occupies a server for `cost` from `now` on; gives how long the work waits before it starts.
+static int64_t serve(int64_t *server_free, int64_t now, int64_t cost) {
+  int64_t start = *server_free > now ? *server_free : now;
+  *server_free = start + cost;
+  return start - now;
+}
+
+static int32_t side_of(const ftl_traffic *traffic, int32_t sm) {
+  const ftl_arch *arch = traffic->arch;
+  return (int32_t)(ftl_cta_gpc_of_sm(arch, sm) * arch->l2_num_sides / arch->chip_num_gpcs);
+}
+
+// True when the request joins one for the same tile that another SM made just before.
+static bool try_coalesce(const ftl_traffic *traffic, ftl_tile_entry *entry, int64_t now) {
+  bool joins = traffic->arch->l2_coalescer_merges > 1 && now - entry->last_request <= traffic->coalescer_window &&
+               entry->num_merged + 1 < traffic->arch->l2_coalescer_merges;
+  entry->num_merged = joins ? entry->num_merged + 1 : 0;
+  if (!joins) entry->last_request = now;
+  return joins;
+}
+
+typedef struct sampled_outcome {
+  int64_t asked, far, missed, dram_written;  // sectors
+} sampled_outcome;
+
+static sampled_outcome read_sample(ftl_traffic *traffic, const ftl_tile_entry *entry, int32_t side) {
+  sampled_outcome sum = {0};
+  const ftl_line *lines = &traffic->tiles.lines[entry->first_line];
+  for (int32_t i = 0; i < entry->num_sampled; i++) {
+    ftl_l2_outcome outcome = ftl_l2_tags_read(traffic->tags, lines[i].line, lines[i].sectors, side);
+    int64_t asked = __builtin_popcount(lines[i].sectors);
+    sum.asked += asked;
+    sum.far += __builtin_popcount(outcome.far_sectors);
+    sum.missed += __builtin_popcount(outcome.dram_read_sectors);
+    sum.dram_written += outcome.dram_write_sectors;
+    traffic->counts.hit_sectors += __builtin_popcount(outcome.hit_sectors);
+  }
+  traffic->counts.far_sectors += sum.far;
+  traffic->counts.miss_sectors += sum.asked;
+  traffic->counts.dram_read_sectors += sum.missed;
+  traffic->counts.dram_write_sectors += sum.dram_written;
+  return sum;
+}
+
+// A share of the sample, as sectors of the whole tile.
+static int64_t of_tile(const ftl_tile_entry *entry, int64_t sectors, int64_t sampled) {
+  return sampled > 0 ? entry->num_sectors * sectors / sampled : 0;
+}
+
+int64_t ftl_traffic_load(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int32_t sm, int64_t now) {
+  ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, place, row_bytes);
+  if (!entry) return -1;
+  traffic->counts.asked_sectors += entry->num_sectors;
+  int64_t latency = traffic->hit_latency * FTL_TRAFFIC_UNIT;
+  if (try_coalesce(traffic, entry, now)) {
+    traffic->counts.coalesced_sectors += entry->num_sectors;
+  } else {
+    latency += serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);
+  }
+  sampled_outcome outcome = read_sample(traffic, entry, side_of(traffic, sm));
+  if (outcome.far > 0)
+    latency += traffic->far_latency * FTL_TRAFFIC_UNIT +
+               serve(&traffic->far_free, now, traffic->far_sector_cost * of_tile(entry, outcome.far, outcome.asked));
+  if (outcome.missed > 0) {
+    int64_t cost = traffic->dram_sector_cost * of_tile(entry, outcome.missed + outcome.dram_written, outcome.asked);
+    latency += traffic->miss_latency * FTL_TRAFFIC_UNIT + serve(&traffic->dram_free, now, cost);
+    entry->fill_ready = now + latency;
+  } else if (entry->fill_ready - now > latency) {
+    latency = entry->fill_ready - now;
+  }
+  traffic->counts.load_latency_cycles += latency / FTL_TRAFFIC_UNIT;
+  traffic->counts.num_loads++;
+  return latency / FTL_TRAFFIC_UNIT;
+}
+
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int64_t now) {
+  ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, place, row_bytes);
+  if (!entry) return false;
+  traffic->counts.store_sectors += entry->num_sectors;
+  serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);
+  int64_t written = 0, asked = 0;
+  const ftl_line *lines = &traffic->tiles.lines[entry->first_line];
+  for (int32_t i = 0; i < entry->num_sampled; i++) {
+    ftl_l2_outcome outcome = ftl_l2_tags_write(traffic->tags, lines[i].line, lines[i].sectors, lines[i].sectors);
+    written += outcome.dram_write_sectors;
+    asked += __builtin_popcount(lines[i].sectors);
+    traffic->counts.dram_read_sectors += __builtin_popcount(outcome.dram_read_sectors);
+  }
+  traffic->counts.dram_write_sectors += written;
+  serve(&traffic->dram_free, now, traffic->dram_sector_cost * of_tile(entry, written, asked));
+  return true;
+}

@@ -1,0 +1,53 @@
+// What tile loads and stores do to L2 and DRAM, on a sample of L2's sets, and how long a load takes.
+// Models: L2 contents exactly on the sampled sets (l2/tags.h); L2, side-to-side and DRAM bandwidth as servers of the whole
+//   chip; loads that wait for a fill in flight; the request coalescer between requests of whole tiles.
+// Does not model: imbalance between slices or channels, bank conflicts in DRAM (its sustained bandwidth is measured on
+//   the channel model instead).
+// Numbers: noc.*, l2.* and dram.* keys.
+#ifndef FTL_ENGINE_SAMPLED_TRAFFIC_H
+#define FTL_ENGINE_SAMPLED_TRAFFIC_H
+
+#include "engine/launch.h"
+#include "engine/sampled/tile_lines.h"
+#include "machine/memory.h"
+
+typedef struct ftl_traffic_counts {
+  int64_t asked_sectors, store_sectors, coalesced_sectors;  // exact, whole tiles
+  int64_t hit_sectors, far_sectors, miss_sectors;           // in the sample
+  int64_t dram_read_sectors, dram_write_sectors;            // in the sample
+  int64_t load_latency_cycles, num_loads;                   // sum and number
+} ftl_traffic_counts;
+
+typedef struct ftl_traffic {
+  const ftl_arch *arch;
+  ftl_l2_tags *tags;
+  ftl_tile_lines tiles;
+  int64_t sm_khz;
+  int64_t hit_latency, far_latency, miss_latency;         // SM cycles, unloaded; far and miss are on top of hit
+  int64_t l2_sector_cost, far_sector_cost, dram_sector_cost;  // 1/65536 SM cycle
+  int64_t l2_free, far_free, dram_free;                   // 1/65536 SM cycle
+  int64_t coalescer_window;                               // 1/65536 SM cycle
+  ftl_traffic_counts counts;
+} ftl_traffic;
+
+enum { FTL_TRAFFIC_UNIT = 65536 };
+
+// Contents of L2 for a launch whose smallest tile has that many lines: the sample is as thin as leaves a few of them.
+FTL_MUST_USE ftl_status ftl_traffic_create_tags(ftl_l2_tags **out, const ftl_arch *arch, int64_t smallest_tile_lines,
+                                                ftl_error *error);
+// `tags` are borrowed and stay as the launch leaves them.
+FTL_MUST_USE ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int64_t sm_khz,
+                                         ftl_l2_tags *tags, ftl_error *error);
+void ftl_traffic_fini(ftl_traffic *traffic);
+// Unloaded latencies for the step times: an L2 hit, a DRAM read.
+void ftl_traffic_latencies(const ftl_arch *arch, int64_t sm_khz, int64_t *hit_cycles, int64_t *far_cycles,
+                           int64_t *miss_cycles);
+
+// A CTA on `sm` loads a tile at `now` (1/65536 cycle): its latency in SM cycles, -1 when memory is out.
+int64_t ftl_traffic_load(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int32_t sm, int64_t now);
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int64_t now);
+
+// sampled count -> whole L2, by the share of all sectors seen that the sample holds.
+int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled);
+
+#endif
