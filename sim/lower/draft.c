@@ -77,26 +77,32 @@ static int32_t reported_registers(int32_t max_live, int32_t cap) {
   return rounded < cap ? rounded : cap;
 }
 
+static ftl_status analyse(const ftl_draft *draft, ftl_arena *arena, ftl_flow *flow, ftl_liveness *liveness,
+                          ftl_error *error) {
+  ftl_status status = ftl_flow_find(draft, arena, flow, error);
+  if (status != FTL_OK) return status;
+  return ftl_liveness_find(draft, flow, arena, liveness) ? FTL_OK
+                                                         : ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+}
+
 static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ftl_spill_context spill, ftl_arena *arena,
                          ftl_draft_result *out, ftl_error *error) {
   ftl_flow flow;
-  ftl_status status = ftl_flow_find(draft, arena, &flow, error);
-  if (status != FTL_OK) return status;
   ftl_liveness liveness;
-  if (!ftl_liveness_find(draft, &flow, arena, &liveness)) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  ftl_status status = ftl_waits_find(draft, arena, error);
+  if (status == FTL_OK) status = analyse(draft, arena, &flow, &liveness, error);
+  if (status != FTL_OK) return status;
   int32_t limit = cap - ABI_REGISTERS;
   if (!ftl_schedule(draft, &flow, &liveness, arch, limit, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   status = ftl_spill(draft, arch, limit, &spill, arena, error);
+  if (status == FTL_OK) status = analyse(draft, arena, &flow, &liveness, error);
   if (status != FTL_OK) return status;
-  status = ftl_flow_find(draft, arena, &flow, error);
-  if (status != FTL_OK) return status;
-  if (!ftl_liveness_find(draft, &flow, arena, &liveness)) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
-  int32_t max_live = ftl_liveness_max(draft, &flow, &liveness, NULL);
-  status = ftl_tokens_assign(draft, &flow, &liveness, arena, &out->num_tokens, error);
-  out->registers_per_thread = reported_registers(max_live, cap);
+  uint64_t *scratch = FTL_ARENA_NEW(arena, uint64_t, liveness.num_words);
+  if (!scratch) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  out->registers_per_thread = reported_registers(ftl_liveness_max(draft, &flow, &liveness, scratch, NULL), cap);
   out->spilled_registers = spill.spilled_registers;
-  return status;
+  return ftl_tokens_assign(draft, &flow, &liveness, arena, &out->num_tokens, error);
 }
 
 ftl_status ftl_draft_finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ftl_add_local_access add_local_access,

@@ -32,7 +32,7 @@ typedef struct ftl_draft_inst {
   int32_t sources[FTL_DRAFT_MAX_SOURCES];
   uint8_t num_sources;
   uint8_t effects;
-  int32_t first_wait, num_waits;  // WGMMA_WAIT: values in draft->waits that it settles (found by flow.c)
+  int32_t first_wait, num_waits;  // WGMMA_WAIT: values in draft->waits that it settles (set by ftl_waits_find)
 } ftl_draft_inst;
 
 typedef struct ftl_draft_value {

@@ -101,7 +101,7 @@ typedef struct ftl_access {
   int32_t warp_row_step;   // added per warp of the role (index within the role)
   int32_t row_step;        // distance between consecutive rows of this access (1 for adjacent rows)
   int32_t column_byte, bytes;
-  bool is_local;           // spill slot: `row` is the slot; address is private to the warp (128 bytes a slot)
+  bool is_local;           // spill slots row .. row + num_rows - 1 of 128 bytes each, private to the warp; no ref, warp step
 } ftl_access;
 
 typedef struct ftl_warp_role {

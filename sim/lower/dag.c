@@ -1,0 +1,180 @@
+#include "lower/dag.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NONE = -1 };
+
+// A list of nodes that grows at its head; links live in one pool.
+typedef struct link {
+  int32_t node, next;
+} link;
+
+// Marks are ordered against each other and against all members; members are free among themselves.
+typedef struct order {
+  int32_t last_mark, members;
+} order;
+
+typedef struct value_state {
+  int32_t stretch_stamp;
+  int32_t last_writer, readers;
+} value_state;
+
+struct ftl_dag {
+  ftl_dag_node *nodes;
+  ftl_dag_edge *edges;
+  link *links;
+  value_state *values;
+  int32_t num_edges, capacity_edges, num_links, capacity_links;
+  int32_t stamp;
+  order memory, tiles, rings[FTL_TILE_MAX_RINGS];
+  int32_t last_chained;
+  bool failed;
+};
+
+ftl_dag *ftl_dag_create(int32_t num_values, int32_t max_nodes) {
+  ftl_dag *dag = calloc(1, sizeof *dag);
+  if (!dag) return NULL;
+  dag->nodes = calloc((size_t)max_nodes + 1, sizeof *dag->nodes);
+  dag->values = calloc((size_t)num_values + 1, sizeof *dag->values);
+  if (dag->nodes && dag->values) return dag;
+  ftl_dag_destroy(dag);
+  return NULL;
+}
+
+void ftl_dag_destroy(ftl_dag *dag) {
+  if (!dag) return;
+  free(dag->nodes);
+  free(dag->edges);
+  free(dag->links);
+  free(dag->values);
+  free(dag);
+}
+
+const ftl_dag_node *ftl_dag_nodes(const ftl_dag *dag) { return dag->nodes; }
+const ftl_dag_edge *ftl_dag_edges(const ftl_dag *dag) { return dag->edges; }
+
+static void *grow(void *array, int32_t *capacity, size_t element_bytes) {
+  int32_t wanted = *capacity ? *capacity * 2 : 1024;
+  void *larger = realloc(array, (size_t)wanted * element_bytes);
+  if (larger) *capacity = wanted;
+  return larger;
+}
+
+static void push(ftl_dag *dag, int32_t *head, int32_t node) {
+  if (dag->num_links == dag->capacity_links) {
+    link *larger = grow(dag->links, &dag->capacity_links, sizeof *larger);
+    if (!larger) {
+      dag->failed = true;
+      return;
+    }
+    dag->links = larger;
+  }
+  dag->links[dag->num_links] = (link){node, *head};
+  *head = dag->num_links++;
+}
+
+// `node` must be the one whose edges are being added.
+static void add_edge(ftl_dag *dag, int32_t node, int32_t earlier, int32_t latency_cycles) {
+  if (earlier == NONE || earlier == node) return;
+  if (dag->num_edges == dag->capacity_edges) {
+    ftl_dag_edge *larger = grow(dag->edges, &dag->capacity_edges, sizeof *larger);
+    if (!larger) {
+      dag->failed = true;
+      return;
+    }
+    dag->edges = larger;
+  }
+  dag->edges[dag->num_edges++] = (ftl_dag_edge){earlier, latency_cycles};
+  dag->nodes[node].num_edges++;
+  dag->nodes[earlier].num_later++;
+  int32_t depth = dag->nodes[earlier].depth_cycles + latency_cycles;
+  if (depth > dag->nodes[node].depth_cycles) dag->nodes[node].depth_cycles = depth;
+}
+
+static void order_member(ftl_dag *dag, order *class, int32_t node) {
+  add_edge(dag, node, class->last_mark, 0);
+  push(dag, &class->members, node);
+}
+
+static void order_mark(ftl_dag *dag, order *class, int32_t node) {
+  add_edge(dag, node, class->last_mark, 0);
+  for (int32_t at = class->members; at != NONE; at = dag->links[at].next) add_edge(dag, node, dag->links[at].node, 0);
+  *class = (order){node, NONE};
+}
+
+static value_state *state_of(ftl_dag *dag, int32_t value) {
+  value_state *state = &dag->values[value];
+  if (state->stretch_stamp != dag->stamp) *state = (value_state){dag->stamp, NONE, NONE};
+  return state;
+}
+
+// The tensor core adds a chain of wgmmas in order without the warp waiting between them.
+static int32_t raw_latency(const ftl_op_timings *timings, const ftl_warp_inst *writer, const ftl_warp_inst *reader) {
+  if (writer->opcode == FTL_OP_WGMMA && reader->opcode == FTL_OP_WGMMA) return 1;
+  ftl_op_timing timing = ftl_op_timing_of(timings, writer);
+  return timing.latency_cycles + (writer->repeat - 1) * timing.interval_cycles;
+}
+
+static void read_value(ftl_dag *dag, int32_t node, int32_t value, const ftl_draft_inst *first,
+                       const ftl_op_timings *timings) {
+  value_state *state = state_of(dag, value);
+  if (state->last_writer != NONE)
+    add_edge(dag, node, state->last_writer, raw_latency(timings, &first[state->last_writer].inst, &first[node].inst));
+  push(dag, &state->readers, node);
+}
+
+static void write_value(ftl_dag *dag, int32_t node, int32_t value) {
+  value_state *state = state_of(dag, value);
+  if (state->readers == NONE) add_edge(dag, node, state->last_writer, 1);
+  for (int32_t at = state->readers; at != NONE; at = dag->links[at].next) add_edge(dag, node, dag->links[at].node, 0);
+  state->last_writer = node;
+  state->readers = NONE;
+}
+
+static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst) {
+  const ftl_warp_inst *op = &inst->inst;
+  if (op->opcode == FTL_OP_RING_READ || op->opcode == FTL_OP_RING_FREE) {
+    order_mark(dag, &dag->rings[op->arg], node);
+    return;
+  }
+  if (op->opcode == FTL_OP_TILE) {
+    order_mark(dag, &dag->tiles, node);
+    return;
+  }
+  if (inst->effects & FTL_EFFECT_FENCE) {
+    order_mark(dag, &dag->memory, node);
+  } else if (inst->effects & FTL_EFFECT_MEMORY) {
+    order_member(dag, &dag->memory, node);
+  }
+  if (inst->effects & FTL_EFFECT_CHAIN) {
+    add_edge(dag, node, dag->last_chained, 0);
+    dag->last_chained = node;
+  }
+  if (op->access != FTL_NO_ACCESS) order_member(dag, &dag->tiles, node);
+  if (op->ring_a != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_a], node);
+  if (op->ring_b != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_b], node);
+}
+
+static void add_node(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst *first, int32_t node,
+                     const ftl_op_timings *timings) {
+  const ftl_draft_inst *inst = &first[node];
+  dag->nodes[node] = (ftl_dag_node){.first_edge = dag->num_edges};
+  int32_t num_reads = ftl_inst_num_reads(inst);
+  for (int32_t k = 0; k < num_reads; k++) read_value(dag, node, ftl_inst_read(draft, inst, k), first, timings);
+  for (int32_t k = 0; k < ftl_inst_num_writes(inst); k++) write_value(dag, node, inst->destination + k);
+  for (int32_t k = 0; k < inst->num_waits; k++) write_value(dag, node, draft->waits[inst->first_wait + k]);
+  add_orders(dag, node, inst);
+}
+
+bool ftl_dag_build(ftl_dag *dag, const ftl_draft *draft, const ftl_stretch *stretch, const ftl_op_timings *timings) {
+  dag->stamp++;
+  dag->num_edges = dag->num_links = 0;
+  dag->last_chained = NONE;
+  dag->memory = dag->tiles = (order){NONE, NONE};
+  for (int32_t r = 0; r < FTL_TILE_MAX_RINGS; r++) dag->rings[r] = (order){NONE, NONE};
+  const ftl_draft_inst *first = &draft->insts[stretch->begin];
+  int32_t num_nodes = stretch->end - stretch->begin;
+  for (int32_t node = 0; node < num_nodes && !dag->failed; node++) add_node(dag, draft, first, node, timings);
+  return !dag->failed;
+}

@@ -1,0 +1,67 @@
+#include "lower/op_timing.h"
+
+#include <string.h>
+
+enum { WGMMA_M = 64, WGMMA_K = 16 };
+
+static ftl_op_timing entry(ftl_pipe pipe, int64_t interval_cycles, int64_t latency_cycles) {
+  return (ftl_op_timing){(int32_t)pipe, (int32_t)interval_cycles, (int32_t)latency_cycles};
+}
+
+static ftl_pipe pipe_named(const char *name) {
+  if (strcmp(name, "fp32") == 0) return FTL_PIPE_FP32;
+  if (strcmp(name, "half") == 0) return FTL_PIPE_HALF;
+  if (strcmp(name, "sfu") == 0) return FTL_PIPE_SFU;
+  return FTL_PIPE_ALU;
+}
+
+static void set_math(ftl_op_timing *of, const ftl_arch *arch) {
+  static const uint8_t alu[] = {FTL_OP_FMNMX, FTL_OP_IADD, FTL_OP_LOP, FTL_OP_ISETP,
+                                FTL_OP_SEL,   FTL_OP_PRMT, FTL_OP_S2R, FTL_OP_LDC};
+  for (size_t i = 0; i < sizeof alu; i++)
+    of[alu[i]] = entry(FTL_PIPE_ALU, arch->alu_interval_cycles, arch->alu_latency_cycles);
+  ftl_op_timing imad = entry(pipe_named(arch->imad_pipe), arch->imad_interval_cycles, arch->imad_latency_cycles);
+  of[FTL_OP_IMAD] = of[FTL_OP_MOV] = imad;
+  of[FTL_OP_FFMA] = entry(FTL_PIPE_FP32, arch->fp32_interval_cycles, arch->fp32_latency_cycles);
+  of[FTL_OP_HFMA2] = entry(FTL_PIPE_HALF, arch->half_interval_cycles, arch->half_latency_cycles);
+  of[FTL_OP_CVT] = entry(pipe_named(arch->cvt_pipe), arch->cvt_interval_cycles, arch->cvt_latency_cycles);
+  of[FTL_OP_MUFU] = entry(FTL_PIPE_SFU, arch->sfu_interval_cycles, arch->sfu_latency_cycles);
+  int64_t parts = arch->tensor_mma_num_insts > 1 ? arch->tensor_mma_num_insts : 1;
+  of[FTL_OP_MMA] = entry(FTL_PIPE_TENSOR, (arch->tensor_mma_fp32_interval_cycles + parts - 1) / parts,
+                         arch->tensor_mma_latency_cycles);
+}
+
+// Global loads are expected to hit L2: L2 cycles are taken as SM cycles, which is near enough to order instructions.
+static void set_memory(ftl_op_timing *of, const ftl_arch *arch) {
+  for (int32_t op = FTL_OP_SHFL; op <= FTL_OP_FENCE_PROXY; op++)
+    of[op] = entry(FTL_PIPE_MIO, arch->mio_issue_interval_cycles, 1);
+  of[FTL_OP_CP_WAIT] = of[FTL_OP_TMA_STORE_WAIT] = entry(FTL_PIPE_BRANCH, 1, 1);
+  of[FTL_OP_SHFL].latency_cycles = (int32_t)arch->shared_shuffle_latency_cycles;
+  of[FTL_OP_LDS].latency_cycles = (int32_t)arch->shared_load_latency_cycles;
+  of[FTL_OP_LDSM].latency_cycles = (int32_t)arch->shared_ldmatrix_latency_cycles;
+  of[FTL_OP_LDL].latency_cycles = (int32_t)arch->l1_hit_latency_cycles;
+  of[FTL_OP_LDG].latency_cycles = (int32_t)(arch->l1_hit_latency_cycles + arch->noc_request_cycles +
+                                            arch->l2_hit_cycles + arch->noc_reply_cycles);
+}
+
+void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch) {
+  ftl_op_timing *of = timings->of;
+  for (int op = 0; op < FTL_OPCODE_COUNT; op++) of[op] = entry(FTL_PIPE_BRANCH, 1, 1);
+  set_math(of, arch);
+  set_memory(of, arch);
+  static const uint8_t pseudo[] = {FTL_OP_WGMMA_COMMIT, FTL_OP_MBAR_ADVANCE, FTL_OP_RING_READ, FTL_OP_RING_FREE,
+                                   FTL_OP_LOOP,         FTL_OP_END_LOOP,     FTL_OP_TILE};
+  for (size_t i = 0; i < sizeof pseudo; i++) of[pseudo[i]] = entry(FTL_PIPE_NONE, 0, 0);
+  timings->wgmma_fma_per_cycle = arch->tensor_wgmma_fma_per_cycle;
+  timings->wgmma_tail_cycles = (int32_t)arch->tensor_wgmma_tail_cycles;
+}
+
+ftl_op_timing ftl_op_timing_of(const ftl_op_timings *timings, const ftl_warp_inst *inst) {
+  ftl_op_timing timing = timings->of[inst->opcode];
+  if (inst->opcode == FTL_OP_WGMMA && timings->wgmma_fma_per_cycle > 0) {
+    int64_t macs = (int64_t)WGMMA_M * WGMMA_K * inst->arg;
+    int32_t math_cycles = (int32_t)((macs + timings->wgmma_fma_per_cycle - 1) / timings->wgmma_fma_per_cycle);
+    timing = entry(FTL_PIPE_TENSOR, math_cycles, math_cycles + timings->wgmma_tail_cycles);
+  }
+  return timing;
+}

@@ -1,0 +1,18 @@
+// Orders the instructions of each straight-line stretch, as a compiler's scheduler does.
+//
+// List scheduling from the end of the stretch to its start: an instruction is placed as late as its users' latency
+// allows, so that loads stand about their latency ahead of their first use and fragments are double-buffered rather than
+// all loaded at the top. Among those that may stand here the one with the longest path from the start goes last (ties by
+// program order). When an instruction would raise the live registers over `limit`, one that does not is taken instead,
+// its latency notwithstanding.
+#ifndef FTL_LOWER_SCHEDULE_H
+#define FTL_LOWER_SCHEDULE_H
+
+#include "lower/op_timing.h"
+#include "lower/registers.h"
+
+// `limit`: registers that may be live. Exceeded only if no order tried fits. False when memory is out.
+bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, const ftl_arch *arch,
+                  int32_t limit, ftl_arena *arena);
+
+#endif

@@ -1,0 +1,115 @@
+#include "lower/walk.h"
+
+#include "base/check.h"
+
+ftl_walk ftl_walk_start(const ftl_warp_program *program, int32_t role, int32_t warp, int64_t cta) {
+  const ftl_warp_role *r = &program->roles[role];
+  return (ftl_walk){.program = program,
+                    .role = role,
+                    .warp = warp,
+                    .pc = r->first_inst,
+                    .end = r->first_inst + r->num_insts,
+                    .point = {.cta = cta}};
+}
+
+static void enter_loop(ftl_walk *walk, const ftl_warp_loop *loop) {
+  const ftl_tile_program *tile = walk->program->tile;
+  int64_t lo = ftl_expr_eval(tile, loop->lo, &walk->point);
+  if (lo < ftl_expr_eval(tile, loop->hi, &walk->point)) {
+    walk->point.loop[loop->loop_var] = lo;
+  } else {
+    walk->pc = walk->program->roles[walk->role].first_inst + loop->end + 1;
+  }
+}
+
+static void repeat_loop(ftl_walk *walk, const ftl_warp_loop *loop) {
+  int64_t next = ++walk->point.loop[loop->loop_var];
+  if (next < ftl_expr_eval(walk->program->tile, loop->hi, &walk->point))
+    walk->pc = walk->program->roles[walk->role].first_inst + loop->begin + 1;
+}
+
+const ftl_warp_inst *ftl_walk_next(ftl_walk *walk) {
+  while (walk->pc < walk->end) {
+    const ftl_warp_inst *inst = &walk->program->insts[walk->pc++];
+    if (inst->opcode == FTL_OP_LOOP) {
+      enter_loop(walk, &walk->program->loops[inst->arg]);
+    } else if (inst->opcode == FTL_OP_END_LOOP) {
+      repeat_loop(walk, &walk->program->loops[inst->arg]);
+    } else if (walk->warp == 0 || !(inst->flags & FTL_INST_WARP0)) {
+      return inst;
+    }
+  }
+  return NULL;
+}
+
+ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_ref *ref, const ftl_expr_point *point) {
+  const ftl_tensor *tensor = &tile->tensors[ref->tensor];
+  int64_t element_bytes = ftl_dtype_bytes(tensor->dtype);
+  ftl_tile_place place = {.address_bytes = tensor->base_bytes, .row_stride_bytes = tensor->row_stride * element_bytes};
+  if (ref->present != FTL_ALWAYS && ftl_expr_eval(tile, ref->present, point) <= 0) return place;
+  int64_t batch = ftl_expr_eval(tile, ref->batch, point), head = ftl_expr_eval(tile, ref->head, point);
+  int64_t row = ftl_expr_eval(tile, ref->row, point);
+  if (row >= tensor->num_rows) return place;
+  FTL_CHECK(row >= 0 && batch >= 0 && head >= 0 && batch < tensor->num_batches && head < tensor->num_heads,
+            "%s of %s: tile outside the tensor (batch %lld, head %lld, row %lld)", tensor->name, tile->name,
+            (long long)batch, (long long)head, (long long)row);
+  int64_t element = batch * tensor->batch_stride + head * tensor->head_stride + row * tensor->row_stride;
+  place.address_bytes += element * element_bytes;
+  int64_t rows_left = tensor->num_rows - row;
+  place.num_rows = rows_left < ref->rows ? (int32_t)rows_left : ref->rows;
+  return place;
+}
+
+enum { LOG2_LINE = 7, LOG2_SECTOR = 5 };
+
+// Bits [from, to) of a line's sectors.
+static uint8_t sector_mask(uint64_t from, uint64_t to) {
+  return from < to ? (uint8_t)((1u << to) - (1u << from)) : 0;
+}
+
+typedef struct line_list {
+  ftl_line *lines;
+  int32_t count, capacity;
+  ftl_line last;  // kept here too, since the list may be shorter than the access
+} line_list;
+
+static void add_line(line_list *list, ftl_line line) {
+  if (list->count > 0 && list->last.line == line.line) {
+    list->last.sectors |= line.sectors;
+    list->last.full_sectors |= line.full_sectors;
+  } else {
+    list->last = line;
+    list->count++;
+  }
+  if (list->count <= list->capacity) list->lines[list->count - 1] = list->last;
+}
+
+// Consecutive bytes [begin, end), not empty.
+static void add_run(line_list *list, uint64_t begin, uint64_t end) {
+  for (uint64_t line = begin >> LOG2_LINE; line <= (end - 1) >> LOG2_LINE; line++) {
+    uint64_t from = line << LOG2_LINE, to = from + (1u << LOG2_LINE);
+    uint64_t lo = (begin > from ? begin : from) - from, hi = (end < to ? end : to) - from;
+    uint64_t sector_bytes = 1u << LOG2_SECTOR;
+    add_line(list, (ftl_line){line, sector_mask(lo >> LOG2_SECTOR, (hi + sector_bytes - 1) >> LOG2_SECTOR),
+                              sector_mask((lo + sector_bytes - 1) >> LOG2_SECTOR, hi >> LOG2_SECTOR)});
+  }
+}
+
+int32_t ftl_access_lines(const ftl_access *access, const ftl_tile_place *place, int32_t warp, ftl_line *lines,
+                         int32_t capacity) {
+  line_list list = {.lines = lines, .capacity = capacity};
+  int32_t row = access->row + (access->is_local ? 0 : warp * access->warp_row_step);
+  int32_t num_rows = access->is_local ? INT32_MAX : place->num_rows;
+  uint64_t step = (uint64_t)(place->row_stride_bytes * access->row_step);
+  uint64_t begin = (uint64_t)(place->address_bytes + place->row_stride_bytes * row + access->column_byte);
+  uint64_t run_begin = 0, run_end = 0;
+  for (int32_t k = 0; k < access->num_rows && row < num_rows; k++, row += access->row_step, begin += step) {
+    if (begin != run_end) {
+      if (run_begin != run_end) add_run(&list, run_begin, run_end);
+      run_begin = begin;
+    }
+    run_end = begin + (uint64_t)access->bytes;
+  }
+  if (run_begin != run_end) add_run(&list, run_begin, run_end);
+  return list.count;
+}
