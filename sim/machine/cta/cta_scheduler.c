@@ -17,11 +17,13 @@ int32_t ftl_cta_gpc_of_sm(const ftl_arch *arch, int32_t sm) {
   return (int32_t)(sm / arch->chip_sms_per_tpc % arch->chip_num_gpcs);
 }
 
-// One CTA to the first SM of every TPC, then one to the second: CTAs with neighbouring indices land in different GPCs.
+// GPC after GPC, in each all its SMs (seen on H200: kernels/measurements/micro_launch.csv; there the first GPC changes
+// from launch to launch, here it is always the first).
 static void order_fill(const ftl_arch *arch, int32_t *order) {
-  int32_t count = 0, num_sms = (int32_t)arch->chip_num_sms, per_tpc = (int32_t)arch->chip_sms_per_tpc;
-  for (int32_t within = 0; within < per_tpc; within++)
-    for (int32_t sm = within; sm < num_sms; sm += per_tpc) order[count++] = sm;
+  int32_t count = 0, num_sms = (int32_t)arch->chip_num_sms;
+  for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++)
+    for (int32_t sm = 0; sm < num_sms; sm++)
+      if (ftl_cta_gpc_of_sm(arch, sm) == gpc) order[count++] = sm;
   FTL_CHECK(count == num_sms, "placement order covers %d of %d SMs", count, num_sms);
 }
 
