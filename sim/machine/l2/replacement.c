@@ -10,7 +10,7 @@ static void lru_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32
   ways[way].stamp = ++set->tick;
 }
 
-static uint32_t lru_victim(ftl_l2_set *set, const ftl_l2_way *ways, uint32_t num_ways) {
+static uint32_t lru_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways) {
   uint32_t oldest = 0;
   for (uint32_t way = 1; way < num_ways; way++) {
     // Ages are differences, so the tick may wrap.
@@ -20,19 +20,19 @@ static uint32_t lru_victim(ftl_l2_set *set, const ftl_l2_way *ways, uint32_t num
 }
 
 static void nru_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32_t way) {
-  if (ways[way].stamp != 0) return;
-  if (set->num_marked + 1u >= num_ways) {
-    for (uint32_t i = 0; i < num_ways; i++) ways[i].stamp = 0;
-    set->num_marked = 0;
-  }
+  (void)num_ways;
+  set->num_marked = (uint16_t)(set->num_marked + (ways[way].stamp == 0));
   ways[way].stamp = 1;
-  set->num_marked++;
 }
 
-static uint32_t nru_victim(ftl_l2_set *set, const ftl_l2_way *ways, uint32_t num_ways) {
-  (void)set;
-  uint32_t way = 0;
-  while (way + 1 < num_ways && ways[way].stamp != 0) way++;
+// Any of the ways without a mark, from a deterministic sequence; marks are cleared when all ways have one.
+static uint32_t nru_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways) {
+  if (set->num_marked == num_ways) {
+    for (uint32_t way = 0; way < num_ways; way++) ways[way].stamp = 0;
+    set->num_marked = 0;
+  }
+  uint32_t way = ftl_l2_scale(ftl_l2_mix(set->tick++), num_ways);
+  while (ways[way].stamp != 0) way = way + 1 < num_ways ? way + 1 : 0;
   return way;
 }
 
@@ -42,7 +42,7 @@ static void random_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uin
 }
 
 // A function of the set's history only: the order in which other sets are used changes nothing.
-static uint32_t random_victim(ftl_l2_set *set, const ftl_l2_way *ways, uint32_t num_ways) {
+static uint32_t random_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways) {
   (void)ways;
   return ftl_l2_scale(ftl_l2_mix(set->tick + 1u), num_ways);
 }

@@ -1,5 +1,5 @@
 // Replacement in a set, by name.
-// Models: true LRU; NRU (one bit a way, cleared when all are set); random from a deterministic sequence.
+// Models: true LRU; NRU (one mark a way, cleared when all have it); random from a deterministic sequence.
 // Does not model: insertion priority, evict-first and evict-last hints.
 // Numbers: l2.replacement.
 #ifndef FTL_MACHINE_L2_REPLACEMENT_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 typedef struct ftl_l2_way {
-  uint32_t stamp;  // lru: the set's tick at the last use; nru: 1 when used since the last clearing
+  uint32_t stamp;  // lru: the set's tick at the last use; nru: 1 when marked
   uint8_t valid;   // sectors whose bytes are all here
   uint8_t dirty;   // sectors that DRAM has not; dirty and not valid: some bytes written, the rest not fetched
 } ftl_l2_way;
@@ -22,7 +22,7 @@ typedef struct ftl_l2_set {
 typedef struct ftl_l2_replacement {
   const char *name;
   void (*use)(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32_t way);  // a hit or a fill
-  uint32_t (*victim)(ftl_l2_set *set, const ftl_l2_way *ways, uint32_t num_ways);   // when every way holds a line
+  uint32_t (*victim)(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways);         // when every way holds a line
 } ftl_l2_replacement;
 
 // NULL when there is none of that name.

@@ -97,8 +97,12 @@ ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line) {
                         .slice = (int32_t)(at.home_side * tags->hash.slices_per_side + at.slice_in_side)};
 }
 
+// Replicas take the sets half a turn away from those of home lines of the same number: each kind fills the sets evenly on
+// its own, and so do both together.
 static set_view view_set(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t side) {
-  uint64_t set = (uint64_t)side * tags->sets_per_side + (at.set_in_side >> tags->log2_sample);
+  uint32_t set_in_side = at.set_in_side >> tags->log2_sample;
+  if (side != at.home_side) set_in_side = (set_in_side + tags->sets_per_side / 2) % tags->sets_per_side;
+  uint64_t set = (uint64_t)side * tags->sets_per_side + set_in_side;
   uint64_t first = set * tags->num_ways;
   return (set_view){&tags->sets[set], &tags->lines[first], &tags->ways[first]};
 }
