@@ -1,0 +1,61 @@
+#include <criterion/criterion.h>
+
+#include "engine/power.h"
+
+// Round numbers: 1 GHz at most in steps of 100 MHz, down to 500 MHz; energy follows the clock linearly.
+static ftl_arch power_arch(void) {
+  return (ftl_arch){.clock_sm_max_khz = 1000000, .clock_sm_min_khz = 500000, .clock_sm_step_khz = 100000,
+                    .power_limit_mw = 300000, .power_static_mw = 100000, .power_tensor_mac_fj = 1000,
+                    .power_voltage_exponent_milli = 1000};
+}
+
+// 10^6 cycles in which 2 * 10^11 multiply-adds of 1 pJ are done: 0.2 J.
+enum { CYCLES = 1000000 };
+static const int64_t macs = 200000000000;
+
+Test(unit_engine_power, power_is_static_plus_energy_over_time) {
+  ftl_arch arch = power_arch();
+  ftl_totals totals = {.cycles = CYCLES};
+  // 0.2 J in 1 ms at 1 GHz: 200 W above the static 100 W.
+  cr_assert_eq(ftl_power_mw(&arch, &totals, macs, 1000000), 300000);
+  // At half the clock: half the energy in twice the time, 50 W.
+  cr_assert_eq(ftl_power_mw(&arch, &totals, macs, 500000), 150000);
+  cr_assert_eq(ftl_power_mw(&arch, &totals, 0, 1000000), 100000);
+}
+
+Test(unit_engine_power, the_clock_is_the_highest_step_within_the_limit) {
+  ftl_arch arch = power_arch();
+  ftl_totals totals = {.cycles = CYCLES};
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs), 1000000);  // exactly at the limit
+  // 1 W less: at 900 MHz 200 * 0.9 * 0.9 = 162 W above static.
+  arch.power_limit_mw = 299000;
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs), 900000);
+  arch.power_limit_mw = 262001;
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs), 900000);
+  arch.power_limit_mw = 261000;  // below 262 W: 800 MHz needs 228 W
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs), 800000);
+}
+
+Test(unit_engine_power, the_clock_never_goes_below_its_floor) {
+  ftl_arch arch = power_arch();
+  ftl_totals totals = {.cycles = CYCLES};
+  arch.power_limit_mw = 1000;
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs), 500000);
+}
+
+Test(unit_engine_power, dram_energy_does_not_follow_the_core_voltage) {
+  ftl_arch arch = power_arch();
+  arch.power_dram_byte_fj = 100000;  // 0.1 nJ a byte
+  ftl_totals totals = {.cycles = CYCLES, .memory = {.dram_read_bytes = 1000000000}};
+  // 0.1 J in 1 ms: 100 W; at half the clock the same energy in 2 ms: 50 W.
+  cr_assert_eq(ftl_power_mw(&arch, &totals, 0, 1000000), 200000);
+  cr_assert_eq(ftl_power_mw(&arch, &totals, 0, 500000), 150000);
+}
+
+Test(unit_engine_power, a_fractional_exponent_lies_between_its_neighbours) {
+  ftl_arch arch = power_arch();
+  ftl_totals totals = {.cycles = CYCLES};
+  arch.power_voltage_exponent_milli = 1500;
+  // Interpolated between 0.5 and 0.25 at half the clock: 0.375 * 0.2 J in 2 ms = 37.5 W.
+  cr_assert_eq(ftl_power_mw(&arch, &totals, macs, 500000), 137500);
+}
