@@ -5,7 +5,7 @@
 #include "tile/check_internal.h"
 #include "tile/exec.h"
 
-enum { MAX_TILE_EXTENT = 65536, MAX_WARPS = 64 };
+enum { MAX_TILE_EXTENT = 65536, MAX_TILE_ELEMENTS = 1 << 24, MAX_WARPS = 64 };
 
 ftl_status ftl_check_fail(const ftl_check *check, const char *format, ...) {
   char text[FTL_ERROR_MESSAGE_BYTES];
@@ -18,16 +18,18 @@ ftl_status ftl_check_fail(const ftl_check *check, const char *format, ...) {
                        ftl_tile_op_name(program->ops[check->op_idx].kind), text);
 }
 
-static bool extent_ok(int32_t extent) { return extent >= 1 && extent <= MAX_TILE_EXTENT; }
+static bool extents_ok(int32_t rows, int32_t columns) {
+  return rows >= 1 && rows <= MAX_TILE_EXTENT && columns >= 1 && columns <= MAX_TILE_EXTENT &&
+         (int64_t)rows * columns <= MAX_TILE_ELEMENTS;
+}
 
 static ftl_status check_rings(const ftl_tile_program *program, ftl_error *error) {
   for (int32_t i = 0; i < program->num_rings; i++) {
     const ftl_ring *ring = &program->rings[i];
-    if (!extent_ok(ring->rows) || !extent_ok(ring->columns) || ring->num_stages < 1 ||
-        ring->num_stages > FTL_TILE_MAX_STAGES)
+    if (!extents_ok(ring->rows, ring->columns) || ring->num_stages < 1 || ring->num_stages > FTL_TILE_MAX_STAGES)
       return ftl_error_set(error, FTL_BAD_INPUT,
-                           "%s: ring %s of %d x %d, %d stages: allowed is 1 to %d rows and columns, 1 to %d stages",
-                           program->name, ring->name, ring->rows, ring->columns, ring->num_stages, MAX_TILE_EXTENT,
+                           "%s: ring %s of %d x %d, %d stages: allowed are %d elements, 1 to %d stages", program->name,
+                           ring->name, ring->rows, ring->columns, ring->num_stages, MAX_TILE_ELEMENTS,
                            FTL_TILE_MAX_STAGES);
     if (ring->producer < 0 || ring->producer >= program->num_roles || ring->consumers_mask <= 0 ||
         ring->consumers_mask >= 1 << program->num_roles)
@@ -48,10 +50,10 @@ static ftl_status check_declarations(const ftl_tile_program *program, ftl_error 
       return ftl_error_set(error, FTL_BAD_INPUT, "%s: role %s of %d warps; allowed is 1 to %d", program->name,
                            program->roles[i].name, program->roles[i].num_warps, MAX_WARPS);
   for (int32_t i = 0; i < program->num_values; i++)
-    if (!extent_ok(program->values[i].rows) || !extent_ok(program->values[i].columns))
-      return ftl_error_set(error, FTL_BAD_INPUT, "%s: value %s of %d x %d; allowed is 1 to %d", program->name,
+    if (!extents_ok(program->values[i].rows, program->values[i].columns))
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s: value %s of %d x %d; allowed are %d elements", program->name,
                            program->values[i].name, program->values[i].rows, program->values[i].columns,
-                           MAX_TILE_EXTENT);
+                           MAX_TILE_ELEMENTS);
   return check_rings(program, error);
 }
 

@@ -43,12 +43,13 @@ static int64_t least_released(const exec *e, int32_t ring) {
   return least;
 }
 
-static outcome acquire(exec *e, int32_t op_idx, int32_t ring, ftl_error *error) {
+static outcome acquire(exec *e, int32_t op_idx, int32_t ring, int32_t *stage, ftl_error *error) {
   ring_state *state = &e->rings[ring];
   if (state->acquired != state->committed)
     return protocol_error(e, op_idx, ring, "the stage acquired before is not committed", error);
   if (state->acquired - least_released(e, ring) >= e->program->rings[ring].num_stages) return BLOCKED;
-  state->loaded[state->acquired % e->program->rings[ring].num_stages] = false;
+  *stage = (int32_t)(state->acquired % e->program->rings[ring].num_stages);
+  state->loaded[*stage] = false;
   state->acquired++;
   return PROGRESS;
 }
@@ -138,7 +139,7 @@ static outcome ring_op(exec *e, ftl_exec_event *event, ftl_error *error) {
   int32_t role = event->role_idx;
   switch (op->kind) {
     case FTL_TILE_ACQUIRE:
-      return acquire(e, event->op_idx, op->ring, error);
+      return acquire(e, event->op_idx, op->ring, &event->stage, error);
     case FTL_TILE_COMMIT:
       return commit(e, event->op_idx, op->ring, error);
     case FTL_TILE_WAIT:

@@ -11,7 +11,7 @@ typedef struct ftl_exec_event {
   const ftl_tile_op *op;
   const ftl_expr_point *point;
   int32_t op_idx, role_idx;
-  int32_t stage;    // of op->ring: being filled (LOAD) or read (FETCH, MMA); 0 otherwise
+  int32_t stage;    // of op->ring: being filled (ACQUIRE, LOAD) or read (FETCH, MMA); 0 otherwise
   int32_t stage_a;  // of op->ring_a, being read; 0 otherwise
   bool present;     // LOAD, STORE, STORE_ROWS: the reference is
 } ftl_exec_event;

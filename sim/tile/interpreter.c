@@ -1,0 +1,177 @@
+// Memory of the interpreter: tensors, rings, stores; and the walk over all CTAs.
+#include "tile/interpreter.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tile/interpreter_internal.h"
+
+ftl_status ftl_interpret_fail(const ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error,
+                              const char *format, ...) {
+  char text[FTL_ERROR_MESSAGE_BYTES];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return ftl_error_set(error, FTL_RUN_FAILED, "%s: op %d (%s): CTA %lld: %s", in->program->name, event->op_idx,
+                       ftl_tile_op_name(event->op->kind), (long long)event->point->cta, text);
+}
+
+// ---- tensors ----
+
+// Index of (row 0, column 0) of the tile, and how many of its rows exist.
+static ftl_status locate(const ftl_interpreter *in, const ftl_exec_event *event, ftl_tile_source *source,
+                         int64_t *index, int32_t *num_rows, ftl_error *error) {
+  const ftl_tile_ref *ref = &event->op->ref;
+  const ftl_tensor *tensor = &in->program->tensors[ref->tensor];
+  *source = (ftl_tile_source){.tensor = ref->tensor,
+                              .batch = ftl_expr_eval(in->program, ref->batch, event->point),
+                              .head = ftl_expr_eval(in->program, ref->head, event->point),
+                              .row = ftl_expr_eval(in->program, ref->row, event->point)};
+  if (source->batch < 0 || source->batch >= tensor->num_batches || source->head < 0 ||
+      source->head >= tensor->num_heads || source->row < 0)
+    return ftl_interpret_fail(in, event, error, "batch %lld, head %lld, row %lld is outside of %s",
+                              (long long)source->batch, (long long)source->head, (long long)source->row, tensor->name);
+  int64_t left = tensor->num_rows - source->row;
+  *num_rows = left < 0 ? 0 : left < ref->rows ? (int32_t)left : ref->rows;
+  *index = source->batch * tensor->batch_stride + source->head * tensor->head_stride + source->row * tensor->row_stride;
+  return FTL_OK;
+}
+
+static ftl_status load(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  if (!event->present) return FTL_OK;
+  const ftl_tile_ref *ref = &event->op->ref;
+  const ftl_ring *ring = &in->program->rings[event->op->ring];
+  ftl_ring_data *data = &in->rings[event->op->ring];
+  ftl_tile_source source;
+  int64_t index;
+  int32_t num_rows;
+  ftl_status status = locate(in, event, &source, &index, &num_rows, error);
+  if (status != FTL_OK) return status;
+  float *stage = data->stages[event->stage];
+  memset(stage, 0, sizeof *stage * (size_t)ring->rows * (size_t)ring->columns);
+  for (int32_t r = 0; r < num_rows; r++)
+    memcpy(stage + (size_t)r * (size_t)ring->columns,
+           in->tensors[ref->tensor] + index + r * in->program->tensors[ref->tensor].row_stride,
+           sizeof *stage * (size_t)ref->columns);
+  data->sources[event->stage] = source;
+  return FTL_OK;
+}
+
+static bool lanes_agree(const float *lanes) {
+  for (int32_t lane = 1; lane < FTL_NUM_LANES; lane++)
+    if (memcmp(&lanes[lane], &lanes[0], sizeof lanes[0]) != 0) return false;
+  return true;
+}
+
+static ftl_status store(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_ref *ref = &event->op->ref;
+  const ftl_tensor *tensor = &in->program->tensors[ref->tensor];
+  const ftl_value_data *value = &in->values[event->op->a.value];
+  bool of_rows = event->op->kind == FTL_TILE_STORE_ROWS;
+  size_t pitch = of_rows ? FTL_NUM_LANES : (size_t)in->program->values[event->op->a.value].columns;
+  if (!value->written)
+    return ftl_interpret_fail(in, event, error, "%s was never written", in->program->values[event->op->a.value].name);
+  if (!event->present) return FTL_OK;
+  ftl_tile_source source;
+  int64_t index;
+  int32_t num_rows;
+  ftl_status status = locate(in, event, &source, &index, &num_rows, error);
+  if (status != FTL_OK) return status;
+  for (int32_t r = 0; r < num_rows; r++) {
+    const float *from = value->x + (size_t)r * pitch;
+    if (of_rows && !lanes_agree(from))
+      return ftl_interpret_fail(in, event, error, "row %d of %s is not reduced over its lanes", r,
+                                in->program->values[event->op->a.value].name);
+    for (int32_t c = 0; c < ref->columns; c++)
+      in->tensors[ref->tensor][index + r * tensor->row_stride + c] = ftl_dtype_round(tensor->dtype, from[c]);
+  }
+  return FTL_OK;
+}
+
+// ---- one op ----
+
+// What the stage held before must not be read again: NaN shows it.
+static void poison_stages(ftl_interpreter *in, int32_t ring_idx, int32_t first, int32_t count) {
+  const ftl_ring *ring = &in->program->rings[ring_idx];
+  for (int32_t stage = first; stage < first + count; stage++) {
+    in->rings[ring_idx].sources[stage].tensor = -1;
+    for (int32_t i = 0; i < ring->rows * ring->columns; i++) in->rings[ring_idx].stages[stage][i] = NAN;
+  }
+}
+
+// A role that goes on to another tile starts with nothing in its registers.
+static void enter_tile(ftl_interpreter *in, const ftl_exec_event *event) {
+  if (in->cta_of_role[event->role_idx] == event->point->cta) return;
+  in->cta_of_role[event->role_idx] = event->point->cta;
+  for (int32_t i = 0; i < in->program->num_values; i++)
+    if (in->program->values[i].role == event->role_idx) in->values[i].written = false;
+}
+
+static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *error) {
+  ftl_interpreter *in = context;
+  enter_tile(in, event);
+  switch (event->op->kind) {
+    case FTL_TILE_ACQUIRE:
+      poison_stages(in, event->op->ring, event->stage, 1);
+      return FTL_OK;
+    case FTL_TILE_LOAD:
+      return load(in, event, error);
+    case FTL_TILE_STORE:
+      if (event->op->ring >= 0) poison_stages(in, event->op->ring, 0, in->program->rings[event->op->ring].num_stages);
+      return store(in, event, error);
+    case FTL_TILE_STORE_ROWS:
+      return store(in, event, error);
+    default:
+      return ftl_interpret_math(in, event, error);
+  }
+}
+
+// ---- the program ----
+
+static bool allocate_rings(ftl_interpreter *in) {
+  size_t largest = 0;
+  for (int32_t i = 0; i < in->program->num_rings; i++) {
+    const ftl_ring *ring = &in->program->rings[i];
+    size_t size = (size_t)ring->rows * (size_t)ring->columns;
+    if (size > largest) largest = size;
+    for (int32_t stage = 0; stage < ring->num_stages; stage++) {
+      in->rings[i].stages[stage] = FTL_ARENA_NEW(&in->arena, float, size);
+      if (!in->rings[i].stages[stage]) return false;
+    }
+  }
+  in->transposed = FTL_ARENA_NEW(&in->arena, float, largest);
+  return in->transposed != NULL;
+}
+
+static bool allocate_values(ftl_interpreter *in) {
+  for (int32_t i = 0; i < in->program->num_values; i++) {
+    const ftl_value *value = &in->program->values[i];
+    size_t width = value->kind == FTL_VALUE_ROWS ? FTL_NUM_LANES : (size_t)value->columns;
+    in->values[i].x = FTL_ARENA_NEW(&in->arena, float, (size_t)value->rows *width);
+    if (!in->values[i].x) return false;
+  }
+  return true;
+}
+
+static ftl_status run_cta(ftl_interpreter *in, int64_t first_tile, int64_t tile_stride, ftl_error *error) {
+  ftl_exec_options options = {.first_tile = first_tile, .tile_stride = tile_stride, .visit = visit, .context = in};
+  for (int32_t role = 0; role < FTL_TILE_MAX_ROLES; role++) in->cta_of_role[role] = -1;
+  return ftl_exec_cta(in->program, &options, error);
+}
+
+ftl_status ftl_interpret(const ftl_tile_program *program, float *const *tensors, ftl_pair_visits *visits,
+                         ftl_error *error) {
+  enum { NUM_PERSISTENT_CTAS = 3 };
+  ftl_interpreter in = {.program = program, .tensors = tensors, .visits = visits};
+  ftl_status status = FTL_OK;
+  if (!allocate_rings(&in) || !allocate_values(&in))
+    status = ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory for the interpreter", program->name);
+  int64_t num_ctas =
+      program->persistent && program->num_ctas > NUM_PERSISTENT_CTAS ? NUM_PERSISTENT_CTAS : program->num_ctas;
+  for (int64_t cta = 0; status == FTL_OK && cta < num_ctas; cta++) status = run_cta(&in, cta, num_ctas, error);
+  ftl_arena_fini(&in.arena);
+  return status;
+}

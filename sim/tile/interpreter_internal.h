@@ -1,0 +1,47 @@
+// What interpreter.c (memory) and interpreter_math.c (register tiles) share.
+#ifndef FTL_TILE_INTERPRETER_INTERNAL_H
+#define FTL_TILE_INTERPRETER_INTERNAL_H
+
+#include "base/arena.h"
+#include "tile/exec.h"
+#include "tile/interpreter.h"
+
+enum { FTL_NUM_LANES = 4 };  // that share a row
+
+// Which tile of a tensor the numbers came from; tensor -1: from several, or computed.
+typedef struct ftl_tile_source {
+  int32_t tensor;
+  int64_t batch, head, row;
+} ftl_tile_source;
+
+typedef struct ftl_value_data {
+  float *x;  // TILE: [rows][columns]; ROWS: [rows][lanes]
+  bool written;
+  ftl_tile_source queries, keys;  // a fetched tile: queries; scores: both
+} ftl_value_data;
+
+typedef struct ftl_ring_data {
+  float *stages[FTL_TILE_MAX_STAGES];  // [rows][columns]
+  ftl_tile_source sources[FTL_TILE_MAX_STAGES];
+} ftl_ring_data;
+
+typedef struct ftl_interpreter {
+  const ftl_tile_program *program;
+  float *const *tensors;
+  ftl_pair_visits *visits;
+  ftl_arena arena;
+  float *transposed;  // scratch of the largest ring stage
+  int64_t cta_of_role[FTL_TILE_MAX_ROLES];
+  ftl_value_data values[FTL_TILE_MAX_VALUES];
+  ftl_ring_data rings[FTL_TILE_MAX_RINGS];
+} ftl_interpreter;
+
+static inline int32_t ftl_lane_of_column(int32_t column) { return column / 2 % FTL_NUM_LANES; }
+
+FTL_MUST_USE ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error);
+
+// FTL_RUN_FAILED with the op's index and name.
+ftl_status ftl_interpret_fail(const ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error,
+                              const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,237 @@
+// Register tiles: products, element-wise functions, masks, reductions.
+#include <math.h>
+#include <string.h>
+
+#include "tile/interpreter_internal.h"
+
+static const ftl_tile_source no_source = {.tensor = -1};
+
+static const ftl_value *info_of(const ftl_interpreter *in, int32_t value) { return &in->program->values[value]; }
+
+// Numbers a row that a value holds.
+static int32_t width_of(const ftl_interpreter *in, int32_t value) {
+  const ftl_value *info = info_of(in, value);
+  return info->kind == FTL_VALUE_ROWS ? FTL_NUM_LANES : info->columns;
+}
+
+static size_t size_of(const ftl_interpreter *in, int32_t value) {
+  return (size_t)info_of(in, value)->rows * (size_t)width_of(in, value);
+}
+
+static ftl_status not_written(const ftl_interpreter *in, const ftl_exec_event *event, int32_t value, ftl_error *error) {
+  return ftl_interpret_fail(in, event, error, "%s was never written", info_of(in, value)->name);
+}
+
+// A value that is written from scratch.
+static ftl_value_data *overwrite(ftl_interpreter *in, int32_t value) {
+  ftl_value_data *data = &in->values[value];
+  data->written = true;
+  data->queries = data->keys = no_source;
+  return data;
+}
+
+static void fill(ftl_interpreter *in, const ftl_tile_op *op) {
+  float *x = overwrite(in, op->dst)->x;
+  for (size_t i = 0; i < size_of(in, op->dst); i++) x[i] = op->a.immediate;
+}
+
+static void fetch(ftl_interpreter *in, const ftl_exec_event *event) {
+  const ftl_ring_data *ring = &in->rings[event->op->ring];
+  ftl_value_data *dst = overwrite(in, event->op->dst);
+  memcpy(dst->x, ring->stages[event->stage], sizeof(float) * size_of(in, event->op->dst));
+  dst->queries = ring->sources[event->stage];
+}
+
+// ---- mma ----
+
+static const float *transpose(ftl_interpreter *in, const float *b, int32_t rows, int32_t columns) {
+  for (int32_t r = 0; r < rows; r++)
+    for (int32_t c = 0; c < columns; c++)
+      in->transposed[(size_t)c * (size_t)rows + (size_t)r] = b[(size_t)r * (size_t)columns + (size_t)c];
+  return in->transposed;
+}
+
+static void accumulate(float *dst, const float *a, const float *b, int32_t m, int32_t n, int32_t k) {
+  for (int32_t r = 0; r < m; r++) {
+    float *row = dst + (size_t)r * (size_t)n;
+    for (int32_t i = 0; i < k; i++) {
+      const float a_element = a[(size_t)r * (size_t)k + (size_t)i];
+      const float *b_row = b + (size_t)i * (size_t)n;
+      for (int32_t c = 0; c < n; c++) row[c] += a_element * b_row[c];
+    }
+  }
+}
+
+static ftl_status mma(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  const ftl_ring *ring = &in->program->rings[op->ring];
+  ftl_value_data *dst = &in->values[op->dst];
+  if (!dst->written) return not_written(in, event, op->dst, error);
+  if (op->ring_a < 0 && !in->values[op->a.value].written) return not_written(in, event, op->a.value, error);
+  const float *a = op->ring_a < 0 ? in->values[op->a.value].x : in->rings[op->ring_a].stages[event->stage_a];
+  const float *b = in->rings[op->ring].stages[event->stage];
+  if (op->transpose_b) b = transpose(in, b, ring->rows, ring->columns);
+  int32_t k = op->transpose_b ? ring->columns : ring->rows;
+  accumulate(dst->x, a, b, info_of(in, op->dst)->rows, info_of(in, op->dst)->columns, k);
+  dst->queries = op->ring_a < 0 ? in->values[op->a.value].queries : in->rings[op->ring_a].sources[event->stage_a];
+  dst->keys = in->rings[op->ring].sources[event->stage];
+  return FTL_OK;
+}
+
+// ---- element-wise ----
+
+static float apply(ftl_elem_fn fn, float a, float b, float c) {
+  switch (fn) {
+    case FTL_ELEM_COPY:
+      return a;
+    case FTL_ELEM_ADD:
+      return a + b;
+    case FTL_ELEM_SUB:
+      return a - b;
+    case FTL_ELEM_MUL:
+      return a * b;
+    case FTL_ELEM_FMA:
+      return fmaf(a, b, c);
+    case FTL_ELEM_MAX:
+      return fmaxf(a, b);
+    case FTL_ELEM_EXP2:
+      return exp2f(a);
+    case FTL_ELEM_LOG2:
+      return log2f(a);
+    case FTL_ELEM_RECIP:
+      return a == 0.0f || isnan(a) ? 0.0f : 1.0f / a;
+    case FTL_ELEM_ZERO_IF_NEG_INF:
+      return isinf(a) && a < 0.0f ? 0.0f : a;
+  }
+  return NAN;
+}
+
+// The operand's number for column (or lane, of a ROWS destination) `c` of row `r`.
+static float operand_at(const ftl_interpreter *in, ftl_operand operand, bool dst_is_rows, int32_t r, int32_t c) {
+  if (operand.value < 0) return operand.immediate;
+  const float *x = in->values[operand.value].x + (size_t)r * (size_t)width_of(in, operand.value);
+  bool broadcast = info_of(in, operand.value)->kind == FTL_VALUE_ROWS && !dst_is_rows;
+  return x[broadcast ? ftl_lane_of_column(c) : c];
+}
+
+// Counts the pairs whose scores are about to be exponentiated and are not masked.
+static void count_pairs(const ftl_interpreter *in, int32_t value) {
+  const ftl_value_data *scores = &in->values[value];
+  ftl_pair_visits *visits = in->visits;
+  if (!visits || scores->queries.tensor != visits->queries || scores->keys.tensor != visits->keys) return;
+  const ftl_tensor *queries = &in->program->tensors[visits->queries], *keys = &in->program->tensors[visits->keys];
+  const ftl_value *info = info_of(in, value);
+  for (int32_t r = 0; r < info->rows && scores->queries.row + r < queries->num_rows; r++) {
+    int64_t row = (scores->queries.batch * queries->num_heads + scores->queries.head) * queries->num_rows +
+                  scores->queries.row + r;
+    for (int32_t c = 0; c < info->columns; c++) {
+      int64_t key = scores->keys.row + c;
+      if (scores->x[(size_t)r * (size_t)info->columns + (size_t)c] == -INFINITY) continue;
+      if (key >= keys->num_rows)
+        visits->num_outside++;
+      else if (visits->counts[row * keys->num_rows + key] < UINT8_MAX)
+        visits->counts[row * keys->num_rows + key]++;
+    }
+  }
+}
+
+static ftl_status elem(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  const ftl_operand operands[] = {op->a, op->b, op->c};
+  for (int i = 0; i < 3; i++)
+    if (operands[i].value >= 0 && !in->values[operands[i].value].written)
+      return not_written(in, event, operands[i].value, error);
+  if (op->fn == FTL_ELEM_EXP2 && op->a.value >= 0) count_pairs(in, op->a.value);
+  ftl_value_data *dst = &in->values[op->dst];
+  bool rows = info_of(in, op->dst)->kind == FTL_VALUE_ROWS;
+  int32_t width = width_of(in, op->dst);
+  for (int32_t r = 0; r < info_of(in, op->dst)->rows; r++)
+    for (int32_t c = 0; c < width; c++)
+      dst->x[(size_t)r * (size_t)width + (size_t)c] =
+          apply(op->fn, operand_at(in, op->a, rows, r, c), operand_at(in, op->b, rows, r, c),
+                operand_at(in, op->c, rows, r, c));
+  dst->written = true;
+  if (op->fn == FTL_ELEM_EXP2) dst->queries = dst->keys = no_source;
+  return FTL_OK;
+}
+
+static ftl_status mask(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
+  const ftl_value *info = info_of(in, op->dst);
+  int64_t row0 = ftl_expr_eval(in->program, op->row0, event->point);
+  int64_t column0 = ftl_expr_eval(in->program, op->column0, event->point);
+  int64_t limit = ftl_expr_eval(in->program, op->limit, event->point);
+  int64_t diagonal = op->diagonal == FTL_ALWAYS ? 0 : ftl_expr_eval(in->program, op->diagonal, event->point);
+  for (int32_t r = 0; r < info->rows; r++)
+    for (int32_t c = 0; c < info->columns; c++) {
+      bool above = op->diagonal != FTL_ALWAYS && column0 + c > row0 + r + diagonal;
+      if (above || column0 + c >= limit)
+        in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c] = -INFINITY;
+    }
+  return FTL_OK;
+}
+
+// ---- reductions ----
+
+static ftl_status reduce_rows(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
+  if (!in->values[op->a.value].written) return not_written(in, event, op->a.value, error);
+  const ftl_value *a = info_of(in, op->a.value);
+  for (int32_t r = 0; r < a->rows; r++)
+    for (int32_t c = 0; c < a->columns; c++) {
+      float *lane = &in->values[op->dst].x[r * FTL_NUM_LANES + ftl_lane_of_column(c)];
+      *lane = apply(op->fn, *lane, in->values[op->a.value].x[(size_t)r * (size_t)a->columns + (size_t)c], 0.0f);
+    }
+  return FTL_OK;
+}
+
+static ftl_status reduce_lanes(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
+  for (int32_t r = 0; r < info_of(in, op->dst)->rows; r++) {
+    float *lanes = &in->values[op->dst].x[r * FTL_NUM_LANES];
+    // As the butterfly of two shuffles does: neighbours first.
+    float whole = apply(op->fn, apply(op->fn, lanes[0], lanes[1], 0.0f), apply(op->fn, lanes[2], lanes[3], 0.0f), 0.0f);
+    for (int32_t lane = 0; lane < FTL_NUM_LANES; lane++) lanes[lane] = whole;
+  }
+  return FTL_OK;
+}
+
+static ftl_status convert(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  const ftl_value_data *a = &in->values[op->a.value];
+  if (!a->written) return not_written(in, event, op->a.value, error);
+  ftl_value_data *dst = &in->values[op->dst];
+  for (size_t i = 0; i < size_of(in, op->dst); i++) dst->x[i] = ftl_dtype_round(info_of(in, op->dst)->dtype, a->x[i]);
+  dst->written = true;
+  dst->queries = a->queries;
+  dst->keys = a->keys;
+  return FTL_OK;
+}
+
+ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  switch (event->op->kind) {
+    case FTL_TILE_FILL:
+      fill(in, event->op);
+      return FTL_OK;
+    case FTL_TILE_FETCH:
+      fetch(in, event);
+      return FTL_OK;
+    case FTL_TILE_MMA:
+      return mma(in, event, error);
+    case FTL_TILE_ELEM:
+      return elem(in, event, error);
+    case FTL_TILE_MASK:
+      return mask(in, event, error);
+    case FTL_TILE_REDUCE_ROWS:
+      return reduce_rows(in, event, error);
+    case FTL_TILE_REDUCE_LANES:
+      return reduce_lanes(in, event, error);
+    case FTL_TILE_CONVERT:
+      return convert(in, event, error);
+    default:
+      return FTL_OK;
+  }
+}

@@ -1,0 +1,30 @@
+// Runs one attention configuration on the interpreter with random inputs and compares with the reference.
+#ifndef FTL_TESTS_ATTENTION_CASE_H
+#define FTL_TESTS_ATTENTION_CASE_H
+
+#include "tile/interpreter.h"
+#include "workloads/attention.h"
+
+typedef struct attention_case {
+  ftl_spec spec;
+  ftl_attention a;
+  ftl_tile_program *program;
+  float *tensors[FTL_TILE_MAX_TENSORS];
+  ftl_pair_visits visits;
+  char failure[FTL_ERROR_MESSAGE_BYTES];  // empty: all is well so far
+} attention_case;
+
+// `params` is "name=value name=value"; copy and mma default to cp_async and mma. Builds the program and random inputs.
+void attention_case_init(attention_case *c, const char *params);
+// Runs the interpreter.
+void attention_case_run(attention_case *c);
+// O and LSE against the reference.
+void attention_case_check_numbers(attention_case *c);
+// Every pair that the mask allows took part once, and no other.
+void attention_case_check_visits(attention_case *c);
+void attention_case_fini(attention_case *c);
+
+// All of the above: the failure, or "" (static storage).
+const char *attention_case_prove(const char *params);
+
+#endif

@@ -1,0 +1,117 @@
+// Programs with one op wrong are caught: what shows that the numeric tests can fail.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attention_case.h"
+
+static const char params[] =
+    "heads=2 kv_heads=1 head_dim=24 seqlen_q=70 seqlen_kv=90 causal=true block_m=32 block_n=16 num_warps=2";
+
+static ftl_tile_op *find_op(const attention_case *c, ftl_tile_op_kind kind, ftl_elem_fn fn, const char *dst) {
+  for (int32_t i = c->program->num_ops - 1; i >= 0; i--) {
+    ftl_tile_op *op = &c->program->ops[i];
+    if (op->kind != kind) continue;
+    if (dst == NULL || (op->fn == fn && strcmp(c->program->values[op->dst].name, dst) == 0)) return op;
+  }
+  cr_assert_fail("no such op");
+  abort();
+}
+
+// The mutant must fail both comparisons (or not run at all).
+static void assert_numbers_catch(attention_case *c) {
+  attention_case_run(c);
+  cr_assert(c->failure[0] == '\0', "the mutant runs: %s", c->failure);
+  attention_case_check_numbers(c);
+  cr_assert(c->failure[0] != '\0', "the numbers are wrong");
+}
+
+static void assert_visits_catch(attention_case *c) {
+  c->failure[0] = '\0';
+  attention_case_check_visits(c);
+  cr_assert(c->failure[0] != '\0', "some pair is visited wrongly");
+}
+
+Test(numeric_attention_mutations, a_diagonal_that_is_one_off_is_caught) {
+  attention_case c;
+  attention_case_init(&c, params);
+  ftl_tile_op *mask = find_op(&c, FTL_TILE_MASK, 0, NULL);
+  // The diagonal is 90 - 70 = 20, a constant of its own.
+  cr_assert_eq(c.program->exprs[mask->diagonal].value, 20);
+  c.program->exprs[mask->diagonal].value = 21;
+  assert_numbers_catch(&c);
+  assert_visits_catch(&c);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, a_missing_limit_at_the_last_key_is_caught) {
+  attention_case c;
+  attention_case_init(&c, "heads=1 head_dim=16 seqlen_q=20 seqlen_kv=20 block_m=16 block_n=16 num_warps=1");
+  ftl_tile_op *mask = find_op(&c, FTL_TILE_MASK, 0, NULL);
+  c.program->exprs[mask->limit].value = 32;
+  assert_numbers_catch(&c);
+  cr_assert_gt(c.visits.num_outside, 0);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, a_row_maximum_that_is_not_reduced_over_lanes_is_caught) {
+  attention_case c;
+  attention_case_init(&c, params);
+  find_op(&c, FTL_TILE_REDUCE_LANES, FTL_ELEM_MAX, "max")->kind = FTL_TILE_BARRIER;
+  attention_case_run(&c);
+  cr_assert(strstr(c.failure, "not reduced over its lanes") != NULL, "%s", c.failure);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, an_output_that_is_not_corrected_is_caught) {
+  attention_case c;
+  attention_case_init(&c, params);
+  // The last such op normalises; the one before it, in the masked loop, corrects.
+  find_op(&c, FTL_TILE_ELEM, FTL_ELEM_MUL, "o")->kind = FTL_TILE_BARRIER;
+  find_op(&c, FTL_TILE_ELEM, FTL_ELEM_MUL, "o")->kind = FTL_TILE_BARRIER;
+  assert_numbers_catch(&c);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, reading_a_stage_that_was_not_waited_for_is_an_error) {
+  attention_case c;
+  attention_case_init(&c, params);
+  find_op(&c, FTL_TILE_WAIT, 0, NULL)->kind = FTL_TILE_BARRIER;
+  attention_case_run(&c);
+  cr_assert(strstr(c.failure, "not waited for") != NULL, "%s", c.failure);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, a_stage_that_is_never_released_is_a_deadlock) {
+  attention_case c;
+  attention_case_init(&c, params);
+  find_op(&c, FTL_TILE_RELEASE, 0, NULL)->kind = FTL_TILE_BARRIER;
+  attention_case_run(&c);
+  cr_assert(strstr(c.failure, "waits for ever") != NULL, "%s", c.failure);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, a_value_that_is_read_before_it_is_written_is_an_error) {
+  attention_case c;
+  attention_case_init(&c, params);
+  find_op(&c, FTL_TILE_CONVERT, 0, NULL)->kind = FTL_TILE_BARRIER;
+  for (int32_t i = 0; i < c.program->num_ops; i++)
+    if (c.program->ops[i].kind == FTL_TILE_CONVERT) c.program->ops[i].kind = FTL_TILE_BARRIER;
+  attention_case_run(&c);
+  cr_assert(strstr(c.failure, "p was never written") != NULL, "%s", c.failure);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, a_prefetch_that_skips_a_tile_is_caught) {
+  attention_case c;
+  attention_case_init(&c, params);
+  ftl_tile_op *load = NULL;
+  for (int32_t i = 0; i < c.program->num_ops && !load; i++)
+    if (c.program->ops[i].kind == FTL_TILE_LOAD &&
+        strcmp(c.program->tensors[c.program->ops[i].ref.tensor].name, "v") == 0)
+      load = &c.program->ops[i];
+  cr_assert_not_null(load);
+  load->ref.present = 0;  // the constant 0: the first tile of V is not loaded
+  assert_numbers_catch(&c);
+  attention_case_fini(&c);
+}

@@ -1,0 +1,29 @@
+#include "reference.h"
+
+#include <math.h>
+
+bool reference_sees(const ftl_attention *a, int64_t i, int64_t j) {
+  return !a->causal || j <= i + a->seqlen_kv - a->seqlen_q;
+}
+
+static double score(const ftl_attention *a, const float *q, const float *k) {
+  double sum = 0;
+  for (int32_t d = 0; d < a->head_dim; d++) sum += (double)q[d] * (double)k[d];
+  return sum / sqrt(a->head_dim);
+}
+
+void reference_row(const ftl_attention *a, int64_t i, const float *q, int64_t q_stride, const float *k,
+                   int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse) {
+  double max = -INFINITY, sum = 0;
+  for (int32_t d = 0; d < a->head_dim; d++) out[d] = 0;
+  for (int64_t j = 0; j < a->seqlen_kv; j++)
+    if (reference_sees(a, i, j)) max = fmax(max, score(a, q + i * q_stride, k + j * k_stride));
+  for (int64_t j = 0; j < a->seqlen_kv; j++) {
+    if (!reference_sees(a, i, j)) continue;
+    double p = exp(score(a, q + i * q_stride, k + j * k_stride) - max);
+    sum += p;
+    for (int32_t d = 0; d < a->head_dim; d++) out[d] += p * (double)v[j * v_stride + d];
+  }
+  *lse = sum > 0 ? max + log(sum) : -INFINITY;
+  for (int32_t d = 0; d < a->head_dim && sum > 0; d++) out[d] /= sum;
+}
