@@ -3,10 +3,10 @@
 #ifndef FTL_SCRIPT_ARCH_LOADER_H
 #define FTL_SCRIPT_ARCH_LOADER_H
 
-#include <lua.h>
-
 #include "arch/arch.h"
 #include "base/status.h"
+
+typedef struct lua_State lua_State;  // as lua.h has it
 
 // The folder with the shipped models: $FORETILE_ARCH_MODELS, else the source tree that this was built from, else
 // ../share/foretile/arch_models or arch_models in a folder above the executable. FTL_IO_FAILED when there is none.
@@ -16,7 +16,8 @@ FTL_MUST_USE ftl_status ftl_arch_models_dir(char **out, ftl_error *error);
 // name_or_file: a shipped product ("h200"), or a user's file (ends in .lua or contains '/'). models_dir NULL: as
 // ftl_arch_models_dir. Errors name file:line, key, and what is allowed; an unknown name gets the nearest one.
 // *out is NULL on failure; destroy it with ftl_arch_destroy.
-FTL_MUST_USE ftl_status ftl_arch_load(const char *models_dir, const char *name_or_file, ftl_arch **out, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_arch_load(const char *models_dir, const char *name_or_file, ftl_arch **out,
+                                      ftl_error *error);
 
 // All shipped products, by name.
 typedef struct ftl_arch_list {
@@ -26,8 +27,8 @@ typedef struct ftl_arch_list {
 FTL_MUST_USE ftl_status ftl_arch_load_all(const char *models_dir, ftl_arch_list *out, ftl_error *error);
 void ftl_arch_list_fini(ftl_arch_list *list);
 
-// What-if: a changed copy of `base`, checked whole. Its name is the base's with one '*' behind it, its changed keys have
-// the origin FTL_ORIGIN_OVERRIDE. *out is NULL on failure.
+// What-if: a changed copy of `base`, checked whole. Its name is the base's with one '*' behind it, its changed keys
+// have the origin FTL_ORIGIN_OVERRIDE. *out is NULL on failure.
 // - from text: "l2.size_bytes=125829120" or "l2.replacement=lru", num_pairs of them;
 FTL_MUST_USE ftl_status ftl_arch_create_what_if(const ftl_arch *base, const char *const *pairs, int num_pairs,
                                                 ftl_arch **out, ftl_error *error);

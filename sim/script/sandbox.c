@@ -1,6 +1,5 @@
 #include "script/sandbox.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +7,9 @@
 #include <lauxlib.h>
 
 #include "script/sandbox_internal.h"
+#include "script/script_file.h"
 
 enum { HOOK_INTERVAL = 1000, STACK_SLOTS = 8 };
-static const int64_t max_file_bytes = 16 << 20;
 
 ftl_sandbox_limits ftl_sandbox_limits_default(void) {
   return (ftl_sandbox_limits){
@@ -237,45 +236,10 @@ ftl_status ftl_sandbox_run_text(ftl_sandbox *sandbox, const char *chunk_name, co
   return ftl_sandbox_call(sandbox, 0, num_results, error);
 }
 
-// The file's bytes, without a first line that starts with '#' (its newline stays, so that lines keep their numbers).
-static ftl_status file_read(const char *path, char **out, size_t *out_size, ftl_error *error) {
-  FILE *file = fopen(path, "rb");
-  if (file == NULL) return ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(errno));
-  char *text = NULL;
-  size_t size = 0, capacity = 0, got = 0;
-  do {
-    size += got;
-    if (size == capacity) {
-      capacity = capacity == 0 ? 65536 : 2 * capacity;
-      char *grown = (int64_t)size > max_file_bytes ? NULL : realloc(text, capacity);
-      if (grown == NULL) {
-        free(text);
-        fclose(file);
-        return ftl_error_set(error, FTL_BAD_INPUT, "%s: larger than %lld bytes", path, (long long)max_file_bytes);
-      }
-      text = grown;
-    }
-    got = fread(text + size, 1, capacity - size, file);
-  } while (got > 0);
-  int read_errno = ferror(file) ? errno : 0;
-  fclose(file);
-  if (read_errno != 0) {
-    free(text);
-    return ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(read_errno));
-  }
-  if (size > 0 && text[0] == '#') {
-    char *newline = memchr(text, '\n', size);
-    memset(text, ' ', newline != NULL ? (size_t)(newline - text) : size);
-  }
-  *out = text;
-  *out_size = size;
-  return FTL_OK;
-}
-
 ftl_status ftl_sandbox_run_file(ftl_sandbox *sandbox, const char *path, int num_results, ftl_error *error) {
   char *text = NULL;
   size_t size = 0;
-  ftl_status status = file_read(path, &text, &size, error);
+  ftl_status status = ftl_script_file_read(path, &text, &size, error);
   if (status != FTL_OK) return status;
   status = ftl_sandbox_run_text(sandbox, path, text, size, num_results, error);
   free(text);

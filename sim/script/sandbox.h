@@ -20,8 +20,8 @@ typedef struct ftl_sandbox_limits {
   // moving, building strings) counts too, about one for each step of a loop or 64 bytes. After the limit every further
   // step raises again, so pcall cannot swallow it.
   int64_t max_instructions;
-  bool allow_io;                              // opens io and os
-  const volatile sig_atomic_t *interrupt;     // when not NULL and not 0, the script stops with FTL_INTERRUPTED
+  bool allow_io;                           // opens io and os
+  const volatile sig_atomic_t *interrupt;  // when not NULL and not 0, the script stops with FTL_INTERRUPTED
 } ftl_sandbox_limits;
 
 // What a scenario gets: 256 MiB, strings of 16 MiB, 2*10^9 instructions, no io, no interrupt.
@@ -38,14 +38,15 @@ lua_State *ftl_sandbox_lua(ftl_sandbox *sandbox);
 ftl_sandbox *ftl_sandbox_of(lua_State *lua);
 
 // Makes `require "name"` call `open` once and return its one result. There is no other require.
-FTL_MUST_USE ftl_status ftl_sandbox_preload(ftl_sandbox *sandbox, const char *name, lua_CFunction open, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_sandbox_preload(ftl_sandbox *sandbox, const char *name, lua_CFunction open,
+                                            ftl_error *error);
 
 // Loads text (bytecode is refused) and runs it; num_results values are left on the Lua stack. On failure the stack is
 // as before and the error line reads "file:line: what went wrong". FTL_BAD_INPUT for the script's faults and limits,
 // FTL_IO_FAILED for an unreadable file, FTL_INTERRUPTED.
 FTL_MUST_USE ftl_status ftl_sandbox_run_file(ftl_sandbox *sandbox, const char *path, int num_results, ftl_error *error);
-FTL_MUST_USE ftl_status ftl_sandbox_run_text(ftl_sandbox *sandbox, const char *chunk_name, const char *text, size_t size,
-                                             int num_results, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_sandbox_run_text(ftl_sandbox *sandbox, const char *chunk_name, const char *text,
+                                             size_t size, int num_results, ftl_error *error);
 // lua_pcall with the same errors: calls the function below num_args arguments on the stack.
 FTL_MUST_USE ftl_status ftl_sandbox_call(ftl_sandbox *sandbox, int num_args, int num_results, ftl_error *error);
 

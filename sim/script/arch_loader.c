@@ -1,0 +1,190 @@
+#include "script/arch_loader.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "script/arch_model.h"
+#include "script/arch_models_dir.h"
+
+enum { MAX_MODELS_ON_EACH_OTHER = 8, PATH_BYTES = PATH_MAX };
+
+static bool is_file_name(const char *text) {
+  size_t size = strlen(text);
+  return strchr(text, '/') != NULL || (size >= 4 && strcmp(text + size - 4, ".lua") == 0);
+}
+
+static bool is_model_name(const char *text) {
+  if (*text == '\0') return false;
+  for (; *text != '\0'; text++) {
+    if (!islower((unsigned char)*text) && !isdigit((unsigned char)*text) && *text != '_') return false;
+  }
+  return true;
+}
+
+static ftl_status unknown_name(const ftl_arch_names *names, const char *asked_by, const char *name, ftl_error *error) {
+  const char *nearest = NULL;
+  for (int i = 0; i < names->num_names; i++) {
+    bool nearer = nearest == NULL || ftl_edit_distance(names->names[i], name) < ftl_edit_distance(nearest, name);
+    if (nearer) nearest = names->names[i];
+  }
+  if (nearest == NULL)
+    return ftl_error_set(error, FTL_BAD_INPUT, "%sunknown GPU \"%.40s\": no models found", asked_by, name);
+  return ftl_error_set(error, FTL_BAD_INPUT,
+                       "%sunknown GPU \"%.40s\", nearest is \"%s\"; `foretile arch list` lists all", asked_by, name,
+                       nearest);
+}
+
+// `name` as a path: a shipped model, or a file relative to folder_of (a model file; NULL for the working directory).
+static ftl_status model_path(const char *models_dir, const char *name, const char *folder_of, char *out,
+                             ftl_error *error) {
+  char asked_by[PATH_BYTES + 8] = "";
+  if (folder_of != NULL) snprintf(asked_by, sizeof asked_by, "%s: ", folder_of);
+  if (is_file_name(name)) {
+    const char *slash = folder_of != NULL && name[0] != '/' ? strrchr(folder_of, '/') : NULL;
+    int folder_size = slash != NULL ? (int)(slash - folder_of) + 1 : 0;
+    if (snprintf(out, PATH_BYTES, "%.*s%s", folder_size, folder_of != NULL ? folder_of : "", name) >= PATH_BYTES) {
+      return ftl_error_set(error, FTL_BAD_INPUT, "the path %.60s... is too long", name);
+    }
+    return FTL_OK;
+  }
+  ftl_arch_names names;
+  ftl_status status = ftl_arch_names_init(&names, models_dir, error);
+  if (status != FTL_OK) return status;
+  if (!is_model_name(name) || !ftl_arch_names_has(&names, name)) {
+    status = unknown_name(&names, asked_by, name, error);
+  } else if (snprintf(out, PATH_BYTES, "%s/%s.lua", models_dir, name) >= PATH_BYTES) {
+    status = ftl_error_set(error, FTL_BAD_INPUT, "the path %.60s... is too long", models_dir);
+  }
+  ftl_arch_names_fini(&names);
+  return status;
+}
+
+static ftl_status load_chain(const char *models_dir, const char *path, int depth, ftl_arch **out, ftl_error *error);
+
+// The arch that the model's table is applied to.
+static ftl_status load_base(const char *models_dir, const ftl_arch_model *model, int depth, ftl_arch **out,
+                            ftl_error *error) {
+  if (model->base[0] == '\0') {
+    *out = ftl_arch_create(model->name, model->name);
+    return *out != NULL ? FTL_OK : ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", model->path);
+  }
+  if (depth == MAX_MODELS_ON_EACH_OTHER) {
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s: more than %d models stand on each other: does one stand on itself?",
+                         model->path, MAX_MODELS_ON_EACH_OTHER);
+  }
+  char path[PATH_BYTES];
+  ftl_status status = model_path(models_dir, model->base, model->path, path, error);
+  return status == FTL_OK ? load_chain(models_dir, path, depth + 1, out, error) : status;
+}
+
+// A die, or a product on its bases; not yet checked. A die's name equals its die.
+static ftl_status load_chain(const char *models_dir, const char *path, int depth, ftl_arch **out, ftl_error *error) {
+  ftl_arch_model model;
+  ftl_arch *arch = NULL;
+  ftl_status status = ftl_arch_model_init(&model, path, error);
+  if (status != FTL_OK) return status;
+  status = load_base(models_dir, &model, depth, &arch, error);
+  if (status == FTL_OK) status = ftl_arch_model_apply(&model, arch, error);
+  if (status == FTL_OK && model.base[0] != '\0' && strcmp(model.name, arch->die) == 0) {
+    status = ftl_error_set(error, FTL_BAD_INPUT, "%s: the product has the name of its die, %s", path, arch->die);
+  }
+  if (status == FTL_OK) {
+    snprintf(arch->name, sizeof arch->name, "%s", model.name);
+    *out = arch;
+  } else {
+    ftl_arch_destroy(arch);
+  }
+  ftl_arch_model_fini(&model);
+  return status;
+}
+
+static bool is_die(const ftl_arch *arch) { return strcmp(arch->name, arch->die) == 0; }
+
+static ftl_status check_complete(const ftl_arch *arch, const char *path, ftl_error *error) {
+  for (int i = 0; i < ftl_arch_num_keys(); i++) {
+    if (ftl_arch_is_set(arch, i)) continue;
+    const ftl_arch_key *key = ftl_arch_key_get(i);
+    if (key->allowed != NULL) {
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s: %s is missing, here and in what it stands on; allowed are %s",
+                           path, key->name, key->allowed);
+    }
+    return ftl_error_set(error, FTL_BAD_INPUT,
+                         "%s: %s is missing, here and in what it stands on; allowed is %lld to %lld (%s)", path,
+                         key->name, (long long)key->min, (long long)key->max, key->unit);
+  }
+  return ftl_arch_check(arch, error);
+}
+
+// A product that is whole; a die is an error, or is passed over when skip_dies (then *out stays NULL).
+static ftl_status load_path(const char *models_dir, const char *path, bool skip_dies, ftl_arch **out,
+                            ftl_error *error) {
+  ftl_arch *arch = NULL;
+  ftl_status status = load_chain(models_dir, path, 1, &arch, error);
+  if (status != FTL_OK) return status;
+  if (!is_die(arch)) {
+    status = check_complete(arch, path, error);
+  } else if (!skip_dies) {
+    status = ftl_error_set(error, FTL_BAD_INPUT,
+                           "%s: %s is a die, name a product on it; `foretile arch list` lists all", path, arch->name);
+  }
+  if (status == FTL_OK && !is_die(arch)) {
+    *out = arch;
+  } else {
+    ftl_arch_destroy(arch);
+  }
+  return status;
+}
+
+ftl_status ftl_arch_load(const char *models_dir, const char *name_or_file, ftl_arch **out, ftl_error *error) {
+  *out = NULL;
+  char *found_dir = NULL;
+  char path[PATH_BYTES];
+  ftl_status status = FTL_OK;
+  if (models_dir == NULL) status = ftl_arch_models_dir(&found_dir, error);
+  if (models_dir == NULL) models_dir = found_dir;
+  if (status == FTL_OK) status = model_path(models_dir, name_or_file, NULL, path, error);
+  if (status == FTL_OK) status = load_path(models_dir, path, false, out, error);
+  free(found_dir);
+  return status;
+}
+
+static ftl_status load_names(const char *models_dir, const ftl_arch_names *names, ftl_arch_list *out,
+                             ftl_error *error) {
+  for (int i = 0; i < names->num_names; i++) {
+    char path[PATH_BYTES];
+    ftl_arch *arch = NULL;
+    ftl_status status = model_path(models_dir, names->names[i], NULL, path, error);
+    if (status == FTL_OK) status = load_path(models_dir, path, true, &arch, error);
+    if (status != FTL_OK) return status;
+    if (arch != NULL) out->archs[out->num_archs++] = arch;
+  }
+  return FTL_OK;
+}
+
+ftl_status ftl_arch_load_all(const char *models_dir, ftl_arch_list *out, ftl_error *error) {
+  *out = (ftl_arch_list){0};
+  char *found_dir = NULL;
+  ftl_arch_names names = {0};
+  ftl_status status = FTL_OK;
+  if (models_dir == NULL) status = ftl_arch_models_dir(&found_dir, error);
+  if (models_dir == NULL) models_dir = found_dir;
+  if (status == FTL_OK) status = ftl_arch_names_init(&names, models_dir, error);
+  if (status == FTL_OK) {
+    out->archs = calloc((size_t)names.num_names + 1, sizeof *out->archs);
+    status = out->archs == NULL ? ftl_error_set(error, FTL_NO_MEMORY, "out of memory")
+                                : load_names(models_dir, &names, out, error);
+  }
+  if (status != FTL_OK) ftl_arch_list_fini(out);
+  ftl_arch_names_fini(&names);
+  free(found_dir);
+  return status;
+}
+
+void ftl_arch_list_fini(ftl_arch_list *list) {
+  for (int i = 0; i < list->num_archs; i++) ftl_arch_destroy(list->archs[i]);
+  free(list->archs);
+  *list = (ftl_arch_list){0};
+}
