@@ -1,0 +1,33 @@
+#include "lower/fragment.h"
+
+ftl_fragment_shape ftl_fragment_shape_of(const ftl_arch *arch, bool wgmma) {
+  bool quad_pairs = !wgmma && arch->tensor_mma_m == 8;
+  return (ftl_fragment_shape){
+      .quad_pairs = quad_pairs,
+      .mma_k = wgmma ? 16 : (int32_t)arch->tensor_mma_k,
+      .accumulator_columns = quad_pairs ? 16 : 8,
+      .accumulator_registers = quad_pairs ? 8 : 4,
+      // two quad pairs share every operand row, so each is held twice
+      .operand_registers = quad_pairs ? 8 : 4,
+      .row_lanes = 4,
+  };
+}
+
+ftl_fragment_place ftl_fragment_accumulator(const ftl_fragment_shape *shape, int32_t lane, int32_t element) {
+  if (!shape->quad_pairs)
+    return (ftl_fragment_place){lane / 4 + 8 * (element / 2), 2 * (lane % 4) + element % 2};
+  int32_t pair = lane / 4 % 4;
+  return (ftl_fragment_place){
+      .row = 8 * (pair & 1) + (lane & 1) + (element & 2) + (lane >= 16 ? 4 : 0),
+      .column = 8 * (pair >> 1) + (element & 4) + (lane & 2) + (element & 1),
+  };
+}
+
+ftl_fragment_map ftl_fragment_map_of(const ftl_fragment_shape *shape, const ftl_value *value, int32_t num_warps) {
+  int32_t num_slabs = value->rows / (FTL_SLAB_ROWS * num_warps);
+  if (value->kind == FTL_VALUE_ROWS) return (ftl_fragment_map){num_slabs, 1, 2};
+  bool wide = value->dtype == FTL_FP32;
+  int32_t columns = wide ? shape->accumulator_columns : FTL_OPERAND_COLUMNS;
+  return (ftl_fragment_map){num_slabs, (value->columns + columns - 1) / columns,
+                            wide ? shape->accumulator_registers : shape->operand_registers};
+}

@@ -1,0 +1,238 @@
+// Lowering: checks that the chip can run the program, selects each role's instructions, and puts the roles together.
+#include "lower/lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower/select/select.h"
+
+enum { WARP_LANES = 32, MBARRIER_BYTES = 8, ASYNC_ALIGNMENT_BYTES = 1024, ALIGNMENT_BYTES = 128 };
+
+// ---- what the chip has ----
+static ftl_status lacks(const ftl_arch *arch, const char *what, const char *since, ftl_error *error) {
+  return ftl_error_set(error, FTL_INFEASIBLE, "%s needs %s, which %s lacks", what, since, arch->name);
+}
+
+ftl_status ftl_lower_resolve(const ftl_arch *arch, ftl_lower_options *options, ftl_error *error) {
+  if (options->mma == FTL_MMA_AUTO) options->mma = arch->sm_has_wgmma ? FTL_MMA_WGMMA : FTL_MMA_MMA;
+  if (options->copy == FTL_COPY_AUTO) {
+    bool tma = arch->sm_has_tma && options->mma == FTL_MMA_WGMMA;
+    options->copy = tma ? FTL_COPY_TMA : arch->sm_has_cp_async ? FTL_COPY_CP_ASYNC : FTL_COPY_LDG;
+  }
+  if (options->mma == FTL_MMA_WGMMA && !arch->sm_has_wgmma)
+    return lacks(arch, "mma=wgmma", "warpgroup tensor instructions (compute capability 9.0)", error);
+  if (options->copy == FTL_COPY_TMA && !arch->sm_has_tma)
+    return lacks(arch, "copy=tma", "a tensor memory accelerator (compute capability 9.0)", error);
+  if (options->copy == FTL_COPY_CP_ASYNC && !arch->sm_has_cp_async)
+    return lacks(arch, "copy=cp_async", "asynchronous copies (compute capability 8.0)", error);
+  return FTL_OK;
+}
+
+static ftl_status check_dtypes(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
+  for (int32_t t = 0; t < tile->num_tensors; t++)
+    if (tile->tensors[t].dtype == FTL_BF16 && !arch->sm_has_bf16)
+      return lacks(arch, "dtype=bf16", "bf16 tensor instructions (compute capability 8.0)", error);
+  return FTL_OK;
+}
+
+static ftl_status check_threads(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
+  int32_t num_threads = ftl_tile_num_warps(tile) * WARP_LANES;
+  if (num_threads <= arch->sm_max_threads_per_cta) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE, "%s needs %d threads a CTA, %s allows %lld", tile->name, num_threads, arch->name,
+                       (long long)arch->sm_max_threads_per_cta);
+}
+
+// Empty mbarriers, and so producers beside consumers, exist with TMA only.
+static ftl_status check_roles(const ftl_tile_program *tile, ftl_copy copy, ftl_error *error) {
+  if (tile->num_roles == 1 || copy == FTL_COPY_TMA) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE, "%s has producer and consumer warps, which needs copy=tma", tile->name);
+}
+
+// ---- building ----
+typedef struct builder {
+  const ftl_tile_program *tile;
+  const ftl_arch *arch;
+  ftl_lower_options options;  // resolved
+  ftl_shared_layout layouts[FTL_TILE_MAX_RINGS];
+  ftl_select_lists lists;
+  ftl_warp_inst *insts;
+  int32_t num_insts;
+  uint32_t barriers;  // bit per id used
+  ftl_warp_program *program;
+} builder;
+
+static int32_t round_up(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
+
+// Quad pairs pass the softmax's result through shared memory to become an operand: a slab of each warp.
+static int32_t relayout_bytes(const builder *b, const ftl_fragment_shape *shape) {
+  int32_t most = 0;
+  if (!shape->quad_pairs) return 0;
+  for (int32_t i = 0; i < b->tile->num_ops; i++) {
+    const ftl_tile_op *op = &b->tile->ops[i];
+    if (op->kind != FTL_TILE_CONVERT) continue;
+    const ftl_value *value = &b->tile->values[op->dst];
+    int32_t bytes = FTL_SLAB_ROWS * value->columns * ftl_dtype_bytes(value->dtype) * b->tile->roles[value->role].num_warps;
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+static void place_rings(builder *b, const ftl_fragment_shape *shape) {
+  bool async = b->options.copy == FTL_COPY_TMA || b->options.mma == FTL_MMA_WGMMA;
+  int64_t offset = 0;
+  for (int32_t r = 0; r < b->tile->num_rings; r++) {
+    const ftl_ring *ring = &b->tile->rings[r];
+    b->layouts[r] = ftl_shared_layout_of(ring->rows, ring->columns, ftl_dtype_bytes(ring->dtype), true);
+    int32_t stage_bytes = round_up(b->layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
+    bool mbarrier = b->options.copy == FTL_COPY_TMA && ftl_select_is_loaded(b->tile, r);
+    int32_t num_consumer_warps = 0;
+    for (int32_t i = 0; i < b->tile->num_roles; i++)
+      if (ring->consumers_mask >> i & 1) num_consumer_warps += b->tile->roles[i].num_warps;
+    b->program->rings[r] = (ftl_warp_ring){ring->num_stages, stage_bytes, num_consumer_warps, mbarrier};
+    offset += (int64_t)stage_bytes * ring->num_stages;
+    if (mbarrier) offset += MBARRIER_BYTES * ring->num_stages * (b->tile->num_roles > 1 ? 2 : 1);
+  }
+  offset += relayout_bytes(b, shape);
+  b->program->shared_bytes = offset > INT32_MAX ? INT32_MAX : (int32_t)offset;
+}
+
+static ftl_status check_shared(const builder *b, ftl_error *error) {
+  if (b->program->shared_bytes <= b->arch->shared_max_bytes_per_cta) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE, "%s needs %d bytes of shared memory a CTA, %s allows %lld", b->tile->name,
+                       b->program->shared_bytes, b->arch->name, (long long)b->arch->shared_max_bytes_per_cta);
+}
+
+// What the register file allows a thread when the CTA's warps share it, the chip's limit, and the user's.
+static int32_t register_cap(const builder *b) {
+  const ftl_arch *arch = b->arch;
+  int64_t warps = (b->program->num_warps + arch->sm_warp_unit - 1) / arch->sm_warp_unit * arch->sm_warp_unit;
+  int64_t cap = arch->sm_num_registers / warps / arch->sm_register_unit * arch->sm_register_unit / WARP_LANES;
+  if (cap > arch->sm_max_registers_per_thread) cap = arch->sm_max_registers_per_thread;
+  if (b->options.max_registers > 0 && b->options.max_registers < cap) cap = b->options.max_registers;
+  return (int32_t)cap;
+}
+
+static uint16_t add_local_access(void *context, int32_t slot, int32_t num_registers) {
+  ftl_select *s = context;
+  int32_t bytes = (slot + num_registers) * 4;
+  if (bytes > s->lists->local_bytes_per_thread) s->lists->local_bytes_per_thread = bytes;
+  return ftl_select_access(s, (ftl_access){.is_local = true, .num_rows = (uint16_t)num_registers, .row = slot, .row_step = 1,
+                                           .bytes = WARP_LANES * 4});
+}
+
+static ftl_status append_insts(builder *b, const ftl_select *s, int32_t num_tokens, int32_t num_registers, ftl_error *error) {
+  const ftl_draft *draft = &s->draft;
+  ftl_warp_inst *larger = realloc(b->insts, sizeof *larger * (size_t)(b->num_insts + draft->num_insts));
+  if (!larger) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", b->tile->name);
+  b->insts = larger;
+  ftl_warp_role *role = &b->program->roles[s->role_idx];
+  *role = (ftl_warp_role){.num_warps = s->role->num_warps, .first_warp = s->role->first_warp, .num_tokens = num_tokens,
+                          .num_registers = num_registers, .first_inst = b->num_insts, .num_insts = draft->num_insts};
+  memcpy(role->name, s->role->name, sizeof role->name);
+  for (int32_t i = 0; i < draft->num_insts; i++) {
+    const ftl_warp_inst *inst = &draft->insts[i].inst;
+    b->insts[b->num_insts++] = *inst;
+    if (inst->opcode == FTL_OP_LOOP) b->lists.loops[inst->arg].begin = i;
+    if (inst->opcode == FTL_OP_END_LOOP) b->lists.loops[inst->arg].end = i;
+    if (inst->opcode == FTL_OP_BAR_SYNC) b->barriers |= 1u << inst->arg;
+  }
+  return FTL_OK;
+}
+
+static ftl_status finish_role(builder *b, ftl_select *s, ftl_error *error) {
+  int32_t cap = register_cap(b);
+  if (s->role->num_registers > 0) cap = s->role->num_registers;
+  ftl_draft_result result;
+  ftl_status status = ftl_draft_finish(&s->draft, b->arch, cap, add_local_access, s, &result, error);
+  if (status != FTL_OK) return status;
+  if (b->lists.failed) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", b->tile->name);
+  ftl_warp_program *program = b->program;
+  // Roles with registers of their own (setmaxnreg) start with an even share of the file: what the compiler reports.
+  int32_t reported = s->role->num_registers > 0 ? register_cap(b) : result.registers_per_thread;
+  if (reported > program->registers_per_thread) program->registers_per_thread = reported;
+  if (result.spilled_registers > program->spill_registers) program->spill_registers = result.spilled_registers;
+  return append_insts(b, s, result.num_tokens, s->role->num_registers > 0 ? cap : reported, error);
+}
+
+static ftl_status lower_role(builder *b, int32_t role_idx, const ftl_fragment_shape *shape, ftl_error *error) {
+  const ftl_role *role = &b->tile->roles[role_idx];
+  ftl_select *s = calloc(1, sizeof *s);
+  ftl_op_order *orders = calloc((size_t)role->num_ops + 1, sizeof *orders);
+  ftl_status status = s && orders ? FTL_OK : ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", b->tile->name);
+  bool alone = b->tile->num_roles == 1;
+  if (status == FTL_OK && alone) status = ftl_ring_order_find(b->tile, role, b->options.copy, orders, error);
+  if (status == FTL_OK) {
+    *s = (ftl_select){.tile = b->tile, .arch = b->arch, .copy = b->options.copy, .mma = b->options.mma, .shape = *shape,
+                      .layouts = b->layouts, .lists = &b->lists, .role = role, .role_idx = role_idx,
+                      .orders = alone ? orders : NULL};
+    status = ftl_select_role(s, error);
+    if (status == FTL_OK) status = finish_role(b, s, error);
+    ftl_draft_fini(&s->draft);
+  }
+  free(orders);
+  free(s);
+  return status;
+}
+
+static void *copy_array(ftl_arena *arena, const void *from, int32_t count, size_t element_bytes) {
+  void *copy = ftl_arena_alloc(arena, (size_t)count * element_bytes);
+  if (copy && count > 0) memcpy(copy, from, (size_t)count * element_bytes);
+  return copy;
+}
+
+static ftl_status take_lists(builder *b, ftl_error *error) {
+  ftl_warp_program *p = b->program;
+  p->num_insts = b->num_insts;
+  p->num_refs = b->lists.num_refs;
+  p->num_accesses = b->lists.num_accesses;
+  p->num_loops = b->lists.num_loops;
+  p->insts = copy_array(&p->arena, b->insts, p->num_insts, sizeof *p->insts);
+  p->refs = copy_array(&p->arena, b->lists.refs, p->num_refs, sizeof *p->refs);
+  p->accesses = copy_array(&p->arena, b->lists.accesses, p->num_accesses, sizeof *p->accesses);
+  p->loops = copy_array(&p->arena, b->lists.loops, p->num_loops, sizeof *p->loops);
+  p->local_bytes_per_thread = b->lists.local_bytes_per_thread;
+  p->num_barriers = __builtin_popcount(b->barriers);
+  if (p->insts && p->refs && p->accesses && p->loops) return FTL_OK;
+  return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", b->tile->name);
+}
+
+static ftl_status build(builder *b, ftl_error *error) {
+  ftl_status status = check_dtypes(b->tile, b->arch, error);
+  if (status == FTL_OK) status = check_threads(b->tile, b->arch, error);
+  if (status == FTL_OK) status = check_roles(b->tile, b->options.copy, error);
+  if (status != FTL_OK) return status;
+  ftl_fragment_shape shape = ftl_fragment_shape_of(b->arch, b->options.mma == FTL_MMA_WGMMA);
+  place_rings(b, &shape);
+  status = check_shared(b, error);
+  const ftl_arch *arch = b->arch;
+  int64_t lanes_of_pairs = shape.quad_pairs ? 4 : 1;  // a warp's m8n8k4 is four products
+  b->program->mma_macs = (int32_t)(arch->tensor_mma_m * arch->tensor_mma_n * arch->tensor_mma_k * lanes_of_pairs /
+                                   arch->tensor_mma_num_insts);
+  b->program->row_lanes = shape.row_lanes;
+  for (int32_t r = 0; r < b->tile->num_roles && status == FTL_OK; r++) status = lower_role(b, r, &shape, error);
+  return status == FTL_OK ? take_lists(b, error) : status;
+}
+
+ftl_status ftl_lower(const ftl_tile_program *tile, const ftl_arch *arch, ftl_lower_options options, ftl_warp_program **out,
+                     ftl_error *error) {
+  *out = NULL;
+  ftl_status status = ftl_lower_resolve(arch, &options, error);
+  if (status != FTL_OK) return status;
+  ftl_warp_program *program = calloc(1, sizeof *program);
+  if (!program) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", tile->name);
+  program->tile = tile;
+  program->copy = options.copy;
+  program->mma = options.mma;
+  program->num_roles = tile->num_roles;
+  program->num_rings = tile->num_rings;
+  program->num_warps = ftl_tile_num_warps(tile);
+  builder b = {.tile = tile, .arch = arch, .options = options, .program = program};
+  status = build(&b, error);
+  ftl_select_lists_fini(&b.lists);
+  free(b.insts);
+  if (status == FTL_OK)
+    *out = program;
+  else
+    ftl_warp_program_destroy(program);
+  return status;
+}

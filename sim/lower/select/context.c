@@ -1,0 +1,113 @@
+// What all operations use: adding instructions, fragments of values, references, accesses, barriers.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lower/select/select.h"
+
+enum { MAX_INDEX = 0xfffe };
+
+static void *grow(ftl_select_lists *lists, void *array, int32_t count, int32_t *capacity, size_t element_bytes) {
+  if (count < *capacity) return array;
+  int32_t wanted = *capacity ? *capacity * 2 : 64;
+  void *larger = realloc(array, (size_t)wanted * element_bytes);
+  if (!larger) {
+    lists->failed = true;
+    return array;
+  }
+  *capacity = wanted;
+  return larger;
+}
+
+void ftl_select_lists_fini(ftl_select_lists *lists) {
+  free(lists->refs);
+  free(lists->accesses);
+  free(lists->loops);
+  *lists = (ftl_select_lists){0};
+}
+
+bool ftl_select_lists_grow_loops(ftl_select_lists *lists) {
+  lists->loops = grow(lists, lists->loops, lists->num_loops, &lists->capacity_loops, sizeof *lists->loops);
+  return !lists->failed;
+}
+
+ftl_draft_inst *ftl_select_add(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t a, int32_t b,
+                               int32_t c) {
+  ftl_draft_inst *inst = ftl_draft_add(&s->draft, opcode, repeat);
+  const int32_t sources[] = {a, b, c};
+  inst->destination = destination;
+  for (int i = 0; i < 3; i++)
+    if (sources[i] != FTL_NO_VALUE) inst->sources[inst->num_sources++] = sources[i];
+  return inst;
+}
+
+int32_t ftl_select_temp(ftl_select *s, int32_t num_registers) {
+  return ftl_draft_value_add(&s->draft, num_registers, false);
+}
+
+int32_t ftl_select_fragment(const ftl_select *s, int32_t value, int32_t slab, int32_t index) {
+  const ftl_select_value *v = &s->values[value];
+  return v->first + slab * v->map.per_slab + index;
+}
+
+void ftl_select_settle_fill(ftl_select *s, int32_t value) {
+  if (value < 0 || !s->values[value].zero_pending) return;
+  ftl_select_value *v = &s->values[value];
+  v->zero_pending = false;
+  // CS2R clears two registers at once
+  for (int32_t i = 0; i < v->map.num_slabs * v->map.per_slab; i++)
+    ftl_select_add(s, FTL_OP_MOV, (v->map.num_registers + 1) / 2, v->first + i, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+}
+
+void ftl_select_fail(ftl_select *s, const char *format, ...) {
+  if (s->status != FTL_OK) return;
+  char text[FTL_ERROR_MESSAGE_BYTES];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  s->status = ftl_error_set(s->error, FTL_INFEASIBLE, "%s: %s", s->tile->name, text);
+}
+
+uint16_t ftl_select_ref(ftl_select *s, const ftl_tile_ref *ref) {
+  ftl_select_lists *lists = s->lists;
+  lists->refs = grow(lists, lists->refs, lists->num_refs, &lists->capacity_refs, sizeof *lists->refs);
+  if (lists->num_refs >= MAX_INDEX) lists->failed = true;
+  if (lists->failed) return 0;
+  lists->refs[lists->num_refs] = *ref;
+  return (uint16_t)lists->num_refs++;
+}
+
+uint16_t ftl_select_access(ftl_select *s, ftl_access access) {
+  ftl_select_lists *lists = s->lists;
+  lists->accesses = grow(lists, lists->accesses, lists->num_accesses, &lists->capacity_accesses, sizeof *lists->accesses);
+  if (lists->num_accesses >= MAX_INDEX) lists->failed = true;
+  if (lists->failed) return 0;
+  lists->accesses[lists->num_accesses] = access;
+  return (uint16_t)lists->num_accesses++;
+}
+
+void ftl_select_set_wavefronts(ftl_draft_inst *inst, ftl_wavefronts wavefronts) {
+  inst->inst.wavefronts = (uint16_t)wavefronts.cycles;
+  inst->inst.conflicts = (uint16_t)wavefronts.conflicts;
+}
+
+void ftl_select_barrier(ftl_select *s) {
+  ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_BAR_SYNC, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+  inst->inst.arg = (uint16_t)(s->tile->num_roles > 1 ? 1 + s->role_idx : 0);
+  inst->effects = FTL_EFFECT_FENCE;
+  s->named_barrier = true;
+}
+
+void ftl_select_warp_sync(ftl_select *s) {
+  ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_NOP, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+  inst->effects = FTL_EFFECT_FENCE;
+}
+
+bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring) {
+  for (int32_t i = 0; i < tile->num_ops; i++)
+    if (tile->ops[i].kind == FTL_TILE_LOAD && tile->ops[i].ring == ring) return true;
+  return false;
+}
+
+bool ftl_select_is_mbarrier_role(const ftl_select *s) { return s->tile->num_roles > 1; }

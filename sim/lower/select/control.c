@@ -1,0 +1,166 @@
+// Loops, and what a kernel does before its first and after its last operation.
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+
+// A role that only issues TMA copies has one working warp; the others leave its loops at once.
+static uint8_t control_flags(const ftl_select *s) {
+  if (!ftl_select_is_mbarrier_role(s)) return 0;
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    switch (s->tile->ops[s->role->first_op + i].kind) {
+      case FTL_TILE_LOOP:
+      case FTL_TILE_END_LOOP:
+      case FTL_TILE_ACQUIRE:
+      case FTL_TILE_LOAD:
+      case FTL_TILE_COMMIT: continue;
+      default: return 0;
+    }
+  }
+  return FTL_INST_WARP0;
+}
+
+static void settle_everything(ftl_select *s) {
+  for (int32_t v = 0; v < s->tile->num_values; v++)
+    if (s->tile->values[v].role == s->role_idx) ftl_select_settle_fill(s, v);
+  ftl_select_settle_groups(s, NONE, false, NONE);
+}
+
+static int32_t add_loop(ftl_select *s, const ftl_tile_op *op) {
+  ftl_select_lists *lists = s->lists;
+  if (!ftl_select_lists_grow_loops(lists)) return 0;
+  lists->loops[lists->num_loops] = (ftl_warp_loop){.loop_var = op->loop_var, .lo = op->lo, .hi = op->hi};
+  return lists->num_loops++;
+}
+
+void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
+  settle_everything(s);
+  uint8_t flags = control_flags(s);
+  int32_t counter = ftl_select_temp(s, 1);
+  // the trip count: a bound from the CTA's place, clamped, and the first value
+  ftl_select_add(s, FTL_OP_IADD, 2, counter, NONE, NONE, NONE)->inst.flags = flags;
+  ftl_select_add(s, FTL_OP_FMNMX, 1, counter, counter, NONE, NONE)->inst.flags = flags;
+  int32_t index = add_loop(s, op);
+  ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_LOOP, 1, NONE, NONE, NONE, NONE);
+  inst->inst.arg = (uint16_t)index;
+  inst->effects = FTL_EFFECT_PINNED;
+  s->loop_counter[op->loop_var] = counter;
+  s->loop_index[op->loop_var] = index;
+}
+
+void ftl_select_end_loop(ftl_select *s, const ftl_tile_op *op) {
+  settle_everything(s);
+  uint8_t flags = control_flags(s);
+  int32_t counter = s->loop_counter[op->loop_var], more = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_IADD, 1, counter, counter, NONE, NONE)->inst.flags = flags;
+  ftl_select_add(s, FTL_OP_ISETP, 1, more, counter, NONE, NONE)->inst.flags = flags;
+  ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, NONE, more, NONE, NONE);
+  branch->inst.flags = flags | FTL_INST_LOOP_BRANCH;
+  branch->effects = FTL_EFFECT_PINNED;
+  ftl_draft_inst *end = ftl_select_add(s, FTL_OP_END_LOOP, 1, NONE, NONE, NONE, NONE);
+  end->inst.arg = (uint16_t)s->loop_index[op->loop_var];
+  end->effects = FTL_EFFECT_PINNED;
+}
+
+// ---- prologue ----
+typedef struct ring_use {
+  bool reads, writes;  // with addresses of this thread: ldmatrix, LDS, STS, cp.async
+} ring_use;
+
+static ring_use ring_use_of(const ftl_select *s, int32_t ring) {
+  ring_use use = {false, false};
+  bool wgmma = s->mma == FTL_MMA_WGMMA;
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    if (op->kind == FTL_TILE_LOAD && op->ring == ring && s->copy != FTL_COPY_TMA) use.writes = true;
+    if (op->kind == FTL_TILE_STORE && op->ring == ring) use.reads = use.writes = true;
+    if (op->kind == FTL_TILE_FETCH && op->ring == ring) use.reads = true;
+    if (op->kind == FTL_TILE_MMA && !wgmma && (op->ring == ring || (op->ring_a == ring && op->a.value < 0)))
+      use.reads = true;
+  }
+  return use;
+}
+
+// Lane offsets in the swizzled stage. The swizzle's XOR keeps the 16-column steps of a block from being immediates, so each
+// has a register; blocks and rows beyond the pattern are immediates.
+static void ring_offsets(ftl_select *s, int32_t ring_idx, int32_t thread) {
+  ftl_select_ring *ring = &s->rings[ring_idx];
+  const ftl_shared_layout *layout = &s->layouts[ring_idx];
+  bool single = s->tile->rings[ring_idx].num_stages == 1;
+  ring_use use = ring_use_of(s, ring_idx);
+  int32_t positions = layout->swizzled && layout->block_columns > FTL_OPERAND_COLUMNS
+                          ? layout->block_columns / FTL_OPERAND_COLUMNS : 1;
+  if (use.reads) {
+    ring->read_offsets = ftl_draft_value_add(&s->draft, positions, true);
+    ftl_select_add(s, FTL_OP_LOP, positions, ring->read_offsets, thread, NONE, NONE);
+    ftl_select_add(s, FTL_OP_IADD, positions, ring->read_offsets, ring->read_offsets, NONE, NONE);
+    ring->read_addresses = single ? ring->read_offsets : ftl_draft_value_add(&s->draft, positions, true);
+  }
+  if (use.writes) {
+    ring->write_offset = ftl_draft_value_add(&s->draft, 1, true);
+    ftl_select_add(s, FTL_OP_LOP, 2, ring->write_offset, thread, NONE, NONE);
+    ftl_select_add(s, FTL_OP_IADD, 1, ring->write_offset, ring->write_offset, NONE, NONE);
+    ring->write_address = single ? ring->write_offset : ftl_draft_value_add(&s->draft, 1, true);
+  }
+  if (single) return;
+  if (use.reads || s->mma == FTL_MMA_WGMMA) {
+    ring->read_index = ftl_select_temp(s, 1);
+    ftl_select_add(s, FTL_OP_MOV, 1, ring->read_index, NONE, NONE, NONE);
+  }
+  if (use.writes || s->copy == FTL_COPY_TMA) {
+    ring->write_index = ftl_select_temp(s, 1);
+    ftl_select_add(s, FTL_OP_MOV, 1, ring->write_index, NONE, NONE, NONE);
+  }
+}
+
+// base + (batch * stride + head * stride + row * stride + column) * element size, in 64 bits; the KV head of a query head
+// and the batch of a CTA cost two divisions by run-time numbers.
+static void tensor_pointers(ftl_select *s, int32_t thread, int32_t block) {
+  bool used[FTL_TILE_MAX_TENSORS] = {false};
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    if (op->kind == FTL_TILE_LOAD || op->kind == FTL_TILE_STORE || op->kind == FTL_TILE_STORE_ROWS)
+      used[op->ref.tensor] = true;
+  }
+  for (int32_t t = 0; t < s->tile->num_tensors; t++) {
+    if (!used[t]) continue;
+    s->tensor_pointer[t] = ftl_draft_value_add(&s->draft, s->copy == FTL_COPY_TMA ? 1 : 2, true);
+    ftl_select_add(s, FTL_OP_LDC, 4, s->tensor_pointer[t], NONE, NONE, NONE);
+    ftl_select_add(s, FTL_OP_IMAD, 6, s->tensor_pointer[t], s->tensor_pointer[t], thread, block);
+  }
+}
+
+static void init_mbarriers(ftl_select *s) {
+  int32_t num_stages = 0;
+  for (int32_t r = 0; r < s->tile->num_rings; r++)
+    if (ftl_select_is_loaded(s->tile, r)) num_stages += s->tile->rings[r].num_stages;
+  int32_t barriers = num_stages * (ftl_select_is_mbarrier_role(s) ? 2 : 1);
+  if (s->role_idx == 0 && barriers > 0) {
+    ftl_draft_inst *init = ftl_select_add(s, FTL_OP_STS, barriers, NONE, NONE, NONE, NONE);
+    init->inst.flags = FTL_INST_WARP0;
+    init->inst.wavefronts = 1;
+    init->effects = FTL_EFFECT_MEMORY;
+  }
+  ftl_select_barrier(s);
+}
+
+void ftl_select_prologue(ftl_select *s) {
+  if (s->role->num_registers > 0) {
+    ftl_draft_inst *set = ftl_select_add(s, FTL_OP_SETMAXREG, 1, NONE, NONE, NONE, NONE);
+    set->effects = FTL_EFFECT_PINNED;
+  }
+  int32_t thread = ftl_draft_value_add(&s->draft, 1, true), block = ftl_draft_value_add(&s->draft, 2, true);
+  ftl_select_add(s, FTL_OP_S2R, 1, thread, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_S2R, 2, block, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_LDC, 4, block, block, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, 16, block, block, NONE, NONE);
+  s->thread = thread;
+  for (int32_t r = 0; r < s->tile->num_rings; r++) ring_offsets(s, r, thread);
+  tensor_pointers(s, thread, block);
+  if (s->copy == FTL_COPY_TMA) init_mbarriers(s);
+}
+
+void ftl_select_epilogue(ftl_select *s) {
+  settle_everything(s);
+  ftl_draft_inst *exit = ftl_select_add(s, FTL_OP_EXIT, 1, NONE, NONE, NONE, NONE);
+  exit->effects = FTL_EFFECT_PINNED;
+}

@@ -1,0 +1,38 @@
+#include "lower/select/copy_plan.h"
+
+enum { LANE_BYTES = 16, LANES = 32, MIN_BLOCK_BYTES = 64 };
+
+ftl_copy_plan ftl_copy_plan_of(const ftl_tile_ref *ref, int32_t element_bytes, const ftl_shared_layout *layout,
+                               int32_t num_warps) {
+  int32_t shared_row_bytes = layout->columns * layout->element_bytes;
+  int32_t block_bytes = layout->block_columns * layout->element_bytes;
+  ftl_copy_plan plan = {.row_bytes = ref->columns * element_bytes};
+  if (block_bytes < MIN_BLOCK_BYTES || plan.row_bytes % block_bytes != 0) {
+    block_bytes = (plan.row_bytes + LANE_BYTES - 1) / LANE_BYTES * LANE_BYTES;
+    if (block_bytes < shared_row_bytes) block_bytes = shared_row_bytes;
+  }
+  if (block_bytes > LANES * LANE_BYTES) block_bytes = LANES * LANE_BYTES;
+  plan.block_bytes = block_bytes;
+  plan.lanes_per_row = block_bytes / LANE_BYTES;
+  plan.rows = LANES / plan.lanes_per_row;
+  plan.num_blocks = (shared_row_bytes + block_bytes - 1) / block_bytes;
+  plan.num_groups = (ref->rows + plan.rows * num_warps - 1) / (plan.rows * num_warps);
+  return plan;
+}
+
+int32_t ftl_copy_plan_bytes(const ftl_copy_plan *plan, int32_t block) {
+  int32_t left = plan->row_bytes - block * plan->block_bytes;
+  if (left <= 0) return 0;
+  return left < plan->block_bytes ? left : plan->block_bytes;
+}
+
+ftl_wavefronts ftl_copy_plan_wavefronts(const ftl_copy_plan *plan, const ftl_shared_layout *layout, int32_t block) {
+  int32_t offset[LANES];
+  for (int32_t lane = 0; lane < LANES; lane++) {
+    int32_t row = lane / plan->lanes_per_row;
+    int32_t byte = block * plan->block_bytes + lane % plan->lanes_per_row * LANE_BYTES;
+    bool active = row < plan->rows && row < layout->rows && byte < layout->columns * layout->element_bytes;
+    offset[lane] = active ? ftl_shared_layout_offset(layout, row, byte / layout->element_bytes) : FTL_LANE_IDLE;
+  }
+  return ftl_shared_wavefronts(offset, LANE_BYTES);
+}

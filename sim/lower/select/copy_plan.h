@@ -1,0 +1,25 @@
+// How a warp's lanes cover a tile of a tensor with 16-byte accesses, coalesced.
+#ifndef FTL_LOWER_SELECT_COPY_PLAN_H
+#define FTL_LOWER_SELECT_COPY_PLAN_H
+
+#include "lower/shared_layout.h"
+#include "tile/tile.h"
+
+typedef struct ftl_copy_plan {
+  int32_t lanes_per_row;  // padding chunks included: they write zeros
+  int32_t rows;           // that one instruction of a warp covers
+  int32_t num_blocks;     // column blocks, one instruction each
+  int32_t block_bytes;    // of the shared row that one block covers
+  int32_t row_bytes;      // real bytes of a tensor row in the tile
+  int32_t num_groups;     // row groups: instructions of a warp for a column block
+} ftl_copy_plan;
+
+// Column blocks of the shared layout (as CUTLASS's copies) where they hold 64 bytes or more of whole rows, else whole rows.
+ftl_copy_plan ftl_copy_plan_of(const ftl_tile_ref *ref, int32_t element_bytes, const ftl_shared_layout *layout,
+                               int32_t num_warps);
+// Real bytes of a row that block `block` reads: 0 where there is padding only.
+int32_t ftl_copy_plan_bytes(const ftl_copy_plan *plan, int32_t block);
+// Shared-memory cycles of writing (or reading back) the block's rows of warp 0's first group.
+ftl_wavefronts ftl_copy_plan_wavefronts(const ftl_copy_plan *plan, const ftl_shared_layout *layout, int32_t block);
+
+#endif

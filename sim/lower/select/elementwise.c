@@ -1,0 +1,137 @@
+// Functions of elements: FILL, ELEM, and CONVERT of accumulators to packed 16-bit operands.
+#include "lower/select/select.h"
+
+typedef struct recipe_step {
+  ftl_opcode opcode;
+  bool to_predicate;
+} recipe_step;
+
+// The instructions of one element, in order of dependence. exp2 and log2 are ex2.approx.ftz and lg2.approx.ftz, one MUFU
+// each, as -use_fast_math and Triton compile them; a reciprocal is guarded against 0 and NaN by two compares and a select.
+typedef struct recipe {
+  recipe_step steps[4];
+  int32_t num_steps;
+} recipe;
+
+static recipe recipe_of(ftl_elem_fn fn) {
+  switch (fn) {
+    case FTL_ELEM_COPY: return (recipe){{{FTL_OP_MOV, false}}, 1};
+    case FTL_ELEM_MAX: return (recipe){{{FTL_OP_FMNMX, false}}, 1};
+    case FTL_ELEM_EXP2:
+    case FTL_ELEM_LOG2: return (recipe){{{FTL_OP_MUFU, false}}, 1};
+    case FTL_ELEM_RECIP:
+      return (recipe){{{FTL_OP_ISETP, true}, {FTL_OP_ISETP, true}, {FTL_OP_MUFU, false}, {FTL_OP_SEL, false}}, 4};
+    case FTL_ELEM_ZERO_IF_NEG_INF: return (recipe){{{FTL_OP_ISETP, true}, {FTL_OP_SEL, false}}, 2};
+    case FTL_ELEM_ADD:
+    case FTL_ELEM_SUB:
+    case FTL_ELEM_MUL:
+    case FTL_ELEM_FMA: break;
+  }
+  return (recipe){{{FTL_OP_FFMA, false}}, 1};
+}
+
+// The fragment of an operand that goes with fragment `index` of slab `slab`; ROWS values are broadcast.
+static int32_t operand_fragment(const ftl_select *s, ftl_operand operand, int32_t slab, int32_t index) {
+  if (operand.value < 0) return FTL_NO_VALUE;
+  bool is_rows = s->tile->values[operand.value].kind == FTL_VALUE_ROWS;
+  return ftl_select_fragment(s, operand.value, slab, is_rows ? 0 : index);
+}
+
+static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int32_t dst, const int32_t operands[3]) {
+  recipe r = recipe_of(op->fn);
+  int32_t predicate = FTL_NO_VALUE;
+  int32_t result = operands[0];
+  for (int32_t i = 0; i < r.num_steps; i++) {
+    const recipe_step *step = &r.steps[i];
+    if (step->to_predicate) {
+      int32_t chained = predicate;
+      predicate = ftl_select_temp(s, 0);
+      ftl_select_add(s, step->opcode, repeat, predicate, operands[0], chained, FTL_NO_VALUE);
+      continue;
+    }
+    bool first = result == operands[0];
+    ftl_draft_inst *inst = ftl_select_add(s, step->opcode, repeat, dst, result, first ? operands[1] : FTL_NO_VALUE,
+                                          first ? operands[2] : FTL_NO_VALUE);
+    if (step->opcode == FTL_OP_SEL) inst->sources[inst->num_sources++] = predicate;
+    if (step->opcode == FTL_OP_MUFU) inst->inst.arg = (uint16_t)op->fn;
+    result = dst;
+  }
+}
+
+void ftl_select_elem(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_operand operands[] = {op->a, op->b, op->c};
+  const ftl_select_value *dst = &s->values[op->dst];
+  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
+    for (int32_t i = 0; i < dst->map.per_slab; i++) {
+      int32_t fragments[3];
+      for (int k = 0; k < 3; k++) fragments[k] = operand_fragment(s, operands[k], slab, i);
+      add_recipe(s, op, dst->map.num_registers, ftl_select_fragment(s, op->dst, slab, i), fragments);
+    }
+}
+
+void ftl_select_fill(ftl_select *s, const ftl_tile_op *op) {
+  ftl_select_value *v = &s->values[op->dst];
+  v->zero_pending = false;
+  if (op->a.immediate == 0.0F) {
+    v->zero_pending = true;
+    return;
+  }
+  for (int32_t i = 0; i < v->map.num_slabs * v->map.per_slab; i++)
+    ftl_select_add(s, FTL_OP_MOV, v->map.num_registers, v->first + i, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+}
+
+// ---- conversion ----
+// Quad pairs hold accumulators in another order than operands: the warp passes them through its own rows of shared memory.
+static void relayout_quad_pairs(ftl_select *s, const ftl_tile_op *op, int32_t slab, const int32_t *packed) {
+  const ftl_select_value *dst = &s->values[op->dst];
+  ftl_shared_layout layout = ftl_shared_layout_of(FTL_SLAB_ROWS, s->tile->values[op->dst].columns, 2, true);
+  ftl_select_warp_sync(s);
+  for (int32_t i = 0; i < dst->map.per_slab; i++) {
+    ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_STS, 4, FTL_NO_VALUE, packed[i], FTL_NO_VALUE, FTL_NO_VALUE);
+    inst->effects = FTL_EFFECT_MEMORY;
+    ftl_select_set_wavefronts(inst, ftl_accumulator_wavefronts(&s->shape, &layout, 0, i * FTL_OPERAND_COLUMNS));
+  }
+  ftl_select_warp_sync(s);
+  for (int32_t i = 0; i < dst->map.per_slab; i++) {
+    ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_LDS, 2, ftl_select_fragment(s, op->dst, slab, i), FTL_NO_VALUE,
+                                          FTL_NO_VALUE, FTL_NO_VALUE);
+    inst->effects = FTL_EFFECT_MEMORY;
+    ftl_select_set_wavefronts(inst, ftl_operand_wavefronts(&s->shape, &layout, FTL_OPERAND_A, 0, i * FTL_OPERAND_COLUMNS));
+  }
+}
+
+void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination) {
+  int32_t per_operand = FTL_OPERAND_COLUMNS / s->shape.accumulator_columns;
+  int32_t first = block * per_operand, left = s->values[value].map.per_slab - first;
+  int32_t second = per_operand > 1 && left > 1 ? ftl_select_fragment(s, value, slab, first + 1) : FTL_NO_VALUE;
+  int32_t registers = left * s->shape.accumulator_registers / 2;
+  ftl_select_add(s, FTL_OP_CVT, registers < 4 ? registers : 4, destination, ftl_select_fragment(s, value, slab, first),
+                 second, FTL_NO_VALUE);
+}
+
+static bool is_mma_operand(const ftl_select *s, int32_t value) {
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    if (op->kind == FTL_TILE_MMA && op->ring_a < 0 && op->a.value == value) return true;
+  }
+  return false;
+}
+
+void ftl_select_convert(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_value *from = &s->tile->values[op->a.value], *to = &s->tile->values[op->dst];
+  const ftl_select_value *dst = &s->values[op->dst];
+  if (from->dtype != FTL_FP32 || to->dtype == FTL_FP32) {
+    ftl_select_fail(s, "converts %s to %s: only fp32 to fp16 or bf16 is lowered", ftl_dtype_name(from->dtype),
+                    ftl_dtype_name(to->dtype));
+    return;
+  }
+  bool relayout = s->shape.quad_pairs && is_mma_operand(s, op->dst);
+  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
+    int32_t packed[FTL_SELECT_MAX_FRAGMENTS];
+    for (int32_t i = 0; i < dst->map.per_slab; i++) {
+      packed[i] = relayout ? ftl_select_temp(s, 4) : ftl_select_fragment(s, op->dst, slab, i);
+      ftl_select_pack(s, op->a.value, slab, i, packed[i]);
+    }
+    if (relayout) relayout_quad_pairs(s, op, slab, packed);
+  }
+}

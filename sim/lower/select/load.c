@@ -1,0 +1,154 @@
+// LOAD: tiles from global to shared memory, by cp.async, through registers, or by TMA.
+#include "lower/select/copy_plan.h"
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+
+static void add_tile(ftl_select *s, uint16_t ref, uint8_t flags) {
+  ftl_draft_inst *tile = ftl_select_add(s, FTL_OP_TILE, 1, NONE, NONE, NONE, NONE);
+  tile->inst.access = ref;
+  tile->inst.flags = flags;
+  tile->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+}
+
+// Whether rows have to be compared with the tensor's end: they cannot reach it if whole tiles fill the tensor.
+static bool is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
+  return s->tile->tensors[ref->tensor].num_rows % ref->rows != 0;
+}
+
+// Strides are run-time numbers: each row group has a 64-bit address of its own (IADD3, IADD3.X); column blocks are
+// immediates. Rows beyond the tensor are predicated off.
+static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
+  int32_t pointer = s->tensor_pointer[op->ref.tensor], address = pointer;
+  if (group > 0) {
+    address = ftl_draft_value_add(&s->draft, 2, true);
+    ftl_select_add(s, FTL_OP_IADD, 2, address, pointer, NONE, NONE);
+  }
+  *predicate = NONE;
+  if (is_ragged(s, &op->ref)) {
+    *predicate = ftl_select_temp(s, 0);
+    ftl_select_add(s, FTL_OP_ISETP, 1, *predicate, s->thread, NONE, NONE);
+  }
+  return address;
+}
+
+static ftl_access group_access(const ftl_select *s, const ftl_copy_plan *plan, uint16_t ref, int32_t group, int32_t block) {
+  return (ftl_access){
+      .ref = ref,
+      .num_rows = (uint16_t)plan->rows,
+      .row = group * plan->rows * s->role->num_warps,
+      .warp_row_step = plan->rows,
+      .row_step = 1,
+      .column_byte = block * plan->block_bytes,
+      .bytes = ftl_copy_plan_bytes(plan, block),
+  };
+}
+
+static uint8_t present_flag(const ftl_tile_ref *ref) { return ref->present == FTL_ALWAYS ? 0 : FTL_INST_IF_PRESENT; }
+
+static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, ftl_access access, int32_t block,
+                         int32_t address, int32_t predicate) {
+  ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, NONE, address, s->rings[op->ring].write_address, predicate);
+  copy->inst.access = ftl_select_access(s, access);
+  copy->inst.ring_a = (uint8_t)op->ring;
+  copy->inst.flags = FTL_INST_BYPASS_L1 | present_flag(&op->ref);
+  copy->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  ftl_select_set_wavefronts(copy, ftl_copy_plan_wavefronts(plan, &s->layouts[op->ring], block));
+}
+
+static void add_held_ldg(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, ftl_access access, int32_t block,
+                         int32_t address, int32_t predicate) {
+  ftl_select_ring *ring = &s->rings[op->ring];
+  if (ring->num_held == FTL_SELECT_MAX_HELD) {
+    ftl_select_fail(s, "ring %s needs more than %d loads a thread in registers", s->tile->rings[op->ring].name,
+                    FTL_SELECT_MAX_HELD);
+    return;
+  }
+  if (ring->num_held == ring->num_held_values) ring->held[ring->num_held_values++] = ftl_select_temp(s, 4);
+  ring->held_wavefronts[ring->num_held] = ftl_copy_plan_wavefronts(plan, &s->layouts[op->ring], block);
+  ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDG, 1, ring->held[ring->num_held++], address, predicate, NONE);
+  load->inst.access = ftl_select_access(s, access);
+  load->inst.ring_a = (uint8_t)op->ring;
+  load->inst.flags = present_flag(&op->ref);
+  load->inst.wavefronts = (uint16_t)(plan->rows * ((access.bytes + 127) / 128));
+  load->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+}
+
+void ftl_select_store_held(ftl_select *s, int32_t ring_idx) {
+  ftl_select_ring *ring = &s->rings[ring_idx];
+  for (int32_t i = 0; i < ring->num_held; i++) {
+    ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STS, 1, NONE, ring->held[i], ring->write_address, NONE);
+    store->inst.ring_a = (uint8_t)ring_idx;
+    store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+    ftl_select_set_wavefronts(store, ring->held_wavefronts[i]);
+  }
+  ftl_draft_inst *advance = ftl_select_add(s, FTL_OP_MBAR_ADVANCE, 1, NONE, NONE, NONE, NONE);
+  advance->inst.arg = (uint16_t)ring_idx;
+  advance->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+}
+
+static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
+  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
+  ftl_copy_plan plan = ftl_copy_plan_of(&op->ref, element_bytes, &s->layouts[op->ring], s->role->num_warps);
+  ftl_select_ring *ring = &s->rings[op->ring];
+  if (s->copy == FTL_COPY_LDG && !ring->stage_begun) {
+    if (s->orders[s->op_idx].store_pending) ftl_select_store_held(s, op->ring);
+    ring->num_held = 0;
+  }
+  ring->stage_begun = true;
+  uint16_t ref = ftl_select_ref(s, &op->ref);
+  add_tile(s, ref, 0);
+  int32_t pointer = s->tensor_pointer[op->ref.tensor];
+  ftl_select_add(s, FTL_OP_IADD, 2, pointer, pointer, NONE, NONE);
+  for (int32_t group = 0; group < plan.num_groups; group++) {
+    int32_t predicate, address = group_address(s, op, group, &predicate);
+    for (int32_t block = 0; block < plan.num_blocks; block++) {
+      ftl_access access = group_access(s, &plan, ref, group, block);
+      if (access.bytes == 0) continue;
+      if (s->copy == FTL_COPY_LDG)
+        add_held_ldg(s, op, &plan, access, block, address, predicate);
+      else
+        add_cp_async(s, op, &plan, access, block, address, predicate);
+    }
+  }
+}
+
+// One elected thread; a box is as wide as the swizzle allows. Its coordinates, shared address and descriptor are uniform
+// registers, about four moves or adds a box.
+enum { UNIFORM_INSTS_PER_BOX = 4 };
+
+static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_shared_layout *layout = &s->layouts[op->ring];
+  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
+  const uint8_t in_order = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  ftl_select_ring *ring = &s->rings[op->ring];
+  if (!ring->stage_begun) {
+    ftl_draft_inst *expect = ftl_select_add(s, FTL_OP_MBAR_EXPECT, 1, NONE, ring->write_index, NONE, NONE);
+    expect->inst.arg = (uint16_t)op->ring;
+    expect->inst.flags = FTL_INST_WARP0;
+    expect->effects = in_order;
+  }
+  ring->stage_begun = true;
+  uint16_t ref = ftl_select_ref(s, &op->ref);
+  add_tile(s, ref, FTL_INST_WARP0);
+  int32_t row_bytes = op->ref.columns * element_bytes, box_bytes = layout->block_columns * layout->element_bytes;
+  for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
+    int32_t pointer = s->tensor_pointer[op->ref.tensor];
+    ftl_select_add(s, FTL_OP_IADD, UNIFORM_INSTS_PER_BOX, pointer, pointer, NONE, NONE)->inst.flags = FTL_INST_WARP0;
+    ftl_draft_inst *load = ftl_select_add(s, FTL_OP_TMA_LOAD, 1, NONE, pointer, NONE, NONE);
+    load->inst.access = ftl_select_access(s, (ftl_access){
+        .ref = ref, .num_rows = (uint16_t)op->ref.rows, .row_step = 1, .column_byte = byte,
+        .bytes = row_bytes - byte < box_bytes ? row_bytes - byte : box_bytes});
+    load->inst.arg = (uint16_t)op->ring;
+    load->inst.ring_a = (uint8_t)op->ring;
+    load->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1 | present_flag(&op->ref);
+    load->effects = in_order;
+  }
+}
+
+void ftl_select_load(ftl_select *s, const ftl_tile_op *op) {
+  if (s->copy == FTL_COPY_TMA)
+    load_by_tma(s, op);
+  else
+    load_by_lanes(s, op);
+}

@@ -1,0 +1,41 @@
+// MASK: -inf where a column is beyond the diagonal or the limit.
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+
+// The last column that each of a lane's rows sees: row + row0 + diagonal, at most the limit.
+static void row_limits(ftl_select *s, const ftl_tile_op *op, int32_t *limits) {
+  for (int32_t slab = 0; slab < s->values[op->dst].map.num_slabs; slab++) {
+    limits[slab] = ftl_draft_value_add(&s->draft, 2, true);
+    ftl_select_add(s, FTL_OP_IADD, 2, limits[slab], s->thread, NONE, NONE);
+    ftl_select_add(s, FTL_OP_FMNMX, 2, limits[slab], limits[slab], NONE, NONE);
+  }
+}
+
+// Column indices are shared by the rows. With a diagonal every element has a compare of its own; the limit alone is
+// compared once a column.
+void ftl_select_mask(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_select_value *v = &s->values[op->dst];
+  bool causal = op->diagonal != FTL_ALWAYS;
+  int32_t limits[FTL_SELECT_MAX_FRAGMENTS];
+  if (causal) row_limits(s, op, limits);
+  int32_t base = ftl_draft_value_add(&s->draft, 1, true);
+  ftl_select_add(s, FTL_OP_IADD, 1, base, s->thread, NONE, NONE);
+  for (int32_t i = 0; i < v->map.per_slab; i++) {
+    int32_t columns = ftl_draft_value_add(&s->draft, v->map.num_registers / 2, true);
+    ftl_select_add(s, FTL_OP_IADD, v->map.num_registers / 2, columns, base, NONE, NONE);
+    int32_t beyond = NONE;
+    if (!causal) {
+      beyond = ftl_select_temp(s, 0);
+      ftl_select_add(s, FTL_OP_ISETP, v->map.num_registers / 2, beyond, columns, NONE, NONE);
+    }
+    for (int32_t slab = 0; slab < v->map.num_slabs; slab++) {
+      if (causal) {
+        beyond = ftl_select_temp(s, 0);
+        ftl_select_add(s, FTL_OP_ISETP, v->map.num_registers, beyond, columns, limits[slab], NONE);
+      }
+      int32_t fragment = ftl_select_fragment(s, op->dst, slab, i);
+      ftl_select_add(s, FTL_OP_SEL, v->map.num_registers, fragment, fragment, beyond, NONE);
+    }
+  }
+}

@@ -1,0 +1,84 @@
+// Matrix products by mma.sync, and FETCH: operands from shared memory by ldmatrix, or LDS on quad pairs (Volta).
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+enum { TILE_COLUMNS = 8 };
+
+// Loads the 16 x 16 block at (row, column) of the stage being read, or the part of it inside, into `destination`.
+static void load_block(ftl_select *s, int32_t ring, ftl_operand_kind kind, int32_t row, int32_t column, int32_t destination) {
+  bool quad_pairs = s->shape.quad_pairs;
+  ftl_draft_inst *load = ftl_select_add(s, quad_pairs ? FTL_OP_LDS : FTL_OP_LDSM, quad_pairs ? 2 : 1, destination,
+                                        s->rings[ring].read_addresses, NONE, NONE);
+  load->inst.ring_a = (uint8_t)ring;
+  load->effects = FTL_EFFECT_MEMORY;
+  ftl_select_set_wavefronts(load, ftl_operand_wavefronts(&s->shape, &s->layouts[ring], kind, row, column));
+}
+
+static int32_t slab_row(const ftl_select *s, int32_t slab) { return slab * s->role->num_warps * FTL_SLAB_ROWS; }
+
+void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_select_value *dst = &s->values[op->dst];
+  for (int32_t i = 0; i < dst->map.per_slab; i++)
+    for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
+      load_block(s, op->ring, FTL_OPERAND_A, slab_row(s, slab), i * FTL_OPERAND_COLUMNS,
+                 ftl_select_fragment(s, op->dst, slab, i));
+}
+
+typedef struct product {
+  const ftl_tile_op *op;
+  int32_t num_slabs, n, k;       // n, k: columns of the accumulator, and what is summed over
+  int32_t a[FTL_SELECT_MAX_FRAGMENTS];  // A fragments of the current k step, by slab
+  bool from_zero;                // the first k step takes C = 0
+} product;
+
+static void load_a(ftl_select *s, product *p, int32_t step) {
+  for (int32_t slab = 0; slab < p->num_slabs; slab++) {
+    if (p->op->ring_a < 0) {
+      p->a[slab] = ftl_select_fragment(s, p->op->a.value, slab, step);
+      continue;
+    }
+    p->a[slab] = ftl_select_temp(s, s->shape.operand_registers);
+    load_block(s, p->op->ring_a, FTL_OPERAND_A, slab_row(s, slab), step * FTL_OPERAND_COLUMNS, p->a[slab]);
+  }
+}
+
+static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
+
+// The 16 columns from `column` on, for one k step: 16 columns of B are one ldmatrix.x4 and two n8 tiles.
+static void multiply_columns(ftl_select *s, const product *p, int32_t step, int32_t column) {
+  const ftl_fragment_shape *shape = &s->shape;
+  int32_t tiles = shape->quad_pairs ? 1 : min_int(2, (p->n - column + TILE_COLUMNS - 1) / TILE_COLUMNS);
+  int32_t b = ftl_select_temp(s, shape->quad_pairs ? shape->operand_registers : 2 * tiles);
+  int32_t depth = step * FTL_OPERAND_COLUMNS;
+  if (p->op->transpose_b)
+    load_block(s, p->op->ring, FTL_OPERAND_B_NK, column, depth, b);
+  else
+    load_block(s, p->op->ring, FTL_OPERAND_B_KN, depth, column, b);
+  int32_t mmas = min_int(FTL_OPERAND_COLUMNS, p->k - depth) / shape->mma_k;
+  for (int32_t i = 0; i < mmas; i++)
+    for (int32_t tile = 0; tile < tiles; tile++)
+      for (int32_t slab = 0; slab < p->num_slabs; slab++) {
+        int32_t c = ftl_select_fragment(s, p->op->dst, slab, column / shape->accumulator_columns + tile);
+        ftl_draft_inst *mma = ftl_select_add(s, FTL_OP_MMA, (int32_t)s->arch->tensor_mma_num_insts, c, p->a[slab], b, NONE);
+        if (!p->from_zero || step > 0 || i > 0) mma->effects = FTL_EFFECT_READS_DESTINATION;
+      }
+}
+
+void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_ring *ring = &s->tile->rings[op->ring];
+  product p = {.op = op,
+               .num_slabs = s->values[op->dst].map.num_slabs,
+               .n = op->transpose_b ? ring->rows : ring->columns,
+               .k = op->transpose_b ? ring->columns : ring->rows,
+               .from_zero = s->values[op->dst].zero_pending};
+  if (p.k % s->shape.mma_k != 0 || p.n % TILE_COLUMNS != 0) {
+    ftl_select_fail(s, "a product over %d with %d columns does not divide into mma.sync tiles of k %d and n %d", p.k, p.n,
+                    s->shape.mma_k, TILE_COLUMNS);
+    return;
+  }
+  s->values[op->dst].zero_pending = false;
+  for (int32_t step = 0; step * FTL_OPERAND_COLUMNS < p.k; step++) {
+    load_a(s, &p, step);
+    for (int32_t column = 0; column < p.n; column += FTL_OPERAND_COLUMNS) multiply_columns(s, &p, step, column);
+  }
+}

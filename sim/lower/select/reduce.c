@@ -1,0 +1,28 @@
+// Row reductions: each lane over the columns it holds, then over the lanes that share a row.
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+
+static ftl_opcode opcode_of(ftl_elem_fn fn) { return fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA; }
+
+// One instruction an element; the two rows of a slab that a lane holds are two independent chains.
+void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_select_value *a = &s->values[op->a.value];
+  for (int32_t i = 0; i < a->map.per_slab; i++)
+    for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
+      for (int32_t pair = 0; pair < a->map.num_registers / 2; pair++) {
+        int32_t rows = ftl_select_fragment(s, op->dst, slab, 0);
+        ftl_select_add(s, opcode_of(op->fn), 2, rows, rows, ftl_select_fragment(s, op->a.value, slab, i), NONE);
+      }
+}
+
+void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_select_value *dst = &s->values[op->dst];
+  for (int32_t lanes = 1; lanes < s->shape.row_lanes; lanes *= 2)
+    for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
+      int32_t rows = ftl_select_fragment(s, op->dst, slab, 0), other = ftl_select_temp(s, 2);
+      ftl_draft_inst *shuffle = ftl_select_add(s, FTL_OP_SHFL, 2, other, rows, NONE, NONE);
+      shuffle->inst.wavefronts = 1;
+      ftl_select_add(s, opcode_of(op->fn), 2, rows, rows, other, NONE);
+    }
+}

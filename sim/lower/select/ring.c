@@ -1,0 +1,92 @@
+// The ring protocol: when a stage may be filled, when it is full, when it was read.
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+
+static ftl_draft_inst *add_ring_inst(ftl_select *s, ftl_opcode opcode, int32_t ring, uint8_t effects) {
+  ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, NONE, NONE, NONE, NONE);
+  inst->inst.arg = (uint16_t)ring;
+  inst->effects = effects;
+  return inst;
+}
+
+// index = index + 1 == num_stages ? 0 : index + 1
+static void next_stage(ftl_select *s, int32_t index, uint8_t flags) {
+  int32_t wraps = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_IADD, 1, index, index, NONE, NONE)->inst.flags = flags;
+  ftl_select_add(s, FTL_OP_ISETP, 1, wraps, index, NONE, NONE)->inst.flags = flags;
+  ftl_select_add(s, FTL_OP_SEL, 1, index, index, wraps, NONE)->inst.flags = flags;
+}
+
+void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
+  ftl_select_ring *ring = &s->rings[op->ring];
+  bool tma = s->copy == FTL_COPY_TMA;
+  if (ftl_select_is_mbarrier_role(s))
+    add_ring_inst(s, FTL_OP_MBAR_ACQUIRE, op->ring, FTL_EFFECT_FENCE)->inst.flags = FTL_INST_WARP0;
+  else if (s->orders[s->op_idx].barrier_before)
+    ftl_select_barrier(s);
+  if (ring->write_index == NONE) return;
+  next_stage(s, ring->write_index, tma ? FTL_INST_WARP0 : 0);
+  if (ring->write_address != NONE)
+    ftl_select_add(s, FTL_OP_IMAD, 1, ring->write_address, ring->write_offset, ring->write_index, NONE);
+}
+
+void ftl_select_commit(ftl_select *s, const ftl_tile_op *op) {
+  const uint8_t in_order = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  s->rings[op->ring].stage_begun = false;
+  if (s->copy == FTL_COPY_LDG) return;
+  if (s->copy == FTL_COPY_CP_ASYNC) add_ring_inst(s, FTL_OP_CP_COMMIT, op->ring, in_order);
+  ftl_draft_inst *advance = add_ring_inst(s, FTL_OP_MBAR_ADVANCE, op->ring, in_order);
+  if (s->copy == FTL_COPY_TMA) advance->inst.flags = FTL_INST_WARP0;
+}
+
+static void read_next_stage(ftl_select *s, int32_t ring_idx) {
+  ftl_select_ring *ring = &s->rings[ring_idx];
+  if (s->copy != FTL_COPY_TMA) add_ring_inst(s, FTL_OP_RING_READ, ring_idx, FTL_EFFECT_FENCE);
+  if (ring->read_index == NONE) return;
+  next_stage(s, ring->read_index, 0);
+  if (ring->read_addresses != NONE)
+    ftl_select_add(s, FTL_OP_IADD, s->draft.values[ring->read_addresses].num_registers, ring->read_addresses,
+                   ring->read_offsets, ring->read_index, NONE);
+}
+
+// The WAITs before this one that share its barrier.
+static int32_t first_wait_of_run(const ftl_select *s) {
+  int32_t first = s->op_idx;
+  while (first > 0 && s->tile->ops[s->role->first_op + first - 1].kind == FTL_TILE_WAIT) first--;
+  return first;
+}
+
+static void wait_together(ftl_select *s, int32_t first) {
+  int32_t groups_left = s->orders[first].groups_left;
+  for (int32_t i = first; i <= s->op_idx; i++) {
+    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    if (s->orders[i].groups_left < groups_left) groups_left = s->orders[i].groups_left;
+    if (s->copy == FTL_COPY_LDG && s->orders[i].store_here) ftl_select_store_held(s, op->ring);
+  }
+  if (s->copy == FTL_COPY_CP_ASYNC) {
+    ftl_draft_inst *wait = ftl_select_add(s, FTL_OP_CP_WAIT, 1, NONE, NONE, NONE, NONE);
+    wait->inst.arg = (uint16_t)groups_left;
+    wait->effects = FTL_EFFECT_FENCE;
+  }
+  // wgmma reads shared memory through the async proxy, which does not see generic writes before this fence
+  if (s->mma == FTL_MMA_WGMMA) add_ring_inst(s, FTL_OP_FENCE_PROXY, 0, FTL_EFFECT_FENCE);
+  ftl_select_barrier(s);
+  for (int32_t i = first; i <= s->op_idx; i++) read_next_stage(s, s->tile->ops[s->role->first_op + i].ring);
+}
+
+void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {
+  if (s->copy == FTL_COPY_TMA) {
+    add_ring_inst(s, FTL_OP_MBAR_WAIT, op->ring, FTL_EFFECT_FENCE);
+    read_next_stage(s, op->ring);
+    return;
+  }
+  bool more = s->op_idx + 1 < s->role->num_ops && op[1].kind == FTL_TILE_WAIT;
+  if (!more) wait_together(s, first_wait_of_run(s));
+}
+
+void ftl_select_release(ftl_select *s, const ftl_tile_op *op) {
+  ftl_select_settle_groups(s, NONE, false, op->ring);
+  bool empties = ftl_select_is_mbarrier_role(s);
+  add_ring_inst(s, empties ? FTL_OP_MBAR_RELEASE : FTL_OP_RING_FREE, op->ring, FTL_EFFECT_FENCE);
+}

@@ -1,0 +1,109 @@
+// One role, operation by operation.
+#include <string.h>
+
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+
+static void add_values(ftl_select *s) {
+  for (int32_t v = 0; v < s->tile->num_values; v++) {
+    const ftl_value *value = &s->tile->values[v];
+    if (value->role != s->role_idx) continue;
+    if (value->rows % (FTL_SLAB_ROWS * s->role->num_warps) != 0) {
+      ftl_select_fail(s, "%s of %d rows over %d warps: each warp needs a multiple of %d rows", value->name, value->rows,
+                      s->role->num_warps, FTL_SLAB_ROWS);
+      return;
+    }
+    ftl_fragment_map map = ftl_fragment_map_of(&s->shape, value, s->role->num_warps);
+    if (map.num_slabs > FTL_SELECT_MAX_FRAGMENTS || map.per_slab > FTL_SELECT_MAX_FRAGMENTS) {
+      ftl_select_fail(s, "%s of %d x %d is too large a register tile", value->name, value->rows, value->columns);
+      return;
+    }
+    s->values[v] = (ftl_select_value){.first = s->draft.num_values, .map = map};
+    for (int32_t i = 0; i < map.num_slabs * map.per_slab; i++) ftl_select_temp(s, map.num_registers);
+  }
+}
+
+// Settles what operands still owe: a FILL put off, a wgmma in flight.
+static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
+  bool is_mma = op->kind == FTL_TILE_MMA;
+  bool reads[3] = {false, false, false}, writes = false, overwrites = false;
+  switch (op->kind) {
+    case FTL_TILE_FILL:
+    case FTL_TILE_FETCH: overwrites = writes = true; break;
+    case FTL_TILE_ELEM: reads[0] = reads[1] = reads[2] = overwrites = writes = true; break;
+    case FTL_TILE_CONVERT: reads[0] = overwrites = writes = true; break;
+    case FTL_TILE_MMA: reads[0] = op->ring_a < 0; writes = true; break;
+    case FTL_TILE_MASK:
+    case FTL_TILE_REDUCE_LANES: writes = true; break;
+    case FTL_TILE_REDUCE_ROWS: reads[0] = writes = true; break;
+    case FTL_TILE_STORE:
+    case FTL_TILE_STORE_ROWS: reads[0] = true; break;
+    default: break;
+  }
+  const ftl_operand *operands[] = {&op->a, &op->b, &op->c};
+  for (int i = 0; i < 3; i++)
+    if (reads[i] && operands[i]->value >= 0) {
+      ftl_select_settle_groups(s, operands[i]->value, false, NONE);
+      ftl_select_settle_fill(s, operands[i]->value);
+    }
+  if (!writes || is_mma) return;  // a product's accumulator may be 0 or in flight
+  ftl_select_settle_groups(s, op->dst, true, NONE);
+  if (overwrites)
+    s->values[op->dst].zero_pending = false;
+  else
+    ftl_select_settle_fill(s, op->dst);
+}
+
+static void select_op(ftl_select *s, const ftl_tile_op *op) {
+  settle_operands(s, op);
+  switch (op->kind) {
+    case FTL_TILE_LOOP: ftl_select_loop(s, op); break;
+    case FTL_TILE_END_LOOP: ftl_select_end_loop(s, op); break;
+    case FTL_TILE_ACQUIRE: ftl_select_acquire(s, op); break;
+    case FTL_TILE_LOAD: ftl_select_load(s, op); break;
+    case FTL_TILE_COMMIT: ftl_select_commit(s, op); break;
+    case FTL_TILE_WAIT: ftl_select_wait(s, op); break;
+    case FTL_TILE_RELEASE: ftl_select_release(s, op); break;
+    case FTL_TILE_FILL: ftl_select_fill(s, op); break;
+    case FTL_TILE_FETCH: ftl_select_fetch(s, op); break;
+    case FTL_TILE_MMA:
+      if (s->mma == FTL_MMA_WGMMA)
+        ftl_select_wgmma(s, op);
+      else
+        ftl_select_mma_sync(s, op);
+      break;
+    case FTL_TILE_ELEM: ftl_select_elem(s, op); break;
+    case FTL_TILE_MASK: ftl_select_mask(s, op); break;
+    case FTL_TILE_REDUCE_ROWS: ftl_select_reduce_rows(s, op); break;
+    case FTL_TILE_REDUCE_LANES: ftl_select_reduce_lanes(s, op); break;
+    case FTL_TILE_CONVERT: ftl_select_convert(s, op); break;
+    case FTL_TILE_STORE: ftl_select_store(s, op); break;
+    case FTL_TILE_STORE_ROWS: ftl_select_store_rows(s, op); break;
+    case FTL_TILE_BARRIER: ftl_select_barrier(s); break;
+  }
+}
+
+static void clear_virtuals(ftl_select *s) {
+  for (int32_t r = 0; r < FTL_TILE_MAX_RINGS; r++) {
+    memset(&s->rings[r], 0, sizeof s->rings[r]);
+    s->rings[r].read_offsets = s->rings[r].read_addresses = s->rings[r].write_offset = s->rings[r].write_address = NONE;
+    s->rings[r].read_index = s->rings[r].write_index = NONE;
+  }
+  for (int32_t t = 0; t < FTL_TILE_MAX_TENSORS; t++) s->tensor_pointer[t] = NONE;
+}
+
+ftl_status ftl_select_role(ftl_select *s, ftl_error *error) {
+  s->status = FTL_OK;
+  s->error = error;
+  clear_virtuals(s);
+  add_values(s);
+  if (s->status != FTL_OK) return s->status;
+  ftl_select_prologue(s);
+  for (s->op_idx = 0; s->op_idx < s->role->num_ops && s->status == FTL_OK; s->op_idx++)
+    select_op(s, &s->tile->ops[s->role->first_op + s->op_idx]);
+  ftl_select_epilogue(s);
+  if (s->status == FTL_OK && s->lists->failed)
+    s->status = ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory, or too many accesses", s->tile->name);
+  return s->status;
+}

@@ -1,0 +1,133 @@
+// Instruction selection: one role's tile operations become drafted instructions. What select/*.c share.
+//
+// A selection walks the operations of a role in order; each file turns some kinds of operations into instructions on the
+// role's draft. Failures (memory, a configuration that cannot be) are remembered in `status` and reported once.
+#ifndef FTL_LOWER_SELECT_SELECT_H
+#define FTL_LOWER_SELECT_SELECT_H
+
+#include "arch/arch.h"
+#include "lower/draft.h"
+#include "lower/operand.h"
+#include "lower/ring_order.h"
+#include "lower/shared_layout.h"
+#include "lower/warp_program.h"
+
+enum { FTL_SELECT_MAX_GROUPS = 8, FTL_SELECT_MAX_HELD = 128, FTL_SELECT_MAX_FRAGMENTS = 64 };
+
+// What all roles append to.
+typedef struct ftl_select_lists {
+  ftl_tile_ref *refs;
+  ftl_access *accesses;
+  ftl_warp_loop *loops;
+  int32_t num_refs, num_accesses, num_loops, capacity_refs, capacity_accesses, capacity_loops;
+  int32_t local_bytes_per_thread;
+  bool failed;
+} ftl_select_lists;
+void ftl_select_lists_fini(ftl_select_lists *lists);
+bool ftl_select_lists_grow_loops(ftl_select_lists *lists);  // room for one more
+
+// The fragments of a value: virtual values first .. in order of slab, then column. FILLs with 0 wait for an MMA that
+// takes C = RZ.
+typedef struct ftl_select_value {
+  int32_t first;
+  ftl_fragment_map map;
+  bool zero_pending;
+} ftl_select_value;
+
+// A role's view of a ring. Virtual values, or FTL_NO_VALUE where the role has no need of them.
+typedef struct ftl_select_ring {
+  int32_t read_offsets;    // lane offsets in stage 0, one register for each position in the swizzle
+  int32_t read_addresses;  // the same in the stage being read (read_offsets if there is one stage)
+  int32_t write_offset, write_address;
+  int32_t write_index;     // stage being filled, for rings of several stages
+  int32_t read_index;
+  int32_t held[FTL_SELECT_MAX_HELD];  // copies by registers: the 16 bytes a lane of each LDG of a stage
+  int32_t num_held_values;            // of these that exist
+  ftl_wavefronts held_wavefronts[FTL_SELECT_MAX_HELD];
+  int32_t num_held;                   // LDGs of the stage that is in registers
+  bool stage_begun;                   // a LOAD since the last COMMIT
+} ftl_select_ring;
+
+// A group of wgmmas that was committed and not yet waited for.
+typedef struct ftl_select_group {
+  int32_t dst, a, ring, ring_a;  // values and rings it uses
+} ftl_select_group;
+
+typedef struct ftl_select {
+  const ftl_tile_program *tile;
+  const ftl_arch *arch;
+  ftl_copy copy;
+  ftl_mma mma;
+  ftl_fragment_shape shape;
+  const ftl_shared_layout *layouts;  // of each ring
+  ftl_select_lists *lists;
+
+  const ftl_role *role;
+  int32_t role_idx;
+  int32_t op_idx;               // within the role
+  const ftl_op_order *orders;   // of each op of the role; NULL in programs of several roles
+  ftl_draft draft;
+  ftl_select_value values[FTL_TILE_MAX_VALUES];
+  ftl_select_ring rings[FTL_TILE_MAX_RINGS];
+  int32_t tensor_pointer[FTL_TILE_MAX_TENSORS];  // 64-bit address of this thread's part of the current tile
+  int32_t thread;                                // thread index, from which row and column indices come
+  int32_t loop_counter[FTL_TILE_MAX_LOOP_VARS], loop_index[FTL_TILE_MAX_LOOP_VARS];
+  ftl_select_group groups[FTL_SELECT_MAX_GROUPS];
+  int32_t num_groups;
+  bool named_barrier;
+  ftl_status status;
+  ftl_error *error;
+} ftl_select;
+
+// ---- shared by the files of this folder ----
+// Adds an instruction; sources that are FTL_NO_VALUE are left out.
+ftl_draft_inst *ftl_select_add(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t a, int32_t b,
+                               int32_t c);
+int32_t ftl_select_temp(ftl_select *s, int32_t num_registers);  // a new virtual value
+int32_t ftl_select_fragment(const ftl_select *s, int32_t value, int32_t slab, int32_t index);
+// Zeroes the fragments of a value whose FILL was put off.
+void ftl_select_settle_fill(ftl_select *s, int32_t value);
+void ftl_select_fail(ftl_select *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+uint16_t ftl_select_ref(ftl_select *s, const ftl_tile_ref *ref);
+uint16_t ftl_select_access(ftl_select *s, ftl_access access);
+void ftl_select_set_wavefronts(ftl_draft_inst *inst, ftl_wavefronts wavefronts);
+// bar.sync of the role's warps.
+void ftl_select_barrier(ftl_select *s);
+// Orders shared memory among the lanes of each warp (WARPSYNC).
+void ftl_select_warp_sync(ftl_select *s);
+// Waits for wgmmas that accumulate in `value` (or, if it is to be written, read it) or read `ring`; -1: neither; both -1:
+// all.
+void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t ring);
+// Packs the 16 columns of fp32 accumulators of operand block `block` to 16 bits.
+void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination);
+bool ftl_select_is_mbarrier_role(const ftl_select *s);  // producer and consumer roles talk through mbarriers
+bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring);  // some LOAD fills the ring
+// Copies by registers: writes the held tile of a ring to its stage.
+void ftl_select_store_held(ftl_select *s, int32_t ring);
+
+// ---- operations ----
+void ftl_select_prologue(ftl_select *s);
+void ftl_select_epilogue(ftl_select *s);
+void ftl_select_loop(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_end_loop(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_load(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_commit(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_wait(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_release(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_fill(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_elem(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_mask(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_convert(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_store(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_store_rows(ftl_select *s, const ftl_tile_op *op);
+
+// Selects a whole role. The draft is the caller's to finish and to free.
+FTL_MUST_USE ftl_status ftl_select_role(ftl_select *s, ftl_error *error);
+
+#endif

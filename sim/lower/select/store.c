@@ -1,0 +1,178 @@
+// STORE and STORE_ROWS: tiles of registers to global memory.
+#include "lower/select/copy_plan.h"
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+enum { LINE_BYTES = 128, HALF_ROWS = 8, TILE_COLUMNS = 8 };
+
+static void add_tile(ftl_select *s, uint16_t ref, uint8_t flags) {
+  ftl_draft_inst *tile = ftl_select_add(s, FTL_OP_TILE, 1, NONE, NONE, NONE, NONE);
+  tile->inst.access = ref;
+  tile->inst.flags = flags;
+  tile->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+}
+
+static bool is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
+  return s->tile->tensors[ref->tensor].num_rows % ref->rows != 0;
+}
+
+static int32_t row_predicate(ftl_select *s, const ftl_tile_ref *ref) {
+  if (!is_ragged(s, ref)) return NONE;
+  int32_t predicate = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, 1, predicate, s->thread, NONE, NONE);
+  return predicate;
+}
+
+static void add_stg(ftl_select *s, ftl_access access, int32_t address, int32_t data, int32_t predicate) {
+  ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STG, 1, NONE, address, data, predicate);
+  store->inst.access = ftl_select_access(s, access);
+  store->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + LINE_BYTES - 1) / LINE_BYTES));
+  store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+}
+
+// A row group's 64-bit address: rows are a run-time stride apart.
+static int32_t group_address(ftl_select *s, const ftl_tile_ref *ref) {
+  int32_t address = ftl_draft_value_add(&s->draft, 2, true);
+  ftl_select_add(s, FTL_OP_IADD, 2, address, s->tensor_pointer[ref->tensor], NONE, NONE);
+  return address;
+}
+
+// ---- through shared memory ----
+// The 16 columns of operand block `block`, packed to 16 bits: four registers of a lane.
+static int32_t packed_block(ftl_select *s, int32_t value, int32_t slab, int32_t block) {
+  if (s->tile->values[value].dtype != FTL_FP32) return ftl_select_fragment(s, value, slab, block);
+  int32_t packed = ftl_select_temp(s, 4);
+  ftl_select_pack(s, value, slab, block, packed);
+  return packed;
+}
+
+static void write_staging(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_select_value *a = &s->values[op->a.value];
+  const ftl_shared_layout *layout = &s->layouts[op->ring];
+  int32_t blocks = (s->tile->values[op->a.value].columns + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
+  for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
+    for (int32_t block = 0; block < blocks; block++) {
+      int32_t packed = packed_block(s, op->a.value, slab, block);
+      ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STS, s->draft.values[packed].num_registers, NONE, packed,
+                                             s->rings[op->ring].write_address, NONE);
+      store->effects = FTL_EFFECT_MEMORY;
+      ftl_select_set_wavefronts(store, ftl_accumulator_wavefronts(&s->shape, layout, slab * s->role->num_warps * FTL_SLAB_ROWS,
+                                                                  block * FTL_OPERAND_COLUMNS));
+    }
+}
+
+static void copy_out_by_lanes(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_shared_layout *layout = &s->layouts[op->ring];
+  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
+  ftl_copy_plan plan = ftl_copy_plan_of(&op->ref, element_bytes, layout, s->role->num_warps);
+  uint16_t ref = ftl_select_ref(s, &op->ref);
+  add_tile(s, ref, 0);
+  for (int32_t group = 0; group < plan.num_groups; group++) {
+    int32_t address = group_address(s, &op->ref), predicate = row_predicate(s, &op->ref);
+    for (int32_t block = 0; block < plan.num_blocks; block++) {
+      int32_t bytes = ftl_copy_plan_bytes(&plan, block), data = ftl_select_temp(s, 4);
+      if (bytes == 0) continue;
+      ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDS, 1, data, s->rings[op->ring].read_addresses, NONE, NONE);
+      load->effects = FTL_EFFECT_MEMORY;
+      ftl_select_set_wavefronts(load, ftl_copy_plan_wavefronts(&plan, layout, block));
+      add_stg(s, (ftl_access){.ref = ref, .num_rows = (uint16_t)plan.rows, .row = group * plan.rows * s->role->num_warps,
+                              .warp_row_step = plan.rows, .row_step = 1, .column_byte = block * plan.block_bytes,
+                              .bytes = bytes},
+              address, data, predicate);
+    }
+  }
+}
+
+static void copy_out_by_tma(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_shared_layout *layout = &s->layouts[op->ring];
+  int32_t row_bytes = op->ref.columns * ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
+  int32_t box_bytes = layout->block_columns * layout->element_bytes;
+  uint16_t ref = ftl_select_ref(s, &op->ref);
+  add_tile(s, ref, FTL_INST_WARP0);
+  for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
+    ftl_draft_inst *store = ftl_select_add(s, FTL_OP_TMA_STORE, 1, NONE, s->tensor_pointer[op->ref.tensor], NONE, NONE);
+    store->inst.access = ftl_select_access(s, (ftl_access){
+        .ref = ref, .num_rows = (uint16_t)op->ref.rows, .row_step = 1, .column_byte = byte,
+        .bytes = row_bytes - byte < box_bytes ? row_bytes - byte : box_bytes});
+    store->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1;
+    store->inst.arg = (uint16_t)op->ring;
+    store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  }
+  ftl_draft_inst *wait = ftl_select_add(s, FTL_OP_TMA_STORE_WAIT, 1, NONE, NONE, NONE, NONE);
+  wait->inst.flags = FTL_INST_WARP0;
+  wait->effects = FTL_EFFECT_FENCE;
+}
+
+static void add_proxy_fence(ftl_select *s) {
+  ftl_draft_inst *fence = ftl_select_add(s, FTL_OP_FENCE_PROXY, 1, NONE, NONE, NONE, NONE);
+  fence->effects = FTL_EFFECT_FENCE;
+}
+
+static void store_staged(ftl_select *s, const ftl_tile_op *op) {
+  if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
+  write_staging(s, op);
+  if (s->copy == FTL_COPY_TMA) add_proxy_fence(s);
+  ftl_select_barrier(s);
+  if (s->copy == FTL_COPY_TMA)
+    copy_out_by_tma(s, op);
+  else
+    copy_out_by_lanes(s, op);
+}
+
+// ---- from the fragments ----
+// Half a slab's rows of 8 columns: 4 lanes a row, so 16 bytes of 8 rows with 16-bit elements.
+static ftl_access fragment_access(const ftl_select *s, uint16_t ref, int32_t slab, int32_t half, int32_t column_byte,
+                                  int32_t bytes) {
+  return (ftl_access){.ref = ref,
+                      .num_rows = HALF_ROWS,
+                      .row = slab * s->role->num_warps * FTL_SLAB_ROWS + half * HALF_ROWS,
+                      .warp_row_step = FTL_SLAB_ROWS,
+                      .row_step = 1,
+                      .column_byte = column_byte,
+                      .bytes = bytes};
+}
+
+static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
+
+static void store_direct(ftl_select *s, const ftl_tile_op *op) {
+  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
+  bool packs = element_bytes < 4 && s->tile->values[op->a.value].dtype == FTL_FP32;
+  int32_t columns = packs ? FTL_OPERAND_COLUMNS : s->tile->values[op->a.value].dtype == FTL_FP32
+                                                      ? s->shape.accumulator_columns : FTL_OPERAND_COLUMNS;
+  uint16_t ref = ftl_select_ref(s, &op->ref);
+  add_tile(s, ref, 0);
+  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {
+    int32_t addresses[2] = {group_address(s, &op->ref), group_address(s, &op->ref)};
+    int32_t predicate = row_predicate(s, &op->ref);
+    for (int32_t column = 0; column < op->ref.columns; column += TILE_COLUMNS) {
+      int32_t block = column / columns;
+      int32_t data = packs ? NONE : ftl_select_fragment(s, op->a.value, slab, block);
+      if (packs) {
+        data = ftl_select_temp(s, 2);
+        ftl_select_add(s, FTL_OP_CVT, 2, data,
+                       ftl_select_fragment(s, op->a.value, slab, column / s->shape.accumulator_columns), NONE, NONE);
+      }
+      int32_t bytes = min_int(TILE_COLUMNS, op->ref.columns - column) * element_bytes;
+      for (int32_t half = 0; half < 2; half++)
+        add_stg(s, fragment_access(s, ref, slab, half, column * element_bytes, bytes), addresses[half], data, predicate);
+    }
+  }
+}
+
+void ftl_select_store(ftl_select *s, const ftl_tile_op *op) {
+  if (op->ring >= 0)
+    store_staged(s, op);
+  else
+    store_direct(s, op);
+}
+
+void ftl_select_store_rows(ftl_select *s, const ftl_tile_op *op) {
+  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
+  uint16_t ref = ftl_select_ref(s, &op->ref);
+  add_tile(s, ref, 0);
+  int32_t address = group_address(s, &op->ref);
+  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
+    for (int32_t half = 0; half < 2; half++)
+      add_stg(s, fragment_access(s, ref, slab, half, 0, element_bytes), address,
+              ftl_select_fragment(s, op->a.value, slab, 0), row_predicate(s, &op->ref));
+}

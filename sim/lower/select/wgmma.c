@@ -1,0 +1,69 @@
+// Matrix products by wgmma: m64nNk16 a warpgroup, asynchronous, B always and A sometimes from shared memory.
+// Source: PTX ISA, wgmma.mma_async. The groups in flight are waited for when something uses their accumulator, writes their
+// A operand, gives back their ring, or a loop begins or ends.
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+enum { MAX_N = 256, TILE_COLUMNS = 8, WARPS_PER_GROUP = 4, DESCRIPTOR_INSTS = 2 };
+
+static void add_fence(ftl_select *s, ftl_opcode opcode, int32_t arg) {
+  ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, NONE, NONE, NONE, NONE);
+  inst->inst.arg = (uint16_t)arg;
+  inst->effects = FTL_EFFECT_FENCE;
+}
+
+static void drop_groups(ftl_select *s, int32_t count) {
+  s->num_groups -= count;
+  for (int32_t i = 0; i < s->num_groups; i++) s->groups[i] = s->groups[i + count];
+}
+
+static bool uses(const ftl_select_group *group, int32_t value, bool writes, int32_t ring) {
+  if (value == NONE && ring == NONE) return true;
+  if (value != NONE && (group->dst == value || (writes && group->a == value))) return true;
+  return ring != NONE && (group->ring == ring || group->ring_a == ring);
+}
+
+void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t ring) {
+  int32_t youngest = s->num_groups - 1;
+  while (youngest >= 0 && !uses(&s->groups[youngest], value, writes, ring)) youngest--;
+  if (youngest < 0) return;
+  add_fence(s, FTL_OP_WGMMA_WAIT, s->num_groups - 1 - youngest);
+  drop_groups(s, youngest + 1);
+}
+
+static void add_wgmma(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_t step, int32_t first_tile,
+                      int32_t num_tiles, bool from_zero) {
+  int32_t a = op->ring_a < 0 ? ftl_select_fragment(s, op->a.value, slab, step) : NONE;
+  // the matrix descriptors advance in uniform registers
+  ftl_select_add(s, FTL_OP_IADD, DESCRIPTOR_INSTS, NONE, NONE, NONE, NONE);
+  ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_WGMMA, 1, ftl_select_fragment(s, op->dst, slab, first_tile), a, NONE, NONE);
+  inst->num_destinations = num_tiles;
+  inst->inst.arg = (uint16_t)(num_tiles * TILE_COLUMNS);
+  if (op->ring_a >= 0) inst->inst.ring_a = (uint8_t)op->ring_a;
+  inst->inst.ring_b = (uint8_t)op->ring;
+  inst->effects = FTL_EFFECT_MEMORY | (from_zero ? 0 : FTL_EFFECT_READS_DESTINATION);
+}
+
+void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_ring *ring = &s->tile->rings[op->ring];
+  ftl_select_value *dst = &s->values[op->dst];
+  int32_t k = op->transpose_b ? ring->columns : ring->rows, tiles = dst->map.per_slab;
+  if (s->role->num_warps % WARPS_PER_GROUP != 0 || k % FTL_OPERAND_COLUMNS != 0) {
+    ftl_select_fail(s, "role %s of %d warps multiplies over %d: wgmma needs warps in fours and a multiple of %d",
+                    s->role->name, s->role->num_warps, k, FTL_OPERAND_COLUMNS);
+    return;
+  }
+  if (s->num_groups == FTL_SELECT_MAX_GROUPS) ftl_select_settle_groups(s, s->groups[0].dst, false, NONE);
+  int32_t parts = (tiles * TILE_COLUMNS + MAX_N - 1) / MAX_N;
+  add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
+  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
+    for (int32_t step = 0; step * FTL_OPERAND_COLUMNS < k; step++)
+      for (int32_t part = 0; part < parts; part++) {
+        int32_t first = tiles * part / parts, last = tiles * (part + 1) / parts;
+        add_wgmma(s, op, slab, step, first, last - first, dst->zero_pending && step == 0);
+      }
+  add_fence(s, FTL_OP_WGMMA_COMMIT, 0);
+  dst->zero_pending = false;
+  s->groups[s->num_groups++] = (ftl_select_group){op->dst, op->ring_a < 0 ? op->a.value : NONE, op->ring,
+                                                  op->ring_a < 0 ? NONE : op->ring_a};
+}

@@ -1,0 +1,34 @@
+// Where the elements of a ring's stage lie in shared memory, and what an access costs in wavefronts.
+// Models: column blocks of up to 128 bytes a row with 16-byte chunks XOR-swizzled by the row, so that eight rows of one
+//   chunk column cover all 32 banks: CUTLASS's Swizzle<B,3,3> atoms (FlashAttention-2) and TMA's 32/64/128-byte swizzles.
+// Numbers: 32 banks of 4 bytes; an 8-byte access is served by half warps, a 16-byte one by quarter warps.
+#ifndef FTL_LOWER_SHARED_LAYOUT_H
+#define FTL_LOWER_SHARED_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { FTL_CHUNK_BYTES = 16, FTL_LANE_IDLE = -1 };
+
+typedef struct ftl_shared_layout {
+  int32_t rows, columns, element_bytes;
+  int32_t block_columns;  // blocks of rows x block_columns follow one another
+  bool swizzled;
+  int32_t stage_bytes;
+} ftl_shared_layout;
+
+// The widest power-of-two block (at most 128 bytes a row) that divides the columns; swizzled if asked for.
+ftl_shared_layout ftl_shared_layout_of(int32_t rows, int32_t columns, int32_t element_bytes, bool swizzled);
+// Byte offset in the stage.
+int32_t ftl_shared_layout_offset(const ftl_shared_layout *layout, int32_t row, int32_t column);
+int32_t ftl_shared_layout_num_blocks(const ftl_shared_layout *layout);
+
+typedef struct ftl_wavefronts {
+  int32_t cycles;     // data cycles of one warp instruction
+  int32_t conflicts;  // of these, beyond one a phase
+} ftl_wavefronts;
+// One access of `lane_bytes` (4, 8 or 16) bytes by each of 32 lanes at offset[lane], or FTL_LANE_IDLE. Lanes of a phase
+// that read the same word share it. ldmatrix is an access of 16 bytes.
+ftl_wavefronts ftl_shared_wavefronts(const int32_t offset[32], int32_t lane_bytes);
+
+#endif
