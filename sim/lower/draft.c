@@ -95,13 +95,15 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   int32_t limit = cap - ABI_REGISTERS;
   if (!ftl_schedule(draft, &flow, &liveness, arch, limit, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
-  status = ftl_spill(draft, arch, limit, &spill, arena, error);
+  status = ftl_spill(draft, arch, limit, &flow, &liveness, &spill, arena, error);
   if (status == FTL_OK) status = analyse(draft, arena, &flow, &liveness, error);
   if (status != FTL_OK) return status;
   uint64_t *scratch = FTL_ARENA_NEW(arena, uint64_t, liveness.num_words);
   if (!scratch) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
-  out->registers_per_thread = reported_registers(ftl_liveness_max(draft, &flow, &liveness, scratch, NULL), cap);
-  out->spilled_registers = spill.spilled_registers;
+  int32_t max_live = ftl_liveness_max(draft, &flow, &liveness, scratch, NULL);
+  out->registers_per_thread = reported_registers(max_live, cap);
+  // What one instruction alone needs beyond the limit is counted, though no instruction stands for it.
+  out->spilled_registers = spill.spilled_registers + (max_live > limit ? max_live - limit : 0);
   return ftl_tokens_assign(draft, &flow, &liveness, arena, &out->num_tokens, error);
 }
 

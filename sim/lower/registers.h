@@ -22,4 +22,13 @@ static inline bool ftl_set_has(const uint64_t *set, int32_t value) { return set[
 static inline void ftl_set_add(uint64_t *set, int32_t value) { set[value >> 6] |= UINT64_C(1) << (value & 63); }
 static inline void ftl_set_drop(uint64_t *set, int32_t value) { set[value >> 6] &= ~(UINT64_C(1) << (value & 63)); }
 
+// Turns the set of values live after an instruction into those live before it.
+static inline void ftl_live_step_back(const ftl_draft *draft, const ftl_draft_inst *inst, uint64_t *live) {
+  if (ftl_inst_overwrites(inst)) {
+    for (int32_t k = 0; k < ftl_inst_num_writes(inst); k++) ftl_set_drop(live, inst->destination + k);
+  }
+  int32_t num_reads = ftl_inst_num_reads(inst);
+  for (int32_t k = 0; k < num_reads; k++) ftl_set_add(live, ftl_inst_read(draft, inst, k));
+}
+
 #endif

@@ -73,6 +73,14 @@ static ftl_op_timing timing_of(const scheduler *s, int32_t node) {
   return ftl_op_timing_of(s->timings, &s->first[node].inst);
 }
 
+// Loads go as soon as (backwards: as late as) their latency allows, before all else: waiting longer for a slot would only
+// lengthen the life of what they load. The others go by their longest path from the start.
+static int64_t ready_key(const scheduler *s, int32_t node) {
+  const ftl_draft_inst *inst = &s->first[node];
+  bool is_load = timing_of(s, node).pipe == FTL_PIPE_MIO && inst->destination != FTL_NO_VALUE;
+  return key_of(s->nodes[node].depth_cycles + (is_load ? INT32_MAX / 2 : 0), node);
+}
+
 static bool reads_before(const scheduler *s, const ftl_draft_inst *inst, int32_t read_idx, int32_t value) {
   // Only sources repeat: destinations and waits are each named once.
   for (int32_t k = 0; k < read_idx && k < inst->num_sources; k++) {
@@ -131,7 +139,7 @@ static void place(scheduler *s, int32_t node) {
 static void wake(scheduler *s) {
   while (s->pending.count && s->ready_at[node_of(s->pending.keys[0])] <= s->now) {
     int32_t node = node_of(heap_remove(&s->pending, 0));
-    heap_push(&s->ready[timing_of(s, node).pipe], key_of(s->nodes[node].depth_cycles, node));
+    heap_push(&s->ready[timing_of(s, node).pipe], ready_key(s, node));
   }
 }
 
@@ -173,7 +181,7 @@ static void choose_by_pressure(scheduler *s, choice *out) {
       int32_t node = node_of(h->keys[at]), needed;
       int32_t delta = pressure_delta(s, node, &needed);
       if (needed <= s->limit) delta = INT32_MIN;  // all that fit are alike
-      int64_t key = key_of(s->nodes[node].depth_cycles, node);
+      int64_t key = ready_key(s, node);
       if (delta > least || (delta == least && key <= best)) continue;
       least = delta;
       best = key;

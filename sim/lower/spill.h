@@ -1,4 +1,8 @@
 // Makes a scheduled draft fit its registers by moving values to local memory.
+//
+// Where registers are short the value leaves that costs least: reloads and stores weighed by loop depth, then the one
+// whose next use is farthest (Belady). A rematerialisable value is computed again instead, by one ALU instruction.
+// The order of the other instructions stays. Reloads stand ahead of their use by their latency where registers allow.
 #ifndef FTL_LOWER_SPILL_H
 #define FTL_LOWER_SPILL_H
 
@@ -11,7 +15,9 @@ typedef struct ftl_spill_context {
   int32_t spilled_registers;  // registers a thread that live in local memory
 } ftl_spill_context;
 
-FTL_MUST_USE ftl_status ftl_spill(ftl_draft *draft, const ftl_arch *arch, int32_t limit, ftl_spill_context *spill,
-                                  ftl_arena *arena, ftl_error *error);
+// `limit`: registers that may be live. Changes positions: flow and liveness are out of date afterwards.
+FTL_MUST_USE ftl_status ftl_spill(ftl_draft *draft, const ftl_arch *arch, int32_t limit, const ftl_flow *flow,
+                                  const ftl_liveness *liveness, ftl_spill_context *spill, ftl_arena *arena,
+                                  ftl_error *error);
 
 #endif

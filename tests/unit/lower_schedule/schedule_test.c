@@ -1,0 +1,235 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drafts.h"
+
+enum { NONE = FTL_NO_VALUE };
+
+Test(unit_lower_schedule, a_load_stands_its_latency_ahead_of_its_use) {
+  // A chain of 30 FFMAs on c, a shared load (10 cycles), and an FFMA that reads both. From the end: the reader at cycle 0,
+  // the chain at 1, 2, ..., the load at 10. So 9 links of the chain stand between the load and the reader.
+  ftl_draft draft = {0};
+  int32_t address = ftl_draft_value_add(&draft, 1, false), loaded = ftl_draft_value_add(&draft, 1, false);
+  int32_t c = ftl_draft_value_add(&draft, 1, false), sum = ftl_draft_value_add(&draft, 1, false);
+  put(&draft, FTL_OP_MOV, 1, address, NONE, NONE);
+  put(&draft, FTL_OP_MOV, 2, c, NONE, NONE);
+  put_loop(&draft);
+  put(&draft, FTL_OP_LDS, 3, loaded, address, NONE);
+  for (int i = 0; i < 30; i++) put_update(&draft, FTL_OP_FFMA, 10 + i, c, NONE, NONE);
+  put(&draft, FTL_OP_FFMA, 50, sum, loaded, c);
+  put_end_loop(&draft);
+  finish(&draft, 64);
+  cr_assert_eq(position_of(&draft, 50) - position_of(&draft, 3), 10);
+  for (int i = 1; i < 30; i++) cr_assert_lt(position_of(&draft, 9 + i), position_of(&draft, 10 + i));
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, a_diamond_is_ordered_by_its_longest_path) {
+  // a -> slow (MUFU, 20 cycles) -> join, a -> quick (FFMA) -> join. From the end: join at 0, quick at 1, then slow when its
+  // latency of 20 is over, then a. Two more FFMAs, independent and written last, fill cycles 2 and 3 by program order.
+  ftl_draft draft = {0};
+  int32_t v[7];
+  for (int i = 0; i < 7; i++) v[i] = ftl_draft_value_add(&draft, 1, false);
+  put(&draft, FTL_OP_FFMA, 1, v[0], NONE, NONE);
+  put(&draft, FTL_OP_FFMA, 2, v[1], v[0], NONE);
+  put(&draft, FTL_OP_MUFU, 3, v[2], v[0], NONE);
+  put(&draft, FTL_OP_FFMA, 4, v[3], v[1], v[2]);
+  put(&draft, FTL_OP_FFMA, 5, v[4], NONE, NONE);
+  put(&draft, FTL_OP_FFMA, 6, v[5], NONE, NONE);
+  finish(&draft, 64);
+  // At cycle 0: join (depth 20) before 6 and 5 (depth 0). At 1: quick (depth 1). At 2 and 3: 6, 5. At 20: slow. At 40: a.
+  static const int expected[] = {1, 3, 5, 6, 2, 4};
+  for (int i = 0; i < 6; i++) cr_expect_eq(draft.insts[i].inst.arg, expected[i], "position %d", i);
+  ftl_draft_fini(&draft);
+}
+
+// num_mmas mmas on one accumulator, each with its own ldmatrix, all loads written first.
+static ftl_draft mma_chain(int num_mmas) {
+  ftl_draft draft = {0};
+  int32_t accumulator = ftl_draft_value_add(&draft, 4, false), address = ftl_draft_value_add(&draft, 1, false);
+  put(&draft, FTL_OP_MOV, 1, accumulator, NONE, NONE);
+  put(&draft, FTL_OP_MOV, 2, address, NONE, NONE);
+  put_loop(&draft);
+  int32_t first = draft.num_values;
+  for (int i = 0; i < num_mmas; i++)
+    put(&draft, FTL_OP_LDSM, 100 + i, ftl_draft_value_add(&draft, 4, false), address, NONE);
+  for (int i = 0; i < num_mmas; i++) put_update(&draft, FTL_OP_MMA, 200 + i, accumulator, first + i, NONE);
+  put_end_loop(&draft);
+  return draft;
+}
+
+Test(unit_lower_schedule, fragments_are_loaded_a_few_mmas_ahead_and_not_all_at_the_top) {
+  // mma every 8 cycles, ldmatrix 24: a fragment is loaded three mmas before its own.
+  ftl_draft draft = mma_chain(12);
+  finished done = finish(&draft, 255);
+  for (int i = 4; i < 12; i++) {
+    int32_t load = position_of(&draft, 100 + i);
+    cr_expect_gt(load, position_of(&draft, 200 + i - 4), "fragment %d is early", i);
+    cr_expect_lt(load, position_of(&draft, 200 + i - 2), "fragment %d is late", i);
+  }
+  // Accumulator 4, address 1, four fragments of 4 in flight at most, stack pointer 1: 22, reported as 24.
+  cr_expect_eq(done.result.registers_per_thread, 24);
+  cr_expect_eq(done.result.spilled_registers, 0);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, registers_near_the_cap_shorten_the_distance_of_loads_instead_of_spilling) {
+  // Accumulator, address, stack pointer and two fragments: 4 + 1 + 1 + 8 = 14.
+  ftl_draft draft = mma_chain(12);
+  finished done = finish(&draft, 14);
+  cr_expect_eq(done.result.registers_per_thread, 14);
+  cr_expect_eq(done.result.spilled_registers, 0);
+  cr_expect_eq(done.num_local_accesses, 0);
+  for (int i = 2; i < 12; i++) cr_expect_gt(position_of(&draft, 100 + i), position_of(&draft, 200 + i - 2));
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, reads_and_writes_of_a_value_keep_their_order) {
+  ftl_draft draft = {0};
+  int32_t v = ftl_draft_value_add(&draft, 1, false), w = ftl_draft_value_add(&draft, 1, false);
+  put(&draft, FTL_OP_MUFU, 1, v, NONE, NONE);
+  put(&draft, FTL_OP_FFMA, 2, w, v, NONE);   // RAW
+  put(&draft, FTL_OP_FFMA, 3, v, NONE, NONE);  // WAR with 2, WAW with 1
+  put(&draft, FTL_OP_STS, 4, NONE, v, w);
+  finish(&draft, 64);
+  for (int i = 1; i <= 4; i++) cr_expect_eq(position_of(&draft, i), i - 1);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, memory_stays_on_its_side_of_a_fence_and_arithmetic_need_not) {
+  ftl_draft draft = {0};
+  int32_t address = ftl_draft_value_add(&draft, 1, false), x = ftl_draft_value_add(&draft, 1, false);
+  int32_t y = ftl_draft_value_add(&draft, 1, false), z = ftl_draft_value_add(&draft, 1, false);
+  put(&draft, FTL_OP_LDS, 1, x, address, NONE);
+  put(&draft, FTL_OP_BAR_SYNC, 2, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_LDS, 3, y, address, NONE);
+  put(&draft, FTL_OP_FFMA, 4, z, x, NONE);
+  put(&draft, FTL_OP_FFMA, 5, z, y, z);
+  finish(&draft, 64);
+  cr_expect_lt(position_of(&draft, 1), position_of(&draft, 2));
+  cr_expect_lt(position_of(&draft, 2), position_of(&draft, 3));
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, async_copies_of_one_group_keep_program_order) {
+  ftl_draft draft = {0};
+  int32_t address = ftl_draft_value_add(&draft, 1, false);
+  for (int i = 0; i < 8; i++)
+    put(&draft, FTL_OP_CP_ASYNC, 1 + i, NONE, address, NONE)->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  put(&draft, FTL_OP_CP_COMMIT, 20, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  finish(&draft, 64);
+  for (int i = 0; i < 8; i++) cr_expect_eq(position_of(&draft, 1 + i), i);
+  cr_expect_eq(position_of(&draft, 20), 8);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, a_ring_mark_orders_the_reads_of_its_ring_only) {
+  ftl_draft draft = {0};
+  int32_t address = ftl_draft_value_add(&draft, 1, false);
+  int32_t v[3];
+  for (int i = 0; i < 3; i++) v[i] = ftl_draft_value_add(&draft, 1, false);
+  put(&draft, FTL_OP_LDS, 1, v[0], address, NONE)->inst.ring_a = 3;
+  put(&draft, FTL_OP_LDS, 2, v[1], address, NONE)->inst.ring_a = 5;
+  ftl_draft_inst *mark = ftl_draft_add(&draft, FTL_OP_RING_READ, 1);
+  mark->inst.arg = 3;
+  put(&draft, FTL_OP_LDS, 4, v[2], address, NONE)->inst.ring_a = 3;
+  // The oldest ring's read is wanted last, so that it would go last if the mark did not hold it.
+  put(&draft, FTL_OP_STS, 5, NONE, v[2], NONE);
+  put(&draft, FTL_OP_STS, 6, NONE, v[0], v[1]);
+  finish(&draft, 64);
+  cr_expect_lt(position_of(&draft, 1), position_of(&draft, 3));
+  cr_expect_lt(position_of(&draft, 3), position_of(&draft, 4));
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, accumulators_are_read_and_operands_overwritten_after_the_wgmma_wait_only) {
+  ftl_draft draft = {0};
+  int32_t accumulator = ftl_draft_value_add(&draft, 4, false), operand = ftl_draft_value_add(&draft, 4, false);
+  int32_t result = ftl_draft_value_add(&draft, 4, false);
+  put(&draft, FTL_OP_MOV, 1, accumulator, NONE, NONE);
+  put(&draft, FTL_OP_MOV, 2, operand, NONE, NONE);
+  ftl_draft_inst *wgmma = put_update(&draft, FTL_OP_WGMMA, 64, accumulator, operand, NONE);
+  wgmma->effects |= FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_WGMMA_COMMIT, 4, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_WGMMA_WAIT, 0, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_MOV, 6, operand, NONE, NONE);
+  put(&draft, FTL_OP_FFMA, 7, result, accumulator, operand);
+  finish(&draft, 64);
+  int32_t wait = position_of(&draft, 0);
+  cr_expect_lt(position_of(&draft, 4), wait);
+  cr_expect_gt(position_of(&draft, 6), wait, "the operand is overwritten in flight");
+  cr_expect_gt(position_of(&draft, 7), wait);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, a_wgmma_left_in_flight_around_a_loop_is_settled_by_the_wait_at_its_start) {
+  ftl_draft draft = {0};
+  int32_t accumulator = ftl_draft_value_add(&draft, 4, false), seen = ftl_draft_value_add(&draft, 4, false);
+  put(&draft, FTL_OP_MOV, 1, accumulator, NONE, NONE);
+  put_loop(&draft);
+  put(&draft, FTL_OP_WGMMA_WAIT, 0, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_FFMA, 3, seen, accumulator, NONE);
+  put(&draft, FTL_OP_FFMA, 4, seen, accumulator, seen);
+  put_update(&draft, FTL_OP_WGMMA, 64, accumulator, NONE, NONE)->effects |= FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_WGMMA_COMMIT, 5, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put_end_loop(&draft);
+  finish(&draft, 64);
+  int32_t wait = -1;
+  for (int32_t i = 0; i < draft.num_insts; i++) {
+    if (draft.insts[i].inst.opcode == FTL_OP_WGMMA_WAIT) wait = i;
+  }
+  cr_expect_lt(wait, position_of(&draft, 3));
+  cr_expect_eq(draft.insts[wait].num_waits, 1);
+  cr_expect_eq(draft.waits[draft.insts[wait].first_wait], accumulator);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, a_loop_carried_value_keeps_one_token_that_nothing_else_in_the_loop_takes) {
+  ftl_draft draft = mma_chain(6);
+  finished done = finish(&draft, 255);
+  uint16_t token = draft.insts[position_of(&draft, 1)].inst.destination;
+  for (int i = 0; i < 6; i++) {
+    cr_expect_eq(draft.insts[position_of(&draft, 200 + i)].inst.destination, token);
+    cr_expect_neq(draft.insts[position_of(&draft, 100 + i)].inst.destination, token);
+  }
+  cr_expect_leq(done.result.num_tokens, 8, "tokens of dead fragments are used again");
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, every_source_token_was_last_written_by_the_producer_of_its_value) {
+  ftl_draft draft = mma_chain(12);
+  finish(&draft, 14);
+  int32_t writer[FTL_MAX_TOKENS];
+  memset(writer, -1, sizeof writer);
+  for (int32_t i = 0; i < draft.num_insts; i++) {
+    const ftl_draft_inst *inst = &draft.insts[i];
+    if (inst->inst.opcode == FTL_OP_MMA) {
+      int32_t fragment = inst->inst.sources[1];
+      cr_expect_eq(draft.insts[writer[fragment]].inst.arg, inst->inst.arg - 100);
+    }
+    if (inst->inst.destination != FTL_NO_TOKEN) writer[inst->inst.destination] = i;
+  }
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, the_same_draft_gives_the_same_program) {
+  ftl_draft one = mma_chain(40), other = mma_chain(40);
+  finish(&one, 24);
+  finish(&other, 24);
+  cr_assert_eq(one.num_insts, other.num_insts);
+  for (int32_t i = 0; i < one.num_insts; i++)
+    cr_assert_arr_eq(&one.insts[i].inst, &other.insts[i].inst, sizeof one.insts[i].inst);
+  ftl_draft_fini(&one);
+  ftl_draft_fini(&other);
+}
+
+Test(unit_lower_schedule, loops_that_do_not_nest_are_refused) {
+  ftl_draft draft = {0};
+  put_end_loop(&draft);
+  ftl_arch arch = round_arch();
+  ftl_draft_result result;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_draft_finish(&draft, &arch, 64, NULL, NULL, &result, &error), FTL_RUN_FAILED);
+  ftl_draft_fini(&draft);
+}

@@ -1,0 +1,140 @@
+#include <criterion/criterion.h>
+
+#include "drafts.h"
+
+enum { NONE = FTL_NO_VALUE };
+
+// Eight loop-carried accumulators of 4 registers, each updated once an iteration; then `width` registers are needed at
+// once by a value that lives across all of the updates' gaps.
+static ftl_draft accumulators_and_a_wide_value(int num_accumulators, int width) {
+  ftl_draft draft = {0};
+  int32_t first = draft.num_values;
+  for (int i = 0; i < num_accumulators; i++)
+    put(&draft, FTL_OP_MOV, 10 + i, ftl_draft_value_add(&draft, 4, false), NONE, NONE);
+  put_loop(&draft);
+  int32_t wide = ftl_draft_value_add(&draft, width, false);
+  put(&draft, FTL_OP_LDS, 100, wide, NONE, NONE);
+  put(&draft, FTL_OP_STS, 101, NONE, wide, NONE);
+  for (int i = 0; i < num_accumulators; i++) put_update(&draft, FTL_OP_FFMA, 200 + i, first + i, NONE, NONE);
+  put_end_loop(&draft);
+  for (int i = 0; i < num_accumulators; i++) put(&draft, FTL_OP_STS, 300 + i, NONE, first + i, NONE);
+  return draft;
+}
+
+static int32_t loop_position(const ftl_draft *draft, ftl_opcode opcode) {
+  for (int32_t i = 0; i < draft->num_insts; i++) {
+    if (draft->insts[i].inst.opcode == opcode) return i;
+  }
+  return -1;
+}
+
+Test(unit_lower_spill, nothing_is_spilled_where_registers_suffice) {
+  // 8 x 4 + 16 + stack pointer = 49.
+  ftl_draft draft = accumulators_and_a_wide_value(8, 16);
+  finished done = finish(&draft, 49);
+  cr_expect_eq(done.result.spilled_registers, 0);
+  cr_expect_eq(done.num_local_accesses, 0);
+  cr_expect_eq(done.result.registers_per_thread, 49);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_spill, one_register_too_few_spills_one_accumulator_with_a_load_and_a_store_an_iteration) {
+  ftl_draft draft = accumulators_and_a_wide_value(8, 16);
+  finished done = finish(&draft, 48);
+  cr_expect_eq(done.result.spilled_registers, 4);
+  cr_expect_leq(done.result.registers_per_thread, 48);
+  int32_t begin = loop_position(&draft, FTL_OP_LOOP), end = loop_position(&draft, FTL_OP_END_LOOP);
+  cr_expect_eq(count_of(&draft, FTL_OP_LDL, begin, end), 1, "reloaded once an iteration");
+  cr_expect_eq(count_of(&draft, FTL_OP_STL, begin, end), 1, "stored once an iteration");
+  cr_expect_eq(count_of(&draft, FTL_OP_STL, 0, begin), 1, "stored where it is defined");
+  cr_expect_eq(count_of(&draft, FTL_OP_LDL, end, draft.num_insts), 1, "reloaded where it is read after the loop");
+  cr_expect_eq(done.num_local_registers, 16);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_spill, what_is_not_used_in_the_loop_is_spilled_before_what_is) {
+  ftl_draft draft = {0};
+  int32_t outside = ftl_draft_value_add(&draft, 4, false), inside = ftl_draft_value_add(&draft, 4, false);
+  int32_t wide = ftl_draft_value_add(&draft, 8, false);
+  put(&draft, FTL_OP_MOV, 1, outside, NONE, NONE);
+  put(&draft, FTL_OP_MOV, 2, inside, NONE, NONE);
+  put_loop(&draft);
+  put(&draft, FTL_OP_LDS, 3, wide, NONE, NONE);
+  put(&draft, FTL_OP_STS, 4, NONE, wide, NONE);
+  put_update(&draft, FTL_OP_FFMA, 5, inside, NONE, NONE);
+  put_end_loop(&draft);
+  put(&draft, FTL_OP_STS, 6, NONE, outside, inside);
+  finished done = finish(&draft, 14);  // 16 and the stack pointer are wanted
+  cr_expect_eq(done.result.spilled_registers, 4);
+  int32_t begin = loop_position(&draft, FTL_OP_LOOP), end = loop_position(&draft, FTL_OP_END_LOOP);
+  cr_expect_eq(count_of(&draft, FTL_OP_LDL, begin, end) + count_of(&draft, FTL_OP_STL, begin, end), 0);
+  cr_expect_eq(count_of(&draft, FTL_OP_STL, 0, begin), 1);
+  cr_expect_eq(count_of(&draft, FTL_OP_LDL, end, draft.num_insts), 1);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_spill, an_address_is_computed_again_rather_than_stored) {
+  ftl_draft draft = {0};
+  int32_t address = ftl_draft_value_add(&draft, 2, true), wide = ftl_draft_value_add(&draft, 8, false);
+  int32_t kept = ftl_draft_value_add(&draft, 2, false);
+  put(&draft, FTL_OP_IMAD, 1, address, NONE, NONE);
+  put(&draft, FTL_OP_IMAD, 2, kept, NONE, NONE);
+  put_loop(&draft);
+  put(&draft, FTL_OP_LDS, 3, wide, NONE, NONE);
+  put(&draft, FTL_OP_STS, 4, NONE, wide, NONE);
+  put(&draft, FTL_OP_STS, 5, NONE, address, kept);
+  put_end_loop(&draft);
+  finished done = finish(&draft, 12);  // 12 and the stack pointer are wanted
+  cr_expect_eq(done.result.spilled_registers, 0);
+  cr_expect_eq(done.num_local_accesses, 0);
+  cr_expect_eq(count_of(&draft, FTL_OP_IADD, 0, draft.num_insts), 1);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_spill, a_reload_stands_ahead_of_its_use_where_registers_allow) {
+  // `early` is needed before and after a wide value, with 40 FFMAs of small need before its second use: the reload goes up
+  // to the L1 latency of 30 instructions ahead.
+  ftl_draft draft = {0};
+  int32_t early = ftl_draft_value_add(&draft, 4, false), wide = ftl_draft_value_add(&draft, 8, false);
+  int32_t c = ftl_draft_value_add(&draft, 1, false);
+  put(&draft, FTL_OP_MOV, 1, early, NONE, NONE);
+  put(&draft, FTL_OP_STS, 4, NONE, early, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_LDS, 2, wide, NONE, NONE);
+  put(&draft, FTL_OP_MOV, 3, c, wide, NONE);
+  for (int i = 0; i < 40; i++) put_update(&draft, FTL_OP_FFMA, 10 + i, c, NONE, NONE);
+  put(&draft, FTL_OP_STS, 60, NONE, early, c);
+  finished done = finish(&draft, 9);
+  cr_expect_eq(done.result.spilled_registers, 4);
+  int32_t reload = -1;
+  for (int32_t i = 0; i < draft.num_insts; i++) {
+    if (draft.insts[i].inst.opcode == FTL_OP_LDL) reload = i;
+  }
+  cr_expect_eq(position_of(&draft, 60) - reload, 31);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_spill, registers_of_a_wgmma_in_flight_are_never_moved) {
+  ftl_draft draft = {0};
+  int32_t accumulator = ftl_draft_value_add(&draft, 8, false), other = ftl_draft_value_add(&draft, 4, false);
+  int32_t wide = ftl_draft_value_add(&draft, 8, false);
+  put(&draft, FTL_OP_MOV, 1, accumulator, NONE, NONE);
+  put(&draft, FTL_OP_MOV, 2, other, NONE, NONE);
+  put(&draft, FTL_OP_STS, 7, NONE, other, NONE)->effects = FTL_EFFECT_FENCE;
+  put_update(&draft, FTL_OP_WGMMA, 64, accumulator, NONE, NONE)->effects |= FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_WGMMA_COMMIT, 3, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_LDS, 4, wide, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_STS, 5, NONE, wide, NONE)->effects = FTL_EFFECT_FENCE;
+  ftl_draft_inst *wait = put(&draft, FTL_OP_WGMMA_WAIT, 0, NONE, NONE, NONE);
+  wait->effects = FTL_EFFECT_PINNED;
+  put(&draft, FTL_OP_STS, 6, NONE, accumulator, other);
+  finished done = finish(&draft, 18);  // 20 and the stack pointer are wanted
+  cr_expect_eq(done.result.spilled_registers, 4, "the other value goes");
+  int32_t wgmma = position_of(&draft, 64), wait_position = -1;
+  for (int32_t i = 0; i < draft.num_insts; i++) {
+    if (draft.insts[i].inst.opcode == FTL_OP_WGMMA_WAIT) wait_position = i;
+  }
+  for (int32_t i = wgmma; i < wait_position; i++) {
+    if (draft.insts[i].inst.opcode == FTL_OP_STL) cr_expect_neq(draft.insts[i].sources[0], accumulator);
+  }
+  ftl_draft_fini(&draft);
+}
