@@ -169,7 +169,7 @@ def cases_run(kind, command, path, out, args):
         for index, row in enumerate(rows):
             if row["status"] != "ok":
                 continue
-            count = launches_of[index] if launches_of and launches_of[index] else 1
+            count = int(row.get("launches") or (launches_of and launches_of[index]) or 1)
             for launch in launches[at:at + count]:
                 kept = {k: v for k, v in row.items() if not k.startswith(("time_", "o_error", "lse_error", "repeats", "sm_mhz", "watts", "launches", "kernel_names"))}
                 joined.append(stamped(kept, facts, condition="ncu", cache_control="all", clock_control="none", repeat=repeat, kernel=launch["Kernel Name"][:100],

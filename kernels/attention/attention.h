@@ -18,6 +18,7 @@ struct Problem {
     const __half *q, *k, *v;
     __half *o;
     float *lse;
+    int splits = 1;
 };
 
 /* Names a compiled instance; the driver looks the case up by it. */
@@ -37,6 +38,7 @@ struct Instance {
     const void *function;
     Launch (*plan)(const Problem &);
     void (*run)(const Problem &, cudaStream_t);
+    int num_launches = 1;
 };
 
 std::vector<Instance> &instances();

@@ -15,6 +15,7 @@
 #include "bench.h"
 #include "nvml.h"
 #include "reference.h"
+#include "standard_mma.h"
 
 std::vector<Instance> &instances()
 {
@@ -123,10 +124,14 @@ struct Pool {
     }
 };
 
+Pool score_pool;
+
 struct Memory {
     Pool q, k, v, o, lse, rows, scratch, ref_o, ref_lse;
     void *flush = nullptr;
 };
+
+bool is_decode(const Case &c) { return c.at("workload") == "flash_decode"; }
 
 Problem make_problem(const Case &c, Memory &m, uint32_t seed)
 {
@@ -146,6 +151,8 @@ Problem make_problem(const Case &c, Memory &m, uint32_t seed)
     p.q = q;
     p.k = k;
     p.v = v;
+    if (c.count("splits"))
+        p.splits = number(c, "splits");
     return p;
 }
 
@@ -221,7 +228,7 @@ Errors check_small(const Instance &instance, const Case &c, Memory &m)
         small["batch"] = shape == 1 ? "2" : "1";
         small["heads"] = "4";
         small["kv_heads"] = shape == 2 ? "1" : shape == 1 ? "2" : "4";
-        small["seqlen_q"] = std::to_string(unit * (shape == 2 ? 1 : 4));
+        small["seqlen_q"] = is_decode(c) ? "1" : std::to_string(unit * (shape == 2 ? 1 : 4));
         small["seqlen_kv"] = std::to_string(unit * (shape == 1 ? 4 : shape == 2 ? 3 : 4));
         Problem p = make_problem(small, m, 7u + (uint32_t)shape);
         instance.run(p, nullptr);
@@ -290,6 +297,8 @@ Times time_case(const Instance &instance, const Problem &p, Memory &m, const Nvm
 
 }  // namespace
 
+__half *standard_mma::score_memory(size_t bytes) { return (__half *)score_pool.at_least(bytes); }
+
 int main(int argc, char **argv)
 {
     bool only_check = bench::has_flag(argc, argv, "--check"), profile = bench::has_flag(argc, argv, "--profile");
@@ -305,7 +314,7 @@ int main(int argc, char **argv)
     }
     for (const std::string &column : table.columns)
         printf("%s,", column.c_str());
-    printf("status,registers,local_bytes,shared_bytes,ctas_per_sm,threads,grid,o_error,lse_error,time_median_us,time_min_us,time_p10_us,time_p90_us,repeats,sm_mhz,watts\n");
+    printf("status,launches,registers,local_bytes,shared_bytes,ctas_per_sm,threads,grid,o_error,lse_error,time_median_us,time_min_us,time_p10_us,time_p90_us,repeats,sm_mhz,watts\n");
     std::map<const Instance *, Errors> checked;
     int failures = 0;
     for (const Case &c : table.cases) {
@@ -314,24 +323,24 @@ int main(int argc, char **argv)
         const Instance *instance = find(c);
         cudaFuncAttributes attributes;
         if (!instance || cudaFuncGetAttributes(&attributes, instance->function) != cudaSuccess) {
-            printf("not_built,,,,,,,,,,,,,,,\n");
+            printf("not_built,,,,,,,,,,,,,,,,\n");
             (void)cudaGetLastError();
             continue;
         }
-        if (number(c, "seqlen_q") % instance->key.block_m || number(c, "seqlen_kv") % instance->key.block_n) {
-            printf("ragged,,,,,,,,,,,,,,,\n");
+        if ((!is_decode(c) && number(c, "seqlen_q") % instance->key.block_m) || number(c, "seqlen_kv") % instance->key.block_n) {
+            printf("ragged,,,,,,,,,,,,,,,,\n");
             continue;
         }
         Problem p = make_problem(c, m, 1);
         Launch launch = instance->plan(p);
         if (cudaFuncSetAttribute(instance->function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)launch.shared_bytes) != cudaSuccess) {
-            printf("shared_memory,,,%zu,,,,,,,,,,,,\n", launch.shared_bytes);
+            printf("shared_memory,,,,%zu,,,,,,,,,,,,\n", launch.shared_bytes);
             (void)cudaGetLastError();
             continue;
         }
         int per_sm = 0;
         CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, instance->function, (int)launch.block, launch.shared_bytes));
-        std::string shape = std::to_string(attributes.numRegs) + "," + std::to_string(attributes.localSizeBytes) + "," + std::to_string(launch.shared_bytes) + "," +
+        std::string shape = std::to_string(instance->num_launches) + "," + std::to_string(attributes.numRegs) + "," + std::to_string(attributes.localSizeBytes) + "," + std::to_string(launch.shared_bytes) + "," +
                             std::to_string(per_sm) + "," + std::to_string(launch.block) + "," + std::to_string(launch.grid);
         if (profile) {
             CUDA_CHECK(cudaDeviceSynchronize());

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "attention.h"
+#include "online_softmax.h"
 
 namespace flash2_mma {
 
@@ -65,43 +66,24 @@ __device__ __forceinline__ void ldmatrix_trans(uint32_t (&r)[4], uint32_t addres
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address));
 }
 
-__device__ __forceinline__ void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+__device__ __forceinline__ void mma(float *d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-__device__ __forceinline__ float exp2_fast(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-__device__ __forceinline__ uint32_t pack(float low, float high)
-{
-    __half2 h = __floats2half2_rn(low, high);
-    return *(uint32_t *)&h;
-}
-
 template <class S> struct State {
-    float o[S::m_tiles][S::d_tiles][4];
-    float s[S::m_tiles][S::n_tiles][4];
-    float row_max[S::m_tiles][2], row_sum[S::m_tiles][2];
+    float o[S::m_tiles][S::d_tiles * 4];
+    float s[S::m_tiles][S::n_tiles * 4];
+    RowState<S::m_tiles> rows;
 };
 
 /* s = Q K^T for this warp's rows. */
 template <class S> __device__ __forceinline__ void score(State<S> &st, uint32_t q, uint32_t k, uint32_t warp_row)
 {
     uint32_t lane = threadIdx.x % 32;
-#pragma unroll
-    for (int m = 0; m < S::m_tiles; m++)
-#pragma unroll
-        for (int n = 0; n < S::n_tiles; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                st.s[m][n][i] = 0;
+    fill_zero(st.s);
 #pragma unroll
     for (int kk = 0; kk < S::head_dim / 16; kk++) {
         uint32_t a[S::m_tiles][4];
@@ -114,60 +96,18 @@ template <class S> __device__ __forceinline__ void score(State<S> &st, uint32_t 
             ldmatrix(b, k + swizzled<S>((uint32_t)n * 8 + lane / 16 * 8 + lane % 8, (uint32_t)kk * 2 + lane / 8 % 2));
 #pragma unroll
             for (int m = 0; m < S::m_tiles; m++) {
-                mma(st.s[m][n], a[m], b[0], b[1]);
-                mma(st.s[m][n + 1], a[m], b[2], b[3]);
+                mma(&st.s[m][n * 4], a[m], b[0], b[1]);
+                mma(&st.s[m][n * 4 + 4], a[m], b[2], b[3]);
             }
         }
     }
 }
 
-template <class S> __device__ __forceinline__ void mask(State<S> &st, int first_row, int first_column)
-{
-    int lane = (int)threadIdx.x % 32;
-#pragma unroll
-    for (int m = 0; m < S::m_tiles; m++)
-#pragma unroll
-        for (int n = 0; n < S::n_tiles; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                int row = first_row + m * 16 + lane / 4 + i / 2 * 8, column = first_column + n * 8 + lane % 4 * 2 + i % 2;
-                if (column > row)
-                    st.s[m][n][i] = -INFINITY;
-            }
-}
-
-/* Online softmax: s becomes exp2(scale * s - scale * max), o is rescaled. */
 template <class S> __device__ __forceinline__ void softmax(State<S> &st, float scale_log2)
 {
-#pragma unroll
-    for (int m = 0; m < S::m_tiles; m++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            float top = st.row_max[m][half];
-#pragma unroll
-            for (int n = 0; n < S::n_tiles; n++)
-                top = fmaxf(top, fmaxf(st.s[m][n][half * 2], st.s[m][n][half * 2 + 1]));
-            top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
-            top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
-            float base = top == -INFINITY ? 0.0f : top * scale_log2;
-            float correction = exp2_fast(st.row_max[m][half] * scale_log2 - base);
-            st.row_max[m][half] = top;
-            float sum = st.row_sum[m][half] * correction;
-#pragma unroll
-            for (int n = 0; n < S::n_tiles; n++)
-#pragma unroll
-                for (int i = 0; i < 2; i++) {
-                    float p = exp2_fast(st.s[m][n][half * 2 + i] * scale_log2 - base);
-                    st.s[m][n][half * 2 + i] = p;
-                    sum += p;
-                }
-            st.row_sum[m][half] = sum;
-#pragma unroll
-            for (int d = 0; d < S::d_tiles; d++) {
-                st.o[m][d][half * 2] *= correction;
-                st.o[m][d][half * 2 + 1] *= correction;
-            }
-        }
+    float correction[S::m_tiles][2];
+    softmax_step(st.s, st.rows, correction, scale_log2);
+    rescale(st.o, correction);
 }
 
 /* o += P V. */
@@ -178,20 +118,16 @@ template <class S> __device__ __forceinline__ void accumulate(State<S> &st, uint
     for (int kk = 0; kk < S::block_n / 16; kk++) {
         uint32_t a[S::m_tiles][4];
 #pragma unroll
-        for (int m = 0; m < S::m_tiles; m++) {
-            a[m][0] = pack(st.s[m][kk * 2][0], st.s[m][kk * 2][1]);
-            a[m][1] = pack(st.s[m][kk * 2][2], st.s[m][kk * 2][3]);
-            a[m][2] = pack(st.s[m][kk * 2 + 1][0], st.s[m][kk * 2 + 1][1]);
-            a[m][3] = pack(st.s[m][kk * 2 + 1][2], st.s[m][kk * 2 + 1][3]);
-        }
+        for (int m = 0; m < S::m_tiles; m++)
+            p_fragment(a[m], st.s[m], kk);
 #pragma unroll
         for (int d = 0; d < S::d_tiles; d += 2) {
             uint32_t b[4];
             ldmatrix_trans(b, v + swizzled<S>((uint32_t)kk * 16 + lane % 16, (uint32_t)d + lane / 16));
 #pragma unroll
             for (int m = 0; m < S::m_tiles; m++) {
-                mma(st.o[m][d], a[m], b[0], b[1]);
-                mma(st.o[m][d + 1], a[m], b[2], b[3]);
+                mma(&st.o[m][d * 4], a[m], b[0], b[1]);
+                mma(&st.o[m][d * 4 + 4], a[m], b[2], b[3]);
             }
         }
     }
@@ -201,23 +137,16 @@ template <class S> __device__ __forceinline__ void accumulate(State<S> &st, uint
 template <class S> __device__ __forceinline__ void finish(State<S> &st, uint32_t q, uint32_t warp_row, __half *o, float *lse, float scale_log2)
 {
     uint32_t lane = threadIdx.x % 32;
+    normalize<16>(st.o, st.rows, lse, warp_row, scale_log2);
 #pragma unroll
     for (int m = 0; m < S::m_tiles; m++)
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            float sum = st.row_sum[m][half];
-            sum += __shfl_xor_sync(0xffffffff, sum, 1);
-            sum += __shfl_xor_sync(0xffffffff, sum, 2);
-            float inverse = sum > 0 ? 1.0f / sum : 0.0f;
-            uint32_t row = warp_row + (uint32_t)m * 16 + (uint32_t)half * 8 + lane / 4;
-            if (lane % 4 == 0)
-                lse[row] = sum > 0 ? (st.row_max[m][half] * scale_log2 + __log2f(sum)) * 0.69314718f : -INFINITY;
+        for (int half = 0; half < 2; half++)
 #pragma unroll
             for (int d = 0; d < S::d_tiles; d++) {
-                uint32_t packed = pack(st.o[m][d][half * 2] * inverse, st.o[m][d][half * 2 + 1] * inverse);
+                uint32_t packed = pack(st.o[m][d * 4 + half * 2], st.o[m][d * 4 + half * 2 + 1]), row = warp_row + (uint32_t)(m * 16 + half * 8) + lane / 4;
                 asm volatile("st.shared.u32 [%0], %1;" ::"r"(q + swizzled<S>(row, (uint32_t)d) + lane % 4 * 4), "r"(packed) : "memory");
             }
-        }
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < S::warp_rows * S::row_chunks / 32; i++) {
@@ -261,7 +190,7 @@ template <class S, bool masked> __device__ __forceinline__ void step(State<S> &s
         b.fetch_v(j - 1 + S::num_stages);
     score(st, b.q, k, warp_row);
     if (masked)
-        mask(st, (int)warp_row + row_offset, j * S::block_n);
+        mask_causal<16>(st.s, (int)warp_row + row_offset, j * S::block_n);
     if (S::single_buffer) {
         __syncthreads();
         b.fetch_v(j);
@@ -307,16 +236,8 @@ template <class S> __global__ __launch_bounds__(S::num_threads) void forward(Til
     b.num_tiles = num_tiles;
 
     State<S> st;
-#pragma unroll
-    for (int m = 0; m < S::m_tiles; m++) {
-        st.row_max[m][0] = st.row_max[m][1] = -INFINITY;
-        st.row_sum[m][0] = st.row_sum[m][1] = 0;
-#pragma unroll
-        for (int d = 0; d < S::d_tiles; d++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                st.o[m][d][i] = 0;
-    }
+    st.rows.clear();
+    fill_zero(st.o);
 
     copy_tile<S, S::block_m>(b.q, p.q + q_offset);
     if (S::schedule == Schedule::interleaved || S::single_buffer) {

@@ -17,6 +17,10 @@ def source(key):
         return "flash2_wgmma", f"Shape<{shape}, Copy::{copy}>"
     if workload == "flash3_fwd":
         return "flash3", f"Shape<{shape}>"
+    if workload == "standard_attention":
+        return "standard_mma", f"Tiles<{block_m}, {block_n}, {num_warps}, {head_dim}, {causal}>, standard_mma::Softmax::{schedule}"
+    if workload == "flash_decode":
+        return "decode_mma", f"Shape<{block_n}, {num_warps}, {num_stages}, {head_dim}>"
     return None
 
 

@@ -4,7 +4,7 @@ import csv
 import pathlib
 
 COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
-           "schedule,mma,copy,tile_order,tile_reverse").split(",")
+           "schedule,mma,copy,tile_order,tile_reverse,splits").split(",")
 SHARED_LIMIT = 227 * 1024
 
 
@@ -13,12 +13,14 @@ def case(shape, config, **more):
     block_m, block_n, warps, stages, schedule = config
     row = dict(workload="flash2_fwd", batch=batch, heads=heads, kv_heads=kv_heads, seqlen_q=seqlen, seqlen_kv=seqlen, head_dim=head_dim, causal=causal,
                block_m=block_m, block_n=block_n, num_warps=warps, num_stages=stages, schedule=schedule, mma="mma", copy="cp_async",
-               tile_order="m_first", tile_reverse=0)
+               tile_order="m_first", tile_reverse=0, splits=1)
     row.update(more)
     return row
 
 
 def fits(row):
+    if row["workload"] in ("standard_attention", "flash_decode"):
+        return True
     buffers = 1 if row["schedule"] == "stages" and row["num_stages"] == 1 else 2 * row["num_stages"]
     if row["workload"] == "flash3_fwd":
         buffers = 2 * row["num_stages"]
@@ -113,6 +115,92 @@ def smoke():
     return rows
 
 
+def wgmma(shape, config, copy):
+    return case(shape, config, mma="wgmma", copy=copy)
+
+
+def pingpong(shape, config, **more):
+    return case(shape, (*config, "pingpong"), workload="flash3_fwd", mma="wgmma", copy="tma", **more)
+
+
+def hopper_smoke():
+    rows = []
+    for head_dim in (64, 128, 256):
+        for causal in (0, 1):
+            for copy in ("cp_async", "tma"):
+                for config in ((64, 64, 4, 2, "stages"), (128, 64, 8, 2, "stages"), (128, 32, 4, 3, "stages")):
+                    if head_dim < 256 or config[:3] != (128, 32, 4):
+                        rows.append(wgmma((1, 4, 2, 1024, head_dim, causal), config, copy))
+            if head_dim < 256:
+                rows.append(pingpong((1, 4, 2, 1024, head_dim, causal), (128, 128, 8, 2)))
+                rows.append(pingpong((1, 4, 2, 1536, head_dim, causal), (192, 64, 12, 2)))
+    rows += [wgmma(MID_128, (128, 128, 8, 2, "stages"), copy) for copy in ("cp_async", "tma")]
+    rows += [wgmma(MID_128, (128, 64, 4, 2, "stages"), copy) for copy in ("cp_async", "tma")]
+    rows += [pingpong(MID_128, (128, 128, 8, 2)), pingpong(GQA_128, (128, 128, 8, 2)), pingpong((4, 16, 16, 3072, 128, 0), (192, 128, 12, 2))]
+    return rows
+
+
+def hopper():
+    rows = []
+    for shape in (MID_128, GQA_128, SHORT_64, MID_64, MID_256):
+        for copy in ("cp_async", "tma"):
+            for block_m, warps in ((64, 4), (128, 4), (128, 8)):
+                for block_n in ((32, 64) if shape[4] == 256 else (64, 128)):
+                    for stages in (2, 3):
+                        if shape[4] < 256 or (block_m, warps) != (128, 4):
+                            rows.append(wgmma(shape, (block_m, block_n, warps, stages, "stages"), copy))
+    for heads_dim in (64, 128):
+        heads = 2048 // heads_dim
+        for batch, seqlen in ((32, 512), (16, 1024), (8, 2048), (4, 4096), (2, 8192), (1, 16384)):
+            for causal in (0, 1):
+                shape = (batch, heads, heads, seqlen, heads_dim, causal)
+                rows.append(wgmma(shape, (128, 128, 8, 2, "stages"), "tma"))
+                rows.append(pingpong(shape, (128, 128, 8, 2)))
+    for shape in (MID_128, GQA_128, MID_64):
+        for block_n, stages in ((64, 2), (64, 3), (64, 4), (128, 2), (128, 3)):
+            rows.append(pingpong(shape, (128, block_n, 8, stages)))
+    for head_dim, heads in ((64, 32), (128, 16)):
+        for causal in (0, 1):
+            for block_n in (64, 128):
+                rows.append(pingpong((4, heads, heads, 3072, head_dim, causal), (192, block_n, 12, 2)))
+    return rows
+
+
+def hopper_long():
+    rows = []
+    for seqlen, heads in ((32768, 8), (65536, 4), (131072, 2)):
+        for causal in (0, 1):
+            rows.append(pingpong((1, heads, heads, seqlen, 128, causal), (128, 128, 8, 2)))
+            rows.append(wgmma((1, heads, heads, seqlen, 128, causal), (128, 128, 8, 2, "stages"), "tma"))
+    for heads, seqlen in ((16, 8192), (64, 4096), (128, 2048)):
+        for causal in (0, 1):
+            rows.append(pingpong((1, heads, heads, seqlen, 128, causal), (128, 128, 8, 2), tile_order="head_first"))
+    return rows
+
+
+def unfused(shape, block_m, block_n, warps, kind):
+    return case(shape, (block_m, block_n, warps, 2, kind), workload="standard_attention")
+
+
+def decode(batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits):
+    return case((batch, heads, kv_heads, seqlen, head_dim, 0), (16, block_n, 4, stages, "stages"), workload="flash_decode", seqlen_q=1, splits=splits)
+
+
+def other():
+    rows = []
+    for shape in ((2, 8, 8, 1024, 64, 0), (2, 8, 4, 1024, 128, 1), (1, 16, 16, 2048, 128, 0), (1, 16, 16, 2048, 128, 1), (1, 16, 16, 4096, 128, 0), (1, 8, 8, 8192, 128, 0), (1, 32, 32, 2048, 64, 1),
+                  (4, 16, 16, 1024, 64, 0)):
+        for kind in ("safe", "online"):
+            rows.append(unfused(shape, 128, 128, 8, kind))
+        rows.append(unfused(shape, 64, 64, 4, "safe"))
+    for batch, heads, kv_heads, seqlen, head_dim in ((1, 32, 8, 8192, 128), (1, 32, 8, 65536, 128), (16, 32, 8, 4096, 128), (64, 32, 8, 2048, 128), (8, 32, 32, 4096, 128), (1, 16, 1, 32768, 128),
+                                                     (8, 32, 4, 16384, 64)):
+        for splits in (1, 4, 16):
+            for block_n, stages in ((64, 3), (128, 2)):
+                rows.append(decode(batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits))
+    return rows
+
+
 FOREIGN_COLUMNS = "source,pass,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages".split(",")
 
 
@@ -173,6 +261,10 @@ def anything(row):
 
 
 write("smoke.csv", smoke())
+write("hopper_smoke.csv", hopper_smoke())
+write("hopper.csv", hopper())
+write("hopper_long.csv", hopper_long())
+write("other.csv", other())
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
 write("library.csv", library(), FOREIGN_COLUMNS, anything)

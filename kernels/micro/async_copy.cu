@@ -62,18 +62,25 @@ __global__ void stream(const char *from, const __grid_constant__ CUtensorMap map
         for (int s = 0; s < stages; s++)
             hopper::mbarrier_init(bar + (uint32_t)s * 8, 1);
         hopper::mbarrier_init_fence();
+        int slot = 0, tile = (int)blockIdx.x;
+        uint32_t parity = 1;
         for (int i = 0; i < num_steps + stages; i++) {
-            uint32_t slot = (uint32_t)(i % stages);
             if (i >= stages)
-                hopper::mbarrier_wait(bar + slot * 8, (uint32_t)((i - stages) / stages) & 1);
-            if (i >= num_steps)
-                continue;
-            int tile = (int)((blockIdx.x + (unsigned)i * gridDim.x) % (unsigned)num_tiles);
-            hopper::mbarrier_expect(bar + slot * 8, (uint32_t)bytes);
-            if (engine == Engine::bulk)
-                hopper::bulk_load(to + slot * (uint32_t)bytes, from + (size_t)tile * (size_t)bytes, (uint32_t)bytes, bar + slot * 8);
-            else
-                hopper::tensor_load_3d(to + slot * (uint32_t)bytes, &map, 0, tile * (bytes / 128), 0, bar + slot * 8);
+                hopper::mbarrier_wait(bar + (uint32_t)slot * 8, parity);
+            if (i < num_steps) {
+                hopper::mbarrier_expect(bar + (uint32_t)slot * 8, (uint32_t)bytes);
+                if (engine == Engine::bulk)
+                    hopper::bulk_load(to + (uint32_t)(slot * bytes), from + (size_t)tile * (size_t)bytes, (uint32_t)bytes, bar + (uint32_t)slot * 8);
+                else
+                    hopper::tensor_load_3d(to + (uint32_t)(slot * bytes), &map, 0, tile * (bytes / 128), 0, bar + (uint32_t)slot * 8);
+            }
+            tile += (int)gridDim.x;
+            if (tile >= num_tiles)
+                tile -= num_tiles;
+            if (++slot == stages) {
+                slot = 0;
+                parity ^= 1;
+            }
         }
     } else {
         /* Every thread keeps its own ring; wait_group takes constants, so stages is 4 here and bytes vary. */
