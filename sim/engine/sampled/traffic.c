@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "machine/cta/cta_scheduler.h"
-#include "machine/dram/dram_sustained.h"
+#include "machine/dram/dram.h"
 
 enum {
   SAMPLED_LINES = 4,      // of the smallest tile that is loaded in a loop
@@ -49,14 +49,15 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
                             ftl_error *error) {
   const ftl_arch *arch = launch->arch;
   *traffic = (ftl_traffic){.arch = arch, .sm_khz = sm_khz, .tags = tags};
-  ftl_status status = ftl_tile_lines_init(&traffic->tiles, tags, error);
+  int64_t dram_bytes_per_s;
+  ftl_status status = ftl_dram_sustained(arch, READ_PERCENT, &dram_bytes_per_s, error);
+  if (status == FTL_OK) status = ftl_tile_lines_init(&traffic->tiles, tags, error);
   if (status != FTL_OK) return status;
   ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
   traffic->l2_sector_cost = sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
   if (arch->l2_num_sides > 1)
     traffic->far_sector_cost = sector_cost(2 * arch->noc_far_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
-  int64_t dram_bytes_per_ms = ftl_dram_sustained_bytes_per_s(arch, READ_PERCENT) / 1000;
-  traffic->dram_sector_cost = scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, dram_bytes_per_ms);
+  traffic->dram_sector_cost = scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, dram_bytes_per_s / 1000);
   traffic->coalescer_window = scaled(arch->l2_coalescer_window_cycles * FTL_TRAFFIC_UNIT, sm_khz, arch->clock_l2_khz);
   return FTL_OK;
 }
