@@ -1,0 +1,55 @@
+// A lowered flash2_fwd for tests of the engine.
+#ifndef FTL_TESTS_UNIT_ENGINE_FIXTURE_H
+#define FTL_TESTS_UNIT_ENGINE_FIXTURE_H
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "engine/predict.h"
+#include "script/arch_loader.h"
+
+typedef struct lowered {
+  ftl_arch *arch;
+  ftl_spec spec;
+  ftl_tile_program *tile;
+  ftl_warp_program *warps;
+} lowered;
+
+static inline ftl_arch *shipped_arch(const char *name) {
+  ftl_arch *arch = NULL;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_arch_load(FTL_SOURCE_DIR "/arch_models", name, &arch, &error), FTL_OK, "%s", error.message);
+  return arch;
+}
+
+// "heads=2 seqlen=256 ..." on top of nothing.
+static inline ftl_spec spec_of(const char *parameters) {
+  ftl_spec spec;
+  ftl_error error = {0};
+  char text[512], *rest = text, *pair;
+  strncpy(text, parameters, sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK, "%s", error.message);
+  while ((pair = strtok_r(rest, " ", &rest))) {
+    char *value = strchr(pair, '=');
+    *value++ = '\0';
+    cr_assert_eq(ftl_spec_set_text(&spec, pair, value, &error), FTL_OK, "%s", error.message);
+  }
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+  return spec;
+}
+
+static inline lowered lower_flash2(const char *arch_name, const char *parameters) {
+  lowered l = {.arch = shipped_arch(arch_name), .spec = spec_of(parameters)};
+  ftl_error error = {0};
+  cr_assert_eq(ftl_predict_programs(&l.spec, l.arch, 0, &l.tile, &l.warps, &error), FTL_OK, "%s", error.message);
+  return l;
+}
+
+static inline void release_lowered(lowered *l) {
+  ftl_warp_program_destroy(l->warps);
+  ftl_tile_program_destroy(l->tile);
+  ftl_arch_destroy(l->arch);
+}
+
+#endif
