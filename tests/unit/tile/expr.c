@@ -1,0 +1,106 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tile/builder.h"
+
+static ftl_builder *builder;
+static ftl_error error;
+
+static void setup(void) {
+  error = (ftl_error){0};
+  cr_assert_eq(ftl_builder_create(&builder, "k", &error), FTL_OK);
+  ftl_builder_role(builder, "main", 1, 0);
+}
+
+static void teardown(void) { ftl_builder_destroy(builder); }
+
+TestSuite(unit_tile_expr, .init = setup, .fini = teardown);
+
+// The value of `expr` as a loop's lower bound of the finished program, at CTA `cta`.
+static int64_t value_at(ftl_expr expr, int64_t cta) {
+  ftl_loop(builder, expr, ftl_const(builder, 0));
+  ftl_end_loop(builder);
+  ftl_tile_program *program;
+  ftl_builder_grid(builder, 100, false, false);
+  cr_assert_eq(ftl_builder_finish(builder, &program, &error), FTL_OK, "%s", error.message);
+  int64_t value = ftl_expr_eval(program, program->ops[0].lo, &(ftl_expr_point){.cta = cta});
+  ftl_tile_program_destroy(program);
+  return value;
+}
+
+static const char *finish_message(void) {
+  ftl_tile_program *program;
+  ftl_barrier(builder);
+  cr_assert_eq(ftl_builder_finish(builder, &program, &error), FTL_BAD_INPUT);
+  cr_assert_null(program);
+  return error.message;
+}
+
+Test(unit_tile_expr, constants_fold_when_built) {
+  ftl_expr seven = ftl_const(builder, 7), two = ftl_const(builder, 2);
+  cr_assert_eq(ftl_add(builder, seven, two), ftl_const(builder, 9));
+  cr_assert_eq(ftl_sub(builder, two, seven), ftl_const(builder, -5));
+  cr_assert_eq(ftl_mul(builder, seven, two), ftl_const(builder, 14));
+  cr_assert_eq(ftl_min(builder, seven, two), two);
+  cr_assert_eq(ftl_max(builder, seven, two), seven);
+}
+
+Test(unit_tile_expr, division_and_modulus_round_to_minus_infinity) {
+  ftl_expr two = ftl_const(builder, 2);
+  cr_assert_eq(ftl_div(builder, ftl_const(builder, -7), two), ftl_const(builder, -4));
+  cr_assert_eq(ftl_mod(builder, ftl_const(builder, -7), two), ftl_const(builder, 1));
+  cr_assert_eq(ftl_div(builder, ftl_const(builder, -8), two), ftl_const(builder, -4));
+}
+
+Test(unit_tile_expr, equal_expressions_are_one_node_whatever_the_order_of_their_operands) {
+  ftl_expr cta = ftl_cta(builder), eight = ftl_const(builder, 8);
+  cr_assert_eq(ftl_mul(builder, cta, eight), ftl_mul(builder, eight, cta));
+  cr_assert_eq(ftl_cta(builder), cta);
+}
+
+Test(unit_tile_expr, operations_that_change_nothing_give_their_operand) {
+  ftl_expr cta = ftl_cta(builder), zero = ftl_const(builder, 0), one = ftl_const(builder, 1);
+  cr_assert_eq(ftl_add(builder, zero, cta), cta);
+  cr_assert_eq(ftl_sub(builder, cta, zero), cta);
+  cr_assert_eq(ftl_mul(builder, one, cta), cta);
+  cr_assert_eq(ftl_div(builder, cta, one), cta);
+  cr_assert_eq(ftl_mod(builder, cta, one), zero);
+  cr_assert_eq(ftl_min(builder, cta, cta), cta);
+}
+
+Test(unit_tile_expr, constants_added_one_after_the_other_are_one_constant) {
+  ftl_expr cta = ftl_cta(builder), one = ftl_const(builder, 1);
+  ftl_expr minus_two = ftl_sub(builder, ftl_sub(builder, cta, one), one);
+  cr_assert_eq(minus_two, ftl_add(builder, cta, ftl_const(builder, -2)));
+  ftl_expr from_ten = ftl_sub(builder, ftl_const(builder, 10), cta);
+  cr_assert_eq(ftl_sub(builder, from_ten, one), ftl_sub(builder, ftl_const(builder, 9), cta));
+}
+
+Test(unit_tile_expr, an_expression_of_the_cta_is_evaluated_at_the_cta) {
+  // (17 mod 5) * 3 - min(17, 4) = 2 * 3 - 4 = 2
+  ftl_expr cta = ftl_cta(builder);
+  ftl_expr left = ftl_mul(builder, ftl_mod(builder, cta, ftl_const(builder, 5)), ftl_const(builder, 3));
+  ftl_expr expr = ftl_sub(builder, left, ftl_min(builder, cta, ftl_const(builder, 4)));
+  cr_assert_eq(value_at(expr, 17), 2);
+}
+
+Test(unit_tile_expr, a_divisor_that_is_not_a_positive_constant_is_refused) {
+  ftl_div(builder, ftl_const(builder, 4), ftl_const(builder, 0));
+  cr_assert(strstr(finish_message(), "a divisor must be a constant above 0") != NULL, "%s", error.message);
+}
+
+Test(unit_tile_expr, a_constant_beyond_63_bits_is_refused) {
+  ftl_mul(builder, ftl_const(builder, INT64_MAX), ftl_const(builder, 2));
+  cr_assert(strstr(finish_message(), "63 bits") != NULL, "%s", error.message);
+}
+
+Test(unit_tile_expr, an_expression_that_doubles_at_each_step_is_refused_before_it_is_slow) {
+  ftl_expr expr = ftl_cta(builder);
+  for (int i = 0; i < 60; i++) expr = ftl_add(builder, expr, ftl_mul(builder, expr, ftl_const(builder, 2)));
+  cr_assert(strstr(finish_message(), "too large") != NULL, "%s", error.message);
+}
+
+Test(unit_tile_expr, an_expression_of_another_builder_is_refused) {
+  ftl_add(builder, 1000, ftl_cta(builder));
+  cr_assert(strstr(finish_message(), "expression 1000 does not exist") != NULL, "%s", error.message);
+}

@@ -1,0 +1,193 @@
+// Structure and feasibility of flash2_fwd. That it computes attention is proved in tests/numeric/attention.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tile/exec.h"
+#include "workloads/attention.h"
+
+static ftl_status build(const char *params, ftl_tile_program **program, ftl_error *error) {
+  ftl_spec spec;
+  char text[512], *rest = text;
+  snprintf(text, sizeof text, "heads=2 head_dim=64 copy=cp_async mma=mma %s", params);
+  cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", error), FTL_OK);
+  for (char *param; (param = strsep(&rest, " ")) != NULL;) {
+    char *value = strchr(param, '=');
+    *value = '\0';
+    cr_assert_eq(ftl_spec_set_text(&spec, param, value + 1, error), FTL_OK, "%s", error->message);
+  }
+  cr_assert_eq(ftl_spec_complete(&spec, error), FTL_OK, "%s", error->message);
+  int num_launches;
+  *program = NULL;
+  return spec.workload->build(&spec, program, &num_launches, error);
+}
+
+static ftl_tile_program *build_ok(const char *params) {
+  ftl_tile_program *program;
+  ftl_error error = {0};
+  cr_assert_eq(build(params, &program, &error), FTL_OK, "%s", error.message);
+  return program;
+}
+
+Test(unit_workloads_flash2_fwd, infeasible_configurations_name_the_parameter_and_the_limit) {
+  static const struct {
+    const char *params, *reason;
+  } cases[] = {
+      {"seqlen=64 block_m=64 num_warps=8", "block_m=64 num_warps=8: with mma each warp needs a multiple of 16 rows"},
+      {"seqlen=64 block_m=128 num_warps=6 mma=wgmma", "num_warps=6: with wgmma it must be a multiple of 4"},
+      {"seqlen=64 block_m=64 num_warps=8 mma=wgmma", "with wgmma each 4 warps need a multiple of 64 rows"},
+      {"seqlen=64 copy=ldg num_stages=3", "num_stages=3: copy=ldg keeps one tile in flight"},
+      {"seqlen=64 block_n=24", "block_n=24: it is the K of the second matrix product, a multiple of 16"},
+      {"seqlen=64 schedule=pingpong", "schedule=pingpong needs two consumer warpgroups"},
+      {"seqlen=64 schedule=interleaved num_stages=2", "num_stages=2: schedule=interleaved has one buffer"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    ftl_tile_program *program;
+    ftl_error error = {0};
+    cr_assert_eq(build(cases[i].params, &program, &error), FTL_INFEASIBLE, "%s", cases[i].params);
+    cr_assert_null(program);
+    cr_assert(strstr(error.message, cases[i].reason) != NULL, "%s", error.message);
+  }
+}
+
+static int32_t count_kind(const ftl_tile_program *program, ftl_tile_op_kind kind) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < program->num_ops; i++) count += program->ops[i].kind == kind;
+  return count;
+}
+
+Test(unit_workloads_flash2_fwd, lengths_that_tiles_divide_need_no_masked_loop) {
+  ftl_tile_program *program = build_ok("seqlen=128 block_n=64");
+  cr_assert_eq(count_kind(program, FTL_TILE_LOOP), 1);
+  cr_assert_eq(count_kind(program, FTL_TILE_MASK), 0);
+  ftl_tile_program_destroy(program);
+  program = build_ok("seqlen=130 block_n=64");
+  cr_assert_eq(count_kind(program, FTL_TILE_LOOP), 2);
+  cr_assert_eq(count_kind(program, FTL_TILE_MASK), 1);
+  ftl_tile_program_destroy(program);
+}
+
+Test(unit_workloads_flash2_fwd, q_is_fetched_once_with_mma_and_stays_in_shared_memory_otherwise) {
+  ftl_tile_program *program = build_ok("seqlen=128");
+  cr_assert_eq(count_kind(program, FTL_TILE_FETCH), 1);
+  ftl_tile_program_destroy(program);
+  program = build_ok("seqlen=128 mma=wgmma");
+  cr_assert_eq(count_kind(program, FTL_TILE_FETCH), 0);
+  ftl_tile_program_destroy(program);
+  program = build_ok("seqlen=128 schedule=interleaved");
+  cr_assert_eq(count_kind(program, FTL_TILE_FETCH), 0);
+  ftl_tile_program_destroy(program);
+}
+
+typedef struct counts {
+  const ftl_tile_program *program;
+  int key_loads, masks;
+  int64_t rows[64];  // of the loads of K, in order
+} counts;
+
+static ftl_status count(void *context, const ftl_exec_event *event, ftl_error *error) {
+  (void)error;
+  counts *c = context;
+  if (event->op->kind == FTL_TILE_MASK) c->masks++;
+  if (event->op->kind == FTL_TILE_LOAD && event->present &&
+      strcmp(c->program->tensors[event->op->ref.tensor].name, "k") == 0)
+    c->rows[c->key_loads++] = ftl_expr_eval(c->program, event->op->ref.row, event->point);
+  return FTL_OK;
+}
+
+static counts count_cta(const ftl_tile_program *program, int64_t cta) {
+  counts c = {.program = program};
+  ftl_error error = {0};
+  ftl_exec_options options = {.first_tile = cta, .tile_stride = program->num_ctas, .visit = count, .context = &c};
+  cr_assert_eq(ftl_exec_cta(program, &options, &error), FTL_OK, "%s", error.message);
+  return c;
+}
+
+Test(unit_workloads_flash2_fwd, causal_tiles_above_the_diagonal_are_not_loaded_and_only_those_on_it_masked) {
+  // 512 x 512, tiles of 128 queries and 64 keys. Tile 2 has queries 256 .. 383: keys 0 .. 383 are seen, in 6 tiles;
+  // those up to key 255, 4 tiles, by every row, so 2 are masked.
+  ftl_tile_program *program = build_ok("seqlen=512 block_m=128 block_n=64 causal=true num_stages=3");
+  counts c = count_cta(program, 2);
+  cr_assert_eq(c.key_loads, 6);
+  cr_assert_eq(c.masks, 2);
+  ftl_tile_program_destroy(program);
+}
+
+Test(unit_workloads_flash2_fwd, keys_ascend_in_stages_and_descend_in_interleaved) {
+  ftl_tile_program *program = build_ok("seqlen=200 block_n=64 causal=true block_m=64");
+  counts c = count_cta(program, 3);
+  cr_assert_eq(c.key_loads, 4);
+  for (int i = 0; i < 4; i++) cr_assert_eq(c.rows[i], 64 * i);
+  ftl_tile_program_destroy(program);
+  program = build_ok("seqlen=200 block_n=64 causal=true block_m=64 schedule=interleaved");
+  c = count_cta(program, 3);
+  cr_assert_eq(c.key_loads, 4);
+  for (int i = 0; i < 4; i++) cr_assert_eq(c.rows[i], 64 * (3 - i));
+  ftl_tile_program_destroy(program);
+}
+
+// The query row and head that a CTA's store goes to.
+static void output_of(const ftl_tile_program *program, int64_t cta, int64_t *head, int64_t *row) {
+  for (int32_t i = 0; i < program->num_ops; i++) {
+    const ftl_tile_op *op = &program->ops[i];
+    if (op->kind != FTL_TILE_STORE) continue;
+    *head = ftl_expr_eval(program, op->ref.head, &(ftl_expr_point){.cta = cta});
+    *row = ftl_expr_eval(program, op->ref.row, &(ftl_expr_point){.cta = cta});
+  }
+}
+
+Test(unit_workloads_flash2_fwd, launch_order_follows_tile_order_and_tile_reverse) {
+  // 2 heads, 3 tiles of 64 rows: the (head, row) of CTA 1 in each order.
+  static const struct {
+    const char *params;
+    int64_t head, row;
+  } cases[] = {{"tile_order=m_first", 0, 64},
+               {"tile_order=head_first", 1, 0},
+               {"tile_order=m_first tile_reverse=true", 0, 64},
+               {"tile_order=head_first tile_reverse=true", 1, 128}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char params[128];
+    snprintf(params, sizeof params, "seqlen=192 block_m=64 %s", cases[i].params);
+    ftl_tile_program *program = build_ok(params);
+    int64_t head = -1, row = -1;
+    output_of(program, 1, &head, &row);
+    cr_assert_eq(head, cases[i].head, "%s", cases[i].params);
+    cr_assert_eq(row, cases[i].row, "%s", cases[i].params);
+    ftl_tile_program_destroy(program);
+  }
+}
+
+Test(unit_workloads_flash2_fwd, the_head_dim_is_padded_in_shared_memory_and_not_in_hbm) {
+  ftl_tile_program *program = build_ok("seqlen=64 head_dim=72");
+  cr_assert_eq(program->rings[0].columns, 80);
+  cr_assert_eq(program->tensors[0].num_columns, 72);
+  cr_assert_eq(program->tensors[0].size_bytes, 2 * 64 * 72 * 2);
+  ftl_tile_program_destroy(program);
+}
+
+Test(unit_workloads_flash2_fwd, layouts_are_strides) {
+  ftl_tile_program *program = build_ok("batch=3 seqlen=64 layout=bshd");
+  cr_assert_eq(program->tensors[0].row_stride, 2 * 64);
+  cr_assert_eq(program->tensors[0].head_stride, 64);
+  cr_assert_eq(program->tensors[0].batch_stride, 64 * 2 * 64);
+  ftl_tile_program_destroy(program);
+}
+
+static int64_t pairs(int64_t seqlen_q, int64_t seqlen_kv, bool causal) {
+  ftl_attention a = {.seqlen_q = seqlen_q, .seqlen_kv = seqlen_kv, .causal = causal};
+  int64_t counted = 0;
+  for (int64_t i = 0; i < seqlen_q; i++)
+    for (int64_t j = 0; j < seqlen_kv; j++) counted += !causal || j <= i + seqlen_kv - seqlen_q;
+  cr_assert_eq(ftl_attention_num_pairs(&a), counted);
+  return counted;
+}
+
+Test(unit_workloads_flash2_fwd, model_flops_count_unmasked_pairs_only) {
+  cr_assert_eq(pairs(5, 5, true), 15);
+  cr_assert_eq(pairs(5, 9, true), 5 + 6 + 7 + 8 + 9);
+  cr_assert_eq(pairs(9, 5, true), 15);
+  cr_assert_eq(pairs(9, 5, false), 45);
+  ftl_tile_program *program = build_ok("seqlen_q=5 seqlen_kv=9 causal=true batch=3");
+  cr_assert_eq(program->model_flops, INT64_C(4) * 64 * 2 * 3 * 35);
+  ftl_tile_program_destroy(program);
+}

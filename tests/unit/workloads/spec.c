@@ -1,0 +1,182 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "workloads/spec.h"
+
+static ftl_spec spec;
+static ftl_error error;
+
+static void setup(void) {
+  error = (ftl_error){0};
+  cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK);
+}
+
+TestSuite(unit_workloads_spec, .init = setup);
+
+static void set(const char *name, const char *text) {
+  cr_assert_eq(ftl_spec_set_text(&spec, name, text, &error), FTL_OK, "%s", error.message);
+}
+
+static void assert_refused(const char *name, const char *text, const char *message) {
+  ftl_spec before = spec;
+  cr_assert_eq(ftl_spec_set_text(&spec, name, text, &error), FTL_BAD_INPUT, "%s=%s", name, text);
+  cr_assert_str_eq(error.message, message);
+  cr_assert_eq(memcmp(&before, &spec, sizeof spec), 0, "a refused value changes nothing");
+}
+
+static void set_llama(void) {
+  set("heads", "32");
+  set("kv_heads", "8");
+  set("seqlen", "8192");
+  set("head_dim", "128");
+  set("causal", "true");
+}
+
+Test(unit_workloads_spec, an_unknown_workload_is_refused_with_the_known_ones) {
+  cr_assert_eq(ftl_spec_init(&spec, "flash9", &error), FTL_BAD_INPUT);
+  cr_assert_str_eq(error.message, "unknown workload flash9; known are flash2_fwd");
+}
+
+Test(unit_workloads_spec, a_misspelt_parameter_is_refused_with_the_nearest) {
+  assert_refused("block_mm", "64", "unknown parameter block_mm; the nearest is block_m");
+  assert_refused("seqlem", "64", "unknown parameter seqlem; the nearest is seqlen");
+}
+
+Test(unit_workloads_spec, numbers_out_of_range_are_refused_with_the_range) {
+  assert_refused("heads", "0", "heads=0: allowed is a whole number from 1 to 65536");
+  assert_refused("seqlen", "-4", "seqlen=-4: allowed is a whole number from 1 to 16777216 tokens");
+  assert_refused("head_dim", "264", "head_dim=264: allowed is a whole number from 16 to 256 elements");
+}
+
+Test(unit_workloads_spec, what_is_not_a_whole_number_is_refused) {
+  static const char *const texts[] = {"", "12x", "1.5", " 4", "4 ", "+4", "0x10", "1e3", "-", "NaN"};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    cr_assert_eq(ftl_spec_set_text(&spec, "heads", texts[i], &error), FTL_BAD_INPUT, "\"%s\"", texts[i]);
+}
+
+Test(unit_workloads_spec, numbers_beyond_64_bits_are_refused_not_wrapped) {
+  // 2^64 + 1 would be 1 if it wrapped.
+  assert_refused("heads", "18446744073709551617",
+                 "heads=18446744073709551617: allowed is a whole number from 1 to 65536");
+  assert_refused("heads", "-18446744073709551615",
+                 "heads=-18446744073709551615: allowed is a whole number from 1 to 65536");
+}
+
+Test(unit_workloads_spec, words_are_matched_whole) {
+  assert_refused("dtype", "fp", "dtype=fp: allowed are fp16|bf16");
+  assert_refused("dtype", "fp16|bf16", "dtype=fp16|bf16: allowed are fp16|bf16");
+  assert_refused("dtype", "", "dtype=: allowed are fp16|bf16");
+  set("dtype", "bf16");
+  cr_assert_eq(spec.value[FTL_PARAM_dtype], 1);
+}
+
+Test(unit_workloads_spec, truth_values_are_true_false_1_and_0) {
+  static const struct {
+    const char *text;
+    int64_t value;
+  } cases[] = {{"true", 1}, {"1", 1}, {"false", 0}, {"0", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    set("causal", cases[i].text);
+    cr_assert_eq(spec.value[FTL_PARAM_causal], cases[i].value);
+  }
+  assert_refused("causal", "yes", "causal=yes: allowed are true, false, 1, 0");
+}
+
+Test(unit_workloads_spec, seqlen_sets_both_lengths_and_either_may_be_set_after_it) {
+  set("seqlen", "100");
+  set("seqlen_kv", "200");
+  cr_assert_eq(spec.value[FTL_PARAM_seqlen_q], 100);
+  cr_assert_eq(spec.value[FTL_PARAM_seqlen_kv], 200);
+}
+
+Test(unit_workloads_spec, integers_are_set_as_their_text_is) {
+  cr_assert_eq(ftl_spec_set_int(&spec, "heads", 5, &error), FTL_OK);
+  cr_assert_eq(spec.value[FTL_PARAM_heads], 5);
+  cr_assert_eq(ftl_spec_set_int(&spec, "heads", INT64_MIN, &error), FTL_BAD_INPUT);
+  cr_assert_eq(ftl_spec_set_int(&spec, "dtype", 1, &error), FTL_BAD_INPUT, "a word is not a number");
+}
+
+Test(unit_workloads_spec, a_missing_required_parameter_is_named) {
+  set("heads", "4");
+  set("seqlen", "64");
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_BAD_INPUT);
+  cr_assert(strstr(error.message, "flash2_fwd needs head_dim, 16 to 256 elements") != NULL, "%s", error.message);
+}
+
+Test(unit_workloads_spec, defaults_fill_what_was_not_given) {
+  set_llama();
+  spec.given &= ~(UINT64_C(1) << FTL_PARAM_kv_heads);
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(spec.value[FTL_PARAM_kv_heads], 32, "as many as heads");
+  cr_assert_eq(spec.value[FTL_PARAM_block_m], 128);
+  cr_assert_eq(spec.value[FTL_PARAM_num_stages], 2);
+}
+
+Test(unit_workloads_spec, interleaved_has_one_stage_unless_a_number_was_given) {
+  set_llama();
+  set("schedule", "interleaved");
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK);
+  cr_assert_eq(spec.value[FTL_PARAM_num_stages], 1);
+  set("num_stages", "2");
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK);
+  cr_assert_eq(spec.value[FTL_PARAM_num_stages], 2, "what the user asks for is answered, as infeasible, not replaced");
+}
+
+Test(unit_workloads_spec, rules_between_parameters_name_the_parameter_and_the_limit) {
+  static const struct {
+    const char *name, *text, *message;
+  } cases[] = {{"kv_heads", "5", "kv_heads=5: must divide heads=32"},
+               {"head_dim", "100", "head_dim=100: must be a multiple of 8"},
+               {"block_m", "40", "block_m=40: must be a multiple of 16"},
+               {"block_n", "12", "block_n=12: must be a multiple of 8"}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    setup();
+    set_llama();
+    set(cases[i].name, cases[i].text);
+    cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_BAD_INPUT);
+    cr_assert_str_eq(error.message, cases[i].message);
+  }
+}
+
+Test(unit_workloads_spec, problems_too_large_to_count_are_refused) {
+  static const struct {
+    const char *batch, *heads, *seqlen, *message;
+  } cases[] = {
+      {"65536", "65536", "16777216", "is a tensor of more than 2^46 bytes"},
+      {"65536", "65536", "64", "is more than 2147483647 CTAs"},  // 2^32 heads of one tile
+      {"1", "16384", "8388608", "is more than 2^62 FLOPs"},      // 4 * 16 * 2^14 * 2^46 = 2^66
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    setup();
+    set("batch", cases[i].batch);
+    set("heads", cases[i].heads);
+    set("seqlen", cases[i].seqlen);
+    set("head_dim", "16");
+    cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_BAD_INPUT);
+    cr_assert(strstr(error.message, cases[i].message) != NULL, "%s", error.message);
+  }
+}
+
+Test(unit_workloads_spec, the_canonical_text_lists_every_parameter_and_reads_back_to_itself) {
+  set_llama();
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK);
+  ftl_text text = {0}, again = {0};
+  ftl_spec_canonical(&spec, &text);
+  const char *expected =
+      "flash2_fwd batch=1 heads=32 kv_heads=8 seqlen_q=8192 seqlen_kv=8192 head_dim=128 dtype=fp16 causal=true";
+  cr_assert_eq(strncmp(ftl_text_get(&text), expected, strlen(expected)), 0, "%s", ftl_text_get(&text));
+  setup();
+  char *copy = strdup(ftl_text_get(&text)), *rest = copy;
+  strsep(&rest, " ");
+  for (char *param; (param = strsep(&rest, " ")) != NULL;) {
+    char *value = strchr(param, '=');
+    *value = '\0';
+    set(param, value + 1);
+  }
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK);
+  ftl_spec_canonical(&spec, &again);
+  cr_assert_str_eq(ftl_text_get(&again), ftl_text_get(&text));
+  free(copy);
+  ftl_text_fini(&text);
+  ftl_text_fini(&again);
+}
