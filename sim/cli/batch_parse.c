@@ -1,0 +1,80 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cli/batch.h"
+#include "cli/points.h"
+
+enum { VALUE_TEXT_BYTES = 64 };
+
+static ftl_status value_text(const char *key, const json_t *value, char *text, ftl_error *error) {
+  switch (json_typeof(value)) {
+    case JSON_STRING: snprintf(text, VALUE_TEXT_BYTES, "%s", json_string_value(value)); return FTL_OK;
+    case JSON_INTEGER:
+      snprintf(text, VALUE_TEXT_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+      return FTL_OK;
+    case JSON_REAL: {
+      double real = json_real_value(value);
+      bool is_whole = real == floor(real) && fabs(real) < 1e15;
+      snprintf(text, VALUE_TEXT_BYTES, is_whole ? "%.0f" : "%.15g", real);
+      return FTL_OK;
+    }
+    case JSON_TRUE: snprintf(text, VALUE_TEXT_BYTES, "true"); return FTL_OK;
+    case JSON_FALSE: snprintf(text, VALUE_TEXT_BYTES, "false"); return FTL_OK;
+    default: return ftl_error_set(error, FTL_BAD_INPUT, "%.64s: allowed are a number, a string, true, false", key);
+  }
+}
+
+static ftl_status get_name(const json_t *object, const char *key, const char *fallback, const char **out,
+                           ftl_error *error) {
+  const json_t *value = json_object_get(object, key);
+  if (value != NULL && !json_is_string(value)) {
+    return ftl_error_set(error, FTL_BAD_INPUT, "\"%s\" must be a string", key);
+  }
+  *out = value != NULL ? json_string_value(value) : fallback;
+  return *out != NULL ? FTL_OK : ftl_error_set(error, FTL_BAD_INPUT, "\"%s\" is missing", key);
+}
+
+static ftl_status set_params(json_t *object, const char *detail, ftl_spec *spec, ftl_error *error) {
+  const char *key = NULL;
+  json_t *value = NULL;
+  char text[VALUE_TEXT_BYTES];
+  ftl_status status = FTL_OK;
+  json_object_foreach(object, key, value) {
+    if (strcmp(key, "arch") == 0 || strcmp(key, "workload") == 0) continue;
+    status = value_text(key, value, text, error);
+    if (status == FTL_OK) status = ftl_spec_set_text(spec, key, text, error);
+    if (status != FTL_OK) return status;
+  }
+  if (detail != NULL && json_object_get(object, "detail") == NULL) {
+    status = ftl_spec_set_text(spec, "detail", detail, error);
+  }
+  return status == FTL_OK ? ftl_spec_complete(spec, error) : status;
+}
+
+static ftl_status parse_object(ftl_session *session, const ftl_arguments *arguments, json_t *object, ftl_point *out,
+                               ftl_error *error) {
+  const char *arch = NULL, *workload = NULL;
+  ftl_status status = get_name(object, "arch", arguments->arch, &arch, error);
+  if (status == FTL_OK) status = get_name(object, "workload", arguments->workload, &workload, error);
+  if (status == FTL_OK) status = ftl_spec_init(&out->spec, workload, error);
+  if (status == FTL_OK) status = set_params(object, arguments->detail, &out->spec, error);
+  return status == FTL_OK ? ftl_points_arch(session, arguments, arch, &out->arch, error) : status;
+}
+
+ftl_status ftl_batch_parse(ftl_session *session, const ftl_arguments *arguments, const char *line, size_t size,
+                           ftl_point *out, ftl_error *error) {
+  json_error_t json_error;
+  json_t *object = json_loadb(line, size, JSON_REJECT_DUPLICATES, &json_error);
+  if (object == NULL) {
+    return ftl_error_set(error, FTL_BAD_INPUT, "not JSON: column %d: %s", json_error.column, json_error.text);
+  }
+  ftl_status status = json_is_object(object)
+                          ? parse_object(session, arguments, object, out, error)
+                          : ftl_error_set(error, FTL_BAD_INPUT, "not a JSON object {\"arch\": …, \"workload\": …, …}");
+  json_decref(object);
+  return status;
+}

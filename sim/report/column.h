@@ -1,0 +1,55 @@
+// What can be asked of an answer by name: parameters, metrics (Nsight Compute's name, or the short name that the database
+// uses for its column), the aliases of aliases.def, and arch, workload, bottleneck, reason.
+#ifndef FTL_REPORT_COLUMN_H
+#define FTL_REPORT_COLUMN_H
+
+#include <stdbool.h>
+
+#include "arch/arch.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "engine/predict.h"
+
+// One answer and the GPU it is for.
+typedef struct ftl_row {
+  const ftl_arch *arch;
+  const ftl_prediction *prediction;
+} ftl_row;
+
+typedef enum ftl_column_kind {
+  FTL_COLUMN_PARAM,
+  FTL_COLUMN_METRIC,
+  FTL_COLUMN_ALIAS,
+  FTL_COLUMN_ARCH,
+  FTL_COLUMN_WORKLOAD,
+  FTL_COLUMN_BOTTLENECK,
+  FTL_COLUMN_REASON,
+} ftl_column_kind;
+
+typedef struct ftl_column {
+  ftl_column_kind kind;
+  int idx;  // of the parameter, metric or alias
+} ftl_column;
+
+// FTL_BAD_INPUT names the nearest column.
+FTL_MUST_USE ftl_status ftl_column_find(const char *name, ftl_column *out, ftl_error *error);
+const char *ftl_column_name(ftl_column column);
+const char *ftl_column_shown_unit(ftl_column column);  // as tables show it; "" where there is none
+bool ftl_column_is_number(ftl_column column);
+// Rates and percentages: the largest is the best.
+bool ftl_column_prefers_large(ftl_column column);
+
+// In the column's own unit. False: not a number, not a parameter of this workload, or the answer is infeasible.
+bool ftl_column_number(ftl_column column, const ftl_row *row, double *out);
+// As tables show it; "-" when there is nothing.
+void ftl_column_text(ftl_column column, const ftl_row *row, ftl_text *out);
+
+int ftl_num_aliases(void);
+const char *ftl_alias_name(int alias_idx);
+const char *ftl_alias_doc(int alias_idx);
+const char *ftl_alias_unit(int alias_idx);
+
+// Time by the answer's own conditions, in ns: what an answer is ranked by.
+double ftl_prediction_time_ns(const ftl_prediction *prediction);
+
+#endif

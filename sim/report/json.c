@@ -1,0 +1,61 @@
+#include "report/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// Bytes of the well-formed UTF-8 character at s, 0 when there is none (RFC 3629: no surrogates, no overlong forms).
+static size_t character_size(const unsigned char *s) {
+  if (s[0] < 0x80) return 1;
+  size_t size = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : s[0] >= 0xe0 && s[0] <= 0xef ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+  for (size_t i = 1; i < size; i++) {
+    if ((s[i] & 0xc0) != 0x80) return 0;
+  }
+  bool is_overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+  bool is_beyond = (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f);
+  return is_overlong || is_beyond ? 0 : size;
+}
+
+void ftl_json_add_string(ftl_text *out, const char *string) {
+  const unsigned char *s = (const unsigned char *)string;
+  ftl_text_add_bytes(out, "\"", 1);
+  while (*s != '\0') {
+    size_t size = character_size(s);
+    if (size == 0) {
+      ftl_text_add_bytes(out, "\\ufffd", 6);
+      size = 1;
+    } else if (*s == '"' || *s == '\\') {
+      ftl_text_add(out, "\\%c", *s);
+    } else if (*s < 0x20 || *s == 0x7f) {
+      ftl_text_add(out, "\\u%04x", *s);
+    } else {
+      ftl_text_add_bytes(out, (const char *)s, size);
+    }
+    s += size;
+  }
+  ftl_text_add_bytes(out, "\"", 1);
+}
+
+void ftl_json_add_key(ftl_text *out, const char *key) {
+  ftl_json_add_string(out, key);
+  ftl_text_add_bytes(out, ": ", 2);
+}
+
+void ftl_json_add_int(ftl_text *out, int64_t value) { ftl_text_add(out, "%" PRId64, value); }
+
+void ftl_json_add_number(ftl_text *out, double value) {
+  const double exact_limit = 9007199254740992.0;  // 2^53
+  if (!isfinite(value)) {
+    ftl_text_add(out, "null");
+  } else if (value == floor(value) && fabs(value) <= exact_limit) {
+    ftl_json_add_int(out, (int64_t)value);
+  } else {
+    char buffer[40];
+    for (int digits = 15; digits <= 17; digits++) {
+      snprintf(buffer, sizeof buffer, "%.*g", digits, value);
+      if (strtod(buffer, NULL) == value) break;
+    }
+    ftl_text_add(out, "%s", buffer);
+  }
+}

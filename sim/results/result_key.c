@@ -1,0 +1,28 @@
+#include "results/result_key.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <xxhash.h>
+
+#include "results/version.h"
+
+const char *ftl_arch_hash_text(const ftl_arch *arch, char *buffer) {
+  snprintf(buffer, 17, "%016" PRIx64, ftl_arch_hash(arch));
+  return buffer;
+}
+
+ftl_status ftl_result_key_make(const ftl_spec *spec, const ftl_arch *arch, ftl_result_key *out, ftl_error *error) {
+  char arch_hash[17];
+  ftl_text text = {0};
+  ftl_spec_canonical(spec, &text);
+  ftl_text_add(&text, "\n%s %s\n%s", arch->name, ftl_arch_hash_text(arch, arch_hash), ftl_program_version());
+  if (text.failed) {
+    ftl_text_fini(&text);
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for a result's key");
+  }
+  XXH128_hash_t hash = XXH3_128bits(text.data, text.size);
+  ftl_text_fini(&text);
+  snprintf(out->hex, sizeof out->hex, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64, (uint64_t)hash.low64);
+  return FTL_OK;
+}

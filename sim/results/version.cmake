@@ -1,0 +1,13 @@
+# Writes OUT, a C file with ftl_program_version() = VERSION+hash of the sources under ROOT/PARTS.
+set(hashes "")
+foreach(part ${PARTS})
+  file(GLOB_RECURSE sources RELATIVE ${ROOT} ${ROOT}/${part}/*.[ch] ${ROOT}/${part}/*.def)
+  list(SORT sources)
+  foreach(source ${sources})
+    file(SHA256 ${ROOT}/${source} hash)
+    string(APPEND hashes "${source} ${hash}\n")
+  endforeach()
+endforeach()
+string(SHA256 hash "${hashes}")
+string(SUBSTRING ${hash} 0 12 hash)
+file(WRITE ${OUT} "#include \"results/version.h\"\n\nconst char *ftl_program_version(void) { return \"${VERSION}+${hash}\"; }\n")

@@ -1,0 +1,69 @@
+#include "script/lua_module.h"
+
+#include <string.h>
+
+#include <lauxlib.h>
+
+#include "results/version.h"
+#include "script/sandbox.h"
+
+static const char *const text_type = "foretile.text";
+
+void ftl_lua_set_session(lua_State *lua, ftl_session *session) {
+  memcpy(lua_getextraspace(lua), &session, sizeof session);
+}
+
+ftl_session *ftl_lua_session(lua_State *lua) {
+  ftl_session *session = NULL;
+  memcpy(&session, lua_getextraspace(lua), sizeof session);
+  return session;
+}
+
+int ftl_lua_raise(lua_State *lua, const ftl_error *error) {
+  ftl_sandbox_charge(lua, 1);
+  return luaL_error(lua, "%s", error->message);
+}
+
+// --- text ---
+
+static int text_collect(lua_State *lua) {
+  ftl_text_fini(luaL_checkudata(lua, 1, text_type));
+  return 0;
+}
+
+static void open_text(lua_State *lua) {
+  luaL_newmetatable(lua, text_type);
+  lua_pushcfunction(lua, text_collect);
+  lua_setfield(lua, -2, "__gc");
+  lua_pop(lua, 1);
+}
+
+ftl_text *ftl_lua_push_text(lua_State *lua) {
+  ftl_text *text = lua_newuserdatauv(lua, sizeof *text, 0);
+  memset(text, 0, sizeof *text);
+  luaL_setmetatable(lua, text_type);
+  return text;
+}
+
+void ftl_lua_take_text(lua_State *lua, ftl_text *text) {
+  if (text->failed) luaL_error(lua, "out of memory");
+  lua_pushlstring(lua, ftl_text_get(text), text->size);
+  ftl_text_fini(text);
+  memset(text, 0, sizeof *text);
+  lua_remove(lua, -2);
+}
+
+// --- the module ---
+
+int ftl_lua_open(lua_State *lua) {
+  const luaL_Reg functions[] = {
+      {"arch", ftl_lua_arch}, {"predict", ftl_lua_predict}, {"explore", ftl_lua_explore}, {NULL, NULL}};
+  open_text(lua);
+  ftl_lua_open_arch(lua);
+  ftl_lua_open_result(lua);
+  ftl_lua_open_result_set(lua);
+  luaL_newlib(lua, functions);
+  lua_pushstring(lua, ftl_program_version());
+  lua_setfield(lua, -2, "version");
+  return 1;
+}

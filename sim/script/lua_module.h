@@ -1,0 +1,48 @@
+// The Lua module `foretile`, in parts: arch models, predict and explore, results, result sets.
+// Functions here raise Lua errors. What a part allocates outside of Lua lives in userdata, so that an error frees it.
+#ifndef FTL_SCRIPT_LUA_MODULE_H
+#define FTL_SCRIPT_LUA_MODULE_H
+
+#include <lua.h>
+
+#include "report/column.h"
+#include "script/session.h"
+
+int ftl_lua_open(lua_State *lua);
+
+// The session is the state's, before the module is opened.
+void ftl_lua_set_session(lua_State *lua, ftl_session *session);
+ftl_session *ftl_lua_session(lua_State *lua);
+
+// Raises `error` with the script's file:line; at once if the run was interrupted.
+int ftl_lua_raise(lua_State *lua, const ftl_error *error);
+
+// --- arch models (lua_arch.c) ---
+void ftl_lua_open_arch(lua_State *lua);  // makes the metatable
+int ftl_lua_arch(lua_State *lua);        // ft.arch(name)
+// The value at `index`, a name or a model.
+const ftl_arch *ftl_lua_to_arch(lua_State *lua, int index);
+
+// --- predict and explore (lua_predict.c) ---
+int ftl_lua_predict(lua_State *lua);
+int ftl_lua_explore(lua_State *lua);
+
+// --- one result (lua_result.c) ---
+void ftl_lua_open_result(lua_State *lua);
+// Pushes a result for `row`, whose prediction lives in the userdata at `owner`.
+void ftl_lua_push_result(lua_State *lua, const ftl_row *row, int owner);
+void ftl_lua_push_params(lua_State *lua, const ftl_spec *spec);
+void ftl_lua_push_number(lua_State *lua, double value);  // whole numbers as integers
+
+// --- result sets (lua_result_set.c) ---
+void ftl_lua_open_result_set(lua_State *lua);
+// Pushes a set of num_rows rows to be filled, whose predictions live in the userdata at `owner`.
+ftl_row *ftl_lua_push_result_set(lua_State *lua, int64_t num_rows, int owner);
+
+// --- text that an error frees (lua_module.c) ---
+// Pushes a userdata with an empty text.
+ftl_text *ftl_lua_push_text(lua_State *lua);
+// Replaces that userdata, at the top, by the string.
+void ftl_lua_take_text(lua_State *lua, ftl_text *text);
+
+#endif
