@@ -171,7 +171,7 @@ def cases_run(kind, command, path, out, args):
                 continue
             count = int(row.get("launches") or (launches_of and launches_of[index]) or 1)
             for launch in launches[at:at + count]:
-                kept = {k: v for k, v in row.items() if not k.startswith(("time_", "o_error", "lse_error", "repeats", "sm_mhz", "watts", "launches", "kernel_names"))}
+                kept = {k: v for k, v in row.items() if not k.startswith(("time_", "o_error", "lse_error", "repeats", "sm_mhz", "nvml_mhz", "watts", "launches", "kernel_names"))}
                 joined.append(stamped(kept, facts, condition="ncu", cache_control="all", clock_control="none", repeat=repeat, kernel=launch["Kernel Name"][:100],
                                       **{k: v for k, v in launch.items() if "__" in k}))
             at += count

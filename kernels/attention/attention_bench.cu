@@ -242,9 +242,52 @@ Errors check_small(const Instance &instance, const Case &c, Memory &m)
 struct Times {
     double median_us, min_us, p10_us, p90_us;
     int repeats;
-    int sm_mhz;
+    double sm_mhz;
+    int nvml_mhz;
     double watts;
 };
+
+/* SM cycles over wall time between delay_ns and delay_ns + span_ns after its start. */
+__global__ void clock_probe(uint64_t delay_ns, uint64_t span_ns, double *mhz)
+{
+    uint64_t begin = bench::global_ns() + delay_ns;
+    while (bench::global_ns() < begin)
+        ;
+    uint64_t cycles = bench::cycles64(), ns = bench::global_ns();
+    while (bench::global_ns() < ns + span_ns)
+        ;
+    *mhz = (double)(bench::cycles64() - cycles) * 1e3 / (double)(bench::global_ns() - ns);
+}
+
+__global__ void spin(uint64_t ns)
+{
+    uint64_t begin = bench::global_ns();
+    while (bench::global_ns() < begin + ns)
+        ;
+}
+
+/* The clock that the SMs hold while the kernel runs after a fill: one warp on one SM counts beside it. That launch is not timed, because
+ * the counting warp may cost the kernel a CTA. */
+double probe_clock(const Instance &instance, const Problem &p, Memory &m, double kernel_us)
+{
+    static cudaStream_t beside;
+    static cudaEvent_t filled;
+    static double *mhz;
+    if (!mhz) {
+        CUDA_CHECK(cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking));
+        CUDA_CHECK(cudaEventCreateWithFlags(&filled, cudaEventDisableTiming));
+        mhz = bench::device_alloc<double>(1);
+    }
+    const uint64_t head_start_ns = 20000;
+    CUDA_CHECK(cudaMemsetAsync(m.flush, 1, (size_t)256 << 20));
+    CUDA_CHECK(cudaEventRecord(filled));
+    CUDA_CHECK(cudaStreamWaitEvent(beside, filled));
+    clock_probe<<<1, 1, 0, beside>>>(head_start_ns + 2000, (uint64_t)(kernel_us * 800), mhz);
+    spin<<<1, 1>>>(head_start_ns);
+    instance.run(p, nullptr);
+    CUDA_CHECK(cudaDeviceSynchronize());
+    return bench::to_host(mhz, 1)[0];
+}
 
 Times time_case(const Instance &instance, const Problem &p, Memory &m, const Nvml &nvml)
 {
@@ -274,7 +317,7 @@ Times time_case(const Instance &instance, const Problem &p, Memory &m, const Nvm
     }
     CUDA_CHECK(cudaEventSynchronize(stops[(size_t)repeats / 2]));
     Times t;
-    t.sm_mhz = nvml.sm_mhz();
+    t.nvml_mhz = nvml.sm_mhz();
     t.watts = nvml.watts();
     CUDA_CHECK(cudaDeviceSynchronize());
     std::vector<double> us;
@@ -292,6 +335,7 @@ Times time_case(const Instance &instance, const Problem &p, Memory &m, const Nvm
     t.p10_us = bench::percentile(us, 0.1);
     t.p90_us = bench::percentile(us, 0.9);
     t.repeats = repeats;
+    t.sm_mhz = probe_clock(instance, p, m, t.median_us);
     return t;
 }
 
@@ -314,7 +358,7 @@ int main(int argc, char **argv)
     }
     for (const std::string &column : table.columns)
         printf("%s,", column.c_str());
-    printf("status,launches,registers,local_bytes,shared_bytes,ctas_per_sm,threads,grid,o_error,lse_error,time_median_us,time_min_us,time_p10_us,time_p90_us,repeats,sm_mhz,watts\n");
+    printf("status,launches,registers,local_bytes,shared_bytes,ctas_per_sm,threads,grid,o_error,lse_error,time_median_us,time_min_us,time_p10_us,time_p90_us,repeats,sm_mhz,nvml_mhz,watts\n");
     std::map<const Instance *, Errors> checked;
     int failures = 0;
     for (const Case &c : table.cases) {
@@ -323,18 +367,18 @@ int main(int argc, char **argv)
         const Instance *instance = find(c);
         cudaFuncAttributes attributes;
         if (!instance || cudaFuncGetAttributes(&attributes, instance->function) != cudaSuccess) {
-            printf("not_built,,,,,,,,,,,,,,,,\n");
+            printf("not_built,,,,,,,,,,,,,,,,,\n");
             (void)cudaGetLastError();
             continue;
         }
         if ((!is_decode(c) && number(c, "seqlen_q") % instance->key.block_m) || number(c, "seqlen_kv") % instance->key.block_n) {
-            printf("ragged,,,,,,,,,,,,,,,,\n");
+            printf("ragged,,,,,,,,,,,,,,,,,\n");
             continue;
         }
         Problem p = make_problem(c, m, 1);
         Launch launch = instance->plan(p);
         if (cudaFuncSetAttribute(instance->function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)launch.shared_bytes) != cudaSuccess) {
-            printf("shared_memory,,,,%zu,,,,,,,,,,,,\n", launch.shared_bytes);
+            printf("shared_memory,,,,%zu,,,,,,,,,,,,,\n", launch.shared_bytes);
             (void)cudaGetLastError();
             continue;
         }
@@ -349,7 +393,7 @@ int main(int argc, char **argv)
             CUDA_CHECK(cudaGetLastError());
             CUDA_CHECK(cudaDeviceSynchronize());
             CUDA_CHECK(cudaProfilerStop());
-            printf("ok,%s,,,,,,,,,\n", shape.c_str());
+            printf("ok,%s,,,,,,,,,,\n", shape.c_str());
             fflush(stdout);
             continue;
         }
@@ -363,12 +407,12 @@ int main(int argc, char **argv)
         bool right = e.o < 2e-3 && e.lse < 2e-3;
         if (!right || only_check) {
             failures += !right;
-            printf("%s,%s,%.3g,%.3g,,,,,,,\n", right ? "ok" : "wrong", shape.c_str(), e.o, e.lse);
+            printf("%s,%s,%.3g,%.3g,,,,,,,,\n", right ? "ok" : "wrong", shape.c_str(), e.o, e.lse);
             fflush(stdout);
             continue;
         }
         Times t = time_case(*instance, p, m, nvml);
-        printf("ok,%s,%.3g,%.3g,%.3f,%.3f,%.3f,%.3f,%d,%d,%.0f\n", shape.c_str(), e.o, e.lse, t.median_us, t.min_us, t.p10_us, t.p90_us, t.repeats, t.sm_mhz, t.watts);
+        printf("ok,%s,%.3g,%.3g,%.3f,%.3f,%.3f,%.3f,%d,%.1f,%d,%.0f\n", shape.c_str(), e.o, e.lse, t.median_us, t.min_us, t.p10_us, t.p90_us, t.repeats, t.sm_mhz, t.nvml_mhz, t.watts);
         fflush(stdout);
     }
     return failures ? 1 : 0;

@@ -201,6 +201,14 @@ def other():
     return rows
 
 
+def repeat():
+    """Profiled five times, for the spread of every counter."""
+    rows = [case(shape, CORE[0]) for shape in ((1, 1, 1, 512, 128, 0), (1, 8, 8, 2048, 128, 1), MID_128, GQA_128, (1, 16, 16, 16384, 128, 0), (1, 8, 8, 32768, 128, 0), (16, 16, 16, 1024, 128, 1))]
+    rows += [case(shape, CORE[0], tile_order="head_first") for shape in ((1, 64, 64, 4096, 128, 0), (1, 16, 16, 16384, 128, 0))]
+    rows += [case(SHORT_64, CORE[2]), case(MID_64, CORE[1]), case(MID_256, (64, 64, 4, 1, "interleaved"))]
+    return rows
+
+
 FOREIGN_COLUMNS = "source,pass,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages".split(",")
 
 
@@ -264,6 +272,7 @@ write("smoke.csv", smoke())
 write("hopper_smoke.csv", hopper_smoke())
 write("hopper.csv", hopper())
 write("hopper_long.csv", hopper_long())
+write("repeat.csv", repeat())
 write("other.csv", other())
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
