@@ -29,7 +29,7 @@ return product "a100_40" : on "ga100" {
     trrd_cycles = guess(cycles(4.6), jedec),
     twtr_cycles = guess(cycles(6), jedec),
     trtw_cycles = guess(cycles(6), "bus turnaround of a few ns; sets the loss of mixed reads and writes, measured as 10 to 15 %"),
-    trefi_cycles = guess(cycles(3900), "HBM2"),
+    trefi_cycles = guess(cycles(3900), "HBM2: a refresh every 3.9 us"),
     trfc_cycles = guess(cycles(80), "the part that other banks do not hide: streaming reads reach 96 % of the bus"),
     queue_entries = guess(64, "Accel-Sim: FR-FCFS over 64 requests"),
     controller_cycles = guess(262, "gpu-benches at 1410 MHz: DRAM plateau 569 (40 GB) and 540 to 552 (80 GB) cycles, half of the lines on the far side: 208 to L2 + 48 + 262 + 43 for ACT, RD and the burst"),

@@ -31,8 +31,8 @@ return die "ad102" {
   launch = {
     overhead_ns = guess(900, "of the 1.60 us between back-to-back kernels (gpu-benches, L40): what Nsight Compute shows for an empty kernel"),
     gap_ns = guess(700, "the rest of the 1.60 us"),
-    cta_interval_cycles = guess(4, "no figure found; simulators use 0"),
-    cta_start_cycles = guess(200, "no figure found; simulators use 0"),
+    cta_interval_cycles = guess(4, "as measured on H200"),
+    cta_start_cycles = guess(374, "as measured on H200"),
   },
   sm = {
     num_subcores = datasheet(4, whitepaper),
@@ -69,8 +69,8 @@ return die "ad102" {
     latency_cycles = guess(5, huerta .. ": HADD2"),
   },
   cvt = {
-    interval_cycles = guess(2, "F2FP.PACK_AB at half rate; rate not measured"),
-    latency_cycles = guess(5, "as other two-cycle ALU operations"),
+    interval_cycles = guess(2, "as measured on H200: half rate"),
+    latency_cycles = guess(4, "as measured on H200 (4.2)"),
     pipe = guess("alu", "F2FP.PACK_AB does not use the XU; the pipe is a guess"),
   },
   sfu = {
@@ -102,11 +102,12 @@ return die "ad102" {
     unit_bytes = datasheet(128, "cuda_occupancy.h of the CUDA Toolkit"),
     bytes_per_cycle = datasheet(128, whitepaper),
     load_latency_cycles = guess(24, "measured on GA102 (Huerta et al., MICRO 2025)"),
-    ldmatrix_latency_cycles = guess(30, "x4: 29 to 33 from memory of published microbenchmarks"),
-    shuffle_latency_cycles = guess(24, "23 to 25 from memory of published microbenchmarks"),
+    ldmatrix_latency_cycles = guess(29, "x4: as measured on H200 (29.3)"),
+    shuffle_latency_cycles = guess(24, "as measured on H200 (24.1)"),
     shuffle_interval_cycles = datasheet(1, rates .. ": 32 threads a cycle and SM"),
-    barrier_latency_cycles = guess(22, "15 to 30 after the last arrival in FlashGPU-Sim @1769662, configuration of SM90"),
+    barrier_latency_cycles = guess(13, "as measured on H200 (13 + 2 cycles a warp)"),
     mbarrier_latency_cycles = guess(38, "32 to 43 in FlashGPU-Sim @1769662, configuration of SM90"),
+    barrier_interval_cycles = guess(2, "as measured on H200 (13 + 2 cycles a warp)"),
   },
   mio = {
     queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
@@ -121,6 +122,7 @@ return die "ad102" {
     hit_latency_cycles = measured(34, benches),
     bytes_per_cycle = measured(64, benches .. " (128 in the whitepaper)"),
     max_pending_lines = guess(256, "no figure found; 256 in flight for cp.async in FlashGPU-Sim's SM90 configuration"),
+    fill_bytes_per_cycle = guess(64, "as measured on H200: 60 by cp.async"),
   },
   tma = {
     issue_cycles = guess(0, unused),
@@ -151,5 +153,6 @@ return die "ad102" {
     coalescer_merges = guess(1, "measured as 1 on V100 and A100"),
     coalescer_window_cycles = guess(0, "no request coalescer"),
     persisting_max_bytes = guess(62914560, "62.5 % of L2, as measured on A100 (caps-tum/mt4g)"),
+    max_dirty_milli = guess(437, "7/16, as measured on H200"),
   },
 }

@@ -33,8 +33,8 @@ return die "ga100" {
   launch = {
     overhead_ns = guess(1500, "of the 2.63 us between back-to-back kernels (gpu-benches, A100): what Nsight Compute shows for an empty kernel"),
     gap_ns = guess(1130, "the rest of the 2.63 us"),
-    cta_interval_cycles = guess(4, "no figure found; simulators use 0"),
-    cta_start_cycles = guess(200, "no figure found; simulators use 0"),
+    cta_interval_cycles = guess(4, "as measured on H200"),
+    cta_start_cycles = guess(374, "as measured on H200"),
   },
   sm = {
     num_subcores = datasheet(4, whitepaper),
@@ -71,13 +71,13 @@ return die "ga100" {
     latency_cycles = guess(5, huerta .. ": HADD2"),
   },
   cvt = {
-    interval_cycles = guess(2, "F2FP.PACK_AB at half rate; rate not measured"),
-    latency_cycles = guess(5, "as other two-cycle ALU operations"),
+    interval_cycles = guess(2, "as measured on H200: half rate"),
+    latency_cycles = guess(4, "as measured on H200 (4.2)"),
     pipe = guess("alu", "F2FP.PACK_AB does not use the XU; the pipe is a guess"),
   },
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
-    latency_cycles = guess(18, "17 measured on sm_86 (Huerta et al.), 18.9 on H100; simulators use 23"),
+    latency_cycles = guess(17, "17 measured on sm_86 (Huerta et al.), 17.1 on H200; simulators use 23"),
   },
   branch = {
     redirect_cycles = guess(12, "FlashGPU-Sim @1769662, configuration of SM90"),
@@ -103,12 +103,13 @@ return die "ga100" {
     reserved_bytes_per_cta = datasheet(1024, guide),
     unit_bytes = datasheet(128, "cuda_occupancy.h of the CUDA Toolkit"),
     bytes_per_cycle = datasheet(128, whitepaper),
-    load_latency_cycles = measured(29, luo),
-    ldmatrix_latency_cycles = guess(33, "x4: 29 to 33 from memory of published microbenchmarks"),
-    shuffle_latency_cycles = guess(24, "23 to 25 from memory of published microbenchmarks"),
+    load_latency_cycles = guess(23, "Luo et al. (arXiv 2402.13499) report 29 for A100 and H800 alike, where H200 shows 23.3 without address arithmetic"),
+    ldmatrix_latency_cycles = guess(29, "x4: as measured on H200 (29.3)"),
+    shuffle_latency_cycles = guess(24, "as measured on H200 (24.1)"),
     shuffle_interval_cycles = datasheet(1, rates .. ": 32 threads a cycle and SM"),
-    barrier_latency_cycles = guess(22, "15 to 30 after the last arrival in FlashGPU-Sim @1769662, configuration of SM90"),
+    barrier_latency_cycles = guess(13, "as measured on H200 (13 + 2 cycles a warp)"),
     mbarrier_latency_cycles = guess(38, "32 to 43 in FlashGPU-Sim @1769662, configuration of SM90"),
+    barrier_interval_cycles = guess(2, "as measured on H200 (13 + 2 cycles a warp)"),
   },
   mio = {
     queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
@@ -123,6 +124,7 @@ return die "ga100" {
     hit_latency_cycles = measured(33, benches),
     bytes_per_cycle = datasheet(128, whitepaper .. "; 125 measured by gpu-benches"),
     max_pending_lines = guess(256, "no figure found; 256 in flight for cp.async in FlashGPU-Sim's SM90 configuration"),
+    fill_bytes_per_cycle = guess(64, "as measured on H200: 60 by cp.async"),
   },
   tma = {
     issue_cycles = guess(0, unused),
@@ -153,5 +155,6 @@ return die "ga100" {
     coalescer_merges = measured(1, "te42kyfo/gpu-benches: L2 reads equal SM reads on A100"),
     coalescer_window_cycles = guess(0, "no request coalescer"),
     persisting_max_bytes = measured(26214400, mt4g),
+    max_dirty_milli = guess(437, "7/16, as measured on H200"),
   },
 }

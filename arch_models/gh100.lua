@@ -7,7 +7,12 @@ local luo = "Luo et al., arXiv 2501.12084, H800 PCIe"
 local flashgpu = "FlashGPU-Sim @1769662, configuration of SM90 calibrated on an H200 NVL"
 local validation = "H100 PCIe microbenchmark validation report"
 local huerta = "Huerta et al., MICRO 2025 (GA102; taken for Hopper)"
-local near_hit = "Luo et al., arXiv 2501.12084: near L2 hit 258; gpu-benches, H100 PCIe at 1755 MHz: 264 cycles; here 262, split 84 + 94 + 84 by guess"
+-- Ours, on an H200.
+local measurements = "kernels/measurements/"
+local sm = measurements .. "micro_shared_memory.csv: "
+local alu = measurements .. "micro_alu.csv: "
+local copies = measurements .. "micro_async_copy.csv: "
+local near_hit = measurements .. "micro_chase.csv: near L2 hit 288 with 8 cycles of address arithmetic at 1980 MHz = 141 ns, H800 PCIe 258 at 1755 = 147 ns (Luo et al.); here 142 ns, split 80 + 90 + 80 by guess"
 
 return die "gh100" {
   chip = {
@@ -18,10 +23,10 @@ return die "gh100" {
   clock = {
     sm_step_khz = guess(15000, "nvidia-smi lists steps of 15 MHz"),
     sm_min_khz = guess(345000, "lowest clock that nvidia-smi lists"),
-    l2_khz = guess(1860000, "the clock at which the 262 L2 cycles of H100 PCIe take the 281 SM cycles that GH200 shows at 1980 MHz"),
+    l2_khz = guess(1755000, "L2 latencies take the same time on H800 PCIe at 1755 MHz and on H200 at 1980 MHz, so L2 has a clock of its own; its frequency is a guess"),
   },
   power = {
-    sm_cycle_fj = guess(900000, "chosen so that dense wgmma at 700 W holds about 1.7 GHz; not measured"),
+    sm_cycle_fj = guess(880000, "chosen so that dense wgmma at 700 W holds about 1.7 GHz; not measured"),
     inst_fj = guess(150000, "about 5 pJ a lane in 4 nm; not measured"),
     tensor_mac_fj = guess(840, "chosen so that dense wgmma on random data at 700 W holds about 1.7 GHz; not measured"),
     shared_byte_fj = guess(1000, "order of magnitude of an SRAM access and 32 banks' crossbar in 4 nm"),
@@ -30,10 +35,10 @@ return die "gh100" {
     voltage_exponent_milli = guess(1400, "energy as V^2 with V as f^0.7 near the top of the curve"),
   },
   launch = {
-    overhead_ns = guess(1400, "of the 2.45 us between back-to-back kernels (gpu-benches, GH200): what Nsight Compute shows for an empty kernel"),
-    gap_ns = guess(1050, "the rest of the 2.45 us"),
-    cta_interval_cycles = guess(4, "no figure found; simulators use 0"),
-    cta_start_cycles = guess(200, "no figure found; simulators use 0"),
+    overhead_ns = guess(1800, measurements .. "attention_smoke_ncu.csv: sm__cycles_elapsed.max exceeds the active cycles by 1.7 us and more"),
+    gap_ns = measured(1540, measurements .. "micro_launch.csv: from the end of the last CTA to the first instruction of the next kernel"),
+    cta_interval_cycles = measured(4, measurements .. "micro_launch.csv: the first CTA of all 132 SMs starts within 32 ns"),
+    cta_start_cycles = measured(374, measurements .. "micro_launch.csv: median, with one store"),
   },
   sm = {
     num_subcores = datasheet(4, whitepaper),
@@ -54,29 +59,29 @@ return die "gh100" {
   },
   fp32 = {
     interval_cycles = datasheet(1, whitepaper .. ": 32 FP32 lanes a sub-core"),
-    latency_cycles = measured(4, validation .. ": dependent FFMA 4.4 with the loop"),
+    latency_cycles = measured(4, alu .. "4.2 with the loop"),
   },
   alu = {
-    interval_cycles = datasheet(2, whitepaper .. ": 16 INT32 lanes a sub-core"),
-    latency_cycles = guess(4, huerta),
+    interval_cycles = measured(2, alu .. "2 warp instructions a cycle and SM"),
+    latency_cycles = measured(4, alu .. "IADD3, LOP3, FMNMX 4.2 with the loop"),
   },
   imad = {
-    interval_cycles = guess(2, "64 a cycle and SM on CC 8.6 (CUDA C++ Programming Guide)"),
-    latency_cycles = guess(4, huerta),
+    interval_cycles = measured(2, alu .. "2 warp instructions a cycle and SM"),
+    latency_cycles = measured(4, alu .. "4.2 with the loop"),
     pipe = guess("fp32", "IMAD issues to the FMA pipe on Volta and later; from memory"),
   },
   half = {
     interval_cycles = datasheet(1, rates .. ": 256 fp16 multiply-adds a cycle and SM"),
-    latency_cycles = guess(5, huerta .. ": HADD2"),
+    latency_cycles = measured(8, alu .. "8.2 with the loop"),
   },
   cvt = {
-    interval_cycles = guess(2, "F2FP.PACK_AB at half rate; rate not measured"),
-    latency_cycles = guess(5, "as other two-cycle ALU operations"),
+    interval_cycles = measured(2, alu .. "F2FP 2 warp instructions a cycle and SM"),
+    latency_cycles = measured(4, alu .. "F2FP 4.2 with the loop"),
     pipe = guess("alu", "F2FP.PACK_AB does not use the XU; the pipe is a guess"),
   },
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
-    latency_cycles = measured(19, validation .. ": dependent MUFU.EX2 18.91"),
+    latency_cycles = measured(17, alu .. "MUFU.EX2 17.1"),
   },
   branch = {
     redirect_cycles = guess(12, flashgpu),
@@ -85,15 +90,15 @@ return die "gh100" {
     mma_m = datasheet(16, "PTX ISA, mma.m16n8k16: from sm_80"),
     mma_n = datasheet(8, "PTX ISA, mma.m16n8k16"),
     mma_k = datasheet(16, "PTX ISA, mma.m16n8k16"),
-    mma_fp32_interval_cycles = guess(6, flashgpu .. "; mma.sync reaches 62.9 % of the peak (Luo et al.), which would be 6.4"),
+    mma_fp32_interval_cycles = measured(6, measurements .. "micro_mma.csv: 6.2 in one warp, 1354 multiply-adds a cycle and SM from four"),
     mma_fp16_interval_cycles = guess(6, "as with fp32 accumulation"),
-    mma_latency_cycles = guess(22, flashgpu),
+    mma_latency_cycles = measured(24, measurements .. "micro_mma.csv: 24.5"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.16816 is one instruction"),
     peak_fma_per_cycle = datasheet(2048, whitepaper .. ": 4 tensor cores x 512"),
-    wgmma_fma_per_cycle = measured(2048, luo .. ": m64n256k16 in 128 cycles"),
+    wgmma_fma_per_cycle = measured(2048, measurements .. "micro_wgmma.csv: m64n256k16 2043 with two warpgroups"),
     wgmma_issue_cycles = guess(4, flashgpu),
     wgmma_rs_issue_cycles = guess(10, flashgpu .. ": 9 to 10"),
-    wgmma_tail_cycles = guess(54, flashgpu .. ": 47 to 75 from shared memory, 37 to 65 from registers, rising with N"),
+    wgmma_tail_cycles = measured(55, measurements .. "micro_wgmma.csv: issue to wait 55 + N/2 from shared memory, 11.5 less from registers"),
     wgmma_queue_depth = guess(6, flashgpu .. ": 6 from shared memory, 5 from registers"),
   },
   shared = {
@@ -102,12 +107,13 @@ return die "gh100" {
     reserved_bytes_per_cta = datasheet(1024, guide),
     unit_bytes = datasheet(128, "cuda_occupancy.h of the CUDA Toolkit"),
     bytes_per_cycle = measured(128, luo .. ": 127.4 to 127.9"),
-    load_latency_cycles = measured(29, luo),
-    ldmatrix_latency_cycles = guess(33, "x4: 29 to 33 from memory of published microbenchmarks"),
-    shuffle_latency_cycles = guess(24, "23 to 25 from memory of published microbenchmarks"),
+    load_latency_cycles = measured(23, sm .. "23.3"),
+    ldmatrix_latency_cycles = measured(29, sm .. "x4: 29.3"),
+    shuffle_latency_cycles = measured(24, alu .. "SHFL.BFLY 24.1"),
     shuffle_interval_cycles = datasheet(1, rates .. ": 32 threads a cycle and SM"),
-    barrier_latency_cycles = guess(22, flashgpu .. ": 15 to 30 after the last arrival"),
-    mbarrier_latency_cycles = guess(38, flashgpu .. ": 32 to 43"),
+    barrier_latency_cycles = measured(13, sm .. "bar.sync: 13 + 2 cycles a warp"),
+    mbarrier_latency_cycles = guess(42, sm .. "arrive and wait 48 together, of which 6 are the arrive (FlashGPU-Sim)"),
+    barrier_interval_cycles = measured(2, sm .. "bar.sync: 13 + 2 cycles a warp"),
   },
   mio = {
     queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
@@ -119,24 +125,25 @@ return die "gh100" {
     line_bytes = measured(128, mt4g),
     sector_bytes = measured(32, mt4g),
     ways = guess(16, "no figure found; so many that conflicts are rare"),
-    hit_latency_cycles = measured(33, "gpu-benches: 34 on H100 PCIe, 32 on GH200"),
+    hit_latency_cycles = measured(32, measurements .. "micro_chase.csv: 40.1 with 8 cycles of address arithmetic; gpu-benches: 32 on GH200, 34 on H100 PCIe"),
     bytes_per_cycle = measured(128, "gpu-benches: 126 to 128"),
     max_pending_lines = guess(256, flashgpu .. ": 256 cp.async in flight"),
+    fill_bytes_per_cycle = measured(64, copies .. "one SM takes 60 B/cycle by cp.async, 109 by TMA"),
   },
   tma = {
     issue_cycles = guess(33, flashgpu .. ": 32 to 33 for elect and issue"),
-    latency_cycles = measured(100, "HPMLL/NVIDIA-Hopper-Benchmark: TMA near L2 366 cycles, a load 264"),
-    lines_per_cycle_milli = guess(1000, "one 128-byte request a cycle; the port to L2 is slower than that"),
+    latency_cycles = guess(37, copies .. "128 bytes of L2 are visible 367 cycles after issue: less 288 of a load and 42 of the mbarrier"),
+    lines_per_cycle_milli = measured(850, copies .. "107 to 109 B a cycle into one SM"),
     max_pending_lines = guess(384, flashgpu .. ": 384 requests of 128 B an SM"),
   },
   noc = {
-    -- request + l2.hit + reply = 262 L2 cycles: the whole latency of a load that misses L1 and hits the near side.
-    request_cycles = guess(84, near_hit),
-    reply_cycles = guess(84, near_hit),
-    far_cycles = measured(78, luo .. ": far hit 414, near hit 258: two crossings of 78"),
-    sm_read_bytes_per_cycle = guess(64, "two sectors a cycle; what single-SM bandwidth tests reach from memory"),
+    -- request + l2.hit + reply = 250 L2 cycles: the whole latency of a load that misses L1 and hits the near side.
+    request_cycles = guess(80, near_hit),
+    reply_cycles = guess(80, near_hit),
+    far_cycles = measured(76, measurements .. "micro_sides.csv: far hit 170 SM cycles above near at 1980 MHz = 86 ns; 89 ns on H800 PCIe (Luo et al.): two crossings"),
+    sm_read_bytes_per_cycle = measured(122, copies .. "107 to 109 B a SM cycle by TMA at 1980 MHz"),
     sm_write_bytes_per_cycle = guess(32, "one sector a cycle"),
-    gpc_read_bytes_per_cycle = guess(640, "reads of one buffer by all SMs, which the coalescer multiplies, stop at 8.2 to 8.4 TB/s on H100 PCIe (gpu-benches)"),
+    gpc_read_bytes_per_cycle = measured(1300, measurements .. "micro_l2_capacity.csv: 17.6 to 18.6 TB/s when all SMs read the same data, over 8 GPCs"),
     far_bytes_per_cycle = guess(2048, "two thirds of what one side's slices deliver; enough for DRAM reads of which half cross; not measured"),
   },
   l2 = {
@@ -145,12 +152,13 @@ return die "gh100" {
     num_slices = guess(80, "Accel-Sim 2.0 @01f6fc4, configuration SM90_H100: 80 slices of 640 KiB"),
     ways = guess(20, "Accel-Sim 2.0 @01f6fc4, configuration SM90_H100"),
     replacement = guess("nru", "a two-sided NRU model fits the bandwidth curves of gpu-benches to 0.07 (H100) and 0.05 (GH200) in miss rate, LRU to 0.20 and 0.11"),
-    slice_bytes_per_cycle = measured(56, luo .. ": 4472 B/cycle over 80 slices"),
-    hit_cycles = guess(94, near_hit),
+    slice_bytes_per_cycle = measured(52, measurements .. "micro_l2_capacity.csv: 8.5 to 8.8 TB/s of distinct data over 94 slices; H800 PCIe 4472 B/cycle over 80 is 56 (Luo et al.)"),
+    hit_cycles = guess(90, near_hit),
     side_hash_granule_bytes = measured(4096, "ademeure/cuda-side-boost, H100"),
     fill_sectors = guess(2, "default of cudaLimitMaxL2FetchGranularity observed as 64 B on CC 8.6 (forums.developer.nvidia.com 286508)"),
-    coalescer_merges = guess(4, "Accel-Sim 2.0 @01f6fc4: at most 4; gpu-benches, H100 PCIe: SM reads / L2 reads up to 3.7"),
-    coalescer_window_cycles = guess(16, "no figure found"),
+    coalescer_merges = measured(4, measurements .. "micro_coalescer_ncu.csv: up to 4.0, among the SMs of a GPC"),
+    coalescer_window_cycles = guess(250, "requests merge while the first is in flight: the time of an L2 hit; micro_coalescer_ncu.csv shows 3.7 at 64 ns of drift between SMs, 3.2 at 512"),
     persisting_max_bytes = measured(39321600, mt4g),
+    max_dirty_milli = measured(437, "kernels/measurements/micro_dirty_residue_ncu.csv: 25.7 of 58.75 MiB stay dirty, 7/16"),
   },
 }

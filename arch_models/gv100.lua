@@ -32,8 +32,8 @@ return die "gv100" {
   launch = {
     overhead_ns = guess(1500, "Nsight Compute shows 1 to 2 us for an empty kernel"),
     gap_ns = guess(1100, "back-to-back kernels take 2.6 us on A100 (RRZE-HPC/gpu-benches), of which 1.5 are the kernel's own"),
-    cta_interval_cycles = guess(4, "no figure found; simulators use 0"),
-    cta_start_cycles = guess(200, "no figure found; simulators use 0"),
+    cta_interval_cycles = guess(4, "as measured on H200"),
+    cta_start_cycles = guess(374, "as measured on H200"),
   },
   sm = {
     num_subcores = datasheet(4, whitepaper),
@@ -104,10 +104,11 @@ return die "gv100" {
     bytes_per_cycle = datasheet(128, whitepaper),
     load_latency_cycles = measured(23, mt4g),
     ldmatrix_latency_cycles = guess(33, no_cp_async),
-    shuffle_latency_cycles = guess(24, "23 to 25 from memory of published microbenchmarks"),
+    shuffle_latency_cycles = guess(24, "as measured on H200 (24.1)"),
     shuffle_interval_cycles = datasheet(1, rates .. ": 32 threads a cycle and SM"),
-    barrier_latency_cycles = guess(22, "15 to 30 after the last arrival in FlashGPU-Sim @1769662, configuration of SM90"),
+    barrier_latency_cycles = guess(13, "as measured on H200 (13 + 2 cycles a warp)"),
     mbarrier_latency_cycles = guess(38, no_cp_async),
+    barrier_interval_cycles = guess(2, "as measured on H200 (13 + 2 cycles a warp)"),
   },
   mio = {
     queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
@@ -122,6 +123,7 @@ return die "gv100" {
     hit_latency_cycles = measured(28, benches .. ": 27.9"),
     bytes_per_cycle = datasheet(128, whitepaper),
     max_pending_lines = guess(256, "no figure found; 256 in flight for cp.async in FlashGPU-Sim's SM90 configuration"),
+    fill_bytes_per_cycle = guess(64, "as measured on H200: 60 by cp.async"),
   },
   tma = {
     issue_cycles = guess(0, no_cp_async),
@@ -152,5 +154,6 @@ return die "gv100" {
     coalescer_merges = measured(1, "RRZE-HPC/gpu-benches: L2 reads equal SM reads on V100"),
     coalescer_window_cycles = guess(0, "no request coalescer"),
     persisting_max_bytes = measured(0, mt4g),
+    max_dirty_milli = guess(437, "7/16, as measured on H200"),
   },
 }

@@ -9,7 +9,6 @@ return product "h100_pcie" : on "gh100" {
   chip = { num_sms = datasheet(114, sheet) },
   clock = {
     sm_max_khz = datasheet(1755000, "NVIDIA H100 datasheet: highest clock of the PCIe card; the 756 TFLOP/s are at 1620 MHz"),
-    l2_khz = guess(1755000, "the SM clock at which the 264 cycles to near L2 were measured (gpu-benches)"),
     dram_khz = datasheet(dram_khz, "RRZE-HPC/gpu-benches: 1593 MHz; 2039 GB/s over 5120 bits, two a clock"),
   },
   power = {
@@ -33,7 +32,7 @@ return product "h100_pcie" : on "gh100" {
     trrd_cycles = guess(cycles(4.6), jedec),
     twtr_cycles = guess(cycles(6), jedec),
     trtw_cycles = guess(cycles(6), "bus turnaround of a few ns; sets the loss of mixed reads and writes, measured as 10 to 15 %"),
-    trefi_cycles = guess(cycles(3900), "HBM2"),
+    trefi_cycles = guess(cycles(3900), "HBM2: a refresh every 3.9 us"),
     trfc_cycles = guess(cycles(80), "the part that other banks do not hide: streaming reads reach 96 % of the bus"),
     queue_entries = guess(64, "Accel-Sim: FR-FCFS over 64 requests"),
     controller_cycles = guess(244, "Luo et al., arXiv 2501.12084, H800 PCIe: near miss 555, near hit 258: 297 = 244 + 53 for ACT, RD and the burst"),

@@ -32,10 +32,10 @@ return product "h100_sxm" : on "gh100" {
     trrd_cycles = guess(cycles(4.6), jedec),
     twtr_cycles = guess(cycles(6.1), jedec),
     trtw_cycles = guess(cycles(6), "bus turnaround of a few ns; sets the loss of mixed reads and writes, measured as 10 to 15 %"),
-    trefi_cycles = guess(cycles(3900), "HBM3"),
+    trefi_cycles = guess(cycles(3900), "HBM3: a refresh every 3.9 us"),
     trfc_cycles = guess(cycles(120), "the part that other banks do not hide: read-only streams reach 95 % of the bus (BabelStream Dot)"),
     queue_entries = guess(64, "Accel-Sim: FR-FCFS over 64 requests"),
-    controller_cycles = guess(244, "Luo et al., arXiv 2501.12084, H800 PCIe: near miss 555, near hit 258: 297 = 244 + 53 for ACT, RD and the burst"),
+    controller_cycles = guess(187, "measured on H200 (kernels/measurements/micro_sides.csv), HBM3 too"),
     ecc_inline_milli = guess(0, "HBM keeps ECC beside the data"),
   },
 }

@@ -29,7 +29,7 @@ return product "l40s" : on "ad102" {
     trrd_cycles = guess(cycles(4.6), jedec),
     twtr_cycles = guess(cycles(5), jedec),
     trtw_cycles = guess(cycles(5), "bus turnaround of a few ns; sets the loss of mixed reads and writes, measured as 10 to 15 %"),
-    trefi_cycles = guess(cycles(1900), "GDDR6"),
+    trefi_cycles = guess(cycles(1900), "GDDR6: a refresh every 1.9 us"),
     trfc_cycles = guess(cycles(25), "the part that other banks do not hide: streaming reads reach 98 % of the bus on A40 and L40 (gpu-benches)"),
     queue_entries = guess(64, "Accel-Sim: FR-FCFS over 64 requests"),
     controller_cycles = guess(261, "gpu-benches, L40 at 2490 MHz: 600 to 624 cycles, here 612 = 279 to L2 + 261 + 72 for ACT, RD and the burst"),

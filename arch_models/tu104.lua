@@ -21,9 +21,9 @@ return die "tu104" {
   },
   power = {
     static_mw = guess(16000, "idle with GDDR6 and leakage at load; not measured"),
-    sm_cycle_fj = guess(700000, "chosen so that dense HMMA at 70 W holds about 0.95 GHz; not measured"),
+    sm_cycle_fj = guess(460000, "chosen so that dense HMMA at 70 W holds about 0.95 GHz; not measured"),
     inst_fj = guess(400000, "about 12 pJ a lane in 12 nm; not measured"),
-    tensor_mac_fj = guess(2800, "as GV100: the same process; not measured"),
+    tensor_mac_fj = guess(1900, "chosen so that dense HMMA at 70 W holds about 0.95 GHz; not measured"),
     shared_byte_fj = guess(2000, "order of magnitude of an SRAM access and 32 banks' crossbar in 12 nm"),
     l2_sector_fj = guess(400000, "about 1.6 pJ a bit over the die; not measured"),
     dram_byte_fj = guess(60000, "GDDR6: about 7 to 8 pJ a bit"),
@@ -32,8 +32,8 @@ return die "tu104" {
   launch = {
     overhead_ns = guess(1300, "Nsight Compute shows 1 to 2 us for an empty kernel"),
     gap_ns = guess(900, "back-to-back kernels take 2.0 us on A40 (RRZE-HPC/gpu-benches)"),
-    cta_interval_cycles = guess(4, "no figure found; simulators use 0"),
-    cta_start_cycles = guess(200, "no figure found; simulators use 0"),
+    cta_interval_cycles = guess(4, "as measured on H200"),
+    cta_start_cycles = guess(374, "as measured on H200"),
   },
   sm = {
     num_subcores = datasheet(4, whitepaper),
@@ -103,11 +103,12 @@ return die "tu104" {
     unit_bytes = guess(256, "cuda_occupancy.h from memory"),
     bytes_per_cycle = datasheet(64, whitepaper .. ": 64 B a cycle and SM"),
     load_latency_cycles = guess(24, huerta .. ": LDS to a dependent instruction; 23 on RTX 2070"),
-    ldmatrix_latency_cycles = guess(33, "x4: 29 to 33 from memory of published microbenchmarks"),
-    shuffle_latency_cycles = guess(24, "23 to 25 from memory of published microbenchmarks"),
+    ldmatrix_latency_cycles = guess(29, "x4: as measured on H200 (29.3)"),
+    shuffle_latency_cycles = guess(24, "as measured on H200 (24.1)"),
     shuffle_interval_cycles = datasheet(1, rates .. ": 32 threads a cycle and SM"),
-    barrier_latency_cycles = guess(22, "15 to 30 after the last arrival in FlashGPU-Sim @1769662, configuration of SM90"),
+    barrier_latency_cycles = guess(13, "as measured on H200 (13 + 2 cycles a warp)"),
     mbarrier_latency_cycles = guess(38, unused),
+    barrier_interval_cycles = guess(2, "as measured on H200 (13 + 2 cycles a warp)"),
   },
   mio = {
     queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
@@ -122,6 +123,7 @@ return die "tu104" {
     hit_latency_cycles = guess(32, rtx2070 .. "; taken for TU104"),
     bytes_per_cycle = datasheet(64, whitepaper .. ": 64 B a cycle and SM"),
     max_pending_lines = guess(256, "no figure found; 256 in flight for cp.async in FlashGPU-Sim's SM90 configuration"),
+    fill_bytes_per_cycle = guess(64, "as measured on H200: 60 by cp.async"),
   },
   tma = {
     issue_cycles = guess(0, unused),
@@ -150,5 +152,6 @@ return die "tu104" {
     coalescer_merges = guess(1, "measured as 1 on V100 and A100; taken for Turing"),
     coalescer_window_cycles = guess(0, "no request coalescer"),
     persisting_max_bytes = guess(0, mt4g),
+    max_dirty_milli = guess(437, "7/16, as measured on H200"),
   },
 }

@@ -29,7 +29,7 @@ return product "v100" : on "gv100" {
     trrd_cycles = guess(cycles(3.6), jedec),
     twtr_cycles = guess(cycles(6), jedec),
     trtw_cycles = guess(cycles(6), "bus turnaround of a few ns; sets the loss of mixed reads and writes, measured as 10 to 15 %"),
-    trefi_cycles = guess(cycles(3900), "HBM2"),
+    trefi_cycles = guess(cycles(3900), "HBM2: a refresh every 3.9 us"),
     trfc_cycles = guess(cycles(80), "the part that other banks do not hide: streaming reads reach 96 % of the bus"),
     queue_entries = guess(64, "Accel-Sim: FR-FCFS over 64 requests"),
     controller_cycles = guess(173, "DRAM latency of gpu-benches, V100 PCIe at 1380 MHz: 425 to 434, here 428 = 212 to L2 + 173 + 41 for ACT, RD and the burst"),
