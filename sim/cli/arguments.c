@@ -14,16 +14,16 @@
 
 typedef enum value_kind { FLAG, TEXT, INTEGER, LIST } value_kind;
 
-typedef struct option {
+typedef struct option_info {
   char letter;  // what commands name it by; users type it for -o, -h and -q only
   value_kind kind;
   const char *name, *value, *doc;
   size_t offset;  // in ftl_arguments
   int64_t min, max;
-} option;
+} option_info;
 
 #define AT(field) offsetof(ftl_arguments, field)
-static const option all_options[] = {
+static const option_info all_options[] = {
     {'a', TEXT, "arch", "GPU", "a shipped model (foretile arch list) or a model file", AT(arch), 0, 0},
     {'w', TEXT, "workload", "NAME", "what to predict (foretile workload list)", AT(workload), 0, 0},
     {'s', LIST, "set", "KEY=VALUE", "change the GPU model, as in --set l2.size_bytes=62914560; repeatable", 0, 0, 0},
@@ -55,18 +55,18 @@ enum { NO_SHORT_FORM = 256 };  // added to an argp key: argp takes printable key
 
 // --- finding options ---
 
-static bool is_taken(const option *o, const char *options) { return o->letter == 'h' || strchr(options, o->letter); }
+static bool is_taken(const option_info *o, const char *options) { return o->letter == 'h' || strchr(options, o->letter); }
 
-static const option *find_letter(int letter) {
+static const option_info *find_letter(int letter) {
   for (int i = 0; i < NUM_OPTIONS; i++) {
     if (all_options[i].letter == letter) return &all_options[i];
   }
   return NULL;
 }
 
-static const option *find_name(const char *name, size_t size, const char *options) {
+static const option_info *find_name(const char *name, size_t size, const char *options) {
   for (int i = 0; i < NUM_OPTIONS; i++) {
-    const option *o = &all_options[i];
+    const option_info *o = &all_options[i];
     if (is_taken(o, options) && strlen(o->name) == size && memcmp(o->name, name, size) == 0) return o;
   }
   return NULL;
@@ -85,11 +85,11 @@ static const char *nearest_option(const char *name, const char *options) {
   return nearest;
 }
 
-static bool has_short_form(const option *o) { return strchr("ohq", o->letter) != NULL; }
+static bool has_short_form(const option_info *o) { return strchr("ohq", o->letter) != NULL; }
 
-static const option *find_option(const char *arg, const char *options) {
+static const option_info *find_option(const char *arg, const char *options) {
   if (arg[1] == '-') return find_name(arg + 2, strcspn(arg + 2, "="), options);
-  const option *o = find_letter(arg[1]);
+  const option_info *o = find_letter(arg[1]);
   return o != NULL && has_short_form(o) && is_taken(o, options) && arg[2] == '\0' ? o : NULL;
 }
 
@@ -98,7 +98,7 @@ static ftl_status check_options(int argc, char **argv, const char *command, cons
   for (int i = 1; i < argc; i++) {
     const char *arg = argv[i];
     if (arg[0] != '-' || arg[1] == '\0') continue;
-    const option *o = find_option(arg, options);
+    const option_info *o = find_option(arg, options);
     if (o == NULL) {
       const char *name = arg + 1 + (arg[1] == '-');
       return ftl_error_set(error, FTL_BAD_INPUT, "%s has no option %.64s; the nearest is --%s", command, arg,
@@ -122,7 +122,7 @@ typedef struct parse_state {
   ftl_status status;
 } parse_state;
 
-static ftl_status parse_integer(const option *o, const char *text, int64_t *out, ftl_error *error) {
+static ftl_status parse_integer(const option_info *o, const char *text, int64_t *out, ftl_error *error) {
   char *end = NULL;
   errno = 0;
   long long value = strtoll(text, &end, 10);
@@ -134,7 +134,7 @@ static ftl_status parse_integer(const option *o, const char *text, int64_t *out,
   return FTL_OK;
 }
 
-static ftl_status set_option(const option *o, const char *text, ftl_arguments *out, ftl_error *error) {
+static ftl_status set_option(const option_info *o, const char *text, ftl_arguments *out, ftl_error *error) {
   char *field = (char *)out + o->offset;
   switch (o->kind) {
     case FLAG: *(bool *)(void *)field = true; return FTL_OK;
@@ -152,7 +152,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *argp_state) {
     out->positional[out->num_positional++] = arg;
     return 0;
   }
-  const option *o = find_letter(key & (NO_SHORT_FORM - 1));
+  const option_info *o = find_letter(key & (NO_SHORT_FORM - 1));
   if (o == NULL) return ARGP_ERR_UNKNOWN;
   if (state->status == FTL_OK) state->status = set_option(o, arg, out, state->error);
   return 0;
@@ -161,7 +161,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *argp_state) {
 static void make_argp_options(const char *options, struct argp_option *out) {
   int count = 0;
   for (int i = 0; i < NUM_OPTIONS; i++) {
-    const option *o = &all_options[i];
+    const option_info *o = &all_options[i];
     int key = has_short_form(o) ? o->letter : o->letter + NO_SHORT_FORM;
     if (is_taken(o, options)) out[count++] = (struct argp_option){o->name, key, o->value, 0, o->doc, 0};
   }

@@ -74,7 +74,7 @@ ftl_status ftl_batch_parse(ftl_session *session, const ftl_arguments *arguments,
   }
   ftl_status status = json_is_object(object)
                           ? parse_object(session, arguments, object, out, error)
-                          : ftl_error_set(error, FTL_BAD_INPUT, "not a JSON object {\"arch\": …, \"workload\": …, …}");
+                          : ftl_error_set(error, FTL_BAD_INPUT, "not a JSON object {\"arch\": ..., \"workload\": ..., ...}");
   json_decref(object);
   return status;
 }

@@ -121,7 +121,7 @@ static ftl_status explore(ftl_use *use, const ftl_arguments *arguments, ftl_erro
 int ftl_cmd_explore(int argc, char **argv) {
   ftl_arguments arguments;
   ftl_error error;
-  ftl_status status = ftl_arguments_parse(&arguments, argc, argv, "explore", "KEY=V1,V2,…", "awsDjdJtyvq", &error);
+  ftl_status status = ftl_arguments_parse(&arguments, argc, argv, "explore", "KEY=V1,V2,...", "awsDjdJtyvq", &error);
   if (status != FTL_OK) return ftl_command_end(status, error.message);
   if (!arguments.help) {
     ftl_use use;

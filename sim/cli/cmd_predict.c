@@ -59,7 +59,7 @@ static ftl_status predict_batch(ftl_use *use, const ftl_arguments *arguments, ft
 int ftl_cmd_predict(int argc, char **argv) {
   ftl_arguments arguments;
   ftl_error error;
-  ftl_status status = ftl_arguments_parse(&arguments, argc, argv, "predict", "KEY=VALUE…", "awsDjdJbq", &error);
+  ftl_status status = ftl_arguments_parse(&arguments, argc, argv, "predict", "KEY=VALUE...", "awsDjdJbq", &error);
   if (status != FTL_OK) return ftl_command_end(status, error.message);
   if (!arguments.help) {
     ftl_use use;

@@ -57,7 +57,7 @@ static ftl_status trace(const ftl_arguments *arguments, ftl_error *error) {
 int ftl_cmd_trace(int argc, char **argv) {
   ftl_arguments arguments;
   ftl_error error;
-  ftl_status status = ftl_arguments_parse(&arguments, argc, argv, "trace", "KEY=VALUE…", "awsDclxTfuo", &error);
+  ftl_status status = ftl_arguments_parse(&arguments, argc, argv, "trace", "KEY=VALUE...", "awsDclxTfuo", &error);
   if (status != FTL_OK) return ftl_command_end(status, error.message);
   if (!arguments.help) status = trace(&arguments, &error);
   ftl_arguments_fini(&arguments);

@@ -12,11 +12,11 @@ static const struct {
   int (*run)(int argc, char **argv);
 } commands[] = {
     {"run", "run SCENARIO.lua [-- ARGS]", "run a Lua scenario", ftl_cmd_run},
-    {"predict", "predict --arch A --workload W KEY=VALUE…", "one prediction, or many from JSON lines", ftl_cmd_predict},
-    {"explore", "explore --arch A --workload W KEY=V1,V2,…", "every combination, ranked", ftl_cmd_explore},
+    {"predict", "predict --arch A --workload W KEY=VALUE...", "one prediction, or many from JSON lines", ftl_cmd_predict},
+    {"explore", "explore --arch A --workload W KEY=V1,V2,...", "every combination, ranked", ftl_cmd_explore},
     {"arch", "arch list|show A|check FILE|docs", "GPU models and where their numbers come from", ftl_cmd_arch},
     {"workload", "workload list|show W", "workloads and their parameters", ftl_cmd_workload},
-    {"trace", "trace --arch A --workload W KEY=VALUE…", "warp instructions of one CTA, or a timeline", ftl_cmd_trace},
+    {"trace", "trace --arch A --workload W KEY=VALUE...", "warp instructions of one CTA, or a timeline", ftl_cmd_trace},
 };
 enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -29,7 +29,7 @@ int ftl_command_end(ftl_status status, const char *message) {
 
 static void print_help(void) {
   printf("Foretile predicts HBM traffic, cycles and time of attention kernels on a GPU.\n\n");
-  for (int i = 0; i < NUM_COMMANDS; i++) printf("  foretile %-42s %s\n", commands[i].usage, commands[i].summary);
+  for (int i = 0; i < NUM_COMMANDS; i++) printf("  foretile %-46s %s\n", commands[i].usage, commands[i].summary);
   printf("\nforetile COMMAND --help describes a command; foretile --version prints the version.\n");
   printf("Exit status: 0 done, 1 something in the job failed, 2 unusable arguments or input.\n");
 }

@@ -111,6 +111,14 @@ const char *ftl_column_shown_unit(ftl_column column) {
   }
 }
 
+const char *ftl_column_metric_name(ftl_column column) {
+  int metric = SOURCE_none;
+  if (column.kind == FTL_COLUMN_METRIC) metric = column.idx;
+  if (column.kind == FTL_COLUMN_ALIAS && aliases[column.idx].other == SOURCE_none) metric = aliases[column.idx].metric;
+  if (metric == SOURCE_time) metric = FTL_METRIC_time_ns;
+  return metric >= 0 ? ftl_metric_get((ftl_metric)metric)->name : "";
+}
+
 bool ftl_column_is_number(ftl_column column) {
   if (column.kind == FTL_COLUMN_PARAM) return ftl_param_get((ftl_param)column.idx)->allowed == NULL;
   return column.kind == FTL_COLUMN_METRIC || column.kind == FTL_COLUMN_ALIAS;

@@ -35,6 +35,8 @@ typedef struct ftl_column {
 FTL_MUST_USE ftl_status ftl_column_find(const char *name, ftl_column *out, ftl_error *error);
 const char *ftl_column_name(ftl_column column);
 const char *ftl_column_shown_unit(ftl_column column);  // as tables show it; "" where there is none
+// Nsight Compute's name of the metric behind a column; "" for a sum, or what is no metric.
+const char *ftl_column_metric_name(ftl_column column);
 bool ftl_column_is_number(ftl_column column);
 // Rates and percentages: the largest is the best.
 bool ftl_column_prefers_large(ftl_column column);

@@ -114,8 +114,8 @@ static const struct {
     {"SM clock", "sm_clock"},
     {"HBM read", "hbm_read"},
     {"HBM write", "hbm_write"},
-    {"inputs, each byte once", "compulsory_read"},
-    {"outputs, each byte once", "compulsory_write"},
+    {"inputs, each byte once", "least_read"},
+    {"outputs, each byte once", "least_write"},
     {"HBM bandwidth in use", "dram_pct"},
     {"L2 hit rate", "l2_hit"},
     {"tensor pipe active", "tensor_pct"},
@@ -176,7 +176,7 @@ static ftl_status add_main_metrics(const ftl_row *row, ftl_text *out, ftl_error 
     ftl_table_add(&table, "%s", text_rows[i].label);
     ftl_table_add(&table, "%s", ftl_text_get(&value));
     ftl_table_add(&table, "%s", ftl_column_shown_unit(column));
-    ftl_table_add(&table, "%s", column.kind == FTL_COLUMN_METRIC ? ftl_metric_get((ftl_metric)column.idx)->name : "");
+    ftl_table_add(&table, "%s", ftl_column_metric_name(column));
     ftl_text_fini(&value);
   }
   if (status == FTL_OK) status = ftl_table_write(&table, 2, out, error);

@@ -83,9 +83,16 @@ void ftl_row_label(const ftl_row *row, ftl_varying varying, ftl_text *out) {
 
 // --- tables ---
 
+// The name and the unit, unless the name ends in it.
 static void add_header(ftl_table *table, ftl_column column) {
-  const char *unit = ftl_column_shown_unit(column);
-  ftl_table_add(table, unit[0] != '\0' ? "%s %s" : "%s", ftl_column_name(column), unit);
+  const char *name = ftl_column_name(column), *unit = ftl_column_shown_unit(column);
+  size_t name_size = strlen(name), unit_size = strlen(unit);
+  bool says_unit = unit_size < name_size && strcmp(name + name_size - unit_size, unit) == 0;
+  if (says_unit) {
+    ftl_table_add(table, "%s", name);
+  } else {
+    ftl_table_add(table, "%s %s", name, unit);
+  }
 }
 
 ftl_status ftl_rows_table(const ftl_row *rows, int64_t num_rows, const ftl_column *columns, int num_columns,

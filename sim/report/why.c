@@ -143,23 +143,47 @@ static ftl_status write_why(const ftl_row *ranked, int64_t num_feasible, ftl_var
   return out->failed ? ftl_error_set(error, FTL_NO_MEMORY, "out of memory") : FTL_OK;
 }
 
-ftl_status ftl_rows_why(const ftl_row *rows, int64_t num_rows, ftl_text *out, ftl_error *error) {
-  int64_t num_feasible = ftl_rows_num_feasible(rows, num_rows);
+// Rows of one GPU, ranked by time.
+static ftl_status add_why(const ftl_row *ranked, int64_t num_rows, ftl_text *out, ftl_error *error) {
+  int64_t num_feasible = ftl_rows_num_feasible(ranked, num_rows);
   if (num_feasible < 2) {
     ftl_text_add(out, num_feasible == 0 ? "nothing is feasible" : "only one configuration is feasible");
     return FTL_OK;
   }
+  return write_why(ranked, num_feasible, ftl_rows_varying(ranked, num_feasible), out, error);
+}
+
+// `rows` are ranked; `same` has room for as many.
+static ftl_status why_each_arch(const ftl_row *rows, int64_t num_rows, ftl_row *same, ftl_text *out,
+                                ftl_error *error) {
+  bool many = ftl_rows_varying(rows, num_rows).arch;
+  ftl_status status = num_rows > 0 ? FTL_OK : add_why(rows, 0, out, error);
+  for (int64_t i = 0; status == FTL_OK && i < num_rows; i++) {
+    const ftl_arch *arch = rows[i].arch;
+    int64_t num_same = 0;
+    for (int64_t j = 0; j < num_rows; j++) {
+      if (rows[j].arch == arch && j < i) break;  // done before
+      if (rows[j].arch == arch) same[num_same++] = rows[j];
+    }
+    if (num_same == 0) continue;
+    if (many) ftl_text_add(out, "%s%s: ", i > 0 ? "\n" : "", arch->name);
+    status = add_why(same, num_same, out, error);
+  }
+  return status;
+}
+
+ftl_status ftl_rows_why(const ftl_row *rows, int64_t num_rows, ftl_text *out, ftl_error *error) {
   ftl_column by_time;
-  ftl_row *ranked = malloc(sizeof *ranked * (size_t)num_rows);
-  ftl_status status = ranked != NULL ? ftl_rank_column_find("time", &by_time, error)
-                                     : ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  size_t size = sizeof *rows * (size_t)(num_rows > 0 ? num_rows : 1);
+  ftl_row *ranked = malloc(size), *same = malloc(size);
+  ftl_status status = ranked != NULL && same != NULL ? ftl_rank_column_find("time", &by_time, error)
+                                                     : ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   if (status == FTL_OK) {
-    memcpy(ranked, rows, sizeof *ranked * (size_t)num_rows);
+    memcpy(ranked, rows, sizeof *rows * (size_t)num_rows);
     status = ftl_rows_rank(ranked, num_rows, by_time, error);
   }
-  if (status == FTL_OK) {
-    status = write_why(ranked, num_feasible, ftl_rows_varying(ranked, num_feasible), out, error);
-  }
+  if (status == FTL_OK) status = why_each_arch(ranked, num_rows, same, out, error);
+  free(same);
   free(ranked);
   return status;
 }

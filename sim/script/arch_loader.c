@@ -138,6 +138,16 @@ static ftl_status load_path(const char *models_dir, const char *path, bool skip_
   return status;
 }
 
+// Models in the folder are found by file name: the name inside must agree.
+static ftl_status check_name(const char *path, const char *asked, ftl_arch **arch, ftl_error *error) {
+  if (*arch == NULL || is_file_name(asked) || strcmp((*arch)->name, asked) == 0) return FTL_OK;
+  ftl_status status =
+      ftl_error_set(error, FTL_BAD_INPUT, "%s: is named \"%s\" inside, must be \"%s\"", path, (*arch)->name, asked);
+  ftl_arch_destroy(*arch);
+  *arch = NULL;
+  return status;
+}
+
 ftl_status ftl_arch_load(const char *models_dir, const char *name_or_file, ftl_arch **out, ftl_error *error) {
   *out = NULL;
   char *found_dir = NULL;
@@ -147,6 +157,7 @@ ftl_status ftl_arch_load(const char *models_dir, const char *name_or_file, ftl_a
   if (models_dir == NULL) models_dir = found_dir;
   if (status == FTL_OK) status = model_path(models_dir, name_or_file, NULL, path, error);
   if (status == FTL_OK) status = load_path(models_dir, path, false, out, error);
+  if (status == FTL_OK) status = check_name(path, name_or_file, out, error);
   free(found_dir);
   return status;
 }
@@ -158,6 +169,7 @@ static ftl_status load_names(const char *models_dir, const ftl_arch_names *names
     ftl_arch *arch = NULL;
     ftl_status status = model_path(models_dir, names->names[i], NULL, path, error);
     if (status == FTL_OK) status = load_path(models_dir, path, true, &arch, error);
+    if (status == FTL_OK) status = check_name(path, names->names[i], &arch, error);
     if (status != FTL_OK) return status;
     if (arch != NULL) out->archs[out->num_archs++] = arch;
   }

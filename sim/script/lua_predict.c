@@ -96,7 +96,7 @@ static bool has_field(lua_State *lua, const char *name) {
 // Pushes a userdata with the space that the arguments describe.
 static ftl_space *push_space(lua_State *lua, bool lists) {
   check_keys(lua);
-  if (lua_getfield(lua, 1, "workload") != LUA_TSTRING) luaL_error(lua, "workload = \"…\" is missing");
+  if (lua_getfield(lua, 1, "workload") != LUA_TSTRING) luaL_error(lua, "workload = \"...\" is missing");
   ftl_space *space = lua_newuserdatauv(lua, sizeof *space, 0);
   memset(space, 0, sizeof *space);
   if (luaL_newmetatable(lua, space_type)) {
@@ -120,7 +120,7 @@ static ftl_space *push_space(lua_State *lua, bool lists) {
 static int get_archs(lua_State *lua, bool lists, const ftl_arch **archs) {
   int num_archs = 1;
   int type = lua_getfield(lua, 1, "arch");
-  if (type == LUA_TNIL) luaL_error(lua, "arch = \"…\" is missing");
+  if (type == LUA_TNIL) luaL_error(lua, "arch = \"...\" is missing");
   if (type == LUA_TTABLE && lists) {
     lua_Unsigned size = lua_rawlen(lua, -1);
     if (size < 1 || size > MAX_ARCHS) luaL_error(lua, "arch must list 1 to %d GPUs", MAX_ARCHS);

@@ -6,11 +6,11 @@
 
 #include "script/arch_loader.h"
 
-typedef struct ftl_session_arch {
+typedef struct ftl_session_entry {
   char *asked;  // name or file that it was loaded as; NULL for a what-if
   uint64_t hash;
   ftl_arch *arch;
-} ftl_session_arch;
+} ftl_session_entry;
 
 void ftl_session_init(ftl_session *session) {
   *session = (ftl_session){.evaluate = {.num_threads = 1}, .status = FTL_OK};
@@ -28,7 +28,7 @@ void ftl_session_fini(ftl_session *session) {
 
 // Takes `arch` and `asked`, also on failure.
 static ftl_status add_arch(ftl_session *session, ftl_arch *arch, char *asked, ftl_error *error) {
-  ftl_session_arch *archs = NULL;
+  ftl_session_entry *archs = NULL;
   ftl_status status = FTL_OK;
   if (session->num_archs >= FTL_SESSION_MAX_ARCHS) {
     status = ftl_error_set(error, FTL_BAD_INPUT, "more than %d arch models in one run", FTL_SESSION_MAX_ARCHS);
@@ -42,7 +42,7 @@ static ftl_status add_arch(ftl_session *session, ftl_arch *arch, char *asked, ft
     return status;
   }
   session->archs = archs;
-  archs[session->num_archs++] = (ftl_session_arch){.asked = asked, .hash = ftl_arch_hash(arch), .arch = arch};
+  archs[session->num_archs++] = (ftl_session_entry){.asked = asked, .hash = ftl_arch_hash(arch), .arch = arch};
   return FTL_OK;
 }
 
@@ -72,7 +72,7 @@ ftl_status ftl_session_take_arch(ftl_session *session, ftl_arch *arch, const ftl
   *out = NULL;
   uint64_t hash = ftl_arch_hash(arch);
   for (int i = 0; i < session->num_archs; i++) {
-    const ftl_session_arch *known = &session->archs[i];
+    const ftl_session_entry *known = &session->archs[i];
     if (known->hash == hash && strcmp(known->arch->name, arch->name) == 0) {
       ftl_arch_destroy(arch);
       *out = known->arch;
@@ -100,8 +100,8 @@ ftl_status ftl_session_evaluate(ftl_session *session, const ftl_point *points, i
     if (answers[i].status == FTL_OK) continue;
     ftl_text spec = {0};
     ftl_spec_canonical(&points[i].spec, &spec);
-    status = ftl_error_set(&local, answers[i].status, "%s on %s: %.200s", ftl_text_get(&spec), points[i].arch->name,
-                           answers[i].message);
+    status = ftl_error_set(&local, answers[i].status, "%.200s (%s on %s)", answers[i].message, ftl_text_get(&spec),
+                           points[i].arch->name);
     ftl_text_fini(&spec);
   }
   if (status == FTL_OK) return FTL_OK;

@@ -12,7 +12,7 @@ enum { FTL_SESSION_MAX_ARCHS = 4096 };
 typedef struct ftl_session {
   ftl_evaluate_options evaluate;
   const char *detail;  // the default of `detail` for this session; NULL: the parameter's own
-  struct ftl_session_arch *archs;  // owned
+  struct ftl_session_entry *archs;  // owned
   int num_archs;
   // The first failure of a prediction or of the database: a scenario may catch the error, the command still reports it.
   ftl_status status;
