@@ -1,0 +1,135 @@
+#include "lower/coverage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tile/exec.h"
+
+enum { NONE = -1, UNIT_BYTES = 4, WORD_UNITS = 64 };
+
+static bool grow_fills(ftl_coverage *c, int32_t ring) {
+  if (c->num_fills[ring] < c->capacity_fills[ring]) return true;
+  int64_t capacity = c->capacity_fills[ring] ? c->capacity_fills[ring] * 2 : 64;
+  int32_t *larger = realloc(c->first_of_fill[ring], sizeof *larger * (size_t)capacity);
+  if (!larger) return false;
+  c->first_of_fill[ring] = larger;
+  c->capacity_fills[ring] = capacity;
+  return true;
+}
+
+// The fill that LOADs of a ring go to is the last of its list, begun by ACQUIRE.
+static ftl_status begin_fill(ftl_coverage *c, int32_t ring, ftl_error *error) {
+  if (!grow_fills(c, ring)) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  c->first_of_fill[ring][c->num_fills[ring]++] = NONE;
+  return FTL_OK;
+}
+
+static ftl_status add_tile(ftl_coverage *c, const ftl_exec_event *event, int32_t ring, ftl_error *error) {
+  ftl_tile_place place = ftl_tile_place_of(c->tile, &event->op->ref, event->point);
+  if (place.num_rows == 0) return FTL_OK;
+  if (c->num_tiles == c->capacity_tiles) {
+    int32_t capacity = c->capacity_tiles ? c->capacity_tiles * 2 : 64;
+    ftl_covered_tile *larger = realloc(c->tiles, sizeof *larger * (size_t)capacity);
+    if (!larger) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+    c->tiles = larger;
+    c->capacity_tiles = capacity;
+  }
+  int32_t *head = ring == NONE ? &c->first_store : &c->first_of_fill[ring][c->num_fills[ring] - 1];
+  int32_t tensor = event->op->ref.tensor;
+  ftl_covered_tile t = {.tensor = tensor, .ring = ring, .place = place, .next = *head};
+  t.fill = ring == NONE ? 0 : c->num_fills[ring] - 1;
+  t.row_bytes = event->op->ref.columns * ftl_dtype_bytes(c->tile->tensors[tensor].dtype);
+  t.words_per_row = (t.row_bytes / UNIT_BYTES + WORD_UNITS - 1) / WORD_UNITS;
+  t.bytes_left = (int64_t)t.row_bytes * place.num_rows;
+  t.touched = calloc((size_t)t.words_per_row * (size_t)place.num_rows, sizeof *t.touched);
+  if (!t.touched) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  *head = c->num_tiles;
+  c->tiles[c->num_tiles++] = t;
+  return FTL_OK;
+}
+
+static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *error) {
+  ftl_coverage *c = context;
+  switch (event->op->kind) {
+    case FTL_TILE_ACQUIRE: return begin_fill(c, event->op->ring, error);
+    case FTL_TILE_LOAD: return add_tile(c, event, event->op->ring, error);
+    case FTL_TILE_STORE:
+    case FTL_TILE_STORE_ROWS: return add_tile(c, event, NONE, error);
+    default: return FTL_OK;
+  }
+}
+
+ftl_status ftl_coverage_init(ftl_coverage *coverage, const ftl_tile_program *tile, int64_t cta, ftl_error *error) {
+  *coverage = (ftl_coverage){.tile = tile, .first_store = NONE};
+  ftl_exec_options options = {.first_tile = cta, .tile_stride = tile->num_ctas, .visit = visit, .context = coverage};
+  ftl_status status = ftl_exec_cta(tile, &options, error);
+  if (status != FTL_OK) ftl_coverage_fini(coverage);
+  return status;
+}
+
+void ftl_coverage_fini(ftl_coverage *coverage) {
+  for (int32_t i = 0; i < coverage->num_tiles; i++) free(coverage->tiles[i].touched);
+  free(coverage->tiles);
+  for (int r = 0; r < FTL_TILE_MAX_RINGS; r++) free(coverage->first_of_fill[r]);
+  memset(coverage, 0, sizeof *coverage);
+}
+
+static const char *touch_row(ftl_covered_tile *t, int32_t row, int32_t column_byte, int32_t bytes) {
+  if (column_byte < 0 || bytes <= 0 || column_byte + bytes > t->row_bytes || (column_byte | bytes) % UNIT_BYTES != 0)
+    return "touches bytes outside the tile's columns";
+  uint64_t *words = &t->touched[(size_t)row * (size_t)t->words_per_row];
+  for (int32_t unit = column_byte / UNIT_BYTES; unit < (column_byte + bytes) / UNIT_BYTES; unit++) {
+    uint64_t bit = UINT64_C(1) << unit % WORD_UNITS;
+    if (words[unit / WORD_UNITS] & bit) return "touches bytes a second time";
+    words[unit / WORD_UNITS] |= bit;
+  }
+  t->bytes_left -= bytes;
+  return NULL;
+}
+
+static const char *touch(ftl_covered_tile *t, const ftl_access *access, int32_t warp) {
+  int32_t row = access->row + warp * access->warp_row_step;
+  for (int32_t k = 0; k < access->num_rows; k++, row += access->row_step) {
+    if (row < 0) return "touches rows before the tile";
+    if (row >= t->place.num_rows) continue;
+    const char *problem = touch_row(t, row, access->column_byte, access->bytes);
+    if (problem) return problem;
+  }
+  return NULL;
+}
+
+static ftl_covered_tile *find(ftl_coverage *c, int32_t head, int32_t tensor, const ftl_tile_place *place) {
+  for (int32_t at = head; at != NONE; at = c->tiles[at].next) {
+    ftl_covered_tile *t = &c->tiles[at];
+    if ((tensor == NONE || t->tensor == tensor) && t->place.address_bytes == place->address_bytes) return t;
+  }
+  return NULL;
+}
+
+const char *ftl_coverage_load(ftl_coverage *coverage, int32_t ring, int64_t fill, const ftl_access *access,
+                              const ftl_tile_place *place, int32_t warp) {
+  if (place->num_rows == 0) return NULL;
+  if (fill >= coverage->num_fills[ring]) return "fills a stage more often than the tile program does";
+  ftl_covered_tile *t = find(coverage, coverage->first_of_fill[ring][fill], NONE, place);
+  return t ? touch(t, access, warp) : "copies a tile that belongs in another stage";
+}
+
+const char *ftl_coverage_store(ftl_coverage *coverage, int32_t tensor, const ftl_access *access,
+                               const ftl_tile_place *place, int32_t warp) {
+  if (place->num_rows == 0) return NULL;
+  ftl_covered_tile *t = find(coverage, coverage->first_store, tensor, place);
+  return t ? touch(t, access, warp) : "stores a tile that the tile program does not";
+}
+
+bool ftl_coverage_is_full(const ftl_coverage *coverage, int32_t ring, int64_t fill) {
+  if (fill >= coverage->num_fills[ring]) return true;
+  for (int32_t at = coverage->first_of_fill[ring][fill]; at != NONE; at = coverage->tiles[at].next)
+    if (coverage->tiles[at].bytes_left > 0) return false;
+  return true;
+}
+
+const ftl_covered_tile *ftl_coverage_incomplete(const ftl_coverage *coverage) {
+  for (int32_t i = 0; i < coverage->num_tiles; i++)
+    if (coverage->tiles[i].bytes_left > 0) return &coverage->tiles[i];
+  return NULL;
+}

@@ -1,0 +1,117 @@
+// How much work a CTA does, counted from the tile program and from the warp program.
+#include <stdlib.h>
+
+#include "lower/checker.h"
+#include "lower/walk.h"
+#include "tile/exec.h"
+
+enum { WARP_LANES = 32, WGMMA_K = 16, WGMMA_ROWS_A_WARP = 16 };
+
+// ---- tile programs ----
+typedef struct tile_counter {
+  const ftl_tile_program *tile;
+  ftl_work *work;
+} tile_counter;
+
+static int64_t ref_bytes(const ftl_tile_program *tile, const ftl_exec_event *event) {
+  const ftl_tile_ref *ref = &event->op->ref;
+  int64_t row_bytes = (int64_t)ref->columns * ftl_dtype_bytes(tile->tensors[ref->tensor].dtype);
+  return row_bytes * ftl_tile_place_of(tile, ref, event->point).num_rows;
+}
+
+static int64_t mma_macs(const ftl_tile_program *tile, const ftl_tile_op *op) {
+  const ftl_value *dst = &tile->values[op->dst];
+  int32_t depth = op->ring_a >= 0 ? tile->rings[op->ring_a].columns : tile->values[op->a.value].columns;
+  return (int64_t)dst->rows * dst->columns * depth;
+}
+
+static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error *error) {
+  (void)error;
+  tile_counter *counter = context;
+  const ftl_tile_op *op = event->op;
+  ftl_work *work = counter->work;
+  const ftl_value *dst = &counter->tile->values[op->dst >= 0 ? op->dst : 0];
+  switch (op->kind) {
+    case FTL_TILE_LOAD: work->load_bytes[op->ref.tensor] += ref_bytes(counter->tile, event); break;
+    case FTL_TILE_STORE:
+    case FTL_TILE_STORE_ROWS: work->store_bytes[op->ref.tensor] += ref_bytes(counter->tile, event); break;
+    case FTL_TILE_MMA: work->mma_macs += mma_macs(counter->tile, op); break;
+    case FTL_TILE_ELEM:
+      if (op->fn != FTL_ELEM_EXP2) break;
+      work->exps += (int64_t)dst->rows * dst->columns;
+      if (dst->kind == FTL_VALUE_ROWS) work->row_exps += dst->rows;
+      break;
+    default: break;
+  }
+  return FTL_OK;
+}
+
+ftl_status ftl_work_of_tile(const ftl_tile_program *tile, int64_t cta, ftl_work *out, ftl_error *error) {
+  *out = (ftl_work){0};
+  tile_counter counter = {tile, out};
+  ftl_exec_options options = {.first_tile = cta, .tile_stride = tile->num_ctas, .visit = count_op, .context = &counter};
+  return ftl_exec_cta(tile, &options, error);
+}
+
+// ---- warp programs ----
+static int64_t access_bytes(const ftl_access *access, const ftl_tile_place *place, int32_t warp) {
+  int64_t rows = 0;
+  int32_t row = access->row + warp * access->warp_row_step;
+  for (int32_t k = 0; k < access->num_rows; k++, row += access->row_step) rows += row < place->num_rows;
+  return rows * access->bytes;
+}
+
+static bool issues(uint8_t opcode) {
+  switch (opcode) {
+    case FTL_OP_TILE:
+    case FTL_OP_RING_READ:
+    case FTL_OP_RING_FREE:
+    case FTL_OP_MBAR_ADVANCE:
+    case FTL_OP_WGMMA_COMMIT: return false;
+    default: return true;
+  }
+}
+
+static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *inst, int32_t warp,
+                       const ftl_tile_place *places, ftl_work *work) {
+  if (issues(inst->opcode)) work->warp_insts += inst->repeat;
+  switch (inst->opcode) {
+    case FTL_OP_LDG:
+    case FTL_OP_CP_ASYNC:
+    case FTL_OP_TMA_LOAD:
+    case FTL_OP_STG:
+    case FTL_OP_RED:
+    case FTL_OP_TMA_STORE: {
+      const ftl_access *access = &program->accesses[inst->access];
+      int64_t bytes = access_bytes(access, &places[access->ref], warp);
+      bool store = inst->opcode == FTL_OP_STG || inst->opcode == FTL_OP_RED || inst->opcode == FTL_OP_TMA_STORE;
+      (store ? work->store_bytes : work->load_bytes)[program->refs[access->ref].tensor] += bytes;
+      break;
+    }
+    case FTL_OP_MMA: work->mma_macs += (int64_t)inst->repeat * program->mma_macs; break;
+    case FTL_OP_WGMMA: work->mma_macs += (int64_t)inst->repeat * WGMMA_ROWS_A_WARP * inst->arg * WGMMA_K; break;
+    case FTL_OP_MUFU:
+      if (inst->arg == FTL_ELEM_EXP2) work->exps += (int64_t)inst->repeat * WARP_LANES;
+      break;
+    default: break;
+  }
+}
+
+ftl_status ftl_work_of_warps(const ftl_warp_program *program, int64_t cta, ftl_work *out, ftl_error *error) {
+  *out = (ftl_work){0};
+  ftl_tile_place *places = calloc((size_t)program->num_refs + 1, sizeof *places);
+  if (!places) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  for (int32_t role = 0; role < program->num_roles; role++) {
+    for (int32_t warp = 0; warp < program->roles[role].num_warps; warp++) {
+      ftl_walk walk = ftl_walk_start(program, role, warp, cta);
+      for (const ftl_warp_inst *inst; (inst = ftl_walk_next(&walk));) {
+        if (inst->opcode == FTL_OP_TILE)
+          places[inst->access] = ftl_tile_place_of(program->tile, &program->refs[inst->access], &walk.point);
+        else
+          count_inst(program, inst, warp, places, out);
+      }
+    }
+  }
+  free(places);
+  return FTL_OK;
+}
