@@ -136,6 +136,7 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst) {
   const ftl_warp_inst *op = &inst->inst;
   if (op->opcode == FTL_OP_RING_READ || op->opcode == FTL_OP_RING_FREE) {
     order_mark(dag, &dag->rings[op->arg], node);
+    order_member(dag, &dag->memory, node);  // a wgmma's reads end with its wait, which is a fence
     return;
   }
   if (op->opcode == FTL_OP_TILE) {

@@ -23,7 +23,7 @@ ftl_dag *ftl_dag_create(int32_t num_values, int32_t max_nodes);
 void ftl_dag_destroy(ftl_dag *dag);
 
 // Rebuilds the graph for a stretch: RAW, WAR and WAW on values; FENCE against MEMORY; CHAIN; RING_READ and RING_FREE
-// against the accesses of their ring; TILE against the accesses. False when memory is out.
+// against the accesses of their ring and fences; TILE against the accesses. False when memory is out.
 bool ftl_dag_build(ftl_dag *dag, const ftl_draft *draft, const ftl_stretch *stretch, const ftl_op_timings *timings);
 
 const ftl_dag_node *ftl_dag_nodes(const ftl_dag *dag);

@@ -70,7 +70,7 @@ static int32_t choose_victim(spiller *s, int32_t position) {
   int64_t least = INT64_MAX;
   find_live_after(s, position);
   for (int32_t v = 0; v < s->draft->num_values; v++) {
-    if (s->spilled[v] || !ftl_set_has(s->live, v)) continue;
+    if (s->spilled[v] || !ftl_set_has(s->live, v) || s->draft->values[v].num_registers == 0) continue;
     appraisal a = {.spiller = s, .value = v, .position = position, .gap_end = -1};
     ftl_spill_visitor visitor = {appraise_group, appraise_gap, &a};
     if (!ftl_spill_plan(&s->state, v, &visitor) || a.gap_end < 0) continue;

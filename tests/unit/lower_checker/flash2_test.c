@@ -1,0 +1,57 @@
+// Every lowering of flash2_fwd that is feasible does what its tile program says.
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "lower/checker.h"
+#include "programs.h"
+
+static const char *const shapes[] = {
+    "heads=2 seqlen=256 head_dim=64",
+    "heads=2 seqlen=300 head_dim=64 causal=1",
+    "heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=333 head_dim=128 causal=1",
+    "heads=4 kv_heads=1 seqlen_q=200 seqlen_kv=100 head_dim=40 causal=1 layout=bshd",
+    "heads=1 seqlen_q=1 seqlen_kv=17 head_dim=96",
+    "heads=2 seqlen=257 head_dim=128 tile_order=head_first tile_reverse=1 causal=1 batch=2",
+};
+
+static const char *const blocks[] = {
+    "block_m=64 block_n=64 num_warps=4 num_stages=2",
+    "block_m=128 block_n=64 num_warps=4 num_stages=3",
+    "block_m=128 block_n=32 num_warps=8 num_stages=1",
+    "block_m=64 block_n=48 num_warps=4 num_stages=1 schedule=interleaved",
+    "block_m=128 block_n=128 num_warps=8 num_stages=2",
+    "block_m=64 block_n=128 num_warps=4 num_stages=2 max_registers=96",
+};
+
+// Gives how many configurations were feasible.
+static int prove_all(const char *arch, const char *how) {
+  int feasible = 0;
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+    for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
+      char parameters[400];
+      snprintf(parameters, sizeof parameters, "%s %s %s", shapes[s], blocks[b], how);
+      programs p;
+      ftl_error error = {0};
+      if (lower_workload(&p, arch, "flash2_fwd", parameters, &error) == FTL_OK) {
+        feasible++;
+        for (int64_t cta = 0; cta < p.tile->num_ctas; cta += 1 + p.tile->num_ctas / 3) {
+          ftl_status status = ftl_checker_prove(p.warps, cta, &error);
+          cr_expect_eq(status, FTL_OK, "%s: %s: %s", arch, parameters, error.message);
+        }
+      }
+      programs_fini(&p);
+    }
+  }
+  return feasible;
+}
+
+Test(unit_lower_checker_flash2, volta_by_registers) { cr_expect_geq(prove_all("v100", ""), 20); }
+Test(unit_lower_checker_flash2, turing_by_registers) { cr_expect_geq(prove_all("t4", ""), 15); }
+Test(unit_lower_checker_flash2, ampere_by_cp_async) { cr_expect_geq(prove_all("a100_80", ""), 25); }
+Test(unit_lower_checker_flash2, ampere_by_registers) { cr_expect_geq(prove_all("a100_80", "copy=ldg"), 20); }
+Test(unit_lower_checker_flash2, ada_by_cp_async_in_bf16) { cr_expect_geq(prove_all("rtx4090", "dtype=bf16"), 20); }
+Test(unit_lower_checker_flash2, hopper_by_wgmma_and_tma) { cr_expect_geq(prove_all("h200", ""), 15); }
+Test(unit_lower_checker_flash2, hopper_by_wgmma_and_cp_async) { cr_expect_geq(prove_all("h200", "copy=cp_async"), 15); }
+Test(unit_lower_checker_flash2, hopper_by_wgmma_and_registers) { cr_expect_geq(prove_all("h200", "copy=ldg"), 10); }
+Test(unit_lower_checker_flash2, hopper_by_mma_sync_and_cp_async) { cr_expect_geq(prove_all("h200", "mma=mma"), 25); }
+Test(unit_lower_checker_flash2, hopper_by_mma_sync_and_tma) { cr_expect_geq(prove_all("h200", "mma=mma copy=tma"), 25); }

@@ -1,0 +1,18 @@
+// A workload's first launch, lowered for a shipped GPU, for the checker's tests.
+#ifndef TESTS_UNIT_LOWER_CHECKER_PROGRAMS_H
+#define TESTS_UNIT_LOWER_CHECKER_PROGRAMS_H
+
+#include "lower/lower.h"
+#include "workloads/spec.h"
+
+typedef struct programs {
+  ftl_arch *arch;
+  ftl_tile_program *tile;
+  ftl_warp_program *warps;
+} programs;
+
+// `parameters`: "heads=2 seqlen=100 copy=ldg ...". FTL_INFEASIBLE where the GPU cannot run it; asserts on anything worse.
+ftl_status lower_workload(programs *out, const char *arch, const char *workload, const char *parameters, ftl_error *error);
+void programs_fini(programs *p);
+
+#endif
