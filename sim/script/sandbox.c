@@ -13,7 +13,7 @@ enum { HOOK_INTERVAL = 1000, STACK_SLOTS = 8 };
 
 ftl_sandbox_limits ftl_sandbox_limits_default(void) {
   return (ftl_sandbox_limits){
-      .max_memory_bytes = (size_t)256 << 20, .max_string_bytes = (size_t)16 << 20, .max_instructions = 2000000000};
+      .max_memory_bytes = (size_t)256 << 20, .max_string_bytes = (size_t)16 << 20, .max_instructions = 500000000};
 }
 
 // --- memory ---

@@ -24,7 +24,7 @@ typedef struct ftl_sandbox_limits {
   const volatile sig_atomic_t *interrupt;  // when not NULL and not 0, the script stops with FTL_INTERRUPTED
 } ftl_sandbox_limits;
 
-// What a scenario gets: 256 MiB, strings of 16 MiB, 2*10^9 instructions, no io, no interrupt.
+// What a scenario gets: 256 MiB, strings of 16 MiB, 5*10^8 instructions (about 10 s), no io, no interrupt.
 ftl_sandbox_limits ftl_sandbox_limits_default(void);
 
 typedef struct ftl_sandbox ftl_sandbox;
