@@ -29,6 +29,10 @@ ftl_status ftl_database_failed(const ftl_database *database, int code, ftl_error
   int system_error = database->sqlite != NULL ? sqlite3_system_errno(database->sqlite) : 0;
   bool from_system = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
   if (reason == NULL && from_system && system_error != 0) reason = strerror(system_error);
+  // A failure inside COMMIT leaves no errno.
+  if (reason == NULL && (code & 0xff) == SQLITE_IOERR) {
+    reason = "disk I/O error (a full disk, a file-size limit, or a failing device)";
+  }
   if (reason == NULL) reason = database->sqlite != NULL ? sqlite3_errmsg(database->sqlite) : sqlite3_errstr(code);
   return ftl_error_set(error, FTL_IO_FAILED, "%s: %s", database->path, reason);
 }

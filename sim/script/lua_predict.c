@@ -95,7 +95,6 @@ static bool has_field(lua_State *lua, const char *name) {
 
 // Pushes a userdata with the space that the arguments describe.
 static ftl_space *push_space(lua_State *lua, bool lists) {
-  check_keys(lua);
   if (lua_getfield(lua, 1, "workload") != LUA_TSTRING) luaL_error(lua, "workload = \"...\" is missing");
   ftl_space *space = lua_newuserdatauv(lua, sizeof *space, 0);
   memset(space, 0, sizeof *space);
@@ -152,6 +151,7 @@ static ftl_answer *push_answers(lua_State *lua, const ftl_point *points, int64_t
 int ftl_lua_predict(lua_State *lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   lua_settop(lua, 1);
+  check_keys(lua);
   ftl_point point;
   ftl_error error;
   if (has_field(lua, "where")) luaL_error(lua, "where is for ft.explore");
@@ -202,6 +202,7 @@ static ftl_point *push_points(lua_State *lua, const ftl_space *space, const ftl_
 int ftl_lua_explore(lua_State *lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   lua_settop(lua, 1);
+  check_keys(lua);
   const ftl_arch *archs[MAX_ARCHS];
   int num_archs = get_archs(lua, true, archs);
   const ftl_space *space = push_space(lua, true);

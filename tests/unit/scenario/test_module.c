@@ -1,0 +1,143 @@
+// The Lua module, with an engine that answers by a formula (fake/fake_engine.h).
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "script/scenario.h"
+#include "unit/results/fixture.h"
+
+#define PREFIX "local ft = require 'foretile'; "
+#define QUESTION "workload = 'flash2_fwd', heads = 8, seqlen = 1024, head_dim = 64"
+
+static ftl_status run(const char *script, ftl_error *error) {
+  ftl_session session;
+  ftl_session_init(&session);
+  session.evaluate.num_threads = 2;
+  ftl_status status =
+      ftl_scenario_run_text(&session, "test.lua", script, strlen(script), ftl_sandbox_limits_default(), error);
+  ftl_session_fini(&session);
+  return status;
+}
+
+// The script asserts; a failed assert is its error.
+static void passes(const char *script) {
+  ftl_error error = {0};
+  cr_assert_eq(run(script, &error), FTL_OK, "%s", error.message);
+}
+
+static void fails(const char *script, const char *expected) {
+  ftl_error error = {0};
+  cr_assert_eq(run(script, &error), FTL_BAD_INPUT);
+  cr_assert_not_null(strstr(error.message, expected), "%s", error.message);
+}
+
+Test(unit_scenario_module, predict_gives_metrics_by_nsight_name_and_by_short_name) {
+  passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION ", block_m = 64 }\n"
+         "assert(r.feasible and r.arch == 'h200' and r.workload == 'flash2_fwd')\n"
+         "assert(r['gpu__time_duration.sum'] == 4096, r['gpu__time_duration.sum'])\n"
+         "assert(r.time_us == 4.096 and r.time_ns == 4096)\n"
+         "assert(math.type(r.hbm_read) == 'integer' and r.hbm_read == 16000000)\n"
+         "assert(r.block_m == 64 and r.block_n == 64 and r.causal == false and r.copy == 'ldg')\n"
+         "assert(r.params.kv_heads == 8 and r.kernels[1].name == 'fake')\n"
+         "assert(r.kernels[1].metrics['dram__bytes_read.sum'] == 16000000)\n"
+         "assert(r.reason == nil and r.bottleneck == 'tensor pipe')\n");
+}
+
+Test(unit_scenario_module, an_infeasible_prediction_has_a_reason_and_no_time) {
+  passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION ", block_m = 256, block_n = 128 }\n"
+         "assert(r.feasible == false and r.time_us == nil)\n"
+         "assert(r.reason == 'block_m=256 block_n=128 is more than h200 holds', r.reason)\n");
+}
+
+Test(unit_scenario_module, explore_tries_every_combination_and_ranks) {
+  passes(PREFIX "local s = ft.explore{ arch = 'h200', " QUESTION ", block_m = {64, 128, 256}, block_n = {64, 128} }\n"
+         "assert(#s == 6 and #s:feasible() == 5 and #s:infeasible() == 1)\n"
+         "local ranked = s:rank 'time'\n"
+         "assert(ranked[1].block_m == 128 and ranked[1].block_n == 128)\n"
+         "assert(not ranked[6].feasible and ranked[7] == nil)\n"
+         "assert(s[1].block_m == 64, 'rank makes a new set')\n"
+         "assert(s:best().block_m == 128 and s:best('hbm').block_m == 256)\n"
+         "local n = 0; for i, r in s:each() do n = n + i; assert(r.block_m) end; assert(n == 21)\n"
+         "for i, r in ipairs(ranked) do assert(i == 1 or not r.feasible or r.time_ns >= ranked[i - 1].time_ns) end\n"
+         "assert(#s:top(2) == 2 and #s:filter(function(r) return r.block_n == 64 end) == 3)\n");
+}
+
+Test(unit_scenario_module, explore_takes_several_gpus_and_a_condition) {
+  passes(PREFIX "local big = ft.arch 'h200' { l2 = { persisting_max_bytes = 4096 } }\n"
+         "assert(big.name == 'h200*' and big['l2.persisting_max_bytes'] == 4096)\n"
+         "local s = ft.explore{ arch = { 'v100', big }, " QUESTION ", block_m = {64, 128}, num_warps = {4, 8},\n"
+         "  where = function(p) return p.block_m // p.num_warps >= 16 end }\n"
+         "assert(#s == 6 and s[1].arch == 'v100' and s[4].arch == 'h200*')\n");
+}
+
+Test(unit_scenario_module, tables_bars_and_pictures_are_text) {
+  passes(PREFIX "local s = ft.explore{ arch = 'h200', " QUESTION ", block_n = {64, 128} }:rank()\n"
+         "local t = s:table{ 'block_n', 'time_us', 'bottleneck' }\n"
+         "assert(t == 'block_n  time_us  bottleneck\\n    128      1.0  tensor pipe\\n     64      2.0  tensor pipe\\n', t)\n"
+         "local bars = s:plot{ y = 'time_ns', width = 10 }\n"
+         "assert(bars:find('block_n=128') and bars:find('##########\\n') and not bars:find('###########'), bars)\n"
+         "assert(s:why():find('^block_n=128 wins'))\n"
+         "assert(s:svg():find('^<svg') and tostring(s):find('hbm_read') and tostring(s[1]):find('on h200'))\n");
+}
+
+Test(unit_scenario_module, mistakes_name_the_line_and_what_is_near) {
+  fails(PREFIX "\n\nft.predict{ arch = 'h200', " QUESTION ", blok_m = 64 }",
+        "test.lua:3: unknown parameter \"blok_m\"; the nearest is block_m");
+  fails(PREFIX "ft.predict{ arch = 'h20', " QUESTION " }", "test.lua:1: unknown GPU \"h20\"");
+  fails(PREFIX "ft.predict{ arch = 'h200', workload = 'flash' }", "unknown workload flash; known are flash2_fwd");
+  fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", block_m = -1 }", "from 16 to 1024");
+  fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", block_m = 1/0 }", "block_m=inf");
+  fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", block_m = 64.5 }", "block_m=64.5");
+  fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", block_m = {64, 128} }", "ft.explore takes lists");
+  fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", block_m = print }", "not a function");
+  fails(PREFIX "ft.explore{ arch = 'h200', " QUESTION ", block_m = {} }", "block_m is an empty list");
+  fails(PREFIX "ft.predict{ " QUESTION " }", "arch = ");
+  fails(PREFIX "ft.predict{ arch = 'h200' }", "workload = ");
+  fails(PREFIX "ft.predict{ 'h200' }", "a value without a name");
+  fails(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION " }\nprint(r.tmie_us)",
+        "test.lua:2: no metric, parameter or alias is called \"tmie_us\"; the nearest is time_us");
+  fails(PREFIX "local s = ft.explore{ arch = 'h200', " QUESTION " }\ns:rnak()", "test.lua:2: a result set has no \"rnak\"");
+  fails(PREFIX "ft.arch 'h200' { l2 = { size = 1 } }", "l2.size");
+  fails(PREFIX "print(ft.arch('h200')['l2.way'])", "the nearest is l2.ways");
+  fails("require 'fortile'", "there is no module");
+}
+
+Test(unit_scenario_module, a_failed_prediction_fails_the_run_even_if_the_script_goes_on) {
+  ftl_error error = {0};
+  cr_assert_eq(run(PREFIX "pcall(ft.predict, { arch = 'h200', " QUESTION ", block_n = 24 })", &error), FTL_RUN_FAILED);
+  cr_assert_not_null(strstr(error.message, "this engine cannot do block_n=24"), "%s", error.message);
+}
+
+Test(unit_scenario_module, a_set_that_is_dropped_frees_its_memory, .timeout = 60) {
+  // Each set holds about 5 kB a point: without collection 400 sets of 200 points would be 400 MB, above the limit.
+  passes(PREFIX "local m = {}; for i = 1, 100 do m[i] = 16 * (1 + i % 60) end\n"
+         "for i = 1, 400 do ft.explore{ arch = 'h200', " QUESTION ", block_m = m, num_warps = {4, 8} } end\n");
+}
+
+Test(unit_scenario_module, what_if_models_cannot_be_hoarded, .timeout = 60) {
+  fails(PREFIX "for i = 1, 5000 do ft.arch 'h200' { l2 = { persisting_max_bytes = i } } end",
+        "more than 4096 arch models in one run");
+}
+
+static void *stop(void *flag) {
+  struct timespec wait = {.tv_nsec = 50000000};
+  nanosleep(&wait, NULL);
+  atomic_store((atomic_bool *)flag, true);
+  return NULL;
+}
+
+Test(unit_scenario_module, an_interrupted_explore_ends_the_script, .timeout = 20) {
+  static atomic_bool cancel;
+  const char *script = PREFIX "pcall(ft.explore, { arch = 'h200', " QUESTION ", block_n = {64, 128}, block_m = {64, 128} })";
+  ftl_session session;
+  ftl_error error = {0};
+  pthread_t thread;
+  ftl_session_init(&session);
+  session.evaluate.cancel = &cancel;
+  setenv("FTL_FAKE_DELAY_MS", "10000", 1);
+  cr_assert_eq(pthread_create(&thread, NULL, stop, &cancel), 0);
+  cr_assert_eq(ftl_scenario_run_text(&session, "t.lua", script, strlen(script), ftl_sandbox_limits_default(), &error),
+               FTL_INTERRUPTED);
+  pthread_join(thread, NULL);
+  ftl_session_fini(&session);
+}
