@@ -8,6 +8,7 @@ enum { NONE = -1 };
 // A list of nodes that grows at its head; links live in one pool.
 typedef struct link {
   int32_t node, next;
+  int32_t latency_cycles;  // members of an order: to the mark that follows
 } link;
 
 // Marks are ordered against each other and against all members; members are free among themselves.
@@ -61,7 +62,7 @@ static void *grow(void *array, int32_t *capacity, size_t element_bytes) {
   return larger;
 }
 
-static void push(ftl_dag *dag, int32_t *head, int32_t node) {
+static void push(ftl_dag *dag, int32_t *head, int32_t node, int32_t latency_cycles) {
   if (dag->num_links == dag->capacity_links) {
     link *larger = grow(dag->links, &dag->capacity_links, sizeof *larger);
     if (!larger) {
@@ -70,7 +71,7 @@ static void push(ftl_dag *dag, int32_t *head, int32_t node) {
     }
     dag->links = larger;
   }
-  dag->links[dag->num_links] = (link){node, *head};
+  dag->links[dag->num_links] = (link){node, *head, latency_cycles};
   *head = dag->num_links++;
 }
 
@@ -92,14 +93,15 @@ static void add_edge(ftl_dag *dag, int32_t node, int32_t earlier, int32_t latenc
   if (depth > dag->nodes[node].depth_cycles) dag->nodes[node].depth_cycles = depth;
 }
 
-static void order_member(ftl_dag *dag, order *class, int32_t node) {
+static void order_member(ftl_dag *dag, order *class, int32_t node, int32_t latency_cycles) {
   add_edge(dag, node, class->last_mark, 0);
-  push(dag, &class->members, node);
+  push(dag, &class->members, node, latency_cycles);
 }
 
 static void order_mark(ftl_dag *dag, order *class, int32_t node) {
   add_edge(dag, node, class->last_mark, 0);
-  for (int32_t at = class->members; at != NONE; at = dag->links[at].next) add_edge(dag, node, dag->links[at].node, 0);
+  for (int32_t at = class->members; at != NONE; at = dag->links[at].next)
+    add_edge(dag, node, dag->links[at].node, dag->links[at].latency_cycles);
   *class = (order){node, NONE};
 }
 
@@ -121,7 +123,7 @@ static void read_value(ftl_dag *dag, int32_t node, int32_t value, const ftl_draf
   value_state *state = state_of(dag, value);
   if (state->last_writer != NONE)
     add_edge(dag, node, state->last_writer, raw_latency(timings, &first[state->last_writer].inst, &first[node].inst));
-  push(dag, &state->readers, node);
+  push(dag, &state->readers, node, 0);
 }
 
 static void write_value(ftl_dag *dag, int32_t node, int32_t value) {
@@ -132,11 +134,11 @@ static void write_value(ftl_dag *dag, int32_t node, int32_t value) {
   state->readers = NONE;
 }
 
-static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst) {
+static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, const ftl_op_timings *timings) {
   const ftl_warp_inst *op = &inst->inst;
   if (op->opcode == FTL_OP_RING_READ || op->opcode == FTL_OP_RING_FREE) {
     order_mark(dag, &dag->rings[op->arg], node);
-    order_member(dag, &dag->memory, node);  // a wgmma's reads end with its wait, which is a fence
+    order_member(dag, &dag->memory, node, 0);  // a wgmma's reads end with its wait, which is a fence
     return;
   }
   if (op->opcode == FTL_OP_TILE) {
@@ -146,15 +148,15 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst) {
   if (inst->effects & FTL_EFFECT_FENCE) {
     order_mark(dag, &dag->memory, node);
   } else if (inst->effects & FTL_EFFECT_MEMORY) {
-    order_member(dag, &dag->memory, node);
+    order_member(dag, &dag->memory, node, ftl_op_background_cycles(timings, op));
   }
   if (inst->effects & FTL_EFFECT_CHAIN) {
     add_edge(dag, node, dag->last_chained, 0);
     dag->last_chained = node;
   }
-  if (op->access != FTL_NO_ACCESS) order_member(dag, &dag->tiles, node);
-  if (op->ring_a != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_a], node);
-  if (op->ring_b != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_b], node);
+  if (op->access != FTL_NO_ACCESS) order_member(dag, &dag->tiles, node, 0);
+  if (op->ring_a != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_a], node, 0);
+  if (op->ring_b != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_b], node, 0);
 }
 
 static void add_node(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst *first, int32_t node,
@@ -165,7 +167,7 @@ static void add_node(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst 
   for (int32_t k = 0; k < num_reads; k++) read_value(dag, node, ftl_inst_read(draft, inst, k), first, timings);
   for (int32_t k = 0; k < ftl_inst_num_writes(inst); k++) write_value(dag, node, inst->destination + k);
   for (int32_t k = 0; k < inst->num_waits; k++) write_value(dag, node, draft->waits[inst->first_wait + k]);
-  add_orders(dag, node, inst);
+  add_orders(dag, node, inst, timings);
 }
 
 bool ftl_dag_build(ftl_dag *dag, const ftl_draft *draft, const ftl_stretch *stretch, const ftl_op_timings *timings) {

@@ -69,12 +69,12 @@ void ftl_draft_fini(ftl_draft *draft) {
   memset(draft, 0, sizeof *draft);
 }
 
-// R1 is the stack pointer in the CUDA ABI; R255 is RZ and no register.
-enum { ABI_REGISTERS = 1, REPORT_UNIT = 8 };
+// R1 is the stack pointer in the CUDA ABI; R255 is RZ and no register. The compiler reports the number it uses; rounding
+// to the allocation unit is the occupancy's matter.
+enum { ABI_REGISTERS = 1 };
 
 static int32_t reported_registers(int32_t max_live, int32_t cap) {
-  int32_t rounded = (max_live + ABI_REGISTERS + REPORT_UNIT - 1) / REPORT_UNIT * REPORT_UNIT;
-  return rounded < cap ? rounded : cap;
+  return max_live + ABI_REGISTERS < cap ? max_live + ABI_REGISTERS : cap;
 }
 
 static ftl_status analyse(const ftl_draft *draft, ftl_arena *arena, ftl_flow *flow, ftl_liveness *liveness,

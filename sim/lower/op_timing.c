@@ -32,6 +32,7 @@ static void set_math(ftl_op_timing *of, const ftl_arch *arch) {
 }
 
 // Global loads are expected to hit L2: L2 cycles are taken as SM cycles, which is near enough to order instructions.
+// Asynchronous copies, with what announces them, are as long: a fence after them is what waits.
 static void set_memory(ftl_op_timing *of, const ftl_arch *arch) {
   for (int32_t op = FTL_OP_SHFL; op <= FTL_OP_FENCE_PROXY; op++)
     of[op] = entry(FTL_PIPE_MIO, arch->mio_issue_interval_cycles, 1);
@@ -40,8 +41,11 @@ static void set_memory(ftl_op_timing *of, const ftl_arch *arch) {
   of[FTL_OP_LDS].latency_cycles = (int32_t)arch->shared_load_latency_cycles;
   of[FTL_OP_LDSM].latency_cycles = (int32_t)arch->shared_ldmatrix_latency_cycles;
   of[FTL_OP_LDL].latency_cycles = (int32_t)arch->l1_hit_latency_cycles;
-  of[FTL_OP_LDG].latency_cycles = (int32_t)(arch->l1_hit_latency_cycles + arch->noc_request_cycles +
-                                            arch->l2_hit_cycles + arch->noc_reply_cycles);
+  int32_t l2_cycles = (int32_t)(arch->noc_request_cycles + arch->l2_hit_cycles + arch->noc_reply_cycles);
+  of[FTL_OP_LDG].latency_cycles = (int32_t)arch->l1_hit_latency_cycles + l2_cycles;
+  of[FTL_OP_TMA_LOAD].latency_cycles = (int32_t)arch->tma_latency_cycles + l2_cycles;
+  of[FTL_OP_CP_ASYNC].latency_cycles = of[FTL_OP_CP_COMMIT].latency_cycles = of[FTL_OP_LDG].latency_cycles;
+  of[FTL_OP_MBAR_EXPECT].latency_cycles = of[FTL_OP_TMA_LOAD].latency_cycles;
 }
 
 void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch) {
@@ -64,4 +68,14 @@ ftl_op_timing ftl_op_timing_of(const ftl_op_timings *timings, const ftl_warp_ins
     timing = entry(FTL_PIPE_TENSOR, math_cycles, math_cycles + timings->wgmma_tail_cycles);
   }
   return timing;
+}
+
+int32_t ftl_op_background_cycles(const ftl_op_timings *timings, const ftl_warp_inst *inst) {
+  switch (inst->opcode) {
+    case FTL_OP_CP_ASYNC:
+    case FTL_OP_CP_COMMIT:
+    case FTL_OP_TMA_LOAD:
+    case FTL_OP_MBAR_EXPECT: return timings->of[inst->opcode].latency_cycles;
+    default: return 0;
+  }
 }

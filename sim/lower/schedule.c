@@ -190,6 +190,15 @@ static void choose_by_pressure(scheduler *s, choice *out) {
   }
 }
 
+// What is begun here and awaited after the stretch: asynchronous copies, loads whose destination lives on.
+static int32_t awaited_later(const scheduler *s, int32_t node) {
+  const ftl_draft_inst *inst = &s->first[node];
+  int32_t background = ftl_op_background_cycles(s->timings, &inst->inst);
+  if (background > 0 || inst->destination == FTL_NO_VALUE) return background;
+  ftl_op_timing timing = timing_of(s, node);
+  return timing.pipe == FTL_PIPE_MIO && ftl_set_has(s->live_out, inst->destination) ? timing.latency_cycles : 0;
+}
+
 static void start(scheduler *s, int32_t limit) {
   memcpy(s->live, s->live_out, sizeof(uint64_t) * (size_t)s->num_words);
   s->live_registers = 0;
@@ -203,9 +212,9 @@ static void start(scheduler *s, int32_t limit) {
   s->pending.count = 0;
   for (int p = 0; p < FTL_PIPE_COUNT; p++) s->pipe_free_at[p] = s->ready[p].count = 0;
   for (int32_t node = 0; node < s->num_nodes; node++) {
-    s->ready_at[node] = 0;
+    s->ready_at[node] = awaited_later(s, node);
     s->users_left[node] = s->nodes[node].num_later;
-    if (s->users_left[node] == 0) heap_push(&s->pending, key_of(INT32_MAX, node));
+    if (s->users_left[node] == 0) heap_push(&s->pending, key_of(INT32_MAX - s->ready_at[node], node));
   }
 }
 

@@ -17,6 +17,8 @@ ftl_arch round_arch(void) {
   arch.shared_ldmatrix_latency_cycles = 24;
   arch.shared_shuffle_latency_cycles = 10;
   arch.l1_hit_latency_cycles = 30;
+  arch.noc_request_cycles = arch.l2_hit_cycles = 100;
+  arch.noc_reply_cycles = 70;
   strcpy(arch.imad_pipe, "fp32");
   strcpy(arch.cvt_pipe, "alu");
   return arch;

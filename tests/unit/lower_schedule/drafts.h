@@ -4,7 +4,7 @@
 
 #include "lower/draft.h"
 
-// fp32 1 cycle, shared loads 10, ldmatrix 24, mma 8 every 8 cycles, L1 30; every interval 1 but for the mma.
+// fp32 1 cycle, shared loads 10, ldmatrix 24, mma 8 every 8 cycles, L1 30, L2 300; every interval 1 but for the mma.
 ftl_arch round_arch(void);
 
 // Adds one instruction; d and sources may be FTL_NO_VALUE. inst.arg becomes `tag`, to recognise it afterwards.

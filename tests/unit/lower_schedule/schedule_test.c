@@ -68,8 +68,9 @@ Test(unit_lower_schedule, fragments_are_loaded_a_few_mmas_ahead_and_not_all_at_t
     cr_expect_gt(load, position_of(&draft, 200 + i - 4), "fragment %d is early", i);
     cr_expect_lt(load, position_of(&draft, 200 + i - 2), "fragment %d is late", i);
   }
-  // Accumulator 4, address 1, four fragments of 4 in flight at most, stack pointer 1: 22, reported as 24.
-  cr_expect_eq(done.result.registers_per_thread, 24);
+  // Loaded right behind the mma three before its own, so three fragments live: accumulator 4, address 1, fragments 12,
+  // stack pointer 1.
+  cr_expect_eq(done.result.registers_per_thread, 18);
   cr_expect_eq(done.result.spilled_registers, 0);
   ftl_draft_fini(&draft);
 }
@@ -121,6 +122,28 @@ Test(unit_lower_schedule, async_copies_of_one_group_keep_program_order) {
   finish(&draft, 64);
   for (int i = 0; i < 8; i++) cr_expect_eq(position_of(&draft, 1 + i), i);
   cr_expect_eq(position_of(&draft, 20), 8);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_schedule, async_copies_stand_their_latency_ahead_of_the_end_and_not_just_before_it) {
+  // A loop of 100 mmas (8 cycles each) with a copy for the next iteration, written between mma 50 and 51, whose latency is
+  // 30 + 100 + 100 + 70 = 300 cycles to L2 and back: from the end, mma 99 at cycle 0, mma 99 - i at 8i; the commit may stand
+  // at 300, between the mmas at 296 and 304, so 38 mmas follow it.
+  ftl_draft draft = {0};
+  int32_t accumulator = ftl_draft_value_add(&draft, 4, false);
+  put_loop(&draft);
+  for (int i = 0; i < 100; i++) {
+    if (i == 50) {
+      put(&draft, FTL_OP_CP_ASYNC, 1000, NONE, NONE, NONE)->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+      put(&draft, FTL_OP_CP_COMMIT, 1001, NONE, NONE, NONE)->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+    }
+    put_update(&draft, FTL_OP_MMA, 200 + i, accumulator, NONE, NONE);
+  }
+  put_end_loop(&draft);
+  finish(&draft, 64);
+  int32_t end = position_of(&draft, 299);
+  cr_expect_eq(count_of(&draft, FTL_OP_MMA, position_of(&draft, 1001), end + 1), 38);
+  cr_expect_lt(position_of(&draft, 1000), position_of(&draft, 1001));
   ftl_draft_fini(&draft);
 }
 
