@@ -82,7 +82,8 @@ static void place_rings(builder *b, const ftl_fragment_shape *shape) {
   int64_t offset = 0;
   for (int32_t r = 0; r < b->tile->num_rings; r++) {
     const ftl_ring *ring = &b->tile->rings[r];
-    b->layouts[r] = ftl_shared_layout_of(ring->rows, ring->columns, ftl_dtype_bytes(ring->dtype), true);
+    b->layouts[r] = ftl_shared_layout_of(ring->rows, ring->columns, ftl_dtype_bytes(ring->dtype),
+                                         async ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS);
     int32_t stage_bytes = round_up(b->layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
     bool mbarrier = b->options.copy == FTL_COPY_TMA && ftl_select_is_loaded(b->tile, r);
     int32_t num_consumer_warps = 0;

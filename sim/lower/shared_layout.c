@@ -2,25 +2,22 @@
 
 enum { MAX_BLOCK_BYTES = 128, NUM_BANKS = 32, BANK_BYTES = 4, NUM_LANES = 32 };
 
-ftl_shared_layout ftl_shared_layout_of(int32_t rows, int32_t columns, int32_t element_bytes, bool swizzled) {
+ftl_shared_layout ftl_shared_layout_of(int32_t rows, int32_t columns, int32_t element_bytes, ftl_shared_order order) {
   int32_t block = MAX_BLOCK_BYTES / element_bytes;
-  while (swizzled && columns % block != 0) block /= 2;
-  if (!swizzled) block = columns;
-  return (ftl_shared_layout){rows, columns, element_bytes, block, swizzled, rows * columns * element_bytes};
+  while (columns % block != 0) block /= 2;
+  return (ftl_shared_layout){rows, columns, element_bytes, order, block, rows * columns * element_bytes};
 }
 
-int32_t ftl_shared_layout_num_blocks(const ftl_shared_layout *layout) { return layout->columns / layout->block_columns; }
-
 int32_t ftl_shared_layout_offset(const ftl_shared_layout *layout, int32_t row, int32_t column) {
-  int32_t row_bytes = layout->block_columns * layout->element_bytes;
-  int32_t block_offset = column / layout->block_columns * layout->rows * row_bytes;
+  int32_t block_bytes = layout->block_columns * layout->element_bytes, block = column / layout->block_columns;
   int32_t byte = column % layout->block_columns * layout->element_bytes;
-  int32_t chunks = row_bytes / FTL_CHUNK_BYTES;
-  if (layout->swizzled && chunks > 1) {
-    int32_t rows_per_line = MAX_BLOCK_BYTES / row_bytes;
-    byte ^= (row / rows_per_line % chunks) * FTL_CHUNK_BYTES;
+  if (layout->order != FTL_SHARED_PLAIN && block_bytes > FTL_CHUNK_BYTES) {
+    // rows that differ by less start at different banks already
+    int32_t rows_per_line = MAX_BLOCK_BYTES / block_bytes;
+    byte ^= row / rows_per_line % (block_bytes / FTL_CHUNK_BYTES) * FTL_CHUNK_BYTES;
   }
-  return block_offset + row * row_bytes + byte;
+  if (layout->order == FTL_SHARED_SWIZZLED_BLOCKS) return (block * layout->rows + row) * block_bytes + byte;
+  return row * layout->columns * layout->element_bytes + block * block_bytes + byte;
 }
 
 // Most distinct words that one bank has to give to lanes first .. first + count - 1; 0 if all are idle.

@@ -1,27 +1,32 @@
 // Where the elements of a ring's stage lie in shared memory, and what an access costs in wavefronts.
-// Models: column blocks of up to 128 bytes a row with 16-byte chunks XOR-swizzled by the row, so that eight rows of one
-//   chunk column cover all 32 banks: CUTLASS's Swizzle<B,3,3> atoms (FlashAttention-2) and TMA's 32/64/128-byte swizzles.
+// Models: 16-byte chunks XOR-swizzled by the row within the widest power-of-two block (at most 128 bytes) that divides a row,
+//   so that eight rows of one chunk column cover all 32 banks. Whole rows after one another, as Triton and the kernels in
+//   kernels/ lay out tiles for ldmatrix; or column blocks after one another, as TMA boxes and wgmma want them (their 32-, 64-
+//   and 128-byte swizzles, which are CUTLASS's Swizzle<B,3,3> atoms).
 // Numbers: 32 banks of 4 bytes; an 8-byte access is served by half warps, a 16-byte one by quarter warps.
 #ifndef FTL_LOWER_SHARED_LAYOUT_H
 #define FTL_LOWER_SHARED_LAYOUT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum { FTL_CHUNK_BYTES = 16, FTL_LANE_IDLE = -1 };
 
+typedef enum ftl_shared_order {
+  FTL_SHARED_PLAIN,            // row after row
+  FTL_SHARED_SWIZZLED_ROWS,    // row after row, chunks swizzled
+  FTL_SHARED_SWIZZLED_BLOCKS,  // column block after column block, each row after row, chunks swizzled
+} ftl_shared_order;
+
 typedef struct ftl_shared_layout {
   int32_t rows, columns, element_bytes;
-  int32_t block_columns;  // blocks of rows x block_columns follow one another
-  bool swizzled;
+  ftl_shared_order order;
+  int32_t block_columns;  // within which chunks are swizzled; the width of a TMA box
   int32_t stage_bytes;
 } ftl_shared_layout;
 
-// The widest power-of-two block (at most 128 bytes a row) that divides the columns; swizzled if asked for.
-ftl_shared_layout ftl_shared_layout_of(int32_t rows, int32_t columns, int32_t element_bytes, bool swizzled);
+ftl_shared_layout ftl_shared_layout_of(int32_t rows, int32_t columns, int32_t element_bytes, ftl_shared_order order);
 // Byte offset in the stage.
 int32_t ftl_shared_layout_offset(const ftl_shared_layout *layout, int32_t row, int32_t column);
-int32_t ftl_shared_layout_num_blocks(const ftl_shared_layout *layout);
 
 typedef struct ftl_wavefronts {
   int32_t cycles;     // data cycles of one warp instruction

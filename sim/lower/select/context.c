@@ -104,6 +104,22 @@ void ftl_select_warp_sync(ftl_select *s) {
   inst->effects = FTL_EFFECT_FENCE;
 }
 
+static int32_t num_acquires(const ftl_tile_program *tile, int32_t ring) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < tile->num_ops; i++)
+    if (tile->ops[i].kind == FTL_TILE_ACQUIRE && tile->ops[i].ring == ring) count++;
+  return count;
+}
+
+int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring) {
+  const ftl_ring *rings = s->tile->rings;
+  for (int32_t r = 0; r < ring; r++)
+    if (rings[r].num_stages == rings[ring].num_stages && rings[r].producer == rings[ring].producer &&
+        rings[r].consumers_mask == rings[ring].consumers_mask && num_acquires(s->tile, r) == num_acquires(s->tile, ring))
+      return r;
+  return ring;
+}
+
 bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring) {
   for (int32_t i = 0; i < tile->num_ops; i++)
     if (tile->ops[i].kind == FTL_TILE_LOAD && tile->ops[i].ring == ring) return true;

@@ -80,36 +80,36 @@ static ring_use ring_use_of(const ftl_select *s, int32_t ring) {
   return use;
 }
 
-// Lane offsets in the swizzled stage. The swizzle's XOR keeps the 16-column steps of a block from being immediates, so each
-// has a register; blocks and rows beyond the pattern are immediates.
+static int32_t lane_offset(ftl_select *s, int32_t thread) {
+  int32_t offset = ftl_draft_value_add(&s->draft, 1, true);
+  ftl_select_add(s, FTL_OP_LOP, 2, offset, thread, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, 1, offset, offset, NONE, NONE);
+  return offset;
+}
+
+static int32_t stage_index(ftl_select *s) {
+  int32_t index = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_MOV, 1, index, NONE, NONE, NONE);
+  return index;
+}
+
 static void ring_offsets(ftl_select *s, int32_t ring_idx, int32_t thread) {
   ftl_select_ring *ring = &s->rings[ring_idx];
-  const ftl_shared_layout *layout = &s->layouts[ring_idx];
   bool single = s->tile->rings[ring_idx].num_stages == 1;
   ring_use use = ring_use_of(s, ring_idx);
-  int32_t positions = layout->swizzled && layout->block_columns > FTL_OPERAND_COLUMNS
-                          ? layout->block_columns / FTL_OPERAND_COLUMNS : 1;
   if (use.reads) {
-    ring->read_offsets = ftl_draft_value_add(&s->draft, positions, true);
-    ftl_select_add(s, FTL_OP_LOP, positions, ring->read_offsets, thread, NONE, NONE);
-    ftl_select_add(s, FTL_OP_IADD, positions, ring->read_offsets, ring->read_offsets, NONE, NONE);
-    ring->read_addresses = single ? ring->read_offsets : ftl_draft_value_add(&s->draft, positions, true);
+    ring->read_offset = lane_offset(s, thread);
+    ring->read_address = single ? ring->read_offset : ftl_draft_value_add(&s->draft, 1, true);
   }
   if (use.writes) {
-    ring->write_offset = ftl_draft_value_add(&s->draft, 1, true);
-    ftl_select_add(s, FTL_OP_LOP, 2, ring->write_offset, thread, NONE, NONE);
-    ftl_select_add(s, FTL_OP_IADD, 1, ring->write_offset, ring->write_offset, NONE, NONE);
+    ring->write_offset = lane_offset(s, thread);
     ring->write_address = single ? ring->write_offset : ftl_draft_value_add(&s->draft, 1, true);
   }
   if (single) return;
-  if (use.reads || s->mma == FTL_MMA_WGMMA) {
-    ring->read_index = ftl_select_temp(s, 1);
-    ftl_select_add(s, FTL_OP_MOV, 1, ring->read_index, NONE, NONE, NONE);
-  }
-  if (use.writes || s->copy == FTL_COPY_TMA) {
-    ring->write_index = ftl_select_temp(s, 1);
-    ftl_select_add(s, FTL_OP_MOV, 1, ring->write_index, NONE, NONE, NONE);
-  }
+  const ftl_select_ring *shared = &s->rings[ftl_select_index_ring(s, ring_idx)];
+  bool own = shared == ring;
+  if (use.reads || s->mma == FTL_MMA_WGMMA) ring->read_index = own ? stage_index(s) : shared->read_index;
+  if (use.writes || s->copy == FTL_COPY_TMA) ring->write_index = own ? stage_index(s) : shared->write_index;
 }
 
 // base + (batch * stride + head * stride + row * stride + column) * element size, in 64 bits; the KV head of a query head

@@ -1,5 +1,7 @@
 #include "lower/select/copy_plan.h"
 
+#include <stdbool.h>
+
 enum { LANE_BYTES = 16, LANES = 32, MIN_BLOCK_BYTES = 64 };
 
 ftl_copy_plan ftl_copy_plan_of(const ftl_tile_ref *ref, int32_t element_bytes, const ftl_shared_layout *layout,
@@ -7,10 +9,8 @@ ftl_copy_plan ftl_copy_plan_of(const ftl_tile_ref *ref, int32_t element_bytes, c
   int32_t shared_row_bytes = layout->columns * layout->element_bytes;
   int32_t block_bytes = layout->block_columns * layout->element_bytes;
   ftl_copy_plan plan = {.row_bytes = ref->columns * element_bytes};
-  if (block_bytes < MIN_BLOCK_BYTES || plan.row_bytes % block_bytes != 0) {
-    block_bytes = (plan.row_bytes + LANE_BYTES - 1) / LANE_BYTES * LANE_BYTES;
-    if (block_bytes < shared_row_bytes) block_bytes = shared_row_bytes;
-  }
+  bool blocks = layout->order == FTL_SHARED_SWIZZLED_BLOCKS;
+  if (!blocks || block_bytes < MIN_BLOCK_BYTES || plan.row_bytes % block_bytes != 0) block_bytes = shared_row_bytes;
   if (block_bytes > LANES * LANE_BYTES) block_bytes = LANES * LANE_BYTES;
   plan.block_bytes = block_bytes;
   plan.lanes_per_row = block_bytes / LANE_BYTES;

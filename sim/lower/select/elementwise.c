@@ -84,7 +84,7 @@ void ftl_select_fill(ftl_select *s, const ftl_tile_op *op) {
 // Quad pairs hold accumulators in another order than operands: the warp passes them through its own rows of shared memory.
 static void relayout_quad_pairs(ftl_select *s, const ftl_tile_op *op, int32_t slab, const int32_t *packed) {
   const ftl_select_value *dst = &s->values[op->dst];
-  ftl_shared_layout layout = ftl_shared_layout_of(FTL_SLAB_ROWS, s->tile->values[op->dst].columns, 2, true);
+  ftl_shared_layout layout = ftl_shared_layout_of(FTL_SLAB_ROWS, s->tile->values[op->dst].columns, 2, FTL_SHARED_SWIZZLED_ROWS);
   ftl_select_warp_sync(s);
   for (int32_t i = 0; i < dst->map.per_slab; i++) {
     ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_STS, 4, FTL_NO_VALUE, packed[i], FTL_NO_VALUE, FTL_NO_VALUE);

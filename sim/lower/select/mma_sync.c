@@ -4,11 +4,24 @@
 #define NONE FTL_NO_VALUE
 enum { TILE_COLUMNS = 8 };
 
-// Loads the 16 x 16 block at (row, column) of the stage being read, or the part of it inside, into `destination`.
-static void load_block(ftl_select *s, int32_t ring, ftl_operand_kind kind, int32_t row, int32_t column, int32_t destination) {
+// The swizzled chunk of a lane at a column position: shared by all rows there.
+static int32_t chunk_at(ftl_select *s, int32_t ring) {
+  int32_t chunk = ftl_draft_value_add(&s->draft, 1, true);
+  ftl_select_add(s, FTL_OP_IADD, 1, chunk, s->thread, NONE, NONE);
+  ftl_select_add(s, FTL_OP_LOP, 1, chunk, chunk, s->rings[ring].read_offset, NONE);
+  return chunk;
+}
+
+// Loads the 16 x 16 block at (row, column) of the stage being read, or the part of it inside, into `destination`. ptxas
+// keeps no swizzled addresses: it combines row and chunk (LOP3) and scales and adds the stage's base (IMAD) each time, as
+// the code of the kernels in kernels/attention for sm_80 shows.
+static void load_block(ftl_select *s, int32_t ring, ftl_operand_kind kind, int32_t row, int32_t column, int32_t chunk,
+                       int32_t destination) {
   bool quad_pairs = s->shape.quad_pairs;
-  ftl_draft_inst *load = ftl_select_add(s, quad_pairs ? FTL_OP_LDS : FTL_OP_LDSM, quad_pairs ? 2 : 1, destination,
-                                        s->rings[ring].read_addresses, NONE, NONE);
+  int32_t repeat = quad_pairs ? 2 : 1, address = ftl_draft_value_add(&s->draft, repeat, true);
+  ftl_select_add(s, FTL_OP_LOP, repeat, address, chunk, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, repeat, address, address, s->rings[ring].read_address, NONE);
+  ftl_draft_inst *load = ftl_select_add(s, quad_pairs ? FTL_OP_LDS : FTL_OP_LDSM, repeat, destination, address, NONE, NONE);
   load->inst.ring_a = (uint8_t)ring;
   load->effects = FTL_EFFECT_MEMORY;
   ftl_select_set_wavefronts(load, ftl_operand_wavefronts(&s->shape, &s->layouts[ring], kind, row, column));
@@ -18,10 +31,12 @@ static int32_t slab_row(const ftl_select *s, int32_t slab) { return slab * s->ro
 
 void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
   const ftl_select_value *dst = &s->values[op->dst];
-  for (int32_t i = 0; i < dst->map.per_slab; i++)
+  for (int32_t i = 0; i < dst->map.per_slab; i++) {
+    int32_t chunk = chunk_at(s, op->ring);
     for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
-      load_block(s, op->ring, FTL_OPERAND_A, slab_row(s, slab), i * FTL_OPERAND_COLUMNS,
+      load_block(s, op->ring, FTL_OPERAND_A, slab_row(s, slab), i * FTL_OPERAND_COLUMNS, chunk,
                  ftl_select_fragment(s, op->dst, slab, i));
+  }
 }
 
 typedef struct product {
@@ -29,16 +44,19 @@ typedef struct product {
   int32_t num_slabs, n, k;       // n, k: columns of the accumulator, and what is summed over
   int32_t a[FTL_SELECT_MAX_FRAGMENTS];  // A fragments of the current k step, by slab
   bool from_zero;                // the first k step takes C = 0
+  int32_t chunks[FTL_SELECT_MAX_FRAGMENTS];  // swizzled chunks of B: of the k step, or of each 16 columns
 } product;
 
 static void load_a(ftl_select *s, product *p, int32_t step) {
+  int32_t chunk = p->op->ring_a < 0 ? NONE : chunk_at(s, p->op->ring_a);
   for (int32_t slab = 0; slab < p->num_slabs; slab++) {
     if (p->op->ring_a < 0) {
       p->a[slab] = ftl_select_fragment(s, p->op->a.value, slab, step);
       continue;
     }
     p->a[slab] = ftl_select_temp(s, s->shape.operand_registers);
-    load_block(s, p->op->ring_a, FTL_OPERAND_A, slab_row(s, slab), step * FTL_OPERAND_COLUMNS, p->a[slab]);
+    load_block(s, p->op->ring_a, FTL_OPERAND_A, slab_row(s, slab), step * FTL_OPERAND_COLUMNS, chunk,
+               p->a[slab]);
   }
 }
 
@@ -51,9 +69,9 @@ static void multiply_columns(ftl_select *s, const product *p, int32_t step, int3
   int32_t b = ftl_select_temp(s, shape->quad_pairs ? shape->operand_registers : 2 * tiles);
   int32_t depth = step * FTL_OPERAND_COLUMNS;
   if (p->op->transpose_b)
-    load_block(s, p->op->ring, FTL_OPERAND_B_NK, column, depth, b);
+    load_block(s, p->op->ring, FTL_OPERAND_B_NK, column, depth, p->chunks[0], b);
   else
-    load_block(s, p->op->ring, FTL_OPERAND_B_KN, depth, column, b);
+    load_block(s, p->op->ring, FTL_OPERAND_B_KN, depth, column, p->chunks[column / FTL_OPERAND_COLUMNS], b);
   int32_t mmas = min_int(FTL_OPERAND_COLUMNS, p->k - depth) / shape->mma_k;
   for (int32_t i = 0; i < mmas; i++)
     for (int32_t tile = 0; tile < tiles; tile++)
@@ -77,8 +95,11 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
     return;
   }
   s->values[op->dst].zero_pending = false;
+  if (!op->transpose_b)
+    for (int32_t i = 0; i * FTL_OPERAND_COLUMNS < p.n; i++) p.chunks[i] = chunk_at(s, op->ring);
   for (int32_t step = 0; step * FTL_OPERAND_COLUMNS < p.k; step++) {
     load_a(s, &p, step);
+    if (op->transpose_b) p.chunks[0] = chunk_at(s, op->ring);
     for (int32_t column = 0; column < p.n; column += FTL_OPERAND_COLUMNS) multiply_columns(s, &p, step, column);
   }
 }

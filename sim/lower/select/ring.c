@@ -26,7 +26,7 @@ void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
   else if (s->orders[s->op_idx].barrier_before)
     ftl_select_barrier(s);
   if (ring->write_index == NONE) return;
-  next_stage(s, ring->write_index, tma ? FTL_INST_WARP0 : 0);
+  if (ftl_select_index_ring(s, op->ring) == op->ring) next_stage(s, ring->write_index, tma ? FTL_INST_WARP0 : 0);
   if (ring->write_address != NONE)
     ftl_select_add(s, FTL_OP_IMAD, 1, ring->write_address, ring->write_offset, ring->write_index, NONE);
 }
@@ -44,10 +44,9 @@ static void read_next_stage(ftl_select *s, int32_t ring_idx) {
   ftl_select_ring *ring = &s->rings[ring_idx];
   if (s->copy != FTL_COPY_TMA) add_ring_inst(s, FTL_OP_RING_READ, ring_idx, FTL_EFFECT_FENCE);
   if (ring->read_index == NONE) return;
-  next_stage(s, ring->read_index, 0);
-  if (ring->read_addresses != NONE)
-    ftl_select_add(s, FTL_OP_IADD, s->draft.values[ring->read_addresses].num_registers, ring->read_addresses,
-                   ring->read_offsets, ring->read_index, NONE);
+  if (ftl_select_index_ring(s, ring_idx) == ring_idx) next_stage(s, ring->read_index, 0);
+  if (ring->read_address != NONE)
+    ftl_select_add(s, FTL_OP_IMAD, 1, ring->read_address, ring->read_offset, ring->read_index, NONE);
 }
 
 // The WAITs before this one that share its barrier.

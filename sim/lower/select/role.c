@@ -87,7 +87,7 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
 static void clear_virtuals(ftl_select *s) {
   for (int32_t r = 0; r < FTL_TILE_MAX_RINGS; r++) {
     memset(&s->rings[r], 0, sizeof s->rings[r]);
-    s->rings[r].read_offsets = s->rings[r].read_addresses = s->rings[r].write_offset = s->rings[r].write_address = NONE;
+    s->rings[r].read_offset = s->rings[r].read_address = s->rings[r].write_offset = s->rings[r].write_address = NONE;
     s->rings[r].read_index = s->rings[r].write_index = NONE;
   }
   for (int32_t t = 0; t < FTL_TILE_MAX_TENSORS; t++) s->tensor_pointer[t] = NONE;

@@ -36,11 +36,9 @@ typedef struct ftl_select_value {
 
 // A role's view of a ring. Virtual values, or FTL_NO_VALUE where the role has no need of them.
 typedef struct ftl_select_ring {
-  int32_t read_offsets;    // lane offsets in stage 0, one register for each position in the swizzle
-  int32_t read_addresses;  // the same in the stage being read (read_offsets if there is one stage)
-  int32_t write_offset, write_address;
-  int32_t write_index;     // stage being filled, for rings of several stages
-  int32_t read_index;
+  int32_t read_offset, read_address;    // of this lane: in stage 0, and in the stage being read (the same if there is one)
+  int32_t write_offset, write_address;  // likewise in the stage being filled
+  int32_t read_index, write_index;      // of the stage, for rings of several
   int32_t held[FTL_SELECT_MAX_HELD];  // copies by registers: the 16 bytes a lane of each LDG of a stage
   int32_t num_held_values;            // of these that exist
   ftl_wavefronts held_wavefronts[FTL_SELECT_MAX_HELD];
@@ -101,6 +99,9 @@ void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t
 // Packs the 16 columns of fp32 accumulators of operand block `block` to 16 bits.
 void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination);
 bool ftl_select_is_mbarrier_role(const ftl_select *s);  // producer and consumer roles talk through mbarriers
+// The ring whose stage indices serve this one too: rings of as many stages that are filled as often share them, as in
+// Triton's pipelines.
+int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring);
 bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring);  // some LOAD fills the ring
 // Copies by registers: writes the held tile of a ring to its stage.
 void ftl_select_store_held(ftl_select *s, int32_t ring);

@@ -72,7 +72,7 @@ static void copy_out_by_lanes(ftl_select *s, const ftl_tile_op *op) {
     for (int32_t block = 0; block < plan.num_blocks; block++) {
       int32_t bytes = ftl_copy_plan_bytes(&plan, block), data = ftl_select_temp(s, 4);
       if (bytes == 0) continue;
-      ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDS, 1, data, s->rings[op->ring].read_addresses, NONE, NONE);
+      ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDS, 1, data, s->rings[op->ring].read_address, NONE, NONE);
       load->effects = FTL_EFFECT_MEMORY;
       ftl_select_set_wavefronts(load, ftl_copy_plan_wavefronts(&plan, layout, block));
       add_stg(s, (ftl_access){.ref = ref, .num_rows = (uint16_t)plan.rows, .row = group * plan.rows * s->role->num_warps,
