@@ -1,0 +1,182 @@
+// The cycles of an SM: which events are next, which warp of a sub-core issues, and what issuing does.
+#include "machine/sm/state.h"
+
+// ---- what issuing does, by kind ----
+static void issue_branch(ftl_sm *sm, sm_warp *w, int64_t now) {
+  const ftl_warp_loop *loop = w->op->loop >= 0 ? &sm->program->loops[w->op->loop] : NULL;
+  bool taken = !loop || w->point.loop[loop->loop_var] + 1 < w->loop_hi[loop->loop_var];
+  if (taken)
+    ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_redirect_cycles, FTL_STALL_BRANCH_RESOLVING);
+  else
+    ftl_sm_warp_advance(sm, w, now, now + 1, FTL_STALL_WAIT);
+}
+
+// The end of the code: a persistent CTA's warp goes on with its next tile.
+static void issue_exit(ftl_sm *sm, sm_warp *w, int64_t now) {
+  int64_t stride = sm->config.persistent_stride;
+  if (stride > 0 && w->point.cta + stride < sm->program->tile->num_ctas) {
+    w->point = (ftl_expr_point){.cta = w->point.cta + stride};
+    w->op = w->first_op - 1;
+    ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_redirect_cycles, FTL_STALL_BRANCH_RESOLVING);
+  } else if (w->outstanding == 0) {
+    ftl_sm_warp_leave(sm, w, now + 1);
+  } else {
+    ftl_sm_warp_block(sm, w, SM_ON_DRAIN, FTL_STALL_DRAIN);
+  }
+}
+
+// The producer's or consumer's stage that the LSU will find when it takes the instruction.
+static int32_t stage_of(ftl_sm *sm, sm_warp *w) {
+  int32_t index = -1, ring = w->op->arg;
+  if (w->op->kind == SM_MBAR_EXPECT) ftl_sm_stage(sm, w, ring, w->filled[ring], &index);
+  if (w->op->kind == SM_MBAR_RELEASE) ftl_sm_stage(sm, w, ring, w->released[ring]++, &index);
+  return index;
+}
+
+static void issue_global(ftl_sm *sm, sm_warp *w) {
+  if (sm->program->insts[w->op->inst].opcode == FTL_OP_CP_ASYNC) w->cp_pending[w->cp_closed % SM_GROUPS]++;
+  w->outstanding++;
+  ftl_sm_lg_add(sm, w->op->max_lines);
+}
+
+// After this the warp waits for what its instruction decided (resume), or goes on by itself (false).
+static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
+  switch (w->op->kind) {
+    case SM_GLOBAL: issue_global(sm, w); break;
+    case SM_CP_COMMIT: ftl_sm_cp_commit(sm, w, now); break;
+    case SM_WGMMA: ftl_sm_gmma_issue(sm, w, now); break;
+    case SM_TMA: ftl_sm_tma_issue(sm, w, now); break;
+    default: break;
+  }
+  if (w->op->pipe == FTL_SM_PIPE_MIO || w->op->pipe == FTL_SM_PIPE_LG)
+    ftl_sm_mio_push(sm, sc, w, now, last, stage_of(sm, w));
+  if (!last) return false;
+  if (w->op->kind == SM_SHARED || w->op->kind == SM_GLOBAL)
+    w->tokens[w->op->destination] = SM_TOKEN_PENDING | w->op->producer;
+  switch (w->op->kind) {
+    case SM_BRANCH: issue_branch(sm, w, now); return true;
+    case SM_EXIT: issue_exit(sm, w, now); return true;
+    case SM_BARRIER: ftl_sm_barrier_arrive(sm, w, now); return true;
+    case SM_MBAR_ACQUIRE: ftl_sm_mbar_acquire(sm, w, now); return true;
+    case SM_MBAR_WAIT: ftl_sm_mbar_wait(sm, w, now); return true;
+    default: return false;
+  }
+}
+
+static void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
+  sm_warp *w = sc->warps[position];
+  const sm_op *op = w->op;
+  if (w->settled < now) sm_settle(sm, sc, w, now);
+  w->settled = now + 1;
+  sc->last = position;
+  sc->pipe_free[op->pipe] = now + op->interval;
+  sm->counters.pipe_insts[op->pipe]++;
+  if (sm->on_issue)
+    sm->on_issue(sm->on_issue_context, now, w->slot, w->warp, w->point.cta, &sm->program->insts[op->inst]);
+  bool last = --w->repeat_left == 0;
+  if (op->kind != SM_FIXED) {
+    if (issue_kind(sm, sc, w, now, last)) return;
+  } else if (last) {
+    w->tokens[op->destination] = sm_token_word(sm, now + op->latency, op->producer);
+  }
+  if (last) {
+    ftl_sm_warp_advance(sm, w, now, now + 1, FTL_STALL_WAIT);
+  } else {
+    sc->ready[position] = now + 1;
+    w->reason = FTL_STALL_WAIT;
+  }
+}
+
+// ---- runs as one event ----
+// All but the last of a run issue unobserved while no other warp of the sub-core can: as if one by one, with the pipe's
+// interval between them. What becomes able to issue meanwhile cuts the run there.
+static bool try_run(sm_subcore *sc, int32_t position, int64_t now, int64_t others, int64_t until) {
+  const sm_warp *w = sc->warps[position];
+  const sm_op *op = w->op;
+  if (!op->bulk || w->repeat_left < 3) return false;
+  int64_t limit = others < until ? others : until;
+  int64_t count = (limit - now + op->interval - 1) / op->interval;
+  if (count > w->repeat_left - 1) count = w->repeat_left - 1;
+  if (count < 2) return false;
+  sc->run = (sm_run){.start = now, .count = count, .interval = op->interval, .position = position};
+  sc->next = now + (count - 1) * op->interval + 1;
+  return true;
+}
+
+void ftl_sm_run_cut(ftl_sm *sm, sm_subcore *sc, int64_t cycle) {
+  sm_run run = sc->run;
+  sc->run.position = -1;
+  int64_t count = (cycle - run.start + run.interval - 1) / run.interval;
+  if (count > run.count) count = run.count;
+  FTL_CHECK(count > 0, "SM %d: a run is cut before it began", sm->config.sm_idx);
+  sm_warp *w = sc->warps[run.position];
+  int64_t last = run.start + (count - 1) * run.interval;
+  if (w->settled < run.start) sm_settle(sm, sc, w, run.start);
+  sm->counters.stall_cycles[w->op->throttle] += (count - 1) * (run.interval - 1);
+  w->settled = last + 1;
+  w->reason = FTL_STALL_WAIT;
+  w->repeat_left = (uint8_t)(w->repeat_left - count);
+  sc->last = run.position;
+  sc->pipe_free[w->op->pipe] = last + run.interval;
+  sc->ready[run.position] = last + 1;
+  sc->next = last + 1;
+  sm->counters.pipe_insts[w->op->pipe] += count;
+}
+
+// ---- a sub-core's cycle ----
+static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
+  if (sc->run.position >= 0) ftl_sm_run_cut(sm, sc, now);
+  uint64_t eligible = 0;
+  int64_t next = SM_NEVER;
+  for (int32_t i = 0; i < sc->num_positions; i++) {
+    int64_t at = sc->ready[i], pipe = sc->pipe_free[sc->pipe[i]];
+    if (pipe > at) at = pipe;
+    if (at <= now)
+      eligible |= UINT64_C(1) << i;
+    else if (at < next)
+      next = at;
+  }
+  sc->next = next;
+  if (!eligible) return;
+  int32_t chosen = __builtin_ctzll(eligible);
+  uint64_t others = eligible & (eligible - 1);
+  if (others) {
+    chosen = sm->pick(sc, eligible);
+    others = eligible & ~(UINT64_C(1) << chosen);
+    for (uint64_t rest = others; rest; rest &= rest - 1) sc->not_selected[__builtin_ctzll(rest)]++;
+    sc->next = now + 1;
+  } else if (sm->bulk && try_run(sc, chosen, now, next, until)) {
+    return;
+  }
+  issue(sm, sc, chosen, now);
+  if (others) return;
+  int64_t at = sc->ready[chosen], pipe = sc->pipe_free[sc->pipe[chosen]];
+  if (pipe > at) at = pipe;
+  if (at < sc->next) sc->next = at;
+}
+
+// ---- the SM's cycles ----
+static int64_t next_event(const ftl_sm *sm) {
+  int64_t next = sm->reply_next < sm->mio_next ? sm->reply_next : sm->mio_next;
+  if (sm->tma.next < next) next = sm->tma.next;
+  for (int32_t s = 0; s < sm->num_subcores; s++)
+    if (sm->subcores[s].next < next) next = sm->subcores[s].next;
+  return next;
+}
+
+static void cycle(ftl_sm *sm, int64_t now, int64_t until) {
+  sm->floor = now;
+  if (sm->reply_next <= now) ftl_sm_replies(sm, now);
+  sm->floor = now + 1;
+  for (int32_t s = 0; s < sm->num_subcores; s++)
+    if (sm->subcores[s].next <= now) step(sm, &sm->subcores[s], now, until);
+  if (sm->mio_next <= now) ftl_sm_mio_serve(sm, now);
+  if (sm->tma.next <= now) ftl_sm_tma_step(sm, now);
+}
+
+void ftl_sm_run(ftl_sm *sm, int64_t until) {
+  for (int64_t now = next_event(sm); now < until; now = next_event(sm)) cycle(sm, now, until);
+  for (int32_t s = 0; s < sm->num_subcores; s++)
+    if (sm->subcores[s].run.position >= 0) ftl_sm_run_cut(sm, &sm->subcores[s], until);
+  sm->floor = until;
+}

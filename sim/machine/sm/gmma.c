@@ -1,0 +1,51 @@
+// wgmma: asynchronous products of warpgroups, in order of their last warp's issue.
+//
+// A product takes the tensor cores of all sub-cores for its math, and reads B (and A, unless it is in registers) once for
+// the whole warpgroup from shared memory: it lasts as long as the slower of the two. Other traffic of the data pipe goes
+// first; what it takes while operands are read lengthens what is reserved next (operand_free). m64nNk16 is N/2 cycles at
+// 2048 FMA a cycle, and the operand bytes reproduce the published 24 instead of 16 cycles of N = 32 with A in shared memory
+// (Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, 2024).
+#include "machine/sm/state.h"
+
+static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// op->latency: cycles of math; op->data_cycles: of operand reads.
+static void reserve(ftl_sm *sm, sm_warpgroup *group, const sm_op *op, int64_t now) {
+  int64_t start = latest(now, sm->tensor_free);
+  for (int32_t s = 0; s < sm->num_subcores; s++) start = latest(start, sm->subcores[s].pipe_free[FTL_SM_PIPE_TENSOR]);
+  sm->operand_free = latest(sm->operand_free, start) + op->data_cycles;
+  sm->tensor_free = latest(start + op->latency, sm->operand_free);
+  group->end[group->reserved++ % SM_GROUPS] = sm->tensor_free;
+  for (int32_t s = 0; s < sm->num_subcores; s++) sm->subcores[s].pipe_free[FTL_SM_PIPE_TENSOR] = sm->tensor_free;
+  sm->gmma_busy_cycles += (int64_t)op->latency * sm->num_subcores;
+}
+
+void ftl_sm_gmma_issue(ftl_sm *sm, sm_warp *w, int64_t now) {
+  sm_warpgroup *group = &sm->warpgroups[w->warpgroup];
+  group->issued[w->warp_in_role % SM_WARPGROUP]++;
+  for (int i = 0; i < SM_WARPGROUP; i++)
+    if (group->issued[i] == group->reserved) return;
+  reserve(sm, group, w->op, now);
+  sm_warp *first = w - w->warp_in_role % SM_WARPGROUP;
+  for (int i = 0; i < SM_WARPGROUP; i++)
+    if (first[i].blocked == SM_ON_GMMA) ftl_sm_warp_retry(sm, &first[i], now);
+}
+
+// When the product of this index has ended; one that is SM_GROUPS or more before the last has long.
+static int64_t end_of(const sm_warpgroup *group, uint32_t index) {
+  if (index >= group->reserved) return SM_NEVER;
+  return group->reserved - index > SM_GROUPS ? 0 : group->end[index % SM_GROUPS];
+}
+
+int64_t ftl_sm_gmma_ready(const ftl_sm *sm, const sm_warp *w) {
+  const sm_warpgroup *group = &sm->warpgroups[w->warpgroup];
+  if (w->op->kind == SM_WGMMA) {
+    uint32_t index = group->issued[w->warp_in_role % SM_WARPGROUP], depth = (uint32_t)sm->arch->tensor_wgmma_queue_depth;
+    return index < depth ? 0 : end_of(group, index - depth);
+  }
+  if (w->gmma_closed <= w->op->arg) return 0;
+  uint32_t products = w->gmma_end[(w->gmma_closed - w->op->arg - 1) % SM_GROUPS];
+  if (products == 0) return 0;
+  int64_t end = end_of(group, products - 1);
+  return end == SM_NEVER ? SM_NEVER : end + sm->arch->tensor_wgmma_tail_cycles;
+}

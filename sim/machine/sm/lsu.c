@@ -1,0 +1,201 @@
+// Local and global memory: lines through L1, merged misses, stores, cp.async.
+//
+// Loads: what L1 has is ready after the hit latency; a missing sector that is already on its way is waited for (counted as
+// a hit, as it makes no traffic), others are asked of L2 and put into L1 when they come; the token is ready in the cycle of
+// the last reply. Stores are written through and leave L1 as it is. Local stores stay in L1 as dirty sectors and go to L2
+// when their line is evicted. cp.async that bypasses L1 asks L2 for every line; arriving lines take the data pipe to be
+// written to shared memory, an even share of the instruction's wavefronts each.
+#include "machine/sm/state.h"
+
+enum { FILL_BUCKETS = SM_FILL_BUCKETS };
+
+static int32_t take_waiter(ftl_sm *sm, int32_t load, int32_t next) {
+  int32_t i = sm->free_waiter;
+  FTL_CHECK(i >= 0, "SM %d: no free waiter", sm->config.sm_idx);
+  sm->free_waiter = sm->waiters[i].next;
+  sm->waiters[i] = (sm_waiter){load, next};
+  return i;
+}
+
+static int32_t take_load(ftl_sm *sm, const sm_load *what) {
+  int32_t i = sm->free_load;
+  FTL_CHECK(i >= 0, "SM %d: no free load", sm->config.sm_idx);
+  sm->free_load = sm->loads[i].next_free;
+  sm->loads[i] = *what;
+  return i;
+}
+
+static void put_load(ftl_sm *sm, int32_t load) {
+  sm->loads[load].next_free = sm->free_load;
+  sm->free_load = load;
+}
+
+static int32_t *bucket_of(ftl_sm *sm, uint64_t line) { return &sm->fill_buckets[line % FILL_BUCKETS]; }
+
+static void write_back(ftl_sm *sm, sm_l1_victim victim, int64_t now) {
+  if (!victim.dirty) return;
+  ftl_line line = {.line = victim.line, .sectors = victim.dirty, .full_sectors = victim.dirty};
+  ftl_sm_request(sm, now, &line, FTL_MEM_WRITE, (sm_transaction){.kind = SM_TX_WRITEBACK, .is_local = true});
+  ftl_sm_lg_add(sm, 1);
+}
+
+// ---- cp.async groups ----
+static void finish_groups(ftl_sm *sm, sm_warp *w, int64_t now) {
+  while (w->cp_done < w->cp_closed && w->cp_pending[w->cp_done % SM_GROUPS] == 0) {
+    int64_t *arrived = &w->cp_arrived[w->cp_done % SM_GROUPS];
+    int64_t before = w->cp_done > 0 ? w->cp_arrived[(w->cp_done - 1) % SM_GROUPS] : 0;
+    if (*arrived < before) *arrived = before;
+    w->cp_done++;
+  }
+  if (w->blocked == SM_ON_CP_GROUP) ftl_sm_warp_retry(sm, w, now);
+}
+
+void ftl_sm_cp_commit(ftl_sm *sm, sm_warp *w, int64_t now) {
+  w->cp_closed++;
+  FTL_CHECK(w->cp_closed - w->cp_done < SM_GROUPS, "warp %d: %d groups of cp.async in flight", w->warp, SM_GROUPS);
+  finish_groups(sm, w, now);
+  w->cp_arrived[w->cp_closed % SM_GROUPS] = 0;
+}
+
+void ftl_sm_cp_arrive(ftl_sm *sm, sm_warp *w, int32_t group, int64_t now, int64_t arrived) {
+  if (w->cp_arrived[group] < arrived) w->cp_arrived[group] = arrived;
+  if (--w->cp_pending[group] == 0) finish_groups(sm, w, now);
+}
+
+// ---- loads through L1 ----
+static void finish_load(ftl_sm *sm, int32_t load_idx, int64_t now) {
+  sm_load load = sm->loads[load_idx];
+  put_load(sm, load_idx);
+  int64_t ready = load.earliest > now ? load.earliest : now;
+  if (load.is_cp)
+    ftl_sm_cp_arrive(sm, load.warp, load.group, now, sm_reserve_data(sm, now, load.data_cycles));
+  else if (load.sets_token)
+    ftl_sm_token_set(sm, load.warp, load.token, now, ready, SM_PRODUCER_GLOBAL);
+}
+
+// Waits for sectors of the line that are on their way; gives those that are not.
+static uint8_t join_fills(ftl_sm *sm, int32_t load, uint64_t line, uint8_t sectors, int32_t *made) {
+  for (int32_t i = *bucket_of(sm, line); i >= 0 && sectors; i = sm->transactions[i].next) {
+    sm_transaction *tx = &sm->transactions[i];
+    if (tx->line != line || !(tx->sectors & sectors)) continue;
+    tx->waiters = take_waiter(sm, load, tx->waiters);
+    sectors &= (uint8_t)~tx->sectors;
+    ++*made;
+  }
+  return sectors;
+}
+
+static void ask_fill(ftl_sm *sm, int32_t load, const ftl_line *line, bool is_local, int64_t now) {
+  int32_t i = ftl_sm_request(sm, now, line, FTL_MEM_READ,
+                             (sm_transaction){.kind = SM_TX_FILL, .is_local = is_local, .waiters = -1});
+  sm->transactions[i].waiters = take_waiter(sm, load, -1);
+  sm->transactions[i].next = *bucket_of(sm, line->line);
+  *bucket_of(sm, line->line) = i;
+}
+
+static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
+  const sm_op *op = entry->op;
+  const ftl_warp_inst *inst = &sm->program->insts[op->inst];
+  bool is_cp = inst->opcode == FTL_OP_CP_ASYNC;
+  int32_t made = 0, load = take_load(sm, &(sm_load){.warp = entry->warp, .token = op->destination,
+                                                    .data_cycles = op->data_cycles, .group = (uint8_t)entry->group,
+                                                    .is_cp = is_cp, .sets_token = entry->last,
+                                                    .earliest = now + op->latency + op->extra_cycles});
+  for (int32_t i = 0; i < count; i++) {
+    uint8_t sectors = lines[i].sectors;
+    sm->counters.l1_load_sectors += __builtin_popcount(sectors);
+    uint8_t missing = sectors & (uint8_t)~ftl_sm_l1_lookup(&sm->l1, lines[i].line);
+    missing = join_fills(sm, load, lines[i].line, missing, &made);
+    sm->counters.l1_load_hit_sectors += __builtin_popcount(sectors) - __builtin_popcount(missing);
+    if (!missing) continue;
+    ask_fill(sm, load, &(ftl_line){.line = lines[i].line, .sectors = missing}, inst->opcode == FTL_OP_LDL, now);
+    made++;
+  }
+  sm->loads[load].remaining = made;
+  entry->warp->outstanding += made;
+  if (is_cp) entry->warp->cp_pending[entry->group]++;
+  if (made == 0) finish_load(sm, load, now);
+  return made;
+}
+
+void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now) {
+  sm_transaction *tx = &sm->transactions[index];
+  int32_t *link = bucket_of(sm, tx->line), waiters = tx->waiters, count = 0;
+  while (*link != index) link = &sm->transactions[*link].next;
+  *link = tx->next;
+  write_back(sm, ftl_sm_l1_fill(&sm->l1, tx->line, tx->sectors, false), now);
+  while (waiters >= 0) {
+    sm_waiter *waiter = &sm->waiters[waiters];
+    int32_t next = waiter->next, load = waiter->load;
+    waiter->next = sm->free_waiter;
+    sm->free_waiter = waiters;
+    waiters = next;
+    count++;
+    sm_warp *w = sm->loads[load].warp;
+    if (--sm->loads[load].remaining == 0) finish_load(sm, load, now);
+    ftl_sm_outstanding_done(sm, w, now);
+  }
+  ftl_sm_lg_add(sm, -count);
+}
+
+// ---- stores, and copies that bypass L1 ----
+static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
+  ftl_mem_kind kind = sm->program->insts[entry->op->inst].opcode == FTL_OP_RED ? FTL_MEM_ATOMIC : FTL_MEM_WRITE;
+  for (int32_t i = 0; i < count; i++) {
+    sm->counters.l1_store_sectors += __builtin_popcount(lines[i].sectors);
+    ftl_sm_request(sm, now, &lines[i], kind, (sm_transaction){.kind = SM_TX_STORE, .warp = entry->warp});
+  }
+  entry->warp->outstanding += count;
+  return count;
+}
+
+static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
+  for (int32_t i = 0; i < count; i++) {
+    sm->counters.l1_store_sectors += __builtin_popcount(lines[i].sectors);
+    write_back(sm, ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].sectors, true), now);
+  }
+  return 0;
+}
+
+static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
+  int32_t cycles = entry->op->data_cycles;
+  for (int32_t i = 0; i < count; i++) {
+    sm->counters.l1_load_sectors += __builtin_popcount(lines[i].sectors);
+    int32_t share = cycles * (i + 1) / count - cycles * i / count;
+    ftl_sm_request(sm, now, &lines[i], FTL_MEM_READ,
+                   (sm_transaction){.kind = SM_TX_CP, .warp = entry->warp, .group = (uint8_t)entry->group,
+                                    .data_cycles = (uint16_t)share});
+  }
+  entry->warp->outstanding += count;
+  entry->warp->cp_pending[entry->group] += count;
+  return count;
+}
+
+static int32_t make_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
+  const ftl_warp_inst *inst = &sm->program->insts[entry->op->inst];
+  switch (inst->opcode) {
+    case FTL_OP_STG:
+    case FTL_OP_RED: return store_lines(sm, entry, lines, count, now);
+    case FTL_OP_STL: return store_local(sm, lines, count, now);
+    case FTL_OP_CP_ASYNC:
+      if (inst->flags & FTL_INST_BYPASS_L1) return copy_lines(sm, entry, lines, count, now);
+      return load_lines(sm, entry, lines, count, now);
+    default: return load_lines(sm, entry, lines, count, now);
+  }
+}
+
+int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
+  const sm_op *op = entry->op;
+  sm_warp *w = entry->warp;
+  const ftl_access *access = &sm->program->accesses[op->access];
+  ftl_tile_place local = {w->local_address_bytes, FTL_LOCAL_SLOT_BYTES, INT32_MAX};
+  ftl_line lines[SM_MAX_LINES];
+  int32_t count = ftl_access_lines(access, access->is_local ? &local : &entry->place, w->warp_in_role, lines, SM_MAX_LINES);
+  FTL_CHECK(count <= op->max_lines, "an access of %d lines, %d at most expected", count, op->max_lines);
+  int32_t made = make_lines(sm, entry, lines, count, now);
+  ftl_sm_lg_add(sm, made - op->max_lines);
+  ftl_sm_outstanding_done(sm, w, now);
+  bool is_cp = sm->program->insts[op->inst].opcode == FTL_OP_CP_ASYNC;
+  if (is_cp) ftl_sm_cp_arrive(sm, w, entry->group, now, now + 1);
+  return is_cp ? 0 : op->data_cycles;
+}

@@ -1,0 +1,267 @@
+#include "machine/sm/op.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "lower/walk.h"
+#include "machine/sm/pipes.h"
+#include "machine/sm/sm.h"
+#include "machine/sm/state.h"
+
+enum { WAVEFRONT_BYTES = 128 };
+
+const char *ftl_sm_pipe_name(ftl_sm_pipe pipe) {
+  static const char *const names[] = {
+#define X(name, text) text,
+      FTL_SM_PIPES(X)
+#undef X
+  };
+  return names[pipe];
+}
+
+static ftl_sm_pipe pipe_named(const char *name) {
+  if (strcmp(name, "fp32") == 0) return FTL_SM_PIPE_FP32;
+  if (strcmp(name, "half") == 0) return FTL_SM_PIPE_HALF;
+  if (strcmp(name, "sfu") == 0) return FTL_SM_PIPE_SFU;
+  return FTL_SM_PIPE_ALU;
+}
+
+typedef struct timing {
+  sm_kind kind;
+  ftl_sm_pipe pipe;
+  int64_t interval, latency;
+  uint8_t producer;
+  ftl_stall throttle;
+} timing;
+
+static timing fixed(ftl_sm_pipe pipe, int64_t interval, int64_t latency) {
+  return (timing){SM_FIXED, pipe, interval, latency, SM_PRODUCER_FIXED, FTL_STALL_MATH_PIPE_THROTTLE};
+}
+
+// The LSU decides when a memory instruction is done: an interval of 0, as the queue keeps the pipe's time.
+static timing mio(sm_kind kind, int64_t latency) {
+  return (timing){kind, FTL_SM_PIPE_MIO, 0, latency, SM_PRODUCER_SHARED, FTL_STALL_MIO_THROTTLE};
+}
+
+static timing global(int64_t latency) {
+  return (timing){SM_GLOBAL, FTL_SM_PIPE_LG, 0, latency, SM_PRODUCER_GLOBAL, FTL_STALL_LG_THROTTLE};
+}
+
+static timing slot_only(sm_kind kind) {
+  return (timing){kind, FTL_SM_PIPE_BRANCH, 0, 1, SM_PRODUCER_FIXED, FTL_STALL_DISPATCH_STALL};
+}
+
+static void set_math(timing *of, const ftl_arch *arch) {
+  for (int op = FTL_OP_FMNMX; op <= FTL_OP_LDC; op++)
+    of[op] = fixed(FTL_SM_PIPE_ALU, arch->alu_interval_cycles, arch->alu_latency_cycles);
+  timing imad = fixed(pipe_named(arch->imad_pipe), arch->imad_interval_cycles, arch->imad_latency_cycles);
+  of[FTL_OP_IMAD] = of[FTL_OP_MOV] = imad;
+  of[FTL_OP_FFMA] = fixed(FTL_SM_PIPE_FP32, arch->fp32_interval_cycles, arch->fp32_latency_cycles);
+  of[FTL_OP_HFMA2] = fixed(FTL_SM_PIPE_HALF, arch->half_interval_cycles, arch->half_latency_cycles);
+  of[FTL_OP_CVT] = fixed(pipe_named(arch->cvt_pipe), arch->cvt_interval_cycles, arch->cvt_latency_cycles);
+  of[FTL_OP_MUFU] = fixed(FTL_SM_PIPE_SFU, arch->sfu_interval_cycles, arch->sfu_latency_cycles);
+  of[FTL_OP_MUFU].producer = SM_PRODUCER_SHARED;  // its scoreboard is the short one, as shared memory's
+  int64_t parts = arch->tensor_mma_num_insts;
+  of[FTL_OP_MMA] = fixed(FTL_SM_PIPE_TENSOR, (arch->tensor_mma_fp32_interval_cycles + parts - 1) / parts,
+                         arch->tensor_mma_latency_cycles);
+  of[FTL_OP_WGMMA] = fixed(FTL_SM_PIPE_GMMA, arch->tensor_wgmma_issue_cycles, 1);
+  of[FTL_OP_WGMMA].kind = SM_WGMMA;
+}
+
+static void set_memory(timing *of, const ftl_arch *arch) {
+  of[FTL_OP_SHFL] = mio(SM_SHARED, arch->shared_shuffle_latency_cycles);
+  of[FTL_OP_LDS] = mio(SM_SHARED, arch->shared_load_latency_cycles);
+  of[FTL_OP_LDSM] = mio(SM_SHARED, arch->shared_ldmatrix_latency_cycles);
+  of[FTL_OP_STS] = of[FTL_OP_FENCE_PROXY] = mio(SM_SHARED, 1);
+  for (int op = FTL_OP_LDG; op <= FTL_OP_CP_ASYNC; op++) of[op] = global(arch->l1_hit_latency_cycles);
+  of[FTL_OP_CP_COMMIT] = mio(SM_CP_COMMIT, 1);
+  of[FTL_OP_TMA_LOAD] = of[FTL_OP_TMA_STORE] =
+      (timing){SM_TMA, FTL_SM_PIPE_TMA, arch->tma_issue_cycles, 1, SM_PRODUCER_GLOBAL, FTL_STALL_TEX_THROTTLE};
+  of[FTL_OP_MBAR_ACQUIRE] = mio(SM_MBAR_ACQUIRE, 1);
+  of[FTL_OP_MBAR_EXPECT] = mio(SM_MBAR_EXPECT, 1);
+  of[FTL_OP_MBAR_WAIT] = mio(SM_MBAR_WAIT, 1);
+  of[FTL_OP_MBAR_RELEASE] = mio(SM_MBAR_RELEASE, 1);
+}
+
+static void set_control(timing *of) {
+  for (int op = 0; op < FTL_OPCODE_COUNT; op++) of[op] = slot_only(SM_SLOT);
+  of[FTL_OP_CP_WAIT] = slot_only(SM_CP_WAIT);
+  of[FTL_OP_WGMMA_WAIT] = slot_only(SM_WGMMA_WAIT);
+  of[FTL_OP_TMA_STORE_WAIT] = slot_only(SM_TMA_STORE_WAIT);
+  of[FTL_OP_BAR_SYNC] = slot_only(SM_BARRIER);
+  of[FTL_OP_BRA] = slot_only(SM_BRANCH);
+  of[FTL_OP_EXIT] = slot_only(SM_EXIT);
+  of[FTL_OP_LOOP] = slot_only(SM_LOOP);
+  of[FTL_OP_END_LOOP] = slot_only(SM_END_LOOP);
+  of[FTL_OP_TILE] = slot_only(SM_TILE);
+  of[FTL_OP_WGMMA_COMMIT] = slot_only(SM_WGMMA_COMMIT);
+  of[FTL_OP_MBAR_ADVANCE] = slot_only(SM_MBAR_ADVANCE);
+  of[FTL_OP_RING_READ] = of[FTL_OP_RING_FREE] = slot_only(SM_MARK);
+}
+
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static int64_t lowest_bit(int64_t x, int64_t limit) {
+  return x == 0 || (x & -x) > limit ? limit : x & -x;
+}
+
+// The most lines that one execution can touch: rows that follow each other in memory share lines.
+static int64_t most_lines(const ftl_warp_program *program, const ftl_access *access, int64_t line_bytes) {
+  if (access->is_local) return access->num_rows;
+  const ftl_tensor *tensor = &program->tile->tensors[program->refs[access->ref].tensor];
+  int64_t element = ftl_dtype_bytes(tensor->dtype), row_bytes = tensor->row_stride * element;
+  int64_t bits = row_bytes | tensor->head_stride * element | tensor->batch_stride * element | access->column_byte;
+  int64_t align = lowest_bit(bits, line_bytes);
+  bool runs_on = access->row_step == 1 && row_bytes == access->bytes;
+  int64_t runs = runs_on ? 1 : access->num_rows, bytes = runs_on ? (int64_t)access->num_rows * access->bytes : access->bytes;
+  return runs * ((line_bytes - align + bytes - 1) / line_bytes + 1);
+}
+
+static bool is_present(uint16_t access) { return access != FTL_NO_ACCESS; }
+
+typedef struct builder {
+  const ftl_warp_program *program;
+  const ftl_arch *arch;
+  timing of[FTL_OPCODE_COUNT];
+  int16_t *barrier_of;  // [role][two scopes][id] -> dense index, or -1
+  sm_code *code;
+  int64_t most_lines;
+} builder;
+
+// What the instruction takes from the SM's data pipe, and by how much that lengthens its latency.
+static void set_data(const builder *b, const ftl_warp_inst *inst, sm_op *op) {
+  const ftl_arch *arch = b->arch;
+  int64_t cycles = divide_up((int64_t)inst->wavefronts * WAVEFRONT_BYTES, arch->shared_bytes_per_cycle), extra = 0;
+  switch (inst->opcode) {
+    case FTL_OP_SHFL: cycles = arch->shared_shuffle_interval_cycles; break;
+    case FTL_OP_LDSM:  // its latency is stated for a whole ldmatrix.x4
+      extra = divide_up((int64_t)inst->conflicts * WAVEFRONT_BYTES, arch->shared_bytes_per_cycle);
+      break;
+    case FTL_OP_LDG:
+    case FTL_OP_LDL:
+    case FTL_OP_STG:
+    case FTL_OP_STL:
+    case FTL_OP_RED:
+      cycles = divide_up((int64_t)inst->wavefronts * WAVEFRONT_BYTES, arch->l1_bytes_per_cycle);
+      extra = cycles > 0 ? cycles - 1 : 0;
+      break;
+    default: extra = cycles > 0 ? cycles - 1 : 0; break;
+  }
+  op->data_cycles = (uint16_t)cycles;
+  op->extra_cycles = (uint16_t)extra;
+}
+
+// m64nNk16: cycles of math, and of reading the operands that are in shared memory (see gmma.c).
+static void set_product(const builder *b, const ftl_warp_inst *inst, sm_op *op) {
+  enum { M = 64, K = 16, OPERAND_BYTES = 2 };
+  bool a_in_shared = inst->ring_a != FTL_NO_RING;
+  int64_t bytes = (int64_t)inst->arg * K * OPERAND_BYTES + (a_in_shared ? M * K * OPERAND_BYTES : 0);
+  op->latency = (uint16_t)divide_up((int64_t)M * K * inst->arg, b->arch->tensor_wgmma_fma_per_cycle);
+  op->data_cycles = (uint16_t)divide_up(bytes, b->arch->shared_bytes_per_cycle);
+  if (!a_in_shared) op->interval = (uint16_t)b->arch->tensor_wgmma_rs_issue_cycles;
+}
+
+static void set_lines(builder *b, const ftl_warp_inst *inst, sm_op *op) {
+  if (op->kind != SM_GLOBAL) return;
+  FTL_CHECK(is_present(inst->access), "%s without an access", ftl_opcode_name((ftl_opcode)inst->opcode));
+  int64_t lines = most_lines(b->program, &b->program->accesses[inst->access], b->arch->l1_line_bytes);
+  if (lines > b->most_lines) b->most_lines = lines;
+  op->max_lines = (uint16_t)(lines < SM_MAX_LINES ? lines : SM_MAX_LINES);
+  if (op->max_lines > b->code->gate_lines) b->code->gate_lines = op->max_lines;
+}
+
+static int16_t barrier_index(builder *b, int32_t role, const ftl_warp_inst *inst) {
+  bool warpgroup = inst->flags & FTL_INST_WARPGROUP;
+  int16_t *index = &b->barrier_of[(role * 2 + warpgroup) * (int32_t)b->arch->sm_num_barriers + inst->arg];
+  if (*index < 0) {
+    *index = (int16_t)b->code->num_barriers;
+    int32_t warps = b->program->roles[role].num_warps;
+    b->code->num_barriers += warpgroup ? (warps + SM_WARPGROUP - 1) / SM_WARPGROUP : 1;
+  }
+  return *index;
+}
+
+static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t inst_idx) {
+  timing t = b->of[inst->opcode];
+  int32_t none_source = b->code->num_tokens - 1, none_destination = b->code->num_tokens - 2;
+  sm_op op = {.kind = (uint8_t)t.kind, .pipe = (uint8_t)t.pipe, .repeat = inst->repeat ? inst->repeat : 1,
+              .flags = inst->flags, .inst = inst_idx, .interval = (uint16_t)t.interval,
+              .latency = (uint16_t)t.latency, .producer = t.producer, .throttle = (uint8_t)t.throttle,
+              .access = inst->access, .arg = inst->arg, .loop = -1, .barrier = -1};
+  op.destination = inst->destination == FTL_NO_TOKEN ? (uint16_t)none_destination : inst->destination;
+  for (int i = 0; i < FTL_MAX_SOURCES; i++)
+    op.sources[i] = i < inst->num_sources && inst->sources[i] != FTL_NO_TOKEN ? inst->sources[i] : (uint16_t)none_source;
+  if (op.kind == SM_LOOP || op.kind == SM_END_LOOP) op.loop = (int16_t)inst->arg;
+  if (op.kind == SM_BARRIER) op.barrier = barrier_index(b, role, inst);
+  if (op.kind == SM_WGMMA)
+    set_product(b, inst, &op);
+  else
+    set_data(b, inst, &op);
+  set_lines(b, inst, &op);
+  bool waits = op.kind == SM_CP_WAIT || op.kind == SM_WGMMA || op.kind == SM_WGMMA_WAIT || op.kind == SM_TMA_STORE_WAIT;
+  op.special = waits || op.kind >= SM_LOOP || (op.flags & FTL_INST_WARP0);
+  op.bulk = op.kind == SM_FIXED && op.repeat > 2 && op.pipe != FTL_SM_PIPE_TENSOR;  // wgmma takes the tensor pipe too
+  return op;
+}
+
+static ftl_status check_inst(const builder *b, int32_t role, const ftl_warp_inst *inst, ftl_error *error) {
+  const ftl_arch *arch = b->arch;
+  const ftl_warp_role *r = &b->program->roles[role];
+  const char *name = ftl_opcode_name((ftl_opcode)inst->opcode);
+  if (inst->opcode == FTL_OP_WGMMA && (!arch->tensor_wgmma_fma_per_cycle || !arch->tensor_wgmma_queue_depth))
+    return ftl_error_set(error, FTL_INFEASIBLE, "%s: %s has no wgmma", name, arch->name);
+  if (inst->opcode == FTL_OP_WGMMA && (r->num_warps % SM_WARPGROUP || r->first_warp % SM_WARPGROUP))
+    return ftl_error_set(error, FTL_INFEASIBLE, "role %s: wgmma needs whole warpgroups", r->name);
+  bool is_tma = inst->opcode == FTL_OP_TMA_LOAD || inst->opcode == FTL_OP_TMA_STORE;
+  if (is_tma && (!arch->tma_lines_per_cycle_milli || !arch->tma_max_pending_lines))
+    return ftl_error_set(error, FTL_INFEASIBLE, "%s: %s has no TMA", name, arch->name);
+  if (inst->opcode == FTL_OP_BAR_SYNC && inst->arg >= arch->sm_num_barriers)
+    return ftl_error_set(error, FTL_INFEASIBLE, "barrier %d: %s has %lld", inst->arg, arch->name,
+                         (long long)arch->sm_num_barriers);
+  bool is_wait = inst->opcode == FTL_OP_CP_WAIT || inst->opcode == FTL_OP_WGMMA_WAIT;
+  if (is_wait && inst->arg >= SM_GROUPS)
+    return ftl_error_set(error, FTL_INFEASIBLE, "%s: at most %d groups in flight", name, SM_GROUPS - 1);
+  return FTL_OK;
+}
+
+static ftl_status build_role(builder *b, int32_t role, sm_op *ops, ftl_error *error) {
+  const ftl_warp_role *r = &b->program->roles[role];
+  for (int32_t i = 0; i < r->num_insts; i++) {
+    const ftl_warp_inst *inst = &b->program->insts[r->first_inst + i];
+    ftl_status status = check_inst(b, role, inst, error);
+    if (status != FTL_OK) return status;
+    ops[i] = op_of(b, role, inst, r->first_inst + i);
+    if (i > 0 && ops[i].kind == SM_END_LOOP && ops[i - 1].kind == SM_BRANCH) ops[i - 1].loop = ops[i].loop;
+  }
+  ops[r->num_insts] = (sm_op){.kind = SM_END, .special = true, .repeat = 1, .loop = -1, .barrier = -1};
+  return FTL_OK;
+}
+
+ftl_status ftl_sm_code_build(sm_code *out, const ftl_warp_program *program, const ftl_arch *arch, ftl_arena *arena,
+                             ftl_error *error) {
+  *out = (sm_code){.num_tokens = 2};
+  builder b = {.program = program, .arch = arch, .code = out};
+  set_control(b.of);
+  set_math(b.of, arch);
+  set_memory(b.of, arch);
+  int64_t num_ops = 0, num_barriers = program->num_roles * 2 * arch->sm_num_barriers;
+  for (int32_t r = 0; r < program->num_roles; r++) {
+    num_ops += program->roles[r].num_insts + 1;
+    if (program->roles[r].num_tokens + 2 > out->num_tokens) out->num_tokens = program->roles[r].num_tokens + 2;
+  }
+  out->ops = FTL_ARENA_NEW(arena, sm_op, num_ops);
+  b.barrier_of = FTL_ARENA_NEW(arena, int16_t, num_barriers);
+  if (!out->ops || !b.barrier_of) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for an SM's code");
+  memset(b.barrier_of, 0xff, sizeof(int16_t) * (size_t)num_barriers);
+  out->mma_interval_cycles = (uint32_t)b.of[FTL_OP_MMA].interval;
+  int32_t first = 0;
+  for (int32_t r = 0; r < program->num_roles; first += program->roles[r].num_insts + 1, r++) {
+    out->first_op[r] = first;
+    ftl_status status = build_role(&b, r, &out->ops[first], error);
+    if (status != FTL_OK) return status;
+  }
+  if (b.most_lines > SM_MAX_LINES)
+    return ftl_error_set(error, FTL_INFEASIBLE, "a memory instruction of %lld lines: at most %d", (long long)b.most_lines,
+                         SM_MAX_LINES);
+  return FTL_OK;
+}

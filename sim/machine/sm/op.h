@@ -1,0 +1,73 @@
+// A static instruction as the SM wants it: every number that the program and the arch model decide, found once.
+#ifndef FTL_MACHINE_SM_OP_H
+#define FTL_MACHINE_SM_OP_H
+
+#include <stdint.h>
+
+#include "arch/arch.h"
+#include "base/arena.h"
+#include "lower/warp_program.h"
+
+// What an instruction does when it issues; from LOOP on, when the warp comes to it (these never issue).
+typedef enum sm_kind {
+  SM_FIXED,   // a pipe of the sub-core with fixed latency
+  SM_SHARED,  // MIO instruction that is done with the SM's data pipe
+  SM_GLOBAL,  // MIO instruction that makes lines
+  SM_CP_COMMIT,
+  SM_CP_WAIT,
+  SM_WGMMA,
+  SM_WGMMA_WAIT,
+  SM_TMA,
+  SM_TMA_STORE_WAIT,
+  SM_BARRIER,
+  SM_MBAR_ACQUIRE,
+  SM_MBAR_EXPECT,
+  SM_MBAR_WAIT,
+  SM_MBAR_RELEASE,
+  SM_BRANCH,
+  SM_SLOT,  // nothing but the issue slot
+  SM_EXIT,
+  SM_LOOP,
+  SM_END_LOOP,
+  SM_TILE,
+  SM_WGMMA_COMMIT,
+  SM_MBAR_ADVANCE,
+  SM_MARK,  // for the checker only
+  SM_END,   // after the last instruction of a role
+} sm_kind;
+
+// Why a token is not ready yet, in the low bits of a token word (see state.h).
+enum { SM_PRODUCER_FIXED, SM_PRODUCER_SHARED, SM_PRODUCER_GLOBAL };
+
+typedef struct sm_op {
+  uint8_t kind, pipe, repeat, flags;
+  uint16_t interval, latency;  // WGMMA: issue cost, cycles of math
+  uint16_t destination;  // token; a word that nobody reads where there is none
+  uint16_t sources[FTL_MAX_SOURCES];  // tokens; a word that is always ready where there is none
+  uint8_t producer;  // SM_PRODUCER_* of the destination
+  uint8_t throttle;  // ftl_stall while the pipe is what it waits for
+  uint8_t special;   // the warp has to look before it waits for it: pseudo, warp 0 only, or waits for more than tokens
+  uint8_t bulk;  // a run of it may be one event
+  uint16_t data_cycles;   // on the SM's data pipe; WGMMA: of operand reads
+  uint16_t extra_cycles;  // beyond `latency`: wavefronts after the first, conflicts
+  uint16_t access, arg;
+  uint16_t max_lines;  // SM_GLOBAL: at most this many lines a time
+  int16_t loop;        // LOOP, END_LOOP and the branch before it: index; else -1
+  int16_t barrier;     // BARRIER: dense index within the CTA
+  int32_t inst;        // in ftl_warp_program.insts
+} sm_op;
+
+typedef struct sm_code {
+  sm_op *ops;  // of role r from first_op[r] on: num_insts and an SM_END
+  int32_t first_op[FTL_TILE_MAX_ROLES];
+  int32_t num_tokens;     // words a warp needs, the two of sm_op included
+  int32_t num_barriers;   // dense barriers of a CTA
+  int32_t gate_lines;     // the most lines of any instruction
+  uint32_t mma_interval_cycles;
+} sm_code;
+
+// FTL_INFEASIBLE when the program needs what the chip does not have; FTL_NO_MEMORY. `arena` owns the arrays.
+FTL_MUST_USE ftl_status ftl_sm_code_build(sm_code *out, const ftl_warp_program *program, const ftl_arch *arch,
+                                          ftl_arena *arena, ftl_error *error);
+
+#endif

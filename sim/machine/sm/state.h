@@ -1,0 +1,306 @@
+// The state of one SM, shared by the files of this folder.
+//
+// Times are SM cycles. Within a cycle: replies, then sub-cores 0, 1, ... issue, then the LSU takes one instruction, then
+// TMA makes a line. What an instruction decides is written at once (token words, pipe_free); what it cannot know yet
+// (a reply, the LSU's choice, other warps' arrivals) leaves the warp blocked until the event that decides it wakes it.
+//
+// Invariant: a warp's cycles before `settled` are in stall_cycles, each once; sc->ready is SM_NEVER while it is blocked.
+#ifndef FTL_MACHINE_SM_STATE_H
+#define FTL_MACHINE_SM_STATE_H
+
+#include "base/check.h"
+#include "lower/walk.h"
+#include "machine/sm/l1.h"
+#include "machine/sm/op.h"
+#include "machine/sm/pipes.h"
+#include "machine/sm/sm.h"
+
+#define SM_NEVER INT64_MAX
+enum { SM_MAX_POSITIONS = 64, SM_GROUPS = 64, SM_MAX_LINES = 256, SM_WARPGROUP = 4, SM_MAX_COPIES = 32, SM_FILL_BUCKETS = 1024 };
+
+// ---- token words: (cycle - base) << 2 | producer; the largest of a set says when all are ready and who was last ----
+enum { SM_TOKEN_SHIFT = 2 };
+#define SM_TOKEN_PENDING UINT32_C(0xfffffffc)  // | producer: nobody knows yet
+
+typedef enum sm_block {
+  SM_RUNS,  // ready at a known cycle
+  SM_ON_TOKEN,
+  SM_ON_CP_GROUP,
+  SM_ON_GMMA,
+  SM_ON_TMA_STORE,
+  SM_ON_BARRIER,
+  SM_ON_FULL,
+  SM_ON_EMPTY,
+  SM_ON_DRAIN,
+  SM_GONE,  // no warp here
+} sm_block;
+
+typedef struct sm_warp {
+  int64_t settled;
+  const sm_op *op;  // next to issue
+  uint32_t *tokens;
+  uint8_t repeat_left;
+  uint8_t reason;   // ftl_stall of the cycles before it is ready
+  uint8_t blocked;  // sm_block
+  uint8_t subcore, position;
+  uint8_t role;
+  int16_t warp, warp_in_role;  // of the CTA, of the role
+  int32_t slot;
+  int32_t warpgroup;   // index into sm->warpgroups
+  int32_t wait_id;     // barrier; ring stage (index into sm->stages)
+  uint32_t wait_for;   // fills or arrivals
+  int32_t outstanding; // memory instructions and lines that keep the warp from leaving
+  int64_t start;
+  const sm_op *first_op;
+  ftl_tile_place *places;  // by tile reference
+  // cp.async groups: number of groups closed; lines and instructions of each still on their way; when the last came
+  uint32_t cp_closed, cp_done;  // groups < cp_done have arrived
+  int32_t cp_pending[SM_GROUPS];
+  int64_t cp_arrived[SM_GROUPS];  // of a group that is done: when it and all before it had arrived
+  // wgmma
+  uint32_t gmma_closed;
+  uint32_t gmma_end[SM_GROUPS];  // wgmmas issued when group g was closed
+  int32_t tma_stores;            // copies whose shared memory is not read yet
+  uint32_t filled[FTL_TILE_MAX_RINGS], waited[FTL_TILE_MAX_RINGS], released[FTL_TILE_MAX_RINGS];
+  ftl_expr_point point;
+  int64_t loop_hi[FTL_TILE_MAX_LOOP_VARS];
+  int64_t local_address_bytes;
+} sm_warp;
+
+typedef struct sm_mio_entry {
+  const sm_op *op;
+  sm_warp *warp;
+  ftl_tile_place place;
+  int32_t stage;   // mbarrier operations
+  uint16_t group;  // cp.async
+  bool last;       // of its run: sets the token
+} sm_mio_entry;
+
+typedef struct sm_run {  // a run of one warp that is issued as one event: see bulk in core.c
+  int64_t start, count, interval;
+  int32_t position;  // -1: none
+} sm_run;
+
+typedef struct sm_subcore {
+  int64_t next;  // nothing can issue before this cycle
+  int64_t ready[SM_MAX_POSITIONS];
+  uint8_t pipe[SM_MAX_POSITIONS];
+  int64_t pipe_free[FTL_SM_PIPE_COUNT];
+  int32_t num_positions, last;
+  uint32_t not_selected[SM_MAX_POSITIONS];  // cycles since `settled` in which another warp was chosen
+  int64_t age[SM_MAX_POSITIONS];            // order of arrival
+  sm_warp *warps[SM_MAX_POSITIONS];
+  sm_run run;
+  int64_t mio_ready;  // the next instruction may go to the LSU from this cycle on
+  int32_t mio_head, mio_count;
+  sm_mio_entry *mio;  // ring of mio.queue_entries
+} sm_subcore;
+
+typedef struct sm_stage {  // a ring's stage with its two mbarriers
+  uint32_t fills, arrivals;  // completed full phases; consumer arrivals, all phases together
+  int32_t pending_lines;     // TMA lines (and copies not issued in full) of the current phase
+  bool expected, closed;     // the producer has arrived; it went on to the next stage
+  int64_t time;              // when the last line came; of a completed phase: when it completed
+  int32_t consumers;
+} sm_stage;
+
+typedef struct sm_warpgroup {
+  uint32_t issued[SM_WARPGROUP];
+  uint32_t reserved;        // wgmmas that all four warps have issued
+  int64_t end[SM_GROUPS];   // of the math, by index
+} sm_warpgroup;
+
+typedef enum sm_transaction_kind { SM_TX_FILL, SM_TX_CP, SM_TX_STORE, SM_TX_WRITEBACK, SM_TX_TMA_LOAD, SM_TX_TMA_STORE } sm_transaction_kind;
+
+typedef struct sm_transaction {
+  uint8_t kind;
+  uint8_t sectors;
+  uint8_t is_local;
+  uint8_t group;         // CP
+  uint16_t data_cycles;  // on arrival
+  int32_t next;          // free list; FILL: hash chain
+  int32_t waiters;       // FILL: list of sm_waiter, newest first
+  int32_t stage;         // TMA_LOAD
+  sm_warp *warp;
+  uint64_t line;
+} sm_transaction;
+
+// One load that waits for lines of L1.
+typedef struct sm_load {
+  sm_warp *warp;
+  int32_t remaining;
+  int32_t next_free;
+  uint16_t token;
+  uint16_t data_cycles;  // cp.async: to write what came to shared memory
+  uint8_t group;
+  bool is_cp;
+  bool sets_token;
+  int64_t earliest;  // when its hits are there
+} sm_load;
+typedef struct sm_waiter {
+  int32_t load, next;
+} sm_waiter;
+
+typedef struct sm_copy {  // a bulk tensor copy
+  sm_warp *warp;
+  int64_t eligible;  // first line
+  int32_t rows_left;
+  int32_t stage;     // loads
+  uint64_t byte, end;  // of what is left of the current row
+  uint64_t next_row;   // address of the row after it
+  uint64_t row_step_bytes, row_bytes;
+  bool is_store;
+} sm_copy;
+
+typedef struct sm_tma {
+  sm_copy copies[SM_MAX_COPIES];
+  int32_t num_copies, turn;
+  int64_t next;              // cycle of the next line, SM_NEVER when nothing may go
+  int64_t rate_start, rate_lines;  // lines since rate_start: line n goes at rate_start + n * 1000 / milli
+  int32_t pending_lines;
+} sm_tma;
+
+typedef struct sm_slot {
+  bool busy;
+  int64_t cta, start;
+  int32_t warps_left;
+} sm_slot;
+
+struct ftl_sm {
+  ftl_sm_config config;
+  const ftl_arch *arch;
+  const ftl_warp_program *program;
+  int32_t num_subcores;
+  bool bulk;
+  sm_code code;
+  int64_t now, base;
+  int64_t floor;  // nothing can issue before it: this cycle, or the next once sub-cores have begun to issue
+  sm_subcore subcores[4];
+  int32_t (*pick)(const sm_subcore *sc, uint64_t eligible);  // policy.h
+
+  // MIO and LSU
+  int64_t mio_next, lsu_free, data_free, operand_free;
+  int64_t tensor_free, gmma_busy_cycles;  // wgmma
+  int32_t mio_turn, mio_waiting;
+  int32_t lg_pending;
+  bool lg_closed;
+  int64_t reply_next;
+
+  sm_warp *warps;  // slot * num_warps + warp
+  sm_stage *stages;  // slot * stages_per_cta + first_stage[ring] + stage
+  int32_t first_stage[FTL_TILE_MAX_RINGS], stages_per_cta;
+  uint16_t *barrier_counts;
+  sm_warpgroup *warpgroups;
+  int32_t warpgroups_per_cta;
+  sm_slot *slots;
+  sm_tma tma;
+  sm_l1 l1;
+
+  sm_transaction *transactions;
+  sm_load *loads;
+  sm_waiter *waiters;
+  int32_t free_transaction, free_load, free_waiter, num_transactions, in_flight;
+  int32_t *fill_buckets;
+  ftl_mem_reply *replies;  // ring in order of time
+  int32_t reply_head, reply_count, reply_capacity;
+  ftl_mem_request *requests;
+  int32_t num_requests, capacity_requests;
+  ftl_sm_finished *finished;
+  int32_t num_finished;
+
+  int64_t launch_sequence, active_until;
+  int32_t num_resident;
+  int64_t gone_warp_cycles;  // resident cycles of warps that have left
+  ftl_sm_counters counters;
+  ftl_sm_on_issue on_issue;
+  void *on_issue_context;
+  ftl_arena arena;
+};
+
+// ---- accounting ----
+static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t until) {
+  int64_t from = w->settled;
+  if (from >= until) return;
+  int64_t ready = sc->ready[w->position];
+  int64_t waited_until = ready < until ? ready : until;
+  if (waited_until > from) {
+    sm->counters.stall_cycles[w->reason] += waited_until - from;
+    from = waited_until;
+  }
+  int64_t not_selected = sc->not_selected[w->position];
+  FTL_CHECK(until - from >= not_selected, "warp %d: more cycles not selected than cycles, at cycle %lld", w->warp,
+            (long long)until);
+  sm->counters.stall_cycles[FTL_STALL_NOT_SELECTED] += not_selected;
+  sm->counters.stall_cycles[w->op->throttle] += until - from - not_selected;
+  sc->not_selected[w->position] = 0;
+  w->settled = until;
+}
+
+static inline uint32_t sm_token_word(const ftl_sm *sm, int64_t cycle, uint32_t producer) {
+  return (uint32_t)(cycle - sm->base) << SM_TOKEN_SHIFT | producer;
+}
+
+// The data pipe (32 banks and the crossbar) is taken for `cycles` from `cycle` on; gives the cycle after the last. Operand
+// reads of a wgmma that is under way lose what is taken.
+static inline int64_t sm_reserve_data(ftl_sm *sm, int64_t cycle, int64_t cycles) {
+  int64_t start = sm->data_free > cycle ? sm->data_free : cycle;
+  sm->data_free = start + cycles;
+  if (sm->operand_free > cycle) sm->operand_free += cycles;
+  return sm->data_free;
+}
+
+// ---- warp.c ----
+// Finds when the warp's next instruction may issue, not before `earliest`; `reason`: of the wait until then.
+void ftl_sm_warp_evaluate(ftl_sm *sm, sm_warp *w, int64_t earliest, ftl_stall reason);
+// Goes on to the next instruction that issues; pseudo instructions take effect at `now`.
+void ftl_sm_warp_advance(ftl_sm *sm, sm_warp *w, int64_t now, int64_t earliest, ftl_stall reason);
+// Settles the blocked warp and goes on after (advance) or evaluates again the instruction that it is blocked at.
+void ftl_sm_warp_resume(ftl_sm *sm, sm_warp *w, int64_t now, int64_t earliest, ftl_stall reason);
+void ftl_sm_warp_retry(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_warp_block(ftl_sm *sm, sm_warp *w, sm_block block, ftl_stall reason);
+void ftl_sm_warp_leave(ftl_sm *sm, sm_warp *w, int64_t cycle);
+void ftl_sm_warp_start(ftl_sm *sm, sm_warp *w, int64_t cta, int64_t cycle);
+void ftl_sm_token_set(ftl_sm *sm, sm_warp *w, uint16_t token, int64_t now, int64_t cycle, uint32_t producer);
+void ftl_sm_outstanding_done(ftl_sm *sm, sm_warp *w, int64_t now);
+// ---- core.c ----
+void ftl_sm_run(ftl_sm *sm, int64_t until);
+// A run that is issued as one event ends before `cycle`: what is left of it issues one by one.
+void ftl_sm_run_cut(ftl_sm *sm, sm_subcore *sc, int64_t cycle);
+
+// ---- mio.c ----
+void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage);
+void ftl_sm_mio_serve(ftl_sm *sm, int64_t now);
+void ftl_sm_lg_add(ftl_sm *sm, int32_t lines);  // lines in flight, negative when they have come
+
+// ---- lsu.c ----
+int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now);  // gives the data cycles it takes
+void ftl_sm_cp_commit(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_cp_arrive(ftl_sm *sm, sm_warp *w, int32_t group, int64_t now, int64_t arrived);
+void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now);
+
+// ---- transactions.c ----
+bool ftl_sm_transactions_create(ftl_sm *sm);
+int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind, sm_transaction what);
+void ftl_sm_replies(ftl_sm *sm, int64_t now);
+
+// ---- tma.c ----
+void ftl_sm_tma_issue(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_tma_step(ftl_sm *sm, int64_t now);
+void ftl_sm_tma_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now);
+
+// ---- barrier.c ----
+sm_stage *ftl_sm_stage(ftl_sm *sm, const sm_warp *w, int32_t ring, uint32_t fill, int32_t *index);
+void ftl_sm_barrier_arrive(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_mbar_acquire(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_mbar_wait(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_mbar_expect(ftl_sm *sm, int32_t stage, int64_t now);
+void ftl_sm_mbar_release(ftl_sm *sm, int32_t stage, int64_t now);
+void ftl_sm_mbar_advance(ftl_sm *sm, sm_warp *w, int32_t ring, int64_t now);
+void ftl_sm_stage_try_complete(ftl_sm *sm, int32_t stage, int64_t now);
+
+// ---- gmma.c ----
+void ftl_sm_gmma_issue(ftl_sm *sm, sm_warp *w, int64_t now);
+// When the warp's WGMMA or WGMMA_WAIT may issue; SM_NEVER: nobody knows yet.
+int64_t ftl_sm_gmma_ready(const ftl_sm *sm, const sm_warp *w);
+
+#endif

@@ -1,0 +1,169 @@
+// TMA: bulk tensor copies between L2 and shared memory, line by line.
+//
+// Copies under way take turns, a line each, at tma.lines_per_cycle_milli and with at most tma.max_pending_lines in flight;
+// the first line of a copy goes tma.latency_cycles after it issued. A line takes one wavefront of the data pipe when it is
+// written to (loads: on arrival) or read from shared memory. Rows outside the tensor make no lines.
+#include "machine/sm/state.h"
+
+enum { LINE_BYTES = 128, SECTOR_BYTES = 32 };
+
+static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static int64_t line_cycles(const ftl_sm *sm) {
+  return (LINE_BYTES + sm->arch->shared_bytes_per_cycle - 1) / sm->arch->shared_bytes_per_cycle;
+}
+
+static void find_next(ftl_sm *sm) {
+  sm_tma *tma = &sm->tma;
+  tma->next = SM_NEVER;
+  if (tma->pending_lines >= sm->arch->tma_max_pending_lines) return;
+  for (int32_t i = 0; i < tma->num_copies; i++)
+    if (tma->copies[i].eligible < tma->next) tma->next = tma->copies[i].eligible;
+  if (tma->next == SM_NEVER) return;
+  tma->next = latest(tma->next, tma->rate_start + tma->rate_lines * 1000 / sm->arch->tma_lines_per_cycle_milli);
+}
+
+static void open_pipes(ftl_sm *sm, int64_t cycle) {
+  for (int32_t s = 0; s < sm->num_subcores; s++) {
+    sm_subcore *sc = &sm->subcores[s];
+    sc->pipe_free[FTL_SM_PIPE_TMA] = cycle;
+    if (cycle < sc->next && sc->run.position >= 0) ftl_sm_run_cut(sm, sc, cycle);
+    if (cycle < sc->next) sc->next = cycle;
+  }
+}
+
+static sm_copy copy_of(ftl_sm *sm, sm_warp *w, int64_t now) {
+  const ftl_access *access = &sm->program->accesses[w->op->access];
+  const ftl_tile_place *place = &w->places[access->ref];
+  int32_t row = access->row + w->warp_in_role * access->warp_row_step, exist = place->num_rows - row;
+  int32_t rows = exist <= 0 ? 0 : (exist + access->row_step - 1) / access->row_step;
+  sm_copy copy = {.warp = w,
+                  .eligible = now + sm->arch->tma_latency_cycles,
+                  .rows_left = rows < access->num_rows ? rows : access->num_rows,
+                  .next_row = (uint64_t)(place->address_bytes + place->row_stride_bytes * row + access->column_byte),
+                  .row_step_bytes = (uint64_t)(place->row_stride_bytes * access->row_step),
+                  .row_bytes = (uint64_t)access->bytes,
+                  .is_store = sm->program->insts[w->op->inst].opcode == FTL_OP_TMA_STORE};
+  if (!copy.is_store) ftl_sm_stage(sm, w, w->op->arg, w->filled[w->op->arg], &copy.stage);
+  return copy;
+}
+
+void ftl_sm_tma_issue(ftl_sm *sm, sm_warp *w, int64_t now) {
+  sm_tma *tma = &sm->tma;
+  sm_copy *copy = &tma->copies[tma->num_copies++];
+  *copy = copy_of(sm, w, now);
+  if (copy->is_store) {
+    w->tma_stores++;
+    w->outstanding++;
+  } else {
+    sm->stages[copy->stage].pending_lines++;
+  }
+  if (tma->num_copies == SM_MAX_COPIES) open_pipes(sm, SM_NEVER);
+  find_next(sm);
+}
+
+static bool next_row(sm_copy *copy) {
+  if (copy->rows_left == 0) return false;
+  copy->rows_left--;
+  copy->byte = copy->next_row;
+  copy->end = copy->byte + copy->row_bytes;
+  copy->next_row += copy->row_step_bytes;
+  return true;
+}
+
+static uint8_t sector_mask(uint64_t from, uint64_t to) {
+  return from < to ? (uint8_t)((1u << to) - (1u << from)) : 0;
+}
+
+// The next line, with what following rows have in it; false: the copy is through.
+static bool next_line(sm_copy *copy, ftl_line *line) {
+  if (copy->byte == copy->end && !next_row(copy)) return false;
+  *line = (ftl_line){.line = copy->byte / LINE_BYTES};
+  uint64_t begin = line->line * LINE_BYTES, limit = begin + LINE_BYTES;
+  do {
+    uint64_t from = copy->byte - begin, to = (copy->end < limit ? copy->end : limit) - begin;
+    line->sectors |= sector_mask(from / SECTOR_BYTES, (to + SECTOR_BYTES - 1) / SECTOR_BYTES);
+    line->full_sectors |= sector_mask((from + SECTOR_BYTES - 1) / SECTOR_BYTES, to / SECTOR_BYTES);
+    copy->byte = begin + to;
+  } while (copy->byte == copy->end && copy->rows_left > 0 && copy->next_row >= begin && copy->next_row < limit &&
+           next_row(copy));
+  return true;
+}
+
+static void send_line(ftl_sm *sm, sm_copy *copy, const ftl_line *line, int64_t now) {
+  sm_transaction tx = {.kind = copy->is_store ? SM_TX_TMA_STORE : SM_TX_TMA_LOAD, .warp = copy->warp, .stage = copy->stage};
+  if (copy->is_store) {
+    sm_reserve_data(sm, now, line_cycles(sm));
+    copy->warp->outstanding++;
+  } else {
+    sm->stages[copy->stage].pending_lines++;
+  }
+  ftl_sm_request(sm, now, line, copy->is_store ? FTL_MEM_WRITE : FTL_MEM_READ, tx);
+  sm->tma.pending_lines++;
+}
+
+static void finish_copy(ftl_sm *sm, int32_t index, int64_t now) {
+  sm_tma *tma = &sm->tma;
+  sm_copy copy = tma->copies[index];
+  if (tma->num_copies-- == SM_MAX_COPIES) open_pipes(sm, sm->floor);
+  for (int32_t i = index; i < tma->num_copies; i++) tma->copies[i] = tma->copies[i + 1];
+  if (copy.is_store) {
+    if (--copy.warp->tma_stores == 0 && copy.warp->blocked == SM_ON_TMA_STORE) ftl_sm_warp_retry(sm, copy.warp, now);
+    ftl_sm_outstanding_done(sm, copy.warp, now);
+  } else {
+    sm->stages[copy.stage].pending_lines--;
+    sm->stages[copy.stage].time = latest(sm->stages[copy.stage].time, now);
+    ftl_sm_stage_try_complete(sm, copy.stage, now);
+  }
+}
+
+static int32_t copy_in_turn(const sm_tma *tma, int64_t now) {
+  for (int32_t i = 0; i < tma->num_copies; i++) {
+    int32_t index = (tma->turn + i) % tma->num_copies;
+    if (tma->copies[index].eligible <= now) return index;
+  }
+  return -1;
+}
+
+static bool is_through(const sm_copy *copy) { return copy->byte == copy->end && copy->rows_left == 0; }
+
+// One line of the copy whose turn it is; a copy leaves with its last line.
+static void step_copy(ftl_sm *sm, int32_t index, int64_t now) {
+  sm_tma *tma = &sm->tma;
+  ftl_line line;
+  if (next_line(&tma->copies[index], &line)) {
+    send_line(sm, &tma->copies[index], &line, now);
+    if (now > tma->rate_start + tma->rate_lines * 1000 / sm->arch->tma_lines_per_cycle_milli) {
+      tma->rate_start = now;
+      tma->rate_lines = 0;
+    }
+    tma->rate_lines++;
+  }
+  tma->turn = index + 1;
+  if (!is_through(&tma->copies[index])) return;
+  tma->turn = index;
+  finish_copy(sm, index, now);
+}
+
+void ftl_sm_tma_step(ftl_sm *sm, int64_t now) {
+  while (sm->tma.next <= now) {
+    int32_t index = copy_in_turn(&sm->tma, now);
+    if (index >= 0) step_copy(sm, index, now);
+    find_next(sm);
+    FTL_CHECK(index >= 0 || sm->tma.next > now, "SM %d: TMA waits for nothing", sm->config.sm_idx);
+  }
+}
+
+void ftl_sm_tma_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
+  sm->tma.pending_lines--;
+  if (tx->kind == SM_TX_TMA_STORE) {
+    ftl_sm_outstanding_done(sm, tx->warp, now);
+  } else {
+    int64_t written = sm_reserve_data(sm, now, line_cycles(sm));
+    sm_stage *stage = &sm->stages[tx->stage];
+    stage->pending_lines--;
+    stage->time = latest(stage->time, written);
+    ftl_sm_stage_try_complete(sm, tx->stage, now);
+  }
+  find_next(sm);
+}

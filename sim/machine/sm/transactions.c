@@ -1,0 +1,110 @@
+// Requests to L2 and their replies.
+#include "machine/sm/state.h"
+
+static bool lists_create(ftl_sm *sm, int32_t count) {
+  sm->transactions = FTL_ARENA_NEW(&sm->arena, sm_transaction, count);
+  sm->loads = FTL_ARENA_NEW(&sm->arena, sm_load, count);
+  sm->waiters = FTL_ARENA_NEW(&sm->arena, sm_waiter, count);
+  if (!sm->transactions || !sm->loads || !sm->waiters) return false;
+  for (int32_t i = 0; i < count; i++) {
+    int32_t next = i + 1 < count ? i + 1 : -1;
+    sm->transactions[i].next = sm->loads[i].next_free = sm->waiters[i].next = next;
+  }
+  sm->num_transactions = count;
+  return true;
+}
+
+bool ftl_sm_transactions_create(ftl_sm *sm) {
+  // Lines in flight, write-backs included, are limited by l1.max_pending_lines, or are those of one instruction; sub-cores
+  // that issue in the same cycle may each have seen room.
+  int64_t lines = sm->arch->l1_max_pending_lines + sm->num_subcores * (sm->code.gate_lines + 1);
+  int32_t count = (int32_t)(lines + sm->arch->tma_max_pending_lines);
+  if (!lists_create(sm, count)) return false;
+  sm->fill_buckets = FTL_ARENA_NEW(&sm->arena, int32_t, SM_FILL_BUCKETS);
+  sm->replies = FTL_ARENA_NEW(&sm->arena, ftl_mem_reply, count);
+  sm->requests = FTL_ARENA_NEW(&sm->arena, ftl_mem_request, 2 * (int64_t)count);
+  if (!sm->fill_buckets || !sm->replies || !sm->requests) return false;
+  for (int32_t i = 0; i < SM_FILL_BUCKETS; i++) sm->fill_buckets[i] = -1;
+  sm->reply_capacity = count;
+  sm->capacity_requests = 2 * count;
+  return true;
+}
+
+static void count_sectors(ftl_sm *sm, const ftl_line *line, ftl_mem_kind kind, bool is_local) {
+  int32_t sectors = __builtin_popcount(line->sectors);
+  *(kind == FTL_MEM_READ ? &sm->counters.read_sectors : &sm->counters.write_sectors) += sectors;
+  if (is_local) sm->counters.local_sectors += sectors;
+}
+
+int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind, sm_transaction what) {
+  int32_t i = sm->free_transaction;
+  FTL_CHECK(i >= 0 && sm->num_requests < sm->capacity_requests, "SM %d: more than %d requests in flight at cycle %lld",
+            sm->config.sm_idx, sm->num_transactions, (long long)now);
+  sm->free_transaction = sm->transactions[i].next;
+  what.line = line->line;
+  what.sectors = line->sectors;
+  sm->transactions[i] = what;
+  sm->in_flight++;
+  count_sectors(sm, line, kind, what.is_local);
+  sm->requests[sm->num_requests++] = (ftl_mem_request){.time = now,
+                                                       .line = line->line,
+                                                       .transaction = (uint32_t)i,
+                                                       .sm = (uint16_t)sm->config.sm_idx,
+                                                       .sectors = line->sectors,
+                                                       .kind = (uint8_t)kind,
+                                                       .full_sectors = kind == FTL_MEM_WRITE ? line->full_sectors : 0,
+                                                       .is_local = what.is_local};
+  return i;
+}
+
+// Replies are nearly in order: a later one is put before those of later times.
+void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply) {
+  FTL_CHECK(reply->time >= sm->now && reply->transaction < (uint32_t)sm->num_transactions &&
+                sm->reply_count < sm->in_flight,
+            "SM %d: reply %u at cycle %lld, now %lld", sm->config.sm_idx, reply->transaction, (long long)reply->time,
+            (long long)sm->now);
+  int32_t capacity = sm->reply_capacity, at = (sm->reply_head + sm->reply_count++) % capacity;
+  for (int32_t i = sm->reply_count - 1; i > 0; i--) {
+    int32_t before = at > 0 ? at - 1 : capacity - 1;
+    if (sm->replies[before].time <= reply->time) break;
+    sm->replies[at] = sm->replies[before];
+    at = before;
+  }
+  sm->replies[at] = *reply;
+  sm->reply_next = sm->replies[sm->reply_head].time;
+}
+
+static void copy_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
+  int64_t written = sm_reserve_data(sm, now, tx->data_cycles);
+  ftl_sm_lg_add(sm, -1);
+  ftl_sm_cp_arrive(sm, tx->warp, tx->group, now, written);
+  ftl_sm_outstanding_done(sm, tx->warp, now);
+}
+
+static void take_reply(ftl_sm *sm, int32_t i, int64_t now) {
+  const sm_transaction tx = sm->transactions[i];
+  switch (tx.kind) {
+    case SM_TX_FILL: ftl_sm_fill_reply(sm, i, now); break;
+    case SM_TX_CP: copy_reply(sm, &tx, now); break;
+    case SM_TX_STORE:
+      ftl_sm_lg_add(sm, -1);
+      ftl_sm_outstanding_done(sm, tx.warp, now);
+      break;
+    case SM_TX_TMA_LOAD:
+    case SM_TX_TMA_STORE: ftl_sm_tma_reply(sm, &tx, now); break;
+    default: ftl_sm_lg_add(sm, -1); break;
+  }
+  sm->transactions[i].next = sm->free_transaction;
+  sm->free_transaction = i;
+  sm->in_flight--;
+}
+
+void ftl_sm_replies(ftl_sm *sm, int64_t now) {
+  while (sm->reply_count > 0 && sm->replies[sm->reply_head].time <= now) {
+    int32_t i = (int32_t)sm->replies[sm->reply_head].transaction;
+    sm->reply_head = sm->reply_head + 1 < sm->reply_capacity ? sm->reply_head + 1 : 0;
+    sm->reply_count--;
+    take_reply(sm, i, now);
+  }
+  sm->reply_next = sm->reply_count > 0 ? sm->replies[sm->reply_head].time : SM_NEVER;
+}
