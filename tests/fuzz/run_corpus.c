@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+#include "fuzz_target.h"
 
 static int feed(const char *path) {
   FILE *file = fopen(path, "rb");
