@@ -5,6 +5,7 @@
     measure.py micro [NAME ...]               microbenchmarks -> OUT/micro_NAME.csv
     measure.py attention CASES.csv ...        own kernels     -> OUT/attention_CASES_{stream,ncu}.csv
     measure.py foreign CASES.csv ...          Triton, PyTorch, cuBLAS -> OUT/foreign_CASES_{stream,ncu}.csv
+    measure.py opcodes CASES.csv ...          executed warp instructions by opcode -> OUT/opcodes_CASES.csv
     measure.py sass                           disassembly of the microbenchmarks and some kernels -> OUT/sass/
 
 OUT is measurements/ or what --out names.  --no-ncu, --no-stream and --repeat N (ncu only) choose what is done.  Clocks are never set."""
@@ -20,7 +21,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE / "build"
-MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "l2_capacity", "alu", "shared_memory", "mma", "wgmma", "async_copy", "sm_clock")
+MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "loaded_latency", "fabric", "l2_capacity", "alu", "shared_memory", "mma", "wgmma", "async_copy", "sm_clock")
 PROFILED_MICRO = ("l2_capacity", "coalescer", "dirty_residue")
 MICRO_METRICS = ("gpu__time_duration.sum,sm__cycles_elapsed.max,dram__bytes_read.sum,dram__bytes_write.sum,lts__t_sectors_op_read.sum,lts__t_sectors_op_write.sum,"
                  "lts__t_sectors_srcunit_tex.sum,lts__t_sectors_srcunit_tex_lookup_hit.sum,lts__t_sectors_srcunit_tex_lookup_miss.sum,"
@@ -181,6 +182,23 @@ def cases_run(kind, command, path, out, args):
     write_rows(out / f"{stem}_ncu.csv", joined, {})
 
 
+def opcodes(command, path, out):
+    """A row a launch and opcode; only own kernels (one row of the program a launch)."""
+    facts, stem = provenance(), f"opcodes_{pathlib.Path(path).stem}"
+    metric = "sass__inst_executed_per_opcode"
+    text, launches = profile([*command, "--profile", path], [metric], out / "raw", stem, ("--profile-from-start", "off", "--print-metric-instances", "values"))
+    rows, at = [], 0
+    for case in read_result(text):
+        if case["status"] != "ok":
+            continue
+        for launch in launches[at:at + int(case["launches"])]:
+            for name, count in re.findall(r"(\w[\w.]*): ([\d,]+)", launch.get(metric, "").replace(", ", "; ").replace(";", "; ")):
+                kept = {k: case[k] for k in list(case)[:list(case).index("status")]}
+                rows.append({**kept, "kernel": launch["Kernel Name"][:100], "opcode": name, "executed": count.replace(",", "")})
+        at += int(case["launches"])
+    write_rows(out / f"{stem}.csv", rows, dict(facts, condition="ncu", metric=metric))
+
+
 def sass(out):
     folder = out / "sass"
     folder.mkdir(parents=True, exist_ok=True)
@@ -191,7 +209,7 @@ def sass(out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("build", "micro", "attention", "foreign", "sass"))
+    parser.add_argument("what", choices=("build", "micro", "attention", "foreign", "opcodes", "sass"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "measurements")
     parser.add_argument("--no-ncu", action="store_true")
@@ -208,6 +226,9 @@ def main():
     else:
         command = [str(BUILD / "bin" / "attention_bench")] if args.what == "attention" else [sys.executable, str(HERE / "foreign" / "foreign_bench.py")]
         for path in args.names:
+            if args.what == "opcodes":
+                opcodes([str(BUILD / "bin" / "attention_bench")], str(pathlib.Path(path).resolve()), args.out.resolve())
+                continue
             cases_run(args.what, command, str(pathlib.Path(path).resolve()), args.out.resolve(), args)
 
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <sstream>
 
 #include <cuda_profiler_api.h>
@@ -222,7 +223,7 @@ bool reference_agrees(Memory &m)
 Errors check_small(const Instance &instance, const Case &c, Memory &m)
 {
     Errors worst = {0, 0};
-    int unit = std::max(instance.key.block_m, instance.key.block_n);
+    int unit = std::lcm(instance.key.block_m, instance.key.block_n);
     for (int shape = 0; shape < 3; shape++) {
         Case small = c;
         small["batch"] = shape == 1 ? "2" : "1";

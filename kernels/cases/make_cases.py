@@ -234,6 +234,19 @@ def triton():
     return rows
 
 
+def triton_more():
+    rows = []
+    for shape in ((1, 16, 16, 16384, 128, 1), (32, 16, 16, 512, 128, 1), (8, 32, 4, 2048, 128, 0), (1, 12, 12, 6144, 64, 0), (3, 20, 5, 3072, 128, 1)):
+        for block_m, warps in ((64, 4), (128, 4), (128, 8)):
+            for block_n in (32, 64, 128):
+                for stages in (2, 3):
+                    rows.append(foreign_case("triton", shape, (block_m, block_n, warps, stages)))
+    for shape in ((1, 32, 32, 8192, 128, 0), (1, 128, 128, 2048, 128, 1), (2, 8, 8, 8192, 256, 1), (1, 2, 2, 131072, 128, 1)):
+        for config in ((64, 32, 4, 2), (64, 64, 4, 2), (128, 32, 8, 2), (128, 64, 8, 2)):
+            rows.append(foreign_case("triton", shape, config))
+    return rows
+
+
 def library():
     rows = []
     for heads_dim in (64, 128):
@@ -276,6 +289,7 @@ write("repeat.csv", repeat())
 write("other.csv", other())
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
+write("triton_more.csv", triton_more(), FOREIGN_COLUMNS, anything)
 write("library.csv", library(), FOREIGN_COLUMNS, anything)
 write("flash2.csv", flash2())
 write("long.csv", long())

@@ -98,12 +98,19 @@ int main()
         launch(buffer, {0, 16, 4, 512, drift}, "four_of_a_gpc_paced512ns", "drift_ns", drift, sink);
     for (int drift : {0, 32, 64, 128, 256, 512, 1024, 2048, 4096})
         launch(buffer, {0, 1, 2, 512, drift}, "tpc_paced512ns", "drift_ns", drift, sink);
+    /* How far behind a second reader may be: by time (paced slowly and quickly). */
+    for (int slot : {512, 4096})
+        for (int drift : {4096, 8192, 16384, 32768, 65536, 131072, 262144}) {
+            char variant[64];
+            snprintf(variant, sizeof variant, "tpc_paced%dns", slot);
+            launch(buffer, {0, 1, 2, slot, drift, 2 << 20}, variant, "drift_ns", drift, sink);
+        }
     /* Which SMs share a coalescer with SM 0, with SM 2 and with the last one. */
-    for (int other = 1; other < sms; other++)
+    for (int other : {1, 2, 16, 17, 32, 48, 64, 124, 131})
         launch(buffer, {0, other, 2, 0, 0, 1 << 20}, "pair_with_sm0", "other_sm", other, sink);
-    for (int other = 3; other < sms; other++)
+    for (int other : {3, 4, 18, 34, 50, 64, 78, 92, 106, 108, 120})
         launch(buffer, {2, other - 2, 2, 0, 0, 1 << 20}, "pair_with_sm2", "other_sm", other, sink);
-    for (int other = 125; other < sms; other++)
+    for (int other : {125, 126, 128, 131})
         launch(buffer, {124, other - 124, 2, 0, 0, 1 << 20}, "pair_with_sm124", "other_sm", other, sink);
     for (int drift : {0, 16, 32, 64, 128, 256, 512, 1024, 4096})
         launch(buffer, {0, 1, sms, 0, drift}, "all_free", "drift_ns", drift, sink);

@@ -1,6 +1,7 @@
 /* The SM clock that a load lets the card hold: SM cycles (clock64) over wall time (globaltimer), in windows from the kernel's start, and
- * power as the driver reports it. Two warpgroups a SM issue wgmma m64n128k16 for `tensor` percent of the time, four warps read DRAM for
- * `memory` percent; operands normally distributed, or zeros. */
+ * power as the driver reports it (an average over about a second: no use for short runs). Two warpgroups a SM issue math for `tensor` percent
+ * of the time: wgmma m64n128k16, mma.sync m16n8k16, FFMA or MUFU.EX2; four warps read DRAM for `memory` percent. Operands are normally
+ * distributed, or zeros. Each run starts after a pause, which the variant names, because the clock remembers the load before. */
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -35,7 +36,43 @@ __device__ __forceinline__ bool group_goes_on(volatile bool *going_on, uint32_t 
     return result;
 }
 
-__global__ __launch_bounds__(tensor_threads + memory_threads + 32) void load(const uint4 *operands, const uint4 *region, size_t region_count, int tensor_pct,
+enum class Math { wgmma, mma, ffma, mufu };
+
+/* About 1000 cycles of math on all four sub-cores. */
+template <Math math> __device__ __forceinline__ void batch(float (&d)[64], uint64_t a, uint64_t b, const uint4 *operands)
+{
+    if constexpr (math == Math::wgmma) {
+        hopper::wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < 16; k++)
+            Wgmma<128>::ss<0>(d, a + (uint64_t)(k % 4 * 2), b + (uint64_t)(k % 4 * 2), k != 0);
+        hopper::wgmma_commit();
+        hopper::wgmma_wait<0>();
+        hopper::keep(d);
+    } else {
+        uint4 x = operands[threadIdx.x], y = operands[threadIdx.x + 512];
+        for (int i = 0; i < 16; i++) {
+#pragma unroll
+            for (int k = 0; k < 8; k++) {
+                if constexpr (math == Math::mma) {
+                    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                                 : "+f"(d[k * 4]), "+f"(d[k * 4 + 1]), "+f"(d[k * 4 + 2]), "+f"(d[k * 4 + 3])
+                                 : "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w), "r"(y.x), "r"(y.y));
+                } else {
+#pragma unroll
+                    for (int m = 0; m < 8; m++) {
+                        if constexpr (math == Math::ffma)
+                            asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(d[k * 8 + m]) : "f"(__uint_as_float(x.x & 0xbfffffff)), "f"(__uint_as_float(y.x & 0xbfffffff)));
+                        else if (m < 1)
+                            asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(d[k * 8 + m]) : "f"(d[k * 8 + m]));
+                    }
+                }
+            }
+        }
+    }
+}
+
+template <Math math> __global__ __launch_bounds__(tensor_threads + memory_threads + 32) void load(const uint4 *operands, const uint4 *region, size_t region_count, int tensor_pct,
                                                                               int memory_pct, uint64_t run_ns, Sample *samples, int *num_samples,
                                                                               unsigned long long *work, uint32_t *sink)
 {
@@ -57,13 +94,7 @@ __global__ __launch_bounds__(tensor_threads + memory_threads + 32) void load(con
         unsigned long long count = 0;
         while (group_goes_on(going_on, threadIdx.x / 128, deadline)) {
             uint64_t begin = cycles64();
-            hopper::wgmma_fence();
-#pragma unroll
-            for (int k = 0; k < 16; k++)
-                Wgmma<128>::ss<0>(d, a + (uint64_t)(k % 4 * 2), b + (uint64_t)(k % 4 * 2), k != 0);
-            hopper::wgmma_commit();
-            hopper::wgmma_wait<0>();
-            hopper::keep(d);
+            batch<math>(d, a, b, operands);
             count += 16;
             if (tensor_pct < 100)
                 rest(cycles64() - begin, tensor_pct);
@@ -157,27 +188,36 @@ int main()
     int *num_samples = device_alloc<int>(1);
     unsigned long long *work = device_alloc<unsigned long long>(2);
     uint32_t *sink = device_alloc<uint32_t>(1024);
-    allow_shared(load, whole_sm_bytes);
     Nvml nvml;
 
     struct Load {
+        Math math;
         int tensor_pct, memory_pct;
         bool is_normal;
-        int run_ms;
+        int run_ms, pause_ms;
     };
     std::vector<Load> loads;
     for (int memory_pct : {0, 50, 100})
-        for (int tensor_pct : {0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100})
-            loads.push_back({tensor_pct, memory_pct, true, 400});
+        for (int tensor_pct : {0, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100})
+            loads.push_back({Math::wgmma, tensor_pct, memory_pct, true, 400, 400});
+    for (int memory_pct : {0, 100})
+        for (int tensor_pct : {10, 25, 50, 75, 100})
+            loads.push_back({Math::mma, tensor_pct, memory_pct, true, 400, 400});
+    for (Math math : {Math::ffma, Math::mufu})
+        for (int tensor_pct : {25, 50, 100})
+            loads.push_back({math, tensor_pct, 0, true, 400, 400});
     for (int tensor_pct : {25, 50, 75, 100})
-        loads.push_back({tensor_pct, 0, false, 400});
-    loads.push_back({100, 0, true, 2500});
-    loads.push_back({100, 100, true, 2500});
+        loads.push_back({Math::wgmma, tensor_pct, 0, false, 400, 400});
+    for (int memory_pct : {0, 100})
+        loads.push_back({Math::wgmma, 100, memory_pct, true, 3000, 400});
+    const char *names[] = {"wgmma", "mma", "ffma", "mufu"};
 
     for (const Load &l : loads) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(60));
+        auto kernel = l.math == Math::wgmma ? load<Math::wgmma> : l.math == Math::mma ? load<Math::mma> : l.math == Math::ffma ? load<Math::ffma> : load<Math::mufu>;
+        allow_shared(kernel, whole_sm_bytes);
+        std::this_thread::sleep_for(std::chrono::milliseconds(l.pause_ms));
         CUDA_CHECK(cudaMemset(work, 0, 16));
-        load<<<num_sms(), tensor_threads + memory_threads + 32, whole_sm_bytes>>>(l.is_normal ? normal : zeros, region, region_count, l.tensor_pct, l.memory_pct,
+        kernel<<<num_sms(), tensor_threads + memory_threads + 32, whole_sm_bytes>>>(l.is_normal ? normal : zeros, region, region_count, l.tensor_pct, l.memory_pct,
                                                                                     (uint64_t)l.run_ms * 1000000, samples, num_samples, work, sink);
         std::this_thread::sleep_for(std::chrono::milliseconds(l.run_ms * 3 / 4));
         double watts = nvml.watts(), nvml_mhz = nvml.sm_mhz(), celsius = nvml.celsius();
@@ -186,7 +226,7 @@ int main()
         std::vector<Sample> s = to_host(samples, (size_t)n);
         std::vector<unsigned long long> done = to_host(work, 2);
         char variant[96];
-        snprintf(variant, sizeof variant, "%s_memory%d_%dms", l.is_normal ? "normal" : "zeros", l.memory_pct, l.run_ms);
+        snprintf(variant, sizeof variant, "%s_%s_memory%d_run%dms_pause%dms", names[(int)l.math], l.is_normal ? "normal" : "zeros", l.memory_pct, l.run_ms, l.pause_ms);
         const uint64_t us = 1000, ms = 1000000;
         struct {
             const char *name;
@@ -195,7 +235,9 @@ int main()
                        {"clock_100ms_end", 100 * ms, (uint64_t)l.run_ms * ms}};
         for (const auto &w : windows)
             row("sm_clock", variant, "tensor_pct", l.tensor_pct, w.name, mhz_between(s, w.from, w.to), "MHz");
-        row("sm_clock", variant, "tensor_pct", l.tensor_pct, "tensor_rate", (double)done[0] * 64 * 128 * 16 * 2 / l.run_ms * 1e-9, "TFLOP/s");
+        double flop_per_count = l.math == Math::wgmma ? 64. * 128 * 16 * 2 : l.math == Math::mma ? 4 * 8 * 16. * 8 * 16 * 2 : l.math == Math::ffma ? 128 * 64. * 2 : 128 * 8.;
+        row("sm_clock", variant, "tensor_pct", l.tensor_pct, l.math == Math::mufu ? "exponentials" : "math_rate", (double)done[0] * flop_per_count / l.run_ms * 1e-9,
+            l.math == Math::mufu ? "T/s" : "TFLOP/s");
         row("sm_clock", variant, "tensor_pct", l.tensor_pct, "memory_rate", (double)done[1] / l.run_ms * 1e-6, "GB/s");
         row("sm_clock", variant, "tensor_pct", l.tensor_pct, "power", watts, "W");
         row("sm_clock", variant, "tensor_pct", l.tensor_pct, "nvml_sm_clock", nvml_mhz, "MHz");
