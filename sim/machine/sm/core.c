@@ -35,7 +35,6 @@ static int32_t stage_of(ftl_sm *sm, sm_warp *w) {
 
 static void issue_global(ftl_sm *sm, sm_warp *w) {
   if (sm->program->insts[w->op->inst].opcode == FTL_OP_CP_ASYNC) w->cp_pending[w->cp_closed % SM_GROUPS]++;
-  w->outstanding++;
   ftl_sm_lg_add(sm, w->op->max_lines);
 }
 
@@ -103,29 +102,33 @@ static bool try_run(sm_subcore *sc, int32_t position, int64_t now, int64_t other
   return true;
 }
 
-void ftl_sm_run_cut(ftl_sm *sm, sm_subcore *sc, int64_t cycle) {
+void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle) {
+  sm_run *run = &sc->run;
+  int64_t count = (cycle - run->start + run->interval - 1) / run->interval;
+  if (count < run->count) run->count = count;
+  sc->next = run->start + (run->count - 1) * run->interval + 1;
+}
+
+static void finish_run(ftl_sm *sm, sm_subcore *sc) {
   sm_run run = sc->run;
   sc->run.position = -1;
-  int64_t count = (cycle - run.start + run.interval - 1) / run.interval;
-  if (count > run.count) count = run.count;
-  FTL_CHECK(count > 0, "SM %d: a run is cut before it began", sm->config.sm_idx);
+  FTL_CHECK(run.count > 0, "SM %d: a run is cut before it began", sm->config.sm_idx);
   sm_warp *w = sc->warps[run.position];
-  int64_t last = run.start + (count - 1) * run.interval;
+  int64_t last = run.start + (run.count - 1) * run.interval;
   if (w->settled < run.start) sm_settle(sm, sc, w, run.start);
-  sm->counters.stall_cycles[w->op->throttle] += (count - 1) * (run.interval - 1);
+  sm->counters.stall_cycles[w->op->throttle] += (run.count - 1) * (run.interval - 1);
   w->settled = last + 1;
   w->reason = FTL_STALL_WAIT;
-  w->repeat_left = (uint8_t)(w->repeat_left - count);
+  w->repeat_left = (uint8_t)(w->repeat_left - run.count);
   sc->last = run.position;
   sc->pipe_free[w->op->pipe] = last + run.interval;
   sc->ready[run.position] = last + 1;
-  sc->next = last + 1;
-  sm->counters.pipe_insts[w->op->pipe] += count;
+  sm->counters.pipe_insts[w->op->pipe] += run.count;
 }
 
 // ---- a sub-core's cycle ----
 static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
-  if (sc->run.position >= 0) ftl_sm_run_cut(sm, sc, now);
+  if (sc->run.position >= 0) finish_run(sm, sc);
   uint64_t eligible = 0;
   int64_t next = SM_NEVER;
   for (int32_t i = 0; i < sc->num_positions; i++) {
@@ -177,6 +180,6 @@ static void cycle(ftl_sm *sm, int64_t now, int64_t until) {
 void ftl_sm_run(ftl_sm *sm, int64_t until) {
   for (int64_t now = next_event(sm); now < until; now = next_event(sm)) cycle(sm, now, until);
   for (int32_t s = 0; s < sm->num_subcores; s++)
-    if (sm->subcores[s].run.position >= 0) ftl_sm_run_cut(sm, &sm->subcores[s], until);
+    if (sm->subcores[s].run.position >= 0) finish_run(sm, &sm->subcores[s]);
   sm->floor = until;
 }

@@ -99,7 +99,7 @@ static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
   bool is_cp = inst->opcode == FTL_OP_CP_ASYNC;
   int32_t made = 0, load = take_load(sm, &(sm_load){.warp = entry->warp, .token = op->destination,
                                                     .data_cycles = op->data_cycles, .group = (uint8_t)entry->group,
-                                                    .is_cp = is_cp, .sets_token = entry->last,
+                                                    .is_cp = is_cp, .sets_token = entry->last && !is_cp,
                                                     .earliest = now + op->latency + op->extra_cycles});
   for (int32_t i = 0; i < count; i++) {
     uint8_t sectors = lines[i].sectors;
@@ -194,8 +194,10 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   FTL_CHECK(count <= op->max_lines, "an access of %d lines, %d at most expected", count, op->max_lines);
   int32_t made = make_lines(sm, entry, lines, count, now);
   ftl_sm_lg_add(sm, made - op->max_lines);
-  ftl_sm_outstanding_done(sm, w, now);
-  bool is_cp = sm->program->insts[op->inst].opcode == FTL_OP_CP_ASYNC;
+  ftl_opcode opcode = (ftl_opcode)sm->program->insts[op->inst].opcode;
+  bool is_cp = opcode == FTL_OP_CP_ASYNC, is_load = opcode == FTL_OP_LDG || opcode == FTL_OP_LDL;
+  // a token of a store or copy says that its registers were read
+  if (!is_load && entry->last) ftl_sm_token_set(sm, w, op->destination, now, now + 1, op->producer);
   if (is_cp) ftl_sm_cp_arrive(sm, w, entry->group, now, now + 1);
   return is_cp ? 0 : op->data_cycles;
 }

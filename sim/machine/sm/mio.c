@@ -13,7 +13,7 @@ static void open_pipes(ftl_sm *sm, sm_subcore *sc, int64_t cycle) {
   sc->pipe_free[FTL_SM_PIPE_MIO] = cycle;
   sc->pipe_free[FTL_SM_PIPE_LG] = sm->lg_closed ? SM_NEVER : cycle;
   if (cycle < sc->next) {
-    if (sc->run.position >= 0) ftl_sm_run_cut(sm, sc, cycle);
+    if (sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
     if (cycle < sc->next) sc->next = cycle;
   }
 }
@@ -27,6 +27,7 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
   entry->stage = stage;
   entry->last = last;
   sm->mio_waiting++;
+  w->outstanding++;
   if (op->kind == SM_GLOBAL) {
     if (!sm->program->accesses[op->access].is_local)
       entry->place = w->places[sm->program->accesses[op->access].ref];
@@ -99,6 +100,7 @@ void ftl_sm_mio_serve(ftl_sm *sm, int64_t now) {
     count_shared(sm, &sm->program->insts[entry.op->inst]);
     int64_t cycles = take(sm, &entry, now);
     if (cycles > 0) sm_reserve_data(sm, now, cycles);
+    ftl_sm_outstanding_done(sm, entry.warp, now + 1);
   }
   find_next(sm, now + 1);
 }

@@ -265,7 +265,7 @@ void ftl_sm_outstanding_done(ftl_sm *sm, sm_warp *w, int64_t now);
 // ---- core.c ----
 void ftl_sm_run(ftl_sm *sm, int64_t until);
 // A run that is issued as one event ends before `cycle`: what is left of it issues one by one.
-void ftl_sm_run_cut(ftl_sm *sm, sm_subcore *sc, int64_t cycle);
+void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle);
 
 // ---- mio.c ----
 void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage);

@@ -16,7 +16,7 @@ static void warp_ready(ftl_sm *sm, sm_warp *w, int64_t cycle, ftl_stall reason) 
   sc->ready[w->position] = cycle;
   sc->pipe[w->position] = w->op->pipe;
   if (cycle < sc->next) {
-    if (sc->run.position >= 0) ftl_sm_run_cut(sm, sc, cycle);
+    if (sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
     if (cycle < sc->next) sc->next = cycle;
   }
 }

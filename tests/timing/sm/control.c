@@ -1,0 +1,111 @@
+#include <criterion/criterion.h>
+
+#include "rig.h"
+
+// FFMA at 0, branch at 1: taken, so nothing for 6 cycles; FFMA again at 8. The last iteration's branch is not taken.
+Test(timing_sm_control, a_taken_branch_costs_the_redirect) {
+  rig *r = rig_create(1);
+  int32_t loop = rig_loop(r, 0, 0, 2);                             // 0
+  rig_add(r, FTL_OP_FFMA, 0, -1);                                  // 1
+  rig_add(r, FTL_OP_BRA, -1, -1)->flags = FTL_INST_LOOP_BRANCH;    // 2
+  rig_end_loop(r, loop);                                           // 3
+  rig_add(r, FTL_OP_EXIT, -1, -1);                                 // 4
+  cr_assert_eq(rig_run(r, 1), 11);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 0);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 1);
+  cr_assert_eq(rig_cycle(r, 0, 1, 1), 8);
+  cr_assert_eq(rig_cycle(r, 0, 2, 1), 9);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 10);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_BRANCH_RESOLVING], 6);
+  rig_destroy(r);
+}
+
+static int64_t insts_of_loop(int64_t trips) {
+  rig *r = rig_create(1);
+  int32_t outer = rig_loop(r, 0, 0, 2);
+  int32_t loop = rig_loop(r, 1, 5, 5 + trips);
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_end_loop(r, loop);
+  rig_add(r, FTL_OP_IADD, 1, -1);
+  rig_end_loop(r, outer);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  int64_t insts = rig_counters(r)->warp_insts;
+  rig_destroy(r);
+  return insts;
+}
+
+Test(timing_sm_control, loops_run_as_often_as_their_bounds_say) {
+  cr_assert_eq(insts_of_loop(0), 2 * 1 + 1);
+  cr_assert_eq(insts_of_loop(-3), 2 * 1 + 1);
+  cr_assert_eq(insts_of_loop(1), 2 * 2 + 1);
+  cr_assert_eq(insts_of_loop(7), 2 * 8 + 1);
+}
+
+// Warp 0 alone issues the elected instruction.
+Test(timing_sm_control, an_elected_instruction_is_only_warp_0s) {
+  rig *r = rig_create(2);
+  rig_add(r, FTL_OP_FFMA, 0, -1)->flags = FTL_INST_WARP0;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 0, 0), 0);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 1);
+  cr_assert_eq(rig_cycle(r, 1, 0, 0), -1);
+  cr_assert_eq(rig_cycle(r, 1, 1, 0), 0);
+  rig_destroy(r);
+}
+
+// Tiles 0, 20, 40 of 50: at the end of a tile (EXIT at 1) the warp goes back as by a taken branch: 8, and 16; leaves at 18.
+Test(timing_sm_control, a_persistent_cta_walks_its_tiles) {
+  rig *r = rig_create(1);
+  r->tile.num_ctas = 50;
+  r->persistent_stride = 20;
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  cr_assert_eq(rig_run(r, 1), 18);
+  for (int i = 0; i < 3; i++) {
+    cr_assert_eq(rig_cycle(r, 0, 0, i), 8 * i);
+    cr_assert_eq(r->log[2 * i].cta, 20 * i);
+  }
+  rig_destroy(r);
+}
+
+// Warp 1 arrives last: its second FFMA needs the first (4), BAR.SYNC at 5; barrier latency 16, so both go on at 21. Warp 0
+// arrived at 2 (two independent instructions are there to make it early) and waited 18 cycles, warp 1 15.
+Test(timing_sm_control, a_barrier_opens_a_latency_after_the_last_arrival) {
+  rig *r = rig_create(1);
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_add(r, FTL_OP_FFMA, 1, -1);
+  rig_add(r, FTL_OP_BAR_SYNC, -1, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 2 + 16, "a barrier of one warp");
+  rig_destroy(r);
+
+  r = rig_create(5);  // warps 0 and 4 on sub-core 0: warp 4 issues in the cycles after warp 0's
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_add(r, FTL_OP_BAR_SYNC, -1, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  // warp 0: 0, 1; warp 4: 2, 3; all go on at 19; warp 4's EXIT after warp 0's
+  cr_assert_eq(rig_cycle(r, 4, 1, 0), 3);
+  cr_assert_eq(rig_cycle(r, 1, 2, 0), 19);
+  cr_assert_eq(rig_cycle(r, 4, 2, 0), 19, "gto goes on with warp 4, which issued last");
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 20);
+  // warps 0..3 arrive at 1 and wait in 2..18, warp 4 in 4..18
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_BARRIER], 4 * 17 + 15);
+  rig_destroy(r);
+}
+
+// Warpgroup 1 (warps 4..7) issues after warpgroup 0 on the same sub-cores: its barrier is its own.
+Test(timing_sm_control, warpgroups_meet_apart) {
+  rig *r = rig_create(8);
+  rig_add(r, FTL_OP_MUFU, 0, -1);
+  rig_add(r, FTL_OP_BAR_SYNC, -1, 0)->flags = FTL_INST_WARPGROUP;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  // MUFU at 0 and 8 (interval 8), results at 20 and 28: barriers at 20 and 28, open at 36 and 44
+  for (int w = 0; w < 4; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 36);
+  for (int w = 4; w < 8; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 44);
+  rig_destroy(r);
+}

@@ -1,0 +1,204 @@
+#include <criterion/criterion.h>
+
+#include "rig.h"
+
+static ftl_warp_inst *add_access(rig *r, ftl_opcode opcode, int32_t token, uint16_t access) {
+  ftl_warp_inst *inst = rig_add(r, opcode, token, -1);
+  inst->access = access;
+  inst->wavefronts = 1;
+  return inst;
+}
+
+static void add_tile(rig *r) { rig_add(r, FTL_OP_TILE, -1, -1)->access = 0; }
+
+// The line leaves in the cycle in which the LSU takes the load (0); the reply is there at 200 and so is the result.
+// A second load of the same line, when it is in L1: hit latency 32.
+Test(timing_sm_global, a_load_misses_and_then_hits_l1) {
+  rig *r = rig_create(1);
+  uint16_t line = rig_access(r, 0, 1);
+  add_tile(r);                            // 0
+  add_access(r, FTL_OP_LDG, 0, line);     // 1
+  rig_add(r, FTL_OP_FFMA, 1, 0);          // 2
+  add_access(r, FTL_OP_LDG, 2, line);     // 3
+  rig_add(r, FTL_OP_FFMA, 3, 2);          // 4
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 200);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 201);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 201 + 32);
+  cr_assert_eq(r->num_requests, 1);
+  cr_assert_eq(r->requests[0].time, 0);
+  cr_assert_eq(r->requests[0].sectors, 15);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LONG_SCOREBOARD], 199 + 31);
+  cr_assert_eq(rig_counters(r)->l1_load_sectors, 8);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 4);
+  rig_destroy(r);
+}
+
+// Warp 1 loads the line that warp 0 asked for a cycle before: no second request, both results at 200.
+Test(timing_sm_global, a_miss_in_flight_is_merged) {
+  rig *r = rig_create(2);
+  uint16_t line = rig_access(r, 0, 1);
+  r->accesses[line].warp_row_step = 0;
+  add_tile(r);
+  add_access(r, FTL_OP_LDG, 0, line);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 200);
+  cr_assert_eq(rig_cycle(r, 1, 2, 0), 200);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 4);
+  rig_destroy(r);
+}
+
+// L1 of 16 KiB holds 128 lines in 32 sets of 4 ways. Lines 0, 64, 128, 192, 256 (rows of 256 bytes are 2 lines apart) share
+// set 0: the fifth pushes out the first, which misses again.
+Test(timing_sm_global, the_least_recently_used_line_of_a_set_leaves) {
+  rig *r = rig_create(1);
+  add_tile(r);
+  for (int i = 0; i < 6; i++) {
+    uint16_t line = rig_access(r, i % 5 * 32, 1);
+    r->accesses[line].column_byte = 0;
+    add_access(r, FTL_OP_LDG, i, line);
+    rig_add(r, FTL_OP_FFMA, 10 + i, i)->sources[0] = (uint16_t)i;
+    rig_add(r, FTL_OP_IADD, -1, 10 + i);
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 6);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 0);
+  rig_destroy(r);
+}
+
+// The store issues at 0, EXIT at 1; the warp leaves when the store is accepted, at 200: 198 cycles of drain (2..199).
+Test(timing_sm_global, a_warp_leaves_when_its_stores_are_accepted) {
+  rig *r = rig_create(1);
+  uint16_t line = rig_access(r, 0, 1);
+  add_tile(r);
+  add_access(r, FTL_OP_STG, -1, line);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  cr_assert_eq(rig_run(r, 1), 200);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_DRAIN], 198);
+  cr_assert_eq(r->requests[0].kind, FTL_MEM_WRITE);
+  cr_assert_eq(r->requests[0].full_sectors, 15);
+  cr_assert_eq(rig_counters(r)->write_sectors, 4);
+  rig_destroy(r);
+}
+
+// Two groups of two lines each. Group 0: LDGSTS at 0, taken 0; commit 1; group 1: LDGSTS at 2, taken 4 (the sub-core sends
+// every 2 cycles: 0, 2 for the commit, 4). Lines come at 200 and 204, two at a time, and take the data pipe a cycle each
+// (2 wavefronts an instruction): group 0 is written at 202, group 1 at 206.
+static rig *two_groups(int32_t left) {
+  rig *r = rig_create(1);
+  add_tile(r);                                                        // 0
+  for (int i = 0; i < 2; i++) {
+    ftl_warp_inst *copy = add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 2 * i, 2));  // 1, 3
+    copy->flags = FTL_INST_BYPASS_L1;
+    copy->wavefronts = 2;
+    rig_add(r, FTL_OP_CP_COMMIT, -1, -1);                             // 2, 4
+  }
+  rig_add(r, FTL_OP_CP_WAIT, -1, -1)->arg = (uint16_t)left;           // 5
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  return r;
+}
+
+Test(timing_sm_global, cp_wait_waits_for_all_but_the_youngest_groups) {
+  rig *r = two_groups(0);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 206);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LONG_SCOREBOARD], 206 - 4);
+  cr_assert_eq(r->num_requests, 4);
+  cr_assert_eq(r->requests[2].time, 4);
+  cr_assert_eq(rig_counters(r)->shared_wavefronts, 4);
+  rig_destroy(r);
+  r = two_groups(1);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 202);
+  rig_destroy(r);
+  r = two_groups(2);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 4);
+  rig_destroy(r);
+}
+
+// At most 4 lines in flight, 2 an instruction: the copies at 0 and 1 (taken at 0 and 2) fill it; the third may issue when 2
+// lines of the first have come, at 200.
+Test(timing_sm_global, lines_in_flight_are_limited) {
+  rig *r = rig_create(1);
+  r->arch.l1_max_pending_lines = 4;
+  add_tile(r);
+  for (int i = 0; i < 3; i++) add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 2 * i, 2))->flags = FTL_INST_BYPASS_L1;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 0);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 1);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 200);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LG_THROTTLE], 198);
+  rig_destroy(r);
+}
+
+// Rows 1022 and 1023 of the tensor exist of the four that are asked for.
+Test(timing_sm_global, rows_outside_the_tensor_make_no_lines) {
+  rig *r = rig_create(1);
+  int32_t row = rig_const(r, 1022);
+  r->refs[0].row = row;
+  add_tile(r);
+  add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 0, 4))->flags = FTL_INST_BYPASS_L1;
+  add_access(r, FTL_OP_LDG, 0, rig_access(r, 2, 2));
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 2);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 2 + 32, "a load of nothing takes as long as a hit");
+  rig_destroy(r);
+}
+
+// An absent tile: the instruction issues and makes nothing.
+Test(timing_sm_global, an_absent_tile_makes_no_lines) {
+  rig *r = rig_create(1);
+  r->refs[0].present = rig_const(r, 0);
+  add_tile(r);
+  add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 0, 4))->flags = FTL_INST_BYPASS_L1 | FTL_INST_IF_PRESENT;
+  rig_add(r, FTL_OP_CP_COMMIT, -1, -1);
+  rig_add(r, FTL_OP_CP_WAIT, -1, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  cr_assert_eq(rig_run(r, 1), 4);
+  cr_assert_eq(r->num_requests, 0);
+  rig_destroy(r);
+}
+
+// Spills stay in L1: a store and a load of a slot make no traffic, and the load hits.
+Test(timing_sm_global, spills_are_kept_in_l1) {
+  rig *r = rig_create(2);
+  uint16_t slot = rig_access(r, 3, 1);
+  r->accesses[slot].is_local = true;
+  add_access(r, FTL_OP_STL, -1, slot);
+  add_access(r, FTL_OP_LDL, 0, slot);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 0);
+  // STL taken at 0 and 1 (two sub-cores), LDL of warp 0 at 2: ready at 34
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 34);
+  rig_destroy(r);
+}
+
+// Without any L1 left a local store goes to L2 and the load comes from there.
+Test(timing_sm_global, spills_go_to_l2_when_shared_memory_takes_all) {
+  rig *r = rig_create(1);
+  r->program.shared_bytes = 16384;
+  uint16_t slot = rig_access(r, 3, 1);
+  r->accesses[slot].is_local = true;
+  add_access(r, FTL_OP_STL, -1, slot);
+  add_access(r, FTL_OP_LDL, 0, slot);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 2);
+  cr_assert_eq(r->requests[0].kind, FTL_MEM_WRITE);
+  cr_assert_eq(r->requests[1].kind, FTL_MEM_READ);
+  cr_assert(r->requests[0].is_local && r->requests[1].is_local);
+  cr_assert_eq(r->requests[0].line, r->requests[1].line);
+  cr_assert(r->requests[0].line >> (46 - 7) & 1);
+  cr_assert_eq(rig_counters(r)->local_sectors, 8);
+  rig_destroy(r);
+}

@@ -1,0 +1,103 @@
+#include <criterion/criterion.h>
+
+#include "rig.h"
+
+static void add_product(rig *r, int n, bool a_in_shared) {
+  ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, -1);
+  product->arg = (uint16_t)n;
+  product->ring_a = a_in_shared ? 0 : FTL_NO_RING;
+  product->ring_b = 0;
+}
+
+static rig *products(int32_t count, int n, bool a_in_shared, int32_t num_warps) {
+  rig *r = rig_create(num_warps);
+  for (int32_t i = 0; i < count; i++) add_product(r, n, a_in_shared);  // 0 .. count-1
+  rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);                             // count
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 0;                      // count + 1
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  return r;
+}
+
+// m64n128k16 at 2048 FMA a cycle: 64 cycles; operands 4096 + 2048 bytes in 48. The warps issue at 0: done at 64, readable at
+// 64 + 12.
+Test(timing_sm_gmma, a_product_takes_its_math_and_a_tail) {
+  rig *r = products(1, 128, true, 4);
+  rig_run(r, 1);
+  for (int w = 0; w < 4; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 76);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_GMMA], 4 * 75);
+  cr_assert_eq(rig_counters(r)->tensor_busy_cycles, 4 * 64);
+  cr_assert_eq(rig_counters(r)->tensor_insts, 4);
+  rig_destroy(r);
+}
+
+// N = 32: 16 cycles of math, but A (2048 bytes) and B (1024) take 24 from shared memory; B alone 8.
+Test(timing_sm_gmma, a_narrow_product_is_bound_by_its_operands) {
+  rig *r = products(2, 32, true, 4);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 2 * 24 + 12);
+  rig_destroy(r);
+  r = products(2, 32, false, 4);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 2 * 16 + 12);
+  rig_destroy(r);
+}
+
+// Issue cost 2 with A in shared memory, 6 with A in registers; queue of 4: the fifth issues when the first has ended.
+Test(timing_sm_gmma, a_full_queue_holds_the_next_product) {
+  rig *r = products(6, 128, true, 4);
+  rig_run(r, 1);
+  for (int i = 0; i < 4; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), 2 * i);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 64);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 128);
+  cr_assert_eq(rig_cycle(r, 0, 7, 0), 6 * 64 + 12);
+  rig_destroy(r);
+  r = products(2, 128, false, 4);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 6);
+  rig_destroy(r);
+}
+
+// Two warpgroups share the tensor cores: issued at 0 (warps 0..3) and 2 (warps 4..7, after the issue cost), 64 cycles each.
+Test(timing_sm_gmma, warpgroups_take_turns) {
+  rig *r = products(1, 128, true, 8);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 64 + 12);
+  cr_assert_eq(rig_cycle(r, 4, 0, 0), 2);
+  cr_assert_eq(rig_cycle(r, 4, 2, 0), 128 + 12);
+  rig_destroy(r);
+}
+
+// WAIT 1 leaves the second group in flight.
+Test(timing_sm_gmma, a_wait_may_leave_groups_in_flight) {
+  rig *r = rig_create(4);
+  for (int i = 0; i < 2; i++) {
+    add_product(r, 128, true);                       // 0, 2
+    rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);         // 1, 3
+  }
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 1;    // 4
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 0;    // 5
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 76);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 140);
+  rig_destroy(r);
+}
+
+// Warp 0 alone waits for a MUFU and issues at 20: the product of all four begins then.
+Test(timing_sm_gmma, a_product_begins_with_its_last_warp) {
+  rig *r = rig_create(4);
+  int32_t loop = rig_loop(r, 0, 0, 1);
+  rig_add(r, FTL_OP_MUFU, 0, -1)->flags = FTL_INST_WARP0;   // 1
+  ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, 0); // 2: token 0 is never pending but in warp 0
+  product->arg = 128;
+  product->ring_a = product->ring_b = 0;
+  rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1);                    // 4
+  rig_end_loop(r, loop);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 20);
+  cr_assert_eq(rig_cycle(r, 1, 2, 0), 0);
+  cr_assert_eq(rig_cycle(r, 1, 4, 0), 20 + 64 + 12);
+  rig_destroy(r);
+}

@@ -1,0 +1,168 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "rig.h"
+
+// Independent instructions of a warp: one a cycle from the launch on; EXIT in cycle 3, so the warp has left at 4.
+Test(timing_sm_issue, a_warp_issues_one_instruction_a_cycle) {
+  rig *r = rig_create(1);
+  for (int i = 0; i < 3; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  cr_assert_eq(rig_run(r, 1), 4);
+  for (int i = 0; i < 4; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), i);
+  cr_assert_eq(rig_counters(r)->warp_insts, 4);
+  cr_assert_eq(rig_counters(r)->resident_warp_cycles, 4);
+  cr_assert_eq(rig_counters(r)->active_cycles, 4);
+  rig_destroy(r);
+}
+
+// fp32 latency 4: the dependent FFMA issues in cycle 4 and has waited 3 cycles (1, 2, 3) for a fixed latency.
+Test(timing_sm_issue, a_dependent_instruction_waits_for_the_latency) {
+  rig *r = rig_create(1);
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 4);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_WAIT], 3);
+  rig_destroy(r);
+}
+
+// MUFU latency 20, counted as short scoreboard: 19 cycles of waiting.
+Test(timing_sm_issue, a_result_of_the_sfu_is_a_short_scoreboard_wait) {
+  rig *r = rig_create(1);
+  rig_add(r, FTL_OP_MUFU, 0, -1);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 20);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_SHORT_SCOREBOARD], 19);
+  rig_destroy(r);
+}
+
+// sfu interval 8: MUFUs at 0, 8, 16; between them 7 cycles each of a busy pipe.
+Test(timing_sm_issue, a_pipe_takes_one_instruction_an_interval) {
+  rig *r = rig_create(1);
+  for (int i = 0; i < 3; i++) rig_add(r, FTL_OP_MUFU, i, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int i = 0; i < 3; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), 8 * i);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 17);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 14);
+  rig_destroy(r);
+}
+
+// imad shares the fp32 pipe and holds it for 2 cycles: FFMA at 2. On the alu pipe it would not wait.
+Test(timing_sm_issue, imad_holds_the_pipe_that_the_arch_names) {
+  for (int shares = 0; shares < 2; shares++) {
+    rig *r = rig_create(1);
+    strcpy(r->arch.imad_pipe, shares ? "fp32" : "alu");
+    rig_add(r, FTL_OP_IMAD, 0, -1);
+    rig_add(r, FTL_OP_FFMA, 1, -1);
+    rig_add(r, FTL_OP_EXIT, -1, -1);
+    rig_run(r, 1);
+    cr_assert_eq(rig_cycle(r, 0, 1, 0), shares ? 2 : 1);
+    rig_destroy(r);
+  }
+}
+
+// Warps 0 and 4 share sub-core 0. FFMA chains of latency 4: warp 0 at 0, 4, 8 and warp 4 in the gaps at 1, 5, 9; in cycle 0
+// warp 4 could issue and was not selected.
+Test(timing_sm_issue, two_warps_of_a_subcore_interleave) {
+  rig *r = rig_create(5);
+  for (int i = 0; i < 3; i++) rig_add(r, FTL_OP_FFMA, i, i - 1);
+  rig_add(r, FTL_OP_EXIT, -1, 2);
+  rig_run(r, 1);
+  for (int i = 0; i < 4; i++) {
+    cr_assert_eq(rig_cycle(r, 0, i, 0), 4 * i);
+    cr_assert_eq(rig_cycle(r, 4, i, 0), 4 * i + 1);
+    cr_assert_eq(rig_cycle(r, 1, i, 0), 4 * i, "another sub-core is not disturbed");
+  }
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_NOT_SELECTED], 1);
+  rig_destroy(r);
+}
+
+// With CTAs of one warp the second CTA's warp is on sub-core 1, so both issue in cycle 0.
+Test(timing_sm_issue, warp_slots_are_dealt_over_subcores) {
+  rig *r = rig_create(1);
+  r->num_slots = 2;
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 2);
+  cr_assert_eq(r->log[0].cycle, 0);
+  cr_assert_eq(r->log[1].cycle, 0);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_NOT_SELECTED], 0);
+  rig_destroy(r);
+}
+
+// Three warps on sub-core 0 (0, 4, 8), two independent FFMAs and EXIT each, all ready at 0.
+static void run_policy(const char *policy, const int32_t *order) {
+  rig *r = rig_create(9);
+  strcpy(r->arch.sm_scheduler, policy);
+  for (int i = 0; i < 2; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  int32_t at = 0;
+  for (int32_t i = 0; i < r->num_issues; i++) {
+    if (r->log[i].warp % 4 != 0) continue;
+    cr_assert_eq(r->log[i].cycle, at);
+    cr_assert_eq(r->log[i].warp, order[at], "%s: warp %d in cycle %d", policy, r->log[i].warp, at);
+    at++;
+  }
+  cr_assert_eq(at, 9);
+  rig_destroy(r);
+}
+
+Test(timing_sm_issue, gto_goes_on_with_a_warp_and_then_takes_the_oldest) {
+  run_policy("gto", (const int32_t[]){0, 0, 0, 4, 4, 4, 8, 8, 8});
+}
+
+// The sub-core begins with position 0 as its last warp, as if that had just issued.
+Test(timing_sm_issue, gty_goes_on_with_a_warp_and_then_takes_the_youngest) {
+  run_policy("gty", (const int32_t[]){0, 0, 0, 8, 8, 8, 4, 4, 4});
+}
+
+Test(timing_sm_issue, lrr_takes_the_next_warp_in_turn) {
+  run_policy("lrr", (const int32_t[]){4, 8, 0, 4, 8, 0, 4, 8, 0});
+}
+
+// A run of 5 issues as 5 instructions would: sfu interval 8, the last at 32, its result at 52.
+Test(timing_sm_issue, a_run_takes_as_long_as_its_instructions) {
+  for (int bulk = 0; bulk < 2; bulk++) {
+    rig *r = rig_create(1);
+    r->bulk = bulk;
+    r->observe = !bulk;
+    rig_add(r, FTL_OP_MUFU, 0, -1)->repeat = 5;
+    rig_add(r, FTL_OP_FFMA, 1, 0);
+    rig_add(r, FTL_OP_EXIT, -1, -1);
+    cr_assert_eq(rig_run(r, 1), 52 + 2);
+    cr_assert_eq(rig_counters(r)->warp_insts, 7);
+    cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 4 * 7);
+    rig_destroy(r);
+  }
+}
+
+// mma interval 8, latency 30: a chain through the accumulator at 0, 30, 60; the pipe works 8 cycles each.
+Test(timing_sm_issue, chained_products_wait_for_the_accumulator) {
+  rig *r = rig_create(1);
+  for (int i = 0; i < 3; i++) rig_add(r, FTL_OP_MMA, 0, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int i = 0; i < 3; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), 30 * i);
+  cr_assert_eq(rig_counters(r)->tensor_insts, 3);
+  cr_assert_eq(rig_counters(r)->tensor_busy_cycles, 24);
+  rig_destroy(r);
+}
+
+// A sequence of 4 machine instructions shares the product's interval of 8: one every 2 cycles.
+Test(timing_sm_issue, a_product_of_several_instructions_shares_its_interval) {
+  rig *r = rig_create(1);
+  r->arch.tensor_mma_num_insts = 4;
+  rig_add(r, FTL_OP_MMA, 0, -1)->repeat = 4;
+  rig_add(r, FTL_OP_MMA, 1, -1)->repeat = 4;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int i = 0; i < 4; i++) cr_assert_eq(rig_cycle(r, 0, 0, i), 2 * i);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 8);
+  rig_destroy(r);
+}

@@ -1,0 +1,147 @@
+#include <criterion/criterion.h>
+
+#include "rig.h"
+
+// Role 0: a producer warp; role 1: consumer warps. `fills` tiles of `rows` lines through a ring of `stages`.
+static rig *pipeline(int32_t fills, int32_t stages, int32_t rows, int32_t consumers) {
+  rig *r = rig_create(1);
+  uint16_t access = rig_access(r, 0, rows);
+  rig_ring(r, stages, consumers);
+  int32_t loop = rig_loop(r, 0, 0, fills);                 // 0
+  rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;             // 1
+  rig_add(r, FTL_OP_MBAR_ACQUIRE, -1, -1)->arg = 0;        // 2
+  rig_add(r, FTL_OP_MBAR_EXPECT, -1, -1)->arg = 0;         // 3
+  rig_add(r, FTL_OP_TMA_LOAD, -1, -1)->access = access;    // 4
+  rig_add(r, FTL_OP_MBAR_ADVANCE, -1, -1)->arg = 0;        // 5
+  rig_end_loop(r, loop);                                   // 6
+  rig_add(r, FTL_OP_EXIT, -1, -1);                         // 7
+  rig_role(r, consumers);
+  loop = rig_loop(r, 1, 0, fills);                         // 0
+  rig_add(r, FTL_OP_MBAR_WAIT, -1, -1)->arg = 0;           // 1
+  rig_add(r, FTL_OP_FFMA, 0, -1);                          // 2
+  rig_add(r, FTL_OP_MBAR_RELEASE, -1, -1)->arg = 0;        // 3
+  rig_end_loop(r, loop);                                   // 4
+  rig_add(r, FTL_OP_EXIT, -1, -1);                         // 5
+  return r;
+}
+
+// ACQUIRE at 0 passes, next issue at 10: EXPECT; TMA_LOAD at 11, its 4 lines at 51..54, back at 251..254 and written a
+// cycle each, the last at 255: the phase completes, and the consumer that waits goes on 10 cycles later, at 265.
+Test(timing_sm_tma, a_consumer_goes_on_when_all_lines_are_written) {
+  rig *r = pipeline(1, 2, 4, 1);
+  rig_run(r, 2 - 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 0);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 10);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 11);
+  cr_assert_eq(r->num_requests, 4);
+  for (int i = 0; i < 4; i++) {
+    cr_assert_eq(r->requests[i].time, 51 + i);
+    cr_assert_eq(r->requests[i].sectors, 15);
+  }
+  cr_assert_eq(rig_cycle(r, 1, 1, 0), 0);
+  cr_assert_eq(rig_cycle(r, 1, 2, 0), 265);
+  rig_destroy(r);
+}
+
+// Half a line a cycle: lines at 51, 53, 55, 57.
+Test(timing_sm_tma, lines_go_at_the_rate_of_the_engine) {
+  rig *r = pipeline(1, 2, 4, 1);
+  r->arch.tma_lines_per_cycle_milli = 500;
+  rig_run(r, 1);
+  for (int i = 0; i < 4; i++) cr_assert_eq(r->requests[i].time, 51 + 2 * i);
+  rig_destroy(r);
+}
+
+// One and a half lines a cycle: line n at 51 + floor(n / 1.5).
+Test(timing_sm_tma, a_fractional_rate_does_not_drift) {
+  rig *r = pipeline(1, 2, 12, 1);
+  r->arch.tma_lines_per_cycle_milli = 1500;
+  rig_run(r, 1);
+  for (int i = 0; i < 12; i++) cr_assert_eq(r->requests[i].time, 51 + i * 2 / 3);
+  rig_destroy(r);
+}
+
+// Two lines in flight: the third waits for the first reply, at 251.
+Test(timing_sm_tma, lines_in_flight_are_limited) {
+  rig *r = pipeline(1, 2, 4, 1);
+  r->arch.tma_max_pending_lines = 2;
+  rig_run(r, 1);
+  cr_assert_eq(r->requests[1].time, 52);
+  cr_assert_eq(r->requests[2].time, 251);
+  cr_assert_eq(r->requests[3].time, 252);
+  rig_destroy(r);
+}
+
+// A ring of one stage and two consumers: the second fill is acquired when both have released the first. The first fill is
+// as above, one line: 51, 251, written 252, consumers at 262; FFMA 262, RELEASE 263, taken by the LSU at 263 and 264 (one a
+// cycle): complete at 264; the producer goes on at 274.
+Test(timing_sm_tma, a_producer_waits_until_all_consumers_released_the_stage) {
+  rig *r = pipeline(2, 1, 1, 2);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 11);
+  cr_assert_eq(rig_cycle(r, 0, 2, 1), 12);
+  cr_assert_eq(rig_cycle(r, 1, 2, 0), 262);
+  cr_assert_eq(rig_cycle(r, 1, 3, 0), 263);
+  cr_assert_eq(rig_cycle(r, 0, 3, 1), 274);
+  rig_destroy(r);
+}
+
+// With as many stages as fills nobody waits for an empty one: the second TMA_LOAD issues 10 + 1 cycles after its ACQUIRE.
+Test(timing_sm_tma, free_stages_are_filled_ahead) {
+  rig *r = pipeline(2, 2, 1, 2);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 1), 12);
+  cr_assert_eq(rig_cycle(r, 0, 4, 1), 12 + 11);
+  rig_destroy(r);
+}
+
+// A tile that is not there: the phase completes with the producer's arrival.
+Test(timing_sm_tma, an_absent_tile_completes_without_traffic) {
+  rig *r = pipeline(1, 1, 4, 1);
+  r->refs[0].present = rig_const(r, 0);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 0);
+  // the copy is through when its first line would have gone, at 51
+  cr_assert_eq(rig_cycle(r, 1, 2, 0), 61);
+  rig_destroy(r);
+}
+
+// Two copies under way take turns: lines of access 0 (rows 0..) and access 1 (rows 100..) alternate.
+Test(timing_sm_tma, copies_take_turns) {
+  rig *r = rig_create(1);
+  uint16_t first = rig_access(r, 0, 6), second = rig_access(r, 100, 6);
+  rig_ring(r, 1, 1);
+  rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;
+  rig_add(r, FTL_OP_MBAR_EXPECT, -1, -1)->arg = 0;
+  rig_add(r, FTL_OP_TMA_LOAD, -1, -1)->access = first;
+  rig_add(r, FTL_OP_TMA_LOAD, -1, -1)->access = second;
+  rig_add(r, FTL_OP_MBAR_ADVANCE, -1, -1)->arg = 0;
+  rig_add(r, FTL_OP_MBAR_WAIT, -1, -1)->arg = 0;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  // issued at 1 and 4 (issue cost 3): lines from 41 and 44 on
+  static const int64_t lines[] = {0, 2, 4, 200, 6, 202, 8, 204, 10, 206, 208, 210};
+  for (int i = 0; i < 12; i++) {
+    cr_assert_eq(r->requests[i].time, 41 + i);
+    cr_assert_eq(r->requests[i].line, (uint64_t)lines[i], "line %d is %llu", i, (unsigned long long)r->requests[i].line);
+  }
+  rig_destroy(r);
+}
+
+// A store of 3 lines: issued 0, lines read at 40, 41, 42; the wait ends when the last is read (next issue 43), EXIT at 44,
+// and the warp leaves when the last is accepted, at 242.
+Test(timing_sm_tma, a_store_is_waited_for_until_it_is_read) {
+  rig *r = rig_create(1);
+  uint16_t access = rig_access(r, 0, 3);
+  rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;
+  rig_add(r, FTL_OP_TMA_STORE, -1, -1)->access = access;
+  rig_add(r, FTL_OP_TMA_STORE_WAIT, -1, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  cr_assert_eq(rig_run(r, 1), 242);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 43);
+  for (int i = 0; i < 3; i++) {
+    cr_assert_eq(r->requests[i].kind, FTL_MEM_WRITE);
+    cr_assert_eq(r->requests[i].full_sectors, 15);
+  }
+  rig_destroy(r);
+}
