@@ -1,5 +1,8 @@
 // Named barriers, and mbarriers of rings.
 //
+// The SM takes one warp's arrival at a named barrier in shared.barrier_interval_cycles; the barrier opens
+// shared.barrier_latency_cycles after the last was taken.
+//
 // A stage has two mbarriers: `full` completes a phase when the producer has arrived, all copies into the stage were issued
 // (it went on to the next stage) and all their lines have come; `empty` when every consumer warp has arrived. Each warp
 // counts what it filled, waited for and released; so fill number f is in stage f mod num_stages, phase f div num_stages.
@@ -23,13 +26,15 @@ void ftl_sm_barrier_arrive(ftl_sm *sm, sm_warp *w, int64_t now) {
   int32_t barrier = barrier_of(w);
   uint16_t *count = &sm->barrier_counts[w->slot * sm->code.num_barriers + barrier];
   w->wait_id = barrier;
+  sm->barrier_free = (sm->barrier_free > now ? sm->barrier_free : now) + sm->arch->shared_barrier_interval_cycles;
   ftl_sm_warp_block(sm, w, SM_ON_BARRIER, FTL_STALL_BARRIER);
   if (++*count < meeting_warps(sm, w)) return;
   *count = 0;
   sm_warp *warps = warps_of_slot(sm, w->slot);
+  int64_t opens = sm->barrier_free + sm->arch->shared_barrier_latency_cycles;
   for (int32_t i = 0; i < sm->program->num_warps; i++)
     if (warps[i].blocked == SM_ON_BARRIER && warps[i].wait_id == barrier)
-      ftl_sm_warp_resume(sm, &warps[i], now, now + sm->arch->shared_barrier_latency_cycles, FTL_STALL_BARRIER);
+      ftl_sm_warp_resume(sm, &warps[i], now, opens, FTL_STALL_BARRIER);
 }
 
 // ---- mbarriers ----

@@ -61,9 +61,10 @@ static void set_math(timing *of, const ftl_arch *arch) {
   of[FTL_OP_CVT] = fixed(pipe_named(arch->cvt_pipe), arch->cvt_interval_cycles, arch->cvt_latency_cycles);
   of[FTL_OP_MUFU] = fixed(FTL_SM_PIPE_SFU, arch->sfu_interval_cycles, arch->sfu_latency_cycles);
   of[FTL_OP_MUFU].producer = SM_PRODUCER_SHARED;  // its scoreboard is the short one, as shared memory's
-  int64_t parts = arch->tensor_mma_num_insts;
-  of[FTL_OP_MMA] = fixed(FTL_SM_PIPE_TENSOR, (arch->tensor_mma_fp32_interval_cycles + parts - 1) / parts,
-                         arch->tensor_mma_latency_cycles);
+  // the latency is that of all the instructions of one mma.sync; the last of them sets the token
+  int64_t parts = arch->tensor_mma_num_insts, interval = (arch->tensor_mma_fp32_interval_cycles + parts - 1) / parts;
+  int64_t latency = arch->tensor_mma_latency_cycles - (parts - 1) * interval;
+  of[FTL_OP_MMA] = fixed(FTL_SM_PIPE_TENSOR, interval, latency > 1 ? latency : 1);
   of[FTL_OP_WGMMA] = fixed(FTL_SM_PIPE_GMMA, arch->tensor_wgmma_issue_cycles, 1);
   of[FTL_OP_WGMMA].kind = SM_WGMMA;
 }

@@ -184,7 +184,8 @@ struct ftl_sm {
   int32_t mio_turn, mio_waiting;
   int32_t lg_pending;
   bool lg_closed;
-  int64_t reply_next;
+  int64_t reply_next;    // of replies and arrivals
+  int64_t barrier_free;
 
   sm_warp *warps;  // slot * num_warps + warp
   sm_stage *stages;  // slot * stages_per_cta + first_stage[ring] + stage
@@ -203,6 +204,9 @@ struct ftl_sm {
   int32_t *fill_buckets;
   ftl_mem_reply *replies;  // ring in order of time
   int32_t reply_head, reply_count, reply_capacity;
+  ftl_mem_reply *arrivals;  // replies that wait for the fill port: ring in order of time
+  int32_t arrival_head, arrival_count;
+  int64_t fill_free;
   ftl_mem_request *requests;
   int32_t num_requests, capacity_requests;
   ftl_sm_finished *finished;

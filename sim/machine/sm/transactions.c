@@ -1,4 +1,7 @@
 // Requests to L2 and their replies.
+//
+// What LDG and cp.async asked for comes in through one port of l1.fill_bytes_per_cycle: a line that finds it busy waits, in
+// order of its reply. Lines of TMA and acknowledgements do not take it.
 #include "machine/sm/state.h"
 
 static bool lists_create(ftl_sm *sm, int32_t count) {
@@ -22,8 +25,9 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
   if (!lists_create(sm, count)) return false;
   sm->fill_buckets = FTL_ARENA_NEW(&sm->arena, int32_t, SM_FILL_BUCKETS);
   sm->replies = FTL_ARENA_NEW(&sm->arena, ftl_mem_reply, count);
+  sm->arrivals = FTL_ARENA_NEW(&sm->arena, ftl_mem_reply, count);
   sm->requests = FTL_ARENA_NEW(&sm->arena, ftl_mem_request, 2 * (int64_t)count);
-  if (!sm->fill_buckets || !sm->replies || !sm->requests) return false;
+  if (!sm->fill_buckets || !sm->replies || !sm->arrivals || !sm->requests) return false;
   for (int32_t i = 0; i < SM_FILL_BUCKETS; i++) sm->fill_buckets[i] = -1;
   sm->reply_capacity = count;
   sm->capacity_requests = 2 * count;
@@ -71,7 +75,7 @@ void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply) {
     at = before;
   }
   sm->replies[at] = *reply;
-  sm->reply_next = sm->replies[sm->reply_head].time;
+  if (sm->replies[sm->reply_head].time < sm->reply_next) sm->reply_next = sm->replies[sm->reply_head].time;
 }
 
 static void copy_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
@@ -99,12 +103,34 @@ static void take_reply(ftl_sm *sm, int32_t i, int64_t now) {
   sm->in_flight--;
 }
 
+// Whether the line of this reply may come in now; else it waits its turn.
+static bool enters(ftl_sm *sm, int32_t i, int64_t now) {
+  const sm_transaction *tx = &sm->transactions[i];
+  if (tx->kind != SM_TX_FILL && tx->kind != SM_TX_CP) return true;
+  int64_t start = sm->fill_free > now ? sm->fill_free : now;
+  int64_t bytes = __builtin_popcount(tx->sectors) * sm->arch->l1_sector_bytes, rate = sm->arch->l1_fill_bytes_per_cycle;
+  sm->fill_free = start + (bytes + rate - 1) / rate;
+  if (start == now) return true;
+  int32_t at = (sm->arrival_head + sm->arrival_count++) % sm->reply_capacity;
+  sm->arrivals[at] = (ftl_mem_reply){.time = start, .transaction = (uint32_t)i};
+  return false;
+}
+
+static int32_t pop(const ftl_sm *sm, const ftl_mem_reply *ring, int32_t *head, int32_t *count) {
+  int32_t i = (int32_t)ring[*head].transaction;
+  *head = *head + 1 < sm->reply_capacity ? *head + 1 : 0;
+  --*count;
+  return i;
+}
+
 void ftl_sm_replies(ftl_sm *sm, int64_t now) {
+  while (sm->arrival_count > 0 && sm->arrivals[sm->arrival_head].time <= now)
+    take_reply(sm, pop(sm, sm->arrivals, &sm->arrival_head, &sm->arrival_count), now);
   while (sm->reply_count > 0 && sm->replies[sm->reply_head].time <= now) {
-    int32_t i = (int32_t)sm->replies[sm->reply_head].transaction;
-    sm->reply_head = sm->reply_head + 1 < sm->reply_capacity ? sm->reply_head + 1 : 0;
-    sm->reply_count--;
-    take_reply(sm, i, now);
+    int32_t i = pop(sm, sm->replies, &sm->reply_head, &sm->reply_count);
+    if (enters(sm, i, now)) take_reply(sm, i, now);
   }
   sm->reply_next = sm->reply_count > 0 ? sm->replies[sm->reply_head].time : SM_NEVER;
+  if (sm->arrival_count > 0 && sm->arrivals[sm->arrival_head].time < sm->reply_next)
+    sm->reply_next = sm->arrivals[sm->arrival_head].time;
 }

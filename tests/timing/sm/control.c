@@ -70,8 +70,7 @@ Test(timing_sm_control, a_persistent_cta_walks_its_tiles) {
   rig_destroy(r);
 }
 
-// Warp 1 arrives last: its second FFMA needs the first (4), BAR.SYNC at 5; barrier latency 16, so both go on at 21. Warp 0
-// arrived at 2 (two independent instructions are there to make it early) and waited 18 cycles, warp 1 15.
+// An arrival is taken in 2 cycles, the barrier opens 16 after the last: one warp that arrives at 2 goes on at 20.
 Test(timing_sm_control, a_barrier_opens_a_latency_after_the_last_arrival) {
   rig *r = rig_create(1);
   rig_add(r, FTL_OP_FFMA, 0, -1);
@@ -79,21 +78,24 @@ Test(timing_sm_control, a_barrier_opens_a_latency_after_the_last_arrival) {
   rig_add(r, FTL_OP_BAR_SYNC, -1, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  cr_assert_eq(rig_cycle(r, 0, 3, 0), 2 + 16, "a barrier of one warp");
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 2 + 2 + 16);
   rig_destroy(r);
+}
 
-  r = rig_create(5);  // warps 0 and 4 on sub-core 0: warp 4 issues in the cycles after warp 0's
+// Warps 0 and 4 are on sub-core 0: warp 0 issues at 0 and 1, warp 4 at 2 and 3. The arrivals of warps 0..3 at 1 are taken
+// until 9, that of warp 4 (at 3) until 11: all go on at 27.
+Test(timing_sm_control, a_barrier_takes_one_arrival_an_interval) {
+  rig *r = rig_create(5);
   rig_add(r, FTL_OP_FFMA, 0, -1);
   rig_add(r, FTL_OP_BAR_SYNC, -1, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  // warp 0: 0, 1; warp 4: 2, 3; all go on at 19; warp 4's EXIT after warp 0's
   cr_assert_eq(rig_cycle(r, 4, 1, 0), 3);
-  cr_assert_eq(rig_cycle(r, 1, 2, 0), 19);
-  cr_assert_eq(rig_cycle(r, 4, 2, 0), 19, "gto goes on with warp 4, which issued last");
-  cr_assert_eq(rig_cycle(r, 0, 2, 0), 20);
-  // warps 0..3 arrive at 1 and wait in 2..18, warp 4 in 4..18
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_BARRIER], 4 * 17 + 15);
+  cr_assert_eq(rig_cycle(r, 1, 2, 0), 27);
+  cr_assert_eq(rig_cycle(r, 4, 2, 0), 27, "gto goes on with warp 4, which issued last");
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 28);
+  // warps 0..3 wait in 2..26, warp 4 in 4..26
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_BARRIER], 4 * 25 + 23);
   rig_destroy(r);
 }
 
@@ -104,8 +106,8 @@ Test(timing_sm_control, warpgroups_meet_apart) {
   rig_add(r, FTL_OP_BAR_SYNC, -1, 0)->flags = FTL_INST_WARPGROUP;
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  // MUFU at 0 and 8 (interval 8), results at 20 and 28: barriers at 20 and 28, open at 36 and 44
-  for (int w = 0; w < 4; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 36);
-  for (int w = 4; w < 8; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 44);
+  // MUFU at 0 and 8 (interval 8), results at 20 and 28: arrivals at 20 and 28, taken until 28 and 36, open at 44 and 52
+  for (int w = 0; w < 4; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 44);
+  for (int w = 4; w < 8; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 52);
   rig_destroy(r);
 }

@@ -87,8 +87,8 @@ Test(timing_sm_global, a_warp_leaves_when_its_stores_are_accepted) {
 }
 
 // Two groups of two lines each. Group 0: LDGSTS at 0, taken 0; commit 1; group 1: LDGSTS at 2, taken 4 (the sub-core sends
-// every 2 cycles: 0, 2 for the commit, 4). Lines come at 200 and 204, two at a time, and take the data pipe a cycle each
-// (2 wavefronts an instruction): group 0 is written at 202, group 1 at 206.
+// every 2 cycles: 0, 2 for the commit, 4). Lines come at 200 and 204, two at a time, in through the fill port and over
+// the data pipe a cycle each (2 wavefronts an instruction): group 0 is written at 202, group 1 at 206.
 static rig *two_groups(int32_t left) {
   rig *r = rig_create(1);
   add_tile(r);                                                        // 0
@@ -120,8 +120,21 @@ Test(timing_sm_global, cp_wait_waits_for_all_but_the_youngest_groups) {
   rig_destroy(r);
 }
 
+// 32 B a cycle into the SM: a line takes the fill port for 4 cycles, so the lines of a load come at 200, 204 and 208.
+Test(timing_sm_global, lines_come_in_through_one_port) {
+  rig *r = rig_create(1);
+  r->arch.l1_fill_bytes_per_cycle = 32;
+  add_tile(r);
+  add_access(r, FTL_OP_LDG, 0, rig_access(r, 0, 3));
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 208);
+  rig_destroy(r);
+}
+
 // At most 4 lines in flight, 2 an instruction: the copies at 0 and 1 (taken at 0 and 2) fill it; the third may issue when 2
-// lines of the first have come, at 200.
+// lines of the first have come, at 200 and 201.
 Test(timing_sm_global, lines_in_flight_are_limited) {
   rig *r = rig_create(1);
   r->arch.l1_max_pending_lines = 4;
@@ -131,8 +144,8 @@ Test(timing_sm_global, lines_in_flight_are_limited) {
   rig_run(r, 1);
   cr_assert_eq(rig_cycle(r, 0, 1, 0), 0);
   cr_assert_eq(rig_cycle(r, 0, 2, 0), 1);
-  cr_assert_eq(rig_cycle(r, 0, 3, 0), 200);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LG_THROTTLE], 198);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 201);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LG_THROTTLE], 199);
   rig_destroy(r);
 }
 

@@ -154,15 +154,18 @@ Test(timing_sm_issue, chained_products_wait_for_the_accumulator) {
   rig_destroy(r);
 }
 
-// A sequence of 4 machine instructions shares the product's interval of 8: one every 2 cycles.
+// A sequence of 4 machine instructions shares the product's interval of 8: one every 2 cycles. Its latency of 30 counts from
+// the first of them.
 Test(timing_sm_issue, a_product_of_several_instructions_shares_its_interval) {
   rig *r = rig_create(1);
   r->arch.tensor_mma_num_insts = 4;
   rig_add(r, FTL_OP_MMA, 0, -1)->repeat = 4;
   rig_add(r, FTL_OP_MMA, 1, -1)->repeat = 4;
+  rig_add(r, FTL_OP_FFMA, 2, 0);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
   for (int i = 0; i < 4; i++) cr_assert_eq(rig_cycle(r, 0, 0, i), 2 * i);
   cr_assert_eq(rig_cycle(r, 0, 1, 0), 8);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 30);
   rig_destroy(r);
 }
