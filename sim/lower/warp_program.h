@@ -22,6 +22,7 @@ enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_NO_RING = 0xff, FTL_MA
   X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD") X(MOV, IMAD, "MOV")                 \
   X(HFMA2, HALF, "HFMA2") X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */       \
   X(S2R, ALU, "S2R") X(LDC, ALU, "LDC")                                                             \
+  X(UNIFORM, BRANCH, "UIADD3") /* uniform datapath (UIADD3, UMOV, ULOP3, ELECT): an issue slot, no pipe of the warp's */ \
   X(MMA, TENSOR, "HMMA")                                                                            \
   X(WGMMA_ARRIVE, BRANCH, "WARPGROUP.ARRIVE") /* wgmma.fence: operand registers are settled */      \
   X(WGMMA, TENSOR, "HGMMA")                                                                         \

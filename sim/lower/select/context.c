@@ -113,6 +113,7 @@ static int32_t num_acquires(const ftl_tile_program *tile, int32_t ring) {
 
 int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring) {
   const ftl_ring *rings = s->tile->rings;
+  if (s->copy == FTL_COPY_TMA) return ring;
   for (int32_t r = 0; r < ring; r++)
     if (rings[r].num_stages == rings[ring].num_stages && rings[r].producer == rings[ring].producer &&
         rings[r].consumers_mask == rings[ring].consumers_mask && num_acquires(s->tile, r) == num_acquires(s->tile, ring))

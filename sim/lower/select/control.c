@@ -4,7 +4,7 @@
 #define NONE FTL_NO_VALUE
 
 // A role that only issues TMA copies has one working warp; the others leave its loops at once.
-static uint8_t control_flags(const ftl_select *s) {
+uint8_t ftl_select_producer_flags(const ftl_select *s) {
   if (!ftl_select_is_mbarrier_role(s)) return 0;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     switch (s->tile->ops[s->role->first_op + i].kind) {
@@ -34,7 +34,7 @@ static int32_t add_loop(ftl_select *s, const ftl_tile_op *op) {
 
 void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
   settle_everything(s);
-  uint8_t flags = control_flags(s);
+  uint8_t flags = ftl_select_producer_flags(s);
   int32_t counter = ftl_select_temp(s, 1);
   // the trip count: a bound from the CTA's place, clamped, and the first value
   ftl_select_add(s, FTL_OP_IADD, 2, counter, NONE, NONE, NONE)->inst.flags = flags;
@@ -49,7 +49,7 @@ void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
 
 void ftl_select_end_loop(ftl_select *s, const ftl_tile_op *op) {
   settle_everything(s);
-  uint8_t flags = control_flags(s);
+  uint8_t flags = ftl_select_producer_flags(s);
   int32_t counter = s->loop_counter[op->loop_var], more = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_IADD, 1, counter, counter, NONE, NONE)->inst.flags = flags;
   ftl_select_add(s, FTL_OP_ISETP, 1, more, counter, NONE, NONE)->inst.flags = flags;
@@ -87,6 +87,15 @@ static int32_t lane_offset(ftl_select *s, int32_t thread) {
   return offset;
 }
 
+// In a ring of one stage the swizzle's XOR patterns do not change: computed once, one for each 16 columns of a block.
+static void fixed_addresses(ftl_select *s, ftl_select_ring *ring, const ftl_shared_layout *layout) {
+  ring->num_positions = layout->block_columns > FTL_OPERAND_COLUMNS ? layout->block_columns / FTL_OPERAND_COLUMNS : 1;
+  for (int32_t i = 0; i < ring->num_positions; i++) {
+    ring->positions[i] = ftl_draft_value_add(&s->draft, 1, true);
+    ftl_select_add(s, FTL_OP_LOP, 1, ring->positions[i], ring->read_offset, NONE, NONE);
+  }
+}
+
 static int32_t stage_index(ftl_select *s) {
   int32_t index = ftl_select_temp(s, 1);
   ftl_select_add(s, FTL_OP_MOV, 1, index, NONE, NONE, NONE);
@@ -100,6 +109,7 @@ static void ring_offsets(ftl_select *s, int32_t ring_idx, int32_t thread) {
   if (use.reads) {
     ring->read_offset = lane_offset(s, thread);
     ring->read_address = single ? ring->read_offset : ftl_draft_value_add(&s->draft, 1, true);
+    if (single) fixed_addresses(s, ring, &s->layouts[ring_idx]);
   }
   if (use.writes) {
     ring->write_offset = lane_offset(s, thread);

@@ -16,13 +16,14 @@ static bool is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
   return s->tile->tensors[ref->tensor].num_rows % ref->rows != 0;
 }
 
-// Strides are run-time numbers: each row group has a 64-bit address of its own (IADD3, IADD3.X); column blocks are
-// immediates. Rows beyond the tensor are predicated off.
+// Strides are run-time numbers: each row group has a 64-bit address of its own (LEA, LEA.HI.X, and a move that pairs its
+// registers); column blocks are immediates. Rows beyond the tensor are predicated off.
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
   int32_t pointer = s->tensor_pointer[op->ref.tensor], address = pointer;
   if (group > 0) {
     address = ftl_draft_value_add(&s->draft, 2, true);
     ftl_select_add(s, FTL_OP_IADD, 2, address, pointer, NONE, NONE);
+    ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   }
   *predicate = NONE;
   if (is_ragged(s, &op->ref)) {
@@ -46,9 +47,21 @@ static ftl_access group_access(const ftl_select *s, const ftl_copy_plan *plan, u
 
 static uint8_t present_flag(const ftl_tile_ref *ref) { return ref->present == FTL_ALWAYS ? 0 : FTL_INST_IF_PRESENT; }
 
+// The shared address of one cp.async: an add to the stage's, and the XOR again where column blocks keep it from being a
+// constant distance.
+static int32_t shared_address(ftl_select *s, int32_t ring) {
+  int32_t base = s->rings[ring].write_address, address = base;
+  if (s->tile->rings[ring].num_stages == 1) return base;
+  address = ftl_draft_value_add(&s->draft, 1, true);
+  ftl_select_add(s, FTL_OP_IMAD, 1, address, base, NONE, NONE);
+  if (s->layouts[ring].order == FTL_SHARED_SWIZZLED_BLOCKS)
+    ftl_select_add(s, FTL_OP_LOP, 2, address, address, NONE, NONE);
+  return address;
+}
+
 static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, ftl_access access, int32_t block,
                          int32_t address, int32_t predicate) {
-  ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, NONE, address, s->rings[op->ring].write_address, predicate);
+  ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, NONE, address, shared_address(s, op->ring), predicate);
   copy->inst.access = ftl_select_access(s, access);
   copy->inst.ring_a = (uint8_t)op->ring;
   copy->inst.flags = FTL_INST_BYPASS_L1 | present_flag(&op->ref);
@@ -113,10 +126,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   }
 }
 
-// One elected thread; a box is as wide as the swizzle allows. Its coordinates, shared address and descriptor are uniform
-// registers, about four moves or adds a box.
-enum { UNIFORM_INSTS_PER_BOX = 4 };
-
+// One elected thread; a box is as wide as the swizzle allows.
 static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   const ftl_shared_layout *layout = &s->layouts[op->ring];
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
@@ -127,6 +137,7 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
     expect->inst.arg = (uint16_t)op->ring;
     expect->inst.flags = FTL_INST_WARP0;
     expect->effects = in_order;
+    ftl_select_barrier_address(s, op->ring, ftl_select_producer_flags(s));
   }
   ring->stage_begun = true;
   uint16_t ref = ftl_select_ref(s, &op->ref);
@@ -134,7 +145,6 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   int32_t row_bytes = op->ref.columns * element_bytes, box_bytes = layout->block_columns * layout->element_bytes;
   for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
     int32_t pointer = s->tensor_pointer[op->ref.tensor];
-    ftl_select_add(s, FTL_OP_IADD, UNIFORM_INSTS_PER_BOX, pointer, pointer, NONE, NONE)->inst.flags = FTL_INST_WARP0;
     ftl_draft_inst *load = ftl_select_add(s, FTL_OP_TMA_LOAD, 1, NONE, pointer, NONE, NONE);
     load->inst.access = ftl_select_access(s, (ftl_access){
         .ref = ref, .num_rows = (uint16_t)op->ref.rows, .row_step = 1, .column_byte = byte,

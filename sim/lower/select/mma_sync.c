@@ -6,21 +6,35 @@ enum { TILE_COLUMNS = 8 };
 
 // The swizzled chunk of a lane at a column position: shared by all rows there.
 static int32_t chunk_at(ftl_select *s, int32_t ring) {
+  if (s->rings[ring].num_positions > 0) return NONE;
   int32_t chunk = ftl_draft_value_add(&s->draft, 1, true);
   ftl_select_add(s, FTL_OP_IADD, 1, chunk, s->thread, NONE, NONE);
   ftl_select_add(s, FTL_OP_LOP, 1, chunk, chunk, s->rings[ring].read_offset, NONE);
   return chunk;
 }
 
-// Loads the 16 x 16 block at (row, column) of the stage being read, or the part of it inside, into `destination`. ptxas
-// keeps no swizzled addresses: it combines row and chunk (LOP3) and scales and adds the stage's base (IMAD) each time, as
-// the code of the kernels in kernels/attention for sm_80 shows.
+// Where a ring has several stages ptxas keeps no swizzled addresses: it combines row and chunk (LOP3) and scales and adds
+// the stage's base (IMAD) for each load, as the code of the kernels in kernels/attention for sm_80 and sm_90 shows. With one
+// stage it keeps some addresses over the loop and recomputes others, from none to 2.5 instructions a load as it has registers
+// to spare; here the XOR patterns are kept and a load has one LOP3.
+static int32_t block_address(ftl_select *s, int32_t ring_idx, int32_t column, int32_t chunk, int32_t num_loads) {
+  const ftl_select_ring *ring = &s->rings[ring_idx];
+  int32_t address = ftl_draft_value_add(&s->draft, num_loads, true);
+  if (ring->num_positions > 0) {
+    int32_t position = ring->positions[column / FTL_OPERAND_COLUMNS % ring->num_positions];
+    ftl_select_add(s, FTL_OP_LOP, num_loads, address, position, NONE, NONE);
+    return address;
+  }
+  ftl_select_add(s, FTL_OP_LOP, num_loads, address, chunk, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, num_loads, address, address, ring->read_address, NONE);
+  return address;
+}
+
+// Loads the 16 x 16 block at (row, column) of the stage being read, or the part of it inside, into `destination`.
 static void load_block(ftl_select *s, int32_t ring, ftl_operand_kind kind, int32_t row, int32_t column, int32_t chunk,
                        int32_t destination) {
   bool quad_pairs = s->shape.quad_pairs;
-  int32_t repeat = quad_pairs ? 2 : 1, address = ftl_draft_value_add(&s->draft, repeat, true);
-  ftl_select_add(s, FTL_OP_LOP, repeat, address, chunk, NONE, NONE);
-  ftl_select_add(s, FTL_OP_IMAD, repeat, address, address, s->rings[ring].read_address, NONE);
+  int32_t repeat = quad_pairs ? 2 : 1, address = block_address(s, ring, column, chunk, repeat);
   ftl_draft_inst *load = ftl_select_add(s, quad_pairs ? FTL_OP_LDS : FTL_OP_LDSM, repeat, destination, address, NONE, NONE);
   load->inst.ring_a = (uint8_t)ring;
   load->effects = FTL_EFFECT_MEMORY;

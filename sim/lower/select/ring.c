@@ -2,6 +2,7 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
+enum { BARRIER_UNIFORM_INSTS = 8, BARRIER_ALU_INSTS = 2 };
 
 static ftl_draft_inst *add_ring_inst(ftl_select *s, ftl_opcode opcode, int32_t ring, uint8_t effects) {
   ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, NONE, NONE, NONE, NONE);
@@ -18,15 +19,20 @@ static void next_stage(ftl_select *s, int32_t index, uint8_t flags) {
   ftl_select_add(s, FTL_OP_SEL, 1, index, index, wraps, NONE)->inst.flags = flags;
 }
 
+void ftl_select_barrier_address(ftl_select *s, int32_t ring, uint8_t flags) {
+  int32_t index = s->rings[ring].write_index, address = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_UNIFORM, BARRIER_UNIFORM_INSTS, NONE, NONE, NONE, NONE)->inst.flags = flags;
+  ftl_select_add(s, FTL_OP_LOP, BARRIER_ALU_INSTS, address, index, NONE, NONE)->inst.flags = flags;
+}
+
 void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_ring *ring = &s->rings[op->ring];
-  bool tma = s->copy == FTL_COPY_TMA;
   if (ftl_select_is_mbarrier_role(s))
     add_ring_inst(s, FTL_OP_MBAR_ACQUIRE, op->ring, FTL_EFFECT_FENCE)->inst.flags = FTL_INST_WARP0;
   else if (s->orders[s->op_idx].barrier_before)
     ftl_select_barrier(s);
   if (ring->write_index == NONE) return;
-  if (ftl_select_index_ring(s, op->ring) == op->ring) next_stage(s, ring->write_index, tma ? FTL_INST_WARP0 : 0);
+  if (ftl_select_index_ring(s, op->ring) == op->ring) next_stage(s, ring->write_index, ftl_select_producer_flags(s));
   if (ring->write_address != NONE)
     ftl_select_add(s, FTL_OP_IMAD, 1, ring->write_address, ring->write_offset, ring->write_index, NONE);
 }
@@ -76,6 +82,7 @@ static void wait_together(ftl_select *s, int32_t first) {
 
 void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {
   if (s->copy == FTL_COPY_TMA) {
+    ftl_select_barrier_address(s, op->ring, 0);
     add_ring_inst(s, FTL_OP_MBAR_WAIT, op->ring, FTL_EFFECT_FENCE);
     read_next_stage(s, op->ring);
     return;

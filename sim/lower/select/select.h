@@ -12,7 +12,7 @@
 #include "lower/shared_layout.h"
 #include "lower/warp_program.h"
 
-enum { FTL_SELECT_MAX_GROUPS = 8, FTL_SELECT_MAX_HELD = 128, FTL_SELECT_MAX_FRAGMENTS = 64 };
+enum { FTL_SELECT_MAX_GROUPS = 8, FTL_SELECT_MAX_HELD = 128, FTL_SELECT_MAX_FRAGMENTS = 64, FTL_SELECT_MAX_POSITIONS = 4 };
 
 // What all roles append to.
 typedef struct ftl_select_lists {
@@ -37,6 +37,8 @@ typedef struct ftl_select_value {
 // A role's view of a ring. Virtual values, or FTL_NO_VALUE where the role has no need of them.
 typedef struct ftl_select_ring {
   int32_t read_offset, read_address;    // of this lane: in stage 0, and in the stage being read (the same if there is one)
+  int32_t positions[FTL_SELECT_MAX_POSITIONS];  // rings of one stage: lane address at each 16 columns of a swizzle block
+  int32_t num_positions;
   int32_t write_offset, write_address;  // likewise in the stage being filled
   int32_t read_index, write_index;      // of the stage, for rings of several
   int32_t held[FTL_SELECT_MAX_HELD];  // copies by registers: the 16 bytes a lane of each LDG of a stage
@@ -100,11 +102,16 @@ void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t
 void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination);
 bool ftl_select_is_mbarrier_role(const ftl_select *s);  // producer and consumer roles talk through mbarriers
 // The ring whose stage indices serve this one too: rings of as many stages that are filled as often share them, as in
-// Triton's pipelines.
+// Triton's pipelines; with mbarriers each has its own, whose phase it also tells.
 int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring);
 bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring);  // some LOAD fills the ring
 // Copies by registers: writes the held tile of a ring to its stage.
 void ftl_select_store_held(ftl_select *s, int32_t ring);
+// What an mbarrier or a bulk copy needs beside itself: its address and phase, the elected thread, uniform registers. Counts of
+// sm_90a code of the kernels in kernels/attention.
+void ftl_select_barrier_address(ftl_select *s, int32_t ring, uint8_t flags);
+// WARP0 in a role that only issues copies, else 0.
+uint8_t ftl_select_producer_flags(const ftl_select *s);
 
 // ---- operations ----
 void ftl_select_prologue(ftl_select *s);

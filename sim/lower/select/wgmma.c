@@ -4,7 +4,7 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { MAX_N = 256, TILE_COLUMNS = 8, WARPS_PER_GROUP = 4, DESCRIPTOR_INSTS = 2 };
+enum { MAX_N = 256, TILE_COLUMNS = 8, WARPS_PER_GROUP = 4, UNIFORM_INSTS = 4, DESCRIPTOR_MOVES = 2 };
 
 static void add_fence(ftl_select *s, ftl_opcode opcode, int32_t arg) {
   ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, NONE, NONE, NONE, NONE);
@@ -34,8 +34,10 @@ void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t
 static void add_wgmma(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_t step, int32_t first_tile,
                       int32_t num_tiles, bool from_zero) {
   int32_t a = op->ring_a < 0 ? ftl_select_fragment(s, op->a.value, slab, step) : NONE;
-  // the matrix descriptors advance in uniform registers
-  ftl_select_add(s, FTL_OP_IADD, DESCRIPTOR_INSTS, NONE, NONE, NONE, NONE);
+  // The matrix descriptors advance in uniform registers, some of them moved there (R2UR): counts of sm_90a code of the
+  // kernels in kernels/attention, 6.6 a wgmma.
+  ftl_select_add(s, FTL_OP_UNIFORM, UNIFORM_INSTS, NONE, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, DESCRIPTOR_MOVES, NONE, NONE, NONE, NONE);
   ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_WGMMA, 1, ftl_select_fragment(s, op->dst, slab, first_tile), a, NONE, NONE);
   inst->num_destinations = num_tiles;
   inst->inst.arg = (uint16_t)(num_tiles * TILE_COLUMNS);
