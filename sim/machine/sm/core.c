@@ -62,7 +62,28 @@ static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool
   }
 }
 
-static void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
+// ftl_sm_warp_advance for the usual case: the next instruction waits for its tokens only.
+static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t position, int64_t now) {
+  const sm_op *op = w->op + 1;
+  if (op->special) {
+    ftl_sm_warp_advance(sm, w, now, now + 1, FTL_STALL_WAIT);
+    return;
+  }
+  w->op = op;
+  uint32_t latest = sm_latest_source(w);
+  if (latest >= SM_TOKEN_PENDING) {
+    ftl_sm_warp_block(sm, w, SM_ON_TOKEN, sm_stall_of(latest));
+    return;
+  }
+  w->repeat_left = op->repeat;
+  sc->pipe[position] = op->pipe;
+  int64_t ready = sm->base + (latest >> SM_TOKEN_SHIFT);
+  if (ready <= now + 1) return;
+  sc->ready[position] = ready;
+  w->reason = (uint8_t)sm_stall_of(latest);
+}
+
+static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
   sm_warp *w = sc->warps[position];
   const sm_op *op = w->op;
   if (w->settled < now) sm_settle(sm, sc, w, now);
@@ -78,12 +99,9 @@ static void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
   } else if (last) {
     w->tokens[op->destination] = sm_token_word(sm, now + op->latency, op->producer);
   }
-  if (last) {
-    ftl_sm_warp_advance(sm, w, now, now + 1, FTL_STALL_WAIT);
-  } else {
-    sc->ready[position] = now + 1;
-    w->reason = FTL_STALL_WAIT;
-  }
+  w->reason = FTL_STALL_WAIT;
+  sc->ready[position] = now + 1;
+  if (last) go_on(sm, sc, w, position, now);
 }
 
 // ---- runs as one event ----
@@ -98,7 +116,7 @@ static bool try_run(sm_subcore *sc, int32_t position, int64_t now, int64_t other
   if (count > w->repeat_left - 1) count = w->repeat_left - 1;
   if (count < 2) return false;
   sc->run = (sm_run){.start = now, .count = count, .interval = op->interval, .position = position};
-  sc->next = now + (count - 1) * op->interval + 1;
+  *sc->next = now + (count - 1) * op->interval + 1;
   return true;
 }
 
@@ -106,7 +124,7 @@ void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle) {
   sm_run *run = &sc->run;
   int64_t count = (cycle - run->start + run->interval - 1) / run->interval;
   if (count < run->count) run->count = count;
-  sc->next = run->start + (run->count - 1) * run->interval + 1;
+  *sc->next = run->start + (run->count - 1) * run->interval + 1;
 }
 
 static void finish_run(ftl_sm *sm, sm_subcore *sc) {
@@ -139,7 +157,7 @@ static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
     else if (at < next)
       next = at;
   }
-  sc->next = next;
+  *sc->next = next;
   if (!eligible) return;
   int32_t chosen = __builtin_ctzll(eligible);
   uint64_t others = eligible & (eligible - 1);
@@ -147,7 +165,7 @@ static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
     chosen = sm->pick(sc, eligible);
     others = eligible & ~(UINT64_C(1) << chosen);
     for (uint64_t rest = others; rest; rest &= rest - 1) sc->not_selected[__builtin_ctzll(rest)]++;
-    sc->next = now + 1;
+    *sc->next = now + 1;
   } else if (sm->bulk && try_run(sc, chosen, now, next, until)) {
     return;
   }
@@ -155,24 +173,23 @@ static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
   if (others) return;
   int64_t at = sc->ready[chosen], pipe = sc->pipe_free[sc->pipe[chosen]];
   if (pipe > at) at = pipe;
-  if (at < sc->next) sc->next = at;
+  if (at < *sc->next) *sc->next = at;
 }
 
 // ---- the SM's cycles ----
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+
 static int64_t next_event(const ftl_sm *sm) {
-  int64_t next = sm->reply_next < sm->mio_next ? sm->reply_next : sm->mio_next;
-  if (sm->tma.next < next) next = sm->tma.next;
-  for (int32_t s = 0; s < sm->num_subcores; s++)
-    if (sm->subcores[s].next < next) next = sm->subcores[s].next;
-  return next;
+  int64_t issues = earlier(earlier(sm->next[0], sm->next[1]), earlier(sm->next[2], sm->next[3]));
+  return earlier(issues, earlier(sm->reply_next, earlier(sm->mio_next, sm->tma.next)));
 }
 
 static void cycle(ftl_sm *sm, int64_t now, int64_t until) {
   sm->floor = now;
   if (sm->reply_next <= now) ftl_sm_replies(sm, now);
   sm->floor = now + 1;
-  for (int32_t s = 0; s < sm->num_subcores; s++)
-    if (sm->subcores[s].next <= now) step(sm, &sm->subcores[s], now, until);
+  for (int32_t s = 0; s < SM_SUBCORES; s++)
+    if (sm->next[s] <= now) step(sm, &sm->subcores[s], now, until);
   if (sm->mio_next <= now) ftl_sm_mio_serve(sm, now);
   if (sm->tma.next <= now) ftl_sm_tma_step(sm, now);
 }

@@ -103,10 +103,10 @@ static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
                                                     .earliest = now + op->latency + op->extra_cycles});
   for (int32_t i = 0; i < count; i++) {
     uint8_t sectors = lines[i].sectors;
-    sm->counters.l1_load_sectors += __builtin_popcount(sectors);
+    sm->counters.l1_load_sectors += sm_num_sectors(sectors);
     uint8_t missing = sectors & (uint8_t)~ftl_sm_l1_lookup(&sm->l1, lines[i].line);
     missing = join_fills(sm, load, lines[i].line, missing, &made);
-    sm->counters.l1_load_hit_sectors += __builtin_popcount(sectors) - __builtin_popcount(missing);
+    sm->counters.l1_load_hit_sectors += sm_num_sectors(sectors) - sm_num_sectors(missing);
     if (!missing) continue;
     ask_fill(sm, load, &(ftl_line){.line = lines[i].line, .sectors = missing}, inst->opcode == FTL_OP_LDL, now);
     made++;
@@ -142,7 +142,7 @@ void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now) {
 static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
   ftl_mem_kind kind = sm->program->insts[entry->op->inst].opcode == FTL_OP_RED ? FTL_MEM_ATOMIC : FTL_MEM_WRITE;
   for (int32_t i = 0; i < count; i++) {
-    sm->counters.l1_store_sectors += __builtin_popcount(lines[i].sectors);
+    sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
     ftl_sm_request(sm, now, &lines[i], kind, (sm_transaction){.kind = SM_TX_STORE, .warp = entry->warp});
   }
   entry->warp->outstanding += count;
@@ -151,7 +151,7 @@ static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line
 
 static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
   for (int32_t i = 0; i < count; i++) {
-    sm->counters.l1_store_sectors += __builtin_popcount(lines[i].sectors);
+    sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
     write_back(sm, ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].sectors, true), now);
   }
   return 0;
@@ -160,7 +160,7 @@ static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int
 static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
   int32_t cycles = entry->op->data_cycles;
   for (int32_t i = 0; i < count; i++) {
-    sm->counters.l1_load_sectors += __builtin_popcount(lines[i].sectors);
+    sm->counters.l1_load_sectors += sm_num_sectors(lines[i].sectors);
     int32_t share = cycles * (i + 1) / count - cycles * i / count;
     ftl_sm_request(sm, now, &lines[i], FTL_MEM_READ,
                    (sm_transaction){.kind = SM_TX_CP, .warp = entry->warp, .group = (uint8_t)entry->group,

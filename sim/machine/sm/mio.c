@@ -12,9 +12,9 @@ static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 static void open_pipes(ftl_sm *sm, sm_subcore *sc, int64_t cycle) {
   sc->pipe_free[FTL_SM_PIPE_MIO] = cycle;
   sc->pipe_free[FTL_SM_PIPE_LG] = sm->lg_closed ? SM_NEVER : cycle;
-  if (cycle < sc->next) {
+  if (cycle < *sc->next) {
     if (sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
-    if (cycle < sc->next) sc->next = cycle;
+    if (cycle < *sc->next) *sc->next = cycle;
   }
 }
 

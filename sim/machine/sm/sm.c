@@ -65,7 +65,6 @@ static bool allocate(ftl_sm *sm) {
     sm_subcore *sc = &sm->subcores[s];
     sc->mio = FTL_ARENA_NEW(&sm->arena, sm_mio_entry, sm->arch->mio_queue_entries);
     if (!sc->mio) return false;
-    sc->next = SM_NEVER;
     sc->run.position = -1;
   }
   return true;
@@ -114,6 +113,10 @@ ftl_status ftl_sm_create(ftl_sm **out, const ftl_sm_config *config, ftl_error *e
   sm->num_subcores = (int32_t)config->arch->sm_num_subcores;
   sm->bulk = config->bulk;
   sm->mio_next = sm->reply_next = sm->tma.next = SM_NEVER;
+  for (int32_t s = 0; s < SM_SUBCORES; s++) {
+    sm->next[s] = SM_NEVER;
+    sm->subcores[s].next = &sm->next[s];
+  }
   ftl_status status = build(sm, error);
   if (status != FTL_OK) {
     ftl_sm_destroy(sm);

@@ -16,7 +16,7 @@
 #include "machine/sm/sm.h"
 
 #define SM_NEVER INT64_MAX
-enum { SM_MAX_POSITIONS = 64, SM_GROUPS = 64, SM_MAX_LINES = 256, SM_WARPGROUP = 4, SM_MAX_COPIES = 32, SM_FILL_BUCKETS = 1024 };
+enum { SM_SUBCORES = 4, SM_MAX_POSITIONS = 64, SM_GROUPS = 64, SM_MAX_LINES = 256, SM_WARPGROUP = 4, SM_MAX_COPIES = 32, SM_FILL_BUCKETS = 1024 };
 
 // ---- token words: (cycle - base) << 2 | producer; the largest of a set says when all are ready and who was last ----
 enum { SM_TOKEN_SHIFT = 2 };
@@ -82,7 +82,7 @@ typedef struct sm_run {  // a run of one warp that is issued as one event: see b
 } sm_run;
 
 typedef struct sm_subcore {
-  int64_t next;  // nothing can issue before this cycle
+  int64_t *next;  // in sm->next: nothing can issue before this cycle
   int64_t ready[SM_MAX_POSITIONS];
   uint8_t pipe[SM_MAX_POSITIONS];
   int64_t pipe_free[FTL_SM_PIPE_COUNT];
@@ -175,7 +175,8 @@ struct ftl_sm {
   sm_code code;
   int64_t now, base;
   int64_t floor;  // nothing can issue before it: this cycle, or the next once sub-cores have begun to issue
-  sm_subcore subcores[4];
+  int64_t next[SM_SUBCORES];  // of sub-cores; SM_NEVER where there is none
+  sm_subcore subcores[SM_SUBCORES];
   int32_t (*pick)(const sm_subcore *sc, uint64_t eligible);  // policy.h
 
   // MIO and LSU
@@ -238,6 +239,27 @@ static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t unt
   sm->counters.stall_cycles[w->op->throttle] += until - from - not_selected;
   sc->not_selected[w->position] = 0;
   w->settled = until;
+}
+
+// When all source tokens of the warp's next instruction are ready: the latest of their words.
+static inline uint32_t sm_latest_source(const sm_warp *w) {
+  const uint16_t *sources = w->op->sources;
+  const uint32_t *tokens = w->tokens;
+  uint32_t a = tokens[sources[0]], b = tokens[sources[1]], c = tokens[sources[2]], d = tokens[sources[3]];
+  a = a > b ? a : b;
+  c = c > d ? c : d;
+  return a > c ? a : c;
+}
+
+// What a wait for a token of this word is called.
+static inline ftl_stall sm_stall_of(uint32_t word) {
+  static const uint8_t stalls[4] = {FTL_STALL_WAIT, FTL_STALL_SHORT_SCOREBOARD, FTL_STALL_LONG_SCOREBOARD, FTL_STALL_WAIT};
+  return (ftl_stall)stalls[word & 3];
+}
+
+static inline int32_t sm_num_sectors(uint8_t mask) {
+  static const uint8_t counts[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+  return counts[mask & 15];
 }
 
 static inline uint32_t sm_token_word(const ftl_sm *sm, int64_t cycle, uint32_t producer) {

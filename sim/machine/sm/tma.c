@@ -27,8 +27,8 @@ static void open_pipes(ftl_sm *sm, int64_t cycle) {
   for (int32_t s = 0; s < sm->num_subcores; s++) {
     sm_subcore *sc = &sm->subcores[s];
     sc->pipe_free[FTL_SM_PIPE_TMA] = cycle;
-    if (cycle < sc->next && sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
-    if (cycle < sc->next) sc->next = cycle;
+    if (cycle < *sc->next && sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
+    if (cycle < *sc->next) *sc->next = cycle;
   }
 }
 

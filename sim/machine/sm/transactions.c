@@ -35,7 +35,7 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
 }
 
 static void count_sectors(ftl_sm *sm, const ftl_line *line, ftl_mem_kind kind, bool is_local) {
-  int32_t sectors = __builtin_popcount(line->sectors);
+  int32_t sectors = sm_num_sectors(line->sectors);
   *(kind == FTL_MEM_READ ? &sm->counters.read_sectors : &sm->counters.write_sectors) += sectors;
   if (is_local) sm->counters.local_sectors += sectors;
 }
@@ -108,7 +108,7 @@ static bool enters(ftl_sm *sm, int32_t i, int64_t now) {
   const sm_transaction *tx = &sm->transactions[i];
   if (tx->kind != SM_TX_FILL && tx->kind != SM_TX_CP) return true;
   int64_t start = sm->fill_free > now ? sm->fill_free : now;
-  int64_t bytes = __builtin_popcount(tx->sectors) * sm->arch->l1_sector_bytes, rate = sm->arch->l1_fill_bytes_per_cycle;
+  int64_t bytes = sm_num_sectors(tx->sectors) * sm->arch->l1_sector_bytes, rate = sm->arch->l1_fill_bytes_per_cycle;
   sm->fill_free = start + (bytes + rate - 1) / rate;
   if (start == now) return true;
   int32_t at = (sm->arrival_head + sm->arrival_count++) % sm->reply_capacity;

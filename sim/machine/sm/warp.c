@@ -3,9 +3,6 @@
 
 #include "machine/sm/state.h"
 
-static const ftl_stall stall_of_producer[4] = {FTL_STALL_WAIT, FTL_STALL_SHORT_SCOREBOARD, FTL_STALL_LONG_SCOREBOARD,
-                                               FTL_STALL_WAIT};
-
 static sm_subcore *subcore_of(ftl_sm *sm, const sm_warp *w) { return &sm->subcores[w->subcore]; }
 
 static void warp_ready(ftl_sm *sm, sm_warp *w, int64_t cycle, ftl_stall reason) {
@@ -15,9 +12,9 @@ static void warp_ready(ftl_sm *sm, sm_warp *w, int64_t cycle, ftl_stall reason) 
   w->repeat_left = w->op->repeat;
   sc->ready[w->position] = cycle;
   sc->pipe[w->position] = w->op->pipe;
-  if (cycle < sc->next) {
+  if (cycle < *sc->next) {
     if (sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
-    if (cycle < sc->next) sc->next = cycle;
+    if (cycle < *sc->next) *sc->next = cycle;
   }
 }
 
@@ -55,23 +52,17 @@ static wait special_wait(const ftl_sm *sm, const sm_warp *w, wait so_far) {
 }
 
 void ftl_sm_warp_evaluate(ftl_sm *sm, sm_warp *w, int64_t earliest, ftl_stall reason) {
-  const sm_op *op = w->op;
-  const uint32_t *tokens = w->tokens;
-  uint32_t a = tokens[op->sources[0]], b = tokens[op->sources[1]];
-  uint32_t c = tokens[op->sources[2]], d = tokens[op->sources[3]];
-  a = a > b ? a : b;
-  c = c > d ? c : d;
-  uint32_t last = a > c ? a : c;
+  uint32_t last = sm_latest_source(w);
   if (last >= SM_TOKEN_PENDING) {
-    ftl_sm_warp_block(sm, w, SM_ON_TOKEN, stall_of_producer[last & 3]);
+    ftl_sm_warp_block(sm, w, SM_ON_TOKEN, sm_stall_of(last));
     return;
   }
   int64_t tokens_ready = sm->base + (last >> SM_TOKEN_SHIFT);
   if (tokens_ready > earliest) {
     earliest = tokens_ready;
-    reason = stall_of_producer[last & 3];
+    reason = sm_stall_of(last);
   }
-  if (op->special) {
+  if (w->op->special) {
     wait w2 = special_wait(sm, w, (wait){earliest, reason, SM_RUNS});
     earliest = w2.ready;
     reason = w2.reason;
