@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +62,8 @@ static int dispatch(int argc, char **argv) {
 
 int ftl_command_main(int argc, char **argv) {
   int exit_status = dispatch(argc, argv);
-  if (fflush(stdout) != 0 || ferror(stdout)) {
+  bool failed = fflush(stdout) != 0 || ferror(stdout) != 0;
+  if (failed && exit_status == FTL_EXIT_DONE) {
     ftl_error error;
     ftl_status status = ftl_error_set(&error, FTL_IO_FAILED, "standard output: %s", strerror(errno));
     return ftl_command_end(status, error.message);

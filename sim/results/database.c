@@ -1,6 +1,7 @@
 #include "results/database.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -108,14 +109,19 @@ static void distrust(sqlite3 *sqlite) {
 }
 
 static ftl_status connect(ftl_database *database, ftl_error *error) {
-  ftl_status status = check_folder(database->path, error);
-  if (status != FTL_OK) return status;
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   int code = sqlite3_open_v2(database->path, &database->sqlite, flags, NULL);
   if (code != SQLITE_OK) return ftl_database_failed(database, code, error);
   if (sqlite3_db_readonly(database->sqlite, "main") == 1) return ftl_database_failed(database, SQLITE_READONLY, error);
   distrust(database->sqlite);
   return ftl_database_execute(database, "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL", error);
+}
+
+// True for the one process that makes the file: only that one may remove it again. SQLite takes an empty file for new.
+static bool create_file(const char *path) {
+  int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0644);
+  if (fd >= 0) close(fd);
+  return fd >= 0;
 }
 
 static void remove_files(const char *path) {
@@ -136,9 +142,9 @@ ftl_status ftl_database_open(ftl_database **out, const char *path, ftl_error *er
     ftl_database_close(database);
     return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", path);
   }
-  struct stat info;
-  bool is_new = stat(path, &info) != 0 && errno == ENOENT;
-  ftl_status status = connect(database, error);
+  ftl_status status = check_folder(path, error);
+  bool is_new = status == FTL_OK && create_file(path);
+  if (status == FTL_OK) status = connect(database, error);
   if (status == FTL_OK) status = ftl_schema_set_up(database, error);
   if (status != FTL_OK) {
     ftl_database_close(database);

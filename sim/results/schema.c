@@ -2,6 +2,7 @@
 // parameter or metric existed gets the column when it is opened, and NULL in the rows that it has.
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/text.h"
 #include "results/database_internal.h"
@@ -133,6 +134,17 @@ static ftl_status is_current(ftl_database *database, bool *out, ftl_error *error
   return status;
 }
 
+// Unlike other locks, the one for a change of journal is not waited for by SQLite itself.
+static ftl_status use_write_ahead_log(ftl_database *database, ftl_error *error) {
+  const struct timespec pause = {.tv_nsec = 10000000};
+  int code = SQLITE_BUSY;
+  for (int waited_ms = 0; code == SQLITE_BUSY && waited_ms < FTL_BUSY_TIMEOUT_MS; waited_ms += 10) {
+    code = sqlite3_exec(database->sqlite, "PRAGMA journal_mode = WAL", NULL, NULL, NULL) & 0xff;
+    if (code == SQLITE_BUSY) nanosleep(&pause, NULL);
+  }
+  return code == SQLITE_OK ? FTL_OK : ftl_database_failed(database, code, error);
+}
+
 ftl_status ftl_schema_set_up(ftl_database *database, ftl_error *error) {
   int64_t num_objects = 0, application = 0, version = 0;
   bool current = false;
@@ -142,7 +154,7 @@ ftl_status ftl_schema_set_up(ftl_database *database, ftl_error *error) {
   if (status == FTL_OK && num_objects > 0) status = refuse_foreign(database, application, version, error);
   if (status == FTL_OK && num_objects > 0) status = is_current(database, &current, error);
   if (status != FTL_OK || current) return status;
-  if (num_objects == 0) status = ftl_database_execute(database, "PRAGMA journal_mode = WAL", error);
+  if (num_objects == 0) status = use_write_ahead_log(database, error);
   if (status == FTL_OK) status = ftl_database_begin(database, error);
   return status != FTL_OK ? status : ftl_database_end(database, set_up_locked(database, error), error);
 }

@@ -1,0 +1,44 @@
+#!/bin/bash
+# What the commands print: valid JSON, in order, the same on any number of threads.
+. "$(dirname "$0")/expect.sh"
+Q="--arch h200 --workload flash2_fwd heads=8 seqlen=1024 head_dim=64"
+
+accepted "foretile 0." "$FAKE" --version
+accepted "explore" "$FAKE" --help
+accepted "--batch=FILE" "$FAKE" predict --help
+accepted "defaults used: batch=1" "$FAKE" predict $Q
+accepted "h200" "$FAKE" arch list
+accepted "l2.size_bytes" "$FAKE" arch show h200
+accepted "flash2_fwd" "$FAKE" workload list
+accepted "query rows of a CTA" "$FAKE" workload show flash2_fwd
+accepted "h200*" "$FAKE" predict $Q --set l2.persisting_max_bytes=4096
+accepted "infeasible:" "$FAKE" explore $Q block_m=64,256 block_n=64,128
+accepted "wins (bottleneck" "$FAKE" explore $Q block_m=64,128
+accepted "v100: " "$FAKE" explore --arch h200,v100 --workload flash2_fwd heads=8 seqlen=1024 head_dim=64 block_m=64,128
+accepted '"feasible": true' "$FAKE" explore $Q --json --top 1 --by hbm block_m=64,128
+[ "$(wc -l <out)" -eq 1 ] && grep -q '"block_m": 128' out || bad "--top 1 --by hbm"
+accepted "1 configurations" "$FAKE" explore $Q --svg x.svg
+grep -q '^<svg' x.svg || bad "no picture"
+
+for jobs in 1 4; do
+  "$FAKE" explore $Q --json block_m=16,32,64,128 block_n=16,32,64,128 --jobs $jobs >jobs$jobs 2>err || bad "explore"
+done
+cmp -s jobs1 jobs4 || bad "another number of threads gives other answers"
+
+# The shipped scenarios, and arguments to one.
+accepted "Why: " "$FAKE" run --no-db "$SCENARIOS/quickstart.lua"
+accepted "Why: " "$FAKE" run --no-db "$SCENARIOS/block_sizes.lua" -- v100
+
+# The real engine, on something small.
+S="--arch a100_80 --workload flash2_fwd heads=2 seqlen=256 head_dim=64"
+accepted '"gpu__time_duration.sum"' "$REAL" predict $S --json
+sed 's/"wall_s": [^}]*//' out >first
+accepted '"gpu__time_duration.sum"' "$REAL" predict $S --json --jobs 1
+sed 's/"wall_s": [^}]*//' out >second
+cmp -s first second || bad "the same question has two answers"
+accepted "HMMA" "$REAL" trace $S
+accepted "" "$REAL" trace $S --timeline t.json --until 2000
+grep -q '^[[{]' t.json || bad "no timeline"
+refused 1 "shared memory" "$REAL" trace --arch a100_80 --workload flash2_fwd heads=2 seqlen=256 head_dim=256 block_m=256 block_n=256 num_stages=4
+
+finish

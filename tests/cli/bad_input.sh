@@ -1,0 +1,94 @@
+#!/bin/bash
+# Arguments and scenarios that cannot be used: one clear line, the right status, nothing half-written.
+. "$(dirname "$0")/expect.sh"
+
+W="--workload flash2_fwd"
+Q="$W heads=8 seqlen=1024 head_dim=64"
+
+# commands and options
+refused 2 "no command" "$FAKE"
+refused 2 "unknown command expln; commands are run, predict, explore, arch, workload, trace" "$FAKE" expln
+refused 2 "has no option --jbos; the nearest is --jobs" "$FAKE" predict --jbos 3
+refused 2 "--arch needs a value" "$FAKE" predict --arch
+refused 2 "--jobs=0" "$FAKE" predict --jobs 0 --arch h200 $Q
+refused 2 "needs --arch" "$FAKE" predict $Q
+refused 2 "needs --workload" "$FAKE" predict --arch h200
+refused 2 "arch takes" "$FAKE" arch
+refused 2 "arch takes" "$FAKE" arch show
+refused 2 "workload takes" "$FAKE" workload sow flash2_fwd
+refused 2 "No space left" sh -c '"$1" arch list >/dev/full' sh "$FAKE"
+
+# GPUs, workloads, parameters
+refused 2 'unknown GPU "h20"' "$FAKE" predict --arch h20 $Q
+refused 2 "nearest" "$FAKE" arch show h20
+refused 2 "No such file" "$FAKE" predict --arch ./no_such_model.lua $Q
+refused 2 "unknown workload flash; known are flash2_fwd" "$FAKE" predict --arch h200 --workload flash heads=8
+refused 2 "unknown workload" "$FAKE" workload show flash
+refused 2 "unknown parameter blok_m; the nearest is block_m" "$FAKE" predict --arch h200 $Q blok_m=64
+refused 2 "block_m=0: allowed is a whole number from 16 to 1024" "$FAKE" predict --arch h200 $Q block_m=0
+refused 2 "block_m=-64" "$FAKE" predict --arch h200 $Q block_m=-64
+refused 2 "block_m=99999999999999999999999" "$FAKE" predict --arch h200 $Q block_m=99999999999999999999999
+refused 2 "block_m=many" "$FAKE" predict --arch h200 $Q block_m=many
+refused 2 "block_m=64.0" "$FAKE" predict --arch h200 $Q block_m=64.0
+refused 2 "block_m=: allowed" "$FAKE" predict --arch h200 $Q block_m=
+refused 2 "block_m=65" "$FAKE" predict --arch h200 $Q block_m=65
+refused 2 "seqlen=-1" "$FAKE" predict --arch h200 $W heads=8 seqlen=-1 head_dim=64
+refused 2 "heads" "$FAKE" predict --arch h200 $W seqlen=64 head_dim=64
+refused 2 "kv_heads" "$FAKE" predict --arch h200 $Q kv_heads=3
+refused 2 "dtype=fp8: allowed are fp16|bf16" "$FAKE" predict --arch h200 $Q dtype=fp8
+refused 2 "block_m is given twice" "$FAKE" predict --arch h200 $Q block_m=64 block_m=128
+refused 2 "expected KEY=VALUE" "$FAKE" predict --arch h200 $Q block_m
+refused 2 "expected KEY=VALUE" "$FAKE" predict --arch h200 $Q =64
+refused 2 "block_m=64,128" "$FAKE" predict --arch h200 $Q block_m=64,128
+refused 2 "l2.size" "$FAKE" predict --arch h200 $Q --set l2.size=1
+refused 2 "l2.ways" "$FAKE" predict --arch h200 $Q --set l2.ways=0
+refused 2 "detail=fast" "$FAKE" predict --arch h200 $Q --detail fast
+refused 2 "the nearest is time_us" "$FAKE" explore --arch h200 $Q --by tme_us
+refused 2 "more than 65536 combinations" "$FAKE" explore --arch h200 $W heads=$(seq -s, 1 300) seqlen=$(seq -s, 1 300) head_dim=64
+refused 2 "No such file" "$FAKE" explore --arch h200 $Q --svg no_folder/x.svg
+
+# block sizes that do not divide the problem, or exceed it, are questions like any other
+accepted '"feasible": true' "$FAKE" predict --json --arch h200 $W heads=8 seqlen=1000 head_dim=64 block_m=96 block_n=56
+accepted '"feasible": true' "$FAKE" predict --json --arch h200 $W heads=8 seqlen=40 head_dim=64 block_m=128 block_n=64
+accepted '"feasible": false, "reason"' "$FAKE" predict --json --arch h200 $Q block_m=1024 block_n=1024
+
+# what fails while it runs
+refused 1 "this engine cannot do block_n=24" "$FAKE" predict --arch h200 $Q block_n=24
+
+# batches
+refused 2 "No such file" "$FAKE" predict --batch no_such_file
+refused 2 "with --batch the parameters are in the lines" "$FAKE" predict --batch - block_m=64
+
+# scenarios
+scenario() { printf '%s\n' "$1" >s.lua; }
+refused 2 "run takes one scenario file" "$FAKE" run
+refused 2 "no_such.lua" "$FAKE" run no_such.lua
+[ ! -e foretile.db ] || bad "a database was made for a scenario that is not there"
+scenario 'for = 3'
+refused 2 "s.lua:1:" "$FAKE" run s.lua
+scenario 'while true do end'
+refused 2 "s.lua:1: the script ran longer than 100000 instructions" "$FAKE" run --max-instructions 100000 s.lua
+scenario 'pcall(function() while true do end end)'
+refused 2 "s.lua:1: the script ran longer than" "$FAKE" run --max-instructions 100000 s.lua
+scenario 'local t = {} for i = 1, 1e9 do t[i] = tostring(i) end'
+refused 2 "s.lua:1: the script needs more than" "$FAKE" run --max-memory-mb 8 s.lua
+scenario 'local s = ("x"):rep(1e12)'
+refused 2 "s.lua:1:" "$FAKE" run s.lua
+scenario 'io.open("stolen", "w")'
+refused 2 "s.lua:1:" "$FAKE" run s.lua
+[ ! -e stolen ] || bad "a scenario wrote a file"
+scenario 'os.execute("touch stolen")'
+refused 2 "s.lua:1:" "$FAKE" run s.lua
+scenario 'error({})'
+refused 2 "s.lua" "$FAKE" run s.lua
+printf '\033Lua' >s.lua
+refused 2 "s.lua" "$FAKE" run s.lua
+scenario 'local ft = require "foretile"
+ft.predict{ arch = "h200", workload = "flash2_fwd", heads = 8, seqlen = 64, head_dim = 64, blok = 1 }'
+refused 2 's.lua:2: unknown parameter "blok"' "$FAKE" run s.lua
+refused 2 "/tmp: Is a directory" "$FAKE" run /tmp
+scenario 'io.open("allowed", "w"):close()'
+accepted "" "$FAKE" run --allow-io s.lua
+[ -e allowed ] || bad "--allow-io did not allow a file"
+
+finish
