@@ -186,7 +186,7 @@ def opcodes(command, path, out):
     """A row a launch and opcode; only own kernels (one row of the program a launch)."""
     facts, stem = provenance(), f"opcodes_{pathlib.Path(path).stem}"
     metric = "sass__inst_executed_per_opcode"
-    text, launches = profile([*command, "--profile", path], [metric], out / "raw", stem, ("--profile-from-start", "off", "--print-metric-instances", "values"))
+    text, launches = profile([*command, "--profile", path], [metric], out / "raw", stem, ("--profile-from-start", "off", "--print-metric-instances", "details"))
     rows, at = [], 0
     for case in read_result(text):
         if case["status"] != "ok":

@@ -25,7 +25,7 @@ struct Problem {
 struct InstanceKey {
     std::string workload, mma, copy, schedule;
     int block_m, block_n, num_warps, num_stages, head_dim;
-    bool causal;
+    bool causal, persistent = false;
 };
 
 struct Launch {

@@ -88,7 +88,8 @@ const Instance *find(const Case &c)
         const InstanceKey &k = i.key;
         if (k.workload == c.at("workload") && k.mma == c.at("mma") && k.copy == c.at("copy") && k.schedule == c.at("schedule") && k.block_m == number(c, "block_m") &&
             k.block_n == number(c, "block_n") && k.num_warps == number(c, "num_warps") && k.num_stages == number(c, "num_stages") &&
-            k.head_dim == number(c, "head_dim") && k.causal == (number(c, "causal") != 0))
+            k.head_dim == number(c, "head_dim") && k.causal == (number(c, "causal") != 0) &&
+            k.persistent == (c.count("persistent") && number(c, "persistent")))
             return &i;
     }
     return nullptr;

@@ -4,11 +4,11 @@ import csv
 import pathlib
 import sys
 
-KEYS = ("workload", "mma", "copy", "schedule", "block_m", "block_n", "num_warps", "num_stages", "head_dim", "causal")
+KEYS = ("workload", "mma", "copy", "schedule", "block_m", "block_n", "num_warps", "num_stages", "head_dim", "causal", "persistent")
 
 
 def source(key):
-    workload, mma, copy, schedule, block_m, block_n, num_warps, num_stages, head_dim, causal = key
+    workload, mma, copy, schedule, block_m, block_n, num_warps, num_stages, head_dim, causal, persistent = key
     causal = "true" if causal == "1" else "false"
     shape = f"{block_m}, {block_n}, {num_warps}, {num_stages}, {head_dim}, {causal}"
     if workload == "flash2_fwd" and mma == "mma":
@@ -16,7 +16,7 @@ def source(key):
     if workload == "flash2_fwd" and mma == "wgmma":
         return "flash2_wgmma", f"Shape<{shape}, Copy::{copy}>"
     if workload == "flash3_fwd":
-        return "flash3", f"Shape<{shape}>"
+        return "flash3", f"Shape<{shape}{', true' if persistent == '1' else ''}>"
     if workload == "standard_attention":
         return "standard_mma", f"Tiles<{block_m}, {block_n}, {num_warps}, {head_dim}, {causal}>, standard_mma::Softmax::{schedule}"
     if workload == "flash_decode":
@@ -31,7 +31,7 @@ def main():
     for path in sys.argv[2:]:
         with open(path) as file:
             for row in csv.DictReader(line for line in file if not line.startswith("#")):
-                keys.add(tuple(row[k] for k in KEYS))
+                keys.add(tuple(row.get(k) or "0" for k in KEYS))
     wanted = {}
     for key in sorted(keys):
         made = source(key)

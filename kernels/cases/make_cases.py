@@ -4,7 +4,7 @@ import csv
 import pathlib
 
 COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
-           "schedule,mma,copy,tile_order,tile_reverse,splits").split(",")
+           "schedule,mma,copy,tile_order,tile_reverse,splits,persistent").split(",")
 SHARED_LIMIT = 227 * 1024
 
 
@@ -13,7 +13,7 @@ def case(shape, config, **more):
     block_m, block_n, warps, stages, schedule = config
     row = dict(workload="flash2_fwd", batch=batch, heads=heads, kv_heads=kv_heads, seqlen_q=seqlen, seqlen_kv=seqlen, head_dim=head_dim, causal=causal,
                block_m=block_m, block_n=block_n, num_warps=warps, num_stages=stages, schedule=schedule, mma="mma", copy="cp_async",
-               tile_order="m_first", tile_reverse=0, splits=1)
+               tile_order="m_first", tile_reverse=0, splits=1, persistent=0)
     row.update(more)
     return row
 
@@ -201,6 +201,22 @@ def other():
     return rows
 
 
+def persistent():
+    rows = []
+    for head_dim in (64, 128):
+        for causal in (0, 1):
+            rows.append(pingpong((1, 4, 2, 1024, head_dim, causal), (128, 128, 8, 2), persistent=1))
+            rows.append(pingpong((2, 17, 17, 1536, head_dim, causal), (128, 128, 8, 2), persistent=1))
+            heads = 2048 // head_dim
+            for batch, seqlen in ((32, 512), (16, 1024), (8, 2048), (4, 4096), (2, 8192), (1, 16384)):
+                rows.append(pingpong((batch, heads, heads, seqlen, head_dim, causal), (128, 128, 8, 2), persistent=1))
+    for shape in (GQA_128, (1, 64, 64, 4096, 128, 1), (1, 8, 8, 32768, 128, 0)):
+        for reverse in (0, 1):
+            rows.append(pingpong(shape, (128, 128, 8, 2), persistent=1, tile_reverse=reverse))
+            rows.append(pingpong(shape, (128, 128, 8, 2), persistent=1, tile_order="head_first", tile_reverse=reverse))
+    return rows
+
+
 def repeat():
     """Profiled five times, for the spread of every counter."""
     rows = [case(shape, CORE[0]) for shape in ((1, 1, 1, 512, 128, 0), (1, 8, 8, 2048, 128, 1), MID_128, GQA_128, (1, 16, 16, 16384, 128, 0), (1, 8, 8, 32768, 128, 0), (16, 16, 16, 1024, 128, 1))]
@@ -285,6 +301,7 @@ write("smoke.csv", smoke())
 write("hopper_smoke.csv", hopper_smoke())
 write("hopper.csv", hopper())
 write("hopper_long.csv", hopper_long())
+write("persistent.csv", persistent())
 write("repeat.csv", repeat())
 write("other.csv", other())
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
