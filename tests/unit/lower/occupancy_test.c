@@ -1,0 +1,58 @@
+// Expected numbers: the CUDA occupancy calculator's rules worked out by hand.
+#include <criterion/criterion.h>
+
+#include "lower/lower.h"
+
+static ftl_arch a100(void) {
+  return (ftl_arch){.sm_max_ctas = 32, .sm_max_warps = 64, .sm_num_registers = 65536, .sm_register_unit = 256,
+                    .sm_warp_unit = 4, .sm_num_barriers = 16, .shared_bytes_per_sm = 164 * 1024,
+                    .shared_reserved_bytes_per_cta = 1024, .shared_unit_bytes = 128};
+}
+
+static ftl_occupancy occupancy(const ftl_arch *arch, int32_t warps, int32_t registers, int32_t shared_bytes) {
+  ftl_warp_program program = {.num_warps = warps, .registers_per_thread = registers, .shared_bytes = shared_bytes,
+                              .num_barriers = 1};
+  return ftl_occupancy_of(&program, arch);
+}
+
+Test(unit_lower_occupancy, registers_are_allocated_to_warps_in_units_of_256) {
+  ftl_arch arch = a100();
+  cr_expect_eq(occupancy(&arch, 4, 255, 0).ctas_per_sm, 2);  // 255 * 32 -> 8192 a warp; 2 warps a sub-core
+  cr_expect_eq(occupancy(&arch, 4, 168, 0).ctas_per_sm, 3);  // 5376 a warp: 3
+  cr_expect_eq(occupancy(&arch, 4, 169, 0).ctas_per_sm, 2);  // 5632 a warp: 2
+  cr_expect_eq(occupancy(&arch, 8, 64, 0).ctas_per_sm, 4);
+  cr_expect_eq(occupancy(&arch, 8, 64, 0).limited_by, FTL_LIMIT_REGISTERS);
+}
+
+Test(unit_lower_occupancy, warps_of_a_cta_are_dealt_to_the_sub_cores_evenly) {
+  ftl_arch arch = a100();
+  // 40 registers: 1280 a warp, 12 warps a sub-core, 48; a CTA of 6 warps takes the room of 8
+  cr_expect_eq(occupancy(&arch, 6, 40, 0).limits[FTL_LIMIT_REGISTERS], 6);
+}
+
+Test(unit_lower_occupancy, shared_memory_counts_the_drivers_reserve) {
+  ftl_arch arch = a100();
+  cr_expect_eq(occupancy(&arch, 4, 32, 48 * 1024).ctas_per_sm, 3);   // 164 / 49
+  cr_expect_eq(occupancy(&arch, 4, 32, 81 * 1024).ctas_per_sm, 2);   // 164 / 82
+  cr_expect_eq(occupancy(&arch, 4, 32, 81 * 1024 + 1).ctas_per_sm, 1);
+  cr_expect_eq(occupancy(&arch, 4, 32, 81 * 1024).limited_by, FTL_LIMIT_SHARED);
+  cr_expect_eq(occupancy(&arch, 4, 32, 164 * 1024).ctas_per_sm, 0);
+}
+
+Test(unit_lower_occupancy, warps_and_ctas_are_limits_of_their_own) {
+  ftl_arch arch = a100();
+  cr_expect_eq(occupancy(&arch, 16, 32, 0).ctas_per_sm, 4);
+  cr_expect_eq(occupancy(&arch, 1, 16, 0).ctas_per_sm, 32);
+  cr_expect_eq(occupancy(&arch, 1, 16, 0).limited_by, FTL_LIMIT_CTAS);
+  arch.sm_max_warps = 32;  // Turing
+  cr_expect_eq(occupancy(&arch, 16, 32, 0).ctas_per_sm, 2);
+  cr_expect_eq(occupancy(&arch, 16, 32, 0).limited_by, FTL_LIMIT_WARPS);
+}
+
+Test(unit_lower_occupancy, more_barriers_than_a_cta_may_name_do_not_fit) {
+  ftl_arch arch = a100();
+  ftl_warp_program program = {.num_warps = 4, .registers_per_thread = 32, .num_barriers = 17};
+  ftl_occupancy o = ftl_occupancy_of(&program, &arch);
+  cr_expect_eq(o.ctas_per_sm, 0);
+  cr_expect_eq(o.limited_by, FTL_LIMIT_BARRIERS);
+}

@@ -1,0 +1,161 @@
+// Instruction counts of flash2_fwd against closed forms and against what nvcc emits for the kernels in kernels/attention.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "../lower_checker/programs.h"
+#include "lower/walk.h"
+
+typedef struct counts {
+  int64_t insts[FTL_OPCODE_COUNT], conflicts, total;
+} counts;
+
+// One execution of the body of loop `loop_idx` by one warp.
+static counts count_loop(const ftl_warp_program *p, int32_t loop_idx) {
+  counts c = {0};
+  for (int32_t i = p->loops[loop_idx].begin + 1; i < p->loops[loop_idx].end; i++) {
+    const ftl_warp_inst *inst = &p->insts[i];
+    c.insts[inst->opcode] += inst->repeat;
+    c.conflicts += inst->conflicts;
+    bool mark = inst->opcode == FTL_OP_TILE || inst->opcode == FTL_OP_MBAR_ADVANCE || inst->opcode == FTL_OP_RING_READ ||
+                inst->opcode == FTL_OP_RING_FREE || inst->opcode == FTL_OP_WGMMA_COMMIT;
+    if (!mark) c.total += inst->repeat;
+  }
+  return c;
+}
+
+static programs lowered(const char *arch, const char *parameters) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_workload(&p, arch, "flash2_fwd", parameters, &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  return p;
+}
+
+#define SHAPE "heads=32 seqlen=4096 "
+
+// ---- closed forms: a warp has 32 rows; S and P are 32 x 64, O is 32 x 64 ----
+static void expect_math(const char *arch, const char *parameters, int64_t macs_per_inst) {
+  programs p = lowered(arch, parameters);
+  counts c = count_loop(p.warps, 0);
+  cr_expect_eq(p.warps->mma_macs, macs_per_inst);
+  cr_expect_eq(c.insts[FTL_OP_MMA] * macs_per_inst, 2 * 32 * 64 * 64, "%s", arch);
+  // an element each, and two rows of each slab in a lane
+  cr_expect_eq(c.insts[FTL_OP_MUFU], 32 * 64 / 32 + 4, "%s", arch);
+  cr_expect_eq(c.insts[FTL_OP_CVT], 32 * 64 / 32 / 2, "%s", arch);
+  cr_expect_eq(c.insts[FTL_OP_SHFL], 2 * 4, "%s", arch);
+  cr_expect_eq(c.insts[FTL_OP_FMNMX], 32 * 64 / 32 + 2 * 4, "%s", arch);
+  programs_fini(&p);
+}
+
+Test(unit_lower_select, tensor_and_softmax_instructions_follow_from_the_shapes_on_every_generation) {
+  const char *shape = SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma";
+  expect_math("v100", shape, 8 * 8 * 4 * 4 / 4);
+  expect_math("t4", shape, 16 * 8 * 8);
+  expect_math("a100_80", shape, 16 * 8 * 16);
+  expect_math("rtx4090", shape, 16 * 8 * 16);
+  expect_math("h200", shape, 16 * 8 * 16);
+}
+
+Test(unit_lower_select, operands_are_loaded_once_a_k_step_and_shared_by_the_slabs_of_a_warp) {
+  programs p = lowered("a100_80", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=1 schedule=interleaved");
+  counts c = count_loop(p.warps, 0);
+  // Q: 2 slabs x 8; K: 8 x 4; V: 4 x 8 blocks of 16 x 16
+  cr_expect_eq(c.insts[FTL_OP_LDSM], 80);
+  cr_expect_eq(c.conflicts, 0);
+  // 2 tiles of 64 x 256 bytes, 512 bytes an instruction, 4 warps
+  cr_expect_eq(c.insts[FTL_OP_CP_ASYNC], 16);
+  programs_fini(&p);
+}
+
+Test(unit_lower_select, wgmma_covers_block_n_or_head_dim_at_once) {
+  programs p = lowered("h200", SHAPE "head_dim=128 block_m=128 block_n=128 num_warps=8");
+  counts c = count_loop(p.warps, 0);
+  cr_expect_eq(c.insts[FTL_OP_WGMMA], 128 / 16 + 128 / 16);
+  for (int32_t i = 0; i < p.warps->num_insts; i++)
+    if (p.warps->insts[i].opcode == FTL_OP_WGMMA) cr_expect_eq(p.warps->insts[i].arg, 128);
+  // two boxes of 64 columns for K and for V
+  cr_expect_eq(c.insts[FTL_OP_TMA_LOAD], 4);
+  cr_expect_eq(c.insts[FTL_OP_LDSM] + c.insts[FTL_OP_LDS] + c.insts[FTL_OP_STS], 0);
+  programs_fini(&p);
+}
+
+Test(unit_lower_select, a_mask_compares_and_selects_every_element_only_in_the_loop_that_needs_it) {
+  programs p = lowered("a100_80", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 causal=1");
+  cr_assert_eq(p.warps->num_loops, 2);
+  counts plain = count_loop(p.warps, 0), masked = count_loop(p.warps, 1);
+  cr_expect_eq(masked.insts[FTL_OP_SEL] - plain.insts[FTL_OP_SEL], 64 + 4);  // and the guard of rows without a key
+  cr_expect_eq(masked.insts[FTL_OP_ISETP] - plain.insts[FTL_OP_ISETP], 64 + 4);
+  programs_fini(&p);
+}
+
+// ---- waits ----
+static void expect_groups_left(const char *parameters, int32_t loop_idx, const int *expected, int count) {
+  programs p = lowered("a100_80", parameters);
+  int found = 0;
+  for (int32_t i = p.warps->loops[loop_idx].begin; i < p.warps->loops[loop_idx].end; i++) {
+    if (p.warps->insts[i].opcode != FTL_OP_CP_WAIT) continue;
+    cr_assert_lt(found, count);
+    cr_expect_eq(p.warps->insts[i].arg, expected[found], "wait %d leaves %d", found, p.warps->insts[i].arg);
+    found++;
+  }
+  cr_expect_eq(found, count);
+  programs_fini(&p);
+}
+
+Test(unit_lower_select, waits_leave_in_flight_what_later_tiles_may_still_take) {
+  // two stages, one tile ahead: K waits for K_j with V_j behind it, V for V_j with K_j+1 behind it
+  expect_groups_left(SHAPE "head_dim=64 num_stages=2", 0, (const int[]){1, 1}, 2);
+  // three stages, two ahead: V_j, K_j+1, V_j+1 behind K_j
+  expect_groups_left(SHAPE "head_dim=64 num_stages=3", 0, (const int[]){3, 3}, 2);
+  expect_groups_left(SHAPE "head_dim=64 num_stages=1", 0, (const int[]){0, 0}, 2);
+  expect_groups_left(SHAPE "head_dim=64 num_stages=1 schedule=interleaved", 0, (const int[]){0, 0}, 2);
+}
+
+Test(unit_lower_select, a_single_buffer_needs_a_barrier_before_each_refill_and_two_stages_need_none) {
+  programs p = lowered("a100_80", SHAPE "head_dim=64 num_stages=2");
+  cr_expect_eq(count_loop(p.warps, 0).insts[FTL_OP_BAR_SYNC], 2);
+  programs_fini(&p);
+  p = lowered("a100_80", SHAPE "head_dim=64 num_stages=1");
+  cr_expect_eq(count_loop(p.warps, 0).insts[FTL_OP_BAR_SYNC], 4);
+  programs_fini(&p);
+}
+
+// ---- against the compiler ----
+typedef struct compiled {
+  const char *arch, *parameters;
+  int32_t registers;        // ptxas -v
+  int32_t loop_insts;       // of the unmasked loop's body, in the cubin; 0: not looked up
+} compiled;
+
+// nvcc 13.0 -O3 --use_fast_math, kernels/attention/flash2_mma.h (sm_80) and flash2_wgmma.h (sm_90a).
+static const compiled compiled_kernels[] = {
+    {"a100_80", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=1 schedule=interleaved", 255, 1168},
+    {"a100_80", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=8 num_stages=2 causal=1", 166, 715},
+    {"a100_80", SHAPE "head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=2 causal=1", 130, 496},
+    {"h200", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=2", 234, 0},
+    {"h200", SHAPE "head_dim=128 block_m=128 block_n=128 num_warps=8 num_stages=2", 158, 0},
+    {"h200", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=2 copy=cp_async", 246, 0},
+    {"h200", SHAPE "head_dim=64 block_m=128 block_n=128 num_warps=8 num_stages=2", 128, 0},
+};
+
+Test(unit_lower_select, registers_are_near_what_ptxas_reports) {
+  // flash2_mma.h reads Q from shared memory in each step, flash2_fwd with `stages` keeps it in registers: up to 32 more
+  for (size_t i = 0; i < sizeof compiled_kernels / sizeof *compiled_kernels; i++) {
+    const compiled *k = &compiled_kernels[i];
+    programs p = lowered(k->arch, k->parameters);
+    cr_expect_leq(abs(p.warps->registers_per_thread - k->registers), 40, "%s: %d, compiled %d", k->parameters,
+                  p.warps->registers_per_thread, k->registers);
+    programs_fini(&p);
+  }
+}
+
+Test(unit_lower_select, loop_bodies_have_about_as_many_instructions_as_compiled_ones) {
+  for (size_t i = 0; i < sizeof compiled_kernels / sizeof *compiled_kernels; i++) {
+    const compiled *k = &compiled_kernels[i];
+    if (k->loop_insts == 0) continue;
+    programs p = lowered(k->arch, k->parameters);
+    double ratio = (double)count_loop(p.warps, 0).total / k->loop_insts;
+    cr_expect(ratio > 0.8 && ratio < 1.1, "%s: %.2f of the compiled loop", k->parameters, ratio);
+    programs_fini(&p);
+  }
+}
