@@ -39,8 +39,8 @@ static const option_info all_options[] = {
     {'q', FLAG, "quiet", NULL, "no progress on the terminal", AT(quiet), 0, 0},
     {'i', FLAG, "allow-io", NULL, "let the scenario open files and run programs", AT(allow_io), 0, 0},
     {'m', INTEGER, "max-memory-mb", "N", "memory of the scenario; default 256", AT(max_memory_mb), 1, 1048576},
-    {'I', INTEGER, "max-instructions", "N", "Lua instructions of the scenario; default 2000000000", AT(max_instructions),
-     1000, INT64_MAX},
+    {'I', INTEGER, "max-instructions", "N", "Lua instructions of the scenario; default 2000000000",
+     AT(max_instructions), 1000, INT64_MAX},
     {'c', INTEGER, "cta", "N", "which CTA; default 0", AT(cta), 0, INT64_MAX},
     {'l', INTEGER, "launch", "N", "which launch of the workload; default 0", AT(launch), 0, 3},
     {'x', INTEGER, "max-lines", "N", "stop after N lines; default 100000", AT(max_lines), 1, INT64_MAX},
@@ -55,7 +55,9 @@ enum { NO_SHORT_FORM = 256 };  // added to an argp key: argp takes printable key
 
 // --- finding options ---
 
-static bool is_taken(const option_info *o, const char *options) { return o->letter == 'h' || strchr(options, o->letter); }
+static bool is_taken(const option_info *o, const char *options) {
+  return o->letter == 'h' || strchr(options, o->letter);
+}
 
 static const option_info *find_letter(int letter) {
   for (int i = 0; i < NUM_OPTIONS; i++) {
@@ -137,10 +139,17 @@ static ftl_status parse_integer(const option_info *o, const char *text, int64_t 
 static ftl_status set_option(const option_info *o, const char *text, ftl_arguments *out, ftl_error *error) {
   char *field = (char *)out + o->offset;
   switch (o->kind) {
-    case FLAG: *(bool *)(void *)field = true; return FTL_OK;
-    case TEXT: *(const char **)(void *)field = text; return FTL_OK;
-    case INTEGER: return parse_integer(o, text, (int64_t *)(void *)field, error);
-    case LIST: out->sets[out->num_sets++] = text; return FTL_OK;
+    case FLAG:
+      *(bool *)(void *)field = true;
+      return FTL_OK;
+    case TEXT:
+      *(const char **)(void *)field = text;
+      return FTL_OK;
+    case INTEGER:
+      return parse_integer(o, text, (int64_t *)(void *)field, error);
+    case LIST:
+      out->sets[out->num_sets++] = text;
+      return FTL_OK;
   }
   return FTL_OK;
 }
@@ -206,7 +215,8 @@ ftl_status ftl_arguments_parse(ftl_arguments *out, int argc, char **argv, const 
   parse_state state = {.arguments = out, .error = error, .status = FTL_OK};
   error_t failed = argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &state);
   status = state.status;
-  if (status == FTL_OK && failed != 0) status = ftl_error_set(error, FTL_BAD_INPUT, "%s: %s", command, strerror(failed));
+  if (status == FTL_OK && failed != 0)
+    status = ftl_error_set(error, FTL_BAD_INPUT, "%s: %s", command, strerror(failed));
   if (status == FTL_OK && out->help) {
     char name[64];
     snprintf(name, sizeof name, "foretile %s", command);

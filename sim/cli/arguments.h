@@ -19,8 +19,8 @@ typedef struct ftl_arguments {
   int num_rest;
 } ftl_arguments;
 
-// `options`: letters of the options that the command takes (arguments.c). Prints the help and sets `help` when asked for.
-// FTL_BAD_INPUT names the option and the nearest one, or what is allowed.
+// `options`: letters of the options that the command takes (arguments.c). Prints the help and sets `help` when asked
+// for. FTL_BAD_INPUT names the option and the nearest one, or what is allowed.
 FTL_MUST_USE ftl_status ftl_arguments_parse(ftl_arguments *out, int argc, char **argv, const char *command,
                                             const char *usage, const char *options, ftl_error *error);
 void ftl_arguments_fini(ftl_arguments *arguments);

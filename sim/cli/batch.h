@@ -12,8 +12,8 @@
 FTL_MUST_USE ftl_status ftl_batch_parse(ftl_session *session, const ftl_arguments *arguments, const char *line,
                                         size_t size, ftl_point *out, ftl_error *error);
 
-// Answers every line of `fd` on `out`. A line is answered before more input is waited for. *num_failed: lines answered by
-// an error. The call fails with FTL_IO_FAILED, FTL_INTERRUPTED, FTL_NO_MEMORY, or a database error.
+// Answers every line of `fd` on `out`. A line is answered before more input is waited for. *num_failed: lines answered
+// by an error. The call fails with FTL_IO_FAILED, FTL_INTERRUPTED, FTL_NO_MEMORY, or a database error.
 FTL_MUST_USE ftl_status ftl_batch_run(ftl_session *session, const ftl_arguments *arguments, int fd, const char *name,
                                       FILE *out, int64_t *num_failed, ftl_error *error);
 

@@ -12,7 +12,9 @@ enum { VALUE_TEXT_BYTES = 64 };
 
 static ftl_status value_text(const char *key, const json_t *value, char *text, ftl_error *error) {
   switch (json_typeof(value)) {
-    case JSON_STRING: snprintf(text, VALUE_TEXT_BYTES, "%s", json_string_value(value)); return FTL_OK;
+    case JSON_STRING:
+      snprintf(text, VALUE_TEXT_BYTES, "%s", json_string_value(value));
+      return FTL_OK;
     case JSON_INTEGER:
       snprintf(text, VALUE_TEXT_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
       return FTL_OK;
@@ -22,9 +24,14 @@ static ftl_status value_text(const char *key, const json_t *value, char *text, f
       snprintf(text, VALUE_TEXT_BYTES, is_whole ? "%.0f" : "%.15g", real);
       return FTL_OK;
     }
-    case JSON_TRUE: snprintf(text, VALUE_TEXT_BYTES, "true"); return FTL_OK;
-    case JSON_FALSE: snprintf(text, VALUE_TEXT_BYTES, "false"); return FTL_OK;
-    default: return ftl_error_set(error, FTL_BAD_INPUT, "%.64s: allowed are a number, a string, true, false", key);
+    case JSON_TRUE:
+      snprintf(text, VALUE_TEXT_BYTES, "true");
+      return FTL_OK;
+    case JSON_FALSE:
+      snprintf(text, VALUE_TEXT_BYTES, "false");
+      return FTL_OK;
+    default:
+      return ftl_error_set(error, FTL_BAD_INPUT, "%.64s: allowed are a number, a string, true, false", key);
   }
 }
 
@@ -72,9 +79,10 @@ ftl_status ftl_batch_parse(ftl_session *session, const ftl_arguments *arguments,
   if (object == NULL) {
     return ftl_error_set(error, FTL_BAD_INPUT, "not JSON: column %d: %s", json_error.column, json_error.text);
   }
-  ftl_status status = json_is_object(object)
-                          ? parse_object(session, arguments, object, out, error)
-                          : ftl_error_set(error, FTL_BAD_INPUT, "not a JSON object {\"arch\": ..., \"workload\": ..., ...}");
+  ftl_status status =
+      json_is_object(object)
+          ? parse_object(session, arguments, object, out, error)
+          : ftl_error_set(error, FTL_BAD_INPUT, "not a JSON object {\"arch\": ..., \"workload\": ..., ...}");
   json_decref(object);
   return status;
 }

@@ -23,8 +23,8 @@ static ftl_status show(const ftl_arguments *arguments, bool check, ftl_error *er
   ftl_session_init(&session);
   ftl_status status = ftl_points_arch(&session, arguments, arguments->positional[1], &arch, error);
   if (status == FTL_OK) {
-    status = check ? ftl_arch_report_check(stdout, arch, error)
-                   : ftl_arch_report_show(stdout, arch, arguments->json, error);
+    status =
+        check ? ftl_arch_report_check(stdout, arch, error) : ftl_arch_report_show(stdout, arch, arguments->json, error);
   }
   ftl_session_fini(&session);
   return status;
@@ -43,7 +43,8 @@ static ftl_status arch(const ftl_arguments *arguments, ftl_error *error) {
 int ftl_cmd_arch(int argc, char **argv) {
   ftl_arguments arguments;
   ftl_error error;
-  ftl_status status = ftl_arguments_parse(&arguments, argc, argv, "arch", "list|show GPU|check FILE|docs", "sJ", &error);
+  ftl_status status =
+      ftl_arguments_parse(&arguments, argc, argv, "arch", "list|show GPU|check FILE|docs", "sJ", &error);
   if (status != FTL_OK) return ftl_command_end(status, error.message);
   if (!arguments.help) status = arch(&arguments, &error);
   ftl_arguments_fini(&arguments);

@@ -47,8 +47,8 @@ static ftl_status predict_batch(ftl_use *use, const ftl_arguments *arguments, ft
   int fd = from_stdin ? STDIN_FILENO : open(arguments->batch, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ftl_error_set(error, FTL_IO_FAILED, "%s: %s", arguments->batch, strerror(errno));
   int64_t num_failed = 0;
-  ftl_status status =
-      ftl_batch_run(&use->session, arguments, fd, from_stdin ? "standard input" : arguments->batch, stdout, &num_failed, error);
+  ftl_status status = ftl_batch_run(&use->session, arguments, fd, from_stdin ? "standard input" : arguments->batch,
+                                    stdout, &num_failed, error);
   if (!from_stdin) close(fd);
   if (status == FTL_OK && num_failed > 0) {
     status = ftl_error_set(error, FTL_RUN_FAILED, "%lld lines were answered by an error", (long long)num_failed);

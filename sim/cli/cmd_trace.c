@@ -11,8 +11,7 @@
 static ftl_status write_trace(FILE *out, const ftl_point *point, const ftl_arguments *arguments, ftl_error *error) {
   ftl_tile_program *tile = NULL;
   ftl_warp_program *warps = NULL;
-  ftl_status status =
-      ftl_predict_programs(&point->spec, point->arch, (int)arguments->launch, &tile, &warps, error);
+  ftl_status status = ftl_predict_programs(&point->spec, point->arch, (int)arguments->launch, &tile, &warps, error);
   if (status == FTL_OK) status = ftl_trace_write(out, warps, arguments->cta, arguments->max_lines, error);
   ftl_warp_program_destroy(warps);
   ftl_tile_program_destroy(tile);

@@ -13,7 +13,8 @@ static const struct {
   int (*run)(int argc, char **argv);
 } commands[] = {
     {"run", "run SCENARIO.lua [-- ARGS]", "run a Lua scenario", ftl_cmd_run},
-    {"predict", "predict --arch A --workload W KEY=VALUE...", "one prediction, or many from JSON lines", ftl_cmd_predict},
+    {"predict", "predict --arch A --workload W KEY=VALUE...", "one prediction, or many from JSON lines",
+     ftl_cmd_predict},
     {"explore", "explore --arch A --workload W KEY=V1,V2,...", "every combination, ranked", ftl_cmd_explore},
     {"arch", "arch list|show A|check FILE|docs", "GPU models and where their numbers come from", ftl_cmd_arch},
     {"workload", "workload list|show W", "workloads and their parameters", ftl_cmd_workload},

@@ -8,8 +8,8 @@
 
 enum { MAX_ARCHS = 64 };
 
-ftl_status ftl_points_arch(ftl_session *session, const ftl_arguments *arguments, const char *name,
-                           const ftl_arch **out, ftl_error *error) {
+ftl_status ftl_points_arch(ftl_session *session, const ftl_arguments *arguments, const char *name, const ftl_arch **out,
+                           ftl_error *error) {
   ftl_status status = ftl_session_arch(session, name, out, error);
   if (status != FTL_OK || arguments->num_sets == 0) return status;
   ftl_arch *changed = NULL;
@@ -46,7 +46,8 @@ typedef struct arch_list {
 
 static ftl_status add_arch(void *user, const char *name, ftl_error *error) {
   arch_list *list = user;
-  if (list->num_archs == MAX_ARCHS) return ftl_error_set(error, FTL_BAD_INPUT, "--arch lists more than %d GPUs", MAX_ARCHS);
+  if (list->num_archs == MAX_ARCHS)
+    return ftl_error_set(error, FTL_BAD_INPUT, "--arch lists more than %d GPUs", MAX_ARCHS);
   return ftl_points_arch(list->session, list->arguments, name, &list->archs[list->num_archs++], error);
 }
 
@@ -101,7 +102,8 @@ static ftl_status fill_space(ftl_space *space, const ftl_arguments *arguments, b
 static ftl_status make_points(const ftl_space *space, const arch_list *list, ftl_points *out, ftl_error *error) {
   int64_t per_arch = ftl_space_num_points(space);
   if (per_arch > FTL_SPACE_MAX_POINTS / list->num_archs) {
-    return ftl_error_set(error, FTL_BAD_INPUT, "more than %d combinations; split the exploration", FTL_SPACE_MAX_POINTS);
+    return ftl_error_set(error, FTL_BAD_INPUT, "more than %d combinations; split the exploration",
+                         FTL_SPACE_MAX_POINTS);
   }
   out->points = calloc((size_t)(per_arch * list->num_archs), sizeof *out->points);
   if (out->points == NULL) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");

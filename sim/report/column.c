@@ -45,8 +45,8 @@ const char *ftl_alias_unit(int alias_idx) { return aliases[alias_idx].unit; }
 double ftl_prediction_time_ns(const ftl_prediction *prediction) {
   char buffer[32];
   bool takes_conditions = (prediction->spec.workload->accepts >> FTL_PARAM_conditions & 1) != 0;
-  bool is_stream = takes_conditions &&
-                   strcmp(ftl_spec_text(&prediction->spec, FTL_PARAM_conditions, buffer), "stream") == 0;
+  bool is_stream =
+      takes_conditions && strcmp(ftl_spec_text(&prediction->spec, FTL_PARAM_conditions, buffer), "stream") == 0;
   return prediction->metrics.value[is_stream ? FTL_METRIC_stream_time_ns : FTL_METRIC_time_ns];
 }
 
@@ -90,24 +90,31 @@ static const char *nearest_name(const char *name) {
 
 ftl_status ftl_column_find(const char *name, ftl_column *out, ftl_error *error) {
   if (find_exact(name, out)) return FTL_OK;
-  return ftl_error_set(error, FTL_BAD_INPUT, "no metric, parameter or alias is called \"%.64s\"; the nearest is %s", name,
-                       nearest_name(name));
+  return ftl_error_set(error, FTL_BAD_INPUT, "no metric, parameter or alias is called \"%.64s\"; the nearest is %s",
+                       name, nearest_name(name));
 }
 
 const char *ftl_column_name(ftl_column column) {
   switch (column.kind) {
-    case FTL_COLUMN_PARAM: return ftl_param_get((ftl_param)column.idx)->name;
-    case FTL_COLUMN_METRIC: return ftl_metric_id((ftl_metric)column.idx);
-    case FTL_COLUMN_ALIAS: return aliases[column.idx].name;
-    default: return texts[column.idx].name;
+    case FTL_COLUMN_PARAM:
+      return ftl_param_get((ftl_param)column.idx)->name;
+    case FTL_COLUMN_METRIC:
+      return ftl_metric_id((ftl_metric)column.idx);
+    case FTL_COLUMN_ALIAS:
+      return aliases[column.idx].name;
+    default:
+      return texts[column.idx].name;
   }
 }
 
 const char *ftl_column_shown_unit(ftl_column column) {
   switch (column.kind) {
-    case FTL_COLUMN_METRIC: return ftl_metric_get((ftl_metric)column.idx)->unit;
-    case FTL_COLUMN_ALIAS: return aliases[column.idx].shown_unit;
-    default: return "";
+    case FTL_COLUMN_METRIC:
+      return ftl_metric_get((ftl_metric)column.idx)->unit;
+    case FTL_COLUMN_ALIAS:
+      return aliases[column.idx].shown_unit;
+    default:
+      return "";
   }
 }
 
@@ -158,11 +165,16 @@ bool ftl_column_number(ftl_column column, const ftl_row *row, double *out) {
 static const char *text_value(ftl_column column, const ftl_row *row, char *buffer) {
   const ftl_prediction *prediction = row->prediction;
   switch (column.kind) {
-    case FTL_COLUMN_ARCH: return row->arch->name;
-    case FTL_COLUMN_WORKLOAD: return prediction->spec.workload->name;
-    case FTL_COLUMN_BOTTLENECK: return prediction->feasible ? prediction->bottleneck : "-";
-    case FTL_COLUMN_REASON: return prediction->feasible ? "-" : prediction->reason;
-    default: break;
+    case FTL_COLUMN_ARCH:
+      return row->arch->name;
+    case FTL_COLUMN_WORKLOAD:
+      return prediction->spec.workload->name;
+    case FTL_COLUMN_BOTTLENECK:
+      return prediction->feasible ? prediction->bottleneck : "-";
+    case FTL_COLUMN_REASON:
+      return prediction->feasible ? "-" : prediction->reason;
+    default:
+      break;
   }
   bool takes = (prediction->spec.workload->accepts >> column.idx & 1) != 0;
   return takes ? ftl_spec_text(&prediction->spec, (ftl_param)column.idx, buffer) : "-";

@@ -1,5 +1,5 @@
-// What can be asked of an answer by name: parameters, metrics (Nsight Compute's name, or the short name that the database
-// uses for its column), the aliases of aliases.def, and arch, workload, bottleneck, reason.
+// What can be asked of an answer by name: parameters, metrics (Nsight Compute's name, or the short name that the
+// database uses for its column), the aliases of aliases.def, and arch, workload, bottleneck, reason.
 #ifndef FTL_REPORT_COLUMN_H
 #define FTL_REPORT_COLUMN_H
 

@@ -8,7 +8,10 @@
 // Bytes of the well-formed UTF-8 character at s, 0 when there is none (RFC 3629: no surrogates, no overlong forms).
 static size_t character_size(const unsigned char *s) {
   if (s[0] < 0x80) return 1;
-  size_t size = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : s[0] >= 0xe0 && s[0] <= 0xef ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+  size_t size = s[0] >= 0xc2 && s[0] <= 0xdf   ? 2
+                : s[0] >= 0xe0 && s[0] <= 0xef ? 3
+                : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
+                                               : 0;
   for (size_t i = 1; i < size; i++) {
     if ((s[i] & 0xc0) != 0x80) return 0;
   }

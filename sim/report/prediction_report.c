@@ -135,7 +135,8 @@ static void add_params_line(const ftl_spec *spec, const char *label, bool given,
   const char *separator = label;
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     if (!takes(spec, i) || (spec->given >> i & 1) != given) continue;
-    ftl_text_add(out, "%s%s=%s", separator, ftl_param_get((ftl_param)i)->name, ftl_spec_text(spec, (ftl_param)i, buffer));
+    ftl_text_add(out, "%s%s=%s", separator, ftl_param_get((ftl_param)i)->name,
+                 ftl_spec_text(spec, (ftl_param)i, buffer));
     separator = " ";
   }
   if (separator != label) ftl_text_add(out, "\n");

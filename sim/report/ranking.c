@@ -117,7 +117,7 @@ ftl_status ftl_rows_table(const ftl_row *rows, int64_t num_rows, const ftl_colum
 }
 
 ftl_status ftl_rows_ranking(const ftl_row *rows, int64_t num_rows, ftl_text *out, ftl_error *error) {
-  static const char *const names[] = {"time_us", "tflops",    "hbm_read",   "hbm_write",
+  static const char *const names[] = {"time_us", "tflops",    "hbm_read",  "hbm_write",
                                       "l2_hit",  "occupancy", "bottleneck"};
   enum { NUM_NAMES = sizeof names / sizeof *names };
   ftl_column columns[1 + FTL_PARAM_COUNT + NUM_NAMES];

@@ -11,7 +11,9 @@ static bool is_first_of_arch(const ftl_row *rows, int64_t i) {
   return true;
 }
 
-static bool is_drawn(const ftl_row *row, const ftl_arch *arch) { return row->arch == arch && row->prediction->feasible; }
+static bool is_drawn(const ftl_row *row, const ftl_arch *arch) {
+  return row->arch == arch && row->prediction->feasible;
+}
 
 static int count_drawn(const ftl_row *rows, int64_t num_rows, const ftl_arch *arch, int max_bars) {
   int count = 0;
@@ -34,7 +36,11 @@ static double longest_time(const ftl_row *rows, int64_t num_rows, const ftl_arch
 // Labels hold what a user typed (an arch model's name): no markup from there.
 static void add_escaped(const char *text, ftl_text *out) {
   for (; *text != '\0'; text++) {
-    const char *entity = *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '&' ? "&amp;" : *text == '"' ? "&quot;" : NULL;
+    const char *entity = *text == '<'   ? "&lt;"
+                         : *text == '>' ? "&gt;"
+                         : *text == '&' ? "&amp;"
+                         : *text == '"' ? "&quot;"
+                                        : NULL;
     if (entity != NULL) {
       ftl_text_add(out, "%s", entity);
     } else {

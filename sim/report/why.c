@@ -30,7 +30,8 @@ static void split(const ftl_row *best, const ftl_row *rival, double *shares) {
 // --- what is behind a share ---
 
 static void add_instructions(const ftl_row *best, const ftl_row *rival, ftl_text *out) {
-  ftl_text_add(out, "%.0f %% fewer warp instructions", 100 * (1 - metric(best, FTL_METRIC_insts) / metric(rival, FTL_METRIC_insts)));
+  ftl_text_add(out, "%.0f %% fewer warp instructions",
+               100 * (1 - metric(best, FTL_METRIC_insts) / metric(rival, FTL_METRIC_insts)));
   double best_spills = metric(best, FTL_METRIC_spill_registers), spills = metric(rival, FTL_METRIC_spill_registers);
   double flops = log_ratio(best, rival, FTL_METRIC_executed_flops);
   if (spills > best_spills) {
@@ -52,8 +53,7 @@ static void add_stalls(const ftl_row *best, const ftl_row *rival, ftl_text *out)
   for (int i = FTL_METRIC_stall_wait; i <= FTL_METRIC_stall_sleeping; i++) {
     double excess = metric(rival, (ftl_metric)i) - metric(best, (ftl_metric)i);
     if (excess < least_excess) continue;
-    if (largest < 0 ||
-        excess > metric(rival, (ftl_metric)largest) - metric(best, (ftl_metric)largest)) {
+    if (largest < 0 || excess > metric(rival, (ftl_metric)largest) - metric(best, (ftl_metric)largest)) {
       largest = i;
     }
   }
@@ -98,11 +98,20 @@ static void add_clock(const ftl_row *best, const ftl_row *rival, ftl_text *out) 
 
 static void add_factor(factor f, const ftl_row *best, const ftl_row *rival, ftl_text *out) {
   switch (f) {
-    case INSTRUCTIONS: add_instructions(best, rival, out); break;
-    case ISSUE_RATE: add_issue_rate(best, rival, out); break;
-    case IDLE_SMS: add_idle_sms(best, rival, out); break;
-    case CLOCK: add_clock(best, rival, out); break;
-    default: break;
+    case INSTRUCTIONS:
+      add_instructions(best, rival, out);
+      break;
+    case ISSUE_RATE:
+      add_issue_rate(best, rival, out);
+      break;
+    case IDLE_SMS:
+      add_idle_sms(best, rival, out);
+      break;
+    case CLOCK:
+      add_clock(best, rival, out);
+      break;
+    default:
+      break;
   }
 }
 
@@ -154,8 +163,7 @@ static ftl_status add_why(const ftl_row *ranked, int64_t num_rows, ftl_text *out
 }
 
 // `rows` are ranked; `same` has room for as many.
-static ftl_status why_each_arch(const ftl_row *rows, int64_t num_rows, ftl_row *same, ftl_text *out,
-                                ftl_error *error) {
+static ftl_status why_each_arch(const ftl_row *rows, int64_t num_rows, ftl_row *same, ftl_text *out, ftl_error *error) {
   bool many = ftl_rows_varying(rows, num_rows).arch;
   ftl_status status = num_rows > 0 ? FTL_OK : add_why(rows, 0, out, error);
   for (int64_t i = 0; status == FTL_OK && i < num_rows; i++) {

@@ -76,11 +76,8 @@ static void default_text(const ftl_param_info *info, char *buffer, size_t size) 
 }
 
 static void add_json_param(const ftl_param_info *info, const char *allowed, const char *default_value, ftl_text *out) {
-  const char *const fields[][2] = {{"name", info->name},
-                                   {"unit", info->unit},
-                                   {"allowed", allowed},
-                                   {"default", default_value},
-                                   {"doc", info->doc}};
+  const char *const fields[][2] = {
+      {"name", info->name}, {"unit", info->unit}, {"allowed", allowed}, {"default", default_value}, {"doc", info->doc}};
   ftl_text_add(out, "{");
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
     ftl_text_add(out, i == 0 ? "" : ", ");

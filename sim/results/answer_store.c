@@ -219,7 +219,8 @@ static ftl_status put_launches(ftl_database *database, int64_t prediction_id, co
                                ftl_error *error) {
   ftl_status status = put_launch(database, prediction_id, SUM_IDX, "sum", &prediction->metrics, error);
   for (int i = 0; status == FTL_OK && i < prediction->num_kernels; i++) {
-    status = put_launch(database, prediction_id, i, prediction->kernels[i].name, &prediction->kernels[i].metrics, error);
+    status =
+        put_launch(database, prediction_id, i, prediction->kernels[i].name, &prediction->kernels[i].metrics, error);
   }
   return status;
 }

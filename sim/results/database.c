@@ -15,13 +15,20 @@
 static const char *plain_reason(int code) {
   switch (code & 0xff) {
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return "locked by another program (waited 5 s)";
-    case SQLITE_READONLY: return "read-only, so results cannot be written";
-    case SQLITE_FULL: return "the disk is full";
-    case SQLITE_NOTADB: return "not a database";
-    case SQLITE_CORRUPT: return "a damaged database";
-    case SQLITE_NOMEM: return "out of memory";
-    default: return NULL;
+    case SQLITE_LOCKED:
+      return "locked by another program (waited 5 s)";
+    case SQLITE_READONLY:
+      return "read-only, so results cannot be written";
+    case SQLITE_FULL:
+      return "the disk is full";
+    case SQLITE_NOTADB:
+      return "not a database";
+    case SQLITE_CORRUPT:
+      return "a damaged database";
+    case SQLITE_NOMEM:
+      return "out of memory";
+    default:
+      return NULL;
   }
 }
 

@@ -1,5 +1,6 @@
 // The results database: one SQLite file with runs, arch models and predictions. docs/results.md describes the tables.
-// Every change is one transaction: what fails leaves the file as it was. One connection belongs to one thread at a time.
+// Every change is one transaction: what fails leaves the file as it was. One connection belongs to one thread at a
+// time.
 #ifndef FTL_RESULTS_DATABASE_H
 #define FTL_RESULTS_DATABASE_H
 
@@ -13,9 +14,9 @@
 
 typedef struct ftl_database ftl_database;
 
-// Opens or creates. *out is NULL on failure. FTL_IO_FAILED in one line: no folder, no permission, read-only, locked (after
-// 5 s), disk full, not a database, another program's database, written by a newer version. A file that could not be
-// set up is removed again.
+// Opens or creates. *out is NULL on failure. FTL_IO_FAILED in one line: no folder, no permission, read-only, locked
+// (after 5 s), disk full, not a database, another program's database, written by a newer version. A file that could not
+// be set up is removed again.
 FTL_MUST_USE ftl_status ftl_database_open(ftl_database **out, const char *path, ftl_error *error);
 void ftl_database_close(ftl_database *database);
 const char *ftl_database_path(const ftl_database *database);

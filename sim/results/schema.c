@@ -21,7 +21,8 @@ static const char *const fixed_tables =
     "CREATE TABLE IF NOT EXISTS predictions ("
     " id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, arch_id INTEGER NOT NULL REFERENCES arch_models (id),"
     " program_version TEXT NOT NULL, created_utc TEXT NOT NULL, spec TEXT NOT NULL, workload TEXT NOT NULL,"
-    " feasible INTEGER NOT NULL CHECK (feasible IN (0, 1)), reason TEXT, num_launches INTEGER NOT NULL, bottleneck TEXT,"
+    " feasible INTEGER NOT NULL CHECK (feasible IN (0, 1)), reason TEXT, num_launches INTEGER NOT NULL, bottleneck "
+    "TEXT,"
     " error_bound_cycles_pct REAL, error_bound_hbm_bytes_pct REAL, wall_s REAL) STRICT;"
     "CREATE TABLE IF NOT EXISTS launches ("
     " prediction_id INTEGER NOT NULL REFERENCES predictions (id), launch_idx INTEGER NOT NULL, name TEXT NOT NULL,"
@@ -105,9 +106,8 @@ static ftl_status refuse_foreign(ftl_database *database, int64_t application, in
     return ftl_error_set(error, FTL_IO_FAILED, "%s: a database of another program", database->path);
   }
   if (version > FTL_SCHEMA_VERSION) {
-    return ftl_error_set(error, FTL_IO_FAILED,
-                         "%s: written by a newer foretile (schema %lld, this one knows up to %d)", database->path,
-                         (long long)version, FTL_SCHEMA_VERSION);
+    return ftl_error_set(error, FTL_IO_FAILED, "%s: written by a newer foretile (schema %lld, this one knows up to %d)",
+                         database->path, (long long)version, FTL_SCHEMA_VERSION);
   }
   return FTL_OK;
 }

@@ -81,7 +81,8 @@ ftl_status ftl_space_point(const ftl_space *space, int64_t point_idx, ftl_spec *
   for (int i = 0; status == FTL_OK && i < space->num_dimensions; i++) {
     const ftl_dimension *dimension = &space->dimensions[i];
     stride /= dimension->num_values;
-    status = ftl_spec_set_text(out, dimension->name, dimension->values[point_idx / stride % dimension->num_values], error);
+    status =
+        ftl_spec_set_text(out, dimension->name, dimension->values[point_idx / stride % dimension->num_values], error);
   }
   return status != FTL_OK ? status : ftl_spec_complete(out, error);
 }

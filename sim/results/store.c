@@ -17,11 +17,11 @@ static void bind_text(sqlite3_stmt *statement, int idx, const char *text) {
 ftl_status ftl_database_begin_run(ftl_database *database, const char *command, const char *scenario_path,
                                   const char *scenario_text, int64_t *run_id, ftl_error *error) {
   sqlite3_stmt *statement = NULL;
-  ftl_status status = ftl_database_prepare(
-      database, &statement,
-      "INSERT INTO runs (command, scenario, scenario_hash, program_version, started_utc, state)"
-      " VALUES (?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), 'running')",
-      error);
+  ftl_status status =
+      ftl_database_prepare(database, &statement,
+                           "INSERT INTO runs (command, scenario, scenario_hash, program_version, started_utc, state)"
+                           " VALUES (?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), 'running')",
+                           error);
   if (status != FTL_OK) return status;
   char hash[17] = "";
   if (scenario_text != NULL) {
@@ -73,10 +73,10 @@ static ftl_status put_arch_value(ftl_database *database, sqlite3_stmt *statement
 // Also when the model was there: its sources may have been corrected since, though its values are the same.
 static ftl_status put_arch_values(ftl_database *database, const ftl_arch *arch, int64_t arch_id, ftl_error *error) {
   sqlite3_stmt *statement = NULL;
-  ftl_status status = ftl_database_prepare(
-      database, &statement,
-      "REPLACE INTO arch_values (arch_id, key, value, unit, origin, source, file, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-      error);
+  ftl_status status = ftl_database_prepare(database, &statement,
+                                           "REPLACE INTO arch_values (arch_id, key, value, unit, origin, source, file, "
+                                           "line) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                                           error);
   if (status != FTL_OK) return status;
   sqlite3_bind_int64(statement, 1, arch_id);
   for (int i = 0; status == FTL_OK && i < ftl_arch_num_keys(); i++) {

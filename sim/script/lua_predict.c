@@ -39,7 +39,9 @@ static void check_keys(lua_State *lua) {
 
 static void value_text(lua_State *lua, int index, const char *name, char *text) {
   switch (lua_type(lua, index)) {
-    case LUA_TBOOLEAN: snprintf(text, VALUE_TEXT_BYTES, "%s", lua_toboolean(lua, index) ? "true" : "false"); break;
+    case LUA_TBOOLEAN:
+      snprintf(text, VALUE_TEXT_BYTES, "%s", lua_toboolean(lua, index) ? "true" : "false");
+      break;
     case LUA_TNUMBER: {
       int is_integer = 0;
       lua_Integer value = lua_tointegerx(lua, index, &is_integer);
@@ -50,8 +52,11 @@ static void value_text(lua_State *lua, int index, const char *name, char *text) 
       }
       break;
     }
-    case LUA_TSTRING: snprintf(text, VALUE_TEXT_BYTES, "%s", lua_tostring(lua, index)); break;
-    default: luaL_error(lua, "%s must be a number, a name, or true or false, not a %s", name, luaL_typename(lua, index));
+    case LUA_TSTRING:
+      snprintf(text, VALUE_TEXT_BYTES, "%s", lua_tostring(lua, index));
+      break;
+    default:
+      luaL_error(lua, "%s must be a number, a name, or true or false, not a %s", name, luaL_typename(lua, index));
   }
 }
 

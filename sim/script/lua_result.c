@@ -95,11 +95,21 @@ static void push_column(lua_State *lua, const ftl_row *row, ftl_column column) {
   const ftl_prediction *prediction = row->prediction;
   double value = 0;
   switch (column.kind) {
-    case FTL_COLUMN_PARAM: push_param(lua, &prediction->spec, column.idx); break;
-    case FTL_COLUMN_ARCH: lua_pushstring(lua, row->arch->name); break;
-    case FTL_COLUMN_WORKLOAD: lua_pushstring(lua, prediction->spec.workload->name); break;
-    case FTL_COLUMN_BOTTLENECK: lua_pushstring(lua, prediction->feasible ? prediction->bottleneck : NULL); break;
-    case FTL_COLUMN_REASON: lua_pushstring(lua, prediction->feasible ? NULL : prediction->reason); break;
+    case FTL_COLUMN_PARAM:
+      push_param(lua, &prediction->spec, column.idx);
+      break;
+    case FTL_COLUMN_ARCH:
+      lua_pushstring(lua, row->arch->name);
+      break;
+    case FTL_COLUMN_WORKLOAD:
+      lua_pushstring(lua, prediction->spec.workload->name);
+      break;
+    case FTL_COLUMN_BOTTLENECK:
+      lua_pushstring(lua, prediction->feasible ? prediction->bottleneck : NULL);
+      break;
+    case FTL_COLUMN_REASON:
+      lua_pushstring(lua, prediction->feasible ? NULL : prediction->reason);
+      break;
     default:
       if (ftl_column_number(column, row, &value)) {
         ftl_lua_push_number(lua, value);

@@ -220,10 +220,17 @@ static int set_length(lua_State *lua) {
   return 1;
 }
 
-static const luaL_Reg methods[] = {
-    {"rank", set_rank},         {"best", set_best},   {"top", set_top},   {"feasible", set_feasible},
-    {"infeasible", set_infeasible}, {"filter", set_filter}, {"table", set_table}, {"plot", set_plot},
-    {"why", set_why},           {"svg", set_svg},     {"each", set_each}};
+static const luaL_Reg methods[] = {{"rank", set_rank},
+                                   {"best", set_best},
+                                   {"top", set_top},
+                                   {"feasible", set_feasible},
+                                   {"infeasible", set_infeasible},
+                                   {"filter", set_filter},
+                                   {"table", set_table},
+                                   {"plot", set_plot},
+                                   {"why", set_why},
+                                   {"svg", set_svg},
+                                   {"each", set_each}};
 enum { NUM_METHODS = sizeof methods / sizeof *methods };
 
 static const char *nearest_method(const char *name) {

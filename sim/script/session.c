@@ -92,8 +92,8 @@ static ftl_status keep(ftl_session *session, ftl_status status, const char *mess
   return status;
 }
 
-ftl_status ftl_session_evaluate(ftl_session *session, const ftl_point *points, int64_t num_points,
-                                ftl_answer *answers, ftl_error *error) {
+ftl_status ftl_session_evaluate(ftl_session *session, const ftl_point *points, int64_t num_points, ftl_answer *answers,
+                                ftl_error *error) {
   ftl_error local;
   ftl_status status = ftl_evaluate(points, num_points, &session->evaluate, answers, &local);
   for (int64_t i = 0; status == FTL_OK && i < num_points; i++) {

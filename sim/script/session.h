@@ -11,7 +11,7 @@ enum { FTL_SESSION_MAX_ARCHS = 4096 };
 
 typedef struct ftl_session {
   ftl_evaluate_options evaluate;
-  const char *detail;  // the default of `detail` for this session; NULL: the parameter's own
+  const char *detail;               // the default of `detail` for this session; NULL: the parameter's own
   struct ftl_session_entry *archs;  // owned
   int num_archs;
   // The first failure of a prediction or of the database: a scenario may catch the error, the command still reports it.

@@ -17,8 +17,8 @@ static void fails(char **argv, const char *expected) {
 }
 
 Test(unit_cli_arguments, options_and_names_may_be_mixed) {
-  char *argv[] = {"foretile test", "one", "--arch", "h200", "--json", "two=2", "--set=a=1", "--set", "b=2", "-q",
-                  "--jobs=3",      "--",  "--top",  "x",    NULL};
+  char *argv[] = {"foretile test", "one", "--arch",   "h200", "--json", "two=2", "--set=a=1", "--set",
+                  "b=2",           "-q",  "--jobs=3", "--",   "--top",  "x",     NULL};
   ftl_arguments arguments;
   ftl_error error = {0};
   cr_assert_eq(parse(&arguments, argv, &error), FTL_OK, "%s", error.message);

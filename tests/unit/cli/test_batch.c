@@ -140,7 +140,8 @@ Test(unit_cli_batch, what_is_wrong_with_a_line_is_its_answer) {
       {GOOD "{\"a\": [[[]]]}}", "allowed are a number"},
       {GOOD "64, \"blok\": 1}", "unknown parameter blok"},
       {GOOD "64, \"causal\": \"\\u0000\"}", "not JSON"},
-      {"{\"arch\": \"h2\\u00fc\", \"workload\": \"flash2_fwd\", \"heads\": 8, \"seqlen\": 64, \"head_dim\": 64}", "unknown GPU"},
+      {"{\"arch\": \"h2\\u00fc\", \"workload\": \"flash2_fwd\", \"heads\": 8, \"seqlen\": 64, \"head_dim\": 64}",
+       "unknown GPU"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) answer_has(cases[i][0], strlen(cases[i][0]), cases[i][1]);
   answer_has("{\"a\xff\": 1}", 9, "not JSON");

@@ -42,7 +42,7 @@ Test(unit_report_json, strings_are_valid_whatever_is_in_them) {
   string_is("gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\"");
   string_is("\xff\xc3", "\"\\ufffd\\ufffd\"");
   string_is("\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\"");  // a surrogate
-  string_is("\xc0\xaf", "\"\\ufffd\\ufffd\"");              // overlong
+  string_is("\xc0\xaf", "\"\\ufffd\\ufffd\"");             // overlong
 }
 
 Test(unit_report_table, columns_are_aligned_and_lines_end_without_spaces) {

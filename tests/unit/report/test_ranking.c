@@ -87,12 +87,8 @@ Test(unit_report_column, every_kind_of_name_gives_its_value) {
   const struct {
     const char *name;
     double value;
-  } cases[] = {{"block_n", 32},
-               {"time_ns", 4096},
-               {"time_us", 4.096},
-               {"gpu__time_duration.sum", 4096},
-               {"hbm", 8.1e6},
-               {"hbm_read", 8e6}};
+  } cases[] = {{"block_n", 32}, {"time_ns", 4096}, {"time_us", 4.096}, {"gpu__time_duration.sum", 4096},
+               {"hbm", 8.1e6},  {"hbm_read", 8e6}};
   for (int i = 0; i < 6; i++) {
     ftl_column column;
     ftl_error error = {0};
@@ -139,7 +135,8 @@ static void why_has(const rows *r, const char *expected) {
 
 Test(unit_report_why, names_the_winner_and_how_much_faster_it_is) {
   rows *r = make_rows();
-  why_has(r, "block_n=128 wins (bottleneck: tensor pipe); against the runner-up (block_n=64) 2.00x as fast: 50 % fewer");
+  why_has(r,
+          "block_n=128 wins (bottleneck: tensor pipe); against the runner-up (block_n=64) 2.00x as fast: 50 % fewer");
   why_has(r, "against the slowest (block_n=32) 4.00x as fast: 75 % fewer warp instructions");
   free_rows(r);
 }
@@ -152,7 +149,9 @@ Test(unit_report_why, a_lower_issue_rate_names_its_stall_reason) {
     set_metric(r, i, FTL_METRIC_stall_long_scoreboard, i == 1 ? 0.5 : 3.25);
     set_metric(r, i, FTL_METRIC_issue_pct, i == 1 ? 60 : 30);
   }
-  why_has(r, "2.00x as fast: issues in 60.0 % of cycles against 30.0 %, 0.50 against 3.25 warps stalled on long_scoreboard");
+  why_has(
+      r,
+      "2.00x as fast: issues in 60.0 % of cycles against 30.0 %, 0.50 against 3.25 warps stalled on long_scoreboard");
   free_rows(r);
 }
 
@@ -194,7 +193,8 @@ Test(unit_report_prediction, json_has_every_parameter_and_no_metrics_when_infeas
   ftl_text text = {0};
   ftl_prediction_json(&r->list[2], &text);
   const char *json = ftl_text_get(&text);
-  cr_assert_not_null(strstr(json, "\"feasible\": false, \"reason\": \"block_m=128 block_n=512 is more than toy holds\""));
+  cr_assert_not_null(
+      strstr(json, "\"feasible\": false, \"reason\": \"block_m=128 block_n=512 is more than toy holds\""));
   cr_assert_not_null(strstr(json, "\"causal\": false"));
   cr_assert_not_null(strstr(json, "\"kv_heads\": 8"));
   cr_assert_null(strstr(json, "\"metrics\""));

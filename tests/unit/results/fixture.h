@@ -26,8 +26,8 @@ static inline ftl_spec make_spec(const char *block_m, const char *block_n) {
   ftl_error error = {0};
   ftl_spec spec;
   cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK, "%s", error.message);
-  const char *const values[][2] = {{"heads", "8"}, {"seqlen", "1024"}, {"head_dim", "64"}, {"block_m", block_m},
-                                   {"block_n", block_n}};
+  const char *const values[][2] = {
+      {"heads", "8"}, {"seqlen", "1024"}, {"head_dim", "64"}, {"block_m", block_m}, {"block_n", block_n}};
   for (int i = 0; i < 5; i++) cr_assert_eq(ftl_spec_set_text(&spec, values[i][0], values[i][1], &error), FTL_OK);
   cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
   return spec;

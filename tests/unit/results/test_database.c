@@ -83,7 +83,8 @@ Test(unit_results_database, gives_back_the_prediction_that_was_put) {
   ftl_prediction out;
   ftl_error error = {0};
   bool found = false;
-  cr_assert_eq(ftl_database_get(database, s.run_id, &s.key, &s.spec, &found, &out, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_database_get(database, s.run_id, &s.key, &s.spec, &found, &out, &error), FTL_OK, "%s",
+               error.message);
   cr_assert(found);
   cr_assert(out.feasible);
   cr_assert_eq(out.num_kernels, 1);
@@ -145,16 +146,16 @@ Test(unit_results_database, keeps_where_every_number_comes_from) {
   cr_assert_eq(ftl_database_end_run(database, s.run_id, FTL_RUN_DONE, NULL), FTL_OK);
   ftl_database_close(database);
   char text[256];
-  query_text(f.file, "SELECT arch || ' ' || block_n || ' ' || copy || ' ' || \"dram__bytes_read.sum\" FROM answers", text,
-             sizeof text);
+  query_text(f.file, "SELECT arch || ' ' || block_n || ' ' || copy || ' ' || \"dram__bytes_read.sum\" FROM answers",
+             text, sizeof text);
   cr_assert_str_eq(text, "toy 64 ldg 8000000.0");
-  query_text(f.file, "SELECT value || ' ' || origin || ' ' || source || ' ' || file || ':' || line FROM arch_values", text,
-             sizeof text);
+  query_text(f.file, "SELECT value || ' ' || origin || ' ' || source || ' ' || file || ':' || line FROM arch_values",
+             text, sizeof text);
   cr_assert_str_eq(text, "4 guess a test test.lua:7");
   query_text(f.file, "SELECT program_version FROM predictions", text, sizeof text);
   cr_assert_str_eq(text, ftl_program_version());
-  query_text(f.file, "SELECT command || ' ' || scenario || ' ' || length(scenario_hash) || ' ' || state FROM runs", text,
-             sizeof text);
+  query_text(f.file, "SELECT command || ' ' || scenario || ' ' || length(scenario_hash) || ' ' || state FROM runs",
+             text, sizeof text);
   cr_assert_str_eq(text, "test a.lua 16 done");
   query_text(f.file, "SELECT count(*) FROM kernels", text, sizeof text);
   cr_assert_str_eq(text, "1");
@@ -186,7 +187,8 @@ Test(unit_results_database, adds_the_columns_that_an_older_file_lacks) {
   ftl_prediction out;
   bool found = false;
   ftl_error error = {0};
-  cr_assert_eq(ftl_database_get(database, s.run_id, &s.key, &s.spec, &found, &out, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_database_get(database, s.run_id, &s.key, &s.spec, &found, &out, &error), FTL_OK, "%s",
+               error.message);
   cr_assert(found);
   cr_assert(out.metrics.value[FTL_METRIC_power_w] != out.metrics.value[FTL_METRIC_power_w], "unknown is not a number");
   ftl_database_close(database);
@@ -198,7 +200,8 @@ Test(unit_results_database, adds_the_columns_that_an_older_file_lacks) {
 
 Test(unit_results_database, refuses_a_file_that_is_no_database_and_leaves_it_alone) {
   folder f = make_folder();
-  write_text(f.file, "this is a letter, and a long one, so that there is a whole header of a hundred bytes to look at....");
+  write_text(f.file,
+             "this is a letter, and a long one, so that there is a whole header of a hundred bytes to look at....");
   open_fails(f.file, "not a database");
   FILE *file = fopen(f.file, "r");
   char word[5] = "";

@@ -78,9 +78,8 @@ Test(unit_results_evaluate, finished_points_are_never_predicted_again) {
   for (int i = 0; i < NUM_POINTS; i++) {
     cr_assert_not(first->answers[i].is_stored);
     cr_assert(second->answers[i].is_stored);
-    cr_assert_eq(memcmp(&first->answers[i].prediction.metrics, &second->answers[i].prediction.metrics,
-                        sizeof(ftl_metrics)),
-                 0);
+    cr_assert_eq(
+        memcmp(&first->answers[i].prediction.metrics, &second->answers[i].prediction.metrics, sizeof(ftl_metrics)), 0);
     cr_assert_str_eq(first->answers[i].prediction.reason, second->answers[i].prediction.reason);
   }
   free_points(first);

@@ -26,7 +26,7 @@ static ftl_status add_fails(ftl_space *space, const char *name, const char *valu
 Test(unit_results_space, has_every_combination_and_the_last_parameter_advances_first) {
   const int64_t expected[6][2] = {{64, 16}, {64, 32}, {64, 64}, {128, 16}, {128, 32}, {128, 64}};
   ftl_space space = make_space();
-  const char *const values[][2] = {{"heads", "4"},    {"seqlen", "256"}, {"head_dim", "64"}, {"block_m", "64"},
+  const char *const values[][2] = {{"heads", "4"},     {"seqlen", "256"}, {"head_dim", "64"}, {"block_m", "64"},
                                    {"block_m", "128"}, {"block_n", "16"}, {"block_n", "32"},  {"block_n", "64"}};
   for (int i = 0; i < 8; i++) add(&space, values[i][0], values[i][1]);
   cr_assert_eq(ftl_space_num_points(&space), 6);

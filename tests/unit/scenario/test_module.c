@@ -32,25 +32,29 @@ static void fails(const char *script, const char *expected) {
 }
 
 Test(unit_scenario_module, predict_gives_metrics_by_nsight_name_and_by_short_name) {
-  passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION ", block_m = 64 }\n"
-         "assert(r.feasible and r.arch == 'h200' and r.workload == 'flash2_fwd')\n"
-         "assert(r['gpu__time_duration.sum'] == 4096, r['gpu__time_duration.sum'])\n"
-         "assert(r.time_us == 4.096 and r.time_ns == 4096)\n"
-         "assert(math.type(r.hbm_read) == 'integer' and r.hbm_read == 16000000)\n"
-         "assert(r.block_m == 64 and r.block_n == 64 and r.causal == false and r.copy == 'ldg')\n"
-         "assert(r.params.kv_heads == 8 and r.kernels[1].name == 'fake')\n"
-         "assert(r.kernels[1].metrics['dram__bytes_read.sum'] == 16000000)\n"
-         "assert(r.reason == nil and r.bottleneck == 'tensor pipe')\n");
+  passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION
+                ", block_m = 64 }\n"
+                "assert(r.feasible and r.arch == 'h200' and r.workload == 'flash2_fwd')\n"
+                "assert(r['gpu__time_duration.sum'] == 4096, r['gpu__time_duration.sum'])\n"
+                "assert(r.time_us == 4.096 and r.time_ns == 4096)\n"
+                "assert(math.type(r.hbm_read) == 'integer' and r.hbm_read == 16000000)\n"
+                "assert(r.block_m == 64 and r.block_n == 64 and r.causal == false and r.copy == 'ldg')\n"
+                "assert(r.params.kv_heads == 8 and r.kernels[1].name == 'fake')\n"
+                "assert(r.kernels[1].metrics['dram__bytes_read.sum'] == 16000000)\n"
+                "assert(r.reason == nil and r.bottleneck == 'tensor pipe')\n");
 }
 
 Test(unit_scenario_module, an_infeasible_prediction_has_a_reason_and_no_time) {
-  passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION ", block_m = 256, block_n = 128 }\n"
-         "assert(r.feasible == false and r.time_us == nil)\n"
-         "assert(r.reason == 'block_m=256 block_n=128 is more than h200 holds', r.reason)\n");
+  passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION
+                ", block_m = 256, block_n = 128 }\n"
+                "assert(r.feasible == false and r.time_us == nil)\n"
+                "assert(r.reason == 'block_m=256 block_n=128 is more than h200 holds', r.reason)\n");
 }
 
 Test(unit_scenario_module, explore_tries_every_combination_and_ranks) {
-  passes(PREFIX "local s = ft.explore{ arch = 'h200', " QUESTION ", block_m = {64, 128, 256}, block_n = {64, 128} }\n"
+  passes(PREFIX
+         "local s = ft.explore{ arch = 'h200', " QUESTION
+         ", block_m = {64, 128, 256}, block_n = {64, 128} }\n"
          "assert(#s == 6 and #s:feasible() == 5 and #s:infeasible() == 1)\n"
          "local ranked = s:rank 'time'\n"
          "assert(ranked[1].block_m == 128 and ranked[1].block_n == 128)\n"
@@ -63,17 +67,22 @@ Test(unit_scenario_module, explore_tries_every_combination_and_ranks) {
 }
 
 Test(unit_scenario_module, explore_takes_several_gpus_and_a_condition) {
-  passes(PREFIX "local big = ft.arch 'h200' { l2 = { persisting_max_bytes = 4096 } }\n"
+  passes(PREFIX
+         "local big = ft.arch 'h200' { l2 = { persisting_max_bytes = 4096 } }\n"
          "assert(big.name == 'h200*' and big['l2.persisting_max_bytes'] == 4096)\n"
-         "local s = ft.explore{ arch = { 'v100', big }, " QUESTION ", block_m = {64, 128}, num_warps = {4, 8},\n"
+         "local s = ft.explore{ arch = { 'v100', big }, " QUESTION
+         ", block_m = {64, 128}, num_warps = {4, 8},\n"
          "  where = function(p) return p.block_m // p.num_warps >= 16 end }\n"
          "assert(#s == 6 and s[1].arch == 'v100' and s[4].arch == 'h200*')\n");
 }
 
 Test(unit_scenario_module, tables_bars_and_pictures_are_text) {
-  passes(PREFIX "local s = ft.explore{ arch = 'h200', " QUESTION ", block_n = {64, 128} }:rank()\n"
+  passes(PREFIX
+         "local s = ft.explore{ arch = 'h200', " QUESTION
+         ", block_n = {64, 128} }:rank()\n"
          "local t = s:table{ 'block_n', 'time_us', 'bottleneck' }\n"
-         "assert(t == 'block_n  time_us  bottleneck\\n    128      1.0  tensor pipe\\n     64      2.0  tensor pipe\\n', t)\n"
+         "assert(t == 'block_n  time_us  bottleneck\\n    128      1.0  tensor pipe\\n     64      2.0  tensor "
+         "pipe\\n', t)\n"
          "local bars = s:plot{ y = 'time_ns', width = 10 }\n"
          "assert(bars:find('block_n=128') and bars:find('##########\\n') and not bars:find('###########'), bars)\n"
          "assert(s:why():find('^block_n=128 wins'))\n"
@@ -96,7 +105,8 @@ Test(unit_scenario_module, mistakes_name_the_line_and_what_is_near) {
   fails(PREFIX "ft.predict{ 'h200' }", "a value without a name");
   fails(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION " }\nprint(r.tmie_us)",
         "test.lua:2: no metric, parameter or alias is called \"tmie_us\"; the nearest is time_us");
-  fails(PREFIX "local s = ft.explore{ arch = 'h200', " QUESTION " }\ns:rnak()", "test.lua:2: a result set has no \"rnak\"");
+  fails(PREFIX "local s = ft.explore{ arch = 'h200', " QUESTION " }\ns:rnak()",
+        "test.lua:2: a result set has no \"rnak\"");
   fails(PREFIX "ft.arch 'h200' { l2 = { size = 1 } }", "l2.size");
   fails(PREFIX "print(ft.arch('h200')['l2.way'])", "the nearest is l2.ways");
   fails("require 'fortile'", "there is no module");
@@ -110,7 +120,8 @@ Test(unit_scenario_module, a_failed_prediction_fails_the_run_even_if_the_script_
 
 Test(unit_scenario_module, a_set_that_is_dropped_frees_its_memory, .timeout = 60) {
   // Each set holds about 5 kB a point: without collection 400 sets of 200 points would be 400 MB, above the limit.
-  passes(PREFIX "local m = {}; for i = 1, 100 do m[i] = 16 * (1 + i % 60) end\n"
+  passes(PREFIX
+         "local m = {}; for i = 1, 100 do m[i] = 16 * (1 + i % 60) end\n"
          "for i = 1, 400 do ft.explore{ arch = 'h200', " QUESTION ", block_m = m, num_warps = {4, 8} } end\n");
 }
 
@@ -128,7 +139,8 @@ static void *stop(void *flag) {
 
 Test(unit_scenario_module, an_interrupted_explore_ends_the_script, .timeout = 20) {
   static atomic_bool cancel;
-  const char *script = PREFIX "pcall(ft.explore, { arch = 'h200', " QUESTION ", block_n = {64, 128}, block_m = {64, 128} })";
+  const char *script =
+      PREFIX "pcall(ft.explore, { arch = 'h200', " QUESTION ", block_n = {64, 128}, block_m = {64, 128} })";
   ftl_session session;
   ftl_error error = {0};
   pthread_t thread;
