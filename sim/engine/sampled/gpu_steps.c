@@ -11,6 +11,7 @@ enum {
   PER_STEP_UNIT = FTL_TRAFFIC_UNIT / FTL_STEP_UNIT,
   AGREE_PERMILLE = 5,   // periods that differ by less stand for those to come
   KEPT_PERIODS = 2,     // run in any case at the end, so that the tail is real
+  PERIOD_WAVES = 4,     // CTAs of one wave start together: a period must span several to have a duration
   CANCEL_EVENTS = 4096, // events between looks at the cancel flag
 };
 
@@ -194,6 +195,13 @@ static void release(steps_run *run) {
   ftl_cta_scheduler_destroy(run->scheduler);
 }
 
+// The least multiple of the grid's period that spans PERIOD_WAVES waves.
+static int64_t long_period(const steps_run *run, int64_t period) {
+  if (period == 0) return 0;
+  int64_t least = PERIOD_WAVES * run->launch->arch->chip_num_sms * run->ctas_per_sm;
+  return (least + period - 1) / period * period;
+}
+
 ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segments, const ftl_step_times *times,
                              ftl_traffic *traffic, ftl_gpu_steps *out, ftl_error *error) {
   *out = (ftl_gpu_steps){0};
@@ -205,7 +213,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
                    .ctas_per_sm = launch->occupancy.ctas_per_sm,
                    .num_segments = 2 * segments->num_loops + 1,
                    .stride = launch->tile->persistent ? ftl_launch_num_ctas(launch) : 0};
-  run.period = run.stride ? 0 : ftl_period_find(segments, launch->warps);
+  run.period = run.stride ? 0 : long_period(&run, ftl_period_find(segments, launch->warps));
   ftl_status status = allocate(&run, error);
   if (status == FTL_OK) status = run_events(&run, error);
   // Skipped periods kept every SM as busy as the average of those that ran.

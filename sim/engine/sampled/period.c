@@ -23,10 +23,13 @@ static void get_shape(const ftl_segments *segments, const ftl_warp_program *prog
     for (int32_t i = 0; i < segment->num_refs; i++) {
       const ftl_segment_ref *ref = &segment->refs[i];
       ftl_expr_point point = {.cta = cta};
+      shape->num_rows[shape->num_refs] = 0;  // the accesses of a loop that does not run count as absent
+      shape->address[shape->num_refs++] = 0;
+      if (s % 2 == 1 && shape->trips[s / 2] == 0) continue;
       if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(segments->tile, ref->lo, &point);
       ftl_tile_place place = ftl_tile_place_of(segments->tile, ref->ref, &point);
-      shape->address[shape->num_refs] = place.address_bytes;
-      shape->num_rows[shape->num_refs++] = place.num_rows;
+      shape->address[shape->num_refs - 1] = place.address_bytes;
+      shape->num_rows[shape->num_refs - 1] = place.num_rows;
     }
   }
 }

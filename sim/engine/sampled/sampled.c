@@ -66,10 +66,14 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
   fill_stalls(typical, sm);
 }
 
-static void fill_memory(const ftl_traffic *traffic, const ftl_gpu_steps *steps, ftl_totals *out) {
+static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, const ftl_gpu_steps *steps,
+                        ftl_totals *out) {
   const ftl_traffic_counts *counts = &steps->counts;
   ftl_memory_counters *memory = &out->memory;
-  int64_t l1_hits = scaled(counts->asked_sectors, out->sm.l1_load_hit_sectors, out->sm.l1_load_sectors);
+  // Only LDG looks into L1 for tiles; cp.async and TMA pass it by.
+  int64_t l1_hits = launch->warps->copy == FTL_COPY_LDG
+                        ? scaled(counts->asked_sectors, out->sm.l1_load_hit_sectors, out->sm.l1_load_sectors)
+                        : 0;
   memory->coalesced_sectors = counts->coalesced_sectors;
   memory->l2_read_sectors = counts->asked_sectors - counts->coalesced_sectors - l1_hits;
   memory->l2_write_sectors = counts->store_sectors;
@@ -118,7 +122,7 @@ ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work
   if (status == FTL_OK) {
     *out = (ftl_totals){.sm_khz = sm_khz, .cycles = steps.end_cycle};
     fill_sm(launch, work, &steps, typical_counters(&times, &steps.counts), &out->sm);
-    fill_memory(&traffic, &steps, out);
+    fill_memory(launch, &traffic, &steps, out);
     out->error_bound_cycles_pct = 1.0 + (double)(times.drift_permille + steps.period_spread_permille) / 10.0;
     out->error_bound_hbm_bytes_pct = 0.5 + (double)steps.period_spread_permille / 10.0;
   }

@@ -90,7 +90,8 @@ ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place 
     if (!try_grow(tiles)) return NULL;
     entry = &tiles->entries[slot_of(tiles, place->address_bytes, place->num_rows)];
   }
-  *entry = (ftl_tile_entry){.address_bytes = place->address_bytes, .num_rows = place->num_rows, .last_request = INT64_MIN / 2};
+  *entry = (ftl_tile_entry){.address_bytes = place->address_bytes, .num_rows = place->num_rows};
+  for (int32_t gpc = 0; gpc < FTL_MAX_GPCS; gpc++) entry->last_request[gpc] = INT64_MIN / 2;
   tiles->num_entries++;
   return try_add_tile(tiles, entry, place, row_bytes) ? entry : NULL;
 }

@@ -5,6 +5,8 @@
 #include "lower/walk.h"
 #include "machine/l2/tags.h"
 
+enum { FTL_MAX_GPCS = 16 };  // the range of chip.num_gpcs
+
 typedef struct ftl_tile_entry {
   int64_t address_bytes;  // of the tile's first byte; with rows, the key
   int32_t num_rows;
@@ -12,8 +14,9 @@ typedef struct ftl_tile_entry {
   int64_t first_line;
   int64_t num_sectors;    // of the whole tile
   int64_t fill_ready;     // when the last DRAM fill of it is done (1/65536 cycle)
-  int64_t last_request;   // when the current group of coalesced requests began
-  int32_t num_merged;     // requests in that group
+  // Per GPC, the group of requests that the coalescer is merging now.
+  int64_t last_request[FTL_MAX_GPCS];  // when it began
+  int8_t num_merged[FTL_MAX_GPCS];
 } ftl_tile_entry;
 
 typedef struct ftl_tile_lines {

@@ -81,12 +81,14 @@ static int32_t side_of(const ftl_traffic *traffic, int32_t sm) {
   return (int32_t)(ftl_cta_gpc_of_sm(arch, sm) * arch->l2_num_sides / arch->chip_num_gpcs);
 }
 
-// True when the request joins one for the same tile that another SM made just before.
-static bool try_coalesce(const ftl_traffic *traffic, ftl_tile_entry *entry, int64_t now) {
-  bool joins = traffic->arch->l2_coalescer_merges > 1 && now - entry->last_request <= traffic->coalescer_window &&
-               entry->num_merged + 1 < traffic->arch->l2_coalescer_merges;
-  entry->num_merged = joins ? entry->num_merged + 1 : 0;
-  if (!joins) entry->last_request = now;
+// True when the request joins one for the same tile that another SM of the GPC made just before.
+static bool try_coalesce(const ftl_traffic *traffic, ftl_tile_entry *entry, int32_t sm, int64_t now) {
+  int32_t gpc = ftl_cta_gpc_of_sm(traffic->arch, sm);
+  int64_t merges = traffic->arch->l2_coalescer_merges;
+  bool joins = merges > 1 && now - entry->last_request[gpc] <= traffic->coalescer_window &&
+               entry->num_merged[gpc] + 1 < merges;
+  entry->num_merged[gpc] = (int8_t)(joins ? entry->num_merged[gpc] + 1 : 0);
+  if (!joins) entry->last_request[gpc] = now;
   return joins;
 }
 
@@ -123,7 +125,7 @@ int64_t ftl_traffic_load(ftl_traffic *traffic, const ftl_tile_place *place, int6
   if (!entry) return -1;
   traffic->counts.asked_sectors += entry->num_sectors;
   int64_t latency = traffic->hit_latency * FTL_TRAFFIC_UNIT;
-  if (try_coalesce(traffic, entry, now)) {
+  if (try_coalesce(traffic, entry, sm, now)) {
     traffic->counts.coalesced_sectors += entry->num_sectors;
   } else {
     latency += serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);
