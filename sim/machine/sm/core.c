@@ -38,7 +38,7 @@ static void issue_global(ftl_sm *sm, sm_warp *w) {
   ftl_sm_lg_add(sm, w->op->max_lines);
 }
 
-// After this the warp waits for what its instruction decided (resume), or goes on by itself (false).
+// true: the instruction has decided how its warp goes on; false: the warp goes on with what follows.
 static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
   switch (w->op->kind) {
     case SM_GLOBAL: issue_global(sm, w); break;

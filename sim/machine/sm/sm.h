@@ -1,8 +1,8 @@
 // One SM running CTAs of one warp program.
 // Models: CTA slots, sub-cores with warp scheduling, dependency tokens, pipes, MIO and shared memory, cp.async groups,
 //   TMA, mbarriers, named barriers, wgmma queues, L1; a stall reason for every warp cycle without issue.
-// Does not model: instruction cache, register-bank conflicts, divergence within a warp.
-// Numbers: the arch model's sm.*, fp32.* ... tma.* keys.
+// Does not model: instruction cache, register-bank conflicts, divergence within a warp, TMA multicast.
+// Numbers: the arch model's sm.*, fp32.* ... tma.* keys. Mechanisms, sources, deviations: docs/model_sm.md.
 //
 // An SM is advanced alone up to a cycle: nothing that another SM does before that cycle can reach it, as the machine
 // advances all SMs by less than the shortest trip to L2 and back.
@@ -69,6 +69,7 @@ typedef struct ftl_sm_config {
   bool bulk;                 // may issue runs and stretches as one event; never changes a counter
 } ftl_sm_config;
 
+// FTL_INFEASIBLE when the program or the number of slots needs what the chip does not have; FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_sm_create(ftl_sm **out, const ftl_sm_config *config, ftl_error *error);
 void ftl_sm_destroy(ftl_sm *sm);
 
@@ -82,6 +83,7 @@ const ftl_mem_request *ftl_sm_requests(const ftl_sm *sm, int32_t *count);
 const ftl_sm_finished *ftl_sm_finished_ctas(const ftl_sm *sm, int32_t *count);
 // True while a CTA is resident or starting. An idle SM needs no advance.
 bool ftl_sm_is_busy(const ftl_sm *sm);
+// Counters of all cycles before the last advance's end, whatever the lengths of the advances were.
 const ftl_sm_counters *ftl_sm_counters_get(const ftl_sm *sm);
 
 // Calls on_issue for every issued instruction from now on (timeline, tests). NULL stops it.

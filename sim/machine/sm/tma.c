@@ -72,7 +72,7 @@ static bool next_row(sm_copy *copy) {
 }
 
 static uint8_t sector_mask(uint64_t from, uint64_t to) {
-  return from < to ? (uint8_t)((1u << to) - (1u << from)) : 0;
+  return (uint8_t)(from < to ? (1u << to) - (1u << from) : 0);
 }
 
 // The next line, with what following rows have in it; false: the copy is through.
@@ -82,8 +82,10 @@ static bool next_line(sm_copy *copy, ftl_line *line) {
   uint64_t begin = line->line * LINE_BYTES, limit = begin + LINE_BYTES;
   do {
     uint64_t from = copy->byte - begin, to = (copy->end < limit ? copy->end : limit) - begin;
-    line->sectors |= sector_mask(from / SECTOR_BYTES, (to + SECTOR_BYTES - 1) / SECTOR_BYTES);
-    line->full_sectors |= sector_mask((from + SECTOR_BYTES - 1) / SECTOR_BYTES, to / SECTOR_BYTES);
+    uint8_t touched = sector_mask(from / SECTOR_BYTES, (to + SECTOR_BYTES - 1) / SECTOR_BYTES);
+    uint8_t covered = sector_mask((from + SECTOR_BYTES - 1) / SECTOR_BYTES, to / SECTOR_BYTES);
+    line->sectors = (uint8_t)(line->sectors | touched);
+    line->full_sectors = (uint8_t)(line->full_sectors | covered);
     copy->byte = begin + to;
   } while (copy->byte == copy->end && copy->rows_left > 0 && copy->next_row >= begin && copy->next_row < limit &&
            next_row(copy));

@@ -61,7 +61,7 @@ typedef struct outcome {
   int64_t end;
   ftl_sm_counters counters;
   int32_t num_requests;
-  int64_t request_times;
+  uint64_t request_times;  // a hash of times and lines
 } outcome;
 
 static outcome run(uint32_t seed, bool bulk, bool observe, int64_t window) {
@@ -71,10 +71,9 @@ static outcome run(uint32_t seed, bool bulk, bool observe, int64_t window) {
   r->window = window;
   outcome o = {.end = rig_run(r, (int32_t)r->num_slots)};
   o.counters = *rig_counters(r);
-  // the SM is settled to the end of a window: what counts cycles of the SM, not of warps, is the same anyway
   o.num_requests = r->num_requests;
   for (int32_t i = 0; i < r->num_requests; i++)
-    o.request_times = o.request_times * 31 + r->requests[i].time * 7 + (int64_t)r->requests[i].line % 1000003;
+    o.request_times = o.request_times * 31 + (uint64_t)r->requests[i].time * 7 + r->requests[i].line;
   rig_destroy(r);
   return o;
 }
