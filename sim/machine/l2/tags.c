@@ -168,8 +168,8 @@ static uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, ui
 }
 
 ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side) {
-  ftl_l2_outcome outcome = {0};
   ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
+  ftl_l2_outcome outcome = {.home_side = (uint8_t)at.home_side, .slice_in_side = (uint16_t)at.slice_in_side};
   if ((uint32_t)side == at.home_side) {
     outcome.hit_sectors = sectors & read_home(tags, at, line, sectors, &outcome);
     return outcome;
@@ -195,8 +195,10 @@ static void drop_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line) {
 }
 
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors) {
-  ftl_l2_outcome outcome = {.hit_sectors = sectors};
   ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
+  ftl_l2_outcome outcome = {.hit_sectors = sectors,
+                            .home_side = (uint8_t)at.home_side,
+                            .slice_in_side = (uint16_t)at.slice_in_side};
   if (tags->hash.num_sides == 2) drop_replica(tags, at, line);
   set_view view = view_set(tags, at, at.home_side);
   ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, &outcome)];

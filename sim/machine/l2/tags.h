@@ -33,6 +33,8 @@ typedef struct ftl_l2_outcome {
   uint8_t dram_write_sectors;  // number of dirty sectors written back by what was evicted, all victims together
   uint8_t num_writebacks;      // lines among these
   uint8_t writeback_sectors[2];
+  uint8_t home_side;
+  uint16_t slice_in_side;      // the home's and, on the other side, the replica's
   uint64_t writebacks[2];      // those lines: at most one in each side
 } ftl_l2_outcome;
 

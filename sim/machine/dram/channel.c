@@ -1,0 +1,283 @@
+#include "machine/dram/channel.h"
+
+#include "base/check.h"
+
+// Column accesses for an open row may pass over the bank's oldest request this often; a guess: no source gives a number,
+// and it must only be large against a row's bursts and small against a queue's worth of time.
+enum { MAX_BYPASSES = 32 };
+
+typedef struct command {
+  int64_t cycle;
+  uint32_t bank;
+  uint32_t entry;  // FTL_DRAM_NONE: no command
+  bool is_column;  // else ACT, with the PRE before it
+  int direction;
+} command;
+
+static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+
+ftl_dram_timing ftl_dram_timing_init(const ftl_arch *arch) {
+  int32_t entries = (int32_t)arch->dram_queue_entries;
+  return (ftl_dram_timing){
+      .rcd = arch->dram_trcd_cycles,
+      .rp = arch->dram_trp_cycles,
+      .ras = arch->dram_tras_cycles,
+      .cl = arch->dram_tcl_cycles,
+      .ccd_long = arch->dram_tccd_long_cycles,
+      .rrd = arch->dram_trrd_cycles,
+      .wtr = arch->dram_twtr_cycles,
+      .rtw = arch->dram_trtw_cycles,
+      .refi = arch->dram_trefi_cycles,
+      .rfc = arch->dram_trfc_cycles,
+      .burst = arch->dram_burst_cycles,
+      .burst_bytes = arch->dram_burst_bytes,
+      .ecc_milli = arch->dram_ecc_inline_milli,
+      .num_banks = (uint32_t)(arch->dram_num_bank_groups * arch->dram_banks_per_group),
+      .num_groups = (uint32_t)arch->dram_num_bank_groups,
+      .queue_entries = entries,
+      .drain_from = entries - entries / 4,
+      .drain_to = entries / 4,
+  };
+}
+
+void ftl_dram_channel_reset(ftl_dram_channel *channel, const ftl_dram_timing *timing, uint32_t channel_idx,
+                            uint32_t num_channels) {
+  const ftl_dram_list none = {FTL_DRAM_NONE, FTL_DRAM_NONE};
+  ftl_dram_bank *banks = channel->banks;
+  *channel = (ftl_dram_channel){.banks = banks, .arriving = {none, none}};
+  channel->next_refresh = timing->refi * (channel_idx + 1) / num_channels;
+  for (uint32_t b = 0; b < timing->num_banks; b++) {
+    banks[b] = (ftl_dram_bank){.group = (uint8_t)(b % timing->num_groups),
+                               .entries = {none, none},
+                               .hit = {FTL_DRAM_NONE, FTL_DRAM_NONE}};
+  }
+}
+
+static void list_append(ftl_dram_entry *entries, ftl_dram_list *list, uint32_t entry) {
+  entries[entry].next = FTL_DRAM_NONE;
+  if (list->head == FTL_DRAM_NONE) {
+    list->head = entry;
+  } else {
+    entries[list->tail].next = entry;
+  }
+  list->tail = entry;
+}
+
+static void list_remove(ftl_dram_entry *entries, ftl_dram_list *list, uint32_t entry) {
+  uint32_t before = FTL_DRAM_NONE;
+  for (uint32_t i = list->head; i != entry; i = entries[i].next) before = i;
+  if (before == FTL_DRAM_NONE) {
+    list->head = entries[entry].next;
+  } else {
+    entries[before].next = entries[entry].next;
+  }
+  if (list->tail == entry) list->tail = before;
+}
+
+void ftl_dram_channel_push(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t entry, bool is_write) {
+  FTL_CHECK(shared->entries[entry].since >= channel->now, "dram: a request arrives at cycle %lld, the channel is at %lld",
+            (long long)shared->entries[entry].since, (long long)channel->now);
+  list_append(shared->entries, &channel->arriving[is_write], entry);
+}
+
+static void find_hit(const ftl_dram_entry *entries, ftl_dram_bank *bank, int direction) {
+  uint32_t i = bank->is_open ? bank->entries[direction].head : FTL_DRAM_NONE;
+  while (i != FTL_DRAM_NONE && entries[i].row != bank->row) i = entries[i].next;
+  bank->hit[direction] = i;
+}
+
+// Moves what has arrived by `now` into the queue, as far as it has room.
+static void admit(ftl_dram_channel *channel, ftl_dram_shared *shared, int direction) {
+  ftl_dram_list *arriving = &channel->arriving[direction];
+  while (arriving->head != FTL_DRAM_NONE && channel->num_queued[direction] < shared->timing.queue_entries) {
+    uint32_t index = arriving->head;
+    ftl_dram_entry *entry = &shared->entries[index];
+    if (entry->since > channel->now) break;
+    arriving->head = entry->next;
+    entry->since = channel->now;
+    entry->order = channel->num_arrived++;
+    ftl_dram_bank *bank = &channel->banks[entry->bank];
+    list_append(shared->entries, &bank->entries[direction], index);
+    if (bank->is_open && entry->row == bank->row && bank->hit[direction] == FTL_DRAM_NONE) bank->hit[direction] = index;
+    channel->busy_banks[direction][entry->bank / 64] |= (uint64_t)1 << (entry->bank % 64);
+    channel->num_queued[direction]++;
+  }
+}
+
+// When the next request could enter the queue; INT64_MAX: no request, or no room.
+static int64_t next_arrival(const ftl_dram_channel *channel, const ftl_dram_shared *shared) {
+  int64_t earliest = INT64_MAX;
+  for (int d = 0; d < FTL_DRAM_NUM_DIRECTIONS; d++) {
+    if (channel->arriving[d].head == FTL_DRAM_NONE || channel->num_queued[d] >= shared->timing.queue_entries) continue;
+    int64_t since = max_of(shared->entries[channel->arriving[d].head].since, channel->now);
+    if (since < earliest) earliest = since;
+  }
+  return earliest;
+}
+
+static command column_of_bank(const ftl_dram_channel *channel, const ftl_dram_bank *bank, uint32_t b, int direction) {
+  int64_t cycle = max_of(bank->column_from, channel->group_from[bank->group]);
+  return (command){max_of(cycle, channel->bus_from[direction]), b, bank->hit[direction], true, direction};
+}
+
+// ACT for the bank's oldest request. The PRE before it went as early as it could: the command bus is not modelled.
+static command activate_of_bank(const ftl_dram_channel *channel, const ftl_dram_shared *shared,
+                                const ftl_dram_bank *bank, uint32_t b, int direction) {
+  uint32_t oldest = bank->entries[direction].head;
+  int64_t cycle = max_of(bank->activate_from, shared->entries[oldest].since);
+  if (bank->is_open) {
+    int64_t precharge = max_of(bank->precharge_from, shared->entries[oldest].since);
+    cycle = precharge + shared->timing.rp;
+  }
+  return (command){max_of(cycle, channel->activate_from), b, oldest, false, direction};
+}
+
+static command command_of_bank(const ftl_dram_channel *channel, const ftl_dram_shared *shared, uint32_t b,
+                               int direction) {
+  const ftl_dram_bank *bank = &channel->banks[b];
+  bool is_starving = bank->num_bypasses >= MAX_BYPASSES && bank->hit[direction] != bank->entries[direction].head;
+  if (bank->hit[direction] != FTL_DRAM_NONE && !is_starving) return column_of_bank(channel, bank, b, direction);
+  return activate_of_bank(channel, shared, bank, b, direction);
+}
+
+// First the earlier, then column accesses, then the older request: FR-FCFS.
+static bool goes_before(const ftl_dram_shared *shared, const command *a, const command *b) {
+  if (b->entry == FTL_DRAM_NONE) return true;
+  if (a->cycle != b->cycle) return a->cycle < b->cycle;
+  if (a->is_column != b->is_column) return a->is_column;
+  return shared->entries[a->entry].order < shared->entries[b->entry].order;
+}
+
+static command next_command(ftl_dram_channel *channel, const ftl_dram_shared *shared) {
+  command best = {INT64_MAX, 0, FTL_DRAM_NONE, false, FTL_DRAM_READ};
+  int32_t num_writes = channel->num_queued[FTL_DRAM_WRITE];
+  if (num_writes >= shared->timing.drain_from) channel->is_draining = true;
+  if (num_writes <= shared->timing.drain_to) channel->is_draining = false;
+  bool is_idle_drain = channel->num_queued[FTL_DRAM_READ] == 0 && num_writes > 0 && !channel->is_draining;
+  int direction = channel->is_draining || is_idle_drain ? FTL_DRAM_WRITE : FTL_DRAM_READ;
+  int64_t from = is_idle_drain ? max_of(channel->now, channel->idle_drain_from) : channel->now;
+  for (uint32_t word = 0; word * 64 < shared->timing.num_banks; word++) {
+    for (uint64_t busy = channel->busy_banks[direction][word]; busy != 0; busy &= busy - 1) {
+      uint32_t b = word * 64 + (uint32_t)__builtin_ctzll(busy);
+      command candidate = command_of_bank(channel, shared, b, direction);
+      candidate.cycle = max_of(candidate.cycle, from);
+      if (goes_before(shared, &candidate, &best)) best = candidate;
+    }
+  }
+  return best;
+}
+
+static void refresh(ftl_dram_channel *channel, const ftl_dram_timing *timing, int64_t cycle) {
+  // Refreshes of an idle stretch leave nothing behind: only the last one before `cycle` matters.
+  int64_t start = channel->next_refresh + (cycle - channel->next_refresh) / timing->refi * timing->refi;
+  channel->next_refresh = start + timing->refi;
+  for (uint32_t b = 0; b < timing->num_banks; b++) {
+    ftl_dram_bank *bank = &channel->banks[b];
+    bank->is_open = false;
+    bank->hit[FTL_DRAM_READ] = bank->hit[FTL_DRAM_WRITE] = FTL_DRAM_NONE;
+    bank->activate_from = max_of(bank->activate_from, start + timing->rfc);
+  }
+}
+
+static void activate(ftl_dram_channel *channel, ftl_dram_shared *shared, const command *act) {
+  const ftl_dram_timing *timing = &shared->timing;
+  ftl_dram_bank *bank = &channel->banks[act->bank];
+  shared->entries[act->entry].opened_row = true;
+  bank->is_open = true;
+  bank->row = shared->entries[act->entry].row;
+  bank->num_bypasses = 0;
+  bank->column_from = act->cycle + timing->rcd;
+  bank->precharge_from = act->cycle + timing->ras;
+  channel->activate_from = act->cycle + timing->rrd;
+  find_hit(shared->entries, bank, FTL_DRAM_READ);
+  find_hit(shared->entries, bank, FTL_DRAM_WRITE);
+}
+
+static void retire(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t index, int direction, int64_t cycle) {
+  ftl_dram_entry *entry = &shared->entries[index];
+  ftl_dram_bank *bank = &channel->banks[entry->bank];
+  list_remove(shared->entries, &bank->entries[direction], index);
+  find_hit(shared->entries, bank, direction);
+  if (bank->entries[direction].head == FTL_DRAM_NONE) {
+    channel->busy_banks[direction][entry->bank / 64] &= ~((uint64_t)1 << (entry->bank % 64));
+  }
+  channel->num_queued[direction]--;
+  if (entry->opened_row) {
+    shared->counters.row_misses++;
+  } else {
+    shared->counters.row_hits++;
+  }
+  int64_t bytes = (int64_t)entry->num_sectors * 32;
+  if (direction == FTL_DRAM_READ) {
+    shared->counters.read_bytes += bytes;
+    shared->done[shared->num_done++] = (ftl_dram_done){cycle + shared->timing.cl + shared->timing.burst, entry->cookie};
+  } else {
+    shared->counters.write_bytes += bytes;
+  }
+  entry->next = shared->free_entry;
+  shared->free_entry = index;
+  shared->num_pending--;
+}
+
+// Bursts of ECC that the ones so far have made due: they lie in the same row and go with the data.
+static int64_t take_ecc_bursts(ftl_dram_channel *channel, ftl_dram_shared *shared, int direction) {
+  channel->ecc_debt_milli += shared->timing.ecc_milli;
+  int64_t bursts = channel->ecc_debt_milli / 1000;
+  channel->ecc_debt_milli -= bursts * 1000;
+  int64_t bytes = bursts * shared->timing.burst_bytes;
+  if (direction == FTL_DRAM_READ) {
+    shared->counters.read_bytes += bytes;
+  } else {
+    shared->counters.write_bytes += bytes;
+  }
+  return bursts;
+}
+
+static void access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, const command *column) {
+  const ftl_dram_timing *timing = &shared->timing;
+  int direction = column->direction;
+  ftl_dram_bank *bank = &channel->banks[column->bank];
+  int64_t data_cycles = timing->burst * (1 + take_ecc_bursts(channel, shared, direction));
+  int64_t end = column->cycle + data_cycles;
+  shared->counters.busy_cycles += data_cycles;
+  channel->group_from[bank->group] = column->cycle + timing->ccd_long;
+  if (direction == FTL_DRAM_READ) {
+    channel->bus_from[FTL_DRAM_READ] = end;
+    channel->bus_from[FTL_DRAM_WRITE] = end + timing->cl + timing->rtw;
+    channel->idle_drain_from = end + timing->ras + timing->rp;
+    bank->precharge_from = max_of(bank->precharge_from, end);
+  } else {
+    channel->bus_from[FTL_DRAM_WRITE] = end;
+    channel->bus_from[FTL_DRAM_READ] = end + timing->wtr;
+    bank->precharge_from = max_of(bank->precharge_from, end + timing->wtr);
+  }
+  if (bank->entries[direction].head != column->entry) bank->num_bypasses++;
+  if (--shared->entries[column->entry].num_bursts == 0) {
+    retire(channel, shared, column->entry, direction, end - timing->burst);
+  }
+}
+
+void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared, int64_t until) {
+  for (;;) {
+    admit(channel, shared, FTL_DRAM_READ);
+    admit(channel, shared, FTL_DRAM_WRITE);
+    command next = next_command(channel, shared);
+    int64_t arrival = next_arrival(channel, shared);
+    if (arrival <= next.cycle) {
+      if (arrival >= until) return;
+      channel->now = arrival;
+      continue;
+    }
+    if (next.cycle >= until) return;
+    if (next.cycle >= channel->next_refresh) {
+      refresh(channel, &shared->timing, next.cycle);
+      continue;
+    }
+    channel->now = next.cycle;
+    if (next.is_column) {
+      access_column(channel, shared, &next);
+    } else {
+      activate(channel, shared, &next);
+    }
+  }
+}

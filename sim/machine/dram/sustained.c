@@ -1,0 +1,65 @@
+// The bandwidth that the channel model sustains when it is never short of requests.
+#include "machine/dram/dram.h"
+
+enum {
+  NUM_STREAMS = 128,      // tiles being read or written at once: about one an SM
+  SEGMENT_LINES = 16,     // lines that one stream asks for in a row: some rows of a tile
+  TILE_LINES = 128,       // 16 KiB: 64 rows of 128 half-precision numbers
+  LINES_PER_CHANNEL = 2048,
+  STEP_CYCLES = 32,
+};
+
+typedef struct stream_source {
+  int32_t read_percent;
+  int64_t num_lines;  // given out so far
+  int64_t read_debt;  // in 1/100 segments
+  bool is_write;
+  int64_t num_segments[2];  // of reads and of writes
+} stream_source;
+
+// Segments of the streams in turn; every stream walks its own tiles, reads and writes in different regions.
+static ftl_dram_request next_request(stream_source *source, int64_t cycle) {
+  int64_t line_in_segment = source->num_lines++ % SEGMENT_LINES;
+  if (line_in_segment == 0) {
+    source->read_debt += source->read_percent;
+    source->is_write = source->read_debt < 100;
+    if (!source->is_write) source->read_debt -= 100;
+    source->num_segments[source->is_write]++;
+  }
+  int64_t segment = source->num_segments[source->is_write] - 1;
+  int64_t stream = segment % NUM_STREAMS, step = segment / NUM_STREAMS;
+  int64_t segments_per_tile = TILE_LINES / SEGMENT_LINES;
+  int64_t tile = step / segments_per_tile * NUM_STREAMS + stream;
+  int64_t line = tile * TILE_LINES + step % segments_per_tile * SEGMENT_LINES + line_in_segment;
+  uint64_t region = source->is_write ? (uint64_t)1 << 26 : 0;
+  return (ftl_dram_request){
+      .arrival_cycle = cycle, .line = region + (uint64_t)line, .sectors = 15, .is_write = source->is_write};
+}
+
+ftl_status ftl_dram_sustained(const ftl_arch *arch, int32_t read_percent, int64_t *bytes_per_second, ftl_error *error) {
+  ftl_dram *dram;
+  *bytes_per_second = 0;
+  ftl_status status = ftl_dram_create(&dram, arch, error);
+  if (status != FTL_OK) return status;
+  stream_source source = {.read_percent = read_percent};
+  int64_t num_lines = arch->dram_num_channels * LINES_PER_CHANNEL;
+  int64_t max_pending = 2 * arch->dram_num_channels * arch->dram_queue_entries;
+  int64_t warm_cycle = 0, warm_lines = 0, cycle = 0;
+  while (source.num_lines < num_lines) {
+    while (ftl_dram_num_pending(dram) < max_pending) {
+      ftl_dram_request request = next_request(&source, cycle);
+      ftl_dram_push(dram, &request);
+    }
+    cycle += STEP_CYCLES;
+    int64_t num_done;
+    (void)ftl_dram_advance(dram, cycle, &num_done);
+    if (warm_cycle == 0 && source.num_lines >= num_lines / 4) {
+      warm_cycle = cycle;
+      warm_lines = source.num_lines - ftl_dram_num_pending(dram);
+    }
+  }
+  int64_t lines = source.num_lines - ftl_dram_num_pending(dram) - warm_lines;
+  *bytes_per_second = (int64_t)((__extension__(__int128)lines) * 128 * 1000 * arch->clock_dram_khz / (cycle - warm_cycle));
+  ftl_dram_destroy(dram);
+  return FTL_OK;
+}

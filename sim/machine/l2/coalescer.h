@@ -1,0 +1,37 @@
+// Hopper's request coalescer: reads of the same sectors by different SMs within a few cycles make one L2 access.
+// Models: entries by line in front of each side of L2, a window from the first read on, a limit of reads an access.
+// Does not model: which GPCs share a coalescer (not known); TMA multicast.
+// Numbers: l2.coalescer_merges, l2.coalescer_window_cycles; 1024 entries as in Accel-Sim 2.0's SM90_H100, a guess there too.
+#ifndef FTL_MACHINE_L2_COALESCER_H
+#define FTL_MACHINE_L2_COALESCER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arch/arch.h"
+
+enum { FTL_L2_COALESCER_ENTRIES = 1024, FTL_L2_COALESCER_MAX_MERGES = 16 };
+
+typedef struct ftl_l2_coalescer_entry {
+  uint64_t line;
+  int64_t opened_cycle;
+  int64_t data_cycle;  // when the access reads the data array, where that is known
+  uint8_t sectors, num_sms;
+  uint16_t sms[FTL_L2_COALESCER_MAX_MERGES];
+} ftl_l2_coalescer_entry;
+
+typedef struct ftl_l2_coalescer {
+  int64_t window_cycles;
+  uint8_t max_merges;
+  ftl_l2_coalescer_entry entries[FTL_L2_COALESCER_ENTRIES];
+} ftl_l2_coalescer;
+
+void ftl_l2_coalescer_init(ftl_l2_coalescer *coalescer, const ftl_arch *arch);
+
+// The access that the read joins, or NULL: then the read makes one, which others may join.
+const ftl_l2_coalescer_entry *ftl_l2_coalescer_join(ftl_l2_coalescer *coalescer, uint64_t line, uint8_t sectors,
+                                                    uint16_t sm, int64_t cycle);
+// When the access that the last read of the line made reads the data array.
+void ftl_l2_coalescer_set_data_cycle(ftl_l2_coalescer *coalescer, uint64_t line, int64_t cycle);
+
+#endif

@@ -1,0 +1,34 @@
+// Sectors on their way into a side of L2, and who waits for them: a read of one in flight fetches nothing.
+// Models: any number of lines in flight, any number of waiters each.
+// Does not model: a limit on misses in flight (the SMs' limits bound them).
+#ifndef FTL_MACHINE_L2_MSHR_H
+#define FTL_MACHINE_L2_MSHR_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum { FTL_L2_NO_WAITER = UINT32_MAX };
+
+typedef struct ftl_l2_mshr {
+  uint64_t key;      // line * 2 + side
+  uint8_t in_flight; // sectors; 0: a free place
+  uint32_t first_waiter, last_waiter;
+} ftl_l2_mshr;
+
+typedef struct ftl_l2_mshrs {
+  ftl_l2_mshr *table;  // open addressing, linear probing
+  uint64_t capacity;   // a power of two
+  uint64_t count;
+} ftl_l2_mshrs;
+
+FTL_MUST_USE ftl_status ftl_l2_mshrs_init(ftl_l2_mshrs *mshrs, uint64_t capacity, ftl_error *error);
+void ftl_l2_mshrs_fini(ftl_l2_mshrs *mshrs);
+
+// NULL when nothing of the line is on its way to that side. The pointer holds until the next add or remove.
+ftl_l2_mshr *ftl_l2_mshrs_find(const ftl_l2_mshrs *mshrs, uint64_t line, uint32_t side);
+// Notes that sectors (at least one) are on their way.
+ftl_l2_mshr *ftl_l2_mshrs_add(ftl_l2_mshrs *mshrs, uint64_t line, uint32_t side, uint8_t sectors);
+void ftl_l2_mshrs_remove(ftl_l2_mshrs *mshrs, ftl_l2_mshr *mshr);
+
+#endif

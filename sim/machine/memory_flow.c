@@ -1,0 +1,319 @@
+// What happens to a request: network, slice, the other side, DRAM, and back.
+#include "machine/memory_internal.h"
+
+#include <stddef.h>
+
+#include "base/check.h"
+
+static int64_t num_sectors(uint8_t mask) { return __builtin_popcount(mask); }
+static int64_t bytes_of(uint8_t mask) { return num_sectors(mask) * FTL_MEMORY_SECTOR_BYTES; }
+
+static ftl_memory_phase phase_of(uint8_t stage) {
+  switch (stage) {
+    case FTL_STAGE_FILL: return FTL_PHASE_FILL;
+    case FTL_STAGE_CROSS: return FTL_PHASE_CROSS;
+    default: return FTL_PHASE_LOOKUP;
+  }
+}
+
+static void schedule(ftl_memory *memory, uint32_t node, ftl_memory_stage stage, int64_t cycle) {
+  memory->nodes[node].stage = (uint8_t)stage;
+  memory->nodes[node].link.cycle = cycle;
+  ftl_wheel *wheel = stage == FTL_STAGE_PORT ? &memory->port_events : &memory->events;
+  int phase = stage == FTL_STAGE_PORT ? 0 : (int)phase_of((uint8_t)stage);
+  ftl_wheel_push(wheel, memory->nodes, sizeof *memory->nodes, node, phase);
+}
+
+static ftl_noc_port *slice_port(ftl_memory *memory, uint32_t side, uint32_t slice_in_side) {
+  return &memory->slices[side * (uint32_t)memory->slices_per_side + slice_in_side];
+}
+
+static bool is_write(const ftl_memory_node *node) { return node->kind != FTL_NODE_READ; }
+
+void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request) {
+  uint32_t index = ftl_memory_take_node(memory);
+  ftl_memory_node *node = &memory->nodes[index];
+  *node = (ftl_memory_node){.link = {.sequence = memory->next_sequence++},
+                            .line = request->line,
+                            .transaction = request->transaction,
+                            .sm = request->sm,
+                            .kind = request->kind,
+                            .side = (uint8_t)memory->side_of_sm[request->sm],
+                            .sectors = request->sectors,
+                            .full_sectors = request->full_sectors};
+  // A request without data takes its port for a cycle, as does one with less data than a cycle carries.
+  ftl_noc_port *port = &memory->sm_out[request->sm];
+  int64_t bytes = is_write(node) ? bytes_of(request->sectors) : 0;
+  if (bytes < port->bytes_per_cycle) bytes = port->bytes_per_cycle;
+  int64_t cycle = ftl_memory_convert(memory->sm_to_l2, request->time);
+  int64_t arrival = ftl_noc_port_take(port, cycle, bytes).last + memory->request_cycles;
+  if (request->is_local) memory->counters.local_sectors += num_sectors(request->sectors);
+  bool crosses = false;
+  if (is_write(node)) {
+    node->home_side = (uint8_t)ftl_l2_tags_place(memory->tags, request->line).home_side;
+    crosses = node->home_side != node->side;
+  }
+  schedule(memory, index, crosses ? FTL_STAGE_CROSS : FTL_STAGE_SLICE, arrival);
+}
+
+// Sends a node's data through a slice's port, from where they go on in `hit_cycles`; the hit latency is paid once, by the
+// slice that replies to the SM.
+static void reply_from_slice(ftl_memory *memory, uint32_t index, int64_t cycle) {
+  ftl_memory_node *node = &memory->nodes[index];
+  node->tail_cycles = 0;
+  int64_t leaves = cycle;
+  if (!node->is_coalesced) {
+    uint32_t side = is_write(node) ? node->home_side : node->side;
+    ftl_noc_slot slot = ftl_noc_port_take(slice_port(memory, side, node->slice_in_side), cycle, bytes_of(node->sectors));
+    node->tail_cycles = is_write(node) ? 0 : (uint8_t)(slot.last - slot.first);
+    leaves = is_write(node) ? slot.last : slot.first;
+  }
+  int64_t way_back = memory->reply_cycles;
+  if (is_write(node) && node->home_side != node->side) way_back += memory->far_cycles;
+  schedule(memory, index, FTL_STAGE_PORT, leaves + memory->hit_cycles + way_back);
+}
+
+static void send_from_home(ftl_memory *memory, uint32_t index, int64_t cycle) {
+  const ftl_memory_node *node = &memory->nodes[index];
+  ftl_noc_port *port = slice_port(memory, node->home_side, node->slice_in_side);
+  int64_t leaves = ftl_noc_port_take(port, cycle, bytes_of(node->sectors)).first;
+  schedule(memory, index, FTL_STAGE_CROSS, leaves);
+}
+
+static void push_dram(ftl_memory *memory, uint64_t line, uint8_t sectors, bool writes, uint32_t cookie) {
+  int64_t cycle = memory->events.now + memory->to_dram_cycles;
+  ftl_dram_request request = {.arrival_cycle = ftl_memory_convert(memory->l2_to_dram, cycle),
+                              .line = line,
+                              .cookie = cookie,
+                              .sectors = sectors,
+                              .is_write = writes};
+  ftl_dram_push(memory->dram, &request);
+}
+
+static void write_back(ftl_memory *memory, const ftl_l2_outcome *outcome) {
+  for (int i = 0; i < outcome->num_writebacks; i++) {
+    push_dram(memory, outcome->writebacks[i], outcome->writeback_sectors[i], true, FTL_MEMORY_NONE);
+  }
+}
+
+// A node that stands for a fetch on behalf of `index`.
+static uint32_t take_fetch(ftl_memory *memory, uint32_t index, ftl_memory_node_kind kind, uint8_t sectors) {
+  uint32_t fetch = ftl_memory_take_node(memory);
+  memory->nodes[fetch] = memory->nodes[index];
+  memory->nodes[fetch].kind = (uint8_t)kind;
+  memory->nodes[fetch].sectors = sectors;
+  memory->nodes[fetch].dram_sectors = 0;
+  return fetch;
+}
+
+static void fetch_from_dram(ftl_memory *memory, uint32_t index, uint8_t sectors) {
+  uint32_t fetch = take_fetch(memory, index, FTL_NODE_DRAM_FETCH, sectors);
+  memory->nodes[fetch].side = memory->nodes[fetch].home_side;
+  push_dram(memory, memory->nodes[fetch].line, sectors, false, fetch);
+}
+
+static uint8_t in_flight(const ftl_memory *memory, uint64_t line, uint32_t side) {
+  const ftl_l2_mshr *mshr = ftl_l2_mshrs_find(&memory->mshrs, line, side);
+  return mshr == NULL ? 0 : mshr->in_flight;
+}
+
+// Notes what the home side must fetch and is not fetching already; the read itself starts at the home slice.
+static uint8_t claim_dram_fetch(ftl_memory *memory, const ftl_memory_node *node, uint8_t sectors) {
+  uint8_t fetch = sectors & (uint8_t)~in_flight(memory, node->line, node->home_side);
+  if (fetch != 0) (void)ftl_l2_mshrs_add(&memory->mshrs, node->line, node->home_side, fetch);
+  return fetch;
+}
+
+static void fetch_from_far(ftl_memory *memory, uint32_t index, uint8_t sectors, const ftl_l2_outcome *outcome) {
+  (void)ftl_l2_mshrs_add(&memory->mshrs, memory->nodes[index].line, memory->nodes[index].side, sectors);
+  uint32_t fetch = take_fetch(memory, index, FTL_NODE_FAR_FETCH, sectors);
+  memory->nodes[fetch].dram_sectors = claim_dram_fetch(memory, &memory->nodes[fetch], outcome->dram_read_sectors);
+  memory->counters.l2_fabric_sectors += num_sectors(sectors);
+  memory->counters.l2_fabric_hit_sectors += num_sectors(sectors & outcome->far_sectors);
+  schedule(memory, fetch, FTL_STAGE_HOME, memory->events.now + memory->far_cycles);
+}
+
+static void wait_for(ftl_memory *memory, ftl_l2_mshr *mshr, uint32_t index) {
+  memory->nodes[index].link.next = FTL_L2_NO_WAITER;
+  if (mshr->first_waiter == FTL_L2_NO_WAITER) {
+    mshr->first_waiter = index;
+  } else {
+    memory->nodes[mshr->last_waiter].link.next = index;
+  }
+  mshr->last_waiter = index;
+}
+
+// True: the node waits for sectors that are on their way to its side.
+static bool wait_for_flight(ftl_memory *memory, uint32_t index, uint32_t side) {
+  ftl_l2_mshr *mshr = ftl_l2_mshrs_find(&memory->mshrs, memory->nodes[index].line, side);
+  if (mshr == NULL || (mshr->in_flight & memory->nodes[index].sectors) == 0) return false;
+  wait_for(memory, mshr, index);
+  return true;
+}
+
+// True: the read joins another SM's access and makes none of its own.
+static bool coalesce(ftl_memory *memory, uint32_t index) {
+  if (memory->max_merges <= 1) return false;
+  ftl_memory_node *node = &memory->nodes[index];
+  int64_t now = memory->events.now;
+  const ftl_l2_coalescer_entry *entry =
+      ftl_l2_coalescer_join(&memory->coalescers[node->side], node->line, node->sectors, node->sm, now);
+  if (entry == NULL) return false;
+  node->is_coalesced = true;
+  memory->counters.coalesced_sectors += num_sectors(node->sectors);
+  if (wait_for_flight(memory, index, node->side)) return true;
+  reply_from_slice(memory, index, entry->data_cycle > now ? entry->data_cycle : now);
+  return true;
+}
+
+static void count_from_sm(ftl_memory *memory, const ftl_memory_node *node, uint8_t hit_sectors) {
+  ftl_memory_counters *counters = &memory->counters;
+  int64_t sectors = num_sectors(node->sectors), hits = num_sectors(hit_sectors);
+  counters->l2_sectors_from_sms += sectors;
+  *(is_write(node) ? &counters->l2_write_sectors : &counters->l2_read_sectors) += sectors;
+  counters->l2_hit_sectors += hits;
+  counters->l2_miss_sectors += sectors - hits;
+}
+
+static void read_slice(ftl_memory *memory, uint32_t index) {
+  if (coalesce(memory, index)) return;
+  ftl_memory_node *node = &memory->nodes[index];
+  uint64_t line = node->line;
+  uint32_t side = node->side;
+  ftl_l2_outcome outcome = ftl_l2_tags_read(memory->tags, line, node->sectors, (int32_t)side);
+  node->home_side = outcome.home_side;
+  node->slice_in_side = outcome.slice_in_side;
+  count_from_sm(memory, node, outcome.hit_sectors);
+  if (side == outcome.home_side) {
+    uint8_t fetch = outcome.dram_read_sectors == 0 ? 0 : claim_dram_fetch(memory, node, outcome.dram_read_sectors);
+    if (fetch != 0) fetch_from_dram(memory, index, fetch);
+  } else {
+    uint8_t wanted = node->sectors & (uint8_t)~outcome.hit_sectors;
+    if (wanted != 0) wanted &= (uint8_t)~in_flight(memory, line, side);
+    if (wanted != 0) fetch_from_far(memory, index, wanted, &outcome);
+  }
+  write_back(memory, &outcome);
+  if (wait_for_flight(memory, index, side)) return;
+  int64_t now = memory->events.now;
+  if (memory->max_merges > 1) {
+    int64_t from = slice_port(memory, side, outcome.slice_in_side)->free_from / memory->slices[0].bytes_per_cycle;
+    ftl_l2_coalescer_set_data_cycle(&memory->coalescers[side], line, from > now ? from : now);
+  }
+  reply_from_slice(memory, index, now);
+}
+
+static void write_slice(ftl_memory *memory, uint32_t index) {
+  ftl_memory_node *node = &memory->nodes[index];
+  ftl_l2_outcome outcome;
+  if (node->kind == FTL_NODE_ATOMIC) {
+    outcome = ftl_l2_tags_atomic(memory->tags, node->line, node->sectors);
+  } else {
+    outcome = ftl_l2_tags_write(memory->tags, node->line, node->sectors, node->full_sectors);
+  }
+  node->slice_in_side = outcome.slice_in_side;
+  count_from_sm(memory, node, node->sectors);
+  // The ack of an atomic does not wait for the old value: attention's atomics are reductions without a result.
+  if (outcome.dram_read_sectors != 0) {
+    uint8_t fetch = claim_dram_fetch(memory, node, outcome.dram_read_sectors);
+    if (fetch != 0) fetch_from_dram(memory, index, fetch);
+  }
+  write_back(memory, &outcome);
+  reply_from_slice(memory, index, memory->events.now);
+}
+
+static void serve_at_home(ftl_memory *memory, uint32_t index) {
+  uint8_t fetch = memory->nodes[index].dram_sectors;
+  if (fetch != 0) fetch_from_dram(memory, index, fetch);
+  if (!wait_for_flight(memory, index, memory->nodes[index].home_side)) send_from_home(memory, index, memory->events.now);
+}
+
+static void cross(ftl_memory *memory, uint32_t index) {
+  const ftl_memory_node *node = &memory->nodes[index];
+  bool is_fetch = node->kind == FTL_NODE_FAR_FETCH;
+  uint32_t to = is_fetch ? node->side : node->home_side;
+  int64_t last = ftl_noc_port_take(&memory->far_links[to], memory->events.now, bytes_of(node->sectors)).last;
+  if (!is_fetch) memory->counters.l2_fabric_sectors += num_sectors(node->sectors);
+  if (!is_fetch) memory->counters.l2_fabric_hit_sectors += num_sectors(node->sectors);
+  schedule(memory, index, is_fetch ? FTL_STAGE_FILL : FTL_STAGE_SLICE, last + memory->far_cycles);
+}
+
+// What waited only for these sectors goes on, in the order in which it came.
+static void fill(ftl_memory *memory, uint32_t index) {
+  uint64_t line = memory->nodes[index].line;
+  uint32_t side = memory->nodes[index].side;
+  ftl_l2_mshr *mshr = ftl_l2_mshrs_find(&memory->mshrs, line, side);
+  FTL_CHECK(mshr != NULL, "memory: line %llx arrives on side %u and nobody asked for it", (unsigned long long)line, side);
+  mshr->in_flight &= (uint8_t)~memory->nodes[index].sectors;
+  uint8_t missing = mshr->in_flight;
+  uint32_t waiter = mshr->first_waiter;
+  mshr->first_waiter = mshr->last_waiter = FTL_L2_NO_WAITER;
+  ftl_memory_free_node(memory, index);
+  while (waiter != FTL_L2_NO_WAITER) {
+    uint32_t next = memory->nodes[waiter].link.next;
+    if ((memory->nodes[waiter].sectors & missing) != 0) {
+      wait_for(memory, mshr, waiter);
+    } else if (memory->nodes[waiter].kind == FTL_NODE_FAR_FETCH) {
+      send_from_home(memory, waiter, memory->events.now);
+    } else {
+      reply_from_slice(memory, waiter, memory->events.now);
+    }
+    waiter = next;
+  }
+  if (missing == 0) ftl_l2_mshrs_remove(&memory->mshrs, mshr);
+}
+
+static void handle(ftl_memory *memory, uint32_t index) {
+  const ftl_memory_node *node = &memory->nodes[index];
+  switch ((ftl_memory_stage)node->stage) {
+    case FTL_STAGE_SLICE:
+      if (is_write(node)) {
+        write_slice(memory, index);
+      } else {
+        read_slice(memory, index);
+      }
+      break;
+    case FTL_STAGE_HOME: serve_at_home(memory, index); break;
+    case FTL_STAGE_CROSS: cross(memory, index); break;
+    case FTL_STAGE_FILL: fill(memory, index); break;
+    case FTL_STAGE_PORT: break;  // in a wheel of its own
+  }
+}
+
+void ftl_memory_flow_cycle(ftl_memory *memory) {
+  for (int phase = FTL_PHASE_FILL; phase <= FTL_PHASE_CROSS; phase++) {
+    uint32_t count;
+    const ftl_wheel_event *events =
+        ftl_wheel_take(&memory->events, memory->nodes, sizeof *memory->nodes, phase, &count);
+    for (uint32_t i = 0; i < count; i++) handle(memory, events[i].node);
+  }
+}
+
+void ftl_memory_flow_dram_done(ftl_memory *memory, uint32_t cookie, int64_t dram_cycle) {
+  int64_t cycle = ftl_memory_convert(memory->dram_to_l2, dram_cycle) + memory->from_dram_cycles;
+  // Only where the way to DRAM and back takes less than an L2 cycle.
+  if (cycle < memory->events.now) cycle = memory->events.now;
+  schedule(memory, cookie, FTL_STAGE_FILL, cycle);
+}
+
+// Ports pass a message on as it comes in: its end is that of the slowest port on the way.
+static void reply_at_port(ftl_memory *memory, uint32_t index) {
+  const ftl_memory_node *node = &memory->nodes[index];
+  int64_t now = node->link.cycle;
+  int64_t bytes = is_write(node) ? 0 : bytes_of(node->sectors);
+  ftl_noc_slot gpc = ftl_noc_port_take(&memory->gpc_in[memory->gpc_of_sm[node->sm]], now, bytes);
+  ftl_noc_slot sm = ftl_noc_port_take(&memory->sm_in[node->sm], gpc.first, bytes);
+  int64_t last = now + node->tail_cycles;
+  if (last < gpc.last) last = gpc.last;
+  if (last < sm.last) last = sm.last;
+  ftl_mem_reply reply = {.time = ftl_memory_convert(memory->l2_to_sm, last), .transaction = node->transaction};
+  ftl_memory_add_reply(memory, node->sm, reply);
+  ftl_memory_free_node(memory, index);
+  memory->num_requests--;
+}
+
+void ftl_memory_flow_ports(ftl_memory *memory) {
+  uint32_t count;
+  const ftl_wheel_event *events =
+      ftl_wheel_take(&memory->port_events, memory->nodes, sizeof *memory->nodes, 0, &count);
+  for (uint32_t i = 0; i < count; i++) reply_at_port(memory, events[i].node);
+}

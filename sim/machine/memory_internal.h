@@ -1,0 +1,108 @@
+// The memory system's state, shared by memory.c (building it, windows of time, replies) and memory_flow.c (what happens to
+// a request on its way).
+#ifndef FTL_MACHINE_MEMORY_INTERNAL_H
+#define FTL_MACHINE_MEMORY_INTERNAL_H
+
+#include "machine/dram/dram.h"
+#include "machine/l2/coalescer.h"
+#include "machine/l2/mshr.h"
+#include "machine/l2/tags.h"
+#include "machine/memory.h"
+#include "machine/noc/noc.h"
+#include "machine/wheel.h"
+
+enum { FTL_MEMORY_NONE = UINT32_MAX, FTL_MEMORY_SECTOR_BYTES = 32, FTL_MEMORY_CLOCK_MEMO = 1024 };
+
+typedef enum ftl_memory_stage {
+  FTL_STAGE_SLICE,      // an SM's request at a slice: the reader's own, or the home of what it writes
+  FTL_STAGE_HOME,       // a fetch for the other side at the home slice
+  FTL_STAGE_CROSS,      // write data or fetched data at the link between the sides
+  FTL_STAGE_FILL,       // data from DRAM or from the other side at the slice that asked for it
+  FTL_STAGE_PORT,       // a reply at its GPC's port
+} ftl_memory_stage;
+
+// Within an L2 cycle: data that arrive can be found by the lookups, and what lookups send over the link goes on.
+typedef enum ftl_memory_phase { FTL_PHASE_FILL, FTL_PHASE_LOOKUP, FTL_PHASE_CROSS } ftl_memory_phase;
+
+typedef enum ftl_memory_node_kind {
+  FTL_NODE_READ = FTL_MEM_READ,
+  FTL_NODE_WRITE = FTL_MEM_WRITE,
+  FTL_NODE_ATOMIC = FTL_MEM_ATOMIC,
+  FTL_NODE_FAR_FETCH,   // of a line by the side that is not its home
+  FTL_NODE_DRAM_FETCH,  // by the home side
+} ftl_memory_node_kind;
+
+// A request of an SM, or what L2 does for it. Never both an event and a waiter: `link.next` serves both lists.
+typedef struct ftl_memory_node {
+  ftl_wheel_link link;
+  uint64_t line;
+  uint32_t transaction;
+  uint16_t sm;
+  uint16_t slice_in_side;
+  uint8_t kind, stage;
+  uint8_t side;       // a request: its SM's; a fetch: the side that the data go to
+  uint8_t home_side;
+  uint8_t sectors, full_sectors;
+  uint8_t dram_sectors;  // of a far fetch: what the home fetches for it
+  uint8_t tail_cycles;   // the last byte leaves the slice this much after the first
+  bool is_coalesced;     // its data come with another SM's: no access of its own
+} ftl_memory_node;
+
+typedef struct ftl_memory_reply {
+  int32_t sm;
+  ftl_mem_reply reply;
+} ftl_memory_reply;
+
+// The last results of a conversion of cycles, which is exact and slow.
+typedef struct ftl_clock_memo {
+  ftl_clock from, to;
+  int64_t cycles[FTL_MEMORY_CLOCK_MEMO], results[FTL_MEMORY_CLOCK_MEMO];
+} ftl_clock_memo;
+
+struct ftl_memory {
+  int32_t num_sms, num_gpcs, num_sides, num_slices, slices_per_side;
+  int64_t request_cycles, hit_cycles, reply_cycles, far_cycles;
+  int64_t to_dram_cycles, from_dram_cycles;  // the controller's two ways
+  int64_t lead_cycles;         // what DRAM has not begun comes back no sooner than this
+  int64_t max_window_cycles;
+  uint8_t max_merges;
+  ftl_clock sm_clock, l2_clock, dram_clock;
+  ftl_clock_memo *sm_to_l2, *l2_to_sm, *l2_to_dram, *dram_to_l2;
+
+  ftl_l2_tags *tags;
+  ftl_l2_mshrs mshrs;
+  ftl_l2_coalescer *coalescers;  // one a side
+  ftl_dram *dram;
+  ftl_noc_port *sm_out, *sm_in, *gpc_in, *slices;
+  ftl_noc_port far_links[2];     // by the side that they lead to
+  int32_t *gpc_of_sm, *side_of_sm;
+
+  ftl_wheel events, port_events;
+  ftl_memory_node *nodes;
+  uint32_t num_nodes, free_node;
+  int64_t num_requests;  // of SMs, not yet answered
+  uint64_t next_sequence;
+  int64_t until;         // SM cycle of the last advance
+
+  ftl_memory_reply *found;  // replies of this advance in the order in which they were found
+  int64_t num_found, max_found;
+  ftl_mem_reply *replies;   // the same by SM
+  int32_t *reply_begin;     // num_sms + 1
+  ftl_memory_counters counters;
+};
+
+int64_t ftl_memory_convert(ftl_clock_memo *memo, int64_t cycle);
+uint32_t ftl_memory_take_node(ftl_memory *memory);
+void ftl_memory_free_node(ftl_memory *memory, uint32_t node);
+void ftl_memory_add_reply(ftl_memory *memory, int32_t sm, ftl_mem_reply reply);
+
+// Sets a new request on its way: time is the L2 cycle in which its SM's port takes it or later.
+void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request);
+// Handles all events of L2 cycle events.now.
+void ftl_memory_flow_cycle(ftl_memory *memory);
+// Handles the replies at the ports in L2 cycle port_events.now.
+void ftl_memory_flow_ports(ftl_memory *memory);
+// The DRAM read that node `cookie` asked for has ended in that DRAM cycle.
+void ftl_memory_flow_dram_done(ftl_memory *memory, uint32_t cookie, int64_t dram_cycle);
+
+#endif
