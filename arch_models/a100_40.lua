@@ -9,9 +9,13 @@ return product "a100_40" : on "ga100" {
   chip = { num_sms = datasheet(108, a100) },
   clock = {
     sm_max_khz = datasheet(1410000, a100 .. ": boost clock"),
+    sm_tensor_max_khz = guess(1410000, "no figure found; no loss assumed"),
     dram_khz = datasheet(dram_khz, a100 .. ": 1555 GB/s over 5120 bits, two a clock"),
   },
-  power = { limit_mw = datasheet(400000, a100) },
+  power = {
+    limit_mw = datasheet(400000, a100),
+    burst_limit_mw = guess(400000, "as sustained; not measured"),
+  },
   dram = {
     kind = datasheet("hbm2", a100),
     size_bytes = datasheet(40 * 1024 * 1024 * 1024, a100),

@@ -9,10 +9,12 @@ return product "h100_pcie" : on "gh100" {
   chip = { num_sms = datasheet(114, sheet) },
   clock = {
     sm_max_khz = datasheet(1755000, "NVIDIA H100 datasheet: highest clock of the PCIe card; the 756 TFLOP/s are at 1620 MHz"),
+    sm_tensor_max_khz = guess(1755000, "as on H200 (kernels/measurements/micro_sm_clock.csv), of the same die"),
     dram_khz = datasheet(dram_khz, "RRZE-HPC/gpu-benches: 1593 MHz; 2039 GB/s over 5120 bits, two a clock"),
   },
   power = {
     limit_mw = datasheet(350000, sheet),
+    burst_limit_mw = guess(400000, "the share above the sustained limit that H200 shows (kernels/measurements/micro_sm_clock.csv)"),
     static_mw = guess(80000, "idle with HBM and leakage at load; not measured"),
   },
   dram = {

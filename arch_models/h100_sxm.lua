@@ -9,10 +9,12 @@ return product "h100_sxm" : on "gh100" {
   chip = { num_sms = datasheet(132, sheet) },
   clock = {
     sm_max_khz = measured(1980000, "thamada/nvidia-smi, deviceQuery of H100 SXM: 1980 MHz; the 989 TFLOP/s are at 1830 MHz"),
+    sm_tensor_max_khz = guess(1810000, "as on H200 (kernels/measurements/micro_sm_clock.csv), of the same die"),
     dram_khz = measured(dram_khz, "thamada/nvidia-smi, deviceQuery of H100 SXM: 2619 MHz; 3352 GB/s over 5120 bits, two a clock"),
   },
   power = {
     limit_mw = datasheet(700000, sheet),
+    burst_limit_mw = guess(800000, "the share above the sustained limit that H200 shows (kernels/measurements/micro_sm_clock.csv)"),
     static_mw = guess(110000, "idle with HBM and leakage at load; not measured"),
   },
   dram = {

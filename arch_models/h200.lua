@@ -9,11 +9,13 @@ return product "h200" : on "gh100" {
   chip = { num_sms = datasheet(132, sheet) },
   clock = {
     sm_max_khz = measured(1980000, "kernels/measurements/micro_device.csv: sm_clock_max; the 989 TFLOP/s are at 1830 MHz"),
+    sm_tensor_max_khz = measured(1810000, "kernels/measurements/micro_sm_clock.csv: 1802 to 1815 MHz as soon as a tenth of the cycles is tensor work, with operands of zeros too"),
     dram_khz = measured(dram_khz, "kernels/measurements/micro_device.csv: memory_clock_max; 4814 GB/s over 6016 bits, two a clock"),
   },
   power = {
     limit_mw = datasheet(700000, sheet),
-    static_mw = guess(120000, "below the 150 W that an idle H200 draws at 1980 MHz (kernels/measurements/micro_device.csv), of which part is the SMs' clock"),
+    burst_limit_mw = measured(800000, "kernels/measurements/micro_sm_clock.csv: wgmma on random operands for 0.1 to 10 ms: 1632 MHz at 821 TFLOP/s, 1512 at 760 once 700 W hold; the same energy a product gives 800 W"),
+    static_mw = guess(90000, "of the 132 W that a kernel draws that only spins (kernels/measurements/micro_sm_clock.csv); the split from the cycles of 132 SMs is a guess"),
   },
   l2 = {
     size_bytes = measured(94 * 640 * 1024, "kernels/measurements/micro_l2_capacity_ncu.csv: 94 slices; the driver reports 60 MiB, the curves show 58.75"),

@@ -9,9 +9,13 @@ return product "l40s" : on "ad102" {
   chip = { num_sms = datasheet(142, "NVIDIA Ada GPU Architecture whitepaper, L40 class: 142 SMs") },
   clock = {
     sm_max_khz = guess(2520000, "boost clock from memory; 362 TFLOP/s needs 2490 MHz"),
+    sm_tensor_max_khz = guess(2520000, "no figure found; no loss assumed"),
     dram_khz = datasheet(dram_khz, l40s .. ": 864 GB/s over 384 bits"),
   },
-  power = { limit_mw = datasheet(350000, l40s) },
+  power = {
+    limit_mw = datasheet(350000, l40s),
+    burst_limit_mw = guess(350000, "as sustained; not measured"),
+  },
   dram = {
     kind = datasheet("gddr6", l40s),
     size_bytes = datasheet(48 * 1024 * 1024 * 1024, l40s),

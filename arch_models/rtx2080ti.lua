@@ -9,9 +9,13 @@ return product "rtx2080ti" : on "tu102" {
   chip = { num_sms = datasheet(68, whitepaper) },
   clock = {
     sm_max_khz = datasheet(1545000, whitepaper .. ": reference boost clock"),
+    sm_tensor_max_khz = guess(1545000, "no figure found; no loss assumed"),
     dram_khz = datasheet(dram_khz, whitepaper .. ": 14 Gbit/s a pin, 616 GB/s"),
   },
-  power = { limit_mw = datasheet(250000, whitepaper) },
+  power = {
+    limit_mw = datasheet(250000, whitepaper),
+    burst_limit_mw = guess(250000, "as sustained; not measured"),
+  },
   tensor = {
     -- GeForce: half the rate when accumulating in fp32.
     mma_fp32_interval_cycles = datasheet(16, whitepaper .. ": 53.8 TFLOP/s with fp32 accumulation, 107.6 with fp16"),

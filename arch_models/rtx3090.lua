@@ -9,9 +9,13 @@ return product "rtx3090" : on "ga102" {
   chip = { num_sms = datasheet(82, whitepaper) },
   clock = {
     sm_max_khz = datasheet(1695000, whitepaper .. ": reference boost clock"),
+    sm_tensor_max_khz = guess(1695000, "no figure found; no loss assumed"),
     dram_khz = datasheet(dram_khz, whitepaper .. ": 19.5 Gbit/s a pin, 936 GB/s; here the clock that moves 8 bits a pin"),
   },
-  power = { limit_mw = datasheet(350000, whitepaper) },
+  power = {
+    limit_mw = datasheet(350000, whitepaper),
+    burst_limit_mw = guess(350000, "as sustained; not measured"),
+  },
   tensor = {
     -- GeForce: half the rate when accumulating in fp32.
     mma_fp32_interval_cycles = datasheet(32, whitepaper .. ": 71 TFLOP/s with fp32 accumulation, 142 with fp16"),

@@ -12,9 +12,13 @@ return product "rtx4090" : on "ad102" {
   },
   clock = {
     sm_max_khz = datasheet(2520000, whitepaper .. ": boost clock"),
+    sm_tensor_max_khz = guess(2520000, "no figure found; no loss assumed"),
     dram_khz = datasheet(dram_khz, whitepaper .. ": 21 Gbit/s a pin, 1008 GB/s; here the clock that moves 8 bits a pin"),
   },
-  power = { limit_mw = datasheet(450000, whitepaper) },
+  power = {
+    limit_mw = datasheet(450000, whitepaper),
+    burst_limit_mw = guess(450000, "as sustained; not measured"),
+  },
   tensor = {
     -- GeForce: half the rate when accumulating in fp32.
     mma_fp32_interval_cycles = datasheet(32, whitepaper .. ": 165.2 TFLOP/s = 256 multiply-adds a cycle and SM; 163.5 reached (smallscientist1/cuda_microbenchmark)"),

@@ -12,9 +12,13 @@ return product "t4" : on "tu104" {
   },
   clock = {
     sm_max_khz = datasheet(1590000, page .. ": boost clock"),
+    sm_tensor_max_khz = guess(1590000, "no figure found; no loss assumed"),
     dram_khz = datasheet(dram_khz, page .. ": 10 Gbit/s a pin, 320 GB/s"),
   },
-  power = { limit_mw = datasheet(70000, "NVIDIA T4 datasheet") },
+  power = {
+    limit_mw = datasheet(70000, "NVIDIA T4 datasheet"),
+    burst_limit_mw = guess(70000, "as sustained; not measured"),
+  },
   l2 = {
     size_bytes = datasheet(4 * 1024 * 1024, page),
     num_slices = guess(32, "four for each of the 8 memory controllers with 512 KiB, as GA102"),

@@ -9,9 +9,13 @@ return product "v100" : on "gv100" {
   chip = { num_sms = datasheet(80, datasheet_v100) },
   clock = {
     sm_max_khz = datasheet(1530000, datasheet_v100 .. ": boost clock"),
+    sm_tensor_max_khz = guess(1530000, "no figure found; no loss assumed"),
     dram_khz = guess(dram_khz, "877 MHz as nvidia-smi shows, from memory; 898 GB/s, where the datasheet says 900"),
   },
-  power = { limit_mw = datasheet(300000, datasheet_v100) },
+  power = {
+    limit_mw = datasheet(300000, datasheet_v100),
+    burst_limit_mw = guess(300000, "as sustained; not measured"),
+  },
   dram = {
     kind = datasheet("hbm2", datasheet_v100),
     size_bytes = datasheet(16 * 1024 * 1024 * 1024, datasheet_v100),

@@ -60,7 +60,7 @@ static int64_t allowed_khz(const ftl_pipeline *pipeline, int from, int to) {
     sum.memory.dram_write_bytes += one->totals.memory.dram_write_bytes;
     tensor_macs += one->work.tensor_macs;
   }
-  return ftl_power_clock_khz(pipeline->launches[from].launch.arch, &sum, tensor_macs);
+  return ftl_power_clock_khz(pipeline->launches[from].launch.arch, &sum, tensor_macs, pipeline->sustained);
 }
 
 static ftl_status settle_clock(ftl_pipeline *pipeline, int from, int to, int64_t khz, bool full, int64_t *settled,

@@ -24,6 +24,7 @@ typedef struct ftl_pipeline {
   int num_launches;
   ftl_pipeline_caches caches;
   bool full;
+  bool sustained;    // the clock is that of kernels back to back, not of one on its own
   int64_t held_khz;  // SM clock that the user holds; 0: as power allows
 } ftl_pipeline;
 

@@ -1,10 +1,13 @@
 // Power and the SM clock that it allows.
-// Models: the limiter as the highest clock step whose average power over the launch is within the board limit; energy per
-//   counted operation, with a core voltage that follows the clock.
-// Does not model: temperature, the limiter's reaction time (microseconds), current limits, leakage that follows voltage.
+// Models: the limiter as the highest clock step whose average power over the launch is within a limit, one for launches on
+//   their own and one for sustained load; a lower top clock for kernels with tensor operations; energy per counted
+//   operation, with a core voltage that follows the clock.
+// Does not model: temperature, the limiter's reaction time (microseconds), leakage that follows voltage.
 // Numbers: power.* and clock.* keys. All integers: the step is the same on every host.
 #ifndef FTL_ENGINE_POWER_H
 #define FTL_ENGINE_POWER_H
+
+#include <stdbool.h>
 
 #include "arch/arch.h"
 #include "engine/totals.h"
@@ -13,7 +16,8 @@
 // sm_khz.
 int64_t ftl_power_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t sm_khz);
 
-// The highest step, sm_max_khz - n * sm_step_khz, that keeps within power.limit_mw; sm_min_khz if none does.
-int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs);
+// The highest step, sm_max_khz - n * sm_step_khz, that keeps within the limit (power.limit_mw if `sustained`, else
+// power.burst_limit_mw) and, with tensor operations, within sm_tensor_max_khz; sm_min_khz if none does.
+int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, bool sustained);
 
 #endif

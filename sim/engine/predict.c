@@ -63,6 +63,7 @@ static ftl_status init_pipeline(ftl_pipeline *pipeline, const programs *p, const
   *pipeline = (ftl_pipeline){.num_launches = p->num_launches,
                              .caches = caches_of(spec, p->num_launches),
                              .full = spec->value[FTL_PARAM_detail] == DETAIL_FULL,
+                             .sustained = spec->value[FTL_PARAM_conditions] == CONDITIONS_STREAM,
                              .held_khz = spec->value[FTL_PARAM_clock_mhz] * KHZ_PER_MHZ};
   for (int i = 0; i < p->num_launches; i++) {
     ftl_occupancy occupancy = ftl_occupancy_of(p->warps[i], arch);

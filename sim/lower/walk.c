@@ -64,7 +64,7 @@ enum { LOG2_LINE = 7, LOG2_SECTOR = 5 };
 
 // Bits [from, to) of a line's sectors.
 static uint8_t sector_mask(uint64_t from, uint64_t to) {
-  return from < to ? (uint8_t)((1u << to) - (1u << from)) : 0;
+  return (uint8_t)(from < to ? (1u << to) - (1u << from) : 0);
 }
 
 typedef struct line_list {

@@ -5,7 +5,8 @@
 // Round numbers: 1 GHz at most in steps of 100 MHz, down to 500 MHz; energy follows the clock linearly.
 static ftl_arch power_arch(void) {
   return (ftl_arch){.clock_sm_max_khz = 1000000, .clock_sm_min_khz = 500000, .clock_sm_step_khz = 100000,
-                    .power_limit_mw = 300000, .power_static_mw = 100000, .power_tensor_mac_fj = 1000,
+                    .clock_sm_tensor_max_khz = 1000000, .power_limit_mw = 300000,
+                    .power_burst_limit_mw = 400000, .power_static_mw = 100000, .power_tensor_mac_fj = 1000,
                     .power_voltage_exponent_milli = 1000};
 }
 
@@ -26,21 +27,21 @@ Test(unit_engine_power, power_is_static_plus_energy_over_time) {
 Test(unit_engine_power, the_clock_is_the_highest_step_within_the_limit) {
   ftl_arch arch = power_arch();
   ftl_totals totals = {.cycles = CYCLES};
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs), 1000000);  // exactly at the limit
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, true), 1000000);  // exactly at the limit
   // 1 W less: at 900 MHz 200 * 0.9 * 0.9 = 162 W above static.
   arch.power_limit_mw = 299000;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs), 900000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, true), 900000);
   arch.power_limit_mw = 262001;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs), 900000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, true), 900000);
   arch.power_limit_mw = 261000;  // below 262 W: 800 MHz needs 228 W
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs), 800000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, true), 800000);
 }
 
 Test(unit_engine_power, the_clock_never_goes_below_its_floor) {
   ftl_arch arch = power_arch();
   ftl_totals totals = {.cycles = CYCLES};
   arch.power_limit_mw = 1000;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs), 500000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, true), 500000);
 }
 
 Test(unit_engine_power, dram_energy_does_not_follow_the_core_voltage) {
@@ -58,4 +59,21 @@ Test(unit_engine_power, a_fractional_exponent_lies_between_its_neighbours) {
   arch.power_voltage_exponent_milli = 1500;
   // Interpolated between 0.5 and 0.25 at half the clock: 0.375 * 0.2 J in 2 ms = 37.5 W.
   cr_assert_eq(ftl_power_mw(&arch, &totals, macs, 500000), 137500);
+}
+
+Test(unit_engine_power, a_launch_on_its_own_may_draw_up_to_the_burst_limit) {
+  ftl_arch arch = power_arch();
+  ftl_totals totals = {.cycles = CYCLES};
+  arch.power_limit_mw = 261000;
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, false), 1000000);  // 300 W of 400
+  arch.power_burst_limit_mw = 299000;
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, false), 900000);
+}
+
+Test(unit_engine_power, tensor_operations_have_a_lower_top_clock) {
+  ftl_arch arch = power_arch();
+  ftl_totals totals = {.cycles = CYCLES};
+  arch.clock_sm_tensor_max_khz = 850000;  // between steps: the step below counts
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 1, true), 800000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 0, true), 1000000);
 }

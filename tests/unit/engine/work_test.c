@@ -6,7 +6,7 @@
 static ftl_expr_node exprs[] = {
     {.kind = FTL_EXPR_CONST, .value = 0}, {.kind = FTL_EXPR_CTA}, {.kind = FTL_EXPR_CONST, .value = 2}};
 static ftl_tile_program tile = {.num_ctas = 4, .num_exprs = 3, .exprs = exprs, .num_loop_vars = 2};
-static const ftl_arch arch = {.tensor_mma_fp32_interval_cycles = 8, .tensor_wgmma_fma_per_cycle = 2048};
+static const ftl_arch arch = {.tensor_mma_fp32_interval_cycles = 8, .tensor_mma_num_insts = 1, .tensor_wgmma_fma_per_cycle = 2048};
 
 static ftl_warp_program program_of(ftl_warp_inst *insts, int32_t num_insts, ftl_warp_loop *loops, int32_t num_loops) {
   ftl_warp_program program = {.tile = &tile, .num_roles = 1, .num_insts = num_insts, .num_loops = num_loops,
