@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 
+csv.field_size_limit(1 << 30)  # instanced metrics are long
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE / "build"
 MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "loaded_latency", "fabric", "l2_capacity", "alu", "shared_memory", "mma", "wgmma", "async_copy", "sm_clock")
@@ -182,20 +183,19 @@ def cases_run(kind, command, path, out, args):
     write_rows(out / f"{stem}_ncu.csv", joined, {})
 
 
-def opcodes(command, path, out):
-    """A row a launch and opcode; only own kernels (one row of the program a launch)."""
-    facts, stem = provenance(), f"opcodes_{pathlib.Path(path).stem}"
-    metric = "sass__inst_executed_per_opcode"
+def opcodes(path, out):
+    """A row a launch, opcodes as NAME=count separated by blanks. Foreign cases may launch several kernels; their rows carry the launch's number instead of the case."""
+    foreign = "source" in pathlib.Path(path).read_text().split("\n")[0]
+    command = [sys.executable, str(HERE / "foreign" / "foreign_bench.py")] if foreign else [str(BUILD / "bin" / "attention_bench")]
+    facts, stem, metric = provenance(), f"opcodes_{pathlib.Path(path).stem}", "sass__inst_executed_per_opcode"
     text, launches = profile([*command, "--profile", path], [metric], out / "raw", stem, ("--profile-from-start", "off", "--print-metric-instances", "details"))
-    rows, at = [], 0
-    for case in read_result(text):
-        if case["status"] != "ok":
-            continue
-        for launch in launches[at:at + int(case["launches"])]:
-            for name, count in re.findall(r"(\w[\w.]*): ([\d,]+)", launch.get(metric, "").replace(", ", "; ").replace(";", "; ")):
-                kept = {k: case[k] for k in list(case)[:list(case).index("status")]}
-                rows.append({**kept, "kernel": launch["Kernel Name"][:100], "opcode": name, "executed": count.replace(",", "")})
-        at += int(case["launches"])
+    owners = [{"launch": i} for i in range(len(launches))]
+    if not foreign:
+        owners = [{k: case[k] for k in list(case)[:list(case).index("status")]} for case in read_result(text) if case["status"] == "ok" for _ in range(int(case["launches"]))]
+    rows = []
+    for owner, launch in zip(owners, launches):
+        counts = re.findall(r"(\w[\w.]*): ([\d,]+)", launch.get(metric, ""))
+        rows.append({**owner, "kernel": launch["Kernel Name"][:100], "opcodes": " ".join(f"{name}={count.replace(',', '')}" for name, count in counts)})
     write_rows(out / f"{stem}.csv", rows, dict(facts, condition="ncu", metric=metric))
 
 
@@ -227,7 +227,7 @@ def main():
         command = [str(BUILD / "bin" / "attention_bench")] if args.what == "attention" else [sys.executable, str(HERE / "foreign" / "foreign_bench.py")]
         for path in args.names:
             if args.what == "opcodes":
-                opcodes([str(BUILD / "bin" / "attention_bench")], str(pathlib.Path(path).resolve()), args.out.resolve())
+                opcodes(str(pathlib.Path(path).resolve()), args.out.resolve())
                 continue
             cases_run(args.what, command, str(pathlib.Path(path).resolve()), args.out.resolve(), args)
 
