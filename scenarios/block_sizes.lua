@@ -37,7 +37,9 @@ if best then
 end
 
 -- 5. What the GPU cannot run says why.
-for _, r in results:infeasible():each() do print("infeasible: " .. r.reason) end
+for _, r in results:infeasible():each() do
+  print(string.format("infeasible: block_m=%d block_n=%d: %s", r.block_m, r.block_n, r.reason))
+end
 
 -- 6. One more question about the best: would it gain from more stages?
 if best then

@@ -41,7 +41,10 @@ for _, try in ipairs(candidates) do
   print(string.format("%s (%s, %d SMs): %d block sizes, %d feasible", gpu.name, gpu.die, gpu["chip.num_sms"],
                       #results, #results:feasible()))
   print(results:feasible():rank("time"):table(columns))
-  for _, r in results:infeasible():each() do print("infeasible: " .. r.reason) end
+  for _, r in results:infeasible():each() do
+    print(string.format("infeasible: block_m=%d block_n=%d num_warps=%d num_stages=%d: %s", r.block_m, r.block_n,
+                        r.num_warps, r.num_stages, r.reason))
+  end
   print("Why: " .. results:why())
   print()
 end
