@@ -287,6 +287,19 @@ def library():
     return rows
 
 
+def library_more():
+    rows = []
+    for source in ("sdpa_flash", "sdpa_cudnn"):
+        for batch, heads, kv_heads, seqlen, head_dim in ((3, 20, 20, 3072, 128), (1, 12, 12, 6144, 64), (2, 32, 4, 2048, 128), (1, 64, 8, 8192, 128), (8, 8, 8, 1024, 256), (1, 8, 8, 16384, 256),
+                                                         (64, 16, 16, 256, 128), (1, 1, 1, 8192, 128), (1, 5, 5, 4096, 128), (1, 40, 8, 32768, 128), (2, 24, 24, 1536, 64)):
+            for causal in (0, 1):
+                rows.append(foreign_case(source, (batch, heads, kv_heads, seqlen, head_dim, causal)))
+    for batch, m, n, k in ((1, 2048, 2048, 2048), (1, 4096, 16384, 1024), (1, 1024, 1024, 16384), (32, 1024, 1024, 64), (32, 1024, 64, 1024), (16, 4096, 128, 4096), (8, 8192, 8192, 128), (1, 16384, 16384, 4096),
+                           (1, 12288, 4096, 4096), (128, 512, 512, 128)):
+        rows.append(dict(foreign_case("cublas", (batch, 1, 1, m, k, 0)), seqlen_kv=n))
+    return rows
+
+
 def foreign_smoke():
     return [foreign_case("triton", MID_128, (128, 64, 4, 3)), foreign_case("triton", GQA_128, (128, 64, 8, 2)), foreign_case("triton", MID_64, (64, 64, 4, 2)),
             foreign_case("sdpa_flash", MID_128), foreign_case("sdpa_cudnn", MID_128), foreign_case("sdpa_flash", GQA_128), foreign_case("sdpa_cudnn", GQA_128),
@@ -308,5 +321,6 @@ write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
 write("triton_more.csv", triton_more(), FOREIGN_COLUMNS, anything)
 write("library.csv", library(), FOREIGN_COLUMNS, anything)
+write("library_more.csv", library_more(), FOREIGN_COLUMNS, anything)
 write("flash2.csv", flash2())
 write("long.csv", long())
