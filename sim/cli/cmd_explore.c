@@ -25,64 +25,87 @@ static ftl_status write_file(const char *path, const ftl_text *text, ftl_error *
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
+// The answers of one GPU, ranked.
+typedef struct ranking {
+  const ftl_row *rows;
+  int64_t num_rows, num_feasible, top;
+} ranking;
+
 // The best `top` and every infeasible one.
-static void add_json(const ftl_row *rows, int64_t num_rows, int64_t num_feasible, int64_t top, ftl_text *out) {
-  for (int64_t i = 0; i < num_rows; i++) {
-    if (i >= top && i < num_feasible) continue;
-    ftl_prediction_json(&rows[i], out);
+static void add_json(const ranking *r, ftl_text *out) {
+  for (int64_t i = 0; i < r->num_rows; i++) {
+    if (i >= r->top && i < r->num_feasible) continue;
+    ftl_prediction_json(&r->rows[i], out);
     ftl_text_add(out, "\n");
   }
 }
 
-static void add_infeasible(const ftl_row *rows, int64_t num_rows, ftl_varying varying, ftl_text *out) {
-  if (num_rows > 0) ftl_text_add(out, "\ninfeasible:\n");
-  for (int64_t i = 0; i < num_rows; i++) {
+static void add_infeasible(const ranking *r, ftl_text *out) {
+  ftl_varying varying = ftl_rows_varying(r->rows, r->num_rows);
+  if (r->num_feasible < r->num_rows) ftl_text_add(out, "\ninfeasible:\n");
+  for (int64_t i = r->num_feasible; i < r->num_rows; i++) {
     ftl_text_add(out, "  ");
-    ftl_row_label(&rows[i], varying, out);
-    ftl_text_add(out, ": %s\n", rows[i].prediction->reason);
+    ftl_row_label(&r->rows[i], varying, out);
+    ftl_text_add(out, ": %s\n", r->rows[i].prediction->reason);
   }
 }
 
-static ftl_status add_text(const ftl_row *rows, int64_t num_rows, int64_t num_feasible, int64_t top, ftl_text *out,
-                           ftl_error *error) {
-  ftl_text_add(out, "%lld configurations, %lld feasible\n", (long long)num_rows, (long long)num_feasible);
+static ftl_status add_text(const ranking *r, ftl_text *out, ftl_error *error) {
+  if (out->size > 0) ftl_text_add(out, "\n");
+  ftl_text_add(out, "%s: %lld configurations, %lld feasible\n", r->rows[0].arch->name, (long long)r->num_rows,
+               (long long)r->num_feasible);
   ftl_status status = FTL_OK;
-  if (num_feasible > 0) {
+  if (r->num_feasible > 0) {
     ftl_text_add(out, "\n");
-    status = ftl_rows_ranking(rows, smaller(top, num_feasible), out, error);
+    status = ftl_rows_ranking(r->rows, smaller(r->top, r->num_feasible), out, error);
   }
-  if (status == FTL_OK && num_feasible > 1) {
+  if (status == FTL_OK && r->num_feasible > 1) {
     ftl_text_add(out, "\n");
-    status = ftl_rows_why(rows, num_feasible, out, error);
+    status = ftl_rows_why(r->rows, r->num_feasible, out, error);
     ftl_text_add(out, "\n");
   }
-  add_infeasible(rows + num_feasible, num_rows - num_feasible, ftl_rows_varying(rows, num_rows), out);
+  add_infeasible(r, out);
   return status;
 }
 
-static ftl_status draw(const ftl_row *rows, int64_t num_feasible, int64_t top, const char *path, ftl_error *error) {
-  const int64_t max_bars = 100;
+static ftl_status draw(const ftl_row *rows, int64_t num_rows, int max_bars, const char *path, ftl_error *error) {
   ftl_text text = {0};
-  ftl_status status = ftl_rows_svg(rows, num_feasible, (int)smaller(top, max_bars), &text, error);
+  ftl_status status = ftl_rows_svg(rows, num_rows, max_bars, &text, error);
   if (status == FTL_OK) status = write_file(path, &text, error);
   ftl_text_fini(&text);
   return status;
 }
 
+// Rows come GPU after GPU; each GPU's are ranked in place.
+static ftl_status add_rankings(ftl_row *rows, int64_t num_rows, const ftl_arguments *arguments, ftl_column by,
+                               ftl_text *out, ftl_error *error) {
+  ftl_status status = FTL_OK;
+  for (int64_t first = 0, end = 0; status == FTL_OK && first < num_rows; first = end) {
+    while (end < num_rows && rows[end].arch == rows[first].arch) end++;
+    status = ftl_rows_rank(rows + first, end - first, by, error);
+    if (status != FTL_OK) return status;
+    ranking r = {.rows = rows + first, .num_rows = end - first};
+    r.num_feasible = ftl_rows_num_feasible(r.rows, r.num_rows);
+    r.top = arguments->top > 0 ? arguments->top : r.num_rows;
+    if (arguments->json) {
+      add_json(&r, out);
+    } else {
+      status = add_text(&r, out, error);
+    }
+  }
+  return status;
+}
+
 static ftl_status print_rows(ftl_row *rows, int64_t num_rows, const ftl_arguments *arguments, ftl_column by,
                              ftl_error *error) {
-  ftl_status status = ftl_rows_rank(rows, num_rows, by, error);
-  if (status != FTL_OK) return status;
-  int64_t num_feasible = ftl_rows_num_feasible(rows, num_rows);
-  int64_t top = arguments->top > 0 ? arguments->top : num_rows;
+  const int64_t max_bars = 100;
   ftl_text text = {0};
-  if (arguments->json) {
-    add_json(rows, num_rows, num_feasible, top, &text);
-  } else {
-    status = add_text(rows, num_rows, num_feasible, top, &text, error);
-  }
+  ftl_status status = add_rankings(rows, num_rows, arguments, by, &text, error);
   if (status == FTL_OK && text.failed) status = ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the answers");
-  if (status == FTL_OK && arguments->svg != NULL) status = draw(rows, num_feasible, top, arguments->svg, error);
+  if (status == FTL_OK && arguments->svg != NULL) {
+    int64_t top = arguments->top > 0 ? arguments->top : num_rows;
+    status = draw(rows, num_rows, (int)smaller(top, max_bars), arguments->svg, error);
+  }
   if (status == FTL_OK) fputs(ftl_text_get(&text), stdout);
   ftl_text_fini(&text);
   return status;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { WIDTH = 860, LABEL_WIDTH = 300, BAR_WIDTH = 320, ROW_HEIGHT = 20, HEADER_HEIGHT = 34, MARGIN = 12 };
+enum { WIDTH = 920, LABEL_WIDTH = 350, BAR_WIDTH = 320, ROW_HEIGHT = 20, HEADER_HEIGHT = 34, MARGIN = 12 };
 
 static bool is_first_of_arch(const ftl_row *rows, int64_t i) {
   for (int64_t j = 0; j < i; j++) {
