@@ -65,9 +65,22 @@ static void add_bar(const ftl_row *row, ftl_varying varying, double longest, int
   ftl_text_fini(&label);
 }
 
+// What differs among the bars of one panel.
+static ftl_varying varying_in(const ftl_row *rows, int64_t num_rows, const ftl_arch *arch) {
+  ftl_varying varying = {0};
+  ftl_row pair[2] = {0};
+  for (int64_t i = 0; i < num_rows; i++) {
+    if (!is_drawn(&rows[i], arch)) continue;
+    if (pair[0].prediction == NULL) pair[0] = rows[i];
+    pair[1] = rows[i];
+    varying.params |= ftl_rows_varying(pair, 2).params;
+  }
+  return varying;
+}
+
 // Returns the y below the panel.
-static int add_panel(const ftl_row *rows, int64_t num_rows, const ftl_arch *arch, ftl_varying varying, int max_bars,
-                     int y, ftl_text *out) {
+static int add_panel(const ftl_row *rows, int64_t num_rows, const ftl_arch *arch, int max_bars, int y, ftl_text *out) {
+  ftl_varying varying = varying_in(rows, num_rows, arch);
   double longest = longest_time(rows, num_rows, arch, max_bars);
   ftl_text_add(out, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\" font-size=\"14\">", MARGIN, y + 22);
   add_escaped(arch->name, out);
@@ -85,8 +98,6 @@ static int add_panel(const ftl_row *rows, int64_t num_rows, const ftl_arch *arch
 
 ftl_status ftl_rows_svg(const ftl_row *rows, int64_t num_rows, int max_bars, ftl_text *out, ftl_error *error) {
   int height = 2 * MARGIN;
-  ftl_varying varying = ftl_rows_varying(rows, num_rows);
-  varying.arch = false;  // the panel says it
   for (int64_t i = 0; i < num_rows; i++) {
     if (is_first_of_arch(rows, i)) {
       height += HEADER_HEIGHT + ROW_HEIGHT * count_drawn(rows, num_rows, rows[i].arch, max_bars);
@@ -98,7 +109,7 @@ ftl_status ftl_rows_svg(const ftl_row *rows, int64_t num_rows, int max_bars, ftl
                WIDTH, height, WIDTH, height);
   int y = MARGIN;
   for (int64_t i = 0; i < num_rows; i++) {
-    if (is_first_of_arch(rows, i)) y = add_panel(rows, num_rows, rows[i].arch, varying, max_bars, y, out);
+    if (is_first_of_arch(rows, i)) y = add_panel(rows, num_rows, rows[i].arch, max_bars, y, out);
   }
   ftl_text_add(out, "</svg>\n");
   return out->failed ? ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the picture") : FTL_OK;
