@@ -151,6 +151,8 @@ def stamped(case, facts, **more):
 def cases_run(kind, command, path, out, args):
     facts, stem = provenance(), f"{kind}_{pathlib.Path(path).stem}"
     launches_of = None
+    if args.no_stream and kind == "foreign" and not args.no_ncu:
+        log("foreign cases with several kernels need the stream run, which counts them: their rows would be shifted")
     if not args.no_stream:
         started = time.time()
         with open(out / f"{stem}.program.csv", "w") as file:
