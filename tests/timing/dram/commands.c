@@ -1,0 +1,255 @@
+// Every timing rule of a channel, to the cycle: illegal a cycle before.
+#include <criterion/criterion.h>
+
+#include "machine/dram/dram.h"
+#include "machine/dram/map.h"
+
+enum { MAX_REQUESTS = 64 };
+
+// One channel, 2 groups of 2 banks, rows of 1024 bytes: 8 lines a row.
+static ftl_arch channel_arch(void) {
+  return (ftl_arch){.l1_line_bytes = 128,
+                    .clock_dram_khz = 1000000,
+                    .dram_num_channels = 1,
+                    .dram_burst_bytes = 32,
+                    .dram_burst_cycles = 2,
+                    .dram_num_bank_groups = 2,
+                    .dram_banks_per_group = 2,
+                    .dram_row_bytes = 1024,
+                    .dram_trcd_cycles = 12,
+                    .dram_trp_cycles = 13,
+                    .dram_tras_cycles = 40,
+                    .dram_tcl_cycles = 14,
+                    .dram_tccd_long_cycles = 5,
+                    .dram_trrd_cycles = 7,
+                    .dram_twtr_cycles = 6,
+                    .dram_trtw_cycles = 3,
+                    .dram_trefi_cycles = 100000,
+                    .dram_trfc_cycles = 50,
+                    .dram_queue_entries = 16};
+}
+
+// The first line of the `skip`-th row of that bank.
+static uint64_t line_in_bank(const ftl_arch *arch, uint32_t bank, int skip) {
+  ftl_dram_map map = ftl_dram_map_init(arch);
+  uint64_t line = 0;
+  while (ftl_dram_map_line(&map, line).bank != bank || skip-- > 0) line += 8;
+  return line;
+}
+
+static ftl_dram_request read_of(int64_t cycle, uint64_t line, uint32_t cookie) {
+  return (ftl_dram_request){.arrival_cycle = cycle, .line = line, .cookie = cookie, .sectors = 1};
+}
+
+static ftl_dram_request write_of(int64_t cycle, uint64_t line) {
+  return (ftl_dram_request){.arrival_cycle = cycle, .line = line, .sectors = 1, .is_write = true};
+}
+
+static ftl_dram *create_dram(const ftl_arch *arch) {
+  ftl_dram *dram;
+  ftl_error error;
+  cr_assert_eq(ftl_dram_create(&dram, arch, &error), FTL_OK);
+  return dram;
+}
+
+static void finish(ftl_dram *dram, int64_t *done_cycles) {
+  int64_t count;
+  const ftl_dram_done *done = ftl_dram_advance(dram, 1000000, &count);
+  for (int64_t i = 0; i < count; i++) done_cycles[done[i].cookie] = done[i].cycle;
+  cr_assert(ftl_dram_is_idle(dram));
+}
+
+static void run(const ftl_arch *arch, const ftl_dram_request *requests, int count, int64_t *done_cycles) {
+  ftl_dram *dram = create_dram(arch);
+  for (int i = 0; i < count; i++) ftl_dram_push(dram, &requests[i]);
+  finish(dram, done_cycles);
+  ftl_dram_destroy(dram);
+}
+
+Test(timing_dram_commands, a_closed_row_costs_the_activation) {
+  ftl_arch arch = channel_arch();
+  ftl_dram_request request = read_of(100, 0, 0);
+  int64_t done;
+  run(&arch, &request, 1, &done);
+  cr_expect_eq(done, 100 + 12 + 14 + 2);
+}
+
+Test(timing_dram_commands, a_command_belongs_to_the_window_of_its_cycle) {
+  ftl_arch arch = channel_arch();
+  ftl_dram *dram = create_dram(&arch);
+  ftl_dram_request request = read_of(100, 0, 0);
+  ftl_dram_push(dram, &request);
+  int64_t count;
+  (void)ftl_dram_advance(dram, 112, &count);
+  cr_expect_eq(count, 0, "the column access at cycle 112 is not before 112");
+  (void)ftl_dram_advance(dram, 113, &count);
+  cr_expect_eq(count, 1);
+  ftl_dram_destroy(dram);
+}
+
+Test(timing_dram_commands, an_open_row_costs_the_column_only) {
+  ftl_arch arch = channel_arch();
+  ftl_dram_request requests[] = {read_of(0, 0, 0), read_of(200, 7, 1)};
+  int64_t done[2];
+  run(&arch, requests, 2, done);
+  cr_expect_eq(done[1], 200 + 14 + 2);
+}
+
+Test(timing_dram_commands, another_row_of_the_bank_waits_for_tras_and_precharge) {
+  ftl_arch arch = channel_arch();
+  ftl_dram_request requests[] = {read_of(0, line_in_bank(&arch, 1, 0), 0), read_of(0, line_in_bank(&arch, 1, 1), 1),
+                                 read_of(500, line_in_bank(&arch, 1, 2), 2)};
+  int64_t done[3];
+  run(&arch, requests, 3, done);
+  // ACT 0, PRE at tRAS = 40, ACT 53, column 65.
+  cr_expect_eq(done[1], 40 + 13 + 12 + 14 + 2);
+  // Much later only the precharge is left.
+  cr_expect_eq(done[2], 500 + 13 + 12 + 14 + 2);
+}
+
+Test(timing_dram_commands, activations_of_other_banks_are_trrd_apart) {
+  ftl_arch arch = channel_arch();
+  ftl_dram_request requests[] = {read_of(0, line_in_bank(&arch, 0, 0), 0), read_of(0, line_in_bank(&arch, 1, 0), 1)};
+  int64_t done[2];
+  run(&arch, requests, 2, done);
+  cr_expect_eq(done[0], 12 + 14 + 2);
+  cr_expect_eq(done[1], 7 + 12 + 14 + 2);
+}
+
+Test(timing_dram_commands, columns_of_one_group_are_tccd_long_apart_and_of_two_a_burst) {
+  ftl_arch arch = channel_arch();
+  // Banks 0 and 2 are in group 0, bank 1 in group 1. All rows are open at cycle 200.
+  ftl_dram_request requests[] = {read_of(0, line_in_bank(&arch, 0, 0), 0),   read_of(0, line_in_bank(&arch, 1, 0), 1),
+                                 read_of(0, line_in_bank(&arch, 2, 0), 2),   read_of(200, line_in_bank(&arch, 0, 0), 3),
+                                 read_of(200, line_in_bank(&arch, 2, 0), 4), read_of(200, line_in_bank(&arch, 1, 0), 5)};
+  int64_t done[6];
+  run(&arch, requests, 6, done);
+  cr_expect_eq(done[3], 200 + 16);
+  cr_expect_eq(done[4], 205 + 16, "the same group waits for tCCD_L");
+  cr_expect_eq(done[5], 202 + 16, "the other group waits for the bus only");
+}
+
+Test(timing_dram_commands, the_bursts_of_a_line_follow_each_other_in_its_row) {
+  ftl_arch arch = channel_arch();
+  ftl_dram_request request = read_of(0, 0, 0);
+  request.sectors = 15;
+  int64_t done;
+  run(&arch, &request, 1, &done);
+  cr_expect_eq(done, 12 + 3 * 5 + 14 + 2);
+}
+
+Test(timing_dram_commands, wide_bursts_carry_two_sectors) {
+  ftl_arch arch = channel_arch();
+  arch.dram_burst_bytes = 64;
+  ftl_dram_request requests[] = {read_of(0, 0, 0), read_of(500, 0, 1)};
+  requests[0].sectors = 3;
+  requests[1].sectors = 6;  // halves of two bursts
+  int64_t done[2];
+  run(&arch, requests, 2, done);
+  cr_expect_eq(done[0], 12 + 14 + 2);
+  cr_expect_eq(done[1], 500 + 5 + 14 + 2);
+}
+
+Test(timing_dram_commands, a_row_hit_goes_before_an_older_miss_of_its_bank) {
+  ftl_arch arch = channel_arch();
+  uint64_t open = line_in_bank(&arch, 1, 0), other = line_in_bank(&arch, 1, 1);
+  ftl_dram_request requests[] = {read_of(0, open, 0), read_of(10, other, 1), read_of(11, open + 1, 2)};
+  int64_t done[3];
+  run(&arch, requests, 3, done);
+  cr_expect_eq(done[2], 17 + 14 + 2);            // a tCCD_L after the first
+  cr_expect_eq(done[1], 40 + 13 + 12 + 14 + 2);  // tRAS was binding anyway
+}
+
+Test(timing_dram_commands, a_stream_of_hits_does_not_starve_a_miss) {
+  ftl_arch arch = channel_arch();
+  arch.dram_queue_entries = 64;
+  uint64_t open = line_in_bank(&arch, 1, 0);
+  ftl_dram_request requests[MAX_REQUESTS];
+  int64_t done[MAX_REQUESTS];
+  requests[0] = read_of(0, open, 0);
+  requests[1] = read_of(10, line_in_bank(&arch, 1, 1), 1);
+  for (uint32_t i = 2; i < MAX_REQUESTS; i++) requests[i] = read_of(10, open + i % 8, i);
+  run(&arch, requests, MAX_REQUESTS, done);
+  // 32 hits pass it, tCCD_L apart from cycle 17 on; the last ends its burst at 12 + 32 * 5 + 2; PRE, ACT, column, data.
+  cr_expect_eq(done[1], 12 + 32 * 5 + 2 + 13 + 12 + 14 + 2);
+}
+
+// 12 writes fill more than half of the queue: a batch starts and runs until a quarter of the entries, 4, are left.
+Test(timing_dram_commands, writes_wait_for_a_batch_and_turning_the_bus_costs) {
+  ftl_arch arch = channel_arch();
+  ftl_dram_request requests[MAX_REQUESTS];
+  int64_t done[MAX_REQUESTS];
+  int count = 0;
+  requests[count++] = read_of(0, 0, 0);
+  for (int i = 0; i < 12; i++) requests[count++] = write_of(200, 0);
+  requests[count++] = read_of(201, 1, 1);
+  run(&arch, requests, count, done);
+  // The row is open: eight writes from 200 on, tCCD_L apart: the last column at 235, its data end at 237; tWTR: read at 243.
+  cr_expect_eq(done[1], 237 + 6 + 14 + 2);
+}
+
+Test(timing_dram_commands, a_write_after_a_read_waits_for_its_data_and_trtw) {
+  ftl_arch arch = channel_arch();
+  ftl_dram_request requests[MAX_REQUESTS];
+  int64_t done[MAX_REQUESTS];
+  int count = 0;
+  requests[count++] = read_of(0, 0, 0);
+  requests[count++] = read_of(200, 1, 1);
+  for (int i = 0; i < 12; i++) requests[count++] = write_of(201, 0);
+  requests[count++] = read_of(203, 2, 2);
+  run(&arch, requests, count, done);
+  // Read at 200: data end at 216, writes from 216 + 3 on; the eighth at 219 + 35, end 256; read at 262.
+  cr_expect_eq(done[2], 256 + 6 + 14 + 2);
+}
+
+Test(timing_dram_commands, a_few_writes_wait_until_reads_pause) {
+  ftl_arch arch = channel_arch();
+  ftl_dram *dram = create_dram(&arch);
+  ftl_dram_request requests[] = {read_of(0, 0, 0), write_of(1, 0)};
+  for (int i = 0; i < 2; i++) ftl_dram_push(dram, &requests[i]);
+  int64_t count;
+  // The read's column access at 12 ends at 14; writes leave reads alone for tRAS + tRP after it: 67.
+  (void)ftl_dram_advance(dram, 67, &count);
+  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 0);
+  (void)ftl_dram_advance(dram, 68, &count);
+  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 32);
+  ftl_dram_destroy(dram);
+}
+
+Test(timing_dram_commands, a_refresh_closes_the_rows_and_blocks_the_channel) {
+  ftl_arch arch = channel_arch();
+  arch.dram_trefi_cycles = 1000;
+  ftl_dram_request requests[] = {read_of(900, 0, 0), read_of(1010, 1, 1), read_of(1900, 1, 2), read_of(1999, 2, 3)};
+  int64_t done[4];
+  run(&arch, requests, 4, done);
+  cr_expect_eq(done[0], 900 + 12 + 14 + 2);
+  cr_expect_eq(done[1], 1050 + 12 + 14 + 2, "the refresh at 1000 lasts 50 cycles and closes the row");
+  cr_expect_eq(done[2], 1900 + 14 + 2);
+  cr_expect_eq(done[3], 1999 + 14 + 2, "a cycle before the next refresh the row is open");
+}
+
+Test(timing_dram_commands, inline_ecc_takes_bus_time_and_bytes) {
+  ftl_arch arch = channel_arch();
+  arch.dram_ecc_inline_milli = 250;
+  ftl_dram_request requests[] = {read_of(0, 0, 0), read_of(0, 1, 1)};
+  requests[0].sectors = requests[1].sectors = 15;
+  ftl_dram *dram = create_dram(&arch);
+  int64_t done[2];
+  for (int i = 0; i < 2; i++) ftl_dram_push(dram, &requests[i]);
+  finish(dram, done);
+  cr_expect_eq(ftl_dram_counters_get(dram).read_bytes, 2 * 128 + 2 * 32);
+  cr_expect_eq(ftl_dram_counters_get(dram).busy_cycles, (8 + 2) * 2);
+  ftl_dram_destroy(dram);
+}
+
+Test(timing_dram_commands, requests_beyond_the_queue_enter_as_places_become_free) {
+  ftl_arch arch = channel_arch();
+  arch.dram_queue_entries = 1;
+  uint64_t open = line_in_bank(&arch, 1, 0);
+  ftl_dram_request requests[] = {read_of(0, open, 0), read_of(10, line_in_bank(&arch, 1, 1), 1), read_of(11, open, 2)};
+  int64_t done[3];
+  run(&arch, requests, 3, done);
+  // With one entry there is nothing to choose from: strictly in order.
+  cr_expect_eq(done[1], 40 + 13 + 12 + 14 + 2);
+  cr_expect_eq(done[2], (53 + 40) + 13 + 12 + 14 + 2);
+}

@@ -1,0 +1,82 @@
+// Slices and sets are used evenly, whatever their number and the stride.
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "machine/l2/hash.h"
+
+typedef struct stream {
+  const char *name;
+  uint64_t row_lines, row_stride;  // rows of consecutive lines, so far apart
+} stream;
+
+static const stream streams[] = {
+    {"contiguous", 1, 1},          {"every second line", 1, 2},    {"every fourth line", 1, 4},
+    {"stride 3", 1, 3},            {"stride 48", 1, 48},           {"stride 96", 1, 96},
+    {"4 KiB stride", 1, 32},       {"64 KiB stride", 1, 512},      {"1 MiB stride", 1, 8192},
+    {"rows of 256 B of 8 KiB", 2, 64}, {"rows of 128 B of 1 KiB", 1, 8}, {"16 KiB tiles of 4 MiB", 128, 32768},
+};
+
+static uint64_t line_of(const stream *s, uint64_t i) { return i / s->row_lines * s->row_stride + i % s->row_lines; }
+
+static double imbalance_of_slices(const ftl_l2_hash *hash, const stream *s, uint64_t lines_per_slice) {
+  uint32_t n = hash->slices_per_side * hash->num_sides;
+  uint64_t *hits = calloc(n, sizeof *hits), most = 0;
+  for (uint64_t i = 0; i < lines_per_slice * n; i++) {
+    ftl_l2_address at = ftl_l2_hash_address(hash, line_of(s, i));
+    cr_assert(at.home_side < hash->num_sides && at.slice_in_side < hash->slices_per_side);
+    cr_assert_lt(at.set_in_side, hash->slices_per_side * hash->sets_per_slice);
+    hits[at.home_side * hash->slices_per_side + at.slice_in_side]++;
+  }
+  for (uint32_t i = 0; i < n; i++) most = hits[i] > most ? hits[i] : most;
+  free(hits);
+  return (double)most / (double)lines_per_slice - 1;
+}
+
+Test(timing_l2_hash, slices_share_every_stream_within_two_percent) {
+  uint32_t slices[] = {40, 48, 64, 22, 36, 47, 80};
+  for (size_t c = 0; c < sizeof slices / sizeof slices[0]; c++) {
+    for (uint32_t sides = 1; sides <= 2; sides++) {
+      ftl_l2_hash hash = {.num_sides = sides, .slices_per_side = slices[c], .sets_per_slice = 128, .granule_lines = 32};
+      for (size_t s = 0; s < sizeof streams / sizeof streams[0]; s++) {
+        // Where a stride leaves only the hash, 40000 lines a slice have a deviation of 0.5 %.
+        double imbalance = imbalance_of_slices(&hash, &streams[s], 40000);
+        cr_expect_lt(imbalance, 0.02, "%u x %u slices, %s: the busiest has %.3f too much", sides, slices[c],
+                     streams[s].name, imbalance);
+      }
+    }
+  }
+}
+
+Test(timing_l2_hash, a_few_consecutive_lines_never_crowd_one_slice) {
+  ftl_l2_hash hash = {.num_sides = 1, .slices_per_side = 48, .sets_per_slice = 256, .granule_lines = 32};
+  for (uint64_t tile = 0; tile < 1000; tile++) {
+    uint64_t hits[48] = {0}, most = 0;
+    for (uint64_t i = 0; i < 128; i++) hits[ftl_l2_hash_address(&hash, tile * 128 + i).slice_in_side]++;
+    for (int i = 0; i < 48; i++) most = hits[i] > most ? hits[i] : most;
+    // 128 lines touch at most four blocks of 48 lines, each line of a block in its own slice.
+    cr_expect_leq(most, 4);
+  }
+}
+
+Test(timing_l2_hash, runs_of_addresses_fill_any_number_of_sets_evenly) {
+  uint32_t set_counts[] = {32, 100, 128, 256, 341};
+  for (size_t c = 0; c < sizeof set_counts / sizeof set_counts[0]; c++) {
+    ftl_l2_hash hash = {.num_sides = 1, .slices_per_side = 40, .sets_per_slice = set_counts[c], .granule_lines = 32};
+    uint32_t num_sets = 40 * set_counts[c];
+    uint8_t *lines = calloc(num_sets, 1), most = 0;
+    for (uint64_t i = 0; i < 16u * num_sets; i++) lines[ftl_l2_hash_address(&hash, 12345 + i).set_in_side]++;
+    for (uint32_t i = 0; i < num_sets; i++) most = lines[i] > most ? lines[i] : most;
+    cr_expect_leq(most, 18, "16 lines a set on average, %d in the fullest of %u", most, num_sets);
+    free(lines);
+  }
+}
+
+Test(timing_l2_hash, the_sides_halve_any_run_of_granule_pairs) {
+  ftl_l2_hash hash = {.num_sides = 2, .slices_per_side = 40, .sets_per_slice = 128, .granule_lines = 32};
+  for (uint64_t pair = 0; pair < 1000; pair++) {
+    uint32_t first = ftl_l2_hash_address(&hash, pair * 64).home_side;
+    for (uint64_t i = 0; i < 64; i++) {
+      cr_expect_eq(ftl_l2_hash_address(&hash, pair * 64 + i).home_side, i < 32 ? first : 1 - first);
+    }
+  }
+}

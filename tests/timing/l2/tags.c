@@ -1,0 +1,185 @@
+// What is in L2, on a small cache: one set a side where the test needs to fill one.
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "machine/l2/coalescer.h"
+#include "machine/l2/mshr.h"
+#include "machine/l2/tags.h"
+
+static ftl_arch tags_arch(int64_t sides, int64_t ways, int64_t sets_per_side, const char *replacement) {
+  ftl_arch arch = {.l1_line_bytes = 128,
+                   .l2_size_bytes = sides * ways * sets_per_side * 128,
+                   .l2_num_sides = sides,
+                   .l2_num_slices = sides,
+                   .l2_ways = ways,
+                   .l2_side_hash_granule_bytes = 128,
+                   .l2_fill_sectors = 1};
+  snprintf(arch.l2_replacement, sizeof arch.l2_replacement, "%s", replacement);
+  return arch;
+}
+
+static ftl_l2_tags *create_tags(const ftl_arch *arch, int32_t log2_sample) {
+  ftl_l2_tags *tags;
+  ftl_error error;
+  cr_assert_eq(ftl_l2_tags_create(&tags, arch, log2_sample, &error), FTL_OK);
+  return tags;
+}
+
+// The index-th line whose home is that side.
+static uint64_t line_of(const ftl_l2_tags *tags, int32_t side, int index) {
+  uint64_t line = 0;
+  while (ftl_l2_tags_place(tags, line).home_side != side || index-- > 0) line++;
+  return line;
+}
+
+Test(timing_l2_tags, a_read_miss_fetches_the_sectors_asked_for_and_then_hits) {
+  ftl_arch arch = tags_arch(1, 4, 1, "lru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  ftl_l2_outcome miss = ftl_l2_tags_read(tags, 7, 5, 0), part = ftl_l2_tags_read(tags, 7, 7, 0);
+  cr_expect(miss.hit_sectors == 0 && miss.dram_read_sectors == 5);
+  cr_expect(part.hit_sectors == 5 && part.dram_read_sectors == 2);
+  ftl_l2_tags_destroy(tags);
+}
+
+Test(timing_l2_tags, the_fetch_granularity_widens_a_miss_by_what_is_missing) {
+  ftl_arch arch = tags_arch(1, 4, 1, "lru");
+  arch.l2_fill_sectors = 2;
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  cr_expect_eq(ftl_l2_tags_read(tags, 7, 2, 0).dram_read_sectors, 3);
+  (void)ftl_l2_tags_write(tags, 7, 4, 4);
+  cr_expect_eq(ftl_l2_tags_read(tags, 7, 8, 0).dram_read_sectors, 8, "sector 2 was written: it is newer than DRAM");
+  ftl_l2_tags_destroy(tags);
+}
+
+Test(timing_l2_tags, full_writes_fetch_nothing_and_partial_ones_when_read) {
+  ftl_arch arch = tags_arch(1, 4, 1, "lru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  cr_expect_eq(ftl_l2_tags_write(tags, 7, 3, 1).dram_read_sectors, 0);
+  ftl_l2_outcome read = ftl_l2_tags_read(tags, 7, 3, 0);
+  cr_expect(read.hit_sectors == 1 && read.dram_read_sectors == 2);
+  cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 2);
+  ftl_l2_tags_destroy(tags);
+}
+
+Test(timing_l2_tags, an_eviction_writes_back_the_dirty_sectors_of_the_oldest_line) {
+  ftl_arch arch = tags_arch(1, 2, 1, "lru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  (void)ftl_l2_tags_write(tags, 1, 6, 6);
+  (void)ftl_l2_tags_read(tags, 2, 15, 0);
+  (void)ftl_l2_tags_read(tags, 1, 2, 0);  // now line 2 is the oldest
+  ftl_l2_outcome clean = ftl_l2_tags_read(tags, 3, 15, 0);
+  cr_expect_eq(clean.num_writebacks, 0);
+  ftl_l2_outcome dirty = ftl_l2_tags_read(tags, 4, 15, 0);
+  cr_expect_eq(dirty.num_writebacks, 1);
+  cr_expect(dirty.writebacks[0] == 1 && dirty.writeback_sectors[0] == 6 && dirty.dram_write_sectors == 2);
+  cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 0);
+  ftl_l2_tags_destroy(tags);
+}
+
+Test(timing_l2_tags, a_far_read_makes_a_replica_and_keeps_the_home_line) {
+  ftl_arch arch = tags_arch(2, 4, 1, "lru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  uint64_t line = line_of(tags, 0, 0);
+  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 1).dram_read_sectors, 1);
+  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 0).hit_sectors, 1, "it came by way of its home");
+  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 1).hit_sectors, 1);
+  (void)ftl_l2_tags_read(tags, line, 2, 0);
+  ftl_l2_outcome far = ftl_l2_tags_read(tags, line, 2, 1);
+  cr_expect(far.hit_sectors == 0 && far.far_sectors == 2 && far.dram_read_sectors == 0);
+  ftl_l2_tags_destroy(tags);
+}
+
+Test(timing_l2_tags, a_write_drops_the_replica) {
+  ftl_arch arch = tags_arch(2, 4, 1, "lru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  uint64_t line = line_of(tags, 0, 0);
+  (void)ftl_l2_tags_read(tags, line, 1, 1);
+  (void)ftl_l2_tags_write(tags, line, 1, 1);
+  ftl_l2_outcome read = ftl_l2_tags_read(tags, line, 1, 1);
+  cr_expect(read.hit_sectors == 0 && read.far_sectors == 1);
+  ftl_l2_tags_destroy(tags);
+}
+
+Test(timing_l2_tags, data_read_from_both_sides_halve_the_capacity) {
+  ftl_arch arch = tags_arch(2, 8, 1, "lru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  for (int readers = 1; readers <= 2; readers++) {
+    // 16 places. Read at home only, 8 + 8 lines stay; read from both sides, 4 + 4 lines with their replicas do.
+    int fitting = readers == 1 ? 8 : 4;
+    for (int extra = 0; extra <= 1; extra++) {
+      int misses = 0;
+      ftl_l2_tags_flush(tags);
+      for (int pass = 0; pass < 3; pass++) {
+        for (int i = 0; i < 2 * (fitting + extra); i++) {
+          int32_t home = i % 2;
+          for (int32_t r = 0; r < readers; r++) {
+            ftl_l2_outcome read = ftl_l2_tags_read(tags, line_of(tags, home, i / 2), 15, home ^ r);
+            if (pass == 2) misses += read.dram_read_sectors != 0;
+          }
+        }
+      }
+      cr_expect_eq(misses > 0, extra == 1, "%d readers, %d lines a side: %d misses", readers, fitting + extra, misses);
+    }
+  }
+  ftl_l2_tags_destroy(tags);
+}
+
+Test(timing_l2_tags, an_atomic_fetches_what_it_changes_once) {
+  ftl_arch arch = tags_arch(2, 4, 1, "lru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  cr_expect_eq(ftl_l2_tags_atomic(tags, 9, 3).dram_read_sectors, 3);
+  cr_expect_eq(ftl_l2_tags_atomic(tags, 9, 3).dram_read_sectors, 0);
+  cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 2);
+  ftl_l2_tags_destroy(tags);
+}
+
+Test(timing_l2_tags, nru_spares_what_was_used_since_the_marks_were_cleared) {
+  ftl_arch arch = tags_arch(1, 4, 1, "nru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  for (uint64_t line = 0; line < 5; line++) (void)ftl_l2_tags_read(tags, line, 15, 0);  // clears, evicts one, marks line 4
+  int survivors = 0;
+  for (uint64_t line = 5; line < 8; line++) (void)ftl_l2_tags_read(tags, line, 15, 0);
+  for (uint64_t line = 4; line < 8; line++) survivors += ftl_l2_tags_read(tags, line, 15, 0).hit_sectors != 0;
+  cr_expect_eq(survivors, 4, "three more fills take the three unmarked ways");
+  ftl_l2_tags_destroy(tags);
+}
+
+Test(timing_l2_tags, a_flush_forgets_and_a_foul_fills_with_dirty_lines) {
+  ftl_arch arch = tags_arch(2, 4, 8, "lru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  ftl_l2_tags_foul(tags, 100 * arch.l2_size_bytes);
+  cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), arch.l2_size_bytes / 32);
+  cr_expect_eq(ftl_l2_tags_read(tags, 3, 1, 0).dram_write_sectors > 0, true);
+  ftl_l2_tags_flush(tags);
+  cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 0);
+  cr_expect_eq(ftl_l2_tags_read(tags, 3, 1, 0).dram_write_sectors, 0);
+  ftl_l2_tags_destroy(tags);
+}
+
+Test(timing_l2_tags, an_unknown_policy_is_an_error_that_names_it) {
+  ftl_arch arch = tags_arch(1, 4, 1, "fifo");
+  ftl_l2_tags *tags;
+  ftl_error error;
+  cr_expect_eq(ftl_l2_tags_create(&tags, &arch, 0, &error), FTL_BAD_INPUT);
+  cr_expect_not_null(strstr(error.message, "fifo"));
+  cr_expect_null(tags);
+}
+
+Test(timing_l2_tags, mshrs_survive_growth_and_removal_in_any_order) {
+  ftl_l2_mshrs mshrs;
+  ftl_error error;
+  cr_assert_eq(ftl_l2_mshrs_init(&mshrs, 0, &error), FTL_OK);
+  enum { NUM = 5000 };
+  for (uint64_t line = 0; line < NUM; line++) (void)ftl_l2_mshrs_add(&mshrs, line, line & 1, 1);
+  for (uint64_t i = 0; i < NUM; i++) {
+    uint64_t line = i * 1237 % NUM;  // 1237 and 5000 have no common divisor: every line once
+    ftl_l2_mshr *mshr = ftl_l2_mshrs_find(&mshrs, line, line & 1);
+    cr_assert_not_null(mshr);
+    ftl_l2_mshrs_remove(&mshrs, mshr);
+    cr_assert_null(ftl_l2_mshrs_find(&mshrs, line, line & 1));
+    uint64_t other = (i + 1) * 1237 % NUM;
+    cr_assert(i + 1 == NUM || ftl_l2_mshrs_find(&mshrs, other, other & 1) != NULL);
+  }
+  cr_expect_eq(mshrs.count, 0);
+  ftl_l2_mshrs_fini(&mshrs);
+}

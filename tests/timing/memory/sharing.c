@@ -1,0 +1,201 @@
+// Requests that meet: merging with a miss in flight, the coalescer, ports, write-back, the state between launches.
+#include "drive.h"
+#include "small_arch.h"
+
+enum { GHZ = 1000000, NUM_REQUESTS = 10000 };
+
+Test(timing_memory_sharing, a_hit_on_a_miss_in_flight_makes_one_dram_read) {
+  ftl_arch arch = small_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  uint64_t line = line_of_side(&arch, 0, 0, 0);
+  ftl_mem_request requests[] = {read_of(0, 0, line, 1, 0), read_of(1, 2, line, 1, 1), read_of(50, 4, line, 1, 2)};
+  int64_t replies[3];
+  drive(memory, requests, 3, replies);
+  ftl_memory_counters counters = ftl_memory_counters_get(memory);
+  cr_expect_eq(counters.dram_read_bytes, 32);
+  // All go on when the data come; 3 sectors pass the slice (128 B a cycle) and the GPC's port (1024) in one cycle.
+  for (int i = 0; i < 3; i++) cr_expect_eq(replies[i], 60 + 40 + 12 + 14 + 2, "reply %d at %ld", i, (long)replies[i]);
+  cr_expect_eq(counters.l2_miss_sectors, 1);
+  cr_expect_eq(counters.l2_hit_sectors, 2);
+  ftl_memory_destroy(memory);
+}
+
+Test(timing_memory_sharing, readers_of_both_sides_share_one_dram_read) {
+  ftl_arch arch = small_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  uint64_t line = line_of_side(&arch, 0, 0, 0);
+  ftl_mem_request requests[] = {read_of(0, 0, line, 1, 0), read_of(0, 1, line, 1, 1)};
+  int64_t replies[2];
+  drive(memory, requests, 2, replies);
+  cr_expect_eq(ftl_memory_counters_get(memory).dram_read_bytes, 32);
+  cr_expect_eq(replies[0], 128);
+  cr_expect_eq(replies[1], 128 + 7);  // the way to the home was over before the data came: one crossing more
+  ftl_memory_destroy(memory);
+}
+
+static ftl_arch coalescing_arch(void) {
+  ftl_arch arch = small_arch();
+  arch.l2_num_sides = 1;
+  arch.l2_coalescer_merges = 3;
+  arch.l2_coalescer_window_cycles = 4;
+  return arch;
+}
+
+Test(timing_memory_sharing, the_coalescer_serves_as_many_reads_with_one_access_as_it_may) {
+  ftl_arch arch = coalescing_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_mem_request requests[8];
+  int64_t replies[8];
+  requests[0] = read_of(0, 0, 5, 15, 0);
+  int64_t from = drive(memory, requests, 1, replies);
+  for (int i = 0; i < 7; i++) requests[i] = read_of(from, i, 5, 15, (uint32_t)i);
+  int64_t before = ftl_memory_counters_get(memory).l2_sectors_from_sms;
+  drive_from(memory, from, requests, 7, 0, replies, 8);
+  ftl_memory_counters counters = ftl_memory_counters_get(memory);
+  // Three accesses for 7 reads: 3 + 3 + 1.
+  cr_expect_eq(counters.l2_sectors_from_sms - before, 3 * 4);
+  cr_expect_eq(counters.coalesced_sectors, 4 * 4);
+  // Accesses pass the slice one a cycle; the 128 bytes of each pass an SM's port in two.
+  for (int i = 0; i < 7; i++) cr_expect_eq(replies[i] - from, 60 + 1 + i / 3, "read %d", i);
+  ftl_memory_destroy(memory);
+}
+
+Test(timing_memory_sharing, the_coalescer_merges_only_in_its_window_and_other_sms) {
+  ftl_arch arch = coalescing_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_mem_request requests[] = {read_of(0, 0, 5, 1, 0), read_of(1, 0, 5, 1, 1),   // the same SM: an access of its own
+                                read_of(5, 1, 5, 1, 2),                           // 4 cycles after it: joins
+                                read_of(6, 2, 5, 1, 3),                           // 5 cycles after it: too late
+                                read_of(7, 3, 5, 3, 4)};                          // sectors that nobody asked for
+  int64_t replies[5];
+  drive(memory, requests, 5, replies);
+  ftl_memory_counters counters = ftl_memory_counters_get(memory);
+  cr_expect_eq(counters.coalesced_sectors, 1);
+  cr_expect_eq(counters.l2_sectors_from_sms, 3 + 2);
+  cr_expect_eq(counters.dram_read_bytes, 64);
+  ftl_memory_destroy(memory);
+}
+
+static int64_t last_reply(const int64_t *replies, int count) {
+  int64_t last = 0;
+  for (int i = 0; i < count; i++) last = replies[i] > last ? replies[i] : last;
+  return last;
+}
+
+// 16 lines are brought in, then read again 10000 times by `num_sms` SMs of GPC 0, one whole line a cycle each.
+static int64_t cycles_of_hits(const ftl_arch *arch, int num_sms) {
+  static ftl_mem_request requests[NUM_REQUESTS];
+  static int64_t replies[NUM_REQUESTS];
+  ftl_memory *memory = create_memory(arch, GHZ);
+  for (int i = 0; i < 16; i++) requests[i] = read_of(i, 0, line_of_side(arch, 0, 0, i), 15, (uint32_t)i);
+  int64_t from = drive(memory, requests, 16, replies);
+  uint64_t lines[16];
+  for (int i = 0; i < 16; i++) lines[i] = requests[i].line;
+  for (int i = 0; i < NUM_REQUESTS; i++) {
+    requests[i] = read_of(from + i / num_sms, 2 * (i % num_sms), lines[i % 16], 15, (uint32_t)i);
+  }
+  drive_from(memory, from, requests, NUM_REQUESTS, 0, replies, 8);
+  ftl_memory_destroy(memory);
+  return last_reply(replies, NUM_REQUESTS) - from;
+}
+
+Test(timing_memory_sharing, an_sm_port_carries_its_bytes_a_cycle_and_no_more) {
+  ftl_arch arch = small_arch();
+  arch.l2_slice_bytes_per_cycle = 256;
+  // 10000 lines of 128 bytes at 64 a cycle: 20000 cycles behind the 60 of the first.
+  cr_expect_eq(cycles_of_hits(&arch, 1), 60 + 20000 - 1);
+}
+
+Test(timing_memory_sharing, a_gpc_port_is_shared_by_its_sms) {
+  ftl_arch arch = small_arch();
+  arch.l2_slice_bytes_per_cycle = 256;
+  arch.noc_gpc_read_bytes_per_cycle = 160;
+  // Four SMs could take 256 bytes a cycle; the GPC gives 160: 10000 * 128 / 160 = 8000 cycles. The last line begins at byte
+  // 9999 * 128 = cycle 7999.2 and its 128 bytes need two cycles of its SM's port.
+  cr_expect_eq(cycles_of_hits(&arch, 4), 60 + 7999 + 1);
+}
+
+Test(timing_memory_sharing, the_link_between_the_sides_limits_far_reads) {
+  ftl_arch arch = small_arch();
+  arch.noc_far_bytes_per_cycle = 32;
+  arch.dram_num_channels = 1;
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  static ftl_mem_request requests[64];
+  static int64_t replies[64];
+  for (int i = 0; i < 64; i++) requests[i] = read_of(i, 0, line_of_side(&arch, 0, 0, i), 15, (uint32_t)i);
+  int64_t from = drive(memory, requests, 64, replies);
+  for (int i = 0; i < 64; i++) requests[i] = read_of(from + i / 4, 1 + 2 * (i % 4), requests[i].line, 15, (uint32_t)i);
+  drive_from(memory, from, requests, 64, 0, replies, 8);
+  // 64 lines of 128 bytes at 32 a cycle: 256 cycles; the last line comes over in the last four and passes its SM's port in
+  // two. The first byte is at the link at 10 + 7.
+  cr_expect_eq(last_reply(replies, 64) - from, 10 + 7 + 255 + 7 + 20 + 30 + 1);
+  ftl_memory_destroy(memory);
+}
+
+Test(timing_memory_sharing, dirty_lines_reach_dram_only_when_they_are_evicted) {
+  ftl_arch arch = small_arch();
+  arch.l2_num_sides = 1;
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  static ftl_mem_request requests[8192];
+  static int64_t replies[8192];
+  int capacity_lines = (int)(arch.l2_size_bytes / 128);
+  for (int i = 0; i < 4 * capacity_lines; i++) requests[i] = write_of(i, i % 8, (uint64_t)i, 15, (uint32_t)i);
+  int64_t from = drive(memory, requests, capacity_lines / 2, replies);
+  cr_expect_eq(ftl_memory_counters_get(memory).dram_write_bytes, 0);
+  cr_expect_eq(ftl_memory_counters_get(memory).dirty_sectors, 2 * capacity_lines);
+  for (int i = capacity_lines / 2; i < 4 * capacity_lines; i++) requests[i].time = from + i;
+  drive_from(memory, from, requests + capacity_lines / 2, 7 * capacity_lines / 2, 0, replies, 8);
+  ftl_memory_counters counters = ftl_memory_counters_get(memory);
+  // Every line was written once: what is not in L2 has been written to DRAM.
+  cr_expect_eq(counters.dirty_sectors, 4 * capacity_lines);
+  cr_expect_eq(counters.dram_write_bytes + 32 * counters.dirty_sectors, 128 * 4 * (int64_t)capacity_lines);
+  cr_expect_eq(counters.dram_read_bytes, 0);
+  ftl_memory_destroy(memory);
+}
+
+Test(timing_memory_sharing, an_atomic_reads_what_it_changes_and_leaves_it_dirty) {
+  ftl_arch arch = small_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_mem_request requests[] = {read_of(0, 0, 3, 1, 0), read_of(500, 0, 3, 1, 1)};
+  requests[0].kind = requests[1].kind = FTL_MEM_ATOMIC;
+  int64_t replies[2];
+  drive(memory, requests, 2, replies);
+  cr_expect_eq(ftl_memory_counters_get(memory).dram_read_bytes, 32);
+  cr_expect_eq(ftl_memory_counters_get(memory).dirty_sectors, 1);
+  ftl_memory_destroy(memory);
+}
+
+Test(timing_memory_sharing, a_restart_keeps_the_contents_and_a_flush_forgets_them) {
+  ftl_arch arch = small_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_mem_request request = read_of(0, 0, line_of_side(&arch, 0, 0, 0), 1, 0);
+  int64_t cold, warm, flushed;
+  drive(memory, &request, 1, &cold);
+  ftl_memory_restart(memory);
+  drive(memory, &request, 1, &warm);
+  cr_expect_eq(ftl_memory_counters_get(memory).dram_read_bytes, 0);
+  ftl_memory_restart(memory);
+  ftl_memory_flush(memory);
+  drive(memory, &request, 1, &flushed);
+  cr_expect_eq(cold, 128);
+  cr_expect_eq(warm, 60);
+  cr_expect_eq(flushed, 128);
+  ftl_memory_destroy(memory);
+}
+
+Test(timing_memory_sharing, reads_after_a_foul_push_out_another_tensors_dirty_lines) {
+  ftl_arch arch = small_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_memory_foul(memory, 16 * arch.l2_size_bytes);
+  int64_t dirty = ftl_memory_counters_get(memory).dirty_sectors;
+  cr_expect_eq(dirty, arch.l2_size_bytes / 32);
+  static ftl_mem_request requests[64];
+  static int64_t replies[64];
+  for (int i = 0; i < 64; i++) requests[i] = read_of(i, 0, line_of_side(&arch, 0, 0, i), 15, (uint32_t)i);
+  drive(memory, requests, 64, replies);
+  ftl_memory_counters counters = ftl_memory_counters_get(memory);
+  cr_expect_eq(counters.dram_read_bytes, 64 * 128);
+  cr_expect_eq(counters.dram_write_bytes, 64 * 128);
+  cr_expect_eq(counters.dirty_sectors, dirty - 64 * 4);
+  ftl_memory_destroy(memory);
+}
