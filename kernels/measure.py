@@ -6,6 +6,7 @@
     measure.py attention CASES.csv ...        own kernels     -> OUT/attention_CASES_{stream,ncu}.csv
     measure.py foreign CASES.csv ...          Triton, PyTorch, cuBLAS -> OUT/foreign_CASES_{stream,ncu}.csv
     measure.py opcodes CASES.csv ...          executed warp instructions by opcode -> OUT/opcodes_CASES.csv
+    measure.py trace                          SM, start and end of each CTA of some cases -> OUT/cta_trace.csv
     measure.py sass                           disassembly of the microbenchmarks and some kernels -> OUT/sass/
 
 OUT is measurements/ or what --out names.  --no-ncu, --no-stream and --repeat N (ncu only) choose what is done.  Clocks are never set."""
@@ -211,7 +212,7 @@ def sass(out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("build", "micro", "attention", "foreign", "opcodes", "sass"))
+    parser.add_argument("what", choices=("build", "micro", "attention", "foreign", "opcodes", "trace", "sass"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "measurements")
     parser.add_argument("--no-ncu", action="store_true")
@@ -223,6 +224,12 @@ def main():
         build()
     elif args.what == "micro":
         micro(args.names, args.out.resolve(), args)
+    elif args.what == "trace":
+        with open(args.out / "cta_trace.csv", "w") as file:
+            for key, value in dict(provenance(), condition="stream", cache_control="256 MiB fill before").items():
+                file.write(f"# {key}: {value}\n")
+            file.flush()
+            subprocess.run([str(BUILD / "bin" / "cta_trace")], stdout=file, check=True)
     elif args.what == "sass":
         sass(args.out)
     else:

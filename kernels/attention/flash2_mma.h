@@ -212,7 +212,7 @@ template <class S, bool masked> __device__ __forceinline__ void step(State<S> &s
     }
 }
 
-template <class S> __global__ __launch_bounds__(S::num_threads) void forward(TileParams p)
+template <class S> __device__ __forceinline__ void forward_tile(const TileParams &p)
 {
     extern __shared__ __align__(128) uint8_t shared[];
     Tile tile = tile_of(p, (int)blockIdx.x);
@@ -258,6 +258,8 @@ template <class S> __global__ __launch_bounds__(S::num_threads) void forward(Til
     asm volatile("cp.async.wait_all;" ::: "memory");
     finish(st, b.q, warp_row, p.o + q_offset, p.lse + (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m, p.scale_log2);
 }
+
+template <class S> __global__ __launch_bounds__(S::num_threads) void forward(TileParams p) { forward_tile<S>(p); }
 
 template <class S> Launch plan(const Problem &p)
 {
