@@ -57,7 +57,8 @@ static ftl_status add_text(const ranking *r, ftl_text *out, ftl_error *error) {
   ftl_status status = FTL_OK;
   if (r->num_feasible > 0) {
     ftl_text_add(out, "\n");
-    status = ftl_rows_ranking(r->rows, smaller(r->top, r->num_feasible), out, error);
+    ftl_varying varying = ftl_rows_varying(r->rows, r->num_feasible);
+    status = ftl_rows_ranking(r->rows, smaller(r->top, r->num_feasible), varying, out, error);
   }
   if (status == FTL_OK && r->num_feasible > 1) {
     ftl_text_add(out, "\n");

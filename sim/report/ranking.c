@@ -116,13 +116,13 @@ ftl_status ftl_rows_table(const ftl_row *rows, int64_t num_rows, const ftl_colum
   return status;
 }
 
-ftl_status ftl_rows_ranking(const ftl_row *rows, int64_t num_rows, ftl_text *out, ftl_error *error) {
+ftl_status ftl_rows_ranking(const ftl_row *rows, int64_t num_rows, ftl_varying varying, ftl_text *out,
+                            ftl_error *error) {
   static const char *const names[] = {"time_us", "tflops",    "hbm_read",  "hbm_write",
                                       "l2_hit",  "occupancy", "bottleneck"};
   enum { NUM_NAMES = sizeof names / sizeof *names };
   ftl_column columns[1 + FTL_PARAM_COUNT + NUM_NAMES];
   int num_columns = 0;
-  ftl_varying varying = ftl_rows_varying(rows, num_rows);
   if (varying.arch) columns[num_columns++] = (ftl_column){FTL_COLUMN_ARCH, 0};
   for (int p = 0; p < FTL_PARAM_COUNT; p++) {
     if (varying.params >> p & 1) columns[num_columns++] = (ftl_column){FTL_COLUMN_PARAM, p};

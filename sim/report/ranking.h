@@ -24,8 +24,9 @@ void ftl_row_label(const ftl_row *row, ftl_varying varying, ftl_text *out);
 // A header line, and a line a row.
 FTL_MUST_USE ftl_status ftl_rows_table(const ftl_row *rows, int64_t num_rows, const ftl_column *columns,
                                        int num_columns, ftl_text *out, ftl_error *error);
-// A table of rank, what varies, and what people choose by.
-FTL_MUST_USE ftl_status ftl_rows_ranking(const ftl_row *rows, int64_t num_rows, ftl_text *out, ftl_error *error);
+// A table of what varies and what people choose by. `varying` may be that of more rows than are shown.
+FTL_MUST_USE ftl_status ftl_rows_ranking(const ftl_row *rows, int64_t num_rows, ftl_varying varying, ftl_text *out,
+                                         ftl_error *error);
 // One bar a row, as long as the value of `column`; the longest takes width_chars.
 FTL_MUST_USE ftl_status ftl_rows_bars(const ftl_row *rows, int64_t num_rows, ftl_column column, int width_chars,
                                       ftl_text *out, ftl_error *error);

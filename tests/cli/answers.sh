@@ -15,6 +15,7 @@ accepted "h200*" "$FAKE" predict $Q --set l2.persisting_max_bytes=4096
 accepted "infeasible:" "$FAKE" explore $Q block_m=64,256 block_n=64,128
 accepted "wins (bottleneck" "$FAKE" explore $Q block_m=64,128
 accepted "v100: " "$FAKE" explore --arch h200,v100 --workload flash2_fwd heads=8 seqlen=1024 head_dim=64 block_m=64,128
+accepted "block_m  time_us" "$FAKE" explore $Q --top 1 block_m=64,128
 accepted '"feasible": true' "$FAKE" explore $Q --json --top 1 --by hbm block_m=64,128
 [ "$(wc -l <out)" -eq 1 ] && grep -q '"block_m": 128' out || bad "--top 1 --by hbm"
 accepted "1 configurations" "$FAKE" explore $Q --svg x.svg
