@@ -33,7 +33,7 @@ static bool reserve_nodes(ftl_memory *memory, uint32_t num_nodes) {
   if (nodes == NULL) return false;
   memory->nodes = nodes;
   for (uint32_t i = num_nodes; i > memory->num_nodes; i--) {
-    nodes[i - 1].link.next = memory->free_node;
+    nodes[i - 1].next = memory->free_node;
     memory->free_node = i - 1;
   }
   memory->num_nodes = num_nodes;
@@ -57,12 +57,12 @@ uint32_t ftl_memory_take_node(ftl_memory *memory) {
     FTL_CHECK(reserve_nodes(memory, memory->num_nodes * 2), "memory: no memory for %u requests", memory->num_nodes * 2);
   }
   uint32_t node = memory->free_node;
-  memory->free_node = memory->nodes[node].link.next;
+  memory->free_node = memory->nodes[node].next;
   return node;
 }
 
 void ftl_memory_free_node(ftl_memory *memory, uint32_t node) {
-  memory->nodes[node].link.next = memory->free_node;
+  memory->nodes[node].next = memory->free_node;
   memory->free_node = node;
 }
 
@@ -142,7 +142,7 @@ ftl_status ftl_memory_create(ftl_memory **out, const ftl_arch *arch, int64_t sm_
   ftl_status status = create_arrays(memory, arch) ? FTL_OK : no_memory(error);
   if (status == FTL_OK) status = ftl_l2_tags_create(&memory->tags, arch, 0, error);
   if (status == FTL_OK) status = ftl_dram_create(&memory->dram, arch, error);
-  if (status == FTL_OK) status = ftl_l2_mshrs_init(&memory->mshrs, memory->num_nodes, error);
+  if (status == FTL_OK) status = ftl_l2_mshrs_init(&memory->mshrs, 0, error);
   if (status == FTL_OK) status = ftl_wheel_init(&memory->events, error);
   if (status == FTL_OK) status = ftl_wheel_init(&memory->port_events, error);
   if (status != FTL_OK) {

@@ -5,10 +5,11 @@
 
 #include "base/check.h"
 
-static int64_t num_sectors(uint8_t mask) { return __builtin_popcount(mask); }
+// The number of bits of a mask of four, from a table in a constant.
+static int64_t num_sectors(uint8_t mask) { return (int64_t)(0x4332322132212110u >> (4 * mask) & 7); }
 static int64_t bytes_of(uint8_t mask) { return num_sectors(mask) * FTL_MEMORY_SECTOR_BYTES; }
 
-static ftl_memory_phase phase_of(uint8_t stage) {
+static ftl_memory_phase phase_of(ftl_memory_stage stage) {
   switch (stage) {
     case FTL_STAGE_FILL: return FTL_PHASE_FILL;
     case FTL_STAGE_CROSS: return FTL_PHASE_CROSS;
@@ -16,12 +17,12 @@ static ftl_memory_phase phase_of(uint8_t stage) {
   }
 }
 
-static void schedule(ftl_memory *memory, uint32_t node, ftl_memory_stage stage, int64_t cycle) {
-  memory->nodes[node].stage = (uint8_t)stage;
-  memory->nodes[node].link.cycle = cycle;
-  ftl_wheel *wheel = stage == FTL_STAGE_PORT ? &memory->port_events : &memory->events;
-  int phase = stage == FTL_STAGE_PORT ? 0 : (int)phase_of((uint8_t)stage);
-  ftl_wheel_push(wheel, memory->nodes, sizeof *memory->nodes, node, phase);
+static void schedule(ftl_memory *memory, uint32_t index, ftl_memory_stage stage, int64_t cycle) {
+  ftl_memory_node *node = &memory->nodes[index];
+  node->stage = (uint8_t)stage;
+  bool is_reply = stage == FTL_STAGE_PORT;
+  ftl_wheel_push(is_reply ? &memory->port_events : &memory->events, cycle, is_reply ? 0 : (int)phase_of(stage),
+                 node->sequence, index);
 }
 
 static ftl_noc_port *slice_port(ftl_memory *memory, uint32_t side, uint32_t slice_in_side) {
@@ -33,7 +34,7 @@ static bool is_write(const ftl_memory_node *node) { return node->kind != FTL_NOD
 void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request) {
   uint32_t index = ftl_memory_take_node(memory);
   ftl_memory_node *node = &memory->nodes[index];
-  *node = (ftl_memory_node){.link = {.sequence = memory->next_sequence++},
+  *node = (ftl_memory_node){.sequence = memory->next_sequence++,
                             .line = request->line,
                             .transaction = request->transaction,
                             .sm = request->sm,
@@ -134,11 +135,11 @@ static void fetch_from_far(ftl_memory *memory, uint32_t index, uint8_t sectors, 
 }
 
 static void wait_for(ftl_memory *memory, ftl_l2_mshr *mshr, uint32_t index) {
-  memory->nodes[index].link.next = FTL_L2_NO_WAITER;
+  memory->nodes[index].next = FTL_L2_NO_WAITER;
   if (mshr->first_waiter == FTL_L2_NO_WAITER) {
     mshr->first_waiter = index;
   } else {
-    memory->nodes[mshr->last_waiter].link.next = index;
+    memory->nodes[mshr->last_waiter].next = index;
   }
   mshr->last_waiter = index;
 }
@@ -249,7 +250,7 @@ static void fill(ftl_memory *memory, uint32_t index) {
   mshr->first_waiter = mshr->last_waiter = FTL_L2_NO_WAITER;
   ftl_memory_free_node(memory, index);
   while (waiter != FTL_L2_NO_WAITER) {
-    uint32_t next = memory->nodes[waiter].link.next;
+    uint32_t next = memory->nodes[waiter].next;
     if ((memory->nodes[waiter].sectors & missing) != 0) {
       wait_for(memory, mshr, waiter);
     } else if (memory->nodes[waiter].kind == FTL_NODE_FAR_FETCH) {
@@ -279,12 +280,23 @@ static void handle(ftl_memory *memory, uint32_t index) {
   }
 }
 
+// The nodes and tags of in-flight requests are far apart in the host's memory: asked for some events ahead.
+static void prefetch(ftl_memory *memory, const ftl_wheel_event *events, uint32_t i, uint32_t count) {
+  enum { NODES_AHEAD = 8, TAGS_AHEAD = 4 };
+  if (i + NODES_AHEAD < count) __builtin_prefetch(&memory->nodes[events[i + NODES_AHEAD].node], 1);
+  if (i + TAGS_AHEAD >= count) return;
+  const ftl_memory_node *node = &memory->nodes[events[i + TAGS_AHEAD].node];
+  if (node->stage == FTL_STAGE_SLICE) ftl_l2_tags_prefetch(memory->tags, node->line, node->side);
+}
+
 void ftl_memory_flow_cycle(ftl_memory *memory) {
   for (int phase = FTL_PHASE_FILL; phase <= FTL_PHASE_CROSS; phase++) {
     uint32_t count;
-    const ftl_wheel_event *events =
-        ftl_wheel_take(&memory->events, memory->nodes, sizeof *memory->nodes, phase, &count);
-    for (uint32_t i = 0; i < count; i++) handle(memory, events[i].node);
+    const ftl_wheel_event *events = ftl_wheel_take(&memory->events, phase, &count);
+    for (uint32_t i = 0; i < count; i++) {
+      prefetch(memory, events, i, count);
+      handle(memory, events[i].node);
+    }
   }
 }
 
@@ -298,7 +310,7 @@ void ftl_memory_flow_dram_done(ftl_memory *memory, uint32_t cookie, int64_t dram
 // Ports pass a message on as it comes in: its end is that of the slowest port on the way.
 static void reply_at_port(ftl_memory *memory, uint32_t index) {
   const ftl_memory_node *node = &memory->nodes[index];
-  int64_t now = node->link.cycle;
+  int64_t now = memory->port_events.now;
   int64_t bytes = is_write(node) ? 0 : bytes_of(node->sectors);
   ftl_noc_slot gpc = ftl_noc_port_take(&memory->gpc_in[memory->gpc_of_sm[node->sm]], now, bytes);
   ftl_noc_slot sm = ftl_noc_port_take(&memory->sm_in[node->sm], gpc.first, bytes);
@@ -312,8 +324,11 @@ static void reply_at_port(ftl_memory *memory, uint32_t index) {
 }
 
 void ftl_memory_flow_ports(ftl_memory *memory) {
+  enum { NODES_AHEAD = 8 };
   uint32_t count;
-  const ftl_wheel_event *events =
-      ftl_wheel_take(&memory->port_events, memory->nodes, sizeof *memory->nodes, 0, &count);
-  for (uint32_t i = 0; i < count; i++) reply_at_port(memory, events[i].node);
+  const ftl_wheel_event *events = ftl_wheel_take(&memory->port_events, 0, &count);
+  for (uint32_t i = 0; i < count; i++) {
+    if (i + NODES_AHEAD < count) __builtin_prefetch(&memory->nodes[events[i + NODES_AHEAD].node], 1);
+    reply_at_port(memory, events[i].node);
+  }
 }

@@ -32,11 +32,12 @@ typedef enum ftl_memory_node_kind {
   FTL_NODE_DRAM_FETCH,  // by the home side
 } ftl_memory_node_kind;
 
-// A request of an SM, or what L2 does for it. Never both an event and a waiter: `link.next` serves both lists.
+// A request of an SM, or what L2 does for it.
 typedef struct ftl_memory_node {
-  ftl_wheel_link link;
+  uint64_t sequence;  // of the SM's request, over all requests
   uint64_t line;
   uint32_t transaction;
+  uint32_t next;      // waiter for the same line, or free node
   uint16_t sm;
   uint16_t slice_in_side;
   uint8_t kind, stage;

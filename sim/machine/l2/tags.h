@@ -45,6 +45,8 @@ ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sector
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors);
 // A read-modify-write at the home side: what is not there is fetched; the sectors are dirty after it.
 ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors);
+// Tells the host's cache that a read by `side` follows; changes nothing.
+void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, uint64_t line, int32_t side);
 void ftl_l2_tags_flush(ftl_l2_tags *tags);  // write back nothing, forget everything: state before a launch
 // State as a streaming write of `bytes` to other addresses leaves it.
 void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes);
