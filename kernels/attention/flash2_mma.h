@@ -1,12 +1,13 @@
 /* FlashAttention-2 forward with mma.sync m16n8k16 and cp.async.
  *
- * A CTA owns block_m rows of one head; warp w the rows w * block_m / num_warps onward. Q stays in shared memory and is read by ldmatrix in
- * every step, as in FlashAttention-2. K and V tiles arrive by cp.async, 16 bytes a thread, rows swizzled in 16-byte chunks.
+ * A CTA owns block_m rows of one head; warp w the rows w * block_m / num_warps onward. Q stays in shared memory and is
+ * read by ldmatrix in every step, as in FlashAttention-2. K and V tiles arrive by cp.async, 16 bytes a thread, rows
+ * swizzled in 16-byte chunks.
  *
- * schedule stages, num_stages >= 2: that many K and V buffers each, every tile its own commit group; a wait (wait_group + __syncthreads)
- *   before QK^T for K and after the softmax for V; a buffer is refilled right after the next wait's barrier shows that all are done with it.
- * schedule stages, num_stages = 1: one buffer that K and V take in turn; nothing overlaps.
- * schedule interleaved: one buffer each; V is fetched during QK^T, the next K during softmax and PV.
+ * schedule stages, num_stages >= 2: that many K and V buffers each, every tile its own commit group; a wait (wait_group
+ * + __syncthreads) before QK^T for K and after the softmax for V; a buffer is refilled right after the next wait's
+ * barrier shows that all are done with it. schedule stages, num_stages = 1: one buffer that K and V take in turn;
+ * nothing overlaps. schedule interleaved: one buffer each; V is fetched during QK^T, the next K during softmax and PV.
  *
  * seqlen_q must be a multiple of block_m, seqlen_kv of block_n. */
 #pragma once
@@ -18,267 +19,284 @@ namespace flash2_mma {
 
 enum class Schedule { stages, interleaved };
 
-template <int block_m_, int block_n_, int num_warps_, int num_stages_, int head_dim_, bool causal_, Schedule schedule_> struct Shape {
-    static constexpr int block_m = block_m_, block_n = block_n_, num_warps = num_warps_, head_dim = head_dim_;
-    static constexpr bool causal = causal_;
-    static constexpr Schedule schedule = schedule_;
-    static constexpr int num_stages = schedule_ == Schedule::interleaved ? 1 : num_stages_;
-    static constexpr bool single_buffer = schedule_ == Schedule::stages && num_stages_ == 1;
-    static constexpr int num_threads = num_warps * 32;
-    static constexpr int warp_rows = block_m / num_warps;
-    static constexpr int m_tiles = warp_rows / 16;
-    static constexpr int n_tiles = block_n / 8;
-    static constexpr int d_tiles = head_dim / 8;
-    static constexpr int row_chunks = head_dim / 8;
-    static constexpr int q_bytes = block_m * head_dim * 2;
-    static constexpr int tile_bytes = block_n * head_dim * 2;
-    static constexpr int shared_bytes = q_bytes + (single_buffer ? 1 : 2 * num_stages) * tile_bytes;
-    static_assert(warp_rows % 16 == 0 && block_n % 16 == 0 && head_dim % 32 == 0);
+template <int block_m_, int block_n_, int num_warps_, int num_stages_, int head_dim_, bool causal_, Schedule schedule_>
+struct Shape {
+  static constexpr int block_m = block_m_, block_n = block_n_, num_warps = num_warps_, head_dim = head_dim_;
+  static constexpr bool causal = causal_;
+  static constexpr Schedule schedule = schedule_;
+  static constexpr int num_stages = schedule_ == Schedule::interleaved ? 1 : num_stages_;
+  static constexpr bool single_buffer = schedule_ == Schedule::stages && num_stages_ == 1;
+  static constexpr int num_threads = num_warps * 32;
+  static constexpr int warp_rows = block_m / num_warps;
+  static constexpr int m_tiles = warp_rows / 16;
+  static constexpr int n_tiles = block_n / 8;
+  static constexpr int d_tiles = head_dim / 8;
+  static constexpr int row_chunks = head_dim / 8;
+  static constexpr int q_bytes = block_m * head_dim * 2;
+  static constexpr int tile_bytes = block_n * head_dim * 2;
+  static constexpr int shared_bytes = q_bytes + (single_buffer ? 1 : 2 * num_stages) * tile_bytes;
+  static_assert(warp_rows % 16 == 0 && block_n % 16 == 0 && head_dim % 32 == 0);
 };
 
 __device__ __forceinline__ uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
-template <class S> __device__ __forceinline__ uint32_t swizzled(uint32_t row, uint32_t chunk) { return (row * S::row_chunks + (chunk ^ (row & 7))) * 16; }
+template <class S>
+__device__ __forceinline__ uint32_t swizzled(uint32_t row, uint32_t chunk) {
+  return (row * S::row_chunks + (chunk ^ (row & 7))) * 16;
+}
 
-template <class S, int rows> __device__ __forceinline__ void copy_tile(uint32_t to, const __half *from)
-{
-    static_assert(rows * S::row_chunks % S::num_threads == 0);
+template <class S, int rows>
+__device__ __forceinline__ void copy_tile(uint32_t to, const __half *from) {
+  static_assert(rows * S::row_chunks % S::num_threads == 0);
 #pragma unroll
-    for (int i = 0; i < rows * S::row_chunks / S::num_threads; i++) {
-        uint32_t index = threadIdx.x + (uint32_t)i * S::num_threads, row = index / S::row_chunks, chunk = index % S::row_chunks;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + swizzled<S>(row, chunk)), "l"(from + row * S::head_dim + chunk * 8) : "memory");
-    }
+  for (int i = 0; i < rows * S::row_chunks / S::num_threads; i++) {
+    uint32_t index = threadIdx.x + (uint32_t)i * S::num_threads, row = index / S::row_chunks,
+             chunk = index % S::row_chunks;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + swizzled<S>(row, chunk)),
+                 "l"(from + row * S::head_dim + chunk * 8)
+                 : "memory");
+  }
 }
 
 __device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int pending> __device__ __forceinline__ void wait_and_sync()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
-    __syncthreads();
+template <int pending>
+__device__ __forceinline__ void wait_and_sync() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+  __syncthreads();
 }
 
-__device__ __forceinline__ void ldmatrix(uint32_t (&r)[4], uint32_t address)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address));
+__device__ __forceinline__ void ldmatrix(uint32_t (&r)[4], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address));
 }
-__device__ __forceinline__ void ldmatrix_trans(uint32_t (&r)[4], uint32_t address)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address));
-}
-
-__device__ __forceinline__ void mma(float *d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+__device__ __forceinline__ void ldmatrix_trans(uint32_t (&r)[4], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address));
 }
 
-template <class S> struct State {
-    float o[S::m_tiles][S::d_tiles * 4];
-    float s[S::m_tiles][S::n_tiles * 4];
-    RowState<S::m_tiles> rows;
+__device__ __forceinline__ void mma(float *d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <class S>
+struct State {
+  float o[S::m_tiles][S::d_tiles * 4];
+  float s[S::m_tiles][S::n_tiles * 4];
+  RowState<S::m_tiles> rows;
 };
 
 /* s = Q K^T for this warp's rows. */
-template <class S> __device__ __forceinline__ void score(State<S> &st, uint32_t q, uint32_t k, uint32_t warp_row)
-{
-    uint32_t lane = threadIdx.x % 32;
-    fill_zero(st.s);
+template <class S>
+__device__ __forceinline__ void score(State<S> &st, uint32_t q, uint32_t k, uint32_t warp_row) {
+  uint32_t lane = threadIdx.x % 32;
+  fill_zero(st.s);
 #pragma unroll
-    for (int kk = 0; kk < S::head_dim / 16; kk++) {
-        uint32_t a[S::m_tiles][4];
+  for (int kk = 0; kk < S::head_dim / 16; kk++) {
+    uint32_t a[S::m_tiles][4];
 #pragma unroll
-        for (int m = 0; m < S::m_tiles; m++)
-            ldmatrix(a[m], q + swizzled<S>(warp_row + (uint32_t)m * 16 + lane % 16, (uint32_t)kk * 2 + lane / 16));
+    for (int m = 0; m < S::m_tiles; m++)
+      ldmatrix(a[m], q + swizzled<S>(warp_row + (uint32_t)m * 16 + lane % 16, (uint32_t)kk * 2 + lane / 16));
 #pragma unroll
-        for (int n = 0; n < S::n_tiles; n += 2) {
-            uint32_t b[4];
-            ldmatrix(b, k + swizzled<S>((uint32_t)n * 8 + lane / 16 * 8 + lane % 8, (uint32_t)kk * 2 + lane / 8 % 2));
+    for (int n = 0; n < S::n_tiles; n += 2) {
+      uint32_t b[4];
+      ldmatrix(b, k + swizzled<S>((uint32_t)n * 8 + lane / 16 * 8 + lane % 8, (uint32_t)kk * 2 + lane / 8 % 2));
 #pragma unroll
-            for (int m = 0; m < S::m_tiles; m++) {
-                mma(&st.s[m][n * 4], a[m], b[0], b[1]);
-                mma(&st.s[m][n * 4 + 4], a[m], b[2], b[3]);
-            }
-        }
+      for (int m = 0; m < S::m_tiles; m++) {
+        mma(&st.s[m][n * 4], a[m], b[0], b[1]);
+        mma(&st.s[m][n * 4 + 4], a[m], b[2], b[3]);
+      }
     }
+  }
 }
 
-template <class S> __device__ __forceinline__ void softmax(State<S> &st, float scale_log2)
-{
-    float correction[S::m_tiles][2];
-    softmax_step(st.s, st.rows, correction, scale_log2);
-    rescale(st.o, correction);
+template <class S>
+__device__ __forceinline__ void softmax(State<S> &st, float scale_log2) {
+  float correction[S::m_tiles][2];
+  softmax_step(st.s, st.rows, correction, scale_log2);
+  rescale(st.o, correction);
 }
 
 /* o += P V. */
-template <class S> __device__ __forceinline__ void accumulate(State<S> &st, uint32_t v)
-{
-    uint32_t lane = threadIdx.x % 32;
+template <class S>
+__device__ __forceinline__ void accumulate(State<S> &st, uint32_t v) {
+  uint32_t lane = threadIdx.x % 32;
 #pragma unroll
-    for (int kk = 0; kk < S::block_n / 16; kk++) {
-        uint32_t a[S::m_tiles][4];
+  for (int kk = 0; kk < S::block_n / 16; kk++) {
+    uint32_t a[S::m_tiles][4];
 #pragma unroll
-        for (int m = 0; m < S::m_tiles; m++)
-            p_fragment(a[m], st.s[m], kk);
+    for (int m = 0; m < S::m_tiles; m++) p_fragment(a[m], st.s[m], kk);
 #pragma unroll
-        for (int d = 0; d < S::d_tiles; d += 2) {
-            uint32_t b[4];
-            ldmatrix_trans(b, v + swizzled<S>((uint32_t)kk * 16 + lane % 16, (uint32_t)d + lane / 16));
+    for (int d = 0; d < S::d_tiles; d += 2) {
+      uint32_t b[4];
+      ldmatrix_trans(b, v + swizzled<S>((uint32_t)kk * 16 + lane % 16, (uint32_t)d + lane / 16));
 #pragma unroll
-            for (int m = 0; m < S::m_tiles; m++) {
-                mma(&st.o[m][d * 4], a[m], b[0], b[1]);
-                mma(&st.o[m][d * 4 + 4], a[m], b[2], b[3]);
-            }
-        }
+      for (int m = 0; m < S::m_tiles; m++) {
+        mma(&st.o[m][d * 4], a[m], b[0], b[1]);
+        mma(&st.o[m][d * 4 + 4], a[m], b[2], b[3]);
+      }
     }
+  }
 }
 
 /* O and LSE; O passes through the warp's own rows of Q's buffer so that the stores are 16 bytes wide. */
-template <class S> __device__ __forceinline__ void finish(State<S> &st, uint32_t q, uint32_t warp_row, __half *o, float *lse, float scale_log2)
-{
-    uint32_t lane = threadIdx.x % 32;
-    normalize<16>(st.o, st.rows, lse, warp_row, scale_log2);
+template <class S>
+__device__ __forceinline__ void finish(State<S> &st, uint32_t q, uint32_t warp_row, __half *o, float *lse,
+                                       float scale_log2) {
+  uint32_t lane = threadIdx.x % 32;
+  normalize<16>(st.o, st.rows, lse, warp_row, scale_log2);
 #pragma unroll
-    for (int m = 0; m < S::m_tiles; m++)
+  for (int m = 0; m < S::m_tiles; m++)
 #pragma unroll
-        for (int half = 0; half < 2; half++)
+    for (int half = 0; half < 2; half++)
 #pragma unroll
-            for (int d = 0; d < S::d_tiles; d++) {
-                uint32_t packed = pack(st.o[m][d * 4 + half * 2], st.o[m][d * 4 + half * 2 + 1]), row = warp_row + (uint32_t)(m * 16 + half * 8) + lane / 4;
-                asm volatile("st.shared.u32 [%0], %1;" ::"r"(q + swizzled<S>(row, (uint32_t)d) + lane % 4 * 4), "r"(packed) : "memory");
-            }
-    __syncwarp();
+      for (int d = 0; d < S::d_tiles; d++) {
+        uint32_t packed = pack(st.o[m][d * 4 + half * 2], st.o[m][d * 4 + half * 2 + 1]),
+                 row = warp_row + (uint32_t)(m * 16 + half * 8) + lane / 4;
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(q + swizzled<S>(row, (uint32_t)d) + lane % 4 * 4), "r"(packed)
+                     : "memory");
+      }
+  __syncwarp();
 #pragma unroll
-    for (int i = 0; i < S::warp_rows * S::row_chunks / 32; i++) {
-        uint32_t index = (uint32_t)i * 32 + lane, row = warp_row + index / S::row_chunks, chunk = index % S::row_chunks;
-        uint4 data;
-        asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(data.x), "=r"(data.y), "=r"(data.z), "=r"(data.w) : "r"(q + swizzled<S>(row, chunk)));
-        *(uint4 *)(o + row * S::head_dim + chunk * 8) = data;
-    }
+  for (int i = 0; i < S::warp_rows * S::row_chunks / 32; i++) {
+    uint32_t index = (uint32_t)i * 32 + lane, row = warp_row + index / S::row_chunks, chunk = index % S::row_chunks;
+    uint4 data;
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(data.x), "=r"(data.y), "=r"(data.z), "=r"(data.w)
+                 : "r"(q + swizzled<S>(row, chunk)));
+    *(uint4 *)(o + row * S::head_dim + chunk * 8) = data;
+  }
 }
 
-template <class S> struct Buffers {
-    uint32_t q, k, v;
-    const __half *k_from, *v_from;
-    int num_tiles;
+template <class S>
+struct Buffers {
+  uint32_t q, k, v;
+  const __half *k_from, *v_from;
+  int num_tiles;
 
-    __device__ __forceinline__ void fetch_k(int j) const
-    {
-        if (j < num_tiles)
-            copy_tile<S, S::block_n>(k + (uint32_t)(j % S::num_stages) * S::tile_bytes, k_from + (size_t)j * S::block_n * S::head_dim);
-        commit();
-    }
-    __device__ __forceinline__ void fetch_v(int j) const
-    {
-        if (j < num_tiles)
-            copy_tile<S, S::block_n>(v + (uint32_t)(j % S::num_stages) * S::tile_bytes, v_from + (size_t)j * S::block_n * S::head_dim);
-        commit();
-    }
+  __device__ __forceinline__ void fetch_k(int j) const {
+    if (j < num_tiles)
+      copy_tile<S, S::block_n>(k + (uint32_t)(j % S::num_stages) * S::tile_bytes,
+                               k_from + (size_t)j * S::block_n * S::head_dim);
+    commit();
+  }
+  __device__ __forceinline__ void fetch_v(int j) const {
+    if (j < num_tiles)
+      copy_tile<S, S::block_n>(v + (uint32_t)(j % S::num_stages) * S::tile_bytes,
+                               v_from + (size_t)j * S::block_n * S::head_dim);
+    commit();
+  }
 };
 
-template <class S, bool masked> __device__ __forceinline__ void step(State<S> &st, const Buffers<S> &b, int j, uint32_t warp_row, int row_offset, float scale_log2)
-{
-    uint32_t k = b.k + (uint32_t)(j % S::num_stages) * S::tile_bytes, v = b.v + (uint32_t)(j % S::num_stages) * S::tile_bytes;
-    constexpr int pending = 2 * S::num_stages - 2;
-    if (S::num_stages > 1 && j == 0)
-        wait_and_sync<pending + 1>();
-    else
-        wait_and_sync<pending>();
-    if (S::schedule == Schedule::interleaved)
-        b.fetch_v(j);
-    else if (!S::single_buffer && j > 0)
-        b.fetch_v(j - 1 + S::num_stages);
-    score(st, b.q, k, warp_row);
-    if (masked)
-        mask_causal<16>(st.s, (int)warp_row + row_offset, j * S::block_n);
-    if (S::single_buffer) {
-        __syncthreads();
-        b.fetch_v(j);
-        wait_and_sync<0>();
-        softmax(st, scale_log2);
-    } else if (S::schedule == Schedule::interleaved) {
-        wait_and_sync<0>();
-        b.fetch_k(j + 1);
-        softmax(st, scale_log2);
-    } else {
-        softmax(st, scale_log2);
-        wait_and_sync<pending>();
-        b.fetch_k(j + S::num_stages);
-    }
-    accumulate(st, v);
-    if (S::single_buffer) {
-        __syncthreads();
-        b.fetch_k(j + 1);
-    }
+template <class S, bool masked>
+__device__ __forceinline__ void step(State<S> &st, const Buffers<S> &b, int j, uint32_t warp_row, int row_offset,
+                                     float scale_log2) {
+  uint32_t k = b.k + (uint32_t)(j % S::num_stages) * S::tile_bytes,
+           v = b.v + (uint32_t)(j % S::num_stages) * S::tile_bytes;
+  constexpr int pending = 2 * S::num_stages - 2;
+  if (S::num_stages > 1 && j == 0)
+    wait_and_sync<pending + 1>();
+  else
+    wait_and_sync<pending>();
+  if (S::schedule == Schedule::interleaved)
+    b.fetch_v(j);
+  else if (!S::single_buffer && j > 0)
+    b.fetch_v(j - 1 + S::num_stages);
+  score(st, b.q, k, warp_row);
+  if (masked) mask_causal<16>(st.s, (int)warp_row + row_offset, j * S::block_n);
+  if (S::single_buffer) {
+    __syncthreads();
+    b.fetch_v(j);
+    wait_and_sync<0>();
+    softmax(st, scale_log2);
+  } else if (S::schedule == Schedule::interleaved) {
+    wait_and_sync<0>();
+    b.fetch_k(j + 1);
+    softmax(st, scale_log2);
+  } else {
+    softmax(st, scale_log2);
+    wait_and_sync<pending>();
+    b.fetch_k(j + S::num_stages);
+  }
+  accumulate(st, v);
+  if (S::single_buffer) {
+    __syncthreads();
+    b.fetch_k(j + 1);
+  }
 }
 
-template <class S> __device__ __forceinline__ void forward_tile(const TileParams &p)
-{
-    extern __shared__ __align__(128) uint8_t shared[];
-    Tile tile = tile_of(p, (int)blockIdx.x);
-    size_t q_offset = ((size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m) * S::head_dim;
-    size_t kv_offset = (size_t)tile.kv_head * (size_t)p.seqlen_kv * S::head_dim;
-    uint32_t warp_row = threadIdx.x / 32 * S::warp_rows;
-    /* Row r sees columns up to r + row_offset. */
-    int row_offset = tile.m * S::block_m + p.seqlen_kv - p.seqlen_q;
-    int num_tiles = p.seqlen_kv / S::block_n, num_unmasked = num_tiles;
-    if (S::causal) {
-        num_tiles = max(0, min(num_tiles, (row_offset + S::block_m + S::block_n - 1) / S::block_n));
-        num_unmasked = max(0, min(num_tiles, (row_offset + 1) / S::block_n));
-    }
+template <class S>
+__device__ __forceinline__ void forward_tile(const TileParams &p) {
+  extern __shared__ __align__(128) uint8_t shared[];
+  Tile tile = tile_of(p, (int)blockIdx.x);
+  size_t q_offset = ((size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m) * S::head_dim;
+  size_t kv_offset = (size_t)tile.kv_head * (size_t)p.seqlen_kv * S::head_dim;
+  uint32_t warp_row = threadIdx.x / 32 * S::warp_rows;
+  /* Row r sees columns up to r + row_offset. */
+  int row_offset = tile.m * S::block_m + p.seqlen_kv - p.seqlen_q;
+  int num_tiles = p.seqlen_kv / S::block_n, num_unmasked = num_tiles;
+  if (S::causal) {
+    num_tiles = max(0, min(num_tiles, (row_offset + S::block_m + S::block_n - 1) / S::block_n));
+    num_unmasked = max(0, min(num_tiles, (row_offset + 1) / S::block_n));
+  }
 
-    Buffers<S> b;
-    b.q = shared_address(shared);
-    b.k = b.q + S::q_bytes;
-    b.v = S::single_buffer ? b.k : b.k + S::num_stages * S::tile_bytes;
-    b.k_from = p.k + kv_offset;
-    b.v_from = p.v + kv_offset;
-    b.num_tiles = num_tiles;
+  Buffers<S> b;
+  b.q = shared_address(shared);
+  b.k = b.q + S::q_bytes;
+  b.v = S::single_buffer ? b.k : b.k + S::num_stages * S::tile_bytes;
+  b.k_from = p.k + kv_offset;
+  b.v_from = p.v + kv_offset;
+  b.num_tiles = num_tiles;
 
-    State<S> st;
-    st.rows.clear();
-    fill_zero(st.o);
+  State<S> st;
+  st.rows.clear();
+  fill_zero(st.o);
 
-    copy_tile<S, S::block_m>(b.q, p.q + q_offset);
-    if (S::schedule == Schedule::interleaved || S::single_buffer) {
-        b.fetch_k(0);
-    } else {
+  copy_tile<S, S::block_m>(b.q, p.q + q_offset);
+  if (S::schedule == Schedule::interleaved || S::single_buffer) {
+    b.fetch_k(0);
+  } else {
 #pragma unroll
-        for (int s = 0; s < S::num_stages; s++) {
-            b.fetch_k(s);
-            b.fetch_v(s);
-        }
+    for (int s = 0; s < S::num_stages; s++) {
+      b.fetch_k(s);
+      b.fetch_v(s);
     }
-    int j = 0;
-    for (; j < num_unmasked; j++)
-        step<S, false>(st, b, j, warp_row, row_offset, p.scale_log2);
-    if (S::causal)
-        for (; j < num_tiles; j++)
-            step<S, true>(st, b, j, warp_row, row_offset, p.scale_log2);
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    finish(st, b.q, warp_row, p.o + q_offset, p.lse + (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m, p.scale_log2);
+  }
+  int j = 0;
+  for (; j < num_unmasked; j++) step<S, false>(st, b, j, warp_row, row_offset, p.scale_log2);
+  if (S::causal)
+    for (; j < num_tiles; j++) step<S, true>(st, b, j, warp_row, row_offset, p.scale_log2);
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  finish(st, b.q, warp_row, p.o + q_offset,
+         p.lse + (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m, p.scale_log2);
 }
 
-template <class S> __global__ __launch_bounds__(S::num_threads) void forward(TileParams p) { forward_tile<S>(p); }
-
-template <class S> Launch plan(const Problem &p)
-{
-    return {(unsigned)(p.seqlen_q / S::block_m * p.batch * p.heads), (unsigned)S::num_threads, (size_t)S::shared_bytes};
+template <class S>
+__global__ __launch_bounds__(S::num_threads) void forward(TileParams p) {
+  forward_tile<S>(p);
 }
 
-template <class S> void run(const Problem &p, cudaStream_t stream)
-{
-    Launch l = plan<S>(p);
-    forward<S><<<l.grid, l.block, l.shared_bytes, stream>>>(tile_params(p, S::block_m));
+template <class S>
+Launch plan(const Problem &p) {
+  return {(unsigned)(p.seqlen_q / S::block_m * p.batch * p.heads), (unsigned)S::num_threads, (size_t)S::shared_bytes};
 }
 
-template <class S> Instance instance()
-{
-    return {{"flash2_fwd", "mma", "cp_async", S::schedule == Schedule::stages ? "stages" : "interleaved", S::block_m, S::block_n, S::num_warps, S::num_stages, S::head_dim,
-             S::causal},
-            (const void *)forward<S>,
-            plan<S>,
-            run<S>};
+template <class S>
+void run(const Problem &p, cudaStream_t stream) {
+  Launch l = plan<S>(p);
+  forward<S><<<l.grid, l.block, l.shared_bytes, stream>>>(tile_params(p, S::block_m));
+}
+
+template <class S>
+Instance instance() {
+  return {{"flash2_fwd", "mma", "cp_async", S::schedule == Schedule::stages ? "stages" : "interleaved", S::block_m,
+           S::block_n, S::num_warps, S::num_stages, S::head_dim, S::causal},
+          (const void *)forward<S>,
+          plan<S>,
+          run<S>};
 }
 
 }  // namespace flash2_mma

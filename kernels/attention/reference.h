@@ -3,8 +3,10 @@
 
 #include "attention.h"
 
-/* rows[i] = head * seqlen_q + row. o: [count][head_dim], lse: [count]; scratch: [count][seqlen_kv]. All in device memory. */
+/* rows[i] = head * seqlen_q + row. o: [count][head_dim], lse: [count]; scratch: [count][seqlen_kv]. All in device
+ * memory. */
 void reference_rows(const Problem &p, const int64_t *rows, int count, double *scratch, double *o, double *lse);
 
 /* The same on the CPU for host copies of the inputs, to check the device's reference itself. */
-void reference_row_cpu(const Problem &p, const __half *q, const __half *k, const __half *v, int64_t row, double *o, double *lse);
+void reference_row_cpu(const Problem &p, const __half *q, const __half *k, const __half *v, int64_t row, double *o,
+                       double *lse);
