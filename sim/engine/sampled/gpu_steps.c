@@ -13,12 +13,15 @@ enum {
   KEPT_PERIODS = 2,     // run in any case at the end, so that the tail is real
   PERIOD_WAVES = 4,     // CTAs of one wave start together: a period must span several to have a duration
   CANCEL_EVENTS = 4096, // events between looks at the cancel flag
+  MAX_STAGES = 8,       // the range of num_stages
 };
 
 typedef struct cta_state {
   int64_t cta, start_cycle;
-  int64_t iteration, trips;  // in the present loop
+  int64_t iteration, trips;    // in the present loop
   int32_t segment;
+  int32_t step;                // steps taken, all loops counted on
+  int64_t arrival[MAX_STAGES]; // of what steps to come need, by step modulo MAX_STAGES (1/65536 cycle)
 } cta_state;
 
 typedef struct period_mark {
@@ -109,28 +112,38 @@ static void end_cta(steps_run *run, int32_t slot, int64_t now) {
   if (run->period && start.cta % run->period == 0) consider_skip(run, now);
 }
 
-// Issues a segment's accesses; the longest load latency in cycles, 0 without loads, -1 when memory is out.
-static int64_t access_memory(steps_run *run, const cta_state *state, int32_t sm, int64_t now) {
-  const ftl_tile_program *tile = run->segments->tile;
-  const ftl_segment *segment = &run->segments->segments[state->segment];
-  int64_t longest = 0;
-  for (int32_t i = 0; i < segment->num_refs; i++) {
-    const ftl_segment_ref *ref = &segment->refs[i];
-    ftl_expr_point point = {.cta = state->cta};
-    if (ref->loop_var >= 0)
-      point.loop[ref->loop_var] = ftl_expr_eval(tile, ref->lo, &point) + state->iteration;
-    ftl_tile_place place = ftl_tile_place_of(tile, ref->ref, &point);
-    if (place.num_rows == 0) continue;
-    int64_t row_bytes = (int64_t)ref->ref->columns * ftl_dtype_bytes(tile->tensors[ref->ref->tensor].dtype);
-    if (ref->is_store) {
-      if (!ftl_traffic_try_store(run->traffic, &place, row_bytes, now)) return -1;
-      continue;
-    }
-    int64_t latency = ftl_traffic_load(run->traffic, &place, row_bytes, sm, now);
-    if (latency < 0) return -1;
-    if (latency > longest) longest = latency;
+// What a step's accesses do to it.
+typedef struct step_wait {
+  int64_t latency_cycles;  // longest of its loads; 0 without loads
+  int64_t queue;           // longest queueing of loads that it waits for itself (1/65536 cycle)
+} step_wait;
+
+// A load that a later step waits for arrives then; one for this step lengthens it.
+static void add_wait(cta_state *state, const ftl_segment_ref *ref, const ftl_traffic_wait *wait, int64_t now,
+                     step_wait *longest) {
+  if (wait->latency_cycles > longest->latency_cycles) longest->latency_cycles = wait->latency_cycles;
+  if (ref->lookahead == 0) {
+    if (wait->queue > longest->queue) longest->queue = wait->queue;
+    return;
   }
-  return longest;
+  int64_t arrival = now + wait->queue + wait->latency_cycles * FTL_TRAFFIC_UNIT;
+  int64_t *due = &state->arrival[(state->step + ref->lookahead) % MAX_STAGES];
+  if (arrival > *due) *due = arrival;
+}
+
+static bool try_access(steps_run *run, cta_state *state, const ftl_segment_ref *ref, int32_t sm, int64_t now,
+                       step_wait *longest) {
+  const ftl_tile_program *tile = run->segments->tile;
+  ftl_expr_point point = {.cta = state->cta};
+  if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(tile, ref->lo, &point) + state->iteration;
+  ftl_tile_place place = ftl_tile_place_of(tile, ref->ref, &point);
+  if (place.num_rows == 0) return true;
+  int64_t row_bytes = (int64_t)ref->ref->columns * ftl_dtype_bytes(tile->tensors[ref->ref->tensor].dtype);
+  if (ref->is_store) return ftl_traffic_try_store(run->traffic, &place, row_bytes, now);
+  ftl_traffic_wait wait;
+  if (!ftl_traffic_try_load(run->traffic, &place, row_bytes, sm, now, &wait)) return false;
+  add_wait(state, ref, &wait, now, longest);
+  return true;
 }
 
 // Moves to the next segment with something to run; false at the CTA's end.
@@ -151,15 +164,21 @@ static bool try_next_segment(const steps_run *run, cta_state *state) {
 static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
   cta_state *state = &run->slots[event.slot];
   int32_t sm = sm_of(run, event.slot);
-  int64_t latency = access_memory(run, state, sm, event.time);
-  if (latency < 0) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
-  if (latency == 0) latency = run->times->latency_cycles[0];
-  int64_t time = event.time +
-                 ftl_step_times_get(run->times, state->segment, run->resident[sm], latency) * PER_STEP_UNIT;
+  int64_t *due = &state->arrival[state->step % MAX_STAGES], now = event.time > *due ? event.time : *due;
+  *due = 0;
+  step_wait wait = {0};
+  const ftl_segment *segment = &run->segments->segments[state->segment];
+  for (int32_t i = 0; i < segment->num_refs; i++)
+    if (!try_access(run, state, &segment->refs[i], sm, now, &wait))
+      return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
+  int64_t latency = wait.latency_cycles > 0 ? wait.latency_cycles : run->times->latency_cycles[0];
+  int64_t time = ftl_step_times_get(run->times, state->segment, run->resident[sm], latency) * PER_STEP_UNIT;
+  if (state->segment % 2 == 1) state->step++;
+  now += time + wait.queue;
   if (try_next_segment(run, state))
-    ftl_event_heap_push(&run->heap, (ftl_event){.time = time, .slot = event.slot});
+    ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = event.slot});
   else
-    end_cta(run, event.slot, time);
+    end_cta(run, event.slot, now);
   return FTL_OK;
 }
 

@@ -14,6 +14,7 @@ typedef struct ftl_segment_ref {
   bool is_store;
   int32_t loop_var;  // of the role's loop around it (-1: straight code)
   ftl_expr lo;       // first value of that variable
+  int32_t lookahead; // iterations between this load and the wait for it: the other stages of its ring; 0 in straight code
 } ftl_segment_ref;
 
 typedef struct ftl_segment {

@@ -96,34 +96,68 @@ static void mark_iteration(void *context, int64_t cycle, int32_t slot, int32_t w
   }
 }
 
-// One CTA's segment times from its marks. A loop that ran once is charged to the straight code before it, with the time
-// of an iteration taken from there too: the two cannot be told apart, and only CTAs like this one use them.
-static void add_cta_times(const loop_marks *marks, int32_t slot, int64_t end_cycle, int32_t num_loops,
-                          int64_t *sum_time) {
-  int64_t previous = 0;
-  for (int32_t k = 0; k < num_loops; k++) {
-    int32_t count = marks->count[slot][k];
-    if (count == 0) continue;
-    const int64_t *cycle = marks->cycle[slot][k];
-    int32_t from = count > 2 ? count / 2 - 1 : 0;
-    int64_t iteration = count > 1 ? (cycle[count - 1] - cycle[from]) * FTL_STEP_UNIT / (count - 1 - from)
-                                  : (cycle[0] - previous) * FTL_STEP_UNIT;
-    // What the cut loop took beyond its periodic iterations belongs to the code around it.
-    int64_t around = (cycle[count - 1] - previous) * FTL_STEP_UNIT - iteration * count;
-    sum_time[2 * k + 1] += iteration;
-    sum_time[2 * k] += around > 0 ? around : 0;
-    previous = cycle[count - 1];
-  }
-  sum_time[2 * num_loops] += (end_cycle - previous) * FTL_STEP_UNIT;
+static int64_t last_mark(const loop_marks *marks, int32_t slot, int32_t k) {
+  return marks->cycle[slot][k][marks->count[slot][k] - 1];
 }
 
-static int64_t drift_permille(const loop_marks *marks, int32_t k) {
-  int32_t count = marks->count[0][k];
-  if (count < 8) return 0;
-  const int64_t *cycle = marks->cycle[0][k];
-  int64_t late = cycle[count - 1] - cycle[count - 3], early = cycle[count - 4] - cycle[count - 6];
-  int64_t difference = late > early ? late - early : early - late;
-  return early > 0 ? difference * 1000 / early : 0;
+// Iterations of loop k, in 1/FTL_STEP_UNIT, that a slot has ended by `cycle`, those under way by their share.
+static int64_t iterations_by(const loop_marks *marks, int32_t slot, int32_t k, int64_t cycle) {
+  const int64_t *mark = marks->cycle[slot][k];
+  int32_t count = marks->count[slot][k], i = 0;
+  while (i < count && mark[i] <= cycle) i++;
+  if (i == 0 || i == count) return (int64_t)i * FTL_STEP_UNIT;
+  return (int64_t)i * FTL_STEP_UNIT + (cycle - mark[i - 1]) * FTL_STEP_UNIT / (mark[i] - mark[i - 1]);
+}
+
+// The time of one iteration while all CTAs run the loop: their number over the rate at which they end iterations
+// together. Schedulers that favour a warp let CTAs advance unequally, so one CTA's own pace says little. 0 where they
+// do not run it together for at least two iterations each on average.
+static int64_t common_iteration_time(const loop_marks *marks, int32_t k, int32_t num_ctas) {
+  int64_t from = 0, until = INT64_MAX, iterations = 0;
+  for (int32_t slot = 0; slot < num_ctas; slot++) {
+    if (marks->count[slot][k] < 4) return 0;
+    if (marks->cycle[slot][k][0] > from) from = marks->cycle[slot][k][0];
+    if (last_mark(marks, slot, k) < until) until = last_mark(marks, slot, k);
+  }
+  if (until <= from) return 0;
+  for (int32_t slot = 0; slot < num_ctas; slot++)
+    iterations += iterations_by(marks, slot, k, until) - iterations_by(marks, slot, k, from);
+  if (iterations < 2 * num_ctas * FTL_STEP_UNIT) return 0;
+  return (until - from) * FTL_STEP_UNIT * FTL_STEP_UNIT * num_ctas / iterations;
+}
+
+// The mean over the CTAs of each one's own pace in the second half of its iterations.
+static int64_t own_iteration_time(const loop_marks *marks, int32_t k, int32_t num_ctas, const int64_t *before) {
+  int64_t sum = 0, num = 0;
+  for (int32_t slot = 0; slot < num_ctas; slot++) {
+    int32_t count = marks->count[slot][k], from = count > 2 ? count / 2 - 1 : 0;
+    const int64_t *cycle = marks->cycle[slot][k];
+    if (count == 0) continue;
+    sum += count > 1 ? (cycle[count - 1] - cycle[from]) * FTL_STEP_UNIT / (count - 1 - from)
+                     : (cycle[0] - before[slot]) * FTL_STEP_UNIT;
+    num++;
+  }
+  return num > 0 ? sum / num : 0;
+}
+
+// What a loop took beyond its periodic iterations belongs to the code before it. A loop that ran once cannot be told
+// from that code: all of it is the iteration.
+static void fill_times(const loop_marks *marks, int32_t num_ctas, const int64_t *ends, int64_t *time) {
+  int32_t num_loops = marks->segments->num_loops;
+  int64_t before[MAX_CTAS_PER_SM] = {0}, sum_end = 0;
+  for (int32_t k = 0; k < num_loops; k++) {
+    int64_t iteration = common_iteration_time(marks, k, num_ctas), sum_around = 0;
+    if (iteration == 0) iteration = own_iteration_time(marks, k, num_ctas, before);
+    for (int32_t slot = 0; slot < num_ctas; slot++) {
+      if (marks->count[slot][k] == 0) continue;
+      sum_around += (last_mark(marks, slot, k) - before[slot]) * FTL_STEP_UNIT - iteration * marks->count[slot][k];
+      before[slot] = last_mark(marks, slot, k);
+    }
+    time[2 * k + 1] = iteration;
+    time[2 * k] = sum_around > 0 ? sum_around / num_ctas : 0;
+  }
+  for (int32_t slot = 0; slot < num_ctas; slot++) sum_end += ends[slot] - before[slot];
+  time[2 * num_loops] = sum_end * FTL_STEP_UNIT / num_ctas;
 }
 
 typedef struct measurement {
@@ -142,7 +176,7 @@ static void choose_ctas(const measurement *m, int32_t num_ctas, int64_t *ctas) {
 }
 
 static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t latency, ftl_step_point *point,
-                                int64_t *drift, ftl_error *error) {
+                                ftl_error *error) {
   loop_marks *marks = calloc(1, sizeof *marks);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
   marks->program = &m->cut->warps;
@@ -153,15 +187,7 @@ static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t 
   choose_ctas(m, num_ctas, ctas);
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, num_ctas, mark_iteration, marks, ends,
                                       &point->counters, error);
-  int32_t num_loops = m->segments->num_loops;
-  if (status == FTL_OK) {
-    for (int32_t slot = 0; slot < num_ctas; slot++) add_cta_times(marks, slot, ends[slot], num_loops, point->time);
-    for (int32_t s = 0; s < 2 * num_loops + 1; s++) point->time[s] /= num_ctas;
-    for (int32_t k = 0; k < num_loops; k++) {
-      int64_t d = drift_permille(marks, k);
-      if (d > *drift) *drift = d;
-    }
-  }
+  if (status == FTL_OK) fill_times(marks, num_ctas, ends, point->time);
   free(marks);
   return status;
 }
@@ -179,12 +205,12 @@ ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *
                    .representative = find_representative(segments, launch->warps)};
   for (int32_t i = 0; status == FTL_OK && i < FTL_NUM_STEP_LATENCIES; i++) {
     out->latency_cycles[i] = latency_cycles[i];
-    status = measure_point(&m, 1, latency_cycles[i], &out->points[0][i], &out->drift_permille, error);
+    status = measure_point(&m, 1, latency_cycles[i], &out->points[0][i], error);
     if (status != FTL_OK) break;
     if (out->most_ctas == 1)
       out->points[1][i] = out->points[0][i];
     else
-      status = measure_point(&m, out->most_ctas, latency_cycles[i], &out->points[1][i], &out->drift_permille, error);
+      status = measure_point(&m, out->most_ctas, latency_cycles[i], &out->points[1][i], error);
   }
   release_cut(&cut);
   return status;

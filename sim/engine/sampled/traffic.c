@@ -1,17 +1,13 @@
 #include "engine/sampled/traffic.h"
 
-#include <string.h>
-
-#include "base/check.h"
+#include "engine/sampled/dram_rate.h"
 #include "machine/cta/cta_scheduler.h"
-#include "machine/dram/dram.h"
 
 enum {
   SAMPLED_LINES = 4,      // of the smallest tile that is loaded in a loop
   MAX_LOG2_SAMPLE = 6,
   LINE_BYTES = 128,
   SECTOR_BYTES = 32,
-  READ_PERCENT = 95,      // attention kernels read far more than they write
 };
 
 // a * b / c without overflow, rounded up.
@@ -50,7 +46,7 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
   const ftl_arch *arch = launch->arch;
   *traffic = (ftl_traffic){.arch = arch, .sm_khz = sm_khz, .tags = tags};
   int64_t dram_bytes_per_s;
-  ftl_status status = ftl_dram_sustained(arch, READ_PERCENT, &dram_bytes_per_s, error);
+  ftl_status status = ftl_dram_rate_get(arch, &dram_bytes_per_s, error);
   if (status == FTL_OK) status = ftl_tile_lines_init(&traffic->tiles, tags, error);
   if (status != FTL_OK) return status;
   ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
@@ -120,30 +116,41 @@ static int64_t of_tile(const ftl_tile_entry *entry, int64_t sectors, int64_t sam
   return sampled > 0 ? entry->num_sectors * sectors / sampled : 0;
 }
 
-int64_t ftl_traffic_load(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int32_t sm, int64_t now) {
+// The tile is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`.
+static void wait_for_fill(const ftl_traffic *traffic, const ftl_tile_entry *entry, int64_t now, ftl_traffic_wait *wait) {
+  int64_t left = entry->fill_ready - now;
+  if (left <= wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue) return;
+  int64_t unloaded = traffic->hit_latency + traffic->far_latency + traffic->miss_latency;
+  wait->latency_cycles = left / FTL_TRAFFIC_UNIT < unloaded ? left / FTL_TRAFFIC_UNIT : unloaded;
+  wait->queue = left - wait->latency_cycles * FTL_TRAFFIC_UNIT;
+}
+
+bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int32_t sm, int64_t now,
+                          ftl_traffic_wait *wait) {
   ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, place, row_bytes);
-  if (!entry) return -1;
+  if (!entry) return false;
+  *wait = (ftl_traffic_wait){.latency_cycles = traffic->hit_latency};
   traffic->counts.asked_sectors += entry->num_sectors;
-  int64_t latency = traffic->hit_latency * FTL_TRAFFIC_UNIT;
-  if (try_coalesce(traffic, entry, sm, now)) {
+  if (try_coalesce(traffic, entry, sm, now))
     traffic->counts.coalesced_sectors += entry->num_sectors;
-  } else {
-    latency += serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);
-  }
+  else
+    wait->queue += serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);
   sampled_outcome outcome = read_sample(traffic, entry, side_of(traffic, sm));
-  if (outcome.far > 0)
-    latency += traffic->far_latency * FTL_TRAFFIC_UNIT +
-               serve(&traffic->far_free, now, traffic->far_sector_cost * of_tile(entry, outcome.far, outcome.asked));
+  if (outcome.far > 0) {
+    wait->latency_cycles += traffic->far_latency;
+    wait->queue += serve(&traffic->far_free, now, traffic->far_sector_cost * of_tile(entry, outcome.far, outcome.asked));
+  }
   if (outcome.missed > 0) {
     int64_t cost = traffic->dram_sector_cost * of_tile(entry, outcome.missed + outcome.dram_written, outcome.asked);
-    latency += traffic->miss_latency * FTL_TRAFFIC_UNIT + serve(&traffic->dram_free, now, cost);
-    entry->fill_ready = now + latency;
-  } else if (entry->fill_ready - now > latency) {
-    latency = entry->fill_ready - now;
+    wait->latency_cycles += traffic->miss_latency;
+    wait->queue += serve(&traffic->dram_free, now, cost);
+    entry->fill_ready = now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
+  } else {
+    wait_for_fill(traffic, entry, now, wait);
   }
-  traffic->counts.load_latency_cycles += latency / FTL_TRAFFIC_UNIT;
+  traffic->counts.load_latency_cycles += wait->latency_cycles + wait->queue / FTL_TRAFFIC_UNIT;
   traffic->counts.num_loads++;
-  return latency / FTL_TRAFFIC_UNIT;
+  return true;
 }
 
 bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int64_t now) {

@@ -43,8 +43,15 @@ void ftl_traffic_fini(ftl_traffic *traffic);
 void ftl_traffic_latencies(const ftl_arch *arch, int64_t sm_khz, int64_t *hit_cycles, int64_t *far_cycles,
                            int64_t *miss_cycles);
 
-// A CTA on `sm` loads a tile at `now` (1/65536 cycle): its latency in SM cycles, -1 when memory is out.
-int64_t ftl_traffic_load(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int32_t sm, int64_t now);
+// How long a tile takes to arrive. The two differ in kind: more requests in flight hide latency, not queueing.
+typedef struct ftl_traffic_wait {
+  int64_t latency_cycles;  // SM cycles: of L2 or DRAM, unloaded, or what is left of a fill in flight
+  int64_t queue;           // 1/65536 cycle: waiting for bandwidth
+} ftl_traffic_wait;
+
+// A CTA on `sm` loads a tile at `now` (1/65536 cycle). False when memory is out.
+bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int32_t sm, int64_t now,
+                          ftl_traffic_wait *wait);
 bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int64_t now);
 
 // sampled count -> whole L2, by the share of all sectors seen that the sample holds.
