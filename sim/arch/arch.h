@@ -69,11 +69,13 @@ ftl_arch *ftl_arch_create_copy(const ftl_arch *arch);
 void ftl_arch_destroy(ftl_arch *arch);
 
 // Sets one key with range check; the error names file:line, key, value and what is allowed. origin's texts are copied.
-FTL_MUST_USE ftl_status ftl_arch_set_int(ftl_arch *arch, int key_idx, int64_t value, ftl_origin origin, ftl_error *error);
-FTL_MUST_USE ftl_status ftl_arch_set_text(ftl_arch *arch, int key_idx, const char *value, ftl_origin origin, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_arch_set_int(ftl_arch *arch, int key_idx, int64_t value, ftl_origin origin,
+                                         ftl_error *error);
+FTL_MUST_USE ftl_status ftl_arch_set_text(ftl_arch *arch, int key_idx, const char *value, ftl_origin origin,
+                                          ftl_error *error);
 
-// That every key is set, and the rules between keys (num_slices a multiple of num_sides, sm_min_khz <= sm_max_khz, ...).
-// The error names the file:line of a key that breaks a rule.
+// That every key is set, and the rules between keys (num_slices a multiple of num_sides, sm_min_khz <= sm_max_khz,
+// ...). The error names the file:line of a key that breaks a rule.
 FTL_MUST_USE ftl_status ftl_arch_check(const ftl_arch *arch, ftl_error *error);
 
 // 64-bit hash of all values (not origins): part of a result's key.

@@ -6,7 +6,6 @@
 _Noreturn void ftl_check_failed(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-#define FTL_CHECK(condition, ...) \
-  ((condition) ? (void)0 : ftl_check_failed(__FILE__, __LINE__, __VA_ARGS__))
+#define FTL_CHECK(condition, ...) ((condition) ? (void)0 : ftl_check_failed(__FILE__, __LINE__, __VA_ARGS__))
 
 #endif

@@ -23,8 +23,8 @@ static float round_bf16(float x) {
 static float round_fp16(float x) {
   if (isnan(x) || isinf(x) || x == 0.0f) return x;
   int exponent;
-  frexpf(x, &exponent);  // |x| in [2^(exponent-1), 2^exponent)
-  int quantum = exponent - 11;  // 11 significant bits
+  frexpf(x, &exponent);              // |x| in [2^(exponent-1), 2^exponent)
+  int quantum = exponent - 11;       // 11 significant bits
   if (quantum < -24) quantum = -24;  // subnormals step by 2^-24
   float rounded = ldexpf(rintf(ldexpf(x, -quantum)), quantum);
   return fabsf(rounded) > 65504.0f ? copysignf(INFINITY, x) : rounded;
@@ -32,8 +32,11 @@ static float round_fp16(float x) {
 
 float ftl_dtype_round(ftl_dtype dtype, float x) {
   switch (dtype) {
-    case FTL_FP16: return round_fp16(x);
-    case FTL_BF16: return round_bf16(x);
-    default: return x;
+    case FTL_FP16:
+      return round_fp16(x);
+    case FTL_BF16:
+      return round_bf16(x);
+    default:
+      return x;
   }
 }

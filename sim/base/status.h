@@ -10,7 +10,7 @@ typedef enum ftl_status {
   FTL_INFEASIBLE,  // a well-formed configuration that the GPU cannot run; message holds the reason
   FTL_IO_FAILED,   // the system refused: file, database, disk: exit status 2
   FTL_NO_MEMORY,
-  FTL_RUN_FAILED,     // the job ran and something in it failed: exit status 1
+  FTL_RUN_FAILED,  // the job ran and something in it failed: exit status 1
   FTL_INTERRUPTED,
 } ftl_status;
 

@@ -7,8 +7,7 @@ static double percent(int64_t part, int64_t whole) { return 100.0 * ratio(part, 
 
 // Bytes that the DRAM bus could carry in a nanosecond.
 static double dram_peak_bytes_per_ns(const ftl_arch *arch) {
-  double bytes_per_cycle =
-      (double)(arch->dram_num_channels * arch->dram_burst_bytes) / (double)arch->dram_burst_cycles;
+  double bytes_per_cycle = (double)(arch->dram_num_channels * arch->dram_burst_bytes) / (double)arch->dram_burst_cycles;
   return bytes_per_cycle * (double)arch->clock_dram_khz * 1e-6;
 }
 
@@ -58,7 +57,8 @@ static void set_sm(const ftl_launch *launch, const ftl_totals *totals, ftl_metri
   for (int i = 0; i < FTL_STALL_COUNT; i++)
     value[FTL_METRIC_stall_selected + i] = ratio(sm->stall_cycles[i], sm->issue_active_cycles);
 }
-_Static_assert(FTL_METRIC_stall_sleeping - FTL_METRIC_stall_selected == FTL_STALL_SLEEPING, "stall metrics follow ftl_stall");
+_Static_assert(FTL_METRIC_stall_sleeping - FTL_METRIC_stall_selected == FTL_STALL_SLEEPING,
+               "stall metrics follow ftl_stall");
 
 static void set_shape(const ftl_launch *launch, ftl_metrics *out) {
   const ftl_arch *arch = launch->arch;

@@ -27,7 +27,8 @@ static bound largest_resource(const ftl_launch *launch, const ftl_totals *totals
   double l2_cycles = elapsed_ns * (double)arch->clock_l2_khz * 1e-6;
   double dram_cycles = elapsed_ns * (double)arch->clock_dram_khz * 1e-6;
   double dram_bytes = (double)(totals->memory.dram_read_bytes + totals->memory.dram_write_bytes);
-  double dram_peak = dram_cycles * (double)(arch->dram_num_channels * arch->dram_burst_bytes) / (double)arch->dram_burst_cycles;
+  double dram_peak =
+      dram_cycles * (double)(arch->dram_num_channels * arch->dram_burst_bytes) / (double)arch->dram_burst_cycles;
   bound bounds[] = {
       {"tensor pipe", share((double)totals->sm.tensor_busy_cycles, subcores)},
       {"issue slots", share((double)totals->sm.issue_active_cycles, subcores)},

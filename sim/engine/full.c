@@ -127,8 +127,7 @@ static ftl_status run_windows(full_run *run, ftl_error *error) {
     if (ftl_launch_is_cancelled(run->launch)) return ftl_error_set(error, FTL_INTERRUPTED, "interrupted");
     int64_t until = run->now + run->window;
     ftl_sm_pool_advance(run->pool, until);
-    ftl_status status =
-        ftl_request_merge_collect(&run->merge, run->pool, run->advanced, run->num_sms, run->now, error);
+    ftl_status status = ftl_request_merge_collect(&run->merge, run->pool, run->advanced, run->num_sms, run->now, error);
     if (status != FTL_OK) return status;
     ftl_memory_submit(run->memory, run->merge.requests, run->merge.count);
     ftl_memory_advance(run->memory, until);

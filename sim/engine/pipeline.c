@@ -20,9 +20,8 @@ static void release_kept(kept_l2 *kept) {
   *kept = (kept_l2){0};
 }
 
-static ftl_status run_launch(ftl_pipeline_launch *one, int64_t khz, bool full,
-                             ftl_l2_before before, kept_l2 *kept, ftl_error *error) {
-
+static ftl_status run_launch(ftl_pipeline_launch *one, int64_t khz, bool full, ftl_l2_before before, kept_l2 *kept,
+                             ftl_error *error) {
   if (before != FTL_L2_KEPT) release_kept(kept);
   one->launch.l2_before = before;
   return full ? ftl_full_run(&one->launch, khz, &kept->memory, &one->totals, error)

@@ -31,8 +31,8 @@ static int128 memory_energy_fj(const ftl_arch *arch, const ftl_totals *totals) {
 
 int64_t ftl_power_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t sm_khz) {
   if (totals->cycles <= 0) return arch->power_static_mw;
-  int128 energy_fj = core_energy_fj(arch, totals, tensor_macs) * voltage_scale(arch, sm_khz) / ONE +
-                     memory_energy_fj(arch, totals);
+  int128 energy_fj =
+      core_energy_fj(arch, totals, tensor_macs) * voltage_scale(arch, sm_khz) / ONE + memory_energy_fj(arch, totals);
   // 1 fJ / (cycles / khz) = khz / cycles * 10^-12 W = khz / cycles * 10^-9 mW.
   return arch->power_static_mw + (int64_t)(energy_fj * sm_khz / totals->cycles / 1000000000);
 }

@@ -1,5 +1,6 @@
 // Power and the SM clock that it allows.
-// Models: the limiter as the highest clock step whose average power over the launch is within a limit, one for launches on
+// Models: the limiter as the highest clock step whose average power over the launch is within a limit, one for launches
+// on
 //   their own and one for sustained load; a lower top clock for kernels with tensor operations; energy per counted
 //   operation, with a core voltage that follows the clock.
 // Does not model: temperature, the limiter's reaction time (microseconds), leakage that follows voltage.

@@ -111,8 +111,7 @@ static double now_s(void) {
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static ftl_status run(const ftl_arch *arch, const ftl_predict_options *options, ftl_prediction *out,
-                      ftl_error *error) {
+static ftl_status run(const ftl_arch *arch, const ftl_predict_options *options, ftl_prediction *out, ftl_error *error) {
   programs p;
   ftl_pipeline pipeline;
   ftl_status status = make_programs(&out->spec, arch, &p, error);

@@ -35,21 +35,21 @@ typedef struct ftl_kernel_answer {
 } ftl_kernel_answer;
 
 typedef struct ftl_prediction {
-  ftl_spec spec;                 // completed; `auto` values resolved
+  ftl_spec spec;  // completed; `auto` values resolved
   bool feasible;
   char reason[FTL_ERROR_MESSAGE_BYTES];  // when not feasible
   int num_kernels;
   ftl_kernel_answer kernels[FTL_MAX_LAUNCHES];
-  ftl_metrics metrics;           // combined over the launches
-  char bottleneck[48];           // "tensor pipe", "HBM bandwidth", "L2 bandwidth", "SFU", "issue", "latency", ...
+  ftl_metrics metrics;  // combined over the launches
+  char bottleneck[48];  // "tensor pipe", "HBM bandwidth", "L2 bandwidth", "SFU", "issue", "latency", ...
   double error_bound_cycles_pct, error_bound_hbm_bytes_pct;  // relative to `full`; 0 under full
-  double wall_s;                 // host seconds: the only field that may differ between two runs
+  double wall_s;  // host seconds: the only field that may differ between two runs
 } ftl_prediction;
 
 typedef struct ftl_predict_options {
-  int num_threads;             // host threads for `full` (results are the same on any number); 0: 1
-  bool no_bulk;                // every instruction its own event
-  const atomic_bool *cancel;   // may be NULL; when it becomes true the run ends with FTL_INTERRUPTED
+  int num_threads;            // host threads for `full` (results are the same on any number); 0: 1
+  bool no_bulk;               // every instruction its own event
+  const atomic_bool *cancel;  // may be NULL; when it becomes true the run ends with FTL_INTERRUPTED
 } ftl_predict_options;
 
 // `spec` must be complete (ftl_spec_complete). An infeasible configuration is FTL_OK with feasible == false.

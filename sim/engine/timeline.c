@@ -20,7 +20,9 @@ static void on_issue(void *context, int64_t cycle, int32_t slot, int32_t warp, i
   timeline *t = context;
   if (cycle < t->from || cycle >= t->until || t->num_slices >= MAX_SLICES) return;
   t->num_slices++;
-  fprintf(t->out, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.6f,\"dur\":%.6f,\"name\":\"%s\",\"args\":{\"cycle\":%lld,\"cta\":%lld}}",
+  fprintf(t->out,
+          ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.6f,\"dur\":%.6f,\"name\":\"%s\",\"args\":{\"cycle\":%lld,"
+          "\"cta\":%lld}}",
           (int)slot, (int)warp, us_of(t, cycle), us_of(t, 1), ftl_opcode_name(inst->opcode), (long long)cycle,
           (long long)cta);
 }
@@ -30,7 +32,8 @@ static void write_names(const timeline *t, int32_t num_ctas) {
     fprintf(t->out, "%s{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"CTA slot %d\"}}",
             slot ? ",\n" : "", (int)slot, (int)slot);
     for (int32_t warp = 0; warp < t->num_warps; warp++)
-      fprintf(t->out, ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"warp %d\"}}",
+      fprintf(t->out,
+              ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"warp %d\"}}",
               (int)slot, (int)warp, (int)warp);
   }
 }
@@ -55,8 +58,7 @@ static ftl_status write_run(timeline *t, const ftl_warp_program *warps, const ft
   ftl_sm_counters counters;
   fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", t->out);
   write_names(t, num_ctas);
-  ftl_status status =
-      ftl_lone_sm_run(&config, t->khz, hit, ctas, num_ctas, on_issue, t, ends, &counters, error);
+  ftl_status status = ftl_lone_sm_run(&config, t->khz, hit, ctas, num_ctas, on_issue, t, ends, &counters, error);
   fputs("\n]}\n", t->out);
   return status;
 }
@@ -68,8 +70,8 @@ ftl_status ftl_timeline_write(FILE *out, const ftl_spec *spec, const ftl_arch *a
   ftl_status status = ftl_predict_programs(spec, arch, 0, &tile, &warps, error);
   if (status != FTL_OK) return status;
   int64_t held_khz = spec->value[FTL_PARAM_clock_mhz] * KHZ_PER_MHZ;
-  timeline t = {.out = out, .from = from_cycle, .until = until_cycle,
-                .khz = held_khz ? held_khz : arch->clock_sm_max_khz};
+  timeline t = {
+      .out = out, .from = from_cycle, .until = until_cycle, .khz = held_khz ? held_khz : arch->clock_sm_max_khz};
   status = write_run(&t, warps, arch, error);
   ftl_warp_program_destroy(warps);
   ftl_tile_program_destroy(tile);

@@ -16,8 +16,7 @@ static int64_t macs_of(const ftl_warp_program *program, const ftl_warp_inst *ins
 }
 
 static int64_t tensor_cycles_of(const ftl_warp_inst *inst, const ftl_arch *arch) {
-  if (inst->opcode == FTL_OP_WGMMA)
-    return (int64_t)WGMMA_M * inst->arg * WGMMA_K / arch->tensor_wgmma_fma_per_cycle;
+  if (inst->opcode == FTL_OP_WGMMA) return (int64_t)WGMMA_M * inst->arg * WGMMA_K / arch->tensor_wgmma_fma_per_cycle;
   return arch->tensor_mma_fp32_interval_cycles / arch->tensor_mma_num_insts;
 }
 

@@ -1,7 +1,7 @@
 // What a launch's instructions amount to, counted from its programs without running them: exact for the whole grid.
 //
-// Only quantities that no timing can change: instructions, tensor operations, shared-memory wavefronts, sectors of global
-// accesses. Loop trip counts are evaluated for every tile; bodies are counted once.
+// Only quantities that no timing can change: instructions, tensor operations, shared-memory wavefronts, sectors of
+// global accesses. Loop trip counts are evaluated for every tile; bodies are counted once.
 #ifndef FTL_ENGINE_WORK_H
 #define FTL_ENGINE_WORK_H
 
@@ -12,8 +12,8 @@
 
 typedef struct ftl_static_work {
   int64_t warp_insts, tensor_insts;
-  int64_t tensor_macs;          // multiply-adds, padding and masked tiles included
-  int64_t tensor_busy_cycles;   // sub-core cycles of the tensor pipe
+  int64_t tensor_macs;         // multiply-adds, padding and masked tiles included
+  int64_t tensor_busy_cycles;  // sub-core cycles of the tensor pipe
   int64_t shared_wavefronts, bank_conflicts;
   int64_t sfu_insts;
 } ftl_static_work;

@@ -5,8 +5,8 @@
 #include "lower/coverage.h"
 #include "lower/replay.h"
 
-static ftl_status differ(const ftl_warp_program *program, int64_t cta, const char *what, const char *which, int64_t tile,
-                         int64_t warps, ftl_error *error) {
+static ftl_status differ(const ftl_warp_program *program, int64_t cta, const char *what, const char *which,
+                         int64_t tile, int64_t warps, ftl_error *error) {
   return ftl_error_set(error, FTL_RUN_FAILED,
                        "%s: CTA %" PRId64 ": %s%s: %" PRId64 " in the tile program, %" PRId64 " in the warp program",
                        program->tile->name, cta, what, which, tile, warps);

@@ -1,11 +1,11 @@
 // Proves that a warp program does what its tile program says: what is timed is what was proved right.
 //
-// Walks the flattened warp program of one CTA (all warps) and compares with the tile program: bytes read and written per
-// tensor (each byte of each load and store exactly once), MMA multiply-adds, exponentials; and replays the ring protocol
-// with vector clocks, so that what holds does so for every interleaving of the warps: no instruction reads a stage before
-// every copy into it has been waited for (and, across warps, a barrier has passed), none overwrites a stage that some warp
-// or wgmma may still read, no warp waits for ever.
-// Does not check: staging of stores through shared memory, the fence between generic writes and wgmma's reads.
+// Walks the flattened warp program of one CTA (all warps) and compares with the tile program: bytes read and written
+// per tensor (each byte of each load and store exactly once), MMA multiply-adds, exponentials; and replays the ring
+// protocol with vector clocks, so that what holds does so for every interleaving of the warps: no instruction reads a
+// stage before every copy into it has been waited for (and, across warps, a barrier has passed), none overwrites a
+// stage that some warp or wgmma may still read, no warp waits for ever. Does not check: staging of stores through
+// shared memory, the fence between generic writes and wgmma's reads.
 #ifndef FTL_LOWER_CHECKER_H
 #define FTL_LOWER_CHECKER_H
 
@@ -15,13 +15,14 @@ typedef struct ftl_work {
   int64_t load_bytes[FTL_TILE_MAX_TENSORS];
   int64_t store_bytes[FTL_TILE_MAX_TENSORS];
   int64_t mma_macs;  // multiply-adds that the tensor cores execute, padding included
-  int64_t exps;      // exponentials, per element; of a value a row: once a row (tile), once a lane that holds it (warps)
-  int64_t row_exps;  // of these, of values a row (tile programs only)
+  int64_t exps;  // exponentials, per element; of a value a row: once a row (tile), once a lane that holds it (warps)
+  int64_t row_exps;    // of these, of values a row (tile programs only)
   int64_t warp_insts;  // warp instructions issued (warp programs only)
 } ftl_work;
 
 FTL_MUST_USE ftl_status ftl_work_of_tile(const ftl_tile_program *tile, int64_t cta, ftl_work *out, ftl_error *error);
-FTL_MUST_USE ftl_status ftl_work_of_warps(const ftl_warp_program *program, int64_t cta, ftl_work *out, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_work_of_warps(const ftl_warp_program *program, int64_t cta, ftl_work *out,
+                                          ftl_error *error);
 // FTL_RUN_FAILED with the first difference or violated order.
 FTL_MUST_USE ftl_status ftl_checker_prove(const ftl_warp_program *program, int64_t cta, ftl_error *error);
 

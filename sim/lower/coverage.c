@@ -51,11 +51,15 @@ static ftl_status add_tile(ftl_coverage *c, const ftl_exec_event *event, int32_t
 static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *error) {
   ftl_coverage *c = context;
   switch (event->op->kind) {
-    case FTL_TILE_ACQUIRE: return begin_fill(c, event->op->ring, error);
-    case FTL_TILE_LOAD: return add_tile(c, event, event->op->ring, error);
+    case FTL_TILE_ACQUIRE:
+      return begin_fill(c, event->op->ring, error);
+    case FTL_TILE_LOAD:
+      return add_tile(c, event, event->op->ring, error);
     case FTL_TILE_STORE:
-    case FTL_TILE_STORE_ROWS: return add_tile(c, event, NONE, error);
-    default: return FTL_OK;
+    case FTL_TILE_STORE_ROWS:
+      return add_tile(c, event, NONE, error);
+    default:
+      return FTL_OK;
   }
 }
 

@@ -6,13 +6,13 @@
 
 // One LOAD or STORE of the tile program at one point, with a bit for each 4 bytes of its rows.
 typedef struct ftl_covered_tile {
-  int32_t tensor, ring;    // ring: -1 for stores
-  int64_t fill;            // of the ring: the how-manieth stage since the CTA's start
+  int32_t tensor, ring;  // ring: -1 for stores
+  int64_t fill;          // of the ring: the how-manieth stage since the CTA's start
   ftl_tile_place place;
   int32_t row_bytes, words_per_row;
   int64_t bytes_left;
   uint64_t *touched;
-  int32_t next;            // of the same ring and fill, or of the stores; -1: none
+  int32_t next;  // of the same ring and fill, or of the stores; -1: none
 } ftl_covered_tile;
 
 typedef struct ftl_coverage {
@@ -29,8 +29,8 @@ FTL_MUST_USE ftl_status ftl_coverage_init(ftl_coverage *coverage, const ftl_tile
                                           ftl_error *error);
 void ftl_coverage_fini(ftl_coverage *coverage);
 
-// Marks what one execution of an access touches. NULL, or what is wrong: a tile that is not copied here, bytes outside it,
-// bytes touched before.
+// Marks what one execution of an access touches. NULL, or what is wrong: a tile that is not copied here, bytes outside
+// it, bytes touched before.
 const char *ftl_coverage_load(ftl_coverage *coverage, int32_t ring, int64_t fill, const ftl_access *access,
                               const ftl_tile_place *place, int32_t warp);
 const char *ftl_coverage_store(ftl_coverage *coverage, int32_t tensor, const ftl_access *access,

@@ -69,8 +69,8 @@ void ftl_draft_fini(ftl_draft *draft) {
   memset(draft, 0, sizeof *draft);
 }
 
-// R1 is the stack pointer in the CUDA ABI; R255 is RZ and no register. The compiler reports the number it uses; rounding
-// to the allocation unit is the occupancy's matter.
+// R1 is the stack pointer in the CUDA ABI; R255 is RZ and no register. The compiler reports the number it uses;
+// rounding to the allocation unit is the occupancy's matter.
 enum { ABI_REGISTERS = 1 };
 
 static int32_t reported_registers(int32_t max_live, int32_t cap) {

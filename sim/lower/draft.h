@@ -17,15 +17,16 @@ enum { FTL_NO_VALUE = -1, FTL_DRAFT_MAX_SOURCES = 4 };
 
 enum {
   FTL_EFFECT_MEMORY = 1,  // reads or writes shared or global memory, or an async group: keeps its order against fences
-  FTL_EFFECT_FENCE = 2,   // barrier, wait, ring protocol, wgmma fence/commit/wait: keeps its order against memory and fences
-  FTL_EFFECT_PINNED = 4,  // loop control and branches: ends a straight-line stretch
+  FTL_EFFECT_FENCE =
+      2,  // barrier, wait, ring protocol, wgmma fence/commit/wait: keeps its order against memory and fences
+  FTL_EFFECT_PINNED = 4,             // loop control and branches: ends a straight-line stretch
   FTL_EFFECT_READS_DESTINATION = 8,  // accumulators: destination is also a source
   FTL_EFFECT_CHAIN = 16,  // among CHAIN instructions of a stretch program order is kept (async copies of one group)
 };
 
 typedef struct ftl_draft_inst {
-  ftl_warp_inst inst;  // destination and sources unset (filled from below by tokens.c)
-  int32_t destination;  // virtual value or FTL_NO_VALUE
+  ftl_warp_inst inst;        // destination and sources unset (filled from below by tokens.c)
+  int32_t destination;       // virtual value or FTL_NO_VALUE
   int32_t num_destinations;  // > 1: the values destination .. destination+n-1 are all written (and read, with
                              // READS_DESTINATION): the fragments of a WGMMA's accumulator, whose end is guarded by
                              // WGMMA_WAIT (a PINNED instruction) and not by a token. 0 and 1: one value
@@ -37,7 +38,8 @@ typedef struct ftl_draft_inst {
 
 typedef struct ftl_draft_value {
   int16_t num_registers;  // per thread
-  bool rematerialisable;  // cheap to recompute (addresses, constants): costs one ALU instruction a use instead of a spill
+  bool rematerialisable;  // cheap to recompute (addresses, constants): costs one ALU instruction a use instead of a
+                          // spill
 } ftl_draft_value;
 
 typedef struct ftl_draft {
@@ -45,7 +47,7 @@ typedef struct ftl_draft {
   ftl_draft_value *values;
   int32_t *waits;
   int32_t num_insts, capacity_insts, num_values, capacity_values, num_waits, capacity_waits;
-  bool failed;  // out of memory, reported once by ftl_draft_finish
+  bool failed;          // out of memory, reported once by ftl_draft_finish
   ftl_draft_inst sink;  // what ftl_draft_add gives when memory is out
 } ftl_draft;
 
@@ -67,7 +69,7 @@ typedef struct ftl_draft_result {
 // `cap`: registers a thread may have. The instructions between PINNED or loop instructions are one stretch each.
 typedef uint16_t (*ftl_add_local_access)(void *context, int32_t slot, int32_t num_registers);
 FTL_MUST_USE ftl_status ftl_draft_finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap,
-                                         ftl_add_local_access add_local_access, void *context,
-                                         ftl_draft_result *out, ftl_error *error);
+                                         ftl_add_local_access add_local_access, void *context, ftl_draft_result *out,
+                                         ftl_error *error);
 
 #endif

@@ -8,8 +8,10 @@ static bool is_separator(const ftl_draft_inst *inst) {
     case FTL_OP_LOOP:
     case FTL_OP_END_LOOP:
     case FTL_OP_BRA:
-    case FTL_OP_EXIT: return true;
-    default: return false;
+    case FTL_OP_EXIT:
+      return true;
+    default:
+      return false;
   }
 }
 

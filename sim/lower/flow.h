@@ -7,7 +7,7 @@
 typedef struct ftl_stretch {
   int32_t begin, end;  // instructions [begin, end); a separator (PINNED, loop control, branch) is a stretch of its own
   int32_t loop_depth;
-  int32_t branch_to;   // successor besides the next stretch: after END_LOOP for LOOP, the body for END_LOOP; else -1
+  int32_t branch_to;  // successor besides the next stretch: after END_LOOP for LOOP, the body for END_LOOP; else -1
 } ftl_stretch;
 
 typedef struct ftl_flow {
@@ -18,8 +18,8 @@ typedef struct ftl_flow {
 // FTL_RUN_FAILED when loops do not nest (an error of instruction selection).
 FTL_MUST_USE ftl_status ftl_flow_find(const ftl_draft *draft, ftl_arena *arena, ftl_flow *out, ftl_error *error);
 
-// Fills first_wait and num_waits of every WGMMA_WAIT: the accumulators and register operands of the wgmmas that it may be
-// the first to wait for, over all paths. Once per draft, before anything is reordered.
+// Fills first_wait and num_waits of every WGMMA_WAIT: the accumulators and register operands of the wgmmas that it may
+// be the first to wait for, over all paths. Once per draft, before anything is reordered.
 FTL_MUST_USE ftl_status ftl_waits_find(ftl_draft *draft, ftl_arena *arena, ftl_error *error);
 
 // Appends to draft->waits; false when memory is out.
@@ -44,7 +44,8 @@ static inline int32_t ftl_inst_read(const ftl_draft *draft, const ftl_draft_inst
   if (read_idx < num_own) return inst->destination + read_idx;
   return draft->waits[inst->first_wait + read_idx - num_own];
 }
-// Whether the old contents of the destinations end here. An instruction of an elected warp leaves the others' as they are.
+// Whether the old contents of the destinations end here. An instruction of an elected warp leaves the others' as they
+// are.
 static inline bool ftl_inst_overwrites(const ftl_draft_inst *inst) {
   return inst->destination != FTL_NO_VALUE && !(inst->effects & FTL_EFFECT_READS_DESTINATION) &&
          !(inst->inst.flags & FTL_INST_WARP0);

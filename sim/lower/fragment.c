@@ -14,9 +14,9 @@ ftl_fragment_shape ftl_fragment_shape_of(const ftl_arch *arch, bool wgmma) {
 }
 
 ftl_fragment_place ftl_fragment_accumulator(const ftl_fragment_shape *shape, int32_t lane, int32_t element) {
-  if (!shape->quad_pairs)
-    return (ftl_fragment_place){lane / 4 + 8 * (element / 2), 2 * (lane % 4) + element % 2};
-  // A quad pair's 8 x 8 product is put together from 4 x 4 pieces 8 apart, so that eight lanes load eight adjacent rows.
+  if (!shape->quad_pairs) return (ftl_fragment_place){lane / 4 + 8 * (element / 2), 2 * (lane % 4) + element % 2};
+  // A quad pair's 8 x 8 product is put together from 4 x 4 pieces 8 apart, so that eight lanes load eight adjacent
+  // rows.
   int32_t pair = lane / 4 % 4;
   return (ftl_fragment_place){
       .row = (lane & 1) + (element & 2) + 4 * (pair & 1) + (lane >= 16 ? 8 : 0),

@@ -1,5 +1,6 @@
 // How a warp's registers hold the tiles of its mma instruction.
-// Models: accumulator and operand fragments of mma.sync m8n8k4 (Volta, four quad pairs as a 2 x 2 arrangement), m16n8k8,
+// Models: accumulator and operand fragments of mma.sync m8n8k4 (Volta, four quad pairs as a 2 x 2 arrangement),
+// m16n8k8,
 //   m16n8k16 and of wgmma (whose warps hold m16n8 tiles each).
 // Sources: PTX ISA, "Matrix fragments for mma.m8n8k4 / m16n8k8 / m16n8k16 / wgmma.m64nNk16".
 #ifndef FTL_LOWER_FRAGMENT_H
@@ -18,8 +19,8 @@ typedef struct ftl_fragment_shape {
   int32_t mma_k;                // K of one mma.sync
   int32_t accumulator_columns;  // a slab's accumulators come in fragments of this many columns
   int32_t accumulator_registers;
-  int32_t operand_registers;    // of a 16 x 16 block of a 16-bit operand
-  int32_t row_lanes;            // lanes that hold one row of an accumulator
+  int32_t operand_registers;  // of a 16 x 16 block of a 16-bit operand
+  int32_t row_lanes;          // lanes that hold one row of an accumulator
 } ftl_fragment_shape;
 
 ftl_fragment_shape ftl_fragment_shape_of(const ftl_arch *arch, bool wgmma);

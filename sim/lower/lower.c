@@ -38,8 +38,8 @@ static ftl_status check_dtypes(const ftl_tile_program *tile, const ftl_arch *arc
 static ftl_status check_threads(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
   int32_t num_threads = ftl_tile_num_warps(tile) * WARP_LANES;
   if (num_threads <= arch->sm_max_threads_per_cta) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s needs %d threads a CTA, %s allows %lld", tile->name, num_threads, arch->name,
-                       (long long)arch->sm_max_threads_per_cta);
+  return ftl_error_set(error, FTL_INFEASIBLE, "%s needs %d threads a CTA, %s allows %lld", tile->name, num_threads,
+                       arch->name, (long long)arch->sm_max_threads_per_cta);
 }
 
 // Empty mbarriers, and so producers beside consumers, exist with TMA only.
@@ -71,7 +71,8 @@ static int32_t relayout_bytes(const builder *b, const ftl_fragment_shape *shape)
     const ftl_tile_op *op = &b->tile->ops[i];
     if (op->kind != FTL_TILE_CONVERT) continue;
     const ftl_value *value = &b->tile->values[op->dst];
-    int32_t bytes = FTL_SLAB_ROWS * value->columns * ftl_dtype_bytes(value->dtype) * b->tile->roles[value->role].num_warps;
+    int32_t bytes =
+        FTL_SLAB_ROWS * value->columns * ftl_dtype_bytes(value->dtype) * b->tile->roles[value->role].num_warps;
     if (bytes > most) most = bytes;
   }
   return most;
@@ -117,18 +118,25 @@ static uint16_t add_local_access(void *context, int32_t slot, int32_t num_regist
   ftl_select *s = context;
   int32_t bytes = (slot + num_registers) * 4;
   if (bytes > s->lists->local_bytes_per_thread) s->lists->local_bytes_per_thread = bytes;
-  return ftl_select_access(s, (ftl_access){.is_local = true, .num_rows = (uint16_t)num_registers, .row = slot, .row_step = 1,
-                                           .bytes = WARP_LANES * 4});
+  return ftl_select_access(
+      s,
+      (ftl_access){
+          .is_local = true, .num_rows = (uint16_t)num_registers, .row = slot, .row_step = 1, .bytes = WARP_LANES * 4});
 }
 
-static ftl_status append_insts(builder *b, const ftl_select *s, int32_t num_tokens, int32_t num_registers, ftl_error *error) {
+static ftl_status append_insts(builder *b, const ftl_select *s, int32_t num_tokens, int32_t num_registers,
+                               ftl_error *error) {
   const ftl_draft *draft = &s->draft;
   ftl_warp_inst *larger = realloc(b->insts, sizeof *larger * (size_t)(b->num_insts + draft->num_insts));
   if (!larger) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", b->tile->name);
   b->insts = larger;
   ftl_warp_role *role = &b->program->roles[s->role_idx];
-  *role = (ftl_warp_role){.num_warps = s->role->num_warps, .first_warp = s->role->first_warp, .num_tokens = num_tokens,
-                          .num_registers = num_registers, .first_inst = b->num_insts, .num_insts = draft->num_insts};
+  *role = (ftl_warp_role){.num_warps = s->role->num_warps,
+                          .first_warp = s->role->first_warp,
+                          .num_tokens = num_tokens,
+                          .num_registers = num_registers,
+                          .first_inst = b->num_insts,
+                          .num_insts = draft->num_insts};
   memcpy(role->name, s->role->name, sizeof role->name);
   for (int32_t i = 0; i < draft->num_insts; i++) {
     const ftl_warp_inst *inst = &draft->insts[i].inst;
@@ -163,8 +171,15 @@ static ftl_status lower_role(builder *b, int32_t role_idx, const ftl_fragment_sh
   bool alone = b->tile->num_roles == 1;
   if (status == FTL_OK && alone) status = ftl_ring_order_find(b->tile, role, b->options.copy, orders, error);
   if (status == FTL_OK) {
-    *s = (ftl_select){.tile = b->tile, .arch = b->arch, .copy = b->options.copy, .mma = b->options.mma, .shape = *shape,
-                      .layouts = b->layouts, .lists = &b->lists, .role = role, .role_idx = role_idx,
+    *s = (ftl_select){.tile = b->tile,
+                      .arch = b->arch,
+                      .copy = b->options.copy,
+                      .mma = b->options.mma,
+                      .shape = *shape,
+                      .layouts = b->layouts,
+                      .lists = &b->lists,
+                      .role = role,
+                      .role_idx = role_idx,
                       .orders = alone ? orders : NULL};
     status = ftl_select_role(s, error);
     if (status == FTL_OK) status = finish_role(b, s, error);
@@ -214,8 +229,8 @@ static ftl_status build(builder *b, ftl_error *error) {
   return status == FTL_OK ? take_lists(b, error) : status;
 }
 
-ftl_status ftl_lower(const ftl_tile_program *tile, const ftl_arch *arch, ftl_lower_options options, ftl_warp_program **out,
-                     ftl_error *error) {
+ftl_status ftl_lower(const ftl_tile_program *tile, const ftl_arch *arch, ftl_lower_options options,
+                     ftl_warp_program **out, ftl_error *error) {
   *out = NULL;
   ftl_status status = ftl_lower_resolve(arch, &options, error);
   if (status != FTL_OK) return status;

@@ -6,9 +6,10 @@
 #include "lower/warp_program.h"
 
 typedef struct ftl_lower_options {
-  ftl_copy copy;          // AUTO: TMA with wgmma on Hopper, else cp.async where the chip has it, else LDG+STS
-  ftl_mma mma;            // AUTO: wgmma where the chip has it and every MMA role fits it, else mma.sync
-  int32_t max_registers;  // 0: the architecture's limit (and what num_warps allows); else the user's cap (-maxrregcount)
+  ftl_copy copy;  // AUTO: TMA with wgmma on Hopper, else cp.async where the chip has it, else LDG+STS
+  ftl_mma mma;    // AUTO: wgmma where the chip has it and every MMA role fits it, else mma.sync
+  int32_t
+      max_registers;  // 0: the architecture's limit (and what num_warps allows); else the user's cap (-maxrregcount)
 } ftl_lower_options;
 
 // Resolves AUTO for an architecture. FTL_INFEASIBLE when the chip lacks what is asked for.
@@ -21,11 +22,16 @@ FTL_MUST_USE ftl_status ftl_lower(const ftl_tile_program *tile, const ftl_arch *
 
 // How many CTAs of the program an SM holds, and what limits it.
 typedef enum ftl_occupancy_limit {
-  FTL_LIMIT_CTAS, FTL_LIMIT_WARPS, FTL_LIMIT_REGISTERS, FTL_LIMIT_SHARED, FTL_LIMIT_BARRIERS, FTL_LIMIT_COUNT
+  FTL_LIMIT_CTAS,
+  FTL_LIMIT_WARPS,
+  FTL_LIMIT_REGISTERS,
+  FTL_LIMIT_SHARED,
+  FTL_LIMIT_BARRIERS,
+  FTL_LIMIT_COUNT
 } ftl_occupancy_limit;
 typedef struct ftl_occupancy {
-  int32_t ctas_per_sm;                   // 0: does not fit at all
-  int32_t limits[FTL_LIMIT_COUNT];       // CTAs per SM that each resource alone would allow
+  int32_t ctas_per_sm;              // 0: does not fit at all
+  int32_t limits[FTL_LIMIT_COUNT];  // CTAs per SM that each resource alone would allow
   ftl_occupancy_limit limited_by;
 } ftl_occupancy;
 ftl_occupancy ftl_occupancy_of(const ftl_warp_program *program, const ftl_arch *arch);

@@ -1,6 +1,6 @@
 // CTAs of a program that an SM holds.
-// Source: the rules of the CUDA occupancy calculator (cuda_occupancy.h): registers are allocated a warp at a time in units,
-// from the register file of the warp's sub-core, and a CTA's warps are dealt to the sub-cores evenly.
+// Source: the rules of the CUDA occupancy calculator (cuda_occupancy.h): registers are allocated a warp at a time in
+// units, from the register file of the warp's sub-core, and a CTA's warps are dealt to the sub-cores evenly.
 #include "lower/lower.h"
 
 static int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }

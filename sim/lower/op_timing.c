@@ -75,7 +75,9 @@ int32_t ftl_op_background_cycles(const ftl_op_timings *timings, const ftl_warp_i
     case FTL_OP_CP_ASYNC:
     case FTL_OP_CP_COMMIT:
     case FTL_OP_TMA_LOAD:
-    case FTL_OP_MBAR_EXPECT: return timings->of[inst->opcode].latency_cycles;
-    default: return 0;
+    case FTL_OP_MBAR_EXPECT:
+      return timings->of[inst->opcode].latency_cycles;
+    default:
+      return 0;
   }
 }

@@ -1,5 +1,5 @@
-// What the scheduler believes about an instruction: pipe, issue interval, latency. As a compiler does, it sees one warp on
-// an idle machine; the machine itself has the real timing. Numbers: the arch model's keys.
+// What the scheduler believes about an instruction: pipe, issue interval, latency. As a compiler does, it sees one warp
+// on an idle machine; the machine itself has the real timing. Numbers: the arch model's keys.
 #ifndef FTL_LOWER_OP_TIMING_H
 #define FTL_LOWER_OP_TIMING_H
 

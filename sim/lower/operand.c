@@ -1,7 +1,8 @@
 #include "lower/operand.h"
 
 static ftl_fragment_place ldmatrix_place(ftl_operand_kind kind, int32_t lane) {
-  // A and [k][n]: the second pair of matrices is 8 columns on; [n][k]: 8 rows on, so that a pair of matrices is an n8 tile
+  // A and [k][n]: the second pair of matrices is 8 columns on; [n][k]: 8 rows on, so that a pair of matrices is an n8
+  // tile
   if (kind == FTL_OPERAND_B_NK) return (ftl_fragment_place){lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8};
   return (ftl_fragment_place){lane % 16, lane / 16 * 8};
 }
@@ -9,10 +10,13 @@ static ftl_fragment_place ldmatrix_place(ftl_operand_kind kind, int32_t lane) {
 static ftl_fragment_place quad_pair_place(ftl_operand_kind kind, int32_t lane) {
   int32_t pair = lane / 4 % 4, high = lane >= 16;
   switch (kind) {
-    case FTL_OPERAND_A: return (ftl_fragment_place){lane % 4 + 4 * (pair & 1) + 8 * high, 0};
-    case FTL_OPERAND_B_NK: return (ftl_fragment_place){lane % 4 + 4 * (pair >> 1) + 8 * high, 0};
+    case FTL_OPERAND_A:
+      return (ftl_fragment_place){lane % 4 + 4 * (pair & 1) + 8 * high, 0};
+    case FTL_OPERAND_B_NK:
+      return (ftl_fragment_place){lane % 4 + 4 * (pair >> 1) + 8 * high, 0};
     // a lane's 8 columns serve two n tiles, whose columns are permuted (CUTLASS's congruous Volta operands)
-    case FTL_OPERAND_B_KN: return (ftl_fragment_place){lane % 4, 8 * (2 * (pair >> 1) + high)};
+    case FTL_OPERAND_B_KN:
+      return (ftl_fragment_place){lane % 4, 8 * (2 * (pair >> 1) + high)};
   }
   return (ftl_fragment_place){0, 0};
 }

@@ -74,7 +74,8 @@ static int32_t registers_of(const ftl_draft *draft, const uint64_t *live, int32_
   return count;
 }
 
-// One instruction backwards: *count goes from the registers live after it to those before it; gives what it needs itself.
+// One instruction backwards: *count goes from the registers live after it to those before it; gives what it needs
+// itself.
 static int32_t step_back(const ftl_draft *draft, const ftl_draft_inst *inst, uint64_t *live, int32_t *count) {
   int32_t num_writes = ftl_inst_num_writes(inst);
   for (int32_t k = 0; k < num_writes; k++) *count += add_live(draft, live, inst->destination + k);

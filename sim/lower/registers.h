@@ -5,16 +5,16 @@
 #include "lower/flow.h"
 
 typedef struct ftl_liveness {
-  int32_t num_words;    // of one set: a bit per value
-  uint64_t *live_in;    // [stretch][word]: read later before being overwritten, on some path
+  int32_t num_words;  // of one set: a bit per value
+  uint64_t *live_in;  // [stretch][word]: read later before being overwritten, on some path
   uint64_t *live_out;
 } ftl_liveness;
 
 // Iterated backward data flow. Stays valid when stretches are reordered inside. False when memory is out.
 bool ftl_liveness_find(const ftl_draft *draft, const ftl_flow *flow, ftl_arena *arena, ftl_liveness *out);
 
-// The most registers that are live at any instruction. A destination may take the registers of a source that ends there.
-// `pressure` (may be NULL): the same per instruction. `scratch`: a zeroed set of num_words, left undefined.
+// The most registers that are live at any instruction. A destination may take the registers of a source that ends
+// there. `pressure` (may be NULL): the same per instruction. `scratch`: a zeroed set of num_words, left undefined.
 int32_t ftl_liveness_max(const ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, uint64_t *scratch,
                          int32_t *pressure);
 

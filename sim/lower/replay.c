@@ -136,8 +136,8 @@ static const char *read_stage(replay *r, warp_state *w, int32_t ring, bool async
   if (fill < w->released[ring]) return "reads a stage that it has not waited for, or has given back";
   ftl_replay_fill *f = fill_at(r, ring, fill);
   if (!f) return "out of memory";
-  const char *problem = ftl_replay_may_read(&r->rings[ring], fill, w->warp, &w->clock,
-                                            ftl_coverage_is_full(r->coverage, ring, fill));
+  const char *problem =
+      ftl_replay_may_read(&r->rings[ring], fill, w->warp, &w->clock, ftl_coverage_is_full(r->coverage, ring, fill));
   if (problem) return problem;
   if (!async) {
     f->read_at[w->warp] = w->clock.of[w->warp];
@@ -170,7 +170,8 @@ static const char *release(replay *r, warp_state *w, int32_t ring, bool arrives)
 
 static const char *store_to_tensor(replay *r, warp_state *w, const ftl_warp_inst *inst) {
   const ftl_access *access = &r->program->accesses[inst->access];
-  return ftl_coverage_store(r->coverage, r->program->refs[access->ref].tensor, access, &w->places[access->ref], w->index);
+  return ftl_coverage_store(r->coverage, r->program->refs[access->ref].tensor, access, &w->places[access->ref],
+                            w->index);
 }
 
 // ---- waiting ----
@@ -244,36 +245,59 @@ static outcome run_inst(replay *r, warp_state *w, const char **problem) {
       w->places[inst->access] = ftl_tile_place_of(r->program->tile, &r->program->refs[inst->access], &w->walk.point);
       return DONE;
     case FTL_OP_CP_ASYNC:
-    case FTL_OP_TMA_LOAD: return checked(copy_async(r, w, inst), problem);
-    case FTL_OP_LDG: return checked(load_to_registers(r, w, inst), problem);
-    case FTL_OP_STS: return checked(store_to_stage(r, w, inst), problem);
+    case FTL_OP_TMA_LOAD:
+      return checked(copy_async(r, w, inst), problem);
+    case FTL_OP_LDG:
+      return checked(load_to_registers(r, w, inst), problem);
+    case FTL_OP_STS:
+      return checked(store_to_stage(r, w, inst), problem);
     case FTL_OP_STG:
     case FTL_OP_RED:
-    case FTL_OP_TMA_STORE: return checked(store_to_tensor(r, w, inst), problem);
+    case FTL_OP_TMA_STORE:
+      return checked(store_to_tensor(r, w, inst), problem);
     case FTL_OP_LDS:
     case FTL_OP_LDSM:
-    case FTL_OP_WGMMA: return checked(read_stages(r, w, inst), problem);
-    case FTL_OP_CP_COMMIT: w->copies.num_commits++; return DONE;
-    case FTL_OP_CP_WAIT: settle(r, w, &w->copies, inst->arg, false); return DONE;
-    case FTL_OP_WGMMA_COMMIT: w->wgmmas.num_commits++; return DONE;
-    case FTL_OP_WGMMA_WAIT: settle(r, w, &w->wgmmas, inst->arg, true); return DONE;
-    case FTL_OP_RING_READ: w->waited[inst->arg]++; return DONE;
-    case FTL_OP_RING_FREE: return checked(release(r, w, inst->arg, false), problem);
-    case FTL_OP_MBAR_RELEASE: return checked(release(r, w, inst->arg, true), problem);
+    case FTL_OP_WGMMA:
+      return checked(read_stages(r, w, inst), problem);
+    case FTL_OP_CP_COMMIT:
+      w->copies.num_commits++;
+      return DONE;
+    case FTL_OP_CP_WAIT:
+      settle(r, w, &w->copies, inst->arg, false);
+      return DONE;
+    case FTL_OP_WGMMA_COMMIT:
+      w->wgmmas.num_commits++;
+      return DONE;
+    case FTL_OP_WGMMA_WAIT:
+      settle(r, w, &w->wgmmas, inst->arg, true);
+      return DONE;
+    case FTL_OP_RING_READ:
+      w->waited[inst->arg]++;
+      return DONE;
+    case FTL_OP_RING_FREE:
+      return checked(release(r, w, inst->arg, false), problem);
+    case FTL_OP_MBAR_RELEASE:
+      return checked(release(r, w, inst->arg, true), problem);
     case FTL_OP_MBAR_EXPECT:
-    case FTL_OP_MBAR_ADVANCE: return checked(announce(r, w, inst), problem);
-    case FTL_OP_MBAR_ACQUIRE: return acquire(r, w, inst->arg);
-    case FTL_OP_MBAR_WAIT: return wait_full(r, w, inst->arg);
-    case FTL_OP_BAR_SYNC: return barrier(r, w);
-    default: return DONE;
+    case FTL_OP_MBAR_ADVANCE:
+      return checked(announce(r, w, inst), problem);
+    case FTL_OP_MBAR_ACQUIRE:
+      return acquire(r, w, inst->arg);
+    case FTL_OP_MBAR_WAIT:
+      return wait_full(r, w, inst->arg);
+    case FTL_OP_BAR_SYNC:
+      return barrier(r, w);
+    default:
+      return DONE;
   }
 }
 
 static ftl_status failure(const replay *r, const warp_state *w, const char *what, ftl_error *error) {
   const ftl_warp_inst *inst = w->inst;
   int32_t ring = inst->ring_a != FTL_NO_RING ? inst->ring_a : inst->ring_b != FTL_NO_RING ? inst->ring_b : -1;
-  return ftl_error_set(error, FTL_RUN_FAILED, "%s: CTA %lld, warp %d, instruction %d (%s%s%s): %s", r->program->tile->name,
-                       (long long)r->cta, w->warp, w->walk.pc - 1, ftl_opcode_name(inst->opcode), ring >= 0 ? " on ring " : "",
+  return ftl_error_set(error, FTL_RUN_FAILED, "%s: CTA %lld, warp %d, instruction %d (%s%s%s): %s",
+                       r->program->tile->name, (long long)r->cta, w->warp, w->walk.pc - 1,
+                       ftl_opcode_name(inst->opcode), ring >= 0 ? " on ring " : "",
                        ring >= 0 ? r->program->tile->rings[ring].name : "", what);
 }
 
@@ -282,12 +306,14 @@ static ftl_status run_warp(replay *r, warp_state *w, bool *moved, ftl_error *err
   while (w->inst && !w->at_barrier) {
     const char *problem = NULL;
     switch (run_inst(r, w, &problem)) {
-      case BROKEN: return failure(r, w, problem, error);
+      case BROKEN:
+        return failure(r, w, problem, error);
       case BLOCKED:
         if (r->out_of_memory) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
         *moved |= w->at_barrier;
         return FTL_OK;
-      case DONE: break;
+      case DONE:
+        break;
     }
     *moved = true;
     w->inst = ftl_walk_next(&w->walk);

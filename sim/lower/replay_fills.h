@@ -13,15 +13,15 @@ typedef struct ftl_vector_clock {
 } ftl_vector_clock;
 
 typedef struct ftl_replay_fill {
-  bool begun;                                     // something was copied into it
-  bool expected, committed;                       // mbarrier rings: producer's arrival; end of its copies
+  bool begun;                // something was copied into it
+  bool expected, committed;  // mbarrier rings: producer's arrival; end of its copies
   int32_t num_releases;
-  ftl_vector_clock committed_at, released_at;     // joined over the arrivals
-  int32_t in_flight[FTL_REPLAY_MAX_WARPS];        // asynchronous copies that the warp has not waited for
-  int32_t copied_at[FTL_REPLAY_MAX_WARPS];        // the warp's time when its last copy was complete; 0: none
-  int32_t reading[FTL_REPLAY_MAX_WARPS];          // wgmmas of the warp that may still read
-  int32_t read_at[FTL_REPLAY_MAX_WARPS];          // its last finished read; 0: none
-  bool seen_full[FTL_REPLAY_MAX_WARPS];           // the warp's first read found it complete
+  ftl_vector_clock committed_at, released_at;  // joined over the arrivals
+  int32_t in_flight[FTL_REPLAY_MAX_WARPS];     // asynchronous copies that the warp has not waited for
+  int32_t copied_at[FTL_REPLAY_MAX_WARPS];     // the warp's time when its last copy was complete; 0: none
+  int32_t reading[FTL_REPLAY_MAX_WARPS];       // wgmmas of the warp that may still read
+  int32_t read_at[FTL_REPLAY_MAX_WARPS];       // its last finished read; 0: none
+  bool seen_full[FTL_REPLAY_MAX_WARPS];        // the warp's first read found it complete
 } ftl_replay_fill;
 
 typedef struct ftl_replay_ring {

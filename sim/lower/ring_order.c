@@ -6,9 +6,9 @@
 enum { MAX_COMMITS = 64, MAX_STATES = 4096 };
 
 typedef struct ring_state {
-  uint8_t num_busy;     // acquired and not released
-  uint8_t held_tiles;   // committed tiles still in registers (copy by registers)
-  uint16_t dirty;       // bit i: the i-th stage to be acquired next was read since the last barrier
+  uint8_t num_busy;    // acquired and not released
+  uint8_t held_tiles;  // committed tiles still in registers (copy by registers)
+  uint16_t dirty;      // bit i: the i-th stage to be acquired next was read since the last barrier
 } ring_state;
 
 // Compared with memcmp: always zeroed first.
@@ -115,17 +115,30 @@ static bool do_op(search *s, state *st) {
   ftl_op_order *order = &s->orders[st->op];
   bool ok = true;
   switch (op->kind) {
-    case FTL_TILE_ACQUIRE: ok = do_acquire(s, st, op, order); break;
+    case FTL_TILE_ACQUIRE:
+      ok = do_acquire(s, st, op, order);
+      break;
     case FTL_TILE_LOAD:
       note_tiles(s, &order->store_pending, order->reached, st->rings[op->ring].held_tiles != 0);
       st->rings[op->ring].held_tiles = 0;
       break;
-    case FTL_TILE_COMMIT: ok = do_commit(st, op); break;
-    case FTL_TILE_WAIT: ok = do_wait(s, st, op, order); break;
-    case FTL_TILE_RELEASE: ok = do_release(s, st, op); break;
-    case FTL_TILE_STORE: do_store(s, st, op, order); break;
-    case FTL_TILE_BARRIER: pass_barrier(st); break;
-    default: break;
+    case FTL_TILE_COMMIT:
+      ok = do_commit(st, op);
+      break;
+    case FTL_TILE_WAIT:
+      ok = do_wait(s, st, op, order);
+      break;
+    case FTL_TILE_RELEASE:
+      ok = do_release(s, st, op);
+      break;
+    case FTL_TILE_STORE:
+      do_store(s, st, op, order);
+      break;
+    case FTL_TILE_BARRIER:
+      pass_barrier(st);
+      break;
+    default:
+      break;
   }
   if (ok) order->reached = true;
   return ok;
@@ -181,7 +194,8 @@ ftl_status ftl_ring_order_find(const ftl_tile_program *tile, const ftl_role *rol
   while (s.changed && s.num_states <= MAX_STATES);
   free(s.states);
   if (s.num_states > MAX_STATES)
-    return ftl_error_set(error, FTL_RUN_FAILED, "%s: the copies of role %s follow no fixed order", tile->name, role->name);
+    return ftl_error_set(error, FTL_RUN_FAILED, "%s: the copies of role %s follow no fixed order", tile->name,
+                         role->name);
   if (copy == FTL_COPY_LDG && s.conflict)
     return ftl_error_set(error, FTL_RUN_FAILED, "%s: a tile is in registers on some paths of role %s only", tile->name,
                          role->name);

@@ -1,9 +1,9 @@
-// What program order says about a role's rings: how many async-copy groups each WAIT may leave in flight, where a barrier
-// is needed before a stage is filled again, when tiles held in registers have to be written to shared memory.
+// What program order says about a role's rings: how many async-copy groups each WAIT may leave in flight, where a
+// barrier is needed before a stage is filled again, when tiles held in registers have to be written to shared memory.
 //
 // For a single role whose warps both copy and compute (cp.async, or LDG + STS, or TMA with barriers instead of empty
-// mbarriers). Every path through the loops is walked on an abstract state (which commits are outstanding, which free stages
-// were read since the last barrier) until no new state appears; a number holds on all of them.
+// mbarriers). Every path through the loops is walked on an abstract state (which commits are outstanding, which free
+// stages were read since the last barrier) until no new state appears; a number holds on all of them.
 #ifndef FTL_LOWER_RING_ORDER_H
 #define FTL_LOWER_RING_ORDER_H
 

@@ -24,11 +24,11 @@ typedef struct scheduler {
 
   uint64_t *live;
   int32_t live_registers, limit, peak;
-  int32_t now;                             // cycles before the end of the stretch
+  int32_t now;  // cycles before the end of the stretch
   int32_t pipe_free_at[FTL_PIPE_COUNT];
-  heap ready[FTL_PIPE_COUNT], pending;     // pending: all users placed, latency not yet over
-  int32_t *ready_at, *users_left;          // by node
-  int32_t *order;                          // filled from the back
+  heap ready[FTL_PIPE_COUNT], pending;  // pending: all users placed, latency not yet over
+  int32_t *ready_at, *users_left;       // by node
+  int32_t *order;                       // filled from the back
 } scheduler;
 
 static int32_t node_of(int64_t key) { return (int32_t)(key & INT32_MAX); }
@@ -73,8 +73,8 @@ static ftl_op_timing timing_of(const scheduler *s, int32_t node) {
   return ftl_op_timing_of(s->timings, &s->first[node].inst);
 }
 
-// Loads go as soon as (backwards: as late as) their latency allows, before all else: waiting longer for a slot would only
-// lengthen the life of what they load. The others go by their longest path from the start.
+// Loads go as soon as (backwards: as late as) their latency allows, before all else: waiting longer for a slot would
+// only lengthen the life of what they load. The others go by their longest path from the start.
 static int64_t ready_key(const scheduler *s, int32_t node) {
   const ftl_draft_inst *inst = &s->first[node];
   bool is_load = timing_of(s, node).pipe == FTL_PIPE_MIO && inst->destination != FTL_NO_VALUE;
@@ -171,7 +171,8 @@ static bool choose_by_time(scheduler *s, choice *out) {
   return best >= 0;
 }
 
-// Registers are short: of the instructions that dependencies allow, the best that fits, or else the one that adds least.
+// Registers are short: of the instructions that dependencies allow, the best that fits, or else the one that adds
+// least.
 static void choose_by_pressure(scheduler *s, choice *out) {
   int32_t least = INT32_MAX;
   int64_t best = -1;
@@ -257,7 +258,8 @@ static void schedule_stretch(scheduler *s, int32_t limit) {
   int32_t frugal_peak = schedule_once(s, 0);
   if (frugal_peak <= limit) return;
   int32_t written_peak = schedule_as_written(s);
-  if (written_peak <= limit || (written_peak <= frugal_peak && written_peak <= tighter_peak && written_peak <= first_peak))
+  if (written_peak <= limit ||
+      (written_peak <= frugal_peak && written_peak <= tighter_peak && written_peak <= first_peak))
     return;
   if (frugal_peak <= tighter_peak && frugal_peak <= first_peak) {
     schedule_once(s, 0);

@@ -1,10 +1,11 @@
 // Orders the instructions of each straight-line stretch, as a compiler's scheduler does.
 //
 // List scheduling from the end of the stretch to its start: an instruction is placed as late as its users' latency
-// allows, so that loads stand about their latency ahead of their first use and fragments are double-buffered rather than
-// all loaded at the top. Asynchronous copies stand their latency ahead of the fence or stretch end that follows. Among those that may stand here loads go last, then the one with the longest path from the start
-// (ties by program order). When an instruction would raise the live registers over `limit`, one that does not is taken instead,
-// its latency notwithstanding.
+// allows, so that loads stand about their latency ahead of their first use and fragments are double-buffered rather
+// than all loaded at the top. Asynchronous copies stand their latency ahead of the fence or stretch end that follows.
+// Among those that may stand here loads go last, then the one with the longest path from the start (ties by program
+// order). When an instruction would raise the live registers over `limit`, one that does not is taken instead, its
+// latency notwithstanding.
 #ifndef FTL_LOWER_SCHEDULE_H
 #define FTL_LOWER_SCHEDULE_H
 

@@ -1,8 +1,9 @@
 // Where the elements of a ring's stage lie in shared memory, and what an access costs in wavefronts.
-// Models: 16-byte chunks XOR-swizzled by the row within the widest power-of-two block (at most 128 bytes) that divides a row,
-//   so that eight rows of one chunk column cover all 32 banks. Whole rows after one another, as Triton and the kernels in
-//   kernels/ lay out tiles for ldmatrix; or column blocks after one another, as TMA boxes and wgmma want them (their 32-, 64-
-//   and 128-byte swizzles, which are CUTLASS's Swizzle<B,3,3> atoms).
+// Models: 16-byte chunks XOR-swizzled by the row within the widest power-of-two block (at most 128 bytes) that divides
+// a row,
+//   so that eight rows of one chunk column cover all 32 banks. Whole rows after one another, as Triton and the kernels
+//   in kernels/ lay out tiles for ldmatrix; or column blocks after one another, as TMA boxes and wgmma want them (their
+//   32-, 64- and 128-byte swizzles, which are CUTLASS's Swizzle<B,3,3> atoms).
 // Numbers: 32 banks of 4 bytes; an 8-byte access is served by half warps, a 16-byte one by quarter warps.
 #ifndef FTL_LOWER_SHARED_LAYOUT_H
 #define FTL_LOWER_SHARED_LAYOUT_H

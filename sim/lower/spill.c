@@ -5,7 +5,8 @@
 
 #include "lower/spill_plan.h"
 
-// Relative costs for choosing: a local access goes through the LSU queue and L1, a recomputation is one ALU instruction.
+// Relative costs for choosing: a local access goes through the LSU queue and L1, a recomputation is one ALU
+// instruction.
 enum { LOCAL_COST = 4, RECOMPUTE_COST = 1 };
 enum { WIDEST_ACCESS_REGISTERS = 4 };  // LDL.128
 
@@ -207,8 +208,8 @@ static void rewrite(spiller *s, const ftl_spill_context *spill) {
 
 static bool spiller_init(spiller *s, ftl_draft *draft, const ftl_arch *arch, int32_t limit, const ftl_flow *flow,
                          const ftl_liveness *liveness, ftl_arena *arena) {
-  *s = (spiller){.draft = draft, .reload_distance = (int32_t)arch->l1_hit_latency_cycles,
-                 .num_words = liveness->num_words};
+  *s = (spiller){
+      .draft = draft, .reload_distance = (int32_t)arch->l1_hit_latency_cycles, .num_words = liveness->num_words};
   if (!ftl_spill_state_init(&s->state, draft, flow, liveness, limit, arena)) return false;
   int32_t num_accesses = s->state.first_access[draft->num_values];
   s->live = FTL_ARENA_NEW(arena, uint64_t, s->num_words);

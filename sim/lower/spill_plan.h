@@ -1,9 +1,9 @@
 // What spilling one value would mean: where it leaves its registers, and the loads and stores that this costs.
 //
-// A region is code without loop control. A spilled value is in memory at every region boundary; inside a region it leaves
-// its registers between two accesses only if registers are short somewhere between them. The accesses that it stays in
-// registers for are a group: one reload before it, if its first access reads, and one store after its last write, if the
-// value is needed later.
+// A region is code without loop control. A spilled value is in memory at every region boundary; inside a region it
+// leaves its registers between two accesses only if registers are short somewhere between them. The accesses that it
+// stays in registers for are a group: one reload before it, if its first access reads, and one store after its last
+// write, if the value is needed later.
 #ifndef FTL_LOWER_SPILL_PLAN_H
 #define FTL_LOWER_SPILL_PLAN_H
 
@@ -39,15 +39,15 @@ void ftl_spill_count_over(ftl_spill_state *state);
 
 // A group of accesses, and the places between which the value is out of registers.
 typedef struct ftl_spill_group {
-  int32_t first, last;       // positions of its accesses
-  int32_t free_from;         // the value is out of registers from here to `first`; `first` if it is not read there
-  int32_t last_write;        // -1: none
+  int32_t first, last;  // positions of its accesses
+  int32_t free_from;    // the value is out of registers from here to `first`; `first` if it is not read there
+  int32_t last_write;   // -1: none
   bool reload, store;
   int64_t weight;
 } ftl_spill_group;
 
-// Calls `visit` for each group, and `visit_gap` (may be NULL) for each stretch [from, to) of positions without registers.
-// False, with nothing visited, if the value cannot be spilled (a wgmma uses it across a region's boundary).
+// Calls `visit` for each group, and `visit_gap` (may be NULL) for each stretch [from, to) of positions without
+// registers. False, with nothing visited, if the value cannot be spilled (a wgmma uses it across a region's boundary).
 typedef struct ftl_spill_visitor {
   void (*group)(void *context, const ftl_spill_group *group);
   void (*gap)(void *context, int32_t from, int32_t to);

@@ -3,8 +3,8 @@
 enum { NONE = -1 };
 
 typedef struct span {
-  int32_t first, last;                  // positions; first is NONE when the value is never live
-  int32_t next_starting, next_ending;   // other values that start or end at the same position
+  int32_t first, last;                 // positions; first is NONE when the value is never live
+  int32_t next_starting, next_ending;  // other values that start or end at the same position
   int32_t token;
 } span;
 

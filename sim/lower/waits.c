@@ -81,7 +81,8 @@ static flights copy_of(walker *w, const flights *from) {
   flights copy = *from;
   copy.entries = FTL_ARENA_NEW(w->arena, flight, from->num_entries);
   w->failed |= !copy.entries;
-  if (copy.entries && from->num_entries) memcpy(copy.entries, from->entries, sizeof(flight) * (size_t)from->num_entries);
+  if (copy.entries && from->num_entries)
+    memcpy(copy.entries, from->entries, sizeof(flight) * (size_t)from->num_entries);
   return copy;
 }
 
@@ -102,8 +103,12 @@ static void walk(walker *w, int32_t begin, int32_t end) {
         for (int32_t k = 0; k < ftl_inst_num_writes(inst); k++) take_off(w, inst->destination + k);
         for (int32_t k = 0; k < inst->num_sources; k++) take_off(w, inst->sources[k]);
         break;
-      case FTL_OP_WGMMA_COMMIT: w->now.num_commits++; break;
-      case FTL_OP_WGMMA_WAIT: land(w, i, inst->inst.arg); break;
+      case FTL_OP_WGMMA_COMMIT:
+        w->now.num_commits++;
+        break;
+      case FTL_OP_WGMMA_WAIT:
+        land(w, i, inst->inst.arg);
+        break;
       case FTL_OP_LOOP: {
         int32_t body_end = end_of_loop(w->draft, i);
         flights before = copy_of(w, &w->now);
@@ -114,7 +119,8 @@ static void walk(walker *w, int32_t begin, int32_t end) {
         i = body_end;
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
 }

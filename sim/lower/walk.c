@@ -63,9 +63,7 @@ ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_re
 enum { LOG2_LINE = 7, LOG2_SECTOR = 5 };
 
 // Bits [from, to) of a line's sectors.
-static uint8_t sector_mask(uint64_t from, uint64_t to) {
-  return (uint8_t)(from < to ? (1u << to) - (1u << from) : 0);
-}
+static uint8_t sector_mask(uint64_t from, uint64_t to) { return (uint8_t)(from < to ? (1u << to) - (1u << from) : 0); }
 
 typedef struct line_list {
   ftl_line *lines;

@@ -25,9 +25,10 @@ typedef struct ftl_tile_place {
 } ftl_tile_place;
 ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_ref *ref, const ftl_expr_point *point);
 
-// The 128-byte lines of one execution of an access by `warp`, in address order: line address / 128, the mask of the 32-byte
-// sectors that it touches and of those that it covers in full (a store of a whole sector needs no fill in L2). Rows that
-// touch in memory are merged. At most `capacity` are written; gives the number there are. A local access ignores `warp`.
+// The 128-byte lines of one execution of an access by `warp`, in address order: line address / 128, the mask of the
+// 32-byte sectors that it touches and of those that it covers in full (a store of a whole sector needs no fill in L2).
+// Rows that touch in memory are merged. At most `capacity` are written; gives the number there are. A local access
+// ignores `warp`.
 typedef struct ftl_line {
   uint64_t line;
   uint8_t sectors;

@@ -16,42 +16,42 @@ enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_NO_RING = 0xff, FTL_MA
 
 // X(name, pipe, text). Pipes: fp32, alu, imad, half, cvt, sfu (mapped by the arch model), tensor, mio (memory
 // instructions: per sub-core queue, then the SM's shared LSU), tma, branch (control: issue slot only), none (pseudo).
-#define FTL_OPCODES(X)                                                                              \
-  X(FFMA, FP32, "FFMA") /* also FADD, FMUL */                                                       \
-  X(FMNMX, ALU, "FMNMX") X(IADD, ALU, "IADD3") X(LOP, ALU, "LOP3") X(ISETP, ALU, "ISETP")           \
-  X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD") X(MOV, IMAD, "MOV")                 \
-  X(HFMA2, HALF, "HFMA2") X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */       \
-  X(S2R, ALU, "S2R") X(LDC, ALU, "LDC")                                                             \
-  X(UNIFORM, BRANCH, "UIADD3") /* uniform datapath (UIADD3, UMOV, ULOP3, ELECT): an issue slot, no pipe of the warp's */ \
-  X(MMA, TENSOR, "HMMA")                                                                            \
-  X(WGMMA_ARRIVE, BRANCH, "WARPGROUP.ARRIVE") /* wgmma.fence: operand registers are settled */      \
-  X(WGMMA, TENSOR, "HGMMA")                                                                         \
-  X(WGMMA_COMMIT, NONE, "WARPGROUP.COMMIT")   /* closes a group of wgmmas; no instruction of its own */ \
-  X(WGMMA_WAIT, BRANCH, "WARPGROUP.DEPBAR")   /* arg: groups that may still be in flight */         \
-  X(SHFL, MIO, "SHFL") X(LDS, MIO, "LDS") X(STS, MIO, "STS") X(LDSM, MIO, "LDSM")                   \
-  X(LDG, MIO, "LDG") X(STG, MIO, "STG") X(RED, MIO, "RED")                                          \
-  X(LDL, MIO, "LDL") X(STL, MIO, "STL") /* local memory: spills */                                  \
-  X(CP_ASYNC, MIO, "LDGSTS")                                                                        \
-  X(CP_COMMIT, MIO, "LDGDEPBAR") /* closes this warp's group of cp.asyncs */                        \
-  X(CP_WAIT, BRANCH, "DEPBAR")   /* arg: this warp's groups that may still be in flight */          \
-  X(TMA_LOAD, TMA, "UTMALDG")    /* one bulk tensor copy into the ring's stage being filled */      \
-  X(TMA_STORE, TMA, "UTMASTG") X(TMA_STORE_WAIT, BRANCH, "UTMACMDFLUSH")                            \
-  X(FENCE_PROXY, MIO, "FENCE.VIEW.ASYNC")                                                           \
-  X(BAR_SYNC, BRANCH, "BAR.SYNC") /* arg: barrier id; all warps of `bar_warps` meet */              \
-  X(MBAR_ACQUIRE, MIO, "SYNCS.TRYWAIT.EMPTY") /* ring: wait until the stage to fill is empty */     \
-  X(MBAR_EXPECT, MIO, "SYNCS.ARRIVE.TX")  /* ring: producer's arrival, expects the TMA bytes of this stage */ \
-  X(MBAR_ADVANCE, NONE, "ADVANCE")        /* ring (any kind): the stage this warp fills is the next one (pseudo) */ \
-  X(MBAR_WAIT, MIO, "SYNCS.TRYWAIT.FULL") /* ring: wait until the oldest unread stage is full; then it is being read */ \
-  X(MBAR_RELEASE, MIO, "SYNCS.ARRIVE")    /* ring: this warp has read the stage it waited for first */ \
-  X(RING_READ, NONE, "ring.read") /* ring without mbarriers: this warp's reads are of its next stage from here on; \
-                                     never issues, no effect on timing: for the checker */                        \
-  X(RING_FREE, NONE, "ring.free") /* ring without mbarriers: this warp reads the oldest stage it took no more; same */ \
-  X(SETMAXREG, BRANCH, "USETMAXREG")                                                                \
-  X(BRA, BRANCH, "BRA") X(NOP, BRANCH, "NOP") X(EXIT, BRANCH, "EXIT")                               \
-  /* control of the compressed form: never issue, cost nothing */                                   \
-  X(LOOP, NONE, "loop")     /* loop: see ftl_warp_loop; skips to end + 1 when empty */              \
-  X(END_LOOP, NONE, "end")  /* back to begin + 1, or on */                                          \
-  X(TILE, NONE, "tile")     /* evaluates tile reference `access` for the accesses that follow */
+#define FTL_OPCODES(X)                                                                                                 \
+  X(FFMA, FP32, "FFMA") /* also FADD, FMUL */                                                                          \
+  X(FMNMX, ALU, "FMNMX")                                                                                               \
+  X(IADD, ALU, "IADD3") X(LOP, ALU, "LOP3") X(ISETP, ALU, "ISETP") X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT")             \
+      X(IMAD, IMAD, "IMAD") X(MOV, IMAD, "MOV") X(HFMA2, HALF, "HFMA2") X(CVT, CVT, "F2FP")                            \
+          X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */                                                              \
+      X(S2R, ALU, "S2R") X(LDC, ALU, "LDC")                                                                            \
+          X(UNIFORM, BRANCH,                                                                                           \
+            "UIADD3") /* uniform datapath (UIADD3, UMOV, ULOP3, ELECT): an issue slot, no pipe of the warp's */        \
+      X(MMA, TENSOR, "HMMA")                                                                                           \
+          X(WGMMA_ARRIVE, BRANCH, "WARPGROUP.ARRIVE") /* wgmma.fence: operand registers are settled */                 \
+      X(WGMMA, TENSOR, "HGMMA")                                                                                        \
+          X(WGMMA_COMMIT, NONE, "WARPGROUP.COMMIT") /* closes a group of wgmmas; no instruction of its own */          \
+      X(WGMMA_WAIT, BRANCH, "WARPGROUP.DEPBAR")     /* arg: groups that may still be in flight */                      \
+      X(SHFL, MIO, "SHFL") X(LDS, MIO, "LDS") X(STS, MIO, "STS") X(LDSM, MIO, "LDSM") X(LDG, MIO, "LDG")               \
+          X(STG, MIO, "STG") X(RED, MIO, "RED") X(LDL, MIO, "LDL") X(STL, MIO, "STL") /* local memory: spills */       \
+      X(CP_ASYNC, MIO, "LDGSTS") X(CP_COMMIT, MIO, "LDGDEPBAR") /* closes this warp's group of cp.asyncs */            \
+      X(CP_WAIT, BRANCH, "DEPBAR") /* arg: this warp's groups that may still be in flight */                           \
+      X(TMA_LOAD, TMA, "UTMALDG")  /* one bulk tensor copy into the ring's stage being filled */                       \
+      X(TMA_STORE, TMA, "UTMASTG") X(TMA_STORE_WAIT, BRANCH, "UTMACMDFLUSH") X(FENCE_PROXY, MIO, "FENCE.VIEW.ASYNC")   \
+          X(BAR_SYNC, BRANCH, "BAR.SYNC")         /* arg: barrier id; all warps of `bar_warps` meet */                 \
+      X(MBAR_ACQUIRE, MIO, "SYNCS.TRYWAIT.EMPTY") /* ring: wait until the stage to fill is empty */                    \
+      X(MBAR_EXPECT, MIO, "SYNCS.ARRIVE.TX")      /* ring: producer's arrival, expects the TMA bytes of this stage */  \
+      X(MBAR_ADVANCE, NONE, "ADVANCE") /* ring (any kind): the stage this warp fills is the next one (pseudo) */       \
+      X(MBAR_WAIT, MIO,                                                                                                \
+        "SYNCS.TRYWAIT.FULL") /* ring: wait until the oldest unread stage is full; then it is being read */            \
+      X(MBAR_RELEASE, MIO, "SYNCS.ARRIVE") /* ring: this warp has read the stage it waited for first */                \
+      X(RING_READ, NONE, "ring.read") /* ring without mbarriers: this warp's reads are of its next stage from here on; \
+                                         never issues, no effect on timing: for the checker */                         \
+      X(RING_FREE, NONE,                                                                                               \
+        "ring.free") /* ring without mbarriers: this warp reads the oldest stage it took no more; same */              \
+      X(SETMAXREG, BRANCH, "USETMAXREG") X(BRA, BRANCH, "BRA") X(NOP, BRANCH, "NOP")                                   \
+          X(EXIT, BRANCH, "EXIT") /* control of the compressed form: never issue, cost nothing */                      \
+      X(LOOP, NONE, "loop")       /* loop: see ftl_warp_loop; skips to end + 1 when empty */                           \
+      X(END_LOOP, NONE, "end")    /* back to begin + 1, or on */                                                       \
+      X(TILE, NONE, "tile")       /* evaluates tile reference `access` for the accesses that follow */
 
 typedef enum ftl_opcode {
 #define X(name, pipe, text) FTL_OP_##name,
@@ -63,11 +63,11 @@ typedef enum ftl_opcode {
 const char *ftl_opcode_name(ftl_opcode opcode);
 
 enum {
-  FTL_INST_WARP0 = 1,       // only warp 0 of the role executes it (elected); the others do not even issue it
-  FTL_INST_LOOP_BRANCH = 2, // BRA at a loop's end: taken unless it is the last iteration
-  FTL_INST_IF_PRESENT = 4,  // issues always; acts only if its tile reference is present
-  FTL_INST_BYPASS_L1 = 8,   // global access that does not allocate in L1 (cp.async.cg, TMA)
-  FTL_INST_WARPGROUP = 16,  // BAR_SYNC among the warps of one warpgroup instead of the role
+  FTL_INST_WARP0 = 1,        // only warp 0 of the role executes it (elected); the others do not even issue it
+  FTL_INST_LOOP_BRANCH = 2,  // BRA at a loop's end: taken unless it is the last iteration
+  FTL_INST_IF_PRESENT = 4,   // issues always; acts only if its tile reference is present
+  FTL_INST_BYPASS_L1 = 8,    // global access that does not allocate in L1 (cp.async.cg, TMA)
+  FTL_INST_WARPGROUP = 16,   // BAR_SYNC among the warps of one warpgroup instead of the role
 };
 
 typedef struct ftl_warp_inst {
@@ -77,13 +77,15 @@ typedef struct ftl_warp_inst {
   uint8_t num_sources;
   uint16_t destination;  // token, ready when the last of the run has finished; FTL_NO_TOKEN
   uint16_t sources[FTL_MAX_SOURCES];
-  uint16_t access;      // LDG/STG/RED/CP_ASYNC/TMA_*/LDL/STL: index into accesses; TILE: into refs; else FTL_NO_ACCESS
-  uint16_t wavefronts;  // LDS/STS/LDSM/CP_ASYNC/LDG/STG: shared-memory or L1 data cycles of ONE instruction, conflicts in
-  uint16_t conflicts;   // of these, cycles beyond the conflict-free number (bank conflicts)
-  uint16_t arg;         // WGMMA: N; *_WAIT: groups left in flight; BAR_SYNC: barrier id; MBAR_*, TMA_*: ring;
-                        // LOOP/END_LOOP: index into loops; MUFU: ftl_elem_fn
-  uint8_t ring_a;  // LDSM, LDS, WGMMA (A operand): ring whose waited-for stage it reads; CP_ASYNC, TMA_LOAD, STS, LDG:
-                   // ring whose stage being filled it (or, LDG, its STS) writes; else FTL_NO_RING (staging of stores too)
+  uint16_t access;  // LDG/STG/RED/CP_ASYNC/TMA_*/LDL/STL: index into accesses; TILE: into refs; else FTL_NO_ACCESS
+  uint16_t
+      wavefronts;  // LDS/STS/LDSM/CP_ASYNC/LDG/STG: shared-memory or L1 data cycles of ONE instruction, conflicts in
+  uint16_t conflicts;  // of these, cycles beyond the conflict-free number (bank conflicts)
+  uint16_t arg;        // WGMMA: N; *_WAIT: groups left in flight; BAR_SYNC: barrier id; MBAR_*, TMA_*: ring;
+                       // LOOP/END_LOOP: index into loops; MUFU: ftl_elem_fn
+  uint8_t
+      ring_a;  // LDSM, LDS, WGMMA (A operand): ring whose waited-for stage it reads; CP_ASYNC, TMA_LOAD, STS, LDG:
+               // ring whose stage being filled it (or, LDG, its STS) writes; else FTL_NO_RING (staging of stores too)
   uint8_t ring_b;  // WGMMA (B operand); else FTL_NO_RING
 } ftl_warp_inst;
 
@@ -96,13 +98,13 @@ typedef struct ftl_warp_loop {
 // The sectors that one memory instruction of one warp touches: `num_rows` rows of the tile, starting at
 // row + warp * warp_row_step, each `bytes` bytes from `column_byte` on. Rows beyond the tensor are skipped.
 typedef struct ftl_access {
-  uint16_t ref;            // tile reference
+  uint16_t ref;  // tile reference
   uint16_t num_rows;
-  int32_t row;             // within the tile, for warp 0
-  int32_t warp_row_step;   // added per warp of the role (index within the role)
-  int32_t row_step;        // distance between consecutive rows of this access (1 for adjacent rows)
+  int32_t row;            // within the tile, for warp 0
+  int32_t warp_row_step;  // added per warp of the role (index within the role)
+  int32_t row_step;       // distance between consecutive rows of this access (1 for adjacent rows)
   int32_t column_byte, bytes;
-  bool is_local;           // spill slots row .. row + num_rows - 1 of 128 bytes each, private to the warp; no ref, warp step
+  bool is_local;  // spill slots row .. row + num_rows - 1 of 128 bytes each, private to the warp; no ref, warp step
 } ftl_access;
 
 typedef struct ftl_warp_role {
@@ -135,15 +137,15 @@ typedef struct ftl_warp_program {
   ftl_access *accesses;
   ftl_warp_ring rings[FTL_TILE_MAX_RINGS];
 
-  int32_t num_warps;              // of a CTA
-  int32_t registers_per_thread;   // as the compiler reports: launch__registers_per_thread
-  int32_t spill_registers;        // per thread, beyond the cap
-  int32_t shared_bytes;           // dynamic + static, without the driver's reserve
+  int32_t num_warps;             // of a CTA
+  int32_t registers_per_thread;  // as the compiler reports: launch__registers_per_thread
+  int32_t spill_registers;       // per thread, beyond the cap
+  int32_t shared_bytes;          // dynamic + static, without the driver's reserve
   int32_t num_barriers;
   int32_t local_bytes_per_thread;
-  int32_t mma_macs;   // multiply-adds of one MMA machine instruction of one warp (of Volta's sequences: of each of them)
+  int32_t mma_macs;  // multiply-adds of one MMA machine instruction of one warp (of Volta's sequences: of each of them)
   int32_t row_lanes;  // lanes of a warp that hold the same row of an accumulator, and so repeat what is done per row
-  ftl_arena arena;                // owns all arrays
+  ftl_arena arena;    // owns all arrays
 } ftl_warp_program;
 
 void ftl_warp_program_destroy(ftl_warp_program *program);

@@ -32,16 +32,23 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
   ftl_work *work = counter->work;
   const ftl_value *dst = &counter->tile->values[op->dst >= 0 ? op->dst : 0];
   switch (op->kind) {
-    case FTL_TILE_LOAD: work->load_bytes[op->ref.tensor] += ref_bytes(counter->tile, event); break;
+    case FTL_TILE_LOAD:
+      work->load_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
+      break;
     case FTL_TILE_STORE:
-    case FTL_TILE_STORE_ROWS: work->store_bytes[op->ref.tensor] += ref_bytes(counter->tile, event); break;
-    case FTL_TILE_MMA: work->mma_macs += mma_macs(counter->tile, op); break;
+    case FTL_TILE_STORE_ROWS:
+      work->store_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
+      break;
+    case FTL_TILE_MMA:
+      work->mma_macs += mma_macs(counter->tile, op);
+      break;
     case FTL_TILE_ELEM:
       if (op->fn != FTL_ELEM_EXP2) break;
       work->exps += (int64_t)dst->rows * dst->columns;
       if (dst->kind == FTL_VALUE_ROWS) work->row_exps += dst->rows;
       break;
-    default: break;
+    default:
+      break;
   }
   return FTL_OK;
 }
@@ -67,8 +74,10 @@ static bool issues(uint8_t opcode) {
     case FTL_OP_RING_READ:
     case FTL_OP_RING_FREE:
     case FTL_OP_MBAR_ADVANCE:
-    case FTL_OP_WGMMA_COMMIT: return false;
-    default: return true;
+    case FTL_OP_WGMMA_COMMIT:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -88,12 +97,17 @@ static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *ins
       (store ? work->store_bytes : work->load_bytes)[program->refs[access->ref].tensor] += bytes;
       break;
     }
-    case FTL_OP_MMA: work->mma_macs += (int64_t)inst->repeat * program->mma_macs; break;
-    case FTL_OP_WGMMA: work->mma_macs += (int64_t)inst->repeat * WGMMA_ROWS_A_WARP * inst->arg * WGMMA_K; break;
+    case FTL_OP_MMA:
+      work->mma_macs += (int64_t)inst->repeat * program->mma_macs;
+      break;
+    case FTL_OP_WGMMA:
+      work->mma_macs += (int64_t)inst->repeat * WGMMA_ROWS_A_WARP * inst->arg * WGMMA_K;
+      break;
     case FTL_OP_MUFU:
       if (inst->arg == FTL_ELEM_EXP2) work->exps += (int64_t)inst->repeat * WARP_LANES;
       break;
-    default: break;
+    default:
+      break;
   }
 }
 

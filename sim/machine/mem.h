@@ -1,4 +1,5 @@
-// What SMs and the memory system say to each other. Parts of the machine include this and base/ only, never one another.
+// What SMs and the memory system say to each other. Parts of the machine include this and base/ only, never one
+// another.
 #ifndef FTL_MACHINE_MEM_H
 #define FTL_MACHINE_MEM_H
 

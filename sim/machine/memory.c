@@ -104,9 +104,10 @@ static bool create_arrays(ftl_memory *memory, const ftl_arch *arch) {
   memory->gpc_of_sm = calloc(num_sms, sizeof *memory->gpc_of_sm);
   memory->side_of_sm = calloc(num_sms, sizeof *memory->side_of_sm);
   memory->reply_begin = calloc(num_sms + 1, sizeof *memory->reply_begin);
-  if (memory->sm_to_l2 == NULL || memory->l2_to_sm == NULL || memory->l2_to_dram == NULL || memory->dram_to_l2 == NULL ||
-      memory->coalescers == NULL || memory->sm_out == NULL || memory->sm_in == NULL || memory->gpc_in == NULL ||
-      memory->slices == NULL || memory->gpc_of_sm == NULL || memory->side_of_sm == NULL || memory->reply_begin == NULL) {
+  if (memory->sm_to_l2 == NULL || memory->l2_to_sm == NULL || memory->l2_to_dram == NULL ||
+      memory->dram_to_l2 == NULL || memory->coalescers == NULL || memory->sm_out == NULL || memory->sm_in == NULL ||
+      memory->gpc_in == NULL || memory->slices == NULL || memory->gpc_of_sm == NULL || memory->side_of_sm == NULL ||
+      memory->reply_begin == NULL) {
     return false;
   }
   for (int32_t sm = 0; sm < memory->num_sms; sm++) {
@@ -120,7 +121,8 @@ static bool create_arrays(ftl_memory *memory, const ftl_arch *arch) {
   for (int side = 0; side < 2; side++) memory->far_links[side].bytes_per_cycle = arch->noc_far_bytes_per_cycle;
   for (int32_t side = 0; side < memory->num_sides; side++) ftl_l2_coalescer_init(&memory->coalescers[side], arch);
   // A request in flight, and a fetch for every second one.
-  uint32_t num_nodes = (uint32_t)(num_sms * (size_t)(arch->l1_max_pending_lines + arch->tma_max_pending_lines + 64) * 3 / 2);
+  uint32_t num_nodes =
+      (uint32_t)(num_sms * (size_t)(arch->l1_max_pending_lines + arch->tma_max_pending_lines + 64) * 3 / 2);
   memory->free_node = FTL_MEMORY_NONE;
   return reserve_nodes(memory, num_nodes) && reserve_replies(memory, num_nodes);
 }
@@ -160,9 +162,9 @@ void ftl_memory_destroy(ftl_memory *memory) {
   ftl_l2_mshrs_fini(&memory->mshrs);
   ftl_dram_destroy(memory->dram);
   ftl_l2_tags_destroy(memory->tags);
-  void *arrays[] = {memory->replies,   memory->found,     memory->nodes,      memory->reply_begin, memory->side_of_sm,
-                    memory->gpc_of_sm, memory->slices,    memory->gpc_in,     memory->sm_in,       memory->sm_out,
-                    memory->coalescers, memory->dram_to_l2, memory->l2_to_dram, memory->l2_to_sm,  memory->sm_to_l2};
+  void *arrays[] = {memory->replies,    memory->found,      memory->nodes,      memory->reply_begin, memory->side_of_sm,
+                    memory->gpc_of_sm,  memory->slices,     memory->gpc_in,     memory->sm_in,       memory->sm_out,
+                    memory->coalescers, memory->dram_to_l2, memory->l2_to_dram, memory->l2_to_sm,    memory->sm_to_l2};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) free(arrays[i]);
   free(memory);
 }
@@ -172,16 +174,17 @@ int64_t ftl_memory_max_window_cycles(const ftl_memory *memory) { return memory->
 void ftl_memory_submit(ftl_memory *memory, const ftl_mem_request *requests, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     FTL_CHECK(requests[i].time >= memory->until && (i == 0 || requests[i].time >= requests[i - 1].time),
-              "memory: SM %d submits a request of cycle %lld out of order", requests[i].sm, (long long)requests[i].time);
-    FTL_CHECK(requests[i].sm < memory->num_sms && (requests[i].sectors & 15) != 0, "memory: a request of SM %d is malformed",
-              requests[i].sm);
+              "memory: SM %d submits a request of cycle %lld out of order", requests[i].sm,
+              (long long)requests[i].time);
+    FTL_CHECK(requests[i].sm < memory->num_sms && (requests[i].sectors & 15) != 0,
+              "memory: a request of SM %d is malformed", requests[i].sm);
     ftl_memory_flow_start(memory, &requests[i]);
   }
   memory->num_requests += count;
 }
 
-// Runs L2 and DRAM to the L2 cycle before which every request's arrival at a slice is known. DRAM is kept far enough ahead
-// of L2 that every fill of the cycles to come is known, and never ahead of a request that could still come.
+// Runs L2 and DRAM to the L2 cycle before which every request's arrival at a slice is known. DRAM is kept far enough
+// ahead of L2 that every fill of the cycles to come is known, and never ahead of a request that could still come.
 static void run_events(ftl_memory *memory, int64_t horizon) {
   ftl_wheel *events = &memory->events;
   while (events->now < horizon) {
@@ -275,7 +278,8 @@ static void reset_ports(ftl_noc_port *ports, int64_t count) {
 }
 
 void ftl_memory_restart(ftl_memory *memory) {
-  FTL_CHECK(ftl_memory_is_idle(memory), "memory: restarted with %lld requests in flight", (long long)memory->num_requests);
+  FTL_CHECK(ftl_memory_is_idle(memory), "memory: restarted with %lld requests in flight",
+            (long long)memory->num_requests);
   reset_ports(memory->sm_out, memory->num_sms);
   reset_ports(memory->sm_in, memory->num_sms);
   reset_ports(memory->gpc_in, memory->num_gpcs);

@@ -2,11 +2,10 @@
 //
 // The engine collects the requests that all SMs made in SM cycles [from, until), sorted by (time, sm, push order), and
 // submits them; advance then works out everything that these decide, and gives replies whose times lie at or after
-// `until`. The window must not exceed ftl_memory_max_window_cycles. How a stream of requests is cut into windows changes no
-// reply and no counter.
-// Models: what noc/, l2/ and dram/ model, hit-on-miss merging, the request coalescer, loaded latency.
-// Does not model: finite queues between the parts (the SMs' limits on what they have in flight bound them), TLBs.
-// Numbers: noc.*, l2.*, dram.*, clock.* keys; docs/model_noc.md, model_l2.md, model_dram.md.
+// `until`. The window must not exceed ftl_memory_max_window_cycles. How a stream of requests is cut into windows
+// changes no reply and no counter. Models: what noc/, l2/ and dram/ model, hit-on-miss merging, the request coalescer,
+// loaded latency. Does not model: finite queues between the parts (the SMs' limits on what they have in flight bound
+// them), TLBs. Numbers: noc.*, l2.*, dram.*, clock.* keys; docs/model_noc.md, model_l2.md, model_dram.md.
 #ifndef FTL_MACHINE_MEMORY_H
 #define FTL_MACHINE_MEMORY_H
 

@@ -11,9 +11,12 @@ static int64_t bytes_of(uint8_t mask) { return num_sectors(mask) * FTL_MEMORY_SE
 
 static ftl_memory_phase phase_of(ftl_memory_stage stage) {
   switch (stage) {
-    case FTL_STAGE_FILL: return FTL_PHASE_FILL;
-    case FTL_STAGE_CROSS: return FTL_PHASE_CROSS;
-    default: return FTL_PHASE_LOOKUP;
+    case FTL_STAGE_FILL:
+      return FTL_PHASE_FILL;
+    case FTL_STAGE_CROSS:
+      return FTL_PHASE_CROSS;
+    default:
+      return FTL_PHASE_LOOKUP;
   }
 }
 
@@ -57,15 +60,16 @@ void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request) {
   schedule(memory, index, crosses ? FTL_STAGE_CROSS : FTL_STAGE_SLICE, arrival);
 }
 
-// Sends a node's data through a slice's port, from where they go on in `hit_cycles`; the hit latency is paid once, by the
-// slice that replies to the SM.
+// Sends a node's data through a slice's port, from where they go on in `hit_cycles`; the hit latency is paid once, by
+// the slice that replies to the SM.
 static void reply_from_slice(ftl_memory *memory, uint32_t index, int64_t cycle) {
   ftl_memory_node *node = &memory->nodes[index];
   node->tail_cycles = 0;
   int64_t leaves = cycle;
   if (!node->is_coalesced) {
     uint32_t side = is_write(node) ? node->home_side : node->side;
-    ftl_noc_slot slot = ftl_noc_port_take(slice_port(memory, side, node->slice_in_side), cycle, bytes_of(node->sectors));
+    ftl_noc_slot slot =
+        ftl_noc_port_take(slice_port(memory, side, node->slice_in_side), cycle, bytes_of(node->sectors));
     node->tail_cycles = is_write(node) ? 0 : (uint8_t)(slot.last - slot.first);
     leaves = is_write(node) ? slot.last : slot.first;
   }
@@ -225,7 +229,8 @@ static void write_slice(ftl_memory *memory, uint32_t index) {
 static void serve_at_home(ftl_memory *memory, uint32_t index) {
   uint8_t fetch = memory->nodes[index].dram_sectors;
   if (fetch != 0) fetch_from_dram(memory, index, fetch);
-  if (!wait_for_flight(memory, index, memory->nodes[index].home_side)) send_from_home(memory, index, memory->events.now);
+  if (!wait_for_flight(memory, index, memory->nodes[index].home_side))
+    send_from_home(memory, index, memory->events.now);
 }
 
 static void cross(ftl_memory *memory, uint32_t index) {
@@ -243,7 +248,8 @@ static void fill(ftl_memory *memory, uint32_t index) {
   uint64_t line = memory->nodes[index].line;
   uint32_t side = memory->nodes[index].side;
   ftl_l2_mshr *mshr = ftl_l2_mshrs_find(&memory->mshrs, line, side);
-  FTL_CHECK(mshr != NULL, "memory: line %llx arrives on side %u and nobody asked for it", (unsigned long long)line, side);
+  FTL_CHECK(mshr != NULL, "memory: line %llx arrives on side %u and nobody asked for it", (unsigned long long)line,
+            side);
   mshr->in_flight &= (uint8_t)~memory->nodes[index].sectors;
   uint8_t missing = mshr->in_flight;
   uint32_t waiter = mshr->first_waiter;
@@ -273,10 +279,17 @@ static void handle(ftl_memory *memory, uint32_t index) {
         read_slice(memory, index);
       }
       break;
-    case FTL_STAGE_HOME: serve_at_home(memory, index); break;
-    case FTL_STAGE_CROSS: cross(memory, index); break;
-    case FTL_STAGE_FILL: fill(memory, index); break;
-    case FTL_STAGE_PORT: break;  // in a wheel of its own
+    case FTL_STAGE_HOME:
+      serve_at_home(memory, index);
+      break;
+    case FTL_STAGE_CROSS:
+      cross(memory, index);
+      break;
+    case FTL_STAGE_FILL:
+      fill(memory, index);
+      break;
+    case FTL_STAGE_PORT:
+      break;  // in a wheel of its own
   }
 }
 

@@ -1,5 +1,5 @@
-// The memory system's state, shared by memory.c (building it, windows of time, replies) and memory_flow.c (what happens to
-// a request on its way).
+// The memory system's state, shared by memory.c (building it, windows of time, replies) and memory_flow.c (what happens
+// to a request on its way).
 #ifndef FTL_MACHINE_MEMORY_INTERNAL_H
 #define FTL_MACHINE_MEMORY_INTERNAL_H
 
@@ -14,11 +14,11 @@
 enum { FTL_MEMORY_NONE = UINT32_MAX, FTL_MEMORY_SECTOR_BYTES = 32, FTL_MEMORY_CLOCK_MEMO = 1024 };
 
 typedef enum ftl_memory_stage {
-  FTL_STAGE_SLICE,      // an SM's request at a slice: the reader's own, or the home of what it writes
-  FTL_STAGE_HOME,       // a fetch for the other side at the home slice
-  FTL_STAGE_CROSS,      // write data or fetched data at the link between the sides
-  FTL_STAGE_FILL,       // data from DRAM or from the other side at the slice that asked for it
-  FTL_STAGE_PORT,       // a reply at its GPC's port
+  FTL_STAGE_SLICE,  // an SM's request at a slice: the reader's own, or the home of what it writes
+  FTL_STAGE_HOME,   // a fetch for the other side at the home slice
+  FTL_STAGE_CROSS,  // write data or fetched data at the link between the sides
+  FTL_STAGE_FILL,   // data from DRAM or from the other side at the slice that asked for it
+  FTL_STAGE_PORT,   // a reply at its GPC's port
 } ftl_memory_stage;
 
 // Within an L2 cycle: data that arrive can be found by the lookups, and what lookups send over the link goes on.
@@ -37,11 +37,11 @@ typedef struct ftl_memory_node {
   uint64_t sequence;  // of the SM's request, over all requests
   uint64_t line;
   uint32_t transaction;
-  uint32_t next;      // waiter for the same line, or free node
+  uint32_t next;  // waiter for the same line, or free node
   uint16_t sm;
   uint16_t slice_in_side;
   uint8_t kind, stage;
-  uint8_t side;       // a request: its SM's; a fetch: the side that the data go to
+  uint8_t side;  // a request: its SM's; a fetch: the side that the data go to
   uint8_t home_side;
   uint8_t sectors, full_sectors;
   uint8_t dram_sectors;  // of a far fetch: what the home fetches for it
@@ -64,7 +64,7 @@ struct ftl_memory {
   int32_t num_sms, num_gpcs, num_sides, num_slices, slices_per_side;
   int64_t request_cycles, hit_cycles, reply_cycles, far_cycles;
   int64_t to_dram_cycles, from_dram_cycles;  // the controller's two ways
-  int64_t lead_cycles;         // what DRAM has not begun comes back no sooner than this
+  int64_t lead_cycles;                       // what DRAM has not begun comes back no sooner than this
   int64_t max_window_cycles;
   uint8_t max_merges;
   ftl_clock sm_clock, l2_clock, dram_clock;
@@ -75,7 +75,7 @@ struct ftl_memory {
   ftl_l2_coalescer *coalescers;  // one a side
   ftl_dram *dram;
   ftl_noc_port *sm_out, *sm_in, *gpc_in, *slices;
-  ftl_noc_port far_links[2];     // by the side that they lead to
+  ftl_noc_port far_links[2];  // by the side that they lead to
   int32_t *gpc_of_sm, *side_of_sm;
 
   ftl_wheel events, port_events;
@@ -83,12 +83,12 @@ struct ftl_memory {
   uint32_t num_nodes, free_node;
   int64_t num_requests;  // of SMs, not yet answered
   uint64_t next_sequence;
-  int64_t until;         // SM cycle of the last advance
+  int64_t until;  // SM cycle of the last advance
 
   ftl_memory_reply *found;  // replies of this advance in the order in which they were found
   int64_t num_found, max_found;
-  ftl_mem_reply *replies;   // the same by SM
-  int32_t *reply_begin;     // num_sms + 1
+  ftl_mem_reply *replies;  // the same by SM
+  int32_t *reply_begin;    // num_sms + 1
   ftl_memory_counters counters;
 };
 

@@ -1,4 +1,5 @@
-// A calendar of events by L2 cycle: in a cycle by phase, in a phase by sequence number, whatever the order of the calls.
+// A calendar of events by L2 cycle: in a cycle by phase, in a phase by sequence number, whatever the order of the
+// calls.
 #ifndef FTL_MACHINE_WHEEL_H
 #define FTL_MACHINE_WHEEL_H
 
@@ -11,8 +12,8 @@ enum { FTL_WHEEL_SLOTS = 4096, FTL_WHEEL_PHASES = 3, FTL_WHEEL_NONE = UINT32_MAX
 
 typedef struct ftl_wheel_event {
   uint64_t sequence;
-  uint32_t node;      // the owner's, for which something happens
-  uint32_t turns;     // of the wheel still to wait
+  uint32_t node;   // the owner's, for which something happens
+  uint32_t turns;  // of the wheel still to wait
 } ftl_wheel_event;
 
 typedef struct ftl_wheel_chunk {

@@ -37,8 +37,14 @@ static ftl_status make_spec(ftl_spec *spec, const point *p, ftl_error *error) {
   const struct {
     const char *name;
     int value;
-  } values[] = {{"heads", 32},           {"seqlen", 8192},        {"causal", 0},              {"head_dim", p->head_dim},
-                {"block_m", p->block_m}, {"block_n", p->block_n}, {"num_warps", p->num_warps}, {"num_stages", p->num_stages}};
+  } values[] = {{"heads", 32},
+                {"seqlen", 8192},
+                {"causal", 0},
+                {"head_dim", p->head_dim},
+                {"block_m", p->block_m},
+                {"block_n", p->block_n},
+                {"num_warps", p->num_warps},
+                {"num_stages", p->num_stages}};
   for (size_t i = 0; i < sizeof values / sizeof *values && status == FTL_OK; i++)
     status = ftl_spec_set_int(spec, values[i].name, values[i].value, error);
   return status == FTL_OK ? ftl_spec_complete(spec, error) : status;
@@ -63,10 +69,12 @@ static int64_t run_sm(ftl_sm *sm, int32_t num_slots) {
 
 static void print_row(const point *p, int32_t num_slots, int64_t cycles, double seconds, const ftl_sm_counters *c,
                       const ftl_arch *arch) {
-  printf("%-12s %2d CTAs: %10lld warp instructions, %8lld cycles, IPC %.2f, tensor %4.1f %%, %6.2f M warp instructions/s\n", p->name,
-         num_slots, (long long)c->warp_insts, (long long)cycles, (double)c->warp_insts / (double)cycles,
-         100.0 * (double)c->tensor_busy_cycles / (double)(cycles * arch->sm_num_subcores),
-         (double)c->warp_insts / seconds / 1e6);
+  printf(
+      "%-12s %2d CTAs: %10lld warp instructions, %8lld cycles, IPC %.2f, tensor %4.1f %%, %6.2f M warp "
+      "instructions/s\n",
+      p->name, num_slots, (long long)c->warp_insts, (long long)cycles, (double)c->warp_insts / (double)cycles,
+      100.0 * (double)c->tensor_busy_cycles / (double)(cycles * arch->sm_num_subcores),
+      (double)c->warp_insts / seconds / 1e6);
 }
 
 static ftl_status measure(const point *p, const ftl_arch *arch, bool bulk, ftl_error *error) {

@@ -1,5 +1,5 @@
-// The sustained DRAM bandwidth of a chip, remembered: it takes a run of the channel model, and only the arch model decides
-// it.
+// The sustained DRAM bandwidth of a chip, remembered: it takes a run of the channel model, and only the arch model
+// decides it.
 #ifndef FTL_ENGINE_SAMPLED_DRAM_RATE_H
 #define FTL_ENGINE_SAMPLED_DRAM_RATE_H
 

@@ -9,19 +9,19 @@
 
 enum {
   PER_STEP_UNIT = FTL_TRAFFIC_UNIT / FTL_STEP_UNIT,
-  AGREE_PERMILLE = 5,   // periods that differ by less stand for those to come
-  KEPT_PERIODS = 2,     // run in any case at the end, so that the tail is real
-  PERIOD_WAVES = 4,     // CTAs of one wave start together: a period must span several to have a duration
-  CANCEL_EVENTS = 4096, // events between looks at the cancel flag
-  MAX_STAGES = 8,       // the range of num_stages
+  AGREE_PERMILLE = 5,    // periods that differ by less stand for those to come
+  KEPT_PERIODS = 2,      // run in any case at the end, so that the tail is real
+  PERIOD_WAVES = 4,      // CTAs of one wave start together: a period must span several to have a duration
+  CANCEL_EVENTS = 4096,  // events between looks at the cancel flag
+  MAX_STAGES = 8,        // the range of num_stages
 };
 
 typedef struct cta_state {
   int64_t cta, start_cycle;
-  int64_t iteration, trips;    // in the present loop
+  int64_t iteration, trips;  // in the present loop
   int32_t segment;
-  int32_t step;                // steps taken, all loops counted on
-  int64_t arrival[MAX_STAGES]; // of what steps to come need, by step modulo MAX_STAGES (1/65536 cycle)
+  int32_t step;                 // steps taken, all loops counted on
+  int64_t arrival[MAX_STAGES];  // of what steps to come need, by step modulo MAX_STAGES (1/65536 cycle)
 } cta_state;
 
 typedef struct period_mark {
@@ -36,14 +36,14 @@ typedef struct steps_run {
   ftl_traffic *traffic;
   ftl_cta_scheduler *scheduler;
   cta_state *slots;
-  int32_t *resident;         // CTAs per SM
-  int64_t *active_since;     // per SM
+  int32_t *resident;      // CTAs per SM
+  int64_t *active_since;  // per SM
   ftl_event_heap heap;
   int32_t ctas_per_sm, num_segments;
-  int64_t stride;            // of a persistent kernel, else 0
+  int64_t stride;  // of a persistent kernel, else 0
   ftl_gpu_steps *out;
   int64_t period, num_marks, skipped_cycles;
-  period_mark marks[3];      // the last three starts of a period
+  period_mark marks[3];  // the last three starts of a period
   ftl_traffic_counts mark_counts[2];
 } steps_run;
 
@@ -75,7 +75,8 @@ static int64_t difference_permille(int64_t a, int64_t b) {
 static void consider_skip(steps_run *run, int64_t now) {
   memmove(&run->marks[0], &run->marks[1], 2 * sizeof run->marks[0]);
   const ftl_traffic_counts *counts = &run->traffic->counts;
-  run->marks[2] = (period_mark){.time = now, .dram_sectors = counts->dram_read_sectors + counts->dram_write_sectors,
+  run->marks[2] = (period_mark){.time = now,
+                                .dram_sectors = counts->dram_read_sectors + counts->dram_write_sectors,
                                 .asked_sectors = counts->asked_sectors};
   run->mark_counts[0] = run->mark_counts[1];
   run->mark_counts[1] = *counts;
@@ -83,8 +84,8 @@ static void consider_skip(steps_run *run, int64_t now) {
   if (++run->num_marks < 4 || left < 1) return;
   const period_mark *mark = run->marks;
   int64_t time_spread = difference_permille(mark[2].time - mark[1].time, mark[1].time - mark[0].time);
-  int64_t dram_spread = difference_permille(mark[2].dram_sectors - mark[1].dram_sectors,
-                                            mark[1].dram_sectors - mark[0].dram_sectors);
+  int64_t dram_spread =
+      difference_permille(mark[2].dram_sectors - mark[1].dram_sectors, mark[1].dram_sectors - mark[0].dram_sectors);
   if (time_spread > AGREE_PERMILLE || dram_spread > AGREE_PERMILLE) return;
   repeat_counts(&run->traffic->counts, &run->mark_counts[0], left);
   run->skipped_cycles += (mark[2].time - mark[1].time) / FTL_TRAFFIC_UNIT * left;
@@ -154,8 +155,7 @@ static bool try_next_segment(const steps_run *run, cta_state *state) {
     state->iteration = 0;
     if (state->segment % 2 == 0) return true;
     int64_t first;
-    state->trips =
-        ftl_segments_trips(run->segments, run->launch->warps, state->segment / 2, state->cta, &first);
+    state->trips = ftl_segments_trips(run->segments, run->launch->warps, state->segment / 2, state->cta, &first);
     if (state->trips > 0) return true;
   }
   return false;
@@ -238,8 +238,8 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
   // Skipped periods kept every SM as busy as the average of those that ran.
   if (status == FTL_OK && run.skipped_cycles > 0) {
     int64_t ran = out->end_cycle;
-    out->sm_active_cycles += (int64_t)((__extension__ (__int128)out->sm_active_cycles) * run.skipped_cycles / ran);
-    out->cta_cycles += (int64_t)((__extension__ (__int128)out->cta_cycles) * run.skipped_cycles / ran);
+    out->sm_active_cycles += (int64_t)((__extension__(__int128) out->sm_active_cycles) * run.skipped_cycles / ran);
+    out->cta_cycles += (int64_t)((__extension__(__int128) out->cta_cycles) * run.skipped_cycles / ran);
     out->end_cycle += run.skipped_cycles;
   }
   out->counts = traffic->counts;

@@ -23,7 +23,8 @@ static void answer(lone_memory *memory, const ftl_mem_request *request) {
   } else if (memory->port_free > ready) {
     ready = memory->port_free;  // replies stay in order of time
   }
-  FTL_CHECK(memory->count < memory->capacity, "more than %lld requests in flight from one SM", (long long)memory->capacity);
+  FTL_CHECK(memory->count < memory->capacity, "more than %lld requests in flight from one SM",
+            (long long)memory->capacity);
   memory->pending[(memory->head + memory->count++) % memory->capacity] =
       (ftl_mem_reply){.time = ready / PORT_UNIT, .transaction = request->transaction};
 }

@@ -2,7 +2,8 @@
 
 #include "lower/walk.h"
 
-// Every CTA of the first CONTIGUOUS is compared, so that the step from one head to the next is among them; then a sample.
+// Every CTA of the first CONTIGUOUS is compared, so that the step from one head to the next is among them; then a
+// sample.
 enum { CONTIGUOUS = 8192, PROBES = 257, MAX_REFS = FTL_MAX_SEGMENTS * FTL_MAX_SEGMENT_REFS };
 
 typedef struct cta_shape {

@@ -32,10 +32,11 @@ static int64_t smallest_tile_lines(const ftl_segments *segments) {
 }
 
 static int64_t scaled(int64_t x, int64_t part, int64_t whole) {
-  return whole > 0 ? (int64_t)((__extension__ (__int128)x) * part / whole) : 0;
+  return whole > 0 ? (int64_t)((__extension__(__int128) x) * part / whole) : 0;
 }
 
-// What timing decides per instruction (stalls, L1 hits) is taken from the SM run whose latency is nearest below the mean.
+// What timing decides per instruction (stalls, L1 hits) is taken from the SM run whose latency is nearest below the
+// mean.
 static const ftl_sm_counters *typical_counters(const ftl_step_times *times, const ftl_traffic_counts *counts) {
   int64_t mean = counts->num_loads > 0 ? counts->load_latency_cycles / counts->num_loads : 0;
   int32_t i = 0;

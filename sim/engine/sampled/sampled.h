@@ -9,8 +9,8 @@
 // True when the program has the form that sampling knows (loops of tiles that do not nest).
 bool ftl_sampled_is_possible(const ftl_launch *launch);
 
-// Runs one launch at sm_khz. With l2_before == FTL_L2_KEPT, *tags is L2 as the launch before left it, else *tags is NULL.
-// On FTL_OK *tags is L2 as this launch leaves it; the caller destroys it in any case.
+// Runs one launch at sm_khz. With l2_before == FTL_L2_KEPT, *tags is L2 as the launch before left it, else *tags is
+// NULL. On FTL_OK *tags is L2 as this launch leaves it; the caller destroys it in any case.
 FTL_MUST_USE ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work, int64_t sm_khz,
                                         ftl_l2_tags **tags, ftl_totals *out, ftl_error *error);
 

@@ -29,12 +29,12 @@ static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, cons
   bool is_store = op->kind == FTL_TILE_STORE || op->kind == FTL_TILE_STORE_ROWS;
   if (!is_store && op->kind != FTL_TILE_LOAD) return true;
   if (segment->num_refs == FTL_MAX_SEGMENT_REFS) return false;
-  segment->refs[segment->num_refs++] = (ftl_segment_ref){
-      .ref = &op->ref,
-      .is_store = is_store,
-      .loop_var = loop ? loop->loop_var : -1,
-      .lo = loop ? loop->lo : -1,
-      .lookahead = loop && !is_store ? tile->rings[op->ring].num_stages - 1 : 0};
+  segment->refs[segment->num_refs++] =
+      (ftl_segment_ref){.ref = &op->ref,
+                        .is_store = is_store,
+                        .loop_var = loop ? loop->loop_var : -1,
+                        .lo = loop ? loop->lo : -1,
+                        .lookahead = loop && !is_store ? tile->rings[op->ring].num_stages - 1 : 0};
   return true;
 }
 
@@ -48,8 +48,8 @@ static bool try_add_role(ftl_segments *segments, const ftl_role *role) {
       loop = op->kind == FTL_TILE_LOOP ? op : NULL;
       continue;
     }
-    if (segment > 2 * segments->num_loops || 
-        !try_add_ref(segments->tile, &segments->segments[segment], op, loop)) return false;
+    if (segment > 2 * segments->num_loops || !try_add_ref(segments->tile, &segments->segments[segment], op, loop))
+      return false;
   }
   return segment == 2 * segments->num_loops;
 }

@@ -1,7 +1,7 @@
 // A tile program cut at its loops: straight code, loop, straight code, loop, ... straight code.
 //
-// Segment 2k is the straight code before loop k (and after the last), segment 2k+1 is loop k. The roles of a program must
-// have the same number of loops (a producer walks the tiles that its consumers walk); loops must not nest.
+// Segment 2k is the straight code before loop k (and after the last), segment 2k+1 is loop k. The roles of a program
+// must have the same number of loops (a producer walks the tiles that its consumers walk); loops must not nest.
 #ifndef FTL_ENGINE_SAMPLED_SEGMENTS_H
 #define FTL_ENGINE_SAMPLED_SEGMENTS_H
 
@@ -14,7 +14,8 @@ typedef struct ftl_segment_ref {
   bool is_store;
   int32_t loop_var;  // of the role's loop around it (-1: straight code)
   ftl_expr lo;       // first value of that variable
-  int32_t lookahead; // iterations between this load and the wait for it: the other stages of its ring; 0 in straight code
+  int32_t
+      lookahead;  // iterations between this load and the wait for it: the other stages of its ring; 0 in straight code
 } ftl_segment_ref;
 
 typedef struct ftl_segment {
@@ -25,8 +26,8 @@ typedef struct ftl_segment {
 typedef struct ftl_segments {
   const ftl_tile_program *tile;
   int32_t num_loops;
-  int32_t leading_role;                       // the role with most instructions: the CTA's pace is its pace
-  int32_t loops[FTL_MAX_SEGMENT_LOOPS];       // of the leading role, indices into ftl_warp_program.loops
+  int32_t leading_role;                  // the role with most instructions: the CTA's pace is its pace
+  int32_t loops[FTL_MAX_SEGMENT_LOOPS];  // of the leading role, indices into ftl_warp_program.loops
   ftl_segment segments[FTL_MAX_SEGMENTS];
 } ftl_segments;
 

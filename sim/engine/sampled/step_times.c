@@ -7,8 +7,8 @@
 #include "engine/sampled/lone_sm.h"
 
 enum {
-  KEPT_ITERATIONS = 12,      // of a loop; the second half gives its time
-  SEARCHED_CTAS = 4096,      // among which the representative CTA is sought
+  KEPT_ITERATIONS = 12,  // of a loop; the second half gives its time
+  SEARCHED_CTAS = 4096,  // among which the representative CTA is sought
   MAX_CTAS_PER_SM = 32,
 };
 
@@ -182,7 +182,8 @@ static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t 
   marks->program = &m->cut->warps;
   marks->segments = m->segments;
   marks->warp = m->cut->warps.roles[m->segments->leading_role].first_warp;
-  ftl_sm_config config = {.arch = m->launch->arch, .program = &m->cut->warps, .num_slots = num_ctas, .bulk = !m->launch->no_bulk};
+  ftl_sm_config config = {
+      .arch = m->launch->arch, .program = &m->cut->warps, .num_slots = num_ctas, .bulk = !m->launch->no_bulk};
   int64_t ctas[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
   choose_ctas(m, num_ctas, ctas);
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, num_ctas, mark_iteration, marks, ends,
@@ -201,7 +202,10 @@ ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *
   cut_program cut;
   ftl_status status = cut_loops(&cut, launch->warps, error);
   if (status != FTL_OK) return status;
-  measurement m = {.launch = launch, .segments = segments, .cut = &cut, .sm_khz = sm_khz,
+  measurement m = {.launch = launch,
+                   .segments = segments,
+                   .cut = &cut,
+                   .sm_khz = sm_khz,
                    .representative = find_representative(segments, launch->warps)};
   for (int32_t i = 0; status == FTL_OK && i < FTL_NUM_STEP_LATENCIES; i++) {
     out->latency_cycles[i] = latency_cycles[i];

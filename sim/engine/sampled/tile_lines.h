@@ -10,10 +10,10 @@ enum { FTL_MAX_GPCS = 16 };  // the range of chip.num_gpcs
 typedef struct ftl_tile_entry {
   int64_t address_bytes;  // of the tile's first byte; with rows, the key
   int32_t num_rows;
-  int32_t num_sampled;    // lines in the sample: lines[first_line ...]
+  int32_t num_sampled;  // lines in the sample: lines[first_line ...]
   int64_t first_line;
-  int64_t num_sectors;    // of the whole tile
-  int64_t fill_ready;     // when the last DRAM fill of it is done (1/65536 cycle)
+  int64_t num_sectors;  // of the whole tile
+  int64_t fill_ready;   // when the last DRAM fill of it is done (1/65536 cycle)
   // Per GPC, the group of requests that the coalescer is merging now.
   int64_t last_request[FTL_MAX_GPCS];  // when it began
   int8_t num_merged[FTL_MAX_GPCS];
@@ -30,7 +30,8 @@ typedef struct ftl_tile_lines {
 
 FTL_MUST_USE ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, ftl_error *error);
 void ftl_tile_lines_fini(ftl_tile_lines *tiles);
-// The entry of a tile of `row_bytes` wide rows; made when it is new. NULL when memory is out. Valid until the next call.
+// The entry of a tile of `row_bytes` wide rows; made when it is new. NULL when memory is out. Valid until the next
+// call.
 ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place, int64_t row_bytes);
 
 #endif

@@ -4,7 +4,7 @@
 #include "machine/cta/cta_scheduler.h"
 
 enum {
-  SAMPLED_LINES = 4,      // of the smallest tile that is loaded in a loop
+  SAMPLED_LINES = 4,  // of the smallest tile that is loaded in a loop
   MAX_LOG2_SAMPLE = 6,
   LINE_BYTES = 128,
   SECTOR_BYTES = 32,
@@ -12,7 +12,7 @@ enum {
 
 // a * b / c without overflow, rounded up.
 static int64_t scaled(int64_t a, int64_t b, int64_t c) {
-  return (int64_t)(((__extension__ (__int128)a) * b + c - 1) / c);
+  return (int64_t)(((__extension__(__int128) a) * b + c - 1) / c);
 }
 
 void ftl_traffic_latencies(const ftl_arch *arch, int64_t sm_khz, int64_t *hit_cycles, int64_t *far_cycles,
@@ -21,8 +21,8 @@ void ftl_traffic_latencies(const ftl_arch *arch, int64_t sm_khz, int64_t *hit_cy
   *hit_cycles = scaled(hit, sm_khz, arch->clock_l2_khz);
   *far_cycles = arch->l2_num_sides > 1 ? scaled(2 * arch->noc_far_cycles, sm_khz, arch->clock_l2_khz) : 0;
   int64_t dram = arch->dram_trcd_cycles + arch->dram_tcl_cycles + arch->dram_burst_cycles;
-  *miss_cycles = scaled(arch->dram_controller_cycles, sm_khz, arch->clock_l2_khz) +
-                 scaled(dram, sm_khz, arch->clock_dram_khz);
+  *miss_cycles =
+      scaled(arch->dram_controller_cycles, sm_khz, arch->clock_l2_khz) + scaled(dram, sm_khz, arch->clock_dram_khz);
 }
 
 // Cost (1/65536 SM cycle) of a sector through something that passes `bytes_per_cycle` of a clock of `khz`.
@@ -50,7 +50,8 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
   if (status == FTL_OK) status = ftl_tile_lines_init(&traffic->tiles, tags, error);
   if (status != FTL_OK) return status;
   ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
-  traffic->l2_sector_cost = sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
+  traffic->l2_sector_cost =
+      sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
   if (arch->l2_num_sides > 1)
     traffic->far_sector_cost = sector_cost(2 * arch->noc_far_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
   traffic->dram_sector_cost = scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, dram_bytes_per_s / 1000);
@@ -81,8 +82,8 @@ static int32_t side_of(const ftl_traffic *traffic, int32_t sm) {
 static bool try_coalesce(const ftl_traffic *traffic, ftl_tile_entry *entry, int32_t sm, int64_t now) {
   int32_t gpc = ftl_cta_gpc_of_sm(traffic->arch, sm);
   int64_t merges = traffic->arch->l2_coalescer_merges;
-  bool joins = merges > 1 && now - entry->last_request[gpc] <= traffic->coalescer_window &&
-               entry->num_merged[gpc] + 1 < merges;
+  bool joins =
+      merges > 1 && now - entry->last_request[gpc] <= traffic->coalescer_window && entry->num_merged[gpc] + 1 < merges;
   entry->num_merged[gpc] = (int8_t)(joins ? entry->num_merged[gpc] + 1 : 0);
   if (!joins) entry->last_request[gpc] = now;
   return joins;
@@ -117,7 +118,8 @@ static int64_t of_tile(const ftl_tile_entry *entry, int64_t sectors, int64_t sam
 }
 
 // The tile is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`.
-static void wait_for_fill(const ftl_traffic *traffic, const ftl_tile_entry *entry, int64_t now, ftl_traffic_wait *wait) {
+static void wait_for_fill(const ftl_traffic *traffic, const ftl_tile_entry *entry, int64_t now,
+                          ftl_traffic_wait *wait) {
   int64_t left = entry->fill_ready - now;
   if (left <= wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue) return;
   int64_t unloaded = traffic->hit_latency + traffic->far_latency + traffic->miss_latency;
@@ -138,7 +140,8 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int
   sampled_outcome outcome = read_sample(traffic, entry, side_of(traffic, sm));
   if (outcome.far > 0) {
     wait->latency_cycles += traffic->far_latency;
-    wait->queue += serve(&traffic->far_free, now, traffic->far_sector_cost * of_tile(entry, outcome.far, outcome.asked));
+    wait->queue +=
+        serve(&traffic->far_free, now, traffic->far_sector_cost * of_tile(entry, outcome.far, outcome.asked));
   }
   if (outcome.missed > 0) {
     int64_t cost = traffic->dram_sector_cost * of_tile(entry, outcome.missed + outcome.dram_written, outcome.asked);

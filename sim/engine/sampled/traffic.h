@@ -1,5 +1,6 @@
 // What tile loads and stores do to L2 and DRAM, on a sample of L2's sets, and how long a load takes.
-// Models: L2 contents exactly on the sampled sets (l2/tags.h); L2, side-to-side and DRAM bandwidth as servers of the whole
+// Models: L2 contents exactly on the sampled sets (l2/tags.h); L2, side-to-side and DRAM bandwidth as servers of the
+// whole
 //   chip; loads that wait for a fill in flight; the request coalescer between requests of whole tiles.
 // Does not model: imbalance between slices or channels, bank conflicts in DRAM (its sustained bandwidth is measured on
 //   the channel model instead).
@@ -23,10 +24,10 @@ typedef struct ftl_traffic {
   ftl_l2_tags *tags;
   ftl_tile_lines tiles;
   int64_t sm_khz;
-  int64_t hit_latency, far_latency, miss_latency;         // SM cycles, unloaded; far and miss are on top of hit
+  int64_t hit_latency, far_latency, miss_latency;             // SM cycles, unloaded; far and miss are on top of hit
   int64_t l2_sector_cost, far_sector_cost, dram_sector_cost;  // 1/65536 SM cycle
-  int64_t l2_free, far_free, dram_free;                   // 1/65536 SM cycle
-  int64_t coalescer_window;                               // 1/65536 SM cycle
+  int64_t l2_free, far_free, dram_free;                       // 1/65536 SM cycle
+  int64_t coalescer_window;                                   // 1/65536 SM cycle
   ftl_traffic_counts counts;
 } ftl_traffic;
 

@@ -31,8 +31,8 @@ bool ftl_select_lists_grow_loops(ftl_select_lists *lists) {
   return !lists->failed;
 }
 
-ftl_draft_inst *ftl_select_add(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t a, int32_t b,
-                               int32_t c) {
+ftl_draft_inst *ftl_select_add(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t a,
+                               int32_t b, int32_t c) {
   ftl_draft_inst *inst = ftl_draft_add(&s->draft, opcode, repeat);
   const int32_t sources[] = {a, b, c};
   inst->destination = destination;
@@ -56,7 +56,8 @@ void ftl_select_settle_fill(ftl_select *s, int32_t value) {
   v->zero_pending = false;
   // CS2R clears two registers at once
   for (int32_t i = 0; i < v->map.num_slabs * v->map.per_slab; i++)
-    ftl_select_add(s, FTL_OP_MOV, (v->map.num_registers + 1) / 2, v->first + i, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+    ftl_select_add(s, FTL_OP_MOV, (v->map.num_registers + 1) / 2, v->first + i, FTL_NO_VALUE, FTL_NO_VALUE,
+                   FTL_NO_VALUE);
 }
 
 void ftl_select_fail(ftl_select *s, const char *format, ...) {
@@ -80,7 +81,8 @@ uint16_t ftl_select_ref(ftl_select *s, const ftl_tile_ref *ref) {
 
 uint16_t ftl_select_access(ftl_select *s, ftl_access access) {
   ftl_select_lists *lists = s->lists;
-  lists->accesses = grow(lists, lists->accesses, lists->num_accesses, &lists->capacity_accesses, sizeof *lists->accesses);
+  lists->accesses =
+      grow(lists, lists->accesses, lists->num_accesses, &lists->capacity_accesses, sizeof *lists->accesses);
   if (lists->num_accesses >= MAX_INDEX) lists->failed = true;
   if (lists->failed) return 0;
   lists->accesses[lists->num_accesses] = access;
@@ -116,7 +118,8 @@ int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring) {
   if (s->copy == FTL_COPY_TMA) return ring;
   for (int32_t r = 0; r < ring; r++)
     if (rings[r].num_stages == rings[ring].num_stages && rings[r].producer == rings[ring].producer &&
-        rings[r].consumers_mask == rings[ring].consumers_mask && num_acquires(s->tile, r) == num_acquires(s->tile, ring))
+        rings[r].consumers_mask == rings[ring].consumers_mask &&
+        num_acquires(s->tile, r) == num_acquires(s->tile, ring))
       return r;
   return ring;
 }

@@ -12,8 +12,10 @@ uint8_t ftl_select_producer_flags(const ftl_select *s) {
       case FTL_TILE_END_LOOP:
       case FTL_TILE_ACQUIRE:
       case FTL_TILE_LOAD:
-      case FTL_TILE_COMMIT: continue;
-      default: return 0;
+      case FTL_TILE_COMMIT:
+        continue;
+      default:
+        return 0;
     }
   }
   return FTL_INST_WARP0;
@@ -122,8 +124,8 @@ static void ring_offsets(ftl_select *s, int32_t ring_idx, int32_t thread) {
   if (use.writes || s->copy == FTL_COPY_TMA) ring->write_index = own ? stage_index(s) : shared->write_index;
 }
 
-// base + (batch * stride + head * stride + row * stride + column) * element size, in 64 bits; the KV head of a query head
-// and the batch of a CTA cost two divisions by run-time numbers.
+// base + (batch * stride + head * stride + row * stride + column) * element size, in 64 bits; the KV head of a query
+// head and the batch of a CTA cost two divisions by run-time numbers.
 static void tensor_pointers(ftl_select *s, int32_t thread, int32_t block) {
   bool used[FTL_TILE_MAX_TENSORS] = {false};
   for (int32_t i = 0; i < s->role->num_ops; i++) {

@@ -14,8 +14,8 @@ typedef struct ftl_copy_plan {
   int32_t num_groups;     // row groups: instructions of a warp for a column block
 } ftl_copy_plan;
 
-// Whole rows, as Triton's copies; but column blocks of 64 bytes or more where the shared layout keeps blocks apart (whole
-// rows would hit the same banks once a block).
+// Whole rows, as Triton's copies; but column blocks of 64 bytes or more where the shared layout keeps blocks apart
+// (whole rows would hit the same banks once a block).
 ftl_copy_plan ftl_copy_plan_of(const ftl_tile_ref *ref, int32_t element_bytes, const ftl_shared_layout *layout,
                                int32_t num_warps);
 // Real bytes of a row that block `block` reads: 0 where there is padding only.

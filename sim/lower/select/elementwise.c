@@ -6,8 +6,9 @@ typedef struct recipe_step {
   bool to_predicate;
 } recipe_step;
 
-// The instructions of one element, in order of dependence. exp2 and log2 are ex2.approx.ftz and lg2.approx.ftz, one MUFU
-// each, as -use_fast_math and Triton compile them; a reciprocal is guarded against 0 and NaN by two compares and a select.
+// The instructions of one element, in order of dependence. exp2 and log2 are ex2.approx.ftz and lg2.approx.ftz, one
+// MUFU each, as -use_fast_math and Triton compile them; a reciprocal is guarded against 0 and NaN by two compares and a
+// select.
 typedef struct recipe {
   recipe_step steps[4];
   int32_t num_steps;
@@ -15,17 +16,22 @@ typedef struct recipe {
 
 static recipe recipe_of(ftl_elem_fn fn) {
   switch (fn) {
-    case FTL_ELEM_COPY: return (recipe){{{FTL_OP_MOV, false}}, 1};
-    case FTL_ELEM_MAX: return (recipe){{{FTL_OP_FMNMX, false}}, 1};
+    case FTL_ELEM_COPY:
+      return (recipe){{{FTL_OP_MOV, false}}, 1};
+    case FTL_ELEM_MAX:
+      return (recipe){{{FTL_OP_FMNMX, false}}, 1};
     case FTL_ELEM_EXP2:
-    case FTL_ELEM_LOG2: return (recipe){{{FTL_OP_MUFU, false}}, 1};
+    case FTL_ELEM_LOG2:
+      return (recipe){{{FTL_OP_MUFU, false}}, 1};
     case FTL_ELEM_RECIP:
       return (recipe){{{FTL_OP_ISETP, true}, {FTL_OP_ISETP, true}, {FTL_OP_MUFU, false}, {FTL_OP_SEL, false}}, 4};
-    case FTL_ELEM_ZERO_IF_NEG_INF: return (recipe){{{FTL_OP_ISETP, true}, {FTL_OP_SEL, false}}, 2};
+    case FTL_ELEM_ZERO_IF_NEG_INF:
+      return (recipe){{{FTL_OP_ISETP, true}, {FTL_OP_SEL, false}}, 2};
     case FTL_ELEM_ADD:
     case FTL_ELEM_SUB:
     case FTL_ELEM_MUL:
-    case FTL_ELEM_FMA: break;
+    case FTL_ELEM_FMA:
+      break;
   }
   return (recipe){{{FTL_OP_FFMA, false}}, 1};
 }
@@ -81,10 +87,12 @@ void ftl_select_fill(ftl_select *s, const ftl_tile_op *op) {
 }
 
 // ---- conversion ----
-// Quad pairs hold accumulators in another order than operands: the warp passes them through its own rows of shared memory.
+// Quad pairs hold accumulators in another order than operands: the warp passes them through its own rows of shared
+// memory.
 static void relayout_quad_pairs(ftl_select *s, const ftl_tile_op *op, int32_t slab, const int32_t *packed) {
   const ftl_select_value *dst = &s->values[op->dst];
-  ftl_shared_layout layout = ftl_shared_layout_of(FTL_SLAB_ROWS, s->tile->values[op->dst].columns, 2, FTL_SHARED_SWIZZLED_ROWS);
+  ftl_shared_layout layout =
+      ftl_shared_layout_of(FTL_SLAB_ROWS, s->tile->values[op->dst].columns, 2, FTL_SHARED_SWIZZLED_ROWS);
   ftl_select_warp_sync(s);
   for (int32_t i = 0; i < dst->map.per_slab; i++) {
     ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_STS, 4, FTL_NO_VALUE, packed[i], FTL_NO_VALUE, FTL_NO_VALUE);
@@ -96,7 +104,8 @@ static void relayout_quad_pairs(ftl_select *s, const ftl_tile_op *op, int32_t sl
     ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_LDS, 2, ftl_select_fragment(s, op->dst, slab, i), FTL_NO_VALUE,
                                           FTL_NO_VALUE, FTL_NO_VALUE);
     inst->effects = FTL_EFFECT_MEMORY;
-    ftl_select_set_wavefronts(inst, ftl_operand_wavefronts(&s->shape, &layout, FTL_OPERAND_A, 0, i * FTL_OPERAND_COLUMNS));
+    ftl_select_set_wavefronts(inst,
+                              ftl_operand_wavefronts(&s->shape, &layout, FTL_OPERAND_A, 0, i * FTL_OPERAND_COLUMNS));
   }
 }
 

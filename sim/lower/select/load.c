@@ -16,8 +16,8 @@ static bool is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
   return s->tile->tensors[ref->tensor].num_rows % ref->rows != 0;
 }
 
-// Strides are run-time numbers: each row group has a 64-bit address of its own (LEA, LEA.HI.X, and a move that pairs its
-// registers); column blocks are immediates. Rows beyond the tensor are predicated off.
+// Strides are run-time numbers: each row group has a 64-bit address of its own (LEA, LEA.HI.X, and a move that pairs
+// its registers); column blocks are immediates. Rows beyond the tensor are predicated off.
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
   int32_t pointer = s->tensor_pointer[op->ref.tensor], address = pointer;
   if (group > 0) {
@@ -33,7 +33,8 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group
   return address;
 }
 
-static ftl_access group_access(const ftl_select *s, const ftl_copy_plan *plan, uint16_t ref, int32_t group, int32_t block) {
+static ftl_access group_access(const ftl_select *s, const ftl_copy_plan *plan, uint16_t ref, int32_t group,
+                               int32_t block) {
   return (ftl_access){
       .ref = ref,
       .num_rows = (uint16_t)plan->rows,
@@ -59,8 +60,8 @@ static int32_t shared_address(ftl_select *s, int32_t ring) {
   return address;
 }
 
-static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, ftl_access access, int32_t block,
-                         int32_t address, int32_t predicate) {
+static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, ftl_access access,
+                         int32_t block, int32_t address, int32_t predicate) {
   ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, NONE, address, shared_address(s, op->ring), predicate);
   copy->inst.access = ftl_select_access(s, access);
   copy->inst.ring_a = (uint8_t)op->ring;
@@ -69,8 +70,8 @@ static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pl
   ftl_select_set_wavefronts(copy, ftl_copy_plan_wavefronts(plan, &s->layouts[op->ring], block));
 }
 
-static void add_held_ldg(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, ftl_access access, int32_t block,
-                         int32_t address, int32_t predicate) {
+static void add_held_ldg(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, ftl_access access,
+                         int32_t block, int32_t address, int32_t predicate) {
   ftl_select_ring *ring = &s->rings[op->ring];
   if (ring->num_held == FTL_SELECT_MAX_HELD) {
     ftl_select_fail(s, "ring %s needs more than %d loads a thread in registers", s->tile->rings[op->ring].name,
@@ -146,9 +147,12 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
     int32_t pointer = s->tensor_pointer[op->ref.tensor];
     ftl_draft_inst *load = ftl_select_add(s, FTL_OP_TMA_LOAD, 1, NONE, pointer, NONE, NONE);
-    load->inst.access = ftl_select_access(s, (ftl_access){
-        .ref = ref, .num_rows = (uint16_t)op->ref.rows, .row_step = 1, .column_byte = byte,
-        .bytes = row_bytes - byte < box_bytes ? row_bytes - byte : box_bytes});
+    load->inst.access =
+        ftl_select_access(s, (ftl_access){.ref = ref,
+                                          .num_rows = (uint16_t)op->ref.rows,
+                                          .row_step = 1,
+                                          .column_byte = byte,
+                                          .bytes = row_bytes - byte < box_bytes ? row_bytes - byte : box_bytes});
     load->inst.arg = (uint16_t)op->ring;
     load->inst.ring_a = (uint8_t)op->ring;
     load->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1 | present_flag(&op->ref);

@@ -13,10 +13,10 @@ static int32_t chunk_at(ftl_select *s, int32_t ring) {
   return chunk;
 }
 
-// Where a ring has several stages ptxas keeps no swizzled addresses: it combines row and chunk (LOP3) and scales and adds
-// the stage's base (IMAD) for each load, as the code of the kernels in kernels/attention for sm_80 and sm_90 shows. With one
-// stage it keeps some addresses over the loop and recomputes others, from none to 2.5 instructions a load as it has registers
-// to spare; here the XOR patterns are kept and a load has one LOP3.
+// Where a ring has several stages ptxas keeps no swizzled addresses: it combines row and chunk (LOP3) and scales and
+// adds the stage's base (IMAD) for each load, as the code of the kernels in kernels/attention for sm_80 and sm_90
+// shows. With one stage it keeps some addresses over the loop and recomputes others, from none to 2.5 instructions a
+// load as it has registers to spare; here the XOR patterns are kept and a load has one LOP3.
 static int32_t block_address(ftl_select *s, int32_t ring_idx, int32_t column, int32_t chunk, int32_t num_loads) {
   const ftl_select_ring *ring = &s->rings[ring_idx];
   int32_t address = ftl_draft_value_add(&s->draft, num_loads, true);
@@ -35,7 +35,8 @@ static void load_block(ftl_select *s, int32_t ring, ftl_operand_kind kind, int32
                        int32_t destination) {
   bool quad_pairs = s->shape.quad_pairs;
   int32_t repeat = quad_pairs ? 2 : 1, address = block_address(s, ring, column, chunk, repeat);
-  ftl_draft_inst *load = ftl_select_add(s, quad_pairs ? FTL_OP_LDS : FTL_OP_LDSM, repeat, destination, address, NONE, NONE);
+  ftl_draft_inst *load =
+      ftl_select_add(s, quad_pairs ? FTL_OP_LDS : FTL_OP_LDSM, repeat, destination, address, NONE, NONE);
   load->inst.ring_a = (uint8_t)ring;
   load->effects = FTL_EFFECT_MEMORY;
   ftl_select_set_wavefronts(load, ftl_operand_wavefronts(&s->shape, &s->layouts[ring], kind, row, column));
@@ -55,9 +56,9 @@ void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
 
 typedef struct product {
   const ftl_tile_op *op;
-  int32_t num_slabs, n, k;       // n, k: columns of the accumulator, and what is summed over
-  int32_t a[FTL_SELECT_MAX_FRAGMENTS];  // A fragments of the current k step, by slab
-  bool from_zero;                // the first k step takes C = 0
+  int32_t num_slabs, n, k;                   // n, k: columns of the accumulator, and what is summed over
+  int32_t a[FTL_SELECT_MAX_FRAGMENTS];       // A fragments of the current k step, by slab
+  bool from_zero;                            // the first k step takes C = 0
   int32_t chunks[FTL_SELECT_MAX_FRAGMENTS];  // swizzled chunks of B: of the k step, or of each 16 columns
 } product;
 
@@ -69,8 +70,7 @@ static void load_a(ftl_select *s, product *p, int32_t step) {
       continue;
     }
     p->a[slab] = ftl_select_temp(s, s->shape.operand_registers);
-    load_block(s, p->op->ring_a, FTL_OPERAND_A, slab_row(s, slab), step * FTL_OPERAND_COLUMNS, chunk,
-               p->a[slab]);
+    load_block(s, p->op->ring_a, FTL_OPERAND_A, slab_row(s, slab), step * FTL_OPERAND_COLUMNS, chunk, p->a[slab]);
   }
 }
 
@@ -91,7 +91,8 @@ static void multiply_columns(ftl_select *s, const product *p, int32_t step, int3
     for (int32_t tile = 0; tile < tiles; tile++)
       for (int32_t slab = 0; slab < p->num_slabs; slab++) {
         int32_t c = ftl_select_fragment(s, p->op->dst, slab, column / shape->accumulator_columns + tile);
-        ftl_draft_inst *mma = ftl_select_add(s, FTL_OP_MMA, (int32_t)s->arch->tensor_mma_num_insts, c, p->a[slab], b, NONE);
+        ftl_draft_inst *mma =
+            ftl_select_add(s, FTL_OP_MMA, (int32_t)s->arch->tensor_mma_num_insts, c, p->a[slab], b, NONE);
         if (!p->from_zero || step > 0 || i > 0) mma->effects = FTL_EFFECT_READS_DESTINATION;
       }
 }
@@ -104,8 +105,8 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
                .k = op->transpose_b ? ring->columns : ring->rows,
                .from_zero = s->values[op->dst].zero_pending};
   if (p.k % s->shape.mma_k != 0 || p.n % TILE_COLUMNS != 0) {
-    ftl_select_fail(s, "a product over %d with %d columns does not divide into mma.sync tiles of k %d and n %d", p.k, p.n,
-                    s->shape.mma_k, TILE_COLUMNS);
+    ftl_select_fail(s, "a product over %d with %d columns does not divide into mma.sync tiles of k %d and n %d", p.k,
+                    p.n, s->shape.mma_k, TILE_COLUMNS);
     return;
   }
   s->values[op->dst].zero_pending = false;

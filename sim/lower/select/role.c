@@ -30,16 +30,32 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
   bool reads[3] = {false, false, false}, writes = false, overwrites = false;
   switch (op->kind) {
     case FTL_TILE_FILL:
-    case FTL_TILE_FETCH: overwrites = writes = true; break;
-    case FTL_TILE_ELEM: reads[0] = reads[1] = reads[2] = overwrites = writes = true; break;
-    case FTL_TILE_CONVERT: reads[0] = overwrites = writes = true; break;
-    case FTL_TILE_MMA: reads[0] = op->ring_a < 0; writes = true; break;
+    case FTL_TILE_FETCH:
+      overwrites = writes = true;
+      break;
+    case FTL_TILE_ELEM:
+      reads[0] = reads[1] = reads[2] = overwrites = writes = true;
+      break;
+    case FTL_TILE_CONVERT:
+      reads[0] = overwrites = writes = true;
+      break;
+    case FTL_TILE_MMA:
+      reads[0] = op->ring_a < 0;
+      writes = true;
+      break;
     case FTL_TILE_MASK:
-    case FTL_TILE_REDUCE_LANES: writes = true; break;
-    case FTL_TILE_REDUCE_ROWS: reads[0] = writes = true; break;
+    case FTL_TILE_REDUCE_LANES:
+      writes = true;
+      break;
+    case FTL_TILE_REDUCE_ROWS:
+      reads[0] = writes = true;
+      break;
     case FTL_TILE_STORE:
-    case FTL_TILE_STORE_ROWS: reads[0] = true; break;
-    default: break;
+    case FTL_TILE_STORE_ROWS:
+      reads[0] = true;
+      break;
+    default:
+      break;
   }
   const ftl_operand *operands[] = {&op->a, &op->b, &op->c};
   for (int i = 0; i < 3; i++)
@@ -58,29 +74,63 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
 static void select_op(ftl_select *s, const ftl_tile_op *op) {
   settle_operands(s, op);
   switch (op->kind) {
-    case FTL_TILE_LOOP: ftl_select_loop(s, op); break;
-    case FTL_TILE_END_LOOP: ftl_select_end_loop(s, op); break;
-    case FTL_TILE_ACQUIRE: ftl_select_acquire(s, op); break;
-    case FTL_TILE_LOAD: ftl_select_load(s, op); break;
-    case FTL_TILE_COMMIT: ftl_select_commit(s, op); break;
-    case FTL_TILE_WAIT: ftl_select_wait(s, op); break;
-    case FTL_TILE_RELEASE: ftl_select_release(s, op); break;
-    case FTL_TILE_FILL: ftl_select_fill(s, op); break;
-    case FTL_TILE_FETCH: ftl_select_fetch(s, op); break;
+    case FTL_TILE_LOOP:
+      ftl_select_loop(s, op);
+      break;
+    case FTL_TILE_END_LOOP:
+      ftl_select_end_loop(s, op);
+      break;
+    case FTL_TILE_ACQUIRE:
+      ftl_select_acquire(s, op);
+      break;
+    case FTL_TILE_LOAD:
+      ftl_select_load(s, op);
+      break;
+    case FTL_TILE_COMMIT:
+      ftl_select_commit(s, op);
+      break;
+    case FTL_TILE_WAIT:
+      ftl_select_wait(s, op);
+      break;
+    case FTL_TILE_RELEASE:
+      ftl_select_release(s, op);
+      break;
+    case FTL_TILE_FILL:
+      ftl_select_fill(s, op);
+      break;
+    case FTL_TILE_FETCH:
+      ftl_select_fetch(s, op);
+      break;
     case FTL_TILE_MMA:
       if (s->mma == FTL_MMA_WGMMA)
         ftl_select_wgmma(s, op);
       else
         ftl_select_mma_sync(s, op);
       break;
-    case FTL_TILE_ELEM: ftl_select_elem(s, op); break;
-    case FTL_TILE_MASK: ftl_select_mask(s, op); break;
-    case FTL_TILE_REDUCE_ROWS: ftl_select_reduce_rows(s, op); break;
-    case FTL_TILE_REDUCE_LANES: ftl_select_reduce_lanes(s, op); break;
-    case FTL_TILE_CONVERT: ftl_select_convert(s, op); break;
-    case FTL_TILE_STORE: ftl_select_store(s, op); break;
-    case FTL_TILE_STORE_ROWS: ftl_select_store_rows(s, op); break;
-    case FTL_TILE_BARRIER: ftl_select_barrier(s); break;
+    case FTL_TILE_ELEM:
+      ftl_select_elem(s, op);
+      break;
+    case FTL_TILE_MASK:
+      ftl_select_mask(s, op);
+      break;
+    case FTL_TILE_REDUCE_ROWS:
+      ftl_select_reduce_rows(s, op);
+      break;
+    case FTL_TILE_REDUCE_LANES:
+      ftl_select_reduce_lanes(s, op);
+      break;
+    case FTL_TILE_CONVERT:
+      ftl_select_convert(s, op);
+      break;
+    case FTL_TILE_STORE:
+      ftl_select_store(s, op);
+      break;
+    case FTL_TILE_STORE_ROWS:
+      ftl_select_store_rows(s, op);
+      break;
+    case FTL_TILE_BARRIER:
+      ftl_select_barrier(s);
+      break;
   }
 }
 

@@ -1,7 +1,7 @@
 // Instruction selection: one role's tile operations become drafted instructions. What select/*.c share.
 //
-// A selection walks the operations of a role in order; each file turns some kinds of operations into instructions on the
-// role's draft. Failures (memory, a configuration that cannot be) are remembered in `status` and reported once.
+// A selection walks the operations of a role in order; each file turns some kinds of operations into instructions on
+// the role's draft. Failures (memory, a configuration that cannot be) are remembered in `status` and reported once.
 #ifndef FTL_LOWER_SELECT_SELECT_H
 #define FTL_LOWER_SELECT_SELECT_H
 
@@ -12,7 +12,12 @@
 #include "lower/shared_layout.h"
 #include "lower/warp_program.h"
 
-enum { FTL_SELECT_MAX_GROUPS = 8, FTL_SELECT_MAX_HELD = 128, FTL_SELECT_MAX_FRAGMENTS = 64, FTL_SELECT_MAX_POSITIONS = 4 };
+enum {
+  FTL_SELECT_MAX_GROUPS = 8,
+  FTL_SELECT_MAX_HELD = 128,
+  FTL_SELECT_MAX_FRAGMENTS = 64,
+  FTL_SELECT_MAX_POSITIONS = 4
+};
 
 // What all roles append to.
 typedef struct ftl_select_lists {
@@ -36,16 +41,18 @@ typedef struct ftl_select_value {
 
 // A role's view of a ring. Virtual values, or FTL_NO_VALUE where the role has no need of them.
 typedef struct ftl_select_ring {
-  int32_t read_offset, read_address;    // of this lane: in stage 0, and in the stage being read (the same if there is one)
-  int32_t positions[FTL_SELECT_MAX_POSITIONS];  // rings of one stage: lane address at each 16 columns of a swizzle block
+  int32_t read_offset,
+      read_address;  // of this lane: in stage 0, and in the stage being read (the same if there is one)
+  int32_t
+      positions[FTL_SELECT_MAX_POSITIONS];  // rings of one stage: lane address at each 16 columns of a swizzle block
   int32_t num_positions;
   int32_t write_offset, write_address;  // likewise in the stage being filled
   int32_t read_index, write_index;      // of the stage, for rings of several
-  int32_t held[FTL_SELECT_MAX_HELD];  // copies by registers: the 16 bytes a lane of each LDG of a stage
-  int32_t num_held_values;            // of these that exist
+  int32_t held[FTL_SELECT_MAX_HELD];    // copies by registers: the 16 bytes a lane of each LDG of a stage
+  int32_t num_held_values;              // of these that exist
   ftl_wavefronts held_wavefronts[FTL_SELECT_MAX_HELD];
-  int32_t num_held;                   // LDGs of the stage that is in registers
-  bool stage_begun;                   // a LOAD since the last COMMIT
+  int32_t num_held;  // LDGs of the stage that is in registers
+  bool stage_begun;  // a LOAD since the last COMMIT
 } ftl_select_ring;
 
 // A group of wgmmas that was committed and not yet waited for.
@@ -64,8 +71,8 @@ typedef struct ftl_select {
 
   const ftl_role *role;
   int32_t role_idx;
-  int32_t op_idx;               // within the role
-  const ftl_op_order *orders;   // of each op of the role; NULL in programs of several roles
+  int32_t op_idx;              // within the role
+  const ftl_op_order *orders;  // of each op of the role; NULL in programs of several roles
   ftl_draft draft;
   ftl_select_value values[FTL_TILE_MAX_VALUES];
   ftl_select_ring rings[FTL_TILE_MAX_RINGS];
@@ -81,8 +88,8 @@ typedef struct ftl_select {
 
 // ---- shared by the files of this folder ----
 // Adds an instruction; sources that are FTL_NO_VALUE are left out.
-ftl_draft_inst *ftl_select_add(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t a, int32_t b,
-                               int32_t c);
+ftl_draft_inst *ftl_select_add(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t a,
+                               int32_t b, int32_t c);
 int32_t ftl_select_temp(ftl_select *s, int32_t num_registers);  // a new virtual value
 int32_t ftl_select_fragment(const ftl_select *s, int32_t value, int32_t slab, int32_t index);
 // Zeroes the fragments of a value whose FILL was put off.
@@ -95,8 +102,8 @@ void ftl_select_set_wavefronts(ftl_draft_inst *inst, ftl_wavefronts wavefronts);
 void ftl_select_barrier(ftl_select *s);
 // Orders shared memory among the lanes of each warp (WARPSYNC).
 void ftl_select_warp_sync(ftl_select *s);
-// Waits for wgmmas that accumulate in `value` (or, if it is to be written, read it) or read `ring`; -1: neither; both -1:
-// all.
+// Waits for wgmmas that accumulate in `value` (or, if it is to be written, read it) or read `ring`; -1: neither; both
+// -1: all.
 void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t ring);
 // Packs the 16 columns of fp32 accumulators of operand block `block` to 16 bits.
 void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination);
@@ -107,8 +114,8 @@ int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring);
 bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring);  // some LOAD fills the ring
 // Copies by registers: writes the held tile of a ring to its stage.
 void ftl_select_store_held(ftl_select *s, int32_t ring);
-// What an mbarrier or a bulk copy needs beside itself: its address and phase, the elected thread, uniform registers. Counts of
-// sm_90a code of the kernels in kernels/attention.
+// What an mbarrier or a bulk copy needs beside itself: its address and phase, the elected thread, uniform registers.
+// Counts of sm_90a code of the kernels in kernels/attention.
 void ftl_select_barrier_address(ftl_select *s, int32_t ring, uint8_t flags);
 // WARP0 in a role that only issues copies, else 0.
 uint8_t ftl_select_producer_flags(const ftl_select *s);

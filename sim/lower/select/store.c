@@ -56,8 +56,9 @@ static void write_staging(ftl_select *s, const ftl_tile_op *op) {
       ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STS, s->draft.values[packed].num_registers, NONE, packed,
                                              s->rings[op->ring].write_address, NONE);
       store->effects = FTL_EFFECT_MEMORY;
-      ftl_select_set_wavefronts(store, ftl_accumulator_wavefronts(&s->shape, layout, slab * s->role->num_warps * FTL_SLAB_ROWS,
-                                                                  block * FTL_OPERAND_COLUMNS));
+      ftl_select_set_wavefronts(store,
+                                ftl_accumulator_wavefronts(&s->shape, layout, slab * s->role->num_warps * FTL_SLAB_ROWS,
+                                                           block * FTL_OPERAND_COLUMNS));
     }
 }
 
@@ -75,9 +76,14 @@ static void copy_out_by_lanes(ftl_select *s, const ftl_tile_op *op) {
       ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDS, 1, data, s->rings[op->ring].read_address, NONE, NONE);
       load->effects = FTL_EFFECT_MEMORY;
       ftl_select_set_wavefronts(load, ftl_copy_plan_wavefronts(&plan, layout, block));
-      add_stg(s, (ftl_access){.ref = ref, .num_rows = (uint16_t)plan.rows, .row = group * plan.rows * s->role->num_warps,
-                              .warp_row_step = plan.rows, .row_step = 1, .column_byte = block * plan.block_bytes,
-                              .bytes = bytes},
+      add_stg(s,
+              (ftl_access){.ref = ref,
+                           .num_rows = (uint16_t)plan.rows,
+                           .row = group * plan.rows * s->role->num_warps,
+                           .warp_row_step = plan.rows,
+                           .row_step = 1,
+                           .column_byte = block * plan.block_bytes,
+                           .bytes = bytes},
               address, data, predicate);
     }
   }
@@ -91,9 +97,12 @@ static void copy_out_by_tma(ftl_select *s, const ftl_tile_op *op) {
   add_tile(s, ref, FTL_INST_WARP0);
   for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
     ftl_draft_inst *store = ftl_select_add(s, FTL_OP_TMA_STORE, 1, NONE, s->tensor_pointer[op->ref.tensor], NONE, NONE);
-    store->inst.access = ftl_select_access(s, (ftl_access){
-        .ref = ref, .num_rows = (uint16_t)op->ref.rows, .row_step = 1, .column_byte = byte,
-        .bytes = row_bytes - byte < box_bytes ? row_bytes - byte : box_bytes});
+    store->inst.access =
+        ftl_select_access(s, (ftl_access){.ref = ref,
+                                          .num_rows = (uint16_t)op->ref.rows,
+                                          .row_step = 1,
+                                          .column_byte = byte,
+                                          .bytes = row_bytes - byte < box_bytes ? row_bytes - byte : box_bytes});
     store->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1;
     store->inst.arg = (uint16_t)op->ring;
     store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
@@ -137,8 +146,9 @@ static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
 static void store_direct(ftl_select *s, const ftl_tile_op *op) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
   bool packs = element_bytes < 4 && s->tile->values[op->a.value].dtype == FTL_FP32;
-  int32_t columns = packs ? FTL_OPERAND_COLUMNS : s->tile->values[op->a.value].dtype == FTL_FP32
-                                                      ? s->shape.accumulator_columns : FTL_OPERAND_COLUMNS;
+  int32_t columns = packs                                            ? FTL_OPERAND_COLUMNS
+                    : s->tile->values[op->a.value].dtype == FTL_FP32 ? s->shape.accumulator_columns
+                                                                     : FTL_OPERAND_COLUMNS;
   uint16_t ref = ftl_select_ref(s, &op->ref);
   add_tile(s, ref, 0);
   for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {
@@ -154,7 +164,8 @@ static void store_direct(ftl_select *s, const ftl_tile_op *op) {
       }
       int32_t bytes = min_int(TILE_COLUMNS, op->ref.columns - column) * element_bytes;
       for (int32_t half = 0; half < 2; half++)
-        add_stg(s, fragment_access(s, ref, slab, half, column * element_bytes, bytes), addresses[half], data, predicate);
+        add_stg(s, fragment_access(s, ref, slab, half, column * element_bytes, bytes), addresses[half], data,
+                predicate);
     }
   }
 }

@@ -1,6 +1,6 @@
 // Matrix products by wgmma: m64nNk16 a warpgroup, asynchronous, B always and A sometimes from shared memory.
-// Source: PTX ISA, wgmma.mma_async. The groups in flight are waited for when something uses their accumulator, writes their
-// A operand, gives back their ring, or a loop begins or ends.
+// Source: PTX ISA, wgmma.mma_async. The groups in flight are waited for when something uses their accumulator, writes
+// their A operand, gives back their ring, or a loop begins or ends.
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
@@ -38,7 +38,8 @@ static void add_wgmma(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_
   // kernels in kernels/attention, 6.6 a wgmma.
   ftl_select_add(s, FTL_OP_UNIFORM, UNIFORM_INSTS, NONE, NONE, NONE, NONE);
   ftl_select_add(s, FTL_OP_IADD, DESCRIPTOR_MOVES, NONE, NONE, NONE, NONE);
-  ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_WGMMA, 1, ftl_select_fragment(s, op->dst, slab, first_tile), a, NONE, NONE);
+  ftl_draft_inst *inst =
+      ftl_select_add(s, FTL_OP_WGMMA, 1, ftl_select_fragment(s, op->dst, slab, first_tile), a, NONE, NONE);
   inst->num_destinations = num_tiles;
   inst->inst.arg = (uint16_t)(num_tiles * TILE_COLUMNS);
   if (op->ring_a >= 0) inst->inst.ring_a = (uint8_t)op->ring_a;
@@ -66,6 +67,6 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
       }
   add_fence(s, FTL_OP_WGMMA_COMMIT, 0);
   dst->zero_pending = false;
-  s->groups[s->num_groups++] = (ftl_select_group){op->dst, op->ring_a < 0 ? op->a.value : NONE, op->ring,
-                                                  op->ring_a < 0 ? NONE : op->ring_a};
+  s->groups[s->num_groups++] =
+      (ftl_select_group){op->dst, op->ring_a < 0 ? op->a.value : NONE, op->ring, op->ring_a < 0 ? NONE : op->ring_a};
 }

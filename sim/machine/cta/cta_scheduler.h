@@ -1,5 +1,6 @@
 // The CTA scheduler: which CTA starts on which SM, and when.
-// Models: placement order over SMs, one CTA per cta_interval_cycles and GPC, refill when a CTA ends, launch order of the
+// Models: placement order over SMs, one CTA per cta_interval_cycles and GPC, refill when a CTA ends, launch order of
+// the
 //   grid; CTAs that are handed out by index (0, 1, 2 ...).
 // Does not model: clusters, several kernels at once, priorities.
 // Numbers: launch.cta_interval_cycles, launch.cta_start_cycles; placement order: docs/model_cta_scheduler.md.

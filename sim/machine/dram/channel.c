@@ -2,8 +2,8 @@
 
 #include "base/check.h"
 
-// Column accesses for an open row may pass over the bank's oldest request this often; a guess: no source gives a number,
-// and it must only be large against a row's bursts and small against a queue's worth of time.
+// Column accesses for an open row may pass over the bank's oldest request this often; a guess: no source gives a
+// number, and it must only be large against a row's bursts and small against a queue's worth of time.
 enum { MAX_BYPASSES = 32 };
 
 typedef struct command {
@@ -48,9 +48,8 @@ void ftl_dram_channel_reset(ftl_dram_channel *channel, const ftl_dram_timing *ti
   *channel = (ftl_dram_channel){.banks = banks, .arriving = {none, none}};
   channel->next_refresh = timing->refi * (channel_idx + 1) / num_channels;
   for (uint32_t b = 0; b < timing->num_banks; b++) {
-    banks[b] = (ftl_dram_bank){.group = (uint8_t)(b % timing->num_groups),
-                               .entries = {none, none},
-                               .hit = {FTL_DRAM_NONE, FTL_DRAM_NONE}};
+    banks[b] = (ftl_dram_bank){
+        .group = (uint8_t)(b % timing->num_groups), .entries = {none, none}, .hit = {FTL_DRAM_NONE, FTL_DRAM_NONE}};
   }
 }
 
@@ -76,8 +75,9 @@ static void list_remove(ftl_dram_entry *entries, ftl_dram_list *list, uint32_t e
 }
 
 void ftl_dram_channel_push(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t entry, bool is_write) {
-  FTL_CHECK(shared->entries[entry].since >= channel->now, "dram: a request arrives at cycle %lld, the channel is at %lld",
-            (long long)shared->entries[entry].since, (long long)channel->now);
+  FTL_CHECK(shared->entries[entry].since >= channel->now,
+            "dram: a request arrives at cycle %lld, the channel is at %lld", (long long)shared->entries[entry].since,
+            (long long)channel->now);
   list_append(shared->entries, &channel->arriving[is_write], entry);
 }
 

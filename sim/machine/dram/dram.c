@@ -110,7 +110,8 @@ const ftl_dram_done *ftl_dram_advance(ftl_dram *dram, int64_t until, int64_t *co
   dram->shared.num_done = 0;
   dram->until = until;
   if (dram->shared.num_pending > 0) {
-    for (uint32_t c = 0; c < dram->num_channels; c++) ftl_dram_channel_advance(&dram->channels[c], &dram->shared, until);
+    for (uint32_t c = 0; c < dram->num_channels; c++)
+      ftl_dram_channel_advance(&dram->channels[c], &dram->shared, until);
   }
   *count = dram->shared.num_done;
   return dram->shared.done;

@@ -2,9 +2,9 @@
 #include "machine/dram/dram.h"
 
 enum {
-  NUM_STREAMS = 128,      // tiles being read or written at once: about one an SM
-  SEGMENT_LINES = 16,     // lines that one stream asks for in a row: some rows of a tile
-  TILE_LINES = 128,       // 16 KiB: 64 rows of 128 half-precision numbers
+  NUM_STREAMS = 128,   // tiles being read or written at once: about one an SM
+  SEGMENT_LINES = 16,  // lines that one stream asks for in a row: some rows of a tile
+  TILE_LINES = 128,    // 16 KiB: 64 rows of 128 half-precision numbers
   LINES_PER_CHANNEL = 2048,
   STEP_CYCLES = 32,
 };
@@ -59,7 +59,8 @@ ftl_status ftl_dram_sustained(const ftl_arch *arch, int32_t read_percent, int64_
     }
   }
   int64_t lines = source.num_lines - ftl_dram_num_pending(dram) - warm_lines;
-  *bytes_per_second = (int64_t)((__extension__(__int128)lines) * 128 * 1000 * arch->clock_dram_khz / (cycle - warm_cycle));
+  *bytes_per_second =
+      (int64_t)((__extension__(__int128) lines) * 128 * 1000 * arch->clock_dram_khz / (cycle - warm_cycle));
   ftl_dram_destroy(dram);
   return FTL_OK;
 }

@@ -1,7 +1,7 @@
 // Which side, slice and set of L2 a line belongs to.
-// Models: home side by a hash of the address granule, a slice hash that is fair for any slice count, sets of any number.
-// Does not model: the real, unpublished bit functions; physical page placement.
-// Numbers: l2.num_sides, num_slices, size_bytes, ways, side_hash_granule_bytes.
+// Models: home side by a hash of the address granule, a slice hash that is fair for any slice count, sets of any
+// number. Does not model: the real, unpublished bit functions; physical page placement. Numbers: l2.num_sides,
+// num_slices, size_bytes, ways, side_hash_granule_bytes.
 #ifndef FTL_MACHINE_L2_HASH_H
 #define FTL_MACHINE_L2_HASH_H
 
@@ -34,10 +34,10 @@ static inline uint32_t ftl_l2_scale(uint64_t x, uint32_t n) { return (uint32_t)(
 
 ftl_l2_hash ftl_l2_hash_init(const ftl_arch *arch);
 
-// Lines of one side are numbered by `index`: two granules in a row are split over the sides, in an order given by a hash,
-// so that any run of addresses is halved between them. `slices_per_side` lines in a row, whatever that number is, are a
-// rotation over the slices, by a hash of the block's number: a run is spread evenly and a stride is spread by the hash.
-// Blocks take sets in golden-ratio steps (Knuth, TAOCP 3, 6.4), which fills any number of sets almost evenly.
+// Lines of one side are numbered by `index`: two granules in a row are split over the sides, in an order given by a
+// hash, so that any run of addresses is halved between them. `slices_per_side` lines in a row, whatever that number is,
+// are a rotation over the slices, by a hash of the block's number: a run is spread evenly and a stride is spread by the
+// hash. Blocks take sets in golden-ratio steps (Knuth, TAOCP 3, 6.4), which fills any number of sets almost evenly.
 static inline ftl_l2_address ftl_l2_hash_address(const ftl_l2_hash *hash, uint64_t line) {
   ftl_l2_address at = {0, 0, 0};
   uint64_t index = line;

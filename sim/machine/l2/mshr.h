@@ -11,8 +11,8 @@
 enum { FTL_L2_NO_WAITER = UINT32_MAX };
 
 typedef struct ftl_l2_mshr {
-  uint64_t key;      // line * 2 + side
-  uint8_t in_flight; // sectors; 0: a free place
+  uint64_t key;       // line * 2 + side
+  uint8_t in_flight;  // sectors; 0: a free place
   uint32_t first_waiter, last_waiter;
 } ftl_l2_mshr;
 

@@ -14,8 +14,8 @@ typedef struct ftl_l2_way {
 } ftl_l2_way;
 
 typedef struct ftl_l2_set {
-  uint32_t tick;      // uses of the set so far
-  uint16_t num_used;  // ways that hold a line; they are the first ones until a replica is dropped
+  uint32_t tick;        // uses of the set so far
+  uint16_t num_used;    // ways that hold a line; they are the first ones until a replica is dropped
   uint16_t num_marked;  // nru: ways with their bit set
 } ftl_l2_set;
 

@@ -21,8 +21,8 @@ struct ftl_l2_tags {
   uint32_t sets_per_side;  // that exist here: sampled ones only
   int64_t size_bytes;      // of the whole L2
   int64_t num_dirty_sectors;
-  ftl_l2_set *sets;   // [side][set]
-  uint64_t *lines;    // [side][set][way], apart from the ways' state: a search touches only these
+  ftl_l2_set *sets;  // [side][set]
+  uint64_t *lines;   // [side][set][way], apart from the ways' state: a search touches only these
   ftl_l2_way *ways;
   ftl_arena arena;
 };
@@ -98,8 +98,8 @@ ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line) {
                         .slice = (int32_t)(at.home_side * tags->hash.slices_per_side + at.slice_in_side)};
 }
 
-// Replicas take the sets half a turn away from those of home lines of the same number: each kind fills the sets evenly on
-// its own, and so do both together.
+// Replicas take the sets half a turn away from those of home lines of the same number: each kind fills the sets evenly
+// on its own, and so do both together.
 static set_view view_set(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t side) {
   uint32_t set_in_side = at.set_in_side >> tags->log2_sample;
   if (side != at.home_side) set_in_side = (set_in_side + tags->sets_per_side / 2) % tags->sets_per_side;
@@ -167,7 +167,8 @@ static uint8_t widen(uint8_t sectors, uint32_t fill_sectors) {
 }
 
 // A read at the home side: what is missing comes from DRAM. Returns the sectors that it had.
-static uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, ftl_l2_outcome *outcome) {
+static uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
+                         ftl_l2_outcome *outcome) {
   set_view view = view_set(tags, at, at.home_side);
   ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, outcome)];
   uint8_t had = entry->valid;
@@ -206,9 +207,8 @@ static void drop_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line) {
 
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors) {
   ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
-  ftl_l2_outcome outcome = {.hit_sectors = sectors,
-                            .home_side = (uint8_t)at.home_side,
-                            .slice_in_side = (uint16_t)at.slice_in_side};
+  ftl_l2_outcome outcome = {
+      .hit_sectors = sectors, .home_side = (uint8_t)at.home_side, .slice_in_side = (uint16_t)at.slice_in_side};
   if (tags->hash.num_sides == 2) drop_replica(tags, at, line);
   set_view view = view_set(tags, at, at.home_side);
   ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, &outcome)];

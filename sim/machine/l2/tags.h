@@ -1,5 +1,6 @@
 // L2 contents: which sectors are present, dirty, replicated; replacement. No time in it.
-// Models: two sides with home and replica, sectored lines, write-back with allocate-no-fetch on full sectors, replacement
+// Models: two sides with home and replica, sectored lines, write-back with allocate-no-fetch on full sectors,
+// replacement
 //   by name, fair slice hash for any slice count; optionally only a sample of the sets.
 // Does not model: compression, persistence priorities.
 // Numbers: l2.* keys. Two-sided behaviour: docs/model_l2.md.
@@ -16,13 +17,14 @@ typedef struct ftl_l2_tags ftl_l2_tags;
 
 // log2_sample s: only 1/2^s of the sets exist; ftl_l2_tags_in_sample says whether a line maps to one. A line and its
 // replica are in the sample together.
-FTL_MUST_USE ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t log2_sample, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t log2_sample,
+                                           ftl_error *error);
 void ftl_l2_tags_destroy(ftl_l2_tags *tags);
 bool ftl_l2_tags_in_sample(const ftl_l2_tags *tags, uint64_t line);
 
 typedef struct ftl_l2_place {
-  int32_t home_side;   // 0 on one-sided parts
-  int32_t slice;       // within all slices, the home slice
+  int32_t home_side;  // 0 on one-sided parts
+  int32_t slice;      // within all slices, the home slice
 } ftl_l2_place;
 ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line);
 
@@ -34,13 +36,13 @@ typedef struct ftl_l2_outcome {
   uint8_t num_writebacks;      // lines among these
   uint8_t writeback_sectors[2];
   uint8_t home_side;
-  uint16_t slice_in_side;      // the home's and, on the other side, the replica's
-  uint64_t writebacks[2];      // those lines: at most one in each side
+  uint16_t slice_in_side;  // the home's and, on the other side, the replica's
+  uint64_t writebacks[2];  // those lines: at most one in each side
 } ftl_l2_outcome;
 
 // A read by an SM on `side` (0 on one-sided parts), or a write, which goes to the home side and drops the replica.
-// hit_sectors, far_sectors and dram_read_sectors are masks. A write fetches nothing: a sector of which it gives a part is
-// completed from DRAM when it is read next (lazy fetch), or written back as a masked write.
+// hit_sectors, far_sectors and dram_read_sectors are masks. A write fetches nothing: a sector of which it gives a part
+// is completed from DRAM when it is read next (lazy fetch), or written back as a masked write.
 ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side);
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors);
 // A read-modify-write at the home side: what is not there is fetched; the sectors are dirty after it.

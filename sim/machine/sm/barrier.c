@@ -3,9 +3,10 @@
 // The SM takes one warp's arrival at a named barrier in shared.barrier_interval_cycles; the barrier opens
 // shared.barrier_latency_cycles after the last was taken.
 //
-// A stage has two mbarriers: `full` completes a phase when the producer has arrived, all copies into the stage were issued
-// (it went on to the next stage) and all their lines have come; `empty` when every consumer warp has arrived. Each warp
-// counts what it filled, waited for and released; so fill number f is in stage f mod num_stages, phase f div num_stages.
+// A stage has two mbarriers: `full` completes a phase when the producer has arrived, all copies into the stage were
+// issued (it went on to the next stage) and all their lines have come; `empty` when every consumer warp has arrived.
+// Each warp counts what it filled, waited for and released; so fill number f is in stage f mod num_stages, phase f div
+// num_stages.
 #include "machine/sm/state.h"
 
 // ---- named barriers ----

@@ -41,11 +41,20 @@ static void issue_global(ftl_sm *sm, sm_warp *w) {
 // true: the instruction has decided how its warp goes on; false: the warp goes on with what follows.
 static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
   switch (w->op->kind) {
-    case SM_GLOBAL: issue_global(sm, w); break;
-    case SM_CP_COMMIT: ftl_sm_cp_commit(sm, w, now); break;
-    case SM_WGMMA: ftl_sm_gmma_issue(sm, w, now); break;
-    case SM_TMA: ftl_sm_tma_issue(sm, w, now); break;
-    default: break;
+    case SM_GLOBAL:
+      issue_global(sm, w);
+      break;
+    case SM_CP_COMMIT:
+      ftl_sm_cp_commit(sm, w, now);
+      break;
+    case SM_WGMMA:
+      ftl_sm_gmma_issue(sm, w, now);
+      break;
+    case SM_TMA:
+      ftl_sm_tma_issue(sm, w, now);
+      break;
+    default:
+      break;
   }
   if (w->op->pipe == FTL_SM_PIPE_MIO || w->op->pipe == FTL_SM_PIPE_LG)
     ftl_sm_mio_push(sm, sc, w, now, last, stage_of(sm, w));
@@ -53,12 +62,23 @@ static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool
   if (w->op->kind == SM_SHARED || w->op->kind == SM_GLOBAL)
     w->tokens[w->op->destination] = SM_TOKEN_PENDING | w->op->producer;
   switch (w->op->kind) {
-    case SM_BRANCH: issue_branch(sm, w, now); return true;
-    case SM_EXIT: issue_exit(sm, w, now); return true;
-    case SM_BARRIER: ftl_sm_barrier_arrive(sm, w, now); return true;
-    case SM_MBAR_ACQUIRE: ftl_sm_mbar_acquire(sm, w, now); return true;
-    case SM_MBAR_WAIT: ftl_sm_mbar_wait(sm, w, now); return true;
-    default: return false;
+    case SM_BRANCH:
+      issue_branch(sm, w, now);
+      return true;
+    case SM_EXIT:
+      issue_exit(sm, w, now);
+      return true;
+    case SM_BARRIER:
+      ftl_sm_barrier_arrive(sm, w, now);
+      return true;
+    case SM_MBAR_ACQUIRE:
+      ftl_sm_mbar_acquire(sm, w, now);
+      return true;
+    case SM_MBAR_WAIT:
+      ftl_sm_mbar_wait(sm, w, now);
+      return true;
+    default:
+      return false;
   }
 }
 

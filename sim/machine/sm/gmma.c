@@ -1,10 +1,10 @@
 // wgmma: asynchronous products of warpgroups, in order of their last warp's issue.
 //
-// A product takes the tensor cores of all sub-cores for its math, and reads B (and A, unless it is in registers) once for
-// the whole warpgroup from shared memory: it lasts as long as the slower of the two. Other traffic of the data pipe goes
-// first; what it takes while operands are read lengthens what is reserved next (operand_free). m64nNk16 is N/2 cycles at
-// 2048 FMA a cycle, and the operand bytes reproduce the published 24 instead of 16 cycles of N = 32 with A in shared memory
-// (Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, 2024).
+// A product takes the tensor cores of all sub-cores for its math, and reads B (and A, unless it is in registers) once
+// for the whole warpgroup from shared memory: it lasts as long as the slower of the two. Other traffic of the data pipe
+// goes first; what it takes while operands are read lengthens what is reserved next (operand_free). m64nNk16 is N/2
+// cycles at 2048 FMA a cycle, and the operand bytes reproduce the published 24 instead of 16 cycles of N = 32 with A in
+// shared memory (Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, 2024).
 #include "machine/sm/state.h"
 
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -40,7 +40,8 @@ static int64_t end_of(const sm_warpgroup *group, uint32_t index) {
 int64_t ftl_sm_gmma_ready(const ftl_sm *sm, const sm_warp *w) {
   const sm_warpgroup *group = &sm->warpgroups[w->warpgroup];
   if (w->op->kind == SM_WGMMA) {
-    uint32_t index = group->issued[w->warp_in_role % SM_WARPGROUP], depth = (uint32_t)sm->arch->tensor_wgmma_queue_depth;
+    uint32_t index = group->issued[w->warp_in_role % SM_WARPGROUP],
+             depth = (uint32_t)sm->arch->tensor_wgmma_queue_depth;
     return index < depth ? 0 : end_of(group, index - depth);
   }
   if (w->gmma_closed <= w->op->arg) return 0;

@@ -11,7 +11,7 @@
 
 typedef struct sm_l1_way {
   uint64_t line;
-  uint32_t used;  // time of last use
+  uint32_t used;         // time of last use
   uint8_t valid, dirty;  // sectors; valid == 0: empty
 } sm_l1_way;
 

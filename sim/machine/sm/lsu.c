@@ -1,10 +1,10 @@
 // Local and global memory: lines through L1, merged misses, stores, cp.async.
 //
-// Loads: what L1 has is ready after the hit latency; a missing sector that is already on its way is waited for (counted as
-// a hit, as it makes no traffic), others are asked of L2 and put into L1 when they come; the token is ready in the cycle of
-// the last reply. Stores are written through and leave L1 as it is. Local stores stay in L1 as dirty sectors and go to L2
-// when their line is evicted. cp.async that bypasses L1 asks L2 for every line; arriving lines take the data pipe to be
-// written to shared memory, an even share of the instruction's wavefronts each.
+// Loads: what L1 has is ready after the hit latency; a missing sector that is already on its way is waited for (counted
+// as a hit, as it makes no traffic), others are asked of L2 and put into L1 when they come; the token is ready in the
+// cycle of the last reply. Stores are written through and leave L1 as it is. Local stores stay in L1 as dirty sectors
+// and go to L2 when their line is evicted. cp.async that bypasses L1 asks L2 for every line; arriving lines take the
+// data pipe to be written to shared memory, an even share of the instruction's wavefronts each.
 #include "machine/sm/state.h"
 
 enum { FILL_BUCKETS = SM_FILL_BUCKETS };
@@ -97,9 +97,12 @@ static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
   const sm_op *op = entry->op;
   const ftl_warp_inst *inst = &sm->program->insts[op->inst];
   bool is_cp = inst->opcode == FTL_OP_CP_ASYNC;
-  int32_t made = 0, load = take_load(sm, &(sm_load){.warp = entry->warp, .token = op->destination,
-                                                    .data_cycles = op->data_cycles, .group = (uint8_t)entry->group,
-                                                    .is_cp = is_cp, .sets_token = entry->last && !is_cp,
+  int32_t made = 0, load = take_load(sm, &(sm_load){.warp = entry->warp,
+                                                    .token = op->destination,
+                                                    .data_cycles = op->data_cycles,
+                                                    .group = (uint8_t)entry->group,
+                                                    .is_cp = is_cp,
+                                                    .sets_token = entry->last && !is_cp,
                                                     .earliest = now + op->latency + op->extra_cycles});
   for (int32_t i = 0; i < count; i++) {
     uint8_t sectors = lines[i].sectors;
@@ -162,9 +165,10 @@ static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_load_sectors += sm_num_sectors(lines[i].sectors);
     int32_t share = cycles * (i + 1) / count - cycles * i / count;
-    ftl_sm_request(sm, now, &lines[i], FTL_MEM_READ,
-                   (sm_transaction){.kind = SM_TX_CP, .warp = entry->warp, .group = (uint8_t)entry->group,
-                                    .data_cycles = (uint16_t)share});
+    ftl_sm_request(
+        sm, now, &lines[i], FTL_MEM_READ,
+        (sm_transaction){
+            .kind = SM_TX_CP, .warp = entry->warp, .group = (uint8_t)entry->group, .data_cycles = (uint16_t)share});
   }
   entry->warp->outstanding += count;
   entry->warp->cp_pending[entry->group] += count;
@@ -175,12 +179,15 @@ static int32_t make_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
   const ftl_warp_inst *inst = &sm->program->insts[entry->op->inst];
   switch (inst->opcode) {
     case FTL_OP_STG:
-    case FTL_OP_RED: return store_lines(sm, entry, lines, count, now);
-    case FTL_OP_STL: return store_local(sm, lines, count, now);
+    case FTL_OP_RED:
+      return store_lines(sm, entry, lines, count, now);
+    case FTL_OP_STL:
+      return store_local(sm, lines, count, now);
     case FTL_OP_CP_ASYNC:
       if (inst->flags & FTL_INST_BYPASS_L1) return copy_lines(sm, entry, lines, count, now);
       return load_lines(sm, entry, lines, count, now);
-    default: return load_lines(sm, entry, lines, count, now);
+    default:
+      return load_lines(sm, entry, lines, count, now);
   }
 }
 
@@ -190,7 +197,8 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   const ftl_access *access = &sm->program->accesses[op->access];
   ftl_tile_place local = {w->local_address_bytes, FTL_LOCAL_SLOT_BYTES, INT32_MAX};
   ftl_line lines[SM_MAX_LINES];
-  int32_t count = ftl_access_lines(access, access->is_local ? &local : &entry->place, w->warp_in_role, lines, SM_MAX_LINES);
+  int32_t count =
+      ftl_access_lines(access, access->is_local ? &local : &entry->place, w->warp_in_role, lines, SM_MAX_LINES);
   FTL_CHECK(count <= op->max_lines, "an access of %d lines, %d at most expected", count, op->max_lines);
   int32_t made = make_lines(sm, entry, lines, count, now);
   ftl_sm_lg_add(sm, made - op->max_lines);

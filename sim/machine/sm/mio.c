@@ -1,9 +1,9 @@
 // From a sub-core's queue to the SM's LSU: one instruction at a time for the SM, sub-cores in turn.
 //
-// A sub-core sends one instruction in mio.issue_interval_cycles, the LSU takes one in mio.lsu_interval_cycles and not before
-// the data pipe is free, so what waits for banks backs up into the queues. An instruction may be taken in the cycle in
-// which it issued; its place in the queue is free from the next cycle on. Source of the two intervals: Huerta et al.,
-// Analyzing Modern NVIDIA GPU cores, MICRO 2025.
+// A sub-core sends one instruction in mio.issue_interval_cycles, the LSU takes one in mio.lsu_interval_cycles and not
+// before the data pipe is free, so what waits for banks backs up into the queues. An instruction may be taken in the
+// cycle in which it issued; its place in the queue is free from the next cycle on. Source of the two intervals: Huerta
+// et al., Analyzing Modern NVIDIA GPU cores, MICRO 2025.
 #include "machine/sm/state.h"
 
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -29,8 +29,7 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
   sm->mio_waiting++;
   w->outstanding++;
   if (op->kind == SM_GLOBAL) {
-    if (!sm->program->accesses[op->access].is_local)
-      entry->place = w->places[sm->program->accesses[op->access].ref];
+    if (!sm->program->accesses[op->access].is_local) entry->place = w->places[sm->program->accesses[op->access].ref];
     entry->group = (uint16_t)(w->cp_closed % SM_GROUPS);
   }
   if (sc->mio_count == entries) {
@@ -65,10 +64,16 @@ static int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
       if (entry->last)
         ftl_sm_token_set(sm, entry->warp, op->destination, now, now + op->latency + op->extra_cycles, op->producer);
       return op->data_cycles;
-    case SM_GLOBAL: return ftl_sm_lsu_access(sm, entry, now);
-    case SM_MBAR_EXPECT: ftl_sm_mbar_expect(sm, entry->stage, now); return 0;
-    case SM_MBAR_RELEASE: ftl_sm_mbar_release(sm, entry->stage, now); return 0;
-    default: return 0;
+    case SM_GLOBAL:
+      return ftl_sm_lsu_access(sm, entry, now);
+    case SM_MBAR_EXPECT:
+      ftl_sm_mbar_expect(sm, entry->stage, now);
+      return 0;
+    case SM_MBAR_RELEASE:
+      ftl_sm_mbar_release(sm, entry->stage, now);
+      return 0;
+    default:
+      return 0;
   }
 }
 

@@ -102,9 +102,7 @@ static void set_control(timing *of) {
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-static int64_t lowest_bit(int64_t x, int64_t limit) {
-  return x == 0 || (x & -x) > limit ? limit : x & -x;
-}
+static int64_t lowest_bit(int64_t x, int64_t limit) { return x == 0 || (x & -x) > limit ? limit : x & -x; }
 
 // The most lines that one execution can touch: rows that follow each other in memory share lines.
 static int64_t most_lines(const ftl_warp_program *program, const ftl_access *access, int64_t line_bytes) {
@@ -114,7 +112,8 @@ static int64_t most_lines(const ftl_warp_program *program, const ftl_access *acc
   int64_t bits = row_bytes | tensor->head_stride * element | tensor->batch_stride * element | access->column_byte;
   int64_t align = lowest_bit(bits, line_bytes);
   bool runs_on = access->row_step == 1 && row_bytes == access->bytes;
-  int64_t runs = runs_on ? 1 : access->num_rows, bytes = runs_on ? (int64_t)access->num_rows * access->bytes : access->bytes;
+  int64_t runs = runs_on ? 1 : access->num_rows,
+          bytes = runs_on ? (int64_t)access->num_rows * access->bytes : access->bytes;
   return runs * ((line_bytes - align + bytes - 1) / line_bytes + 1);
 }
 
@@ -134,7 +133,9 @@ static void set_data(const builder *b, const ftl_warp_inst *inst, sm_op *op) {
   const ftl_arch *arch = b->arch;
   int64_t cycles = divide_up((int64_t)inst->wavefronts * WAVEFRONT_BYTES, arch->shared_bytes_per_cycle), extra = 0;
   switch (inst->opcode) {
-    case FTL_OP_SHFL: cycles = arch->shared_shuffle_interval_cycles; break;
+    case FTL_OP_SHFL:
+      cycles = arch->shared_shuffle_interval_cycles;
+      break;
     case FTL_OP_LDSM:  // its latency is stated for a whole ldmatrix.x4
       extra = divide_up((int64_t)inst->conflicts * WAVEFRONT_BYTES, arch->shared_bytes_per_cycle);
       break;
@@ -146,7 +147,9 @@ static void set_data(const builder *b, const ftl_warp_inst *inst, sm_op *op) {
       cycles = divide_up((int64_t)inst->wavefronts * WAVEFRONT_BYTES, arch->l1_bytes_per_cycle);
       extra = cycles > 0 ? cycles - 1 : 0;
       break;
-    default: extra = cycles > 0 ? cycles - 1 : 0; break;
+    default:
+      extra = cycles > 0 ? cycles - 1 : 0;
+      break;
   }
   op->data_cycles = (uint16_t)cycles;
   op->extra_cycles = (uint16_t)extra;
@@ -185,13 +188,23 @@ static int16_t barrier_index(builder *b, int32_t role, const ftl_warp_inst *inst
 static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t inst_idx) {
   timing t = b->of[inst->opcode];
   int32_t none_source = b->code->num_tokens - 1, none_destination = b->code->num_tokens - 2;
-  sm_op op = {.kind = (uint8_t)t.kind, .pipe = (uint8_t)t.pipe, .repeat = inst->repeat ? inst->repeat : 1,
-              .flags = inst->flags, .inst = inst_idx, .interval = (uint16_t)t.interval,
-              .latency = (uint16_t)t.latency, .producer = t.producer, .throttle = (uint8_t)t.throttle,
-              .access = inst->access, .arg = inst->arg, .loop = -1, .barrier = -1};
+  sm_op op = {.kind = (uint8_t)t.kind,
+              .pipe = (uint8_t)t.pipe,
+              .repeat = inst->repeat ? inst->repeat : 1,
+              .flags = inst->flags,
+              .inst = inst_idx,
+              .interval = (uint16_t)t.interval,
+              .latency = (uint16_t)t.latency,
+              .producer = t.producer,
+              .throttle = (uint8_t)t.throttle,
+              .access = inst->access,
+              .arg = inst->arg,
+              .loop = -1,
+              .barrier = -1};
   op.destination = inst->destination == FTL_NO_TOKEN ? (uint16_t)none_destination : inst->destination;
   for (int i = 0; i < FTL_MAX_SOURCES; i++)
-    op.sources[i] = i < inst->num_sources && inst->sources[i] != FTL_NO_TOKEN ? inst->sources[i] : (uint16_t)none_source;
+    op.sources[i] =
+        i < inst->num_sources && inst->sources[i] != FTL_NO_TOKEN ? inst->sources[i] : (uint16_t)none_source;
   if (op.kind == SM_LOOP || op.kind == SM_END_LOOP) op.loop = (int16_t)inst->arg;
   if (op.kind == SM_BARRIER) op.barrier = barrier_index(b, role, inst);
   if (op.kind == SM_WGMMA)
@@ -262,7 +275,7 @@ ftl_status ftl_sm_code_build(sm_code *out, const ftl_warp_program *program, cons
     if (status != FTL_OK) return status;
   }
   if (b.most_lines > SM_MAX_LINES)
-    return ftl_error_set(error, FTL_INFEASIBLE, "a memory instruction of %lld lines: at most %d", (long long)b.most_lines,
-                         SM_MAX_LINES);
+    return ftl_error_set(error, FTL_INFEASIBLE, "a memory instruction of %lld lines: at most %d",
+                         (long long)b.most_lines, SM_MAX_LINES);
   return FTL_OK;
 }

@@ -41,13 +41,13 @@ enum { SM_PRODUCER_FIXED, SM_PRODUCER_SHARED, SM_PRODUCER_GLOBAL };
 
 typedef struct sm_op {
   uint8_t kind, pipe, repeat, flags;
-  uint16_t interval, latency;  // WGMMA: issue cost, cycles of math
-  uint16_t destination;  // token; a word that nobody reads where there is none
+  uint16_t interval, latency;         // WGMMA: issue cost, cycles of math
+  uint16_t destination;               // token; a word that nobody reads where there is none
   uint16_t sources[FTL_MAX_SOURCES];  // tokens; a word that is always ready where there is none
-  uint8_t producer;  // SM_PRODUCER_* of the destination
-  uint8_t throttle;  // ftl_stall while the pipe is what it waits for
-  uint8_t special;   // the warp has to look before it waits for it: pseudo, warp 0 only, or waits for more than tokens
-  uint8_t bulk;  // a run of it may be one event
+  uint8_t producer;                   // SM_PRODUCER_* of the destination
+  uint8_t throttle;                   // ftl_stall while the pipe is what it waits for
+  uint8_t special;  // the warp has to look before it waits for it: pseudo, warp 0 only, or waits for more than tokens
+  uint8_t bulk;     // a run of it may be one event
   uint16_t data_cycles;   // on the SM's data pipe; WGMMA: of operand reads
   uint16_t extra_cycles;  // beyond `latency`: wavefronts after the first, conflicts
   uint16_t access, arg;
@@ -60,9 +60,9 @@ typedef struct sm_op {
 typedef struct sm_code {
   sm_op *ops;  // of role r from first_op[r] on: num_insts and an SM_END
   int32_t first_op[FTL_TILE_MAX_ROLES];
-  int32_t num_tokens;     // words a warp needs, the two of sm_op included
-  int32_t num_barriers;   // dense barriers of a CTA
-  int32_t gate_lines;     // the most lines of any instruction
+  int32_t num_tokens;    // words a warp needs, the two of sm_op included
+  int32_t num_barriers;  // dense barriers of a CTA
+  int32_t gate_lines;    // the most lines of any instruction
   uint32_t mma_interval_cycles;
 } sm_code;
 

@@ -1,6 +1,6 @@
-// Greedy policies go on with the warp that issued last; else the oldest, or the youngest: order of arrival on the SM, and
-// within a CTA of warp index. Greedy then youngest is what Huerta et al. find on Turing to Blackwell (Analyzing Modern
-// NVIDIA GPU cores, MICRO 2025, CGGTY).
+// Greedy policies go on with the warp that issued last; else the oldest, or the youngest: order of arrival on the SM,
+// and within a CTA of warp index. Greedy then youngest is what Huerta et al. find on Turing to Blackwell (Analyzing
+// Modern NVIDIA GPU cores, MICRO 2025, CGGTY).
 #include "machine/sm/policy.h"
 
 #include <string.h>

@@ -233,13 +233,13 @@ void ftl_sm_describe(const ftl_sm *sm, char *buffer, int64_t buffer_bytes) {
     const sm_warp *w = &sm->warps[i];
     if (w->blocked == SM_GONE || used >= buffer_bytes) continue;
     const ftl_warp_inst *inst = &sm->program->insts[w->op->inst];
-    int written = snprintf(buffer + used, (size_t)(buffer_bytes - used),
-                           "SM %d slot %d warp %d (%s %d) cta %lld: at %d %s, waits for %s; barrier or stage %d, groups %u of %u, "
-                           "%d in flight\n",
-                           sm->config.sm_idx, w->slot, w->warp, sm->program->roles[w->role].name, w->warp_in_role,
-                           (long long)w->point.cta, (int)(w->op - w->first_op),
-                           ftl_opcode_name((ftl_opcode)inst->opcode), block_text(w), w->wait_id, w->cp_done, w->cp_closed,
-                           w->outstanding);
+    int written = snprintf(
+        buffer + used, (size_t)(buffer_bytes - used),
+        "SM %d slot %d warp %d (%s %d) cta %lld: at %d %s, waits for %s; barrier or stage %d, groups %u of %u, "
+        "%d in flight\n",
+        sm->config.sm_idx, w->slot, w->warp, sm->program->roles[w->role].name, w->warp_in_role, (long long)w->point.cta,
+        (int)(w->op - w->first_op), ftl_opcode_name((ftl_opcode)inst->opcode), block_text(w), w->wait_id, w->cp_done,
+        w->cp_closed, w->outstanding);
     if (written < 0) return;
     used += written;
   }

@@ -21,9 +21,9 @@ typedef struct ftl_sm ftl_sm;
 typedef enum ftl_stall {
   FTL_STALL_SELECTED,  // issued in this cycle
   FTL_STALL_NOT_SELECTED,
-  FTL_STALL_WAIT,               // fixed-latency dependency
-  FTL_STALL_SHORT_SCOREBOARD,   // shared memory, shuffle, MUFU
-  FTL_STALL_LONG_SCOREBOARD,    // global and local memory, cp.async and TMA completion
+  FTL_STALL_WAIT,              // fixed-latency dependency
+  FTL_STALL_SHORT_SCOREBOARD,  // shared memory, shuffle, MUFU
+  FTL_STALL_LONG_SCOREBOARD,   // global and local memory, cp.async and TMA completion
   FTL_STALL_MATH_PIPE_THROTTLE,
   FTL_STALL_MIO_THROTTLE,
   FTL_STALL_LG_THROTTLE,
@@ -51,7 +51,7 @@ typedef struct ftl_sm_counters {
   int64_t shared_wavefronts, bank_conflicts;
   int64_t l1_load_sectors, l1_load_hit_sectors, l1_store_sectors;
   int64_t read_sectors, write_sectors, local_sectors;  // to L2
-  int64_t pipe_insts[16];        // by pipe, in the order of the pipe enum in sm/pipes.h
+  int64_t pipe_insts[16];                              // by pipe, in the order of the pipe enum in sm/pipes.h
 } ftl_sm_counters;
 
 typedef struct ftl_sm_finished {
@@ -64,9 +64,10 @@ typedef struct ftl_sm_config {
   const ftl_arch *arch;
   const ftl_warp_program *program;
   int32_t sm_idx;
-  int32_t num_slots;         // CTAs that may be resident
-  int64_t persistent_stride; // 0: a CTA is one tile; else after tile t its warps go on with t + stride while < num_ctas
-  bool bulk;                 // may issue runs and stretches as one event; never changes a counter
+  int32_t num_slots;  // CTAs that may be resident
+  int64_t
+      persistent_stride;  // 0: a CTA is one tile; else after tile t its warps go on with t + stride while < num_ctas
+  bool bulk;              // may issue runs and stretches as one event; never changes a counter
 } ftl_sm_config;
 
 // FTL_INFEASIBLE when the program or the number of slots needs what the chip does not have; FTL_NO_MEMORY.

@@ -1,10 +1,12 @@
 // The state of one SM, shared by the files of this folder.
 //
-// Times are SM cycles. Within a cycle: replies, then sub-cores 0, 1, ... issue, then the LSU takes one instruction, then
-// TMA makes a line. What an instruction decides is written at once (token words, pipe_free); what it cannot know yet
-// (a reply, the LSU's choice, other warps' arrivals) leaves the warp blocked until the event that decides it wakes it.
+// Times are SM cycles. Within a cycle: replies, then sub-cores 0, 1, ... issue, then the LSU takes one instruction,
+// then TMA makes a line. What an instruction decides is written at once (token words, pipe_free); what it cannot know
+// yet (a reply, the LSU's choice, other warps' arrivals) leaves the warp blocked until the event that decides it wakes
+// it.
 //
-// Invariant: a warp's cycles before `settled` are in stall_cycles, each once; sc->ready is SM_NEVER while it is blocked.
+// Invariant: a warp's cycles before `settled` are in stall_cycles, each once; sc->ready is SM_NEVER while it is
+// blocked.
 #ifndef FTL_MACHINE_SM_STATE_H
 #define FTL_MACHINE_SM_STATE_H
 
@@ -16,7 +18,15 @@
 #include "machine/sm/sm.h"
 
 #define SM_NEVER INT64_MAX
-enum { SM_SUBCORES = 4, SM_MAX_POSITIONS = 64, SM_GROUPS = 64, SM_MAX_LINES = 256, SM_WARPGROUP = 4, SM_MAX_COPIES = 32, SM_FILL_BUCKETS = 1024 };
+enum {
+  SM_SUBCORES = 4,
+  SM_MAX_POSITIONS = 64,
+  SM_GROUPS = 64,
+  SM_MAX_LINES = 256,
+  SM_WARPGROUP = 4,
+  SM_MAX_COPIES = 32,
+  SM_FILL_BUCKETS = 1024
+};
 
 // ---- token words: (cycle - base) << 2 | producer; the largest of a set says when all are ready and who was last ----
 enum { SM_TOKEN_SHIFT = 2 };
@@ -46,10 +56,10 @@ typedef struct sm_warp {
   uint8_t role;
   int16_t warp, warp_in_role;  // of the CTA, of the role
   int32_t slot;
-  int32_t warpgroup;   // index into sm->warpgroups
-  int32_t wait_id;     // barrier; ring stage (index into sm->stages)
-  uint32_t wait_for;   // fills or arrivals
-  int32_t outstanding; // memory instructions and lines that keep the warp from leaving
+  int32_t warpgroup;    // index into sm->warpgroups
+  int32_t wait_id;      // barrier; ring stage (index into sm->stages)
+  uint32_t wait_for;    // fills or arrivals
+  int32_t outstanding;  // memory instructions and lines that keep the warp from leaving
   int64_t start;
   const sm_op *first_op;
   ftl_tile_place *places;  // by tile reference
@@ -96,7 +106,7 @@ typedef struct sm_subcore {
   sm_mio_entry *mio;  // ring of mio.queue_entries
 } sm_subcore;
 
-typedef struct sm_stage {  // a ring's stage with its two mbarriers
+typedef struct sm_stage {    // a ring's stage with its two mbarriers
   uint32_t fills, arrivals;  // completed full phases; consumer arrivals, all phases together
   int32_t pending_lines;     // TMA lines (and copies not issued in full) of the current phase
   bool expected, closed;     // the producer has arrived; it went on to the next stage
@@ -106,11 +116,18 @@ typedef struct sm_stage {  // a ring's stage with its two mbarriers
 
 typedef struct sm_warpgroup {
   uint32_t issued[SM_WARPGROUP];
-  uint32_t reserved;        // wgmmas that all four warps have issued
-  int64_t end[SM_GROUPS];   // of the math, by index
+  uint32_t reserved;       // wgmmas that all four warps have issued
+  int64_t end[SM_GROUPS];  // of the math, by index
 } sm_warpgroup;
 
-typedef enum sm_transaction_kind { SM_TX_FILL, SM_TX_CP, SM_TX_STORE, SM_TX_WRITEBACK, SM_TX_TMA_LOAD, SM_TX_TMA_STORE } sm_transaction_kind;
+typedef enum sm_transaction_kind {
+  SM_TX_FILL,
+  SM_TX_CP,
+  SM_TX_STORE,
+  SM_TX_WRITEBACK,
+  SM_TX_TMA_LOAD,
+  SM_TX_TMA_STORE
+} sm_transaction_kind;
 
 typedef struct sm_transaction {
   uint8_t kind;
@@ -145,7 +162,7 @@ typedef struct sm_copy {  // a bulk tensor copy
   sm_warp *warp;
   int64_t eligible;  // first line
   int32_t rows_left;
-  int32_t stage;     // loads
+  int32_t stage;       // loads
   uint64_t byte, end;  // of what is left of the current row
   uint64_t next_row;   // address of the row after it
   uint64_t row_step_bytes, row_bytes;
@@ -155,7 +172,7 @@ typedef struct sm_copy {  // a bulk tensor copy
 typedef struct sm_tma {
   sm_copy copies[SM_MAX_COPIES];
   int32_t num_copies, turn;
-  int64_t next;              // cycle of the next line, SM_NEVER when nothing may go
+  int64_t next;                    // cycle of the next line, SM_NEVER when nothing may go
   int64_t rate_start, rate_lines;  // lines since rate_start: line n goes at rate_start + n * 1000 / milli
   int32_t pending_lines;
 } sm_tma;
@@ -174,7 +191,7 @@ struct ftl_sm {
   bool bulk;
   sm_code code;
   int64_t now, base;
-  int64_t floor;  // nothing can issue before it: this cycle, or the next once sub-cores have begun to issue
+  int64_t floor;              // nothing can issue before it: this cycle, or the next once sub-cores have begun to issue
   int64_t next[SM_SUBCORES];  // of sub-cores; SM_NEVER where there is none
   sm_subcore subcores[SM_SUBCORES];
   int32_t (*pick)(const sm_subcore *sc, uint64_t eligible);  // policy.h
@@ -185,10 +202,10 @@ struct ftl_sm {
   int32_t mio_turn, mio_waiting;
   int32_t lg_pending;
   bool lg_closed;
-  int64_t reply_next;    // of replies and arrivals
+  int64_t reply_next;  // of replies and arrivals
   int64_t barrier_free;
 
-  sm_warp *warps;  // slot * num_warps + warp
+  sm_warp *warps;    // slot * num_warps + warp
   sm_stage *stages;  // slot * stages_per_cta + first_stage[ring] + stage
   int32_t first_stage[FTL_TILE_MAX_RINGS], stages_per_cta;
   uint16_t *barrier_counts;
@@ -253,7 +270,8 @@ static inline uint32_t sm_latest_source(const sm_warp *w) {
 
 // What a wait for a token of this word is called.
 static inline ftl_stall sm_stall_of(uint32_t word) {
-  static const uint8_t stalls[4] = {FTL_STALL_WAIT, FTL_STALL_SHORT_SCOREBOARD, FTL_STALL_LONG_SCOREBOARD, FTL_STALL_WAIT};
+  static const uint8_t stalls[4] = {FTL_STALL_WAIT, FTL_STALL_SHORT_SCOREBOARD, FTL_STALL_LONG_SCOREBOARD,
+                                    FTL_STALL_WAIT};
   return (ftl_stall)stalls[word & 3];
 }
 
@@ -266,8 +284,8 @@ static inline uint32_t sm_token_word(const ftl_sm *sm, int64_t cycle, uint32_t p
   return (uint32_t)(cycle - sm->base) << SM_TOKEN_SHIFT | producer;
 }
 
-// The data pipe (32 banks and the crossbar) is taken for `cycles` from `cycle` on; gives the cycle after the last. Operand
-// reads of a wgmma that is under way lose what is taken.
+// The data pipe (32 banks and the crossbar) is taken for `cycles` from `cycle` on; gives the cycle after the last.
+// Operand reads of a wgmma that is under way lose what is taken.
 static inline int64_t sm_reserve_data(ftl_sm *sm, int64_t cycle, int64_t cycles) {
   int64_t start = sm->data_free > cycle ? sm->data_free : cycle;
   sm->data_free = start + cycles;

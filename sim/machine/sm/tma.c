@@ -1,8 +1,8 @@
 // TMA: bulk tensor copies between L2 and shared memory, line by line.
 //
-// Copies under way take turns, a line each, at tma.lines_per_cycle_milli and with at most tma.max_pending_lines in flight;
-// the first line of a copy goes tma.latency_cycles after it issued. A line takes one wavefront of the data pipe when it is
-// written to (loads: on arrival) or read from shared memory. Rows outside the tensor make no lines.
+// Copies under way take turns, a line each, at tma.lines_per_cycle_milli and with at most tma.max_pending_lines in
+// flight; the first line of a copy goes tma.latency_cycles after it issued. A line takes one wavefront of the data pipe
+// when it is written to (loads: on arrival) or read from shared memory. Rows outside the tensor make no lines.
 #include "machine/sm/state.h"
 
 enum { LINE_BYTES = 128, SECTOR_BYTES = 32 };
@@ -71,9 +71,7 @@ static bool next_row(sm_copy *copy) {
   return true;
 }
 
-static uint8_t sector_mask(uint64_t from, uint64_t to) {
-  return (uint8_t)(from < to ? (1u << to) - (1u << from) : 0);
-}
+static uint8_t sector_mask(uint64_t from, uint64_t to) { return (uint8_t)(from < to ? (1u << to) - (1u << from) : 0); }
 
 // The next line, with what following rows have in it; false: the copy is through.
 static bool next_line(sm_copy *copy, ftl_line *line) {
@@ -93,7 +91,8 @@ static bool next_line(sm_copy *copy, ftl_line *line) {
 }
 
 static void send_line(ftl_sm *sm, sm_copy *copy, const ftl_line *line, int64_t now) {
-  sm_transaction tx = {.kind = copy->is_store ? SM_TX_TMA_STORE : SM_TX_TMA_LOAD, .warp = copy->warp, .stage = copy->stage};
+  sm_transaction tx = {
+      .kind = copy->is_store ? SM_TX_TMA_STORE : SM_TX_TMA_LOAD, .warp = copy->warp, .stage = copy->stage};
   if (copy->is_store) {
     sm_reserve_data(sm, now, line_cycles(sm));
     copy->warp->outstanding++;

@@ -1,7 +1,7 @@
 // Requests to L2 and their replies.
 //
-// What LDG and cp.async asked for comes in through one port of l1.fill_bytes_per_cycle: a line that finds it busy waits, in
-// order of its reply. Lines of TMA and acknowledgements do not take it.
+// What LDG and cp.async asked for comes in through one port of l1.fill_bytes_per_cycle: a line that finds it busy
+// waits, in order of its reply. Lines of TMA and acknowledgements do not take it.
 #include "machine/sm/state.h"
 
 static bool lists_create(ftl_sm *sm, int32_t count) {
@@ -18,8 +18,8 @@ static bool lists_create(ftl_sm *sm, int32_t count) {
 }
 
 bool ftl_sm_transactions_create(ftl_sm *sm) {
-  // Lines in flight, write-backs included, are limited by l1.max_pending_lines, or are those of one instruction; sub-cores
-  // that issue in the same cycle may each have seen room.
+  // Lines in flight, write-backs included, are limited by l1.max_pending_lines, or are those of one instruction;
+  // sub-cores that issue in the same cycle may each have seen room.
   int64_t lines = sm->arch->l1_max_pending_lines + sm->num_subcores * (sm->code.gate_lines + 1);
   int32_t count = (int32_t)(lines + sm->arch->tma_max_pending_lines);
   if (!lists_create(sm, count)) return false;
@@ -63,10 +63,10 @@ int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_ki
 
 // Replies are nearly in order: a later one is put before those of later times.
 void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply) {
-  FTL_CHECK(reply->time >= sm->now && reply->transaction < (uint32_t)sm->num_transactions &&
-                sm->reply_count < sm->in_flight,
-            "SM %d: reply %u at cycle %lld, now %lld", sm->config.sm_idx, reply->transaction, (long long)reply->time,
-            (long long)sm->now);
+  FTL_CHECK(
+      reply->time >= sm->now && reply->transaction < (uint32_t)sm->num_transactions && sm->reply_count < sm->in_flight,
+      "SM %d: reply %u at cycle %lld, now %lld", sm->config.sm_idx, reply->transaction, (long long)reply->time,
+      (long long)sm->now);
   int32_t capacity = sm->reply_capacity, at = (sm->reply_head + sm->reply_count++) % capacity;
   for (int32_t i = sm->reply_count - 1; i > 0; i--) {
     int32_t before = at > 0 ? at - 1 : capacity - 1;
@@ -88,15 +88,23 @@ static void copy_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
 static void take_reply(ftl_sm *sm, int32_t i, int64_t now) {
   const sm_transaction tx = sm->transactions[i];
   switch (tx.kind) {
-    case SM_TX_FILL: ftl_sm_fill_reply(sm, i, now); break;
-    case SM_TX_CP: copy_reply(sm, &tx, now); break;
+    case SM_TX_FILL:
+      ftl_sm_fill_reply(sm, i, now);
+      break;
+    case SM_TX_CP:
+      copy_reply(sm, &tx, now);
+      break;
     case SM_TX_STORE:
       ftl_sm_lg_add(sm, -1);
       ftl_sm_outstanding_done(sm, tx.warp, now);
       break;
     case SM_TX_TMA_LOAD:
-    case SM_TX_TMA_STORE: ftl_sm_tma_reply(sm, &tx, now); break;
-    default: ftl_sm_lg_add(sm, -1); break;
+    case SM_TX_TMA_STORE:
+      ftl_sm_tma_reply(sm, &tx, now);
+      break;
+    default:
+      ftl_sm_lg_add(sm, -1);
+      break;
   }
   sm->transactions[i].next = sm->free_transaction;
   sm->free_transaction = i;

@@ -44,10 +44,12 @@ static wait special_wait(const ftl_sm *sm, const sm_warp *w, wait so_far) {
       return later_of(so_far, w->cp_arrived[(w->cp_closed - op->arg - 1) % SM_GROUPS], FTL_STALL_LONG_SCOREBOARD,
                       SM_ON_CP_GROUP);
     case SM_WGMMA:
-    case SM_WGMMA_WAIT: return later_of(so_far, ftl_sm_gmma_ready(sm, w), FTL_STALL_GMMA, SM_ON_GMMA);
+    case SM_WGMMA_WAIT:
+      return later_of(so_far, ftl_sm_gmma_ready(sm, w), FTL_STALL_GMMA, SM_ON_GMMA);
     case SM_TMA_STORE_WAIT:
       return w->tma_stores > 0 ? (wait){SM_NEVER, FTL_STALL_LONG_SCOREBOARD, SM_ON_TMA_STORE} : so_far;
-    default: return so_far;
+    default:
+      return so_far;
   }
 }
 
@@ -110,13 +112,25 @@ static void pass_marks(ftl_sm *sm, sm_warp *w, int64_t now) {
       continue;
     }
     switch (op->kind) {
-      case SM_LOOP: enter_loop(sm, w); continue;
-      case SM_END_LOOP: repeat_loop(sm, w); continue;
-      case SM_TILE: place_tile(sm, w); break;
-      case SM_WGMMA_COMMIT: close_gmma_group(sm, w); break;
-      case SM_MBAR_ADVANCE: ftl_sm_mbar_advance(sm, w, op->arg, now); break;
-      case SM_MARK: break;
-      default: return;
+      case SM_LOOP:
+        enter_loop(sm, w);
+        continue;
+      case SM_END_LOOP:
+        repeat_loop(sm, w);
+        continue;
+      case SM_TILE:
+        place_tile(sm, w);
+        break;
+      case SM_WGMMA_COMMIT:
+        close_gmma_group(sm, w);
+        break;
+      case SM_MBAR_ADVANCE:
+        ftl_sm_mbar_advance(sm, w, op->arg, now);
+        break;
+      case SM_MARK:
+        break;
+      default:
+        return;
     }
     w->op++;
   }

@@ -15,7 +15,7 @@ typedef struct point {
 } point;
 
 static const point points[] = {
-    {"v100", "ldg", "mma", 128, 64, 64, 4, 1},       {"t4", "ldg", "mma", 64, 64, 64, 4, 2},
+    {"v100", "ldg", "mma", 128, 64, 64, 4, 1},          {"t4", "ldg", "mma", 64, 64, 64, 4, 2},
     {"a100_80", "cp_async", "mma", 128, 64, 64, 4, 2},  {"a100_80", "cp_async", "mma", 128, 128, 64, 4, 2},
     {"a100_80", "cp_async", "mma", 256, 128, 64, 4, 1}, {"h200", "tma", "wgmma", 128, 128, 128, 8, 2},
     {"h200", "tma", "wgmma", 128, 128, 128, 4, 2},
@@ -34,8 +34,14 @@ static ftl_status make_spec(ftl_spec *spec, const point *p, ftl_error *error) {
   const struct {
     const char *name;
     int value;
-  } values[] = {{"heads", 32},           {"seqlen", 4096},        {"causal", 1},           {"head_dim", p->head_dim},
-                {"block_m", p->block_m}, {"block_n", p->block_n}, {"num_warps", p->num_warps}, {"num_stages", p->num_stages}};
+  } values[] = {{"heads", 32},
+                {"seqlen", 4096},
+                {"causal", 1},
+                {"head_dim", p->head_dim},
+                {"block_m", p->block_m},
+                {"block_n", p->block_n},
+                {"num_warps", p->num_warps},
+                {"num_stages", p->num_stages}};
   for (size_t i = 0; i < sizeof values / sizeof *values && status == FTL_OK; i++)
     status = ftl_spec_set_int(spec, values[i].name, values[i].value, error);
   return status == FTL_OK ? ftl_spec_complete(spec, error) : status;
@@ -43,7 +49,8 @@ static ftl_status make_spec(ftl_spec *spec, const point *p, ftl_error *error) {
 
 static ftl_status lower_once(const ftl_spec *spec, const ftl_tile_program *tile, const ftl_arch *arch,
                              ftl_warp_program **out, double *ms, ftl_error *error) {
-  ftl_lower_options options = {.copy = (ftl_copy)spec->value[FTL_PARAM_copy], .mma = (ftl_mma)spec->value[FTL_PARAM_mma]};
+  ftl_lower_options options = {.copy = (ftl_copy)spec->value[FTL_PARAM_copy],
+                               .mma = (ftl_mma)spec->value[FTL_PARAM_mma]};
   double start = now_ms();
   ftl_status status = ftl_lower(tile, arch, options, out, error);
   *ms = now_ms() - start;
@@ -63,9 +70,11 @@ static ftl_status measure(const point *p, const ftl_arch *arch, ftl_error *error
     status = lower_once(&spec, launches[0], arch, &warps, &ms, error);
     if (ms < best_ms) best_ms = ms;
     if (status == FTL_OK && i == ROUNDS - 1)
-      printf("%-8s d%-3d %3dx%-3d %d warps %d stages %-8s %-5s: %5d instructions, %3d registers, %3d spilled, %3d tokens, %.2f ms\n",
-             p->arch, p->head_dim, p->block_m, p->block_n, p->num_warps, p->num_stages, p->copy, p->mma, warps->num_insts,
-             warps->registers_per_thread, warps->spill_registers, warps->roles[0].num_tokens, best_ms);
+      printf(
+          "%-8s d%-3d %3dx%-3d %d warps %d stages %-8s %-5s: %5d instructions, %3d registers, %3d spilled, %3d tokens, "
+          "%.2f ms\n",
+          p->arch, p->head_dim, p->block_m, p->block_n, p->num_warps, p->num_stages, p->copy, p->mma, warps->num_insts,
+          warps->registers_per_thread, warps->spill_registers, warps->roles[0].num_tokens, best_ms);
     ftl_warp_program_destroy(warps);
   }
   for (int i = 0; i < FTL_MAX_LAUNCHES; i++) ftl_tile_program_destroy(launches[i]);

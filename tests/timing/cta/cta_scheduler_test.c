@@ -4,8 +4,11 @@
 
 // 8 SMs in 2 GPCs: SMs 0 1 4 5 in GPC 0, 2 3 6 7 in GPC 1.
 static ftl_arch small_arch(void) {
-  return (ftl_arch){.chip_num_sms = 8, .chip_num_gpcs = 2, .chip_sms_per_tpc = 2,
-                    .launch_cta_interval_cycles = 10, .launch_cta_start_cycles = 300};
+  return (ftl_arch){.chip_num_sms = 8,
+                    .chip_num_gpcs = 2,
+                    .chip_sms_per_tpc = 2,
+                    .launch_cta_interval_cycles = 10,
+                    .launch_cta_start_cycles = 300};
 }
 
 static ftl_cta_scheduler *scheduler_of(const ftl_arch *arch, int64_t num_ctas, int32_t ctas_per_sm) {

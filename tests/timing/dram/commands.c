@@ -119,9 +119,10 @@ Test(timing_dram_commands, activations_of_other_banks_are_trrd_apart) {
 Test(timing_dram_commands, columns_of_one_group_are_tccd_long_apart_and_of_two_a_burst) {
   ftl_arch arch = channel_arch();
   // Banks 0 and 2 are in group 0, bank 1 in group 1. All rows are open at cycle 200.
-  ftl_dram_request requests[] = {read_of(0, line_in_bank(&arch, 0, 0), 0),   read_of(0, line_in_bank(&arch, 1, 0), 1),
-                                 read_of(0, line_in_bank(&arch, 2, 0), 2),   read_of(200, line_in_bank(&arch, 0, 0), 3),
-                                 read_of(200, line_in_bank(&arch, 2, 0), 4), read_of(200, line_in_bank(&arch, 1, 0), 5)};
+  ftl_dram_request requests[] = {
+      read_of(0, line_in_bank(&arch, 0, 0), 0),   read_of(0, line_in_bank(&arch, 1, 0), 1),
+      read_of(0, line_in_bank(&arch, 2, 0), 2),   read_of(200, line_in_bank(&arch, 0, 0), 3),
+      read_of(200, line_in_bank(&arch, 2, 0), 4), read_of(200, line_in_bank(&arch, 1, 0), 5)};
   int64_t done[6];
   run(&arch, requests, 6, done);
   cr_expect_eq(done[3], 200 + 16);
@@ -184,7 +185,8 @@ Test(timing_dram_commands, writes_wait_for_a_batch_and_turning_the_bus_costs) {
   for (int i = 0; i < 12; i++) requests[count++] = write_of(200, 0);
   requests[count++] = read_of(201, 1, 1);
   run(&arch, requests, count, done);
-  // The row is open: eight writes from 200 on, tCCD_L apart: the last column at 235, its data end at 237; tWTR: read at 243.
+  // The row is open: eight writes from 200 on, tCCD_L apart: the last column at 235, its data end at 237; tWTR: read at
+  // 243.
   cr_expect_eq(done[1], 237 + 6 + 14 + 2);
 }
 

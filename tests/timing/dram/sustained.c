@@ -1,5 +1,6 @@
 // The channel model against measured bandwidths: read-only streams reach 0.92 to 0.98 of the peak, copies 0.84 to 0.93
-// (gpu-benches on V100, A100, H100, GH200). Timing values as in GPGPU-Sim's and Accel-Sim's configurations of these parts.
+// (gpu-benches on V100, A100, H100, GH200). Timing values as in GPGPU-Sim's and Accel-Sim's configurations of these
+// parts.
 #include <criterion/criterion.h>
 
 #include "machine/dram/dram.h"

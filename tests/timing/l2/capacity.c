@@ -19,8 +19,8 @@ static ftl_arch l2_arch(double mib, int64_t sides, int64_t slices, int64_t ways,
 
 enum { BOTH_SIDES = -1, ANY_SIDE = -2, LINES_PER_CHUNK = 256 };
 
-// DRAM reads per line and pass when a buffer is read over and over: every line by both sides, or each chunk by a side that
-// a coin chooses in every pass. Only sampled sets, so that the test takes a second.
+// DRAM reads per line and pass when a buffer is read over and over: every line by both sides, or each chunk by a side
+// that a coin chooses in every pass. Only sampled sets, so that the test takes a second.
 static double reads_per_line(const ftl_arch *arch, double bytes, int readers, int32_t log2_sample) {
   ftl_l2_tags *tags;
   ftl_error error;
@@ -56,12 +56,14 @@ typedef struct point {
 static void expect_sweep(const char *part, const ftl_arch *arch, const point *points, int count) {
   for (int i = 0; i < count; i++) {
     double reads = reads_per_line(arch, points[i].megabytes * 1e6, BOTH_SIDES, 3);
-    cr_expect_float_eq(reads, points[i].measured, points[i].tolerance, "%s at %.1f MB: %.2f reads a line, measured %.2f",
-                       part, points[i].megabytes, reads, points[i].measured);
+    cr_expect_float_eq(reads, points[i].measured, points[i].tolerance,
+                       "%s at %.1f MB: %.2f reads a line, measured %.2f", part, points[i].megabytes, reads,
+                       points[i].measured);
   }
 }
 
-// All SMs sweep one buffer; DRAM counters of gpu-benches' gpu-cache. On two-sided parts half the capacity is what counts.
+// All SMs sweep one buffer; DRAM counters of gpu-benches' gpu-cache. On two-sided parts half the capacity is what
+// counts.
 Test(timing_l2_capacity, a_buffer_shared_by_all_sms_falls_out_of_a100_at_half_its_l2) {
   ftl_arch arch = l2_arch(40, 2, 80, 16, "lru");
   expect_sweep("A100", &arch, (point[]){{19.5, 0.0, 0.03}, {22.8, 0.87, 0.08}, {31.0, 0.97, 0.05}}, 3);
@@ -88,8 +90,9 @@ Test(timing_l2_capacity, a_cyclic_sweep_of_ad102_loses_all_within_a_tenth_beyond
   cr_expect_lt(error, 0.12, "mean error %.3f", error);
 }
 
-// gpu-l2-cache on A100: each block reads its chunk from whatever SM it runs on. The measured miss rates are DRAM bandwidth
-// over the bandwidth seen, which holds from where DRAM is the limit: the point below (F/C = 0.75) is an upper bound.
+// gpu-l2-cache on A100: each block reads its chunk from whatever SM it runs on. The measured miss rates are DRAM
+// bandwidth over the bandwidth seen, which holds from where DRAM is the limit: the point below (F/C = 0.75) is an upper
+// bound.
 Test(timing_l2_capacity, private_data_read_from_a_random_side_fall_out_of_a100_gradually) {
   ftl_arch arch = l2_arch(40, 2, 80, 16, "nru");
   double fractions[] = {0.825, 0.90, 0.99, 1.075, 1.175, 1.29, 1.41};

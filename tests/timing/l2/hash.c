@@ -10,10 +10,18 @@ typedef struct stream {
 } stream;
 
 static const stream streams[] = {
-    {"contiguous", 1, 1},          {"every second line", 1, 2},    {"every fourth line", 1, 4},
-    {"stride 3", 1, 3},            {"stride 48", 1, 48},           {"stride 96", 1, 96},
-    {"4 KiB stride", 1, 32},       {"64 KiB stride", 1, 512},      {"1 MiB stride", 1, 8192},
-    {"rows of 256 B of 8 KiB", 2, 64}, {"rows of 128 B of 1 KiB", 1, 8}, {"16 KiB tiles of 4 MiB", 128, 32768},
+    {"contiguous", 1, 1},
+    {"every second line", 1, 2},
+    {"every fourth line", 1, 4},
+    {"stride 3", 1, 3},
+    {"stride 48", 1, 48},
+    {"stride 96", 1, 96},
+    {"4 KiB stride", 1, 32},
+    {"64 KiB stride", 1, 512},
+    {"1 MiB stride", 1, 8192},
+    {"rows of 256 B of 8 KiB", 2, 64},
+    {"rows of 128 B of 1 KiB", 1, 8},
+    {"16 KiB tiles of 4 MiB", 128, 32768},
 };
 
 static uint64_t line_of(const stream *s, uint64_t i) { return i / s->row_lines * s->row_stride + i % s->row_lines; }

@@ -136,7 +136,8 @@ Test(timing_l2_tags, an_atomic_fetches_what_it_changes_once) {
 Test(timing_l2_tags, nru_spares_what_was_used_since_the_marks_were_cleared) {
   ftl_arch arch = tags_arch(1, 4, 1, "nru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
-  for (uint64_t line = 0; line < 5; line++) (void)ftl_l2_tags_read(tags, line, 15, 0);  // clears, evicts one, marks line 4
+  for (uint64_t line = 0; line < 5; line++)
+    (void)ftl_l2_tags_read(tags, line, 15, 0);  // clears, evicts one, marks line 4
   int survivors = 0;
   for (uint64_t line = 5; line < 8; line++) (void)ftl_l2_tags_read(tags, line, 15, 0);
   for (uint64_t line = 4; line < 8; line++) survivors += ftl_l2_tags_read(tags, line, 15, 0).hit_sectors != 0;

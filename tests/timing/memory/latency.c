@@ -92,8 +92,8 @@ Test(timing_memory_latency, clocks_convert_at_exact_edges) {
   ftl_mem_request requests[] = {read_of(0, 0, line, 1, 0), read_of(1000, 0, line, 1, 1)};
   int64_t replies[2];
   drive(memory, requests, 2, replies);
-  // SM edge 1000 at 569800 ps; L2 cycles of 625 ps: edge 912 (570000 ps) is the first at or after it; the reply is at edge
-  // 972, 607500 ps; SM cycle 1067 is at 607977 ps, cycle 1066 at 607407 ps.
+  // SM edge 1000 at 569800 ps; L2 cycles of 625 ps: edge 912 (570000 ps) is the first at or after it; the reply is at
+  // edge 972, 607500 ps; SM cycle 1067 is at 607977 ps, cycle 1066 at 607407 ps.
   cr_expect_eq(replies[1], 1067);
   ftl_memory_destroy(memory);
 }

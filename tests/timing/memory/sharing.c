@@ -63,10 +63,10 @@ Test(timing_memory_sharing, the_coalescer_serves_as_many_reads_with_one_access_a
 Test(timing_memory_sharing, the_coalescer_merges_only_in_its_window_and_other_sms) {
   ftl_arch arch = coalescing_arch();
   ftl_memory *memory = create_memory(&arch, GHZ);
-  ftl_mem_request requests[] = {read_of(0, 0, 5, 1, 0), read_of(1, 0, 5, 1, 1),   // the same SM: an access of its own
-                                read_of(5, 1, 5, 1, 2),                           // 4 cycles after it: joins
-                                read_of(6, 2, 5, 1, 3),                           // 5 cycles after it: too late
-                                read_of(7, 3, 5, 3, 4)};                          // sectors that nobody asked for
+  ftl_mem_request requests[] = {read_of(0, 0, 5, 1, 0), read_of(1, 0, 5, 1, 1),  // the same SM: an access of its own
+                                read_of(5, 1, 5, 1, 2),                          // 4 cycles after it: joins
+                                read_of(6, 2, 5, 1, 3),                          // 5 cycles after it: too late
+                                read_of(7, 3, 5, 3, 4)};                         // sectors that nobody asked for
   int64_t replies[5];
   drive(memory, requests, 5, replies);
   ftl_memory_counters counters = ftl_memory_counters_get(memory);
@@ -110,8 +110,8 @@ Test(timing_memory_sharing, a_gpc_port_is_shared_by_its_sms) {
   ftl_arch arch = small_arch();
   arch.l2_slice_bytes_per_cycle = 256;
   arch.noc_gpc_read_bytes_per_cycle = 160;
-  // Four SMs could take 256 bytes a cycle; the GPC gives 160: 10000 * 128 / 160 = 8000 cycles. The last line begins at byte
-  // 9999 * 128 = cycle 7999.2 and its 128 bytes need two cycles of its SM's port.
+  // Four SMs could take 256 bytes a cycle; the GPC gives 160: 10000 * 128 / 160 = 8000 cycles. The last line begins at
+  // byte 9999 * 128 = cycle 7999.2 and its 128 bytes need two cycles of its SM's port.
   cr_expect_eq(cycles_of_hits(&arch, 4), 60 + 7999 + 1);
 }
 
@@ -126,8 +126,8 @@ Test(timing_memory_sharing, the_link_between_the_sides_limits_far_reads) {
   int64_t from = drive(memory, requests, 64, replies);
   for (int i = 0; i < 64; i++) requests[i] = read_of(from + i / 4, 1 + 2 * (i % 4), requests[i].line, 15, (uint32_t)i);
   drive_from(memory, from, requests, 64, 0, replies, 8);
-  // 64 lines of 128 bytes at 32 a cycle: 256 cycles; the last line comes over in the last four and passes its SM's port in
-  // two. The first byte is at the link at 10 + 7.
+  // 64 lines of 128 bytes at 32 a cycle: 256 cycles; the last line comes over in the last four and passes its SM's port
+  // in two. The first byte is at the link at 10 + 7.
   cr_expect_eq(last_reply(replies, 64) - from, 10 + 7 + 255 + 7 + 20 + 30 + 1);
   ftl_memory_destroy(memory);
 }

@@ -5,7 +5,8 @@
 Test(timing_noc_ports, messages_share_a_cycle_where_they_fit) {
   ftl_noc_port port = {.bytes_per_cycle = 96};
   // Bytes 0-63, 64-127, 128-191: cycles 0, 0 to 1, 1.
-  ftl_noc_slot a = ftl_noc_port_take(&port, 0, 64), b = ftl_noc_port_take(&port, 0, 64), c = ftl_noc_port_take(&port, 0, 64);
+  ftl_noc_slot a = ftl_noc_port_take(&port, 0, 64), b = ftl_noc_port_take(&port, 0, 64),
+               c = ftl_noc_port_take(&port, 0, 64);
   cr_expect(a.first == 0 && a.last == 0);
   cr_expect(b.first == 0 && b.last == 1);
   cr_expect(c.first == 1 && c.last == 1);

@@ -5,11 +5,11 @@
 // FFMA at 0, branch at 1: taken, so nothing for 6 cycles; FFMA again at 8. The last iteration's branch is not taken.
 Test(timing_sm_control, a_taken_branch_costs_the_redirect) {
   rig *r = rig_create(1);
-  int32_t loop = rig_loop(r, 0, 0, 2);                             // 0
-  rig_add(r, FTL_OP_FFMA, 0, -1);                                  // 1
-  rig_add(r, FTL_OP_BRA, -1, -1)->flags = FTL_INST_LOOP_BRANCH;    // 2
-  rig_end_loop(r, loop);                                           // 3
-  rig_add(r, FTL_OP_EXIT, -1, -1);                                 // 4
+  int32_t loop = rig_loop(r, 0, 0, 2);                           // 0
+  rig_add(r, FTL_OP_FFMA, 0, -1);                                // 1
+  rig_add(r, FTL_OP_BRA, -1, -1)->flags = FTL_INST_LOOP_BRANCH;  // 2
+  rig_end_loop(r, loop);                                         // 3
+  rig_add(r, FTL_OP_EXIT, -1, -1);                               // 4
   cr_assert_eq(rig_run(r, 1), 11);
   cr_assert_eq(rig_cycle(r, 0, 1, 0), 0);
   cr_assert_eq(rig_cycle(r, 0, 2, 0), 1);
@@ -55,7 +55,8 @@ Test(timing_sm_control, an_elected_instruction_is_only_warp_0s) {
   rig_destroy(r);
 }
 
-// Tiles 0, 20, 40 of 50: at the end of a tile (EXIT at 1) the warp goes back as by a taken branch: 8, and 16; leaves at 18.
+// Tiles 0, 20, 40 of 50: at the end of a tile (EXIT at 1) the warp goes back as by a taken branch: 8, and 16; leaves
+// at 18.
 Test(timing_sm_control, a_persistent_cta_walks_its_tiles) {
   rig *r = rig_create(1);
   r->tile.num_ctas = 50;
@@ -82,8 +83,8 @@ Test(timing_sm_control, a_barrier_opens_a_latency_after_the_last_arrival) {
   rig_destroy(r);
 }
 
-// Warps 0 and 4 are on sub-core 0: warp 0 issues at 0 and 1, warp 4 at 2 and 3. The arrivals of warps 0..3 at 1 are taken
-// until 9, that of warp 4 (at 3) until 11: all go on at 27.
+// Warps 0 and 4 are on sub-core 0: warp 0 issues at 0 and 1, warp 4 at 2 and 3. The arrivals of warps 0..3 at 1 are
+// taken until 9, that of warp 4 (at 3) until 11: all go on at 27.
 Test(timing_sm_control, a_barrier_takes_one_arrival_an_interval) {
   rig *r = rig_create(5);
   rig_add(r, FTL_OP_FFMA, 0, -1);

@@ -16,11 +16,11 @@ static void add_tile(rig *r) { rig_add(r, FTL_OP_TILE, -1, -1)->access = 0; }
 Test(timing_sm_global, a_load_misses_and_then_hits_l1) {
   rig *r = rig_create(1);
   uint16_t line = rig_access(r, 0, 1);
-  add_tile(r);                            // 0
-  add_access(r, FTL_OP_LDG, 0, line);     // 1
-  rig_add(r, FTL_OP_FFMA, 1, 0);          // 2
-  add_access(r, FTL_OP_LDG, 2, line);     // 3
-  rig_add(r, FTL_OP_FFMA, 3, 2);          // 4
+  add_tile(r);                         // 0
+  add_access(r, FTL_OP_LDG, 0, line);  // 1
+  rig_add(r, FTL_OP_FFMA, 1, 0);       // 2
+  add_access(r, FTL_OP_LDG, 2, line);  // 3
+  rig_add(r, FTL_OP_FFMA, 3, 2);       // 4
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
   cr_assert_eq(rig_cycle(r, 0, 2, 0), 200);
@@ -52,8 +52,8 @@ Test(timing_sm_global, a_miss_in_flight_is_merged) {
   rig_destroy(r);
 }
 
-// L1 of 16 KiB holds 128 lines in 32 sets of 4 ways. Lines 0, 64, 128, 192, 256 (rows of 256 bytes are 2 lines apart) share
-// set 0: the fifth pushes out the first, which misses again.
+// L1 of 16 KiB holds 128 lines in 32 sets of 4 ways. Lines 0, 64, 128, 192, 256 (rows of 256 bytes are 2 lines apart)
+// share set 0: the fifth pushes out the first, which misses again.
 Test(timing_sm_global, the_least_recently_used_line_of_a_set_leaves) {
   rig *r = rig_create(1);
   add_tile(r);
@@ -86,19 +86,19 @@ Test(timing_sm_global, a_warp_leaves_when_its_stores_are_accepted) {
   rig_destroy(r);
 }
 
-// Two groups of two lines each. Group 0: LDGSTS at 0, taken 0; commit 1; group 1: LDGSTS at 2, taken 4 (the sub-core sends
-// every 2 cycles: 0, 2 for the commit, 4). Lines come at 200 and 204, two at a time, in through the fill port and over
-// the data pipe a cycle each (2 wavefronts an instruction): group 0 is written at 202, group 1 at 206.
+// Two groups of two lines each. Group 0: LDGSTS at 0, taken 0; commit 1; group 1: LDGSTS at 2, taken 4 (the sub-core
+// sends every 2 cycles: 0, 2 for the commit, 4). Lines come at 200 and 204, two at a time, in through the fill port and
+// over the data pipe a cycle each (2 wavefronts an instruction): group 0 is written at 202, group 1 at 206.
 static rig *two_groups(int32_t left) {
   rig *r = rig_create(1);
-  add_tile(r);                                                        // 0
+  add_tile(r);  // 0
   for (int i = 0; i < 2; i++) {
     ftl_warp_inst *copy = add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 2 * i, 2));  // 1, 3
     copy->flags = FTL_INST_BYPASS_L1;
     copy->wavefronts = 2;
-    rig_add(r, FTL_OP_CP_COMMIT, -1, -1);                             // 2, 4
+    rig_add(r, FTL_OP_CP_COMMIT, -1, -1);  // 2, 4
   }
-  rig_add(r, FTL_OP_CP_WAIT, -1, -1)->arg = (uint16_t)left;           // 5
+  rig_add(r, FTL_OP_CP_WAIT, -1, -1)->arg = (uint16_t)left;  // 5
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
   return r;
@@ -133,8 +133,8 @@ Test(timing_sm_global, lines_come_in_through_one_port) {
   rig_destroy(r);
 }
 
-// At most 4 lines in flight, 2 an instruction: the copies at 0 and 1 (taken at 0 and 2) fill it; the third may issue when 2
-// lines of the first have come, at 200 and 201.
+// At most 4 lines in flight, 2 an instruction: the copies at 0 and 1 (taken at 0 and 2) fill it; the third may issue
+// when 2 lines of the first have come, at 200 and 201.
 Test(timing_sm_global, lines_in_flight_are_limited) {
   rig *r = rig_create(1);
   r->arch.l1_max_pending_lines = 4;

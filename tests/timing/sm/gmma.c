@@ -18,8 +18,8 @@ static rig *products(int32_t count, int n, bool a_in_shared, int32_t num_warps) 
   return r;
 }
 
-// m64n128k16 at 2048 FMA a cycle: 64 cycles; operands 4096 + 2048 bytes in 48. The warps issue at 0: done at 64, readable at
-// 64 + 12.
+// m64n128k16 at 2048 FMA a cycle: 64 cycles; operands 4096 + 2048 bytes in 48. The warps issue at 0: done at 64,
+// readable at 64 + 12.
 Test(timing_sm_gmma, a_product_takes_its_math_and_a_tail) {
   rig *r = products(1, 128, true, 4);
   rig_run(r, 1);
@@ -57,7 +57,8 @@ Test(timing_sm_gmma, a_full_queue_holds_the_next_product) {
   rig_destroy(r);
 }
 
-// Two warpgroups share the tensor cores: issued at 0 (warps 0..3) and 2 (warps 4..7, after the issue cost), 64 cycles each.
+// Two warpgroups share the tensor cores: issued at 0 (warps 0..3) and 2 (warps 4..7, after the issue cost), 64 cycles
+// each.
 Test(timing_sm_gmma, warpgroups_take_turns) {
   rig *r = products(1, 128, true, 8);
   rig_run(r, 1);
@@ -71,11 +72,11 @@ Test(timing_sm_gmma, warpgroups_take_turns) {
 Test(timing_sm_gmma, a_wait_may_leave_groups_in_flight) {
   rig *r = rig_create(4);
   for (int i = 0; i < 2; i++) {
-    add_product(r, 128, true);                       // 0, 2
-    rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);         // 1, 3
+    add_product(r, 128, true);                // 0, 2
+    rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);  // 1, 3
   }
-  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 1;    // 4
-  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 0;    // 5
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 1;  // 4
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 0;  // 5
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
   cr_assert_eq(rig_cycle(r, 0, 4, 0), 76);
@@ -87,12 +88,12 @@ Test(timing_sm_gmma, a_wait_may_leave_groups_in_flight) {
 Test(timing_sm_gmma, a_product_begins_with_its_last_warp) {
   rig *r = rig_create(4);
   int32_t loop = rig_loop(r, 0, 0, 1);
-  rig_add(r, FTL_OP_MUFU, 0, -1)->flags = FTL_INST_WARP0;   // 1
-  ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, 0); // 2: token 0 is never pending but in warp 0
+  rig_add(r, FTL_OP_MUFU, 0, -1)->flags = FTL_INST_WARP0;    // 1
+  ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, 0);  // 2: token 0 is never pending but in warp 0
   product->arg = 128;
   product->ring_a = product->ring_b = 0;
   rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);
-  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1);                    // 4
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1);  // 4
   rig_end_loop(r, loop);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);

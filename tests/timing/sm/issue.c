@@ -66,8 +66,8 @@ Test(timing_sm_issue, imad_holds_the_pipe_that_the_arch_names) {
   }
 }
 
-// Warps 0 and 4 share sub-core 0. FFMA chains of latency 4: warp 0 at 0, 4, 8 and warp 4 in the gaps at 1, 5, 9; in cycle 0
-// warp 4 could issue and was not selected.
+// Warps 0 and 4 share sub-core 0. FFMA chains of latency 4: warp 0 at 0, 4, 8 and warp 4 in the gaps at 1, 5, 9; in
+// cycle 0 warp 4 could issue and was not selected.
 Test(timing_sm_issue, two_warps_of_a_subcore_interleave) {
   rig *r = rig_create(5);
   for (int i = 0; i < 3; i++) rig_add(r, FTL_OP_FFMA, i, i - 1);
@@ -154,8 +154,8 @@ Test(timing_sm_issue, chained_products_wait_for_the_accumulator) {
   rig_destroy(r);
 }
 
-// A sequence of 4 machine instructions shares the product's interval of 8: one every 2 cycles. Its latency of 30 counts from
-// the first of them.
+// A sequence of 4 machine instructions shares the product's interval of 8: one every 2 cycles. Its latency of 30 counts
+// from the first of them.
 Test(timing_sm_issue, a_product_of_several_instructions_shares_its_interval) {
   rig *r = rig_create(1);
   r->arch.tensor_mma_num_insts = 4;

@@ -15,8 +15,9 @@ typedef struct point {
 } point;
 
 static const point points[] = {
-    {"v100", 64, 64, 64, 4, 1, 0, 192},   {"t4", 64, 64, 64, 4, 2, 1, 160},      {"a100_80", 128, 64, 64, 4, 2, 1, 330},
-    {"rtx4090", 64, 128, 64, 4, 3, 0, 257}, {"h200", 128, 128, 128, 8, 2, 1, 520}, {"h200", 64, 64, 64, 4, 3, 0, 300},
+    {"v100", 64, 64, 64, 4, 1, 0, 192},     {"t4", 64, 64, 64, 4, 2, 1, 160},
+    {"a100_80", 128, 64, 64, 4, 2, 1, 330}, {"rtx4090", 64, 128, 64, 4, 3, 0, 257},
+    {"h200", 128, 128, 128, 8, 2, 1, 520},  {"h200", 64, 64, 64, 4, 3, 0, 300},
 };
 
 typedef struct built {
@@ -35,8 +36,14 @@ static built build(const point *p) {
   const struct {
     const char *name;
     int value;
-  } values[] = {{"heads", 2},            {"seqlen", p->seqlen},   {"causal", p->causal},       {"head_dim", p->head_dim},
-                {"block_m", p->block_m}, {"block_n", p->block_n}, {"num_warps", p->num_warps}, {"num_stages", p->num_stages}};
+  } values[] = {{"heads", 2},
+                {"seqlen", p->seqlen},
+                {"causal", p->causal},
+                {"head_dim", p->head_dim},
+                {"block_m", p->block_m},
+                {"block_n", p->block_n},
+                {"num_warps", p->num_warps},
+                {"num_stages", p->num_stages}};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
     cr_assert_eq(ftl_spec_set_int(&spec, values[i].name, values[i].value, &error), FTL_OK, "%s", error.message);
   cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
@@ -108,7 +115,8 @@ Test(timing_sm_programs, lowered_programs_run_whole_and_shortcuts_change_nothing
     for (int32_t cta = 0; cta < bulk.num_slots; cta++) {
       ftl_work work;
       ftl_error error = {0};
-      cr_assert_eq(ftl_work_of_warps(b.warps, cta % b.launches[0]->num_ctas, &work, &error), FTL_OK, "%s", error.message);
+      cr_assert_eq(ftl_work_of_warps(b.warps, cta % b.launches[0]->num_ctas, &work, &error), FTL_OK, "%s",
+                   error.message);
       insts += work.warp_insts;
     }
     cr_assert_eq(bulk.counters.warp_insts, insts, "%s: %lld issued, %lld in the program", points[i].arch,

@@ -10,7 +10,8 @@ static uint32_t draw(uint32_t *state, uint32_t below) {
 }
 
 static void add_random(rig *r, uint32_t *state, const uint16_t *accesses) {
-  static const ftl_opcode plain[] = {FTL_OP_FFMA, FTL_OP_IADD, FTL_OP_IMAD, FTL_OP_MUFU, FTL_OP_CVT, FTL_OP_HFMA2, FTL_OP_MMA};
+  static const ftl_opcode plain[] = {FTL_OP_FFMA, FTL_OP_IADD,  FTL_OP_IMAD, FTL_OP_MUFU,
+                                     FTL_OP_CVT,  FTL_OP_HFMA2, FTL_OP_MMA};
   static const ftl_opcode shared[] = {FTL_OP_LDS, FTL_OP_LDSM, FTL_OP_STS, FTL_OP_SHFL};
   static const ftl_opcode lines[] = {FTL_OP_LDG, FTL_OP_STG, FTL_OP_CP_ASYNC};
   int32_t token = (int32_t)draw(state, 32), source = (int32_t)draw(state, 40);
@@ -30,7 +31,9 @@ static void add_random(rig *r, uint32_t *state, const uint16_t *accesses) {
       rig_add(r, FTL_OP_CP_COMMIT, -1, -1);
       rig_add(r, FTL_OP_CP_WAIT, -1, -1)->arg = (uint16_t)draw(state, 3);
       return;
-    case 3: inst = rig_add(r, FTL_OP_BAR_SYNC, -1, -1); break;
+    case 3:
+      inst = rig_add(r, FTL_OP_BAR_SYNC, -1, -1);
+      break;
     default:
       inst = rig_add(r, plain[draw(state, 7)], token, source < 32 ? source : -1);
       inst->repeat = (uint8_t)(1 + (draw(state, 2) ? draw(state, 24) : 0));

@@ -40,13 +40,20 @@ static void make_tile(rig *r) {
   r->exprs[NODE_EIGHT] = (ftl_expr_node){.kind = FTL_EXPR_CONST, .value = 8};
   r->exprs[NODE_ROW] = (ftl_expr_node){.kind = FTL_EXPR_MUL, .a = NODE_LOOP0, .b = NODE_EIGHT};
   r->exprs[NODE_ZERO] = (ftl_expr_node){.kind = FTL_EXPR_CONST};
-  r->tile = (ftl_tile_program){.name = "rig", .num_ctas = 32, .num_tensors = 1, .num_exprs = NUM_NODES,
-                               .num_loop_vars = 2, .exprs = r->exprs};
-  r->tile.tensors[0] = (ftl_tensor){.name = "x", .dtype = FTL_FP16, .num_batches = 1, .num_heads = 1, .num_rows = 1024,
-                                    .num_columns = 128, .batch_stride = 131072, .head_stride = 131072, .row_stride = 128,
+  r->tile = (ftl_tile_program){
+      .name = "rig", .num_ctas = 32, .num_tensors = 1, .num_exprs = NUM_NODES, .num_loop_vars = 2, .exprs = r->exprs};
+  r->tile.tensors[0] = (ftl_tensor){.name = "x",
+                                    .dtype = FTL_FP16,
+                                    .num_batches = 1,
+                                    .num_heads = 1,
+                                    .num_rows = 1024,
+                                    .num_columns = 128,
+                                    .batch_stride = 131072,
+                                    .head_stride = 131072,
+                                    .row_stride = 128,
                                     .size_bytes = 262144};
-  r->refs[0] = (ftl_tile_ref){.batch = NODE_ZERO, .head = NODE_ZERO, .row = NODE_ROW, .present = FTL_ALWAYS, .rows = 256,
-                              .columns = 128};
+  r->refs[0] = (ftl_tile_ref){
+      .batch = NODE_ZERO, .head = NODE_ZERO, .row = NODE_ROW, .present = FTL_ALWAYS, .rows = 256, .columns = 128};
 }
 
 rig *rig_create(int32_t num_warps) {
@@ -56,8 +63,8 @@ rig *rig_create(int32_t num_warps) {
   make_tile(r);
   r->log = malloc(RIG_MAX_LOG * sizeof *r->log);
   r->requests = malloc(RIG_MAX_LOG * sizeof *r->requests);
-  r->program = (ftl_warp_program){.tile = &r->tile, .insts = r->insts, .loops = r->loops, .refs = r->refs,
-                                  .accesses = r->accesses, .num_refs = 1};
+  r->program = (ftl_warp_program){
+      .tile = &r->tile, .insts = r->insts, .loops = r->loops, .refs = r->refs, .accesses = r->accesses, .num_refs = 1};
   rig_role(r, num_warps);
   return r;
 }
@@ -76,16 +83,16 @@ int32_t rig_const(rig *r, int64_t value) {
 
 void rig_role(rig *r, int32_t num_warps) {
   ftl_warp_program *p = &r->program;
-  p->roles[p->num_roles++] = (ftl_warp_role){.name = "role", .num_warps = num_warps, .first_warp = p->num_warps,
-                                             .num_tokens = 32, .first_inst = p->num_insts};
+  p->roles[p->num_roles++] = (ftl_warp_role){
+      .name = "role", .num_warps = num_warps, .first_warp = p->num_warps, .num_tokens = 32, .first_inst = p->num_insts};
   p->num_warps += num_warps;
 }
 
 ftl_warp_inst *rig_add(rig *r, ftl_opcode opcode, int32_t destination, int32_t source) {
   ftl_warp_inst *inst = &r->insts[r->program.num_insts++];
   cr_assert_leq(r->program.num_insts, RIG_MAX_INSTS);
-  *inst = (ftl_warp_inst){.opcode = (uint8_t)opcode, .repeat = 1, .access = FTL_NO_ACCESS, .ring_a = FTL_NO_RING,
-                          .ring_b = FTL_NO_RING};
+  *inst = (ftl_warp_inst){
+      .opcode = (uint8_t)opcode, .repeat = 1, .access = FTL_NO_ACCESS, .ring_a = FTL_NO_RING, .ring_b = FTL_NO_RING};
   inst->destination = destination < 0 ? FTL_NO_TOKEN : (uint16_t)destination;
   if (source >= 0) inst->sources[inst->num_sources++] = (uint16_t)source;
   r->program.roles[r->program.num_roles - 1].num_insts++;
@@ -94,7 +101,9 @@ ftl_warp_inst *rig_add(rig *r, ftl_opcode opcode, int32_t destination, int32_t s
 
 int32_t rig_loop(rig *r, int32_t variable, int64_t lo, int64_t hi) {
   int32_t loop = r->program.num_loops++;
-  r->loops[loop] = (ftl_warp_loop){.loop_var = variable, .lo = rig_const(r, lo), .hi = rig_const(r, hi),
+  r->loops[loop] = (ftl_warp_loop){.loop_var = variable,
+                                   .lo = rig_const(r, lo),
+                                   .hi = rig_const(r, hi),
                                    .begin = r->program.roles[r->program.num_roles - 1].num_insts};
   rig_add(r, FTL_OP_LOOP, -1, -1)->arg = (uint16_t)loop;
   return loop;
@@ -106,24 +115,25 @@ void rig_end_loop(rig *r, int32_t loop) {
 }
 
 uint16_t rig_access(rig *r, int32_t row, int32_t rows) {
-  r->accesses[r->program.num_accesses] = (ftl_access){.num_rows = (uint16_t)rows, .row = row, .warp_row_step = rows,
-                                                      .row_step = 1, .bytes = 128};
+  r->accesses[r->program.num_accesses] =
+      (ftl_access){.num_rows = (uint16_t)rows, .row = row, .warp_row_step = rows, .row_step = 1, .bytes = 128};
   return (uint16_t)r->program.num_accesses++;
 }
 
 int32_t rig_ring(rig *r, int32_t num_stages, int32_t num_consumer_warps) {
-  r->program.rings[r->program.num_rings] = (ftl_warp_ring){.num_stages = num_stages, .stage_bytes = 1024,
-                                                           .num_consumer_warps = num_consumer_warps, .uses_mbarrier = true};
+  r->program.rings[r->program.num_rings] = (ftl_warp_ring){
+      .num_stages = num_stages, .stage_bytes = 1024, .num_consumer_warps = num_consumer_warps, .uses_mbarrier = true};
   return r->program.num_rings++;
 }
 
-static void log_issue(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta, const ftl_warp_inst *inst) {
+static void log_issue(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
+                      const ftl_warp_inst *inst) {
   rig *r = context;
   int32_t role = 0, index = (int32_t)(inst - r->insts);
   while (role + 1 < r->program.num_roles && index >= r->program.roles[role + 1].first_inst) role++;
   cr_assert_lt(r->num_issues, RIG_MAX_LOG);
-  r->log[r->num_issues++] = (rig_issue){.cycle = cycle, .slot = slot, .warp = warp, .cta = cta,
-                                        .inst = index - r->program.roles[role].first_inst};
+  r->log[r->num_issues++] = (rig_issue){
+      .cycle = cycle, .slot = slot, .warp = warp, .cta = cta, .inst = index - r->program.roles[role].first_inst};
 }
 
 static int64_t note_window(rig *r, int64_t end) {
@@ -144,8 +154,11 @@ static int64_t note_window(rig *r, int64_t end) {
 }
 
 int64_t rig_run(rig *r, int32_t num_ctas) {
-  ftl_sm_config config = {.arch = &r->arch, .program = &r->program, .num_slots = (int32_t)r->num_slots,
-                          .persistent_stride = r->persistent_stride, .bulk = r->bulk};
+  ftl_sm_config config = {.arch = &r->arch,
+                          .program = &r->program,
+                          .num_slots = (int32_t)r->num_slots,
+                          .persistent_stride = r->persistent_stride,
+                          .bulk = r->bulk};
   ftl_error error;
   cr_assert_eq(ftl_sm_create(&r->sm, &config, &error), FTL_OK, "%s", error.message);
   if (r->observe) ftl_sm_observe(r->sm, log_issue, r);

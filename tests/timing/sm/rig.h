@@ -5,10 +5,10 @@
 #include "machine/sm/sm.h"
 
 // The arch of these tests: 4 sub-cores, gto; fp32 and alu interval 1 latency 4; imad on fp32, interval 2 latency 5; sfu
-// interval 8 latency 20; cvt on alu interval 2 latency 6; half interval 1 latency 5; tensor interval 8 latency 30; branch
-// redirect 6; shared memory 128 B a cycle, LDS 24, ldmatrix 28, SHFL 22 (interval 2), barrier 16 (2 an arrival), mbarrier 10; MIO queue 4,
-// intervals 2 and 1; L1 hit 32, 64 lines in flight, fill 128 B a cycle, 16 KiB in 4 ways; TMA issue 3, latency 40, 1 line a cycle, 32 lines in
-// flight; wgmma 2048 FMA a cycle, issue 2 (RS 6), tail 12, queue 4.
+// interval 8 latency 20; cvt on alu interval 2 latency 6; half interval 1 latency 5; tensor interval 8 latency 30;
+// branch redirect 6; shared memory 128 B a cycle, LDS 24, ldmatrix 28, SHFL 22 (interval 2), barrier 16 (2 an arrival),
+// mbarrier 10; MIO queue 4, intervals 2 and 1; L1 hit 32, 64 lines in flight, fill 128 B a cycle, 16 KiB in 4 ways; TMA
+// issue 3, latency 40, 1 line a cycle, 32 lines in flight; wgmma 2048 FMA a cycle, issue 2 (RS 6), tail 12, queue 4.
 ftl_arch rig_arch(void);
 
 enum { RIG_MAX_INSTS = 128, RIG_MAX_LOG = 1 << 16, RIG_TENSOR_ROW_BYTES = 256 };
@@ -55,8 +55,8 @@ void rig_end_loop(rig *r, int32_t loop);
 uint16_t rig_access(rig *r, int32_t row, int32_t rows);
 int32_t rig_ring(rig *r, int32_t num_stages, int32_t num_consumer_warps);
 
-// Starts CTAs 0 .. num_ctas-1 in their slots at cycle 0 and runs to the end; gives the last CTA's end. 1,000,000 cycles at
-// most.
+// Starts CTAs 0 .. num_ctas-1 in their slots at cycle 0 and runs to the end; gives the last CTA's end. 1,000,000 cycles
+// at most.
 int64_t rig_run(rig *r, int32_t num_ctas);
 // The cycle in which instruction `inst` of its role issued first, n-th time (from 0) on `warp` of slot 0; -1: never.
 int64_t rig_cycle(const rig *r, int32_t warp, int32_t inst, int32_t nth);

@@ -17,7 +17,8 @@ static int64_t dependent_after(ftl_opcode opcode, int wavefronts, int conflicts)
   return cycle;
 }
 
-// LDS latency 24, a cycle more for every wavefront after the first; ldmatrix.x4 28 with its four, more only by conflicts.
+// LDS latency 24, a cycle more for every wavefront after the first; ldmatrix.x4 28 with its four, more only by
+// conflicts.
 Test(timing_sm_shared, loads_take_their_latency_and_their_conflicts) {
   cr_assert_eq(dependent_after(FTL_OP_LDS, 1, 0), 24);
   cr_assert_eq(dependent_after(FTL_OP_LDS, 8, 7), 31);
@@ -39,8 +40,8 @@ Test(timing_sm_shared, loads_queue_for_the_data_pipe) {
   rig_destroy(r);
 }
 
-// One sub-core sends an instruction every 2 cycles; four sub-cores together one a cycle: warps 0..3 issue a load each at 0,
-// taken at 0, 1, 2, 3. Within a sub-core the second load is taken at 2 at the earliest.
+// One sub-core sends an instruction every 2 cycles; four sub-cores together one a cycle: warps 0..3 issue a load each
+// at 0, taken at 0, 1, 2, 3. Within a sub-core the second load is taken at 2 at the earliest.
 Test(timing_sm_shared, the_lsu_takes_subcores_in_turn) {
   rig *r = rig_create(4);
   rig_add(r, FTL_OP_LDS, 0, -1)->wavefronts = 1;
@@ -70,8 +71,8 @@ Test(timing_sm_shared, shuffles_share_the_sm) {
   rig_destroy(r);
 }
 
-// Loads of 8 wavefronts into a queue of 4: issued at 0 (taken at 0), 1, 2, 3, 4; then the queue is full until the second is
-// taken at 8, so the sixth issues at 9 and has waited 4 cycles; the seventh at 17.
+// Loads of 8 wavefronts into a queue of 4: issued at 0 (taken at 0), 1, 2, 3, 4; then the queue is full until the
+// second is taken at 8, so the sixth issues at 9 and has waited 4 cycles; the seventh at 17.
 Test(timing_sm_shared, a_full_queue_throttles) {
   rig *r = rig_create(1);
   for (int i = 0; i < 7; i++) rig_add(r, FTL_OP_LDS, i, -1)->wavefronts = 8;

@@ -7,21 +7,21 @@ static rig *pipeline(int32_t fills, int32_t stages, int32_t rows, int32_t consum
   rig *r = rig_create(1);
   uint16_t access = rig_access(r, 0, rows);
   rig_ring(r, stages, consumers);
-  int32_t loop = rig_loop(r, 0, 0, fills);                 // 0
-  rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;             // 1
-  rig_add(r, FTL_OP_MBAR_ACQUIRE, -1, -1)->arg = 0;        // 2
-  rig_add(r, FTL_OP_MBAR_EXPECT, -1, -1)->arg = 0;         // 3
-  rig_add(r, FTL_OP_TMA_LOAD, -1, -1)->access = access;    // 4
-  rig_add(r, FTL_OP_MBAR_ADVANCE, -1, -1)->arg = 0;        // 5
-  rig_end_loop(r, loop);                                   // 6
-  rig_add(r, FTL_OP_EXIT, -1, -1);                         // 7
+  int32_t loop = rig_loop(r, 0, 0, fills);               // 0
+  rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;           // 1
+  rig_add(r, FTL_OP_MBAR_ACQUIRE, -1, -1)->arg = 0;      // 2
+  rig_add(r, FTL_OP_MBAR_EXPECT, -1, -1)->arg = 0;       // 3
+  rig_add(r, FTL_OP_TMA_LOAD, -1, -1)->access = access;  // 4
+  rig_add(r, FTL_OP_MBAR_ADVANCE, -1, -1)->arg = 0;      // 5
+  rig_end_loop(r, loop);                                 // 6
+  rig_add(r, FTL_OP_EXIT, -1, -1);                       // 7
   rig_role(r, consumers);
-  loop = rig_loop(r, 1, 0, fills);                         // 0
-  rig_add(r, FTL_OP_MBAR_WAIT, -1, -1)->arg = 0;           // 1
-  rig_add(r, FTL_OP_FFMA, 0, -1);                          // 2
-  rig_add(r, FTL_OP_MBAR_RELEASE, -1, -1)->arg = 0;        // 3
-  rig_end_loop(r, loop);                                   // 4
-  rig_add(r, FTL_OP_EXIT, -1, -1);                         // 5
+  loop = rig_loop(r, 1, 0, fills);                   // 0
+  rig_add(r, FTL_OP_MBAR_WAIT, -1, -1)->arg = 0;     // 1
+  rig_add(r, FTL_OP_FFMA, 0, -1);                    // 2
+  rig_add(r, FTL_OP_MBAR_RELEASE, -1, -1)->arg = 0;  // 3
+  rig_end_loop(r, loop);                             // 4
+  rig_add(r, FTL_OP_EXIT, -1, -1);                   // 5
   return r;
 }
 
@@ -72,9 +72,9 @@ Test(timing_sm_tma, lines_in_flight_are_limited) {
   rig_destroy(r);
 }
 
-// A ring of one stage and two consumers: the second fill is acquired when both have released the first. The first fill is
-// as above, one line: 51, 251, written 252, consumers at 262; FFMA 262, RELEASE 263, taken by the LSU at 263 and 264 (one a
-// cycle): complete at 264; the producer goes on at 274.
+// A ring of one stage and two consumers: the second fill is acquired when both have released the first. The first fill
+// is as above, one line: 51, 251, written 252, consumers at 262; FFMA 262, RELEASE 263, taken by the LSU at 263 and 264
+// (one a cycle): complete at 264; the producer goes on at 274.
 Test(timing_sm_tma, a_producer_waits_until_all_consumers_released_the_stage) {
   rig *r = pipeline(2, 1, 1, 2);
   rig_run(r, 1);
@@ -86,7 +86,8 @@ Test(timing_sm_tma, a_producer_waits_until_all_consumers_released_the_stage) {
   rig_destroy(r);
 }
 
-// With as many stages as fills nobody waits for an empty one: the second TMA_LOAD issues 10 + 1 cycles after its ACQUIRE.
+// With as many stages as fills nobody waits for an empty one: the second TMA_LOAD issues 10 + 1 cycles after its
+// ACQUIRE.
 Test(timing_sm_tma, free_stages_are_filled_ahead) {
   rig *r = pipeline(2, 2, 1, 2);
   rig_run(r, 1);
@@ -123,13 +124,14 @@ Test(timing_sm_tma, copies_take_turns) {
   static const int64_t lines[] = {0, 2, 4, 200, 6, 202, 8, 204, 10, 206, 208, 210};
   for (int i = 0; i < 12; i++) {
     cr_assert_eq(r->requests[i].time, 41 + i);
-    cr_assert_eq(r->requests[i].line, (uint64_t)lines[i], "line %d is %llu", i, (unsigned long long)r->requests[i].line);
+    cr_assert_eq(r->requests[i].line, (uint64_t)lines[i], "line %d is %llu", i,
+                 (unsigned long long)r->requests[i].line);
   }
   rig_destroy(r);
 }
 
-// A store of 3 lines: issued 0, lines read at 40, 41, 42; the wait ends when the last is read (next issue 43), EXIT at 44,
-// and the warp leaves when the last is accepted, at 242.
+// A store of 3 lines: issued 0, lines read at 40, 41, 42; the wait ends when the last is read (next issue 43), EXIT at
+// 44, and the warp leaves when the last is accepted, at 242.
 Test(timing_sm_tma, a_store_is_waited_for_until_it_is_read) {
   rig *r = rig_create(1);
   uint16_t access = rig_access(r, 0, 3);

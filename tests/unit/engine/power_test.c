@@ -4,9 +4,14 @@
 
 // Round numbers: 1 GHz at most in steps of 100 MHz, down to 500 MHz; energy follows the clock linearly.
 static ftl_arch power_arch(void) {
-  return (ftl_arch){.clock_sm_max_khz = 1000000, .clock_sm_min_khz = 500000, .clock_sm_step_khz = 100000,
-                    .clock_sm_tensor_max_khz = 1000000, .power_limit_mw = 300000,
-                    .power_burst_limit_mw = 400000, .power_static_mw = 100000, .power_tensor_mac_fj = 1000,
+  return (ftl_arch){.clock_sm_max_khz = 1000000,
+                    .clock_sm_min_khz = 500000,
+                    .clock_sm_step_khz = 100000,
+                    .clock_sm_tensor_max_khz = 1000000,
+                    .power_limit_mw = 300000,
+                    .power_burst_limit_mw = 400000,
+                    .power_static_mw = 100000,
+                    .power_tensor_mac_fj = 1000,
                     .power_voltage_exponent_milli = 1000};
 }
 

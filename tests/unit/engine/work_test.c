@@ -6,23 +6,26 @@
 static ftl_expr_node exprs[] = {
     {.kind = FTL_EXPR_CONST, .value = 0}, {.kind = FTL_EXPR_CTA}, {.kind = FTL_EXPR_CONST, .value = 2}};
 static ftl_tile_program tile = {.num_ctas = 4, .num_exprs = 3, .exprs = exprs, .num_loop_vars = 2};
-static const ftl_arch arch = {.tensor_mma_fp32_interval_cycles = 8, .tensor_mma_num_insts = 1, .tensor_wgmma_fma_per_cycle = 2048};
+static const ftl_arch arch = {
+    .tensor_mma_fp32_interval_cycles = 8, .tensor_mma_num_insts = 1, .tensor_wgmma_fma_per_cycle = 2048};
 
 static ftl_warp_program program_of(ftl_warp_inst *insts, int32_t num_insts, ftl_warp_loop *loops, int32_t num_loops) {
-  ftl_warp_program program = {.tile = &tile, .num_roles = 1, .num_insts = num_insts, .num_loops = num_loops,
-                              .insts = insts, .loops = loops, .mma_macs = 2048};
+  ftl_warp_program program = {.tile = &tile,
+                              .num_roles = 1,
+                              .num_insts = num_insts,
+                              .num_loops = num_loops,
+                              .insts = insts,
+                              .loops = loops,
+                              .mma_macs = 2048};
   program.roles[0] = (ftl_warp_role){.num_warps = 4, .num_insts = num_insts};
   return program;
 }
 
 Test(unit_engine_work, loop_bodies_count_as_often_as_each_cta_runs_them) {
   ftl_warp_inst insts[] = {
-      {.opcode = FTL_OP_IADD, .repeat = 3},
-      {.opcode = FTL_OP_LOOP, .repeat = 1, .arg = 0},
-      {.opcode = FTL_OP_MMA, .repeat = 2},
-      {.opcode = FTL_OP_LDSM, .repeat = 1, .wavefronts = 6, .conflicts = 2},
-      {.opcode = FTL_OP_BRA, .repeat = 1},
-      {.opcode = FTL_OP_END_LOOP, .repeat = 1, .arg = 0},
+      {.opcode = FTL_OP_IADD, .repeat = 3}, {.opcode = FTL_OP_LOOP, .repeat = 1, .arg = 0},
+      {.opcode = FTL_OP_MMA, .repeat = 2},  {.opcode = FTL_OP_LDSM, .repeat = 1, .wavefronts = 6, .conflicts = 2},
+      {.opcode = FTL_OP_BRA, .repeat = 1},  {.opcode = FTL_OP_END_LOOP, .repeat = 1, .arg = 0},
       {.opcode = FTL_OP_EXIT, .repeat = 1},
   };
   ftl_warp_loop loops[] = {{.loop_var = 0, .lo = 0, .hi = 1, .begin = 1, .end = 5}};
@@ -44,8 +47,10 @@ Test(unit_engine_work, inner_loops_may_depend_on_outer_variables) {
   nested_tile.exprs = nested_exprs;
   nested_tile.num_exprs = 4;
   ftl_warp_inst insts[] = {
-      {.opcode = FTL_OP_LOOP, .repeat = 1, .arg = 0},     {.opcode = FTL_OP_LOOP, .repeat = 1, .arg = 1},
-      {.opcode = FTL_OP_FFMA, .repeat = 1},               {.opcode = FTL_OP_END_LOOP, .repeat = 1, .arg = 1},
+      {.opcode = FTL_OP_LOOP, .repeat = 1, .arg = 0},
+      {.opcode = FTL_OP_LOOP, .repeat = 1, .arg = 1},
+      {.opcode = FTL_OP_FFMA, .repeat = 1},
+      {.opcode = FTL_OP_END_LOOP, .repeat = 1, .arg = 1},
       {.opcode = FTL_OP_END_LOOP, .repeat = 1, .arg = 0},
   };
   ftl_warp_loop loops[] = {{.loop_var = 0, .lo = 0, .hi = 1, .begin = 0, .end = 4},
@@ -65,6 +70,6 @@ Test(unit_engine_work, elected_instructions_count_once_and_a_wgmma_is_a_quarter_
   ftl_warp_program program = program_of(insts, 3, NULL, 0);
   ftl_static_work work = ftl_static_work_of(&program, &arch);
   cr_assert_eq(work.warp_insts, 4 * (1 + 4));
-  cr_assert_eq(work.tensor_macs, 4 * 64 * 128 * 16);      // a CTA's one warpgroup, 4 CTAs
+  cr_assert_eq(work.tensor_macs, 4 * 64 * 128 * 16);       // a CTA's one warpgroup, 4 CTAs
   cr_assert_eq(work.tensor_busy_cycles, 4 * 4 * 128 / 2);  // N/2 cycles on each of four sub-cores
 }

@@ -14,7 +14,8 @@ static void expect_reason(const char *arch, const char *parameters, const char *
 
 Test(unit_lower_feasibility, shared_memory_over_the_limit_names_need_and_limit) {
   // Q 256 x 256 bytes and three stages of K and of V of 128 x 256 bytes
-  expect_reason("h200", "heads=1 seqlen=1024 head_dim=128 block_m=256 block_n=128 num_stages=3 num_warps=8 copy=cp_async",
+  expect_reason("h200",
+                "heads=1 seqlen=1024 head_dim=128 block_m=256 block_n=128 num_stages=3 num_warps=8 copy=cp_async",
                 "needs 262144 bytes of shared memory a CTA, h200 allows 232448");
 }
 
@@ -28,8 +29,9 @@ Test(unit_lower_feasibility, what_the_chip_lacks_is_named) {
 Test(unit_lower_feasibility, threads_over_the_limit_are_named) {
   programs p;
   ftl_error error = {0};
-  cr_assert_eq(lower_workload(&p, "a100_80", "flash2_fwd", "heads=1 seqlen=1024 head_dim=32 block_m=512 num_warps=32 mma=mma",
-                              &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(lower_workload(&p, "a100_80", "flash2_fwd",
+                              "heads=1 seqlen=1024 head_dim=32 block_m=512 num_warps=32 mma=mma", &error),
+               FTL_OK, "%s", error.message);
   p.arch->sm_max_threads_per_cta = 512;
   ftl_warp_program *warps = NULL;
   ftl_lower_options options = {.copy = FTL_COPY_CP_ASYNC, .mma = FTL_MMA_MMA};
@@ -51,7 +53,9 @@ Test(unit_lower_feasibility, auto_takes_the_newest_that_the_chip_has) {
   for (int i = 0; i < 4; i++) {
     programs p;
     ftl_error error = {0};
-    cr_assert_eq(lower_workload(&p, expected[i].arch, "flash2_fwd", "heads=1 seqlen=256 head_dim=64 block_m=64", &error), FTL_OK);
+    cr_assert_eq(
+        lower_workload(&p, expected[i].arch, "flash2_fwd", "heads=1 seqlen=256 head_dim=64 block_m=64", &error),
+        FTL_OK);
     cr_expect_eq(p.warps->copy, expected[i].copy);
     cr_expect_eq(p.warps->mma, expected[i].mma);
     programs_fini(&p);
@@ -62,7 +66,8 @@ Test(unit_lower_feasibility, registers_over_the_cap_spill_and_are_feasible) {
   programs p;
   ftl_error error = {0};
   cr_assert_eq(lower_workload(&p, "a100_80", "flash2_fwd",
-                              "heads=1 seqlen=1024 head_dim=128 block_m=128 num_warps=4 max_registers=128", &error), FTL_OK);
+                              "heads=1 seqlen=1024 head_dim=128 block_m=128 num_warps=4 max_registers=128", &error),
+               FTL_OK);
   cr_expect_leq(p.warps->registers_per_thread, 128);
   cr_expect_gt(p.warps->spill_registers, 0);
   cr_expect_eq(p.warps->local_bytes_per_thread, 4 * p.warps->spill_registers);

@@ -2,7 +2,9 @@
 
 #include "lower/fragment.h"
 
-static ftl_arch arch_of(int64_t m, int64_t k) { return (ftl_arch){.tensor_mma_m = m, .tensor_mma_n = 8, .tensor_mma_k = k}; }
+static ftl_arch arch_of(int64_t m, int64_t k) {
+  return (ftl_arch){.tensor_mma_m = m, .tensor_mma_n = 8, .tensor_mma_k = k};
+}
 
 static void expect_exact_cover(const ftl_fragment_shape *shape) {
   int seen[16][16] = {{0}};
@@ -33,7 +35,8 @@ Test(unit_lower_fragment, a_lane_holds_two_rows_of_a_slab_and_four_lanes_share_a
     int lanes_of_row[16] = {0};
     for (int32_t lane = 0; lane < 32; lane++) {
       unsigned rows = 0;
-      for (int32_t i = 0; i < shape.accumulator_registers; i++) rows |= 1u << ftl_fragment_accumulator(&shape, lane, i).row;
+      for (int32_t i = 0; i < shape.accumulator_registers; i++)
+        rows |= 1u << ftl_fragment_accumulator(&shape, lane, i).row;
       cr_assert_eq(__builtin_popcount(rows), 2);
       for (int row = 0; row < 16; row++) lanes_of_row[row] += (int)(rows >> row & 1);
     }

@@ -4,14 +4,20 @@
 #include "lower/lower.h"
 
 static ftl_arch a100(void) {
-  return (ftl_arch){.sm_max_ctas = 32, .sm_max_warps = 64, .sm_num_registers = 65536, .sm_register_unit = 256,
-                    .sm_warp_unit = 4, .sm_num_barriers = 16, .shared_bytes_per_sm = 164 * 1024,
-                    .shared_reserved_bytes_per_cta = 1024, .shared_unit_bytes = 128};
+  return (ftl_arch){.sm_max_ctas = 32,
+                    .sm_max_warps = 64,
+                    .sm_num_registers = 65536,
+                    .sm_register_unit = 256,
+                    .sm_warp_unit = 4,
+                    .sm_num_barriers = 16,
+                    .shared_bytes_per_sm = 164 * 1024,
+                    .shared_reserved_bytes_per_cta = 1024,
+                    .shared_unit_bytes = 128};
 }
 
 static ftl_occupancy occupancy(const ftl_arch *arch, int32_t warps, int32_t registers, int32_t shared_bytes) {
-  ftl_warp_program program = {.num_warps = warps, .registers_per_thread = registers, .shared_bytes = shared_bytes,
-                              .num_barriers = 1};
+  ftl_warp_program program = {
+      .num_warps = warps, .registers_per_thread = registers, .shared_bytes = shared_bytes, .num_barriers = 1};
   return ftl_occupancy_of(&program, arch);
 }
 
@@ -32,8 +38,8 @@ Test(unit_lower_occupancy, warps_of_a_cta_are_dealt_to_the_sub_cores_evenly) {
 
 Test(unit_lower_occupancy, shared_memory_counts_the_drivers_reserve) {
   ftl_arch arch = a100();
-  cr_expect_eq(occupancy(&arch, 4, 32, 48 * 1024).ctas_per_sm, 3);   // 164 / 49
-  cr_expect_eq(occupancy(&arch, 4, 32, 81 * 1024).ctas_per_sm, 2);   // 164 / 82
+  cr_expect_eq(occupancy(&arch, 4, 32, 48 * 1024).ctas_per_sm, 3);  // 164 / 49
+  cr_expect_eq(occupancy(&arch, 4, 32, 81 * 1024).ctas_per_sm, 2);  // 164 / 82
   cr_expect_eq(occupancy(&arch, 4, 32, 81 * 1024 + 1).ctas_per_sm, 1);
   cr_expect_eq(occupancy(&arch, 4, 32, 81 * 1024).limited_by, FTL_LIMIT_SHARED);
   cr_expect_eq(occupancy(&arch, 4, 32, 164 * 1024).ctas_per_sm, 0);

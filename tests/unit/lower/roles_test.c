@@ -10,14 +10,23 @@ enum { ROWS = 128, COLUMNS = 64, TILES = 8 };
 
 static int32_t tensor(ftl_builder *b, const char *name, ftl_tensor_use use, int64_t rows) {
   return ftl_builder_tensor(b, name, FTL_FP16, use,
-                            (ftl_tensor_shape){.num_batches = 1, .num_heads = 1, .num_rows = rows, .num_columns = COLUMNS,
-                                               .batch_stride = rows * COLUMNS, .head_stride = rows * COLUMNS,
+                            (ftl_tensor_shape){.num_batches = 1,
+                                               .num_heads = 1,
+                                               .num_rows = rows,
+                                               .num_columns = COLUMNS,
+                                               .batch_stride = rows * COLUMNS,
+                                               .head_stride = rows * COLUMNS,
                                                .row_stride = COLUMNS});
 }
 
 static ftl_tile_ref tile_at(ftl_builder *b, int32_t t, ftl_expr row) {
-  return (ftl_tile_ref){.tensor = t, .batch = ftl_const(b, 0), .head = ftl_const(b, 0), .row = row, .present = FTL_ALWAYS,
-                        .rows = ROWS, .columns = COLUMNS};
+  return (ftl_tile_ref){.tensor = t,
+                        .batch = ftl_const(b, 0),
+                        .head = ftl_const(b, 0),
+                        .row = row,
+                        .present = FTL_ALWAYS,
+                        .rows = ROWS,
+                        .columns = COLUMNS};
 }
 
 static void fill_stage(ftl_builder *b, int32_t ring, ftl_tile_ref ref) {

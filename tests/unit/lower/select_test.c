@@ -1,4 +1,5 @@
-// Instruction counts of flash2_fwd against closed forms and against what nvcc emits for the kernels in kernels/attention.
+// Instruction counts of flash2_fwd against closed forms and against what nvcc emits for the kernels in
+// kernels/attention.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -16,8 +17,9 @@ static counts count_loop(const ftl_warp_program *p, int32_t loop_idx) {
     const ftl_warp_inst *inst = &p->insts[i];
     c.insts[inst->opcode] += inst->repeat;
     c.conflicts += inst->conflicts;
-    bool mark = inst->opcode == FTL_OP_TILE || inst->opcode == FTL_OP_MBAR_ADVANCE || inst->opcode == FTL_OP_RING_READ ||
-                inst->opcode == FTL_OP_RING_FREE || inst->opcode == FTL_OP_WGMMA_COMMIT;
+    bool mark = inst->opcode == FTL_OP_TILE || inst->opcode == FTL_OP_MBAR_ADVANCE ||
+                inst->opcode == FTL_OP_RING_READ || inst->opcode == FTL_OP_RING_FREE ||
+                inst->opcode == FTL_OP_WGMMA_COMMIT;
     if (!mark) c.total += inst->repeat;
   }
   return c;
@@ -57,7 +59,8 @@ Test(unit_lower_select, tensor_and_softmax_instructions_follow_from_the_shapes_o
 }
 
 Test(unit_lower_select, operands_are_loaded_once_a_k_step_and_shared_by_the_slabs_of_a_warp) {
-  programs p = lowered("a100_80", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=1 schedule=interleaved");
+  programs p =
+      lowered("a100_80", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=1 schedule=interleaved");
   counts c = count_loop(p.warps, 0);
   // Q: 2 slabs x 8; K: 8 x 4; V: 4 x 8 blocks of 16 x 16
   cr_expect_eq(c.insts[FTL_OP_LDSM], 80);
@@ -123,8 +126,8 @@ Test(unit_lower_select, a_single_buffer_needs_a_barrier_before_each_refill_and_t
 // ---- against the compiler ----
 typedef struct compiled {
   const char *arch, *parameters;
-  int32_t registers;        // ptxas -v
-  int32_t loop_insts;       // of the unmasked loop's body, in the cubin; 0: not looked up
+  int32_t registers;   // ptxas -v
+  int32_t loop_insts;  // of the unmasked loop's body, in the cubin; 0: not looked up
 } compiled;
 
 // nvcc 13.0 -O3 --use_fast_math, kernels/attention/flash2_mma.h (sm_80) and flash2_wgmma.h (sm_90a).

@@ -42,8 +42,12 @@ static ftl_warp_inst *first_of(const programs *p, ftl_opcode opcode) {
 }
 
 static void drop(ftl_warp_inst *inst) {
-  *inst = (ftl_warp_inst){.opcode = FTL_OP_NOP, .repeat = 1, .destination = FTL_NO_TOKEN, .access = FTL_NO_ACCESS,
-                          .ring_a = FTL_NO_RING, .ring_b = FTL_NO_RING};
+  *inst = (ftl_warp_inst){.opcode = FTL_OP_NOP,
+                          .repeat = 1,
+                          .destination = FTL_NO_TOKEN,
+                          .access = FTL_NO_ACCESS,
+                          .ring_a = FTL_NO_RING,
+                          .ring_b = FTL_NO_RING};
 }
 
 // Asserts that the checker rejects p with a message that holds `what`, and frees p.

@@ -54,4 +54,6 @@ Test(unit_lower_checker_flash2, hopper_by_wgmma_and_tma) { cr_expect_geq(prove_a
 Test(unit_lower_checker_flash2, hopper_by_wgmma_and_cp_async) { cr_expect_geq(prove_all("h200", "copy=cp_async"), 15); }
 Test(unit_lower_checker_flash2, hopper_by_wgmma_and_registers) { cr_expect_geq(prove_all("h200", "copy=ldg"), 10); }
 Test(unit_lower_checker_flash2, hopper_by_mma_sync_and_cp_async) { cr_expect_geq(prove_all("h200", "mma=mma"), 25); }
-Test(unit_lower_checker_flash2, hopper_by_mma_sync_and_tma) { cr_expect_geq(prove_all("h200", "mma=mma copy=tma"), 25); }
+Test(unit_lower_checker_flash2, hopper_by_mma_sync_and_tma) {
+  cr_expect_geq(prove_all("h200", "mma=mma copy=tma"), 25);
+}

@@ -22,7 +22,8 @@ static const char *copy_name(ftl_copy copy) {
 }
 
 static ftl_status lower_spec(programs *p, ftl_spec *spec, ftl_error *error) {
-  ftl_lower_options options = {.copy = (ftl_copy)spec->value[FTL_PARAM_copy], .mma = (ftl_mma)spec->value[FTL_PARAM_mma],
+  ftl_lower_options options = {.copy = (ftl_copy)spec->value[FTL_PARAM_copy],
+                               .mma = (ftl_mma)spec->value[FTL_PARAM_mma],
                                .max_registers = (int32_t)spec->value[FTL_PARAM_max_registers]};
   ftl_status status = ftl_lower_resolve(p->arch, &options, error);
   if (status != FTL_OK) return status;
@@ -37,7 +38,8 @@ static ftl_status lower_spec(programs *p, ftl_spec *spec, ftl_error *error) {
   return ftl_lower(p->tile, p->arch, options, &p->warps, error);
 }
 
-ftl_status lower_workload(programs *out, const char *arch, const char *workload, const char *parameters, ftl_error *error) {
+ftl_status lower_workload(programs *out, const char *arch, const char *workload, const char *parameters,
+                          ftl_error *error) {
   *out = (programs){0};
   cr_assert_eq(ftl_arch_load(FTL_SOURCE_DIR "/arch_models", arch, &out->arch, error), FTL_OK, "%s", error->message);
   ftl_spec spec;

@@ -11,8 +11,10 @@ typedef struct programs {
   ftl_warp_program *warps;
 } programs;
 
-// `parameters`: "heads=2 seqlen=100 copy=ldg ...". FTL_INFEASIBLE where the GPU cannot run it; asserts on anything worse.
-ftl_status lower_workload(programs *out, const char *arch, const char *workload, const char *parameters, ftl_error *error);
+// `parameters`: "heads=2 seqlen=100 copy=ldg ...". FTL_INFEASIBLE where the GPU cannot run it; asserts on anything
+// worse.
+ftl_status lower_workload(programs *out, const char *arch, const char *workload, const char *parameters,
+                          ftl_error *error);
 void programs_fini(programs *p);
 
 #endif

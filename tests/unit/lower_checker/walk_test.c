@@ -71,20 +71,24 @@ Test(unit_lower_walk, a_local_access_is_one_line_a_slot_whatever_the_warp) {
 }
 
 // ---- control flow ----
-static ftl_expr_node exprs[] = {{FTL_EXPR_CONST, 0, 0, 0}, {FTL_EXPR_CTA, 0, 0, 0}, {FTL_EXPR_CONST, 2, 0, 0},
-                                {FTL_EXPR_LOOP, 0, 0, 0}};
+static ftl_expr_node exprs[] = {
+    {FTL_EXPR_CONST, 0, 0, 0}, {FTL_EXPR_CTA, 0, 0, 0}, {FTL_EXPR_CONST, 2, 0, 0}, {FTL_EXPR_LOOP, 0, 0, 0}};
 
 // for i in 0 .. cta: A; for j in 0 .. i: B; then warp 0 only: C. Counts what each warp sees.
 static void count_walk(int64_t cta, int32_t warp, int counts[FTL_OPCODE_COUNT]) {
   ftl_tile_program tile = {.exprs = exprs, .num_exprs = 4};
-  ftl_warp_inst insts[] = {
-      {.opcode = FTL_OP_NOP},  // of another role
-      {.opcode = FTL_OP_LOOP, .arg = 0}, {.opcode = FTL_OP_FFMA},     {.opcode = FTL_OP_LOOP, .arg = 1},
-      {.opcode = FTL_OP_MUFU},           {.opcode = FTL_OP_END_LOOP, .arg = 1}, {.opcode = FTL_OP_END_LOOP, .arg = 0},
-      {.opcode = FTL_OP_STG, .flags = FTL_INST_WARP0}};
+  ftl_warp_inst insts[] = {{.opcode = FTL_OP_NOP},  // of another role
+                           {.opcode = FTL_OP_LOOP, .arg = 0},
+                           {.opcode = FTL_OP_FFMA},
+                           {.opcode = FTL_OP_LOOP, .arg = 1},
+                           {.opcode = FTL_OP_MUFU},
+                           {.opcode = FTL_OP_END_LOOP, .arg = 1},
+                           {.opcode = FTL_OP_END_LOOP, .arg = 0},
+                           {.opcode = FTL_OP_STG, .flags = FTL_INST_WARP0}};
   ftl_warp_loop loops[] = {{.loop_var = 0, .lo = 0, .hi = 1, .begin = 0, .end = 5},
                            {.loop_var = 1, .lo = 0, .hi = 3, .begin = 2, .end = 4}};
-  ftl_warp_program program = {.tile = &tile, .insts = insts, .loops = loops, .num_insts = 8, .num_loops = 2, .num_roles = 2};
+  ftl_warp_program program = {
+      .tile = &tile, .insts = insts, .loops = loops, .num_insts = 8, .num_loops = 2, .num_roles = 2};
   program.roles[1] = (ftl_warp_role){.first_inst = 1, .num_insts = 7, .num_warps = 2};
   ftl_walk walk = ftl_walk_start(&program, 1, warp, cta);
   for (const ftl_warp_inst *inst; (inst = ftl_walk_next(&walk));) counts[inst->opcode]++;
@@ -111,8 +115,14 @@ Test(unit_lower_walk, what_an_elected_warp_does_the_others_do_not_see) {
 
 Test(unit_lower_walk, a_tile_is_clipped_at_the_end_of_its_tensor_and_absent_when_told) {
   ftl_tile_program tile = {.exprs = exprs, .num_exprs = 4, .num_tensors = 1};
-  tile.tensors[0] = (ftl_tensor){.dtype = FTL_FP16, .num_batches = 1, .num_heads = 8, .num_rows = 100, .num_columns = 64,
-                                 .head_stride = 6400, .row_stride = 64, .base_bytes = 2097152};
+  tile.tensors[0] = (ftl_tensor){.dtype = FTL_FP16,
+                                 .num_batches = 1,
+                                 .num_heads = 8,
+                                 .num_rows = 100,
+                                 .num_columns = 64,
+                                 .head_stride = 6400,
+                                 .row_stride = 64,
+                                 .base_bytes = 2097152};
   // head 2, row = CTA, 64 rows
   ftl_tile_ref ref = {.batch = 0, .head = 2, .row = 1, .present = FTL_ALWAYS, .rows = 64, .columns = 64};
   ftl_expr_point point = {.cta = 60};

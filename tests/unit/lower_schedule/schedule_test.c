@@ -7,8 +7,8 @@
 enum { NONE = FTL_NO_VALUE };
 
 Test(unit_lower_schedule, a_load_stands_its_latency_ahead_of_its_use) {
-  // A chain of 30 FFMAs on c, a shared load (10 cycles), and an FFMA that reads both. From the end: the reader at cycle 0,
-  // the chain at 1, 2, ..., the load at 10. So 9 links of the chain stand between the load and the reader.
+  // A chain of 30 FFMAs on c, a shared load (10 cycles), and an FFMA that reads both. From the end: the reader at cycle
+  // 0, the chain at 1, 2, ..., the load at 10. So 9 links of the chain stand between the load and the reader.
   ftl_draft draft = {0};
   int32_t address = ftl_draft_value_add(&draft, 1, false), loaded = ftl_draft_value_add(&draft, 1, false);
   int32_t c = ftl_draft_value_add(&draft, 1, false), sum = ftl_draft_value_add(&draft, 1, false);
@@ -26,8 +26,9 @@ Test(unit_lower_schedule, a_load_stands_its_latency_ahead_of_its_use) {
 }
 
 Test(unit_lower_schedule, a_diamond_is_ordered_by_its_longest_path) {
-  // a -> slow (MUFU, 20 cycles) -> join, a -> quick (FFMA) -> join. From the end: join at 0, quick at 1, then slow when its
-  // latency of 20 is over, then a. Two more FFMAs, independent and written last, fill cycles 2 and 3 by program order.
+  // a -> slow (MUFU, 20 cycles) -> join, a -> quick (FFMA) -> join. From the end: join at 0, quick at 1, then slow when
+  // its latency of 20 is over, then a. Two more FFMAs, independent and written last, fill cycles 2 and 3 by program
+  // order.
   ftl_draft draft = {0};
   int32_t v[7];
   for (int i = 0; i < 7; i++) v[i] = ftl_draft_value_add(&draft, 1, false);
@@ -38,7 +39,8 @@ Test(unit_lower_schedule, a_diamond_is_ordered_by_its_longest_path) {
   put(&draft, FTL_OP_FFMA, 5, v[4], NONE, NONE);
   put(&draft, FTL_OP_FFMA, 6, v[5], NONE, NONE);
   finish(&draft, 64);
-  // At cycle 0: join (depth 20) before 6 and 5 (depth 0). At 1: quick (depth 1). At 2 and 3: 6, 5. At 20: slow. At 40: a.
+  // At cycle 0: join (depth 20) before 6 and 5 (depth 0). At 1: quick (depth 1). At 2 and 3: 6, 5. At 20: slow. At 40:
+  // a.
   static const int expected[] = {1, 3, 5, 6, 2, 4};
   for (int i = 0; i < 6; i++) cr_expect_eq(draft.insts[i].inst.arg, expected[i], "position %d", i);
   ftl_draft_fini(&draft);
@@ -90,7 +92,7 @@ Test(unit_lower_schedule, reads_and_writes_of_a_value_keep_their_order) {
   ftl_draft draft = {0};
   int32_t v = ftl_draft_value_add(&draft, 1, false), w = ftl_draft_value_add(&draft, 1, false);
   put(&draft, FTL_OP_MUFU, 1, v, NONE, NONE);
-  put(&draft, FTL_OP_FFMA, 2, w, v, NONE);   // RAW
+  put(&draft, FTL_OP_FFMA, 2, w, v, NONE);     // RAW
   put(&draft, FTL_OP_FFMA, 3, v, NONE, NONE);  // WAR with 2, WAW with 1
   put(&draft, FTL_OP_STS, 4, NONE, v, w);
   finish(&draft, 64);
@@ -126,9 +128,9 @@ Test(unit_lower_schedule, async_copies_of_one_group_keep_program_order) {
 }
 
 Test(unit_lower_schedule, async_copies_stand_their_latency_ahead_of_the_end_and_not_just_before_it) {
-  // A loop of 100 mmas (8 cycles each) with a copy for the next iteration, written between mma 50 and 51, whose latency is
-  // 30 + 100 + 100 + 70 = 300 cycles to L2 and back: from the end, mma 99 at cycle 0, mma 99 - i at 8i; the commit may stand
-  // at 300, between the mmas at 296 and 304, so 38 mmas follow it.
+  // A loop of 100 mmas (8 cycles each) with a copy for the next iteration, written between mma 50 and 51, whose latency
+  // is 30 + 100 + 100 + 70 = 300 cycles to L2 and back: from the end, mma 99 at cycle 0, mma 99 - i at 8i; the commit
+  // may stand at 300, between the mmas at 296 and 304, so 38 mmas follow it.
   ftl_draft draft = {0};
   int32_t accumulator = ftl_draft_value_add(&draft, 4, false);
   put_loop(&draft);

@@ -92,8 +92,8 @@ Test(unit_lower_spill, an_address_is_computed_again_rather_than_stored) {
 }
 
 Test(unit_lower_spill, a_reload_stands_ahead_of_its_use_where_registers_allow) {
-  // `early` is needed before and after a wide value, with 40 FFMAs of small need before its second use: the reload goes up
-  // to the L1 latency of 30 instructions ahead.
+  // `early` is needed before and after a wide value, with 40 FFMAs of small need before its second use: the reload goes
+  // up to the L1 latency of 30 instructions ahead.
   ftl_draft draft = {0};
   int32_t early = ftl_draft_value_add(&draft, 4, false), wide = ftl_draft_value_add(&draft, 8, false);
   int32_t c = ftl_draft_value_add(&draft, 1, false);
