@@ -14,6 +14,7 @@ return product "h100_pcie" : on "gh100" {
   },
   power = {
     limit_mw = datasheet(350000, sheet),
+    tensor_mac_fj = guess(980, "so that 350 W hold about the 1410 MHz at which wgmma on random data reaches the 660 TFLOP/s of Luo et al., arXiv 2501.12084 (H800 PCIe)"),
     burst_limit_mw = guess(400000, "the share above the sustained limit that H200 shows (kernels/measurements/micro_sm_clock.csv)"),
     static_mw = guess(80000, "idle with HBM and leakage at load; not measured"),
   },
