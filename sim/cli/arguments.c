@@ -48,6 +48,11 @@ static const option_info all_options[] = {
     {'f', INTEGER, "from", "CYCLE", "first SM cycle of the timeline; default 0", AT(from_cycle), 0, INT64_MAX},
     {'u', INTEGER, "until", "CYCLE", "end of the timeline; default 20000", AT(until_cycle), 1, INT64_MAX},
     {'o', TEXT, "output", "FILE", "write here instead of standard output", AT(output), 0, 0},
+    {'M', TEXT, "measurements", "FILE", "measured rows; more files may follow; default: those of the sources",
+     AT(measurements), 0, 0},
+    {'k', FLAG, "markdown", NULL, "as Markdown, every case", AT(markdown), 0, 0},
+    {'A', FLAG, "all", NULL, "every case, not only the worst", AT(all), 0, 0},
+    {'e', INTEGER, "every", "N", "only one case of N", AT(every), 1, INT_MAX},
     {'h', FLAG, "help", NULL, "this text", AT(help), 0, 0},
 };
 enum { NUM_OPTIONS = sizeof all_options / sizeof *all_options };

@@ -19,6 +19,8 @@ static const struct {
     {"arch", "arch list|show A|check FILE|docs", "GPU models and where their numbers come from", ftl_cmd_arch},
     {"workload", "workload list|show W", "workloads and their parameters", ftl_cmd_workload},
     {"trace", "trace --arch A --workload W KEY=VALUE...", "warp instructions of one CTA, or a timeline", ftl_cmd_trace},
+    {"validate", "validate [--measurements FILE...]", "predicted against measured", ftl_cmd_validate},
+    {"import", "import FILE.csv...", "measured rows into the database", ftl_cmd_import},
 };
 enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
 

@@ -29,7 +29,21 @@ static const char *const fixed_tables =
     " PRIMARY KEY (prediction_id, launch_idx)) STRICT, WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS run_predictions ("
     " run_id INTEGER NOT NULL REFERENCES runs (id), prediction_id INTEGER NOT NULL REFERENCES predictions (id),"
-    " PRIMARY KEY (run_id, prediction_id)) STRICT, WITHOUT ROWID;";
+    " PRIMARY KEY (run_id, prediction_id)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS measurement_files ("
+    " id INTEGER PRIMARY KEY, path TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, format TEXT NOT NULL,"
+    " imported_utc TEXT NOT NULL) STRICT;"
+    "CREATE TABLE IF NOT EXISTS measurements ("
+    " id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL REFERENCES measurement_files (id), line INTEGER NOT NULL,"
+    " gpu TEXT, condition TEXT, kernel TEXT, status TEXT, source TEXT, arch TEXT, workload TEXT,"
+    " held_out INTEGER CHECK (held_out IN (0, 1))) STRICT;"
+    "CREATE TABLE IF NOT EXISTS measured_facts ("
+    " measurement_id INTEGER NOT NULL REFERENCES measurements (id), name TEXT NOT NULL, text TEXT NOT NULL,"
+    " PRIMARY KEY (measurement_id, name)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS measured_values ("
+    " measurement_id INTEGER NOT NULL REFERENCES measurements (id), metric TEXT NOT NULL, value REAL NOT NULL,"
+    " unit TEXT NOT NULL, impossible INTEGER NOT NULL CHECK (impossible IN (0, 1)),"
+    " PRIMARY KEY (measurement_id, metric)) STRICT, WITHOUT ROWID;";
 
 static ftl_status has_column(ftl_database *database, const char *table, const char *column, bool *out,
                              ftl_error *error) {
@@ -56,7 +70,9 @@ static ftl_status add_columns(ftl_database *database, bool *added, ftl_error *er
   ftl_status status = FTL_OK;
   for (int i = 0; status == FTL_OK && i < FTL_PARAM_COUNT; i++) {
     const ftl_param_info *info = ftl_param_get((ftl_param)i);
-    status = add_column(database, "predictions", info->name, info->allowed != NULL ? "TEXT" : "INTEGER", added, error);
+    const char *type = info->allowed != NULL ? "TEXT" : "INTEGER";
+    status = add_column(database, "predictions", info->name, type, added, error);
+    if (status == FTL_OK) status = add_column(database, "measurements", info->name, type, added, error);
   }
   for (int i = 0; status == FTL_OK && i < FTL_METRIC_COUNT; i++) {
     status = add_column(database, "launches", ftl_metric_id((ftl_metric)i), "REAL", added, error);
@@ -84,9 +100,38 @@ static ftl_status make_view(ftl_database *database, const char *name, const char
   return status;
 }
 
+// `compared`: a row a measured value and a prediction of the same configuration (at any detail) on the same GPU.
+static ftl_status make_compared(ftl_database *database, ftl_error *error) {
+  ftl_text sql = {0};
+  ftl_text_add(&sql,
+               "DROP VIEW IF EXISTS compared; CREATE VIEW compared AS SELECT m.id AS measurement_id, p.id AS"
+               " prediction_id, m.source, m.held_out, a.name AS arch, m.workload, m.kernel");
+  for (int i = 0; i < FTL_PARAM_COUNT; i++) ftl_text_add(&sql, ", p.\"%s\"", ftl_param_get((ftl_param)i)->name);
+  ftl_text_add(&sql, ", v.metric, v.unit, CASE v.metric");
+  for (int i = 0; i < FTL_METRIC_COUNT; i++) {
+    ftl_text_add(&sql, " WHEN '%s' THEN l.\"%s\"", ftl_metric_get((ftl_metric)i)->name, ftl_metric_id((ftl_metric)i));
+  }
+  ftl_text_add(&sql,
+               " END AS predicted, v.value AS measured, v.impossible, p.program_version FROM measurements m"
+               " JOIN arch_models a ON a.name = m.arch JOIN predictions p ON p.arch_id = a.id AND p.workload = "
+               "m.workload");
+  for (int i = 0; i < FTL_PARAM_COUNT; i++) {
+    const char *name = ftl_param_get((ftl_param)i)->name;
+    if (i != FTL_PARAM_detail) ftl_text_add(&sql, " AND p.\"%s\" IS m.\"%s\"", name, name);
+  }
+  ftl_text_add(&sql,
+               " JOIN launches l ON l.prediction_id = p.id AND l.launch_idx = -1"
+               " JOIN measured_values v ON v.measurement_id = m.id WHERE predicted IS NOT NULL");
+  ftl_status status = sql.failed ? ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", database->path)
+                                 : ftl_database_execute(database, ftl_text_get(&sql), error);
+  ftl_text_fini(&sql);
+  return status;
+}
+
 static ftl_status make_views(ftl_database *database, ftl_error *error) {
   ftl_status status = make_view(database, "answers", "l.launch_idx = -1", error);
-  return status != FTL_OK ? status : make_view(database, "kernels", "l.launch_idx >= 0", error);
+  if (status == FTL_OK) status = make_view(database, "kernels", "l.launch_idx >= 0", error);
+  return status == FTL_OK ? make_compared(database, error) : status;
 }
 
 static ftl_status set_up_locked(ftl_database *database, ftl_error *error) {
@@ -112,25 +157,30 @@ static ftl_status refuse_foreign(ftl_database *database, int64_t application, in
   return FTL_OK;
 }
 
+static ftl_status count_columns(ftl_database *database, const char *table, int num_names,
+                                const char *(*name_of)(int idx), int64_t *out, ftl_error *error) {
+  ftl_text sql = {0};
+  ftl_text_add(&sql, "SELECT count(*) FROM pragma_table_info('%s') WHERE name IN (''", table);
+  for (int i = 0; i < num_names; i++) ftl_text_add(&sql, ", '%s'", name_of(i));
+  ftl_text_add(&sql, ")");
+  ftl_status status = sql.failed ? ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", database->path)
+                                 : ftl_database_get_int(database, ftl_text_get(&sql), out, error);
+  ftl_text_fini(&sql);
+  return status;
+}
+
+static const char *param_name(int idx) { return ftl_param_get((ftl_param)idx)->name; }
+static const char *metric_name(int idx) { return ftl_metric_id((ftl_metric)idx); }
+
 // Whether the file has every column that the lists name, so that opening it writes nothing.
 static ftl_status is_current(ftl_database *database, bool *out, ftl_error *error) {
-  int64_t params = 0, metrics = 0;
-  ftl_text sql = {0};
-  ftl_text_add(&sql, "SELECT count(*) FROM pragma_table_info('predictions') WHERE name IN (''");
-  for (int i = 0; i < FTL_PARAM_COUNT; i++) ftl_text_add(&sql, ", '%s'", ftl_param_get((ftl_param)i)->name);
-  ftl_text_add(&sql, ")");
-  ftl_text metrics_sql = {0};
-  ftl_text_add(&metrics_sql, "SELECT count(*) FROM pragma_table_info('launches') WHERE name IN (''");
-  for (int i = 0; i < FTL_METRIC_COUNT; i++) ftl_text_add(&metrics_sql, ", '%s'", ftl_metric_id((ftl_metric)i));
-  ftl_text_add(&metrics_sql, ")");
-  ftl_status status = sql.failed || metrics_sql.failed
-                          ? ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", database->path)
-                          : FTL_OK;
-  if (status == FTL_OK) status = ftl_database_get_int(database, ftl_text_get(&sql), &params, error);
-  if (status == FTL_OK) status = ftl_database_get_int(database, ftl_text_get(&metrics_sql), &metrics, error);
-  ftl_text_fini(&sql);
-  ftl_text_fini(&metrics_sql);
-  *out = params == FTL_PARAM_COUNT && metrics == FTL_METRIC_COUNT;
+  int64_t params = 0, measured = 0, metrics = 0;
+  ftl_status status = count_columns(database, "predictions", FTL_PARAM_COUNT, param_name, &params, error);
+  if (status == FTL_OK) {
+    status = count_columns(database, "measurements", FTL_PARAM_COUNT, param_name, &measured, error);
+  }
+  if (status == FTL_OK) status = count_columns(database, "launches", FTL_METRIC_COUNT, metric_name, &metrics, error);
+  *out = params == FTL_PARAM_COUNT && measured == FTL_PARAM_COUNT && metrics == FTL_METRIC_COUNT;
   return status;
 }
 

@@ -182,7 +182,7 @@ Test(unit_results_database, adds_the_columns_that_an_older_file_lacks) {
   ftl_database *database = open_database(f.file);
   stored s = store_one(database, "64");
   ftl_database_close(database);
-  execute(f.file, "DROP VIEW answers; DROP VIEW kernels; ALTER TABLE launches DROP COLUMN power_w");
+  execute(f.file, "DROP VIEW answers; DROP VIEW kernels; DROP VIEW compared; ALTER TABLE launches DROP COLUMN power_w");
   database = open_database(f.file);
   ftl_prediction out;
   bool found = false;

@@ -1,0 +1,99 @@
+// Predicted against measured: cases, errors, statistics, quality of ranking.
+#ifndef FTL_REPORT_VALIDATE_H
+#define FTL_REPORT_VALIDATE_H
+
+#include "engine/predict.h"
+#include "report/validate_statistics.h"
+#include "results/measured_case.h"
+
+typedef enum ftl_quantity {
+#define FTL_QUANTITY(id, name, metric, second, kind) FTL_QUANTITY_##id,
+#include "report/validate_quantities.def"
+#undef FTL_QUANTITY
+  FTL_QUANTITY_COUNT
+} ftl_quantity;
+
+typedef enum ftl_quantity_kind { FTL_QUANTITY_RELATIVE, FTL_QUANTITY_POINTS, FTL_QUANTITY_RATIO } ftl_quantity_kind;
+
+const char *ftl_quantity_name(ftl_quantity quantity);
+const char *ftl_quantity_id(ftl_quantity quantity);
+const char *ftl_quantity_unit(ftl_quantity quantity);  // of the error: "%", "points", "warps"
+
+// One configuration of one kernel under one condition; several profiles of it are one case.
+typedef struct ftl_case {
+  ftl_measured_case measured_case;
+  double measured[FTL_METRIC_COUNT];                       // mean over the profiles; NaN: not measured, or impossible
+  double least[FTL_METRIC_COUNT], most[FTL_METRIC_COUNT];  // over the profiles
+  int64_t counts[FTL_METRIC_COUNT];                        // profiles that have it
+  int64_t num_impossible;                                  // values left out because they cannot be
+  char place[96];                                          // "attention_flash2_ncu.csv:12", of the first
+  ftl_status status;                                       // of the prediction
+  ftl_prediction prediction;                               // when status is FTL_OK
+} ftl_case;
+
+typedef struct ftl_uncovered {
+  char reason[96];
+  int64_t num_rows;
+} ftl_uncovered;
+
+typedef struct ftl_validation {
+  ftl_case *cases;
+  int64_t num_cases, capacity;
+  ftl_uncovered *uncovered;  // rows that no configuration expresses
+  int num_uncovered;
+  int64_t num_rows;     // read in all
+  int64_t num_not_run;  // rows that say that the kernel did not run
+} ftl_validation;
+
+// Adds the rows of a file; those of other workloads than `workload` (NULL: all) are left out without a word.
+// FTL_BAD_INPUT names the line, FTL_NO_MEMORY.
+FTL_MUST_USE ftl_status ftl_validation_add(ftl_validation *validation, const ftl_measurement_file *file,
+                                           const char *workload, ftl_error *error);
+void ftl_validation_fini(ftl_validation *validation);
+// Keeps one case of every `step`, as they come.
+void ftl_validation_thin(ftl_validation *validation, int64_t step);
+
+// Sorts worst first: cases without a prediction, then by the larger error of cycles and time.
+void ftl_validation_sort(ftl_validation *validation);
+
+// Signed error of a case; false where a side is missing, or the measured value is 0 and the predicted is not.
+bool ftl_case_error(const ftl_case *c, ftl_quantity quantity, double *out);
+// The same, counted only as far as it exceeds twice the spread of the profiles. False too if there was one profile.
+bool ftl_case_error_above_spread(const ftl_case *c, ftl_quantity quantity, double *out);
+// The larger absolute error of cycles and time; negative: no prediction.
+double ftl_case_size(const ftl_case *c);
+bool ftl_case_is_predicted(const ftl_case *c);
+double ftl_case_measured_time_ns(const ftl_case *c);
+double ftl_case_predicted_time_ns(const ftl_case *c);
+
+typedef enum ftl_part { FTL_PART_CALIBRATION, FTL_PART_HELD_OUT, FTL_PART_COUNT } ftl_part;
+const char *ftl_part_name(ftl_part part);
+
+// Of the cases of a part. FTL_NO_MEMORY.
+FTL_MUST_USE ftl_status ftl_validation_statistics(const ftl_validation *validation, ftl_part part,
+                                                  ftl_quantity quantity, bool above_spread, ftl_error_statistics *out,
+                                                  ftl_error *error);
+
+// The choice of block sizes, warps and stages for one shape, kernel family and condition.
+typedef struct ftl_choice {
+  const ftl_case *first;  // says which
+  int64_t num_cases;
+  double rho;                  // NaN: no order
+  double best_pct, best3_pct;  // of the best measured time that the predicted best, the best of three, reach
+} ftl_choice;
+
+enum { FTL_CHOICE_MIN_CASES = 4 };
+// Worst first by rho; groups of at least FTL_CHOICE_MIN_CASES. *out is freed by the caller.
+FTL_MUST_USE ftl_status ftl_validation_choices(const ftl_validation *validation, ftl_part part, ftl_choice **out,
+                                               int64_t *num_choices, ftl_error *error);
+
+typedef struct ftl_choice_summary {
+  double rho_mean, rho_least;  // of those that have an order
+  double best_mean_pct, best_least_pct, best3_mean_pct, best3_least_pct;
+} ftl_choice_summary;
+ftl_choice_summary ftl_choices_summary(const ftl_choice *choices, int64_t count);
+
+// Cases of the part that have registers, and those of them within 8 of the measured.
+void ftl_validation_registers(const ftl_validation *validation, ftl_part part, int64_t *num_cases, int64_t *num_near);
+
+#endif

@@ -1,0 +1,151 @@
+#include "results/measured_case.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *ftl_measured_gpu_arch(const char *gpu) {
+  static const struct {
+    const char *start, *arch;  // the first that the name starts with
+  } known[] = {
+      {"NVIDIA H200", "h200"},
+      {"NVIDIA H100 PCIe", "h100_pcie"},
+      {"NVIDIA H100", "h100_sxm"},
+      {"NVIDIA A100-SXM4-40GB", "a100_40"},
+      {"NVIDIA A100-PCIE-40GB", "a100_40"},
+      {"NVIDIA A100", "a100_80"},
+      {"NVIDIA L40S", "l40s"},
+      {"NVIDIA GeForce RTX 4090", "rtx4090"},
+      {"NVIDIA GeForce RTX 3090", "rtx3090"},
+      {"NVIDIA GeForce RTX 2080 Ti", "rtx2080ti"},
+      {"Tesla T4", "t4"},
+      {"Tesla V100", "v100"},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (strncmp(gpu, known[i].start, strlen(known[i].start)) == 0) return known[i].arch;
+  }
+  return NULL;
+}
+
+static const char *fact_or(const ftl_measurement *row, const char *name, const char *otherwise) {
+  const char *text = ftl_measurement_fact(row, name);
+  return text != NULL ? text : otherwise;
+}
+
+static ftl_status set(ftl_measured_case *c, ftl_param param, const char *text, ftl_error *error) {
+  return ftl_spec_set_text(&c->spec, ftl_param_get(param)->name, text, error);
+}
+
+// Every column that is named as a parameter and that the workload takes.
+static ftl_status set_named_columns(ftl_measured_case *c, const ftl_measurement *row, ftl_error *error) {
+  ftl_status status = FTL_OK;
+  for (int i = 0; status == FTL_OK && i < FTL_PARAM_COUNT; i++) {
+    const char *text = ftl_measurement_fact(row, ftl_param_get((ftl_param)i)->name);
+    bool is_taken = (c->spec.workload->accepts >> i & 1) != 0;
+    if (text != NULL && is_taken) status = set(c, (ftl_param)i, text, error);
+  }
+  const char *splits = fact_or(row, "splits", "1");
+  if (status == FTL_OK && strcmp(splits, "1") != 0 && ftl_param_find("splits") < 0) {
+    status = ftl_error_set(error, FTL_INFEASIBLE, "parameter splits");
+  }
+  return status;
+}
+
+// Triton counts a buffer more than it keeps where it waits with mma.sync; K and V have num_stages buffers with wgmma.
+static ftl_status set_triton(ftl_measured_case *c, const ftl_measurement *row, ftl_error *error) {
+  const char *stages_text = fact_or(row, "num_stages", "1");
+  long stages = strtol(stages_text, NULL, 10);
+  bool is_mma_sync = strcmp(fact_or(row, "mma", "wgmma"), "mma") == 0;
+  if (is_mma_sync && stages > 1) stages--;
+  char text[16];
+  snprintf(text, sizeof text, "%ld", stages);
+  ftl_status status = set(c, FTL_PARAM_schedule, "stages", error);
+  if (status == FTL_OK) status = set(c, FTL_PARAM_num_stages, text, error);
+  if (status == FTL_OK) status = set(c, FTL_PARAM_copy, "cp_async", error);
+  return status;
+}
+
+// The FlashAttention-2 CUDA kernel; its tile is in its name.
+static ftl_status set_sdpa_flash(ftl_measured_case *c, const ftl_measurement *row, ftl_error *error) {
+  const char *kernel = fact_or(row, "kernel", fact_or(row, "kernel_names", ""));
+  static const char before_tile[] = "flash_fwd_kernel<Flash_fwd_kernel_traits<";
+  const char *traits = strstr(kernel, before_tile);
+  const char *tile_text = traits != NULL ? traits + sizeof before_tile - 1 : "";
+  int head_dim = 0, block_m = 0, block_n = 0, num_warps = 0;
+  if (sscanf(tile_text, "%d, %d, %d, %d", &head_dim, &block_m, &block_n, &num_warps) != 4) {
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_flash with another kernel");
+  }
+  const struct {
+    ftl_param param;
+    int value;
+  } tile[] = {{FTL_PARAM_block_m, block_m}, {FTL_PARAM_block_n, block_n}, {FTL_PARAM_num_warps, num_warps}};
+  ftl_status status = FTL_OK;
+  for (int i = 0; status == FTL_OK && i < 3; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", tile[i].value);
+    status = set(c, tile[i].param, text, error);
+  }
+  if (status == FTL_OK) status = set(c, FTL_PARAM_schedule, "interleaved", error);
+  if (status == FTL_OK) status = set(c, FTL_PARAM_mma, "mma", error);
+  if (status == FTL_OK) status = set(c, FTL_PARAM_copy, "cp_async", error);
+  if (status == FTL_OK) status = set(c, FTL_PARAM_layout, "bhsd", error);
+  return status;
+}
+
+static const struct {
+  const char *source, *workload;
+  ftl_status (*set)(ftl_measured_case *, const ftl_measurement *, ftl_error *);
+} foreign_kernels[] = {
+    {"triton", "flash2_fwd", set_triton},
+    {"sdpa_flash", "flash2_fwd", set_sdpa_flash},
+};
+
+static ftl_status begin(ftl_measured_case *c, const char *workload, ftl_error *error) {
+  if (ftl_workload_find(workload) == NULL) {
+    return ftl_error_set(error, FTL_INFEASIBLE, "workload %.64s", workload);
+  }
+  return ftl_spec_init(&c->spec, workload, error);
+}
+
+static ftl_status set_foreign(ftl_measured_case *c, const ftl_measurement *row, const char *source, ftl_error *error) {
+  snprintf(c->source, sizeof c->source, "%s", source);
+  for (size_t i = 0; i < sizeof foreign_kernels / sizeof *foreign_kernels; i++) {
+    if (strcmp(source, foreign_kernels[i].source) != 0) continue;
+    if (strcmp(fact_or(row, "pass", "fwd"), "fwd") != 0) {
+      return ftl_error_set(error, FTL_INFEASIBLE, "%.64s backward", source);
+    }
+    ftl_status status = begin(c, foreign_kernels[i].workload, error);
+    if (status == FTL_OK) status = set_named_columns(c, row, error);
+    return status == FTL_OK ? foreign_kernels[i].set(c, row, error) : status;
+  }
+  return ftl_error_set(error, FTL_INFEASIBLE, "%.64s", source);
+}
+
+static ftl_status set_own(ftl_measured_case *c, const ftl_measurement *row, ftl_error *error) {
+  const char *workload = ftl_measurement_fact(row, "workload");
+  if (workload == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "a row that names no workload");
+  snprintf(c->source, sizeof c->source, "own");
+  ftl_status status = begin(c, workload, error);
+  return status == FTL_OK ? set_named_columns(c, row, error) : status;
+}
+
+static bool is_held_out(const ftl_measured_case *c) {
+  const int64_t *value = c->spec.value;
+  bool is_long_causal = value[FTL_PARAM_seqlen_kv] >= 16384 && value[FTL_PARAM_causal] != 0;
+  return strcmp(c->source, "own") != 0 || value[FTL_PARAM_head_dim] == 256 || is_long_causal;
+}
+
+ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl_measurement *row, ftl_error *error) {
+  *out = (ftl_measured_case){0};
+  const char *gpu = fact_or(row, "gpu", ""), *source = ftl_measurement_fact(row, "source");
+  const char *arch = ftl_measured_gpu_arch(gpu);
+  if (arch == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "GPU %.64s", gpu[0] != '\0' ? gpu : "not named");
+  snprintf(out->arch, sizeof out->arch, "%s", arch);
+  ftl_status status = source != NULL ? set_foreign(out, row, source, error) : set_own(out, row, error);
+  if (status == FTL_OK) {
+    status = ftl_spec_set_text(&out->spec, "conditions", fact_or(row, "condition", "ncu"), error);
+  }
+  if (status == FTL_OK) status = ftl_spec_complete(&out->spec, error);
+  out->is_held_out = status == FTL_OK && is_held_out(out);
+  return status;
+}

@@ -1,0 +1,25 @@
+// What a measured row is as a configuration of a workload (kernels/README.md says how each kernel is expressed), and
+// which part of the comparison it belongs to (kernels/measurements/HELDOUT.md).
+#ifndef FTL_RESULTS_MEASURED_CASE_H
+#define FTL_RESULTS_MEASURED_CASE_H
+
+#include "results/measurement.h"
+#include "workloads/spec.h"
+
+enum { FTL_MEASURED_NAME_BYTES = 32 };
+
+typedef struct ftl_measured_case {
+  char source[FTL_MEASURED_NAME_BYTES];  // "own", "triton", "sdpa_flash": whose kernel it is
+  char arch[FTL_MEASURED_NAME_BYTES];    // the shipped model of that GPU
+  ftl_spec spec;                         // complete; `conditions` as measured
+  bool is_held_out;
+} ftl_measured_case;
+
+// FTL_INFEASIBLE: no configuration can express the row; the message is a short reason, the same for rows of one kind
+// ("workload flash3_fwd"). FTL_BAD_INPUT: a parameter of the row is out of range.
+FTL_MUST_USE ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl_measurement *row, ftl_error *error);
+
+// The shipped model of a GPU by the name that its driver gives it; NULL: none.
+const char *ftl_measured_gpu_arch(const char *gpu);
+
+#endif
