@@ -1,0 +1,55 @@
+#!/bin/bash
+# import and validate: files that cannot be used, and what comes out of those that can.
+. "$(dirname "$0")/expect.sh"
+
+M=$FTL_SOURCE_DIR/kernels/measurements
+head -n 9 "$M/attention_flash2_ncu.csv" >good.csv
+head -n 9 "$M/attention_flash2_stream.csv" >stream.csv
+
+# import: nothing is written unless every file is good
+refused 2 "import takes CSV files" "$FAKE" import
+refused 2 "No such file" "$FAKE" import no_such.csv
+refused 2 "Is a directory" "$FAKE" import /tmp
+head -n 2 good.csv | head -c -200 >cut.csv
+refused 2 "cut.csv:2: column" "$FAKE" import good.csv cut.csv
+sed '4s/,ok,/,ok,extra,/' good.csv >ragged.csv
+refused 2 "ragged.csv:4: column 98: the row has 98 fields, the header 97" "$FAKE" import good.csv ragged.csv
+sed '3s/,ncu,all,none,0,"[^"]*",[0-9]*,/,ncu,all,none,0,k,lots,/' good.csv >garbage.csv
+refused 2 'garbage.csv:3: column 31 (dram__bytes_read.sum): "lots" is not a number' "$FAKE" import garbage.csv
+sed '3s/"void/void"/' good.csv >quote.csv
+refused 2 "quote.csv:3: column 30: a quote inside a field" "$FAKE" import quote.csv
+head -c 100 /dev/urandom >noise.csv
+refused 2 "noise.csv:" "$FAKE" import noise.csv
+: >empty.csv
+refused 2 "empty.csv:1: no rows" "$FAKE" import empty.csv
+refused 2 "no header of measurements" "$FAKE" import "$FTL_SOURCE_DIR/README.md"
+[ ! -e foretile.db ] || bad "a database was made for files that cannot be used"
+sed '9s/^flash2_fwd,16,32,/flash2_fwd,16,0,/' good.csv >parameter.csv
+refused 2 "parameter.csv:9: heads=0" "$FAKE" import parameter.csv --db p.db
+accepted "good.csv: project, 8 rows" "$FAKE" import good.csv --db p.db
+accepted "imported before" "$FAKE" import good.csv --db p.db
+
+# validate
+refused 2 "No such file" "$FAKE" validate --measurements no_such.csv
+refused 2 "unknown workload" "$FAKE" validate --workload flash
+refused 2 "none of the 8 measured rows" sh -c 'sed s/NVIDIA/Some/ good.csv >other.csv; "$1" validate other.csv' sh "$FAKE"
+refused 2 "--output is for --markdown" "$FAKE" validate good.csv -o x.md
+refused 2 "no measurements in /tmp/none" env FORETILE_MEASUREMENTS=/tmp/none "$FAKE" validate
+refused 2 "detail=fast" "$FAKE" validate good.csv --detail fast
+printf 'no markers\n' >doc.md
+refused 2 "doc.md: the lines" "$FAKE" validate good.csv --markdown -o doc.md
+[ "$(cat doc.md)" = "no markers" ] || bad "a document without markers was changed"
+accepted "calibration part, 16 cases" "$FAKE" validate --measurements good.csv stream.csv
+accepted '"kind": "statistics", "part": "calibration", "quantity": "hbm"' "$FAKE" validate good.csv --json
+accepted "" "$FAKE" validate good.csv stream.csv --jobs 1 --all
+cp out one
+accepted "" "$FAKE" validate good.csv stream.csv --jobs 3 --all
+cmp -s out one || bad "the answer depends on the number of threads"
+printf 'before\n<!-- begin of the generated part -->\nold\n<!-- end of the generated part -->\nafter\n' >doc.md
+accepted "" "$FAKE" validate good.csv --markdown -o doc.md
+grep -q '^before$' doc.md && grep -q '^after$' doc.md && ! grep -q '^old$' doc.md && grep -q '^## Calibration part' doc.md ||
+  bad "the generated part was not replaced"
+
+# a prediction beside a measurement in the database
+accepted "" "$FAKE" validate good.csv --db p.db
+finish

@@ -1,0 +1,301 @@
+#include <criterion/criterion.h>
+#include <sqlite3.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "results/measured_case.h"
+#include "results/measured_number.h"
+#include "results/measurement_store.h"
+
+static ftl_status parse(const char *text, ftl_measurement_file *out, ftl_error *error) {
+  ftl_csv csv;
+  cr_assert_eq(ftl_csv_init(&csv, "m.csv", text, strlen(text), error), FTL_OK);
+  ftl_status status = ftl_measurement_file_parse(out, &csv, error);
+  ftl_csv_fini(&csv);
+  return status;
+}
+
+static ftl_measurement_file parsed(const char *text) {
+  ftl_measurement_file file;
+  ftl_error error = {0};
+  cr_assert_eq(parse(text, &file, &error), FTL_OK, "%s", error.message);
+  return file;
+}
+
+static void refused(const char *text, const char *message) {
+  ftl_measurement_file file;
+  ftl_error error = {0};
+  cr_assert_eq(parse(text, &file, &error), FTL_BAD_INPUT);
+  cr_assert_str_eq(error.message, message);
+}
+
+static double value(const ftl_measurement *row, const char *metric) {
+  const ftl_measured_value *found = ftl_measurement_value(row, metric);
+  cr_assert_not_null(found, "%s", metric);
+  return found->value;
+}
+
+static void number_is(const char *text, ftl_number_kind kind, double expected) {
+  double number = -1;
+  cr_assert_eq(ftl_measured_number_parse(text, &number), kind, "%s", text);
+  if (kind == FTL_NUMBER) cr_assert_float_eq(number, expected, 1e-9, "%s", text);
+}
+
+Test(unit_results_measurement, numbers_may_have_thousands_commas_in_their_places) {
+  number_is("1,234,567.5", FTL_NUMBER, 1234567.5);
+  number_is("-12", FTL_NUMBER, -12);
+  number_is("2.5e3", FTL_NUMBER, 2500);
+  number_is("1,23", FTL_NUMBER_NONE, 0);
+  number_is(",123", FTL_NUMBER_NONE, 0);
+  number_is("1234,567", FTL_NUMBER_NONE, 0);
+  number_is("0x10", FTL_NUMBER_NONE, 0);
+  number_is("1e999", FTL_NUMBER_NONE, 0);
+  number_is("12 ", FTL_NUMBER_NONE, 0);
+}
+
+Test(unit_results_measurement, what_nsight_compute_could_not_measure_is_missing) {
+  number_is("", FTL_NUMBER_MISSING, 0);
+  number_is("n/a", FTL_NUMBER_MISSING, 0);
+  number_is("nan", FTL_NUMBER_MISSING, 0);
+  number_is("inf", FTL_NUMBER_MISSING, 0);
+}
+
+static void scale_is(const char *unit, double expected, const char *expected_base) {
+  const char *base = NULL;
+  cr_assert_float_eq(ftl_measured_unit_scale(unit, &base), expected, 1e-9, "%s", unit);
+  cr_assert_str_eq(base, expected_base, "%s", unit);
+}
+
+Test(unit_results_measurement, units_come_to_their_base) {
+  scale_is("usecond", 1e3, "ns");
+  scale_is("us", 1e3, "ns");
+  scale_is("msecond", 1e6, "ns");
+  scale_is("Kbyte", 1e3, "byte");  // decimal, as Nsight Compute counts
+  scale_is("Mbyte", 1e6, "byte");
+  scale_is("Kbyte/block", 1e3, "byte");
+  scale_is("Ghz", 1e9, "hz");
+  scale_is("cycle/nsecond", 1e9, "hz");
+  scale_is("Gbyte/second", 1e9, "byte/s");
+  scale_is("inst/cycle", 1, "inst/cycle");
+  scale_is("%", 1, "%");
+}
+
+Test(unit_results_measurement, a_share_above_100_percent_or_a_negative_count_is_impossible) {
+  cr_assert(ftl_measured_is_impossible("lts__t_sector_hit_rate.pct", 150));
+  cr_assert_not(ftl_measured_is_impossible("lts__t_sector_hit_rate.pct", 100));
+  cr_assert(ftl_measured_is_impossible("sm__warps_active.avg.pct_of_peak_sustained_active", 101));
+  cr_assert(ftl_measured_is_impossible("dram__bytes_read.sum", -1));
+  cr_assert_not(ftl_measured_is_impossible("dram__bytes_read.sum", 1e12));
+}
+
+static const char raw_page[] =
+    "hello from the program\n"
+    "==PROF== Connected to process 7\n"
+    "\"ID\",\"Kernel Name\",\"Device\",\"gpu__time_duration.sum\",\"dram__bytes_read.sum\","
+    "\"lts__t_sector_hit_rate.pct\",\"launch__func_cache_config\",\"dram__bytes_write.sum\"\n"
+    "\"\",\"\",\"\",\"usecond\",\"Mbyte\",\"%\",\"\",\"byte\"\n"
+    "\"0\",\"k<1, 2>(int)\",\"NVIDIA H200\",\"1,234.5\",\"2.5\",\"150.25\",\"CachePreferNone\",\"n/a\"\n"
+    "==PROF== Disconnected from process 7\n";
+
+Test(unit_results_measurement, reads_the_raw_page_with_its_units) {
+  ftl_measurement_file file = parsed(raw_page);
+  cr_assert_eq(file.format, FTL_MEASUREMENT_NCU_RAW);
+  cr_assert_eq(file.num_rows, 1);
+  const ftl_measurement *row = &file.rows[0];
+  cr_assert_eq(row->line, 5);
+  cr_assert_float_eq(value(row, "gpu__time_duration.sum"), 1234500, 1e-6);
+  cr_assert_float_eq(value(row, "dram__bytes_read.sum"), 2.5e6, 1e-6);
+  cr_assert_null(ftl_measurement_value(row, "dram__bytes_write.sum"));
+  cr_assert_str_eq(ftl_measurement_fact(row, "kernel"), "k<1, 2>(int)");
+  cr_assert_str_eq(ftl_measurement_fact(row, "launch__func_cache_config"), "CachePreferNone");
+  ftl_measurement_file_fini(&file);
+}
+
+Test(unit_results_measurement, keeps_and_flags_what_cannot_be) {
+  ftl_measurement_file file = parsed(raw_page);
+  const ftl_measured_value *hit = ftl_measurement_value(&file.rows[0], "lts__t_sector_hit_rate.pct");
+  cr_assert_eq(hit->value, 150.25);
+  cr_assert(hit->is_impossible);
+  ftl_measurement_file_fini(&file);
+}
+
+Test(unit_results_measurement, reads_the_details_page_by_label_and_by_name) {
+  ftl_measurement_file file = parsed(
+      "\"ID\",\"Kernel Name\",\"Section Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\",\"Rule Name\"\n"
+      "\"0\",\"a\",\"Speed\",\"Duration\",\"msecond\",\"1.5\",\"\"\n"
+      "\"0\",\"a\",\"Speed\",\"\",\"\",\"\",\"Bottleneck\"\n"
+      "\"0\",\"a\",\"Other\",\"Duration\",\"msecond\",\"1.5\",\"\"\n"
+      "\"0\",\"a\",\"Command line\",\"dram__bytes_read.sum\",\"Kbyte\",\"2,000\",\"\"\n"
+      "\"1\",\"b\",\"Speed\",\"Duration\",\"second\",\"2\",\"\"\n");
+  cr_assert_eq(file.format, FTL_MEASUREMENT_NCU_DETAILS);
+  cr_assert_eq(file.num_rows, 2);
+  cr_assert_eq(file.rows[0].num_values, 2);
+  cr_assert_eq(value(&file.rows[0], "gpu__time_duration.sum"), 1.5e6);
+  cr_assert_eq(value(&file.rows[0], "dram__bytes_read.sum"), 2e6);
+  cr_assert_eq(value(&file.rows[1], "gpu__time_duration.sum"), 2e9);
+  cr_assert_str_eq(ftl_measurement_fact(&file.rows[1], "kernel"), "b");
+  ftl_measurement_file_fini(&file);
+}
+
+#define COLUMNS \
+  "workload,batch,heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,status,condition,time_median_us\n"
+#define VALUES "flash2_fwd,2,8,1024,1024,128,1,64,32,ok,stream,"
+
+Test(unit_results_measurement, reads_the_projects_files_with_their_provenance_lines) {
+  ftl_measurement_file file = parsed("# gpu: NVIDIA H200\n" COLUMNS VALUES "12.5\n");
+  const ftl_measurement *row = &file.rows[0];
+  cr_assert_eq(value(row, "foretile__stream_time.sum"), 12500);
+  ftl_measured_case c;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_measured_case_make(&c, row, &error), FTL_OK, "%s", error.message);
+  cr_assert_str_eq(c.arch, "h200");
+  cr_assert_str_eq(c.source, "own");
+  cr_assert_eq(c.spec.value[FTL_PARAM_block_m], 64);
+  cr_assert_eq(c.spec.value[FTL_PARAM_causal], 1);
+  cr_assert_eq(c.spec.value[FTL_PARAM_conditions], 1);
+  cr_assert_not(c.is_held_out);
+  ftl_measurement_file_fini(&file);
+}
+
+Test(unit_results_measurement, names_file_line_and_column_of_what_is_wrong) {
+  refused(COLUMNS VALUES "12.5\n" VALUES "fast\n",
+          "m.csv:3: column 12 (foretile__stream_time.sum): \"fast\" is not a number");
+  refused(COLUMNS VALUES "12.5\nflash2_fwd,2,8\n", "m.csv:3: column 4: the row has 3 fields, the header 12");
+  refused(COLUMNS VALUES "12.5,9\n", "m.csv:2: column 13: the row has 13 fields, the header 12");
+  refused(COLUMNS, "m.csv:2: a header and no rows");
+  refused("", "m.csv:1: no rows");
+  refused("a,b\n1,2\n",
+          "m.csv:1: no header of measurements: expected Nsight Compute's (ID, ..., Kernel Name, ...) or columns "
+          "condition and status");
+  refused("status,condition,x,x\nok,ncu,1,2\n", "m.csv:1: column 4: a second column x");
+  refused("ID,Kernel Name,dram__bytes_read.sum\n,,byte\n0,k,many\n",
+          "m.csv:3: column 3 (dram__bytes_read.sum): \"many\" is not a number");
+}
+
+static ftl_measured_case case_of(const char *text) {
+  ftl_measurement_file file = parsed(text);
+  ftl_measured_case c;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_measured_case_make(&c, &file.rows[0], &error), FTL_OK, "%s", error.message);
+  ftl_measurement_file_fini(&file);
+  return c;
+}
+
+#define FOREIGN_COLUMNS                                                                                                \
+  "source,pass,batch,heads,seqlen_q,seqlen_kv,head_dim,block_m,block_n,num_warps,num_stages,status,mma,gpu,condition," \
+  "kernel\n"
+
+Test(unit_results_measurement, triton_counts_a_stage_more_with_mma_sync) {
+  ftl_measured_case c = case_of(FOREIGN_COLUMNS "triton,fwd,1,8,512,512,64,128,64,4,3,ok,wgmma,NVIDIA H200,ncu,k\n");
+  cr_assert_eq(c.spec.value[FTL_PARAM_num_stages], 3);
+  cr_assert_eq(c.spec.value[FTL_PARAM_mma], FTL_SPEC_MMA_WGMMA);
+  cr_assert_eq(c.spec.value[FTL_PARAM_copy], FTL_SPEC_COPY_CP_ASYNC);
+  cr_assert(c.is_held_out);
+  c = case_of(FOREIGN_COLUMNS "triton,fwd,1,8,512,512,64,128,64,4,3,ok,mma,NVIDIA H200,ncu,k\n");
+  cr_assert_eq(c.spec.value[FTL_PARAM_num_stages], 2);
+}
+
+Test(unit_results_measurement, the_tile_of_a_library_kernel_is_in_its_name) {
+  ftl_measured_case c = case_of(FOREIGN_COLUMNS
+                                "sdpa_flash,fwd,1,8,512,512,128,,,,,ok,,NVIDIA H200,ncu,"
+                                "\"void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false>>(P)\"\n");
+  cr_assert_eq(c.spec.value[FTL_PARAM_block_m], 128);
+  cr_assert_eq(c.spec.value[FTL_PARAM_block_n], 64);
+  cr_assert_eq(c.spec.value[FTL_PARAM_num_warps], 4);
+  cr_assert_eq(c.spec.value[FTL_PARAM_schedule], FTL_SCHEDULE_INTERLEAVED);
+}
+
+Test(unit_results_measurement, says_why_a_row_is_no_configuration) {
+  ftl_measurement_file file = parsed(FOREIGN_COLUMNS
+                                     "cublas,fwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
+                                     "sdpa_flash,bwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
+                                     "triton,fwd,1,8,512,512,64,64,64,4,2,ok,wgmma,Some GPU,ncu,k\n");
+  static const char *const reasons[] = {"cublas", "sdpa_flash backward", "GPU Some GPU"};
+  for (int i = 0; i < 3; i++) {
+    ftl_measured_case c;
+    ftl_error error = {0};
+    cr_assert_eq(ftl_measured_case_make(&c, &file.rows[i], &error), FTL_INFEASIBLE);
+    cr_assert_str_eq(error.message, reasons[i]);
+  }
+  ftl_measurement_file_fini(&file);
+}
+
+static void held_out_is(const char *shape, bool expected) {
+  char text[512];
+  snprintf(
+      text, sizeof text,
+      "workload,heads,seqlen_q,seqlen_kv,head_dim,causal,status,condition,gpu\nflash2_fwd,8,%s,ok,ncu,NVIDIA H200\n",
+      shape);
+  cr_assert_eq(case_of(text).is_held_out, expected, "%s", shape);
+}
+
+Test(unit_results_measurement, holds_out_what_the_rule_says) {
+  held_out_is("1024,1024,128,1", false);
+  held_out_is("1024,1024,256,0", true);
+  held_out_is("16384,16384,128,1", true);
+  held_out_is("16384,16384,128,0", false);
+  held_out_is("8192,8192,64,1", false);
+}
+
+// --- the database ---
+
+static ftl_import_summary import(ftl_database *database, const char *text, ftl_status expected) {
+  ftl_measurement_file file = parsed(text);
+  ftl_import_summary summary;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_database_put_measurements(database, &file, &summary, &error), expected, "%s", error.message);
+  ftl_measurement_file_fini(&file);
+  return summary;
+}
+
+static int count(const char *path, const char *sql) {
+  sqlite3 *sqlite = NULL;
+  sqlite3_stmt *statement = NULL;
+  cr_assert_eq(sqlite3_open(path, &sqlite), SQLITE_OK);
+  cr_assert_eq(sqlite3_prepare_v2(sqlite, sql, -1, &statement, NULL), SQLITE_OK, "%s", sqlite3_errmsg(sqlite));
+  cr_assert_eq(sqlite3_step(statement), SQLITE_ROW);
+  int result = sqlite3_column_int(statement, 0);
+  sqlite3_finalize(statement);
+  sqlite3_close(sqlite);
+  return result;
+}
+
+static ftl_database *open_new(const char *path) {
+  ftl_database *database = NULL;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_database_open(&database, path, &error), FTL_OK, "%s", error.message);
+  return database;
+}
+
+Test(unit_results_measurement, a_file_is_stored_once) {
+  folder f = make_folder();
+  ftl_database *database = open_new(f.file);
+  ftl_import_summary s = import(database, raw_page, FTL_OK);
+  cr_assert_eq(s.num_rows, 1);
+  cr_assert_eq(s.num_values, 3);
+  cr_assert_eq(s.num_impossible, 1);
+  cr_assert_eq(s.num_comparable, 0);
+  cr_assert_not(s.was_there);
+  s = import(database, raw_page, FTL_OK);
+  cr_assert(s.was_there);
+  cr_assert_eq(s.num_rows, 0);
+  ftl_database_close(database);
+  remove_folder(&f);
+}
+
+Test(unit_results_measurement, a_file_with_a_bad_row_leaves_nothing_behind) {
+  folder f = make_folder();
+  ftl_database *database = open_new(f.file);
+  const char *columns = "workload,heads,seqlen_q,seqlen_kv,head_dim,status,condition,gpu\n";
+  char text[512];
+  snprintf(text, sizeof text, "%sflash2_fwd,8,64,64,64,ok,ncu,NVIDIA H200\nflash2_fwd,0,64,64,64,ok,ncu,NVIDIA H200\n",
+           columns);
+  import(database, text, FTL_BAD_INPUT);
+  snprintf(text, sizeof text, "%sflash2_fwd,8,64,64,64,ok,ncu,NVIDIA H200\n", columns);
+  ftl_import_summary s = import(database, text, FTL_OK);
+  cr_assert_eq(s.num_comparable, 1);
+  ftl_database_close(database);
+  cr_assert_eq(count(f.file, "SELECT count(*) FROM measurements"), 1);
+  cr_assert_eq(count(f.file, "SELECT count(*) FROM measurement_files"), 1);
+  remove_folder(&f);
+}
