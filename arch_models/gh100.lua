@@ -151,7 +151,7 @@ return die "gh100" {
     num_sides = datasheet(2, whitepaper .. ": two partitions"),
     num_slices = guess(80, "Accel-Sim 2.0 @01f6fc4, configuration SM90_H100: 80 slices of 640 KiB"),
     ways = guess(20, "Accel-Sim 2.0 @01f6fc4, configuration SM90_H100"),
-    replacement = guess("nru", "a two-sided NRU model fits the bandwidth curves of gpu-benches to 0.07 (H100) and 0.05 (GH200) in miss rate, LRU to 0.20 and 0.11"),
+    replacement = measured("lru", "kernels/measurements/micro_l2_capacity_ncu.csv (H200): data shared by all SMs misses nowhere to 28 MiB and everywhere from 34 MiB, as LRU would and NRU not"),
     slice_bytes_per_cycle = measured(52, measurements .. "micro_l2_capacity.csv: 8.5 to 8.8 TB/s of distinct data over 94 slices; H800 PCIe 4472 B/cycle over 80 is 56 (Luo et al.)"),
     hit_cycles = guess(90, near_hit),
     side_hash_granule_bytes = measured(4096, "ademeure/cuda-side-boost, H100"),

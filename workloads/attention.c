@@ -53,9 +53,11 @@ ftl_attention_tile ftl_attention_tile_of(ftl_builder *b, const ftl_spec *spec, c
   bool m_first = spec->value[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST;
   ftl_expr cta = ftl_cta(b);
   ftl_expr num_m_tiles = ftl_const(b, a->num_m_tiles), heads = ftl_const(b, a->heads);
-  ftl_expr batch = ftl_div(b, cta, ftl_const(b, a->num_m_tiles * a->heads));
-  ftl_expr head = m_first ? ftl_mod(b, ftl_div(b, cta, num_m_tiles), heads) : ftl_mod(b, cta, heads);
-  ftl_expr m_tile = m_first ? ftl_mod(b, cta, num_m_tiles) : ftl_mod(b, ftl_div(b, cta, heads), num_m_tiles);
+  // head_first runs through the heads of all sequences before the next query tile.
+  ftl_expr all_heads = ftl_const(b, a->heads * spec->value[FTL_PARAM_batch]);
+  ftl_expr any_head = m_first ? ftl_div(b, cta, num_m_tiles) : ftl_mod(b, cta, all_heads);
+  ftl_expr m_tile = m_first ? ftl_mod(b, cta, num_m_tiles) : ftl_div(b, cta, all_heads);
+  ftl_expr batch = ftl_div(b, any_head, heads), head = ftl_mod(b, any_head, heads);
   if (spec->value[FTL_PARAM_tile_reverse]) m_tile = ftl_sub(b, ftl_const(b, a->num_m_tiles - 1), m_tile);
   return (ftl_attention_tile){
       .batch = batch,

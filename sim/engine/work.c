@@ -109,6 +109,27 @@ static void count_loops(const counter *c, int32_t from, int32_t to, ftl_expr_poi
   }
 }
 
+void ftl_static_work_of_segments(const ftl_warp_program *program, const ftl_arch *arch, ftl_static_work *segments,
+                                 int32_t num_segments) {
+  for (int32_t s = 0; s < num_segments; s++) segments[s] = (ftl_static_work){0};
+  for (int32_t r = 0; r < program->num_roles; r++) {
+    counter c = {.program = program, .arch = arch, .role = &program->roles[r]};
+    int32_t segment = 0, from = 0;
+    for (int32_t i = 0; i <= c.role->num_insts && segment < num_segments; i++) {
+      bool at_end = i == c.role->num_insts;
+      if (!at_end && role_inst(&c, i)->opcode != FTL_OP_LOOP) continue;
+      ftl_static_work part = count_straight(&c, from, i);
+      add_times(&segments[segment++], &part, 1);
+      if (at_end || segment == num_segments) break;
+      const ftl_warp_loop *loop = &program->loops[role_inst(&c, i)->arg];
+      part = count_straight(&c, loop->begin + 1, loop->end);
+      add_times(&segments[segment++], &part, 1);
+      i = loop->end;
+      from = i + 1;
+    }
+  }
+}
+
 enum { MAX_LOOPS = 64 };
 
 ftl_static_work ftl_static_work_of(const ftl_warp_program *program, const ftl_arch *arch) {

@@ -161,11 +161,22 @@ static bool try_next_segment(const steps_run *run, cta_state *state) {
   return false;
 }
 
+// A step whose tiles are still to come is put off until they are there: were its own loads issued now with a later
+// time, they would occupy L2 and DRAM ahead of others' that come before them.
+static bool try_put_off(steps_run *run, ftl_event event) {
+  cta_state *state = &run->slots[event.slot];
+  int64_t *due = &state->arrival[state->step % MAX_STAGES], arrival = *due;
+  *due = 0;
+  if (arrival <= event.time) return false;
+  ftl_event_heap_push(&run->heap, (ftl_event){.time = arrival, .slot = event.slot});
+  return true;
+}
+
 static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
+  if (try_put_off(run, event)) return FTL_OK;
   cta_state *state = &run->slots[event.slot];
   int32_t sm = sm_of(run, event.slot);
-  int64_t *due = &state->arrival[state->step % MAX_STAGES], now = event.time > *due ? event.time : *due;
-  *due = 0;
+  int64_t now = event.time;
   step_wait wait = {0};
   const ftl_segment *segment = &run->segments->segments[state->segment];
   for (int32_t i = 0; i < segment->num_refs; i++)
@@ -243,6 +254,9 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
     out->end_cycle += run.skipped_cycles;
   }
   out->counts = traffic->counts;
+  // Stores do not wait, but the launch ends when what they wrote has passed DRAM.
+  int64_t dram_cycles = ftl_traffic_dram_cycles(traffic);
+  if (dram_cycles > out->end_cycle) out->end_cycle = dram_cycles;
   release(&run);
   return status;
 }

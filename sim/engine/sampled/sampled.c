@@ -11,18 +11,27 @@
 // of tests/unit/engine/sampled_test.c lie within these and what is added to them below.
 static const double CYCLES_BOUND_PCT = 6.0, HBM_BOUND_PCT = 1.0;
 
+enum { SMALL_BYTES = 4 << 20 };
+
 bool ftl_sampled_is_possible(const ftl_launch *launch) {
   ftl_segments segments;
   return ftl_segments_try_init(&segments, launch->warps);
 }
 
-// Lines of the smallest tile loaded in a loop (of any load when no loop loads).
+// Lines of the smallest tile that is read or written, but for numbers a row (LSE); 1, so that every set is in the
+// sample, when all tensors together are small.
 static int64_t smallest_tile_lines(const ftl_segments *segments) {
-  int64_t smallest = 0;
+  int64_t smallest = 0, all_bytes = 0;
+  for (int32_t i = 0; i < segments->tile->num_tensors; i++) {
+    const ftl_tensor *tensor = &segments->tile->tensors[i];
+    all_bytes += tensor->num_batches * tensor->num_heads * tensor->num_rows * tensor->num_columns *
+                 ftl_dtype_bytes(tensor->dtype);
+  }
+  if (all_bytes <= SMALL_BYTES) return 1;
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
-      if (ref->is_store || (segments->num_loops > 0 && ref->loop_var < 0)) continue;
+      if (ref->ref->columns == 1) continue;
       int64_t bytes = (int64_t)ref->ref->rows * ref->ref->columns *
                       ftl_dtype_bytes(segments->tile->tensors[ref->ref->tensor].dtype);
       if (smallest == 0 || bytes / 128 < smallest) smallest = bytes / 128;
@@ -48,7 +57,7 @@ static const ftl_sm_counters *typical_counters(const ftl_step_times *times, cons
 static void fill_stalls(const ftl_sm_counters *typical, ftl_sm_counters *sm) {
   int64_t issued = scaled(typical->stall_cycles[FTL_STALL_SELECTED], sm->warp_insts, typical->warp_insts);
   int64_t waiting = typical->resident_warp_cycles - typical->stall_cycles[FTL_STALL_SELECTED];
-  int64_t left = sm->resident_warp_cycles - issued;
+  int64_t left = sm->resident_warp_cycles > issued ? sm->resident_warp_cycles - issued : 0;
   for (int i = 0; i < FTL_STALL_COUNT; i++)
     sm->stall_cycles[i] = i == FTL_STALL_SELECTED ? issued : scaled(typical->stall_cycles[i], left, waiting);
 }
@@ -79,8 +88,10 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
   int64_t l1_hits = launch->warps->copy == FTL_COPY_LDG
                         ? scaled(counts->asked_sectors, out->sm.l1_load_hit_sectors, out->sm.l1_load_sectors)
                         : 0;
-  memory->coalesced_sectors = counts->coalesced_sectors;
-  memory->l2_read_sectors = counts->asked_sectors - counts->coalesced_sectors - l1_hits;
+  // The coalescer stands behind L1, so it joins the same share of what L1 lets through.
+  int64_t past_l1 = counts->asked_sectors - l1_hits;
+  memory->coalesced_sectors = scaled(counts->coalesced_sectors, past_l1, counts->asked_sectors);
+  memory->l2_read_sectors = past_l1 - memory->coalesced_sectors;
   memory->l2_write_sectors = counts->store_sectors;
   memory->l2_sectors_from_sms = memory->l2_read_sectors + memory->l2_write_sectors + out->sm.local_sectors;
   memory->local_sectors = out->sm.local_sectors;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "engine/sampled/lone_sm.h"
+#include "engine/work.h"
 
 enum {
   KEPT_ITERATIONS = 12,  // of a loop; the second half gives its time
@@ -193,12 +194,23 @@ static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t 
   return status;
 }
 
+// However CTAs interleave, a sub-core issues one instruction a cycle and its tensor pipe works on one.
+static void fill_least(const ftl_launch *launch, ftl_step_times *times) {
+  ftl_static_work work[FTL_MAX_SEGMENTS];
+  ftl_static_work_of_segments(launch->warps, launch->arch, work, times->num_segments);
+  for (int32_t s = 0; s < times->num_segments; s++) {
+    int64_t busy = work[s].warp_insts > work[s].tensor_busy_cycles ? work[s].warp_insts : work[s].tensor_busy_cycles;
+    times->least[s] = busy * FTL_STEP_UNIT / launch->arch->sm_num_subcores;
+  }
+}
+
 ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *segments, int64_t sm_khz,
                                   const int64_t latency_cycles[FTL_NUM_STEP_LATENCIES], ftl_step_times *out,
                                   ftl_error *error) {
   memset(out, 0, sizeof *out);
   out->num_segments = 2 * segments->num_loops + 1;
   out->most_ctas = launch->occupancy.ctas_per_sm;
+  fill_least(launch, out);
   cut_program cut;
   ftl_status status = cut_loops(&cut, launch->warps, error);
   if (status != FTL_OK) return status;
@@ -233,7 +245,7 @@ static int64_t at_latency(const ftl_step_times *times, int32_t row, int32_t segm
 }
 
 int64_t ftl_step_times_get(const ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
-  int64_t alone = at_latency(times, 0, segment, latency_cycles);
-  if (resident <= 1) return alone;
-  return between(resident, 1, times->most_ctas, alone, at_latency(times, 1, segment, latency_cycles));
+  int64_t time = at_latency(times, 0, segment, latency_cycles), least = resident * times->least[segment];
+  if (resident > 1) time = between(resident, 1, times->most_ctas, time, at_latency(times, 1, segment, latency_cycles));
+  return time > least ? time : least;
 }

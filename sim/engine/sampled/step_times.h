@@ -21,6 +21,7 @@ typedef struct ftl_step_times {
   int32_t most_ctas;                               // points[1] is for this many resident CTAs, points[0] for one
   int64_t latency_cycles[FTL_NUM_STEP_LATENCIES];  // ascending
   ftl_step_point points[2][FTL_NUM_STEP_LATENCIES];
+  int64_t least[FTL_MAX_SEGMENTS];  // that one CTA takes of an SM's issue slots or tensor pipes
 } ftl_step_times;
 
 FTL_MUST_USE ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *segments, int64_t sm_khz,

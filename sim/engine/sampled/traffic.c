@@ -4,7 +4,7 @@
 #include "machine/cta/cta_scheduler.h"
 
 enum {
-  SAMPLED_LINES = 4,  // of the smallest tile that is loaded in a loop
+  SAMPLED_LINES = 4,  // of the smallest tile
   MAX_LOG2_SAMPLE = 6,
   LINE_BYTES = 128,
   SECTOR_BYTES = 32,
@@ -64,6 +64,11 @@ void ftl_traffic_fini(ftl_traffic *traffic) { ftl_tile_lines_fini(&traffic->tile
 int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled) {
   if (traffic->tiles.sampled_sectors == 0) return 0;
   return scaled(sampled, traffic->tiles.total_sectors, traffic->tiles.sampled_sectors);
+}
+
+int64_t ftl_traffic_dram_cycles(const ftl_traffic *traffic) {
+  int64_t sectors = traffic->counts.dram_read_sectors + traffic->counts.dram_write_sectors;
+  return scaled(ftl_traffic_scale(traffic, sectors), traffic->dram_sector_cost, FTL_TRAFFIC_UNIT);
 }
 
 // Occupies a server for `cost` from `now` on; gives how long the work waits before it starts.

@@ -57,5 +57,7 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, in
 
 // sampled count -> whole L2, by the share of all sectors seen that the sample holds.
 int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled);
+// SM cycles that DRAM needs for all of it.
+int64_t ftl_traffic_dram_cycles(const ftl_traffic *traffic);
 
 #endif
