@@ -73,3 +73,23 @@ Test(unit_engine_work, elected_instructions_count_once_and_a_wgmma_is_a_quarter_
   cr_assert_eq(work.tensor_macs, 4 * 64 * 128 * 16);       // a CTA's one warpgroup, 4 CTAs
   cr_assert_eq(work.tensor_busy_cycles, 4 * 4 * 128 / 2);  // N/2 cycles on each of four sub-cores
 }
+
+Test(unit_engine_work, segments_are_cut_at_loops) {
+  ftl_warp_inst insts[] = {
+      {.opcode = FTL_OP_IADD, .repeat = 3},
+      {.opcode = FTL_OP_LOOP, .repeat = 1, .arg = 0},
+      {.opcode = FTL_OP_MMA, .repeat = 2},
+      {.opcode = FTL_OP_BRA, .repeat = 1},
+      {.opcode = FTL_OP_END_LOOP, .repeat = 1, .arg = 0},
+      {.opcode = FTL_OP_EXIT, .repeat = 1},
+  };
+  ftl_warp_loop loops[] = {{.loop_var = 0, .lo = 0, .hi = 1, .begin = 1, .end = 4}};
+  ftl_warp_program program = program_of(insts, 6, loops, 1);
+  ftl_static_work segments[3];
+  ftl_static_work_of_segments(&program, &arch, segments, 3);
+  // One CTA of 4 warps: 3 instructions, then 2 MMAs of 8 cycles and a branch in each iteration, then the exit.
+  cr_assert_eq(segments[0].warp_insts, 4 * 3);
+  cr_assert_eq(segments[1].warp_insts, 4 * 3);
+  cr_assert_eq(segments[1].tensor_busy_cycles, 4 * 2 * 8);
+  cr_assert_eq(segments[2].warp_insts, 4 * 1);
+}

@@ -1,0 +1,62 @@
+// What no GPU can do, sampled detail must not predict: each of these did, or comes close.
+#include "fixture.h"
+
+static ftl_prediction predict(const char *arch_name, const char *parameters) {
+  ftl_arch *arch = shipped_arch(arch_name);
+  ftl_spec spec = spec_of(parameters);
+  ftl_prediction prediction;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_predict(&spec, arch, NULL, &prediction, &error), FTL_OK, "%s", error.message);
+  cr_assert(prediction.feasible, "%s", prediction.reason);
+  ftl_arch_destroy(arch);
+  return prediction;
+}
+
+static void assert_possible(const char *arch_name, const char *parameters) {
+  ftl_prediction prediction = predict(arch_name, parameters);
+  for (int i = 0; i < FTL_METRIC_COUNT; i++) {
+    double value = prediction.metrics.value[i];
+    const ftl_metric_info *info = ftl_metric_get((ftl_metric)i);
+    cr_assert(value >= 0, "%s: %s: %s = %g", arch_name, parameters, info->name, value);
+    if (strstr(info->name, "pct")) cr_assert(value <= 100, "%s: %s: %s = %g", arch_name, parameters, info->name, value);
+  }
+}
+
+Test(unit_engine_sampled_limits, tensor_pipes_work_no_longer_than_the_kernel) {
+  assert_possible("rtx4090",
+                  "batch=2 heads=7 kv_heads=1 head_dim=16 seqlen_q=3000 seqlen_kv=1500 block_m=64 block_n=48 "
+                  "num_stages=1 layout=bshd tile_order=head_first max_registers=128");
+}
+
+Test(unit_engine_sampled_limits, a_sub_core_issues_once_a_cycle) {
+  assert_possible("h200",
+                  "batch=5 heads=8 head_dim=24 seqlen_q=3000 seqlen_kv=9003 dtype=bf16 block_m=64 block_n=32 "
+                  "layout=bshd tile_order=head_first tile_reverse=true cache=warm");
+}
+
+Test(unit_engine_sampled_limits, dram_carries_no_more_than_its_bus_when_a_kernel_only_writes) {
+  assert_possible("t4",
+                  "batch=5 heads=4 kv_heads=1 head_dim=256 seqlen_q=3000 seqlen_kv=13 causal=true num_warps=1 "
+                  "block_m=16 num_stages=1 layout=bshd tile_order=head_first max_registers=255 clock_mhz=1500");
+}
+
+Test(unit_engine_sampled_limits, what_hits_in_l1_is_not_merged_behind_it) {
+  assert_possible("h200",
+                  "batch=5 heads=21 kv_heads=3 head_dim=136 seqlen_q=7 seqlen_kv=300 causal=true block_m=64 "
+                  "copy=ldg mma=mma tile_order=head_first conditions=stream cache=cold");
+}
+
+Test(unit_engine_sampled_limits, ctas_without_keys_take_time_for_their_instructions) {
+  assert_possible(
+      "h100_pcie",
+      "batch=2 heads=8 kv_heads=2 head_dim=80 seqlen_q=9000 seqlen_kv=13 causal=true num_warps=2 block_m=32 "
+      "block_n=128 num_stages=4 persistent=true tile_order=head_first max_registers=64");
+}
+
+Test(unit_engine_sampled_limits, small_tensors_are_read_and_written_exactly_once) {
+  ftl_prediction prediction =
+      predict("rtx4090", "heads=1 head_dim=64 seqlen=128 block_m=128 block_n=32 num_stages=1 layout=bshd");
+  const double *value = prediction.metrics.value;
+  cr_assert_eq(value[FTL_METRIC_dram_read], value[FTL_METRIC_compulsory_read]);
+  cr_assert_eq(value[FTL_METRIC_dirty_bytes], value[FTL_METRIC_compulsory_write]);
+}
