@@ -39,7 +39,7 @@ static const option_info all_options[] = {
     {'q', FLAG, "quiet", NULL, "no progress on the terminal", AT(quiet), 0, 0},
     {'i', FLAG, "allow-io", NULL, "let the scenario open files and run programs", AT(allow_io), 0, 0},
     {'m', INTEGER, "max-memory-mb", "N", "memory of the scenario; default 256", AT(max_memory_mb), 1, 1048576},
-    {'I', INTEGER, "max-instructions", "N", "Lua instructions of the scenario; default 2000000000",
+    {'I', INTEGER, "max-instructions", "N", "Lua instructions of the scenario; default 500000000",
      AT(max_instructions), 1000, INT64_MAX},
     {'c', INTEGER, "cta", "N", "which CTA; default 0", AT(cta), 0, INT64_MAX},
     {'l', INTEGER, "launch", "N", "which launch of the workload; default 0", AT(launch), 0, 3},

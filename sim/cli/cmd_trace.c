@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -26,17 +27,22 @@ static ftl_status write_timeline(FILE *out, const ftl_point *point, const ftl_ar
   return ftl_timeline_write(out, &point->spec, point->arch, arguments->from_cycle, arguments->until_cycle, error);
 }
 
-// Writes to `path`, or to standard output when it is NULL; a file that could not be finished is removed.
+static bool is_file(FILE *file) {
+  struct stat info;
+  return fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+// Writes to `path`, or to standard output when it is NULL; a file (not a device) that could not be finished is removed.
 static ftl_status write_to(const char *path, const ftl_point *point, const ftl_arguments *arguments, ftl_error *error) {
   FILE *out = path != NULL ? fopen(path, "w") : stdout;
   if (out == NULL) return ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(errno));
   ftl_status status = arguments->timeline != NULL ? write_timeline(out, point, arguments, error)
                                                   : write_trace(out, point, arguments, error);
   if (path == NULL) return status;
-  bool failed = ferror(out) != 0;
+  bool failed = ferror(out) != 0, is_ours = is_file(out);
   failed = fclose(out) != 0 || failed;
   if (status == FTL_OK && failed) status = ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(errno));
-  if (status != FTL_OK) remove(path);
+  if (status != FTL_OK && is_ours) remove(path);
   return status;
 }
 

@@ -34,7 +34,7 @@ static ftl_status text_write(FILE *out, ftl_text *text, ftl_error *error) {
 
 // Writes the value and frees it; NULL is memory that was out.
 static ftl_status json_write(FILE *out, json_t *json, ftl_error *error) {
-  char *dump = json != NULL ? json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
+  char *dump = json != NULL ? json_dumps(json, JSON_PRESERVE_ORDER) : NULL;
   json_decref(json);
   if (dump == NULL) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   ftl_text text = {0};

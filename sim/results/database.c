@@ -124,11 +124,16 @@ static ftl_status connect(ftl_database *database, ftl_error *error) {
   return ftl_database_execute(database, "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL", error);
 }
 
-// True for the one process that makes the file: only that one may remove it again. SQLite takes an empty file for new.
-static bool create_file(const char *path) {
+// `is_new` for the one process that makes the file: only that one may remove it again. SQLite takes an empty file for
+// new.
+static ftl_status create_file(const char *path, bool *is_new, ftl_error *error) {
   int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0644);
+  *is_new = fd >= 0;
+  if (fd < 0 && errno != EEXIST) {
+    return ftl_error_set(error, FTL_IO_FAILED, "%s: cannot be created: %s", path, strerror(errno));
+  }
   if (fd >= 0) close(fd);
-  return fd >= 0;
+  return FTL_OK;
 }
 
 static void remove_files(const char *path) {
@@ -150,7 +155,8 @@ ftl_status ftl_database_open(ftl_database **out, const char *path, ftl_error *er
     return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", path);
   }
   ftl_status status = check_folder(path, error);
-  bool is_new = status == FTL_OK && create_file(path);
+  bool is_new = false;
+  if (status == FTL_OK) status = create_file(path, &is_new, error);
   if (status == FTL_OK) status = connect(database, error);
   if (status == FTL_OK) status = ftl_schema_set_up(database, error);
   if (status != FTL_OK) {

@@ -67,7 +67,8 @@ static void over_limit(lua_State *lua, const char *text) {
     snprintf(sandbox->limit_text, sizeof sandbox->limit_text, "%s", text);
     lua_sethook(lua, hook, LUA_MASKLINE | LUA_MASKCOUNT, 1);
   }
-  luaL_error(lua, "%s: %s", ftl_sandbox_where(sandbox), sandbox->limit_text);
+  lua_pushfstring(lua, "%s: %s", ftl_sandbox_where(sandbox), sandbox->limit_text);
+  lua_error(lua);
 }
 
 static void memory_text(const ftl_sandbox *sandbox, char *out, size_t size) {

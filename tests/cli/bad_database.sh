@@ -29,15 +29,20 @@ fi
 # Read-only. Root may write anything, so the command runs as nobody.
 accepted "time" "$FAKE" predict $Q --db mine.db
 chmod 444 mine.db
+mkdir closed && chmod 555 closed
 if [ "$(id -u)" -eq 0 ]; then
   chmod 755 .
   cp "$FAKE" fake && chmod 755 fake
   if setpriv --reuid 65534 --clear-groups ./fake --version >/dev/null 2>&1; then
     refused 2 "mine.db: read-only" env FORETILE_ARCH_MODELS="$FTL_SOURCE_DIR/arch_models" \
       setpriv --reuid 65534 --clear-groups ./fake predict $Q --db mine.db
+    refused 2 "closed/results.db: cannot be created: Permission denied" \
+      env FORETILE_ARCH_MODELS="$FTL_SOURCE_DIR/arch_models" \
+      setpriv --reuid 65534 --clear-groups ./fake predict $Q --db closed/results.db
   fi
 else
   refused 2 "mine.db: read-only" "$FAKE" predict $Q --db mine.db
+  refused 2 "closed/results.db: cannot be created: Permission denied" "$FAKE" predict $Q --db closed/results.db
 fi
 
 finish

@@ -91,4 +91,14 @@ scenario 'io.open("allowed", "w"):close()'
 accepted "" "$FAKE" run --allow-io s.lua
 [ -e allowed ] || bad "--allow-io did not allow a file"
 
+scenario 'while true do pcall(function() while true do end end) end'
+refused 2 "s.lua:1: the script ran longer" "$FAKE" run --max-instructions 100000 s.lua
+grep -q "s.lua:1: s.lua" err && bad "the place stands twice"
+
+# What cannot be written is an error, and a device is not removed as an unfinished file would be.
+if [ "$(id -u)" -eq 0 ] && mknod full c 1 7 2>/dev/null; then
+  refused 2 "No space left" "$REAL" trace --arch h200 --workload flash2_fwd heads=1 seqlen=256 head_dim=64 -o full
+  [ -c full ] || bad "a device was removed"
+fi
+
 finish
