@@ -36,7 +36,9 @@ static void set_memory(const ftl_totals *totals, ftl_metrics *out) {
   value[FTL_METRIC_dram_read] = (double)memory->dram_read_bytes;
   value[FTL_METRIC_dram_write] = (double)memory->dram_write_bytes;
   value[FTL_METRIC_l2_sectors] = (double)memory->l2_sectors_from_sms;
-  value[FTL_METRIC_l2_hit_pct] = percent(memory->l2_hit_sectors, memory->l2_hit_sectors + memory->l2_miss_sectors);
+  // As Nsight Compute counts it: lookups of traffic between the sides included.
+  int64_t lookups = memory->l2_hit_sectors + memory->l2_miss_sectors + memory->l2_fabric_sectors;
+  value[FTL_METRIC_l2_hit_pct] = percent(memory->l2_hit_sectors + memory->l2_fabric_hit_sectors, lookups);
   value[FTL_METRIC_l1_hit_pct] = percent(totals->sm.l1_load_hit_sectors, totals->sm.l1_load_sectors);
   value[FTL_METRIC_dirty_bytes] = 32.0 * (double)memory->dirty_sectors;
   value[FTL_METRIC_local_sectors] = (double)totals->sm.local_sectors;

@@ -49,7 +49,7 @@ static int32_t choose_ctas(const ftl_warp_program *warps, const ftl_arch *arch, 
 }
 
 static ftl_status write_run(timeline *t, const ftl_warp_program *warps, const ftl_arch *arch, ftl_error *error) {
-  int64_t ctas[MAX_CTAS], ends[MAX_CTAS] = {0}, hit, far, miss;
+  int64_t ctas[MAX_CTAS], starts[MAX_CTAS] = {0}, ends[MAX_CTAS] = {0}, hit, far, miss;
   int32_t num_ctas = choose_ctas(warps, arch, ctas);
   if (num_ctas < 1) return ftl_error_set(error, FTL_INFEASIBLE, "no CTA fits on an SM of %s", arch->name);
   t->num_warps = warps->num_warps;
@@ -58,7 +58,8 @@ static ftl_status write_run(timeline *t, const ftl_warp_program *warps, const ft
   ftl_sm_counters counters;
   fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", t->out);
   write_names(t, num_ctas);
-  ftl_status status = ftl_lone_sm_run(&config, t->khz, hit, ctas, num_ctas, on_issue, t, ends, &counters, error);
+  ftl_status status =
+      ftl_lone_sm_run(&config, t->khz, hit, ctas, starts, num_ctas, on_issue, t, ends, &counters, error);
   fputs("\n]}\n", t->out);
   return status;
 }

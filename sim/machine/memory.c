@@ -96,7 +96,7 @@ static bool create_arrays(ftl_memory *memory, const ftl_arch *arch) {
   memory->l2_to_sm = create_memo(memory->l2_clock, memory->sm_clock);
   memory->l2_to_dram = create_memo(memory->l2_clock, memory->dram_clock);
   memory->dram_to_l2 = create_memo(memory->dram_clock, memory->l2_clock);
-  memory->coalescers = calloc((size_t)memory->num_sides, sizeof *memory->coalescers);
+  memory->coalescers = calloc((size_t)memory->num_gpcs, sizeof *memory->coalescers);
   memory->sm_out = calloc(num_sms, sizeof *memory->sm_out);
   memory->sm_in = calloc(num_sms, sizeof *memory->sm_in);
   memory->gpc_in = calloc((size_t)memory->num_gpcs, sizeof *memory->gpc_in);
@@ -119,7 +119,7 @@ static bool create_arrays(ftl_memory *memory, const ftl_arch *arch) {
   for (int32_t g = 0; g < memory->num_gpcs; g++) memory->gpc_in[g].bytes_per_cycle = arch->noc_gpc_read_bytes_per_cycle;
   for (int32_t s = 0; s < memory->num_slices; s++) memory->slices[s].bytes_per_cycle = arch->l2_slice_bytes_per_cycle;
   for (int side = 0; side < 2; side++) memory->far_links[side].bytes_per_cycle = arch->noc_far_bytes_per_cycle;
-  for (int32_t side = 0; side < memory->num_sides; side++) ftl_l2_coalescer_init(&memory->coalescers[side], arch);
+  for (int32_t g = 0; g < memory->num_gpcs; g++) ftl_l2_coalescer_init(&memory->coalescers[g], arch);
   // A request in flight, and a fetch for every second one.
   uint32_t num_nodes =
       (uint32_t)(num_sms * (size_t)(arch->l1_max_pending_lines + arch->tma_max_pending_lines + 64) * 3 / 2);

@@ -162,7 +162,7 @@ static bool coalesce(ftl_memory *memory, uint32_t index) {
   ftl_memory_node *node = &memory->nodes[index];
   int64_t now = memory->events.now;
   const ftl_l2_coalescer_entry *entry =
-      ftl_l2_coalescer_join(&memory->coalescers[node->side], node->line, node->sectors, node->sm, now);
+      ftl_l2_coalescer_join(&memory->coalescers[memory->gpc_of_sm[node->sm]], node->line, node->sectors, node->sm, now);
   if (entry == NULL) return false;
   node->is_coalesced = true;
   memory->counters.coalesced_sectors += num_sectors(node->sectors);

@@ -58,8 +58,8 @@ static void run_windows(ftl_sm *sm, lone_memory *memory, int64_t *end_cycles) {
 }
 
 ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, int64_t latency_cycles, const int64_t *ctas,
-                           int32_t num_ctas, ftl_sm_on_issue on_issue, void *context, int64_t *end_cycles,
-                           ftl_sm_counters *counters, ftl_error *error) {
+                           const int64_t *starts, int32_t num_ctas, ftl_sm_on_issue on_issue, void *context,
+                           int64_t *end_cycles, ftl_sm_counters *counters, ftl_error *error) {
   const ftl_arch *arch = config->arch;
   lone_memory memory = {.latency = latency_cycles, .capacity = 1 << 17};
   memory.line_cost =
@@ -70,7 +70,7 @@ ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, int64_t 
   memory.pending = malloc((size_t)memory.capacity * sizeof *memory.pending);
   if (memory.pending) {
     ftl_sm_observe(sm, on_issue, context);
-    for (int32_t i = 0; i < num_ctas; i++) ftl_sm_launch(sm, i, ctas[i], 0);
+    for (int32_t i = 0; i < num_ctas; i++) ftl_sm_launch(sm, i, ctas[i], starts[i]);
     run_windows(sm, &memory, end_cycles);
     *counters = *ftl_sm_counters_get(sm);
   } else {

@@ -98,10 +98,15 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
   int64_t with_ecc = 1000 + launch->arch->dram_ecc_inline_milli;
   memory->dram_read_bytes = scaled(32 * ftl_traffic_scale(traffic, counts->dram_read_sectors), with_ecc, 1000);
   memory->dram_write_bytes = scaled(32 * ftl_traffic_scale(traffic, counts->dram_write_sectors), with_ecc, 1000);
-  memory->l2_miss_sectors = ftl_traffic_scale(traffic, counts->dram_read_sectors);
-  int64_t lookups = memory->l2_sectors_from_sms;
-  memory->l2_hit_sectors = lookups > memory->l2_miss_sectors ? lookups - memory->l2_miss_sectors : 0;
-  memory->l2_fabric_sectors = ftl_traffic_scale(traffic, counts->far_sectors);
+  // Reads of tiles hit as those in the sample did; writes and spills count as hits.
+  int64_t read_hits = scaled(memory->l2_read_sectors, counts->hit_sectors, counts->looked_up_sectors);
+  memory->l2_miss_sectors = memory->l2_read_sectors - read_hits;
+  memory->l2_hit_sectors = memory->l2_sectors_from_sms - memory->l2_miss_sectors;
+  // Between the sides go what the other side had, and half of what neither had.
+  int64_t sides = launch->arch->l2_num_sides;
+  memory->l2_fabric_hit_sectors = ftl_traffic_scale(traffic, counts->far_sectors);
+  memory->l2_fabric_sectors =
+      memory->l2_fabric_hit_sectors + ftl_traffic_scale(traffic, counts->dram_read_sectors) * (sides - 1) / 2;
   memory->dirty_sectors = ftl_traffic_scale(traffic, ftl_l2_tags_dirty_sectors(traffic->tags));
 }
 
@@ -135,6 +140,12 @@ static double latency_risk_pct(const ftl_segments *segments, const ftl_step_time
   return risk;
 }
 
+// Spills never reach DRAM here; if L1 and L2 held none of them, all would.
+static double spill_risk_pct(const ftl_memory_counters *memory) {
+  int64_t bytes = memory->dram_read_bytes + memory->dram_write_bytes;
+  return bytes > 0 ? 100.0 * 32.0 * (double)memory->local_sectors / (double)bytes : 0;
+}
+
 static double cycles_bound_pct(const ftl_segments *segments, const ftl_step_times *times, const ftl_gpu_steps *steps) {
   return CYCLES_BOUND_PCT + latency_risk_pct(segments, times) + (double)steps->period_spread_permille / 10.0;
 }
@@ -158,7 +169,8 @@ ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work
     fill_sm(launch, work, &steps, typical_counters(&times, &steps.counts), &out->sm);
     fill_memory(launch, &traffic, &steps, out);
     out->error_bound_cycles_pct = cycles_bound_pct(&segments, &times, &steps);
-    out->error_bound_hbm_bytes_pct = HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0;
+    out->error_bound_hbm_bytes_pct =
+        HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 + spill_risk_pct(&out->memory);
   }
   ftl_traffic_fini(&traffic);
   return status;

@@ -143,9 +143,11 @@ static int64_t own_iteration_time(const loop_marks *marks, int32_t k, int32_t nu
 
 // What a loop took beyond its periodic iterations belongs to the code before it. A loop that ran once cannot be told
 // from that code: all of it is the iteration.
-static void fill_times(const loop_marks *marks, int32_t num_ctas, const int64_t *ends, int64_t *time) {
+static void fill_times(const loop_marks *marks, int32_t num_ctas, const int64_t *starts, const int64_t *ends,
+                       int64_t *time) {
   int32_t num_loops = marks->segments->num_loops;
-  int64_t before[MAX_CTAS_PER_SM] = {0}, sum_end = 0;
+  int64_t before[MAX_CTAS_PER_SM], sum_end = 0;
+  memcpy(before, starts, (size_t)num_ctas * sizeof *before);
   for (int32_t k = 0; k < num_loops; k++) {
     int64_t iteration = common_iteration_time(marks, k, num_ctas), sum_around = 0;
     if (iteration == 0) iteration = own_iteration_time(marks, k, num_ctas, before);
@@ -168,16 +170,26 @@ typedef struct measurement {
   int64_t sm_khz, representative;
 } measurement;
 
-// CTAs that share an SM are a whole round of SMs apart in launch order.
+// CTAs that share an SM are a whole round of SMs apart in launch order, nearer where the grid is too small for that:
+// they must be different ones, or they would find each other's tiles in L1.
 static void choose_ctas(const measurement *m, int32_t num_ctas, int64_t *ctas) {
-  for (int32_t i = 0; i < num_ctas; i++) {
-    int64_t cta = m->representative - i * m->launch->arch->chip_num_sms;
-    ctas[i] = cta >= 0 ? cta : m->representative;
-  }
+  int64_t grid = m->launch->tile->num_ctas, round = m->launch->arch->chip_num_sms;
+  int64_t distance = round * num_ctas <= grid ? round : grid > num_ctas ? grid / num_ctas : 1;
+  for (int32_t i = 0; i < num_ctas; i++) ctas[i] = (m->representative + (grid - distance % grid) * i) % grid;
 }
 
-static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t latency, ftl_step_point *point,
-                                ftl_error *error) {
+// CTAs of a long run have drifted apart, so that one computes while another waits: they start an iteration of the
+// longest loop of a lone CTA apart.
+static void choose_starts(const measurement *m, int32_t num_ctas, const ftl_step_point *alone, int64_t *starts) {
+  int64_t longest = 0;
+  for (int32_t k = 0; k < m->segments->num_loops; k++)
+    if (alone->time[2 * k + 1] > longest) longest = alone->time[2 * k + 1];
+  for (int32_t i = 0; i < num_ctas; i++) starts[i] = longest * i / num_ctas / FTL_STEP_UNIT;
+}
+
+// `alone`: what one CTA takes at this latency; all zeros when that is what is measured.
+static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t latency, const ftl_step_point *alone,
+                                ftl_step_point *point, ftl_error *error) {
   loop_marks *marks = calloc(1, sizeof *marks);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
   marks->program = &m->cut->warps;
@@ -185,11 +197,12 @@ static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t 
   marks->warp = m->cut->warps.roles[m->segments->leading_role].first_warp;
   ftl_sm_config config = {
       .arch = m->launch->arch, .program = &m->cut->warps, .num_slots = num_ctas, .bulk = !m->launch->no_bulk};
-  int64_t ctas[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
+  int64_t ctas[MAX_CTAS_PER_SM], starts[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
   choose_ctas(m, num_ctas, ctas);
-  ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, num_ctas, mark_iteration, marks, ends,
+  choose_starts(m, num_ctas, alone, starts);
+  ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, starts, num_ctas, mark_iteration, marks, ends,
                                       &point->counters, error);
-  if (status == FTL_OK) fill_times(marks, num_ctas, ends, point->time);
+  if (status == FTL_OK) fill_times(marks, num_ctas, starts, ends, point->time);
   free(marks);
   return status;
 }
@@ -221,12 +234,12 @@ ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *
                    .representative = find_representative(segments, launch->warps)};
   for (int32_t i = 0; status == FTL_OK && i < FTL_NUM_STEP_LATENCIES; i++) {
     out->latency_cycles[i] = latency_cycles[i];
-    status = measure_point(&m, 1, latency_cycles[i], &out->points[0][i], error);
+    status = measure_point(&m, 1, latency_cycles[i], &out->points[0][i], &out->points[0][i], error);
     if (status != FTL_OK) break;
     if (out->most_ctas == 1)
       out->points[1][i] = out->points[0][i];
     else
-      status = measure_point(&m, out->most_ctas, latency_cycles[i], &out->points[1][i], error);
+      status = measure_point(&m, out->most_ctas, latency_cycles[i], &out->points[0][i], &out->points[1][i], error);
   }
   release_cut(&cut);
   return status;

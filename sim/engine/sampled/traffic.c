@@ -52,6 +52,7 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
   ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
   traffic->l2_sector_cost =
       sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
+  traffic->gpc_sector_cost = sector_cost(arch->noc_gpc_read_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
   if (arch->l2_num_sides > 1)
     traffic->far_sector_cost = sector_cost(2 * arch->noc_far_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
   traffic->dram_sector_cost = scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, dram_bytes_per_s / 1000);
@@ -111,7 +112,7 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const ftl_tile_entry *e
     traffic->counts.hit_sectors += __builtin_popcount(outcome.hit_sectors);
   }
   traffic->counts.far_sectors += sum.far;
-  traffic->counts.miss_sectors += sum.asked;
+  traffic->counts.looked_up_sectors += sum.asked;
   traffic->counts.dram_read_sectors += sum.missed;
   traffic->counts.dram_write_sectors += sum.dram_written;
   return sum;
@@ -142,6 +143,8 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int
     traffic->counts.coalesced_sectors += entry->num_sectors;
   else
     wait->queue += serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);
+  int64_t *gpc_free = &traffic->gpc_free[ftl_cta_gpc_of_sm(traffic->arch, sm)];
+  wait->queue += serve(gpc_free, now, traffic->gpc_sector_cost * entry->num_sectors);
   sampled_outcome outcome = read_sample(traffic, entry, side_of(traffic, sm));
   if (outcome.far > 0) {
     wait->latency_cycles += traffic->far_latency;

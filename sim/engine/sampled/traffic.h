@@ -14,7 +14,7 @@
 
 typedef struct ftl_traffic_counts {
   int64_t asked_sectors, store_sectors, coalesced_sectors;  // exact, whole tiles
-  int64_t hit_sectors, far_sectors, miss_sectors;           // in the sample
+  int64_t looked_up_sectors, hit_sectors, far_sectors;      // reads in the sample
   int64_t dram_read_sectors, dram_write_sectors;            // in the sample
   int64_t load_latency_cycles, num_loads;                   // sum and number
 } ftl_traffic_counts;
@@ -26,8 +26,9 @@ typedef struct ftl_traffic {
   int64_t sm_khz;
   int64_t hit_latency, far_latency, miss_latency;             // SM cycles, unloaded; far and miss are on top of hit
   int64_t l2_sector_cost, far_sector_cost, dram_sector_cost;  // 1/65536 SM cycle
-  int64_t l2_free, far_free, dram_free;                       // 1/65536 SM cycle
-  int64_t coalescer_window;                                   // 1/65536 SM cycle
+  int64_t gpc_sector_cost;
+  int64_t l2_free, far_free, dram_free, gpc_free[FTL_MAX_GPCS];  // 1/65536 SM cycle
+  int64_t coalescer_window;                                      // 1/65536 SM cycle
   ftl_traffic_counts counts;
 } ftl_traffic;
 

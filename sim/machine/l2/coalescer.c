@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#include <stddef.h>
-
 #include "machine/l2/hash.h"
 
 void ftl_l2_coalescer_init(ftl_l2_coalescer *coalescer, const ftl_arch *arch) {

@@ -1,8 +1,8 @@
 // Hopper's request coalescer: reads of the same sectors by different SMs within a few cycles make one L2 access.
-// Models: entries by line in front of each side of L2, a window from the first read on, a limit of reads an access.
-// Does not model: which GPCs share a coalescer (not known); TMA multicast.
-// Numbers: l2.coalescer_merges, l2.coalescer_window_cycles; 1024 entries as in Accel-Sim 2.0's SM90_H100, a guess there
-// too.
+// Models: entries by line, one coalescer a GPC (kernels/measurements/micro_coalescer_ncu.csv), a window from the first
+// read on, a limit of reads an access. Does not model: the slow fall of merging with lags of 1 to 8 us that H200 shows;
+// TMA multicast. Numbers: l2.coalescer_merges, l2.coalescer_window_cycles; 1024 entries as in Accel-Sim 2.0's
+// SM90_H100, a guess there too.
 #ifndef FTL_MACHINE_L2_COALESCER_H
 #define FTL_MACHINE_L2_COALESCER_H
 

@@ -81,7 +81,7 @@ Test(arch_report, show_as_json) {
   json_t *keys = json_object_get(all, "keys");
   cr_assert_eq((int)json_object_size(keys), ftl_arch_num_keys());
   cr_assert_eq(json_integer_value(json_object_get(json_object_get(keys, "chip.num_sms"), "value")), 132);
-  cr_assert_str_eq(json_string_value(json_object_get(json_object_get(keys, "l2.replacement"), "value")), "nru");
+  cr_assert_str_eq(json_string_value(json_object_get(json_object_get(keys, "l2.replacement"), "value")), "lru");
   cr_assert_str_eq(json_string_value(json_object_get(json_object_get(keys, "sm.max_warps"), "origin")), "datasheet");
   json_decref(all);
   free(text);
