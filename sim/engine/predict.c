@@ -6,6 +6,7 @@
 #include "engine/answer.h"
 #include "engine/pipeline.h"
 
+enum { MAX_CTAS = 1 << 24 };  // each is looked at a few times, even by sampled
 enum { CONDITIONS_STREAM = 1, CACHE_AUTO = 0, CACHE_WARM = 2, CACHE_CHAIN = 3, DETAIL_FULL = 1, KHZ_PER_MHZ = 1000 };
 
 _Static_assert((int)FTL_COPY_TMA == 3 && (int)FTL_MMA_WGMMA == 2, "copy and mma follow the order of params.def");
@@ -66,6 +67,9 @@ static ftl_status init_pipeline(ftl_pipeline *pipeline, const programs *p, const
                              .sustained = spec->value[FTL_PARAM_conditions] == CONDITIONS_STREAM,
                              .held_khz = spec->value[FTL_PARAM_clock_mhz] * KHZ_PER_MHZ};
   for (int i = 0; i < p->num_launches; i++) {
+    if (p->tiles[i]->num_ctas > MAX_CTAS)
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s: %lld CTAs; at most %d can be simulated", p->tiles[i]->name,
+                           (long long)p->tiles[i]->num_ctas, MAX_CTAS);
     ftl_occupancy occupancy = ftl_occupancy_of(p->warps[i], arch);
     if (occupancy.ctas_per_sm < 1)
       return ftl_error_set(error, FTL_INFEASIBLE, "%s: no CTA fits on an SM of %s", p->tiles[i]->name, arch->name);

@@ -14,6 +14,8 @@ enum {
   PERIOD_WAVES = 4,      // CTAs of one wave start together: a period must span several to have a duration
   CANCEL_EVENTS = 4096,  // events between looks at the cancel flag
   MAX_STAGES = 8,        // the range of num_stages
+  LEAST_PERIODS = 6,     // that run before any can be skipped, with those kept
+  MAX_STEPS = 100000000,
 };
 
 typedef struct cta_state {
@@ -181,7 +183,7 @@ static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
   const ftl_segment *segment = &run->segments->segments[state->segment];
   for (int32_t i = 0; i < segment->num_refs; i++)
     if (!try_access(run, state, &segment->refs[i], sm, now, &wait))
-      return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
+      return ftl_error_set(error, FTL_NO_MEMORY, "too many tiles to remember: more than a million, or out of memory");
   int64_t latency = wait.latency_cycles > 0 ? wait.latency_cycles : run->times->latency_cycles[0];
   int64_t time = ftl_step_times_get(run->times, state->segment, run->resident[sm], latency) * PER_STEP_UNIT;
   if (state->segment % 2 == 1) state->step++;
@@ -225,6 +227,26 @@ static void release(steps_run *run) {
   ftl_cta_scheduler_destroy(run->scheduler);
 }
 
+// Steps until the grid's end, or until periods to come can be skipped; no more than are refused are counted.
+static int64_t count_steps(const steps_run *run) {
+  int64_t num_ctas = run->segments->tile->num_ctas, steps = 0, first;
+  if (run->period && num_ctas > LEAST_PERIODS * run->period) num_ctas = LEAST_PERIODS * run->period;
+  for (int64_t cta = 0; cta < num_ctas && steps <= MAX_STEPS; cta++) {
+    steps += run->segments->num_loops + 1;
+    for (int32_t k = 0; k < run->segments->num_loops; k++)
+      steps += ftl_segments_trips(run->segments, run->launch->warps, k, cta, &first);
+  }
+  return steps;
+}
+
+static ftl_status check_steps(const steps_run *run, ftl_error *error) {
+  if (count_steps(run) <= MAX_STEPS) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT,
+                       "%s: more than %d million tile steps to simulate; larger blocks, shorter sequences or fewer "
+                       "heads need fewer",
+                       run->segments->tile->name, MAX_STEPS / 1000000);
+}
+
 // The least multiple of the grid's period that spans PERIOD_WAVES waves.
 static int64_t long_period(const steps_run *run, int64_t period) {
   if (period == 0) return 0;
@@ -244,7 +266,8 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
                    .num_segments = 2 * segments->num_loops + 1,
                    .stride = launch->tile->persistent ? ftl_launch_num_ctas(launch) : 0};
   run.period = run.stride ? 0 : long_period(&run, ftl_period_find(segments, launch->warps));
-  ftl_status status = allocate(&run, error);
+  ftl_status status = check_steps(&run, error);
+  if (status == FTL_OK) status = allocate(&run, error);
   if (status == FTL_OK) status = run_events(&run, error);
   // Skipped periods kept every SM as busy as the average of those that ran.
   if (status == FTL_OK && run.skipped_cycles > 0) {

@@ -3,19 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ENTRIES = 1024, FIRST_LINES = 8192, LINE_BYTES = 128, SECTOR_BYTES = 32, FULL_LINE = 15 };
+enum {
+  FIRST_ENTRIES = 1024,
+  MAX_ENTRIES = 1 << 20,
+  FIRST_LINES = 8192,
+  LINE_BYTES = 128,
+  SECTOR_BYTES = 32,
+  FULL_LINE = 15
+};
 
 ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, ftl_error *error) {
   *tiles = (ftl_tile_lines){.tags = tags, .capacity_entries = FIRST_ENTRIES, .capacity_lines = FIRST_LINES};
-  tiles->entries = calloc(FIRST_ENTRIES, sizeof *tiles->entries);
+  tiles->entries = malloc(FIRST_ENTRIES * sizeof *tiles->entries);
+  tiles->slots = calloc(2 * FIRST_ENTRIES, sizeof *tiles->slots);
   tiles->lines = malloc(FIRST_LINES * sizeof *tiles->lines);
-  if (tiles->entries && tiles->lines) return FTL_OK;
+  if (tiles->entries && tiles->slots && tiles->lines) return FTL_OK;
   ftl_tile_lines_fini(tiles);
   return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
 }
 
 void ftl_tile_lines_fini(ftl_tile_lines *tiles) {
   free(tiles->entries);
+  free(tiles->slots);
   free(tiles->lines);
 }
 
@@ -60,38 +69,42 @@ static bool try_add_tile(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl
   return done;
 }
 
-static int64_t slot_of(const ftl_tile_lines *tiles, int64_t address, int32_t num_rows) {
+static int32_t *slot_of(const ftl_tile_lines *tiles, int64_t address, int32_t num_rows) {
   uint64_t key = (uint64_t)address * 0x9e3779b97f4a7c15u + (uint64_t)num_rows;
-  int64_t slot = (int64_t)((key ^ key >> 29) & (uint64_t)(tiles->capacity_entries - 1));
-  for (;; slot = (slot + 1) & (tiles->capacity_entries - 1)) {
-    const ftl_tile_entry *entry = &tiles->entries[slot];
-    if (entry->num_rows == 0 || (entry->address_bytes == address && entry->num_rows == num_rows)) return slot;
+  int64_t last = 2 * tiles->capacity_entries - 1, slot = (int64_t)((key ^ key >> 29) & (uint64_t)last);
+  for (;; slot = (slot + 1) & last) {
+    if (tiles->slots[slot] == 0) return &tiles->slots[slot];
+    const ftl_tile_entry *entry = &tiles->entries[tiles->slots[slot] - 1];
+    if (entry->address_bytes == address && entry->num_rows == num_rows) return &tiles->slots[slot];
   }
 }
 
 static bool try_grow(ftl_tile_lines *tiles) {
-  ftl_tile_lines grown = *tiles;
-  grown.capacity_entries *= 2;
-  grown.entries = calloc((size_t)grown.capacity_entries, sizeof *grown.entries);
-  if (!grown.entries) return false;
-  for (int64_t i = 0; i < tiles->capacity_entries; i++) {
-    const ftl_tile_entry *entry = &tiles->entries[i];
-    if (entry->num_rows) grown.entries[slot_of(&grown, entry->address_bytes, entry->num_rows)] = *entry;
-  }
-  free(tiles->entries);
-  *tiles = grown;
+  int64_t capacity = 2 * tiles->capacity_entries;
+  ftl_tile_entry *entries =
+      capacity <= MAX_ENTRIES ? realloc(tiles->entries, (size_t)capacity * sizeof *entries) : NULL;
+  if (!entries) return false;
+  tiles->entries = entries;
+  int32_t *slots = calloc(2 * (size_t)capacity, sizeof *slots);
+  if (!slots) return false;
+  free(tiles->slots);
+  tiles->slots = slots;
+  tiles->capacity_entries = capacity;
+  for (int64_t i = 0; i < tiles->num_entries; i++)
+    *slot_of(tiles, entries[i].address_bytes, entries[i].num_rows) = (int32_t)(i + 1);
   return true;
 }
 
 ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place, int64_t row_bytes) {
-  ftl_tile_entry *entry = &tiles->entries[slot_of(tiles, place->address_bytes, place->num_rows)];
-  if (entry->num_rows) return entry;
-  if (2 * tiles->num_entries >= tiles->capacity_entries) {
+  int32_t *slot = slot_of(tiles, place->address_bytes, place->num_rows);
+  if (*slot) return &tiles->entries[*slot - 1];
+  if (tiles->num_entries == tiles->capacity_entries) {
     if (!try_grow(tiles)) return NULL;
-    entry = &tiles->entries[slot_of(tiles, place->address_bytes, place->num_rows)];
+    slot = slot_of(tiles, place->address_bytes, place->num_rows);
   }
+  ftl_tile_entry *entry = &tiles->entries[tiles->num_entries++];
+  *slot = (int32_t)tiles->num_entries;
   *entry = (ftl_tile_entry){.address_bytes = place->address_bytes, .num_rows = place->num_rows};
   for (int32_t gpc = 0; gpc < FTL_MAX_GPCS; gpc++) entry->last_request[gpc] = INT64_MIN / 2;
-  tiles->num_entries++;
   return try_add_tile(tiles, entry, place, row_bytes) ? entry : NULL;
 }

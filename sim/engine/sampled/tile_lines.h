@@ -21,8 +21,9 @@ typedef struct ftl_tile_entry {
 
 typedef struct ftl_tile_lines {
   const ftl_l2_tags *tags;
-  ftl_tile_entry *entries;  // open addressing, a power of two
+  ftl_tile_entry *entries;  // in the order in which they were first seen
   int64_t num_entries, capacity_entries;
+  int32_t *slots;  // open addressing, twice capacity_entries: 1 + index into entries, 0 where free
   ftl_line *lines;
   int64_t num_lines, capacity_lines;
   int64_t sampled_sectors, total_sectors;  // over all tiles seen: their ratio is the sample's scale

@@ -29,9 +29,9 @@ Test(unit_engine_sampled_limits, tensor_pipes_work_no_longer_than_the_kernel) {
 }
 
 Test(unit_engine_sampled_limits, a_sub_core_issues_once_a_cycle) {
-  assert_possible("h200",
-                  "batch=5 heads=8 head_dim=24 seqlen_q=3000 seqlen_kv=9003 dtype=bf16 block_m=64 block_n=32 "
-                  "layout=bshd tile_order=head_first tile_reverse=true cache=warm");
+  assert_possible("a100_80",
+                  "batch=5 heads=6 kv_heads=3 head_dim=16 seqlen=3000 causal=true block_m=64 block_n=32 "
+                  "tile_order=head_first conditions=stream");
 }
 
 Test(unit_engine_sampled_limits, dram_carries_no_more_than_its_bus_when_a_kernel_only_writes) {
@@ -59,4 +59,20 @@ Test(unit_engine_sampled_limits, small_tensors_are_read_and_written_exactly_once
   const double *value = prediction.metrics.value;
   cr_assert_eq(value[FTL_METRIC_dram_read], value[FTL_METRIC_compulsory_read]);
   cr_assert_eq(value[FTL_METRIC_dirty_bytes], value[FTL_METRIC_compulsory_write]);
+}
+
+// The line of error that the question is refused with.
+static void assert_refused(const char *parameters, const char *text) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_spec spec = spec_of(parameters);
+  ftl_prediction prediction;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_predict(&spec, arch, NULL, &prediction, &error), FTL_BAD_INPUT);
+  cr_assert(strstr(error.message, text), "%s", error.message);
+  ftl_arch_destroy(arch);
+}
+
+Test(unit_engine_sampled_limits, what_would_take_hours_is_refused) {
+  assert_refused("heads=1 seqlen=16777216 head_dim=128 causal=true", "million tile steps");
+  assert_refused("heads=65536 batch=32767 seqlen=1 head_dim=64", "CTAs");
 }
