@@ -31,6 +31,8 @@ void ftl_case_tile(const ftl_case *c, ftl_text *out) {
     ftl_text_add(out, "s%lld", value_of(c, FTL_PARAM_num_stages));
   }
   ftl_text_add(out, " %s %s", ftl_spec_text(spec, FTL_PARAM_mma, mma), ftl_spec_text(spec, FTL_PARAM_copy, copy));
+  if (value_of(c, FTL_PARAM_tile_order) == FTL_ORDER_HEAD_FIRST) ftl_text_add(out, " head_first");
+  if (value_of(c, FTL_PARAM_tile_reverse) != 0) ftl_text_add(out, " reverse");
 }
 
 void ftl_validation_coverage(const ftl_validation *v, const char *indent, ftl_text *out) {
