@@ -25,6 +25,24 @@ static void programs_fini(programs *p) {
   *p = (programs){0};
 }
 
+// Lowering knows a kernel by its name; a user knows it by the parameters that decide its size.
+static void name_by_parameters(const ftl_spec *spec, const char *kernel, ftl_error *error) {
+  static const ftl_param sizes[] = {FTL_PARAM_block_m, FTL_PARAM_block_n, FTL_PARAM_num_stages, FTL_PARAM_head_dim};
+  size_t length = strlen(kernel);
+  if (strncmp(error->message, kernel, length) != 0) return;
+  ftl_error plain = *error;
+  ftl_text text = {0};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    char value[32];
+    if (spec->workload->accepts >> sizes[i] & 1)
+      ftl_text_add(&text, "%s%s=%s", text.size ? " " : "", ftl_param_get(sizes[i])->name,
+                   ftl_spec_text(spec, sizes[i], value));
+  }
+  if (text.size && !text.failed)
+    (void)ftl_error_set(error, plain.status, "%s%s", ftl_text_get(&text), plain.message + length);
+  ftl_text_fini(&text);
+}
+
 static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, ftl_lower_options options, programs *p,
                                ftl_error *error) {
   ftl_status status = ftl_lower_resolve(arch, &options, error);
@@ -33,7 +51,8 @@ static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, ftl_lower_o
   spec->value[FTL_PARAM_mma] = options.mma;
   status = spec->workload->build(spec, p->tiles, &p->num_launches, error);
   for (int i = 0; status == FTL_OK && i < p->num_launches; i++)
-    status = ftl_lower(p->tiles[i], arch, options, &p->warps[i], error);
+    if ((status = ftl_lower(p->tiles[i], arch, options, &p->warps[i], error)) == FTL_INFEASIBLE)
+      name_by_parameters(spec, p->tiles[i]->name, error);
   if (status != FTL_OK) programs_fini(p);
   return status;
 }

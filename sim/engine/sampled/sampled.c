@@ -146,8 +146,28 @@ static double spill_risk_pct(const ftl_memory_counters *memory) {
   return bytes > 0 ? 100.0 * 32.0 * (double)memory->local_sectors / (double)bytes : 0;
 }
 
-static double cycles_bound_pct(const ftl_segments *segments, const ftl_step_times *times, const ftl_gpu_steps *steps) {
-  return CYCLES_BOUND_PCT + latency_risk_pct(segments, times) + (double)steps->period_spread_permille / 10.0;
+// The start and the end of a launch, where nothing is periodic, count by two DRAM latencies: much in a short one.
+static double ends_risk_pct(const ftl_step_times *times, const ftl_gpu_steps *steps) {
+  return steps->end_cycle > 0 ? 200.0 * (double)times->latency_cycles[1] / (double)steps->end_cycle : 0;
+}
+
+// Here the CTAs of an SM share it equally; a scheduler that favours the youngest warp makes them end one after another,
+// which lengthens the last wave by what they gain from running side by side.
+static double fairness_risk_pct(const ftl_launch *launch, const ftl_segments *segments, const ftl_step_times *times) {
+  double risk = 0, ctas = (double)times->most_ctas;
+  for (int32_t k = 0; k < segments->num_loops; k++) {
+    double alone = (double)ftl_step_times_get(times, 2 * k + 1, 1, times->latency_cycles[0]);
+    double shared = (double)ftl_step_times_get(times, 2 * k + 1, times->most_ctas, times->latency_cycles[0]);
+    if (shared > 0) risk = fmax(risk, 100.0 * (ctas * alone - shared) / shared);
+  }
+  double waves = (double)ftl_launch_num_ctas(launch) / (ctas * (double)launch->arch->chip_num_sms);
+  return risk / fmax(waves, 1.0);
+}
+
+static double cycles_bound_pct(const ftl_launch *launch, const ftl_segments *segments, const ftl_step_times *times,
+                               const ftl_gpu_steps *steps) {
+  return CYCLES_BOUND_PCT + latency_risk_pct(segments, times) + ends_risk_pct(times, steps) +
+         fairness_risk_pct(launch, segments, times) + (double)steps->period_spread_permille / 10.0;
 }
 
 ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work, int64_t sm_khz, ftl_l2_tags **tags,
@@ -168,7 +188,7 @@ ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work
     *out = (ftl_totals){.sm_khz = sm_khz, .cycles = steps.end_cycle};
     fill_sm(launch, work, &steps, typical_counters(&times, &steps.counts), &out->sm);
     fill_memory(launch, &traffic, &steps, out);
-    out->error_bound_cycles_pct = cycles_bound_pct(&segments, &times, &steps);
+    out->error_bound_cycles_pct = cycles_bound_pct(launch, &segments, &times, &steps);
     out->error_bound_hbm_bytes_pct =
         HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 + spill_risk_pct(&out->memory);
   }

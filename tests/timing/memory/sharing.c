@@ -36,6 +36,7 @@ Test(timing_memory_sharing, readers_of_both_sides_share_one_dram_read) {
 static ftl_arch coalescing_arch(void) {
   ftl_arch arch = small_arch();
   arch.l2_num_sides = 1;
+  arch.chip_num_gpcs = 1;
   arch.l2_coalescer_merges = 3;
   arch.l2_coalescer_window_cycles = 4;
   return arch;
@@ -73,6 +74,21 @@ Test(timing_memory_sharing, the_coalescer_merges_only_in_its_window_and_other_sm
   cr_expect_eq(counters.coalesced_sectors, 1);
   cr_expect_eq(counters.l2_sectors_from_sms, 3 + 2);
   cr_expect_eq(counters.dram_read_bytes, 64);
+  ftl_memory_destroy(memory);
+}
+
+Test(timing_memory_sharing, each_gpc_has_a_coalescer_of_its_own) {
+  ftl_arch arch = coalescing_arch();
+  arch.chip_num_gpcs = 2;  // SMs 0, 2, 4 ... in one, 1, 3, 5 ... in the other
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_mem_request requests[] = {read_of(0, 0, 5, 1, 0), read_of(0, 1, 5, 1, 1), read_of(1, 2, 5, 1, 2),
+                                read_of(1, 3, 5, 1, 3)};
+  int64_t replies[4];
+  drive(memory, requests, 4, replies);
+  ftl_memory_counters counters = ftl_memory_counters_get(memory);
+  cr_expect_eq(counters.l2_sectors_from_sms, 2);  // one access a GPC, which its second SM joins
+  cr_expect_eq(counters.coalesced_sectors, 2);
+  cr_expect_eq(counters.dram_read_bytes, 32);
   ftl_memory_destroy(memory);
 }
 

@@ -1,0 +1,91 @@
+// `sampled` against `full`: the bounds that an answer states.
+#include <math.h>
+
+#include "fixture.h"
+
+typedef struct pair_case {
+  const char *arch, *parameters;
+} pair_case;
+
+#define D128 "heads=16 seqlen=512 head_dim=128 "
+#define D64C "heads=8 seqlen=1024 head_dim=64 causal=1 "
+#define GQA "heads=16 kv_heads=4 seqlen_q=700 seqlen_kv=900 head_dim=128 causal=1 "
+
+static const pair_case cases[] = {
+    {"v100", D128 "block_m=64 block_n=64 num_warps=4 num_stages=1"},
+    {"v100", D64C "block_m=128 block_n=32 num_warps=8"},
+    {"t4", D128 "block_m=64 block_n=32 num_warps=4 num_stages=1"},
+    {"t4", D64C "block_m=64 block_n=64 num_warps=4 num_stages=1"},
+    {"a100_80", D128 "block_m=128 block_n=64 num_warps=8"},
+    {"a100_80", D64C "block_m=128 block_n=64 num_warps=4 schedule=interleaved"},
+    {"a100_80", GQA "block_m=64 block_n=64 num_warps=4"},
+    {"rtx3090", D128 "block_m=128 block_n=32 num_warps=4"},
+    {"rtx4090", D128 "block_m=64 block_n=32 num_warps=4 num_stages=1"},
+    {"rtx4090", D64C "block_m=128 block_n=64 num_warps=8"},
+    {"rtx4090", GQA "block_m=128 block_n=64 num_warps=4 num_stages=1"},
+    {"l40s", D64C "block_m=64 block_n=64 num_warps=4"},
+    {"h100_sxm", D128 "block_m=128 block_n=64 num_warps=8"},
+    {"h200", D128 "block_m=128 block_n=128 num_warps=8"},
+    {"h200", D64C "block_m=64 block_n=64 num_warps=4"},
+    {"h200", GQA "block_m=128 block_n=64 num_warps=4"},
+    {"h200", D128 "block_m=128 block_n=64 num_warps=4 mma=mma"},
+    {"h200", D64C "block_m=128 block_n=64 num_warps=8 copy=cp_async"},
+    {"h200", GQA "block_m=64 block_n=128 num_warps=4 persistent=1"},
+    {"h200", D64C "block_m=64 block_n=32 num_warps=4 mma=mma layout=bshd"},
+};
+enum { NUM_CASES = sizeof cases / sizeof *cases, MAY_MISS = 1 };  // 95 % must hold
+
+static ftl_prediction predict(const pair_case *c, const char *detail) {
+  char parameters[512];
+  snprintf(parameters, sizeof parameters, "%s clock_mhz=1200 detail=%s", c->parameters, detail);
+  ftl_arch *arch = shipped_arch(c->arch);
+  ftl_spec spec = spec_of(parameters);
+  ftl_prediction prediction;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_predict(&spec, arch, NULL, &prediction, &error), FTL_OK, "%s", error.message);
+  cr_assert(prediction.feasible, "%s: %s", c->arch, prediction.reason);
+  ftl_arch_destroy(arch);
+  return prediction;
+}
+
+static double difference_pct(const ftl_prediction *a, const ftl_prediction *b, ftl_metric metric) {
+  double x = a->metrics.value[metric], y = b->metrics.value[metric];
+  return y > 0 ? 100.0 * fabs(x - y) / y : 0;
+}
+
+Test(unit_engine_sampled, cycles_and_hbm_bytes_lie_within_the_stated_bounds_of_full) {
+  int missed = 0;
+  for (int i = 0; i < NUM_CASES; i++) {
+    ftl_prediction sampled = predict(&cases[i], "sampled"), full = predict(&cases[i], "full");
+    double cycles = difference_pct(&sampled, &full, FTL_METRIC_cycles);
+    double bytes = difference_pct(&sampled, &full, FTL_METRIC_dram_read);
+    bool holds = cycles <= sampled.error_bound_cycles_pct && bytes <= sampled.error_bound_hbm_bytes_pct;
+    missed += !holds;
+    fprintf(stderr, "%s %s %s: cycles %.1f %% of %.1f, HBM read %.2f %% of %.1f\n", holds ? "within" : "OUTSIDE",
+            cases[i].arch, cases[i].parameters, cycles, sampled.error_bound_cycles_pct, bytes,
+            sampled.error_bound_hbm_bytes_pct);
+  }
+  cr_assert_leq(missed, MAY_MISS, "%d of %d cases outside", missed, (int)NUM_CASES);
+}
+
+Test(unit_engine_sampled, what_is_counted_from_the_program_equals_full) {
+  for (int i = 0; i < NUM_CASES; i += 3) {
+    ftl_prediction sampled = predict(&cases[i], "sampled"), full = predict(&cases[i], "full");
+    ftl_metric exact[] = {FTL_METRIC_insts,     FTL_METRIC_tensor_insts, FTL_METRIC_bank_conflicts,
+                          FTL_METRIC_registers, FTL_METRIC_shared_bytes, FTL_METRIC_executed_flops};
+    for (size_t k = 0; k < sizeof exact / sizeof *exact; k++)
+      cr_assert_eq(sampled.metrics.value[exact[k]], full.metrics.value[exact[k]], "%s %s: %s", cases[i].arch,
+                   cases[i].parameters, ftl_metric_get(exact[k])->name);
+  }
+}
+
+Test(unit_engine_sampled, skipped_heads_change_time_and_bytes_by_less_than_their_bound) {
+  // 64 heads of 16 tiles on 108 SMs: most heads are skipped; per head it must cost what 16 heads cost per head.
+  pair_case few = {"a100_80", "heads=128 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4"};
+  pair_case many = {"a100_80", "heads=1024 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4"};
+  ftl_prediction a = predict(&few, "sampled"), b = predict(&many, "sampled");
+  double cycles = b.metrics.value[FTL_METRIC_cycles] / a.metrics.value[FTL_METRIC_cycles];
+  double bytes = b.metrics.value[FTL_METRIC_dram_read] / a.metrics.value[FTL_METRIC_dram_read];
+  cr_assert_float_eq(bytes, 8.0, 0.05, "%f", bytes);
+  cr_assert(cycles > 7.4 && cycles < 8.1, "%f", cycles);  // the tail of the last wave is shared by eight times as many
+}
