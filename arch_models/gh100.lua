@@ -35,7 +35,7 @@ return die "gh100" {
     voltage_exponent_milli = measured(1400, "kernels/measurements/micro_sm_clock.csv: TFLOP/s times (f/1980 MHz)^1.4 is 620 to 633 at all five points between 1632 and 1773 MHz where wgmma is limited"),
   },
   launch = {
-    overhead_ns = guess(1800, measurements .. "attention_smoke_ncu.csv: sm__cycles_elapsed.max exceeds the active cycles by 1.7 us and more"),
+    overhead_ns = guess(1540, "taken as the gap between kernels in a stream (kernels/measurements/micro_launch.csv); what Nsight Compute counts before the first CTA and after the last was not measured apart"),
     gap_ns = measured(1540, measurements .. "micro_launch.csv: from the end of the last CTA to the first instruction of the next kernel"),
     cta_interval_cycles = measured(4, measurements .. "micro_launch.csv: the first CTA of all 132 SMs starts within 32 ns"),
     cta_start_cycles = measured(374, measurements .. "micro_launch.csv: median, with one store"),

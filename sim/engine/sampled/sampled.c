@@ -140,10 +140,14 @@ static double latency_risk_pct(const ftl_segments *segments, const ftl_step_time
   return risk;
 }
 
-// Spills never reach DRAM here; if L1 and L2 held none of them, all would.
-static double spill_risk_pct(const ftl_memory_counters *memory) {
-  int64_t bytes = memory->dram_read_bytes + memory->dram_write_bytes;
-  return bytes > 0 ? 100.0 * 32.0 * (double)memory->local_sectors / (double)bytes : 0;
+// Spills never reach DRAM here. Where the slots of all resident threads fit in half of L2, DRAM sees at most those
+// slots; where not, it may see all that L1 lets through.
+static double spill_risk_pct(const ftl_launch *launch, const ftl_memory_counters *memory) {
+  int64_t bytes = memory->dram_read_bytes + memory->dram_write_bytes, spilled = 32 * memory->local_sectors;
+  int64_t threads = launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm * launch->warps->num_warps * 32;
+  int64_t slots = threads * launch->warps->spill_registers * 4;
+  if (2 * slots <= launch->arch->l2_size_bytes && slots < spilled) spilled = slots;
+  return bytes > 0 ? 100.0 * (double)spilled / (double)bytes : 0;
 }
 
 // The start and the end of a launch, where nothing is periodic, count by two DRAM latencies: much in a short one.
@@ -152,7 +156,7 @@ static double ends_risk_pct(const ftl_step_times *times, const ftl_gpu_steps *st
 }
 
 // Here the CTAs of an SM share it equally; a scheduler that favours the youngest warp makes them end one after another,
-// which lengthens the last wave by what they gain from running side by side.
+// which lengthens the last of several waves by what they gain from running side by side.
 static double fairness_risk_pct(const ftl_launch *launch, const ftl_segments *segments, const ftl_step_times *times) {
   double risk = 0, ctas = (double)times->most_ctas;
   for (int32_t k = 0; k < segments->num_loops; k++) {
@@ -161,7 +165,7 @@ static double fairness_risk_pct(const ftl_launch *launch, const ftl_segments *se
     if (shared > 0) risk = fmax(risk, 100.0 * (ctas * alone - shared) / shared);
   }
   double waves = (double)ftl_launch_num_ctas(launch) / (ctas * (double)launch->arch->chip_num_sms);
-  return risk / fmax(waves, 1.0);
+  return waves > 1 ? risk / waves : 0;
 }
 
 static double cycles_bound_pct(const ftl_launch *launch, const ftl_segments *segments, const ftl_step_times *times,
@@ -190,7 +194,7 @@ ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work
     fill_memory(launch, &traffic, &steps, out);
     out->error_bound_cycles_pct = cycles_bound_pct(launch, &segments, &times, &steps);
     out->error_bound_hbm_bytes_pct =
-        HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 + spill_risk_pct(&out->memory);
+        HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 + spill_risk_pct(launch, &out->memory);
   }
   ftl_traffic_fini(&traffic);
   return status;
