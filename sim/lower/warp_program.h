@@ -20,8 +20,9 @@ enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_NO_RING = 0xff, FTL_MA
   X(FFMA, FP32, "FFMA") /* also FADD, FMUL */                                                                          \
   X(FMNMX, ALU, "FMNMX")                                                                                               \
   X(IADD, ALU, "IADD3")                                                                                                \
-  X(LOP, ALU, "LOP3") X(ISETP, ALU, "ISETP") X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD")             \
-      X(MOV, IMAD, "MOV") X(HFMA2, HALF, "HFMA2") X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */  \
+  X(LOP, ALU, "LOP3")                                                                                                  \
+  X(ISETP, ALU, "ISETP") X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD") X(MOV, IMAD, "MOV")             \
+      X(HFMA2, HALF, "HFMA2") X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */                      \
       X(S2R, ALU, "S2R") X(LDC, ALU, "LDC")                                                                            \
           X(UNIFORM, BRANCH,                                                                                           \
             "UIADD3") /* uniform datapath (UIADD3, UMOV, ULOP3, ELECT): an issue slot, no pipe of the warp's */        \
