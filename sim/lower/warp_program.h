@@ -16,43 +16,45 @@ enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_NO_RING = 0xff, FTL_MA
 
 // X(name, pipe, text). Pipes: fp32, alu, imad, half, cvt, sfu (mapped by the arch model), tensor, mio (memory
 // instructions: per sub-core queue, then the SM's shared LSU), tma, branch (control: issue slot only), none (pseudo).
-#define FTL_OPCODES(X)                                                                                                 \
-  X(FFMA, FP32, "FFMA") /* also FADD, FMUL */                                                                          \
-  X(FMNMX, ALU, "FMNMX")                                                                                               \
-  X(IADD, ALU, "IADD3")                                                                                                \
-  X(LOP, ALU, "LOP3")                                                                                                  \
-  X(ISETP, ALU, "ISETP") X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD") X(MOV, IMAD, "MOV")             \
-      X(HFMA2, HALF, "HFMA2") X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */                      \
-      X(S2R, ALU, "S2R") X(LDC, ALU, "LDC")                                                                            \
-          X(UNIFORM, BRANCH,                                                                                           \
-            "UIADD3") /* uniform datapath (UIADD3, UMOV, ULOP3, ELECT): an issue slot, no pipe of the warp's */        \
-      X(MMA, TENSOR, "HMMA")                                                                                           \
-          X(WGMMA_ARRIVE, BRANCH, "WARPGROUP.ARRIVE") /* wgmma.fence: operand registers are settled */                 \
-      X(WGMMA, TENSOR, "HGMMA")                                                                                        \
-          X(WGMMA_COMMIT, NONE, "WARPGROUP.COMMIT") /* closes a group of wgmmas; no instruction of its own */          \
-      X(WGMMA_WAIT, BRANCH, "WARPGROUP.DEPBAR")     /* arg: groups that may still be in flight */                      \
-      X(SHFL, MIO, "SHFL") X(LDS, MIO, "LDS") X(STS, MIO, "STS") X(LDSM, MIO, "LDSM") X(LDG, MIO, "LDG")               \
-          X(STG, MIO, "STG") X(RED, MIO, "RED") X(LDL, MIO, "LDL") X(STL, MIO, "STL") /* local memory: spills */       \
-      X(CP_ASYNC, MIO, "LDGSTS") X(CP_COMMIT, MIO, "LDGDEPBAR") /* closes this warp's group of cp.asyncs */            \
-      X(CP_WAIT, BRANCH, "DEPBAR") /* arg: this warp's groups that may still be in flight */                           \
-      X(TMA_LOAD, TMA, "UTMALDG")  /* one bulk tensor copy into the ring's stage being filled */                       \
-      X(TMA_STORE, TMA, "UTMASTG") X(TMA_STORE_WAIT, BRANCH, "UTMACMDFLUSH") X(FENCE_PROXY, MIO, "FENCE.VIEW.ASYNC")   \
-          X(BAR_SYNC, BRANCH, "BAR.SYNC")         /* arg: barrier id; all warps of `bar_warps` meet */                 \
-      X(MBAR_ACQUIRE, MIO, "SYNCS.TRYWAIT.EMPTY") /* ring: wait until the stage to fill is empty */                    \
-      X(MBAR_EXPECT, MIO, "SYNCS.ARRIVE.TX")      /* ring: producer's arrival, expects the TMA bytes of this stage */  \
-      X(MBAR_ADVANCE, NONE, "ADVANCE") /* ring (any kind): the stage this warp fills is the next one (pseudo) */       \
-      X(MBAR_WAIT, MIO,                                                                                                \
-        "SYNCS.TRYWAIT.FULL") /* ring: wait until the oldest unread stage is full; then it is being read */            \
-      X(MBAR_RELEASE, MIO, "SYNCS.ARRIVE") /* ring: this warp has read the stage it waited for first */                \
-      X(RING_READ, NONE, "ring.read") /* ring without mbarriers: this warp's reads are of its next stage from here on; \
-                                         never issues, no effect on timing: for the checker */                         \
-      X(RING_FREE, NONE,                                                                                               \
-        "ring.free") /* ring without mbarriers: this warp reads the oldest stage it took no more; same */              \
-      X(SETMAXREG, BRANCH, "USETMAXREG") X(BRA, BRANCH, "BRA") X(NOP, BRANCH, "NOP")                                   \
-          X(EXIT, BRANCH, "EXIT") /* control of the compressed form: never issue, cost nothing */                      \
-      X(LOOP, NONE, "loop")       /* loop: see ftl_warp_loop; skips to end + 1 when empty */                           \
-      X(END_LOOP, NONE, "end")    /* back to begin + 1, or on */                                                       \
-      X(TILE, NONE, "tile")       /* evaluates tile reference `access` for the accesses that follow */
+// clang-format off: the formatter does not settle on a list with comments
+#define FTL_OPCODES(X)                                                                                             \
+  X(FFMA, FP32, "FFMA") /* also FADD, FMUL */                                                                      \
+  X(FMNMX, ALU, "FMNMX")                                                                                           \
+  X(IADD, ALU, "IADD3")                                                                                            \
+  X(LOP, ALU, "LOP3")                                                                                              \
+  X(ISETP, ALU, "ISETP") X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD") X(MOV, IMAD, "MOV")         \
+  X(HFMA2, HALF, "HFMA2") X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */                      \
+  X(S2R, ALU, "S2R") X(LDC, ALU, "LDC")                                                                            \
+  X(UNIFORM, BRANCH,                                                                                               \
+  "UIADD3") /* uniform datapath (UIADD3, UMOV, ULOP3, ELECT): an issue slot, no pipe of the warp's */              \
+  X(MMA, TENSOR, "HMMA")                                                                                           \
+  X(WGMMA_ARRIVE, BRANCH, "WARPGROUP.ARRIVE") /* wgmma.fence: operand registers are settled */                     \
+  X(WGMMA, TENSOR, "HGMMA")                                                                                        \
+  X(WGMMA_COMMIT, NONE, "WARPGROUP.COMMIT") /* closes a group of wgmmas; no instruction of its own */              \
+  X(WGMMA_WAIT, BRANCH, "WARPGROUP.DEPBAR")     /* arg: groups that may still be in flight */                      \
+  X(SHFL, MIO, "SHFL") X(LDS, MIO, "LDS") X(STS, MIO, "STS") X(LDSM, MIO, "LDSM") X(LDG, MIO, "LDG")               \
+  X(STG, MIO, "STG") X(RED, MIO, "RED") X(LDL, MIO, "LDL") X(STL, MIO, "STL") /* local memory: spills */           \
+  X(CP_ASYNC, MIO, "LDGSTS") X(CP_COMMIT, MIO, "LDGDEPBAR") /* closes this warp's group of cp.asyncs */            \
+  X(CP_WAIT, BRANCH, "DEPBAR") /* arg: this warp's groups that may still be in flight */                           \
+  X(TMA_LOAD, TMA, "UTMALDG")  /* one bulk tensor copy into the ring's stage being filled */                       \
+  X(TMA_STORE, TMA, "UTMASTG") X(TMA_STORE_WAIT, BRANCH, "UTMACMDFLUSH") X(FENCE_PROXY, MIO, "FENCE.VIEW.ASYNC")   \
+  X(BAR_SYNC, BRANCH, "BAR.SYNC")         /* arg: barrier id; all warps of `bar_warps` meet */                     \
+  X(MBAR_ACQUIRE, MIO, "SYNCS.TRYWAIT.EMPTY") /* ring: wait until the stage to fill is empty */                    \
+  X(MBAR_EXPECT, MIO, "SYNCS.ARRIVE.TX")      /* ring: producer's arrival, expects the TMA bytes of this stage */  \
+  X(MBAR_ADVANCE, NONE, "ADVANCE") /* ring (any kind): the stage this warp fills is the next one (pseudo) */       \
+  X(MBAR_WAIT, MIO,                                                                                                \
+  "SYNCS.TRYWAIT.FULL") /* ring: wait until the oldest unread stage is full; then it is being read */              \
+  X(MBAR_RELEASE, MIO, "SYNCS.ARRIVE") /* ring: this warp has read the stage it waited for first */                \
+  X(RING_READ, NONE, "ring.read") /* ring without mbarriers: this warp's reads are of its next stage from here on; \
+  never issues, no effect on timing: for the checker */                                                            \
+  X(RING_FREE, NONE,                                                                                               \
+  "ring.free") /* ring without mbarriers: this warp reads the oldest stage it took no more; same */                \
+  X(SETMAXREG, BRANCH, "USETMAXREG") X(BRA, BRANCH, "BRA") X(NOP, BRANCH, "NOP")                                   \
+  X(EXIT, BRANCH, "EXIT") /* control of the compressed form: never issue, cost nothing */                          \
+  X(LOOP, NONE, "loop")       /* loop: see ftl_warp_loop; skips to end + 1 when empty */                           \
+  X(END_LOOP, NONE, "end")    /* back to begin + 1, or on */                                                       \
+  X(TILE, NONE, "tile")       /* evaluates tile reference `access` for the accesses that follow */
+// clang-format on
 
 typedef enum ftl_opcode {
 #define X(name, pipe, text) FTL_OP_##name,

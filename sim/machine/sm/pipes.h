@@ -4,13 +4,13 @@
 
 // X(name, text). The first six are a sub-core's own; MIO and LG instructions wait in the sub-core's MIO queue; TMA is
 // the SM's; BRANCH takes an issue slot only.
-#define FTL_SM_PIPES(X)                                                                                    \
-  X(FP32, "fp32")                                                                                          \
-  X(ALU, "alu")                                                                                            \
-  X(HALF, "half")                                                                                          \
-  X(SFU, "sfu") X(TENSOR, "tensor") X(GMMA, "gmma") X(MIO, "mio") /* shared memory, shuffles, mbarriers */ \
-      X(LG, "lg") /* local and global memory: also needs room among the lines in flight */                 \
-      X(TMA, "tma") X(BRANCH, "branch")
+// clang-format off: the formatter does not settle on a list with comments
+#define FTL_SM_PIPES(X)                                                                              \
+  X(FP32, "fp32") X(ALU, "alu") X(HALF, "half") X(SFU, "sfu") X(TENSOR, "tensor") X(GMMA, "gmma")    \
+  X(MIO, "mio") /* shared memory, shuffles, mbarriers */                                             \
+  X(LG, "lg")   /* local and global memory: also needs room among the lines in flight */             \
+  X(TMA, "tma") X(BRANCH, "branch")
+// clang-format on
 
 typedef enum ftl_sm_pipe {
 #define X(name, text) FTL_SM_PIPE_##name,
