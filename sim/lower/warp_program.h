@@ -16,7 +16,8 @@ enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_NO_RING = 0xff, FTL_MA
 
 // X(name, pipe, text). Pipes: fp32, alu, imad, half, cvt, sfu (mapped by the arch model), tensor, mio (memory
 // instructions: per sub-core queue, then the SM's shared LSU), tma, branch (control: issue slot only), none (pseudo).
-// clang-format off: the formatter does not settle on a list with comments
+// The formatter does not settle on a list with comments.
+// clang-format off
 #define FTL_OPCODES(X)                                                                                             \
   X(FFMA, FP32, "FFMA") /* also FADD, FMUL */                                                                      \
   X(FMNMX, ALU, "FMNMX")                                                                                           \

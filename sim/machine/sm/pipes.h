@@ -4,7 +4,8 @@
 
 // X(name, text). The first six are a sub-core's own; MIO and LG instructions wait in the sub-core's MIO queue; TMA is
 // the SM's; BRANCH takes an issue slot only.
-// clang-format off: the formatter does not settle on a list with comments
+// The formatter does not settle on a list with comments.
+// clang-format off
 #define FTL_SM_PIPES(X)                                                                              \
   X(FP32, "fp32") X(ALU, "alu") X(HALF, "half") X(SFU, "sfu") X(TENSOR, "tensor") X(GMMA, "gmma")    \
   X(MIO, "mio") /* shared memory, shuffles, mbarriers */                                             \
