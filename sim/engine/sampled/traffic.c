@@ -2,6 +2,7 @@
 
 #include "engine/sampled/dram_rate.h"
 #include "machine/cta/cta_scheduler.h"
+#include "machine/noc/noc.h"
 
 enum {
   SAMPLED_LINES = 4,  // of the smallest tile
@@ -79,11 +80,6 @@ static int64_t serve(int64_t *server_free, int64_t now, int64_t cost) {
   return start - now;
 }
 
-static int32_t side_of(const ftl_traffic *traffic, int32_t sm) {
-  const ftl_arch *arch = traffic->arch;
-  return (int32_t)(ftl_cta_gpc_of_sm(arch, sm) * arch->l2_num_sides / arch->chip_num_gpcs);
-}
-
 // True when the request joins one for the same tile that another SM of the GPC made just before.
 static bool try_coalesce(const ftl_traffic *traffic, ftl_tile_entry *entry, int32_t sm, int64_t now) {
   int32_t gpc = ftl_cta_gpc_of_sm(traffic->arch, sm);
@@ -145,7 +141,7 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int
     wait->queue += serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);
   int64_t *gpc_free = &traffic->gpc_free[ftl_cta_gpc_of_sm(traffic->arch, sm)];
   wait->queue += serve(gpc_free, now, traffic->gpc_sector_cost * entry->num_sectors);
-  sampled_outcome outcome = read_sample(traffic, entry, side_of(traffic, sm));
+  sampled_outcome outcome = read_sample(traffic, entry, ftl_noc_side_of_sm(traffic->arch, sm));
   if (outcome.far > 0) {
     wait->latency_cycles += traffic->far_latency;
     wait->queue +=
