@@ -132,6 +132,7 @@ static bool do_op(search *s, state *st) {
       ok = do_release(s, st, op);
       break;
     case FTL_TILE_STORE:
+    case FTL_TILE_REDUCE_GROUPS:
       do_store(s, st, op, order);
       break;
     case FTL_TILE_BARRIER:

@@ -22,7 +22,7 @@ static int64_t ref_bytes(const ftl_tile_program *tile, const ftl_exec_event *eve
 static int64_t mma_macs(const ftl_tile_program *tile, const ftl_tile_op *op) {
   const ftl_value *dst = &tile->values[op->dst];
   int32_t depth = op->ring_a >= 0 ? tile->rings[op->ring_a].columns : tile->values[op->a.value].columns;
-  return (int64_t)dst->rows * dst->columns * depth;
+  return (int64_t)tile->roles[dst->role].num_groups * dst->rows * dst->columns * depth;
 }
 
 static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error *error) {
@@ -31,6 +31,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
   const ftl_tile_op *op = event->op;
   ftl_work *work = counter->work;
   const ftl_value *dst = &counter->tile->values[op->dst >= 0 ? op->dst : 0];
+  int64_t groups;
   switch (op->kind) {
     case FTL_TILE_LOAD:
       work->load_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
@@ -44,8 +45,9 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
       break;
     case FTL_TILE_ELEM:
       if (op->fn != FTL_ELEM_EXP2) break;
-      work->exps += (int64_t)dst->rows * dst->columns;
-      if (dst->kind == FTL_VALUE_ROWS) work->row_exps += dst->rows;
+      groups = counter->tile->roles[dst->role].num_groups;
+      work->exps += groups * dst->rows * dst->columns;
+      if (dst->kind == FTL_VALUE_ROWS) work->row_exps += groups * dst->rows;
       break;
     default:
       break;

@@ -149,9 +149,15 @@ int32_t ftl_builder_role(ftl_builder *builder, const char *name, int32_t num_war
   *role = (ftl_role){.num_warps = num_warps,
                      .first_warp = ftl_tile_num_warps(program),
                      .num_registers = num_registers,
+                     .num_groups = 1,
                      .first_op = program->num_ops};
   copy_name(role->name, name);
   return program->num_roles++;
+}
+
+void ftl_builder_groups(ftl_builder *builder, int32_t num_groups) {
+  if (!ok(builder) || builder->program->num_roles == 0) return;
+  builder->program->roles[builder->program->num_roles - 1].num_groups = num_groups;
 }
 
 static int32_t value_add(ftl_builder *builder, const char *name, ftl_value value) {
@@ -304,12 +310,18 @@ void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, 
 }
 
 void ftl_mask(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit) {
+  ftl_mask_heads(builder, dst, row0, column0, diagonal, limit, 0);
+}
+
+void ftl_mask_heads(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
+                    ftl_expr limit, int64_t period) {
   ftl_tile_op op = op_of(FTL_TILE_MASK);
   op.dst = dst;
   op.row0 = row0;
   op.column0 = column0;
   op.diagonal = diagonal;
   op.limit = limit;
+  op.period = period;
   op_add(builder, op);
 }
 
@@ -325,6 +337,14 @@ void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst) {
   ftl_tile_op op = op_of(FTL_TILE_REDUCE_LANES);
   op.fn = fn;
   op.dst = dst;
+  op_add(builder, op);
+}
+
+void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring) {
+  ftl_tile_op op = op_of(FTL_TILE_REDUCE_GROUPS);
+  op.fn = fn;
+  op.dst = dst;
+  op.ring = staging_ring;
   op_add(builder, op);
 }
 

@@ -38,6 +38,8 @@ int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype
 
 // Ops are added to the role begun last. num_registers 0: as the compiler gives.
 int32_t ftl_builder_role(ftl_builder *builder, const char *name, int32_t num_warps, int32_t num_registers);
+// Deals the warps of the role begun last to groups, each with its own copy of every value (see ftl_role).
+void ftl_builder_groups(ftl_builder *builder, int32_t num_groups);
 int32_t ftl_builder_tile(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns);
 int32_t ftl_builder_rows(ftl_builder *builder, const char *name, int32_t rows);
 
@@ -59,8 +61,11 @@ void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t r
 void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b, bool transpose_b);
 void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, ftl_operand b, ftl_operand c);
 void ftl_mask(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit);
+void ftl_mask_heads(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
+                    ftl_expr limit, int64_t period);
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
+void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);
 void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a);
 void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t staging_ring);
 void ftl_store_rows(ftl_builder *builder, ftl_tile_ref ref, int32_t a);

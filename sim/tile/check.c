@@ -49,6 +49,12 @@ static ftl_status check_declarations(const ftl_tile_program *program, ftl_error 
     if (program->roles[i].num_warps < 1 || program->roles[i].num_warps > MAX_WARPS)
       return ftl_error_set(error, FTL_BAD_INPUT, "%s: role %s of %d warps; allowed is 1 to %d", program->name,
                            program->roles[i].name, program->roles[i].num_warps, MAX_WARPS);
+  for (int32_t i = 0; i < program->num_roles; i++) {
+    const ftl_role *role = &program->roles[i];
+    if (role->num_groups < 1 || role->num_warps % role->num_groups != 0)
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s: role %s of %d warps in %d groups; groups must be equal",
+                           program->name, role->name, role->num_warps, role->num_groups);
+  }
   for (int32_t i = 0; i < program->num_values; i++)
     if (!extents_ok(program->values[i].rows, program->values[i].columns))
       return ftl_error_set(error, FTL_BAD_INPUT, "%s: value %s of %d x %d; allowed are %d elements", program->name,

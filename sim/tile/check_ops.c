@@ -103,7 +103,10 @@ static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
                                       program->rings[op->ring_a].dtype}
                             : (shape){program->values[op->a.value].rows, program->values[op->a.value].columns,
                                       program->values[op->a.value].dtype};
-  int32_t n = op->transpose_b ? ring_b->rows : ring_b->columns, k = op->transpose_b ? ring_b->columns : ring_b->rows;
+  int32_t groups = program->roles[check->role_idx].num_groups, share = ring_b->rows / groups;
+  if (ring_b->rows % groups != 0)
+    return ftl_check_fail(check, "%d rows of ring %s are not %d equal shares", ring_b->rows, ring_b->name, groups);
+  int32_t n = op->transpose_b ? share : ring_b->columns, k = op->transpose_b ? ring_b->columns : share;
   if (a.rows != dst->rows || n != dst->columns || a.columns != k)
     return ftl_check_fail(check, "shapes do not fit: %d x %d += %d x %d by %d x %d", dst->rows, dst->columns, a.rows,
                           a.columns, k, n);
@@ -153,13 +156,28 @@ static ftl_status check_mask(const ftl_check *check, const ftl_tile_op *op) {
   if (!is_expr(check, op->row0) || !is_expr(check, op->column0) || !is_expr(check, op->limit) ||
       (op->diagonal != FTL_ALWAYS && !is_expr(check, op->diagonal)))
     return ftl_check_fail(check, "an expression uses a loop variable outside its loop");
+  if (op->period < 0) return ftl_check_fail(check, "a period of %lld rows", (long long)op->period);
   return FTL_OK;
+}
+
+// The copies of all groups lie side by side in the whole ring.
+static ftl_status check_group_staging(const ftl_check *check, int32_t ring, int32_t rows, int32_t columns) {
+  if (!is_ring(check, ring)) return ftl_check_fail(check, "the copies of several groups need a staging ring");
+  const ftl_ring *info = &check->program->rings[ring];
+  int64_t wanted =
+      (int64_t)check->program->roles[check->role_idx].num_groups * rows * columns * ftl_dtype_bytes(FTL_FP32);
+  int64_t has = (int64_t)info->rows * info->columns * info->num_stages * ftl_dtype_bytes(info->dtype);
+  if (wanted <= has) return FTL_OK;
+  return ftl_check_fail(check, "ring %s of %lld bytes is too small to stage %lld", info->name, (long long)has,
+                        (long long)wanted);
 }
 
 static ftl_status check_reduce(const ftl_check *check, const ftl_tile_op *op) {
   if (op->fn != FTL_ELEM_ADD && op->fn != FTL_ELEM_MAX) return ftl_check_fail(check, "only add and max reduce");
   if (!is_rows(check, op->dst)) return ftl_check_fail(check, "the destination is not a rows value of this role");
   if (op->kind == FTL_TILE_REDUCE_LANES) return FTL_OK;
+  if (op->kind == FTL_TILE_REDUCE_GROUPS)
+    return check_group_staging(check, op->ring, check->program->values[op->dst].rows, 1);
   if (!is_tile(check, op->a.value) || check->program->values[op->a.value].dtype != FTL_FP32 ||
       check->program->values[op->a.value].rows != check->program->values[op->dst].rows)
     return ftl_check_fail(check, "the source is not an fp32 tile of this role with as many rows");
@@ -184,6 +202,11 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_value *a = &check->program->values[op->a.value];
   if (op->ref.rows > a->rows || op->ref.columns > a->columns)
     return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, a->name);
+  if (!of_rows && check->program->roles[check->role_idx].num_groups > 1) {
+    if (check->program->tensors[op->ref.tensor].dtype != FTL_FP32 || a->dtype != FTL_FP32)
+      return ftl_check_fail(check, "the copies of several groups are added up and stored in fp32");
+    return check_group_staging(check, op->ring, a->rows, a->columns);
+  }
   if (op->ring < 0) return FTL_OK;
   if (!is_ring(check, op->ring)) return ftl_check_fail(check, "no such ring");
   const ftl_ring *ring = &check->program->rings[op->ring];
@@ -223,6 +246,7 @@ ftl_status ftl_check_op(const ftl_check *check) {
       return check_mask(check, op);
     case FTL_TILE_REDUCE_ROWS:
     case FTL_TILE_REDUCE_LANES:
+    case FTL_TILE_REDUCE_GROUPS:
       return check_reduce(check, op);
     case FTL_TILE_CONVERT:
       return check_convert(check, op);

@@ -149,6 +149,7 @@ static outcome ring_op(exec *e, ftl_exec_event *event, ftl_error *error) {
     case FTL_TILE_LOAD:
       return filled_stage(e, event->op_idx, op->ring, event->present, &event->stage, error);
     case FTL_TILE_STORE:
+    case FTL_TILE_REDUCE_GROUPS:
       return op->ring < 0 ? PROGRESS : staging_idle(e, event->op_idx, op->ring, error);
     case FTL_TILE_FETCH:
       return read_stage(e, event->op_idx, role, op->ring, &event->stage, error);

@@ -60,10 +60,13 @@ static ftl_status load(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
   return FTL_OK;
 }
 
-static bool lanes_agree(const float *lanes) {
-  for (int32_t lane = 1; lane < FTL_NUM_LANES; lane++)
-    if (memcmp(&lanes[lane], &lanes[0], sizeof lanes[0]) != 0) return false;
-  return true;
+// What a store writes of element (r, c): of a tile the sum of the groups' copies, of rows the first.
+static float stored_element(const ftl_interpreter *in, int32_t value, size_t r, size_t c, size_t pitch, bool of_rows) {
+  const float *x = in->values[value].x;
+  size_t copy = (size_t)in->program->values[value].rows * pitch;
+  float sum = x[r * pitch + c];
+  for (int32_t g = 1; !of_rows && g < ftl_num_groups_of(in, value); g++) sum += x[(size_t)g * copy + r * pitch + c];
+  return sum;
 }
 
 static ftl_status store(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
@@ -82,11 +85,12 @@ static ftl_status store(ftl_interpreter *in, const ftl_exec_event *event, ftl_er
   if (status != FTL_OK) return status;
   for (int32_t r = 0; r < num_rows; r++) {
     const float *from = value->x + (size_t)r * pitch;
-    if (of_rows && !lanes_agree(from))
+    if (of_rows && !ftl_lanes_agree(from))
       return ftl_interpret_fail(in, event, error, "row %d of %s is not reduced over its lanes", r,
                                 in->program->values[event->op->a.value].name);
     for (int32_t c = 0; c < ref->columns; c++)
-      in->tensors[ref->tensor][index + r * tensor->row_stride + c] = ftl_dtype_round(tensor->dtype, from[c]);
+      in->tensors[ref->tensor][index + r * tensor->row_stride + c] =
+          ftl_dtype_round(tensor->dtype, stored_element(in, event->op->a.value, (size_t)r, (size_t)c, pitch, of_rows));
   }
   return FTL_OK;
 }
@@ -124,6 +128,9 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
       return store(in, event, error);
     case FTL_TILE_STORE_ROWS:
       return store(in, event, error);
+    case FTL_TILE_REDUCE_GROUPS:
+      poison_stages(in, event->op->ring, 0, in->program->rings[event->op->ring].num_stages);
+      return ftl_interpret_math(in, event, error);
     default:
       return ftl_interpret_math(in, event, error);
   }
@@ -150,7 +157,8 @@ static bool allocate_values(ftl_interpreter *in) {
   for (int32_t i = 0; i < in->program->num_values; i++) {
     const ftl_value *value = &in->program->values[i];
     size_t width = value->kind == FTL_VALUE_ROWS ? FTL_NUM_LANES : (size_t)value->columns;
-    in->values[i].x = FTL_ARENA_NEW(&in->arena, float, (size_t)value->rows *width);
+    size_t rows = (size_t)value->rows * (size_t)ftl_num_groups_of(in, i);
+    in->values[i].x = FTL_ARENA_NEW(&in->arena, float, rows *width);
     if (!in->values[i].x) return false;
   }
   return true;

@@ -2,6 +2,8 @@
 #ifndef FTL_TILE_INTERPRETER_INTERNAL_H
 #define FTL_TILE_INTERPRETER_INTERNAL_H
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "tile/exec.h"
 #include "tile/interpreter.h"
@@ -15,7 +17,7 @@ typedef struct ftl_tile_source {
 } ftl_tile_source;
 
 typedef struct ftl_value_data {
-  float *x;  // TILE: [rows][columns]; ROWS: [rows][lanes]
+  float *x;  // TILE: [group][rows][columns]; ROWS: [group][rows][lanes]
   bool written;
   ftl_tile_source queries, keys;  // a fetched tile: queries; scores: both
 } ftl_value_data;
@@ -36,9 +38,19 @@ typedef struct ftl_interpreter {
   ftl_ring_data rings[FTL_TILE_MAX_RINGS];
 } ftl_interpreter;
 
+static inline int32_t ftl_num_groups_of(const ftl_interpreter *in, int32_t value) {
+  return in->program->roles[in->program->values[value].role].num_groups;
+}
+
 static inline int32_t ftl_lane_of_column(int32_t column) { return column / 2 % FTL_NUM_LANES; }
 
 FTL_MUST_USE ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error);
+
+static inline bool ftl_lanes_agree(const float *lanes) {
+  for (int32_t lane = 1; lane < FTL_NUM_LANES; lane++)
+    if (memcmp(&lanes[lane], &lanes[0], sizeof lanes[0]) != 0) return false;
+  return true;
+}
 
 // FTL_RUN_FAILED with the op's index and name.
 ftl_status ftl_interpret_fail(const ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error,

@@ -14,8 +14,13 @@ static int32_t width_of(const ftl_interpreter *in, int32_t value) {
   return info->kind == FTL_VALUE_ROWS ? FTL_NUM_LANES : info->columns;
 }
 
+// Of all groups' copies.
+static int32_t rows_of(const ftl_interpreter *in, int32_t value) {
+  return info_of(in, value)->rows * ftl_num_groups_of(in, value);
+}
+
 static size_t size_of(const ftl_interpreter *in, int32_t value) {
-  return (size_t)info_of(in, value)->rows * (size_t)width_of(in, value);
+  return (size_t)rows_of(in, value) * (size_t)width_of(in, value);
 }
 
 static ftl_status not_written(const ftl_interpreter *in, const ftl_exec_event *event, int32_t value, ftl_error *error) {
@@ -38,7 +43,10 @@ static void fill(ftl_interpreter *in, const ftl_tile_op *op) {
 static void fetch(ftl_interpreter *in, const ftl_exec_event *event) {
   const ftl_ring_data *ring = &in->rings[event->op->ring];
   ftl_value_data *dst = overwrite(in, event->op->dst);
-  memcpy(dst->x, ring->stages[event->stage], sizeof(float) * size_of(in, event->op->dst));
+  int32_t groups = ftl_num_groups_of(in, event->op->dst);
+  size_t copy = size_of(in, event->op->dst) / (size_t)groups;
+  for (int32_t g = 0; g < groups; g++)
+    memcpy(dst->x + (size_t)g * copy, ring->stages[event->stage], sizeof(float) * copy);
   dst->queries = ring->sources[event->stage];
 }
 
@@ -51,12 +59,13 @@ static const float *transpose(ftl_interpreter *in, const float *b, int32_t rows,
   return in->transposed;
 }
 
-static void accumulate(float *dst, const float *a, const float *b, int32_t m, int32_t n, int32_t k) {
+// dst [m][n] += a [m][k] * b [k][b_pitch].
+static void accumulate(float *dst, const float *a, const float *b, int32_t m, int32_t n, int32_t k, int32_t b_pitch) {
   for (int32_t r = 0; r < m; r++) {
     float *row = dst + (size_t)r * (size_t)n;
     for (int32_t i = 0; i < k; i++) {
       const float a_element = a[(size_t)r * (size_t)k + (size_t)i];
-      const float *b_row = b + (size_t)i * (size_t)n;
+      const float *b_row = b + (size_t)i * (size_t)b_pitch;
       for (int32_t c = 0; c < n; c++) row[c] += a_element * b_row[c];
     }
   }
@@ -71,8 +80,13 @@ static ftl_status mma(ftl_interpreter *in, const ftl_exec_event *event, ftl_erro
   const float *a = op->ring_a < 0 ? in->values[op->a.value].x : in->rings[op->ring_a].stages[event->stage_a];
   const float *b = in->rings[op->ring].stages[event->stage];
   if (op->transpose_b) b = transpose(in, b, ring->rows, ring->columns);
-  int32_t k = op->transpose_b ? ring->columns : ring->rows;
-  accumulate(dst->x, a, b, info_of(in, op->dst)->rows, info_of(in, op->dst)->columns, k);
+  int32_t groups = ftl_num_groups_of(in, op->dst), share = ring->rows / groups;
+  int32_t m = info_of(in, op->dst)->rows, n = info_of(in, op->dst)->columns;
+  int32_t k = op->transpose_b ? ring->columns : share, b_pitch = op->transpose_b ? ring->rows : ring->columns;
+  int32_t next_share = op->transpose_b ? share : share * b_pitch;
+  for (int32_t g = 0; g < groups; g++)
+    accumulate(dst->x + (size_t)g * (size_t)m * (size_t)n, op->ring_a < 0 ? a + (size_t)g * (size_t)m * (size_t)k : a,
+               b + (size_t)g * (size_t)next_share, m, n, k, b_pitch);
   dst->queries = op->ring_a < 0 ? in->values[op->a.value].queries : in->rings[op->ring_a].sources[event->stage_a];
   dst->keys = in->rings[op->ring].sources[event->stage];
   return FTL_OK;
@@ -121,11 +135,12 @@ static void count_pairs(const ftl_interpreter *in, int32_t value) {
   if (!visits || scores->queries.tensor != visits->queries || scores->keys.tensor != visits->keys) return;
   const ftl_tensor *queries = &in->program->tensors[visits->queries], *keys = &in->program->tensors[visits->keys];
   const ftl_value *info = info_of(in, value);
-  for (int32_t r = 0; r < info->rows && scores->queries.row + r < queries->num_rows; r++) {
-    int64_t row = (scores->queries.batch * queries->num_heads + scores->queries.head) * queries->num_rows +
-                  scores->queries.row + r;
+  for (int32_t r = 0; r < rows_of(in, value); r++) {
+    int64_t query = scores->queries.row + r % info->rows, group = r / info->rows;
+    if (query >= queries->num_rows) continue;
+    int64_t row = (scores->queries.batch * queries->num_heads + scores->queries.head) * queries->num_rows + query;
     for (int32_t c = 0; c < info->columns; c++) {
-      int64_t key = scores->keys.row + c;
+      int64_t key = scores->keys.row + group * info->columns + c;
       if (scores->x[(size_t)r * (size_t)info->columns + (size_t)c] == -INFINITY) continue;
       if (key >= keys->num_rows)
         visits->num_outside++;
@@ -145,7 +160,7 @@ static ftl_status elem(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
   ftl_value_data *dst = &in->values[op->dst];
   bool rows = info_of(in, op->dst)->kind == FTL_VALUE_ROWS;
   int32_t width = width_of(in, op->dst);
-  for (int32_t r = 0; r < info_of(in, op->dst)->rows; r++)
+  for (int32_t r = 0; r < rows_of(in, op->dst); r++)
     for (int32_t c = 0; c < width; c++)
       dst->x[(size_t)r * (size_t)width + (size_t)c] =
           apply(op->fn, operand_at(in, op->a, rows, r, c), operand_at(in, op->b, rows, r, c),
@@ -163,11 +178,12 @@ static ftl_status mask(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
   int64_t column0 = ftl_expr_eval(in->program, op->column0, event->point);
   int64_t limit = ftl_expr_eval(in->program, op->limit, event->point);
   int64_t diagonal = op->diagonal == FTL_ALWAYS ? 0 : ftl_expr_eval(in->program, op->diagonal, event->point);
-  for (int32_t r = 0; r < info->rows; r++)
+  for (int32_t r = 0; r < rows_of(in, op->dst); r++)
     for (int32_t c = 0; c < info->columns; c++) {
-      bool above = op->diagonal != FTL_ALWAYS && column0 + c > row0 + r + diagonal;
-      if (above || column0 + c >= limit)
-        in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c] = -INFINITY;
+      int64_t token = row0 + r % info->rows, column = column0 + r / info->rows * info->columns + c;
+      if (op->period > 0) token %= op->period;
+      bool above = op->diagonal != FTL_ALWAYS && column > token + diagonal;
+      if (above || column >= limit) in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c] = -INFINITY;
     }
   return FTL_OK;
 }
@@ -179,7 +195,7 @@ static ftl_status reduce_rows(ftl_interpreter *in, const ftl_exec_event *event, 
   if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
   if (!in->values[op->a.value].written) return not_written(in, event, op->a.value, error);
   const ftl_value *a = info_of(in, op->a.value);
-  for (int32_t r = 0; r < a->rows; r++)
+  for (int32_t r = 0; r < rows_of(in, op->a.value); r++)
     for (int32_t c = 0; c < a->columns; c++) {
       float *lane = &in->values[op->dst].x[r * FTL_NUM_LANES + ftl_lane_of_column(c)];
       *lane = apply(op->fn, *lane, in->values[op->a.value].x[(size_t)r * (size_t)a->columns + (size_t)c], 0.0f);
@@ -190,11 +206,29 @@ static ftl_status reduce_rows(ftl_interpreter *in, const ftl_exec_event *event, 
 static ftl_status reduce_lanes(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
   if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
-  for (int32_t r = 0; r < info_of(in, op->dst)->rows; r++) {
+  for (int32_t r = 0; r < rows_of(in, op->dst); r++) {
     float *lanes = &in->values[op->dst].x[r * FTL_NUM_LANES];
     // As the butterfly of two shuffles does: neighbours first.
     float whole = apply(op->fn, apply(op->fn, lanes[0], lanes[1], 0.0f), apply(op->fn, lanes[2], lanes[3], 0.0f), 0.0f);
     for (int32_t lane = 0; lane < FTL_NUM_LANES; lane++) lanes[lane] = whole;
+  }
+  return FTL_OK;
+}
+
+static ftl_status reduce_groups(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
+  int32_t rows = info_of(in, op->dst)->rows, groups = ftl_num_groups_of(in, op->dst);
+  float *x = in->values[op->dst].x;
+  for (int32_t r = 0; r < rows * groups; r++)
+    if (!ftl_lanes_agree(&x[r * FTL_NUM_LANES]))
+      return ftl_interpret_fail(in, event, error, "row %d of %s is not reduced over its lanes", r % rows,
+                                info_of(in, op->dst)->name);
+  for (int32_t r = 0; r < rows; r++) {
+    float whole = x[r * FTL_NUM_LANES];
+    for (int32_t g = 1; g < groups; g++) whole = apply(op->fn, whole, x[(g * rows + r) * FTL_NUM_LANES], 0.0f);
+    for (int32_t g = 0; g < groups; g++)
+      for (int32_t lane = 0; lane < FTL_NUM_LANES; lane++) x[(g * rows + r) * FTL_NUM_LANES + lane] = whole;
   }
   return FTL_OK;
 }
@@ -229,6 +263,8 @@ ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, 
       return reduce_rows(in, event, error);
     case FTL_TILE_REDUCE_LANES:
       return reduce_lanes(in, event, error);
+    case FTL_TILE_REDUCE_GROUPS:
+      return reduce_groups(in, event, error);
     case FTL_TILE_CONVERT:
       return convert(in, event, error);
     default:

@@ -52,6 +52,8 @@ int32_t ftl_tile_num_warps(const ftl_tile_program *program) {
   return num_warps;
 }
 
+int32_t ftl_role_row_warps(const ftl_role *role) { return role->num_warps / role->num_groups; }
+
 const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
   static const char *const names[] = {
       [FTL_TILE_LOOP] = "loop",
@@ -68,6 +70,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_MASK] = "mask",
       [FTL_TILE_REDUCE_ROWS] = "reduce_rows",
       [FTL_TILE_REDUCE_LANES] = "reduce_lanes",
+      [FTL_TILE_REDUCE_GROUPS] = "reduce_groups",
       [FTL_TILE_CONVERT] = "convert",
       [FTL_TILE_STORE] = "store",
       [FTL_TILE_STORE_ROWS] = "store_rows",

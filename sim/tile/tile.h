@@ -111,6 +111,9 @@ typedef struct ftl_role {
   int32_t num_warps;
   int32_t first_warp;     // index in the CTA
   int32_t num_registers;  // after reallocation (setmaxnreg); 0: as the compiler gives
+  // The warps are num_groups groups of as many. Each group holds a copy of its own of every value of the role and takes
+  // its share of B's keys in a product: share g of K's rows (transpose_b) or of V's. 1: all warps share the rows.
+  int32_t num_groups;
   int32_t first_op, num_ops;
 } ftl_role;
 
@@ -132,13 +135,18 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_FETCH,  // dst (TILE) <- the waited-for stage of ring: shared memory into MMA A-operand registers
   FTL_TILE_MMA,    // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
                    //   transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV). fp32 accumulation.
+                   //   Several groups: A of a ring is the same for all of them.
   FTL_TILE_ELEM,   // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS value (broadcast), or an immediate
-  FTL_TILE_MASK,   // dst (TILE) <- -inf where column + column0 > row + row0 + diagonal, or column + column0 >= limit
-  FTL_TILE_REDUCE_ROWS,   // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
-  FTL_TILE_REDUCE_LANES,  // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
-  FTL_TILE_CONVERT,       // dst (dtype of dst) <- a, rounded to nearest even
+  FTL_TILE_MASK,   // dst (TILE) <- -inf where column + column0 > token + diagonal, or column + column0 >= limit. token:
+                   //   row + row0, modulo `period` if that is not 0 (the rows of several heads). A group's columns
+                   //   begin where those of the group before end.
+  FTL_TILE_REDUCE_ROWS,    // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
+  FTL_TILE_REDUCE_LANES,   // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
+  FTL_TILE_REDUCE_GROUPS,  // dst (ROWS, whole) <- fn over the groups' copies, through ring `ring` as staging
+  FTL_TILE_CONVERT,        // dst (dtype of dst) <- a, rounded to nearest even
   FTL_TILE_STORE,  // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct.
-                   //   The staging ring must be idle: every committed stage released.
+                   //   The staging ring must be idle: every committed stage released. Several groups: their copies
+                   //   are added up in the staging ring. STORE_ROWS stores the first group's copy.
   FTL_TILE_STORE_ROWS,  // ref (one column) <- a (ROWS)
   FTL_TILE_BARRIER,     // all warps of the role meet (bar.sync)
 } ftl_tile_op_kind;
@@ -172,6 +180,7 @@ typedef struct ftl_tile_op {
   int32_t loop_var;                         // LOOP, END_LOOP
   ftl_expr lo, hi;                          // LOOP
   ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no causal bound
+  int64_t period;                           // MASK
 } ftl_tile_op;
 
 typedef struct ftl_tile_program {
@@ -194,6 +203,7 @@ int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_
 int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b);
 const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...
 int32_t ftl_tile_num_warps(const ftl_tile_program *program);
+int32_t ftl_role_row_warps(const ftl_role *role);  // warps of a group: those that a value's rows are dealt to
 void ftl_tile_program_destroy(ftl_tile_program *program);
 
 // Structure, shapes and ring protocol (walked for a few CTAs); FTL_BAD_INPUT with the op's index and what is wrong.

@@ -84,9 +84,10 @@ static void write_mask(FILE *out, const ftl_tile_program *program, const ftl_til
   fputs(" + c >= ", out);
   write_expr(out, program, op->limit);
   if (op->diagonal == FTL_ALWAYS) return;
-  fputs(", or > row ", out);
+  fputs(op->period ? ", or > (row " : ", or > row ", out);
   write_expr(out, program, op->row0);
-  fputs(" + r + ", out);
+  if (op->period) fprintf(out, " + r) mod %lld", (long long)op->period);
+  fputs(op->period ? " + " : " + r + ", out);
   write_expr(out, program, op->diagonal);
 }
 
@@ -136,6 +137,9 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
     case FTL_TILE_REDUCE_LANES:
       fprintf(out, "%s = %s over lanes of %s", dst, fn, dst);
       break;
+    case FTL_TILE_REDUCE_GROUPS:
+      fprintf(out, "%s = %s over groups of %s through %s", dst, fn, dst, ring);
+      break;
     case FTL_TILE_CONVERT:
       fprintf(out, "%s = %s(%s)", dst, ftl_dtype_name(program->values[op->dst].dtype), a);
       break;
@@ -153,6 +157,7 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
 static void write_role(FILE *out, const ftl_tile_program *program, int32_t role_idx) {
   const ftl_role *role = &program->roles[role_idx];
   fprintf(out, "role %s: %d warps", role->name, role->num_warps);
+  if (role->num_groups > 1) fprintf(out, " in %d groups", role->num_groups);
   if (role->num_registers > 0) fprintf(out, " of %d registers", role->num_registers);
   fputc('\n', out);
   for (int32_t i = 0; i < program->num_values; i++) {

@@ -89,6 +89,13 @@ uint16_t ftl_select_access(ftl_select *s, ftl_access access) {
   return (uint16_t)lists->num_accesses++;
 }
 
+void ftl_select_add_tile(ftl_select *s, uint16_t ref, uint8_t flags) {
+  ftl_draft_inst *tile = ftl_select_add(s, FTL_OP_TILE, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+  tile->inst.access = ref;
+  tile->inst.flags = flags;
+  tile->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+}
+
 void ftl_select_set_wavefronts(ftl_draft_inst *inst, ftl_wavefronts wavefronts) {
   inst->inst.wavefronts = (uint16_t)wavefronts.cycles;
   inst->inst.conflicts = (uint16_t)wavefronts.conflicts;

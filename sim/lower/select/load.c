@@ -4,13 +4,6 @@
 
 #define NONE FTL_NO_VALUE
 
-static void add_tile(ftl_select *s, uint16_t ref, uint8_t flags) {
-  ftl_draft_inst *tile = ftl_select_add(s, FTL_OP_TILE, 1, NONE, NONE, NONE, NONE);
-  tile->inst.access = ref;
-  tile->inst.flags = flags;
-  tile->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
-}
-
 // Whether rows have to be compared with the tensor's end: they cannot reach it if whole tiles fill the tensor.
 static bool is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
   return s->tile->tensors[ref->tensor].num_rows % ref->rows != 0;
@@ -111,7 +104,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   }
   ring->stage_begun = true;
   uint16_t ref = ftl_select_ref(s, &op->ref);
-  add_tile(s, ref, 0);
+  ftl_select_add_tile(s, ref, 0);
   int32_t pointer = s->tensor_pointer[op->ref.tensor];
   ftl_select_add(s, FTL_OP_IADD, 2, pointer, pointer, NONE, NONE);
   for (int32_t group = 0; group < plan.num_groups; group++) {
@@ -142,7 +135,7 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   }
   ring->stage_begun = true;
   uint16_t ref = ftl_select_ref(s, &op->ref);
-  add_tile(s, ref, FTL_INST_WARP0);
+  ftl_select_add_tile(s, ref, FTL_INST_WARP0);
   int32_t row_bytes = op->ref.columns * element_bytes, box_bytes = layout->block_columns * layout->element_bytes;
   for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
     int32_t pointer = s->tensor_pointer[op->ref.tensor];

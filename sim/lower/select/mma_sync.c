@@ -42,7 +42,9 @@ static void load_block(ftl_select *s, int32_t ring, ftl_operand_kind kind, int32
   ftl_select_set_wavefronts(load, ftl_operand_wavefronts(&s->shape, &s->layouts[ring], kind, row, column));
 }
 
-static int32_t slab_row(const ftl_select *s, int32_t slab) { return slab * s->role->num_warps * FTL_SLAB_ROWS; }
+static int32_t slab_row(const ftl_select *s, int32_t slab) {
+  return slab * ftl_role_row_warps(s->role) * FTL_SLAB_ROWS;
+}
 
 void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
   const ftl_select_value *dst = &s->values[op->dst];
@@ -99,10 +101,11 @@ static void multiply_columns(ftl_select *s, const product *p, int32_t step, int3
 
 void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
   const ftl_ring *ring = &s->tile->rings[op->ring];
+  int32_t share = ring->rows / s->role->num_groups;
   product p = {.op = op,
                .num_slabs = s->values[op->dst].map.num_slabs,
-               .n = op->transpose_b ? ring->rows : ring->columns,
-               .k = op->transpose_b ? ring->columns : ring->rows,
+               .n = op->transpose_b ? share : ring->columns,
+               .k = op->transpose_b ? ring->columns : share,
                .from_zero = s->values[op->dst].zero_pending};
   if (p.k % s->shape.mma_k != 0 || p.n % TILE_COLUMNS != 0) {
     ftl_select_fail(s, "a product over %d with %d columns does not divide into mma.sync tiles of k %d and n %d", p.k,

@@ -9,12 +9,18 @@ static void add_values(ftl_select *s) {
   for (int32_t v = 0; v < s->tile->num_values; v++) {
     const ftl_value *value = &s->tile->values[v];
     if (value->role != s->role_idx) continue;
-    if (value->rows % (FTL_SLAB_ROWS * s->role->num_warps) != 0) {
+    int32_t row_warps = ftl_role_row_warps(s->role);
+    if (value->rows % (FTL_SLAB_ROWS * row_warps) != 0) {
       ftl_select_fail(s, "%s of %d rows over %d warps: each warp needs a multiple of %d rows", value->name, value->rows,
-                      s->role->num_warps, FTL_SLAB_ROWS);
+                      row_warps, FTL_SLAB_ROWS);
       return;
     }
-    ftl_fragment_map map = ftl_fragment_map_of(&s->shape, value, s->role->num_warps);
+    ftl_fragment_map map = ftl_fragment_map_of(&s->shape, value, row_warps);
+    if (s->role->num_groups > 1 && map.num_slabs > 1) {
+      ftl_select_fail(s, "%s of %d rows over %d groups of %d warps: a warp of a group has %d rows", value->name,
+                      value->rows, s->role->num_groups, row_warps, FTL_SLAB_ROWS);
+      return;
+    }
     if (map.num_slabs > FTL_SELECT_MAX_FRAGMENTS || map.per_slab > FTL_SELECT_MAX_FRAGMENTS) {
       ftl_select_fail(s, "%s of %d x %d is too large a register tile", value->name, value->rows, value->columns);
       return;
@@ -45,6 +51,7 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
       break;
     case FTL_TILE_MASK:
     case FTL_TILE_REDUCE_LANES:
+    case FTL_TILE_REDUCE_GROUPS:
       writes = true;
       break;
     case FTL_TILE_REDUCE_ROWS:
@@ -118,6 +125,9 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       break;
     case FTL_TILE_REDUCE_LANES:
       ftl_select_reduce_lanes(s, op);
+      break;
+    case FTL_TILE_REDUCE_GROUPS:
+      ftl_select_reduce_groups(s, op);
       break;
     case FTL_TILE_CONVERT:
       ftl_select_convert(s, op);

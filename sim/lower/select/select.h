@@ -97,6 +97,12 @@ void ftl_select_settle_fill(ftl_select *s, int32_t value);
 void ftl_select_fail(ftl_select *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 uint16_t ftl_select_ref(ftl_select *s, const ftl_tile_ref *ref);
 uint16_t ftl_select_access(ftl_select *s, ftl_access access);
+// TILE: the accesses that follow are of this reference, evaluated here.
+void ftl_select_add_tile(ftl_select *s, uint16_t ref, uint8_t flags);
+// Stores: a row group's 64-bit address, whether its rows exist (NONE if all do), one STG.
+int32_t ftl_select_row_address(ftl_select *s, const ftl_tile_ref *ref);
+int32_t ftl_select_row_predicate(ftl_select *s, const ftl_tile_ref *ref);
+void ftl_select_add_stg(ftl_select *s, ftl_access access, int32_t address, int32_t data, int32_t predicate);
 void ftl_select_set_wavefronts(ftl_draft_inst *inst, ftl_wavefronts wavefronts);
 // bar.sync of the role's warps.
 void ftl_select_barrier(ftl_select *s);
@@ -138,8 +144,10 @@ void ftl_select_elem(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_mask(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_convert(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_store_groups(ftl_select *s, const ftl_tile_op *op);  // STORE of a role with several groups
 void ftl_select_store_rows(ftl_select *s, const ftl_tile_op *op);
 
 // Selects a whole role. The draft is the caller's to finish and to free.

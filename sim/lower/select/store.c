@@ -5,25 +5,18 @@
 #define NONE FTL_NO_VALUE
 enum { LINE_BYTES = 128, HALF_ROWS = 8, TILE_COLUMNS = 8 };
 
-static void add_tile(ftl_select *s, uint16_t ref, uint8_t flags) {
-  ftl_draft_inst *tile = ftl_select_add(s, FTL_OP_TILE, 1, NONE, NONE, NONE, NONE);
-  tile->inst.access = ref;
-  tile->inst.flags = flags;
-  tile->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
-}
-
 static bool is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
   return s->tile->tensors[ref->tensor].num_rows % ref->rows != 0;
 }
 
-static int32_t row_predicate(ftl_select *s, const ftl_tile_ref *ref) {
+int32_t ftl_select_row_predicate(ftl_select *s, const ftl_tile_ref *ref) {
   if (!is_ragged(s, ref)) return NONE;
   int32_t predicate = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_ISETP, 1, predicate, s->thread, NONE, NONE);
   return predicate;
 }
 
-static void add_stg(ftl_select *s, ftl_access access, int32_t address, int32_t data, int32_t predicate) {
+void ftl_select_add_stg(ftl_select *s, ftl_access access, int32_t address, int32_t data, int32_t predicate) {
   ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STG, 1, NONE, address, data, predicate);
   store->inst.access = ftl_select_access(s, access);
   store->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + LINE_BYTES - 1) / LINE_BYTES));
@@ -31,7 +24,7 @@ static void add_stg(ftl_select *s, ftl_access access, int32_t address, int32_t d
 }
 
 // A row group's 64-bit address: rows are a run-time stride apart.
-static int32_t group_address(ftl_select *s, const ftl_tile_ref *ref) {
+int32_t ftl_select_row_address(ftl_select *s, const ftl_tile_ref *ref) {
   int32_t address = ftl_draft_value_add(&s->draft, 2, true);
   ftl_select_add(s, FTL_OP_IADD, 2, address, s->tensor_pointer[ref->tensor], NONE, NONE);
   return address;
@@ -67,24 +60,24 @@ static void copy_out_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
   ftl_copy_plan plan = ftl_copy_plan_of(&op->ref, element_bytes, layout, s->role->num_warps);
   uint16_t ref = ftl_select_ref(s, &op->ref);
-  add_tile(s, ref, 0);
+  ftl_select_add_tile(s, ref, 0);
   for (int32_t group = 0; group < plan.num_groups; group++) {
-    int32_t address = group_address(s, &op->ref), predicate = row_predicate(s, &op->ref);
+    int32_t address = ftl_select_row_address(s, &op->ref), predicate = ftl_select_row_predicate(s, &op->ref);
     for (int32_t block = 0; block < plan.num_blocks; block++) {
       int32_t bytes = ftl_copy_plan_bytes(&plan, block), data = ftl_select_temp(s, 4);
       if (bytes == 0) continue;
       ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDS, 1, data, s->rings[op->ring].read_address, NONE, NONE);
       load->effects = FTL_EFFECT_MEMORY;
       ftl_select_set_wavefronts(load, ftl_copy_plan_wavefronts(&plan, layout, block));
-      add_stg(s,
-              (ftl_access){.ref = ref,
-                           .num_rows = (uint16_t)plan.rows,
-                           .row = group * plan.rows * s->role->num_warps,
-                           .warp_row_step = plan.rows,
-                           .row_step = 1,
-                           .column_byte = block * plan.block_bytes,
-                           .bytes = bytes},
-              address, data, predicate);
+      ftl_select_add_stg(s,
+                         (ftl_access){.ref = ref,
+                                      .num_rows = (uint16_t)plan.rows,
+                                      .row = group * plan.rows * s->role->num_warps,
+                                      .warp_row_step = plan.rows,
+                                      .row_step = 1,
+                                      .column_byte = block * plan.block_bytes,
+                                      .bytes = bytes},
+                         address, data, predicate);
     }
   }
 }
@@ -94,7 +87,7 @@ static void copy_out_by_tma(ftl_select *s, const ftl_tile_op *op) {
   int32_t row_bytes = op->ref.columns * ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
   int32_t box_bytes = layout->block_columns * layout->element_bytes;
   uint16_t ref = ftl_select_ref(s, &op->ref);
-  add_tile(s, ref, FTL_INST_WARP0);
+  ftl_select_add_tile(s, ref, FTL_INST_WARP0);
   for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
     ftl_draft_inst *store = ftl_select_add(s, FTL_OP_TMA_STORE, 1, NONE, s->tensor_pointer[op->ref.tensor], NONE, NONE);
     store->inst.access =
@@ -150,10 +143,10 @@ static void store_direct(ftl_select *s, const ftl_tile_op *op) {
                     : s->tile->values[op->a.value].dtype == FTL_FP32 ? s->shape.accumulator_columns
                                                                      : FTL_OPERAND_COLUMNS;
   uint16_t ref = ftl_select_ref(s, &op->ref);
-  add_tile(s, ref, 0);
+  ftl_select_add_tile(s, ref, 0);
   for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {
-    int32_t addresses[2] = {group_address(s, &op->ref), group_address(s, &op->ref)};
-    int32_t predicate = row_predicate(s, &op->ref);
+    int32_t addresses[2] = {ftl_select_row_address(s, &op->ref), ftl_select_row_address(s, &op->ref)};
+    int32_t predicate = ftl_select_row_predicate(s, &op->ref);
     for (int32_t column = 0; column < op->ref.columns; column += TILE_COLUMNS) {
       int32_t block = column / columns;
       int32_t data = packs ? NONE : ftl_select_fragment(s, op->a.value, slab, block);
@@ -164,14 +157,16 @@ static void store_direct(ftl_select *s, const ftl_tile_op *op) {
       }
       int32_t bytes = min_int(TILE_COLUMNS, op->ref.columns - column) * element_bytes;
       for (int32_t half = 0; half < 2; half++)
-        add_stg(s, fragment_access(s, ref, slab, half, column * element_bytes, bytes), addresses[half], data,
-                predicate);
+        ftl_select_add_stg(s, fragment_access(s, ref, slab, half, column * element_bytes, bytes), addresses[half], data,
+                           predicate);
     }
   }
 }
 
 void ftl_select_store(ftl_select *s, const ftl_tile_op *op) {
-  if (op->ring >= 0)
+  if (s->role->num_groups > 1)
+    ftl_select_store_groups(s, op);
+  else if (op->ring >= 0)
     store_staged(s, op);
   else
     store_direct(s, op);
@@ -180,10 +175,10 @@ void ftl_select_store(ftl_select *s, const ftl_tile_op *op) {
 void ftl_select_store_rows(ftl_select *s, const ftl_tile_op *op) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
   uint16_t ref = ftl_select_ref(s, &op->ref);
-  add_tile(s, ref, 0);
-  int32_t address = group_address(s, &op->ref);
+  ftl_select_add_tile(s, ref, 0);
+  int32_t address = ftl_select_row_address(s, &op->ref);
   for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
     for (int32_t half = 0; half < 2; half++)
-      add_stg(s, fragment_access(s, ref, slab, half, 0, element_bytes), address,
-              ftl_select_fragment(s, op->a.value, slab, 0), row_predicate(s, &op->ref));
+      ftl_select_add_stg(s, fragment_access(s, ref, slab, half, 0, element_bytes), address,
+                         ftl_select_fragment(s, op->a.value, slab, 0), ftl_select_row_predicate(s, &op->ref));
 }
