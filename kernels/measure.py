@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Builds, checks, times and profiles this folder's kernels and writes CSV with provenance.
 
+    measure.py measure [CASES.csv ...]        what `foretile measure` runs: looks whether everything is there, builds what the cases need, then
+                                              `attention` or `foreign` for each file (default: cases/smoke.csv)
+    measure.py check [CASES.csv ...]          only reads the case files (default: all of cases/); no GPU, no nvcc
     measure.py build                          cmake and ninja into build/
     measure.py micro [NAME ...]               microbenchmarks -> OUT/micro_NAME.csv
     measure.py attention CASES.csv ...        own kernels     -> OUT/attention_CASES_{stream,ncu}.csv
@@ -9,16 +12,20 @@
     measure.py trace                          SM, start and end of each CTA of some cases -> OUT/cta_trace.csv
     measure.py sass                           disassembly of the microbenchmarks and some kernels -> OUT/sass/
 
-OUT is measurements/ or what --out names.  --no-ncu, --no-stream and --repeat N (ncu only) choose what is done.  Clocks are never set."""
+OUT is measurements/ or what --out names; the build folder is build/ or what --build names.  --no-ncu, --no-stream and --repeat N (ncu only)
+choose what is done.  Clocks are never set.  Exit status: 0 done, 1 a case failed, 2 something is missing or a case file cannot be used."""
 import argparse
 import csv
-import datetime
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import time
+
+import case_files
+import tools
+from tools import output_of, provenance, tool
 
 csv.field_size_limit(1 << 30)  # instanced metrics are long
 HERE = pathlib.Path(__file__).resolve().parent
@@ -36,29 +43,12 @@ def log(text):
     print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
-def output_of(*command):
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-
-
-def provenance():
-    gpu, driver = (output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").split("\n")[0].split(", ") + ["", ""])[:2]
-    release = re.search(r"release ([\d.]+)", output_of(tool("nvcc"), "--version"))
-    ncu = re.search(r"Version ([\d.]+)", output_of(tool("ncu"), "--version"))
-    return {"gpu": gpu, "driver": driver, "cuda": release.group(1) if release else "", "ncu": ncu.group(1) if ncu else "",
-            "date": datetime.date.today().isoformat()}
-
-
-def tool(name):
-    path = pathlib.Path("/usr/local/cuda/bin") / name
-    return str(path) if path.exists() else name
-
-
-def build():
-    subprocess.run(["cmake", "-S", str(HERE), "-B", str(BUILD), "-G", "Ninja"], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", str(BUILD)], check=True)
+def build(cases=()):
+    """Every microbenchmark, and the kernel instances of the named case files, or of all own ones."""
+    chosen = [f"-DFORETILE_KERNEL_CASES={';'.join(str(pathlib.Path(c).resolve()) for c in cases)}"] if cases else ["-UFORETILE_KERNEL_CASES"]
+    target = ["--target", "attention_bench"] if cases else []
+    subprocess.run(["cmake", "-S", str(HERE), "-B", str(BUILD), "-G", "Ninja", *chosen], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", str(BUILD), *target], check=True, stdout=sys.stderr)
 
 
 def known_metrics(wanted):
@@ -109,7 +99,7 @@ def write_rows(path, rows, facts):
         writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore", restval="")
         writer.writeheader()
         writer.writerows(rows)
-    log(f"{path.name}: {len(rows)} rows")
+    log(f"{path}: {len(rows)} rows")
 
 
 def micro(names, out, args):
@@ -149,9 +139,15 @@ def stamped(case, facts, **more):
     return {**case, **more, **facts}
 
 
-def cases_run(kind, command, path, out, args):
+def command_of(kind):
+    return [str(BUILD / "bin" / "attention_bench")] if kind == "attention" else [sys.executable, str(HERE / "foreign" / "foreign_bench.py")]
+
+
+def cases_run(kind, path, out, args):
+    """Gives the number of cases and of those that did not end with `ok`."""
+    command = command_of(kind)
     facts, stem = provenance(), f"{kind}_{pathlib.Path(path).stem}"
-    launches_of = None
+    launches_of, num_cases, num_bad = None, 0, 0
     if args.no_stream and kind == "foreign" and not args.no_ncu:
         log("foreign cases with several kernels need the stream run, which counts them: their rows would be shifted")
     if not args.no_stream:
@@ -161,16 +157,18 @@ def cases_run(kind, command, path, out, args):
         rows = read_result((out / f"{stem}.program.csv").read_text())
         (out / f"{stem}.program.csv").unlink()
         launches_of = [int(r.get("launches") or 1) if r["status"] == "ok" else 0 for r in rows]
+        num_cases, num_bad = len(rows), sum(r["status"] != "ok" for r in rows)
         write_rows(out / f"{stem}_stream.csv", [stamped(r, facts, condition="stream", cache_control="256 MiB fill before each") for r in rows], {})
         log(f"{stem} stream: status {status}, {sum(r['status'] == 'ok' for r in rows)} of {len(rows)} ok, {time.time() - started:.1f} s")
     if args.no_ncu:
-        return
+        return num_cases, num_bad
     metrics = known_metrics([m for m in (HERE / "metrics.txt").read_text().split("\n") if m and not m.startswith("#")])
     joined = []
     for repeat in range(args.repeat):
         started = time.time()
         text, launches = profile([*command, "--profile", path], metrics, out / "raw", f"{stem}_{repeat}", ("--profile-from-start", "off"))
         rows, at = read_result(text), 0
+        num_cases, num_bad = len(rows), max(num_bad, sum(r["status"] != "ok" for r in rows))
         for index, row in enumerate(rows):
             if row["status"] != "ok":
                 continue
@@ -182,14 +180,16 @@ def cases_run(kind, command, path, out, args):
             at += count
         if at != len(launches):
             log(f"{stem}: {len(launches)} launches profiled, {at} expected; rows may be shifted")
+            num_bad = max(num_bad, 1)
         log(f"{stem} ncu repeat {repeat}: {len(launches)} launches, {time.time() - started:.1f} s")
     write_rows(out / f"{stem}_ncu.csv", joined, {})
+    return num_cases, num_bad
 
 
 def opcodes(path, out):
     """A row a launch, opcodes as NAME=count separated by blanks. Foreign cases may launch several kernels; their rows carry the launch's number instead of the case."""
-    foreign = "source" in pathlib.Path(path).read_text().split("\n")[0]
-    command = [sys.executable, str(HERE / "foreign" / "foreign_bench.py")] if foreign else [str(BUILD / "bin" / "attention_bench")]
+    foreign = case_files.is_foreign(path)
+    command = command_of("foreign" if foreign else "attention")
     facts, stem, metric = provenance(), f"opcodes_{pathlib.Path(path).stem}", "sass__inst_executed_per_opcode"
     text, launches = profile([*command, "--profile", path], [metric], out / "raw", stem, ("--profile-from-start", "off", "--print-metric-instances", "details"))
     owners = [{"launch": i} for i in range(len(launches))]
@@ -210,35 +210,82 @@ def sass(out):
             (folder / f"{path.name}.sass").write_text(output_of(tool("cuobjdump"), "--dump-sass", str(path)))
 
 
+def unusable(text):
+    print(f"foretile: {text}", file=sys.stderr)
+    return 2
+
+
+def check(paths):
+    for path in paths or sorted((HERE / "cases").glob("*.csv")):
+        print(f"{path}: {case_files.check(path)} cases")
+    return 0
+
+
+def measure(paths, out, args):
+    paths = paths or [str(HERE / "cases" / "smoke.csv")]
+    for path in paths:
+        case_files.check(path)
+    own, foreign = ([p for p in paths if case_files.is_foreign(p) == wanted] for wanted in (False, True))
+    missing = tools.what_is_missing(own, foreign, not args.no_ncu)
+    if missing:
+        return unusable(f"measure needs what this machine lacks: {'; '.join(missing)}")
+    if own:
+        try:
+            build(own)
+        except subprocess.CalledProcessError as error:
+            print(f"foretile: building the kernels failed with status {error.returncode}; its messages are above", file=sys.stderr)
+            return 1
+    worst = 0
+    for path in paths:
+        num_cases, num_bad = cases_run("foreign" if path in foreign else "attention", str(pathlib.Path(path).resolve()), out, args)
+        print(f"{path}: {num_cases} cases, {num_bad} failed, results in {out}")
+        worst |= num_bad > 0
+    return int(worst)
+
+
+def trace(out):
+    with open(out / "cta_trace.csv", "w") as file:
+        for key, value in dict(provenance(), condition="stream", cache_control="256 MiB fill before").items():
+            file.write(f"# {key}: {value}\n")
+        file.flush()
+        subprocess.run([str(BUILD / "bin" / "cta_trace")], stdout=file, check=True)
+
+
 def main():
+    global BUILD
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("build", "micro", "attention", "foreign", "opcodes", "trace", "sass"))
+    parser.add_argument("what", choices=("measure", "check", "build", "micro", "attention", "foreign", "opcodes", "trace", "sass"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "measurements")
+    parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--no-ncu", action="store_true")
     parser.add_argument("--no-stream", action="store_true")
     parser.add_argument("--repeat", type=int, default=1)
     args = parser.parse_args()
-    args.out.mkdir(parents=True, exist_ok=True)
+    out, BUILD = args.out.resolve(), args.build.resolve()
+    try:
+        if args.what == "check":
+            return check(args.names)
+        out.mkdir(parents=True, exist_ok=True)
+        if args.what == "measure":
+            return measure(args.names, out, args)
+    except (case_files.BadCases, OSError) as error:
+        return unusable(str(error))
     if args.what == "build":
-        build()
+        build(args.names)
     elif args.what == "micro":
-        micro(args.names, args.out.resolve(), args)
+        micro(args.names, out, args)
     elif args.what == "trace":
-        with open(args.out / "cta_trace.csv", "w") as file:
-            for key, value in dict(provenance(), condition="stream", cache_control="256 MiB fill before").items():
-                file.write(f"# {key}: {value}\n")
-            file.flush()
-            subprocess.run([str(BUILD / "bin" / "cta_trace")], stdout=file, check=True)
+        trace(out)
     elif args.what == "sass":
-        sass(args.out)
+        sass(out)
     else:
-        command = [str(BUILD / "bin" / "attention_bench")] if args.what == "attention" else [sys.executable, str(HERE / "foreign" / "foreign_bench.py")]
         for path in args.names:
             if args.what == "opcodes":
-                opcodes(str(pathlib.Path(path).resolve()), args.out.resolve())
-                continue
-            cases_run(args.what, command, str(pathlib.Path(path).resolve()), args.out.resolve(), args)
+                opcodes(str(pathlib.Path(path).resolve()), out)
+            else:
+                cases_run(args.what, str(pathlib.Path(path).resolve()), out, args)
+    return 0
 
 
-main()
+sys.exit(main())

@@ -26,6 +26,7 @@ struct InstanceKey {
   std::string workload, mma, copy, schedule;
   int block_m, block_n, num_warps, num_stages, head_dim;
   bool causal, persistent = false;
+  bool ragged = false; /* lengths need not be multiples of the blocks */
 };
 
 struct Launch {

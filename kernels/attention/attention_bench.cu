@@ -4,19 +4,18 @@
  * 256 MiB written before each, median. */
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <numeric>
-#include <sstream>
 
 #include <cuda_profiler_api.h>
 
 #include "attention.h"
 #include "bench.h"
+#include "cases.h"
 #include "nvml.h"
 #include "reference.h"
 #include "standard_mma.h"
+#include "timing.h"
 
 std::vector<Instance> &instances() {
   static std::vector<Instance> all;
@@ -25,54 +24,22 @@ std::vector<Instance> &instances() {
 
 namespace {
 
-typedef std::map<std::string, std::string> Case;
+bool is_decode(const Case &c) { return c.at("workload") == "flash_decode"; }
+bool is_softmax(const Case &c) { return c.at("workload").rfind("softmax_", 0) == 0; }
 
-struct Table {
-  std::vector<std::string> columns;
-  std::vector<Case> cases;
-};
-
-std::vector<std::string> split(const std::string &line) {
-  std::vector<std::string> cells;
-  std::stringstream stream(line);
-  for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
-  return cells;
+/* Some length is not a multiple of its block, and the workload has kernels for that. */
+bool is_ragged(const Case &c) {
+  return c.at("workload") == "flash2_fwd" && c.at("mma") == "mma" &&
+         (number(c, "seqlen_q") % number(c, "block_m") || number(c, "seqlen_kv") % number(c, "block_n"));
 }
 
-Table read_cases(const char *path) {
-  Table table;
-  std::ifstream file(path);
-  if (!file) {
-    fprintf(stderr, "%s: cannot be read\n", path);
-    exit(2);
-  }
-  int number = 0;
-  for (std::string line; std::getline(file, line);) {
-    number++;
-    if (line.empty() || line[0] == '#') continue;
-    std::vector<std::string> cells = split(line);
-    if (table.columns.empty()) {
-      table.columns = cells;
-      continue;
-    }
-    if (cells.size() != table.columns.size()) {
-      fprintf(stderr, "%s:%d: %zu cells, the header has %zu\n", path, number, cells.size(), table.columns.size());
-      exit(2);
-    }
-    Case c;
-    for (size_t i = 0; i < cells.size(); i++) c[table.columns[i]] = cells[i];
-    table.cases.push_back(c);
-  }
-  return table;
-}
-
-int number(const Case &c, const char *key) {
-  auto found = c.find(key);
-  if (found == c.end()) {
-    fprintf(stderr, "case without column %s\n", key);
-    exit(2);
-  }
-  return atoi(found->second.c_str());
+/* Whether the instance can run lengths like those. */
+bool fits(const Instance &i, const Case &c) {
+  if (i.key.ragged) return true;
+  if (is_softmax(c))
+    return number(c, "seqlen_kv") % 8 == 0 && number(c, "seqlen_q") % i.key.block_m == 0 &&
+           (i.key.schedule == "reread" || number(c, "seqlen_kv") <= i.key.block_n);
+  return (is_decode(c) || number(c, "seqlen_q") % i.key.block_m == 0) && number(c, "seqlen_kv") % i.key.block_n == 0;
 }
 
 const Instance *find(const Case &c) {
@@ -82,7 +49,7 @@ const Instance *find(const Case &c) {
         k.schedule == c.at("schedule") && k.block_m == number(c, "block_m") && k.block_n == number(c, "block_n") &&
         k.num_warps == number(c, "num_warps") && k.num_stages == number(c, "num_stages") &&
         k.head_dim == number(c, "head_dim") && k.causal == (number(c, "causal") != 0) &&
-        k.persistent == (c.count("persistent") && number(c, "persistent")))
+        k.persistent == (c.count("persistent") && number(c, "persistent")) && k.ragged == is_ragged(c))
       return &i;
   }
   return nullptr;
@@ -123,8 +90,6 @@ struct Memory {
   void *flush = nullptr;
 };
 
-bool is_decode(const Case &c) { return c.at("workload") == "flash_decode"; }
-
 Problem make_problem(const Case &c, Memory &m, uint32_t seed) {
   Problem p = {number(c, "batch"),
                number(c, "heads"),
@@ -140,7 +105,9 @@ Problem make_problem(const Case &c, Memory &m, uint32_t seed) {
                nullptr,
                nullptr,
                nullptr};
-  size_t q_count = (size_t)p.batch * (size_t)p.heads * (size_t)p.seqlen_q * (size_t)p.head_dim;
+  /* A softmax has a row of seqlen_kv numbers where attention has one of head_dim. */
+  size_t q_count =
+      (size_t)p.batch * (size_t)p.heads * (size_t)p.seqlen_q * (size_t)(is_softmax(c) ? p.seqlen_kv : p.head_dim);
   size_t kv_count = (size_t)p.batch * (size_t)p.kv_heads * (size_t)p.seqlen_kv * (size_t)p.head_dim;
   size_t rows = (size_t)p.batch * (size_t)p.heads * (size_t)p.seqlen_q;
   __half *q = (__half *)m.q.at_least(q_count * 2), *k = (__half *)m.k.at_least(kv_count * 2),
@@ -166,13 +133,39 @@ struct Errors {
 /* The larger; NaN if either is NaN. */
 double worse(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b); }
 
+/* At most `most` rows; all, if there are few. */
+std::vector<int64_t> sample_rows(const Problem &p, int most) {
+  int64_t total = (int64_t)p.batch * p.heads * p.seqlen_q;
+  std::vector<int64_t> rows((size_t)std::min<int64_t>(total, most));
+  bench::Random random;
+  for (size_t i = 0; i < rows.size(); i++)
+    rows[i] = (int64_t)rows.size() == total ? (int64_t)i : (int64_t)random.below((uint64_t)total);
+  return rows;
+}
+
+/* Softmax of sampled rows in float64 on the CPU, from the definition. */
+Errors check_softmax(const Problem &p) {
+  double difference = 0, norm = 0, lse_error = 0;
+  size_t columns = (size_t)p.seqlen_kv;
+  for (int64_t row : sample_rows(p, 48)) {
+    std::vector<__half> x = bench::to_host(p.q + (size_t)row * columns, columns),
+                        y = bench::to_host((const __half *)p.o + (size_t)row * columns, columns);
+    double sum = 0;
+    for (size_t i = 0; i < columns; i++) sum += std::exp((double)__half2float(x[i]));
+    for (size_t i = 0; i < columns; i++) {
+      double expect = std::exp((double)__half2float(x[i])) / sum, d = (double)__half2float(y[i]) - expect;
+      difference += d * d;
+      norm += expect * expect;
+    }
+    lse_error = worse(lse_error, std::fabs((double)bench::to_host(p.lse + row, 1)[0] - std::log(sum)));
+  }
+  return {std::sqrt(difference / norm), lse_error};
+}
+
 /* ||o - ref|| / ||ref|| and the largest lse difference over sampled rows (all, if few). NaN stays NaN and fails. */
 Errors check(const Problem &p, Memory &m) {
-  int64_t total = (int64_t)p.batch * p.heads * p.seqlen_q;
-  int count = (int)std::min<int64_t>(total, p.seqlen_kv > 4096 ? 64 : 512);
-  std::vector<int64_t> rows((size_t)count);
-  bench::Random random;
-  for (int i = 0; i < count; i++) rows[(size_t)i] = count == total ? i : (int64_t)random.below((uint64_t)total);
+  std::vector<int64_t> rows = sample_rows(p, p.seqlen_kv > 4096 ? 64 : 512);
+  int count = (int)rows.size();
   int64_t *device_rows = (int64_t *)m.rows.at_least((size_t)count * 8);
   double *scratch = (double *)m.scratch.at_least((size_t)count * (size_t)p.seqlen_kv * 8);
   double *ref_o = (double *)m.ref_o.at_least((size_t)count * (size_t)p.head_dim * 8),
@@ -219,17 +212,35 @@ bool reference_agrees(Memory &m) {
   return worst < 1e-12;
 }
 
+/* One step, several, and a last step that not all threads have. */
+Errors check_small_softmax(const Instance &instance, const Case &c, Memory &m) {
+  Errors worst = {0, 0};
+  int most = instance.key.schedule == "registers" ? instance.key.block_n : 1 << 20;
+  for (int columns : {8, 256, 1000, 1024, 4104}) {
+    Case small = c;
+    small["seqlen_q"] = "64";
+    small["seqlen_kv"] = std::to_string(std::min(columns, most));
+    Problem p = make_problem(small, m, 7u + (uint32_t)columns);
+    instance.run(p, nullptr);
+    CUDA_CHECK(cudaGetLastError());
+    Errors e = check_softmax(p);
+    worst = {worse(worst.o, e.o), worse(worst.lse, e.lse)};
+  }
+  return worst;
+}
+
 /* Small problems that the instance can run, to check it before any timing. */
 Errors check_small(const Instance &instance, const Case &c, Memory &m) {
   Errors worst = {0, 0};
-  int unit = std::lcm(instance.key.block_m, instance.key.block_n);
+  if (is_softmax(c)) return check_small_softmax(instance, c, m);
+  int unit = std::lcm(instance.key.block_m, instance.key.block_n), odd = instance.key.ragged ? 5 : 0;
   for (int shape = 0; shape < 3; shape++) {
     Case small = c;
     small["batch"] = shape == 1 ? "2" : "1";
     small["heads"] = "4";
     small["kv_heads"] = shape == 2 ? "1" : shape == 1 ? "2" : "4";
-    small["seqlen_q"] = is_decode(c) ? "1" : std::to_string(unit * (shape == 2 ? 1 : 4));
-    small["seqlen_kv"] = std::to_string(unit * (shape == 1 ? 4 : shape == 2 ? 3 : 4));
+    small["seqlen_q"] = is_decode(c) ? "1" : std::to_string(unit * (shape == 2 ? 1 : 4) + odd);
+    small["seqlen_kv"] = std::to_string(unit * (shape == 1 ? 4 : shape == 2 ? 3 : 4) + odd * (shape + 1));
     Problem p = make_problem(small, m, 7u + (uint32_t)shape);
     instance.run(p, nullptr);
     CUDA_CHECK(cudaGetLastError());
@@ -237,102 +248,6 @@ Errors check_small(const Instance &instance, const Case &c, Memory &m) {
     worst = {worse(worst.o, e.o), worse(worst.lse, e.lse)};
   }
   return worst;
-}
-
-struct Times {
-  double median_us, min_us, p10_us, p90_us;
-  int repeats;
-  double sm_mhz;
-  int nvml_mhz;
-  double watts;
-};
-
-/* SM cycles over wall time between delay_ns and delay_ns + span_ns after its start. */
-__global__ void clock_probe(uint64_t delay_ns, uint64_t span_ns, double *mhz) {
-  uint64_t begin = bench::global_ns() + delay_ns;
-  while (bench::global_ns() < begin)
-    ;
-  uint64_t cycles = bench::cycles64(), ns = bench::global_ns();
-  while (bench::global_ns() < ns + span_ns)
-    ;
-  *mhz = (double)(bench::cycles64() - cycles) * 1e3 / (double)(bench::global_ns() - ns);
-}
-
-__global__ void spin(uint64_t ns) {
-  uint64_t begin = bench::global_ns();
-  while (bench::global_ns() < begin + ns)
-    ;
-}
-
-/* The clock that the SMs hold while the kernel runs after a fill: one warp on one SM counts beside it. That launch is
- * not timed, because the counting warp may cost the kernel a CTA. */
-double probe_clock(const Instance &instance, const Problem &p, Memory &m, double kernel_us) {
-  static cudaStream_t beside;
-  static cudaEvent_t filled;
-  static double *mhz;
-  if (!mhz) {
-    CUDA_CHECK(cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking));
-    CUDA_CHECK(cudaEventCreateWithFlags(&filled, cudaEventDisableTiming));
-    mhz = bench::device_alloc<double>(1);
-  }
-  const uint64_t head_start_ns = 20000;
-  CUDA_CHECK(cudaMemsetAsync(m.flush, 1, (size_t)256 << 20));
-  CUDA_CHECK(cudaEventRecord(filled));
-  CUDA_CHECK(cudaStreamWaitEvent(beside, filled));
-  clock_probe<<<1, 1, 0, beside>>>(head_start_ns + 2000, (uint64_t)(kernel_us * 800), mhz);
-  spin<<<1, 1>>>(head_start_ns);
-  instance.run(p, nullptr);
-  CUDA_CHECK(cudaDeviceSynchronize());
-  return bench::to_host(mhz, 1)[0];
-}
-
-Times time_case(const Instance &instance, const Problem &p, Memory &m, const Nvml &nvml) {
-  const size_t flush_bytes = (size_t)256 << 20;
-  cudaEvent_t start, stop;
-  CUDA_CHECK(cudaEventCreate(&start));
-  CUDA_CHECK(cudaEventCreate(&stop));
-  float first_ms;
-  for (int warm = 0; warm < 2; warm++) {
-    CUDA_CHECK(cudaEventRecord(start));
-    instance.run(p, nullptr);
-    CUDA_CHECK(cudaEventRecord(stop));
-    CUDA_CHECK(cudaEventSynchronize(stop));
-    CUDA_CHECK(cudaEventElapsedTime(&first_ms, start, stop));
-  }
-  int repeats = (int)std::min(21.0f, std::max(5.0f, 150.0f / first_ms));
-  std::vector<cudaEvent_t> starts((size_t)repeats), stops((size_t)repeats);
-  for (int i = 0; i < repeats; i++) {
-    CUDA_CHECK(cudaEventCreate(&starts[(size_t)i]));
-    CUDA_CHECK(cudaEventCreate(&stops[(size_t)i]));
-  }
-  for (int i = 0; i < repeats; i++) {
-    CUDA_CHECK(cudaMemsetAsync(m.flush, i, flush_bytes));
-    CUDA_CHECK(cudaEventRecord(starts[(size_t)i]));
-    instance.run(p, nullptr);
-    CUDA_CHECK(cudaEventRecord(stops[(size_t)i]));
-  }
-  CUDA_CHECK(cudaEventSynchronize(stops[(size_t)repeats / 2]));
-  Times t;
-  t.nvml_mhz = nvml.sm_mhz();
-  t.watts = nvml.watts();
-  CUDA_CHECK(cudaDeviceSynchronize());
-  std::vector<double> us;
-  for (int i = 0; i < repeats; i++) {
-    float ms;
-    CUDA_CHECK(cudaEventElapsedTime(&ms, starts[(size_t)i], stops[(size_t)i]));
-    us.push_back(ms * 1e3);
-    CUDA_CHECK(cudaEventDestroy(starts[(size_t)i]));
-    CUDA_CHECK(cudaEventDestroy(stops[(size_t)i]));
-  }
-  CUDA_CHECK(cudaEventDestroy(start));
-  CUDA_CHECK(cudaEventDestroy(stop));
-  t.median_us = bench::median(us);
-  t.min_us = *std::min_element(us.begin(), us.end());
-  t.p10_us = bench::percentile(us, 0.1);
-  t.p90_us = bench::percentile(us, 0.9);
-  t.repeats = repeats;
-  t.sm_mhz = probe_clock(instance, p, m, t.median_us);
-  return t;
 }
 
 }  // namespace
@@ -366,8 +281,7 @@ int main(int argc, char **argv) {
       (void)cudaGetLastError();
       continue;
     }
-    if ((!is_decode(c) && number(c, "seqlen_q") % instance->key.block_m) ||
-        number(c, "seqlen_kv") % instance->key.block_n) {
+    if (!fits(*instance, c)) {
       printf("ragged,,,,,,,,,,,,,,,,,\n");
       continue;
     }
@@ -400,7 +314,7 @@ int main(int argc, char **argv) {
     p = make_problem(c, m, 1);
     instance->run(p, nullptr);
     CUDA_CHECK(cudaGetLastError());
-    Errors e = check(p, m), before = checked[instance];
+    Errors e = is_softmax(c) ? check_softmax(p) : check(p, m), before = checked[instance];
     e = {worse(e.o, before.o), worse(e.lse, before.lse)};
     bool right = e.o < 2e-3 && e.lse < 2e-3;
     if (!right || only_check) {
@@ -409,7 +323,7 @@ int main(int argc, char **argv) {
       fflush(stdout);
       continue;
     }
-    Times t = time_case(*instance, p, m, nvml);
+    Times t = time_case(*instance, p, m.flush, nvml);
     printf("ok,%s,%.3g,%.3g,%.3f,%.3f,%.3f,%.3f,%d,%.1f,%d,%.0f\n", shape.c_str(), e.o, e.lse, t.median_us, t.min_us,
            t.p10_us, t.p90_us, t.repeats, t.sm_mhz, t.nvml_mhz, t.watts);
     fflush(stdout);

@@ -9,7 +9,9 @@
  * barrier shows that all are done with it. schedule stages, num_stages = 1: one buffer that K and V take in turn;
  * nothing overlaps. schedule interleaved: one buffer each; V is fetched during QK^T, the next K during softmax and PV.
  *
- * seqlen_q must be a multiple of block_m, seqlen_kv of block_n. */
+ * seqlen_q must be a multiple of block_m and seqlen_kv of block_n, unless `ragged`: then rows past the end are copied
+ * as zeros (cp.async with a source size of 0), the last tile of keys is masked, and rows past seqlen_q are not
+ * written. Only the last tile pays: all others run the code of the even kernel. */
 #pragma once
 
 #include "attention.h"
@@ -19,10 +21,11 @@ namespace flash2_mma {
 
 enum class Schedule { stages, interleaved };
 
-template <int block_m_, int block_n_, int num_warps_, int num_stages_, int head_dim_, bool causal_, Schedule schedule_>
+template <int block_m_, int block_n_, int num_warps_, int num_stages_, int head_dim_, bool causal_, Schedule schedule_,
+          bool ragged_ = false>
 struct Shape {
   static constexpr int block_m = block_m_, block_n = block_n_, num_warps = num_warps_, head_dim = head_dim_;
-  static constexpr bool causal = causal_;
+  static constexpr bool causal = causal_, ragged = ragged_;
   static constexpr Schedule schedule = schedule_;
   static constexpr int num_stages = schedule_ == Schedule::interleaved ? 1 : num_stages_;
   static constexpr bool single_buffer = schedule_ == Schedule::stages && num_stages_ == 1;
@@ -54,6 +57,19 @@ __device__ __forceinline__ void copy_tile(uint32_t to, const __half *from) {
              chunk = index % S::row_chunks;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + swizzled<S>(row, chunk)),
                  "l"(from + row * S::head_dim + chunk * 8)
+                 : "memory");
+  }
+}
+
+/* The same where only the first `valid` rows exist; the others become zero. */
+template <class S, int rows>
+__device__ __forceinline__ void copy_tile_part(uint32_t to, const __half *from, int valid) {
+#pragma unroll
+  for (int i = 0; i < rows * S::row_chunks / S::num_threads; i++) {
+    uint32_t index = threadIdx.x + (uint32_t)i * S::num_threads, row = index / S::row_chunks,
+             chunk = index % S::row_chunks;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + swizzled<S>(row, chunk)),
+                 "l"(from + row * S::head_dim + chunk * 8), "r"((int)row < valid ? 16 : 0)
                  : "memory");
   }
 }
@@ -142,12 +158,13 @@ __device__ __forceinline__ void accumulate(State<S> &st, uint32_t v) {
   }
 }
 
-/* O and LSE; O passes through the warp's own rows of Q's buffer so that the stores are 16 bytes wide. */
+/* O and LSE of the tile's first `valid` rows (all, unless ragged); O passes through the warp's own rows of Q's buffer
+ * so that the stores are 16 bytes wide. */
 template <class S>
 __device__ __forceinline__ void finish(State<S> &st, uint32_t q, uint32_t warp_row, __half *o, float *lse,
-                                       float scale_log2) {
+                                       float scale_log2, int valid) {
   uint32_t lane = threadIdx.x % 32;
-  normalize<16>(st.o, st.rows, lse, warp_row, scale_log2);
+  normalize<16, S::ragged>(st.o, st.rows, lse, warp_row, scale_log2, valid);
 #pragma unroll
   for (int m = 0; m < S::m_tiles; m++)
 #pragma unroll
@@ -167,7 +184,7 @@ __device__ __forceinline__ void finish(State<S> &st, uint32_t q, uint32_t warp_r
     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
                  : "=r"(data.x), "=r"(data.y), "=r"(data.z), "=r"(data.w)
                  : "r"(q + swizzled<S>(row, chunk)));
-    *(uint4 *)(o + row * S::head_dim + chunk * 8) = data;
+    if (!S::ragged || (int)row < valid) *(uint4 *)(o + row * S::head_dim + chunk * 8) = data;
   }
 }
 
@@ -175,20 +192,22 @@ template <class S>
 struct Buffers {
   uint32_t q, k, v;
   const __half *k_from, *v_from;
-  int num_tiles;
+  int num_tiles, seqlen_kv;
 
-  __device__ __forceinline__ void fetch_k(int j) const {
-    if (j < num_tiles)
-      copy_tile<S, S::block_n>(k + (uint32_t)(j % S::num_stages) * S::tile_bytes,
-                               k_from + (size_t)j * S::block_n * S::head_dim);
+  __device__ __forceinline__ void fetch(uint32_t to, const __half *from, int j) const {
+    if (j < num_tiles) {
+      int valid = seqlen_kv - j * S::block_n;
+      to += (uint32_t)(j % S::num_stages) * S::tile_bytes;
+      from += (size_t)j * S::block_n * S::head_dim;
+      if (S::ragged && valid < S::block_n)
+        copy_tile_part<S, S::block_n>(to, from, valid);
+      else
+        copy_tile<S, S::block_n>(to, from);
+    }
     commit();
   }
-  __device__ __forceinline__ void fetch_v(int j) const {
-    if (j < num_tiles)
-      copy_tile<S, S::block_n>(v + (uint32_t)(j % S::num_stages) * S::tile_bytes,
-                               v_from + (size_t)j * S::block_n * S::head_dim);
-    commit();
-  }
+  __device__ __forceinline__ void fetch_k(int j) const { fetch(k, k_from, j); }
+  __device__ __forceinline__ void fetch_v(int j) const { fetch(v, v_from, j); }
 };
 
 template <class S, bool masked>
@@ -206,7 +225,8 @@ __device__ __forceinline__ void step(State<S> &st, const Buffers<S> &b, int j, u
   else if (!S::single_buffer && j > 0)
     b.fetch_v(j - 1 + S::num_stages);
   score(st, b.q, k, warp_row);
-  if (masked) mask_causal<16>(st.s, (int)warp_row + row_offset, j * S::block_n);
+  if (masked && S::causal) mask_causal<16>(st.s, (int)warp_row + row_offset, j * S::block_n);
+  if (masked && S::ragged) mask_columns(st.s, b.seqlen_kv - j * S::block_n);
   if (S::single_buffer) {
     __syncthreads();
     b.fetch_v(j);
@@ -237,10 +257,10 @@ __device__ __forceinline__ void forward_tile(const TileParams &p) {
   uint32_t warp_row = threadIdx.x / 32 * S::warp_rows;
   /* Row r sees columns up to r + row_offset. */
   int row_offset = tile.m * S::block_m + p.seqlen_kv - p.seqlen_q;
-  int num_tiles = p.seqlen_kv / S::block_n, num_unmasked = num_tiles;
+  int num_tiles = (p.seqlen_kv + S::block_n - 1) / S::block_n, num_unmasked = p.seqlen_kv / S::block_n;
   if (S::causal) {
     num_tiles = max(0, min(num_tiles, (row_offset + S::block_m + S::block_n - 1) / S::block_n));
-    num_unmasked = max(0, min(num_tiles, (row_offset + 1) / S::block_n));
+    num_unmasked = max(0, min(min(num_tiles, num_unmasked), (row_offset + 1) / S::block_n));
   }
 
   Buffers<S> b;
@@ -250,12 +270,17 @@ __device__ __forceinline__ void forward_tile(const TileParams &p) {
   b.k_from = p.k + kv_offset;
   b.v_from = p.v + kv_offset;
   b.num_tiles = num_tiles;
+  b.seqlen_kv = p.seqlen_kv;
+  int valid_rows = p.seqlen_q - tile.m * S::block_m;
 
   State<S> st;
   st.rows.clear();
   fill_zero(st.o);
 
-  copy_tile<S, S::block_m>(b.q, p.q + q_offset);
+  if (S::ragged && valid_rows < S::block_m)
+    copy_tile_part<S, S::block_m>(b.q, p.q + q_offset, valid_rows);
+  else
+    copy_tile<S, S::block_m>(b.q, p.q + q_offset);
   if (S::schedule == Schedule::interleaved || S::single_buffer) {
     b.fetch_k(0);
   } else {
@@ -267,11 +292,11 @@ __device__ __forceinline__ void forward_tile(const TileParams &p) {
   }
   int j = 0;
   for (; j < num_unmasked; j++) step<S, false>(st, b, j, warp_row, row_offset, p.scale_log2);
-  if (S::causal)
+  if (S::causal || S::ragged)
     for (; j < num_tiles; j++) step<S, true>(st, b, j, warp_row, row_offset, p.scale_log2);
   asm volatile("cp.async.wait_all;" ::: "memory");
   finish(st, b.q, warp_row, p.o + q_offset,
-         p.lse + (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m, p.scale_log2);
+         p.lse + (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m, p.scale_log2, valid_rows);
 }
 
 template <class S>
@@ -281,7 +306,8 @@ __global__ __launch_bounds__(S::num_threads) void forward(TileParams p) {
 
 template <class S>
 Launch plan(const Problem &p) {
-  return {(unsigned)(p.seqlen_q / S::block_m * p.batch * p.heads), (unsigned)S::num_threads, (size_t)S::shared_bytes};
+  unsigned num_m_tiles = (unsigned)((p.seqlen_q + S::block_m - 1) / S::block_m);
+  return {num_m_tiles * (unsigned)(p.batch * p.heads), (unsigned)S::num_threads, (size_t)S::shared_bytes};
 }
 
 template <class S>
@@ -293,7 +319,7 @@ void run(const Problem &p, cudaStream_t stream) {
 template <class S>
 Instance instance() {
   return {{"flash2_fwd", "mma", "cp_async", S::schedule == Schedule::stages ? "stages" : "interleaved", S::block_m,
-           S::block_n, S::num_warps, S::num_stages, S::head_dim, S::causal},
+           S::block_n, S::num_warps, S::num_stages, S::head_dim, S::causal, false, S::ragged},
           (const void *)forward<S>,
           plan<S>,
           run<S>};

@@ -1,9 +1,9 @@
 /* FlashAttention-2 forward with wgmma; K and V arrive by cp.async or by TMA. Schedule `stages`.
  *
  * Each warpgroup owns block_m / (num_warps / 4) rows, a multiple of 64. All warps compute; with TMA thread 0 also
- * issues the copies. num_stages >= 1 buffers each for K and V, a wait before QK^T for K and after the softmax for V;
- * each wait ends in __syncthreads, after which the buffer that everyone has left is refilled. (num_stages = 1 keeps one
- * buffer for K and one for V: K refills during PV.)
+ * issues the copies. num_stages >= 2 buffers each for K and V, a wait before QK^T for K and after the softmax for V;
+ * each wait ends in __syncthreads, after which the buffer that everyone has left is refilled. num_stages = 1: one
+ * buffer that K and V take in turn; V is waited for before the softmax, and nothing overlaps.
  *
  * seqlen_q must be a multiple of block_m, seqlen_kv of block_n. */
 #pragma once
@@ -22,10 +22,11 @@ struct Shape {
                        head_dim = head_dim_;
   static constexpr bool causal = causal_;
   static constexpr Copy copy = copy_;
+  static constexpr bool single_buffer = num_stages_ == 1;
   static constexpr int num_threads = num_warps * 32, num_groups = num_warps / 4;
   static constexpr int group_rows = block_m / num_groups, m_tiles = group_rows / 64;
   static constexpr int q_bytes = block_m * head_dim * 2, tile_bytes = block_n * head_dim * 2;
-  static constexpr int shared_bytes = 1024 + q_bytes + 2 * num_stages * tile_bytes;
+  static constexpr int shared_bytes = 1024 + q_bytes + (single_buffer ? 1 : 2 * num_stages) * tile_bytes;
   static_assert(group_rows % 64 == 0 && num_warps % 4 == 0 && head_dim % 64 == 0);
 };
 
@@ -96,7 +97,7 @@ __global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __
   Pipeline<S> pipe;
   pipe.q = (hopper::smem(raw) + 1023) / 1024 * 1024;
   pipe.k = pipe.q + S::q_bytes;
-  pipe.v = pipe.k + S::num_stages * S::tile_bytes;
+  pipe.v = S::single_buffer ? pipe.k : pipe.k + S::num_stages * S::tile_bytes;
   pipe.bars = hopper::smem(bars);
   pipe.maps = &maps;
   pipe.k_from = p.k + (size_t)tile.kv_head * (size_t)p.seqlen_kv * S::head_dim;
@@ -121,7 +122,7 @@ __global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __
 #pragma unroll
   for (int s = 0; s < S::num_stages; s++) {
     pipe.fetch(0, s);
-    pipe.fetch(1, s);
+    if (!S::single_buffer) pipe.fetch(1, s);
   }
 
   float s[S::m_tiles][S::block_n / 2], o[S::m_tiles][S::head_dim / 2], correction[S::m_tiles][2];
@@ -134,7 +135,7 @@ __global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __
 
   for (int j = 0; j < range.num_tiles; j++) {
     pipe.wait(0, j);
-    if (j > 0) pipe.fetch(1, j - 1 + S::num_stages);
+    if (!S::single_buffer && j > 0) pipe.fetch(1, j - 1 + S::num_stages);
     keep_all(s);
     hopper::wgmma_fence();
     issue_scores<S::block_m, S::block_n, S::head_dim>(s, pipe.q, group_row, pipe.buffer(0, j));
@@ -142,17 +143,28 @@ __global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __
     hopper::wgmma_wait<0>();
     keep_all(s);
     if (S::causal && j >= range.num_unmasked) mask_causal<64>(s, (int)warp_row + range.row_offset, j * S::block_n);
+    if (S::single_buffer) { /* everyone has left K */
+      __syncthreads();
+      pipe.fetch(1, j);
+      pipe.wait(1, j);
+    }
     softmax_step(s, rows, correction, p.scale_log2);
     rescale(o, correction);
     make_p<S::block_n>(fragments, s);
-    pipe.wait(1, j);
-    pipe.fetch(0, j + S::num_stages);
+    if (!S::single_buffer) {
+      pipe.wait(1, j);
+      pipe.fetch(0, j + S::num_stages);
+    }
     keep_all(o);
     hopper::wgmma_fence();
     issue_output<S::block_n, S::head_dim>(o, fragments, pipe.buffer(1, j));
     hopper::wgmma_commit();
     hopper::wgmma_wait<0>();
     keep_all(o);
+    if (S::single_buffer) {
+      __syncthreads();
+      pipe.fetch(0, j + 1);
+    }
   }
   normalize<64>(o, rows, p.lse + (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m, warp_row,
                 p.scale_log2);

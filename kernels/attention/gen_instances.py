@@ -8,11 +8,11 @@ KEYS = ("workload", "mma", "copy", "schedule", "block_m", "block_n", "num_warps"
 
 
 def source(key):
-    workload, mma, copy, schedule, block_m, block_n, num_warps, num_stages, head_dim, causal, persistent = key
+    workload, mma, copy, schedule, block_m, block_n, num_warps, num_stages, head_dim, causal, persistent, ragged = key
     causal = "true" if causal == "1" else "false"
     shape = f"{block_m}, {block_n}, {num_warps}, {num_stages}, {head_dim}, {causal}"
     if workload == "flash2_fwd" and mma == "mma":
-        return "flash2_mma", f"Shape<{shape}, Schedule::{schedule}>"
+        return "flash2_mma", f"Shape<{shape}, Schedule::{schedule}{', true' if ragged else ''}>"
     if workload == "flash2_fwd" and mma == "wgmma":
         return "flash2_wgmma", f"Shape<{shape}, Copy::{copy}>"
     if workload == "flash3_fwd":
@@ -21,7 +21,15 @@ def source(key):
         return "standard_mma", f"Tiles<{block_m}, {block_n}, {num_warps}, {head_dim}, {causal}>, standard_mma::Softmax::{schedule}"
     if workload == "flash_decode":
         return "decode_mma", f"Shape<{block_n}, {num_warps}, {num_stages}, {head_dim}>"
+    if workload in ("softmax_safe", "softmax_online"):
+        return "softmax_rows", f"Shape<Softmax::{workload[8:]}, {block_m}, {num_warps}, {block_n if schedule == 'registers' else 0}>"
     return None
+
+
+def key_of(row):
+    """What names the instance that a case needs. Ragged instances exist for the mma.sync flash2 kernel."""
+    ragged = row["workload"] == "flash2_fwd" and row["mma"] == "mma" and (int(row["seqlen_q"]) % int(row["block_m"]) or int(row["seqlen_kv"]) % int(row["block_n"]))
+    return tuple(row.get(k) or "0" for k in KEYS) + ("ragged" if ragged else "",)
 
 
 def main():
@@ -31,14 +39,16 @@ def main():
     for path in sys.argv[2:]:
         with open(path) as file:
             for row in csv.DictReader(line for line in file if not line.startswith("#")):
-                keys.add(tuple(row.get(k) or "0" for k in KEYS))
+                keys.add(key_of(row))
     wanted = {}
     for key in sorted(keys):
         made = source(key)
         if made:
             header, shape = made
-            text = f'#include "{header}.h"\n\nstatic Registration registration({header}::instance<{header}::{shape.replace("Schedule::", header + "::Schedule::").replace("Copy::", header + "::Copy::")}>());\n'
-            wanted["_".join((header,) + key[2:]) + ".cu"] = text
+            for name in ("Schedule::", "Copy::", "Softmax::"):
+                shape = shape.replace(name, f"{header}::{name}") if f"::{name}" not in shape else shape
+            text = f'#include "{header}.h"\n\nstatic Registration registration({header}::instance<{header}::{shape}>());\n'
+            wanted["_".join((header, key[0], *key[2:])).rstrip("_") + ".cu"] = text
     for old in out.glob("*.cu"):
         if old.name not in wanted:
             old.unlink()
@@ -48,4 +58,5 @@ def main():
             path.write_text(text)
 
 
-main()
+if __name__ == "__main__":
+    main()

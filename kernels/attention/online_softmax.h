@@ -56,6 +56,17 @@ __device__ __forceinline__ void mask_causal(float (&s)[m_tiles][count], int firs
     }
 }
 
+/* Columns of the tile from `valid` on do not exist. */
+template <int m_tiles, int count>
+__device__ __forceinline__ void mask_columns(float (&s)[m_tiles][count], int valid) {
+  int lane = (int)threadIdx.x % 32;
+#pragma unroll
+  for (int m = 0; m < m_tiles; m++)
+#pragma unroll
+    for (int i = 0; i < count; i++)
+      if (i / 4 * 8 + lane % 4 * 2 + i % 2 >= valid) s[m][i] = -INFINITY;
+}
+
 /* s becomes exp2(scale * (s - max)); correction is what o must be multiplied by. */
 template <int m_tiles, int count>
 __device__ __forceinline__ void softmax_step(float (&s)[m_tiles][count], RowState<m_tiles> &rows,
@@ -100,10 +111,11 @@ __device__ __forceinline__ void p_fragment(uint32_t (&a)[4], const float (&s)[co
   for (int i = 0; i < 4; i++) a[i] = pack(s[kk * 8 + i * 2], s[kk * 8 + i * 2 + 1]);
 }
 
-/* Divides o by the row sums and writes lse[row] for rows first_row + m * row_step + ... */
-template <int row_step, int m_tiles, int count>
+/* Divides o by the row sums and writes lse[row] for rows first_row + m * row_step + ... (ragged: those below `valid`).
+ */
+template <int row_step, bool ragged = false, int m_tiles, int count>
 __device__ __forceinline__ void normalize(float (&o)[m_tiles][count], const RowState<m_tiles> &rows, float *lse,
-                                          uint32_t first_row, float scale_log2) {
+                                          uint32_t first_row, float scale_log2, int valid = 0) {
   uint32_t lane = threadIdx.x % 32;
 #pragma unroll
   for (int m = 0; m < m_tiles; m++)
@@ -113,9 +125,9 @@ __device__ __forceinline__ void normalize(float (&o)[m_tiles][count], const RowS
       sum += __shfl_xor_sync(0xffffffff, sum, 1);
       sum += __shfl_xor_sync(0xffffffff, sum, 2);
       float inverse = sum > 0 ? 1.0f / sum : 0.0f;
-      if (lane % 4 == 0)
-        lse[first_row + (uint32_t)(m * row_step + half * 8) + lane / 4] =
-            sum > 0 ? (rows.max[m][half] * scale_log2 + __log2f(sum)) * 0.69314718f : -INFINITY;
+      uint32_t row = first_row + (uint32_t)(m * row_step + half * 8) + lane / 4;
+      if (lane % 4 == 0 && (!ragged || (int)row < valid))
+        lse[row] = sum > 0 ? (rows.max[m][half] * scale_log2 + __log2f(sum)) * 0.69314718f : -INFINITY;
 #pragma unroll
       for (int n = 0; n < count / 4; n++) {
         o[m][n * 4 + half * 2] *= inverse;

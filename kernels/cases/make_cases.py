@@ -19,13 +19,17 @@ def case(shape, config, **more):
 
 
 def fits(row):
-    if row["workload"] in ("standard_attention", "flash_decode"):
+    if row["workload"] in ("standard_attention", "flash_decode") or row["workload"].startswith("softmax"):
         return True
+    return fits_shared_memory(row) and row["seqlen_q"] % row["block_m"] == 0 and row["seqlen_kv"] % row["block_n"] == 0
+
+
+def fits_shared_memory(row):
     buffers = 1 if row["schedule"] == "stages" and row["num_stages"] == 1 else 2 * row["num_stages"]
     if row["workload"] == "flash3_fwd":
         buffers = 2 * row["num_stages"]
     rows = row["block_m"] + buffers * row["block_n"]
-    return rows * row["head_dim"] * 2 <= SHARED_LIMIT - 1024 and row["seqlen_q"] % row["block_m"] == 0 and row["seqlen_kv"] % row["block_n"] == 0
+    return rows * row["head_dim"] * 2 <= SHARED_LIMIT - 1024
 
 
 def write(name, rows, columns=COLUMNS, keep=fits):
@@ -225,6 +229,72 @@ def repeat():
     return rows
 
 
+def other_more():
+    """More shapes of decoding and of unfused attention, short and long, head_dim 64 and 128."""
+    rows = []
+    for shape in ((1, 8, 8, 512, 64, 0), (16, 16, 16, 512, 128, 0), (8, 32, 32, 512, 64, 1), (2, 16, 16, 2048, 64, 0), (1, 32, 8, 4096, 128, 1), (1, 4, 4, 8192, 64, 1), (1, 4, 4, 8192, 128, 1),
+                  (8, 16, 16, 1024, 128, 1), (1, 12, 12, 6144, 64, 0), (1, 2, 2, 16384, 64, 0), (1, 20, 5, 3072, 128, 0)):
+        for kind in ("safe", "online"):
+            rows.append(unfused(shape, 128, 128, 8, kind))
+        rows.append(unfused(shape, 64, 64, 4, "safe"))
+    for batch, heads, kv_heads, seqlen in ((1, 8, 8, 512), (4, 32, 8, 1024), (64, 32, 4, 1024), (1, 32, 8, 131072), (32, 16, 16, 2048), (2, 16, 2, 24576)):
+        for head_dim in (64, 128):
+            for splits in (1, 2, 8) if seqlen < 16384 else (8, 32):
+                rows.append(decode(batch, heads, kv_heads, seqlen, head_dim, 64, 3, splits))
+            rows.append(decode(batch, heads, kv_heads, seqlen, head_dim, 128, 2, 8))
+    return rows
+
+
+def softmax_case(kind, num_rows, columns, block_m, num_warps, held=0):
+    """num_rows of `columns`; a row has num_warps / block_m warps; held: columns of a row that stay in registers."""
+    return case((1, 1, 1, num_rows, "", 0), (block_m, held or 256 * num_warps // block_m, num_warps, 1, "registers" if held else "reread"), workload="softmax_" + kind,
+                seqlen_kv=columns, mma="none", copy="ldg")
+
+
+def softmax():
+    rows = []
+    for num_rows, columns in ((65536, 1024), (4096, 1024), (32768, 2048), (16384, 4096), (1024, 4096), (16384, 5000), (8192, 8192), (4096, 16384), (528, 16384), (2048, 32768), (1024, 65536),
+                              (132, 65536), (16, 65536), (4096, 1000), (2640, 12288)):
+        for kind in ("safe", "online"):
+            for block_m in (1, 4):
+                rows.append(softmax_case(kind, num_rows, columns, block_m, 4))
+        for block_m, held in ((1, 4096), (1, 16384), (4, 1024), (4, 4096)):
+            if columns <= held <= 8 * columns:
+                rows.append(softmax_case("online", num_rows, columns, block_m, 4, held))
+        if columns <= 4096:
+            rows.append(softmax_case("safe", num_rows, columns, 1, 4, 4096))
+    return rows
+
+
+def ragged():
+    rows = []
+    for batch, heads, kv_heads, seqlen_q, seqlen_kv in ((16, 16, 16, 577, 577), (4, 16, 16, 1000, 1000), (8, 16, 16, 2047, 2047), (2, 16, 4, 4097, 4097), (1, 8, 8, 8190, 8190), (2, 32, 8, 1000, 3001)):
+        for head_dim in (64, 128):
+            for causal in (0, 1):
+                for config in CORE:
+                    rows.append(case((batch, heads, kv_heads, seqlen_q, head_dim, causal), config, seqlen_kv=seqlen_kv))
+    return rows
+
+
+def single_buffer():
+    """wgmma with one buffer that K and V take in turn."""
+    rows = []
+    for shape in (MID_128, GQA_128, SHORT_64, MID_64, (1, 8, 8, 2048, 128, 0), (1, 8, 8, 2048, 64, 1), (1, 4, 4, 32768, 128, 0)):
+        for copy in ("cp_async", "tma"):
+            for block_m, block_n, warps in ((64, 64, 4), (128, 64, 8), (128, 128, 8), (64, 128, 4)):
+                rows.append(wgmma(shape, (block_m, block_n, warps, 1, "stages"), copy))
+    return rows
+
+
+def compiled():
+    """One small instance of each kernel: what a machine without a GPU compiles to see that everything does."""
+    shape, odd = (1, 4, 2, 512, 64, 1), (1, 4, 2, 500, 64, 1)
+    return [case(shape, (64, 32, 4, 2, "stages")), case(shape, (64, 32, 4, 1, "stages")), case(shape, (64, 32, 4, 1, "interleaved")), case(odd, (64, 32, 4, 2, "stages")),
+            wgmma(shape, (64, 64, 4, 2, "stages"), "cp_async"), wgmma(shape, (64, 64, 4, 2, "stages"), "tma"), wgmma(shape, (64, 64, 4, 1, "stages"), "tma"),
+            pingpong(shape, (128, 64, 8, 2)), pingpong(shape, (128, 64, 8, 2), persistent=1), unfused(shape, 64, 64, 4, "safe"), decode(1, 4, 2, 512, 64, 64, 2, 2),
+            softmax_case("safe", 64, 1000, 1, 4), softmax_case("online", 64, 1000, 4, 4), softmax_case("online", 64, 1000, 4, 4, 1024)]
+
+
 FOREIGN_COLUMNS = "source,pass,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages".split(",")
 
 
@@ -317,6 +387,11 @@ write("hopper_long.csv", hopper_long())
 write("persistent.csv", persistent())
 write("repeat.csv", repeat())
 write("other.csv", other())
+write("other_more.csv", other_more())
+write("softmax.csv", softmax())
+write("ragged.csv", ragged(), keep=fits_shared_memory)
+write("single_buffer.csv", single_buffer())
+write("compiled.csv", compiled(), keep=anything)
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
 write("triton_more.csv", triton_more(), FOREIGN_COLUMNS, anything)

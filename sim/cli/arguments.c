@@ -53,6 +53,10 @@ static const option_info all_options[] = {
     {'k', FLAG, "markdown", NULL, "as Markdown, every case", AT(markdown), 0, 0},
     {'A', FLAG, "all", NULL, "every case, not only the worst", AT(all), 0, 0},
     {'e', INTEGER, "every", "N", "only one case of N", AT(every), 1, INT_MAX},
+    {'N', FLAG, "no-ncu", NULL, "no profiles: times only", AT(no_ncu), 0, 0},
+    {'S', FLAG, "no-stream", NULL, "no times: profiles only", AT(no_stream), 0, 0},
+    {'R', INTEGER, "repeat", "N", "profile every case N times; default 1", AT(repeat), 1, 1000},
+    {'B', TEXT, "build", "DIR", "where the kernels are built; default: kernels/build of the sources", AT(build), 0, 0},
     {'h', FLAG, "help", NULL, "this text", AT(help), 0, 0},
 };
 enum { NUM_OPTIONS = sizeof all_options / sizeof *all_options };
@@ -188,6 +192,7 @@ static void set_defaults(ftl_arguments *out) {
   out->max_instructions = limits.max_instructions;
   out->max_lines = 100000;
   out->until_cycle = 20000;
+  out->repeat = 1;
 }
 
 // Cuts argv at "--".

@@ -20,6 +20,7 @@ static const struct {
     {"workload", "workload list|show W", "workloads and their parameters", ftl_cmd_workload},
     {"trace", "trace --arch A --workload W KEY=VALUE...", "warp instructions of one CTA, or a timeline", ftl_cmd_trace},
     {"validate", "validate [--measurements FILE...]", "predicted against measured", ftl_cmd_validate},
+    {"measure", "measure [CASES.csv...]", "run the kernels on this machine's GPU", ftl_cmd_measure},
     {"import", "import FILE.csv...", "measured rows into the database", ftl_cmd_import},
 };
 enum { NUM_COMMANDS = sizeof commands / sizeof *commands };

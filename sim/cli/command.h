@@ -15,6 +15,7 @@ int ftl_cmd_arch(int argc, char **argv);
 int ftl_cmd_workload(int argc, char **argv);
 int ftl_cmd_trace(int argc, char **argv);
 int ftl_cmd_import(int argc, char **argv);
+int ftl_cmd_measure(int argc, char **argv);
 int ftl_cmd_validate(int argc, char **argv);
 
 // The whole command line.

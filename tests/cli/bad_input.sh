@@ -7,7 +7,7 @@ Q="$W heads=8 seqlen=1024 head_dim=64"
 
 # commands and options
 refused 2 "no command" "$FAKE"
-refused 2 "unknown command expln; commands are run, predict, explore, arch, workload, trace, validate, import" "$FAKE" expln
+refused 2 "unknown command expln; commands are run, predict, explore, arch, workload, trace, validate, measure, import" "$FAKE" expln
 refused 2 "has no option --jbos; the nearest is --jobs" "$FAKE" predict --jbos 3
 refused 2 "--arch needs a value" "$FAKE" predict --arch
 refused 2 "--jobs=0" "$FAKE" predict --jobs 0 --arch h200 $Q

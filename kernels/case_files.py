@@ -1,0 +1,77 @@
+"""Case files: which there are, whether their rows can be used, and that every row of an own kernel has an instance."""
+import csv
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "attention"))
+import gen_instances  # noqa: E402
+
+OWN = ("workload", "batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_dim", "causal", "block_m", "block_n", "num_warps", "num_stages", "schedule", "mma", "copy", "tile_order",
+       "tile_reverse")
+FOREIGN = ("source", "pass", "batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_dim", "causal")
+SOURCES = ("triton", "sdpa_flash", "sdpa_cudnn", "cublas")
+TEXTS = ("workload", "schedule", "mma", "copy", "tile_order", "source", "pass")
+AT_LEAST_ONE = ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv")
+
+
+class BadCases(Exception):
+    """One line: file, line, what is wrong, what is allowed."""
+
+
+def is_foreign(path):
+    return "source" in header_of(path)
+
+
+def header_of(path):
+    for line in open_text(path):
+        if line.strip() and not line.startswith("#"):
+            return line.strip().split(",")
+    raise BadCases(f"{path}:1: no header row")
+
+
+def open_text(path):
+    try:
+        return pathlib.Path(path).read_text().split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadCases(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}")
+
+
+def check(path):
+    """The number of cases. Raises BadCases."""
+    header = header_of(path)
+    foreign = "source" in header
+    for column in FOREIGN if foreign else OWN:
+        if column not in header:
+            raise BadCases(f"{path}:1: no column {column}; a file of cases has {','.join(FOREIGN if foreign else OWN)}")
+    count, seen_header = 0, False
+    for number, line in enumerate(open_text(path), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if not seen_header:
+            seen_header = True
+            continue
+        cells = next(csv.reader([line]))
+        if len(cells) != len(header):
+            raise BadCases(f"{path}:{number}: {len(cells)} cells, the header has {len(header)}")
+        check_row(f"{path}:{number}", dict(zip(header, cells)), foreign)
+        count += 1
+    if count == 0:
+        raise BadCases(f"{path}:1: no cases below the header")
+    return count
+
+
+def check_row(place, row, foreign):
+    for column, text in row.items():
+        if column in TEXTS or (text == "" and column not in AT_LEAST_ONE):
+            continue
+        if not text.isdigit() or (column in AT_LEAST_ONE and int(text) < 1):
+            raise BadCases(f"{place}: {column}={text}: allowed is a whole number{' from 1' if column in AT_LEAST_ONE else ''}")
+    if foreign:
+        if row["source"] not in SOURCES:
+            raise BadCases(f"{place}: source={row['source']}: there are {', '.join(SOURCES)}")
+        return
+    if int(row["block_m"] or 0) < 1 or int(row["block_n"] or 0) < 1:
+        raise BadCases(f"{place}: block_m={row['block_m']} block_n={row['block_n']}: allowed is a whole number from 1")
+    if gen_instances.source(gen_instances.key_of(row)) is None:
+        raise BadCases(f"{place}: no kernel for workload={row['workload']} mma={row['mma']}")
