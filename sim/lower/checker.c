@@ -37,7 +37,9 @@ static ftl_status check_complete(const ftl_warp_program *program, int64_t cta, c
   if (!left) return FTL_OK;
   return ftl_error_set(error, FTL_RUN_FAILED, "%s: CTA %" PRId64 ": %" PRId64 " bytes of a tile of %s are never %s",
                        program->tile->name, cta, left->bytes_left, program->tile->tensors[left->tensor].name,
-                       left->ring < 0 ? "stored" : "copied");
+                       left->is_store   ? "stored"
+                       : left->ring < 0 ? "loaded"
+                                        : "copied");
 }
 
 // The replay goes first: where a copy is missing or made twice it says which.

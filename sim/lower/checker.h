@@ -15,8 +15,9 @@ typedef struct ftl_work {
   int64_t load_bytes[FTL_TILE_MAX_TENSORS];
   int64_t store_bytes[FTL_TILE_MAX_TENSORS];
   int64_t mma_macs;  // multiply-adds that the tensor cores execute, padding included
-  int64_t exps;  // exponentials, per element; of a value a row: once a row (tile), once a lane that holds it (warps)
-  int64_t row_exps;    // of these, of values a row (tile programs only)
+  int64_t exps;  // exponentials, per element; of a value a row: once a row (tile), once a lane that holds it (warps;
+                 // row-wise values in tile programs too)
+  int64_t row_exps;    // of these, of values a row that are held as fragments (tile programs only)
   int64_t warp_insts;  // warp instructions issued (warp programs only)
 } ftl_work;
 

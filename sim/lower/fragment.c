@@ -25,6 +25,13 @@ ftl_fragment_place ftl_fragment_accumulator(const ftl_fragment_shape *shape, int
 }
 
 ftl_fragment_map ftl_fragment_map_of(const ftl_fragment_shape *shape, const ftl_value *value, int32_t num_warps) {
+  if (value->layout.threads_per_row > 0) {
+    int32_t threads = value->layout.threads_per_row, vector = value->layout.vector_columns;
+    int32_t num_slabs = value->rows / (num_warps * FTL_WARP_LANES / threads);
+    if (value->kind == FTL_VALUE_ROWS) return (ftl_fragment_map){num_slabs, 1, 1};
+    int32_t bytes = vector * ftl_dtype_bytes(value->dtype);
+    return (ftl_fragment_map){num_slabs, value->columns / (threads * vector), bytes < 4 ? 1 : bytes / 4};
+  }
   int32_t num_slabs = value->rows / (FTL_SLAB_ROWS * num_warps);
   if (value->kind == FTL_VALUE_ROWS) return (ftl_fragment_map){num_slabs, 1, 2};
   bool wide = value->dtype == FTL_FP32;

@@ -31,7 +31,8 @@ typedef struct ftl_fragment_place {
 } ftl_fragment_place;
 ftl_fragment_place ftl_fragment_accumulator(const ftl_fragment_shape *shape, int32_t lane, int32_t element);
 
-// How a value lies in one thread: num_slabs x per_slab fragments of num_registers each.
+// How a value lies in one thread: num_slabs x per_slab fragments of num_registers each. Row-wise: a slab is a row of
+// the thread's, a fragment one vector of adjacent columns.
 typedef struct ftl_fragment_map {
   int32_t num_slabs, per_slab, num_registers;
 } ftl_fragment_map;

@@ -71,6 +71,7 @@ static int32_t relayout_bytes(const builder *b, const ftl_fragment_shape *shape)
     const ftl_tile_op *op = &b->tile->ops[i];
     if (op->kind != FTL_TILE_CONVERT) continue;
     const ftl_value *value = &b->tile->values[op->dst];
+    if (value->layout.threads_per_row > 0) continue;
     int32_t bytes =
         FTL_SLAB_ROWS * value->columns * ftl_dtype_bytes(value->dtype) * b->tile->roles[value->role].num_warps;
     if (bytes > most) most = bytes;
@@ -95,6 +96,7 @@ static void place_rings(builder *b, const ftl_fragment_shape *shape) {
     if (mbarrier) offset += MBARRIER_BYTES * ring->num_stages * (b->tile->num_roles > 1 ? 2 : 1);
   }
   offset += relayout_bytes(b, shape);
+  offset += ftl_select_reduce_bytes(b->tile);
   b->program->shared_bytes = offset > INT32_MAX ? INT32_MAX : (int32_t)offset;
 }
 

@@ -110,8 +110,10 @@ static const char *copy_async(replay *r, warp_state *w, const ftl_warp_inst *ins
 }
 
 static const char *load_to_registers(replay *r, warp_state *w, const ftl_warp_inst *inst) {
-  if (inst->ring_a == FTL_NO_RING) return NULL;
   const ftl_access *access = &r->program->accesses[inst->access];
+  if (inst->ring_a == FTL_NO_RING)
+    return ftl_coverage_load_direct(r->coverage, r->program->refs[access->ref].tensor, access, &w->places[access->ref],
+                                    w->index);
   w->carried[inst->destination] = (carried){access, w->places[access->ref]};
   return NULL;
 }

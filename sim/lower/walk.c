@@ -53,7 +53,12 @@ ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_re
   FTL_CHECK(row >= 0 && batch >= 0 && head >= 0 && batch < tensor->num_batches && head < tensor->num_heads,
             "%s of %s: tile outside the tensor (batch %lld, head %lld, row %lld)", tensor->name, tile->name,
             (long long)batch, (long long)head, (long long)row);
-  int64_t element = batch * tensor->batch_stride + head * tensor->head_stride + row * tensor->row_stride;
+  int64_t columns = ftl_tile_ref_num_columns(tile, ref, point);
+  if (columns == 0) return place;
+  int64_t column = ftl_expr_eval(tile, ref->column, point);
+  FTL_CHECK(column >= 0, "%s of %s: tile from column %lld", tensor->name, tile->name, (long long)column);
+  place.row_bytes = (int32_t)(columns * element_bytes);
+  int64_t element = column + batch * tensor->batch_stride + head * tensor->head_stride + row * tensor->row_stride;
   place.address_bytes += element * element_bytes;
   int64_t rows_left = tensor->num_rows - row;
   place.num_rows = rows_left < ref->rows ? (int32_t)rows_left : ref->rows;
@@ -96,17 +101,19 @@ static void add_run(line_list *list, uint64_t begin, uint64_t end) {
 int32_t ftl_access_lines(const ftl_access *access, const ftl_tile_place *place, int32_t warp, ftl_line *lines,
                          int32_t capacity) {
   line_list list = {.lines = lines, .capacity = capacity};
-  int32_t row = access->row + (access->is_local ? 0 : warp * access->warp_row_step);
-  int32_t num_rows = access->is_local ? INT32_MAX : place->num_rows;
+  ftl_access_start start = {access->row, access->column_byte, access->bytes};
+  if (!access->is_local) start = ftl_access_start_of(access, place, warp);
+  if (start.bytes == 0) return 0;
+  int32_t row = start.row, num_rows = access->is_local ? INT32_MAX : place->num_rows;
   uint64_t step = (uint64_t)(place->row_stride_bytes * access->row_step);
-  uint64_t begin = (uint64_t)(place->address_bytes + place->row_stride_bytes * row + access->column_byte);
+  uint64_t begin = (uint64_t)(place->address_bytes + place->row_stride_bytes * row + start.column_byte);
   uint64_t run_begin = 0, run_end = 0;
   for (int32_t k = 0; k < access->num_rows && row < num_rows; k++, row += access->row_step, begin += step) {
     if (begin != run_end) {
       if (run_begin != run_end) add_run(&list, run_begin, run_end);
       run_begin = begin;
     }
-    run_end = begin + (uint64_t)access->bytes;
+    run_end = begin + (uint64_t)start.bytes;
   }
   if (run_begin != run_end) add_run(&list, run_begin, run_end);
   return list.count;

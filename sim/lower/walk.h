@@ -16,14 +16,40 @@ ftl_walk ftl_walk_start(const ftl_warp_program *program, int32_t role, int32_t w
 // FTL_INST_WARP0 instructions only to warp 0); NULL at the end. walk->point holds at it.
 const ftl_warp_inst *ftl_walk_next(ftl_walk *walk);
 
-// The device address of (row, byte 0) of a tile reference at a point, and how many of its rows exist (0: absent).
+// The device address of (row, column) of a tile reference at a point, and how many of its rows exist (0: absent).
 // Local accesses: the address of the warp's local memory (slot 0), row_stride_bytes FTL_LOCAL_SLOT_BYTES, num_rows all.
 enum { FTL_LOCAL_SLOT_BYTES = 128 };  // 4 bytes of each lane
 typedef struct ftl_tile_place {
   int64_t address_bytes, row_stride_bytes;
   int32_t num_rows;
+  int32_t row_bytes;  // of the tile's columns that exist
 } ftl_tile_place;
 ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_ref *ref, const ftl_expr_point *point);
+
+// Where a warp's execution of an access begins within its tile, and how many bytes of each row exist (0: none, or
+// another warp of the row makes it).
+typedef struct ftl_access_start {
+  int32_t row, column_byte, bytes;
+} ftl_access_start;
+static inline ftl_access_start ftl_access_start_of(const ftl_access *access, const ftl_tile_place *place,
+                                                   int32_t warp) {
+  int32_t of_row = 0;
+  if (access->row_warps > 1) {
+    of_row = warp % access->row_warps;
+    warp /= access->row_warps;
+  }
+  ftl_access_start start = {.row = access->row + warp * access->warp_row_step,
+                            .column_byte = access->column_byte + of_row * access->warp_column_bytes};
+  int32_t left = place->row_bytes - start.column_byte;
+  start.bytes = left < access->bytes ? left : access->bytes;
+  if (start.bytes < 0 || (access->first_of_row && of_row > 0)) start.bytes = 0;
+  return start;
+}
+
+// A load of a number a row by a further warp of the row: the bytes that the first one reads.
+static inline bool ftl_access_repeats(const ftl_access *access, int32_t warp) {
+  return access->row_warps > 1 && access->warp_column_bytes == 0 && warp % access->row_warps > 0;
+}
 
 // The 128-byte lines of one execution of an access by `warp`, in address order: line address / 128, the mask of the
 // 32-byte sectors that it touches and of those that it covers in full (a store of a whole sector needs no fill in L2).

@@ -100,7 +100,9 @@ typedef struct ftl_warp_loop {
 } ftl_warp_loop;
 
 // The sectors that one memory instruction of one warp touches: `num_rows` rows of the tile, starting at
-// row + warp * warp_row_step, each `bytes` bytes from `column_byte` on. Rows beyond the tensor are skipped.
+// row + warp * warp_row_step, each `bytes` bytes from `column_byte` on. Rows and columns beyond the tensor are skipped.
+// Where several warps share a row (row_warps > 1), those of one row follow each other: warp w has row
+// row + w / row_warps * warp_row_step and the bytes from column_byte + w % row_warps * warp_column_bytes on.
 typedef struct ftl_access {
   uint16_t ref;  // tile reference
   uint16_t num_rows;
@@ -108,6 +110,9 @@ typedef struct ftl_access {
   int32_t warp_row_step;  // added per warp of the role (index within the role)
   int32_t row_step;       // distance between consecutive rows of this access (1 for adjacent rows)
   int32_t column_byte, bytes;
+  int32_t row_warps;          // 0 and 1: a warp has rows of its own
+  int32_t warp_column_bytes;  // 0: the warps of a row touch the same bytes
+  bool first_of_row;          // only the first of the warps of a row touches anything
   bool is_local;  // spill slots row .. row + num_rows - 1 of 128 bytes each, private to the warp; no ref, warp step
 } ftl_access;
 

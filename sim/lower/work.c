@@ -14,9 +14,8 @@ typedef struct tile_counter {
 } tile_counter;
 
 static int64_t ref_bytes(const ftl_tile_program *tile, const ftl_exec_event *event) {
-  const ftl_tile_ref *ref = &event->op->ref;
-  int64_t row_bytes = (int64_t)ref->columns * ftl_dtype_bytes(tile->tensors[ref->tensor].dtype);
-  return row_bytes * ftl_tile_place_of(tile, ref, event->point).num_rows;
+  ftl_tile_place place = ftl_tile_place_of(tile, &event->op->ref, event->point);
+  return (int64_t)place.row_bytes * place.num_rows;
 }
 
 static int64_t mma_macs(const ftl_tile_program *tile, const ftl_tile_op *op) {
@@ -34,6 +33,8 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
   int64_t groups;
   switch (op->kind) {
     case FTL_TILE_LOAD:
+    case FTL_TILE_LOAD_TILE:
+    case FTL_TILE_LOAD_ROWS:
       work->load_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
       break;
     case FTL_TILE_STORE:
@@ -47,7 +48,11 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
       if (op->fn != FTL_ELEM_EXP2) break;
       groups = counter->tile->roles[dst->role].num_groups;
       work->exps += groups * dst->rows * dst->columns;
-      if (dst->kind == FTL_VALUE_ROWS) work->row_exps += groups * dst->rows;
+      if (dst->kind == FTL_VALUE_TILE) break;
+      if (dst->layout.threads_per_row == 0)
+        work->row_exps += groups * dst->rows;
+      else
+        work->exps += (int64_t)dst->rows * (dst->layout.threads_per_row - 1);
       break;
     default:
       break;
@@ -65,9 +70,11 @@ ftl_status ftl_work_of_tile(const ftl_tile_program *tile, int64_t cta, ftl_work 
 // ---- warp programs ----
 static int64_t access_bytes(const ftl_access *access, const ftl_tile_place *place, int32_t warp) {
   int64_t rows = 0;
-  int32_t row = access->row + warp * access->warp_row_step;
+  ftl_access_start start = ftl_access_start_of(access, place, warp);
+  if (ftl_access_repeats(access, warp)) return 0;
+  int32_t row = start.row;
   for (int32_t k = 0; k < access->num_rows; k++, row += access->row_step) rows += row < place->num_rows;
-  return rows * access->bytes;
+  return rows * start.bytes;
 }
 
 static bool issues(uint8_t opcode) {

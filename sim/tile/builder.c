@@ -183,6 +183,22 @@ int32_t ftl_builder_rows(ftl_builder *builder, const char *name, int32_t rows) {
   return value_add(builder, name, (ftl_value){.kind = FTL_VALUE_ROWS, .dtype = FTL_FP32, .rows = rows, .columns = 1});
 }
 
+int32_t ftl_builder_tile_by_rows(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
+                                 ftl_value_layout layout) {
+  return value_add(
+      builder, name,
+      (ftl_value){.kind = FTL_VALUE_TILE, .dtype = dtype, .rows = rows, .columns = columns, .layout = layout});
+}
+
+int32_t ftl_builder_rows_by_rows(ftl_builder *builder, const char *name, int32_t rows, ftl_value_layout layout) {
+  return value_add(builder, name,
+                   (ftl_value){.kind = FTL_VALUE_ROWS,
+                               .dtype = FTL_FP32,
+                               .rows = rows,
+                               .columns = 1,
+                               .layout.threads_per_row = layout.threads_per_row});
+}
+
 // ---- operations ----
 
 static bool ops_reserve(ftl_builder *builder) {
@@ -262,6 +278,21 @@ void ftl_load(ftl_builder *builder, int32_t ring, ftl_tile_ref ref) {
   op.ring = ring;
   op.ref = ref;
   op_add(builder, op);
+}
+
+static void load_direct(ftl_builder *builder, ftl_tile_op_kind kind, int32_t dst, ftl_tile_ref ref) {
+  ftl_tile_op op = op_of(kind);
+  op.dst = dst;
+  op.ref = ref;
+  op_add(builder, op);
+}
+
+void ftl_load_tile(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) {
+  load_direct(builder, FTL_TILE_LOAD_TILE, dst, ref);
+}
+
+void ftl_load_rows(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) {
+  load_direct(builder, FTL_TILE_LOAD_ROWS, dst, ref);
 }
 
 ftl_operand ftl_value_operand(int32_t value) { return (ftl_operand){.value = value}; }

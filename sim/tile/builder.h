@@ -42,6 +42,10 @@ int32_t ftl_builder_role(ftl_builder *builder, const char *name, int32_t num_war
 void ftl_builder_groups(ftl_builder *builder, int32_t num_groups);
 int32_t ftl_builder_tile(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns);
 int32_t ftl_builder_rows(ftl_builder *builder, const char *name, int32_t rows);
+// The same, held row-wise.
+int32_t ftl_builder_tile_by_rows(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
+                                 ftl_value_layout layout);
+int32_t ftl_builder_rows_by_rows(ftl_builder *builder, const char *name, int32_t rows, ftl_value_layout layout);
 
 int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi);  // gives the loop variable
 void ftl_end_loop(ftl_builder *builder);
@@ -55,6 +59,8 @@ void ftl_release(ftl_builder *builder, int32_t ring);
 ftl_operand ftl_value_operand(int32_t value);
 ftl_operand ftl_immediate(float x);
 
+void ftl_load_tile(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
+void ftl_load_rows(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_fill(ftl_builder *builder, int32_t dst, float x);
 void ftl_fetch(ftl_builder *builder, int32_t dst, int32_t ring);
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b);

@@ -39,6 +39,39 @@ static ftl_status check_rings(const ftl_tile_program *program, ftl_error *error)
   return FTL_OK;
 }
 
+// Rows and columns of a row-wise value fill its threads evenly; its role is one group.
+static bool layout_ok(const ftl_tile_program *program, const ftl_value *value) {
+  enum { WARP_LANES = 32 };
+  const ftl_value_layout *layout = &value->layout;
+  int32_t threads = layout->threads_per_row, num_threads = program->roles[value->role].num_warps * WARP_LANES;
+  if (threads == 0) return true;
+  bool divides_warp = threads > 0 && WARP_LANES % threads == 0, whole_warps = threads % WARP_LANES == 0;
+  if (threads < 0 || program->roles[value->role].num_groups > 1 || (!divides_warp && !whole_warps) ||
+      num_threads % threads != 0)
+    return false;
+  if (value->rows % (num_threads / threads) != 0) return false;
+  if (value->kind == FTL_VALUE_ROWS) return true;
+  int32_t vector = layout->vector_columns;
+  return (vector == 1 || vector == 2 || vector == 4 || vector == 8) && value->columns % (threads * vector) == 0;
+}
+
+static ftl_status check_values(const ftl_tile_program *program, ftl_error *error) {
+  for (int32_t i = 0; i < program->num_values; i++) {
+    const ftl_value *value = &program->values[i];
+    if (!extents_ok(value->rows, value->columns))
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s: value %s of %d x %d; allowed are %d elements", program->name,
+                           value->name, value->rows, value->columns, MAX_TILE_ELEMENTS);
+    if (!layout_ok(program, value))
+      return ftl_error_set(error, FTL_BAD_INPUT,
+                           "%s: value %s of %d x %d, %d threads a row, %d columns at once: the threads of a row are a "
+                           "power of two up to a warp or whole warps of the role, rows a multiple of the groups of "
+                           "threads, columns of threads x 1, 2, 4 or 8",
+                           program->name, value->name, value->rows, value->columns, value->layout.threads_per_row,
+                           value->layout.vector_columns);
+  }
+  return FTL_OK;
+}
+
 static ftl_status check_declarations(const ftl_tile_program *program, ftl_error *error) {
   if (program->num_ctas < 1 || program->num_ctas > INT32_MAX)
     return ftl_error_set(error, FTL_BAD_INPUT, "%s: a grid of %lld CTAs; allowed is 1 to %d", program->name,
@@ -55,12 +88,8 @@ static ftl_status check_declarations(const ftl_tile_program *program, ftl_error 
       return ftl_error_set(error, FTL_BAD_INPUT, "%s: role %s of %d warps in %d groups; groups must be equal",
                            program->name, role->name, role->num_warps, role->num_groups);
   }
-  for (int32_t i = 0; i < program->num_values; i++)
-    if (!extents_ok(program->values[i].rows, program->values[i].columns))
-      return ftl_error_set(error, FTL_BAD_INPUT, "%s: value %s of %d x %d; allowed are %d elements", program->name,
-                           program->values[i].name, program->values[i].rows, program->values[i].columns,
-                           MAX_TILE_ELEMENTS);
-  return check_rings(program, error);
+  ftl_status status = check_values(program, error);
+  return status == FTL_OK ? check_rings(program, error) : status;
 }
 
 // Each loop variable is set by one loop, which ends inside the role and around whole loops.

@@ -46,6 +46,7 @@ static ftl_status check_ref(const ftl_check *check, const ftl_tile_ref *ref, boo
   if (is_store && tensor->use == FTL_TENSOR_INPUT) return ftl_check_fail(check, "stores to the input %s", tensor->name);
   if (!is_store && tensor->use == FTL_TENSOR_OUTPUT) return ftl_check_fail(check, "loads the output %s", tensor->name);
   if (!is_expr(check, ref->batch) || !is_expr(check, ref->head) || !is_expr(check, ref->row) ||
+      !is_expr(check, ref->column) || !is_expr(check, ref->column_end) ||
       (ref->present != FTL_ALWAYS && !is_expr(check, ref->present)))
     return ftl_check_fail(check, "an expression of the tile of %s uses a loop variable outside its loop", tensor->name);
   return FTL_OK;
@@ -72,12 +73,54 @@ static ftl_status check_load(const ftl_check *check, const ftl_tile_op *op) {
   return FTL_OK;
 }
 
+static bool same_threads(const ftl_value *a, const ftl_value *b) {
+  return a->layout.threads_per_row == b->layout.threads_per_row;
+}
+
+static bool same_layout(const ftl_value *a, const ftl_value *b) {
+  return same_threads(a, b) && a->layout.vector_columns == b->layout.vector_columns;
+}
+
+static bool is_fragment(const ftl_check *check, int32_t value) {
+  return check->program->values[value].layout.threads_per_row == 0;
+}
+
+// What a lane moves at once between a row-wise tile and memory.
+static ftl_status check_vector(const ftl_check *check, const ftl_value *value, const ftl_tensor *tensor) {
+  enum { MOST_BYTES = 16, LEAST_BYTES = 4 };
+  if (value->kind == FTL_VALUE_ROWS || value->layout.threads_per_row == 0) return FTL_OK;
+  int32_t bytes = value->layout.vector_columns * ftl_dtype_bytes(tensor->dtype);
+  if (bytes >= LEAST_BYTES && bytes <= MOST_BYTES) return FTL_OK;
+  return ftl_check_fail(check, "%d columns of %s at once are %d bytes a lane: allowed are %d to %d",
+                        value->layout.vector_columns, value->name, bytes, LEAST_BYTES, MOST_BYTES);
+}
+
+static ftl_status check_load_direct(const ftl_check *check, const ftl_tile_op *op) {
+  bool of_rows = op->kind == FTL_TILE_LOAD_ROWS;
+  ftl_status status = check_ref(check, &op->ref, false);
+  if (status != FTL_OK) return status;
+  if (of_rows ? !is_rows(check, op->dst) : !is_tile(check, op->dst))
+    return ftl_check_fail(check, "the destination is not a %s of this role", of_rows ? "rows value" : "tile");
+  const ftl_value *dst = &check->program->values[op->dst];
+  const ftl_tensor *tensor = &check->program->tensors[op->ref.tensor];
+  if (op->ref.rows > dst->rows || op->ref.columns > dst->columns)
+    return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, dst->name);
+  if (dst->dtype != tensor->dtype)
+    return ftl_check_fail(check, "%s has another dtype than %s", dst->name, tensor->name);
+  if (check->program->roles[check->role_idx].num_groups > 1)
+    return ftl_check_fail(check, "the groups of a role do not load %s for each of them", dst->name);
+  if (!of_rows && is_fragment(check, op->dst))
+    return ftl_check_fail(check, "%s is held as fragments; only row-wise tiles are loaded directly", dst->name);
+  return check_vector(check, dst, tensor);
+}
+
 static ftl_status check_fetch(const ftl_check *check, const ftl_tile_op *op) {
   ftl_status status = check_ring_role(check, op->ring, false);
   if (status != FTL_OK) return status;
   if (!is_tile(check, op->dst)) return ftl_check_fail(check, "the destination is not a tile of this role");
   const ftl_ring *ring = &check->program->rings[op->ring];
   const ftl_value *dst = &check->program->values[op->dst];
+  if (!is_fragment(check, op->dst)) return ftl_check_fail(check, "%s is not held as fragments", dst->name);
   if (dst->rows != ring->rows || dst->columns != ring->columns || dst->dtype != ring->dtype)
     return ftl_check_fail(check, "%s differs from ring %s in shape or dtype", dst->name, ring->name);
   return FTL_OK;
@@ -97,6 +140,8 @@ static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
     return ftl_check_fail(check, "the accumulator is not an fp32 tile of this role");
   if (op->ring_a < 0 && !is_tile(check, op->a.value))
     return ftl_check_fail(check, "A is neither a tile of this role nor a ring");
+  if (!is_fragment(check, op->dst) || (op->ring_a < 0 && !is_fragment(check, op->a.value)))
+    return ftl_check_fail(check, "a product takes values that are held as fragments");
   const ftl_ring *ring_b = &program->rings[op->ring];
   const ftl_value *dst = &program->values[op->dst];
   shape a = op->ring_a >= 0 ? (shape){program->rings[op->ring_a].rows, program->rings[op->ring_a].columns,
@@ -133,7 +178,8 @@ static bool operand_fits(const ftl_check *check, ftl_operand operand, const ftl_
   if (operand.value == -1) return true;
   if (!is_value(check, operand.value)) return false;
   const ftl_value *value = &check->program->values[operand.value];
-  if (value->rows != dst->rows || value->dtype != FTL_FP32) return false;
+  if (value->rows != dst->rows || value->dtype != FTL_FP32 || !same_threads(value, dst)) return false;
+  if (value->kind == FTL_VALUE_TILE && !same_layout(value, dst)) return false;
   return value->kind == FTL_VALUE_ROWS || (dst->kind == FTL_VALUE_TILE && value->columns == dst->columns);
 }
 
@@ -145,8 +191,8 @@ static ftl_status check_elem(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_operand operands[] = {op->a, op->b, op->c};
   for (int i = 0; i < num_operands(op->fn); i++)
     if (!operand_fits(check, operands[i], dst))
-      return ftl_check_fail(check, "operand %d does not fit %s: an fp32 value of this role with %d rows", i + 1,
-                            dst->name, dst->rows);
+      return ftl_check_fail(check, "operand %d does not fit %s: an fp32 value of this role with %d rows and its layout",
+                            i + 1, dst->name, dst->rows);
   return FTL_OK;
 }
 
@@ -179,8 +225,9 @@ static ftl_status check_reduce(const ftl_check *check, const ftl_tile_op *op) {
   if (op->kind == FTL_TILE_REDUCE_GROUPS)
     return check_group_staging(check, op->ring, check->program->values[op->dst].rows, 1);
   if (!is_tile(check, op->a.value) || check->program->values[op->a.value].dtype != FTL_FP32 ||
-      check->program->values[op->a.value].rows != check->program->values[op->dst].rows)
-    return ftl_check_fail(check, "the source is not an fp32 tile of this role with as many rows");
+      check->program->values[op->a.value].rows != check->program->values[op->dst].rows ||
+      !same_threads(&check->program->values[op->a.value], &check->program->values[op->dst]))
+    return ftl_check_fail(check, "the source is not an fp32 tile of this role with as many rows, held alike");
   return FTL_OK;
 }
 
@@ -190,6 +237,7 @@ static ftl_status check_convert(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_value *dst = &check->program->values[op->dst], *a = &check->program->values[op->a.value];
   if (dst->rows != a->rows || dst->columns != a->columns)
     return ftl_check_fail(check, "%s and %s differ in shape", dst->name, a->name);
+  if (!same_layout(dst, a)) return ftl_check_fail(check, "%s and %s are held differently", dst->name, a->name);
   return FTL_OK;
 }
 
@@ -207,7 +255,8 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
       return ftl_check_fail(check, "the copies of several groups are added up and stored in fp32");
     return check_group_staging(check, op->ring, a->rows, a->columns);
   }
-  if (op->ring < 0) return FTL_OK;
+  if (op->ring < 0) return check_vector(check, a, &check->program->tensors[op->ref.tensor]);
+  if (!is_fragment(check, op->a.value)) return ftl_check_fail(check, "%s is stored directly only", a->name);
   if (!is_ring(check, op->ring)) return ftl_check_fail(check, "no such ring");
   const ftl_ring *ring = &check->program->rings[op->ring];
   if (op->ref.rows > ring->rows || op->ref.columns > ring->columns ||
@@ -234,6 +283,9 @@ ftl_status ftl_check_op(const ftl_check *check) {
       return check_ring_role(check, op->ring, false);
     case FTL_TILE_LOAD:
       return check_load(check, op);
+    case FTL_TILE_LOAD_TILE:
+    case FTL_TILE_LOAD_ROWS:
+      return check_load_direct(check, op);
     case FTL_TILE_FILL:
       return is_value(check, op->dst) ? FTL_OK : ftl_check_fail(check, "the destination is not a value of this role");
     case FTL_TILE_FETCH:

@@ -174,7 +174,7 @@ static outcome op_step(exec *e, int32_t role_idx, ftl_error *error) {
     return PROGRESS;
   }
   ftl_exec_event event = {.op = op, .point = &role->point, .op_idx = role->next_op, .role_idx = role_idx};
-  bool has_ref = op->kind == FTL_TILE_LOAD || op->kind == FTL_TILE_STORE || op->kind == FTL_TILE_STORE_ROWS;
+  bool has_ref = ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind);
   event.present = has_ref && ref_is_present(e, &op->ref, &role->point);
   outcome result = ring_op(e, &event, error);
   if (result != PROGRESS) return result;

@@ -13,7 +13,7 @@ typedef struct ftl_exec_event {
   int32_t op_idx, role_idx;
   int32_t stage;    // of op->ring: being filled (ACQUIRE, LOAD) or read (FETCH, MMA); 0 otherwise
   int32_t stage_a;  // of op->ring_a, being read; 0 otherwise
-  bool present;     // LOAD, STORE, STORE_ROWS: the reference is
+  bool present;     // loads and stores: the reference is
 } ftl_exec_event;
 
 typedef ftl_status (*ftl_exec_visit)(void *context, const ftl_exec_event *event, ftl_error *error);

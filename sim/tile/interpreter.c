@@ -21,9 +21,13 @@ ftl_status ftl_interpret_fail(const ftl_interpreter *in, const ftl_exec_event *e
 
 // ---- tensors ----
 
-// Index of (row 0, column 0) of the tile, and how many of its rows exist.
-static ftl_status locate(const ftl_interpreter *in, const ftl_exec_event *event, ftl_tile_source *source,
-                         int64_t *index, int32_t *num_rows, ftl_error *error) {
+typedef struct extent {
+  int64_t index;                  // of (row 0, column 0) of the tile in its tensor
+  int32_t num_rows, num_columns;  // that exist
+} extent;
+
+static ftl_status locate(const ftl_interpreter *in, const ftl_exec_event *event, ftl_tile_source *source, extent *found,
+                         ftl_error *error) {
   const ftl_tile_ref *ref = &event->op->ref;
   const ftl_tensor *tensor = &in->program->tensors[ref->tensor];
   *source = (ftl_tile_source){.tensor = ref->tensor,
@@ -34,10 +38,23 @@ static ftl_status locate(const ftl_interpreter *in, const ftl_exec_event *event,
       source->head >= tensor->num_heads || source->row < 0)
     return ftl_interpret_fail(in, event, error, "batch %lld, head %lld, row %lld is outside of %s",
                               (long long)source->batch, (long long)source->head, (long long)source->row, tensor->name);
+  int64_t column = ftl_expr_eval(in->program, ref->column, event->point);
+  if (column < 0)
+    return ftl_interpret_fail(in, event, error, "column %lld is outside of %s", (long long)column, tensor->name);
   int64_t left = tensor->num_rows - source->row;
-  *num_rows = left < 0 ? 0 : left < ref->rows ? (int32_t)left : ref->rows;
-  *index = source->batch * tensor->batch_stride + source->head * tensor->head_stride + source->row * tensor->row_stride;
+  found->num_rows = left < 0 ? 0 : left < ref->rows ? (int32_t)left : ref->rows;
+  found->num_columns = (int32_t)ftl_tile_ref_num_columns(in->program, ref, event->point);
+  found->index = source->batch * tensor->batch_stride + source->head * tensor->head_stride +
+                 source->row * tensor->row_stride + column;
   return FTL_OK;
+}
+
+// The rows of a tensor that exist, into rows `pitch` numbers apart.
+static void copy_rows(const ftl_interpreter *in, const ftl_tile_ref *ref, const extent *from, float *to, size_t pitch) {
+  const ftl_tensor *tensor = &in->program->tensors[ref->tensor];
+  for (int32_t r = 0; r < from->num_rows; r++)
+    memcpy(to + (size_t)r * pitch, in->tensors[ref->tensor] + from->index + r * tensor->row_stride,
+           sizeof *to * (size_t)from->num_columns);
 }
 
 static ftl_status load(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
@@ -46,17 +63,32 @@ static ftl_status load(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
   const ftl_ring *ring = &in->program->rings[event->op->ring];
   ftl_ring_data *data = &in->rings[event->op->ring];
   ftl_tile_source source;
-  int64_t index;
-  int32_t num_rows;
-  ftl_status status = locate(in, event, &source, &index, &num_rows, error);
+  extent found;
+  ftl_status status = locate(in, event, &source, &found, error);
   if (status != FTL_OK) return status;
   float *stage = data->stages[event->stage];
   memset(stage, 0, sizeof *stage * (size_t)ring->rows * (size_t)ring->columns);
-  for (int32_t r = 0; r < num_rows; r++)
-    memcpy(stage + (size_t)r * (size_t)ring->columns,
-           in->tensors[ref->tensor] + index + r * in->program->tensors[ref->tensor].row_stride,
-           sizeof *stage * (size_t)ref->columns);
+  copy_rows(in, ref, &found, stage, (size_t)ring->columns);
   data->sources[event->stage] = source;
+  return FTL_OK;
+}
+
+static ftl_status load_direct(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_value *info = &in->program->values[event->op->dst];
+  ftl_value_data *dst = &in->values[event->op->dst];
+  bool of_rows = event->op->kind == FTL_TILE_LOAD_ROWS;
+  size_t pitch = of_rows ? FTL_NUM_LANES : (size_t)info->columns;
+  memset(dst->x, 0, sizeof *dst->x * (size_t)info->rows * pitch);
+  dst->written = true;
+  dst->queries = dst->keys = (ftl_tile_source){.tensor = -1};
+  if (!event->present) return FTL_OK;
+  extent found;
+  ftl_status status = locate(in, event, &dst->queries, &found, error);
+  if (status != FTL_OK) return status;
+  copy_rows(in, &event->op->ref, &found, dst->x, pitch);
+  if (!of_rows) return FTL_OK;
+  for (int32_t r = 0; r < found.num_rows; r++)
+    for (size_t lane = 1; lane < FTL_NUM_LANES; lane++) dst->x[(size_t)r * pitch + lane] = dst->x[(size_t)r * pitch];
   return FTL_OK;
 }
 
@@ -79,17 +111,16 @@ static ftl_status store(ftl_interpreter *in, const ftl_exec_event *event, ftl_er
     return ftl_interpret_fail(in, event, error, "%s was never written", in->program->values[event->op->a.value].name);
   if (!event->present) return FTL_OK;
   ftl_tile_source source;
-  int64_t index;
-  int32_t num_rows;
-  ftl_status status = locate(in, event, &source, &index, &num_rows, error);
+  extent found;
+  ftl_status status = locate(in, event, &source, &found, error);
   if (status != FTL_OK) return status;
-  for (int32_t r = 0; r < num_rows; r++) {
+  for (int32_t r = 0; r < found.num_rows; r++) {
     const float *from = value->x + (size_t)r * pitch;
     if (of_rows && !ftl_lanes_agree(from))
       return ftl_interpret_fail(in, event, error, "row %d of %s is not reduced over its lanes", r,
                                 in->program->values[event->op->a.value].name);
-    for (int32_t c = 0; c < ref->columns; c++)
-      in->tensors[ref->tensor][index + r * tensor->row_stride + c] =
+    for (int32_t c = 0; c < found.num_columns; c++)
+      in->tensors[ref->tensor][found.index + r * tensor->row_stride + c] =
           ftl_dtype_round(tensor->dtype, stored_element(in, event->op->a.value, (size_t)r, (size_t)c, pitch, of_rows));
   }
   return FTL_OK;
@@ -123,6 +154,9 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
       return FTL_OK;
     case FTL_TILE_LOAD:
       return load(in, event, error);
+    case FTL_TILE_LOAD_TILE:
+    case FTL_TILE_LOAD_ROWS:
+      return load_direct(in, event, error);
     case FTL_TILE_STORE:
       if (event->op->ring >= 0) poison_stages(in, event->op->ring, 0, in->program->rings[event->op->ring].num_stages);
       return store(in, event, error);
@@ -139,7 +173,7 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
 // ---- the program ----
 
 static bool allocate_rings(ftl_interpreter *in) {
-  size_t largest = 0;
+  size_t largest = 1;
   for (int32_t i = 0; i < in->program->num_rings; i++) {
     const ftl_ring *ring = &in->program->rings[i];
     size_t size = (size_t)ring->rows * (size_t)ring->columns;

@@ -46,6 +46,31 @@ int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_
   }
 }
 
+static int64_t lowest_bit(int64_t x) {
+  enum { MOST = 1 << 30 };
+  return x == 0 || (x & -x) > MOST ? MOST : x & -x;
+}
+
+int64_t ftl_expr_alignment(const ftl_tile_program *program, ftl_expr expr) {
+  const ftl_expr_node *node = &program->exprs[expr];
+  if (node->kind == FTL_EXPR_CONST) return lowest_bit(node->value);
+  if (node->kind < FTL_EXPR_ADD || node->kind == FTL_EXPR_DIV) return 1;
+  int64_t a = ftl_expr_alignment(program, node->a), b = ftl_expr_alignment(program, node->b);
+  if (node->kind == FTL_EXPR_MUL) return lowest_bit(a * b);
+  return a < b ? a : b;  // of a modulus too: it is the dividend less a multiple of the divisor
+}
+
+int64_t ftl_tile_ref_num_columns(const ftl_tile_program *program, const ftl_tile_ref *ref,
+                                 const ftl_expr_point *point) {
+  int64_t column = ftl_expr_eval(program, ref->column, point), end = program->tensors[ref->tensor].num_columns;
+  if (ref->column_end != FTL_TENSOR_END) {
+    int64_t nearer = ftl_expr_eval(program, ref->column_end, point);
+    if (nearer < end) end = nearer;
+  }
+  int64_t left = end - column;
+  return left < 0 ? 0 : left < ref->columns ? left : ref->columns;
+}
+
 int32_t ftl_tile_num_warps(const ftl_tile_program *program) {
   int32_t num_warps = 0;
   for (int32_t i = 0; i < program->num_roles; i++) num_warps += program->roles[i].num_warps;
@@ -63,6 +88,8 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_COMMIT] = "commit",
       [FTL_TILE_WAIT] = "wait",
       [FTL_TILE_RELEASE] = "release",
+      [FTL_TILE_LOAD_TILE] = "load_tile",
+      [FTL_TILE_LOAD_ROWS] = "load_rows",
       [FTL_TILE_FILL] = "fill",
       [FTL_TILE_FETCH] = "fetch",
       [FTL_TILE_MMA] = "mma",
@@ -78,6 +105,14 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
   };
   return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
 }
+
+bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind) {
+  return kind == FTL_TILE_LOAD_TILE || kind == FTL_TILE_LOAD_ROWS;
+}
+
+bool ftl_tile_op_loads(ftl_tile_op_kind kind) { return kind == FTL_TILE_LOAD || ftl_tile_op_loads_direct(kind); }
+
+bool ftl_tile_op_stores(ftl_tile_op_kind kind) { return kind == FTL_TILE_STORE || kind == FTL_TILE_STORE_ROWS; }
 
 void ftl_tile_program_destroy(ftl_tile_program *program) {
   if (!program) return;

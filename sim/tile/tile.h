@@ -68,15 +68,20 @@ typedef struct ftl_tensor {
   int64_t size_bytes;                             // of the whole allocation
 } ftl_tensor;
 
-// The tile of a tensor that an operation touches: rows row .. row+rows-1, columns 0 .. columns-1 of (batch, head).
-// Rows at or beyond num_rows do not exist: loads give zeros and no traffic, stores do nothing. If `present` is not
-// FTL_ALWAYS and evaluates to <= 0, the whole access is skipped (its ring stage is then committed empty).
-enum { FTL_ALWAYS = -1 };
+// The tile of a tensor that an operation touches: rows row .. row+rows-1, columns column .. column+columns-1 of
+// (batch, head). Rows at or beyond num_rows and columns at or beyond num_columns (or, where that is nearer, column_end)
+// do not exist: loads give zeros and no traffic, stores do nothing. If `present` is not FTL_ALWAYS and evaluates to
+// <= 0, the whole access is skipped (its ring stage is then committed empty, a register tile is zero).
+// Expression 0 is the constant 0 in every program, so a reference that leaves `column` and `column_end` out begins at
+// column 0 and ends with the tensor. Offsets of columns are multiples of what a lane moves at once (16 bytes).
+enum { FTL_ALWAYS = -1, FTL_TENSOR_END = 0 };
 typedef struct ftl_tile_ref {
   int32_t tensor;
   ftl_expr batch, head, row;
   ftl_expr present;
-  int32_t rows, columns;  // extent of the tile in the tensor (columns <= num_columns)
+  int32_t rows, columns;  // extent of the tile in the tensor
+  ftl_expr column;
+  ftl_expr column_end;  // FTL_TENSOR_END, or the first column that is left out; even
 } ftl_tile_ref;
 
 // ---- shared memory: rings of stages ----
@@ -98,12 +103,23 @@ typedef enum ftl_value_kind {
   FTL_VALUE_ROWS,  // one number a row (max, sum): columns == 1. Each lane of the row holds its own until REDUCE_LANES
 } ftl_value_kind;
 
+// How the threads of a role hold a value. threads_per_row == 0: as MMA fragments, 16 rows a warp, which is what MMA and
+// FETCH take. Otherwise row-wise, for kernels that stream rows: threads_per_row consecutive threads hold a row (a power
+// of two up to a warp, or whole warps), each `vector_columns` adjacent columns at a time, the threads of a row taking
+// turns; the groups of threads take turns at the rows. Loads and stores of such tiles are coalesced.
+typedef struct ftl_value_layout {
+  int32_t threads_per_row;
+  int32_t vector_columns;  // of tiles; 16 bytes of the tensor's elements, as a rule: 8 of fp16, 4 of fp32
+} ftl_value_layout;
+
+// Operands of one operation have the same layout (a ROWS value the same threads_per_row).
 typedef struct ftl_value {
   char name[FTL_TILE_NAME_BYTES];
   ftl_value_kind kind;
   ftl_dtype dtype;
   int32_t rows, columns;
   int32_t role;
+  ftl_value_layout layout;
 } ftl_value;
 
 typedef struct ftl_role {
@@ -131,22 +147,26 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_RELEASE,  // ring: this role has finished reading the stage it waited for first and has not released
 
   // Register tiles.
-  FTL_TILE_FILL,   // dst <- immediate, all elements
-  FTL_TILE_FETCH,  // dst (TILE) <- the waited-for stage of ring: shared memory into MMA A-operand registers
-  FTL_TILE_MMA,    // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
-                   //   transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV). fp32 accumulation.
-                   //   Several groups: A of a ring is the same for all of them.
-  FTL_TILE_ELEM,   // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS value (broadcast), or an immediate
-  FTL_TILE_MASK,   // dst (TILE) <- -inf where column + column0 > token + diagonal, or column + column0 >= limit. token:
-                   //   row + row0, modulo `period` if that is not 0 (the rows of several heads). A group's columns
-                   //   begin where those of the group before end.
+  FTL_TILE_LOAD_TILE,  // dst (row-wise TILE of the tensor's dtype) <- ref: global memory into registers, through L1.
+                       //   What lies outside of the reference is zero. The reference may be smaller than the tile
+  FTL_TILE_LOAD_ROWS,  // dst (ROWS) <- ref (one column, fp32): the same number in all lanes of its row
+  FTL_TILE_FILL,       // dst <- immediate, all elements
+  FTL_TILE_FETCH,      // dst (TILE) <- the waited-for stage of ring: shared memory into MMA A-operand registers
+  FTL_TILE_MMA,        // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
+                       //   transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV). fp32 accumulation.
+                       //   Several groups: A of a ring is the same for all of them.
+  FTL_TILE_ELEM,  // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS value (broadcast), or an immediate
+  FTL_TILE_MASK,  // dst (TILE) <- -inf where column + column0 > token + diagonal, or column + column0 >= limit. token:
+                  //   row + row0, modulo `period` if that is not 0 (the rows of several heads). A group's columns
+                  //   begin where those of the group before end.
   FTL_TILE_REDUCE_ROWS,    // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
   FTL_TILE_REDUCE_LANES,   // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
   FTL_TILE_REDUCE_GROUPS,  // dst (ROWS, whole) <- fn over the groups' copies, through ring `ring` as staging
-  FTL_TILE_CONVERT,        // dst (dtype of dst) <- a, rounded to nearest even
+  FTL_TILE_CONVERT,        // dst (dtype of dst) <- a, rounded to nearest even; row-wise also from 16 bits to fp32
   FTL_TILE_STORE,  // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct.
                    //   The staging ring must be idle: every committed stage released. Several groups: their copies
                    //   are added up in the staging ring. STORE_ROWS stores the first group's copy.
+                   //   Row-wise tiles: direct.
   FTL_TILE_STORE_ROWS,  // ref (one column) <- a (ROWS)
   FTL_TILE_BARRIER,     // all warps of the role meet (bar.sync)
 } ftl_tile_op_kind;
@@ -176,7 +196,7 @@ typedef struct ftl_tile_op {
   ftl_operand a, b, c;
   int32_t ring, ring_a;  // -1: none
   bool transpose_b;
-  ftl_tile_ref ref;                         // LOAD, STORE, STORE_ROWS
+  ftl_tile_ref ref;                         // LOAD, LOAD_TILE, LOAD_ROWS, STORE, STORE_ROWS
   int32_t loop_var;                         // LOOP, END_LOOP
   ftl_expr lo, hi;                          // LOOP
   ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no causal bound
@@ -199,9 +219,17 @@ typedef struct ftl_tile_program {
 } ftl_tile_program;
 
 int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_expr_point *point);
+// A power of two, at most 2^30, that divides the expression wherever it is evaluated.
+int64_t ftl_expr_alignment(const ftl_tile_program *program, ftl_expr expr);
 // One binary operation (ADD ... MAX); b > 0 for DIV and MOD.
 int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b);
 const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...
+// What an operation does to the tensor of its reference.
+bool ftl_tile_op_loads(ftl_tile_op_kind kind);         // LOAD, LOAD_TILE, LOAD_ROWS
+bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOAD_TILE, LOAD_ROWS
+bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, STORE_ROWS
+// Columns of a reference that exist at a point; 0: none.
+int64_t ftl_tile_ref_num_columns(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);
 int32_t ftl_tile_num_warps(const ftl_tile_program *program);
 int32_t ftl_role_row_warps(const ftl_role *role);  // warps of a group: those that a value's rows are dealt to
 void ftl_tile_program_destroy(ftl_tile_program *program);

@@ -44,7 +44,14 @@ static void write_ref(FILE *out, const ftl_tile_program *program, const ftl_tile
   write_expr(out, program, ref->head);
   fputs("][", out);
   write_expr(out, program, ref->row);
-  fprintf(out, " +%d][0 +%d]", ref->rows, ref->columns);
+  fprintf(out, " +%d][", ref->rows);
+  write_expr(out, program, ref->column);
+  fprintf(out, " +%d", ref->columns);
+  if (ref->column_end != FTL_TENSOR_END) {
+    fputs(" < ", out);
+    write_expr(out, program, ref->column_end);
+  }
+  fputc(']', out);
   if (ref->present == FTL_ALWAYS) return;
   fputs(" if ", out);
   write_expr(out, program, ref->present);
@@ -116,6 +123,11 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
       fprintf(out, "%s <- ", ring);
       write_ref(out, program, &op->ref);
       break;
+    case FTL_TILE_LOAD_TILE:
+    case FTL_TILE_LOAD_ROWS:
+      fprintf(out, "%s = ", dst);
+      write_ref(out, program, &op->ref);
+      break;
     case FTL_TILE_FILL:
       fprintf(out, "%s = %g", dst, (double)op->a.immediate);
       break;
@@ -162,8 +174,10 @@ static void write_role(FILE *out, const ftl_tile_program *program, int32_t role_
   fputc('\n', out);
   for (int32_t i = 0; i < program->num_values; i++) {
     const ftl_value *value = &program->values[i];
-    if (value->role == role_idx)
-      fprintf(out, "  value %s: %s %d x %d\n", value->name, ftl_dtype_name(value->dtype), value->rows, value->columns);
+    if (value->role != role_idx) continue;
+    fprintf(out, "  value %s: %s %d x %d", value->name, ftl_dtype_name(value->dtype), value->rows, value->columns);
+    if (value->layout.threads_per_row > 0) fprintf(out, ", %d threads a row", value->layout.threads_per_row);
+    fputc('\n', out);
   }
   int depth = 1;
   for (int32_t i = role->first_op; i < role->first_op + role->num_ops; i++) {

@@ -141,10 +141,9 @@ static bool try_access(steps_run *run, cta_state *state, const ftl_segment_ref *
   if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(tile, ref->lo, &point) + state->iteration;
   ftl_tile_place place = ftl_tile_place_of(tile, ref->ref, &point);
   if (place.num_rows == 0) return true;
-  int64_t row_bytes = (int64_t)ref->ref->columns * ftl_dtype_bytes(tile->tensors[ref->ref->tensor].dtype);
-  if (ref->is_store) return ftl_traffic_try_store(run->traffic, &place, row_bytes, now);
+  if (ref->is_store) return ftl_traffic_try_store(run->traffic, &place, now);
   ftl_traffic_wait wait;
-  if (!ftl_traffic_try_load(run->traffic, &place, row_bytes, sm, now, &wait)) return false;
+  if (!ftl_traffic_try_load(run->traffic, &place, sm, now, &wait)) return false;
   add_wait(state, ref, &wait, now, longest);
   return true;
 }

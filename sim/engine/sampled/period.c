@@ -10,7 +10,7 @@ typedef struct cta_shape {
   int64_t trips[FTL_MAX_SEGMENT_LOOPS];
   int32_t num_refs;
   int64_t address[MAX_REFS];
-  int32_t num_rows[MAX_REFS];
+  int32_t num_rows[MAX_REFS], row_bytes[MAX_REFS];
 } cta_shape;
 
 // A CTA's loops, and its accesses in their first iteration.
@@ -31,6 +31,7 @@ static void get_shape(const ftl_segments *segments, const ftl_warp_program *prog
       ftl_tile_place place = ftl_tile_place_of(segments->tile, ref->ref, &point);
       shape->address[shape->num_refs - 1] = place.address_bytes;
       shape->num_rows[shape->num_refs - 1] = place.num_rows;
+      shape->row_bytes[shape->num_refs - 1] = place.row_bytes;
     }
   }
 }
@@ -42,6 +43,7 @@ static bool same_but_moved(const ftl_segments *segments, const cta_shape *a, con
   for (int32_t i = 0; i < a->num_refs; i++) {
     if (a->num_rows[i] != b->num_rows[i]) return false;
     if (a->num_rows[i] == 0) continue;
+    if (a->row_bytes[i] != b->row_bytes[i]) return false;
     int64_t d = b->address[i] - a->address[i];
     if (has_distance[i] && d != distance[i]) return false;
     distance[i] = d;

@@ -26,15 +26,16 @@ static bool try_find_loops(ftl_segments *segments, const ftl_warp_program *progr
 
 static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, const ftl_tile_op *op,
                         const ftl_tile_op *loop) {
-  bool is_store = op->kind == FTL_TILE_STORE || op->kind == FTL_TILE_STORE_ROWS;
-  if (!is_store && op->kind != FTL_TILE_LOAD) return true;
+  bool is_store = ftl_tile_op_stores(op->kind), is_direct = ftl_tile_op_loads_direct(op->kind);
+  if (!is_store && !ftl_tile_op_loads(op->kind)) return true;
   if (segment->num_refs == FTL_MAX_SEGMENT_REFS) return false;
   segment->refs[segment->num_refs++] =
       (ftl_segment_ref){.ref = &op->ref,
                         .is_store = is_store,
+                        .is_direct = is_direct,
                         .loop_var = loop ? loop->loop_var : -1,
                         .lo = loop ? loop->lo : -1,
-                        .lookahead = loop && !is_store ? tile->rings[op->ring].num_stages - 1 : 0};
+                        .lookahead = loop && !is_store && !is_direct ? tile->rings[op->ring].num_stages - 1 : 0};
   return true;
 }
 

@@ -12,6 +12,7 @@ enum { FTL_MAX_SEGMENT_LOOPS = 4, FTL_MAX_SEGMENTS = 2 * FTL_MAX_SEGMENT_LOOPS +
 typedef struct ftl_segment_ref {
   const ftl_tile_ref *ref;
   bool is_store;
+  bool is_direct;    // a load into registers, through L1
   int32_t loop_var;  // of the role's loop around it (-1: straight code)
   ftl_expr lo;       // first value of that variable
   int32_t

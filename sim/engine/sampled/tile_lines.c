@@ -56,9 +56,9 @@ static bool try_add_bytes(ftl_tile_lines *tiles, ftl_tile_entry *entry, int64_t 
   return true;
 }
 
-static bool try_add_tile(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place, int64_t row_bytes) {
+static bool try_add_tile(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place) {
   entry->first_line = tiles->num_lines;
-  int64_t address = place->address_bytes;
+  int64_t address = place->address_bytes, row_bytes = place->row_bytes;
   bool done = true;
   if (place->row_stride_bytes == row_bytes)
     done = try_add_bytes(tiles, entry, address, address + row_bytes * place->num_rows);
@@ -69,13 +69,14 @@ static bool try_add_tile(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl
   return done;
 }
 
-static int32_t *slot_of(const ftl_tile_lines *tiles, int64_t address, int32_t num_rows) {
-  uint64_t key = (uint64_t)address * 0x9e3779b97f4a7c15u + (uint64_t)num_rows;
+static int32_t *slot_of(const ftl_tile_lines *tiles, int64_t address, int32_t num_rows, int32_t row_bytes) {
+  uint64_t key = (uint64_t)address * 0x9e3779b97f4a7c15u + (uint64_t)num_rows + ((uint64_t)row_bytes << 32);
   int64_t last = 2 * tiles->capacity_entries - 1, slot = (int64_t)((key ^ key >> 29) & (uint64_t)last);
   for (;; slot = (slot + 1) & last) {
     if (tiles->slots[slot] == 0) return &tiles->slots[slot];
     const ftl_tile_entry *entry = &tiles->entries[tiles->slots[slot] - 1];
-    if (entry->address_bytes == address && entry->num_rows == num_rows) return &tiles->slots[slot];
+    if (entry->address_bytes == address && entry->num_rows == num_rows && entry->row_bytes == row_bytes)
+      return &tiles->slots[slot];
   }
 }
 
@@ -91,20 +92,21 @@ static bool try_grow(ftl_tile_lines *tiles) {
   tiles->slots = slots;
   tiles->capacity_entries = capacity;
   for (int64_t i = 0; i < tiles->num_entries; i++)
-    *slot_of(tiles, entries[i].address_bytes, entries[i].num_rows) = (int32_t)(i + 1);
+    *slot_of(tiles, entries[i].address_bytes, entries[i].num_rows, entries[i].row_bytes) = (int32_t)(i + 1);
   return true;
 }
 
-ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place, int64_t row_bytes) {
-  int32_t *slot = slot_of(tiles, place->address_bytes, place->num_rows);
+ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place) {
+  int32_t *slot = slot_of(tiles, place->address_bytes, place->num_rows, place->row_bytes);
   if (*slot) return &tiles->entries[*slot - 1];
   if (tiles->num_entries == tiles->capacity_entries) {
     if (!try_grow(tiles)) return NULL;
-    slot = slot_of(tiles, place->address_bytes, place->num_rows);
+    slot = slot_of(tiles, place->address_bytes, place->num_rows, place->row_bytes);
   }
   ftl_tile_entry *entry = &tiles->entries[tiles->num_entries++];
   *slot = (int32_t)tiles->num_entries;
-  *entry = (ftl_tile_entry){.address_bytes = place->address_bytes, .num_rows = place->num_rows};
+  *entry = (ftl_tile_entry){
+      .address_bytes = place->address_bytes, .num_rows = place->num_rows, .row_bytes = place->row_bytes};
   for (int32_t gpc = 0; gpc < FTL_MAX_GPCS; gpc++) entry->last_request[gpc] = INT64_MIN / 2;
-  return try_add_tile(tiles, entry, place, row_bytes) ? entry : NULL;
+  return try_add_tile(tiles, entry, place) ? entry : NULL;
 }

@@ -8,8 +8,8 @@
 enum { FTL_MAX_GPCS = 16 };  // the range of chip.num_gpcs
 
 typedef struct ftl_tile_entry {
-  int64_t address_bytes;  // of the tile's first byte; with rows, the key
-  int32_t num_rows;
+  int64_t address_bytes;  // of the tile's first byte; with rows and their bytes, the key
+  int32_t num_rows, row_bytes;
   int32_t num_sampled;  // lines in the sample: lines[first_line ...]
   int64_t first_line;
   int64_t num_sectors;  // of the whole tile
@@ -31,8 +31,7 @@ typedef struct ftl_tile_lines {
 
 FTL_MUST_USE ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, ftl_error *error);
 void ftl_tile_lines_fini(ftl_tile_lines *tiles);
-// The entry of a tile of `row_bytes` wide rows; made when it is new. NULL when memory is out. Valid until the next
-// call.
-ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place, int64_t row_bytes);
+// The entry of a tile; made when it is new. NULL when memory is out. Valid until the next call.
+ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place);
 
 #endif

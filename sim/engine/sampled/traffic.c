@@ -129,9 +129,9 @@ static void wait_for_fill(const ftl_traffic *traffic, const ftl_tile_entry *entr
   wait->queue = left - wait->latency_cycles * FTL_TRAFFIC_UNIT;
 }
 
-bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int32_t sm, int64_t now,
+bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int32_t sm, int64_t now,
                           ftl_traffic_wait *wait) {
-  ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, place, row_bytes);
+  ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, place);
   if (!entry) return false;
   *wait = (ftl_traffic_wait){.latency_cycles = traffic->hit_latency};
   traffic->counts.asked_sectors += entry->num_sectors;
@@ -160,8 +160,8 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int
   return true;
 }
 
-bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int64_t now) {
-  ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, place, row_bytes);
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, int64_t now) {
+  ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, place);
   if (!entry) return false;
   traffic->counts.store_sectors += entry->num_sectors;
   serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);

@@ -52,9 +52,9 @@ typedef struct ftl_traffic_wait {
 } ftl_traffic_wait;
 
 // A CTA on `sm` loads a tile at `now` (1/65536 cycle). False when memory is out.
-bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int32_t sm, int64_t now,
+bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int32_t sm, int64_t now,
                           ftl_traffic_wait *wait);
-bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, int64_t row_bytes, int64_t now);
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, int64_t now);
 
 // sampled count -> whole L2, by the share of all sectors seen that the sample holds.
 int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled);

@@ -89,6 +89,12 @@ uint16_t ftl_select_access(ftl_select *s, ftl_access access) {
   return (uint16_t)lists->num_accesses++;
 }
 
+bool ftl_select_is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
+  const ftl_tensor *tensor = &s->tile->tensors[ref->tensor];
+  return tensor->num_rows % ref->rows != 0 || tensor->num_columns % ref->columns != 0 ||
+         ref->column_end != FTL_TENSOR_END;
+}
+
 void ftl_select_add_tile(ftl_select *s, uint16_t ref, uint8_t flags) {
   ftl_draft_inst *tile = ftl_select_add(s, FTL_OP_TILE, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
   tile->inst.access = ref;

@@ -128,15 +128,15 @@ static void ring_offsets(ftl_select *s, int32_t ring_idx, int32_t thread) {
 // base + (batch * stride + head * stride + row * stride + column) * element size, in 64 bits; the KV head of a query
 // head and the batch of a CTA cost two divisions by run-time numbers.
 static void tensor_pointers(ftl_select *s, int32_t thread, int32_t block) {
-  bool used[FTL_TILE_MAX_TENSORS] = {false};
+  bool used[FTL_TILE_MAX_TENSORS] = {false}, by_lanes[FTL_TILE_MAX_TENSORS] = {false};
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
-    if (op->kind == FTL_TILE_LOAD || op->kind == FTL_TILE_STORE || op->kind == FTL_TILE_STORE_ROWS)
-      used[op->ref.tensor] = true;
+    if (ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind)) used[op->ref.tensor] = true;
+    if (ftl_tile_op_loads_direct(op->kind)) by_lanes[op->ref.tensor] = true;
   }
   for (int32_t t = 0; t < s->tile->num_tensors; t++) {
     if (!used[t]) continue;
-    s->tensor_pointer[t] = ftl_draft_value_add(&s->draft, s->copy == FTL_COPY_TMA ? 1 : 2, true);
+    s->tensor_pointer[t] = ftl_draft_value_add(&s->draft, s->copy == FTL_COPY_TMA && !by_lanes[t] ? 1 : 2, true);
     ftl_select_add(s, FTL_OP_LDC, 4, s->tensor_pointer[t], NONE, NONE, NONE);
     ftl_select_add(s, FTL_OP_IMAD, 6, s->tensor_pointer[t], s->tensor_pointer[t], thread, block);
   }
@@ -147,7 +147,8 @@ static void init_mbarriers(ftl_select *s) {
   for (int32_t r = 0; r < s->tile->num_rings; r++)
     if (ftl_select_is_loaded(s->tile, r)) num_stages += s->tile->rings[r].num_stages;
   int32_t barriers = num_stages * (ftl_select_is_mbarrier_role(s) ? 2 : 1);
-  if (s->role_idx == 0 && barriers > 0) {
+  if (barriers == 0) return;
+  if (s->role_idx == 0) {
     ftl_draft_inst *init = ftl_select_add(s, FTL_OP_STS, barriers, NONE, NONE, NONE, NONE);
     init->inst.flags = FTL_INST_WARP0;
     init->inst.wavefronts = 1;

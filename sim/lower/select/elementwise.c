@@ -129,6 +129,10 @@ static bool is_mma_operand(const ftl_select *s, int32_t value) {
 void ftl_select_convert(ftl_select *s, const ftl_tile_op *op) {
   const ftl_value *from = &s->tile->values[op->a.value], *to = &s->tile->values[op->dst];
   const ftl_select_value *dst = &s->values[op->dst];
+  if (ftl_select_is_by_rows(s, op->dst)) {
+    ftl_select_convert_by_rows(s, op);
+    return;
+  }
   if (from->dtype != FTL_FP32 || to->dtype == FTL_FP32) {
     ftl_select_fail(s, "converts %s to %s: only fp32 to fp16 or bf16 is lowered", ftl_dtype_name(from->dtype),
                     ftl_dtype_name(to->dtype));

@@ -4,11 +4,6 @@
 
 #define NONE FTL_NO_VALUE
 
-// Whether rows have to be compared with the tensor's end: they cannot reach it if whole tiles fill the tensor.
-static bool is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
-  return s->tile->tensors[ref->tensor].num_rows % ref->rows != 0;
-}
-
 // Strides are run-time numbers: each row group has a 64-bit address of its own (LEA, LEA.HI.X, and a move that pairs
 // its registers); column blocks are immediates. Rows beyond the tensor are predicated off.
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
@@ -19,7 +14,7 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group
     ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   }
   *predicate = NONE;
-  if (is_ragged(s, &op->ref)) {
+  if (ftl_select_is_ragged(s, &op->ref)) {
     *predicate = ftl_select_temp(s, 0);
     ftl_select_add(s, FTL_OP_ISETP, 1, *predicate, s->thread, NONE, NONE);
   }

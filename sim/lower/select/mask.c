@@ -15,6 +15,10 @@ static void row_limits(ftl_select *s, const ftl_tile_op *op, int32_t *limits) {
 // Column indices are shared by the rows. With a diagonal every element has a compare of its own; the limit alone is
 // compared once a column.
 void ftl_select_mask(ftl_select *s, const ftl_tile_op *op) {
+  if (ftl_select_is_by_rows(s, op->dst)) {
+    ftl_select_mask_by_rows(s, op);
+    return;
+  }
   const ftl_select_value *v = &s->values[op->dst];
   bool causal = op->diagonal != FTL_ALWAYS;
   int32_t limits[FTL_SELECT_MAX_FRAGMENTS];

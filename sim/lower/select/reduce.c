@@ -7,6 +7,10 @@ static ftl_opcode opcode_of(ftl_elem_fn fn) { return fn == FTL_ELEM_MAX ? FTL_OP
 
 // One instruction an element; the two rows of a slab that a lane holds are two independent chains.
 void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op) {
+  if (ftl_select_is_by_rows(s, op->dst)) {
+    ftl_select_reduce_rows_by_rows(s, op);
+    return;
+  }
   const ftl_select_value *a = &s->values[op->a.value];
   for (int32_t i = 0; i < a->map.per_slab; i++)
     for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
@@ -17,6 +21,10 @@ void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op) {
 }
 
 void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op) {
+  if (ftl_select_is_by_rows(s, op->dst)) {
+    ftl_select_reduce_lanes_by_rows(s, op);
+    return;
+  }
   const ftl_select_value *dst = &s->values[op->dst];
   for (int32_t lanes = 1; lanes < s->shape.row_lanes; lanes *= 2)
     for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {

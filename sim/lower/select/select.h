@@ -101,6 +101,8 @@ uint16_t ftl_select_access(ftl_select *s, ftl_access access);
 void ftl_select_add_tile(ftl_select *s, uint16_t ref, uint8_t flags);
 // Stores: a row group's 64-bit address, whether its rows exist (NONE if all do), one STG.
 int32_t ftl_select_row_address(ftl_select *s, const ftl_tile_ref *ref);
+// Whether rows or columns of the tile can lie beyond the tensor, and have to be compared with its end.
+bool ftl_select_is_ragged(const ftl_select *s, const ftl_tile_ref *ref);
 int32_t ftl_select_row_predicate(ftl_select *s, const ftl_tile_ref *ref);
 void ftl_select_add_stg(ftl_select *s, ftl_access access, int32_t address, int32_t data, int32_t predicate);
 void ftl_select_set_wavefronts(ftl_draft_inst *inst, ftl_wavefronts wavefronts);
@@ -126,6 +128,17 @@ void ftl_select_barrier_address(ftl_select *s, int32_t ring, uint8_t flags);
 // WARP0 in a role that only issues copies, else 0.
 uint8_t ftl_select_producer_flags(const ftl_select *s);
 
+// ---- row-wise values: by_rows.c, direct.c ----
+bool ftl_select_is_by_rows(const ftl_select *s, int32_t value);
+void ftl_select_mask_by_rows(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_reduce_rows_by_rows(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_reduce_lanes_by_rows(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_convert_by_rows(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_store_by_rows(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_store_rows_by_rows(ftl_select *s, const ftl_tile_op *op);
+// Bytes of shared memory through which the warps of a role reduce rows that they share.
+int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile);
+
 // ---- operations ----
 void ftl_select_prologue(ftl_select *s);
 void ftl_select_epilogue(ftl_select *s);
@@ -133,6 +146,8 @@ void ftl_select_loop(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_end_loop(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_load(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_load_tile(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_load_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_commit(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_wait(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_release(ftl_select *s, const ftl_tile_op *op);

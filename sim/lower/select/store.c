@@ -5,12 +5,8 @@
 #define NONE FTL_NO_VALUE
 enum { LINE_BYTES = 128, HALF_ROWS = 8, TILE_COLUMNS = 8 };
 
-static bool is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
-  return s->tile->tensors[ref->tensor].num_rows % ref->rows != 0;
-}
-
 int32_t ftl_select_row_predicate(ftl_select *s, const ftl_tile_ref *ref) {
-  if (!is_ragged(s, ref)) return NONE;
+  if (!ftl_select_is_ragged(s, ref)) return NONE;
   int32_t predicate = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_ISETP, 1, predicate, s->thread, NONE, NONE);
   return predicate;
@@ -164,7 +160,9 @@ static void store_direct(ftl_select *s, const ftl_tile_op *op) {
 }
 
 void ftl_select_store(ftl_select *s, const ftl_tile_op *op) {
-  if (s->role->num_groups > 1)
+  if (ftl_select_is_by_rows(s, op->a.value))
+    ftl_select_store_by_rows(s, op);
+  else if (s->role->num_groups > 1)
     ftl_select_store_groups(s, op);
   else if (op->ring >= 0)
     store_staged(s, op);
@@ -173,6 +171,10 @@ void ftl_select_store(ftl_select *s, const ftl_tile_op *op) {
 }
 
 void ftl_select_store_rows(ftl_select *s, const ftl_tile_op *op) {
+  if (ftl_select_is_by_rows(s, op->a.value)) {
+    ftl_select_store_rows_by_rows(s, op);
+    return;
+  }
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);

@@ -107,9 +107,11 @@ static int64_t lowest_bit(int64_t x, int64_t limit) { return x == 0 || (x & -x) 
 // The most lines that one execution can touch: rows that follow each other in memory share lines.
 static int64_t most_lines(const ftl_warp_program *program, const ftl_access *access, int64_t line_bytes) {
   if (access->is_local) return access->num_rows;
-  const ftl_tensor *tensor = &program->tile->tensors[program->refs[access->ref].tensor];
+  const ftl_tile_ref *ref = &program->refs[access->ref];
+  const ftl_tensor *tensor = &program->tile->tensors[ref->tensor];
   int64_t element = ftl_dtype_bytes(tensor->dtype), row_bytes = tensor->row_stride * element;
-  int64_t bits = row_bytes | tensor->head_stride * element | tensor->batch_stride * element | access->column_byte;
+  int64_t bits = row_bytes | tensor->head_stride * element | tensor->batch_stride * element | access->column_byte |
+                 access->warp_column_bytes | ftl_expr_alignment(program->tile, ref->column) * element;
   int64_t align = lowest_bit(bits, line_bytes);
   bool runs_on = access->row_step == 1 && row_bytes == access->bytes;
   int64_t runs = runs_on ? 1 : access->num_rows,

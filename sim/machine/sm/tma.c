@@ -35,14 +35,15 @@ static void open_pipes(ftl_sm *sm, int64_t cycle) {
 static sm_copy copy_of(ftl_sm *sm, sm_warp *w, int64_t now) {
   const ftl_access *access = &sm->program->accesses[w->op->access];
   const ftl_tile_place *place = &w->places[access->ref];
-  int32_t row = access->row + w->warp_in_role * access->warp_row_step, exist = place->num_rows - row;
+  ftl_access_start start = ftl_access_start_of(access, place, w->warp_in_role);
+  int32_t row = start.row, exist = start.bytes > 0 ? place->num_rows - row : 0;
   int32_t rows = exist <= 0 ? 0 : (exist + access->row_step - 1) / access->row_step;
   sm_copy copy = {.warp = w,
                   .eligible = now + sm->arch->tma_latency_cycles,
                   .rows_left = rows < access->num_rows ? rows : access->num_rows,
-                  .next_row = (uint64_t)(place->address_bytes + place->row_stride_bytes * row + access->column_byte),
+                  .next_row = (uint64_t)(place->address_bytes + place->row_stride_bytes * row + start.column_byte),
                   .row_step_bytes = (uint64_t)(place->row_stride_bytes * access->row_step),
-                  .row_bytes = (uint64_t)access->bytes,
+                  .row_bytes = (uint64_t)start.bytes,
                   .is_store = sm->program->insts[w->op->inst].opcode == FTL_OP_TMA_STORE};
   if (!copy.is_store) ftl_sm_stage(sm, w, w->op->arg, w->filled[w->op->arg], &copy.stage);
   return copy;

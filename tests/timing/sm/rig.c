@@ -32,7 +32,7 @@ ftl_arch rig_arch(void) {
   return a;
 }
 
-enum { NODE_CTA, NODE_LOOP0, NODE_EIGHT, NODE_ROW, NODE_ZERO, NUM_NODES };
+enum { NODE_ZERO, NODE_CTA, NODE_LOOP0, NODE_EIGHT, NODE_ROW, NUM_NODES };
 
 static void make_tile(rig *r) {
   r->exprs[NODE_CTA] = (ftl_expr_node){.kind = FTL_EXPR_CTA};

@@ -22,8 +22,8 @@ static void release_sample(sample *s) {
 
 Test(unit_engine_tile_lines, a_whole_sample_holds_every_line_once_with_all_its_sectors) {
   sample s = make_sample(0);
-  ftl_tile_place place = {.address_bytes = 1 << 21, .row_stride_bytes = 256, .num_rows = 64};
-  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place, 256);
+  ftl_tile_place place = {.address_bytes = 1 << 21, .row_stride_bytes = 256, .num_rows = 64, .row_bytes = 256};
+  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
   cr_assert_eq(entry->num_sampled, 128);
   cr_assert_eq(entry->num_sectors, 512);
   for (int32_t i = 0; i < 128; i++) {
@@ -36,8 +36,8 @@ Test(unit_engine_tile_lines, a_whole_sample_holds_every_line_once_with_all_its_s
 Test(unit_engine_tile_lines, rows_that_are_not_whole_lines_give_part_of_their_sectors) {
   sample s = make_sample(0);
   // Rows of 160 bytes, 512 apart: a whole line and one sector each.
-  ftl_tile_place place = {.address_bytes = 1 << 21, .row_stride_bytes = 512, .num_rows = 3};
-  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place, 160);
+  ftl_tile_place place = {.address_bytes = 1 << 21, .row_stride_bytes = 512, .num_rows = 3, .row_bytes = 160};
+  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
   cr_assert_eq(entry->num_sampled, 6);
   cr_assert_eq(entry->num_sectors, 15);
   cr_assert_eq(s.tiles.lines[entry->first_line + 1].sectors, 1);
@@ -48,8 +48,8 @@ Test(unit_engine_tile_lines, a_tile_seen_again_adds_nothing_and_growing_loses_no
   sample s = make_sample(0);
   for (int round = 0; round < 2; round++)
     for (int64_t i = 0; i < 5000; i++) {
-      ftl_tile_place place = {.address_bytes = i * 4096, .row_stride_bytes = 128, .num_rows = 2};
-      cr_assert_eq(ftl_tile_lines_find(&s.tiles, &place, 128)->num_sampled, 2);
+      ftl_tile_place place = {.address_bytes = i * 4096, .row_stride_bytes = 128, .num_rows = 2, .row_bytes = 128};
+      cr_assert_eq(ftl_tile_lines_find(&s.tiles, &place)->num_sampled, 2);
     }
   cr_assert_eq(s.tiles.num_entries, 5000);
   cr_assert_eq(s.tiles.total_sectors, 5000 * 8);
@@ -58,8 +58,8 @@ Test(unit_engine_tile_lines, a_tile_seen_again_adds_nothing_and_growing_loses_no
 
 Test(unit_engine_tile_lines, a_thinner_sample_holds_about_its_share) {
   sample s = make_sample(4);
-  ftl_tile_place place = {.address_bytes = 0, .row_stride_bytes = 256, .num_rows = 65536};
-  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place, 256);
+  ftl_tile_place place = {.address_bytes = 0, .row_stride_bytes = 256, .num_rows = 65536, .row_bytes = 256};
+  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
   // 131072 lines, 1/16 of the sets: 8192 lines, within 10 % for a fair hash.
   cr_assert_gt(entry->num_sampled, 7372);
   cr_assert_lt(entry->num_sampled, 9011);

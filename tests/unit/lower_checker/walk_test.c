@@ -5,7 +5,8 @@
 enum { CAPACITY = 64 };
 
 static ftl_tile_place place(int64_t address, int64_t stride, int32_t num_rows) {
-  return (ftl_tile_place){.address_bytes = address, .row_stride_bytes = stride, .num_rows = num_rows};
+  return (ftl_tile_place){
+      .address_bytes = address, .row_stride_bytes = stride, .num_rows = num_rows, .row_bytes = 1 << 20};
 }
 
 Test(unit_lower_walk, a_row_within_a_line_gives_its_sectors) {

@@ -1,0 +1,121 @@
+// Row-wise values: a row lies over consecutive threads, each thread holds vectors of adjacent columns.
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+enum { LANES = 32, SUM_BYTES = 4, VECTOR_SUMS = 4, MOST_CHAINED_WARPS = 8 };
+
+bool ftl_select_is_by_rows(const ftl_select *s, int32_t value) {
+  return s->tile->values[value].layout.threads_per_row > 0;
+}
+
+static int32_t threads_of(const ftl_select *s, int32_t value) { return s->tile->values[value].layout.threads_per_row; }
+
+static ftl_opcode opcode_of(ftl_elem_fn fn) { return fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA; }
+
+// ---- mask ----
+// An index, a compare and a select an element; the last column that a row sees is found once a row.
+void ftl_select_mask_by_rows(ftl_select *s, const ftl_tile_op *op) {
+  ftl_fragment_map map = s->values[op->dst].map;
+  int32_t base = ftl_draft_value_add(&s->draft, 1, true);
+  ftl_select_add(s, FTL_OP_IADD, 1, base, s->thread, NONE, NONE);
+  for (int32_t slab = 0; slab < map.num_slabs; slab++) {
+    int32_t limit = NONE;
+    if (op->diagonal != FTL_ALWAYS) {
+      limit = ftl_draft_value_add(&s->draft, 1, true);
+      ftl_select_add(s, FTL_OP_IADD, 1, limit, s->thread, NONE, NONE);
+      ftl_select_add(s, FTL_OP_FMNMX, 1, limit, limit, NONE, NONE);
+    }
+    for (int32_t i = 0; i < map.per_slab; i++) {
+      int32_t fragment = ftl_select_fragment(s, op->dst, slab, i), beyond = ftl_select_temp(s, 0);
+      int32_t columns = ftl_draft_value_add(&s->draft, map.num_registers, true);
+      ftl_select_add(s, FTL_OP_IADD, map.num_registers, columns, base, NONE, NONE);
+      ftl_select_add(s, FTL_OP_ISETP, map.num_registers, beyond, columns, limit, NONE);
+      ftl_select_add(s, FTL_OP_SEL, map.num_registers, fragment, fragment, beyond, NONE);
+    }
+  }
+}
+
+// ---- reductions ----
+// One instruction an element, in a chain.
+void ftl_select_reduce_rows_by_rows(ftl_select *s, const ftl_tile_op *op) {
+  ftl_fragment_map map = s->values[op->a.value].map;
+  for (int32_t i = 0; i < map.per_slab; i++)
+    for (int32_t k = 0; k < map.num_registers; k++)
+      for (int32_t slab = 0; slab < map.num_slabs; slab++) {
+        int32_t rows = ftl_select_fragment(s, op->dst, slab, 0);
+        ftl_select_add(s, opcode_of(op->fn), 1, rows, rows, ftl_select_fragment(s, op->a.value, slab, i), NONE);
+      }
+}
+
+static void add_shared(ftl_select *s, ftl_opcode opcode, int32_t dst, int32_t source) {
+  ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, dst, source, NONE, NONE);
+  inst->effects = FTL_EFFECT_MEMORY;
+  inst->inst.wavefronts = 1;
+}
+
+// A butterfly of shuffles over `lanes` neighbours.
+static void shuffle(ftl_select *s, const ftl_tile_op *op, int32_t rows, int32_t lanes) {
+  for (int32_t step = 1; step < lanes; step *= 2) {
+    int32_t other = ftl_select_temp(s, 1);
+    ftl_select_add(s, FTL_OP_SHFL, 1, other, rows, NONE, NONE)->inst.wavefronts = 1;
+    ftl_select_add(s, opcode_of(op->fn), 1, rows, rows, other, NONE);
+  }
+}
+
+// Each warp's part is in shared memory: a few are read by every thread, four a load; of many each lane reads one.
+static void gather(ftl_select *s, const ftl_tile_op *op, int32_t rows, int32_t num_warps) {
+  if (num_warps > MOST_CHAINED_WARPS) {
+    add_shared(s, FTL_OP_LDS, rows, NONE);
+    shuffle(s, op, rows, num_warps);
+    return;
+  }
+  for (int32_t first = 0; first < num_warps; first += VECTOR_SUMS) {
+    int32_t num = num_warps - first < VECTOR_SUMS ? num_warps - first : VECTOR_SUMS, parts = ftl_select_temp(s, num);
+    add_shared(s, FTL_OP_LDS, parts, NONE);
+    for (int32_t i = first == 0 ? 1 : 0; i < num; i++)
+      ftl_select_add(s, opcode_of(op->fn), 1, rows, i == 1 && first == 0 ? NONE : rows, parts, NONE);
+  }
+}
+
+// Where a row spans warps, one lane a warp leaves its part in shared memory between two barriers: the first keeps it
+// from parts of the reduction before that are still being read.
+void ftl_select_reduce_lanes_by_rows(ftl_select *s, const ftl_tile_op *op) {
+  int32_t threads = threads_of(s, op->dst), num_slabs = s->values[op->dst].map.num_slabs;
+  for (int32_t slab = 0; slab < num_slabs; slab++)
+    shuffle(s, op, ftl_select_fragment(s, op->dst, slab, 0), threads < LANES ? threads : LANES);
+  if (threads <= LANES) return;
+  ftl_select_barrier(s);
+  int32_t first = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, 1, first, s->thread, NONE, NONE);
+  for (int32_t slab = 0; slab < num_slabs; slab++) {
+    add_shared(s, FTL_OP_STS, NONE, ftl_select_fragment(s, op->dst, slab, 0));
+  }
+  ftl_select_barrier(s);
+  for (int32_t slab = 0; slab < num_slabs; slab++)
+    gather(s, op, ftl_select_fragment(s, op->dst, slab, 0), threads / LANES);
+}
+
+int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < tile->num_ops; i++) {
+    if (tile->ops[i].kind != FTL_TILE_REDUCE_LANES) continue;
+    const ftl_value *value = &tile->values[tile->ops[i].dst];
+    int32_t threads = value->layout.threads_per_row;
+    if (threads > LANES && value->rows * threads / LANES * SUM_BYTES > most)
+      most = value->rows * threads / LANES * SUM_BYTES;
+  }
+  return most;
+}
+
+// ---- conversion ----
+// To 16 bits two elements an instruction; from 16 bits one an element: HADD2.F32 of fp16, a shift or mask of bf16.
+void ftl_select_convert_by_rows(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_value *from = &s->tile->values[op->a.value], *to = &s->tile->values[op->dst];
+  ftl_opcode opcode = to->dtype != FTL_FP32 ? FTL_OP_CVT : from->dtype == FTL_FP16 ? FTL_OP_HFMA2 : FTL_OP_PRMT;
+  if (from->dtype == to->dtype) opcode = FTL_OP_MOV;
+  int32_t columns = to->layout.vector_columns, count = opcode == FTL_OP_CVT ? (columns + 1) / 2 : columns;
+  for (int32_t slab = 0; slab < s->values[op->dst].map.num_slabs; slab++)
+    for (int32_t i = 0; i < s->values[op->dst].map.per_slab; i++)
+      ftl_select_add(s, opcode, count, ftl_select_fragment(s, op->dst, slab, i),
+                     ftl_select_fragment(s, op->a.value, slab, i), NONE, NONE);
+}

@@ -1,0 +1,136 @@
+// Global memory straight into registers and back: LOAD_TILE, LOAD_ROWS, and the stores of row-wise values.
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+enum { LANES = 32, LINE_BYTES = 128 };
+
+static uint16_t begin_tile(ftl_select *s, const ftl_tile_ref *ref) {
+  uint16_t index = ftl_select_ref(s, ref);
+  ftl_select_add_tile(s, index, 0);
+  return index;
+}
+
+static void add_ldg(ftl_select *s, const ftl_tile_ref *ref, ftl_access access, int32_t dst, int32_t address,
+                    int32_t predicate) {
+  ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDG, 1, dst, address, predicate, NONE);
+  load->inst.access = ftl_select_access(s, access);
+  load->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + LINE_BYTES - 1) / LINE_BYTES));
+  load->inst.flags = ref->present == FTL_ALWAYS ? 0 : FTL_INST_IF_PRESENT;
+  load->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+}
+
+// ---- row-wise ----
+// What one instruction of a warp moves of row `slab` of its threads: the columns of vector `vector`, `vector_bytes` a
+// lane; or a number a row, where every lane of a row moves the same 4 bytes.
+static ftl_access row_access(const ftl_select *s, int32_t value, uint16_t ref, int32_t slab, int32_t vector,
+                             int32_t vector_bytes) {
+  const ftl_value *info = &s->tile->values[value];
+  bool of_rows = info->kind == FTL_VALUE_ROWS;
+  int32_t threads = info->layout.threads_per_row, groups = s->role->num_warps * LANES / threads;
+  int32_t row_bytes = of_rows ? 0 : threads * vector_bytes;
+  ftl_access access = {.ref = ref, .num_rows = 1, .row = slab * groups, .warp_row_step = 1, .row_step = 1};
+  access.column_byte = vector * row_bytes;
+  access.bytes = of_rows ? vector_bytes : row_bytes;
+  if (threads <= LANES) {
+    access.num_rows = (uint16_t)(LANES / threads);
+    access.warp_row_step = LANES / threads;
+    return access;
+  }
+  access.row_warps = threads / LANES;
+  if (of_rows) return access;
+  access.warp_column_bytes = LANES * vector_bytes;
+  access.bytes = LANES * vector_bytes;
+  return access;
+}
+
+static void zero(ftl_select *s, int32_t fragment, int32_t num_registers) {
+  ftl_select_add(s, FTL_OP_MOV, (num_registers + 1) / 2, fragment, NONE, NONE, NONE);
+}
+
+// Vectors beyond the reference's columns are zero; those that may lie beyond the tensor are zeroed before.
+static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_t slab) {
+  const ftl_tile_ref *from = &op->ref;
+  const ftl_value *info = &s->tile->values[op->dst];
+  ftl_fragment_map map = s->values[op->dst].map;
+  int32_t element_bytes = ftl_dtype_bytes(info->dtype), vector_bytes = info->layout.vector_columns * element_bytes;
+  int32_t address = ftl_select_row_address(s, from), wanted_bytes = from->columns * element_bytes;
+  for (int32_t i = 0; i < map.per_slab; i++) {
+    int32_t fragment = ftl_select_fragment(s, op->dst, slab, i);
+    ftl_access access = row_access(s, op->dst, ref, slab, i, vector_bytes);
+    bool inside = access.column_byte < wanted_bytes, ragged = ftl_select_is_ragged(s, from);
+    if (!inside || ragged) zero(s, fragment, map.num_registers);
+    if (!inside) continue;
+    int32_t left = wanted_bytes - access.column_byte;
+    if (access.row_warps <= 1 && left < access.bytes) access.bytes = left;
+    add_ldg(s, from, access, fragment, address, ftl_select_row_predicate(s, from));
+  }
+}
+
+void ftl_select_load_tile(ftl_select *s, const ftl_tile_op *op) {
+  uint16_t ref = begin_tile(s, &op->ref);
+  for (int32_t slab = 0; slab < s->values[op->dst].map.num_slabs; slab++) load_vectors(s, op, ref, slab);
+}
+
+// A fragment's lanes hold two rows of 16, 8 apart, which two loads bring: counted as one of all 16.
+static ftl_access fragment_rows(const ftl_select *s, uint16_t ref, int32_t slab, int32_t element_bytes) {
+  return (ftl_access){.ref = ref,
+                      .num_rows = FTL_SLAB_ROWS,
+                      .row = slab * s->role->num_warps * FTL_SLAB_ROWS,
+                      .warp_row_step = FTL_SLAB_ROWS,
+                      .row_step = 1,
+                      .bytes = element_bytes};
+}
+
+void ftl_select_load_rows(ftl_select *s, const ftl_tile_op *op) {
+  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
+  uint16_t ref = begin_tile(s, &op->ref);
+  int32_t address = ftl_select_row_address(s, &op->ref);
+  ftl_fragment_map map = s->values[op->dst].map;
+  for (int32_t slab = 0; slab < map.num_slabs; slab++) {
+    int32_t rows = ftl_select_fragment(s, op->dst, slab, 0);
+    if (ftl_select_is_ragged(s, &op->ref)) zero(s, rows, map.num_registers);
+    ftl_access access = ftl_select_is_by_rows(s, op->dst) ? row_access(s, op->dst, ref, slab, 0, element_bytes)
+                                                          : fragment_rows(s, ref, slab, element_bytes);
+    add_ldg(s, &op->ref, access, rows, address, ftl_select_row_predicate(s, &op->ref));
+  }
+}
+
+static int32_t packed_vector(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_t vector) {
+  const ftl_value *info = &s->tile->values[op->a.value];
+  int32_t fragment = ftl_select_fragment(s, op->a.value, slab, vector);
+  if (ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype) == ftl_dtype_bytes(info->dtype)) return fragment;
+  int32_t packed = ftl_select_temp(s, info->layout.vector_columns / 2);
+  ftl_select_add(s, FTL_OP_CVT, info->layout.vector_columns / 2, packed, fragment, NONE, NONE);
+  return packed;
+}
+
+void ftl_select_store_by_rows(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_value *info = &s->tile->values[op->a.value];
+  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
+  int32_t vector_bytes = info->layout.vector_columns * element_bytes, wanted_bytes = op->ref.columns * element_bytes;
+  uint16_t ref = begin_tile(s, &op->ref);
+  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {
+    int32_t address = ftl_select_row_address(s, &op->ref);
+    for (int32_t i = 0; i < s->values[op->a.value].map.per_slab; i++) {
+      ftl_access access = row_access(s, op->a.value, ref, slab, i, vector_bytes);
+      int32_t left = wanted_bytes - access.column_byte;
+      if (left <= 0) continue;
+      if (access.row_warps <= 1 && left < access.bytes) access.bytes = left;
+      int32_t data = packed_vector(s, op, slab, i);
+      ftl_select_add_stg(s, access, address, data, ftl_select_row_predicate(s, &op->ref));
+    }
+  }
+}
+
+// One lane of each row stores.
+void ftl_select_store_rows_by_rows(ftl_select *s, const ftl_tile_op *op) {
+  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
+  uint16_t ref = begin_tile(s, &op->ref);
+  int32_t address = ftl_select_row_address(s, &op->ref), first = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, 1, first, s->thread, NONE, NONE);
+  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {
+    ftl_access access = row_access(s, op->a.value, ref, slab, 0, element_bytes);
+    access.first_of_row = true;
+    ftl_select_add_stg(s, access, address, ftl_select_fragment(s, op->a.value, slab, 0), first);
+  }
+}
