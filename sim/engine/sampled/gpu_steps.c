@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/sampled/cursor.h"
 #include "engine/sampled/event_heap.h"
 #include "engine/sampled/period.h"
 #include "machine/cta/cta_scheduler.h"
@@ -38,8 +39,11 @@ typedef struct steps_run {
   ftl_traffic *traffic;
   ftl_cta_scheduler *scheduler;
   cta_state *slots;
-  int32_t *resident;      // CTAs per SM
-  int64_t *active_since;  // per SM
+  int32_t *resident;        // CTAs per SM
+  int64_t *active_since;    // per SM
+  ftl_ref_cursor *cursors;  // per slot, num_cursors each: of the accesses of its segment
+  int32_t num_cursors;      // most accesses of a segment
+  ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
   ftl_event_heap heap;
   int32_t ctas_per_sm, num_segments;
   int64_t stride;  // of a persistent kernel, else 0
@@ -51,9 +55,26 @@ typedef struct steps_run {
 
 static int32_t sm_of(const steps_run *run, int32_t slot) { return slot / run->ctas_per_sm; }
 
+// Called when a CTA enters a segment.
+static void set_cursors(steps_run *run, int32_t slot) {
+  const cta_state *state = &run->slots[slot];
+  const ftl_segment *segment = &run->segments->segments[state->segment];
+  ftl_ref_cursor *cursors = &run->cursors[slot * run->num_cursors];
+  for (int32_t i = 0; i < segment->num_refs; i++)
+    if (run->steps[state->segment][i].is_steady)
+      cursors[i] = ftl_ref_cursor_at(run->segments->tile, &segment->refs[i], state->cta);
+}
+
+static void begin_cta(steps_run *run, int32_t slot, int64_t cta) {
+  run->slots[slot].cta = cta;
+  run->slots[slot].segment = 0;
+  set_cursors(run, slot);
+}
+
 static void start_cta(steps_run *run, const ftl_cta_start *start) {
   int32_t slot = start->sm * run->ctas_per_sm + start->slot;
-  run->slots[slot] = (cta_state){.cta = start->cta, .start_cycle = start->cycle};
+  run->slots[slot] = (cta_state){.start_cycle = start->cycle};
+  begin_cta(run, slot, start->cta);
   if (run->resident[start->sm]++ == 0) run->active_since[start->sm] = start->cycle;
   ftl_event_heap_push(&run->heap, (ftl_event){.time = start->cycle * FTL_TRAFFIC_UNIT, .slot = slot});
 }
@@ -99,8 +120,7 @@ static void consider_skip(steps_run *run, int64_t now) {
 static void end_cta(steps_run *run, int32_t slot, int64_t now) {
   cta_state *state = &run->slots[slot];
   if (run->stride && state->cta + run->stride < run->segments->tile->num_ctas) {
-    state->cta += run->stride;
-    state->segment = 0;
+    begin_cta(run, slot, state->cta + run->stride);
     ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
     return;
   }
@@ -134,30 +154,33 @@ static void add_wait(cta_state *state, const ftl_segment_ref *ref, const ftl_tra
   if (arrival > *due) *due = arrival;
 }
 
-static bool try_access(steps_run *run, cta_state *state, const ftl_segment_ref *ref, int32_t sm, int64_t now,
-                       step_wait *longest) {
+static bool try_access(steps_run *run, int32_t slot, int32_t ref_idx, int64_t now, step_wait *longest) {
   const ftl_tile_program *tile = run->segments->tile;
-  ftl_expr_point point = {.cta = state->cta};
-  if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(tile, ref->lo, &point) + state->iteration;
-  ftl_tile_place place = ftl_tile_place_of(tile, ref->ref, &point);
+  cta_state *state = &run->slots[slot];
+  const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[ref_idx];
+  ftl_tile_place place = ftl_ref_place(tile, ref, &run->steps[state->segment][ref_idx],
+                                       &run->cursors[slot * run->num_cursors + ref_idx], state->cta, state->iteration);
   if (place.num_rows == 0) return true;
   if (ref->is_store) return ftl_traffic_try_store(run->traffic, &place, now);
   ftl_traffic_wait wait;
-  if (!ftl_traffic_try_load(run->traffic, &place, sm, now, &wait)) return false;
+  if (!ftl_traffic_try_load(run->traffic, &place, sm_of(run, slot), now, &wait)) return false;
   add_wait(state, ref, &wait, now, longest);
   return true;
 }
 
 // Moves to the next segment with something to run; false at the CTA's end.
-static bool try_next_segment(const steps_run *run, cta_state *state) {
+static bool try_next_segment(steps_run *run, int32_t slot) {
+  cta_state *state = &run->slots[slot];
   bool is_loop = state->segment % 2 == 1;
   if (is_loop && ++state->iteration < state->trips) return true;
   while (++state->segment < run->num_segments) {
     state->iteration = 0;
-    if (state->segment % 2 == 0) return true;
     int64_t first;
-    state->trips = ftl_segments_trips(run->segments, run->launch->warps, state->segment / 2, state->cta, &first);
-    if (state->trips > 0) return true;
+    if (state->segment % 2 == 1)
+      state->trips = ftl_segments_trips(run->segments, run->launch->warps, state->segment / 2, state->cta, &first);
+    if (state->segment % 2 == 1 && state->trips == 0) continue;
+    set_cursors(run, slot);
+    return true;
   }
   return false;
 }
@@ -181,13 +204,13 @@ static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
   step_wait wait = {0};
   const ftl_segment *segment = &run->segments->segments[state->segment];
   for (int32_t i = 0; i < segment->num_refs; i++)
-    if (!try_access(run, state, &segment->refs[i], sm, now, &wait))
+    if (!try_access(run, event.slot, i, now, &wait))
       return ftl_error_set(error, FTL_NO_MEMORY, "too many tiles to remember: more than a million, or out of memory");
   int64_t latency = wait.latency_cycles > 0 ? wait.latency_cycles : run->times->latency_cycles[0];
   int64_t time = ftl_step_times_get(run->times, state->segment, run->resident[sm], latency) * PER_STEP_UNIT;
   if (state->segment % 2 == 1) state->step++;
   now += time + wait.queue;
-  if (try_next_segment(run, state))
+  if (try_next_segment(run, event.slot))
     ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = event.slot});
   else
     end_cta(run, event.slot, now);
@@ -206,13 +229,23 @@ static ftl_status run_events(steps_run *run, ftl_error *error) {
   return FTL_OK;
 }
 
+static void find_ref_steps(steps_run *run) {
+  for (int32_t s = 0; s < run->num_segments; s++) {
+    const ftl_segment *segment = &run->segments->segments[s];
+    if (segment->num_refs > run->num_cursors) run->num_cursors = segment->num_refs;
+    for (int32_t i = 0; i < segment->num_refs; i++)
+      run->steps[s][i] = ftl_ref_step_of(run->segments->tile, &segment->refs[i]);
+  }
+}
+
 static ftl_status allocate(steps_run *run, ftl_error *error) {
   size_t num_sms = (size_t)run->launch->arch->chip_num_sms, num_slots = num_sms * (size_t)run->ctas_per_sm;
   run->slots = calloc(num_slots, sizeof *run->slots);
   run->resident = calloc(num_sms, sizeof *run->resident);
   run->active_since = calloc(num_sms, sizeof *run->active_since);
+  run->cursors = calloc(num_slots * (size_t)run->num_cursors + 1, sizeof *run->cursors);
   run->heap.events = calloc(num_slots, sizeof *run->heap.events);
-  if (!run->slots || !run->resident || !run->active_since || !run->heap.events)
+  if (!run->slots || !run->resident || !run->active_since || !run->cursors || !run->heap.events)
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
   return ftl_cta_scheduler_create(&run->scheduler, run->launch->arch, ftl_launch_num_ctas(run->launch),
                                   run->ctas_per_sm, error);
@@ -222,6 +255,7 @@ static void release(steps_run *run) {
   free(run->slots);
   free(run->resident);
   free(run->active_since);
+  free(run->cursors);
   free(run->heap.events);
   ftl_cta_scheduler_destroy(run->scheduler);
 }
@@ -265,6 +299,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
                    .num_segments = 2 * segments->num_loops + 1,
                    .stride = launch->tile->persistent ? ftl_launch_num_ctas(launch) : 0};
   run.period = run.stride ? 0 : long_period(&run, ftl_period_find(segments, launch->warps));
+  find_ref_steps(&run);
   ftl_status status = check_steps(&run, error);
   if (status == FTL_OK) status = allocate(&run, error);
   if (status == FTL_OK) status = run_events(&run, error);

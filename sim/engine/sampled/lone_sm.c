@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/sectors.h"
 
 // Cycles without progress after which the SM is called stuck: far longer than any latency that is asked for.
 enum { STUCK_WINDOWS = 100000, PORT_UNIT = 256 };
@@ -18,7 +19,7 @@ static void answer(lone_memory *memory, const ftl_mem_request *request) {
   int64_t ready = (request->time + memory->latency) * PORT_UNIT;
   if (request->kind == FTL_MEM_READ) {
     if (memory->port_free > ready) ready = memory->port_free;
-    ready += memory->line_cost * __builtin_popcount(request->sectors) / 4;
+    ready += memory->line_cost * ftl_num_sectors(request->sectors) / 4;
     memory->port_free = ready;
   } else if (memory->port_free > ready) {
     ready = memory->port_free;  // replies stay in order of time

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sectors.h"
+
 enum {
   FIRST_ENTRIES = 1024,
   MAX_ENTRIES = 1 << 20,
@@ -12,12 +14,14 @@ enum {
   FULL_LINE = 15
 };
 
-ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, ftl_error *error) {
-  *tiles = (ftl_tile_lines){.tags = tags, .capacity_entries = FIRST_ENTRIES, .capacity_lines = FIRST_LINES};
+ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, int32_t num_gpcs, ftl_error *error) {
+  *tiles = (ftl_tile_lines){
+      .tags = tags, .num_gpcs = num_gpcs, .capacity_entries = FIRST_ENTRIES, .capacity_lines = FIRST_LINES};
   tiles->entries = malloc(FIRST_ENTRIES * sizeof *tiles->entries);
   tiles->slots = calloc(2 * FIRST_ENTRIES, sizeof *tiles->slots);
   tiles->lines = malloc(FIRST_LINES * sizeof *tiles->lines);
-  if (tiles->entries && tiles->slots && tiles->lines) return FTL_OK;
+  if (num_gpcs > 0) tiles->groups = malloc((size_t)num_gpcs * FIRST_ENTRIES * sizeof *tiles->groups);
+  if (tiles->entries && tiles->slots && tiles->lines && (tiles->groups || num_gpcs == 0)) return FTL_OK;
   ftl_tile_lines_fini(tiles);
   return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
 }
@@ -26,19 +30,21 @@ void ftl_tile_lines_fini(ftl_tile_lines *tiles) {
   free(tiles->entries);
   free(tiles->slots);
   free(tiles->lines);
+  free(tiles->groups);
 }
 
 static bool try_add_line(ftl_tile_lines *tiles, ftl_tile_entry *entry, uint64_t line, uint8_t sectors) {
-  entry->num_sectors += __builtin_popcount(sectors);
-  if (!ftl_l2_tags_in_sample(tiles->tags, line)) return true;
+  entry->num_sectors += ftl_num_sectors(sectors);
+  ftl_l2_address at;
+  if (!ftl_l2_tags_try_sample(tiles->tags, line, &at)) return true;
   if (tiles->num_lines == tiles->capacity_lines) {
-    ftl_line *lines = realloc(tiles->lines, 2 * (size_t)tiles->capacity_lines * sizeof *lines);
+    ftl_sampled_line *lines = realloc(tiles->lines, 2 * (size_t)tiles->capacity_lines * sizeof *lines);
     if (!lines) return false;
     tiles->lines = lines;
     tiles->capacity_lines *= 2;
   }
-  tiles->lines[tiles->num_lines++] = (ftl_line){.line = line, .sectors = sectors};
-  tiles->sampled_sectors += __builtin_popcount(sectors);
+  tiles->lines[tiles->num_lines++] = (ftl_sampled_line){.line = line, .at = at, .sectors = sectors};
+  tiles->sampled_sectors += ftl_num_sectors(sectors);
   entry->num_sampled++;
   return true;
 }
@@ -86,6 +92,11 @@ static bool try_grow(ftl_tile_lines *tiles) {
       capacity <= MAX_ENTRIES ? realloc(tiles->entries, (size_t)capacity * sizeof *entries) : NULL;
   if (!entries) return false;
   tiles->entries = entries;
+  if (tiles->num_gpcs > 0) {
+    ftl_tile_group *groups = realloc(tiles->groups, (size_t)tiles->num_gpcs * (size_t)capacity * sizeof *tiles->groups);
+    if (!groups) return false;
+    tiles->groups = groups;
+  }
   int32_t *slots = calloc(2 * (size_t)capacity, sizeof *slots);
   if (!slots) return false;
   free(tiles->slots);
@@ -107,6 +118,7 @@ ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place 
   *slot = (int32_t)tiles->num_entries;
   *entry = (ftl_tile_entry){
       .address_bytes = place->address_bytes, .num_rows = place->num_rows, .row_bytes = place->row_bytes};
-  for (int32_t gpc = 0; gpc < FTL_MAX_GPCS; gpc++) entry->last_request[gpc] = INT64_MIN / 2;
+  for (int32_t gpc = 0; gpc < tiles->num_gpcs; gpc++)
+    *ftl_tile_lines_group(tiles, entry, gpc) = (ftl_tile_group){.began = INT64_MIN / 2};
   return try_add_tile(tiles, entry, place) ? entry : NULL;
 }

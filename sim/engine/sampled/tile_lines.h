@@ -5,8 +5,6 @@
 #include "lower/walk.h"
 #include "machine/l2/tags.h"
 
-enum { FTL_MAX_GPCS = 16 };  // the range of chip.num_gpcs
-
 typedef struct ftl_tile_entry {
   int64_t address_bytes;  // of the tile's first byte; with rows and their bytes, the key
   int32_t num_rows, row_bytes;
@@ -14,24 +12,42 @@ typedef struct ftl_tile_entry {
   int64_t first_line;
   int64_t num_sectors;  // of the whole tile
   int64_t fill_ready;   // when the last DRAM fill of it is done (1/65536 cycle)
-  // Per GPC, the group of requests that the coalescer is merging now.
-  int64_t last_request[FTL_MAX_GPCS];  // when it began
-  int8_t num_merged[FTL_MAX_GPCS];
 } ftl_tile_entry;
+
+// Requests for a tile that the coalescer of a GPC is merging now.
+typedef struct ftl_tile_group {
+  int64_t began;  // 1/65536 cycle
+  int64_t num_merged;
+} ftl_tile_group;
+
+typedef struct ftl_sampled_line {
+  uint64_t line;
+  ftl_l2_address at;  // worked out once: the line is read many times
+  uint8_t sectors;
+} ftl_sampled_line;
 
 typedef struct ftl_tile_lines {
   const ftl_l2_tags *tags;
   ftl_tile_entry *entries;  // in the order in which they were first seen
+  ftl_tile_group *groups;   // [entry][GPC]; NULL where nothing is merged
+  int32_t num_gpcs;         // 0: no groups
   int64_t num_entries, capacity_entries;
   int32_t *slots;  // open addressing, twice capacity_entries: 1 + index into entries, 0 where free
-  ftl_line *lines;
+  ftl_sampled_line *lines;
   int64_t num_lines, capacity_lines;
   int64_t sampled_sectors, total_sectors;  // over all tiles seen: their ratio is the sample's scale
 } ftl_tile_lines;
 
-FTL_MUST_USE ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, ftl_error *error);
+// num_gpcs: of which the requests are grouped; 0 for none.
+FTL_MUST_USE ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, int32_t num_gpcs,
+                                            ftl_error *error);
 void ftl_tile_lines_fini(ftl_tile_lines *tiles);
 // The entry of a tile; made when it is new. NULL when memory is out. Valid until the next call.
 ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place);
+
+static inline ftl_tile_group *ftl_tile_lines_group(const ftl_tile_lines *tiles, const ftl_tile_entry *entry,
+                                                   int32_t gpc) {
+  return &tiles->groups[(entry - tiles->entries) * tiles->num_gpcs + gpc];
+}
 
 #endif

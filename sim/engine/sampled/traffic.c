@@ -1,5 +1,8 @@
 #include "engine/sampled/traffic.h"
 
+#include <stdlib.h>
+
+#include "base/sectors.h"
 #include "engine/sampled/dram_rate.h"
 #include "machine/cta/cta_scheduler.h"
 #include "machine/noc/noc.h"
@@ -42,14 +45,29 @@ ftl_status ftl_traffic_create_tags(ftl_l2_tags **out, const ftl_arch *arch, int6
   return ftl_l2_tags_create(out, arch, choose_sample(smallest_tile_lines), error);
 }
 
+static ftl_status find_homes(ftl_traffic *traffic, ftl_error *error) {
+  const ftl_arch *arch = traffic->arch;
+  traffic->homes = malloc((size_t)arch->chip_num_sms * sizeof *traffic->homes);
+  if (!traffic->homes) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the places of SMs");
+  for (int32_t sm = 0; sm < arch->chip_num_sms; sm++)
+    traffic->homes[sm] = (ftl_sm_home){.gpc = ftl_cta_gpc_of_sm(arch, sm), .side = ftl_noc_side_of_sm(arch, sm)};
+  return FTL_OK;
+}
+
 ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int64_t sm_khz, ftl_l2_tags *tags,
                             ftl_error *error) {
   const ftl_arch *arch = launch->arch;
   *traffic = (ftl_traffic){.arch = arch, .sm_khz = sm_khz, .tags = tags};
   int64_t dram_bytes_per_s;
   ftl_status status = ftl_dram_rate_get(arch, &dram_bytes_per_s, error);
-  if (status == FTL_OK) status = ftl_tile_lines_init(&traffic->tiles, tags, error);
+  if (status == FTL_OK) status = find_homes(traffic, error);
   if (status != FTL_OK) return status;
+  int32_t merging_gpcs = arch->l2_coalescer_merges > 1 ? (int32_t)arch->chip_num_gpcs : 0;
+  status = ftl_tile_lines_init(&traffic->tiles, tags, merging_gpcs, error);
+  if (status != FTL_OK) {
+    free(traffic->homes);
+    return status;
+  }
   ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
   traffic->l2_sector_cost =
       sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
@@ -61,7 +79,10 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
   return FTL_OK;
 }
 
-void ftl_traffic_fini(ftl_traffic *traffic) { ftl_tile_lines_fini(&traffic->tiles); }
+void ftl_traffic_fini(ftl_traffic *traffic) {
+  ftl_tile_lines_fini(&traffic->tiles);
+  free(traffic->homes);
+}
 
 int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled) {
   if (traffic->tiles.sampled_sectors == 0) return 0;
@@ -81,13 +102,15 @@ static int64_t serve(int64_t *server_free, int64_t now, int64_t cost) {
 }
 
 // True when the request joins one for the same tile that another SM of the GPC made just before.
-static bool try_coalesce(const ftl_traffic *traffic, ftl_tile_entry *entry, int32_t sm, int64_t now) {
-  int32_t gpc = ftl_cta_gpc_of_sm(traffic->arch, sm);
-  int64_t merges = traffic->arch->l2_coalescer_merges;
+static bool try_coalesce(const ftl_traffic *traffic, const ftl_tile_entry *entry, int32_t gpc, int64_t now) {
+  if (!traffic->tiles.groups) return false;
+  ftl_tile_group *group = ftl_tile_lines_group(&traffic->tiles, entry, gpc);
   bool joins =
-      merges > 1 && now - entry->last_request[gpc] <= traffic->coalescer_window && entry->num_merged[gpc] + 1 < merges;
-  entry->num_merged[gpc] = (int8_t)(joins ? entry->num_merged[gpc] + 1 : 0);
-  if (!joins) entry->last_request[gpc] = now;
+      now - group->began <= traffic->coalescer_window && group->num_merged + 1 < traffic->arch->l2_coalescer_merges;
+  if (joins)
+    group->num_merged++;
+  else
+    *group = (ftl_tile_group){.began = now};
   return joins;
 }
 
@@ -97,15 +120,16 @@ typedef struct sampled_outcome {
 
 static sampled_outcome read_sample(ftl_traffic *traffic, const ftl_tile_entry *entry, int32_t side) {
   sampled_outcome sum = {0};
-  const ftl_line *lines = &traffic->tiles.lines[entry->first_line];
+  const ftl_sampled_line *lines = &traffic->tiles.lines[entry->first_line];
   for (int32_t i = 0; i < entry->num_sampled; i++) {
-    ftl_l2_outcome outcome = ftl_l2_tags_read(traffic->tags, lines[i].line, lines[i].sectors, side);
-    int64_t asked = __builtin_popcount(lines[i].sectors);
+    ftl_l2_outcome outcome;
+    ftl_l2_tags_read_at(traffic->tags, lines[i].at, lines[i].line, lines[i].sectors, side, &outcome);
+    int64_t asked = ftl_num_sectors(lines[i].sectors);
     sum.asked += asked;
-    sum.far += __builtin_popcount(outcome.far_sectors);
-    sum.missed += __builtin_popcount(outcome.dram_read_sectors);
+    sum.far += ftl_num_sectors(outcome.far_sectors);
+    sum.missed += ftl_num_sectors(outcome.dram_read_sectors);
     sum.dram_written += outcome.dram_write_sectors;
-    traffic->counts.hit_sectors += __builtin_popcount(outcome.hit_sectors);
+    traffic->counts.hit_sectors += ftl_num_sectors(outcome.hit_sectors);
   }
   traffic->counts.far_sectors += sum.far;
   traffic->counts.looked_up_sectors += sum.asked;
@@ -135,13 +159,13 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int
   if (!entry) return false;
   *wait = (ftl_traffic_wait){.latency_cycles = traffic->hit_latency};
   traffic->counts.asked_sectors += entry->num_sectors;
-  if (try_coalesce(traffic, entry, sm, now))
+  ftl_sm_home home = traffic->homes[sm];
+  if (try_coalesce(traffic, entry, home.gpc, now))
     traffic->counts.coalesced_sectors += entry->num_sectors;
   else
     wait->queue += serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);
-  int64_t *gpc_free = &traffic->gpc_free[ftl_cta_gpc_of_sm(traffic->arch, sm)];
-  wait->queue += serve(gpc_free, now, traffic->gpc_sector_cost * entry->num_sectors);
-  sampled_outcome outcome = read_sample(traffic, entry, ftl_noc_side_of_sm(traffic->arch, sm));
+  wait->queue += serve(&traffic->gpc_free[home.gpc], now, traffic->gpc_sector_cost * entry->num_sectors);
+  sampled_outcome outcome = read_sample(traffic, entry, home.side);
   if (outcome.far > 0) {
     wait->latency_cycles += traffic->far_latency;
     wait->queue +=
@@ -166,12 +190,12 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, in
   traffic->counts.store_sectors += entry->num_sectors;
   serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);
   int64_t written = 0, asked = 0;
-  const ftl_line *lines = &traffic->tiles.lines[entry->first_line];
+  const ftl_sampled_line *lines = &traffic->tiles.lines[entry->first_line];
   for (int32_t i = 0; i < entry->num_sampled; i++) {
     ftl_l2_outcome outcome = ftl_l2_tags_write(traffic->tags, lines[i].line, lines[i].sectors, lines[i].sectors);
     written += outcome.dram_write_sectors;
-    asked += __builtin_popcount(lines[i].sectors);
-    traffic->counts.dram_read_sectors += __builtin_popcount(outcome.dram_read_sectors);
+    asked += ftl_num_sectors(lines[i].sectors);
+    traffic->counts.dram_read_sectors += ftl_num_sectors(outcome.dram_read_sectors);
   }
   traffic->counts.dram_write_sectors += written;
   serve(&traffic->dram_free, now, traffic->dram_sector_cost * of_tile(entry, written, asked));

@@ -19,6 +19,13 @@ typedef struct ftl_traffic_counts {
   int64_t load_latency_cycles, num_loads;                   // sum and number
 } ftl_traffic_counts;
 
+enum { FTL_MAX_GPCS = 16 };  // the range of chip.num_gpcs
+
+// Where an SM sits.
+typedef struct ftl_sm_home {
+  int32_t gpc, side;
+} ftl_sm_home;
+
 typedef struct ftl_traffic {
   const ftl_arch *arch;
   ftl_l2_tags *tags;
@@ -28,6 +35,7 @@ typedef struct ftl_traffic {
   int64_t l2_sector_cost, far_sector_cost, dram_sector_cost;  // 1/65536 SM cycle
   int64_t gpc_sector_cost;
   int64_t l2_free, far_free, dram_free, gpc_free[FTL_MAX_GPCS];  // 1/65536 SM cycle
+  ftl_sm_home *homes;                                            // per SM
   int64_t coalescer_window;                                      // 1/65536 SM cycle
   ftl_traffic_counts counts;
 } ftl_traffic;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/sectors.h"
 #include "machine/dram/channel.h"
 #include "machine/dram/map.h"
 
@@ -101,7 +102,7 @@ void ftl_dram_push(ftl_dram *dram, const ftl_dram_request *request) {
                             .cookie = request->cookie,
                             .bank = (uint8_t)place.bank,
                             .num_bursts = num_bursts(dram, request->sectors),
-                            .num_sectors = (uint8_t)__builtin_popcount(request->sectors)};
+                            .num_sectors = (uint8_t)ftl_num_sectors(request->sectors)};
   shared->num_pending++;
   ftl_dram_channel_push(&dram->channels[place.channel], shared, index, request->is_write);
 }

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/sectors.h"
 #include "machine/l2/hash.h"
 #include "machine/l2/replacement.h"
 
@@ -35,9 +36,6 @@ typedef struct set_view {
 } set_view;
 
 _Static_assert(sizeof(uint64_t) + sizeof(ftl_l2_way) <= 16, "a tag entry takes 16 bytes");
-
-// The number of bits of a mask of four, from a table in a constant.
-static int num_bits(uint8_t mask) { return (int)(0x4332322132212110u >> (4 * mask) & 7); }
 
 static uint64_t num_sets(const ftl_l2_tags *tags) { return (uint64_t)tags->sets_per_side * tags->hash.num_sides; }
 
@@ -87,9 +85,14 @@ void ftl_l2_tags_flush(ftl_l2_tags *tags) {
   tags->num_dirty_sectors = 0;
 }
 
+bool ftl_l2_tags_try_sample(const ftl_l2_tags *tags, uint64_t line, ftl_l2_address *at) {
+  *at = ftl_l2_hash_address(&tags->hash, line);
+  return (at->set_in_side & ((1u << tags->log2_sample) - 1u)) == 0;
+}
+
 bool ftl_l2_tags_in_sample(const ftl_l2_tags *tags, uint64_t line) {
-  uint32_t set = ftl_l2_hash_address(&tags->hash, line).set_in_side;
-  return (set & ((1u << tags->log2_sample) - 1u)) == 0;
+  ftl_l2_address at;
+  return ftl_l2_tags_try_sample(tags, line, &at);
 }
 
 ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line) {
@@ -141,8 +144,8 @@ static uint32_t allocate_way(ftl_l2_tags *tags, const set_view *view, uint64_t l
       outcome->writebacks[outcome->num_writebacks] = view->lines[way];
       outcome->writeback_sectors[outcome->num_writebacks] = victim->dirty;
       outcome->num_writebacks++;
-      outcome->dram_write_sectors = (uint8_t)(outcome->dram_write_sectors + num_bits(victim->dirty));
-      tags->num_dirty_sectors -= num_bits(victim->dirty);
+      outcome->dram_write_sectors = (uint8_t)(outcome->dram_write_sectors + ftl_num_sectors(victim->dirty));
+      tags->num_dirty_sectors -= ftl_num_sectors(victim->dirty);
     }
   }
   view->lines[way] = line;
@@ -178,21 +181,28 @@ static uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, ui
   return had;
 }
 
-ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side) {
-  ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
-  ftl_l2_outcome outcome = {.home_side = (uint8_t)at.home_side, .slice_in_side = (uint16_t)at.slice_in_side};
+void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
+                         ftl_l2_outcome *outcome) {
+  outcome->home_side = (uint8_t)at.home_side;
+  outcome->slice_in_side = (uint16_t)at.slice_in_side;
+  outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
   if ((uint32_t)side == at.home_side) {
-    outcome.hit_sectors = sectors & read_home(tags, at, line, sectors, &outcome);
-    return outcome;
+    outcome->hit_sectors = sectors & read_home(tags, at, line, sectors, outcome);
+    return;
   }
   set_view view = view_set(tags, at, (uint32_t)side);
-  ftl_l2_way *replica = &view.ways[find_or_allocate(tags, &view, line, &outcome)];
-  outcome.hit_sectors = sectors & replica->valid;
+  ftl_l2_way *replica = &view.ways[find_or_allocate(tags, &view, line, outcome)];
+  outcome->hit_sectors = sectors & replica->valid;
   uint8_t wanted = sectors & (uint8_t)~replica->valid;
   if (wanted != 0) {
-    outcome.far_sectors = wanted & read_home(tags, at, line, wanted, &outcome);
+    outcome->far_sectors = wanted & read_home(tags, at, line, wanted, outcome);
     replica->valid |= wanted;
   }
+}
+
+ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side) {
+  ftl_l2_outcome outcome = {0};
+  ftl_l2_tags_read_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors, side, &outcome);
   return outcome;
 }
 
@@ -212,7 +222,7 @@ ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t secto
   if (tags->hash.num_sides == 2) drop_replica(tags, at, line);
   set_view view = view_set(tags, at, at.home_side);
   ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, &outcome)];
-  tags->num_dirty_sectors += num_bits(sectors & (uint8_t)~entry->dirty);
+  tags->num_dirty_sectors += ftl_num_sectors(sectors & (uint8_t)~entry->dirty);
   entry->dirty |= sectors;
   entry->valid |= sectors & full_sectors;
   return outcome;

@@ -12,6 +12,7 @@
 
 #include "arch/arch.h"
 #include "base/status.h"
+#include "machine/l2/hash.h"
 
 typedef struct ftl_l2_tags ftl_l2_tags;
 
@@ -21,6 +22,8 @@ FTL_MUST_USE ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *ar
                                            ftl_error *error);
 void ftl_l2_tags_destroy(ftl_l2_tags *tags);
 bool ftl_l2_tags_in_sample(const ftl_l2_tags *tags, uint64_t line);
+// The same, and where the line lies, for ftl_l2_tags_read_at.
+bool ftl_l2_tags_try_sample(const ftl_l2_tags *tags, uint64_t line, ftl_l2_address *at);
 
 typedef struct ftl_l2_place {
   int32_t home_side;  // 0 on one-sided parts
@@ -45,6 +48,9 @@ typedef struct ftl_l2_outcome {
 // is completed from DRAM when it is read next (lazy fetch), or written back as a masked write.
 ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side);
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors);
+// A read of a line whose place is known. writebacks and writeback_sectors hold num_writebacks entries, no more.
+void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
+                         ftl_l2_outcome *outcome);
 // A read-modify-write at the home side: what is not there is fetched; the sectors are dirty after it.
 ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors);
 // Tells the host's cache that a read by `side` follows; changes nothing.

@@ -10,7 +10,7 @@ typedef struct sample {
 static sample make_sample(int32_t log2_sample) {
   sample s = {.arch = shipped_arch("a100_80")};
   cr_assert_eq(ftl_l2_tags_create(&s.tags, s.arch, log2_sample, NULL), FTL_OK);
-  cr_assert_eq(ftl_tile_lines_init(&s.tiles, s.tags, NULL), FTL_OK);
+  cr_assert_eq(ftl_tile_lines_init(&s.tiles, s.tags, 0, NULL), FTL_OK);
   return s;
 }
 

@@ -1,0 +1,82 @@
+#include "engine/sampled/cursor.h"
+
+#include "base/check.h"
+
+// Whether an expression grows by the same amount each time the loop variable grows by one, and by how much.
+static bool try_slope(const ftl_tile_program *tile, ftl_expr expr, int32_t loop_var, int64_t *slope) {
+  const ftl_expr_node *node = &tile->exprs[expr];
+  int64_t a, b;
+  *slope = 0;
+  switch (node->kind) {
+    case FTL_EXPR_CONST:
+    case FTL_EXPR_CTA:
+      return true;
+    case FTL_EXPR_LOOP:
+      *slope = node->value == loop_var;
+      return true;
+    case FTL_EXPR_ADD:
+    case FTL_EXPR_SUB:
+      if (!try_slope(tile, node->a, loop_var, &a) || !try_slope(tile, node->b, loop_var, &b)) return false;
+      *slope = node->kind == FTL_EXPR_ADD ? a + b : a - b;
+      return true;
+    case FTL_EXPR_MUL:  // the builder puts a constant second
+      if (!try_slope(tile, node->a, loop_var, &a) || !try_slope(tile, node->b, loop_var, &b) || b != 0) return false;
+      *slope = a * (a != 0 ? tile->exprs[node->b].value : 0);
+      return a == 0 || tile->exprs[node->b].kind == FTL_EXPR_CONST;
+    default:
+      return try_slope(tile, node->a, loop_var, &a) && try_slope(tile, node->b, loop_var, &b) && a == 0 && b == 0;
+  }
+}
+
+static bool is_fixed(const ftl_tile_program *tile, ftl_expr expr, int32_t loop_var) {
+  int64_t slope;
+  return try_slope(tile, expr, loop_var, &slope) && slope == 0;
+}
+
+ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref *ref) {
+  const ftl_tile_ref *r = ref->ref;
+  ftl_ref_step step = {0};
+  step.is_steady = is_fixed(tile, r->batch, ref->loop_var) && is_fixed(tile, r->head, ref->loop_var) &&
+                   is_fixed(tile, r->column, ref->loop_var) && is_fixed(tile, r->column_end, ref->loop_var) &&
+                   (r->present == FTL_ALWAYS || try_slope(tile, r->present, ref->loop_var, &step.presence)) &&
+                   try_slope(tile, r->row, ref->loop_var, &step.rows);
+  return step;
+}
+
+static ftl_expr_point point_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta,
+                               int64_t iteration) {
+  ftl_expr_point point = {.cta = cta};
+  if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(tile, ref->lo, &point) + iteration;
+  return point;
+}
+
+ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta) {
+  const ftl_tile_ref *r = ref->ref;
+  const ftl_tensor *tensor = &tile->tensors[r->tensor];
+  ftl_expr_point point = point_at(tile, ref, cta, 0);
+  int64_t batch = ftl_expr_eval(tile, r->batch, &point), head = ftl_expr_eval(tile, r->head, &point);
+  int64_t columns = ftl_tile_ref_num_columns(tile, r, &point), element_bytes = ftl_dtype_bytes(tensor->dtype);
+  int64_t element = ftl_expr_eval(tile, r->column, &point) + batch * tensor->batch_stride + head * tensor->head_stride;
+  return (ftl_ref_cursor){.base_bytes = tensor->base_bytes + element * element_bytes,
+                          .row_bytes = (int32_t)(columns * element_bytes),
+                          .first_row = ftl_expr_eval(tile, r->row, &point),
+                          .first_presence = r->present == FTL_ALWAYS ? 1 : ftl_expr_eval(tile, r->present, &point)};
+}
+
+ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
+                             const ftl_ref_cursor *cursor, int64_t cta, int64_t iteration) {
+  if (!step->is_steady) {
+    ftl_expr_point point = point_at(tile, ref, cta, iteration);
+    return ftl_tile_place_of(tile, ref->ref, &point);
+  }
+  const ftl_tensor *tensor = &tile->tensors[ref->ref->tensor];
+  ftl_tile_place place = {.row_stride_bytes = tensor->row_stride * ftl_dtype_bytes(tensor->dtype)};
+  if (cursor->row_bytes == 0 || cursor->first_presence + iteration * step->presence <= 0) return place;
+  int64_t row = cursor->first_row + iteration * step->rows, rows_left = tensor->num_rows - row;
+  if (rows_left <= 0) return place;
+  FTL_CHECK(row >= 0, "%s of %s: tile outside the tensor (row %lld)", tensor->name, tile->name, (long long)row);
+  place.address_bytes = cursor->base_bytes + row * place.row_stride_bytes;
+  place.row_bytes = cursor->row_bytes;
+  place.num_rows = rows_left < ref->ref->rows ? (int32_t)rows_left : ref->ref->rows;
+  return place;
+}

@@ -1,0 +1,29 @@
+// Where the tile of an access lies in one iteration of its loop after the other. Most move by a constant number of rows
+// an iteration: their place is then worked out from a base and a step, the others' from their expressions.
+#ifndef FTL_ENGINE_SAMPLED_CURSOR_H
+#define FTL_ENGINE_SAMPLED_CURSOR_H
+
+#include "engine/sampled/segments.h"
+#include "lower/walk.h"
+
+typedef struct ftl_ref_step {
+  bool is_steady;  // batch, head and columns stay; row and presence grow by these an iteration
+  int64_t rows, presence;
+} ftl_ref_step;
+
+// A steady access of one CTA in the loop (or straight code) that it runs now.
+typedef struct ftl_ref_cursor {
+  int64_t base_bytes;  // address of the tile's first column in row 0 of the batch and head
+  int64_t first_row;
+  int64_t first_presence;  // present where above 0
+  int32_t row_bytes;       // 0: no columns, so absent throughout
+} ftl_ref_cursor;
+
+// How an access moves from iteration to iteration, from the form of its expressions.
+ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref *ref);
+ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta);
+// The tile in an iteration, counted from 0: what ftl_tile_place_of gives there. The cursor is read if it is steady.
+ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
+                             const ftl_ref_cursor *cursor, int64_t cta, int64_t iteration);
+
+#endif
