@@ -49,6 +49,46 @@ ftl_tensor_shape ftl_attention_shape(const ftl_spec *spec, int64_t num_heads, in
   };
 }
 
+ftl_attention_tensors ftl_attention_declare(ftl_builder *b, const ftl_spec *spec, const ftl_attention *a) {
+  ftl_tensor_shape queries = ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim);
+  ftl_tensor_shape keys = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim);
+  ftl_tensor_shape rows = {.num_batches = a->batch,
+                           .num_heads = a->heads,
+                           .num_rows = a->seqlen_q,
+                           .num_columns = 1,
+                           .batch_stride = a->heads * a->seqlen_q,
+                           .head_stride = a->seqlen_q,
+                           .row_stride = 1};
+  ftl_attention_tensors t;
+  t.q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, queries);
+  t.k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT, keys);
+  t.v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, keys);
+  t.o = ftl_builder_tensor(b, "o", a->dtype, FTL_TENSOR_OUTPUT, queries);
+  t.lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, rows);
+  return t;
+}
+
+static ftl_tile_ref tile_ref(const ftl_attention_tile *tile, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
+                             int32_t columns) {
+  return (ftl_tile_ref){.tensor = tensor,
+                        .batch = tile->batch,
+                        .head = head,
+                        .row = row,
+                        .present = FTL_ALWAYS,
+                        .rows = rows,
+                        .columns = columns};
+}
+
+ftl_tile_ref ftl_attention_query_ref(const ftl_attention_tile *tile, int32_t tensor, ftl_expr row, int32_t rows,
+                                     int32_t columns) {
+  return tile_ref(tile, tensor, tile->head, row, rows, columns);
+}
+
+ftl_tile_ref ftl_attention_key_ref(const ftl_attention_tile *tile, int32_t tensor, ftl_expr row, int32_t rows,
+                                   int32_t columns) {
+  return tile_ref(tile, tensor, tile->kv_head, row, rows, columns);
+}
+
 ftl_attention_tile ftl_attention_tile_of(ftl_builder *b, const ftl_spec *spec, const ftl_attention *a) {
   bool m_first = spec->value[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST;
   ftl_expr cta = ftl_cta(b);

@@ -28,6 +28,12 @@ int64_t ftl_attention_forward_flops(const ftl_attention *a);
 // num_heads x num_rows x num_columns per batch in the order that the parameter `layout` names.
 ftl_tensor_shape ftl_attention_shape(const ftl_spec *spec, int64_t num_heads, int64_t num_rows, int64_t num_columns);
 
+// q, k, v, o and lse (fp32, a number a query row), declared in this order.
+typedef struct ftl_attention_tensors {
+  int32_t q, k, v, o, lse;
+} ftl_attention_tensors;
+ftl_attention_tensors ftl_attention_declare(ftl_builder *builder, const ftl_spec *spec, const ftl_attention *a);
+
 // Coordinates of the query tile that a CTA works on, in the launch order that tile_order and tile_reverse name: the m
 // tile or the head advances first, then the other, then the batch.
 typedef struct ftl_attention_tile {
@@ -35,6 +41,12 @@ typedef struct ftl_attention_tile {
   ftl_expr row;  // its first query row
 } ftl_attention_tile;
 ftl_attention_tile ftl_attention_tile_of(ftl_builder *builder, const ftl_spec *spec, const ftl_attention *a);
+
+// Rows row .. row + rows - 1 of a tensor like q, and of one like k, both of the tile's head.
+ftl_tile_ref ftl_attention_query_ref(const ftl_attention_tile *tile, int32_t tensor, ftl_expr row, int32_t rows,
+                                     int32_t columns);
+ftl_tile_ref ftl_attention_key_ref(const ftl_attention_tile *tile, int32_t tensor, ftl_expr row, int32_t rows,
+                                   int32_t columns);
 
 // Key tiles 0 .. unmasked-1 are seen whole by every row of the query tile, unmasked .. end-1 in part; the rest not at
 // all.

@@ -66,22 +66,12 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
 static void declare(flash2 *f, const ftl_spec *spec) {
   const ftl_attention *a = &f->a;
   ftl_builder *b = f->b;
-  f->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT,
-                            ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim));
-  f->k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT,
-                            ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim));
-  f->v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT,
-                            ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim));
-  f->o = ftl_builder_tensor(b, "o", a->dtype, FTL_TENSOR_OUTPUT,
-                            ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim));
-  f->lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT,
-                              (ftl_tensor_shape){.num_batches = a->batch,
-                                                 .num_heads = a->heads,
-                                                 .num_rows = a->seqlen_q,
-                                                 .num_columns = 1,
-                                                 .batch_stride = a->heads * a->seqlen_q,
-                                                 .head_stride = a->seqlen_q,
-                                                 .row_stride = 1});
+  ftl_attention_tensors t = ftl_attention_declare(b, spec, a);
+  f->q = t.q;
+  f->k = t.k;
+  f->v = t.v;
+  f->o = t.o;
+  f->lse = t.lse;
   int32_t role = ftl_builder_role(b, "main", (int32_t)spec->value[FTL_PARAM_num_warps], 0);
   int32_t columns = a->padded_head_dim, readers = 1 << role;
   bool shared_buffer = f->num_stages == 1 && !f->interleaved;
@@ -103,13 +93,7 @@ static void declare(flash2 *f, const ftl_spec *spec) {
 // ---- loads ----
 
 static ftl_tile_ref query_ref(const flash2 *f, int32_t tensor, int32_t columns) {
-  return (ftl_tile_ref){.tensor = tensor,
-                        .batch = f->tile.batch,
-                        .head = f->tile.head,
-                        .row = f->tile.row,
-                        .present = FTL_ALWAYS,
-                        .rows = f->a.block_m,
-                        .columns = columns};
+  return ftl_attention_query_ref(&f->tile, tensor, f->tile.row, f->a.block_m, columns);
 }
 
 static void load_queries(const flash2 *f) {
@@ -120,15 +104,11 @@ static void load_queries(const flash2 *f) {
 
 // Fills the next stage with key (or value) tile `j`; an empty stage unless `present` > 0.
 static void load_keys(const flash2 *f, int32_t ring, int32_t tensor, ftl_expr j, ftl_expr present) {
+  ftl_expr row = ftl_mul(f->b, j, ftl_const(f->b, f->a.block_n));
+  ftl_tile_ref keys = ftl_attention_key_ref(&f->tile, tensor, row, f->a.block_n, f->a.head_dim);
+  keys.present = present;
   ftl_acquire(f->b, ring);
-  ftl_load(f->b, ring,
-           (ftl_tile_ref){.tensor = tensor,
-                          .batch = f->tile.batch,
-                          .head = f->tile.kv_head,
-                          .row = ftl_mul(f->b, j, ftl_const(f->b, f->a.block_n)),
-                          .present = present,
-                          .rows = f->a.block_n,
-                          .columns = f->a.head_dim});
+  ftl_load(f->b, ring, keys);
   ftl_commit(f->b, ring);
 }
 

@@ -124,6 +124,7 @@ ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error) {
     ftl_status status = fill_default(spec, i, error);
     if (status != FTL_OK) return status;
   }
+  if (spec->workload->set_defaults) spec->workload->set_defaults(spec);
   // That schedule has one buffer each by definition; a number that the user gave is not overruled.
   bool stages_given = (spec->given >> FTL_PARAM_num_stages & 1) != 0;
   if (!stages_given && spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED)

@@ -109,8 +109,8 @@ static void count_loops(const counter *c, int32_t from, int32_t to, ftl_expr_poi
   }
 }
 
-void ftl_static_work_of_segments(const ftl_warp_program *program, const ftl_arch *arch, ftl_static_work *segments,
-                                 int32_t num_segments) {
+void ftl_static_work_of_segments(const ftl_warp_program *program, const ftl_arch *arch, const int32_t *place_of_loop,
+                                 ftl_static_work *segments, int32_t num_segments) {
   for (int32_t s = 0; s < num_segments; s++) segments[s] = (ftl_static_work){0};
   for (int32_t r = 0; r < program->num_roles; r++) {
     counter c = {.program = program, .arch = arch, .role = &program->roles[r]};
@@ -119,9 +119,12 @@ void ftl_static_work_of_segments(const ftl_warp_program *program, const ftl_arch
       bool at_end = i == c.role->num_insts;
       if (!at_end && role_inst(&c, i)->opcode != FTL_OP_LOOP) continue;
       ftl_static_work part = count_straight(&c, from, i);
-      add_times(&segments[segment++], &part, 1);
-      if (at_end || segment == num_segments) break;
-      const ftl_warp_loop *loop = &program->loops[role_inst(&c, i)->arg];
+      add_times(&segments[segment], &part, 1);
+      if (at_end) break;
+      int32_t loop_idx = role_inst(&c, i)->arg;
+      const ftl_warp_loop *loop = &program->loops[loop_idx];
+      segment = 2 * place_of_loop[loop_idx] + 1;
+      if (segment >= num_segments) break;
       part = count_straight(&c, loop->begin + 1, loop->end);
       add_times(&segments[segment++], &part, 1);
       i = loop->end;
@@ -132,15 +135,17 @@ void ftl_static_work_of_segments(const ftl_warp_program *program, const ftl_arch
 
 enum { MAX_LOOPS = 64 };
 
-ftl_static_work ftl_static_work_of(const ftl_warp_program *program, const ftl_arch *arch) {
+ftl_static_work ftl_static_work_of(const ftl_warp_program *program, const ftl_arch *arch, int64_t num_started) {
   FTL_CHECK(program->num_loops <= MAX_LOOPS, "%d loops in a warp program", (int)program->num_loops);
   ftl_static_work work = {0}, bodies[MAX_LOOPS];
   for (int32_t r = 0; r < program->num_roles; r++) {
     const ftl_warp_role *role = &program->roles[r];
     counter c = {.program = program, .arch = arch, .role = role, .bodies = bodies};
     count_bodies(&c, 0, role->num_insts);
-    ftl_static_work straight = count_straight(&c, 0, role->num_insts);
-    add_times(&work, &straight, program->tile->num_ctas);
+    ftl_static_work once = count_straight(&c, 0, role->tile_inst);
+    ftl_static_work each_tile = count_straight(&c, role->tile_inst, role->num_insts);
+    add_times(&work, &once, num_started);
+    add_times(&work, &each_tile, program->tile->num_ctas);
     for (int64_t cta = 0; cta < program->tile->num_ctas; cta++) {
       ftl_expr_point point = {.cta = cta};
       count_loops(&c, 0, role->num_insts, &point, &work);

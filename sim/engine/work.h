@@ -18,13 +18,14 @@ typedef struct ftl_static_work {
   int64_t sfu_insts;
 } ftl_static_work;
 
-ftl_static_work ftl_static_work_of(const ftl_warp_program *program, const ftl_arch *arch);
+// `num_started`: CTAs that start; of a persistent program, fewer than it has tiles.
+ftl_static_work ftl_static_work_of(const ftl_warp_program *program, const ftl_arch *arch, int64_t num_started);
 
 // The same for one CTA and cut at the outermost loops: segments[2k] is the straight code before loop k,
-// segments[2k + 1] one iteration of it without the loops in it, the last the code behind all loops. All roles together;
-// what a role has beyond `num_segments` is left out.
-void ftl_static_work_of_segments(const ftl_warp_program *program, const ftl_arch *arch, ftl_static_work *segments,
-                                 int32_t num_segments);
+// segments[2k + 1] one iteration of it without the loops in it, the last the code behind all loops. All roles together:
+// place_of_loop[i] is k of the program's loop i; what a role has beyond `num_segments` is left out.
+void ftl_static_work_of_segments(const ftl_warp_program *program, const ftl_arch *arch, const int32_t *place_of_loop,
+                                 ftl_static_work *segments, int32_t num_segments);
 
 // Trip count of every loop of a role summed over the grid would hide order; this gives one tile's: the number of
 // iterations of the k-th loop (by program order) at `cta`, loops nested in it not multiplied in.

@@ -38,7 +38,7 @@ static void split(const ftl_draft *draft, ftl_flow *flow) {
 }
 
 static ftl_status connect_loops(const ftl_draft *draft, ftl_flow *flow, ftl_error *error) {
-  int32_t stack[MAX_NESTING], depth = 0;
+  int32_t stack[MAX_NESTING], depth = 0, next_tile = -1;
   for (int32_t s = 0; s < flow->num_stretches; s++) {
     ftl_stretch *stretch = &flow->stretches[s];
     uint8_t opcode = draft->insts[stretch->begin].inst.opcode;
@@ -46,6 +46,10 @@ static ftl_status connect_loops(const ftl_draft *draft, ftl_flow *flow, ftl_erro
     if (opcode == FTL_OP_LOOP) {
       if (depth == MAX_NESTING) return ftl_error_set(error, FTL_RUN_FAILED, "loops nest deeper than %d", MAX_NESTING);
       stack[depth++] = s;
+    } else if (opcode == FTL_OP_NEXT_TILE) {
+      next_tile = s;
+    } else if (opcode == FTL_OP_EXIT) {
+      stretch->branch_to = next_tile;  // where there is one, the code up to here runs again
     } else if (opcode == FTL_OP_END_LOOP) {
       if (depth == 0) return ftl_error_set(error, FTL_RUN_FAILED, "instruction %d ends no loop", stretch->begin);
       int32_t head = stack[--depth];

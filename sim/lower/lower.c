@@ -79,6 +79,13 @@ static int32_t relayout_bytes(const builder *b, const ftl_fragment_shape *shape)
   return most;
 }
 
+static int32_t warps_of(const ftl_tile_program *tile, int32_t roles_mask) {
+  int32_t warps = 0;
+  for (int32_t r = 0; r < tile->num_roles; r++)
+    if (roles_mask >> r & 1) warps += tile->roles[r].num_warps;
+  return warps;
+}
+
 static void place_rings(builder *b, const ftl_fragment_shape *shape) {
   bool async = b->options.copy == FTL_COPY_TMA || b->options.mma == FTL_MMA_WGMMA;
   int64_t offset = 0;
@@ -88,16 +95,21 @@ static void place_rings(builder *b, const ftl_fragment_shape *shape) {
                                          async ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS);
     int32_t stage_bytes = round_up(b->layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
     bool mbarrier = b->options.copy == FTL_COPY_TMA && ftl_select_is_loaded(b->tile, r);
-    int32_t num_consumer_warps = 0;
-    for (int32_t i = 0; i < b->tile->num_roles; i++)
-      if (ring->consumers_mask >> i & 1) num_consumer_warps += b->tile->roles[i].num_warps;
-    b->program->rings[r] = (ftl_warp_ring){ring->num_stages, stage_bytes, num_consumer_warps, mbarrier};
+    b->program->rings[r] =
+        (ftl_warp_ring){ring->num_stages, stage_bytes, warps_of(b->tile, ring->consumers_mask), mbarrier};
     offset += (int64_t)stage_bytes * ring->num_stages;
     if (mbarrier) offset += MBARRIER_BYTES * ring->num_stages * (b->tile->num_roles > 1 ? 2 : 1);
   }
   offset += relayout_bytes(b, shape);
   offset += ftl_select_reduce_bytes(b->tile);
   b->program->shared_bytes = offset > INT32_MAX ? INT32_MAX : (int32_t)offset;
+}
+
+static void place_barriers(builder *b) {
+  if (b->tile->num_roles == 1 && b->tile->num_barriers == 0) return;
+  b->program->barrier_warps[0] = b->program->num_warps;
+  for (int32_t i = 0; i < b->tile->num_barriers; i++)
+    b->program->barrier_warps[ftl_select_barrier_id(b->tile, i)] = warps_of(b->tile, b->tile->barriers[i].roles_mask);
 }
 
 static ftl_status check_shared(const builder *b, ftl_error *error) {
@@ -145,7 +157,8 @@ static ftl_status append_insts(builder *b, const ftl_select *s, int32_t num_toke
     b->insts[b->num_insts++] = *inst;
     if (inst->opcode == FTL_OP_LOOP) b->lists.loops[inst->arg].begin = i;
     if (inst->opcode == FTL_OP_END_LOOP) b->lists.loops[inst->arg].end = i;
-    if (inst->opcode == FTL_OP_BAR_SYNC) b->barriers |= 1u << inst->arg;
+    if (inst->opcode == FTL_OP_BAR_SYNC || inst->opcode == FTL_OP_BAR_ARRIVE) b->barriers |= 1u << inst->arg;
+    if (inst->opcode == FTL_OP_NEXT_TILE) role->tile_inst = i;
   }
   return FTL_OK;
 }
@@ -221,6 +234,7 @@ static ftl_status build(builder *b, ftl_error *error) {
   if (status != FTL_OK) return status;
   ftl_fragment_shape shape = ftl_fragment_shape_of(b->arch, b->options.mma == FTL_MMA_WGMMA);
   place_rings(b, &shape);
+  place_barriers(b);
   status = check_shared(b, error);
   const ftl_arch *arch = b->arch;
   int64_t lanes_of_pairs = shape.quad_pairs ? 4 : 1;  // a warp's m8n8k4 is four products

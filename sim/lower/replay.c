@@ -38,11 +38,17 @@ typedef struct warp_state {
   pending_list copies, wgmmas;
 } warp_state;
 
+typedef struct named_barrier {
+  int32_t num_here;         // warps that have come in this phase
+  ftl_vector_clock joined;  // what they know
+} named_barrier;
+
 typedef struct replay {
   const ftl_warp_program *program;
   int64_t cta;
   ftl_coverage *coverage;
   ftl_replay_ring rings[FTL_TILE_MAX_RINGS];
+  named_barrier barriers[FTL_MAX_BARRIER_IDS];
   warp_state *warps;
   int32_t num_warps;
   bool out_of_memory;
@@ -164,8 +170,8 @@ static const char *release(replay *r, warp_state *w, int32_t ring, bool arrives)
   if (!f) return "out of memory";
   if (f->reading[w->warp] > 0) return "gives back a stage that a wgmma may still read";
   if (arrives) {
-    f->num_releases++;
-    ftl_clock_join(&f->released_at, &w->clock);
+    // the producer goes on with the first of them that suffice: it knows nothing of later ones
+    if (f->num_releases++ < r->program->rings[ring].num_consumer_warps) ftl_clock_join(&f->released_at, &w->clock);
   }
   return NULL;
 }
@@ -217,6 +223,25 @@ static outcome barrier(replay *r, warp_state *w) {
     other->clock.of[other->warp]++;
     if (other != w) other->inst = ftl_walk_next(&other->walk);
   }
+  return DONE;
+}
+
+// Barriers between roles count warps, whoever they are; the last to come lets go those that wait.
+static outcome named_barrier_come(replay *r, warp_state *w, bool waits) {
+  uint16_t id = w->inst->arg;
+  named_barrier *barrier = &r->barriers[id];
+  ftl_clock_join(&barrier->joined, &w->clock);
+  w->at_barrier = waits;
+  if (++barrier->num_here < r->program->barrier_warps[id]) return waits ? BLOCKED : DONE;
+  for (int32_t i = 0; i < r->num_warps; i++) {
+    warp_state *other = &r->warps[i];
+    if (!other->at_barrier || other->inst->arg != id) continue;
+    other->at_barrier = false;
+    ftl_clock_join(&other->clock, &barrier->joined);
+    other->clock.of[other->warp]++;
+    if (other != w) other->inst = ftl_walk_next(&other->walk);
+  }
+  *barrier = (named_barrier){0};
   return DONE;
 }
 
@@ -288,7 +313,9 @@ static outcome run_inst(replay *r, warp_state *w, const char **problem) {
     case FTL_OP_MBAR_WAIT:
       return wait_full(r, w, inst->arg);
     case FTL_OP_BAR_SYNC:
-      return barrier(r, w);
+      return r->program->barrier_warps[inst->arg] ? named_barrier_come(r, w, true) : barrier(r, w);
+    case FTL_OP_BAR_ARRIVE:
+      return named_barrier_come(r, w, false);
     default:
       return DONE;
   }

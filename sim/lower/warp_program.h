@@ -12,7 +12,14 @@
 #include "base/status.h"
 #include "tile/tile.h"
 
-enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_NO_RING = 0xff, FTL_MAX_SOURCES = 4, FTL_MAX_TOKENS = 1024 };
+enum {
+  FTL_NO_TOKEN = 0xffff,
+  FTL_NO_ACCESS = 0xffff,
+  FTL_NO_RING = 0xff,
+  FTL_MAX_SOURCES = 4,
+  FTL_MAX_TOKENS = 1024,
+  FTL_MAX_BARRIER_IDS = 16
+};
 
 // X(name, pipe, text). Pipes: fp32, alu, imad, half, cvt, sfu (mapped by the arch model), tensor, mio (memory
 // instructions: per sub-core queue, then the SM's shared LSU), tma, branch (control: issue slot only), none (pseudo).
@@ -39,7 +46,8 @@ enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_NO_RING = 0xff, FTL_MA
   X(CP_WAIT, BRANCH, "DEPBAR") /* arg: this warp's groups that may still be in flight */                           \
   X(TMA_LOAD, TMA, "UTMALDG")  /* one bulk tensor copy into the ring's stage being filled */                       \
   X(TMA_STORE, TMA, "UTMASTG") X(TMA_STORE_WAIT, BRANCH, "UTMACMDFLUSH") X(FENCE_PROXY, MIO, "FENCE.VIEW.ASYNC")   \
-  X(BAR_SYNC, BRANCH, "BAR.SYNC")         /* arg: barrier id; all warps of `bar_warps` meet */                     \
+  X(BAR_SYNC, BRANCH, "BAR.SYNC")         /* arg: barrier id: waits until its warps have come (barrier_warps) */   \
+  X(BAR_ARRIVE, BRANCH, "BAR.ARV")        /* arg: barrier id: counts as one of those warps, does not wait */       \
   X(MBAR_ACQUIRE, MIO, "SYNCS.TRYWAIT.EMPTY") /* ring: wait until the stage to fill is empty */                    \
   X(MBAR_EXPECT, MIO, "SYNCS.ARRIVE.TX")      /* ring: producer's arrival, expects the TMA bytes of this stage */  \
   X(MBAR_ADVANCE, NONE, "ADVANCE") /* ring (any kind): the stage this warp fills is the next one (pseudo) */       \
@@ -54,7 +62,8 @@ enum { FTL_NO_TOKEN = 0xffff, FTL_NO_ACCESS = 0xffff, FTL_NO_RING = 0xff, FTL_MA
   X(EXIT, BRANCH, "EXIT") /* control of the compressed form: never issue, cost nothing */                          \
   X(LOOP, NONE, "loop")       /* loop: see ftl_warp_loop; skips to end + 1 when empty */                           \
   X(END_LOOP, NONE, "end")    /* back to begin + 1, or on */                                                       \
-  X(TILE, NONE, "tile")       /* evaluates tile reference `access` for the accesses that follow */
+  X(TILE, NONE, "tile")       /* evaluates tile reference `access` for the accesses that follow */                 \
+  X(NEXT_TILE, NONE, "next")  /* where a persistent CTA's warp goes on with each tile after its first */
 // clang-format on
 
 typedef enum ftl_opcode {
@@ -122,6 +131,7 @@ typedef struct ftl_warp_role {
   int32_t num_tokens;
   int32_t num_registers;  // per thread while this role runs
   int32_t first_inst, num_insts;
+  int32_t tile_inst;  // of these: a persistent CTA's warp goes on here with its next tile (its NEXT_TILE, or 0)
 } ftl_warp_role;
 
 typedef struct ftl_warp_ring {
@@ -151,6 +161,7 @@ typedef struct ftl_warp_program {
   int32_t spill_registers;       // per thread, beyond the cap
   int32_t shared_bytes;          // dynamic + static, without the driver's reserve
   int32_t num_barriers;
+  int32_t barrier_warps[FTL_MAX_BARRIER_IDS];  // by id: warps that end a phase; 0: those of the role that uses it
   int32_t local_bytes_per_thread;
   int32_t mma_macs;  // multiply-adds of one MMA machine instruction of one warp (of Volta's sequences: of each of them)
   int32_t row_lanes;  // lanes of a warp that hold the same row of an accumulator, and so repeat what is done per row

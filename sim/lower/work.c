@@ -80,6 +80,7 @@ static int64_t access_bytes(const ftl_access *access, const ftl_tile_place *plac
 static bool issues(uint8_t opcode) {
   switch (opcode) {
     case FTL_OP_TILE:
+    case FTL_OP_NEXT_TILE:
     case FTL_OP_RING_READ:
     case FTL_OP_RING_FREE:
     case FTL_OP_MBAR_ADVANCE:

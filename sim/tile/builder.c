@@ -152,12 +152,33 @@ int32_t ftl_builder_role(ftl_builder *builder, const char *name, int32_t num_war
                      .num_groups = 1,
                      .first_op = program->num_ops};
   copy_name(role->name, name);
+  builder->num_role_loops = 0;
   return program->num_roles++;
 }
 
 void ftl_builder_groups(ftl_builder *builder, int32_t num_groups) {
   if (!ok(builder) || builder->program->num_roles == 0) return;
   builder->program->roles[builder->program->num_roles - 1].num_groups = num_groups;
+}
+
+void ftl_builder_tile_begins(ftl_builder *builder) {
+  ftl_tile_program *program = builder->program;
+  if (program->num_roles == 0 || builder->num_open_loops > 0)
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "a tile begins outside a role, or inside a loop");
+  if (!ok(builder)) return;
+  ftl_role *role = &program->roles[program->num_roles - 1];
+  role->num_setup_ops = role->num_ops;
+}
+
+int32_t ftl_builder_named_barrier(ftl_builder *builder, const char *name, int32_t roles_mask) {
+  ftl_tile_program *program = builder->program;
+  if (program->num_barriers == FTL_TILE_MAX_BARRIERS)
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "barrier %s: allowed are %d named barriers", name, FTL_TILE_MAX_BARRIERS);
+  if (!ok(builder)) return 0;
+  ftl_named_barrier *barrier = &program->barriers[program->num_barriers];
+  *barrier = (ftl_named_barrier){.roles_mask = roles_mask};
+  copy_name(barrier->name, name);
+  return program->num_barriers++;
 }
 
 static int32_t value_add(ftl_builder *builder, const char *name, ftl_value value) {
@@ -235,6 +256,7 @@ static ftl_tile_op op_of(ftl_tile_op_kind kind) {
                        .c = none,
                        .ring = -1,
                        .ring_a = -1,
+                       .barrier = -1,
                        .loop_var = -1,
                        .ref = {.tensor = -1, .present = FTL_ALWAYS},
                        .diagonal = FTL_ALWAYS};
@@ -242,11 +264,12 @@ static ftl_tile_op op_of(ftl_tile_op_kind kind) {
 
 int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi) {
   ftl_tile_program *program = builder->program;
-  if (program->num_loop_vars == FTL_TILE_MAX_LOOP_VARS)
-    ftl_builder_fail(builder, FTL_BAD_INPUT, "allowed are %d loops", FTL_TILE_MAX_LOOP_VARS);
+  if (builder->num_role_loops == FTL_TILE_MAX_LOOP_VARS)
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "allowed are %d loops a role", FTL_TILE_MAX_LOOP_VARS);
   if (!ok(builder)) return 0;
   ftl_tile_op op = op_of(FTL_TILE_LOOP);
-  op.loop_var = program->num_loop_vars++;
+  op.loop_var = builder->num_role_loops++;
+  if (builder->num_role_loops > program->num_loop_vars) program->num_loop_vars = builder->num_role_loops;
   op.lo = lo;
   op.hi = hi;
   op_add(builder, op);
@@ -402,4 +425,19 @@ void ftl_store_rows(ftl_builder *builder, ftl_tile_ref ref, int32_t a) {
   store_op(builder, FTL_TILE_STORE_ROWS, ref, a, -1);
 }
 
+void ftl_at_ring_row(ftl_builder *builder, int32_t row) {
+  ftl_tile_program *program = builder->program;
+  if (program->num_ops == 0) ftl_builder_fail(builder, FTL_BAD_INPUT, "a row of a ring comes after an op");
+  if (ok(builder)) program->ops[program->num_ops - 1].ring_row = row;
+}
+
 void ftl_barrier(ftl_builder *builder) { op_add(builder, op_of(FTL_TILE_BARRIER)); }
+
+static void barrier_op(ftl_builder *builder, ftl_tile_op_kind kind, int32_t barrier) {
+  ftl_tile_op op = op_of(kind);
+  op.barrier = barrier;
+  op_add(builder, op);
+}
+
+void ftl_arrive(ftl_builder *builder, int32_t barrier) { barrier_op(builder, FTL_TILE_ARRIVE, barrier); }
+void ftl_sync(ftl_builder *builder, int32_t barrier) { barrier_op(builder, FTL_TILE_SYNC, barrier); }

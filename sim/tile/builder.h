@@ -40,6 +40,9 @@ int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype
 int32_t ftl_builder_role(ftl_builder *builder, const char *name, int32_t num_warps, int32_t num_registers);
 // Deals the warps of the role begun last to groups, each with its own copy of every value (see ftl_role).
 void ftl_builder_groups(ftl_builder *builder, int32_t num_groups);
+// What this role did so far it does once a CTA; what follows, for each tile. Without it: everything for each tile.
+void ftl_builder_tile_begins(ftl_builder *builder);
+int32_t ftl_builder_named_barrier(ftl_builder *builder, const char *name, int32_t roles_mask);
 int32_t ftl_builder_tile(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns);
 int32_t ftl_builder_rows(ftl_builder *builder, const char *name, int32_t rows);
 // The same, held row-wise.
@@ -75,6 +78,10 @@ void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_
 void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a);
 void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t staging_ring);
 void ftl_store_rows(ftl_builder *builder, ftl_tile_ref ref, int32_t a);
+// The product or store added last uses the rows from `row` on of its A operand's or its staging ring.
+void ftl_at_ring_row(ftl_builder *builder, int32_t row);
 void ftl_barrier(ftl_builder *builder);
+void ftl_arrive(ftl_builder *builder, int32_t barrier);
+void ftl_sync(ftl_builder *builder, int32_t barrier);
 
 #endif

@@ -11,7 +11,7 @@ struct ftl_builder {
   int32_t capacity_ops;
   int32_t *expr_sizes;  // nodes of each expression written out as a tree: bounds the cost of evaluating it
   int32_t open_loops[FTL_TILE_MAX_LOOP_VARS];
-  int32_t num_open_loops;
+  int32_t num_open_loops, num_role_loops;  // of the role begun last
   int64_t next_base_bytes;
   ftl_error error;  // the first; everything after it is ignored
 };

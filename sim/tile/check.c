@@ -72,6 +72,16 @@ static ftl_status check_values(const ftl_tile_program *program, ftl_error *error
   return FTL_OK;
 }
 
+static ftl_status check_barriers(const ftl_tile_program *program, ftl_error *error) {
+  for (int32_t i = 0; i < program->num_barriers; i++) {
+    int32_t roles = program->barriers[i].roles_mask;
+    if (roles > 0 && roles < 1 << program->num_roles) continue;
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s: barrier %s needs roles among the %d", program->name,
+                         program->barriers[i].name, program->num_roles);
+  }
+  return FTL_OK;
+}
+
 static ftl_status check_declarations(const ftl_tile_program *program, ftl_error *error) {
   if (program->num_ctas < 1 || program->num_ctas > INT32_MAX)
     return ftl_error_set(error, FTL_BAD_INPUT, "%s: a grid of %lld CTAs; allowed is 1 to %d", program->name,
@@ -89,23 +99,24 @@ static ftl_status check_declarations(const ftl_tile_program *program, ftl_error 
                            program->name, role->name, role->num_warps, role->num_groups);
   }
   ftl_status status = check_values(program, error);
+  if (status == FTL_OK) status = check_barriers(program, error);
   return status == FTL_OK ? check_rings(program, error) : status;
 }
 
 // Each loop variable is set by one loop, which ends inside the role and around whole loops.
-static ftl_status check_role(const ftl_tile_program *program, int32_t role_idx, uint32_t *used_loops,
-                             ftl_error *error) {
+static ftl_status check_role(const ftl_tile_program *program, int32_t role_idx, ftl_error *error) {
   const ftl_role *role = &program->roles[role_idx];
   ftl_check check = {.program = program, .role_idx = role_idx, .error = error};
   int32_t open[FTL_TILE_MAX_LOOP_VARS], num_open = 0;
+  uint32_t used_loops = 0;
   for (check.op_idx = role->first_op; check.op_idx < role->first_op + role->num_ops; check.op_idx++) {
     const ftl_tile_op *op = &program->ops[check.op_idx];
     ftl_status status = ftl_check_op(&check);
     if (status != FTL_OK) return status;
     if (op->kind == FTL_TILE_LOOP) {
-      if (op->loop_var < 0 || op->loop_var >= program->num_loop_vars || (*used_loops >> op->loop_var & 1) != 0)
+      if (op->loop_var < 0 || op->loop_var >= program->num_loop_vars || (used_loops >> op->loop_var & 1) != 0)
         return ftl_check_fail(&check, "loop variable %d is not this loop's own", op->loop_var);
-      *used_loops |= 1u << op->loop_var;
+      used_loops |= 1u << op->loop_var;
       check.live_loops |= 1u << op->loop_var;
       open[num_open++] = op->loop_var;
     } else if (op->kind == FTL_TILE_END_LOOP) {
@@ -139,8 +150,6 @@ static ftl_status check_protocol(const ftl_tile_program *program, ftl_error *err
 
 ftl_status ftl_tile_program_check(const ftl_tile_program *program, ftl_error *error) {
   ftl_status status = check_declarations(program, error);
-  uint32_t used_loops = 0;
-  for (int32_t i = 0; status == FTL_OK && i < program->num_roles; i++)
-    status = check_role(program, i, &used_loops, error);
+  for (int32_t i = 0; status == FTL_OK && i < program->num_roles; i++) status = check_role(program, i, error);
   return status == FTL_OK ? check_protocol(program, error) : status;
 }

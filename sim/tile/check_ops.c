@@ -144,8 +144,10 @@ static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
     return ftl_check_fail(check, "a product takes values that are held as fragments");
   const ftl_ring *ring_b = &program->rings[op->ring];
   const ftl_value *dst = &program->values[op->dst];
-  shape a = op->ring_a >= 0 ? (shape){program->rings[op->ring_a].rows, program->rings[op->ring_a].columns,
-                                      program->rings[op->ring_a].dtype}
+  if (op->ring_a >= 0 && (op->ring_row < 0 || op->ring_row + dst->rows > program->rings[op->ring_a].rows))
+    return ftl_check_fail(check, "rows %d to %d of ring %s, which has %d", op->ring_row, op->ring_row + dst->rows - 1,
+                          program->rings[op->ring_a].name, program->rings[op->ring_a].rows);
+  shape a = op->ring_a >= 0 ? (shape){dst->rows, program->rings[op->ring_a].columns, program->rings[op->ring_a].dtype}
                             : (shape){program->values[op->a.value].rows, program->values[op->a.value].columns,
                                       program->values[op->a.value].dtype};
   int32_t groups = program->roles[check->role_idx].num_groups, share = ring_b->rows / groups;
@@ -259,10 +261,20 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
   if (!is_fragment(check, op->a.value)) return ftl_check_fail(check, "%s is stored directly only", a->name);
   if (!is_ring(check, op->ring)) return ftl_check_fail(check, "no such ring");
   const ftl_ring *ring = &check->program->rings[op->ring];
-  if (op->ref.rows > ring->rows || op->ref.columns > ring->columns ||
+  bool is_mine = ring->producer == check->role_idx || (ring->consumers_mask >> check->role_idx & 1) != 0;
+  if (!is_mine) return ftl_check_fail(check, "ring %s is not one of this role's", ring->name);
+  if (op->ring_row < 0 || op->ring_row + op->ref.rows > ring->rows || op->ref.columns > ring->columns ||
       ftl_dtype_bytes(check->program->tensors[op->ref.tensor].dtype) > ftl_dtype_bytes(ring->dtype))
     return ftl_check_fail(check, "ring %s is too small to stage the tile", ring->name);
   return FTL_OK;
+}
+
+static ftl_status check_barrier(const ftl_check *check, const ftl_tile_op *op) {
+  if (op->barrier < 0 || op->barrier >= check->program->num_barriers) return ftl_check_fail(check, "no such barrier");
+  const ftl_named_barrier *barrier = &check->program->barriers[op->barrier];
+  if (barrier->roles_mask >> check->role_idx & 1) return FTL_OK;
+  return ftl_check_fail(check, "role %s does not take part in barrier %s", check->program->roles[check->role_idx].name,
+                        barrier->name);
 }
 
 ftl_status ftl_check_op(const ftl_check *check) {
@@ -275,6 +287,9 @@ ftl_status ftl_check_op(const ftl_check *check) {
     case FTL_TILE_END_LOOP:
     case FTL_TILE_BARRIER:
       return FTL_OK;
+    case FTL_TILE_ARRIVE:
+    case FTL_TILE_SYNC:
+      return check_barrier(check, op);
     case FTL_TILE_ACQUIRE:
     case FTL_TILE_COMMIT:
       return check_ring_role(check, op->ring, true);

@@ -1,6 +1,7 @@
 #include "tile/exec.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 typedef struct ring_state {
   int64_t acquired, committed;  // stages, since the start of the CTA
@@ -8,8 +9,15 @@ typedef struct ring_state {
   bool loaded[FTL_TILE_MAX_STAGES];  // something was loaded since the stage was acquired
 } ring_state;
 
+typedef struct barrier_state {
+  int32_t here_mask;  // roles that have come in this phase
+  int64_t phase;
+} barrier_state;
+
 typedef struct role_state {
   int32_t next_op;
+  bool syncs;  // waits for the end of phase sync_phase of the barrier of next_op
+  int64_t sync_phase;
   ftl_expr_point point;
   int64_t loop_lo[FTL_TILE_MAX_LOOP_VARS], loop_hi[FTL_TILE_MAX_LOOP_VARS];
   bool done;
@@ -19,6 +27,7 @@ typedef struct exec {
   const ftl_tile_program *program;
   const ftl_exec_options *options;
   ring_state rings[FTL_TILE_MAX_RINGS];
+  barrier_state barriers[FTL_TILE_MAX_BARRIERS];
   role_state roles[FTL_TILE_MAX_ROLES];
   int64_t num_steps;
 } exec;
@@ -92,10 +101,47 @@ static outcome read_stage(const exec *e, int32_t op_idx, int32_t role, int32_t r
   return PROGRESS;
 }
 
-static outcome staging_idle(const exec *e, int32_t op_idx, int32_t ring, ftl_error *error) {
+// The role that fills a ring may write to it while it is idle; a reader may while it holds every stage, so that none is
+// being filled. Rows that other readers still need are the program's own care: they are NaN afterwards.
+static outcome staging_free(const exec *e, int32_t op_idx, int32_t role, int32_t ring, ftl_error *error) {
   const ring_state *state = &e->rings[ring];
-  if (state->acquired != least_released(e, ring))
+  const ftl_ring *info = &e->program->rings[ring];
+  if (info->producer == role) {
+    if (state->acquired == least_released(e, ring)) return PROGRESS;
     return protocol_error(e, op_idx, ring, "the staging ring still holds a stage", error);
+  }
+  if (state->waited[role] - state->released[role] == info->num_stages) return PROGRESS;
+  return protocol_error(e, op_idx, ring, "stages through a ring that this role does not hold whole", error);
+}
+
+// ---- named barriers ----
+
+static outcome come(exec *e, int32_t op_idx, int32_t role, int32_t barrier, ftl_error *error) {
+  barrier_state *state = &e->barriers[barrier];
+  const ftl_named_barrier *info = &e->program->barriers[barrier];
+  if (state->here_mask >> role & 1) {
+    ftl_error_set(error, FTL_RUN_FAILED, "%s: op %d (%s %s): role %s comes twice in one phase", e->program->name,
+                  op_idx, ftl_tile_op_name(e->program->ops[op_idx].kind), info->name, e->program->roles[role].name);
+    return FAILED;
+  }
+  state->here_mask |= 1 << role;
+  if (state->here_mask == info->roles_mask) {
+    state->here_mask = 0;
+    state->phase++;
+  }
+  return PROGRESS;
+}
+
+// Comes once, however often it is asked; then waits for the end of the phase.
+static outcome sync_barrier(exec *e, int32_t op_idx, int32_t role_idx, int32_t barrier, ftl_error *error) {
+  role_state *role = &e->roles[role_idx];
+  if (!role->syncs) {
+    role->syncs = true;
+    role->sync_phase = e->barriers[barrier].phase;
+    if (come(e, op_idx, role_idx, barrier, error) == FAILED) return FAILED;
+  }
+  if (e->barriers[barrier].phase == role->sync_phase) return BLOCKED;
+  role->syncs = false;
   return PROGRESS;
 }
 
@@ -134,7 +180,8 @@ static bool ref_is_present(const exec *e, const ftl_tile_ref *ref, const ftl_exp
   return ref->present == FTL_ALWAYS || ftl_expr_eval(e->program, ref->present, point) > 0;
 }
 
-static outcome ring_op(exec *e, ftl_exec_event *event, ftl_error *error) {
+// What an op has to wait for, and what it changes for other ops' waits.
+static outcome protocol_op(exec *e, ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
   int32_t role = event->role_idx;
   switch (op->kind) {
@@ -150,9 +197,13 @@ static outcome ring_op(exec *e, ftl_exec_event *event, ftl_error *error) {
       return filled_stage(e, event->op_idx, op->ring, event->present, &event->stage, error);
     case FTL_TILE_STORE:
     case FTL_TILE_REDUCE_GROUPS:
-      return op->ring < 0 ? PROGRESS : staging_idle(e, event->op_idx, op->ring, error);
+      return op->ring < 0 ? PROGRESS : staging_free(e, event->op_idx, role, op->ring, error);
     case FTL_TILE_FETCH:
       return read_stage(e, event->op_idx, role, op->ring, &event->stage, error);
+    case FTL_TILE_ARRIVE:
+      return come(e, event->op_idx, role, op->barrier, error);
+    case FTL_TILE_SYNC:
+      return sync_barrier(e, event->op_idx, role, op->barrier, error);
     case FTL_TILE_MMA:
       if (op->ring_a >= 0 && read_stage(e, event->op_idx, role, op->ring_a, &event->stage_a, error) == FAILED)
         return FAILED;
@@ -176,7 +227,7 @@ static outcome op_step(exec *e, int32_t role_idx, ftl_error *error) {
   ftl_exec_event event = {.op = op, .point = &role->point, .op_idx = role->next_op, .role_idx = role_idx};
   bool has_ref = ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind);
   event.present = has_ref && ref_is_present(e, &op->ref, &role->point);
-  outcome result = ring_op(e, &event, error);
+  outcome result = protocol_op(e, &event, error);
   if (result != PROGRESS) return result;
   if (e->options->visit && e->options->visit(e->options->context, &event, error) != FTL_OK) return FAILED;
   role->next_op++;
@@ -186,7 +237,9 @@ static outcome op_step(exec *e, int32_t role_idx, ftl_error *error) {
 // ---- the CTA ----
 
 static void role_start_tile(const exec *e, int32_t role_idx, int64_t tile, role_state *role) {
-  *role = (role_state){.next_op = e->program->roles[role_idx].first_op, .point = {.cta = tile}};
+  const ftl_role *info = &e->program->roles[role_idx];
+  int32_t num_done_before = tile == e->options->first_tile ? 0 : info->num_setup_ops;
+  *role = (role_state){.next_op = info->first_op + num_done_before, .point = {.cta = tile}};
   role->done = tile >= e->program->num_ctas;
 }
 
@@ -210,14 +263,27 @@ static outcome role_run(exec *e, int32_t role_idx, bool *moved, ftl_error *error
   return PROGRESS;
 }
 
+// The roles that a barrier's phase still misses, as " a b".
+static void write_missing(const exec *e, int32_t barrier, char *text, size_t size) {
+  int32_t missing = e->program->barriers[barrier].roles_mask & ~e->barriers[barrier].here_mask;
+  size_t used = 0;
+  text[0] = 0;
+  for (int32_t i = 0; i < e->program->num_roles && used < size; i++)
+    if (missing >> i & 1) used += (size_t)snprintf(text + used, size - used, " %s", e->program->roles[i].name);
+}
+
 static ftl_status deadlock(const exec *e, ftl_error *error) {
   for (int32_t i = 0; i < e->program->num_roles; i++) {
     const role_state *role = &e->roles[i];
     if (role->done) continue;
     const ftl_tile_op *op = &e->program->ops[role->next_op];
-    return ftl_error_set(error, FTL_RUN_FAILED, "%s: op %d (%s %s): role %s waits for ever in CTA %lld",
-                         e->program->name, role->next_op, ftl_tile_op_name(op->kind), e->program->rings[op->ring].name,
-                         e->program->roles[i].name, (long long)role->point.cta);
+    char missing[FTL_TILE_MAX_ROLES * (FTL_TILE_NAME_BYTES + 1)] = "";
+    if (op->kind == FTL_TILE_SYNC) write_missing(e, op->barrier, missing, sizeof missing);
+    return ftl_error_set(
+        error, FTL_RUN_FAILED, "%s: op %d (%s %s): role %s waits for ever in CTA %lld%s%s", e->program->name,
+        role->next_op, ftl_tile_op_name(op->kind),
+        op->kind == FTL_TILE_SYNC ? e->program->barriers[op->barrier].name : e->program->rings[op->ring].name,
+        e->program->roles[i].name, (long long)role->point.cta, op->kind == FTL_TILE_SYNC ? ", for" : "", missing);
   }
   return FTL_OK;
 }

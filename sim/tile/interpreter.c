@@ -128,13 +128,21 @@ static ftl_status store(ftl_interpreter *in, const ftl_exec_event *event, ftl_er
 
 // ---- one op ----
 
-// What the stage held before must not be read again: NaN shows it.
-static void poison_stages(ftl_interpreter *in, int32_t ring_idx, int32_t first, int32_t count) {
-  const ftl_ring *ring = &in->program->rings[ring_idx];
-  for (int32_t stage = first; stage < first + count; stage++) {
-    in->rings[ring_idx].sources[stage].tensor = -1;
-    for (int32_t i = 0; i < ring->rows * ring->columns; i++) in->rings[ring_idx].stages[stage][i] = NAN;
-  }
+// What these rows of the stage held before must not be read again: NaN shows it.
+static void poison_rows(ftl_interpreter *in, int32_t ring_idx, int32_t stage, int32_t first, int32_t count) {
+  int32_t columns = in->program->rings[ring_idx].columns;
+  for (int32_t i = first * columns; i < (first + count) * columns; i++) in->rings[ring_idx].stages[stage][i] = NAN;
+}
+
+static void poison_stage(ftl_interpreter *in, int32_t ring_idx, int32_t stage) {
+  in->rings[ring_idx].sources[stage].tensor = -1;
+  poison_rows(in, ring_idx, stage, 0, in->program->rings[ring_idx].rows);
+}
+
+static void poison_staging(ftl_interpreter *in, int32_t ring, int32_t first_row, int32_t num_rows) {
+  if (ring < 0) return;
+  for (int32_t stage = 0; stage < in->program->rings[ring].num_stages; stage++)
+    poison_rows(in, ring, stage, first_row, num_rows);
 }
 
 // A role that goes on to another tile starts with nothing in its registers.
@@ -150,7 +158,7 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
   enter_tile(in, event);
   switch (event->op->kind) {
     case FTL_TILE_ACQUIRE:
-      poison_stages(in, event->op->ring, event->stage, 1);
+      poison_stage(in, event->op->ring, event->stage);
       return FTL_OK;
     case FTL_TILE_LOAD:
       return load(in, event, error);
@@ -158,12 +166,12 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
     case FTL_TILE_LOAD_ROWS:
       return load_direct(in, event, error);
     case FTL_TILE_STORE:
-      if (event->op->ring >= 0) poison_stages(in, event->op->ring, 0, in->program->rings[event->op->ring].num_stages);
+      poison_staging(in, event->op->ring, event->op->ring_row, event->op->ref.rows);
       return store(in, event, error);
     case FTL_TILE_STORE_ROWS:
       return store(in, event, error);
     case FTL_TILE_REDUCE_GROUPS:
-      poison_stages(in, event->op->ring, 0, in->program->rings[event->op->ring].num_stages);
+      poison_staging(in, event->op->ring, 0, in->program->rings[event->op->ring].rows);
       return ftl_interpret_math(in, event, error);
     default:
       return ftl_interpret_math(in, event, error);

@@ -84,10 +84,12 @@ static ftl_status mma(ftl_interpreter *in, const ftl_exec_event *event, ftl_erro
   int32_t m = info_of(in, op->dst)->rows, n = info_of(in, op->dst)->columns;
   int32_t k = op->transpose_b ? ring->columns : share, b_pitch = op->transpose_b ? ring->rows : ring->columns;
   int32_t next_share = op->transpose_b ? share : share * b_pitch;
+  if (op->ring_a >= 0) a += (size_t)op->ring_row * (size_t)k;
   for (int32_t g = 0; g < groups; g++)
     accumulate(dst->x + (size_t)g * (size_t)m * (size_t)n, op->ring_a < 0 ? a + (size_t)g * (size_t)m * (size_t)k : a,
                b + (size_t)g * (size_t)next_share, m, n, k, b_pitch);
   dst->queries = op->ring_a < 0 ? in->values[op->a.value].queries : in->rings[op->ring_a].sources[event->stage_a];
+  dst->queries.row += op->ring_a < 0 ? 0 : op->ring_row;
   dst->keys = in->rings[op->ring].sources[event->stage];
   return FTL_OK;
 }

@@ -102,6 +102,8 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_STORE] = "store",
       [FTL_TILE_STORE_ROWS] = "store_rows",
       [FTL_TILE_BARRIER] = "barrier",
+      [FTL_TILE_ARRIVE] = "arrive",
+      [FTL_TILE_SYNC] = "sync",
   };
   return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
 }

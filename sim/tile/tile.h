@@ -23,7 +23,8 @@ enum {
   FTL_TILE_MAX_ROLES = 4,
   FTL_TILE_MAX_RINGS = 16,
   FTL_TILE_MAX_VALUES = 64,
-  FTL_TILE_MAX_LOOP_VARS = 8,
+  FTL_TILE_MAX_LOOP_VARS = 8,  // of a role: each role numbers its own
+  FTL_TILE_MAX_BARRIERS = 8,
 };
 
 // ---- integer expressions of the CTA index and the loop variables ----
@@ -87,9 +88,9 @@ typedef struct ftl_tile_ref {
 // ---- shared memory: rings of stages ----
 // A ring is `num_stages` equal buffers of rows x columns. One role fills a stage (acquire, load..., commit), others
 // read it (wait, mma..., release), in order. Columns beyond the tensor's are zero (head_dim padding). Reads take the
-// stage that the role waited for last. When a CTA ends, stages that were committed and never waited for must be empty
-// (prefetches past the last tile); a persistent program ends each tile with every committed stage waited for and
-// released.
+// stage that the role waited for last; several consumers may read different rows of it. When a CTA ends, stages that
+// were committed and never waited for must be empty (prefetches past the last tile); a persistent program ends each
+// tile with every committed stage waited for and released.
 typedef struct ftl_ring {
   char name[FTL_TILE_NAME_BYTES];
   ftl_dtype dtype;
@@ -131,7 +132,15 @@ typedef struct ftl_role {
   // its share of B's keys in a product: share g of K's rows (transpose_b) or of V's. 1: all warps share the rows.
   int32_t num_groups;
   int32_t first_op, num_ops;
+  int32_t num_setup_ops;  // of num_ops: the first run once a CTA, the others once a tile (a persistent CTA has several)
 } ftl_role;
+
+// A named barrier: roles of the mask meet. A phase is over when each of them has come once; those that ARRIVE go on at
+// once, those that SYNC wait for the end of the phase. Phases may be left unfinished when a CTA ends.
+typedef struct ftl_named_barrier {
+  char name[FTL_TILE_NAME_BYTES];
+  int32_t roles_mask;
+} ftl_named_barrier;
 
 // ---- operations ----
 typedef enum ftl_tile_op_kind {
@@ -155,6 +164,7 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_MMA,        // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
                        //   transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV). fp32 accumulation.
                        //   Several groups: A of a ring is the same for all of them.
+                       //   A in shared memory: rows ring_row .. ring_row + (rows of dst) - 1 of its stage.
   FTL_TILE_ELEM,  // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS value (broadcast), or an immediate
   FTL_TILE_MASK,  // dst (TILE) <- -inf where column + column0 > token + diagonal, or column + column0 >= limit. token:
                   //   row + row0, modulo `period` if that is not 0 (the rows of several heads). A group's columns
@@ -164,11 +174,15 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_REDUCE_GROUPS,  // dst (ROWS, whole) <- fn over the groups' copies, through ring `ring` as staging
   FTL_TILE_CONVERT,        // dst (dtype of dst) <- a, rounded to nearest even; row-wise also from 16 bits to fp32
   FTL_TILE_STORE,  // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct.
-                   //   The staging ring must be idle: every committed stage released. Several groups: their copies
-                   //   are added up in the staging ring. STORE_ROWS stores the first group's copy.
+                   //   through its rows from ring_row on. The staging ring must be the role's own and idle (every
+                   //   committed stage released), or one that another role fills, all of whose stages the role holds.
+                   //   Several groups: their copies are added up in the staging ring. STORE_ROWS stores the first
+                   //   group's copy.
                    //   Row-wise tiles: direct.
   FTL_TILE_STORE_ROWS,  // ref (one column) <- a (ROWS)
   FTL_TILE_BARRIER,     // all warps of the role meet (bar.sync)
+  FTL_TILE_ARRIVE,      // barrier: this role has come, and goes on (bar.arrive)
+  FTL_TILE_SYNC,        // barrier: this role has come, and waits until all have (bar.sync)
 } ftl_tile_op_kind;
 
 typedef enum ftl_elem_fn {
@@ -195,6 +209,8 @@ typedef struct ftl_tile_op {
   int32_t dst;     // value
   ftl_operand a, b, c;
   int32_t ring, ring_a;  // -1: none
+  int32_t ring_row;      // MMA with A in shared memory, STORE through a ring: first of its rows that are this op's
+  int32_t barrier;       // ARRIVE, SYNC
   bool transpose_b;
   ftl_tile_ref ref;                         // LOAD, LOAD_TILE, LOAD_ROWS, STORE, STORE_ROWS
   int32_t loop_var;                         // LOOP, END_LOOP
@@ -208,10 +224,12 @@ typedef struct ftl_tile_program {
   int64_t num_ctas;                // grid size (tiles, for a persistent kernel)
   bool persistent;                 // as many CTAs as fit walk the tiles
   bool dynamic_tiles;              // persistent: tiles handed out by an atomic counter, else strided
-  int32_t num_tensors, num_roles, num_rings, num_values, num_ops, num_exprs, num_loop_vars;
+  int32_t num_tensors, num_roles, num_rings, num_values, num_barriers, num_ops, num_exprs;
+  int32_t num_loop_vars;  // the most of any role
   ftl_tensor tensors[FTL_TILE_MAX_TENSORS];
   ftl_role roles[FTL_TILE_MAX_ROLES];
   ftl_ring rings[FTL_TILE_MAX_RINGS];
+  ftl_named_barrier barriers[FTL_TILE_MAX_BARRIERS];
   ftl_value values[FTL_TILE_MAX_VALUES];
   ftl_tile_op *ops;      // owned
   ftl_expr_node *exprs;  // owned

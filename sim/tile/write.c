@@ -98,10 +98,15 @@ static void write_mask(FILE *out, const ftl_tile_program *program, const ftl_til
   write_expr(out, program, op->diagonal);
 }
 
+static void write_ring_row(FILE *out, const ftl_tile_op *op) {
+  if (op->ring_row > 0) fprintf(out, "[%d..]", op->ring_row);
+}
+
 static void write_mma(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
   const char *a = op->ring_a >= 0 ? program->rings[op->ring_a].name : program->values[op->a.value].name;
-  fprintf(out, "%s += %s%s x %s%s", program->values[op->dst].name, a, op->ring_a >= 0 ? "(shared)" : "",
-          program->rings[op->ring].name, op->transpose_b ? "^T" : "");
+  fprintf(out, "%s += %s%s", program->values[op->dst].name, a, op->ring_a >= 0 ? "(shared)" : "");
+  write_ring_row(out, op);
+  fprintf(out, " x %s%s", program->rings[op->ring].name, op->transpose_b ? "^T" : "");
 }
 
 static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
@@ -159,6 +164,11 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
     case FTL_TILE_STORE_ROWS:
       write_ref(out, program, &op->ref);
       fprintf(out, " <- %s%s%s", a, op->ring >= 0 ? " through " : "", ring);
+      write_ring_row(out, op);
+      break;
+    case FTL_TILE_ARRIVE:
+    case FTL_TILE_SYNC:
+      fprintf(out, "%s %s", ftl_tile_op_name(op->kind), program->barriers[op->barrier].name);
       break;
     default:
       fprintf(out, "%s %s", ftl_tile_op_name(op->kind), ring);
@@ -184,8 +194,16 @@ static void write_role(FILE *out, const ftl_tile_program *program, int32_t role_
     if (program->ops[i].kind == FTL_TILE_END_LOOP) depth--;
     fprintf(out, "%4d %*s", i, 2 * depth, "");
     write_op(out, program, &program->ops[i]);
+    if (i + 1 == role->first_op + role->num_setup_ops) fputs("     -- once a CTA above, for each tile below --\n", out);
     if (program->ops[i].kind == FTL_TILE_LOOP) depth++;
   }
+}
+
+static void write_barrier(FILE *out, const ftl_tile_program *program, const ftl_named_barrier *barrier) {
+  fprintf(out, "barrier %s:", barrier->name);
+  for (int32_t role = 0; role < program->num_roles; role++)
+    if (barrier->roles_mask >> role & 1) fprintf(out, " %s", program->roles[role].name);
+  fputc('\n', out);
 }
 
 static void write_ring(FILE *out, const ftl_tile_program *program, const ftl_ring *ring) {
@@ -208,5 +226,6 @@ void ftl_tile_program_write(FILE *out, const ftl_tile_program *program) {
             (long long)t->num_columns, (long long)t->batch_stride, (long long)t->head_stride, (long long)t->row_stride);
   }
   for (int32_t i = 0; i < program->num_rings; i++) write_ring(out, program, &program->rings[i]);
+  for (int32_t i = 0; i < program->num_barriers; i++) write_barrier(out, program, &program->barriers[i]);
   for (int32_t i = 0; i < program->num_roles; i++) write_role(out, program, i);
 }

@@ -39,29 +39,57 @@ static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, cons
   return true;
 }
 
-static bool try_add_role(ftl_segments *segments, const ftl_role *role) {
+static int32_t num_loops_of(const ftl_warp_program *program, const ftl_warp_role *role) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < role->num_insts; i++) count += program->insts[role->first_inst + i].opcode == FTL_OP_LOOP;
+  return count;
+}
+
+// Finds, in order, the loop of the leading role that each loop of this one stands for.
+static bool try_place_loops(ftl_segments *segments, const ftl_warp_program *program, const ftl_warp_role *role) {
+  bool one_to_one = num_loops_of(program, role) == segments->num_loops;
+  int32_t place = 0;
+  for (int32_t i = 0; i < role->num_insts; i++) {
+    const ftl_warp_inst *inst = &program->insts[role->first_inst + i];
+    if (inst->opcode != FTL_OP_LOOP) continue;
+    const ftl_warp_loop *loop = &program->loops[inst->arg];
+    while (!one_to_one && place < segments->num_loops &&
+           (program->loops[segments->loops[place]].lo != loop->lo ||
+            program->loops[segments->loops[place]].hi != loop->hi))
+      place++;
+    if (place >= segments->num_loops) return false;
+    segments->place_of_loop[inst->arg] = place++;
+  }
+  return true;
+}
+
+static bool try_add_role(ftl_segments *segments, const ftl_role *role, const int32_t *places) {
   int32_t segment = 0;
   const ftl_tile_op *loop = NULL;
   for (int32_t i = role->first_op; i < role->first_op + role->num_ops; i++) {
     const ftl_tile_op *op = &segments->tile->ops[i];
     if (op->kind == FTL_TILE_LOOP || op->kind == FTL_TILE_END_LOOP) {
-      segment++;
       loop = op->kind == FTL_TILE_LOOP ? op : NULL;
+      segment = loop ? 2 * *places++ + 1 : segment + 1;
       continue;
     }
-    if (segment > 2 * segments->num_loops || !try_add_ref(segments->tile, &segments->segments[segment], op, loop))
-      return false;
+    if (!try_add_ref(segments->tile, &segments->segments[segment], op, loop)) return false;
   }
-  return segment == 2 * segments->num_loops;
+  return true;
 }
 
 bool ftl_segments_try_init(ftl_segments *segments, const ftl_warp_program *program) {
   memset(segments, 0, sizeof *segments);
   segments->tile = program->tile;
   segments->leading_role = find_leading_role(program);
-  if (!try_find_loops(segments, program)) return false;
-  for (int32_t r = 0; r < program->tile->num_roles; r++)
-    if (!try_add_role(segments, &program->tile->roles[r])) return false;
+  if (program->num_loops > FTL_MAX_PROGRAM_LOOPS || !try_find_loops(segments, program)) return false;
+  int32_t first_loop = 0;  // the loops of a role follow those of the role before
+  for (int32_t r = 0; r < program->tile->num_roles; r++) {
+    if (!try_place_loops(segments, program, &program->roles[r]) ||
+        !try_add_role(segments, &program->tile->roles[r], &segments->place_of_loop[first_loop]))
+      return false;
+    first_loop += num_loops_of(program, &program->roles[r]);
+  }
   return true;
 }
 

@@ -1,13 +1,19 @@
 // A tile program cut at its loops: straight code, loop, straight code, loop, ... straight code.
 //
-// Segment 2k is the straight code before loop k (and after the last), segment 2k+1 is loop k. The roles of a program
-// must have the same number of loops (a producer walks the tiles that its consumers walk); loops must not nest.
+// Segment 2k is the straight code before loop k (and after the last), segment 2k+1 is loop k, of the leading role. The
+// loops of the other roles (a producer walks the tiles that its consumers walk) stand for those of the leading role
+// with the same bounds, or in the same place where there are as many; loops must not nest.
 #ifndef FTL_ENGINE_SAMPLED_SEGMENTS_H
 #define FTL_ENGINE_SAMPLED_SEGMENTS_H
 
 #include "lower/warp_program.h"
 
-enum { FTL_MAX_SEGMENT_LOOPS = 4, FTL_MAX_SEGMENTS = 2 * FTL_MAX_SEGMENT_LOOPS + 1, FTL_MAX_SEGMENT_REFS = 16 };
+enum {
+  FTL_MAX_SEGMENT_LOOPS = 4,
+  FTL_MAX_SEGMENTS = 2 * FTL_MAX_SEGMENT_LOOPS + 1,
+  FTL_MAX_SEGMENT_REFS = 16,
+  FTL_MAX_PROGRAM_LOOPS = FTL_MAX_SEGMENT_LOOPS * FTL_TILE_MAX_ROLES
+};
 
 typedef struct ftl_segment_ref {
   const ftl_tile_ref *ref;
@@ -27,8 +33,9 @@ typedef struct ftl_segment {
 typedef struct ftl_segments {
   const ftl_tile_program *tile;
   int32_t num_loops;
-  int32_t leading_role;                  // the role with most instructions: the CTA's pace is its pace
-  int32_t loops[FTL_MAX_SEGMENT_LOOPS];  // of the leading role, indices into ftl_warp_program.loops
+  int32_t leading_role;                          // the role with most instructions: the CTA's pace is its pace
+  int32_t loops[FTL_MAX_SEGMENT_LOOPS];          // of the leading role, indices into ftl_warp_program.loops
+  int32_t place_of_loop[FTL_MAX_PROGRAM_LOOPS];  // of every loop of the program: which of those it stands for
   ftl_segment segments[FTL_MAX_SEGMENTS];
 } ftl_segments;
 

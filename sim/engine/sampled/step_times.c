@@ -208,9 +208,9 @@ static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t 
 }
 
 // However CTAs interleave, a sub-core issues one instruction a cycle and its tensor pipe works on one.
-static void fill_least(const ftl_launch *launch, ftl_step_times *times) {
+static void fill_least(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times) {
   ftl_static_work work[FTL_MAX_SEGMENTS];
-  ftl_static_work_of_segments(launch->warps, launch->arch, work, times->num_segments);
+  ftl_static_work_of_segments(launch->warps, launch->arch, segments->place_of_loop, work, times->num_segments);
   for (int32_t s = 0; s < times->num_segments; s++) {
     int64_t busy = work[s].warp_insts > work[s].tensor_busy_cycles ? work[s].warp_insts : work[s].tensor_busy_cycles;
     times->least[s] = busy * FTL_STEP_UNIT / launch->arch->sm_num_subcores;
@@ -223,7 +223,7 @@ ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *
   memset(out, 0, sizeof *out);
   out->num_segments = 2 * segments->num_loops + 1;
   out->most_ctas = launch->occupancy.ctas_per_sm;
-  fill_least(launch, out);
+  fill_least(launch, segments, out);
   cut_program cut;
   ftl_status status = cut_loops(&cut, launch->warps, error);
   if (status != FTL_OK) return status;

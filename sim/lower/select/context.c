@@ -111,7 +111,17 @@ void ftl_select_barrier(ftl_select *s) {
   ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_BAR_SYNC, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
   inst->inst.arg = (uint16_t)(s->tile->num_roles > 1 ? 1 + s->role_idx : 0);
   inst->effects = FTL_EFFECT_FENCE;
-  s->named_barrier = true;
+}
+
+int32_t ftl_select_barrier_id(const ftl_tile_program *tile, int32_t named_barrier) {
+  return 1 + tile->num_roles + named_barrier;
+}
+
+void ftl_select_named_barrier(ftl_select *s, const ftl_tile_op *op) {
+  ftl_opcode opcode = op->kind == FTL_TILE_SYNC ? FTL_OP_BAR_SYNC : FTL_OP_BAR_ARRIVE;
+  ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+  inst->inst.arg = (uint16_t)ftl_select_barrier_id(s->tile, op->barrier);
+  inst->effects = FTL_EFFECT_FENCE;
 }
 
 void ftl_select_warp_sync(ftl_select *s) {

@@ -154,7 +154,26 @@ static void init_mbarriers(ftl_select *s) {
     init->inst.wavefronts = 1;
     init->effects = FTL_EFFECT_MEMORY;
   }
-  ftl_select_barrier(s);
+  if (!ftl_select_is_mbarrier_role(s)) {
+    ftl_select_barrier(s);
+    return;
+  }
+  ftl_draft_inst *meet = ftl_select_add(s, FTL_OP_BAR_SYNC, 1, NONE, NONE, NONE, NONE);
+  meet->effects = FTL_EFFECT_FENCE;  // barrier 0: no role may use an mbarrier before it is initialised
+}
+
+// From the block, or the tile that a persistent CTA has come to, to batch, head and row.
+static void tile_coordinates(ftl_select *s) {
+  ftl_select_add(s, FTL_OP_LDC, 4, s->block, s->block, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, 16, s->block, s->block, NONE, NONE);
+}
+
+void ftl_select_tile_begin(ftl_select *s) {
+  if (!s->tile->persistent) return;
+  ftl_select_add(s, FTL_OP_NEXT_TILE, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_PINNED;
+  ftl_select_add(s, FTL_OP_IADD, 1, s->block, s->block, NONE, NONE);
+  tile_coordinates(s);
+  tensor_pointers(s, s->thread, s->block);
 }
 
 void ftl_select_prologue(ftl_select *s) {
@@ -162,14 +181,13 @@ void ftl_select_prologue(ftl_select *s) {
     ftl_draft_inst *set = ftl_select_add(s, FTL_OP_SETMAXREG, 1, NONE, NONE, NONE, NONE);
     set->effects = FTL_EFFECT_PINNED;
   }
-  int32_t thread = ftl_draft_value_add(&s->draft, 1, true), block = ftl_draft_value_add(&s->draft, 2, true);
-  ftl_select_add(s, FTL_OP_S2R, 1, thread, NONE, NONE, NONE);
-  ftl_select_add(s, FTL_OP_S2R, 2, block, NONE, NONE, NONE);
-  ftl_select_add(s, FTL_OP_LDC, 4, block, block, NONE, NONE);
-  ftl_select_add(s, FTL_OP_IMAD, 16, block, block, NONE, NONE);
-  s->thread = thread;
-  for (int32_t r = 0; r < s->tile->num_rings; r++) ring_offsets(s, r, thread);
-  tensor_pointers(s, thread, block);
+  s->thread = ftl_draft_value_add(&s->draft, 1, true);
+  s->block = ftl_draft_value_add(&s->draft, 2, true);
+  ftl_select_add(s, FTL_OP_S2R, 1, s->thread, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_S2R, 2, s->block, NONE, NONE, NONE);
+  if (!s->tile->persistent) tile_coordinates(s);
+  for (int32_t r = 0; r < s->tile->num_rings; r++) ring_offsets(s, r, s->thread);
+  if (!s->tile->persistent) tensor_pointers(s, s->thread, s->block);
   if (s->copy == FTL_COPY_TMA) init_mbarriers(s);
 }
 

@@ -149,6 +149,10 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
     case FTL_TILE_BARRIER:
       ftl_select_barrier(s);
       break;
+    case FTL_TILE_ARRIVE:
+    case FTL_TILE_SYNC:
+      ftl_select_named_barrier(s, op);
+      break;
   }
 }
 
@@ -168,8 +172,10 @@ ftl_status ftl_select_role(ftl_select *s, ftl_error *error) {
   add_values(s);
   if (s->status != FTL_OK) return s->status;
   ftl_select_prologue(s);
-  for (s->op_idx = 0; s->op_idx < s->role->num_ops && s->status == FTL_OK; s->op_idx++)
+  for (s->op_idx = 0; s->op_idx < s->role->num_ops && s->status == FTL_OK; s->op_idx++) {
+    if (s->op_idx == s->role->num_setup_ops) ftl_select_tile_begin(s);
     select_op(s, &s->tile->ops[s->role->first_op + s->op_idx]);
+  }
   ftl_select_epilogue(s);
   if (s->status == FTL_OK && s->lists->failed)
     s->status = ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory, or too many accesses", s->tile->name);

@@ -77,11 +77,10 @@ typedef struct ftl_select {
   ftl_select_value values[FTL_TILE_MAX_VALUES];
   ftl_select_ring rings[FTL_TILE_MAX_RINGS];
   int32_t tensor_pointer[FTL_TILE_MAX_TENSORS];  // 64-bit address of this thread's part of the current tile
-  int32_t thread;                                // thread index, from which row and column indices come
+  int32_t thread, block;                         // indices: rows and columns come from one, the tile from the other
   int32_t loop_counter[FTL_TILE_MAX_LOOP_VARS], loop_index[FTL_TILE_MAX_LOOP_VARS];
   ftl_select_group groups[FTL_SELECT_MAX_GROUPS];
   int32_t num_groups;
-  bool named_barrier;
   ftl_status status;
   ftl_error *error;
 } ftl_select;
@@ -108,6 +107,9 @@ void ftl_select_add_stg(ftl_select *s, ftl_access access, int32_t address, int32
 void ftl_select_set_wavefronts(ftl_draft_inst *inst, ftl_wavefronts wavefronts);
 // bar.sync of the role's warps.
 void ftl_select_barrier(ftl_select *s);
+// Hardware ids: 0 for the whole CTA, then one a role where there are several, then the program's named barriers.
+int32_t ftl_select_barrier_id(const ftl_tile_program *tile, int32_t named_barrier);
+void ftl_select_named_barrier(ftl_select *s, const ftl_tile_op *op);
 // Orders shared memory among the lanes of each warp (WARPSYNC).
 void ftl_select_warp_sync(ftl_select *s);
 // Waits for wgmmas that accumulate in `value` (or, if it is to be written, read it) or read `ring`; -1: neither; both
@@ -141,6 +143,7 @@ int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile);
 
 // ---- operations ----
 void ftl_select_prologue(ftl_select *s);
+void ftl_select_tile_begin(ftl_select *s);  // where a persistent CTA goes on with its next tile
 void ftl_select_epilogue(ftl_select *s);
 void ftl_select_loop(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_end_loop(ftl_select *s, const ftl_tile_op *op);

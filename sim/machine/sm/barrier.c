@@ -1,7 +1,7 @@
 // Named barriers, and mbarriers of rings.
 //
 // The SM takes one warp's arrival at a named barrier in shared.barrier_interval_cycles; the barrier opens
-// shared.barrier_latency_cycles after the last was taken.
+// shared.barrier_latency_cycles after the last was taken. bar.arrive counts and goes on, bar.sync counts and waits.
 //
 // A stage has two mbarriers: `full` completes a phase when the producer has arrived, all copies into the stage were
 // issued (it went on to the next stage) and all their lines have come; `empty` when every consumer warp has arrived.
@@ -10,8 +10,8 @@
 #include "machine/sm/state.h"
 
 // ---- named barriers ----
-static int32_t meeting_warps(const ftl_sm *sm, const sm_warp *w) {
-  int32_t warps = sm->program->roles[w->role].num_warps;
+static int32_t meeting_warps(const sm_warp *w) {
+  int32_t warps = w->op->meeting;
   if (!(w->op->flags & FTL_INST_WARPGROUP)) return warps;
   int32_t left = warps - w->warp_in_role / SM_WARPGROUP * SM_WARPGROUP;
   return left < SM_WARPGROUP ? left : SM_WARPGROUP;
@@ -23,13 +23,15 @@ static int32_t barrier_of(const sm_warp *w) {
 
 static sm_warp *warps_of_slot(ftl_sm *sm, int32_t slot) { return &sm->warps[slot * sm->program->num_warps]; }
 
-void ftl_sm_barrier_arrive(ftl_sm *sm, sm_warp *w, int64_t now) {
+void ftl_sm_barrier_come(ftl_sm *sm, sm_warp *w, int64_t now) {
   int32_t barrier = barrier_of(w);
   uint16_t *count = &sm->barrier_counts[w->slot * sm->code.num_barriers + barrier];
-  w->wait_id = barrier;
   sm->barrier_free = (sm->barrier_free > now ? sm->barrier_free : now) + sm->arch->shared_barrier_interval_cycles;
-  ftl_sm_warp_block(sm, w, SM_ON_BARRIER, FTL_STALL_BARRIER);
-  if (++*count < meeting_warps(sm, w)) return;
+  if (w->op->kind == SM_BARRIER) {
+    w->wait_id = barrier;
+    ftl_sm_warp_block(sm, w, SM_ON_BARRIER, FTL_STALL_BARRIER);
+  }
+  if (++*count < meeting_warps(w)) return;
   *count = 0;
   sm_warp *warps = warps_of_slot(sm, w->slot);
   int64_t opens = sm->barrier_free + sm->arch->shared_barrier_latency_cycles;

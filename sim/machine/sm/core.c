@@ -16,7 +16,7 @@ static void issue_exit(ftl_sm *sm, sm_warp *w, int64_t now) {
   int64_t stride = sm->config.persistent_stride;
   if (stride > 0 && w->point.cta + stride < sm->program->tile->num_ctas) {
     w->point = (ftl_expr_point){.cta = w->point.cta + stride};
-    w->op = w->first_op - 1;
+    w->op = w->first_op + sm->program->roles[w->role].tile_inst - 1;
     ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_redirect_cycles, FTL_STALL_BRANCH_RESOLVING);
   } else if (w->outstanding == 0) {
     ftl_sm_warp_leave(sm, w, now + 1);
@@ -69,8 +69,11 @@ static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool
       issue_exit(sm, w, now);
       return true;
     case SM_BARRIER:
-      ftl_sm_barrier_arrive(sm, w, now);
+      ftl_sm_barrier_come(sm, w, now);
       return true;
+    case SM_BARRIER_ARRIVE:
+      ftl_sm_barrier_come(sm, w, now);
+      return false;
     case SM_MBAR_ACQUIRE:
       ftl_sm_mbar_acquire(sm, w, now);
       return true;

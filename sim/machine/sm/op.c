@@ -90,6 +90,7 @@ static void set_control(timing *of) {
   of[FTL_OP_WGMMA_WAIT] = slot_only(SM_WGMMA_WAIT);
   of[FTL_OP_TMA_STORE_WAIT] = slot_only(SM_TMA_STORE_WAIT);
   of[FTL_OP_BAR_SYNC] = slot_only(SM_BARRIER);
+  of[FTL_OP_BAR_ARRIVE] = slot_only(SM_BARRIER_ARRIVE);
   of[FTL_OP_BRA] = slot_only(SM_BRANCH);
   of[FTL_OP_EXIT] = slot_only(SM_EXIT);
   of[FTL_OP_LOOP] = slot_only(SM_LOOP);
@@ -97,7 +98,7 @@ static void set_control(timing *of) {
   of[FTL_OP_TILE] = slot_only(SM_TILE);
   of[FTL_OP_WGMMA_COMMIT] = slot_only(SM_WGMMA_COMMIT);
   of[FTL_OP_MBAR_ADVANCE] = slot_only(SM_MBAR_ADVANCE);
-  of[FTL_OP_RING_READ] = of[FTL_OP_RING_FREE] = slot_only(SM_MARK);
+  of[FTL_OP_RING_READ] = of[FTL_OP_RING_FREE] = of[FTL_OP_NEXT_TILE] = slot_only(SM_MARK);
 }
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -125,7 +126,7 @@ typedef struct builder {
   const ftl_warp_program *program;
   const ftl_arch *arch;
   timing of[FTL_OPCODE_COUNT];
-  int16_t *barrier_of;  // [role][two scopes][id] -> dense index, or -1
+  int16_t *barrier_of;  // [role][two scopes][id] -> dense index, or -1; those between roles in role 0's
   sm_code *code;
   int64_t most_lines;
 } builder;
@@ -176,15 +177,17 @@ static void set_lines(builder *b, const ftl_warp_inst *inst, sm_op *op) {
   if (op->max_lines > b->code->gate_lines) b->code->gate_lines = op->max_lines;
 }
 
-static int16_t barrier_index(builder *b, int32_t role, const ftl_warp_inst *inst) {
+static void set_barrier(builder *b, int32_t role, const ftl_warp_inst *inst, sm_op *op) {
+  int32_t named_warps = b->program->barrier_warps[inst->arg], warps = b->program->roles[role].num_warps;
   bool warpgroup = inst->flags & FTL_INST_WARPGROUP;
-  int16_t *index = &b->barrier_of[(role * 2 + warpgroup) * (int32_t)b->arch->sm_num_barriers + inst->arg];
+  int32_t scope = named_warps ? 0 : role * 2 + warpgroup;
+  int16_t *index = &b->barrier_of[scope * (int32_t)b->arch->sm_num_barriers + inst->arg];
   if (*index < 0) {
     *index = (int16_t)b->code->num_barriers;
-    int32_t warps = b->program->roles[role].num_warps;
     b->code->num_barriers += warpgroup ? (warps + SM_WARPGROUP - 1) / SM_WARPGROUP : 1;
   }
-  return *index;
+  op->barrier = *index;
+  op->meeting = (uint8_t)(named_warps ? named_warps : warps);
 }
 
 static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t inst_idx) {
@@ -208,7 +211,7 @@ static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t 
     op.sources[i] =
         i < inst->num_sources && inst->sources[i] != FTL_NO_TOKEN ? inst->sources[i] : (uint16_t)none_source;
   if (op.kind == SM_LOOP || op.kind == SM_END_LOOP) op.loop = (int16_t)inst->arg;
-  if (op.kind == SM_BARRIER) op.barrier = barrier_index(b, role, inst);
+  if (op.kind == SM_BARRIER || op.kind == SM_BARRIER_ARRIVE) set_barrier(b, role, inst, &op);
   if (op.kind == SM_WGMMA)
     set_product(b, inst, &op);
   else
@@ -231,7 +234,8 @@ static ftl_status check_inst(const builder *b, int32_t role, const ftl_warp_inst
   bool is_tma = inst->opcode == FTL_OP_TMA_LOAD || inst->opcode == FTL_OP_TMA_STORE;
   if (is_tma && (!arch->tma_lines_per_cycle_milli || !arch->tma_max_pending_lines))
     return ftl_error_set(error, FTL_INFEASIBLE, "%s: %s has no TMA", name, arch->name);
-  if (inst->opcode == FTL_OP_BAR_SYNC && inst->arg >= arch->sm_num_barriers)
+  bool is_barrier = inst->opcode == FTL_OP_BAR_SYNC || inst->opcode == FTL_OP_BAR_ARRIVE;
+  if (is_barrier && (inst->arg >= arch->sm_num_barriers || inst->arg >= FTL_MAX_BARRIER_IDS))
     return ftl_error_set(error, FTL_INFEASIBLE, "barrier %d: %s has %lld", inst->arg, arch->name,
                          (long long)arch->sm_num_barriers);
   bool is_wait = inst->opcode == FTL_OP_CP_WAIT || inst->opcode == FTL_OP_WGMMA_WAIT;

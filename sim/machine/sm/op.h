@@ -20,6 +20,7 @@ typedef enum sm_kind {
   SM_TMA,
   SM_TMA_STORE_WAIT,
   SM_BARRIER,
+  SM_BARRIER_ARRIVE,
   SM_MBAR_ACQUIRE,
   SM_MBAR_EXPECT,
   SM_MBAR_WAIT,
@@ -53,7 +54,8 @@ typedef struct sm_op {
   uint16_t access, arg;
   uint16_t max_lines;  // SM_GLOBAL: at most this many lines a time
   int16_t loop;        // LOOP, END_LOOP and the branch before it: index; else -1
-  int16_t barrier;     // BARRIER: dense index within the CTA
+  int16_t barrier;     // BARRIER, BARRIER_ARRIVE: dense index within the CTA
+  uint8_t meeting;     // BARRIER, BARRIER_ARRIVE: warps that end a phase
   int32_t inst;        // in ftl_warp_program.insts
 } sm_op;
 

@@ -334,7 +334,7 @@ void ftl_sm_tma_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now);
 
 // ---- barrier.c ----
 sm_stage *ftl_sm_stage(ftl_sm *sm, const sm_warp *w, int32_t ring, uint32_t fill, int32_t *index);
-void ftl_sm_barrier_arrive(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_barrier_come(ftl_sm *sm, sm_warp *w, int64_t now);
 void ftl_sm_mbar_acquire(ftl_sm *sm, sm_warp *w, int64_t now);
 void ftl_sm_mbar_wait(ftl_sm *sm, sm_warp *w, int64_t now);
 void ftl_sm_mbar_expect(ftl_sm *sm, int32_t stage, int64_t now);

@@ -18,8 +18,15 @@ static void fail(attention_case *c, const ftl_error *error) {
 
 // ---- set-up ----
 
-static ftl_status set_params(ftl_spec *spec, const char *params, ftl_error *error) {
-  char text[512], *rest = text;
+static ftl_status make_spec(ftl_spec *spec, const char *params, ftl_error *error) {
+  char text[512], workload[32] = "flash2_fwd", *rest = text;
+  size_t word = strcspn(params, " ");
+  if (memchr(params, '=', word) == NULL) {
+    snprintf(workload, sizeof workload, "%.*s", (int)word, params);
+    params += word;
+  }
+  ftl_status made = ftl_spec_init(spec, workload, error);
+  if (made != FTL_OK) return made;
   snprintf(text, sizeof text, "copy=cp_async mma=mma %s", params);
   for (char *param; (param = strsep(&rest, " ")) != NULL;) {
     if (*param == '\0') continue;
@@ -48,7 +55,7 @@ void attention_case_init(attention_case *c, const char *params) {
   ftl_error error = {0};
   ftl_tile_program *launches[FTL_MAX_LAUNCHES];
   int num_launches;
-  if (ftl_spec_init(&c->spec, "flash2_fwd", &error) != FTL_OK || set_params(&c->spec, params, &error) != FTL_OK ||
+  if (make_spec(&c->spec, params, &error) != FTL_OK ||
       c->spec.workload->build(&c->spec, launches, &num_launches, &error) != FTL_OK) {
     fail(c, &error);
     return;

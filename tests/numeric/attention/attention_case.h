@@ -14,7 +14,8 @@ typedef struct attention_case {
   char failure[FTL_ERROR_MESSAGE_BYTES];  // empty: all is well so far
 } attention_case;
 
-// `params` is "name=value name=value"; copy and mma default to cp_async and mma. Builds the program and random inputs.
+// `params` is "workload name=value name=value"; workload defaults to flash2_fwd, copy and mma to cp_async and mma.
+// Builds the program and random inputs.
 void attention_case_init(attention_case *c, const char *params);
 // Runs the interpreter.
 void attention_case_run(attention_case *c);

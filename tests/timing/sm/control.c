@@ -100,6 +100,53 @@ Test(timing_sm_control, a_barrier_takes_one_arrival_an_interval) {
   rig_destroy(r);
 }
 
+// Role 0 (warps 0..3) syncs at 0; role 1 (warps 4..7 on the same sub-cores) has 3 FFMA first and arrives. Barrier 1
+// takes eight arrivals, 2 cycles each: role 0's until 8. Role 1's FFMAs issue in 1..3 (role 0's warp has the slot at
+// 0), its arrivals at 4, taken until 16; the barrier opens at 16 + 16. Who arrives goes on in the next cycle.
+Test(timing_sm_control, an_arrival_counts_and_does_not_wait) {
+  rig *r = rig_create(4);
+  rig_add(r, FTL_OP_BAR_SYNC, -1, -1)->arg = 1;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 4);
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_add(r, FTL_OP_FFMA, 1, -1);
+  rig_add(r, FTL_OP_FFMA, 2, -1);
+  rig_add(r, FTL_OP_BAR_ARRIVE, -1, -1)->arg = 1;
+  rig_add(r, FTL_OP_FFMA, 3, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  r->program.barrier_warps[1] = 8;
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 0, 0), 0);
+  cr_assert_eq(rig_cycle(r, 4, 3, 0), 4);
+  cr_assert_eq(rig_cycle(r, 4, 4, 0), 5);
+  for (int w = 0; w < 4; w++) cr_assert_eq(rig_cycle(r, w, 1, 0), 32);
+  rig_check_stalls(r);
+  rig_destroy(r);
+}
+
+// The same barrier again: a second phase counts from 0.
+Test(timing_sm_control, a_named_barrier_begins_a_new_phase_when_it_opens) {
+  rig *r = rig_create(1);
+  int32_t loop = rig_loop(r, 0, 0, 2);           // 0
+  rig_add(r, FTL_OP_BAR_SYNC, -1, -1)->arg = 1;  // 1
+  rig_end_loop(r, loop);
+  rig_add(r, FTL_OP_EXIT, -1, -1);  // 3
+  rig_role(r, 1);
+  rig_add(r, FTL_OP_BAR_ARRIVE, -1, -1)->arg = 1;
+  rig_add(r, FTL_OP_MUFU, 0, -1);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_BAR_ARRIVE, -1, -1)->arg = 1;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  r->program.barrier_warps[1] = 2;
+  rig_run(r, 1);
+  // Both come at 0 on their own sub-cores: taken until 4, open at 20; warp 0 comes again at 20, taken until 22. Warp 1
+  // has its MUFU at 1, its result and FFMA at 21, comes at 22: taken until 24, open at 40.
+  cr_assert_eq(rig_cycle(r, 0, 1, 1), 20);
+  cr_assert_eq(rig_cycle(r, 1, 3, 0), 22);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 40);
+  rig_destroy(r);
+}
+
 // Warpgroup 1 (warps 4..7) issues after warpgroup 0 on the same sub-cores: its barrier is its own.
 Test(timing_sm_control, warpgroups_meet_apart) {
   rig *r = rig_create(8);

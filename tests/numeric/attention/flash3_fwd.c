@@ -1,0 +1,93 @@
+// flash3_fwd computes attention, and visits every pair that the mask allows once: two and three consumer warpgroups
+// that take turns, over lengths, blocks, stages, heads and persistent CTAs.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "attention_case.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const groups[] = {"num_warps=8 block_m=128", "num_warps=12 block_m=192"};
+
+static void prove(const char *params) {
+  char text[512];
+  snprintf(text, sizeof text, "flash3_fwd mma=wgmma copy=tma %s", params);
+  const char *failure = attention_case_prove(text);
+  cr_assert(failure[0] == '\0', "%s: %s", params, failure);
+}
+
+Test(numeric_attention_flash3_fwd, every_pair_of_lengths_gives_attention) {
+  // Around the boundaries of a key tile (32), a group's rows (64), a query tile (128, 192), alone and in pairs.
+  static const int lengths[] = {1, 31, 32, 33, 64, 65, 100, 128, 129, 193, 260};
+  char params[256];
+  for (size_t g = 0; g < COUNT(groups); g++)
+    for (int causal = 0; causal < 2; causal++)
+      for (size_t q = 0; q < COUNT(lengths); q++)
+        for (size_t kv = 0; kv < COUNT(lengths); kv++) {
+          snprintf(params, sizeof params, "heads=1 head_dim=16 block_n=32 causal=%d seqlen_q=%d seqlen_kv=%d %s", causal,
+                   lengths[q], lengths[kv], groups[g]);
+          prove(params);
+        }
+}
+
+Test(numeric_attention_flash3_fwd, any_number_of_stages_and_block_size_gives_attention) {
+  static const int blocks_n[] = {16, 48, 64, 128, 176};
+  char params[256];
+  for (size_t g = 0; g < COUNT(groups); g++)
+    for (int stages = 1; stages <= 4; stages++)
+      for (size_t n = 0; n < COUNT(blocks_n); n++)
+        for (int persistent = 0; persistent < 2; persistent++) {
+          snprintf(params, sizeof params,
+                   "heads=2 head_dim=16 causal=%d seqlen_q=200 seqlen_kv=230 num_stages=%d block_n=%d persistent=%d %s",
+                   (stages + (int)n) % 2, stages, blocks_n[n], persistent, groups[g]);
+          prove(params);
+        }
+}
+
+Test(numeric_attention_flash3_fwd, persistent_ctas_grouped_heads_and_tile_orders_give_attention) {
+  static const char *const heads[] = {"heads=4 kv_heads=4", "heads=4 kv_heads=2", "heads=3 kv_heads=1"};
+  static const char *const orders[] = {"tile_order=m_first", "tile_reverse=true layout=bshd",
+                                       "tile_order=head_first tile_reverse=true"};
+  // More queries than keys: the first tiles see none of them. And the other way round.
+  static const char *const lengths[] = {"seqlen_q=300 seqlen_kv=40", "seqlen_q=150 seqlen_kv=290"};
+  char params[320];
+  for (size_t h = 0; h < COUNT(heads); h++)
+    for (size_t o = 0; o < COUNT(orders); o++)
+      for (size_t l = 0; l < COUNT(lengths); l++)
+        for (size_t g = 0; g < COUNT(groups); g++)
+          for (int persistent = 0; persistent < 2; persistent++) {
+            snprintf(params, sizeof params, "batch=2 head_dim=24 causal=true block_n=32 %s %s %s persistent=%d %s",
+                     heads[h], orders[o], lengths[l], persistent, groups[g]);
+            prove(params);
+          }
+}
+
+Test(numeric_attention_flash3_fwd, head_dims_dtypes_and_more_rows_a_group_give_attention) {
+  static const int head_dims[] = {16, 40, 64, 128, 256};
+  static const char *const dtypes[] = {"fp16", "bf16"};
+  static const char *const blocks[] = {"num_warps=8 block_m=128", "num_warps=8 block_m=256"};
+  char params[256];
+  for (size_t d = 0; d < COUNT(head_dims); d++)
+    for (size_t t = 0; t < COUNT(dtypes); t++)
+      for (size_t b = 0; b < COUNT(blocks); b++) {
+        snprintf(params, sizeof params,
+                 "heads=1 head_dim=%d seqlen_q=140 seqlen_kv=100 causal=%d block_n=48 dtype=%s %s", head_dims[d],
+                 (int)t, dtypes[t], blocks[b]);
+        prove(params);
+      }
+}
+
+Test(numeric_attention_flash3_fwd, rows_that_see_no_key_give_zero_and_minus_infinity) {
+  // With 300 queries and 10 keys, aligned at the bottom right, queries 0 to 289 see none: two whole tiles and more.
+  attention_case c;
+  attention_case_init(&c, "flash3_fwd mma=wgmma copy=tma heads=1 head_dim=16 seqlen_q=300 seqlen_kv=10 causal=true "
+                          "block_n=16 persistent=true");
+  attention_case_run(&c);
+  cr_assert(c.failure[0] == '\0', "%s", c.failure);
+  for (int i = 0; i < 300; i++) {
+    cr_assert((c.tensors[4][i] == -INFINITY) == (i < 290), "row %d: LSE %g", i, (double)c.tensors[4][i]);
+    for (int d = 0; d < 16 && i < 290; d++) cr_assert(c.tensors[3][i * 16 + d] == 0.0f, "row %d", i);
+  }
+  attention_case_fini(&c);
+}

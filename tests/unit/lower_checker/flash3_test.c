@@ -1,0 +1,102 @@
+// Every lowering of flash3_fwd that is feasible does what its tile program says, and what it needs is told.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lower/checker.h"
+#include "programs.h"
+
+static const char *const shapes[] = {
+    "heads=2 seqlen=512 head_dim=64",
+    "heads=2 seqlen=500 head_dim=64 causal=1",
+    "heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=333 head_dim=128 causal=1",
+    "heads=4 kv_heads=1 seqlen_q=300 seqlen_kv=100 head_dim=40 causal=1 layout=bshd",
+    "heads=1 seqlen_q=1 seqlen_kv=17 head_dim=96",
+};
+
+static const char *const blocks[] = {
+    "block_n=128 num_stages=2",
+    "block_n=64 num_stages=3 persistent=1",
+    "num_warps=12 block_n=64 num_stages=1",
+    "num_warps=12 block_n=80 num_stages=2 persistent=1",
+    "block_m=256 block_n=48",  // two slabs of 64 rows a warpgroup: spills
+};
+
+Test(unit_lower_checker_flash3, every_lowering_does_what_its_tile_program_says) {
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
+      char parameters[400];
+      snprintf(parameters, sizeof parameters, "%s %s", shapes[s], blocks[b]);
+      programs p;
+      ftl_error error = {0};
+      cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", parameters, &error), FTL_OK, "%s", error.message);
+      for (int64_t cta = 0; cta < p.tile->num_ctas; cta += 1 + p.tile->num_ctas / 3)
+        cr_expect_eq(ftl_checker_prove(p.warps, cta, &error), FTL_OK, "%s: %s", parameters, error.message);
+      programs_fini(&p);
+    }
+}
+
+static void expect_infeasible(const char *arch, const char *parameters, const char *reason) {
+  programs p;
+  ftl_error error = {0};
+  cr_expect_eq(lower_workload(&p, arch, "flash3_fwd", parameters, &error), FTL_INFEASIBLE, "%s: feasible", parameters);
+  cr_expect_not_null(strstr(error.message, reason), "\"%s\" does not say \"%s\"", error.message, reason);
+  programs_fini(&p);
+}
+
+#define SHAPE "heads=1 seqlen=512 head_dim=64 "
+
+Test(unit_lower_checker_flash3, what_it_needs_and_does_not_find_is_the_reason) {
+  expect_infeasible("a100_80", SHAPE, "needs mma=wgmma (compute capability 9.0)");
+  expect_infeasible("h200", SHAPE "mma=mma", "needs mma=wgmma");
+  expect_infeasible("h200", SHAPE "copy=cp_async", "needs copy=tma");
+  expect_infeasible("h200", SHAPE "schedule=stages", "flash3_fwd has pingpong only");
+  expect_infeasible("h200", SHAPE "num_warps=4", "two or three consumer warpgroups");
+  expect_infeasible("h200", SHAPE "num_warps=8 block_m=64", "each consumer warpgroup needs a multiple of 64 rows");
+  expect_infeasible("h200", "heads=1 seqlen=512 head_dim=256 block_n=128", "bytes of shared memory a CTA");
+}
+
+// ---- broken one instruction at a time ----
+
+static programs lowered(void) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", SHAPE "block_n=64", &error), FTL_OK, "%s", error.message);
+  return p;
+}
+
+// The `nth` instruction of a kind in a role.
+static ftl_warp_inst *nth_of(const programs *p, int32_t role, ftl_opcode opcode, int nth) {
+  const ftl_warp_role *r = &p->warps->roles[role];
+  for (int32_t i = r->first_inst; i < r->first_inst + r->num_insts; i++)
+    if (p->warps->insts[i].opcode == opcode && nth-- == 0) return &p->warps->insts[i];
+  cr_assert_fail("no such %s", ftl_opcode_name(opcode));
+  return NULL;
+}
+
+static void drop(ftl_warp_inst *inst) { inst->opcode = FTL_OP_NOP; }
+
+static void expect_rejected(programs *p, const char *what) {
+  ftl_error error = {0};
+  cr_expect_eq(ftl_checker_prove(p->warps, 0, &error), FTL_RUN_FAILED, "accepted; wanted: %s", what);
+  cr_expect_not_null(strstr(error.message, what), "said \"%s\", wanted \"%s\"", error.message, what);
+  programs_fini(p);
+}
+
+Test(unit_lower_checker_flash3, a_turn_that_is_not_passed_on_is_found) {
+  programs p = lowered();
+  drop(nth_of(&p, 1, FTL_OP_BAR_ARRIVE, 1));  // consumer 0's in the loop
+  expect_rejected(&p, "waits for ever");
+}
+
+Test(unit_lower_checker_flash3, a_stage_given_back_before_its_products_are_waited_for_is_found) {
+  programs p = lowered();
+  drop(nth_of(&p, 1, FTL_OP_WGMMA_WAIT, 1));  // before K's release in the loop
+  expect_rejected(&p, "gives back a stage that a wgmma may still read");
+}
+
+Test(unit_lower_checker_flash3, a_stage_filled_before_all_consumers_gave_it_back_is_found) {
+  programs p = lowered();
+  p.warps->rings[1].num_consumer_warps = 4;  // K's stages count as empty when one of the two warpgroups is done
+  expect_rejected(&p, "a stage that");
+}

@@ -1,0 +1,279 @@
+// FlashAttention-3, forward (fp16, bf16): a producer warpgroup fetches tiles by TMA, two or three consumer warpgroups
+// multiply with wgmma, each its own rows of the query tile.
+// Source: J. Shah et al., "FlashAttention-3: Fast and Accurate Attention with Asynchrony and Low-precision",
+// arXiv:2407.08608, algorithm 2 and section 3.1 (ping-pong), and csrc's register counts (hopper/ of
+// github.com/Dao-AILab/flash-attention). kernels/attention/flash3.h is the same in CUDA.
+//
+// Inside a consumer QK^T of a tile is issued before the softmax of the tile before has met its PV, so softmax and PV
+// overlap. Between consumers, named barriers give turns: who holds the turn issues products while the others are in
+// their softmax.
+//
+// HBM: Q and O once, K and V once for each row of query tiles that runs while they are not in L2. A query tile that
+// sees no key (causal, more queries than keys) takes one wholly masked step.
+#include "tile/builder.h"
+#include "workloads/attention.h"
+#include "workloads/online_softmax.h"
+
+enum { GROUP_WARPS = 4, MAX_GROUPS = 3, WGMMA_ROWS = 64 };
+
+typedef struct flash3 {
+  ftl_builder *b;
+  ftl_attention a;
+  ftl_attention_tensors t;
+  int32_t num_groups, group_rows;
+  int32_t ring_q, ring_k, ring_v;
+  int32_t turns[MAX_GROUPS];  // named barriers: group g waits at turns[g], the others arrive at it
+  ftl_attention_tile tile;
+  ftl_key_range keys;  // of the whole query tile: all groups walk the same key tiles; at least one
+} flash3;
+
+// One consumer warpgroup.
+typedef struct consumer {
+  const flash3 *f;
+  int32_t group;
+  ftl_expr row;  // its first query
+  int32_t scores, probs, output;
+  ftl_online_softmax softmax;
+} consumer;
+
+// ---- what cannot exist on any GPU ----
+
+static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  int64_t num_warps = v[FTL_PARAM_num_warps], groups = num_warps / GROUP_WARPS;
+  if (v[FTL_PARAM_schedule] != FTL_SCHEDULE_PINGPONG)
+    return ftl_error_set(error, FTL_INFEASIBLE, "schedule: flash3_fwd has pingpong only; flash2_fwd has the others");
+  if (v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "flash3_fwd overlaps asynchronous products, which needs mma=wgmma (compute capability 9.0)");
+  if (v[FTL_PARAM_copy] != FTL_SPEC_COPY_TMA)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "flash3_fwd has a producer warp that copies tiles, which needs copy=tma (compute capability "
+                         "9.0)");
+  if (num_warps != 2 * GROUP_WARPS && num_warps != 3 * GROUP_WARPS)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "num_warps=%lld: flash3_fwd has two or three consumer warpgroups, 8 or 12 warps",
+                         (long long)num_warps);
+  if (v[FTL_PARAM_block_m] % (groups * WGMMA_ROWS) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_m=%lld num_warps=%lld: each consumer warpgroup needs a multiple of 64 rows",
+                         (long long)v[FTL_PARAM_block_m], (long long)num_warps);
+  if (v[FTL_PARAM_block_n] % 16 != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
+                         (long long)v[FTL_PARAM_block_n]);
+  return FTL_OK;
+}
+
+static void set_defaults(ftl_spec *spec) {
+  uint64_t given = spec->given;
+  if (!(given >> FTL_PARAM_schedule & 1)) spec->value[FTL_PARAM_schedule] = FTL_SCHEDULE_PINGPONG;
+  if (!(given >> FTL_PARAM_num_warps & 1)) spec->value[FTL_PARAM_num_warps] = 2 * GROUP_WARPS;
+  if (!(given >> FTL_PARAM_block_m & 1))
+    spec->value[FTL_PARAM_block_m] = spec->value[FTL_PARAM_num_warps] / GROUP_WARPS * WGMMA_ROWS;
+}
+
+// ---- declarations ----
+
+// setmaxnreg: what one warpgroup gives up the others get, within 65536 registers of an SM.
+static int32_t registers_of(const flash3 *f, bool is_producer) {
+  if (f->num_groups == 2) return is_producer ? 24 : 240;
+  return is_producer ? 32 : 160;
+}
+
+static void declare(flash3 *f, const ftl_spec *spec) {
+  ftl_builder *b = f->b;
+  f->t = ftl_attention_declare(b, spec, &f->a);
+  f->tile = ftl_attention_tile_of(b, spec, &f->a);
+  f->keys = ftl_attention_keys(b, &f->a, f->tile.row);
+  f->keys.end = ftl_max(b, f->keys.end, ftl_const(b, 1));
+
+  int32_t columns = f->a.padded_head_dim, num_stages = (int32_t)spec->value[FTL_PARAM_num_stages];
+  int32_t producer = 0, consumers = ((1 << f->num_groups) - 1) << 1;
+  f->ring_q = ftl_builder_ring(b, "q", f->a.dtype, f->a.block_m, columns, 1, producer, consumers);
+  f->ring_k = ftl_builder_ring(b, "k", f->a.dtype, f->a.block_n, columns, num_stages, producer, consumers);
+  f->ring_v = ftl_builder_ring(b, "v", f->a.dtype, f->a.block_n, columns, num_stages, producer, consumers);
+  static const char *const names[MAX_GROUPS] = {"turn 0", "turn 1", "turn 2"};
+  for (int32_t g = 0; g < f->num_groups; g++) f->turns[g] = ftl_builder_named_barrier(b, names[g], consumers);
+}
+
+// ---- the walk over key tiles, the same for all roles ----
+
+typedef void (*step_fn)(void *role, ftl_expr j, bool masked);
+
+static void walk_range(const flash3 *f, ftl_expr lo, ftl_expr hi, bool masked, step_fn step, void *role) {
+  if (lo == hi) return;  // empty whatever the CTA
+  step(role, ftl_loop_value(f->b, ftl_loop(f->b, lo, hi)), masked);
+  ftl_end_loop(f->b);
+}
+
+// Every key tile but the first: those that all queries see whole, then those that need the mask.
+static void walk_rest(const flash3 *f, step_fn step, void *role) {
+  ftl_expr one = ftl_const(f->b, 1), unmasked = ftl_max(f->b, one, f->keys.unmasked);
+  walk_range(f, one, unmasked, false, step, role);
+  walk_range(f, unmasked, f->keys.end, true, step, role);
+}
+
+// ---- producer ----
+
+static void fill_stage(const flash3 *f, int32_t ring, ftl_tile_ref ref) {
+  ftl_acquire(f->b, ring);
+  ftl_load(f->b, ring, ref);
+  ftl_commit(f->b, ring);
+}
+
+static void load_keys_and_values(void *role, ftl_expr j, bool masked) {
+  (void)masked;
+  const flash3 *f = role;
+  const ftl_attention *a = &f->a;
+  ftl_expr row = ftl_mul(f->b, j, ftl_const(f->b, a->block_n));
+  fill_stage(f, f->ring_k, ftl_attention_key_ref(&f->tile, f->t.k, row, a->block_n, a->head_dim));
+  fill_stage(f, f->ring_v, ftl_attention_key_ref(&f->tile, f->t.v, row, a->block_n, a->head_dim));
+}
+
+static void produce(flash3 *f) {
+  ftl_builder_role(f->b, "producer", GROUP_WARPS, registers_of(f, true));
+  fill_stage(f, f->ring_q, ftl_attention_query_ref(&f->tile, f->t.q, f->tile.row, f->a.block_m, f->a.head_dim));
+  load_keys_and_values(f, ftl_const(f->b, 0), false);
+  walk_rest(f, load_keys_and_values, f);
+}
+
+// ---- consumers ----
+
+// Group 0 has the first turn: the others arrive at its barrier before anything else, and at those of groups before
+// them.
+static void line_up(const consumer *c) {
+  for (int32_t g = 0; g < c->group; g++) ftl_arrive(c->f->b, c->f->turns[g]);
+}
+
+static void take_turn(const consumer *c) { ftl_sync(c->f->b, c->f->turns[c->group]); }
+
+static void pass_turn(const consumer *c) {
+  for (int32_t i = 1; i < c->f->num_groups; i++) ftl_arrive(c->f->b, c->f->turns[(c->group + i) % c->f->num_groups]);
+}
+
+static void issue_scores(const consumer *c) {
+  ftl_fill(c->f->b, c->scores, 0.0f);
+  ftl_mma_shared(c->f->b, c->scores, c->f->ring_q, c->f->ring_k, true);
+  ftl_at_ring_row(c->f->b, c->group * c->f->group_rows);
+}
+
+static void issue_output(const consumer *c) {
+  ftl_wait(c->f->b, c->f->ring_v);
+  ftl_mma_value(c->f->b, c->output, c->probs, c->f->ring_v, false);
+}
+
+static void mask(const consumer *c, ftl_expr j) {
+  ftl_builder *b = c->f->b;
+  const ftl_attention *a = &c->f->a;
+  ftl_expr diagonal = a->causal ? ftl_const(b, a->diagonal) : FTL_ALWAYS;
+  ftl_mask(b, c->scores, c->row, ftl_mul(b, j, ftl_const(b, a->block_n)), diagonal, ftl_const(b, a->seqlen_kv));
+}
+
+// The first tile needs the mask if no tile is seen whole.
+static void mask_first(const consumer *c) {
+  ftl_builder *b = c->f->b;
+  ftl_expr zero = ftl_const(b, 0), one = ftl_const(b, 1);
+  ftl_expr first_masked = ftl_min(b, one, c->f->keys.unmasked);
+  if (first_masked == one) return;
+  if (first_masked != zero) ftl_loop(b, first_masked, one);
+  mask(c, zero);
+  if (first_masked != zero) ftl_end_loop(b);
+}
+
+static void first_step(const consumer *c) {
+  const flash3 *f = c->f;
+  ftl_wait(f->b, f->ring_k);
+  take_turn(c);
+  issue_scores(c);
+  pass_turn(c);
+  ftl_release(f->b, f->ring_k);
+  mask_first(c);
+  ftl_online_softmax_step(f->b, &c->softmax, c->scores, f->a.causal || f->a.seqlen_kv < f->a.block_n);
+  ftl_convert(f->b, c->probs, c->scores);
+}
+
+// Scores of tile j and the output of tile j - 1 are issued together; the softmax of tile j then runs beside the latter.
+static void next_step(void *role, ftl_expr j, bool masked) {
+  const consumer *c = role;
+  const flash3 *f = c->f;
+  ftl_wait(f->b, f->ring_k);
+  take_turn(c);
+  issue_scores(c);
+  issue_output(c);
+  pass_turn(c);
+  ftl_release(f->b, f->ring_k);
+  if (masked) mask(c, j);
+  ftl_online_softmax_step(f->b, &c->softmax, c->scores, masked);
+  ftl_release(f->b, f->ring_v);
+  ftl_elem(f->b, FTL_ELEM_MUL, c->output, ftl_value_operand(c->output), ftl_value_operand(c->softmax.correction),
+           ftl_immediate(0));
+  ftl_convert(f->b, c->probs, c->scores);
+}
+
+static void last_step(const consumer *c) {
+  issue_output(c);
+  ftl_release(c->f->b, c->f->ring_v);
+}
+
+// O leaves through the group's own rows of Q's buffer, which is free only then.
+static void finish(const consumer *c) {
+  const flash3 *f = c->f;
+  ftl_online_softmax_finish(f->b, &c->softmax, c->output);
+  ftl_store(f->b, ftl_attention_query_ref(&f->tile, f->t.o, c->row, f->group_rows, f->a.head_dim), c->output,
+            f->ring_q);
+  ftl_at_ring_row(f->b, c->group * f->group_rows);
+  ftl_store_rows(f->b, ftl_attention_query_ref(&f->tile, f->t.lse, c->row, f->group_rows, 1), c->softmax.max);
+  ftl_release(f->b, f->ring_q);
+}
+
+static void consume(const flash3 *f, int32_t group) {
+  ftl_builder *b = f->b;
+  static const char *const names[MAX_GROUPS] = {"consumer 0", "consumer 1", "consumer 2"};
+  ftl_builder_role(b, names[group], GROUP_WARPS, registers_of(f, false));
+  consumer c = {.f = f,
+                .group = group,
+                .row = ftl_add(b, f->tile.row, ftl_const(b, group * f->group_rows)),
+                .scores = ftl_builder_tile(b, "s", FTL_FP32, f->group_rows, f->a.block_n),
+                .probs = ftl_builder_tile(b, "p", f->a.dtype, f->group_rows, f->a.block_n),
+                .output = ftl_builder_tile(b, "o", FTL_FP32, f->group_rows, f->a.padded_head_dim),
+                .softmax = ftl_online_softmax_declare(b, f->group_rows, f->a.scale)};
+  line_up(&c);
+  ftl_builder_tile_begins(b);
+  ftl_fill(b, c.output, 0.0f);
+  ftl_online_softmax_start(b, &c.softmax);
+  ftl_wait(b, f->ring_q);
+  first_step(&c);
+  walk_rest(f, next_step, &c);
+  last_step(&c);
+  finish(&c);
+}
+
+// ---- the kernel ----
+
+static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
+  *num_launches = 0;
+  ftl_status status = check_feasible(spec, error);
+  if (status != FTL_OK) return status;
+  flash3 f = {.a = ftl_attention_of(spec), .num_groups = (int32_t)spec->value[FTL_PARAM_num_warps] / GROUP_WARPS};
+  f.group_rows = f.a.block_m / f.num_groups;
+  status = ftl_builder_create(&f.b, "flash3_fwd", error);
+  if (status != FTL_OK) return status;
+  declare(&f, spec);
+  ftl_builder_grid(f.b, f.a.batch * f.a.heads * f.a.num_m_tiles, spec->value[FTL_PARAM_persistent] != 0, false);
+  ftl_builder_flops(f.b, ftl_attention_forward_flops(&f.a));
+  produce(&f);
+  for (int32_t group = 0; group < f.num_groups; group++) consume(&f, group);
+  status = ftl_builder_finish(f.b, &launches[0], error);
+  if (status == FTL_OK) *num_launches = 1;
+  ftl_builder_destroy(f.b);
+  return status;
+}
+
+const ftl_workload ftl_workload_flash3_fwd = {
+    .name = "flash3_fwd",
+    .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
+    .accepts = (UINT64_C(1) << FTL_PARAM_COUNT) - 1,
+    .set_defaults = set_defaults,
+    .build = build,
+};
