@@ -25,8 +25,8 @@ Test(numeric_attention_flash3_fwd, every_pair_of_lengths_gives_attention) {
     for (int causal = 0; causal < 2; causal++)
       for (size_t q = 0; q < COUNT(lengths); q++)
         for (size_t kv = 0; kv < COUNT(lengths); kv++) {
-          snprintf(params, sizeof params, "heads=1 head_dim=16 block_n=32 causal=%d seqlen_q=%d seqlen_kv=%d %s", causal,
-                   lengths[q], lengths[kv], groups[g]);
+          snprintf(params, sizeof params, "heads=1 head_dim=16 block_n=32 causal=%d seqlen_q=%d seqlen_kv=%d %s",
+                   causal, lengths[q], lengths[kv], groups[g]);
           prove(params);
         }
 }
@@ -81,8 +81,9 @@ Test(numeric_attention_flash3_fwd, head_dims_dtypes_and_more_rows_a_group_give_a
 Test(numeric_attention_flash3_fwd, rows_that_see_no_key_give_zero_and_minus_infinity) {
   // With 300 queries and 10 keys, aligned at the bottom right, queries 0 to 289 see none: two whole tiles and more.
   attention_case c;
-  attention_case_init(&c, "flash3_fwd mma=wgmma copy=tma heads=1 head_dim=16 seqlen_q=300 seqlen_kv=10 causal=true "
-                          "block_n=16 persistent=true");
+  attention_case_init(&c,
+                      "flash3_fwd mma=wgmma copy=tma heads=1 head_dim=16 seqlen_q=300 seqlen_kv=10 causal=true "
+                      "block_n=16 persistent=true");
   attention_case_run(&c);
   cr_assert(c.failure[0] == '\0', "%s", c.failure);
   for (int i = 0; i < 300; i++) {
