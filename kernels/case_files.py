@@ -11,7 +11,7 @@ OWN = ("workload", "batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_
        "tile_reverse")
 FOREIGN = ("source", "pass", "batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_dim", "causal")
 SOURCES = ("triton", "sdpa_flash", "sdpa_cudnn", "cublas")
-TEXTS = ("workload", "schedule", "mma", "copy", "tile_order", "source", "pass")
+TEXTS = ("workload", "schedule", "mma", "copy", "tile_order", "source", "pass", "part")
 AT_LEAST_ONE = ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv")
 
 

@@ -30,13 +30,18 @@ from tools import output_of, provenance, tool
 csv.field_size_limit(1 << 30)  # instanced metrics are long
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE / "build"
-MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "loaded_latency", "fabric", "l2_capacity", "alu", "shared_memory", "mma", "wgmma", "async_copy", "sm_clock")
-PROFILED_MICRO = ("l2_capacity", "coalescer", "dirty_residue")
+MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "loaded_latency", "fabric", "l2_capacity", "alu", "shared_memory", "mma", "wgmma", "async_copy", "sm_clock",
+         "pipes", "barriers", "issue_queues", "instruction_cache", "occupancy", "store_bandwidth", "local_memory", "drift")
+PROFILED_MICRO = ("l2_capacity", "coalescer", "coalescer_window", "dirty_residue", "fill_granule", "kernel_overhead", "local_memory")
 MICRO_METRICS = ("gpu__time_duration.sum,sm__cycles_elapsed.max,dram__bytes_read.sum,dram__bytes_write.sum,lts__t_sectors_op_read.sum,lts__t_sectors_op_write.sum,"
                  "lts__t_sectors_srcunit_tex.sum,lts__t_sectors_srcunit_tex_lookup_hit.sum,lts__t_sectors_srcunit_tex_lookup_miss.sum,"
                  "lts__t_sectors_srcunit_ltcfabric.sum,lts__t_sectors_srcunit_ltcfabric_lookup_hit.sum,lts__t_sectors_srcunit_ltcfabric_lookup_miss.sum,"
                  "lts__t_requests_srcunit_tex.sum,lts__t_sector_hit_rate.pct,l1tex__m_xbar2l1tex_read_bytes.sum,l1tex__m_xbar2l1tex_read_sectors.sum,"
-                 "lts__t_sectors_srcunit_tex.avg,dram__bytes_read.avg,lts__lts2xbar_bytes.sum,lts__xbar2lts_bytes.sum").split(",")
+                 "lts__t_sectors_srcunit_tex.avg,dram__bytes_read.avg,lts__lts2xbar_bytes.sum,lts__xbar2lts_bytes.sum,"
+                 "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum,l1tex__t_sectors_pipe_lsu_mem_local_op_ld_lookup_hit.sum,"
+                 "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum,l1tex__t_sectors_pipe_lsu_mem_local_op_st_lookup_hit.sum,l1tex__m_l1tex2xbar_write_bytes.sum,"
+                 "lts__t_sectors_srcunit_tex_op_read.sum,lts__t_sectors_srcunit_tex_op_write.sum,"
+                 "sm__cycles_elapsed.avg.per_second,lts__cycles_elapsed.avg.per_second,l1tex__cycles_elapsed.avg.per_second,dram__cycles_elapsed.avg.per_second").split(",")
 
 
 def log(text):

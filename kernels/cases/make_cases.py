@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the case lists of this folder: which kernels at which shapes.  Everything here is chosen, nothing is measured."""
+"""Writes the case lists of this folder: which kernels at which shapes.  Everything here is chosen, nothing is measured.
+
+    make_cases.py [--check]       --check writes nothing and fails if a list is not what this script would write"""
 import csv
+import io
 import pathlib
+import sys
 
 COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
            "schedule,mma,copy,tile_order,tile_reverse,splits,persistent").split(",")
@@ -32,19 +36,35 @@ def fits_shared_memory(row):
     return rows * row["head_dim"] * 2 <= SHARED_LIMIT - 1024
 
 
-def write(name, rows, columns=COLUMNS, keep=fits):
+def every_third(index):
+    """Which part of a new file is held out: settled before anything was measured (measurements/HELDOUT.md)."""
+    return "held_out" if index % 3 == 2 else "calibration"
+
+
+def unseen(index):
+    return "unseen"
+
+
+def write(name, rows, columns=COLUMNS, keep=fits, part=None):
     seen, unique = set(), []
     for row in rows:
         key = tuple(row[c] for c in columns)
         if key not in seen and keep(row):
             seen.add(key)
             unique.append(row)
+    if part:
+        columns = [*columns, "part"]
+        unique = [dict(row, part=part(index)) for index, row in enumerate(unique)]
     path = pathlib.Path(__file__).with_name(name)
-    with path.open("w", newline="") as out:
-        writer = csv.DictWriter(out, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(unique)
-    print(f"{path.name}: {len(unique)}")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(unique)
+    if "--check" not in sys.argv:
+        path.write_text(text.getvalue())
+        print(f"{path.name}: {len(unique)}")
+    elif not path.exists() or path.read_text() != text.getvalue():
+        sys.exit(f"{path.name}: not what make_cases.py writes; run it again")
 
 
 # batch, heads, kv_heads, seqlen, head_dim, causal
@@ -370,6 +390,51 @@ def library_more():
     return rows
 
 
+def unseen_own():
+    """Kernels of this project at blocks and shapes that no other file has."""
+    rows = []
+    shapes = ((3, 16, 16, 768, 64, 0), (2, 32, 4, 3072, 128, 1), (1, 24, 24, 3072, 64, 1), (1, 8, 1, 12288, 128, 0), (5, 12, 12, 768, 128, 0))
+    for shape in shapes:
+        for config in ((64, 96, 4, 2, "stages"), (128, 96, 8, 2, "stages"), (128, 48, 4, 2, "stages")):
+            rows.append(case(shape, config))
+    for shape in ((2, 32, 4, 3072, 128, 1), (1, 8, 1, 12288, 128, 0), (5, 12, 12, 768, 128, 0)):
+        for copy in ("cp_async", "tma"):
+            rows.append(wgmma(shape, (128, 96, 8, 2, "stages"), copy))
+        rows.append(wgmma(shape, (64, 192, 4, 1, "stages"), "tma"))
+        rows.append(pingpong(shape, (128, 96, 8, 2)))
+        rows.append(pingpong(shape, (128, 64, 8, 3), persistent=1))
+    for shape in ((2, 20, 20, 1280, 128, 0), (1, 16, 2, 5120, 128, 1)):
+        for config in CORE[:2]:
+            rows.append(case(shape, config))
+    rows += [case((3, 16, 4, 1300, 64, 1), CORE[0], seqlen_kv=1300), case((1, 24, 24, 3333, 128, 0), CORE[1], seqlen_kv=3333), case((2, 16, 16, 700, 128, 1), CORE[0], seqlen_kv=5000)]
+    for batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits in ((3, 64, 8, 12288, 128, 64, 3, 4), (24, 32, 8, 3072, 128, 64, 3, 2), (1, 40, 8, 49152, 128, 128, 2, 24), (7, 16, 16, 768, 64, 64, 3, 1),
+                                                                             (2, 32, 4, 20480, 64, 128, 2, 12), (96, 32, 8, 640, 128, 64, 3, 1)):
+        rows.append(decode(batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits))
+    for shape in ((3, 12, 12, 768, 64, 0), (1, 24, 3, 3072, 128, 1), (2, 10, 10, 1536, 128, 0)):
+        for kind in ("safe", "online"):
+            rows.append(unfused(shape, 128, 128, 8, kind))
+    for num_rows, columns in ((20000, 1536), (6144, 6144), (700, 49152), (264, 24576)):
+        rows += [softmax_case("safe", num_rows, columns, 1, 4), softmax_case("online", num_rows, columns, 1, 8), softmax_case("online", num_rows, columns, 4, 4)]
+    return rows
+
+
+def unseen_triton():
+    rows = []
+    for shape in ((6, 16, 16, 768, 128, 0), (2, 32, 4, 3072, 128, 1), (1, 16, 2, 12288, 64, 0), (4, 24, 24, 3072, 64, 1), (1, 12, 12, 12288, 128, 1), (1, 20, 20, 6144, 128, 0), (3, 40, 5, 1536, 64, 0)):
+        for config in ((128, 64, 4, 3), (256, 64, 8, 3), (64, 128, 8, 2), (128, 16, 4, 4), (256, 128, 8, 2), (256, 32, 8, 2)):
+            rows.append(foreign_case("triton", shape, config))
+    return rows
+
+
+def unseen_library():
+    rows = []
+    for source in ("sdpa_flash", "sdpa_cudnn"):
+        for batch, heads, kv_heads, seqlen, head_dim in ((6, 16, 16, 768, 128), (2, 32, 4, 3072, 64), (1, 16, 2, 12288, 128), (2, 16, 16, 3072, 96), (5, 7, 7, 1920, 64)):
+            for causal in (0, 1):
+                rows.append(foreign_case(source, (batch, heads, kv_heads, seqlen, head_dim, causal)))
+    return rows
+
+
 def foreign_smoke():
     return [foreign_case("triton", MID_128, (128, 64, 4, 3)), foreign_case("triton", GQA_128, (128, 64, 8, 2)), foreign_case("triton", MID_64, (64, 64, 4, 2)),
             foreign_case("sdpa_flash", MID_128), foreign_case("sdpa_cudnn", MID_128), foreign_case("sdpa_flash", GQA_128), foreign_case("sdpa_cudnn", GQA_128),
@@ -387,10 +452,13 @@ write("hopper_long.csv", hopper_long())
 write("persistent.csv", persistent())
 write("repeat.csv", repeat())
 write("other.csv", other())
-write("other_more.csv", other_more())
-write("softmax.csv", softmax())
-write("ragged.csv", ragged(), keep=fits_shared_memory)
-write("single_buffer.csv", single_buffer())
+write("other_more.csv", other_more(), part=every_third)
+write("softmax.csv", softmax(), part=every_third)
+write("ragged.csv", ragged(), keep=fits_shared_memory, part=every_third)
+write("single_buffer.csv", single_buffer(), part=every_third)
+write("unseen_own.csv", unseen_own(), keep=anything, part=unseen)
+write("unseen_triton.csv", unseen_triton(), FOREIGN_COLUMNS, anything, unseen)
+write("unseen_library.csv", unseen_library(), FOREIGN_COLUMNS, anything, unseen)
 write("compiled.csv", compiled(), keep=anything)
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)

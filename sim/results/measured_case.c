@@ -129,8 +129,10 @@ static ftl_status set_own(ftl_measured_case *c, const ftl_measurement *row, ftl_
   return status == FTL_OK ? set_named_columns(c, row, error) : status;
 }
 
-static bool is_held_out(const ftl_measured_case *c) {
+// kernels/measurements/HELDOUT.md.
+static bool is_held_out(const ftl_measured_case *c, const ftl_measurement *row) {
   const int64_t *value = c->spec.value;
+  if (strcmp(fact_or(row, "part", "calibration"), "calibration") != 0) return true;
   bool is_long_causal = value[FTL_PARAM_seqlen_kv] >= 16384 && value[FTL_PARAM_causal] != 0;
   return strcmp(c->source, "own") != 0 || value[FTL_PARAM_head_dim] == 256 || is_long_causal;
 }
@@ -146,6 +148,6 @@ ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl_measurement 
     status = ftl_spec_set_text(&out->spec, "conditions", fact_or(row, "condition", "ncu"), error);
   }
   if (status == FTL_OK) status = ftl_spec_complete(&out->spec, error);
-  out->is_held_out = status == FTL_OK && is_held_out(out);
+  out->is_held_out = status == FTL_OK && is_held_out(out, row);
   return status;
 }

@@ -220,6 +220,15 @@ Test(unit_results_measurement, says_why_a_row_is_no_configuration) {
   ftl_measurement_file_fini(&file);
 }
 
+Test(unit_results_measurement, a_row_may_name_its_part) {
+  static const char *const parts[] = {"", "calibration", "held_out", "unseen"};
+  for (int i = 0; i < 4; i++) {
+    char text[512];
+    snprintf(text, sizeof text, "part,gpu," COLUMNS "%s,NVIDIA H200," VALUES "12.5\n", parts[i]);
+    cr_assert_eq(case_of(text).is_held_out, i >= 2, "%s", parts[i]);
+  }
+}
+
 static void held_out_is(const char *shape, bool expected) {
   char text[512];
   snprintf(

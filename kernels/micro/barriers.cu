@@ -1,0 +1,97 @@
+/* Hand-over between warpgroups and what register reallocation costs.
+ *
+ * named_handover: two groups of x threads wait for each other in turn, as the ping-pong schedule does: one arrives
+ * (bar.arrive) where the other waits (bar.sync). Cycles from an arrive to the waiting warp's next instruction, half a
+ * round trip. bar_arrive: what the arriving warp itself pays. setmaxnreg: cycles of setmaxnreg.dec of a producer
+ * warpgroup, and of setmaxnreg.inc of two consumers after the producer has given its registers back, or while it has
+ * not yet. */
+#include "bench.h"
+#include "hopper.h"
+using namespace bench;
+
+constexpr int num_steps = 256;
+
+/* First half of the threads: group 0. */
+__global__ void handover(uint64_t *span) {
+  int threads = (int)blockDim.x, group = (int)threadIdx.x / (threads / 2);
+  __syncthreads();
+  uint64_t start = cycles64();
+  if (group == 0) {
+    for (int i = 0; i < num_steps; i++) {
+      hopper::named_arrive(1, threads);
+      hopper::named_sync(2, threads);
+    }
+  } else {
+    for (int i = 0; i < num_steps; i++) {
+      hopper::named_sync(1, threads);
+      hopper::named_arrive(2, threads);
+    }
+  }
+  if (threadIdx.x == 0) *span = cycles64() - start;
+}
+
+/* The second half arrives and goes on; nothing holds it. */
+__global__ void arrive(uint64_t *span) {
+  int threads = (int)blockDim.x, group = (int)threadIdx.x / (threads / 2);
+  __syncthreads();
+  uint64_t start = cycles64();
+  hopper::named_arrive(1 + group, threads * 2);
+  uint64_t stop = cycles64();
+  if (threadIdx.x == 0) *span = stop - start;
+  __syncthreads();
+  asm volatile("bar.arrive %0, %1;" ::"r"(1 + group), "r"(threads * 2 - threads / 2) : "memory");
+}
+
+/* Three warpgroups with 168 registers a thread each; cycles[0]: dec, cycles[1]: inc, cycles[2]: the time from the
+ * producer's dec to the end of the consumers' inc. */
+__global__ __launch_bounds__(384, 1) void reallocate(int delay, uint32_t *cycles, float *sink) {
+  __shared__ uint32_t dec_at, inc_until;
+  if (threadIdx.x == 0) inc_until = 0;
+  __syncthreads();
+  if (threadIdx.x < 128) {
+    uint32_t begin = clock32();
+    while (clock32() - begin < (uint32_t)delay)
+      ;
+    uint32_t start = clock32();
+    hopper::registers_shrink<24>();
+    uint32_t stop = clock32();
+    if (threadIdx.x == 0) {
+      dec_at = start;
+      cycles[0] = stop - start;
+    }
+  } else {
+    uint32_t begin = clock32();
+    while (clock32() - begin < 2000u)
+      ;
+    uint32_t start = clock32();
+    hopper::registers_grow<240>();
+    uint32_t stop = clock32();
+    atomicMax(&inc_until, stop);
+    if (threadIdx.x == 128) cycles[1] = stop - start;
+    sink[threadIdx.x] = (float)stop;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) cycles[2] = inc_until - dec_at;
+}
+
+int main() {
+  uint64_t *span = device_alloc<uint64_t>(1);
+  uint32_t *cycles = device_alloc<uint32_t>(3);
+  float *sink = device_alloc<float>(1024);
+  for (int group_threads : {32, 64, 128, 256, 384}) {
+    for (int warm = 0; warm < 2; warm++) handover<<<1, group_threads * 2>>>(span);
+    row("barriers", "named_handover", "group_threads", group_threads, "one_way",
+        (double)to_host(span, 1)[0] / num_steps / 2, "cycles");
+    for (int warm = 0; warm < 2; warm++) arrive<<<1, group_threads * 2>>>(span);
+    row("barriers", "bar_arrive", "group_threads", group_threads, "latency", (double)to_host(span, 1)[0], "cycles");
+  }
+  for (int delay : {0, 1000, 4000, 8000}) {
+    for (int warm = 0; warm < 2; warm++) reallocate<<<1, 384>>>(delay, cycles, sink);
+    std::vector<uint32_t> c = to_host(cycles, 3);
+    row("barriers", "setmaxnreg", "producer_delay", delay, "dec", c[0], "cycles");
+    row("barriers", "setmaxnreg", "producer_delay", delay, "inc", c[1], "cycles");
+    row("barriers", "setmaxnreg", "producer_delay", delay, "dec_to_last_inc", (double)(int32_t)c[2], "cycles");
+  }
+  finish();
+  return 0;
+}
