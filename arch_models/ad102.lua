@@ -154,5 +154,6 @@ return die "ad102" {
     coalescer_window_cycles = guess(0, "no request coalescer"),
     persisting_max_bytes = guess(62914560, "62.5 % of L2, as measured on A100 (caps-tum/mt4g)"),
     max_dirty_milli = guess(437, "7/16, as measured on H200"),
+    busy_dirty_milli = guess(562, "9/16, as measured on H200"),
   },
 }

@@ -154,5 +154,6 @@ return die "ga102" {
     coalescer_window_cycles = guess(0, "no request coalescer"),
     persisting_max_bytes = guess(3932160, "62.5 % of L2, as measured on A100 (caps-tum/mt4g)"),
     max_dirty_milli = guess(437, "7/16, as measured on H200"),
+    busy_dirty_milli = guess(562, "9/16, as measured on H200"),
   },
 }

@@ -147,6 +147,7 @@ void ftl_sm_counters_add(ftl_sm_counters *sum, const ftl_sm_counters *part) {
 }
 
 static void read_totals(full_run *run, int64_t sm_khz, ftl_totals *out) {
+  ftl_memory_settle(run->memory);
   *out = (ftl_totals){.sm_khz = sm_khz, .cycles = run->end_cycle, .memory = ftl_memory_counters_get(run->memory)};
   for (int32_t sm = 0; sm < run->num_sms; sm++)
     ftl_sm_counters_add(&out->sm, ftl_sm_counters_get(ftl_sm_pool_get(run->pool, sm)));

@@ -75,6 +75,7 @@ void ftl_memory_add_reply(ftl_memory *memory, int32_t sm, ftl_mem_reply reply) {
 }
 
 static void init_timing(ftl_memory *memory, const ftl_arch *arch) {
+  memory->ecc_inline_milli = arch->dram_ecc_inline_milli;
   memory->request_cycles = arch->noc_request_cycles;
   memory->hit_cycles = arch->l2_hit_cycles;
   memory->reply_cycles = arch->noc_reply_cycles;
@@ -258,11 +259,16 @@ bool ftl_memory_is_idle(const ftl_memory *memory) {
   return memory->num_requests == 0 && memory->events.count == 0 && ftl_dram_is_idle(memory->dram);
 }
 
+void ftl_memory_settle(ftl_memory *memory) {
+  int64_t bytes = FTL_MEMORY_SECTOR_BYTES * ftl_l2_tags_settle(memory->tags);
+  memory->settled_bytes += bytes * (1000 + memory->ecc_inline_milli) / 1000;
+}
+
 ftl_memory_counters ftl_memory_counters_get(const ftl_memory *memory) {
   ftl_memory_counters counters = memory->counters;
   ftl_dram_counters dram = ftl_dram_counters_get(memory->dram);
   counters.dram_read_bytes = dram.read_bytes;
-  counters.dram_write_bytes = dram.write_bytes;
+  counters.dram_write_bytes = dram.write_bytes + memory->settled_bytes;
   counters.dram_row_hits = dram.row_hits;
   counters.dram_row_misses = dram.row_misses;
   counters.dram_busy_cycles = dram.busy_cycles;
@@ -288,7 +294,7 @@ void ftl_memory_restart(ftl_memory *memory) {
   ftl_wheel_restart(&memory->events);
   ftl_wheel_restart(&memory->port_events);
   ftl_dram_restart(memory->dram);
-  memory->until = 0;
+  memory->until = memory->settled_bytes = 0;
   memory->next_sequence = 0;
   memory->counters = (ftl_memory_counters){0};
   memory->num_found = 0;

@@ -42,6 +42,8 @@ void ftl_memory_advance(ftl_memory *memory, int64_t until);
 const ftl_mem_reply *ftl_memory_replies(const ftl_memory *memory, int32_t sm, int32_t *count);
 // Every request answered, and every byte that left L2 written to DRAM.
 bool ftl_memory_is_idle(const ftl_memory *memory);
+// The end of a launch: L2 writes back what is dirty beyond its share.
+void ftl_memory_settle(ftl_memory *memory);
 ftl_memory_counters ftl_memory_counters_get(const ftl_memory *memory);
 
 // Cache states before a launch. `flush`: clean and empty (Nsight Compute's --cache-control all). `foul`: as a fill of

@@ -202,7 +202,7 @@ static void read_slice(ftl_memory *memory, uint32_t index) {
   int64_t now = memory->events.now;
   if (memory->max_merges > 1) {
     int64_t from = slice_port(memory, side, outcome.slice_in_side)->free_from / memory->slices[0].bytes_per_cycle;
-    ftl_l2_coalescer_set_data_cycle(&memory->coalescers[side], line, from > now ? from : now);
+    ftl_l2_coalescer_set_data_cycle(&memory->coalescers[memory->gpc_of_sm[node->sm]], line, from > now ? from : now);
   }
   reply_from_slice(memory, index, now);
 }

@@ -62,6 +62,7 @@ typedef struct ftl_clock_memo {
 
 struct ftl_memory {
   int32_t num_sms, num_gpcs, num_sides, num_slices, slices_per_side;
+  int64_t ecc_inline_milli;
   int64_t request_cycles, hit_cycles, reply_cycles, far_cycles;
   int64_t to_dram_cycles, from_dram_cycles;  // the controller's two ways
   int64_t lead_cycles;                       // what DRAM has not begun comes back no sooner than this
@@ -72,7 +73,7 @@ struct ftl_memory {
 
   ftl_l2_tags *tags;
   ftl_l2_mshrs mshrs;
-  ftl_l2_coalescer *coalescers;  // one a side
+  ftl_l2_coalescer *coalescers;  // one a GPC
   ftl_dram *dram;
   ftl_noc_port *sm_out, *sm_in, *gpc_in, *slices;
   ftl_noc_port far_links[2];  // by the side that they lead to
@@ -83,7 +84,8 @@ struct ftl_memory {
   uint32_t num_nodes, free_node;
   int64_t num_requests;  // of SMs, not yet answered
   uint64_t next_sequence;
-  int64_t until;  // SM cycle of the last advance
+  int64_t until;          // SM cycle of the last advance
+  int64_t settled_bytes;  // written back after the launch, ECC included
 
   ftl_memory_reply *found;  // replies of this advance in the order in which they were found
   int64_t num_found, max_found;

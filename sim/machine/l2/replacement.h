@@ -17,6 +17,7 @@ typedef struct ftl_l2_set {
   uint32_t tick;        // uses of the set so far
   uint16_t num_used;    // ways that hold a line; they are the first ones until a replica is dropped
   uint16_t num_marked;  // nru: ways with their bit set
+  uint16_t num_dirty;   // ways with a dirty sector
 } ftl_l2_set;
 
 typedef struct ftl_l2_replacement {

@@ -17,6 +17,8 @@ struct ftl_l2_tags {
   ftl_l2_hash hash;
   const ftl_l2_replacement *replacement;
   uint32_t num_ways;
+  uint32_t most_dirty_ways;  // of a set while a kernel writes
+  uint32_t kept_dirty_ways;  // of a set after it
   int32_t log2_sample;
   uint32_t fill_sectors;
   uint32_t sets_per_side;  // that exist here: sampled ones only
@@ -39,6 +41,12 @@ _Static_assert(sizeof(uint64_t) + sizeof(ftl_l2_way) <= 16, "a tag entry takes 1
 
 static uint64_t num_sets(const ftl_l2_tags *tags) { return (uint64_t)tags->sets_per_side * tags->hash.num_sides; }
 
+// At least one way, or no write could stay.
+static uint32_t share_of_ways(const ftl_arch *arch, int64_t milli) {
+  int64_t ways = (arch->l2_ways * milli + 500) / 1000;
+  return ways > 0 ? (uint32_t)ways : 1;
+}
+
 ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t log2_sample, ftl_error *error) {
   *out = NULL;
   const ftl_l2_replacement *replacement = ftl_l2_replacement_find(arch->l2_replacement);
@@ -50,6 +58,8 @@ ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t l
   tags->hash = ftl_l2_hash_init(arch);
   tags->replacement = replacement;
   tags->num_ways = (uint32_t)arch->l2_ways;
+  tags->most_dirty_ways = share_of_ways(arch, arch->l2_busy_dirty_milli);
+  tags->kept_dirty_ways = share_of_ways(arch, arch->l2_max_dirty_milli);
   tags->log2_sample = log2_sample;
   tags->fill_sectors = (uint32_t)arch->l2_fill_sectors;
   tags->size_bytes = arch->l2_size_bytes;
@@ -131,7 +141,27 @@ static void use_way(const ftl_l2_tags *tags, const set_view *view, uint32_t way)
   tags->replacement->use(view->set, view->ways, tags->num_ways, way);
 }
 
-// A way for a line that the set does not hold: a free one, else the victim's, whose dirty sectors go to DRAM.
+// The way's dirty sectors go to DRAM; the line stays, clean.
+static void clean_way(ftl_l2_tags *tags, const set_view *view, uint32_t way, ftl_l2_outcome *outcome) {
+  ftl_l2_way *entry = &view->ways[way];
+  if (entry->dirty == 0) return;
+  outcome->writebacks[outcome->num_writebacks] = view->lines[way];
+  outcome->writeback_sectors[outcome->num_writebacks] = entry->dirty;
+  outcome->num_writebacks++;
+  outcome->dram_write_sectors = (uint8_t)(outcome->dram_write_sectors + ftl_num_sectors(entry->dirty));
+  tags->num_dirty_sectors -= ftl_num_sectors(entry->dirty);
+  view->set->num_dirty--;
+  entry->dirty = 0;
+}
+
+// Any dirty way but `kept`, from a deterministic sequence of the set's own.
+static uint32_t choose_dirty_way(const ftl_l2_tags *tags, const set_view *view, uint32_t kept) {
+  uint32_t way = ftl_l2_scale(ftl_l2_mix(view->set->tick + 1u), tags->num_ways);
+  while (view->ways[way].dirty == 0 || way == kept) way = way + 1 < tags->num_ways ? way + 1 : 0;
+  return way;
+}
+
+// A way for a line that the set does not hold: a free one, else the victim's.
 static uint32_t allocate_way(ftl_l2_tags *tags, const set_view *view, uint64_t line, ftl_l2_outcome *outcome) {
   uint32_t way;
   if (view->set->num_used < tags->num_ways) {
@@ -139,18 +169,10 @@ static uint32_t allocate_way(ftl_l2_tags *tags, const set_view *view, uint64_t l
     view->set->num_used++;
   } else {
     way = tags->replacement->victim(view->set, view->ways, tags->num_ways);
-    ftl_l2_way *victim = &view->ways[way];
-    if (victim->dirty != 0) {
-      outcome->writebacks[outcome->num_writebacks] = view->lines[way];
-      outcome->writeback_sectors[outcome->num_writebacks] = victim->dirty;
-      outcome->num_writebacks++;
-      outcome->dram_write_sectors = (uint8_t)(outcome->dram_write_sectors + ftl_num_sectors(victim->dirty));
-      tags->num_dirty_sectors -= ftl_num_sectors(victim->dirty);
-    }
+    clean_way(tags, view, way, outcome);
   }
   view->lines[way] = line;
-  ftl_l2_way *entry = &view->ways[way];
-  entry->valid = entry->dirty = 0;
+  view->ways[way].valid = 0;
   return way;
 }
 
@@ -221,10 +243,13 @@ ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t secto
       .hit_sectors = sectors, .home_side = (uint8_t)at.home_side, .slice_in_side = (uint16_t)at.slice_in_side};
   if (tags->hash.num_sides == 2) drop_replica(tags, at, line);
   set_view view = view_set(tags, at, at.home_side);
-  ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, &outcome)];
+  uint32_t way = find_or_allocate(tags, &view, line, &outcome);
+  ftl_l2_way *entry = &view.ways[way];
+  view.set->num_dirty = (uint16_t)(view.set->num_dirty + (entry->dirty == 0));
   tags->num_dirty_sectors += ftl_num_sectors(sectors & (uint8_t)~entry->dirty);
   entry->dirty |= sectors;
   entry->valid |= sectors & full_sectors;
+  if (view.set->num_dirty > tags->most_dirty_ways) clean_way(tags, &view, choose_dirty_way(tags, &view, way), &outcome);
   return outcome;
 }
 
@@ -232,8 +257,26 @@ ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sect
   ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
   ftl_l2_outcome read = ftl_l2_tags_read(tags, line, sectors, (int32_t)at.home_side);
   ftl_l2_outcome write = ftl_l2_tags_write(tags, line, sectors, sectors);
-  FTL_CHECK(write.num_writebacks == 0, "l2: an atomic's line left between its read and its write");
+  FTL_CHECK(read.num_writebacks + write.num_writebacks <= 2, "l2: an atomic writes back more than two lines");
+  for (int i = 0; i < write.num_writebacks; i++) {
+    read.writebacks[read.num_writebacks] = write.writebacks[i];
+    read.writeback_sectors[read.num_writebacks++] = write.writeback_sectors[i];
+  }
+  read.dram_write_sectors = (uint8_t)(read.dram_write_sectors + write.dram_write_sectors);
   return read;
+}
+
+int64_t ftl_l2_tags_settle(ftl_l2_tags *tags) {
+  int64_t before = tags->num_dirty_sectors;
+  for (uint64_t i = 0; i < num_sets(tags); i++) {
+    set_view view = {&tags->sets[i], &tags->lines[i * tags->num_ways], &tags->ways[i * tags->num_ways]};
+    while (view.set->num_dirty > tags->kept_dirty_ways) {
+      ftl_l2_outcome outcome = {0};
+      clean_way(tags, &view, choose_dirty_way(tags, &view, tags->num_ways), &outcome);
+      view.set->tick++;
+    }
+  }
+  return before - tags->num_dirty_sectors;
 }
 
 // Lines that no kernel's tensor has: device addresses end far below.
@@ -248,6 +291,7 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
     uint64_t line = FOUL_FIRST_LINE + (uint64_t)i;
     if (ftl_l2_tags_in_sample(tags, line)) (void)ftl_l2_tags_write(tags, line, ALL_SECTORS, ALL_SECTORS);
   }
+  (void)ftl_l2_tags_settle(tags);
 }
 
 int64_t ftl_l2_tags_dirty_sectors(const ftl_l2_tags *tags) { return tags->num_dirty_sectors; }

@@ -2,7 +2,7 @@
 // Models: two sides with home and replica, sectored lines, write-back with allocate-no-fetch on full sectors,
 // replacement
 //   by name, fair slice hash for any slice count; optionally only a sample of the sets.
-// Does not model: compression, persistence priorities.
+// Models: the share of a set's ways that may be dirty. Does not model: compression, persistence priorities.
 // Numbers: l2.* keys. Two-sided behaviour: docs/model_l2.md.
 #ifndef FTL_MACHINE_L2_TAGS_H
 #define FTL_MACHINE_L2_TAGS_H
@@ -35,12 +35,12 @@ typedef struct ftl_l2_outcome {
   uint8_t hit_sectors;         // of those asked for, present in the reader's side (a write: all of them)
   uint8_t far_sectors;         // present at home on the other side only (a replica is made)
   uint8_t dram_read_sectors;   // mask fetched from DRAM (fetch granularity included)
-  uint8_t dram_write_sectors;  // number of dirty sectors written back by what was evicted, all victims together
+  uint8_t dram_write_sectors;  // number of dirty sectors written back: of lines evicted, and of one cleaned
   uint8_t num_writebacks;      // lines among these
   uint8_t writeback_sectors[2];
   uint8_t home_side;
   uint16_t slice_in_side;  // the home's and, on the other side, the replica's
-  uint64_t writebacks[2];  // those lines: at most one in each side
+  uint64_t writebacks[2];  // those lines: at most one evicted in each side; a write evicts one and cleans one
 } ftl_l2_outcome;
 
 // A read by an SM on `side` (0 on one-sided parts), or a write, which goes to the home side and drops the replica.
@@ -58,6 +58,8 @@ void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, uint64_t line, int32_t side);
 void ftl_l2_tags_flush(ftl_l2_tags *tags);  // write back nothing, forget everything: state before a launch
 // State as a streaming write of `bytes` to other addresses leaves it.
 void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes);
+// The end of a launch: sets with more than their share of dirty ways write some back. Gives the sectors written.
+int64_t ftl_l2_tags_settle(ftl_l2_tags *tags);
 int64_t ftl_l2_tags_dirty_sectors(const ftl_l2_tags *tags);
 
 #endif

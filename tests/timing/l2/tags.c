@@ -13,7 +13,9 @@ static ftl_arch tags_arch(int64_t sides, int64_t ways, int64_t sets_per_side, co
                    .l2_num_slices = sides,
                    .l2_ways = ways,
                    .l2_side_hash_granule_bytes = 128,
-                   .l2_fill_sectors = 1};
+                   .l2_fill_sectors = 1,
+                   .l2_max_dirty_milli = 1000,
+                   .l2_busy_dirty_milli = 1000};
   snprintf(arch.l2_replacement, sizeof arch.l2_replacement, "%s", replacement);
   return arch;
 }

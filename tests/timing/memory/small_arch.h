@@ -34,6 +34,8 @@ static inline ftl_arch small_arch(void) {
   arch.l2_hit_cycles = 20;
   arch.l2_side_hash_granule_bytes = 4096;
   arch.l2_fill_sectors = 1;
+  arch.l2_max_dirty_milli = 1000;
+  arch.l2_busy_dirty_milli = 1000;
   arch.l2_coalescer_merges = 1;
   arch.l2_coalescer_window_cycles = 0;
   arch.dram_num_channels = 1;
