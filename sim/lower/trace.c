@@ -55,6 +55,7 @@ static bool is_pseudo(const ftl_warp_inst *inst) {
     case FTL_OP_TILE:
     case FTL_OP_RING_READ:
     case FTL_OP_RING_FREE:
+    case FTL_OP_LABEL:
     case FTL_OP_MBAR_ADVANCE:
     case FTL_OP_WGMMA_COMMIT:
       return true;

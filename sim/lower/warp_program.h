@@ -58,6 +58,7 @@ enum {
   never issues, no effect on timing: for the checker */                                                            \
   X(RING_FREE, NONE,                                                                                               \
   "ring.free") /* ring without mbarriers: this warp reads the oldest stage it took no more; same */                \
+  X(LABEL, NONE, "label") /* where the path around a guarded block joins; never issues */                          \
   X(SETMAXREG, BRANCH, "USETMAXREG") X(BRA, BRANCH, "BRA") X(NOP, BRANCH, "NOP")                                   \
   X(EXIT, BRANCH, "EXIT") /* control of the compressed form: never issue, cost nothing */                          \
   X(LOOP, NONE, "loop")       /* loop: see ftl_warp_loop; skips to end + 1 when empty */                           \
@@ -80,6 +81,7 @@ enum {
   FTL_INST_LOOP_BRANCH = 2,  // BRA at a loop's end: taken unless it is the last iteration
   FTL_INST_IF_PRESENT = 4,   // issues always; acts only if its tile reference is present
   FTL_INST_BYPASS_L1 = 8,    // global access that does not allocate in L1 (cp.async.cg, TMA)
+  FTL_INST_GUARD = 32,       // BRA around a guarded block to its LABEL: not taken
   FTL_INST_WARPGROUP = 16,   // BAR_SYNC among the warps of one warpgroup instead of the role
 };
 

@@ -83,6 +83,7 @@ static bool issues(uint8_t opcode) {
     case FTL_OP_NEXT_TILE:
     case FTL_OP_RING_READ:
     case FTL_OP_RING_FREE:
+    case FTL_OP_LABEL:
     case FTL_OP_MBAR_ADVANCE:
     case FTL_OP_WGMMA_COMMIT:
       return false;

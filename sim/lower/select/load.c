@@ -76,6 +76,21 @@ static void add_held_ldg(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pl
   load->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
 }
 
+// A compiler predicates one guarded copy but branches around several, and moves nothing across: the block's ends are
+// ends of a stretch. (nvcc 13 for sm_80 and sm_90a: one cp.async a thread is predicated, two or more stand in a block
+// of their own.)
+static void begin_guarded_block(ftl_select *s, int32_t ring) {
+  int32_t absent = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, 1, absent, s->rings[ring].write_index, NONE, NONE);
+  ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, NONE, absent, NONE, NONE);
+  branch->inst.flags = FTL_INST_GUARD;
+  branch->effects = FTL_EFFECT_PINNED;
+}
+
+static void end_guarded_block(ftl_select *s) {
+  ftl_select_add(s, FTL_OP_LABEL, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_PINNED;
+}
+
 void ftl_select_store_held(ftl_select *s, int32_t ring_idx) {
   ftl_select_ring *ring = &s->rings[ring_idx];
   for (int32_t i = 0; i < ring->num_held; i++) {
@@ -98,6 +113,8 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
     ring->num_held = 0;
   }
   ring->stage_begun = true;
+  bool guarded = op->ref.present != FTL_ALWAYS && plan.num_groups * plan.num_blocks > 1;
+  if (guarded) begin_guarded_block(s, op->ring);
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
   int32_t pointer = s->tensor_pointer[op->ref.tensor];
@@ -113,6 +130,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
         add_cp_async(s, op, &plan, access, block, address, predicate);
     }
   }
+  if (guarded) end_guarded_block(s);
 }
 
 // One elected thread; a box is as wide as the swizzle allows.

@@ -4,6 +4,10 @@
 // ---- what issuing does, by kind ----
 static void issue_branch(ftl_sm *sm, sm_warp *w, int64_t now) {
   const ftl_warp_loop *loop = w->op->loop >= 0 ? &sm->program->loops[w->op->loop] : NULL;
+  if (w->op->flags & FTL_INST_GUARD) {
+    ftl_sm_warp_advance(sm, w, now, now + 1, FTL_STALL_WAIT);
+    return;
+  }
   bool taken = !loop || w->point.loop[loop->loop_var] + 1 < w->loop_hi[loop->loop_var];
   if (taken)
     ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_redirect_cycles, FTL_STALL_BRANCH_RESOLVING);
@@ -100,10 +104,13 @@ static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t positio
   }
   w->repeat_left = op->repeat;
   sc->pipe[position] = op->pipe;
-  int64_t ready = sm->base + (latest >> SM_TOKEN_SHIFT);
-  if (ready <= now + 1) return;
-  sc->ready[position] = ready;
-  w->reason = (uint8_t)sm_stall_of(latest);
+  int64_t ready = sm->base + (latest >> SM_TOKEN_SHIFT), own = sm_own_pipe_free(sc, position, op);
+  if (ready > own && ready > now + 1) {
+    sc->ready[position] = ready;
+    w->reason = (uint8_t)sm_stall_of(latest);
+  } else if (own > now + 1) {
+    sc->ready[position] = own;
+  }
 }
 
 static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
@@ -113,6 +120,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   w->settled = now + 1;
   sc->last = position;
   sc->pipe_free[op->pipe] = now + op->interval;
+  sc->pipe_taker[op->pipe] = position;
   sm->counters.pipe_insts[op->pipe]++;
   if (sm->on_issue)
     sm->on_issue(sm->on_issue_context, now, w->slot, w->warp, w->point.cta, &sm->program->insts[op->inst]);
@@ -124,6 +132,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   }
   w->reason = FTL_STALL_WAIT;
   sc->ready[position] = now + 1;
+  if (!last && op->kind == SM_FIXED) sc->ready[position] = now + op->interval;
   if (last) go_on(sm, sc, w, position, now);
 }
 
@@ -157,13 +166,14 @@ static void finish_run(ftl_sm *sm, sm_subcore *sc) {
   sm_warp *w = sc->warps[run.position];
   int64_t last = run.start + (run.count - 1) * run.interval;
   if (w->settled < run.start) sm_settle(sm, sc, w, run.start);
-  sm->counters.stall_cycles[w->op->throttle] += (run.count - 1) * (run.interval - 1);
+  sm->counters.stall_cycles[FTL_STALL_WAIT] += (run.count - 1) * (run.interval - 1);
   w->settled = last + 1;
   w->reason = FTL_STALL_WAIT;
   w->repeat_left = (uint8_t)(w->repeat_left - run.count);
   sc->last = run.position;
   sc->pipe_free[w->op->pipe] = last + run.interval;
-  sc->ready[run.position] = last + 1;
+  sc->pipe_taker[w->op->pipe] = run.position;
+  sc->ready[run.position] = last + run.interval;
   sm->counters.pipe_insts[w->op->pipe] += run.count;
 }
 

@@ -98,7 +98,7 @@ static void set_control(timing *of) {
   of[FTL_OP_TILE] = slot_only(SM_TILE);
   of[FTL_OP_WGMMA_COMMIT] = slot_only(SM_WGMMA_COMMIT);
   of[FTL_OP_MBAR_ADVANCE] = slot_only(SM_MBAR_ADVANCE);
-  of[FTL_OP_RING_READ] = of[FTL_OP_RING_FREE] = of[FTL_OP_NEXT_TILE] = slot_only(SM_MARK);
+  of[FTL_OP_RING_READ] = of[FTL_OP_RING_FREE] = of[FTL_OP_NEXT_TILE] = of[FTL_OP_LABEL] = slot_only(SM_MARK);
 }
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -96,6 +96,7 @@ typedef struct sm_subcore {
   int64_t ready[SM_MAX_POSITIONS];
   uint8_t pipe[SM_MAX_POSITIONS];
   int64_t pipe_free[FTL_SM_PIPE_COUNT];
+  int32_t pipe_taker[FTL_SM_PIPE_COUNT];  // position of the warp that issued there last
   int32_t num_positions, last;
   uint32_t not_selected[SM_MAX_POSITIONS];  // cycles since `settled` in which another warp was chosen
   int64_t age[SM_MAX_POSITIONS];            // order of arrival
@@ -256,6 +257,13 @@ static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t unt
   sm->counters.stall_cycles[w->op->throttle] += until - from - not_selected;
   sc->not_selected[w->position] = 0;
   w->settled = until;
+}
+
+// The compiler's stall counts hold a warp while it keeps the pipe of its next instruction busy itself: it is not ready
+// before (a `wait`), and math_pipe_throttle is what other warps do to it. 0 where that does not hold it.
+static inline int64_t sm_own_pipe_free(const sm_subcore *sc, int32_t position, const sm_op *op) {
+  bool holds = sc->pipe_taker[op->pipe] == position && op->throttle == FTL_STALL_MATH_PIPE_THROTTLE;
+  return holds ? sc->pipe_free[op->pipe] : 0;
 }
 
 // When all source tokens of the warp's next instruction are ready: the latest of their words.

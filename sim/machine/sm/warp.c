@@ -7,6 +7,11 @@ static sm_subcore *subcore_of(ftl_sm *sm, const sm_warp *w) { return &sm->subcor
 
 static void warp_ready(ftl_sm *sm, sm_warp *w, int64_t cycle, ftl_stall reason) {
   sm_subcore *sc = subcore_of(sm, w);
+  int64_t own = sm_own_pipe_free(sc, w->position, w->op);
+  if (own > cycle) {
+    cycle = own;
+    reason = FTL_STALL_WAIT;
+  }
   w->blocked = SM_RUNS;
   w->reason = (uint8_t)reason;
   w->repeat_left = w->op->repeat;
@@ -45,7 +50,8 @@ static wait special_wait(const ftl_sm *sm, const sm_warp *w, wait so_far) {
                       SM_ON_CP_GROUP);
     case SM_WGMMA:
     case SM_WGMMA_WAIT:
-      return later_of(so_far, ftl_sm_gmma_ready(sm, w), FTL_STALL_GMMA, SM_ON_GMMA);
+      return later_of(so_far, ftl_sm_gmma_ready(sm, w), op->kind == SM_WGMMA ? FTL_STALL_GMMA : FTL_STALL_BARRIER,
+                      SM_ON_GMMA);
     case SM_TMA_STORE_WAIT:
       return w->tma_stores > 0 ? (wait){SM_NEVER, FTL_STALL_LONG_SCOREBOARD, SM_ON_TMA_STORE} : so_far;
     default:

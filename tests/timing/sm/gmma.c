@@ -19,12 +19,12 @@ static rig *products(int32_t count, int n, bool a_in_shared, int32_t num_warps) 
 }
 
 // m64n128k16 at 2048 FMA a cycle: 64 cycles; operands 4096 + 2048 bytes in 48. The warps issue at 0: done at 64,
-// readable at 64 + 12.
+// readable at 64 + 12. The wait for results counts as a barrier.
 Test(timing_sm_gmma, a_product_takes_its_math_and_a_tail) {
   rig *r = products(1, 128, true, 4);
   rig_run(r, 1);
   for (int w = 0; w < 4; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 76);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_GMMA], 4 * 75);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_BARRIER], 4 * 75);
   cr_assert_eq(rig_counters(r)->tensor_busy_cycles, 4 * 64);
   cr_assert_eq(rig_counters(r)->tensor_insts, 4);
   rig_destroy(r);

@@ -40,7 +40,8 @@ Test(timing_sm_issue, a_result_of_the_sfu_is_a_short_scoreboard_wait) {
   rig_destroy(r);
 }
 
-// sfu interval 8: MUFUs at 0, 8, 16; between them 7 cycles each of a busy pipe.
+// sfu interval 8: MUFUs at 0, 8, 16; between them 7 cycles each in which the warp keeps its own pipe busy: a stall
+// count.
 Test(timing_sm_issue, a_pipe_takes_one_instruction_an_interval) {
   rig *r = rig_create(1);
   for (int i = 0; i < 3; i++) rig_add(r, FTL_OP_MUFU, i, -1);
@@ -48,7 +49,23 @@ Test(timing_sm_issue, a_pipe_takes_one_instruction_an_interval) {
   rig_run(r, 1);
   for (int i = 0; i < 3; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), 8 * i);
   cr_assert_eq(rig_cycle(r, 0, 3, 0), 17);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 14);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_WAIT], 14);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 0);
+  rig_destroy(r);
+}
+
+// Warps 0 and 4 share a sub-core and its sfu, interval 8. Warp 0 issues at 0, when warp 4 is not selected; in cycles 1
+// to 7 the pipe that another warp keeps busy throttles warp 4.
+Test(timing_sm_issue, a_pipe_that_another_warp_keeps_busy_throttles) {
+  rig *r = rig_create(5);
+  rig_add(r, FTL_OP_MUFU, 0, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 0, 0), 0);
+  cr_assert_eq(rig_cycle(r, 4, 0, 0), 8);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_NOT_SELECTED], 1);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 7);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_WAIT], 0);
   rig_destroy(r);
 }
 
@@ -137,7 +154,7 @@ Test(timing_sm_issue, a_run_takes_as_long_as_its_instructions) {
     rig_add(r, FTL_OP_EXIT, -1, -1);
     cr_assert_eq(rig_run(r, 1), 52 + 2);
     cr_assert_eq(rig_counters(r)->warp_insts, 7);
-    cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 4 * 7);
+    cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_WAIT], 4 * 7);
     rig_destroy(r);
   }
 }

@@ -19,7 +19,7 @@ static counts count_loop(const ftl_warp_program *p, int32_t loop_idx) {
     c.conflicts += inst->conflicts;
     bool mark = inst->opcode == FTL_OP_TILE || inst->opcode == FTL_OP_MBAR_ADVANCE ||
                 inst->opcode == FTL_OP_RING_READ || inst->opcode == FTL_OP_RING_FREE ||
-                inst->opcode == FTL_OP_WGMMA_COMMIT;
+                inst->opcode == FTL_OP_WGMMA_COMMIT || inst->opcode == FTL_OP_LABEL;
     if (!mark) c.total += inst->repeat;
   }
   return c;
@@ -89,6 +89,36 @@ Test(unit_lower_select, a_mask_compares_and_selects_every_element_only_in_the_lo
   cr_expect_eq(masked.insts[FTL_OP_SEL] - plain.insts[FTL_OP_SEL], 64 + 4);  // and the guard of rows without a key
   cr_expect_eq(masked.insts[FTL_OP_ISETP] - plain.insts[FTL_OP_ISETP], 64 + 4);
   programs_fini(&p);
+}
+
+// Whether a guard's branch and its label stand around the loop's `num_copies` cp.asyncs of each tile, and no product
+// between them.
+static void expect_guarded_blocks(const char *parameters, int32_t num_blocks, int32_t num_copies) {
+  programs p = lowered("a100_80", parameters);
+  int32_t blocks = 0, copies = 0;
+  bool inside = false;
+  for (int32_t i = p.warps->loops[0].begin; i < p.warps->loops[0].end; i++) {
+    const ftl_warp_inst *inst = &p.warps->insts[i];
+    if (inst->opcode == FTL_OP_BRA && (inst->flags & FTL_INST_GUARD)) inside = true;
+    if (inst->opcode == FTL_OP_LABEL) {
+      cr_expect_eq(copies, num_copies);
+      copies = 0;
+      inside = false;
+      blocks++;
+    }
+    if (inside) copies += inst->opcode == FTL_OP_CP_ASYNC;
+    cr_expect(!inside || inst->opcode != FTL_OP_MMA);
+  }
+  cr_expect_eq(blocks, num_blocks);
+  programs_fini(&p);
+}
+
+Test(unit_lower_select, guarded_copies_are_a_block_of_their_own_if_there_are_several) {
+  // 64 x 128 bytes, 512 bytes an instruction, 4 warps: 4 copies for K and 4 for V; 32 rows on 8 warps: 1, predicated
+  expect_guarded_blocks(SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 num_stages=2", 2, 4);
+  expect_guarded_blocks(SHAPE "head_dim=64 block_m=128 block_n=32 num_warps=8 num_stages=2", 0, 0);
+  // one buffer: nothing is fetched ahead, so nothing is guarded
+  expect_guarded_blocks(SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 num_stages=1", 0, 0);
 }
 
 // ---- waits ----
