@@ -273,6 +273,6 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
-    .accepts = (UINT64_C(1) << FTL_PARAM_COUNT) - 1,
+    .accepts = ((UINT64_C(1) << FTL_PARAM_COUNT) - 1) & ~(UINT64_C(1) << FTL_PARAM_splits),
     .build = build,
 };

@@ -50,11 +50,34 @@ void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_
   ftl_reduce_rows(b, FTL_ELEM_ADD, s->sum, scores);
 }
 
+// Leaves log-sum-exp in s->max.
+static void log_sum_exp(ftl_builder *b, const ftl_online_softmax *s) {
+  unary(b, FTL_ELEM_LOG2, s->sum, s->sum);
+  binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_immediate(ln_2));
+  ftl_elem(b, FTL_ELEM_FMA, s->max, ftl_value_operand(s->max), ftl_immediate(s->scale), ftl_value_operand(s->sum));
+}
+
 void ftl_online_softmax_finish(ftl_builder *b, const ftl_online_softmax *s, int32_t output) {
   ftl_reduce_lanes(b, FTL_ELEM_ADD, s->sum);
   unary(b, FTL_ELEM_RECIP, s->correction, s->sum);
   binary(b, FTL_ELEM_MUL, output, output, ftl_value_operand(s->correction));
-  unary(b, FTL_ELEM_LOG2, s->sum, s->sum);
-  binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_immediate(ln_2));
-  ftl_elem(b, FTL_ELEM_FMA, s->max, ftl_value_operand(s->max), ftl_immediate(s->scale), ftl_value_operand(s->sum));
+  log_sum_exp(b, s);
+}
+
+void ftl_online_softmax_finish_groups(ftl_builder *b, const ftl_online_softmax *s, int32_t output, int32_t max_staging,
+                                      int32_t sum_staging) {
+  ftl_reduce_lanes(b, FTL_ELEM_ADD, s->sum);
+  unary(b, FTL_ELEM_COPY, s->previous, s->max);
+  ftl_reduce_groups(b, FTL_ELEM_MAX, s->max, max_staging);
+  // A group that saw no key of a row has -inf there and weighs nothing, also where no group saw one.
+  unary(b, FTL_ELEM_ZERO_IF_NEG_INF, s->shift, s->max);
+  binary(b, FTL_ELEM_SUB, s->correction, s->previous, ftl_value_operand(s->shift));
+  binary(b, FTL_ELEM_MUL, s->correction, s->correction, ftl_immediate(s->scale * log2_e));
+  unary(b, FTL_ELEM_EXP2, s->correction, s->correction);
+  binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));
+  ftl_reduce_groups(b, FTL_ELEM_ADD, s->sum, sum_staging);
+  unary(b, FTL_ELEM_RECIP, s->shift, s->sum);
+  binary(b, FTL_ELEM_MUL, s->correction, s->correction, ftl_value_operand(s->shift));
+  binary(b, FTL_ELEM_MUL, output, output, ftl_value_operand(s->correction));
+  log_sum_exp(b, s);
 }

@@ -22,5 +22,9 @@ void ftl_online_softmax_start(ftl_builder *builder, const ftl_online_softmax *so
 void ftl_online_softmax_step(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores, bool masked);
 // Normalises `output` (rows that saw no key become 0) and leaves log-sum-exp, in natural units, in softmax->max.
 void ftl_online_softmax_finish(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t output);
+// The same in a role of several groups: merges their maxima and sums through two idle staging rings, and scales each
+// group's copy of `output` so that the copies add up to the normalised output.
+void ftl_online_softmax_finish_groups(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t output,
+                                      int32_t max_staging, int32_t sum_staging);
 
 #endif

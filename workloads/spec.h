@@ -71,7 +71,9 @@ struct ftl_workload {
   uint64_t accepts;  // bit per parameter that it reads
   // May be NULL: replaces general defaults of parameters that the user left open by the workload's own.
   void (*set_defaults)(ftl_spec *spec);
-  // Builds the tile program of each launch for a completed spec with copy and mma resolved (never `auto`).
+  // May be NULL: values that depend on the GPU, as `auto` of copy and mma does.
+  void (*resolve)(ftl_spec *spec, const ftl_arch *arch);
+  // Builds the tile program of each launch for a completed and resolved spec (copy and mma never `auto`).
   // FTL_INFEASIBLE with the reason where the configuration cannot exist (warps against rows, ...).
   ftl_status (*build)(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error);
 };

@@ -49,6 +49,7 @@ static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, ftl_lower_o
   if (status != FTL_OK) return status;
   spec->value[FTL_PARAM_copy] = options.copy;
   spec->value[FTL_PARAM_mma] = options.mma;
+  if (spec->workload->resolve) spec->workload->resolve(spec, arch);
   status = spec->workload->build(spec, p->tiles, &p->num_launches, error);
   for (int i = 0; status == FTL_OK && i < p->num_launches; i++)
     if ((status = ftl_lower(p->tiles[i], arch, options, &p->warps[i], error)) == FTL_INFEASIBLE)

@@ -44,10 +44,6 @@ static ftl_status set_named_columns(ftl_measured_case *c, const ftl_measurement 
     bool is_taken = (c->spec.workload->accepts >> i & 1) != 0;
     if (text != NULL && is_taken) status = set(c, (ftl_param)i, text, error);
   }
-  const char *splits = fact_or(row, "splits", "1");
-  if (status == FTL_OK && strcmp(splits, "1") != 0 && ftl_param_find("splits") < 0) {
-    status = ftl_error_set(error, FTL_INFEASIBLE, "parameter splits");
-  }
   return status;
 }
 

@@ -85,14 +85,16 @@ static bool is_fragment(const ftl_check *check, int32_t value) {
   return check->program->values[value].layout.threads_per_row == 0;
 }
 
-// What a lane moves at once between a row-wise tile and memory.
-static ftl_status check_vector(const ftl_check *check, const ftl_value *value, const ftl_tensor *tensor) {
-  enum { MOST_BYTES = 16, LEAST_BYTES = 4 };
+// What a lane moves at once between a row-wise tile and memory; a lone 16-bit element can be stored.
+static ftl_status check_vector(const ftl_check *check, const ftl_value *value, const ftl_tensor *tensor,
+                               bool is_store) {
+  enum { MOST_BYTES = 16 };
+  const int32_t least_bytes = is_store ? 2 : 4;
   if (value->kind == FTL_VALUE_ROWS || value->layout.threads_per_row == 0) return FTL_OK;
   int32_t bytes = value->layout.vector_columns * ftl_dtype_bytes(tensor->dtype);
-  if (bytes >= LEAST_BYTES && bytes <= MOST_BYTES) return FTL_OK;
+  if (bytes >= least_bytes && bytes <= MOST_BYTES) return FTL_OK;
   return ftl_check_fail(check, "%d columns of %s at once are %d bytes a lane: allowed are %d to %d",
-                        value->layout.vector_columns, value->name, bytes, LEAST_BYTES, MOST_BYTES);
+                        value->layout.vector_columns, value->name, bytes, least_bytes, MOST_BYTES);
 }
 
 static ftl_status check_load_direct(const ftl_check *check, const ftl_tile_op *op) {
@@ -111,7 +113,7 @@ static ftl_status check_load_direct(const ftl_check *check, const ftl_tile_op *o
     return ftl_check_fail(check, "the groups of a role do not load %s for each of them", dst->name);
   if (!of_rows && is_fragment(check, op->dst))
     return ftl_check_fail(check, "%s is held as fragments; only row-wise tiles are loaded directly", dst->name);
-  return check_vector(check, dst, tensor);
+  return check_vector(check, dst, tensor, false);
 }
 
 static ftl_status check_fetch(const ftl_check *check, const ftl_tile_op *op) {
@@ -257,7 +259,7 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
       return ftl_check_fail(check, "the copies of several groups are added up and stored in fp32");
     return check_group_staging(check, op->ring, a->rows, a->columns);
   }
-  if (op->ring < 0) return check_vector(check, a, &check->program->tensors[op->ref.tensor]);
+  if (op->ring < 0) return check_vector(check, a, &check->program->tensors[op->ref.tensor], true);
   if (!is_fragment(check, op->a.value)) return ftl_check_fail(check, "%s is stored directly only", a->name);
   if (!is_ring(check, op->ring)) return ftl_check_fail(check, "no such ring");
   const ftl_ring *ring = &check->program->rings[op->ring];

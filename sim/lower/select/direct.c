@@ -99,8 +99,8 @@ static int32_t packed_vector(ftl_select *s, const ftl_tile_op *op, int32_t slab,
   const ftl_value *info = &s->tile->values[op->a.value];
   int32_t fragment = ftl_select_fragment(s, op->a.value, slab, vector);
   if (ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype) == ftl_dtype_bytes(info->dtype)) return fragment;
-  int32_t packed = ftl_select_temp(s, info->layout.vector_columns / 2);
-  ftl_select_add(s, FTL_OP_CVT, info->layout.vector_columns / 2, packed, fragment, NONE, NONE);
+  int32_t registers = (info->layout.vector_columns + 1) / 2, packed = ftl_select_temp(s, registers);
+  ftl_select_add(s, FTL_OP_CVT, registers, packed, fragment, NONE, NONE);
   return packed;
 }
 

@@ -7,7 +7,7 @@
 
 #include "reference.h"
 
-enum { Q, K, V, O, LSE, NUM_TENSORS };  // as the workloads declare them
+enum { Q, K, V, O, LSE, NUM_TENSORS };
 
 static const float max_q = 4.0f;  // scores then spread enough that softmax is far from uniform
 static const float max_kv = 1.0f;
@@ -38,6 +38,14 @@ static ftl_status make_spec(ftl_spec *spec, const char *params, ftl_error *error
   return ftl_spec_complete(spec, error);
 }
 
+// The case's tensor of that name; one that no launch had yet is added.
+static int tensor_by_name(attention_case *c, const ftl_tensor *tensor) {
+  for (int i = 0; i < c->num_tensors; i++)
+    if (strcmp(c->names[i], tensor->name) == 0) return i;
+  snprintf(c->names[c->num_tensors], FTL_TILE_NAME_BYTES, "%s", tensor->name);
+  return c->num_tensors++;
+}
+
 static size_t num_elements(const ftl_tensor *tensor) {
   return (size_t)(tensor->size_bytes / ftl_dtype_bytes(tensor->dtype));
 }
@@ -50,36 +58,51 @@ static void randomise(float *x, size_t count, float limit, ftl_dtype dtype, uint
   }
 }
 
-void attention_case_init(attention_case *c, const char *params) {
-  *c = (attention_case){0};
-  ftl_error error = {0};
-  ftl_tile_program *launches[FTL_MAX_LAUNCHES];
-  int num_launches;
-  if (make_spec(&c->spec, params, &error) != FTL_OK ||
-      c->spec.workload->build(&c->spec, launches, &num_launches, &error) != FTL_OK) {
-    fail(c, &error);
-    return;
-  }
-  c->program = launches[0];
-  c->a = ftl_attention_of(&c->spec);
-  for (int i = 0; i < NUM_TENSORS; i++) {
-    const ftl_tensor *tensor = &c->program->tensors[i];
+static void make_tensors(attention_case *c, const ftl_tile_program *program) {
+  for (int t = 0; t < program->num_tensors; t++) {
+    const ftl_tensor *tensor = &program->tensors[t];
+    int i = tensor_by_name(c, tensor);
+    if (c->tensors[i]) continue;
     c->tensors[i] = malloc(sizeof(float) * num_elements(tensor));
     randomise(c->tensors[i], num_elements(tensor), i == Q ? max_q : max_kv, tensor->dtype, (uint64_t)i + 1);
   }
-  c->visits = (ftl_pair_visits){.queries = Q, .keys = K};
+}
+
+void attention_case_init(attention_case *c, const char *params) {
+  *c = (attention_case){.names = {"q", "k", "v", "o", "lse"}, .num_tensors = NUM_TENSORS};
+  ftl_error error = {0};
+  if (make_spec(&c->spec, params, &error) != FTL_OK ||
+      c->spec.workload->build(&c->spec, c->launches, &c->num_launches, &error) != FTL_OK) {
+    fail(c, &error);
+    return;
+  }
+  c->program = c->launches[0];
+  c->a = ftl_attention_of(&c->spec);
+  for (int i = 0; i < c->num_launches; i++) make_tensors(c, c->launches[i]);
   c->visits.counts = calloc((size_t)(c->a.batch * c->a.heads * c->a.seqlen_q), (size_t)c->a.seqlen_kv);
 }
 
-void attention_case_run(attention_case *c) {
+static void run_launch(attention_case *c, const ftl_tile_program *program) {
   ftl_error error = {0};
-  if (c->failure[0] == '\0' && ftl_interpret(c->program, c->tensors, &c->visits, &error) != FTL_OK) fail(c, &error);
+  float *tensors[FTL_TILE_MAX_TENSORS];
+  c->visits.queries = c->visits.keys = -1;
+  for (int t = 0; t < program->num_tensors; t++) {
+    int i = tensor_by_name(c, &program->tensors[t]);
+    tensors[t] = c->tensors[i];
+    if (i == Q) c->visits.queries = t;
+    if (i == K) c->visits.keys = t;
+  }
+  if (ftl_interpret(program, tensors, c->visits.keys < 0 ? NULL : &c->visits, &error) != FTL_OK) fail(c, &error);
+}
+
+void attention_case_run(attention_case *c) {
+  for (int i = 0; i < c->num_launches && c->failure[0] == '\0'; i++) run_launch(c, c->launches[i]);
 }
 
 void attention_case_fini(attention_case *c) {
-  for (int i = 0; i < NUM_TENSORS; i++) free(c->tensors[i]);
+  for (int i = 0; i < c->num_tensors; i++) free(c->tensors[i]);
   free(c->visits.counts);
-  ftl_tile_program_destroy(c->program);
+  for (int i = 0; i < c->num_launches; i++) ftl_tile_program_destroy(c->launches[i]);
 }
 
 // ---- tolerances ----
@@ -112,10 +135,22 @@ static double lse_tolerance(const ftl_attention *a, double expected) {
 
 // ---- comparison ----
 
-static const float *row0(const attention_case *c, int tensor, int64_t batch, int64_t head) {
-  const ftl_tensor *t = &c->program->tensors[tensor];
-  return c->tensors[tensor] + batch * t->batch_stride + head * t->head_stride;
+static ftl_tensor_shape shape_of(const attention_case *c, int tensor) {
+  const ftl_attention *a = &c->a;
+  bool of_keys = tensor == K || tensor == V;
+  if (tensor == LSE)
+    return (ftl_tensor_shape){
+        .batch_stride = a->heads * a->seqlen_q, .head_stride = a->seqlen_q, .row_stride = 1, .num_columns = 1};
+  return ftl_attention_shape(&c->spec, of_keys ? a->kv_heads : a->heads, of_keys ? a->seqlen_kv : a->seqlen_q,
+                             a->head_dim);
 }
+
+static const float *row0(const attention_case *c, int tensor, int64_t batch, int64_t head) {
+  ftl_tensor_shape shape = shape_of(c, tensor);
+  return c->tensors[tensor] + batch * shape.batch_stride + head * shape.head_stride;
+}
+
+static int64_t row_stride(const attention_case *c, int tensor) { return shape_of(c, tensor).row_stride; }
 
 static bool equal_within(double x, double expected, double tolerance) {
   return x == expected || fabs(x - expected) <= tolerance;
@@ -123,17 +158,16 @@ static bool equal_within(double x, double expected, double tolerance) {
 
 static void check_row(attention_case *c, int64_t batch, int64_t head, int64_t i) {
   const ftl_attention *a = &c->a;
-  const ftl_tensor *t = c->program->tensors;
   int64_t kv_head = head / (a->heads / a->kv_heads);
   double expected[256], lse;
-  reference_row(a, i, row0(c, Q, batch, head), t[Q].row_stride, row0(c, K, batch, kv_head), t[K].row_stride,
-                row0(c, V, batch, kv_head), t[V].row_stride, expected, &lse);
-  double found_lse = (double)row0(c, LSE, batch, head)[i * t[LSE].row_stride];
+  reference_row(a, i, row0(c, Q, batch, head), row_stride(c, Q), row0(c, K, batch, kv_head), row_stride(c, K),
+                row0(c, V, batch, kv_head), row_stride(c, V), expected, &lse);
+  double found_lse = (double)row0(c, LSE, batch, head)[i];
   if (!equal_within(found_lse, lse, lse_tolerance(a, lse)))
     snprintf(c->failure, sizeof c->failure, "LSE of batch %lld head %lld row %lld is %.9g, not %.9g +- %.2g",
              (long long)batch, (long long)head, (long long)i, found_lse, lse, lse_tolerance(a, lse));
   for (int32_t d = 0; d < a->head_dim; d++) {
-    double found = (double)row0(c, O, batch, head)[i * t[O].row_stride + d];
+    double found = (double)row0(c, O, batch, head)[i * row_stride(c, O) + d];
     if (!equal_within(found, expected[d], output_tolerance(a, expected[d])))
       snprintf(c->failure, sizeof c->failure, "O[%lld][%lld][%lld][%d] is %.9g, not %.9g +- %.2g", (long long)batch,
                (long long)head, (long long)i, d, found, expected[d], output_tolerance(a, expected[d]));

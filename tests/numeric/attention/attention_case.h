@@ -8,16 +8,20 @@
 typedef struct attention_case {
   ftl_spec spec;
   ftl_attention a;
-  ftl_tile_program *program;
-  float *tensors[FTL_TILE_MAX_TENSORS];
+  ftl_tile_program *program;  // of the first launch
+  ftl_tile_program *launches[FTL_MAX_LAUNCHES];
+  int num_launches;
+  char names[FTL_TILE_MAX_TENSORS][FTL_TILE_NAME_BYTES];
+  float *tensors[FTL_TILE_MAX_TENSORS];  // q, k, v, o, lse, then what one launch leaves for the next
+  int num_tensors;
   ftl_pair_visits visits;
   char failure[FTL_ERROR_MESSAGE_BYTES];  // empty: all is well so far
 } attention_case;
 
 // `params` is "workload name=value name=value"; workload defaults to flash2_fwd, copy and mma to cp_async and mma.
-// Builds the program and random inputs.
+// Builds the programs and random inputs.
 void attention_case_init(attention_case *c, const char *params);
-// Runs the interpreter.
+// Runs the interpreter, launch after launch.
 void attention_case_run(attention_case *c);
 // O and LSE against the reference.
 void attention_case_check_numbers(attention_case *c);

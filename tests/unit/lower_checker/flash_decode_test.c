@@ -1,0 +1,82 @@
+// Every lowering of flash_decode's two kernels that is feasible does what its tile program says.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/predict.h"
+#include "lower/checker.h"
+#include "script/arch_loader.h"
+
+static const char *const shapes[] = {
+    "heads=8 kv_heads=2 seqlen_q=1 seqlen_kv=512 head_dim=128 splits=2",
+    "heads=4 seqlen_q=1 seqlen_kv=333 head_dim=64 splits=7",
+    "batch=3 heads=24 kv_heads=1 seqlen_q=1 seqlen_kv=200 head_dim=40 splits=1 layout=bshd",
+    "heads=6 kv_heads=2 seqlen_q=5 seqlen_kv=300 head_dim=128 splits=3 causal=1",
+    "heads=6 kv_heads=2 seqlen_q=5 seqlen_kv=130 head_dim=256 splits=9 causal=1 layout=bshd",
+};
+
+// Groups of warps: four, two, one, and two with a staging buffer of their own.
+static const char *const blocks[] = {
+    "block_m=16 block_n=64 num_warps=4 num_stages=3",
+    "block_m=32 block_n=64 num_warps=4 num_stages=2",
+    "block_m=64 block_n=32 num_warps=4 num_stages=2",
+    "block_m=16 block_n=32 num_warps=2 num_stages=2",
+    "block_m=16 block_n=64 num_warps=4 num_stages=2 persistent=1",
+};
+
+static void parse(ftl_spec *spec, const char *parameters) {
+  ftl_error error = {0};
+  char text[512];
+  snprintf(text, sizeof text, "%s", parameters);
+  cr_assert_eq(ftl_spec_init(spec, "flash_decode", &error), FTL_OK);
+  for (char *rest, *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+    char *value = strchr(word, '=');
+    *value++ = '\0';
+    cr_assert_eq(ftl_spec_set_text(spec, word, value, &error), FTL_OK, "%s", error.message);
+  }
+  cr_assert_eq(ftl_spec_complete(spec, &error), FTL_OK, "%s", error.message);
+}
+
+static bool prove(const ftl_arch *arch, const char *parameters, int launch) {
+  ftl_spec spec;
+  parse(&spec, parameters);
+  ftl_tile_program *tile;
+  ftl_warp_program *warps;
+  ftl_error error = {0};
+  ftl_status status = ftl_predict_programs(&spec, arch, launch, &tile, &warps, &error);
+  cr_assert(status == FTL_OK || status == FTL_INFEASIBLE, "%s: %s", parameters, error.message);
+  if (status == FTL_INFEASIBLE) return false;
+  for (int64_t cta = 0; cta < tile->num_ctas; cta += 1 + tile->num_ctas / 4)
+    cr_expect_eq(ftl_checker_prove(warps, cta, &error), FTL_OK, "%s: %s: launch %d: %s", arch->name, parameters, launch,
+                 error.message);
+  ftl_warp_program_destroy(warps);
+  ftl_tile_program_destroy(tile);
+  return true;
+}
+
+// Gives how many configurations were feasible.
+static int prove_all(const char *arch_name, const char *how) {
+  int feasible = 0;
+  ftl_arch *arch;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_arch_load(FTL_SOURCE_DIR "/arch_models", arch_name, &arch, &error), FTL_OK, "%s", error.message);
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
+      char parameters[400];
+      snprintf(parameters, sizeof parameters, "%s %s %s", shapes[s], blocks[b], how);
+      feasible += prove(arch, parameters, 0) && prove(arch, parameters, 1);
+    }
+  ftl_arch_destroy(arch);
+  return feasible;
+}
+
+Test(unit_lower_checker_flash_decode, volta_by_registers) { cr_expect_geq(prove_all("v100", "num_stages=2"), 15); }
+Test(unit_lower_checker_flash_decode, turing_by_registers) { cr_expect_geq(prove_all("t4", "num_stages=2"), 10); }
+Test(unit_lower_checker_flash_decode, ampere_by_cp_async) { cr_expect_geq(prove_all("a100_80", ""), 20); }
+Test(unit_lower_checker_flash_decode, ada_by_cp_async_in_bf16) {
+  cr_expect_geq(prove_all("rtx4090", "dtype=bf16"), 18);
+}
+Test(unit_lower_checker_flash_decode, hopper_by_cp_async) { cr_expect_geq(prove_all("h200", ""), 20); }
+Test(unit_lower_checker_flash_decode, hopper_by_mma_sync_and_tma) {
+  cr_expect_geq(prove_all("h200", "copy=tma mma=mma"), 18);
+}

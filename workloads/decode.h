@@ -1,0 +1,41 @@
+// What split-KV decoding shares between its two kernels: how query rows are packed into tiles, how keys are split, and
+// the partial results in between.
+//
+// Packing: with few query tokens the query heads that share a KV head are rows of one tile (GQA packing), so that K and
+// V are read once a KV head. Row h * seqlen_q + i is token i of head h of the group. Where the rows of a group do not
+// lie at one stride (several tokens in layout bshd), a tile has the tokens of one head, as in FlashAttention-2, and the
+// heads of a group read K and V one after another.
+// Source: FlashAttention-2, csrc/flash_attn/flash_api.cpp (seqlenq_ngroups_swapped, num_splits_heuristic).
+#ifndef FTL_WORKLOADS_DECODE_H
+#define FTL_WORKLOADS_DECODE_H
+
+#include "workloads/attention.h"
+
+typedef struct ftl_decode {
+  ftl_attention a;
+  int64_t splits, tiles_per_split;  // of keys; the last splits may be shorter or empty
+  bool is_packed;
+  int64_t num_heads;  // of tiles: kv_heads if packed, else heads
+  int64_t num_rows;   // query rows of such a head: (heads / kv_heads) * seqlen_q if packed, else seqlen_q
+  int64_t num_m_tiles;
+} ftl_decode;
+ftl_decode ftl_decode_of(const ftl_spec *spec);
+
+// Splits so that the last wave of CTAs is as full as it can be: the least number of splits within 15 % of the best
+// filled last wave, 1 if one split fills the GPU, at most 128. FlashAttention-2 counts two CTAs an SM (num_sms twice).
+int64_t ftl_decode_num_splits(int64_t num_tiles_m, int64_t num_ctas_at_once, int64_t num_tiles_n);
+
+// Declared first and in this order by both kernels, so that they lie at the same addresses. Partial results of split s:
+// batch s * batch + b, heads and rows of tiles, fp32.
+typedef struct ftl_decode_results {
+  int32_t partial_o, partial_lse, o, lse;
+} ftl_decode_results;
+// split_major: the partial results as the combine kernel sees them, [splits][1][batch * heads * seqlen_q].
+ftl_decode_results ftl_decode_declare(ftl_builder *builder, const ftl_spec *spec, const ftl_decode *d,
+                                      bool split_major);
+
+// The two kernels. FTL_INFEASIBLE where the configuration cannot exist.
+FTL_MUST_USE ftl_status ftl_decode_build_split(const ftl_spec *spec, ftl_tile_program **out, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_decode_build_combine(const ftl_spec *spec, ftl_tile_program **out, ftl_error *error);
+
+#endif

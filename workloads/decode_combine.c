@@ -1,0 +1,139 @@
+// The second kernel of split-KV decoding: a CTA adds up the partial outputs of one query row, each weighed by
+// exp(its log-sum-exp - the largest of them). A thread has one column. The log-sum-exps are read twice, once for their
+// maximum; both walks over the splits take four at a time, as nvcc unrolls them.
+// Source: kernels/attention/decode_mma.h (combine); FlashAttention-2's combine_attn_seqk_parallel does the same for
+// several rows a CTA.
+#include <math.h>
+
+#include "workloads/decode.h"
+
+enum { WARP_LANES = 32, UNROLL = 4 };
+
+static const float log2_e = 1.44269504088896340736f;
+static const float ln_2 = 0.69314718055994530942f;
+
+typedef struct combine {
+  ftl_builder *b;
+  ftl_decode d;
+  ftl_decode_results results;
+  int32_t lse[UNROLL], weight[UNROLL], max, shift, sum;  // rows
+  int32_t part[UNROLL], output;                          // tiles
+} combine;
+
+static void declare(combine *c, const ftl_spec *spec) {
+  ftl_builder *b = c->b;
+  int32_t num_warps = (c->d.a.head_dim + WARP_LANES - 1) / WARP_LANES, columns = num_warps * WARP_LANES;
+  ftl_value_layout layout = {.threads_per_row = columns, .vector_columns = 1};
+  c->results = ftl_decode_declare(b, spec, &c->d, true);
+  ftl_builder_role(b, "main", num_warps, 0);
+  for (int i = 0; i < UNROLL; i++) {
+    c->lse[i] = ftl_builder_rows_by_rows(b, "lse", 1, layout);
+    c->weight[i] = ftl_builder_rows_by_rows(b, "weight", 1, layout);
+    c->part[i] = ftl_builder_tile_by_rows(b, "part", FTL_FP32, 1, columns, layout);
+  }
+  c->max = ftl_builder_rows_by_rows(b, "max", 1, layout);
+  c->shift = ftl_builder_rows_by_rows(b, "shift", 1, layout);
+  c->sum = ftl_builder_rows_by_rows(b, "sum", 1, layout);
+  c->output = ftl_builder_tile_by_rows(b, "o", FTL_FP32, 1, columns, layout);
+}
+
+static ftl_tile_ref partial_ref(const combine *c, int32_t tensor, ftl_expr split, int32_t columns) {
+  return (ftl_tile_ref){.tensor = tensor,
+                        .batch = split,
+                        .head = ftl_const(c->b, 0),
+                        .row = ftl_cta(c->b),
+                        .present = FTL_ALWAYS,
+                        .rows = 1,
+                        .columns = columns};
+}
+
+static ftl_tile_ref result_ref(const combine *c, int32_t tensor, int32_t columns) {
+  ftl_builder *b = c->b;
+  ftl_expr seqlen_q = ftl_const(b, c->d.a.seqlen_q), heads = ftl_const(b, c->d.a.heads);
+  ftl_expr any_head = ftl_div(b, ftl_cta(b), seqlen_q);
+  return (ftl_tile_ref){.tensor = tensor,
+                        .batch = ftl_div(b, any_head, heads),
+                        .head = ftl_mod(b, any_head, heads),
+                        .row = ftl_mod(b, ftl_cta(b), seqlen_q),
+                        .present = FTL_ALWAYS,
+                        .rows = 1,
+                        .columns = columns};
+}
+
+static void unary(const combine *c, ftl_elem_fn fn, int32_t dst, int32_t a) {
+  ftl_elem(c->b, fn, dst, ftl_value_operand(a), ftl_immediate(0), ftl_immediate(0));
+}
+
+static void binary(const combine *c, ftl_elem_fn fn, int32_t dst, int32_t a, ftl_operand other) {
+  ftl_elem(c->b, fn, dst, ftl_value_operand(a), other, ftl_immediate(0));
+}
+
+// ---- the two walks ----
+
+static void find_max(const combine *c, ftl_expr first, int32_t count) {
+  for (int32_t i = 0; i < count; i++) {
+    ftl_expr split = ftl_add(c->b, first, ftl_const(c->b, i));
+    ftl_load_rows(c->b, c->lse[i], partial_ref(c, c->results.partial_lse, split, 1));
+  }
+  for (int32_t i = 0; i < count; i++) binary(c, FTL_ELEM_MAX, c->max, c->max, ftl_value_operand(c->lse[i]));
+}
+
+static void add_parts(const combine *c, ftl_expr first, int32_t count) {
+  for (int32_t i = 0; i < count; i++) {
+    ftl_expr split = ftl_add(c->b, first, ftl_const(c->b, i));
+    ftl_load_rows(c->b, c->lse[i], partial_ref(c, c->results.partial_lse, split, 1));
+    ftl_load_tile(c->b, c->part[i], partial_ref(c, c->results.partial_o, split, c->d.a.head_dim));
+  }
+  for (int32_t i = 0; i < count; i++) {
+    binary(c, FTL_ELEM_SUB, c->weight[i], c->lse[i], ftl_value_operand(c->shift));
+    binary(c, FTL_ELEM_MUL, c->weight[i], c->weight[i], ftl_immediate(log2_e));
+    unary(c, FTL_ELEM_EXP2, c->weight[i], c->weight[i]);
+    binary(c, FTL_ELEM_ADD, c->sum, c->sum, ftl_value_operand(c->weight[i]));
+    ftl_elem(c->b, FTL_ELEM_FMA, c->output, ftl_value_operand(c->part[i]), ftl_value_operand(c->weight[i]),
+             ftl_value_operand(c->output));
+  }
+}
+
+static void walk(const combine *c, void (*visit)(const combine *c, ftl_expr first, int32_t count)) {
+  ftl_builder *b = c->b;
+  int64_t whole = c->d.splits / UNROLL;
+  if (whole > 0) {
+    ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), ftl_const(b, whole)));
+    visit(c, ftl_mul(b, i, ftl_const(b, UNROLL)), UNROLL);
+    ftl_end_loop(b);
+  }
+  if (whole * UNROLL < c->d.splits) {
+    ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, whole * UNROLL), ftl_const(b, c->d.splits)));
+    visit(c, i, 1);
+    ftl_end_loop(b);
+  }
+}
+
+static void finish(const combine *c) {
+  ftl_builder *b = c->b;
+  unary(c, FTL_ELEM_RECIP, c->max, c->sum);
+  binary(c, FTL_ELEM_MUL, c->output, c->output, ftl_value_operand(c->max));
+  ftl_store(b, result_ref(c, c->results.o, c->d.a.head_dim), c->output, -1);
+  unary(c, FTL_ELEM_LOG2, c->sum, c->sum);
+  ftl_elem(b, FTL_ELEM_FMA, c->sum, ftl_value_operand(c->sum), ftl_immediate(ln_2), ftl_value_operand(c->shift));
+  ftl_store_rows(b, result_ref(c, c->results.lse, 1), c->sum);
+}
+
+ftl_status ftl_decode_build_combine(const ftl_spec *spec, ftl_tile_program **out, ftl_error *error) {
+  combine c = {.d = ftl_decode_of(spec)};
+  ftl_status status = ftl_builder_create(&c.b, "flash_decode_combine", error);
+  if (status != FTL_OK) return status;
+  declare(&c, spec);
+  ftl_builder_grid(c.b, c.d.a.batch * c.d.a.heads * c.d.a.seqlen_q, false, false);
+  ftl_fill(c.b, c.max, -INFINITY);
+  walk(&c, find_max);
+  // Where no split saw a key all are -inf: shifted by 0 they weigh nothing, and the log-sum-exp stays -inf.
+  unary(&c, FTL_ELEM_ZERO_IF_NEG_INF, c.shift, c.max);
+  ftl_fill(c.b, c.sum, 0.0f);
+  ftl_fill(c.b, c.output, 0.0f);
+  walk(&c, add_parts);
+  finish(&c);
+  status = ftl_builder_finish(c.b, out, error);
+  ftl_builder_destroy(c.b);
+  return status;
+}

@@ -1,0 +1,264 @@
+// The first kernel of split-KV decoding: a CTA takes one tile of query rows and one split of the keys, walks the split
+// with an online softmax, and writes a partial output, normalised, and its log-sum-exp, both fp32.
+// Sources: T. Dao, D. Haziza, F. Massa, G. Sizov, "Flash-Decoding for long-context inference", 2023; FlashAttention-2,
+// csrc/flash_attn/src/flash_fwd_kernel.h (compute_attn_1rowblock_splitkv). Where there are fewer rows than the warps
+// could take, groups of warps share each key tile, as kernels/attention/decode_mma.h.
+#include "workloads/decode.h"
+#include "workloads/online_softmax.h"
+
+enum { WARP_ROWS = 16 };
+
+typedef struct split {
+  ftl_builder *b;
+  ftl_decode d;
+  int32_t num_stages, num_warps, num_groups;
+  bool persistent;
+
+  int32_t q, k, v;  // tensors
+  ftl_decode_results results;
+  int32_t ring_q, ring_k, ring_v, staging;
+  int32_t scores, probs, output;  // values
+  ftl_online_softmax softmax;
+  ftl_expr split_idx, batch, head, kv_head, row;
+  ftl_expr first, unmasked, end;  // key tiles first .. unmasked-1 need no mask, unmasked .. end-1 do
+} split;
+
+// ---- what cannot exist on any GPU ----
+
+static ftl_status check_groups(const ftl_spec *spec, ftl_error *error) {
+  long long block_m = spec->value[FTL_PARAM_block_m], block_n = spec->value[FTL_PARAM_block_n];
+  long long num_warps = spec->value[FTL_PARAM_num_warps], rows = WARP_ROWS * num_warps;
+  if (block_m % rows == 0) return FTL_OK;
+  if (spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_m=%lld num_warps=%lld: with wgmma each 4 warps need a multiple of 64 rows", block_m,
+                         num_warps);
+  if (rows % block_m != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_m=%lld num_warps=%lld: the 16 rows a warp must fit an equal number of times", block_m,
+                         num_warps);
+  if (block_n % (rows / block_m * WARP_ROWS) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_n=%lld: %lld groups of warps share a key tile, so a multiple of %lld", block_n,
+                         rows / block_m, rows / block_m * WARP_ROWS);
+  return FTL_OK;
+}
+
+static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_num_warps] % 4 != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
+                         (long long)v[FTL_PARAM_num_warps]);
+  if (v[FTL_PARAM_num_stages] < 2)
+    return ftl_error_set(error, FTL_INFEASIBLE, "num_stages=%lld: flash_decode fills ahead, at least 2",
+                         (long long)v[FTL_PARAM_num_stages]);
+  if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
+                         (long long)v[FTL_PARAM_num_stages]);
+  if (v[FTL_PARAM_block_n] % 16 != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
+                         (long long)v[FTL_PARAM_block_n]);
+  return check_groups(spec, error);
+}
+
+// ---- declarations ----
+
+// Query rows as tiles see them; packed, the heads of a group follow each other in both layouts.
+static ftl_tensor_shape query_shape(const split *s, const ftl_spec *spec) {
+  const ftl_attention *a = &s->d.a;
+  ftl_tensor_shape shape = ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim);
+  if (!s->d.is_packed) return shape;
+  int64_t group = a->heads / a->kv_heads;
+  bool head_outside = spec->value[FTL_PARAM_layout] == FTL_LAYOUT_BHSD;
+  shape.num_heads = a->kv_heads;
+  shape.num_rows = s->d.num_rows;
+  shape.row_stride = head_outside || group > 1 ? a->head_dim : shape.row_stride;
+  shape.head_stride *= group;
+  return shape;
+}
+
+static void declare_tile(split *s) {
+  ftl_builder *b = s->b;
+  const ftl_attention *a = &s->d.a;
+  ftl_expr m_tiles = ftl_const(b, s->d.num_m_tiles), heads = ftl_const(b, s->d.num_heads);
+  ftl_expr any_head = ftl_div(b, ftl_cta(b), m_tiles), any_batch = ftl_div(b, any_head, heads);
+  s->row = ftl_mul(b, ftl_mod(b, ftl_cta(b), m_tiles), ftl_const(b, a->block_m));
+  s->head = ftl_mod(b, any_head, heads);
+  s->kv_head = ftl_div(b, s->head, ftl_const(b, s->d.num_heads / a->kv_heads));
+  s->batch = ftl_mod(b, any_batch, ftl_const(b, a->batch));
+  s->split_idx = ftl_div(b, any_batch, ftl_const(b, a->batch));
+}
+
+static void declare_keys(split *s) {
+  ftl_builder *b = s->b;
+  // Packed tiles hold rows of any token: the first token's keys are seen by all, the last token's by any.
+  ftl_attention every_token = s->d.a;
+  every_token.block_m = (int32_t)s->d.a.seqlen_q;
+  ftl_key_range keys =
+      s->d.is_packed ? ftl_attention_keys(b, &every_token, ftl_const(b, 0)) : ftl_attention_keys(b, &s->d.a, s->row);
+  ftl_expr per_split = ftl_const(b, s->d.tiles_per_split);
+  s->first = ftl_mul(b, s->split_idx, per_split);
+  s->end = ftl_min(b, ftl_add(b, s->first, per_split), keys.end);
+  s->unmasked = keys.unmasked == keys.end ? s->end : ftl_max(b, s->first, ftl_min(b, s->end, keys.unmasked));
+}
+
+// Where the groups' copies meet: K's stages, which are idle by then, if they are large enough.
+static int32_t declare_staging(const split *s) {
+  if (s->num_groups == 1) return -1;
+  int32_t rows = s->num_groups * s->d.a.block_m, columns = s->d.a.padded_head_dim;
+  int64_t has = (int64_t)s->num_stages * s->d.a.block_n * ftl_dtype_bytes(s->d.a.dtype);
+  if (has >= (int64_t)rows * ftl_dtype_bytes(FTL_FP32)) return s->ring_k;
+  return ftl_builder_ring(s->b, "merge", FTL_FP32, rows, columns, 1, 0, 1);
+}
+
+static void declare(split *s, const ftl_spec *spec) {
+  const ftl_attention *a = &s->d.a;
+  ftl_builder *b = s->b;
+  ftl_tensor_shape keys = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim);
+  s->results = ftl_decode_declare(b, spec, &s->d, false);
+  s->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, query_shape(s, spec));
+  s->k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT, keys);
+  s->v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, keys);
+  int32_t role = ftl_builder_role(b, "main", s->num_warps, 0), readers = 1 << role, columns = a->padded_head_dim;
+  ftl_builder_groups(b, s->num_groups);
+  s->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, readers);
+  s->ring_k = ftl_builder_ring(b, "k", a->dtype, a->block_n, columns, s->num_stages, role, readers);
+  s->ring_v = ftl_builder_ring(b, "v", a->dtype, a->block_n, columns, s->num_stages, role, readers);
+  s->staging = declare_staging(s);
+  s->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n / s->num_groups);
+  s->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, a->block_n / s->num_groups);
+  s->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
+  s->softmax = ftl_online_softmax_declare(b, a->block_m, a->scale);
+  declare_tile(s);
+  declare_keys(s);
+}
+
+// ---- loads and stores ----
+
+static ftl_tile_ref rows_ref(const split *s, int32_t tensor, ftl_expr batch, int32_t columns) {
+  int64_t rows = s->d.num_rows < s->d.a.block_m ? s->d.num_rows : s->d.a.block_m;
+  return (ftl_tile_ref){.tensor = tensor,
+                        .batch = batch,
+                        .head = s->head,
+                        .row = s->row,
+                        .present = FTL_ALWAYS,
+                        .rows = (int32_t)rows,
+                        .columns = columns};
+}
+
+static void load_queries(const split *s) {
+  ftl_acquire(s->b, s->ring_q);
+  ftl_load(s->b, s->ring_q, rows_ref(s, s->q, s->batch, s->d.a.head_dim));
+  ftl_commit(s->b, s->ring_q);
+}
+
+static void load_keys(const split *s, int32_t ring, int32_t tensor, ftl_expr j) {
+  ftl_acquire(s->b, ring);
+  ftl_load(s->b, ring,
+           (ftl_tile_ref){.tensor = tensor,
+                          .batch = s->batch,
+                          .head = s->kv_head,
+                          .row = ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)),
+                          .present = ftl_sub(s->b, s->end, j),
+                          .rows = s->d.a.block_n,
+                          .columns = s->d.a.head_dim});
+  ftl_commit(s->b, ring);
+}
+
+static void load_ahead(const split *s, ftl_expr j) {
+  load_keys(s, s->ring_k, s->k, j);
+  load_keys(s, s->ring_v, s->v, j);
+}
+
+static void store_partial(const split *s) {
+  ftl_expr batch = ftl_add(s->b, ftl_mul(s->b, s->split_idx, ftl_const(s->b, s->d.a.batch)), s->batch);
+  ftl_store(s->b, rows_ref(s, s->results.partial_o, batch, s->d.a.head_dim), s->output, s->staging);
+  ftl_store_rows(s->b, rows_ref(s, s->results.partial_lse, batch, 1), s->softmax.max);
+}
+
+// ---- the kernel ----
+
+static void mask_scores(const split *s, ftl_expr j) {
+  ftl_builder *b = s->b;
+  ftl_expr diagonal = s->d.a.causal ? ftl_const(b, s->d.a.diagonal) : FTL_ALWAYS;
+  ftl_mask_heads(b, s->scores, s->row, ftl_mul(b, j, ftl_const(b, s->d.a.block_n)), diagonal,
+                 ftl_const(b, s->d.a.seqlen_kv), s->d.is_packed ? s->d.a.seqlen_q : 0);
+}
+
+// K and V of a tile are waited for together, and the tile num_stages - 1 ahead is asked for at once.
+static void iterate(const split *s, ftl_expr j, bool masked) {
+  ftl_builder *b = s->b;
+  ftl_wait(b, s->ring_k);
+  ftl_wait(b, s->ring_v);
+  load_ahead(s, ftl_add(b, j, ftl_const(b, s->num_stages - 1)));
+  ftl_fill(b, s->scores, 0.0f);
+  ftl_mma_shared(b, s->scores, s->ring_q, s->ring_k, true);
+  ftl_release(b, s->ring_k);
+  if (masked) mask_scores(s, j);
+  ftl_online_softmax_step(b, &s->softmax, s->scores, masked);
+  ftl_convert(b, s->probs, s->scores);
+  ftl_elem(b, FTL_ELEM_MUL, s->output, ftl_value_operand(s->output), ftl_value_operand(s->softmax.correction),
+           ftl_immediate(0));
+  ftl_mma_value(b, s->output, s->probs, s->ring_v, false);
+  ftl_release(b, s->ring_v);
+}
+
+static void loop(const split *s, ftl_expr lo, ftl_expr hi, bool masked) {
+  if (lo == hi) return;
+  iterate(s, ftl_loop_value(s->b, ftl_loop(s->b, lo, hi)), masked);
+  ftl_end_loop(s->b);
+}
+
+static void prologue(const split *s) {
+  load_queries(s);
+  for (int32_t i = 0; i < s->num_stages - 1; i++) load_ahead(s, ftl_add(s->b, s->first, ftl_const(s->b, i)));
+  ftl_fill(s->b, s->output, 0.0f);
+  ftl_online_softmax_start(s->b, &s->softmax);
+  ftl_wait(s->b, s->ring_q);
+}
+
+// The stages that were prefetched past the split are empty: they are read off before their memory has another use.
+static void drain(const split *s) {
+  for (int32_t i = 0; i < s->num_stages - 1; i++) {
+    ftl_wait(s->b, s->ring_k);
+    ftl_wait(s->b, s->ring_v);
+  }
+  for (int32_t i = 0; i < s->num_stages - 1; i++) {
+    ftl_release(s->b, s->ring_k);
+    ftl_release(s->b, s->ring_v);
+  }
+}
+
+static void epilogue(const split *s) {
+  ftl_release(s->b, s->ring_q);
+  if (s->persistent || s->num_groups > 1) drain(s);
+  if (s->num_groups > 1)
+    ftl_online_softmax_finish_groups(s->b, &s->softmax, s->output, s->ring_k, s->ring_v);
+  else
+    ftl_online_softmax_finish(s->b, &s->softmax, s->output);
+  store_partial(s);
+}
+
+ftl_status ftl_decode_build_split(const ftl_spec *spec, ftl_tile_program **out, ftl_error *error) {
+  ftl_status status = check_feasible(spec, error);
+  if (status != FTL_OK) return status;
+  split s = {.d = ftl_decode_of(spec),
+             .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages],
+             .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
+             .persistent = spec->value[FTL_PARAM_persistent] != 0};
+  s.num_groups = s.num_warps * WARP_ROWS > s.d.a.block_m ? s.num_warps * WARP_ROWS / s.d.a.block_m : 1;
+  status = ftl_builder_create(&s.b, "flash_decode_split", error);
+  if (status != FTL_OK) return status;
+  declare(&s, spec);
+  ftl_builder_grid(s.b, s.d.num_m_tiles * s.d.num_heads * s.d.a.batch * s.d.splits, s.persistent, false);
+  ftl_builder_flops(s.b, ftl_attention_forward_flops(&s.d.a));
+  prologue(&s);
+  loop(&s, s.first, s.unmasked, false);
+  loop(&s, s.unmasked, s.end, true);
+  epilogue(&s);
+  status = ftl_builder_finish(s.b, out, error);
+  ftl_builder_destroy(s.b);
+  return status;
+}
