@@ -3,6 +3,7 @@
 #define FTL_TESTS_UNIT_ENGINE_FIXTURE_H
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/predict.h"
@@ -22,14 +23,19 @@ static inline ftl_arch *shipped_arch(const char *name) {
   return arch;
 }
 
-// "heads=2 seqlen=256 ..." on top of nothing.
+// "heads=2 seqlen=256 ..." on top of nothing; a first word without = is the workload, else flash2_fwd.
 static inline ftl_spec spec_of(const char *parameters) {
   ftl_spec spec;
   ftl_error error = {0};
-  char text[512], *rest = text, *pair;
+  char text[512], workload[32] = "flash2_fwd", *rest = text, *pair;
+  size_t word = strcspn(parameters, " ");
+  if (memchr(parameters, '=', word) == NULL) {
+    snprintf(workload, sizeof workload, "%.*s", (int)word, parameters);
+    parameters += word;
+  }
   strncpy(text, parameters, sizeof text - 1);
   text[sizeof text - 1] = '\0';
-  cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_spec_init(&spec, workload, &error), FTL_OK, "%s", error.message);
   while ((pair = strtok_r(rest, " ", &rest))) {
     char *value = strchr(pair, '=');
     *value++ = '\0';
