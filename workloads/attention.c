@@ -89,9 +89,29 @@ ftl_tile_ref ftl_attention_key_ref(const ftl_attention_tile *tile, int32_t tenso
   return tile_ref(tile, tensor, tile->kv_head, row, rows, columns);
 }
 
+ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error) {
+  int64_t block_m = spec->value[FTL_PARAM_block_m], num_warps = spec->value[FTL_PARAM_num_warps];
+  bool wgmma = spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
+  if (!wgmma && block_m % (16 * num_warps) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_m=%lld num_warps=%lld: with mma each warp needs a multiple of 16 rows",
+                         (long long)block_m, (long long)num_warps);
+  if (wgmma && num_warps % 4 != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
+                         (long long)num_warps);
+  if (wgmma && block_m % (16 * num_warps) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_m=%lld num_warps=%lld: with wgmma each 4 warps need a multiple of 64 rows",
+                         (long long)block_m, (long long)num_warps);
+  return FTL_OK;
+}
+
 ftl_attention_tile ftl_attention_tile_of(ftl_builder *b, const ftl_spec *spec, const ftl_attention *a) {
+  return ftl_attention_tile_at(b, spec, a, ftl_cta(b));
+}
+
+ftl_attention_tile ftl_attention_tile_at(ftl_builder *b, const ftl_spec *spec, const ftl_attention *a, ftl_expr cta) {
   bool m_first = spec->value[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST;
-  ftl_expr cta = ftl_cta(b);
   ftl_expr num_m_tiles = ftl_const(b, a->num_m_tiles), heads = ftl_const(b, a->heads);
   // head_first runs through the heads of all sequences before the next query tile.
   ftl_expr all_heads = ftl_const(b, a->heads * spec->value[FTL_PARAM_batch]);

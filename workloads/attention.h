@@ -20,6 +20,9 @@ typedef struct ftl_attention {
 } ftl_attention;
 ftl_attention ftl_attention_of(const ftl_spec *spec);
 
+// block_m against num_warps, by the tensor instruction. FTL_INFEASIBLE with the reason.
+FTL_MUST_USE ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error);
+
 // (query, key) pairs of one head that the mask leaves.
 int64_t ftl_attention_num_pairs(const ftl_attention *a);
 // FLOPs of the forward pass: a multiply-add per pair and element in QK^T and in PV.
@@ -41,6 +44,9 @@ typedef struct ftl_attention_tile {
   ftl_expr row;  // its first query row
 } ftl_attention_tile;
 ftl_attention_tile ftl_attention_tile_of(ftl_builder *builder, const ftl_spec *spec, const ftl_attention *a);
+// The same of the query tile that comes as number `index` in that order, where a CTA is not one query tile.
+ftl_attention_tile ftl_attention_tile_at(ftl_builder *builder, const ftl_spec *spec, const ftl_attention *a,
+                                         ftl_expr index);
 
 // Rows row .. row + rows - 1 of a tensor like q, and of one like k, both of the tile's head.
 ftl_tile_ref ftl_attention_query_ref(const ftl_attention_tile *tile, int32_t tensor, ftl_expr row, int32_t rows,

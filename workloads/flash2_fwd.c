@@ -23,23 +23,6 @@ typedef struct flash2 {
 
 // ---- what cannot exist on any GPU ----
 
-static ftl_status check_warps(const ftl_spec *spec, ftl_error *error) {
-  int64_t block_m = spec->value[FTL_PARAM_block_m], num_warps = spec->value[FTL_PARAM_num_warps];
-  bool wgmma = spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
-  if (!wgmma && block_m % (16 * num_warps) != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "block_m=%lld num_warps=%lld: with mma each warp needs a multiple of 16 rows",
-                         (long long)block_m, (long long)num_warps);
-  if (wgmma && num_warps % 4 != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
-                         (long long)num_warps);
-  if (wgmma && block_m % (16 * num_warps) != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "block_m=%lld num_warps=%lld: with wgmma each 4 warps need a multiple of 64 rows",
-                         (long long)block_m, (long long)num_warps);
-  return FTL_OK;
-}
-
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
   if (v[FTL_PARAM_schedule] == FTL_SCHEDULE_PINGPONG)
@@ -58,7 +41,7 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
-  return check_warps(spec, error);
+  return ftl_attention_check_warps(spec, error);
 }
 
 // ---- declarations ----
@@ -273,6 +256,6 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
-    .accepts = ((UINT64_C(1) << FTL_PARAM_COUNT) - 1) & ~(UINT64_C(1) << FTL_PARAM_splits),
+    .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .build = build,
 };

@@ -273,7 +273,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash3_fwd = {
     .name = "flash3_fwd",
     .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
-    .accepts = ((UINT64_C(1) << FTL_PARAM_COUNT) - 1) & ~(UINT64_C(1) << FTL_PARAM_splits),
+    .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .set_defaults = set_defaults,
     .build = build,
 };

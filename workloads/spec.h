@@ -24,7 +24,14 @@ typedef enum ftl_param {
 } ftl_param;
 
 // Values of the enumerated parameters, in the order of their lists.
-enum { FTL_SCHEDULE_STAGES, FTL_SCHEDULE_INTERLEAVED, FTL_SCHEDULE_PINGPONG };
+enum {
+  FTL_SCHEDULE_STAGES,
+  FTL_SCHEDULE_INTERLEAVED,
+  FTL_SCHEDULE_PINGPONG,
+  FTL_SCHEDULE_REREAD,
+  FTL_SCHEDULE_REGISTERS,
+};
+enum { FTL_SOFTMAX_SAFE, FTL_SOFTMAX_ONLINE };
 enum { FTL_SPEC_COPY_AUTO, FTL_SPEC_COPY_LDG, FTL_SPEC_COPY_CP_ASYNC, FTL_SPEC_COPY_TMA };
 enum { FTL_SPEC_MMA_AUTO, FTL_SPEC_MMA_MMA, FTL_SPEC_MMA_WGMMA };
 enum { FTL_ORDER_M_FIRST, FTL_ORDER_HEAD_FIRST };
@@ -66,9 +73,14 @@ void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out);
 // ---- workloads ----
 enum { FTL_MAX_LAUNCHES = 4 };
 
+// Bits of ftl_workload.accepts.
+#define FTL_TAKES(param) (UINT64_C(1) << FTL_PARAM_##param)
+#define FTL_TAKES_ALL ((UINT64_C(1) << FTL_PARAM_COUNT) - 1)
+
 struct ftl_workload {
   const char *name, *doc;
-  uint64_t accepts;  // bit per parameter that it reads
+  uint64_t accepts;    // bit per parameter that it reads
+  uint32_t schedules;  // bit per value of `schedule` that it knows; 0: stages, interleaved, pingpong
   // May be NULL: replaces general defaults of parameters that the user left open by the workload's own.
   void (*set_defaults)(ftl_spec *spec);
   // May be NULL: values that depend on the GPU, as `auto` of copy and mma does.

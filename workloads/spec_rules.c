@@ -1,5 +1,8 @@
 #include "workloads/spec_rules.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static const int64_t max_tensor_bytes = INT64_C(1) << 46;
 static const int64_t max_flops = INT64_C(1) << 62;
 
@@ -9,8 +12,29 @@ static ftl_status check_multiple(const ftl_spec *spec, ftl_param param, int64_t 
                        (long long)spec->value[param], (long long)of);
 }
 
+static bool takes(const ftl_spec *spec, ftl_param param) { return (spec->workload->accepts >> param & 1) != 0; }
+
+static ftl_status check_schedule(const ftl_spec *spec, ftl_error *error) {
+  uint32_t known = spec->workload->schedules;
+  if (known == 0) known = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED | 1 << FTL_SCHEDULE_PINGPONG;
+  if (!takes(spec, FTL_PARAM_schedule) || (known >> spec->value[FTL_PARAM_schedule] & 1) != 0) return FTL_OK;
+  char allowed[128] = "", given[32];
+  ftl_spec other = *spec;
+  for (int64_t i = 0; i < 32; i++) {
+    other.value[FTL_PARAM_schedule] = i;
+    char name[32];
+    size_t used = strlen(allowed);
+    if ((known >> i & 1) != 0)
+      snprintf(allowed + used, sizeof allowed - used, "%s%s", used ? ", " : "",
+               ftl_spec_text(&other, FTL_PARAM_schedule, name));
+  }
+  return ftl_error_set(error, FTL_BAD_INPUT, "schedule=%s: %s allows %s",
+                       ftl_spec_text(spec, FTL_PARAM_schedule, given), spec->workload->name, allowed);
+}
+
 static ftl_status check_heads(const ftl_spec *spec, ftl_error *error) {
   int64_t heads = spec->value[FTL_PARAM_heads], kv_heads = spec->value[FTL_PARAM_kv_heads];
+  if (!takes(spec, FTL_PARAM_kv_heads)) return FTL_OK;
   if (heads % kv_heads == 0) return FTL_OK;
   return ftl_error_set(error, FTL_BAD_INPUT, "kv_heads=%lld: must divide heads=%lld", (long long)kv_heads,
                        (long long)heads);
@@ -51,7 +75,9 @@ static ftl_status check_work(const ftl_spec *spec, ftl_error *error) {
 ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   ftl_status status = check_heads(spec, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_head_dim, 8, error);
-  if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_m, 16, error);
+  bool multiplies = takes(spec, FTL_PARAM_mma);
+  if (status == FTL_OK && multiplies) status = check_multiple(spec, FTL_PARAM_block_m, 16, error);
+  if (status == FTL_OK) status = check_schedule(spec, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_n, 8, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_heads, FTL_PARAM_seqlen_q, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_kv_heads, FTL_PARAM_seqlen_kv, error);

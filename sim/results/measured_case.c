@@ -122,7 +122,10 @@ static ftl_status set_own(ftl_measured_case *c, const ftl_measurement *row, ftl_
   if (workload == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "a row that names no workload");
   snprintf(c->source, sizeof c->source, "own");
   ftl_status status = begin(c, workload, error);
-  return status == FTL_OK ? set_named_columns(c, row, error) : status;
+  if (status == FTL_OK) status = set_named_columns(c, row, error);
+  // The column `schedule` names the softmax of unfused attention.
+  bool names_softmax = status == FTL_OK && (c->spec.workload->accepts >> FTL_PARAM_softmax & 1) != 0;
+  return names_softmax ? set(c, FTL_PARAM_softmax, fact_or(row, "schedule", "safe"), error) : status;
 }
 
 // kernels/measurements/HELDOUT.md.

@@ -25,7 +25,7 @@ refused 2 "No such file" "$FAKE" predict --arch ./no_such_model.lua $Q
 refused 2 "unknown workload flash; known are flash2_fwd" "$FAKE" predict --arch h200 --workload flash heads=8
 refused 2 "unknown workload" "$FAKE" workload show flash
 refused 2 "unknown parameter blok_m; the nearest is block_m" "$FAKE" predict --arch h200 $Q blok_m=64
-refused 2 "block_m=0: allowed is a whole number from 16 to 1024" "$FAKE" predict --arch h200 $Q block_m=0
+refused 2 "block_m=0: allowed is a whole number from 1 to 1024" "$FAKE" predict --arch h200 $Q block_m=0
 refused 2 "block_m=-64" "$FAKE" predict --arch h200 $Q block_m=-64
 refused 2 "block_m=99999999999999999999999" "$FAKE" predict --arch h200 $Q block_m=99999999999999999999999
 refused 2 "block_m=many" "$FAKE" predict --arch h200 $Q block_m=many

@@ -13,10 +13,19 @@ static int32_t threads_of(const ftl_select *s, int32_t value) { return s->tile->
 static ftl_opcode opcode_of(ftl_elem_fn fn) { return fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA; }
 
 // ---- mask ----
-// An index, a compare and a select an element; the last column that a row sees is found once a row.
+// Whether all of a vector's columns are on one side of the limit.
+static bool is_whole_vectors(const ftl_select *s, const ftl_tile_op *op) {
+  int32_t vector = s->tile->values[op->dst].layout.vector_columns;
+  return op->diagonal == FTL_ALWAYS && ftl_expr_alignment(s->tile, op->limit) >= vector &&
+         ftl_expr_alignment(s->tile, op->column0) >= vector;
+}
+
+// A select an element; an index and a compare an element too, or a vector where vectors are masked whole. The last
+// column that a row sees is found once a row.
 void ftl_select_mask_by_rows(ftl_select *s, const ftl_tile_op *op) {
   ftl_fragment_map map = s->values[op->dst].map;
-  int32_t base = ftl_draft_value_add(&s->draft, 1, true);
+  int32_t base = ftl_draft_value_add(&s->draft, 1, true),
+          num_compares = is_whole_vectors(s, op) ? 1 : map.num_registers;
   ftl_select_add(s, FTL_OP_IADD, 1, base, s->thread, NONE, NONE);
   for (int32_t slab = 0; slab < map.num_slabs; slab++) {
     int32_t limit = NONE;
@@ -27,9 +36,9 @@ void ftl_select_mask_by_rows(ftl_select *s, const ftl_tile_op *op) {
     }
     for (int32_t i = 0; i < map.per_slab; i++) {
       int32_t fragment = ftl_select_fragment(s, op->dst, slab, i), beyond = ftl_select_temp(s, 0);
-      int32_t columns = ftl_draft_value_add(&s->draft, map.num_registers, true);
-      ftl_select_add(s, FTL_OP_IADD, map.num_registers, columns, base, NONE, NONE);
-      ftl_select_add(s, FTL_OP_ISETP, map.num_registers, beyond, columns, limit, NONE);
+      int32_t columns = ftl_draft_value_add(&s->draft, num_compares, true);
+      ftl_select_add(s, FTL_OP_IADD, num_compares, columns, base, NONE, NONE);
+      ftl_select_add(s, FTL_OP_ISETP, num_compares, beyond, columns, limit, NONE);
       ftl_select_add(s, FTL_OP_SEL, map.num_registers, fragment, fragment, beyond, NONE);
     }
   }

@@ -17,36 +17,39 @@ static void set_parameters(ftl_spec *spec, const char *parameters, ftl_error *er
   }
 }
 
-static const char *copy_name(ftl_copy copy) {
-  return copy == FTL_COPY_LDG ? "ldg" : copy == FTL_COPY_CP_ASYNC ? "cp_async" : "tma";
-}
-
-static ftl_status lower_spec(programs *p, ftl_spec *spec, ftl_error *error) {
+static ftl_status lower_spec(programs *p, ftl_spec *spec, int launch, ftl_error *error) {
   ftl_lower_options options = {.copy = (ftl_copy)spec->value[FTL_PARAM_copy],
                                .mma = (ftl_mma)spec->value[FTL_PARAM_mma],
                                .max_registers = (int32_t)spec->value[FTL_PARAM_max_registers]};
   ftl_status status = ftl_lower_resolve(p->arch, &options, error);
   if (status != FTL_OK) return status;
-  cr_assert_eq(ftl_spec_set_text(spec, "copy", copy_name(options.copy), error), FTL_OK);
-  cr_assert_eq(ftl_spec_set_text(spec, "mma", options.mma == FTL_MMA_MMA ? "mma" : "wgmma", error), FTL_OK);
+  spec->value[FTL_PARAM_copy] = options.copy;
+  spec->value[FTL_PARAM_mma] = options.mma;
   ftl_tile_program *launches[FTL_MAX_LAUNCHES] = {NULL};
   int num_launches = 0;
   status = spec->workload->build(spec, launches, &num_launches, error);
   if (status != FTL_OK) return status;
-  for (int i = 1; i < num_launches; i++) ftl_tile_program_destroy(launches[i]);
-  p->tile = launches[0];
+  cr_assert_lt(launch, num_launches);
+  p->tile = launches[launch];
+  for (int i = 0; i < num_launches; i++)
+    if (i != launch) ftl_tile_program_destroy(launches[i]);
   return ftl_lower(p->tile, p->arch, options, &p->warps, error);
 }
 
 ftl_status lower_workload(programs *out, const char *arch, const char *workload, const char *parameters,
                           ftl_error *error) {
+  return lower_launch(out, arch, workload, parameters, 0, error);
+}
+
+ftl_status lower_launch(programs *out, const char *arch, const char *workload, const char *parameters, int launch,
+                        ftl_error *error) {
   *out = (programs){0};
   cr_assert_eq(ftl_arch_load(FTL_SOURCE_DIR "/arch_models", arch, &out->arch, error), FTL_OK, "%s", error->message);
   ftl_spec spec;
   cr_assert_eq(ftl_spec_init(&spec, workload, error), FTL_OK, "%s", error->message);
   set_parameters(&spec, parameters, error);
   cr_assert_eq(ftl_spec_complete(&spec, error), FTL_OK, "%s", error->message);
-  ftl_status status = lower_spec(out, &spec, error);
+  ftl_status status = lower_spec(out, &spec, launch, error);
   cr_assert(status == FTL_OK || status == FTL_INFEASIBLE, "%s %s: %s", arch, parameters, error->message);
   return status;
 }

@@ -43,7 +43,7 @@ Test(unit_results_space, has_every_combination_and_the_last_parameter_advances_f
 
 Test(unit_results_space, a_bad_value_is_refused_when_it_is_added) {
   ftl_space space = make_space();
-  cr_assert_eq(add_fails(&space, "block_m", "0", "from 16 to 1024"), FTL_BAD_INPUT);
+  cr_assert_eq(add_fails(&space, "block_m", "0", "from 1 to 1024"), FTL_BAD_INPUT);
   cr_assert_eq(add_fails(&space, "blok_m", "64", "the nearest is block_m"), FTL_BAD_INPUT);
   cr_assert_eq(add_fails(&space, "dtype", "fp8", "fp16|bf16"), FTL_BAD_INPUT);
   cr_assert_eq(ftl_space_num_points(&space), 1);

@@ -1,0 +1,67 @@
+#include "pipeline_case.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void set_params(pipeline_case *c, const char *params) {
+  char text[512];
+  snprintf(text, sizeof text, "%s", params);
+  ftl_error error = {0};
+  for (char *rest = text, *param; (param = strsep(&rest, " ")) != NULL;) {
+    if (*param == '\0') continue;
+    char *value = strchr(param, '=');
+    *value++ = '\0';
+    cr_assert_eq(ftl_spec_set_text(&c->spec, param, value, &error), FTL_OK, "%s", error.message);
+  }
+}
+
+static void make_spec(pipeline_case *c, const char *workload, const char *params) {
+  ftl_error error = {0};
+  cr_assert_eq(ftl_spec_init(&c->spec, workload, &error), FTL_OK, "%s", error.message);
+  if ((c->spec.workload->accepts >> FTL_PARAM_mma & 1) != 0) set_params(c, "copy=cp_async mma=mma");
+  set_params(c, params);
+  cr_assert_eq(ftl_spec_complete(&c->spec, &error), FTL_OK, "%s: %s", params, error.message);
+}
+
+// Reproducible numbers in [-2, 2]: the generator of POSIX's drand48 in its own state.
+static void randomise(float *x, size_t count, ftl_dtype dtype, uint64_t seed) {
+  for (size_t i = 0; i < count; i++) {
+    seed = (seed * UINT64_C(0x5DEECE66D) + 0xB) & ((UINT64_C(1) << 48) - 1);
+    x[i] = ftl_dtype_round(dtype, 2.0f * ((float)(seed >> 24) / (float)(1 << 23) - 1.0f));
+  }
+}
+
+static void make_tensors(pipeline_case *c) {
+  const ftl_tile_program *first = c->launches[0];
+  for (int i = 0; i < first->num_tensors; i++) {
+    const ftl_tensor *tensor = &first->tensors[i];
+    size_t count = (size_t)(tensor->size_bytes / ftl_dtype_bytes(tensor->dtype));
+    c->tensors[i] = malloc(sizeof(float) * count);
+    cr_assert_not_null(c->tensors[i]);
+    if (tensor->use == FTL_TENSOR_INPUT) {
+      randomise(c->tensors[i], count, tensor->dtype, (uint64_t)i + 1);
+      continue;
+    }
+    for (size_t k = 0; k < count; k++) c->tensors[i][k] = NAN;
+  }
+}
+
+void pipeline_case_run(pipeline_case *c, const char *workload, const char *params) {
+  *c = (pipeline_case){0};
+  snprintf(c->text, sizeof c->text, "%s %s", workload, params);
+  make_spec(c, workload, params);
+  ftl_error error = {0};
+  cr_assert_eq(c->spec.workload->build(&c->spec, c->launches, &c->num_launches, &error), FTL_OK, "%s: %s", c->text,
+               error.message);
+  make_tensors(c);
+  for (int i = 0; i < c->num_launches; i++)
+    cr_assert_eq(ftl_interpret(c->launches[i], c->tensors, NULL, &error), FTL_OK, "%s: %s", c->text, error.message);
+}
+
+void pipeline_case_fini(pipeline_case *c) {
+  for (int i = 0; i < FTL_TILE_MAX_TENSORS; i++) free(c->tensors[i]);
+  for (int i = 0; i < c->num_launches; i++) ftl_tile_program_destroy(c->launches[i]);
+}

@@ -1,0 +1,131 @@
+// standard_attention computes attention in its three launches, over lengths that no tile divides, masks, grouped heads.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pipeline_case.h"
+#include "reference.h"
+#include "workloads/attention.h"
+
+enum { Q, K, V, O, LSE };
+
+static ftl_tensor_shape shape_of(const pipeline_case *c, const ftl_attention *a, int tensor) {
+  bool of_keys = tensor == K || tensor == V;
+  return ftl_attention_shape(&c->spec, of_keys ? a->kv_heads : a->heads, of_keys ? a->seqlen_kv : a->seqlen_q,
+                             a->head_dim);
+}
+
+static const float *head_of(const pipeline_case *c, const ftl_attention *a, int tensor, int64_t batch, int64_t head) {
+  ftl_tensor_shape shape = shape_of(c, a, tensor);
+  return c->tensors[tensor] + batch * shape.batch_stride + head * shape.head_stride;
+}
+
+// The largest magnitude of a score of query i.
+static double largest_score(const ftl_attention *a, const float *q, const float *k, int64_t k_stride) {
+  double largest = 0;
+  for (int64_t j = 0; j < a->seqlen_kv; j++) {
+    double score = 0;
+    for (int32_t d = 0; d < a->head_dim; d++) score += (double)q[d] * (double)k[j * k_stride + d];
+    largest = fmax(largest, fabs(score) * (double)a->scale);
+  }
+  return largest;
+}
+
+// u: unit roundoff of the 16-bit type. A score is rounded to it: an absolute error of u * |s|, beside head_dim * 2^-24
+// of it from fp32 sums. An exponential is wrong by that as a relative error, in the numerator and in the denominator;
+// exp2 and the multiplications around it add 2^-20. P is rounded (u, below 2^-14 in fp16 by 2^-25 each), as is O.
+static void check_row(const pipeline_case *c, const ftl_attention *a, int64_t batch, int64_t head, int64_t i) {
+  int64_t kv_head = head / (a->heads / a->kv_heads), q_stride = shape_of(c, a, Q).row_stride;
+  int64_t k_stride = shape_of(c, a, K).row_stride;
+  const float *q = head_of(c, a, Q, batch, head), *k = head_of(c, a, K, batch, kv_head);
+  double expected[256], lse, u = a->dtype == FTL_FP16 ? 0x1p-11 : 0x1p-8;
+  reference_row(a, i, q, q_stride, k, k_stride, head_of(c, a, V, batch, kv_head), k_stride, expected, &lse);
+  double score_error = largest_score(a, q + i * q_stride, k, k_stride) * (u + a->head_dim * 0x1p-24) + 0x1p-20;
+  double found_lse = (double)c->tensors[LSE][(batch * a->heads + head) * a->seqlen_q + i];
+  bool lse_ok = found_lse == lse || fabs(found_lse - lse) <= 2 * score_error + 0x1p-20 * fabs(lse);
+  cr_assert(lse_ok, "%s: LSE of row %lld is %.9g, not %.9g", c->text, (long long)i, found_lse, lse);
+  double tolerance = 2 * score_error + u + (double)a->seqlen_kv * 0x1p-24;
+  for (int32_t d = 0; d < a->head_dim; d++) {
+    double found = (double)head_of(c, a, O, batch, head)[i * q_stride + d];
+    cr_assert(fabs(found - expected[d]) <= tolerance + u * fabs(expected[d]),
+              "%s: O[%lld][%lld][%lld][%d] is %.9g, not %.9g +- %.2g", c->text, (long long)batch, (long long)head,
+              (long long)i, d, found, expected[d], tolerance);
+  }
+}
+
+static void prove(const char *params) {
+  pipeline_case c;
+  pipeline_case_run(&c, "standard_attention", params);
+  ftl_attention a = ftl_attention_of(&c.spec);
+  for (int64_t batch = 0; batch < a.batch; batch++)
+    for (int64_t head = 0; head < a.heads; head++)
+      for (int64_t i = 0; i < a.seqlen_q; i++) check_row(&c, &a, batch, head, i);
+  pipeline_case_fini(&c);
+}
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+static const char *const softmaxes[] = {"softmax=safe", "softmax=online"};
+
+Test(numeric_attention_standard, lengths_that_no_tile_divides_give_attention) {
+  static const int lengths[] = {1, 15, 16, 33, 64, 100, 130};
+  char params[256];
+  for (size_t s = 0; s < COUNT(softmaxes); s++)
+    for (size_t q = 0; q < COUNT(lengths); q++)
+      for (size_t kv = 0; kv < COUNT(lengths); kv++)
+        for (int causal = 0; causal < 2; causal++) {
+          snprintf(params, sizeof params,
+                   "heads=1 head_dim=16 seqlen_q=%d seqlen_kv=%d block_m=32 block_n=32 num_warps=2 causal=%d %s",
+                   lengths[q], lengths[kv], causal, softmaxes[s]);
+          prove(params);
+        }
+}
+
+// A step of the softmax's 128 threads takes 1024 columns.
+Test(numeric_attention_standard, rows_of_several_steps_give_attention) {
+  static const int lengths[] = {1000, 1024, 1030, 2500};
+  char params[256];
+  for (size_t s = 0; s < COUNT(softmaxes); s++)
+    for (size_t kv = 0; kv < COUNT(lengths); kv++)
+      for (int causal = 0; causal < 2; causal++) {
+        snprintf(params, sizeof params,
+                 "heads=1 head_dim=16 seqlen_q=40 seqlen_kv=%d block_m=32 block_n=64 num_warps=2 causal=%d %s",
+                 lengths[kv], causal, softmaxes[s]);
+        prove(params);
+      }
+}
+
+Test(numeric_attention_standard, grouped_heads_layouts_orders_dtypes_and_stages_give_attention) {
+  static const char *const variants[] = {"layout=bhsd tile_order=head_first",
+                                         "layout=bshd",
+                                         "tile_reverse=true",
+                                         "dtype=bf16 num_stages=1",
+                                         "num_stages=3 mma=wgmma num_warps=4 block_m=64",
+                                         "head_dim=40 copy=ldg"};
+  char params[256];
+  for (size_t i = 0; i < COUNT(variants); i++)
+    for (int causal = 0; causal < 2; causal++) {
+      snprintf(params, sizeof params,
+               "batch=2 heads=4 kv_heads=2 head_dim=32 seqlen_q=70 seqlen_kv=90 block_m=32 block_n=48 num_warps=2 "
+               "causal=%d %s",
+               causal, variants[i]);
+      prove(params);
+    }
+}
+
+Test(numeric_attention_standard, rows_that_see_no_key_give_zero_and_minus_infinity) {
+  for (size_t s = 0; s < COUNT(softmaxes); s++) {
+    char params[256];
+    snprintf(params, sizeof params,
+             "heads=1 head_dim=16 seqlen_q=40 seqlen_kv=10 causal=true block_m=16 block_n=16 num_warps=1 %s",
+             softmaxes[s]);
+    pipeline_case c;
+    pipeline_case_run(&c, "standard_attention", params);
+    // aligned at the bottom right: queries 0 to 29 see none
+    for (int i = 0; i < 40; i++) {
+      cr_assert((c.tensors[LSE][i] == -INFINITY) == (i < 30), "row %d: LSE %g", i, (double)c.tensors[LSE][i]);
+      for (int d = 0; d < 16 && i < 30; d++) cr_assert(c.tensors[O][i * 16 + d] == 0.0f, "row %d", i);
+    }
+    pipeline_case_fini(&c);
+  }
+}

@@ -1,0 +1,65 @@
+// Every launch of unfused attention and of the softmaxes does what its tile program says, on every generation.
+#include <criterion/criterion.h>
+
+#include "lower/checker.h"
+#include "programs.h"
+
+static void prove(const char *arch, const char *workload, const char *parameters, int launch) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_launch(&p, arch, workload, parameters, launch, &error);
+  cr_assert_eq(status, FTL_OK, "%s %s: %s", arch, parameters, error.message);
+  int64_t last = p.tile->num_ctas - 1, ctas[] = {0, 1, last / 2, last - 1, last};
+  for (size_t i = 0; i < sizeof ctas / sizeof *ctas; i++)
+    cr_assert_eq(ftl_checker_prove(p.warps, ctas[i], &error), FTL_OK, "%s %s: %s", arch, parameters, error.message);
+  programs_fini(&p);
+}
+
+static const char *const archs[] = {"v100", "t4", "a100_80", "rtx4090", "h200"};
+enum { NUM_ARCHS = sizeof archs / sizeof *archs, NUM_LAUNCHES = 3 };
+
+Test(unit_lower_unfused, launches_of_unfused_attention_are_proved) {
+  static const char *const parameters[] = {
+      "heads=2 seqlen=256 head_dim=64 block_m=64 block_n=64 num_warps=4",
+      "heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=1100 head_dim=40 block_m=64 block_n=32 num_warps=4 causal=1",
+      "heads=2 seqlen_q=100 seqlen_kv=60 head_dim=64 block_m=64 block_n=64 num_warps=4 causal=1 softmax=online mma=mma",
+  };
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
+      for (int launch = 0; launch < NUM_LAUNCHES; launch++)
+        prove(archs[a], "standard_attention", parameters[i], launch);
+}
+
+Test(unit_lower_unfused, softmaxes_are_proved) {
+  static const char *const parameters[] = {
+      "heads=3 seqlen_q=50 seqlen_kv=1000",
+      "heads=3 seqlen_q=50 seqlen_kv=5000 block_m=4",
+      "heads=3 seqlen_q=50 seqlen_kv=2000 schedule=registers block_n=4096",
+      "heads=3 seqlen_q=50 seqlen_kv=2000 schedule=registers num_warps=16 block_m=4",
+  };
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+      prove(archs[a], "softmax_safe", parameters[i], 0);
+      prove(archs[a], "softmax_online", parameters[i], 0);
+    }
+}
+
+// The exponentials of a row of n columns, m warps a row: safe computes each element's twice, online as often and one
+// more a lane and step, and one a lane at the end, for the running maximum.
+Test(unit_lower_unfused, an_online_softmax_trades_a_pass_for_exponentials_of_the_running_maximum) {
+  ftl_work safe, online;
+  programs p;
+  ftl_error error = {0};
+  const char *parameters = "heads=1 seqlen_q=4 seqlen_kv=4096";
+  cr_assert_eq(lower_workload(&p, "h200", "softmax_safe", parameters, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_work_of_warps(p.warps, 0, &safe, &error), FTL_OK);
+  programs_fini(&p);
+  cr_assert_eq(lower_workload(&p, "h200", "softmax_online", parameters, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_work_of_warps(p.warps, 0, &online, &error), FTL_OK);
+  programs_fini(&p);
+  cr_expect_eq(safe.exps, 2 * 4096);
+  cr_expect_eq(online.exps, 2 * 4096 + 128 * (4096 / 1024 + 1));
+  // arXiv:1805.02867: memory accesses an element: 4 and 3
+  cr_expect_eq(safe.load_bytes[0] + safe.store_bytes[1], (3 + 1) * 4096 * 2);
+  cr_expect_eq(online.load_bytes[0] + online.store_bytes[1], (2 + 1) * 4096 * 2);
+}

@@ -1,0 +1,198 @@
+#include "workloads/row_softmax.h"
+
+#include <math.h>
+
+static const float log2_e = 1.44269504F, ln_2 = 0.693147181F;
+
+typedef struct rows_kernel {
+  ftl_builder *b;
+  const ftl_row_softmax *s;
+  int32_t step_columns;
+  int32_t held[FTL_ROW_MAX_HELD_STEPS];  // tiles of the tensor's dtype; the first alone where rows are read again
+  int32_t x;                             // tile: a step in fp32
+  int32_t top, previous, shift, sum, correction;  // rows
+} rows_kernel;
+
+// What a pass does with a step's columns, which are in `x`, -inf where a row sees none. `raw` holds them as read.
+typedef void (*step_work)(const rows_kernel *k, ftl_expr column, int32_t raw);
+
+static int32_t threads_per_row(const ftl_row_softmax *s) { return s->num_warps * 32 / s->rows; }
+
+int32_t ftl_row_softmax_step_columns(const ftl_row_softmax *s) { return threads_per_row(s) * FTL_ROW_VECTOR_COLUMNS; }
+
+// ---- small operations ----
+static void unary(const rows_kernel *k, ftl_elem_fn fn, int32_t dst, int32_t a) {
+  ftl_elem(k->b, fn, dst, ftl_value_operand(a), ftl_immediate(0), ftl_immediate(0));
+}
+
+static void binary(const rows_kernel *k, ftl_elem_fn fn, int32_t dst, int32_t a, ftl_operand other) {
+  ftl_elem(k->b, fn, dst, ftl_value_operand(a), other, ftl_immediate(0));
+}
+
+// dst <- exp(a - subtracted)
+static void exp_of_difference(const rows_kernel *k, int32_t dst, int32_t a, int32_t subtracted) {
+  binary(k, FTL_ELEM_SUB, dst, a, ftl_value_operand(subtracted));
+  binary(k, FTL_ELEM_MUL, dst, dst, ftl_immediate(log2_e));
+  unary(k, FTL_ELEM_EXP2, dst, dst);
+}
+
+// ---- steps ----
+static ftl_tile_ref step_ref(const rows_kernel *k, int32_t tensor, ftl_expr column, ftl_expr end) {
+  const ftl_row_softmax *s = k->s;
+  return (ftl_tile_ref){.tensor = tensor,
+                        .batch = s->batch,
+                        .head = s->head,
+                        .row = s->row,
+                        .present = FTL_ALWAYS,
+                        .rows = s->rows,
+                        .columns = (int32_t)(s->columns < k->step_columns ? s->columns : k->step_columns),
+                        .column = column,
+                        .column_end = end};
+}
+
+// Loads whole vectors: the last may reach beyond what the row sees, and is masked.
+static ftl_expr whole_vectors(const rows_kernel *k, ftl_expr end) {
+  if (end == FTL_TENSOR_END) return FTL_TENSOR_END;
+  ftl_expr vector = ftl_const(k->b, FTL_ROW_VECTOR_COLUMNS);
+  ftl_expr up = ftl_add(k->b, end, ftl_const(k->b, FTL_ROW_VECTOR_COLUMNS - 1));
+  return ftl_mul(k->b, ftl_div(k->b, up, vector), vector);
+}
+
+static void unpack(const rows_kernel *k, int32_t raw, ftl_expr column, bool ragged) {
+  ftl_convert(k->b, k->x, raw);
+  ftl_expr visible = k->s->visible;
+  if (visible == FTL_TENSOR_END && !ragged) return;
+  ftl_expr limit = visible == FTL_TENSOR_END ? ftl_const(k->b, k->s->columns) : visible;
+  ftl_mask(k->b, k->x, k->s->row, column, FTL_ALWAYS, limit);
+}
+
+static void read_step(const rows_kernel *k, ftl_expr column, ftl_expr end, bool ragged, step_work work) {
+  ftl_load_tile(k->b, k->held[0], step_ref(k, k->s->from, column, whole_vectors(k, end)));
+  unpack(k, k->held[0], column, ragged);
+  work(k, column, k->held[0]);
+}
+
+// All steps up to `end` (FTL_TENSOR_END: all columns), each read from memory.
+static void read_again(const rows_kernel *k, ftl_expr end, step_work work) {
+  ftl_builder *b = k->b;
+  ftl_expr step = ftl_const(b, k->step_columns), zero = ftl_const(b, 0);
+  int64_t whole_steps = k->s->columns / k->step_columns;
+  ftl_expr num_steps = end == FTL_TENSOR_END ? ftl_const(b, whole_steps)
+                                             : ftl_div(b, ftl_add(b, end, ftl_const(b, k->step_columns - 1)), step);
+  if (end != FTL_TENSOR_END || whole_steps > 0) {
+    ftl_expr i = ftl_loop_value(b, ftl_loop(b, zero, num_steps));
+    read_step(k, ftl_mul(b, i, step), end, false, work);
+    ftl_end_loop(b);
+  }
+  if (end == FTL_TENSOR_END && k->s->columns % k->step_columns != 0)
+    read_step(k, ftl_const(b, whole_steps * k->step_columns), end, true, work);
+}
+
+static void each_step(const rows_kernel *k, ftl_expr end, step_work work) {
+  if (k->s->held_steps == 0) {
+    read_again(k, end, work);
+    return;
+  }
+  for (int32_t i = 0; i < k->s->held_steps; i++) {
+    ftl_expr column = ftl_const(k->b, (int64_t)i * k->step_columns);
+    unpack(k, k->held[i], column, (int64_t)(i + 1) * k->step_columns > k->s->columns);
+    work(k, column, k->held[i]);
+  }
+}
+
+// ---- what passes do ----
+static void take_maximum(const rows_kernel *k, ftl_expr column, int32_t raw) {
+  (void)column, (void)raw;
+  ftl_reduce_rows(k->b, FTL_ELEM_MAX, k->top, k->x);
+}
+
+static void take_sum(const rows_kernel *k, ftl_expr column, int32_t raw) {
+  (void)column, (void)raw;
+  exp_of_difference(k, k->x, k->x, k->shift);
+  ftl_reduce_rows(k->b, FTL_ELEM_ADD, k->sum, k->x);
+}
+
+// Each lane keeps a maximum and a sum of its own columns. A lane that has seen none has the maximum -inf.
+static void take_both(const rows_kernel *k, ftl_expr column, int32_t raw) {
+  unary(k, FTL_ELEM_COPY, k->previous, k->top);
+  take_maximum(k, column, raw);
+  unary(k, FTL_ELEM_ZERO_IF_NEG_INF, k->shift, k->top);
+  exp_of_difference(k, k->correction, k->previous, k->shift);
+  binary(k, FTL_ELEM_MUL, k->sum, k->sum, ftl_value_operand(k->correction));
+  take_sum(k, column, raw);
+}
+
+static void write_result(const rows_kernel *k, ftl_expr column, int32_t raw) {
+  exp_of_difference(k, k->x, k->x, k->shift);
+  binary(k, FTL_ELEM_MUL, k->x, k->x, ftl_value_operand(k->correction));
+  ftl_convert(k->b, raw, k->x);
+  ftl_store(k->b, step_ref(k, k->s->to, column, whole_vectors(k, k->s->end)), raw, -1);
+}
+
+// ---- the kernel ----
+static void shift_by_maximum(const rows_kernel *k) {
+  unary(k, k->s->may_see_none ? FTL_ELEM_ZERO_IF_NEG_INF : FTL_ELEM_COPY, k->shift, k->top);
+}
+
+static void find_safe(const rows_kernel *k) {
+  each_step(k, k->s->visible, take_maximum);
+  ftl_reduce_lanes(k->b, FTL_ELEM_MAX, k->top);
+  shift_by_maximum(k);
+  each_step(k, k->s->visible, take_sum);
+}
+
+static void find_online(const rows_kernel *k) {
+  each_step(k, k->s->visible, take_both);
+  unary(k, FTL_ELEM_COPY, k->previous, k->top);
+  ftl_reduce_lanes(k->b, FTL_ELEM_MAX, k->top);
+  shift_by_maximum(k);
+  exp_of_difference(k, k->correction, k->previous, k->shift);
+  binary(k, FTL_ELEM_MUL, k->sum, k->sum, ftl_value_operand(k->correction));
+}
+
+static void store_lse(const rows_kernel *k) {
+  unary(k, FTL_ELEM_LOG2, k->sum, k->sum);
+  ftl_elem(k->b, FTL_ELEM_FMA, k->top, ftl_value_operand(k->sum), ftl_immediate(ln_2), ftl_value_operand(k->top));
+  ftl_tile_ref ref = step_ref(k, k->s->lse, ftl_const(k->b, 0), FTL_TENSOR_END);
+  ref.columns = 1;
+  ftl_store_rows(k->b, ref, k->top);
+}
+
+static void declare(rows_kernel *k) {
+  static const char *const names[FTL_ROW_MAX_HELD_STEPS] = {"row0",  "row1",  "row2",  "row3", "row4",  "row5",
+                                                            "row6",  "row7",  "row8",  "row9", "row10", "row11",
+                                                            "row12", "row13", "row14", "row15"};
+  const ftl_row_softmax *s = k->s;
+  ftl_value_layout layout = {threads_per_row(s), FTL_ROW_VECTOR_COLUMNS};
+  ftl_builder_role(k->b, "main", s->num_warps, 0);
+  for (int32_t i = 0; i < (s->held_steps > 0 ? s->held_steps : 1); i++)
+    k->held[i] = ftl_builder_tile_by_rows(k->b, names[i], s->dtype, s->rows, k->step_columns, layout);
+  k->x = ftl_builder_tile_by_rows(k->b, "x", FTL_FP32, s->rows, k->step_columns, layout);
+  k->top = ftl_builder_rows_by_rows(k->b, "max", s->rows, layout);
+  k->previous = ftl_builder_rows_by_rows(k->b, "previous_max", s->rows, layout);
+  k->shift = ftl_builder_rows_by_rows(k->b, "shift", s->rows, layout);
+  k->sum = ftl_builder_rows_by_rows(k->b, "sum", s->rows, layout);
+  k->correction = ftl_builder_rows_by_rows(k->b, "correction", s->rows, layout);
+}
+
+static void load_held(const rows_kernel *k) {
+  for (int32_t i = 0; i < k->s->held_steps; i++)
+    ftl_load_tile(k->b, k->held[i],
+                  step_ref(k, k->s->from, ftl_const(k->b, (int64_t)i * k->step_columns), FTL_TENSOR_END));
+}
+
+void ftl_row_softmax_build(ftl_builder *b, const ftl_row_softmax *s) {
+  rows_kernel k = {.b = b, .s = s, .step_columns = ftl_row_softmax_step_columns(s)};
+  declare(&k);
+  load_held(&k);
+  ftl_fill(b, k.top, -INFINITY);
+  ftl_fill(b, k.sum, 0);
+  if (s->online)
+    find_online(&k);
+  else
+    find_safe(&k);
+  ftl_reduce_lanes(b, FTL_ELEM_ADD, k.sum);
+  unary(&k, FTL_ELEM_RECIP, k.correction, k.sum);
+  each_step(&k, s->end, write_result);
+  store_lse(&k);
+}

@@ -1,0 +1,120 @@
+// Softmax of the rows of a matrix alone, safe and online: batch * heads * seqlen_q rows of seqlen_kv columns, from x to
+// y, and the logarithm of the sum of exponentials of each row. block_m rows a CTA, whose warps share them equally.
+// Source: M. Milakov, N. Gimelshein, arXiv:1805.02867. Mirrors kernels/attention/softmax_rows.h.
+#include "workloads/row_softmax.h"
+#include "workloads/spec.h"
+
+static ftl_tensor_shape shape_of(const ftl_spec *spec, int64_t num_columns, int64_t row_stride) {
+  int64_t heads = spec->value[FTL_PARAM_heads], rows = spec->value[FTL_PARAM_seqlen_q];
+  return (ftl_tensor_shape){.num_batches = spec->value[FTL_PARAM_batch],
+                            .num_heads = heads,
+                            .num_rows = rows,
+                            .num_columns = num_columns,
+                            .batch_stride = heads * rows * row_stride,
+                            .head_stride = rows * row_stride,
+                            .row_stride = row_stride};
+}
+
+static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  if (v[FTL_PARAM_num_warps] % v[FTL_PARAM_block_m] != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_m=%lld num_warps=%lld: whole warps share a row, so block_m divides num_warps",
+                         (long long)v[FTL_PARAM_block_m], (long long)v[FTL_PARAM_num_warps]);
+  if (v[FTL_PARAM_seqlen_kv] % FTL_ROW_VECTOR_COLUMNS != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "seqlen_kv=%lld: 16-byte accesses need a multiple of 8",
+                         (long long)v[FTL_PARAM_seqlen_kv]);
+  return FTL_OK;
+}
+
+// block_n columns, at least the row, in whole steps of the row's threads.
+static ftl_status check_held(const ftl_spec *spec, const ftl_row_softmax *s, ftl_error *error) {
+  int64_t block_n = spec->value[FTL_PARAM_block_n], step = ftl_row_softmax_step_columns(s);
+  if (block_n >= spec->value[FTL_PARAM_seqlen_kv] && block_n % step == 0 && block_n / step <= FTL_ROW_MAX_HELD_STEPS)
+    return FTL_OK;
+  return ftl_error_set(
+      error, FTL_INFEASIBLE, "block_n=%lld: schedule=registers holds a row of %lld columns in at most %d steps of %lld",
+      (long long)block_n, (long long)spec->value[FTL_PARAM_seqlen_kv], FTL_ROW_MAX_HELD_STEPS, (long long)step);
+}
+
+static void set_defaults(ftl_spec *spec) {
+  const struct {
+    ftl_param param;
+    int64_t value;
+  } defaults[] = {{FTL_PARAM_block_m, 1}, {FTL_PARAM_schedule, FTL_SCHEDULE_REREAD}};
+  for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
+    if ((spec->given >> defaults[i].param & 1) == 0) spec->value[defaults[i].param] = defaults[i].value;
+  if ((spec->given >> FTL_PARAM_block_n & 1) != 0) return;
+  // as many columns as a step takes, or as the row needs
+  int64_t step = spec->value[FTL_PARAM_num_warps] * 32 / spec->value[FTL_PARAM_block_m] * FTL_ROW_VECTOR_COLUMNS;
+  int64_t steps = (spec->value[FTL_PARAM_seqlen_kv] + step - 1) / (step > 0 ? step : 1);
+  spec->value[FTL_PARAM_block_n] = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_REGISTERS ? steps * step : step;
+}
+
+static void declare_tensors(ftl_builder *b, const ftl_spec *spec, ftl_row_softmax *s) {
+  s->from = ftl_builder_tensor(b, "x", s->dtype, FTL_TENSOR_INPUT, shape_of(spec, s->columns, s->columns));
+  s->to = ftl_builder_tensor(b, "y", s->dtype, FTL_TENSOR_OUTPUT, shape_of(spec, s->columns, s->columns));
+  s->lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, shape_of(spec, 1, 1));
+  int64_t tiles = (spec->value[FTL_PARAM_seqlen_q] + s->rows - 1) / s->rows, heads = spec->value[FTL_PARAM_heads];
+  ftl_expr head = ftl_div(b, ftl_cta(b), ftl_const(b, tiles));
+  s->batch = ftl_div(b, head, ftl_const(b, heads));
+  s->head = ftl_mod(b, head, ftl_const(b, heads));
+  s->row = ftl_mul(b, ftl_mod(b, ftl_cta(b), ftl_const(b, tiles)), ftl_const(b, s->rows));
+  ftl_builder_grid(b, spec->value[FTL_PARAM_batch] * heads * tiles, false, false);
+}
+
+static ftl_status build(const ftl_spec *spec, bool online, ftl_tile_program **launches, int *num_launches,
+                        ftl_error *error) {
+  *num_launches = 0;
+  ftl_status status = check_feasible(spec, error);
+  if (status != FTL_OK) return status;
+  ftl_row_softmax s = {.online = online,
+                       .dtype = (ftl_dtype)spec->value[FTL_PARAM_dtype],
+                       .rows = (int32_t)spec->value[FTL_PARAM_block_m],
+                       .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
+                       .columns = spec->value[FTL_PARAM_seqlen_kv]};
+  if (spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_REGISTERS) {
+    status = check_held(spec, &s, error);
+    if (status != FTL_OK) return status;
+    s.held_steps = (int32_t)(spec->value[FTL_PARAM_block_n] / ftl_row_softmax_step_columns(&s));
+  }
+  ftl_builder *b;
+  status = ftl_builder_create(&b, spec->workload->name, error);
+  if (status != FTL_OK) return status;
+  declare_tensors(b, spec, &s);
+  ftl_row_softmax_build(b, &s);
+  status = ftl_builder_finish(b, &launches[0], error);
+  if (status == FTL_OK) *num_launches = 1;
+  ftl_builder_destroy(b);
+  return status;
+}
+
+static ftl_status build_safe(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
+  return build(spec, false, launches, num_launches, error);
+}
+
+static ftl_status build_online(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
+  return build(spec, true, launches, num_launches, error);
+}
+#define ROWS_PARAMS                                                                                                  \
+  (FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv) | FTL_TAKES(dtype) |             \
+   FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(schedule) | FTL_TAKES(max_registers) | \
+   FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
+
+const ftl_workload ftl_workload_softmax_safe = {
+    .name = "softmax_safe",
+    .doc = "softmax of the rows of a matrix: maximum, then sum, then result, three passes over a row",
+    .accepts = ROWS_PARAMS,
+    .schedules = 1 << FTL_SCHEDULE_REREAD | 1 << FTL_SCHEDULE_REGISTERS,
+    .set_defaults = set_defaults,
+    .build = build_safe,
+};
+
+const ftl_workload ftl_workload_softmax_online = {
+    .name = "softmax_online",
+    .doc = "softmax of the rows of a matrix: maximum and sum together, two passes over a row",
+    .accepts = ROWS_PARAMS,
+    .schedules = 1 << FTL_SCHEDULE_REREAD | 1 << FTL_SCHEDULE_REGISTERS,
+    .set_defaults = set_defaults,
+    .build = build_online,
+};
