@@ -155,7 +155,7 @@ return die "ga100" {
     coalescer_merges = measured(1, "te42kyfo/gpu-benches: L2 reads equal SM reads on A100"),
     coalescer_window_cycles = guess(0, "no request coalescer"),
     persisting_max_bytes = measured(26214400, mt4g),
-    max_dirty_milli = guess(437, "7/16, as measured on H200"),
-    busy_dirty_milli = guess(562, "9/16, as measured on H200"),
+    max_dirty_milli = guess(475, "as measured on H200"),
+    busy_dirty_milli = guess(562, "as measured on H200"),
   },
 }

@@ -153,7 +153,7 @@ return die "ga102" {
     coalescer_merges = guess(1, "measured as 1 on V100 and A100"),
     coalescer_window_cycles = guess(0, "no request coalescer"),
     persisting_max_bytes = guess(3932160, "62.5 % of L2, as measured on A100 (caps-tum/mt4g)"),
-    max_dirty_milli = guess(437, "7/16, as measured on H200"),
-    busy_dirty_milli = guess(562, "9/16, as measured on H200"),
+    max_dirty_milli = guess(475, "as measured on H200"),
+    busy_dirty_milli = guess(562, "as measured on H200"),
   },
 }

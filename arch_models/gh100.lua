@@ -150,7 +150,7 @@ return die "gh100" {
     size_bytes = datasheet(50 * 1024 * 1024, whitepaper),
     num_sides = datasheet(2, whitepaper .. ": two partitions"),
     num_slices = guess(80, "Accel-Sim 2.0 @01f6fc4, configuration SM90_H100: 80 slices of 640 KiB"),
-    ways = guess(16, "kernels/measurements/micro_dirty_residue_ncu.csv: 7/16 of L2 stays dirty; 9/20 would be 26.4 MiB, 25.7 are measured. Accel-Sim 2.0 has 20"),
+    ways = guess(20, "Accel-Sim 2.0 @01f6fc4, configuration SM90_H100"),
     replacement = measured("lru", "kernels/measurements/micro_l2_capacity_ncu.csv (H200): data shared by all SMs misses nowhere to 28 MiB and everywhere from 34 MiB, as LRU would and NRU not"),
     slice_bytes_per_cycle = measured(52, measurements .. "micro_l2_capacity.csv: 8.5 to 8.8 TB/s of distinct data over 94 slices; H800 PCIe 4472 B/cycle over 80 is 56 (Luo et al.)"),
     hit_cycles = guess(90, near_hit),
@@ -159,7 +159,7 @@ return die "gh100" {
     coalescer_merges = measured(4, measurements .. "micro_coalescer_ncu.csv: up to 4.0, among the SMs of a GPC"),
     coalescer_window_cycles = guess(250, "requests merge while the first is in flight: the time of an L2 hit; micro_coalescer_ncu.csv shows 3.7 at 64 ns of drift between SMs, 3.2 at 512"),
     persisting_max_bytes = measured(39321600, mt4g),
-    max_dirty_milli = measured(437, "kernels/measurements/micro_dirty_residue_ncu.csv: 25.7 of 58.75 MiB stay dirty, 7/16"),
-    busy_dirty_milli = measured(562, "kernels/measurements/micro_dirty_residue_ncu.csv: what three passes of writes over 32 to 64 MiB send to DRAM is as if 9 of 16 ways could be dirty"),
+    max_dirty_milli = measured(475, "kernels/measurements/micro_dirty_residue_ncu.csv: 25.6 of 58.75 MiB stay dirty, and 2.3 MiB that the profiler left before the kernel (micro_l2_capacity_ncu.csv)"),
+    busy_dirty_milli = measured(562, "kernels/measurements/micro_dirty_residue_ncu.csv: three passes of writes over 32 to 56 MiB send to DRAM what random replacement in 9/16 of the ways would lose"),
   },
 }

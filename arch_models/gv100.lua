@@ -154,7 +154,7 @@ return die "gv100" {
     coalescer_merges = measured(1, "RRZE-HPC/gpu-benches: L2 reads equal SM reads on V100"),
     coalescer_window_cycles = guess(0, "no request coalescer"),
     persisting_max_bytes = measured(0, mt4g),
-    max_dirty_milli = guess(437, "7/16, as measured on H200"),
-    busy_dirty_milli = guess(562, "9/16, as measured on H200"),
+    max_dirty_milli = guess(475, "as measured on H200"),
+    busy_dirty_milli = guess(562, "as measured on H200"),
   },
 }

@@ -152,7 +152,7 @@ return die "tu102" {
     coalescer_merges = guess(1, "measured as 1 on V100 and A100; taken for Turing"),
     coalescer_window_cycles = guess(0, "no request coalescer"),
     persisting_max_bytes = measured(0, mt4g),
-    max_dirty_milli = guess(437, "7/16, as measured on H200"),
-    busy_dirty_milli = guess(562, "9/16, as measured on H200"),
+    max_dirty_milli = guess(475, "as measured on H200"),
+    busy_dirty_milli = guess(562, "as measured on H200"),
   },
 }

@@ -29,7 +29,7 @@ static ftl_status run_launch(ftl_pipeline_launch *one, int64_t khz, bool full, f
 }
 
 static ftl_l2_before cold(const ftl_pipeline *pipeline) {
-  return pipeline->caches.fouled ? FTL_L2_FOULED : FTL_L2_CLEAN;
+  return pipeline->caches.fouled ? FTL_L2_FOULED : FTL_L2_PROFILED;
 }
 
 // Launches [from, to) at one clock, each on what the one before left if they are chained.

@@ -14,7 +14,7 @@ typedef struct ftl_pipeline_launch {
 
 // L2 before each launch.
 typedef struct ftl_pipeline_caches {
-  bool fouled;  // `cold` means as a 256 MB fill left L2 (stream), not flushed (ncu)
+  bool fouled;  // `cold` means as a 256 MB fill left L2 (stream), not as Nsight Compute does (ncu)
   bool warm;    // every launch finds L2 as an earlier run of the pipeline left it
   bool chain;   // the launches after the first find L2 as the one before left it
 } ftl_pipeline_caches;

@@ -114,7 +114,7 @@ static ftl_status prepare_tags(const ftl_launch *launch, const ftl_segments *seg
                                ftl_error *error) {
   if (launch->l2_before == FTL_L2_KEPT) return FTL_OK;
   ftl_status status = ftl_traffic_create_tags(tags, launch->arch, smallest_tile_lines(segments), error);
-  if (status == FTL_OK && launch->l2_before == FTL_L2_FOULED) ftl_l2_tags_foul(*tags, FTL_FOUL_BYTES);
+  if (status == FTL_OK) ftl_l2_tags_foul(*tags, ftl_launch_foul_bytes(launch));
   return status;
 }
 

@@ -17,8 +17,8 @@ struct ftl_l2_tags {
   ftl_l2_hash hash;
   const ftl_l2_replacement *replacement;
   uint32_t num_ways;
-  uint32_t most_dirty_ways;  // of a set while a kernel writes
-  uint32_t kept_dirty_ways;  // of a set after it
+  uint32_t most_dirty_milliways;  // of a set while a kernel writes
+  uint32_t kept_dirty_milliways;  // of a set after it
   int32_t log2_sample;
   uint32_t fill_sectors;
   uint32_t sets_per_side;  // that exist here: sampled ones only
@@ -41,12 +41,6 @@ _Static_assert(sizeof(uint64_t) + sizeof(ftl_l2_way) <= 16, "a tag entry takes 1
 
 static uint64_t num_sets(const ftl_l2_tags *tags) { return (uint64_t)tags->sets_per_side * tags->hash.num_sides; }
 
-// At least one way, or no write could stay.
-static uint32_t share_of_ways(const ftl_arch *arch, int64_t milli) {
-  int64_t ways = (arch->l2_ways * milli + 500) / 1000;
-  return ways > 0 ? (uint32_t)ways : 1;
-}
-
 ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t log2_sample, ftl_error *error) {
   *out = NULL;
   const ftl_l2_replacement *replacement = ftl_l2_replacement_find(arch->l2_replacement);
@@ -58,8 +52,8 @@ ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t l
   tags->hash = ftl_l2_hash_init(arch);
   tags->replacement = replacement;
   tags->num_ways = (uint32_t)arch->l2_ways;
-  tags->most_dirty_ways = share_of_ways(arch, arch->l2_busy_dirty_milli);
-  tags->kept_dirty_ways = share_of_ways(arch, arch->l2_max_dirty_milli);
+  tags->most_dirty_milliways = (uint32_t)(arch->l2_ways * arch->l2_busy_dirty_milli);
+  tags->kept_dirty_milliways = (uint32_t)(arch->l2_ways * arch->l2_max_dirty_milli);
   tags->log2_sample = log2_sample;
   tags->fill_sectors = (uint32_t)arch->l2_fill_sectors;
   tags->size_bytes = arch->l2_size_bytes;
@@ -152,6 +146,13 @@ static void clean_way(ftl_l2_tags *tags, const set_view *view, uint32_t way, ftl
   tags->num_dirty_sectors -= ftl_num_sectors(entry->dirty);
   view->set->num_dirty--;
   entry->dirty = 0;
+}
+
+// Whether the set has more than its share of dirty ways. Where that is no whole number, so many sets have one more that
+// the mean is the share.
+static bool is_too_dirty(const ftl_l2_tags *tags, const ftl_l2_set *set, uint32_t milliways) {
+  uint32_t offset = ftl_l2_scale(ftl_l2_mix((uint64_t)(set - tags->sets)), 1000);
+  return set->num_dirty > 1 && set->num_dirty > (milliways + offset) / 1000;
 }
 
 // Any dirty way but `kept`, from a deterministic sequence of the set's own.
@@ -249,7 +250,8 @@ ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t secto
   tags->num_dirty_sectors += ftl_num_sectors(sectors & (uint8_t)~entry->dirty);
   entry->dirty |= sectors;
   entry->valid |= sectors & full_sectors;
-  if (view.set->num_dirty > tags->most_dirty_ways) clean_way(tags, &view, choose_dirty_way(tags, &view, way), &outcome);
+  if (is_too_dirty(tags, view.set, tags->most_dirty_milliways))
+    clean_way(tags, &view, choose_dirty_way(tags, &view, way), &outcome);
   return outcome;
 }
 
@@ -270,7 +272,7 @@ int64_t ftl_l2_tags_settle(ftl_l2_tags *tags) {
   int64_t before = tags->num_dirty_sectors;
   for (uint64_t i = 0; i < num_sets(tags); i++) {
     set_view view = {&tags->sets[i], &tags->lines[i * tags->num_ways], &tags->ways[i * tags->num_ways]};
-    while (view.set->num_dirty > tags->kept_dirty_ways) {
+    while (is_too_dirty(tags, view.set, tags->kept_dirty_milliways)) {
       ftl_l2_outcome outcome = {0};
       clean_way(tags, &view, choose_dirty_way(tags, &view, tags->num_ways), &outcome);
       view.set->tick++;

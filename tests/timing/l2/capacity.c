@@ -72,7 +72,7 @@ Test(timing_l2_capacity, a_buffer_shared_by_all_sms_falls_out_of_a100_at_half_it
 }
 
 Test(timing_l2_capacity, a_buffer_shared_by_all_sms_falls_out_of_h100_at_half_its_l2) {
-  ftl_arch arch = l2_arch(50, 2, 80, 16, "lru");
+  ftl_arch arch = l2_arch(50, 2, 80, 20, "lru");
   expect_sweep("H100", &arch, (point[]){{22.8, 0.0, 0.02}, {26.6, 0.23, 0.12}, {31.0, 1.0, 0.02}}, 3);
 }
 
@@ -108,7 +108,7 @@ Test(timing_l2_capacity, private_data_read_from_a_random_side_fall_out_of_a100_g
 }
 
 Test(timing_l2_capacity, a_sample_of_the_sets_behaves_as_the_whole) {
-  ftl_arch arch = l2_arch(50, 2, 80, 16, "nru");
+  ftl_arch arch = l2_arch(50, 2, 80, 20, "nru");
   for (double megabytes = 24; megabytes < 60; megabytes += 12) {
     double whole = reads_per_line(&arch, megabytes * 1e6, ANY_SIDE, 0);
     double sample = reads_per_line(&arch, megabytes * 1e6, ANY_SIDE, 6);
@@ -117,7 +117,7 @@ Test(timing_l2_capacity, a_sample_of_the_sets_behaves_as_the_whole) {
 }
 
 Test(timing_l2_capacity, a_sample_holds_its_share_of_every_run_of_lines) {
-  ftl_arch arch = l2_arch(50, 2, 80, 16, "lru");
+  ftl_arch arch = l2_arch(50, 2, 80, 20, "lru");
   ftl_l2_tags *tags;
   ftl_error error;
   cr_assert_eq(ftl_l2_tags_create(&tags, &arch, 4, &error), FTL_OK);

@@ -12,10 +12,10 @@ static ftl_arch h200_l2(void) {
                    .l2_size_bytes = (int64_t)94 * 640 * 1024,
                    .l2_num_sides = 2,
                    .l2_num_slices = 94,
-                   .l2_ways = 16,
+                   .l2_ways = 20,
                    .l2_side_hash_granule_bytes = 4096,
                    .l2_fill_sectors = 2,
-                   .l2_max_dirty_milli = 437,
+                   .l2_max_dirty_milli = 475,
                    .l2_busy_dirty_milli = 562};
   snprintf(arch.l2_replacement, sizeof arch.l2_replacement, "lru");
   return arch;
@@ -36,6 +36,7 @@ static double written_mib(traffic t) {
   cr_assert_eq(ftl_l2_tags_create(&tags, &arch, LOG2_SAMPLE, &error), FTL_OK);
   uint64_t lines = (uint64_t)(t.mib * MIB / LINE_BYTES), coin = 88172645463325252u;
   int64_t sectors = 0;
+  ftl_l2_tags_foul(tags, 2400000);  // what the profiler left: kernels that only read write it back
   for (int pass = 0; pass < t.passes; pass++) {
     for (uint64_t line = 0; line < lines; line++) {
       if (line % CHUNK_LINES == 0) {
@@ -60,34 +61,32 @@ static void expect_written(traffic t, double measured_mib, double tolerance_mib)
                      t.mib, t.passes, t.is_copy ? ", copied" : "", mib, measured_mib);
 }
 
-Test(timing_l2_dirty, seven_sixteenths_of_l2_stay_dirty_after_pure_writes) {
+Test(timing_l2_dirty, nearly_half_of_l2_stays_dirty_after_pure_writes) {
   double mib[] = {16, 24, 28, 32, 40, 64, 128, 200};
   double measured[] = {0, 0.59, 2.49, 6.23, 14.24, 38.33, 102.42, 174.50};
   for (int i = 0; i < 8; i++) expect_written((traffic){mib[i], 1, false}, measured[i], 0.6);
 }
 
 Test(timing_l2_dirty, bytes_that_are_written_again_go_to_dram_where_their_share_of_the_ways_is_exceeded) {
-  expect_written((traffic){24, 3, false}, 1.53, 1.6);
+  expect_written((traffic){24, 3, false}, 1.53, 1.2);
   expect_written((traffic){36, 3, false}, 25.53, 0.15 * 25.53);
   expect_written((traffic){40, 3, false}, 40.76, 0.15 * 40.76);
   expect_written((traffic){48, 3, false}, 75.43, 0.15 * 75.43);
   expect_written((traffic){56, 3, false}, 106.17, 0.15 * 106.17);
 }
 
-// The tolerance is a known deviation: 23.3 MiB stay dirty where 20.7 are measured (docs/model_l2.md).
-Test(timing_l2_dirty, a_copy_leaves_less_dirty_than_a_fill) {
-  for (double mib = 40; mib <= 200; mib *= 2) {
-    double copied = written_mib((traffic){mib, 1, true}), filled = written_mib((traffic){mib, 1, false});
-    cr_expect_gt(copied, filled + 1.5);
-  }
-  expect_written((traffic){40, 1, true}, 18.47, 3);
-  expect_written((traffic){200, 1, true}, 179.28, 3);
+Test(timing_l2_dirty, a_copy_leaves_what_lru_keeps_of_its_writes) {
+  double mib[] = {20, 28, 32, 40, 64, 128, 200}, measured[] = {1.89, 7.80, 11.17, 18.47, 42.43, 106.93, 179.28};
+  for (int i = 0; i < 7; i++) expect_written((traffic){mib[i], 1, true}, measured[i], i == 0 ? 1.8 : 0.9);
 }
 
-// One set of 16 ways: 9 may be dirty while it is written (562/1000 of 16 = 8.99), 7 stay (437/1000 of 16 = 6.99).
+// One set of 16 ways: 9 may be dirty while it is written (565/1000 of 16 = 9.04), 7 stay (440/1000 of 16 = 7.04).
 Test(timing_l2_dirty, the_tenth_dirty_line_of_a_set_writes_one_back_and_seven_stay_at_the_end) {
   ftl_arch arch = h200_l2();
   arch.l2_size_bytes = 16 * 128;
+  arch.l2_ways = 16;
+  arch.l2_max_dirty_milli = 440;
+  arch.l2_busy_dirty_milli = 565;
   arch.l2_num_sides = arch.l2_num_slices = 1;
   arch.l2_side_hash_granule_bytes = 128;
   ftl_l2_tags *tags;

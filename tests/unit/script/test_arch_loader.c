@@ -299,7 +299,7 @@ Test(script_arch_loader, a_what_if_changes_a_copy_and_marks_its_name) {
   ftl_arch *h200 = load("h200"), *arch = what_if(h200, "l2.ways=10");
   cr_assert_str_eq(arch->name, "h200*");
   cr_assert_eq(arch->l2_ways, 10);
-  cr_assert_eq(h200->l2_ways, 16);
+  cr_assert_eq(h200->l2_ways, 20);
   cr_assert_eq(ftl_arch_origin(arch, ftl_arch_key_find("l2.ways")).kind, FTL_ORIGIN_OVERRIDE);
   cr_assert_neq(ftl_arch_hash(arch), ftl_arch_hash(h200));
   ftl_arch *again = what_if(arch, "l2.replacement=lru");
