@@ -111,6 +111,21 @@ static const ftl_pipeline_launch *longest_launch(const ftl_pipeline *pipeline) {
   return longest;
 }
 
+// A sum is wrong by at most the sum of what its terms are wrong by.
+static void combine_bounds(const ftl_pipeline *pipeline, ftl_prediction *out) {
+  double cycles = 0, wrong_cycles = 0, bytes = 0, wrong_bytes = 0;
+  for (int i = 0; i < pipeline->num_launches; i++) {
+    const ftl_totals *totals = &pipeline->launches[i].totals;
+    double hbm = (double)(totals->memory.dram_read_bytes + totals->memory.dram_write_bytes);
+    cycles += (double)totals->cycles;
+    wrong_cycles += (double)totals->cycles * totals->error_bound_cycles_pct;
+    bytes += hbm;
+    wrong_bytes += hbm * totals->error_bound_hbm_bytes_pct;
+  }
+  out->error_bound_cycles_pct = cycles > 0 ? wrong_cycles / cycles : 0;
+  out->error_bound_hbm_bytes_pct = bytes > 0 ? wrong_bytes / bytes : 0;
+}
+
 static void fill_answer(const ftl_pipeline *pipeline, const ftl_arch *arch, ftl_prediction *out) {
   out->num_kernels = pipeline->num_launches;
   for (int i = 0; i < pipeline->num_launches; i++) {
@@ -119,11 +134,8 @@ static void fill_answer(const ftl_pipeline *pipeline, const ftl_arch *arch, ftl_
     memcpy(kernel->name, one->launch.tile->name, sizeof kernel->name);
     ftl_answer_metrics(&one->launch, &one->totals, &one->work, &kernel->metrics);
     if (i > 0) kernel->metrics.value[FTL_METRIC_stream_time_ns] += (double)arch->launch_gap_ns;
-    if (one->totals.error_bound_cycles_pct > out->error_bound_cycles_pct)
-      out->error_bound_cycles_pct = one->totals.error_bound_cycles_pct;
-    if (one->totals.error_bound_hbm_bytes_pct > out->error_bound_hbm_bytes_pct)
-      out->error_bound_hbm_bytes_pct = one->totals.error_bound_hbm_bytes_pct;
   }
+  combine_bounds(pipeline, out);
   ftl_answer_combine(out->kernels, out->num_kernels, &out->metrics);
   const ftl_pipeline_launch *longest = longest_launch(pipeline);
   ftl_answer_bottleneck(&longest->launch, &longest->totals, &longest->work, out->bottleneck, sizeof out->bottleneck);

@@ -18,9 +18,33 @@ bool ftl_sampled_is_possible(const ftl_launch *launch) {
   return ftl_segments_try_init(&segments, launch->warps);
 }
 
-// Lines of the smallest tile that is read or written, but for numbers a row (LSE); 1, so that every set is in the
-// sample, when all tensors together are small.
-static int64_t smallest_tile_lines(const ftl_segments *segments) {
+static int64_t tile_bytes(const ftl_segments *segments, const ftl_tile_ref *ref) {
+  return (int64_t)ref->rows * ref->columns * ftl_dtype_bytes(segments->tile->tensors[ref->tensor].dtype);
+}
+
+// What the CTA in the middle of the grid moves by one reference of segment s.
+static int64_t moved_bytes(const ftl_launch *launch, const ftl_segments *segments, int32_t s, const ftl_tile_ref *ref) {
+  int64_t first, trips = 1;
+  if (s % 2 == 1) trips = ftl_segments_trips(segments, launch->warps, s / 2, launch->tile->num_ctas / 2, &first);
+  return trips * tile_bytes(segments, ref);
+}
+
+// A tile that carries less than this share of what the busiest one does may be missed by the sample now and then.
+enum { LEAST_SHARE = 8 };
+
+static int64_t most_moved_bytes(const ftl_launch *launch, const ftl_segments *segments) {
+  int64_t most = 0;
+  for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++)
+    for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
+      int64_t bytes = moved_bytes(launch, segments, s, segments->segments[s].refs[i].ref);
+      if (bytes > most) most = bytes;
+    }
+  return most;
+}
+
+// Lines of the smallest tile that carries a share worth the name, but for numbers a row (LSE); 1, so that every set is
+// in the sample, when all tensors together are small.
+static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments *segments) {
   int64_t smallest = 0, all_bytes = 0;
   for (int32_t i = 0; i < segments->tile->num_tensors; i++) {
     const ftl_tensor *tensor = &segments->tile->tensors[i];
@@ -28,12 +52,12 @@ static int64_t smallest_tile_lines(const ftl_segments *segments) {
                  ftl_dtype_bytes(tensor->dtype);
   }
   if (all_bytes <= SMALL_BYTES) return 1;
+  int64_t most = most_moved_bytes(launch, segments);
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
-      if (ref->ref->columns == 1) continue;
-      int64_t bytes = (int64_t)ref->ref->rows * ref->ref->columns *
-                      ftl_dtype_bytes(segments->tile->tensors[ref->ref->tensor].dtype);
+      if (ref->ref->columns == 1 || LEAST_SHARE * moved_bytes(launch, segments, s, ref->ref) < most) continue;
+      int64_t bytes = tile_bytes(segments, ref->ref);
       if (smallest == 0 || bytes / 128 < smallest) smallest = bytes / 128;
     }
   }
@@ -113,7 +137,7 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
 static ftl_status prepare_tags(const ftl_launch *launch, const ftl_segments *segments, ftl_l2_tags **tags,
                                ftl_error *error) {
   if (launch->l2_before == FTL_L2_KEPT) return FTL_OK;
-  ftl_status status = ftl_traffic_create_tags(tags, launch->arch, smallest_tile_lines(segments), error);
+  ftl_status status = ftl_traffic_create_tags(tags, launch->arch, smallest_tile_lines(launch, segments), error);
   if (status == FTL_OK) ftl_l2_tags_foul(*tags, ftl_launch_foul_bytes(launch));
   return status;
 }

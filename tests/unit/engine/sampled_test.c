@@ -10,6 +10,7 @@ typedef struct pair_case {
 #define D128 "heads=16 seqlen=512 head_dim=128 "
 #define D64C "heads=8 seqlen=1024 head_dim=64 causal=1 "
 #define GQA "heads=16 kv_heads=4 seqlen_q=700 seqlen_kv=900 head_dim=128 causal=1 "
+#define DECODE "flash_decode batch=2 heads=16 kv_heads=4 seqlen_q=1 seqlen_kv=4096 head_dim=128 "
 
 static const pair_case cases[] = {
     {"v100", D128 "block_m=64 block_n=64 num_warps=4 num_stages=1"},
@@ -32,6 +33,11 @@ static const pair_case cases[] = {
     {"h200", D64C "block_m=128 block_n=64 num_warps=8 copy=cp_async"},
     {"h200", GQA "block_m=64 block_n=128 num_warps=4 persistent=1"},
     {"h200", D64C "block_m=64 block_n=32 num_warps=4 mma=mma layout=bshd"},
+    {"v100", DECODE "splits=4"},
+    {"a100_80", DECODE "splits=16 num_stages=3"},
+    {"rtx4090", DECODE "splits=8"},
+    {"h200", DECODE "splits=1 num_stages=3"},
+    {"h200", DECODE "splits=24 block_n=128"},
 };
 enum { NUM_CASES = sizeof cases / sizeof *cases, MAY_MISS = 1 };  // 95 % must hold
 
