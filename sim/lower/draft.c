@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lower/early_waits.h"
 #include "lower/flow.h"
 #include "lower/registers.h"
 #include "lower/schedule.h"
 #include "lower/spill.h"
 #include "lower/tokens.h"
+#include "lower/wgmma_pressure.h"
 
 // Room for one more element of a growing array; false when memory is out.
 static bool grow(void **array, int32_t count, int32_t *capacity, size_t element_bytes) {
@@ -89,10 +91,14 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
                          ftl_draft_result *out, ftl_error *error) {
   ftl_flow flow;
   ftl_liveness liveness;
+  if (!ftl_waits_move_up(draft, arch, arena)) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   ftl_status status = ftl_waits_find(draft, arena, error);
   if (status == FTL_OK) status = analyse(draft, arena, &flow, &liveness, error);
   if (status != FTL_OK) return status;
   int32_t limit = cap - ABI_REGISTERS;
+  uint64_t *sets = FTL_ARENA_NEW(arena, uint64_t, 2 * liveness.num_words);
+  if (!sets) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  out->wgmma_registers = ftl_wgmma_pressure(draft, &flow, &liveness, sets);
   if (!ftl_schedule(draft, &flow, &liveness, arch, limit, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   status = ftl_spill(draft, arch, limit, &flow, &liveness, &spill, arena, error);

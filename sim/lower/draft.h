@@ -61,6 +61,7 @@ typedef struct ftl_draft_result {
   int32_t registers_per_thread;  // as the compiler would report, at most the cap
   int32_t spilled_registers;     // per thread
   int32_t num_tokens;
+  int32_t wgmma_registers;  // per thread, that its wgmmas hold at once (wgmma_pressure.h)
 } ftl_draft_result;
 
 // Orders, spills and numbers the draft in place: on return inst.destination and inst.sources hold tokens, spill code

@@ -163,19 +163,53 @@ static ftl_status append_insts(builder *b, const ftl_select *s, int32_t num_toke
   return FTL_OK;
 }
 
-static ftl_status finish_role(builder *b, ftl_select *s, ftl_error *error) {
-  int32_t cap = register_cap(b);
-  if (s->role->num_registers > 0) cap = s->role->num_registers;
-  ftl_draft_result result;
-  ftl_status status = ftl_draft_finish(&s->draft, b->arch, cap, add_local_access, s, &result, error);
-  if (status != FTL_OK) return status;
+static int32_t role_cap(const builder *b, const ftl_role *role) {
+  return role->num_registers > 0 ? role->num_registers : register_cap(b);
+}
+
+static ftl_status finish_role(builder *b, ftl_select *s, ftl_draft_result result, ftl_error *error) {
   if (b->lists.failed) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", b->tile->name);
   ftl_warp_program *program = b->program;
   // Roles with registers of their own (setmaxnreg) start with an even share of the file: what the compiler reports.
   int32_t reported = s->role->num_registers > 0 ? register_cap(b) : result.registers_per_thread;
   if (reported > program->registers_per_thread) program->registers_per_thread = reported;
   if (result.spilled_registers > program->spill_registers) program->spill_registers = result.spilled_registers;
-  return append_insts(b, s, result.num_tokens, s->role->num_registers > 0 ? cap : reported, error);
+  return append_insts(b, s, result.num_tokens, s->role->num_registers > 0 ? s->role->num_registers : reported, error);
+}
+
+// Selects the role's instructions and orders them; *result says what registers they need.
+static ftl_status draft_role(builder *b, ftl_select *s, int32_t role_idx, const ftl_fragment_shape *shape,
+                             const ftl_op_order *orders, bool serial_wgmma, ftl_draft_result *result,
+                             ftl_error *error) {
+  const ftl_role *role = &b->tile->roles[role_idx];
+  *s = (ftl_select){.tile = b->tile,
+                    .arch = b->arch,
+                    .copy = b->options.copy,
+                    .mma = b->options.mma,
+                    .shape = *shape,
+                    .layouts = b->layouts,
+                    .lists = &b->lists,
+                    .role = role,
+                    .role_idx = role_idx,
+                    .orders = orders,
+                    .serial_wgmma = serial_wgmma};
+  ftl_status status = ftl_select_role(s, error);
+  if (status != FTL_OK) return status;
+  return ftl_draft_finish(&s->draft, b->arch, role_cap(b, role), add_local_access, s, result, error);
+}
+
+// Wgmmas that cannot all be in flight within the role's registers are drafted again, one at a time.
+static ftl_status draft_role_to_fit(builder *b, ftl_select *s, int32_t role_idx, const ftl_fragment_shape *shape,
+                                    const ftl_op_order *orders, ftl_draft_result *result, ftl_error *error) {
+  ftl_select_lists before = b->lists;
+  ftl_status status = draft_role(b, s, role_idx, shape, orders, false, result, error);
+  if (status != FTL_OK || result->wgmma_registers < role_cap(b, &b->tile->roles[role_idx])) return status;
+  ftl_draft_fini(&s->draft);
+  b->lists.num_refs = before.num_refs;
+  b->lists.num_accesses = before.num_accesses;
+  b->lists.num_loops = before.num_loops;
+  b->lists.local_bytes_per_thread = before.local_bytes_per_thread;
+  return draft_role(b, s, role_idx, shape, orders, true, result, error);
 }
 
 static ftl_status lower_role(builder *b, int32_t role_idx, const ftl_fragment_shape *shape, ftl_error *error) {
@@ -186,18 +220,9 @@ static ftl_status lower_role(builder *b, int32_t role_idx, const ftl_fragment_sh
   bool alone = b->tile->num_roles == 1;
   if (status == FTL_OK && alone) status = ftl_ring_order_find(b->tile, role, b->options.copy, orders, error);
   if (status == FTL_OK) {
-    *s = (ftl_select){.tile = b->tile,
-                      .arch = b->arch,
-                      .copy = b->options.copy,
-                      .mma = b->options.mma,
-                      .shape = *shape,
-                      .layouts = b->layouts,
-                      .lists = &b->lists,
-                      .role = role,
-                      .role_idx = role_idx,
-                      .orders = alone ? orders : NULL};
-    status = ftl_select_role(s, error);
-    if (status == FTL_OK) status = finish_role(b, s, error);
+    ftl_draft_result result = {0};
+    status = draft_role_to_fit(b, s, role_idx, shape, alone ? orders : NULL, &result, error);
+    if (status == FTL_OK) status = finish_role(b, s, result, error);
     ftl_draft_fini(&s->draft);
   }
   free(orders);

@@ -86,6 +86,25 @@ static void fill_stalls(const ftl_sm_counters *typical, ftl_sm_counters *sm) {
     sm->stall_cycles[i] = i == FTL_STALL_SELECTED ? issued : scaled(typical->stall_cycles[i], left, waiting);
 }
 
+// Warps that stay to a CTA's end: of a role whose loops only its first warp runs (a TMA producer) the others leave at
+// once.
+static int32_t lasting_warps(const ftl_warp_program *program) {
+  int32_t warps = program->num_warps;
+  for (int32_t r = 0; r < program->num_roles; r++) {
+    const ftl_warp_role *role = &program->roles[r];
+    bool elected = false, all = false;
+    for (int32_t i = 0, depth = 0; i < role->num_insts; i++) {
+      const ftl_warp_inst *inst = &program->insts[role->first_inst + i];
+      depth += (inst->opcode == FTL_OP_LOOP) - (inst->opcode == FTL_OP_END_LOOP);
+      if (depth == 0 || inst->opcode == FTL_OP_LOOP) continue;
+      elected |= inst->flags & FTL_INST_WARP0;
+      all |= !(inst->flags & FTL_INST_WARP0);
+    }
+    if (elected && !all) warps -= role->num_warps - 1;
+  }
+  return warps;
+}
+
 static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const ftl_gpu_steps *steps,
                     const ftl_sm_counters *typical, ftl_sm_counters *sm) {
   sm->warp_insts = work->warp_insts;
@@ -95,7 +114,7 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
   sm->shared_wavefronts = work->shared_wavefronts;
   sm->bank_conflicts = work->bank_conflicts;
   sm->active_cycles = steps->sm_active_cycles;
-  sm->resident_warp_cycles = steps->cta_cycles * launch->warps->num_warps;
+  sm->resident_warp_cycles = steps->cta_cycles * lasting_warps(launch->warps);
   int64_t insts = typical->warp_insts;
   sm->l1_load_sectors = scaled(typical->l1_load_sectors, work->warp_insts, insts);
   sm->l1_load_hit_sectors = scaled(typical->l1_load_hit_sectors, work->warp_insts, insts);

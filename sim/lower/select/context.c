@@ -121,7 +121,7 @@ void ftl_select_named_barrier(ftl_select *s, const ftl_tile_op *op) {
   ftl_opcode opcode = op->kind == FTL_TILE_SYNC ? FTL_OP_BAR_SYNC : FTL_OP_BAR_ARRIVE;
   ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
   inst->inst.arg = (uint16_t)ftl_select_barrier_id(s->tile, op->barrier);
-  inst->effects = FTL_EFFECT_FENCE;
+  inst->effects = FTL_EFFECT_FENCE | FTL_EFFECT_PINNED;  // other roles wait for it: it stays where the program has it
 }
 
 void ftl_select_warp_sync(ftl_select *s) {

@@ -93,6 +93,9 @@ void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {
 
 void ftl_select_release(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_settle_groups(s, NONE, false, op->ring);
-  bool empties = ftl_select_is_mbarrier_role(s);
-  add_ring_inst(s, empties ? FTL_OP_MBAR_RELEASE : FTL_OP_RING_FREE, op->ring, FTL_EFFECT_FENCE);
+  // Another role waits for an emptied stage: that stays where the program has it.
+  if (ftl_select_is_mbarrier_role(s))
+    add_ring_inst(s, FTL_OP_MBAR_RELEASE, op->ring, FTL_EFFECT_FENCE | FTL_EFFECT_PINNED);
+  else
+    add_ring_inst(s, FTL_OP_RING_FREE, op->ring, FTL_EFFECT_FENCE);
 }

@@ -47,6 +47,11 @@ static void add_wgmma(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_
   inst->effects = FTL_EFFECT_MEMORY | (from_zero ? 0 : FTL_EFFECT_READS_DESTINATION);
 }
 
+static void end_serial(ftl_select *s) {
+  add_fence(s, FTL_OP_WGMMA_COMMIT, 0);
+  add_fence(s, FTL_OP_WGMMA_WAIT, 0);
+}
+
 void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
   const ftl_ring *ring = &s->tile->rings[op->ring];
   ftl_select_value *dst = &s->values[op->dst];
@@ -58,15 +63,18 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
   }
   if (s->num_groups == FTL_SELECT_MAX_GROUPS) ftl_select_settle_groups(s, s->groups[0].dst, false, NONE);
   int32_t parts = (tiles * TILE_COLUMNS + MAX_N - 1) / MAX_N;
-  add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
+  if (!s->serial_wgmma) add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
   for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
     for (int32_t step = 0; step * FTL_OPERAND_COLUMNS < k; step++)
       for (int32_t part = 0; part < parts; part++) {
         int32_t first = tiles * part / parts, last = tiles * (part + 1) / parts;
+        if (s->serial_wgmma) add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
         add_wgmma(s, op, slab, step, first, last - first, dst->zero_pending && step == 0);
+        if (s->serial_wgmma) end_serial(s);
       }
-  add_fence(s, FTL_OP_WGMMA_COMMIT, 0);
   dst->zero_pending = false;
+  if (s->serial_wgmma) return;
+  add_fence(s, FTL_OP_WGMMA_COMMIT, 0);
   s->groups[s->num_groups++] =
       (ftl_select_group){op->dst, op->ring_a < 0 ? op->a.value : NONE, op->ring, op->ring_a < 0 ? NONE : op->ring_a};
 }

@@ -100,3 +100,54 @@ Test(unit_lower_checker_flash3, a_stage_filled_before_all_consumers_gave_it_back
   p.warps->rings[1].num_consumer_warps = 4;  // K's stages count as empty when one of the two warpgroups is done
   expect_rejected(&p, "a stage that");
 }
+
+// ---- how the compiler orders it ----
+
+static int64_t count(const programs *p, int32_t role, ftl_opcode opcode) {
+  int64_t n = 0;
+  const ftl_warp_role *r = &p->warps->roles[role];
+  for (int32_t i = r->first_inst; i < r->first_inst + r->num_insts; i++) n += p->warps->insts[i].opcode == opcode;
+  return n;
+}
+
+// Position after `from` in the role of the next instruction of a kind.
+static int32_t next_of(const programs *p, int32_t role, ftl_opcode opcode, int32_t from) {
+  const ftl_warp_role *r = &p->warps->roles[role];
+  for (int32_t i = from + 1; i < r->num_insts; i++)
+    if (p->warps->insts[r->first_inst + i].opcode == opcode) return i;
+  cr_assert_fail("no %s", ftl_opcode_name(opcode));
+  return -1;
+}
+
+Test(unit_lower_checker_flash3, a_turn_is_passed_on_before_the_softmax_and_the_output_awaited_before_its_exponentials) {
+  programs p = lowered();
+  int32_t loop = next_of(&p, 1, FTL_OP_LOOP, -1), turn = next_of(&p, 1, FTL_OP_BAR_SYNC, loop);
+  int32_t passed = next_of(&p, 1, FTL_OP_BAR_ARRIVE, turn), maximum = next_of(&p, 1, FTL_OP_FMNMX, turn);
+  int32_t scores = next_of(&p, 1, FTL_OP_WGMMA_WAIT, passed), output = next_of(&p, 1, FTL_OP_WGMMA_WAIT, scores);
+  int32_t exponential = next_of(&p, 1, FTL_OP_MUFU, scores);
+  cr_expect_lt(passed, scores);
+  cr_expect_lt(scores, maximum);
+  cr_expect_lt(maximum, output);
+  cr_expect_lt(output, next_of(&p, 1, FTL_OP_CVT, scores));
+  cr_expect_lt(output, exponential + 16, "at most a few exponentials go before it");
+  programs_fini(&p);
+}
+
+// 64 x 128 scores, 64 x 128 of output and 64 x 128 packed probabilities: 64 + 64 + 32 registers of the 160 that a
+// consumer of three has, with nothing left for anything else. ptxas then waits for each product (C7512).
+Test(unit_lower_checker_flash3, products_that_fill_the_registers_are_waited_for_one_by_one) {
+  programs p;
+  ftl_error error = {0};
+  const char *shape = "heads=1 seqlen=512 head_dim=128 num_warps=12";
+  char parameters[100];
+  snprintf(parameters, sizeof parameters, "%s block_n=128", shape);
+  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", parameters, &error), FTL_OK, "%s", error.message);
+  cr_expect_eq(count(&p, 1, FTL_OP_WGMMA_WAIT), count(&p, 1, FTL_OP_WGMMA));
+  cr_expect_gt(p.warps->spill_registers, 0);
+  cr_expect_eq(ftl_checker_prove(p.warps, 0, &error), FTL_OK, "%s", error.message);
+  programs_fini(&p);
+  snprintf(parameters, sizeof parameters, "%s block_n=64", shape);
+  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", parameters, &error), FTL_OK, "%s", error.message);
+  cr_expect_lt(count(&p, 1, FTL_OP_WGMMA_WAIT), count(&p, 1, FTL_OP_WGMMA));
+  programs_fini(&p);
+}
