@@ -11,6 +11,7 @@ local huerta = "Huerta et al., MICRO 2025 (GA102; taken for Hopper)"
 local measurements = "kernels/measurements/"
 local sm = measurements .. "micro_shared_memory.csv: "
 local alu = measurements .. "micro_alu.csv: "
+local queues = measurements .. "micro_issue_queues.csv: "
 local copies = measurements .. "micro_async_copy.csv: "
 local near_hit = measurements .. "micro_chase.csv: near L2 hit 288 with 8 cycles of address arithmetic at 1980 MHz = 141 ns, H800 PCIe 258 at 1755 = 147 ns (Luo et al.); here 142 ns, split 80 + 90 + 80 by guess"
 
@@ -35,7 +36,7 @@ return die "gh100" {
     voltage_exponent_milli = measured(1400, "kernels/measurements/micro_sm_clock.csv: TFLOP/s times (f/1980 MHz)^1.4 is 620 to 633 at all five points between 1632 and 1773 MHz where wgmma is limited"),
   },
   launch = {
-    overhead_ns = guess(1540, "taken as the gap between kernels in a stream (kernels/measurements/micro_launch.csv); what Nsight Compute counts before the first CTA and after the last was not measured apart"),
+    overhead_ns = measured(1760, measurements .. "micro_kernel_overhead_ncu.csv: gpu__time_duration less the time from the first CTA's start to the end of spinning, 132_ctas from 1000 ns on; 1600 for one CTA, 2300 for eight an SM"),
     gap_ns = measured(1540, measurements .. "micro_launch.csv: from the end of the last CTA to the first instruction of the next kernel"),
     cta_interval_cycles = measured(4, measurements .. "micro_launch.csv: the first CTA of all 132 SMs starts within 32 ns"),
     cta_start_cycles = measured(374, measurements .. "micro_launch.csv: median, with one store"),
@@ -68,7 +69,7 @@ return die "gh100" {
   imad = {
     interval_cycles = measured(2, alu .. "2 warp instructions a cycle and SM"),
     latency_cycles = measured(4, alu .. "4.2 with the loop"),
-    pipe = guess("fp32", "IMAD issues to the FMA pipe on Volta and later; from memory"),
+    pipe = measured("fp32", measurements .. "micro_pipes.csv: IMAD+FMNMX and IMAD+F2FP 2.1 cycles, as IMAD alone; IMAD+HFMA2 3.1. FFMA+IMAD is 2.1 too: FFMA has a half of the pipe that IMAD has not"),
   },
   half = {
     interval_cycles = datasheet(1, rates .. ": 256 fp16 multiply-adds a cycle and SM"),
@@ -77,7 +78,7 @@ return die "gh100" {
   cvt = {
     interval_cycles = measured(2, alu .. "F2FP 2 warp instructions a cycle and SM"),
     latency_cycles = measured(4, alu .. "F2FP 4.2 with the loop"),
-    pipe = guess("alu", "F2FP.PACK_AB does not use the XU; the pipe is a guess"),
+    pipe = measured("alu", measurements .. "micro_pipes.csv: FMNMX+F2FP 4.1 cycles, FMNMX and F2FP alone 2.1, IMAD+F2FP 2.1"),
   },
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
@@ -96,10 +97,10 @@ return die "gh100" {
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.16816 is one instruction"),
     peak_fma_per_cycle = datasheet(2048, whitepaper .. ": 4 tensor cores x 512"),
     wgmma_fma_per_cycle = measured(2048, measurements .. "micro_wgmma.csv: m64n256k16 2043 with two warpgroups"),
-    wgmma_issue_cycles = guess(4, flashgpu),
-    wgmma_rs_issue_cycles = guess(10, flashgpu .. ": 9 to 10"),
+    wgmma_issue_cycles = measured(4, queues .. "wgmma_m64n64k16_ss and n8: 4 from one to the next; 12 for n128, 28 for n256"),
+    wgmma_rs_issue_cycles = measured(10, queues .. "wgmma_m64n64k16_rs: 8 to 11 from one to the next; 20 for n128, 36 for n256"),
     wgmma_tail_cycles = measured(55, measurements .. "micro_wgmma.csv: issue to wait 55 + N/2 from shared memory, 11.5 less from registers"),
-    wgmma_queue_depth = guess(6, flashgpu .. ": 6 from shared memory, 5 from registers"),
+    wgmma_queue_depth = measured(6, queues .. "wgmma_m64n256k16_ss: the ninth is held until the second has ended, so one runs and six wait; five with A from registers"),
   },
   shared = {
     bytes_per_sm = datasheet(228 * 1024, guide),
@@ -117,7 +118,7 @@ return die "gh100" {
   },
   mio = {
     queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
-    issue_interval_cycles = guess(2, "8 load/store lanes a sub-core, twice those of the chips on which Huerta et al. measured 4"),
+    issue_interval_cycles = measured(2, queues .. "LDS.32_4_warps_of_a_subcore: 96 instructions in 191 cycles; one warp alone issues every 4"),
     lsu_interval_cycles = guess(1, "32 load/store lanes an SM, twice those of the chips on which Huerta et al. measured 2"),
   },
   l1 = {
@@ -142,7 +143,7 @@ return die "gh100" {
     reply_cycles = guess(80, near_hit),
     far_cycles = measured(76, measurements .. "micro_sides.csv: far hit 170 SM cycles above near at 1980 MHz = 86 ns; 89 ns on H800 PCIe (Luo et al.): two crossings"),
     sm_read_bytes_per_cycle = measured(122, copies .. "107 to 109 B a SM cycle by TMA at 1980 MHz"),
-    sm_write_bytes_per_cycle = guess(32, "one sector a cycle"),
+    sm_write_bytes_per_cycle = measured(35, measurements .. "micro_store_bandwidth.csv: 31.2 B a SM cycle at 1980 MHz from one SM; 19.7 from each of all"),
     gpc_read_bytes_per_cycle = measured(1300, measurements .. "micro_l2_capacity.csv: 17.6 to 18.6 TB/s when all SMs read the same data, over 8 GPCs"),
     far_bytes_per_cycle = guess(2048, "two thirds of what one side's slices deliver; enough for DRAM reads of which half cross; not measured"),
   },
@@ -155,7 +156,7 @@ return die "gh100" {
     slice_bytes_per_cycle = measured(52, measurements .. "micro_l2_capacity.csv: 8.5 to 8.8 TB/s of distinct data over 94 slices; H800 PCIe 4472 B/cycle over 80 is 56 (Luo et al.)"),
     hit_cycles = guess(90, near_hit),
     side_hash_granule_bytes = measured(4096, "ademeure/cuda-side-boost, H100"),
-    fill_sectors = guess(2, "default of cudaLimitMaxL2FetchGranularity observed as 64 B on CC 8.6 (forums.developer.nvidia.com 286508)"),
+    fill_sectors = measured(2, measurements .. "micro_fill_granule_ncu.csv: one missing sector of a line reads 64 bytes, two of a pair as well"),
     coalescer_merges = measured(4, measurements .. "micro_coalescer_ncu.csv: up to 4.0, among the SMs of a GPC"),
     coalescer_window_cycles = guess(250, "requests merge while the first is in flight: the time of an L2 hit; micro_coalescer_ncu.csv shows 3.7 at 64 ns of drift between SMs, 3.2 at 512"),
     persisting_max_bytes = measured(39321600, mt4g),

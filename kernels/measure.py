@@ -152,7 +152,7 @@ def cases_run(kind, path, out, args):
     """Gives the number of cases and of those that did not end with `ok`."""
     command = command_of(kind)
     facts, stem = provenance(), f"{kind}_{pathlib.Path(path).stem}"
-    launches_of, num_cases, num_bad = None, 0, 0
+    launches_of, num_cases, num_bad = None, case_files.check(path), 0
     if args.no_stream and kind == "foreign" and not args.no_ncu:
         log("foreign cases with several kernels need the stream run, which counts them: their rows would be shifted")
     if not args.no_stream:
@@ -162,7 +162,7 @@ def cases_run(kind, path, out, args):
         rows = read_result((out / f"{stem}.program.csv").read_text())
         (out / f"{stem}.program.csv").unlink()
         launches_of = [int(r.get("launches") or 1) if r["status"] == "ok" else 0 for r in rows]
-        num_cases, num_bad = len(rows), sum(r["status"] != "ok" for r in rows)
+        num_bad = num_cases - sum(r["status"] == "ok" for r in rows)
         write_rows(out / f"{stem}_stream.csv", [stamped(r, facts, condition="stream", cache_control="256 MiB fill before each") for r in rows], {})
         log(f"{stem} stream: status {status}, {sum(r['status'] == 'ok' for r in rows)} of {len(rows)} ok, {time.time() - started:.1f} s")
     if args.no_ncu:
@@ -173,7 +173,7 @@ def cases_run(kind, path, out, args):
         started = time.time()
         text, launches = profile([*command, "--profile", path], metrics, out / "raw", f"{stem}_{repeat}", ("--profile-from-start", "off"))
         rows, at = read_result(text), 0
-        num_cases, num_bad = len(rows), max(num_bad, sum(r["status"] != "ok" for r in rows))
+        num_bad = max(num_bad, num_cases - sum(r["status"] == "ok" for r in rows))
         for index, row in enumerate(rows):
             if row["status"] != "ok":
                 continue

@@ -193,8 +193,9 @@ Errors check(const Problem &p, Memory &m) {
 
 /* The device's reference against the CPU's, once: a wrong reference would pass wrong kernels. */
 bool reference_agrees(Memory &m) {
-  Case c = {{"batch", "2"},     {"heads", "4"},  {"kv_heads", "2"},         {"seqlen_q", "48"},   {"seqlen_kv", "80"},
-            {"head_dim", "64"}, {"causal", "1"}, {"tile_order", "m_first"}, {"tile_reverse", "0"}};
+  Case c = {{"workload", "flash2_fwd"}, {"batch", "2"},       {"heads", "4"},     {"kv_heads", "2"},
+            {"seqlen_q", "48"},         {"seqlen_kv", "80"},  {"head_dim", "64"}, {"causal", "1"},
+            {"tile_order", "m_first"},  {"tile_reverse", "0"}};
   Problem p = make_problem(c, m, 99);
   std::vector<__half> q = bench::to_host(p.q, 2 * 4 * 48 * 64), k = bench::to_host(p.k, 2 * 2 * 80 * 64),
                       v = bench::to_host(p.v, 2 * 2 * 80 * 64);

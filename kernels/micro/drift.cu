@@ -59,6 +59,16 @@ static void measure(const char *name, const char *buffer, size_t bytes, int ffma
     double ns = median(since) / (note * (num_steps / num_notes));
     double spread = percentile(since, 0.95) - percentile(since, 0.05);
     row("drift", name, "step", note * (num_steps / num_notes), "spread_p5_p95", spread, "ns");
+    if (ctas_per_sm > 1) {
+      /* CTAs i, i + num_sms, ... share an SM: the first came before the second there. */
+      std::vector<double> first, last;
+      for (int cta = 0; cta < grid; cta++) {
+        if (cta < num_sms()) first.push_back(since[(size_t)cta]);
+        if (cta >= grid - num_sms()) last.push_back(since[(size_t)cta]);
+      }
+      row("drift", name, "step", note * (num_steps / num_notes), "first_cta_of_sm", median(first), "ns");
+      row("drift", name, "step", note * (num_steps / num_notes), "last_cta_of_sm", median(last), "ns");
+    }
     if (note == num_notes - 1) {
       row("drift", name, "step", note * (num_steps / num_notes), "step_time", ns, "ns");
       row("drift", name, "step", note * (num_steps / num_notes), "spread_in_steps", spread / ns, "1");
@@ -70,7 +80,7 @@ static void measure(const char *name, const char *buffer, size_t bytes, int ffma
 int main() {
   const size_t dram_bytes = (size_t)4 << 30, l2_bytes = (size_t)16 << 20;
   char *buffer = device_alloc<char>(dram_bytes + tile_bytes);
-  for (int ctas_per_sm : {1, 4}) {
+  for (int ctas_per_sm : {1, 2, 4}) {
     char name[64];
     const struct {
       const char *name;

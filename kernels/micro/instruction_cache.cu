@@ -17,9 +17,10 @@ constexpr int num_passes = 16;
 
 template <int kib>
 __device__ __forceinline__ void body(float (&x)[8], float a, float b) {
+  static_assert(kib % 4 == 0);
   if constexpr (kib > 8) {
-    body<kib / 2>(x, a, b);
-    body<kib - kib / 2>(x, a, b);
+    body<kib - 8>(x, a, b);
+    body<8>(x, a, b);
   } else if constexpr (kib == 8) {
     asm volatile(X8(KIB_1)
                  : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3]), "+f"(x[4]), "+f"(x[5]), "+f"(x[6]), "+f"(x[7])
@@ -83,6 +84,7 @@ int main() {
   measure<24>();
   measure<32>();
   measure<40>();
+  measure<48>();
   measure<64>();
   measure<96>();
   measure<112>();

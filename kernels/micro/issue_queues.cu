@@ -1,7 +1,7 @@
 /* How long a warp is held when it issues x asynchronous instructions one after another without waiting for a result:
  * cycles from before the first to after the last. The slope is the issue interval; where it steepens, a queue is full.
  * LDS and STS: the MIO queue of a sub-core, by one warp, and by two warps of one sub-core or of two. wgmma: how many
- * m64n256k16 a warpgroup may have outstanding. bulk: linear TMA copies of 128 bytes by one thread. */
+ * a warpgroup may have outstanding (accumulating on one result). bulk: linear TMA copies of 128 bytes by one thread. */
 #include "bench.h"
 #include "hopper.h"
 using namespace bench;
@@ -31,12 +31,12 @@ __global__ void shared_burst(int first_warp_mask, uint32_t *cycles, uint32_t *si
   sink[threadIdx.x] = sum;
 }
 
-template <int count>
+template <int n, int count>
 __global__ __launch_bounds__(128) void wgmma_burst(uint32_t *cycles, float *sink) {
   extern __shared__ __align__(1024) uint8_t tiles[];
   for (uint32_t i = threadIdx.x; i < 48 * 1024 / 4; i += blockDim.x) ((uint32_t *)tiles)[i] = 0x2C002C00;
   hopper::proxy_fence();
-  float d[128] = {};
+  float d[n / 2] = {};
   uint64_t a = hopper::descriptor(hopper::smem(tiles), 16, 1024),
            b = hopper::descriptor(hopper::smem(tiles) + 8192, 16, 1024);
   for (int repeat = 0; repeat < 3; repeat++) {
@@ -44,23 +44,23 @@ __global__ __launch_bounds__(128) void wgmma_burst(uint32_t *cycles, float *sink
     hopper::wgmma_fence();
     uint32_t start = clock32();
 #pragma unroll
-    for (int i = 0; i < count; i++) Wgmma<256>::template ss<0>(d, a, b, 1);
+    for (int i = 0; i < count; i++) Wgmma<n>::template ss<0>(d, a, b, 1);
     uint32_t stop = clock32();
     hopper::wgmma_commit();
     hopper::wgmma_wait<0>();
     if (threadIdx.x == 0) *cycles = stop - start;
   }
   float sum = 0;
-  for (int i = 0; i < 128; i++) sum += d[i];
+  for (int i = 0; i < n / 2; i++) sum += d[i];
   sink[threadIdx.x] = sum;
 }
 
-template <int count>
+template <int n, int count>
 __global__ __launch_bounds__(128) void wgmma_rs_burst(uint32_t *cycles, float *sink) {
   extern __shared__ __align__(1024) uint8_t tiles[];
   for (uint32_t i = threadIdx.x; i < 48 * 1024 / 4; i += blockDim.x) ((uint32_t *)tiles)[i] = 0x2C002C00;
   hopper::proxy_fence();
-  float d[64] = {};
+  float d[n / 2] = {};
   uint32_t a[4] = {0x2C002C00, 0x2C012C03, 0x2C102C08, 0x2C002C01};
   uint64_t b = hopper::descriptor(hopper::smem(tiles) + 8192, 16, 1024);
   for (int repeat = 0; repeat < 3; repeat++) {
@@ -68,14 +68,14 @@ __global__ __launch_bounds__(128) void wgmma_rs_burst(uint32_t *cycles, float *s
     hopper::wgmma_fence();
     uint32_t start = clock32();
 #pragma unroll
-    for (int i = 0; i < count; i++) Wgmma<128>::template rs<0>(d, a, b, 1);
+    for (int i = 0; i < count; i++) Wgmma<n>::template rs<0>(d, a, b, 1);
     uint32_t stop = clock32();
     hopper::wgmma_commit();
     hopper::wgmma_wait<0>();
     if (threadIdx.x == 0) *cycles = stop - start;
   }
   float sum = 0;
-  for (int i = 0; i < 64; i++) sum += d[i];
+  for (int i = 0; i < n / 2; i++) sum += d[i];
   sink[threadIdx.x] = sum;
 }
 
@@ -121,14 +121,25 @@ static void measure() {
   finish();
 }
 
+template <int n, int count>
+static void measure_wgmma() {
+  char variant[64];
+  allow_shared(wgmma_burst<n, count>, 48 * 1024);
+  allow_shared(wgmma_rs_burst<n, count>, 48 * 1024);
+  wgmma_burst<n, count><<<1, 128, 48 * 1024>>>(cycles, (float *)sink);
+  snprintf(variant, sizeof variant, "wgmma_m64n%dk16_ss", n);
+  row("issue_queues", variant, "count", count, "first_to_last_issue", to_host(cycles, 1)[0], "cycles");
+  wgmma_rs_burst<n, count><<<1, 128, 48 * 1024>>>(cycles, (float *)sink);
+  snprintf(variant, sizeof variant, "wgmma_m64n%dk16_rs", n);
+  row("issue_queues", variant, "count", count, "first_to_last_issue", to_host(cycles, 1)[0], "cycles");
+}
+
 template <int count>
 static void measure_async(const char *buffer) {
-  allow_shared(wgmma_burst<count>, 48 * 1024);
-  allow_shared(wgmma_rs_burst<count>, 48 * 1024);
-  wgmma_burst<count><<<1, 128, 48 * 1024>>>(cycles, (float *)sink);
-  row("issue_queues", "wgmma_m64n256k16_ss", "count", count, "first_to_last_issue", to_host(cycles, 1)[0], "cycles");
-  wgmma_rs_burst<count><<<1, 128, 48 * 1024>>>(cycles, (float *)sink);
-  row("issue_queues", "wgmma_m64n128k16_rs", "count", count, "first_to_last_issue", to_host(cycles, 1)[0], "cycles");
+  measure_wgmma<8, count>();
+  measure_wgmma<64, count>();
+  measure_wgmma<128, count>();
+  if (count <= 16) measure_wgmma<256, count>();
   bulk_burst<count><<<1, 1, 8192>>>(buffer, cycles);
   row("issue_queues", "bulk_128B", "count", count, "first_to_last_issue", to_host(cycles, 1)[0], "cycles");
   finish();

@@ -38,13 +38,14 @@ static void measure() {
   cudaFuncAttributes attributes;
   CUDA_CHECK(cudaFuncGetAttributes(&attributes, hold<count>));
   for (int warps : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16}) {
+    int predicted = 0;
+    CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&predicted, hold<count>, warps * 32, 0));
+    if (predicted == 0) continue;
     unsigned zero[256] = {};
     CUDA_CHECK(cudaMemcpyToSymbol(resident, zero, sizeof zero));
     CUDA_CHECK(cudaMemcpyToSymbol(most, zero, sizeof zero));
     hold<count><<<num_sms() * 40, warps * 32>>>(200000, 1.5f, sink);
     CUDA_CHECK(cudaMemcpyFromSymbol(zero, most, sizeof zero));
-    int predicted = 0;
-    CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&predicted, hold<count>, warps * 32, 0));
     char variant[32];
     snprintf(variant, sizeof variant, "%d_registers", attributes.numRegs);
     row("occupancy", variant, "warps_a_cta", warps, "ctas_an_sm", *std::max_element(zero, zero + 256), "1");
