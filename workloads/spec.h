@@ -34,7 +34,7 @@ enum {
 enum { FTL_SOFTMAX_SAFE, FTL_SOFTMAX_ONLINE };
 enum { FTL_SPEC_COPY_AUTO, FTL_SPEC_COPY_LDG, FTL_SPEC_COPY_CP_ASYNC, FTL_SPEC_COPY_TMA };
 enum { FTL_SPEC_MMA_AUTO, FTL_SPEC_MMA_MMA, FTL_SPEC_MMA_WGMMA };
-enum { FTL_ORDER_M_FIRST, FTL_ORDER_HEAD_FIRST };
+enum { FTL_ORDER_M_FIRST, FTL_ORDER_HEAD_FIRST, FTL_ORDER_N_FIRST };
 enum { FTL_LAYOUT_BHSD, FTL_LAYOUT_BSHD };
 
 typedef struct ftl_param_info {
@@ -75,7 +75,10 @@ enum { FTL_MAX_LAUNCHES = 4 };
 
 // Bits of ftl_workload.accepts.
 #define FTL_TAKES(param) (UINT64_C(1) << FTL_PARAM_##param)
-#define FTL_TAKES_ALL ((UINT64_C(1) << FTL_PARAM_COUNT) - 1)
+#define FTL_TAKES_MATRICES \
+  (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) | FTL_TAKES(block_k))
+// Attention's: all but those of matrix products.
+#define FTL_TAKES_ALL (((UINT64_C(1) << FTL_PARAM_COUNT) - 1) & ~FTL_TAKES_MATRICES)
 
 struct ftl_workload {
   const char *name, *doc;

@@ -32,6 +32,15 @@ static ftl_status check_schedule(const ftl_spec *spec, ftl_error *error) {
                        ftl_spec_text(spec, FTL_PARAM_schedule, given), spec->workload->name, allowed);
 }
 
+static ftl_status check_tile_order(const ftl_spec *spec, ftl_error *error) {
+  static const ftl_param second[] = {[FTL_ORDER_HEAD_FIRST] = FTL_PARAM_heads, [FTL_ORDER_N_FIRST] = FTL_PARAM_n};
+  int64_t order = spec->value[FTL_PARAM_tile_order];
+  if (!takes(spec, FTL_PARAM_tile_order) || order == FTL_ORDER_M_FIRST || takes(spec, second[order])) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT, "tile_order=%s: %s allows m_first, %s",
+                       order == FTL_ORDER_N_FIRST ? "n_first" : "head_first", spec->workload->name,
+                       order == FTL_ORDER_N_FIRST ? "head_first" : "n_first");
+}
+
 static ftl_status check_heads(const ftl_spec *spec, ftl_error *error) {
   int64_t heads = spec->value[FTL_PARAM_heads], kv_heads = spec->value[FTL_PARAM_kv_heads];
   if (!takes(spec, FTL_PARAM_kv_heads)) return FTL_OK;
@@ -78,6 +87,7 @@ ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   bool multiplies = takes(spec, FTL_PARAM_mma);
   if (status == FTL_OK && multiplies) status = check_multiple(spec, FTL_PARAM_block_m, 16, error);
   if (status == FTL_OK) status = check_schedule(spec, error);
+  if (status == FTL_OK) status = check_tile_order(spec, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_n, 8, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_heads, FTL_PARAM_seqlen_q, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_kv_heads, FTL_PARAM_seqlen_kv, error);

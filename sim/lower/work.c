@@ -20,7 +20,8 @@ static int64_t ref_bytes(const ftl_tile_program *tile, const ftl_exec_event *eve
 
 static int64_t mma_macs(const ftl_tile_program *tile, const ftl_tile_op *op) {
   const ftl_value *dst = &tile->values[op->dst];
-  int32_t depth = op->ring_a >= 0 ? tile->rings[op->ring_a].columns : tile->values[op->a.value].columns;
+  int32_t depth = tile->values[op->ring_a >= 0 ? op->dst : op->a.value].columns;
+  if (op->ring_a >= 0) depth = op->transpose_a ? tile->rings[op->ring_a].rows : tile->rings[op->ring_a].columns;
   return (int64_t)tile->roles[dst->role].num_groups * dst->rows * dst->columns * depth;
 }
 

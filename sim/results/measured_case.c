@@ -88,12 +88,46 @@ static ftl_status set_sdpa_flash(ftl_measured_case *c, const ftl_measurement *ro
   return status;
 }
 
+// cuBLAS's kernels for Hopper carry their tile in their name: nvjet_sm90_hsh_256x128_64x4_... is 256 columns and 128
+// rows of a row-major C (cuBLAS itself computes the transposed product), a K step of 64, 4 stages. A row has
+// seqlen_q x head_dim by head_dim x seqlen_kv. Not in the name, and left at the defaults: the order of tiles. Clusters
+// and multicast have no parameter. Split K: neither the number of parts nor the second kernel.
+static ftl_status set_cublas(ftl_measured_case *c, const ftl_measurement *row, ftl_error *error) {
+  const char *kernel = fact_or(row, "kernel", fact_or(row, "kernel_names", ""));
+  int block_m = 0, block_n = 0, block_k = 0, num_stages = 0;
+  if (sscanf(kernel, "nvjet_sm90_hsh_%dx%d_%dx%d_", &block_n, &block_m, &block_k, &num_stages) != 4 ||
+      strstr(kernel, "splitK") != NULL) {
+    return ftl_error_set(error, FTL_INFEASIBLE, "cublas with another kernel, or split K");
+  }
+  const struct {
+    ftl_param param;
+    int value;
+  } tile[] = {{FTL_PARAM_block_m, block_m},       {FTL_PARAM_block_n, block_n}, {FTL_PARAM_block_k, block_k},
+              {FTL_PARAM_num_stages, num_stages}, {FTL_PARAM_num_warps, 8},     {FTL_PARAM_persistent, 1}};
+  const struct {
+    ftl_param param;
+    const char *column;
+  } sizes[] = {{FTL_PARAM_m, "seqlen_q"}, {FTL_PARAM_n, "seqlen_kv"}, {FTL_PARAM_k, "head_dim"}};
+  ftl_status status = FTL_OK;
+  for (size_t i = 0; status == FTL_OK && i < sizeof tile / sizeof *tile; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", tile[i].value);
+    status = set(c, tile[i].param, text, error);
+  }
+  for (size_t i = 0; status == FTL_OK && i < sizeof sizes / sizeof *sizes; i++)
+    status = set(c, sizes[i].param, fact_or(row, sizes[i].column, "1"), error);
+  if (status == FTL_OK) status = set(c, FTL_PARAM_mma, "wgmma", error);
+  if (status == FTL_OK) status = set(c, FTL_PARAM_copy, "tma", error);
+  return status;
+}
+
 static const struct {
   const char *source, *workload;
   ftl_status (*set)(ftl_measured_case *, const ftl_measurement *, ftl_error *);
 } foreign_kernels[] = {
     {"triton", "flash2_fwd", set_triton},
     {"sdpa_flash", "flash2_fwd", set_sdpa_flash},
+    {"cublas", "matmul_tiled", set_cublas},
 };
 
 static ftl_status begin(ftl_measured_case *c, const char *workload, ftl_error *error) {

@@ -344,6 +344,16 @@ void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t r
   op_add(builder, op);
 }
 
+void ftl_transposed_a(ftl_builder *builder) {
+  ftl_tile_program *program = builder->program;
+  if (!ok(builder)) return;
+  if (program->num_ops == 0 || program->ops[program->num_ops - 1].kind != FTL_TILE_MMA ||
+      program->ops[program->num_ops - 1].ring_a < 0)
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "only a product that takes A from a ring takes it transposed");
+  else
+    program->ops[program->num_ops - 1].transpose_a = true;
+}
+
 void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b, bool transpose_b) {
   ftl_tile_op op = op_of(FTL_TILE_MMA);
   op.dst = dst;

@@ -67,6 +67,8 @@ void ftl_load_rows(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_fill(ftl_builder *builder, int32_t dst, float x);
 void ftl_fetch(ftl_builder *builder, int32_t dst, int32_t ring);
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b);
+// The product just added takes A from its ring as [k][m].
+void ftl_transposed_a(ftl_builder *builder);
 void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b, bool transpose_b);
 void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, ftl_operand b, ftl_operand c);
 void ftl_mask(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit);

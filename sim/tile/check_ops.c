@@ -144,12 +144,13 @@ static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
     return ftl_check_fail(check, "A is neither a tile of this role nor a ring");
   if (!is_fragment(check, op->dst) || (op->ring_a < 0 && !is_fragment(check, op->a.value)))
     return ftl_check_fail(check, "a product takes values that are held as fragments");
-  const ftl_ring *ring_b = &program->rings[op->ring];
+  const ftl_ring *ring_b = &program->rings[op->ring], *ring_a = op->ring_a >= 0 ? &program->rings[op->ring_a] : NULL;
+  int32_t ring_rows = !ring_a ? 0 : op->transpose_a ? ring_a->columns : ring_a->rows;
   const ftl_value *dst = &program->values[op->dst];
-  if (op->ring_a >= 0 && (op->ring_row < 0 || op->ring_row + dst->rows > program->rings[op->ring_a].rows))
+  if (op->ring_a >= 0 && (op->ring_row < 0 || op->ring_row + dst->rows > ring_rows))
     return ftl_check_fail(check, "rows %d to %d of ring %s, which has %d", op->ring_row, op->ring_row + dst->rows - 1,
-                          program->rings[op->ring_a].name, program->rings[op->ring_a].rows);
-  shape a = op->ring_a >= 0 ? (shape){dst->rows, program->rings[op->ring_a].columns, program->rings[op->ring_a].dtype}
+                          ring_a->name, ring_rows);
+  shape a = op->ring_a >= 0 ? (shape){dst->rows, op->transpose_a ? ring_a->rows : ring_a->columns, ring_a->dtype}
                             : (shape){program->values[op->a.value].rows, program->values[op->a.value].columns,
                                       program->values[op->a.value].dtype};
   int32_t groups = program->roles[check->role_idx].num_groups, share = ring_b->rows / groups;

@@ -192,7 +192,8 @@ static bool allocate_rings(ftl_interpreter *in) {
     }
   }
   in->transposed = FTL_ARENA_NEW(&in->arena, float, largest);
-  return in->transposed != NULL;
+  in->transposed_a = FTL_ARENA_NEW(&in->arena, float, largest);
+  return in->transposed != NULL && in->transposed_a != NULL;
 }
 
 static bool allocate_values(ftl_interpreter *in) {

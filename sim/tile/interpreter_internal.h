@@ -32,7 +32,7 @@ typedef struct ftl_interpreter {
   float *const *tensors;
   ftl_pair_visits *visits;
   ftl_arena arena;
-  float *transposed;  // scratch of the largest ring stage
+  float *transposed, *transposed_a;  // scratch of the largest ring stage each
   int64_t cta_of_role[FTL_TILE_MAX_ROLES];
   ftl_value_data values[FTL_TILE_MAX_VALUES];
   ftl_ring_data rings[FTL_TILE_MAX_RINGS];

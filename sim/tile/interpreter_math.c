@@ -52,11 +52,11 @@ static void fetch(ftl_interpreter *in, const ftl_exec_event *event) {
 
 // ---- mma ----
 
-static const float *transpose(ftl_interpreter *in, const float *b, int32_t rows, int32_t columns) {
+static const float *transpose(float *to, const float *b, int32_t rows, int32_t columns) {
   for (int32_t r = 0; r < rows; r++)
     for (int32_t c = 0; c < columns; c++)
-      in->transposed[(size_t)c * (size_t)rows + (size_t)r] = b[(size_t)r * (size_t)columns + (size_t)c];
-  return in->transposed;
+      to[(size_t)c * (size_t)rows + (size_t)r] = b[(size_t)r * (size_t)columns + (size_t)c];
+  return to;
 }
 
 // dst [m][n] += a [m][k] * b [k][b_pitch].
@@ -79,7 +79,11 @@ static ftl_status mma(ftl_interpreter *in, const ftl_exec_event *event, ftl_erro
   if (op->ring_a < 0 && !in->values[op->a.value].written) return not_written(in, event, op->a.value, error);
   const float *a = op->ring_a < 0 ? in->values[op->a.value].x : in->rings[op->ring_a].stages[event->stage_a];
   const float *b = in->rings[op->ring].stages[event->stage];
-  if (op->transpose_b) b = transpose(in, b, ring->rows, ring->columns);
+  if (op->transpose_b) b = transpose(in->transposed, b, ring->rows, ring->columns);
+  if (op->transpose_a) {
+    const ftl_ring *ring_a = &in->program->rings[op->ring_a];
+    a = transpose(in->transposed_a, a, ring_a->rows, ring_a->columns);
+  }
   int32_t groups = ftl_num_groups_of(in, op->dst), share = ring->rows / groups;
   int32_t m = info_of(in, op->dst)->rows, n = info_of(in, op->dst)->columns;
   int32_t k = op->transpose_b ? ring->columns : share, b_pitch = op->transpose_b ? ring->rows : ring->columns;

@@ -162,9 +162,10 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_FILL,       // dst <- immediate, all elements
   FTL_TILE_FETCH,      // dst (TILE) <- the waited-for stage of ring: shared memory into MMA A-operand registers
   FTL_TILE_MMA,        // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
-                       //   transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV). fp32 accumulation.
-                       //   Several groups: A of a ring is the same for all of them.
-                       //   A in shared memory: rows ring_row .. ring_row + (rows of dst) - 1 of its stage.
+  //   transpose_a: A, of ring_a, is stored [k][m]. transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV).
+  //   fp32 accumulation.
+  //   Several groups: A of a ring is the same for all of them.
+  //   A in shared memory: rows ring_row .. ring_row + (rows of dst) - 1 of its stage.
   FTL_TILE_ELEM,  // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS value (broadcast), or an immediate
   FTL_TILE_MASK,  // dst (TILE) <- -inf where column + column0 > token + diagonal, or column + column0 >= limit. token:
                   //   row + row0, modulo `period` if that is not 0 (the rows of several heads). A group's columns
@@ -211,7 +212,7 @@ typedef struct ftl_tile_op {
   int32_t ring, ring_a;  // -1: none
   int32_t ring_row;      // MMA with A in shared memory, STORE through a ring: first of its rows that are this op's
   int32_t barrier;       // ARRIVE, SYNC
-  bool transpose_b;
+  bool transpose_a, transpose_b;
   ftl_tile_ref ref;                         // LOAD, LOAD_TILE, LOAD_ROWS, STORE, STORE_ROWS
   int32_t loop_var;                         // LOOP, END_LOOP
   ftl_expr lo, hi;                          // LOOP

@@ -104,7 +104,8 @@ static void write_ring_row(FILE *out, const ftl_tile_op *op) {
 
 static void write_mma(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
   const char *a = op->ring_a >= 0 ? program->rings[op->ring_a].name : program->values[op->a.value].name;
-  fprintf(out, "%s += %s%s", program->values[op->dst].name, a, op->ring_a >= 0 ? "(shared)" : "");
+  fprintf(out, "%s += %s%s%s", program->values[op->dst].name, a, op->ring_a >= 0 ? "(shared)" : "",
+          op->transpose_a ? "^T" : "");
   write_ring_row(out, op);
   fprintf(out, " x %s%s", program->rings[op->ring].name, op->transpose_b ? "^T" : "");
 }

@@ -58,21 +58,27 @@ void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
 
 typedef struct product {
   const ftl_tile_op *op;
-  int32_t num_slabs, n, k;                   // n, k: columns of the accumulator, and what is summed over
-  int32_t a[FTL_SELECT_MAX_FRAGMENTS];       // A fragments of the current k step, by slab
-  bool from_zero;                            // the first k step takes C = 0
-  int32_t chunks[FTL_SELECT_MAX_FRAGMENTS];  // swizzled chunks of B: of the k step, or of each 16 columns
+  int32_t num_slabs, n, k;                     // n, k: columns of the accumulator, and what is summed over
+  int32_t a[FTL_SELECT_MAX_FRAGMENTS];         // A fragments of the current k step, by slab
+  bool from_zero;                              // the first k step takes C = 0
+  int32_t chunks[FTL_SELECT_MAX_FRAGMENTS];    // swizzled chunks of B: of the k step, or of each 16 columns
+  int32_t a_chunks[FTL_SELECT_MAX_FRAGMENTS];  // of a transposed A: of each slab's 16 columns
 } product;
 
 static void load_a(ftl_select *s, product *p, int32_t step) {
-  int32_t chunk = p->op->ring_a < 0 ? NONE : chunk_at(s, p->op->ring_a);
+  bool transposed = p->op->transpose_a;
+  int32_t chunk = p->op->ring_a < 0 || transposed ? NONE : chunk_at(s, p->op->ring_a);
+  int32_t depth = step * FTL_OPERAND_COLUMNS;
   for (int32_t slab = 0; slab < p->num_slabs; slab++) {
     if (p->op->ring_a < 0) {
       p->a[slab] = ftl_select_fragment(s, p->op->a.value, slab, step);
       continue;
     }
     p->a[slab] = ftl_select_temp(s, s->shape.operand_registers);
-    load_block(s, p->op->ring_a, FTL_OPERAND_A, slab_row(s, slab), step * FTL_OPERAND_COLUMNS, chunk, p->a[slab]);
+    if (transposed)  // as [k][n] of B: ldmatrix.trans
+      load_block(s, p->op->ring_a, FTL_OPERAND_B_KN, depth, slab_row(s, slab), p->a_chunks[slab], p->a[slab]);
+    else
+      load_block(s, p->op->ring_a, FTL_OPERAND_A, slab_row(s, slab), depth, chunk, p->a[slab]);
   }
 }
 
@@ -113,6 +119,7 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
     return;
   }
   s->values[op->dst].zero_pending = false;
+  for (int32_t slab = 0; op->transpose_a && slab < p.num_slabs; slab++) p.a_chunks[slab] = chunk_at(s, op->ring_a);
   if (!op->transpose_b)
     for (int32_t i = 0; i * FTL_OPERAND_COLUMNS < p.n; i++) p.chunks[i] = chunk_at(s, op->ring);
   for (int32_t step = 0; step * FTL_OPERAND_COLUMNS < p.k; step++) {

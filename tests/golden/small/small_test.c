@@ -16,6 +16,20 @@ static const golden decode_goldens[] = {
 #include "decode_goldens.inc"
 };
 
+// The sum of three launches.
+static const golden standard_goldens[] = {
+#include "standard_goldens.inc"
+};
+
+static const golden softmax_goldens[] = {
+#include "softmax_goldens.inc"
+};
+
+// The sum of both launches.
+static const golden matmul_goldens[] = {
+#include "matmul_goldens.inc"
+};
+
 // Prints the line as it is now, and gives true, if it moved.
 static bool moved(const golden *g, const char *parameters) {
   ftl_arch *arch = shipped_arch(g->arch);
@@ -58,4 +72,25 @@ Test(golden_small, counters_of_flash_decode_are_what_they_were) {
                        "flash_decode batch=2 heads=8 kv_heads=2 seqlen_q=2 seqlen_kv=777 head_dim=128 causal=1 "
                        "block_m=16 block_n=64 num_warps=4 num_stages=2 splits=5 clock_mhz=1200 detail=full");
   cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/decode_goldens.inc)");
+}
+
+Test(golden_small, counters_of_unfused_kernels_are_what_they_were) {
+  const struct {
+    const golden *lines;
+    size_t num_lines;
+    const char *parameters;
+  } kernels[] = {
+      {standard_goldens, sizeof standard_goldens / sizeof *standard_goldens,
+       "standard_attention heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 block_m=64 block_n=64 "
+       "num_warps=4 clock_mhz=1200 detail=full"},
+      {softmax_goldens, sizeof softmax_goldens / sizeof *softmax_goldens,
+       "softmax_online heads=4 seqlen_q=300 seqlen_kv=3000 clock_mhz=1200 detail=full"},
+      {matmul_goldens, sizeof matmul_goldens / sizeof *matmul_goldens,
+       "matmul_tiled m=500 n=600 k=700 transpose_a=1 block_m=128 block_n=64 block_k=32 num_warps=4 splits=3 "
+       "clock_mhz=1200 detail=full"},
+  };
+  int num_moved = 0;
+  for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
+    for (size_t i = 0; i < kernels[k].num_lines; i++) num_moved += moved(&kernels[k].lines[i], kernels[k].parameters);
+  cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/*_goldens.inc)");
 }

@@ -1,0 +1,65 @@
+// matmul_tiled computes A B, whatever is transposed, split or ragged.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "pipeline_case.h"
+
+enum { A, B, C };
+
+// fp32 sums of k products of at most 4 in magnitude, in any order and in parts: k * 4 * 2^-24 of rounding a sum, times
+// the depth of the sum (at most k); C is rounded to 16 bits (u).
+static void check_element(const pipeline_case *c, int64_t batch, int64_t row, int64_t column) {
+  const int64_t *v = c->spec.value, m = v[FTL_PARAM_m], n = v[FTL_PARAM_n], k = v[FTL_PARAM_k];
+  const float *a = c->tensors[A] + batch * m * k, *b = c->tensors[B] + batch * k * n;
+  double expected = 0, sum_of_magnitudes = 0, u = v[FTL_PARAM_dtype] == FTL_FP16 ? 0x1p-11 : 0x1p-8;
+  for (int64_t i = 0; i < k; i++) {
+    double x = (double)(v[FTL_PARAM_transpose_a] ? a[i * m + row] : a[row * k + i]);
+    double y = (double)(v[FTL_PARAM_transpose_b] ? b[column * k + i] : b[i * n + column]);
+    expected += x * y;
+    sum_of_magnitudes += fabs(x * y);
+  }
+  double found = (double)c->tensors[C][(batch * m + row) * n + column];
+  cr_assert(fabs(found - expected) <= (double)k * 0x1p-24 * sum_of_magnitudes + u * fabs(expected) + 0x1p-25,
+            "%s: C[%lld][%lld][%lld] is %.9g, not %.9g", c->text, (long long)batch, (long long)row, (long long)column,
+            found, expected);
+}
+
+static void prove(const char *params) {
+  pipeline_case c;
+  pipeline_case_run(&c, "matmul_tiled", params);
+  const int64_t *v = c.spec.value;
+  for (int64_t batch = 0; batch < v[FTL_PARAM_batch]; batch++)
+    for (int64_t row = 0; row < v[FTL_PARAM_m]; row++)
+      for (int64_t column = 0; column < v[FTL_PARAM_n]; column++) check_element(&c, batch, row, column);
+  pipeline_case_fini(&c);
+}
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+static const char *const kernels[] = {
+    "mma=mma num_warps=2 num_stages=1", "mma=mma num_warps=1 num_stages=3 tile_order=n_first",
+    "mma=wgmma num_warps=4 block_m=64 num_stages=2", "mma=wgmma copy=tma num_warps=4 block_m=64 persistent=1"};
+
+Test(numeric_matmul, sizes_that_no_tile_divides_give_the_product) {
+  static const char *const sizes[] = {"m=32 n=32 k=32", "m=40 n=48 k=200", "m=136 n=72 k=8", "m=8 n=136 k=88"};
+  char params[256];
+  for (size_t i = 0; i < COUNT(kernels); i++)
+    for (size_t s = 0; s < COUNT(sizes); s++)
+      for (int transposed = 0; transposed < 4; transposed++) {
+        snprintf(params, sizeof params, "batch=2 block_m=32 block_n=32 block_k=32 transpose_a=%d transpose_b=%d %s %s",
+                 transposed & 1, transposed >> 1, sizes[s], kernels[i]);
+        prove(params);
+      }
+}
+
+Test(numeric_matmul, splits_of_k_add_up_to_the_product) {
+  static const int splits[] = {1, 2, 3, 5, 100};
+  char params[256];
+  for (size_t i = 0; i < COUNT(kernels); i++)
+    for (size_t s = 0; s < COUNT(splits); s++) {
+      snprintf(params, sizeof params,
+               "m=40 n=136 k=200 batch=2 dtype=bf16 block_m=32 block_n=48 block_k=16 splits=%d %s", splits[s],
+               kernels[i]);
+      prove(params);
+    }
+}
