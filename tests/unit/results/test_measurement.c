@@ -205,12 +205,34 @@ Test(unit_results_measurement, the_tile_of_a_library_kernel_is_in_its_name) {
   cr_assert_eq(c.spec.value[FTL_PARAM_schedule], FTL_SCHEDULE_INTERLEAVED);
 }
 
+// The name tells columns x rows of a row-major C: cuBLAS computes its transpose.
+Test(unit_results_measurement, a_cublas_kernel_names_its_tile) {
+  ftl_measurement_file file =
+      parsed(FOREIGN_COLUMNS
+             "cublas,fwd,4,1,512,1024,64,,,,,ok,,NVIDIA H200,ncu,nvjet_sm90_hsh_256x128_64x3_1x2_h_bz_coopA_NNT\n");
+  ftl_measured_case c;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_measured_case_make(&c, &file.rows[0], &error), FTL_OK, "%s", error.message);
+  cr_assert_str_eq(c.spec.workload->name, "matmul_tiled");
+  const struct {
+    ftl_param param;
+    int64_t value;
+  } expected[] = {{FTL_PARAM_batch, 4},    {FTL_PARAM_m, 512},        {FTL_PARAM_n, 1024},
+                  {FTL_PARAM_k, 64},       {FTL_PARAM_block_m, 128},  {FTL_PARAM_block_n, 256},
+                  {FTL_PARAM_block_k, 64}, {FTL_PARAM_num_stages, 3}, {FTL_PARAM_persistent, 1}};
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+    cr_expect_eq(c.spec.value[expected[i].param], expected[i].value, "%s", ftl_param_get(expected[i].param)->name);
+  cr_expect(c.is_held_out);
+  ftl_measurement_file_fini(&file);
+}
+
 Test(unit_results_measurement, says_why_a_row_is_no_configuration) {
   ftl_measurement_file file = parsed(FOREIGN_COLUMNS
                                      "cublas,fwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
                                      "sdpa_flash,bwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
                                      "triton,fwd,1,8,512,512,64,64,64,4,2,ok,wgmma,Some GPU,ncu,k\n");
-  static const char *const reasons[] = {"cublas", "sdpa_flash backward", "GPU Some GPU"};
+  static const char *const reasons[] = {"cublas with another kernel, or split K", "sdpa_flash backward",
+                                        "GPU Some GPU"};
   for (int i = 0; i < 3; i++) {
     ftl_measured_case c;
     ftl_error error = {0};
