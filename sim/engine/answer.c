@@ -82,13 +82,20 @@ static void set_shape(const ftl_launch *launch, ftl_metrics *out) {
   value[FTL_METRIC_waves] = ratio(num_ctas, arch->chip_num_sms * occupancy->ctas_per_sm);
 }
 
+// Tensors that a launch does not touch do not count, nor what it reads of its own temporary ones.
 static void set_compulsory(const ftl_tile_program *tile, ftl_metrics *out) {
+  bool touched[FTL_TILE_MAX_TENSORS] = {false}, stored[FTL_TILE_MAX_TENSORS] = {false};
+  for (int32_t i = 0; i < tile->num_ops; i++) {
+    const ftl_tile_op *op = &tile->ops[i];
+    if (ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind)) touched[op->ref.tensor] = true;
+    if (ftl_tile_op_stores(op->kind)) stored[op->ref.tensor] = true;
+  }
   for (int32_t i = 0; i < tile->num_tensors; i++) {
+    if (!touched[i]) continue;
     const ftl_tensor *tensor = &tile->tensors[i];
     double bytes = (double)(tensor->num_batches * tensor->num_heads * tensor->num_rows * tensor->num_columns) *
                    ftl_dtype_bytes(tensor->dtype);
-    bool written = tensor->use != FTL_TENSOR_INPUT;
-    out->value[written ? FTL_METRIC_compulsory_write : FTL_METRIC_compulsory_read] += bytes;
+    out->value[stored[i] ? FTL_METRIC_compulsory_write : FTL_METRIC_compulsory_read] += bytes;
   }
 }
 

@@ -32,6 +32,10 @@ ftl_fragment_map ftl_fragment_map_of(const ftl_fragment_shape *shape, const ftl_
     int32_t bytes = vector * ftl_dtype_bytes(value->dtype);
     return (ftl_fragment_map){num_slabs, value->columns / (threads * vector), bytes < 4 ? 1 : bytes / 4};
   }
+  if (value->kind == FTL_VALUE_COLUMNS) {
+    int32_t columns = shape->accumulator_columns;
+    return (ftl_fragment_map){1, (value->columns + columns - 1) / columns, columns / shape->row_lanes};
+  }
   int32_t num_slabs = value->rows / (FTL_SLAB_ROWS * num_warps);
   if (value->kind == FTL_VALUE_ROWS) return (ftl_fragment_map){num_slabs, 1, 2};
   bool wide = value->dtype == FTL_FP32;

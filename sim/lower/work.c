@@ -36,6 +36,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
     case FTL_TILE_LOAD:
     case FTL_TILE_LOAD_TILE:
     case FTL_TILE_LOAD_ROWS:
+    case FTL_TILE_LOAD_COLUMNS:
       work->load_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
       break;
     case FTL_TILE_STORE:

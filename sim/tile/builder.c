@@ -204,6 +204,11 @@ int32_t ftl_builder_rows(ftl_builder *builder, const char *name, int32_t rows) {
   return value_add(builder, name, (ftl_value){.kind = FTL_VALUE_ROWS, .dtype = FTL_FP32, .rows = rows, .columns = 1});
 }
 
+int32_t ftl_builder_columns(ftl_builder *builder, const char *name, int32_t columns) {
+  return value_add(builder, name,
+                   (ftl_value){.kind = FTL_VALUE_COLUMNS, .dtype = FTL_FP32, .rows = 1, .columns = columns});
+}
+
 int32_t ftl_builder_tile_by_rows(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
                                  ftl_value_layout layout) {
   return value_add(
@@ -318,6 +323,10 @@ void ftl_load_rows(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) {
   load_direct(builder, FTL_TILE_LOAD_ROWS, dst, ref);
 }
 
+void ftl_load_columns(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) {
+  load_direct(builder, FTL_TILE_LOAD_COLUMNS, dst, ref);
+}
+
 ftl_operand ftl_value_operand(int32_t value) { return (ftl_operand){.value = value}; }
 ftl_operand ftl_immediate(float x) { return (ftl_operand){.value = -1, .immediate = x}; }
 
@@ -377,15 +386,27 @@ void ftl_mask(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0
   ftl_mask_heads(builder, dst, row0, column0, diagonal, limit, 0);
 }
 
-void ftl_mask_heads(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
-                    ftl_expr limit, int64_t period) {
+static ftl_tile_op mask_of(int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit) {
   ftl_tile_op op = op_of(FTL_TILE_MASK);
   op.dst = dst;
   op.row0 = row0;
   op.column0 = column0;
   op.diagonal = diagonal;
   op.limit = limit;
+  return op;
+}
+
+void ftl_mask_heads(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
+                    ftl_expr limit, int64_t period) {
+  ftl_tile_op op = mask_of(dst, row0, column0, diagonal, limit);
   op.period = period;
+  op_add(builder, op);
+}
+
+void ftl_mask_transposed(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
+                         ftl_expr limit) {
+  ftl_tile_op op = mask_of(dst, row0, column0, diagonal, limit);
+  op.transposed = true;
   op_add(builder, op);
 }
 

@@ -45,6 +45,7 @@ void ftl_builder_tile_begins(ftl_builder *builder);
 int32_t ftl_builder_named_barrier(ftl_builder *builder, const char *name, int32_t roles_mask);
 int32_t ftl_builder_tile(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns);
 int32_t ftl_builder_rows(ftl_builder *builder, const char *name, int32_t rows);
+int32_t ftl_builder_columns(ftl_builder *builder, const char *name, int32_t columns);
 // The same, held row-wise.
 int32_t ftl_builder_tile_by_rows(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
                                  ftl_value_layout layout);
@@ -64,6 +65,7 @@ ftl_operand ftl_immediate(float x);
 
 void ftl_load_tile(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_load_rows(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
+void ftl_load_columns(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_fill(ftl_builder *builder, int32_t dst, float x);
 void ftl_fetch(ftl_builder *builder, int32_t dst, int32_t ring);
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b);
@@ -74,6 +76,8 @@ void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, 
 void ftl_mask(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit);
 void ftl_mask_heads(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
                     ftl_expr limit, int64_t period);
+void ftl_mask_transposed(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
+                         ftl_expr limit);
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);

@@ -90,7 +90,7 @@ static ftl_status check_vector(const ftl_check *check, const ftl_value *value, c
                                bool is_store) {
   enum { MOST_BYTES = 16 };
   const int32_t least_bytes = is_store ? 2 : 4;
-  if (value->kind == FTL_VALUE_ROWS || value->layout.threads_per_row == 0) return FTL_OK;
+  if (value->kind != FTL_VALUE_TILE || value->layout.threads_per_row == 0) return FTL_OK;
   int32_t bytes = value->layout.vector_columns * ftl_dtype_bytes(tensor->dtype);
   if (bytes >= least_bytes && bytes <= MOST_BYTES) return FTL_OK;
   return ftl_check_fail(check, "%d columns of %s at once are %d bytes a lane: allowed are %d to %d",
@@ -98,20 +98,24 @@ static ftl_status check_vector(const ftl_check *check, const ftl_value *value, c
 }
 
 static ftl_status check_load_direct(const ftl_check *check, const ftl_tile_op *op) {
-  bool of_rows = op->kind == FTL_TILE_LOAD_ROWS;
+  static const char *const wanted[] = {"tile", "rows value", "columns value"};
+  ftl_value_kind kind = op->kind == FTL_TILE_LOAD_TILE   ? FTL_VALUE_TILE
+                        : op->kind == FTL_TILE_LOAD_ROWS ? FTL_VALUE_ROWS
+                                                         : FTL_VALUE_COLUMNS;
   ftl_status status = check_ref(check, &op->ref, false);
   if (status != FTL_OK) return status;
-  if (of_rows ? !is_rows(check, op->dst) : !is_tile(check, op->dst))
-    return ftl_check_fail(check, "the destination is not a %s of this role", of_rows ? "rows value" : "tile");
+  if (!is_value(check, op->dst) || check->program->values[op->dst].kind != kind)
+    return ftl_check_fail(check, "the destination is not a %s of this role", wanted[kind]);
   const ftl_value *dst = &check->program->values[op->dst];
   const ftl_tensor *tensor = &check->program->tensors[op->ref.tensor];
-  if (op->ref.rows > dst->rows || op->ref.columns > dst->columns)
+  bool of_columns = kind == FTL_VALUE_COLUMNS;
+  if (op->ref.rows > (of_columns ? dst->columns : dst->rows) || op->ref.columns > (of_columns ? 1 : dst->columns))
     return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, dst->name);
   if (dst->dtype != tensor->dtype)
     return ftl_check_fail(check, "%s has another dtype than %s", dst->name, tensor->name);
   if (check->program->roles[check->role_idx].num_groups > 1)
     return ftl_check_fail(check, "the groups of a role do not load %s for each of them", dst->name);
-  if (!of_rows && is_fragment(check, op->dst))
+  if (kind == FTL_VALUE_TILE && is_fragment(check, op->dst))
     return ftl_check_fail(check, "%s is held as fragments; only row-wise tiles are loaded directly", dst->name);
   return check_vector(check, dst, tensor, false);
 }
@@ -183,9 +187,17 @@ static bool operand_fits(const ftl_check *check, ftl_operand operand, const ftl_
   if (operand.value == -1) return true;
   if (!is_value(check, operand.value)) return false;
   const ftl_value *value = &check->program->values[operand.value];
-  if (value->rows != dst->rows || value->dtype != FTL_FP32 || !same_threads(value, dst)) return false;
-  if (value->kind == FTL_VALUE_TILE && !same_layout(value, dst)) return false;
-  return value->kind == FTL_VALUE_ROWS || (dst->kind == FTL_VALUE_TILE && value->columns == dst->columns);
+  if (value->dtype != FTL_FP32 || !same_threads(value, dst)) return false;
+  bool as_many_rows = value->rows == dst->rows, as_many_columns = value->columns == dst->columns;
+  switch (value->kind) {
+    case FTL_VALUE_TILE:
+      return dst->kind == FTL_VALUE_TILE && as_many_rows && as_many_columns && same_layout(value, dst);
+    case FTL_VALUE_ROWS:
+      return dst->kind != FTL_VALUE_COLUMNS && as_many_rows;
+    case FTL_VALUE_COLUMNS:
+      return dst->kind != FTL_VALUE_ROWS && as_many_columns;
+  }
+  return false;
 }
 
 static ftl_status check_elem(const ftl_check *check, const ftl_tile_op *op) {
@@ -196,8 +208,9 @@ static ftl_status check_elem(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_operand operands[] = {op->a, op->b, op->c};
   for (int i = 0; i < num_operands(op->fn); i++)
     if (!operand_fits(check, operands[i], dst))
-      return ftl_check_fail(check, "operand %d does not fit %s: an fp32 value of this role with %d rows and its layout",
-                            i + 1, dst->name, dst->rows);
+      return ftl_check_fail(check,
+                            "operand %d does not fit %s: an fp32 value of this role, %d x %d and with its layout",
+                            i + 1, dst->name, dst->rows, dst->columns);
   return FTL_OK;
 }
 
@@ -207,6 +220,9 @@ static ftl_status check_mask(const ftl_check *check, const ftl_tile_op *op) {
   if (!is_expr(check, op->row0) || !is_expr(check, op->column0) || !is_expr(check, op->limit) ||
       (op->diagonal != FTL_ALWAYS && !is_expr(check, op->diagonal)))
     return ftl_check_fail(check, "an expression uses a loop variable outside its loop");
+  if (op->transposed &&
+      (op->period != 0 || !is_fragment(check, op->dst) || check->program->roles[check->role_idx].num_groups > 1))
+    return ftl_check_fail(check, "only fragments of one group and one head are masked transposed");
   if (op->period < 0) return ftl_check_fail(check, "a period of %lld rows", (long long)op->period);
   return FTL_OK;
 }
@@ -303,6 +319,7 @@ ftl_status ftl_check_op(const ftl_check *check) {
       return check_load(check, op);
     case FTL_TILE_LOAD_TILE:
     case FTL_TILE_LOAD_ROWS:
+    case FTL_TILE_LOAD_COLUMNS:
       return check_load_direct(check, op);
     case FTL_TILE_FILL:
       return is_value(check, op->dst) ? FTL_OK : ftl_check_fail(check, "the destination is not a value of this role");

@@ -76,9 +76,9 @@ static ftl_status load(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
 static ftl_status load_direct(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_value *info = &in->program->values[event->op->dst];
   ftl_value_data *dst = &in->values[event->op->dst];
-  bool of_rows = event->op->kind == FTL_TILE_LOAD_ROWS;
-  size_t pitch = of_rows ? FTL_NUM_LANES : (size_t)info->columns;
-  memset(dst->x, 0, sizeof *dst->x * (size_t)info->rows * pitch);
+  bool of_rows = event->op->kind == FTL_TILE_LOAD_ROWS, of_columns = event->op->kind == FTL_TILE_LOAD_COLUMNS;
+  size_t width = of_rows ? FTL_NUM_LANES : (size_t)info->columns, pitch = of_columns ? 1 : width;
+  memset(dst->x, 0, sizeof *dst->x * (size_t)info->rows * width);
   dst->written = true;
   dst->queries = dst->keys = (ftl_tile_source){.tensor = -1};
   if (!event->present) return FTL_OK;
@@ -164,6 +164,7 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
       return load(in, event, error);
     case FTL_TILE_LOAD_TILE:
     case FTL_TILE_LOAD_ROWS:
+    case FTL_TILE_LOAD_COLUMNS:
       return load_direct(in, event, error);
     case FTL_TILE_STORE:
       poison_staging(in, event->op->ring, event->op->ring_row, event->op->ref.rows);

@@ -129,6 +129,7 @@ static float apply(ftl_elem_fn fn, float a, float b, float c) {
 // The operand's number for column (or lane, of a ROWS destination) `c` of row `r`.
 static float operand_at(const ftl_interpreter *in, ftl_operand operand, bool dst_is_rows, int32_t r, int32_t c) {
   if (operand.value < 0) return operand.immediate;
+  if (info_of(in, operand.value)->kind == FTL_VALUE_COLUMNS) return in->values[operand.value].x[c];
   const float *x = in->values[operand.value].x + (size_t)r * (size_t)width_of(in, operand.value);
   bool broadcast = info_of(in, operand.value)->kind == FTL_VALUE_ROWS && !dst_is_rows;
   return x[broadcast ? ftl_lane_of_column(c) : c];
@@ -186,10 +187,14 @@ static ftl_status mask(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
   int64_t diagonal = op->diagonal == FTL_ALWAYS ? 0 : ftl_expr_eval(in->program, op->diagonal, event->point);
   for (int32_t r = 0; r < rows_of(in, op->dst); r++)
     for (int32_t c = 0; c < info->columns; c++) {
-      int64_t token = row0 + r % info->rows, column = column0 + r / info->rows * info->columns + c;
-      if (op->period > 0) token %= op->period;
-      bool above = op->diagonal != FTL_ALWAYS && column > token + diagonal;
-      if (above || column >= limit) in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c] = -INFINITY;
+      int64_t query = row0 + r % info->rows, key = column0 + r / info->rows * info->columns + c;
+      if (op->transposed) {
+        query = column0 + c;
+        key = row0 + r;
+      }
+      if (op->period > 0) query %= op->period;
+      bool unseen = op->diagonal != FTL_ALWAYS && key > query + diagonal;
+      if (unseen || key >= limit) in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c] = -INFINITY;
     }
   return FTL_OK;
 }

@@ -90,6 +90,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_RELEASE] = "release",
       [FTL_TILE_LOAD_TILE] = "load_tile",
       [FTL_TILE_LOAD_ROWS] = "load_rows",
+      [FTL_TILE_LOAD_COLUMNS] = "load_columns",
       [FTL_TILE_FILL] = "fill",
       [FTL_TILE_FETCH] = "fetch",
       [FTL_TILE_MMA] = "mma",
@@ -109,7 +110,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
 }
 
 bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind) {
-  return kind == FTL_TILE_LOAD_TILE || kind == FTL_TILE_LOAD_ROWS;
+  return kind == FTL_TILE_LOAD_TILE || kind == FTL_TILE_LOAD_ROWS || kind == FTL_TILE_LOAD_COLUMNS;
 }
 
 bool ftl_tile_op_loads(ftl_tile_op_kind kind) { return kind == FTL_TILE_LOAD || ftl_tile_op_loads_direct(kind); }

@@ -102,6 +102,7 @@ typedef struct ftl_ring {
 typedef enum ftl_value_kind {
   FTL_VALUE_TILE,  // rows x columns, spread over the role's warps by rows
   FTL_VALUE_ROWS,  // one number a row (max, sum): columns == 1. Each lane of the row holds its own until REDUCE_LANES
+  FTL_VALUE_COLUMNS,  // one number a column, the same for all rows: rows == 1. Held as the columns of fragments are
 } ftl_value_kind;
 
 // How the threads of a role hold a value. threads_per_row == 0: as MMA fragments, 16 rows a warp, which is what MMA and
@@ -156,20 +157,23 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_RELEASE,  // ring: this role has finished reading the stage it waited for first and has not released
 
   // Register tiles.
-  FTL_TILE_LOAD_TILE,  // dst (row-wise TILE of the tensor's dtype) <- ref: global memory into registers, through L1.
-                       //   What lies outside of the reference is zero. The reference may be smaller than the tile
-  FTL_TILE_LOAD_ROWS,  // dst (ROWS) <- ref (one column, fp32): the same number in all lanes of its row
-  FTL_TILE_FILL,       // dst <- immediate, all elements
-  FTL_TILE_FETCH,      // dst (TILE) <- the waited-for stage of ring: shared memory into MMA A-operand registers
-  FTL_TILE_MMA,        // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
+  FTL_TILE_LOAD_TILE,     // dst (row-wise TILE of the tensor's dtype) <- ref: global memory into registers, through L1.
+                          //   What lies outside of the reference is zero. The reference may be smaller than the tile
+  FTL_TILE_LOAD_ROWS,     // dst (ROWS) <- ref (one column, fp32): the same number in all lanes of its row
+  FTL_TILE_LOAD_COLUMNS,  // dst (COLUMNS) <- ref (one column, fp32), whose row i is dst's column i
+  FTL_TILE_FILL,          // dst <- immediate, all elements
+  FTL_TILE_FETCH,         // dst (TILE) <- the waited-for stage of ring: shared memory into MMA A-operand registers
+  FTL_TILE_MMA,           // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
   //   transpose_a: A, of ring_a, is stored [k][m]. transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV).
   //   fp32 accumulation.
   //   Several groups: A of a ring is the same for all of them.
   //   A in shared memory: rows ring_row .. ring_row + (rows of dst) - 1 of its stage.
-  FTL_TILE_ELEM,  // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS value (broadcast), or an immediate
+  FTL_TILE_ELEM,  // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS or COLUMNS value (broadcast), or an
+                  //   immediate
   FTL_TILE_MASK,  // dst (TILE) <- -inf where column + column0 > token + diagonal, or column + column0 >= limit. token:
                   //   row + row0, modulo `period` if that is not 0 (the rows of several heads). A group's columns
-                  //   begin where those of the group before end.
+                  //   begin where those of the group before end. transposed: rows are keys and columns queries: -inf
+                  //   where row + row0 > column + column0 + diagonal, or row + row0 >= limit
   FTL_TILE_REDUCE_ROWS,    // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
   FTL_TILE_REDUCE_LANES,   // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
   FTL_TILE_REDUCE_GROUPS,  // dst (ROWS, whole) <- fn over the groups' copies, through ring `ring` as staging
@@ -213,7 +217,8 @@ typedef struct ftl_tile_op {
   int32_t ring_row;      // MMA with A in shared memory, STORE through a ring: first of its rows that are this op's
   int32_t barrier;       // ARRIVE, SYNC
   bool transpose_a, transpose_b;
-  ftl_tile_ref ref;                         // LOAD, LOAD_TILE, LOAD_ROWS, STORE, STORE_ROWS
+  bool transposed;                          // MASK
+  ftl_tile_ref ref;                         // LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, STORE, STORE_ROWS
   int32_t loop_var;                         // LOOP, END_LOOP
   ftl_expr lo, hi;                          // LOOP
   ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no causal bound
@@ -244,8 +249,8 @@ int64_t ftl_expr_alignment(const ftl_tile_program *program, ftl_expr expr);
 int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b);
 const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...
 // What an operation does to the tensor of its reference.
-bool ftl_tile_op_loads(ftl_tile_op_kind kind);         // LOAD, LOAD_TILE, LOAD_ROWS
-bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOAD_TILE, LOAD_ROWS
+bool ftl_tile_op_loads(ftl_tile_op_kind kind);         // LOAD and the direct ones
+bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS
 bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, STORE_ROWS
 // Columns of a reference that exist at a point; 0: none.
 int64_t ftl_tile_ref_num_columns(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);

@@ -86,11 +86,18 @@ static void write_elem(FILE *out, const ftl_tile_program *program, const ftl_til
 }
 
 static void write_mask(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
-  fprintf(out, "%s = -inf where column ", program->values[op->dst].name);
-  write_expr(out, program, op->column0);
-  fputs(" + c >= ", out);
+  fprintf(out, "%s = -inf where %s ", program->values[op->dst].name, op->transposed ? "row" : "column");
+  write_expr(out, program, op->transposed ? op->row0 : op->column0);
+  fputs(op->transposed ? " + r >= " : " + c >= ", out);
   write_expr(out, program, op->limit);
   if (op->diagonal == FTL_ALWAYS) return;
+  if (op->transposed) {
+    fputs(", or > column ", out);
+    write_expr(out, program, op->column0);
+    fputs(" + c + ", out);
+    write_expr(out, program, op->diagonal);
+    return;
+  }
   fputs(op->period ? ", or > (row " : ", or > row ", out);
   write_expr(out, program, op->row0);
   if (op->period) fprintf(out, " + r) mod %lld", (long long)op->period);
@@ -131,6 +138,7 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
       break;
     case FTL_TILE_LOAD_TILE:
     case FTL_TILE_LOAD_ROWS:
+    case FTL_TILE_LOAD_COLUMNS:
       fprintf(out, "%s = ", dst);
       write_ref(out, program, &op->ref);
       break;

@@ -36,11 +36,12 @@ static recipe recipe_of(ftl_elem_fn fn) {
   return (recipe){{{FTL_OP_FFMA, false}}, 1};
 }
 
-// The fragment of an operand that goes with fragment `index` of slab `slab`; ROWS values are broadcast.
+// The fragment of an operand that goes with fragment `index` of slab `slab`; ROWS and COLUMNS values are broadcast.
 static int32_t operand_fragment(const ftl_select *s, ftl_operand operand, int32_t slab, int32_t index) {
   if (operand.value < 0) return FTL_NO_VALUE;
-  bool is_rows = s->tile->values[operand.value].kind == FTL_VALUE_ROWS;
-  return ftl_select_fragment(s, operand.value, slab, is_rows ? 0 : index);
+  ftl_value_kind kind = s->tile->values[operand.value].kind;
+  return ftl_select_fragment(s, operand.value, kind == FTL_VALUE_COLUMNS ? 0 : slab,
+                             kind == FTL_VALUE_ROWS ? 0 : index);
 }
 
 static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int32_t dst, const int32_t operands[3]) {

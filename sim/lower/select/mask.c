@@ -1,4 +1,4 @@
-// MASK: -inf where a column is beyond the diagonal or the limit.
+// MASK: -inf where a key is beyond the diagonal or the limit.
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
@@ -12,6 +12,20 @@ static void row_limits(ftl_select *s, const ftl_tile_op *op, int32_t *limits) {
   }
 }
 
+// Transposed without a diagonal: a row is seen or not, whatever the column.
+static void mask_rows(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_select_value *v = &s->values[op->dst];
+  for (int32_t slab = 0; slab < v->map.num_slabs; slab++) {
+    int32_t row = ftl_draft_value_add(&s->draft, 2, true), beyond = ftl_select_temp(s, 0);
+    ftl_select_add(s, FTL_OP_IADD, 2, row, s->thread, NONE, NONE);
+    ftl_select_add(s, FTL_OP_ISETP, 2, beyond, row, NONE, NONE);
+    for (int32_t i = 0; i < v->map.per_slab; i++) {
+      int32_t fragment = ftl_select_fragment(s, op->dst, slab, i);
+      ftl_select_add(s, FTL_OP_SEL, v->map.num_registers, fragment, fragment, beyond, NONE);
+    }
+  }
+}
+
 // Column indices are shared by the rows. With a diagonal every element has a compare of its own; the limit alone is
 // compared once a column.
 void ftl_select_mask(ftl_select *s, const ftl_tile_op *op) {
@@ -21,6 +35,10 @@ void ftl_select_mask(ftl_select *s, const ftl_tile_op *op) {
   }
   const ftl_select_value *v = &s->values[op->dst];
   bool causal = op->diagonal != FTL_ALWAYS;
+  if (op->transposed && !causal) {
+    mask_rows(s, op);
+    return;
+  }
   int32_t limits[FTL_SELECT_MAX_FRAGMENTS];
   if (causal) row_limits(s, op, limits);
   int32_t base = ftl_draft_value_add(&s->draft, 1, true);

@@ -10,7 +10,8 @@ static void add_values(ftl_select *s) {
     const ftl_value *value = &s->tile->values[v];
     if (value->role != s->role_idx) continue;
     int32_t row_warps = ftl_role_row_warps(s->role);
-    if (value->layout.threads_per_row == 0 && value->rows % (FTL_SLAB_ROWS * row_warps) != 0) {
+    if (value->kind != FTL_VALUE_COLUMNS && value->layout.threads_per_row == 0 &&
+        value->rows % (FTL_SLAB_ROWS * row_warps) != 0) {
       ftl_select_fail(s, "%s of %d rows over %d warps: each warp needs a multiple of %d rows", value->name, value->rows,
                       row_warps, FTL_SLAB_ROWS);
       return;
@@ -37,6 +38,7 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
   switch (op->kind) {
     case FTL_TILE_LOAD_TILE:
     case FTL_TILE_LOAD_ROWS:
+    case FTL_TILE_LOAD_COLUMNS:
     case FTL_TILE_FILL:
     case FTL_TILE_FETCH:
       overwrites = writes = true;
@@ -100,6 +102,9 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       break;
     case FTL_TILE_LOAD_ROWS:
       ftl_select_load_rows(s, op);
+      break;
+    case FTL_TILE_LOAD_COLUMNS:
+      ftl_select_load_columns(s, op);
       break;
     case FTL_TILE_COMMIT:
       ftl_select_commit(s, op);

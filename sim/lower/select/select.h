@@ -152,6 +152,7 @@ void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_load(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_load_tile(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_load_rows(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_load_columns(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_commit(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_wait(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_release(ftl_select *s, const ftl_tile_op *op);
