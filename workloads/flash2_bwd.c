@@ -34,17 +34,11 @@ typedef struct products {
 
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
-  int64_t block_m = v[FTL_PARAM_block_m], block_n = v[FTL_PARAM_block_n], num_warps = v[FTL_PARAM_num_warps];
-  if (v[FTL_PARAM_schedule] != FTL_SCHEDULE_STAGES)
-    return ftl_error_set(error, FTL_INFEASIBLE, "schedule: flash2_bwd has stages only");
+  int64_t block_n = v[FTL_PARAM_block_n], num_warps = v[FTL_PARAM_num_warps];
   if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
                          (long long)v[FTL_PARAM_num_stages]);
-  if (block_m % 16 != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "block_m=%lld: it is the K of the products that sum over a step, a multiple of 16",
-                         (long long)block_m);
   if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && num_warps % 4 != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
                          (long long)num_warps);
@@ -317,12 +311,10 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   return status;
 }
 
-#define PARAM(name) (UINT64_C(1) << FTL_PARAM_##name)
-
 const ftl_workload ftl_workload_flash2_bwd = {
     .name = "flash2_bwd",
     .doc = "FlashAttention-2 backward: delta, then dK and dV by tiles of keys, then dQ by tiles of queries",
-    .accepts = (UINT64_C(1) << FTL_PARAM_COUNT) - 1 - PARAM(persistent),
+    .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(persistent) | FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(schedule)),
     .set_defaults = set_defaults,
     .build = build,
 };

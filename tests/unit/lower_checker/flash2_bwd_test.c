@@ -1,0 +1,67 @@
+// Every launch of flash2_bwd does what its tile program says, on every generation.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "lower/checker.h"
+#include "programs.h"
+
+static const char *const archs[] = {"v100", "t4", "a100_80", "rtx4090", "h200"};
+enum { NUM_ARCHS = sizeof archs / sizeof *archs };
+
+static void prove(const char *arch, const char *parameters, int launch) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_launch(&p, arch, "flash2_bwd", parameters, launch, &error);
+  cr_assert_eq(status, FTL_OK, "%s %s: %s", arch, parameters, error.message);
+  int64_t last = p.tile->num_ctas - 1, ctas[] = {0, last / 2, last};
+  for (size_t i = 0; i < sizeof ctas / sizeof *ctas; i++)
+    cr_assert_eq(ftl_checker_prove(p.warps, ctas[i], &error), FTL_OK, "%s %s: launch %d: %s", arch, parameters, launch,
+                 error.message);
+  programs_fini(&p);
+}
+
+Test(unit_lower_flash2_bwd, launches_are_proved) {
+  static const struct {
+    const char *parameters;
+    int num_launches;
+  } cases[] = {
+      {"heads=2 seqlen=256 head_dim=64 block_n=64 num_stages=1", 3},
+      {"heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=64 causal=1", 3},
+      {"heads=4 kv_heads=2 seqlen_q=300 seqlen_kv=70 head_dim=40 block_m=48 block_n=64 causal=1 num_stages=1", 4},
+      {"heads=2 kv_heads=1 seqlen=200 head_dim=96 block_n=64 num_stages=1 layout=bshd mma=mma", 4},
+  };
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+      for (int launch = 0; launch < cases[i].num_launches; launch++) prove(archs[a], cases[i].parameters, launch);
+}
+
+// Of n keys and as many queries the two kernels multiply: S and dP twice, dV, dK, dQ once: 7 n^2 head_dim.
+Test(unit_lower_flash2_bwd, scores_and_their_gradients_are_computed_twice) {
+  int64_t macs = 0;
+  for (int launch = 1; launch <= 2; launch++) {
+    programs p;
+    ftl_error error = {0};
+    cr_assert_eq(lower_launch(&p, "a100_80", "flash2_bwd", "heads=1 seqlen=128 head_dim=64", launch, &error), FTL_OK);
+    ftl_work work;
+    cr_assert_eq(ftl_work_of_warps(p.warps, 0, &work, &error), FTL_OK);
+    macs += work.mma_macs;
+    programs_fini(&p);
+  }
+  cr_expect_eq(macs, 7 * 128 * 128 * 64);
+}
+
+Test(unit_lower_flash2_bwd, what_cannot_be_is_the_reason) {
+  static const struct {
+    const char *parameters, *reason;
+  } cases[] = {
+      {"heads=1 seqlen=128 head_dim=64 block_n=64 num_warps=8", "each a multiple of 16"},
+      {"heads=1 seqlen=128 head_dim=64 copy=ldg num_stages=3", "at most 2"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    programs p;
+    ftl_error error = {0};
+    cr_expect_eq(lower_launch(&p, "a100_80", "flash2_bwd", cases[i].parameters, 1, &error), FTL_INFEASIBLE);
+    cr_expect_not_null(strstr(error.message, cases[i].reason), "\"%s\" does not say \"%s\"", error.message,
+                       cases[i].reason);
+  }
+}
