@@ -121,12 +121,48 @@ static ftl_status set_cublas(ftl_measured_case *c, const ftl_measurement *row, f
   return status;
 }
 
+// cuDNN's forward kernel for Hopper names rows and keys of a warpgroup's tile and head_dim, as 64x128x128. The rest was
+// read from its launches: 384 threads of which 9 warps stay (a producer and two consumer warpgroups), as many CTAs as
+// SMs or tiles of 128 rows (persistent), no store by STG (TMA), 168 registers, and in 228 KB (head_dim 128) or 132 KB
+// (64) of shared memory three stages beside Q. Not known: whether the consumers take turns, what overlaps inside one,
+// the order in which a CTA walks the tiles. With a mask that order decides time and HBM traffic, so causal rows would
+// be a test of nothing and are left out. It was asked for no LSE, which flash3_fwd writes.
+static ftl_status set_sdpa_cudnn(ftl_measured_case *c, const ftl_measurement *row, ftl_error *error) {
+  const char *kernel = fact_or(row, "kernel", fact_or(row, "kernel_names", ""));
+  static const char before_tile[] = "sm90_flash_fprop_wgmma_f16_knob_";
+  const char *tile = strstr(kernel, before_tile);
+  int knob = 0, group_rows = 0, block_n = 0, head_dim = 0;
+  if (tile == NULL || sscanf(tile + sizeof before_tile - 1, "%d_%dx%dx%d_4x1x1_cga1x1x1", &knob, &group_rows, &block_n,
+                             &head_dim) != 4) {
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_cudnn with another kernel");
+  }
+  if (c->spec.value[FTL_PARAM_causal] != 0) {
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_cudnn causal: its order of tiles is not known");
+  }
+  const struct {
+    ftl_param param;
+    int value;
+  } known[] = {{FTL_PARAM_block_m, 2 * group_rows},
+               {FTL_PARAM_block_n, block_n},
+               {FTL_PARAM_num_warps, 8},
+               {FTL_PARAM_num_stages, head_dim > 128 ? 1 : 3},
+               {FTL_PARAM_persistent, 1}};
+  ftl_status status = FTL_OK;
+  for (size_t i = 0; status == FTL_OK && i < sizeof known / sizeof *known; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", known[i].value);
+    status = set(c, known[i].param, text, error);
+  }
+  return status == FTL_OK ? set(c, FTL_PARAM_layout, "bhsd", error) : status;
+}
+
 static const struct {
   const char *source, *workload;
   ftl_status (*set)(ftl_measured_case *, const ftl_measurement *, ftl_error *);
 } foreign_kernels[] = {
     {"triton", "flash2_fwd", set_triton},
     {"sdpa_flash", "flash2_fwd", set_sdpa_flash},
+    {"sdpa_cudnn", "flash3_fwd", set_sdpa_cudnn},
     {"cublas", "matmul_tiled", set_cublas},
 };
 

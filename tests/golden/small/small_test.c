@@ -30,6 +30,14 @@ static const golden matmul_goldens[] = {
 #include "matmul_goldens.inc"
 };
 
+// One tile a CTA; persistent CTAs of several tiles.
+static const golden flash3_goldens[] = {
+#include "flash3_goldens.inc"
+};
+static const golden flash3_persistent_goldens[] = {
+#include "flash3_persistent_goldens.inc"
+};
+
 // Prints the line as it is now, and gives true, if it moved.
 static bool moved(const golden *g, const char *parameters) {
   ftl_arch *arch = shipped_arch(g->arch);
@@ -93,4 +101,15 @@ Test(golden_small, counters_of_unfused_kernels_are_what_they_were) {
   for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
     for (size_t i = 0; i < kernels[k].num_lines; i++) num_moved += moved(&kernels[k].lines[i], kernels[k].parameters);
   cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/*_goldens.inc)");
+}
+
+Test(golden_small, counters_of_flash3_are_what_they_were) {
+  // Persistent: 40 heads of 3 tiles of 192 rows make 120 tiles; see below.
+  int num_moved = moved(&flash3_goldens[0],
+                        "flash3_fwd heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 block_n=96 "
+                        "clock_mhz=1200 detail=full");
+  num_moved += moved(&flash3_persistent_goldens[0],
+                     "flash3_fwd heads=40 kv_heads=20 seqlen_q=500 seqlen_kv=200 head_dim=128 num_warps=12 block_n=64 "
+                     "persistent=1 clock_mhz=1200 detail=full");
+  cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/flash3_*.inc)");
 }

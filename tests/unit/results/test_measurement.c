@@ -226,14 +226,31 @@ Test(unit_results_measurement, a_cublas_kernel_names_its_tile) {
   ftl_measurement_file_fini(&file);
 }
 
+#define CUDNN_KERNEL \
+  "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_cga1x1x1_kernel0"
+
+// 64 rows each of two consumer warpgroups, 128 keys.
+Test(unit_results_measurement, cudnns_kernel_is_a_persistent_flash3) {
+  ftl_measured_case c =
+      case_of(FOREIGN_COLUMNS "sdpa_cudnn,fwd,1,8,512,512,128,,,,,ok,,NVIDIA H200,ncu," CUDNN_KERNEL "\n");
+  cr_assert_str_eq(c.spec.workload->name, "flash3_fwd");
+  cr_assert_eq(c.spec.value[FTL_PARAM_block_m], 128);
+  cr_assert_eq(c.spec.value[FTL_PARAM_block_n], 128);
+  cr_assert_eq(c.spec.value[FTL_PARAM_num_warps], 8);
+  cr_assert_eq(c.spec.value[FTL_PARAM_num_stages], 3);
+  cr_assert_eq(c.spec.value[FTL_PARAM_persistent], 1);
+  cr_assert(c.is_held_out);
+}
+
 Test(unit_results_measurement, says_why_a_row_is_no_configuration) {
   ftl_measurement_file file = parsed(FOREIGN_COLUMNS
                                      "cublas,fwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
                                      "sdpa_flash,bwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
+                                     "sdpa_cudnn,fwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
                                      "triton,fwd,1,8,512,512,64,64,64,4,2,ok,wgmma,Some GPU,ncu,k\n");
   static const char *const reasons[] = {"cublas with another kernel, or split K", "sdpa_flash backward",
-                                        "GPU Some GPU"};
-  for (int i = 0; i < 3; i++) {
+                                        "sdpa_cudnn with another kernel", "GPU Some GPU"};
+  for (int i = 0; i < 4; i++) {
     ftl_measured_case c;
     ftl_error error = {0};
     cr_assert_eq(ftl_measured_case_make(&c, &file.rows[i], &error), FTL_INFEASIBLE);
