@@ -87,6 +87,10 @@ return die "gh100" {
   branch = {
     redirect_cycles = guess(12, flashgpu),
   },
+  uniform = {
+    latency_cycles = measured(4, "stall counts of ptxas 13.0 in sm_90a code of kernels/attention: dependent ULOP3, USHF, UIADD3 stand 4 cycles apart"),
+    move_latency_cycles = measured(13, "the same: the last R2UR stands 13 cycles or more ahead of its HGMMA"),
+  },
   tensor = {
     mma_m = datasheet(16, "PTX ISA, mma.m16n8k16: from sm_80"),
     mma_n = datasheet(8, "PTX ISA, mma.m16n8k16"),

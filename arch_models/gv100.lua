@@ -81,6 +81,10 @@ return die "gv100" {
   branch = {
     redirect_cycles = guess(12, "FlashGPU-Sim @1769662, configuration of SM90"),
   },
+  uniform = {
+    latency_cycles = guess(4, "as GH100; lowering has uniform instructions for wgmma and TMA only"),
+    move_latency_cycles = guess(13, "as GH100; lowering has R2UR for wgmma only"),
+  },
   tensor = {
     mma_m = datasheet(8, "PTX ISA, mma.m8n8k4: one for each quad pair, four in a warp"),
     mma_n = datasheet(8, "PTX ISA, mma.m8n8k4"),

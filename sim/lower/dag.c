@@ -159,12 +159,26 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
   if (op->ring_b != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_b], node, 0);
 }
 
-static void add_node(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst *first, int32_t node,
+// WGMMA_ARRIVE (wgmma.fence) settles the registers of the products up to the next commit: it reads their accumulators
+// and register operands, so that nothing that makes one of them may follow it.
+static void read_group(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst *first, int32_t node,
+                       int32_t num_nodes, const ftl_op_timings *timings) {
+  for (int32_t later = node + 1; later < num_nodes; later++) {
+    const ftl_draft_inst *inst = &first[later];
+    if (inst->inst.opcode == FTL_OP_WGMMA_COMMIT) return;
+    if (inst->inst.opcode != FTL_OP_WGMMA) continue;
+    int32_t num_reads = ftl_inst_num_reads(inst);
+    for (int32_t k = 0; k < num_reads; k++) read_value(dag, node, ftl_inst_read(draft, inst, k), first, timings);
+  }
+}
+
+static void add_node(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst *first, int32_t node, int32_t num_nodes,
                      const ftl_op_timings *timings) {
   const ftl_draft_inst *inst = &first[node];
   dag->nodes[node] = (ftl_dag_node){.first_edge = dag->num_edges};
   int32_t num_reads = ftl_inst_num_reads(inst);
   for (int32_t k = 0; k < num_reads; k++) read_value(dag, node, ftl_inst_read(draft, inst, k), first, timings);
+  if (inst->inst.opcode == FTL_OP_WGMMA_ARRIVE) read_group(dag, draft, first, node, num_nodes, timings);
   for (int32_t k = 0; k < ftl_inst_num_writes(inst); k++) write_value(dag, node, inst->destination + k);
   for (int32_t k = 0; k < inst->num_waits; k++) write_value(dag, node, draft->waits[inst->first_wait + k]);
   add_orders(dag, node, inst, timings);
@@ -178,6 +192,7 @@ bool ftl_dag_build(ftl_dag *dag, const ftl_draft *draft, const ftl_stretch *stre
   for (int32_t r = 0; r < FTL_TILE_MAX_RINGS; r++) dag->rings[r] = (order){NONE, NONE};
   const ftl_draft_inst *first = &draft->insts[stretch->begin];
   int32_t num_nodes = stretch->end - stretch->begin;
-  for (int32_t node = 0; node < num_nodes && !dag->failed; node++) add_node(dag, draft, first, node, timings);
+  for (int32_t node = 0; node < num_nodes && !dag->failed; node++)
+    add_node(dag, draft, first, node, num_nodes, timings);
   return !dag->failed;
 }

@@ -35,6 +35,7 @@ enum {
   X(S2R, ALU, "S2R") X(LDC, ALU, "LDC")                                                                            \
   X(UNIFORM, BRANCH,                                                                                               \
   "UIADD3") /* uniform datapath (UIADD3, UMOV, ULOP3, ELECT): an issue slot, no pipe of the warp's */              \
+  X(R2UR, ALU, "R2UR") /* to a uniform register */                                                                 \
   X(MMA, TENSOR, "HMMA")                                                                                           \
   X(WGMMA_ARRIVE, BRANCH, "WARPGROUP.ARRIVE") /* wgmma.fence: operand registers are settled */                     \
   X(WGMMA, TENSOR, "HGMMA")                                                                                        \

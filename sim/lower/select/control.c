@@ -182,6 +182,7 @@ void ftl_select_prologue(ftl_select *s) {
     set->effects = FTL_EFFECT_PINNED;
   }
   s->thread = ftl_draft_value_add(&s->draft, 1, true);
+  for (int i = 0; i < 2; i++) s->descriptor[i] = ftl_select_temp(s, 0);
   s->block = ftl_draft_value_add(&s->draft, 2, true);
   ftl_select_add(s, FTL_OP_S2R, 1, s->thread, NONE, NONE, NONE);
   ftl_select_add(s, FTL_OP_S2R, 2, s->block, NONE, NONE, NONE);

@@ -139,6 +139,8 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
   const uint8_t in_order = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
   ftl_select_ring *ring = &s->rings[op->ring];
+  bool elected = !ftl_select_producer_flags(s);  // a branch for the other threads; a producer role has it in its loop
+  if (elected && !ring->stage_begun) begin_guarded_block(s, op->ring);
   if (!ring->stage_begun) {
     ftl_draft_inst *expect = ftl_select_add(s, FTL_OP_MBAR_EXPECT, 1, NONE, ring->write_index, NONE, NONE);
     expect->inst.arg = (uint16_t)op->ring;
@@ -164,6 +166,7 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
     load->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1 | present_flag(&op->ref);
     load->effects = in_order;
   }
+  if (elected) end_guarded_block(s);
 }
 
 void ftl_select_load(ftl_select *s, const ftl_tile_op *op) {

@@ -3,6 +3,8 @@
 
 #define NONE FTL_NO_VALUE
 enum { BARRIER_UNIFORM_INSTS = 8, BARRIER_ALU_INSTS = 2 };
+// Waiting for an mbarrier is a loop of tries: nothing moves across it.
+enum { SPIN = FTL_EFFECT_FENCE | FTL_EFFECT_PINNED };
 
 static ftl_draft_inst *add_ring_inst(ftl_select *s, ftl_opcode opcode, int32_t ring, uint8_t effects) {
   ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, NONE, NONE, NONE, NONE);
@@ -28,7 +30,7 @@ void ftl_select_barrier_address(ftl_select *s, int32_t ring, uint8_t flags) {
 void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_ring *ring = &s->rings[op->ring];
   if (ftl_select_is_mbarrier_role(s))
-    add_ring_inst(s, FTL_OP_MBAR_ACQUIRE, op->ring, FTL_EFFECT_FENCE)->inst.flags = FTL_INST_WARP0;
+    add_ring_inst(s, FTL_OP_MBAR_ACQUIRE, op->ring, SPIN)->inst.flags = FTL_INST_WARP0;
   else if (s->orders[s->op_idx].barrier_before)
     ftl_select_barrier(s);
   if (ring->write_index == NONE) return;
@@ -83,7 +85,7 @@ static void wait_together(ftl_select *s, int32_t first) {
 void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {
   if (s->copy == FTL_COPY_TMA) {
     ftl_select_barrier_address(s, op->ring, 0);
-    add_ring_inst(s, FTL_OP_MBAR_WAIT, op->ring, FTL_EFFECT_FENCE);
+    add_ring_inst(s, FTL_OP_MBAR_WAIT, op->ring, SPIN);
     read_next_stage(s, op->ring);
     return;
   }

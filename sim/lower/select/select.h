@@ -82,6 +82,7 @@ typedef struct ftl_select {
   ftl_select_group groups[FTL_SELECT_MAX_GROUPS];
   int32_t num_groups;
   bool serial_wgmma;  // each is waited for before the next: registers do not suffice for more in flight
+  int32_t descriptor[2];  // of wgmma operands: while computed, and in the uniform registers that a wgmma reads
   ftl_status status;
   ftl_error *error;
 } ftl_select;

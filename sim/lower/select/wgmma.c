@@ -36,10 +36,11 @@ static void add_wgmma(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_
   int32_t a = op->ring_a < 0 ? ftl_select_fragment(s, op->a.value, slab, step) : NONE;
   // The matrix descriptors advance in uniform registers, some of them moved there (R2UR): counts of sm_90a code of the
   // kernels in kernels/attention, 6.6 a wgmma.
-  ftl_select_add(s, FTL_OP_UNIFORM, UNIFORM_INSTS, NONE, NONE, NONE, NONE);
-  ftl_select_add(s, FTL_OP_IADD, DESCRIPTOR_MOVES, NONE, NONE, NONE, NONE);
+  int32_t computed = s->descriptor[0], moved = s->descriptor[1];
+  ftl_select_add(s, FTL_OP_UNIFORM, UNIFORM_INSTS, computed, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_R2UR, DESCRIPTOR_MOVES, moved, computed, NONE, NONE);
   ftl_draft_inst *inst =
-      ftl_select_add(s, FTL_OP_WGMMA, 1, ftl_select_fragment(s, op->dst, slab, first_tile), a, NONE, NONE);
+      ftl_select_add(s, FTL_OP_WGMMA, 1, ftl_select_fragment(s, op->dst, slab, first_tile), a, moved, NONE);
   inst->num_destinations = num_tiles;
   inst->inst.arg = (uint16_t)(num_tiles * TILE_COLUMNS);
   if (op->ring_a >= 0) inst->inst.ring_a = (uint8_t)op->ring_a;

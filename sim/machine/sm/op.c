@@ -54,13 +54,16 @@ static timing slot_only(sm_kind kind) {
 static void set_math(timing *of, const ftl_arch *arch) {
   for (int op = FTL_OP_FMNMX; op <= FTL_OP_LDC; op++)
     of[op] = fixed(FTL_SM_PIPE_ALU, arch->alu_interval_cycles, arch->alu_latency_cycles);
+  of[FTL_OP_UNIFORM] = fixed(FTL_SM_PIPE_BRANCH, 1, arch->uniform_latency_cycles);
+  of[FTL_OP_R2UR] = fixed(FTL_SM_PIPE_ALU, arch->alu_interval_cycles, arch->uniform_move_latency_cycles);
   timing imad = fixed(pipe_named(arch->imad_pipe), arch->imad_interval_cycles, arch->imad_latency_cycles);
   of[FTL_OP_IMAD] = of[FTL_OP_MOV] = imad;
   of[FTL_OP_FFMA] = fixed(FTL_SM_PIPE_FP32, arch->fp32_interval_cycles, arch->fp32_latency_cycles);
   of[FTL_OP_HFMA2] = fixed(FTL_SM_PIPE_HALF, arch->half_interval_cycles, arch->half_latency_cycles);
   of[FTL_OP_CVT] = fixed(pipe_named(arch->cvt_pipe), arch->cvt_interval_cycles, arch->cvt_latency_cycles);
   of[FTL_OP_MUFU] = fixed(FTL_SM_PIPE_SFU, arch->sfu_interval_cycles, arch->sfu_latency_cycles);
-  of[FTL_OP_MUFU].producer = SM_PRODUCER_SHARED;  // its scoreboard is the short one, as shared memory's
+  of[FTL_OP_MUFU].producer = SM_PRODUCER_SHARED;      // its scoreboard is the short one, as shared memory's
+  of[FTL_OP_MUFU].throttle = FTL_STALL_MIO_THROTTLE;  // Nsight Compute counts special math with the MIO
   // the latency is that of all the instructions of one mma.sync; the last of them sets the token
   int64_t parts = arch->tensor_mma_num_insts, interval = (arch->tensor_mma_fp32_interval_cycles + parts - 1) / parts;
   int64_t latency = arch->tensor_mma_latency_cycles - (parts - 1) * interval;

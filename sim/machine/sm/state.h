@@ -260,9 +260,9 @@ static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t unt
 }
 
 // The compiler's stall counts hold a warp while it keeps the pipe of its next instruction busy itself: it is not ready
-// before (a `wait`), and math_pipe_throttle is what other warps do to it. 0 where that does not hold it.
+// before (a `wait`), and a throttle is what other warps do to it. 0 where that does not hold it.
 static inline int64_t sm_own_pipe_free(const sm_subcore *sc, int32_t position, const sm_op *op) {
-  bool holds = sc->pipe_taker[op->pipe] == position && op->throttle == FTL_STALL_MATH_PIPE_THROTTLE;
+  bool holds = sc->pipe_taker[op->pipe] == position && op->pipe <= FTL_SM_PIPE_GMMA;
   return holds ? sc->pipe_free[op->pipe] : 0;
 }
 

@@ -54,6 +54,22 @@ Test(timing_sm_issue, a_pipe_takes_one_instruction_an_interval) {
   rig_destroy(r);
 }
 
+// Uniform latency 4: the second of two dependent ones at 4; R2UR reads it at 8, and its uniform register is there 13
+// later.
+Test(timing_sm_issue, uniform_registers_are_late) {
+  rig *r = rig_create(1);
+  rig_add(r, FTL_OP_UNIFORM, 0, -1);
+  rig_add(r, FTL_OP_UNIFORM, 1, 0);
+  rig_add(r, FTL_OP_R2UR, 2, 1);
+  rig_add(r, FTL_OP_UNIFORM, 3, 2);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 4);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 8);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 21);
+  rig_destroy(r);
+}
+
 // Warps 0 and 4 share a sub-core and its sfu, interval 8. Warp 0 issues at 0, when warp 4 is not selected; in cycles 1
 // to 7 the pipe that another warp keeps busy throttles warp 4.
 Test(timing_sm_issue, a_pipe_that_another_warp_keeps_busy_throttles) {
@@ -64,7 +80,7 @@ Test(timing_sm_issue, a_pipe_that_another_warp_keeps_busy_throttles) {
   cr_assert_eq(rig_cycle(r, 0, 0, 0), 0);
   cr_assert_eq(rig_cycle(r, 4, 0, 0), 8);
   cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_NOT_SELECTED], 1);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 7);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MIO_THROTTLE], 7);  // special math goes by that name
   cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_WAIT], 0);
   rig_destroy(r);
 }

@@ -17,6 +17,8 @@ ftl_arch rig_arch(void) {
   a.cvt_interval_cycles = 2, a.cvt_latency_cycles = 6;
   a.sfu_interval_cycles = 8, a.sfu_latency_cycles = 20;
   a.branch_redirect_cycles = 6;
+  a.uniform_latency_cycles = 4;
+  a.uniform_move_latency_cycles = 13;
   a.tensor_mma_fp32_interval_cycles = 8, a.tensor_mma_latency_cycles = 30, a.tensor_mma_num_insts = 1;
   a.tensor_wgmma_fma_per_cycle = 2048, a.tensor_wgmma_issue_cycles = 2, a.tensor_wgmma_rs_issue_cycles = 6;
   a.tensor_wgmma_tail_cycles = 12, a.tensor_wgmma_queue_depth = 4;

@@ -168,6 +168,27 @@ Test(unit_lower_schedule, a_ring_mark_orders_the_reads_of_its_ring_only) {
   ftl_draft_fini(&draft);
 }
 
+// wgmma.fence settles registers: without that, the second operand would be made while the first product runs.
+Test(unit_lower_schedule, register_operands_of_wgmmas_are_made_before_their_fence) {
+  ftl_draft draft = {0};
+  int32_t accumulator = ftl_draft_value_add(&draft, 4, false), scores = ftl_draft_value_add(&draft, 8, false);
+  int32_t operands[2];
+  for (int i = 0; i < 2; i++) operands[i] = ftl_draft_value_add(&draft, 4, false);
+  put(&draft, FTL_OP_MOV, 1, accumulator, NONE, NONE);
+  put(&draft, FTL_OP_MOV, 2, scores, NONE, NONE);
+  for (int i = 0; i < 2; i++) put(&draft, FTL_OP_CVT, 3 + i, operands[i], scores, NONE);
+  put(&draft, FTL_OP_WGMMA_ARRIVE, 5, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  for (int i = 0; i < 2; i++)
+    put_update(&draft, FTL_OP_WGMMA, 64 + i, accumulator, operands[i], NONE)->effects |= FTL_EFFECT_MEMORY;
+  put(&draft, FTL_OP_WGMMA_COMMIT, 6, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_WGMMA_WAIT, 0, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_FFMA, 7, accumulator, accumulator, NONE);
+  finish(&draft, 64);
+  cr_expect_lt(position_of(&draft, 3), position_of(&draft, 5));
+  cr_expect_lt(position_of(&draft, 4), position_of(&draft, 5));
+  ftl_draft_fini(&draft);
+}
+
 Test(unit_lower_schedule, accumulators_are_read_and_operands_overwritten_after_the_wgmma_wait_only) {
   ftl_draft draft = {0};
   int32_t accumulator = ftl_draft_value_add(&draft, 4, false), operand = ftl_draft_value_add(&draft, 4, false);
