@@ -41,6 +41,18 @@ struct M16n8k8Tf32 {
   }
 };
 
+struct M16n8k16AccumulateF16 {
+  static constexpr int fma = 16 * 8 * 16;
+  static __device__ __forceinline__ void apply(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    asm volatile(
+        "{ .reg .b32 d0, d1; mov.b32 d0, %0; mov.b32 d1, %1;"
+        "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {d0, d1}, {%2,%3,%4,%5}, {%6,%7}, {d0, d1};"
+        "mov.b32 %0, d0; mov.b32 %1, d1; }"
+        : "+f"(d[0]), "+f"(d[1])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+};
+
 template <typename Mma, int chains>
 __global__ void run(uint64_t *span, float *sink) {
   __shared__ unsigned long long first, last;
@@ -92,6 +104,7 @@ static void measure(const char *name) {
 
 int main() {
   measure<M16n8k16F16>("m16n8k16.f32.f16");
+  measure<M16n8k16AccumulateF16>("m16n8k16.f16.f16");
   measure<M16n8k16Bf16>("m16n8k16.f32.bf16");
   measure<M16n8k8F16>("m16n8k8.f32.f16");
   measure<M16n8k8Tf32>("m16n8k8.f32.tf32");
