@@ -13,7 +13,7 @@ local sm = measurements .. "micro_shared_memory.csv: "
 local alu = measurements .. "micro_alu.csv: "
 local queues = measurements .. "micro_issue_queues.csv: "
 local copies = measurements .. "micro_async_copy.csv: "
-local near_hit = measurements .. "micro_chase.csv: near L2 hit 288 with 8 cycles of address arithmetic at 1980 MHz = 141 ns, H800 PCIe 258 at 1755 = 147 ns (Luo et al.); here 142 ns, split 80 + 90 + 80 by guess"
+local near_hit = measurements .. "micro_chase.csv: near L2 hit 288 with 8 cycles of address arithmetic at 1980 MHz = 141 ns, H800 PCIe 258 at 1755 = 147 ns (Luo et al.); here 242 cycles of 1708 MHz = 142 ns, split 77 + 88 + 77; the middle agrees with micro_coalescer_window_ncu.csv, where a hit holds the coalescer for 64 to 128 SM cycles, near and far"
 
 return die "gh100" {
   chip = {
@@ -24,7 +24,7 @@ return die "gh100" {
   clock = {
     sm_step_khz = guess(15000, "nvidia-smi lists steps of 15 MHz"),
     sm_min_khz = guess(345000, "lowest clock that nvidia-smi lists"),
-    l2_khz = guess(1755000, "L2 latencies take the same time on H800 PCIe at 1755 MHz and on H200 at 1980 MHz, so L2 has a clock of its own; its frequency is a guess"),
+    l2_khz = measured(1708000, measurements .. "micro_kernel_overhead_ncu.csv and _coalescer_window_ncu.csv, H200: lts__cycles_elapsed.avg.per_second, whatever the SM clock"),
   },
   power = {
     sm_cycle_fj = guess(160000, "42 W over 132 SMs at 1980 MHz: a spinning kernel draws 132 W (kernels/measurements/micro_sm_clock.csv), 90 W of it taken as static"),
@@ -49,7 +49,7 @@ return die "gh100" {
     num_registers = datasheet(65536, guide),
     max_registers_per_thread = datasheet(255, guide),
     register_unit = datasheet(256, "cuda_occupancy.h of the CUDA Toolkit"),
-    warp_unit = guess(4, "cuda_occupancy.h from memory: allocation granularity of four warps, one a sub-core"),
+    warp_unit = measured(4, measurements .. "micro_occupancy.csv: warps fit by sub-core, 4 x floor(16384 / registers of a warp)"),
     num_barriers = datasheet(16, "PTX ISA, bar: barriers 0 to 15"),
     scheduler = guess("gty", "measured on GA102 (Huerta et al., MICRO 2025)"),
     has_bf16 = datasheet(1, "PTX ISA, mma: bf16 from sm_80"),
@@ -85,7 +85,7 @@ return die "gh100" {
     latency_cycles = measured(17, alu .. "MUFU.EX2 17.1"),
   },
   branch = {
-    redirect_cycles = guess(12, flashgpu),
+    redirect_cycles = measured(9, measurements .. "micro_branch.csv: an iteration takes 11 cycles beyond the unrolled one, 11.7 with the sixteenth of a branch in that; less IADD3, ISETP and BRA"),
   },
   uniform = {
     latency_cycles = measured(4, "stall counts of ptxas 13.0 in sm_90a code of kernels/attention: dependent ULOP3, USHF, UIADD3 stand 4 cycles apart"),
@@ -96,7 +96,7 @@ return die "gh100" {
     mma_n = datasheet(8, "PTX ISA, mma.m16n8k16"),
     mma_k = datasheet(16, "PTX ISA, mma.m16n8k16"),
     mma_fp32_interval_cycles = measured(6, measurements .. "micro_mma.csv: 6.2 in one warp, 1354 multiply-adds a cycle and SM from four"),
-    mma_fp16_interval_cycles = guess(6, "as with fp32 accumulation"),
+    mma_fp16_interval_cycles = measured(6, measurements .. "micro_mma.csv: m16n8k16.f16.f16 6.1 to 6.2 in one warp"),
     mma_latency_cycles = measured(24, measurements .. "micro_mma.csv: 24.5"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.16816 is one instruction"),
     peak_fma_per_cycle = datasheet(2048, whitepaper .. ": 4 tensor cores x 512"),
@@ -132,7 +132,7 @@ return die "gh100" {
     ways = guess(16, "no figure found; so many that conflicts are rare"),
     hit_latency_cycles = measured(32, measurements .. "micro_chase.csv: 40.1 with 8 cycles of address arithmetic; gpu-benches: 32 on GH200, 34 on H100 PCIe"),
     bytes_per_cycle = measured(128, "gpu-benches: 126 to 128"),
-    max_pending_lines = guess(256, flashgpu .. ": 256 cp.async in flight"),
+    max_pending_lines = guess(256, flashgpu .. ": 256 cp.async in flight; micro_pending_lines.csv shows that 450 lines by cp.async and 700 by loads can be, when only a sector of each is asked for"),
     fill_bytes_per_cycle = measured(64, copies .. "one SM takes 60 B/cycle by cp.async, 109 by TMA"),
   },
   tma = {
@@ -142,13 +142,13 @@ return die "gh100" {
     max_pending_lines = guess(384, flashgpu .. ": 384 requests of 128 B an SM"),
   },
   noc = {
-    -- request + l2.hit + reply = 250 L2 cycles: the whole latency of a load that misses L1 and hits the near side.
-    request_cycles = guess(80, near_hit),
-    reply_cycles = guess(80, near_hit),
-    far_cycles = measured(76, measurements .. "micro_sides.csv: far hit 170 SM cycles above near at 1980 MHz = 86 ns; 89 ns on H800 PCIe (Luo et al.): two crossings"),
-    sm_read_bytes_per_cycle = measured(122, copies .. "107 to 109 B a SM cycle by TMA at 1980 MHz"),
-    sm_write_bytes_per_cycle = measured(35, measurements .. "micro_store_bandwidth.csv: 31.2 B a SM cycle at 1980 MHz from one SM; 19.7 from each of all"),
-    gpc_read_bytes_per_cycle = measured(1300, measurements .. "micro_l2_capacity.csv: 17.6 to 18.6 TB/s when all SMs read the same data, over 8 GPCs"),
+    -- request + l2.hit + reply = 242 L2 cycles: the whole latency of a load that misses L1 and hits the near side.
+    request_cycles = guess(77, near_hit),
+    reply_cycles = guess(77, near_hit),
+    far_cycles = measured(73, measurements .. "micro_sides.csv: far hit 170 SM cycles above near at 1980 MHz = 86 ns; 89 ns on H800 PCIe (Luo et al.): two crossings"),
+    sm_read_bytes_per_cycle = measured(125, copies .. "107 to 109 B a SM cycle by TMA at 1980 MHz"),
+    sm_write_bytes_per_cycle = measured(36, measurements .. "micro_store_bandwidth.csv: 31.2 B a SM cycle at 1980 MHz from one SM; 19.7 from each of all"),
+    gpc_read_bytes_per_cycle = measured(1325, measurements .. "micro_l2_capacity.csv: 17.6 to 18.6 TB/s when all SMs read the same data, over 8 GPCs"),
     far_bytes_per_cycle = guess(2048, "two thirds of what one side's slices deliver; enough for DRAM reads of which half cross; not measured"),
   },
   l2 = {
@@ -157,8 +157,8 @@ return die "gh100" {
     num_slices = guess(80, "Accel-Sim 2.0 @01f6fc4, configuration SM90_H100: 80 slices of 640 KiB"),
     ways = guess(20, "Accel-Sim 2.0 @01f6fc4, configuration SM90_H100"),
     replacement = measured("lru", "kernels/measurements/micro_l2_capacity_ncu.csv (H200): data shared by all SMs misses nowhere to 28 MiB and everywhere from 34 MiB, as LRU would and NRU not"),
-    slice_bytes_per_cycle = measured(52, measurements .. "micro_l2_capacity.csv: 8.5 to 8.8 TB/s of distinct data over 94 slices; H800 PCIe 4472 B/cycle over 80 is 56 (Luo et al.)"),
-    hit_cycles = guess(90, near_hit),
+    slice_bytes_per_cycle = measured(54, measurements .. "micro_l2_capacity.csv: 8.5 to 8.8 TB/s of distinct data over 94 slices; H800 PCIe 4472 B/cycle over 80 is 56 (Luo et al.)"),
+    hit_cycles = guess(88, near_hit),
     side_hash_granule_bytes = measured(4096, "ademeure/cuda-side-boost, H100"),
     fill_sectors = measured(2, measurements .. "micro_fill_granule_ncu.csv: one missing sector of a line reads 64 bytes, two of a pair as well"),
     coalescer_merges = measured(4, measurements .. "micro_coalescer_ncu.csv: up to 4.0, among the SMs of a GPC"),
