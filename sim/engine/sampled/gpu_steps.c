@@ -207,7 +207,10 @@ static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
     if (!try_access(run, event.slot, i, now, &wait))
       return ftl_error_set(error, FTL_NO_MEMORY, "too many tiles to remember: more than a million, or out of memory");
   int64_t latency = wait.latency_cycles > 0 ? wait.latency_cycles : run->times->latency_cycles[0];
-  int64_t time = ftl_step_times_get(run->times, state->segment, run->resident[sm], latency) * PER_STEP_UNIT;
+  bool later = run->stride > 0 && state->cta >= run->stride;
+  int64_t time = later ? ftl_step_times_get_later(run->times, state->segment, run->resident[sm], latency)
+                       : ftl_step_times_get(run->times, state->segment, run->resident[sm], latency);
+  time *= PER_STEP_UNIT;
   if (state->segment % 2 == 1) state->step++;
   now += time + wait.queue;
   if (try_next_segment(run, event.slot))

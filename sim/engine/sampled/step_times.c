@@ -77,15 +77,20 @@ typedef struct loop_marks {
   const ftl_warp_program *program;
   const ftl_segments *segments;
   int32_t warp;  // the observed warp's index in the CTA
+  // Of a persistent CTA one tile is observed: from when the warp ended the tile before to when it ended this one.
+  int64_t tile, tile_before;  // -1: no such restriction
+  int64_t tile_start, tile_end;
   int32_t count[MAX_CTAS_PER_SM][FTL_MAX_SEGMENT_LOOPS];
   int64_t cycle[MAX_CTAS_PER_SM][FTL_MAX_SEGMENT_LOOPS][KEPT_ITERATIONS];
 } loop_marks;
 
 static void mark_iteration(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
                            const ftl_warp_inst *inst) {
-  (void)cta;
   loop_marks *marks = context;
-  if (!(inst->flags & FTL_INST_LOOP_BRANCH) || warp != marks->warp) return;
+  if (warp != marks->warp) return;
+  if (inst->opcode == FTL_OP_EXIT && cta == marks->tile_before) marks->tile_start = cycle;
+  if (inst->opcode == FTL_OP_EXIT && cta == marks->tile) marks->tile_end = cycle;
+  if (!(inst->flags & FTL_INST_LOOP_BRANCH) || (marks->tile >= 0 && cta != marks->tile)) return;
   const ftl_warp_role *role = &marks->program->roles[marks->segments->leading_role];
   ptrdiff_t pc = inst - marks->program->insts - role->first_inst;
   for (int32_t k = 0; k < marks->segments->num_loops; k++) {
@@ -166,9 +171,20 @@ static void fill_times(const loop_marks *marks, int32_t num_ctas, const int64_t 
 typedef struct measurement {
   const ftl_launch *launch;
   const ftl_segments *segments;
-  const cut_program *cut;
+  cut_program *cut;
   int64_t sm_khz, representative;
 } measurement;
+
+static loop_marks *marks_create(const measurement *m, int64_t tile_before, int64_t tile) {
+  loop_marks *marks = calloc(1, sizeof *marks);
+  if (!marks) return NULL;
+  marks->program = &m->cut->warps;
+  marks->segments = m->segments;
+  marks->warp = m->cut->warps.roles[m->segments->leading_role].first_warp;
+  marks->tile_before = tile_before;
+  marks->tile = tile;
+  return marks;
+}
 
 // CTAs that share an SM are a whole round of SMs apart in launch order, nearer where the grid is too small for that:
 // they must be different ones, or they would find each other's tiles in L1.
@@ -190,11 +206,8 @@ static void choose_starts(const measurement *m, int32_t num_ctas, const ftl_step
 // `alone`: what one CTA takes at this latency; all zeros when that is what is measured.
 static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t latency, const ftl_step_point *alone,
                                 ftl_step_point *point, ftl_error *error) {
-  loop_marks *marks = calloc(1, sizeof *marks);
+  loop_marks *marks = marks_create(m, -1, -1);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
-  marks->program = &m->cut->warps;
-  marks->segments = m->segments;
-  marks->warp = m->cut->warps.roles[m->segments->leading_role].first_warp;
   ftl_sm_config config = {
       .arch = m->launch->arch, .program = &m->cut->warps, .num_slots = num_ctas, .bulk = !m->launch->no_bulk};
   int64_t ctas[MAX_CTAS_PER_SM], starts[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
@@ -203,6 +216,49 @@ static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t 
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, starts, num_ctas, mark_iteration, marks, ends,
                                       &point->counters, error);
   if (status == FTL_OK) fill_times(marks, num_ctas, starts, ends, point->time);
+  free(marks);
+  return status;
+}
+
+static bool same_trips(const measurement *m, int64_t cta, int64_t other) {
+  int64_t first;
+  for (int32_t k = 0; k < m->segments->num_loops; k++)
+    if (ftl_segments_trips(m->segments, m->launch->warps, k, cta, &first) !=
+        ftl_segments_trips(m->segments, m->launch->warps, k, other, &first))
+      return false;
+  return true;
+}
+
+// A distance between tiles of which the two before the representative have its loops too; 0: none is near.
+static int64_t find_distance(const measurement *m) {
+  for (int64_t d = 1; d <= SEARCHED_CTAS && 2 * d <= m->representative; d++)
+    if (same_trips(m, m->representative - d, m->representative) &&
+        same_trips(m, m->representative - 2 * d, m->representative))
+      return d;
+  return 0;
+}
+
+// A persistent CTA alone on its SM walks three tiles; the second begins while the first ends and ends while the third
+// begins.
+static ftl_status measure_later(const measurement *m, int64_t distance, int64_t latency, ftl_step_point *point,
+                                ftl_error *error) {
+  int64_t first = m->representative - 2 * distance, start = 0, end = 0, num_ctas = m->cut->tile.num_ctas;
+  loop_marks *marks = marks_create(m, first, first + distance);
+  if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
+  m->cut->tile.num_ctas = m->representative + 1;
+  ftl_sm_config config = {.arch = m->launch->arch,
+                          .program = &m->cut->warps,
+                          .num_slots = 1,
+                          .persistent_stride = distance,
+                          .bulk = !m->launch->no_bulk};
+  ftl_sm_counters counters;
+  ftl_status status =
+      ftl_lone_sm_run(&config, m->sm_khz, latency, &first, &start, 1, mark_iteration, marks, &end, &counters, error);
+  m->cut->tile.num_ctas = num_ctas;
+  if (status == FTL_OK) {
+    fill_times(marks, 1, &marks->tile_start, &marks->tile_end, point->later);
+    point->counters = counters;
+  }
   free(marks);
   return status;
 }
@@ -232,9 +288,13 @@ ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *
                    .cut = &cut,
                    .sm_khz = sm_khz,
                    .representative = find_representative(segments, launch->warps)};
+  int64_t distance = launch->tile->persistent && out->most_ctas == 1 ? find_distance(&m) : 0;
   for (int32_t i = 0; status == FTL_OK && i < FTL_NUM_STEP_LATENCIES; i++) {
     out->latency_cycles[i] = latency_cycles[i];
     status = measure_point(&m, 1, latency_cycles[i], &out->points[0][i], &out->points[0][i], error);
+    if (status != FTL_OK) break;
+    memcpy(out->points[0][i].later, out->points[0][i].time, sizeof out->points[0][i].later);
+    if (distance > 0) status = measure_later(&m, distance, latency_cycles[i], &out->points[0][i], error);
     if (status != FTL_OK) break;
     if (out->most_ctas == 1)
       out->points[1][i] = out->points[0][i];
@@ -249,16 +309,29 @@ static int64_t between(int64_t x, int64_t x0, int64_t x1, int64_t y0, int64_t y1
   return x1 > x0 ? y0 + (y1 - y0) * (x - x0) / (x1 - x0) : y0;
 }
 
-static int64_t at_latency(const ftl_step_times *times, int32_t row, int32_t segment, int64_t latency) {
+static int64_t of_point(const ftl_step_point *point, int32_t segment, bool later) {
+  return later ? point->later[segment] : point->time[segment];
+}
+
+static int64_t at_latency(const ftl_step_times *times, int32_t row, int32_t segment, int64_t latency, bool later) {
+  const ftl_step_point *points = times->points[row];
   int32_t i = 1;
-  if (latency <= times->latency_cycles[0]) return times->points[row][0].time[segment];
+  if (latency <= times->latency_cycles[0]) return of_point(&points[0], segment, later);
   while (i < FTL_NUM_STEP_LATENCIES - 1 && latency > times->latency_cycles[i]) i++;
   return between(latency, times->latency_cycles[i - 1], times->latency_cycles[i],
-                 times->points[row][i - 1].time[segment], times->points[row][i].time[segment]);
+                 of_point(&points[i - 1], segment, later), of_point(&points[i], segment, later));
 }
 
 int64_t ftl_step_times_get(const ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
-  int64_t time = at_latency(times, 0, segment, latency_cycles), least = resident * times->least[segment];
-  if (resident > 1) time = between(resident, 1, times->most_ctas, time, at_latency(times, 1, segment, latency_cycles));
+  int64_t time = at_latency(times, 0, segment, latency_cycles, false), least = resident * times->least[segment];
+  if (resident > 1)
+    time = between(resident, 1, times->most_ctas, time, at_latency(times, 1, segment, latency_cycles, false));
   return time > least ? time : least;
+}
+
+int64_t ftl_step_times_get_later(const ftl_step_times *times, int32_t segment, int32_t resident,
+                                 int64_t latency_cycles) {
+  if (times->most_ctas > 1) return ftl_step_times_get(times, segment, resident, latency_cycles);
+  int64_t time = at_latency(times, 0, segment, latency_cycles, true), least = times->least[segment];
+  return segment % 2 == 0 || time > least ? time : least;  // straight code overlaps that of the tile before
 }
