@@ -30,6 +30,7 @@ cmp -s jobs1 jobs4 || bad "another number of threads gives other answers"
 accepted "Why: " "$FAKE" run --no-db "$SCENARIOS/quickstart.lua"
 accepted "Why: " "$FAKE" run --no-db "$SCENARIOS/block_sizes.lua" -- v100
 accepted "by splits" "$FAKE" run --no-db "$SCENARIOS/flash_decode.lua"
+accepted "flash3_fwd on h200" "$FAKE" run --no-db "$SCENARIOS/flash3.lua"
 
 # The real engine, on something small.
 S="--arch a100_80 --workload flash2_fwd heads=2 seqlen=256 head_dim=64"
