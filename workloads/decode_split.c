@@ -16,8 +16,9 @@ typedef struct split {
 
   int32_t q, k, v;  // tensors
   ftl_decode_results results;
-  int32_t ring_q, ring_k, ring_v, staging;
-  int32_t scores, probs, output;  // values
+  int32_t ring_q, ring_k, ring_v;
+  int32_t output_staging, rows_staging, max_staging;  // of several groups
+  int32_t scores, probs, output;                      // values
   ftl_online_softmax softmax;
   ftl_expr split_idx, batch, head, kv_head, row;
   ftl_expr first, unmasked, end;  // key tiles first .. unmasked-1 need no mask, unmasked .. end-1 do
@@ -104,13 +105,20 @@ static void declare_keys(split *s) {
   s->unmasked = keys.unmasked == keys.end ? s->end : ftl_max(b, s->first, ftl_min(b, s->end, keys.unmasked));
 }
 
-// Where the groups' copies meet: K's stages, which are idle by then, if they are large enough.
-static int32_t declare_staging(const split *s) {
-  if (s->num_groups == 1) return -1;
-  int32_t rows = s->num_groups * s->d.a.block_m, columns = s->d.a.padded_head_dim;
-  int64_t has = (int64_t)s->num_stages * s->d.a.block_n * ftl_dtype_bytes(s->d.a.dtype);
-  if (has >= (int64_t)rows * ftl_dtype_bytes(FTL_FP32)) return s->ring_k;
-  return ftl_builder_ring(s->b, "merge", FTL_FP32, rows, columns, 1, 0, 1);
+// `ring` where the groups' copies of rows x columns numbers fit into its stages, which are idle by then; else one more.
+static int32_t staging_for(const split *s, int32_t ring, const char *name, int64_t ring_bytes, int32_t columns) {
+  int32_t rows = s->num_groups * s->d.a.block_m;
+  if (ring_bytes >= (int64_t)rows * columns * ftl_dtype_bytes(FTL_FP32)) return ring;
+  return ftl_builder_ring(s->b, name, FTL_FP32, rows, columns, 1, 0, 1);
+}
+
+static void declare_staging(split *s) {
+  if (s->num_groups == 1) return;
+  int64_t row_bytes = (int64_t)s->d.a.padded_head_dim * ftl_dtype_bytes(s->d.a.dtype);
+  int64_t stages_bytes = s->num_stages * s->d.a.block_n * row_bytes;
+  s->output_staging = staging_for(s, s->ring_k, "outputs", stages_bytes, s->d.a.padded_head_dim);
+  s->rows_staging = staging_for(s, s->ring_v, "maxima and sums", stages_bytes, 2);
+  s->max_staging = staging_for(s, s->ring_q, "maxima", s->d.a.block_m * row_bytes, 1);
 }
 
 static void declare(split *s, const ftl_spec *spec) {
@@ -126,7 +134,7 @@ static void declare(split *s, const ftl_spec *spec) {
   s->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, readers);
   s->ring_k = ftl_builder_ring(b, "k", a->dtype, a->block_n, columns, s->num_stages, role, readers);
   s->ring_v = ftl_builder_ring(b, "v", a->dtype, a->block_n, columns, s->num_stages, role, readers);
-  s->staging = declare_staging(s);
+  declare_staging(s);
   s->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n / s->num_groups);
   s->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, a->block_n / s->num_groups);
   s->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
@@ -174,7 +182,15 @@ static void load_ahead(const split *s, ftl_expr j) {
 
 static void store_partial(const split *s) {
   ftl_expr batch = ftl_add(s->b, ftl_mul(s->b, s->split_idx, ftl_const(s->b, s->d.a.batch)), s->batch);
-  ftl_store(s->b, rows_ref(s, s->results.partial_o, batch, s->d.a.head_dim), s->output, s->staging);
+  ftl_tile_ref output = rows_ref(s, s->results.partial_o, batch, s->d.a.head_dim);
+  if (s->num_groups > 1) {
+    ftl_online_softmax_store_groups(s->b, &s->softmax, output, s->output, s->output_staging, s->rows_staging);
+    // Another ring than those that slower warps may still read.
+    ftl_online_softmax_merge_groups(s->b, &s->softmax, s->max_staging, s->rows_staging);
+  } else {
+    ftl_online_softmax_finish(s->b, &s->softmax, s->output);
+    ftl_store(s->b, output, s->output, -1);
+  }
   ftl_store_rows(s->b, rows_ref(s, s->results.partial_lse, batch, 1), s->softmax.max);
 }
 
@@ -234,10 +250,6 @@ static void drain(const split *s) {
 static void epilogue(const split *s) {
   ftl_release(s->b, s->ring_q);
   if (s->persistent || s->num_groups > 1) drain(s);
-  if (s->num_groups > 1)
-    ftl_online_softmax_finish_groups(s->b, &s->softmax, s->output, s->ring_k, s->ring_v);
-  else
-    ftl_online_softmax_finish(s->b, &s->softmax, s->output);
   store_partial(s);
 }
 

@@ -64,9 +64,8 @@ void ftl_online_softmax_finish(ftl_builder *b, const ftl_online_softmax *s, int3
   log_sum_exp(b, s);
 }
 
-void ftl_online_softmax_finish_groups(ftl_builder *b, const ftl_online_softmax *s, int32_t output, int32_t max_staging,
-                                      int32_t sum_staging) {
-  ftl_reduce_lanes(b, FTL_ELEM_ADD, s->sum);
+void ftl_online_softmax_merge_groups(ftl_builder *b, const ftl_online_softmax *s, int32_t max_staging,
+                                     int32_t sum_staging) {
   unary(b, FTL_ELEM_COPY, s->previous, s->max);
   ftl_reduce_groups(b, FTL_ELEM_MAX, s->max, max_staging);
   // A group that saw no key of a row has -inf there and weighs nothing, also where no group saw one.
@@ -76,8 +75,11 @@ void ftl_online_softmax_finish_groups(ftl_builder *b, const ftl_online_softmax *
   unary(b, FTL_ELEM_EXP2, s->correction, s->correction);
   binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));
   ftl_reduce_groups(b, FTL_ELEM_ADD, s->sum, sum_staging);
-  unary(b, FTL_ELEM_RECIP, s->shift, s->sum);
-  binary(b, FTL_ELEM_MUL, s->correction, s->correction, ftl_value_operand(s->shift));
-  binary(b, FTL_ELEM_MUL, output, output, ftl_value_operand(s->correction));
   log_sum_exp(b, s);
+}
+
+void ftl_online_softmax_store_groups(ftl_builder *b, const ftl_online_softmax *s, ftl_tile_ref ref, int32_t output,
+                                     int32_t output_staging, int32_t rows_staging) {
+  ftl_reduce_lanes(b, FTL_ELEM_ADD, s->sum);
+  ftl_store_merged(b, ref, output, s->max, s->sum, s->scale * log2_e, output_staging, rows_staging);
 }

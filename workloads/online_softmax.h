@@ -22,9 +22,11 @@ void ftl_online_softmax_start(ftl_builder *builder, const ftl_online_softmax *so
 void ftl_online_softmax_step(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores, bool masked);
 // Normalises `output` (rows that saw no key become 0) and leaves log-sum-exp, in natural units, in softmax->max.
 void ftl_online_softmax_finish(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t output);
-// The same in a role of several groups: merges their maxima and sums through two idle staging rings, and scales each
-// group's copy of `output` so that the copies add up to the normalised output.
-void ftl_online_softmax_finish_groups(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t output,
-                                      int32_t max_staging, int32_t sum_staging);
+// In a role of several groups, first: stores the merged and normalised output through idle staging rings.
+void ftl_online_softmax_store_groups(ftl_builder *builder, const ftl_online_softmax *softmax, ftl_tile_ref ref,
+                                     int32_t output, int32_t output_staging, int32_t rows_staging);
+// Then: merges the groups' maxima and sums through two idle rings and leaves log-sum-exp in softmax->max.
+void ftl_online_softmax_merge_groups(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t max_staging,
+                                     int32_t sum_staging);
 
 #endif

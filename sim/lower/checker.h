@@ -21,6 +21,10 @@ typedef struct ftl_work {
   int64_t warp_insts;  // warp instructions issued (warp programs only)
 } ftl_work;
 
+// STORE_MERGED: exponentials of all threads for one row: each works out every group's weight, once for the sum and
+// again for each of its columns.
+int64_t ftl_merge_row_exps(const ftl_role *role, int32_t columns);
+
 FTL_MUST_USE ftl_status ftl_work_of_tile(const ftl_tile_program *tile, int64_t cta, ftl_work *out, ftl_error *error);
 FTL_MUST_USE ftl_status ftl_work_of_warps(const ftl_warp_program *program, int64_t cta, ftl_work *out,
                                           ftl_error *error);

@@ -105,7 +105,8 @@ static bool do_release(search *s, state *st, const ftl_tile_op *op) {
 
 static void do_store(search *s, state *st, const ftl_tile_op *op, ftl_op_order *order) {
   if (op->ring < 0) return;
-  if (st->rings[op->ring].dirty && !order->barrier_before) order->barrier_before = s->changed = true;
+  bool dirty = st->rings[op->ring].dirty || (op->kind == FTL_TILE_STORE_MERGED && st->rings[op->ring_a].dirty);
+  if (dirty && !order->barrier_before) order->barrier_before = s->changed = true;
   pass_barrier(st);  // the staging's own
 }
 
@@ -133,6 +134,7 @@ static bool do_op(search *s, state *st) {
       break;
     case FTL_TILE_STORE:
     case FTL_TILE_REDUCE_GROUPS:
+    case FTL_TILE_STORE_MERGED:
       do_store(s, st, op, order);
       break;
     case FTL_TILE_BARRIER:

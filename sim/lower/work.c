@@ -25,6 +25,11 @@ static int64_t mma_macs(const ftl_tile_program *tile, const ftl_tile_op *op) {
   return (int64_t)tile->roles[dst->role].num_groups * dst->rows * dst->columns * depth;
 }
 
+int64_t ftl_merge_row_exps(const ftl_role *role, int32_t columns) {
+  int64_t threads = (int64_t)role->num_warps * WARP_LANES, blocks = (columns + threads - 1) / threads;
+  return threads * role->num_groups * (1 + blocks);
+}
+
 static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error *error) {
   (void)error;
   tile_counter *counter = context;
@@ -39,6 +44,12 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
     case FTL_TILE_LOAD_COLUMNS:
       work->load_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
       break;
+    case FTL_TILE_STORE_MERGED: {
+      work->store_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
+      const ftl_role *role = &counter->tile->roles[counter->tile->values[op->a.value].role];
+      work->exps += op->ref.rows * ftl_merge_row_exps(role, op->ref.columns);
+      break;
+    }
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_ROWS:
       work->store_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);

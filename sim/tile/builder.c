@@ -452,6 +452,18 @@ void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t stagin
   store_op(builder, FTL_TILE_STORE, ref, a, staging_ring);
 }
 
+void ftl_store_merged(ftl_builder *builder, ftl_tile_ref ref, int32_t output, int32_t row_max, int32_t row_sum,
+                      float scale_log2, int32_t output_staging, int32_t rows_staging) {
+  ftl_tile_op op = op_of(FTL_TILE_STORE_MERGED);
+  op.ref = ref;
+  op.a = (ftl_operand){.value = output, .immediate = scale_log2};
+  op.b = ftl_value_operand(row_max);
+  op.c = ftl_value_operand(row_sum);
+  op.ring = output_staging;
+  op.ring_a = rows_staging;
+  op_add(builder, op);
+}
+
 void ftl_store_rows(ftl_builder *builder, ftl_tile_ref ref, int32_t a) {
   store_op(builder, FTL_TILE_STORE_ROWS, ref, a, -1);
 }

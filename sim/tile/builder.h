@@ -84,6 +84,8 @@ void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_
 void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a);
 void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t staging_ring);
 void ftl_store_rows(ftl_builder *builder, ftl_tile_ref ref, int32_t a);
+void ftl_store_merged(ftl_builder *builder, ftl_tile_ref ref, int32_t output, int32_t row_max, int32_t row_sum,
+                      float scale_log2, int32_t output_staging, int32_t rows_staging);
 // The product or store added last uses the rows from `row` on of its A operand's or its staging ring.
 void ftl_at_ring_row(ftl_builder *builder, int32_t row);
 void ftl_barrier(ftl_builder *builder);

@@ -271,11 +271,8 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_value *a = &check->program->values[op->a.value];
   if (op->ref.rows > a->rows || op->ref.columns > a->columns)
     return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, a->name);
-  if (!of_rows && check->program->roles[check->role_idx].num_groups > 1) {
-    if (check->program->tensors[op->ref.tensor].dtype != FTL_FP32 || a->dtype != FTL_FP32)
-      return ftl_check_fail(check, "the copies of several groups are added up and stored in fp32");
-    return check_group_staging(check, op->ring, a->rows, a->columns);
-  }
+  if (!of_rows && check->program->roles[check->role_idx].num_groups > 1)
+    return ftl_check_fail(check, "each of several groups has a copy of %s: store_merged makes them one", a->name);
   if (op->ring < 0) return check_vector(check, a, &check->program->tensors[op->ref.tensor], true);
   if (!is_fragment(check, op->a.value)) return ftl_check_fail(check, "%s is stored directly only", a->name);
   if (!is_ring(check, op->ring)) return ftl_check_fail(check, "no such ring");
@@ -294,6 +291,24 @@ static ftl_status check_barrier(const ftl_check *check, const ftl_tile_op *op) {
   if (barrier->roles_mask >> check->role_idx & 1) return FTL_OK;
   return ftl_check_fail(check, "role %s does not take part in barrier %s", check->program->roles[check->role_idx].name,
                         barrier->name);
+}
+
+static ftl_status check_store_merged(const ftl_check *check, const ftl_tile_op *op) {
+  ftl_status status = check_ref(check, &op->ref, true);
+  if (status != FTL_OK) return status;
+  if (!is_tile(check, op->a.value) || !is_rows(check, op->b.value) || !is_rows(check, op->c.value))
+    return ftl_check_fail(check, "the sources are not a tile and two rows values of this role");
+  const ftl_value *values = check->program->values, *a = &values[op->a.value];
+  if (op->ref.rows > a->rows || op->ref.columns > a->columns)
+    return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, a->name);
+  if (values[op->b.value].rows != a->rows || values[op->c.value].rows != a->rows || !is_fragment(check, op->a.value) ||
+      !is_fragment(check, op->b.value) || !is_fragment(check, op->c.value))
+    return ftl_check_fail(check, "the sources are not fragments of %d rows each", a->rows);
+  if (a->dtype != FTL_FP32 || check->program->tensors[op->ref.tensor].dtype != FTL_FP32)
+    return ftl_check_fail(check, "states are merged and stored in fp32");
+  const int32_t maximum_and_sum = 2;
+  status = check_group_staging(check, op->ring_a, a->rows, maximum_and_sum);
+  return status == FTL_OK ? check_group_staging(check, op->ring, a->rows, a->columns) : status;
 }
 
 ftl_status ftl_check_op(const ftl_check *check) {
@@ -337,6 +352,8 @@ ftl_status ftl_check_op(const ftl_check *check) {
       return check_reduce(check, op);
     case FTL_TILE_CONVERT:
       return check_convert(check, op);
+    case FTL_TILE_STORE_MERGED:
+      return check_store_merged(check, op);
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_ROWS:
       return check_store(check, op);

@@ -92,13 +92,36 @@ static ftl_status load_direct(ftl_interpreter *in, const ftl_exec_event *event, 
   return FTL_OK;
 }
 
-// What a store writes of element (r, c): of a tile the sum of the groups' copies, of rows the first.
-static float stored_element(const ftl_interpreter *in, int32_t value, size_t r, size_t c, size_t pitch, bool of_rows) {
-  const float *x = in->values[value].x;
-  size_t copy = (size_t)in->program->values[value].rows * pitch;
-  float sum = x[r * pitch + c];
-  for (int32_t g = 1; !of_rows && g < ftl_num_groups_of(in, value); g++) sum += x[(size_t)g * copy + r * pitch + c];
-  return sum;
+// Element (r, c) of the groups' softmax states merged into one.
+static float merged_element(const ftl_interpreter *in, const ftl_tile_op *op, size_t r, size_t c) {
+  const ftl_value *info = &in->program->values[op->a.value];
+  size_t rows = (size_t)info->rows, columns = (size_t)info->columns,
+         groups = (size_t)ftl_num_groups_of(in, op->a.value);
+  const float *output = in->values[op->a.value].x + r * columns + c;
+  const float *max = in->values[op->b.value].x + r * FTL_NUM_LANES;
+  const float *sum = in->values[op->c.value].x + r * FTL_NUM_LANES;
+  float top = -INFINITY, whole_output = 0, whole_sum = 0;
+  for (size_t g = 0; g < groups; g++) top = fmaxf(top, max[g * rows * FTL_NUM_LANES]);
+  for (size_t g = 0; g < groups && top > -INFINITY; g++) {
+    float weight = exp2f((max[g * rows * FTL_NUM_LANES] - top) * op->a.immediate);
+    whole_output += output[g * rows * columns] * weight;
+    whole_sum += sum[g * rows * FTL_NUM_LANES] * weight;
+  }
+  return whole_sum > 0 ? whole_output / whole_sum : 0;
+}
+
+static ftl_status check_merged(const ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_operand *of_rows[] = {&event->op->b, &event->op->c};
+  for (int i = 0; i < 2; i++) {
+    const ftl_value *info = &in->program->values[of_rows[i]->value];
+    const ftl_value_data *data = &in->values[of_rows[i]->value];
+    if (!data->written) return ftl_interpret_fail(in, event, error, "%s was never written", info->name);
+    for (int32_t r = 0; r < info->rows * ftl_num_groups_of(in, of_rows[i]->value); r++)
+      if (!ftl_lanes_agree(data->x + r * FTL_NUM_LANES))
+        return ftl_interpret_fail(in, event, error, "row %d of %s is not reduced over its lanes", r % info->rows,
+                                  info->name);
+  }
+  return FTL_OK;
 }
 
 static ftl_status store(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
@@ -109,19 +132,22 @@ static ftl_status store(ftl_interpreter *in, const ftl_exec_event *event, ftl_er
   size_t pitch = of_rows ? FTL_NUM_LANES : (size_t)in->program->values[event->op->a.value].columns;
   if (!value->written)
     return ftl_interpret_fail(in, event, error, "%s was never written", in->program->values[event->op->a.value].name);
-  if (!event->present) return FTL_OK;
+  bool merged = event->op->kind == FTL_TILE_STORE_MERGED;
+  ftl_status status = merged ? check_merged(in, event, error) : FTL_OK;
+  if (status != FTL_OK || !event->present) return status;
   ftl_tile_source source;
   extent found;
-  ftl_status status = locate(in, event, &source, &found, error);
+  status = locate(in, event, &source, &found, error);
   if (status != FTL_OK) return status;
   for (int32_t r = 0; r < found.num_rows; r++) {
     const float *from = value->x + (size_t)r * pitch;
     if (of_rows && !ftl_lanes_agree(from))
       return ftl_interpret_fail(in, event, error, "row %d of %s is not reduced over its lanes", r,
                                 in->program->values[event->op->a.value].name);
-    for (int32_t c = 0; c < found.num_columns; c++)
-      in->tensors[ref->tensor][found.index + r * tensor->row_stride + c] =
-          ftl_dtype_round(tensor->dtype, stored_element(in, event->op->a.value, (size_t)r, (size_t)c, pitch, of_rows));
+    for (int32_t c = 0; c < found.num_columns; c++) {
+      float x = merged ? merged_element(in, event->op, (size_t)r, (size_t)c) : from[c];
+      in->tensors[ref->tensor][found.index + r * tensor->row_stride + c] = ftl_dtype_round(tensor->dtype, x);
+    }
   }
   return FTL_OK;
 }
@@ -170,6 +196,9 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
       poison_staging(in, event->op->ring, event->op->ring_row, event->op->ref.rows);
       return store(in, event, error);
     case FTL_TILE_STORE_ROWS:
+      return store(in, event, error);
+    case FTL_TILE_STORE_MERGED:
+      poison_staging(in, event->op->ring, 0, in->program->rings[event->op->ring].rows);
       return store(in, event, error);
     case FTL_TILE_REDUCE_GROUPS:
       poison_staging(in, event->op->ring, 0, in->program->rings[event->op->ring].rows);

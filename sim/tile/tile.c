@@ -102,6 +102,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_CONVERT] = "convert",
       [FTL_TILE_STORE] = "store",
       [FTL_TILE_STORE_ROWS] = "store_rows",
+      [FTL_TILE_STORE_MERGED] = "store_merged",
       [FTL_TILE_BARRIER] = "barrier",
       [FTL_TILE_ARRIVE] = "arrive",
       [FTL_TILE_SYNC] = "sync",
@@ -115,7 +116,9 @@ bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind) {
 
 bool ftl_tile_op_loads(ftl_tile_op_kind kind) { return kind == FTL_TILE_LOAD || ftl_tile_op_loads_direct(kind); }
 
-bool ftl_tile_op_stores(ftl_tile_op_kind kind) { return kind == FTL_TILE_STORE || kind == FTL_TILE_STORE_ROWS; }
+bool ftl_tile_op_stores(ftl_tile_op_kind kind) {
+  return kind == FTL_TILE_STORE || kind == FTL_TILE_STORE_ROWS || kind == FTL_TILE_STORE_MERGED;
+}
 
 void ftl_tile_program_destroy(ftl_tile_program *program) {
   if (!program) return;

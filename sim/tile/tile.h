@@ -181,13 +181,16 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_STORE,  // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct.
                    //   through its rows from ring_row on. The staging ring must be the role's own and idle (every
                    //   committed stage released), or one that another role fills, all of whose stages the role holds.
-                   //   Several groups: their copies are added up in the staging ring. STORE_ROWS stores the first
-                   //   group's copy.
-                   //   Row-wise tiles: direct.
-  FTL_TILE_STORE_ROWS,  // ref (one column) <- a (ROWS)
-  FTL_TILE_BARRIER,     // all warps of the role meet (bar.sync)
-  FTL_TILE_ARRIVE,      // barrier: this role has come, and goes on (bar.arrive)
-  FTL_TILE_SYNC,        // barrier: this role has come, and waits until all have (bar.sync)
+                   //   Row-wise tiles: direct. A role of one group; STORE_ROWS stores the first group's copy.
+  FTL_TILE_STORE_ROWS,    // ref (one column) <- a (ROWS)
+  FTL_TILE_STORE_MERGED,  // ref (fp32) <- the groups' softmax states as one: a their outputs (TILE), b their row
+                          // maxima,
+                          //   c their row sums (ROWS, whole) of exponentials 2^((score - maximum) * a.immediate).
+                          //   sum_g a w / sum_g c w with w = 2^((b - max_g b) * a.immediate); 0 for a row that no group
+                          //   saw a key of. Staged in the idle rings `ring` (outputs) and `ring_a` (maxima, sums)
+  FTL_TILE_BARRIER,       // all warps of the role meet (bar.sync)
+  FTL_TILE_ARRIVE,        // barrier: this role has come, and goes on (bar.arrive)
+  FTL_TILE_SYNC,          // barrier: this role has come, and waits until all have (bar.sync)
 } ftl_tile_op_kind;
 
 typedef enum ftl_elem_fn {

@@ -163,6 +163,11 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
     case FTL_TILE_REDUCE_LANES:
       fprintf(out, "%s = %s over lanes of %s", dst, fn, dst);
       break;
+    case FTL_TILE_STORE_MERGED:
+      write_ref(out, program, &op->ref);
+      fprintf(out, " <- merged over groups: %s with maxima %s, sums %s, through %s", a,
+              program->values[op->b.value].name, program->values[op->c.value].name, ring);
+      break;
     case FTL_TILE_REDUCE_GROUPS:
       fprintf(out, "%s = %s over groups of %s through %s", dst, fn, dst, ring);
       break;

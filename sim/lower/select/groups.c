@@ -1,11 +1,10 @@
-// Roles whose warps are groups with copies of their own (sliced K): exchanging and adding up the copies through shared
+// Roles whose warps are groups with copies of their own (sliced K): exchanging and merging the copies through shared
 // memory. As kernels/attention/decode_mma.h: each warp writes its copy, row after row in fp32, a barrier, then every
 // thread reads the copies of what it works on.
-#include "lower/select/copy_plan.h"
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { LANE_WORDS = 4 };
+enum { LINE_BYTES = 128 };
 
 static ftl_draft_inst *add_shared(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t data,
                                   int32_t address, ftl_wavefronts wavefronts) {
@@ -34,51 +33,95 @@ void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op) {
   }
 }
 
-static void write_copies(ftl_select *s, const ftl_tile_op *op, const ftl_shared_layout *layout) {
+// ---- merging ----
+// One row is merged after another, each thread with columns of its own, in the order of the kernel's code. Counts
+// beyond the arithmetic are nvcc 13's for sm_90a (kernels/measurements/opcodes_other.csv: 111 warp instructions a row
+// with four groups and head_dim 128, which is what these come to): branches around rows without keys and around the
+// slow path of the division, addresses by run-time strides.
+enum { ROW_ADDRESS_IMADS = 8, ROW_ADDRESS_ADDS = 7, ROW_UNIFORMS = 6, ROW_BRANCHES = 8, BLOCK_BRANCHES = 12 };
+
+static void write_states(ftl_select *s, const ftl_tile_op *op, const ftl_shared_layout *layout) {
+  const ftl_wavefronts one = {1, 0};
   const ftl_select_value *a = &s->values[op->a.value];
+  int32_t address = s->rings[op->ring].write_address, rows = s->rings[op->ring_a].write_address;
+  add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->b.value, 0, 0), rows, one);
+  add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->c.value, 0, 0), rows, one);
   for (int32_t i = 0; i < a->map.per_slab; i++) {
-    int32_t fragment = ftl_select_fragment(s, op->a.value, 0, i);
     ftl_wavefronts w = ftl_accumulator_wavefronts(&s->shape, layout, 0, i * s->shape.accumulator_columns);
-    add_shared(s, FTL_OP_STS, a->map.num_registers / 2, NONE, fragment, s->rings[op->ring].write_address, w);
+    add_shared(s, FTL_OP_STS, a->map.num_registers / 2, NONE, ftl_select_fragment(s, op->a.value, 0, i), address, w);
   }
 }
 
-// The sum of the copies of 16 bytes a lane.
-static int32_t read_sum(ftl_select *s, const ftl_tile_op *op, ftl_wavefronts wavefronts) {
-  int32_t sum = ftl_select_temp(s, LANE_WORDS), address = s->rings[op->ring].read_address;
-  add_shared(s, FTL_OP_LDS, 1, sum, address, NONE, wavefronts);
-  for (int32_t group = 1; group < s->role->num_groups; group++) {
-    int32_t copy = ftl_select_temp(s, LANE_WORDS);
-    add_shared(s, FTL_OP_LDS, 1, copy, address, NONE, wavefronts);
-    ftl_select_add(s, FTL_OP_FFMA, LANE_WORDS, sum, sum, copy, NONE);
-  }
-  return sum;
+static int32_t load_word(ftl_select *s, int32_t ring) {
+  const ftl_wavefronts one = {1, 0};
+  int32_t word = ftl_select_temp(s, 1);
+  add_shared(s, FTL_OP_LDS, 1, word, s->rings[ring].read_address, NONE, one);
+  return word;
 }
 
-void ftl_select_store_groups(ftl_select *s, const ftl_tile_op *op) {
+// total (+)= x * 2^((top of the group - top) * scale)
+static void add_weighed(ftl_select *s, int32_t total, bool is_first, int32_t x, int32_t group_top, int32_t top) {
+  int32_t weight = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_FFMA, 1, weight, group_top, top, NONE);
+  ftl_select_add(s, FTL_OP_FFMA, 2, weight, weight, NONE, NONE);
+  ftl_select_add(s, FTL_OP_MUFU, 1, weight, weight, NONE, NONE)->inst.arg = FTL_ELEM_EXP2;
+  ftl_select_add(s, FTL_OP_FFMA, 1, total, x, weight, is_first ? NONE : total);
+}
+
+static void end_block(ftl_select *s, int32_t num_branches, int32_t depends_on) {
+  int32_t condition = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, 2, condition, depends_on, NONE, NONE);
+  ftl_select_add(s, FTL_OP_NOP, num_branches - 1, NONE, NONE, NONE, NONE);
+  ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, NONE, condition, NONE, NONE);
+  branch->inst.flags = FTL_INST_GUARD;
+  branch->effects = FTL_EFFECT_PINNED;
+  ftl_select_add(s, FTL_OP_LABEL, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_PINNED;
+}
+
+// x / sum: a reciprocal, a Newton step, a check of the range.
+static void divide(ftl_select *s, int32_t x, int32_t sum) {
+  int32_t reciprocal = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_MUFU, 1, reciprocal, sum, NONE, NONE)->inst.arg = FTL_ELEM_RECIP;
+  for (int i = 0; i < 2; i++) ftl_select_add(s, FTL_OP_FFMA, 1, reciprocal, reciprocal, sum, NONE);
+  for (int i = 0; i < 3; i++) ftl_select_add(s, FTL_OP_FFMA, 1, x, x, reciprocal, sum);
+}
+
+static void merge_row(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_t row) {
+  int32_t groups = s->role->num_groups, warps = s->role->num_warps, tops[FTL_SELECT_MAX_FRAGMENTS];
+  int32_t address = ftl_draft_value_add(&s->draft, 2, true), block_bytes = warps * LINE_BYTES;
+  ftl_select_add(s, FTL_OP_UNIFORM, ROW_UNIFORMS, NONE, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, ROW_ADDRESS_IMADS, address, s->tensor_pointer[op->ref.tensor], NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, ROW_ADDRESS_ADDS, address, address, NONE, NONE);
+  int32_t top = ftl_select_temp(s, 1), sum = ftl_select_temp(s, 1);
+  for (int32_t g = 0; g < groups; g++) tops[g] = load_word(s, op->ring_a);
+  for (int32_t g = 0; g < groups; g++) ftl_select_add(s, FTL_OP_FMNMX, 1, top, g ? top : NONE, tops[g], NONE);
+  end_block(s, ROW_BRANCHES, top);
+  for (int32_t g = 0; g < groups; g++) add_weighed(s, sum, g == 0, load_word(s, op->ring_a), tops[g], top);
+  for (int32_t byte = 0; byte < op->ref.columns * ftl_dtype_bytes(FTL_FP32); byte += block_bytes) {
+    int32_t output = ftl_select_temp(s, 1);
+    end_block(s, BLOCK_BRANCHES, sum);
+    for (int32_t g = 0; g < groups; g++) add_weighed(s, output, g == 0, load_word(s, op->ring), tops[g], top);
+    divide(s, output, sum);
+    ftl_access access = {.ref = ref,
+                         .num_rows = 1,
+                         .row = row,
+                         .row_step = 1,
+                         .row_warps = warps,
+                         .column_byte = byte,
+                         .bytes = LINE_BYTES,
+                         .warp_column_bytes = LINE_BYTES};
+    ftl_select_add_stg(s, access, address, output, ftl_select_row_predicate(s, &op->ref));
+  }
+}
+
+void ftl_select_store_merged(ftl_select *s, const ftl_tile_op *op) {
   const ftl_value *value = &s->tile->values[op->a.value];
   ftl_shared_layout layout =
       ftl_shared_layout_of(value->rows, value->columns, ftl_dtype_bytes(FTL_FP32), FTL_SHARED_PLAIN);
   barrier_before_staging(s);
-  write_copies(s, op, &layout);
+  write_states(s, op, &layout);
   ftl_select_barrier(s);
-  ftl_copy_plan plan = ftl_copy_plan_of(&op->ref, layout.element_bytes, &layout, s->role->num_warps);
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
-  for (int32_t group = 0; group < plan.num_groups; group++) {
-    int32_t address = ftl_select_row_address(s, &op->ref), predicate = ftl_select_row_predicate(s, &op->ref);
-    for (int32_t block = 0; block < plan.num_blocks; block++) {
-      int32_t bytes = ftl_copy_plan_bytes(&plan, block);
-      if (bytes == 0) continue;
-      ftl_access access = {.ref = ref,
-                           .num_rows = (uint16_t)plan.rows,
-                           .row = group * plan.rows * s->role->num_warps,
-                           .warp_row_step = plan.rows,
-                           .row_step = 1,
-                           .column_byte = block * plan.block_bytes,
-                           .bytes = bytes};
-      int32_t sum = read_sum(s, op, ftl_copy_plan_wavefronts(&plan, &layout, block));
-      ftl_select_add_stg(s, access, address, sum, predicate);
-    }
-  }
+  for (int32_t row = 0; row < op->ref.rows; row++) merge_row(s, op, ref, row);
 }

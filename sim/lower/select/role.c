@@ -61,6 +61,9 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
     case FTL_TILE_REDUCE_ROWS:
       reads[0] = writes = true;
       break;
+    case FTL_TILE_STORE_MERGED:
+      reads[0] = reads[1] = reads[2] = true;
+      break;
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_ROWS:
       reads[0] = true;
@@ -144,6 +147,9 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       break;
     case FTL_TILE_CONVERT:
       ftl_select_convert(s, op);
+      break;
+    case FTL_TILE_STORE_MERGED:
+      ftl_select_store_merged(s, op);
       break;
     case FTL_TILE_STORE:
       ftl_select_store(s, op);

@@ -168,7 +168,7 @@ void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_convert(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store(ftl_select *s, const ftl_tile_op *op);
-void ftl_select_store_groups(ftl_select *s, const ftl_tile_op *op);  // STORE of a role with several groups
+void ftl_select_store_merged(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store_rows(ftl_select *s, const ftl_tile_op *op);
 
 // Selects a whole role. The draft is the caller's to finish and to free.

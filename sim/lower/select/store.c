@@ -162,8 +162,6 @@ static void store_direct(ftl_select *s, const ftl_tile_op *op) {
 void ftl_select_store(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_is_by_rows(s, op->a.value))
     ftl_select_store_by_rows(s, op);
-  else if (s->role->num_groups > 1)
-    ftl_select_store_groups(s, op);
   else if (op->ring >= 0)
     store_staged(s, op);
   else

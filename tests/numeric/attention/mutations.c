@@ -115,3 +115,33 @@ Test(numeric_attention_mutations, a_prefetch_that_skips_a_tile_is_caught) {
   assert_numbers_catch(&c);
   attention_case_fini(&c);
 }
+
+static const char decode_params[] =
+    "flash_decode heads=4 kv_heads=1 head_dim=24 seqlen_q=2 seqlen_kv=200 causal=true splits=2 block_m=16 block_n=64 "
+    "num_warps=4";
+
+Test(numeric_attention_mutations, heads_that_are_packed_without_a_period_in_the_mask_are_caught) {
+  attention_case c;
+  attention_case_init(&c, decode_params);
+  find_op(&c, FTL_TILE_MASK, 0, NULL)->period = 0;
+  assert_numbers_catch(&c);
+  assert_visits_catch(&c);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, groups_that_merge_row_sums_of_lanes_are_caught) {
+  attention_case c;
+  attention_case_init(&c, decode_params);
+  find_op(&c, FTL_TILE_REDUCE_LANES, FTL_ELEM_ADD, "sum")->kind = FTL_TILE_BARRIER;
+  attention_case_run(&c);
+  cr_assert(strstr(c.failure, "not reduced over its lanes") != NULL, "%s", c.failure);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, groups_whose_maxima_are_not_merged_are_caught) {
+  attention_case c;
+  attention_case_init(&c, decode_params);
+  find_op(&c, FTL_TILE_REDUCE_GROUPS, FTL_ELEM_MAX, "max")->kind = FTL_TILE_BARRIER;
+  assert_numbers_catch(&c);
+  attention_case_fini(&c);
+}
