@@ -230,6 +230,14 @@ static void epilogue(const flash2 *f) {
   ftl_store_rows(f->b, query_ref(f, f->lse, 1), f->softmax.max);
 }
 
+// auto: Triton's kernel holds Q in registers with mma.sync and the CUDA kernel of FlashAttention-2 reads it from shared
+// memory in every step; so does wgmma.
+static bool is_q_in_registers(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  if (v[FTL_PARAM_q_operand] != FTL_Q_OPERAND_AUTO) return v[FTL_PARAM_q_operand] == FTL_Q_OPERAND_REGISTERS;
+  return v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA;
+}
+
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   *num_launches = 0;
   ftl_status status = check_feasible(spec, error);
@@ -238,7 +246,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
               .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages],
               .interleaved = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED,
               .persistent = spec->value[FTL_PARAM_persistent] != 0};
-  f.q_in_registers = !f.interleaved && spec->value[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA;
+  f.q_in_registers = is_q_in_registers(spec);
   status = ftl_builder_create(&f.b, "flash2_fwd", error);
   if (status != FTL_OK) return status;
   declare(&f, spec);

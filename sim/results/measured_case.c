@@ -187,15 +187,19 @@ static ftl_status set_foreign(ftl_measured_case *c, const ftl_measurement *row, 
   return ftl_error_set(error, FTL_INFEASIBLE, "%.64s", source);
 }
 
+// kernels/attention reads Q from shared memory in every step; the column `schedule` of unfused attention names its
+// softmax.
 static ftl_status set_own(ftl_measured_case *c, const ftl_measurement *row, ftl_error *error) {
   const char *workload = ftl_measurement_fact(row, "workload");
   if (workload == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "a row that names no workload");
   snprintf(c->source, sizeof c->source, "own");
   ftl_status status = begin(c, workload, error);
   if (status == FTL_OK) status = set_named_columns(c, row, error);
-  // The column `schedule` names the softmax of unfused attention.
-  bool names_softmax = status == FTL_OK && (c->spec.workload->accepts >> FTL_PARAM_softmax & 1) != 0;
-  return names_softmax ? set(c, FTL_PARAM_softmax, fact_or(row, "schedule", "safe"), error) : status;
+  if (status != FTL_OK) return status;
+  uint64_t accepts = c->spec.workload->accepts;
+  if (accepts >> FTL_PARAM_q_operand & 1) status = set(c, FTL_PARAM_q_operand, "shared", error);
+  if (status != FTL_OK || (accepts >> FTL_PARAM_softmax & 1) == 0) return status;
+  return set(c, FTL_PARAM_softmax, fact_or(row, "schedule", "safe"), error);
 }
 
 // kernels/measurements/HELDOUT.md.
