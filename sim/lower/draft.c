@@ -22,14 +22,14 @@ static bool grow(void **array, int32_t count, int32_t *capacity, size_t element_
   return true;
 }
 
-int32_t ftl_draft_value_add(ftl_draft *draft, int32_t num_registers, bool rematerialisable) {
+int32_t ftl_draft_value_add(ftl_draft *draft, int32_t num_registers, int32_t recompute_insts) {
   void *values = draft->values;
   if (!grow(&values, draft->num_values, &draft->capacity_values, sizeof *draft->values)) {
     draft->failed = true;
     return 0;
   }
   draft->values = values;
-  draft->values[draft->num_values] = (ftl_draft_value){(int16_t)num_registers, rematerialisable};
+  draft->values[draft->num_values] = (ftl_draft_value){(int16_t)num_registers, (int16_t)recompute_insts};
   return draft->num_values++;
 }
 

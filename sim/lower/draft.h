@@ -37,9 +37,8 @@ typedef struct ftl_draft_inst {
 } ftl_draft_inst;
 
 typedef struct ftl_draft_value {
-  int16_t num_registers;  // per thread
-  bool rematerialisable;  // cheap to recompute (addresses, constants): costs one ALU instruction a use instead of a
-                          // spill
+  int16_t num_registers;    // per thread
+  int16_t recompute_insts;  // ALU instructions that compute it again (addresses, constants); 0: it has to be spilled
 } ftl_draft_value;
 
 typedef struct ftl_draft {
@@ -53,7 +52,7 @@ typedef struct ftl_draft {
 
 // A zeroed draft is an empty one. ftl_draft_add presets no destination, sources, access, token and ring; its result is
 // valid until the next call.
-int32_t ftl_draft_value_add(ftl_draft *draft, int32_t num_registers, bool rematerialisable);
+int32_t ftl_draft_value_add(ftl_draft *draft, int32_t num_registers, int32_t recompute_insts);
 ftl_draft_inst *ftl_draft_add(ftl_draft *draft, ftl_opcode opcode, int32_t repeat);  // never NULL (a sink when failed)
 void ftl_draft_fini(ftl_draft *draft);
 

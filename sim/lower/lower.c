@@ -188,6 +188,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, int32_t role_idx, const 
                     .mma = b->options.mma,
                     .shape = *shape,
                     .layouts = b->layouts,
+                    .register_cap = role_cap(b, role),
                     .lists = &b->lists,
                     .role = role,
                     .role_idx = role_idx,

@@ -17,6 +17,8 @@ static ftl_fragment_place quad_pair_place(ftl_operand_kind kind, int32_t lane) {
     // a lane's 8 columns serve two n tiles, whose columns are permuted (CUTLASS's congruous Volta operands)
     case FTL_OPERAND_B_KN:
       return (ftl_fragment_place){lane % 4, 8 * (2 * (pair >> 1) + high)};
+    case FTL_OPERAND_KIND_COUNT:
+      break;
   }
   return (ftl_fragment_place){0, 0};
 }

@@ -10,6 +10,7 @@ typedef enum ftl_operand_kind {
   FTL_OPERAND_A,     // stored [m][k]
   FTL_OPERAND_B_NK,  // stored [n][k]: K of QK^T
   FTL_OPERAND_B_KN,  // stored [k][n]: V of PV; ldmatrix.trans
+  FTL_OPERAND_KIND_COUNT
 } ftl_operand_kind;
 
 // Loading the 16 x 16 block at (row, column) of a stage: one ldmatrix.x4, or (quad pairs) one of its two 16-byte LDS.

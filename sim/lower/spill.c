@@ -5,9 +5,8 @@
 
 #include "lower/spill_plan.h"
 
-// Relative costs for choosing: a local access goes through the LSU queue and L1, a recomputation is one ALU
-// instruction.
-enum { LOCAL_COST = 4, RECOMPUTE_COST = 1 };
+// In choosing, what a local access costs more than an ALU instruction: it goes through the LSU queue and L1.
+enum { LOCAL_COST = 4 };
 enum { WIDEST_ACCESS_REGISTERS = 4 };  // LDL.128
 
 typedef struct insertion {
@@ -46,8 +45,9 @@ typedef struct appraisal {
 
 static void appraise_group(void *context, const ftl_spill_group *group) {
   appraisal *a = context;
-  if (a->spiller->draft->values[a->value].rematerialisable) {
-    if (group->reload) a->cost += group->weight * RECOMPUTE_COST;
+  int32_t recompute = a->spiller->draft->values[a->value].recompute_insts;
+  if (recompute > 0) {
+    if (group->reload) a->cost += group->weight * recompute;
   } else {
     a->cost += group->weight * LOCAL_COST * (group->reload + group->store);
   }
@@ -104,7 +104,7 @@ static void evict(spiller *s, int32_t value, ftl_spill_context *spill) {
   eviction e = {s, value};
   ftl_spill_visitor visitor = {evict_group, evict_gap, &e};
   s->spilled[value] = ftl_spill_plan(&s->state, value, &visitor);
-  if (s->draft->values[value].rematerialisable) return;
+  if (s->draft->values[value].recompute_insts > 0) return;
   s->slots[value] = spill->num_slots;
   spill->num_slots += s->draft->values[value].num_registers;
   spill->spilled_registers += s->draft->values[value].num_registers;
@@ -155,7 +155,7 @@ static void plan_insertions(spiller *s) {
   for (int32_t g = 0; g < s->num_groups; g++) {
     const ftl_spill_group *group = &s->groups[g].group;
     int32_t value = s->groups[g].value;
-    bool recompute = s->draft->values[value].rematerialisable;
+    bool recompute = s->draft->values[value].recompute_insts > 0;
     if (group->reload) {
       int32_t at = recompute ? group->first : reload_position(s, group, s->draft->values[value].num_registers);
       insert_before(s, s->reloads_at, at, value, true);
@@ -184,8 +184,9 @@ static void add_local(ftl_draft *to, const spiller *s, const insertion *what, co
 static void add_list(ftl_draft *to, const spiller *s, int32_t head, const ftl_spill_context *spill) {
   for (int32_t at = head; at >= 0; at = s->insertions[at].next) {
     const insertion *what = &s->insertions[at];
-    if (s->draft->values[what->value].rematerialisable) {
-      ftl_draft_add(to, FTL_OP_IADD, 1)->destination = what->value;
+    int32_t recompute = s->draft->values[what->value].recompute_insts;
+    if (recompute > 0) {
+      ftl_draft_add(to, FTL_OP_IADD, recompute)->destination = what->value;
     } else {
       add_local(to, s, what, spill);
     }

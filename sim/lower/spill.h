@@ -1,7 +1,7 @@
 // Makes a scheduled draft fit its registers by moving values to local memory.
 //
 // Where registers are short the value leaves that costs least: reloads and stores weighed by loop depth, then the one
-// whose next use is farthest (Belady). A rematerialisable value is computed again instead, by one ALU instruction.
+// whose next use is farthest (Belady). An address or constant is computed again instead.
 // The order of the other instructions stays. Reloads stand ahead of their use by their latency where registers allow.
 #ifndef FTL_LOWER_SPILL_H
 #define FTL_LOWER_SPILL_H

@@ -89,6 +89,10 @@ uint16_t ftl_select_access(ftl_select *s, ftl_access access) {
   return (uint16_t)lists->num_accesses++;
 }
 
+void ftl_select_idle(ftl_select *s, int32_t count, uint8_t flags) {
+  ftl_select_add(s, FTL_OP_NOP, count, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE)->inst.flags = flags;
+}
+
 bool ftl_select_is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
   const ftl_tensor *tensor = &s->tile->tensors[ref->tensor];
   return tensor->num_rows % ref->rows != 0 || tensor->num_columns % ref->columns != 0 ||

@@ -2,6 +2,9 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
+// A CTA's tile, head, batch and KV head come from its index by divisions by run-time numbers; ptxas needs some 16
+// instructions for one (reciprocal, two corrections).
+enum { NUM_DIVISIONS = 4, DIVISION_INSTS = 16 };
 
 // A role that only issues TMA copies has one working warp; the others leave its loops at once.
 uint8_t ftl_select_producer_flags(const ftl_select *s) {
@@ -90,15 +93,6 @@ static int32_t lane_offset(ftl_select *s, int32_t thread) {
   return offset;
 }
 
-// In a ring of one stage the swizzle's XOR patterns do not change: computed once, one for each 16 columns of a block.
-static void fixed_addresses(ftl_select *s, ftl_select_ring *ring, const ftl_shared_layout *layout) {
-  ring->num_positions = layout->block_columns > FTL_OPERAND_COLUMNS ? layout->block_columns / FTL_OPERAND_COLUMNS : 1;
-  for (int32_t i = 0; i < ring->num_positions; i++) {
-    ring->positions[i] = ftl_draft_value_add(&s->draft, 1, true);
-    ftl_select_add(s, FTL_OP_LOP, 1, ring->positions[i], ring->read_offset, NONE, NONE);
-  }
-}
-
 static int32_t stage_index(ftl_select *s) {
   int32_t index = ftl_select_temp(s, 1);
   ftl_select_add(s, FTL_OP_MOV, 1, index, NONE, NONE, NONE);
@@ -112,11 +106,11 @@ static void ring_offsets(ftl_select *s, int32_t ring_idx, int32_t thread) {
   if (use.reads) {
     ring->read_offset = lane_offset(s, thread);
     ring->read_address = single ? ring->read_offset : ftl_draft_value_add(&s->draft, 1, true);
-    if (single) fixed_addresses(s, ring, &s->layouts[ring_idx]);
   }
   if (use.writes) {
     ring->write_offset = lane_offset(s, thread);
     ring->write_address = single ? ring->write_offset : ftl_draft_value_add(&s->draft, 1, true);
+    ftl_select_copy_offsets(s, ring_idx);
   }
   if (single) return;
   const ftl_select_ring *shared = &s->rings[ftl_select_index_ring(s, ring_idx)];
@@ -165,7 +159,7 @@ static void init_mbarriers(ftl_select *s) {
 // From the block, or the tile that a persistent CTA has come to, to batch, head and row.
 static void tile_coordinates(ftl_select *s) {
   ftl_select_add(s, FTL_OP_LDC, 4, s->block, s->block, NONE, NONE);
-  ftl_select_add(s, FTL_OP_IMAD, 16, s->block, s->block, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, NUM_DIVISIONS * DIVISION_INSTS, s->block, s->block, NONE, NONE);
 }
 
 void ftl_select_tile_begin(ftl_select *s) {
@@ -188,6 +182,7 @@ void ftl_select_prologue(ftl_select *s) {
   ftl_select_add(s, FTL_OP_S2R, 2, s->block, NONE, NONE, NONE);
   if (!s->tile->persistent) tile_coordinates(s);
   for (int32_t r = 0; r < s->tile->num_rings; r++) ring_offsets(s, r, s->thread);
+  ftl_select_keep_addresses(s);
   if (!s->tile->persistent) tensor_pointers(s, s->thread, s->block);
   if (s->copy == FTL_COPY_TMA) init_mbarriers(s);
 }

@@ -4,15 +4,18 @@
 
 #define NONE FTL_NO_VALUE
 
-// Strides are run-time numbers: each row group has a 64-bit address of its own (LEA, LEA.HI.X, and a move that pairs
-// its registers); column blocks are immediates. Rows beyond the tensor are predicated off.
+enum { ADDRESS_ADDS = 3, TILE_ADDS = 3, NULL_LOADS = 3 };
+enum { ELECT_COMPARES = 3, BOX_UNIFORM_INSTS = 6, EXPECT_UNIFORM_INSTS = 10 };
+
+// Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's, scaled
+// and added to the tensor's base (IADD3, LEA, LEA.HI.X), and a move that pairs its registers; column blocks are
+// immediates. Rows beyond the tensor are predicated off.
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
-  int32_t pointer = s->tensor_pointer[op->ref.tensor], address = pointer;
-  if (group > 0) {
-    address = ftl_draft_value_add(&s->draft, 2, true);
-    ftl_select_add(s, FTL_OP_IADD, 2, address, pointer, NONE, NONE);
-    ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
-  }
+  const ftl_select_ring *ring = &s->rings[op->ring];
+  int32_t offset = group < ring->num_row_groups ? ring->first_tensor_offset + group : NONE;
+  int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
+  ftl_select_add(s, FTL_OP_IADD, ADDRESS_ADDS, address, s->tensor_pointer[op->ref.tensor], offset, NONE);
+  ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   *predicate = NONE;
   if (ftl_select_is_ragged(s, &op->ref)) {
     *predicate = ftl_select_temp(s, 0);
@@ -36,21 +39,23 @@ static ftl_access group_access(const ftl_select *s, const ftl_copy_plan *plan, u
 
 static uint8_t present_flag(const ftl_tile_ref *ref) { return ref->present == FTL_ALWAYS ? 0 : FTL_INST_IF_PRESENT; }
 
-// The shared address of one cp.async: an add to the stage's, and the XOR again where column blocks keep it from being a
-// constant distance.
-static int32_t shared_address(ftl_select *s, int32_t ring) {
-  int32_t base = s->rings[ring].write_address, address = base;
-  if (s->tile->rings[ring].num_stages == 1) return base;
-  address = ftl_draft_value_add(&s->draft, 1, true);
-  ftl_select_add(s, FTL_OP_IMAD, 1, address, base, NONE, NONE);
-  if (s->layouts[ring].order == FTL_SHARED_SWIZZLED_BLOCKS)
-    ftl_select_add(s, FTL_OP_LOP, 2, address, address, NONE, NONE);
+// The shared address of one cp.async: the group's offset, scaled and added to the stage's base; with column blocks two
+// parts are added.
+static int32_t shared_address(ftl_select *s, int32_t ring_idx, int32_t group) {
+  const ftl_select_ring *ring = &s->rings[ring_idx];
+  int32_t offset = group < ring->num_row_groups ? ring->first_shared_offset + group : ring->write_offset;
+  if (s->tile->rings[ring_idx].num_stages == 1) return offset;
+  int32_t address = ftl_draft_value_add(&s->draft, 1, 1);
+  ftl_select_add(s, FTL_OP_IMAD, 1, address, ring->write_address, offset, NONE);
+  if (s->layouts[ring_idx].order == FTL_SHARED_SWIZZLED_BLOCKS)
+    ftl_select_add(s, FTL_OP_IADD, 1, address, address, NONE, NONE);
   return address;
 }
 
 static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, ftl_access access,
-                         int32_t block, int32_t address, int32_t predicate) {
-  ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, NONE, address, shared_address(s, op->ring), predicate);
+                         int32_t group, int32_t block, int32_t address, int32_t predicate) {
+  int32_t to = shared_address(s, op->ring, group);
+  ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, NONE, address, to, predicate);
   copy->inst.access = ftl_select_access(s, access);
   copy->inst.ring_a = (uint8_t)op->ring;
   copy->inst.flags = FTL_INST_BYPASS_L1 | present_flag(&op->ref);
@@ -118,7 +123,9 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
   int32_t pointer = s->tensor_pointer[op->ref.tensor];
-  ftl_select_add(s, FTL_OP_IADD, 2, pointer, pointer, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, TILE_ADDS, pointer, pointer, NONE, NONE);
+  // ptxas puts null loads (@!PT LDS RZ) before a run of LDGSTS, on sm_80 and sm_90 alike
+  if (s->copy == FTL_COPY_CP_ASYNC) ftl_select_idle(s, NULL_LOADS, 0);
   for (int32_t group = 0; group < plan.num_groups; group++) {
     int32_t predicate, address = group_address(s, op, group, &predicate);
     for (int32_t block = 0; block < plan.num_blocks; block++) {
@@ -127,13 +134,30 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
       if (s->copy == FTL_COPY_LDG)
         add_held_ldg(s, op, &plan, access, block, address, predicate);
       else
-        add_cp_async(s, op, &plan, access, block, address, predicate);
+        add_cp_async(s, op, &plan, access, group, block, address, predicate);
     }
   }
   if (guarded) end_guarded_block(s);
 }
 
-// One elected thread; a box is as wide as the swizzle allows.
+// Whether the tile is there at all: a compare and a branch around the copies.
+static void check_present(ftl_select *s, const ftl_tile_ref *ref, uint8_t flags) {
+  if (ref->present == FTL_ALWAYS) return;
+  int32_t predicate = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, 1, predicate, NONE, NONE, NONE)->inst.flags = flags;
+  ftl_select_idle(s, 1, flags);
+}
+
+// One elected thread: ELECT in a loop of its own around each copy (PLOP3, BRA), coordinates and addresses moved to
+// uniform registers.
+static void elect(ftl_select *s) {
+  int32_t elected = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, ELECT_COMPARES, elected, NONE, NONE, NONE)->inst.flags = FTL_INST_WARP0;
+  ftl_select_add(s, FTL_OP_UNIFORM, BOX_UNIFORM_INSTS, NONE, NONE, NONE, NONE)->inst.flags = FTL_INST_WARP0;
+  ftl_select_idle(s, 1, FTL_INST_WARP0);
+}
+
+// A box is as wide as the swizzle allows.
 static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   const ftl_shared_layout *layout = &s->layouts[op->ring];
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
@@ -146,7 +170,8 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
     expect->inst.arg = (uint16_t)op->ring;
     expect->inst.flags = FTL_INST_WARP0;
     expect->effects = in_order;
-    ftl_select_barrier_address(s, op->ring, ftl_select_producer_flags(s));
+    ftl_select_add(s, FTL_OP_UNIFORM, EXPECT_UNIFORM_INSTS, NONE, NONE, NONE, NONE)->inst.flags = FTL_INST_WARP0;
+    check_present(s, &op->ref, ftl_select_producer_flags(s));
   }
   ring->stage_begun = true;
   uint16_t ref = ftl_select_ref(s, &op->ref);
@@ -154,6 +179,7 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   int32_t row_bytes = op->ref.columns * element_bytes, box_bytes = layout->block_columns * layout->element_bytes;
   for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
     int32_t pointer = s->tensor_pointer[op->ref.tensor];
+    elect(s);
     ftl_draft_inst *load = ftl_select_add(s, FTL_OP_TMA_LOAD, 1, NONE, pointer, NONE, NONE);
     load->inst.access =
         ftl_select_access(s, (ftl_access){.ref = ref,
@@ -170,8 +196,10 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
 }
 
 void ftl_select_load(ftl_select *s, const ftl_tile_op *op) {
-  if (s->copy == FTL_COPY_TMA)
+  if (s->copy == FTL_COPY_TMA) {
     load_by_tma(s, op);
-  else
-    load_by_lanes(s, op);
+    return;
+  }
+  check_present(s, &op->ref, 0);
+  load_by_lanes(s, op);
 }

@@ -4,42 +4,41 @@
 #define NONE FTL_NO_VALUE
 enum { TILE_COLUMNS = 8 };
 
-// The swizzled chunk of a lane at a column position: shared by all rows there.
-static int32_t chunk_at(ftl_select *s, int32_t ring) {
-  if (s->rings[ring].num_positions > 0) return NONE;
-  int32_t chunk = ftl_draft_value_add(&s->draft, 1, true);
+// The swizzled chunk of a lane at a column position: shared by all rows there, and by none whose address is kept.
+static int32_t chunk_at(ftl_select *s, int32_t ring, ftl_operand_kind kind) {
+  if (s->rings[ring].first_kept[kind] != NONE) return NONE;
+  int32_t chunk = ftl_draft_value_add(&s->draft, 1, 1);
   ftl_select_add(s, FTL_OP_IADD, 1, chunk, s->thread, NONE, NONE);
   ftl_select_add(s, FTL_OP_LOP, 1, chunk, chunk, s->rings[ring].read_offset, NONE);
   return chunk;
 }
 
-// Where a ring has several stages ptxas keeps no swizzled addresses: it combines row and chunk (LOP3) and scales and
-// adds the stage's base (IMAD) for each load, as the code of the kernels in kernels/attention for sm_80 and sm_90
-// shows. With one stage it keeps some addresses over the loop and recomputes others, from none to 2.5 instructions a
-// load as it has registers to spare; here the XOR patterns are kept and a load has one LOP3.
-static int32_t block_address(ftl_select *s, int32_t ring_idx, int32_t column, int32_t chunk, int32_t num_loads) {
-  const ftl_select_ring *ring = &s->rings[ring_idx];
-  int32_t address = ftl_draft_value_add(&s->draft, num_loads, true);
-  if (ring->num_positions > 0) {
-    int32_t position = ring->positions[column / FTL_OPERAND_COLUMNS % ring->num_positions];
-    ftl_select_add(s, FTL_OP_LOP, num_loads, address, position, NONE, NONE);
-    return address;
-  }
+// The 16 x 16 block at (row, column) of the stage being read, the index-th of its operand.
+typedef struct block {
+  int32_t ring;
+  ftl_operand_kind kind;
+  int32_t row, column, index;
+} block;
+
+// Row and chunk are combined (LOP3), scaled and added to the stage's base (IMAD or LEA), unless the address is kept.
+static int32_t block_address(ftl_select *s, const block *b, int32_t chunk, int32_t num_loads) {
+  const ftl_select_ring *ring = &s->rings[b->ring];
+  if (ring->first_kept[b->kind] != NONE) return ring->first_kept[b->kind] + b->index;
+  int32_t address = ftl_draft_value_add(&s->draft, num_loads, 1);
   ftl_select_add(s, FTL_OP_LOP, num_loads, address, chunk, NONE, NONE);
   ftl_select_add(s, FTL_OP_IMAD, num_loads, address, address, ring->read_address, NONE);
   return address;
 }
 
-// Loads the 16 x 16 block at (row, column) of the stage being read, or the part of it inside, into `destination`.
-static void load_block(ftl_select *s, int32_t ring, ftl_operand_kind kind, int32_t row, int32_t column, int32_t chunk,
-                       int32_t destination) {
+// Loads a block, or the part of it inside the stage, into `destination`.
+static void load_block(ftl_select *s, const block *b, int32_t chunk, int32_t destination) {
   bool quad_pairs = s->shape.quad_pairs;
-  int32_t repeat = quad_pairs ? 2 : 1, address = block_address(s, ring, column, chunk, repeat);
+  int32_t repeat = quad_pairs ? 2 : 1, address = block_address(s, b, chunk, repeat);
   ftl_draft_inst *load =
       ftl_select_add(s, quad_pairs ? FTL_OP_LDS : FTL_OP_LDSM, repeat, destination, address, NONE, NONE);
-  load->inst.ring_a = (uint8_t)ring;
+  load->inst.ring_a = (uint8_t)b->ring;
   load->effects = FTL_EFFECT_MEMORY;
-  ftl_select_set_wavefronts(load, ftl_operand_wavefronts(&s->shape, &s->layouts[ring], kind, row, column));
+  ftl_select_set_wavefronts(load, ftl_operand_wavefronts(&s->shape, &s->layouts[b->ring], b->kind, b->row, b->column));
 }
 
 static int32_t slab_row(const ftl_select *s, int32_t slab) {
@@ -49,10 +48,11 @@ static int32_t slab_row(const ftl_select *s, int32_t slab) {
 void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
   const ftl_select_value *dst = &s->values[op->dst];
   for (int32_t i = 0; i < dst->map.per_slab; i++) {
-    int32_t chunk = chunk_at(s, op->ring);
-    for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
-      load_block(s, op->ring, FTL_OPERAND_A, slab_row(s, slab), i * FTL_OPERAND_COLUMNS, chunk,
-                 ftl_select_fragment(s, op->dst, slab, i));
+    int32_t chunk = chunk_at(s, op->ring, FTL_OPERAND_A);
+    for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
+      block b = {op->ring, FTL_OPERAND_A, slab_row(s, slab), i * FTL_OPERAND_COLUMNS, i * dst->map.num_slabs + slab};
+      load_block(s, &b, chunk, ftl_select_fragment(s, op->dst, slab, i));
+    }
   }
 }
 
@@ -67,7 +67,8 @@ typedef struct product {
 
 static void load_a(ftl_select *s, product *p, int32_t step) {
   bool transposed = p->op->transpose_a;
-  int32_t chunk = p->op->ring_a < 0 || transposed ? NONE : chunk_at(s, p->op->ring_a);
+  ftl_operand_kind kind = transposed ? FTL_OPERAND_B_KN : FTL_OPERAND_A;  // transposed as [k][n] of B: ldmatrix.trans
+  int32_t chunk = p->op->ring_a < 0 || transposed ? NONE : chunk_at(s, p->op->ring_a, kind);
   int32_t depth = step * FTL_OPERAND_COLUMNS;
   for (int32_t slab = 0; slab < p->num_slabs; slab++) {
     if (p->op->ring_a < 0) {
@@ -75,10 +76,10 @@ static void load_a(ftl_select *s, product *p, int32_t step) {
       continue;
     }
     p->a[slab] = ftl_select_temp(s, s->shape.operand_registers);
-    if (transposed)  // as [k][n] of B: ldmatrix.trans
-      load_block(s, p->op->ring_a, FTL_OPERAND_B_KN, depth, slab_row(s, slab), p->a_chunks[slab], p->a[slab]);
-    else
-      load_block(s, p->op->ring_a, FTL_OPERAND_A, slab_row(s, slab), depth, chunk, p->a[slab]);
+    int32_t row = slab_row(s, slab);
+    block b = {p->op->ring_a, kind, row, depth, step * p->num_slabs + slab};
+    if (transposed) b = (block){p->op->ring_a, kind, depth, row, b.index};
+    load_block(s, &b, transposed ? p->a_chunks[slab] : chunk, p->a[slab]);
   }
 }
 
@@ -90,10 +91,10 @@ static void multiply_columns(ftl_select *s, const product *p, int32_t step, int3
   int32_t tiles = shape->quad_pairs ? 1 : min_int(2, (p->n - column + TILE_COLUMNS - 1) / TILE_COLUMNS);
   int32_t b = ftl_select_temp(s, shape->quad_pairs ? shape->operand_registers : 2 * tiles);
   int32_t depth = step * FTL_OPERAND_COLUMNS;
-  if (p->op->transpose_b)
-    load_block(s, p->op->ring, FTL_OPERAND_B_NK, column, depth, p->chunks[0], b);
-  else
-    load_block(s, p->op->ring, FTL_OPERAND_B_KN, depth, column, p->chunks[column / FTL_OPERAND_COLUMNS], b);
+  int32_t across = column / FTL_OPERAND_COLUMNS, num_across = (p->n + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
+  block from = {p->op->ring, FTL_OPERAND_B_KN, depth, column, step * num_across + across};
+  if (p->op->transpose_b) from = (block){p->op->ring, FTL_OPERAND_B_NK, column, depth, from.index};
+  load_block(s, &from, p->chunks[p->op->transpose_b ? 0 : across], b);
   int32_t mmas = min_int(FTL_OPERAND_COLUMNS, p->k - depth) / shape->mma_k;
   for (int32_t i = 0; i < mmas; i++)
     for (int32_t tile = 0; tile < tiles; tile++)
@@ -119,12 +120,13 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
     return;
   }
   s->values[op->dst].zero_pending = false;
-  for (int32_t slab = 0; op->transpose_a && slab < p.num_slabs; slab++) p.a_chunks[slab] = chunk_at(s, op->ring_a);
+  for (int32_t slab = 0; op->transpose_a && slab < p.num_slabs; slab++)
+    p.a_chunks[slab] = chunk_at(s, op->ring_a, FTL_OPERAND_B_KN);
   if (!op->transpose_b)
-    for (int32_t i = 0; i * FTL_OPERAND_COLUMNS < p.n; i++) p.chunks[i] = chunk_at(s, op->ring);
+    for (int32_t i = 0; i * FTL_OPERAND_COLUMNS < p.n; i++) p.chunks[i] = chunk_at(s, op->ring, FTL_OPERAND_B_KN);
   for (int32_t step = 0; step * FTL_OPERAND_COLUMNS < p.k; step++) {
     load_a(s, &p, step);
-    if (op->transpose_b) p.chunks[0] = chunk_at(s, op->ring);
+    if (op->transpose_b) p.chunks[0] = chunk_at(s, op->ring, FTL_OPERAND_B_NK);
     for (int32_t column = 0; column < p.n; column += FTL_OPERAND_COLUMNS) multiply_columns(s, &p, step, column);
   }
 }

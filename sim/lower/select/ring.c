@@ -2,7 +2,7 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { BARRIER_UNIFORM_INSTS = 8, BARRIER_ALU_INSTS = 2 };
+enum { BARRIER_UNIFORM_INSTS = 3, BARRIER_ALU_INSTS = 2, PROXY_FENCE_INSTS = 5 };
 // Waiting for an mbarrier is a loop of tries: nothing moves across it.
 enum { SPIN = FTL_EFFECT_FENCE | FTL_EFFECT_PINNED };
 
@@ -77,7 +77,10 @@ static void wait_together(ftl_select *s, int32_t first) {
     wait->effects = FTL_EFFECT_FENCE;
   }
   // wgmma reads shared memory through the async proxy, which does not see generic writes before this fence
-  if (s->mma == FTL_MMA_WGMMA) add_ring_inst(s, FTL_OP_FENCE_PROXY, 0, FTL_EFFECT_FENCE);
+  if (s->mma == FTL_MMA_WGMMA) {
+    ftl_select_idle(s, PROXY_FENCE_INSTS, 0);  // MEMBAR.ALL.CTA, and four null loads of ptxas
+    add_ring_inst(s, FTL_OP_FENCE_PROXY, 0, FTL_EFFECT_FENCE);
+  }
   ftl_select_barrier(s);
   for (int32_t i = first; i <= s->op_idx; i++) read_next_stage(s, s->tile->ops[s->role->first_op + i].ring);
 }

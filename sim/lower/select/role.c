@@ -172,6 +172,7 @@ static void clear_virtuals(ftl_select *s) {
     memset(&s->rings[r], 0, sizeof s->rings[r]);
     s->rings[r].read_offset = s->rings[r].read_address = s->rings[r].write_offset = s->rings[r].write_address = NONE;
     s->rings[r].read_index = s->rings[r].write_index = NONE;
+    for (int k = 0; k < FTL_OPERAND_KIND_COUNT; k++) s->rings[r].first_kept[k] = NONE;
   }
   for (int32_t t = 0; t < FTL_TILE_MAX_TENSORS; t++) s->tensor_pointer[t] = NONE;
 }

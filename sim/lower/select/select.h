@@ -12,12 +12,7 @@
 #include "lower/shared_layout.h"
 #include "lower/warp_program.h"
 
-enum {
-  FTL_SELECT_MAX_GROUPS = 8,
-  FTL_SELECT_MAX_HELD = 128,
-  FTL_SELECT_MAX_FRAGMENTS = 64,
-  FTL_SELECT_MAX_POSITIONS = 4
-};
+enum { FTL_SELECT_MAX_GROUPS = 8, FTL_SELECT_MAX_HELD = 128, FTL_SELECT_MAX_FRAGMENTS = 64 };
 
 // What all roles append to.
 typedef struct ftl_select_lists {
@@ -43,13 +38,14 @@ typedef struct ftl_select_value {
 typedef struct ftl_select_ring {
   int32_t read_offset,
       read_address;  // of this lane: in stage 0, and in the stage being read (the same if there is one)
-  int32_t
-      positions[FTL_SELECT_MAX_POSITIONS];  // rings of one stage: lane address at each 16 columns of a swizzle block
-  int32_t num_positions;
-  int32_t write_offset, write_address;  // likewise in the stage being filled
-  int32_t read_index, write_index;      // of the stage, for rings of several
-  int32_t held[FTL_SELECT_MAX_HELD];    // copies by registers: the 16 bytes a lane of each LDG of a stage
-  int32_t num_held_values;              // of these that exist
+  int32_t first_kept[FTL_OPERAND_KIND_COUNT];        // addresses of ldmatrix kept over the loop, in order of step, then
+                                                     // block; NONE: computed for each load
+  int32_t write_offset, write_address;               // likewise in the stage being filled
+  int32_t read_index, write_index;                   // of the stage, for rings of several
+  int32_t first_tensor_offset, first_shared_offset;  // of each row group of a copy, the same in all iterations
+  int32_t num_row_groups;                            // 0: computed where the copy is
+  int32_t held[FTL_SELECT_MAX_HELD];                 // copies by registers: the 16 bytes a lane of each LDG of a stage
+  int32_t num_held_values;                           // of these that exist
   ftl_wavefronts held_wavefronts[FTL_SELECT_MAX_HELD];
   int32_t num_held;  // LDGs of the stage that is in registers
   bool stage_begun;  // a LOAD since the last COMMIT
@@ -67,6 +63,7 @@ typedef struct ftl_select {
   ftl_mma mma;
   ftl_fragment_shape shape;
   const ftl_shared_layout *layouts;  // of each ring
+  int32_t register_cap;              // of a thread
   ftl_select_lists *lists;
 
   const ftl_role *role;
@@ -131,6 +128,13 @@ void ftl_select_store_held(ftl_select *s, int32_t ring);
 void ftl_select_barrier_address(ftl_select *s, int32_t ring, uint8_t flags);
 // WARP0 in a role that only issues copies, else 0.
 uint8_t ftl_select_producer_flags(const ftl_select *s);
+
+// Instructions that take an issue slot and do no more.
+void ftl_select_idle(ftl_select *s, int32_t count, uint8_t flags);
+
+// ---- addresses.c: at a role's start ----
+void ftl_select_copy_offsets(ftl_select *s, int32_t ring);  // after write_offset
+void ftl_select_keep_addresses(ftl_select *s);              // after all copy offsets
 
 // ---- row-wise values: by_rows.c, direct.c ----
 bool ftl_select_is_by_rows(const ftl_select *s, int32_t value);

@@ -35,6 +35,14 @@ static int32_t packed_block(ftl_select *s, int32_t value, int32_t slab, int32_t 
   return packed;
 }
 
+// A lane's swizzled place in shared memory: chunk and row combined, scaled and added to the stage's base.
+static int32_t staging_address(ftl_select *s, int32_t base, int32_t num_accesses) {
+  int32_t address = ftl_draft_value_add(&s->draft, 1, 1);
+  ftl_select_add(s, FTL_OP_LOP, num_accesses, address, base, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, num_accesses, address, address, NONE, NONE);
+  return address;
+}
+
 static void write_staging(ftl_select *s, const ftl_tile_op *op) {
   const ftl_select_value *a = &s->values[op->a.value];
   const ftl_shared_layout *layout = &s->layouts[op->ring];
@@ -42,8 +50,9 @@ static void write_staging(ftl_select *s, const ftl_tile_op *op) {
   for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
     for (int32_t block = 0; block < blocks; block++) {
       int32_t packed = packed_block(s, op->a.value, slab, block);
-      ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STS, s->draft.values[packed].num_registers, NONE, packed,
-                                             s->rings[op->ring].write_address, NONE);
+      int32_t num_stores = s->draft.values[packed].num_registers;
+      int32_t address = staging_address(s, s->rings[op->ring].write_address, num_stores);
+      ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STS, num_stores, NONE, packed, address, NONE);
       store->effects = FTL_EFFECT_MEMORY;
       ftl_select_set_wavefronts(store,
                                 ftl_accumulator_wavefronts(&s->shape, layout, slab * s->role->num_warps * FTL_SLAB_ROWS,
@@ -62,7 +71,8 @@ static void copy_out_by_lanes(ftl_select *s, const ftl_tile_op *op) {
     for (int32_t block = 0; block < plan.num_blocks; block++) {
       int32_t bytes = ftl_copy_plan_bytes(&plan, block), data = ftl_select_temp(s, 4);
       if (bytes == 0) continue;
-      ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDS, 1, data, s->rings[op->ring].read_address, NONE, NONE);
+      int32_t from = staging_address(s, s->rings[op->ring].read_address, 1);
+      ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDS, 1, data, from, NONE, NONE);
       load->effects = FTL_EFFECT_MEMORY;
       ftl_select_set_wavefronts(load, ftl_copy_plan_wavefronts(&plan, layout, block));
       ftl_select_add_stg(s,

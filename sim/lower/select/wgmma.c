@@ -4,7 +4,7 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { MAX_N = 256, TILE_COLUMNS = 8, WARPS_PER_GROUP = 4, UNIFORM_INSTS = 4, DESCRIPTOR_MOVES = 2 };
+enum { MAX_N = 256, TILE_COLUMNS = 8, WARPS_PER_GROUP = 4, B_UNIFORM_INSTS = 6, A_ALU_INSTS = 4, A_MOVES = 2 };
 
 static void add_fence(ftl_select *s, ftl_opcode opcode, int32_t arg) {
   ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, NONE, NONE, NONE, NONE);
@@ -31,16 +31,25 @@ void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t
   drop_groups(s, youngest + 1);
 }
 
+// Matrix descriptors: an address's bits 4 to 17 with the strides around them. That of B is made for each k step in
+// uniform registers (UIADD3, ULOP3, USHF, ULOP3, two UMOV). That of A is another in each warpgroup, which the compiler
+// does not see to be uniform: it is made in vector registers, or kept there and moved, and read by two R2UR. Source:
+// SASS of the kernels in kernels/attention for sm_90a.
+static int32_t describe(ftl_select *s, bool b, bool a) {
+  int32_t computed = s->descriptor[0], moved = s->descriptor[1];
+  if (b) ftl_select_add(s, FTL_OP_UNIFORM, B_UNIFORM_INSTS, computed, NONE, NONE, NONE);
+  if (!a) return computed;
+  ftl_select_add(s, FTL_OP_IADD, A_ALU_INSTS, moved, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_R2UR, A_MOVES, moved, moved, computed, NONE);
+  return moved;
+}
+
 static void add_wgmma(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_t step, int32_t first_tile,
                       int32_t num_tiles, bool from_zero) {
   int32_t a = op->ring_a < 0 ? ftl_select_fragment(s, op->a.value, slab, step) : NONE;
-  // The matrix descriptors advance in uniform registers, some of them moved there (R2UR): counts of sm_90a code of the
-  // kernels in kernels/attention, 6.6 a wgmma.
-  int32_t computed = s->descriptor[0], moved = s->descriptor[1];
-  ftl_select_add(s, FTL_OP_UNIFORM, UNIFORM_INSTS, computed, NONE, NONE, NONE);
-  ftl_select_add(s, FTL_OP_R2UR, DESCRIPTOR_MOVES, moved, computed, NONE, NONE);
+  int32_t descriptor = describe(s, slab == 0 && first_tile == 0, op->ring_a >= 0 && first_tile == 0);
   ftl_draft_inst *inst =
-      ftl_select_add(s, FTL_OP_WGMMA, 1, ftl_select_fragment(s, op->dst, slab, first_tile), a, moved, NONE);
+      ftl_select_add(s, FTL_OP_WGMMA, 1, ftl_select_fragment(s, op->dst, slab, first_tile), a, descriptor, NONE);
   inst->num_destinations = num_tiles;
   inst->inst.arg = (uint16_t)(num_tiles * TILE_COLUMNS);
   if (op->ring_a >= 0) inst->inst.ring_a = (uint8_t)op->ring_a;

@@ -1,0 +1,129 @@
+// Addresses that a loop's copies and ldmatrix use: which of them stay in registers from one iteration to the next.
+//
+// A copy adds its row group's offset, the same in every iteration, to the tile's; K and V, alike in shape, share the
+// offsets. An ldmatrix has an address of its own, since the compiler turns the sum of row and swizzled chunk into an OR
+// and can fold no immediate into it. With a single buffer these addresses do not change either: ptxas for sm_90 keeps
+// as many whole sets (one a product and operand) as registers allow, ptxas for sm_80 to sm_89 none. With several
+// buffers, or where a loop with a mask and one without use the same addresses, it keeps none. Source: SASS of
+// kernels/attention (docs/model_lowering.md).
+#include "lower/select/copy_plan.h"
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+// Of a thread beside its tiles: fragments in flight, loop state, pointers.
+enum { OTHER_REGISTERS = 40, RECOMPUTE_INSTS = 2 };
+
+static const ftl_tile_op *op_at(const ftl_select *s, int32_t i) { return &s->tile->ops[s->role->first_op + i]; }
+
+// ---- copies ----
+static const ftl_tile_op *load_in_loop(const ftl_select *s, int32_t ring) {
+  int32_t depth = 0;
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = op_at(s, i);
+    if (op->kind == FTL_TILE_LOOP) depth++;
+    if (op->kind == FTL_TILE_END_LOOP) depth--;
+    if (op->kind == FTL_TILE_LOAD && op->ring == ring && depth > 0) return op;
+  }
+  return NULL;
+}
+
+static int32_t num_row_groups(const ftl_select *s, const ftl_tile_op *load) {
+  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[load->ref.tensor].dtype);
+  return ftl_copy_plan_of(&load->ref, element_bytes, &s->layouts[load->ring], s->role->num_warps).num_groups;
+}
+
+static bool are_alike(const ftl_ring *a, const ftl_ring *b) {
+  return a->rows == b->rows && a->columns == b->columns && a->dtype == b->dtype && a->num_stages == b->num_stages;
+}
+
+void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
+  ftl_select_ring *ring = &s->rings[ring_idx];
+  const ftl_tile_op *load = load_in_loop(s, ring_idx);
+  if (!load) return;
+  for (int32_t r = 0; r < ring_idx; r++) {
+    if (s->rings[r].num_row_groups == 0 || !are_alike(&s->tile->rings[r], &s->tile->rings[ring_idx])) continue;
+    ring->num_row_groups = s->rings[r].num_row_groups;
+    ring->first_tensor_offset = s->rings[r].first_tensor_offset;
+    ring->first_shared_offset = s->rings[r].first_shared_offset;
+    return;
+  }
+  ring->num_row_groups = num_row_groups(s, load);
+  for (int32_t i = 0; i < 2 * ring->num_row_groups; i++) {
+    int32_t offset = ftl_draft_value_add(&s->draft, 1, 1);
+    if (i == 0) ring->first_tensor_offset = offset;
+    if (i == ring->num_row_groups) ring->first_shared_offset = offset;
+    ftl_select_add(s, FTL_OP_LOP, RECOMPUTE_INSTS, offset, ring->write_offset, NONE, NONE);
+  }
+}
+
+// ---- ldmatrix ----
+static int32_t tiles_of(int32_t extent, int32_t tile) { return (extent + tile - 1) / tile; }
+
+// ldmatrix that a product issues for its B operand, or for A from shared memory.
+static int32_t num_operand_loads(const ftl_select *s, const ftl_tile_op *op, bool is_a) {
+  const ftl_ring *b = &s->tile->rings[op->ring];
+  int32_t share = b->rows / s->role->num_groups;
+  int32_t steps = tiles_of(op->transpose_b ? b->columns : share, FTL_OPERAND_COLUMNS);
+  if (is_a) return steps * s->values[op->dst].map.num_slabs;
+  return steps * tiles_of(op->transpose_b ? share : b->columns, FTL_OPERAND_COLUMNS);
+}
+
+static bool has_single_buffers(const ftl_select *s) {
+  for (int32_t r = 0; r < s->tile->num_rings; r++)
+    if (s->tile->rings[r].num_stages > 1 && load_in_loop(s, r)) return false;
+  return true;
+}
+
+static int32_t num_loops_with_products(const ftl_select *s) {
+  int32_t count = 0;
+  bool seen = false;
+  for (int32_t i = s->role->num_ops - 1; i >= 0; i--) {
+    if (op_at(s, i)->kind == FTL_TILE_END_LOOP) seen = false;
+    if (op_at(s, i)->kind == FTL_TILE_MMA) seen = true;
+    if (op_at(s, i)->kind != FTL_TILE_LOOP) continue;
+    count += seen;
+    seen = false;
+  }
+  return count;
+}
+
+static int32_t tile_registers(const ftl_select *s) {
+  int32_t registers = OTHER_REGISTERS;
+  for (int32_t v = 0; v < s->tile->num_values; v++) {
+    const ftl_fragment_map *map = &s->values[v].map;
+    if (s->tile->values[v].role == s->role_idx && s->tile->values[v].kind != FTL_VALUE_ROWS)
+      registers += map->num_slabs * map->per_slab * map->num_registers;
+  }
+  for (int32_t r = 0; r < s->tile->num_rings; r++) registers += s->rings[r].num_row_groups;
+  return registers;
+}
+
+static void keep_set(ftl_select *s, int32_t ring_idx, ftl_operand_kind kind, int32_t num_loads) {
+  ftl_select_ring *ring = &s->rings[ring_idx];
+  int32_t registers = s->shape.quad_pairs ? 2 : 1;
+  for (int32_t i = 0; i < num_loads; i++) {
+    int32_t address = ftl_draft_value_add(&s->draft, registers, RECOMPUTE_INSTS * registers);
+    if (i == 0) ring->first_kept[kind] = address;
+    ftl_select_add(s, FTL_OP_LOP, RECOMPUTE_INSTS * registers, address, ring->read_offset, NONE, NONE);
+  }
+}
+
+void ftl_select_keep_addresses(ftl_select *s) {
+  if (s->mma == FTL_MMA_WGMMA || !s->arch->sm_has_wgmma) return;
+  if (!has_single_buffers(s) || num_loops_with_products(s) > 1) return;
+  int32_t registers = tile_registers(s), depth = 0;
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = op_at(s, i);
+    if (op->kind == FTL_TILE_LOOP) depth++;
+    if (op->kind == FTL_TILE_END_LOOP) depth--;
+    if (op->kind != FTL_TILE_MMA || depth == 0) continue;
+    for (int is_a = 1; is_a >= 0; is_a--) {
+      if (is_a && op->ring_a < 0) continue;
+      int32_t ring = is_a ? op->ring_a : op->ring, num_loads = num_operand_loads(s, op, is_a);
+      ftl_operand_kind kind = is_a ? FTL_OPERAND_A : op->transpose_b ? FTL_OPERAND_B_NK : FTL_OPERAND_B_KN;
+      if (s->rings[ring].first_kept[kind] != NONE || registers + num_loads > s->register_cap) continue;
+      registers += num_loads;
+      keep_set(s, ring, kind, num_loads);
+    }
+  }
+}
