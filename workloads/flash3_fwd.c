@@ -273,7 +273,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash3_fwd = {
     .name = "flash3_fwd",
     .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
-    .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
+    .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand)),
     .set_defaults = set_defaults,
     .build = build,
 };

@@ -40,10 +40,10 @@ void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_
     unary(b, FTL_ELEM_ZERO_IF_NEG_INF, s->shift, s->max);
     finite_max = s->shift;
   }
-  binary(b, FTL_ELEM_SUB, s->correction, s->previous, ftl_value_operand(finite_max));
-  binary(b, FTL_ELEM_MUL, s->correction, s->correction, ftl_immediate(scale_log2));
-  unary(b, FTL_ELEM_EXP2, s->correction, s->correction);
   binary(b, FTL_ELEM_MUL, s->shift, finite_max, ftl_immediate(-scale_log2));
+  ftl_elem(b, FTL_ELEM_FMA, s->correction, ftl_value_operand(s->previous), ftl_immediate(scale_log2),
+           ftl_value_operand(s->shift));
+  unary(b, FTL_ELEM_EXP2, s->correction, s->correction);
   ftl_elem(b, FTL_ELEM_FMA, scores, ftl_value_operand(scores), ftl_immediate(scale_log2), ftl_value_operand(s->shift));
   unary(b, FTL_ELEM_EXP2, scores, scores);
   binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));

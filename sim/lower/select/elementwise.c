@@ -66,6 +66,7 @@ static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int
 }
 
 void ftl_select_elem(ftl_select *s, const ftl_tile_op *op) {
+  if (ftl_select_contracts(s, s->op_idx)) return;
   const ftl_operand operands[] = {op->a, op->b, op->c};
   const ftl_select_value *dst = &s->values[op->dst];
   for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)

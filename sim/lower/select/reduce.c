@@ -5,6 +5,14 @@
 
 static ftl_opcode opcode_of(ftl_elem_fn fn) { return fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA; }
 
+bool ftl_select_contracts(const ftl_select *s, int32_t op_idx) {
+  if (op_idx < 0 || op_idx + 1 >= s->role->num_ops) return false;
+  const ftl_tile_op *scale = &s->tile->ops[s->role->first_op + op_idx], *sum = scale + 1;
+  return scale->kind == FTL_TILE_ELEM && scale->fn == FTL_ELEM_MUL && scale->a.value == scale->dst &&
+         sum->kind == FTL_TILE_REDUCE_ROWS && sum->fn == FTL_ELEM_ADD && sum->dst == scale->dst &&
+         !ftl_select_is_by_rows(s, sum->dst);
+}
+
 // One instruction an element; the two rows of a slab that a lane holds are two independent chains.
 void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_is_by_rows(s, op->dst)) {
@@ -12,11 +20,13 @@ void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op) {
     return;
   }
   const ftl_select_value *a = &s->values[op->a.value];
+  int32_t factor = ftl_select_contracts(s, s->op_idx - 1) ? op[-1].b.value : NONE;
   for (int32_t i = 0; i < a->map.per_slab; i++)
     for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
       for (int32_t pair = 0; pair < a->map.num_registers / 2; pair++) {
         int32_t rows = ftl_select_fragment(s, op->dst, slab, 0);
-        ftl_select_add(s, opcode_of(op->fn), 2, rows, rows, ftl_select_fragment(s, op->a.value, slab, i), NONE);
+        int32_t scaled_by = factor >= 0 && i == 0 && pair == 0 ? ftl_select_fragment(s, factor, slab, 0) : NONE;
+        ftl_select_add(s, opcode_of(op->fn), 2, rows, rows, ftl_select_fragment(s, op->a.value, slab, i), scaled_by);
       }
 }
 

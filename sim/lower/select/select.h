@@ -114,6 +114,8 @@ void ftl_select_warp_sync(ftl_select *s);
 // Waits for wgmmas that accumulate in `value` (or, if it is to be written, read it) or read `ring`; -1: neither; both
 // -1: all.
 void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t ring);
+// Whether a sum over rows follows that takes this operation's product into its first addition (FFMA; -fmad=true).
+bool ftl_select_contracts(const ftl_select *s, int32_t op_idx);
 // Packs the 16 columns of fp32 accumulators of operand block `block` to 16 bits.
 void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination);
 bool ftl_select_is_mbarrier_role(const ftl_select *s);  // producer and consumer roles talk through mbarriers

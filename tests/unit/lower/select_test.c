@@ -163,8 +163,8 @@ typedef struct compiled {
 // nvcc 13.0 -O3 --use_fast_math, kernels/attention/flash2_mma.h (sm_80) and flash2_wgmma.h (sm_90a).
 static const compiled compiled_kernels[] = {
     {"a100_80", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=1 schedule=interleaved", 255, 1168},
-    {"a100_80", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=8 num_stages=2 causal=1", 166, 715},
-    {"a100_80", SHAPE "head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=2 causal=1", 130, 496},
+    {"a100_80", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=8 num_stages=2 causal=1 q_operand=shared", 166, 715},
+    {"a100_80", SHAPE "head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=2 causal=1 q_operand=shared", 130, 496},
     {"h200", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=2", 234, 0},
     {"h200", SHAPE "head_dim=128 block_m=128 block_n=128 num_warps=8 num_stages=2", 158, 0},
     {"h200", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=2 copy=cp_async", 246, 0},
@@ -172,7 +172,6 @@ static const compiled compiled_kernels[] = {
 };
 
 Test(unit_lower_select, registers_are_near_what_ptxas_reports) {
-  // flash2_mma.h reads Q from shared memory in each step, flash2_fwd with `stages` keeps it in registers: up to 32 more
   for (size_t i = 0; i < sizeof compiled_kernels / sizeof *compiled_kernels; i++) {
     const compiled *k = &compiled_kernels[i];
     programs p = lowered(k->arch, k->parameters);
@@ -188,7 +187,7 @@ Test(unit_lower_select, loop_bodies_have_about_as_many_instructions_as_compiled_
     if (k->loop_insts == 0) continue;
     programs p = lowered(k->arch, k->parameters);
     double ratio = (double)count_loop(p.warps, 0).total / k->loop_insts;
-    cr_expect(ratio > 0.8 && ratio < 1.1, "%s: %.2f of the compiled loop", k->parameters, ratio);
+    cr_expect(ratio > 0.9 && ratio < 1.1, "%s: %.2f of the compiled loop", k->parameters, ratio);
     programs_fini(&p);
   }
 }
