@@ -140,7 +140,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   if (guarded) end_guarded_block(s);
 }
 
-// Whether the tile is there at all: a compare and a branch around the copies.
+// Whether the tile is there at all: a compare and a branch around what one thread does.
 static void check_present(ftl_select *s, const ftl_tile_ref *ref, uint8_t flags) {
   if (ref->present == FTL_ALWAYS) return;
   int32_t predicate = ftl_select_temp(s, 0);
@@ -196,10 +196,8 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
 }
 
 void ftl_select_load(ftl_select *s, const ftl_tile_op *op) {
-  if (s->copy == FTL_COPY_TMA) {
+  if (s->copy == FTL_COPY_TMA)
     load_by_tma(s, op);
-    return;
-  }
-  check_present(s, &op->ref, 0);
-  load_by_lanes(s, op);
+  else
+    load_by_lanes(s, op);
 }
