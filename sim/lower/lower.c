@@ -100,6 +100,8 @@ static void place_rings(builder *b, const ftl_fragment_shape *shape) {
     offset += (int64_t)stage_bytes * ring->num_stages;
     if (mbarrier) offset += MBARRIER_BYTES * ring->num_stages * (b->tile->num_roles > 1 ? 2 : 1);
   }
+  // Barriers of fixed size lie before the dynamic part, which the 128-byte swizzle wants at a multiple of 1024.
+  if (async && b->options.plain_code) offset += ASYNC_ALIGNMENT_BYTES;
   offset += relayout_bytes(b, shape);
   offset += ftl_select_reduce_bytes(b->tile);
   b->program->shared_bytes = offset > INT32_MAX ? INT32_MAX : (int32_t)offset;
@@ -189,6 +191,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, int32_t role_idx, const 
                     .shape = *shape,
                     .layouts = b->layouts,
                     .register_cap = role_cap(b, role),
+                    .plain_code = b->options.plain_code,
                     .lists = &b->lists,
                     .role = role,
                     .role_idx = role_idx,

@@ -187,8 +187,8 @@ static ftl_status set_foreign(ftl_measured_case *c, const ftl_measurement *row, 
   return ftl_error_set(error, FTL_INFEASIBLE, "%.64s", source);
 }
 
-// kernels/attention reads Q from shared memory in every step; the column `schedule` of unfused attention names its
-// softmax.
+// kernels/attention is plain code and reads Q from shared memory in every step; the column `schedule` of unfused
+// attention names its softmax.
 static ftl_status set_own(ftl_measured_case *c, const ftl_measurement *row, ftl_error *error) {
   const char *workload = ftl_measurement_fact(row, "workload");
   if (workload == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "a row that names no workload");
@@ -198,6 +198,7 @@ static ftl_status set_own(ftl_measured_case *c, const ftl_measurement *row, ftl_
   if (status != FTL_OK) return status;
   uint64_t accepts = c->spec.workload->accepts;
   if (accepts >> FTL_PARAM_q_operand & 1) status = set(c, FTL_PARAM_q_operand, "shared", error);
+  if (status == FTL_OK && (accepts >> FTL_PARAM_code & 1) != 0) status = set(c, FTL_PARAM_code, "plain", error);
   if (status != FTL_OK || (accepts >> FTL_PARAM_softmax & 1) == 0) return status;
   return set(c, FTL_PARAM_softmax, fact_or(row, "schedule", "safe"), error);
 }

@@ -1,11 +1,14 @@
 // Addresses that a loop's copies and ldmatrix use: which of them stay in registers from one iteration to the next.
 //
-// A copy adds its row group's offset, the same in every iteration, to the tile's; K and V, alike in shape, share the
-// offsets. An ldmatrix has an address of its own, since the compiler turns the sum of row and swizzled chunk into an OR
-// and can fold no immediate into it. With a single buffer these addresses do not change either: ptxas for sm_90 keeps
-// as many whole sets (one a product and operand) as registers allow, ptxas for sm_80 to sm_89 none. With several
-// buffers, or where a loop with a mask and one without use the same addresses, it keeps none. Source: SASS of
-// kernels/attention (docs/model_lowering.md).
+// Plain code computes each from row and column. A copy adds its row group's offset, the same in every iteration, to the
+// tile's; K and V, alike in shape, share the offsets. An ldmatrix has an address of its own, since the compiler turns
+// the sum of row and swizzled chunk into an OR and can fold no immediate into it. With a single buffer these addresses
+// do not change either: ptxas for sm_90 keeps as many whole sets (one a product and operand) as registers allow, ptxas
+// for sm_80 to sm_89 none. Where a loop with a mask and one without use the same addresses it
+// keeps none; with several buffers only V's (of products with [k][n]) relative to the stage, where a row is a single
+// swizzle block. Source: SASS of kernels/attention (docs/model_lowering.md).
+//
+// Lean code steps from shared bases: one swizzled address for each column position serves all rows by immediates.
 #include "lower/select/copy_plan.h"
 #include "lower/select/select.h"
 
@@ -59,9 +62,10 @@ void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
 // ---- ldmatrix ----
 static int32_t tiles_of(int32_t extent, int32_t tile) { return (extent + tile - 1) / tile; }
 
-// ldmatrix that a product issues for its B operand, or for A from shared memory.
-static int32_t num_operand_loads(const ftl_select *s, const ftl_tile_op *op, bool is_a) {
+// Addresses that a product needs for its B operand, or for A from shared memory.
+static int32_t num_addresses(const ftl_select *s, const ftl_tile_op *op, bool is_a) {
   const ftl_ring *b = &s->tile->rings[op->ring];
+  if (!s->plain_code) return tiles_of(is_a ? s->tile->rings[op->ring_a].columns : b->columns, FTL_OPERAND_COLUMNS);
   int32_t share = b->rows / s->role->num_groups;
   int32_t steps = tiles_of(op->transpose_b ? b->columns : share, FTL_OPERAND_COLUMNS);
   if (is_a) return steps * s->values[op->dst].map.num_slabs;
@@ -108,9 +112,17 @@ static void keep_set(ftl_select *s, int32_t ring_idx, ftl_operand_kind kind, int
   }
 }
 
+// Whether an operand's addresses can be kept at all: relative to the stage where the ring has several.
+static bool may_keep(const ftl_select *s, int32_t ring, ftl_operand_kind kind, bool single_buffers, bool one_loop) {
+  const ftl_shared_layout *layout = &s->layouts[ring];
+  if (!s->plain_code) return single_buffers;
+  if (!single_buffers) return kind == FTL_OPERAND_B_KN && layout->block_columns == layout->columns;
+  return one_loop && s->arch->sm_has_wgmma;
+}
+
 void ftl_select_keep_addresses(ftl_select *s) {
-  if (s->mma == FTL_MMA_WGMMA || !s->arch->sm_has_wgmma) return;
-  if (!has_single_buffers(s) || num_loops_with_products(s) > 1) return;
+  if (s->mma == FTL_MMA_WGMMA) return;
+  bool single_buffers = has_single_buffers(s), one_loop = num_loops_with_products(s) == 1;
   int32_t registers = tile_registers(s), depth = 0;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = op_at(s, i);
@@ -119,9 +131,10 @@ void ftl_select_keep_addresses(ftl_select *s) {
     if (op->kind != FTL_TILE_MMA || depth == 0) continue;
     for (int is_a = 1; is_a >= 0; is_a--) {
       if (is_a && op->ring_a < 0) continue;
-      int32_t ring = is_a ? op->ring_a : op->ring, num_loads = num_operand_loads(s, op, is_a);
+      int32_t ring = is_a ? op->ring_a : op->ring, num_loads = num_addresses(s, op, is_a);
       ftl_operand_kind kind = is_a ? FTL_OPERAND_A : op->transpose_b ? FTL_OPERAND_B_NK : FTL_OPERAND_B_KN;
       if (s->rings[ring].first_kept[kind] != NONE || registers + num_loads > s->register_cap) continue;
+      if (!may_keep(s, ring, kind, single_buffers, one_loop)) continue;
       registers += num_loads;
       keep_set(s, ring, kind, num_loads);
     }

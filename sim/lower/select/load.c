@@ -4,18 +4,19 @@
 
 #define NONE FTL_NO_VALUE
 
-enum { ADDRESS_ADDS = 3, TILE_ADDS = 3, NULL_LOADS = 3 };
+enum { PLAIN_ADDRESS_ADDS = 3, LEAN_ADDRESS_ADDS = 2, TILE_ADDS = 3, NULL_LOADS = 3 };
 enum { ELECT_COMPARES = 3, BOX_UNIFORM_INSTS = 6, EXPECT_UNIFORM_INSTS = 10 };
 
-// Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's, scaled
-// and added to the tensor's base (IADD3, LEA, LEA.HI.X), and a move that pairs its registers; column blocks are
-// immediates. Rows beyond the tensor are predicated off.
+// Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
+// code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
+// Column blocks are immediates. Rows beyond the tensor are predicated off.
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
   const ftl_select_ring *ring = &s->rings[op->ring];
   int32_t offset = group < ring->num_row_groups ? ring->first_tensor_offset + group : NONE;
   int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
-  ftl_select_add(s, FTL_OP_IADD, ADDRESS_ADDS, address, s->tensor_pointer[op->ref.tensor], offset, NONE);
-  ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
+  int32_t num_adds = s->plain_code ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS;
+  ftl_select_add(s, FTL_OP_IADD, num_adds, address, s->tensor_pointer[op->ref.tensor], offset, NONE);
+  if (s->plain_code) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   *predicate = NONE;
   if (ftl_select_is_ragged(s, &op->ref)) {
     *predicate = ftl_select_temp(s, 0);
@@ -47,7 +48,7 @@ static int32_t shared_address(ftl_select *s, int32_t ring_idx, int32_t group) {
   if (s->tile->rings[ring_idx].num_stages == 1) return offset;
   int32_t address = ftl_draft_value_add(&s->draft, 1, 1);
   ftl_select_add(s, FTL_OP_IMAD, 1, address, ring->write_address, offset, NONE);
-  if (s->layouts[ring_idx].order == FTL_SHARED_SWIZZLED_BLOCKS)
+  if (s->plain_code && s->layouts[ring_idx].order == FTL_SHARED_SWIZZLED_BLOCKS)
     ftl_select_add(s, FTL_OP_IADD, 1, address, address, NONE, NONE);
   return address;
 }

@@ -9,7 +9,8 @@ static int32_t chunk_at(ftl_select *s, int32_t ring, ftl_operand_kind kind) {
   if (s->rings[ring].first_kept[kind] != NONE) return NONE;
   int32_t chunk = ftl_draft_value_add(&s->draft, 1, 1);
   ftl_select_add(s, FTL_OP_IADD, 1, chunk, s->thread, NONE, NONE);
-  ftl_select_add(s, FTL_OP_LOP, 1, chunk, chunk, s->rings[ring].read_offset, NONE);
+  int32_t base = s->plain_code ? s->rings[ring].read_offset : s->rings[ring].read_address;
+  ftl_select_add(s, FTL_OP_LOP, 1, chunk, chunk, base, NONE);
   return chunk;
 }
 
@@ -20,11 +21,20 @@ typedef struct block {
   int32_t row, column, index;
 } block;
 
-// Row and chunk are combined (LOP3), scaled and added to the stage's base (IMAD or LEA), unless the address is kept.
+// Row and chunk are combined (LOP3), scaled and added to the stage's base (IMAD or LEA), unless the address is kept;
+// lean code adds the row as an immediate to the position's address.
 static int32_t block_address(ftl_select *s, const block *b, int32_t chunk, int32_t num_loads) {
   const ftl_select_ring *ring = &s->rings[b->ring];
-  if (ring->first_kept[b->kind] != NONE) return ring->first_kept[b->kind] + b->index;
+  int32_t index = s->plain_code ? b->index : b->column / FTL_OPERAND_COLUMNS;
+  int32_t kept = ring->first_kept[b->kind];
+  bool in_stage = s->tile->rings[b->ring].num_stages > 1;
+  if (kept != NONE && !in_stage) return kept + index;
+  if (!s->plain_code) return chunk;
   int32_t address = ftl_draft_value_add(&s->draft, num_loads, 1);
+  if (kept != NONE) {
+    ftl_select_add(s, FTL_OP_IMAD, num_loads, address, kept + index, ring->read_address, NONE);
+    return address;
+  }
   ftl_select_add(s, FTL_OP_LOP, num_loads, address, chunk, NONE, NONE);
   ftl_select_add(s, FTL_OP_IMAD, num_loads, address, address, ring->read_address, NONE);
   return address;

@@ -64,6 +64,7 @@ typedef struct ftl_select {
   ftl_fragment_shape shape;
   const ftl_shared_layout *layouts;  // of each ring
   int32_t register_cap;              // of a thread
+  bool plain_code;
   ftl_select_lists *lists;
 
   const ftl_role *role;

@@ -4,7 +4,15 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { MAX_N = 256, TILE_COLUMNS = 8, WARPS_PER_GROUP = 4, B_UNIFORM_INSTS = 6, A_ALU_INSTS = 4, A_MOVES = 2 };
+enum {
+  MAX_N = 256,
+  TILE_COLUMNS = 8,
+  WARPS_PER_GROUP = 4,
+  B_UNIFORM_INSTS = 6,
+  A_ALU_INSTS = 4,
+  A_MOVES = 2,
+  LEAN_UNIFORM_INSTS = 3
+};
 
 static void add_fence(ftl_select *s, ftl_opcode opcode, int32_t arg) {
   ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, NONE, NONE, NONE, NONE);
@@ -31,12 +39,17 @@ void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t
   drop_groups(s, youngest + 1);
 }
 
-// Matrix descriptors: an address's bits 4 to 17 with the strides around them. That of B is made for each k step in
-// uniform registers (UIADD3, ULOP3, USHF, ULOP3, two UMOV). That of A is another in each warpgroup, which the compiler
-// does not see to be uniform: it is made in vector registers, or kept there and moved, and read by two R2UR. Source:
-// SASS of the kernels in kernels/attention for sm_90a.
+// Matrix descriptors: an address's bits 4 to 17 with the strides around them, in uniform registers. Lean code adds to
+// the low word (UIADD3, and two UMOV into the operand's registers). Plain code makes that of B for each k step (UIADD3,
+// ULOP3, USHF, ULOP3, two UMOV); that of A is another in each warpgroup, which the compiler does not see to be uniform:
+// it is made in vector registers, or kept there and moved, and read by two R2UR. Source: SASS of the kernels in
+// kernels/attention for sm_90a.
 static int32_t describe(ftl_select *s, bool b, bool a) {
   int32_t computed = s->descriptor[0], moved = s->descriptor[1];
+  if (!s->plain_code) {
+    ftl_select_add(s, FTL_OP_UNIFORM, LEAN_UNIFORM_INSTS * (1 + a), computed, NONE, NONE, NONE);
+    return computed;
+  }
   if (b) ftl_select_add(s, FTL_OP_UNIFORM, B_UNIFORM_INSTS, computed, NONE, NONE, NONE);
   if (!a) return computed;
   ftl_select_add(s, FTL_OP_IADD, A_ALU_INSTS, moved, NONE, NONE, NONE);
