@@ -6,6 +6,7 @@
 
 #include "lower/select/select.h"
 
+enum { MAX_SQUEEZE_PCT = 5 };
 enum { WARP_LANES = 32, MBARRIER_BYTES = 8, ASYNC_ALIGNMENT_BYTES = 1024, ALIGNMENT_BYTES = 128 };
 
 // ---- what the chip has ----
@@ -179,41 +180,77 @@ static ftl_status finish_role(builder *b, ftl_select *s, ftl_draft_result result
   return append_insts(b, s, result.num_tokens, s->role->num_registers > 0 ? s->role->num_registers : reported, error);
 }
 
+// How a role's instructions are drafted.
+typedef struct role_draft {
+  int32_t role_idx;
+  const ftl_fragment_shape *shape;
+  const ftl_op_order *orders;
+  int32_t cap;  // registers a thread may have
+  bool serial_wgmma;
+} role_draft;
+
 // Selects the role's instructions and orders them; *result says what registers they need.
-static ftl_status draft_role(builder *b, ftl_select *s, int32_t role_idx, const ftl_fragment_shape *shape,
-                             const ftl_op_order *orders, bool serial_wgmma, ftl_draft_result *result,
+static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, ftl_draft_result *result,
                              ftl_error *error) {
-  const ftl_role *role = &b->tile->roles[role_idx];
   *s = (ftl_select){.tile = b->tile,
                     .arch = b->arch,
                     .copy = b->options.copy,
                     .mma = b->options.mma,
-                    .shape = *shape,
+                    .shape = *how->shape,
                     .layouts = b->layouts,
-                    .register_cap = role_cap(b, role),
+                    .register_cap = how->cap,
                     .plain_code = b->options.plain_code,
                     .lists = &b->lists,
-                    .role = role,
-                    .role_idx = role_idx,
-                    .orders = orders,
-                    .serial_wgmma = serial_wgmma};
+                    .role = &b->tile->roles[how->role_idx],
+                    .role_idx = how->role_idx,
+                    .orders = how->orders,
+                    .serial_wgmma = how->serial_wgmma};
   ftl_status status = ftl_select_role(s, error);
   if (status != FTL_OK) return status;
-  return ftl_draft_finish(&s->draft, b->arch, role_cap(b, role), add_local_access, s, result, error);
+  return ftl_draft_finish(&s->draft, b->arch, how->cap, add_local_access, s, result, error);
 }
 
-// Wgmmas that cannot all be in flight within the role's registers are drafted again, one at a time.
+static ftl_status draft_role_again(builder *b, ftl_select *s, const role_draft *how, const ftl_select_lists *before,
+                                   ftl_draft_result *result, ftl_error *error) {
+  ftl_draft_fini(&s->draft);
+  b->lists.num_refs = before->num_refs;
+  b->lists.num_accesses = before->num_accesses;
+  b->lists.num_loops = before->num_loops;
+  b->lists.local_bytes_per_thread = before->local_bytes_per_thread;
+  return draft_role(b, s, how, result, error);
+}
+
+// The most registers a thread may have for one CTA more to fit than with `registers`.
+static int32_t next_occupancy_step(const builder *b, int32_t registers) {
+  const ftl_arch *arch = b->arch;
+  int64_t warps = (b->program->num_warps + arch->sm_warp_unit - 1) / arch->sm_warp_unit * arch->sm_warp_unit;
+  int64_t step = INT32_MAX;
+  for (int64_t ctas = 1; step >= registers && ctas <= arch->sm_max_ctas; ctas++)
+    step = arch->sm_num_registers / (warps * ctas) / arch->sm_register_unit * arch->sm_register_unit / WARP_LANES;
+  return (int32_t)step;
+}
+
+// Wgmmas that cannot all be in flight within the role's registers are drafted again, one at a time. A role that misses
+// an occupancy step by little is drafted again to fit it, as ptxas does for the block size of __launch_bounds__, and
+// stays so if nothing has to be spilled for it.
 static ftl_status draft_role_to_fit(builder *b, ftl_select *s, int32_t role_idx, const ftl_fragment_shape *shape,
                                     const ftl_op_order *orders, ftl_draft_result *result, ftl_error *error) {
+  const ftl_role *role = &b->tile->roles[role_idx];
   ftl_select_lists before = b->lists;
-  ftl_status status = draft_role(b, s, role_idx, shape, orders, false, result, error);
-  if (status != FTL_OK || result->wgmma_registers < role_cap(b, &b->tile->roles[role_idx])) return status;
-  ftl_draft_fini(&s->draft);
-  b->lists.num_refs = before.num_refs;
-  b->lists.num_accesses = before.num_accesses;
-  b->lists.num_loops = before.num_loops;
-  b->lists.local_bytes_per_thread = before.local_bytes_per_thread;
-  return draft_role(b, s, role_idx, shape, orders, true, result, error);
+  role_draft free_draft = {role_idx, shape, orders, role_cap(b, role), false};
+  ftl_status status = draft_role(b, s, &free_draft, result, error);
+  if (status != FTL_OK) return status;
+  if (result->wgmma_registers >= free_draft.cap) {
+    free_draft.serial_wgmma = true;
+    return draft_role_again(b, s, &free_draft, &before, result, error);
+  }
+  if (role->num_registers > 0 || b->tile->num_roles > 1) return FTL_OK;
+  role_draft tight = free_draft;
+  tight.cap = next_occupancy_step(b, result->registers_per_thread);
+  if (result->registers_per_thread > tight.cap + tight.cap * MAX_SQUEEZE_PCT / 100) return FTL_OK;
+  status = draft_role_again(b, s, &tight, &before, result, error);
+  if (status != FTL_OK || result->spilled_registers == 0) return status;
+  return draft_role_again(b, s, &free_draft, &before, result, error);
 }
 
 static ftl_status lower_role(builder *b, int32_t role_idx, const ftl_fragment_shape *shape, ftl_error *error) {

@@ -121,6 +121,53 @@ Test(unit_lower_select, guarded_copies_are_a_block_of_their_own_if_there_are_sev
   expect_guarded_blocks(SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 num_stages=1", 0, 0);
 }
 
+// ---- addresses: head_dim 128, 64 x 64 tiles, 4 warps; 8 row groups of a copy, as 2 rows of 256 bytes are 512 ----
+#define TILES "head_dim=128 block_m=64 block_n=64 num_warps=4 mma=mma copy=cp_async "
+
+static int64_t num_alu(const counts *c) {
+  return c->insts[FTL_OP_IADD] + c->insts[FTL_OP_LOP] + c->insts[FTL_OP_IMAD] + c->insts[FTL_OP_MOV];
+}
+
+Test(unit_lower_select, plain_code_computes_an_address_for_each_load_and_lean_code_one_for_each_column_position) {
+  programs p = lowered("h200", SHAPE TILES "num_stages=2 q_operand=shared code=plain");
+  counts plain = count_loop(p.warps, 0);
+  programs_fini(&p);
+  p = lowered("h200", SHAPE TILES "num_stages=2 q_operand=shared code=lean");
+  counts lean = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(plain.insts[FTL_OP_LDSM], 8 + 32 + 32);
+  cr_expect_eq(lean.insts[FTL_OP_LDSM], plain.insts[FTL_OP_LDSM]);
+  // two for each ldmatrix; four instead of two for each of 16 row groups
+  cr_expect_eq(num_alu(&plain) - num_alu(&lean), 2 * 72 + 2 * 16);
+}
+
+Test(unit_lower_select, with_one_buffer_the_addresses_of_ldmatrix_stay_in_registers) {
+  programs p = lowered("h200", SHAPE TILES "schedule=interleaved code=plain");
+  counts c = count_loop(p.warps, 0);
+  // four for each of 16 row groups, three for each tile's pointer, one for the loop, two for the last maxima of a
+  // lane's rows; those of 72 ldmatrix are kept
+  cr_expect_eq(num_alu(&c), 4 * 16 + 3 * 2 + 1 + 2);
+  programs_fini(&p);
+}
+
+Test(unit_lower_select, hand_aligned_tiles_take_a_kilobyte_more) {
+  programs lean = lowered("h200", SHAPE "head_dim=128 block_m=64 block_n=64 num_warps=4 num_stages=2");
+  programs plain = lowered("h200", SHAPE "head_dim=128 block_m=64 block_n=64 num_warps=4 num_stages=2 code=plain");
+  // Q and two stages each of K and V, 16 KiB; five mbarriers
+  cr_expect_eq(lean.warps->shared_bytes, 5 * 16384 + 5 * 8);
+  cr_expect_eq(plain.warps->shared_bytes - lean.warps->shared_bytes, 1024);
+  programs_fini(&lean);
+  programs_fini(&plain);
+}
+
+Test(unit_lower_select, a_role_that_misses_an_occupancy_step_by_little_is_made_to_fit_it) {
+  // 65536 registers, 4 warps: 168 a thread let three CTAs fit. A free draft of this tile needs up to 5 % more.
+  programs p =
+      lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=32 num_warps=4 num_stages=1 q_operand=shared code=plain");
+  cr_expect_leq(p.warps->registers_per_thread, 168);
+  programs_fini(&p);
+}
+
 // ---- waits ----
 static void expect_groups_left(const char *parameters, int32_t loop_idx, const int *expected, int count) {
   programs p = lowered("a100_80", parameters);
@@ -162,13 +209,17 @@ typedef struct compiled {
 
 // nvcc 13.0 -O3 --use_fast_math, kernels/attention/flash2_mma.h (sm_80) and flash2_wgmma.h (sm_90a).
 static const compiled compiled_kernels[] = {
-    {"a100_80", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=1 schedule=interleaved", 255, 1168},
-    {"a100_80", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=8 num_stages=2 causal=1 q_operand=shared", 166, 715},
-    {"a100_80", SHAPE "head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=2 causal=1 q_operand=shared", 130, 496},
-    {"h200", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=2", 234, 0},
-    {"h200", SHAPE "head_dim=128 block_m=128 block_n=128 num_warps=8 num_stages=2", 158, 0},
-    {"h200", SHAPE "head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=2 copy=cp_async", 246, 0},
-    {"h200", SHAPE "head_dim=64 block_m=128 block_n=128 num_warps=8 num_stages=2", 128, 0},
+    {"a100_80", SHAPE "code=plain head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=1 schedule=interleaved",
+     255, 1168},
+    {"a100_80",
+     SHAPE "code=plain head_dim=128 block_m=128 block_n=64 num_warps=8 num_stages=2 causal=1 q_operand=shared", 166,
+     715},
+    {"a100_80", SHAPE "code=plain head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=2 causal=1 q_operand=shared",
+     130, 496},
+    {"h200", SHAPE "code=plain head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=2", 234, 0},
+    {"h200", SHAPE "code=plain head_dim=128 block_m=128 block_n=128 num_warps=8 num_stages=2", 158, 0},
+    {"h200", SHAPE "code=plain head_dim=128 block_m=128 block_n=64 num_warps=4 num_stages=2 copy=cp_async", 246, 0},
+    {"h200", SHAPE "code=plain head_dim=64 block_m=128 block_n=128 num_warps=8 num_stages=2", 128, 0},
 };
 
 Test(unit_lower_select, registers_are_near_what_ptxas_reports) {
