@@ -314,7 +314,8 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash2_bwd = {
     .name = "flash2_bwd",
     .doc = "FlashAttention-2 backward: delta, then dK and dV by tiles of keys, then dQ by tiles of queries",
-    .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(persistent) | FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(schedule)),
+    .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(persistent) | FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand) |
+                                 FTL_TAKES(schedule)),
     .set_defaults = set_defaults,
     .build = build,
 };

@@ -105,6 +105,7 @@ static int32_t tile_registers(const ftl_select *s) {
 static void keep_set(ftl_select *s, int32_t ring_idx, ftl_operand_kind kind, int32_t num_loads) {
   ftl_select_ring *ring = &s->rings[ring_idx];
   int32_t registers = s->shape.quad_pairs ? 2 : 1;
+  ring->num_kept[kind] = num_loads;
   for (int32_t i = 0; i < num_loads; i++) {
     int32_t address = ftl_draft_value_add(&s->draft, registers, RECOMPUTE_INSTS * registers);
     if (i == 0) ring->first_kept[kind] = address;
@@ -130,7 +131,7 @@ void ftl_select_keep_addresses(ftl_select *s) {
     if (op->kind == FTL_TILE_END_LOOP) depth--;
     if (op->kind != FTL_TILE_MMA || depth == 0) continue;
     for (int is_a = 1; is_a >= 0; is_a--) {
-      if (is_a && op->ring_a < 0) continue;
+      if (is_a && (op->ring_a < 0 || op->transpose_a)) continue;
       int32_t ring = is_a ? op->ring_a : op->ring, num_loads = num_addresses(s, op, is_a);
       ftl_operand_kind kind = is_a ? FTL_OPERAND_A : op->transpose_b ? FTL_OPERAND_B_NK : FTL_OPERAND_B_KN;
       if (s->rings[ring].first_kept[kind] != NONE || registers + num_loads > s->register_cap) continue;

@@ -26,7 +26,7 @@ typedef struct block {
 static int32_t block_address(ftl_select *s, const block *b, int32_t chunk, int32_t num_loads) {
   const ftl_select_ring *ring = &s->rings[b->ring];
   int32_t index = s->plain_code ? b->index : b->column / FTL_OPERAND_COLUMNS;
-  int32_t kept = ring->first_kept[b->kind];
+  int32_t kept = index < ring->num_kept[b->kind] ? ring->first_kept[b->kind] : NONE;
   bool in_stage = s->tile->rings[b->ring].num_stages > 1;
   if (kept != NONE && !in_stage) return kept + index;
   if (!s->plain_code) return chunk;

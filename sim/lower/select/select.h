@@ -38,10 +38,11 @@ typedef struct ftl_select_value {
 typedef struct ftl_select_ring {
   int32_t read_offset,
       read_address;  // of this lane: in stage 0, and in the stage being read (the same if there is one)
-  int32_t first_kept[FTL_OPERAND_KIND_COUNT];        // addresses of ldmatrix kept over the loop, in order of step, then
-                                                     // block; NONE: computed for each load
-  int32_t write_offset, write_address;               // likewise in the stage being filled
-  int32_t read_index, write_index;                   // of the stage, for rings of several
+  int32_t first_kept[FTL_OPERAND_KIND_COUNT];  // addresses of ldmatrix kept over the loop, in order of step, then
+                                               // block; NONE: computed for each load
+  int32_t write_offset, write_address;         // likewise in the stage being filled
+  int32_t read_index, write_index;             // of the stage, for rings of several
+  int32_t num_kept[FTL_OPERAND_KIND_COUNT];
   int32_t first_tensor_offset, first_shared_offset;  // of each row group of a copy, the same in all iterations
   int32_t num_row_groups;                            // 0: computed where the copy is
   int32_t held[FTL_SELECT_MAX_HELD];                 // copies by registers: the 16 bytes a lane of each LDG of a stage
