@@ -119,7 +119,7 @@ static facts lowered_facts(const kernel *k) {
   char parameters[256];
   snprintf(parameters, sizeof parameters,
            "heads=32 seqlen=%d head_dim=%d block_m=%d block_n=%d num_warps=%d num_stages=%d schedule=%s mma=%s "
-           "copy=cp_async",
+           "copy=cp_async q_operand=shared code=plain",
            k->block_n * 128, k->head_dim, k->block_m, k->block_n, k->num_warps, k->num_stages, k->schedule, k->mma);
   programs p;
   ftl_error error = {0};
