@@ -145,3 +145,43 @@ Test(numeric_attention_mutations, groups_whose_maxima_are_not_merged_are_caught)
   assert_numbers_catch(&c);
   attention_case_fini(&c);
 }
+
+// ---- several roles ----
+
+static const char flash3_params[] =
+    "flash3_fwd mma=wgmma copy=tma heads=2 head_dim=16 seqlen_q=200 seqlen_kv=150 causal=true block_n=32";
+
+Test(numeric_attention_mutations, a_consumer_that_multiplies_another_ones_queries_is_caught) {
+  attention_case c;
+  attention_case_init(&c, flash3_params);
+  ftl_tile_op *scores = find_op(&c, FTL_TILE_MMA, 0, "s");
+  cr_assert_eq(scores->ring_row, 64, "the second consumer's rows");
+  scores->ring_row = 0;
+  assert_numbers_catch(&c);
+  assert_visits_catch(&c);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, a_turn_that_is_not_passed_on_is_a_deadlock_that_names_who_is_missing) {
+  attention_case c;
+  attention_case_init(&c, flash3_params);
+  find_op(&c, FTL_TILE_ARRIVE, 0, NULL)->kind = FTL_TILE_BARRIER;  // of consumer 1, in the masked loop
+  attention_case_run(&c);
+  cr_assert(strstr(c.failure, "(sync turn 0): role consumer 0 waits for ever") != NULL, "%s", c.failure);
+  cr_assert(strstr(c.failure, "for consumer 1") != NULL, "%s", c.failure);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, an_output_that_is_not_rescaled_before_the_next_product_is_caught) {
+  attention_case c;
+  attention_case_init(&c, flash3_params);
+  for (int32_t i = 0; i < c.program->num_ops; i++) {
+    ftl_tile_op *op = &c.program->ops[i];
+    bool rescales = op->kind == FTL_TILE_ELEM && op->fn == FTL_ELEM_MUL && op->a.value == op->dst && op->b.value >= 0;
+    if (rescales && strcmp(c.program->values[op->dst].name, "o") == 0 &&
+        strcmp(c.program->values[op->b.value].name, "correction") == 0)
+      op->b = ftl_immediate(1.0f);
+  }
+  assert_numbers_catch(&c);
+  attention_case_fini(&c);
+}
