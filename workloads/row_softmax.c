@@ -8,8 +8,9 @@ typedef struct rows_kernel {
   ftl_builder *b;
   const ftl_row_softmax *s;
   int32_t step_columns;
-  int32_t held[FTL_ROW_MAX_HELD_STEPS];  // tiles of the tensor's dtype; the first alone where rows are read again
-  int32_t x;                             // tile: a step in fp32
+  int32_t held[FTL_ROW_MAX_HELD_STEPS];  // tiles of the tensor's dtype; `unroll` of them where rows are read again
+  int32_t tiles[FTL_ROW_MAX_UNROLL];     // steps in fp32
+  int32_t x;                             // of these, that of the present step
   int32_t top, previous, shift, sum, correction;  // rows
 } rows_kernel;
 
@@ -66,26 +67,55 @@ static void unpack(const rows_kernel *k, int32_t raw, ftl_expr column, bool ragg
   ftl_mask(k->b, k->x, k->s->row, column, FTL_ALWAYS, limit);
 }
 
-static void read_step(const rows_kernel *k, ftl_expr column, ftl_expr end, bool ragged, step_work work) {
-  ftl_load_tile(k->b, k->held[0], step_ref(k, k->s->from, column, whole_vectors(k, end)));
-  unpack(k, k->held[0], column, ragged);
-  work(k, column, k->held[0]);
+// Steps are independent until they are reduced: each in turn has another tile in fp32.
+static rows_kernel with_tile(const rows_kernel *k, int32_t step) {
+  rows_kernel other = *k;
+  other.x = k->tiles[step % k->s->unroll];
+  return other;
+}
+
+static ftl_expr column_after(const rows_kernel *k, ftl_expr column, int32_t step) {
+  return ftl_add(k->b, column, ftl_const(k->b, (int64_t)step * k->step_columns));
+}
+
+// `num` steps from `column` on.
+static void read_steps(const rows_kernel *k, ftl_expr column, int32_t num, ftl_expr end, bool ragged, step_work work) {
+  for (int32_t i = 0; i < num; i++)
+    ftl_load_tile(k->b, k->held[i], step_ref(k, k->s->from, column_after(k, column, i), whole_vectors(k, end)));
+  for (int32_t i = 0; i < num; i++) {
+    rows_kernel step = with_tile(k, i);
+    unpack(&step, k->held[i], column_after(k, column, i), ragged);
+    work(&step, column_after(k, column, i), k->held[i]);
+  }
+}
+
+// All columns: whole steps, `unroll` at a time, then those that are left, then the end of a ragged row.
+static void read_known(const rows_kernel *k, step_work work) {
+  ftl_builder *b = k->b;
+  int64_t num_steps = k->s->columns / k->step_columns, unroll = k->s->unroll, rounds = num_steps / unroll;
+  if (rounds > 0) {
+    ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), ftl_const(b, rounds)));
+    read_steps(k, ftl_mul(b, i, ftl_const(b, unroll * k->step_columns)), (int32_t)unroll, FTL_TENSOR_END, false, work);
+    ftl_end_loop(b);
+  }
+  int32_t left = (int32_t)(num_steps % unroll);
+  if (left > 0) read_steps(k, ftl_const(b, rounds * unroll * k->step_columns), left, FTL_TENSOR_END, false, work);
+  if (k->s->columns % k->step_columns != 0)
+    read_steps(k, ftl_const(b, num_steps * k->step_columns), 1, FTL_TENSOR_END, true, work);
 }
 
 // All steps up to `end` (FTL_TENSOR_END: all columns), each read from memory.
 static void read_again(const rows_kernel *k, ftl_expr end, step_work work) {
   ftl_builder *b = k->b;
-  ftl_expr step = ftl_const(b, k->step_columns), zero = ftl_const(b, 0);
-  int64_t whole_steps = k->s->columns / k->step_columns;
-  ftl_expr num_steps = end == FTL_TENSOR_END ? ftl_const(b, whole_steps)
-                                             : ftl_div(b, ftl_add(b, end, ftl_const(b, k->step_columns - 1)), step);
-  if (end != FTL_TENSOR_END || whole_steps > 0) {
-    ftl_expr i = ftl_loop_value(b, ftl_loop(b, zero, num_steps));
-    read_step(k, ftl_mul(b, i, step), end, false, work);
-    ftl_end_loop(b);
+  if (end == FTL_TENSOR_END) {
+    read_known(k, work);
+    return;
   }
-  if (end == FTL_TENSOR_END && k->s->columns % k->step_columns != 0)
-    read_step(k, ftl_const(b, whole_steps * k->step_columns), end, true, work);
+  ftl_expr step = ftl_const(b, k->step_columns);
+  ftl_expr num_steps = ftl_div(b, ftl_add(b, end, ftl_const(b, k->step_columns - 1)), step);
+  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), num_steps));
+  read_steps(k, ftl_mul(b, i, step), 1, end, false, work);
+  ftl_end_loop(b);
 }
 
 static void each_step(const rows_kernel *k, ftl_expr end, step_work work) {
@@ -95,8 +125,9 @@ static void each_step(const rows_kernel *k, ftl_expr end, step_work work) {
   }
   for (int32_t i = 0; i < k->s->held_steps; i++) {
     ftl_expr column = ftl_const(k->b, (int64_t)i * k->step_columns);
-    unpack(k, k->held[i], column, (int64_t)(i + 1) * k->step_columns > k->s->columns);
-    work(k, column, k->held[i]);
+    rows_kernel step = with_tile(k, i);
+    unpack(&step, k->held[i], column, (int64_t)(i + 1) * k->step_columns > k->s->columns);
+    work(&step, column, k->held[i]);
   }
 }
 
@@ -165,9 +196,10 @@ static void declare(rows_kernel *k) {
   const ftl_row_softmax *s = k->s;
   ftl_value_layout layout = {threads_per_row(s), FTL_ROW_VECTOR_COLUMNS};
   ftl_builder_role(k->b, "main", s->num_warps, 0);
-  for (int32_t i = 0; i < (s->held_steps > 0 ? s->held_steps : 1); i++)
+  for (int32_t i = 0; i < (s->held_steps > 0 ? s->held_steps : s->unroll); i++)
     k->held[i] = ftl_builder_tile_by_rows(k->b, names[i], s->dtype, s->rows, k->step_columns, layout);
-  k->x = ftl_builder_tile_by_rows(k->b, "x", FTL_FP32, s->rows, k->step_columns, layout);
+  for (int32_t i = 0; i < s->unroll; i++)
+    k->tiles[i] = ftl_builder_tile_by_rows(k->b, "x", FTL_FP32, s->rows, k->step_columns, layout);
   k->top = ftl_builder_rows_by_rows(k->b, "max", s->rows, layout);
   k->previous = ftl_builder_rows_by_rows(k->b, "previous_max", s->rows, layout);
   k->shift = ftl_builder_rows_by_rows(k->b, "shift", s->rows, layout);

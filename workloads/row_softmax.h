@@ -8,7 +8,7 @@
 
 #include "tile/builder.h"
 
-enum { FTL_ROW_VECTOR_COLUMNS = 8, FTL_ROW_MAX_HELD_STEPS = 16 };
+enum { FTL_ROW_VECTOR_COLUMNS = 8, FTL_ROW_MAX_HELD_STEPS = 16, FTL_ROW_MAX_UNROLL = 4 };
 
 typedef struct ftl_row_softmax {
   bool online;  // maximum and sum in one pass
@@ -22,6 +22,9 @@ typedef struct ftl_row_softmax {
   ftl_expr visible, end;
   bool may_see_none;   // a row's visible columns may be none
   int32_t held_steps;  // steps that stay in registers: the whole row; 0: every pass reads it again
+  // Steps that may be under way at once, 1 to 4: of a held row, or of one that is read again in a known number of
+  // steps. nvcc keeps the volatile loads of kernels/attention one behind the other: 1.
+  int32_t unroll;
 } ftl_row_softmax;
 
 // Columns that the threads of a row take in a step.

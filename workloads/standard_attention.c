@@ -110,6 +110,7 @@ static void build_softmax(const standard *f) {
                        .row = ftl_mod(b, ftl_cta(b), rows),
                        .rows = 1,
                        .num_warps = SOFTMAX_WARPS,
+                       .unroll = 1,
                        .columns = scores_shape(a).num_columns};
   set_visible(f, &s);
   ftl_row_softmax_build(b, &s);

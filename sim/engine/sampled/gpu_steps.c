@@ -5,6 +5,7 @@
 
 #include "engine/sampled/cursor.h"
 #include "engine/sampled/event_heap.h"
+#include "engine/sampled/l1_tiles.h"
 #include "engine/sampled/period.h"
 #include "machine/cta/cta_scheduler.h"
 
@@ -43,6 +44,7 @@ typedef struct steps_run {
   int64_t *active_since;    // per SM
   ftl_ref_cursor *cursors;  // per slot, num_cursors each: of the accesses of its segment
   int32_t num_cursors;      // most accesses of a segment
+  ftl_l1_tiles l1;          // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
   ftl_event_heap heap;
   int32_t ctas_per_sm, num_segments;
@@ -162,6 +164,10 @@ static bool try_access(steps_run *run, int32_t slot, int32_t ref_idx, int64_t no
                                        &run->cursors[slot * run->num_cursors + ref_idx], state->cta, state->iteration);
   if (place.num_rows == 0) return true;
   if (ref->is_store) return ftl_traffic_try_store(run->traffic, &place, now);
+  if (ref->is_direct && ftl_l1_tiles_load(&run->l1, sm_of(run, slot), slot, &place)) {
+    run->traffic->counts.l1_hit_sectors += (int64_t)place.num_rows * ((place.row_bytes + 31) / 32);
+    return true;
+  }
   ftl_traffic_wait wait;
   if (!ftl_traffic_try_load(run->traffic, &place, sm_of(run, slot), now, &wait)) return false;
   add_wait(state, ref, &wait, now, longest);
@@ -250,11 +256,15 @@ static ftl_status allocate(steps_run *run, ftl_error *error) {
   run->heap.events = calloc(num_slots, sizeof *run->heap.events);
   if (!run->slots || !run->resident || !run->active_since || !run->cursors || !run->heap.events)
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
+  int64_t l1_bytes = ftl_l1_capacity_bytes(run->launch->arch, run->launch->warps, run->ctas_per_sm);
+  if (run->segments->has_direct && !ftl_l1_tiles_try_init(&run->l1, l1_bytes, (int64_t)num_sms, (int64_t)num_slots))
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
   return ftl_cta_scheduler_create(&run->scheduler, run->launch->arch, ftl_launch_num_ctas(run->launch),
                                   run->ctas_per_sm, error);
 }
 
 static void release(steps_run *run) {
+  ftl_l1_tiles_fini(&run->l1);
   free(run->slots);
   free(run->resident);
   free(run->active_since);

@@ -124,11 +124,15 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
 }
 
 static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, const ftl_gpu_steps *steps,
-                        ftl_totals *out) {
+                        bool has_direct, ftl_totals *out) {
   const ftl_traffic_counts *counts = &steps->counts;
   ftl_memory_counters *memory = &out->memory;
-  // Only LDG looks into L1 for tiles; cp.async and TMA pass it by.
-  int64_t l1_hits = launch->warps->copy == FTL_COPY_LDG
+  // Only LDG looks into L1 for tiles; cp.async and TMA pass it by. Loads into registers that hit were not asked for.
+  if (has_direct) {
+    out->sm.l1_load_sectors = counts->asked_sectors + counts->l1_hit_sectors;
+    out->sm.l1_load_hit_sectors = counts->l1_hit_sectors;
+  }
+  int64_t l1_hits = launch->warps->copy == FTL_COPY_LDG && !has_direct
                         ? scaled(counts->asked_sectors, out->sm.l1_load_hit_sectors, out->sm.l1_load_sectors)
                         : 0;
   // The coalescer stands behind L1, so it joins the same share of what L1 lets through.
@@ -234,7 +238,7 @@ ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work
   if (status == FTL_OK) {
     *out = (ftl_totals){.sm_khz = sm_khz, .cycles = steps.end_cycle};
     fill_sm(launch, work, &steps, typical_counters(&times, &steps.counts), &out->sm);
-    fill_memory(launch, &traffic, &steps, out);
+    fill_memory(launch, &traffic, &steps, segments.has_direct, out);
     out->error_bound_cycles_pct = cycles_bound_pct(launch, &segments, &times, &steps);
     out->error_bound_hbm_bytes_pct =
         HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 + spill_risk_pct(launch, &out->memory);

@@ -90,6 +90,9 @@ bool ftl_segments_try_init(ftl_segments *segments, const ftl_warp_program *progr
       return false;
     first_loop += num_loops_of(program, &program->roles[r]);
   }
+  for (int32_t k = 0; k < 2 * segments->num_loops + 1; k++)
+    for (int32_t i = 0; i < segments->segments[k].num_refs; i++)
+      segments->has_direct |= segments->segments[k].refs[i].is_direct;
   return true;
 }
 

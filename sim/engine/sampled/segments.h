@@ -11,7 +11,7 @@
 enum {
   FTL_MAX_SEGMENT_LOOPS = 4,
   FTL_MAX_SEGMENTS = 2 * FTL_MAX_SEGMENT_LOOPS + 1,
-  FTL_MAX_SEGMENT_REFS = 16,
+  FTL_MAX_SEGMENT_REFS = 40,  // a row held in 16 steps is loaded and stored in as many
   FTL_MAX_PROGRAM_LOOPS = FTL_MAX_SEGMENT_LOOPS * FTL_TILE_MAX_ROLES
 };
 
@@ -32,6 +32,7 @@ typedef struct ftl_segment {
 
 typedef struct ftl_segments {
   const ftl_tile_program *tile;
+  bool has_direct;  // some load goes into registers, through L1
   int32_t num_loops;
   int32_t leading_role;                          // the role with most instructions: the CTA's pace is its pace
   int32_t loops[FTL_MAX_SEGMENT_LOOPS];          // of the leading role, indices into ftl_warp_program.loops

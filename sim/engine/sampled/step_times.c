@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "engine/sampled/l1_tiles.h"
 #include "engine/sampled/lone_sm.h"
 #include "engine/work.h"
 
@@ -203,13 +204,39 @@ static void choose_starts(const measurement *m, int32_t num_ctas, const ftl_step
   for (int32_t i = 0; i < num_ctas; i++) starts[i] = longest * i / num_ctas / FTL_STEP_UNIT;
 }
 
+// Bytes that a CTA loads into registers in the loop that loads most of them: what lies between two passes over a row.
+static int64_t pass_bytes(const measurement *m) {
+  int64_t most = 0, first;
+  for (int32_t k = 0; k < m->segments->num_loops; k++) {
+    const ftl_segment *loop = &m->segments->segments[2 * k + 1];
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < loop->num_refs; i++) {
+      const ftl_tile_ref *ref = loop->refs[i].ref;
+      int64_t element_bytes = ftl_dtype_bytes(m->launch->tile->tensors[ref->tensor].dtype);
+      if (loop->refs[i].is_direct) bytes += (int64_t)ref->rows * ref->columns * element_bytes;
+    }
+    bytes *= ftl_segments_trips(m->segments, m->launch->warps, k, m->representative, &first);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+// Shortened loops pass over so little that L1 would keep it for the next pass. Where it does not keep what whole loops
+// load, the SM has none.
+static ftl_arch arch_for(const measurement *m, int32_t num_ctas) {
+  ftl_arch arch = *m->launch->arch;
+  int64_t kept_bytes = ftl_l1_capacity_bytes(&arch, m->launch->warps, num_ctas);
+  if (pass_bytes(m) * num_ctas > kept_bytes) arch.l1_unified_bytes -= kept_bytes;
+  return arch;
+}
+
 // `alone`: what one CTA takes at this latency; all zeros when that is what is measured.
 static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t latency, const ftl_step_point *alone,
                                 ftl_step_point *point, ftl_error *error) {
   loop_marks *marks = marks_create(m, -1, -1);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
-  ftl_sm_config config = {
-      .arch = m->launch->arch, .program = &m->cut->warps, .num_slots = num_ctas, .bulk = !m->launch->no_bulk};
+  ftl_arch arch = arch_for(m, num_ctas);
+  ftl_sm_config config = {.arch = &arch, .program = &m->cut->warps, .num_slots = num_ctas, .bulk = !m->launch->no_bulk};
   int64_t ctas[MAX_CTAS_PER_SM], starts[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
   choose_ctas(m, num_ctas, ctas);
   choose_starts(m, num_ctas, alone, starts);

@@ -1,0 +1,52 @@
+// What L1 keeps of tiles that a CTA loads again.
+#include "engine/sampled/l1_tiles.h"
+
+#include <criterion/criterion.h>
+
+enum { TILE_BYTES = 2048, CAPACITY_BYTES = 16 * TILE_BYTES, FIRST = 1 << 21 };
+
+static ftl_tile_place tile(int64_t number) {
+  return (ftl_tile_place){.address_bytes = FIRST + number * TILE_BYTES,
+                          .row_stride_bytes = 1 << 20,
+                          .num_rows = 1,
+                          .row_bytes = TILE_BYTES};
+}
+
+// Two passes over a row of `num_tiles` by each of `num_slots` CTAs of SM 0, step by step; the hits of the second.
+static int32_t second_pass_hits(int32_t num_slots, int32_t num_tiles) {
+  ftl_l1_tiles l1;
+  int32_t hits = 0;
+  cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, 1, num_slots));
+  for (int pass = 0; pass < 2; pass++)
+    for (int32_t i = 0; i < num_tiles; i++)
+      for (int32_t slot = 0; slot < num_slots; slot++) {
+        ftl_tile_place place = tile((int64_t)slot * 64 + i);
+        bool hit = ftl_l1_tiles_load(&l1, 0, slot, &place);
+        cr_assert(pass == 1 || !hit, "a tile that was never loaded");
+        hits += hit;
+      }
+  ftl_l1_tiles_fini(&l1);
+  return hits;
+}
+
+Test(unit_engine_l1_tiles, a_row_that_fits_is_there_for_the_next_pass) { cr_assert_eq(second_pass_hits(1, 16), 16); }
+
+// Least recently used: each tile is evicted just before it is wanted again.
+Test(unit_engine_l1_tiles, of_a_row_that_is_a_tile_too_long_nothing_is_left) {
+  cr_assert_eq(second_pass_hits(1, 17), 0);
+}
+
+Test(unit_engine_l1_tiles, ctas_of_an_sm_share_it) {
+  cr_assert_eq(second_pass_hits(4, 4), 16);
+  cr_assert_eq(second_pass_hits(4, 5), 0);
+}
+
+Test(unit_engine_l1_tiles, another_sm_has_its_own) {
+  ftl_l1_tiles l1;
+  ftl_tile_place place = tile(0);
+  cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, 2, 2));
+  cr_expect(!ftl_l1_tiles_load(&l1, 0, 0, &place));
+  cr_expect(!ftl_l1_tiles_load(&l1, 1, 1, &place));
+  cr_expect(ftl_l1_tiles_load(&l1, 1, 1, &place));
+  ftl_l1_tiles_fini(&l1);
+}
