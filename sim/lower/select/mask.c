@@ -26,8 +26,8 @@ static void mask_rows(ftl_select *s, const ftl_tile_op *op) {
   }
 }
 
-// Column indices are shared by the rows. With a diagonal every element has a compare of its own; the limit alone is
-// compared once a column.
+// Column indices are shared by the rows, and one serves two neighbours (greater; greater or equal). With a diagonal
+// every element has a compare of its own; the limit alone is compared once a column.
 void ftl_select_mask(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_is_by_rows(s, op->dst)) {
     ftl_select_mask_by_rows(s, op);
@@ -44,8 +44,9 @@ void ftl_select_mask(ftl_select *s, const ftl_tile_op *op) {
   int32_t base = ftl_draft_value_add(&s->draft, 1, true);
   ftl_select_add(s, FTL_OP_IADD, 1, base, s->thread, NONE, NONE);
   for (int32_t i = 0; i < v->map.per_slab; i++) {
-    int32_t columns = ftl_draft_value_add(&s->draft, v->map.num_registers / 2, true);
-    ftl_select_add(s, FTL_OP_IADD, v->map.num_registers / 2, columns, base, NONE, NONE);
+    int32_t pairs = v->map.num_registers > 4 ? v->map.num_registers / 4 : 1;
+    int32_t columns = ftl_draft_value_add(&s->draft, pairs, 1);
+    ftl_select_add(s, FTL_OP_IADD, pairs, columns, base, NONE, NONE);
     int32_t beyond = NONE;
     if (!causal) {
       beyond = ftl_select_temp(s, 0);
