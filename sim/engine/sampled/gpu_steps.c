@@ -211,7 +211,7 @@ static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
   const ftl_segment *segment = &run->segments->segments[state->segment];
   for (int32_t i = 0; i < segment->num_refs; i++)
     if (!try_access(run, event.slot, i, now, &wait))
-      return ftl_error_set(error, FTL_NO_MEMORY, "too many tiles to remember: more than a million, or out of memory");
+      return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
   int64_t latency = wait.latency_cycles > 0 ? wait.latency_cycles : run->times->latency_cycles[0];
   bool later = run->stride > 0 && state->cta >= run->stride;
   int64_t time = later ? ftl_step_times_get_later(run->times, state->segment, run->resident[sm], latency)

@@ -88,8 +88,7 @@ static int32_t *slot_of(const ftl_tile_lines *tiles, int64_t address, int32_t nu
 
 static bool try_grow(ftl_tile_lines *tiles) {
   int64_t capacity = 2 * tiles->capacity_entries;
-  ftl_tile_entry *entries =
-      capacity <= MAX_ENTRIES ? realloc(tiles->entries, (size_t)capacity * sizeof *entries) : NULL;
+  ftl_tile_entry *entries = realloc(tiles->entries, (size_t)capacity * sizeof *entries);
   if (!entries) return false;
   tiles->entries = entries;
   if (tiles->num_gpcs > 0) {
@@ -107,11 +106,20 @@ static bool try_grow(ftl_tile_lines *tiles) {
   return true;
 }
 
+// Starts afresh; the sample's scale keeps what was seen.
+static void forget(ftl_tile_lines *tiles) {
+  tiles->num_entries = tiles->num_lines = 0;
+  memset(tiles->slots, 0, 2 * (size_t)tiles->capacity_entries * sizeof *tiles->slots);
+}
+
 ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place) {
   int32_t *slot = slot_of(tiles, place->address_bytes, place->num_rows, place->row_bytes);
   if (*slot) return &tiles->entries[*slot - 1];
   if (tiles->num_entries == tiles->capacity_entries) {
-    if (!try_grow(tiles)) return NULL;
+    if (tiles->capacity_entries == MAX_ENTRIES)
+      forget(tiles);
+    else if (!try_grow(tiles))
+      return NULL;
     slot = slot_of(tiles, place->address_bytes, place->num_rows, place->row_bytes);
   }
   ftl_tile_entry *entry = &tiles->entries[tiles->num_entries++];
