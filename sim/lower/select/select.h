@@ -80,7 +80,7 @@ typedef struct ftl_select {
   int32_t loop_counter[FTL_TILE_MAX_LOOP_VARS], loop_index[FTL_TILE_MAX_LOOP_VARS];
   ftl_select_group groups[FTL_SELECT_MAX_GROUPS];
   int32_t num_groups;
-  bool serial_wgmma;  // each is waited for before the next: registers do not suffice for more in flight
+  bool serial_wgmma;      // each is waited for before the next: registers do not suffice for more in flight
   int32_t descriptor[2];  // of wgmma operands: while computed, and in the uniform registers that a wgmma reads
   ftl_status status;
   ftl_error *error;
