@@ -116,6 +116,7 @@ return die "ad102" {
   mio = {
     queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
     issue_interval_cycles = guess(4, huerta .. ": the address unit takes one in 4 cycles"),
+    warp_interval_cycles = guess(4, "as GA100 and GH100"),
     lsu_interval_cycles = guess(2, huerta .. ": one in 2 cycles and SM"),
   },
   l1 = {

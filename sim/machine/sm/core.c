@@ -60,8 +60,11 @@ static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool
     default:
       break;
   }
-  if (w->op->pipe == FTL_SM_PIPE_MIO || w->op->pipe == FTL_SM_PIPE_LG)
+  if (w->op->pipe == FTL_SM_PIPE_MIO || w->op->pipe == FTL_SM_PIPE_LG) {
     ftl_sm_mio_push(sm, sc, w, now, last, stage_of(sm, w));
+    w->mio_free = now + sm->arch->mio_warp_interval_cycles;
+    if (!last) sc->ready[w->position] = w->mio_free;
+  }
   if (!last) return false;
   if (w->op->kind == SM_SHARED || w->op->kind == SM_GLOBAL)
     w->tokens[w->op->destination] = SM_TOKEN_PENDING | w->op->producer;
@@ -104,7 +107,7 @@ static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t positio
   }
   w->repeat_left = op->repeat;
   sc->pipe[position] = op->pipe;
-  int64_t ready = sm->base + (latest >> SM_TOKEN_SHIFT), own = sm_own_pipe_free(sc, position, op);
+  int64_t ready = sm->base + (latest >> SM_TOKEN_SHIFT), own = sm_own_pipe_free(sc, w);
   if (ready > own && ready > now + 1) {
     sc->ready[position] = ready;
     w->reason = (uint8_t)sm_stall_of(latest);
@@ -125,14 +128,15 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   if (sm->on_issue)
     sm->on_issue(sm->on_issue_context, now, w->slot, w->warp, w->point.cta, &sm->program->insts[op->inst]);
   bool last = --w->repeat_left == 0;
+  w->reason = FTL_STALL_WAIT;
+  sc->ready[position] = now + 1;
   if (op->kind != SM_FIXED) {
     if (issue_kind(sm, sc, w, now, last)) return;
   } else if (last) {
     w->tokens[op->destination] = sm_token_word(sm, now + op->latency, op->producer);
+  } else {
+    sc->ready[position] = now + op->interval;
   }
-  w->reason = FTL_STALL_WAIT;
-  sc->ready[position] = now + 1;
-  if (!last && op->kind == SM_FIXED) sc->ready[position] = now + op->interval;
   if (last) go_on(sm, sc, w, position, now);
 }
 

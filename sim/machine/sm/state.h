@@ -47,7 +47,8 @@ typedef enum sm_block {
 
 typedef struct sm_warp {
   int64_t settled;
-  const sm_op *op;  // next to issue
+  int64_t mio_free;  // not before this cycle its next instruction for the MIO
+  const sm_op *op;   // next to issue
   uint32_t *tokens;
   uint8_t repeat_left;
   uint8_t reason;   // ftl_stall of the cycles before it is ready
@@ -261,9 +262,10 @@ static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t unt
 
 // The compiler's stall counts hold a warp while it keeps the pipe of its next instruction busy itself: it is not ready
 // before (a `wait`), and a throttle is what other warps do to it. 0 where that does not hold it.
-static inline int64_t sm_own_pipe_free(const sm_subcore *sc, int32_t position, const sm_op *op) {
-  bool holds = sc->pipe_taker[op->pipe] == position && op->pipe <= FTL_SM_PIPE_GMMA;
-  return holds ? sc->pipe_free[op->pipe] : 0;
+static inline int64_t sm_own_pipe_free(const sm_subcore *sc, const sm_warp *w) {
+  uint8_t pipe = w->op->pipe;
+  if (pipe <= FTL_SM_PIPE_GMMA) return sc->pipe_taker[pipe] == w->position ? sc->pipe_free[pipe] : 0;
+  return pipe <= FTL_SM_PIPE_LG ? w->mio_free : 0;
 }
 
 // When all source tokens of the warp's next instruction are ready: the latest of their words.

@@ -7,7 +7,7 @@ static sm_subcore *subcore_of(ftl_sm *sm, const sm_warp *w) { return &sm->subcor
 
 static void warp_ready(ftl_sm *sm, sm_warp *w, int64_t cycle, ftl_stall reason) {
   sm_subcore *sc = subcore_of(sm, w);
-  int64_t own = sm_own_pipe_free(sc, w->position, w->op);
+  int64_t own = sm_own_pipe_free(sc, w);
   if (own > cycle) {
     cycle = own;
     reason = FTL_STALL_WAIT;
@@ -189,6 +189,7 @@ void ftl_sm_warp_start(ftl_sm *sm, sm_warp *w, int64_t cta, int64_t cycle) {
   reset_warp(sm, w);
   w->point = (ftl_expr_point){.cta = cta};
   w->start = w->settled = cycle;
+  w->mio_free = 0;
   sc->age[w->position] = sm->launch_sequence++;
   sc->not_selected[w->position] = 0;
   w->op = w->first_op - 1;

@@ -70,6 +70,24 @@ Test(timing_sm_issue, uniform_registers_are_late) {
   rig_destroy(r);
 }
 
+// A warp issues to the MIO every 4 cycles, be it another instruction or the next of a run; what is between them is free
+// to go.
+Test(timing_sm_issue, a_warp_spaces_its_memory_instructions) {
+  rig *r = rig_create(1);
+  r->arch.mio_warp_interval_cycles = 4;
+  rig_add(r, FTL_OP_LDS, 0, -1);
+  rig_add(r, FTL_OP_FFMA, 1, -1);
+  rig_add(r, FTL_OP_SHFL, 2, -1)->repeat = 2;
+  rig_add(r, FTL_OP_STS, -1, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 4);
+  cr_assert_eq(rig_cycle(r, 0, 2, 1), 8);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 12);
+  rig_destroy(r);
+}
+
 // Warps 0 and 4 share a sub-core and its sfu, interval 8. Warp 0 issues at 0, when warp 4 is not selected; in cycles 1
 // to 7 the pipe that another warp keeps busy throttles warp 4.
 Test(timing_sm_issue, a_pipe_that_another_warp_keeps_busy_throttles) {

@@ -6,7 +6,7 @@
 ftl_arch round_arch(void) {
   ftl_arch arch = {0};
   arch.fp32_interval_cycles = arch.alu_interval_cycles = arch.imad_interval_cycles = arch.half_interval_cycles = 1;
-  arch.cvt_interval_cycles = arch.sfu_interval_cycles = arch.mio_issue_interval_cycles = 1;
+  arch.cvt_interval_cycles = arch.sfu_interval_cycles = arch.mio_warp_interval_cycles = 1;
   arch.fp32_latency_cycles = arch.alu_latency_cycles = arch.imad_latency_cycles = arch.half_latency_cycles = 1;
   arch.cvt_latency_cycles = 1;
   arch.sfu_latency_cycles = 20;
