@@ -315,6 +315,15 @@ def compiled():
             softmax_case("safe", 64, 1000, 1, 4), softmax_case("online", 64, 1000, 4, 4), softmax_case("online", 64, 1000, 4, 4, 1024)]
 
 
+def repeat_more():
+    """As repeat(), for the kernels that came later."""
+    rows = [softmax_case("safe", 16384, 4096, 1, 4), softmax_case("online", 16384, 4096, 4, 4), softmax_case("online", 1024, 65536, 1, 4), softmax_case("safe", 4096, 1024, 1, 4)]
+    rows += [decode(1, 32, 8, 131072, 128, 64, 3, 32), decode(64, 32, 4, 1024, 128, 64, 3, 2), decode(1, 8, 8, 512, 64, 64, 3, 1), decode(32, 16, 16, 2048, 64, 64, 3, 2)]
+    rows += [unfused((1, 12, 12, 6144, 64, 0), 128, 128, 8, "safe"), unfused((8, 32, 32, 512, 64, 1), 128, 128, 8, "online")]
+    rows += [wgmma(MID_128, (64, 64, 4, 1, "stages"), "tma"), case((8, 16, 16, 2047, 64, 0), (64, 64, 4, 2, "stages"))]
+    return rows
+
+
 FOREIGN_COLUMNS = "source,pass,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages".split(",")
 
 
@@ -451,6 +460,7 @@ write("hopper.csv", hopper())
 write("hopper_long.csv", hopper_long())
 write("persistent.csv", persistent())
 write("repeat.csv", repeat())
+write("repeat_more.csv", repeat_more(), keep=anything)
 write("other.csv", other())
 write("other_more.csv", other_more(), part=every_third)
 write("softmax.csv", softmax(), part=every_third)

@@ -2,9 +2,9 @@
  *
  * named_handover: two groups of x threads wait for each other in turn, as the ping-pong schedule does: one arrives
  * (bar.arrive) where the other waits (bar.sync). Cycles from an arrive to the waiting warp's next instruction, half a
- * round trip. bar_arrive: what the arriving warp itself pays. setmaxnreg: cycles of setmaxnreg.dec of a producer
- * warpgroup, and of setmaxnreg.inc of two consumers after the producer has given its registers back, or while it has
- * not yet. */
+ * round trip; mbarrier_handover: the same with two mbarriers, at which one thread arrives. bar_arrive: what the
+ * arriving warp itself pays. setmaxnreg: cycles of setmaxnreg.dec of a producer warpgroup, and of setmaxnreg.inc of two
+ * consumers after the producer has given its registers back, or while it has not yet. */
 #include "bench.h"
 #include "hopper.h"
 using namespace bench;
@@ -26,6 +26,24 @@ __global__ void handover(uint64_t *span) {
       hopper::named_sync(1, threads);
       hopper::named_arrive(2, threads);
     }
+  }
+  if (threadIdx.x == 0) *span = cycles64() - start;
+}
+
+/* The same through two mbarriers: one thread of each group arrives, all threads of the other group wait. */
+__global__ void mbarrier_handover(uint64_t *span) {
+  __shared__ __align__(8) uint64_t bars[2];
+  int threads = (int)blockDim.x, group = (int)threadIdx.x / (threads / 2);
+  bool elected = (int)threadIdx.x % (threads / 2) == 0;
+  if (threadIdx.x == 0)
+    for (int i = 0; i < 2; i++) hopper::mbarrier_init(hopper::smem(&bars[i]), 1);
+  __syncthreads();
+  uint64_t start = cycles64();
+  for (int i = 0; i < num_steps; i++) {
+    if (group == 0 && elected) hopper::mbarrier_arrive(hopper::smem(&bars[0]));
+    if (group == 1) hopper::mbarrier_wait(hopper::smem(&bars[0]), (uint32_t)i & 1);
+    if (group == 1 && elected) hopper::mbarrier_arrive(hopper::smem(&bars[1]));
+    if (group == 0) hopper::mbarrier_wait(hopper::smem(&bars[1]), (uint32_t)i & 1);
   }
   if (threadIdx.x == 0) *span = cycles64() - start;
 }
@@ -83,6 +101,9 @@ int main() {
   for (int group_threads : {32, 64, 128, 256, 384}) {
     for (int warm = 0; warm < 2; warm++) handover<<<1, group_threads * 2>>>(span);
     row("barriers", "named_handover", "group_threads", group_threads, "one_way",
+        (double)to_host(span, 1)[0] / num_steps / 2, "cycles");
+    for (int warm = 0; warm < 2; warm++) mbarrier_handover<<<1, group_threads * 2>>>(span);
+    row("barriers", "mbarrier_handover", "group_threads", group_threads, "one_way",
         (double)to_host(span, 1)[0] / num_steps / 2, "cycles");
     for (int warm = 0; warm < 2; warm++) arrive<<<1, group_threads * 2>>>(span);
     row("barriers", "bar_arrive", "group_threads", group_threads, "latency", (double)to_host(span, 1)[0], "cycles");

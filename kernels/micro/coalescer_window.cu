@@ -2,7 +2,8 @@
  * one buffer, 8 KiB every 4096 ns slot of a common clock; reader i issues its step i * lag SM cycles into the slot (x).
  * Run under ncu: SM sectors (l1tex__m_xbar2l1tex_read_bytes / 32) over L2 lookups (lts__t_sectors_srcunit_tex) is 1
  * where nothing merges and 2 (or 4) where all does. ncu invalidates L2 first: in `miss` every line comes from DRAM; in
- * `hit` another SM of the first reader's GPC has read all once before (that reader's 1.5 MiB are to be taken off both counts). */
+ * `hit` another SM of the first reader's GPC has read all once before (that reader's 1.5 MiB are to be taken off both
+ * counts). */
 #include "bench.h"
 using namespace bench;
 

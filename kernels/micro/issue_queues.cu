@@ -1,7 +1,8 @@
 /* How long a warp is held when it issues x asynchronous instructions one after another without waiting for a result:
  * cycles from before the first to after the last. The slope is the issue interval; where it steepens, a queue is full.
  * LDS and STS: the MIO queue of a sub-core, by one warp, and by two warps of one sub-core or of two. wgmma: how many
- * a warpgroup may have outstanding (accumulating on one result). bulk: linear TMA copies of 128 bytes by one thread. */
+ * a warpgroup may have outstanding (accumulating on one result). bulk: linear TMA
+ * copies of 128 bytes by one thread; tiled: tensor copies of 1 KiB. */
 #include "bench.h"
 #include "hopper.h"
 using namespace bench;
@@ -97,6 +98,26 @@ __global__ void bulk_burst(const char *from, uint32_t *cycles) {
   }
 }
 
+/* Tiles of 64 columns by 8 rows, 1 KiB each. */
+template <int count>
+__global__ void tiled_burst(const __grid_constant__ CUtensorMap map, uint32_t *cycles) {
+  extern __shared__ __align__(1024) uint8_t tile[];
+  __shared__ __align__(8) uint64_t storage;
+  uint32_t bar = hopper::smem(&storage);
+  hopper::mbarrier_init(bar, 1);
+  hopper::mbarrier_init_fence();
+  for (int repeat = 0; repeat < 3; repeat++) {
+    hopper::mbarrier_expect(bar, count * 1024);
+    uint32_t start = clock32();
+#pragma unroll
+    for (int i = 0; i < count; i++)
+      hopper::tensor_load_3d(hopper::smem(tile) + (uint32_t)i * 1024, &map, 0, i * 8, 0, bar);
+    uint32_t stop = clock32();
+    hopper::mbarrier_wait(bar, (uint32_t)repeat & 1);
+    *cycles = stop - start;
+  }
+}
+
 static uint32_t *cycles;
 static void *sink;
 
@@ -142,6 +163,9 @@ static void measure_async(const char *buffer) {
   if (count <= 16) measure_wgmma<256, count>();
   bulk_burst<count><<<1, 1, 8192>>>(buffer, cycles);
   row("issue_queues", "bulk_128B", "count", count, "first_to_last_issue", to_host(cycles, 1)[0], "cycles");
+  allow_shared(tiled_burst<count>, 64 * 1024);
+  tiled_burst<count><<<1, 1, 64 * 1024>>>(hopper::tensor_map(buffer, 64, 512, 1, 8), cycles);
+  row("issue_queues", "tiled_1KiB", "count", count, "first_to_last_issue", to_host(cycles, 1)[0], "cycles");
   finish();
 }
 
