@@ -2,7 +2,7 @@
  *
  * named_handover: two groups of x threads wait for each other in turn, as the ping-pong schedule does: one arrives
  * (bar.arrive) where the other waits (bar.sync). Cycles from an arrive to the waiting warp's next instruction, half a
- * round trip; mbarrier_handover: the same with two mbarriers, at which one thread arrives. bar_arrive: what the
+ * round trip; mbarrier_handover: the same with two mbarriers, at which one thread a warp arrives. bar_arrive: what the
  * arriving warp itself pays. setmaxnreg: cycles of setmaxnreg.dec of a producer warpgroup, and of setmaxnreg.inc of two
  * consumers after the producer has given its registers back, or while it has not yet. */
 #include "bench.h"
@@ -30,13 +30,14 @@ __global__ void handover(uint64_t *span) {
   if (threadIdx.x == 0) *span = cycles64() - start;
 }
 
-/* The same through two mbarriers: one thread of each group arrives, all threads of the other group wait. */
+/* The same through two mbarriers: one thread of each warp arrives, all threads of the other group wait. (Were it one
+ * thread a group, a slow warp could miss a phase and wait for ever.) */
 __global__ void mbarrier_handover(uint64_t *span) {
   __shared__ __align__(8) uint64_t bars[2];
   int threads = (int)blockDim.x, group = (int)threadIdx.x / (threads / 2);
-  bool elected = (int)threadIdx.x % (threads / 2) == 0;
+  bool elected = threadIdx.x % 32 == 0;
   if (threadIdx.x == 0)
-    for (int i = 0; i < 2; i++) hopper::mbarrier_init(hopper::smem(&bars[i]), 1);
+    for (int i = 0; i < 2; i++) hopper::mbarrier_init(hopper::smem(&bars[i]), (uint32_t)threads / 64);
   __syncthreads();
   uint64_t start = cycles64();
   for (int i = 0; i < num_steps; i++) {
