@@ -63,6 +63,10 @@ ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment
                           .first_presence = r->present == FTL_ALWAYS ? 1 : ftl_expr_eval(tile, r->present, &point)};
 }
 
+static int64_t presence_at(const ftl_ref_step *step, const ftl_ref_cursor *cursor, int64_t iteration) {
+  return cursor->first_presence + iteration * step->presence;
+}
+
 ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
                              const ftl_ref_cursor *cursor, int64_t cta, int64_t iteration) {
   if (!step->is_steady) {
@@ -71,7 +75,7 @@ ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref
   }
   const ftl_tensor *tensor = &tile->tensors[ref->ref->tensor];
   ftl_tile_place place = {.row_stride_bytes = tensor->row_stride * ftl_dtype_bytes(tensor->dtype)};
-  if (cursor->row_bytes == 0 || cursor->first_presence + iteration * step->presence <= 0) return place;
+  if (cursor->row_bytes == 0 || presence_at(step, cursor, iteration) <= 0) return place;
   int64_t row = cursor->first_row + iteration * step->rows, rows_left = tensor->num_rows - row;
   if (rows_left <= 0) return place;
   FTL_CHECK(row >= 0, "%s of %s: tile outside the tensor (row %lld)", tensor->name, tile->name, (long long)row);
@@ -79,4 +83,41 @@ ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref
   place.row_bytes = cursor->row_bytes;
   place.num_rows = rows_left < ref->ref->rows ? (int32_t)rows_left : ref->ref->rows;
   return place;
+}
+
+typedef struct row_range {
+  int64_t from, to;
+} row_range;
+
+// Rows of the tiles of iterations [first, first + count), as far as the tensor has them.
+static row_range rows_of(const ftl_tile_program *tile, const ftl_tile_ref *ref, const ftl_ref_step *step,
+                         const ftl_ref_cursor *cursor, int64_t first, int64_t count) {
+  int64_t num_rows = tile->tensors[ref->tensor].num_rows;
+  int64_t a = cursor->first_row + first * step->rows, b = a + (count - 1) * step->rows;
+  row_range range = {.from = a < b ? a : b, .to = (a < b ? b : a) + ref->rows};
+  if (range.from < 0) range.from = 0;
+  if (range.to > num_rows) range.to = num_rows;
+  return range;
+}
+
+bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
+                     const ftl_ref_cursor *cursor, int64_t group_first, int64_t group, int64_t first, int64_t count,
+                     ftl_tile_run *run) {
+  const ftl_tensor *tensor = &tile->tensors[ref->ref->tensor];
+  if (!step->is_steady || (step->rows != ref->ref->rows && step->rows != -ref->ref->rows)) return false;
+  *run = (ftl_tile_run){.num_tiles = 0};
+  for (; count > 0 && presence_at(step, cursor, first) <= 0; count--) first++;
+  while (count > 0 && presence_at(step, cursor, first + count - 1) <= 0) count--;
+  row_range asked = rows_of(tile, ref->ref, step, cursor, first, count);
+  if (count == 0 || cursor->row_bytes == 0 || asked.from >= asked.to) return true;
+  row_range all = rows_of(tile, ref->ref, step, cursor, group_first, group);
+  int64_t row_stride_bytes = tensor->row_stride * ftl_dtype_bytes(tensor->dtype);
+  run->place = (ftl_tile_place){.address_bytes = cursor->base_bytes + all.from * row_stride_bytes,
+                                .row_stride_bytes = row_stride_bytes,
+                                .num_rows = (int32_t)(all.to - all.from),
+                                .row_bytes = cursor->row_bytes};
+  run->first_row = (int32_t)(asked.from - all.from);
+  run->num_rows = (int32_t)(asked.to - asked.from);
+  run->num_tiles = (run->num_rows + ref->ref->rows - 1) / ref->ref->rows;
+  return true;
 }

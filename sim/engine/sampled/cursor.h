@@ -26,4 +26,18 @@ ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment
 ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
                              const ftl_ref_cursor *cursor, int64_t cta, int64_t iteration);
 
+// Tiles of successive iterations that follow each other in memory, as one tall tile.
+typedef struct ftl_tile_run {
+  ftl_tile_place place;         // of the tiles of a whole group of iterations
+  int32_t first_row, num_rows;  // of its rows, the ones that are asked for
+  int32_t num_tiles;            // asked for one after the other; 0: none is present
+} ftl_tile_run;
+
+// Iterations [first, first + count) are asked for. They are part of the group [group_first, group_first + group), which
+// is the same for all CTAs, so that a run is found again under the same place. False where the tiles do not follow each
+// other.
+bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
+                     const ftl_ref_cursor *cursor, int64_t group_first, int64_t group, int64_t first, int64_t count,
+                     ftl_tile_run *run);
+
 #endif

@@ -6,23 +6,22 @@
 #include "engine/sampled/cursor.h"
 #include "engine/sampled/event_heap.h"
 #include "engine/sampled/l1_tiles.h"
-#include "engine/sampled/period.h"
 #include "machine/cta/cta_scheduler.h"
 
 enum {
   PER_STEP_UNIT = FTL_TRAFFIC_UNIT / FTL_STEP_UNIT,
   AGREE_PERMILLE = 5,    // periods that differ by less stand for those to come
   KEPT_PERIODS = 2,      // run in any case at the end, so that the tail is real
-  PERIOD_WAVES = 4,      // CTAs of one wave start together: a period must span several to have a duration
   CANCEL_EVENTS = 4096,  // events between looks at the cancel flag
   MAX_STAGES = 8,        // the range of num_stages
-  LEAST_PERIODS = 6,     // that run before any can be skipped, with those kept
-  MAX_STEPS = 100000000,
 };
 
 typedef struct cta_state {
   int64_t cta, start_cycle;
   int64_t iteration, trips;  // in the present loop
+  int64_t first_value;       // of its variable
+  int64_t count;             // iterations that the present event stands for
+  int64_t pace;              // of one, without queueing (1/65536 cycle)
   int32_t segment;
   int32_t step;                 // steps taken, all loops counted on
   int64_t arrival[MAX_STAGES];  // of what steps to come need, by step modulo MAX_STAGES (1/65536 cycle)
@@ -36,6 +35,7 @@ typedef struct period_mark {
 typedef struct steps_run {
   const ftl_launch *launch;
   const ftl_segments *segments;
+  ftl_walk_plan plan;
   const ftl_step_times *times;
   ftl_traffic *traffic;
   ftl_cta_scheduler *scheduler;
@@ -48,9 +48,8 @@ typedef struct steps_run {
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
   ftl_event_heap heap;
   int32_t ctas_per_sm, num_segments;
-  int64_t stride;  // of a persistent kernel, else 0
   ftl_gpu_steps *out;
-  int64_t period, num_marks, skipped_cycles;
+  int64_t num_marks, skipped_cycles;
   period_mark marks[3];  // the last three starts of a period
   ftl_traffic_counts mark_counts[2];
 } steps_run;
@@ -70,6 +69,8 @@ static void set_cursors(steps_run *run, int32_t slot) {
 static void begin_cta(steps_run *run, int32_t slot, int64_t cta) {
   run->slots[slot].cta = cta;
   run->slots[slot].segment = 0;
+  run->slots[slot].iteration = 0;
+  run->slots[slot].count = 1;
   set_cursors(run, slot);
 }
 
@@ -105,7 +106,7 @@ static void consider_skip(steps_run *run, int64_t now) {
                                 .asked_sectors = counts->asked_sectors};
   run->mark_counts[0] = run->mark_counts[1];
   run->mark_counts[1] = *counts;
-  int64_t left = ftl_cta_scheduler_num_left(run->scheduler) / run->period - KEPT_PERIODS;
+  int64_t left = ftl_cta_scheduler_num_left(run->scheduler) / run->plan.period - KEPT_PERIODS;
   if (++run->num_marks < 4 || left < 1) return;
   const period_mark *mark = run->marks;
   int64_t time_spread = difference_permille(mark[2].time - mark[1].time, mark[1].time - mark[0].time);
@@ -114,15 +115,15 @@ static void consider_skip(steps_run *run, int64_t now) {
   if (time_spread > AGREE_PERMILLE || dram_spread > AGREE_PERMILLE) return;
   repeat_counts(&run->traffic->counts, &run->mark_counts[0], left);
   run->skipped_cycles += (mark[2].time - mark[1].time) / FTL_TRAFFIC_UNIT * left;
-  ftl_cta_scheduler_skip(run->scheduler, left * run->period);
-  run->out->skipped_ctas += left * run->period;
+  ftl_cta_scheduler_skip(run->scheduler, left * run->plan.period);
+  run->out->skipped_ctas += left * run->plan.period;
   run->out->period_spread_permille = time_spread > dram_spread ? time_spread : dram_spread;
 }
 
 static void end_cta(steps_run *run, int32_t slot, int64_t now) {
   cta_state *state = &run->slots[slot];
-  if (run->stride && state->cta + run->stride < run->segments->tile->num_ctas) {
-    begin_cta(run, slot, state->cta + run->stride);
+  if (run->plan.stride && state->cta + run->plan.stride < run->segments->tile->num_ctas) {
+    begin_cta(run, slot, state->cta + run->plan.stride);
     ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
     return;
   }
@@ -134,21 +135,28 @@ static void end_cta(steps_run *run, int32_t slot, int64_t now) {
   ftl_cta_start start;
   if (!ftl_cta_scheduler_try_refill(run->scheduler, sm, slot % run->ctas_per_sm, cycle, &start)) return;
   start_cta(run, &start);
-  if (run->period && start.cta % run->period == 0) consider_skip(run, now);
+  if (run->plan.period && start.cta % run->plan.period == 0) consider_skip(run, now);
 }
 
 // What a step's accesses do to it.
 typedef struct step_wait {
   int64_t latency_cycles;  // longest of its loads; 0 without loads
   int64_t queue;           // longest queueing of loads that it waits for itself (1/65536 cycle)
+  int64_t least;           // time of a group of steps for its loads ahead to arrive (1/65536 cycle)
 } step_wait;
 
-// A load that a later step waits for arrives then; one for this step lengthens it.
-static void add_wait(cta_state *state, const ftl_segment_ref *ref, const ftl_traffic_wait *wait, int64_t now,
-                     step_wait *longest) {
+// A load that a later step waits for arrives then; one for this step lengthens it. A group of steps takes no less than
+// its loads take to arrive one after the other, as many at a time as they are ahead.
+static void add_wait(const steps_run *run, cta_state *state, const ftl_segment_ref *ref, const ftl_traffic_wait *wait,
+                     int64_t now, step_wait *longest) {
   if (wait->latency_cycles > longest->latency_cycles) longest->latency_cycles = wait->latency_cycles;
   if (ref->lookahead == 0) {
     if (wait->queue > longest->queue) longest->queue = wait->queue;
+    return;
+  }
+  if (run->plan.group > 1) {
+    int64_t least = state->count * wait->latency_cycles * FTL_TRAFFIC_UNIT / ref->lookahead + wait->queue;
+    if (least > longest->least) longest->least = least;
     return;
   }
   int64_t arrival = now + wait->queue + wait->latency_cycles * FTL_TRAFFIC_UNIT;
@@ -156,35 +164,77 @@ static void add_wait(cta_state *state, const ftl_segment_ref *ref, const ftl_tra
   if (arrival > *due) *due = arrival;
 }
 
+static bool try_access_run(steps_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_run *tiles,
+                           int64_t span, int64_t now, step_wait *longest) {
+  if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, now);
+  ftl_traffic_wait wait;
+  if (!ftl_traffic_try_load(run->traffic, tiles, span, sm_of(run, slot), now, &wait)) return false;
+  add_wait(run, &run->slots[slot], ref, &wait, now, longest);
+  return true;
+}
+
+static bool is_in_l1(steps_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
+  if (!ref->is_direct || ref->is_store || place->num_rows == 0) return false;
+  if (!ftl_l1_tiles_load(&run->l1, sm_of(run, slot), slot, place)) return false;
+  run->traffic->counts.l1_hit_sectors += (int64_t)place->num_rows * ((place->row_bytes + 31) / 32);
+  return true;
+}
+
 static bool try_access(steps_run *run, int32_t slot, int32_t ref_idx, int64_t now, step_wait *longest) {
   const ftl_tile_program *tile = run->segments->tile;
-  cta_state *state = &run->slots[slot];
+  const cta_state *state = &run->slots[slot];
   const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[ref_idx];
-  ftl_tile_place place = ftl_ref_place(tile, ref, &run->steps[state->segment][ref_idx],
-                                       &run->cursors[slot * run->num_cursors + ref_idx], state->cta, state->iteration);
-  if (place.num_rows == 0) return true;
-  if (ref->is_store) return ftl_traffic_try_store(run->traffic, &place, now);
-  if (ref->is_direct && ftl_l1_tiles_load(&run->l1, sm_of(run, slot), slot, &place)) {
-    run->traffic->counts.l1_hit_sectors += (int64_t)place.num_rows * ((place.row_bytes + 31) / 32);
-    return true;
+  const ftl_ref_step *step = &run->steps[state->segment][ref_idx];
+  const ftl_ref_cursor *cursor = &run->cursors[slot * run->num_cursors + ref_idx];
+  int64_t group = state->segment % 2 == 1 ? run->plan.group : 1;
+  int64_t group_first = state->iteration - (state->first_value + state->iteration) % group;
+  ftl_tile_run tiles;
+  if (group > 1 && !ref->is_direct &&
+      ftl_ref_try_run(tile, ref, step, cursor, group_first, group, state->iteration, state->count, &tiles))
+    return tiles.num_tiles == 0 ||
+           try_access_run(run, slot, ref, &tiles, (tiles.num_tiles - 1) * state->pace, now, longest);
+  for (int64_t i = 0; i < state->count; i++) {
+    ftl_tile_place place = ftl_ref_place(tile, ref, step, cursor, state->cta, state->iteration + i);
+    if (is_in_l1(run, slot, ref, &place)) continue;
+    tiles = (ftl_tile_run){.place = place, .num_rows = place.num_rows, .num_tiles = 1};
+    if (place.num_rows > 0 && !try_access_run(run, slot, ref, &tiles, i * state->pace, now, longest)) return false;
   }
-  ftl_traffic_wait wait;
-  if (!ftl_traffic_try_load(run->traffic, &place, sm_of(run, slot), now, &wait)) return false;
-  add_wait(state, ref, &wait, now, longest);
   return true;
+}
+
+// Of the slot's segment, with loads that take `latency_cycles`.
+static int64_t pace_of(const steps_run *run, int32_t slot, int64_t latency_cycles) {
+  const cta_state *state = &run->slots[slot];
+  int32_t resident = run->resident[sm_of(run, slot)];
+  bool later = run->plan.stride > 0 && state->cta >= run->plan.stride;
+  return PER_STEP_UNIT * (later ? ftl_step_times_get_later(run->times, state->segment, resident, latency_cycles)
+                                : ftl_step_times_get(run->times, state->segment, resident, latency_cycles));
+}
+
+// The iterations of the group that the CTA has come to, as far as its loop has them.
+static int64_t count_of_group(const steps_run *run, const cta_state *state) {
+  int64_t group = run->plan.group, left = state->trips - state->iteration;
+  int64_t count = group - (state->first_value + state->iteration) % group;
+  return count < left ? count : left;
 }
 
 // Moves to the next segment with something to run; false at the CTA's end.
 static bool try_next_segment(steps_run *run, int32_t slot) {
   cta_state *state = &run->slots[slot];
-  bool is_loop = state->segment % 2 == 1;
-  if (is_loop && ++state->iteration < state->trips) return true;
+  if (state->segment % 2 == 1 && (state->iteration += state->count) < state->trips) {
+    state->count = count_of_group(run, state);
+    return true;
+  }
   while (++state->segment < run->num_segments) {
     state->iteration = 0;
-    int64_t first;
-    if (state->segment % 2 == 1)
-      state->trips = ftl_segments_trips(run->segments, run->launch->warps, state->segment / 2, state->cta, &first);
-    if (state->segment % 2 == 1 && state->trips == 0) continue;
+    state->count = 1;
+    if (state->segment % 2 == 1) {
+      state->trips =
+          ftl_segments_trips(run->segments, run->launch->warps, state->segment / 2, state->cta, &state->first_value);
+      if (state->trips == 0) continue;
+      state->count = count_of_group(run, state);
+      state->pace = pace_of(run, slot, run->times->latency_cycles[0]);
+    }
     set_cursors(run, slot);
     return true;
   }
@@ -205,7 +255,6 @@ static bool try_put_off(steps_run *run, ftl_event event) {
 static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
   if (try_put_off(run, event)) return FTL_OK;
   cta_state *state = &run->slots[event.slot];
-  int32_t sm = sm_of(run, event.slot);
   int64_t now = event.time;
   step_wait wait = {0};
   const ftl_segment *segment = &run->segments->segments[state->segment];
@@ -213,12 +262,10 @@ static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
     if (!try_access(run, event.slot, i, now, &wait))
       return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
   int64_t latency = wait.latency_cycles > 0 ? wait.latency_cycles : run->times->latency_cycles[0];
-  bool later = run->stride > 0 && state->cta >= run->stride;
-  int64_t time = later ? ftl_step_times_get_later(run->times, state->segment, run->resident[sm], latency)
-                       : ftl_step_times_get(run->times, state->segment, run->resident[sm], latency);
-  time *= PER_STEP_UNIT;
+  state->pace = pace_of(run, event.slot, latency);
+  int64_t time = state->pace * state->count + wait.queue;
+  now += time > wait.least ? time : wait.least;
   if (state->segment % 2 == 1) state->step++;
-  now += time + wait.queue;
   if (try_next_segment(run, event.slot))
     ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = event.slot});
   else
@@ -273,48 +320,19 @@ static void release(steps_run *run) {
   ftl_cta_scheduler_destroy(run->scheduler);
 }
 
-// Steps until the grid's end, or until periods to come can be skipped; no more than are refused are counted.
-static int64_t count_steps(const steps_run *run) {
-  int64_t num_ctas = run->segments->tile->num_ctas, steps = 0, first;
-  if (run->period && num_ctas > LEAST_PERIODS * run->period) num_ctas = LEAST_PERIODS * run->period;
-  for (int64_t cta = 0; cta < num_ctas && steps <= MAX_STEPS; cta++) {
-    steps += run->segments->num_loops + 1;
-    for (int32_t k = 0; k < run->segments->num_loops; k++)
-      steps += ftl_segments_trips(run->segments, run->launch->warps, k, cta, &first);
-  }
-  return steps;
-}
-
-static ftl_status check_steps(const steps_run *run, ftl_error *error) {
-  if (count_steps(run) <= MAX_STEPS) return FTL_OK;
-  return ftl_error_set(error, FTL_BAD_INPUT,
-                       "%s: more than %d million tile steps to simulate; larger blocks, shorter sequences or fewer "
-                       "heads need fewer",
-                       run->segments->tile->name, MAX_STEPS / 1000000);
-}
-
-// The least multiple of the grid's period that spans PERIOD_WAVES waves.
-static int64_t long_period(const steps_run *run, int64_t period) {
-  if (period == 0) return 0;
-  int64_t least = PERIOD_WAVES * run->launch->arch->chip_num_sms * run->ctas_per_sm;
-  return (least + period - 1) / period * period;
-}
-
 ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segments, const ftl_step_times *times,
-                             ftl_traffic *traffic, ftl_gpu_steps *out, ftl_error *error) {
+                             ftl_walk_plan plan, ftl_traffic *traffic, ftl_gpu_steps *out, ftl_error *error) {
   *out = (ftl_gpu_steps){0};
   steps_run run = {.launch = launch,
                    .segments = segments,
+                   .plan = plan,
                    .times = times,
                    .traffic = traffic,
                    .out = out,
                    .ctas_per_sm = launch->occupancy.ctas_per_sm,
-                   .num_segments = 2 * segments->num_loops + 1,
-                   .stride = launch->tile->persistent ? ftl_launch_num_ctas(launch) : 0};
-  run.period = run.stride ? 0 : long_period(&run, ftl_period_find(segments, launch->warps));
+                   .num_segments = 2 * segments->num_loops + 1};
   find_ref_steps(&run);
-  ftl_status status = check_steps(&run, error);
-  if (status == FTL_OK) status = allocate(&run, error);
+  ftl_status status = allocate(&run, error);
   if (status == FTL_OK) status = run_events(&run, error);
   // Skipped periods kept every SM as busy as the average of those that ran.
   if (status == FTL_OK && run.skipped_cycles > 0) {

@@ -5,6 +5,7 @@
 
 #include "engine/sampled/step_times.h"
 #include "engine/sampled/traffic.h"
+#include "engine/sampled/walk_plan.h"
 
 typedef struct ftl_gpu_steps {
   int64_t end_cycle;               // SM cycles
@@ -16,7 +17,7 @@ typedef struct ftl_gpu_steps {
 } ftl_gpu_steps;
 
 FTL_MUST_USE ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segments,
-                                          const ftl_step_times *times, ftl_traffic *traffic, ftl_gpu_steps *out,
-                                          ftl_error *error);
+                                          const ftl_step_times *times, ftl_walk_plan plan, ftl_traffic *traffic,
+                                          ftl_gpu_steps *out, ftl_error *error);
 
 #endif

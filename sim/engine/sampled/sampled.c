@@ -42,9 +42,17 @@ static int64_t most_moved_bytes(const ftl_launch *launch, const ftl_segments *se
   return most;
 }
 
+// A group of 4^n iterations keeps 2^n times the lines of one.
+static int64_t lines_share(int64_t group) {
+  int64_t share = 1;
+  while (share * share < group) share *= 2;
+  return share;
+}
+
 // Lines of the smallest tile that carries a share worth the name, but for numbers a row (LSE); 1, so that every set is
-// in the sample, when all tensors together are small.
-static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments *segments) {
+// in the sample, when all tensors together are small. Tiles of a loop are asked for in groups; next to groups, half as
+// many lines do for the others.
+static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments *segments, int64_t group) {
   int64_t smallest = 0, all_bytes = 0;
   for (int32_t i = 0; i < segments->tile->num_tensors; i++) {
     const ftl_tensor *tensor = &segments->tile->tensors[i];
@@ -58,6 +66,7 @@ static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments 
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
       if (ref->ref->columns == 1 || LEAST_SHARE * moved_bytes(launch, segments, s, ref->ref) < most) continue;
       int64_t bytes = tile_bytes(segments, ref->ref);
+      if (group > 1) bytes *= s % 2 == 1 ? lines_share(group) : 2;
       if (smallest == 0 || bytes / 128 < smallest) smallest = bytes / 128;
     }
   }
@@ -157,10 +166,10 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
   memory->dirty_sectors = ftl_traffic_scale(traffic, ftl_l2_tags_dirty_sectors(traffic->tags));
 }
 
-static ftl_status prepare_tags(const ftl_launch *launch, const ftl_segments *segments, ftl_l2_tags **tags,
-                               ftl_error *error) {
+static ftl_status prepare_tags(const ftl_launch *launch, const ftl_segments *segments, int64_t group,
+                               ftl_l2_tags **tags, ftl_error *error) {
   if (launch->l2_before == FTL_L2_KEPT) return FTL_OK;
-  ftl_status status = ftl_traffic_create_tags(tags, launch->arch, smallest_tile_lines(launch, segments), error);
+  ftl_status status = ftl_traffic_create_tags(tags, launch->arch, smallest_tile_lines(launch, segments, group), error);
   if (status == FTL_OK) ftl_l2_tags_foul(*tags, ftl_launch_foul_bytes(launch));
   return status;
 }
@@ -215,6 +224,25 @@ static double fairness_risk_pct(const ftl_launch *launch, const ftl_segments *se
   return waves > 1 ? risk / waves : 0;
 }
 
+// Of cycles, for walking in groups (tests/unit/engine/walk_plan_test.c).
+static double group_risk_pct(ftl_walk_plan plan) { return plan.group > 1 ? 2.0 : 0; }
+
+// Of HBM bytes. Where L2 holds what is read again, groups change nothing; where it does not, which of the CTAs in
+// flight reads a line again before it is gone hangs on their order, which groups blur: half of what is read more than
+// once may go either way.
+static double group_hbm_risk_pct(const ftl_launch *launch, ftl_walk_plan plan, const ftl_memory_counters *memory) {
+  if (plan.group == 1) return 0;
+  double again = (double)memory->dram_read_bytes;
+  for (int32_t i = 0; i < launch->tile->num_tensors; i++) {
+    const ftl_tensor *tensor = &launch->tile->tensors[i];
+    if (tensor->use != FTL_TENSOR_OUTPUT)
+      again -= (double)(tensor->num_batches * tensor->num_heads * tensor->num_rows * tensor->num_columns *
+                        ftl_dtype_bytes(tensor->dtype));
+  }
+  double bytes = (double)(memory->dram_read_bytes + memory->dram_write_bytes);
+  return again > 0 ? 1.0 + 50.0 * again / bytes : 1.0;
+}
+
 static double cycles_bound_pct(const ftl_launch *launch, const ftl_segments *segments, const ftl_step_times *times,
                                const ftl_gpu_steps *steps) {
   return CYCLES_BOUND_PCT + latency_risk_pct(segments, times) + ends_risk_pct(times, steps) +
@@ -231,17 +259,19 @@ ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work
     return ftl_error_set(error, FTL_BAD_INPUT, "%s: loops nest, so it cannot be sampled; use detail=full",
                          launch->tile->name);
   ftl_status status = measure_steps(launch, &segments, sm_khz, &times, error);
-  if (status == FTL_OK) status = prepare_tags(launch, &segments, tags, error);
+  ftl_walk_plan plan = ftl_walk_plan_make(launch, &segments);
+  if (status == FTL_OK) status = prepare_tags(launch, &segments, plan.group, tags, error);
   if (status == FTL_OK) status = ftl_traffic_init(&traffic, launch, sm_khz, *tags, error);
   if (status != FTL_OK) return status;
-  status = ftl_gpu_steps_run(launch, &segments, &times, &traffic, &steps, error);
+  status = ftl_gpu_steps_run(launch, &segments, &times, plan, &traffic, &steps, error);
   if (status == FTL_OK) {
     *out = (ftl_totals){.sm_khz = sm_khz, .cycles = steps.end_cycle};
     fill_sm(launch, work, &steps, typical_counters(&times, &steps.counts), &out->sm);
     fill_memory(launch, &traffic, &steps, segments.has_direct, out);
-    out->error_bound_cycles_pct = cycles_bound_pct(launch, &segments, &times, &steps);
-    out->error_bound_hbm_bytes_pct =
-        HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 + spill_risk_pct(launch, &out->memory);
+    out->error_bound_cycles_pct = cycles_bound_pct(launch, &segments, &times, &steps) + group_risk_pct(plan);
+    out->error_bound_hbm_bytes_pct = HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 +
+                                     spill_risk_pct(launch, &out->memory) +
+                                     group_hbm_risk_pct(launch, plan, &out->memory);
   }
   ftl_traffic_fini(&traffic);
   return status;

@@ -33,33 +33,38 @@ void ftl_tile_lines_fini(ftl_tile_lines *tiles) {
   free(tiles->groups);
 }
 
-static bool try_add_line(ftl_tile_lines *tiles, ftl_tile_entry *entry, uint64_t line, uint8_t sectors) {
-  entry->num_sectors += ftl_num_sectors(sectors);
-  ftl_l2_address at;
-  if (!ftl_l2_tags_try_sample(tiles->tags, line, &at)) return true;
+static bool try_add_line(ftl_tile_lines *tiles, ftl_tile_entry *entry, ftl_sampled_line line) {
   if (tiles->num_lines == tiles->capacity_lines) {
     ftl_sampled_line *lines = realloc(tiles->lines, 2 * (size_t)tiles->capacity_lines * sizeof *lines);
     if (!lines) return false;
     tiles->lines = lines;
     tiles->capacity_lines *= 2;
   }
-  tiles->lines[tiles->num_lines++] = (ftl_sampled_line){.line = line, .at = at, .sectors = sectors};
-  tiles->sampled_sectors += ftl_num_sectors(sectors);
+  tiles->lines[tiles->num_lines++] = line;
+  tiles->sampled_sectors += ftl_num_sectors(line.sectors);
   entry->num_sampled++;
   return true;
 }
 
-// Bytes [from, to) of device memory, line by line.
+// The sectors of a line that bytes [from, to) touch.
+static uint8_t sectors_of(int64_t line, int64_t from, int64_t to) {
+  int64_t begin = line * LINE_BYTES, end = begin + LINE_BYTES;
+  int64_t first = from > begin ? (from - begin) / SECTOR_BYTES : 0;
+  int64_t last = to < end ? (to - 1 - begin) / SECTOR_BYTES : LINE_BYTES / SECTOR_BYTES - 1;
+  return (uint8_t)((FULL_LINE << first) & (FULL_LINE >> (3 - last)));
+}
+
+// Bytes [from, to) of device memory, not empty.
 static bool try_add_bytes(ftl_tile_lines *tiles, ftl_tile_entry *entry, int64_t from, int64_t to) {
-  while (from < to) {
-    int64_t line = from / LINE_BYTES, line_end = (line + 1) * LINE_BYTES;
-    int64_t end = to < line_end ? to : line_end;
-    int64_t first = from % LINE_BYTES / SECTOR_BYTES, last = (end - 1) % LINE_BYTES / SECTOR_BYTES;
-    uint8_t sectors = (uint8_t)((FULL_LINE << first) & (FULL_LINE >> (3 - last)));
-    if (!try_add_line(tiles, entry, (uint64_t)line, sectors)) return false;
-    from = end;
+  entry->num_sectors += (to - 1) / SECTOR_BYTES - from / SECTOR_BYTES + 1;
+  uint64_t end = (uint64_t)((to - 1) / LINE_BYTES + 1);
+  ftl_sampled_line line = {.line = (uint64_t)(from / LINE_BYTES)};
+  for (;; line.line++) {
+    line.line = ftl_l2_tags_next_in_sample(tiles->tags, line.line, end, &line.at);
+    if (line.line == end) return true;
+    line.sectors = sectors_of((int64_t)line.line, from, to);
+    if (!try_add_line(tiles, entry, line)) return false;
   }
-  return true;
 }
 
 static bool try_add_tile(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place) {
@@ -106,10 +111,11 @@ static bool try_grow(ftl_tile_lines *tiles) {
   return true;
 }
 
-// Starts afresh; the sample's scale keeps what was seen.
+// Tiles of a long kernel are of no more use when their head is done. One that comes again is made again: it then counts
+// twice in the sample's scale, which is a ratio.
 static void forget(ftl_tile_lines *tiles) {
-  tiles->num_entries = tiles->num_lines = 0;
   memset(tiles->slots, 0, 2 * (size_t)tiles->capacity_entries * sizeof *tiles->slots);
+  tiles->num_entries = tiles->num_lines = 0;
 }
 
 ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place) {

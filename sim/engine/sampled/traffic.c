@@ -9,7 +9,7 @@
 
 enum {
   SAMPLED_LINES = 4,  // of the smallest tile
-  MAX_LOG2_SAMPLE = 6,
+  LEAST_SETS = 32,    // of a side of L2
   LINE_BYTES = 128,
   SECTOR_BYTES = 32,
 };
@@ -34,15 +34,17 @@ static int64_t sector_cost(int64_t bytes_per_cycle, int64_t khz, int64_t sm_khz)
   return bytes_per_cycle > 0 ? scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, bytes_per_cycle * khz) : 0;
 }
 
-static int32_t choose_sample(int64_t smallest_tile_lines) {
+static int32_t choose_sample(const ftl_arch *arch, int64_t smallest_tile_lines) {
+  int64_t sets = arch->l2_size_bytes / (arch->l1_line_bytes * arch->l2_ways * arch->l2_num_sides);
   int32_t log2_sample = 0;
-  while (log2_sample < MAX_LOG2_SAMPLE && smallest_tile_lines >> (log2_sample + 1) >= SAMPLED_LINES) log2_sample++;
+  while (sets >> (log2_sample + 1) >= LEAST_SETS && smallest_tile_lines >> (log2_sample + 1) >= SAMPLED_LINES)
+    log2_sample++;
   return log2_sample;
 }
 
 ftl_status ftl_traffic_create_tags(ftl_l2_tags **out, const ftl_arch *arch, int64_t smallest_tile_lines,
                                    ftl_error *error) {
-  return ftl_l2_tags_create(out, arch, choose_sample(smallest_tile_lines), error);
+  return ftl_l2_tags_create(out, arch, choose_sample(arch, smallest_tile_lines), error);
 }
 
 static ftl_status find_homes(ftl_traffic *traffic, ftl_error *error) {
@@ -94,38 +96,86 @@ int64_t ftl_traffic_dram_cycles(const ftl_traffic *traffic) {
   return scaled(ftl_traffic_scale(traffic, sectors), traffic->dram_sector_cost, FTL_TRAFFIC_UNIT);
 }
 
-// Occupies a server for `cost` from `now` on; gives how long the work waits before it starts.
-static int64_t serve(int64_t *server_free, int64_t now, int64_t cost) {
-  int64_t start = *server_free > now ? *server_free : now;
-  *server_free = start + cost;
-  return start - now;
+// A load or store of a run of tiles.
+typedef struct request {
+  const ftl_tile_run *run;
+  ftl_tile_entry *entry;
+  int64_t now, span;    // 1/65536 cycle
+  int64_t num_sectors;  // asked for
+} request;
+
+static bool try_make_request(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int64_t now, request *out) {
+  ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, &run->place);
+  if (!entry) return false;
+  *out = (request){.run = run, .entry = entry, .now = now, .span = span, .num_sectors = entry->num_sectors};
+  if (run->num_rows < run->place.num_rows) out->num_sectors = entry->num_sectors * run->num_rows / run->place.num_rows;
+  return true;
 }
 
-// True when the request joins one for the same tile that another SM of the GPC made just before.
-static bool try_coalesce(const ftl_traffic *traffic, const ftl_tile_entry *entry, int32_t gpc, int64_t now) {
+// Occupies a server for what `sectors` cost; gives how long the last tile of the run waits before it starts.
+static int64_t serve(int64_t *server_free, const request *ask, int64_t sector_cost, int64_t sectors) {
+  int64_t cost = sector_cost * sectors, num_tiles = ask->run->num_tiles;
+  int64_t start = *server_free > ask->now ? *server_free : ask->now;
+  *server_free = start + cost;
+  int64_t wait = start + (num_tiles > 1 ? cost / num_tiles * (num_tiles - 1) : 0) - ask->now - ask->span;
+  return wait > start - ask->now ? wait : start - ask->now;
+}
+
+// True when the request joins one for the same run that another SM of the GPC made just before.
+static bool try_coalesce(const ftl_traffic *traffic, const request *ask, int32_t gpc) {
   if (!traffic->tiles.groups) return false;
-  ftl_tile_group *group = ftl_tile_lines_group(&traffic->tiles, entry, gpc);
-  bool joins =
-      now - group->began <= traffic->coalescer_window && group->num_merged + 1 < traffic->arch->l2_coalescer_merges;
+  ftl_tile_group *group = ftl_tile_lines_group(&traffic->tiles, ask->entry, gpc);
+  bool joins = ask->now - group->began <= traffic->coalescer_window &&
+               group->num_merged + 1 < traffic->arch->l2_coalescer_merges;
   if (joins)
     group->num_merged++;
   else
-    *group = (ftl_tile_group){.began = now};
+    *group = (ftl_tile_group){.began = ask->now};
   return joins;
+}
+
+// The lines of the sample that a request asks for, in address order.
+typedef struct line_range {
+  const ftl_sampled_line *begin, *end;
+} line_range;
+
+static line_range lines_of(const ftl_traffic *traffic, const request *ask) {
+  const ftl_sampled_line *lines = &traffic->tiles.lines[ask->entry->first_line];
+  line_range range = {lines, lines + ask->entry->num_sampled};
+  const ftl_tile_place *place = &ask->run->place;
+  if (ask->run->num_rows == place->num_rows) return range;
+  int64_t from = place->address_bytes + ask->run->first_row * place->row_stride_bytes;
+  int64_t to = from + (ask->run->num_rows - 1) * place->row_stride_bytes + place->row_bytes;
+  while (range.begin < range.end && (int64_t)range.begin->line < from / LINE_BYTES) range.begin++;
+  while (range.begin < range.end && (int64_t)range.end[-1].line > (to - 1) / LINE_BYTES) range.end--;
+  return range;
 }
 
 typedef struct sampled_outcome {
   int64_t asked, far, missed, dram_written;  // sectors
+  int64_t tiles, far_tiles, missed_tiles;    // tiles of the run with lines in the sample
 } sampled_outcome;
 
-static sampled_outcome read_sample(ftl_traffic *traffic, const ftl_tile_entry *entry, int32_t side) {
+// Counts a tile of the run once, however many of its lines are like that.
+static void count_tile(int64_t tile, bool is_like_that, int64_t *last, int64_t *count) {
+  if (!is_like_that || tile == *last) return;
+  *last = tile;
+  ++*count;
+}
+
+static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int32_t side) {
   sampled_outcome sum = {0};
-  const ftl_sampled_line *lines = &traffic->tiles.lines[entry->first_line];
-  for (int32_t i = 0; i < entry->num_sampled; i++) {
+  line_range range = lines_of(traffic, ask);
+  int64_t last_tile = -1, last_far = -1, last_missed = -1, num_tiles = ask->run->num_tiles;
+  int64_t tile_bytes = ask->run->place.row_stride_bytes * ask->run->num_rows / num_tiles;
+  for (const ftl_sampled_line *line = range.begin; line < range.end; line++) {
     ftl_l2_outcome outcome;
-    ftl_l2_tags_read_at(traffic->tags, lines[i].at, lines[i].line, lines[i].sectors, side, &outcome);
-    int64_t asked = ftl_num_sectors(lines[i].sectors);
-    sum.asked += asked;
+    ftl_l2_tags_read_at(traffic->tags, line->at, line->line, line->sectors, side, &outcome);
+    int64_t tile = num_tiles > 1 ? (int64_t)line->line * LINE_BYTES / tile_bytes : 0;
+    count_tile(tile, true, &last_tile, &sum.tiles);
+    count_tile(tile, outcome.far_sectors != 0, &last_far, &sum.far_tiles);
+    count_tile(tile, outcome.dram_read_sectors != 0, &last_missed, &sum.missed_tiles);
+    sum.asked += ftl_num_sectors(line->sectors);
     sum.far += ftl_num_sectors(outcome.far_sectors);
     sum.missed += ftl_num_sectors(outcome.dram_read_sectors);
     sum.dram_written += outcome.dram_write_sectors;
@@ -138,66 +188,64 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const ftl_tile_entry *e
   return sum;
 }
 
-// A share of the sample, as sectors of the whole tile.
-static int64_t of_tile(const ftl_tile_entry *entry, int64_t sectors, int64_t sampled) {
-  return sampled > 0 ? entry->num_sectors * sectors / sampled : 0;
+// A share of the sample, as sectors of the whole run.
+static int64_t of_run(const request *ask, int64_t sectors, int64_t sampled) {
+  return sampled > 0 ? ask->num_sectors * sectors / sampled : 0;
 }
 
-// The tile is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`.
-static void wait_for_fill(const ftl_traffic *traffic, const ftl_tile_entry *entry, int64_t now,
-                          ftl_traffic_wait *wait) {
-  int64_t left = entry->fill_ready - now;
+// The run is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`.
+static void wait_for_fill(const ftl_traffic *traffic, const request *ask, ftl_traffic_wait *wait) {
+  int64_t left = ask->entry->fill_ready - ask->now;
   if (left <= wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue) return;
   int64_t unloaded = traffic->hit_latency + traffic->far_latency + traffic->miss_latency;
   wait->latency_cycles = left / FTL_TRAFFIC_UNIT < unloaded ? left / FTL_TRAFFIC_UNIT : unloaded;
   wait->queue = left - wait->latency_cycles * FTL_TRAFFIC_UNIT;
 }
 
-bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int32_t sm, int64_t now,
+bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int32_t sm, int64_t now,
                           ftl_traffic_wait *wait) {
-  ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, place);
-  if (!entry) return false;
+  request ask;
+  if (!try_make_request(traffic, run, span, now, &ask)) return false;
   *wait = (ftl_traffic_wait){.latency_cycles = traffic->hit_latency};
-  traffic->counts.asked_sectors += entry->num_sectors;
+  traffic->counts.asked_sectors += ask.num_sectors;
   ftl_sm_home home = traffic->homes[sm];
-  if (try_coalesce(traffic, entry, home.gpc, now))
-    traffic->counts.coalesced_sectors += entry->num_sectors;
+  if (try_coalesce(traffic, &ask, home.gpc))
+    traffic->counts.coalesced_sectors += ask.num_sectors;
   else
-    wait->queue += serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);
-  wait->queue += serve(&traffic->gpc_free[home.gpc], now, traffic->gpc_sector_cost * entry->num_sectors);
-  sampled_outcome outcome = read_sample(traffic, entry, home.side);
+    wait->queue += serve(&traffic->l2_free, &ask, traffic->l2_sector_cost, ask.num_sectors);
+  wait->queue += serve(&traffic->gpc_free[home.gpc], &ask, traffic->gpc_sector_cost, ask.num_sectors);
+  sampled_outcome outcome = read_sample(traffic, &ask, home.side);
   if (outcome.far > 0) {
-    wait->latency_cycles += traffic->far_latency;
-    wait->queue +=
-        serve(&traffic->far_free, now, traffic->far_sector_cost * of_tile(entry, outcome.far, outcome.asked));
+    wait->latency_cycles += traffic->far_latency * outcome.far_tiles / outcome.tiles;
+    wait->queue += serve(&traffic->far_free, &ask, traffic->far_sector_cost, of_run(&ask, outcome.far, outcome.asked));
   }
   if (outcome.missed > 0) {
-    int64_t cost = traffic->dram_sector_cost * of_tile(entry, outcome.missed + outcome.dram_written, outcome.asked);
-    wait->latency_cycles += traffic->miss_latency;
-    wait->queue += serve(&traffic->dram_free, now, cost);
-    entry->fill_ready = now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
+    int64_t sectors = of_run(&ask, outcome.missed + outcome.dram_written, outcome.asked);
+    wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles;
+    wait->queue += serve(&traffic->dram_free, &ask, traffic->dram_sector_cost, sectors);
+    ask.entry->fill_ready = now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
   } else {
-    wait_for_fill(traffic, entry, now, wait);
+    wait_for_fill(traffic, &ask, wait);
   }
-  traffic->counts.load_latency_cycles += wait->latency_cycles + wait->queue / FTL_TRAFFIC_UNIT;
-  traffic->counts.num_loads++;
+  traffic->counts.load_latency_cycles += (wait->latency_cycles + wait->queue / FTL_TRAFFIC_UNIT) * run->num_tiles;
+  traffic->counts.num_loads += run->num_tiles;
   return true;
 }
 
-bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, int64_t now) {
-  ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, place);
-  if (!entry) return false;
-  traffic->counts.store_sectors += entry->num_sectors;
-  serve(&traffic->l2_free, now, traffic->l2_sector_cost * entry->num_sectors);
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int64_t now) {
+  request ask;
+  if (!try_make_request(traffic, run, 0, now, &ask)) return false;
+  traffic->counts.store_sectors += ask.num_sectors;
+  serve(&traffic->l2_free, &ask, traffic->l2_sector_cost, ask.num_sectors);
   int64_t written = 0, asked = 0;
-  const ftl_sampled_line *lines = &traffic->tiles.lines[entry->first_line];
-  for (int32_t i = 0; i < entry->num_sampled; i++) {
-    ftl_l2_outcome outcome = ftl_l2_tags_write(traffic->tags, lines[i].line, lines[i].sectors, lines[i].sectors);
+  line_range range = lines_of(traffic, &ask);
+  for (const ftl_sampled_line *line = range.begin; line < range.end; line++) {
+    ftl_l2_outcome outcome = ftl_l2_tags_write(traffic->tags, line->line, line->sectors, line->sectors);
     written += outcome.dram_write_sectors;
-    asked += ftl_num_sectors(lines[i].sectors);
+    asked += ftl_num_sectors(line->sectors);
     traffic->counts.dram_read_sectors += ftl_num_sectors(outcome.dram_read_sectors);
   }
   traffic->counts.dram_write_sectors += written;
-  serve(&traffic->dram_free, now, traffic->dram_sector_cost * of_tile(entry, written, asked));
+  serve(&traffic->dram_free, &ask, traffic->dram_sector_cost, of_run(&ask, written, asked));
   return true;
 }

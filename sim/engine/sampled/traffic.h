@@ -9,6 +9,7 @@
 #define FTL_ENGINE_SAMPLED_TRAFFIC_H
 
 #include "engine/launch.h"
+#include "engine/sampled/cursor.h"
 #include "engine/sampled/tile_lines.h"
 #include "machine/memory.h"
 
@@ -60,10 +61,11 @@ typedef struct ftl_traffic_wait {
   int64_t queue;           // 1/65536 cycle: waiting for bandwidth
 } ftl_traffic_wait;
 
-// A CTA on `sm` loads a tile at `now` (1/65536 cycle). False when memory is out.
-bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_place *place, int32_t sm, int64_t now,
+// A CTA on `sm` loads a run of tiles, the first at `now`, the last `span` later (1/65536 cycle). The queueing is that
+// of the last, the latency the mean over the tiles. False when memory is out.
+bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int32_t sm, int64_t now,
                           ftl_traffic_wait *wait);
-bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_place *place, int64_t now);
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int64_t now);
 
 // sampled count -> whole L2, by the share of all sectors seen that the sample holds.
 int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled);

@@ -54,4 +54,16 @@ static inline ftl_l2_address ftl_l2_hash_address(const ftl_l2_hash *hash, uint64
   return at;
 }
 
+// Lines from `line` (which lies at `at`) on, itself included, whose sets follow each other one by one.
+static inline uint32_t ftl_l2_hash_run(const ftl_l2_hash *hash, uint64_t line, const ftl_l2_address *at) {
+  uint64_t index = line, in_granule = UINT64_MAX;
+  if (hash->num_sides == 2) {
+    index = (line / hash->granule_lines >> 1) * hash->granule_lines + line % hash->granule_lines;
+    in_granule = hash->granule_lines - line % hash->granule_lines;
+  }
+  uint32_t n = hash->slices_per_side, in_block = n - (uint32_t)(index % n), to_wrap = n - at->slice_in_side;
+  uint32_t run = in_block < to_wrap ? in_block : to_wrap;
+  return run < in_granule ? run : (uint32_t)in_granule;
+}
+
 #endif

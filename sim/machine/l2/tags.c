@@ -89,14 +89,27 @@ void ftl_l2_tags_flush(ftl_l2_tags *tags) {
   tags->num_dirty_sectors = 0;
 }
 
-bool ftl_l2_tags_try_sample(const ftl_l2_tags *tags, uint64_t line, ftl_l2_address *at) {
-  *at = ftl_l2_hash_address(&tags->hash, line);
-  return (at->set_in_side & ((1u << tags->log2_sample) - 1u)) == 0;
+// How many lines on the next one in the sample is, if the run of sets reaches that far.
+static uint32_t lines_to_sample(const ftl_l2_tags *tags, uint32_t set_in_side) {
+  return -set_in_side & ((1u << tags->log2_sample) - 1u);
 }
 
 bool ftl_l2_tags_in_sample(const ftl_l2_tags *tags, uint64_t line) {
-  ftl_l2_address at;
-  return ftl_l2_tags_try_sample(tags, line, &at);
+  return lines_to_sample(tags, ftl_l2_hash_address(&tags->hash, line).set_in_side) == 0;
+}
+
+uint64_t ftl_l2_tags_next_in_sample(const ftl_l2_tags *tags, uint64_t line, uint64_t end, ftl_l2_address *at) {
+  while (line < end) {
+    *at = ftl_l2_hash_address(&tags->hash, line);
+    uint32_t next = lines_to_sample(tags, at->set_in_side), run = ftl_l2_hash_run(&tags->hash, line, at);
+    if (next < run) {
+      at->set_in_side += next;
+      at->slice_in_side += next;
+      return line + next < end ? line + next : end;
+    }
+    line += run;
+  }
+  return end;
 }
 
 ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line) {
@@ -289,9 +302,12 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
   // What a stream wrote more than two capacities ago has been evicted under any policy but random.
   int64_t kept_lines = 2 * tags->size_bytes / (SECTORS_OF_LINE * 32);
   int64_t first = num_lines > kept_lines ? num_lines - kept_lines : 0;
-  for (int64_t i = first; i < num_lines; i++) {
-    uint64_t line = FOUL_FIRST_LINE + (uint64_t)i;
-    if (ftl_l2_tags_in_sample(tags, line)) (void)ftl_l2_tags_write(tags, line, ALL_SECTORS, ALL_SECTORS);
+  uint64_t end = FOUL_FIRST_LINE + (uint64_t)num_lines;
+  ftl_l2_address at;
+  for (uint64_t line = FOUL_FIRST_LINE + (uint64_t)first;; line++) {
+    line = ftl_l2_tags_next_in_sample(tags, line, end, &at);
+    if (line == end) return;
+    (void)ftl_l2_tags_write(tags, line, ALL_SECTORS, ALL_SECTORS);
   }
   (void)ftl_l2_tags_settle(tags);
 }

@@ -186,3 +186,26 @@ Test(timing_l2_tags, mshrs_survive_growth_and_removal_in_any_order) {
   cr_expect_eq(mshrs.count, 0);
   ftl_l2_mshrs_fini(&mshrs);
 }
+
+Test(timing_l2_tags, the_next_line_in_the_sample_is_the_first_that_is_in_it) {
+  // One side and two, slices that are no power of two, a whole sample and thin ones.
+  for (int64_t sides = 1; sides <= 2; sides++)
+    for (int32_t log2_sample = 0; log2_sample <= 6; log2_sample += 3) {
+      ftl_arch arch = tags_arch(sides, 4, 1, "lru");
+      arch.l2_num_slices = 6 * sides;
+      arch.l2_size_bytes = arch.l2_num_slices * arch.l2_ways * arch.l1_line_bytes * 64;
+      ftl_l2_tags *tags = create_tags(&arch, log2_sample);
+      uint64_t next = 0;
+      for (uint64_t line = 0; line < 5000; line++) {
+        ftl_l2_address at;
+        if (next <= line) next = ftl_l2_tags_next_in_sample(tags, line, 5000, &at);
+        cr_assert_eq(ftl_l2_tags_in_sample(tags, line), line == next, "line %d, next %d", (int)line, (int)next);
+        if (line < next) continue;
+        cr_assert_eq(at.home_side, (uint32_t)ftl_l2_tags_place(tags, line).home_side);
+        cr_assert_eq(at.home_side * 6 + at.slice_in_side, (uint32_t)ftl_l2_tags_place(tags, line).slice);
+        next = line + 1;
+        if (next < 5000) next = ftl_l2_tags_next_in_sample(tags, next, 5000, &at);
+      }
+      ftl_l2_tags_destroy(tags);
+    }
+}

@@ -43,3 +43,54 @@ Test(unit_engine_cursor, a_stepped_place_is_the_place_of_the_expressions) {
     cr_expect_eq(num_steady, num_places, "%s: some of %d places are not steady", cases[i], (int)num_places);
   }
 }
+
+// Rows of a tile that an iteration touches, as bytes of device memory.
+typedef struct byte_range {
+  int64_t from, to;
+} byte_range;
+
+static void widen(byte_range *range, int64_t from, int64_t to) {
+  if (range->from == range->to) *range = (byte_range){from, to};
+  if (from < range->from) range->from = from;
+  if (to > range->to) range->to = to;
+}
+
+// In groups of four iterations, aligned to the loop variable: the run against the tiles one by one.
+static void check_runs(const lowered *l, const ftl_segments *segments, int32_t loop, const ftl_segment_ref *ref,
+                       int64_t cta) {
+  enum { GROUP = 4 };
+  int64_t lo, trips = ftl_segments_trips(segments, l->warps, loop, cta, &lo);
+  ftl_ref_step step = ftl_ref_step_of(l->tile, ref);
+  ftl_ref_cursor cursor = ftl_ref_cursor_at(l->tile, ref, cta);
+  for (int64_t first = 0, count; first < trips; first += count) {
+    int64_t group_first = first - (lo + first) % GROUP;
+    count = group_first + GROUP < trips ? group_first + GROUP - first : trips - first;
+    ftl_tile_run run;
+    cr_assert(ftl_ref_try_run(l->tile, ref, &step, &cursor, group_first, GROUP, first, count, &run));
+    byte_range tiles = {0, 0};
+    int64_t num_tiles = 0;
+    for (int64_t k = first; k < first + count; k++) {
+      ftl_tile_place place = ftl_ref_place(l->tile, ref, &step, &cursor, cta, k);
+      if (place.num_rows == 0) continue;
+      widen(&tiles, place.address_bytes, place.address_bytes + place.num_rows * place.row_stride_bytes);
+      num_tiles++;
+    }
+    cr_assert_eq(run.num_tiles, num_tiles);
+    if (num_tiles == 0) continue;
+    int64_t from = run.place.address_bytes + run.first_row * run.place.row_stride_bytes;
+    cr_assert_eq(from, tiles.from);
+    cr_assert_eq(from + run.num_rows * run.place.row_stride_bytes, tiles.to);
+    cr_assert_leq(run.first_row + run.num_rows, run.place.num_rows);
+  }
+}
+
+Test(unit_engine_cursor, a_run_holds_the_tiles_of_its_iterations) {
+  lowered l = lower_flash2("a100_80", TILES "seqlen=1000 causal=1 num_stages=3");
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  for (int32_t k = 0; k < segments.num_loops; k++)
+    for (int32_t i = 0; i < segments.segments[2 * k + 1].num_refs; i++)
+      for (int64_t cta = 0; cta < l.tile->num_ctas; cta++)
+        check_runs(&l, &segments, k, &segments.segments[2 * k + 1].refs[i], cta);
+  release_lowered(&l);
+}

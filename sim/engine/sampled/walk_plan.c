@@ -1,0 +1,89 @@
+#include "engine/sampled/walk_plan.h"
+
+#include "engine/sampled/period.h"
+
+enum {
+  PERIOD_WAVES = 4,          // CTAs of one wave start together: a period must span several to have a duration
+  LEAST_PERIODS = 6,         // that run before any can be skipped, with those kept
+  WANTED_EVENTS = 1 << 18,   // of a walk: a fifth of a second
+  WAITING_EVENTS = 1 << 20,  // of one whose loops wait for their own loads
+  MOST_EVENTS = 1 << 20,     // beyond these, a larger part of L2 is let to a group
+  LEAST_GROUPS = 16,         // of the longest loop
+  L2_SHARE = 64,             // a group's tiles take at most this part of L2
+  MOST_L2_SHARE = 32,
+  LOOKED_AT_CTAS = 1 << 16,
+};
+
+typedef struct walk_size {
+  int64_t straight, iterations;  // segments of straight code, iterations of loops
+  int64_t longest;               // trips of a loop
+} walk_size;
+
+static walk_size size_of(const ftl_launch *launch, const ftl_segments *segments, int64_t num_ctas) {
+  walk_size size = {0};
+  int64_t stride = (num_ctas + LOOKED_AT_CTAS - 1) / LOOKED_AT_CTAS, looked_at = 0, first;
+  for (int64_t cta = 0; cta < num_ctas; cta += stride, looked_at++)
+    for (int32_t k = 0; k < segments->num_loops; k++) {
+      int64_t trips = ftl_segments_trips(segments, launch->warps, k, cta, &first);
+      size.iterations += trips;
+      if (trips > size.longest) size.longest = trips;
+    }
+  if (looked_at > 0) size.iterations = (int64_t)((double)size.iterations * (double)num_ctas / (double)looked_at);
+  size.straight = num_ctas * (segments->num_loops + 1);
+  return size;
+}
+
+// Bytes of the tiles that one iteration of a loop asks for, of the loop that asks for most.
+static int64_t iteration_bytes(const ftl_segments *segments) {
+  int64_t most = 0;
+  for (int32_t k = 0; k < segments->num_loops; k++) {
+    const ftl_segment *segment = &segments->segments[2 * k + 1];
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < segment->num_refs; i++) {
+      const ftl_tile_ref *ref = segment->refs[i].ref;
+      bytes += (int64_t)ref->rows * ref->columns * ftl_dtype_bytes(segments->tile->tensors[ref->tensor].dtype);
+    }
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+// Where an iteration waits for its own loads, what CTAs wait for decides, iteration by iteration, how they drift.
+static bool loads_run_ahead(const ftl_segments *segments) {
+  for (int32_t k = 0; k < segments->num_loops; k++) {
+    const ftl_segment *segment = &segments->segments[2 * k + 1];
+    for (int32_t i = 0; i < segment->num_refs; i++)
+      if (!segment->refs[i].is_store && segment->refs[i].lookahead == 0) return false;
+  }
+  return true;
+}
+
+static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segments, int64_t num_ctas) {
+  walk_size size = size_of(launch, segments, num_ctas);
+  int64_t bytes = iteration_bytes(segments), group = 1;
+  int64_t wanted = loads_run_ahead(segments) ? WANTED_EVENTS : WAITING_EVENTS;
+  while (size.straight + size.iterations / group > wanted && size.longest / (2 * group) >= LEAST_GROUPS &&
+         2 * group * bytes <= launch->arch->l2_size_bytes / L2_SHARE)
+    group *= 2;
+  while (size.straight + size.iterations / group > MOST_EVENTS &&
+         2 * group * bytes <= launch->arch->l2_size_bytes / MOST_L2_SHARE)
+    group *= 2;
+  return group;
+}
+
+// The least multiple of the grid's period that spans PERIOD_WAVES waves.
+static int64_t long_period(const ftl_launch *launch, int64_t period) {
+  if (period == 0) return 0;
+  int64_t least = PERIOD_WAVES * launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm;
+  return (least + period - 1) / period * period;
+}
+
+ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *segments) {
+  ftl_walk_plan plan = {.stride = launch->tile->persistent ? ftl_launch_num_ctas(launch) : 0};
+  int64_t walked = launch->tile->num_ctas;
+  // CTAs of a persistent kernel drift apart as long as it runs: its heads are not alike.
+  if (plan.stride == 0) plan.period = long_period(launch, ftl_period_find(segments, launch->warps));
+  if (plan.period > 0 && walked / plan.period > LEAST_PERIODS) walked = LEAST_PERIODS * plan.period;
+  plan.group = choose_group(launch, segments, walked);
+  return plan;
+}

@@ -1,0 +1,21 @@
+// How much of a grid is walked, and how finely: after how many CTAs it repeats, and how many iterations of a loop one
+// event stands for.
+//
+// A group of iterations asks for its tiles at once, spread over the time that it takes. What that blurs is the order in
+// which CTAs touch L2 within a group, so a group's tiles stay a small part of L2, and a CTA's longest loop keeps enough
+// groups for CTAs to drift apart and for causal ones to differ in length.
+#ifndef FTL_ENGINE_SAMPLED_WALK_PLAN_H
+#define FTL_ENGINE_SAMPLED_WALK_PLAN_H
+
+#include "engine/launch.h"
+#include "engine/sampled/segments.h"
+
+typedef struct ftl_walk_plan {
+  int64_t stride;  // tiles between those of one CTA of a persistent kernel, else 0
+  int64_t period;  // tiles after which the work comes again, several waves long; 0: never, or persistent
+  int64_t group;   // iterations that one event stands for, a power of two
+} ftl_walk_plan;
+
+ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *segments);
+
+#endif

@@ -1,0 +1,77 @@
+// What a walk leaves out, against the walk that leaves nothing out.
+#include "engine/sampled/walk_plan.h"
+
+#include <math.h>
+
+#include "engine/sampled/gpu_steps.h"
+#include "fixture.h"
+
+enum { SM_KHZ = 1200000 };
+
+static ftl_launch launch_of(const lowered *l) {
+  return (ftl_launch){
+      .arch = l->arch, .tile = l->tile, .warps = l->warps, .occupancy = ftl_occupancy_of(l->warps, l->arch)};
+}
+
+typedef struct walked {
+  double cycles, dram_sectors;
+} walked;
+
+static walked walk(const lowered *l, ftl_walk_plan plan) {
+  ftl_launch launch = launch_of(l);
+  ftl_segments segments;
+  ftl_step_times times;
+  ftl_l2_tags *tags;
+  ftl_traffic traffic;
+  ftl_gpu_steps steps;
+  int64_t hit, far, miss;
+  cr_assert(ftl_segments_try_init(&segments, l->warps));
+  ftl_traffic_latencies(l->arch, SM_KHZ, &hit, &far, &miss);
+  int64_t loaded = hit + far + miss, latencies[FTL_NUM_STEP_LATENCIES] = {hit, loaded, 2 * loaded, 6 * loaded};
+  cr_assert_eq(ftl_step_times_measure(&launch, &segments, SM_KHZ, latencies, &times, NULL), FTL_OK);
+  cr_assert_eq(ftl_traffic_create_tags(&tags, l->arch, 64, NULL), FTL_OK);
+  cr_assert_eq(ftl_traffic_init(&traffic, &launch, SM_KHZ, tags, NULL), FTL_OK);
+  cr_assert_eq(ftl_gpu_steps_run(&launch, &segments, &times, plan, &traffic, &steps, NULL), FTL_OK);
+  walked result = {.cycles = (double)steps.end_cycle,
+                   .dram_sectors = (double)ftl_traffic_scale(&traffic, steps.counts.dram_read_sectors)};
+  ftl_traffic_fini(&traffic);
+  ftl_l2_tags_destroy(tags);
+  return result;
+}
+
+static double difference_pct(double a, double b) { return 100.0 * fabs(a - b) / b; }
+
+static void assert_near(const char *name, walked part, walked whole, double cycles_pct, double sectors_pct) {
+  double cycles = difference_pct(part.cycles, whole.cycles),
+         sectors = difference_pct(part.dram_sectors, whole.dram_sectors);
+  fprintf(stderr, "%s: cycles %.2f %%, DRAM reads %.2f %%\n", name, cycles, sectors);
+  cr_expect(cycles <= cycles_pct, "%s: cycles differ by %.2f %%", name, cycles);
+  cr_expect(sectors <= sectors_pct, "%s: DRAM reads differ by %.2f %%", name, sectors);
+}
+
+#define LONG "heads=2 seqlen=8192 head_dim=128 num_warps=4 "
+
+Test(unit_engine_walk_plan, groups_of_iterations_keep_cycles_and_traffic) {
+  static const char *const cases[][2] = {
+      {"h200", LONG "block_m=128 block_n=64"},         {"h200", LONG "block_m=64 block_n=64 causal=1"},
+      {"a100_80", LONG "block_m=128 block_n=64"},      {"a100_80", LONG "block_m=64 block_n=32 causal=1"},
+      {"rtx4090", LONG "block_m=64 block_n=64"},       {"t4", LONG "block_m=64 block_n=32"},
+      {"v100", LONG "block_m=64 block_n=32 causal=1"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    lowered l = lower_flash2(cases[i][0], cases[i][1]);
+    char name[160];
+    snprintf(name, sizeof name, "%s %s", cases[i][0], cases[i][1]);
+    assert_near(name, walk(&l, (ftl_walk_plan){.group = 4}), walk(&l, (ftl_walk_plan){.group = 1}), 2.0, 1.5);
+    release_lowered(&l);
+  }
+}
+
+Test(unit_engine_walk_plan, short_kernels_are_walked_whole) {
+  lowered l = lower_flash2("h200", "heads=8 seqlen=2048 head_dim=64 block_m=128 block_n=64 num_warps=4");
+  ftl_launch launch = launch_of(&l);
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  cr_expect_eq(ftl_walk_plan_make(&launch, &segments).group, 1);
+  release_lowered(&l);
+}
