@@ -38,17 +38,13 @@ static sm_l1_way *oldest_of(sm_l1 *l1, uint64_t line) {
   return oldest;
 }
 
-sm_l1_victim ftl_sm_l1_fill(sm_l1 *l1, uint64_t line, uint8_t sectors, bool dirty) {
-  if (l1->num_sets == 0) return (sm_l1_victim){.line = line, .dirty = dirty ? sectors : 0};
-  sm_l1_victim victim = {0};
+void ftl_sm_l1_fill(sm_l1 *l1, uint64_t line, uint8_t sectors) {
+  if (l1->num_sets == 0) return;
   sm_l1_way *way = find(l1, line);
   if (!way) {
     way = oldest_of(l1, line);
-    victim = (sm_l1_victim){.line = way->line, .dirty = way->valid ? way->dirty : 0};
     *way = (sm_l1_way){.line = line};
   }
   way->valid |= sectors;
-  if (dirty) way->dirty |= sectors;
   way->used = ++l1->clock;
-  return victim;
 }

@@ -2,9 +2,9 @@
 //
 // Loads: what L1 has is ready after the hit latency; a missing sector that is already on its way is waited for (counted
 // as a hit, as it makes no traffic), others are asked of L2 and put into L1 when they come; the token is ready in the
-// cycle of the last reply. Stores are written through and leave L1 as it is. Local stores stay in L1 as dirty sectors
-// and go to L2 when their line is evicted. cp.async that bypasses L1 asks L2 for every line; arriving lines take the
-// data pipe to be written to shared memory, an even share of the instruction's wavefronts each.
+// cycle of the last reply. Stores are written through; those to local memory stay in L1 too. cp.async that bypasses L1
+// asks L2 for every line; arriving lines take the data pipe to be written to shared memory, an even share of the
+// instruction's wavefronts each.
 #include "machine/sm/state.h"
 
 enum { FILL_BUCKETS = SM_FILL_BUCKETS };
@@ -31,13 +31,6 @@ static void put_load(ftl_sm *sm, int32_t load) {
 }
 
 static int32_t *bucket_of(ftl_sm *sm, uint64_t line) { return &sm->fill_buckets[line % FILL_BUCKETS]; }
-
-static void write_back(ftl_sm *sm, sm_l1_victim victim, int64_t now) {
-  if (!victim.dirty) return;
-  ftl_line line = {.line = victim.line, .sectors = victim.dirty, .full_sectors = victim.dirty};
-  ftl_sm_request(sm, now, &line, FTL_MEM_WRITE, (sm_transaction){.kind = SM_TX_WRITEBACK, .is_local = true});
-  ftl_sm_lg_add(sm, 1);
-}
 
 // ---- cp.async groups ----
 static void finish_groups(ftl_sm *sm, sm_warp *w, int64_t now) {
@@ -126,7 +119,7 @@ void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now) {
   int32_t *link = bucket_of(sm, tx->line), waiters = tx->waiters, count = 0;
   while (*link != index) link = &sm->transactions[*link].next;
   *link = tx->next;
-  write_back(sm, ftl_sm_l1_fill(&sm->l1, tx->line, tx->sectors, false), now);
+  ftl_sm_l1_fill(&sm->l1, tx->line, tx->sectors);
   while (waiters >= 0) {
     sm_waiter *waiter = &sm->waiters[waiters];
     int32_t next = waiter->next, load = waiter->load;
@@ -155,9 +148,10 @@ static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line
 static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
-    write_back(sm, ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].sectors, true), now);
+    ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].sectors);
+    ftl_sm_request(sm, now, &lines[i], FTL_MEM_WRITE, (sm_transaction){.kind = SM_TX_LOCAL_STORE, .is_local = true});
   }
-  return 0;
+  return count;
 }
 
 static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {

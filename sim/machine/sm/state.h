@@ -126,7 +126,7 @@ typedef enum sm_transaction_kind {
   SM_TX_FILL,
   SM_TX_CP,
   SM_TX_STORE,
-  SM_TX_WRITEBACK,
+  SM_TX_LOCAL_STORE,
   SM_TX_TMA_LOAD,
   SM_TX_TMA_STORE
 } sm_transaction_kind;

@@ -179,8 +179,8 @@ Test(timing_sm_global, an_absent_tile_makes_no_lines) {
   rig_destroy(r);
 }
 
-// Spills stay in L1: a store and a load of a slot make no traffic, and the load hits.
-Test(timing_sm_global, spills_are_kept_in_l1) {
+// Spills are written through and stay in L1: the store of a slot goes to L2, and its load hits.
+Test(timing_sm_global, spills_are_written_through_and_kept_in_l1) {
   rig *r = rig_create(2);
   uint16_t slot = rig_access(r, 3, 1);
   r->accesses[slot].is_local = true;
@@ -189,7 +189,8 @@ Test(timing_sm_global, spills_are_kept_in_l1) {
   rig_add(r, FTL_OP_FFMA, 1, 0);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  cr_assert_eq(r->num_requests, 0);
+  cr_assert_eq(r->num_requests, 2);  // one line of four sectors a warp
+  cr_assert_eq(rig_counters(r)->local_sectors, 8);
   // STL taken at 0 and 1 (two sub-cores), LDL of warp 0 at 2: ready at 34
   cr_assert_eq(rig_cycle(r, 0, 2, 0), 34);
   rig_destroy(r);
