@@ -156,13 +156,18 @@ static bool wait_for_flight(ftl_memory *memory, uint32_t index, uint32_t side) {
   return true;
 }
 
+static ftl_l2_coalescer *coalescer_of(const ftl_memory *memory, const ftl_memory_node *node) {
+  return &memory->coalescers[memory->gpc_of_sm[node->sm]];
+}
+
 // True: the read joins another SM's access and makes none of its own.
 static bool coalesce(ftl_memory *memory, uint32_t index) {
   if (memory->max_merges <= 1) return false;
   ftl_memory_node *node = &memory->nodes[index];
   int64_t now = memory->events.now;
+  bool on_its_way = (in_flight(memory, node->line, node->side) & node->sectors) != 0;
   const ftl_l2_coalescer_entry *entry =
-      ftl_l2_coalescer_join(&memory->coalescers[memory->gpc_of_sm[node->sm]], node->line, node->sectors, node->sm, now);
+      ftl_l2_coalescer_join(coalescer_of(memory, node), node->line, node->sectors, node->sm, now, on_its_way);
   if (entry == NULL) return false;
   node->is_coalesced = true;
   memory->counters.coalesced_sectors += num_sectors(node->sectors);
@@ -202,7 +207,7 @@ static void read_slice(ftl_memory *memory, uint32_t index) {
   int64_t now = memory->events.now;
   if (memory->max_merges > 1) {
     int64_t from = slice_port(memory, side, outcome.slice_in_side)->free_from / memory->slices[0].bytes_per_cycle;
-    ftl_l2_coalescer_set_data_cycle(&memory->coalescers[memory->gpc_of_sm[node->sm]], line, from > now ? from : now);
+    ftl_l2_coalescer_set_data_cycle(coalescer_of(memory, node), line, from > now ? from : now);
   }
   reply_from_slice(memory, index, now);
 }
@@ -262,6 +267,8 @@ static void fill(ftl_memory *memory, uint32_t index) {
     } else if (memory->nodes[waiter].kind == FTL_NODE_FAR_FETCH) {
       send_from_home(memory, waiter, memory->events.now);
     } else {
+      if (memory->max_merges > 1)
+        ftl_l2_coalescer_set_data_cycle(coalescer_of(memory, &memory->nodes[waiter]), line, memory->events.now);
       reply_from_slice(memory, waiter, memory->events.now);
     }
     waiter = next;

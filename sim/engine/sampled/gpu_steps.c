@@ -6,6 +6,8 @@
 #include "engine/sampled/cursor.h"
 #include "engine/sampled/event_heap.h"
 #include "engine/sampled/l1_tiles.h"
+#include "engine/sampled/local_lines.h"
+#include "engine/sampled/pace.h"
 #include "machine/cta/cta_scheduler.h"
 
 enum {
@@ -16,6 +18,16 @@ enum {
   MAX_STAGES = 8,        // the range of num_stages
 };
 
+// What a step's accesses do to it.
+typedef struct step_wait {
+  int64_t latency_cycles;  // longest of its loads; 0 without loads
+  int64_t queue;           // longest queueing of loads that it waits for itself (1/65536 cycle)
+  int64_t least;           // time of a group of steps for its loads ahead to arrive (1/65536 cycle)
+  ftl_tile_marks marks;    // of all its loads
+  uint32_t due;            // arrivals that its loads set, one bit each
+  bool waits;              // for one of its loads
+} step_wait;
+
 typedef struct cta_state {
   int64_t cta, start_cycle;
   int64_t iteration, trips;  // in the present loop
@@ -25,6 +37,9 @@ typedef struct cta_state {
   int32_t segment;
   int32_t step;                 // steps taken, all loops counted on
   int64_t arrival[MAX_STAGES];  // of what steps to come need, by step modulo MAX_STAGES (1/65536 cycle)
+  bool is_waiting;              // its loads are made and it is to be seen what others asked for meanwhile
+  step_wait wait;               // then: of its loads,
+  int64_t end;                  // and when the step would end (1/65536 cycle)
 } cta_state;
 
 typedef struct period_mark {
@@ -46,6 +61,7 @@ typedef struct steps_run {
   int32_t num_cursors;      // most accesses of a segment
   ftl_l1_tiles l1;          // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
+  ftl_local_lines local;
   ftl_event_heap heap;
   int32_t ctas_per_sm, num_segments;
   ftl_gpu_steps *out;
@@ -138,19 +154,21 @@ static void end_cta(steps_run *run, int32_t slot, int64_t now) {
   if (run->plan.period && start.cta % run->plan.period == 0) consider_skip(run, now);
 }
 
-// What a step's accesses do to it.
-typedef struct step_wait {
-  int64_t latency_cycles;  // longest of its loads; 0 without loads
-  int64_t queue;           // longest queueing of loads that it waits for itself (1/65536 cycle)
-  int64_t least;           // time of a group of steps for its loads ahead to arrive (1/65536 cycle)
-} step_wait;
+static void add_marks(ftl_tile_marks *sum, const ftl_tile_marks *marks) {
+  if (marks->l2 > sum->l2) sum->l2 = marks->l2;
+  if (marks->far > sum->far) sum->far = marks->far;
+  if (marks->dram > sum->dram) sum->dram = marks->dram;
+  if (marks->gpc > sum->gpc) sum->gpc = marks->gpc;
+}
 
 // A load that a later step waits for arrives then; one for this step lengthens it. A group of steps takes no less than
 // its loads take to arrive one after the other, as many at a time as they are ahead.
 static void add_wait(const steps_run *run, cta_state *state, const ftl_segment_ref *ref, const ftl_traffic_wait *wait,
                      int64_t now, step_wait *longest) {
   if (wait->latency_cycles > longest->latency_cycles) longest->latency_cycles = wait->latency_cycles;
+  add_marks(&longest->marks, &wait->marks);
   if (ref->lookahead == 0) {
+    longest->waits = true;
     if (wait->queue > longest->queue) longest->queue = wait->queue;
     return;
   }
@@ -160,8 +178,9 @@ static void add_wait(const steps_run *run, cta_state *state, const ftl_segment_r
     return;
   }
   int64_t arrival = now + wait->queue + wait->latency_cycles * FTL_TRAFFIC_UNIT;
-  int64_t *due = &state->arrival[(state->step + ref->lookahead) % MAX_STAGES];
-  if (arrival > *due) *due = arrival;
+  int32_t slot = (state->step + ref->lookahead) % MAX_STAGES;
+  longest->due |= 1u << slot;
+  if (arrival > state->arrival[slot]) state->arrival[slot] = arrival;
 }
 
 static bool try_access_run(steps_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_run *tiles,
@@ -252,24 +271,67 @@ static bool try_put_off(steps_run *run, ftl_event event) {
   return true;
 }
 
-static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
-  if (try_put_off(run, event)) return FTL_OK;
+static void end_step(steps_run *run, int32_t slot, int64_t now) {
+  cta_state *state = &run->slots[slot];
+  if (state->segment % 2 == 1) state->step++;
+  if (try_next_segment(run, slot))
+    ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
+  else
+    end_cta(run, slot, now);
+}
+
+// The loads were made one L2 latency ago. What others asked for since then and these still wait for delays them.
+static void look_again(steps_run *run, ftl_event event) {
   cta_state *state = &run->slots[event.slot];
-  int64_t now = event.time;
+  int64_t late = ftl_traffic_overtaken(run->traffic, &state->wait.marks, sm_of(run, event.slot), event.time);
+  for (int32_t i = 0; i < MAX_STAGES; i++)
+    if (state->wait.due >> i & 1) state->arrival[i] += late;
+  int64_t end = state->end + (state->wait.waits ? late : 0);
+  state->is_waiting = false;
+  end_step(run, event.slot, end > event.time ? end : event.time);
+}
+
+static bool is_longer_than(const ftl_tile_marks *marks, int64_t time) {
+  return marks->l2 > time || marks->far > time || marks->dram > time || marks->gpc > time;
+}
+
+// Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).
+static int64_t time_of_step(steps_run *run, int32_t slot, const step_wait *wait) {
+  cta_state *state = &run->slots[slot];
+  state->pace = pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
+  int64_t time = state->pace * state->count, step = (int64_t)state->step * FTL_MAX_SEGMENTS + state->segment;
+  time += (int64_t)(ftl_pace_deviation(run->launch->arch->sm_drift_ns, run->traffic->sm_khz, state->cta, step,
+                                       (double)time / FTL_TRAFFIC_UNIT) *
+                    FTL_TRAFFIC_UNIT);
+  time += wait->queue;
+  return time > wait->least ? time : wait->least;
+}
+
+static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
+  cta_state *state = &run->slots[event.slot];
+  if (state->is_waiting) {
+    look_again(run, event);
+    return FTL_OK;
+  }
+  if (try_put_off(run, event)) return FTL_OK;
   step_wait wait = {0};
   const ftl_segment *segment = &run->segments->segments[state->segment];
   for (int32_t i = 0; i < segment->num_refs; i++)
-    if (!try_access(run, event.slot, i, now, &wait))
+    if (!try_access(run, event.slot, i, event.time, &wait))
       return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
-  int64_t latency = wait.latency_cycles > 0 ? wait.latency_cycles : run->times->latency_cycles[0];
-  state->pace = pace_of(run, event.slot, latency);
-  int64_t time = state->pace * state->count + wait.queue;
-  now += time > wait.least ? time : wait.least;
-  if (state->segment % 2 == 1) state->step++;
-  if (try_next_segment(run, event.slot))
-    ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = event.slot});
-  else
-    end_cta(run, event.slot, now);
+  if (run->local.lines)
+    ftl_traffic_spill(run->traffic, ftl_local_lines_store(&run->local, event.slot, state->segment, run->traffic->tags),
+                      event.time);
+  int64_t end = event.time + time_of_step(run, event.slot, &wait);
+  int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
+  if (is_longer_than(&wait.marks, looks)) {
+    state->is_waiting = true;
+    state->wait = wait;
+    state->end = end;
+    ftl_event_heap_push(&run->heap, (ftl_event){.time = looks, .slot = event.slot});
+  } else {
+    end_step(run, event.slot, end);
+  }
   return FTL_OK;
 }
 
@@ -306,6 +368,8 @@ static ftl_status allocate(steps_run *run, ftl_error *error) {
   int64_t l1_bytes = ftl_l1_capacity_bytes(run->launch->arch, run->launch->warps, run->ctas_per_sm);
   if (run->segments->has_direct && !ftl_l1_tiles_try_init(&run->l1, l1_bytes, (int64_t)num_sms, (int64_t)num_slots))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
+  ftl_status status = ftl_local_lines_init(&run->local, run->launch, run->traffic->tags, error);
+  if (status != FTL_OK) return status;
   return ftl_cta_scheduler_create(&run->scheduler, run->launch->arch, ftl_launch_num_ctas(run->launch),
                                   run->ctas_per_sm, error);
 }
@@ -317,6 +381,7 @@ static void release(steps_run *run) {
   free(run->active_since);
   free(run->cursors);
   free(run->heap.events);
+  ftl_local_lines_fini(&run->local);
   ftl_cta_scheduler_destroy(run->scheduler);
 }
 

@@ -133,6 +133,6 @@ ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place 
   *entry = (ftl_tile_entry){
       .address_bytes = place->address_bytes, .num_rows = place->num_rows, .row_bytes = place->row_bytes};
   for (int32_t gpc = 0; gpc < tiles->num_gpcs; gpc++)
-    *ftl_tile_lines_group(tiles, entry, gpc) = (ftl_tile_group){.began = INT64_MIN / 2};
+    *ftl_tile_lines_group(tiles, entry, gpc) = (ftl_tile_group){.closes = INT64_MIN};
   return try_add_tile(tiles, entry, place) ? entry : NULL;
 }

@@ -12,11 +12,19 @@ typedef struct ftl_tile_entry {
   int64_t first_line;
   int64_t num_sectors;  // of the whole tile
   int64_t fill_ready;   // when the last DRAM fill of it is done (1/65536 cycle)
+  int64_t fill_mark;    // until when that fill occupies DRAM
 } ftl_tile_entry;
+
+// Until when a request, and those before it, occupy what passes its data (1/65536 cycle); 0: it does not use that.
+typedef struct ftl_tile_marks {
+  int64_t l2, far, dram, gpc;
+} ftl_tile_marks;
 
 // Requests for a tile that the coalescer of a GPC is merging now.
 typedef struct ftl_tile_group {
-  int64_t began;  // 1/65536 cycle
+  int64_t closes;  // 1/65536 cycle: the last in which a request may join
+  int64_t served;  // 1/65536 cycle: from when the access queues no more
+  ftl_tile_marks marks;
   int64_t num_merged;
 } ftl_tile_group;
 

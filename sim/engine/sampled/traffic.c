@@ -121,17 +121,19 @@ static int64_t serve(int64_t *server_free, const request *ask, int64_t sector_co
   return wait > start - ask->now ? wait : start - ask->now;
 }
 
-// True when the request joins one for the same run that another SM of the GPC made just before.
-static bool try_coalesce(const ftl_traffic *traffic, const request *ask, int32_t gpc) {
-  if (!traffic->tiles.groups) return false;
-  ftl_tile_group *group = ftl_tile_lines_group(&traffic->tiles, ask->entry, gpc);
-  bool joins = ask->now - group->began <= traffic->coalescer_window &&
-               group->num_merged + 1 < traffic->arch->l2_coalescer_merges;
-  if (joins)
-    group->num_merged++;
-  else
-    *group = (ftl_tile_group){.began = ask->now};
-  return joins;
+// True when the request joins one for the same run that another SM of the GPC made, and whose data L2 does not have yet
+// or has had for no longer than the window.
+static bool try_coalesce(const ftl_traffic *traffic, ftl_tile_group *group, int64_t now) {
+  if (!group || now > group->closes || group->num_merged + 1 >= traffic->arch->l2_coalescer_merges) return false;
+  group->num_merged++;
+  return true;
+}
+
+// An access that joined none: others may join it. Its data are at L2 once what it waits for beyond a hit is over.
+static void open_group(const ftl_traffic *traffic, ftl_tile_group *group, int64_t now, const ftl_traffic_wait *wait) {
+  if (!group) return;
+  int64_t late = (wait->latency_cycles - traffic->hit_latency) * FTL_TRAFFIC_UNIT + wait->queue;
+  *group = (ftl_tile_group){.closes = now + late + traffic->coalescer_window};
 }
 
 // The lines of the sample that a request asks for, in address order.
@@ -198,8 +200,28 @@ static void wait_for_fill(const ftl_traffic *traffic, const request *ask, ftl_tr
   int64_t left = ask->entry->fill_ready - ask->now;
   if (left <= wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue) return;
   int64_t unloaded = traffic->hit_latency + traffic->far_latency + traffic->miss_latency;
+  wait->marks.dram = ask->entry->fill_mark;
   wait->latency_cycles = left / FTL_TRAFFIC_UNIT < unloaded ? left / FTL_TRAFFIC_UNIT : unloaded;
   wait->queue = left - wait->latency_cycles * FTL_TRAFFIC_UNIT;
+}
+
+// The access itself: what of it the other side and DRAM have to give, and how long that takes.
+static void access_run(ftl_traffic *traffic, const request *ask, int32_t side, ftl_traffic_wait *wait) {
+  sampled_outcome outcome = read_sample(traffic, ask, side);
+  if (outcome.far > 0) {
+    wait->latency_cycles += traffic->far_latency * outcome.far_tiles / outcome.tiles;
+    wait->queue += serve(&traffic->far_free, ask, traffic->far_sector_cost, of_run(ask, outcome.far, outcome.asked));
+    wait->marks.far = traffic->far_free;
+  }
+  if (outcome.missed > 0) {
+    int64_t sectors = of_run(ask, outcome.missed + outcome.dram_written, outcome.asked);
+    wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles;
+    wait->queue += serve(&traffic->dram_free, ask, traffic->dram_sector_cost, sectors);
+    wait->marks.dram = ask->entry->fill_mark = traffic->dram_free;
+    ask->entry->fill_ready = ask->now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
+  } else {
+    wait_for_fill(traffic, ask, wait);
+  }
 }
 
 bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int32_t sm, int64_t now,
@@ -209,27 +231,43 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
   *wait = (ftl_traffic_wait){.latency_cycles = traffic->hit_latency};
   traffic->counts.asked_sectors += ask.num_sectors;
   ftl_sm_home home = traffic->homes[sm];
-  if (try_coalesce(traffic, &ask, home.gpc))
-    traffic->counts.coalesced_sectors += ask.num_sectors;
-  else
+  ftl_tile_group *group = traffic->tiles.groups ? ftl_tile_lines_group(&traffic->tiles, ask.entry, home.gpc) : NULL;
+  bool joins = try_coalesce(traffic, group, now);
+  if (!joins) {
     wait->queue += serve(&traffic->l2_free, &ask, traffic->l2_sector_cost, ask.num_sectors);
-  wait->queue += serve(&traffic->gpc_free[home.gpc], &ask, traffic->gpc_sector_cost, ask.num_sectors);
-  sampled_outcome outcome = read_sample(traffic, &ask, home.side);
-  if (outcome.far > 0) {
-    wait->latency_cycles += traffic->far_latency * outcome.far_tiles / outcome.tiles;
-    wait->queue += serve(&traffic->far_free, &ask, traffic->far_sector_cost, of_run(&ask, outcome.far, outcome.asked));
+    wait->marks.l2 = traffic->l2_free;
   }
-  if (outcome.missed > 0) {
-    int64_t sectors = of_run(&ask, outcome.missed + outcome.dram_written, outcome.asked);
-    wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles;
-    wait->queue += serve(&traffic->dram_free, &ask, traffic->dram_sector_cost, sectors);
-    ask.entry->fill_ready = now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
+  access_run(traffic, &ask, home.side, wait);
+  int64_t port_wait = serve(&traffic->gpc_free[home.gpc], &ask, traffic->gpc_sector_cost, ask.num_sectors);
+  if (joins) {
+    traffic->counts.coalesced_sectors += ask.num_sectors;
+    if (group->served > now + wait->queue) wait->queue = group->served - now;
+    wait->marks = group->marks;
   } else {
-    wait_for_fill(traffic, &ask, wait);
+    open_group(traffic, group, now, wait);
+    wait->queue += port_wait;
+    wait->marks.gpc = traffic->gpc_free[home.gpc];
+    if (group) {
+      group->served = now + wait->queue;
+      group->marks = wait->marks;
+    }
   }
   traffic->counts.load_latency_cycles += (wait->latency_cycles + wait->queue / FTL_TRAFFIC_UNIT) * run->num_tiles;
   traffic->counts.num_loads += run->num_tiles;
   return true;
+}
+
+static int64_t grown(int64_t mark, int64_t busy_until, int64_t now) {
+  return mark > now && busy_until > mark ? busy_until - mark : 0;
+}
+
+int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_tile_marks *marks, int32_t sm, int64_t now) {
+  int64_t most = grown(marks->l2, traffic->l2_free, now), next = grown(marks->far, traffic->far_free, now);
+  if (next > most) most = next;
+  next = grown(marks->dram, traffic->dram_free, now);
+  if (next > most) most = next;
+  next = grown(marks->gpc, traffic->gpc_free[traffic->homes[sm].gpc], now);
+  return next > most ? next : most;
 }
 
 bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int64_t now) {
@@ -248,4 +286,11 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int64_
   traffic->counts.dram_write_sectors += written;
   serve(&traffic->dram_free, &ask, traffic->dram_sector_cost, of_run(&ask, written, asked));
   return true;
+}
+
+void ftl_traffic_spill(ftl_traffic *traffic, int64_t written_sectors, int64_t now) {
+  if (written_sectors == 0) return;
+  traffic->counts.dram_write_sectors += written_sectors;
+  int64_t from = traffic->dram_free > now ? traffic->dram_free : now;
+  traffic->dram_free = from + traffic->dram_sector_cost * ftl_traffic_scale(traffic, written_sectors);
 }

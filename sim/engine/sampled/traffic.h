@@ -59,13 +59,20 @@ void ftl_traffic_latencies(const ftl_arch *arch, int64_t sm_khz, int64_t *hit_cy
 typedef struct ftl_traffic_wait {
   int64_t latency_cycles;  // SM cycles: of L2 or DRAM, unloaded, or what is left of a fill in flight
   int64_t queue;           // 1/65536 cycle: waiting for bandwidth
+  ftl_tile_marks marks;
 } ftl_traffic_wait;
 
 // A CTA on `sm` loads a run of tiles, the first at `now`, the last `span` later (1/65536 cycle). The queueing is that
 // of the last, the latency the mean over the tiles. False when memory is out.
 bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int32_t sm, int64_t now,
                           ftl_traffic_wait *wait);
+// Requests that wait side by side are served side by side, not one after the other: how much more of what the marks
+// name has been asked for by `now`, while the marked requests still wait (1/65536 cycle).
+int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_tile_marks *marks, int32_t sm, int64_t now);
 bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int64_t now);
+
+// Spills made L2 write back that many sectors of the sample.
+void ftl_traffic_spill(ftl_traffic *traffic, int64_t written_sectors, int64_t now);
 
 // sampled count -> whole L2, by the share of all sectors seen that the sample holds.
 int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled);

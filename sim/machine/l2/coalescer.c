@@ -15,9 +15,10 @@ static ftl_l2_coalescer_entry *entry_of(ftl_l2_coalescer *coalescer, uint64_t li
 }
 
 static bool is_open_for(const ftl_l2_coalescer *coalescer, const ftl_l2_coalescer_entry *entry, uint64_t line,
-                        uint8_t sectors, uint16_t sm, int64_t cycle) {
+                        uint8_t sectors, uint16_t sm, int64_t cycle, bool in_flight) {
   if (entry->num_sms == 0 || entry->line != line || entry->num_sms >= coalescer->max_merges) return false;
-  if (cycle - entry->opened_cycle > coalescer->window_cycles || (sectors & ~entry->sectors) != 0) return false;
+  if (!in_flight && cycle - entry->data_cycle > coalescer->window_cycles) return false;
+  if ((sectors & ~entry->sectors) != 0) return false;
   for (int i = 0; i < entry->num_sms; i++) {
     if (entry->sms[i] == sm) return false;
   }
@@ -25,14 +26,15 @@ static bool is_open_for(const ftl_l2_coalescer *coalescer, const ftl_l2_coalesce
 }
 
 const ftl_l2_coalescer_entry *ftl_l2_coalescer_join(ftl_l2_coalescer *coalescer, uint64_t line, uint8_t sectors,
-                                                    uint16_t sm, int64_t cycle) {
+                                                    uint16_t sm, int64_t cycle, bool in_flight) {
   ftl_l2_coalescer_entry *entry = entry_of(coalescer, line);
-  if (is_open_for(coalescer, entry, line, sectors, sm, cycle)) {
+  if (is_open_for(coalescer, entry, line, sectors, sm, cycle, in_flight)) {
     entry->sms[entry->num_sms++] = sm;
     return entry;
   }
   *entry = (ftl_l2_coalescer_entry){
-      .line = line, .opened_cycle = cycle, .data_cycle = cycle, .sectors = sectors, .num_sms = 1, .sms = {sm}};
+
+      .line = line, .data_cycle = cycle, .sectors = sectors, .num_sms = 1, .sms = {sm}};
   return NULL;
 }
 

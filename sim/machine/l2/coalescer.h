@@ -1,8 +1,8 @@
 // Hopper's request coalescer: reads of the same sectors by different SMs within a few cycles make one L2 access.
-// Models: entries by line, one coalescer a GPC (kernels/measurements/micro_coalescer_ncu.csv), a window from the first
-// read on, a limit of reads an access. Does not model: the slow fall of merging with lags of 1 to 8 us that H200 shows;
-// TMA multicast. Numbers: l2.coalescer_merges, l2.coalescer_window_cycles; 1024 entries as in Accel-Sim 2.0's
-// SM90_H100, a guess there too.
+// Models: entries by line, one coalescer a GPC, a limit of reads an access; an entry takes reads while its data are on
+// their way to L2 and for a window after L2 has them (kernels/measurements/micro_coalescer_window_ncu.csv).
+// Does not model: TMA multicast. Numbers: l2.coalescer_merges, l2.coalescer_window_cycles; 1024 entries as in Accel-Sim
+// 2.0's SM90_H100, a guess there too.
 #ifndef FTL_MACHINE_L2_COALESCER_H
 #define FTL_MACHINE_L2_COALESCER_H
 
@@ -15,8 +15,7 @@ enum { FTL_L2_COALESCER_ENTRIES = 1024, FTL_L2_COALESCER_MAX_MERGES = 16 };
 
 typedef struct ftl_l2_coalescer_entry {
   uint64_t line;
-  int64_t opened_cycle;
-  int64_t data_cycle;  // when the access reads the data array, where that is known
+  int64_t data_cycle;  // when the access read the data array, or its data came; before that, when it began
   uint8_t sectors, num_sms;
   uint16_t sms[FTL_L2_COALESCER_MAX_MERGES];
 } ftl_l2_coalescer_entry;
@@ -29,9 +28,10 @@ typedef struct ftl_l2_coalescer {
 
 void ftl_l2_coalescer_init(ftl_l2_coalescer *coalescer, const ftl_arch *arch);
 
-// The access that the read joins, or NULL: then the read makes one, which others may join.
+// The access that the read joins, or NULL: then the read makes one, which others may join. in_flight: sectors that the
+// read wants are on their way to its side of L2.
 const ftl_l2_coalescer_entry *ftl_l2_coalescer_join(ftl_l2_coalescer *coalescer, uint64_t line, uint8_t sectors,
-                                                    uint16_t sm, int64_t cycle);
+                                                    uint16_t sm, int64_t cycle, bool in_flight);
 // When the access that the last read of the line made reads the data array.
 void ftl_l2_coalescer_set_data_cycle(ftl_l2_coalescer *coalescer, uint64_t line, int64_t cycle);
 

@@ -64,17 +64,43 @@ Test(timing_memory_sharing, the_coalescer_serves_as_many_reads_with_one_access_a
 Test(timing_memory_sharing, the_coalescer_merges_only_in_its_window_and_other_sms) {
   ftl_arch arch = coalescing_arch();
   ftl_memory *memory = create_memory(&arch, GHZ);
-  ftl_mem_request requests[] = {read_of(0, 0, 5, 1, 0), read_of(1, 0, 5, 1, 1),  // the same SM: an access of its own
-                                read_of(5, 1, 5, 1, 2),                          // 4 cycles after it: joins
-                                read_of(6, 2, 5, 1, 3),                          // 5 cycles after it: too late
-                                read_of(7, 3, 5, 3, 4)};                         // sectors that nobody asked for
-  int64_t replies[5];
-  drive(memory, requests, 5, replies);
+  ftl_mem_request warm = read_of(0, 0, 5, 3, 0);
+  int64_t replies[5], t = drive(memory, &warm, 1, replies);
+  ftl_mem_request requests[] = {read_of(t, 0, 5, 1, 0),
+                                read_of(t + 1, 0, 5, 1, 1),   // the same SM: an access of its own
+                                read_of(t + 5, 1, 5, 1, 2),   // 4 cycles after it: joins
+                                read_of(t + 6, 2, 5, 1, 3),   // 5 cycles after it: too late
+                                read_of(t + 7, 3, 5, 3, 4)};  // sectors that nobody asked for
+  drive_from(memory, t, requests, 5, 0, replies, 8);
   ftl_memory_counters counters = ftl_memory_counters_get(memory);
   cr_expect_eq(counters.coalesced_sectors, 1);
-  cr_expect_eq(counters.l2_sectors_from_sms, 3 + 2);
-  cr_expect_eq(counters.dram_read_bytes, 64);
+  cr_expect_eq(counters.l2_sectors_from_sms, 2 + 3 + 2);
   ftl_memory_destroy(memory);
+}
+
+// A read of one sector is answered hit + reply = 20 + 30 cycles after its data came from DRAM, and a request takes 10
+// cycles to the slice: one that is made `lag` cycles after the data came, less 10, finds them there for `lag` cycles.
+static int64_t coalesced_after_miss(int64_t lag) {
+  ftl_arch arch = coalescing_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_mem_request first = read_of(0, 0, 5, 1, 0);
+  int64_t replies[2];
+  drive(memory, &first, 1, replies);
+  int64_t came = replies[0] - 50;
+  ftl_memory_destroy(memory);
+  memory = create_memory(&arch, GHZ);
+  ftl_mem_request requests[] = {first, read_of(came + lag - 10, 1, 5, 1, 1)};
+  drive(memory, requests, 2, replies);
+  int64_t coalesced = ftl_memory_counters_get(memory).coalesced_sectors;
+  ftl_memory_destroy(memory);
+  return coalesced;
+}
+
+Test(timing_memory_sharing, reads_join_an_access_while_its_data_are_on_their_way_and_in_the_window_after) {
+  cr_expect_eq(coalesced_after_miss(-30), 1);
+  cr_expect_eq(coalesced_after_miss(0), 1);
+  cr_expect_eq(coalesced_after_miss(4), 1);
+  cr_expect_eq(coalesced_after_miss(5), 0);
 }
 
 Test(timing_memory_sharing, each_gpc_has_a_coalescer_of_its_own) {

@@ -1,0 +1,92 @@
+#include "engine/sampled/local_lines.h"
+
+#include <stdlib.h>
+
+#include "lower/walk.h"
+
+enum { LINE_BYTES = FTL_LOCAL_SLOT_BYTES, ALL_SECTORS = 15, MOST_SLOTS = 256 };  // a thread has at most 255 registers
+
+// Segments that store each slot of a role's warps, one bit a segment.
+typedef struct stored_slots {
+  uint32_t segments[MOST_SLOTS];
+} stored_slots;
+
+static void find_stored(const ftl_warp_program *program, const ftl_warp_role *role, stored_slots *stored) {
+  *stored = (stored_slots){0};
+  int32_t segment = 0;
+  for (int32_t i = 0; i < role->num_insts; i++) {
+    const ftl_warp_inst *inst = &program->insts[role->first_inst + i];
+    if (inst->opcode == FTL_OP_LOOP || inst->opcode == FTL_OP_END_LOOP) segment++;
+    if (inst->opcode != FTL_OP_STL) continue;
+    const ftl_access *access = &program->accesses[inst->access];
+    for (int32_t slot = access->row; slot < access->row + access->num_rows && slot < MOST_SLOTS; slot++)
+      stored->segments[slot] |= 1u << segment;
+  }
+}
+
+// As the SM model numbers them: 16 MiB a warp, in the order of its slots.
+static uint64_t first_line_of_warp(int32_t sm, int32_t warp) {
+  return (UINT64_C(1) << 46 | ((uint64_t)sm << 8 | (uint64_t)warp) << 24) / LINE_BYTES;
+}
+
+// The sampled lines of one CTA slot; counts them only where `lines` is NULL.
+static int64_t list_lines(const ftl_launch *launch, const stored_slots *stored, const ftl_l2_tags *tags,
+                          int32_t cta_slot, ftl_local_line *lines) {
+  const ftl_warp_program *program = launch->warps;
+  int32_t sm = cta_slot / launch->occupancy.ctas_per_sm, index = cta_slot % launch->occupancy.ctas_per_sm;
+  int64_t count = 0;
+  for (int32_t r = 0; r < program->num_roles; r++) {
+    const ftl_warp_role *role = &program->roles[r];
+    for (int32_t w = 0; w < role->num_warps; w++) {
+      uint64_t first = first_line_of_warp(sm, index * program->num_warps + role->first_warp + w);
+      for (int32_t slot = 0; slot < MOST_SLOTS; slot++) {
+        uint64_t line = first + (uint64_t)slot;
+        if (stored[r].segments[slot] == 0 || !ftl_l2_tags_in_sample(tags, line)) continue;
+        if (lines) lines[count] = (ftl_local_line){.line = line, .segments = stored[r].segments[slot]};
+        count++;
+      }
+    }
+  }
+  return count;
+}
+
+ftl_status ftl_local_lines_init(ftl_local_lines *local, const ftl_launch *launch, const ftl_l2_tags *tags,
+                                ftl_error *error) {
+  *local = (ftl_local_lines){0};
+  if (launch->warps->spill_registers == 0) return FTL_OK;
+  int32_t num_slots = (int32_t)launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm;
+  stored_slots *stored = calloc((size_t)launch->warps->num_roles, sizeof *stored);
+  local->first = calloc((size_t)num_slots + 1, sizeof *local->first);
+  ftl_status status = stored && local->first ? FTL_OK : FTL_NO_MEMORY;
+  if (status == FTL_OK) {
+    for (int32_t r = 0; r < launch->warps->num_roles; r++)
+      find_stored(launch->warps, &launch->warps->roles[r], &stored[r]);
+    for (int32_t slot = 0; slot < num_slots; slot++)
+      local->first[slot + 1] = local->first[slot] + list_lines(launch, stored, tags, slot, NULL);
+    local->lines = malloc((size_t)(local->first[num_slots] + 1) * sizeof *local->lines);
+    if (!local->lines) status = FTL_NO_MEMORY;
+  }
+  for (int32_t slot = 0; status == FTL_OK && slot < num_slots; slot++)
+    (void)list_lines(launch, stored, tags, slot, &local->lines[local->first[slot]]);
+  free(stored);
+  if (status != FTL_OK) {
+    ftl_local_lines_fini(local);
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the lines of spilled registers");
+  }
+  return FTL_OK;
+}
+
+void ftl_local_lines_fini(ftl_local_lines *local) {
+  free(local->first);
+  free(local->lines);
+  *local = (ftl_local_lines){0};
+}
+
+int64_t ftl_local_lines_store(const ftl_local_lines *local, int32_t slot, int32_t segment, ftl_l2_tags *tags) {
+  if (!local->lines) return 0;
+  int64_t written = 0;
+  for (int64_t i = local->first[slot]; i < local->first[slot + 1]; i++)
+    if (local->lines[i].segments >> segment & 1)
+      written += ftl_l2_tags_write(tags, local->lines[i].line, ALL_SECTORS, ALL_SECTORS).dram_write_sectors;
+  return written;
+}
