@@ -95,5 +95,8 @@ Test(unit_engine_sampled, skipped_heads_change_time_and_bytes_by_less_than_their
   double cycles = b.metrics.value[FTL_METRIC_cycles] / a.metrics.value[FTL_METRIC_cycles];
   double bytes = b.metrics.value[FTL_METRIC_dram_read] / a.metrics.value[FTL_METRIC_dram_read];
   cr_assert_float_eq(bytes, 8.0, 0.05, "%f", bytes);
-  cr_assert(cycles > 7.4 && cycles < 8.1, "%f", cycles);  // the tail of the last wave is shared by eight times as many
+  // Eight times the work in less than eight times the time: of the smaller launch's five waves (2048 CTAs, 432 at a
+  // time) the last is 0.74 full, which costs 5 %, and it ends raggedly, by some percent more; the larger shares that
+  // by 38.
+  cr_assert(cycles > 7.3 && cycles < 8.1, "%f", cycles);
 }
