@@ -50,6 +50,7 @@ static const option_info all_options[] = {
     {'o', TEXT, "output", "FILE", "write here instead of standard output", AT(output), 0, 0},
     {'M', TEXT, "measurements", "FILE", "measured rows; more files may follow; default: those of the sources",
      AT(measurements), 0, 0},
+    {'P', FLAG, "program", NULL, "the tile program of the launch instead, as pseudo-code", AT(program), 0, 0},
     {'k', FLAG, "markdown", NULL, "as Markdown, every case", AT(markdown), 0, 0},
     {'A', FLAG, "all", NULL, "every case, not only the worst", AT(all), 0, 0},
     {'e', INTEGER, "every", "N", "only one case of N", AT(every), 1, INT_MAX},

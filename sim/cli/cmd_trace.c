@@ -1,4 +1,4 @@
-// foretile trace: the flat warp trace of one CTA, or a timeline of one SM.
+// foretile trace: the flat warp trace of one CTA, the tile program it comes from, or a timeline of one SM.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,10 @@ static ftl_status write_trace(FILE *out, const ftl_point *point, const ftl_argum
   ftl_tile_program *tile = NULL;
   ftl_warp_program *warps = NULL;
   ftl_status status = ftl_predict_programs(&point->spec, point->arch, (int)arguments->launch, &tile, &warps, error);
-  if (status == FTL_OK) status = ftl_trace_write(out, warps, arguments->cta, arguments->max_lines, error);
+  if (status == FTL_OK && arguments->program)
+    ftl_tile_program_write(out, tile);
+  else if (status == FTL_OK)
+    status = ftl_trace_write(out, warps, arguments->cta, arguments->max_lines, error);
   ftl_warp_program_destroy(warps);
   ftl_tile_program_destroy(tile);
   return status;
@@ -62,7 +65,7 @@ static ftl_status trace(const ftl_arguments *arguments, ftl_error *error) {
 int ftl_cmd_trace(int argc, char **argv) {
   ftl_arguments arguments;
   ftl_error error;
-  ftl_status status = ftl_arguments_parse(&arguments, argc, argv, "trace", "KEY=VALUE...", "awsDclxTfuo", &error);
+  ftl_status status = ftl_arguments_parse(&arguments, argc, argv, "trace", "KEY=VALUE...", "awsDclxPTfuo", &error);
   if (status != FTL_OK) return ftl_command_end(status, error.message);
   if (!arguments.help) status = trace(&arguments, &error);
   ftl_arguments_fini(&arguments);

@@ -151,6 +151,12 @@ void ftl_select_store_rows_by_rows(ftl_select *s, const ftl_tile_op *op);
 // Bytes of shared memory through which the warps of a role reduce rows that they share.
 int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile);
 
+// Divisions by run-time numbers between a CTA's index and the places of its tiles. With products: the four of an
+// attention kernel for either tile order and any grouping of heads (tile_of in kernels/attention/attention.h): tile,
+// batch, KV heads, KV head. Kernels that stream rows: those that the places need, where adjacent rows, or heads, of a
+// tensor are not taken apart.
+int32_t ftl_select_num_divisions(const ftl_tile_program *tile, const ftl_role *role);
+
 // ---- operations ----
 void ftl_select_prologue(ftl_select *s);
 void ftl_select_tile_begin(ftl_select *s);  // where a persistent CTA goes on with its next tile

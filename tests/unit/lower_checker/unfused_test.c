@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "lower/checker.h"
+#include "lower/select/select.h"
 #include "programs.h"
 
 static void prove(const char *arch, const char *workload, const char *parameters, int launch) {
@@ -62,4 +63,24 @@ Test(unit_lower_unfused, an_online_softmax_trades_a_pass_for_exponentials_of_the
   // arXiv:1805.02867: memory accesses an element: 4 and 3
   cr_expect_eq(safe.load_bytes[0] + safe.store_bytes[1], (3 + 1) * 4096 * 2);
   cr_expect_eq(online.load_bytes[0] + online.store_bytes[1], (2 + 1) * 4096 * 2);
+}
+
+static int32_t divisions(const char *workload, const char *parameters, int launch) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_launch(&p, "a100_80", workload, parameters, launch, &error), FTL_OK, "%s", error.message);
+  int32_t count = ftl_select_num_divisions(p.tile, &p.tile->roles[0]);
+  programs_fini(&p);
+  return count;
+}
+
+// A row of every tensor is the CTA's index: nothing is divided. Under `causal` the row within its head says how far it
+// sees (index / 200), and which tile of 64 rows it is in (that / 64). Products have the four of a query and its KV
+// head.
+Test(unit_lower_unfused, a_place_costs_the_divisions_that_its_addresses_need) {
+  const char *plain = "heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 block_m=64 num_warps=4";
+  const char *causal = "heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 block_m=64 num_warps=4 causal=1";
+  cr_expect_eq(divisions("standard_attention", plain, 1), 0);
+  cr_expect_eq(divisions("standard_attention", causal, 1), 2);
+  cr_expect_eq(divisions("standard_attention", plain, 2), 4);
 }
