@@ -8,7 +8,8 @@
 // keeps none; with several buffers only V's (of products with [k][n]) relative to the stage, where a row is a single
 // swizzle block. Source: SASS of kernels/attention (docs/model_lowering.md).
 //
-// Lean code steps from shared bases: one swizzled address for each column position serves all rows by immediates.
+// Lean code steps from shared bases: one swizzled address for each column position serves all rows by immediates, those
+// that copies write too, whose row groups lie whole swizzle periods apart.
 #include "lower/select/copy_plan.h"
 #include "lower/select/select.h"
 
@@ -51,7 +52,8 @@ void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
     return;
   }
   ring->num_row_groups = num_row_groups(s, load);
-  for (int32_t i = 0; i < 2 * ring->num_row_groups; i++) {
+  int32_t num_offsets = s->plain_code ? 2 * ring->num_row_groups : ring->num_row_groups;
+  for (int32_t i = 0; i < num_offsets; i++) {
     int32_t offset = ftl_draft_value_add(&s->draft, 1, 1);
     if (i == 0) ring->first_tensor_offset = offset;
     if (i == ring->num_row_groups) ring->first_shared_offset = offset;

@@ -40,10 +40,11 @@ static ftl_access group_access(const ftl_select *s, const ftl_copy_plan *plan, u
 
 static uint8_t present_flag(const ftl_tile_ref *ref) { return ref->present == FTL_ALWAYS ? 0 : FTL_INST_IF_PRESENT; }
 
-// The shared address of one cp.async: the group's offset, scaled and added to the stage's base; with column blocks two
-// parts are added.
+// The shared address of one cp.async. Plain code: the group's offset, scaled and added to the stage's base; with column
+// blocks two parts are added. Lean code: an immediate from the stage's.
 static int32_t shared_address(ftl_select *s, int32_t ring_idx, int32_t group) {
   const ftl_select_ring *ring = &s->rings[ring_idx];
+  if (!s->plain_code) return ring->write_address;
   int32_t offset = group < ring->num_row_groups ? ring->first_shared_offset + group : ring->write_offset;
   if (s->tile->rings[ring_idx].num_stages == 1) return offset;
   int32_t address = ftl_draft_value_add(&s->draft, 1, 1);

@@ -43,13 +43,13 @@ Test(reference_published_flash_decoding, the_split_kernel_takes_the_time_of_its_
   cr_expect_leq(sum / NUM_PUBLISHED, 12, "mean error %.1f %%", sum / NUM_PUBLISHED);
 }
 
-// Where 32 or fewer CTAs leave one warp a sub-core, the schedule of this tile at its register cap decides alone, and is
-// too slow (docs/accuracy.md, fragments are not fetched ahead at the cap): up to 65 %.
-Test(reference_published_flash_decoding, the_unsplit_kernel_is_slower_by_the_published_factors) {
+Test(reference_published_flash_decoding, the_unsplit_kernel_is_five_to_forty_times_slower) {
+  double sum = 0;
   for (int i = 0; i < NUM_PUBLISHED; i++) {
     double unsplit = predicted_us(i, "flash2_fwd block_m=128 block_n=64 num_warps=4 schedule=interleaved");
     double error = error_pct(unsplit, published[i].unsplit_us);
-    bool is_alone = published[i].batch <= 2;
-    cr_expect_leq(fabs(error), is_alone ? 68 : 28, "batch %d: %.1f %%", published[i].batch, error);
+    cr_expect_leq(fabs(error), 28, "batch %d: %.1f %%", published[i].batch, error);
+    sum += fabs(error);
   }
+  cr_expect_leq(sum / NUM_PUBLISHED, 18, "mean error %.1f %%", sum / NUM_PUBLISHED);
 }
