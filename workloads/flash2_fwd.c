@@ -25,10 +25,6 @@ typedef struct flash2 {
 
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
-  if (v[FTL_PARAM_schedule] == FTL_SCHEDULE_PINGPONG)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "schedule=pingpong needs two consumer warpgroups and a producer warp, which flash3_fwd has; "
-                         "flash2_fwd allows stages, interleaved");
   if (v[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED && v[FTL_PARAM_num_stages] != 1)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "num_stages=%lld: schedule=interleaved has one buffer of K and one of V, num_stages=1",
@@ -265,5 +261,6 @@ const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
     .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
+    .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,
     .build = build,
 };

@@ -41,8 +41,6 @@ typedef struct consumer {
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
   int64_t num_warps = v[FTL_PARAM_num_warps], groups = num_warps / GROUP_WARPS;
-  if (v[FTL_PARAM_schedule] != FTL_SCHEDULE_PINGPONG)
-    return ftl_error_set(error, FTL_INFEASIBLE, "schedule: flash3_fwd has pingpong only; flash2_fwd has the others");
   if (v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "flash3_fwd overlaps asynchronous products, which needs mma=wgmma (compute capability 9.0)");
@@ -274,6 +272,7 @@ const ftl_workload ftl_workload_flash3_fwd = {
     .name = "flash3_fwd",
     .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
     .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand)),
+    .schedules = 1 << FTL_SCHEDULE_PINGPONG,
     .set_defaults = set_defaults,
     .build = build,
 };

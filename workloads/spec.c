@@ -11,24 +11,29 @@
 
 static bool is_bool(const ftl_param_info *info) { return strcmp(info->unit, "bool") == 0; }
 
-// ---- what is allowed, in words ----
+static bool takes(const ftl_spec *spec, int param) { return (spec->workload->accepts >> param & 1) != 0; }
 
-static ftl_status not_allowed(const char *name, const char *text, const ftl_param_info *info, ftl_error *error) {
-  if (info->allowed) return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s: allowed are %s", name, text, info->allowed);
+static bool is_both_lengths(const char *name) { return strcmp(name, "seqlen") == 0; }
+
+static ftl_status not_allowed(const ftl_spec *spec, const char *name, const char *text, int param, ftl_error *error) {
+  char allowed[FTL_PARAM_TEXT_BYTES];
+  const ftl_param_info *info = ftl_param_get((ftl_param)param);
   if (is_bool(info)) return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s: allowed are true, false, 1, 0", name, text);
+  ftl_workload_allowed(spec->workload, (ftl_param)param, allowed);
+  if (info->allowed) return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s: allowed are %s", name, text, allowed);
   return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s: allowed is a whole number from %lld to %lld%s%s", name, text,
                        (long long)info->min, (long long)info->max, info->unit[0] ? " " : "", info->unit);
 }
 
-static bool takes(const ftl_spec *spec, int param) { return (spec->workload->accepts >> param & 1) != 0; }
-
 static ftl_status find_param(const ftl_spec *spec, const char *name, int *param, ftl_error *error) {
-  *param = ftl_param_find(name);
+  *param = is_both_lengths(name) ? FTL_PARAM_seqlen_q : ftl_param_find(name);
   if (*param < 0)
     return ftl_error_set(error, FTL_BAD_INPUT, "unknown parameter %.40s; the nearest is %s", name,
                          ftl_param_nearest(name));
   if (!takes(spec, *param))
-    return ftl_error_set(error, FTL_BAD_INPUT, "%s does not take the parameter %s", spec->workload->name, name);
+    return ftl_error_set(error, FTL_BAD_INPUT,
+                         "%s does not take the parameter %s; foretile workload show %s lists its own",
+                         spec->workload->name, name, spec->workload->name);
   return FTL_OK;
 }
 
@@ -74,15 +79,14 @@ static bool parse(const ftl_param_info *info, const char *text, int64_t *value) 
 }
 
 ftl_status ftl_spec_set_text(ftl_spec *spec, const char *name, const char *text, ftl_error *error) {
-  bool both_lengths = strcmp(name, "seqlen") == 0;
   int param;
-  ftl_status status = find_param(spec, both_lengths ? "seqlen_q" : name, &param, error);
+  ftl_status status = find_param(spec, name, &param, error);
   if (status != FTL_OK) return status;
   int64_t value;
   const ftl_param_info *info = ftl_param_get((ftl_param)param);
-  if (!parse(info, text, &value)) return not_allowed(name, text, info, error);
+  if (!parse(info, text, &value)) return not_allowed(spec, name, text, param, error);
   store(spec, param, value);
-  if (both_lengths) store(spec, FTL_PARAM_seqlen_kv, value);
+  if (is_both_lengths(name)) store(spec, FTL_PARAM_seqlen_kv, value);
   return FTL_OK;
 }
 

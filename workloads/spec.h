@@ -85,7 +85,7 @@ enum { FTL_MAX_LAUNCHES = 4 };
 struct ftl_workload {
   const char *name, *doc;
   uint64_t accepts;    // bit per parameter that it reads
-  uint32_t schedules;  // bit per value of `schedule` that it knows; 0: stages, interleaved, pingpong
+  uint32_t schedules;  // bit per value of `schedule` that it knows, if it takes that parameter
   // May be NULL: replaces general defaults of parameters that the user left open by the workload's own.
   void (*set_defaults)(ftl_spec *spec);
   // May be NULL: values that depend on the GPU, as `auto` of copy and mma does.
@@ -94,6 +94,12 @@ struct ftl_workload {
   // FTL_INFEASIBLE with the reason where the configuration cannot exist (warps against rows, ...).
   ftl_status (*build)(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error);
 };
+
+// What a user may write for a parameter of this workload: "1 to 65536", "true|false", "stages|interleaved"; and what it
+// is when left open: "128", "required", "as heads", "by shape". Into a caller's buffer.
+enum { FTL_PARAM_TEXT_BYTES = 128 };
+const char *ftl_workload_allowed(const ftl_workload *workload, ftl_param param, char buffer[FTL_PARAM_TEXT_BYTES]);
+const char *ftl_workload_default(const ftl_workload *workload, ftl_param param, char buffer[FTL_PARAM_TEXT_BYTES]);
 
 const ftl_workload *ftl_workload_find(const char *name);  // NULL: none
 int ftl_workload_count(void);

@@ -1,6 +1,5 @@
 #include "workloads/spec_rules.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const int64_t max_tensor_bytes = INT64_C(1) << 46;
@@ -14,31 +13,19 @@ static ftl_status check_multiple(const ftl_spec *spec, ftl_param param, int64_t 
 
 static bool takes(const ftl_spec *spec, ftl_param param) { return (spec->workload->accepts >> param & 1) != 0; }
 
-static ftl_status check_schedule(const ftl_spec *spec, ftl_error *error) {
-  uint32_t known = spec->workload->schedules;
-  if (known == 0) known = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED | 1 << FTL_SCHEDULE_PINGPONG;
-  if (!takes(spec, FTL_PARAM_schedule) || (known >> spec->value[FTL_PARAM_schedule] & 1) != 0) return FTL_OK;
-  char allowed[128] = "", given[32];
-  ftl_spec other = *spec;
-  for (int64_t i = 0; i < 32; i++) {
-    other.value[FTL_PARAM_schedule] = i;
-    char name[32];
-    size_t used = strlen(allowed);
-    if ((known >> i & 1) != 0)
-      snprintf(allowed + used, sizeof allowed - used, "%s%s", used ? ", " : "",
-               ftl_spec_text(&other, FTL_PARAM_schedule, name));
+// Not every workload knows every value of an enumeration.
+static ftl_status check_choice(const ftl_spec *spec, ftl_param param, ftl_error *error) {
+  if (!takes(spec, param)) return FTL_OK;
+  char allowed[FTL_PARAM_TEXT_BYTES], given[32];
+  ftl_spec_text(spec, param, given);
+  for (const char *word = ftl_workload_allowed(spec->workload, param, allowed);;) {
+    size_t size = strcspn(word, "|");
+    if (size == strlen(given) && memcmp(word, given, size) == 0) return FTL_OK;
+    if (word[size] == '\0') break;
+    word += size + 1;
   }
-  return ftl_error_set(error, FTL_BAD_INPUT, "schedule=%s: %s allows %s",
-                       ftl_spec_text(spec, FTL_PARAM_schedule, given), spec->workload->name, allowed);
-}
-
-static ftl_status check_tile_order(const ftl_spec *spec, ftl_error *error) {
-  static const ftl_param second[] = {[FTL_ORDER_HEAD_FIRST] = FTL_PARAM_heads, [FTL_ORDER_N_FIRST] = FTL_PARAM_n};
-  int64_t order = spec->value[FTL_PARAM_tile_order];
-  if (!takes(spec, FTL_PARAM_tile_order) || order == FTL_ORDER_M_FIRST || takes(spec, second[order])) return FTL_OK;
-  return ftl_error_set(error, FTL_BAD_INPUT, "tile_order=%s: %s allows m_first, %s",
-                       order == FTL_ORDER_N_FIRST ? "n_first" : "head_first", spec->workload->name,
-                       order == FTL_ORDER_N_FIRST ? "head_first" : "n_first");
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s=%s: %s allows %s", ftl_param_get(param)->name, given,
+                       spec->workload->name, allowed);
 }
 
 static ftl_status check_heads(const ftl_spec *spec, ftl_error *error) {
@@ -86,8 +73,8 @@ ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_head_dim, 8, error);
   bool multiplies = takes(spec, FTL_PARAM_mma);
   if (status == FTL_OK && multiplies) status = check_multiple(spec, FTL_PARAM_block_m, 16, error);
-  if (status == FTL_OK) status = check_schedule(spec, error);
-  if (status == FTL_OK) status = check_tile_order(spec, error);
+  if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_schedule, error);
+  if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_tile_order, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_n, 8, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_heads, FTL_PARAM_seqlen_q, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_kv_heads, FTL_PARAM_seqlen_kv, error);

@@ -1,9 +1,5 @@
 #include "report/workload_report.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "report/json.h"
 #include "report/table.h"
 
@@ -39,42 +35,6 @@ ftl_status ftl_workload_report_list(bool json, ftl_text *out, ftl_error *error) 
 
 // --- show ---
 
-static bool is_bool(const ftl_param_info *info) { return strcmp(info->unit, "bool") == 0; }
-
-static void allowed_text(const ftl_param_info *info, char *buffer, size_t size) {
-  if (info->allowed != NULL) {
-    snprintf(buffer, size, "%s", info->allowed);
-  } else if (is_bool(info)) {
-    snprintf(buffer, size, "true|false");
-  } else {
-    snprintf(buffer, size, "%" PRId64 " to %" PRId64, info->min, info->max);
-  }
-}
-
-// The default_value-th of "a|b|c".
-static void nth_word(const char *words, int64_t n, char *buffer, size_t size) {
-  for (; n > 0 && words != NULL; n--) {
-    words = strchr(words, '|');
-    if (words != NULL) words++;
-  }
-  if (words == NULL) words = "";
-  snprintf(buffer, size, "%.*s", (int)strcspn(words, "|"), words);
-}
-
-static void default_text(const ftl_param_info *info, char *buffer, size_t size) {
-  if (info->allowed != NULL) {
-    nth_word(info->allowed, info->default_value, buffer, size);
-  } else if (info->default_value == FTL_PARAM_REQUIRED) {
-    snprintf(buffer, size, "required");
-  } else if (info->default_value == FTL_PARAM_SAME_AS_HEADS) {
-    snprintf(buffer, size, "as heads");
-  } else if (is_bool(info)) {
-    snprintf(buffer, size, "%s", info->default_value != 0 ? "true" : "false");
-  } else {
-    snprintf(buffer, size, "%" PRId64, info->default_value);
-  }
-}
-
 static void add_json_param(const ftl_param_info *info, const char *allowed, const char *default_value, ftl_text *out) {
   const char *const fields[][2] = {
       {"name", info->name}, {"unit", info->unit}, {"allowed", allowed}, {"default", default_value}, {"doc", info->doc}};
@@ -100,7 +60,7 @@ static void add_json_start(const ftl_workload *workload, ftl_text *out) {
 }
 
 ftl_status ftl_workload_report_show(const ftl_workload *workload, bool json, ftl_text *out, ftl_error *error) {
-  char allowed[128], default_value[64];
+  char allowed[FTL_PARAM_TEXT_BYTES], default_value[FTL_PARAM_TEXT_BYTES];
   const char *separator = "";
   ftl_table table;
   ftl_table_init(&table, 5);
@@ -114,8 +74,8 @@ ftl_status ftl_workload_report_show(const ftl_workload *workload, bool json, ftl
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     if ((workload->accepts >> i & 1) == 0) continue;
     const ftl_param_info *info = ftl_param_get((ftl_param)i);
-    allowed_text(info, allowed, sizeof allowed);
-    default_text(info, default_value, sizeof default_value);
+    ftl_workload_allowed(workload, (ftl_param)i, allowed);
+    ftl_workload_default(workload, (ftl_param)i, default_value);
     const char *const cells[] = {info->name, info->unit, allowed, default_value, info->doc};
     for (int c = 0; c < 5; c++) ftl_table_add(&table, "%s", cells[c]);
     if (json) {
@@ -129,7 +89,7 @@ ftl_status ftl_workload_report_show(const ftl_workload *workload, bool json, ftl
     ftl_text_add(out, "]}\n");
   } else {
     status = ftl_table_write(&table, 0, out, error);
-    ftl_text_add(out, "seqlen=N sets seqlen_q and seqlen_kv.\n");
+    if ((workload->accepts & FTL_TAKES(seqlen_q)) != 0) ftl_text_add(out, "seqlen=N sets seqlen_q and seqlen_kv.\n");
   }
   ftl_table_fini(&table);
   return status != FTL_OK ? status : check_text(out, error);

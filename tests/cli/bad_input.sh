@@ -24,6 +24,11 @@ refused 2 "nearest" "$FAKE" arch show h20
 refused 2 "No such file" "$FAKE" predict --arch ./no_such_model.lua $Q
 refused 2 "unknown workload flash; known are flash2_fwd" "$FAKE" predict --arch h200 --workload flash heads=8
 refused 2 "unknown workload" "$FAKE" workload show flash
+refused 2 "schedule=pingpong: flash2_fwd allows stages|interleaved" "$FAKE" predict --arch h200 $Q schedule=pingpong
+refused 2 "matmul_tiled does not take the parameter seqlen; foretile workload show matmul_tiled" \
+  "$FAKE" predict --arch h200 --workload matmul_tiled seqlen=64
+refused 2 "tile_order=head_first: matmul_tiled allows m_first|n_first" \
+  "$FAKE" predict --arch h200 --workload matmul_tiled m=64 n=64 k=64 tile_order=head_first
 refused 2 "unknown parameter blok_m; the nearest is block_m" "$FAKE" predict --arch h200 $Q blok_m=64
 refused 2 "block_m=0: allowed is a whole number from 1 to 1024" "$FAKE" predict --arch h200 $Q block_m=0
 refused 2 "block_m=-64" "$FAKE" predict --arch h200 $Q block_m=-64

@@ -50,7 +50,6 @@ Test(unit_lower_checker_flash3, what_it_needs_and_does_not_find_is_the_reason) {
   expect_infeasible("a100_80", SHAPE, "needs mma=wgmma (compute capability 9.0)");
   expect_infeasible("h200", SHAPE "mma=mma", "needs mma=wgmma");
   expect_infeasible("h200", SHAPE "copy=cp_async", "needs copy=tma");
-  expect_infeasible("h200", SHAPE "schedule=stages", "flash3_fwd has pingpong only");
   expect_infeasible("h200", SHAPE "num_warps=4", "two or three consumer warpgroups");
   expect_infeasible("h200", SHAPE "num_warps=8 block_m=64", "each consumer warpgroup needs a multiple of 64 rows");
   expect_infeasible("h200", "heads=1 seqlen=512 head_dim=256 block_n=128", "bytes of shared memory a CTA");

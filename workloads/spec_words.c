@@ -1,0 +1,62 @@
+// What a workload allows for a parameter and what it takes by default, in words.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "workloads/spec.h"
+
+static bool knows(const ftl_workload *workload, ftl_param param, int value) {
+  if (param == FTL_PARAM_schedule) return (workload->schedules >> value & 1) != 0;
+  if (param != FTL_PARAM_tile_order || value == FTL_ORDER_M_FIRST) return true;
+  ftl_param second = value == FTL_ORDER_N_FIRST ? FTL_PARAM_n : FTL_PARAM_heads;
+  return (workload->accepts >> second & 1) != 0;
+}
+
+// Of "a|b|c" those that the workload knows.
+static void list_known(const ftl_workload *workload, ftl_param param, const char *words, char *buffer) {
+  size_t used = 0;
+  buffer[0] = '\0';
+  for (int value = 0;; value++) {
+    size_t size = strcspn(words, "|");
+    if (knows(workload, param, value) && used < FTL_PARAM_TEXT_BYTES)
+      used += (size_t)snprintf(buffer + used, FTL_PARAM_TEXT_BYTES - used, "%s%.*s", used ? "|" : "", (int)size, words);
+    if (words[size] == '\0') return;
+    words += size + 1;
+  }
+}
+
+const char *ftl_workload_allowed(const ftl_workload *workload, ftl_param param, char buffer[FTL_PARAM_TEXT_BYTES]) {
+  const ftl_param_info *info = ftl_param_get(param);
+  if (info->allowed != NULL)
+    list_known(workload, param, info->allowed, buffer);
+  else if (strcmp(info->unit, "bool") == 0)
+    snprintf(buffer, FTL_PARAM_TEXT_BYTES, "true|false");
+  else
+    snprintf(buffer, FTL_PARAM_TEXT_BYTES, "%" PRId64 " to %" PRId64, info->min, info->max);
+  return buffer;
+}
+
+// All defaults for a problem of which each required size is `size`.
+static ftl_spec probe(const ftl_workload *workload, int64_t size) {
+  ftl_spec spec = {.workload = workload};
+  for (int i = 0; i < FTL_PARAM_COUNT; i++) {
+    int64_t value = ftl_param_get((ftl_param)i)->default_value;
+    spec.value[i] = value == FTL_PARAM_REQUIRED || value == FTL_PARAM_SAME_AS_HEADS ? size : value;
+  }
+  if (workload->set_defaults) workload->set_defaults(&spec);
+  return spec;
+}
+
+const char *ftl_workload_default(const ftl_workload *workload, ftl_param param, char buffer[FTL_PARAM_TEXT_BYTES]) {
+  int64_t general = ftl_param_get(param)->default_value;
+  ftl_spec one = probe(workload, 1), other = probe(workload, 256);
+  if (general == FTL_PARAM_REQUIRED)
+    snprintf(buffer, FTL_PARAM_TEXT_BYTES, "required");
+  else if (general == FTL_PARAM_SAME_AS_HEADS)
+    snprintf(buffer, FTL_PARAM_TEXT_BYTES, "as heads");
+  else if (one.value[param] != other.value[param])
+    snprintf(buffer, FTL_PARAM_TEXT_BYTES, "by shape");
+  else
+    ftl_spec_text(&one, param, buffer);
+  return buffer;
+}
