@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/integer.h"
+
 enum { MMA_K = 16 };  // of 16-bit types, on every architecture that pads to it or to a divisor of it
 
 ftl_attention ftl_attention_of(const ftl_spec *spec) {
@@ -17,7 +19,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .padded_head_dim = (head_dim + MMA_K - 1) / MMA_K * MMA_K,
       .block_m = (int32_t)v[FTL_PARAM_block_m],
       .block_n = (int32_t)v[FTL_PARAM_block_n],
-      .num_m_tiles = (v[FTL_PARAM_seqlen_q] + v[FTL_PARAM_block_m] - 1) / v[FTL_PARAM_block_m],
+      .num_m_tiles = ftl_divide_up(v[FTL_PARAM_seqlen_q], v[FTL_PARAM_block_m]),
       .dtype = (ftl_dtype)v[FTL_PARAM_dtype],
       .causal = v[FTL_PARAM_causal] != 0,
       .diagonal = v[FTL_PARAM_seqlen_kv] - v[FTL_PARAM_seqlen_q],

@@ -1,5 +1,7 @@
 #include "workloads/backward.h"
 
+#include "base/integer.h"
+
 enum { ROWS_PER_THREAD = 4, VECTOR_BYTES = 16, WARP_LANES = 32 };
 
 ftl_backward ftl_backward_of(ftl_builder *b, const ftl_spec *spec) {
@@ -41,7 +43,7 @@ void ftl_backward_grid(ftl_backward *f, int64_t heads, int64_t length, int32_t r
   grid.heads = heads;
   if (heads < grid.kv_heads) grid.kv_heads = heads;
   grid.block_m = rows;
-  grid.num_m_tiles = (length + rows - 1) / rows;
+  grid.num_m_tiles = ftl_divide_up(length, rows);
   f->tile = ftl_attention_tile_of(f->b, f->spec, &grid);
   ftl_builder_grid(f->b, grid.batch * heads * grid.num_m_tiles, false, false);
 }

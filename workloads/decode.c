@@ -1,6 +1,6 @@
 #include "workloads/decode.h"
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+#include "base/integer.h"
 
 ftl_decode ftl_decode_of(const ftl_spec *spec) {
   ftl_decode d = {.a = ftl_attention_of(spec)};
@@ -8,15 +8,15 @@ ftl_decode ftl_decode_of(const ftl_spec *spec) {
   d.is_packed = group == 1 || d.a.seqlen_q == 1 || spec->value[FTL_PARAM_layout] == FTL_LAYOUT_BHSD;
   d.num_heads = d.is_packed ? d.a.kv_heads : d.a.heads;
   d.num_rows = d.is_packed ? group * d.a.seqlen_q : d.a.seqlen_q;
-  d.num_m_tiles = ceil_div(d.num_rows, d.a.block_m);
+  d.num_m_tiles = ftl_divide_up(d.num_rows, d.a.block_m);
   d.splits = spec->value[FTL_PARAM_splits];
-  if (d.splits > 0) d.tiles_per_split = ceil_div(ceil_div(d.a.seqlen_kv, d.a.block_n), d.splits);
+  if (d.splits > 0) d.tiles_per_split = ftl_divide_up(ftl_divide_up(d.a.seqlen_kv, d.a.block_n), d.splits);
   return d;
 }
 
 // Splits beyond this one would be empty: as many tiles a split as with one split less.
 static bool is_new(int64_t splits, int64_t num_tiles_n) {
-  return splits == 1 || ceil_div(num_tiles_n, splits) != ceil_div(num_tiles_n, splits - 1);
+  return splits == 1 || ftl_divide_up(num_tiles_n, splits) != ftl_divide_up(num_tiles_n, splits - 1);
 }
 
 // CTAs over the CTAs that the waves they need could hold.
@@ -25,7 +25,7 @@ typedef struct filling {
 } filling;
 
 static filling filling_of(int64_t num_ctas, int64_t at_once) {
-  return (filling){num_ctas, ceil_div(num_ctas, at_once) * at_once};
+  return (filling){num_ctas, ftl_divide_up(num_ctas, at_once) * at_once};
 }
 
 int64_t ftl_decode_num_splits(int64_t num_tiles_m, int64_t num_ctas_at_once, int64_t num_tiles_n) {
@@ -47,26 +47,17 @@ int64_t ftl_decode_num_splits(int64_t num_tiles_m, int64_t num_ctas_at_once, int
   return 1;
 }
 
-static ftl_tensor_shape contiguous(int64_t num_batches, int64_t num_heads, int64_t num_rows, int64_t num_columns) {
-  return (ftl_tensor_shape){.num_batches = num_batches,
-                            .num_heads = num_heads,
-                            .num_rows = num_rows,
-                            .num_columns = num_columns,
-                            .batch_stride = num_heads * num_rows * num_columns,
-                            .head_stride = num_rows * num_columns,
-                            .row_stride = num_columns};
-}
-
 ftl_decode_results ftl_decode_declare(ftl_builder *b, const ftl_spec *spec, const ftl_decode *d, bool split_major) {
   const ftl_attention *a = &d->a;
   int64_t batches = split_major ? d->splits : d->splits * a->batch, heads = split_major ? 1 : d->num_heads;
   int64_t rows = split_major ? a->batch * a->heads * a->seqlen_q : d->num_rows;
   ftl_decode_results r;
   r.partial_o =
-      ftl_builder_tensor(b, "partial_o", FTL_FP32, FTL_TENSOR_TEMP, contiguous(batches, heads, rows, a->head_dim));
-  r.partial_lse = ftl_builder_tensor(b, "partial_lse", FTL_FP32, FTL_TENSOR_TEMP, contiguous(batches, heads, rows, 1));
+      ftl_builder_tensor(b, "partial_o", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batches, heads, rows, a->head_dim));
+  r.partial_lse =
+      ftl_builder_tensor(b, "partial_lse", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batches, heads, rows, 1));
   r.o = ftl_builder_tensor(b, "o", a->dtype, FTL_TENSOR_OUTPUT,
                            ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim));
-  r.lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, contiguous(a->batch, a->heads, a->seqlen_q, 1));
+  r.lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, ftl_contiguous(a->batch, a->heads, a->seqlen_q, 1));
   return r;
 }

@@ -60,14 +60,6 @@ static ftl_tile_ref result_ref(const combine *c, int32_t tensor, int32_t columns
                         .columns = columns};
 }
 
-static void unary(const combine *c, ftl_elem_fn fn, int32_t dst, int32_t a) {
-  ftl_elem(c->b, fn, dst, ftl_value_operand(a), ftl_immediate(0), ftl_immediate(0));
-}
-
-static void binary(const combine *c, ftl_elem_fn fn, int32_t dst, int32_t a, ftl_operand other) {
-  ftl_elem(c->b, fn, dst, ftl_value_operand(a), other, ftl_immediate(0));
-}
-
 // ---- the two walks ----
 
 static void find_max(const combine *c, ftl_expr first, int32_t count) {
@@ -75,7 +67,7 @@ static void find_max(const combine *c, ftl_expr first, int32_t count) {
     ftl_expr split = ftl_add(c->b, first, ftl_const(c->b, i));
     ftl_load_rows(c->b, c->lse[i], partial_ref(c, c->results.partial_lse, split, 1));
   }
-  for (int32_t i = 0; i < count; i++) binary(c, FTL_ELEM_MAX, c->max, c->max, ftl_value_operand(c->lse[i]));
+  for (int32_t i = 0; i < count; i++) ftl_binary(c->b, FTL_ELEM_MAX, c->max, c->max, ftl_value_operand(c->lse[i]));
 }
 
 static void add_parts(const combine *c, ftl_expr first, int32_t count) {
@@ -85,10 +77,10 @@ static void add_parts(const combine *c, ftl_expr first, int32_t count) {
     ftl_load_tile(c->b, c->part[i], partial_ref(c, c->results.partial_o, split, c->d.a.head_dim));
   }
   for (int32_t i = 0; i < count; i++) {
-    binary(c, FTL_ELEM_SUB, c->weight[i], c->lse[i], ftl_value_operand(c->shift));
-    binary(c, FTL_ELEM_MUL, c->weight[i], c->weight[i], ftl_immediate(log2_e));
-    unary(c, FTL_ELEM_EXP2, c->weight[i], c->weight[i]);
-    binary(c, FTL_ELEM_ADD, c->sum, c->sum, ftl_value_operand(c->weight[i]));
+    ftl_binary(c->b, FTL_ELEM_SUB, c->weight[i], c->lse[i], ftl_value_operand(c->shift));
+    ftl_binary(c->b, FTL_ELEM_MUL, c->weight[i], c->weight[i], ftl_immediate(log2_e));
+    ftl_unary(c->b, FTL_ELEM_EXP2, c->weight[i], c->weight[i]);
+    ftl_binary(c->b, FTL_ELEM_ADD, c->sum, c->sum, ftl_value_operand(c->weight[i]));
     ftl_elem(c->b, FTL_ELEM_FMA, c->output, ftl_value_operand(c->part[i]), ftl_value_operand(c->weight[i]),
              ftl_value_operand(c->output));
   }
@@ -111,10 +103,10 @@ static void walk(const combine *c, void (*visit)(const combine *c, ftl_expr firs
 
 static void finish(const combine *c) {
   ftl_builder *b = c->b;
-  unary(c, FTL_ELEM_RECIP, c->max, c->sum);
-  binary(c, FTL_ELEM_MUL, c->output, c->output, ftl_value_operand(c->max));
+  ftl_unary(c->b, FTL_ELEM_RECIP, c->max, c->sum);
+  ftl_binary(c->b, FTL_ELEM_MUL, c->output, c->output, ftl_value_operand(c->max));
   ftl_store(b, result_ref(c, c->results.o, c->d.a.head_dim), c->output, -1);
-  unary(c, FTL_ELEM_LOG2, c->sum, c->sum);
+  ftl_unary(c->b, FTL_ELEM_LOG2, c->sum, c->sum);
   ftl_elem(b, FTL_ELEM_FMA, c->sum, ftl_value_operand(c->sum), ftl_immediate(ln_2), ftl_value_operand(c->shift));
   ftl_store_rows(b, result_ref(c, c->results.lse, 1), c->sum);
 }
@@ -128,7 +120,7 @@ ftl_status ftl_decode_build_combine(const ftl_spec *spec, ftl_tile_program **out
   ftl_fill(c.b, c.max, -INFINITY);
   walk(&c, find_max);
   // Where no split saw a key all are -inf: shifted by 0 they weigh nothing, and the log-sum-exp stays -inf.
-  unary(&c, FTL_ELEM_ZERO_IF_NEG_INF, c.shift, c.max);
+  ftl_unary(c.b, FTL_ELEM_ZERO_IF_NEG_INF, c.shift, c.max);
   ftl_fill(c.b, c.sum, 0.0f);
   ftl_fill(c.b, c.output, 0.0f);
   walk(&c, add_parts);

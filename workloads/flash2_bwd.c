@@ -84,23 +84,17 @@ static ftl_expr row_of_step(const products *p, ftl_expr j) {
   return ftl_mul(p->f->b, j, ftl_const(p->f->b, p->f->a.block_m));
 }
 
-static void fill_stage(const products *p, int32_t ring, ftl_tile_ref ref) {
-  ftl_acquire(p->f->b, ring);
-  ftl_load(p->f->b, ring, ref);
-  ftl_commit(p->f->b, ring);
-}
-
 static void load_kept(const products *p) {
   for (int i = 0; i < 2; i++)
-    fill_stage(p, p->kept[i],
-               rows_ref(p, p->kept_tensor[i], p->kept_head, p->f->tile.row, p->f->a.block_n, p->f->a.head_dim));
+    ftl_fill_stage(p->f->b, p->kept[i],
+                   rows_ref(p, p->kept_tensor[i], p->kept_head, p->f->tile.row, p->f->a.block_n, p->f->a.head_dim));
 }
 
 // An empty stage beyond the last step.
 static void load_step(const products *p, int i, ftl_expr j) {
   ftl_tile_ref ref = rows_ref(p, p->step_tensor[i], p->step_head, row_of_step(p, j), p->f->a.block_m, p->f->a.head_dim);
   ref.present = ftl_sub(p->f->b, p->end, j);
-  fill_stage(p, p->step[i], ref);
+  ftl_fill_stage(p->f->b, p->step[i], ref);
 }
 
 // What is read next is waited for; then the step num_stages - 1 ahead is asked for.

@@ -41,13 +41,6 @@ typedef struct consumer {
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
   int64_t num_warps = v[FTL_PARAM_num_warps], groups = num_warps / GROUP_WARPS;
-  if (v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "flash3_fwd overlaps asynchronous products, which needs mma=wgmma (compute capability 9.0)");
-  if (v[FTL_PARAM_copy] != FTL_SPEC_COPY_TMA)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "flash3_fwd has a producer warp that copies tiles, which needs copy=tma (compute capability "
-                         "9.0)");
   if (num_warps != 2 * GROUP_WARPS && num_warps != 3 * GROUP_WARPS)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "num_warps=%lld: flash3_fwd has two or three consumer warpgroups, 8 or 12 warps",
@@ -60,6 +53,13 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
+  if (v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "flash3_fwd overlaps asynchronous products, which needs mma=wgmma (compute capability 9.0)");
+  if (v[FTL_PARAM_copy] != FTL_SPEC_COPY_TMA)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "flash3_fwd has a producer warp that copies tiles, which needs copy=tma (compute capability "
+                         "9.0)");
   return FTL_OK;
 }
 
@@ -114,24 +114,18 @@ static void walk_rest(const flash3 *f, step_fn step, void *role) {
 
 // ---- producer ----
 
-static void fill_stage(const flash3 *f, int32_t ring, ftl_tile_ref ref) {
-  ftl_acquire(f->b, ring);
-  ftl_load(f->b, ring, ref);
-  ftl_commit(f->b, ring);
-}
-
 static void load_keys_and_values(void *role, ftl_expr j, bool masked) {
   (void)masked;
   const flash3 *f = role;
   const ftl_attention *a = &f->a;
   ftl_expr row = ftl_mul(f->b, j, ftl_const(f->b, a->block_n));
-  fill_stage(f, f->ring_k, ftl_attention_key_ref(&f->tile, f->t.k, row, a->block_n, a->head_dim));
-  fill_stage(f, f->ring_v, ftl_attention_key_ref(&f->tile, f->t.v, row, a->block_n, a->head_dim));
+  ftl_fill_stage(f->b, f->ring_k, ftl_attention_key_ref(&f->tile, f->t.k, row, a->block_n, a->head_dim));
+  ftl_fill_stage(f->b, f->ring_v, ftl_attention_key_ref(&f->tile, f->t.v, row, a->block_n, a->head_dim));
 }
 
 static void produce(flash3 *f) {
   ftl_builder_role(f->b, "producer", GROUP_WARPS, registers_of(f, true));
-  fill_stage(f, f->ring_q, ftl_attention_query_ref(&f->tile, f->t.q, f->tile.row, f->a.block_m, f->a.head_dim));
+  ftl_fill_stage(f->b, f->ring_q, ftl_attention_query_ref(&f->tile, f->t.q, f->tile.row, f->a.block_m, f->a.head_dim));
   load_keys_and_values(f, ftl_const(f->b, 0), false);
   walk_rest(f, load_keys_and_values, f);
 }

@@ -1,6 +1,7 @@
 // Split-KV decoding: few queries against many keys. The keys are split so that all SMs have work; a second kernel
 // combines the partial outputs. Source: "Flash-Decoding for long-context inference" (2023); FlashAttention-2's
 // mha_fwd_kvcache.
+#include "base/integer.h"
 #include "workloads/decode.h"
 
 // One tile for the rows of a KV head, up to 64, since each key tile is read once a query tile.
@@ -16,7 +17,7 @@ static void set_defaults(ftl_spec *spec) {
 static void resolve(ftl_spec *spec, const ftl_arch *arch) {
   if (spec->value[FTL_PARAM_splits] > 0) return;
   ftl_decode d = ftl_decode_of(spec);
-  int64_t tiles_n = (d.a.seqlen_kv + d.a.block_n - 1) / d.a.block_n;
+  int64_t tiles_n = ftl_divide_up(d.a.seqlen_kv, d.a.block_n);
   enum { CTAS_PER_SM = 2 };  // as FlashAttention-2 counts, with its CTAs of 128 threads
   spec->value[FTL_PARAM_splits] =
       ftl_decode_num_splits(d.num_m_tiles * d.num_heads * d.a.batch, CTAS_PER_SM * arch->chip_num_sms, tiles_n);

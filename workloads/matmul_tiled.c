@@ -5,6 +5,7 @@
 // A is [m][k], or [k][m] with transpose_a; B is [k][n], or [n][k] with transpose_b; C is [m][n], 16-bit, sums in fp32.
 // With mma=wgmma and copy=tma a producer warpgroup copies for num_warps that multiply; else all warps do both.
 // splits > 1: CTAs take a part of K each and leave fp32 sums in memory, which a second launch adds up.
+#include "base/integer.h"
 #include "tile/builder.h"
 #include "workloads/attention.h"
 #include "workloads/spec.h"
@@ -23,8 +24,6 @@ typedef struct matmul {
   int32_t ring_a, ring_b;
   ftl_expr batch_idx, split, row, column, first_step, num_steps;  // of a CTA
 } matmul;
-
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // ---- what cannot exist on any GPU ----
 static ftl_status check_aligned(const ftl_spec *spec, ftl_param param, ftl_error *error) {
@@ -55,25 +54,17 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
 }
 
 // ---- declarations ----
-static ftl_tensor_shape shape_of(int64_t batch, int64_t heads, int64_t rows, int64_t columns) {
-  return (ftl_tensor_shape){.num_batches = batch,
-                            .num_heads = heads,
-                            .num_rows = rows,
-                            .num_columns = columns,
-                            .batch_stride = heads * rows * columns,
-                            .head_stride = rows * columns,
-                            .row_stride = columns};
-}
-
 static void declare_tensors(matmul *f) {
-  ftl_tensor_shape a = f->transpose_a ? shape_of(f->batch, 1, f->k, f->m) : shape_of(f->batch, 1, f->m, f->k);
-  ftl_tensor_shape b = f->transpose_b ? shape_of(f->batch, 1, f->n, f->k) : shape_of(f->batch, 1, f->k, f->n);
+  ftl_tensor_shape a =
+      f->transpose_a ? ftl_contiguous(f->batch, 1, f->k, f->m) : ftl_contiguous(f->batch, 1, f->m, f->k);
+  ftl_tensor_shape b =
+      f->transpose_b ? ftl_contiguous(f->batch, 1, f->n, f->k) : ftl_contiguous(f->batch, 1, f->k, f->n);
   f->a = ftl_builder_tensor(f->b, "a", f->dtype, FTL_TENSOR_INPUT, a);
   f->b_matrix = ftl_builder_tensor(f->b, "b", f->dtype, FTL_TENSOR_INPUT, b);
-  f->c = ftl_builder_tensor(f->b, "c", f->dtype, FTL_TENSOR_OUTPUT, shape_of(f->batch, 1, f->m, f->n));
+  f->c = ftl_builder_tensor(f->b, "c", f->dtype, FTL_TENSOR_OUTPUT, ftl_contiguous(f->batch, 1, f->m, f->n));
   if (f->num_splits > 1)
-    f->sums =
-        ftl_builder_tensor(f->b, "sums", FTL_FP32, FTL_TENSOR_TEMP, shape_of(f->batch, f->num_splits, f->m, f->n));
+    f->sums = ftl_builder_tensor(f->b, "sums", FTL_FP32, FTL_TENSOR_TEMP,
+                                 ftl_contiguous(f->batch, f->num_splits, f->m, f->n));
 }
 
 // The tile of a CTA: m tiles follow each other in launch order, or n tiles; then splits; then batches.
@@ -88,7 +79,7 @@ static void place_tile(matmul *f) {
   f->batch_idx = ftl_div(b, matrix, splits);
   f->row = ftl_mul(b, m_first ? first : second, ftl_const(b, f->block_m));
   f->column = ftl_mul(b, m_first ? second : first, ftl_const(b, f->block_n));
-  ftl_expr per_split = ftl_const(b, f->steps_per_split), all = ftl_const(b, divide_up(f->k, f->block_k));
+  ftl_expr per_split = ftl_const(b, f->steps_per_split), all = ftl_const(b, ftl_divide_up(f->k, f->block_k));
   f->first_step = ftl_mul(b, f->split, per_split);
   f->num_steps = ftl_min(b, per_split, ftl_sub(b, all, f->first_step));
 }
@@ -102,8 +93,6 @@ static void declare_rings(matmul *f, int32_t producer, int32_t consumers) {
 }
 
 // ---- tiles ----
-static int32_t min_int(int64_t a, int64_t b) { return (int32_t)(a < b ? a : b); }
-
 static ftl_tile_ref tile_at(const matmul *f, int32_t tensor, ftl_expr row, ftl_expr column, int32_t rows,
                             int32_t columns, int64_t all_columns) {
   return (ftl_tile_ref){.tensor = tensor,
@@ -112,7 +101,7 @@ static ftl_tile_ref tile_at(const matmul *f, int32_t tensor, ftl_expr row, ftl_e
                         .row = row,
                         .present = FTL_ALWAYS,
                         .rows = rows,
-                        .columns = min_int(columns, all_columns),
+                        .columns = (int32_t)ftl_smaller(columns, all_columns),
                         .column = column};
 }
 
@@ -199,7 +188,7 @@ static void build_addition(matmul *f) {
   ftl_builder *b = f->b;
   const ftl_value_layout layout = {32, ADDING_VECTOR};
   int32_t columns = layout.threads_per_row * layout.vector_columns;
-  int64_t tiles_m = divide_up(f->m, ADDING_WARPS), tiles_n = divide_up(f->n, columns);
+  int64_t tiles_m = ftl_divide_up(f->m, ADDING_WARPS), tiles_n = ftl_divide_up(f->n, columns);
   ftl_builder_role(b, "main", ADDING_WARPS, 0);
   int32_t part = ftl_builder_tile_by_rows(b, "part", FTL_FP32, ADDING_WARPS, columns, layout);
   int32_t sum = ftl_builder_tile_by_rows(b, "sum", FTL_FP32, ADDING_WARPS, columns, layout);
@@ -234,12 +223,12 @@ static matmul matmul_of(const ftl_spec *spec) {
               .transpose_a = v[FTL_PARAM_transpose_a] != 0,
               .transpose_b = v[FTL_PARAM_transpose_b] != 0,
               .has_producer = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA};
-  f.tiles_m = divide_up(f.m, f.block_m);
-  f.tiles_n = divide_up(f.n, f.block_n);
-  int64_t steps = divide_up(f.k, f.block_k);
+  f.tiles_m = ftl_divide_up(f.m, f.block_m);
+  f.tiles_n = ftl_divide_up(f.n, f.block_n);
+  int64_t steps = ftl_divide_up(f.k, f.block_k);
   f.num_splits = v[FTL_PARAM_splits] < steps ? v[FTL_PARAM_splits] : steps;
-  f.steps_per_split = divide_up(steps, f.num_splits);
-  f.num_splits = divide_up(steps, f.steps_per_split);  // none is empty
+  f.steps_per_split = ftl_divide_up(steps, f.num_splits);
+  f.num_splits = ftl_divide_up(steps, f.steps_per_split);  // none is empty
   return f;
 }
 

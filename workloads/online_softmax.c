@@ -21,59 +21,51 @@ void ftl_online_softmax_start(ftl_builder *b, const ftl_online_softmax *s) {
   ftl_fill(b, s->sum, 0.0f);
 }
 
-static void unary(ftl_builder *b, ftl_elem_fn fn, int32_t dst, int32_t a) {
-  ftl_elem(b, fn, dst, ftl_value_operand(a), ftl_immediate(0), ftl_immediate(0));
-}
-
-static void binary(ftl_builder *b, ftl_elem_fn fn, int32_t dst, int32_t a, ftl_operand other) {
-  ftl_elem(b, fn, dst, ftl_value_operand(a), other, ftl_immediate(0));
-}
-
 void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_t scores, bool masked) {
   const float scale_log2 = s->scale * log2_e;
-  unary(b, FTL_ELEM_COPY, s->previous, s->max);
+  ftl_unary(b, FTL_ELEM_COPY, s->previous, s->max);
   ftl_reduce_rows(b, FTL_ELEM_MAX, s->max, scores);
   ftl_reduce_lanes(b, FTL_ELEM_MAX, s->max);
   // Of a row that has seen no key -inf - -inf would be NaN: such rows are shifted by 0, and exp2(-inf) is 0.
   int32_t finite_max = s->max;
   if (masked) {
-    unary(b, FTL_ELEM_ZERO_IF_NEG_INF, s->shift, s->max);
+    ftl_unary(b, FTL_ELEM_ZERO_IF_NEG_INF, s->shift, s->max);
     finite_max = s->shift;
   }
-  binary(b, FTL_ELEM_MUL, s->shift, finite_max, ftl_immediate(-scale_log2));
+  ftl_binary(b, FTL_ELEM_MUL, s->shift, finite_max, ftl_immediate(-scale_log2));
   ftl_elem(b, FTL_ELEM_FMA, s->correction, ftl_value_operand(s->previous), ftl_immediate(scale_log2),
            ftl_value_operand(s->shift));
-  unary(b, FTL_ELEM_EXP2, s->correction, s->correction);
+  ftl_unary(b, FTL_ELEM_EXP2, s->correction, s->correction);
   ftl_elem(b, FTL_ELEM_FMA, scores, ftl_value_operand(scores), ftl_immediate(scale_log2), ftl_value_operand(s->shift));
-  unary(b, FTL_ELEM_EXP2, scores, scores);
-  binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));
+  ftl_unary(b, FTL_ELEM_EXP2, scores, scores);
+  ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));
   ftl_reduce_rows(b, FTL_ELEM_ADD, s->sum, scores);
 }
 
 // Leaves log-sum-exp in s->max.
 static void log_sum_exp(ftl_builder *b, const ftl_online_softmax *s) {
-  unary(b, FTL_ELEM_LOG2, s->sum, s->sum);
-  binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_immediate(ln_2));
+  ftl_unary(b, FTL_ELEM_LOG2, s->sum, s->sum);
+  ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_immediate(ln_2));
   ftl_elem(b, FTL_ELEM_FMA, s->max, ftl_value_operand(s->max), ftl_immediate(s->scale), ftl_value_operand(s->sum));
 }
 
 void ftl_online_softmax_finish(ftl_builder *b, const ftl_online_softmax *s, int32_t output) {
   ftl_reduce_lanes(b, FTL_ELEM_ADD, s->sum);
-  unary(b, FTL_ELEM_RECIP, s->correction, s->sum);
-  binary(b, FTL_ELEM_MUL, output, output, ftl_value_operand(s->correction));
+  ftl_unary(b, FTL_ELEM_RECIP, s->correction, s->sum);
+  ftl_binary(b, FTL_ELEM_MUL, output, output, ftl_value_operand(s->correction));
   log_sum_exp(b, s);
 }
 
 void ftl_online_softmax_merge_groups(ftl_builder *b, const ftl_online_softmax *s, int32_t max_staging,
                                      int32_t sum_staging) {
-  unary(b, FTL_ELEM_COPY, s->previous, s->max);
+  ftl_unary(b, FTL_ELEM_COPY, s->previous, s->max);
   ftl_reduce_groups(b, FTL_ELEM_MAX, s->max, max_staging);
   // A group that saw no key of a row has -inf there and weighs nothing, also where no group saw one.
-  unary(b, FTL_ELEM_ZERO_IF_NEG_INF, s->shift, s->max);
-  binary(b, FTL_ELEM_SUB, s->correction, s->previous, ftl_value_operand(s->shift));
-  binary(b, FTL_ELEM_MUL, s->correction, s->correction, ftl_immediate(s->scale * log2_e));
-  unary(b, FTL_ELEM_EXP2, s->correction, s->correction);
-  binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));
+  ftl_unary(b, FTL_ELEM_ZERO_IF_NEG_INF, s->shift, s->max);
+  ftl_binary(b, FTL_ELEM_SUB, s->correction, s->previous, ftl_value_operand(s->shift));
+  ftl_binary(b, FTL_ELEM_MUL, s->correction, s->correction, ftl_immediate(s->scale * log2_e));
+  ftl_unary(b, FTL_ELEM_EXP2, s->correction, s->correction);
+  ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));
   ftl_reduce_groups(b, FTL_ELEM_ADD, s->sum, sum_staging);
   log_sum_exp(b, s);
 }

@@ -21,20 +21,11 @@ static int32_t threads_per_row(const ftl_row_softmax *s) { return s->num_warps *
 
 int32_t ftl_row_softmax_step_columns(const ftl_row_softmax *s) { return threads_per_row(s) * FTL_ROW_VECTOR_COLUMNS; }
 
-// ---- small operations ----
-static void unary(const rows_kernel *k, ftl_elem_fn fn, int32_t dst, int32_t a) {
-  ftl_elem(k->b, fn, dst, ftl_value_operand(a), ftl_immediate(0), ftl_immediate(0));
-}
-
-static void binary(const rows_kernel *k, ftl_elem_fn fn, int32_t dst, int32_t a, ftl_operand other) {
-  ftl_elem(k->b, fn, dst, ftl_value_operand(a), other, ftl_immediate(0));
-}
-
 // dst <- exp(a - subtracted)
 static void exp_of_difference(const rows_kernel *k, int32_t dst, int32_t a, int32_t subtracted) {
-  binary(k, FTL_ELEM_SUB, dst, a, ftl_value_operand(subtracted));
-  binary(k, FTL_ELEM_MUL, dst, dst, ftl_immediate(log2_e));
-  unary(k, FTL_ELEM_EXP2, dst, dst);
+  ftl_binary(k->b, FTL_ELEM_SUB, dst, a, ftl_value_operand(subtracted));
+  ftl_binary(k->b, FTL_ELEM_MUL, dst, dst, ftl_immediate(log2_e));
+  ftl_unary(k->b, FTL_ELEM_EXP2, dst, dst);
 }
 
 // ---- steps ----
@@ -145,24 +136,24 @@ static void take_sum(const rows_kernel *k, ftl_expr column, int32_t raw) {
 
 // Each lane keeps a maximum and a sum of its own columns. A lane that has seen none has the maximum -inf.
 static void take_both(const rows_kernel *k, ftl_expr column, int32_t raw) {
-  unary(k, FTL_ELEM_COPY, k->previous, k->top);
+  ftl_unary(k->b, FTL_ELEM_COPY, k->previous, k->top);
   take_maximum(k, column, raw);
-  unary(k, FTL_ELEM_ZERO_IF_NEG_INF, k->shift, k->top);
+  ftl_unary(k->b, FTL_ELEM_ZERO_IF_NEG_INF, k->shift, k->top);
   exp_of_difference(k, k->correction, k->previous, k->shift);
-  binary(k, FTL_ELEM_MUL, k->sum, k->sum, ftl_value_operand(k->correction));
+  ftl_binary(k->b, FTL_ELEM_MUL, k->sum, k->sum, ftl_value_operand(k->correction));
   take_sum(k, column, raw);
 }
 
 static void write_result(const rows_kernel *k, ftl_expr column, int32_t raw) {
   exp_of_difference(k, k->x, k->x, k->shift);
-  binary(k, FTL_ELEM_MUL, k->x, k->x, ftl_value_operand(k->correction));
+  ftl_binary(k->b, FTL_ELEM_MUL, k->x, k->x, ftl_value_operand(k->correction));
   ftl_convert(k->b, raw, k->x);
   ftl_store(k->b, step_ref(k, k->s->to, column, whole_vectors(k, k->s->end)), raw, -1);
 }
 
 // ---- the kernel ----
 static void shift_by_maximum(const rows_kernel *k) {
-  unary(k, k->s->may_see_none ? FTL_ELEM_ZERO_IF_NEG_INF : FTL_ELEM_COPY, k->shift, k->top);
+  ftl_unary(k->b, k->s->may_see_none ? FTL_ELEM_ZERO_IF_NEG_INF : FTL_ELEM_COPY, k->shift, k->top);
 }
 
 static void find_safe(const rows_kernel *k) {
@@ -174,15 +165,15 @@ static void find_safe(const rows_kernel *k) {
 
 static void find_online(const rows_kernel *k) {
   each_step(k, k->s->visible, take_both);
-  unary(k, FTL_ELEM_COPY, k->previous, k->top);
+  ftl_unary(k->b, FTL_ELEM_COPY, k->previous, k->top);
   ftl_reduce_lanes(k->b, FTL_ELEM_MAX, k->top);
   shift_by_maximum(k);
   exp_of_difference(k, k->correction, k->previous, k->shift);
-  binary(k, FTL_ELEM_MUL, k->sum, k->sum, ftl_value_operand(k->correction));
+  ftl_binary(k->b, FTL_ELEM_MUL, k->sum, k->sum, ftl_value_operand(k->correction));
 }
 
 static void store_lse(const rows_kernel *k) {
-  unary(k, FTL_ELEM_LOG2, k->sum, k->sum);
+  ftl_unary(k->b, FTL_ELEM_LOG2, k->sum, k->sum);
   ftl_elem(k->b, FTL_ELEM_FMA, k->top, ftl_value_operand(k->sum), ftl_immediate(ln_2), ftl_value_operand(k->top));
   ftl_tile_ref ref = step_ref(k, k->s->lse, ftl_const(k->b, 0), FTL_TENSOR_END);
   ref.columns = 1;
@@ -224,7 +215,7 @@ void ftl_row_softmax_build(ftl_builder *b, const ftl_row_softmax *s) {
   else
     find_safe(&k);
   ftl_reduce_lanes(b, FTL_ELEM_ADD, k.sum);
-  unary(&k, FTL_ELEM_RECIP, k.correction, k.sum);
+  ftl_unary(k.b, FTL_ELEM_RECIP, k.correction, k.sum);
   each_step(&k, s->end, write_result);
   store_lse(&k);
 }

@@ -1,18 +1,13 @@
 // Softmax of the rows of a matrix alone, safe and online: batch * heads * seqlen_q rows of seqlen_kv columns, from x to
 // y, and the logarithm of the sum of exponentials of each row. block_m rows a CTA, whose warps share them equally.
 // Source: M. Milakov, N. Gimelshein, arXiv:1805.02867. Mirrors kernels/attention/softmax_rows.h.
+#include "base/integer.h"
 #include "workloads/row_softmax.h"
 #include "workloads/spec.h"
 
-static ftl_tensor_shape shape_of(const ftl_spec *spec, int64_t num_columns, int64_t row_stride) {
-  int64_t heads = spec->value[FTL_PARAM_heads], rows = spec->value[FTL_PARAM_seqlen_q];
-  return (ftl_tensor_shape){.num_batches = spec->value[FTL_PARAM_batch],
-                            .num_heads = heads,
-                            .num_rows = rows,
-                            .num_columns = num_columns,
-                            .batch_stride = heads * rows * row_stride,
-                            .head_stride = rows * row_stride,
-                            .row_stride = row_stride};
+static ftl_tensor_shape shape_of(const ftl_spec *spec, int64_t num_columns) {
+  const int64_t *v = spec->value;
+  return ftl_contiguous(v[FTL_PARAM_batch], v[FTL_PARAM_heads], v[FTL_PARAM_seqlen_q], num_columns);
 }
 
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
@@ -47,15 +42,15 @@ static void set_defaults(ftl_spec *spec) {
   if ((spec->given >> FTL_PARAM_block_n & 1) != 0) return;
   // as many columns as a step takes, or as the row needs
   int64_t step = spec->value[FTL_PARAM_num_warps] * 32 / spec->value[FTL_PARAM_block_m] * FTL_ROW_VECTOR_COLUMNS;
-  int64_t steps = (spec->value[FTL_PARAM_seqlen_kv] + step - 1) / (step > 0 ? step : 1);
+  int64_t steps = ftl_divide_up(spec->value[FTL_PARAM_seqlen_kv], step > 0 ? step : 1);
   spec->value[FTL_PARAM_block_n] = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_REGISTERS ? steps * step : step;
 }
 
 static void declare_tensors(ftl_builder *b, const ftl_spec *spec, ftl_row_softmax *s) {
-  s->from = ftl_builder_tensor(b, "x", s->dtype, FTL_TENSOR_INPUT, shape_of(spec, s->columns, s->columns));
-  s->to = ftl_builder_tensor(b, "y", s->dtype, FTL_TENSOR_OUTPUT, shape_of(spec, s->columns, s->columns));
-  s->lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, shape_of(spec, 1, 1));
-  int64_t tiles = (spec->value[FTL_PARAM_seqlen_q] + s->rows - 1) / s->rows, heads = spec->value[FTL_PARAM_heads];
+  s->from = ftl_builder_tensor(b, "x", s->dtype, FTL_TENSOR_INPUT, shape_of(spec, s->columns));
+  s->to = ftl_builder_tensor(b, "y", s->dtype, FTL_TENSOR_OUTPUT, shape_of(spec, s->columns));
+  s->lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, shape_of(spec, 1));
+  int64_t tiles = ftl_divide_up(spec->value[FTL_PARAM_seqlen_q], s->rows), heads = spec->value[FTL_PARAM_heads];
   ftl_expr head = ftl_div(b, ftl_cta(b), ftl_const(b, tiles));
   s->batch = ftl_div(b, head, ftl_const(b, heads));
   s->head = ftl_mod(b, head, ftl_const(b, heads));

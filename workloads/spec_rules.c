@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/integer.h"
+
 static const int64_t max_tensor_bytes = INT64_C(1) << 46;
 static const int64_t max_flops = INT64_C(1) << 62;
 
@@ -53,7 +55,7 @@ static ftl_status check_tensor_bytes(const ftl_spec *spec, ftl_param heads, ftl_
 
 static ftl_status check_work(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
-  int64_t tiles_m = (v[FTL_PARAM_seqlen_q] + v[FTL_PARAM_block_m] - 1) / v[FTL_PARAM_block_m];
+  int64_t tiles_m = ftl_divide_up(v[FTL_PARAM_seqlen_q], v[FTL_PARAM_block_m]);
   int64_t num_ctas = saturating_mul(v[FTL_PARAM_batch] * v[FTL_PARAM_heads], tiles_m);
   if (num_ctas > INT32_MAX)
     return ftl_error_set(error, FTL_BAD_INPUT,

@@ -2,6 +2,7 @@
 // a row; O = P V, block_m rows a CTA. What FlashAttention saves is the traffic of S and P.
 // Source: T. Dao et al., "FlashAttention", arXiv:2205.14135, algorithm 0. Mirrors kernels/attention/standard_mma.h:
 // under `causal` tiles above the diagonal are neither computed nor read.
+#include "base/integer.h"
 #include "workloads/attention.h"
 #include "workloads/row_softmax.h"
 
@@ -15,13 +16,11 @@ typedef struct standard {
   int32_t s;
 } standard;
 
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // ---- what the launches share ----
 
 // S and P: rows of whole 16-byte vectors, each head's after the other.
 static ftl_tensor_shape scores_shape(const ftl_attention *a) {
-  int64_t stride = divide_up(a->seqlen_kv, FTL_ROW_VECTOR_COLUMNS) * FTL_ROW_VECTOR_COLUMNS;
+  int64_t stride = ftl_divide_up(a->seqlen_kv, FTL_ROW_VECTOR_COLUMNS) * FTL_ROW_VECTOR_COLUMNS;
   return (ftl_tensor_shape){.num_batches = a->batch,
                             .num_heads = a->heads,
                             .num_rows = a->seqlen_q,
@@ -37,22 +36,16 @@ static void declare_tensors(standard *f) {
   f->s = ftl_builder_tensor(f->b, "s", f->a.dtype, FTL_TENSOR_TEMP, scores_shape(&f->a));
 }
 
-static void load_stage(const standard *f, int32_t ring, ftl_tile_ref ref) {
-  ftl_acquire(f->b, ring);
-  ftl_load(f->b, ring, ref);
-  ftl_commit(f->b, ring);
-}
-
-static int32_t min_int(int64_t a, int64_t b) { return (int32_t)(a < b ? a : b); }
-
 // The columns of S that a tile of block_n keys can have: all of a narrow S.
-static int32_t score_columns(const standard *f) { return min_int(f->a.block_n, scores_shape(&f->a).num_columns); }
+static int32_t score_columns(const standard *f) {
+  return (int32_t)ftl_smaller(f->a.block_n, scores_shape(&f->a).num_columns);
+}
 
 // ---- S = scale * Q K^T ----
 static void build_scores(const standard *f) {
   const ftl_attention *a = &f->a;
   ftl_builder *b = f->b;
-  ftl_expr num_n = ftl_const(b, divide_up(a->seqlen_kv, a->block_n)), n = ftl_mod(b, ftl_cta(b), num_n);
+  ftl_expr num_n = ftl_const(b, ftl_divide_up(a->seqlen_kv, a->block_n)), n = ftl_mod(b, ftl_cta(b), num_n);
   ftl_attention_tile tile = ftl_attention_tile_at(b, f->spec, a, ftl_div(b, ftl_cta(b), num_n));
   ftl_expr column = ftl_mul(b, n, ftl_const(b, a->block_n));
   ftl_key_range keys = ftl_attention_keys(b, a, tile.row);
@@ -62,8 +55,8 @@ static void build_scores(const standard *f) {
   int32_t scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n);
   // a CTA above the diagonal has nothing to do
   if (a->causal) ftl_loop(b, ftl_const(b, 0), ftl_min(b, ftl_const(b, 1), ftl_sub(b, keys.end, n)));
-  load_stage(f, ring_q, ftl_attention_query_ref(&tile, f->t.q, tile.row, a->block_m, a->head_dim));
-  load_stage(f, ring_k, ftl_attention_key_ref(&tile, f->t.k, column, a->block_n, a->head_dim));
+  ftl_fill_stage(f->b, ring_q, ftl_attention_query_ref(&tile, f->t.q, tile.row, a->block_m, a->head_dim));
+  ftl_fill_stage(f->b, ring_k, ftl_attention_key_ref(&tile, f->t.k, column, a->block_n, a->head_dim));
   ftl_fill(b, scores, 0);
   ftl_wait(b, ring_q);
   ftl_wait(b, ring_k);
@@ -75,7 +68,7 @@ static void build_scores(const standard *f) {
   to.column = column;
   ftl_store(b, to, scores, -1);
   if (a->causal) ftl_end_loop(b);
-  ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles * divide_up(a->seqlen_kv, a->block_n), false, false);
+  ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles * ftl_divide_up(a->seqlen_kv, a->block_n), false, false);
   ftl_builder_flops(b, ftl_attention_forward_flops(a) / 2);
 }
 

@@ -90,6 +90,16 @@ static bool tensor_size(ftl_dtype dtype, const ftl_tensor_shape *shape, int64_t 
          *size_bytes <= max_tensor_bytes;
 }
 
+ftl_tensor_shape ftl_contiguous(int64_t num_batches, int64_t num_heads, int64_t num_rows, int64_t num_columns) {
+  return (ftl_tensor_shape){.num_batches = num_batches,
+                            .num_heads = num_heads,
+                            .num_rows = num_rows,
+                            .num_columns = num_columns,
+                            .batch_stride = num_heads * num_rows * num_columns,
+                            .head_stride = num_rows * num_columns,
+                            .row_stride = num_columns};
+}
+
 int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dtype, ftl_tensor_use use,
                            ftl_tensor_shape shape) {
   ftl_tile_program *program = builder->program;
@@ -298,6 +308,12 @@ static void ring_op(ftl_builder *builder, ftl_tile_op_kind kind, int32_t ring) {
 
 void ftl_acquire(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_ACQUIRE, ring); }
 void ftl_commit(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_COMMIT, ring); }
+void ftl_fill_stage(ftl_builder *builder, int32_t ring, ftl_tile_ref ref) {
+  ftl_acquire(builder, ring);
+  ftl_load(builder, ring, ref);
+  ftl_commit(builder, ring);
+}
+
 void ftl_wait(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_WAIT, ring); }
 void ftl_release(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_RELEASE, ring); }
 
@@ -380,6 +396,14 @@ void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, 
   op.b = b;
   op.c = c;
   op_add(builder, op);
+}
+
+void ftl_unary(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a) {
+  ftl_elem(builder, fn, dst, ftl_value_operand(a), ftl_immediate(0), ftl_immediate(0));
+}
+
+void ftl_binary(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a, ftl_operand other) {
+  ftl_elem(builder, fn, dst, ftl_value_operand(a), other, ftl_immediate(0));
 }
 
 void ftl_mask(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit) {

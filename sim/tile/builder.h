@@ -31,6 +31,8 @@ typedef struct ftl_tensor_shape {
   int64_t num_batches, num_heads, num_rows, num_columns;
   int64_t batch_stride, head_stride, row_stride;
 } ftl_tensor_shape;
+// Rows, heads and batches one after another, without gaps.
+ftl_tensor_shape ftl_contiguous(int64_t num_batches, int64_t num_heads, int64_t num_rows, int64_t num_columns);
 int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dtype, ftl_tensor_use use,
                            ftl_tensor_shape shape);
 int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
@@ -57,6 +59,8 @@ void ftl_end_loop(ftl_builder *builder);
 void ftl_acquire(ftl_builder *builder, int32_t ring);
 void ftl_load(ftl_builder *builder, int32_t ring, ftl_tile_ref ref);
 void ftl_commit(ftl_builder *builder, int32_t ring);
+// Acquires the next stage of a ring, loads one tile into it and commits it.
+void ftl_fill_stage(ftl_builder *builder, int32_t ring, ftl_tile_ref ref);
 void ftl_wait(ftl_builder *builder, int32_t ring);
 void ftl_release(ftl_builder *builder, int32_t ring);
 
@@ -73,6 +77,9 @@ void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t r
 void ftl_transposed_a(ftl_builder *builder);
 void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b, bool transpose_b);
 void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, ftl_operand b, ftl_operand c);
+// Of a value alone; of a value and another operand.
+void ftl_unary(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
+void ftl_binary(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a, ftl_operand other);
 void ftl_mask(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit);
 void ftl_mask_heads(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
                     ftl_expr limit, int64_t period);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/integer.h"
 #include "lower/walk.h"
 #include "machine/sm/pipes.h"
 #include "machine/sm/sm.h"
@@ -104,8 +105,6 @@ static void set_control(timing *of) {
   of[FTL_OP_RING_READ] = of[FTL_OP_RING_FREE] = of[FTL_OP_NEXT_TILE] = of[FTL_OP_LABEL] = slot_only(SM_MARK);
 }
 
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 static int64_t lowest_bit(int64_t x, int64_t limit) { return x == 0 || (x & -x) > limit ? limit : x & -x; }
 
 // The most lines that one execution can touch: rows that follow each other in memory share lines.
@@ -137,20 +136,20 @@ typedef struct builder {
 // What the instruction takes from the SM's data pipe, and by how much that lengthens its latency.
 static void set_data(const builder *b, const ftl_warp_inst *inst, sm_op *op) {
   const ftl_arch *arch = b->arch;
-  int64_t cycles = divide_up((int64_t)inst->wavefronts * WAVEFRONT_BYTES, arch->shared_bytes_per_cycle), extra = 0;
+  int64_t cycles = ftl_divide_up((int64_t)inst->wavefronts * WAVEFRONT_BYTES, arch->shared_bytes_per_cycle), extra = 0;
   switch (inst->opcode) {
     case FTL_OP_SHFL:
       cycles = arch->shared_shuffle_interval_cycles;
       break;
     case FTL_OP_LDSM:  // its latency is stated for a whole ldmatrix.x4
-      extra = divide_up((int64_t)inst->conflicts * WAVEFRONT_BYTES, arch->shared_bytes_per_cycle);
+      extra = ftl_divide_up((int64_t)inst->conflicts * WAVEFRONT_BYTES, arch->shared_bytes_per_cycle);
       break;
     case FTL_OP_LDG:
     case FTL_OP_LDL:
     case FTL_OP_STG:
     case FTL_OP_STL:
     case FTL_OP_RED:
-      cycles = divide_up((int64_t)inst->wavefronts * WAVEFRONT_BYTES, arch->l1_bytes_per_cycle);
+      cycles = ftl_divide_up((int64_t)inst->wavefronts * WAVEFRONT_BYTES, arch->l1_bytes_per_cycle);
       extra = cycles > 0 ? cycles - 1 : 0;
       break;
     default:
@@ -166,8 +165,8 @@ static void set_product(const builder *b, const ftl_warp_inst *inst, sm_op *op) 
   enum { M = 64, K = 16, OPERAND_BYTES = 2 };
   bool a_in_shared = inst->ring_a != FTL_NO_RING;
   int64_t bytes = (int64_t)inst->arg * K * OPERAND_BYTES + (a_in_shared ? M * K * OPERAND_BYTES : 0);
-  op->latency = (uint16_t)divide_up((int64_t)M * K * inst->arg, b->arch->tensor_wgmma_fma_per_cycle);
-  op->data_cycles = (uint16_t)divide_up(bytes, b->arch->shared_bytes_per_cycle);
+  op->latency = (uint16_t)ftl_divide_up((int64_t)M * K * inst->arg, b->arch->tensor_wgmma_fma_per_cycle);
+  op->data_cycles = (uint16_t)ftl_divide_up(bytes, b->arch->shared_bytes_per_cycle);
   if (!a_in_shared) op->interval = (uint16_t)b->arch->tensor_wgmma_rs_issue_cycles;
 }
 
