@@ -63,5 +63,6 @@ Test(unit_lower_flash2_bwd, what_cannot_be_is_the_reason) {
     cr_expect_eq(lower_launch(&p, "a100_80", "flash2_bwd", cases[i].parameters, 1, &error), FTL_INFEASIBLE);
     cr_expect_not_null(strstr(error.message, cases[i].reason), "\"%s\" does not say \"%s\"", error.message,
                        cases[i].reason);
+    programs_fini(&p);
   }
 }
