@@ -185,6 +185,37 @@ static ftl_status add_main_metrics(const ftl_row *row, ftl_text *out, ftl_error 
   return status;
 }
 
+// A line a launch, under a header.
+static ftl_status add_launches(const ftl_row *row, ftl_text *out, ftl_error *error) {
+  static const char *const names[] = {"time_us", "hbm_read", "hbm_write", "ctas_per_sm", "registers", "shared_bytes"};
+  enum { NUM_NAMES = sizeof names / sizeof *names };
+  ftl_column columns[NUM_NAMES];
+  ftl_status status = FTL_OK;
+  for (int i = 0; status == FTL_OK && i < NUM_NAMES; i++) status = ftl_column_find(names[i], &columns[i], error);
+  if (status != FTL_OK) return status;
+  ftl_table table;
+  ftl_table_init(&table, 1 + NUM_NAMES);
+  ftl_table_add(&table, "launch");
+  for (int i = 0; i < NUM_NAMES; i++) {
+    ftl_table_align_right(&table, 1 + i);
+    ftl_table_add(&table, "%s", names[i]);
+  }
+  ftl_prediction launch = *row->prediction;
+  for (int k = 0; k < row->prediction->num_kernels; k++) {
+    launch.metrics = row->prediction->kernels[k].metrics;
+    ftl_table_add(&table, "%s", row->prediction->kernels[k].name);
+    for (int i = 0; i < NUM_NAMES; i++) {
+      ftl_text value = {0};
+      ftl_column_text(columns[i], &(ftl_row){row->arch, &launch}, &value);
+      ftl_table_add(&table, "%s %s", ftl_text_get(&value), ftl_column_shown_unit(columns[i]));
+      ftl_text_fini(&value);
+    }
+  }
+  status = ftl_table_write(&table, 2, out, error);
+  ftl_table_fini(&table);
+  return status;
+}
+
 ftl_status ftl_prediction_text(const ftl_row *row, ftl_text *out, ftl_error *error) {
   const ftl_prediction *prediction = row->prediction;
   const ftl_spec *spec = &prediction->spec;
@@ -197,6 +228,7 @@ ftl_status ftl_prediction_text(const ftl_row *row, ftl_text *out, ftl_error *err
   }
   ftl_text_add(out, "  bottleneck: %s\n", prediction->bottleneck);
   ftl_status status = add_main_metrics(row, out, error);
+  if (status == FTL_OK && prediction->num_kernels > 1) status = add_launches(row, out, error);
   if (status != FTL_OK) return status;
   add_stalls(prediction, out);
   ftl_text_add(out, "  relative to full detail: cycles within %.1f %%, HBM bytes within %.1f %%; took %.2f s\n",

@@ -7,6 +7,8 @@ accepted "foretile 0." "$FAKE" --version
 accepted "explore" "$FAKE" --help
 accepted "--batch=FILE" "$FAKE" predict --help
 accepted "defaults used: batch=1" "$FAKE" predict $Q
+accepted "fake_combine  1000.0 us" "$FAKE" predict --arch h200 --workload flash_decode heads=8 seqlen=64 head_dim=64 splits=2
+grep -q '^  launch  *time_us' out || bad "no header above the launches"
 accepted "h200" "$FAKE" arch list
 accepted "l2.size_bytes" "$FAKE" arch show h200
 accepted "flash2_fwd" "$FAKE" workload list

@@ -64,9 +64,12 @@ ftl_status ftl_predict(const ftl_spec *spec, const ftl_arch *arch, const ftl_pre
              arch->name);
     return FTL_OK;
   }
-  out->num_kernels = 1;
+  out->num_kernels = spec->value[FTL_PARAM_splits] > 1 ? 2 : 1;  // the second as the first, and slower
   snprintf(out->kernels[0].name, sizeof out->kernels[0].name, "fake");
+  snprintf(out->kernels[1].name, sizeof out->kernels[1].name, "fake_combine");
   fill(spec, &out->kernels[0].metrics);
+  fill(spec, &out->kernels[1].metrics);
+  out->kernels[1].metrics.value[FTL_METRIC_time_ns] += 1e6;
   out->metrics = out->kernels[0].metrics;
   snprintf(out->bottleneck, sizeof out->bottleneck, "tensor pipe");
   out->error_bound_cycles_pct = 2.5;
