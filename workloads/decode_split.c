@@ -157,22 +157,18 @@ static ftl_tile_ref rows_ref(const split *s, int32_t tensor, ftl_expr batch, int
 }
 
 static void load_queries(const split *s) {
-  ftl_acquire(s->b, s->ring_q);
-  ftl_load(s->b, s->ring_q, rows_ref(s, s->q, s->batch, s->d.a.head_dim));
-  ftl_commit(s->b, s->ring_q);
+  ftl_fill_stage(s->b, s->ring_q, rows_ref(s, s->q, s->batch, s->d.a.head_dim));
 }
 
 static void load_keys(const split *s, int32_t ring, int32_t tensor, ftl_expr j) {
-  ftl_acquire(s->b, ring);
-  ftl_load(s->b, ring,
-           (ftl_tile_ref){.tensor = tensor,
-                          .batch = s->batch,
-                          .head = s->kv_head,
-                          .row = ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)),
-                          .present = ftl_sub(s->b, s->end, j),
-                          .rows = s->d.a.block_n,
-                          .columns = s->d.a.head_dim});
-  ftl_commit(s->b, ring);
+  ftl_fill_stage(s->b, ring,
+                 (ftl_tile_ref){.tensor = tensor,
+                                .batch = s->batch,
+                                .head = s->kv_head,
+                                .row = ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)),
+                                .present = ftl_sub(s->b, s->end, j),
+                                .rows = s->d.a.block_n,
+                                .columns = s->d.a.head_dim});
 }
 
 static void load_ahead(const split *s, ftl_expr j) {

@@ -51,8 +51,8 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
 }
 
 static void set_defaults(ftl_spec *spec) {
-  if (!(spec->given >> FTL_PARAM_block_m & 1)) spec->value[FTL_PARAM_block_m] = 32;
-  if (!(spec->given >> FTL_PARAM_block_n & 1)) spec->value[FTL_PARAM_block_n] = 128;
+  ftl_spec_set_default(spec, FTL_PARAM_block_m, 32);
+  ftl_spec_set_default(spec, FTL_PARAM_block_n, 128);
 }
 
 // ---- declarations and loads ----

@@ -75,20 +75,14 @@ static ftl_tile_ref query_ref(const flash2 *f, int32_t tensor, int32_t columns) 
   return ftl_attention_query_ref(&f->tile, tensor, f->tile.row, f->a.block_m, columns);
 }
 
-static void load_queries(const flash2 *f) {
-  ftl_acquire(f->b, f->ring_q);
-  ftl_load(f->b, f->ring_q, query_ref(f, f->q, f->a.head_dim));
-  ftl_commit(f->b, f->ring_q);
-}
+static void load_queries(const flash2 *f) { ftl_fill_stage(f->b, f->ring_q, query_ref(f, f->q, f->a.head_dim)); }
 
 // Fills the next stage with key (or value) tile `j`; an empty stage unless `present` > 0.
 static void load_keys(const flash2 *f, int32_t ring, int32_t tensor, ftl_expr j, ftl_expr present) {
   ftl_expr row = ftl_mul(f->b, j, ftl_const(f->b, f->a.block_n));
   ftl_tile_ref keys = ftl_attention_key_ref(&f->tile, tensor, row, f->a.block_n, f->a.head_dim);
   keys.present = present;
-  ftl_acquire(f->b, ring);
-  ftl_load(f->b, ring, keys);
-  ftl_commit(f->b, ring);
+  ftl_fill_stage(f->b, ring, keys);
 }
 
 // ---- one iteration ----

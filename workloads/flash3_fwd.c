@@ -64,11 +64,9 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
 }
 
 static void set_defaults(ftl_spec *spec) {
-  uint64_t given = spec->given;
-  if (!(given >> FTL_PARAM_schedule & 1)) spec->value[FTL_PARAM_schedule] = FTL_SCHEDULE_PINGPONG;
-  if (!(given >> FTL_PARAM_num_warps & 1)) spec->value[FTL_PARAM_num_warps] = 2 * GROUP_WARPS;
-  if (!(given >> FTL_PARAM_block_m & 1))
-    spec->value[FTL_PARAM_block_m] = spec->value[FTL_PARAM_num_warps] / GROUP_WARPS * WGMMA_ROWS;
+  ftl_spec_set_default(spec, FTL_PARAM_schedule, FTL_SCHEDULE_PINGPONG);
+  ftl_spec_set_default(spec, FTL_PARAM_num_warps, 2 * GROUP_WARPS);
+  ftl_spec_set_default(spec, FTL_PARAM_block_m, spec->value[FTL_PARAM_num_warps] / GROUP_WARPS * WGMMA_ROWS);
 }
 
 // ---- declarations ----

@@ -7,11 +7,10 @@
 // One tile for the rows of a KV head, up to 64, since each key tile is read once a query tile.
 static void set_defaults(ftl_spec *spec) {
   enum { UNIT = 16, MOST = 64 };
-  if (spec->given >> FTL_PARAM_block_m & 1) return;
   const int64_t *v = spec->value;
   int64_t rows = v[FTL_PARAM_heads] / v[FTL_PARAM_kv_heads] * v[FTL_PARAM_seqlen_q];
   int64_t block_m = (rows + UNIT - 1) / UNIT * UNIT;
-  spec->value[FTL_PARAM_block_m] = rows > MOST ? MOST : block_m;
+  ftl_spec_set_default(spec, FTL_PARAM_block_m, rows > MOST ? MOST : block_m);
 }
 
 static void resolve(ftl_spec *spec, const ftl_arch *arch) {

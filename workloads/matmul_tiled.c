@@ -257,8 +257,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 }
 
 static void set_defaults(ftl_spec *spec) {
-  if ((spec->given >> FTL_PARAM_splits & 1) == 0 || spec->value[FTL_PARAM_splits] == 0)
-    spec->value[FTL_PARAM_splits] = 1;
+  if (spec->value[FTL_PARAM_splits] == 0) spec->value[FTL_PARAM_splits] = 1;
 }
 
 const ftl_workload ftl_workload_matmul_tiled = {

@@ -33,17 +33,13 @@ static ftl_status check_held(const ftl_spec *spec, const ftl_row_softmax *s, ftl
 }
 
 static void set_defaults(ftl_spec *spec) {
-  const struct {
-    ftl_param param;
-    int64_t value;
-  } defaults[] = {{FTL_PARAM_block_m, 1}, {FTL_PARAM_schedule, FTL_SCHEDULE_REREAD}};
-  for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
-    if ((spec->given >> defaults[i].param & 1) == 0) spec->value[defaults[i].param] = defaults[i].value;
-  if ((spec->given >> FTL_PARAM_block_n & 1) != 0) return;
+  ftl_spec_set_default(spec, FTL_PARAM_block_m, 1);
+  ftl_spec_set_default(spec, FTL_PARAM_schedule, FTL_SCHEDULE_REREAD);
   // as many columns as a step takes, or as the row needs
   int64_t step = spec->value[FTL_PARAM_num_warps] * 32 / spec->value[FTL_PARAM_block_m] * FTL_ROW_VECTOR_COLUMNS;
   int64_t steps = ftl_divide_up(spec->value[FTL_PARAM_seqlen_kv], step > 0 ? step : 1);
-  spec->value[FTL_PARAM_block_n] = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_REGISTERS ? steps * step : step;
+  bool is_held = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_REGISTERS;
+  ftl_spec_set_default(spec, FTL_PARAM_block_n, is_held ? steps * step : step);
 }
 
 static void declare_tensors(ftl_builder *b, const ftl_spec *spec, ftl_row_softmax *s) {

@@ -122,6 +122,10 @@ static ftl_status fill_default(ftl_spec *spec, int param, ftl_error *error) {
                        (long long)info->min, (long long)info->max, info->unit[0] ? " " : "", info->unit, info->doc);
 }
 
+void ftl_spec_set_default(ftl_spec *spec, ftl_param param, int64_t value) {
+  if ((spec->given >> param & 1) == 0) spec->value[param] = value;
+}
+
 ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error) {
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     if (!takes(spec, i) || (spec->given >> i & 1) != 0) continue;
@@ -130,9 +134,7 @@ ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error) {
   }
   if (spec->workload->set_defaults) spec->workload->set_defaults(spec);
   // That schedule has one buffer each by definition; a number that the user gave is not overruled.
-  bool stages_given = (spec->given >> FTL_PARAM_num_stages & 1) != 0;
-  if (!stages_given && spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED)
-    spec->value[FTL_PARAM_num_stages] = 1;
+  if (spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED) ftl_spec_set_default(spec, FTL_PARAM_num_stages, 1);
   return ftl_spec_check_rules(spec, error);
 }
 

@@ -67,6 +67,9 @@ FTL_MUST_USE ftl_status ftl_spec_set_int(ftl_spec *spec, const char *name, int64
 // parameters that hold on every GPU. FTL_BAD_INPUT names the parameter.
 FTL_MUST_USE ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error);
 
+// For set_defaults: the value of a parameter that the user left open.
+void ftl_spec_set_default(ftl_spec *spec, ftl_param param, int64_t value);
+
 // "128", "true" or "fp16" of a completed spec, as a user would write it; into a caller's buffer of at least 32 bytes.
 const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer);
 // "flash2_fwd batch=1 heads=32 …": every parameter that the workload takes, in list order.
