@@ -85,86 +85,48 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
     ftl_select_settle_fill(s, op->dst);
 }
 
+static void select_mma(ftl_select *s, const ftl_tile_op *op) {
+  if (s->mma == FTL_MMA_WGMMA)
+    ftl_select_wgmma(s, op);
+  else
+    ftl_select_mma_sync(s, op);
+}
+
+static void select_barrier(ftl_select *s, const ftl_tile_op *op) {
+  (void)op;
+  ftl_select_barrier(s);
+}
+
 static void select_op(ftl_select *s, const ftl_tile_op *op) {
+  static void (*const select_of[])(ftl_select *, const ftl_tile_op *) = {
+      [FTL_TILE_LOOP] = ftl_select_loop,
+      [FTL_TILE_END_LOOP] = ftl_select_end_loop,
+      [FTL_TILE_ACQUIRE] = ftl_select_acquire,
+      [FTL_TILE_LOAD] = ftl_select_load,
+      [FTL_TILE_LOAD_TILE] = ftl_select_load_tile,
+      [FTL_TILE_LOAD_ROWS] = ftl_select_load_rows,
+      [FTL_TILE_LOAD_COLUMNS] = ftl_select_load_columns,
+      [FTL_TILE_COMMIT] = ftl_select_commit,
+      [FTL_TILE_WAIT] = ftl_select_wait,
+      [FTL_TILE_RELEASE] = ftl_select_release,
+      [FTL_TILE_FILL] = ftl_select_fill,
+      [FTL_TILE_FETCH] = ftl_select_fetch,
+      [FTL_TILE_ELEM] = ftl_select_elem,
+      [FTL_TILE_MASK] = ftl_select_mask,
+      [FTL_TILE_REDUCE_ROWS] = ftl_select_reduce_rows,
+      [FTL_TILE_REDUCE_LANES] = ftl_select_reduce_lanes,
+      [FTL_TILE_REDUCE_GROUPS] = ftl_select_reduce_groups,
+      [FTL_TILE_CONVERT] = ftl_select_convert,
+      [FTL_TILE_STORE_MERGED] = ftl_select_store_merged,
+      [FTL_TILE_STORE] = ftl_select_store,
+      [FTL_TILE_STORE_ROWS] = ftl_select_store_rows,
+      [FTL_TILE_MMA] = select_mma,
+      [FTL_TILE_BARRIER] = select_barrier,
+      [FTL_TILE_ARRIVE] = ftl_select_named_barrier,
+      [FTL_TILE_SYNC] = ftl_select_named_barrier,
+  };
   settle_operands(s, op);
-  switch (op->kind) {
-    case FTL_TILE_LOOP:
-      ftl_select_loop(s, op);
-      break;
-    case FTL_TILE_END_LOOP:
-      ftl_select_end_loop(s, op);
-      break;
-    case FTL_TILE_ACQUIRE:
-      ftl_select_acquire(s, op);
-      break;
-    case FTL_TILE_LOAD:
-      ftl_select_load(s, op);
-      break;
-    case FTL_TILE_LOAD_TILE:
-      ftl_select_load_tile(s, op);
-      break;
-    case FTL_TILE_LOAD_ROWS:
-      ftl_select_load_rows(s, op);
-      break;
-    case FTL_TILE_LOAD_COLUMNS:
-      ftl_select_load_columns(s, op);
-      break;
-    case FTL_TILE_COMMIT:
-      ftl_select_commit(s, op);
-      break;
-    case FTL_TILE_WAIT:
-      ftl_select_wait(s, op);
-      break;
-    case FTL_TILE_RELEASE:
-      ftl_select_release(s, op);
-      break;
-    case FTL_TILE_FILL:
-      ftl_select_fill(s, op);
-      break;
-    case FTL_TILE_FETCH:
-      ftl_select_fetch(s, op);
-      break;
-    case FTL_TILE_MMA:
-      if (s->mma == FTL_MMA_WGMMA)
-        ftl_select_wgmma(s, op);
-      else
-        ftl_select_mma_sync(s, op);
-      break;
-    case FTL_TILE_ELEM:
-      ftl_select_elem(s, op);
-      break;
-    case FTL_TILE_MASK:
-      ftl_select_mask(s, op);
-      break;
-    case FTL_TILE_REDUCE_ROWS:
-      ftl_select_reduce_rows(s, op);
-      break;
-    case FTL_TILE_REDUCE_LANES:
-      ftl_select_reduce_lanes(s, op);
-      break;
-    case FTL_TILE_REDUCE_GROUPS:
-      ftl_select_reduce_groups(s, op);
-      break;
-    case FTL_TILE_CONVERT:
-      ftl_select_convert(s, op);
-      break;
-    case FTL_TILE_STORE_MERGED:
-      ftl_select_store_merged(s, op);
-      break;
-    case FTL_TILE_STORE:
-      ftl_select_store(s, op);
-      break;
-    case FTL_TILE_STORE_ROWS:
-      ftl_select_store_rows(s, op);
-      break;
-    case FTL_TILE_BARRIER:
-      ftl_select_barrier(s);
-      break;
-    case FTL_TILE_ARRIVE:
-    case FTL_TILE_SYNC:
-      ftl_select_named_barrier(s, op);
-      break;
-  }
+  select_of[op->kind](s, op);
 }
 
 static void clear_virtuals(ftl_select *s) {
