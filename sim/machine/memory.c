@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "arch/topology.h"
 #include "base/check.h"
 #include "machine/memory_internal.h"
 
@@ -112,8 +113,8 @@ static bool create_arrays(ftl_memory *memory, const ftl_arch *arch) {
     return false;
   }
   for (int32_t sm = 0; sm < memory->num_sms; sm++) {
-    memory->gpc_of_sm[sm] = ftl_noc_gpc_of_sm(arch, sm);
-    memory->side_of_sm[sm] = ftl_noc_side_of_sm(arch, sm);
+    memory->gpc_of_sm[sm] = ftl_arch_gpc_of_sm(arch, sm);
+    memory->side_of_sm[sm] = ftl_arch_side_of_sm(arch, sm);
     memory->sm_out[sm].bytes_per_cycle = arch->noc_sm_write_bytes_per_cycle;
     memory->sm_in[sm].bytes_per_cycle = arch->noc_sm_read_bytes_per_cycle;
   }

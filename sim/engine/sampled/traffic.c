@@ -2,10 +2,9 @@
 
 #include <stdlib.h>
 
+#include "arch/topology.h"
 #include "base/sectors.h"
 #include "engine/sampled/dram_rate.h"
-#include "machine/cta/cta_scheduler.h"
-#include "machine/noc/noc.h"
 
 enum {
   SAMPLED_LINES = 4,  // of the smallest tile
@@ -52,7 +51,7 @@ static ftl_status find_homes(ftl_traffic *traffic, ftl_error *error) {
   traffic->homes = malloc((size_t)arch->chip_num_sms * sizeof *traffic->homes);
   if (!traffic->homes) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the places of SMs");
   for (int32_t sm = 0; sm < arch->chip_num_sms; sm++)
-    traffic->homes[sm] = (ftl_sm_home){.gpc = ftl_cta_gpc_of_sm(arch, sm), .side = ftl_noc_side_of_sm(arch, sm)};
+    traffic->homes[sm] = (ftl_sm_home){.gpc = ftl_arch_gpc_of_sm(arch, sm), .side = ftl_arch_side_of_sm(arch, sm)};
   return FTL_OK;
 }
 

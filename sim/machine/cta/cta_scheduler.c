@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "arch/topology.h"
 #include "base/check.h"
 
 struct ftl_cta_scheduler {
@@ -13,17 +14,13 @@ struct ftl_cta_scheduler {
   int64_t *gpc_free;      // cycle from which each GPC may start another CTA
 };
 
-int32_t ftl_cta_gpc_of_sm(const ftl_arch *arch, int32_t sm) {
-  return (int32_t)(sm / arch->chip_sms_per_tpc % arch->chip_num_gpcs);
-}
-
 // GPC after GPC, in each all its SMs (seen on H200: kernels/measurements/micro_launch.csv; there the first GPC changes
 // from launch to launch, here it is always the first).
 static void order_fill(const ftl_arch *arch, int32_t *order) {
   int32_t count = 0, num_sms = (int32_t)arch->chip_num_sms;
   for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++)
     for (int32_t sm = 0; sm < num_sms; sm++)
-      if (ftl_cta_gpc_of_sm(arch, sm) == gpc) order[count++] = sm;
+      if (ftl_arch_gpc_of_sm(arch, sm) == gpc) order[count++] = sm;
   FTL_CHECK(count == num_sms, "placement order covers %d of %d SMs", count, num_sms);
 }
 
@@ -56,7 +53,7 @@ void ftl_cta_scheduler_destroy(ftl_cta_scheduler *scheduler) {
 
 // A CTA starts no earlier than `cycle`, and one interval after the last start in its GPC.
 static ftl_cta_start start_on(ftl_cta_scheduler *scheduler, int32_t sm, int32_t slot, int64_t cycle) {
-  int64_t *gpc_free = &scheduler->gpc_free[ftl_cta_gpc_of_sm(scheduler->arch, sm)];
+  int64_t *gpc_free = &scheduler->gpc_free[ftl_arch_gpc_of_sm(scheduler->arch, sm)];
   if (*gpc_free > cycle) cycle = *gpc_free;
   *gpc_free = cycle + scheduler->arch->launch_cta_interval_cycles;
   return (ftl_cta_start){.cta = scheduler->next_cta++, .cycle = cycle, .sm = sm, .slot = slot};

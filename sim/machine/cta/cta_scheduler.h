@@ -37,7 +37,4 @@ int64_t ftl_cta_scheduler_num_left(const ftl_cta_scheduler *scheduler);
 // Lets the next CTA be `num_ctas` further on, as if those between had run (skipped waves).
 void ftl_cta_scheduler_skip(ftl_cta_scheduler *scheduler, int64_t num_ctas);
 
-// The GPC of an SM: TPCs are dealt to GPCs in turn, SMs are numbered TPC by TPC.
-int32_t ftl_cta_gpc_of_sm(const ftl_arch *arch, int32_t sm);
-
 #endif

@@ -1,18 +1,11 @@
-// The network between SMs and L2: which GPC and side an SM is on, and ports of limited bandwidth.
-// Models: a port carries so many bytes a cycle, first come first served; GPCs split over the sides of L2.
+// The network between SMs and L2: ports of limited bandwidth.
+// Models: a port carries so many bytes a cycle, first come first served.
 // Does not model: crossbar arbitration beyond the ports, finite buffers in the network.
-// Numbers: noc.* and chip.* keys. SM to GPC and GPC to side: guesses (docs/model_noc.md).
+// Numbers: noc.* keys. Which GPC and side an SM is on: arch/topology.h.
 #ifndef FTL_MACHINE_NOC_NOC_H
 #define FTL_MACHINE_NOC_NOC_H
 
 #include <stdint.h>
-
-#include "arch/arch.h"
-
-// TPCs are dealt to the GPCs in turn, so that they differ by one at most.
-int32_t ftl_noc_gpc_of_sm(const ftl_arch *arch, int32_t sm);
-// The side of L2 that an SM reads from; 0 on one-sided parts.
-int32_t ftl_noc_side_of_sm(const ftl_arch *arch, int32_t sm);
 
 typedef struct ftl_noc_port {
   int64_t bytes_per_cycle;

@@ -17,12 +17,6 @@ static ftl_cta_scheduler *scheduler_of(const ftl_arch *arch, int64_t num_ctas, i
   return scheduler;
 }
 
-Test(timing_cta, tpcs_are_dealt_to_gpcs_in_turn) {
-  ftl_arch arch = small_arch();
-  int32_t expected[] = {0, 0, 1, 1, 0, 0, 1, 1};
-  for (int32_t sm = 0; sm < 8; sm++) cr_assert_eq(ftl_cta_gpc_of_sm(&arch, sm), expected[sm]);
-}
-
 Test(timing_cta, the_first_round_fills_one_gpc_after_another_and_the_second_follows_in_the_same_order) {
   ftl_arch arch = small_arch();
   ftl_cta_scheduler *scheduler = scheduler_of(&arch, 100, 2);

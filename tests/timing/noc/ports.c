@@ -33,19 +33,3 @@ Test(timing_noc_ports, bandwidth_is_exact_for_any_width) {
   for (int i = 0; i < 3000; i++) slot = ftl_noc_port_take(&port, 0, 128);
   cr_expect_eq(slot.last, 3000 * 128 / 48 - 1);
 }
-
-Test(timing_noc_ports, tpcs_are_dealt_to_gpcs_and_gpcs_split_over_the_sides) {
-  ftl_arch arch = {.chip_num_sms = 132, .chip_num_gpcs = 8, .chip_sms_per_tpc = 2, .l2_num_sides = 2};
-  int sms_of_gpc[8] = {0}, sms_of_side[2] = {0};
-  for (int sm = 0; sm < 132; sm++) {
-    sms_of_gpc[ftl_noc_gpc_of_sm(&arch, sm)]++;
-    sms_of_side[ftl_noc_side_of_sm(&arch, sm)]++;
-    cr_expect_eq(ftl_noc_gpc_of_sm(&arch, sm), ftl_noc_gpc_of_sm(&arch, sm ^ 1), "the SMs of a TPC stay together");
-  }
-  // 66 TPCs over 8 GPCs: two GPCs of 9, six of 8; those of 9 are GPCs 0 and 1, on side 0.
-  for (int gpc = 0; gpc < 8; gpc++) cr_expect_eq(sms_of_gpc[gpc], gpc < 2 ? 18 : 16);
-  cr_expect_eq(sms_of_side[0], 68);
-  cr_expect_eq(sms_of_side[1], 64);
-  arch.l2_num_sides = 1;
-  for (int sm = 0; sm < 132; sm++) cr_expect_eq(ftl_noc_side_of_sm(&arch, sm), 0);
-}

@@ -1,0 +1,18 @@
+// Where an SM sits: its GPC, and the side of L2 that it reads from. The one rule for all parts of the machine.
+// Source: kernels/measurements/micro_launch.csv and micro_sides.csv (H200); what of them it leaves out:
+// docs/model_noc.md.
+#ifndef FTL_ARCH_TOPOLOGY_H
+#define FTL_ARCH_TOPOLOGY_H
+
+#include <stdint.h>
+
+#include "arch/arch.h"
+
+// SMs are numbered TPC by TPC, and TPCs are dealt to the GPCs in turn: GPCs differ by one TPC at most.
+int32_t ftl_arch_gpc_of_sm(const ftl_arch *arch, int32_t sm);
+// SMs of a GPC.
+int32_t ftl_arch_sms_of_gpc(const ftl_arch *arch, int32_t gpc);
+// GPCs are split evenly over the sides, by index; 0 on one-sided parts.
+int32_t ftl_arch_side_of_sm(const ftl_arch *arch, int32_t sm);
+
+#endif
