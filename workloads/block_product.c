@@ -1,0 +1,193 @@
+#include "workloads/block_product.h"
+
+#include "base/integer.h"
+#include "workloads/attention.h"
+
+enum { PRODUCER_WARPS = 4, PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240, MAX_CONSUMER_WARPS = 8 };
+enum { ALIGNED_ELEMENTS = 8 };
+
+ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  ftl_block_product p = {
+      .batch = v[FTL_PARAM_batch],
+      .m = v[FTL_PARAM_m],
+      .n = v[FTL_PARAM_n],
+      .k = v[FTL_PARAM_k],
+      .block_m = (int32_t)v[FTL_PARAM_block_m],
+      .block_n = (int32_t)v[FTL_PARAM_block_n],
+      .block_k = (int32_t)v[FTL_PARAM_block_k],
+      .num_stages = (int32_t)v[FTL_PARAM_num_stages],
+      .num_warps = (int32_t)v[FTL_PARAM_num_warps],
+      .dtype = (ftl_dtype)v[FTL_PARAM_dtype],
+      .transpose_a = v[FTL_PARAM_transpose_a] != 0,
+      .transpose_b = v[FTL_PARAM_transpose_b] != 0,
+      .m_first = v[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST,
+      .persistent = v[FTL_PARAM_persistent] != 0,
+      .has_producer = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA,
+      .num_b = 1,
+  };
+  p.tiles_m = ftl_divide_up(p.m, p.block_m);
+  p.tiles_n = ftl_divide_up(p.n, p.block_n);
+  int64_t steps = ftl_divide_up(p.k, p.block_k);
+  p.num_splits = v[FTL_PARAM_splits] > 0 ? ftl_smaller(v[FTL_PARAM_splits], steps) : 1;
+  p.steps_per_split = ftl_divide_up(steps, p.num_splits);
+  p.num_splits = ftl_divide_up(steps, p.steps_per_split);  // none is empty
+  return p;
+}
+
+// ---- what cannot exist on any GPU ----
+
+ftl_status ftl_block_product_check_row(const char *name, int64_t row, ftl_error *error) {
+  if (row % ALIGNED_ELEMENTS == 0) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE, "%s=%lld: 16-byte copies need rows of a multiple of 8 elements", name,
+                       (long long)row);
+}
+
+ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product *p, ftl_error *error) {
+  int64_t flops = 2 * p->batch;
+  if (__builtin_mul_overflow(flops, p->m, &flops) || __builtin_mul_overflow(flops, p->n, &flops) ||
+      __builtin_mul_overflow(flops, p->k, &flops))
+    return ftl_error_set(error, FTL_BAD_INPUT, "k=%lld: 2 * batch * m * n * k is more than 2^63 FLOPs",
+                         (long long)p->k);
+  ftl_status status = ftl_attention_check_warps(spec, error);
+  if (status != FTL_OK) return status;
+  if (p->block_k % 16 != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "block_k=%d: tensor instructions need a multiple of 16", p->block_k);
+  if (p->persistent && !p->has_producer)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "persistent: CTAs that walk several tiles need mma=wgmma copy=tma here");
+  return FTL_OK;
+}
+
+// ---- tiles ----
+
+// The tile of a CTA: m tiles follow each other in launch order, or n tiles; then splits; then batches.
+static void place_tile(ftl_block_product *p) {
+  ftl_builder *b = p->b;
+  ftl_expr cta = ftl_cta(b), tiles = ftl_const(b, p->tiles_m * p->tiles_n), in_matrix = ftl_mod(b, cta, tiles);
+  ftl_expr fast = ftl_const(b, p->m_first ? p->tiles_m : p->tiles_n);
+  ftl_expr first = ftl_mod(b, in_matrix, fast), second = ftl_div(b, in_matrix, fast);
+  ftl_expr matrix = ftl_div(b, cta, tiles), splits = ftl_const(b, p->num_splits);
+  p->split = ftl_mod(b, matrix, splits);
+  p->batch_idx = ftl_div(b, matrix, splits);
+  p->row = ftl_mul(b, p->m_first ? first : second, ftl_const(b, p->block_m));
+  p->column = ftl_mul(b, p->m_first ? second : first, ftl_const(b, p->block_n));
+  ftl_expr per_split = ftl_const(b, p->steps_per_split), all = ftl_const(b, ftl_divide_up(p->k, p->block_k));
+  p->first_step = ftl_mul(b, p->split, per_split);
+  p->num_steps = ftl_min(b, per_split, ftl_sub(b, all, p->first_step));
+}
+
+static void declare_rings(ftl_block_product *p, int32_t producer, int32_t consumers) {
+  static const char *const names[FTL_PRODUCT_MAX_B] = {"b", "b2"};
+  int32_t m = p->block_m, n = p->block_n, k = p->block_k;
+  p->ring_a = ftl_builder_ring(p->b, "a", p->dtype, p->transpose_a ? k : m, p->transpose_a ? m : k, p->num_stages,
+                               producer, consumers);
+  for (int32_t i = 0; i < p->num_b; i++)
+    p->ring_b[i] = ftl_builder_ring(p->b, names[i], p->dtype, p->transpose_b ? n : k, p->transpose_b ? k : n,
+                                    p->num_stages, producer, consumers);
+}
+
+ftl_tile_ref ftl_block_product_tile(const ftl_block_product *p, int32_t tensor, ftl_expr head, ftl_expr row,
+                                    ftl_expr column, int32_t rows, int32_t columns, int64_t all_columns) {
+  return (ftl_tile_ref){.tensor = tensor,
+                        .batch = p->batch_idx,
+                        .head = head,
+                        .row = row,
+                        .present = FTL_ALWAYS,
+                        .rows = rows,
+                        .columns = (int32_t)ftl_smaller(columns, all_columns),
+                        .column = column};
+}
+
+static ftl_tile_ref tile_of_a(const ftl_block_product *p, ftl_expr depth) {
+  ftl_expr zero = ftl_const(p->b, 0);
+  if (p->transpose_a) return ftl_block_product_tile(p, p->a, zero, depth, p->row, p->block_k, p->block_m, p->m);
+  return ftl_block_product_tile(p, p->a, zero, p->row, depth, p->block_m, p->block_k, p->k);
+}
+
+static ftl_tile_ref tile_of_b(const ftl_block_product *p, int32_t i, ftl_expr depth) {
+  ftl_expr zero = ftl_const(p->b, 0);
+  if (p->transpose_b)
+    return ftl_block_product_tile(p, p->of_b[i], zero, p->column, depth, p->block_n, p->block_k, p->k);
+  return ftl_block_product_tile(p, p->of_b[i], zero, depth, p->column, p->block_k, p->block_n, p->n);
+}
+
+// A's and the Bs' tiles of step `step` of the CTA's part of K; empty stages unless `present` > 0.
+static void load_step(const ftl_block_product *p, ftl_expr step, ftl_expr present) {
+  ftl_builder *b = p->b;
+  ftl_expr depth = ftl_mul(b, ftl_add(b, p->first_step, step), ftl_const(b, p->block_k));
+  ftl_tile_ref a = tile_of_a(p, depth);
+  a.present = present;
+  ftl_acquire(b, p->ring_a);
+  for (int32_t i = 0; i < p->num_b; i++) ftl_acquire(b, p->ring_b[i]);
+  ftl_load(b, p->ring_a, a);
+  for (int32_t i = 0; i < p->num_b; i++) {
+    ftl_tile_ref of_b = tile_of_b(p, i, depth);
+    of_b.present = present;
+    ftl_load(b, p->ring_b[i], of_b);
+  }
+  ftl_commit(b, p->ring_a);
+  for (int32_t i = 0; i < p->num_b; i++) ftl_commit(b, p->ring_b[i]);
+}
+
+static void multiply_step(const ftl_block_product *p, const int32_t *sums) {
+  ftl_wait(p->b, p->ring_a);
+  for (int32_t i = 0; i < p->num_b; i++) ftl_wait(p->b, p->ring_b[i]);
+  for (int32_t i = 0; i < p->num_b; i++) {
+    ftl_mma_shared(p->b, sums[i], p->ring_a, p->ring_b[i], p->transpose_b);
+    if (p->transpose_a) ftl_transposed_a(p->b);
+  }
+  ftl_release(p->b, p->ring_a);
+  for (int32_t i = 0; i < p->num_b; i++) ftl_release(p->b, p->ring_b[i]);
+}
+
+static void declare_sums(const ftl_block_product *p, int32_t *sums) {
+  static const char *const names[FTL_PRODUCT_MAX_B] = {"sum", "sum2"};
+  for (int32_t i = 0; i < p->num_b; i++) {
+    sums[i] = ftl_builder_tile(p->b, names[i], FTL_FP32, p->block_m, p->block_n);
+    ftl_fill(p->b, sums[i], 0);
+  }
+}
+
+// ---- the two kernels ----
+
+static void build_multistage(ftl_block_product *p, int32_t *sums) {
+  ftl_builder *b = p->b;
+  int32_t role = ftl_builder_role(b, "main", p->num_warps, 0);
+  declare_rings(p, role, 1 << role);
+  declare_sums(p, sums);
+  for (int32_t i = 0; i < p->num_stages - 1; i++)
+    load_step(p, ftl_const(b, i), ftl_sub(b, p->num_steps, ftl_const(b, i)));
+  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), p->num_steps));
+  ftl_expr ahead = ftl_add(b, i, ftl_const(b, p->num_stages - 1));
+  load_step(p, ahead, ftl_sub(b, p->num_steps, ahead));
+  multiply_step(p, sums);
+  ftl_end_loop(b);
+}
+
+static void build_specialised(ftl_block_product *p, int32_t *sums) {
+  ftl_builder *b = p->b;
+  bool reallocates = p->num_warps == MAX_CONSUMER_WARPS;  // what two warpgroups gain is what one gives up
+  ftl_builder_role(b, "producer", PRODUCER_WARPS, reallocates ? PRODUCER_REGISTERS : 0);
+  declare_rings(p, 0, 1 << 1);
+  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), p->num_steps));
+  load_step(p, i, FTL_ALWAYS);
+  ftl_end_loop(b);
+  ftl_builder_role(b, "consumer", p->num_warps, reallocates ? CONSUMER_REGISTERS : 0);
+  declare_sums(p, sums);
+  ftl_loop(b, ftl_const(b, 0), p->num_steps);
+  multiply_step(p, sums);
+  ftl_end_loop(b);
+}
+
+void ftl_block_product_build(ftl_block_product *p, ftl_block_product_finish finish, const void *context) {
+  int32_t sums[FTL_PRODUCT_MAX_B];
+  place_tile(p);
+  if (p->has_producer)
+    build_specialised(p, sums);
+  else
+    build_multistage(p, sums);
+  finish(p, sums, context);
+  ftl_builder_grid(p->b, p->batch * p->num_splits * p->tiles_m * p->tiles_n, p->persistent, false);
+  ftl_builder_flops(p->b, 2 * p->num_b * p->batch * p->m * p->n * p->k);
+}

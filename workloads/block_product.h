@@ -1,0 +1,46 @@
+// The block matrix product A B of one A with one or two Bs: a CTA computes a block_m x block_n tile, walking K in steps
+// of block_k whose tiles of A and B go through shared memory. Source: NVIDIA, CUTLASS, "Efficient GEMM in CUDA" (the
+// multistage kernel, and the warp-specialised cooperative kernel with TMA and wgmma); with two Bs, CUTLASS's example
+// 45_dual_gemm.
+//
+// A is [m][k], or [k][m] with transpose_a; B is [k][n], or [n][k] with transpose_b; sums are fp32. With mma=wgmma and
+// copy=tma a producer warpgroup copies for num_warps that multiply; else all warps do both.
+#ifndef FTL_WORKLOADS_BLOCK_PRODUCT_H
+#define FTL_WORKLOADS_BLOCK_PRODUCT_H
+
+#include "tile/builder.h"
+#include "workloads/spec.h"
+
+enum { FTL_PRODUCT_MAX_B = 2 };
+
+typedef struct ftl_block_product {
+  int64_t batch, m, n, k, num_splits, tiles_m, tiles_n, steps_per_split;
+  int32_t block_m, block_n, block_k, num_stages, num_warps;
+  ftl_dtype dtype;
+  bool transpose_a, transpose_b, m_first, persistent, has_producer;
+  // Set by the workload.
+  ftl_builder *b;
+  int32_t num_b, a, of_b[FTL_PRODUCT_MAX_B];  // tensors
+  // Set by ftl_block_product_build.
+  int32_t ring_a, ring_b[FTL_PRODUCT_MAX_B];
+  ftl_expr batch_idx, split, row, column, first_step, num_steps;  // of a CTA
+} ftl_block_product;
+
+// Of a completed and resolved spec that has m, n, k; one B.
+ftl_block_product ftl_block_product_of(const ftl_spec *spec);
+// FTL_INFEASIBLE, with the reason, where no GPU has such a kernel; FTL_BAD_INPUT where 2 batch m n k overflows.
+FTL_MUST_USE ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product *product,
+                                                ftl_error *error);
+// FTL_INFEASIBLE where the rows of a matrix, `row` elements of parameter `name`, are not whole 16-byte vectors.
+FTL_MUST_USE ftl_status ftl_block_product_check_row(const char *name, int64_t row, ftl_error *error);
+
+// Rows and columns from (row, column) on of head `head` of a tensor of `all_columns` columns, of the CTA's batch.
+ftl_tile_ref ftl_block_product_tile(const ftl_block_product *product, int32_t tensor, ftl_expr head, ftl_expr row,
+                                    ftl_expr column, int32_t rows, int32_t columns, int64_t all_columns);
+
+// What a CTA does with its sums: fp32 tiles of block_m x block_n at product->row and ->column, one of each B.
+typedef void (*ftl_block_product_finish)(const ftl_block_product *product, const int32_t *sums, const void *context);
+// The grid and all roles and operations.
+void ftl_block_product_build(ftl_block_product *product, ftl_block_product_finish finish, const void *context);
+
+#endif
