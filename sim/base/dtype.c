@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-int ftl_dtype_bytes(ftl_dtype dtype) { return dtype == FTL_FP32 ? 4 : 2; }
+int ftl_dtype_bytes(ftl_dtype dtype) { return dtype == FTL_FP32 || dtype == FTL_INT32 ? 4 : 2; }
 
 const char *ftl_dtype_name(ftl_dtype dtype) {
-  static const char *const names[FTL_DTYPE_COUNT] = {"fp16", "bf16", "fp32"};
+  static const char *const names[FTL_DTYPE_COUNT] = {"fp16", "bf16", "fp32", "int32"};
   return names[dtype];
 }
 

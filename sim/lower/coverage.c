@@ -63,6 +63,7 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
       return begin_fill(c, event->op->ring, error);
     case FTL_TILE_LOAD:
       return add_tile(c, event, event->op->ring, error);
+    case FTL_TILE_LOOKUP:
     case FTL_TILE_LOAD_TILE:
     case FTL_TILE_LOAD_ROWS:
     case FTL_TILE_LOAD_COLUMNS:

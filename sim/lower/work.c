@@ -39,6 +39,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
   int64_t groups;
   switch (op->kind) {
     case FTL_TILE_LOAD:
+    case FTL_TILE_LOOKUP:
     case FTL_TILE_LOAD_TILE:
     case FTL_TILE_LOAD_ROWS:
     case FTL_TILE_LOAD_COLUMNS:

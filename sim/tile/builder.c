@@ -15,7 +15,9 @@ static void copy_name(char out[FTL_TILE_NAME_BYTES], const char *name) {
   snprintf(out, FTL_TILE_NAME_BYTES, "%s", name);
 }
 
-static bool ok(const ftl_builder *builder) { return builder->error.status == FTL_OK; }
+bool ftl_builder_is_ok(const ftl_builder *builder) { return builder->error.status == FTL_OK; }
+
+static bool ok(const ftl_builder *builder) { return ftl_builder_is_ok(builder); }
 
 void ftl_builder_fail(ftl_builder *builder, ftl_status status, const char *format, ...) {
   if (!ok(builder)) return;
@@ -163,6 +165,7 @@ int32_t ftl_builder_role(ftl_builder *builder, const char *name, int32_t num_war
                      .first_op = program->num_ops};
   copy_name(role->name, name);
   builder->num_role_loops = 0;
+  ftl_builder_drop_lookups(builder, 0);
   return program->num_roles++;
 }
 
@@ -178,6 +181,7 @@ void ftl_builder_tile_begins(ftl_builder *builder) {
   if (!ok(builder)) return;
   ftl_role *role = &program->roles[program->num_roles - 1];
   role->num_setup_ops = role->num_ops;
+  ftl_builder_drop_lookups(builder, 0);
 }
 
 int32_t ftl_builder_named_barrier(ftl_builder *builder, const char *name, int32_t roles_mask) {
@@ -251,18 +255,26 @@ static bool ops_reserve(ftl_builder *builder) {
   return true;
 }
 
-static void op_add(ftl_builder *builder, ftl_tile_op op) {
+void ftl_builder_insert_op(ftl_builder *builder, int32_t at, const ftl_tile_op *op) {
   ftl_tile_program *program = builder->program;
   if (program->num_roles == 0 || program->num_ops == FTL_TILE_MAX_OPS)
-    ftl_builder_fail(builder, FTL_BAD_INPUT, "%s: ops come after a role began, at most %d", ftl_tile_op_name(op.kind),
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "%s: ops come after a role began, at most %d", ftl_tile_op_name(op->kind),
                      FTL_TILE_MAX_OPS);
   if (!ok(builder) || !ops_reserve(builder)) return;
-  program->ops[program->num_ops++] = op;
+  memmove(&program->ops[at + 1], &program->ops[at], sizeof *op * (size_t)(program->num_ops - at));
+  program->ops[at] = *op;
+  program->num_ops++;
   program->roles[program->num_roles - 1].num_ops++;
+  for (int32_t i = 0; i < builder->num_open_loops; i++)
+    if (builder->open_loop_ops[i] >= at) builder->open_loop_ops[i]++;
 }
 
-// An op with nothing set: no value, no ring, no tensor.
-static ftl_tile_op op_of(ftl_tile_op_kind kind) {
+static void op_add(ftl_builder *builder, ftl_tile_op op) {
+  ftl_builder_add_lookups(builder, &op);
+  ftl_builder_insert_op(builder, builder->program->num_ops, &op);
+}
+
+ftl_tile_op ftl_builder_op_of(ftl_tile_op_kind kind) {
   ftl_operand none = {.value = -1};
   return (ftl_tile_op){.kind = kind,
                        .dst = -1,
@@ -282,12 +294,13 @@ int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi) {
   if (builder->num_role_loops == FTL_TILE_MAX_LOOP_VARS)
     ftl_builder_fail(builder, FTL_BAD_INPUT, "allowed are %d loops a role", FTL_TILE_MAX_LOOP_VARS);
   if (!ok(builder)) return 0;
-  ftl_tile_op op = op_of(FTL_TILE_LOOP);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_LOOP);
   op.loop_var = builder->num_role_loops++;
   if (builder->num_role_loops > program->num_loop_vars) program->num_loop_vars = builder->num_role_loops;
   op.lo = lo;
   op.hi = hi;
   op_add(builder, op);
+  builder->open_loop_ops[builder->num_open_loops] = program->num_ops - 1;
   builder->open_loops[builder->num_open_loops++] = op.loop_var;
   return op.loop_var;
 }
@@ -295,13 +308,14 @@ int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi) {
 void ftl_end_loop(ftl_builder *builder) {
   if (builder->num_open_loops == 0) ftl_builder_fail(builder, FTL_BAD_INPUT, "end_loop without a loop");
   if (!ok(builder)) return;
-  ftl_tile_op op = op_of(FTL_TILE_END_LOOP);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_END_LOOP);
+  ftl_builder_drop_lookups(builder, builder->num_open_loops);
   op.loop_var = builder->open_loops[--builder->num_open_loops];
   op_add(builder, op);
 }
 
 static void ring_op(ftl_builder *builder, ftl_tile_op_kind kind, int32_t ring) {
-  ftl_tile_op op = op_of(kind);
+  ftl_tile_op op = ftl_builder_op_of(kind);
   op.ring = ring;
   op_add(builder, op);
 }
@@ -318,14 +332,14 @@ void ftl_wait(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_WA
 void ftl_release(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_RELEASE, ring); }
 
 void ftl_load(ftl_builder *builder, int32_t ring, ftl_tile_ref ref) {
-  ftl_tile_op op = op_of(FTL_TILE_LOAD);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_LOAD);
   op.ring = ring;
   op.ref = ref;
   op_add(builder, op);
 }
 
 static void load_direct(ftl_builder *builder, ftl_tile_op_kind kind, int32_t dst, ftl_tile_ref ref) {
-  ftl_tile_op op = op_of(kind);
+  ftl_tile_op op = ftl_builder_op_of(kind);
   op.dst = dst;
   op.ref = ref;
   op_add(builder, op);
@@ -347,21 +361,21 @@ ftl_operand ftl_value_operand(int32_t value) { return (ftl_operand){.value = val
 ftl_operand ftl_immediate(float x) { return (ftl_operand){.value = -1, .immediate = x}; }
 
 void ftl_fill(ftl_builder *builder, int32_t dst, float x) {
-  ftl_tile_op op = op_of(FTL_TILE_FILL);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_FILL);
   op.dst = dst;
   op.a = ftl_immediate(x);
   op_add(builder, op);
 }
 
 void ftl_fetch(ftl_builder *builder, int32_t dst, int32_t ring) {
-  ftl_tile_op op = op_of(FTL_TILE_FETCH);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_FETCH);
   op.dst = dst;
   op.ring = ring;
   op_add(builder, op);
 }
 
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b) {
-  ftl_tile_op op = op_of(FTL_TILE_MMA);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_MMA);
   op.dst = dst;
   op.ring_a = ring_a;
   op.ring = ring_b;
@@ -380,7 +394,7 @@ void ftl_transposed_a(ftl_builder *builder) {
 }
 
 void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b, bool transpose_b) {
-  ftl_tile_op op = op_of(FTL_TILE_MMA);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_MMA);
   op.dst = dst;
   op.a = ftl_value_operand(a);
   op.ring = ring_b;
@@ -389,7 +403,7 @@ void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b,
 }
 
 void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, ftl_operand b, ftl_operand c) {
-  ftl_tile_op op = op_of(FTL_TILE_ELEM);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_ELEM);
   op.fn = fn;
   op.dst = dst;
   op.a = a;
@@ -411,7 +425,7 @@ void ftl_mask(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0
 }
 
 static ftl_tile_op mask_of(int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit) {
-  ftl_tile_op op = op_of(FTL_TILE_MASK);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_MASK);
   op.dst = dst;
   op.row0 = row0;
   op.column0 = column0;
@@ -435,7 +449,7 @@ void ftl_mask_transposed(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_e
 }
 
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a) {
-  ftl_tile_op op = op_of(FTL_TILE_REDUCE_ROWS);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_REDUCE_ROWS);
   op.fn = fn;
   op.dst = dst;
   op.a = ftl_value_operand(a);
@@ -443,14 +457,14 @@ void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t 
 }
 
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst) {
-  ftl_tile_op op = op_of(FTL_TILE_REDUCE_LANES);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_REDUCE_LANES);
   op.fn = fn;
   op.dst = dst;
   op_add(builder, op);
 }
 
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring) {
-  ftl_tile_op op = op_of(FTL_TILE_REDUCE_GROUPS);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_REDUCE_GROUPS);
   op.fn = fn;
   op.dst = dst;
   op.ring = staging_ring;
@@ -458,14 +472,14 @@ void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_
 }
 
 void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a) {
-  ftl_tile_op op = op_of(FTL_TILE_CONVERT);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_CONVERT);
   op.dst = dst;
   op.a = ftl_value_operand(a);
   op_add(builder, op);
 }
 
 static void store_op(ftl_builder *builder, ftl_tile_op_kind kind, ftl_tile_ref ref, int32_t a, int32_t ring) {
-  ftl_tile_op op = op_of(kind);
+  ftl_tile_op op = ftl_builder_op_of(kind);
   op.ref = ref;
   op.a = ftl_value_operand(a);
   op.ring = ring;
@@ -478,7 +492,7 @@ void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t stagin
 
 void ftl_store_merged(ftl_builder *builder, ftl_tile_ref ref, int32_t output, int32_t row_max, int32_t row_sum,
                       float scale_log2, int32_t output_staging, int32_t rows_staging) {
-  ftl_tile_op op = op_of(FTL_TILE_STORE_MERGED);
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_STORE_MERGED);
   op.ref = ref;
   op.a = (ftl_operand){.value = output, .immediate = scale_log2};
   op.b = ftl_value_operand(row_max);
@@ -498,10 +512,10 @@ void ftl_at_ring_row(ftl_builder *builder, int32_t row) {
   if (ok(builder)) program->ops[program->num_ops - 1].ring_row = row;
 }
 
-void ftl_barrier(ftl_builder *builder) { op_add(builder, op_of(FTL_TILE_BARRIER)); }
+void ftl_barrier(ftl_builder *builder) { op_add(builder, ftl_builder_op_of(FTL_TILE_BARRIER)); }
 
 static void barrier_op(ftl_builder *builder, ftl_tile_op_kind kind, int32_t barrier) {
-  ftl_tile_op op = op_of(kind);
+  ftl_tile_op op = ftl_builder_op_of(kind);
   op.barrier = barrier;
   op_add(builder, op);
 }

@@ -26,6 +26,10 @@ ftl_expr ftl_mod(ftl_builder *builder, ftl_expr a, ftl_expr b);
 ftl_expr ftl_min(ftl_builder *builder, ftl_expr a, ftl_expr b);
 ftl_expr ftl_max(ftl_builder *builder, ftl_expr a, ftl_expr b);
 
+// Entry `index` of a table. The entry is loaded from global memory before the operation that uses the expression:
+// once for all its iterations if neither the index nor the guard of its reference has a loop variable.
+ftl_expr ftl_lookup(ftl_builder *builder, int32_t table, ftl_expr index);
+
 // Strides in elements. Addresses are assigned in order of declaration, each tensor on a 2 MiB boundary.
 typedef struct ftl_tensor_shape {
   int64_t num_batches, num_heads, num_rows, num_columns;
@@ -35,6 +39,9 @@ typedef struct ftl_tensor_shape {
 ftl_tensor_shape ftl_contiguous(int64_t num_batches, int64_t num_heads, int64_t num_rows, int64_t num_columns);
 int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dtype, ftl_tensor_use use,
                            ftl_tensor_shape shape);
+// A table in HBM whose int32 entries the host knows before the launch (block tables, offsets of sequences, lists of
+// blocks): a tensor [1][1][count][1], copied. Expressions read it by ftl_lookup.
+int32_t ftl_builder_table(ftl_builder *builder, const char *name, const int32_t *entries, int64_t count);
 int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
                          int32_t num_stages, int32_t producer_role, int32_t consumers_mask);
 

@@ -4,14 +4,22 @@
 
 #include "tile/builder.h"
 
-enum { FTL_TILE_MAX_EXPRS = 4096, FTL_TILE_MAX_OPS = 16384 };
+enum { FTL_TILE_MAX_EXPRS = 4096, FTL_TILE_MAX_OPS = 16384, FTL_TILE_MAX_LOOKUPS = 64 };
+
+// A lookup whose entry a register holds: in the loop whose depth is `depth` and in loops within it.
+typedef struct ftl_held_lookup {
+  ftl_expr lookup, present;
+  int32_t depth;  // 0: of no loop
+} ftl_held_lookup;
 
 struct ftl_builder {
   ftl_tile_program *program;
   int32_t capacity_ops;
   int32_t *expr_sizes;  // nodes of each expression written out as a tree: bounds the cost of evaluating it
-  int32_t open_loops[FTL_TILE_MAX_LOOP_VARS];
-  int32_t num_open_loops, num_role_loops;  // of the role begun last
+  int32_t open_loops[FTL_TILE_MAX_LOOP_VARS], open_loop_ops[FTL_TILE_MAX_LOOP_VARS];  // variables; LOOP operations
+  int32_t num_open_loops, num_role_loops;                                             // of the role begun last
+  ftl_held_lookup held[FTL_TILE_MAX_LOOKUPS];                                         // of the role begun last
+  int32_t num_held;
   int64_t next_base_bytes;
   ftl_error error;  // the first; everything after it is ignored
 };
@@ -19,5 +27,15 @@ struct ftl_builder {
 // Remembers the first error.
 void ftl_builder_fail(ftl_builder *builder, ftl_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+// What builder.c and lookup.c share.
+bool ftl_builder_is_ok(const ftl_builder *builder);
+ftl_tile_op ftl_builder_op_of(ftl_tile_op_kind kind);  // an operation with nothing set: no value, no ring, no tensor
+// Puts an operation before operation `at` of the program, which is one of the role begun last, or at its end.
+void ftl_builder_insert_op(ftl_builder *builder, int32_t at, const ftl_tile_op *op);
+// Adds the LOOKUPs that an operation needs before it: of its bounds, its reference and its mask.
+void ftl_builder_add_lookups(ftl_builder *builder, const ftl_tile_op *op);
+// Lookups of a loop that ends, or (depth 0) of a role or a tile, are held no longer.
+void ftl_builder_drop_lookups(ftl_builder *builder, int32_t depth);
 
 #endif

@@ -52,6 +52,14 @@ static ftl_status check_ref(const ftl_check *check, const ftl_tile_ref *ref, boo
   return FTL_OK;
 }
 
+static ftl_status check_lookup(const ftl_check *check, const ftl_tile_op *op) {
+  const ftl_tile_program *program = check->program;
+  bool is_lookup = is_expr(check, op->lookup) && program->exprs[op->lookup].kind == FTL_EXPR_LOOKUP;
+  if (!is_lookup || program->exprs[op->lookup].value != op->ref.tensor || program->exprs[op->lookup].a != op->ref.row)
+    return ftl_check_fail(check, "the expression is no lookup of that entry");
+  return check_ref(check, &op->ref, false);
+}
+
 static ftl_status check_ring_role(const ftl_check *check, int32_t ring, bool produces) {
   if (!is_ring(check, ring)) return ftl_check_fail(check, "no such ring");
   const ftl_ring *info = &check->program->rings[ring];
@@ -330,6 +338,8 @@ ftl_status ftl_check_op(const ftl_check *check) {
     case FTL_TILE_WAIT:
     case FTL_TILE_RELEASE:
       return check_ring_role(check, op->ring, false);
+    case FTL_TILE_LOOKUP:
+      return check_lookup(check, op);
     case FTL_TILE_LOAD:
       return check_load(check, op);
     case FTL_TILE_LOAD_TILE:

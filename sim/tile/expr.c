@@ -120,6 +120,19 @@ static ftl_expr expr_binary(ftl_builder *builder, ftl_expr_kind kind, ftl_expr a
                      builder->expr_sizes[a] + builder->expr_sizes[b] + 1);
 }
 
+ftl_expr ftl_lookup(ftl_builder *builder, int32_t table, ftl_expr index) {
+  ftl_tile_program *program = builder->program;
+  if (builder->error.status != FTL_OK) return 0;
+  if (index < 0 || index >= program->num_exprs || table < 0 || table >= program->num_tensors ||
+      !program->tensors[table].table) {
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "a lookup takes a table and an expression: table %d, expression %d", table,
+                     index);
+    return 0;
+  }
+  return expr_intern(builder, (ftl_expr_node){.kind = FTL_EXPR_LOOKUP, .value = table, .a = index},
+                     builder->expr_sizes[index] + 1);
+}
+
 ftl_expr ftl_add(ftl_builder *builder, ftl_expr a, ftl_expr b) { return expr_binary(builder, FTL_EXPR_ADD, a, b); }
 ftl_expr ftl_sub(ftl_builder *builder, ftl_expr a, ftl_expr b) { return expr_binary(builder, FTL_EXPR_SUB, a, b); }
 ftl_expr ftl_mul(ftl_builder *builder, ftl_expr a, ftl_expr b) { return expr_binary(builder, FTL_EXPR_MUL, a, b); }

@@ -92,6 +92,15 @@ static ftl_status load_direct(ftl_interpreter *in, const ftl_exec_event *event, 
   return FTL_OK;
 }
 
+// Expressions read the table themselves; that the entry exists is what there is to prove.
+static ftl_status look_up(const ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tensor *table = &in->program->tensors[event->op->ref.tensor];
+  int64_t index = event->present ? ftl_expr_eval(in->program, event->op->ref.row, event->point) : 0;
+  if (index >= 0 && index < table->num_rows) return FTL_OK;
+  return ftl_interpret_fail(in, event, error, "entry %lld is outside of %s, which has %lld", (long long)index,
+                            table->name, (long long)table->num_rows);
+}
+
 // Element (r, c) of the groups' softmax states merged into one.
 static float merged_element(const ftl_interpreter *in, const ftl_tile_op *op, size_t r, size_t c) {
   const ftl_value *info = &in->program->values[op->a.value];
@@ -188,6 +197,8 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
       return FTL_OK;
     case FTL_TILE_LOAD:
       return load(in, event, error);
+    case FTL_TILE_LOOKUP:
+      return look_up(in, event, error);
     case FTL_TILE_LOAD_TILE:
     case FTL_TILE_LOAD_ROWS:
     case FTL_TILE_LOAD_COLUMNS:

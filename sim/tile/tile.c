@@ -31,6 +31,10 @@ int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b) {
   }
 }
 
+static int64_t look_up(const ftl_tensor *table, int64_t index) {
+  return index >= 0 && index < table->num_rows ? table->table[index] : 0;
+}
+
 // Operands come before their node, and the builder bounds the size of the tree, so the recursion is short.
 int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_expr_point *point) {
   const ftl_expr_node *node = &program->exprs[expr];
@@ -41,6 +45,8 @@ int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_
       return point->cta;
     case FTL_EXPR_LOOP:
       return point->loop[node->value];
+    case FTL_EXPR_LOOKUP:
+      return look_up(&program->tensors[node->value], ftl_expr_eval(program, node->a, point));
     default:
       return ftl_expr_apply(node->kind, ftl_expr_eval(program, node->a, point), ftl_expr_eval(program, node->b, point));
   }
@@ -51,13 +57,28 @@ static int64_t lowest_bit(int64_t x) {
   return x == 0 || (x & -x) > MOST ? MOST : x & -x;
 }
 
+static int64_t table_alignment(const ftl_tensor *table) {
+  int64_t bits = 0;
+  for (int64_t i = 0; i < table->num_rows; i++) bits |= table->table[i];
+  return lowest_bit(bits);
+}
+
 int64_t ftl_expr_alignment(const ftl_tile_program *program, ftl_expr expr) {
   const ftl_expr_node *node = &program->exprs[expr];
   if (node->kind == FTL_EXPR_CONST) return lowest_bit(node->value);
   if (node->kind < FTL_EXPR_ADD || node->kind == FTL_EXPR_DIV) return 1;
+  if (node->kind == FTL_EXPR_LOOKUP) return table_alignment(&program->tensors[node->value]);
   int64_t a = ftl_expr_alignment(program, node->a), b = ftl_expr_alignment(program, node->b);
   if (node->kind == FTL_EXPR_MUL) return lowest_bit(a * b);
   return a < b ? a : b;  // of a modulus too: it is the dividend less a multiple of the divisor
+}
+
+bool ftl_expr_uses(const ftl_tile_program *program, ftl_expr expr, int32_t loop_var) {
+  const ftl_expr_node *node = &program->exprs[expr];
+  if (node->kind == FTL_EXPR_CONST || node->kind == FTL_EXPR_CTA) return false;
+  if (node->kind == FTL_EXPR_LOOP) return node->value == loop_var;
+  if (node->kind == FTL_EXPR_LOOKUP && loop_var < 0) return true;
+  return ftl_expr_uses(program, node->a, loop_var) || ftl_expr_uses(program, node->b, loop_var);
 }
 
 int64_t ftl_tile_ref_num_columns(const ftl_tile_program *program, const ftl_tile_ref *ref,
@@ -88,6 +109,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_COMMIT] = "commit",
       [FTL_TILE_WAIT] = "wait",
       [FTL_TILE_RELEASE] = "release",
+      [FTL_TILE_LOOKUP] = "lookup",
       [FTL_TILE_LOAD_TILE] = "load_tile",
       [FTL_TILE_LOAD_ROWS] = "load_rows",
       [FTL_TILE_LOAD_COLUMNS] = "load_columns",
@@ -111,7 +133,8 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
 }
 
 bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind) {
-  return kind == FTL_TILE_LOAD_TILE || kind == FTL_TILE_LOAD_ROWS || kind == FTL_TILE_LOAD_COLUMNS;
+  return kind == FTL_TILE_LOOKUP || kind == FTL_TILE_LOAD_TILE || kind == FTL_TILE_LOAD_ROWS ||
+         kind == FTL_TILE_LOAD_COLUMNS;
 }
 
 bool ftl_tile_op_loads(ftl_tile_op_kind kind) { return kind == FTL_TILE_LOAD || ftl_tile_op_loads_direct(kind); }
@@ -122,6 +145,7 @@ bool ftl_tile_op_stores(ftl_tile_op_kind kind) {
 
 void ftl_tile_program_destroy(ftl_tile_program *program) {
   if (!program) return;
+  for (int32_t i = 0; i < program->num_tensors; i++) free(program->tensors[i].table);
   free(program->ops);
   free(program->exprs);
   free(program);

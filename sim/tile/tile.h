@@ -41,6 +41,7 @@ typedef enum ftl_expr_kind {
   FTL_EXPR_MOD,  // floor modulus, divisor > 0
   FTL_EXPR_MIN,
   FTL_EXPR_MAX,
+  FTL_EXPR_LOOKUP,  // entry `a` of table (a tensor) number `value`; 0 outside of it. b: the constant 0
 } ftl_expr_kind;
 
 typedef struct ftl_expr_node {
@@ -67,6 +68,7 @@ typedef struct ftl_tensor {
   int64_t batch_stride, head_stride, row_stride;  // elements
   int64_t base_bytes;                             // device address, a multiple of 2 MiB
   int64_t size_bytes;                             // of the whole allocation
+  int32_t *table;  // a table: its num_rows entries (int32, one column), known before the launch. Owned; NULL: no table
 } ftl_tensor;
 
 // The tile of a tensor that an operation touches: rows row .. row+rows-1, columns column .. column+columns-1 of
@@ -156,6 +158,11 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_WAIT,     // ring: the oldest stage not yet waited for is full and visible to all warps of the role
   FTL_TILE_RELEASE,  // ring: this role has finished reading the stage it waited for first and has not released
 
+  FTL_TILE_LOOKUP,  // lookup: its entry of the table ref.tensor is read here, by every warp of the role. The builder
+                    // adds
+                    //   these: before each operation whose expressions have lookups, as far out of its loops as the
+                    //   index and the reference's `present` allow
+
   // Register tiles.
   FTL_TILE_LOAD_TILE,     // dst (row-wise TILE of the tensor's dtype) <- ref: global memory into registers, through L1.
                           //   What lies outside of the reference is zero. The reference may be smaller than the tile
@@ -221,7 +228,8 @@ typedef struct ftl_tile_op {
   int32_t barrier;       // ARRIVE, SYNC
   bool transpose_a, transpose_b;
   bool transposed;                          // MASK
-  ftl_tile_ref ref;                         // LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, STORE, STORE_ROWS
+  ftl_tile_ref ref;                         // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, STORE, STORE_ROWS
+  ftl_expr lookup;                          // LOOKUP: the expression, of kind FTL_EXPR_LOOKUP
   int32_t loop_var;                         // LOOP, END_LOOP
   ftl_expr lo, hi;                          // LOOP
   ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no causal bound
@@ -248,12 +256,14 @@ typedef struct ftl_tile_program {
 int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_expr_point *point);
 // A power of two, at most 2^30, that divides the expression wherever it is evaluated.
 int64_t ftl_expr_alignment(const ftl_tile_program *program, ftl_expr expr);
+// Whether evaluating the expression reads loop variable `loop_var`, or (-1) any table.
+bool ftl_expr_uses(const ftl_tile_program *program, ftl_expr expr, int32_t loop_var);
 // One binary operation (ADD ... MAX); b > 0 for DIV and MOD.
 int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b);
 const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...
 // What an operation does to the tensor of its reference.
 bool ftl_tile_op_loads(ftl_tile_op_kind kind);         // LOAD and the direct ones
-bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS
+bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOOKUP, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS
 bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, STORE_ROWS
 // Columns of a reference that exist at a point; 0: none.
 int64_t ftl_tile_ref_num_columns(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);

@@ -32,9 +32,21 @@ static void write_expr(FILE *out, const ftl_tile_program *program, ftl_expr expr
     case FTL_EXPR_LOOP:
       fprintf(out, "i%lld", (long long)node->value);
       break;
+    case FTL_EXPR_LOOKUP:
+      fprintf(out, "%s[", program->tensors[node->value].name);
+      write_expr(out, program, node->a);
+      fputc(']', out);
+      break;
     default:
       write_binary(out, program, node);
   }
+}
+
+static void write_present(FILE *out, const ftl_tile_program *program, const ftl_tile_ref *ref) {
+  if (ref->present == FTL_ALWAYS) return;
+  fputs(" if ", out);
+  write_expr(out, program, ref->present);
+  fputs(" > 0", out);
 }
 
 static void write_ref(FILE *out, const ftl_tile_program *program, const ftl_tile_ref *ref) {
@@ -52,10 +64,7 @@ static void write_ref(FILE *out, const ftl_tile_program *program, const ftl_tile
     write_expr(out, program, ref->column_end);
   }
   fputc(']', out);
-  if (ref->present == FTL_ALWAYS) return;
-  fputs(" if ", out);
-  write_expr(out, program, ref->present);
-  fputs(" > 0", out);
+  write_present(out, program, ref);
 }
 
 static void write_operand(FILE *out, const ftl_tile_program *program, ftl_operand operand) {
@@ -135,6 +144,11 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
     case FTL_TILE_LOAD:
       fprintf(out, "%s <- ", ring);
       write_ref(out, program, &op->ref);
+      break;
+    case FTL_TILE_LOOKUP:
+      fputs("look up ", out);
+      write_expr(out, program, op->lookup);
+      write_present(out, program, &op->ref);
       break;
     case FTL_TILE_LOAD_TILE:
     case FTL_TILE_LOAD_ROWS:

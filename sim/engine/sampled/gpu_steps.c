@@ -192,6 +192,15 @@ static bool try_access_run(steps_run *run, int32_t slot, const ftl_segment_ref *
   return true;
 }
 
+// Entries of a table come in sectors: what L1 brought for one it has for its neighbours.
+static ftl_tile_place sector_of(const ftl_tile_place *place) {
+  enum { SECTOR_BYTES = 32 };
+  return (ftl_tile_place){.address_bytes = place->address_bytes / SECTOR_BYTES * SECTOR_BYTES,
+                          .row_stride_bytes = SECTOR_BYTES,
+                          .num_rows = 1,
+                          .row_bytes = SECTOR_BYTES};
+}
+
 static bool is_in_l1(steps_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
   if (!ref->is_direct || ref->is_store || place->num_rows == 0) return false;
   if (!ftl_l1_tiles_load(&run->l1, sm_of(run, slot), slot, place)) return false;
@@ -214,6 +223,7 @@ static bool try_access(steps_run *run, int32_t slot, int32_t ref_idx, int64_t no
            try_access_run(run, slot, ref, &tiles, (tiles.num_tiles - 1) * state->pace, now, longest);
   for (int64_t i = 0; i < state->count; i++) {
     ftl_tile_place place = ftl_ref_place(tile, ref, step, cursor, state->cta, state->iteration + i);
+    if (ref->is_lookup && place.num_rows > 0) place = sector_of(&place);
     if (is_in_l1(run, slot, ref, &place)) continue;
     tiles = (ftl_tile_run){.place = place, .num_rows = place.num_rows, .num_tiles = 1};
     if (place.num_rows > 0 && !try_access_run(run, slot, ref, &tiles, i * state->pace, now, longest)) return false;

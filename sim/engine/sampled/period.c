@@ -66,8 +66,43 @@ static bool is_period(const ftl_segments *segments, const ftl_warp_program *prog
   return true;
 }
 
+// Whether an expression has a lookup whose index reads the loop variable, or (-1) any lookup.
+static bool looks_up(const ftl_tile_program *tile, ftl_expr expr, int32_t loop_var) {
+  if (expr < 0) return false;
+  const ftl_expr_node *node = &tile->exprs[expr];
+  if (node->kind < FTL_EXPR_ADD) return false;
+  if (node->kind == FTL_EXPR_LOOKUP) return loop_var < 0 || ftl_expr_uses(tile, node->a, loop_var);
+  return looks_up(tile, node->a, loop_var) || looks_up(tile, node->b, loop_var);
+}
+
+static bool ref_looks_up(const ftl_tile_program *tile, const ftl_tile_ref *ref, int32_t loop_var) {
+  return looks_up(tile, ref->batch, loop_var) || looks_up(tile, ref->head, loop_var) ||
+         looks_up(tile, ref->row, loop_var) || looks_up(tile, ref->column, loop_var) ||
+         looks_up(tile, ref->column_end, loop_var) || looks_up(tile, ref->present, loop_var);
+}
+
+// The first iteration of a loop does not tell what a table has for those after it, nor a few CTAs what it has for
+// others.
+static bool tables_decide(const ftl_segments *segments, const ftl_warp_program *program) {
+  const ftl_tile_program *tile = program->tile;
+  bool all_compared = tile->num_ctas <= CONTIGUOUS;
+  for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
+    for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
+      const ftl_segment_ref *ref = &segments->segments[s].refs[i];
+      if (ref->loop_var >= 0 && ref_looks_up(tile, ref->ref, ref->loop_var)) return true;
+      if (!all_compared && ref_looks_up(tile, ref->ref, -1)) return true;
+    }
+  }
+  for (int32_t k = 0; k < segments->num_loops && !all_compared; k++) {
+    const ftl_warp_loop *loop = &program->loops[segments->loops[k]];
+    if (looks_up(tile, loop->lo, -1) || looks_up(tile, loop->hi, -1)) return true;
+  }
+  return false;
+}
+
 int64_t ftl_period_find(const ftl_segments *segments, const ftl_warp_program *program) {
   int64_t num_ctas = program->tile->num_ctas;
+  if (tables_decide(segments, program)) return 0;
   for (int64_t periods = num_ctas; periods > 1; periods--)
     if (num_ctas % periods == 0 && is_period(segments, program, num_ctas / periods)) return num_ctas / periods;
   return 0;

@@ -5,7 +5,8 @@
 #include "engine/sampled/segments.h"
 
 // The smallest P, a divisor of the grid, such that CTA i and CTA i+P have the same loops and access the same tiles at
-// addresses that differ by the same distance for every i. 0 where there is none below the whole grid.
+// addresses that differ by the same distance for every i. 0 where there is none below the whole grid, or where a
+// table decides what the iterations of a loop access.
 int64_t ftl_period_find(const ftl_segments *segments, const ftl_warp_program *program);
 
 #endif

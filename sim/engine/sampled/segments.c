@@ -33,6 +33,7 @@ static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, cons
       (ftl_segment_ref){.ref = &op->ref,
                         .is_store = is_store,
                         .is_direct = is_direct,
+                        .is_lookup = op->kind == FTL_TILE_LOOKUP,
                         .loop_var = loop ? loop->loop_var : -1,
                         .lo = loop ? loop->lo : -1,
                         .lookahead = loop && !is_store && !is_direct ? tile->rings[op->ring].num_stages - 1 : 0};

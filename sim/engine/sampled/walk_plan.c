@@ -53,7 +53,7 @@ static bool loads_run_ahead(const ftl_segments *segments) {
   for (int32_t k = 0; k < segments->num_loops; k++) {
     const ftl_segment *segment = &segments->segments[2 * k + 1];
     for (int32_t i = 0; i < segment->num_refs; i++)
-      if (!segment->refs[i].is_store && segment->refs[i].lookahead == 0) return false;
+      if (!segment->refs[i].is_store && !segment->refs[i].is_lookup && segment->refs[i].lookahead == 0) return false;
   }
   return true;
 }

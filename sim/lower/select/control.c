@@ -13,6 +13,7 @@ uint8_t ftl_select_producer_flags(const ftl_select *s) {
       case FTL_TILE_LOOP:
       case FTL_TILE_END_LOOP:
       case FTL_TILE_ACQUIRE:
+      case FTL_TILE_LOOKUP:
       case FTL_TILE_LOAD:
       case FTL_TILE_COMMIT:
         continue;
@@ -41,7 +42,8 @@ void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
   uint8_t flags = ftl_select_producer_flags(s);
   int32_t counter = ftl_select_temp(s, 1);
   // the trip count: a bound from the CTA's place, clamped, and the first value
-  ftl_select_add(s, FTL_OP_IADD, 2, counter, NONE, NONE, NONE)->inst.flags = flags;
+  ftl_select_add(s, FTL_OP_IADD, 2, counter, ftl_select_entry_of(s, op->lo), ftl_select_entry_of(s, op->hi), NONE)
+      ->inst.flags = flags;
   ftl_select_add(s, FTL_OP_FMNMX, 1, counter, counter, NONE, NONE)->inst.flags = flags;
   int32_t index = add_loop(s, op);
   ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_LOOP, 1, NONE, NONE, NONE, NONE);

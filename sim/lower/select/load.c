@@ -125,7 +125,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
   int32_t pointer = s->tensor_pointer[op->ref.tensor];
-  ftl_select_add(s, FTL_OP_IADD, TILE_ADDS, pointer, pointer, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, TILE_ADDS, pointer, pointer, ftl_select_entry_of_ref(s, &op->ref), NONE);
   // ptxas puts null loads (@!PT LDS RZ) before a run of LDGSTS, on sm_80 and sm_90 alike
   if (s->copy == FTL_COPY_CP_ASYNC) ftl_select_idle(s, NULL_LOADS, 0);
   for (int32_t group = 0; group < plan.num_groups; group++) {
@@ -182,7 +182,8 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
     int32_t pointer = s->tensor_pointer[op->ref.tensor];
     elect(s);
-    ftl_draft_inst *load = ftl_select_add(s, FTL_OP_TMA_LOAD, 1, NONE, pointer, NONE, NONE);
+    ftl_draft_inst *load =
+        ftl_select_add(s, FTL_OP_TMA_LOAD, 1, NONE, pointer, ftl_select_entry_of_ref(s, &op->ref), NONE);
     load->inst.access =
         ftl_select_access(s, (ftl_access){.ref = ref,
                                           .num_rows = (uint16_t)op->ref.rows,

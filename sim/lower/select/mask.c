@@ -42,7 +42,7 @@ void ftl_select_mask(ftl_select *s, const ftl_tile_op *op) {
   int32_t limits[FTL_SELECT_MAX_FRAGMENTS];
   if (causal) row_limits(s, op, limits);
   int32_t base = ftl_draft_value_add(&s->draft, 1, true);
-  ftl_select_add(s, FTL_OP_IADD, 1, base, s->thread, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, 1, base, s->thread, ftl_select_entry_of(s, op->limit), NONE);
   for (int32_t i = 0; i < v->map.per_slab; i++) {
     int32_t pairs = v->map.num_registers > 4 ? v->map.num_registers / 4 : 1;
     int32_t columns = ftl_draft_value_add(&s->draft, pairs, 1);

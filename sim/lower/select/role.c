@@ -102,6 +102,7 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       [FTL_TILE_LOOP] = ftl_select_loop,
       [FTL_TILE_END_LOOP] = ftl_select_end_loop,
       [FTL_TILE_ACQUIRE] = ftl_select_acquire,
+      [FTL_TILE_LOOKUP] = ftl_select_lookup,
       [FTL_TILE_LOAD] = ftl_select_load,
       [FTL_TILE_LOAD_TILE] = ftl_select_load_tile,
       [FTL_TILE_LOAD_ROWS] = ftl_select_load_rows,

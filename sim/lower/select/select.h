@@ -12,7 +12,12 @@
 #include "lower/shared_layout.h"
 #include "lower/warp_program.h"
 
-enum { FTL_SELECT_MAX_GROUPS = 8, FTL_SELECT_MAX_HELD = 128, FTL_SELECT_MAX_FRAGMENTS = 64 };
+enum {
+  FTL_SELECT_MAX_GROUPS = 8,
+  FTL_SELECT_MAX_HELD = 128,
+  FTL_SELECT_MAX_FRAGMENTS = 64,
+  FTL_SELECT_MAX_LOOKUPS = 128
+};
 
 // What all roles append to.
 typedef struct ftl_select_lists {
@@ -57,6 +62,12 @@ typedef struct ftl_select_group {
   int32_t dst, a, ring, ring_a;  // values and rings it uses
 } ftl_select_group;
 
+// A table's entry that a register holds.
+typedef struct ftl_select_lookup_entry {
+  ftl_expr lookup;
+  int32_t value;
+} ftl_select_lookup_entry;
+
 typedef struct ftl_select {
   const ftl_tile_program *tile;
   const ftl_arch *arch;
@@ -80,7 +91,9 @@ typedef struct ftl_select {
   int32_t loop_counter[FTL_TILE_MAX_LOOP_VARS], loop_index[FTL_TILE_MAX_LOOP_VARS];
   ftl_select_group groups[FTL_SELECT_MAX_GROUPS];
   int32_t num_groups;
-  bool serial_wgmma;      // each is waited for before the next: registers do not suffice for more in flight
+  bool serial_wgmma;  // each is waited for before the next: registers do not suffice for more in flight
+  ftl_select_lookup_entry lookups[FTL_SELECT_MAX_LOOKUPS];  // in the order of the program
+  int32_t num_lookups;
   int32_t descriptor[2];  // of wgmma operands: while computed, and in the uniform registers that a wgmma reads
   ftl_status status;
   ftl_error *error;
@@ -139,6 +152,12 @@ void ftl_select_idle(ftl_select *s, int32_t count, uint8_t flags);
 // ---- addresses.c: at a role's start ----
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring);  // after write_offset
 void ftl_select_keep_addresses(ftl_select *s);              // after all copy offsets
+
+// ---- lookups: lookup.c ----
+void ftl_select_lookup(ftl_select *s, const ftl_tile_op *op);
+// The register of the last entry that an expression, or the coordinates of a reference, wait for; NONE: of none.
+int32_t ftl_select_entry_of(const ftl_select *s, ftl_expr expr);
+int32_t ftl_select_entry_of_ref(const ftl_select *s, const ftl_tile_ref *ref);
 
 // ---- row-wise values: by_rows.c, direct.c ----
 bool ftl_select_is_by_rows(const ftl_select *s, int32_t value);

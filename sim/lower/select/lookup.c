@@ -1,0 +1,60 @@
+// LOOKUP: a table's entry from global memory into a register of every thread: one address a warp, through L1, as
+// compilers load block tables and offsets of sequences (FlashAttention-2 reads cu_seqlens and block_table so).
+#include <string.h>
+
+#include "lower/select/select.h"
+
+#define NONE FTL_NO_VALUE
+enum { ENTRY_BYTES = 4 };
+
+static void hold(ftl_select *s, ftl_expr lookup, int32_t value) {
+  if (s->num_lookups == FTL_SELECT_MAX_LOOKUPS)
+    memmove(&s->lookups[0], &s->lookups[1], sizeof s->lookups[0] * (size_t)--s->num_lookups);
+  s->lookups[s->num_lookups++] = (ftl_select_lookup_entry){lookup, value};
+}
+
+void ftl_select_lookup(ftl_select *s, const ftl_tile_op *op) {
+  uint8_t flags = ftl_select_producer_flags(s);
+  bool guarded = op->ref.present != FTL_ALWAYS;
+  int32_t entry = ftl_select_temp(s, 1), address = ftl_select_temp(s, 2),
+          predicate = guarded ? ftl_select_temp(s, 0) : NONE;
+  uint16_t ref = ftl_select_ref(s, &op->ref);
+  ftl_select_add_tile(s, ref, flags);
+  if (guarded) ftl_select_add(s, FTL_OP_ISETP, 1, predicate, NONE, NONE, NONE)->inst.flags = flags;
+  ftl_select_add(s, FTL_OP_IMAD, 1, address, s->tensor_pointer[op->ref.tensor], ftl_select_entry_of(s, op->ref.row),
+                 NONE)
+      ->inst.flags = flags;
+  ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDG, 1, entry, address, predicate, NONE);
+  load->inst.access = ftl_select_access(
+      s, (ftl_access){.ref = ref, .num_rows = 1, .row_step = 1, .bytes = ENTRY_BYTES, .row_warps = s->role->num_warps});
+  load->inst.wavefronts = 1;
+  load->inst.flags = (uint8_t)(flags | (guarded ? FTL_INST_IF_PRESENT : 0));
+  load->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  hold(s, op->lookup, entry);
+}
+
+// The place in s->lookups of the last entry that the expression needs; -1: it needs none.
+static int32_t last_entry(const ftl_select *s, ftl_expr expr) {
+  const ftl_expr_node *node = &s->tile->exprs[expr];
+  if (node->kind == FTL_EXPR_CONST || node->kind == FTL_EXPR_CTA || node->kind == FTL_EXPR_LOOP) return -1;
+  int32_t a = last_entry(s, node->a), b = last_entry(s, node->b), last = a > b ? a : b;
+  if (node->kind != FTL_EXPR_LOOKUP) return last;
+  for (int32_t i = s->num_lookups - 1; i > last; i--)
+    if (s->lookups[i].lookup == expr) return i;
+  return last;
+}
+
+int32_t ftl_select_entry_of(const ftl_select *s, ftl_expr expr) {
+  int32_t last = s->num_lookups > 0 ? last_entry(s, expr) : -1;
+  return last < 0 ? NONE : s->lookups[last].value;
+}
+
+int32_t ftl_select_entry_of_ref(const ftl_select *s, const ftl_tile_ref *ref) {
+  const ftl_expr coordinates[] = {ref->batch, ref->head, ref->row, ref->column, ref->column_end};
+  int32_t last = -1;
+  for (size_t i = 0; s->num_lookups > 0 && i < sizeof coordinates / sizeof *coordinates; i++) {
+    int32_t entry = last_entry(s, coordinates[i]);
+    if (entry > last) last = entry;
+  }
+  return last < 0 ? NONE : s->lookups[last].value;
+}
