@@ -10,7 +10,7 @@ import gen_instances  # noqa: E402
 OWN = ("workload", "batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_dim", "causal", "block_m", "block_n", "num_warps", "num_stages", "schedule", "mma", "copy", "tile_order",
        "tile_reverse")
 FOREIGN = ("source", "pass", "batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_dim", "causal")
-SOURCES = ("triton", "sdpa_flash", "sdpa_cudnn", "cublas")
+SOURCES = ("triton", "flex", "sdpa_flash", "sdpa_cudnn", "cublas")
 TEXTS = ("workload", "schedule", "mma", "copy", "tile_order", "source", "pass", "part")
 AT_LEAST_ONE = ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv")
 

@@ -449,6 +449,45 @@ def unseen_library():
     return rows
 
 
+def unseen2_triton():
+    """The second set that nobody had seen: shapes that no other file has, over the tuning space."""
+    rows = []
+    for shape in ((2, 24, 24, 2560, 128, 1), (1, 48, 6, 4608, 128, 0), (12, 8, 8, 896, 128, 0), (1, 10, 10, 20480, 128, 0), (4, 40, 8, 1280, 64, 1), (2, 6, 6, 10240, 64, 0)):
+        for block_m, warps in ((64, 4), (128, 4), (128, 8)):
+            for block_n in (32, 64, 128):
+                for stages in (2, 3):
+                    rows.append(foreign_case("triton", shape, (block_m, block_n, warps, stages)))
+    return rows
+
+
+def unseen2_flex():
+    rows = []
+    for shape in ((2, 16, 16, 3584, 128, 0), (1, 28, 4, 7168, 128, 1), (4, 14, 2, 2560, 64, 1), (1, 8, 8, 24576, 128, 0), (1, 32, 8, 10240, 64, 0)):
+        for block_m, warps in ((64, 4), (128, 4), (128, 8)):
+            for block_n in (32, 64, 128):
+                for stages in (2, 3):
+                    rows.append(foreign_case("flex", shape, (block_m, block_n, warps, stages)))
+    return rows
+
+
+def unseen2_library():
+    rows = []
+    shapes = ((2, 24, 24, 2560, 128), (1, 48, 6, 4608, 128), (12, 8, 8, 896, 128), (1, 10, 10, 20480, 128), (4, 40, 8, 1280, 64), (2, 6, 6, 10240, 64), (1, 28, 4, 7168, 128), (4, 14, 2, 2560, 64),
+              (32, 32, 32, 384, 64), (1, 3, 3, 14336, 128), (2, 9, 9, 4000, 128), (1, 16, 16, 2600, 64), (3, 8, 8, 1792, 256), (1, 64, 64, 1536, 128))
+    for batch, heads, kv_heads, seqlen, head_dim in shapes:
+        for causal in (0, 1):
+            rows.append(foreign_case("sdpa_flash", (batch, heads, kv_heads, seqlen, head_dim, causal)))
+        rows.append(foreign_case("sdpa_cudnn", (batch, heads, kv_heads, seqlen, head_dim, 0)))
+    for batch, heads, kv_heads, seqlen, head_dim in shapes[:6]:
+        for causal in (0, 1):
+            rows.append(foreign_case("sdpa_flash", (batch, heads, heads, seqlen, head_dim, causal), direction="bwd"))
+    for batch, m, n, k in ((1, 3072, 3072, 3072), (1, 6144, 6144, 6144), (1, 5120, 5120, 1280), (1, 10240, 2560, 2560), (1, 2560, 10240, 2560), (1, 7168, 7168, 512), (1, 8192, 1024, 8192), (1, 4096, 14336, 4096),
+                           (1, 4096, 4096, 14336), (1, 20480, 4096, 1024), (24, 2560, 2560, 128), (24, 2560, 128, 2560), (48, 1280, 1280, 64), (48, 1280, 64, 1280), (10, 10240, 10240, 128), (10, 10240, 128, 10240),
+                           (4, 4096, 4096, 4096), (8, 2048, 2048, 512), (96, 896, 896, 128), (96, 896, 128, 896)):
+        rows.append(dict(foreign_case("cublas", (batch, 1, 1, m, k, 0)), seqlen_kv=n))
+    return rows
+
+
 def foreign_smoke():
     return [foreign_case("triton", MID_128, (128, 64, 4, 3)), foreign_case("triton", GQA_128, (128, 64, 8, 2)), foreign_case("triton", MID_64, (64, 64, 4, 2)),
             foreign_case("sdpa_flash", MID_128), foreign_case("sdpa_cudnn", MID_128), foreign_case("sdpa_flash", GQA_128), foreign_case("sdpa_cudnn", GQA_128),
@@ -474,6 +513,9 @@ write("single_buffer.csv", single_buffer(), part=every_third)
 write("unseen_own.csv", unseen_own(), keep=anything, part=unseen)
 write("unseen_triton.csv", unseen_triton(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen_library.csv", unseen_library(), FOREIGN_COLUMNS, anything, unseen)
+write("unseen2_triton.csv", unseen2_triton(), FOREIGN_COLUMNS, anything, unseen)
+write("unseen2_flex.csv", unseen2_flex(), FOREIGN_COLUMNS, anything, unseen)
+write("unseen2_library.csv", unseen2_library(), FOREIGN_COLUMNS, anything, unseen)
 write("compiled.csv", compiled(), keep=anything)
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks, times and (with --profile, under ncu) launches kernels that this project did not write: a Triton fused attention, PyTorch's
-scaled_dot_product_attention with its flash and cuDNN backends, cuBLAS products.
+scaled_dot_product_attention with its flash and cuDNN backends, its flex_attention (a Triton template, any block sizes), cuBLAS products.
 
     foreign_bench.py [--profile | --compile I/N] CASES.csv > result.csv
 
@@ -12,6 +12,8 @@ import math
 import sys
 
 import torch
+import torch._inductor.codecache
+import torch._inductor.config
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -53,10 +55,42 @@ def triton_call(case, q, k, v):
     return call
 
 
+def flex_call(case, q, k, v):
+    """PyTorch's own template, compiled anew for each case, with the block sizes that the case names."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    torch._dynamo.reset()
+    for name in ("use_static_cuda_launcher", "use_static_triton_launcher"):  # which forgets PTX and metadata
+        if hasattr(torch._inductor.config, name):
+            setattr(torch._inductor.config, name, False)
+    torch._inductor.codecache.PyCodeCache.cache_clear()
+    options = dict(BLOCK_M=int(case["block_m"]), BLOCK_N=int(case["block_n"]), num_warps=int(case["num_warps"]), num_stages=int(case["num_stages"]))
+    seen = (lambda b, h, i, j: i >= j) if case["causal"] == "1" else (lambda b, h, i, j: i >= 0)  # without any mask two more kernels run
+    mask = create_block_mask(seen, None, None, q.shape[2], k.shape[2], device="cuda")
+    compiled, gqa = torch.compile(flex_attention, dynamic=False, fullgraph=True), q.shape[1] != k.shape[1]
+
+    def call():
+        with torch.no_grad():
+            return compiled(q, k, v, block_mask=mask, enable_gqa=gqa, kernel_options=options)
+    call()
+    call.compiled = flex_kernel()
+    return call
+
+
+def flex_kernel():
+    """The Triton kernel that the last flex_attention became, or None."""
+    for module in torch._inductor.codecache.PyCodeCache.modules:
+        for name, value in vars(module).items():
+            if name.startswith("triton_tem") and getattr(value, "compile_results", None):
+                return value.compile_results[0].kernel
+    return None
+
+
 def make_call(case, q, k, v):
     source = case["source"]
     if source == "triton":
         return triton_call(case, q, k, v)
+    if source == "flex":
+        return flex_call(case, q, k, v)
     if source == "cublas":
         out = torch.empty(q.shape[0], q.shape[1], k.shape[2], device="cuda", dtype=torch.float16)
         return lambda: torch.bmm(q, k, out=out)
@@ -133,10 +167,10 @@ def triton_facts(call):
 
 
 def compile_only(cases, index, count):
-    for case in [c for c in cases if c["source"] == "triton"][index::count]:
+    for case in [c for c in cases if c["source"] in ("triton", "flex")][index::count]:
         try:
-            small = dict(case, batch="1", heads="2", kv_heads="2", seqlen_q="512", seqlen_kv="512")
-            triton_call(small, *make_inputs(small))()
+            small = dict(case, batch="1", heads="2", kv_heads="2", seqlen_q="512", seqlen_kv="512") if case["source"] == "triton" else case
+            make_call(small, *make_inputs(small))()
         except Exception as error:  # a configuration that does not fit says so again, and for the record, in the main run
             print(f"{case}: {type(error).__name__}", file=sys.stderr)
 

@@ -47,7 +47,8 @@ static ftl_status set_named_columns(ftl_measured_case *c, const ftl_measurement 
   return status;
 }
 
-// Triton counts a buffer more than it keeps where it waits with mma.sync; K and V have num_stages buffers with wgmma.
+// Triton, and what PyTorch makes of flex_attention with it. It counts a buffer more than it keeps where it waits with
+// mma.sync; K and V have num_stages buffers with wgmma.
 static ftl_status set_triton(ftl_measured_case *c, const ftl_measurement *row, ftl_error *error) {
   const char *stages_text = fact_or(row, "num_stages", "1");
   long stages = strtol(stages_text, NULL, 10);
@@ -160,9 +161,8 @@ static const struct {
   const char *source, *workload;
   ftl_status (*set)(ftl_measured_case *, const ftl_measurement *, ftl_error *);
 } foreign_kernels[] = {
-    {"triton", "flash2_fwd", set_triton},
-    {"sdpa_flash", "flash2_fwd", set_sdpa_flash},
-    {"sdpa_cudnn", "flash3_fwd", set_sdpa_cudnn},
+    {"triton", "flash2_fwd", set_triton},         {"flex", "flash2_fwd", set_triton},
+    {"sdpa_flash", "flash2_fwd", set_sdpa_flash}, {"sdpa_cudnn", "flash3_fwd", set_sdpa_cudnn},
     {"cublas", "matmul_tiled", set_cublas},
 };
 
