@@ -23,15 +23,58 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .dtype = (ftl_dtype)v[FTL_PARAM_dtype],
       .causal = v[FTL_PARAM_causal] != 0,
       .diagonal = v[FTL_PARAM_seqlen_kv] - v[FTL_PARAM_seqlen_q],
+      .window = v[FTL_PARAM_window],
       .scale = 1.0f / sqrtf((float)head_dim),
   };
 }
 
+ftl_attention_band ftl_attention_band_of(const ftl_attention *a) {
+  bool windowed = a->window > 0;
+  return (ftl_attention_band){.has_left = windowed,
+                              .has_right = a->causal || windowed,
+                              .left = a->diagonal - (a->window - 1),
+                              .right = a->causal ? a->diagonal : a->diagonal + a->window - 1};
+}
+
+bool ftl_attention_may_see_none(const ftl_attention *a) {
+  ftl_attention_band band = ftl_attention_band_of(a);
+  return band.has_right && band.right < 0;
+}
+
+static void mask_left(ftl_builder *b, const ftl_attention_band *band) {
+  if (band->has_left) ftl_mask_left(b, ftl_const(b, band->left));
+}
+
+void ftl_attention_mask(ftl_builder *b, const ftl_attention *a, int32_t scores, ftl_expr query, ftl_expr key,
+                        int64_t period) {
+  ftl_attention_band band = ftl_attention_band_of(a);
+  ftl_expr right = band.has_right ? ftl_const(b, band.right) : FTL_ALWAYS;
+  ftl_mask_heads(b, scores, query, key, right, ftl_const(b, a->seqlen_kv), period);
+  mask_left(b, &band);
+}
+
+void ftl_attention_mask_transposed(ftl_builder *b, const ftl_attention *a, int32_t scores, ftl_expr key,
+                                   ftl_expr query) {
+  ftl_attention_band band = ftl_attention_band_of(a);
+  ftl_expr right = band.has_right ? ftl_const(b, band.right) : FTL_ALWAYS;
+  ftl_mask_transposed(b, scores, key, query, right, ftl_const(b, a->seqlen_kv));
+  mask_left(b, &band);
+}
+
+// The sum of 1 .. x.
+static int64_t triangle(int64_t x) { return x <= 0 ? 0 : x * (x + 1) / 2; }
+
+// Pairs (i, j) with j <= i + bound: the sum over the queries of i + bound + 1 held between 0 and seqlen_kv.
+static int64_t pairs_up_to(const ftl_attention *a, int64_t bound) {
+  int64_t last = bound + a->seqlen_q, whole = last > a->seqlen_kv ? last - a->seqlen_kv : 0;
+  int64_t whole_before = bound > a->seqlen_kv ? bound - a->seqlen_kv : 0;
+  return triangle(last) - triangle(whole) - (triangle(bound) - triangle(whole_before));
+}
+
 int64_t ftl_attention_num_pairs(const ftl_attention *a) {
-  if (!a->causal) return a->seqlen_q * a->seqlen_kv;
-  // The last query sees all keys, each one before it one less.
-  int64_t rows = a->seqlen_q < a->seqlen_kv ? a->seqlen_q : a->seqlen_kv;
-  return rows * a->seqlen_kv - rows * (rows - 1) / 2;
+  ftl_attention_band band = ftl_attention_band_of(a);
+  int64_t pairs = band.has_right ? pairs_up_to(a, band.right) : a->seqlen_q * a->seqlen_kv;
+  return band.has_left ? pairs - pairs_up_to(a, band.left - 1) : pairs;
 }
 
 int64_t ftl_attention_forward_flops(const ftl_attention *a) {
@@ -129,17 +172,29 @@ ftl_attention_tile ftl_attention_tile_at(ftl_builder *b, const ftl_spec *spec, c
   };
 }
 
+// The number of tiles of block_n keys that hold `keys` keys.
+static ftl_expr num_tiles(ftl_builder *b, const ftl_attention *a, ftl_expr keys) {
+  return ftl_div(b, ftl_add(b, keys, ftl_const(b, a->block_n - 1)), ftl_const(b, a->block_n));
+}
+
+// Of the query tile's rows the first is the first to see a key and the last the last to lose sight of it.
 ftl_key_range ftl_attention_keys(ftl_builder *b, const ftl_attention *a, ftl_expr row) {
+  ftl_attention_band band = ftl_attention_band_of(a);
   ftl_expr zero = ftl_const(b, 0), seqlen_kv = ftl_const(b, a->seqlen_kv), block_n = ftl_const(b, a->block_n);
   ftl_expr seen_by_all = seqlen_kv, seen_by_any = seqlen_kv;
-  if (a->causal) {
-    ftl_expr first_row_sees = ftl_add(b, row, ftl_const(b, a->diagonal + 1));
-    ftl_expr last_row_sees = ftl_add(b, row, ftl_const(b, a->diagonal + a->block_m));
+  if (band.has_right) {
+    ftl_expr first_row_sees = ftl_add(b, row, ftl_const(b, band.right + 1));
+    ftl_expr last_row_sees = ftl_add(b, row, ftl_const(b, band.right + a->block_m));
     seen_by_all = ftl_min(b, seqlen_kv, ftl_max(b, zero, first_row_sees));
     seen_by_any = ftl_min(b, seqlen_kv, ftl_max(b, zero, last_row_sees));
   }
-  return (ftl_key_range){
-      .unmasked = ftl_div(b, seen_by_all, block_n),
-      .end = ftl_div(b, ftl_add(b, seen_by_any, ftl_const(b, a->block_n - 1)), block_n),
-  };
+  ftl_key_range keys = {
+      .first = zero, .whole = zero, .unmasked = ftl_div(b, seen_by_all, block_n), .end = num_tiles(b, a, seen_by_any)};
+  if (!band.has_left) return keys;
+  ftl_expr unseen_by_all = ftl_max(b, zero, ftl_add(b, row, ftl_const(b, band.left)));
+  ftl_expr unseen_by_any = ftl_max(b, zero, ftl_add(b, row, ftl_const(b, band.left + a->block_m - 1)));
+  keys.first = ftl_min(b, keys.end, ftl_div(b, unseen_by_all, block_n));
+  keys.whole = ftl_min(b, keys.end, num_tiles(b, a, unseen_by_any));
+  keys.unmasked = ftl_max(b, keys.whole, keys.unmasked);
+  return keys;
 }

@@ -16,12 +16,29 @@ typedef struct ftl_attention {
   ftl_dtype dtype;
   bool causal;
   int64_t diagonal;  // causal: query i sees key j only if j <= i + diagonal (aligned at the bottom right)
+  int64_t window;    // 0: none
   float scale;       // of the scores: 1 / sqrt(head_dim)
 } ftl_attention;
 ftl_attention ftl_attention_of(const ftl_spec *spec);
 
 // block_m against num_warps, by the tensor instruction. FTL_INFEASIBLE with the reason.
 FTL_MUST_USE ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error);
+
+// What causal and window leave of the keys: query i sees key j only if i + left <= j <= i + right. A window is that of
+// FlashAttention-2 with window_size = (window - 1, causal ? 0 : window - 1).
+typedef struct ftl_attention_band {
+  bool has_left, has_right;
+  int64_t left, right;
+} ftl_attention_band;
+ftl_attention_band ftl_attention_band_of(const ftl_attention *a);
+// Some query may see no key.
+bool ftl_attention_may_see_none(const ftl_attention *a);
+// -inf where a query (rows of `scores`, from `query` on) does not see a key (columns, from `key` on). period: as
+// ftl_mask_heads. Transposed: rows are keys.
+void ftl_attention_mask(ftl_builder *builder, const ftl_attention *a, int32_t scores, ftl_expr query, ftl_expr key,
+                        int64_t period);
+void ftl_attention_mask_transposed(ftl_builder *builder, const ftl_attention *a, int32_t scores, ftl_expr key,
+                                   ftl_expr query);
 
 // (query, key) pairs of one head that the mask leaves.
 int64_t ftl_attention_num_pairs(const ftl_attention *a);
@@ -54,10 +71,10 @@ ftl_tile_ref ftl_attention_query_ref(const ftl_attention_tile *tile, int32_t ten
 ftl_tile_ref ftl_attention_key_ref(const ftl_attention_tile *tile, int32_t tensor, ftl_expr row, int32_t rows,
                                    int32_t columns);
 
-// Key tiles 0 .. unmasked-1 are seen whole by every row of the query tile, unmasked .. end-1 in part; the rest not at
-// all.
+// Key tiles first .. whole-1 and unmasked .. end-1 are seen in part, whole .. unmasked-1 by every row of the query tile
+// whole, others not at all. Without a window first and whole are the constant 0.
 typedef struct ftl_key_range {
-  ftl_expr unmasked, end;
+  ftl_expr first, whole, unmasked, end;
 } ftl_key_range;
 ftl_key_range ftl_attention_keys(ftl_builder *builder, const ftl_attention *a, ftl_expr row);
 

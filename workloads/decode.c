@@ -2,6 +2,17 @@
 
 #include "base/integer.h"
 
+// A window is split, not the keys before it (FlashAttention-3's num_splits does the same): it and the tokens of the
+// query tile behind its first may begin and end inside a tile.
+static int64_t tiles_seen(const ftl_decode *d) {
+  int64_t tiles = ftl_divide_up(d->a.seqlen_kv, d->a.block_n);
+  ftl_attention_band band = ftl_attention_band_of(&d->a);
+  if (!band.has_left) return tiles;
+  int64_t tokens = d->is_packed ? d->a.seqlen_q : ftl_smaller(d->a.seqlen_q, d->a.block_m);
+  int64_t keys = band.right - band.left + tokens;
+  return ftl_smaller(tiles, ftl_divide_up(keys - 1, d->a.block_n) + 1);
+}
+
 ftl_decode ftl_decode_of(const ftl_spec *spec) {
   ftl_decode d = {.a = ftl_attention_of(spec)};
   int64_t group = d.a.heads / d.a.kv_heads;
@@ -10,7 +21,8 @@ ftl_decode ftl_decode_of(const ftl_spec *spec) {
   d.num_rows = d.is_packed ? group * d.a.seqlen_q : d.a.seqlen_q;
   d.num_m_tiles = ftl_divide_up(d.num_rows, d.a.block_m);
   d.splits = spec->value[FTL_PARAM_splits];
-  if (d.splits > 0) d.tiles_per_split = ftl_divide_up(ftl_divide_up(d.a.seqlen_kv, d.a.block_n), d.splits);
+  d.tiles_n = tiles_seen(&d);
+  if (d.splits > 0) d.tiles_per_split = ftl_divide_up(d.tiles_n, d.splits);
   return d;
 }
 

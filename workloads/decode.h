@@ -13,7 +13,8 @@
 
 typedef struct ftl_decode {
   ftl_attention a;
-  int64_t splits, tiles_per_split;  // of keys; the last splits may be shorter or empty
+  int64_t tiles_n;                  // of keys, the most that a query tile sees
+  int64_t splits, tiles_per_split;  // of these; the last splits may be shorter or empty
   bool is_packed;
   int64_t num_heads;  // of tiles: kv_heads if packed, else heads
   int64_t num_rows;   // query rows of such a head: (heads / kv_heads) * seqlen_q if packed, else seqlen_q

@@ -21,7 +21,7 @@ typedef struct split {
   int32_t scores, probs, output;                      // values
   ftl_online_softmax softmax;
   ftl_expr split_idx, batch, head, kv_head, row;
-  ftl_expr first, unmasked, end;  // key tiles first .. unmasked-1 need no mask, unmasked .. end-1 do
+  ftl_key_range keys;  // of the split
 } split;
 
 // ---- what cannot exist on any GPU ----
@@ -92,6 +92,7 @@ static void declare_tile(split *s) {
   s->split_idx = ftl_div(b, any_batch, ftl_const(b, a->batch));
 }
 
+// The split's part of the key tiles that the query tile sees.
 static void declare_keys(split *s) {
   ftl_builder *b = s->b;
   // Packed tiles hold rows of any token: the first token's keys are seen by all, the last token's by any.
@@ -100,9 +101,12 @@ static void declare_keys(split *s) {
   ftl_key_range keys =
       s->d.is_packed ? ftl_attention_keys(b, &every_token, ftl_const(b, 0)) : ftl_attention_keys(b, &s->d.a, s->row);
   ftl_expr per_split = ftl_const(b, s->d.tiles_per_split);
-  s->first = ftl_mul(b, s->split_idx, per_split);
-  s->end = ftl_min(b, ftl_add(b, s->first, per_split), keys.end);
-  s->unmasked = keys.unmasked == keys.end ? s->end : ftl_max(b, s->first, ftl_min(b, s->end, keys.unmasked));
+  s->keys.first = ftl_add(b, keys.first, ftl_mul(b, s->split_idx, per_split));
+  s->keys.end = ftl_min(b, ftl_add(b, s->keys.first, per_split), keys.end);
+  s->keys.whole =
+      keys.whole == keys.first ? s->keys.first : ftl_max(b, s->keys.first, ftl_min(b, s->keys.end, keys.whole));
+  s->keys.unmasked =
+      keys.unmasked == keys.end ? s->keys.end : ftl_max(b, s->keys.whole, ftl_min(b, s->keys.end, keys.unmasked));
 }
 
 // `ring` where the groups' copies of rows x columns numbers fit into its stages, which are idle by then; else one more.
@@ -166,7 +170,7 @@ static void load_keys(const split *s, int32_t ring, int32_t tensor, ftl_expr j) 
                                 .batch = s->batch,
                                 .head = s->kv_head,
                                 .row = ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)),
-                                .present = ftl_sub(s->b, s->end, j),
+                                .present = ftl_sub(s->b, s->keys.end, j),
                                 .rows = s->d.a.block_n,
                                 .columns = s->d.a.head_dim});
 }
@@ -193,10 +197,8 @@ static void store_partial(const split *s) {
 // ---- the kernel ----
 
 static void mask_scores(const split *s, ftl_expr j) {
-  ftl_builder *b = s->b;
-  ftl_expr diagonal = s->d.a.causal ? ftl_const(b, s->d.a.diagonal) : FTL_ALWAYS;
-  ftl_mask_heads(b, s->scores, s->row, ftl_mul(b, j, ftl_const(b, s->d.a.block_n)), diagonal,
-                 ftl_const(b, s->d.a.seqlen_kv), s->d.is_packed ? s->d.a.seqlen_q : 0);
+  ftl_attention_mask(s->b, &s->d.a, s->scores, s->row, ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)),
+                     s->d.is_packed ? s->d.a.seqlen_q : 0);
 }
 
 // K and V of a tile are waited for together, and the tile num_stages - 1 ahead is asked for at once.
@@ -225,7 +227,7 @@ static void loop(const split *s, ftl_expr lo, ftl_expr hi, bool masked) {
 
 static void prologue(const split *s) {
   load_queries(s);
-  for (int32_t i = 0; i < s->num_stages - 1; i++) load_ahead(s, ftl_add(s->b, s->first, ftl_const(s->b, i)));
+  for (int32_t i = 0; i < s->num_stages - 1; i++) load_ahead(s, ftl_add(s->b, s->keys.first, ftl_const(s->b, i)));
   ftl_fill(s->b, s->output, 0.0f);
   ftl_online_softmax_start(s->b, &s->softmax);
   ftl_wait(s->b, s->ring_q);
@@ -263,8 +265,9 @@ ftl_status ftl_decode_build_split(const ftl_spec *spec, ftl_tile_program **out, 
   ftl_builder_grid(s.b, s.d.num_m_tiles * s.d.num_heads * s.d.a.batch * s.d.splits, s.persistent, false);
   ftl_builder_flops(s.b, ftl_attention_forward_flops(&s.d.a));
   prologue(&s);
-  loop(&s, s.first, s.unmasked, false);
-  loop(&s, s.unmasked, s.end, true);
+  loop(&s, s.keys.first, s.keys.whole, true);
+  loop(&s, s.keys.whole, s.keys.unmasked, false);
+  loop(&s, s.keys.unmasked, s.keys.end, true);
   epilogue(&s);
   status = ftl_builder_finish(s.b, out, error);
   ftl_builder_destroy(s.b);

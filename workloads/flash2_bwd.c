@@ -123,7 +123,7 @@ static void multiply(ftl_builder *b, int32_t value, ftl_operand by) {
 // The LSE in the unit of exp2, negative. Queries that see no key have -inf, and scores of -inf: P must be 0, not NaN.
 static void prepare_lse(const products *p) {
   ftl_builder *b = p->f->b;
-  if (p->f->a.causal && p->f->a.diagonal < 0)
+  if (ftl_attention_may_see_none(&p->f->a))
     ftl_elem(b, FTL_ELEM_ZERO_IF_NEG_INF, p->lse, ftl_value_operand(p->lse), ftl_immediate(0), ftl_immediate(0));
   multiply(b, p->lse, ftl_immediate(-log2_e));
 }
@@ -174,8 +174,7 @@ static void step_dk_dv(const products *p, ftl_expr j, bool masked, const int32_t
   ftl_load_columns(b, p->lse, rows_ref(p, f->t.lse, p->step_head, query, f->a.block_m, 1));
   ftl_load_columns(b, p->delta, rows_ref(p, f->t.delta, p->step_head, query, f->a.block_m, 1));
   multiply_step(p, SCORES, p->scores);
-  if (masked)
-    ftl_mask_transposed(b, p->scores, f->tile.row, query, ftl_const(b, f->a.diagonal), ftl_const(b, f->a.seqlen_kv));
+  if (masked) ftl_attention_mask_transposed(b, &f->a, p->scores, f->tile.row, query);
   prepare_lse(p);
   exponentiate(p);
   ftl_convert(b, p->probs, p->scores);
@@ -186,6 +185,39 @@ static void step_dk_dv(const products *p, ftl_expr j, bool masked, const int32_t
   differentiate(p);
   ftl_mma_value(b, accumulators[0], p->d_scores, p->step[SCORES], false);
   ftl_release(b, p->step[SCORES]);
+}
+
+// Steps first .. whole-1 and unmasked .. end-1 see some of the CTA's keys, whole .. unmasked-1 all of them.
+typedef struct query_steps {
+  ftl_expr first, whole, unmasked, end;
+} query_steps;
+
+// Steps up to the one that holds query `query`, or (rounded down) before it; of those that there are.
+static ftl_expr steps_before(const ftl_backward *f, ftl_expr query, bool rounded_up) {
+  ftl_builder *b = f->b;
+  ftl_expr up = ftl_const(b, rounded_up ? f->a.block_m - 1 : 0);
+  ftl_expr steps = ftl_div(b, ftl_add(b, ftl_max(b, ftl_const(b, 0), query), up), ftl_const(b, f->a.block_m));
+  return ftl_min(b, ftl_const(b, f->a.num_m_tiles), steps);
+}
+
+// Query i sees key j from i = j - right to j - left.
+static query_steps query_steps_of(const ftl_backward *f) {
+  ftl_builder *b = f->b;
+  ftl_attention_band band = ftl_attention_band_of(&f->a);
+  ftl_expr first_key = f->tile.row, end = ftl_const(b, f->a.num_m_tiles), others = ftl_const(b, f->a.block_n - 1);
+  query_steps steps = {ftl_const(b, 0), ftl_const(b, 0), end, end};
+  if (band.has_right) {
+    ftl_expr sees_first = ftl_sub(b, first_key, ftl_const(b, band.right));
+    steps.first = steps_before(f, sees_first, false);
+    steps.whole = steps_before(f, ftl_add(b, sees_first, others), true);
+  }
+  if (band.has_left) {
+    ftl_expr loses_first = ftl_sub(b, first_key, ftl_const(b, band.left - 1));
+    steps.end = ftl_max(b, steps.first, steps_before(f, ftl_add(b, loses_first, others), true));
+    steps.whole = ftl_min(b, steps.end, steps.whole);
+    steps.unmasked = ftl_max(b, steps.whole, steps_before(f, loses_first, false));
+  }
+  return steps;
 }
 
 static void write_dk_dv(ftl_backward *f) {
@@ -203,22 +235,14 @@ static void write_dk_dv(ftl_backward *f) {
     accumulators[i] = ftl_builder_tile(b, i ? "dv" : "dk", FTL_FP32, a->block_n, a->padded_head_dim);
   p.lse = ftl_builder_columns(b, "lse", a->block_m);
   p.delta = ftl_builder_columns(b, "delta", a->block_m);
-  // Query i sees key j from i = j - diagonal on: steps before `first` see none of the keys, those from `seeing` on all.
-  ftl_expr zero = ftl_const(b, 0), seeing = zero;
-  p.first = zero;
-  p.end = ftl_const(b, a->num_m_tiles);
-  if (a->causal) {
-    ftl_expr rows = ftl_const(b, a->block_m);
-    ftl_expr sees_first = ftl_sub(b, f->tile.row, ftl_const(b, a->diagonal));
-    ftl_expr sees_last = ftl_add(b, sees_first, ftl_const(b, a->block_n - 1));
-    ftl_expr rounded_up = ftl_add(b, ftl_max(b, zero, sees_last), ftl_const(b, a->block_m - 1));
-    p.first = ftl_min(b, p.end, ftl_div(b, ftl_max(b, zero, sees_first), rows));
-    seeing = ftl_min(b, p.end, ftl_div(b, rounded_up, rows));
-  }
+  query_steps steps = query_steps_of(f);
+  p.first = steps.first;
+  p.end = steps.end;
   start(&p);
   for (int i = 0; i < 2; i++) ftl_fill(b, accumulators[i], 0.0f);
-  loop(&p, p.first, seeing, true, step_dk_dv, accumulators);
-  loop(&p, seeing, p.end, false, step_dk_dv, accumulators);
+  loop(&p, steps.first, steps.whole, true, step_dk_dv, accumulators);
+  loop(&p, steps.whole, steps.unmasked, false, step_dk_dv, accumulators);
+  loop(&p, steps.unmasked, steps.end, true, step_dk_dv, accumulators);
   for (int i = 0; i < 2; i++) ftl_release(b, p.kept[i]);
   multiply(b, accumulators[0], ftl_immediate(a->scale));
   store_accumulator(&p, 0, f->t.d_k_of_heads, accumulators[0]);
@@ -232,9 +256,7 @@ static void step_dq(const products *p, ftl_expr j, bool masked, const int32_t *a
   ftl_builder *b = f->b;
   next_step(p, SCORES, j);
   multiply_step(p, SCORES, p->scores);
-  if (masked)
-    ftl_mask(b, p->scores, f->tile.row, row_of_step(p, j), f->a.causal ? ftl_const(b, f->a.diagonal) : FTL_ALWAYS,
-             ftl_const(b, f->a.seqlen_kv));
+  if (masked) ftl_attention_mask(b, &f->a, p->scores, f->tile.row, row_of_step(p, j), 0);
   exponentiate(p);
   next_step(p, PRODUCTS, j);
   multiply_step(p, PRODUCTS, p->products);
@@ -252,8 +274,7 @@ static void write_dq(ftl_backward *f) {
                 .kept_tensor = {f->t.q, f->t.d_o},
                 .step_tensor = {f->t.k, f->t.v},
                 .kept_head = f->tile.head,
-                .step_head = f->tile.kv_head,
-                .first = ftl_const(b, 0)};
+                .step_head = f->tile.kv_head};
   declare(&p);
   int32_t accumulator = ftl_builder_tile(b, "dq", FTL_FP32, a->block_n, a->padded_head_dim);
   p.lse = ftl_builder_rows(b, "lse", a->block_n);
@@ -262,13 +283,15 @@ static void write_dq(ftl_backward *f) {
   kept_queries.block_m = a->block_n;
   kept_queries.block_n = a->block_m;
   ftl_key_range keys = ftl_attention_keys(b, &kept_queries, f->tile.row);
+  p.first = keys.first;
   p.end = keys.end;
   start(&p);
   ftl_load_rows(b, p.lse, rows_ref(&p, f->t.lse, f->tile.head, f->tile.row, a->block_n, 1));
   ftl_load_rows(b, p.delta, rows_ref(&p, f->t.delta, f->tile.head, f->tile.row, a->block_n, 1));
   prepare_lse(&p);
   ftl_fill(b, accumulator, 0.0f);
-  loop(&p, p.first, keys.unmasked, false, step_dq, &accumulator);
+  loop(&p, keys.first, keys.whole, true, step_dq, &accumulator);
+  loop(&p, keys.whole, keys.unmasked, false, step_dq, &accumulator);
   loop(&p, keys.unmasked, keys.end, true, step_dq, &accumulator);
   for (int i = 0; i < 2; i++) ftl_release(b, p.kept[i]);
   multiply(b, accumulator, ftl_immediate(a->scale));

@@ -97,10 +97,7 @@ static void multiply_scores(const flash2 *f) {
 }
 
 static void mask_scores(const flash2 *f, ftl_expr j) {
-  ftl_builder *b = f->b;
-  ftl_expr diagonal = f->a.causal ? ftl_const(b, f->a.diagonal) : FTL_ALWAYS;
-  ftl_mask(b, f->scores, f->tile.row, ftl_mul(b, j, ftl_const(b, f->a.block_n)), diagonal,
-           ftl_const(b, f->a.seqlen_kv));
+  ftl_attention_mask(f->b, &f->a, f->scores, f->tile.row, ftl_mul(f->b, j, ftl_const(f->b, f->a.block_n)), 0);
 }
 
 static void softmax(const flash2 *f, bool masked) {
@@ -148,7 +145,7 @@ static void iterate_interleaved(const flash2 *f, ftl_expr j, bool masked) {
   multiply_scores(f);
   if (masked) mask_scores(f, j);
   ftl_wait(f->b, f->ring_v);
-  load_keys(f, f->ring_k, f->k, ftl_sub(f->b, j, ftl_const(f->b, 1)), j);
+  load_keys(f, f->ring_k, f->k, ftl_sub(f->b, j, ftl_const(f->b, 1)), ftl_sub(f->b, j, f->keys.first));
   softmax(f, masked);
   multiply_values(f);
 }
@@ -159,10 +156,10 @@ static void prologue(const flash2 *f) {
   ftl_builder *b = f->b;
   load_queries(f);
   if (f->interleaved) {
-    load_keys(f, f->ring_k, f->k, ftl_sub(b, f->keys.end, ftl_const(b, 1)), f->keys.end);
+    load_keys(f, f->ring_k, f->k, ftl_sub(b, f->keys.end, ftl_const(b, 1)), ftl_sub(b, f->keys.end, f->keys.first));
   } else {
     for (int32_t j = 0; j < f->num_stages - 1; j++) {
-      ftl_expr tile = ftl_const(b, j), exists = ftl_sub(b, f->keys.end, tile);
+      ftl_expr tile = ftl_add(b, f->keys.first, ftl_const(b, j)), exists = ftl_sub(b, f->keys.end, tile);
       load_keys(f, f->ring_k, f->k, tile, exists);
       load_keys(f, f->ring_v, f->v, tile, exists);
     }
@@ -193,10 +190,16 @@ static void loop(const flash2 *f, ftl_expr lo, ftl_expr hi, bool masked) {
 }
 
 static void main_loops(const flash2 *f) {
-  ftl_expr zero = ftl_const(f->b, 0);
-  if (f->interleaved) loop(f, f->keys.unmasked, f->keys.end, true);
-  loop(f, zero, f->keys.unmasked, false);
-  if (!f->interleaved) loop(f, f->keys.unmasked, f->keys.end, true);
+  const ftl_key_range *k = &f->keys;
+  if (f->interleaved)
+    loop(f, k->unmasked, k->end, true);
+  else
+    loop(f, k->first, k->whole, true);
+  loop(f, k->whole, k->unmasked, false);
+  if (f->interleaved)
+    loop(f, k->first, k->whole, true);
+  else
+    loop(f, k->unmasked, k->end, true);
 }
 
 // The stages that were prefetched past the last tile are empty; the next tile of a persistent CTA must find none.

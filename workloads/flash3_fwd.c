@@ -82,7 +82,7 @@ static void declare(flash3 *f, const ftl_spec *spec) {
   f->t = ftl_attention_declare(b, spec, &f->a);
   f->tile = ftl_attention_tile_of(b, spec, &f->a);
   f->keys = ftl_attention_keys(b, &f->a, f->tile.row);
-  f->keys.end = ftl_max(b, f->keys.end, ftl_const(b, 1));
+  f->keys.end = ftl_max(b, f->keys.end, ftl_add(b, f->keys.first, ftl_const(b, 1)));
 
   int32_t columns = f->a.padded_head_dim, num_stages = (int32_t)spec->value[FTL_PARAM_num_stages];
   int32_t producer = 0, consumers = ((1 << f->num_groups) - 1) << 1;
@@ -103,10 +103,12 @@ static void walk_range(const flash3 *f, ftl_expr lo, ftl_expr hi, bool masked, s
   ftl_end_loop(f->b);
 }
 
-// Every key tile but the first: those that all queries see whole, then those that need the mask.
+// Every key tile but the first: those that all queries see whole, between those that need the mask.
 static void walk_rest(const flash3 *f, step_fn step, void *role) {
-  ftl_expr one = ftl_const(f->b, 1), unmasked = ftl_max(f->b, one, f->keys.unmasked);
-  walk_range(f, one, unmasked, false, step, role);
+  ftl_expr second = ftl_add(f->b, f->keys.first, ftl_const(f->b, 1));
+  ftl_expr whole = ftl_max(f->b, second, f->keys.whole), unmasked = ftl_max(f->b, whole, f->keys.unmasked);
+  if (whole != second) walk_range(f, second, whole, true, step, role);
+  walk_range(f, whole, unmasked, false, step, role);
   walk_range(f, unmasked, f->keys.end, true, step, role);
 }
 
@@ -124,7 +126,7 @@ static void load_keys_and_values(void *role, ftl_expr j, bool masked) {
 static void produce(flash3 *f) {
   ftl_builder_role(f->b, "producer", GROUP_WARPS, registers_of(f, true));
   ftl_fill_stage(f->b, f->ring_q, ftl_attention_query_ref(&f->tile, f->t.q, f->tile.row, f->a.block_m, f->a.head_dim));
-  load_keys_and_values(f, ftl_const(f->b, 0), false);
+  load_keys_and_values(f, f->keys.first, false);
   walk_rest(f, load_keys_and_values, f);
 }
 
@@ -155,15 +157,17 @@ static void issue_output(const consumer *c) {
 
 static void mask(const consumer *c, ftl_expr j) {
   ftl_builder *b = c->f->b;
-  const ftl_attention *a = &c->f->a;
-  ftl_expr diagonal = a->causal ? ftl_const(b, a->diagonal) : FTL_ALWAYS;
-  ftl_mask(b, c->scores, c->row, ftl_mul(b, j, ftl_const(b, a->block_n)), diagonal, ftl_const(b, a->seqlen_kv));
+  ftl_attention_mask(b, &c->f->a, c->scores, c->row, ftl_mul(b, j, ftl_const(b, c->f->a.block_n)), 0);
 }
 
-// The first tile needs the mask if no tile is seen whole.
+// The first tile needs the mask if no tile is seen whole; with a window, as its left edge, always.
 static void mask_first(const consumer *c) {
   ftl_builder *b = c->f->b;
   ftl_expr zero = ftl_const(b, 0), one = ftl_const(b, 1);
+  if (c->f->a.window > 0) {
+    mask(c, c->f->keys.first);
+    return;
+  }
   ftl_expr first_masked = ftl_min(b, one, c->f->keys.unmasked);
   if (first_masked == one) return;
   if (first_masked != zero) ftl_loop(b, first_masked, one);
@@ -179,7 +183,8 @@ static void first_step(const consumer *c) {
   pass_turn(c);
   ftl_release(f->b, f->ring_k);
   mask_first(c);
-  ftl_online_softmax_step(f->b, &c->softmax, c->scores, f->a.causal || f->a.seqlen_kv < f->a.block_n);
+  ftl_online_softmax_step(f->b, &c->softmax, c->scores,
+                          f->a.causal || f->a.window > 0 || f->a.seqlen_kv < f->a.block_n);
   ftl_convert(f->b, c->probs, c->scores);
 }
 

@@ -16,10 +16,9 @@ static void set_defaults(ftl_spec *spec) {
 static void resolve(ftl_spec *spec, const ftl_arch *arch) {
   if (spec->value[FTL_PARAM_splits] > 0) return;
   ftl_decode d = ftl_decode_of(spec);
-  int64_t tiles_n = ftl_divide_up(d.a.seqlen_kv, d.a.block_n);
   enum { CTAS_PER_SM = 2 };  // as FlashAttention-2 counts, with its CTAs of 128 threads
   spec->value[FTL_PARAM_splits] =
-      ftl_decode_num_splits(d.num_m_tiles * d.num_heads * d.a.batch, CTAS_PER_SM * arch->chip_num_sms, tiles_n);
+      ftl_decode_num_splits(d.num_m_tiles * d.num_heads * d.a.batch, CTAS_PER_SM * arch->chip_num_sms, d.tiles_n);
 }
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {

@@ -56,6 +56,7 @@ static void unpack(const rows_kernel *k, int32_t raw, ftl_expr column, bool ragg
   if (visible == FTL_TENSOR_END && !ragged) return;
   ftl_expr limit = visible == FTL_TENSOR_END ? ftl_const(k->b, k->s->columns) : visible;
   ftl_mask(k->b, k->x, k->s->row, column, FTL_ALWAYS, limit);
+  if (k->s->first_visible != 0) ftl_mask_left(k->b, ftl_sub(k->b, k->s->first_visible, k->s->row));
 }
 
 // Steps are independent until they are reduced: each in turn has another tile in fp32.
@@ -95,7 +96,7 @@ static void read_known(const rows_kernel *k, step_work work) {
     read_steps(k, ftl_const(b, num_steps * k->step_columns), 1, FTL_TENSOR_END, true, work);
 }
 
-// All steps up to `end` (FTL_TENSOR_END: all columns), each read from memory.
+// All steps from `begin` up to `end` (FTL_TENSOR_END: all columns), each read from memory.
 static void read_again(const rows_kernel *k, ftl_expr end, step_work work) {
   ftl_builder *b = k->b;
   if (end == FTL_TENSOR_END) {
@@ -103,9 +104,10 @@ static void read_again(const rows_kernel *k, ftl_expr end, step_work work) {
     return;
   }
   ftl_expr step = ftl_const(b, k->step_columns);
-  ftl_expr num_steps = ftl_div(b, ftl_add(b, end, ftl_const(b, k->step_columns - 1)), step);
+  ftl_expr columns = ftl_sub(b, end, k->s->begin);
+  ftl_expr num_steps = ftl_div(b, ftl_add(b, columns, ftl_const(b, k->step_columns - 1)), step);
   ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), num_steps));
-  read_steps(k, ftl_mul(b, i, step), 1, end, false, work);
+  read_steps(k, ftl_add(b, k->s->begin, ftl_mul(b, i, step)), 1, end, false, work);
   ftl_end_loop(b);
 }
 

@@ -20,6 +20,9 @@ typedef struct ftl_row_softmax {
   // Where rows see different columns (one row a CTA): columns from `visible` up to `end` become 0, those past it are
   // left alone. FTL_TENSOR_END: every row sees all.
   ftl_expr visible, end;
+  // Likewise columns from `begin` up to `first_visible` become 0, those before are left alone. Expression 0, the
+  // constant 0: rows are seen from their first column on. `begin` is a multiple of the vector.
+  ftl_expr begin, first_visible;
   bool may_see_none;   // a row's visible columns may be none
   int32_t held_steps;  // steps that stay in registers: the whole row; 0: every pass reads it again
   // Steps that may be under way at once, 1 to 4: of a held row, or of one that is read again in a known number of

@@ -42,6 +42,14 @@ static int32_t score_columns(const standard *f) {
 }
 
 // ---- S = scale * Q K^T ----
+// 1 if the query tile sees something of key tile n, else 0 or less.
+static ftl_expr is_seen(const standard *f, const ftl_key_range *keys, ftl_expr n) {
+  ftl_builder *b = f->b;
+  ftl_expr seen = ftl_min(b, ftl_const(b, 1), ftl_sub(b, keys->end, n));
+  if (f->a.window == 0) return seen;
+  return ftl_min(b, seen, ftl_add(b, ftl_sub(b, n, keys->first), ftl_const(b, 1)));
+}
+
 static void build_scores(const standard *f) {
   const ftl_attention *a = &f->a;
   ftl_builder *b = f->b;
@@ -53,8 +61,9 @@ static void build_scores(const standard *f) {
   int32_t ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, a->padded_head_dim, 1, role, 1 << role);
   int32_t ring_k = ftl_builder_ring(b, "k", a->dtype, a->block_n, a->padded_head_dim, 1, role, 1 << role);
   int32_t scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n);
-  // a CTA above the diagonal has nothing to do
-  if (a->causal) ftl_loop(b, ftl_const(b, 0), ftl_min(b, ftl_const(b, 1), ftl_sub(b, keys.end, n)));
+  // a CTA beyond the diagonal, or before the window, has nothing to do
+  bool some_unseen = ftl_attention_band_of(a).has_right;
+  if (some_unseen) ftl_loop(b, ftl_const(b, 0), is_seen(f, &keys, n));
   ftl_fill_stage(f->b, ring_q, ftl_attention_query_ref(&tile, f->t.q, tile.row, a->block_m, a->head_dim));
   ftl_fill_stage(f->b, ring_k, ftl_attention_key_ref(&tile, f->t.k, column, a->block_n, a->head_dim));
   ftl_fill(b, scores, 0);
@@ -67,26 +76,30 @@ static void build_scores(const standard *f) {
   ftl_tile_ref to = ftl_attention_query_ref(&tile, f->s, tile.row, a->block_m, score_columns(f));
   to.column = column;
   ftl_store(b, to, scores, -1);
-  if (a->causal) ftl_end_loop(b);
+  if (some_unseen) ftl_end_loop(b);
   ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles * ftl_divide_up(a->seqlen_kv, a->block_n), false, false);
   ftl_builder_flops(b, ftl_attention_forward_flops(a) / 2);
 }
 
 // ---- softmax of the rows of S, in place ----
 
-// A row's visible columns, and the end of the tiles that hold them: P V reads whole tiles.
+// A row's visible columns, and the tiles that hold them: P V reads whole tiles.
 static void set_visible(const standard *f, ftl_row_softmax *s) {
   const ftl_attention *a = &f->a;
   ftl_builder *b = f->b;
+  ftl_attention_band band = ftl_attention_band_of(a);
   ftl_expr seqlen_kv = ftl_const(b, a->seqlen_kv), zero = ftl_const(b, 0);
   s->visible = seqlen_kv;
   s->end = ftl_const(b, s->columns);
-  if (!a->causal) return;
-  s->visible = ftl_min(b, seqlen_kv, ftl_max(b, zero, ftl_add(b, s->row, ftl_const(b, a->diagonal + 1))));
+  if (!band.has_right) return;
+  s->visible = ftl_min(b, seqlen_kv, ftl_max(b, zero, ftl_add(b, s->row, ftl_const(b, band.right + 1))));
   ftl_expr block_m = ftl_const(b, a->block_m), block_n = ftl_const(b, a->block_n);
   ftl_key_range keys = ftl_attention_keys(b, a, ftl_mul(b, ftl_div(b, s->row, block_m), block_m));
   s->end = ftl_min(b, s->end, ftl_mul(b, keys.end, block_n));
-  s->may_see_none = a->diagonal < 0;
+  s->may_see_none = ftl_attention_may_see_none(a);
+  if (!band.has_left) return;
+  s->first_visible = ftl_max(b, zero, ftl_add(b, s->row, ftl_const(b, band.left)));
+  s->begin = ftl_mul(b, keys.first, block_n);
 }
 
 static void build_softmax(const standard *f) {
@@ -147,8 +160,8 @@ static void build_outputs(const standard *f) {
   p.ring_v = ftl_builder_ring(b, "v", a->dtype, a->block_n, a->padded_head_dim, num_stages, role, 1 << role);
   int32_t output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, a->padded_head_dim);
   ftl_fill(b, output, 0);
-  for (int32_t j = 0; j < num_stages - 1; j++) load_tiles(&p, ftl_const(b, j));
-  ftl_expr j = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), p.keys.end));
+  for (int32_t j = 0; j < num_stages - 1; j++) load_tiles(&p, ftl_add(b, p.keys.first, ftl_const(b, j)));
+  ftl_expr j = ftl_loop_value(b, ftl_loop(b, p.keys.first, p.keys.end));
   load_tiles(&p, ftl_add(b, j, ftl_const(b, num_stages - 1)));
   ftl_wait(b, p.ring_p);
   ftl_wait(b, p.ring_v);
@@ -189,10 +202,10 @@ const ftl_workload ftl_workload_standard_attention = {
     .name = "standard_attention",
     .doc = "unfused attention in three launches: scores to memory, softmax of their rows in place, products with V",
     .accepts = FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv) |
-               FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(block_m) | FTL_TAKES(block_n) |
-               FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(softmax) | FTL_TAKES(tile_order) |
-               FTL_TAKES(tile_reverse) | FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(layout) | FTL_TAKES(code) |
-               FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) |
-               FTL_TAKES(detail),
+               FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(window) | FTL_TAKES(block_m) |
+               FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(softmax) |
+               FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse) | FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(layout) |
+               FTL_TAKES(code) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) |
+               FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
     .build = build,
 };

@@ -286,7 +286,8 @@ ftl_tile_op ftl_builder_op_of(ftl_tile_op_kind kind) {
                        .barrier = -1,
                        .loop_var = -1,
                        .ref = {.tensor = -1, .present = FTL_ALWAYS},
-                       .diagonal = FTL_ALWAYS};
+                       .diagonal = FTL_ALWAYS,
+                       .left = FTL_ALWAYS};
 }
 
 int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi) {
@@ -446,6 +447,15 @@ void ftl_mask_transposed(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_e
   ftl_tile_op op = mask_of(dst, row0, column0, diagonal, limit);
   op.transposed = true;
   op_add(builder, op);
+}
+
+void ftl_mask_left(ftl_builder *builder, ftl_expr left) {
+  ftl_tile_program *program = builder->program;
+  if (!ok(builder)) return;
+  if (program->num_ops == 0 || program->ops[program->num_ops - 1].kind != FTL_TILE_MASK)
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "only a mask has a bound on the left");
+  else
+    program->ops[program->num_ops - 1].left = left;
 }
 
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a) {

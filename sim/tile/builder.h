@@ -92,6 +92,8 @@ void ftl_mask_heads(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr c
                     ftl_expr limit, int64_t period);
 void ftl_mask_transposed(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
                          ftl_expr limit);
+// The mask just added also hides the keys before token + left (sliding window).
+void ftl_mask_left(ftl_builder *builder, ftl_expr left);
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);

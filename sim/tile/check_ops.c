@@ -226,7 +226,8 @@ static ftl_status check_mask(const ftl_check *check, const ftl_tile_op *op) {
   if (!is_tile(check, op->dst) || check->program->values[op->dst].dtype != FTL_FP32)
     return ftl_check_fail(check, "the destination is not an fp32 tile of this role");
   if (!is_expr(check, op->row0) || !is_expr(check, op->column0) || !is_expr(check, op->limit) ||
-      (op->diagonal != FTL_ALWAYS && !is_expr(check, op->diagonal)))
+      (op->diagonal != FTL_ALWAYS && !is_expr(check, op->diagonal)) ||
+      (op->left != FTL_ALWAYS && !is_expr(check, op->left)))
     return ftl_check_fail(check, "an expression uses a loop variable outside its loop");
   if (op->transposed &&
       (op->period != 0 || !is_fragment(check, op->dst) || check->program->roles[check->role_idx].num_groups > 1))

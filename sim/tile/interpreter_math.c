@@ -185,6 +185,7 @@ static ftl_status mask(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
   int64_t column0 = ftl_expr_eval(in->program, op->column0, event->point);
   int64_t limit = ftl_expr_eval(in->program, op->limit, event->point);
   int64_t diagonal = op->diagonal == FTL_ALWAYS ? 0 : ftl_expr_eval(in->program, op->diagonal, event->point);
+  int64_t left = op->left == FTL_ALWAYS ? 0 : ftl_expr_eval(in->program, op->left, event->point);
   for (int32_t r = 0; r < rows_of(in, op->dst); r++)
     for (int32_t c = 0; c < info->columns; c++) {
       int64_t query = row0 + r % info->rows, key = column0 + r / info->rows * info->columns + c;
@@ -193,7 +194,8 @@ static ftl_status mask(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
         key = row0 + r;
       }
       if (op->period > 0) query %= op->period;
-      bool unseen = op->diagonal != FTL_ALWAYS && key > query + diagonal;
+      bool unseen =
+          (op->diagonal != FTL_ALWAYS && key > query + diagonal) || (op->left != FTL_ALWAYS && key < query + left);
       if (unseen || key >= limit) in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c] = -INFINITY;
     }
   return FTL_OK;

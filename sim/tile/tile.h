@@ -181,6 +181,7 @@ typedef enum ftl_tile_op_kind {
                   //   row + row0, modulo `period` if that is not 0 (the rows of several heads). A group's columns
                   //   begin where those of the group before end. transposed: rows are keys and columns queries: -inf
                   //   where row + row0 > column + column0 + diagonal, or row + row0 >= limit
+                  //   With `left` also where the key lies before the token + left
   FTL_TILE_REDUCE_ROWS,    // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
   FTL_TILE_REDUCE_LANES,   // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
   FTL_TILE_REDUCE_GROUPS,  // dst (ROWS, whole) <- fn over the groups' copies, through ring `ring` as staging
@@ -232,7 +233,8 @@ typedef struct ftl_tile_op {
   ftl_expr lookup;                          // LOOKUP: the expression, of kind FTL_EXPR_LOOKUP
   int32_t loop_var;                         // LOOP, END_LOOP
   ftl_expr lo, hi;                          // LOOP
-  ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no causal bound
+  ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no bound on the right
+  ftl_expr left;                            // MASK; FTL_ALWAYS: no bound on the left
   int64_t period;                           // MASK
 } ftl_tile_op;
 

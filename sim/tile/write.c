@@ -94,24 +94,31 @@ static void write_elem(FILE *out, const ftl_tile_program *program, const ftl_til
   fputs(forms[op->fn].after, out);
 }
 
+// ", or key > token + bound" of a mask, in terms of its rows and columns.
+static void write_mask_bound(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op, const char *relation,
+                             ftl_expr bound) {
+  if (bound == FTL_ALWAYS) return;
+  fprintf(out, ", or %s ", relation);
+  if (op->transposed) {
+    fputs("column ", out);
+    write_expr(out, program, op->column0);
+    fputs(" + c + ", out);
+  } else {
+    fputs(op->period ? "(row " : "row ", out);
+    write_expr(out, program, op->row0);
+    if (op->period) fprintf(out, " + r) mod %lld", (long long)op->period);
+    fputs(op->period ? " + " : " + r + ", out);
+  }
+  write_expr(out, program, bound);
+}
+
 static void write_mask(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
   fprintf(out, "%s = -inf where %s ", program->values[op->dst].name, op->transposed ? "row" : "column");
   write_expr(out, program, op->transposed ? op->row0 : op->column0);
   fputs(op->transposed ? " + r >= " : " + c >= ", out);
   write_expr(out, program, op->limit);
-  if (op->diagonal == FTL_ALWAYS) return;
-  if (op->transposed) {
-    fputs(", or > column ", out);
-    write_expr(out, program, op->column0);
-    fputs(" + c + ", out);
-    write_expr(out, program, op->diagonal);
-    return;
-  }
-  fputs(op->period ? ", or > (row " : ", or > row ", out);
-  write_expr(out, program, op->row0);
-  if (op->period) fprintf(out, " + r) mod %lld", (long long)op->period);
-  fputs(op->period ? " + " : " + r + ", out);
-  write_expr(out, program, op->diagonal);
+  write_mask_bound(out, program, op, ">", op->diagonal);
+  write_mask_bound(out, program, op, "<", op->left);
 }
 
 static void write_ring_row(FILE *out, const ftl_tile_op *op) {

@@ -16,29 +16,38 @@ static ftl_opcode opcode_of(ftl_elem_fn fn) { return fn == FTL_ELEM_MAX ? FTL_OP
 // Whether all of a vector's columns are on one side of the limit.
 static bool is_whole_vectors(const ftl_select *s, const ftl_tile_op *op) {
   int32_t vector = s->tile->values[op->dst].layout.vector_columns;
-  return op->diagonal == FTL_ALWAYS && ftl_expr_alignment(s->tile, op->limit) >= vector &&
+  return op->diagonal == FTL_ALWAYS && op->left == FTL_ALWAYS && ftl_expr_alignment(s->tile, op->limit) >= vector &&
          ftl_expr_alignment(s->tile, op->column0) >= vector;
 }
 
-// A select an element; an index and a compare an element too, or a vector where vectors are masked whole. The last
-// column that a row sees is found once a row.
+// The last, or first, column that a row of slab sees.
+static int32_t row_bound(ftl_select *s) {
+  int32_t bound = ftl_draft_value_add(&s->draft, 1, true);
+  ftl_select_add(s, FTL_OP_IADD, 1, bound, s->thread, NONE, NONE);
+  ftl_select_add(s, FTL_OP_FMNMX, 1, bound, bound, NONE, NONE);
+  return bound;
+}
+
+// A select an element; an index and a compare an element and bound too, or a vector where vectors are masked whole. The
+// columns that a row sees are found once a row.
 void ftl_select_mask_by_rows(ftl_select *s, const ftl_tile_op *op) {
   ftl_fragment_map map = s->values[op->dst].map;
   int32_t base = ftl_draft_value_add(&s->draft, 1, true),
           num_compares = is_whole_vectors(s, op) ? 1 : map.num_registers;
   ftl_select_add(s, FTL_OP_IADD, 1, base, s->thread, NONE, NONE);
   for (int32_t slab = 0; slab < map.num_slabs; slab++) {
-    int32_t limit = NONE;
-    if (op->diagonal != FTL_ALWAYS) {
-      limit = ftl_draft_value_add(&s->draft, 1, true);
-      ftl_select_add(s, FTL_OP_IADD, 1, limit, s->thread, NONE, NONE);
-      ftl_select_add(s, FTL_OP_FMNMX, 1, limit, limit, NONE, NONE);
-    }
+    int32_t limit = op->diagonal != FTL_ALWAYS ? row_bound(s) : NONE;
+    int32_t left = op->left != FTL_ALWAYS ? row_bound(s) : NONE;
     for (int32_t i = 0; i < map.per_slab; i++) {
       int32_t fragment = ftl_select_fragment(s, op->dst, slab, i), beyond = ftl_select_temp(s, 0);
       int32_t columns = ftl_draft_value_add(&s->draft, num_compares, true);
       ftl_select_add(s, FTL_OP_IADD, num_compares, columns, base, NONE, NONE);
       ftl_select_add(s, FTL_OP_ISETP, num_compares, beyond, columns, limit, NONE);
+      if (left != NONE) {
+        int32_t either = ftl_select_temp(s, 0);
+        ftl_select_add(s, FTL_OP_ISETP, num_compares, either, columns, left, beyond);
+        beyond = either;
+      }
       ftl_select_add(s, FTL_OP_SEL, map.num_registers, fragment, fragment, beyond, NONE);
     }
   }

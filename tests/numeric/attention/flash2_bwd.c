@@ -209,6 +209,20 @@ Test(numeric_attention_flash2_bwd, grouped_heads_layouts_orders_and_types_give_t
       }
 }
 
+Test(numeric_attention_flash2_bwd, windows_give_the_gradients_of_the_pairs_within) {
+  static const int windows[] = {1, 15, 16, 17, 64, 90, 1000};
+  static const char *const lengths_of[] = {"seqlen_q=150 seqlen_kv=150", "seqlen_q=90 seqlen_kv=170",
+                                           "seqlen_q=170 seqlen_kv=90"};
+  char params[256];
+  for (size_t w = 0; w < COUNT(windows); w++)
+    for (size_t l = 0; l < COUNT(lengths_of); l++)
+      for (int causal = 0; causal < 2; causal++) {
+        snprintf(params, sizeof params, "heads=1 head_dim=16 block_m=16 block_n=64 window=%d causal=%d %s", windows[w],
+                 causal, lengths_of[l]);
+        prove(params);
+      }
+}
+
 Test(numeric_attention_flash2_bwd, queries_that_see_no_key_have_no_gradient) {
   // With 200 queries and 40 keys, aligned at the bottom right, queries 0 to 159 see none.
   gradients g;

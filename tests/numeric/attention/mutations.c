@@ -44,6 +44,23 @@ Test(numeric_attention_mutations, a_diagonal_that_is_one_off_is_caught) {
   attention_case_fini(&c);
 }
 
+Test(numeric_attention_mutations, a_window_that_is_one_off_is_caught) {
+  attention_case c;
+  attention_case_init(&c,
+                      "heads=1 head_dim=24 seqlen_q=70 seqlen_kv=90 causal=true window=30 block_m=32 block_n=16 "
+                      "num_warps=2");
+  int num_masks = 0;
+  for (int32_t i = 0; i < c.program->num_ops; i++) num_masks += c.program->ops[i].kind == FTL_TILE_MASK;
+  cr_assert_eq(num_masks, 2, "one loop at the window's left edge, one at the diagonal");
+  ftl_tile_op *mask = find_op(&c, FTL_TILE_MASK, 0, NULL);
+  // Of 30 keys up to the diagonal of 20 the first lies 29 before it.
+  cr_assert_eq(c.program->exprs[mask->left].value, -9);
+  c.program->exprs[mask->left].value = -10;
+  assert_numbers_catch(&c);
+  assert_visits_catch(&c);
+  attention_case_fini(&c);
+}
+
 Test(numeric_attention_mutations, a_missing_limit_at_the_last_key_is_caught) {
   attention_case c;
   attention_case_init(&c, "heads=1 head_dim=16 seqlen_q=20 seqlen_kv=20 block_m=16 block_n=16 num_warps=1");

@@ -3,7 +3,10 @@
 #include <math.h>
 
 bool reference_sees(const ftl_attention *a, int64_t i, int64_t j) {
-  return !a->causal || j <= i + a->seqlen_kv - a->seqlen_q;
+  int64_t aligned = i + a->seqlen_kv - a->seqlen_q;
+  if (a->causal && j > aligned) return false;
+  if (a->window == 0) return true;
+  return j > aligned - a->window && (a->causal || j < aligned + a->window);
 }
 
 static double score(const ftl_attention *a, const float *q, const float *k) {

@@ -113,6 +113,22 @@ Test(numeric_attention_standard, grouped_heads_layouts_orders_dtypes_and_stages_
     }
 }
 
+Test(numeric_attention_standard, windows_give_attention_within) {
+  static const int windows[] = {1, 31, 32, 33, 100, 1000};
+  static const char *const lengths_of[] = {"seqlen_q=130 seqlen_kv=130", "seqlen_q=70 seqlen_kv=205",
+                                           "seqlen_q=205 seqlen_kv=70"};
+  char params[256];
+  for (size_t w = 0; w < COUNT(windows); w++)
+    for (size_t l = 0; l < COUNT(lengths_of); l++)
+      for (size_t s = 0; s < COUNT(softmaxes); s++)
+        for (int causal = 0; causal < 2; causal++) {
+          snprintf(params, sizeof params,
+                   "heads=2 head_dim=16 block_m=32 block_n=32 num_warps=2 window=%d causal=%d %s %s", windows[w],
+                   causal, softmaxes[s], lengths_of[l]);
+          prove(params);
+        }
+}
+
 Test(numeric_attention_standard, rows_that_see_no_key_give_zero_and_minus_infinity) {
   for (size_t s = 0; s < COUNT(softmaxes); s++) {
     char params[256];

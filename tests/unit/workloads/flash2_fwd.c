@@ -172,20 +172,31 @@ Test(unit_workloads_flash2_fwd, layouts_are_strides) {
   ftl_tile_program_destroy(program);
 }
 
-static int64_t pairs(int64_t seqlen_q, int64_t seqlen_kv, bool causal) {
-  ftl_attention a = {.seqlen_q = seqlen_q, .seqlen_kv = seqlen_kv, .causal = causal};
-  int64_t counted = 0;
+static int64_t pairs(int64_t seqlen_q, int64_t seqlen_kv, bool causal, int64_t window) {
+  int64_t diagonal = seqlen_kv - seqlen_q, counted = 0;
+  ftl_attention a = {
+      .seqlen_q = seqlen_q, .seqlen_kv = seqlen_kv, .causal = causal, .diagonal = diagonal, .window = window};
   for (int64_t i = 0; i < seqlen_q; i++)
-    for (int64_t j = 0; j < seqlen_kv; j++) counted += !causal || j <= i + seqlen_kv - seqlen_q;
-  cr_assert_eq(ftl_attention_num_pairs(&a), counted);
+    for (int64_t j = 0; j < seqlen_kv; j++) {
+      bool in_window = window == 0 || (j > i + diagonal - window && j < i + diagonal + window);
+      counted += (!causal || j <= i + diagonal) && in_window;
+    }
+  cr_assert_eq(ftl_attention_num_pairs(&a), counted, "%d %d %d %d", (int)seqlen_q, (int)seqlen_kv, causal, (int)window);
   return counted;
 }
 
 Test(unit_workloads_flash2_fwd, model_flops_count_unmasked_pairs_only) {
-  cr_assert_eq(pairs(5, 5, true), 15);
-  cr_assert_eq(pairs(5, 9, true), 5 + 6 + 7 + 8 + 9);
-  cr_assert_eq(pairs(9, 5, true), 15);
-  cr_assert_eq(pairs(9, 5, false), 45);
+  cr_assert_eq(pairs(5, 5, true, 0), 15);
+  cr_assert_eq(pairs(5, 9, true, 0), 5 + 6 + 7 + 8 + 9);
+  cr_assert_eq(pairs(9, 5, true, 0), 15);
+  cr_assert_eq(pairs(9, 5, false, 0), 45);
+  cr_assert_eq(pairs(5, 9, true, 3), 5 * 3);
+  for (int64_t seqlen_q = 1; seqlen_q < 12; seqlen_q++)
+    for (int64_t seqlen_kv = 1; seqlen_kv < 12; seqlen_kv++)
+      for (int64_t window = 0; window < 14; window++) {
+        pairs(seqlen_q, seqlen_kv, true, window);
+        pairs(seqlen_q, seqlen_kv, false, window);
+      }
   ftl_tile_program *program = build_ok("seqlen_q=5 seqlen_kv=9 causal=true batch=3");
   cr_assert_eq(program->model_flops, INT64_C(4) * 64 * 2 * 3 * 35);
   ftl_tile_program_destroy(program);
