@@ -32,6 +32,7 @@ enum {
   FTL_SCHEDULE_REGISTERS,
 };
 enum { FTL_SOFTMAX_SAFE, FTL_SOFTMAX_ONLINE };
+enum { FTL_ACTIVATION_SILU, FTL_ACTIVATION_GELU, FTL_ACTIVATION_RELU, FTL_ACTIVATION_SIGMOID };
 enum { FTL_SPEC_COPY_AUTO, FTL_SPEC_COPY_LDG, FTL_SPEC_COPY_CP_ASYNC, FTL_SPEC_COPY_TMA };
 enum { FTL_SPEC_MMA_AUTO, FTL_SPEC_MMA_MMA, FTL_SPEC_MMA_WGMMA };
 enum { FTL_ORDER_M_FIRST, FTL_ORDER_HEAD_FIRST, FTL_ORDER_N_FIRST };
@@ -80,8 +81,9 @@ enum { FTL_MAX_LAUNCHES = 4 };
 
 // Bits of ftl_workload.accepts.
 #define FTL_TAKES(param) (UINT64_C(1) << FTL_PARAM_##param)
-#define FTL_TAKES_MATRICES \
-  (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) | FTL_TAKES(block_k))
+#define FTL_TAKES_MATRICES                                                                                             \
+  (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) | FTL_TAKES(block_k) | \
+   FTL_TAKES(fused) | FTL_TAKES(activation))
 // Attention's: all but those of matrix products.
 #define FTL_TAKES_ALL (((UINT64_C(1) << FTL_PARAM_COUNT) - 1) & ~FTL_TAKES_MATRICES)
 

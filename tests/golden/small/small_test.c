@@ -30,6 +30,11 @@ static const golden matmul_goldens[] = {
 #include "matmul_goldens.inc"
 };
 
+// Fused.
+static const golden glu_goldens[] = {
+#include "glu_goldens.inc"
+};
+
 // The sum of the four launches.
 static const golden backward_goldens[] = {
 #include "backward_goldens.inc"
@@ -101,6 +106,8 @@ Test(golden_small, counters_of_unfused_kernels_are_what_they_were) {
       {matmul_goldens, sizeof matmul_goldens / sizeof *matmul_goldens,
        "matmul_tiled m=504 n=600 k=700 transpose_a=1 block_m=128 block_n=64 block_k=32 num_warps=4 splits=3 "
        "clock_mhz=1200 detail=full"},
+      {glu_goldens, sizeof glu_goldens / sizeof *glu_goldens,
+       "glu m=504 n=600 k=696 transpose_b=1 block_m=128 block_n=64 block_k=32 num_warps=4 clock_mhz=1200 detail=full"},
   };
   int num_moved = 0;
   for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)

@@ -1,0 +1,53 @@
+// Every launch of the matrix products and of gated units does what its tile program says, on every generation.
+#include <criterion/criterion.h>
+
+#include "lower/checker.h"
+#include "programs.h"
+
+static const char *const archs[] = {"v100", "t4", "a100_80", "rtx4090", "h200"};
+enum { NUM_ARCHS = sizeof archs / sizeof *archs };
+
+static void prove(const char *workload, const char *parameters, int num_launches) {
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (int launch = 0; launch < num_launches; launch++) {
+      programs p;
+      ftl_error error = {0};
+      ftl_status status = lower_launch(&p, archs[a], workload, parameters, launch, &error);
+      cr_assert_eq(status, FTL_OK, "%s %s: %s", archs[a], parameters, error.message);
+      int64_t last = p.tile->num_ctas - 1, ctas[] = {0, 1, last / 2, last - 1, last};
+      for (size_t i = 0; i < sizeof ctas / sizeof *ctas; i++)
+        cr_assert_eq(ftl_checker_prove(p.warps, ctas[i], &error), FTL_OK, "%s %s: %s", archs[a], parameters,
+                     error.message);
+      programs_fini(&p);
+    }
+}
+
+Test(unit_lower_products, gated_units_are_proved) {
+  prove("glu", "m=200 n=264 k=136 block_m=64 block_k=32", 1);
+  prove("glu", "m=200 n=264 k=136 block_m=64 block_k=32 transpose_b=1 activation=gelu", 1);
+  prove("glu", "m=200 n=264 k=136 block_m=64 block_k=32 fused=0 activation=relu", 3);
+}
+
+static ftl_work work_of(const char *parameters, int launch) {
+  ftl_work work;
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_launch(&p, "a100_80", "glu", parameters, launch, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_work_of_warps(p.warps, 0, &work, &error), FTL_OK, "%s", error.message);
+  programs_fini(&p);
+  return work;
+}
+
+// Of a tile of 64 x 64 with k = 128: x's 64 x 128 elements once where the products are in one kernel, and twice where
+// they are not, beside two weights of 128 x 64 either way.
+Test(unit_lower_products, a_fused_unit_reads_x_once) {
+  ftl_work fused = work_of("m=64 n=64 k=128 block_m=64", 0), gate = work_of("m=64 n=64 k=128 block_m=64 fused=0", 0);
+  enum { X, W_GATE, W_UP, BYTES = 2 * 64 * 128 };
+  cr_expect_eq(fused.load_bytes[X], BYTES);
+  cr_expect_eq(fused.load_bytes[W_GATE], BYTES);
+  cr_expect_eq(fused.load_bytes[W_UP], BYTES);
+  cr_expect_eq(gate.load_bytes[X], BYTES);
+  cr_expect_eq(gate.load_bytes[W_GATE], BYTES);
+  cr_expect_eq(gate.load_bytes[W_UP], 0);
+  cr_expect_eq(fused.mma_macs, 2 * gate.mma_macs);
+}
