@@ -66,9 +66,6 @@ bool ftl_case_is_predicted(const ftl_case *c);
 double ftl_case_measured_time_ns(const ftl_case *c);
 double ftl_case_predicted_time_ns(const ftl_case *c);
 
-typedef enum ftl_part { FTL_PART_CALIBRATION, FTL_PART_HELD_OUT, FTL_PART_COUNT } ftl_part;
-const char *ftl_part_name(ftl_part part);
-
 // Of the cases of a part. FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_validation_statistics(const ftl_validation *validation, ftl_part part,
                                                   ftl_quantity quantity, bool above_spread, ftl_error_statistics *out,

@@ -52,7 +52,7 @@ static int64_t collect(const ftl_validation *v, ftl_part part, const ftl_case **
   int64_t count = 0;
   for (int64_t i = 0; i < v->num_cases; i++) {
     const ftl_case *c = &v->cases[i];
-    bool is_in_part = c->measured_case.is_held_out == (part == FTL_PART_HELD_OUT);
+    bool is_in_part = c->measured_case.part == part;
     if (is_in_part && ftl_case_is_predicted(c) && !isnan(ftl_case_measured_time_ns(c))) members[count++] = c;
   }
   if (count > 1) qsort(members, (size_t)count, sizeof(const ftl_case *), compare_members);

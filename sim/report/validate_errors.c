@@ -24,8 +24,6 @@ const char *ftl_quantity_unit(ftl_quantity quantity) {
   return units[quantities[quantity].kind];
 }
 
-const char *ftl_part_name(ftl_part part) { return part == FTL_PART_HELD_OUT ? "held-out" : "calibration"; }
-
 bool ftl_case_is_predicted(const ftl_case *c) { return c->status == FTL_OK && c->prediction.feasible; }
 
 static bool is_stream(const ftl_case *c) {
@@ -105,7 +103,7 @@ ftl_status ftl_validation_statistics(const ftl_validation *v, ftl_part part, ftl
   int64_t count = 0;
   for (int64_t i = 0; i < v->num_cases; i++) {
     const ftl_case *c = &v->cases[i];
-    if (c->measured_case.is_held_out != (part == FTL_PART_HELD_OUT)) continue;
+    if (c->measured_case.part != part) continue;
     count += above_spread ? ftl_case_error_above_spread(c, quantity, &errors[count])
                           : ftl_case_error(c, quantity, &errors[count]);
   }
@@ -118,7 +116,7 @@ void ftl_validation_registers(const ftl_validation *v, ftl_part part, int64_t *n
   *num_cases = *num_near = 0;
   for (int64_t i = 0; i < v->num_cases; i++) {
     const ftl_case *c = &v->cases[i];
-    if (c->measured_case.is_held_out != (part == FTL_PART_HELD_OUT) || !ftl_case_is_predicted(c)) continue;
+    if (c->measured_case.part != part || !ftl_case_is_predicted(c)) continue;
     double difference = c->prediction.metrics.value[FTL_METRIC_registers] - c->measured[FTL_METRIC_registers];
     *num_cases += !isnan(difference);
     *num_near += fabs(difference) <= 8;

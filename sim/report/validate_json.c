@@ -67,9 +67,8 @@ static void add_errors(ftl_text *out, const ftl_case *c) {
 }
 
 static void add_case(ftl_text *out, const ftl_case *c) {
-  ftl_part part = c->measured_case.is_held_out ? FTL_PART_HELD_OUT : FTL_PART_CALIBRATION;
   ftl_text_add(out, "{\"kind\": \"case\", ");
-  add_text(out, "part", ftl_part_name(part));
+  add_text(out, "part", ftl_part_name(c->measured_case.part));
   add_text(out, "source", c->measured_case.source);
   add_text(out, "place", c->place);
   add_text(out, "arch", c->measured_case.arch);

@@ -108,16 +108,21 @@ static void add_cases(const ftl_validation *v, ftl_part part, ftl_text *out) {
                "%%|L2 sectors %%|L2 hit points|instructions %%|registers %%|occupancy points|\n"
                "|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   for (int64_t i = 0; i < v->num_cases; i++) {
-    if (v->cases[i].measured_case.is_held_out == (part == FTL_PART_HELD_OUT)) add_case_row(&v->cases[i], out);
+    if (v->cases[i].measured_case.part == part) add_case_row(&v->cases[i], out);
   }
   ftl_text_add(out, "\n</details>\n");
+}
+
+static const char *title_of(ftl_part part) {
+  static const char *const titles[] = {"Calibration", "Reserved", "Held-out"};
+  return titles[part];
 }
 
 ftl_status ftl_validation_markdown(const ftl_validation *v, ftl_text *out, ftl_error *error) {
   ftl_validation_coverage(v, "- ", out);
   ftl_status status = FTL_OK;
   for (int p = 0; status == FTL_OK && p < FTL_PART_COUNT; p++) {
-    ftl_text_add(out, p == FTL_PART_HELD_OUT ? "\n## Held-out part\n\n" : "\n## Calibration part\n\n");
+    ftl_text_add(out, "\n## %s part\n\n", title_of((ftl_part)p));
     status = add_statistics(v, (ftl_part)p, out, error);
     if (status == FTL_OK) status = add_choices(v, (ftl_part)p, out, error);
     if (status == FTL_OK) add_cases(v, (ftl_part)p, out);

@@ -166,7 +166,7 @@ static ftl_status add_cases(const ftl_validation *v, ftl_part part, int64_t top,
   int64_t shown = 0;
   for (int64_t i = 0; i < v->num_cases && (top == 0 || shown < top); i++) {
     const ftl_case *c = &v->cases[i];
-    if (c->measured_case.is_held_out != (part == FTL_PART_HELD_OUT)) continue;
+    if (c->measured_case.part != part) continue;
     add_case_row(&table, c);
     shown++;
   }
@@ -179,7 +179,7 @@ static ftl_status add_cases(const ftl_validation *v, ftl_part part, int64_t top,
 static int64_t count_part(const ftl_validation *v, ftl_part part) {
   int64_t count = 0;
   for (int64_t i = 0; i < v->num_cases; i++) {
-    count += v->cases[i].measured_case.is_held_out == (part == FTL_PART_HELD_OUT);
+    count += v->cases[i].measured_case.part == part;
   }
   return count;
 }

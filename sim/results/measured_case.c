@@ -204,11 +204,17 @@ static ftl_status set_own(ftl_measured_case *c, const ftl_measurement *row, ftl_
 }
 
 // kernels/measurements/HELDOUT.md.
-static bool is_held_out(const ftl_measured_case *c, const ftl_measurement *row) {
+static ftl_part part_of(const ftl_measured_case *c, const ftl_measurement *row) {
   const int64_t *value = c->spec.value;
-  if (strcmp(fact_or(row, "part", "calibration"), "calibration") != 0) return true;
+  if (strcmp(c->source, "own") != 0) return FTL_PART_HELD_OUT;
+  if (strcmp(fact_or(row, "part", "calibration"), "calibration") != 0) return FTL_PART_RESERVED;
   bool is_long_causal = value[FTL_PARAM_seqlen_kv] >= 16384 && value[FTL_PARAM_causal] != 0;
-  return strcmp(c->source, "own") != 0 || value[FTL_PARAM_head_dim] == 256 || is_long_causal;
+  return value[FTL_PARAM_head_dim] == 256 || is_long_causal ? FTL_PART_RESERVED : FTL_PART_CALIBRATION;
+}
+
+const char *ftl_part_name(ftl_part part) {
+  static const char *const names[] = {"calibration", "reserved", "held-out"};
+  return names[part];
 }
 
 ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl_measurement *row, ftl_error *error) {
@@ -222,6 +228,6 @@ ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl_measurement 
     status = ftl_spec_set_text(&out->spec, "conditions", fact_or(row, "condition", "ncu"), error);
   }
   if (status == FTL_OK) status = ftl_spec_complete(&out->spec, error);
-  out->is_held_out = status == FTL_OK && is_held_out(out, row);
+  if (status == FTL_OK) out->part = part_of(out, row);
   return status;
 }

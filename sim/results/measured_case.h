@@ -6,13 +6,18 @@
 #include "results/measurement.h"
 #include "workloads/spec.h"
 
+// Calibration: may be looked at while the model is made. Reserved: of our own kernels too, but only scored. Held out:
+// kernels that this project did not write, only scored.
+typedef enum ftl_part { FTL_PART_CALIBRATION, FTL_PART_RESERVED, FTL_PART_HELD_OUT, FTL_PART_COUNT } ftl_part;
+const char *ftl_part_name(ftl_part part);
+
 enum { FTL_MEASURED_NAME_BYTES = 32 };
 
 typedef struct ftl_measured_case {
   char source[FTL_MEASURED_NAME_BYTES];  // "own", "triton", "sdpa_flash": whose kernel it is
   char arch[FTL_MEASURED_NAME_BYTES];    // the shipped model of that GPU
   ftl_spec spec;                         // complete; `conditions` as measured
-  bool is_held_out;
+  ftl_part part;
 } ftl_measured_case;
 
 // FTL_INFEASIBLE: no configuration can express the row; the message is a short reason, the same for rows of one kind

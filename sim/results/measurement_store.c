@@ -79,7 +79,7 @@ static void bind_case(sqlite3_stmt *statement, const ftl_measured_case *c) {
       sqlite3_bind_int64(statement, idx, c->spec.value[i]);
     }
   }
-  sqlite3_bind_int(statement, FIRST_PARAM + FTL_PARAM_COUNT + 1, c->is_held_out);
+  sqlite3_bind_int(statement, FIRST_PARAM + FTL_PARAM_COUNT + 1, c->part != FTL_PART_CALIBRATION);
 }
 
 // Parameters stay NULL where no configuration can express the row.

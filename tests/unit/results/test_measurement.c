@@ -153,7 +153,7 @@ Test(unit_results_measurement, reads_the_projects_files_with_their_provenance_li
   cr_assert_eq(c.spec.value[FTL_PARAM_block_m], 64);
   cr_assert_eq(c.spec.value[FTL_PARAM_causal], 1);
   cr_assert_eq(c.spec.value[FTL_PARAM_conditions], 1);
-  cr_assert_not(c.is_held_out);
+  cr_assert_eq(c.part, FTL_PART_CALIBRATION);
   ftl_measurement_file_fini(&file);
 }
 
@@ -190,7 +190,7 @@ Test(unit_results_measurement, triton_counts_a_stage_more_with_mma_sync) {
   cr_assert_eq(c.spec.value[FTL_PARAM_num_stages], 3);
   cr_assert_eq(c.spec.value[FTL_PARAM_mma], FTL_SPEC_MMA_WGMMA);
   cr_assert_eq(c.spec.value[FTL_PARAM_copy], FTL_SPEC_COPY_CP_ASYNC);
-  cr_assert(c.is_held_out);
+  cr_assert_eq(c.part, FTL_PART_HELD_OUT);
   c = case_of(FOREIGN_COLUMNS "triton,fwd,1,8,512,512,64,128,64,4,3,ok,mma,NVIDIA H200,ncu,k\n");
   cr_assert_eq(c.spec.value[FTL_PARAM_num_stages], 2);
 }
@@ -222,7 +222,7 @@ Test(unit_results_measurement, a_cublas_kernel_names_its_tile) {
                   {FTL_PARAM_block_k, 64}, {FTL_PARAM_num_stages, 3}, {FTL_PARAM_persistent, 1}};
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
     cr_expect_eq(c.spec.value[expected[i].param], expected[i].value, "%s", ftl_param_get(expected[i].param)->name);
-  cr_expect(c.is_held_out);
+  cr_expect_eq(c.part, FTL_PART_HELD_OUT);
   ftl_measurement_file_fini(&file);
 }
 
@@ -239,7 +239,7 @@ Test(unit_results_measurement, cudnns_kernel_is_a_persistent_flash3) {
   cr_assert_eq(c.spec.value[FTL_PARAM_num_warps], 8);
   cr_assert_eq(c.spec.value[FTL_PARAM_num_stages], 3);
   cr_assert_eq(c.spec.value[FTL_PARAM_persistent], 1);
-  cr_assert(c.is_held_out);
+  cr_assert_eq(c.part, FTL_PART_HELD_OUT);
 }
 
 Test(unit_results_measurement, says_why_a_row_is_no_configuration) {
@@ -264,25 +264,25 @@ Test(unit_results_measurement, a_row_may_name_its_part) {
   for (int i = 0; i < 4; i++) {
     char text[512];
     snprintf(text, sizeof text, "part,gpu," COLUMNS "%s,NVIDIA H200," VALUES "12.5\n", parts[i]);
-    cr_assert_eq(case_of(text).is_held_out, i >= 2, "%s", parts[i]);
+    cr_assert_eq(case_of(text).part, i >= 2 ? FTL_PART_RESERVED : FTL_PART_CALIBRATION, "%s", parts[i]);
   }
 }
 
-static void held_out_is(const char *shape, bool expected) {
+static void part_is(const char *shape, ftl_part expected) {
   char text[512];
   snprintf(
       text, sizeof text,
       "workload,heads,seqlen_q,seqlen_kv,head_dim,causal,status,condition,gpu\nflash2_fwd,8,%s,ok,ncu,NVIDIA H200\n",
       shape);
-  cr_assert_eq(case_of(text).is_held_out, expected, "%s", shape);
+  cr_assert_eq(case_of(text).part, expected, "%s", shape);
 }
 
 Test(unit_results_measurement, holds_out_what_the_rule_says) {
-  held_out_is("1024,1024,128,1", false);
-  held_out_is("1024,1024,256,0", true);
-  held_out_is("16384,16384,128,1", true);
-  held_out_is("16384,16384,128,0", false);
-  held_out_is("8192,8192,64,1", false);
+  part_is("1024,1024,128,1", FTL_PART_CALIBRATION);
+  part_is("1024,1024,256,0", FTL_PART_RESERVED);
+  part_is("16384,16384,128,1", FTL_PART_RESERVED);
+  part_is("16384,16384,128,0", FTL_PART_CALIBRATION);
+  part_is("8192,8192,64,1", FTL_PART_CALIBRATION);
 }
 
 // --- the database ---
