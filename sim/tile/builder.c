@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tile/builder_internal.h"
+#include "tile/check_internal.h"
 
 static const int64_t base_alignment_bytes = INT64_C(2) << 20;  // large pages of the GPU: every tensor starts one
 static const int64_t max_tensor_bytes = INT64_C(1) << 46;
@@ -26,7 +27,11 @@ void ftl_builder_fail(ftl_builder *builder, ftl_status status, const char *forma
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  ftl_error_set(&builder->error, status, "%s: op %d: %s", builder->program->name, builder->program->num_ops, text);
+  const ftl_tile_program *program = builder->program;
+  if (program->source)
+    ftl_error_set(&builder->error, status, "%s:%d: %s", program->source, builder->source_line, text);
+  else
+    ftl_error_set(&builder->error, status, "%s: op %d: %s", program->name, program->num_ops, text);
 }
 
 ftl_status ftl_builder_create(ftl_builder **out, const char *kernel_name, ftl_error *error) {
@@ -66,10 +71,40 @@ ftl_status ftl_builder_finish(ftl_builder *builder, ftl_tile_program **out, ftl_
   return FTL_OK;
 }
 
+void ftl_builder_source(ftl_builder *builder, const char *source, int32_t line) {
+  builder->program->source = source;
+  builder->source_line = line;
+}
+
+const ftl_tile_program *ftl_builder_program(const ftl_builder *builder) { return builder->program; }
+
 void ftl_builder_grid(ftl_builder *builder, int64_t num_ctas, bool persistent, bool dynamic_tiles) {
   builder->program->num_ctas = num_ctas;
   builder->program->persistent = persistent;
   builder->program->dynamic_tiles = dynamic_tiles;
+}
+
+// Loops of the role begun last that are open: their variables are in scope.
+static uint32_t live_loops(const ftl_builder *builder) {
+  uint32_t live = 0;
+  for (int32_t i = 0; i < builder->num_open_loops; i++) live |= 1u << builder->open_loops[i];
+  return live;
+}
+
+ftl_status ftl_builder_check_latest(const ftl_builder *builder, ftl_error *error) {
+  const ftl_tile_program *program = builder->program;
+  if (!ok(builder)) return ftl_error_set(error, builder->error.status, "%s", builder->error.message);
+  ftl_status status = FTL_OK;
+  if (program->num_values > 0) status = ftl_check_value(program, program->num_values - 1, error);
+  if (status == FTL_OK && program->num_rings > 0) status = ftl_check_ring(program, program->num_rings - 1, error);
+  if (status != FTL_OK || program->num_roles == 0 || program->roles[program->num_roles - 1].num_ops == 0) return status;
+  ftl_check check = {.program = program,
+                     .role_idx = program->num_roles - 1,
+                     .op_idx = program->num_ops - 1,
+                     .live_loops = live_loops(builder),
+                     .error = error};
+  status = ftl_check_op(&check);
+  return status == FTL_OK ? ftl_check_written(&check) : status;
 }
 
 void ftl_builder_flops(ftl_builder *builder, int64_t model_flops) { builder->program->model_flops = model_flops; }
@@ -149,6 +184,18 @@ int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype
                      .consumers_mask = consumers_mask};
   copy_name(ring->name, name);
   return program->num_rings++;
+}
+
+void ftl_builder_ring_filled_by(ftl_builder *builder, int32_t ring, int32_t role) {
+  if (ok(builder)) builder->program->rings[ring].producer = role;
+}
+
+void ftl_builder_ring_read_by(ftl_builder *builder, int32_t ring, int32_t role) {
+  if (ok(builder)) builder->program->rings[ring].consumers_mask |= 1 << role;
+}
+
+void ftl_builder_barrier_joined_by(ftl_builder *builder, int32_t barrier, int32_t role) {
+  if (ok(builder)) builder->program->barriers[barrier].roles_mask |= 1 << role;
 }
 
 int32_t ftl_builder_role(ftl_builder *builder, const char *name, int32_t num_warps, int32_t num_registers) {
@@ -263,6 +310,7 @@ void ftl_builder_insert_op(ftl_builder *builder, int32_t at, const ftl_tile_op *
   if (!ok(builder) || !ops_reserve(builder)) return;
   memmove(&program->ops[at + 1], &program->ops[at], sizeof *op * (size_t)(program->num_ops - at));
   program->ops[at] = *op;
+  program->ops[at].source_line = builder->source_line;
   program->num_ops++;
   program->roles[program->num_roles - 1].num_ops++;
   for (int32_t i = 0; i < builder->num_open_loops; i++)

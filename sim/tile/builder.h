@@ -12,6 +12,15 @@ void ftl_builder_destroy(ftl_builder *builder);
 // Checks the program and hands it over; the builder is empty afterwards (still to be destroyed).
 FTL_MUST_USE ftl_status ftl_builder_finish(ftl_builder *builder, ftl_tile_program **out, ftl_error *error);
 
+// Ops added from now on were written by a script, at this line; errors then begin "source:line". `source` is borrowed
+// as long as the program lives.
+void ftl_builder_source(ftl_builder *builder, const char *source, int32_t line);
+// The first error so far, and what ftl_builder_finish will say about the op, the value and the ring that came last (but
+// for who fills and reads the ring), at once.
+FTL_MUST_USE ftl_status ftl_builder_check_latest(const ftl_builder *builder, ftl_error *error);
+// The program so far, until ftl_builder_finish.
+const ftl_tile_program *ftl_builder_program(const ftl_builder *builder);
+
 void ftl_builder_grid(ftl_builder *builder, int64_t num_ctas, bool persistent, bool dynamic_tiles);
 void ftl_builder_flops(ftl_builder *builder, int64_t model_flops);
 
@@ -44,6 +53,11 @@ int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dty
 int32_t ftl_builder_table(ftl_builder *builder, const char *name, const int32_t *entries, int64_t count);
 int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
                          int32_t num_stages, int32_t producer_role, int32_t consumers_mask);
+
+// For who learns as ops come which roles use a ring or meet at a barrier: declare it with producer -1 and masks 0.
+void ftl_builder_ring_filled_by(ftl_builder *builder, int32_t ring, int32_t role);
+void ftl_builder_ring_read_by(ftl_builder *builder, int32_t ring, int32_t role);
+void ftl_builder_barrier_joined_by(ftl_builder *builder, int32_t barrier, int32_t role);
 
 // Ops are added to the role begun last. num_registers 0: as the compiler gives.
 int32_t ftl_builder_role(ftl_builder *builder, const char *name, int32_t num_warps, int32_t num_registers);

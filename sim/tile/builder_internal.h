@@ -21,7 +21,8 @@ struct ftl_builder {
   ftl_held_lookup held[FTL_TILE_MAX_LOOKUPS];                                         // of the role begun last
   int32_t num_held;
   int64_t next_base_bytes;
-  ftl_error error;  // the first; everything after it is ignored
+  int32_t source_line;  // of ops to come
+  ftl_error error;      // the first; everything after it is ignored
 };
 
 // Remembers the first error.

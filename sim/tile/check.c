@@ -14,8 +14,9 @@ ftl_status ftl_check_fail(const ftl_check *check, const char *format, ...) {
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
   const ftl_tile_program *program = check->program;
-  return ftl_error_set(check->error, FTL_BAD_INPUT, "%s: op %d (%s): %s", program->name, check->op_idx,
-                       ftl_tile_op_name(program->ops[check->op_idx].kind), text);
+  char where[FTL_TILE_WHERE_BYTES];
+  return ftl_error_set(check->error, FTL_BAD_INPUT, "%s: %s", ftl_tile_op_where(program, check->op_idx, NULL, where),
+                       text);
 }
 
 static bool extents_ok(int32_t rows, int32_t columns) {
@@ -23,14 +24,20 @@ static bool extents_ok(int32_t rows, int32_t columns) {
          (int64_t)rows * columns <= MAX_TILE_ELEMENTS;
 }
 
+ftl_status ftl_check_ring(const ftl_tile_program *program, int32_t ring_idx, ftl_error *error) {
+  const ftl_ring *ring = &program->rings[ring_idx];
+  if (extents_ok(ring->rows, ring->columns) && ring->num_stages >= 1 && ring->num_stages <= FTL_TILE_MAX_STAGES)
+    return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT,
+                       "%s: ring %s of %d x %d, %d stages: allowed are %d elements, 1 to %d stages", program->name,
+                       ring->name, ring->rows, ring->columns, ring->num_stages, MAX_TILE_ELEMENTS, FTL_TILE_MAX_STAGES);
+}
+
 static ftl_status check_rings(const ftl_tile_program *program, ftl_error *error) {
   for (int32_t i = 0; i < program->num_rings; i++) {
     const ftl_ring *ring = &program->rings[i];
-    if (!extents_ok(ring->rows, ring->columns) || ring->num_stages < 1 || ring->num_stages > FTL_TILE_MAX_STAGES)
-      return ftl_error_set(error, FTL_BAD_INPUT,
-                           "%s: ring %s of %d x %d, %d stages: allowed are %d elements, 1 to %d stages", program->name,
-                           ring->name, ring->rows, ring->columns, ring->num_stages, MAX_TILE_ELEMENTS,
-                           FTL_TILE_MAX_STAGES);
+    ftl_status status = ftl_check_ring(program, i, error);
+    if (status != FTL_OK) return status;
     if (ring->producer < 0 || ring->producer >= program->num_roles || ring->consumers_mask <= 0 ||
         ring->consumers_mask >= 1 << program->num_roles)
       return ftl_error_set(error, FTL_BAD_INPUT, "%s: ring %s needs a producer and consumers among the %d roles",
@@ -55,19 +62,24 @@ static bool layout_ok(const ftl_tile_program *program, const ftl_value *value) {
   return (vector == 1 || vector == 2 || vector == 4 || vector == 8) && value->columns % (threads * vector) == 0;
 }
 
+ftl_status ftl_check_value(const ftl_tile_program *program, int32_t value_idx, ftl_error *error) {
+  const ftl_value *value = &program->values[value_idx];
+  if (!extents_ok(value->rows, value->columns))
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s: value %s of %d x %d; allowed are %d elements", program->name,
+                         value->name, value->rows, value->columns, MAX_TILE_ELEMENTS);
+  if (layout_ok(program, value)) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT,
+                       "%s: value %s of %d x %d, %d threads a row, %d columns at once: the threads of a row are a "
+                       "power of two up to a warp or whole warps of the role, rows a multiple of the groups of "
+                       "threads, columns of threads x 1, 2, 4 or 8",
+                       program->name, value->name, value->rows, value->columns, value->layout.threads_per_row,
+                       value->layout.vector_columns);
+}
+
 static ftl_status check_values(const ftl_tile_program *program, ftl_error *error) {
   for (int32_t i = 0; i < program->num_values; i++) {
-    const ftl_value *value = &program->values[i];
-    if (!extents_ok(value->rows, value->columns))
-      return ftl_error_set(error, FTL_BAD_INPUT, "%s: value %s of %d x %d; allowed are %d elements", program->name,
-                           value->name, value->rows, value->columns, MAX_TILE_ELEMENTS);
-    if (!layout_ok(program, value))
-      return ftl_error_set(error, FTL_BAD_INPUT,
-                           "%s: value %s of %d x %d, %d threads a row, %d columns at once: the threads of a row are a "
-                           "power of two up to a warp or whole warps of the role, rows a multiple of the groups of "
-                           "threads, columns of threads x 1, 2, 4 or 8",
-                           program->name, value->name, value->rows, value->columns, value->layout.threads_per_row,
-                           value->layout.vector_columns);
+    ftl_status status = ftl_check_value(program, i, error);
+    if (status != FTL_OK) return status;
   }
   return FTL_OK;
 }
@@ -112,6 +124,7 @@ static ftl_status check_role(const ftl_tile_program *program, int32_t role_idx, 
   for (check.op_idx = role->first_op; check.op_idx < role->first_op + role->num_ops; check.op_idx++) {
     const ftl_tile_op *op = &program->ops[check.op_idx];
     ftl_status status = ftl_check_op(&check);
+    if (status == FTL_OK) status = ftl_check_written(&check);
     if (status != FTL_OK) return status;
     if (op->kind == FTL_TILE_LOOP) {
       if (op->loop_var < 0 || op->loop_var >= program->num_loop_vars || (used_loops >> op->loop_var & 1) != 0)

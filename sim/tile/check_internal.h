@@ -16,5 +16,13 @@ ftl_status ftl_check_fail(const ftl_check *check, const char *format, ...) __att
 
 // Operands, shapes and ring roles of the op at check->op_idx (not LOOP and END_LOOP, but their expressions).
 FTL_MUST_USE ftl_status ftl_check_op(const ftl_check *check);
+// What the op at check->op_idx reads was written by an op before it (check_written.c).
+FTL_MUST_USE ftl_status ftl_check_written(const ftl_check *check);
+// One declaration; of a ring not who fills and reads it.
+FTL_MUST_USE ftl_status ftl_check_value(const ftl_tile_program *program, int32_t value_idx, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_check_ring(const ftl_tile_program *program, int32_t ring_idx, ftl_error *error);
+
+// Values that an op takes in an ELEM of this function.
+int ftl_elem_num_operands(ftl_elem_fn fn);
 
 #endif

@@ -177,7 +177,7 @@ static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
   return FTL_OK;
 }
 
-static int num_operands(ftl_elem_fn fn) {
+int ftl_elem_num_operands(ftl_elem_fn fn) {
   switch (fn) {
     case FTL_ELEM_ADD:
     case FTL_ELEM_SUB:
@@ -214,7 +214,7 @@ static ftl_status check_elem(const ftl_check *check, const ftl_tile_op *op) {
   if (dst->dtype != FTL_FP32) return ftl_check_fail(check, "%s is not fp32", dst->name);
   if ((int)op->fn < 0 || op->fn > FTL_ELEM_ZERO_IF_NEG_INF) return ftl_check_fail(check, "no such function");
   const ftl_operand operands[] = {op->a, op->b, op->c};
-  for (int i = 0; i < num_operands(op->fn); i++)
+  for (int i = 0; i < ftl_elem_num_operands(op->fn); i++)
     if (!operand_fits(check, operands[i], dst))
       return ftl_check_fail(check,
                             "operand %d does not fit %s: an fp32 value of this role, %d x %d and with its layout",

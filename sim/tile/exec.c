@@ -35,8 +35,9 @@ typedef struct exec {
 typedef enum outcome { PROGRESS, BLOCKED, FAILED } outcome;
 
 static outcome protocol_error(const exec *e, int32_t op_idx, int32_t ring, const char *what, ftl_error *error) {
-  ftl_error_set(error, FTL_RUN_FAILED, "%s: op %d (%s %s): %s", e->program->name, op_idx,
-                ftl_tile_op_name(e->program->ops[op_idx].kind), e->program->rings[ring].name, what);
+  char where[FTL_TILE_WHERE_BYTES];
+  ftl_error_set(error, FTL_RUN_FAILED, "%s: %s",
+                ftl_tile_op_where(e->program, op_idx, e->program->rings[ring].name, where), what);
   return FAILED;
 }
 
@@ -120,8 +121,9 @@ static outcome come(exec *e, int32_t op_idx, int32_t role, int32_t barrier, ftl_
   barrier_state *state = &e->barriers[barrier];
   const ftl_named_barrier *info = &e->program->barriers[barrier];
   if (state->here_mask >> role & 1) {
-    ftl_error_set(error, FTL_RUN_FAILED, "%s: op %d (%s %s): role %s comes twice in one phase", e->program->name,
-                  op_idx, ftl_tile_op_name(e->program->ops[op_idx].kind), info->name, e->program->roles[role].name);
+    char where[FTL_TILE_WHERE_BYTES];
+    ftl_error_set(error, FTL_RUN_FAILED, "%s: role %s comes twice in one phase",
+                  ftl_tile_op_where(e->program, op_idx, info->name, where), e->program->roles[role].name);
     return FAILED;
   }
   state->here_mask |= 1 << role;
@@ -266,29 +268,61 @@ static outcome role_run(exec *e, int32_t role_idx, bool *moved, ftl_error *error
   return PROGRESS;
 }
 
-// The roles that a barrier's phase still misses, as " a b".
-static void write_missing(const exec *e, int32_t barrier, char *text, size_t size) {
-  int32_t missing = e->program->barriers[barrier].roles_mask & ~e->barriers[barrier].here_mask;
-  size_t used = 0;
-  text[0] = 0;
-  for (int32_t i = 0; i < e->program->num_roles && used < size; i++)
-    if (missing >> i & 1) used += (size_t)snprintf(text + used, size - used, " %s", e->program->roles[i].name);
+// The roles that a waiting op waits for, a bit each.
+static int32_t awaited_roles(const exec *e, int32_t role, const ftl_tile_op *op) {
+  if (op->kind == FTL_TILE_SYNC)
+    return e->program->barriers[op->barrier].roles_mask & ~e->barriers[op->barrier].here_mask;
+  const ftl_ring *ring = &e->program->rings[op->ring];
+  if (op->kind != FTL_TILE_ACQUIRE) return 1 << ring->producer & ~(1 << role);
+  int32_t late = 0;
+  for (int32_t i = 0; i < e->program->num_roles; i++)
+    if (e->rings[op->ring].acquired - e->rings[op->ring].released[i] >= ring->num_stages) late |= 1 << i;
+  return late & ring->consumers_mask & ~(1 << role);
 }
 
+typedef char deadlock_text[FTL_ERROR_MESSAGE_BYTES];
+
+// "role a waits for ever in CTA 0, for b (done) c": b will do nothing any more.
+static void describe_waiting(const exec *e, int32_t role_idx, deadlock_text text) {
+  const role_state *role = &e->roles[role_idx];
+  const ftl_tile_op *op = &e->program->ops[role->next_op];
+  size_t size = sizeof(deadlock_text);
+  int32_t awaited = awaited_roles(e, role_idx, op);
+  int used = snprintf(text, size, "role %s waits for ever in CTA %lld%s", e->program->roles[role_idx].name,
+                      (long long)role->point.cta, awaited ? ", for" : "");
+  for (int32_t i = 0; i < e->program->num_roles; i++)
+    if (awaited >> i & 1)
+      used += snprintf(text + used, size - (size_t)used, " %s%s", e->program->roles[i].name,
+                       e->roles[i].done ? " (done)" : "");
+}
+
+// The first role that waits, and where the others do.
 static ftl_status deadlock(const exec *e, ftl_error *error) {
+  char first_where[FTL_TILE_WHERE_BYTES] = "", where[FTL_TILE_WHERE_BYTES];
+  deadlock_text first = "", others = "";
+  size_t used = 0;
   for (int32_t i = 0; i < e->program->num_roles; i++) {
-    const role_state *role = &e->roles[i];
-    if (role->done) continue;
-    const ftl_tile_op *op = &e->program->ops[role->next_op];
-    char missing[FTL_TILE_MAX_ROLES * (FTL_TILE_NAME_BYTES + 1)] = "";
-    if (op->kind == FTL_TILE_SYNC) write_missing(e, op->barrier, missing, sizeof missing);
-    return ftl_error_set(
-        error, FTL_RUN_FAILED, "%s: op %d (%s %s): role %s waits for ever in CTA %lld%s%s", e->program->name,
-        role->next_op, ftl_tile_op_name(op->kind),
-        op->kind == FTL_TILE_SYNC ? e->program->barriers[op->barrier].name : e->program->rings[op->ring].name,
-        e->program->roles[i].name, (long long)role->point.cta, op->kind == FTL_TILE_SYNC ? ", for" : "", missing);
+    if (e->roles[i].done) continue;
+    const ftl_tile_op *op = &e->program->ops[e->roles[i].next_op];
+    const char *object =
+        op->kind == FTL_TILE_SYNC ? e->program->barriers[op->barrier].name : e->program->rings[op->ring].name;
+    bool is_first = first[0] == '\0';
+    ftl_tile_op_where(e->program, e->roles[i].next_op, object, is_first ? first_where : where);
+    if (is_first)
+      describe_waiting(e, i, first);
+    else if (used < sizeof others)
+      used +=
+          (size_t)snprintf(others + used, sizeof others - used, "; %s waits at %s", e->program->roles[i].name, where);
   }
-  return FTL_OK;
+  return ftl_error_set(error, FTL_RUN_FAILED, "%s: %s%s", first_where, first, others);
+}
+
+// The op of the ring's filling role that comes last: a commit, in a program that passed the check.
+static int32_t last_commit(const exec *e, int32_t ring) {
+  int32_t last = 0;
+  for (int32_t i = 0; i < e->program->num_ops; i++)
+    if (e->program->ops[i].ring == ring && e->program->ops[i].kind <= FTL_TILE_COMMIT) last = i;
+  return last;
 }
 
 // What a consumer may leave behind: nothing read and not released, and unread stages only if they are empty.
@@ -301,8 +335,12 @@ static ftl_status ring_check_end(const exec *e, int32_t ring, int32_t role, ftl_
   for (int64_t stage = state->waited[role]; stage < state->committed; stage++)
     if (state->loaded[stage % e->program->rings[ring].num_stages]) what = "a loaded stage was never waited for";
   if (!what) return FTL_OK;
-  return ftl_error_set(error, FTL_RUN_FAILED, "%s: at the end: ring %s: %s", e->program->name,
-                       e->program->rings[ring].name, what);
+  const char *name = e->program->rings[ring].name;
+  if (!e->program->source)
+    return ftl_error_set(error, FTL_RUN_FAILED, "%s: at the end: ring %s: %s", e->program->name, name, what);
+  char where[FTL_TILE_WHERE_BYTES];
+  ftl_tile_op_where(e->program, last_commit(e, ring), name, where);
+  return ftl_error_set(error, FTL_RUN_FAILED, "%s: at the end of a CTA: %s", where, what);
 }
 
 static ftl_status check_end(const exec *e, ftl_error *error) {
@@ -316,18 +354,24 @@ static ftl_status check_end(const exec *e, ftl_error *error) {
   return FTL_OK;
 }
 
-ftl_status ftl_exec_cta(const ftl_tile_program *program, const ftl_exec_options *options, ftl_error *error) {
-  exec e = {.program = program, .options = options};
+static ftl_status run_roles(exec *e, ftl_error *error) {
   ftl_error local = {0};  // the caller's may be NULL, and a visitor's status must not be lost
-  for (int32_t i = 0; i < program->num_roles; i++) role_start_tile(&e, i, options->first_tile, &e.roles[i]);
   for (;;) {
     bool moved = false, all_done = true;
-    for (int32_t i = 0; i < program->num_roles; i++) {
-      if (role_run(&e, i, &moved, &local) == FAILED) return ftl_error_set(error, local.status, "%s", local.message);
-      all_done = all_done && e.roles[i].done;
+    for (int32_t i = 0; i < e->program->num_roles; i++) {
+      if (role_run(e, i, &moved, &local) == FAILED) return ftl_error_set(error, local.status, "%s", local.message);
+      all_done = all_done && e->roles[i].done;
     }
-    if (out_of_steps(&e)) return FTL_OK;
-    if (all_done) return check_end(&e, error);
-    if (!moved) return deadlock(&e, error);
+    if (out_of_steps(e)) return FTL_OK;
+    if (all_done) return check_end(e, error);
+    if (!moved) return deadlock(e, error);
   }
+}
+
+ftl_status ftl_exec_cta(const ftl_tile_program *program, const ftl_exec_options *options, ftl_error *error) {
+  exec e = {.program = program, .options = options};
+  for (int32_t i = 0; i < program->num_roles; i++) role_start_tile(&e, i, options->first_tile, &e.roles[i]);
+  ftl_status status = run_roles(&e, error);
+  if (options->num_steps) *options->num_steps = e.num_steps;
+  return status;
 }

@@ -22,6 +22,7 @@ typedef struct ftl_exec_options {
   int64_t first_tile, tile_stride;  // the CTA walks first_tile, first_tile + tile_stride, ... while < num_ctas
   int64_t max_trips;                // longer loops leave out iterations in their middle; 0: none do
   int64_t max_steps;                // the walk ends quietly after so many ops; 0: at the program's end
+  int64_t *num_steps;               // how many ops ran, loop control included; may be NULL
   ftl_exec_visit visit;             // called for every op but loop control, in the order of execution; may be NULL
   void *context;
 } ftl_exec_options;

@@ -15,8 +15,9 @@ ftl_status ftl_interpret_fail(const ftl_interpreter *in, const ftl_exec_event *e
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  return ftl_error_set(error, FTL_RUN_FAILED, "%s: op %d (%s): CTA %lld: %s", in->program->name, event->op_idx,
-                       ftl_tile_op_name(event->op->kind), (long long)event->point->cta, text);
+  char where[FTL_TILE_WHERE_BYTES];
+  return ftl_error_set(error, FTL_RUN_FAILED, "%s: CTA %lld: %s",
+                       ftl_tile_op_where(in->program, event->op_idx, NULL, where), (long long)event->point->cta, text);
 }
 
 // ---- tensors ----
@@ -188,9 +189,33 @@ static void enter_tile(ftl_interpreter *in, const ftl_exec_event *event) {
     if (in->program->values[i].role == event->role_idx) in->values[i].written = false;
 }
 
+// Steps that an op takes, beyond the one that every op does.
+static int64_t steps_of(const ftl_interpreter *in, const ftl_tile_op *op) {
+  enum { ELEMENTS_A_STEP = 16, MULTIPLY_ADDS_A_STEP = 64 };
+  int32_t value = op->dst >= 0 ? op->dst : op->a.value;
+  int64_t elements = (int64_t)op->ref.rows * op->ref.columns;
+  if (value >= 0)
+    elements =
+        (int64_t)in->program->values[value].rows * in->program->values[value].columns * ftl_num_groups_of(in, value);
+  if (op->kind == FTL_TILE_ACQUIRE || op->kind == FTL_TILE_LOAD || op->kind == FTL_TILE_MMA)
+    elements += (int64_t)in->program->rings[op->ring].rows * in->program->rings[op->ring].columns;
+  if (op->kind != FTL_TILE_MMA) return elements / ELEMENTS_A_STEP;
+  const ftl_ring *b = &in->program->rings[op->ring];
+  int64_t k = op->transpose_b ? b->columns : b->rows;
+  return elements / ELEMENTS_A_STEP +
+         (int64_t)in->program->values[op->dst].rows * in->program->values[op->dst].columns * k / MULTIPLY_ADDS_A_STEP;
+}
+
+static ftl_status too_much_work(const ftl_interpreter *in, ftl_error *error) {
+  *in->work_left = 0;
+  return ftl_error_set(error, FTL_BAD_INPUT,
+                       "%s: too much to compute for the limit of instructions; take a smaller size", in->program->name);
+}
+
 static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *error) {
   ftl_interpreter *in = context;
   enter_tile(in, event);
+  if (in->work_left && (*in->work_left -= steps_of(in, event->op)) < 0) return too_much_work(in, error);
   switch (event->op->kind) {
     case FTL_TILE_ACQUIRE:
       poison_stage(in, event->op->ring, event->stage);
@@ -249,15 +274,24 @@ static bool allocate_values(ftl_interpreter *in) {
 }
 
 static ftl_status run_cta(ftl_interpreter *in, int64_t first_tile, int64_t tile_stride, ftl_error *error) {
-  ftl_exec_options options = {.first_tile = first_tile, .tile_stride = tile_stride, .visit = visit, .context = in};
+  int64_t num_steps = 0;
+  ftl_exec_options options = {.first_tile = first_tile,
+                              .tile_stride = tile_stride,
+                              .max_steps = in->work_left ? *in->work_left + 1 : 0,
+                              .num_steps = &num_steps,
+                              .visit = visit,
+                              .context = in};
   for (int32_t role = 0; role < FTL_TILE_MAX_ROLES; role++) in->cta_of_role[role] = -1;
-  return ftl_exec_cta(in->program, &options, error);
+  ftl_status status = ftl_exec_cta(in->program, &options, error);
+  if (status != FTL_OK || !in->work_left) return status;
+  *in->work_left -= num_steps;
+  return *in->work_left < 0 ? too_much_work(in, error) : FTL_OK;
 }
 
-ftl_status ftl_interpret(const ftl_tile_program *program, float *const *tensors, ftl_pair_visits *visits,
-                         ftl_error *error) {
+ftl_status ftl_interpret_within(const ftl_tile_program *program, float *const *tensors, ftl_pair_visits *visits,
+                                int64_t *work_left, ftl_error *error) {
   enum { NUM_PERSISTENT_CTAS = 3 };
-  ftl_interpreter in = {.program = program, .tensors = tensors, .visits = visits};
+  ftl_interpreter in = {.program = program, .tensors = tensors, .visits = visits, .work_left = work_left};
   ftl_status status = FTL_OK;
   if (!allocate_rings(&in) || !allocate_values(&in))
     status = ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory for the interpreter", program->name);
@@ -266,4 +300,9 @@ ftl_status ftl_interpret(const ftl_tile_program *program, float *const *tensors,
   for (int64_t cta = 0; status == FTL_OK && cta < num_ctas; cta++) status = run_cta(&in, cta, num_ctas, error);
   ftl_arena_fini(&in.arena);
   return status;
+}
+
+ftl_status ftl_interpret(const ftl_tile_program *program, float *const *tensors, ftl_pair_visits *visits,
+                         ftl_error *error) {
+  return ftl_interpret_within(program, tensors, visits, NULL, error);
 }

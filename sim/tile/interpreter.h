@@ -22,4 +22,9 @@ typedef struct ftl_pair_visits {
 FTL_MUST_USE ftl_status ftl_interpret(const ftl_tile_program *program, float *const *tensors, ftl_pair_visits *visits,
                                       ftl_error *error);
 
+// The same, for programs of unknown origin: gives up with FTL_BAD_INPUT when more than *work_left steps would be needed
+// (about 16 elements, 64 multiply-adds or one op of loop control each), and counts *work_left down.
+FTL_MUST_USE ftl_status ftl_interpret_within(const ftl_tile_program *program, float *const *tensors,
+                                             ftl_pair_visits *visits, int64_t *work_left, ftl_error *error);
+
 #endif

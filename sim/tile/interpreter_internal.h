@@ -32,6 +32,7 @@ typedef struct ftl_interpreter {
   float *const *tensors;
   ftl_pair_visits *visits;
   ftl_arena arena;
+  int64_t *work_left;                // as ftl_interpret_within counts it; NULL: without a limit
   float *transposed, *transposed_a;  // scratch of the largest ring stage each
   int64_t cta_of_role[FTL_TILE_MAX_ROLES];
   ftl_value_data values[FTL_TILE_MAX_VALUES];

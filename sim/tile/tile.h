@@ -11,6 +11,7 @@
 #define FTL_TILE_TILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -236,6 +237,7 @@ typedef struct ftl_tile_op {
   ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no bound on the right
   ftl_expr left;                            // MASK; FTL_ALWAYS: no bound on the left
   int64_t period;                           // MASK
+  int32_t source_line;                      // of the script that wrote the op; 0: none did
 } ftl_tile_op;
 
 typedef struct ftl_tile_program {
@@ -253,6 +255,7 @@ typedef struct ftl_tile_program {
   ftl_tile_op *ops;      // owned
   ftl_expr_node *exprs;  // owned
   int64_t model_flops;   // FLOPs of the algorithm (4*B*H*Sq*Skv*D forward; only unmasked pairs if causal)
+  const char *source;    // name of the script that the ops' source_line are lines of; borrowed; NULL: none
 } ftl_tile_program;
 
 int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_expr_point *point);
@@ -273,8 +276,28 @@ int32_t ftl_tile_num_warps(const ftl_tile_program *program);
 int32_t ftl_role_row_warps(const ftl_role *role);  // warps of a group: those that a value's rows are dealt to
 void ftl_tile_program_destroy(ftl_tile_program *program);
 
+// Where an op is, as errors begin: "flash2_fwd: op 12 (mma)", or "alibi.lua:34: mma" where a script wrote it. `object`
+// (a ring's or barrier's name) follows the op's name; NULL: none.
+enum { FTL_TILE_WHERE_BYTES = 320 };
+const char *ftl_tile_op_where(const ftl_tile_program *program, int32_t op_idx, const char *object,
+                              char buffer[FTL_TILE_WHERE_BYTES]);
+
+// A program in one block of memory, for who keeps many: how large it is, and the copy into a block of that size,
+// aligned as malloc aligns. The copy lives as long as the block; it is not to be destroyed.
+size_t ftl_tile_program_packed_bytes(const ftl_tile_program *program);
+const ftl_tile_program *ftl_tile_program_pack(const ftl_tile_program *program, void *block);
+// A copy of its own, to be destroyed. FTL_NO_MEMORY.
+FTL_MUST_USE ftl_status ftl_tile_program_clone(const ftl_tile_program *program, ftl_tile_program **out,
+                                               ftl_error *error);
+// Of everything that decides what a program does (not of where it was written): equal programs have equal hashes.
+uint64_t ftl_tile_program_hash(const ftl_tile_program *program);
+
 // Structure, shapes and ring protocol (walked for a few CTAs); FTL_BAD_INPUT with the op's index and what is wrong.
 FTL_MUST_USE ftl_status ftl_tile_program_check(const ftl_tile_program *program, ftl_error *error);
+// What the check does not promise and a program of unknown origin must show: every tile begins inside of its tensor
+// wherever the operation is reached, no expression comes near 2^63, and a CTA runs a bounded number of operations.
+// Interval arithmetic over CTAs and loop variables: FTL_BAD_INPUT names what cannot be shown.
+FTL_MUST_USE ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, ftl_error *error);
 
 // The program as readable pseudo-code.
 void ftl_tile_program_write(FILE *out, const ftl_tile_program *program);

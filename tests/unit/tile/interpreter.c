@@ -169,8 +169,11 @@ Test(unit_tile_interpreter, reading_a_value_that_was_never_written_is_an_error) 
   sketch s = sketch_create();
   ftl_builder_role(s.b, "main", 1, 0);
   int32_t tile = ftl_builder_tile(s.b, "t", FTL_FP32, 16, 16);
+  ftl_loop(s.b, ftl_const(s.b, 0), ftl_cta(s.b));  // no iteration in CTA 0
+  ftl_fill(s.b, tile, 0.0f);
+  ftl_end_loop(s.b);
   ftl_store(s.b, sketch_ref(&s, s.y, ftl_const(s.b, 0), ftl_const(s.b, 0)), tile, -1);
-  assert_fails(sketch_finish(&s), "op 0 (store): CTA 0: t was never written");
+  assert_fails(sketch_finish(&s), "op 3 (store): CTA 0: t was never written");
 }
 
 Test(unit_tile_interpreter, a_persistent_cta_does_not_carry_registers_from_tile_to_tile) {

@@ -1,0 +1,159 @@
+// Interval arithmetic over a program's expressions: what they can be at any CTA and in any iteration.
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tile/check_internal.h"
+
+static const int64_t largest_value = INT64_C(1) << 60;
+static const int64_t largest_coordinate = INT64_C(1) << 46;
+static const int64_t max_steps_a_cta = INT64_C(1) << 24;
+
+typedef struct interval {
+  int64_t least, most;  // both within +-largest_value; a sum or product beyond is cut to it
+} interval;
+
+typedef struct bounds {
+  ftl_check check;
+  interval loops[FTL_TILE_MAX_LOOP_VARS];  // of the variables in scope
+  int64_t trips[FTL_TILE_MAX_LOOP_VARS];   // product of the trip counts of the loops that are open, outermost first
+  int num_open;
+  int64_t steps;
+} bounds;
+
+static int64_t cut(int64_t x) { return x < -largest_value ? -largest_value : x > largest_value ? largest_value : x; }
+
+static int64_t product(int64_t a, int64_t b) {
+  int64_t x;
+  if (!__builtin_mul_overflow(a, b, &x)) return cut(x);
+  return (a < 0) == (b < 0) ? largest_value : -largest_value;
+}
+
+static interval multiply(interval a, interval b) {
+  const int64_t corners[] = {product(a.least, b.least), product(a.least, b.most), product(a.most, b.least),
+                             product(a.most, b.most)};
+  interval x = {corners[0], corners[0]};
+  for (int i = 1; i < 4; i++) {
+    if (corners[i] < x.least) x.least = corners[i];
+    if (corners[i] > x.most) x.most = corners[i];
+  }
+  return x;
+}
+
+// The divisor is a constant above 0.
+static interval modulo(interval a, int64_t divisor) {
+  int64_t turn = ftl_expr_apply(FTL_EXPR_DIV, a.least, divisor);
+  if (turn != ftl_expr_apply(FTL_EXPR_DIV, a.most, divisor)) return (interval){0, divisor - 1};
+  return (interval){ftl_expr_apply(FTL_EXPR_MOD, a.least, divisor), ftl_expr_apply(FTL_EXPR_MOD, a.most, divisor)};
+}
+
+// Any entry, or the 0 that stands for what is outside of the table.
+static interval range_of_table(const ftl_tensor *table) {
+  interval x = {0, 0};
+  for (int64_t i = 0; i < table->num_rows; i++) {
+    if (table->table[i] < x.least) x.least = table->table[i];
+    if (table->table[i] > x.most) x.most = table->table[i];
+  }
+  return x;
+}
+
+static interval range_of(const bounds *b, ftl_expr expr) {
+  const ftl_tile_program *program = b->check.program;
+  const ftl_expr_node *node = &program->exprs[expr];
+  switch (node->kind) {
+    case FTL_EXPR_CONST:
+      return (interval){cut(node->value), cut(node->value)};
+    case FTL_EXPR_CTA:
+      return (interval){0, program->num_ctas - 1};
+    case FTL_EXPR_LOOP:
+      return b->loops[node->value];
+    case FTL_EXPR_LOOKUP:
+      return range_of_table(&program->tensors[node->value]);
+    default:
+      break;
+  }
+  interval x = range_of(b, node->a), y = range_of(b, node->b);
+  switch (node->kind) {
+    case FTL_EXPR_ADD:
+      return (interval){cut(x.least + y.least), cut(x.most + y.most)};
+    case FTL_EXPR_SUB:
+      return (interval){cut(x.least - y.most), cut(x.most - y.least)};
+    case FTL_EXPR_MUL:
+      return multiply(x, y);
+    case FTL_EXPR_MOD:
+      return modulo(x, y.least);
+    default:  // DIV, MIN and MAX grow with both operands, but DIV's second is a constant
+      return (interval){ftl_expr_apply(node->kind, x.least, y.least), ftl_expr_apply(node->kind, x.most, y.most)};
+  }
+}
+
+static ftl_status check_within(const bounds *b, ftl_expr expr, int64_t least, int64_t most, const char *what,
+                               const char *object) {
+  interval x = range_of(b, expr);
+  if (x.least >= least && x.most <= most) return FTL_OK;
+  return ftl_check_fail(&b->check,
+                        "%s of %s can be %" PRId64 " to %" PRId64 ", as far as can be shown; allowed is %" PRId64
+                        " to %" PRId64 ": bound it by max and min",
+                        what, object, x.least, x.most, least, most);
+}
+
+static ftl_status check_ref(const bounds *b, const ftl_tile_ref *ref) {
+  const ftl_tensor *tensor = &b->check.program->tensors[ref->tensor];
+  ftl_status status = check_within(b, ref->batch, 0, tensor->num_batches - 1, "the batch", tensor->name);
+  if (status == FTL_OK) status = check_within(b, ref->head, 0, tensor->num_heads - 1, "the head", tensor->name);
+  if (status == FTL_OK) status = check_within(b, ref->row, 0, largest_coordinate, "the row", tensor->name);
+  if (status == FTL_OK) status = check_within(b, ref->column, 0, largest_coordinate, "the column", tensor->name);
+  if (status == FTL_OK)
+    status = check_within(b, ref->column_end, -largest_coordinate, largest_coordinate, "the column end", tensor->name);
+  if (status == FTL_OK && ref->present != FTL_ALWAYS)
+    status = check_within(b, ref->present, -largest_coordinate, largest_coordinate, "the presence", tensor->name);
+  return status;
+}
+
+static ftl_status check_mask(const bounds *b, const ftl_tile_op *op) {
+  const char *name = b->check.program->values[op->dst].name;
+  const ftl_expr exprs[] = {op->row0, op->column0, op->limit, op->diagonal == FTL_ALWAYS ? op->limit : op->diagonal};
+  static const char *const what[] = {"the first row", "the first column", "the limit", "the diagonal"};
+  for (int i = 0; i < 4; i++) {
+    ftl_status status = check_within(b, exprs[i], -largest_coordinate, largest_coordinate, what[i], name);
+    if (status != FTL_OK) return status;
+  }
+  return FTL_OK;
+}
+
+static ftl_status enter_loop(bounds *b, const ftl_tile_op *op) {
+  char name[16];
+  snprintf(name, sizeof name, "loop %d", op->loop_var);
+  ftl_status status = check_within(b, op->lo, -largest_coordinate, largest_coordinate, "the begin", name);
+  if (status == FTL_OK) status = check_within(b, op->hi, -largest_coordinate, largest_coordinate, "the end", name);
+  if (status != FTL_OK) return status;
+  interval lo = range_of(b, op->lo), hi = range_of(b, op->hi);
+  int64_t most_trips = hi.most > lo.least ? hi.most - lo.least : 0;
+  // A body that is never reached is checked as if it ran once.
+  b->loops[op->loop_var] = (interval){lo.least, hi.most - 1 > lo.least ? hi.most - 1 : lo.least};
+  int64_t around = b->num_open > 0 ? b->trips[b->num_open - 1] : 1;
+  b->trips[b->num_open++] = product(around, most_trips);
+  return FTL_OK;
+}
+
+static ftl_status check_op(bounds *b) {
+  const ftl_tile_op *op = &b->check.program->ops[b->check.op_idx];
+  b->steps = cut(b->steps + (b->num_open > 0 ? b->trips[b->num_open - 1] : 1));
+  if (b->steps > max_steps_a_cta)
+    return ftl_check_fail(&b->check, "a CTA may run more than %" PRId64 " operations up to here", max_steps_a_cta);
+  if (op->kind == FTL_TILE_LOOP) return enter_loop(b, op);
+  if (op->kind == FTL_TILE_END_LOOP) b->num_open--;
+  if (op->kind == FTL_TILE_MASK) return check_mask(b, op);
+  return op->ref.tensor >= 0 ? check_ref(b, &op->ref) : FTL_OK;
+}
+
+ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, ftl_error *error) {
+  for (int32_t role_idx = 0; role_idx < program->num_roles; role_idx++) {
+    const ftl_role *role = &program->roles[role_idx];
+    bounds b = {.check = {.program = program, .role_idx = role_idx, .error = error}};
+    for (b.check.op_idx = role->first_op; b.check.op_idx < role->first_op + role->num_ops; b.check.op_idx++) {
+      ftl_status status = check_op(&b);
+      if (status != FTL_OK) return status;
+    }
+  }
+  return FTL_OK;
+}

@@ -1,0 +1,97 @@
+// What interval arithmetic must show of programs that a user wrote.
+#include "sketch.h"
+
+static void expect(sketch *s, const char *refused) {
+  ftl_tile_program *program = sketch_finish(s);
+  ftl_status status = ftl_tile_program_check_bounds(program, &s->error);
+  ftl_tile_program_destroy(program);
+  if (!refused) {
+    cr_assert_eq(status, FTL_OK, "%s", s->error.message);
+  } else {
+    cr_assert_eq(status, FTL_BAD_INPUT, "not refused: %s", refused);
+    cr_assert(strstr(s->error.message, refused) != NULL, "\"%s\" does not say \"%s\"", s->error.message, refused);
+  }
+}
+
+// A store of zeros at a head and a row, in a grid of 6 CTAs.
+static sketch store_at(ftl_expr (*head)(ftl_builder *), ftl_expr (*row)(ftl_builder *)) {
+  sketch s = sketch_create();
+  ftl_builder_grid(s.b, 6, false, false);
+  ftl_builder_role(s.b, "main", 1, 0);
+  int32_t tile = ftl_builder_tile(s.b, "t", FTL_FP32, SKETCH_ROWS, SKETCH_COLUMNS);
+  ftl_fill(s.b, tile, 0.0f);
+  ftl_store(s.b, sketch_ref(&s, s.y, head(s.b), row(s.b)), tile, -1);
+  return s;
+}
+
+static ftl_expr zero(ftl_builder *b) { return ftl_const(b, 0); }
+static ftl_expr cta(ftl_builder *b) { return ftl_cta(b); }
+static ftl_expr cta_half(ftl_builder *b) { return ftl_div(b, ftl_cta(b), ftl_const(b, 3)); }
+static ftl_expr cta_odd(ftl_builder *b) { return ftl_mod(b, ftl_cta(b), ftl_const(b, 2)); }
+static ftl_expr before_cta(ftl_builder *b) { return ftl_sub(b, ftl_cta(b), ftl_const(b, 1)); }
+static ftl_expr not_before(ftl_builder *b) { return ftl_max(b, before_cta(b), ftl_const(b, 0)); }
+static ftl_expr beyond(ftl_builder *b) { return ftl_add(b, ftl_cta(b), ftl_const(b, 1000)); }
+static ftl_expr huge(ftl_builder *b) {
+  ftl_expr x = ftl_mul(b, ftl_cta(b), ftl_const(b, INT64_C(1) << 40));
+  return ftl_mul(b, x, ftl_const(b, INT64_C(1) << 40));
+}
+
+Test(unit_tile_bounds, coordinates_that_stay_inside_pass) {
+  ftl_expr (*const heads[])(ftl_builder *) = {zero, cta_half, cta_odd};
+  for (int i = 0; i < 3; i++) {
+    sketch s = store_at(heads[i], zero);
+    expect(&s, NULL);
+  }
+}
+
+Test(unit_tile_bounds, a_head_outside_of_its_tensor_is_refused) {
+  sketch s = store_at(cta, zero);
+  expect(&s, "op 1 (store): the head of y can be 0 to 5, as far as can be shown; allowed is 0 to 1");
+}
+
+Test(unit_tile_bounds, a_row_before_the_first_is_refused_and_one_behind_the_last_is_no_row) {
+  sketch s = store_at(zero, before_cta);
+  expect(&s, "the row of y can be -1 to 4");
+  s = store_at(zero, not_before);
+  expect(&s, NULL);
+  s = store_at(zero, beyond);
+  expect(&s, NULL);
+}
+
+Test(unit_tile_bounds, a_product_beyond_63_bits_does_not_wrap_into_the_tensor) {
+  sketch s = store_at(zero, huge);
+  expect(&s, "the row of y can be 0 to 1152921504606846976");
+}
+
+Test(unit_tile_bounds, loop_variables_range_over_their_bounds) {
+  sketch s = sketch_create();
+  ftl_builder_role(s.b, "main", 1, 0);
+  int32_t tile = ftl_builder_tile(s.b, "t", FTL_FP32, SKETCH_ROWS, SKETCH_COLUMNS);
+  ftl_fill(s.b, tile, 0.0f);
+  ftl_expr head = ftl_loop_value(s.b, ftl_loop(s.b, ftl_const(s.b, 0), ftl_const(s.b, 3)));
+  ftl_store(s.b, sketch_ref(&s, s.y, head, ftl_const(s.b, 0)), tile, -1);
+  ftl_end_loop(s.b);
+  expect(&s, "op 2 (store): the head of y can be 0 to 2");
+}
+
+Test(unit_tile_bounds, nested_loops_that_never_end_in_practice_are_refused) {
+  sketch s = sketch_create();
+  ftl_builder_role(s.b, "main", 1, 0);
+  for (int i = 0; i < 4; i++) ftl_loop(s.b, ftl_const(s.b, 0), ftl_const(s.b, 1 << 30));
+  for (int i = 0; i < 4; i++) ftl_end_loop(s.b);
+  expect(&s, "op 1 (loop): a CTA may run more than 16777216 operations up to here");
+}
+
+Test(unit_tile_bounds, entries_of_a_table_bound_a_lookup) {
+  const int32_t heads[] = {0, 1, 1}, wrong[] = {0, 2, 1};
+  for (int i = 0; i < 2; i++) {
+    sketch s = sketch_create();
+    ftl_builder_grid(s.b, 3, false, false);
+    int32_t table = ftl_builder_table(s.b, "heads", i ? wrong : heads, 3);
+    ftl_builder_role(s.b, "main", 1, 0);
+    int32_t tile = ftl_builder_tile(s.b, "t", FTL_FP32, SKETCH_ROWS, SKETCH_COLUMNS);
+    ftl_fill(s.b, tile, 0.0f);
+    ftl_store(s.b, sketch_ref(&s, s.y, ftl_lookup(s.b, table, ftl_cta(s.b)), ftl_const(s.b, 0)), tile, -1);
+    expect(&s, i ? "the head of y can be 0 to 2" : NULL);
+  }
+}
