@@ -24,7 +24,8 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .causal = v[FTL_PARAM_causal] != 0,
       .diagonal = v[FTL_PARAM_seqlen_kv] - v[FTL_PARAM_seqlen_q],
       .window = v[FTL_PARAM_window],
-      .scale = 1.0f / sqrtf((float)head_dim),
+      .scale = v[FTL_PARAM_softmax_scale] > 0 ? (float)ftl_spec_real(spec, FTL_PARAM_softmax_scale)
+                                              : 1.0f / sqrtf((float)head_dim),
   };
 }
 

@@ -17,7 +17,7 @@ typedef struct ftl_attention {
   bool causal;
   int64_t diagonal;  // causal: query i sees key j only if j <= i + diagonal (aligned at the bottom right)
   int64_t window;    // 0: none
-  float scale;       // of the scores: 1 / sqrt(head_dim)
+  float scale;       // of the scores
 } ftl_attention;
 ftl_attention ftl_attention_of(const ftl_spec *spec);
 

@@ -9,9 +9,18 @@ static const ftl_param_info infos[FTL_PARAM_COUNT] = {
       name_] = {.name = #name_, .unit = unit_, .doc = doc_, .min = min_, .max = max_, .default_value = default_},
 #define FTL_PARAM_ENUM(name_, allowed_, default_, doc_) \
   [FTL_PARAM_##name_] = {.name = #name_, .unit = "", .doc = doc_, .allowed = allowed_, .default_value = default_},
+#define FTL_PARAM_REAL(name_, unit_, min_, max_, default_, doc_)                     \
+  [FTL_PARAM_##name_] = {.name = #name_,                                             \
+                         .unit = unit_,                                              \
+                         .doc = doc_,                                                \
+                         .is_real = true,                                            \
+                         .min = (int64_t)((min_) * (double)FTL_PARAM_UNITS_PER_ONE), \
+                         .max = (int64_t)((max_) * (double)FTL_PARAM_UNITS_PER_ONE), \
+                         .default_value = (int64_t)((default_) * (double)FTL_PARAM_UNITS_PER_ONE)},
 #include "workloads/params.def"
 #undef FTL_PARAM_INT
 #undef FTL_PARAM_ENUM
+#undef FTL_PARAM_REAL
 };
 
 const ftl_param_info *ftl_param_get(ftl_param param) { return &infos[param]; }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,9 @@ static ftl_status not_allowed(const ftl_spec *spec, const char *name, const char
   if (is_bool(info)) return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s: allowed are true, false, 1, 0", name, text);
   ftl_workload_allowed(spec->workload, (ftl_param)param, allowed);
   if (info->allowed) return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s: allowed are %s", name, text, allowed);
+  if (info->is_real)
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s: allowed is a number from %s%s%s", name, text, allowed,
+                         info->unit[0] ? " " : "", info->unit);
   return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s: allowed is a whole number from %lld to %lld%s%s", name, text,
                        (long long)info->min, (long long)info->max, info->unit[0] ? " " : "", info->unit);
 }
@@ -64,6 +68,17 @@ static bool parse_int(const char *text, int64_t *value) {
   return errno == 0;
 }
 
+// A finite decimal number ("0.1", "1e-3"), rounded to whole units; false where it is none.
+static bool parse_real(const char *text, int64_t *value) {
+  const double most = 1e9;  // in units below 2^63
+  char *end;
+  if (text[0] == '\0' || text[strspn(text, "-.0123456789e")] != '\0') return false;
+  double number = strtod(text, &end);
+  if (*end != '\0' || !(fabs(number) <= most)) return false;
+  *value = llround(number * FTL_PARAM_UNITS_PER_ONE);
+  return true;
+}
+
 static bool parse_bool(const char *text, int64_t *value) {
   *value = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
   return *value == 1 || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
@@ -75,7 +90,8 @@ static bool parse(const ftl_param_info *info, const char *text, int64_t *value) 
     return *value >= 0;
   }
   if (is_bool(info)) return parse_bool(text, value);
-  return parse_int(text, value) && *value >= info->min && *value <= info->max;
+  bool is_number = info->is_real ? parse_real(text, value) : parse_int(text, value);
+  return is_number && *value >= info->min && *value <= info->max;
 }
 
 ftl_status ftl_spec_set_text(ftl_spec *spec, const char *name, const char *text, ftl_error *error) {
@@ -146,12 +162,18 @@ static const char *enum_text(const char *allowed, int64_t idx, char *buffer, siz
   return buffer;
 }
 
+double ftl_spec_real(const ftl_spec *spec, ftl_param param) {
+  return (double)spec->value[param] / FTL_PARAM_UNITS_PER_ONE;
+}
+
 const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer) {
   enum { BUFFER_BYTES = 32 };
   const ftl_param_info *info = ftl_param_get(param);
   if (info->allowed) return enum_text(info->allowed, spec->value[param], buffer, BUFFER_BYTES);
   if (is_bool(info))
     snprintf(buffer, BUFFER_BYTES, "%s", spec->value[param] ? "true" : "false");
+  else if (info->is_real)
+    snprintf(buffer, BUFFER_BYTES, "%.13g", ftl_spec_real(spec, param));
   else
     snprintf(buffer, BUFFER_BYTES, "%" PRId64, spec->value[param]);
   return buffer;

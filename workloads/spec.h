@@ -17,11 +17,16 @@ enum {
 typedef enum ftl_param {
 #define FTL_PARAM_INT(name, unit, min, max, default_value, doc) FTL_PARAM_##name,
 #define FTL_PARAM_ENUM(name, allowed, default_index, doc) FTL_PARAM_##name,
+#define FTL_PARAM_REAL(name, unit, min, max, default_value, doc) FTL_PARAM_##name,
 #include "workloads/params.def"
 #undef FTL_PARAM_INT
 #undef FTL_PARAM_ENUM
+#undef FTL_PARAM_REAL
   FTL_PARAM_COUNT
 } ftl_param;
+
+// A real parameter is held as a whole number of these, so that equal texts are equal values.
+enum { FTL_PARAM_UNITS_PER_ONE = 1000000000 };
 
 // Values of the enumerated parameters, in the order of their lists.
 enum {
@@ -42,7 +47,8 @@ enum { FTL_LAYOUT_BHSD, FTL_LAYOUT_BSHD };
 
 typedef struct ftl_param_info {
   const char *name, *unit, *doc;
-  const char *allowed;              // "fp16|bf16", or NULL for integers
+  const char *allowed;              // "fp16|bf16", or NULL for numbers
+  bool is_real;                     // min, max and default count 10^-9
   int64_t min, max, default_value;  // of an enumeration only default_value, an index
 } ftl_param_info;
 
@@ -71,7 +77,11 @@ FTL_MUST_USE ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error);
 // For set_defaults: the value of a parameter that the user left open.
 void ftl_spec_set_default(ftl_spec *spec, ftl_param param, int64_t value);
 
-// "128", "true" or "fp16" of a completed spec, as a user would write it; into a caller's buffer of at least 32 bytes.
+// The number that a real parameter holds.
+double ftl_spec_real(const ftl_spec *spec, ftl_param param);
+
+// "128", "0.1", "true" or "fp16" of a completed spec, as a user would write it; into a caller's buffer of at least 32
+// bytes.
 const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer);
 // "flash2_fwd batch=1 heads=32 …": every parameter that the workload takes, in list order.
 void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out);

@@ -31,6 +31,9 @@ const char *ftl_workload_allowed(const ftl_workload *workload, ftl_param param, 
     list_known(workload, param, info->allowed, buffer);
   else if (strcmp(info->unit, "bool") == 0)
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "true|false");
+  else if (info->is_real)
+    snprintf(buffer, FTL_PARAM_TEXT_BYTES, "%.12g to %.12g", (double)info->min / FTL_PARAM_UNITS_PER_ONE,
+             (double)info->max / FTL_PARAM_UNITS_PER_ONE);
   else
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "%" PRId64 " to %" PRId64, info->min, info->max);
   return buffer;

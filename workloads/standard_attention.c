@@ -202,10 +202,10 @@ const ftl_workload ftl_workload_standard_attention = {
     .name = "standard_attention",
     .doc = "unfused attention in three launches: scores to memory, softmax of their rows in place, products with V",
     .accepts = FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv) |
-               FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(window) | FTL_TAKES(block_m) |
-               FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(softmax) |
-               FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse) | FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(layout) |
-               FTL_TAKES(code) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) |
-               FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
+               FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(window) |
+               FTL_TAKES(softmax_scale) | FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) |
+               FTL_TAKES(num_stages) | FTL_TAKES(softmax) | FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse) |
+               FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(layout) | FTL_TAKES(code) | FTL_TAKES(max_registers) |
+               FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
     .build = build,
 };

@@ -149,7 +149,9 @@ bool ftl_column_number(ftl_column column, const ftl_row *row, double *out) {
   const ftl_prediction *prediction = row->prediction;
   if (!ftl_column_is_number(column)) return false;
   if (column.kind == FTL_COLUMN_PARAM) {
-    *out = (double)prediction->spec.value[column.idx];
+    bool is_real = ftl_param_get((ftl_param)column.idx)->is_real;
+    *out =
+        is_real ? ftl_spec_real(&prediction->spec, (ftl_param)column.idx) : (double)prediction->spec.value[column.idx];
     return (prediction->spec.workload->accepts >> column.idx & 1) != 0;
   }
   if (!prediction->feasible) return false;

@@ -27,10 +27,8 @@ static void add_params(const ftl_spec *spec, ftl_text *out) {
     ftl_json_add_key(out, info->name);
     if (info->allowed != NULL) {
       ftl_json_add_string(out, ftl_spec_text(spec, (ftl_param)i, buffer));
-    } else if (strcmp(info->unit, "bool") == 0) {
-      ftl_text_add(out, spec->value[i] != 0 ? "true" : "false");
     } else {
-      ftl_json_add_int(out, spec->value[i]);
+      ftl_text_add(out, "%s", ftl_spec_text(spec, (ftl_param)i, buffer));
     }
     separator = ", ";
   }

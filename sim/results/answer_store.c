@@ -175,6 +175,8 @@ static void bind_params(sqlite3_stmt *statement, int first, const ftl_spec *spec
       sqlite3_bind_null(statement, first + i);
     } else if (ftl_param_get((ftl_param)i)->allowed != NULL) {
       bind_text(statement, first + i, ftl_spec_text(spec, (ftl_param)i, buffer));
+    } else if (ftl_param_get((ftl_param)i)->is_real) {
+      sqlite3_bind_double(statement, first + i, ftl_spec_real(spec, (ftl_param)i));
     } else {
       sqlite3_bind_int64(statement, first + i, spec->value[i]);
     }

@@ -75,6 +75,8 @@ static void bind_case(sqlite3_stmt *statement, const ftl_measured_case *c) {
     if ((c->spec.workload->accepts >> i & 1) == 0) continue;
     if (ftl_param_get((ftl_param)i)->allowed != NULL) {
       bind_text(statement, idx, ftl_spec_text(&c->spec, (ftl_param)i, buffer));
+    } else if (ftl_param_get((ftl_param)i)->is_real) {
+      sqlite3_bind_double(statement, idx, ftl_spec_real(&c->spec, (ftl_param)i));
     } else {
       sqlite3_bind_int64(statement, idx, c->spec.value[i]);
     }

@@ -36,6 +36,8 @@ static void push_param(lua_State *lua, const ftl_spec *spec, int param) {
     lua_pushstring(lua, ftl_spec_text(spec, (ftl_param)param, buffer));
   } else if (strcmp(info->unit, "bool") == 0) {
     lua_pushboolean(lua, spec->value[param] != 0);
+  } else if (info->is_real) {
+    lua_pushnumber(lua, ftl_spec_real(spec, (ftl_param)param));
   } else {
     lua_pushinteger(lua, spec->value[param]);
   }

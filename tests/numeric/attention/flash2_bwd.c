@@ -98,7 +98,7 @@ static void differentiate_row(gradients *g, int64_t batch, int64_t head, int64_t
   float *o = row(g, O, batch, head, i);
   for (int32_t d = 0; d < a->head_dim; d++) o[d] = ftl_dtype_round(a->dtype, (float)out[d]);
   *row(g, LSE, batch, head, i) = (float)lse;
-  double delta = 0, delta_size = 0, scale = 1 / sqrt(a->head_dim);
+  double delta = 0, delta_size = 0, scale = (double)a->scale;
   for (int32_t d = 0; d < a->head_dim; d++) {
     delta += out[d] * (double)d_o[d];
     delta_size += fabs(out[d] * (double)d_o[d]);

@@ -12,7 +12,7 @@ bool reference_sees(const ftl_attention *a, int64_t i, int64_t j) {
 static double score(const ftl_attention *a, const float *q, const float *k) {
   double sum = 0;
   for (int32_t d = 0; d < a->head_dim; d++) sum += (double)q[d] * (double)k[d];
-  return sum / sqrt(a->head_dim);
+  return sum * (double)a->scale;
 }
 
 void reference_row(const ftl_attention *a, int64_t i, const float *q, int64_t q_stride, const float *k,

@@ -44,6 +44,12 @@ Test(unit_scenario_module, predict_gives_metrics_by_nsight_name_and_by_short_nam
                 "assert(r.reason == nil and r.bottleneck == 'tensor pipe')\n");
 }
 
+Test(unit_scenario_module, real_parameters_are_given_and_answered_as_numbers) {
+  passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION
+                ", block_m = 64, softmax_scale = 0.1 }\n"
+                "assert(r.softmax_scale == 0.1 and r.params.softmax_scale == 0.1)\n");
+}
+
 Test(unit_scenario_module, an_infeasible_prediction_has_a_reason_and_no_time) {
   passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION
                 ", block_m = 256, block_n = 128 }\n"

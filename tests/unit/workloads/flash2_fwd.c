@@ -185,6 +185,17 @@ static int64_t pairs(int64_t seqlen_q, int64_t seqlen_kv, bool causal, int64_t w
   return counted;
 }
 
+Test(unit_workloads_flash2_fwd, scores_are_scaled_by_the_root_of_head_dim_or_as_given) {
+  ftl_spec spec;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK);
+  spec.value[FTL_PARAM_head_dim] = 64;
+  spec.value[FTL_PARAM_block_m] = spec.value[FTL_PARAM_block_n] = 64;
+  cr_assert_eq(ftl_attention_of(&spec).scale, 0.125F);
+  cr_assert_eq(ftl_spec_set_text(&spec, "softmax_scale", "0.75", &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_attention_of(&spec).scale, 0.75F);
+}
+
 Test(unit_workloads_flash2_fwd, model_flops_count_unmasked_pairs_only) {
   cr_assert_eq(pairs(5, 5, true, 0), 15);
   cr_assert_eq(pairs(5, 9, true, 0), 5 + 6 + 7 + 8 + 9);

@@ -62,6 +62,21 @@ Test(unit_workloads_spec, numbers_beyond_64_bits_are_refused_not_wrapped) {
                  "heads=-18446744073709551615: allowed is a whole number from 1 to 65536");
 }
 
+Test(unit_workloads_spec, real_parameters_are_decimals_that_read_back_to_themselves) {
+  static const char *const texts[] = {"0", "1", "0.1", "0.088388348", "999.999999999", "1e-09"};
+  char buffer[32];
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    set("softmax_scale", texts[i]);
+    cr_assert_str_eq(ftl_spec_text(&spec, FTL_PARAM_softmax_scale, buffer), texts[i]);
+  }
+  set("softmax_scale", "0.50");
+  cr_assert_eq(spec.value[FTL_PARAM_softmax_scale], FTL_PARAM_UNITS_PER_ONE / 2);
+  static const char *const bad[] = {"", "x", "-1", "1001", "nan", "inf", "1e400", "0x1", "0.1 ", "1,5"};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    cr_assert_eq(ftl_spec_set_text(&spec, "softmax_scale", bad[i], &error), FTL_BAD_INPUT, "%s", bad[i]);
+  assert_refused("softmax_scale", "-1", "softmax_scale=-1: allowed is a number from 0 to 1000");
+}
+
 Test(unit_workloads_spec, words_are_matched_whole) {
   assert_refused("dtype", "fp", "dtype=fp: allowed are fp16|bf16");
   assert_refused("dtype", "fp16|bf16", "dtype=fp16|bf16: allowed are fp16|bf16");
