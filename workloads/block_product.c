@@ -37,10 +37,10 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
 
 // ---- what cannot exist on any GPU ----
 
-ftl_status ftl_block_product_check_row(const char *name, int64_t row, ftl_error *error) {
-  if (row % ALIGNED_ELEMENTS == 0) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s=%lld: 16-byte copies need rows of a multiple of 8 elements", name,
-                       (long long)row);
+ftl_status ftl_block_product_check_vectors(ftl_param param, int64_t elements, ftl_error *error) {
+  if (elements % ALIGNED_ELEMENTS == 0) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE, "%s=%lld: 16-byte copies need rows of a multiple of 8 elements",
+                       ftl_param_get(param)->name, (long long)elements);
 }
 
 ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product *p, ftl_error *error) {

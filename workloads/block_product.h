@@ -31,8 +31,8 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec);
 // FTL_INFEASIBLE, with the reason, where no GPU has such a kernel; FTL_BAD_INPUT where 2 batch m n k overflows.
 FTL_MUST_USE ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product *product,
                                                 ftl_error *error);
-// FTL_INFEASIBLE where the rows of a matrix, `row` elements of parameter `name`, are not whole 16-byte vectors.
-FTL_MUST_USE ftl_status ftl_block_product_check_row(const char *name, int64_t row, ftl_error *error);
+// FTL_INFEASIBLE where `elements`, a row or a stride that a parameter gives, are not whole 16-byte vectors.
+FTL_MUST_USE ftl_status ftl_block_product_check_vectors(ftl_param param, int64_t elements, ftl_error *error);
 
 // Rows and columns from (row, column) on of head `head` of a tensor of `all_columns` columns, of the CTA's batch.
 ftl_tile_ref ftl_block_product_tile(const ftl_block_product *product, int32_t tensor, ftl_expr head, ftl_expr row,

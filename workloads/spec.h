@@ -91,9 +91,11 @@ enum { FTL_MAX_LAUNCHES = 4 };
 
 // Bits of ftl_workload.accepts.
 #define FTL_TAKES(param) (UINT64_C(1) << FTL_PARAM_##param)
-#define FTL_TAKES_MATRICES                                                                                             \
-  (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) | FTL_TAKES(block_k) | \
-   FTL_TAKES(fused) | FTL_TAKES(activation))
+#define FTL_TAKES_STRIDES \
+  (FTL_TAKES(lda) | FTL_TAKES(ldb) | FTL_TAKES(ldc) | FTL_TAKES(stride_a) | FTL_TAKES(stride_b) | FTL_TAKES(stride_c))
+#define FTL_TAKES_MATRICES                                                                        \
+  (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) | \
+   FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation))
 // Attention's: all but those of matrix products.
 #define FTL_TAKES_ALL (((UINT64_C(1) << FTL_PARAM_COUNT) - 1) & ~FTL_TAKES_MATRICES)
 

@@ -1,5 +1,7 @@
 #include "engine/answer.h"
 
+#include "base/integer.h"
+
 #include "engine/power.h"
 
 static double ratio(int64_t part, int64_t whole) { return whole > 0 ? (double)part / (double)whole : 0.0; }
@@ -93,8 +95,9 @@ static void set_compulsory(const ftl_tile_program *tile, ftl_metrics *out) {
   for (int32_t i = 0; i < tile->num_tensors; i++) {
     if (!touched[i]) continue;
     const ftl_tensor *tensor = &tile->tensors[i];
-    double bytes = (double)(tensor->num_batches * tensor->num_heads * tensor->num_rows * tensor->num_columns) *
-                   ftl_dtype_bytes(tensor->dtype);
+    // the gaps between strided rows do not count; batches that share their elements count once
+    int64_t elements = tensor->num_batches * tensor->num_heads * tensor->num_rows * tensor->num_columns;
+    double bytes = (double)ftl_smaller(elements * ftl_dtype_bytes(tensor->dtype), tensor->size_bytes);
     out->value[stored[i] ? FTL_METRIC_compulsory_write : FTL_METRIC_compulsory_read] += bytes;
   }
 }

@@ -7,19 +7,28 @@
 
 enum { A, B, C };
 
+static double element(const pipeline_case *c, int tensor, int64_t batch, int64_t row, int64_t column) {
+  static const struct {
+    ftl_param transpose, ld, stride;
+  } of[] = {{FTL_PARAM_transpose_a, FTL_PARAM_lda, FTL_PARAM_stride_a},
+            {FTL_PARAM_transpose_b, FTL_PARAM_ldb, FTL_PARAM_stride_b},
+            {FTL_PARAM_transpose_c, FTL_PARAM_ldc, FTL_PARAM_stride_c}};
+  const int64_t *v = c->spec.value;
+  int64_t stored_row = v[of[tensor].transpose] ? column : row, stored_column = v[of[tensor].transpose] ? row : column;
+  return (double)c->tensors[tensor][batch * v[of[tensor].stride] + stored_row * v[of[tensor].ld] + stored_column];
+}
+
 // fp32 sums of k products of at most 4 in magnitude, in any order and in parts: k * 4 * 2^-24 of rounding a sum, times
 // the depth of the sum (at most k); C is rounded to 16 bits (u).
 static void check_element(const pipeline_case *c, int64_t batch, int64_t row, int64_t column) {
-  const int64_t *v = c->spec.value, m = v[FTL_PARAM_m], n = v[FTL_PARAM_n], k = v[FTL_PARAM_k];
-  const float *a = c->tensors[A] + batch * m * k, *b = c->tensors[B] + batch * k * n;
+  const int64_t *v = c->spec.value, k = v[FTL_PARAM_k];
   double expected = 0, sum_of_magnitudes = 0, u = v[FTL_PARAM_dtype] == FTL_FP16 ? 0x1p-11 : 0x1p-8;
   for (int64_t i = 0; i < k; i++) {
-    double x = (double)(v[FTL_PARAM_transpose_a] ? a[i * m + row] : a[row * k + i]);
-    double y = (double)(v[FTL_PARAM_transpose_b] ? b[column * k + i] : b[i * n + column]);
-    expected += x * y;
-    sum_of_magnitudes += fabs(x * y);
+    double term = element(c, A, batch, row, i) * element(c, B, batch, i, column);
+    expected += term;
+    sum_of_magnitudes += fabs(term);
   }
-  double found = (double)c->tensors[C][(batch * m + row) * n + column];
+  double found = element(c, C, batch, row, column);
   cr_assert(fabs(found - expected) <= (double)k * 0x1p-24 * sum_of_magnitudes + u * fabs(expected) + 0x1p-25,
             "%s: C[%lld][%lld][%lld] is %.9g, not %.9g", c->text, (long long)batch, (long long)row, (long long)column,
             found, expected);
@@ -61,5 +70,44 @@ Test(numeric_matmul, splits_of_k_add_up_to_the_product) {
                "m=40 n=136 k=200 batch=2 dtype=bf16 block_m=32 block_n=48 block_k=16 splits=%d %s", splits[s],
                kernels[i]);
       prove(params);
+    }
+}
+
+Test(numeric_matmul, row_and_column_major_results_take_either_order_of_their_factors) {
+  char params[256];
+  for (size_t i = 0; i < COUNT(kernels); i++)
+    for (int transposed = 0; transposed < 8; transposed++) {
+      snprintf(params, sizeof params,
+               "m=40 n=72 k=104 batch=2 block_m=32 block_n=32 block_k=32 splits=%d transpose_a=%d transpose_b=%d "
+               "transpose_c=%d %s",
+               1 + transposed % 2, transposed & 1, transposed >> 1 & 1, transposed >> 2, kernels[i]);
+      prove(params);
+    }
+}
+
+// What lies between the rows and products of C keeps the NaN that it began with.
+static void check_gaps(const pipeline_case *c, int64_t rows, int64_t columns) {
+  const int64_t *v = c->spec.value;
+  int64_t end = (v[FTL_PARAM_batch] - 1) * v[FTL_PARAM_stride_c] + (rows - 1) * v[FTL_PARAM_ldc] + columns;
+  for (int64_t at = 0; at < end; at++) {
+    int64_t row = at % v[FTL_PARAM_stride_c] / v[FTL_PARAM_ldc], column = at % v[FTL_PARAM_stride_c] % v[FTL_PARAM_ldc];
+    bool is_element = row < rows && column < columns;
+    cr_assert_eq(isnan(c->tensors[C][at]), !is_element, "%s: element %lld of C", c->text, (long long)at);
+  }
+}
+
+Test(numeric_matmul, rows_and_products_lie_at_any_stride_and_factors_may_be_shared) {
+  char params[256];
+  for (size_t i = 0; i < COUNT(kernels); i++)
+    for (int transposed = 0; transposed < 2; transposed++) {
+      snprintf(params, sizeof params,
+               "m=40 n=72 k=56 batch=3 block_m=32 block_n=32 block_k=32 lda=64 ldb=80 ldc=88 stride_a=4000 stride_b=0 "
+               "stride_c=8000 splits=%d transpose_c=%d %s",
+               1 + transposed, transposed, kernels[i]);
+      prove(params);
+      pipeline_case c;
+      pipeline_case_run(&c, "matmul_tiled", params);
+      check_gaps(&c, transposed ? 72 : 40, transposed ? 40 : 72);
+      pipeline_case_fini(&c);
     }
 }

@@ -28,6 +28,12 @@ Test(unit_lower_products, gated_units_are_proved) {
   prove("glu", "m=200 n=264 k=136 block_m=64 block_k=32 fused=0 activation=relu", 3);
 }
 
+Test(unit_lower_products, products_are_proved_at_every_order_and_stride) {
+  prove("matmul_tiled", "m=200 n=264 k=136 block_m=64 block_k=32 transpose_a=1 transpose_c=1", 1);
+  prove("matmul_tiled", "m=200 n=264 k=136 block_m=64 block_k=32 batch=3 lda=152 ldb=264 ldc=272 stride_b=0 splits=2",
+        2);
+}
+
 static ftl_work work_of(const char *parameters, int launch) {
   ftl_work work;
   programs p;
