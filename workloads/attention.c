@@ -114,6 +114,19 @@ ftl_attention_tensors ftl_attention_declare(ftl_builder *b, const ftl_spec *spec
   return t;
 }
 
+void ftl_attention_set_l2_priorities(ftl_builder *b, const ftl_spec *spec, const ftl_attention_tensors *t) {
+  static const struct {
+    ftl_param param;
+    ftl_l2_priority priority;
+  } asked[] = {{FTL_PARAM_l2_persist, FTL_L2_EVICT_LAST}, {FTL_PARAM_l2_evict_first, FTL_L2_EVICT_FIRST}};
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    int64_t of = spec->value[asked[i].param];
+    if (of == FTL_L2_OF_NONE) continue;
+    ftl_builder_l2_priority(b, of == FTL_L2_OF_QO ? t->q : t->k, asked[i].priority);
+    ftl_builder_l2_priority(b, of == FTL_L2_OF_QO ? t->o : t->v, asked[i].priority);
+  }
+}
+
 static ftl_tile_ref tile_ref(const ftl_attention_tile *tile, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
                              int32_t columns) {
   return (ftl_tile_ref){.tensor = tensor,

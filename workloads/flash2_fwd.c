@@ -46,6 +46,7 @@ static void declare(flash2 *f, const ftl_spec *spec) {
   const ftl_attention *a = &f->a;
   ftl_builder *b = f->b;
   ftl_attention_tensors t = ftl_attention_declare(b, spec, a);
+  ftl_attention_set_l2_priorities(b, spec, &t);
   f->q = t.q;
   f->k = t.k;
   f->v = t.v;
@@ -257,7 +258,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
-    .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES) & ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,
     .build = build,
 };

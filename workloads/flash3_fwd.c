@@ -80,6 +80,7 @@ static int32_t registers_of(const flash3 *f, bool is_producer) {
 static void declare(flash3 *f, const ftl_spec *spec) {
   ftl_builder *b = f->b;
   f->t = ftl_attention_declare(b, spec, &f->a);
+  ftl_attention_set_l2_priorities(b, spec, &f->t);
   f->tile = ftl_attention_tile_of(b, spec, &f->a);
   f->keys = ftl_attention_keys(b, &f->a, f->tile.row);
   f->keys.end = ftl_max(b, f->keys.end, ftl_add(b, f->keys.first, ftl_const(b, 1)));
@@ -268,7 +269,8 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash3_fwd = {
     .name = "flash3_fwd",
     .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
-    .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand)),
+    .accepts =
+        (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES) & ~(FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand)),
     .schedules = 1 << FTL_SCHEDULE_PINGPONG,
     .set_defaults = set_defaults,
     .build = build,

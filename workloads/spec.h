@@ -44,6 +44,7 @@ enum { FTL_ORDER_M_FIRST, FTL_ORDER_HEAD_FIRST, FTL_ORDER_N_FIRST };
 enum { FTL_Q_OPERAND_AUTO, FTL_Q_OPERAND_SHARED, FTL_Q_OPERAND_REGISTERS };
 enum { FTL_CODE_LEAN, FTL_CODE_PLAIN };
 enum { FTL_LAYOUT_BHSD, FTL_LAYOUT_BSHD };
+enum { FTL_L2_OF_NONE, FTL_L2_OF_QO, FTL_L2_OF_KV };
 
 typedef struct ftl_param_info {
   const char *name, *unit, *doc;
@@ -96,8 +97,9 @@ enum { FTL_MAX_LAUNCHES = 4 };
 #define FTL_TAKES_MATRICES                                                                        \
   (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) | \
    FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation))
-// Attention's: all but those of matrix products.
-#define FTL_TAKES_ALL (((UINT64_C(1) << FTL_PARAM_COUNT) - 1) & ~FTL_TAKES_MATRICES)
+#define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
+// Attention's: all but those of matrix products, and L2's priorities.
+#define FTL_TAKES_ALL (((UINT64_C(1) << FTL_PARAM_COUNT) - 1) & ~(FTL_TAKES_MATRICES | FTL_TAKES_L2_PRIORITIES))
 
 struct ftl_workload {
   const char *name, *doc;

@@ -30,6 +30,15 @@ static ftl_status check_choice(const ftl_spec *spec, ftl_param param, ftl_error 
                        spec->workload->name, allowed);
 }
 
+static ftl_status check_l2_priorities(const ftl_spec *spec, ftl_error *error) {
+  int64_t last = spec->value[FTL_PARAM_l2_persist], first = spec->value[FTL_PARAM_l2_evict_first];
+  if (!takes(spec, FTL_PARAM_l2_persist) || last != first || last == FTL_L2_OF_NONE) return FTL_OK;
+  char text[32];
+  return ftl_error_set(error, FTL_BAD_INPUT,
+                       "l2_evict_first=%s: l2_persist names the same tensors; allowed is one of both",
+                       ftl_spec_text(spec, FTL_PARAM_l2_evict_first, text));
+}
+
 static ftl_status check_heads(const ftl_spec *spec, ftl_error *error) {
   int64_t heads = spec->value[FTL_PARAM_heads], kv_heads = spec->value[FTL_PARAM_kv_heads];
   if (!takes(spec, FTL_PARAM_kv_heads)) return FTL_OK;
@@ -77,6 +86,7 @@ ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   if (status == FTL_OK && multiplies) status = check_multiple(spec, FTL_PARAM_block_m, 16, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_schedule, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_tile_order, error);
+  if (status == FTL_OK) status = check_l2_priorities(spec, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_n, 8, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_heads, FTL_PARAM_seqlen_q, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_kv_heads, FTL_PARAM_seqlen_kv, error);

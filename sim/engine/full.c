@@ -171,6 +171,7 @@ ftl_status ftl_full_run(const ftl_launch *launch, int64_t sm_khz, ftl_memory **m
   }
   ftl_status status = allocate(&run, sm_khz, error);
   if (status == FTL_OK && launch->l2_before != FTL_L2_KEPT) ftl_memory_foul(run.memory, ftl_launch_foul_bytes(launch));
+  if (status == FTL_OK) ftl_memory_set_hit_ratio(run.memory, ftl_launch_hit_ratio_milli(launch));
   if (status == FTL_OK) status = run_windows(&run, error);
   if (status == FTL_OK) read_totals(&run, sm_khz, out);
   release(&run);

@@ -7,6 +7,16 @@ int64_t ftl_launch_num_ctas(const ftl_launch *launch) {
   return tiles < fit ? tiles : fit;
 }
 
+int64_t ftl_launch_hit_ratio_milli(const ftl_launch *launch) {
+  const ftl_tile_program *tile = launch->tile;
+  int64_t bytes = 0;
+  for (int32_t t = 0; t < tile->num_tensors; t++)
+    if (tile->tensors[t].l2_priority == FTL_L2_EVICT_LAST) bytes += tile->tensors[t].size_bytes;
+  bytes *= launch->arch->l2_num_sides;
+  int64_t most = launch->arch->l2_persisting_max_bytes;
+  return bytes <= most ? 1000 : 1000 * most / bytes;
+}
+
 bool ftl_launch_is_cancelled(const ftl_launch *launch) { return launch->cancel && atomic_load(launch->cancel); }
 
 int64_t ftl_launch_foul_bytes(const ftl_launch *launch) {

@@ -33,6 +33,10 @@ enum {
 // What is written to L2 before a launch that does not find it as the one before left it.
 int64_t ftl_launch_foul_bytes(const ftl_launch *launch);
 
+// The hit ratio that a user of a persisting window chooses, in 1/1000: the part of its tensors that fits in the
+// set-aside, where a line read from both sides of L2 takes two places (CUDA C++ Programming Guide, L2 persistence).
+int64_t ftl_launch_hit_ratio_milli(const ftl_launch *launch);
+
 // The number of CTAs that the grid launches: tiles, or for a persistent kernel as many as fit, at most one a tile.
 int64_t ftl_launch_num_ctas(const ftl_launch *launch);
 bool ftl_launch_is_cancelled(const ftl_launch *launch);

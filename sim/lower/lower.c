@@ -36,6 +36,22 @@ static ftl_status check_dtypes(const ftl_tile_program *tile, const ftl_arch *arc
   return FTL_OK;
 }
 
+// createpolicy and access policy windows.
+static ftl_status check_l2_priorities(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
+  enum { SINCE_COMPUTE_CAPABILITY = 80 };
+  for (int32_t t = 0; t < tile->num_tensors; t++) {
+    ftl_l2_priority priority = tile->tensors[t].l2_priority;
+    if (priority == FTL_L2_EVICT_NORMAL) continue;
+    bool has_set_aside = priority != FTL_L2_EVICT_LAST || arch->l2_persisting_max_bytes > 0;
+    if (arch->chip_compute_capability < SINCE_COMPUTE_CAPABILITY || !has_set_aside)
+      return ftl_error_set(error, FTL_INFEASIBLE,
+                           "%s: an L2 priority of tensor %s needs compute capability 8.0 and, "
+                           "to stay, an L2 set-aside, which %s lacks",
+                           tile->name, tile->tensors[t].name, arch->name);
+  }
+  return FTL_OK;
+}
+
 static ftl_status check_threads(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
   int32_t num_threads = ftl_tile_num_warps(tile) * WARP_LANES;
   if (num_threads <= arch->sm_max_threads_per_cta) return FTL_OK;
@@ -295,6 +311,7 @@ static ftl_status take_lists(builder *b, ftl_error *error) {
 
 static ftl_status build(builder *b, ftl_error *error) {
   ftl_status status = check_dtypes(b->tile, b->arch, error);
+  if (status == FTL_OK) status = check_l2_priorities(b->tile, b->arch, error);
   if (status == FTL_OK) status = check_threads(b->tile, b->arch, error);
   if (status == FTL_OK) status = check_roles(b->tile, b->options.copy, error);
   if (status != FTL_OK) return status;

@@ -18,6 +18,7 @@ typedef struct ftl_mem_request {
   uint8_t kind;     // ftl_mem_kind
   uint8_t full_sectors;
   uint8_t is_local;  // spill traffic: counted apart
+  uint8_t priority;  // ftl_l2_priority
 } ftl_mem_request;
 
 // All sectors of the request are at the SM (reads), or the write is accepted by L2 (writes get one too).

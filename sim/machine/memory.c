@@ -280,6 +280,8 @@ ftl_memory_counters ftl_memory_counters_get(const ftl_memory *memory) {
 void ftl_memory_flush(ftl_memory *memory) { ftl_l2_tags_flush(memory->tags); }
 void ftl_memory_foul(ftl_memory *memory, int64_t bytes) { ftl_l2_tags_foul(memory->tags, bytes); }
 
+void ftl_memory_set_hit_ratio(ftl_memory *memory, int64_t milli) { ftl_l2_tags_set_hit_ratio(memory->tags, milli); }
+
 static void reset_ports(ftl_noc_port *ports, int64_t count) {
   for (int64_t i = 0; i < count; i++) ports[i].free_from = 0;
 }

@@ -49,6 +49,8 @@ ftl_memory_counters ftl_memory_counters_get(const ftl_memory *memory);
 // Cache states before a launch. `flush`: clean and empty (Nsight Compute's --cache-control all). `foul`: as a fill of
 // `bytes` before it left it (dirty lines of another tensor, stream conditions).
 void ftl_memory_flush(ftl_memory *memory);
+// Of the lines that the launch accesses as to be evicted last: l2/tags.h.
+void ftl_memory_set_hit_ratio(ftl_memory *memory, int64_t milli);
 void ftl_memory_foul(ftl_memory *memory, int64_t bytes);
 // A new launch on the same cache contents: time starts at 0 again, counters too; nothing may be in flight.
 void ftl_memory_restart(ftl_memory *memory);

@@ -44,7 +44,8 @@ void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request) {
                             .kind = request->kind,
                             .side = (uint8_t)memory->side_of_sm[request->sm],
                             .sectors = request->sectors,
-                            .full_sectors = request->full_sectors};
+                            .full_sectors = request->full_sectors,
+                            .priority = request->priority};
   // A request without data takes its port for a cycle, as does one with less data than a cycle carries.
   ftl_noc_port *port = &memory->sm_out[request->sm];
   int64_t bytes = is_write(node) ? bytes_of(request->sectors) : 0;
@@ -190,7 +191,8 @@ static void read_slice(ftl_memory *memory, uint32_t index) {
   ftl_memory_node *node = &memory->nodes[index];
   uint64_t line = node->line;
   uint32_t side = node->side;
-  ftl_l2_outcome outcome = ftl_l2_tags_read(memory->tags, line, node->sectors, (int32_t)side);
+  ftl_l2_outcome outcome =
+      ftl_l2_tags_read(memory->tags, line, node->sectors, (int32_t)side, (ftl_l2_priority)node->priority);
   node->home_side = outcome.home_side;
   node->slice_in_side = outcome.slice_in_side;
   count_from_sm(memory, node, outcome.hit_sectors);
@@ -216,9 +218,10 @@ static void write_slice(ftl_memory *memory, uint32_t index) {
   ftl_memory_node *node = &memory->nodes[index];
   ftl_l2_outcome outcome;
   if (node->kind == FTL_NODE_ATOMIC) {
-    outcome = ftl_l2_tags_atomic(memory->tags, node->line, node->sectors);
+    outcome = ftl_l2_tags_atomic(memory->tags, node->line, node->sectors, (ftl_l2_priority)node->priority);
   } else {
-    outcome = ftl_l2_tags_write(memory->tags, node->line, node->sectors, node->full_sectors);
+    outcome =
+        ftl_l2_tags_write(memory->tags, node->line, node->sectors, node->full_sectors, (ftl_l2_priority)node->priority);
   }
   node->slice_in_side = outcome.slice_in_side;
   count_from_sm(memory, node, node->sectors);

@@ -167,6 +167,10 @@ int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dty
   return program->num_tensors++;
 }
 
+void ftl_builder_l2_priority(ftl_builder *builder, int32_t tensor, ftl_l2_priority priority) {
+  if (ok(builder)) builder->program->tensors[tensor].l2_priority = priority;
+}
+
 int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
                          int32_t num_stages, int32_t producer_role, int32_t consumers_mask) {
   ftl_tile_program *program = builder->program;

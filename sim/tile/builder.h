@@ -51,6 +51,8 @@ int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dty
 // A table in HBM whose int32 entries the host knows before the launch (block tables, offsets of sequences, lists of
 // blocks): a tensor [1][1][count][1], copied. Expressions read it by ftl_lookup.
 int32_t ftl_builder_table(ftl_builder *builder, const char *name, const int32_t *entries, int64_t count);
+// What every access to the tensor says to L2; normal without it.
+void ftl_builder_l2_priority(ftl_builder *builder, int32_t tensor, ftl_l2_priority priority);
 int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
                          int32_t num_stages, int32_t producer_role, int32_t consumers_mask);
 

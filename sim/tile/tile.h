@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "base/dtype.h"
+#include "base/l2_priority.h"
 #include "base/status.h"
 
 enum {
@@ -70,6 +71,7 @@ typedef struct ftl_tensor {
   int64_t base_bytes;                             // device address, a multiple of 2 MiB
   int64_t size_bytes;                             // of the whole allocation
   int32_t *table;  // a table: its num_rows entries (int32, one column), known before the launch. Owned; NULL: no table
+  ftl_l2_priority l2_priority;  // of every access to it
 } ftl_tensor;
 
 // The tile of a tensor that an operation touches: rows row .. row+rows-1, columns column .. column+columns-1 of

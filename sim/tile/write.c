@@ -250,15 +250,17 @@ static void write_ring(FILE *out, const ftl_tile_program *program, const ftl_rin
 }
 
 void ftl_tile_program_write(FILE *out, const ftl_tile_program *program) {
+  static const char *const priorities[] = {"", ", evicted first", ", evicted last"};
   static const char *const uses[] = {"input", "output", "temporary"};
   fprintf(out, "kernel %s: %lld %s%s, %lld model FLOPs\n", program->name, (long long)program->num_ctas,
           program->persistent ? "tiles of persistent CTAs" : "CTAs", program->dynamic_tiles ? ", dynamic" : "",
           (long long)program->model_flops);
   for (int32_t i = 0; i < program->num_tensors; i++) {
     const ftl_tensor *t = &program->tensors[i];
-    fprintf(out, "%s %s: %s [%lld][%lld][%lld][%lld], strides %lld %lld %lld 1\n", uses[t->use], t->name,
+    fprintf(out, "%s %s: %s [%lld][%lld][%lld][%lld], strides %lld %lld %lld 1%s\n", uses[t->use], t->name,
             ftl_dtype_name(t->dtype), (long long)t->num_batches, (long long)t->num_heads, (long long)t->num_rows,
-            (long long)t->num_columns, (long long)t->batch_stride, (long long)t->head_stride, (long long)t->row_stride);
+            (long long)t->num_columns, (long long)t->batch_stride, (long long)t->head_stride, (long long)t->row_stride,
+            priorities[t->l2_priority]);
   }
   for (int32_t i = 0; i < program->num_rings; i++) write_ring(out, program, &program->rings[i]);
   for (int32_t i = 0; i < program->num_barriers; i++) write_barrier(out, program, &program->barriers[i]);

@@ -105,7 +105,7 @@ bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, c
                      ftl_tile_run *run) {
   const ftl_tensor *tensor = &tile->tensors[ref->ref->tensor];
   if (!step->is_steady || (step->rows != ref->ref->rows && step->rows != -ref->ref->rows)) return false;
-  *run = (ftl_tile_run){.num_tiles = 0};
+  *run = (ftl_tile_run){.priority = tensor->l2_priority};
   for (; count > 0 && presence_at(step, cursor, first) <= 0; count--) first++;
   while (count > 0 && presence_at(step, cursor, first + count - 1) <= 0) count--;
   row_range asked = rows_of(tile, ref->ref, step, cursor, first, count);

@@ -31,6 +31,7 @@ typedef struct ftl_tile_run {
   ftl_tile_place place;         // of the tiles of a whole group of iterations
   int32_t first_row, num_rows;  // of its rows, the ones that are asked for
   int32_t num_tiles;            // asked for one after the other; 0: none is present
+  ftl_l2_priority priority;     // of their tensor
 } ftl_tile_run;
 
 // Iterations [first, first + count) are asked for. They are part of the group [group_first, group_first + group), which

@@ -225,7 +225,10 @@ static bool try_access(steps_run *run, int32_t slot, int32_t ref_idx, int64_t no
     ftl_tile_place place = ftl_ref_place(tile, ref, step, cursor, state->cta, state->iteration + i);
     if (ref->is_lookup && place.num_rows > 0) place = sector_of(&place);
     if (is_in_l1(run, slot, ref, &place)) continue;
-    tiles = (ftl_tile_run){.place = place, .num_rows = place.num_rows, .num_tiles = 1};
+    tiles = (ftl_tile_run){.place = place,
+                           .num_rows = place.num_rows,
+                           .num_tiles = 1,
+                           .priority = tile->tensors[ref->ref->tensor].l2_priority};
     if (place.num_rows > 0 && !try_access_run(run, slot, ref, &tiles, i * state->pace, now, longest)) return false;
   }
   return true;

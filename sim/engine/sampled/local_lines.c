@@ -87,6 +87,7 @@ int64_t ftl_local_lines_store(const ftl_local_lines *local, int32_t slot, int32_
   int64_t written = 0;
   for (int64_t i = local->first[slot]; i < local->first[slot + 1]; i++)
     if (local->lines[i].segments >> segment & 1)
-      written += ftl_l2_tags_write(tags, local->lines[i].line, ALL_SECTORS, ALL_SECTORS).dram_write_sectors;
+      written += ftl_l2_tags_write(tags, local->lines[i].line, ALL_SECTORS, ALL_SECTORS, FTL_L2_EVICT_NORMAL)
+                     .dram_write_sectors;
   return written;
 }

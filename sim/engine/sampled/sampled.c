@@ -263,6 +263,7 @@ ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work
   if (status == FTL_OK) status = prepare_tags(launch, &segments, plan.group, tags, error);
   if (status == FTL_OK) status = ftl_traffic_init(&traffic, launch, sm_khz, *tags, error);
   if (status != FTL_OK) return status;
+  ftl_l2_tags_set_hit_ratio(*tags, ftl_launch_hit_ratio_milli(launch));
   status = ftl_gpu_steps_run(launch, &segments, &times, plan, &traffic, &steps, error);
   if (status == FTL_OK) {
     *out = (ftl_totals){.sm_khz = sm_khz, .cycles = steps.end_cycle};

@@ -171,7 +171,7 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int
   int64_t tile_bytes = ask->run->place.row_stride_bytes * ask->run->num_rows / num_tiles;
   for (const ftl_sampled_line *line = range.begin; line < range.end; line++) {
     ftl_l2_outcome outcome;
-    ftl_l2_tags_read_at(traffic->tags, line->at, line->line, line->sectors, side, &outcome);
+    ftl_l2_tags_read_at(traffic->tags, line->at, line->line, line->sectors, side, ask->run->priority, &outcome);
     int64_t tile = num_tiles > 1 ? (int64_t)line->line * LINE_BYTES / tile_bytes : 0;
     count_tile(tile, true, &last_tile, &sum.tiles);
     count_tile(tile, outcome.far_sectors != 0, &last_far, &sum.far_tiles);
@@ -277,7 +277,7 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int64_
   int64_t written = 0, asked = 0;
   line_range range = lines_of(traffic, &ask);
   for (const ftl_sampled_line *line = range.begin; line < range.end; line++) {
-    ftl_l2_outcome outcome = ftl_l2_tags_write(traffic->tags, line->line, line->sectors, line->sectors);
+    ftl_l2_outcome outcome = ftl_l2_tags_write(traffic->tags, line->line, line->sectors, line->sectors, run->priority);
     written += outcome.dram_write_sectors;
     asked += ftl_num_sectors(line->sectors);
     traffic->counts.dram_read_sectors += ftl_num_sectors(outcome.dram_read_sectors);

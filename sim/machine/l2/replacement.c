@@ -1,5 +1,6 @@
 #include "machine/l2/replacement.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -10,29 +11,34 @@ static void lru_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32
   ways[way].stamp = ++set->tick;
 }
 
-static uint32_t lru_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways) {
-  uint32_t oldest = 0;
-  for (uint32_t way = 1; way < num_ways; way++) {
+static uint32_t lru_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, ftl_l2_priority priority) {
+  uint32_t oldest = num_ways, age = 0;
+  for (uint32_t way = 0; way < num_ways; way++) {
     // Ages are differences, so the tick may wrap.
-    if (set->tick - ways[way].stamp > set->tick - ways[oldest].stamp) oldest = way;
+    if (ways[way].priority != priority || (oldest < num_ways && set->tick - ways[way].stamp <= age)) continue;
+    oldest = way;
+    age = set->tick - ways[way].stamp;
   }
   return oldest;
 }
 
 static void nru_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32_t way) {
-  (void)num_ways;
-  set->num_marked = (uint16_t)(set->num_marked + (ways[way].stamp == 0));
+  (void)set, (void)num_ways;
   ways[way].stamp = 1;
 }
 
+static bool is_unmarked(const ftl_l2_way *way, ftl_l2_priority priority) {
+  return way->stamp == 0 && way->priority == priority;
+}
+
 // Any of the ways without a mark, from a deterministic sequence; marks are cleared when all ways have one.
-static uint32_t nru_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways) {
-  if (set->num_marked == num_ways) {
-    for (uint32_t way = 0; way < num_ways; way++) ways[way].stamp = 0;
-    set->num_marked = 0;
-  }
-  uint32_t way = ftl_l2_scale(ftl_l2_mix(set->tick++), num_ways);
-  while (ways[way].stamp != 0) way = way + 1 < num_ways ? way + 1 : 0;
+static uint32_t nru_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, ftl_l2_priority priority) {
+  uint32_t way = 0;
+  while (way < num_ways && !is_unmarked(&ways[way], priority)) way++;
+  for (uint32_t i = 0; way == num_ways && i < num_ways; i++)
+    if (ways[i].priority == priority) ways[i].stamp = 0;
+  way = ftl_l2_scale(ftl_l2_mix(set->tick++), num_ways);
+  while (!is_unmarked(&ways[way], priority)) way = way + 1 < num_ways ? way + 1 : 0;
   return way;
 }
 
@@ -42,9 +48,10 @@ static void random_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uin
 }
 
 // A function of the set's history only: the order in which other sets are used changes nothing.
-static uint32_t random_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways) {
-  (void)ways;
-  return ftl_l2_scale(ftl_l2_mix(set->tick + 1u), num_ways);
+static uint32_t random_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, ftl_l2_priority priority) {
+  uint32_t way = ftl_l2_scale(ftl_l2_mix(set->tick + 1u), num_ways);
+  while (ways[way].priority != priority) way = way + 1 < num_ways ? way + 1 : 0;
+  return way;
 }
 
 static const ftl_l2_replacement policies[] = {

@@ -19,6 +19,8 @@ struct ftl_l2_tags {
   uint32_t num_ways;
   uint32_t most_dirty_milliways;  // of a set while a kernel writes
   uint32_t kept_dirty_milliways;  // of a set after it
+  uint32_t most_last_milliways;   // of a set: the set-aside
+  uint32_t last_milli;            // of the lines accessed as to be evicted last, those that are taken so
   int32_t log2_sample;
   uint32_t fill_sectors;
   uint32_t sets_per_side;  // that exist here: sampled ones only
@@ -54,6 +56,8 @@ ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t l
   tags->num_ways = (uint32_t)arch->l2_ways;
   tags->most_dirty_milliways = (uint32_t)(arch->l2_ways * arch->l2_busy_dirty_milli);
   tags->kept_dirty_milliways = (uint32_t)(arch->l2_ways * arch->l2_max_dirty_milli);
+  tags->most_last_milliways = (uint32_t)(arch->l2_ways * 1000 * arch->l2_persisting_max_bytes / arch->l2_size_bytes);
+  tags->last_milli = 1000;
   tags->log2_sample = log2_sample;
   tags->fill_sectors = (uint32_t)arch->l2_fill_sectors;
   tags->size_bytes = arch->l2_size_bytes;
@@ -144,8 +148,40 @@ static uint32_t find_way(const ftl_l2_tags *tags, const set_view *view, uint64_t
   return way;
 }
 
-static void use_way(const ftl_l2_tags *tags, const set_view *view, uint32_t way) {
+// A share of a set's ways. Where it is no whole number, so many sets have one more that the mean is the share.
+static uint32_t share_of_set(const ftl_l2_tags *tags, const ftl_l2_set *set, uint32_t milliways) {
+  return (milliways + ftl_l2_scale(ftl_l2_mix((uint64_t)(set - tags->sets)), 1000)) / 1000;
+}
+
+static void change_priority(ftl_l2_set *set, ftl_l2_way *way, ftl_l2_priority priority) {
+  set->num_first =
+      (uint16_t)(set->num_first + (priority == FTL_L2_EVICT_FIRST) - (way->priority == FTL_L2_EVICT_FIRST));
+  set->num_last = (uint16_t)(set->num_last + (priority == FTL_L2_EVICT_LAST) - (way->priority == FTL_L2_EVICT_LAST));
+  way->priority = (uint8_t)priority;
+}
+
+// Which ways a victim is taken from: those to be evicted first, where there are any, then the normal ones.
+static ftl_l2_priority priority_to_evict(const ftl_l2_tags *tags, const ftl_l2_set *set) {
+  if (set->num_first > 0) return FTL_L2_EVICT_FIRST;
+  return set->num_last < tags->num_ways ? FTL_L2_EVICT_NORMAL : FTL_L2_EVICT_LAST;
+}
+
+// Of a window larger than the set-aside only part is to stay; which lines, a hash says, the same in every access.
+static ftl_l2_priority granted(const ftl_l2_tags *tags, uint64_t line, ftl_l2_priority priority) {
+  if (priority != FTL_L2_EVICT_LAST || ftl_l2_scale(ftl_l2_mix(line), 1000) < tags->last_milli) return priority;
+  return FTL_L2_EVICT_NORMAL;
+}
+
+// The last access decides a line's priority. Beyond the set-aside one of those to be evicted last becomes normal.
+static void use_way(const ftl_l2_tags *tags, const set_view *view, uint32_t way, ftl_l2_priority priority) {
   tags->replacement->use(view->set, view->ways, tags->num_ways, way);
+  priority = granted(tags, view->lines[way], priority);
+  if (view->ways[way].priority == priority) return;
+  change_priority(view->set, &view->ways[way], priority);
+  if (priority != FTL_L2_EVICT_LAST) return;
+  if (view->set->num_last <= share_of_set(tags, view->set, tags->most_last_milliways)) return;
+  uint32_t beyond = tags->replacement->victim(view->set, view->ways, tags->num_ways, FTL_L2_EVICT_LAST);
+  change_priority(view->set, &view->ways[beyond], FTL_L2_EVICT_NORMAL);
 }
 
 // The way's dirty sectors go to DRAM; the line stays, clean.
@@ -161,11 +197,9 @@ static void clean_way(ftl_l2_tags *tags, const set_view *view, uint32_t way, ftl
   entry->dirty = 0;
 }
 
-// Whether the set has more than its share of dirty ways. Where that is no whole number, so many sets have one more that
-// the mean is the share.
+// Whether the set has more than its share of dirty ways.
 static bool is_too_dirty(const ftl_l2_tags *tags, const ftl_l2_set *set, uint32_t milliways) {
-  uint32_t offset = ftl_l2_scale(ftl_l2_mix((uint64_t)(set - tags->sets)), 1000);
-  return set->num_dirty > 1 && set->num_dirty > (milliways + offset) / 1000;
+  return set->num_dirty > 1 && set->num_dirty > share_of_set(tags, set, milliways);
 }
 
 // Any dirty way but `kept`, from a deterministic sequence of the set's own.
@@ -182,7 +216,7 @@ static uint32_t allocate_way(ftl_l2_tags *tags, const set_view *view, uint64_t l
     way = find_way(tags, view, NO_LINE);
     view->set->num_used++;
   } else {
-    way = tags->replacement->victim(view->set, view->ways, tags->num_ways);
+    way = tags->replacement->victim(view->set, view->ways, tags->num_ways, priority_to_evict(tags, view->set));
     clean_way(tags, view, way, outcome);
   }
   view->lines[way] = line;
@@ -190,10 +224,11 @@ static uint32_t allocate_way(ftl_l2_tags *tags, const set_view *view, uint64_t l
   return way;
 }
 
-static uint32_t find_or_allocate(ftl_l2_tags *tags, const set_view *view, uint64_t line, ftl_l2_outcome *outcome) {
+static uint32_t find_or_allocate(ftl_l2_tags *tags, const set_view *view, uint64_t line, ftl_l2_priority priority,
+                                 ftl_l2_outcome *outcome) {
   uint32_t way = find_way(tags, view, line);
   if (way == tags->num_ways) way = allocate_way(tags, view, line, outcome);
-  use_way(tags, view, way);
+  use_way(tags, view, way, priority);
   return way;
 }
 
@@ -206,10 +241,10 @@ static uint8_t widen(uint8_t sectors, uint32_t fill_sectors) {
 }
 
 // A read at the home side: what is missing comes from DRAM. Returns the sectors that it had.
-static uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
+static uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, ftl_l2_priority priority,
                          ftl_l2_outcome *outcome) {
   set_view view = view_set(tags, at, at.home_side);
-  ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, outcome)];
+  ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, priority, outcome)];
   uint8_t had = entry->valid;
   uint8_t missing = sectors & (uint8_t)~had;
   outcome->dram_read_sectors = widen(missing, tags->fill_sectors) & (uint8_t)~had;
@@ -218,27 +253,28 @@ static uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, ui
 }
 
 void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
-                         ftl_l2_outcome *outcome) {
+                         ftl_l2_priority priority, ftl_l2_outcome *outcome) {
   outcome->home_side = (uint8_t)at.home_side;
   outcome->slice_in_side = (uint16_t)at.slice_in_side;
   outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
   if ((uint32_t)side == at.home_side) {
-    outcome->hit_sectors = sectors & read_home(tags, at, line, sectors, outcome);
+    outcome->hit_sectors = sectors & read_home(tags, at, line, sectors, priority, outcome);
     return;
   }
   set_view view = view_set(tags, at, (uint32_t)side);
-  ftl_l2_way *replica = &view.ways[find_or_allocate(tags, &view, line, outcome)];
+  ftl_l2_way *replica = &view.ways[find_or_allocate(tags, &view, line, priority, outcome)];
   outcome->hit_sectors = sectors & replica->valid;
   uint8_t wanted = sectors & (uint8_t)~replica->valid;
   if (wanted != 0) {
-    outcome->far_sectors = wanted & read_home(tags, at, line, wanted, outcome);
+    outcome->far_sectors = wanted & read_home(tags, at, line, wanted, priority, outcome);
     replica->valid |= wanted;
   }
 }
 
-ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side) {
+ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side,
+                                ftl_l2_priority priority) {
   ftl_l2_outcome outcome = {0};
-  ftl_l2_tags_read_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors, side, &outcome);
+  ftl_l2_tags_read_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors, side, priority, &outcome);
   return outcome;
 }
 
@@ -248,16 +284,18 @@ static void drop_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line) {
   if (way == tags->num_ways) return;
   view.lines[way] = NO_LINE;
   view.ways[way].valid = 0;
+  change_priority(view.set, &view.ways[way], FTL_L2_EVICT_NORMAL);
   view.set->num_used--;
 }
 
-ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors) {
+ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors,
+                                 ftl_l2_priority priority) {
   ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
   ftl_l2_outcome outcome = {
       .hit_sectors = sectors, .home_side = (uint8_t)at.home_side, .slice_in_side = (uint16_t)at.slice_in_side};
   if (tags->hash.num_sides == 2) drop_replica(tags, at, line);
   set_view view = view_set(tags, at, at.home_side);
-  uint32_t way = find_or_allocate(tags, &view, line, &outcome);
+  uint32_t way = find_or_allocate(tags, &view, line, priority, &outcome);
   ftl_l2_way *entry = &view.ways[way];
   view.set->num_dirty = (uint16_t)(view.set->num_dirty + (entry->dirty == 0));
   tags->num_dirty_sectors += ftl_num_sectors(sectors & (uint8_t)~entry->dirty);
@@ -268,10 +306,10 @@ ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t secto
   return outcome;
 }
 
-ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors) {
+ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, ftl_l2_priority priority) {
   ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
-  ftl_l2_outcome read = ftl_l2_tags_read(tags, line, sectors, (int32_t)at.home_side);
-  ftl_l2_outcome write = ftl_l2_tags_write(tags, line, sectors, sectors);
+  ftl_l2_outcome read = ftl_l2_tags_read(tags, line, sectors, (int32_t)at.home_side, priority);
+  ftl_l2_outcome write = ftl_l2_tags_write(tags, line, sectors, sectors, priority);
   FTL_CHECK(read.num_writebacks + write.num_writebacks <= 2, "l2: an atomic writes back more than two lines");
   for (int i = 0; i < write.num_writebacks; i++) {
     read.writebacks[read.num_writebacks] = write.writebacks[i];
@@ -307,9 +345,11 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
   for (uint64_t line = FOUL_FIRST_LINE + (uint64_t)first;; line++) {
     line = ftl_l2_tags_next_in_sample(tags, line, end, &at);
     if (line == end) return;
-    (void)ftl_l2_tags_write(tags, line, ALL_SECTORS, ALL_SECTORS);
+    (void)ftl_l2_tags_write(tags, line, ALL_SECTORS, ALL_SECTORS, FTL_L2_EVICT_NORMAL);
   }
   (void)ftl_l2_tags_settle(tags);
 }
+
+void ftl_l2_tags_set_hit_ratio(ftl_l2_tags *tags, int64_t milli) { tags->last_milli = (uint32_t)milli; }
 
 int64_t ftl_l2_tags_dirty_sectors(const ftl_l2_tags *tags) { return tags->num_dirty_sectors; }

@@ -2,7 +2,8 @@
 // Models: two sides with home and replica, sectored lines, write-back with allocate-no-fetch on full sectors,
 // replacement
 //   by name, fair slice hash for any slice count; optionally only a sample of the sets.
-// Models: the share of a set's ways that may be dirty. Does not model: compression, persistence priorities.
+// Models: the share of a set's ways that may be dirty; priorities of eviction, those evicted last within a set-aside.
+// Does not model: compression.
 // Numbers: l2.* keys. Two-sided behaviour: docs/model_l2.md.
 #ifndef FTL_MACHINE_L2_TAGS_H
 #define FTL_MACHINE_L2_TAGS_H
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "base/l2_priority.h"
 #include "base/status.h"
 #include "machine/l2/hash.h"
 
@@ -46,16 +48,23 @@ typedef struct ftl_l2_outcome {
 
 // A read by an SM on `side` (0 on one-sided parts), or a write, which goes to the home side and drops the replica.
 // hit_sectors, far_sectors and dram_read_sectors are masks. A write fetches nothing: a sector of which it gives a part
-// is completed from DRAM when it is read next (lazy fetch), or written back as a masked write.
-ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side);
-ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors);
+// is completed from DRAM when it is read next (lazy fetch), or written back as a masked write. `priority` is the line's
+// from then on, until another access gives it its own: of a set's ways, victims are those to be evicted first, then
+// normal ones, and at most the share l2.persisting_max_bytes of l2.size_bytes is to be evicted last.
+ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side,
+                                ftl_l2_priority priority);
+ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors,
+                                 ftl_l2_priority priority);
 // A read of a line whose place is known. writebacks and writeback_sectors hold num_writebacks entries, no more.
 void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
-                         ftl_l2_outcome *outcome);
+                         ftl_l2_priority priority, ftl_l2_outcome *outcome);
 // A read-modify-write at the home side: what is not there is fetched; the sectors are dirty after it.
-ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors);
+ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, ftl_l2_priority priority);
 // Tells the host's cache that a read by `side` follows; changes nothing.
 void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, uint64_t line, int32_t side);
+// The hit ratio of an access policy window, 0 to 1000: so many of the lines accessed as FTL_L2_EVICT_LAST are taken so,
+// the others as normal. 1000 until it is set.
+void ftl_l2_tags_set_hit_ratio(ftl_l2_tags *tags, int64_t milli);
 void ftl_l2_tags_flush(ftl_l2_tags *tags);  // write back nothing, forget everything: state before a launch
 // State as a streaming write of `bytes` to other addresses leaves it.
 void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes);

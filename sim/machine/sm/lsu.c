@@ -78,9 +78,9 @@ static uint8_t join_fills(ftl_sm *sm, int32_t load, uint64_t line, uint8_t secto
   return sectors;
 }
 
-static void ask_fill(ftl_sm *sm, int32_t load, const ftl_line *line, bool is_local, int64_t now) {
-  int32_t i = ftl_sm_request(sm, now, line, FTL_MEM_READ,
-                             (sm_transaction){.kind = SM_TX_FILL, .is_local = is_local, .waiters = -1});
+static void ask_fill(ftl_sm *sm, int32_t load, const ftl_line *line, bool is_local, uint8_t priority, int64_t now) {
+  sm_transaction tx = {.kind = SM_TX_FILL, .is_local = is_local, .priority = priority, .waiters = -1};
+  int32_t i = ftl_sm_request(sm, now, line, FTL_MEM_READ, tx);
   sm->transactions[i].waiters = take_waiter(sm, load, -1);
   sm->transactions[i].next = *bucket_of(sm, line->line);
   *bucket_of(sm, line->line) = i;
@@ -104,7 +104,8 @@ static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
     missing = join_fills(sm, load, lines[i].line, missing, &made);
     sm->counters.l1_load_hit_sectors += sm_num_sectors(sectors) - sm_num_sectors(missing);
     if (!missing) continue;
-    ask_fill(sm, load, &(ftl_line){.line = lines[i].line, .sectors = missing}, inst->opcode == FTL_OP_LDL, now);
+    ask_fill(sm, load, &(ftl_line){.line = lines[i].line, .sectors = missing}, inst->opcode == FTL_OP_LDL, op->priority,
+             now);
     made++;
   }
   sm->loads[load].remaining = made;
@@ -139,7 +140,8 @@ static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line
   ftl_mem_kind kind = sm->program->insts[entry->op->inst].opcode == FTL_OP_RED ? FTL_MEM_ATOMIC : FTL_MEM_WRITE;
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
-    ftl_sm_request(sm, now, &lines[i], kind, (sm_transaction){.kind = SM_TX_STORE, .warp = entry->warp});
+    ftl_sm_request(sm, now, &lines[i], kind,
+                   (sm_transaction){.kind = SM_TX_STORE, .warp = entry->warp, .priority = entry->op->priority});
   }
   entry->warp->outstanding += count;
   return count;
@@ -159,10 +161,12 @@ static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_load_sectors += sm_num_sectors(lines[i].sectors);
     int32_t share = cycles * (i + 1) / count - cycles * i / count;
-    ftl_sm_request(
-        sm, now, &lines[i], FTL_MEM_READ,
-        (sm_transaction){
-            .kind = SM_TX_CP, .warp = entry->warp, .group = (uint8_t)entry->group, .data_cycles = (uint16_t)share});
+    sm_transaction tx = {.kind = SM_TX_CP,
+                         .warp = entry->warp,
+                         .group = (uint8_t)entry->group,
+                         .priority = entry->op->priority,
+                         .data_cycles = (uint16_t)share};
+    ftl_sm_request(sm, now, &lines[i], FTL_MEM_READ, tx);
   }
   entry->warp->outstanding += count;
   entry->warp->cp_pending[entry->group] += count;

@@ -170,7 +170,14 @@ static void set_product(const builder *b, const ftl_warp_inst *inst, sm_op *op) 
   if (!a_in_shared) op->interval = (uint16_t)b->arch->tensor_wgmma_rs_issue_cycles;
 }
 
+static ftl_l2_priority priority_of(const ftl_warp_program *program, const ftl_access *access) {
+  if (access->is_local) return FTL_L2_EVICT_NORMAL;
+  return program->tile->tensors[program->refs[access->ref].tensor].l2_priority;
+}
+
 static void set_lines(builder *b, const ftl_warp_inst *inst, sm_op *op) {
+  if (op->kind == SM_GLOBAL || op->kind == SM_TMA)
+    op->priority = (uint8_t)priority_of(b->program, &b->program->accesses[inst->access]);
   if (op->kind != SM_GLOBAL) return;
   FTL_CHECK(is_present(inst->access), "%s without an access", ftl_opcode_name((ftl_opcode)inst->opcode));
   int64_t lines = most_lines(b->program, &b->program->accesses[inst->access], b->arch->l1_line_bytes);

@@ -56,6 +56,7 @@ typedef struct sm_op {
   int16_t loop;        // LOOP, END_LOOP and the branch before it: index; else -1
   int16_t barrier;     // BARRIER, BARRIER_ARRIVE: dense index within the CTA
   uint8_t meeting;     // BARRIER, BARRIER_ARRIVE: warps that end a phase
+  uint8_t priority;    // ftl_l2_priority of what an access moves
   int32_t inst;        // in ftl_warp_program.insts
 } sm_op;
 

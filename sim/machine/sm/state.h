@@ -136,6 +136,7 @@ typedef struct sm_transaction {
   uint8_t sectors;
   uint8_t is_local;
   uint8_t group;         // CP
+  uint8_t priority;      // ftl_l2_priority
   uint16_t data_cycles;  // on arrival
   int32_t next;          // free list; FILL: hash chain
   int32_t waiters;       // FILL: list of sm_waiter, newest first
@@ -168,6 +169,7 @@ typedef struct sm_copy {  // a bulk tensor copy
   uint64_t byte, end;  // of what is left of the current row
   uint64_t next_row;   // address of the row after it
   uint64_t row_step_bytes, row_bytes;
+  uint8_t priority;  // ftl_l2_priority
   bool is_store;
 } sm_copy;
 

@@ -44,6 +44,7 @@ static sm_copy copy_of(ftl_sm *sm, sm_warp *w, int64_t now) {
                   .next_row = (uint64_t)(place->address_bytes + place->row_stride_bytes * row + start.column_byte),
                   .row_step_bytes = (uint64_t)(place->row_stride_bytes * access->row_step),
                   .row_bytes = (uint64_t)start.bytes,
+                  .priority = w->op->priority,
                   .is_store = sm->program->insts[w->op->inst].opcode == FTL_OP_TMA_STORE};
   if (!copy.is_store) ftl_sm_stage(sm, w, w->op->arg, w->filled[w->op->arg], &copy.stage);
   return copy;
@@ -92,8 +93,10 @@ static bool next_line(sm_copy *copy, ftl_line *line) {
 }
 
 static void send_line(ftl_sm *sm, sm_copy *copy, const ftl_line *line, int64_t now) {
-  sm_transaction tx = {
-      .kind = copy->is_store ? SM_TX_TMA_STORE : SM_TX_TMA_LOAD, .warp = copy->warp, .stage = copy->stage};
+  sm_transaction tx = {.kind = copy->is_store ? SM_TX_TMA_STORE : SM_TX_TMA_LOAD,
+                       .warp = copy->warp,
+                       .stage = copy->stage,
+                       .priority = copy->priority};
   if (copy->is_store) {
     sm_reserve_data(sm, now, line_cycles(sm));
     copy->warp->outstanding++;

@@ -57,7 +57,8 @@ int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_ki
                                                        .sectors = line->sectors,
                                                        .kind = (uint8_t)kind,
                                                        .full_sectors = kind == FTL_MEM_WRITE ? line->full_sectors : 0,
-                                                       .is_local = what.is_local};
+                                                       .is_local = what.is_local,
+                                                       .priority = what.priority};
   return i;
 }
 

@@ -41,7 +41,7 @@ static double reads_per_line(const ftl_arch *arch, double bytes, int readers, in
       int32_t first = readers == ANY_SIDE ? (int32_t)(coin >> 20 & 1) : 0;
       int32_t last = readers == BOTH_SIDES ? (int32_t)arch->l2_num_sides - 1 : first;
       for (int32_t side = first; side <= last; side++) {
-        bool missed = ftl_l2_tags_read(tags, line, 15, side).dram_read_sectors != 0;
+        bool missed = ftl_l2_tags_read(tags, line, 15, side, FTL_L2_EVICT_NORMAL).dram_read_sectors != 0;
         if (pass >= PASSES - COUNTED) reads += missed;
       }
       if (pass >= PASSES - COUNTED) lines++;

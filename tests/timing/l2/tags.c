@@ -37,7 +37,8 @@ static uint64_t line_of(const ftl_l2_tags *tags, int32_t side, int index) {
 Test(timing_l2_tags, a_read_miss_fetches_the_sectors_asked_for_and_then_hits) {
   ftl_arch arch = tags_arch(1, 4, 1, "lru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
-  ftl_l2_outcome miss = ftl_l2_tags_read(tags, 7, 5, 0), part = ftl_l2_tags_read(tags, 7, 7, 0);
+  ftl_l2_outcome miss = ftl_l2_tags_read(tags, 7, 5, 0, FTL_L2_EVICT_NORMAL),
+                 part = ftl_l2_tags_read(tags, 7, 7, 0, FTL_L2_EVICT_NORMAL);
   cr_expect(miss.hit_sectors == 0 && miss.dram_read_sectors == 5);
   cr_expect(part.hit_sectors == 5 && part.dram_read_sectors == 2);
   ftl_l2_tags_destroy(tags);
@@ -47,17 +48,18 @@ Test(timing_l2_tags, the_fetch_granularity_widens_a_miss_by_what_is_missing) {
   ftl_arch arch = tags_arch(1, 4, 1, "lru");
   arch.l2_fill_sectors = 2;
   ftl_l2_tags *tags = create_tags(&arch, 0);
-  cr_expect_eq(ftl_l2_tags_read(tags, 7, 2, 0).dram_read_sectors, 3);
-  (void)ftl_l2_tags_write(tags, 7, 4, 4);
-  cr_expect_eq(ftl_l2_tags_read(tags, 7, 8, 0).dram_read_sectors, 8, "sector 2 was written: it is newer than DRAM");
+  cr_expect_eq(ftl_l2_tags_read(tags, 7, 2, 0, FTL_L2_EVICT_NORMAL).dram_read_sectors, 3);
+  (void)ftl_l2_tags_write(tags, 7, 4, 4, FTL_L2_EVICT_NORMAL);
+  cr_expect_eq(ftl_l2_tags_read(tags, 7, 8, 0, FTL_L2_EVICT_NORMAL).dram_read_sectors, 8,
+               "sector 2 was written: it is newer than DRAM");
   ftl_l2_tags_destroy(tags);
 }
 
 Test(timing_l2_tags, full_writes_fetch_nothing_and_partial_ones_when_read) {
   ftl_arch arch = tags_arch(1, 4, 1, "lru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
-  cr_expect_eq(ftl_l2_tags_write(tags, 7, 3, 1).dram_read_sectors, 0);
-  ftl_l2_outcome read = ftl_l2_tags_read(tags, 7, 3, 0);
+  cr_expect_eq(ftl_l2_tags_write(tags, 7, 3, 1, FTL_L2_EVICT_NORMAL).dram_read_sectors, 0);
+  ftl_l2_outcome read = ftl_l2_tags_read(tags, 7, 3, 0, FTL_L2_EVICT_NORMAL);
   cr_expect(read.hit_sectors == 1 && read.dram_read_sectors == 2);
   cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 2);
   ftl_l2_tags_destroy(tags);
@@ -66,12 +68,12 @@ Test(timing_l2_tags, full_writes_fetch_nothing_and_partial_ones_when_read) {
 Test(timing_l2_tags, an_eviction_writes_back_the_dirty_sectors_of_the_oldest_line) {
   ftl_arch arch = tags_arch(1, 2, 1, "lru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
-  (void)ftl_l2_tags_write(tags, 1, 6, 6);
-  (void)ftl_l2_tags_read(tags, 2, 15, 0);
-  (void)ftl_l2_tags_read(tags, 1, 2, 0);  // now line 2 is the oldest
-  ftl_l2_outcome clean = ftl_l2_tags_read(tags, 3, 15, 0);
+  (void)ftl_l2_tags_write(tags, 1, 6, 6, FTL_L2_EVICT_NORMAL);
+  (void)ftl_l2_tags_read(tags, 2, 15, 0, FTL_L2_EVICT_NORMAL);
+  (void)ftl_l2_tags_read(tags, 1, 2, 0, FTL_L2_EVICT_NORMAL);  // now line 2 is the oldest
+  ftl_l2_outcome clean = ftl_l2_tags_read(tags, 3, 15, 0, FTL_L2_EVICT_NORMAL);
   cr_expect_eq(clean.num_writebacks, 0);
-  ftl_l2_outcome dirty = ftl_l2_tags_read(tags, 4, 15, 0);
+  ftl_l2_outcome dirty = ftl_l2_tags_read(tags, 4, 15, 0, FTL_L2_EVICT_NORMAL);
   cr_expect_eq(dirty.num_writebacks, 1);
   cr_expect(dirty.writebacks[0] == 1 && dirty.writeback_sectors[0] == 6 && dirty.dram_write_sectors == 2);
   cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 0);
@@ -82,11 +84,11 @@ Test(timing_l2_tags, a_far_read_makes_a_replica_and_keeps_the_home_line) {
   ftl_arch arch = tags_arch(2, 4, 1, "lru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
   uint64_t line = line_of(tags, 0, 0);
-  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 1).dram_read_sectors, 1);
-  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 0).hit_sectors, 1, "it came by way of its home");
-  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 1).hit_sectors, 1);
-  (void)ftl_l2_tags_read(tags, line, 2, 0);
-  ftl_l2_outcome far = ftl_l2_tags_read(tags, line, 2, 1);
+  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 1, FTL_L2_EVICT_NORMAL).dram_read_sectors, 1);
+  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 0, FTL_L2_EVICT_NORMAL).hit_sectors, 1, "it came by way of its home");
+  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 1, FTL_L2_EVICT_NORMAL).hit_sectors, 1);
+  (void)ftl_l2_tags_read(tags, line, 2, 0, FTL_L2_EVICT_NORMAL);
+  ftl_l2_outcome far = ftl_l2_tags_read(tags, line, 2, 1, FTL_L2_EVICT_NORMAL);
   cr_expect(far.hit_sectors == 0 && far.far_sectors == 2 && far.dram_read_sectors == 0);
   ftl_l2_tags_destroy(tags);
 }
@@ -95,9 +97,9 @@ Test(timing_l2_tags, a_write_drops_the_replica) {
   ftl_arch arch = tags_arch(2, 4, 1, "lru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
   uint64_t line = line_of(tags, 0, 0);
-  (void)ftl_l2_tags_read(tags, line, 1, 1);
-  (void)ftl_l2_tags_write(tags, line, 1, 1);
-  ftl_l2_outcome read = ftl_l2_tags_read(tags, line, 1, 1);
+  (void)ftl_l2_tags_read(tags, line, 1, 1, FTL_L2_EVICT_NORMAL);
+  (void)ftl_l2_tags_write(tags, line, 1, 1, FTL_L2_EVICT_NORMAL);
+  ftl_l2_outcome read = ftl_l2_tags_read(tags, line, 1, 1, FTL_L2_EVICT_NORMAL);
   cr_expect(read.hit_sectors == 0 && read.far_sectors == 1);
   ftl_l2_tags_destroy(tags);
 }
@@ -115,7 +117,7 @@ Test(timing_l2_tags, data_read_from_both_sides_halve_the_capacity) {
         for (int i = 0; i < 2 * (fitting + extra); i++) {
           int32_t home = i % 2;
           for (int32_t r = 0; r < readers; r++) {
-            ftl_l2_outcome read = ftl_l2_tags_read(tags, line_of(tags, home, i / 2), 15, home ^ r);
+            ftl_l2_outcome read = ftl_l2_tags_read(tags, line_of(tags, home, i / 2), 15, home ^ r, FTL_L2_EVICT_NORMAL);
             if (pass == 2) misses += read.dram_read_sectors != 0;
           }
         }
@@ -129,8 +131,8 @@ Test(timing_l2_tags, data_read_from_both_sides_halve_the_capacity) {
 Test(timing_l2_tags, an_atomic_fetches_what_it_changes_once) {
   ftl_arch arch = tags_arch(2, 4, 1, "lru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
-  cr_expect_eq(ftl_l2_tags_atomic(tags, 9, 3).dram_read_sectors, 3);
-  cr_expect_eq(ftl_l2_tags_atomic(tags, 9, 3).dram_read_sectors, 0);
+  cr_expect_eq(ftl_l2_tags_atomic(tags, 9, 3, FTL_L2_EVICT_NORMAL).dram_read_sectors, 3);
+  cr_expect_eq(ftl_l2_tags_atomic(tags, 9, 3, FTL_L2_EVICT_NORMAL).dram_read_sectors, 0);
   cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 2);
   ftl_l2_tags_destroy(tags);
 }
@@ -139,10 +141,11 @@ Test(timing_l2_tags, nru_spares_what_was_used_since_the_marks_were_cleared) {
   ftl_arch arch = tags_arch(1, 4, 1, "nru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
   for (uint64_t line = 0; line < 5; line++)
-    (void)ftl_l2_tags_read(tags, line, 15, 0);  // clears, evicts one, marks line 4
+    (void)ftl_l2_tags_read(tags, line, 15, 0, FTL_L2_EVICT_NORMAL);  // clears, evicts one, marks line 4
   int survivors = 0;
-  for (uint64_t line = 5; line < 8; line++) (void)ftl_l2_tags_read(tags, line, 15, 0);
-  for (uint64_t line = 4; line < 8; line++) survivors += ftl_l2_tags_read(tags, line, 15, 0).hit_sectors != 0;
+  for (uint64_t line = 5; line < 8; line++) (void)ftl_l2_tags_read(tags, line, 15, 0, FTL_L2_EVICT_NORMAL);
+  for (uint64_t line = 4; line < 8; line++)
+    survivors += ftl_l2_tags_read(tags, line, 15, 0, FTL_L2_EVICT_NORMAL).hit_sectors != 0;
   cr_expect_eq(survivors, 4, "three more fills take the three unmarked ways");
   ftl_l2_tags_destroy(tags);
 }
@@ -152,10 +155,10 @@ Test(timing_l2_tags, a_flush_forgets_and_a_foul_fills_with_dirty_lines) {
   ftl_l2_tags *tags = create_tags(&arch, 0);
   ftl_l2_tags_foul(tags, 100 * arch.l2_size_bytes);
   cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), arch.l2_size_bytes / 32);
-  cr_expect_eq(ftl_l2_tags_read(tags, 3, 1, 0).dram_write_sectors > 0, true);
+  cr_expect_eq(ftl_l2_tags_read(tags, 3, 1, 0, FTL_L2_EVICT_NORMAL).dram_write_sectors > 0, true);
   ftl_l2_tags_flush(tags);
   cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 0);
-  cr_expect_eq(ftl_l2_tags_read(tags, 3, 1, 0).dram_write_sectors, 0);
+  cr_expect_eq(ftl_l2_tags_read(tags, 3, 1, 0, FTL_L2_EVICT_NORMAL).dram_write_sectors, 0);
   ftl_l2_tags_destroy(tags);
 }
 
