@@ -42,6 +42,21 @@ const ftl_warp_inst *ftl_walk_next(ftl_walk *walk) {
   return NULL;
 }
 
+// `place` knows its rows.
+static void find_pages(const ftl_tile_program *tile, const ftl_tile_ref *ref, int64_t row, const ftl_expr_point *point,
+                       ftl_tile_place *place) {
+  const ftl_pages *pages = &ref->pages;
+  const ftl_tensor *table = &tile->tensors[pages->table];
+  int64_t entry = ftl_expr_eval(tile, pages->entry, point);
+  place->page_rows = pages->page_rows;
+  place->page_row = (int32_t)(row % pages->page_rows);
+  place->page_stride_bytes = pages->page_stride * ftl_dtype_bytes(tile->tensors[ref->tensor].dtype);
+  int64_t last = entry + (place->page_row + place->num_rows - 1) / pages->page_rows;
+  FTL_CHECK(entry >= 0 && last < table->num_rows, "%s of %s: page entries %lld to %lld of %lld", table->name,
+            tile->name, (long long)entry, (long long)last, (long long)table->num_rows);
+  place->pages = table->table + entry;
+}
+
 ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_ref *ref, const ftl_expr_point *point) {
   const ftl_tensor *tensor = &tile->tensors[ref->tensor];
   int64_t element_bytes = ftl_dtype_bytes(tensor->dtype);
@@ -49,7 +64,8 @@ ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_re
   if (ref->present != FTL_ALWAYS && ftl_expr_eval(tile, ref->present, point) <= 0) return place;
   int64_t batch = ftl_expr_eval(tile, ref->batch, point), head = ftl_expr_eval(tile, ref->head, point);
   int64_t row = ftl_expr_eval(tile, ref->row, point);
-  if (row >= tensor->num_rows) return place;
+  int64_t end_row = ftl_tile_ref_end_row(tile, ref, point);
+  if (row >= end_row) return place;
   FTL_CHECK(row >= 0 && batch >= 0 && head >= 0 && batch < tensor->num_batches && head < tensor->num_heads,
             "%s of %s: tile outside the tensor (batch %lld, head %lld, row %lld)", tensor->name, tile->name,
             (long long)batch, (long long)head, (long long)row);
@@ -58,10 +74,15 @@ ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_re
   int64_t column = ftl_expr_eval(tile, ref->column, point);
   FTL_CHECK(column >= 0, "%s of %s: tile from column %lld", tensor->name, tile->name, (long long)column);
   place.row_bytes = (int32_t)(columns * element_bytes);
-  int64_t element = column + batch * tensor->batch_stride + head * tensor->head_stride + row * tensor->row_stride;
-  place.address_bytes += element * element_bytes;
-  int64_t rows_left = tensor->num_rows - row;
+  int64_t element = column + batch * tensor->batch_stride + head * tensor->head_stride;
+  int64_t rows_left = end_row - row;
   place.num_rows = rows_left < ref->rows ? (int32_t)rows_left : ref->rows;
+  if (ref->pages.page_rows > 0) {
+    find_pages(tile, ref, row, point, &place);
+    element += place.pages[0] * ref->pages.page_stride;
+    row = place.page_row;
+  }
+  place.address_bytes += (element + row * tensor->row_stride) * element_bytes;
   return place;
 }
 
@@ -106,9 +127,10 @@ int32_t ftl_access_lines(const ftl_access *access, const ftl_tile_place *place, 
   if (start.bytes == 0) return 0;
   int32_t row = start.row, num_rows = access->is_local ? INT32_MAX : place->num_rows;
   uint64_t step = (uint64_t)(place->row_stride_bytes * access->row_step);
-  uint64_t begin = (uint64_t)(place->address_bytes + place->row_stride_bytes * row + start.column_byte);
+  uint64_t begin = (uint64_t)(ftl_tile_place_row(place, row) + start.column_byte);
   uint64_t run_begin = 0, run_end = 0;
   for (int32_t k = 0; k < access->num_rows && row < num_rows; k++, row += access->row_step, begin += step) {
+    if (place->pages) begin = (uint64_t)(ftl_tile_place_row(place, row) + start.column_byte);
     if (begin != run_end) {
       if (run_begin != run_end) add_run(&list, run_begin, run_end);
       run_begin = begin;

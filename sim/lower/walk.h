@@ -23,7 +23,19 @@ typedef struct ftl_tile_place {
   int64_t address_bytes, row_stride_bytes;
   int32_t num_rows;
   int32_t row_bytes;  // of the tile's columns that exist
+  // Of a tile in pages: the numbers of its pages, from that of its first row on (NULL: its rows are row_stride_bytes
+  // apart), and where in that page the row lies.
+  const int32_t *pages;
+  int64_t page_stride_bytes;
+  int32_t page_rows, page_row;
 } ftl_tile_place;
+// The address of a row of the tile, counted from its first.
+static inline int64_t ftl_tile_place_row(const ftl_tile_place *place, int32_t row) {
+  if (!place->pages) return place->address_bytes + place->row_stride_bytes * row;
+  int32_t in_pages = place->page_row + row, page = in_pages / place->page_rows;
+  return place->address_bytes + (place->pages[page] - place->pages[0]) * place->page_stride_bytes +
+         (in_pages % place->page_rows - place->page_row) * place->row_stride_bytes;
+}
 ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_ref *ref, const ftl_expr_point *point);
 
 // Where a warp's execution of an access begins within its tile, and how many bytes of each row exist (0: none, or
@@ -51,9 +63,9 @@ static inline bool ftl_access_repeats(const ftl_access *access, int32_t warp) {
   return access->row_warps > 1 && access->warp_column_bytes == 0 && warp % access->row_warps > 0;
 }
 
-// The 128-byte lines of one execution of an access by `warp`, in address order: line address / 128, the mask of the
-// 32-byte sectors that it touches and of those that it covers in full (a store of a whole sector needs no fill in L2).
-// Rows that touch in memory are merged. At most `capacity` are written; gives the number there are. A local access
+// The 128-byte lines of one execution of an access by `warp`, in the order of its rows: line address / 128, the mask of
+// the 32-byte sectors that it touches and of those that it covers in full (a store of a whole sector needs no fill in
+// L2). Rows that touch in memory are merged. At most `capacity` are written; gives the number there are. A local access
 // ignores `warp`.
 typedef struct ftl_line {
   uint64_t line;

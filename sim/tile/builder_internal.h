@@ -9,7 +9,9 @@ enum { FTL_TILE_MAX_EXPRS = 4096, FTL_TILE_MAX_OPS = 16384, FTL_TILE_MAX_LOOKUPS
 // A lookup whose entry a register holds: in the loop whose depth is `depth` and in loops within it.
 typedef struct ftl_held_lookup {
   ftl_expr lookup, present;
-  int32_t depth;  // 0: of no loop
+  int32_t table, num_entries;
+  ftl_expr entry;  // the first
+  int32_t depth;   // 0: of no loop
 } ftl_held_lookup;
 
 struct ftl_builder {
@@ -34,8 +36,9 @@ bool ftl_builder_is_ok(const ftl_builder *builder);
 ftl_tile_op ftl_builder_op_of(ftl_tile_op_kind kind);  // an operation with nothing set: no value, no ring, no tensor
 // Puts an operation before operation `at` of the program, which is one of the role begun last, or at its end.
 void ftl_builder_insert_op(ftl_builder *builder, int32_t at, const ftl_tile_op *op);
-// Adds the LOOKUPs that an operation needs before it: of its bounds, its reference and its mask.
-void ftl_builder_add_lookups(ftl_builder *builder, const ftl_tile_op *op);
+// Adds the LOOKUPs that an operation needs before it: of its bounds, its reference and its mask. Completes the pages of
+// its reference.
+void ftl_builder_add_lookups(ftl_builder *builder, ftl_tile_op *op);
 // Lookups of a loop that ends, or (depth 0) of a role or a tile, are held no longer.
 void ftl_builder_drop_lookups(ftl_builder *builder, int32_t depth);
 

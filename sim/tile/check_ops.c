@@ -36,6 +36,29 @@ static bool is_expr(const ftl_check *check, ftl_expr expr) {
   return node->a < expr && node->b < expr && is_expr(check, node->a) && is_expr(check, node->b);
 }
 
+// Pages lie inside of their tensor, whatever entry a tile takes.
+static ftl_status check_pages(const ftl_check *check, const ftl_tile_ref *ref) {
+  const ftl_tensor *tensor = &check->program->tensors[ref->tensor];
+  const ftl_pages *pages = &ref->pages;
+  if (pages->page_rows == 0) return FTL_OK;
+  if (pages->page_rows < 0 || pages->table < 0 || pages->table >= check->program->num_tensors ||
+      !check->program->tensors[pages->table].table || !is_expr(check, pages->first_entry) ||
+      !is_expr(check, pages->entry) || ref->row_end == FTL_TENSOR_END || pages->page_stride < 0)
+    return ftl_check_fail(check, "the pages of %s need a table, at least 1 row each, and an end of the rows",
+                          tensor->name);
+  const ftl_tensor *table = &check->program->tensors[pages->table];
+  int64_t elements = tensor->size_bytes / ftl_dtype_bytes(tensor->dtype);
+  int64_t page_elements = (pages->page_rows - 1) * tensor->row_stride + ref->columns;
+  for (int64_t i = 0; i < table->num_rows; i++) {
+    int64_t page = table->table[i], begin;
+    if (page >= 0 && !__builtin_mul_overflow(page, pages->page_stride, &begin) && begin <= elements - page_elements)
+      continue;
+    return ftl_check_fail(check, "entry %lld of %s, page %lld, is outside of %s", (long long)i, table->name,
+                          (long long)page, tensor->name);
+  }
+  return FTL_OK;
+}
+
 static ftl_status check_ref(const ftl_check *check, const ftl_tile_ref *ref, bool is_store) {
   const ftl_tile_program *program = check->program;
   if (ref->tensor < 0 || ref->tensor >= program->num_tensors) return ftl_check_fail(check, "no such tensor");
@@ -46,14 +69,15 @@ static ftl_status check_ref(const ftl_check *check, const ftl_tile_ref *ref, boo
   if (is_store && tensor->use == FTL_TENSOR_INPUT) return ftl_check_fail(check, "stores to the input %s", tensor->name);
   if (!is_store && tensor->use == FTL_TENSOR_OUTPUT) return ftl_check_fail(check, "loads the output %s", tensor->name);
   if (!is_expr(check, ref->batch) || !is_expr(check, ref->head) || !is_expr(check, ref->row) ||
-      !is_expr(check, ref->column) || !is_expr(check, ref->column_end) ||
+      !is_expr(check, ref->column) || !is_expr(check, ref->column_end) || !is_expr(check, ref->row_end) ||
       (ref->present != FTL_ALWAYS && !is_expr(check, ref->present)))
     return ftl_check_fail(check, "an expression of the tile of %s uses a loop variable outside its loop", tensor->name);
-  return FTL_OK;
+  return check_pages(check, ref);
 }
 
 static ftl_status check_lookup(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_tile_program *program = check->program;
+  if (op->lookup == FTL_PAGE_ENTRIES) return check_ref(check, &op->ref, false);
   bool is_lookup = is_expr(check, op->lookup) && program->exprs[op->lookup].kind == FTL_EXPR_LOOKUP;
   if (!is_lookup || program->exprs[op->lookup].value != op->ref.tensor || program->exprs[op->lookup].a != op->ref.row)
     return ftl_check_fail(check, "the expression is no lookup of that entry");

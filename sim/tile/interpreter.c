@@ -23,7 +23,8 @@ ftl_status ftl_interpret_fail(const ftl_interpreter *in, const ftl_exec_event *e
 // ---- tensors ----
 
 typedef struct extent {
-  int64_t index;                  // of (row 0, column 0) of the tile in its tensor
+  int64_t index;                  // of (row 0, column 0) of the batch and head in its tensor
+  int64_t row, first_entry;       // first row of the tile; of its pages, where it has them
   int32_t num_rows, num_columns;  // that exist
 } extent;
 
@@ -42,20 +43,31 @@ static ftl_status locate(const ftl_interpreter *in, const ftl_exec_event *event,
   int64_t column = ftl_expr_eval(in->program, ref->column, event->point);
   if (column < 0)
     return ftl_interpret_fail(in, event, error, "column %lld is outside of %s", (long long)column, tensor->name);
-  int64_t left = tensor->num_rows - source->row;
+  int64_t left = ftl_tile_ref_end_row(in->program, ref, event->point) - source->row;
   found->num_rows = left < 0 ? 0 : left < ref->rows ? (int32_t)left : ref->rows;
   found->num_columns = (int32_t)ftl_tile_ref_num_columns(in->program, ref, event->point);
-  found->index = source->batch * tensor->batch_stride + source->head * tensor->head_stride +
-                 source->row * tensor->row_stride + column;
+  found->index = source->batch * tensor->batch_stride + source->head * tensor->head_stride + column;
+  found->row = source->row;
+  if (ref->pages.page_rows > 0) found->first_entry = ftl_expr_eval(in->program, ref->pages.first_entry, event->point);
   return FTL_OK;
+}
+
+// Row r of a tile in its tensor. The LOOKUP before it proved that the entry of its page exists.
+static float *row_at(const ftl_interpreter *in, const ftl_tile_ref *ref, const extent *found, int32_t r) {
+  int64_t row = found->row + r, stride = in->program->tensors[ref->tensor].row_stride, index = found->index;
+  const ftl_pages *pages = &ref->pages;
+  if (pages->page_rows > 0) {
+    const int32_t *table = in->program->tensors[pages->table].table;
+    index += table[found->first_entry + row / pages->page_rows] * pages->page_stride;
+    row %= pages->page_rows;
+  }
+  return in->tensors[ref->tensor] + index + row * stride;
 }
 
 // The rows of a tensor that exist, into rows `pitch` numbers apart.
 static void copy_rows(const ftl_interpreter *in, const ftl_tile_ref *ref, const extent *from, float *to, size_t pitch) {
-  const ftl_tensor *tensor = &in->program->tensors[ref->tensor];
   for (int32_t r = 0; r < from->num_rows; r++)
-    memcpy(to + (size_t)r * pitch, in->tensors[ref->tensor] + from->index + r * tensor->row_stride,
-           sizeof *to * (size_t)from->num_columns);
+    memcpy(to + (size_t)r * pitch, row_at(in, ref, from, r), sizeof *to * (size_t)from->num_columns);
 }
 
 static ftl_status load(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
@@ -93,13 +105,19 @@ static ftl_status load_direct(ftl_interpreter *in, const ftl_exec_event *event, 
   return FTL_OK;
 }
 
-// Expressions read the table themselves; that the entry exists is what there is to prove.
+// Expressions and pages read the table themselves; that the entries exist is what there is to prove.
 static ftl_status look_up(const ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
-  const ftl_tensor *table = &in->program->tensors[event->op->ref.tensor];
-  int64_t index = event->present ? ftl_expr_eval(in->program, event->op->ref.row, event->point) : 0;
-  if (index >= 0 && index < table->num_rows) return FTL_OK;
-  return ftl_interpret_fail(in, event, error, "entry %lld is outside of %s, which has %lld", (long long)index,
-                            table->name, (long long)table->num_rows);
+  if (!event->present) return FTL_OK;
+  const ftl_tile_ref *ref = &event->op->ref;
+  const ftl_tensor *table = &in->program->tensors[ref->tensor];
+  int64_t entry = ftl_expr_eval(in->program, ref->row, event->point), last = entry + ref->rows - 1;
+  if (ref->row_end != FTL_TENSOR_END) {
+    int64_t end = ftl_expr_eval(in->program, ref->row_end, event->point);
+    if (end <= last) last = end - 1;
+  }
+  if (last < entry || (entry >= 0 && last < table->num_rows)) return FTL_OK;
+  return ftl_interpret_fail(in, event, error, "entry %lld is outside of %s, which has %lld",
+                            (long long)(entry < 0 ? entry : last), table->name, (long long)table->num_rows);
 }
 
 // Element (r, c) of the groups' softmax states merged into one.
@@ -156,7 +174,7 @@ static ftl_status store(ftl_interpreter *in, const ftl_exec_event *event, ftl_er
                                 in->program->values[event->op->a.value].name);
     for (int32_t c = 0; c < found.num_columns; c++) {
       float x = merged ? merged_element(in, event->op, (size_t)r, (size_t)c) : from[c];
-      in->tensors[ref->tensor][found.index + r * tensor->row_stride + c] = ftl_dtype_round(tensor->dtype, x);
+      row_at(in, ref, &found, r)[c] = ftl_dtype_round(tensor->dtype, x);
     }
   }
   return FTL_OK;

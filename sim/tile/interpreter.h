@@ -13,6 +13,7 @@
 typedef struct ftl_pair_visits {
   int32_t queries, keys;  // tensors
   uint8_t *counts;        // [batch][head of queries][query row][key row], stops at 255; the caller zeroes it
+  int64_t num_keys;       // rows of keys; 0: as many as the tensor has (which of a tensor of pages says nothing)
   int64_t num_outside;    // unmasked pairs of an existing query row with a key row that does not exist
 } ftl_pair_visits;
 

@@ -142,6 +142,7 @@ static void count_pairs(const ftl_interpreter *in, int32_t value) {
   if (!visits || scores->queries.tensor != visits->queries || scores->keys.tensor != visits->keys) return;
   const ftl_tensor *queries = &in->program->tensors[visits->queries], *keys = &in->program->tensors[visits->keys];
   const ftl_value *info = info_of(in, value);
+  int64_t num_keys = visits->num_keys > 0 ? visits->num_keys : keys->num_rows;
   for (int32_t r = 0; r < rows_of(in, value); r++) {
     int64_t query = scores->queries.row + r % info->rows, group = r / info->rows;
     if (query >= queries->num_rows) continue;
@@ -149,10 +150,10 @@ static void count_pairs(const ftl_interpreter *in, int32_t value) {
     for (int32_t c = 0; c < info->columns; c++) {
       int64_t key = scores->keys.row + group * info->columns + c;
       if (scores->x[(size_t)r * (size_t)info->columns + (size_t)c] == -INFINITY) continue;
-      if (key >= keys->num_rows)
+      if (key >= num_keys)
         visits->num_outside++;
-      else if (visits->counts[row * keys->num_rows + key] < UINT8_MAX)
-        visits->counts[row * keys->num_rows + key]++;
+      else if (visits->counts[row * num_keys + key] < UINT8_MAX)
+        visits->counts[row * num_keys + key]++;
     }
   }
 }

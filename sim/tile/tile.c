@@ -81,6 +81,13 @@ bool ftl_expr_uses(const ftl_tile_program *program, ftl_expr expr, int32_t loop_
   return ftl_expr_uses(program, node->a, loop_var) || ftl_expr_uses(program, node->b, loop_var);
 }
 
+int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point) {
+  int64_t end = program->tensors[ref->tensor].num_rows;
+  if (ref->row_end == FTL_TENSOR_END) return end;
+  int64_t given = ftl_expr_eval(program, ref->row_end, point);
+  return given < end || ref->pages.page_rows > 0 ? given : end;
+}
+
 int64_t ftl_tile_ref_num_columns(const ftl_tile_program *program, const ftl_tile_ref *ref,
                                  const ftl_expr_point *point) {
   int64_t column = ftl_expr_eval(program, ref->column, point), end = program->tensors[ref->tensor].num_columns;

@@ -75,12 +75,27 @@ typedef struct ftl_tensor {
 } ftl_tensor;
 
 // The tile of a tensor that an operation touches: rows row .. row+rows-1, columns column .. column+columns-1 of
-// (batch, head). Rows at or beyond num_rows and columns at or beyond num_columns (or, where that is nearer, column_end)
-// do not exist: loads give zeros and no traffic, stores do nothing. If `present` is not FTL_ALWAYS and evaluates to
+// (batch, head). Rows at or beyond num_rows and columns at or beyond num_columns (or, where that is nearer, row_end and
+// column_end) do not exist: loads give zeros and no traffic, stores do nothing. If `present` is not FTL_ALWAYS and
+// evaluates to
 // <= 0, the whole access is skipped (its ring stage is then committed empty, a register tile is zero).
 // Expression 0 is the constant 0 in every program, so a reference that leaves `column` and `column_end` out begins at
 // column 0 and ends with the tensor. Offsets of columns are multiples of what a lane moves at once (16 bytes).
 enum { FTL_ALWAYS = -1, FTL_TENSOR_END = 0 };
+
+// Rows that do not follow each other in memory: row r of the reference's batch and head is row r % page_rows of page
+// table[first_entry + r / page_rows], and pages begin page_stride elements apart. The rows end at row_end, which must
+// be given. page_rows 1 gathers single rows. The entries of a tile are loaded by a LOOKUP before it.
+typedef struct ftl_pages {
+  int32_t page_rows;     // 0: no pages, rows are row_stride apart
+  int32_t table;         // a tensor that is a table
+  ftl_expr first_entry;  // of row 0
+  int64_t page_stride;   // elements
+  // What the builder works out: the entry of the tile's first row, and how many entries its rows can need.
+  ftl_expr entry;
+  int32_t num_entries;
+} ftl_pages;
+
 typedef struct ftl_tile_ref {
   int32_t tensor;
   ftl_expr batch, head, row;
@@ -88,6 +103,8 @@ typedef struct ftl_tile_ref {
   int32_t rows, columns;  // extent of the tile in the tensor
   ftl_expr column;
   ftl_expr column_end;  // FTL_TENSOR_END, or the first column that is left out; even
+  ftl_expr row_end;     // FTL_TENSOR_END, or the first row that is left out
+  ftl_pages pages;
 } ftl_tile_ref;
 
 // ---- shared memory: rings of stages ----
@@ -161,10 +178,9 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_WAIT,     // ring: the oldest stage not yet waited for is full and visible to all warps of the role
   FTL_TILE_RELEASE,  // ring: this role has finished reading the stage it waited for first and has not released
 
-  FTL_TILE_LOOKUP,  // lookup: its entry of the table ref.tensor is read here, by every warp of the role. The builder
-                    // adds
-                    //   these: before each operation whose expressions have lookups, as far out of its loops as the
-                    //   index and the reference's `present` allow
+  FTL_TILE_LOOKUP,  // lookup: its entry of the table ref.tensor is read here, by every warp of the role; or, of
+                    //   FTL_PAGE_ENTRIES, the entries ref of a tile's pages. The builder adds these: before each
+                    //   operation that needs them, as far out of its loops as index and `present` allow
 
   // Register tiles.
   FTL_TILE_LOAD_TILE,     // dst (row-wise TILE of the tensor's dtype) <- ref: global memory into registers, through L1.
@@ -204,6 +220,8 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_SYNC,          // barrier: this role has come, and waits until all have (bar.sync)
 } ftl_tile_op_kind;
 
+enum { FTL_PAGE_ENTRIES = -1 };
+
 typedef enum ftl_elem_fn {
   FTL_ELEM_COPY,             // a
   FTL_ELEM_ADD,              // a + b
@@ -233,7 +251,7 @@ typedef struct ftl_tile_op {
   bool transpose_a, transpose_b;
   bool transposed;                          // MASK
   ftl_tile_ref ref;                         // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, STORE, STORE_ROWS
-  ftl_expr lookup;                          // LOOKUP: the expression, of kind FTL_EXPR_LOOKUP
+  ftl_expr lookup;                          // LOOKUP: of kind FTL_EXPR_LOOKUP, or FTL_PAGE_ENTRIES
   int32_t loop_var;                         // LOOP, END_LOOP
   ftl_expr lo, hi;                          // LOOP
   ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no bound on the right
@@ -272,6 +290,8 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...
 bool ftl_tile_op_loads(ftl_tile_op_kind kind);         // LOAD and the direct ones
 bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOOKUP, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS
 bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, STORE_ROWS
+// The first row beyond those of a reference that exist.
+int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);
 // Columns of a reference that exist at a point; 0: none.
 int64_t ftl_tile_ref_num_columns(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);
 int32_t ftl_tile_num_warps(const ftl_tile_program *program);

@@ -56,7 +56,17 @@ static void write_ref(FILE *out, const ftl_tile_program *program, const ftl_tile
   write_expr(out, program, ref->head);
   fputs("][", out);
   write_expr(out, program, ref->row);
-  fprintf(out, " +%d][", ref->rows);
+  fprintf(out, " +%d", ref->rows);
+  if (ref->row_end != FTL_TENSOR_END) {
+    fputs(" < ", out);
+    write_expr(out, program, ref->row_end);
+  }
+  if (ref->pages.page_rows > 0) {
+    fprintf(out, " in pages of %d by %s[", ref->pages.page_rows, program->tensors[ref->pages.table].name);
+    write_expr(out, program, ref->pages.entry);
+    fputs(" ..]", out);
+  }
+  fputs("][", out);
   write_expr(out, program, ref->column);
   fprintf(out, " +%d", ref->columns);
   if (ref->column_end != FTL_TENSOR_END) {
@@ -154,6 +164,10 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
       break;
     case FTL_TILE_LOOKUP:
       fputs("look up ", out);
+      if (op->lookup == FTL_PAGE_ENTRIES) {
+        write_ref(out, program, &op->ref);
+        break;
+      }
       write_expr(out, program, op->lookup);
       write_present(out, program, &op->ref);
       break;

@@ -36,7 +36,8 @@ static bool is_fixed(const ftl_tile_program *tile, ftl_expr expr, int32_t loop_v
 ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref *ref) {
   const ftl_tile_ref *r = ref->ref;
   ftl_ref_step step = {0};
-  step.is_steady = is_fixed(tile, r->batch, ref->loop_var) && is_fixed(tile, r->head, ref->loop_var) &&
+  step.is_steady = r->pages.page_rows == 0 && is_fixed(tile, r->row_end, ref->loop_var) &&
+                   is_fixed(tile, r->batch, ref->loop_var) && is_fixed(tile, r->head, ref->loop_var) &&
                    is_fixed(tile, r->column, ref->loop_var) && is_fixed(tile, r->column_end, ref->loop_var) &&
                    (r->present == FTL_ALWAYS || try_slope(tile, r->present, ref->loop_var, &step.presence)) &&
                    try_slope(tile, r->row, ref->loop_var, &step.rows);
@@ -60,6 +61,7 @@ ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment
   return (ftl_ref_cursor){.base_bytes = tensor->base_bytes + element * element_bytes,
                           .row_bytes = (int32_t)(columns * element_bytes),
                           .first_row = ftl_expr_eval(tile, r->row, &point),
+                          .end_row = ftl_tile_ref_end_row(tile, r, &point),
                           .first_presence = r->present == FTL_ALWAYS ? 1 : ftl_expr_eval(tile, r->present, &point)};
 }
 
@@ -76,7 +78,7 @@ ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref
   const ftl_tensor *tensor = &tile->tensors[ref->ref->tensor];
   ftl_tile_place place = {.row_stride_bytes = tensor->row_stride * ftl_dtype_bytes(tensor->dtype)};
   if (cursor->row_bytes == 0 || presence_at(step, cursor, iteration) <= 0) return place;
-  int64_t row = cursor->first_row + iteration * step->rows, rows_left = tensor->num_rows - row;
+  int64_t row = cursor->first_row + iteration * step->rows, rows_left = cursor->end_row - row;
   if (rows_left <= 0) return place;
   FTL_CHECK(row >= 0, "%s of %s: tile outside the tensor (row %lld)", tensor->name, tile->name, (long long)row);
   place.address_bytes = cursor->base_bytes + row * place.row_stride_bytes;
@@ -89,14 +91,13 @@ typedef struct row_range {
   int64_t from, to;
 } row_range;
 
-// Rows of the tiles of iterations [first, first + count), as far as the tensor has them.
-static row_range rows_of(const ftl_tile_program *tile, const ftl_tile_ref *ref, const ftl_ref_step *step,
-                         const ftl_ref_cursor *cursor, int64_t first, int64_t count) {
-  int64_t num_rows = tile->tensors[ref->tensor].num_rows;
+// Rows of the tiles of iterations [first, first + count), as far as they exist.
+static row_range rows_of(const ftl_tile_ref *ref, const ftl_ref_step *step, const ftl_ref_cursor *cursor, int64_t first,
+                         int64_t count) {
   int64_t a = cursor->first_row + first * step->rows, b = a + (count - 1) * step->rows;
   row_range range = {.from = a < b ? a : b, .to = (a < b ? b : a) + ref->rows};
   if (range.from < 0) range.from = 0;
-  if (range.to > num_rows) range.to = num_rows;
+  if (range.to > cursor->end_row) range.to = cursor->end_row;
   return range;
 }
 
@@ -108,9 +109,9 @@ bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, c
   *run = (ftl_tile_run){.priority = tensor->l2_priority};
   for (; count > 0 && presence_at(step, cursor, first) <= 0; count--) first++;
   while (count > 0 && presence_at(step, cursor, first + count - 1) <= 0) count--;
-  row_range asked = rows_of(tile, ref->ref, step, cursor, first, count);
+  row_range asked = rows_of(ref->ref, step, cursor, first, count);
   if (count == 0 || cursor->row_bytes == 0 || asked.from >= asked.to) return true;
-  row_range all = rows_of(tile, ref->ref, step, cursor, group_first, group);
+  row_range all = rows_of(ref->ref, step, cursor, group_first, group);
   int64_t row_stride_bytes = tensor->row_stride * ftl_dtype_bytes(tensor->dtype);
   run->place = (ftl_tile_place){.address_bytes = cursor->base_bytes + all.from * row_stride_bytes,
                                 .row_stride_bytes = row_stride_bytes,

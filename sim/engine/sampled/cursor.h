@@ -7,14 +7,15 @@
 #include "lower/walk.h"
 
 typedef struct ftl_ref_step {
-  bool is_steady;  // batch, head and columns stay; row and presence grow by these an iteration
+  bool is_steady;  // batch, head, columns and the end of the rows stay, no pages; row and presence grow by these an
+                   // iteration
   int64_t rows, presence;
 } ftl_ref_step;
 
 // A steady access of one CTA in the loop (or straight code) that it runs now.
 typedef struct ftl_ref_cursor {
   int64_t base_bytes;  // address of the tile's first column in row 0 of the batch and head
-  int64_t first_row;
+  int64_t first_row, end_row;
   int64_t first_presence;  // present where above 0
   int32_t row_bytes;       // 0: no columns, so absent throughout
 } ftl_ref_cursor;

@@ -202,7 +202,7 @@ static ftl_tile_place sector_of(const ftl_tile_place *place) {
 }
 
 static bool is_in_l1(steps_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
-  if (!ref->is_direct || ref->is_store || place->num_rows == 0) return false;
+  if (!ref->is_direct || ref->is_store || place->num_rows == 0 || place->pages) return false;
   if (!ftl_l1_tiles_load(&run->l1, sm_of(run, slot), slot, place)) return false;
   run->traffic->counts.l1_hit_sectors += (int64_t)place->num_rows * ((place->row_bytes + 31) / 32);
   return true;

@@ -1,7 +1,7 @@
 // Which tiles that a CTA loads into registers, through L1, are still there when it loads them again.
 // Models: least recently used: a tile is there while no more has gone through its SM's L1 since than L1 holds.
 // Does not model: sets and ways, tiles that another CTA of the SM loaded, bytes that were loaded twice meanwhile (they
-//   count twice).
+//   count twice); tiles in pages, whose rows come from anywhere: they are taken to miss.
 #ifndef FTL_ENGINE_SAMPLED_L1_TILES_H
 #define FTL_ENGINE_SAMPLED_L1_TILES_H
 

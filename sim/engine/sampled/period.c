@@ -78,7 +78,8 @@ static bool looks_up(const ftl_tile_program *tile, ftl_expr expr, int32_t loop_v
 static bool ref_looks_up(const ftl_tile_program *tile, const ftl_tile_ref *ref, int32_t loop_var) {
   return looks_up(tile, ref->batch, loop_var) || looks_up(tile, ref->head, loop_var) ||
          looks_up(tile, ref->row, loop_var) || looks_up(tile, ref->column, loop_var) ||
-         looks_up(tile, ref->column_end, loop_var) || looks_up(tile, ref->present, loop_var);
+         looks_up(tile, ref->column_end, loop_var) || looks_up(tile, ref->row_end, loop_var) ||
+         looks_up(tile, ref->present, loop_var);
 }
 
 // The first iteration of a loop does not tell what a table has for those after it, nor a few CTAs what it has for
@@ -89,6 +90,7 @@ static bool tables_decide(const ftl_segments *segments, const ftl_warp_program *
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
+      if (ref->ref->pages.page_rows > 0) return true;
       if (ref->loop_var >= 0 && ref_looks_up(tile, ref->ref, ref->loop_var)) return true;
       if (!all_compared && ref_looks_up(tile, ref->ref, -1)) return true;
     }

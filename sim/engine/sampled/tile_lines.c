@@ -67,26 +67,55 @@ static bool try_add_bytes(ftl_tile_lines *tiles, ftl_tile_entry *entry, int64_t 
   }
 }
 
+// Rows that touch in memory are one run of bytes.
+static bool try_add_rows(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place) {
+  int64_t from = place->address_bytes, to = from + place->row_bytes;
+  for (int32_t row = 1; row < place->num_rows; row++) {
+    int64_t address = ftl_tile_place_row(place, row);
+    if (address != to) {
+      if (!try_add_bytes(tiles, entry, from, to)) return false;
+      from = address;
+    }
+    to = address + place->row_bytes;
+  }
+  return try_add_bytes(tiles, entry, from, to);
+}
+
 static bool try_add_tile(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place) {
   entry->first_line = tiles->num_lines;
   int64_t address = place->address_bytes, row_bytes = place->row_bytes;
   bool done = true;
-  if (place->row_stride_bytes == row_bytes)
+  if (place->row_stride_bytes == row_bytes && !place->pages)
     done = try_add_bytes(tiles, entry, address, address + row_bytes * place->num_rows);
   else
-    for (int32_t row = 0; done && row < place->num_rows; row++, address += place->row_stride_bytes)
-      done = try_add_bytes(tiles, entry, address, address + row_bytes);
+    done = try_add_rows(tiles, entry, place);
   tiles->total_sectors += entry->num_sectors;
   return done;
 }
 
-static int32_t *slot_of(const ftl_tile_lines *tiles, int64_t address, int32_t num_rows, int32_t row_bytes) {
-  uint64_t key = (uint64_t)address * 0x9e3779b97f4a7c15u + (uint64_t)num_rows + ((uint64_t)row_bytes << 32);
+static uint64_t mixed(uint64_t hash, uint64_t x) {
+  hash = (hash ^ x) * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 29;
+}
+
+// What tells a tile from others with the same first byte, rows and bytes a row.
+static uint64_t pages_of(const ftl_tile_place *place) {
+  if (!place->pages) return 0;
+  uint64_t hash = (uint64_t)place->page_row;
+  int32_t num_pages = (place->page_row + place->num_rows - 1) / place->page_rows + 1;
+  for (int32_t i = 0; i < num_pages; i++) hash = mixed(hash, (uint64_t)place->pages[i] + 1);
+  return hash;
+}
+
+static int32_t *slot_of(const ftl_tile_lines *tiles, const ftl_tile_entry *wanted) {
+  uint64_t key = (uint64_t)wanted->address_bytes * 0x9e3779b97f4a7c15u + (uint64_t)wanted->num_rows +
+                 ((uint64_t)wanted->row_bytes << 32) + wanted->pages;
   int64_t last = 2 * tiles->capacity_entries - 1, slot = (int64_t)((key ^ key >> 29) & (uint64_t)last);
   for (;; slot = (slot + 1) & last) {
     if (tiles->slots[slot] == 0) return &tiles->slots[slot];
     const ftl_tile_entry *entry = &tiles->entries[tiles->slots[slot] - 1];
-    if (entry->address_bytes == address && entry->num_rows == num_rows && entry->row_bytes == row_bytes)
+    if (entry->address_bytes == wanted->address_bytes && entry->num_rows == wanted->num_rows &&
+        entry->row_bytes == wanted->row_bytes && entry->pages == wanted->pages)
       return &tiles->slots[slot];
   }
 }
@@ -106,8 +135,7 @@ static bool try_grow(ftl_tile_lines *tiles) {
   free(tiles->slots);
   tiles->slots = slots;
   tiles->capacity_entries = capacity;
-  for (int64_t i = 0; i < tiles->num_entries; i++)
-    *slot_of(tiles, entries[i].address_bytes, entries[i].num_rows, entries[i].row_bytes) = (int32_t)(i + 1);
+  for (int64_t i = 0; i < tiles->num_entries; i++) *slot_of(tiles, &entries[i]) = (int32_t)(i + 1);
   return true;
 }
 
@@ -119,19 +147,22 @@ static void forget(ftl_tile_lines *tiles) {
 }
 
 ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place) {
-  int32_t *slot = slot_of(tiles, place->address_bytes, place->num_rows, place->row_bytes);
+  const ftl_tile_entry wanted = {.address_bytes = place->address_bytes,
+                                 .num_rows = place->num_rows,
+                                 .row_bytes = place->row_bytes,
+                                 .pages = pages_of(place)};
+  int32_t *slot = slot_of(tiles, &wanted);
   if (*slot) return &tiles->entries[*slot - 1];
   if (tiles->num_entries == tiles->capacity_entries) {
     if (tiles->capacity_entries == MAX_ENTRIES)
       forget(tiles);
     else if (!try_grow(tiles))
       return NULL;
-    slot = slot_of(tiles, place->address_bytes, place->num_rows, place->row_bytes);
+    slot = slot_of(tiles, &wanted);
   }
   ftl_tile_entry *entry = &tiles->entries[tiles->num_entries++];
   *slot = (int32_t)tiles->num_entries;
-  *entry = (ftl_tile_entry){
-      .address_bytes = place->address_bytes, .num_rows = place->num_rows, .row_bytes = place->row_bytes};
+  *entry = wanted;
   for (int32_t gpc = 0; gpc < tiles->num_gpcs; gpc++)
     *ftl_tile_lines_group(tiles, entry, gpc) = (ftl_tile_group){.closes = INT64_MIN};
   return try_add_tile(tiles, entry, place) ? entry : NULL;

@@ -8,6 +8,7 @@
 typedef struct ftl_tile_entry {
   int64_t address_bytes;  // of the tile's first byte; with rows and their bytes, the key
   int32_t num_rows, row_bytes;
+  uint64_t pages;       // of the key too, if it has pages: a hash of their numbers; else 0
   int32_t num_sampled;  // lines in the sample: lines[first_line ...]
   int64_t first_line;
   int64_t num_sectors;  // of the whole tile

@@ -7,15 +7,31 @@
 enum { PLAIN_ADDRESS_ADDS = 3, LEAN_ADDRESS_ADDS = 2, TILE_ADDS = 3, NULL_LOADS = 3 };
 enum { ELECT_COMPARES = 3, BOX_UNIFORM_INSTS = 6, EXPECT_UNIFORM_INSTS = 10 };
 
+// What a group's offset is added to: the tile's address. Rows in several pages: that of the group's page, in 64 bits
+// from the lane that has it.
+static int32_t page_address(ftl_select *s, const ftl_tile_ref *ref) {
+  int32_t pointer = s->tensor_pointer[ref->tensor], pages = ftl_select_pages_of(s, ref);
+  if (pages == NONE) return pointer;
+  int32_t address = ftl_select_temp(s, 2);
+  if (ref->pages.num_entries > 1) {
+    ftl_draft_inst *shuffle = ftl_select_add(s, FTL_OP_SHFL, 2, address, pages, NONE, NONE);
+    shuffle->inst.wavefronts = 1;
+    pages = address;
+  }
+  ftl_select_add(s, FTL_OP_IADD, 2, address, pointer, pages, NONE);
+  return address;
+}
+
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
 // code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
 // Column blocks are immediates. Rows beyond the tensor are predicated off.
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
   const ftl_select_ring *ring = &s->rings[op->ring];
+  int32_t base = page_address(s, &op->ref);
   int32_t offset = group < ring->num_row_groups ? ring->first_tensor_offset + group : NONE;
   int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
   int32_t num_adds = s->plain_code ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS;
-  ftl_select_add(s, FTL_OP_IADD, num_adds, address, s->tensor_pointer[op->ref.tensor], offset, NONE);
+  ftl_select_add(s, FTL_OP_IADD, num_adds, address, base, offset, NONE);
   if (s->plain_code) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   *predicate = NONE;
   if (ftl_select_is_ragged(s, &op->ref)) {
@@ -159,6 +175,46 @@ static void elect(ftl_select *s) {
   ftl_select_idle(s, 1, FTL_INST_WARP0);
 }
 
+// Rows that one bulk copy brings: all, or those of a page. Copies of parts of a stage keep its swizzle if they begin at
+// a multiple of its 8 rows. 0: a page is not a bulk copy's box.
+static int32_t box_rows(ftl_select *s, const ftl_tile_ref *ref) {
+  enum { SWIZZLE_ROWS = 8 };
+  int32_t page_rows = ref->pages.page_rows;
+  if (page_rows == 0 || ref->pages.num_entries == 1) return ref->rows;
+  if (ref->pages.num_entries * page_rows == ref->rows && page_rows % SWIZZLE_ROWS == 0) return page_rows;
+  ftl_select_fail(s,
+                  "pages of %d rows in tiles of %d: copy=tma brings whole tiles of a page, or whole pages of a tile in "
+                  "multiples of %d rows; use copy=cp_async",
+                  page_rows, ref->rows, SWIZZLE_ROWS);
+  return ref->rows;
+}
+
+// The elected thread has the page's number in a uniform register, as a coordinate.
+static int32_t page_coordinate(ftl_select *s, const ftl_tile_ref *ref) {
+  int32_t pages = ftl_select_pages_of(s, ref);
+  if (pages == NONE) return NONE;
+  int32_t coordinate = ftl_select_temp(s, 1);
+  if (ref->pages.num_entries > 1) {
+    ftl_draft_inst *shuffle = ftl_select_add(s, FTL_OP_SHFL, 1, coordinate, pages, NONE, NONE);
+    shuffle->inst.wavefronts = 1;
+    shuffle->inst.flags = FTL_INST_WARP0;
+    pages = coordinate;
+  }
+  ftl_select_add(s, FTL_OP_R2UR, 1, coordinate, pages, NONE, NONE)->inst.flags = FTL_INST_WARP0;
+  return coordinate;
+}
+
+static void copy_box(ftl_select *s, const ftl_tile_op *op, ftl_access access, int32_t page) {
+  elect(s);
+  ftl_draft_inst *load = ftl_select_add(s, FTL_OP_TMA_LOAD, 1, NONE, s->tensor_pointer[op->ref.tensor],
+                                        ftl_select_entry_of_ref(s, &op->ref), page);
+  load->inst.access = ftl_select_access(s, access);
+  load->inst.arg = (uint16_t)op->ring;
+  load->inst.ring_a = (uint8_t)op->ring;
+  load->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1 | present_flag(&op->ref);
+  load->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+}
+
 // A box is as wide as the swizzle allows.
 static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   const ftl_shared_layout *layout = &s->layouts[op->ring];
@@ -179,21 +235,18 @@ static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, FTL_INST_WARP0);
   int32_t row_bytes = op->ref.columns * element_bytes, box_bytes = layout->block_columns * layout->element_bytes;
-  for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
-    int32_t pointer = s->tensor_pointer[op->ref.tensor];
-    elect(s);
-    ftl_draft_inst *load =
-        ftl_select_add(s, FTL_OP_TMA_LOAD, 1, NONE, pointer, ftl_select_entry_of_ref(s, &op->ref), NONE);
-    load->inst.access =
-        ftl_select_access(s, (ftl_access){.ref = ref,
-                                          .num_rows = (uint16_t)op->ref.rows,
-                                          .row_step = 1,
-                                          .column_byte = byte,
-                                          .bytes = row_bytes - byte < box_bytes ? row_bytes - byte : box_bytes});
-    load->inst.arg = (uint16_t)op->ring;
-    load->inst.ring_a = (uint8_t)op->ring;
-    load->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1 | present_flag(&op->ref);
-    load->effects = in_order;
+  int32_t rows = box_rows(s, &op->ref);
+  for (int32_t row = 0; row < op->ref.rows; row += rows) {
+    int32_t page = page_coordinate(s, &op->ref);
+    for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
+      ftl_access access = {.ref = ref,
+                           .num_rows = (uint16_t)rows,
+                           .row = row,
+                           .row_step = 1,
+                           .column_byte = byte,
+                           .bytes = row_bytes - byte < box_bytes ? row_bytes - byte : box_bytes};
+      copy_box(s, op, access, page);
+    }
   }
   if (elected) end_guarded_block(s);
 }

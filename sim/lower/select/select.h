@@ -62,9 +62,11 @@ typedef struct ftl_select_group {
   int32_t dst, a, ring, ring_a;  // values and rings it uses
 } ftl_select_group;
 
-// A table's entry that a register holds.
+// A table's entry that a register holds, or those of a tile's pages, one a lane: then the addresses of the pages.
 typedef struct ftl_select_lookup_entry {
-  ftl_expr lookup;
+  ftl_expr lookup;  // FTL_PAGE_ENTRIES: of pages
+  int32_t table, num_entries;
+  ftl_expr entry;
   int32_t value;
 } ftl_select_lookup_entry;
 
@@ -157,6 +159,8 @@ void ftl_select_keep_addresses(ftl_select *s);              // after all copy of
 void ftl_select_lookup(ftl_select *s, const ftl_tile_op *op);
 // The register of the last entry that an expression, or the coordinates of a reference, wait for; NONE: of none.
 int32_t ftl_select_entry_of(const ftl_select *s, ftl_expr expr);
+// The page addresses that a reference's rows wait for; NONE: it has no pages.
+int32_t ftl_select_pages_of(const ftl_select *s, const ftl_tile_ref *ref);
 int32_t ftl_select_entry_of_ref(const ftl_select *s, const ftl_tile_ref *ref);
 
 // ---- row-wise values: by_rows.c, direct.c ----

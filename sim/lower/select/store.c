@@ -21,8 +21,13 @@ void ftl_select_add_stg(ftl_select *s, ftl_access access, int32_t address, int32
 
 // A row group's 64-bit address: rows are a run-time stride apart.
 int32_t ftl_select_row_address(ftl_select *s, const ftl_tile_ref *ref) {
-  int32_t address = ftl_draft_value_add(&s->draft, 2, true);
-  ftl_select_add(s, FTL_OP_IADD, 2, address, s->tensor_pointer[ref->tensor], ftl_select_entry_of_ref(s, ref), NONE);
+  int32_t address = ftl_draft_value_add(&s->draft, 2, true), pages = ftl_select_pages_of(s, ref);
+  if (pages != NONE && ref->pages.num_entries > 1) {
+    int32_t own = ftl_select_temp(s, 2);
+    ftl_select_add(s, FTL_OP_SHFL, 2, own, pages, NONE, NONE)->inst.wavefronts = 1;
+    pages = own;
+  }
+  ftl_select_add(s, FTL_OP_IADD, 2, address, s->tensor_pointer[ref->tensor], ftl_select_entry_of_ref(s, ref), pages);
   return address;
 }
 

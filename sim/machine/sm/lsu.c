@@ -193,7 +193,10 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   const sm_op *op = entry->op;
   sm_warp *w = entry->warp;
   const ftl_access *access = &sm->program->accesses[op->access];
-  ftl_tile_place local = {w->local_address_bytes, FTL_LOCAL_SLOT_BYTES, INT32_MAX, FTL_LOCAL_SLOT_BYTES};
+  ftl_tile_place local = {.address_bytes = w->local_address_bytes,
+                          .row_stride_bytes = FTL_LOCAL_SLOT_BYTES,
+                          .num_rows = INT32_MAX,
+                          .row_bytes = FTL_LOCAL_SLOT_BYTES};
   ftl_line lines[SM_MAX_LINES];
   int32_t count =
       ftl_access_lines(access, access->is_local ? &local : &entry->place, w->warp_in_role, lines, SM_MAX_LINES);

@@ -114,9 +114,10 @@ static int64_t most_lines(const ftl_warp_program *program, const ftl_access *acc
   const ftl_tensor *tensor = &program->tile->tensors[ref->tensor];
   int64_t element = ftl_dtype_bytes(tensor->dtype), row_bytes = tensor->row_stride * element;
   int64_t bits = row_bytes | tensor->head_stride * element | tensor->batch_stride * element | access->column_byte |
-                 access->warp_column_bytes | ftl_expr_alignment(program->tile, ref->column) * element;
+                 access->warp_column_bytes | ref->pages.page_stride * element |
+                 ftl_expr_alignment(program->tile, ref->column) * element;
   int64_t align = lowest_bit(bits, line_bytes);
-  bool runs_on = access->row_step == 1 && row_bytes == access->bytes;
+  bool runs_on = access->row_step == 1 && row_bytes == access->bytes && ref->pages.page_rows == 0;
   int64_t runs = runs_on ? 1 : access->num_rows,
           bytes = runs_on ? (int64_t)access->num_rows * access->bytes : access->bytes;
   return runs * ((line_bytes - align + bytes - 1) / line_bytes + 1);

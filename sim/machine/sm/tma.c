@@ -41,7 +41,7 @@ static sm_copy copy_of(ftl_sm *sm, sm_warp *w, int64_t now) {
   sm_copy copy = {.warp = w,
                   .eligible = now + sm->arch->tma_latency_cycles,
                   .rows_left = rows < access->num_rows ? rows : access->num_rows,
-                  .next_row = (uint64_t)(place->address_bytes + place->row_stride_bytes * row + start.column_byte),
+                  .next_row = (uint64_t)(ftl_tile_place_row(place, row) + start.column_byte),
                   .row_step_bytes = (uint64_t)(place->row_stride_bytes * access->row_step),
                   .row_bytes = (uint64_t)start.bytes,
                   .priority = w->op->priority,

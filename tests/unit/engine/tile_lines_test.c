@@ -44,6 +44,31 @@ Test(unit_engine_tile_lines, rows_that_are_not_whole_lines_give_part_of_their_se
   release_sample(&s);
 }
 
+Test(unit_engine_tile_lines, tiles_in_pages_are_told_apart_by_all_their_pages) {
+  sample s = make_sample(0);
+  const int32_t pages[] = {3, 1, 3, 2, 3, 1};
+  // Two rows of 256 bytes a page, pages 4096 bytes apart.
+  ftl_tile_place place = {.address_bytes = 3 * 4096,
+                          .row_stride_bytes = 256,
+                          .num_rows = 4,
+                          .row_bytes = 256,
+                          .pages = pages,
+                          .page_stride_bytes = 4096,
+                          .page_rows = 2};
+  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
+  cr_assert_eq(entry->num_sampled, 8);
+  cr_assert_eq(entry->num_sectors, 32);
+  const uint64_t lines[] = {96, 97, 98, 99, 32, 33, 34, 35};
+  for (int32_t i = 0; i < 8; i++) cr_expect_eq(s.tiles.lines[entry->first_line + i].line, lines[i]);
+  place.pages = pages + 2;  // 3, 2
+  ftl_tile_lines_find(&s.tiles, &place);
+  cr_expect_eq(s.tiles.num_entries, 2);
+  place.pages = pages + 4;  // 3, 1 of another sequence that shares them
+  ftl_tile_lines_find(&s.tiles, &place);
+  cr_expect_eq(s.tiles.num_entries, 2);
+  release_sample(&s);
+}
+
 Test(unit_engine_tile_lines, a_tile_seen_again_adds_nothing_and_growing_loses_nothing) {
   sample s = make_sample(0);
   for (int round = 0; round < 2; round++)

@@ -47,7 +47,7 @@ static ftl_tile_program *build(const sketch *k) {
                       .columns = k->columns < COLUMNS ? k->columns : COLUMNS,
                       .column = ftl_const(b, FIRST),
                       .column_end = ftl_const(b, COLUMNS - LEFT_OUT)};
-  ftl_tile_ref row_ref = {x, zero, zero, ref.row, FTL_ALWAYS, k->rows, 1, 0, 0};
+  ftl_tile_ref row_ref = {.tensor = x, .row = ref.row, .present = FTL_ALWAYS, .rows = k->rows, .columns = 1};
   ftl_operand none = ftl_immediate(0);
   ftl_load_tile(b, raw, ref);
   row_ref.tensor = bias;

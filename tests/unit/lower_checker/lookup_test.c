@@ -29,12 +29,14 @@ static ftl_tile_program *build(void) {
   ftl_expr zero = ftl_const(b, 0), count = ftl_lookup(b, count_of, ftl_cta(b));
   ftl_expr i = ftl_loop_value(b, ftl_loop(b, zero, count));
   ftl_expr row = ftl_lookup(b, list, ftl_add(b, ftl_mul(b, ftl_cta(b), ftl_const(b, LISTED)), i));
-  ftl_fill_stage(b, ring, (ftl_tile_ref){x, zero, zero, row, FTL_ALWAYS, ROWS, COLUMNS, zero, zero});
+  ftl_fill_stage(b, ring,
+                 (ftl_tile_ref){.tensor = x, .row = row, .present = FTL_ALWAYS, .rows = ROWS, .columns = COLUMNS});
   ftl_wait(b, ring);
   ftl_fetch(b, half, ring);
   ftl_release(b, ring);
   ftl_end_loop(b);
-  ftl_store(b, (ftl_tile_ref){y, zero, ftl_cta(b), zero, FTL_ALWAYS, ROWS, COLUMNS, zero, zero}, half, -1);
+  ftl_store(b, (ftl_tile_ref){.tensor = y, .head = ftl_cta(b), .present = FTL_ALWAYS, .rows = ROWS, .columns = COLUMNS},
+            half, -1);
   ftl_builder_grid(b, NUM_CTAS, false, false);
   cr_assert_eq(ftl_builder_finish(b, &program, &error), FTL_OK, "%s", error.message);
   ftl_builder_destroy(b);

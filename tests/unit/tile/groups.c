@@ -31,14 +31,13 @@ static sketch begin(int32_t num_warps, int32_t num_groups, int32_t share) {
   return s;
 }
 
-static ftl_tile_ref ref_of(const sketch *s, int32_t tensor, int32_t rows) {
-  ftl_expr zero = ftl_const(s->b, 0);
-  return (ftl_tile_ref){tensor, zero, zero, zero, FTL_ALWAYS, rows, COLUMNS, 0, 0};
+static ftl_tile_ref ref_of(int32_t tensor, int32_t rows) {
+  return (ftl_tile_ref){.tensor = tensor, .present = FTL_ALWAYS, .rows = rows, .columns = COLUMNS};
 }
 
 static void load(const sketch *s, int32_t ring, int32_t tensor, int32_t rows) {
   ftl_acquire(s->b, ring);
-  ftl_load(s->b, ring, ref_of(s, tensor, rows));
+  ftl_load(s->b, ring, ref_of(tensor, rows));
   ftl_commit(s->b, ring);
   ftl_wait(s->b, ring);
 }
@@ -81,7 +80,7 @@ Test(unit_tile_groups, groups_are_equal) {
 Test(unit_tile_groups, copies_are_stored_merged_through_enough_memory) {
   sketch plain = begin(4, 4, KEYS / 4), small = begin(8, 8, KEYS / 8), right = begin(2, 2, KEYS / 2);
   ftl_fill(plain.b, plain.output, 0);
-  ftl_store(plain.b, ref_of(&plain, plain.o, ROWS), plain.output, plain.ring_k);
+  ftl_store(plain.b, ref_of(plain.o, ROWS), plain.output, plain.ring_k);
   finish(&plain, "each of several groups has a copy of o");
 
   sketch *both[] = {&small, &right};
@@ -89,7 +88,7 @@ Test(unit_tile_groups, copies_are_stored_merged_through_enough_memory) {
     ftl_fill(both[i]->b, both[i]->output, 0);
     ftl_fill(both[i]->b, both[i]->max, 0);
     ftl_fill(both[i]->b, both[i]->sum, 1);
-    ftl_store_merged(both[i]->b, ref_of(both[i], both[i]->o, ROWS), both[i]->output, both[i]->max, both[i]->sum, 1.0f,
+    ftl_store_merged(both[i]->b, ref_of(both[i]->o, ROWS), both[i]->output, both[i]->max, both[i]->sum, 1.0f,
                      both[i]->ring_k, both[i]->ring_q);
   }
   // Eight copies of 16 x 32 in fp32 are 16384 bytes, the ring has 64 x 32 x 2 = 4096, which is what two copies take.
