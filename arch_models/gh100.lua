@@ -51,7 +51,7 @@ return die "gh100" {
     register_unit = datasheet(256, "cuda_occupancy.h of the CUDA Toolkit"),
     warp_unit = measured(4, measurements .. "micro_occupancy.csv: warps fit by sub-core, 4 x floor(16384 / registers of a warp)"),
     num_barriers = datasheet(16, "PTX ISA, bar: barriers 0 to 15"),
-    drift_ns = measured(78, measurements .. "cta_trace.csv: 65 to 95 in five launches of 57 to 2000 us"),
+    drift_ns = measured(12, measurements .. "micro_drift.csv: compute_heavy_1_ctas, l2_shared_heavy_1_ctas; spread over 3.29 sqrt(us)"),
     scheduler = guess("gty", "measured on GA102 (Huerta et al., MICRO 2025)"),
     has_bf16 = datasheet(1, "PTX ISA, mma: bf16 from sm_80"),
     has_ldmatrix = datasheet(1, "PTX ISA, ldmatrix: from sm_75"),

@@ -45,7 +45,7 @@ return die "tu102" {
     register_unit = datasheet(256, "cuda_occupancy.h of the CUDA Toolkit"),
     warp_unit = guess(4, "cuda_occupancy.h from memory: allocation granularity of four warps, one a sub-core"),
     num_barriers = datasheet(16, "PTX ISA, bar: barriers 0 to 15"),
-    drift_ns = guess(78, "as measured on H200"),
+    drift_ns = guess(12, "as measured on H200"),
     scheduler = measured("gty", huerta),
     has_bf16 = datasheet(0, "PTX ISA, mma: bf16 from sm_80"),
     has_ldmatrix = datasheet(1, "PTX ISA, ldmatrix: from sm_75"),
