@@ -255,6 +255,7 @@ static int32_t value_add(ftl_builder *builder, const char *name, ftl_value value
     return 0;
   }
   value.role = program->num_roles - 1;
+  value.warps_per_row = 1;
   copy_name(value.name, name);
   program->values[program->num_values] = value;
   return program->num_values++;
@@ -272,6 +273,12 @@ int32_t ftl_builder_rows(ftl_builder *builder, const char *name, int32_t rows) {
 int32_t ftl_builder_columns(ftl_builder *builder, const char *name, int32_t columns) {
   return value_add(builder, name,
                    (ftl_value){.kind = FTL_VALUE_COLUMNS, .dtype = FTL_FP32, .rows = 1, .columns = columns});
+}
+
+void ftl_builder_side_by_side(ftl_builder *builder, int32_t warps_per_row) {
+  ftl_tile_program *program = builder->program;
+  if (program->num_values == 0) ftl_builder_fail(builder, FTL_BAD_INPUT, "warps side by side come after a value");
+  if (ok(builder)) program->values[program->num_values - 1].warps_per_row = warps_per_row;
 }
 
 int32_t ftl_builder_tile_by_rows(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
@@ -427,6 +434,13 @@ void ftl_fetch(ftl_builder *builder, int32_t dst, int32_t ring) {
   op_add(builder, op);
 }
 
+void ftl_put(ftl_builder *builder, int32_t ring, int32_t a) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_PUT);
+  op.ring = ring;
+  op.a = ftl_value_operand(a);
+  op_add(builder, op);
+}
+
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_MMA);
   op.dst = dst;
@@ -550,6 +564,10 @@ static void store_op(ftl_builder *builder, ftl_tile_op_kind kind, ftl_tile_ref r
 
 void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t staging_ring) {
   store_op(builder, FTL_TILE_STORE, ref, a, staging_ring);
+}
+
+void ftl_atomic_add(ftl_builder *builder, ftl_tile_ref ref, int32_t a) {
+  store_op(builder, FTL_TILE_ATOMIC_ADD, ref, a, -1);
 }
 
 void ftl_store_merged(ftl_builder *builder, ftl_tile_ref ref, int32_t output, int32_t row_max, int32_t row_sum,

@@ -71,6 +71,8 @@ int32_t ftl_builder_named_barrier(ftl_builder *builder, const char *name, int32_
 int32_t ftl_builder_tile(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns);
 int32_t ftl_builder_rows(ftl_builder *builder, const char *name, int32_t rows);
 int32_t ftl_builder_columns(ftl_builder *builder, const char *name, int32_t columns);
+// Holds a TILE or ROWS value declared last by `warps_per_row` warps side by side (see ftl_value).
+void ftl_builder_side_by_side(ftl_builder *builder, int32_t warps_per_row);
 // The same, held row-wise.
 int32_t ftl_builder_tile_by_rows(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
                                  ftl_value_layout layout);
@@ -95,6 +97,7 @@ void ftl_load_rows(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_load_columns(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_fill(ftl_builder *builder, int32_t dst, float x);
 void ftl_fetch(ftl_builder *builder, int32_t dst, int32_t ring);
+void ftl_put(ftl_builder *builder, int32_t ring, int32_t a);
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b);
 // The product just added takes A from its ring as [k][m].
 void ftl_transposed_a(ftl_builder *builder);
@@ -115,6 +118,8 @@ void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);
 void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a);
 void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t staging_ring);
+// Adds to what the tensor holds; CTAs that add to the same elements do so in any order.
+void ftl_atomic_add(ftl_builder *builder, ftl_tile_ref ref, int32_t a);
 void ftl_store_rows(ftl_builder *builder, ftl_tile_ref ref, int32_t a);
 void ftl_store_merged(ftl_builder *builder, ftl_tile_ref ref, int32_t output, int32_t row_max, int32_t row_sum,
                       float scale_log2, int32_t output_staging, int32_t rows_staging);

@@ -62,11 +62,24 @@ static bool layout_ok(const ftl_tile_program *program, const ftl_value *value) {
   return (vector == 1 || vector == 2 || vector == 4 || vector == 8) && value->columns % (threads * vector) == 0;
 }
 
+static bool side_by_side_ok(const ftl_tile_program *program, const ftl_value *value) {
+  const ftl_role *role = &program->roles[value->role];
+  if (value->warps_per_row == 1) return true;
+  return value->kind != FTL_VALUE_COLUMNS && value->layout.threads_per_row == 0 && role->num_groups == 1 &&
+         value->warps_per_row > 1 && role->num_warps % value->warps_per_row == 0 &&
+         (value->kind == FTL_VALUE_ROWS || value->columns % value->warps_per_row == 0);
+}
+
 ftl_status ftl_check_value(const ftl_tile_program *program, int32_t value_idx, ftl_error *error) {
   const ftl_value *value = &program->values[value_idx];
   if (!extents_ok(value->rows, value->columns))
     return ftl_error_set(error, FTL_BAD_INPUT, "%s: value %s of %d x %d; allowed are %d elements", program->name,
                          value->name, value->rows, value->columns, MAX_TILE_ELEMENTS);
+  if (!side_by_side_ok(program, value))
+    return ftl_error_set(error, FTL_BAD_INPUT,
+                         "%s: value %s of %d x %d, %d warps side by side: allowed are divisors of the role's warps "
+                         "and of the columns, for fragments of a role of one group",
+                         program->name, value->name, value->rows, value->columns, value->warps_per_row);
   if (layout_ok(program, value)) return FTL_OK;
   return ftl_error_set(error, FTL_BAD_INPUT,
                        "%s: value %s of %d x %d, %d threads a row, %d columns at once: the threads of a row are a "

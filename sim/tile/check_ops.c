@@ -106,7 +106,7 @@ static ftl_status check_load(const ftl_check *check, const ftl_tile_op *op) {
 }
 
 static bool same_threads(const ftl_value *a, const ftl_value *b) {
-  return a->layout.threads_per_row == b->layout.threads_per_row;
+  return a->layout.threads_per_row == b->layout.threads_per_row && a->warps_per_row == b->warps_per_row;
 }
 
 static bool same_layout(const ftl_value *a, const ftl_value *b) {
@@ -115,6 +115,10 @@ static bool same_layout(const ftl_value *a, const ftl_value *b) {
 
 static bool is_fragment(const ftl_check *check, int32_t value) {
   return check->program->values[value].layout.threads_per_row == 0;
+}
+
+static bool has_whole_rows(const ftl_check *check, int32_t value) {
+  return is_fragment(check, value) && check->program->values[value].warps_per_row == 1;
 }
 
 // What a lane moves at once between a row-wise tile and memory; a lone 16-bit element can be stored.
@@ -147,8 +151,9 @@ static ftl_status check_load_direct(const ftl_check *check, const ftl_tile_op *o
     return ftl_check_fail(check, "%s has another dtype than %s", dst->name, tensor->name);
   if (check->program->roles[check->role_idx].num_groups > 1)
     return ftl_check_fail(check, "the groups of a role do not load %s for each of them", dst->name);
-  if (kind == FTL_VALUE_TILE && is_fragment(check, op->dst))
-    return ftl_check_fail(check, "%s is held as fragments; only row-wise tiles are loaded directly", dst->name);
+  if (kind == FTL_VALUE_TILE && is_fragment(check, op->dst) && dst->dtype != FTL_FP32)
+    return ftl_check_fail(check, "%s is held as fragments of %s; only fp32 sums and row-wise tiles are loaded directly",
+                          dst->name, ftl_dtype_name(dst->dtype));
   return check_vector(check, dst, tensor, false);
 }
 
@@ -158,9 +163,31 @@ static ftl_status check_fetch(const ftl_check *check, const ftl_tile_op *op) {
   if (!is_tile(check, op->dst)) return ftl_check_fail(check, "the destination is not a tile of this role");
   const ftl_ring *ring = &check->program->rings[op->ring];
   const ftl_value *dst = &check->program->values[op->dst];
-  if (!is_fragment(check, op->dst)) return ftl_check_fail(check, "%s is not held as fragments", dst->name);
+  if (!has_whole_rows(check, op->dst))
+    return ftl_check_fail(check, "%s is not held as fragments of whole rows", dst->name);
   if (dst->rows != ring->rows || dst->columns != ring->columns || dst->dtype != ring->dtype)
     return ftl_check_fail(check, "%s differs from ring %s in shape or dtype", dst->name, ring->name);
+  return FTL_OK;
+}
+
+static bool is_loaded(const ftl_check *check, int32_t ring) {
+  for (int32_t i = 0; i < check->program->num_ops; i++)
+    if (check->program->ops[i].kind == FTL_TILE_LOAD && check->program->ops[i].ring == ring) return true;
+  return false;
+}
+
+static ftl_status check_put(const ftl_check *check, const ftl_tile_op *op) {
+  ftl_status status = check_ring_role(check, op->ring, true);
+  if (status != FTL_OK) return status;
+  if (!is_tile(check, op->a.value) || !is_fragment(check, op->a.value))
+    return ftl_check_fail(check, "the source is not a tile of this role that is held as fragments");
+  const ftl_ring *ring = &check->program->rings[op->ring];
+  const ftl_value *a = &check->program->values[op->a.value];
+  if (a->rows != ring->rows || a->columns != ring->columns || a->dtype != ring->dtype)
+    return ftl_check_fail(check, "%s differs from ring %s in shape or dtype", a->name, ring->name);
+  if (check->program->roles[check->role_idx].num_groups > 1)
+    return ftl_check_fail(check, "each of several groups has a copy of %s", a->name);
+  if (is_loaded(check, op->ring)) return ftl_check_fail(check, "ring %s is filled by loads as well", ring->name);
   return FTL_OK;
 }
 
@@ -180,6 +207,8 @@ static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
     return ftl_check_fail(check, "A is neither a tile of this role nor a ring");
   if (!is_fragment(check, op->dst) || (op->ring_a < 0 && !is_fragment(check, op->a.value)))
     return ftl_check_fail(check, "a product takes values that are held as fragments");
+  if (op->ring_a < 0 && (!has_whole_rows(check, op->dst) || !has_whole_rows(check, op->a.value)))
+    return ftl_check_fail(check, "warps side by side take A from shared memory");
   const ftl_ring *ring_b = &program->rings[op->ring], *ring_a = op->ring_a >= 0 ? &program->rings[op->ring_a] : NULL;
   int32_t ring_rows = !ring_a ? 0 : op->transpose_a ? ring_a->columns : ring_a->rows;
   const ftl_value *dst = &program->values[op->dst];
@@ -275,7 +304,11 @@ static ftl_status check_group_staging(const ftl_check *check, int32_t ring, int3
 static ftl_status check_reduce(const ftl_check *check, const ftl_tile_op *op) {
   if (op->fn != FTL_ELEM_ADD && op->fn != FTL_ELEM_MAX) return ftl_check_fail(check, "only add and max reduce");
   if (!is_rows(check, op->dst)) return ftl_check_fail(check, "the destination is not a rows value of this role");
-  if (op->kind == FTL_TILE_REDUCE_LANES) return FTL_OK;
+  if (op->kind == FTL_TILE_REDUCE_LANES) {
+    const ftl_value *dst = &check->program->values[op->dst];
+    if (dst->warps_per_row == 1) return FTL_OK;
+    return ftl_check_fail(check, "%s: lanes do not reach the other warps of a row", dst->name);
+  }
   if (op->kind == FTL_TILE_REDUCE_GROUPS)
     return check_group_staging(check, op->ring, check->program->values[op->dst].rows, 1);
   if (!is_tile(check, op->a.value) || check->program->values[op->a.value].dtype != FTL_FP32 ||
@@ -304,6 +337,7 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_value *a = &check->program->values[op->a.value];
   if (op->ref.rows > a->rows || op->ref.columns > a->columns)
     return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, a->name);
+  if (of_rows && a->warps_per_row > 1) return ftl_check_fail(check, "%s is held by warps side by side", a->name);
   if (!of_rows && check->program->roles[check->role_idx].num_groups > 1)
     return ftl_check_fail(check, "each of several groups has a copy of %s: store_merged makes them one", a->name);
   if (op->ring < 0) return check_vector(check, a, &check->program->tensors[op->ref.tensor], true);
@@ -315,6 +349,24 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
   if (op->ring_row < 0 || op->ring_row + op->ref.rows > ring->rows || op->ref.columns > ring->columns ||
       ftl_dtype_bytes(check->program->tensors[op->ref.tensor].dtype) > ftl_dtype_bytes(ring->dtype))
     return ftl_check_fail(check, "ring %s is too small to stage the tile", ring->name);
+  return FTL_OK;
+}
+
+static ftl_status check_atomic_add(const ftl_check *check, const ftl_tile_op *op) {
+  ftl_status status = check_ref(check, &op->ref, true);
+  if (status != FTL_OK) return status;
+  const ftl_tensor *tensor = &check->program->tensors[op->ref.tensor];
+  if (!is_tile(check, op->a.value) || !is_fragment(check, op->a.value) ||
+      check->program->values[op->a.value].dtype != FTL_FP32)
+    return ftl_check_fail(check, "the source is not an fp32 tile of this role that is held as fragments");
+  const ftl_value *a = &check->program->values[op->a.value];
+  if (tensor->dtype != FTL_FP32)
+    return ftl_check_fail(check, "%s is %s: atomics add fp32", tensor->name, ftl_dtype_name(tensor->dtype));
+  if (op->ref.rows != a->rows || op->ref.columns > a->columns)
+    return ftl_check_fail(check, "a tile of %d x %d is not %s, which has %d x %d", op->ref.rows, op->ref.columns,
+                          a->name, a->rows, a->columns);
+  if (check->program->roles[check->role_idx].num_groups > 1)
+    return ftl_check_fail(check, "each of several groups has a copy of %s", a->name);
   return FTL_OK;
 }
 
@@ -375,6 +427,8 @@ ftl_status ftl_check_op(const ftl_check *check) {
       return is_value(check, op->dst) ? FTL_OK : ftl_check_fail(check, "the destination is not a value of this role");
     case FTL_TILE_FETCH:
       return check_fetch(check, op);
+    case FTL_TILE_PUT:
+      return check_put(check, op);
     case FTL_TILE_MMA:
       return check_mma(check, op);
     case FTL_TILE_ELEM:
@@ -389,6 +443,8 @@ ftl_status ftl_check_op(const ftl_check *check) {
       return check_convert(check, op);
     case FTL_TILE_STORE_MERGED:
       return check_store_merged(check, op);
+    case FTL_TILE_ATOMIC_ADD:
+      return check_atomic_add(check, op);
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_ROWS:
       return check_store(check, op);

@@ -197,6 +197,8 @@ static outcome protocol_op(exec *e, ftl_exec_event *event, ftl_error *error) {
       return release(e, event->op_idx, role, op->ring, error);
     case FTL_TILE_LOAD:
       return filled_stage(e, event->op_idx, op->ring, event->present, &event->stage, error);
+    case FTL_TILE_PUT:
+      return filled_stage(e, event->op_idx, op->ring, true, &event->stage, error);
     case FTL_TILE_STORE_MERGED:
       if (staging_free(e, event->op_idx, role, op->ring_a, error) == FAILED) return FAILED;
       return staging_free(e, event->op_idx, role, op->ring, error);

@@ -174,9 +174,19 @@ static ftl_status store(ftl_interpreter *in, const ftl_exec_event *event, ftl_er
                                 in->program->values[event->op->a.value].name);
     for (int32_t c = 0; c < found.num_columns; c++) {
       float x = merged ? merged_element(in, event->op, (size_t)r, (size_t)c) : from[c];
-      row_at(in, ref, &found, r)[c] = ftl_dtype_round(tensor->dtype, x);
+      float *to = &row_at(in, ref, &found, r)[c];
+      *to = ftl_dtype_round(tensor->dtype, event->op->kind == FTL_TILE_ATOMIC_ADD ? *to + x : x);
     }
   }
+  return FTL_OK;
+}
+
+static ftl_status put(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_value *info = &in->program->values[event->op->a.value];
+  const ftl_value_data *value = &in->values[event->op->a.value];
+  if (!value->written) return ftl_interpret_fail(in, event, error, "%s was never written", info->name);
+  memcpy(in->rings[event->op->ring].stages[event->stage], value->x,
+         sizeof *value->x * (size_t)info->rows * (size_t)info->columns);
   return FTL_OK;
 }
 
@@ -246,10 +256,13 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
     case FTL_TILE_LOAD_ROWS:
     case FTL_TILE_LOAD_COLUMNS:
       return load_direct(in, event, error);
+    case FTL_TILE_PUT:
+      return put(in, event, error);
     case FTL_TILE_STORE:
       poison_staging(in, event->op->ring, event->op->ring_row, event->op->ref.rows);
       return store(in, event, error);
     case FTL_TILE_STORE_ROWS:
+    case FTL_TILE_ATOMIC_ADD:
       return store(in, event, error);
     case FTL_TILE_STORE_MERGED:
       poison_staging(in, event->op->ring, 0, in->program->rings[event->op->ring].rows);

@@ -122,6 +122,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_LOAD_COLUMNS] = "load_columns",
       [FTL_TILE_FILL] = "fill",
       [FTL_TILE_FETCH] = "fetch",
+      [FTL_TILE_PUT] = "put",
       [FTL_TILE_MMA] = "mma",
       [FTL_TILE_ELEM] = "elem",
       [FTL_TILE_MASK] = "mask",
@@ -130,6 +131,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_REDUCE_GROUPS] = "reduce_groups",
       [FTL_TILE_CONVERT] = "convert",
       [FTL_TILE_STORE] = "store",
+      [FTL_TILE_ATOMIC_ADD] = "atomic_add",
       [FTL_TILE_STORE_ROWS] = "store_rows",
       [FTL_TILE_STORE_MERGED] = "store_merged",
       [FTL_TILE_BARRIER] = "barrier",
@@ -147,7 +149,14 @@ bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind) {
 bool ftl_tile_op_loads(ftl_tile_op_kind kind) { return kind == FTL_TILE_LOAD || ftl_tile_op_loads_direct(kind); }
 
 bool ftl_tile_op_stores(ftl_tile_op_kind kind) {
-  return kind == FTL_TILE_STORE || kind == FTL_TILE_STORE_ROWS || kind == FTL_TILE_STORE_MERGED;
+  return kind == FTL_TILE_STORE || kind == FTL_TILE_ATOMIC_ADD || kind == FTL_TILE_STORE_ROWS ||
+         kind == FTL_TILE_STORE_MERGED;
+}
+
+bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring) {
+  for (int32_t i = 0; i < program->num_ops; i++)
+    if (program->ops[i].kind == FTL_TILE_PUT && program->ops[i].ring == ring) return true;
+  return false;
 }
 
 void ftl_tile_program_destroy(ftl_tile_program *program) {

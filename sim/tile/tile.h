@@ -144,6 +144,9 @@ typedef struct ftl_value {
   int32_t rows, columns;
   int32_t role;
   ftl_value_layout layout;
+  // Fragments of a TILE or ROWS value: so many warps stand side by side, each with the same rows and an equal share of
+  // the columns. 1: every warp has whole rows, which is what REDUCE_LANES, FETCH and the A of a product take.
+  int32_t warps_per_row;
 } ftl_value;
 
 typedef struct ftl_role {
@@ -183,13 +186,16 @@ typedef enum ftl_tile_op_kind {
                     //   operation that needs them, as far out of its loops as index and `present` allow
 
   // Register tiles.
-  FTL_TILE_LOAD_TILE,     // dst (row-wise TILE of the tensor's dtype) <- ref: global memory into registers, through L1.
-                          //   What lies outside of the reference is zero. The reference may be smaller than the tile
-  FTL_TILE_LOAD_ROWS,     // dst (ROWS) <- ref (one column, fp32): the same number in all lanes of its row
+  FTL_TILE_LOAD_TILE,  // dst (TILE of the tensor's dtype) <- ref: global memory into registers, through L1. Row-wise,
+                       //   or fp32 fragments that ATOMIC_ADD left in memory. What lies outside of the reference is
+                       //   zero. The reference may be smaller than the tile
+  FTL_TILE_LOAD_ROWS,  // dst (ROWS) <- ref (one column, fp32): the same number in all lanes of its row
   FTL_TILE_LOAD_COLUMNS,  // dst (COLUMNS) <- ref (one column, fp32), whose row i is dst's column i
   FTL_TILE_FILL,          // dst <- immediate, all elements
   FTL_TILE_FETCH,         // dst (TILE) <- the waited-for stage of ring: shared memory into MMA A-operand registers
-  FTL_TILE_MMA,           // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
+  FTL_TILE_PUT,  // the acquired stage of ring <- a (TILE of its shape and dtype): registers to shared memory, to
+                 //   become an operand that all warps read. No LOAD fills such a ring
+  FTL_TILE_MMA,  // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
   //   transpose_a: A, of ring_a, is stored [k][m]. transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV).
   //   fp32 accumulation.
   //   Several groups: A of a ring is the same for all of them.
@@ -209,6 +215,9 @@ typedef enum ftl_tile_op_kind {
                    //   through its rows from ring_row on. The staging ring must be the role's own and idle (every
                    //   committed stage released), or one that another role fills, all of whose stages the role holds.
                    //   Row-wise tiles: direct. A role of one group; STORE_ROWS stores the first group's copy.
+  FTL_TILE_ATOMIC_ADD,    // ref (fp32) += a (fp32 TILE held as fragments): other CTAs add to the same elements, in any
+                          //   order. Lanes add adjacent words, whichever elements their registers hold, as long as
+                          //   whoever reads the sum back holds it alike. A role of one group
   FTL_TILE_STORE_ROWS,    // ref (one column) <- a (ROWS)
   FTL_TILE_STORE_MERGED,  // ref (fp32) <- the groups' softmax states as one: a their outputs (TILE), b their row
                           // maxima,
@@ -250,7 +259,7 @@ typedef struct ftl_tile_op {
   int32_t barrier;       // ARRIVE, SYNC
   bool transpose_a, transpose_b;
   bool transposed;                          // MASK
-  ftl_tile_ref ref;                         // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, STORE, STORE_ROWS
+  ftl_tile_ref ref;                         // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, STORE*, ATOMIC_ADD
   ftl_expr lookup;                          // LOOKUP: of kind FTL_EXPR_LOOKUP, or FTL_PAGE_ENTRIES
   int32_t loop_var;                         // LOOP, END_LOOP
   ftl_expr lo, hi;                          // LOOP
@@ -289,7 +298,9 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...
 // What an operation does to the tensor of its reference.
 bool ftl_tile_op_loads(ftl_tile_op_kind kind);         // LOAD and the direct ones
 bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOOKUP, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS
-bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, STORE_ROWS
+bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, ATOMIC_ADD, STORE_ROWS, STORE_MERGED
+// Whether a PUT fills the ring.
+bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring);
 // The first row beyond those of a reference that exist.
 int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);
 // Columns of a reference that exist at a point; 0: none.

@@ -183,6 +183,9 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
     case FTL_TILE_FETCH:
       fprintf(out, "%s = %s", dst, ring);
       break;
+    case FTL_TILE_PUT:
+      fprintf(out, "%s <- %s", ring, a);
+      break;
     case FTL_TILE_MMA:
       write_mma(out, program, op);
       break;
@@ -208,6 +211,10 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
       break;
     case FTL_TILE_CONVERT:
       fprintf(out, "%s = %s(%s)", dst, ftl_dtype_name(program->values[op->dst].dtype), a);
+      break;
+    case FTL_TILE_ATOMIC_ADD:
+      write_ref(out, program, &op->ref);
+      fprintf(out, " += %s", a);
       break;
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_ROWS:
@@ -236,6 +243,7 @@ static void write_role(FILE *out, const ftl_tile_program *program, int32_t role_
     if (value->role != role_idx) continue;
     fprintf(out, "  value %s: %s %d x %d", value->name, ftl_dtype_name(value->dtype), value->rows, value->columns);
     if (value->layout.threads_per_row > 0) fprintf(out, ", %d threads a row", value->layout.threads_per_row);
+    if (value->warps_per_row > 1) fprintf(out, ", %d warps a row", value->warps_per_row);
     fputc('\n', out);
   }
   int depth = 1;

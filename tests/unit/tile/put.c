@@ -1,0 +1,142 @@
+// Results that pass through shared memory (PUT), warps side by side, and sums by atomics.
+#include "tile/interpreter.h"
+
+#include "sketch.h"
+
+enum { ROWS = SKETCH_ROWS, COLUMNS = SKETCH_COLUMNS, NUM_ELEMENTS = 2 * SKETCH_LENGTH * COLUMNS };
+
+typedef struct put_sketch {
+  sketch s;
+  int32_t sum;                // a further tensor, fp32, of the shape of x
+  int32_t from, through;      // rings: loaded, put
+  int32_t half, accumulator;  // values
+} put_sketch;
+
+static put_sketch begin(int32_t num_warps, int32_t warps_per_row) {
+  put_sketch p = {.s = sketch_create()};
+  ftl_builder *b = p.s.b;
+  p.sum = ftl_builder_tensor(b, "sum", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(1, 2, SKETCH_LENGTH, COLUMNS));
+  ftl_builder_role(b, "main", num_warps, 0);
+  p.from = ftl_builder_ring(b, "from", FTL_FP16, ROWS, COLUMNS, 1, 0, 1);
+  p.through = ftl_builder_ring(b, "through", FTL_FP16, ROWS, COLUMNS, 1, 0, 1);
+  p.half = ftl_builder_tile(b, "half", FTL_FP16, ROWS, COLUMNS);
+  p.accumulator = ftl_builder_tile(b, "accumulator", FTL_FP32, ROWS, COLUMNS);
+  ftl_builder_side_by_side(b, warps_per_row);
+  return p;
+}
+
+static ftl_tile_ref ref_of(const put_sketch *p, int32_t tensor) {
+  return sketch_ref(&p->s, tensor, ftl_const(p->s.b, 0), ftl_const(p->s.b, 0));
+}
+
+// x's first tile reaches `through` by way of registers.
+static void pass_through(const put_sketch *p) {
+  ftl_builder *b = p->s.b;
+  ftl_fill_stage(b, p->from, ref_of(p, p->s.x));
+  ftl_wait(b, p->from);
+  ftl_fetch(b, p->half, p->from);
+  ftl_acquire(b, p->through);
+  ftl_put(b, p->through, p->half);
+  ftl_commit(b, p->through);
+  ftl_wait(b, p->through);
+}
+
+static void release(const put_sketch *p) {
+  ftl_release(p->s.b, p->from);
+  ftl_release(p->s.b, p->through);
+}
+
+Test(unit_tile_put, what_was_put_is_an_operand_stored_either_way) {
+  // X X^T with A as it was put, and X^T X with A transposed: of X = 1 in row 3, column 5 alone.
+  for (int transposed = 0; transposed < 2; transposed++) {
+    put_sketch p = begin(1, 1);
+    pass_through(&p);
+    ftl_fill(p.s.b, p.accumulator, 0);
+    ftl_mma_shared(p.s.b, p.accumulator, p.through, p.from, transposed == 0);
+    if (transposed) ftl_transposed_a(p.s.b);
+    release(&p);
+    ftl_store(p.s.b, ref_of(&p, p.s.y), p.accumulator, -1);
+    float x[NUM_ELEMENTS] = {0}, y[NUM_ELEMENTS], sum[NUM_ELEMENTS];
+    x[3 * COLUMNS + 5] = 1;
+    float *tensors[] = {x, y, sum};
+    ftl_error error = {0};
+    ftl_tile_program *program = sketch_finish(&p.s);
+    cr_assert_eq(ftl_interpret(program, tensors, NULL, &error), FTL_OK, "%s", error.message);
+    int where = transposed ? 5 : 3;
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+      cr_assert_eq(y[i], i == where * COLUMNS + where ? 1.0f : 0.0f, "transposed %d: element %d", transposed, i);
+    ftl_tile_program_destroy(program);
+  }
+}
+
+Test(unit_tile_put, ctas_that_add_to_the_same_tile_add_up) {
+  put_sketch p = begin(1, 1);
+  ftl_fill(p.s.b, p.accumulator, 1.5f);
+  ftl_atomic_add(p.s.b, ref_of(&p, p.sum), p.accumulator);
+  ftl_builder_grid(p.s.b, 7, false, false);
+  float x[NUM_ELEMENTS], y[NUM_ELEMENTS], sum[NUM_ELEMENTS] = {[0] = 100};
+  float *tensors[] = {x, y, sum};
+  ftl_error error = {0};
+  ftl_tile_program *program = sketch_finish(&p.s);
+  cr_assert_eq(ftl_interpret(program, tensors, NULL, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(sum[0], 110.5f);
+  cr_assert_eq(sum[ROWS * COLUMNS - 1], 10.5f);
+  cr_assert_eq(sum[ROWS * COLUMNS], 0.0f);
+  ftl_tile_program_destroy(program);
+}
+
+Test(unit_tile_put, a_ring_is_loaded_or_put) {
+  put_sketch p = begin(1, 1);
+  ftl_fill(p.s.b, p.accumulator, 0);
+  ftl_convert(p.s.b, p.half, p.accumulator);
+  ftl_fill_stage(p.s.b, p.from, ref_of(&p, p.s.x));
+  ftl_wait(p.s.b, p.from);
+  ftl_release(p.s.b, p.from);
+  ftl_acquire(p.s.b, p.from);
+  ftl_put(p.s.b, p.from, p.half);
+  ftl_commit(p.s.b, p.from);
+  sketch_assert_refused(&p.s, "ring from is filled by loads as well");
+}
+
+Test(unit_tile_put, what_was_put_is_waited_for) {
+  put_sketch p = begin(1, 1);
+  ftl_fill(p.s.b, p.accumulator, 0);
+  ftl_convert(p.s.b, p.half, p.accumulator);
+  ftl_acquire(p.s.b, p.through);
+  ftl_put(p.s.b, p.through, p.half);
+  ftl_commit(p.s.b, p.through);
+  sketch_assert_refused(&p.s, "a loaded stage was never waited for");
+}
+
+Test(unit_tile_put, atomics_add_fp32) {
+  put_sketch p = begin(1, 1);
+  ftl_fill(p.s.b, p.accumulator, 0);
+  ftl_atomic_add(p.s.b, ref_of(&p, p.s.y), p.accumulator);
+  sketch_assert_refused(&p.s, "atomics add fp32");
+}
+
+Test(unit_tile_put, warps_side_by_side_divide_the_role) {
+  put_sketch p = begin(4, 3);
+  ftl_fill(p.s.b, p.accumulator, 0);
+  sketch_assert_refused(&p.s, "3 warps side by side");
+}
+
+Test(unit_tile_put, lanes_do_not_reduce_rows_of_warps_side_by_side) {
+  put_sketch p = begin(2, 2);
+  int32_t rows = ftl_builder_rows(p.s.b, "rows", ROWS);
+  ftl_builder_side_by_side(p.s.b, 2);
+  ftl_fill(p.s.b, rows, 0);
+  ftl_fill(p.s.b, p.accumulator, 0);
+  ftl_reduce_rows(p.s.b, FTL_ELEM_ADD, rows, p.accumulator);
+  ftl_reduce_lanes(p.s.b, FTL_ELEM_ADD, rows);
+  sketch_assert_refused(&p.s, "do not reach the other warps");
+}
+
+Test(unit_tile_put, warps_side_by_side_take_a_from_shared_memory) {
+  put_sketch p = begin(2, 2);
+  pass_through(&p);
+  ftl_fill(p.s.b, p.accumulator, 0);
+  ftl_mma_value(p.s.b, p.accumulator, p.half, p.from, true);
+  release(&p);
+  sketch_assert_refused(&p.s, "take A from shared memory");
+}
