@@ -24,6 +24,8 @@ static ftl_status compare_work(const ftl_warp_program *program, int64_t cta, ftl
     if (tile.store_bytes[t] != warps.store_bytes[t])
       return differ(program, cta, "bytes written of ", name, tile.store_bytes[t], warps.store_bytes[t], error);
   }
+  if (tile.put_bytes != warps.put_bytes)
+    return differ(program, cta, "bytes put into rings", "", tile.put_bytes, warps.put_bytes, error);
   if (tile.mma_macs != warps.mma_macs)
     return differ(program, cta, "multiply-adds", "", tile.mma_macs, warps.mma_macs, error);
   int64_t exps = tile.exps + tile.row_exps * (program->row_lanes - 1);

@@ -1,11 +1,11 @@
 // Proves that a warp program does what its tile program says: what is timed is what was proved right.
 //
 // Walks the flattened warp program of one CTA (all warps) and compares with the tile program: bytes read and written
-// per tensor (each byte of each load and store exactly once), MMA multiply-adds, exponentials; and replays the ring
-// protocol with vector clocks, so that what holds does so for every interleaving of the warps: no instruction reads a
-// stage before every copy into it has been waited for (and, across warps, a barrier has passed), none overwrites a
-// stage that some warp or wgmma may still read, no warp waits for ever. Does not check: staging of stores through
-// shared memory, the fence between generic writes and wgmma's reads.
+// per tensor (each byte of each load and store exactly once), bytes put into rings, MMA multiply-adds, exponentials;
+// and replays the ring protocol with vector clocks, so that what holds does so for every interleaving of the warps: no
+// instruction reads a stage before every copy into it has been waited for (and, across warps, a barrier has passed),
+// none overwrites a stage that some warp or wgmma may still read, no warp waits for ever. Does not check: staging of
+// stores through shared memory, the fence between generic writes and wgmma's reads.
 #ifndef FTL_LOWER_CHECKER_H
 #define FTL_LOWER_CHECKER_H
 
@@ -14,7 +14,8 @@
 typedef struct ftl_work {
   int64_t load_bytes[FTL_TILE_MAX_TENSORS];
   int64_t store_bytes[FTL_TILE_MAX_TENSORS];
-  int64_t mma_macs;  // multiply-adds that the tensor cores execute, padding included
+  int64_t put_bytes;  // registers to stages of rings
+  int64_t mma_macs;   // multiply-adds that the tensor cores execute, padding included
   int64_t exps;  // exponentials, per element; of a value a row: once a row (tile), once a lane that holds it (warps;
                  // row-wise values in tile programs too)
   int64_t row_exps;    // of these, of values a row that are held as fragments (tile programs only)

@@ -36,10 +36,11 @@ ftl_fragment_map ftl_fragment_map_of(const ftl_fragment_shape *shape, const ftl_
     int32_t columns = shape->accumulator_columns;
     return (ftl_fragment_map){1, (value->columns + columns - 1) / columns, columns / shape->row_lanes};
   }
-  int32_t num_slabs = value->rows / (FTL_SLAB_ROWS * num_warps);
+  int32_t across = value->warps_per_row > 1 ? value->warps_per_row : 1;
+  int32_t num_slabs = value->rows * across / (FTL_SLAB_ROWS * num_warps);
   if (value->kind == FTL_VALUE_ROWS) return (ftl_fragment_map){num_slabs, 1, 2};
   bool wide = value->dtype == FTL_FP32;
   int32_t columns = wide ? shape->accumulator_columns : FTL_OPERAND_COLUMNS;
-  return (ftl_fragment_map){num_slabs, (value->columns + columns - 1) / columns,
+  return (ftl_fragment_map){num_slabs, (value->columns / across + columns - 1) / columns,
                             wide ? shape->accumulator_registers : shape->operand_registers};
 }

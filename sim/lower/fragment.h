@@ -11,7 +11,8 @@
 #include "arch/arch.h"
 #include "tile/tile.h"
 
-// Rows of a value are dealt to warps in slabs of 16: warp w of W holds slabs w, w + W, ...
+// Rows of a value are dealt to warps in slabs of 16: warp w of W holds slabs w, w + W, ... With S warps side by side:
+// slabs w / S, w / S + W / S, ..., and of the columns the (w % S)-th share.
 enum { FTL_SLAB_ROWS = 16, FTL_OPERAND_COLUMNS = 16, FTL_WARP_LANES = 32 };
 
 typedef struct ftl_fragment_shape {

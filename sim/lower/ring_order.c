@@ -65,7 +65,9 @@ static void note_tiles(search *s, bool *entry, bool reached, bool value) {
   *entry = value;
 }
 
-static bool do_commit(state *st, const ftl_tile_op *op) {
+// Stages that are put are no copies: nothing is in flight when they are committed.
+static bool do_commit(const search *s, state *st, const ftl_tile_op *op) {
+  if (ftl_tile_ring_is_put(s->tile, op->ring)) return true;
   if (st->num_commits >= MAX_COMMITS) return false;
   st->commits[st->num_commits++] = (int8_t)op->ring;
   st->rings[op->ring].held_tiles = 1;
@@ -73,6 +75,10 @@ static bool do_commit(state *st, const ftl_tile_op *op) {
 }
 
 static bool do_wait(search *s, state *st, const ftl_tile_op *op, ftl_op_order *order) {
+  if (ftl_tile_ring_is_put(s->tile, op->ring)) {
+    if (s->copy == FTL_COPY_TMA || is_last_wait(s, st->op)) pass_barrier(st);
+    return st->rings[op->ring].num_busy > 0;
+  }
   int32_t at = 0;
   while (at < st->num_commits && st->commits[at] != op->ring) at++;
   if (at == st->num_commits) return false;
@@ -124,7 +130,7 @@ static bool do_op(search *s, state *st) {
       st->rings[op->ring].held_tiles = 0;
       break;
     case FTL_TILE_COMMIT:
-      ok = do_commit(st, op);
+      ok = do_commit(s, st, op);
       break;
     case FTL_TILE_WAIT:
       ok = do_wait(s, st, op, order);

@@ -5,7 +5,7 @@
 #include "lower/walk.h"
 #include "tile/exec.h"
 
-enum { WARP_LANES = 32, WGMMA_K = 16, WGMMA_ROWS_A_WARP = 16 };
+enum { WARP_LANES = 32, WORD_BYTES = 4, WGMMA_K = 16, WGMMA_ROWS_A_WARP = 16 };
 
 // ---- tile programs ----
 typedef struct tile_counter {
@@ -53,8 +53,14 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
     }
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_ROWS:
+    case FTL_TILE_ATOMIC_ADD:
       work->store_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
       break;
+    case FTL_TILE_PUT: {
+      const ftl_ring *ring = &counter->tile->rings[op->ring];
+      work->put_bytes += (int64_t)ring->rows * ring->columns * ftl_dtype_bytes(ring->dtype);
+      break;
+    }
     case FTL_TILE_MMA:
       work->mma_macs += mma_macs(counter->tile, op);
       break;
@@ -122,6 +128,10 @@ static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *ins
       (store ? work->store_bytes : work->load_bytes)[program->refs[access->ref].tensor] += bytes;
       break;
     }
+    case FTL_OP_STS:
+      if (inst->ring_a != FTL_NO_RING && ftl_tile_ring_is_put(program->tile, inst->ring_a))
+        work->put_bytes += (int64_t)inst->repeat * WARP_LANES * WORD_BYTES;
+      break;
     case FTL_OP_MMA:
       work->mma_macs += (int64_t)inst->repeat * program->mma_macs;
       break;

@@ -185,7 +185,7 @@ static void add_wait(const steps_run *run, cta_state *state, const ftl_segment_r
 
 static bool try_access_run(steps_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_run *tiles,
                            int64_t span, int64_t now, step_wait *longest) {
-  if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, now);
+  if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, ref->is_atomic, now);
   ftl_traffic_wait wait;
   if (!ftl_traffic_try_load(run->traffic, tiles, span, sm_of(run, slot), now, &wait)) return false;
   add_wait(run, &run->slots[slot], ref, &wait, now, longest);

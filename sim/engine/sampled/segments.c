@@ -32,6 +32,7 @@ static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, cons
   segment->refs[segment->num_refs++] =
       (ftl_segment_ref){.ref = &op->ref,
                         .is_store = is_store,
+                        .is_atomic = op->kind == FTL_TILE_ATOMIC_ADD,
                         .is_direct = is_direct,
                         .is_lookup = op->kind == FTL_TILE_LOOKUP,
                         .loop_var = loop ? loop->loop_var : -1,

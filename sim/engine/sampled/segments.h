@@ -18,6 +18,7 @@ enum {
 typedef struct ftl_segment_ref {
   const ftl_tile_ref *ref;
   bool is_store;
+  bool is_atomic;    // a store that adds: L2 reads what it has not
   bool is_direct;    // a load into registers, through L1
   bool is_lookup;    // of a table's entry: direct too
   int32_t loop_var;  // of the role's loop around it (-1: straight code)

@@ -269,21 +269,25 @@ int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_tile_marks *
   return next > most ? next : most;
 }
 
-bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int64_t now) {
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool is_atomic, int64_t now) {
   request ask;
   if (!try_make_request(traffic, run, 0, now, &ask)) return false;
   traffic->counts.store_sectors += ask.num_sectors;
   serve(&traffic->l2_free, &ask, traffic->l2_sector_cost, ask.num_sectors);
-  int64_t written = 0, asked = 0;
+  int64_t asked = 0, written = 0, moved = 0;
   line_range range = lines_of(traffic, &ask);
   for (const ftl_sampled_line *line = range.begin; line < range.end; line++) {
-    ftl_l2_outcome outcome = ftl_l2_tags_write(traffic->tags, line->line, line->sectors, line->sectors, run->priority);
+    ftl_l2_outcome outcome =
+        is_atomic ? ftl_l2_tags_atomic(traffic->tags, line->line, line->sectors, run->priority)
+                  : ftl_l2_tags_write(traffic->tags, line->line, line->sectors, line->sectors, run->priority);
+    int64_t read = ftl_num_sectors(outcome.dram_read_sectors);
     written += outcome.dram_write_sectors;
+    moved += outcome.dram_write_sectors + (is_atomic ? read : 0);
     asked += ftl_num_sectors(line->sectors);
-    traffic->counts.dram_read_sectors += ftl_num_sectors(outcome.dram_read_sectors);
+    traffic->counts.dram_read_sectors += read;
   }
   traffic->counts.dram_write_sectors += written;
-  serve(&traffic->dram_free, &ask, traffic->dram_sector_cost, of_run(&ask, written, asked));
+  serve(&traffic->dram_free, &ask, traffic->dram_sector_cost, of_run(&ask, moved, asked));
   return true;
 }
 

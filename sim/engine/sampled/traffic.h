@@ -69,7 +69,8 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
 // Requests that wait side by side are served side by side, not one after the other: how much more of what the marks
 // name has been asked for by `now`, while the marked requests still wait (1/65536 cycle).
 int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_tile_marks *marks, int32_t sm, int64_t now);
-bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int64_t now);
+// Atomics are worked out at L2, which first reads from DRAM what it does not have.
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool is_atomic, int64_t now);
 
 // Spills made L2 write back that many sectors of the sample.
 void ftl_traffic_spill(ftl_traffic *traffic, int64_t written_sectors, int64_t now);

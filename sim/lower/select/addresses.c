@@ -71,7 +71,7 @@ static int32_t num_addresses(const ftl_select *s, const ftl_tile_op *op, bool is
   int32_t share = b->rows / s->role->num_groups;
   int32_t steps = tiles_of(op->transpose_b ? b->columns : share, FTL_OPERAND_COLUMNS);
   if (is_a) return steps * s->values[op->dst].map.num_slabs;
-  return steps * tiles_of(op->transpose_b ? share : b->columns, FTL_OPERAND_COLUMNS);
+  return steps * tiles_of(ftl_select_warp_columns(s, op->dst), FTL_OPERAND_COLUMNS);
 }
 
 static bool has_single_buffers(const ftl_select *s) {

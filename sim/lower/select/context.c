@@ -50,6 +50,14 @@ int32_t ftl_select_fragment(const ftl_select *s, int32_t value, int32_t slab, in
   return v->first + slab * v->map.per_slab + index;
 }
 
+int32_t ftl_select_slab_row(const ftl_select *s, int32_t value, int32_t slab) {
+  return slab * ftl_role_row_warps(s->role) / s->tile->values[value].warps_per_row * FTL_SLAB_ROWS;
+}
+
+int32_t ftl_select_warp_columns(const ftl_select *s, int32_t value) {
+  return s->tile->values[value].columns / s->tile->values[value].warps_per_row;
+}
+
 void ftl_select_settle_fill(ftl_select *s, int32_t value) {
   if (value < 0 || !s->values[value].zero_pending) return;
   ftl_select_value *v = &s->values[value];

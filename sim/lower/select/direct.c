@@ -68,18 +68,24 @@ static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int
 }
 
 void ftl_select_load_tile(ftl_select *s, const ftl_tile_op *op) {
+  if (!ftl_select_is_by_rows(s, op->dst)) {
+    ftl_select_load_sums(s, op);
+    return;
+  }
   uint16_t ref = begin_tile(s, &op->ref);
   for (int32_t slab = 0; slab < s->values[op->dst].map.num_slabs; slab++) load_vectors(s, op, ref, slab);
 }
 
 // A fragment's lanes hold two rows of 16, 8 apart, which two loads bring: counted as one of all 16.
-static ftl_access fragment_rows(const ftl_select *s, uint16_t ref, int32_t slab, int32_t element_bytes) {
+static ftl_access fragment_rows(const ftl_select *s, int32_t value, uint16_t ref, int32_t slab, int32_t element_bytes) {
+  int32_t across = s->tile->values[value].warps_per_row;
   return (ftl_access){.ref = ref,
                       .num_rows = FTL_SLAB_ROWS,
-                      .row = slab * s->role->num_warps * FTL_SLAB_ROWS,
+                      .row = ftl_select_slab_row(s, value, slab),
                       .warp_row_step = FTL_SLAB_ROWS,
                       .row_step = 1,
-                      .bytes = element_bytes};
+                      .bytes = element_bytes,
+                      .row_warps = across > 1 ? across : 0};
 }
 
 void ftl_select_load_rows(ftl_select *s, const ftl_tile_op *op) {
@@ -91,7 +97,7 @@ void ftl_select_load_rows(ftl_select *s, const ftl_tile_op *op) {
     int32_t rows = ftl_select_fragment(s, op->dst, slab, 0);
     if (ftl_select_is_ragged(s, &op->ref)) zero(s, rows, map.num_registers);
     ftl_access access = ftl_select_is_by_rows(s, op->dst) ? row_access(s, op->dst, ref, slab, 0, element_bytes)
-                                                          : fragment_rows(s, ref, slab, element_bytes);
+                                                          : fragment_rows(s, op->dst, ref, slab, element_bytes);
     add_ldg(s, &op->ref, access, rows, address, ftl_select_row_predicate(s, &op->ref));
   }
 }

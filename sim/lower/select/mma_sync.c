@@ -51,16 +51,13 @@ static void load_block(ftl_select *s, const block *b, int32_t chunk, int32_t des
   ftl_select_set_wavefronts(load, ftl_operand_wavefronts(&s->shape, &s->layouts[b->ring], b->kind, b->row, b->column));
 }
 
-static int32_t slab_row(const ftl_select *s, int32_t slab) {
-  return slab * ftl_role_row_warps(s->role) * FTL_SLAB_ROWS;
-}
-
 void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
   const ftl_select_value *dst = &s->values[op->dst];
   for (int32_t i = 0; i < dst->map.per_slab; i++) {
     int32_t chunk = chunk_at(s, op->ring, FTL_OPERAND_A);
     for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
-      block b = {op->ring, FTL_OPERAND_A, slab_row(s, slab), i * FTL_OPERAND_COLUMNS, i * dst->map.num_slabs + slab};
+      block b = {op->ring, FTL_OPERAND_A, ftl_select_slab_row(s, op->dst, slab), i * FTL_OPERAND_COLUMNS,
+                 i * dst->map.num_slabs + slab};
       load_block(s, &b, chunk, ftl_select_fragment(s, op->dst, slab, i));
     }
   }
@@ -86,7 +83,7 @@ static void load_a(ftl_select *s, product *p, int32_t step) {
       continue;
     }
     p->a[slab] = ftl_select_temp(s, s->shape.operand_registers);
-    int32_t row = slab_row(s, slab);
+    int32_t row = ftl_select_slab_row(s, p->op->dst, slab);
     block b = {p->op->ring_a, kind, row, depth, step * p->num_slabs + slab};
     if (transposed) b = (block){p->op->ring_a, kind, depth, row, b.index};
     load_block(s, &b, transposed ? p->a_chunks[slab] : chunk, p->a[slab]);
@@ -121,7 +118,7 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
   int32_t share = ring->rows / s->role->num_groups;
   product p = {.op = op,
                .num_slabs = s->values[op->dst].map.num_slabs,
-               .n = op->transpose_b ? share : ring->columns,
+               .n = ftl_select_warp_columns(s, op->dst),
                .k = op->transpose_b ? ring->columns : share,
                .from_zero = s->values[op->dst].zero_pending};
   if (p.k % s->shape.mma_k != 0 || p.n % TILE_COLUMNS != 0) {

@@ -41,16 +41,18 @@ void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
 
 void ftl_select_commit(ftl_select *s, const ftl_tile_op *op) {
   const uint8_t in_order = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  bool is_put = ftl_tile_ring_is_put(s->tile, op->ring);
   s->rings[op->ring].stage_begun = false;
-  if (s->copy == FTL_COPY_LDG) return;
-  if (s->copy == FTL_COPY_CP_ASYNC) add_ring_inst(s, FTL_OP_CP_COMMIT, op->ring, in_order);
+  if (s->copy == FTL_COPY_LDG && !is_put) return;
+  if (s->copy == FTL_COPY_CP_ASYNC && !is_put) add_ring_inst(s, FTL_OP_CP_COMMIT, op->ring, in_order);
   ftl_draft_inst *advance = add_ring_inst(s, FTL_OP_MBAR_ADVANCE, op->ring, in_order);
-  if (s->copy == FTL_COPY_TMA) advance->inst.flags = FTL_INST_WARP0;
+  if (s->copy == FTL_COPY_TMA && !is_put) advance->inst.flags = FTL_INST_WARP0;
 }
 
 static void read_next_stage(ftl_select *s, int32_t ring_idx) {
   ftl_select_ring *ring = &s->rings[ring_idx];
-  if (s->copy != FTL_COPY_TMA) add_ring_inst(s, FTL_OP_RING_READ, ring_idx, FTL_EFFECT_FENCE);
+  if (s->copy != FTL_COPY_TMA || ftl_tile_ring_is_put(s->tile, ring_idx))
+    add_ring_inst(s, FTL_OP_RING_READ, ring_idx, FTL_EFFECT_FENCE);
   if (ring->read_index == NONE) return;
   if (ftl_select_index_ring(s, ring_idx) == ring_idx) next_stage(s, ring->read_index, 0);
   if (ring->read_address != NONE)
@@ -64,14 +66,16 @@ static int32_t first_wait_of_run(const ftl_select *s) {
   return first;
 }
 
+// What was put is there for the other warps after the barrier alone.
 static void wait_together(ftl_select *s, int32_t first) {
-  int32_t groups_left = s->orders[first].groups_left;
+  int32_t groups_left = INT32_MAX;
   for (int32_t i = first; i <= s->op_idx; i++) {
     const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    if (ftl_tile_ring_is_put(s->tile, op->ring)) continue;
     if (s->orders[i].groups_left < groups_left) groups_left = s->orders[i].groups_left;
     if (s->copy == FTL_COPY_LDG && s->orders[i].store_here) ftl_select_store_held(s, op->ring);
   }
-  if (s->copy == FTL_COPY_CP_ASYNC) {
+  if (s->copy == FTL_COPY_CP_ASYNC && groups_left < INT32_MAX) {
     ftl_draft_inst *wait = ftl_select_add(s, FTL_OP_CP_WAIT, 1, NONE, NONE, NONE, NONE);
     wait->inst.arg = (uint16_t)groups_left;
     wait->effects = FTL_EFFECT_FENCE;
@@ -86,6 +90,10 @@ static void wait_together(ftl_select *s, int32_t first) {
 }
 
 void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {
+  if (s->copy == FTL_COPY_TMA && ftl_tile_ring_is_put(s->tile, op->ring)) {
+    wait_together(s, s->op_idx);
+    return;
+  }
   if (s->copy == FTL_COPY_TMA) {
     ftl_select_barrier_address(s, op->ring, 0);
     add_ring_inst(s, FTL_OP_MBAR_WAIT, op->ring, SPIN);

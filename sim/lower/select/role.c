@@ -9,11 +9,16 @@ static void add_values(ftl_select *s) {
   for (int32_t v = 0; v < s->tile->num_values; v++) {
     const ftl_value *value = &s->tile->values[v];
     if (value->role != s->role_idx) continue;
-    int32_t row_warps = ftl_role_row_warps(s->role);
+    int32_t row_warps = ftl_role_row_warps(s->role), across = value->warps_per_row;
     if (value->kind != FTL_VALUE_COLUMNS && value->layout.threads_per_row == 0 &&
-        value->rows % (FTL_SLAB_ROWS * row_warps) != 0) {
+        value->rows * across % (FTL_SLAB_ROWS * row_warps) != 0) {
       ftl_select_fail(s, "%s of %d rows over %d warps: each warp needs a multiple of %d rows", value->name, value->rows,
-                      row_warps, FTL_SLAB_ROWS);
+                      row_warps / across, FTL_SLAB_ROWS);
+      return;
+    }
+    if (across > 1 && value->kind == FTL_VALUE_TILE && value->columns % (FTL_OPERAND_COLUMNS * across) != 0) {
+      ftl_select_fail(s, "%s of %d columns over %d warps: each warp needs a multiple of %d columns", value->name,
+                      value->columns, across, FTL_OPERAND_COLUMNS);
       return;
     }
     ftl_fragment_map map = ftl_fragment_map_of(&s->shape, value, row_warps);
@@ -64,8 +69,10 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
     case FTL_TILE_STORE_MERGED:
       reads[0] = reads[1] = reads[2] = true;
       break;
+    case FTL_TILE_PUT:
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_ROWS:
+    case FTL_TILE_ATOMIC_ADD:
       reads[0] = true;
       break;
     default:
@@ -112,6 +119,7 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       [FTL_TILE_RELEASE] = ftl_select_release,
       [FTL_TILE_FILL] = ftl_select_fill,
       [FTL_TILE_FETCH] = ftl_select_fetch,
+      [FTL_TILE_PUT] = ftl_select_put,
       [FTL_TILE_ELEM] = ftl_select_elem,
       [FTL_TILE_MASK] = ftl_select_mask,
       [FTL_TILE_REDUCE_ROWS] = ftl_select_reduce_rows,
@@ -120,6 +128,7 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       [FTL_TILE_CONVERT] = ftl_select_convert,
       [FTL_TILE_STORE_MERGED] = ftl_select_store_merged,
       [FTL_TILE_STORE] = ftl_select_store,
+      [FTL_TILE_ATOMIC_ADD] = ftl_select_atomic_add,
       [FTL_TILE_STORE_ROWS] = ftl_select_store_rows,
       [FTL_TILE_MMA] = select_mma,
       [FTL_TILE_BARRIER] = select_barrier,

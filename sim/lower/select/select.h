@@ -107,6 +107,10 @@ ftl_draft_inst *ftl_select_add(ftl_select *s, ftl_opcode opcode, int32_t repeat,
                                int32_t b, int32_t c);
 int32_t ftl_select_temp(ftl_select *s, int32_t num_registers);  // a new virtual value
 int32_t ftl_select_fragment(const ftl_select *s, int32_t value, int32_t slab, int32_t index);
+// Of the rows of a value: the first of slab `slab` of warp 0. Warps side by side have the same.
+int32_t ftl_select_slab_row(const ftl_select *s, int32_t value, int32_t slab);
+// Columns of a value that a warp holds.
+int32_t ftl_select_warp_columns(const ftl_select *s, int32_t value);
 // Zeroes the fragments of a value whose FILL was put off.
 void ftl_select_settle_fill(ftl_select *s, int32_t value);
 void ftl_select_fail(ftl_select *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -196,6 +200,7 @@ void ftl_select_wait(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_release(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_fill(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_put(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_elem(ftl_select *s, const ftl_tile_op *op);
@@ -207,6 +212,8 @@ void ftl_select_convert(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store_merged(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store_rows(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_load_sums(ftl_select *s, const ftl_tile_op *op);  // LOAD_TILE of fragments
+void ftl_select_atomic_add(ftl_select *s, const ftl_tile_op *op);
 
 // Selects a whole role. The draft is the caller's to finish and to free.
 FTL_MUST_USE ftl_status ftl_select_role(ftl_select *s, ftl_error *error);

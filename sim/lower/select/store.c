@@ -4,6 +4,7 @@
 
 #define NONE FTL_NO_VALUE
 enum { LINE_BYTES = 128, HALF_ROWS = 8, TILE_COLUMNS = 8 };
+enum { PACKED_REGISTERS = FTL_SLAB_ROWS * FTL_OPERAND_COLUMNS / 2 / FTL_WARP_LANES };  // of a lane, a 16 x 16 block
 
 int32_t ftl_select_row_predicate(ftl_select *s, const ftl_tile_ref *ref) {
   if (!ftl_select_is_ragged(s, ref)) return NONE;
@@ -48,21 +49,29 @@ static int32_t staging_address(ftl_select *s, int32_t base, int32_t num_accesses
   return address;
 }
 
-static void write_staging(ftl_select *s, const ftl_tile_op *op) {
+// `fills`: the ring whose stage being filled this is; FTL_NO_RING for staging.
+static void write_fragments(ftl_select *s, const ftl_tile_op *op, uint8_t fills) {
   const ftl_select_value *a = &s->values[op->a.value];
   const ftl_shared_layout *layout = &s->layouts[op->ring];
-  int32_t blocks = (s->tile->values[op->a.value].columns + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
+  int32_t blocks = (ftl_select_warp_columns(s, op->a.value) + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
   for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
     for (int32_t block = 0; block < blocks; block++) {
       int32_t packed = packed_block(s, op->a.value, slab, block);
-      int32_t num_stores = s->draft.values[packed].num_registers;
-      int32_t address = staging_address(s, s->rings[op->ring].write_address, num_stores);
-      ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STS, num_stores, NONE, packed, address, NONE);
-      store->effects = FTL_EFFECT_MEMORY;
+      int32_t address = staging_address(s, s->rings[op->ring].write_address, PACKED_REGISTERS);
+      ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STS, PACKED_REGISTERS, NONE, packed, address, NONE);
+      store->inst.ring_a = fills;
+      store->effects = fills == FTL_NO_RING ? FTL_EFFECT_MEMORY : FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
       ftl_select_set_wavefronts(store,
-                                ftl_accumulator_wavefronts(&s->shape, layout, slab * s->role->num_warps * FTL_SLAB_ROWS,
+                                ftl_accumulator_wavefronts(&s->shape, layout, ftl_select_slab_row(s, op->a.value, slab),
                                                            block * FTL_OPERAND_COLUMNS));
     }
+}
+
+void ftl_select_put(ftl_select *s, const ftl_tile_op *op) {
+  if (ftl_select_is_mbarrier_role(s))
+    ftl_select_fail(s, "registers are put into ring %s in a kernel of several roles", s->tile->rings[op->ring].name);
+  else
+    write_fragments(s, op, (uint8_t)op->ring);
 }
 
 static void copy_out_by_lanes(ftl_select *s, const ftl_tile_op *op) {
@@ -123,7 +132,7 @@ static void add_proxy_fence(ftl_select *s) {
 
 static void store_staged(ftl_select *s, const ftl_tile_op *op) {
   if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
-  write_staging(s, op);
+  write_fragments(s, op, FTL_NO_RING);
   if (s->copy == FTL_COPY_TMA) add_proxy_fence(s);
   ftl_select_barrier(s);
   if (s->copy == FTL_COPY_TMA)
@@ -134,15 +143,21 @@ static void store_staged(ftl_select *s, const ftl_tile_op *op) {
 
 // ---- from the fragments ----
 // Half a slab's rows of 8 columns: 4 lanes a row, so 16 bytes of 8 rows with 16-bit elements.
-static ftl_access fragment_access(const ftl_select *s, uint16_t ref, int32_t slab, int32_t half, int32_t column_byte,
-                                  int32_t bytes) {
-  return (ftl_access){.ref = ref,
-                      .num_rows = HALF_ROWS,
-                      .row = slab * s->role->num_warps * FTL_SLAB_ROWS + half * HALF_ROWS,
-                      .warp_row_step = FTL_SLAB_ROWS,
-                      .row_step = 1,
-                      .column_byte = column_byte,
-                      .bytes = bytes};
+static ftl_access fragment_access(const ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_t slab, int32_t half,
+                                  int32_t column_byte, int32_t bytes) {
+  int32_t across = s->tile->values[op->a.value].warps_per_row;
+  ftl_access access = {.ref = ref,
+                       .num_rows = HALF_ROWS,
+                       .row = ftl_select_slab_row(s, op->a.value, slab) + half * HALF_ROWS,
+                       .warp_row_step = FTL_SLAB_ROWS,
+                       .row_step = 1,
+                       .column_byte = column_byte,
+                       .bytes = bytes};
+  if (across == 1) return access;
+  access.row_warps = across;
+  access.warp_column_bytes =
+      ftl_select_warp_columns(s, op->a.value) * ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
+  return access;
 }
 
 static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
@@ -158,7 +173,8 @@ static void store_direct(ftl_select *s, const ftl_tile_op *op) {
   for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {
     int32_t addresses[2] = {ftl_select_row_address(s, &op->ref), ftl_select_row_address(s, &op->ref)};
     int32_t predicate = ftl_select_row_predicate(s, &op->ref);
-    for (int32_t column = 0; column < op->ref.columns; column += TILE_COLUMNS) {
+    int32_t held = min_int(op->ref.columns, ftl_select_warp_columns(s, op->a.value));
+    for (int32_t column = 0; column < held; column += TILE_COLUMNS) {
       int32_t block = column / columns;
       int32_t data = packs ? NONE : ftl_select_fragment(s, op->a.value, slab, block);
       if (packs) {
@@ -168,8 +184,8 @@ static void store_direct(ftl_select *s, const ftl_tile_op *op) {
       }
       int32_t bytes = min_int(TILE_COLUMNS, op->ref.columns - column) * element_bytes;
       for (int32_t half = 0; half < 2; half++)
-        ftl_select_add_stg(s, fragment_access(s, ref, slab, half, column * element_bytes, bytes), addresses[half], data,
-                           predicate);
+        ftl_select_add_stg(s, fragment_access(s, op, ref, slab, half, column * element_bytes, bytes), addresses[half],
+                           data, predicate);
     }
   }
 }
@@ -194,6 +210,6 @@ void ftl_select_store_rows(ftl_select *s, const ftl_tile_op *op) {
   int32_t address = ftl_select_row_address(s, &op->ref);
   for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
     for (int32_t half = 0; half < 2; half++)
-      ftl_select_add_stg(s, fragment_access(s, ref, slab, half, 0, element_bytes), address,
+      ftl_select_add_stg(s, fragment_access(s, op, ref, slab, half, 0, element_bytes), address,
                          ftl_select_fragment(s, op->a.value, slab, 0), ftl_select_row_predicate(s, &op->ref));
 }

@@ -84,6 +84,11 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
                     s->role->name, s->role->num_warps, k, FTL_OPERAND_COLUMNS);
     return;
   }
+  if (s->tile->values[op->dst].warps_per_row > 1) {
+    ftl_select_fail(s, "%s is held by warps side by side, which wgmma does not do: mma=mma",
+                    s->tile->values[op->dst].name);
+    return;
+  }
   if (s->num_groups == FTL_SELECT_MAX_GROUPS) ftl_select_settle_groups(s, s->groups[0].dst, false, NONE);
   int32_t parts = (tiles * TILE_COLUMNS + MAX_N - 1) / MAX_N;
   if (!s->serial_wgmma) add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
