@@ -4,12 +4,27 @@
 
 enum { ROWS_PER_THREAD = 4, VECTOR_BYTES = 16, WARP_LANES = 32 };
 
+bool ftl_backward_adds_dq(const ftl_spec *spec) {
+  return (spec->workload->accepts & FTL_TAKES(dq)) != 0 && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
+}
+
+int32_t ftl_backward_padded_head_dim(const ftl_spec *spec) {
+  return (int32_t)(ftl_divide_up(spec->value[FTL_PARAM_head_dim], WARP_LANES) * WARP_LANES);
+}
+
+static void declare_parts_of_heads(ftl_backward *f, ftl_tensor_shape keys_of_heads) {
+  f->t.d_k_of_heads = ftl_builder_tensor(f->b, "dk_of_heads", f->a.dtype, FTL_TENSOR_TEMP, keys_of_heads);
+  f->t.d_v_of_heads = ftl_builder_tensor(f->b, "dv_of_heads", f->a.dtype, FTL_TENSOR_TEMP, keys_of_heads);
+}
+
 ftl_backward ftl_backward_of(ftl_builder *b, const ftl_spec *spec) {
   ftl_backward f = {.b = b,
                     .spec = spec,
                     .a = ftl_attention_of(spec),
                     .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
                     .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages]};
+  bool atomics = ftl_backward_adds_dq(spec);
+  if (atomics) f.a.padded_head_dim = ftl_backward_padded_head_dim(spec);
   const ftl_attention *a = &f.a;
   ftl_tensor_shape queries = ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim);
   ftl_tensor_shape keys = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim);
@@ -32,9 +47,12 @@ ftl_backward ftl_backward_of(ftl_builder *b, const ftl_spec *spec) {
   t->d_q = ftl_builder_tensor(b, "dq", a->dtype, FTL_TENSOR_OUTPUT, queries);
   t->d_k = t->d_k_of_heads = ftl_builder_tensor(b, "dk", a->dtype, FTL_TENSOR_OUTPUT, keys);
   t->d_v = t->d_v_of_heads = ftl_builder_tensor(b, "dv", a->dtype, FTL_TENSOR_OUTPUT, keys);
-  if (a->heads == a->kv_heads) return f;
-  t->d_k_of_heads = ftl_builder_tensor(b, "dk_of_heads", a->dtype, FTL_TENSOR_TEMP, keys_of_heads);
-  t->d_v_of_heads = ftl_builder_tensor(b, "dv_of_heads", a->dtype, FTL_TENSOR_TEMP, keys_of_heads);
+  if (a->heads != a->kv_heads) declare_parts_of_heads(&f, keys_of_heads);
+  t->d_q_sum = -1;
+  if (!atomics) return f;
+  t->d_q_sum = ftl_builder_tensor(
+      b, "dq_sum", FTL_FP32, FTL_TENSOR_TEMP,
+      ftl_contiguous(a->batch, a->heads, ftl_divide_up(a->seqlen_q, a->block_m) * a->block_m, a->padded_head_dim));
   return f;
 }
 
@@ -46,6 +64,34 @@ void ftl_backward_grid(ftl_backward *f, int64_t heads, int64_t length, int32_t r
   grid.num_m_tiles = ftl_divide_up(length, rows);
   f->tile = ftl_attention_tile_of(f->b, f->spec, &grid);
   ftl_builder_grid(f->b, grid.batch * heads * grid.num_m_tiles, false, false);
+}
+
+// Steps up to the one that holds query `query`, or (rounded down) before it; of those that there are.
+static ftl_expr steps_before(const ftl_backward *f, ftl_expr query, bool rounded_up) {
+  ftl_builder *b = f->b;
+  ftl_expr up = ftl_const(b, rounded_up ? f->a.block_m - 1 : 0);
+  ftl_expr steps = ftl_div(b, ftl_add(b, ftl_max(b, ftl_const(b, 0), query), up), ftl_const(b, f->a.block_m));
+  return ftl_min(b, ftl_const(b, f->a.num_m_tiles), steps);
+}
+
+// Query i sees key j from i = j - right to j - left.
+ftl_query_steps ftl_backward_query_steps(const ftl_backward *f) {
+  ftl_builder *b = f->b;
+  ftl_attention_band band = ftl_attention_band_of(&f->a);
+  ftl_expr first_key = f->tile.row, end = ftl_const(b, f->a.num_m_tiles), others = ftl_const(b, f->a.block_n - 1);
+  ftl_query_steps steps = {ftl_const(b, 0), ftl_const(b, 0), end, end};
+  if (band.has_right) {
+    ftl_expr sees_first = ftl_sub(b, first_key, ftl_const(b, band.right));
+    steps.first = steps_before(f, sees_first, false);
+    steps.whole = steps_before(f, ftl_add(b, sees_first, others), true);
+  }
+  if (band.has_left) {
+    ftl_expr loses_first = ftl_sub(b, first_key, ftl_const(b, band.left - 1));
+    steps.end = ftl_max(b, steps.first, steps_before(f, ftl_add(b, loses_first, others), true));
+    steps.whole = ftl_min(b, steps.end, steps.whole);
+    steps.unmasked = ftl_max(b, steps.whole, steps_before(f, loses_first, false));
+  }
+  return steps;
 }
 
 // ---- rows ----
@@ -73,11 +119,28 @@ static ftl_tile_ref ref_of(const ftl_backward *f, int32_t tensor, const row_tile
   return ftl_attention_query_ref(&f->tile, tensor, f->tile.row, tiles->rows, columns);
 }
 
+// 16 bytes of a row a thread at a time, and as many rows at once as the CTA has threads for.
+static void clear_dq_sum(ftl_backward *f, const row_tiles *tiles) {
+  ftl_builder *b = f->b;
+  int32_t columns = f->a.padded_head_dim, vector = VECTOR_BYTES / ftl_dtype_bytes(FTL_FP32), threads = WARP_LANES;
+  while (columns % (threads * vector) != 0) threads /= 2;
+  int32_t rows = f->num_warps * WARP_LANES / threads;
+  if (rows > tiles->rows) rows = tiles->rows;
+  int32_t zero = ftl_builder_tile_by_rows(b, "zero", FTL_FP32, rows, columns, (ftl_value_layout){threads, vector});
+  ftl_fill(b, zero, 0.0f);
+  for (int32_t row = 0; row < tiles->rows; row += rows)
+    ftl_store(
+        b, ftl_attention_query_ref(&f->tile, f->t.d_q_sum, ftl_add(b, f->tile.row, ftl_const(b, row)), rows, columns),
+        zero, -1);
+}
+
 void ftl_backward_write_delta(ftl_backward *f) {
   ftl_builder *b = f->b;
   ftl_builder_role(b, "main", f->num_warps, 0);
   row_tiles tiles = row_tiles_of(f);
-  ftl_backward_grid(f, f->a.heads, f->a.seqlen_q, tiles.rows);
+  bool clears = f->t.d_q_sum >= 0;
+  int64_t whole_tiles = ftl_divide_up(f->a.seqlen_q, f->a.block_m) * f->a.block_m;
+  ftl_backward_grid(f, f->a.heads, clears ? whole_tiles : f->a.seqlen_q, tiles.rows);
   int32_t o16 = tile_of(f, &tiles, "o", f->a.dtype), o = tile_of(f, &tiles, "o32", FTL_FP32);
   int32_t do16 = tile_of(f, &tiles, "do", f->a.dtype), d_o = tile_of(f, &tiles, "do32", FTL_FP32);
   int32_t delta = ftl_builder_rows_by_rows(b, "delta", tiles.rows, tiles.layout);
@@ -90,6 +153,7 @@ void ftl_backward_write_delta(ftl_backward *f) {
   ftl_reduce_rows(b, FTL_ELEM_ADD, delta, o);
   ftl_reduce_lanes(b, FTL_ELEM_ADD, delta);
   ftl_store_rows(b, ref_of(f, f->t.delta, &tiles, 1), delta);
+  if (clears) clear_dq_sum(f, &tiles);
 }
 
 typedef struct head_sum {

@@ -1,6 +1,7 @@
 // FlashAttention-2, backward: dQ, dK and dV from dO, recomputing P from Q, K and the LSE that the forward pass kept.
 // Source: T. Dao, arXiv:2307.08691, algorithm 2; divided into launches as Triton's fused-attention tutorial is
-// (_attn_bwd_preprocess, _attn_bwd_dkdv, _attn_bwd_dq): dQ by a kernel of its own, not by atomics.
+// (_attn_bwd_preprocess, _attn_bwd_dkdv, _attn_bwd_dq): dQ by a kernel of its own. With dq=atomics one kernel adds dQ
+// up while it computes dK and dV, and another converts it (backward_atomics.c), as FlashAttention-2's library does.
 //
 //   1. delta = rowsum(dO * O).
 //   2. dK, dV: a CTA keeps block_n keys and walks the queries, block_m a step, on transposed scores, so that P^T and
@@ -14,6 +15,7 @@
 // HBM at least: Q, K, V, O, dO, LSE in, dQ, dK, dV out, delta out and in. Q, dO, LSE and delta come again for every row
 // of key tiles that runs while they are not in L2, K and V for every row of query tiles.
 #include "workloads/backward.h"
+#include "workloads/backward_atomics.h"
 
 enum { SCORES, PRODUCTS };  // S = kept x stepped of Q and K; dP = kept x stepped of dO and V
 
@@ -34,6 +36,7 @@ typedef struct products {
 
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
+  if (ftl_backward_adds_dq(spec)) return ftl_backward_check_atomics(spec, error);
   int64_t block_n = v[FTL_PARAM_block_n], num_warps = v[FTL_PARAM_num_warps];
   if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
     return ftl_error_set(error, FTL_INFEASIBLE,
@@ -51,8 +54,10 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
 }
 
 static void set_defaults(ftl_spec *spec) {
-  ftl_spec_set_default(spec, FTL_PARAM_block_m, 32);
+  bool atomics = spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
+  ftl_spec_set_default(spec, FTL_PARAM_block_m, atomics ? 64 : 32);
   ftl_spec_set_default(spec, FTL_PARAM_block_n, 128);
+  if (atomics) ftl_spec_set_default(spec, FTL_PARAM_num_warps, 8);
 }
 
 // ---- declarations and loads ----
@@ -187,39 +192,6 @@ static void step_dk_dv(const products *p, ftl_expr j, bool masked, const int32_t
   ftl_release(b, p->step[SCORES]);
 }
 
-// Steps first .. whole-1 and unmasked .. end-1 see some of the CTA's keys, whole .. unmasked-1 all of them.
-typedef struct query_steps {
-  ftl_expr first, whole, unmasked, end;
-} query_steps;
-
-// Steps up to the one that holds query `query`, or (rounded down) before it; of those that there are.
-static ftl_expr steps_before(const ftl_backward *f, ftl_expr query, bool rounded_up) {
-  ftl_builder *b = f->b;
-  ftl_expr up = ftl_const(b, rounded_up ? f->a.block_m - 1 : 0);
-  ftl_expr steps = ftl_div(b, ftl_add(b, ftl_max(b, ftl_const(b, 0), query), up), ftl_const(b, f->a.block_m));
-  return ftl_min(b, ftl_const(b, f->a.num_m_tiles), steps);
-}
-
-// Query i sees key j from i = j - right to j - left.
-static query_steps query_steps_of(const ftl_backward *f) {
-  ftl_builder *b = f->b;
-  ftl_attention_band band = ftl_attention_band_of(&f->a);
-  ftl_expr first_key = f->tile.row, end = ftl_const(b, f->a.num_m_tiles), others = ftl_const(b, f->a.block_n - 1);
-  query_steps steps = {ftl_const(b, 0), ftl_const(b, 0), end, end};
-  if (band.has_right) {
-    ftl_expr sees_first = ftl_sub(b, first_key, ftl_const(b, band.right));
-    steps.first = steps_before(f, sees_first, false);
-    steps.whole = steps_before(f, ftl_add(b, sees_first, others), true);
-  }
-  if (band.has_left) {
-    ftl_expr loses_first = ftl_sub(b, first_key, ftl_const(b, band.left - 1));
-    steps.end = ftl_max(b, steps.first, steps_before(f, ftl_add(b, loses_first, others), true));
-    steps.whole = ftl_min(b, steps.end, steps.whole);
-    steps.unmasked = ftl_max(b, steps.whole, steps_before(f, loses_first, false));
-  }
-  return steps;
-}
-
 static void write_dk_dv(ftl_backward *f) {
   ftl_builder *b = f->b;
   const ftl_attention *a = &f->a;
@@ -235,7 +207,7 @@ static void write_dk_dv(ftl_backward *f) {
     accumulators[i] = ftl_builder_tile(b, i ? "dv" : "dk", FTL_FP32, a->block_n, a->padded_head_dim);
   p.lse = ftl_builder_columns(b, "lse", a->block_m);
   p.delta = ftl_builder_columns(b, "delta", a->block_m);
-  query_steps steps = query_steps_of(f);
+  ftl_query_steps steps = ftl_backward_query_steps(f);
   p.first = steps.first;
   p.end = steps.end;
   start(&p);
@@ -307,10 +279,15 @@ typedef struct launch {
 } launch;
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
-  static const launch all[] = {{"flash2_bwd_delta", ftl_backward_write_delta, 0},
-                               {"flash2_bwd_dk_dv", write_dk_dv, 4},
-                               {"flash2_bwd_dq", write_dq, 1},
-                               {"flash2_bwd_add_heads", ftl_backward_add_up_heads, 0}};
+  static const launch with_kernel[] = {{"flash2_bwd_delta", ftl_backward_write_delta, 0},
+                                       {"flash2_bwd_dk_dv", write_dk_dv, 4},
+                                       {"flash2_bwd_dq", write_dq, 1},
+                                       {"flash2_bwd_add_heads", ftl_backward_add_up_heads, 0}};
+  static const launch with_atomics[] = {{"flash2_bwd_delta", ftl_backward_write_delta, 0},
+                                        {"flash2_bwd_dq_dk_dv", ftl_backward_write_dq_dk_dv, 5},
+                                        {"flash2_bwd_convert_dq", ftl_backward_convert_dq, 0},
+                                        {"flash2_bwd_add_heads", ftl_backward_add_up_heads, 0}};
+  const launch *all = ftl_backward_adds_dq(spec) ? with_atomics : with_kernel;
   *num_launches = 0;
   ftl_status status = check_feasible(spec, error);
   int wanted = spec->value[FTL_PARAM_heads] == spec->value[FTL_PARAM_kv_heads] ? 3 : 4;
@@ -330,9 +307,11 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 
 const ftl_workload ftl_workload_flash2_bwd = {
     .name = "flash2_bwd",
-    .doc = "FlashAttention-2 backward: delta, then dK and dV by tiles of keys, then dQ by tiles of queries",
-    .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(persistent) | FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand) |
-                                 FTL_TAKES(schedule)),
+    .doc =
+        "FlashAttention-2 backward: delta, then dK and dV by tiles of keys, and dQ by a kernel of its own or by "
+        "atomics",
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES_BACKWARD) & ~(FTL_TAKES(persistent) | FTL_TAKES(splits) | FTL_TAKES(softmax) |
+                                                        FTL_TAKES(q_operand) | FTL_TAKES(schedule)),
     .set_defaults = set_defaults,
     .build = build,
 };

@@ -41,6 +41,7 @@ enum { FTL_ACTIVATION_SILU, FTL_ACTIVATION_GELU, FTL_ACTIVATION_RELU, FTL_ACTIVA
 enum { FTL_SPEC_COPY_AUTO, FTL_SPEC_COPY_LDG, FTL_SPEC_COPY_CP_ASYNC, FTL_SPEC_COPY_TMA };
 enum { FTL_SPEC_MMA_AUTO, FTL_SPEC_MMA_MMA, FTL_SPEC_MMA_WGMMA };
 enum { FTL_ORDER_M_FIRST, FTL_ORDER_HEAD_FIRST, FTL_ORDER_N_FIRST };
+enum { FTL_DQ_KERNEL, FTL_DQ_ATOMICS };
 enum { FTL_Q_OPERAND_AUTO, FTL_Q_OPERAND_SHARED, FTL_Q_OPERAND_REGISTERS };
 enum { FTL_CODE_LEAN, FTL_CODE_PLAIN };
 enum { FTL_LAYOUT_BHSD, FTL_LAYOUT_BSHD };
@@ -98,8 +99,10 @@ enum { FTL_MAX_LAUNCHES = 4 };
   (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) | \
    FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation))
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
-// Attention's: all but those of matrix products, and L2's priorities.
-#define FTL_TAKES_ALL (((UINT64_C(1) << FTL_PARAM_COUNT) - 1) & ~(FTL_TAKES_MATRICES | FTL_TAKES_L2_PRIORITIES))
+#define FTL_TAKES_BACKWARD FTL_TAKES(dq)
+// Attention's forward pass: all but those of matrix products and of backward passes, and L2's priorities.
+#define FTL_TAKES_ALL \
+  (((UINT64_C(1) << FTL_PARAM_COUNT) - 1) & ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES))
 
 struct ftl_workload {
   const char *name, *doc;

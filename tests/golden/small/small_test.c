@@ -40,6 +40,10 @@ static const golden backward_goldens[] = {
 #include "backward_goldens.inc"
 };
 
+static const golden backward_atomics_goldens[] = {
+#include "backward_atomics_goldens.inc"
+};
+
 // One tile a CTA; persistent CTAs of several tiles.
 static const golden flash3_goldens[] = {
 #include "flash3_goldens.inc"
@@ -122,6 +126,17 @@ Test(golden_small, counters_of_flash2_bwd_are_what_they_were) {
                        "flash2_bwd heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 block_m=32 "
                        "block_n=64 num_warps=4 num_stages=1 clock_mhz=1200 detail=full");
   cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/backward_goldens.inc)");
+}
+
+Test(golden_small, counters_of_flash2_bwd_with_atomics_are_what_they_were) {
+  int num_moved = 0;
+  for (size_t i = 0; i < sizeof backward_atomics_goldens / sizeof *backward_atomics_goldens; i++)
+    num_moved +=
+        moved(&backward_atomics_goldens[i],
+              "flash2_bwd dq=atomics mma=mma heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 "
+              "block_m=64 block_n=64 num_warps=8 num_stages=1 clock_mhz=1200 detail=full");
+  cr_assert_eq(num_moved, 0,
+               "the lines above are what the runs give now (tests/golden/small/backward_atomics_goldens.inc)");
 }
 
 Test(golden_small, counters_of_flash3_are_what_they_were) {

@@ -40,6 +40,13 @@ static void randomise(const gradients *g, int i, float limit) {
   }
 }
 
+// What a kernel reads before any wrote it shows.
+static float *not_numbers(size_t count) {
+  float *x = malloc(sizeof *x * count);
+  for (size_t e = 0; e < count; e++) x[e] = NAN;
+  return x;
+}
+
 static void init(gradients *g, const char *params) {
   *g = (gradients){0};
   ftl_error error = {0};
@@ -55,8 +62,7 @@ static void init(gradients *g, const char *params) {
   cr_assert(g->spec.workload->build(&g->spec, g->launches, &g->num_launches, &error) == FTL_OK, "%s: %s", params,
             error.message);
   g->a = ftl_attention_of(&g->spec);
-  for (int i = 0; i < g->launches[0]->num_tensors; i++)
-    g->tensors[i] = malloc(sizeof(float) * num_elements(tensor(g, i)));
+  for (int i = 0; i < g->launches[0]->num_tensors; i++) g->tensors[i] = not_numbers(num_elements(tensor(g, i)));
   randomise(g, Q, 2.0f);
   randomise(g, K, 1.0f);
   randomise(g, V, 1.0f);
@@ -223,15 +229,51 @@ Test(numeric_attention_flash2_bwd, windows_give_the_gradients_of_the_pairs_withi
       }
 }
 
-Test(numeric_attention_flash2_bwd, queries_that_see_no_key_have_no_gradient) {
+Test(numeric_attention_flash2_bwd, atomics_give_the_gradients_of_every_pair_of_lengths) {
+  static const int lengths[] = {1, 16, 17, 63, 64, 65, 130};
+  char params[256];
+  for (int causal = 0; causal < 2; causal++)
+    for (size_t q = 0; q < COUNT(lengths); q++)
+      for (size_t kv = 0; kv < COUNT(lengths); kv++) {
+        snprintf(params, sizeof params,
+                 "dq=atomics heads=1 head_dim=32 block_m=32 block_n=64 num_warps=4 causal=%d seqlen_q=%d seqlen_kv=%d",
+                 causal, lengths[q], lengths[kv]);
+        prove(params);
+      }
+}
+
+Test(numeric_attention_flash2_bwd, atomics_with_any_heads_blocks_and_stages_give_the_gradients) {
+  static const char *const cases[] = {
+      "heads=2 seqlen_q=150 seqlen_kv=170 head_dim=128",
+      "heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=200 head_dim=24 causal=true layout=bshd",
+      "heads=3 kv_heads=1 batch=2 seqlen_q=130 seqlen_kv=60 head_dim=64 causal=true dtype=bf16 block_m=128",
+      "heads=1 seqlen_q=200 seqlen_kv=150 head_dim=96 tile_order=head_first tile_reverse=true",
+      "heads=2 kv_heads=1 seqlen_q=350 seqlen_kv=300 head_dim=64 window=50 block_m=64 block_n=64 causal=true",
+      "heads=1 seqlen_q=300 seqlen_kv=350 head_dim=32 window=100 block_m=32 block_n=64 num_warps=4",
+  };
+  char params[256];
+  for (size_t i = 0; i < COUNT(cases); i++)
+    for (int stages = 1; stages <= 3; stages++) {
+      snprintf(params, sizeof params, "dq=atomics num_stages=%d %s", stages, cases[i]);
+      prove(params);
+    }
+}
+
+static void expect_no_gradient_where_no_key_is_seen(const char *params) {
   // With 200 queries and 40 keys, aligned at the bottom right, queries 0 to 159 see none.
   gradients g;
-  init(&g, "heads=1 head_dim=16 seqlen_q=200 seqlen_kv=40 causal=true block_m=16 block_n=64");
+  init(&g, params);
   differentiate(&g);
   ftl_error error = {0};
   for (int i = 0; i < g.num_launches; i++)
     cr_assert(ftl_interpret(g.launches[i], g.tensors, NULL, &error) == FTL_OK, "%s", error.message);
   for (int64_t r = 0; r < 160; r++)
-    for (int d = 0; d < 16; d++) cr_assert(row(&g, D_Q, 0, 0, r)[d] == 0.0f, "row %d", (int)r);
+    for (int d = 0; d < 16; d++) cr_assert(row(&g, D_Q, 0, 0, r)[d] == 0.0f, "%s: row %d", params, (int)r);
   fini(&g);
+}
+
+Test(numeric_attention_flash2_bwd, queries_that_see_no_key_have_no_gradient) {
+  expect_no_gradient_where_no_key_is_seen(
+      "heads=1 head_dim=16 seqlen_q=200 seqlen_kv=40 causal=true block_m=16 block_n=64");
+  expect_no_gradient_where_no_key_is_seen("heads=1 head_dim=16 seqlen_q=200 seqlen_kv=40 causal=true dq=atomics");
 }

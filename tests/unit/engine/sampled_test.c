@@ -35,6 +35,8 @@ static const pair_case cases[] = {
     {"h200", D64C "block_m=64 block_n=32 num_warps=4 mma=mma layout=bshd"},
     {"h200", "flash3_fwd " D128 "block_n=128"},
     {"h200", "flash3_fwd heads=50 seqlen=512 head_dim=64 block_n=128 persistent=1"},
+    {"a100_80", "flash2_bwd dq=atomics heads=16 seqlen=512 head_dim=128"},
+    {"h200", "flash2_bwd dq=atomics mma=mma heads=16 seqlen=512 head_dim=64 causal=1"},
     {"v100", DECODE "splits=4"},
     {"a100_80", DECODE "splits=16 num_stages=3"},
     {"rtx4090", DECODE "splits=8"},

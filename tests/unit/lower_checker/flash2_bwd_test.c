@@ -35,6 +35,47 @@ Test(unit_lower_flash2_bwd, launches_are_proved) {
       for (int launch = 0; launch < cases[i].num_launches; launch++) prove(archs[a], cases[i].parameters, launch);
 }
 
+Test(unit_lower_flash2_bwd, launches_with_atomics_are_proved) {
+  static const struct {
+    const char *parameters;
+    int num_launches;
+  } cases[] = {
+      {"dq=atomics mma=mma heads=2 seqlen=256 head_dim=64 block_n=64", 3},
+      {"dq=atomics mma=mma heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=64 num_warps=4 causal=1 num_stages=1",
+       3},
+      {"dq=atomics mma=mma heads=4 kv_heads=2 seqlen_q=300 seqlen_kv=70 head_dim=40 block_m=32 block_n=64 causal=1", 4},
+  };
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+      for (int launch = 0; launch < cases[i].num_launches; launch++) prove(archs[a], cases[i].parameters, launch);
+}
+
+// The library's tile on the GPUs that have the shared memory for it: 144 KB.
+Test(unit_lower_flash2_bwd, the_tile_of_the_library_is_proved) {
+  static const char *const large[] = {"a100_80", "h200"};
+  for (int a = 0; a < 2; a++)
+    for (int launch = 0; launch < 3; launch++)
+      prove(large[a], "dq=atomics mma=mma heads=2 seqlen_q=200 seqlen_kv=300 head_dim=128 causal=1", launch);
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_launch(&p, "h200", "flash2_bwd", "dq=atomics mma=mma heads=2 seqlen=256 head_dim=128", 1, &error),
+               FTL_OK);
+  cr_expect_eq(p.warps->shared_bytes, 144 * 1024);
+  programs_fini(&p);
+}
+
+// S, dP, dV, dK and dQ once each: 5 n^2 head_dim.
+Test(unit_lower_flash2_bwd, with_atomics_nothing_is_computed_twice) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_launch(&p, "a100_80", "flash2_bwd", "dq=atomics heads=1 seqlen=128 head_dim=64", 1, &error),
+               FTL_OK);
+  ftl_work work;
+  cr_assert_eq(ftl_work_of_warps(p.warps, 0, &work, &error), FTL_OK);
+  cr_expect_eq(work.mma_macs, 5 * 128 * 128 * 64);
+  programs_fini(&p);
+}
+
 // Of n keys and as many queries the two kernels multiply: S and dP twice, dV, dK, dQ once: 7 n^2 head_dim.
 Test(unit_lower_flash2_bwd, scores_and_their_gradients_are_computed_twice) {
   int64_t macs = 0;
@@ -56,6 +97,7 @@ Test(unit_lower_flash2_bwd, what_cannot_be_is_the_reason) {
   } cases[] = {
       {"heads=1 seqlen=128 head_dim=64 block_n=64 num_warps=8", "each a multiple of 16"},
       {"heads=1 seqlen=128 head_dim=64 copy=ldg num_stages=3", "at most 2"},
+      {"dq=atomics heads=1 seqlen=128 head_dim=64 num_warps=7", "multiples of 16 rows and columns"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     programs p;
