@@ -113,15 +113,15 @@ static void multiply_values(const flash2 *f) {
   ftl_release(f->b, f->ring_v);
 }
 
-// One buffer for both: each tile is loaded when it is needed.
+// One buffer for both: V follows as soon as K was read, and nothing overlaps.
 static void iterate_single_buffer(const flash2 *f, ftl_expr j, bool masked) {
   load_keys(f, f->ring_k, f->k, j, FTL_ALWAYS);
   ftl_wait(f->b, f->ring_k);
   multiply_scores(f);
   if (masked) mask_scores(f, j);
-  softmax(f, masked);
   load_keys(f, f->ring_v, f->v, j, FTL_ALWAYS);
   ftl_wait(f->b, f->ring_v);
+  softmax(f, masked);
   multiply_values(f);
 }
 
