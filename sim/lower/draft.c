@@ -29,7 +29,7 @@ int32_t ftl_draft_value_add(ftl_draft *draft, int32_t num_registers, int32_t rec
     return 0;
   }
   draft->values = values;
-  draft->values[draft->num_values] = (ftl_draft_value){(int16_t)num_registers, (int16_t)recompute_insts};
+  draft->values[draft->num_values] = (ftl_draft_value){(int16_t)num_registers, (int16_t)recompute_insts, false};
   return draft->num_values++;
 }
 
@@ -87,6 +87,21 @@ static ftl_status analyse(const ftl_draft *draft, ftl_arena *arena, ftl_flow *fl
                                                          : ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
 }
 
+// What only set registers aside has been counted, and is no instruction.
+static void drop_reserves(ftl_draft *draft) {
+  int32_t kept = 0;
+  for (int32_t i = 0; i < draft->num_insts; i++) {
+    ftl_draft_inst *inst = &draft->insts[i];
+    if (inst->inst.opcode == FTL_OP_RESERVE) continue;
+    int32_t num_sources = 0;
+    for (int32_t k = 0; k < inst->num_sources; k++)
+      if (!draft->values[inst->sources[k]].is_reserve) inst->sources[num_sources++] = inst->sources[k];
+    inst->num_sources = (uint8_t)num_sources;
+    draft->insts[kept++] = *inst;
+  }
+  draft->num_insts = kept;
+}
+
 static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ftl_spill_context spill, ftl_arena *arena,
                          ftl_draft_result *out, ftl_error *error) {
   ftl_flow flow;
@@ -110,6 +125,9 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   out->registers_per_thread = reported_registers(max_live, cap);
   // What one instruction alone needs beyond the limit is counted, though no instruction stands for it.
   out->spilled_registers = spill.spilled_registers + (max_live > limit ? max_live - limit : 0);
+  drop_reserves(draft);
+  status = analyse(draft, arena, &flow, &liveness, error);
+  if (status != FTL_OK) return status;
   return ftl_tokens_assign(draft, &flow, &liveness, arena, &out->num_tokens, error);
 }
 

@@ -55,9 +55,9 @@ void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch) {
   for (int op = 0; op < FTL_OPCODE_COUNT; op++) of[op] = entry(FTL_PIPE_BRANCH, 1, 1);
   set_math(of, arch);
   set_memory(of, arch);
-  static const uint8_t pseudo[] = {FTL_OP_WGMMA_COMMIT, FTL_OP_MBAR_ADVANCE, FTL_OP_RING_READ,
-                                   FTL_OP_RING_FREE,    FTL_OP_LABEL,        FTL_OP_LOOP,
-                                   FTL_OP_END_LOOP,     FTL_OP_TILE,         FTL_OP_NEXT_TILE};
+  static const uint8_t pseudo[] = {FTL_OP_WGMMA_COMMIT, FTL_OP_MBAR_ADVANCE, FTL_OP_RING_READ, FTL_OP_RING_FREE,
+                                   FTL_OP_LABEL,        FTL_OP_RESERVE,      FTL_OP_LOOP,      FTL_OP_END_LOOP,
+                                   FTL_OP_TILE,         FTL_OP_NEXT_TILE};
   for (size_t i = 0; i < sizeof pseudo; i++) of[pseudo[i]] = entry(FTL_PIPE_NONE, 0, 0);
   timings->wgmma_fma_per_cycle = arch->tensor_wgmma_fma_per_cycle;
   timings->wgmma_tail_cycles = (int32_t)arch->tensor_wgmma_tail_cycles;

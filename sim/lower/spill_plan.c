@@ -152,7 +152,7 @@ static bool flies_across(const ftl_spill_state *state, int32_t value) {
 }
 
 bool ftl_spill_plan(const ftl_spill_state *state, int32_t value, const ftl_spill_visitor *visitor) {
-  if (flies_across(state, value)) return false;
+  if (state->draft->values[value].is_reserve || flies_across(state, value)) return false;
   int32_t at = state->first_access[value], end = state->first_access[value + 1];
   for (int32_t r = 0; r < state->num_regions; r++) {
     int32_t first = at;

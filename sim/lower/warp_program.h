@@ -60,6 +60,7 @@ enum {
   X(RING_FREE, NONE,                                                                                               \
   "ring.free") /* ring without mbarriers: this warp reads the oldest stage it took no more; same */                \
   X(LABEL, NONE, "label") /* where the path around a guarded block joins; never issues */                          \
+  X(RESERVE, NONE, "reserve") /* of drafts only: sets registers aside (select/operand_blocks.c) */                 \
   X(SETMAXREG, BRANCH, "USETMAXREG") X(BRA, BRANCH, "BRA") X(NOP, BRANCH, "NOP")                                   \
   X(EXIT, BRANCH, "EXIT") /* control of the compressed form: never issue, cost nothing */                          \
   X(LOOP, NONE, "loop")       /* loop: see ftl_warp_loop; skips to end + 1 when empty */                           \

@@ -61,12 +61,14 @@ static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int
                                           first ? operands[2] : FTL_NO_VALUE);
     if (step->opcode == FTL_OP_SEL) inst->sources[inst->num_sources++] = predicate;
     if (step->opcode == FTL_OP_MUFU) inst->inst.arg = (uint16_t)op->fn;
+    ftl_select_hold_reserve(s, inst, op->dst);
     result = dst;
   }
 }
 
 void ftl_select_elem(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_contracts(s, s->op_idx)) return;
+  ftl_select_reserve_operands(s, op->dst);
   const ftl_operand operands[] = {op->a, op->b, op->c};
   const ftl_select_value *dst = &s->values[op->dst];
   for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
@@ -116,8 +118,9 @@ void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, 
   int32_t first = block * per_operand, left = s->values[value].map.per_slab - first;
   int32_t second = per_operand > 1 && left > 1 ? ftl_select_fragment(s, value, slab, first + 1) : FTL_NO_VALUE;
   int32_t registers = left * s->shape.accumulator_registers / 2;
-  ftl_select_add(s, FTL_OP_CVT, registers < 4 ? registers : 4, destination, ftl_select_fragment(s, value, slab, first),
-                 second, FTL_NO_VALUE);
+  ftl_draft_inst *pack = ftl_select_add(s, FTL_OP_CVT, registers < 4 ? registers : 4, destination,
+                                        ftl_select_fragment(s, value, slab, first), second, FTL_NO_VALUE);
+  ftl_select_hold_reserve(s, pack, value);
 }
 
 static bool is_mma_operand(const ftl_select *s, int32_t value) {
@@ -149,4 +152,5 @@ void ftl_select_convert(ftl_select *s, const ftl_tile_op *op) {
     }
     if (relayout) relayout_quad_pairs(s, op, slab, packed);
   }
+  s->values[op->a.value].reserve = FTL_NO_VALUE;
 }

@@ -37,6 +37,7 @@ typedef struct ftl_select_value {
   int32_t first;
   ftl_fragment_map map;
   bool zero_pending;
+  int32_t reserve;  // registers beside it while it is made an operand of wgmmas (operand_blocks.c), or NO_VALUE
 } ftl_select_value;
 
 // A role's view of a ring. Virtual values, or FTL_NO_VALUE where the role has no need of them.
@@ -166,6 +167,12 @@ int32_t ftl_select_entry_of(const ftl_select *s, ftl_expr expr);
 // The page addresses that a reference's rows wait for; NONE: it has no pages.
 int32_t ftl_select_pages_of(const ftl_select *s, const ftl_tile_ref *ref);
 int32_t ftl_select_entry_of_ref(const ftl_select *s, const ftl_tile_ref *ref);
+
+// ---- operand_blocks.c ----
+// Ahead of a function of `accumulator` that ends in a CONVERT to an operand of wgmmas: sets registers aside, once.
+void ftl_select_reserve_operands(ftl_select *s, int32_t accumulator);
+// They are taken as long as such instructions work on the accumulator.
+void ftl_select_hold_reserve(ftl_select *s, ftl_draft_inst *inst, int32_t accumulator);
 
 // ---- row-wise values: by_rows.c, direct.c ----
 bool ftl_select_is_by_rows(const ftl_select *s, int32_t value);
