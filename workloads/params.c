@@ -17,13 +17,18 @@ static const ftl_param_info infos[FTL_PARAM_COUNT] = {
                          .min = (int64_t)((min_) * (double)FTL_PARAM_UNITS_PER_ONE), \
                          .max = (int64_t)((max_) * (double)FTL_PARAM_UNITS_PER_ONE), \
                          .default_value = (int64_t)((default_) * (double)FTL_PARAM_UNITS_PER_ONE)},
+#define FTL_PARAM_LIST(name_, unit_, min_, max_, doc_) \
+  [FTL_PARAM_##name_] = {.name = #name_, .unit = unit_, .doc = doc_, .is_list = true, .min = min_, .max = max_},
 #include "workloads/params.def"
 #undef FTL_PARAM_INT
 #undef FTL_PARAM_ENUM
 #undef FTL_PARAM_REAL
+#undef FTL_PARAM_LIST
 };
 
 const ftl_param_info *ftl_param_get(ftl_param param) { return &infos[param]; }
+
+bool ftl_param_is_text(ftl_param param) { return infos[param].allowed != NULL || infos[param].is_list; }
 
 int ftl_param_find(const char *name) {
   for (int i = 0; i < FTL_PARAM_COUNT; i++)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/spec_list.h"
 #include "workloads/spec_rules.h"
 
 static bool is_bool(const ftl_param_info *info) { return strcmp(info->unit, "bool") == 0; }
@@ -45,7 +46,7 @@ static ftl_status find_param(const ftl_spec *spec, const char *name, int *param,
 
 static void store(ftl_spec *spec, int param, int64_t value) {
   spec->value[param] = value;
-  spec->given |= UINT64_C(1) << param;
+  spec->given |= (ftl_param_set)1 << param;
 }
 
 // Index of text among "a|b|c"; -1: none.
@@ -94,12 +95,29 @@ static bool parse(const ftl_param_info *info, const char *text, int64_t *value) 
   return is_number && *value >= info->min && *value <= info->max;
 }
 
+static ftl_status set_list(ftl_spec *spec, ftl_param param, const char *text, ftl_error *error) {
+  const ftl_param_info *info = ftl_param_get(param);
+  switch (ftl_spec_list_set(spec, param, text)) {
+    case FTL_LIST_SET:
+      spec->given |= (ftl_param_set)1 << param;
+      return FTL_OK;
+    case FTL_LIST_TOO_LONG:
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.40s...: allowed are %d numbers in %d characters", info->name,
+                           text, FTL_PARAM_MOST_LISTED, FTL_SPEC_LIST_BYTES - 3);
+    default:
+      return ftl_error_set(error, FTL_BAD_INPUT,
+                           "%s=%.40s: allowed are whole numbers from %lld to %lld, as 512:4096x8:77, or none",
+                           info->name, text, (long long)info->min, (long long)info->max);
+  }
+}
+
 ftl_status ftl_spec_set_text(ftl_spec *spec, const char *name, const char *text, ftl_error *error) {
   int param;
   ftl_status status = find_param(spec, name, &param, error);
   if (status != FTL_OK) return status;
   int64_t value;
   const ftl_param_info *info = ftl_param_get((ftl_param)param);
+  if (info->is_list) return set_list(spec, (ftl_param)param, text, error);
   if (!parse(info, text, &value)) return not_allowed(spec, name, text, param, error);
   store(spec, param, value);
   if (is_both_lengths(name)) store(spec, FTL_PARAM_seqlen_kv, value);
@@ -169,6 +187,7 @@ double ftl_spec_real(const ftl_spec *spec, ftl_param param) {
 const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer) {
   enum { BUFFER_BYTES = 32 };
   const ftl_param_info *info = ftl_param_get(param);
+  if (info->is_list) return ftl_spec_list_text(spec, param);
   if (info->allowed) return enum_text(info->allowed, spec->value[param], buffer, BUFFER_BYTES);
   if (is_bool(info))
     snprintf(buffer, BUFFER_BYTES, "%s", spec->value[param] ? "true" : "false");

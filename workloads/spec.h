@@ -18,15 +18,23 @@ typedef enum ftl_param {
 #define FTL_PARAM_INT(name, unit, min, max, default_value, doc) FTL_PARAM_##name,
 #define FTL_PARAM_ENUM(name, allowed, default_index, doc) FTL_PARAM_##name,
 #define FTL_PARAM_REAL(name, unit, min, max, default_value, doc) FTL_PARAM_##name,
+#define FTL_PARAM_LIST(name, unit, min, max, doc) FTL_PARAM_##name,
 #include "workloads/params.def"
 #undef FTL_PARAM_INT
 #undef FTL_PARAM_ENUM
 #undef FTL_PARAM_REAL
+#undef FTL_PARAM_LIST
   FTL_PARAM_COUNT
 } ftl_param;
 
+// A set of parameters, a bit each.
+__extension__ typedef unsigned __int128 ftl_param_set;
+
 // A real parameter is held as a whole number of these, so that equal texts are equal values.
 enum { FTL_PARAM_UNITS_PER_ONE = 1000000000 };
+
+// Numbers in a list, and characters that all lists of a specification take together.
+enum { FTL_PARAM_MOST_LISTED = 65536, FTL_SPEC_LIST_BYTES = 2048 };
 
 // Values of the enumerated parameters, in the order of their lists.
 enum {
@@ -51,10 +59,12 @@ typedef struct ftl_param_info {
   const char *name, *unit, *doc;
   const char *allowed;              // "fp16|bf16", or NULL for numbers
   bool is_real;                     // min, max and default count 10^-9
+  bool is_list;                     // of numbers from min to max; by default empty
   int64_t min, max, default_value;  // of an enumeration only default_value, an index
 } ftl_param_info;
 
 const ftl_param_info *ftl_param_get(ftl_param param);
+bool ftl_param_is_text(ftl_param param);          // an enumeration or a list: in databases and JSON a string
 int ftl_param_find(const char *name);             // -1: none
 const char *ftl_param_nearest(const char *name);  // "seqlen" is among the candidates
 
@@ -62,8 +72,9 @@ typedef struct ftl_workload ftl_workload;
 
 typedef struct ftl_spec {
   const ftl_workload *workload;
-  int64_t value[FTL_PARAM_COUNT];  // valid where set or after ftl_spec_complete
-  uint64_t given;                  // bit per parameter that the user set
+  int64_t value[FTL_PARAM_COUNT];   // valid where set or after ftl_spec_complete; of a list 0 if empty, else its hash
+  ftl_param_set given;              // that the user set
+  char lists[FTL_SPEC_LIST_BYTES];  // spec_list.c
 } ftl_spec;
 
 // FTL_BAD_INPUT: unknown workload; the line lists the known ones.
@@ -82,8 +93,11 @@ void ftl_spec_set_default(ftl_spec *spec, ftl_param param, int64_t value);
 // The number that a real parameter holds.
 double ftl_spec_real(const ftl_spec *spec, ftl_param param);
 
-// "128", "0.1", "true" or "fp16" of a completed spec, as a user would write it; into a caller's buffer of at least 32
-// bytes.
+// The numbers of a list, as many as the buffer holds; gives how many there are.
+int64_t ftl_spec_list(const ftl_spec *spec, ftl_param param, int32_t *out, int64_t capacity);
+
+// "128", "0.1", "true", "fp16" or "512:77x3" of a completed spec, as a user would write it. Lists: the spec's own;
+// others into a caller's buffer of at least 32 bytes.
 const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer);
 // "flash2_fwd batch=1 heads=32 …": every parameter that the workload takes, in list order.
 void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out);
@@ -92,22 +106,24 @@ void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out);
 enum { FTL_MAX_LAUNCHES = 4 };
 
 // Bits of ftl_workload.accepts.
-#define FTL_TAKES(param) (UINT64_C(1) << FTL_PARAM_##param)
+#define FTL_TAKES(param) ((ftl_param_set)1 << FTL_PARAM_##param)
 #define FTL_TAKES_STRIDES \
   (FTL_TAKES(lda) | FTL_TAKES(ldb) | FTL_TAKES(ldc) | FTL_TAKES(stride_a) | FTL_TAKES(stride_b) | FTL_TAKES(stride_c))
 #define FTL_TAKES_MATRICES                                                                        \
   (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) | \
    FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation))
+#define FTL_TAKES_LENGTHS FTL_TAKES(lengths)
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
 #define FTL_TAKES_BACKWARD FTL_TAKES(dq)
-// Attention's forward pass: all but those of matrix products and of backward passes, and L2's priorities.
-#define FTL_TAKES_ALL \
-  (((UINT64_C(1) << FTL_PARAM_COUNT) - 1) & ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES))
+// Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, and lengths.
+#define FTL_TAKES_ALL                            \
+  ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) & \
+   ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_LENGTHS))
 
 struct ftl_workload {
   const char *name, *doc;
-  uint64_t accepts;    // bit per parameter that it reads
-  uint32_t schedules;  // bit per value of `schedule` that it knows, if it takes that parameter
+  ftl_param_set accepts;  // parameters that it reads
+  uint32_t schedules;     // bit per value of `schedule` that it knows, if it takes that parameter
   // May be NULL: replaces general defaults of parameters that the user left open by the workload's own.
   void (*set_defaults)(ftl_spec *spec);
   // May be NULL: values that depend on the GPU, as `auto` of copy and mma does.

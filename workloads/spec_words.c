@@ -31,6 +31,8 @@ const char *ftl_workload_allowed(const ftl_workload *workload, ftl_param param, 
     list_known(workload, param, info->allowed, buffer);
   else if (strcmp(info->unit, "bool") == 0)
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "true|false");
+  else if (info->is_list)
+    snprintf(buffer, FTL_PARAM_TEXT_BYTES, "list of %" PRId64 " to %" PRId64, info->min, info->max);
   else if (info->is_real)
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "%.12g to %.12g", (double)info->min / FTL_PARAM_UNITS_PER_ONE,
              (double)info->max / FTL_PARAM_UNITS_PER_ONE);
@@ -52,6 +54,7 @@ static ftl_spec probe(const ftl_workload *workload, int64_t size) {
 
 const char *ftl_workload_default(const ftl_workload *workload, ftl_param param, char buffer[FTL_PARAM_TEXT_BYTES]) {
   int64_t general = ftl_param_get(param)->default_value;
+  char text[32];
   ftl_spec one = probe(workload, 1), other = probe(workload, 256);
   if (general == FTL_PARAM_REQUIRED)
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "required");
@@ -60,6 +63,6 @@ const char *ftl_workload_default(const ftl_workload *workload, ftl_param param, 
   else if (one.value[param] != other.value[param])
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "by shape");
   else
-    ftl_spec_text(&one, param, buffer);
+    snprintf(buffer, FTL_PARAM_TEXT_BYTES, "%s", ftl_spec_text(&one, param, text));
   return buffer;
 }

@@ -127,7 +127,7 @@ const char *ftl_column_metric_name(ftl_column column) {
 }
 
 bool ftl_column_is_number(ftl_column column) {
-  if (column.kind == FTL_COLUMN_PARAM) return ftl_param_get((ftl_param)column.idx)->allowed == NULL;
+  if (column.kind == FTL_COLUMN_PARAM) return !ftl_param_is_text((ftl_param)column.idx);
   return column.kind == FTL_COLUMN_METRIC || column.kind == FTL_COLUMN_ALIAS;
 }
 

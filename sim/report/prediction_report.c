@@ -25,7 +25,7 @@ static void add_params(const ftl_spec *spec, ftl_text *out) {
     const ftl_param_info *info = ftl_param_get((ftl_param)i);
     ftl_text_add(out, "%s", separator);
     ftl_json_add_key(out, info->name);
-    if (info->allowed != NULL) {
+    if (ftl_param_is_text((ftl_param)i)) {
       ftl_json_add_string(out, ftl_spec_text(spec, (ftl_param)i, buffer));
     } else {
       ftl_text_add(out, "%s", ftl_spec_text(spec, (ftl_param)i, buffer));

@@ -58,7 +58,7 @@ ftl_varying ftl_rows_varying(const ftl_row *rows, int64_t num_rows) {
     if (rows[i].arch != rows[0].arch) varying.arch = true;
     for (int p = 0; p < FTL_PARAM_COUNT; p++) {
       bool both = (spec->workload->accepts & first->workload->accepts) >> p & 1;
-      if (both && spec->value[p] != first->value[p]) varying.params |= UINT64_C(1) << p;
+      if (both && spec->value[p] != first->value[p]) varying.params |= (ftl_param_set)1 << p;
     }
   }
   return varying;

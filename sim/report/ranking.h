@@ -14,7 +14,7 @@ int64_t ftl_rows_num_feasible(const ftl_row *rows, int64_t num_rows);
 
 // Parameters that differ among the rows, a bit each, and whether GPUs differ.
 typedef struct ftl_varying {
-  uint64_t params;
+  ftl_param_set params;
   bool arch;
 } ftl_varying;
 ftl_varying ftl_rows_varying(const ftl_row *rows, int64_t num_rows);

@@ -26,7 +26,7 @@ static void add_parameters(ftl_text *out, const ftl_spec *spec) {
     char buffer[32];
     ftl_text_add(out, first ? "" : ", ");
     ftl_json_add_key(out, info->name);
-    if (info->allowed != NULL) {
+    if (ftl_param_is_text((ftl_param)i)) {
       ftl_json_add_string(out, ftl_spec_text(spec, (ftl_param)i, buffer));
     } else {
       ftl_text_add(out, "%s", ftl_spec_text(spec, (ftl_param)i, buffer));

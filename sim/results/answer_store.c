@@ -56,7 +56,7 @@ static ftl_status damaged(const ftl_database *database, const char *what, ftl_er
 }
 
 static ftl_status read_params(ftl_database *database, sqlite3_stmt *statement, ftl_spec *spec, ftl_error *error) {
-  uint64_t given = spec->given;
+  ftl_param_set given = spec->given;
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     int column = FIRST_PARAM_COLUMN + i;
     if (sqlite3_column_type(statement, column) == SQLITE_NULL) continue;
@@ -173,7 +173,7 @@ static void bind_params(sqlite3_stmt *statement, int first, const ftl_spec *spec
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     if ((spec->workload->accepts >> i & 1) == 0) {
       sqlite3_bind_null(statement, first + i);
-    } else if (ftl_param_get((ftl_param)i)->allowed != NULL) {
+    } else if (ftl_param_is_text((ftl_param)i)) {
       bind_text(statement, first + i, ftl_spec_text(spec, (ftl_param)i, buffer));
     } else if (ftl_param_get((ftl_param)i)->is_real) {
       sqlite3_bind_double(statement, first + i, ftl_spec_real(spec, (ftl_param)i));

@@ -196,7 +196,7 @@ static ftl_status set_own(ftl_measured_case *c, const ftl_measurement *row, ftl_
   ftl_status status = begin(c, workload, error);
   if (status == FTL_OK) status = set_named_columns(c, row, error);
   if (status != FTL_OK) return status;
-  uint64_t accepts = c->spec.workload->accepts;
+  ftl_param_set accepts = c->spec.workload->accepts;
   if (accepts >> FTL_PARAM_q_operand & 1) status = set(c, FTL_PARAM_q_operand, "shared", error);
   if (status == FTL_OK && (accepts >> FTL_PARAM_code & 1) != 0) status = set(c, FTL_PARAM_code, "plain", error);
   if (status != FTL_OK || (accepts >> FTL_PARAM_softmax & 1) == 0) return status;

@@ -73,7 +73,7 @@ static void bind_case(sqlite3_stmt *statement, const ftl_measured_case *c) {
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     int idx = FIRST_PARAM + 1 + i;
     if ((c->spec.workload->accepts >> i & 1) == 0) continue;
-    if (ftl_param_get((ftl_param)i)->allowed != NULL) {
+    if (ftl_param_is_text((ftl_param)i)) {
       bind_text(statement, idx, ftl_spec_text(&c->spec, (ftl_param)i, buffer));
     } else if (ftl_param_get((ftl_param)i)->is_real) {
       sqlite3_bind_double(statement, idx, ftl_spec_real(&c->spec, (ftl_param)i));

@@ -70,7 +70,7 @@ static ftl_status add_columns(ftl_database *database, bool *added, ftl_error *er
   ftl_status status = FTL_OK;
   for (int i = 0; status == FTL_OK && i < FTL_PARAM_COUNT; i++) {
     const ftl_param_info *info = ftl_param_get((ftl_param)i);
-    const char *type = info->allowed != NULL ? "TEXT" : info->is_real ? "REAL" : "INTEGER";
+    const char *type = ftl_param_is_text((ftl_param)i) ? "TEXT" : info->is_real ? "REAL" : "INTEGER";
     status = add_column(database, "predictions", info->name, type, added, error);
     if (status == FTL_OK) status = add_column(database, "measurements", info->name, type, added, error);
   }

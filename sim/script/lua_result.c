@@ -32,7 +32,7 @@ static void push_param(lua_State *lua, const ftl_spec *spec, int param) {
   const ftl_param_info *info = ftl_param_get((ftl_param)param);
   if ((spec->workload->accepts >> param & 1) == 0) {
     lua_pushnil(lua);
-  } else if (info->allowed != NULL) {
+  } else if (ftl_param_is_text((ftl_param)param)) {
     lua_pushstring(lua, ftl_spec_text(spec, (ftl_param)param, buffer));
   } else if (strcmp(info->unit, "bool") == 0) {
     lua_pushboolean(lua, spec->value[param] != 0);

@@ -70,8 +70,10 @@ static void add_role(hasher *h, const ftl_role *role) {
 }
 
 static void add_ref(hasher *h, const ftl_tile_ref *ref) {
-  const int64_t words[] = {ref->tensor, ref->batch,   ref->head,   ref->row,       ref->present,
-                           ref->rows,   ref->columns, ref->column, ref->column_end};
+  const ftl_pages *pages = &ref->pages;
+  const int64_t words[] = {ref->tensor,      ref->batch,   ref->head,    ref->row,          ref->present,
+                           ref->rows,        ref->columns, ref->column,  ref->column_end,   ref->row_end,
+                           pages->page_rows, pages->table, pages->entry, pages->page_stride};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
 }
 
@@ -79,7 +81,7 @@ static void add_op(hasher *h, const ftl_tile_op *op) {
   const int64_t words[] = {op->kind,     op->fn,      op->dst,         op->ring,     op->ring_a,
                            op->ring_row, op->barrier, op->transpose_a, op->lo,       op->hi,
                            op->loop_var, op->row0,    op->column0,     op->diagonal, op->transpose_b,
-                           op->limit,    op->period,  op->transposed,  op->lookup};
+                           op->limit,    op->period,  op->transposed,  op->lookup,   op->left};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
   add_operand(h, op->a);
   add_operand(h, op->b);
