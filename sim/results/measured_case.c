@@ -89,6 +89,55 @@ static ftl_status set_sdpa_flash(ftl_measured_case *c, const ftl_measurement *ro
   return status;
 }
 
+// FlashAttention-2's backward kernels on GPUs with 144 KB of shared memory a CTA and more (csrc/flash_attn/src/
+// flash_bwd_launch_template.h; 176 KB for head_dim 256): Q has two buffers, 8 warps. Nsight Compute's names are cut
+// before the tile's columns, so that the rows say less than this table.
+typedef struct bwd_tile {
+  int head_dim, block_m, block_n;
+} bwd_tile;
+
+static bool try_find_bwd_tile(int head_dim, bwd_tile *out) {
+  static const bwd_tile tiles[] = {{32, 128, 128}, {64, 128, 128}, {96, 64, 128},
+                                   {128, 64, 128}, {192, 64, 64},  {256, 64, 64}};
+  for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+    *out = tiles[i];
+    if (head_dim == tiles[i].head_dim) return true;
+  }
+  return false;
+}
+
+// Copies of gradients that the framework makes first, and sums over grouped heads, are no part of flash2_bwd; the time
+// of a stream has them in it.
+static ftl_status set_sdpa_flash_bwd(ftl_measured_case *c, const ftl_measurement *row, ftl_error *error) {
+  static const char before_tile[] = "Flash_bwd_kernel_traits<";
+  const char *traits = strstr(fact_or(row, "kernel", ""), before_tile), *heads = fact_or(row, "heads", "1");
+  if (traits == NULL || strcmp(heads, fact_or(row, "kv_heads", heads)) != 0) {
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_flash backward: copies and sums of the framework");
+  }
+  int head_dim = 0, block_m = 0;
+  bwd_tile tile;
+  if (sscanf(traits + sizeof before_tile - 1, "%d, %d,", &head_dim, &block_m) != 2 ||
+      !try_find_bwd_tile(head_dim, &tile) || block_m != tile.block_m) {
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_flash backward with another tile");
+  }
+  const struct {
+    ftl_param param;
+    int value;
+  } known[] = {{FTL_PARAM_block_m, tile.block_m},
+               {FTL_PARAM_block_n, tile.block_n},
+               {FTL_PARAM_num_warps, 8},
+               {FTL_PARAM_num_stages, 2}};
+  ftl_status status = set(c, FTL_PARAM_dq, "atomics", error);
+  for (size_t i = 0; status == FTL_OK && i < sizeof known / sizeof *known; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", known[i].value);
+    status = set(c, known[i].param, text, error);
+  }
+  if (status == FTL_OK) status = set(c, FTL_PARAM_mma, "mma", error);
+  if (status == FTL_OK) status = set(c, FTL_PARAM_copy, "cp_async", error);
+  return status == FTL_OK ? set(c, FTL_PARAM_layout, "bhsd", error) : status;
+}
+
 // cuBLAS's kernels for Hopper carry their tile in their name: nvjet_sm90_hsh_256x128_64x4_... is 256 columns and 128
 // rows of a row-major C (cuBLAS itself computes the transposed product), a K step of 64, 4 stages. A row has
 // seqlen_q x head_dim by head_dim x seqlen_kv. Not in the name, and left at the defaults: the order of tiles. Clusters
@@ -158,12 +207,12 @@ static ftl_status set_sdpa_cudnn(ftl_measured_case *c, const ftl_measurement *ro
 }
 
 static const struct {
-  const char *source, *workload;
+  const char *source, *pass, *workload;
   ftl_status (*set)(ftl_measured_case *, const ftl_measurement *, ftl_error *);
 } foreign_kernels[] = {
-    {"triton", "flash2_fwd", set_triton},         {"flex", "flash2_fwd", set_triton},
-    {"sdpa_flash", "flash2_fwd", set_sdpa_flash}, {"sdpa_cudnn", "flash3_fwd", set_sdpa_cudnn},
-    {"cublas", "matmul_tiled", set_cublas},
+    {"triton", "fwd", "flash2_fwd", set_triton},         {"flex", "fwd", "flash2_fwd", set_triton},
+    {"sdpa_flash", "fwd", "flash2_fwd", set_sdpa_flash}, {"sdpa_flash", "bwd", "flash2_bwd", set_sdpa_flash_bwd},
+    {"sdpa_cudnn", "fwd", "flash3_fwd", set_sdpa_cudnn}, {"cublas", "fwd", "matmul_tiled", set_cublas},
 };
 
 static ftl_status begin(ftl_measured_case *c, const char *workload, ftl_error *error) {
@@ -174,17 +223,15 @@ static ftl_status begin(ftl_measured_case *c, const char *workload, ftl_error *e
 }
 
 static ftl_status set_foreign(ftl_measured_case *c, const ftl_measurement *row, const char *source, ftl_error *error) {
+  const char *pass = fact_or(row, "pass", "fwd");
   snprintf(c->source, sizeof c->source, "%s", source);
   for (size_t i = 0; i < sizeof foreign_kernels / sizeof *foreign_kernels; i++) {
-    if (strcmp(source, foreign_kernels[i].source) != 0) continue;
-    if (strcmp(fact_or(row, "pass", "fwd"), "fwd") != 0) {
-      return ftl_error_set(error, FTL_INFEASIBLE, "%.64s backward", source);
-    }
+    if (strcmp(source, foreign_kernels[i].source) != 0 || strcmp(pass, foreign_kernels[i].pass) != 0) continue;
     ftl_status status = begin(c, foreign_kernels[i].workload, error);
     if (status == FTL_OK) status = set_named_columns(c, row, error);
     return status == FTL_OK ? foreign_kernels[i].set(c, row, error) : status;
   }
-  return ftl_error_set(error, FTL_INFEASIBLE, "%.64s", source);
+  return ftl_error_set(error, FTL_INFEASIBLE, "%.64s%s", source, strcmp(pass, "bwd") == 0 ? " backward" : "");
 }
 
 // kernels/attention is plain code and reads Q from shared memory in every step; the column `schedule` of unfused

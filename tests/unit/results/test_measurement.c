@@ -205,6 +205,25 @@ Test(unit_results_measurement, the_tile_of_a_library_kernel_is_in_its_name) {
   cr_assert_eq(c.spec.value[FTL_PARAM_schedule], FTL_SCHEDULE_INTERLEAVED);
 }
 
+// The name of the kernel of the products is cut before its keys: 128 of them.
+Test(unit_results_measurement, backward_kernels_of_the_library_are_flash2_bwd_with_atomics) {
+  static const char *const kernels[] = {
+      "\"void pytorch_flash::flash_bwd_dot_do_o_kernel<1, Flash_bwd_kernel_traits<128, 64, 128, 8, 2, 4, 2, 0\"",
+      "\"void pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<Flash_bwd_kernel_traits<128, 64, 12\""};
+  for (int i = 0; i < 2; i++) {
+    char text[1024];
+    snprintf(text, sizeof text, FOREIGN_COLUMNS "sdpa_flash,bwd,1,8,512,512,128,,,,,ok,,NVIDIA H200,ncu,%s\n",
+             kernels[i]);
+    ftl_measured_case c = case_of(text);
+    cr_assert_str_eq(c.spec.workload->name, "flash2_bwd");
+    cr_assert_eq(c.spec.value[FTL_PARAM_dq], FTL_DQ_ATOMICS);
+    cr_assert_eq(c.spec.value[FTL_PARAM_block_m], 64);
+    cr_assert_eq(c.spec.value[FTL_PARAM_block_n], 128);
+    cr_assert_eq(c.spec.value[FTL_PARAM_num_warps], 8);
+    cr_assert_eq(c.part, FTL_PART_HELD_OUT);
+  }
+}
+
 // The name tells columns x rows of a row-major C: cuBLAS computes its transpose.
 Test(unit_results_measurement, a_cublas_kernel_names_its_tile) {
   ftl_measurement_file file =
@@ -243,14 +262,20 @@ Test(unit_results_measurement, cudnns_kernel_is_a_persistent_flash3) {
 }
 
 Test(unit_results_measurement, says_why_a_row_is_no_configuration) {
-  ftl_measurement_file file = parsed(FOREIGN_COLUMNS
-                                     "cublas,fwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
-                                     "sdpa_flash,bwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
-                                     "sdpa_cudnn,fwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
-                                     "triton,fwd,1,8,512,512,64,64,64,4,2,ok,wgmma,Some GPU,ncu,k\n");
-  static const char *const reasons[] = {"cublas with another kernel, or split K", "sdpa_flash backward",
-                                        "sdpa_cudnn with another kernel", "GPU Some GPU"};
-  for (int i = 0; i < 4; i++) {
+  ftl_measurement_file file =
+      parsed(FOREIGN_COLUMNS
+             "cublas,fwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
+             "sdpa_flash,bwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
+             "sdpa_flash,bwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,\"Flash_bwd_kernel_traits<64, "
+             "32, 128\"\n"
+             "sdpa_cudnn,bwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
+             "sdpa_cudnn,fwd,1,8,512,512,64,,,,,ok,,NVIDIA H200,ncu,k\n"
+             "triton,fwd,1,8,512,512,64,64,64,4,2,ok,wgmma,Some GPU,ncu,k\n");
+  static const char *const reasons[] = {
+      "cublas with another kernel, or split K", "sdpa_flash backward: copies and sums of the framework",
+      "sdpa_flash backward with another tile",  "sdpa_cudnn backward",
+      "sdpa_cudnn with another kernel",         "GPU Some GPU"};
+  for (int i = 0; i < 6; i++) {
     ftl_measured_case c;
     ftl_error error = {0};
     cr_assert_eq(ftl_measured_case_make(&c, &file.rows[i], &error), FTL_INFEASIBLE);
