@@ -67,6 +67,7 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
     case FTL_TILE_LOAD_TILE:
     case FTL_TILE_LOAD_ROWS:
     case FTL_TILE_LOAD_COLUMNS:
+    case FTL_TILE_MASK_BITS:
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_MERGED:
     case FTL_TILE_STORE_ROWS:

@@ -43,6 +43,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
     case FTL_TILE_LOAD_TILE:
     case FTL_TILE_LOAD_ROWS:
     case FTL_TILE_LOAD_COLUMNS:
+    case FTL_TILE_MASK_BITS:
       work->load_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
       break;
     case FTL_TILE_STORE_MERGED: {

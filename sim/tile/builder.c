@@ -524,6 +524,13 @@ void ftl_mask_left(ftl_builder *builder, ftl_expr left) {
     program->ops[program->num_ops - 1].left = left;
 }
 
+void ftl_mask_bits(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_MASK_BITS);
+  op.dst = dst;
+  op.ref = ref;
+  op_add(builder, op);
+}
+
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_REDUCE_ROWS);
   op.fn = fn;

@@ -51,6 +51,10 @@ int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dty
 // A table in HBM whose int32 entries the host knows before the launch (block tables, offsets of sequences, lists of
 // blocks): a tensor [1][1][count][1], copied. Expressions read it by ftl_lookup.
 int32_t ftl_builder_table(ftl_builder *builder, const char *name, const int32_t *entries, int64_t count);
+// Rows of bits in HBM that the host knows before the launch, as masks of trees: a tensor
+// [1][1][num_rows][words_per_row] of 32-bit words, whose bit c % 32 of word c / 32 is column c. Copied.
+int32_t ftl_builder_bit_rows(ftl_builder *builder, const char *name, const uint32_t *words, int64_t num_rows,
+                             int64_t words_per_row);
 // What every access to the tensor says to L2; normal without it.
 void ftl_builder_l2_priority(ftl_builder *builder, int32_t tensor, ftl_l2_priority priority);
 int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
@@ -113,6 +117,8 @@ void ftl_mask_transposed(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_e
                          ftl_expr limit);
 // The mask just added also hides the keys before token + left (sliding window).
 void ftl_mask_left(ftl_builder *builder, ftl_expr left);
+// Hides what the bits of a table of bit rows do not show; ref.columns counts words.
+void ftl_mask_bits(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);

@@ -289,6 +289,22 @@ static ftl_status check_mask(const ftl_check *check, const ftl_tile_op *op) {
   return FTL_OK;
 }
 
+static ftl_status check_mask_bits(const ftl_check *check, const ftl_tile_op *op) {
+  enum { WORD_BITS = 32 };
+  ftl_status status = check_ref(check, &op->ref, false);
+  if (status != FTL_OK) return status;
+  const ftl_tensor *bits = &check->program->tensors[op->ref.tensor];
+  if (!is_tile(check, op->dst) || !is_fragment(check, op->dst) || check->program->values[op->dst].dtype != FTL_FP32)
+    return ftl_check_fail(check, "the destination is not an fp32 tile of this role, held as fragments");
+  if (bits->table == NULL) return ftl_check_fail(check, "%s is no table of bit rows", bits->name);
+  const ftl_value *dst = &check->program->values[op->dst];
+  int32_t columns = check->program->roles[check->role_idx].num_groups * dst->columns;
+  if (op->ref.rows > dst->rows || op->ref.columns * WORD_BITS != columns)
+    return ftl_check_fail(check, "%d rows of %d words are not the bits of %s: at most %d rows of %d bits", op->ref.rows,
+                          op->ref.columns, dst->name, dst->rows, columns);
+  return FTL_OK;
+}
+
 // The copies of all groups lie side by side in the whole ring.
 static ftl_status check_group_staging(const ftl_check *check, int32_t ring, int32_t rows, int32_t columns) {
   if (!is_ring(check, ring)) return ftl_check_fail(check, "the copies of several groups need a staging ring");
@@ -435,6 +451,8 @@ ftl_status ftl_check_op(const ftl_check *check) {
       return check_elem(check, op);
     case FTL_TILE_MASK:
       return check_mask(check, op);
+    case FTL_TILE_MASK_BITS:
+      return check_mask_bits(check, op);
     case FTL_TILE_REDUCE_ROWS:
     case FTL_TILE_REDUCE_LANES:
     case FTL_TILE_REDUCE_GROUPS:

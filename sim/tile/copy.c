@@ -15,7 +15,7 @@ static size_t round_up(size_t size) {
 }
 
 static size_t table_bytes(const ftl_tensor *tensor) {
-  return tensor->table ? sizeof *tensor->table * (size_t)tensor->num_rows : 0;
+  return tensor->table ? sizeof *tensor->table * (size_t)(tensor->num_rows * tensor->num_columns) : 0;
 }
 
 static packed_sizes sizes_of(const ftl_tile_program *program) {

@@ -124,7 +124,7 @@ ftl_expr ftl_lookup(ftl_builder *builder, int32_t table, ftl_expr index) {
   ftl_tile_program *program = builder->program;
   if (builder->error.status != FTL_OK) return 0;
   if (index < 0 || index >= program->num_exprs || table < 0 || table >= program->num_tensors ||
-      !program->tensors[table].table) {
+      !program->tensors[table].table || program->tensors[table].num_columns != 1) {
     ftl_builder_fail(builder, FTL_BAD_INPUT, "a lookup takes a table and an expression: table %d, expression %d", table,
                      index);
     return 0;

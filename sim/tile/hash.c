@@ -40,7 +40,9 @@ static void add_tensor(hasher *h, const ftl_tensor *tensor) {
                            tensor->row_stride, tensor->base_bytes,  tensor->size_bytes};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
   add_name(h, tensor->name);
-  if (tensor->table) add(h, (int64_t)XXH3_64bits(tensor->table, sizeof *tensor->table * (size_t)tensor->num_rows));
+  if (tensor->table)
+    add(h,
+        (int64_t)XXH3_64bits(tensor->table, sizeof *tensor->table * (size_t)(tensor->num_rows * tensor->num_columns)));
 }
 
 static void add_ring(hasher *h, const ftl_ring *ring) {

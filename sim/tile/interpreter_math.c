@@ -202,6 +202,31 @@ static ftl_status mask(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
   return FTL_OK;
 }
 
+// Whether bit `column` of row `row` of a reference to bit rows is set.
+static bool bit_at(const ftl_tensor *bits, const ftl_tile_ref *ref, int64_t row, int64_t column, int64_t first_row,
+                   int64_t first_word) {
+  enum { WORD_BITS = 32 };
+  int64_t word = first_word + column / WORD_BITS;
+  if (row >= ref->rows || first_row + row >= bits->num_rows || word >= bits->num_columns) return false;
+  uint32_t bits_of_word = (uint32_t)bits->table[(first_row + row) * bits->num_columns + word];
+  return (bits_of_word >> column % WORD_BITS & 1) != 0;
+}
+
+static ftl_status mask_bits(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
+  if (!event->present) return FTL_OK;
+  const ftl_value *info = info_of(in, op->dst);
+  const ftl_tensor *bits = &in->program->tensors[op->ref.tensor];
+  int64_t first_row = ftl_expr_eval(in->program, op->ref.row, event->point);
+  int64_t first_word = ftl_expr_eval(in->program, op->ref.column, event->point);
+  for (int32_t r = 0; r < rows_of(in, op->dst); r++)
+    for (int32_t c = 0; c < info->columns; c++)
+      if (!bit_at(bits, &op->ref, r % info->rows, r / info->rows * info->columns + c, first_row, first_word))
+        in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c] = -INFINITY;
+  return FTL_OK;
+}
+
 // ---- reductions ----
 
 static ftl_status reduce_rows(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
@@ -271,6 +296,8 @@ ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, 
       return mma(in, event, error);
     case FTL_TILE_ELEM:
       return elem(in, event, error);
+    case FTL_TILE_MASK_BITS:
+      return mask_bits(in, event, error);
     case FTL_TILE_MASK:
       return mask(in, event, error);
     case FTL_TILE_REDUCE_ROWS:

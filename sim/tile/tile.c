@@ -126,6 +126,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_MMA] = "mma",
       [FTL_TILE_ELEM] = "elem",
       [FTL_TILE_MASK] = "mask",
+      [FTL_TILE_MASK_BITS] = "mask_bits",
       [FTL_TILE_REDUCE_ROWS] = "reduce_rows",
       [FTL_TILE_REDUCE_LANES] = "reduce_lanes",
       [FTL_TILE_REDUCE_GROUPS] = "reduce_groups",
@@ -143,7 +144,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
 
 bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind) {
   return kind == FTL_TILE_LOOKUP || kind == FTL_TILE_LOAD_TILE || kind == FTL_TILE_LOAD_ROWS ||
-         kind == FTL_TILE_LOAD_COLUMNS;
+         kind == FTL_TILE_LOAD_COLUMNS || kind == FTL_TILE_MASK_BITS;
 }
 
 bool ftl_tile_op_loads(ftl_tile_op_kind kind) { return kind == FTL_TILE_LOAD || ftl_tile_op_loads_direct(kind); }

@@ -70,7 +70,7 @@ typedef struct ftl_tensor {
   int64_t batch_stride, head_stride, row_stride;  // elements
   int64_t base_bytes;                             // device address, a multiple of 2 MiB
   int64_t size_bytes;                             // of the whole allocation
-  int32_t *table;  // a table: its num_rows entries (int32, one column), known before the launch. Owned; NULL: no table
+  int32_t *table;  // a table: its int32 entries, row by row, known before the launch. Owned; NULL: no table
   ftl_l2_priority l2_priority;  // of every access to it
 } ftl_tensor;
 
@@ -207,8 +207,11 @@ typedef enum ftl_tile_op_kind {
                   //   begin where those of the group before end. transposed: rows are keys and columns queries: -inf
                   //   where row + row0 > column + column0 + diagonal, or row + row0 >= limit
                   //   With `left` also where the key lies before the token + left
-  FTL_TILE_REDUCE_ROWS,    // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
-  FTL_TILE_REDUCE_LANES,   // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
+  FTL_TILE_MASK_BITS,     // dst (TILE) <- -inf where a bit is 0. ref: a table of bit rows (ftl_builder_bit_rows); row r
+                          //   of ref is dst's row r, bit c of its words column c. Rows beyond ref's have no bits. The
+                          //   columns of a group begin where those of the group before end
+  FTL_TILE_REDUCE_ROWS,   // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
+  FTL_TILE_REDUCE_LANES,  // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
   FTL_TILE_REDUCE_GROUPS,  // dst (ROWS, whole) <- fn over the groups' copies, through ring `ring` as staging
   FTL_TILE_CONVERT,        // dst (dtype of dst) <- a, rounded to nearest even; row-wise also from 16 bits to fp32
   FTL_TILE_STORE,  // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct.
@@ -258,11 +261,11 @@ typedef struct ftl_tile_op {
   int32_t ring_row;      // MMA with A in shared memory, STORE through a ring: first of its rows that are this op's
   int32_t barrier;       // ARRIVE, SYNC
   bool transpose_a, transpose_b;
-  bool transposed;                          // MASK
-  ftl_tile_ref ref;                         // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, STORE*, ATOMIC_ADD
-  ftl_expr lookup;                          // LOOKUP: of kind FTL_EXPR_LOOKUP, or FTL_PAGE_ENTRIES
-  int32_t loop_var;                         // LOOP, END_LOOP
-  ftl_expr lo, hi;                          // LOOP
+  bool transposed;   // MASK
+  ftl_tile_ref ref;  // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS, STORE*, ATOMIC_ADD
+  ftl_expr lookup;   // LOOKUP: of kind FTL_EXPR_LOOKUP, or FTL_PAGE_ENTRIES
+  int32_t loop_var;  // LOOP, END_LOOP
+  ftl_expr lo, hi;   // LOOP
   ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no bound on the right
   ftl_expr left;                            // MASK; FTL_ALWAYS: no bound on the left
   int64_t period;                           // MASK
@@ -297,7 +300,7 @@ int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b);
 const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...
 // What an operation does to the tensor of its reference.
 bool ftl_tile_op_loads(ftl_tile_op_kind kind);         // LOAD and the direct ones
-bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOOKUP, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS
+bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOOKUP, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS
 bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, ATOMIC_ADD, STORE_ROWS, STORE_MERGED
 // Whether a PUT fills the ring.
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring);

@@ -195,6 +195,10 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
     case FTL_TILE_MASK:
       write_mask(out, program, op);
       break;
+    case FTL_TILE_MASK_BITS:
+      fprintf(out, "%s = -inf where a bit is 0 of ", dst);
+      write_ref(out, program, &op->ref);
+      break;
     case FTL_TILE_REDUCE_ROWS:
       fprintf(out, "%s = %s over columns of %s, with %s", dst, fn, a, dst);
       break;

@@ -11,8 +11,8 @@ static uint16_t begin_tile(ftl_select *s, const ftl_tile_ref *ref) {
   return index;
 }
 
-static void add_ldg(ftl_select *s, const ftl_tile_ref *ref, ftl_access access, int32_t dst, int32_t address,
-                    int32_t predicate) {
+void ftl_select_add_ldg(ftl_select *s, const ftl_tile_ref *ref, ftl_access access, int32_t dst, int32_t address,
+                        int32_t predicate) {
   ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDG, 1, dst, address, predicate, NONE);
   load->inst.access = ftl_select_access(s, access);
   load->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + LINE_BYTES - 1) / LINE_BYTES));
@@ -63,7 +63,7 @@ static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int
     if (!inside) continue;
     int32_t left = wanted_bytes - access.column_byte;
     if (access.row_warps <= 1 && left < access.bytes) access.bytes = left;
-    add_ldg(s, from, access, fragment, address, ftl_select_row_predicate(s, from));
+    ftl_select_add_ldg(s, from, access, fragment, address, ftl_select_row_predicate(s, from));
   }
 }
 
@@ -98,7 +98,7 @@ void ftl_select_load_rows(ftl_select *s, const ftl_tile_op *op) {
     if (ftl_select_is_ragged(s, &op->ref)) zero(s, rows, map.num_registers);
     ftl_access access = ftl_select_is_by_rows(s, op->dst) ? row_access(s, op->dst, ref, slab, 0, element_bytes)
                                                           : fragment_rows(s, op->dst, ref, slab, element_bytes);
-    add_ldg(s, &op->ref, access, rows, address, ftl_select_row_predicate(s, &op->ref));
+    ftl_select_add_ldg(s, &op->ref, access, rows, address, ftl_select_row_predicate(s, &op->ref));
   }
 }
 
@@ -116,7 +116,7 @@ void ftl_select_load_columns(ftl_select *s, const ftl_tile_op *op) {
                          .row_step = 1,
                          .bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype),
                          .row_warps = s->role->num_warps};
-    add_ldg(s, &op->ref, access, fragment, address, ftl_select_row_predicate(s, &op->ref));
+    ftl_select_add_ldg(s, &op->ref, access, fragment, address, ftl_select_row_predicate(s, &op->ref));
   }
 }
 

@@ -59,6 +59,7 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
       writes = true;
       break;
     case FTL_TILE_MASK:
+    case FTL_TILE_MASK_BITS:
     case FTL_TILE_REDUCE_LANES:
     case FTL_TILE_REDUCE_GROUPS:
       writes = true;
@@ -122,6 +123,7 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       [FTL_TILE_PUT] = ftl_select_put,
       [FTL_TILE_ELEM] = ftl_select_elem,
       [FTL_TILE_MASK] = ftl_select_mask,
+      [FTL_TILE_MASK_BITS] = ftl_select_mask_bits,
       [FTL_TILE_REDUCE_ROWS] = ftl_select_reduce_rows,
       [FTL_TILE_REDUCE_LANES] = ftl_select_reduce_lanes,
       [FTL_TILE_REDUCE_GROUPS] = ftl_select_reduce_groups,

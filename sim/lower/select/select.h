@@ -176,6 +176,9 @@ void ftl_select_hold_reserve(ftl_select *s, ftl_draft_inst *inst, int32_t accumu
 
 // ---- row-wise values: by_rows.c, direct.c ----
 bool ftl_select_is_by_rows(const ftl_select *s, int32_t value);
+// One load from global memory; it waits for its address and, unless NONE, a predicate.
+void ftl_select_add_ldg(ftl_select *s, const ftl_tile_ref *ref, ftl_access access, int32_t dst, int32_t address,
+                        int32_t predicate);
 void ftl_select_mask_by_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_rows_by_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_lanes_by_rows(ftl_select *s, const ftl_tile_op *op);
@@ -212,6 +215,7 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_elem(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_mask(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_mask_bits(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op);
