@@ -16,6 +16,7 @@ return product "l40s" : on "ad102" {
     limit_mw = datasheet(350000, l40s),
     burst_limit_mw = guess(350000, "as sustained; not measured"),
   },
+  tensor = { int4_fma_per_cycle = guess(1024, "the datasheet gives int4 the 733 TOPS of int8, from memory; the die has twice that on RTX 4090") },
   dram = {
     kind = datasheet("gddr6", l40s),
     size_bytes = datasheet(48 * 1024 * 1024 * 1024, l40s),

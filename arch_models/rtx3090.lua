@@ -20,6 +20,8 @@ return product "rtx3090" : on "ga102" {
     -- GeForce: half the rate when accumulating in fp32.
     mma_fp32_interval_cycles = datasheet(32, whitepaper .. ": 71 TFLOP/s with fp32 accumulation, 142 with fp16"),
     peak_fma_per_cycle = datasheet(256, whitepaper .. ": 71 TFLOP/s with fp32 accumulation"),
+    bf16_fma_per_cycle = datasheet(256, whitepaper .. ": 71 TFLOP/s"),
+    tf32_fma_per_cycle = datasheet(128, whitepaper .. ": 35.6 TFLOP/s"),
   },
   dram = {
     kind = datasheet("gddr6x", whitepaper),

@@ -24,7 +24,7 @@ static void set_time(const ftl_launch *launch, const ftl_totals *totals, const f
   value[FTL_METRIC_cycles] = (double)totals->cycles + (double)(arch->launch_overhead_ns * totals->sm_khz / 1000000);
   value[FTL_METRIC_cycles_active] = ratio(totals->sm.active_cycles, arch->chip_num_sms);
   value[FTL_METRIC_sm_clock_mhz] = khz / 1000.0;
-  value[FTL_METRIC_power_w] = (double)ftl_power_mw(arch, totals, work->tensor_macs, totals->sm_khz) / 1000.0;
+  value[FTL_METRIC_power_w] = (double)ftl_power_mw(arch, totals, work->tensor_fp16_macs, totals->sm_khz) / 1000.0;
   value[FTL_METRIC_model_flops] = (double)launch->tile->model_flops;
   value[FTL_METRIC_executed_flops] = 2.0 * (double)work->tensor_macs;
   value[FTL_METRIC_tflops] = (double)launch->tile->model_flops / time_ns / 1000.0;

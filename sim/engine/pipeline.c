@@ -57,7 +57,7 @@ static int64_t allowed_khz(const ftl_pipeline *pipeline, int from, int to) {
     sum.memory.l2_sectors_from_sms += one->totals.memory.l2_sectors_from_sms;
     sum.memory.dram_read_bytes += one->totals.memory.dram_read_bytes;
     sum.memory.dram_write_bytes += one->totals.memory.dram_write_bytes;
-    tensor_macs += one->work.tensor_macs;
+    tensor_macs += one->work.tensor_fp16_macs;
   }
   return ftl_power_clock_khz(pipeline->launches[from].launch.arch, &sum, tensor_macs, pipeline->sustained);
 }

@@ -99,7 +99,7 @@ static ftl_status init_pipeline(ftl_pipeline *pipeline, const programs *p, const
     launch->num_threads = options && options->num_threads > 0 ? options->num_threads : 1;
     launch->no_bulk = options && options->no_bulk;
     launch->cancel = options ? options->cancel : NULL;
-    pipeline->launches[i].work = ftl_static_work_of(p->warps[i], arch, ftl_launch_num_ctas(launch));
+    pipeline->launches[i].work = ftl_static_work_of(p->warps[i], ftl_launch_num_ctas(launch));
   }
   return FTL_OK;
 }

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-enum { WGMMA_M = 64, WGMMA_K = 16 };
+enum { WGMMA_M = 64, WARPS_A_WGMMA = 4, FP16_WGMMA_K = 16 };
 
 int64_t ftl_loop_trips(const ftl_warp_program *program, int32_t loop, const ftl_expr_point *point) {
   const ftl_warp_loop *l = &program->loops[loop];
@@ -12,12 +12,21 @@ int64_t ftl_loop_trips(const ftl_warp_program *program, int32_t loop, const ftl_
 
 // Multiply-adds of one warp's instruction: a wgmma is issued by four warps, a quarter each.
 static int64_t macs_of(const ftl_warp_program *program, const ftl_warp_inst *inst) {
-  return inst->opcode == FTL_OP_WGMMA ? (int64_t)WGMMA_M * inst->arg * WGMMA_K / 4 : program->mma_macs;
+  const ftl_product *product = &program->product;
+  if (inst->opcode == FTL_OP_MMA) return product->mma_macs;
+  return (int64_t)WGMMA_M * inst->arg * product->operand_columns / WARPS_A_WGMMA;
 }
 
-static int64_t tensor_cycles_of(const ftl_warp_inst *inst, const ftl_arch *arch) {
-  if (inst->opcode == FTL_OP_WGMMA) return (int64_t)WGMMA_M * inst->arg * WGMMA_K / arch->tensor_wgmma_fma_per_cycle;
-  return arch->tensor_mma_fp32_interval_cycles / arch->tensor_mma_num_insts;
+// Of fp16, as many as read the same operand bytes.
+static int64_t fp16_macs_of(const ftl_warp_program *program, const ftl_warp_inst *inst) {
+  if (inst->opcode == FTL_OP_MMA) return program->product.mma_fp16_macs;
+  return (int64_t)WGMMA_M * inst->arg * FP16_WGMMA_K / WARPS_A_WGMMA;
+}
+
+static int64_t tensor_cycles_of(const ftl_warp_program *program, const ftl_warp_inst *inst) {
+  const ftl_product *product = &program->product;
+  if (inst->opcode == FTL_OP_MMA) return product->mma_interval_cycles;
+  return (int64_t)WGMMA_M * inst->arg * product->operand_columns / product->wgmma_fma_per_cycle;
 }
 
 // Instructions without a pipe are marks of the compressed form.
@@ -31,7 +40,7 @@ static bool issues(ftl_opcode opcode) {
   return table[opcode];
 }
 
-static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *inst, const ftl_arch *arch, int64_t times,
+static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *inst, int64_t times,
                        ftl_static_work *work) {
   if (!issues(inst->opcode)) return;
   int64_t insts = times * inst->repeat;
@@ -42,14 +51,14 @@ static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *ins
   if (inst->opcode != FTL_OP_MMA && inst->opcode != FTL_OP_WGMMA) return;
   work->tensor_insts += insts;
   work->tensor_macs += insts * macs_of(program, inst);
-  work->tensor_busy_cycles += insts * tensor_cycles_of(inst, arch);
+  work->tensor_fp16_macs += insts * fp16_macs_of(program, inst);
+  work->tensor_busy_cycles += insts * tensor_cycles_of(program, inst);
 }
 
 // The bodies of loops without inner loops are counted once and multiplied; others are walked with their variable set,
 // since an inner trip count may depend on it.
 typedef struct counter {
   const ftl_warp_program *program;
-  const ftl_arch *arch;
   const ftl_warp_role *role;
   ftl_static_work *bodies;  // per loop, one iteration
 } counter;
@@ -78,7 +87,7 @@ static ftl_static_work count_straight(const counter *c, int32_t from, int32_t to
     if (inst->opcode == FTL_OP_LOOP)
       i = c->program->loops[inst->arg].end;
     else
-      count_inst(c->program, inst, c->arch, inst->flags & FTL_INST_WARP0 ? 1 : c->role->num_warps, &work);
+      count_inst(c->program, inst, inst->flags & FTL_INST_WARP0 ? 1 : c->role->num_warps, &work);
   }
   return work;
 }
@@ -109,11 +118,11 @@ static void count_loops(const counter *c, int32_t from, int32_t to, ftl_expr_poi
   }
 }
 
-void ftl_static_work_of_segments(const ftl_warp_program *program, const ftl_arch *arch, const int32_t *place_of_loop,
+void ftl_static_work_of_segments(const ftl_warp_program *program, const int32_t *place_of_loop,
                                  ftl_static_work *segments, int32_t num_segments) {
   for (int32_t s = 0; s < num_segments; s++) segments[s] = (ftl_static_work){0};
   for (int32_t r = 0; r < program->num_roles; r++) {
-    counter c = {.program = program, .arch = arch, .role = &program->roles[r]};
+    counter c = {.program = program, .role = &program->roles[r]};
     int32_t segment = 0, from = 0;
     for (int32_t i = 0; i <= c.role->num_insts && segment < num_segments; i++) {
       bool at_end = i == c.role->num_insts;
@@ -135,12 +144,12 @@ void ftl_static_work_of_segments(const ftl_warp_program *program, const ftl_arch
 
 enum { MAX_LOOPS = 64 };
 
-ftl_static_work ftl_static_work_of(const ftl_warp_program *program, const ftl_arch *arch, int64_t num_started) {
+ftl_static_work ftl_static_work_of(const ftl_warp_program *program, int64_t num_started) {
   FTL_CHECK(program->num_loops <= MAX_LOOPS, "%d loops in a warp program", (int)program->num_loops);
   ftl_static_work work = {0}, bodies[MAX_LOOPS];
   for (int32_t r = 0; r < program->num_roles; r++) {
     const ftl_warp_role *role = &program->roles[r];
-    counter c = {.program = program, .arch = arch, .role = role, .bodies = bodies};
+    counter c = {.program = program, .role = role, .bodies = bodies};
     count_bodies(&c, 0, role->num_insts);
     ftl_static_work once = count_straight(&c, 0, role->tile_inst);
     ftl_static_work each_tile = count_straight(&c, role->tile_inst, role->num_insts);

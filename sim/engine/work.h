@@ -13,18 +13,19 @@
 typedef struct ftl_static_work {
   int64_t warp_insts, tensor_insts;
   int64_t tensor_macs;         // multiply-adds, padding and masked tiles included
+  int64_t tensor_fp16_macs;    // fp16 multiply-adds that read as many operand bytes: what energy goes by
   int64_t tensor_busy_cycles;  // sub-core cycles of the tensor pipe
   int64_t shared_wavefronts, bank_conflicts;
   int64_t sfu_insts;
 } ftl_static_work;
 
 // `num_started`: CTAs that start; of a persistent program, fewer than it has tiles.
-ftl_static_work ftl_static_work_of(const ftl_warp_program *program, const ftl_arch *arch, int64_t num_started);
+ftl_static_work ftl_static_work_of(const ftl_warp_program *program, int64_t num_started);
 
 // The same for one CTA and cut at the outermost loops: segments[2k] is the straight code before loop k,
 // segments[2k + 1] one iteration of it without the loops in it, the last the code behind all loops. All roles together:
 // place_of_loop[i] is k of the program's loop i; what a role has beyond `num_segments` is left out.
-void ftl_static_work_of_segments(const ftl_warp_program *program, const ftl_arch *arch, const int32_t *place_of_loop,
+void ftl_static_work_of_segments(const ftl_warp_program *program, const int32_t *place_of_loop,
                                  ftl_static_work *segments, int32_t num_segments);
 
 // Trip count of every loop of a role summed over the grid would hide order; this gives one tile's: the number of

@@ -48,7 +48,7 @@ static int32_t place_wait(mover *m, int32_t at) {
 bool ftl_waits_move_up(ftl_draft *draft, const ftl_arch *arch, ftl_arena *arena) {
   mover m = {.draft = draft, .time = FTL_ARENA_NEW(arena, int64_t, draft->num_insts + 1)};
   if (!m.time) return false;
-  ftl_op_timings_init(&m.timings, arch);
+  ftl_op_timings_init(&m.timings, arch, &draft->product);
   int64_t last_wgmma_done = 0;
   for (int32_t i = 0; i < draft->num_insts; i++) {
     if (draft->insts[i].inst.opcode == FTL_OP_WGMMA_WAIT) i = place_wait(&m, i);

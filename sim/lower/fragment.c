@@ -1,10 +1,11 @@
 #include "lower/fragment.h"
 
+int32_t ftl_operand_columns(ftl_dtype dtype) { return FTL_OPERAND_BYTES / ftl_dtype_bytes(dtype); }
+
 ftl_fragment_shape ftl_fragment_shape_of(const ftl_arch *arch, bool wgmma) {
   bool quad_pairs = !wgmma && arch->tensor_mma_m == 8;
   return (ftl_fragment_shape){
       .quad_pairs = quad_pairs,
-      .mma_k = wgmma ? 16 : (int32_t)arch->tensor_mma_k,
       .accumulator_columns = quad_pairs ? 16 : 8,
       .accumulator_registers = quad_pairs ? 8 : 4,
       // two quad pairs share every operand row, so each is held twice
@@ -39,8 +40,9 @@ ftl_fragment_map ftl_fragment_map_of(const ftl_fragment_shape *shape, const ftl_
   int32_t across = value->warps_per_row > 1 ? value->warps_per_row : 1;
   int32_t num_slabs = value->rows * across / (FTL_SLAB_ROWS * num_warps);
   if (value->kind == FTL_VALUE_ROWS) return (ftl_fragment_map){num_slabs, 1, 2};
-  bool wide = value->dtype == FTL_FP32;
-  int32_t columns = wide ? shape->accumulator_columns : FTL_OPERAND_COLUMNS;
-  return (ftl_fragment_map){num_slabs, (value->columns / across + columns - 1) / columns,
-                            wide ? shape->accumulator_registers : shape->operand_registers};
+  bool wide = value->dtype == FTL_FP32 || value->dtype == FTL_INT32, accumulates = wide || value->accumulates;
+  int32_t columns = accumulates ? shape->accumulator_columns : ftl_operand_columns(value->dtype);
+  int32_t registers = accumulates ? shape->accumulator_registers : shape->operand_registers;
+  if (accumulates && !wide) registers /= 2;  // pairs of 16-bit sums
+  return (ftl_fragment_map){num_slabs, (value->columns / across + columns - 1) / columns, registers};
 }

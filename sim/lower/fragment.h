@@ -9,18 +9,20 @@
 #include <stdbool.h>
 
 #include "arch/arch.h"
+#include "lower/product.h"
 #include "tile/tile.h"
 
 // Rows of a value are dealt to warps in slabs of 16: warp w of W holds slabs w, w + W, ... With S warps side by side:
 // slabs w / S, w / S + W / S, ..., and of the columns the (w % S)-th share.
+// Operands come in blocks of 16 rows and FTL_OPERAND_BYTES: FTL_OPERAND_COLUMNS columns of 16-bit types.
 enum { FTL_SLAB_ROWS = 16, FTL_OPERAND_COLUMNS = 16, FTL_WARP_LANES = 32 };
+int32_t ftl_operand_columns(ftl_dtype dtype);
 
 typedef struct ftl_fragment_shape {
   bool quad_pairs;              // Volta's m8n8k4
-  int32_t mma_k;                // K of one mma.sync
   int32_t accumulator_columns;  // a slab's accumulators come in fragments of this many columns
   int32_t accumulator_registers;
-  int32_t operand_registers;  // of a 16 x 16 block of a 16-bit operand
+  int32_t operand_registers;  // of a block of 16 rows and 32 bytes of an operand
   int32_t row_lanes;          // lanes that hold one row of an accumulator
 } ftl_fragment_shape;
 

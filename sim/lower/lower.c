@@ -31,7 +31,7 @@ ftl_status ftl_lower_resolve(const ftl_arch *arch, ftl_lower_options *options, f
 
 static ftl_status check_dtypes(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
   for (int32_t t = 0; t < tile->num_tensors; t++)
-    if (tile->tensors[t].dtype == FTL_BF16 && !arch->sm_has_bf16)
+    if (tile->tensors[t].dtype == FTL_BF16 && arch->tensor_bf16_fma_per_cycle == 0)
       return lacks(arch, "dtype=bf16", "bf16 tensor instructions (compute capability 8.0)", error);
   return FTL_OK;
 }
@@ -213,6 +213,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
                     .copy = b->options.copy,
                     .mma = b->options.mma,
                     .shape = *how->shape,
+                    .product = &b->program->product,
                     .layouts = b->layouts,
                     .register_cap = how->cap,
                     .plain_code = b->options.plain_code,
@@ -221,6 +222,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
                     .role_idx = how->role_idx,
                     .orders = how->orders,
                     .serial_wgmma = how->serial_wgmma};
+  s->draft.product = b->program->product;
   ftl_status status = ftl_select_role(s, error);
   if (status != FTL_OK) return status;
   return ftl_draft_finish(&s->draft, b->arch, how->cap, add_local_access, s, result, error);
@@ -312,6 +314,7 @@ static ftl_status take_lists(builder *b, ftl_error *error) {
 static ftl_status build(builder *b, ftl_error *error) {
   ftl_status status = check_dtypes(b->tile, b->arch, error);
   if (status == FTL_OK) status = check_l2_priorities(b->tile, b->arch, error);
+  if (status == FTL_OK) status = ftl_product_of_tile(&b->program->product, b->tile, b->arch, error);
   if (status == FTL_OK) status = check_threads(b->tile, b->arch, error);
   if (status == FTL_OK) status = check_roles(b->tile, b->options.copy, error);
   if (status != FTL_OK) return status;
@@ -319,10 +322,6 @@ static ftl_status build(builder *b, ftl_error *error) {
   place_rings(b, &shape);
   place_barriers(b);
   status = check_shared(b, error);
-  const ftl_arch *arch = b->arch;
-  int64_t lanes_of_pairs = shape.quad_pairs ? 4 : 1;  // a warp's m8n8k4 is four products
-  b->program->mma_macs = (int32_t)(arch->tensor_mma_m * arch->tensor_mma_n * arch->tensor_mma_k * lanes_of_pairs /
-                                   arch->tensor_mma_num_insts);
   b->program->row_lanes = shape.row_lanes;
   for (int32_t r = 0; r < b->tile->num_roles && status == FTL_OK; r++) status = lower_role(b, r, &shape, error);
   return status == FTL_OK ? take_lists(b, error) : status;

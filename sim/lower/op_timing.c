@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { WGMMA_M = 64, WGMMA_K = 16 };
+enum { WGMMA_M = 64 };
 
 static ftl_op_timing entry(ftl_pipe pipe, int64_t interval_cycles, int64_t latency_cycles) {
   return (ftl_op_timing){(int32_t)pipe, (int32_t)interval_cycles, (int32_t)latency_cycles};
@@ -28,9 +28,6 @@ static void set_math(ftl_op_timing *of, const ftl_arch *arch) {
   of[FTL_OP_HFMA2] = entry(FTL_PIPE_HALF, arch->half_interval_cycles, arch->half_latency_cycles);
   of[FTL_OP_CVT] = entry(pipe_named(arch->cvt_pipe), arch->cvt_interval_cycles, arch->cvt_latency_cycles);
   of[FTL_OP_MUFU] = entry(FTL_PIPE_SFU, arch->sfu_interval_cycles, arch->sfu_latency_cycles);
-  int64_t parts = arch->tensor_mma_num_insts > 1 ? arch->tensor_mma_num_insts : 1;
-  of[FTL_OP_MMA] = entry(FTL_PIPE_TENSOR, (arch->tensor_mma_fp32_interval_cycles + parts - 1) / parts,
-                         arch->tensor_mma_latency_cycles);
 }
 
 // Global loads are expected to hit L2: L2 cycles are taken as SM cycles, which is near enough to order instructions.
@@ -50,23 +47,25 @@ static void set_memory(ftl_op_timing *of, const ftl_arch *arch) {
   of[FTL_OP_MBAR_EXPECT].latency_cycles = of[FTL_OP_TMA_LOAD].latency_cycles;
 }
 
-void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch) {
+void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch, const ftl_product *product) {
   ftl_op_timing *of = timings->of;
   for (int op = 0; op < FTL_OPCODE_COUNT; op++) of[op] = entry(FTL_PIPE_BRANCH, 1, 1);
   set_math(of, arch);
+  of[FTL_OP_MMA] = entry(FTL_PIPE_TENSOR, product->mma_interval_cycles, product->mma_latency_cycles);
   set_memory(of, arch);
   static const uint8_t pseudo[] = {FTL_OP_WGMMA_COMMIT, FTL_OP_MBAR_ADVANCE, FTL_OP_RING_READ, FTL_OP_RING_FREE,
                                    FTL_OP_LABEL,        FTL_OP_RESERVE,      FTL_OP_LOOP,      FTL_OP_END_LOOP,
                                    FTL_OP_TILE,         FTL_OP_NEXT_TILE};
   for (size_t i = 0; i < sizeof pseudo; i++) of[pseudo[i]] = entry(FTL_PIPE_NONE, 0, 0);
-  timings->wgmma_fma_per_cycle = arch->tensor_wgmma_fma_per_cycle;
+  timings->wgmma_fma_per_cycle = product->wgmma_fma_per_cycle;
+  timings->wgmma_k = product->operand_columns;
   timings->wgmma_tail_cycles = (int32_t)arch->tensor_wgmma_tail_cycles;
 }
 
 ftl_op_timing ftl_op_timing_of(const ftl_op_timings *timings, const ftl_warp_inst *inst) {
   ftl_op_timing timing = timings->of[inst->opcode];
   if (inst->opcode == FTL_OP_WGMMA && timings->wgmma_fma_per_cycle > 0) {
-    int64_t macs = (int64_t)WGMMA_M * WGMMA_K * inst->arg;
+    int64_t macs = (int64_t)WGMMA_M * timings->wgmma_k * inst->arg;
     int32_t math_cycles = (int32_t)((macs + timings->wgmma_fma_per_cycle - 1) / timings->wgmma_fma_per_cycle);
     timing = entry(FTL_PIPE_TENSOR, math_cycles, math_cycles + timings->wgmma_tail_cycles);
   }

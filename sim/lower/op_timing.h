@@ -28,10 +28,11 @@ typedef struct ftl_op_timing {
 typedef struct ftl_op_timings {
   ftl_op_timing of[FTL_OPCODE_COUNT];
   int64_t wgmma_fma_per_cycle;
+  int32_t wgmma_k;
   int32_t wgmma_tail_cycles;
 } ftl_op_timings;
 
-void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch);
+void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch, const ftl_product *product);
 // Cycles until what the instruction began is done, though no register waits for it; 0: nothing is begun.
 int32_t ftl_op_background_cycles(const ftl_op_timings *timings, const ftl_warp_inst *inst);
 ftl_op_timing ftl_op_timing_of(const ftl_op_timings *timings, const ftl_warp_inst *inst);

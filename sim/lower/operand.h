@@ -13,8 +13,8 @@ typedef enum ftl_operand_kind {
   FTL_OPERAND_KIND_COUNT
 } ftl_operand_kind;
 
-// Loading the 16 x 16 block at (row, column) of a stage: one ldmatrix.x4, or (quad pairs) one of its two 16-byte LDS.
-// Lanes beyond the layout's columns are idle.
+// Loading the block of 16 rows and 32 bytes at (row, column) of a stage ([k][n]: 16 x 16): one ldmatrix.x4, or (quad
+// pairs) one of its two 16-byte LDS. Lanes beyond the layout's columns are idle.
 ftl_wavefronts ftl_operand_wavefronts(const ftl_fragment_shape *shape, const ftl_shared_layout *layout,
                                       ftl_operand_kind kind, int32_t row, int32_t column);
 

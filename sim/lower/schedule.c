@@ -294,7 +294,7 @@ static bool scheduler_init(scheduler *s, const ftl_draft *draft, const ftl_liven
 bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, const ftl_arch *arch,
                   int32_t limit, ftl_arena *arena) {
   ftl_op_timings timings;
-  ftl_op_timings_init(&timings, arch);
+  ftl_op_timings_init(&timings, arch, &draft->product);
   int32_t max_nodes = longest_stretch(flow);
   scheduler s;
   ftl_draft_inst *reordered = FTL_ARENA_NEW(arena, ftl_draft_inst, max_nodes);

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "lower/product.h"
 #include "tile/tile.h"
 
 enum {
@@ -167,9 +168,9 @@ typedef struct ftl_warp_program {
   int32_t num_barriers;
   int32_t barrier_warps[FTL_MAX_BARRIER_IDS];  // by id: warps that end a phase; 0: those of the role that uses it
   int32_t local_bytes_per_thread;
-  int32_t mma_macs;  // multiply-adds of one MMA machine instruction of one warp (of Volta's sequences: of each of them)
-  int32_t row_lanes;  // lanes of a warp that hold the same row of an accumulator, and so repeat what is done per row
-  ftl_arena arena;    // owns all arrays
+  ftl_product product;  // what its MMAs and WGMMAs multiply
+  int32_t row_lanes;    // lanes of a warp that hold the same row of an accumulator, and so repeat what is done per row
+  ftl_arena arena;      // owns all arrays
 } ftl_warp_program;
 
 void ftl_warp_program_destroy(ftl_warp_program *program);

@@ -5,7 +5,7 @@
 #include "lower/walk.h"
 #include "tile/exec.h"
 
-enum { WARP_LANES = 32, WORD_BYTES = 4, WGMMA_K = 16, WGMMA_ROWS_A_WARP = 16 };
+enum { WARP_LANES = 32, WORD_BYTES = 4, WGMMA_ROWS_A_WARP = 16 };
 
 // ---- tile programs ----
 typedef struct tile_counter {
@@ -134,10 +134,10 @@ static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *ins
         work->put_bytes += (int64_t)inst->repeat * WARP_LANES * WORD_BYTES;
       break;
     case FTL_OP_MMA:
-      work->mma_macs += (int64_t)inst->repeat * program->mma_macs;
+      work->mma_macs += (int64_t)inst->repeat * program->product.mma_macs;
       break;
     case FTL_OP_WGMMA:
-      work->mma_macs += (int64_t)inst->repeat * WGMMA_ROWS_A_WARP * inst->arg * WGMMA_K;
+      work->mma_macs += (int64_t)inst->repeat * WGMMA_ROWS_A_WARP * inst->arg * program->product.operand_columns;
       break;
     case FTL_OP_MUFU:
       if (inst->arg == FTL_ELEM_EXP2) work->exps += (int64_t)inst->repeat * WARP_LANES;

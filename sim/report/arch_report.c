@@ -6,12 +6,11 @@
 
 #include <jansson.h>
 
+#include "arch/tensor_rates.h"
 #include "base/text.h"
 
 double ftl_arch_peak_tflops(const ftl_arch *arch) {
-  double fma_per_s =
-      (double)arch->tensor_peak_fma_per_cycle * (double)arch->chip_num_sms * (double)arch->clock_sm_max_khz * 1e3;
-  return 2 * fma_per_s / 1e12;
+  return ftl_arch_tensor_tflops(arch, arch->tensor_peak_fma_per_cycle, arch->clock_sm_max_khz);
 }
 
 double ftl_arch_dram_gb_per_s(const ftl_arch *arch) {
@@ -103,6 +102,26 @@ static void origin_where(ftl_origin origin, char *out, size_t size) {
   }
 }
 
+// What the tensor cores multiply, at the highest clock.
+static void add_tensor_rates(ftl_text *text, const ftl_arch *arch) {
+  ftl_text_add(
+      text, "\ntensor cores at %lld MHz, TFLOP/s or TOPS (as published rates of an SM and cycle)\n%-9s %-12s %9s %9s\n",
+      (long long)arch->clock_sm_max_khz / 1000, "operands", "accumulator", "dense", "sparse");
+  for (int i = 0; i < ftl_arch_num_tensor_rates(); i++) {
+    ftl_tensor_rate rate = ftl_arch_tensor_rate(arch, i);
+    if (rate.dense_fma_per_cycle == 0) {
+      ftl_text_add(text, "%-9s %-12s %9s %9s\n", rate.operands, rate.accumulator, "none", "none");
+      continue;
+    }
+    ftl_text_add(text, "%-9s %-12s %9.1f ", rate.operands, rate.accumulator,
+                 ftl_arch_tensor_tflops(arch, rate.dense_fma_per_cycle, arch->clock_sm_max_khz));
+    if (rate.sparse_fma_per_cycle == 0)
+      ftl_text_add(text, "%9s\n", "none");
+    else
+      ftl_text_add(text, "%9.1f\n", ftl_arch_tensor_tflops(arch, rate.sparse_fma_per_cycle, arch->clock_sm_max_khz));
+  }
+}
+
 static ftl_status show_text(FILE *out, const ftl_arch *arch, ftl_error *error) {
   ftl_text text = {0};
   ftl_text_add(&text, "%s on %s\n\n%-34s %15s  %-16s %-9s %-16s %s\n", arch->name, arch->die, "key", "value", "unit",
@@ -115,6 +134,7 @@ static ftl_status show_text(FILE *out, const ftl_arch *arch, ftl_error *error) {
     ftl_text_add(&text, "%-34s %15s  %-16s %-9s %-16s %s\n", ftl_arch_key_get(i)->name, value,
                  ftl_arch_key_get(i)->unit, ftl_origin_kind_name(origin.kind), where, origin.text);
   }
+  add_tensor_rates(&text, arch);
   return text_write(out, &text, error);
 }
 
@@ -128,6 +148,19 @@ static json_t *key_json(const ftl_arch *arch, int key_idx) {
                    origin.line);
 }
 
+static json_t *tensor_json(const ftl_arch *arch) {
+  json_t *rates = json_array();
+  for (int i = 0; i < ftl_arch_num_tensor_rates(); i++) {
+    ftl_tensor_rate rate = ftl_arch_tensor_rate(arch, i);
+    json_array_append_new(
+        rates,
+        json_pack("{s:s, s:s, s:f, s:f}", "operands", rate.operands, "accumulator", rate.accumulator, "dense_tflops",
+                  ftl_arch_tensor_tflops(arch, rate.dense_fma_per_cycle, arch->clock_sm_max_khz), "sparse_tflops",
+                  ftl_arch_tensor_tflops(arch, rate.sparse_fma_per_cycle, arch->clock_sm_max_khz)));
+  }
+  return rates;
+}
+
 static ftl_status show_json(FILE *out, const ftl_arch *arch, ftl_error *error) {
   char hash[32];
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ftl_arch_hash(arch));
@@ -135,7 +168,8 @@ static ftl_status show_json(FILE *out, const ftl_arch *arch, ftl_error *error) {
   for (int i = 0; i < ftl_arch_num_keys(); i++) {
     json_object_set_new(keys, ftl_arch_key_get(i)->name, key_json(arch, i));
   }
-  json_t *all = json_pack("{s:s, s:s, s:s, s:o}", "name", arch->name, "die", arch->die, "hash", hash, "keys", keys);
+  json_t *all = json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", arch->name, "die", arch->die, "hash", hash, "keys", keys,
+                          "tensor", tensor_json(arch));
   return json_write(out, all, error);
 }
 

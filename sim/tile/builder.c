@@ -441,13 +441,19 @@ void ftl_put(ftl_builder *builder, int32_t ring, int32_t a) {
   op_add(builder, op);
 }
 
+static void mma_add(ftl_builder *builder, ftl_tile_op op) {
+  if (ok(builder) && op.dst >= 0 && op.dst < builder->program->num_values)
+    builder->program->values[op.dst].accumulates = true;
+  op_add(builder, op);
+}
+
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_MMA);
   op.dst = dst;
   op.ring_a = ring_a;
   op.ring = ring_b;
   op.transpose_b = transpose_b;
-  op_add(builder, op);
+  mma_add(builder, op);
 }
 
 void ftl_transposed_a(ftl_builder *builder) {
@@ -466,7 +472,7 @@ void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b,
   op.a = ftl_value_operand(a);
   op.ring = ring_b;
   op.transpose_b = transpose_b;
-  op_add(builder, op);
+  mma_add(builder, op);
 }
 
 void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, ftl_operand b, ftl_operand c) {

@@ -196,13 +196,26 @@ typedef struct shape {
   ftl_dtype dtype;
 } shape;
 
+// Of operands: one type, which tensor cores multiply; of sums: what they add it up in; and how both must be stored.
+static ftl_status check_product_types(const ftl_check *check, const ftl_tile_op *op, ftl_dtype a) {
+  ftl_dtype b = check->program->rings[op->ring].dtype, sum = check->program->values[op->dst].dtype;
+  if (a != b || a == FTL_FP32 || a == FTL_INT32)
+    return ftl_check_fail(check, "A is %s and B %s: a product needs one type that tensor cores multiply",
+                          ftl_dtype_name(a), ftl_dtype_name(b));
+  bool adds = ftl_dtype_is_integer(a) ? sum == FTL_INT32
+                                      : sum == FTL_FP32 || (sum == FTL_FP16 && (a == FTL_FP16 || ftl_dtype_is_fp8(a)));
+  if (!adds) return ftl_check_fail(check, "products of %s do not add up in %s", ftl_dtype_name(a), ftl_dtype_name(sum));
+  if (ftl_dtype_bytes(a) != 2 && (op->transpose_a || !op->transpose_b))
+    return ftl_check_fail(check, "products of %s need A stored [m][k] and B stored [n][k]", ftl_dtype_name(a));
+  return FTL_OK;
+}
+
 static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_tile_program *program = check->program;
   ftl_status status = check_ring_role(check, op->ring, false);
   if (status == FTL_OK && op->ring_a >= 0) status = check_ring_role(check, op->ring_a, false);
   if (status != FTL_OK) return status;
-  if (!is_tile(check, op->dst) || program->values[op->dst].dtype != FTL_FP32)
-    return ftl_check_fail(check, "the accumulator is not an fp32 tile of this role");
+  if (!is_tile(check, op->dst)) return ftl_check_fail(check, "the accumulator is not a tile of this role");
   if (op->ring_a < 0 && !is_tile(check, op->a.value))
     return ftl_check_fail(check, "A is neither a tile of this role nor a ring");
   if (!is_fragment(check, op->dst) || (op->ring_a < 0 && !is_fragment(check, op->a.value)))
@@ -225,9 +238,7 @@ static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
   if (a.rows != dst->rows || n != dst->columns || a.columns != k)
     return ftl_check_fail(check, "shapes do not fit: %d x %d += %d x %d by %d x %d", dst->rows, dst->columns, a.rows,
                           a.columns, k, n);
-  if (a.dtype != ring_b->dtype || a.dtype == FTL_FP32)
-    return ftl_check_fail(check, "A and B need the same 16-bit dtype");
-  return FTL_OK;
+  return check_product_types(check, op, a.dtype);
 }
 
 int ftl_elem_num_operands(ftl_elem_fn fn) {

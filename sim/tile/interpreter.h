@@ -1,6 +1,7 @@
 // Executes a tile program numerically on the CPU: what proves that a workload computes what its paper says.
 //
-// Rounds where the GPU rounds: products of 16-bit operands accumulate in fp32, exp2 and log2 are fp32, CONVERT and
+// Rounds where the GPU rounds: products accumulate in the type of their sums (fp32; fp16, rounded after every 16 of k;
+// int32, held as fp32 and so an error beyond 2^24), exp2 and log2 are fp32, CONVERT and
 // stores round to nearest even. Does not model the order in which a tensor core adds, nor MUFU's 2-ulp error. A row is
 // shared by four lanes that hold alternating pairs of columns, as in the accumulators of mma.sync: a ROWS value that
 // was not reduced over lanes gives wrong results here as on the GPU.

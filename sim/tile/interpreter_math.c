@@ -59,16 +59,55 @@ static const float *transpose(float *to, const float *b, int32_t rows, int32_t c
   return to;
 }
 
-// dst [m][n] += a [m][k] * b [k][b_pitch].
-static void accumulate(float *dst, const float *a, const float *b, int32_t m, int32_t n, int32_t k, int32_t b_pitch) {
+// What a product multiplies and adds up in.
+typedef struct product_types {
+  ftl_dtype operands, sums;
+} product_types;
+
+// One row of sums [n] += a [k] * b [k][b_pitch], k from `first` to `last`.
+static void add_products(float *row, const float *a, const float *b, int32_t n, int32_t first, int32_t last,
+                         int32_t b_pitch) {
+  for (int32_t i = first; i < last; i++) {
+    const float *b_row = b + (size_t)i * (size_t)b_pitch;
+    for (int32_t c = 0; c < n; c++) row[c] += a[i] * b_row[c];
+  }
+}
+
+static void add_products_of_pairs(float *row, const float *a, const float *b, int32_t n, int32_t first, int32_t last,
+                                  int32_t b_pitch) {
+  for (int32_t i = first; i < last; i++) {
+    const float *b_row = b + (size_t)i * (size_t)b_pitch;
+    for (int32_t c = 0; c < n; c++)
+      row[c] +=
+          (float)(ftl_int4x2_low(a[i]) * ftl_int4x2_low(b_row[c]) + ftl_int4x2_high(a[i]) * ftl_int4x2_high(b_row[c]));
+  }
+}
+
+// dst [m][n] += a [m][k] * b [k][b_pitch]; 16-bit sums are rounded after every 16 of k, as an instruction leaves them.
+static void accumulate(product_types types, float *dst, const float *a, const float *b, int32_t m, int32_t n, int32_t k,
+                       int32_t b_pitch) {
+  enum { K_STEP = 16 };
   for (int32_t r = 0; r < m; r++) {
     float *row = dst + (size_t)r * (size_t)n;
-    for (int32_t i = 0; i < k; i++) {
-      const float a_element = a[(size_t)r * (size_t)k + (size_t)i];
-      const float *b_row = b + (size_t)i * (size_t)b_pitch;
-      for (int32_t c = 0; c < n; c++) row[c] += a_element * b_row[c];
+    const float *a_row = a + (size_t)r * (size_t)k;
+    for (int32_t first = 0; first < k; first += K_STEP) {
+      int32_t last = first + K_STEP < k ? first + K_STEP : k;
+      (types.operands == FTL_INT4X2 ? add_products_of_pairs : add_products)(row, a_row, b, n, first, last, b_pitch);
+      for (int32_t c = 0; c < n && types.sums == FTL_FP16; c++) row[c] = ftl_dtype_round(FTL_FP16, row[c]);
     }
   }
+}
+
+// Integers are held as fp32 here, which is exact to 2^24.
+static ftl_status check_exact(const ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  static const float largest = 16777216.0f;
+  const ftl_value *dst = info_of(in, event->op->dst);
+  if (dst->dtype != FTL_INT32) return FTL_OK;
+  for (size_t i = 0; i < size_of(in, event->op->dst); i++)
+    if (fabsf(in->values[event->op->dst].x[i]) > largest)
+      return ftl_interpret_fail(in, event, error, "a sum of %s beyond 2^24, up to which the interpreter is exact",
+                                dst->name);
+  return FTL_OK;
 }
 
 static ftl_status mma(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
@@ -89,13 +128,15 @@ static ftl_status mma(ftl_interpreter *in, const ftl_exec_event *event, ftl_erro
   int32_t k = op->transpose_b ? ring->columns : share, b_pitch = op->transpose_b ? ring->rows : ring->columns;
   int32_t next_share = op->transpose_b ? share : share * b_pitch;
   if (op->ring_a >= 0) a += (size_t)op->ring_row * (size_t)k;
+  product_types types = {ring->dtype, info_of(in, op->dst)->dtype};
   for (int32_t g = 0; g < groups; g++)
-    accumulate(dst->x + (size_t)g * (size_t)m * (size_t)n, op->ring_a < 0 ? a + (size_t)g * (size_t)m * (size_t)k : a,
-               b + (size_t)g * (size_t)next_share, m, n, k, b_pitch);
+    accumulate(types, dst->x + (size_t)g * (size_t)m * (size_t)n,
+               op->ring_a < 0 ? a + (size_t)g * (size_t)m * (size_t)k : a, b + (size_t)g * (size_t)next_share, m, n, k,
+               b_pitch);
   dst->queries = op->ring_a < 0 ? in->values[op->a.value].queries : in->rings[op->ring_a].sources[event->stage_a];
   dst->queries.row += op->ring_a < 0 ? 0 : op->ring_row;
   dst->keys = in->rings[op->ring].sources[event->stage];
-  return FTL_OK;
+  return check_exact(in, event, error);
 }
 
 // ---- element-wise ----

@@ -147,6 +147,7 @@ typedef struct ftl_value {
   // Fragments of a TILE or ROWS value: so many warps stand side by side, each with the same rows and an equal share of
   // the columns. 1: every warp has whole rows, which is what REDUCE_LANES, FETCH and the A of a product take.
   int32_t warps_per_row;
+  bool accumulates;  // some product adds to it
 } ftl_value;
 
 typedef struct ftl_role {
@@ -197,7 +198,8 @@ typedef enum ftl_tile_op_kind {
                  //   become an operand that all warps read. No LOAD fills such a ring
   FTL_TILE_MMA,  // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
   //   transpose_a: A, of ring_a, is stored [k][m]. transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV).
-  //   fp32 accumulation.
+  //   A and B of one type; sums in dst's: fp32 or fp16, int32 of integers. Types of other than two bytes take A [m][k]
+  //   and B [n][k] only (16-bit fragments alone are transposed on their way to registers).
   //   Several groups: A of a ring is the same for all of them.
   //   A in shared memory: rows ring_row .. ring_row + (rows of dst) - 1 of its stage.
   FTL_TILE_ELEM,  // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS or COLUMNS value (broadcast), or an

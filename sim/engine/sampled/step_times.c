@@ -293,7 +293,7 @@ static ftl_status measure_later(const measurement *m, int64_t distance, int64_t 
 // However CTAs interleave, a sub-core issues one instruction a cycle and its tensor pipe works on one.
 static void fill_least(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times) {
   ftl_static_work work[FTL_MAX_SEGMENTS];
-  ftl_static_work_of_segments(launch->warps, launch->arch, segments->place_of_loop, work, times->num_segments);
+  ftl_static_work_of_segments(launch->warps, segments->place_of_loop, work, times->num_segments);
   for (int32_t s = 0; s < times->num_segments; s++) {
     int64_t busy = work[s].warp_insts > work[s].tensor_busy_cycles ? work[s].warp_insts : work[s].tensor_busy_cycles;
     times->least[s] = busy * FTL_STEP_UNIT / launch->arch->sm_num_subcores;

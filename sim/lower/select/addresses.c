@@ -67,9 +67,10 @@ static int32_t tiles_of(int32_t extent, int32_t tile) { return (extent + tile - 
 // Addresses that a product needs for its B operand, or for A from shared memory.
 static int32_t num_addresses(const ftl_select *s, const ftl_tile_op *op, bool is_a) {
   const ftl_ring *b = &s->tile->rings[op->ring];
-  if (!s->plain_code) return tiles_of(is_a ? s->tile->rings[op->ring_a].columns : b->columns, FTL_OPERAND_COLUMNS);
+  int32_t depth = s->product->operand_columns;
+  if (!s->plain_code) return tiles_of(is_a ? s->tile->rings[op->ring_a].columns : b->columns, depth);
   int32_t share = b->rows / s->role->num_groups;
-  int32_t steps = tiles_of(op->transpose_b ? b->columns : share, FTL_OPERAND_COLUMNS);
+  int32_t steps = tiles_of(op->transpose_b ? b->columns : share, depth);
   if (is_a) return steps * s->values[op->dst].map.num_slabs;
   return steps * tiles_of(ftl_select_warp_columns(s, op->dst), FTL_OPERAND_COLUMNS);
 }

@@ -1,4 +1,4 @@
-// Functions of elements: FILL, ELEM, and CONVERT of accumulators to packed 16-bit operands.
+// Functions of elements: FILL, ELEM, and CONVERT of accumulators to packed operands of 16 or 8 bits.
 #include "lower/select/select.h"
 
 typedef struct recipe_step {
@@ -114,13 +114,29 @@ static void relayout_quad_pairs(ftl_select *s, const ftl_tile_op *op, int32_t sl
 }
 
 void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination) {
+  enum { PACKED_REGISTERS = 4 };
   int32_t per_operand = FTL_OPERAND_COLUMNS / s->shape.accumulator_columns;
   int32_t first = block * per_operand, left = s->values[value].map.per_slab - first;
   int32_t second = per_operand > 1 && left > 1 ? ftl_select_fragment(s, value, slab, first + 1) : FTL_NO_VALUE;
   int32_t registers = left * s->shape.accumulator_registers / 2;
-  ftl_draft_inst *pack = ftl_select_add(s, FTL_OP_CVT, registers < 4 ? registers : 4, destination,
-                                        ftl_select_fragment(s, value, slab, first), second, FTL_NO_VALUE);
+  ftl_draft_inst *pack = ftl_select_add(s, FTL_OP_CVT, registers < PACKED_REGISTERS ? registers : PACKED_REGISTERS,
+                                        destination, ftl_select_fragment(s, value, slab, first), second, FTL_NO_VALUE);
   ftl_select_hold_reserve(s, pack, value);
+}
+
+// The 32 columns of operand block `block` to 8 bits: a conversion packs two numbers and keeps the other half of its
+// register (F2FP.E4M3.F32.PACK_AB_MERGE_C). A lane's operand has four adjacent columns where its accumulators have two
+// pairs 8 apart: the other operand's rows are permuted alike, at no cost (FlashAttention-3, section 3.3).
+static void pack_to_bytes(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination) {
+  int32_t per_operand = ftl_operand_columns(FTL_FP8_E4M3) / s->shape.accumulator_columns;
+  int32_t first = block * per_operand, left = s->values[value].map.per_slab - first;
+  for (int32_t i = 0; i < per_operand && i < left; i += 2) {
+    int32_t a = ftl_select_fragment(s, value, slab, first + i);
+    ftl_draft_inst *pack = ftl_select_add(s, FTL_OP_CVT, s->shape.accumulator_registers, destination, a,
+                                          i + 1 < left ? a + 1 : FTL_NO_VALUE, FTL_NO_VALUE);
+    if (i > 0) pack->effects = FTL_EFFECT_READS_DESTINATION;
+    ftl_select_hold_reserve(s, pack, value);
+  }
 }
 
 static bool is_mma_operand(const ftl_select *s, int32_t value) {
@@ -138,8 +154,9 @@ void ftl_select_convert(ftl_select *s, const ftl_tile_op *op) {
     ftl_select_convert_by_rows(s, op);
     return;
   }
-  if (from->dtype != FTL_FP32 || to->dtype == FTL_FP32) {
-    ftl_select_fail(s, "converts %s to %s: only fp32 to fp16 or bf16 is lowered", ftl_dtype_name(from->dtype),
+  bool to_bytes = ftl_dtype_is_fp8(to->dtype);
+  if (from->dtype != FTL_FP32 || !(to_bytes || to->dtype == FTL_FP16 || to->dtype == FTL_BF16)) {
+    ftl_select_fail(s, "converts %s to %s: only fp32 to fp16, bf16 or fp8 is lowered", ftl_dtype_name(from->dtype),
                     ftl_dtype_name(to->dtype));
     return;
   }
@@ -148,7 +165,7 @@ void ftl_select_convert(ftl_select *s, const ftl_tile_op *op) {
     int32_t packed[FTL_SELECT_MAX_FRAGMENTS];
     for (int32_t i = 0; i < dst->map.per_slab; i++) {
       packed[i] = relayout ? ftl_select_temp(s, 4) : ftl_select_fragment(s, op->dst, slab, i);
-      ftl_select_pack(s, op->a.value, slab, i, packed[i]);
+      (to_bytes ? pack_to_bytes : ftl_select_pack)(s, op->a.value, slab, i, packed[i]);
     }
     if (relayout) relayout_quad_pairs(s, op, slab, packed);
   }

@@ -14,7 +14,7 @@ static int32_t chunk_at(ftl_select *s, int32_t ring, ftl_operand_kind kind) {
   return chunk;
 }
 
-// The 16 x 16 block at (row, column) of the stage being read, the index-th of its operand.
+// The block of 16 rows and 32 bytes at (row, column) of the stage being read, the index-th of its operand.
 typedef struct block {
   int32_t ring;
   ftl_operand_kind kind;
@@ -25,7 +25,7 @@ typedef struct block {
 // lean code adds the row as an immediate to the position's address.
 static int32_t block_address(ftl_select *s, const block *b, int32_t chunk, int32_t num_loads) {
   const ftl_select_ring *ring = &s->rings[b->ring];
-  int32_t index = s->plain_code ? b->index : b->column / FTL_OPERAND_COLUMNS;
+  int32_t index = s->plain_code ? b->index : b->column / s->product->operand_columns;
   int32_t kept = index < ring->num_kept[b->kind] ? ring->first_kept[b->kind] : NONE;
   bool in_stage = s->tile->rings[b->ring].num_stages > 1;
   if (kept != NONE && !in_stage) return kept + index;
@@ -53,10 +53,11 @@ static void load_block(ftl_select *s, const block *b, int32_t chunk, int32_t des
 
 void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
   const ftl_select_value *dst = &s->values[op->dst];
+  int32_t columns = ftl_operand_columns(s->tile->rings[op->ring].dtype);
   for (int32_t i = 0; i < dst->map.per_slab; i++) {
     int32_t chunk = chunk_at(s, op->ring, FTL_OPERAND_A);
     for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
-      block b = {op->ring, FTL_OPERAND_A, ftl_select_slab_row(s, op->dst, slab), i * FTL_OPERAND_COLUMNS,
+      block b = {op->ring, FTL_OPERAND_A, ftl_select_slab_row(s, op->dst, slab), i * columns,
                  i * dst->map.num_slabs + slab};
       load_block(s, &b, chunk, ftl_select_fragment(s, op->dst, slab, i));
     }
@@ -72,14 +73,22 @@ typedef struct product {
   int32_t a_chunks[FTL_SELECT_MAX_FRAGMENTS];  // of a transposed A: of each slab's 16 columns
 } product;
 
+// fp8 that mma.sync does not take: each register of four becomes two of fp16 pairs (F2FP.F16.E4M3.UNPACK_B).
+static int32_t widened(ftl_select *s, int32_t operand) {
+  if (!s->product->widens) return operand;
+  int32_t registers = 2 * s->draft.values[operand].num_registers, wide = ftl_select_temp(s, registers);
+  ftl_select_add(s, FTL_OP_CVT, registers, wide, operand, NONE, NONE);
+  return wide;
+}
+
 static void load_a(ftl_select *s, product *p, int32_t step) {
   bool transposed = p->op->transpose_a;
   ftl_operand_kind kind = transposed ? FTL_OPERAND_B_KN : FTL_OPERAND_A;  // transposed as [k][n] of B: ldmatrix.trans
   int32_t chunk = p->op->ring_a < 0 || transposed ? NONE : chunk_at(s, p->op->ring_a, kind);
-  int32_t depth = step * FTL_OPERAND_COLUMNS;
+  int32_t depth = step * s->product->operand_columns;
   for (int32_t slab = 0; slab < p->num_slabs; slab++) {
     if (p->op->ring_a < 0) {
-      p->a[slab] = ftl_select_fragment(s, p->op->a.value, slab, step);
+      p->a[slab] = widened(s, ftl_select_fragment(s, p->op->a.value, slab, step));
       continue;
     }
     p->a[slab] = ftl_select_temp(s, s->shape.operand_registers);
@@ -87,28 +96,29 @@ static void load_a(ftl_select *s, product *p, int32_t step) {
     block b = {p->op->ring_a, kind, row, depth, step * p->num_slabs + slab};
     if (transposed) b = (block){p->op->ring_a, kind, depth, row, b.index};
     load_block(s, &b, transposed ? p->a_chunks[slab] : chunk, p->a[slab]);
+    p->a[slab] = widened(s, p->a[slab]);
   }
 }
 
 static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
 
-// The 16 columns from `column` on, for one k step: 16 columns of B are one ldmatrix.x4 and two n8 tiles.
+// The 16 columns from `column` on, for one k step of 32 bytes: 16 columns of B are one ldmatrix.x4 and two n8 tiles.
 static void multiply_columns(ftl_select *s, const product *p, int32_t step, int32_t column) {
   const ftl_fragment_shape *shape = &s->shape;
   int32_t tiles = shape->quad_pairs ? 1 : min_int(2, (p->n - column + TILE_COLUMNS - 1) / TILE_COLUMNS);
   int32_t b = ftl_select_temp(s, shape->quad_pairs ? shape->operand_registers : 2 * tiles);
-  int32_t depth = step * FTL_OPERAND_COLUMNS;
+  int32_t depth = step * s->product->operand_columns;
   int32_t across = column / FTL_OPERAND_COLUMNS, num_across = (p->n + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
   block from = {p->op->ring, FTL_OPERAND_B_KN, depth, column, step * num_across + across};
   if (p->op->transpose_b) from = (block){p->op->ring, FTL_OPERAND_B_NK, column, depth, from.index};
   load_block(s, &from, p->chunks[p->op->transpose_b ? 0 : across], b);
-  int32_t mmas = min_int(FTL_OPERAND_COLUMNS, p->k - depth) / shape->mma_k;
+  b = widened(s, b);
+  int32_t mmas = min_int(s->product->operand_columns, p->k - depth) / s->product->mma_k;
   for (int32_t i = 0; i < mmas; i++)
     for (int32_t tile = 0; tile < tiles; tile++)
       for (int32_t slab = 0; slab < p->num_slabs; slab++) {
         int32_t c = ftl_select_fragment(s, p->op->dst, slab, column / shape->accumulator_columns + tile);
-        ftl_draft_inst *mma =
-            ftl_select_add(s, FTL_OP_MMA, (int32_t)s->arch->tensor_mma_num_insts, c, p->a[slab], b, NONE);
+        ftl_draft_inst *mma = ftl_select_add(s, FTL_OP_MMA, s->product->mma_num_insts, c, p->a[slab], b, NONE);
         if (!p->from_zero || step > 0 || i > 0) mma->effects = FTL_EFFECT_READS_DESTINATION;
       }
 }
@@ -121,9 +131,9 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
                .n = ftl_select_warp_columns(s, op->dst),
                .k = op->transpose_b ? ring->columns : share,
                .from_zero = s->values[op->dst].zero_pending};
-  if (p.k % s->shape.mma_k != 0 || p.n % TILE_COLUMNS != 0) {
+  if (p.k % s->product->mma_k != 0 || p.n % TILE_COLUMNS != 0) {
     ftl_select_fail(s, "a product over %d with %d columns does not divide into mma.sync tiles of k %d and n %d", p.k,
-                    p.n, s->shape.mma_k, TILE_COLUMNS);
+                    p.n, s->product->mma_k, TILE_COLUMNS);
     return;
   }
   s->values[op->dst].zero_pending = false;
@@ -131,7 +141,7 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
     p.a_chunks[slab] = chunk_at(s, op->ring_a, FTL_OPERAND_B_KN);
   if (!op->transpose_b)
     for (int32_t i = 0; i * FTL_OPERAND_COLUMNS < p.n; i++) p.chunks[i] = chunk_at(s, op->ring, FTL_OPERAND_B_KN);
-  for (int32_t step = 0; step * FTL_OPERAND_COLUMNS < p.k; step++) {
+  for (int32_t step = 0; step * s->product->operand_columns < p.k; step++) {
     load_a(s, &p, step);
     if (op->transpose_b) p.chunks[0] = chunk_at(s, op->ring, FTL_OPERAND_B_NK);
     for (int32_t column = 0; column < p.n; column += FTL_OPERAND_COLUMNS) multiply_columns(s, &p, step, column);

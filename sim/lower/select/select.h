@@ -77,6 +77,7 @@ typedef struct ftl_select {
   ftl_copy copy;
   ftl_mma mma;
   ftl_fragment_shape shape;
+  const ftl_product *product;
   const ftl_shared_layout *layouts;  // of each ring
   int32_t register_cap;              // of a thread
   bool plain_code;

@@ -35,7 +35,10 @@ int32_t ftl_select_row_address(ftl_select *s, const ftl_tile_ref *ref) {
 // ---- through shared memory ----
 // The 16 columns of operand block `block`, packed to 16 bits: four registers of a lane.
 static int32_t packed_block(ftl_select *s, int32_t value, int32_t slab, int32_t block) {
-  if (s->tile->values[value].dtype != FTL_FP32) return ftl_select_fragment(s, value, slab, block);
+  const ftl_value *info = &s->tile->values[value];
+  if (info->dtype != FTL_FP32 && info->accumulates)
+    ftl_select_fail(s, "%s: sums in %s are stored from registers only", info->name, ftl_dtype_name(info->dtype));
+  if (info->dtype != FTL_FP32) return ftl_select_fragment(s, value, slab, block);
   int32_t packed = ftl_select_temp(s, 4);
   ftl_select_pack(s, value, slab, block, packed);
   return packed;
@@ -164,10 +167,10 @@ static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
 
 static void store_direct(ftl_select *s, const ftl_tile_op *op) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
-  bool packs = element_bytes < 4 && s->tile->values[op->a.value].dtype == FTL_FP32;
-  int32_t columns = packs                                            ? FTL_OPERAND_COLUMNS
-                    : s->tile->values[op->a.value].dtype == FTL_FP32 ? s->shape.accumulator_columns
-                                                                     : FTL_OPERAND_COLUMNS;
+  const ftl_value *value = &s->tile->values[op->a.value];
+  bool packs = element_bytes < 4 && value->dtype == FTL_FP32;
+  bool sums = value->accumulates || value->dtype == FTL_FP32;
+  int32_t columns = sums && !packs ? s->shape.accumulator_columns : FTL_OPERAND_COLUMNS;
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
   for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {

@@ -1,6 +1,6 @@
-// Matrix products by wgmma: m64nNk16 a warpgroup, asynchronous, B always and A sometimes from shared memory.
-// Source: PTX ISA, wgmma.mma_async. The groups in flight are waited for when something uses their accumulator, writes
-// their A operand, gives back their ring, or a loop begins or ends.
+// Matrix products by wgmma: m64nN with 32 bytes of K a warpgroup, asynchronous, B always and A sometimes from shared
+// memory. Source: PTX ISA, wgmma.mma_async. The groups in flight are waited for when something uses their accumulator,
+// writes their A operand, gives back their ring, or a loop begins or ends.
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
@@ -79,9 +79,9 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
   const ftl_ring *ring = &s->tile->rings[op->ring];
   ftl_select_value *dst = &s->values[op->dst];
   int32_t k = op->transpose_b ? ring->columns : ring->rows, tiles = dst->map.per_slab;
-  if (s->role->num_warps % WARPS_PER_GROUP != 0 || k % FTL_OPERAND_COLUMNS != 0) {
+  if (s->role->num_warps % WARPS_PER_GROUP != 0 || k % s->product->operand_columns != 0) {
     ftl_select_fail(s, "role %s of %d warps multiplies over %d: wgmma needs warps in fours and a multiple of %d",
-                    s->role->name, s->role->num_warps, k, FTL_OPERAND_COLUMNS);
+                    s->role->name, s->role->num_warps, k, s->product->operand_columns);
     return;
   }
   if (s->tile->values[op->dst].warps_per_row > 1) {
@@ -93,7 +93,7 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
   int32_t parts = (tiles * TILE_COLUMNS + MAX_N - 1) / MAX_N;
   if (!s->serial_wgmma) add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
   for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
-    for (int32_t step = 0; step * FTL_OPERAND_COLUMNS < k; step++)
+    for (int32_t step = 0; step * s->product->operand_columns < k; step++)
       for (int32_t part = 0; part < parts; part++) {
         int32_t first = tiles * part / parts, last = tiles * (part + 1) / parts;
         if (s->serial_wgmma) add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);

@@ -52,7 +52,7 @@ static timing slot_only(sm_kind kind) {
   return (timing){kind, FTL_SM_PIPE_BRANCH, 0, 1, SM_PRODUCER_FIXED, FTL_STALL_DISPATCH_STALL};
 }
 
-static void set_math(timing *of, const ftl_arch *arch) {
+static void set_math(timing *of, const ftl_arch *arch, const ftl_product *product) {
   for (int op = FTL_OP_FMNMX; op <= FTL_OP_LDC; op++)
     of[op] = fixed(FTL_SM_PIPE_ALU, arch->alu_interval_cycles, arch->alu_latency_cycles);
   of[FTL_OP_UNIFORM] = fixed(FTL_SM_PIPE_BRANCH, 1, arch->uniform_latency_cycles);
@@ -66,8 +66,8 @@ static void set_math(timing *of, const ftl_arch *arch) {
   of[FTL_OP_MUFU].producer = SM_PRODUCER_SHARED;      // its scoreboard is the short one, as shared memory's
   of[FTL_OP_MUFU].throttle = FTL_STALL_MIO_THROTTLE;  // Nsight Compute counts special math with the MIO
   // the latency is that of all the instructions of one mma.sync; the last of them sets the token
-  int64_t parts = arch->tensor_mma_num_insts, interval = (arch->tensor_mma_fp32_interval_cycles + parts - 1) / parts;
-  int64_t latency = arch->tensor_mma_latency_cycles - (parts - 1) * interval;
+  int64_t interval = product->mma_interval_cycles;
+  int64_t latency = product->mma_latency_cycles - (product->mma_num_insts - 1) * interval;
   of[FTL_OP_MMA] = fixed(FTL_SM_PIPE_TENSOR, interval, latency > 1 ? latency : 1);
   of[FTL_OP_WGMMA] = fixed(FTL_SM_PIPE_GMMA, arch->tensor_wgmma_issue_cycles, 1);
   of[FTL_OP_WGMMA].kind = SM_WGMMA;
@@ -161,12 +161,14 @@ static void set_data(const builder *b, const ftl_warp_inst *inst, sm_op *op) {
   op->extra_cycles = (uint16_t)extra;
 }
 
-// m64nNk16: cycles of math, and of reading the operands that are in shared memory (see gmma.c).
+// m64nN with 32 bytes of K: cycles of math, and of reading the operands that are in shared memory (see gmma.c).
 static void set_product(const builder *b, const ftl_warp_inst *inst, sm_op *op) {
-  enum { M = 64, K = 16, OPERAND_BYTES = 2 };
+  enum { M = 64 };
+  const ftl_product *product = &b->program->product;
   bool a_in_shared = inst->ring_a != FTL_NO_RING;
-  int64_t bytes = (int64_t)inst->arg * K * OPERAND_BYTES + (a_in_shared ? M * K * OPERAND_BYTES : 0);
-  op->latency = (uint16_t)ftl_divide_up((int64_t)M * K * inst->arg, b->arch->tensor_wgmma_fma_per_cycle);
+  int64_t bytes = (int64_t)inst->arg * FTL_OPERAND_BYTES + (a_in_shared ? M * FTL_OPERAND_BYTES : 0);
+  op->latency =
+      (uint16_t)ftl_divide_up((int64_t)M * product->operand_columns * inst->arg, product->wgmma_fma_per_cycle);
   op->data_cycles = (uint16_t)ftl_divide_up(bytes, b->arch->shared_bytes_per_cycle);
   if (!a_in_shared) op->interval = (uint16_t)b->arch->tensor_wgmma_rs_issue_cycles;
 }
@@ -237,7 +239,7 @@ static ftl_status check_inst(const builder *b, int32_t role, const ftl_warp_inst
   const ftl_arch *arch = b->arch;
   const ftl_warp_role *r = &b->program->roles[role];
   const char *name = ftl_opcode_name((ftl_opcode)inst->opcode);
-  if (inst->opcode == FTL_OP_WGMMA && (!arch->tensor_wgmma_fma_per_cycle || !arch->tensor_wgmma_queue_depth))
+  if (inst->opcode == FTL_OP_WGMMA && (!b->program->product.wgmma_fma_per_cycle || !arch->tensor_wgmma_queue_depth))
     return ftl_error_set(error, FTL_INFEASIBLE, "%s: %s has no wgmma", name, arch->name);
   if (inst->opcode == FTL_OP_WGMMA && (r->num_warps % SM_WARPGROUP || r->first_warp % SM_WARPGROUP))
     return ftl_error_set(error, FTL_INFEASIBLE, "role %s: wgmma needs whole warpgroups", r->name);
@@ -272,7 +274,7 @@ ftl_status ftl_sm_code_build(sm_code *out, const ftl_warp_program *program, cons
   *out = (sm_code){.num_tokens = 2};
   builder b = {.program = program, .arch = arch, .code = out};
   set_control(b.of);
-  set_math(b.of, arch);
+  set_math(b.of, arch, &program->product);
   set_memory(b.of, arch);
   int64_t num_ops = 0, num_barriers = program->num_roles * 2 * arch->sm_num_barriers;
   for (int32_t r = 0; r < program->num_roles; r++) {

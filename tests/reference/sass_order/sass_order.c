@@ -89,7 +89,7 @@ static int compare(const void *a, const void *b) {
 static facts facts_of_loop(const ftl_warp_program *p, const ftl_arch *arch, int32_t first_pv) {
   static lone_warp w;
   w = (lone_warp){.num_distances = 0};
-  ftl_op_timings_init(&w.timings, arch);
+  ftl_op_timings_init(&w.timings, arch, &p->product);
   for (int i = 0; i < FTL_MAX_TOKENS; i++) w.loaded[i] = -1;
   facts f = {.ldmatrix_to_product = NAN};
   int64_t begun = 0;

@@ -209,7 +209,8 @@ Test(timing_sm_issue, chained_products_wait_for_the_accumulator) {
 // from the first of them.
 Test(timing_sm_issue, a_product_of_several_instructions_shares_its_interval) {
   rig *r = rig_create(1);
-  r->arch.tensor_mma_num_insts = 4;
+  r->program.product.mma_num_insts = 4;
+  r->program.product.mma_interval_cycles = 2;
   rig_add(r, FTL_OP_MMA, 0, -1)->repeat = 4;
   rig_add(r, FTL_OP_MMA, 1, -1)->repeat = 4;
   rig_add(r, FTL_OP_FFMA, 2, 0);

@@ -19,8 +19,7 @@ ftl_arch rig_arch(void) {
   a.branch_redirect_cycles = 6;
   a.uniform_latency_cycles = 4;
   a.uniform_move_latency_cycles = 13;
-  a.tensor_mma_fp32_interval_cycles = 8, a.tensor_mma_latency_cycles = 30, a.tensor_mma_num_insts = 1;
-  a.tensor_wgmma_fma_per_cycle = 2048, a.tensor_wgmma_issue_cycles = 2, a.tensor_wgmma_rs_issue_cycles = 6;
+  a.tensor_wgmma_issue_cycles = 2, a.tensor_wgmma_rs_issue_cycles = 6;
   a.tensor_wgmma_tail_cycles = 12, a.tensor_wgmma_queue_depth = 4;
   a.shared_bytes_per_cycle = 128, a.shared_unit_bytes = 1024, a.shared_reserved_bytes_per_cta = 0;
   a.shared_load_latency_cycles = 24, a.shared_ldmatrix_latency_cycles = 28;
@@ -68,6 +67,11 @@ rig *rig_create(int32_t num_warps) {
   r->requests = malloc(RIG_MAX_LOG * sizeof *r->requests);
   r->program = (ftl_warp_program){
       .tile = &r->tile, .insts = r->insts, .loops = r->loops, .refs = r->refs, .accesses = r->accesses, .num_refs = 1};
+  r->program.product = (ftl_product){.operand_columns = 16,
+                                     .mma_num_insts = 1,
+                                     .mma_interval_cycles = 8,
+                                     .mma_latency_cycles = 30,
+                                     .wgmma_fma_per_cycle = 2048};
   rig_role(r, num_warps);
   return r;
 }

@@ -6,8 +6,6 @@
 static ftl_expr_node exprs[] = {
     {.kind = FTL_EXPR_CONST, .value = 0}, {.kind = FTL_EXPR_CTA}, {.kind = FTL_EXPR_CONST, .value = 2}};
 static ftl_tile_program tile = {.num_ctas = 4, .num_exprs = 3, .exprs = exprs, .num_loop_vars = 2};
-static const ftl_arch arch = {
-    .tensor_mma_fp32_interval_cycles = 8, .tensor_mma_num_insts = 1, .tensor_wgmma_fma_per_cycle = 2048};
 
 static ftl_warp_program program_of(ftl_warp_inst *insts, int32_t num_insts, ftl_warp_loop *loops, int32_t num_loops) {
   ftl_warp_program program = {.tile = &tile,
@@ -16,7 +14,11 @@ static ftl_warp_program program_of(ftl_warp_inst *insts, int32_t num_insts, ftl_
                               .num_loops = num_loops,
                               .insts = insts,
                               .loops = loops,
-                              .mma_macs = 2048};
+                              .product = {.mma_macs = 2048,
+                                          .mma_fp16_macs = 2048,
+                                          .mma_interval_cycles = 8,
+                                          .operand_columns = 16,
+                                          .wgmma_fma_per_cycle = 2048}};
   program.roles[0] = (ftl_warp_role){.num_warps = 4, .num_insts = num_insts};
   return program;
 }
@@ -30,7 +32,7 @@ Test(unit_engine_work, loop_bodies_count_as_often_as_each_cta_runs_them) {
   };
   ftl_warp_loop loops[] = {{.loop_var = 0, .lo = 0, .hi = 1, .begin = 1, .end = 5}};
   ftl_warp_program program = program_of(insts, 7, loops, 1);
-  ftl_static_work work = ftl_static_work_of(&program, &arch, program.tile->num_ctas);
+  ftl_static_work work = ftl_static_work_of(&program, program.tile->num_ctas);
   // CTAs 0..3 run the loop 0, 1, 2, 3 times: 6 iterations of 4 instructions; 4 CTAs of 4 instructions outside; 4 warps.
   cr_assert_eq(work.warp_insts, 4 * (4 * 4 + 6 * 4));
   cr_assert_eq(work.tensor_insts, 4 * 6 * 2);
@@ -58,7 +60,7 @@ Test(unit_engine_work, inner_loops_may_depend_on_outer_variables) {
   ftl_warp_program program = program_of(insts, 5, loops, 2);
   program.tile = &nested_tile;
   // CTA c: sum of i for i < c = 0, 0, 1, 3: 4 instructions, 4 warps.
-  cr_assert_eq(ftl_static_work_of(&program, &arch, program.tile->num_ctas).warp_insts, 4 * 4);
+  cr_assert_eq(ftl_static_work_of(&program, program.tile->num_ctas).warp_insts, 4 * 4);
 }
 
 Test(unit_engine_work, elected_instructions_count_once_and_a_wgmma_is_a_quarter_of_its_warpgroup) {
@@ -68,7 +70,7 @@ Test(unit_engine_work, elected_instructions_count_once_and_a_wgmma_is_a_quarter_
       {.opcode = FTL_OP_WGMMA_COMMIT, .repeat = 1},  // no instruction of its own
   };
   ftl_warp_program program = program_of(insts, 3, NULL, 0);
-  ftl_static_work work = ftl_static_work_of(&program, &arch, program.tile->num_ctas);
+  ftl_static_work work = ftl_static_work_of(&program, program.tile->num_ctas);
   cr_assert_eq(work.warp_insts, 4 * (1 + 4));
   cr_assert_eq(work.tensor_macs, 4 * 64 * 128 * 16);       // a CTA's one warpgroup, 4 CTAs
   cr_assert_eq(work.tensor_busy_cycles, 4 * 4 * 128 / 2);  // N/2 cycles on each of four sub-cores
@@ -86,7 +88,7 @@ Test(unit_engine_work, segments_are_cut_at_loops) {
   ftl_warp_loop loops[] = {{.loop_var = 0, .lo = 0, .hi = 1, .begin = 1, .end = 4}};
   ftl_warp_program program = program_of(insts, 6, loops, 1);
   ftl_static_work segments[3];
-  ftl_static_work_of_segments(&program, &arch, (int32_t[]){0, 1}, segments, 3);
+  ftl_static_work_of_segments(&program, (int32_t[]){0, 1}, segments, 3);
   // One CTA of 4 warps: 3 instructions, then 2 MMAs of 8 cycles and a branch in each iteration, then the exit.
   cr_assert_eq(segments[0].warp_insts, 4 * 3);
   cr_assert_eq(segments[1].warp_insts, 4 * 3);

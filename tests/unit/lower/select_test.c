@@ -39,7 +39,7 @@ static programs lowered(const char *arch, const char *parameters) {
 static void expect_math(const char *arch, const char *parameters, int64_t macs_per_inst) {
   programs p = lowered(arch, parameters);
   counts c = count_loop(p.warps, 0);
-  cr_expect_eq(p.warps->mma_macs, macs_per_inst);
+  cr_expect_eq(p.warps->product.mma_macs, macs_per_inst);
   cr_expect_eq(c.insts[FTL_OP_MMA] * macs_per_inst, 2 * 32 * 64 * 64, "%s", arch);
   // an element each, and two rows of each slab in a lane
   cr_expect_eq(c.insts[FTL_OP_MUFU], 32 * 64 / 32 + 4, "%s", arch);

@@ -3,13 +3,9 @@
 #include "lower/operand.h"
 
 static const ftl_fragment_shape turing_on = {
-    .mma_k = 16, .accumulator_columns = 8, .accumulator_registers = 4, .operand_registers = 4, .row_lanes = 4};
-static const ftl_fragment_shape volta = {.quad_pairs = true,
-                                         .mma_k = 4,
-                                         .accumulator_columns = 16,
-                                         .accumulator_registers = 8,
-                                         .operand_registers = 8,
-                                         .row_lanes = 4};
+    .accumulator_columns = 8, .accumulator_registers = 4, .operand_registers = 4, .row_lanes = 4};
+static const ftl_fragment_shape volta = {
+    .quad_pairs = true, .accumulator_columns = 16, .accumulator_registers = 8, .operand_registers = 8, .row_lanes = 4};
 
 Test(unit_lower_shared_layout, ldmatrix_of_plain_rows_of_256_bytes_conflicts_eightfold) {
   // rows are 256 bytes apart, a multiple of all 32 banks: the 8 rows of each of the 4 matrices hit the same 4 banks

@@ -10,9 +10,6 @@ ftl_arch round_arch(void) {
   arch.fp32_latency_cycles = arch.alu_latency_cycles = arch.imad_latency_cycles = arch.half_latency_cycles = 1;
   arch.cvt_latency_cycles = 1;
   arch.sfu_latency_cycles = 20;
-  arch.tensor_mma_fp32_interval_cycles = arch.tensor_mma_latency_cycles = 8;
-  arch.tensor_mma_num_insts = 1;
-  arch.tensor_wgmma_fma_per_cycle = 1024;  // 64 x N x 16 in N cycles
   arch.shared_load_latency_cycles = 10;
   arch.shared_ldmatrix_latency_cycles = 24;
   arch.shared_shuffle_latency_cycles = 10;
@@ -22,6 +19,11 @@ ftl_arch round_arch(void) {
   strcpy(arch.imad_pipe, "fp32");
   strcpy(arch.cvt_pipe, "alu");
   return arch;
+}
+
+ftl_product round_product(void) {
+  return (ftl_product){
+      .operand_columns = 16, .mma_interval_cycles = 8, .mma_latency_cycles = 8, .wgmma_fma_per_cycle = 1024};
 }
 
 ftl_draft_inst *put(ftl_draft *draft, ftl_opcode opcode, int tag, int32_t d, int32_t a, int32_t b) {
@@ -54,6 +56,7 @@ finished finish(ftl_draft *draft, int32_t cap) {
   finished out = {0};
   ftl_arch arch = round_arch();
   ftl_error error = {0};
+  draft->product = round_product();
   ftl_status status = ftl_draft_finish(draft, &arch, cap, add_local_access, &out, &out.result, &error);
   cr_assert_eq(status, FTL_OK, "%s", error.message);
   return out;

@@ -6,6 +6,8 @@
 
 // fp32 1 cycle, shared loads 10, ldmatrix 24, mma 8 every 8 cycles, L1 30, L2 300; every interval 1 but for the mma.
 ftl_arch round_arch(void);
+// What they multiply: m16n8k16 as above, and wgmma of 64 x N x 16 in N cycles.
+ftl_product round_product(void);
 
 // Adds one instruction; d and sources may be FTL_NO_VALUE. inst.arg becomes `tag`, to recognise it afterwards.
 ftl_draft_inst *put(ftl_draft *draft, ftl_opcode opcode, int tag, int32_t d, int32_t a, int32_t b);

@@ -35,6 +35,7 @@ static ftl_draft product_and_work(int before, int after, bool fence) {
 static void move(ftl_draft *draft) {
   ftl_arch arch = round_arch();
   ftl_arena arena = {0};
+  draft->product = round_product();
   cr_assert(ftl_waits_move_up(draft, &arch, &arena));
   ftl_arena_fini(&arena);
 }

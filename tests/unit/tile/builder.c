@@ -95,13 +95,25 @@ Test(unit_tile_builder, products_of_shapes_that_do_not_fit_are_refused) {
   sketch_assert_refused(&s, "op 0 (mma): shapes do not fit: 16 x 16 += 16 x 32 by 16 x 16");
 }
 
-Test(unit_tile_builder, an_accumulator_of_16_bits_is_refused) {
+static void assert_product_refused(ftl_dtype operands, ftl_dtype sums, bool transpose_b, const char *message) {
   sketch s = sketch_create();
-  ftl_builder_role(s.b, "main", 1, 0);
-  int32_t ring = fp16_ring(&s, 16, 16, 1);
-  int32_t a = ftl_builder_tile(s.b, "a", FTL_FP16, 16, 16), c = ftl_builder_tile(s.b, "c", FTL_FP16, 16, 16);
-  ftl_mma_value(s.b, c, a, ring, false);
-  sketch_assert_refused(&s, "the accumulator is not an fp32 tile");
+  int32_t role = ftl_builder_role(s.b, "main", 1, 0);
+  int32_t ring = ftl_builder_ring(s.b, "b", operands, 16, 16, 1, role, 1 << role);
+  int32_t a = ftl_builder_tile(s.b, "a", operands, 16, 16), c = ftl_builder_tile(s.b, "c", sums, 16, 16);
+  ftl_mma_value(s.b, c, a, ring, transpose_b);
+  sketch_assert_refused(&s, message);
+}
+
+Test(unit_tile_builder, a_product_adds_up_in_types_that_tensor_cores_have) {
+  assert_product_refused(FTL_BF16, FTL_FP16, false, "op 0 (mma): products of bf16 do not add up in fp16");
+  assert_product_refused(FTL_INT8, FTL_FP32, true, "op 0 (mma): products of int8 do not add up in fp32");
+  assert_product_refused(FTL_FP16, FTL_BF16, false, "op 0 (mma): products of fp16 do not add up in bf16");
+  assert_product_refused(FTL_FP32, FTL_FP32, true, "A is fp32 and B fp32: a product needs one type");
+}
+
+Test(unit_tile_builder, bytes_and_words_are_not_transposed_on_their_way_to_registers) {
+  assert_product_refused(FTL_INT8, FTL_INT32, false, "products of int8 need A stored [m][k] and B stored [n][k]");
+  assert_product_refused(FTL_TF32, FTL_FP32, false, "products of tf32 need A stored [m][k] and B stored [n][k]");
 }
 
 Test(unit_tile_builder, a_value_of_another_role_is_refused) {
