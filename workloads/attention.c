@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/integer.h"
+#include "tile/dropout.h"
 
 enum { MMA_K = 16 };  // of 16-bit types, on every architecture that pads to it or to a divisor of it
 
@@ -24,6 +25,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .causal = v[FTL_PARAM_causal] != 0,
       .diagonal = v[FTL_PARAM_seqlen_kv] - v[FTL_PARAM_seqlen_q],
       .window = v[FTL_PARAM_window],
+      .dropout_p = ftl_spec_real(spec, FTL_PARAM_dropout_p),
       .scale = v[FTL_PARAM_softmax_scale] > 0 ? (float)ftl_spec_real(spec, FTL_PARAM_softmax_scale)
                                               : 1.0f / sqrtf((float)head_dim),
   };
@@ -60,6 +62,23 @@ void ftl_attention_mask_transposed(ftl_builder *b, const ftl_attention *a, int32
   ftl_expr right = band.has_right ? ftl_const(b, band.right) : FTL_ALWAYS;
   ftl_mask_transposed(b, scores, key, query, right, ftl_const(b, a->seqlen_kv));
   mask_left(b, &band);
+}
+
+void ftl_attention_dropout(ftl_builder *b, const ftl_attention *a, const ftl_attention_tile *tile, int32_t probs,
+                           ftl_expr query, ftl_expr key) {
+  if (a->dropout_p == 0) return;
+  ftl_expr sequence = ftl_add(b, ftl_mul(b, tile->batch, ftl_const(b, a->heads)), tile->head);
+  ftl_dropout(b, probs, sequence, query, key, ftl_dropout_threshold(a->dropout_p));
+}
+
+float ftl_attention_dropout_scale(const ftl_attention *a) { return (float)(1.0 / (1.0 - a->dropout_p)); }
+
+ftl_status ftl_attention_check_dropout(const ftl_spec *spec, ftl_error *error) {
+  int64_t block_n = spec->value[FTL_PARAM_block_n];
+  if (spec->value[FTL_PARAM_dropout_p] == 0 || block_n % FTL_DROPOUT_COLUMNS == 0) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "block_n=%lld: with dropout_p random numbers come for %d keys at a time, a multiple of that",
+                       (long long)block_n, FTL_DROPOUT_COLUMNS);
 }
 
 // The sum of 1 .. x.

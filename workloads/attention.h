@@ -17,6 +17,7 @@ typedef struct ftl_attention {
   bool causal;
   int64_t diagonal;  // causal: query i sees key j only if j <= i + diagonal (aligned at the bottom right)
   int64_t window;    // 0: none
+  double dropout_p;  // 0: no dropout
   float scale;       // of the scores
 } ftl_attention;
 ftl_attention ftl_attention_of(const ftl_spec *spec);
@@ -73,6 +74,14 @@ ftl_tile_ref ftl_attention_query_ref(const ftl_attention_tile *tile, int32_t ten
                                      int32_t columns);
 ftl_tile_ref ftl_attention_key_ref(const ftl_attention_tile *tile, int32_t tensor, ftl_expr row, int32_t rows,
                                    int32_t columns);
+
+// Drops elements of P, 16-bit fragments that hold `probs` rows from query `query` and columns from key `key` on. The
+// output is then to be scaled by ftl_attention_dropout_scale, 1 / (1 - p).
+void ftl_attention_dropout(ftl_builder *builder, const ftl_attention *a, const ftl_attention_tile *tile, int32_t probs,
+                           ftl_expr query, ftl_expr key);
+float ftl_attention_dropout_scale(const ftl_attention *a);
+// Random numbers come for 32 columns at a time: FTL_INFEASIBLE names block_n.
+FTL_MUST_USE ftl_status ftl_attention_check_dropout(const ftl_spec *spec, ftl_error *error);
 
 // Key tiles first .. whole-1 and unmasked .. end-1 are seen in part, whole .. unmasked-1 by every row of the query tile
 // whole, others not at all. Without a window first and whole are the constant 0.

@@ -37,7 +37,8 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
-  return ftl_attention_check_warps(spec, error);
+  ftl_status status = ftl_attention_check_dropout(spec, error);
+  return status == FTL_OK ? ftl_attention_check_warps(spec, error) : status;
 }
 
 // ---- declarations ----
@@ -66,6 +67,7 @@ static void declare(flash2 *f, const ftl_spec *spec) {
   f->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, a->block_n);
   f->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
   f->softmax = ftl_online_softmax_declare(b, a->block_m, a->scale);
+  f->softmax.output_scale = ftl_attention_dropout_scale(a);
   f->tile = ftl_attention_tile_of(b, spec, a);
   f->keys = ftl_attention_keys(b, a, f->tile.row);
 }
@@ -101,9 +103,10 @@ static void mask_scores(const flash2 *f, ftl_expr j) {
   ftl_attention_mask(f->b, &f->a, f->scores, f->tile.row, ftl_mul(f->b, j, ftl_const(f->b, f->a.block_n)), 0);
 }
 
-static void softmax(const flash2 *f, bool masked) {
+static void softmax(const flash2 *f, ftl_expr j, bool masked) {
   ftl_online_softmax_step(f->b, &f->softmax, f->scores, masked);
   ftl_convert(f->b, f->probs, f->scores);
+  ftl_attention_dropout(f->b, &f->a, &f->tile, f->probs, f->tile.row, ftl_mul(f->b, j, ftl_const(f->b, f->a.block_n)));
   ftl_elem(f->b, FTL_ELEM_MUL, f->output, ftl_value_operand(f->output), ftl_value_operand(f->softmax.correction),
            ftl_immediate(0));
 }
@@ -121,7 +124,7 @@ static void iterate_single_buffer(const flash2 *f, ftl_expr j, bool masked) {
   if (masked) mask_scores(f, j);
   load_keys(f, f->ring_v, f->v, j, FTL_ALWAYS);
   ftl_wait(f->b, f->ring_v);
-  softmax(f, masked);
+  softmax(f, j, masked);
   multiply_values(f);
 }
 
@@ -133,7 +136,7 @@ static void iterate_stages(const flash2 *f, ftl_expr j, bool masked) {
   load_keys(f, f->ring_k, f->k, ahead, ahead_exists);
   multiply_scores(f);
   if (masked) mask_scores(f, j);
-  softmax(f, masked);
+  softmax(f, j, masked);
   ftl_wait(f->b, f->ring_v);
   load_keys(f, f->ring_v, f->v, ahead, ahead_exists);
   multiply_values(f);
@@ -147,7 +150,7 @@ static void iterate_interleaved(const flash2 *f, ftl_expr j, bool masked) {
   if (masked) mask_scores(f, j);
   ftl_wait(f->b, f->ring_v);
   load_keys(f, f->ring_k, f->k, ftl_sub(f->b, j, ftl_const(f->b, 1)), ftl_sub(f->b, j, f->keys.first));
-  softmax(f, masked);
+  softmax(f, j, masked);
   multiply_values(f);
 }
 
@@ -258,7 +261,8 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
-    .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES) & ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
+    .accepts =
+        (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(dropout_p)) & ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,
     .build = build,
 };

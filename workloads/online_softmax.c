@@ -8,6 +8,7 @@ static const float ln_2 = 0.69314718055994530942f;
 ftl_online_softmax ftl_online_softmax_declare(ftl_builder *b, int32_t rows, float scale) {
   return (ftl_online_softmax){
       .scale = scale,
+      .output_scale = 1.0F,
       .max = ftl_builder_rows(b, "max", rows),
       .previous = ftl_builder_rows(b, "previous_max", rows),
       .shift = ftl_builder_rows(b, "shift", rows),
@@ -52,6 +53,8 @@ static void log_sum_exp(ftl_builder *b, const ftl_online_softmax *s) {
 void ftl_online_softmax_finish(ftl_builder *b, const ftl_online_softmax *s, int32_t output) {
   ftl_reduce_lanes(b, FTL_ELEM_ADD, s->sum);
   ftl_unary(b, FTL_ELEM_RECIP, s->correction, s->sum);
+  if (s->output_scale != 1.0F)
+    ftl_binary(b, FTL_ELEM_MUL, s->correction, s->correction, ftl_immediate(s->output_scale));
   ftl_binary(b, FTL_ELEM_MUL, output, output, ftl_value_operand(s->correction));
   log_sum_exp(b, s);
 }

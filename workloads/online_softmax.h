@@ -9,6 +9,7 @@
 
 typedef struct ftl_online_softmax {
   float scale;         // of the scores
+  float output_scale;  // of the output, as it is normalised: 1, or 1 / (1 - p) after dropout
   int32_t max;         // rows: largest score so far, -inf before the first
   int32_t previous;    // rows: the one before
   int32_t shift;       // rows: -max * scale * log2(e), what exponents are shifted by

@@ -115,10 +115,11 @@ enum { FTL_MAX_LAUNCHES = 4 };
 #define FTL_TAKES_LENGTHS FTL_TAKES(lengths)
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
 #define FTL_TAKES_BACKWARD FTL_TAKES(dq)
-// Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, and lengths.
+// Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, and
+// dropout.
 #define FTL_TAKES_ALL                            \
   ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) & \
-   ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_LENGTHS))
+   ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_LENGTHS | FTL_TAKES(dropout_p)))
 
 struct ftl_workload {
   const char *name, *doc;

@@ -28,6 +28,8 @@ static ftl_status compare_work(const ftl_warp_program *program, int64_t cta, ftl
     return differ(program, cta, "bytes put into rings", "", tile.put_bytes, warps.put_bytes, error);
   if (tile.mma_macs != warps.mma_macs)
     return differ(program, cta, "multiply-adds", "", tile.mma_macs, warps.mma_macs, error);
+  int64_t dropouts = tile.dropouts * program->operand_copies;
+  if (dropouts != warps.dropouts) return differ(program, cta, "dropouts", "", dropouts, warps.dropouts, error);
   int64_t exps = tile.exps + tile.row_exps * (program->row_lanes - 1);
   if (exps != warps.exps) return differ(program, cta, "exponentials", "", exps, warps.exps, error);
   return FTL_OK;

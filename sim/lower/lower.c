@@ -323,6 +323,7 @@ static ftl_status build(builder *b, ftl_error *error) {
   place_barriers(b);
   status = check_shared(b, error);
   b->program->row_lanes = shape.row_lanes;
+  b->program->operand_copies = shape.operand_registers * FTL_WARP_LANES * 2 / (FTL_SLAB_ROWS * FTL_OPERAND_COLUMNS);
   for (int32_t r = 0; r < b->tile->num_roles && status == FTL_OK; r++) status = lower_role(b, r, &shape, error);
   return status == FTL_OK ? take_lists(b, error) : status;
 }

@@ -21,11 +21,11 @@ static void set_math(ftl_op_timing *of, const ftl_arch *arch) {
   for (size_t i = 0; i < sizeof alu; i++)
     of[alu[i]] = entry(FTL_PIPE_ALU, arch->alu_interval_cycles, arch->alu_latency_cycles);
   ftl_op_timing imad = entry(pipe_named(arch->imad_pipe), arch->imad_interval_cycles, arch->imad_latency_cycles);
-  of[FTL_OP_IMAD] = of[FTL_OP_MOV] = imad;
+  of[FTL_OP_IMAD] = of[FTL_OP_IMAD_WIDE] = of[FTL_OP_MOV] = imad;
   of[FTL_OP_UNIFORM] = entry(FTL_PIPE_BRANCH, 1, arch->uniform_latency_cycles);
   of[FTL_OP_R2UR] = entry(FTL_PIPE_ALU, arch->alu_interval_cycles, arch->uniform_move_latency_cycles);
   of[FTL_OP_FFMA] = entry(FTL_PIPE_FP32, arch->fp32_interval_cycles, arch->fp32_latency_cycles);
-  of[FTL_OP_HFMA2] = entry(FTL_PIPE_HALF, arch->half_interval_cycles, arch->half_latency_cycles);
+  of[FTL_OP_HFMA2] = of[FTL_OP_HSET2] = entry(FTL_PIPE_HALF, arch->half_interval_cycles, arch->half_latency_cycles);
   of[FTL_OP_CVT] = entry(pipe_named(arch->cvt_pipe), arch->cvt_interval_cycles, arch->cvt_latency_cycles);
   of[FTL_OP_MUFU] = entry(FTL_PIPE_SFU, arch->sfu_interval_cycles, arch->sfu_latency_cycles);
 }

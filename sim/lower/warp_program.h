@@ -31,8 +31,11 @@ enum {
   X(FMNMX, ALU, "FMNMX")                                                                                           \
   X(IADD, ALU, "IADD3")                                                                                            \
   X(LOP, ALU, "LOP3")                                                                                              \
-  X(ISETP, ALU, "ISETP") X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD") X(MOV, IMAD, "MOV")         \
-  X(HFMA2, HALF, "HFMA2") X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */                      \
+  X(ISETP, ALU, "ISETP") X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD")                             \
+  X(IMAD_WIDE, IMAD, "IMAD.WIDE") /* 64-bit products: of random numbers */                                         \
+  X(MOV, IMAD, "MOV")                                                                                              \
+  X(HFMA2, HALF, "HFMA2") X(HSET2, HALF, "HSET2") /* compares two numbers of 16 bits */                            \
+  X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */                                              \
   X(S2R, ALU, "S2R") X(LDC, ALU, "LDC")                                                                            \
   X(UNIFORM, BRANCH,                                                                                               \
   "UIADD3") /* uniform datapath (UIADD3, UMOV, ULOP3, ELECT): an issue slot, no pipe of the warp's */              \
@@ -170,7 +173,8 @@ typedef struct ftl_warp_program {
   int32_t local_bytes_per_thread;
   ftl_product product;  // what its MMAs and WGMMAs multiply
   int32_t row_lanes;    // lanes of a warp that hold the same row of an accumulator, and so repeat what is done per row
-  ftl_arena arena;      // owns all arrays
+  int32_t operand_copies;  // lanes that hold the same element of a 16-bit operand
+  ftl_arena arena;         // owns all arrays
 } ftl_warp_program;
 
 void ftl_warp_program_destroy(ftl_warp_program *program);

@@ -65,6 +65,9 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
     case FTL_TILE_MMA:
       work->mma_macs += mma_macs(counter->tile, op);
       break;
+    case FTL_TILE_DROPOUT:
+      work->dropouts += (int64_t)counter->tile->roles[dst->role].num_groups * dst->rows * dst->columns;
+      break;
     case FTL_TILE_ELEM:
       if (op->fn != FTL_ELEM_EXP2) break;
       groups = counter->tile->roles[dst->role].num_groups;
@@ -138,6 +141,9 @@ static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *ins
       break;
     case FTL_OP_WGMMA:
       work->mma_macs += (int64_t)inst->repeat * WGMMA_ROWS_A_WARP * inst->arg * program->product.operand_columns;
+      break;
+    case FTL_OP_HSET2:
+      work->dropouts += (int64_t)inst->repeat * WARP_LANES * 2;
       break;
     case FTL_OP_MUFU:
       if (inst->arg == FTL_ELEM_EXP2) work->exps += (int64_t)inst->repeat * WARP_LANES;

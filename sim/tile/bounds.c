@@ -111,9 +111,11 @@ static ftl_status check_ref(const bounds *b, const ftl_tile_ref *ref) {
 
 static ftl_status check_mask(const bounds *b, const ftl_tile_op *op) {
   const char *name = b->check.program->values[op->dst].name;
-  const ftl_expr exprs[] = {op->row0, op->column0, op->limit, op->diagonal == FTL_ALWAYS ? op->limit : op->diagonal};
-  static const char *const what[] = {"the first row", "the first column", "the limit", "the diagonal"};
-  for (int i = 0; i < 4; i++) {
+  const ftl_expr exprs[] = {op->row0, op->column0, op->limit, op->diagonal == FTL_ALWAYS ? op->limit : op->diagonal,
+                            op->left == FTL_ALWAYS ? op->limit : op->left};
+  static const char *const what[] = {"the first row", "the first column", "the limit", "the diagonal",
+                                     "the bound on the left"};
+  for (int i = 0; i < 5; i++) {
     ftl_status status = check_within(b, exprs[i], -largest_coordinate, largest_coordinate, what[i], name);
     if (status != FTL_OK) return status;
   }
@@ -135,6 +137,13 @@ static ftl_status enter_loop(bounds *b, const ftl_tile_op *op) {
   return FTL_OK;
 }
 
+static ftl_status check_dropout(const bounds *b, const ftl_tile_op *op) {
+  const char *name = b->check.program->values[op->dst].name;
+  ftl_status status = check_within(b, op->sequence, 0, largest_coordinate, "the head", name);
+  if (status == FTL_OK) status = check_within(b, op->row0, 0, largest_coordinate, "the first row", name);
+  return status == FTL_OK ? check_within(b, op->column0, 0, largest_coordinate, "the first column", name) : status;
+}
+
 static ftl_status check_op(bounds *b) {
   const ftl_tile_op *op = &b->check.program->ops[b->check.op_idx];
   b->steps = cut(b->steps + (b->num_open > 0 ? b->trips[b->num_open - 1] : 1));
@@ -143,6 +152,7 @@ static ftl_status check_op(bounds *b) {
   if (op->kind == FTL_TILE_LOOP) return enter_loop(b, op);
   if (op->kind == FTL_TILE_END_LOOP) b->num_open--;
   if (op->kind == FTL_TILE_MASK) return check_mask(b, op);
+  if (op->kind == FTL_TILE_DROPOUT) return check_dropout(b, op);
   return op->ref.tensor >= 0 ? check_ref(b, &op->ref) : FTL_OK;
 }
 

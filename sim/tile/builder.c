@@ -537,6 +537,17 @@ void ftl_mask_bits(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) {
   op_add(builder, op);
 }
 
+void ftl_dropout(ftl_builder *builder, int32_t dst, ftl_expr sequence, ftl_expr row0, ftl_expr column0,
+                 int32_t threshold) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_DROPOUT);
+  op.dst = dst;
+  op.sequence = sequence;
+  op.row0 = row0;
+  op.column0 = column0;
+  op.threshold = threshold;
+  op_add(builder, op);
+}
+
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_REDUCE_ROWS);
   op.fn = fn;

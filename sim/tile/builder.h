@@ -119,6 +119,9 @@ void ftl_mask_transposed(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_e
 void ftl_mask_left(ftl_builder *builder, ftl_expr left);
 // Hides what the bits of a table of bit rows do not show; ref.columns counts words.
 void ftl_mask_bits(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
+// Zeroes the elements of a tile of probabilities that dropout drops (dropout.h).
+void ftl_dropout(ftl_builder *builder, int32_t dst, ftl_expr sequence, ftl_expr row0, ftl_expr column0,
+                 int32_t threshold);
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);

@@ -1,4 +1,5 @@
 #include "tile/check_internal.h"
+#include "tile/dropout.h"
 
 static bool is_value(const ftl_check *check, int32_t value) {
   return value >= 0 && value < check->program->num_values && check->program->values[value].role == check->role_idx;
@@ -316,6 +317,21 @@ static ftl_status check_mask_bits(const ftl_check *check, const ftl_tile_op *op)
   return FTL_OK;
 }
 
+static ftl_status check_dropout(const ftl_check *check, const ftl_tile_op *op) {
+  if (!is_tile(check, op->dst) || !is_fragment(check, op->dst) ||
+      ftl_dtype_bytes(check->program->values[op->dst].dtype) != 2)
+    return ftl_check_fail(check, "the destination is not a 16-bit tile of fragments of this role");
+  if (!is_expr(check, op->sequence) || !is_expr(check, op->row0) || !is_expr(check, op->column0))
+    return ftl_check_fail(check, "an expression uses a loop variable outside its loop");
+  if (op->threshold < 0 || op->threshold > UINT8_MAX)
+    return ftl_check_fail(check, "a threshold of %d: allowed is 0 to %d", op->threshold, UINT8_MAX);
+  bool aligned = check->program->values[op->dst].columns % FTL_DROPOUT_COLUMNS == 0 &&
+                 ftl_expr_alignment(check->program, op->column0) % FTL_DROPOUT_COLUMNS == 0 &&
+                 ftl_expr_alignment(check->program, op->row0) % FTL_DROPOUT_ROWS == 0;
+  if (aligned) return FTL_OK;
+  return ftl_check_fail(check, "a tile that is not made of blocks of %d x %d", FTL_DROPOUT_ROWS, FTL_DROPOUT_COLUMNS);
+}
+
 // The copies of all groups lie side by side in the whole ring.
 static ftl_status check_group_staging(const ftl_check *check, int32_t ring, int32_t rows, int32_t columns) {
   if (!is_ring(check, ring)) return ftl_check_fail(check, "the copies of several groups need a staging ring");
@@ -464,6 +480,8 @@ ftl_status ftl_check_op(const ftl_check *check) {
       return check_mask(check, op);
     case FTL_TILE_MASK_BITS:
       return check_mask_bits(check, op);
+    case FTL_TILE_DROPOUT:
+      return check_dropout(check, op);
     case FTL_TILE_REDUCE_ROWS:
     case FTL_TILE_REDUCE_LANES:
     case FTL_TILE_REDUCE_GROUPS:

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tile/dropout.h"
 #include "tile/interpreter_internal.h"
 
 static const ftl_tile_source no_source = {.tensor = -1};
@@ -268,6 +269,22 @@ static ftl_status mask_bits(ftl_interpreter *in, const ftl_exec_event *event, ft
   return FTL_OK;
 }
 
+static ftl_status dropout(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
+  const ftl_value *info = info_of(in, op->dst);
+  int64_t sequence = ftl_expr_eval(in->program, op->sequence, event->point);
+  int64_t row0 = ftl_expr_eval(in->program, op->row0, event->point);
+  int64_t column0 = ftl_expr_eval(in->program, op->column0, event->point);
+  for (int32_t r = 0; r < rows_of(in, op->dst); r++)
+    for (int32_t c = 0; c < info->columns; c++) {
+      int64_t column = column0 + r / info->rows * info->columns + c;
+      if (!ftl_dropout_keeps(sequence, row0 + r % info->rows, column, op->threshold))
+        in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c] = 0.0F;
+    }
+  return FTL_OK;
+}
+
 // ---- reductions ----
 
 static ftl_status reduce_rows(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
@@ -341,6 +358,8 @@ ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, 
       return mask_bits(in, event, error);
     case FTL_TILE_MASK:
       return mask(in, event, error);
+    case FTL_TILE_DROPOUT:
+      return dropout(in, event, error);
     case FTL_TILE_REDUCE_ROWS:
       return reduce_rows(in, event, error);
     case FTL_TILE_REDUCE_LANES:

@@ -146,6 +146,10 @@ void ftl_builder_add_lookups(ftl_builder *builder, ftl_tile_op *op) {
     const ftl_expr exprs[] = {op->row0, op->column0, op->diagonal, op->left, op->limit};
     for (size_t i = 0; i < sizeof exprs / sizeof *exprs; i++) visit(builder, exprs[i], FTL_ALWAYS);
   }
+  if (op->kind == FTL_TILE_DROPOUT) {
+    const ftl_expr exprs[] = {op->sequence, op->row0, op->column0};
+    for (size_t i = 0; i < sizeof exprs / sizeof *exprs; i++) visit(builder, exprs[i], FTL_ALWAYS);
+  }
   if (!ftl_tile_op_loads(op->kind) && !ftl_tile_op_stores(op->kind)) return;
   visit_ref(builder, &op->ref);
   visit_pages(builder, &op->ref);

@@ -127,6 +127,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_ELEM] = "elem",
       [FTL_TILE_MASK] = "mask",
       [FTL_TILE_MASK_BITS] = "mask_bits",
+      [FTL_TILE_DROPOUT] = "dropout",
       [FTL_TILE_REDUCE_ROWS] = "reduce_rows",
       [FTL_TILE_REDUCE_LANES] = "reduce_lanes",
       [FTL_TILE_REDUCE_GROUPS] = "reduce_groups",

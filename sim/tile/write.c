@@ -131,6 +131,16 @@ static void write_mask(FILE *out, const ftl_tile_program *program, const ftl_til
   write_mask_bound(out, program, op, "<", op->left);
 }
 
+static void write_dropout(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  fprintf(out, "%s = 0 where dropout drops (head ", program->values[op->dst].name);
+  write_expr(out, program, op->sequence);
+  fputs(", row ", out);
+  write_expr(out, program, op->row0);
+  fputs(" + r, column ", out);
+  write_expr(out, program, op->column0);
+  fprintf(out, " + c): a random byte above %d", op->threshold);
+}
+
 static void write_ring_row(FILE *out, const ftl_tile_op *op) {
   if (op->ring_row > 0) fprintf(out, "[%d..]", op->ring_row);
 }
@@ -198,6 +208,9 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
     case FTL_TILE_MASK_BITS:
       fprintf(out, "%s = -inf where a bit is 0 of ", dst);
       write_ref(out, program, &op->ref);
+      break;
+    case FTL_TILE_DROPOUT:
+      write_dropout(out, program, op);
       break;
     case FTL_TILE_REDUCE_ROWS:
       fprintf(out, "%s = %s over columns of %s, with %s", dst, fn, a, dst);

@@ -60,6 +60,7 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
       break;
     case FTL_TILE_MASK:
     case FTL_TILE_MASK_BITS:
+    case FTL_TILE_DROPOUT:
     case FTL_TILE_REDUCE_LANES:
     case FTL_TILE_REDUCE_GROUPS:
       writes = true;
@@ -124,6 +125,7 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       [FTL_TILE_ELEM] = ftl_select_elem,
       [FTL_TILE_MASK] = ftl_select_mask,
       [FTL_TILE_MASK_BITS] = ftl_select_mask_bits,
+      [FTL_TILE_DROPOUT] = ftl_select_dropout,
       [FTL_TILE_REDUCE_ROWS] = ftl_select_reduce_rows,
       [FTL_TILE_REDUCE_LANES] = ftl_select_reduce_lanes,
       [FTL_TILE_REDUCE_GROUPS] = ftl_select_reduce_groups,

@@ -58,9 +58,9 @@ static void set_math(timing *of, const ftl_arch *arch, const ftl_product *produc
   of[FTL_OP_UNIFORM] = fixed(FTL_SM_PIPE_BRANCH, 1, arch->uniform_latency_cycles);
   of[FTL_OP_R2UR] = fixed(FTL_SM_PIPE_ALU, arch->alu_interval_cycles, arch->uniform_move_latency_cycles);
   timing imad = fixed(pipe_named(arch->imad_pipe), arch->imad_interval_cycles, arch->imad_latency_cycles);
-  of[FTL_OP_IMAD] = of[FTL_OP_MOV] = imad;
+  of[FTL_OP_IMAD] = of[FTL_OP_IMAD_WIDE] = of[FTL_OP_MOV] = imad;
   of[FTL_OP_FFMA] = fixed(FTL_SM_PIPE_FP32, arch->fp32_interval_cycles, arch->fp32_latency_cycles);
-  of[FTL_OP_HFMA2] = fixed(FTL_SM_PIPE_HALF, arch->half_interval_cycles, arch->half_latency_cycles);
+  of[FTL_OP_HFMA2] = of[FTL_OP_HSET2] = fixed(FTL_SM_PIPE_HALF, arch->half_interval_cycles, arch->half_latency_cycles);
   of[FTL_OP_CVT] = fixed(pipe_named(arch->cvt_pipe), arch->cvt_interval_cycles, arch->cvt_latency_cycles);
   of[FTL_OP_MUFU] = fixed(FTL_SM_PIPE_SFU, arch->sfu_interval_cycles, arch->sfu_latency_cycles);
   of[FTL_OP_MUFU].producer = SM_PRODUCER_SHARED;      // its scoreboard is the short one, as shared memory's

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "tile/dropout.h"
+
 bool reference_sees(const ftl_attention *a, int64_t i, int64_t j) {
   int64_t aligned = i + a->seqlen_kv - a->seqlen_q;
   if (a->causal && j > aligned) return false;
@@ -17,7 +19,15 @@ static double score(const ftl_attention *a, const float *q, const float *k) {
 
 void reference_row(const ftl_attention *a, int64_t i, const float *q, int64_t q_stride, const float *k,
                    int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse) {
+  ftl_attention nothing_dropped = *a;
+  nothing_dropped.dropout_p = 0;
+  reference_row_of(&nothing_dropped, 0, i, q, q_stride, k, k_stride, v, v_stride, out, lse);
+}
+
+void reference_row_of(const ftl_attention *a, int64_t sequence, int64_t i, const float *q, int64_t q_stride,
+                      const float *k, int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse) {
   double max = -INFINITY, sum = 0;
+  int32_t threshold = ftl_dropout_threshold(a->dropout_p);
   for (int32_t d = 0; d < a->head_dim; d++) out[d] = 0;
   for (int64_t j = 0; j < a->seqlen_kv; j++)
     if (reference_sees(a, i, j)) max = fmax(max, score(a, q + i * q_stride, k + j * k_stride));
@@ -25,8 +35,9 @@ void reference_row(const ftl_attention *a, int64_t i, const float *q, int64_t q_
     if (!reference_sees(a, i, j)) continue;
     double p = exp(score(a, q + i * q_stride, k + j * k_stride) - max);
     sum += p;
+    if (a->dropout_p > 0 && !ftl_dropout_keeps(sequence, i, j, threshold)) continue;
     for (int32_t d = 0; d < a->head_dim; d++) out[d] += p * (double)v[j * v_stride + d];
   }
   *lse = sum > 0 ? max + log(sum) : -INFINITY;
-  for (int32_t d = 0; d < a->head_dim && sum > 0; d++) out[d] /= sum;
+  for (int32_t d = 0; d < a->head_dim && sum > 0; d++) out[d] /= sum * (1 - a->dropout_p);
 }

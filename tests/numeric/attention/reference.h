@@ -9,5 +9,9 @@
 bool reference_sees(const ftl_attention *a, int64_t i, int64_t j);
 void reference_row(const ftl_attention *a, int64_t i, const float *q, int64_t q_stride, const float *k,
                    int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse);
+// The same of head `sequence` (batch * heads + head) with what dropout drops of P left out, and 1 / (1 - p) for it. It
+// does not change the log-sum-exp.
+void reference_row_of(const ftl_attention *a, int64_t sequence, int64_t i, const float *q, int64_t q_stride,
+                      const float *k, int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse);
 
 #endif

@@ -1,0 +1,66 @@
+// DROPOUT: random bytes of Philox 4x32, and what is dropped set to zero.
+//
+// Counted as nvcc 13 compiles FlashAttention-2's dropout for sm_75, sm_80 and sm_90a: a round is two IMAD.WIDE and two
+// LOP3, keys step in uniform registers. The head and the row are the same for all calls of a row of blocks, so that of
+// the first three rounds only what depends on the column is left to each call: 10 IMAD.WIDE and 12 LOP3 instead of 14
+// and 14. IMAD.WIDE is taken to be as fast as IMAD.
+#include "lower/select/select.h"
+#include "tile/dropout.h"
+
+#define NONE FTL_NO_VALUE
+
+// What the calls of a row of blocks share: the head, the row and the lane through the rounds that they alone decide.
+static int32_t shared_rounds(ftl_select *s) {
+  int32_t counter = ftl_select_temp(s, 2), products = ftl_select_temp(s, 8), shared = ftl_select_temp(s, 6);
+  ftl_select_add(s, FTL_OP_IADD, 2, counter, s->thread, s->block, NONE);
+  ftl_select_add(s, FTL_OP_IMAD_WIDE, 4, products, counter, NONE, NONE);
+  ftl_select_add(s, FTL_OP_LOP, 2, shared, products, counter, NONE);
+  return shared;
+}
+
+// One round: products of two words, or of the one that differs from call to call, and as many words that depend on
+// them.
+static int32_t add_round(ftl_select *s, int32_t words, int32_t shared, int32_t num_products, int32_t num_words) {
+  int32_t products = NONE, next = ftl_select_temp(s, 4);
+  if (num_products > 0) {
+    products = ftl_select_temp(s, 2 * num_products);
+    ftl_select_add(s, FTL_OP_IMAD_WIDE, num_products, products, words, NONE, NONE);
+  }
+  ftl_select_add(s, FTL_OP_LOP, num_words, next, num_products > 0 ? products : words, shared, NONE);
+  return next;
+}
+
+// One call of the generator: 16 random bytes.
+static int32_t add_call(ftl_select *s, int32_t shared) {
+  enum { FIRST_WHOLE_ROUND = 3 };
+  static const int32_t products[FIRST_WHOLE_ROUND] = {0, 1, 1}, words_of[FIRST_WHOLE_ROUND] = {1, 1, 2};
+  int32_t words = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_IADD, 1, words, s->block, NONE, NONE);
+  for (int round = 0; round < FTL_DROPOUT_ROUNDS; round++) {
+    bool whole = round >= FIRST_WHOLE_ROUND;
+    words = add_round(s, words, whole ? NONE : shared, whole ? 2 : products[round], whole ? 2 : words_of[round]);
+  }
+  return words;
+}
+
+// Bytes become 16-bit numbers two at a time (PRMT), which a packed comparison turns into masks.
+static void drop_packed(ftl_select *s, int32_t fragment, int32_t num_registers, int32_t random) {
+  int32_t wide = ftl_select_temp(s, num_registers), kept = ftl_select_temp(s, num_registers);
+  ftl_select_add(s, FTL_OP_PRMT, num_registers, wide, random, NONE, NONE);
+  ftl_select_add(s, FTL_OP_HSET2, num_registers, kept, wide, NONE, NONE);
+  ftl_select_add(s, FTL_OP_LOP, num_registers, fragment, fragment, kept, NONE);
+}
+
+// A call serves what a lane of an m16n8 accumulator holds of 32 columns. The lanes of quad pairs hold as much of four
+// such lanes.
+void ftl_select_dropout(ftl_select *s, const ftl_tile_op *op) {
+  ftl_fragment_map map = s->values[op->dst].map;
+  int32_t per_call = FTL_DROPOUT_COLUMNS / FTL_OPERAND_COLUMNS, num_calls = s->shape.quad_pairs ? 4 : 1;
+  for (int32_t slab = 0; slab < map.num_slabs; slab++) {
+    int32_t shared = shared_rounds(s), random = NONE;
+    for (int32_t i = 0; i < map.per_slab; i++) {
+      for (int32_t call = 0; i % per_call == 0 && call < num_calls; call++) random = add_call(s, shared);
+      drop_packed(s, ftl_select_fragment(s, op->dst, slab, i), map.num_registers, random);
+    }
+  }
+}

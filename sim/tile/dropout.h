@@ -1,0 +1,22 @@
+// Which elements dropout keeps: a function of the head, the row and the column alone, so that every kernel that
+// computes the same probabilities drops the same ones.
+#ifndef FTL_TILE_DROPOUT_H
+#define FTL_TILE_DROPOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+  FTL_DROPOUT_ROWS = 16,  // one call of the generator, by a lane of a warp, serves a lane's 16 elements of a block of
+  FTL_DROPOUT_COLUMNS = 32,  //   16 x 32 accumulators: a byte each
+  FTL_DROPOUT_ROUNDS = 7,
+};
+
+// The largest byte whose element is kept, for a probability that elements are dropped: floor(255 (1 - p)).
+int32_t ftl_dropout_threshold(double probability);
+// Whether element (row, column) of head `sequence` is kept, with FlashAttention-2's numbers (csrc/flash_attn/src/
+// dropout.h, philox.cuh): Philox 4x32 of 7 rounds, the counter made of the head, the lane, the row and the column of
+// the block, the key 0.
+bool ftl_dropout_keeps(int64_t sequence, int64_t row, int64_t column, int32_t threshold);
+
+#endif
