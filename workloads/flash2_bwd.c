@@ -310,8 +310,8 @@ const ftl_workload ftl_workload_flash2_bwd = {
     .doc =
         "FlashAttention-2 backward: delta, then dK and dV by tiles of keys, and dQ by a kernel of its own or by "
         "atomics",
-    .accepts = (FTL_TAKES_ALL | FTL_TAKES_BACKWARD) & ~(FTL_TAKES(persistent) | FTL_TAKES(splits) | FTL_TAKES(softmax) |
-                                                        FTL_TAKES(q_operand) | FTL_TAKES(schedule)),
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES(dq)) & ~(FTL_TAKES(persistent) | FTL_TAKES(splits) | FTL_TAKES(softmax) |
+                                                   FTL_TAKES(q_operand) | FTL_TAKES(schedule)),
     .set_defaults = set_defaults,
     .build = build,
 };

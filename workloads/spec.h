@@ -49,6 +49,7 @@ enum { FTL_ACTIVATION_SILU, FTL_ACTIVATION_GELU, FTL_ACTIVATION_RELU, FTL_ACTIVA
 enum { FTL_SPEC_COPY_AUTO, FTL_SPEC_COPY_LDG, FTL_SPEC_COPY_CP_ASYNC, FTL_SPEC_COPY_TMA };
 enum { FTL_SPEC_MMA_AUTO, FTL_SPEC_MMA_MMA, FTL_SPEC_MMA_WGMMA };
 enum { FTL_ORDER_M_FIRST, FTL_ORDER_HEAD_FIRST, FTL_ORDER_N_FIRST };
+enum { FTL_PASS_FWD, FTL_PASS_BWD };
 enum { FTL_DQ_KERNEL, FTL_DQ_ATOMICS };
 enum { FTL_Q_OPERAND_AUTO, FTL_Q_OPERAND_SHARED, FTL_Q_OPERAND_REGISTERS };
 enum { FTL_CODE_LEAN, FTL_CODE_PLAIN };
@@ -103,7 +104,7 @@ const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer);
 void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out);
 
 // ---- workloads ----
-enum { FTL_MAX_LAUNCHES = 4 };
+enum { FTL_MAX_LAUNCHES = 6 };
 
 // Bits of ftl_workload.accepts.
 #define FTL_TAKES(param) ((ftl_param_set)1 << FTL_PARAM_##param)
@@ -114,7 +115,7 @@ enum { FTL_MAX_LAUNCHES = 4 };
    FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation))
 #define FTL_TAKES_LENGTHS FTL_TAKES(lengths)
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
-#define FTL_TAKES_BACKWARD FTL_TAKES(dq)
+#define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, and
 // dropout.
 #define FTL_TAKES_ALL                            \

@@ -2,8 +2,9 @@
 // a row; O = P V, block_m rows a CTA. What FlashAttention saves is the traffic of S and P.
 // Source: T. Dao et al., "FlashAttention", arXiv:2205.14135, algorithm 0. Mirrors kernels/attention/standard_mma.h:
 // under `causal` tiles above the diagonal are neither computed nor read.
+#include "workloads/standard_attention.h"
+
 #include "base/integer.h"
-#include "workloads/attention.h"
 #include "workloads/row_softmax.h"
 
 enum { SCORES, SOFTMAX, OUTPUTS, NUM_LAUNCHES, SOFTMAX_WARPS = 4 };
@@ -18,8 +19,7 @@ typedef struct standard {
 
 // ---- what the launches share ----
 
-// S and P: rows of whole 16-byte vectors, each head's after the other.
-static ftl_tensor_shape scores_shape(const ftl_attention *a) {
+ftl_tensor_shape ftl_standard_scores_shape(const ftl_attention *a) {
   int64_t stride = ftl_divide_up(a->seqlen_kv, FTL_ROW_VECTOR_COLUMNS) * FTL_ROW_VECTOR_COLUMNS;
   return (ftl_tensor_shape){.num_batches = a->batch,
                             .num_heads = a->heads,
@@ -33,20 +33,17 @@ static ftl_tensor_shape scores_shape(const ftl_attention *a) {
 // All tensors in every launch, so that they have the same addresses.
 static void declare_tensors(standard *f) {
   f->t = ftl_attention_declare(f->b, f->spec, &f->a);
-  f->s = ftl_builder_tensor(f->b, "s", f->a.dtype, FTL_TENSOR_TEMP, scores_shape(&f->a));
+  f->s = ftl_builder_tensor(f->b, "s", f->a.dtype, FTL_TENSOR_TEMP, ftl_standard_scores_shape(&f->a));
 }
 
-// The columns of S that a tile of block_n keys can have: all of a narrow S.
-static int32_t score_columns(const standard *f) {
-  return (int32_t)ftl_smaller(f->a.block_n, scores_shape(&f->a).num_columns);
+int32_t ftl_standard_tile_columns(const ftl_attention *a) {
+  return (int32_t)ftl_smaller(a->block_n, ftl_standard_scores_shape(a).num_columns);
 }
 
 // ---- S = scale * Q K^T ----
-// 1 if the query tile sees something of key tile n, else 0 or less.
-static ftl_expr is_seen(const standard *f, const ftl_key_range *keys, ftl_expr n) {
-  ftl_builder *b = f->b;
+ftl_expr ftl_standard_is_seen(ftl_builder *b, const ftl_attention *a, const ftl_key_range *keys, ftl_expr n) {
   ftl_expr seen = ftl_min(b, ftl_const(b, 1), ftl_sub(b, keys->end, n));
-  if (f->a.window == 0) return seen;
+  if (a->window == 0) return seen;
   return ftl_min(b, seen, ftl_add(b, ftl_sub(b, n, keys->first), ftl_const(b, 1)));
 }
 
@@ -63,7 +60,7 @@ static void build_scores(const standard *f) {
   int32_t scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n);
   // a CTA beyond the diagonal, or before the window, has nothing to do
   bool some_unseen = ftl_attention_band_of(a).has_right;
-  if (some_unseen) ftl_loop(b, ftl_const(b, 0), is_seen(f, &keys, n));
+  if (some_unseen) ftl_loop(b, ftl_const(b, 0), ftl_standard_is_seen(b, a, &keys, n));
   ftl_fill_stage(f->b, ring_q, ftl_attention_query_ref(&tile, f->t.q, tile.row, a->block_m, a->head_dim));
   ftl_fill_stage(f->b, ring_k, ftl_attention_key_ref(&tile, f->t.k, column, a->block_n, a->head_dim));
   ftl_fill(b, scores, 0);
@@ -73,7 +70,7 @@ static void build_scores(const standard *f) {
   ftl_release(b, ring_q);
   ftl_release(b, ring_k);
   ftl_elem(b, FTL_ELEM_MUL, scores, ftl_value_operand(scores), ftl_immediate(a->scale), ftl_immediate(0));
-  ftl_tile_ref to = ftl_attention_query_ref(&tile, f->s, tile.row, a->block_m, score_columns(f));
+  ftl_tile_ref to = ftl_attention_query_ref(&tile, f->s, tile.row, a->block_m, ftl_standard_tile_columns(&f->a));
   to.column = column;
   ftl_store(b, to, scores, -1);
   if (some_unseen) ftl_end_loop(b);
@@ -117,7 +114,7 @@ static void build_softmax(const standard *f) {
                        .rows = 1,
                        .num_warps = SOFTMAX_WARPS,
                        .unroll = 1,
-                       .columns = scores_shape(a).num_columns};
+                       .columns = ftl_standard_scores_shape(a).num_columns};
   set_visible(f, &s);
   ftl_row_softmax_build(b, &s);
   ftl_builder_grid(b, a->batch * a->heads * a->seqlen_q, false, false);
@@ -136,7 +133,8 @@ static void load_tiles(const outputs *p, ftl_expr j) {
   const standard *f = p->f;
   ftl_builder *b = f->b;
   ftl_expr key = ftl_mul(b, j, ftl_const(b, f->a.block_n)), exists = ftl_sub(b, p->keys.end, j);
-  ftl_tile_ref of_p = ftl_attention_query_ref(&p->tile, f->s, p->tile.row, f->a.block_m, score_columns(f));
+  ftl_tile_ref of_p =
+      ftl_attention_query_ref(&p->tile, f->s, p->tile.row, f->a.block_m, ftl_standard_tile_columns(&f->a));
   of_p.column = key;
   of_p.present = exists;
   ftl_tile_ref of_v = ftl_attention_key_ref(&p->tile, f->t.v, key, f->a.block_n, f->a.head_dim);
@@ -189,6 +187,8 @@ static ftl_status build_launch(const ftl_spec *spec, int launch, ftl_tile_progra
 }
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
+  if (spec->value[FTL_PARAM_pass] == FTL_PASS_BWD)
+    return ftl_standard_build_backward(spec, launches, num_launches, error);
   *num_launches = 0;
   ftl_status status = ftl_attention_check_warps(spec, error);
   for (int i = 0; status == FTL_OK && i < NUM_LAUNCHES; i++) {
@@ -200,9 +200,10 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 
 const ftl_workload ftl_workload_standard_attention = {
     .name = "standard_attention",
-    .doc = "unfused attention in three launches: scores to memory, softmax of their rows in place, products with V",
-    .accepts = FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv) |
-               FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(window) |
+    .doc =
+        "unfused attention: scores to memory, softmax of their rows in place, products with V; backward from stored P",
+    .accepts = FTL_TAKES(pass) | FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) |
+               FTL_TAKES(seqlen_kv) | FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(window) |
                FTL_TAKES(softmax_scale) | FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) |
                FTL_TAKES(num_stages) | FTL_TAKES(softmax) | FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse) |
                FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(layout) | FTL_TAKES(code) | FTL_TAKES(max_registers) |

@@ -40,6 +40,9 @@ static const golden backward_goldens[] = {
 #include "backward_goldens.inc"
 };
 
+static const golden standard_backward_goldens[] = {
+#include "standard_backward_goldens.inc"
+};
 static const golden backward_atomics_goldens[] = {
 #include "backward_atomics_goldens.inc"
 };
@@ -105,6 +108,9 @@ Test(golden_small, counters_of_unfused_kernels_are_what_they_were) {
       {standard_goldens, sizeof standard_goldens / sizeof *standard_goldens,
        "standard_attention heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 block_m=64 block_n=64 "
        "num_warps=4 clock_mhz=1200 detail=full"},
+      {standard_backward_goldens, sizeof standard_backward_goldens / sizeof *standard_backward_goldens,
+       "standard_attention pass=bwd heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 block_m=64 "
+       "block_n=64 num_warps=4 clock_mhz=1200 detail=full"},
       {softmax_goldens, sizeof softmax_goldens / sizeof *softmax_goldens,
        "softmax_online heads=4 seqlen_q=300 seqlen_kv=3000 clock_mhz=1200 detail=full"},
       {matmul_goldens, sizeof matmul_goldens / sizeof *matmul_goldens,

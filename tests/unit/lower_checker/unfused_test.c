@@ -31,6 +31,21 @@ Test(unit_lower_unfused, launches_of_unfused_attention_are_proved) {
         prove(archs[a], "standard_attention", parameters[i], launch);
 }
 
+Test(unit_lower_unfused, launches_of_the_backward_pass_are_proved) {
+  static const struct {
+    const char *parameters;
+    int num_launches;
+  } cases[] = {
+      {"pass=bwd heads=2 seqlen=256 head_dim=64 block_m=64 block_n=64 num_warps=4", 5},
+      {"pass=bwd heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=1100 head_dim=40 block_m=64 block_n=64 causal=1", 6},
+      {"pass=bwd heads=2 seqlen_q=100 seqlen_kv=60 head_dim=64 block_m=64 block_n=64 causal=1 window=30 mma=mma", 5},
+  };
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+      for (int launch = 0; launch < cases[i].num_launches; launch++)
+        prove(archs[a], "standard_attention", cases[i].parameters, launch);
+}
+
 Test(unit_lower_unfused, softmaxes_are_proved) {
   static const char *const parameters[] = {
       "heads=3 seqlen_q=50 seqlen_kv=1000",

@@ -1,0 +1,50 @@
+// standard_attention computes the gradients of attention from a stored P, over lengths that no tile divides, masks and
+// grouped heads.
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "gradient_case.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void prove(const char *params) {
+  char text[320];
+  snprintf(text, sizeof text, "pass=bwd %s", params);
+  gradients_prove("standard_attention", text);
+}
+
+Test(numeric_attention_standard_backward, every_pair_of_lengths_gives_the_gradients) {
+  static const int lengths[] = {1, 15, 32, 33, 64, 100, 130};
+  char params[256];
+  for (int causal = 0; causal < 2; causal++)
+    for (size_t q = 0; q < COUNT(lengths); q++)
+      for (size_t kv = 0; kv < COUNT(lengths); kv++) {
+        snprintf(params, sizeof params,
+                 "heads=1 head_dim=16 block_m=32 block_n=32 num_warps=2 causal=%d seqlen_q=%d seqlen_kv=%d", causal,
+                 lengths[q], lengths[kv]);
+        prove(params);
+      }
+}
+
+// A step of the 128 threads of a row takes 1024 columns.
+Test(numeric_attention_standard_backward, rows_of_several_steps_give_the_gradients) {
+  prove("heads=1 head_dim=16 block_m=32 block_n=64 num_warps=2 seqlen_q=20 seqlen_kv=1030");
+  prove("heads=1 head_dim=16 block_m=32 block_n=64 num_warps=2 seqlen_q=40 seqlen_kv=2500 causal=true");
+}
+
+Test(numeric_attention_standard_backward, heads_layouts_orders_types_and_instructions_give_the_gradients) {
+  static const char *const variants[] = {"layout=bhsd tile_order=head_first",
+                                         "layout=bshd heads=4 kv_heads=2",
+                                         "tile_reverse=true window=40",
+                                         "dtype=bf16 num_stages=1 kv_heads=1 heads=3",
+                                         "num_stages=3 mma=wgmma num_warps=4 block_m=64 block_n=64",
+                                         "head_dim=40 copy=ldg"};
+  char params[256];
+  for (size_t i = 0; i < COUNT(variants); i++)
+    for (int causal = 0; causal < 2; causal++) {
+      snprintf(params, sizeof params,
+               "batch=2 heads=2 head_dim=32 seqlen_q=70 seqlen_kv=90 block_m=32 block_n=64 num_warps=2 causal=%d %s",
+               causal, variants[i]);
+      prove(params);
+    }
+}

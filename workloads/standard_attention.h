@@ -1,0 +1,18 @@
+// What the launches of unfused attention share, forward and backward: S and P as matrices in memory.
+#ifndef FTL_WORKLOADS_STANDARD_ATTENTION_H
+#define FTL_WORKLOADS_STANDARD_ATTENTION_H
+
+#include "workloads/attention.h"
+
+// S, P and their gradients: rows of whole 16-byte vectors, each head's after the other.
+ftl_tensor_shape ftl_standard_scores_shape(const ftl_attention *a);
+// The columns of S that a tile of block_n keys can have: all of a narrow S.
+int32_t ftl_standard_tile_columns(const ftl_attention *a);
+// 1 if a query tile, which sees `keys`, sees something of key tile n; else 0 or less.
+ftl_expr ftl_standard_is_seen(ftl_builder *builder, const ftl_attention *a, const ftl_key_range *keys, ftl_expr n);
+
+// The backward pass: launches for build, as ftl_workload.build.
+FTL_MUST_USE ftl_status ftl_standard_build_backward(const ftl_spec *spec, ftl_tile_program **launches,
+                                                    int *num_launches, ftl_error *error);
+
+#endif

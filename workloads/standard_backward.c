@@ -1,0 +1,268 @@
+// Unfused attention, backward, from the P that the forward pass stored: every product and the gradient of the softmax
+// are launches of their own. What recomputing P saves is this traffic of N x N matrices.
+// Source: T. Dao et al., "FlashAttention", arXiv:2205.14135, appendix B.2, algorithm 3.
+//
+//   1. dV = P^T dO            a CTA keeps block_n keys and walks the queries that see them, block_m a step
+//   2. dP = dO V^T            a CTA a tile of block_m x block_n; tiles that no query sees are left alone
+//   3. dS = P (dP - rowsum(P dP)), in place of dP, a CTA a row
+//   4. dQ = scale dS K        a CTA keeps block_m queries and walks the keys that they see, block_n a step
+//   5. dK = scale dS^T Q      as 1
+//   6. Only with fewer key/value heads than heads: dK and dV of a key/value head are added up over its query heads.
+#include "base/integer.h"
+#include "workloads/backward.h"
+#include "workloads/row_softmax.h"
+#include "workloads/standard_attention.h"
+
+enum { ROW_WARPS = 4, WARP_LANES = 32 };
+
+typedef struct unfused {
+  ftl_backward f;
+  int32_t p, d_p;  // tensors; dS takes the place of dP
+} unfused;
+
+// ---- products that walk a row or a column of tiles of an N x N matrix ----
+
+typedef struct walk {
+  int32_t matrix, other, result;  // tensors
+  ftl_expr other_head;            // of the one that is walked beside the matrix
+  int32_t kept_rows, step_rows;   // of the result; of a step
+  bool transposed;                // the matrix's columns are kept, its rows walked
+  ftl_expr first, end;            // steps
+  float scale;                    // of the result
+  int32_t ring_matrix, ring_other;
+} walk;
+
+static ftl_tile_ref matrix_ref(const unfused *u, const walk *w, ftl_expr position) {
+  const ftl_attention *a = &u->f.a;
+  ftl_expr row = w->transposed ? position : u->f.tile.row, column = w->transposed ? u->f.tile.row : position;
+  ftl_tile_ref ref = ftl_attention_query_ref(&u->f.tile, w->matrix, row, a->block_m, ftl_standard_tile_columns(a));
+  ref.column = column;
+  return ref;
+}
+
+// The matrix's and the other tensor's tiles of step j; empty stages past the last.
+static void load_step(const unfused *u, const walk *w, ftl_expr j) {
+  ftl_builder *b = u->f.b;
+  ftl_expr position = ftl_mul(b, j, ftl_const(b, w->step_rows));
+  ftl_tile_ref of_matrix = matrix_ref(u, w, position);
+  ftl_tile_ref of_other = ftl_attention_query_ref(&u->f.tile, w->other, position, w->step_rows, u->f.a.head_dim);
+  of_other.head = w->other_head;
+  of_matrix.present = of_other.present = ftl_sub(b, w->end, j);
+  ftl_acquire(b, w->ring_matrix);
+  ftl_acquire(b, w->ring_other);
+  ftl_load(b, w->ring_matrix, of_matrix);
+  ftl_load(b, w->ring_other, of_other);
+  ftl_commit(b, w->ring_matrix);
+  ftl_commit(b, w->ring_other);
+}
+
+static void multiply_walk(const unfused *u, walk *w) {
+  ftl_builder *b = u->f.b;
+  const ftl_attention *a = &u->f.a;
+  int32_t role = ftl_builder_role(b, "main", u->f.num_warps, 0), ahead = u->f.num_stages - 1;
+  w->ring_matrix = ftl_builder_ring(b, "matrix", a->dtype, a->block_m, a->block_n, u->f.num_stages, role, 1 << role);
+  w->ring_other =
+      ftl_builder_ring(b, "other", a->dtype, w->step_rows, a->padded_head_dim, u->f.num_stages, role, 1 << role);
+  int32_t result = ftl_builder_tile(b, "result", FTL_FP32, w->kept_rows, a->padded_head_dim);
+  ftl_fill(b, result, 0);
+  for (int32_t j = 0; j < ahead; j++) load_step(u, w, ftl_add(b, w->first, ftl_const(b, j)));
+  ftl_expr j = ftl_loop_value(b, ftl_loop(b, w->first, w->end));
+  load_step(u, w, ftl_add(b, j, ftl_const(b, ahead)));
+  ftl_wait(b, w->ring_matrix);
+  ftl_wait(b, w->ring_other);
+  ftl_mma_shared(b, result, w->ring_matrix, w->ring_other, false);
+  if (w->transposed) ftl_transposed_a(b);
+  ftl_release(b, w->ring_matrix);
+  ftl_release(b, w->ring_other);
+  ftl_end_loop(b);
+  if (w->scale != 1) ftl_binary(b, FTL_ELEM_MUL, result, result, ftl_immediate(w->scale));
+  ftl_store(b, ftl_attention_query_ref(&u->f.tile, w->result, u->f.tile.row, w->kept_rows, a->head_dim), result, -1);
+}
+
+// matrix^T other, for the keys of a CTA.
+static void multiply_columns(unfused *u, int32_t matrix, int32_t other, int32_t result, float scale) {
+  ftl_backward_grid(&u->f, u->f.a.heads, u->f.a.seqlen_kv, u->f.a.block_n);
+  ftl_query_steps steps = ftl_backward_query_steps(&u->f);
+  walk w = {.matrix = matrix,
+            .other = other,
+            .result = result,
+            .other_head = u->f.tile.head,
+            .kept_rows = u->f.a.block_n,
+            .step_rows = u->f.a.block_m,
+            .transposed = true,
+            .first = steps.first,
+            .end = steps.end,
+            .scale = scale};
+  multiply_walk(u, &w);
+}
+
+static void write_d_v(unfused *u) { multiply_columns(u, u->p, u->f.t.d_o, u->f.t.d_v_of_heads, 1); }
+static void write_d_k(unfused *u) { multiply_columns(u, u->d_p, u->f.t.q, u->f.t.d_k_of_heads, u->f.a.scale); }
+
+static void write_d_q(unfused *u) {
+  ftl_backward_grid(&u->f, u->f.a.heads, u->f.a.seqlen_q, u->f.a.block_m);
+  ftl_key_range keys = ftl_attention_keys(u->f.b, &u->f.a, u->f.tile.row);
+  walk w = {.matrix = u->d_p,
+            .other = u->f.t.k,
+            .result = u->f.t.d_q,
+            .other_head = u->f.tile.kv_head,
+            .kept_rows = u->f.a.block_m,
+            .step_rows = u->f.a.block_n,
+            .first = keys.first,
+            .end = keys.end,
+            .scale = u->f.a.scale};
+  multiply_walk(u, &w);
+}
+
+// ---- dP = dO V^T ----
+static void write_d_p(unfused *u) {
+  ftl_builder *b = u->f.b;
+  const ftl_attention *a = &u->f.a;
+  int64_t num_n_tiles = ftl_divide_up(a->seqlen_kv, a->block_n);
+  ftl_expr num_n = ftl_const(b, num_n_tiles), n = ftl_mod(b, ftl_cta(b), num_n);
+  ftl_attention_tile tile = ftl_attention_tile_at(b, u->f.spec, a, ftl_div(b, ftl_cta(b), num_n));
+  ftl_expr key = ftl_mul(b, n, ftl_const(b, a->block_n));
+  ftl_key_range keys = ftl_attention_keys(b, a, tile.row);
+  int32_t role = ftl_builder_role(b, "main", u->f.num_warps, 0);
+  int32_t d_o = ftl_builder_ring(b, "do", a->dtype, a->block_m, a->padded_head_dim, 1, role, 1 << role);
+  int32_t v = ftl_builder_ring(b, "v", a->dtype, a->block_n, a->padded_head_dim, 1, role, 1 << role);
+  int32_t products = ftl_builder_tile(b, "dp", FTL_FP32, a->block_m, a->block_n);
+  bool some_unseen = ftl_attention_band_of(a).has_right;
+  if (some_unseen) ftl_loop(b, ftl_const(b, 0), ftl_standard_is_seen(b, a, &keys, n));
+  ftl_fill_stage(b, d_o, ftl_attention_query_ref(&tile, u->f.t.d_o, tile.row, a->block_m, a->head_dim));
+  ftl_fill_stage(b, v, ftl_attention_key_ref(&tile, u->f.t.v, key, a->block_n, a->head_dim));
+  ftl_fill(b, products, 0);
+  ftl_wait(b, d_o);
+  ftl_wait(b, v);
+  ftl_mma_shared(b, products, d_o, v, true);
+  ftl_release(b, d_o);
+  ftl_release(b, v);
+  ftl_tile_ref to = ftl_attention_query_ref(&tile, u->d_p, tile.row, a->block_m, ftl_standard_tile_columns(a));
+  to.column = key;
+  ftl_store(b, to, products, -1);
+  if (some_unseen) ftl_end_loop(b);
+  ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles * num_n_tiles, false, false);
+}
+
+// ---- dS = P (dP - rowsum(P dP)) ----
+
+typedef struct row_pass {
+  const unfused *u;
+  ftl_attention_tile tile;  // `row` is the CTA's row
+  ftl_expr begin, end;      // columns of the tiles that the row's query tile sees: others hold nothing
+  int32_t step_columns;
+  int32_t raw[2], x[2];  // P, dP; as stored and in fp32
+  int32_t sum;
+} row_pass;
+
+static row_pass row_pass_of(const unfused *u) {
+  ftl_builder *b = u->f.b;
+  const ftl_attention *a = &u->f.a;
+  const ftl_value_layout layout = {ROW_WARPS * WARP_LANES, FTL_ROW_VECTOR_COLUMNS};
+  ftl_builder_role(b, "main", ROW_WARPS, 0);
+  row_pass r = {.u = u, .step_columns = ROW_WARPS * WARP_LANES * FTL_ROW_VECTOR_COLUMNS};
+  static const char *const names[2][2] = {{"p", "p32"}, {"dp", "dp32"}};
+  for (int i = 0; i < 2; i++) {
+    r.raw[i] = ftl_builder_tile_by_rows(b, names[i][0], a->dtype, 1, r.step_columns, layout);
+    r.x[i] = ftl_builder_tile_by_rows(b, names[i][1], FTL_FP32, 1, r.step_columns, layout);
+  }
+  r.sum = ftl_builder_rows_by_rows(b, "sum", 1, layout);
+  ftl_expr rows = ftl_const(b, a->seqlen_q), heads = ftl_const(b, a->heads), head = ftl_div(b, ftl_cta(b), rows);
+  r.tile = (ftl_attention_tile){
+      .batch = ftl_div(b, head, heads), .head = ftl_mod(b, head, heads), .row = ftl_mod(b, ftl_cta(b), rows)};
+  ftl_expr block_m = ftl_const(b, a->block_m), block_n = ftl_const(b, a->block_n);
+  ftl_key_range keys = ftl_attention_keys(b, a, ftl_mul(b, ftl_div(b, r.tile.row, block_m), block_m));
+  r.begin = ftl_mul(b, keys.first, block_n);
+  r.end = ftl_min(b, ftl_const(b, ftl_standard_scores_shape(a).num_columns), ftl_mul(b, keys.end, block_n));
+  return r;
+}
+
+static ftl_tile_ref step_ref(const row_pass *r, int32_t tensor, ftl_expr column) {
+  int64_t columns = ftl_smaller(r->step_columns, ftl_standard_scores_shape(&r->u->f.a).num_columns);
+  ftl_tile_ref ref = ftl_attention_query_ref(&r->tile, tensor, r->tile.row, 1, (int32_t)columns);
+  ref.column = column;
+  ref.column_end = r->end;
+  return ref;
+}
+
+// Begins a loop over the row's steps with P and dP of one of them in fp32; gives its first column.
+static ftl_expr begin_step(const row_pass *r) {
+  ftl_builder *b = r->u->f.b;
+  ftl_expr step = ftl_const(b, r->step_columns), columns = ftl_sub(b, r->end, r->begin);
+  ftl_expr num_steps = ftl_div(b, ftl_add(b, columns, ftl_const(b, r->step_columns - 1)), step);
+  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), num_steps));
+  ftl_expr column = ftl_add(b, r->begin, ftl_mul(b, i, step));
+  const int32_t tensors[2] = {r->u->p, r->u->d_p};
+  for (int k = 0; k < 2; k++) ftl_load_tile(b, r->raw[k], step_ref(r, tensors[k], column));
+  for (int k = 0; k < 2; k++) ftl_convert(b, r->x[k], r->raw[k]);
+  return column;
+}
+
+static void write_d_s(unfused *u) {
+  ftl_builder *b = u->f.b;
+  row_pass r = row_pass_of(u);
+  ftl_fill(b, r.sum, 0);
+  begin_step(&r);
+  ftl_binary(b, FTL_ELEM_MUL, r.x[0], r.x[0], ftl_value_operand(r.x[1]));
+  ftl_reduce_rows(b, FTL_ELEM_ADD, r.sum, r.x[0]);
+  ftl_end_loop(b);
+  ftl_reduce_lanes(b, FTL_ELEM_ADD, r.sum);
+  ftl_expr column = begin_step(&r);
+  ftl_binary(b, FTL_ELEM_SUB, r.x[1], r.x[1], ftl_value_operand(r.sum));
+  ftl_binary(b, FTL_ELEM_MUL, r.x[1], r.x[1], ftl_value_operand(r.x[0]));
+  ftl_convert(b, r.raw[1], r.x[1]);
+  ftl_store(b, step_ref(&r, u->d_p, column), r.raw[1], -1);
+  ftl_end_loop(b);
+  ftl_builder_grid(b, u->f.a.batch * u->f.a.heads * u->f.a.seqlen_q, false, false);
+}
+
+static void add_up_heads(unfused *u) { ftl_backward_add_up_heads(&u->f); }
+
+// ---- the launches ----
+
+// The warps share the rows that a CTA keeps: queries in launches 2 and 4, keys in 1 and 5.
+static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
+  int64_t block_n = spec->value[FTL_PARAM_block_n], num_warps = spec->value[FTL_PARAM_num_warps];
+  ftl_status status = ftl_attention_check_warps(spec, error);
+  if (status != FTL_OK || block_n % (16 * num_warps) == 0) return status;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "block_n=%lld num_warps=%lld: backward the warps share the keys of a tile too, each a multiple "
+                       "of 16",
+                       (long long)block_n, (long long)num_warps);
+}
+
+typedef struct launch {
+  const char *name;
+  void (*write)(unfused *u);
+  int64_t num_products;
+} launch;
+
+static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_tile_program **out, ftl_error *error) {
+  ftl_builder *b;
+  ftl_status status = ftl_builder_create(&b, l->name, error);
+  if (status != FTL_OK) return status;
+  unfused u = {.f = ftl_backward_of(b, spec)};
+  ftl_tensor_shape shape = ftl_standard_scores_shape(&u.f.a);
+  u.p = ftl_builder_tensor(b, "p", u.f.a.dtype, FTL_TENSOR_INPUT, shape);
+  u.d_p = ftl_builder_tensor(b, "dp", u.f.a.dtype, FTL_TENSOR_TEMP, shape);
+  l->write(&u);
+  ftl_builder_flops(b, l->num_products * ftl_attention_forward_flops(&u.f.a) / 2);  // which are two products
+  status = ftl_builder_finish(b, out, error);
+  ftl_builder_destroy(b);
+  return status;
+}
+
+ftl_status ftl_standard_build_backward(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches,
+                                       ftl_error *error) {
+  static const launch all[] = {{"bwd_d_values", write_d_v, 1}, {"bwd_d_probs", write_d_p, 1},
+                               {"bwd_d_scores", write_d_s, 0}, {"bwd_d_queries", write_d_q, 1},
+                               {"bwd_d_keys", write_d_k, 1},   {"bwd_add_heads", add_up_heads, 0}};
+  *num_launches = 0;
+  ftl_status status = check_feasible(spec, error);
+  int wanted = spec->value[FTL_PARAM_heads] == spec->value[FTL_PARAM_kv_heads] ? 5 : 6;
+  for (int i = 0; status == FTL_OK && i < wanted; i++) {
+    status = build_launch(spec, &all[i], &launches[i], error);
+    if (status == FTL_OK) *num_launches = i + 1;
+  }
+  return status;
+}
