@@ -21,7 +21,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .block_m = (int32_t)v[FTL_PARAM_block_m],
       .block_n = (int32_t)v[FTL_PARAM_block_n],
       .num_m_tiles = ftl_divide_up(v[FTL_PARAM_seqlen_q], v[FTL_PARAM_block_m]),
-      .dtype = (ftl_dtype)v[FTL_PARAM_dtype],
+      .dtype = ftl_spec_dtype(spec),
       .causal = v[FTL_PARAM_causal] != 0,
       .diagonal = v[FTL_PARAM_seqlen_kv] - v[FTL_PARAM_seqlen_q],
       .window = v[FTL_PARAM_window],

@@ -4,21 +4,23 @@
 #include "workloads/attention.h"
 
 enum { PRODUCER_WARPS = 4, PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240, MAX_CONSUMER_WARPS = 8 };
-enum { ALIGNED_ELEMENTS = 8 };
+enum { VECTOR_BYTES = 16, MMA_K_BYTES = 32 };
 
 ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
+  const int numbers = ftl_dtype_numbers(ftl_spec_dtype(spec));
   ftl_block_product p = {
       .batch = v[FTL_PARAM_batch],
       .m = v[FTL_PARAM_m],
       .n = v[FTL_PARAM_n],
-      .k = v[FTL_PARAM_k],
+      .k = ftl_divide_up(v[FTL_PARAM_k], numbers),
       .block_m = (int32_t)v[FTL_PARAM_block_m],
       .block_n = (int32_t)v[FTL_PARAM_block_n],
-      .block_k = (int32_t)v[FTL_PARAM_block_k],
+      .block_k = (int32_t)v[FTL_PARAM_block_k] / numbers,
       .num_stages = (int32_t)v[FTL_PARAM_num_stages],
       .num_warps = (int32_t)v[FTL_PARAM_num_warps],
-      .dtype = (ftl_dtype)v[FTL_PARAM_dtype],
+      .dtype = ftl_spec_dtype(spec),
+      .sum_dtype = ftl_spec_acc_dtype(spec),
       .transpose_a = v[FTL_PARAM_transpose_a] != 0,
       .transpose_b = v[FTL_PARAM_transpose_b] != 0,
       .m_first = v[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST,
@@ -37,22 +39,51 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
 
 // ---- what cannot exist on any GPU ----
 
-ftl_status ftl_block_product_check_vectors(ftl_param param, int64_t elements, ftl_error *error) {
-  if (elements % ALIGNED_ELEMENTS == 0) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s=%lld: 16-byte copies need rows of a multiple of 8 elements",
-                       ftl_param_get(param)->name, (long long)elements);
+ftl_status ftl_block_product_check_vectors(ftl_dtype dtype, ftl_param param, int64_t numbers, ftl_error *error) {
+  int vector = VECTOR_BYTES / ftl_dtype_bytes(dtype) * ftl_dtype_numbers(dtype);
+  if (numbers % vector == 0) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE, "%s=%lld: 16-byte copies need rows of a multiple of %d elements",
+                       ftl_param_get(param)->name, (long long)numbers, vector);
+}
+
+// What products of a type add up in, and how their factors are stored.
+static ftl_status check_types(const ftl_spec *spec, const ftl_block_product *p, ftl_error *error) {
+  char dtype[32], sum[32];
+  ftl_spec_text(spec, FTL_PARAM_dtype, dtype);
+  bool integers = ftl_dtype_is_integer(p->dtype), half = p->dtype == FTL_FP16 || ftl_dtype_is_fp8(p->dtype);
+  bool adds = integers ? p->sum_dtype == FTL_INT32 : p->sum_dtype == FTL_FP32 || (half && p->sum_dtype == FTL_FP16);
+  if (!adds)
+    return ftl_error_set(error, FTL_INFEASIBLE, "acc_dtype=%s: products of %s add up in %s",
+                         ftl_spec_text(spec, FTL_PARAM_acc_dtype, sum), dtype,
+                         integers ? "int32"
+                         : half   ? "fp32 or fp16"
+                                  : "fp32");
+  if (ftl_dtype_bytes(p->dtype) != 2 && (p->transpose_a || !p->transpose_b))
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "dtype=%s: tensor instructions take A [m][k] and B [n][k] of this type, transpose_a=false and "
+                         "transpose_b=true",
+                         dtype);
+  if (p->num_splits > 1 && p->sum_dtype != FTL_FP32)
+    return ftl_error_set(error, FTL_INFEASIBLE, "splits=%lld acc_dtype=%s: parts of k are added in fp32",
+                         (long long)p->num_splits, ftl_dtype_name(p->sum_dtype));
+  return FTL_OK;
 }
 
 ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product *p, ftl_error *error) {
-  int64_t flops = 2 * p->batch;
+  int64_t flops = 2 * p->batch * ftl_dtype_numbers(p->dtype);
   if (__builtin_mul_overflow(flops, p->m, &flops) || __builtin_mul_overflow(flops, p->n, &flops) ||
       __builtin_mul_overflow(flops, p->k, &flops))
     return ftl_error_set(error, FTL_BAD_INPUT, "k=%lld: 2 * batch * m * n * k is more than 2^63 FLOPs",
                          (long long)p->k);
   ftl_status status = ftl_attention_check_warps(spec, error);
   if (status != FTL_OK) return status;
-  if (p->block_k % 16 != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE, "block_k=%d: tensor instructions need a multiple of 16", p->block_k);
+  status = check_types(spec, p, error);
+  if (status != FTL_OK) return status;
+  int64_t block_k = spec->value[FTL_PARAM_block_k];
+  int mma_k = MMA_K_BYTES / ftl_dtype_bytes(p->dtype) * ftl_dtype_numbers(p->dtype);
+  if (block_k % mma_k != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "block_k=%lld: tensor instructions need a multiple of %d",
+                         (long long)block_k, mma_k);
   if (p->persistent && !p->has_producer)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "persistent: CTAs that walk several tiles need mma=wgmma copy=tma here");
@@ -144,7 +175,7 @@ static void multiply_step(const ftl_block_product *p, const int32_t *sums) {
 static void declare_sums(const ftl_block_product *p, int32_t *sums) {
   static const char *const names[FTL_PRODUCT_MAX_B] = {"sum", "sum2"};
   for (int32_t i = 0; i < p->num_b; i++) {
-    sums[i] = ftl_builder_tile(p->b, names[i], FTL_FP32, p->block_m, p->block_n);
+    sums[i] = ftl_builder_tile(p->b, names[i], p->sum_dtype, p->block_m, p->block_n);
     ftl_fill(p->b, sums[i], 0);
   }
 }
@@ -189,5 +220,5 @@ void ftl_block_product_build(ftl_block_product *p, ftl_block_product_finish fini
     build_multistage(p, sums);
   finish(p, sums, context);
   ftl_builder_grid(p->b, p->batch * p->num_splits * p->tiles_m * p->tiles_n, p->persistent, false);
-  ftl_builder_flops(p->b, 2 * p->num_b * p->batch * p->m * p->n * p->k);
+  ftl_builder_flops(p->b, 2 * p->num_b * p->batch * p->m * p->n * p->k * ftl_dtype_numbers(p->dtype));
 }

@@ -3,8 +3,10 @@
 // multistage kernel, and the warp-specialised cooperative kernel with TMA and wgmma); with two Bs, CUTLASS's example
 // 45_dual_gemm.
 //
-// A is [m][k], or [k][m] with transpose_a; B is [k][n], or [n][k] with transpose_b; sums are fp32. With mma=wgmma and
-// copy=tma a producer warpgroup copies for num_warps that multiply; else all warps do both.
+// A is [m][k], or [k][m] with transpose_a; B is [k][n], or [n][k] with transpose_b. Types of other than two bytes
+// (tf32, fp8, int8, int4) are multiplied as A [m][k] and B [n][k] only: on the way to registers 16-bit elements alone
+// can be transposed. With mma=wgmma and copy=tma a producer warpgroup copies for num_warps that multiply; else all
+// warps do both.
 #ifndef FTL_WORKLOADS_BLOCK_PRODUCT_H
 #define FTL_WORKLOADS_BLOCK_PRODUCT_H
 
@@ -15,8 +17,8 @@ enum { FTL_PRODUCT_MAX_B = 2 };
 
 typedef struct ftl_block_product {
   int64_t batch, m, n, k, num_splits, tiles_m, tiles_n, steps_per_split;
-  int32_t block_m, block_n, block_k, num_stages, num_warps;
-  ftl_dtype dtype;
+  int32_t block_m, block_n, block_k, num_stages, num_warps;  // k and block_k in elements as stored: pairs of int4
+  ftl_dtype dtype, sum_dtype;
   bool transpose_a, transpose_b, m_first, persistent, has_producer;
   // Set by the workload.
   ftl_builder *b;
@@ -31,14 +33,15 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec);
 // FTL_INFEASIBLE, with the reason, where no GPU has such a kernel; FTL_BAD_INPUT where 2 batch m n k overflows.
 FTL_MUST_USE ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product *product,
                                                 ftl_error *error);
-// FTL_INFEASIBLE where `elements`, a row or a stride that a parameter gives, are not whole 16-byte vectors.
-FTL_MUST_USE ftl_status ftl_block_product_check_vectors(ftl_param param, int64_t elements, ftl_error *error);
+// FTL_INFEASIBLE where `numbers` of a type, a row or a stride that a parameter gives, are not whole 16-byte vectors.
+FTL_MUST_USE ftl_status ftl_block_product_check_vectors(ftl_dtype dtype, ftl_param param, int64_t numbers,
+                                                        ftl_error *error);
 
 // Rows and columns from (row, column) on of head `head` of a tensor of `all_columns` columns, of the CTA's batch.
 ftl_tile_ref ftl_block_product_tile(const ftl_block_product *product, int32_t tensor, ftl_expr head, ftl_expr row,
                                     ftl_expr column, int32_t rows, int32_t columns, int64_t all_columns);
 
-// What a CTA does with its sums: fp32 tiles of block_m x block_n at product->row and ->column, one of each B.
+// What a CTA does with its sums: tiles of sum_dtype, of block_m x block_n at product->row and ->column, one of each B.
 typedef void (*ftl_block_product_finish)(const ftl_block_product *product, const int32_t *sums, const void *context);
 // The grid and all roles and operations.
 void ftl_block_product_build(ftl_block_product *product, ftl_block_product_finish finish, const void *context);

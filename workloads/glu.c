@@ -163,8 +163,8 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_tile_p
 
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   ftl_block_product p = ftl_block_product_of(spec);
-  ftl_status status = ftl_block_product_check_vectors(FTL_PARAM_k, p.k, error);
-  if (status == FTL_OK) status = ftl_block_product_check_vectors(FTL_PARAM_n, p.n, error);
+  ftl_status status = ftl_block_product_check_vectors(p.dtype, FTL_PARAM_k, p.k, error);
+  if (status == FTL_OK) status = ftl_block_product_check_vectors(p.dtype, FTL_PARAM_n, p.n, error);
   return status == FTL_OK ? ftl_block_product_check(spec, &p, error) : status;
 }
 

@@ -1,10 +1,13 @@
-// Matrix product C = A B by tiles (block_product.h), 16-bit, sums in fp32. A is [m][k], or [k][m] with transpose_a; B
+// Matrix product C = A B by tiles (block_product.h). A is [m][k], or [k][m] with transpose_a; B
 // is [k][n], or [n][k] with transpose_b; C is [m][n], or [n][m] with transpose_c. What is stored [rows][columns] has a
 // leading dimension (ld) from a row to the next, and a stride from a product of the batch to the next, as in BLAS
 // (cublasGemmStridedBatchedEx, where column-major is the transpose of what is said here).
 //
 // With transpose_c the kernel computes what is stored, C^T = B^T A^T: its A is B and its B is A, each the other way
 // round.
+//
+// Types: of two bytes C has that of A and B; C is fp32 of tf32, int32 of integers, and of fp8 bf16, or fp16 where the
+// sums are. A and B of int4 are pairs in a byte along k.
 //
 // splits > 1: CTAs take a part of K each and leave fp32 sums in memory, which a second launch adds up.
 #include "base/integer.h"
@@ -36,6 +39,12 @@ static ftl_block_product product_of(const ftl_spec *spec) {
   return ftl_block_product_of(&stored);
 }
 
+static ftl_dtype result_dtype(const ftl_block_product *p) {
+  if (p->dtype == FTL_TF32 || ftl_dtype_is_integer(p->dtype)) return p->sum_dtype;
+  if (ftl_dtype_is_fp8(p->dtype)) return p->sum_dtype == FTL_FP16 ? FTL_FP16 : FTL_BF16;
+  return p->dtype;
+}
+
 // ---- matrices as stored ----
 
 typedef struct matrix {
@@ -62,16 +71,17 @@ static matrix matrix_of(const ftl_spec *spec, int which) {
 static ftl_tensor_shape shape_of(const ftl_spec *spec, int which) {
   const int64_t *v = spec->value;
   matrix x = matrix_of(spec, which);
+  const int numbers = which == C ? 1 : ftl_dtype_numbers(ftl_spec_dtype(spec));  // of one element
   return (ftl_tensor_shape){.num_batches = v[FTL_PARAM_batch],
                             .num_heads = 1,
                             .num_rows = v[x.rows],
-                            .num_columns = v[x.columns],
-                            .batch_stride = v[x.stride],
-                            .head_stride = v[x.rows] * v[x.ld],
-                            .row_stride = v[x.ld]};
+                            .num_columns = ftl_divide_up(v[x.columns], numbers),
+                            .batch_stride = v[x.stride] / numbers,
+                            .head_stride = v[x.rows] * v[x.ld] / numbers,
+                            .row_stride = v[x.ld] / numbers};
 }
 
-static ftl_status check_matrix(const ftl_spec *spec, int which, ftl_error *error) {
+static ftl_status check_matrix(const ftl_spec *spec, const ftl_block_product *p, int which, ftl_error *error) {
   const int64_t *v = spec->value;
   matrix x = matrix_of(spec, which);
   const ftl_param vectors[] = {x.columns, x.ld, x.stride};
@@ -84,14 +94,14 @@ static ftl_status check_matrix(const ftl_spec *spec, int which, ftl_error *error
                          (long long)v[x.stride], (long long)(v[x.rows] * v[x.ld]));
   ftl_status status = FTL_OK;
   for (size_t i = 0; status == FTL_OK && i < sizeof vectors / sizeof *vectors; i++)
-    status = ftl_block_product_check_vectors(vectors[i], v[vectors[i]], error);
+    status = ftl_block_product_check_vectors(which == C ? result_dtype(p) : p->dtype, vectors[i], v[vectors[i]], error);
   return status;
 }
 
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   ftl_block_product p = product_of(spec);
   ftl_status status = FTL_OK;
-  for (int which = 0; status == FTL_OK && which < NUM_MATRICES; which++) status = check_matrix(spec, which, error);
+  for (int which = 0; status == FTL_OK && which < NUM_MATRICES; which++) status = check_matrix(spec, &p, which, error);
   return status == FTL_OK ? ftl_block_product_check(spec, &p, error) : status;
 }
 
@@ -102,7 +112,7 @@ static void declare_tensors(const ftl_spec *spec, matmul *f) {
   int32_t b = ftl_builder_tensor(p->b, "b", p->dtype, FTL_TENSOR_INPUT, shape_of(spec, B));
   p->a = transposed ? b : a;
   p->of_b[0] = transposed ? a : b;
-  f->c = ftl_builder_tensor(p->b, "c", p->dtype, FTL_TENSOR_OUTPUT, shape_of(spec, C));
+  f->c = ftl_builder_tensor(p->b, "c", result_dtype(p), FTL_TENSOR_OUTPUT, shape_of(spec, C));
   if (p->num_splits > 1)
     f->sums = ftl_builder_tensor(p->b, "sums", FTL_FP32, FTL_TENSOR_TEMP,
                                  ftl_contiguous(p->batch, p->num_splits, p->m, p->n));
@@ -174,7 +184,10 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 }
 
 static void set_defaults(ftl_spec *spec) {
+  ftl_dtype dtype = ftl_spec_dtype(spec);
   if (spec->value[FTL_PARAM_splits] == 0) spec->value[FTL_PARAM_splits] = 1;
+  if (ftl_dtype_is_integer(dtype)) ftl_spec_set_default(spec, FTL_PARAM_acc_dtype, FTL_SPEC_ACC_INT32);
+  if (ftl_dtype_bytes(dtype) != 2) ftl_spec_set_default(spec, FTL_PARAM_transpose_b, true);
   for (int which = 0; which < NUM_MATRICES; which++) {
     matrix x = matrix_of(spec, which);
     ftl_spec_set_default(spec, x.ld, spec->value[x.columns]);
@@ -186,10 +199,12 @@ const ftl_workload ftl_workload_matmul_tiled = {
     .doc = "matrix product C = A B by tiles, K in steps through shared memory, optionally split over CTAs",
     .accepts = FTL_TAKES(batch) | FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) |
                FTL_TAKES(transpose_b) | FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(dtype) |
-               FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(block_k) | FTL_TAKES(num_warps) |
-               FTL_TAKES(num_stages) | FTL_TAKES(persistent) | FTL_TAKES(tile_order) | FTL_TAKES(copy) |
-               FTL_TAKES(mma) | FTL_TAKES(max_registers) | FTL_TAKES(splits) | FTL_TAKES(conditions) |
+               FTL_TAKES(acc_dtype) | FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(block_k) |
+               FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(persistent) | FTL_TAKES(tile_order) |
+               FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(max_registers) | FTL_TAKES(splits) | FTL_TAKES(conditions) |
                FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
+    .dtypes = 1 << FTL_SPEC_FP16 | 1 << FTL_SPEC_BF16 | 1 << FTL_SPEC_TF32 | 1 << FTL_SPEC_FP8_E4M3 |
+              1 << FTL_SPEC_FP8_E5M2 | 1 << FTL_SPEC_INT8 | 1 << FTL_SPEC_INT4,
     .set_defaults = set_defaults,
     .build = build,
 };

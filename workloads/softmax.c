@@ -60,7 +60,7 @@ static ftl_status build(const ftl_spec *spec, bool online, ftl_tile_program **la
   ftl_status status = check_feasible(spec, error);
   if (status != FTL_OK) return status;
   ftl_row_softmax s = {.online = online,
-                       .dtype = (ftl_dtype)spec->value[FTL_PARAM_dtype],
+                       .dtype = ftl_spec_dtype(spec),
                        .rows = (int32_t)spec->value[FTL_PARAM_block_m],
                        .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
                        .columns = spec->value[FTL_PARAM_seqlen_kv],

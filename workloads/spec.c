@@ -172,6 +172,22 @@ ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error) {
   return ftl_spec_check_rules(spec, error);
 }
 
+// ---- element types ----
+
+ftl_dtype ftl_spec_dtype(const ftl_spec *spec) {
+  static const ftl_dtype dtypes[] = {
+      [FTL_SPEC_FP16] = FTL_FP16,         [FTL_SPEC_BF16] = FTL_BF16,         [FTL_SPEC_TF32] = FTL_TF32,
+      [FTL_SPEC_FP8_E4M3] = FTL_FP8_E4M3, [FTL_SPEC_FP8_E5M2] = FTL_FP8_E5M2, [FTL_SPEC_INT8] = FTL_INT8,
+      [FTL_SPEC_INT4] = FTL_INT4X2};
+  return dtypes[spec->value[FTL_PARAM_dtype]];
+}
+
+ftl_dtype ftl_spec_acc_dtype(const ftl_spec *spec) {
+  static const ftl_dtype dtypes[] = {
+      [FTL_SPEC_ACC_FP32] = FTL_FP32, [FTL_SPEC_ACC_FP16] = FTL_FP16, [FTL_SPEC_ACC_INT32] = FTL_INT32};
+  return dtypes[spec->value[FTL_PARAM_acc_dtype]];
+}
+
 // ---- writing ----
 
 static const char *enum_text(const char *allowed, int64_t idx, char *buffer, size_t size) {

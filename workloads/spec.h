@@ -54,6 +54,16 @@ enum { FTL_DQ_KERNEL, FTL_DQ_ATOMICS };
 enum { FTL_Q_OPERAND_AUTO, FTL_Q_OPERAND_SHARED, FTL_Q_OPERAND_REGISTERS };
 enum { FTL_CODE_LEAN, FTL_CODE_PLAIN };
 enum { FTL_LAYOUT_BHSD, FTL_LAYOUT_BSHD };
+enum {
+  FTL_SPEC_FP16,
+  FTL_SPEC_BF16,
+  FTL_SPEC_TF32,
+  FTL_SPEC_FP8_E4M3,
+  FTL_SPEC_FP8_E5M2,
+  FTL_SPEC_INT8,
+  FTL_SPEC_INT4
+};
+enum { FTL_SPEC_ACC_FP32, FTL_SPEC_ACC_FP16, FTL_SPEC_ACC_INT32 };
 enum { FTL_L2_OF_NONE, FTL_L2_OF_QO, FTL_L2_OF_KV };
 
 typedef struct ftl_param_info {
@@ -97,6 +107,10 @@ double ftl_spec_real(const ftl_spec *spec, ftl_param param);
 // The numbers of a list, as many as the buffer holds; gives how many there are.
 int64_t ftl_spec_list(const ftl_spec *spec, ftl_param param, int32_t *out, int64_t capacity);
 
+// The element type that `dtype` or `acc_dtype` of a completed spec names; int4 is pairs of them in a byte.
+ftl_dtype ftl_spec_dtype(const ftl_spec *spec);
+ftl_dtype ftl_spec_acc_dtype(const ftl_spec *spec);
+
 // "128", "0.1", "true", "fp16" or "512:77x3" of a completed spec, as a user would write it. Lists: the spec's own;
 // others into a caller's buffer of at least 32 bytes.
 const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer);
@@ -110,9 +124,10 @@ enum { FTL_MAX_LAUNCHES = 6 };
 #define FTL_TAKES(param) ((ftl_param_set)1 << FTL_PARAM_##param)
 #define FTL_TAKES_STRIDES \
   (FTL_TAKES(lda) | FTL_TAKES(ldb) | FTL_TAKES(ldc) | FTL_TAKES(stride_a) | FTL_TAKES(stride_b) | FTL_TAKES(stride_c))
-#define FTL_TAKES_MATRICES                                                                        \
-  (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) | \
-   FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation))
+#define FTL_TAKES_MATRICES                                                                                      \
+  (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) |               \
+   FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation) | \
+   FTL_TAKES(acc_dtype))
 #define FTL_TAKES_LENGTHS FTL_TAKES(lengths)
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
@@ -126,6 +141,7 @@ struct ftl_workload {
   const char *name, *doc;
   ftl_param_set accepts;  // parameters that it reads
   uint32_t schedules;     // bit per value of `schedule` that it knows, if it takes that parameter
+  uint32_t dtypes;        // likewise of `dtype`; 0: fp16 and bf16
   // May be NULL: replaces general defaults of parameters that the user left open by the workload's own.
   void (*set_defaults)(ftl_spec *spec);
   // May be NULL: values that depend on the GPU, as `auto` of copy and mma does.

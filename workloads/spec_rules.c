@@ -87,6 +87,7 @@ ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_schedule, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_tile_order, error);
   if (status == FTL_OK) status = check_l2_priorities(spec, error);
+  if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_dtype, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_n, 8, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_heads, FTL_PARAM_seqlen_q, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_kv_heads, FTL_PARAM_seqlen_kv, error);

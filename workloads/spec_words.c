@@ -6,7 +6,9 @@
 #include "workloads/spec.h"
 
 static bool knows(const ftl_workload *workload, ftl_param param, int value) {
+  const uint32_t dtypes = workload->dtypes ? workload->dtypes : 1 << FTL_SPEC_FP16 | 1 << FTL_SPEC_BF16;
   if (param == FTL_PARAM_schedule) return (workload->schedules >> value & 1) != 0;
+  if (param == FTL_PARAM_dtype) return (dtypes >> value & 1) != 0;
   if (param != FTL_PARAM_tile_order || value == FTL_ORDER_M_FIRST) return true;
   ftl_param second = value == FTL_ORDER_N_FIRST ? FTL_PARAM_n : FTL_PARAM_heads;
   return (workload->accepts >> second & 1) != 0;

@@ -15,6 +15,7 @@ static const dtype_info infos[FTL_DTYPE_COUNT] = {
 };
 
 int ftl_dtype_bytes(ftl_dtype dtype) { return infos[dtype].bytes; }
+int ftl_dtype_numbers(ftl_dtype dtype) { return dtype == FTL_INT4X2 ? 2 : 1; }
 const char *ftl_dtype_name(ftl_dtype dtype) { return infos[dtype].name; }
 bool ftl_dtype_is_fp8(ftl_dtype dtype) { return dtype == FTL_FP8_E4M3 || dtype == FTL_FP8_E5M2; }
 bool ftl_dtype_is_integer(ftl_dtype dtype) { return dtype == FTL_INT8 || dtype == FTL_INT4X2 || dtype == FTL_INT32; }

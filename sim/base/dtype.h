@@ -19,6 +19,7 @@ typedef enum ftl_dtype {
 } ftl_dtype;
 
 int ftl_dtype_bytes(ftl_dtype dtype);
+int ftl_dtype_numbers(ftl_dtype dtype);       // in one element: two of int4x2
 const char *ftl_dtype_name(ftl_dtype dtype);  // "fp16", "bf16", "fp32", "tf32", "fp8_e4m3", ...
 bool ftl_dtype_is_fp8(ftl_dtype dtype);
 bool ftl_dtype_is_integer(ftl_dtype dtype);

@@ -312,9 +312,9 @@ static ftl_status take_lists(builder *b, ftl_error *error) {
 }
 
 static ftl_status build(builder *b, ftl_error *error) {
-  ftl_status status = check_dtypes(b->tile, b->arch, error);
+  ftl_status status = ftl_product_of_tile(&b->program->product, b->tile, b->arch, error);
+  if (status == FTL_OK) status = check_dtypes(b->tile, b->arch, error);
   if (status == FTL_OK) status = check_l2_priorities(b->tile, b->arch, error);
-  if (status == FTL_OK) status = ftl_product_of_tile(&b->program->product, b->tile, b->arch, error);
   if (status == FTL_OK) status = check_threads(b->tile, b->arch, error);
   if (status == FTL_OK) status = check_roles(b->tile, b->options.copy, error);
   if (status != FTL_OK) return status;

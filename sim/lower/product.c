@@ -47,10 +47,11 @@ static const char *who_has(ftl_dtype operands) {
 
 static const char *type_name(ftl_dtype operands) { return operands == FTL_INT4X2 ? "int4" : ftl_dtype_name(operands); }
 
+// 16-bit sums are named; the others are what products of the type add up in by default.
 static ftl_status lacks(const ftl_arch *arch, ftl_dtype operands, ftl_dtype accumulator, ftl_error *error) {
-  return ftl_error_set(error, FTL_INFEASIBLE, "dtype=%s acc_dtype=%s needs %s tensor instructions (%s), which %s lacks",
-                       type_name(operands), ftl_dtype_name(accumulator), type_name(operands), who_has(operands),
-                       arch->name);
+  const char *type = type_name(operands);
+  return ftl_error_set(error, FTL_INFEASIBLE, "dtype=%s%s needs %s tensor instructions (%s), which %s lacks", type,
+                       accumulator == FTL_FP16 ? " acc_dtype=fp16" : "", type, who_has(operands), arch->name);
 }
 
 // Cycles that all machine instructions of one mma.sync over 16 rows hold the tensor pipe of a sub-core: those of fp16,
@@ -70,10 +71,10 @@ ftl_status ftl_product_of(ftl_product *out, const ftl_arch *arch, ftl_dtype oper
   ftl_dtype multiplied = ftl_dtype_is_fp8(operands) && !arch->tensor_mma_has_fp8 ? FTL_FP16 : operands;
   int64_t rate = dense_rate(arch, operands, accumulator), mma_rate = dense_rate(arch, multiplied, accumulator);
   if (rate == 0) return lacks(arch, operands, accumulator, error);
-  int32_t bytes = ftl_dtype_bytes(operands), elements_a_byte = operands == FTL_INT4X2 ? 2 : 1;
+  int32_t bytes = ftl_dtype_bytes(operands), numbers = ftl_dtype_numbers(operands);
   int64_t quads = arch->tensor_mma_m == 8 ? QUAD_PAIRS : 1;
   int64_t fp16_macs = arch->tensor_mma_m * arch->tensor_mma_n * arch->tensor_mma_k * quads;
-  int64_t macs = fp16_macs * FP16_BYTES / ftl_dtype_bytes(multiplied) * elements_a_byte;
+  int64_t macs = fp16_macs * FP16_BYTES / ftl_dtype_bytes(multiplied) * numbers;
   int64_t parts = num_insts(arch, operands), interval = interval_cycles(arch, fp16_macs, macs, mma_rate);
   out->widens = multiplied != operands;
   out->operand_columns = FTL_OPERAND_BYTES / bytes;

@@ -22,7 +22,8 @@ static int64_t mma_macs(const ftl_tile_program *tile, const ftl_tile_op *op) {
   const ftl_value *dst = &tile->values[op->dst];
   int32_t depth = tile->values[op->ring_a >= 0 ? op->dst : op->a.value].columns;
   if (op->ring_a >= 0) depth = op->transpose_a ? tile->rings[op->ring_a].rows : tile->rings[op->ring_a].columns;
-  return (int64_t)tile->roles[dst->role].num_groups * dst->rows * dst->columns * depth;
+  return (int64_t)tile->roles[dst->role].num_groups * dst->rows * dst->columns * depth *
+         ftl_dtype_numbers(tile->rings[op->ring].dtype);
 }
 
 int64_t ftl_merge_row_exps(const ftl_role *role, int32_t columns) {

@@ -30,6 +30,14 @@ static const golden matmul_goldens[] = {
 #include "matmul_goldens.inc"
 };
 
+// One-byte operands: into int32, and into fp32.
+static const golden int8_goldens[] = {
+#include "int8_goldens.inc"
+};
+static const golden fp8_goldens[] = {
+#include "fp8_goldens.inc"
+};
+
 // Fused.
 static const golden glu_goldens[] = {
 #include "glu_goldens.inc"
@@ -116,6 +124,10 @@ Test(golden_small, counters_of_unfused_kernels_are_what_they_were) {
       {matmul_goldens, sizeof matmul_goldens / sizeof *matmul_goldens,
        "matmul_tiled m=504 n=600 k=700 transpose_a=1 block_m=128 block_n=64 block_k=32 num_warps=4 splits=3 "
        "clock_mhz=1200 detail=full"},
+      {int8_goldens, sizeof int8_goldens / sizeof *int8_goldens,
+       "matmul_tiled m=504 n=608 k=704 dtype=int8 block_m=128 block_n=64 num_warps=4 clock_mhz=1200 detail=full"},
+      {fp8_goldens, sizeof fp8_goldens / sizeof *fp8_goldens,
+       "matmul_tiled m=504 n=608 k=704 dtype=fp8_e4m3 block_m=128 block_n=64 num_warps=4 clock_mhz=1200 detail=full"},
       {glu_goldens, sizeof glu_goldens / sizeof *glu_goldens,
        "glu m=504 n=600 k=696 transpose_b=1 block_m=128 block_n=64 block_k=32 num_warps=4 clock_mhz=1200 detail=full"},
   };

@@ -15,21 +15,44 @@ static double element(const pipeline_case *c, int tensor, int64_t batch, int64_t
             {FTL_PARAM_transpose_c, FTL_PARAM_ldc, FTL_PARAM_stride_c}};
   const int64_t *v = c->spec.value;
   int64_t stored_row = v[of[tensor].transpose] ? column : row, stored_column = v[of[tensor].transpose] ? row : column;
-  return (double)c->tensors[tensor][batch * v[of[tensor].stride] + stored_row * v[of[tensor].ld] + stored_column];
+  int64_t at = batch * v[of[tensor].stride] + stored_row * v[of[tensor].ld] + stored_column;
+  if (ftl_spec_dtype(&c->spec) != FTL_INT4X2 || tensor == C) return (double)c->tensors[tensor][at];
+  float pair = c->tensors[tensor][at / 2];
+  return at % 2 == 0 ? ftl_int4x2_low(pair) : ftl_int4x2_high(pair);
 }
 
-// fp32 sums of k products of at most 4 in magnitude, in any order and in parts: k * 4 * 2^-24 of rounding a sum, times
-// the depth of the sum (at most k); C is rounded to 16 bits (u).
+// Half the distance of neighbouring numbers of C's type, relative; and how far sums may be from the exact ones: fp32
+// sums of k products in any order and in parts, k * 2^-24 of the sum of magnitudes; fp16 sums are rounded after every
+// 16 of k, each time by 2^-11 of what they are then; integers are exact.
+typedef struct tolerance {
+  double result, sum;
+} tolerance;
+
+static tolerance tolerance_of(const ftl_spec *spec) {
+  double k = (double)spec->value[FTL_PARAM_k], sum = k * 0x1p-24;
+  if (ftl_spec_acc_dtype(spec) == FTL_INT32) return (tolerance){0, 0};
+  if (ftl_spec_acc_dtype(spec) == FTL_FP16) return (tolerance){0x1p-11, sum + (k / 16 + 1) * 0x1p-11};
+  switch (ftl_spec_dtype(spec)) {
+    case FTL_FP16:
+      return (tolerance){0x1p-11, sum};
+    case FTL_TF32:
+      return (tolerance){0x1p-24, sum};
+    default:
+      return (tolerance){0x1p-8, sum};
+  }
+}
+
 static void check_element(const pipeline_case *c, int64_t batch, int64_t row, int64_t column) {
   const int64_t *v = c->spec.value, k = v[FTL_PARAM_k];
-  double expected = 0, sum_of_magnitudes = 0, u = v[FTL_PARAM_dtype] == FTL_FP16 ? 0x1p-11 : 0x1p-8;
+  double expected = 0, sum_of_magnitudes = 0;
   for (int64_t i = 0; i < k; i++) {
     double term = element(c, A, batch, row, i) * element(c, B, batch, i, column);
     expected += term;
     sum_of_magnitudes += fabs(term);
   }
   double found = element(c, C, batch, row, column);
-  cr_assert(fabs(found - expected) <= (double)k * 0x1p-24 * sum_of_magnitudes + u * fabs(expected) + 0x1p-25,
+  tolerance t = tolerance_of(&c->spec);
+  cr_assert(fabs(found - expected) <= t.sum * sum_of_magnitudes + t.result * fabs(expected) + 0x1p-25,
             "%s: C[%lld][%lld][%lld] is %.9g, not %.9g", c->text, (long long)batch, (long long)row, (long long)column,
             found, expected);
 }
@@ -59,6 +82,25 @@ Test(numeric_matmul, sizes_that_no_tile_divides_give_the_product) {
                  transposed & 1, transposed >> 1, sizes[s], kernels[i]);
         prove(params);
       }
+}
+
+Test(numeric_matmul, every_type_of_operands_and_sums_gives_the_product) {
+  static const char *const types[] = {"dtype=tf32",
+                                      "dtype=tf32 splits=3",
+                                      "dtype=fp8_e4m3",
+                                      "dtype=fp8_e5m2",
+                                      "dtype=fp8_e4m3 acc_dtype=fp16",
+                                      "dtype=int8",
+                                      "dtype=int4",
+                                      "dtype=fp16 acc_dtype=fp16 transpose_b=1",
+                                      "dtype=int8 transpose_c=1 lda=224 stride_b=0"};
+  char params[256];
+  for (size_t i = 0; i < COUNT(kernels); i++)
+    for (size_t t = 0; t < COUNT(types); t++) {
+      snprintf(params, sizeof params, "m=48 n=80 k=192 batch=2 block_m=32 block_n=32 block_k=64 %s %s", types[t],
+               kernels[i]);
+      prove(params);
+    }
 }
 
 Test(numeric_matmul, splits_of_k_add_up_to_the_product) {

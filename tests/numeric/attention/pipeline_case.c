@@ -26,11 +26,14 @@ static void make_spec(pipeline_case *c, const char *workload, const char *params
   cr_assert_eq(ftl_spec_complete(&c->spec, &error), FTL_OK, "%s: %s", params, error.message);
 }
 
-// Reproducible numbers in [-2, 2]: the generator of POSIX's drand48 in its own state.
+// Reproducible numbers in [-2, 2], of integers all that the type holds: the generator of POSIX's drand48 in its own
+// state.
 static void randomise(float *x, size_t count, ftl_dtype dtype, uint64_t seed) {
   for (size_t i = 0; i < count; i++) {
     seed = (seed * UINT64_C(0x5DEECE66D) + 0xB) & ((UINT64_C(1) << 48) - 1);
-    x[i] = ftl_dtype_round(dtype, 2.0f * ((float)(seed >> 24) / (float)(1 << 23) - 1.0f));
+    float unit = (float)(seed >> 24) / (float)(1 << 23) - 1.0f;
+    float from = dtype == FTL_INT4X2 ? 128 * (unit + 1) : dtype == FTL_INT8 ? 128 * unit : 2 * unit;
+    x[i] = ftl_dtype_round(dtype, from);
   }
 }
 

@@ -15,7 +15,8 @@ typedef struct pipeline_case {
 } pipeline_case;
 
 // `params`: "name=value ..."; copy and mma default to cp_async and mma where the workload takes them. A later value
-// replaces an earlier one. Inputs lie in [-2, 2]; outputs start as NaN. Asserts that all of it works.
+// replaces an earlier one. Inputs lie in [-2, 2], integers anywhere; outputs start as NaN. Asserts that all of it
+// works.
 void pipeline_case_run(pipeline_case *c, const char *workload, const char *params);
 void pipeline_case_fini(pipeline_case *c);
 

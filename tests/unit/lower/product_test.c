@@ -106,14 +106,13 @@ static void expect_lacking(const char *gpu, ftl_dtype operands, ftl_dtype accumu
 
 Test(unit_lower_product, what_a_chip_lacks_is_infeasible_and_named) {
   expect_lacking("h200", FTL_INT4X2, FTL_INT32,
-                 "dtype=int4 acc_dtype=int32 needs int4 tensor instructions (compute capability 7.5 to 8.9), which "
+                 "dtype=int4 needs int4 tensor instructions (compute capability 7.5 to 8.9), which "
                  "h200 lacks");
   expect_lacking("a100_80", FTL_FP8_E4M3, FTL_FP32,
-                 "dtype=fp8_e4m3 acc_dtype=fp32 needs fp8_e4m3 tensor instructions (compute capability 8.9), which "
+                 "dtype=fp8_e4m3 needs fp8_e4m3 tensor instructions (compute capability 8.9), which "
                  "a100_80 lacks");
   expect_lacking("t4", FTL_BF16, FTL_FP32,
-                 "dtype=bf16 acc_dtype=fp32 needs bf16 tensor instructions (compute capability 8.0), which t4 lacks");
-  expect_lacking(
-      "v100", FTL_INT8, FTL_INT32,
-      "dtype=int8 acc_dtype=int32 needs int8 tensor instructions (compute capability 7.5), which v100 lacks");
+                 "dtype=bf16 needs bf16 tensor instructions (compute capability 8.0), which t4 lacks");
+  expect_lacking("v100", FTL_INT8, FTL_INT32,
+                 "dtype=int8 needs int8 tensor instructions (compute capability 7.5), which v100 lacks");
 }
