@@ -73,3 +73,30 @@ ftl_decode_results ftl_decode_declare(ftl_builder *b, const ftl_spec *spec, cons
   r.lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, ftl_contiguous(a->batch, a->heads, a->seqlen_q, 1));
   return r;
 }
+
+void ftl_decode_set_block_m(ftl_spec *spec) {
+  enum { LEAST = 16, MOST = 64 };
+  const int64_t *v = spec->value;
+  int64_t rows = v[FTL_PARAM_heads] / v[FTL_PARAM_kv_heads] * v[FTL_PARAM_seqlen_q], block_m = LEAST;
+  while (block_m < rows && block_m < MOST) block_m *= 2;
+  ftl_spec_set_default(spec, FTL_PARAM_block_m, block_m);
+}
+
+void ftl_decode_resolve_splits(ftl_spec *spec, const ftl_arch *arch) {
+  if (spec->value[FTL_PARAM_splits] > 0) return;
+  ftl_decode d = ftl_decode_of(spec);
+  enum { CTAS_PER_SM = 2 };  // as FlashAttention-2 counts, with its CTAs of 128 threads
+  spec->value[FTL_PARAM_splits] =
+      ftl_decode_num_splits(d.num_m_tiles * d.num_heads * d.a.batch, CTAS_PER_SM * arch->chip_num_sms, d.tiles_n);
+}
+
+ftl_status ftl_decode_build(const ftl_spec *spec, const ftl_tree *tree, ftl_tile_program **launches, int *num_launches,
+                            ftl_error *error) {
+  *num_launches = 0;
+  ftl_status status = ftl_decode_build_split(spec, tree, &launches[0], error);
+  if (status != FTL_OK) return status;
+  *num_launches = 1;
+  status = ftl_decode_build_combine(spec, &launches[1], error);
+  if (status == FTL_OK) *num_launches = 2;
+  return status;
+}

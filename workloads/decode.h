@@ -10,6 +10,7 @@
 #define FTL_WORKLOADS_DECODE_H
 
 #include "workloads/attention.h"
+#include "workloads/tree.h"
 
 typedef struct ftl_decode {
   ftl_attention a;
@@ -35,8 +36,17 @@ typedef struct ftl_decode_results {
 ftl_decode_results ftl_decode_declare(ftl_builder *builder, const ftl_spec *spec, const ftl_decode *d,
                                       bool split_major);
 
-// The two kernels. FTL_INFEASIBLE where the configuration cannot exist.
-FTL_MUST_USE ftl_status ftl_decode_build_split(const ftl_spec *spec, ftl_tile_program **out, ftl_error *error);
+// Defaults and values by GPU that workloads of these kernels share: block_m 16, 32 or 64, one tile for the rows of a
+// KV head if it can be, since each key tile is read once a query tile; splits (0) as FlashAttention-2 chooses.
+void ftl_decode_set_block_m(ftl_spec *spec);
+void ftl_decode_resolve_splits(ftl_spec *spec, const ftl_arch *arch);
+
+// Both kernels: NAME_split and NAME_combine of the workload NAME. FTL_INFEASIBLE where the configuration cannot exist.
+// tree: NULL, or that of the query tokens, whose keys are the last ones (seqlen_kv includes them).
+FTL_MUST_USE ftl_status ftl_decode_build(const ftl_spec *spec, const ftl_tree *tree, ftl_tile_program **launches,
+                                         int *num_launches, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_tree *tree, ftl_tile_program **out,
+                                               ftl_error *error);
 FTL_MUST_USE ftl_status ftl_decode_build_combine(const ftl_spec *spec, ftl_tile_program **out, ftl_error *error);
 
 #endif

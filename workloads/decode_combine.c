@@ -4,6 +4,7 @@
 // Source: kernels/attention/decode_mma.h (combine); FlashAttention-2's combine_attn_seqk_parallel does the same for
 // several rows a CTA.
 #include <math.h>
+#include <stdio.h>
 
 #include "workloads/decode.h"
 
@@ -113,7 +114,9 @@ static void finish(const combine *c) {
 
 ftl_status ftl_decode_build_combine(const ftl_spec *spec, ftl_tile_program **out, ftl_error *error) {
   combine c = {.d = ftl_decode_of(spec)};
-  ftl_status status = ftl_builder_create(&c.b, "flash_decode_combine", error);
+  char name[FTL_TILE_NAME_BYTES];
+  snprintf(name, sizeof name, "%s_combine", spec->workload->name);
+  ftl_status status = ftl_builder_create(&c.b, name, error);
   if (status != FTL_OK) return status;
   declare(&c, spec);
   ftl_builder_grid(c.b, c.d.a.batch * c.d.a.heads * c.d.a.seqlen_q, false, false);

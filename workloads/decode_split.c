@@ -3,18 +3,24 @@
 // Sources: T. Dao, D. Haziza, F. Massa, G. Sizov, "Flash-Decoding for long-context inference", 2023; FlashAttention-2,
 // csrc/flash_attn/src/flash_fwd_kernel.h (compute_attn_1rowblock_splitkv). Where there are fewer rows than the warps
 // could take, groups of warps share each key tile, as kernels/attention/decode_mma.h.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/integer.h"
 #include "workloads/decode.h"
 #include "workloads/online_softmax.h"
 
-enum { WARP_ROWS = 16 };
+enum { WARP_ROWS = 16, WORD_BITS = 32, MOST_MASK_WORDS = 1 << 22 };
 
 typedef struct split {
   ftl_builder *b;
   ftl_decode d;
+  const ftl_tree *tree;  // NULL: none
   int32_t num_stages, num_warps, num_groups;
   bool persistent;
 
   int32_t q, k, v;  // tensors
+  int32_t mask;     // of a tree: bit rows, see declare_mask
   ftl_decode_results results;
   int32_t ring_q, ring_k, ring_v;
   int32_t output_staging, rows_staging, max_staging;  // of several groups
@@ -51,8 +57,8 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
                          (long long)v[FTL_PARAM_num_warps]);
   if (v[FTL_PARAM_num_stages] < 2)
-    return ftl_error_set(error, FTL_INFEASIBLE, "num_stages=%lld: flash_decode fills ahead, at least 2",
-                         (long long)v[FTL_PARAM_num_stages]);
+    return ftl_error_set(error, FTL_INFEASIBLE, "num_stages=%lld: %s fills ahead, at least 2",
+                         (long long)v[FTL_PARAM_num_stages], spec->workload->name);
   if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
@@ -92,14 +98,69 @@ static void declare_tile(split *s) {
   s->split_idx = ftl_div(b, any_batch, ftl_const(b, a->batch));
 }
 
-// The split's part of the key tiles that the query tile sees.
-static void declare_keys(split *s) {
+// ---- masks of trees ----
+
+// The first key tile that holds a token of the tree: those before it are seen by all.
+static int64_t first_tree_tile(const split *s) { return (s->d.a.seqlen_kv - s->tree->num_tokens) / s->d.a.block_n; }
+
+static bool tree_sees(const split *s, int64_t token, int64_t key) {
+  int64_t first = s->d.a.seqlen_kv - s->tree->num_tokens;
+  return key < first || (key < s->d.a.seqlen_kv && ftl_tree_sees(s->tree, (int32_t)token, (int32_t)(key - first)));
+}
+
+// A bit a key from the first tree tile on, for each row of a head's tiles: packed, the rows of a token are equal.
+static ftl_status declare_mask(split *s, ftl_error *error) {
+  int64_t first_key = first_tree_tile(s) * s->d.a.block_n, num_keys = s->d.tiles_n * s->d.a.block_n - first_key;
+  int64_t num_rows = s->d.num_rows, words_per_row = num_keys / WORD_BITS;
+  if (num_rows > MOST_MASK_WORDS / words_per_row)
+    return ftl_error_set(error, FTL_INFEASIBLE, "heads=%lld: a tree's mask of %lld rows a KV head and %lld keys",
+                         (long long)s->d.a.heads, (long long)num_rows, (long long)num_keys);
+  uint32_t *words = calloc((size_t)(num_rows * words_per_row), sizeof *words);
+  if (!words) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for a tree's mask");
+  for (int64_t row = 0; row < num_rows; row++)
+    for (int64_t i = 0; i < num_keys; i++)
+      if (tree_sees(s, row % s->tree->num_tokens, first_key + i))
+        words[row * words_per_row + i / WORD_BITS] |= UINT32_C(1) << i % WORD_BITS;
+  s->mask = ftl_builder_bit_rows(s->b, "tree_mask", words, num_rows, words_per_row);
+  free(words);
+  return FTL_OK;
+}
+
+static void mask_by_tree(const split *s, ftl_expr j) {
   ftl_builder *b = s->b;
+  ftl_expr tile = ftl_max(b, ftl_const(b, 0), ftl_sub(b, j, ftl_const(b, first_tree_tile(s))));
+  int32_t words = s->d.a.block_n / WORD_BITS;
+  ftl_mask_bits(b, s->scores,
+                (ftl_tile_ref){.tensor = s->mask,
+                               .batch = ftl_const(b, 0),
+                               .head = ftl_const(b, 0),
+                               .row = s->row,
+                               .present = FTL_ALWAYS,
+                               .rows = (int32_t)ftl_smaller(s->d.num_rows, s->d.a.block_m),
+                               .columns = words,
+                               .column = ftl_mul(b, tile, ftl_const(b, words))});
+}
+
+// ---- keys ----
+
+// Key tiles that a query tile sees.
+static ftl_key_range all_keys(const split *s) {
+  ftl_builder *b = s->b;
+  if (s->tree) {
+    ftl_expr zero = ftl_const(b, 0);
+    return (ftl_key_range){
+        .first = zero, .whole = zero, .unmasked = ftl_const(b, first_tree_tile(s)), .end = ftl_const(b, s->d.tiles_n)};
+  }
   // Packed tiles hold rows of any token: the first token's keys are seen by all, the last token's by any.
   ftl_attention every_token = s->d.a;
   every_token.block_m = (int32_t)s->d.a.seqlen_q;
-  ftl_key_range keys =
-      s->d.is_packed ? ftl_attention_keys(b, &every_token, ftl_const(b, 0)) : ftl_attention_keys(b, &s->d.a, s->row);
+  return s->d.is_packed ? ftl_attention_keys(b, &every_token, ftl_const(b, 0)) : ftl_attention_keys(b, &s->d.a, s->row);
+}
+
+// The split's part of them.
+static void declare_keys(split *s) {
+  ftl_builder *b = s->b;
+  ftl_key_range keys = all_keys(s);
   ftl_expr per_split = ftl_const(b, s->d.tiles_per_split);
   s->keys.first = ftl_add(b, keys.first, ftl_mul(b, s->split_idx, per_split));
   s->keys.end = ftl_min(b, ftl_add(b, s->keys.first, per_split), keys.end);
@@ -125,7 +186,7 @@ static void declare_staging(split *s) {
   s->max_staging = staging_for(s, s->ring_q, "maxima", s->d.a.block_m * row_bytes, 1);
 }
 
-static void declare(split *s, const ftl_spec *spec) {
+static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   const ftl_attention *a = &s->d.a;
   ftl_builder *b = s->b;
   ftl_tensor_shape keys = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim);
@@ -133,6 +194,8 @@ static void declare(split *s, const ftl_spec *spec) {
   s->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, query_shape(s, spec));
   s->k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT, keys);
   s->v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, keys);
+  ftl_status status = s->tree ? declare_mask(s, error) : FTL_OK;
+  if (status != FTL_OK) return status;
   int32_t role = ftl_builder_role(b, "main", s->num_warps, 0), readers = 1 << role, columns = a->padded_head_dim;
   ftl_builder_groups(b, s->num_groups);
   s->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, readers);
@@ -145,6 +208,7 @@ static void declare(split *s, const ftl_spec *spec) {
   s->softmax = ftl_online_softmax_declare(b, a->block_m, a->scale);
   declare_tile(s);
   declare_keys(s);
+  return FTL_OK;
 }
 
 // ---- loads and stores ----
@@ -197,6 +261,10 @@ static void store_partial(const split *s) {
 // ---- the kernel ----
 
 static void mask_scores(const split *s, ftl_expr j) {
+  if (s->tree) {
+    mask_by_tree(s, j);
+    return;
+  }
   ftl_attention_mask(s->b, &s->d.a, s->scores, s->row, ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)),
                      s->d.is_packed ? s->d.a.seqlen_q : 0);
 }
@@ -251,25 +319,42 @@ static void epilogue(const split *s) {
   store_partial(s);
 }
 
-ftl_status ftl_decode_build_split(const ftl_spec *spec, ftl_tile_program **out, ftl_error *error) {
+static void build(split *s) {
+  prologue(s);
+  loop(s, s->keys.first, s->keys.whole, true);
+  loop(s, s->keys.whole, s->keys.unmasked, false);
+  loop(s, s->keys.unmasked, s->keys.end, true);
+  epilogue(s);
+}
+
+static int64_t model_flops(const split *s) {
+  const ftl_attention *a = &s->d.a;
+  if (!s->tree) return ftl_attention_forward_flops(a);
+  int64_t pairs = a->seqlen_q * (a->seqlen_kv - a->seqlen_q) + ftl_tree_num_pairs(s->tree);
+  return 4 * a->head_dim * a->heads * a->batch * pairs;
+}
+
+ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_tree *tree, ftl_tile_program **out,
+                                  ftl_error *error) {
+  char name[FTL_TILE_NAME_BYTES];
   ftl_status status = check_feasible(spec, error);
   if (status != FTL_OK) return status;
   split s = {.d = ftl_decode_of(spec),
+             .tree = tree,
              .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages],
              .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
              .persistent = spec->value[FTL_PARAM_persistent] != 0};
   s.num_groups = s.num_warps * WARP_ROWS > s.d.a.block_m ? s.num_warps * WARP_ROWS / s.d.a.block_m : 1;
-  status = ftl_builder_create(&s.b, "flash_decode_split", error);
+  snprintf(name, sizeof name, "%s_split", spec->workload->name);
+  status = ftl_builder_create(&s.b, name, error);
   if (status != FTL_OK) return status;
-  declare(&s, spec);
-  ftl_builder_grid(s.b, s.d.num_m_tiles * s.d.num_heads * s.d.a.batch * s.d.splits, s.persistent, false);
-  ftl_builder_flops(s.b, ftl_attention_forward_flops(&s.d.a));
-  prologue(&s);
-  loop(&s, s.keys.first, s.keys.whole, true);
-  loop(&s, s.keys.whole, s.keys.unmasked, false);
-  loop(&s, s.keys.unmasked, s.keys.end, true);
-  epilogue(&s);
-  status = ftl_builder_finish(s.b, out, error);
+  status = declare(&s, spec, error);
+  if (status == FTL_OK) {
+    ftl_builder_grid(s.b, s.d.num_m_tiles * s.d.num_heads * s.d.a.batch * s.d.splits, s.persistent, false);
+    ftl_builder_flops(s.b, model_flops(&s));
+    build(&s);
+    status = ftl_builder_finish(s.b, out, error);
+  }
   ftl_builder_destroy(s.b);
   return status;
 }

@@ -129,13 +129,14 @@ enum { FTL_MAX_LAUNCHES = 6 };
    FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation) | \
    FTL_TAKES(acc_dtype))
 #define FTL_TAKES_LENGTHS FTL_TAKES(lengths)
+#define FTL_TAKES_TREE (FTL_TAKES(tree) | FTL_TAKES(parents))
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
-// Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, and
-// dropout.
-#define FTL_TAKES_ALL                            \
-  ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) & \
-   ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_LENGTHS | FTL_TAKES(dropout_p)))
+// Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, trees
+// and dropout.
+#define FTL_TAKES_ALL                                                                                                  \
+  ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) & ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | \
+                                                   FTL_TAKES_LENGTHS | FTL_TAKES_TREE | FTL_TAKES(dropout_p)))
 
 struct ftl_workload {
   const char *name, *doc;

@@ -308,6 +308,8 @@ static ftl_status check_mask_bits(const ftl_check *check, const ftl_tile_op *op)
   const ftl_tensor *bits = &check->program->tensors[op->ref.tensor];
   if (!is_tile(check, op->dst) || !is_fragment(check, op->dst) || check->program->values[op->dst].dtype != FTL_FP32)
     return ftl_check_fail(check, "the destination is not an fp32 tile of this role, held as fragments");
+  if (check->program->values[op->dst].warps_per_row > 1)
+    return ftl_check_fail(check, "several warps share the rows of %s", check->program->values[op->dst].name);
   if (bits->table == NULL) return ftl_check_fail(check, "%s is no table of bit rows", bits->name);
   const ftl_value *dst = &check->program->values[op->dst];
   int32_t columns = check->program->roles[check->role_idx].num_groups * dst->columns;

@@ -29,14 +29,13 @@ static int32_t load_words(ftl_select *s, const ftl_tile_op *op, uint16_t ref, in
 void ftl_select_mask_bits(ftl_select *s, const ftl_tile_op *op) {
   const ftl_select_value *v = &s->values[op->dst];
   int32_t columns = s->tile->values[op->dst].columns, own_words = (columns + WORD_BITS - 1) / WORD_BITS;
-  int32_t row_warps = s->role->num_warps / s->role->num_groups;
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
   int32_t address = ftl_select_row_address(s, &op->ref);
   for (int32_t slab = 0; slab < v->map.num_slabs; slab++) {
     int32_t shifted[2];
     for (int32_t half = 0; half < 2; half++) {
-      int32_t row = slab * row_warps * FTL_SLAB_ROWS + half * HALF_ROWS;
+      int32_t row = ftl_select_slab_row(s, op->dst, slab) + half * HALF_ROWS;
       int32_t words = load_words(s, op, ref, address, row);
       shifted[half] = ftl_select_temp(s, own_words);
       ftl_select_add(s, FTL_OP_LOP, own_words, shifted[half], words, s->thread, NONE);

@@ -16,6 +16,10 @@ static const golden decode_goldens[] = {
 #include "decode_goldens.inc"
 };
 
+static const golden tree_goldens[] = {
+#include "tree_goldens.inc"
+};
+
 // The sum of three launches.
 static const golden standard_goldens[] = {
 #include "standard_goldens.inc"
@@ -105,6 +109,15 @@ Test(golden_small, counters_of_flash_decode_are_what_they_were) {
                        "flash_decode batch=2 heads=8 kv_heads=2 seqlen_q=2 seqlen_kv=777 head_dim=128 causal=1 "
                        "block_m=16 block_n=64 num_warps=4 num_stages=2 splits=5 clock_mhz=1200 detail=full");
   cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/decode_goldens.inc)");
+}
+
+Test(golden_small, counters_of_tree_decode_are_what_they_were) {
+  int num_moved = 0;
+  for (size_t i = 0; i < sizeof tree_goldens / sizeof *tree_goldens; i++)
+    num_moved += moved(&tree_goldens[i],
+                       "tree_decode batch=2 heads=8 kv_heads=2 tree=eagle seqlen_kv=777 head_dim=128 block_m=64 "
+                       "block_n=64 num_warps=4 splits=5 clock_mhz=1200 detail=full");
+  cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/tree_goldens.inc)");
 }
 
 Test(golden_small, counters_of_unfused_kernels_are_what_they_were) {

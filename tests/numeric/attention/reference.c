@@ -4,7 +4,17 @@
 
 #include "tile/dropout.h"
 
+static const int32_t *parents;  // from query 1 on
+
+void reference_set_parents(const int32_t *of_tree) { parents = of_tree; }
+
+static bool follows(int64_t i, int64_t ancestor) {
+  return i == ancestor || (i > 0 && follows(parents[i - 1], ancestor));
+}
+
 bool reference_sees(const ftl_attention *a, int64_t i, int64_t j) {
+  int64_t first_of_tree = a->seqlen_kv - a->seqlen_q;
+  if (parents != NULL) return j < first_of_tree || follows(i, j - first_of_tree);
   int64_t aligned = i + a->seqlen_kv - a->seqlen_q;
   if (a->causal && j > aligned) return false;
   if (a->window == 0) return true;
