@@ -29,7 +29,8 @@ struct ftl_dag {
   int32_t num_edges, capacity_edges, num_links, capacity_links;
   int32_t stamp;
   order memory, tiles, rings[FTL_TILE_MAX_RINGS];
-  int32_t last_chained;
+  int32_t last_chained, last_copy_wait;
+  int32_t products;  // a list of those that no copy has followed yet
   bool failed;
 };
 
@@ -134,6 +135,13 @@ static void write_value(ftl_dag *dag, int32_t node, int32_t value) {
   state->readers = NONE;
 }
 
+// ptxas moves no cp.async ahead of the products that the program has before it, however long the copy will be awaited
+// (SASS of kernels/attention/flash2_mma.h, one buffer).
+static void follow_products(ftl_dag *dag, int32_t copy) {
+  for (int32_t at = dag->products; at != NONE; at = dag->links[at].next) add_edge(dag, copy, dag->links[at].node, 0);
+  dag->products = NONE;
+}
+
 static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, const ftl_op_timings *timings) {
   const ftl_warp_inst *op = &inst->inst;
   if (op->opcode == FTL_OP_RING_READ || op->opcode == FTL_OP_RING_FREE) {
@@ -154,6 +162,8 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
     add_edge(dag, node, dag->last_chained, 0);
     dag->last_chained = node;
   }
+  if (op->opcode == FTL_OP_MMA) push(dag, &dag->products, node, 0);
+  if (op->opcode == FTL_OP_CP_ASYNC) follow_products(dag, node);
   if (op->access != FTL_NO_ACCESS) order_member(dag, &dag->tiles, node, 0);
   if (op->ring_a != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_a], node, 0);
   if (op->ring_b != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_b], node, 0);
@@ -181,13 +191,16 @@ static void add_node(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst 
   if (inst->inst.opcode == FTL_OP_WGMMA_ARRIVE) read_group(dag, draft, first, node, num_nodes, timings);
   for (int32_t k = 0; k < ftl_inst_num_writes(inst); k++) write_value(dag, node, inst->destination + k);
   for (int32_t k = 0; k < inst->num_waits; k++) write_value(dag, node, draft->waits[inst->first_wait + k]);
+  // What the program has behind a wait for copies does not hide their latency: ptxas waits where it is written.
+  add_edge(dag, node, dag->last_copy_wait, 0);
+  if (inst->inst.opcode == FTL_OP_CP_WAIT) dag->last_copy_wait = node;
   add_orders(dag, node, inst, timings);
 }
 
 bool ftl_dag_build(ftl_dag *dag, const ftl_draft *draft, const ftl_stretch *stretch, const ftl_op_timings *timings) {
   dag->stamp++;
   dag->num_edges = dag->num_links = 0;
-  dag->last_chained = NONE;
+  dag->last_chained = dag->last_copy_wait = dag->products = NONE;
   dag->memory = dag->tiles = (order){NONE, NONE};
   for (int32_t r = 0; r < FTL_TILE_MAX_RINGS; r++) dag->rings[r] = (order){NONE, NONE};
   const ftl_draft_inst *first = &draft->insts[stretch->begin];
