@@ -46,7 +46,7 @@ ftl_status ftl_builder_create(ftl_builder **out, const char *kernel_name, ftl_er
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory building %s", kernel_name);
   }
   copy_name(builder->program->name, kernel_name);
-  builder->program->num_ctas = 1;
+  builder->program->num_ctas = builder->program->cluster_ctas = 1;
   builder->next_base_bytes = base_alignment_bytes;  // address 0 stays unused
   ftl_const(builder, 0);                            // what a failed expression call gives
   *out = builder;
@@ -82,6 +82,12 @@ void ftl_builder_grid(ftl_builder *builder, int64_t num_ctas, bool persistent, b
   builder->program->num_ctas = num_ctas;
   builder->program->persistent = persistent;
   builder->program->dynamic_tiles = dynamic_tiles;
+}
+
+void ftl_builder_cluster(ftl_builder *builder, int32_t num_ctas) { builder->program->cluster_ctas = num_ctas; }
+
+void ftl_builder_multicast(ftl_builder *builder, int32_t ring, ftl_multicast multicast) {
+  if (ok(builder)) builder->program->rings[ring].multicast = multicast;
 }
 
 // Loops of the role begun last that are open: their variables are in scope.

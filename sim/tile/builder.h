@@ -65,6 +65,10 @@ void ftl_builder_ring_filled_by(ftl_builder *builder, int32_t ring, int32_t role
 void ftl_builder_ring_read_by(ftl_builder *builder, int32_t ring, int32_t role);
 void ftl_builder_barrier_joined_by(ftl_builder *builder, int32_t barrier, int32_t role);
 
+// CTAs [n * num_ctas, (n + 1) * num_ctas) form a cluster; loads into the ring are shared as ftl_multicast says.
+void ftl_builder_cluster(ftl_builder *builder, int32_t num_ctas);
+void ftl_builder_multicast(ftl_builder *builder, int32_t ring, ftl_multicast multicast);
+
 // Ops are added to the role begun last. num_registers 0: as the compiler gives.
 int32_t ftl_builder_role(ftl_builder *builder, const char *name, int32_t num_warps, int32_t num_registers);
 // Deals the warps of the role begun last to groups, each with its own copy of every value (see ftl_role).

@@ -177,5 +177,6 @@ static ftl_status check_protocol(const ftl_tile_program *program, ftl_error *err
 ftl_status ftl_tile_program_check(const ftl_tile_program *program, ftl_error *error) {
   ftl_status status = check_declarations(program, error);
   for (int32_t i = 0; status == FTL_OK && i < program->num_roles; i++) status = check_role(program, i, error);
-  return status == FTL_OK ? check_protocol(program, error) : status;
+  if (status == FTL_OK) status = check_protocol(program, error);
+  return status == FTL_OK ? ftl_check_cluster(program, error) : status;
 }

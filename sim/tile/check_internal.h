@@ -22,6 +22,9 @@ FTL_MUST_USE ftl_status ftl_check_written(const ftl_check *check);
 FTL_MUST_USE ftl_status ftl_check_value(const ftl_tile_program *program, int32_t value_idx, ftl_error *error);
 FTL_MUST_USE ftl_status ftl_check_ring(const ftl_tile_program *program, int32_t ring_idx, ftl_error *error);
 
+// Clusters: their size, and that CTAs which share loads load the same tiles in the same order (check_cluster.c).
+FTL_MUST_USE ftl_status ftl_check_cluster(const ftl_tile_program *program, ftl_error *error);
+
 // Values that an op takes in an ELEM of this function.
 int ftl_elem_num_operands(ftl_elem_fn fn);
 

@@ -37,7 +37,7 @@ static void add_operand(hasher *h, ftl_operand operand) {
 static void add_tensor(hasher *h, const ftl_tensor *tensor) {
   const int64_t words[] = {tensor->dtype,      tensor->use,         tensor->num_batches,  tensor->num_heads,
                            tensor->num_rows,   tensor->num_columns, tensor->batch_stride, tensor->head_stride,
-                           tensor->row_stride, tensor->base_bytes,  tensor->size_bytes};
+                           tensor->row_stride, tensor->base_bytes,  tensor->size_bytes,   tensor->l2_priority};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
   add_name(h, tensor->name);
   if (tensor->table)
@@ -46,8 +46,14 @@ static void add_tensor(hasher *h, const ftl_tensor *tensor) {
 }
 
 static void add_ring(hasher *h, const ftl_ring *ring) {
-  const int64_t words[] = {ring->dtype,      ring->rows,     ring->columns,
-                           ring->num_stages, ring->producer, ring->consumers_mask};
+  const int64_t words[] = {ring->dtype,
+                           ring->rows,
+                           ring->columns,
+                           ring->num_stages,
+                           ring->producer,
+                           ring->consumers_mask,
+                           ring->multicast.num_ctas,
+                           ring->multicast.stride};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
   add_name(h, ring->name);
 }
@@ -94,9 +100,10 @@ static void add_op(hasher *h, const ftl_tile_op *op) {
 
 uint64_t ftl_tile_program_hash(const ftl_tile_program *program) {
   hasher h = {.num_words = 0};
-  const int64_t words[] = {program->num_ctas,  program->persistent, program->dynamic_tiles, program->num_tensors,
-                           program->num_roles, program->num_rings,  program->num_values,    program->num_barriers,
-                           program->num_ops,   program->num_exprs,  program->num_loop_vars, program->model_flops};
+  const int64_t words[] = {program->num_ctas,    program->persistent, program->dynamic_tiles, program->num_tensors,
+                           program->num_roles,   program->num_rings,  program->num_values,    program->num_barriers,
+                           program->num_ops,     program->num_exprs,  program->num_loop_vars, program->model_flops,
+                           program->cluster_ctas};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(&h, words[i]);
   add_name(&h, program->name);
   for (int32_t i = 0; i < program->num_tensors; i++) add_tensor(&h, &program->tensors[i]);

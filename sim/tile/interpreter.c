@@ -70,20 +70,37 @@ static void copy_rows(const ftl_interpreter *in, const ftl_tile_ref *ref, const 
     memcpy(to + (size_t)r * pitch, row_at(in, ref, from, r), sizeof *to * (size_t)from->num_columns);
 }
 
-static ftl_status load(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
-  if (!event->present) return FTL_OK;
+// The share of a tile that one of the CTAs that load it together copies: what that CTA takes for its tile.
+static ftl_status load_share(ftl_interpreter *in, const ftl_exec_event *event, int32_t member, float *stage,
+                             ftl_error *error) {
   const ftl_tile_ref *ref = &event->op->ref;
   const ftl_ring *ring = &in->program->rings[event->op->ring];
-  ftl_ring_data *data = &in->rings[event->op->ring];
+  int32_t num_members = ring->multicast.num_ctas > 1 ? ring->multicast.num_ctas : 1, rows = ref->rows / num_members;
+  ftl_expr_point point = *event->point;
+  point.cta += (member - ftl_multicast_member(ring->multicast, point.cta)) * ring->multicast.stride;
+  ftl_exec_event of_member = *event;
+  of_member.point = &point;
   ftl_tile_source source;
   extent found;
-  ftl_status status = locate(in, event, &source, &found, error);
+  ftl_status status = locate(in, &of_member, &source, &found, error);
   if (status != FTL_OK) return status;
-  float *stage = data->stages[event->stage];
-  memset(stage, 0, sizeof *stage * (size_t)ring->rows * (size_t)ring->columns);
-  copy_rows(in, ref, &found, stage, (size_t)ring->columns);
-  data->sources[event->stage] = source;
+  int32_t first = member * rows, end = found.num_rows < first + rows ? found.num_rows : first + rows;
+  found.index += first * in->program->tensors[ref->tensor].row_stride;
+  found.num_rows = end - first;
+  copy_rows(in, ref, &found, stage + (size_t)first * (size_t)ring->columns, (size_t)ring->columns);
+  if (point.cta == event->point->cta) in->rings[event->op->ring].sources[event->stage] = source;
   return FTL_OK;
+}
+
+static ftl_status load(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  if (!event->present) return FTL_OK;
+  const ftl_ring *ring = &in->program->rings[event->op->ring];
+  float *stage = in->rings[event->op->ring].stages[event->stage];
+  memset(stage, 0, sizeof *stage * (size_t)ring->rows * (size_t)ring->columns);
+  int32_t num_members = ring->multicast.num_ctas > 1 ? ring->multicast.num_ctas : 1;
+  ftl_status status = FTL_OK;
+  for (int32_t i = 0; status == FTL_OK && i < num_members; i++) status = load_share(in, event, i, stage, error);
+  return status;
 }
 
 static ftl_status load_direct(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {

@@ -27,6 +27,7 @@ enum {
   FTL_TILE_MAX_VALUES = 64,
   FTL_TILE_MAX_LOOP_VARS = 8,  // of a role: each role numbers its own
   FTL_TILE_MAX_BARRIERS = 8,
+  FTL_TILE_MAX_CLUSTER_CTAS = 16,
 };
 
 // ---- integer expressions of the CTA index and the loop variables ----
@@ -113,11 +114,19 @@ typedef struct ftl_tile_ref {
 // stage that the role waited for last; several consumers may read different rows of it. When a CTA ends, stages that
 // were committed and never waited for must be empty (prefetches past the last tile); a persistent program ends each
 // tile with every committed stage waited for and released.
+// CTAs of a cluster that load the same tiles share the work: with n of them, each copies 1/n of the rows and sends them
+// to all. They are ranks r, r + stride, ... of the cluster, r / stride being a multiple of n. A stage is then free when
+// the readers of all of them have released it.
+typedef struct ftl_multicast {
+  int32_t num_ctas, stride;  // num_ctas 0 or 1: each CTA loads for itself
+} ftl_multicast;
+
 typedef struct ftl_ring {
   char name[FTL_TILE_NAME_BYTES];
   ftl_dtype dtype;
   int32_t rows, columns, num_stages;
   int32_t producer, consumers_mask;  // role index; bit per consuming role
+  ftl_multicast multicast;           // of every load into it
 } ftl_ring;
 
 // ---- register tiles ----
@@ -284,6 +293,7 @@ typedef struct ftl_tile_program {
   int64_t num_ctas;                // grid size (tiles, for a persistent kernel)
   bool persistent;                 // as many CTAs as fit walk the tiles
   bool dynamic_tiles;              // persistent: tiles handed out by an atomic counter, else strided
+  int32_t cluster_ctas;            // so many CTAs in a row form a cluster: they run side by side on a GPC; 1: none
   int32_t num_tensors, num_roles, num_rings, num_values, num_barriers, num_ops, num_exprs;
   int32_t num_loop_vars;  // the most of any role
   ftl_tensor tensors[FTL_TILE_MAX_TENSORS];
@@ -297,6 +307,10 @@ typedef struct ftl_tile_program {
   const char *source;    // name of the script that the ops' source_line are lines of; borrowed; NULL: none
 } ftl_tile_program;
 
+// Of the CTAs that share loads into a ring, which one this is: 0 .. num_ctas - 1; 0 without multicast.
+static inline int32_t ftl_multicast_member(ftl_multicast multicast, int64_t cta) {
+  return multicast.num_ctas > 1 ? (int32_t)(cta / multicast.stride % multicast.num_ctas) : 0;
+}
 int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_expr_point *point);
 // A power of two, at most 2^30, that divides the expression wherever it is evaluated.
 int64_t ftl_expr_alignment(const ftl_tile_program *program, ftl_expr expr);

@@ -285,6 +285,8 @@ static void write_ring(FILE *out, const ftl_tile_program *program, const ftl_rin
           ring->columns, ring->num_stages, ring->num_stages == 1 ? "" : "s", program->roles[ring->producer].name);
   for (int32_t role = 0; role < program->num_roles; role++)
     if (ring->consumers_mask >> role & 1) fprintf(out, " %s", program->roles[role].name);
+  if (ring->multicast.num_ctas > 1)
+    fprintf(out, ", shared by %d CTAs, every %d of a cluster", ring->multicast.num_ctas, ring->multicast.stride);
   fputc('\n', out);
 }
 
@@ -294,6 +296,7 @@ void ftl_tile_program_write(FILE *out, const ftl_tile_program *program) {
   fprintf(out, "kernel %s: %lld %s%s, %lld model FLOPs\n", program->name, (long long)program->num_ctas,
           program->persistent ? "tiles of persistent CTAs" : "CTAs", program->dynamic_tiles ? ", dynamic" : "",
           (long long)program->model_flops);
+  if (program->cluster_ctas > 1) fprintf(out, "clusters of %d CTAs\n", program->cluster_ctas);
   for (int32_t i = 0; i < program->num_tensors; i++) {
     const ftl_tensor *t = &program->tensors[i];
     fprintf(out, "%s %s: %s [%lld][%lld][%lld][%lld], strides %lld %lld %lld 1%s\n", uses[t->use], t->name,
