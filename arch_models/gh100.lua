@@ -152,6 +152,7 @@ return die "gh100" {
     latency_cycles = guess(37, copies .. "128 bytes of L2 are visible 367 cycles after issue: less 288 of a load and 42 of the mbarrier"),
     lines_per_cycle_milli = measured(850, copies .. "107 to 109 B a cycle into one SM"),
     max_pending_lines = guess(384, flashgpu .. ": 384 requests of 128 B an SM"),
+    peer_latency_cycles = guess(100, "one way: half of the 181 to 213 cycles of a load from another SM's shared memory, of which 180 are published (Luo et al.)"),
   },
   noc = {
     -- request + l2.hit + reply = 242 L2 cycles: the whole latency of a load that misses L1 and hits the near side.

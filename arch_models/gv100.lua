@@ -146,6 +146,7 @@ return die "gv100" {
     latency_cycles = guess(0, no_cp_async),
     lines_per_cycle_milli = guess(0, no_cp_async),
     max_pending_lines = guess(0, no_cp_async),
+    peer_latency_cycles = guess(0, no_cp_async),
   },
   noc = {
     -- request + l2.hit + reply = 212 L2 cycles: the whole latency of a load that misses L1, measured as 212 at 1380 MHz.

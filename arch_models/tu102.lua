@@ -146,6 +146,7 @@ return die "tu102" {
     latency_cycles = guess(0, unused),
     lines_per_cycle_milli = guess(0, unused),
     max_pending_lines = guess(0, unused),
+    peer_latency_cycles = guess(0, unused),
   },
   noc = {
     -- request + l2.hit + reply = 236 L2 cycles: the whole latency of a load that misses L1.
