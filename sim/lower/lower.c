@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/topology.h"
 #include "lower/select/select.h"
 
 enum { MAX_SQUEEZE_PCT = 5 };
@@ -48,6 +49,31 @@ static ftl_status check_l2_priorities(const ftl_tile_program *tile, const ftl_ar
                            "%s: an L2 priority of tensor %s needs compute capability 8.0 and, "
                            "to stay, an L2 set-aside, which %s lacks",
                            tile->name, tile->tensors[t].name, arch->name);
+  }
+  return FTL_OK;
+}
+
+// Clusters came with TMA. CTAs that share loads wait for each other's readers at mbarriers, which producers have.
+static ftl_status check_cluster(const ftl_tile_program *tile, const ftl_arch *arch, ftl_copy copy, ftl_error *error) {
+  enum { SWIZZLE_ROWS = 8 };
+  int32_t cluster = tile->cluster_ctas;
+  if (cluster <= 1) return FTL_OK;
+  if (!arch->sm_has_tma) return lacks(arch, "cluster", "thread-block clusters (compute capability 9.0)", error);
+  for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++)
+    if (cluster > ftl_arch_sms_of_gpc(arch, gpc))
+      return ftl_error_set(error, FTL_INFEASIBLE, "cluster of %d CTAs: GPC %d of %s has %d SMs", cluster, gpc,
+                           arch->name, ftl_arch_sms_of_gpc(arch, gpc));
+  if (copy != FTL_COPY_TMA || tile->num_roles < 2)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "cluster of %d CTAs: %s needs copy=tma and a producer warp to share loads", cluster,
+                         tile->name);
+  for (int32_t r = 0; r < tile->num_rings; r++) {
+    const ftl_ring *ring = &tile->rings[r];
+    if (ring->multicast.num_ctas > 1 && ring->rows % (ring->multicast.num_ctas * SWIZZLE_ROWS) != 0)
+      return ftl_error_set(error, FTL_INFEASIBLE,
+                           "cluster of %d CTAs: %d of them share tiles of %d rows of ring %s; each "
+                           "must copy a multiple of %d",
+                           cluster, ring->multicast.num_ctas, ring->rows, ring->name, SWIZZLE_ROWS);
   }
   return FTL_OK;
 }
@@ -112,8 +138,8 @@ static void place_rings(builder *b, const ftl_fragment_shape *shape) {
                                          async ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS);
     int32_t stage_bytes = round_up(b->layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
     bool mbarrier = b->options.copy == FTL_COPY_TMA && ftl_select_is_loaded(b->tile, r);
-    b->program->rings[r] =
-        (ftl_warp_ring){ring->num_stages, stage_bytes, warps_of(b->tile, ring->consumers_mask), mbarrier};
+    b->program->rings[r] = (ftl_warp_ring){ring->num_stages, stage_bytes, warps_of(b->tile, ring->consumers_mask),
+                                           mbarrier, ring->multicast};
     offset += (int64_t)stage_bytes * ring->num_stages;
     if (mbarrier) offset += MBARRIER_BYTES * ring->num_stages * (b->tile->num_roles > 1 ? 2 : 1);
   }
@@ -316,6 +342,7 @@ static ftl_status build(builder *b, ftl_error *error) {
   if (status == FTL_OK) status = check_dtypes(b->tile, b->arch, error);
   if (status == FTL_OK) status = check_l2_priorities(b->tile, b->arch, error);
   if (status == FTL_OK) status = check_threads(b->tile, b->arch, error);
+  if (status == FTL_OK) status = check_cluster(b->tile, b->arch, b->options.copy, error);
   if (status == FTL_OK) status = check_roles(b->tile, b->options.copy, error);
   if (status != FTL_OK) return status;
   ftl_fragment_shape shape = ftl_fragment_shape_of(b->arch, b->options.mma == FTL_MMA_WGMMA);

@@ -145,8 +145,9 @@ typedef struct ftl_warp_role {
 typedef struct ftl_warp_ring {
   int32_t num_stages;
   int32_t stage_bytes;
-  int32_t num_consumer_warps;  // arrivals that empty a stage
+  int32_t num_consumer_warps;  // of this CTA: as many arrivals of each CTA that shares its loads empty a stage
   bool uses_mbarrier;
+  ftl_multicast multicast;  // a TMA_LOAD names the whole tile; this CTA copies its share of the rows, to all that share
 } ftl_warp_ring;
 
 typedef enum ftl_copy { FTL_COPY_AUTO, FTL_COPY_LDG, FTL_COPY_CP_ASYNC, FTL_COPY_TMA } ftl_copy;
