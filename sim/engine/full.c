@@ -39,10 +39,13 @@ static ftl_status allocate(full_run *run, int64_t sm_khz, ftl_error *error) {
   if (!run->memory) status = ftl_memory_create(&run->memory, arch, sm_khz, error);
   if (status == FTL_OK) status = ftl_sm_pool_create(&run->pool, &config, run->num_sms, launch->num_threads, error);
   if (status == FTL_OK)
-    status = ftl_cta_scheduler_create(&run->scheduler, arch, num_ctas, launch->occupancy.ctas_per_sm, error);
+    status = ftl_cta_scheduler_create(&run->scheduler, arch, num_ctas, launch->occupancy.ctas_per_sm,
+                                      launch->tile->cluster_ctas, error);
   if (status != FTL_OK) return status;
   run->window = ftl_memory_max_window_cycles(run->memory);
   if (run->window > arch->launch_cta_start_cycles) run->window = arch->launch_cta_start_cycles;
+  bool has_peers = launch->tile->cluster_ctas > 1;
+  if (has_peers && run->window > arch->tma_peer_latency_cycles) run->window = arch->tma_peer_latency_cycles;
   size_t slots = (size_t)run->num_sms * (size_t)launch->occupancy.ctas_per_sm;
   run->advanced = calloc((size_t)run->num_sms, sizeof *run->advanced);
   run->finished = calloc(slots, sizeof *run->finished);
@@ -52,8 +55,15 @@ static ftl_status allocate(full_run *run, int64_t sm_khz, ftl_error *error) {
   return ftl_request_merge_init(&run->merge, run->window, error);
 }
 
-static void start_cta(full_run *run, const ftl_cta_start *start) {
-  ftl_sm_launch(ftl_sm_pool_get(run->pool, start->sm), start->slot, start->cta, start->cycle);
+// The CTAs of one cluster.
+static void start_ctas(full_run *run, const ftl_cta_start *starts, int32_t count) {
+  ftl_mem_peer members[FTL_CTA_MAX_CLUSTER];
+  for (int32_t i = 0; i < count; i++) {
+    members[i] = (ftl_mem_peer){.sm = (uint16_t)starts[i].sm, .slot = (uint16_t)starts[i].slot};
+    ftl_sm_launch(ftl_sm_pool_get(run->pool, starts[i].sm), starts[i].slot, starts[i].cta, starts[i].cycle);
+  }
+  for (int32_t i = 0; count > 1 && i < count; i++)
+    ftl_sm_join(ftl_sm_pool_get(run->pool, starts[i].sm), starts[i].slot, members);
 }
 
 // Finished CTAs of this window in order of (cycle, SM, slot): the order in which the CTA scheduler hears of them.
@@ -80,9 +90,9 @@ static void refill(full_run *run) {
   for (int32_t i = 0; i < run->num_finished; i++) {
     const ftl_sm_finished *finished = &run->finished[i];
     if (finished->time > run->end_cycle) run->end_cycle = finished->time;
-    ftl_cta_start start;
-    if (ftl_cta_scheduler_try_refill(run->scheduler, run->finished_sm[i], finished->slot, finished->time, &start))
-      start_cta(run, &start);
+    ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
+    start_ctas(run, starts,
+               ftl_cta_scheduler_refill(run->scheduler, run->finished_sm[i], finished->slot, finished->time, starts));
   }
 }
 
@@ -100,6 +110,19 @@ static void deliver_replies(full_run *run) {
     int32_t count;
     const ftl_mem_reply *replies = ftl_memory_replies(run->memory, sm, &count);
     for (int32_t i = 0; i < count; i++) ftl_sm_deliver(ftl_sm_pool_get(run->pool, sm), &replies[i]);
+  }
+}
+
+// What CTAs of clusters say to each other: of what the memory found, then of what each SM that ran in this window sent.
+static void deliver_messages(full_run *run) {
+  int64_t num_lines;
+  const ftl_mem_message *lines = ftl_memory_messages(run->memory, &num_lines);
+  for (int64_t i = 0; i < num_lines; i++) ftl_sm_receive(ftl_sm_pool_get(run->pool, lines[i].to.sm), &lines[i]);
+  for (int32_t sm = 0; sm < run->num_sms; sm++) {
+    if (!run->advanced[sm]) continue;
+    int32_t count;
+    const ftl_mem_message *messages = ftl_sm_messages(ftl_sm_pool_get(run->pool, sm), &count);
+    for (int32_t i = 0; i < count; i++) ftl_sm_receive(ftl_sm_pool_get(run->pool, messages[i].to.sm), &messages[i]);
   }
 }
 
@@ -121,8 +144,8 @@ static void check_progress(full_run *run) {
 }
 
 static ftl_status run_windows(full_run *run, ftl_error *error) {
-  ftl_cta_start start;
-  while (ftl_cta_scheduler_try_fill(run->scheduler, &start)) start_cta(run, &start);
+  ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
+  for (int32_t count; (count = ftl_cta_scheduler_fill(run->scheduler, starts)) > 0;) start_ctas(run, starts, count);
   while (mark_busy(run) || !ftl_memory_is_idle(run->memory)) {
     if (ftl_launch_is_cancelled(run->launch)) return ftl_error_set(error, FTL_INTERRUPTED, "interrupted");
     int64_t until = run->now + run->window;
@@ -132,6 +155,7 @@ static ftl_status run_windows(full_run *run, ftl_error *error) {
     ftl_memory_submit(run->memory, run->merge.requests, run->merge.count);
     ftl_memory_advance(run->memory, until);
     deliver_replies(run);
+    deliver_messages(run);
     refill(run);
     run->now = until;
     check_progress(run);

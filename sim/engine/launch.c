@@ -1,9 +1,11 @@
 #include "engine/launch.h"
 
+#include "machine/cta/cta_scheduler.h"
+
 int64_t ftl_launch_num_ctas(const ftl_launch *launch) {
   int64_t tiles = launch->tile->num_ctas;
   if (!launch->tile->persistent) return tiles;
-  int64_t fit = launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm;
+  int64_t fit = ftl_cta_num_resident(launch->arch, launch->occupancy.ctas_per_sm, launch->tile->cluster_ctas);
   return tiles < fit ? tiles : fit;
 }
 

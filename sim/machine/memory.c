@@ -75,6 +75,17 @@ void ftl_memory_add_reply(ftl_memory *memory, int32_t sm, ftl_mem_reply reply) {
   memory->found[memory->num_found++] = (ftl_memory_reply){sm, reply};
 }
 
+void ftl_memory_add_message(ftl_memory *memory, ftl_mem_message message) {
+  if (memory->num_messages == memory->max_messages) {
+    int64_t count = memory->max_messages > 0 ? 2 * memory->max_messages : 4096;
+    ftl_mem_message *messages = realloc(memory->messages, (size_t)count * sizeof *messages);
+    FTL_CHECK(messages != NULL, "memory: no memory for %lld messages", (long long)count);
+    memory->messages = messages;
+    memory->max_messages = count;
+  }
+  memory->messages[memory->num_messages++] = message;
+}
+
 static void init_timing(ftl_memory *memory, const ftl_arch *arch) {
   memory->ecc_inline_milli = arch->dram_ecc_inline_milli;
   memory->request_cycles = arch->noc_request_cycles;
@@ -164,9 +175,10 @@ void ftl_memory_destroy(ftl_memory *memory) {
   ftl_l2_mshrs_fini(&memory->mshrs);
   ftl_dram_destroy(memory->dram);
   ftl_l2_tags_destroy(memory->tags);
-  void *arrays[] = {memory->replies,    memory->found,      memory->nodes,      memory->reply_begin, memory->side_of_sm,
-                    memory->gpc_of_sm,  memory->slices,     memory->gpc_in,     memory->sm_in,       memory->sm_out,
-                    memory->coalescers, memory->dram_to_l2, memory->l2_to_dram, memory->l2_to_sm,    memory->sm_to_l2};
+  void *arrays[] = {memory->messages,    memory->replies,    memory->found,     memory->nodes,
+                    memory->reply_begin, memory->side_of_sm, memory->gpc_of_sm, memory->slices,
+                    memory->gpc_in,      memory->sm_in,      memory->sm_out,    memory->coalescers,
+                    memory->dram_to_l2,  memory->l2_to_dram, memory->l2_to_sm,  memory->sm_to_l2};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) free(arrays[i]);
   free(memory);
 }
@@ -237,7 +249,7 @@ void ftl_memory_advance(ftl_memory *memory, int64_t until) {
   FTL_CHECK(until > memory->until && until - memory->until <= memory->max_window_cycles,
             "memory: a window from cycle %lld to %lld, at most %lld cycles are allowed", (long long)memory->until,
             (long long)until, (long long)memory->max_window_cycles);
-  memory->num_found = 0;
+  memory->num_found = memory->num_messages = 0;
   int64_t known = ftl_memory_convert(memory->sm_to_l2, until) + memory->request_cycles;
   run_events(memory, known);
   run_ports(memory, known + memory->hit_cycles + memory->reply_cycles);
@@ -254,6 +266,11 @@ void ftl_memory_advance(ftl_memory *memory, int64_t until) {
 const ftl_mem_reply *ftl_memory_replies(const ftl_memory *memory, int32_t sm, int32_t *count) {
   *count = memory->reply_begin[sm + 1] - memory->reply_begin[sm];
   return memory->replies + memory->reply_begin[sm];
+}
+
+const ftl_mem_message *ftl_memory_messages(const ftl_memory *memory, int64_t *count) {
+  *count = memory->num_messages;
+  return memory->messages;
 }
 
 bool ftl_memory_is_idle(const ftl_memory *memory) {

@@ -40,6 +40,8 @@ void ftl_memory_submit(ftl_memory *memory, const ftl_mem_request *requests, int6
 void ftl_memory_advance(ftl_memory *memory, int64_t until);
 // Replies to one SM found by the last advance, in order of time.
 const ftl_mem_reply *ftl_memory_replies(const ftl_memory *memory, int32_t sm, int32_t *count);
+// Data of multicast copies for the other CTAs of their clusters, found by the last advance.
+const ftl_mem_message *ftl_memory_messages(const ftl_memory *memory, int64_t *count);
 // Every request answered, and every byte that left L2 written to DRAM.
 bool ftl_memory_is_idle(const ftl_memory *memory);
 // The end of a launch: L2 writes back what is dirty beyond its share.

@@ -45,7 +45,9 @@ void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request) {
                             .side = (uint8_t)memory->side_of_sm[request->sm],
                             .sectors = request->sectors,
                             .full_sectors = request->full_sectors,
-                            .priority = request->priority};
+                            .priority = request->priority,
+                            .peer_stage = request->stage,
+                            .peers = request->peers};
   // A request without data takes its port for a cycle, as does one with less data than a cycle carries.
   ftl_noc_port *port = &memory->sm_out[request->sm];
   int64_t bytes = is_write(node) ? bytes_of(request->sectors) : 0;
@@ -330,6 +332,21 @@ void ftl_memory_flow_dram_done(ftl_memory *memory, uint32_t cookie, int64_t dram
   schedule(memory, cookie, FTL_STAGE_FILL, cycle);
 }
 
+// A multicast copy passes the port of its GPC once and those of all its SMs, as fast as each lets it.
+static void reply_to_peers(ftl_memory *memory, const ftl_memory_node *node, ftl_noc_slot gpc, int64_t last,
+                           int64_t bytes) {
+  for (int32_t i = 0; i < node->peers->count; i++) {
+    ftl_mem_peer to = node->peers->peers[i];
+    int64_t at_sm = ftl_noc_port_take(&memory->sm_in[to.sm], gpc.first, bytes).last;
+    ftl_memory_add_message(memory,
+                           (ftl_mem_message){.time = ftl_memory_convert(memory->l2_to_sm, at_sm > last ? at_sm : last),
+                                             .cluster = node->peers->cluster,
+                                             .to = to,
+                                             .stage = node->peer_stage,
+                                             .kind = FTL_MEM_PEER_LINE});
+  }
+}
+
 // Ports pass a message on as it comes in: its end is that of the slowest port on the way.
 static void reply_at_port(ftl_memory *memory, uint32_t index) {
   const ftl_memory_node *node = &memory->nodes[index];
@@ -339,6 +356,7 @@ static void reply_at_port(ftl_memory *memory, uint32_t index) {
   ftl_noc_slot sm = ftl_noc_port_take(&memory->sm_in[node->sm], gpc.first, bytes);
   int64_t last = now + node->tail_cycles;
   if (last < gpc.last) last = gpc.last;
+  if (node->peers != NULL) reply_to_peers(memory, node, gpc, last, bytes);
   if (last < sm.last) last = sm.last;
   ftl_mem_reply reply = {.time = ftl_memory_convert(memory->l2_to_sm, last), .transaction = node->transaction};
   ftl_memory_add_reply(memory, node->sm, reply);

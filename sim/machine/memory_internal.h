@@ -44,10 +44,12 @@ typedef struct ftl_memory_node {
   uint8_t side;  // a request: its SM's; a fetch: the side that the data go to
   uint8_t home_side;
   uint8_t sectors, full_sectors;
-  uint8_t priority;      // ftl_l2_priority
-  uint8_t dram_sectors;  // of a far fetch: what the home fetches for it
-  uint8_t tail_cycles;   // the last byte leaves the slice this much after the first
-  bool is_coalesced;     // its data come with another SM's: no access of its own
+  uint8_t priority;            // ftl_l2_priority
+  uint8_t dram_sectors;        // of a far fetch: what the home fetches for it
+  uint16_t peer_stage;         // where peers want the line
+  const ftl_mem_peers *peers;  // that get the data too, or NULL
+  uint8_t tail_cycles;         // the last byte leaves the slice this much after the first
+  bool is_coalesced;           // its data come with another SM's: no access of its own
 } ftl_memory_node;
 
 typedef struct ftl_memory_reply {
@@ -90,14 +92,17 @@ struct ftl_memory {
 
   ftl_memory_reply *found;  // replies of this advance in the order in which they were found
   int64_t num_found, max_found;
-  ftl_mem_reply *replies;  // the same by SM
-  int32_t *reply_begin;    // num_sms + 1
+  ftl_mem_reply *replies;     // the same by SM
+  int32_t *reply_begin;       // num_sms + 1
+  ftl_mem_message *messages;  // to peers, of this advance in the order in which they were found
+  int64_t num_messages, max_messages;
   ftl_memory_counters counters;
 };
 
 int64_t ftl_memory_convert(ftl_clock_memo *memo, int64_t cycle);
 uint32_t ftl_memory_take_node(ftl_memory *memory);
 void ftl_memory_free_node(ftl_memory *memory, uint32_t node);
+void ftl_memory_add_message(ftl_memory *memory, ftl_mem_message message);
 void ftl_memory_add_reply(ftl_memory *memory, int32_t sm, ftl_mem_reply reply);
 
 // Sets a new request on its way: time is the L2 cycle in which its SM's port takes it or later.

@@ -122,3 +122,18 @@ bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, c
   run->num_tiles = (run->num_rows + ref->ref->rows - 1) / ref->ref->rows;
   return true;
 }
+
+ftl_tile_run ftl_tile_run_share(const ftl_tile_run *run, ftl_multicast multicast, int64_t cta) {
+  ftl_tile_run share = *run;
+  int32_t n = multicast.num_ctas, member = ftl_multicast_member(multicast, cta);
+  if (n <= 1) return share;
+  int32_t first = run->place.num_rows * member / n, end = run->place.num_rows * (member + 1) / n;
+  share.place.address_bytes += first * run->place.row_stride_bytes;
+  share.place.num_rows = end - first;
+  // Of a group of tiles that is asked for in part, as large a part of the share.
+  share.first_row = run->first_row / n;
+  share.num_rows = run->num_rows == run->place.num_rows ? share.place.num_rows : (run->num_rows + n - 1) / n;
+  if (share.first_row + share.num_rows > share.place.num_rows) share.num_rows = share.place.num_rows - share.first_row;
+  if (share.num_rows <= 0) share.num_tiles = 0;
+  return share;
+}

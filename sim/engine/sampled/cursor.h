@@ -42,4 +42,7 @@ bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, c
                      const ftl_ref_cursor *cursor, int64_t group_first, int64_t group, int64_t first, int64_t count,
                      ftl_tile_run *run);
 
+// What CTA `cta` asks for of tiles that several CTAs load together: its share of the rows, as tiles of their own.
+ftl_tile_run ftl_tile_run_share(const ftl_tile_run *run, ftl_multicast multicast, int64_t cta);
+
 #endif

@@ -28,6 +28,8 @@ typedef struct step_wait {
   bool waits;              // for one of its loads
 } step_wait;
 
+// CTAs of a cluster take their steps together: what one waits for its peers wait for too, since they share loads. The
+// state of a cluster is that of its first CTA.
 typedef struct cta_state {
   int64_t cta, start_cycle;
   int64_t iteration, trips;  // in the present loop
@@ -55,6 +57,8 @@ typedef struct steps_run {
   ftl_traffic *traffic;
   ftl_cta_scheduler *scheduler;
   cta_state *slots;
+  int32_t cluster_ctas;
+  int32_t *members;         // per slot of a cluster's first CTA, cluster_ctas each: the slots of its CTAs
   int32_t *resident;        // CTAs per SM
   int64_t *active_since;    // per SM
   ftl_ref_cursor *cursors;  // per slot, num_cursors each: of the accesses of its segment
@@ -72,14 +76,29 @@ typedef struct steps_run {
 
 static int32_t sm_of(const steps_run *run, int32_t slot) { return slot / run->ctas_per_sm; }
 
-// Called when a CTA enters a segment.
+// A CTA of a cluster: its own slot, and that of the cluster's state.
+typedef struct cta_member {
+  int32_t slot, state_slot;
+  int64_t cta;
+} cta_member;
+
+static cta_member member_of(const steps_run *run, int32_t state_slot, int32_t rank) {
+  return (cta_member){.slot = run->members[state_slot * run->cluster_ctas + rank],
+                      .state_slot = state_slot,
+                      .cta = run->slots[state_slot].cta + rank};
+}
+
+// Called when a cluster enters a segment.
 static void set_cursors(steps_run *run, int32_t slot) {
-  const cta_state *state = &run->slots[slot];
-  const ftl_segment *segment = &run->segments->segments[state->segment];
-  ftl_ref_cursor *cursors = &run->cursors[slot * run->num_cursors];
-  for (int32_t i = 0; i < segment->num_refs; i++)
-    if (run->steps[state->segment][i].is_steady)
-      cursors[i] = ftl_ref_cursor_at(run->segments->tile, &segment->refs[i], state->cta);
+  int32_t segment_idx = run->slots[slot].segment;
+  const ftl_segment *segment = &run->segments->segments[segment_idx];
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
+    cta_member member = member_of(run, slot, rank);
+    ftl_ref_cursor *cursors = &run->cursors[member.slot * run->num_cursors];
+    for (int32_t i = 0; i < segment->num_refs; i++)
+      if (run->steps[segment_idx][i].is_steady)
+        cursors[i] = ftl_ref_cursor_at(run->segments->tile, &segment->refs[i], member.cta);
+  }
 }
 
 static void begin_cta(steps_run *run, int32_t slot, int64_t cta) {
@@ -90,12 +109,17 @@ static void begin_cta(steps_run *run, int32_t slot, int64_t cta) {
   set_cursors(run, slot);
 }
 
-static void start_cta(steps_run *run, const ftl_cta_start *start) {
-  int32_t slot = start->sm * run->ctas_per_sm + start->slot;
-  run->slots[slot] = (cta_state){.start_cycle = start->cycle};
-  begin_cta(run, slot, start->cta);
-  if (run->resident[start->sm]++ == 0) run->active_since[start->sm] = start->cycle;
-  ftl_event_heap_push(&run->heap, (ftl_event){.time = start->cycle * FTL_TRAFFIC_UNIT, .slot = slot});
+static void start_cluster(steps_run *run, const ftl_cta_start *starts) {
+  int32_t first = starts->sm * run->ctas_per_sm + starts->slot;
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
+    const ftl_cta_start *start = &starts[rank];
+    int32_t slot = start->sm * run->ctas_per_sm + start->slot;
+    run->slots[slot] = (cta_state){.start_cycle = start->cycle};
+    run->members[first * run->cluster_ctas + rank] = slot;
+    if (run->resident[start->sm]++ == 0) run->active_since[start->sm] = start->cycle;
+  }
+  begin_cta(run, first, starts->cta);
+  ftl_event_heap_push(&run->heap, (ftl_event){.time = starts->cycle * FTL_TRAFFIC_UNIT, .slot = first});
 }
 
 static int64_t of_counts(int64_t *sum, int64_t before, int64_t times) { return *sum += (*sum - before) * times; }
@@ -143,15 +167,19 @@ static void end_cta(steps_run *run, int32_t slot, int64_t now) {
     ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
     return;
   }
-  int32_t sm = sm_of(run, slot);
   int64_t cycle = (now + FTL_TRAFFIC_UNIT - 1) / FTL_TRAFFIC_UNIT;
-  run->out->cta_cycles += cycle - state->start_cycle;
-  if (--run->resident[sm] == 0) run->out->sm_active_cycles += cycle - run->active_since[sm];
   if (cycle > run->out->end_cycle) run->out->end_cycle = cycle;
-  ftl_cta_start start;
-  if (!ftl_cta_scheduler_try_refill(run->scheduler, sm, slot % run->ctas_per_sm, cycle, &start)) return;
-  start_cta(run, &start);
-  if (run->plan.period && start.cta % run->plan.period == 0) consider_skip(run, now);
+  int32_t ended[FTL_CTA_MAX_CLUSTER];  // a cluster that starts may take the place of the state
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) ended[rank] = member_of(run, slot, rank).slot;
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
+    int32_t sm = sm_of(run, ended[rank]);
+    run->out->cta_cycles += cycle - run->slots[ended[rank]].start_cycle;
+    if (--run->resident[sm] == 0) run->out->sm_active_cycles += cycle - run->active_since[sm];
+    ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
+    if (!ftl_cta_scheduler_refill(run->scheduler, sm, ended[rank] % run->ctas_per_sm, cycle, starts)) continue;
+    start_cluster(run, starts);
+    if (run->plan.period && starts->cta % run->plan.period == 0) consider_skip(run, now);
+  }
 }
 
 static void add_marks(ftl_tile_marks *sum, const ftl_tile_marks *marks) {
@@ -183,12 +211,14 @@ static void add_wait(const steps_run *run, cta_state *state, const ftl_segment_r
   if (arrival > state->arrival[slot]) state->arrival[slot] = arrival;
 }
 
-static bool try_access_run(steps_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_run *tiles,
+static bool try_access_run(steps_run *run, cta_member member, const ftl_segment_ref *ref, const ftl_tile_run *tiles,
                            int64_t span, int64_t now, step_wait *longest) {
   if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, ref->is_atomic, now);
   ftl_traffic_wait wait;
-  if (!ftl_traffic_try_load(run->traffic, tiles, span, sm_of(run, slot), now, &wait)) return false;
-  add_wait(run, &run->slots[slot], ref, &wait, now, longest);
+  ftl_tile_run share = ftl_tile_run_share(tiles, ref->multicast, member.cta);
+  if (share.num_tiles == 0) return true;
+  if (!ftl_traffic_try_load(run->traffic, &share, span, sm_of(run, member.slot), now, &wait)) return false;
+  add_wait(run, &run->slots[member.state_slot], ref, &wait, now, longest);
   return true;
 }
 
@@ -208,28 +238,28 @@ static bool is_in_l1(steps_run *run, int32_t slot, const ftl_segment_ref *ref, c
   return true;
 }
 
-static bool try_access(steps_run *run, int32_t slot, int32_t ref_idx, int64_t now, step_wait *longest) {
+static bool try_access(steps_run *run, cta_member member, int32_t ref_idx, int64_t now, step_wait *longest) {
   const ftl_tile_program *tile = run->segments->tile;
-  const cta_state *state = &run->slots[slot];
+  const cta_state *state = &run->slots[member.state_slot];
   const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[ref_idx];
   const ftl_ref_step *step = &run->steps[state->segment][ref_idx];
-  const ftl_ref_cursor *cursor = &run->cursors[slot * run->num_cursors + ref_idx];
+  const ftl_ref_cursor *cursor = &run->cursors[member.slot * run->num_cursors + ref_idx];
   int64_t group = state->segment % 2 == 1 ? run->plan.group : 1;
   int64_t group_first = state->iteration - (state->first_value + state->iteration) % group;
   ftl_tile_run tiles;
   if (group > 1 && !ref->is_direct &&
       ftl_ref_try_run(tile, ref, step, cursor, group_first, group, state->iteration, state->count, &tiles))
     return tiles.num_tiles == 0 ||
-           try_access_run(run, slot, ref, &tiles, (tiles.num_tiles - 1) * state->pace, now, longest);
+           try_access_run(run, member, ref, &tiles, (tiles.num_tiles - 1) * state->pace, now, longest);
   for (int64_t i = 0; i < state->count; i++) {
-    ftl_tile_place place = ftl_ref_place(tile, ref, step, cursor, state->cta, state->iteration + i);
+    ftl_tile_place place = ftl_ref_place(tile, ref, step, cursor, member.cta, state->iteration + i);
     if (ref->is_lookup && place.num_rows > 0) place = sector_of(&place);
-    if (is_in_l1(run, slot, ref, &place)) continue;
+    if (is_in_l1(run, member.slot, ref, &place)) continue;
     tiles = (ftl_tile_run){.place = place,
                            .num_rows = place.num_rows,
                            .num_tiles = 1,
                            .priority = tile->tensors[ref->ref->tensor].l2_priority};
-    if (place.num_rows > 0 && !try_access_run(run, slot, ref, &tiles, i * state->pace, now, longest)) return false;
+    if (place.num_rows > 0 && !try_access_run(run, member, ref, &tiles, i * state->pace, now, longest)) return false;
   }
   return true;
 }
@@ -329,12 +359,15 @@ static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
   if (try_put_off(run, event)) return FTL_OK;
   step_wait wait = {0};
   const ftl_segment *segment = &run->segments->segments[state->segment];
-  for (int32_t i = 0; i < segment->num_refs; i++)
-    if (!try_access(run, event.slot, i, event.time, &wait))
-      return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
-  if (run->local.lines)
-    ftl_traffic_spill(run->traffic, ftl_local_lines_store(&run->local, event.slot, state->segment, run->traffic->tags),
-                      event.time);
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
+    cta_member member = member_of(run, event.slot, rank);
+    for (int32_t i = 0; i < segment->num_refs; i++)
+      if (!try_access(run, member, i, event.time, &wait))
+        return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
+    if (!run->local.lines) continue;
+    int64_t written = ftl_local_lines_store(&run->local, member.slot, state->segment, run->traffic->tags);
+    ftl_traffic_spill(run->traffic, written, event.time);
+  }
   int64_t end = event.time + time_of_step(run, event.slot, &wait);
   int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
   if (is_longer_than(&wait.marks, looks)) {
@@ -349,8 +382,8 @@ static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
 }
 
 static ftl_status run_events(steps_run *run, ftl_error *error) {
-  ftl_cta_start start;
-  while (ftl_cta_scheduler_try_fill(run->scheduler, &start)) start_cta(run, &start);
+  ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
+  while (ftl_cta_scheduler_fill(run->scheduler, starts)) start_cluster(run, starts);
   for (int64_t events = 1; run->heap.count > 0; events++) {
     if (events % CANCEL_EVENTS == 0 && ftl_launch_is_cancelled(run->launch))
       return ftl_error_set(error, FTL_INTERRUPTED, "interrupted");
@@ -375,8 +408,9 @@ static ftl_status allocate(steps_run *run, ftl_error *error) {
   run->resident = calloc(num_sms, sizeof *run->resident);
   run->active_since = calloc(num_sms, sizeof *run->active_since);
   run->cursors = calloc(num_slots * (size_t)run->num_cursors + 1, sizeof *run->cursors);
+  run->members = calloc(num_slots * (size_t)run->cluster_ctas, sizeof *run->members);
   run->heap.events = calloc(num_slots, sizeof *run->heap.events);
-  if (!run->slots || !run->resident || !run->active_since || !run->cursors || !run->heap.events)
+  if (!run->slots || !run->members || !run->resident || !run->active_since || !run->cursors || !run->heap.events)
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
   int64_t l1_bytes = ftl_l1_capacity_bytes(run->launch->arch, run->launch->warps, run->ctas_per_sm);
   if (run->segments->has_direct && !ftl_l1_tiles_try_init(&run->l1, l1_bytes, (int64_t)num_sms, (int64_t)num_slots))
@@ -384,12 +418,13 @@ static ftl_status allocate(steps_run *run, ftl_error *error) {
   ftl_status status = ftl_local_lines_init(&run->local, run->launch, run->traffic->tags, error);
   if (status != FTL_OK) return status;
   return ftl_cta_scheduler_create(&run->scheduler, run->launch->arch, ftl_launch_num_ctas(run->launch),
-                                  run->ctas_per_sm, error);
+                                  run->ctas_per_sm, run->cluster_ctas, error);
 }
 
 static void release(steps_run *run) {
   ftl_l1_tiles_fini(&run->l1);
   free(run->slots);
+  free(run->members);
   free(run->resident);
   free(run->active_since);
   free(run->cursors);
@@ -408,6 +443,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
                    .traffic = traffic,
                    .out = out,
                    .ctas_per_sm = launch->occupancy.ctas_per_sm,
+                   .cluster_ctas = launch->tile->cluster_ctas,
                    .num_segments = 2 * segments->num_loops + 1};
   find_ref_steps(&run);
   ftl_status status = allocate(&run, error);

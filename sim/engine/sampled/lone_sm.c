@@ -66,7 +66,9 @@ ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, int64_t 
   memory.line_cost =
       arch->l1_line_bytes * PORT_UNIT * sm_khz / (arch->noc_sm_read_bytes_per_cycle * arch->clock_l2_khz);
   ftl_sm *sm = NULL;
-  ftl_status status = ftl_sm_create(&sm, config, error);
+  ftl_sm_config alone = *config;
+  alone.is_alone = true;
+  ftl_status status = ftl_sm_create(&sm, &alone, error);
   if (status != FTL_OK) return status;
   memory.pending = malloc((size_t)memory.capacity * sizeof *memory.pending);
   if (memory.pending) {

@@ -66,6 +66,7 @@ static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments 
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
       if (ref->ref->columns == 1 || LEAST_SHARE * moved_bytes(launch, segments, s, ref->ref) < most) continue;
       int64_t bytes = tile_bytes(segments, ref->ref);
+      if (ref->multicast.num_ctas > 1) bytes /= ref->multicast.num_ctas;
       if (group > 1) bytes *= s % 2 == 1 ? lines_share(group) : 2;
       if (smallest == 0 || bytes / 128 < smallest) smallest = bytes / 128;
     }

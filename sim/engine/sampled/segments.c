@@ -38,6 +38,7 @@ static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, cons
                         .loop_var = loop ? loop->loop_var : -1,
                         .lo = loop ? loop->lo : -1,
                         .lookahead = loop && !is_store && !is_direct ? tile->rings[op->ring].num_stages - 1 : 0};
+  if (op->kind == FTL_TILE_LOAD) segment->refs[segment->num_refs - 1].multicast = tile->rings[op->ring].multicast;
   return true;
 }
 

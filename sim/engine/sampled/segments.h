@@ -25,6 +25,7 @@ typedef struct ftl_segment_ref {
   ftl_expr lo;       // first value of that variable
   int32_t
       lookahead;  // iterations between this load and the wait for it: the other stages of its ring; 0 in straight code
+  ftl_multicast multicast;  // of a load into a ring
 } ftl_segment_ref;
 
 typedef struct ftl_segment {

@@ -71,11 +71,12 @@ static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segmen
   return group;
 }
 
-// The least multiple of the grid's period that spans PERIOD_WAVES waves.
+// The least multiple of the grid's period that spans PERIOD_WAVES waves, made of whole clusters.
 static int64_t long_period(const ftl_launch *launch, int64_t period) {
   if (period == 0) return 0;
   int64_t least = PERIOD_WAVES * launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm;
-  return (least + period - 1) / period * period;
+  period = (least + period - 1) / period * period;
+  return period % launch->tile->cluster_ctas == 0 ? period : period * launch->tile->cluster_ctas;
 }
 
 ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *segments) {

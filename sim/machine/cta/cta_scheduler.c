@@ -5,41 +5,66 @@
 #include "arch/topology.h"
 #include "base/check.h"
 
+enum { MAX_CTAS_PER_SM = 32 };
+
 struct ftl_cta_scheduler {
   const ftl_arch *arch;
   int64_t num_ctas, next_cta;
-  int32_t ctas_per_sm, num_sms;
+  int32_t ctas_per_sm, cluster_ctas, num_sms;
   int32_t fill_position;  // index into the placement sequence, over all rounds
-  int32_t *order;         // SMs in placement order
+  int32_t num_places;     // clusters of a round
+  int32_t *order;         // SMs in placement order, GPC by GPC
+  int32_t *first_sm;      // of each place of a round: where its SMs begin in `order`
+  int32_t *first_of_gpc;  // where a GPC's SMs begin in `order`; num_gpcs + 1
+  uint32_t *free_slots;   // per SM, a bit each: left by CTAs, while clusters wait for room
   int64_t *gpc_free;      // cycle from which each GPC may start another CTA
 };
 
 // GPC after GPC, in each all its SMs (seen on H200: kernels/measurements/micro_launch.csv; there the first GPC changes
-// from launch to launch, here it is always the first).
-static void order_fill(const ftl_arch *arch, int32_t *order) {
-  int32_t count = 0, num_sms = (int32_t)arch->chip_num_sms;
-  for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++)
-    for (int32_t sm = 0; sm < num_sms; sm++)
-      if (ftl_arch_gpc_of_sm(arch, sm) == gpc) order[count++] = sm;
-  FTL_CHECK(count == num_sms, "placement order covers %d of %d SMs", count, num_sms);
+// from launch to launch, here it is always the first). A round gives each cluster as many SMs in a row of one GPC as it
+// has CTAs.
+static void order_fill(ftl_cta_scheduler *scheduler) {
+  const ftl_arch *arch = scheduler->arch;
+  int32_t count = 0, cluster = scheduler->cluster_ctas;
+  for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++) {
+    int32_t first = scheduler->first_of_gpc[gpc] = count;
+    for (int32_t sm = 0; sm < scheduler->num_sms; sm++)
+      if (ftl_arch_gpc_of_sm(arch, sm) == gpc) scheduler->order[count++] = sm;
+    for (; first + cluster <= count; first += cluster) scheduler->first_sm[scheduler->num_places++] = first;
+  }
+  scheduler->first_of_gpc[arch->chip_num_gpcs] = count;
+  FTL_CHECK(count == scheduler->num_sms, "placement order covers %d of %d SMs", count, scheduler->num_sms);
+}
+
+static bool allocate(ftl_cta_scheduler *scheduler) {
+  size_t num_sms = (size_t)scheduler->num_sms, num_gpcs = (size_t)scheduler->arch->chip_num_gpcs;
+  scheduler->order = calloc(num_sms, sizeof *scheduler->order);
+  scheduler->first_sm = calloc(num_sms, sizeof *scheduler->first_sm);
+  scheduler->first_of_gpc = calloc(num_gpcs + 1, sizeof *scheduler->first_of_gpc);
+  scheduler->free_slots = calloc(num_sms, sizeof *scheduler->free_slots);
+  scheduler->gpc_free = calloc(num_gpcs, sizeof *scheduler->gpc_free);
+  return scheduler->order && scheduler->first_sm && scheduler->first_of_gpc && scheduler->free_slots &&
+         scheduler->gpc_free;
 }
 
 ftl_status ftl_cta_scheduler_create(ftl_cta_scheduler **out, const ftl_arch *arch, int64_t num_ctas,
-                                    int32_t ctas_per_sm, ftl_error *error) {
+                                    int32_t ctas_per_sm, int32_t cluster_ctas, ftl_error *error) {
   *out = NULL;
   ftl_cta_scheduler *scheduler = calloc(1, sizeof *scheduler);
   if (!scheduler) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the CTA scheduler");
   scheduler->arch = arch;
   scheduler->num_ctas = num_ctas;
   scheduler->ctas_per_sm = ctas_per_sm;
+  scheduler->cluster_ctas = cluster_ctas;
   scheduler->num_sms = (int32_t)arch->chip_num_sms;
-  scheduler->order = calloc((size_t)scheduler->num_sms, sizeof *scheduler->order);
-  scheduler->gpc_free = calloc((size_t)arch->chip_num_gpcs, sizeof *scheduler->gpc_free);
-  if (!scheduler->order || !scheduler->gpc_free) {
+  FTL_CHECK(cluster_ctas >= 1 && cluster_ctas <= FTL_CTA_MAX_CLUSTER && num_ctas % cluster_ctas == 0 &&
+                ctas_per_sm <= MAX_CTAS_PER_SM,
+            "clusters of %d CTAs, %lld in all, %d an SM", cluster_ctas, (long long)num_ctas, ctas_per_sm);
+  if (!allocate(scheduler)) {
     ftl_cta_scheduler_destroy(scheduler);
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the CTA scheduler");
   }
-  order_fill(arch, scheduler->order);
+  order_fill(scheduler);
   *out = scheduler;
   return FTL_OK;
 }
@@ -47,32 +72,58 @@ ftl_status ftl_cta_scheduler_create(ftl_cta_scheduler **out, const ftl_arch *arc
 void ftl_cta_scheduler_destroy(ftl_cta_scheduler *scheduler) {
   if (!scheduler) return;
   free(scheduler->order);
+  free(scheduler->first_sm);
+  free(scheduler->first_of_gpc);
+  free(scheduler->free_slots);
   free(scheduler->gpc_free);
   free(scheduler);
 }
 
-// A CTA starts no earlier than `cycle`, and one interval after the last start in its GPC.
-static ftl_cta_start start_on(ftl_cta_scheduler *scheduler, int32_t sm, int32_t slot, int64_t cycle) {
-  int64_t *gpc_free = &scheduler->gpc_free[ftl_arch_gpc_of_sm(scheduler->arch, sm)];
+int64_t ftl_cta_num_resident(const ftl_arch *arch, int32_t ctas_per_sm, int32_t cluster_ctas) {
+  int64_t num_sms = 0;
+  for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++)
+    num_sms += ftl_arch_sms_of_gpc(arch, gpc) / cluster_ctas * cluster_ctas;
+  return num_sms * ctas_per_sm;
+}
+
+// The next cluster starts on these SMs no earlier than `cycle`; its GPC starts a CTA an interval, and the CTAs of a
+// cluster begin together, with the last.
+static int32_t start_on(ftl_cta_scheduler *scheduler, const int32_t *sms, const int32_t *slots, int64_t cycle,
+                        ftl_cta_start *starts) {
+  int64_t *gpc_free = &scheduler->gpc_free[ftl_arch_gpc_of_sm(scheduler->arch, sms[0])];
+  int64_t interval = scheduler->arch->launch_cta_interval_cycles;
   if (*gpc_free > cycle) cycle = *gpc_free;
-  *gpc_free = cycle + scheduler->arch->launch_cta_interval_cycles;
-  return (ftl_cta_start){.cta = scheduler->next_cta++, .cycle = cycle, .sm = sm, .slot = slot};
+  cycle += (scheduler->cluster_ctas - 1) * interval;
+  *gpc_free = cycle + interval;
+  for (int32_t i = 0; i < scheduler->cluster_ctas; i++)
+    starts[i] = (ftl_cta_start){.cta = scheduler->next_cta++, .cycle = cycle, .sm = sms[i], .slot = slots[i]};
+  return scheduler->cluster_ctas;
 }
 
-bool ftl_cta_scheduler_try_fill(ftl_cta_scheduler *scheduler, ftl_cta_start *start) {
-  int32_t slot = scheduler->fill_position / scheduler->num_sms;
-  if (slot >= scheduler->ctas_per_sm || scheduler->next_cta >= scheduler->num_ctas) return false;
-  int32_t sm = scheduler->order[scheduler->fill_position % scheduler->num_sms];
+int32_t ftl_cta_scheduler_fill(ftl_cta_scheduler *scheduler, ftl_cta_start starts[FTL_CTA_MAX_CLUSTER]) {
+  int32_t slot = scheduler->fill_position / scheduler->num_places, slots[FTL_CTA_MAX_CLUSTER];
+  if (slot >= scheduler->ctas_per_sm || scheduler->next_cta >= scheduler->num_ctas) return 0;
+  int32_t first = scheduler->first_sm[scheduler->fill_position % scheduler->num_places];
   scheduler->fill_position++;
-  *start = start_on(scheduler, sm, slot, 0);
-  return true;
+  for (int32_t i = 0; i < scheduler->cluster_ctas; i++) slots[i] = slot;
+  return start_on(scheduler, &scheduler->order[first], slots, 0, starts);
 }
 
-bool ftl_cta_scheduler_try_refill(ftl_cta_scheduler *scheduler, int32_t sm, int32_t slot, int64_t cycle,
-                                  ftl_cta_start *start) {
-  if (scheduler->next_cta >= scheduler->num_ctas) return false;
-  *start = start_on(scheduler, sm, slot, cycle + scheduler->arch->launch_cta_start_cycles);
-  return true;
+int32_t ftl_cta_scheduler_refill(ftl_cta_scheduler *scheduler, int32_t sm, int32_t slot, int64_t cycle,
+                                 ftl_cta_start starts[FTL_CTA_MAX_CLUSTER]) {
+  if (scheduler->next_cta >= scheduler->num_ctas) return 0;
+  scheduler->free_slots[sm] |= 1u << slot;
+  int32_t gpc = ftl_arch_gpc_of_sm(scheduler->arch, sm), count = 0;
+  int32_t sms[FTL_CTA_MAX_CLUSTER], slots[FTL_CTA_MAX_CLUSTER];
+  for (int32_t i = scheduler->first_of_gpc[gpc]; i < scheduler->first_of_gpc[gpc + 1]; i++) {
+    if (scheduler->free_slots[scheduler->order[i]] == 0 || count == scheduler->cluster_ctas) continue;
+    sms[count] = scheduler->order[i];
+    slots[count] = __builtin_ctz(scheduler->free_slots[sms[count]]);
+    count++;
+  }
+  if (count < scheduler->cluster_ctas) return 0;
+  for (int32_t i = 0; i < count; i++) scheduler->free_slots[sms[i]] &= ~(1u << slots[i]);
+  return start_on(scheduler, sms, slots, cycle + scheduler->arch->launch_cta_start_cycles, starts);
 }
 
 int64_t ftl_cta_scheduler_num_left(const ftl_cta_scheduler *scheduler) {

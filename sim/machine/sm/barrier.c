@@ -4,7 +4,8 @@
 // shared.barrier_latency_cycles after the last was taken. bar.arrive counts and goes on, bar.sync counts and waits.
 //
 // A stage has two mbarriers: `full` completes a phase when the producer has arrived, all copies into the stage were
-// issued (it went on to the next stage) and all their lines have come; `empty` when every consumer warp has arrived.
+// issued (it went on to the next stage) and all their lines have come; `empty` when every consumer warp has arrived, of
+// all CTAs that share the ring's loads (cluster.c).
 // Each warp counts what it filled, waited for and released; so fill number f is in stage f mod num_stages, phase f div
 // num_stages.
 #include "machine/sm/state.h"
@@ -66,7 +67,8 @@ void ftl_sm_mbar_acquire(ftl_sm *sm, sm_warp *w, int64_t now) {
   uint32_t fill = w->filled[ring];
   const sm_stage *stage = ftl_sm_stage(sm, w, ring, fill, &index);
   w->wait_id = index;
-  w->wait_for = phase_of(sm, ring, fill) * (uint32_t)sm->program->rings[ring].num_consumer_warps;
+  w->wait_for = phase_of(sm, ring, fill) *
+                (uint32_t)(sm->program->rings[ring].num_consumer_warps * ftl_sm_sharing_ctas(sm, ring));
   if (stage->arrivals >= w->wait_for)
     ftl_sm_warp_advance(sm, w, now, passes_at(sm, now, now), FTL_STALL_LONG_SCOREBOARD);
   else
@@ -92,8 +94,8 @@ static void wake(ftl_sm *sm, int32_t stage, sm_block block, uint32_t reached, in
       ftl_sm_warp_resume(sm, &warps[i], now, passes_at(sm, now, completed), FTL_STALL_LONG_SCOREBOARD);
 }
 
-void ftl_sm_mbar_release(ftl_sm *sm, int32_t stage, int64_t now) {
-  uint32_t arrivals = ++sm->stages[stage].arrivals;
+void ftl_sm_mbar_release(ftl_sm *sm, int32_t stage, uint32_t count, int64_t now) {
+  uint32_t arrivals = sm->stages[stage].arrivals += count;
   wake(sm, stage, SM_ON_EMPTY, arrivals, now, now);
 }
 

@@ -70,7 +70,8 @@ static int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
       ftl_sm_mbar_expect(sm, entry->stage, now);
       return 0;
     case SM_MBAR_RELEASE:
-      ftl_sm_mbar_release(sm, entry->stage, now);
+      ftl_sm_mbar_release(sm, entry->stage, 1, now);
+      ftl_sm_release_to_peers(sm, entry->stage, now);
       return 0;
     default:
       return 0;

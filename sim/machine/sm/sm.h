@@ -1,7 +1,8 @@
 // One SM running CTAs of one warp program.
 // Models: CTA slots, sub-cores with warp scheduling, dependency tokens, pipes, MIO and shared memory, cp.async groups,
-//   TMA, mbarriers, named barriers, wgmma queues, L1; a stall reason for every warp cycle without issue.
-// Does not model: instruction cache, register-bank conflicts, divergence within a warp, TMA multicast.
+//   TMA with multicast within a cluster, mbarriers, named barriers, wgmma queues, L1; a stall reason for every warp
+//   cycle without issue.
+// Does not model: instruction cache, register-bank conflicts, divergence within a warp.
 // Numbers: the arch model's sm.*, fp32.* ... tma.* keys. Mechanisms, sources, deviations: docs/model_sm.md.
 //
 // An SM is advanced alone up to a cycle: nothing that another SM does before that cycle can reach it, as the machine
@@ -67,7 +68,9 @@ typedef struct ftl_sm_config {
   int32_t num_slots;  // CTAs that may be resident
   int64_t
       persistent_stride;  // 0: a CTA is one tile; else after tile t its warps go on with t + stride while < num_ctas
-  bool bulk;              // may issue runs and stretches as one event; never changes a counter
+  bool is_alone;  // no other SM exists: of shared loads it copies the others' part too, and a stage that its own
+                  // warps have read the others' have read as well
+  bool bulk;      // may issue runs and stretches as one event; never changes a counter
 } ftl_sm_config;
 
 // FTL_INFEASIBLE when the program or the number of slots needs what the chip does not have; FTL_NO_MEMORY.
@@ -78,10 +81,18 @@ void ftl_sm_destroy(ftl_sm *sm);
 void ftl_sm_launch(ftl_sm *sm, int32_t slot, int64_t cta, int64_t cycle);
 // A reply, with time at or after the last advance's end.
 void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply);
+// The CTA launched last in `slot` is one of a cluster whose CTAs run at `members`, in the order of their indices.
+// Before the next advance.
+void ftl_sm_join(ftl_sm *sm, int32_t slot, const ftl_mem_peer *members);
+// From another CTA of a cluster, with time at or after the last advance's end. What comes for a CTA that has left is
+// dropped.
+void ftl_sm_receive(ftl_sm *sm, const ftl_mem_message *message);
 // Runs all cycles < until. Requests and finished CTAs of these cycles can be read until the next advance.
 void ftl_sm_advance(ftl_sm *sm, int64_t until);
 const ftl_mem_request *ftl_sm_requests(const ftl_sm *sm, int32_t *count);
 const ftl_sm_finished *ftl_sm_finished_ctas(const ftl_sm *sm, int32_t *count);
+// Arrivals of the last advance at mbarriers of other CTAs, tma.peer_latency_cycles after they were made.
+const ftl_mem_message *ftl_sm_messages(const ftl_sm *sm, int32_t *count);
 // True while a CTA is resident or starting. An idle SM needs no advance.
 bool ftl_sm_is_busy(const ftl_sm *sm);
 // Counters of all cycles before the last advance's end, whatever the lengths of the advances were.

@@ -25,7 +25,8 @@ enum {
   SM_MAX_LINES = 256,
   SM_WARPGROUP = 4,
   SM_MAX_COPIES = 32,
-  SM_FILL_BUCKETS = 1024
+  SM_FILL_BUCKETS = 1024,
+  SM_LINE_COST = 16
 };
 
 // ---- token words: (cycle - base) << 2 | producer; the largest of a set says when all are ready and who was last ----
@@ -128,7 +129,9 @@ typedef enum sm_transaction_kind {
   SM_TX_STORE,
   SM_TX_LOCAL_STORE,
   SM_TX_TMA_LOAD,
-  SM_TX_TMA_STORE
+  SM_TX_TMA_STORE,
+  SM_TX_PEER_LINE,
+  SM_TX_PEER_ARRIVAL
 } sm_transaction_kind;
 
 typedef struct sm_transaction {
@@ -140,9 +143,10 @@ typedef struct sm_transaction {
   uint16_t data_cycles;  // on arrival
   int32_t next;          // free list; FILL: hash chain
   int32_t waiters;       // FILL: list of sm_waiter, newest first
-  int32_t stage;         // TMA_LOAD
+  int32_t stage;         // TMA_LOAD, PEER_*
   sm_warp *warp;
-  uint64_t line;
+  uint64_t line;               // PEER_*: the first CTA of the cluster
+  const ftl_mem_peers *peers;  // TMA_LOAD: who gets the line too, or NULL
 } sm_transaction;
 
 // One load that waits for lines of L1.
@@ -169,22 +173,25 @@ typedef struct sm_copy {  // a bulk tensor copy
   uint64_t byte, end;  // of what is left of the current row
   uint64_t next_row;   // address of the row after it
   uint64_t row_step_bytes, row_bytes;
-  uint8_t priority;  // ftl_l2_priority
+  uint8_t priority;            // ftl_l2_priority
+  uint8_t cost;                // of a line, in 1/SM_LINE_COST of one: less where it stands for lines of several SMs
+  const ftl_mem_peers *peers;  // who gets the lines too, or NULL
   bool is_store;
 } sm_copy;
 
 typedef struct sm_tma {
   sm_copy copies[SM_MAX_COPIES];
   int32_t num_copies, turn;
-  int64_t next;                    // cycle of the next line, SM_NEVER when nothing may go
-  int64_t rate_start, rate_lines;  // lines since rate_start: line n goes at rate_start + n * 1000 / milli
-  int32_t pending_lines;
+  int64_t next;                   // cycle of the next line, SM_NEVER when nothing may go
+  int64_t rate_start, rate_cost;  // of lines since rate_start: line n goes at rate_start + n * 1000 / milli
+  int32_t pending_cost;
 } sm_tma;
 
 typedef struct sm_slot {
   bool busy;
   int64_t cta, start;
   int32_t warps_left;
+  bool is_joined;  // its peers are in sm->peers
 } sm_slot;
 
 struct ftl_sm {
@@ -212,6 +219,10 @@ struct ftl_sm {
   sm_warp *warps;    // slot * num_warps + warp
   sm_stage *stages;  // slot * stages_per_cta + first_stage[ring] + stage
   int32_t first_stage[FTL_TILE_MAX_RINGS], stages_per_cta;
+  // cluster.c
+  ftl_mem_peers *peers;  // slot * num_rings + ring: the other CTAs that share the ring's loads
+  ftl_mem_message *messages;
+  int32_t num_messages, capacity_messages;
   uint16_t *barrier_counts;
   sm_warpgroup *warpgroups;
   int32_t warpgroups_per_cta;
@@ -343,6 +354,7 @@ void ftl_sm_replies(ftl_sm *sm, int64_t now);
 void ftl_sm_tma_issue(ftl_sm *sm, sm_warp *w, int64_t now);
 void ftl_sm_tma_step(ftl_sm *sm, int64_t now);
 void ftl_sm_tma_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now);
+void ftl_sm_tma_peer_line(ftl_sm *sm, int32_t stage, int64_t now);  // that another CTA asked for
 
 // ---- barrier.c ----
 sm_stage *ftl_sm_stage(ftl_sm *sm, const sm_warp *w, int32_t ring, uint32_t fill, int32_t *index);
@@ -350,9 +362,22 @@ void ftl_sm_barrier_come(ftl_sm *sm, sm_warp *w, int64_t now);
 void ftl_sm_mbar_acquire(ftl_sm *sm, sm_warp *w, int64_t now);
 void ftl_sm_mbar_wait(ftl_sm *sm, sm_warp *w, int64_t now);
 void ftl_sm_mbar_expect(ftl_sm *sm, int32_t stage, int64_t now);
-void ftl_sm_mbar_release(ftl_sm *sm, int32_t stage, int64_t now);
+void ftl_sm_mbar_release(ftl_sm *sm, int32_t stage, uint32_t count, int64_t now);
 void ftl_sm_mbar_advance(ftl_sm *sm, sm_warp *w, int32_t ring, int64_t now);
 void ftl_sm_stage_try_complete(ftl_sm *sm, int32_t stage, int64_t now);
+
+// ---- cluster.c ----
+bool ftl_sm_cluster_create(ftl_sm *sm);
+int32_t ftl_sm_cluster_ctas(const ftl_warp_program *program);  // 1 without clusters
+// Lines and arrivals that may be on their way from other CTAs at once.
+int32_t ftl_sm_cluster_transactions(const ftl_sm *sm);
+// CTAs whose readers a stage of the ring waits for.
+int32_t ftl_sm_sharing_ctas(const ftl_sm *sm, int32_t ring);
+// Who shares the ring's loads with the CTA in the slot; NULL: nobody.
+const ftl_mem_peers *ftl_sm_peers(const ftl_sm *sm, int32_t slot, int32_t ring);
+// A warp of this CTA has released the stage: the others hear of it.
+void ftl_sm_release_to_peers(ftl_sm *sm, int32_t stage, int64_t now);
+void ftl_sm_peer_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now);
 
 // ---- gmma.c ----
 void ftl_sm_gmma_issue(ftl_sm *sm, sm_warp *w, int64_t now);

@@ -13,14 +13,19 @@ static int64_t line_cycles(const ftl_sm *sm) {
   return (LINE_BYTES + sm->arch->shared_bytes_per_cycle - 1) / sm->arch->shared_bytes_per_cycle;
 }
 
+// The first cycle in which the engine's rate lets another line go.
+static int64_t rate_allows(const ftl_sm *sm) {
+  return sm->tma.rate_start + sm->tma.rate_cost * 1000 / (SM_LINE_COST * sm->arch->tma_lines_per_cycle_milli);
+}
+
 static void find_next(ftl_sm *sm) {
   sm_tma *tma = &sm->tma;
   tma->next = SM_NEVER;
-  if (tma->pending_lines >= sm->arch->tma_max_pending_lines) return;
+  if (tma->pending_cost >= SM_LINE_COST * sm->arch->tma_max_pending_lines) return;
   for (int32_t i = 0; i < tma->num_copies; i++)
     if (tma->copies[i].eligible < tma->next) tma->next = tma->copies[i].eligible;
   if (tma->next == SM_NEVER) return;
-  tma->next = latest(tma->next, tma->rate_start + tma->rate_lines * 1000 / sm->arch->tma_lines_per_cycle_milli);
+  tma->next = latest(tma->next, rate_allows(sm));
 }
 
 static void open_pipes(ftl_sm *sm, int64_t cycle) {
@@ -32,15 +37,17 @@ static void open_pipes(ftl_sm *sm, int64_t cycle) {
   }
 }
 
-static sm_copy copy_of(ftl_sm *sm, sm_warp *w, int64_t now) {
+// Rows [first, first + num_rows) of an access, as far as the tensor has them.
+static sm_copy copy_of_rows(ftl_sm *sm, sm_warp *w, int32_t first, int32_t num_rows, int64_t now) {
   const ftl_access *access = &sm->program->accesses[w->op->access];
   const ftl_tile_place *place = &w->places[access->ref];
   ftl_access_start start = ftl_access_start_of(access, place, w->warp_in_role);
-  int32_t row = start.row, exist = start.bytes > 0 ? place->num_rows - row : 0;
+  int32_t row = start.row + first * access->row_step, exist = start.bytes > 0 ? place->num_rows - row : 0;
   int32_t rows = exist <= 0 ? 0 : (exist + access->row_step - 1) / access->row_step;
   sm_copy copy = {.warp = w,
                   .eligible = now + sm->arch->tma_latency_cycles,
-                  .rows_left = rows < access->num_rows ? rows : access->num_rows,
+                  .rows_left = rows < num_rows ? rows : num_rows,
+                  .cost = SM_LINE_COST,
                   .next_row = (uint64_t)(ftl_tile_place_row(place, row) + start.column_byte),
                   .row_step_bytes = (uint64_t)(place->row_stride_bytes * access->row_step),
                   .row_bytes = (uint64_t)start.bytes,
@@ -48,20 +55,6 @@ static sm_copy copy_of(ftl_sm *sm, sm_warp *w, int64_t now) {
                   .is_store = sm->program->insts[w->op->inst].opcode == FTL_OP_TMA_STORE};
   if (!copy.is_store) ftl_sm_stage(sm, w, w->op->arg, w->filled[w->op->arg], &copy.stage);
   return copy;
-}
-
-void ftl_sm_tma_issue(ftl_sm *sm, sm_warp *w, int64_t now) {
-  sm_tma *tma = &sm->tma;
-  sm_copy *copy = &tma->copies[tma->num_copies++];
-  *copy = copy_of(sm, w, now);
-  if (copy->is_store) {
-    w->tma_stores++;
-    w->outstanding++;
-  } else {
-    sm->stages[copy->stage].pending_lines++;
-  }
-  if (tma->num_copies == SM_MAX_COPIES) open_pipes(sm, SM_NEVER);
-  find_next(sm);
 }
 
 static bool next_row(sm_copy *copy) {
@@ -92,11 +85,58 @@ static bool next_line(sm_copy *copy, ftl_line *line) {
   return true;
 }
 
+// What the CTA copies of the rows: all, or its share of a load that several CTAs make together. Alone it stands for all
+// of them, at their rates together.
+static sm_copy copy_of_share(ftl_sm *sm, sm_warp *w, int64_t now) {
+  int32_t num_rows = sm->program->accesses[w->op->access].num_rows, ring = w->op->arg;
+  bool is_load = sm->program->insts[w->op->inst].opcode == FTL_OP_TMA_LOAD;
+  int32_t sharing = is_load ? ftl_sm_sharing_ctas(sm, ring) : 1;
+  if (sharing == 1 || sm->config.is_alone) {
+    sm_copy copy = copy_of_rows(sm, w, 0, num_rows, now);
+    copy.cost = (uint8_t)(SM_LINE_COST / sharing);
+    return copy;
+  }
+  int32_t member = ftl_multicast_member(sm->program->rings[ring].multicast, w->point.cta);
+  sm_copy copy = copy_of_rows(sm, w, member * (num_rows / sharing), num_rows / sharing, now);
+  copy.peers = ftl_sm_peers(sm, w->slot, ring);
+  return copy;
+}
+
+// Lines that the other CTAs copy of the same tile.
+static int32_t lines_of_peers(ftl_sm *sm, sm_warp *w, int64_t now) {
+  int32_t sharing = ftl_sm_sharing_ctas(sm, w->op->arg), count = 0;
+  int32_t rows = sm->program->accesses[w->op->access].num_rows / sharing;
+  int32_t member = ftl_multicast_member(sm->program->rings[w->op->arg].multicast, w->point.cta);
+  for (int32_t i = 0; i < sharing; i++) {
+    if (i == member) continue;
+    sm_copy copy = copy_of_rows(sm, w, i * rows, rows, now);
+    for (ftl_line line; next_line(&copy, &line);) count++;
+  }
+  return count;
+}
+
+void ftl_sm_tma_issue(ftl_sm *sm, sm_warp *w, int64_t now) {
+  sm_tma *tma = &sm->tma;
+  sm_copy *copy = &tma->copies[tma->num_copies++];
+  *copy = copy_of_share(sm, w, now);
+  if (copy->is_store) {
+    w->tma_stores++;
+    w->outstanding++;
+  } else {
+    sm->stages[copy->stage].pending_lines++;
+    if (copy->peers) sm->stages[copy->stage].pending_lines += lines_of_peers(sm, w, now);
+  }
+  if (tma->num_copies == SM_MAX_COPIES) open_pipes(sm, SM_NEVER);
+  find_next(sm);
+}
+
 static void send_line(ftl_sm *sm, sm_copy *copy, const ftl_line *line, int64_t now) {
   sm_transaction tx = {.kind = copy->is_store ? SM_TX_TMA_STORE : SM_TX_TMA_LOAD,
                        .warp = copy->warp,
                        .stage = copy->stage,
-                       .priority = copy->priority};
+                       .priority = copy->priority,
+                       .peers = copy->peers,
+                       .group = copy->cost};
   if (copy->is_store) {
     sm_reserve_data(sm, now, line_cycles(sm));
     copy->warp->outstanding++;
@@ -104,7 +144,7 @@ static void send_line(ftl_sm *sm, sm_copy *copy, const ftl_line *line, int64_t n
     sm->stages[copy->stage].pending_lines++;
   }
   ftl_sm_request(sm, now, line, copy->is_store ? FTL_MEM_WRITE : FTL_MEM_READ, tx);
-  sm->tma.pending_lines++;
+  sm->tma.pending_cost += copy->cost;
 }
 
 static void finish_copy(ftl_sm *sm, int32_t index, int64_t now) {
@@ -138,11 +178,11 @@ static void step_copy(ftl_sm *sm, int32_t index, int64_t now) {
   ftl_line line;
   if (next_line(&tma->copies[index], &line)) {
     send_line(sm, &tma->copies[index], &line, now);
-    if (now > tma->rate_start + tma->rate_lines * 1000 / sm->arch->tma_lines_per_cycle_milli) {
+    if (now > rate_allows(sm)) {
       tma->rate_start = now;
-      tma->rate_lines = 0;
+      tma->rate_cost = 0;
     }
-    tma->rate_lines++;
+    tma->rate_cost += tma->copies[index].cost;
   }
   tma->turn = index + 1;
   if (!is_through(&tma->copies[index])) return;
@@ -159,16 +199,22 @@ void ftl_sm_tma_step(ftl_sm *sm, int64_t now) {
   }
 }
 
+static void line_has_come(ftl_sm *sm, int32_t stage_idx, int64_t now) {
+  int64_t written = sm_reserve_data(sm, now, line_cycles(sm));
+  sm_stage *stage = &sm->stages[stage_idx];
+  stage->pending_lines--;
+  stage->time = latest(stage->time, written);
+  ftl_sm_stage_try_complete(sm, stage_idx, now);
+}
+
+void ftl_sm_tma_peer_line(ftl_sm *sm, int32_t stage, int64_t now) { line_has_come(sm, stage, now); }
+
 void ftl_sm_tma_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
-  sm->tma.pending_lines--;
+  sm->tma.pending_cost -= tx->group;
   if (tx->kind == SM_TX_TMA_STORE) {
     ftl_sm_outstanding_done(sm, tx->warp, now);
   } else {
-    int64_t written = sm_reserve_data(sm, now, line_cycles(sm));
-    sm_stage *stage = &sm->stages[tx->stage];
-    stage->pending_lines--;
-    stage->time = latest(stage->time, written);
-    ftl_sm_stage_try_complete(sm, tx->stage, now);
+    line_has_come(sm, tx->stage, now);
   }
   find_next(sm);
 }

@@ -21,7 +21,7 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
   // Lines in flight, write-backs included, are limited by l1.max_pending_lines, or are those of one instruction;
   // sub-cores that issue in the same cycle may each have seen room.
   int64_t lines = sm->arch->l1_max_pending_lines + sm->num_subcores * (sm->code.gate_lines + 1);
-  int32_t count = (int32_t)(lines + sm->arch->tma_max_pending_lines);
+  int32_t count = (int32_t)(lines + sm->arch->tma_max_pending_lines) + ftl_sm_cluster_transactions(sm);
   if (!lists_create(sm, count)) return false;
   sm->fill_buckets = FTL_ARENA_NEW(&sm->arena, int32_t, SM_FILL_BUCKETS);
   sm->replies = FTL_ARENA_NEW(&sm->arena, ftl_mem_reply, count);
@@ -39,6 +39,8 @@ static void count_sectors(ftl_sm *sm, const ftl_line *line, ftl_mem_kind kind, b
   *(kind == FTL_MEM_READ ? &sm->counters.read_sectors : &sm->counters.write_sectors) += sectors;
   if (is_local) sm->counters.local_sectors += sectors;
 }
+
+static uint16_t stage_of_cta(const ftl_sm *sm, int32_t stage) { return (uint16_t)(stage % sm->stages_per_cta); }
 
 int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind, sm_transaction what) {
   int32_t i = sm->free_transaction;
@@ -58,7 +60,9 @@ int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_ki
                                                        .kind = (uint8_t)kind,
                                                        .full_sectors = kind == FTL_MEM_WRITE ? line->full_sectors : 0,
                                                        .is_local = what.is_local,
-                                                       .priority = what.priority};
+                                                       .priority = what.priority,
+                                                       .stage = what.peers ? stage_of_cta(sm, what.stage) : 0,
+                                                       .peers = what.peers};
   return i;
 }
 
@@ -102,6 +106,10 @@ static void take_reply(ftl_sm *sm, int32_t i, int64_t now) {
     case SM_TX_TMA_LOAD:
     case SM_TX_TMA_STORE:
       ftl_sm_tma_reply(sm, &tx, now);
+      break;
+    case SM_TX_PEER_LINE:
+    case SM_TX_PEER_ARRIVAL:
+      ftl_sm_peer_reply(sm, &tx, now);
       break;
     default:
       ftl_sm_lg_add(sm, -1);

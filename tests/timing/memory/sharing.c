@@ -241,3 +241,34 @@ Test(timing_memory_sharing, reads_after_a_foul_push_out_another_tensors_dirty_li
   cr_expect_eq(counters.dirty_sectors, dirty - 64 * 4);
   ftl_memory_destroy(memory);
 }
+
+// SMs 0, 2 and 4 share GPC 0. A line that is in L2 comes 60 + 1 cycles after it was asked for, to all three at once:
+// one access of four sectors, where three reads of their own would make twelve.
+Test(timing_memory_sharing, a_multicast_read_is_one_access_and_reaches_every_sm) {
+  ftl_arch arch = small_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  uint64_t line = line_of_side(&arch, 0, 0, 0);
+  ftl_mem_request warm = read_of(0, 0, line, 15, 0);
+  int64_t replies[1];
+  int64_t from = drive(memory, &warm, 1, replies), before = ftl_memory_counters_get(memory).l2_sectors_from_sms;
+  const ftl_mem_peers peers = {.cluster = 8, .count = 2, .peers = {{.sm = 2, .slot = 1}, {.sm = 4, .slot = 0}}};
+  ftl_mem_request request = read_of(from, 0, line, 15, 0);
+  request.peers = &peers;
+  request.stage = 3;
+  ftl_memory_submit(memory, &request, 1);
+  int64_t count = 0;
+  const ftl_mem_message *messages = NULL;
+  for (int64_t until = from; count == 0; messages = ftl_memory_messages(memory, &count))
+    ftl_memory_advance(memory, until += ftl_memory_max_window_cycles(memory));
+  cr_assert_eq(count, 2);
+  for (int i = 0; i < 2; i++) {
+    cr_expect_eq(messages[i].time - from, 61);
+    cr_expect(messages[i].to.sm == peers.peers[i].sm && messages[i].to.slot == peers.peers[i].slot);
+    cr_expect(messages[i].stage == 3 && messages[i].cluster == 8 && messages[i].kind == FTL_MEM_PEER_LINE);
+  }
+  int32_t num_replies;
+  cr_expect_eq(ftl_memory_replies(memory, 0, &num_replies)[0].time - from, 61);
+  cr_expect_eq(num_replies, 1);
+  cr_expect_eq(ftl_memory_counters_get(memory).l2_sectors_from_sms - before, 4);
+  ftl_memory_destroy(memory);
+}

@@ -165,6 +165,7 @@ int64_t rig_run(rig *r, int32_t num_ctas) {
                           .program = &r->program,
                           .num_slots = (int32_t)r->num_slots,
                           .persistent_stride = r->persistent_stride,
+                          .is_alone = r->is_alone,
                           .bulk = r->bulk};
   ftl_error error;
   cr_assert_eq(ftl_sm_create(&r->sm, &config, &error), FTL_OK, "%s", error.message);

@@ -31,7 +31,7 @@ typedef struct rig {
   ftl_sm *sm;
   int64_t latency;  // of memory, cycles; 200
   int64_t window;   // cycles an advance; 100, at most the latency
-  bool bulk, observe;
+  bool bulk, observe, is_alone;
   int64_t num_slots, persistent_stride;
   rig_issue *log;
   int32_t num_issues;
