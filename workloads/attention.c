@@ -193,8 +193,11 @@ ftl_attention_tile ftl_attention_tile_at(ftl_builder *b, const ftl_spec *spec, c
   ftl_expr num_m_tiles = ftl_const(b, a->num_m_tiles), heads = ftl_const(b, a->heads);
   // head_first runs through the heads of all sequences before the next query tile.
   ftl_expr all_heads = ftl_const(b, a->heads * spec->value[FTL_PARAM_batch]);
-  ftl_expr any_head = m_first ? ftl_div(b, cta, num_m_tiles) : ftl_mod(b, cta, all_heads);
-  ftl_expr m_tile = m_first ? ftl_mod(b, cta, num_m_tiles) : ftl_div(b, cta, all_heads);
+  // A cluster is so many query tiles of one head in a row.
+  ftl_expr size = ftl_const(b, ftl_spec_cluster(spec).m), cluster = ftl_div(b, cta, size);
+  ftl_expr any_head = m_first ? ftl_div(b, cta, num_m_tiles) : ftl_mod(b, cluster, all_heads);
+  ftl_expr first_m_tile = ftl_mul(b, ftl_div(b, cluster, all_heads), size);
+  ftl_expr m_tile = m_first ? ftl_mod(b, cta, num_m_tiles) : ftl_add(b, first_m_tile, ftl_mod(b, cta, size));
   ftl_expr batch = ftl_div(b, any_head, heads), head = ftl_mod(b, any_head, heads);
   if (spec->value[FTL_PARAM_tile_reverse]) m_tile = ftl_sub(b, ftl_const(b, a->num_m_tiles - 1), m_tile);
   return (ftl_attention_tile){

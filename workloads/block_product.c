@@ -30,6 +30,9 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
   };
   p.tiles_m = ftl_divide_up(p.m, p.block_m);
   p.tiles_n = ftl_divide_up(p.n, p.block_n);
+  p.cluster = ftl_spec_cluster(spec);
+  p.tiles_m = ftl_divide_up(p.tiles_m, p.cluster.m) * p.cluster.m;
+  p.tiles_n = ftl_divide_up(p.tiles_n, p.cluster.n) * p.cluster.n;
   int64_t steps = ftl_divide_up(p.k, p.block_k);
   p.num_splits = v[FTL_PARAM_splits] > 0 ? ftl_smaller(v[FTL_PARAM_splits], steps) : 1;
   p.steps_per_split = ftl_divide_up(steps, p.num_splits);
@@ -92,17 +95,24 @@ ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product
 
 // ---- tiles ----
 
-// The tile of a CTA: m tiles follow each other in launch order, or n tiles; then splits; then batches.
+// The tile of a CTA: clusters follow each other along m in launch order, or along n, and so do the CTAs of a cluster
+// along m; then splits; then batches.
 static void place_tile(ftl_block_product *p) {
   ftl_builder *b = p->b;
+  ftl_cluster_shape shape = p->cluster;
   ftl_expr cta = ftl_cta(b), tiles = ftl_const(b, p->tiles_m * p->tiles_n), in_matrix = ftl_mod(b, cta, tiles);
-  ftl_expr fast = ftl_const(b, p->m_first ? p->tiles_m : p->tiles_n);
-  ftl_expr first = ftl_mod(b, in_matrix, fast), second = ftl_div(b, in_matrix, fast);
+  ftl_expr cluster_ctas = ftl_const(b, shape.m * shape.n), rank = ftl_mod(b, in_matrix, cluster_ctas);
+  ftl_expr cluster = ftl_div(b, in_matrix, cluster_ctas);
+  ftl_expr fast = ftl_const(b, p->m_first ? p->tiles_m / shape.m : p->tiles_n / shape.n);
+  ftl_expr first = ftl_mod(b, cluster, fast), second = ftl_div(b, cluster, fast);
+  ftl_expr m = ftl_const(b, shape.m), n = ftl_const(b, shape.n);
+  ftl_expr tile_m = ftl_add(b, ftl_mul(b, p->m_first ? first : second, m), ftl_mod(b, rank, m));
+  ftl_expr tile_n = ftl_add(b, ftl_mul(b, p->m_first ? second : first, n), ftl_div(b, rank, m));
   ftl_expr matrix = ftl_div(b, cta, tiles), splits = ftl_const(b, p->num_splits);
   p->split = ftl_mod(b, matrix, splits);
   p->batch_idx = ftl_div(b, matrix, splits);
-  p->row = ftl_mul(b, p->m_first ? first : second, ftl_const(b, p->block_m));
-  p->column = ftl_mul(b, p->m_first ? second : first, ftl_const(b, p->block_n));
+  p->row = ftl_mul(b, tile_m, ftl_const(b, p->block_m));
+  p->column = ftl_mul(b, tile_n, ftl_const(b, p->block_n));
   ftl_expr per_split = ftl_const(b, p->steps_per_split), all = ftl_const(b, ftl_divide_up(p->k, p->block_k));
   p->first_step = ftl_mul(b, p->split, per_split);
   p->num_steps = ftl_min(b, per_split, ftl_sub(b, all, p->first_step));
@@ -116,6 +126,10 @@ static void declare_rings(ftl_block_product *p, int32_t producer, int32_t consum
   for (int32_t i = 0; i < p->num_b; i++)
     p->ring_b[i] = ftl_builder_ring(p->b, names[i], p->dtype, p->transpose_b ? n : k, p->transpose_b ? k : n,
                                     p->num_stages, producer, consumers);
+  // CTAs of a cluster in one row of C read the same A, those in one column the same B.
+  ftl_builder_cluster(p->b, p->cluster.m * p->cluster.n);
+  ftl_builder_multicast(p->b, p->ring_a, (ftl_multicast){p->cluster.n, p->cluster.m});
+  for (int32_t i = 0; i < p->num_b; i++) ftl_builder_multicast(p->b, p->ring_b[i], (ftl_multicast){p->cluster.m, 1});
 }
 
 ftl_tile_ref ftl_block_product_tile(const ftl_block_product *p, int32_t tensor, ftl_expr head, ftl_expr row,

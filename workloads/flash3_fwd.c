@@ -38,9 +38,26 @@ typedef struct consumer {
 
 // ---- what cannot exist on any GPU ----
 
+// The CTAs of a cluster walk the same keys in step.
+static ftl_status check_cluster(const ftl_spec *spec, ftl_error *error) {
+  ftl_attention a = ftl_attention_of(spec);
+  int32_t cluster = ftl_spec_cluster(spec).m;
+  if (cluster == 1) return FTL_OK;
+  if (a.causal || a.window > 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "cluster=%dx1: with causal or window its query tiles see different keys", cluster);
+  if (a.num_m_tiles % cluster == 0) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "cluster=%dx1: a head has %lld query tiles of block_m=%d; allowed is a "
+                       "multiple of the cluster",
+                       cluster, (long long)a.num_m_tiles, a.block_m);
+}
+
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
   int64_t num_warps = v[FTL_PARAM_num_warps], groups = num_warps / GROUP_WARPS;
+  ftl_status status = check_cluster(spec, error);
+  if (status != FTL_OK) return status;
   if (num_warps != 2 * GROUP_WARPS && num_warps != 3 * GROUP_WARPS)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "num_warps=%lld: flash3_fwd has two or three consumer warpgroups, 8 or 12 warps",
@@ -90,6 +107,10 @@ static void declare(flash3 *f, const ftl_spec *spec) {
   f->ring_q = ftl_builder_ring(b, "q", f->a.dtype, f->a.block_m, columns, 1, producer, consumers);
   f->ring_k = ftl_builder_ring(b, "k", f->a.dtype, f->a.block_n, columns, num_stages, producer, consumers);
   f->ring_v = ftl_builder_ring(b, "v", f->a.dtype, f->a.block_n, columns, num_stages, producer, consumers);
+  int32_t cluster = ftl_spec_cluster(spec).m;  // query tiles of one head, which read the same keys and values
+  ftl_builder_cluster(b, cluster);
+  ftl_builder_multicast(b, f->ring_k, (ftl_multicast){cluster, 1});
+  ftl_builder_multicast(b, f->ring_v, (ftl_multicast){cluster, 1});
   static const char *const names[MAX_GROUPS] = {"turn 0", "turn 1", "turn 2"};
   for (int32_t g = 0; g < f->num_groups; g++) f->turns[g] = ftl_builder_named_barrier(b, names[g], consumers);
 }
@@ -269,8 +290,8 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash3_fwd = {
     .name = "flash3_fwd",
     .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
-    .accepts =
-        (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES) & ~(FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand)),
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_CLUSTERS) &
+               ~(FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand)),
     .schedules = 1 << FTL_SCHEDULE_PINGPONG,
     .set_defaults = set_defaults,
     .build = build,

@@ -98,6 +98,15 @@ FTL_MUST_USE ftl_status ftl_spec_set_int(ftl_spec *spec, const char *name, int64
 // parameters that hold on every GPU. FTL_BAD_INPUT names the parameter.
 FTL_MUST_USE ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error);
 
+// What a value of `cluster` says: "2x1" is 2 along m.
+typedef struct ftl_cluster_shape {
+  int32_t m, n;
+} ftl_cluster_shape;
+ftl_cluster_shape ftl_cluster_of_value(int64_t value);
+static inline ftl_cluster_shape ftl_spec_cluster(const ftl_spec *spec) {
+  return ftl_cluster_of_value(spec->value[FTL_PARAM_cluster]);
+}
+
 // For set_defaults: the value of a parameter that the user left open.
 void ftl_spec_set_default(ftl_spec *spec, ftl_param param, int64_t value);
 
@@ -131,12 +140,14 @@ enum { FTL_MAX_LAUNCHES = 6 };
 #define FTL_TAKES_LENGTHS FTL_TAKES(lengths)
 #define FTL_TAKES_TREE (FTL_TAKES(tree) | FTL_TAKES(parents))
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
+#define FTL_TAKES_CLUSTERS FTL_TAKES(cluster)
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
-// Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, trees
-// and dropout.
-#define FTL_TAKES_ALL                                                                                                  \
-  ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) & ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | \
-                                                   FTL_TAKES_LENGTHS | FTL_TAKES_TREE | FTL_TAKES(dropout_p)))
+// Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, trees,
+// dropout and clusters.
+#define FTL_TAKES_ALL                                                                                         \
+  ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) &                                                              \
+   ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_LENGTHS | FTL_TAKES_TREE | \
+     FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS))
 
 struct ftl_workload {
   const char *name, *doc;

@@ -86,6 +86,7 @@ ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   if (status == FTL_OK && multiplies) status = check_multiple(spec, FTL_PARAM_block_m, 16, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_schedule, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_tile_order, error);
+  if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_cluster, error);
   if (status == FTL_OK) status = check_l2_priorities(spec, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_dtype, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_n, 8, error);

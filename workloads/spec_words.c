@@ -5,10 +5,20 @@
 
 #include "workloads/spec.h"
 
+ftl_cluster_shape ftl_cluster_of_value(int64_t value) {
+  ftl_cluster_shape shape = {1, 1};
+  const char *word = ftl_param_get(FTL_PARAM_cluster)->allowed;
+  for (; value > 0; value--) word = strchr(word, '|') + 1;
+  (void)sscanf(word, "%dx%d", &shape.m, &shape.n);
+  return shape;
+}
+
 static bool knows(const ftl_workload *workload, ftl_param param, int value) {
   const uint32_t dtypes = workload->dtypes ? workload->dtypes : 1 << FTL_SPEC_FP16 | 1 << FTL_SPEC_BF16;
   if (param == FTL_PARAM_schedule) return (workload->schedules >> value & 1) != 0;
   if (param == FTL_PARAM_dtype) return (dtypes >> value & 1) != 0;
+  if (param == FTL_PARAM_cluster)
+    return ftl_cluster_of_value(value).n == 1 || (workload->accepts >> FTL_PARAM_n & 1) != 0;
   if (param != FTL_PARAM_tile_order || value == FTL_ORDER_M_FIRST) return true;
   ftl_param second = value == FTL_ORDER_N_FIRST ? FTL_PARAM_n : FTL_PARAM_heads;
   return (workload->accepts >> second & 1) != 0;

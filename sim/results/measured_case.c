@@ -140,12 +140,14 @@ static ftl_status set_sdpa_flash_bwd(ftl_measured_case *c, const ftl_measurement
 
 // cuBLAS's kernels for Hopper carry their tile in their name: nvjet_sm90_hsh_256x128_64x4_... is 256 columns and 128
 // rows of a row-major C (cuBLAS itself computes the transposed product), a K step of 64, 4 stages. A row has
-// seqlen_q x head_dim by head_dim x seqlen_kv. Not in the name, and left at the defaults: the order of tiles. Clusters
-// and multicast have no parameter. Split K: neither the number of parts nor the second kernel.
+// seqlen_q x head_dim by head_dim x seqlen_kv. ..._1x2_ is a cluster of one tile along those columns and two along the
+// rows. Not in the name, and left at the defaults: the order of tiles. Split K: neither the number of parts nor the
+// second kernel.
 static ftl_status set_cublas(ftl_measured_case *c, const ftl_measurement *row, ftl_error *error) {
   const char *kernel = fact_or(row, "kernel", fact_or(row, "kernel_names", ""));
-  int block_m = 0, block_n = 0, block_k = 0, num_stages = 0;
-  if (sscanf(kernel, "nvjet_sm90_hsh_%dx%d_%dx%d_", &block_n, &block_m, &block_k, &num_stages) != 4 ||
+  int block_m = 0, block_n = 0, block_k = 0, num_stages = 0, cluster_m = 0, cluster_n = 0;
+  if (sscanf(kernel, "nvjet_sm90_hsh_%dx%d_%dx%d_%dx%d_", &block_n, &block_m, &block_k, &num_stages, &cluster_n,
+             &cluster_m) != 6 ||
       strstr(kernel, "splitK") != NULL) {
     return ftl_error_set(error, FTL_INFEASIBLE, "cublas with another kernel, or split K");
   }
@@ -166,6 +168,9 @@ static ftl_status set_cublas(ftl_measured_case *c, const ftl_measurement *row, f
   }
   for (size_t i = 0; status == FTL_OK && i < sizeof sizes / sizeof *sizes; i++)
     status = set(c, sizes[i].param, fact_or(row, sizes[i].column, "1"), error);
+  char cluster[32];
+  snprintf(cluster, sizeof cluster, "%dx%d", cluster_m, cluster_n);
+  if (status == FTL_OK) status = set(c, FTL_PARAM_cluster, cluster, error);
   if (status == FTL_OK) status = set(c, FTL_PARAM_mma, "wgmma", error);
   if (status == FTL_OK) status = set(c, FTL_PARAM_copy, "tma", error);
   return status;

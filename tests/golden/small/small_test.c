@@ -67,6 +67,14 @@ static const golden flash3_persistent_goldens[] = {
 #include "flash3_persistent_goldens.inc"
 };
 
+// Clusters of two CTAs that share keys and values; of 2 x 2 that share both factors.
+static const golden cluster_goldens[] = {
+#include "cluster_goldens.inc"
+};
+static const golden matmul_cluster_goldens[] = {
+#include "matmul_cluster_goldens.inc"
+};
+
 // Prints the line as it is now, and gives true, if it moved.
 static bool moved(const golden *g, const char *parameters) {
   ftl_arch *arch = shipped_arch(g->arch);
@@ -179,4 +187,19 @@ Test(golden_small, counters_of_flash3_are_what_they_were) {
                      "flash3_fwd heads=50 kv_heads=25 seqlen_q=500 seqlen_kv=200 head_dim=128 num_warps=12 block_n=64 "
                      "persistent=1 clock_mhz=1200 detail=full");
   cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/flash3_*.inc)");
+}
+
+Test(golden_small, counters_of_clusters_are_what_they_were) {
+  int num_moved = 0;
+  for (size_t i = 0; i < sizeof cluster_goldens / sizeof *cluster_goldens; i++)
+    num_moved += moved(&cluster_goldens[i],
+                       "flash3_fwd heads=2 kv_heads=1 seqlen_q=500 seqlen_kv=333 head_dim=64 block_n=64 cluster=2x1 "
+                       "clock_mhz=1200 detail=full");
+  cr_expect_eq(num_moved, 0, "the lines above are what the runs give now (cluster_goldens.inc)");
+  num_moved = 0;
+  for (size_t i = 0; i < sizeof matmul_cluster_goldens / sizeof *matmul_cluster_goldens; i++)
+    num_moved += moved(&matmul_cluster_goldens[i],
+                       "matmul_tiled m=500 n=520 k=200 block_m=64 block_n=64 num_stages=3 persistent=1 cluster=2x2 "
+                       "clock_mhz=1200 detail=full");
+  cr_expect_eq(num_moved, 0, "the lines above are what the runs give now (matmul_cluster_goldens.inc)");
 }

@@ -78,6 +78,20 @@ Test(numeric_attention_flash3_fwd, head_dims_dtypes_and_more_rows_a_group_give_a
       }
 }
 
+Test(numeric_attention_flash3_fwd, clusters_that_share_keys_and_values_give_attention) {
+  // Four query tiles, the last ragged; key tiles that the shares of a copy divide, and lengths that they do not.
+  static const char *const clusters[] = {"cluster=2x1", "cluster=4x1", "cluster=2x1 tile_order=head_first persistent=1",
+                                         "cluster=4x1 tile_reverse=1 tile_order=head_first"};
+  static const int lengths[] = {1, 33, 64, 100};
+  char params[256];
+  for (size_t c = 0; c < COUNT(clusters); c++)
+    for (size_t kv = 0; kv < COUNT(lengths); kv++) {
+      snprintf(params, sizeof params, "batch=2 heads=2 kv_heads=1 head_dim=16 block_n=32 seqlen_q=500 seqlen_kv=%d %s",
+               lengths[kv], clusters[c]);
+      prove(params);
+    }
+}
+
 Test(numeric_attention_flash3_fwd, rows_that_see_no_key_give_zero_and_minus_infinity) {
   // With 300 queries and 10 keys, aligned at the bottom right, queries 0 to 289 see none: two whole tiles and more.
   attention_case c;

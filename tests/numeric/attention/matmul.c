@@ -103,6 +103,22 @@ Test(numeric_matmul, every_type_of_operands_and_sums_gives_the_product) {
     }
 }
 
+// Tiles beyond the edges of C make clusters whole.
+Test(numeric_matmul, clusters_that_share_tiles_give_the_product) {
+  static const char *const clusters[] = {"2x1", "1x2", "2x2", "4x1", "2x4 tile_order=n_first", "4x2 splits=2"};
+  static const char *const sizes[] = {"m=136 n=72 k=88", "m=320 n=200 k=40"};
+  char params[256];
+  for (size_t c = 0; c < COUNT(clusters); c++)
+    for (size_t s = 0; s < COUNT(sizes); s++)
+      for (int transposed = 0; transposed < 4; transposed++) {
+        snprintf(params, sizeof params,
+                 "batch=2 block_m=64 block_n=32 block_k=32 mma=wgmma copy=tma num_warps=4 transpose_a=%d "
+                 "transpose_b=%d %s persistent=%d cluster=%s",
+                 transposed & 1, transposed >> 1, sizes[s], transposed == 1, clusters[c]);
+        prove(params);
+      }
+}
+
 Test(numeric_matmul, splits_of_k_add_up_to_the_product) {
   static const int splits[] = {1, 2, 3, 5, 100};
   char params[256];

@@ -36,6 +36,21 @@ Test(unit_lower_checker_flash3, every_lowering_does_what_its_tile_program_says) 
     }
 }
 
+Test(unit_lower_checker_flash3, every_cta_of_a_cluster_does_what_the_tile_program_says) {
+  static const char *const clusters[] = {"cluster=2x1", "cluster=4x1 block_n=64 persistent=1",
+                                         "cluster=8x1 block_n=64"};
+  for (size_t c = 0; c < sizeof clusters / sizeof *clusters; c++) {
+    char parameters[400];
+    snprintf(parameters, sizeof parameters, "heads=2 seqlen_q=1000 seqlen_kv=333 head_dim=64 %s", clusters[c]);
+    programs p;
+    ftl_error error = {0};
+    cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", parameters, &error), FTL_OK, "%s", error.message);
+    for (int64_t cta = 0; cta < p.tile->num_ctas; cta += 5)
+      cr_expect_eq(ftl_checker_prove(p.warps, cta, &error), FTL_OK, "%s: %s", parameters, error.message);
+    programs_fini(&p);
+  }
+}
+
 static void expect_infeasible(const char *arch, const char *parameters, const char *reason) {
   programs p;
   ftl_error error = {0};
@@ -52,6 +67,9 @@ Test(unit_lower_checker_flash3, what_it_needs_and_does_not_find_is_the_reason) {
   expect_infeasible("h200", SHAPE "copy=cp_async", "needs copy=tma");
   expect_infeasible("h200", SHAPE "num_warps=4", "two or three consumer warpgroups");
   expect_infeasible("h200", SHAPE "num_warps=8 block_m=64", "each consumer warpgroup needs a multiple of 64 rows");
+  expect_infeasible("h200", SHAPE "cluster=2x1 causal=1", "with causal or window its query tiles see different keys");
+  expect_infeasible("h200", "heads=1 seqlen=300 head_dim=64 cluster=2x1", "a head has 3 query tiles");
+  expect_infeasible("h200", "heads=1 seqlen=1024 head_dim=64 cluster=4x1 block_n=16", "must copy a multiple of 8");
   expect_infeasible("h200", "heads=1 seqlen=512 head_dim=256 block_n=128", "bytes of shared memory a CTA");
 }
 

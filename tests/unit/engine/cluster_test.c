@@ -1,0 +1,58 @@
+// What clusters do to a prediction: each tile that CTAs share is asked of L2 once.
+#include "fixture.h"
+
+// 2 heads of 8 query tiles; a CTA loads a tile of Q (1024 sectors), K and V (16384), and stores O (1024) and LSE (16).
+static const char problem[] = "flash3_fwd heads=2 seqlen=1024 head_dim=128 block_m=128 block_n=128 ";
+enum { NUM_CTAS = 16, Q_SECTORS = 1024, KV_SECTORS = 16384, O_SECTORS = 1024 + 16 };
+
+// Without the coalescer, which merges reads by chance.
+static ftl_arch *h200_without_coalescer(void) {
+  ftl_arch *arch = shipped_arch("h200");
+  arch->l2_coalescer_merges = 1;
+  return arch;
+}
+
+static ftl_prediction predict(const ftl_arch *arch, const char *more, int num_threads) {
+  char text[512];
+  snprintf(text, sizeof text, "%s%s", problem, more);
+  ftl_spec spec = spec_of(text);
+  ftl_prediction prediction;
+  ftl_error error = {0};
+  ftl_predict_options options = {.num_threads = num_threads};
+  cr_assert_eq(ftl_predict(&spec, arch, &options, &prediction, &error), FTL_OK, "%s", error.message);
+  cr_assert(prediction.feasible, "%s", prediction.reason);
+  return prediction;
+}
+
+Test(unit_engine_cluster, shared_tiles_are_asked_of_l2_once_a_cluster) {
+  static const int sizes[] = {1, 2, 4, 8};
+  static const char *const details[] = {"sampled", "full"};
+  ftl_arch *arch = h200_without_coalescer();
+  for (int i = 0; i < 4; i++)
+    for (int d = 0; d < 2; d++) {
+      char more[64];
+      snprintf(more, sizeof more, "cluster=%dx1 detail=%s", sizes[i], details[d]);
+      double sectors = predict(arch, more, 1).metrics.value[FTL_METRIC_l2_sectors];
+      cr_expect_eq(sectors, NUM_CTAS * (Q_SECTORS + KV_SECTORS / sizes[i] + O_SECTORS), "%s: %g", more, sectors);
+    }
+  ftl_arch_destroy(arch);
+}
+
+Test(unit_engine_cluster, bytes_and_instructions_stay_and_threads_change_nothing) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_prediction alone = predict(arch, "detail=full", 1), one = predict(arch, "cluster=4x1 detail=full", 1);
+  ftl_prediction two = predict(arch, "cluster=4x1 detail=full", 2);
+  for (int i = 0; i < FTL_METRIC_COUNT; i++)
+    cr_expect_eq(one.metrics.value[i], two.metrics.value[i], "%s", ftl_metric_get((ftl_metric)i)->name);
+  cr_expect_eq(one.metrics.value[FTL_METRIC_dram_read], alone.metrics.value[FTL_METRIC_dram_read]);
+  cr_expect_eq(one.metrics.value[FTL_METRIC_insts], alone.metrics.value[FTL_METRIC_insts]);
+  ftl_arch_destroy(arch);
+}
+
+// Clusters of eight leave two SMs of each large GPC empty: 128 persistent CTAs on 132 SMs.
+Test(unit_engine_cluster, as_many_persistent_ctas_run_as_clusters_fit) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_prediction prediction = predict(arch, "batch=16 cluster=8x1 persistent=true", 1);
+  cr_expect_eq(prediction.metrics.value[FTL_METRIC_grid], 128);
+  ftl_arch_destroy(arch);
+}
