@@ -10,6 +10,7 @@
 
 #include "workloads/spec_list.h"
 #include "workloads/spec_rules.h"
+#include "workloads/user_kernel.h"
 
 static bool is_bool(const ftl_param_info *info) { return strcmp(info->unit, "bool") == 0; }
 
@@ -169,7 +170,7 @@ ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error) {
   if (spec->workload->set_defaults) spec->workload->set_defaults(spec);
   // That schedule has one buffer each by definition; a number that the user gave is not overruled.
   if (spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED) ftl_spec_set_default(spec, FTL_PARAM_num_stages, 1);
-  return ftl_spec_check_rules(spec, error);
+  return spec->workload->user_kernel ? FTL_OK : ftl_spec_check_rules(spec, error);
 }
 
 // ---- element types ----
@@ -217,6 +218,12 @@ const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer) {
 void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out) {
   char value[32];
   ftl_text_add(out, "%s", spec->workload->name);
+  const ftl_user_kernel *kernel = spec->workload->user_kernel;
+  if (kernel) {
+    ftl_text_add(out, "%s", kernel->num_params > 0 ? " " : "");
+    ftl_user_kernel_write_params(kernel, out);
+    ftl_text_add(out, " program=%016" PRIx64, kernel->identity);
+  }
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     if (!takes(spec, i)) continue;
     ftl_text_add(out, " %s=%s", ftl_param_get((ftl_param)i)->name, ftl_spec_text(spec, (ftl_param)i, value));

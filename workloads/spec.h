@@ -123,7 +123,8 @@ ftl_dtype ftl_spec_acc_dtype(const ftl_spec *spec);
 // "128", "0.1", "true", "fp16" or "512:77x3" of a completed spec, as a user would write it. Lists: the spec's own;
 // others into a caller's buffer of at least 32 bytes.
 const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer);
-// "flash2_fwd batch=1 heads=32 …": every parameter that the workload takes, in list order.
+// "flash2_fwd batch=1 heads=32 …": every parameter that the workload takes, in list order. Of a user's kernel its own
+// parameters first, and the hash of its program.
 void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out);
 
 // ---- workloads ----
@@ -161,6 +162,7 @@ struct ftl_workload {
   // Builds the tile program of each launch for a completed and resolved spec (copy and mma never `auto`).
   // FTL_INFEASIBLE with the reason where the configuration cannot exist (warps against rows, ...).
   ftl_status (*build)(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error);
+  const struct ftl_user_kernel *user_kernel;  // NULL: a workload of the list (user_kernel.h)
 };
 
 // What a user may write for a parameter of this workload: "1 to 65536", "true|false", "stages|interleaved"; and what it

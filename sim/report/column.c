@@ -54,16 +54,16 @@ double ftl_prediction_time_ns(const ftl_prediction *prediction) {
 
 static bool find_exact(const char *name, ftl_column *out) {
   for (int i = 0; i < NUM_TEXTS; i++) {
-    if (strcmp(name, texts[i].name) == 0) return *out = (ftl_column){texts[i].kind, i}, true;
+    if (strcmp(name, texts[i].name) == 0) return *out = (ftl_column){.kind = texts[i].kind, .idx = i}, true;
   }
   int param = ftl_param_find(name);
-  if (param >= 0) return *out = (ftl_column){FTL_COLUMN_PARAM, param}, true;
+  if (param >= 0) return *out = (ftl_column){.kind = FTL_COLUMN_PARAM, .idx = param}, true;
   for (int i = 0; i < NUM_ALIASES; i++) {
-    if (strcmp(name, aliases[i].name) == 0) return *out = (ftl_column){FTL_COLUMN_ALIAS, i}, true;
+    if (strcmp(name, aliases[i].name) == 0) return *out = (ftl_column){.kind = FTL_COLUMN_ALIAS, .idx = i}, true;
   }
   int metric = ftl_metric_find(name);
   if (metric < 0) metric = ftl_metric_id_find(name);
-  if (metric >= 0) *out = (ftl_column){FTL_COLUMN_METRIC, metric};
+  if (metric >= 0) *out = (ftl_column){.kind = FTL_COLUMN_METRIC, .idx = metric};
   return metric >= 0;
 }
 
@@ -94,8 +94,19 @@ ftl_status ftl_column_find(const char *name, ftl_column *out, ftl_error *error) 
                        name, nearest_name(name));
 }
 
+ftl_status ftl_column_find_among(const ftl_row *rows, int64_t num_rows, const char *name, ftl_column *out,
+                                 ftl_error *error) {
+  const ftl_user_kernel *kernel = num_rows > 0 ? rows[0].prediction->spec.workload->user_kernel : NULL;
+  int own = ftl_user_kernel_find_param(kernel, name);
+  if (own < 0) return ftl_column_find(name, out, error);
+  *out = (ftl_column){.kind = FTL_COLUMN_OWN, .idx = own, .own = &kernel->params[own]};
+  return FTL_OK;
+}
+
 const char *ftl_column_name(ftl_column column) {
   switch (column.kind) {
+    case FTL_COLUMN_OWN:
+      return column.own->name;
     case FTL_COLUMN_PARAM:
       return ftl_param_get((ftl_param)column.idx)->name;
     case FTL_COLUMN_METRIC:
@@ -127,6 +138,7 @@ const char *ftl_column_metric_name(ftl_column column) {
 }
 
 bool ftl_column_is_number(ftl_column column) {
+  if (column.kind == FTL_COLUMN_OWN) return column.own->kind == FTL_OWN_NUMBER;
   if (column.kind == FTL_COLUMN_PARAM) return !ftl_param_is_text((ftl_param)column.idx);
   return column.kind == FTL_COLUMN_METRIC || column.kind == FTL_COLUMN_ALIAS;
 }
@@ -148,6 +160,10 @@ static double source_value(int source, const ftl_prediction *prediction) {
 bool ftl_column_number(ftl_column column, const ftl_row *row, double *out) {
   const ftl_prediction *prediction = row->prediction;
   if (!ftl_column_is_number(column)) return false;
+  if (column.kind == FTL_COLUMN_OWN) {
+    *out = prediction->spec.workload->user_kernel->params[column.idx].number;
+    return true;
+  }
   if (column.kind == FTL_COLUMN_PARAM) {
     bool is_real = ftl_param_get((ftl_param)column.idx)->is_real;
     *out =
@@ -167,6 +183,8 @@ bool ftl_column_number(ftl_column column, const ftl_row *row, double *out) {
 static const char *text_value(ftl_column column, const ftl_row *row, char *buffer) {
   const ftl_prediction *prediction = row->prediction;
   switch (column.kind) {
+    case FTL_COLUMN_OWN:
+      return prediction->spec.workload->user_kernel->params[column.idx].text;
     case FTL_COLUMN_ARCH:
       return row->arch->name;
     case FTL_COLUMN_WORKLOAD:

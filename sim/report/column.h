@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "engine/predict.h"
+#include "workloads/user_kernel.h"
 
 // One answer and the GPU it is for.
 typedef struct ftl_row {
@@ -17,6 +18,7 @@ typedef struct ftl_row {
 } ftl_row;
 
 typedef enum ftl_column_kind {
+  FTL_COLUMN_OWN,  // a parameter of a user's kernel
   FTL_COLUMN_PARAM,
   FTL_COLUMN_METRIC,
   FTL_COLUMN_ALIAS,
@@ -28,11 +30,15 @@ typedef enum ftl_column_kind {
 
 typedef struct ftl_column {
   ftl_column_kind kind;
-  int idx;  // of the parameter, metric or alias
+  int idx;                   // of the parameter, metric or alias
+  const ftl_own_param *own;  // of FTL_COLUMN_OWN, for its name and kind; borrowed from a row's kernel
 } ftl_column;
 
 // FTL_BAD_INPUT names the nearest column.
 FTL_MUST_USE ftl_status ftl_column_find(const char *name, ftl_column *out, ftl_error *error);
+// The same among rows of one workload, whose own parameters, if it is a user's kernel, go before everything else.
+FTL_MUST_USE ftl_status ftl_column_find_among(const ftl_row *rows, int64_t num_rows, const char *name, ftl_column *out,
+                                              ftl_error *error);
 const char *ftl_column_name(ftl_column column);
 const char *ftl_column_shown_unit(ftl_column column);  // as tables show it; "" where there is none
 // Nsight Compute's name of the metric behind a column; "" for a sum, or what is no metric.

@@ -20,6 +20,17 @@ static void add_params(const ftl_spec *spec, ftl_text *out) {
   const char *separator = "";
   ftl_json_add_key(out, "params");
   ftl_text_add(out, "{");
+  for (int i = 0; spec->workload->user_kernel && i < spec->workload->user_kernel->num_params; i++) {
+    const ftl_own_param *own = &spec->workload->user_kernel->params[i];
+    ftl_text_add(out, "%s", separator);
+    ftl_json_add_key(out, own->name);
+    if (own->kind == FTL_OWN_NAME) {
+      ftl_json_add_string(out, own->text);
+    } else {
+      ftl_text_add(out, "%s", own->text);
+    }
+    separator = ", ";
+  }
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     if (!takes(spec, i)) continue;
     const ftl_param_info *info = ftl_param_get((ftl_param)i);
@@ -218,6 +229,11 @@ ftl_status ftl_prediction_text(const ftl_row *row, ftl_text *out, ftl_error *err
   const ftl_prediction *prediction = row->prediction;
   const ftl_spec *spec = &prediction->spec;
   ftl_text_add(out, "%s on %s\n", spec->workload->name, row->arch->name);
+  if (spec->workload->user_kernel) {
+    ftl_text_add(out, "  its own: ");
+    ftl_user_kernel_write_params(spec->workload->user_kernel, out);
+    ftl_text_add(out, "\n");
+  }
   add_params_line(spec, "  given: ", true, out);
   add_params_line(spec, "  defaults used: ", false, out);
   if (!prediction->feasible) {

@@ -5,12 +5,17 @@
 
 #include "report/table.h"
 
-ftl_status ftl_rank_column_find(const char *by, ftl_column *out, ftl_error *error) {
-  ftl_status status = ftl_column_find(strcmp(by, "time") == 0 ? "time_us" : by, out, error);
+ftl_status ftl_rank_column_find_among(const ftl_row *rows, int64_t num_rows, const char *by, ftl_column *out,
+                                      ftl_error *error) {
+  ftl_status status = ftl_column_find_among(rows, num_rows, strcmp(by, "time") == 0 ? "time_us" : by, out, error);
   if (status == FTL_OK && !ftl_column_is_number(*out)) {
     return ftl_error_set(error, FTL_BAD_INPUT, "cannot rank by %s, which is no number; use time, hbm, or a metric", by);
   }
   return status;
+}
+
+ftl_status ftl_rank_column_find(const char *by, ftl_column *out, ftl_error *error) {
+  return ftl_rank_column_find_among(NULL, 0, by, out, error);
 }
 
 typedef struct ranked {
@@ -51,11 +56,22 @@ int64_t ftl_rows_num_feasible(const ftl_row *rows, int64_t num_rows) {
 
 // --- what varies ---
 
+// Own parameters of one kernel that differ; of two different kernels none, for their numbers mean different things.
+static uint32_t varying_own(const ftl_spec *spec, const ftl_spec *first) {
+  const ftl_user_kernel *a = spec->workload->user_kernel, *b = first->workload->user_kernel;
+  uint32_t own = 0;
+  if (a == NULL || b == NULL || strcmp(a->name, b->name) != 0 || a->num_params != b->num_params) return 0;
+  for (int i = 0; i < a->num_params; i++)
+    if (strcmp(a->params[i].text, b->params[i].text) != 0) own |= UINT32_C(1) << i;
+  return own;
+}
+
 ftl_varying ftl_rows_varying(const ftl_row *rows, int64_t num_rows) {
   ftl_varying varying = {0};
   for (int64_t i = 1; i < num_rows; i++) {
     const ftl_spec *spec = &rows[i].prediction->spec, *first = &rows[0].prediction->spec;
     if (rows[i].arch != rows[0].arch) varying.arch = true;
+    varying.own |= varying_own(spec, first);
     for (int p = 0; p < FTL_PARAM_COUNT; p++) {
       bool both = (spec->workload->accepts & first->workload->accepts) >> p & 1;
       if (both && spec->value[p] != first->value[p]) varying.params |= (ftl_param_set)1 << p;
@@ -70,6 +86,12 @@ void ftl_row_label(const ftl_row *row, ftl_varying varying, ftl_text *out) {
   const char *separator = "";
   if (varying.arch) {
     ftl_text_add(out, "%s", row->arch->name);
+    separator = " ";
+  }
+  for (int i = 0; i < FTL_MAX_OWN_PARAMS; i++) {
+    if ((varying.own >> i & 1) == 0) continue;
+    const ftl_own_param *own = &spec->workload->user_kernel->params[i];
+    ftl_text_add(out, "%s%s=%s", separator, own->name, own->text);
     separator = " ";
   }
   for (int p = 0; p < FTL_PARAM_COUNT; p++) {
@@ -121,11 +143,16 @@ ftl_status ftl_rows_ranking(const ftl_row *rows, int64_t num_rows, ftl_varying v
   static const char *const names[] = {"time_us", "tflops",    "hbm_read",  "hbm_write",
                                       "l2_hit",  "occupancy", "bottleneck"};
   enum { NUM_NAMES = sizeof names / sizeof *names };
-  ftl_column columns[1 + FTL_PARAM_COUNT + NUM_NAMES];
+  ftl_column columns[1 + FTL_MAX_OWN_PARAMS + FTL_PARAM_COUNT + NUM_NAMES];
   int num_columns = 0;
-  if (varying.arch) columns[num_columns++] = (ftl_column){FTL_COLUMN_ARCH, 0};
+  if (varying.arch) columns[num_columns++] = (ftl_column){.kind = FTL_COLUMN_ARCH};
+  for (int i = 0; num_rows > 0 && i < FTL_MAX_OWN_PARAMS; i++) {
+    if ((varying.own >> i & 1) == 0) continue;
+    const ftl_own_param *own = &rows[0].prediction->spec.workload->user_kernel->params[i];
+    columns[num_columns++] = (ftl_column){.kind = FTL_COLUMN_OWN, .idx = i, .own = own};
+  }
   for (int p = 0; p < FTL_PARAM_COUNT; p++) {
-    if (varying.params >> p & 1) columns[num_columns++] = (ftl_column){FTL_COLUMN_PARAM, p};
+    if (varying.params >> p & 1) columns[num_columns++] = (ftl_column){.kind = FTL_COLUMN_PARAM, .idx = p};
   }
   ftl_status status = FTL_OK;
   for (int i = 0; status == FTL_OK && i < NUM_NAMES; i++) {

@@ -6,15 +6,18 @@
 
 #include "report/column.h"
 
-// "time", "hbm", or any column that is a number.
+// "time", "hbm", or any column that is a number. Among rows also what ftl_column_find_among finds.
 FTL_MUST_USE ftl_status ftl_rank_column_find(const char *by, ftl_column *out, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_rank_column_find_among(const ftl_row *rows, int64_t num_rows, const char *by,
+                                                   ftl_column *out, ftl_error *error);
 // Sorts best first; infeasible answers and unknown values last; equal ones stay in their order. FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_rows_rank(ftl_row *rows, int64_t num_rows, ftl_column by, ftl_error *error);
 int64_t ftl_rows_num_feasible(const ftl_row *rows, int64_t num_rows);
 
-// Parameters that differ among the rows, a bit each, and whether GPUs differ.
+// Parameters that differ among the rows, a bit each (own: of a user's kernel), and whether GPUs differ.
 typedef struct ftl_varying {
   ftl_param_set params;
+  uint32_t own;
   bool arch;
 } ftl_varying;
 ftl_varying ftl_rows_varying(const ftl_row *rows, int64_t num_rows);

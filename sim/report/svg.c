@@ -73,7 +73,9 @@ static ftl_varying varying_in(const ftl_row *rows, int64_t num_rows, const ftl_a
     if (!is_drawn(&rows[i], arch)) continue;
     if (pair[0].prediction == NULL) pair[0] = rows[i];
     pair[1] = rows[i];
-    varying.params |= ftl_rows_varying(pair, 2).params;
+    ftl_varying differing = ftl_rows_varying(pair, 2);
+    varying.params |= differing.params;
+    varying.own |= differing.own;
   }
   return varying;
 }

@@ -291,7 +291,7 @@ static void describe_waiting(const exec *e, int32_t role_idx, deadlock_text text
   size_t size = sizeof(deadlock_text);
   int32_t awaited = awaited_roles(e, role_idx, op);
   int used = snprintf(text, size, "role %s waits for ever in CTA %lld%s", e->program->roles[role_idx].name,
-                      (long long)role->point.cta, awaited ? ", for" : "");
+                      (long long)role->point.cta, awaited ? ", for" : ", for itself");
   for (int32_t i = 0; i < e->program->num_roles; i++)
     if (awaited >> i & 1)
       used += snprintf(text + used, size - (size_t)used, " %s%s", e->program->roles[i].name,
