@@ -1,5 +1,6 @@
 #include "script/lua_module.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include <lauxlib.h>
@@ -22,6 +23,40 @@ ftl_session *ftl_lua_session(lua_State *lua) {
 int ftl_lua_raise(lua_State *lua, const ftl_error *error) {
   ftl_sandbox_charge(lua, 1);
   return luaL_error(lua, "%s", error->message);
+}
+
+int ftl_lua_raise_placed(lua_State *lua, const ftl_error *error) {
+  const char *chunk = ftl_sandbox_chunk(ftl_sandbox_of(lua));
+  size_t size = strlen(chunk);
+  if (strncmp(error->message, chunk, size) != 0 || error->message[size] != ':') return ftl_lua_raise(lua, error);
+  ftl_sandbox_charge(lua, 1);
+  lua_pushstring(lua, error->message);
+  return lua_error(lua);
+}
+
+// Of equally near names the first by name: Lua's own order differs from run to run.
+static const char *nearest_method(lua_State *lua, int methods, const char *name) {
+  const char *nearest = NULL;
+  int least = INT_MAX;
+  lua_pushnil(lua);
+  while (lua_next(lua, methods) != 0) {
+    lua_pop(lua, 1);
+    const char *candidate = lua_tostring(lua, -1);
+    int distance = ftl_edit_distance(name, candidate);
+    if (distance > least || (distance == least && nearest != NULL && strcmp(candidate, nearest) > 0)) continue;
+    least = distance;
+    nearest = candidate;  // the table keeps it alive
+  }
+  return nearest;
+}
+
+int ftl_lua_method(lua_State *lua, const char *what) {
+  if (lua_type(lua, 2) != LUA_TSTRING) return luaL_error(lua, "%s is not indexed", what);
+  lua_pushvalue(lua, 2);
+  if (lua_rawget(lua, lua_upvalueindex(1)) != LUA_TNIL) return 1;
+  const char *name = lua_tostring(lua, 2);
+  return luaL_error(lua, "%s has no \"%s\"; the nearest is :%s()", what, name,
+                    nearest_method(lua, lua_upvalueindex(1), name));
 }
 
 // --- text ---
@@ -56,12 +91,16 @@ void ftl_lua_take_text(lua_State *lua, ftl_text *text) {
 // --- the module ---
 
 int ftl_lua_open(lua_State *lua) {
-  const luaL_Reg functions[] = {
-      {"arch", ftl_lua_arch}, {"predict", ftl_lua_predict}, {"explore", ftl_lua_explore}, {NULL, NULL}};
+  const luaL_Reg functions[] = {{"arch", ftl_lua_arch},
+                                {"predict", ftl_lua_predict},
+                                {"explore", ftl_lua_explore},
+                                {"kernel", ftl_lua_new_kernel},
+                                {NULL, NULL}};
   open_text(lua);
   ftl_lua_open_arch(lua);
   ftl_lua_open_result(lua);
   ftl_lua_open_result_set(lua);
+  ftl_lua_open_kernel(lua);
   luaL_newlib(lua, functions);
   lua_pushstring(lua, ftl_program_version());
   lua_setfield(lua, -2, "version");

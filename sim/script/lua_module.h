@@ -6,6 +6,7 @@
 #include <lua.h>
 
 #include "report/column.h"
+#include "results/space.h"
 #include "script/session.h"
 
 int ftl_lua_open(lua_State *lua);
@@ -17,6 +18,11 @@ ftl_session *ftl_lua_session(lua_State *lua);
 // Raises `error` with the script's file:line; at once if the run was interrupted.
 int ftl_lua_raise(lua_State *lua, const ftl_error *error);
 
+// The same, but as it is where the error begins with the script's file:line already.
+int ftl_lua_raise_placed(lua_State *lua, const ftl_error *error);
+// An __index: the method named at 2 from the table of upvalue 1; raises with the nearest where there is none.
+int ftl_lua_method(lua_State *lua, const char *what);
+
 // --- arch models (lua_arch.c) ---
 void ftl_lua_open_arch(lua_State *lua);  // makes the metatable
 int ftl_lua_arch(lua_State *lua);        // ft.arch(name)
@@ -26,6 +32,18 @@ const ftl_arch *ftl_lua_to_arch(lua_State *lua, int index);
 // --- predict and explore (lua_predict.c) ---
 int ftl_lua_predict(lua_State *lua);
 int ftl_lua_explore(lua_State *lua);
+// Shared with the predictions of a script's kernels (lua_kernel_points.c).
+enum { FTL_LUA_MAX_ARCHS = 64, FTL_LUA_VALUE_BYTES = 64 };
+// A parameter's value as text, in at most FTL_LUA_VALUE_BYTES.
+void ftl_lua_value_text(lua_State *lua, int index, const char *name, char *text);
+// The GPUs that the arguments at 1 name: one, or where `lists` a list of at most FTL_LUA_MAX_ARCHS; how many.
+int ftl_lua_get_archs(lua_State *lua, bool lists, const ftl_arch **archs);
+// Pushes a userdata with the answers; its user value 1 is for what they refer to.
+ftl_answer *ftl_lua_push_answers(lua_State *lua, const ftl_point *points, int64_t num_points);
+
+// --- kernels (lua_kernel.c) ---
+void ftl_lua_open_kernel(lua_State *lua);
+int ftl_lua_new_kernel(lua_State *lua);  // ft.kernel(name, defaults, function)
 
 // --- one result (lua_result.c) ---
 void ftl_lua_open_result(lua_State *lua);

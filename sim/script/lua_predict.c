@@ -4,12 +4,11 @@
 
 #include <lauxlib.h>
 
-#include "results/space.h"
+#include "script/lua_kernel.h"
 #include "script/lua_module.h"
 #include "script/sandbox.h"
 
 static const char *const space_type = "foretile.space";
-enum { MAX_ARCHS = 64, VALUE_TEXT_BYTES = 64 };
 
 // --- the table of arguments, at stack index 1 ---
 
@@ -37,23 +36,23 @@ static void check_keys(lua_State *lua) {
   }
 }
 
-static void value_text(lua_State *lua, int index, const char *name, char *text) {
+void ftl_lua_value_text(lua_State *lua, int index, const char *name, char *text) {
   switch (lua_type(lua, index)) {
     case LUA_TBOOLEAN:
-      snprintf(text, VALUE_TEXT_BYTES, "%s", lua_toboolean(lua, index) ? "true" : "false");
+      snprintf(text, FTL_LUA_VALUE_BYTES, "%s", lua_toboolean(lua, index) ? "true" : "false");
       break;
     case LUA_TNUMBER: {
       int is_integer = 0;
       lua_Integer value = lua_tointegerx(lua, index, &is_integer);
       if (is_integer) {
-        snprintf(text, VALUE_TEXT_BYTES, "%lld", (long long)value);
+        snprintf(text, FTL_LUA_VALUE_BYTES, "%lld", (long long)value);
       } else {
-        snprintf(text, VALUE_TEXT_BYTES, "%.14g", lua_tonumber(lua, index));
+        snprintf(text, FTL_LUA_VALUE_BYTES, "%.14g", lua_tonumber(lua, index));
       }
       break;
     }
     case LUA_TSTRING:
-      snprintf(text, VALUE_TEXT_BYTES, "%s", lua_tostring(lua, index));
+      snprintf(text, FTL_LUA_VALUE_BYTES, "%s", lua_tostring(lua, index));
       break;
     default:
       luaL_error(lua, "%s must be a number, a name, or true or false, not a %s", name, luaL_typename(lua, index));
@@ -66,9 +65,9 @@ static int space_collect(lua_State *lua) {
 }
 
 static void add_value(lua_State *lua, ftl_space *space, const char *name, int index) {
-  char text[VALUE_TEXT_BYTES];
+  char text[FTL_LUA_VALUE_BYTES];
   ftl_error error;
-  value_text(lua, index, name, text);
+  ftl_lua_value_text(lua, index, name, text);
   if (ftl_space_add(space, name, text, &error) != FTL_OK) ftl_lua_raise(lua, &error);
 }
 
@@ -120,14 +119,13 @@ static ftl_space *push_space(lua_State *lua, bool lists) {
   return space;
 }
 
-// The GPUs that the arguments name: one, or where `lists` a list.
-static int get_archs(lua_State *lua, bool lists, const ftl_arch **archs) {
+int ftl_lua_get_archs(lua_State *lua, bool lists, const ftl_arch **archs) {
   int num_archs = 1;
   int type = lua_getfield(lua, 1, "arch");
   if (type == LUA_TNIL) luaL_error(lua, "arch = \"...\" is missing");
   if (type == LUA_TTABLE && lists) {
     lua_Unsigned size = lua_rawlen(lua, -1);
-    if (size < 1 || size > MAX_ARCHS) luaL_error(lua, "arch must list 1 to %d GPUs", MAX_ARCHS);
+    if (size < 1 || size > FTL_LUA_MAX_ARCHS) luaL_error(lua, "arch must list 1 to %d GPUs", FTL_LUA_MAX_ARCHS);
     num_archs = (int)size;
     for (int i = 0; i < num_archs; i++) {
       lua_rawgeti(lua, -1, i + 1);
@@ -143,9 +141,8 @@ static int get_archs(lua_State *lua, bool lists, const ftl_arch **archs) {
 
 // --- predicting ---
 
-// Pushes a userdata with the answers.
-static ftl_answer *push_answers(lua_State *lua, const ftl_point *points, int64_t num_points) {
-  ftl_answer *answers = lua_newuserdatauv(lua, sizeof *answers * (size_t)(num_points > 0 ? num_points : 1), 0);
+ftl_answer *ftl_lua_push_answers(lua_State *lua, const ftl_point *points, int64_t num_points) {
+  ftl_answer *answers = lua_newuserdatauv(lua, sizeof *answers * (size_t)(num_points > 0 ? num_points : 1), 1);
   ftl_error error;
   if (ftl_session_evaluate(ftl_lua_session(lua), points, num_points, answers, &error) != FTL_OK) {
     ftl_lua_raise(lua, &error);
@@ -153,17 +150,26 @@ static ftl_answer *push_answers(lua_State *lua, const ftl_point *points, int64_t
   return answers;
 }
 
+// Whether the workload is a kernel of the script's.
+static bool asks_for_kernel(lua_State *lua) {
+  lua_getfield(lua, 1, "workload");
+  bool is_kernel = ftl_lua_test_kernel(lua, -1) != NULL;
+  lua_pop(lua, 1);
+  return is_kernel;
+}
+
 int ftl_lua_predict(lua_State *lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   lua_settop(lua, 1);
+  if (asks_for_kernel(lua)) return ftl_lua_kernel_predict(lua);
   check_keys(lua);
   ftl_point point;
   ftl_error error;
   if (has_field(lua, "where")) luaL_error(lua, "where is for ft.explore");
-  get_archs(lua, false, &point.arch);
+  ftl_lua_get_archs(lua, false, &point.arch);
   const ftl_space *space = push_space(lua, false);
   if (ftl_space_point(space, 0, &point.spec, &error) != FTL_OK) return ftl_lua_raise(lua, &error);
-  const ftl_answer *answer = push_answers(lua, &point, 1);
+  const ftl_answer *answer = ftl_lua_push_answers(lua, &point, 1);
   ftl_row row = {.arch = point.arch, .prediction = &answer->prediction};
   ftl_lua_push_result(lua, &row, -1);
   return 1;
@@ -207,13 +213,14 @@ static ftl_point *push_points(lua_State *lua, const ftl_space *space, const ftl_
 int ftl_lua_explore(lua_State *lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   lua_settop(lua, 1);
+  if (asks_for_kernel(lua)) return ftl_lua_kernel_explore(lua);
   check_keys(lua);
-  const ftl_arch *archs[MAX_ARCHS];
-  int num_archs = get_archs(lua, true, archs);
+  const ftl_arch *archs[FTL_LUA_MAX_ARCHS];
+  int num_archs = ftl_lua_get_archs(lua, true, archs);
   const ftl_space *space = push_space(lua, true);
   int64_t num_points = 0;
   const ftl_point *points = push_points(lua, space, archs, num_archs, &num_points);
-  const ftl_answer *answers = push_answers(lua, points, num_points);
+  const ftl_answer *answers = ftl_lua_push_answers(lua, points, num_points);
   ftl_row *rows = ftl_lua_push_result_set(lua, num_points, -1);
   for (int64_t i = 0; i < num_points; i++) {
     rows[i] = (ftl_row){.arch = points[i].arch, .prediction = &answers[i].prediction};

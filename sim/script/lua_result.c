@@ -5,6 +5,7 @@
 #include <lauxlib.h>
 
 #include "report/prediction_report.h"
+#include "script/lua_kernel.h"
 #include "script/lua_module.h"
 
 static const char *const result_type = "foretile.result";
@@ -44,8 +45,14 @@ static void push_param(lua_State *lua, const ftl_spec *spec, int param) {
 }
 
 void ftl_lua_push_params(lua_State *lua, const ftl_spec *spec) {
+  const ftl_user_kernel *kernel = spec->workload->user_kernel;
   lua_createtable(lua, 0, FTL_PARAM_COUNT);
+  for (int i = 0; kernel != NULL && i < kernel->num_params; i++) {
+    ftl_lua_push_own_param(lua, &kernel->params[i]);
+    lua_setfield(lua, -2, kernel->params[i].name);
+  }
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
+    if (kernel != NULL && (spec->workload->accepts >> i & 1) == 0) continue;  // its own may have such a name
     push_param(lua, spec, i);
     lua_setfield(lua, -2, ftl_param_get((ftl_param)i)->name);
   }
@@ -97,6 +104,9 @@ static void push_column(lua_State *lua, const ftl_row *row, ftl_column column) {
   const ftl_prediction *prediction = row->prediction;
   double value = 0;
   switch (column.kind) {
+    case FTL_COLUMN_OWN:
+      ftl_lua_push_own_param(lua, &prediction->spec.workload->user_kernel->params[column.idx]);
+      break;
     case FTL_COLUMN_PARAM:
       push_param(lua, &prediction->spec, column.idx);
       break;
@@ -127,7 +137,7 @@ static int result_index(lua_State *lua) {
   if (push_part(lua, name, row->prediction)) return 1;
   ftl_column column;
   ftl_error error;
-  if (ftl_column_find(name, &column, &error) != FTL_OK) return ftl_lua_raise(lua, &error);
+  if (ftl_column_find_among(row, 1, name, &column, &error) != FTL_OK) return ftl_lua_raise(lua, &error);
   push_column(lua, row, column);
   return 1;
 }

@@ -47,10 +47,10 @@ static void check_status(lua_State *lua, ftl_status status, const ftl_error *err
   if (status != FTL_OK) ftl_lua_raise(lua, error);
 }
 
-static ftl_column check_column(lua_State *lua, const char *name) {
+static ftl_column check_column(lua_State *lua, const result_set *set, const char *name) {
   ftl_column column;
   ftl_error error;
-  check_status(lua, ftl_column_find(name, &column, &error), &error);
+  check_status(lua, ftl_column_find_among(set->rows, set->num_rows, name, &column, &error), &error);
   return column;
 }
 
@@ -60,7 +60,8 @@ static int set_rank(lua_State *lua) {
   const result_set *set = check_set(lua);
   ftl_column by;
   ftl_error error;
-  check_status(lua, ftl_rank_column_find(luaL_optstring(lua, 2, "time"), &by, &error), &error);
+  check_status(lua, ftl_rank_column_find_among(set->rows, set->num_rows, luaL_optstring(lua, 2, "time"), &by, &error),
+               &error);
   result_set *ranked = push_like(lua, set->num_rows);
   memcpy(ranked->rows, set->rows, sizeof *set->rows * (size_t)set->num_rows);
   ftl_sandbox_charge(lua, 20 * set->num_rows);
@@ -141,7 +142,7 @@ static int set_table(lua_State *lua) {
     if (lua_rawgeti(lua, 2, (lua_Integer)i + 1) != LUA_TSTRING) {
       return luaL_error(lua, "column %d must be a name, not a %s", (int)i + 1, luaL_typename(lua, -1));
     }
-    columns[i] = check_column(lua, lua_tostring(lua, -1));
+    columns[i] = check_column(lua, set, lua_tostring(lua, -1));
     lua_pop(lua, 1);
   }
   ftl_text *text = ftl_lua_push_text(lua);
@@ -165,7 +166,7 @@ static int set_plot(lua_State *lua) {
     name = luaL_optstring(lua, 2, name);
   }
   if (width < 1 || width > 200) return luaL_error(lua, "width must be 1 to 200 characters");
-  ftl_column column = check_column(lua, name);
+  ftl_column column = check_column(lua, set, name);
   if (!ftl_column_is_number(column)) return luaL_error(lua, "%s is no number, so it has no bars", name);
   ftl_error error;
   ftl_sandbox_charge(lua, 100 * set->num_rows);

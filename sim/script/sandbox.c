@@ -58,6 +58,13 @@ const char *ftl_sandbox_where(ftl_sandbox *sandbox) {
   return sandbox->where;
 }
 
+const char *ftl_sandbox_chunk(const ftl_sandbox *sandbox) { return sandbox->chunk; }
+
+int64_t ftl_sandbox_steps_left(const ftl_sandbox *sandbox) {
+  int64_t left = sandbox->limits.max_instructions - sandbox->instructions;
+  return left > 0 ? left : 0;
+}
+
 static void hook(lua_State *lua, lua_Debug *event);
 
 static void over_limit(lua_State *lua, const char *text) {

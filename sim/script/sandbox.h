@@ -54,5 +54,9 @@ FTL_MUST_USE ftl_status ftl_sandbox_call(ftl_sandbox *sandbox, int num_args, int
 void ftl_sandbox_charge(lua_State *lua, int64_t num_steps);
 // "file:line" of the script's current line, valid until the next call; "file" before its first line.
 const char *ftl_sandbox_where(ftl_sandbox *sandbox);
+// The name of the script that runs, as errors begin; valid as long as the sandbox and until it runs another.
+const char *ftl_sandbox_chunk(const ftl_sandbox *sandbox);
+// Instructions that the script may still run.
+int64_t ftl_sandbox_steps_left(const ftl_sandbox *sandbox);
 
 #endif
