@@ -49,7 +49,7 @@ static interval modulo(interval a, int64_t divisor) {
 // Any entry, or the 0 that stands for what is outside of the table.
 static interval range_of_table(const ftl_tensor *table) {
   interval x = {0, 0};
-  for (int64_t i = 0; i < table->num_rows; i++) {
+  for (int64_t i = 0; i < table->num_rows * table->num_columns; i++) {
     if (table->table[i] < x.least) x.least = table->table[i];
     if (table->table[i] > x.most) x.most = table->table[i];
   }
@@ -104,6 +104,8 @@ static ftl_status check_ref(const bounds *b, const ftl_tile_ref *ref) {
   if (status == FTL_OK) status = check_within(b, ref->column, 0, largest_coordinate, "the column", tensor->name);
   if (status == FTL_OK)
     status = check_within(b, ref->column_end, -largest_coordinate, largest_coordinate, "the column end", tensor->name);
+  if (status == FTL_OK)
+    status = check_within(b, ref->row_end, -largest_coordinate, largest_coordinate, "the row end", tensor->name);
   if (status == FTL_OK && ref->present != FTL_ALWAYS)
     status = check_within(b, ref->present, -largest_coordinate, largest_coordinate, "the presence", tensor->name);
   return status;
