@@ -14,7 +14,6 @@
 #include "script/sandbox.h"
 
 static const char *const kernel_type = "foretile.kernel";
-static const char *const user_kernel_type = "foretile.user_kernel";
 
 const ftl_lua_kernel *ftl_lua_test_kernel(lua_State *lua, int index) { return luaL_testudata(lua, index, kernel_type); }
 
@@ -186,17 +185,16 @@ static void push_params_table(lua_State *lua, const ftl_user_kernel *kernel) {
 }
 
 static ftl_user_kernel *push_user_kernel(lua_State *lua, const ftl_lua_kernel *kernel, const ftl_own_param *params) {
-  ftl_user_kernel *built = lua_newuserdatauv(lua, sizeof *built, 1);
+  ftl_user_kernel *built = ftl_lua_push_block(lua, sizeof *built, 1);
   memset(built, 0, sizeof *built);
-  luaL_setmetatable(lua, user_kernel_type);
   memcpy(built->name, kernel->name, sizeof built->name);
   built->num_params = kernel->num_params;
   memcpy(built->params, params, sizeof *params * (size_t)kernel->num_params);
   return built;
 }
 
-// A C function of its own, so that the sketch is closed whether it returns or raises. Stack: the kernel's function, the
-// ftl_user_kernel's userdata. Gives the program's memory, or nil.
+// A C function of its own, so that the sketch is closed whether it returns or raises. Stack: the kernel's function, a
+// pointer to the ftl_user_kernel. Gives the program's memory, or nil.
 static int run_sketch(lua_State *lua) {
   ftl_user_kernel *built = lua_touserdata(lua, 2);
   ftl_sketch *sketch = ftl_lua_push_sketch(lua, built);
@@ -218,7 +216,7 @@ ftl_user_kernel *ftl_lua_build_kernel(lua_State *lua, int index, const ftl_own_p
   ftl_user_kernel *built = push_user_kernel(lua, ftl_lua_check_kernel(lua, index), params);
   lua_pushcfunction(lua, run_sketch);
   lua_getiuservalue(lua, index, 1);
-  lua_pushvalue(lua, -3);
+  lua_pushlightuserdata(lua, built);
   lua_call(lua, 2, 1);
   lua_setiuservalue(lua, -2, 1);
   ftl_user_kernel_finish(built);
@@ -312,7 +310,6 @@ void ftl_lua_open_kernel(lua_State *lua) {
   lua_setfield(lua, -2, "__index");
   lua_pushboolean(lua, 0);
   lua_setfield(lua, -2, "__metatable");
-  luaL_newmetatable(lua, user_kernel_type);
-  lua_pop(lua, 2);
+  lua_pop(lua, 1);
   ftl_lua_open_sketch(lua);
 }

@@ -144,7 +144,7 @@ static ftl_point *push_points(question *q, const ftl_arch *const *archs, int num
   }
   lua_newtable(lua);
   int kernels = lua_gettop(lua);
-  ftl_point *points = lua_newuserdatauv(lua, sizeof *points * (size_t)(q->num_points * num_archs), 0);
+  ftl_point *points = ftl_lua_push_block(lua, sizeof *points * (size_t)(q->num_points * num_archs), 0);
   int type = lua_getfield(lua, 1, "where");
   if (type != LUA_TNIL && type != LUA_TFUNCTION) luaL_error(lua, "where must be a function of the parameters");
   ftl_user_kernel *built = NULL;

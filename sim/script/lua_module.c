@@ -1,6 +1,8 @@
 #include "script/lua_module.h"
 
 #include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include <lauxlib.h>
@@ -57,6 +59,14 @@ int ftl_lua_method(lua_State *lua, const char *what) {
   const char *name = lua_tostring(lua, 2);
   return luaL_error(lua, "%s has no \"%s\"; the nearest is :%s()", what, name,
                     nearest_method(lua, lua_upvalueindex(1), name));
+}
+
+// --- memory ---
+
+void *ftl_lua_push_block(lua_State *lua, size_t size, int num_user_values) {
+  const size_t alignment = _Alignof(max_align_t);
+  unsigned char *block = lua_newuserdatauv(lua, size + alignment, num_user_values);
+  return block + (alignment - (uintptr_t)block % alignment) % alignment;
 }
 
 // --- text ---

@@ -57,6 +57,11 @@ void ftl_lua_open_result_set(lua_State *lua);
 // Pushes a set of num_rows rows to be filled, whose predictions live in the userdata at `owner`.
 ftl_row *ftl_lua_push_result_set(lua_State *lua, int64_t num_rows, int owner);
 
+// --- memory (lua_module.c) ---
+// Pushes a userdata, and gives `size` bytes in it that are aligned for any type: Lua aligns to 8 bytes, and sets of
+// parameters want 16. lua_touserdata does not give this address.
+void *ftl_lua_push_block(lua_State *lua, size_t size, int num_user_values);
+
 // --- text that an error frees (lua_module.c) ---
 // Pushes a userdata with an empty text.
 ftl_text *ftl_lua_push_text(lua_State *lua);

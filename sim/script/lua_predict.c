@@ -142,7 +142,7 @@ int ftl_lua_get_archs(lua_State *lua, bool lists, const ftl_arch **archs) {
 // --- predicting ---
 
 ftl_answer *ftl_lua_push_answers(lua_State *lua, const ftl_point *points, int64_t num_points) {
-  ftl_answer *answers = lua_newuserdatauv(lua, sizeof *answers * (size_t)(num_points > 0 ? num_points : 1), 1);
+  ftl_answer *answers = ftl_lua_push_block(lua, sizeof *answers * (size_t)(num_points > 0 ? num_points : 1), 1);
   ftl_error error;
   if (ftl_session_evaluate(ftl_lua_session(lua), points, num_points, answers, &error) != FTL_OK) {
     ftl_lua_raise(lua, &error);
@@ -196,7 +196,7 @@ static ftl_point *push_points(lua_State *lua, const ftl_space *space, const ftl_
   int type = lua_getfield(lua, 1, "where");
   if (type != LUA_TNIL && type != LUA_TFUNCTION) luaL_error(lua, "where must be a function of the parameters");
   int where = lua_gettop(lua);
-  ftl_point *points = lua_newuserdatauv(lua, sizeof *points * (size_t)(per_arch * num_archs), 0);
+  ftl_point *points = ftl_lua_push_block(lua, sizeof *points * (size_t)(per_arch * num_archs), 0);
   ftl_error error;
   *num_points = 0;
   for (int a = 0; a < num_archs; a++) {

@@ -149,7 +149,7 @@ void ftl_lua_finish_sketch(lua_State *lua, ftl_sketch *sketch) {
   // Walking the protocol of a few CTAs is work on the script's behalf.
   ftl_sandbox_charge(lua, 16 * ftl_sketch_program(sketch)->num_ops);
   size_t size = ftl_tile_program_packed_bytes(ftl_sketch_program(sketch));
-  void *block = lua_newuserdatauv(lua, size, 0);
+  void *block = ftl_lua_push_block(lua, size, 0);
   if (ftl_builder_finish(sketch->builder, &program, &error) != FTL_OK) ftl_lua_raise_placed(lua, &error);
   ftl_status status = ftl_tile_program_check_bounds(program, &error);
   if (status == FTL_OK) sketch->kernel->program = ftl_tile_program_pack(program, block);

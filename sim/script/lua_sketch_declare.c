@@ -53,7 +53,7 @@ static void get_strides(lua_State *lua, int options, int num_dims, ftl_tensor_sh
 }
 
 static ftl_tensor_shape get_shape(lua_State *lua, int dims_index, int options, int *num_dims) {
-  static const char *const known[] = {"strides", NULL};
+  static const char *const known[] = {"strides", "l2", NULL};
   int64_t dims[MAX_DIMS] = {1, 1, 1, 1}, given[MAX_DIMS];
   *num_dims = get_list(lua, dims_index, "the shape", 1, MAX_DIMS, 1, given);
   // One dimension alone is the rows of one column.
@@ -66,6 +66,18 @@ static ftl_tensor_shape get_shape(lua_State *lua, int dims_index, int options, i
   ftl_sketch_check_options(lua, options, known);
   get_strides(lua, options, *num_dims, &shape);
   return shape;
+}
+
+// What accesses to a tensor say to L2: option `l2`.
+static ftl_l2_priority get_l2_priority(lua_State *lua, int options) {
+  static const char *const names[] = {
+      [FTL_L2_EVICT_NORMAL] = "evict_normal", [FTL_L2_EVICT_FIRST] = "evict_first", [FTL_L2_EVICT_LAST] = "evict_last"};
+  if (lua_isnoneornil(lua, options) || lua_getfield(lua, options, "l2") == LUA_TNIL) return FTL_L2_EVICT_NORMAL;
+  const char *name = lua_type(lua, -1) == LUA_TSTRING ? lua_tostring(lua, -1) : "";
+  for (int i = 0; i < 3; i++)
+    if (strcmp(name, names[i]) == 0) return (ftl_l2_priority)i;
+  luaL_error(lua, "l2 must be \"evict_normal\", \"evict_first\" or \"evict_last\"");
+  return FTL_L2_EVICT_NORMAL;
 }
 
 static void check_unused(lua_State *lua, const ftl_sketch *sketch, const char *name) {
@@ -84,6 +96,7 @@ static int declare_tensor(lua_State *lua, ftl_tensor_use use) {
   int num_dims = 0;
   ftl_tensor_shape shape = get_shape(lua, 4, 5, &num_dims);
   int32_t tensor = ftl_builder_tensor(sketch->builder, name, dtype, use, shape);
+  ftl_builder_l2_priority(sketch->builder, tensor, get_l2_priority(lua, 5));
   ftl_sketch_end(lua, sketch);
   return push_object(lua, sketch, ftl_lua_tensor_type, tensor, num_dims);
 }
@@ -113,6 +126,40 @@ static int declare_table(lua_State *lua) {
   return push_object(lua, sketch, ftl_lua_table_type, table, 0);
 }
 
+// Row `row` of bits, from the function at 5.
+static void get_bits(lua_State *lua, int64_t row, int64_t columns, uint32_t *words) {
+  enum { WORD_BITS = 32 };
+  for (int64_t column = 0; column < columns; column++) {
+    lua_pushvalue(lua, 5);
+    lua_pushinteger(lua, (lua_Integer)row);
+    lua_pushinteger(lua, (lua_Integer)column);
+    lua_call(lua, 2, 1);
+    if (lua_toboolean(lua, -1)) words[column / WORD_BITS] |= UINT32_C(1) << column % WORD_BITS;
+    lua_pop(lua, 1);
+  }
+}
+
+// k:bits(name, rows, columns, function(row, column) return whether it is seen end): bits(row, column) is a tile of it,
+// whose columns are counted in words of 32.
+static int declare_bits(lua_State *lua) {
+  enum { WORD_BITS = 32 };
+  ftl_sketch *sketch = ftl_sketch_begin(lua);
+  lua_settop(lua, 5);
+  const char *name = ftl_sketch_name(lua, 2, "a name of bits");
+  check_unused(lua, sketch, name);
+  int64_t rows = ftl_sketch_integer(lua, 3, "the rows of bits", 1, INT32_MAX);
+  int64_t columns = ftl_sketch_integer(lua, 4, "the columns of bits", 1, INT32_MAX);
+  if (lua_type(lua, 5) != LUA_TFUNCTION) return luaL_error(lua, "bits %s take function(row, column)", name);
+  int64_t words_per_row = (columns + WORD_BITS - 1) / WORD_BITS;
+  ftl_sandbox_charge(lua, rows * words_per_row);
+  uint32_t *words = lua_newuserdatauv(lua, sizeof *words * (size_t)(rows * words_per_row), 0);
+  memset(words, 0, sizeof *words * (size_t)(rows * words_per_row));
+  for (int64_t row = 0; row < rows; row++) get_bits(lua, row, columns, words + row * words_per_row);
+  int32_t bits = ftl_builder_bit_rows(sketch->builder, name, words, rows, words_per_row);
+  ftl_sketch_end(lua, sketch);
+  return push_object(lua, sketch, ftl_lua_tensor_type, bits, 2);
+}
+
 // blocks[i]
 static int table_index(lua_State *lua) {
   ftl_sketch *sketch = ftl_sketch_begin(lua);
@@ -135,10 +182,11 @@ static ftl_expr option_expr(lua_State *lua, ftl_sketch *sketch, int options, con
 }
 
 static void get_ref_options(lua_State *lua, ftl_sketch *sketch, int options, ftl_lua_ref *out) {
-  static const char *const known[] = {"present", "column_end", "rows", "columns", NULL};
+  static const char *const known[] = {"present", "row_end", "column_end", "rows", "columns", NULL};
   if (options == 0) return;
   ftl_sketch_check_options(lua, options, known);
   out->ref.present = option_expr(lua, sketch, options, "present", FTL_ALWAYS);
+  out->ref.row_end = option_expr(lua, sketch, options, "row_end", FTL_TENSOR_END);
   out->ref.column_end = option_expr(lua, sketch, options, "column_end", FTL_TENSOR_END);
   out->ref.rows = (int32_t)ftl_sketch_option(lua, options, "rows", 1, MAX_EXTENT, 0);
   out->ref.columns = (int32_t)ftl_sketch_option(lua, options, "columns", 1, MAX_EXTENT, 0);
@@ -262,14 +310,16 @@ static int tile_begins(lua_State *lua) {
 // --- values ---
 
 static ftl_value_layout get_layout(lua_State *lua, int options) {
-  static const char *const known[] = {"threads_per_row", "vector_columns", NULL};
+  static const char *const known[] = {"threads_per_row", "vector_columns", "warps_per_row", NULL};
   ftl_sketch_check_options(lua, options, known);
   return (ftl_value_layout){
       .threads_per_row = (int32_t)ftl_sketch_option(lua, options, "threads_per_row", 1, MAX_EXTENT, 0),
       .vector_columns = (int32_t)ftl_sketch_option(lua, options, "vector_columns", 1, MAX_EXTENT, 0)};
 }
 
-static int push_value(lua_State *lua, const ftl_sketch *sketch, int32_t idx) {
+// The value declared last, held by so many warps side by side.
+static int push_value(lua_State *lua, const ftl_sketch *sketch, int32_t idx, int64_t warps_per_row) {
+  if (warps_per_row > 1) ftl_builder_side_by_side(sketch->builder, (int32_t)warps_per_row);
   ftl_sketch_end(lua, sketch);
   return push_object(lua, sketch, ftl_lua_value_type, idx, 0);
 }
@@ -284,7 +334,8 @@ static int declare_tile(lua_State *lua) {
   int32_t rows = (int32_t)ftl_sketch_integer(lua, 4, "the rows of a tile", 1, MAX_EXTENT);
   int32_t columns = (int32_t)ftl_sketch_integer(lua, 5, "the columns of a tile", 1, MAX_EXTENT);
   ftl_value_layout layout = get_layout(lua, 6);
-  return push_value(lua, sketch, ftl_builder_tile_by_rows(sketch->builder, name, dtype, rows, columns, layout));
+  return push_value(lua, sketch, ftl_builder_tile_by_rows(sketch->builder, name, dtype, rows, columns, layout),
+                    ftl_sketch_option(lua, 6, "warps_per_row", 1, MAX_WARPS, 1));
 }
 
 // k:rows(name, rows, { threads_per_row = n })
@@ -294,7 +345,8 @@ static int declare_rows(lua_State *lua) {
   ftl_sketch_role(lua, sketch);
   const char *name = ftl_sketch_name(lua, 2, "a value's name");
   int32_t rows = (int32_t)ftl_sketch_integer(lua, 3, "the rows of a value", 1, MAX_EXTENT);
-  return push_value(lua, sketch, ftl_builder_rows_by_rows(sketch->builder, name, rows, get_layout(lua, 4)));
+  return push_value(lua, sketch, ftl_builder_rows_by_rows(sketch->builder, name, rows, get_layout(lua, 4)),
+                    ftl_sketch_option(lua, 4, "warps_per_row", 1, MAX_WARPS, 1));
 }
 
 // k:columns(name, columns)
@@ -303,7 +355,7 @@ static int declare_columns(lua_State *lua) {
   ftl_sketch_role(lua, sketch);
   const char *name = ftl_sketch_name(lua, 2, "a value's name");
   int32_t columns = (int32_t)ftl_sketch_integer(lua, 3, "the columns of a value", 1, MAX_EXTENT);
-  return push_value(lua, sketch, ftl_builder_columns(sketch->builder, name, columns));
+  return push_value(lua, sketch, ftl_builder_columns(sketch->builder, name, columns), 1);
 }
 
 // --- the grid ---
@@ -345,13 +397,12 @@ static int sync_warps(lua_State *lua) {
   return 0;
 }
 
-const luaL_Reg ftl_sketch_declarations[] = {{"input", declare_input},     {"output", declare_output},
-                                            {"table", declare_table},     {"ring", declare_ring},
-                                            {"role", declare_role},       {"barrier", declare_barrier},
-                                            {"tile", declare_tile},       {"rows", declare_rows},
-                                            {"columns", declare_columns}, {"grid", set_grid},
-                                            {"flops", set_flops},         {"tile_begins", tile_begins},
-                                            {"sync_warps", sync_warps},   {NULL, NULL}};
+const luaL_Reg ftl_sketch_declarations[] = {
+    {"input", declare_input},     {"output", declare_output}, {"table", declare_table},
+    {"bits", declare_bits},       {"ring", declare_ring},     {"role", declare_role},
+    {"barrier", declare_barrier}, {"tile", declare_tile},     {"rows", declare_rows},
+    {"columns", declare_columns}, {"grid", set_grid},         {"flops", set_flops},
+    {"tile_begins", tile_begins}, {"sync_warps", sync_warps}, {NULL, NULL}};
 
 static void open_type(lua_State *lua, const char *type, const char *event, lua_CFunction function) {
   luaL_newmetatable(lua, type);

@@ -120,6 +120,14 @@ static int ring_fill(lua_State *lua) {
   return end_value(lua, sketch);
 }
 
+// ring:put(tile): registers into the acquired stage
+static int ring_put(lua_State *lua) {
+  int32_t ring;
+  ftl_sketch *sketch = begin_filling(lua, &ring);
+  ftl_put(sketch->builder, ring, check_value(lua, sketch, 2, "a register tile"));
+  return end_value(lua, sketch);
+}
+
 static int ring_wait(lua_State *lua) {
   int32_t ring;
   ftl_sketch *sketch = begin_reading(lua, &ring);
@@ -198,7 +206,7 @@ static ftl_expr mask_field(lua_State *lua, ftl_sketch *sketch, const char *name,
 
 // s:mask{ row = r, column = c, limit = n, diagonal = d, period = p, transposed = true }
 static int value_mask(lua_State *lua) {
-  static const char *const known[] = {"row", "column", "limit", "diagonal", "period", "transposed", NULL};
+  static const char *const known[] = {"row", "column", "limit", "diagonal", "left", "period", "transposed", NULL};
   int32_t value;
   ftl_sketch *sketch = begin_value(lua, &value);
   lua_settop(lua, 2);
@@ -207,6 +215,7 @@ static int value_mask(lua_State *lua) {
   ftl_sketch_check_options(lua, 2, known);
   ftl_expr row = mask_field(lua, sketch, "row", true), column = mask_field(lua, sketch, "column", true);
   ftl_expr limit = mask_field(lua, sketch, "limit", true), diagonal = mask_field(lua, sketch, "diagonal", false);
+  ftl_expr left = mask_field(lua, sketch, "left", false);
   int64_t period = ftl_sketch_option(lua, 2, "period", 1, INT32_MAX, 0);
   lua_getfield(lua, 2, "transposed");
   bool transposed = lua_toboolean(lua, -1);
@@ -216,6 +225,19 @@ static int value_mask(lua_State *lua) {
   } else {
     ftl_mask_heads(sketch->builder, value, row, column, diagonal, limit, period);
   }
+  if (left != FTL_ALWAYS) ftl_mask_left(sketch->builder, left);
+  return end_value(lua, sketch);
+}
+
+// s:mask_bits(bits(row, column)): -inf where a bit is 0
+static int value_mask_bits(lua_State *lua) {
+  enum { WORD_BITS = 32 };
+  int32_t value;
+  ftl_sketch *sketch = begin_value(lua, &value);
+  const ftl_value *info = info_of(sketch, value);
+  int32_t groups = ftl_sketch_program(sketch)->roles[info->role].num_groups;
+  ftl_tile_ref ref = ftl_sketch_to_ref(lua, sketch, 2, info->rows, info->columns * groups / WORD_BITS);
+  ftl_mask_bits(sketch->builder, value, ref);
   return end_value(lua, sketch);
 }
 
@@ -305,6 +327,15 @@ static int value_store(lua_State *lua) {
   return end_value(lua, sketch);
 }
 
+// dq:atomic_add(t(row)): other CTAs add to the same elements
+static int value_atomic_add(lua_State *lua) {
+  int32_t value;
+  ftl_sketch *sketch = begin_value(lua, &value);
+  const ftl_value *info = info_of(sketch, value);
+  ftl_atomic_add(sketch->builder, ftl_sketch_to_ref(lua, sketch, 2, info->rows, info->columns), value);
+  return end_value(lua, sketch);
+}
+
 // o:store_merged(t(row), max, sum, scale_log2, output_ring, rows_ring)
 static int value_store_merged(lua_State *lua) {
   int32_t value;
@@ -350,12 +381,13 @@ static void open_type(lua_State *lua, const char *type, lua_CFunction index, con
 }
 
 void ftl_lua_open_sketch_ops(lua_State *lua) {
-  const luaL_Reg rings[] = {{"acquire", ring_acquire},   {"load", ring_load}, {"commit", ring_commit},
-                            {"fill", ring_fill},         {"wait", ring_wait}, {"release", ring_release},
-                            {"from_row", ring_from_row}, {NULL, NULL}};
+  const luaL_Reg rings[] = {{"acquire", ring_acquire}, {"load", ring_load},         {"commit", ring_commit},
+                            {"put", ring_put},         {"fill", ring_fill},         {"wait", ring_wait},
+                            {"release", ring_release}, {"from_row", ring_from_row}, {NULL, NULL}};
   const luaL_Reg values[] = {{"set", value_set},
                              {"mma", value_mma},
                              {"mask", value_mask},
+                             {"mask_bits", value_mask_bits},
                              {"reduce", value_reduce},
                              {"reduce_lanes", value_reduce_lanes},
                              {"reduce_groups", value_reduce_groups},
@@ -363,6 +395,7 @@ void ftl_lua_open_sketch_ops(lua_State *lua) {
                              {"fetch", value_fetch},
                              {"load", value_load},
                              {"store", value_store},
+                             {"atomic_add", value_atomic_add},
                              {"store_merged", value_store_merged},
                              {NULL, NULL}};
   const luaL_Reg barriers[] = {{"arrive", barrier_arrive}, {"sync", barrier_sync}, {NULL, NULL}};
