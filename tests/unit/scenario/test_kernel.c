@@ -1,0 +1,448 @@
+// Kernels that a scenario writes, with the real engine: every operation, what is refused and at which line, results.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include "script/scenario.h"
+
+#define PREFIX "local ft = require 'foretile'\n"
+// The body of a kernel begins at line 3; what follows it, below.
+#define SKETCH(body, rest) PREFIX "local kernel = ft.kernel('sketch', { n = 64 }, function(k, p)\n" body "\nend)\n" rest
+#define TENSORS "local x, y = k:input('x', 'fp16', { p.n, 64 }), k:output('y', 'fp32', { p.n, 64 }); "
+#define MAIN TENSORS "k:role('main', 4); "
+#define TILE MAIN "local t = k:tile('t', 'fp32', 64, 64); "
+
+static ftl_status run_with(const char *script, ftl_evaluate_options evaluate, ftl_sandbox_limits limits,
+                           ftl_error *error) {
+  ftl_session session;
+  ftl_session_init(&session);
+  session.evaluate = evaluate;
+  ftl_status status = ftl_scenario_run_text(&session, "test.lua", script, strlen(script), limits, error);
+  ftl_session_fini(&session);
+  return status;
+}
+
+static ftl_status run(const char *script, ftl_error *error) {
+  return run_with(script, (ftl_evaluate_options){.num_threads = 1}, ftl_sandbox_limits_default(), error);
+}
+
+static void passes(const char *script) {
+  ftl_error error = {0};
+  cr_assert_eq(run(script, &error), FTL_OK, "%s\n%s", error.message, script);
+}
+
+static void fails(const char *script, const char *expected) {
+  ftl_error error = {0};
+  cr_assert_eq(run(script, &error), FTL_BAD_INPUT, "not refused: %s", script);
+  cr_assert(strstr(error.message, expected) != NULL, "\"%s\" does not say \"%s\"", error.message, expected);
+}
+
+typedef struct refusal {
+  const char *script, *error;
+} refusal;
+
+static void fail_all(const refusal *refusals, size_t count) {
+  for (size_t i = 0; i < count; i++) fails(refusals[i].script, refusals[i].error);
+}
+
+// --- what is right ---
+
+// Rows of an output against a Lua expression of the row `r` and the column `c` (from 1).
+#define EQUALS(expression)                                                                                            \
+  "assert(kernel:check { tolerance = 1e-6, reference = { y = function(t, r) local row = {}; for c = 1, 64 do row[c] " \
+  "= " expression " end; return row end } })"
+
+Test(unit_scenario_kernel, elementwise_terms_are_worked_out_in_their_destination) {
+  passes(SKETCH(TILE "t:set(3); t:set(k:exp2(t * 2 - 4) + 1); t:set((t + t) / 4); t:store(y(0))", EQUALS("2.5")));
+  passes(SKETCH(TILE "t:set(8); t:set(-k:log2(t)); t:set(k:max(t, -2)); t:set(k:fma(t, t, 0.5)); t:store(y(0))",
+                EQUALS("4.5")));
+  passes(SKETCH(TILE
+                "local r = k:rows('r', 64); r:set(4); r:set(k:recip(r)); t:set(1); t:set(1 - t * r); t:store(y(0))",
+                EQUALS("0.75")));
+  passes(SKETCH(TILE "t:set(-math.huge); t:set(k:zero_if_neg_inf(t)); t:store(y(0))", EQUALS("0")));
+}
+
+Test(unit_scenario_kernel, a_sum_of_a_product_is_one_fma) {
+  passes(SKETCH(TILE "t:set(1); t:set(t * 3 + t); t:store(y(0))",
+                "local text = kernel:program()\n"
+                "assert(text:find('t = t * 3 + t', 1, true), text)\n"));
+}
+
+Test(unit_scenario_kernel, rows_are_reduced_over_columns_and_lanes) {
+  passes(SKETCH(TILE "local m = k:rows('m', 64); t:set(2); m:set(0); m:reduce('sum', t):reduce_lanes('sum'); "
+                     "t:set(t * m); t:store(y(0))",
+                EQUALS("256")));
+  passes(SKETCH(TILE "local m = k:rows('m', 64); t:set(2); m:set(-math.huge); m:reduce('max', t):reduce_lanes('max'); "
+                     "t:set(t * m); t:store(y(0))",
+                EQUALS("4")));
+}
+
+Test(unit_scenario_kernel, products_take_operands_from_rings_and_registers) {
+  const char *reference =
+      "assert(kernel:check { tolerance = 1e-4, reference = { y = function(t, r) local row, a = {}, t.x:row(r)\n"
+      "for c = 1, 64 do local b, dot = t.x:row(c - 1), 0\n"
+      "for i = 1, 64 do dot = dot + a[i] * b[i] end; row[c] = dot end; return row end } })\n";
+  char script[4096];
+  const char *const bodies[] = {
+      SKETCH(TILE "local a = k:ring('a', 'fp16', 64, 64, 1); a:fill(x(0)); a:wait(); t:set(0); t:mma(a, a.T); "
+                  "a:release(); t:store(y(0))",
+             "%s"),
+      SKETCH(TILE "local a = k:ring('a', 'fp16', 64, 64, 1); local f = k:tile('f', 'fp16', 64, 64); a:acquire(); "
+                  "a:load(x(0)); a:commit(); a:wait(); f:fetch(a); t:set(0):mma(f, a.T); a:release(); t:store(y(0))",
+             "%s"),
+      // Through registers into another ring.
+      SKETCH(TILE "local a = k:ring('a', 'fp16', 64, 64, 1); local b = k:ring('b', 'fp16', 64, 64, 1); "
+                  "local f = k:tile('f', 'fp16', 64, 64); a:fill(x(0)); a:wait(); f:fetch(a); "
+                  "b:acquire(); b:put(f); b:commit(); b:wait(); t:set(0); t:mma(b:from_row(0), a.T); a:release(); "
+                  "b:release(); t:store(y(0))",
+             "%s")};
+  for (int i = 0; i < 3; i++) {
+    snprintf(script, sizeof script, bodies[i], reference);
+    passes(script);
+  }
+}
+
+Test(unit_scenario_kernel, masks_hide_columns) {
+  passes(SKETCH(TILE "t:set(1); t:mask { row = 0, column = 0, diagonal = 0, limit = 64 }; t:store(y(0))",
+                EQUALS("c - 1 > r and -math.huge or 1")));
+  passes(SKETCH(TILE "t:set(1); t:mask { row = 0, column = 0, diagonal = 0, left = -3, limit = 64 }; t:store(y(0))",
+                EQUALS("(c - 1 > r or c - 1 < r - 3) and -math.huge or 1")));
+  passes(SKETCH(TILE "local b = k:bits('b', 64, 64, function(r, c) return (r + c) % 3 == 0 end); t:set(1); "
+                     "t:mask_bits(b(0)); t:store(y(0))",
+                EQUALS("(r + c - 1) % 3 ~= 0 and -math.huge or 1")));
+}
+
+Test(unit_scenario_kernel, loops_and_tables_give_coordinates) {
+  passes(PREFIX
+         "local kernel = ft.kernel(function(k)\n"
+         "  local x, y = k:input('x', 'fp32', { 4, 16, 32 }), k:output('y', 'fp32', { 4, 16, 32 })\n"
+         "  local list = k:table('list', { 2, 0, 3, 1 })\n"
+         "  k:role('main', 1)\n"
+         "  local t = k:tile('t', 'fp32', 16, 32, { threads_per_row = 8, vector_columns = 4 })\n"
+         "  for i in k:range(0, 4) do t:load(x(list[i], 0)); t:set(t * 2); t:store(y(i, 0)) end\n"
+         "end)\n"
+         "assert(kernel:check { tolerance = 0, reference = { y = function(t, h, r) local row = {}\n"
+         "  for c = 1, 32 do row[c] = 2 * t.x(({ 2, 0, 3, 1 })[h + 1], r, c - 1) end; return row end } })\n");
+}
+
+Test(unit_scenario_kernel, values_are_loaded_by_rows_and_columns_and_stored) {
+  passes(PREFIX
+         "local kernel = ft.kernel(function(k)\n"
+         "  local a, b = k:input('a', 'fp32', { 64 }), k:input('b', 'fp32', { 64 })\n"
+         "  local y, s = k:output('y', 'fp32', { 64, 64 }), k:output('s', 'fp32', { 64 })\n"
+         "  k:role('main', 4)\n"
+         "  local t, r, c = k:tile('t', 'fp32', 64, 64), k:rows('r', 64), k:columns('c', 64)\n"
+         "  r:load(a(0)); c:load(b(0)); t:set(r); t:set(t * 10 + c); t:store(y(0)); r:store(s(0))\n"
+         "end)\n"
+         "local report = kernel:check { tolerance = 1e-5, inputs = { a = function(r) return r end, b = function(r) "
+         "return r end },\n"
+         "  reference = { s = function(t, r) return r end, y = function(t, r)\n"
+         "    local row = {}; for c = 1, 64 do row[c] = r * 10 + c - 1 end; return row end } }\n"
+         "assert(report.max_error == 0 and report.errors.s == 0 and tostring(report):find('y within 0', 1, true))\n");
+}
+
+Test(unit_scenario_kernel, groups_merge_their_states) {
+  passes(PREFIX
+         "local kernel = ft.kernel(function(k)\n"
+         "  local q, key, o = k:input('q', 'fp16', { 16, 64 }), k:input('k', 'fp16', { 64, 64 }), k:output('o', "
+         "'fp32', { 16, 64 })\n"
+         "  k:role('main', 4, { groups = 4 })\n"
+         "  local rq, rk = k:ring('q', 'fp16', 16, 64, 1), k:ring('k', 'fp16', 64, 64, 1)\n"
+         "  local staging = k:ring('staging', 'fp16', 64, 128, 1)\n"
+         "  local s, p, out = k:tile('s', 'fp32', 16, 16), k:tile('p', 'fp16', 16, 16), k:tile('o', 'fp32', 16, 64)\n"
+         "  local m, l = k:rows('m', 16), k:rows('l', 16)\n"
+         "  rq:fill(q(0)); rk:fill(key(0)); staging:acquire(); staging:commit(); staging:wait(); staging:release()\n"
+         "  m:set(-math.huge); l:set(0); out:set(0); rq:wait(); rk:wait(); s:set(0); s:mma(rq, rk.T)\n"
+         "  m:reduce('max', s):reduce_lanes('max'); s:set(s - m); s:set(k:exp2(s)); l:reduce('sum', "
+         "s):reduce_lanes('sum')\n"
+         "  p:convert(s); out:mma(p, rk); rq:release(); rk:release()\n"
+         "  out:store_merged(o(0), m, l, 1, staging, rk)\n"
+         "end)\n"
+         "assert(kernel:check { tolerance = 5e-3, reference = { o = function(t, r)\n"
+         "  local q, w, sum, row = t.q:row(r), {}, 0, {}\n"
+         "  for j = 1, 64 do local kj, dot = t.k:row(j - 1), 0; for c = 1, 64 do dot = dot + q[c] * kj[c] end\n"
+         "    w[j] = 2 ^ dot; sum = sum + w[j] end\n"
+         "  for c = 1, 64 do row[c] = 0; for j = 1, 64 do row[c] = row[c] + w[j] / sum * t.k(j - 1, c - 1) end end\n"
+         "  return row end } })\n");
+}
+
+Test(unit_scenario_kernel, roles_share_rings_and_take_turns_at_barriers) {
+  passes(PREFIX
+         "local kernel = ft.kernel(function(k)\n"
+         "  local x, y = k:input('x', 'fp16', { 256, 64 }), k:output('y', 'fp32', { 128, 64 })\n"
+         "  local ring, turn = k:ring('x', 'fp16', 64, 64, 2), k:barrier('turn', { 'a', 'b' })\n"
+         "  k:role('producer', 4, { registers = 40 })\n"
+         "  for i in k:range(0, 4) do ring:fill(x(i * 64)) end\n"
+         "  for i, name in ipairs { 'a', 'b' } do\n"
+         "    k:role(name, 4, { registers = 232 })\n"
+         "    local t = k:tile('t', 'fp32', 64, 64)\n"
+         "    if name == 'b' then turn:arrive() end\n"
+         "    k:tile_begins()\n"
+         "    t:set(0)\n"
+         "    for j in k:range(0, 4) do ring:wait(); t:mma(ring, ring.T); ring:release() end\n"
+         "    if name == 'a' then turn:sync() end\n"
+         "    k:sync_warps()\n"
+         "    t:store(y((i - 1) * 64))\n"
+         "  end\n"
+         "end)\n"
+         "local program = kernel:program()\n"
+         "assert(program:find('ring x: fp16 64 x 64, 2 stages, producer -> a b', 1, true), program)\n"
+         "assert(program:find('barrier turn: a b', 1, true), program)\n"
+         "assert(ft.predict { arch = 'h200', workload = kernel }.feasible)\n");
+}
+
+Test(unit_scenario_kernel, atomics_add_what_several_ctas_bring) {
+  passes(SKETCH(MAIN "k:grid(3); local t = k:tile('t', 'fp32', 64, 64); t:set(2); t:atomic_add(y(0))",
+                "assert(ft.predict { arch = 'a100_80', workload = kernel }.feasible)"));
+}
+
+// --- what is wrong ---
+
+Test(unit_scenario_kernel, shapes_that_do_not_fit_name_the_line) {
+  const refusal refusals[] = {
+      {SKETCH(TILE "\nlocal u = k:tile('u', 'fp16', 64, 32)\nt:set(0)\nu:convert(t)", "kernel:program()"),
+       "test.lua:6: convert: u and t differ in shape"},
+      {SKETCH(TILE "local a = k:ring('a', 'fp16', 32, 64, 1); a:fill(x(0)); a:wait(); t:set(0)\nt:mma(a, a.T)",
+              "kernel:program()"),
+       "test.lua:4: mma: rows 0 to 63 of ring a, which has 32"},
+      {SKETCH(TILE "t:set(0)\nt:store(y(0, 0, 0))", "kernel:program()"),
+       "test.lua:4: a tile of y begins at 1 coordinates, or 2 with the column; here are 3"},
+      {SKETCH(TILE "local a = k:ring('a', 'fp32', 64, 64, 1)\na:fill(x(0))", "kernel:program()"),
+       "test.lua:4: load: ring a has another dtype than its tensor"},
+      {SKETCH(TILE "t:set(0)\nt:store(x(0))", "kernel:program()"), "test.lua:4: store: stores to the input x"},
+      {SKETCH(TENSORS "\nlocal t = k:tile('t', 'fp32', 64, 64)", "kernel:program()"),
+       "test.lua:4: operations and values belong to a role"},
+      {SKETCH(MAIN "\nlocal t = k:tile('t', 'fp32', 64, 0)", "kernel:program()"),
+       "test.lua:4: the columns of a tile is 0; allowed is 1 to 65536"}};
+  fail_all(refusals, sizeof refusals / sizeof *refusals);
+}
+
+Test(unit_scenario_kernel, what_is_used_before_it_is_there_names_the_line) {
+  const refusal refusals[] = {
+      {SKETCH(TILE "\nt:store(y(0))", "kernel:program()"), "test.lua:4: store: t is read and nothing before wrote it"},
+      {SKETCH(TILE
+              "local a = k:ring('a', 'fp16', 64, 64, 1); t:set(0)\nt:mma(a, a.T)\na:fill(x(0)); a:wait(); a:release()",
+              "kernel:program()"),
+       "test.lua:4: mma a: reads a stage that was not waited for, or was released"},
+      {SKETCH(MAIN "local a = k:ring('a', 'fp16', 64, 64, 1)\na:load(x(0))\na:wait()", "kernel:program()"),
+       "test.lua:4: load a: no stage is acquired"},
+      {SKETCH(MAIN "\nlocal a = k:ring('a', 'fp16', 64, 64, 1)\na:fill(x(0))", "kernel:program()"),
+       "test.lua:4: ring a is never read"},
+      {SKETCH(MAIN "\nlocal a = k:ring('a', 'fp16', 64, 64, 1)\na:wait()", "kernel:program()"),
+       "test.lua:4: ring a is never filled"},
+      {SKETCH(MAIN "local a = k:ring('a', 'fp16', 64, 64, 1)\na:fill(x(0))\nfor i in k:range(0, k.cta) do a:wait() "
+                   "a:release() end",
+              "kernel:program()"),
+       "test.lua:4: commit a: at the end of a CTA: a loaded stage was never waited for"}};
+  fail_all(refusals, sizeof refusals / sizeof *refusals);
+}
+
+Test(unit_scenario_kernel, deadlocks_are_explained) {
+  const refusal refusals[] = {
+      {SKETCH("local go = k:barrier('go', { 'a', 'b' })\nk:role('a', 4)\ngo:sync()\nk:role('b', 4)\nk:sync_warps()",
+              "kernel:program()"),
+       "test.lua:5: sync go: role a waits for ever in CTA 0, for b (done)"},
+      {SKETCH("local go, on = k:barrier('go', { 'a', 'b' }), k:barrier('on', { 'a', 'b' })\nk:role('a', 4)\ngo:sync() "
+              "on:sync()\nk:role('b', 4)\non:sync() go:sync()",
+              "kernel:program()"),
+       "test.lua:5: sync go: role a waits for ever in CTA 0, for b; b waits at test.lua:7: sync on"},
+      {SKETCH(MAIN "local a = k:ring('a', 'fp16', 64, 64, 1)\na:fill(x(0))\na:fill(x(0))\na:wait()",
+              "kernel:program()"),
+       "test.lua:5: acquire a: role main waits for ever in CTA 0, for itself"},
+      {SKETCH("\nlocal go = k:barrier('go', { 'a', 'b' })\nk:role('a', 4)\ngo:sync()", "kernel:program()"),
+       "test.lua:4: barrier go: no role is called b"},
+      {SKETCH("local go = k:barrier('go', { 'a' })\nk:role('b', 4)\ngo:sync()", "kernel:program()"),
+       "test.lua:5: sync: role b does not take part in barrier go"}};
+  fail_all(refusals, sizeof refusals / sizeof *refusals);
+}
+
+Test(unit_scenario_kernel, wrong_arguments_say_what_is_wanted) {
+  const refusal refusals[] = {
+      {SKETCH(TILE "t:set(0)\nt:stor(y(0))", "kernel:program()"),
+       "test.lua:4: a register tile has no \"stor\"; the nearest is :store()"},
+      {SKETCH("k:rol('a', 4)", "kernel:program()"), "the kernel has no \"rol\"; the nearest is :role()"},
+      {SKETCH(TILE "t:set('1')", "kernel:program()"),
+       "a number, a register tile or an elementwise term is wanted here, not a string"},
+      {SKETCH(TILE "t:mma(x, y)", "kernel:program()"), "B, a ring, is wanted here, not a tensor"},
+      {SKETCH(TILE "t:set(0); t:store(y)", "kernel:program()"),
+       "a tile of a tensor, as q(head, row) gives it, is wanted here, not a tensor"},
+      {SKETCH(TILE "t:set(0); t:reduce('min', t)", "kernel:program()"), "a reduction is \"max\" or \"sum\""},
+      {SKETCH("k:input('x', 'fp64', { 4, 4 })", "kernel:program()"),
+       "the element type must be \"fp16\", \"bf16\" or \"fp32\", not fp64"},
+      {SKETCH("k:input('x', 'fp16', { 4, 4.5 })", "kernel:program()"),
+       "the shape must be a whole number, not a number"},
+      {SKETCH("k:role('a', 4, { warps = 3 })", "kernel:program()"),
+       "no option is called warps; known are registers, groups"},
+      {SKETCH("local e = k.cta / 2", "kernel:program()"), "an index expression is divided by //"},
+      {SKETCH("local e = k.cta // k.cta", "kernel:program()"), "test.lua:3: a divisor must be a constant above 0"},
+      {SKETCH(TILE "t:set(0); t:set(t // 2)", "kernel:program()"), "// and % are for index expressions"},
+      {SKETCH(TILE "t:set(0); t:set(t * t + k:exp2(t))", "kernel:program()"), "was overwritten by an inner part"},
+      {SKETCH(TILE "local u = k:tile('u', 'fp32', 64, 64); t:set(0); u:set(0); u:set(k:exp2(t) * k:log2(t))",
+              "kernel:program()"),
+       "two parts of this need a place of their own"}};
+  fail_all(refusals, sizeof refusals / sizeof *refusals);
+}
+
+Test(unit_scenario_kernel, loops_end_where_they_should) {
+  const refusal refusals[] = {
+      {SKETCH(TILE "\nfor i in k:range(0, 4) do break end\nt:set(0)", "kernel:program()"),
+       "test.lua:4: this loop was left before its end"},
+      {SKETCH(TILE "for i in k:range(0, 4) do\nfor j in k:range(0, 4) do break end\nend", "kernel:program()"),
+       "the loop of line 4 was left before its end"},
+      {SKETCH(MAIN "for i in k:range(0, 1 << 40) do\nfor j in k:range(0, 1 << 40) do k:sync_warps() end end",
+              "kernel:program()"),
+       "a CTA may run more than 16777216 operations up to here"}};
+  fail_all(refusals, sizeof refusals / sizeof *refusals);
+  passes(SKETCH(TILE "t:set(1); for i in k:range(2, 2) do error('never') end; t:store(y(0))", EQUALS("1")));
+}
+
+Test(unit_scenario_kernel, a_tile_outside_of_its_tensor_is_refused_whatever_the_cta) {
+  fails(SKETCH(TILE "t:set(0)\nt:store(y(k.cta - 1))", "kernel:program()"),
+        "test.lua:4: store: the row of y can be -1 to -1, as far as can be shown");
+  passes(SKETCH(TILE "t:set(0)\nt:store(y(k:max(k.cta - 1, 0)))", "kernel:program()"));
+}
+
+Test(unit_scenario_kernel, objects_do_not_outlive_their_sketch) {
+  fails(SKETCH("kept = k", "kernel:program()"), "no role, or no op");
+  fails(PREFIX
+        "local kept\nlocal kernel = ft.kernel(function(k) kept = k; k:infeasible('no') end)\n"
+        "ft.predict { arch = 'h200', workload = kernel }\nkept:role('a', 4)",
+        "test.lua:5: this belongs to the function of ft.kernel");
+  fails(PREFIX
+        "local kept\nlocal kernel = ft.kernel({ n = 1 }, function(k) k:role('a', 4)\n"
+        "if kept then kept:set(0) end; kept = k:tile('t', 'fp32', 64, 64); kept:set(1) end)\n"
+        "kernel:program(); kernel:program { n = 2 }",
+        "test.lua:4: a register tile belongs to a kernel that is finished");
+  fails(PREFIX
+        "local a = ft.kernel(function(k) k:role('a', 4); k:sync_warps() end)\n"
+        "ft.kernel(function(k) a:program() end):program()",
+        "test.lua:3: a kernel is built inside the function of another");
+  // An error in one sketch, caught, leaves nothing behind.
+  passes(PREFIX
+         "local bad = ft.kernel(function(k) error('bad') end)\nassert(not pcall(bad.program, bad))\n"
+         "local good = ft.kernel(function(k) k:role('a', 4); k:sync_warps() end)\nassert(good:program())");
+}
+
+Test(unit_scenario_kernel, a_check_that_fails_says_where_and_by_how_much) {
+  fails(SKETCH(TILE "t:set(1); t:store(y(0))", "\n" EQUALS("r == 7 and c == 4 and 3 or 1")),
+        "test.lua:6: sketch: y(7, 3) is 1.0, the reference 3.0: the error 2 is above the tolerance 1e-06");
+  fails(SKETCH(TILE "t:set(1); t:store(y(0))", "kernel:check { reference = {}, tolerance = 1 }"),
+        "reference.y must be function(t, …) of a row's coordinates");
+  fails(SKETCH(TILE "t:set(1); t:store(y(0))", "kernel:check { reference = { y = function() return 1 end } }"),
+        "kernel:check needs tolerance");
+  fails(SKETCH(TILE "t:set(1); t:store(y(0))",
+               "kernel:check { reference = { z = function() return 1 end }, tolerance = 1 }"),
+        "z: sketch has no output of this name");
+  fails(SKETCH(TILE "for i in k:range(0, k.cta) do t:set(1) end\nt:store(y(0))",
+               "kernel:check { reference = { y = false }, tolerance = 1 }"),
+        "test.lua:4: store: CTA 0: t was never written");
+}
+
+Test(unit_scenario_kernel, a_check_counts_as_the_scripts_work) {
+  ftl_sandbox_limits limits = ftl_sandbox_limits_default();
+  limits.max_instructions = 20000;
+  ftl_error error = {0};
+  const char *script = SKETCH(TILE "k:grid(1000); t:set(1); t:store(y(0))", EQUALS("1"));
+  cr_assert_eq(run_with(script, (ftl_evaluate_options){.num_threads = 1}, limits, &error), FTL_BAD_INPUT);
+  cr_assert(strstr(error.message, "too much to compute for the limit of instructions") != NULL, "%s", error.message);
+}
+
+// --- parameters and results ---
+
+#define COUNTED                                                                                                      \
+  PREFIX                                                                                                             \
+  "local kernel = ft.kernel('counted', { rows = 64, tiles = 8, fast = true, kind = 'plain' }, function(k, p)\n"      \
+  "  if p.rows > 128 then return k:infeasible('rows=' .. p.rows .. ' is more than this kernel has') end\n"           \
+  "  local x, y = k:input('x', 'fp32', { p.tiles * p.rows, 64 }), k:output('y', 'fp32', { p.tiles * p.rows, 64 })\n" \
+  "  k:grid(p.tiles)\n"                                                                                              \
+  "  k:role('main', 4)\n"                                                                                            \
+  "  local t = k:tile('t', 'fp32', p.rows, 64, { threads_per_row = 16, vector_columns = 4 })\n"                      \
+  "  t:load(x(k.cta * p.rows)); t:set(t * 2); t:store(y(k.cta * p.rows))\n"                                          \
+  "end)\n"
+
+Test(unit_scenario_kernel, a_prediction_knows_its_own_parameters) {
+  passes(COUNTED
+         "local r = ft.predict { arch = 'h200', workload = kernel, rows = 32, tiles = 4, clock_mhz = 1500 }\n"
+         "assert(r.feasible and r.workload == 'counted' and r.kernels[1].name == 'counted')\n"
+         "assert(r.rows == 32 and r.tiles == 4 and r.fast == true and r.kind == 'plain' and r.clock_mhz == 1500)\n"
+         "assert(r.params.rows == 32 and r.params.clock_mhz == 1500 and r.params.block_m == nil)\n"
+         "assert(r.least_read == 32 * 4 * 64 * 4, r.least_read)\n"
+         "assert(tostring(r):find('its own: fast=true kind=plain rows=32 tiles=4', 1, true), tostring(r))\n"
+         "assert(tostring(kernel) == 'kernel counted fast=true kind=plain rows=64 tiles=8', tostring(kernel))\n");
+}
+
+Test(unit_scenario_kernel, full_and_sampled_agree_on_a_small_kernel) {
+  passes(
+      COUNTED
+      "local s = ft.predict { arch = 't4', workload = kernel }\n"
+      "local f = ft.predict { arch = 't4', workload = kernel, detail = 'full' }\n"
+      "assert(s.insts == f.insts and math.abs(s.hbm_read / f.hbm_read - 1) < 0.01, s.hbm_read .. ' ' .. f.hbm_read)\n");
+}
+
+Test(unit_scenario_kernel, exploring_ranks_own_parameters_and_names_what_cannot_be) {
+  passes(
+      COUNTED
+      "local s = ft.explore { arch = { 'h200', 't4' }, workload = kernel, rows = { 32, 64, 256 }, tiles = { 4, 16 },\n"
+      "  where = function(p) return not (p.rows == 32 and p.tiles == 4) end }\n"
+      "assert(#s == 10 and #s:infeasible() == 4)\n"
+      "assert(s:infeasible()[1].reason == 'rows=256 is more than this kernel has', s:infeasible()[1].reason)\n"
+      "local best = s:best('time')\n"
+      "assert(best.rows * best.tiles <= 32 * 16 and best.arch)\n"
+      "local text = s:feasible():rank('rows'):table { 'rows', 'tiles', 'time_us' }\n"
+      "assert(text:find('^ *rows +tiles +time_us'), text)\n"
+      "assert(tostring(s):find('rows', 1, true) and s:feasible():why():find('rows=', 1, true), s:feasible():why())\n"
+      "assert(s:feasible():plot('tiles'):find('rows=64', 1, true))\n"
+      "assert(s:feasible():svg(2):find('tiles=', 1, true))\n");
+}
+
+Test(unit_scenario_kernel, parameters_are_checked_by_name_and_kind) {
+  const refusal refusals[] = {
+      {COUNTED "ft.predict { arch = 'h200', workload = kernel, row = 1 }",
+       "counted has no parameter \"row\"; the nearest is rows"},
+      {COUNTED "ft.predict { arch = 'h200', workload = kernel, rows = 'many' }",
+       "rows must be a number, as its default 64 is"},
+      {COUNTED "ft.predict { arch = 'h200', workload = kernel, rows = { 1, 2 } }",
+       "rows is a list; ft.predict takes one value"},
+      {COUNTED "ft.explore { arch = 'h200', workload = kernel, rows = {} }", "rows is an empty list"},
+      {COUNTED "ft.predict { arch = 'h200', workload = kernel, mma = 'many' }", "mma=many: allowed are auto|mma|wgmma"},
+      {PREFIX "ft.kernel({ reason = 1 }, function() end)", "a result has a reason already"},
+      {PREFIX "ft.kernel({ copy = 1 }, function() end)", "every kernel takes copy"},
+      {PREFIX "ft.kernel({ ['a b'] = 1 }, function() end)", "a parameter's name is 1 to 31 letters, digits and _"},
+      {PREFIX "ft.kernel({ a = 'x y' }, function() end)", "a must be a name of 1 to 31 letters"},
+      {PREFIX "ft.kernel({ a = {} }, function() end)", "a must be a number, a name, or true or false, not a table"},
+      {PREFIX "ft.kernel('flash2_fwd', function() end)", "flash2_fwd is a workload of the list"},
+      {PREFIX "ft.kernel('two words', function() end)", "a kernel's name is 1 to 23 letters"},
+      {PREFIX "ft.kernel('x')", "ft.kernel takes a name, a table of parameters"}};
+  fail_all(refusals, sizeof refusals / sizeof *refusals);
+}
+
+Test(unit_scenario_kernel, stored_results_are_found_again_by_the_same_program_only) {
+  char path[] = "/tmp/ftl_kernel_XXXXXX";
+  int file = mkstemp(path);
+  cr_assert_geq(file, 0);
+  close(file);
+  unlink(path);
+  ftl_error error = {0};
+  ftl_evaluate_options evaluate = {.num_threads = 1};
+  cr_assert_eq(ftl_database_open(&evaluate.database, path, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_database_begin_run(evaluate.database, "run", NULL, NULL, &evaluate.run_id, &error), FTL_OK);
+  // The host's seconds are stored with an answer: one that is predicted again has others.
+  const char *script = PREFIX
+      "local function kernel(factor)\n"
+      "  return ft.kernel('doubled', { rows = 64 }, function(k, p)\n"
+      "    local y = k:output('y', 'fp32', { p.rows, 64 })\n"
+      "    k:role('main', 4); local t = k:tile('t', 'fp32', p.rows, 64); t:set(factor); t:store(y(0))\n"
+      "  end)\n"
+      "end\n"
+      "local function ask(k) return ft.predict { arch = 'h200', workload = k } end\n"
+      "local first = ask(kernel(2))\n"
+      "assert(ask(kernel(2)).wall_s == first.wall_s, 'the same program is predicted twice')\n"
+      "assert(ask(kernel(3)).wall_s ~= first.wall_s, 'another program has the answer of the first')\n"
+      "assert(ask(kernel(2)).rows == 64 and ask(kernel(2)).time_us == first.time_us)\n";
+  cr_assert_eq(run_with(script, evaluate, ftl_sandbox_limits_default(), &error), FTL_OK, "%s", error.message);
+  ftl_database_close(evaluate.database);
+  unlink(path);
+}
