@@ -91,6 +91,18 @@ static ftl_status check_roles(const ftl_tile_program *tile, ftl_copy copy, ftl_e
   return ftl_error_set(error, FTL_INFEASIBLE, "%s has producer and consumer warps, which needs copy=tma", tile->name);
 }
 
+// Copies and fragments move 16 bytes at a time.
+static ftl_status check_ring_rows(const ftl_tile_program *tile, ftl_error *error) {
+  for (int32_t r = 0; r < tile->num_rings; r++) {
+    const ftl_ring *ring = &tile->rings[r];
+    int32_t row_bytes = ring->columns * ftl_dtype_bytes(ring->dtype);
+    if (row_bytes % FTL_CHUNK_BYTES != 0)
+      return ftl_error_set(error, FTL_INFEASIBLE, "%s: ring %s has rows of %d bytes; allowed are multiples of %d",
+                           tile->name, ring->name, row_bytes, FTL_CHUNK_BYTES);
+  }
+  return FTL_OK;
+}
+
 // ---- building ----
 typedef struct builder {
   const ftl_tile_program *tile;
@@ -344,6 +356,7 @@ static ftl_status build(builder *b, ftl_error *error) {
   if (status == FTL_OK) status = check_threads(b->tile, b->arch, error);
   if (status == FTL_OK) status = check_cluster(b->tile, b->arch, b->options.copy, error);
   if (status == FTL_OK) status = check_roles(b->tile, b->options.copy, error);
+  if (status == FTL_OK) status = check_ring_rows(b->tile, error);
   if (status != FTL_OK) return status;
   ftl_fragment_shape shape = ftl_fragment_shape_of(b->arch, b->options.mma == FTL_MMA_WGMMA);
   place_rings(b, &shape);
