@@ -197,7 +197,9 @@ static void get_ref_options(lua_State *lua, ftl_sketch *sketch, int options, ftl
 static int tensor_call(lua_State *lua) {
   ftl_sketch *sketch = ftl_sketch_begin(lua);
   const ftl_lua_object *tensor = ftl_sketch_check(lua, sketch, 1, ftl_lua_tensor_type, "a tensor");
-  int top = lua_gettop(lua), options = top > 1 && lua_type(lua, top) == LUA_TTABLE ? top : 0;
+  int top = lua_gettop(lua);
+  while (top > 1 && lua_isnil(lua, top)) top--;  // options that a script left out
+  int options = top > 1 && lua_type(lua, top) == LUA_TTABLE ? top : 0;
   int count = (options ? top - 1 : top) - 1, num_dims = tensor->num_dims > 1 ? tensor->num_dims : 2;
   const char *name = ftl_sketch_program(sketch)->tensors[tensor->idx].name;
   if (count != num_dims - 1 && count != num_dims) {
