@@ -84,21 +84,31 @@ ftl_status ftl_attention_check_dropout(const ftl_spec *spec, ftl_error *error) {
 // The sum of 1 .. x.
 static int64_t triangle(int64_t x) { return x <= 0 ? 0 : x * (x + 1) / 2; }
 
-// Pairs (i, j) with j <= i + bound: the sum over the queries of i + bound + 1 held between 0 and seqlen_kv.
-static int64_t pairs_up_to(const ftl_attention *a, int64_t bound) {
-  int64_t last = bound + a->seqlen_q, whole = last > a->seqlen_kv ? last - a->seqlen_kv : 0;
-  int64_t whole_before = bound > a->seqlen_kv ? bound - a->seqlen_kv : 0;
+// Pairs (i, j) with j <= i + bound: the sum over the queries of i + bound + 1 held between 0 and num_keys.
+static int64_t pairs_up_to(int64_t num_queries, int64_t num_keys, int64_t bound) {
+  int64_t last = bound + num_queries, whole = last > num_keys ? last - num_keys : 0;
+  int64_t whole_before = bound > num_keys ? bound - num_keys : 0;
   return triangle(last) - triangle(whole) - (triangle(bound) - triangle(whole_before));
 }
 
-int64_t ftl_attention_num_pairs(const ftl_attention *a) {
+int64_t ftl_attention_pairs_within(const ftl_attention *a, int64_t query, int64_t num_queries, int64_t key,
+                                   int64_t num_keys) {
   ftl_attention_band band = ftl_attention_band_of(a);
-  int64_t pairs = band.has_right ? pairs_up_to(a, band.right) : a->seqlen_q * a->seqlen_kv;
-  return band.has_left ? pairs - pairs_up_to(a, band.left - 1) : pairs;
+  int64_t shift = query - key, pairs = num_queries * num_keys;
+  if (band.has_right) pairs = pairs_up_to(num_queries, num_keys, band.right + shift);
+  return band.has_left ? pairs - pairs_up_to(num_queries, num_keys, band.left - 1 + shift) : pairs;
+}
+
+int64_t ftl_attention_num_pairs(const ftl_attention *a) {
+  return ftl_attention_pairs_within(a, 0, a->seqlen_q, 0, a->seqlen_kv);
+}
+
+int64_t ftl_attention_flops_of_pairs(const ftl_attention *a, int64_t num_pairs) {
+  return 4 * a->head_dim * a->heads * a->batch * num_pairs;
 }
 
 int64_t ftl_attention_forward_flops(const ftl_attention *a) {
-  return 4 * a->head_dim * a->heads * a->batch * ftl_attention_num_pairs(a);
+  return ftl_attention_flops_of_pairs(a, ftl_attention_num_pairs(a));
 }
 
 ftl_tensor_shape ftl_attention_shape(const ftl_spec *spec, int64_t num_heads, int64_t num_rows, int64_t num_columns) {

@@ -43,8 +43,13 @@ void ftl_attention_mask_transposed(ftl_builder *builder, const ftl_attention *a,
 
 // (query, key) pairs of one head that the mask leaves.
 int64_t ftl_attention_num_pairs(const ftl_attention *a);
+// Of queries `query` .. query + num_queries - 1 and as many keys.
+int64_t ftl_attention_pairs_within(const ftl_attention *a, int64_t query, int64_t num_queries, int64_t key,
+                                   int64_t num_keys);
 // FLOPs of the forward pass: a multiply-add per pair and element in QK^T and in PV.
 int64_t ftl_attention_forward_flops(const ftl_attention *a);
+// The same where a head sees `num_pairs` pairs.
+int64_t ftl_attention_flops_of_pairs(const ftl_attention *a, int64_t num_pairs);
 
 // num_heads x num_rows x num_columns per batch in the order that the parameter `layout` names.
 ftl_tensor_shape ftl_attention_shape(const ftl_spec *spec, int64_t num_heads, int64_t num_rows, int64_t num_columns);

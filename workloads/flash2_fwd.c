@@ -4,6 +4,7 @@
 // github.com/Dao-AILab/flash-attention (`interleaved`).
 #include "tile/builder.h"
 #include "workloads/attention.h"
+#include "workloads/block_mask.h"
 #include "workloads/online_softmax.h"
 
 typedef struct flash2 {
@@ -19,6 +20,8 @@ typedef struct flash2 {
   ftl_online_softmax softmax;
   ftl_attention_tile tile;
   ftl_key_range keys;
+  ftl_key_lists lists;  // under a block mask `keys` are positions in them
+  int32_t listed;       // table: the key tiles at these positions
 } flash2;
 
 // ---- what cannot exist on any GPU ----
@@ -70,6 +73,16 @@ static void declare(flash2 *f, const ftl_spec *spec) {
   f->softmax.output_scale = ftl_attention_dropout_scale(a);
   f->tile = ftl_attention_tile_of(b, spec, a);
   f->keys = ftl_attention_keys(b, a, f->tile.row);
+  if (f->lists.tiles == NULL) return;
+  ftl_listed_keys listed = ftl_key_lists_declare(b, &f->lists, a, f->tile.row);
+  f->keys = listed.keys;
+  f->listed = listed.tiles;
+}
+
+// The first key of the tile that comes as number j of those that the query tile walks.
+static ftl_expr key_of(const flash2 *f, ftl_expr j) {
+  ftl_expr tile = f->lists.tiles == NULL ? j : ftl_lookup(f->b, f->listed, j);
+  return ftl_mul(f->b, tile, ftl_const(f->b, f->a.block_n));
 }
 
 // ---- loads ----
@@ -82,8 +95,7 @@ static void load_queries(const flash2 *f) { ftl_fill_stage(f->b, f->ring_q, quer
 
 // Fills the next stage with key (or value) tile `j`; an empty stage unless `present` > 0.
 static void load_keys(const flash2 *f, int32_t ring, int32_t tensor, ftl_expr j, ftl_expr present) {
-  ftl_expr row = ftl_mul(f->b, j, ftl_const(f->b, f->a.block_n));
-  ftl_tile_ref keys = ftl_attention_key_ref(&f->tile, tensor, row, f->a.block_n, f->a.head_dim);
+  ftl_tile_ref keys = ftl_attention_key_ref(&f->tile, tensor, key_of(f, j), f->a.block_n, f->a.head_dim);
   keys.present = present;
   ftl_fill_stage(f->b, ring, keys);
 }
@@ -100,13 +112,13 @@ static void multiply_scores(const flash2 *f) {
 }
 
 static void mask_scores(const flash2 *f, ftl_expr j) {
-  ftl_attention_mask(f->b, &f->a, f->scores, f->tile.row, ftl_mul(f->b, j, ftl_const(f->b, f->a.block_n)), 0);
+  ftl_attention_mask(f->b, &f->a, f->scores, f->tile.row, key_of(f, j), 0);
 }
 
 static void softmax(const flash2 *f, ftl_expr j, bool masked) {
   ftl_online_softmax_step(f->b, &f->softmax, f->scores, masked);
   ftl_convert(f->b, f->probs, f->scores);
-  ftl_attention_dropout(f->b, &f->a, &f->tile, f->probs, f->tile.row, ftl_mul(f->b, j, ftl_const(f->b, f->a.block_n)));
+  ftl_attention_dropout(f->b, &f->a, &f->tile, f->probs, f->tile.row, key_of(f, j));
   ftl_elem(f->b, FTL_ELEM_MUL, f->output, ftl_value_operand(f->output), ftl_value_operand(f->softmax.correction),
            ftl_immediate(0));
 }
@@ -244,25 +256,29 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
               .interleaved = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED,
               .persistent = spec->value[FTL_PARAM_persistent] != 0};
   f.q_in_registers = is_q_in_registers(spec);
-  status = ftl_builder_create(&f.b, "flash2_fwd", error);
-  if (status != FTL_OK) return status;
+  status = ftl_key_lists_init(&f.lists, spec, error);
+  if (status == FTL_OK) status = ftl_builder_create(&f.b, "flash2_fwd", error);
+  if (status != FTL_OK) goto done;
   declare(&f, spec);
   ftl_builder_grid(f.b, f.a.batch * f.a.heads * f.a.num_m_tiles, f.persistent, false);
-  ftl_builder_flops(f.b, ftl_attention_forward_flops(&f.a));
+  ftl_builder_flops(f.b, f.lists.tiles == NULL ? ftl_attention_forward_flops(&f.a)
+                                               : ftl_attention_flops_of_pairs(&f.a, f.lists.num_pairs));
   prologue(&f);
   main_loops(&f);
   epilogue(&f);
   status = ftl_builder_finish(f.b, &launches[0], error);
   if (status == FTL_OK) *num_launches = 1;
   ftl_builder_destroy(f.b);
+done:
+  ftl_key_lists_fini(&f.lists);
   return status;
 }
 
 const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
-    .accepts =
-        (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(dropout_p)) & ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_MASK | FTL_TAKES(dropout_p)) &
+               ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,
     .build = build,
 };

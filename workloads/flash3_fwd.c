@@ -12,6 +12,7 @@
 // sees no key (causal, more queries than keys) takes one wholly masked step.
 #include "tile/builder.h"
 #include "workloads/attention.h"
+#include "workloads/block_mask.h"
 #include "workloads/online_softmax.h"
 
 enum { GROUP_WARPS = 4, MAX_GROUPS = 3, WGMMA_ROWS = 64 };
@@ -24,7 +25,9 @@ typedef struct flash3 {
   int32_t ring_q, ring_k, ring_v;
   int32_t turns[MAX_GROUPS];  // named barriers: group g waits at turns[g], the others arrive at it
   ftl_attention_tile tile;
-  ftl_key_range keys;  // of the whole query tile: all groups walk the same key tiles; at least one
+  ftl_key_range keys;   // of the whole query tile: all groups walk the same key tiles; at least one
+  ftl_key_lists lists;  // under a block mask `keys` are positions in them
+  int32_t listed;       // table: the key tiles at these positions
 } flash3;
 
 // One consumer warpgroup.
@@ -43,9 +46,9 @@ static ftl_status check_cluster(const ftl_spec *spec, ftl_error *error) {
   ftl_attention a = ftl_attention_of(spec);
   int32_t cluster = ftl_spec_cluster(spec).m;
   if (cluster == 1) return FTL_OK;
-  if (a.causal || a.window > 0)
+  if (a.causal || a.window > 0 || spec->value[FTL_PARAM_mask] != FTL_MASK_NONE)
     return ftl_error_set(error, FTL_INFEASIBLE,
-                         "cluster=%dx1: with causal or window its query tiles see different keys", cluster);
+                         "cluster=%dx1: with causal, window or mask its query tiles see different keys", cluster);
   if (a.num_m_tiles % cluster == 0) return FTL_OK;
   return ftl_error_set(error, FTL_INFEASIBLE,
                        "cluster=%dx1: a head has %lld query tiles of block_m=%d; allowed is a "
@@ -100,6 +103,11 @@ static void declare(flash3 *f, const ftl_spec *spec) {
   ftl_attention_set_l2_priorities(b, spec, &f->t);
   f->tile = ftl_attention_tile_of(b, spec, &f->a);
   f->keys = ftl_attention_keys(b, &f->a, f->tile.row);
+  if (f->lists.tiles != NULL) {
+    ftl_listed_keys listed = ftl_key_lists_declare(b, &f->lists, &f->a, f->tile.row);
+    f->keys = listed.keys;
+    f->listed = listed.tiles;
+  }
   f->keys.end = ftl_max(b, f->keys.end, ftl_add(b, f->keys.first, ftl_const(b, 1)));
 
   int32_t columns = f->a.padded_head_dim, num_stages = (int32_t)spec->value[FTL_PARAM_num_stages];
@@ -116,6 +124,12 @@ static void declare(flash3 *f, const ftl_spec *spec) {
 }
 
 // ---- the walk over key tiles, the same for all roles ----
+
+// The first key of the tile that comes as number j of those that the query tile walks.
+static ftl_expr key_of(const flash3 *f, ftl_expr j) {
+  ftl_expr tile = f->lists.tiles == NULL ? j : ftl_lookup(f->b, f->listed, j);
+  return ftl_mul(f->b, tile, ftl_const(f->b, f->a.block_n));
+}
 
 typedef void (*step_fn)(void *role, ftl_expr j, bool masked);
 
@@ -140,7 +154,7 @@ static void load_keys_and_values(void *role, ftl_expr j, bool masked) {
   (void)masked;
   const flash3 *f = role;
   const ftl_attention *a = &f->a;
-  ftl_expr row = ftl_mul(f->b, j, ftl_const(f->b, a->block_n));
+  ftl_expr row = key_of(f, j);
   ftl_fill_stage(f->b, f->ring_k, ftl_attention_key_ref(&f->tile, f->t.k, row, a->block_n, a->head_dim));
   ftl_fill_stage(f->b, f->ring_v, ftl_attention_key_ref(&f->tile, f->t.v, row, a->block_n, a->head_dim));
 }
@@ -178,22 +192,22 @@ static void issue_output(const consumer *c) {
 }
 
 static void mask(const consumer *c, ftl_expr j) {
-  ftl_builder *b = c->f->b;
-  ftl_attention_mask(b, &c->f->a, c->scores, c->row, ftl_mul(b, j, ftl_const(b, c->f->a.block_n)), 0);
+  ftl_attention_mask(c->f->b, &c->f->a, c->scores, c->row, key_of(c->f, j), 0);
 }
 
 // The first tile needs the mask if no tile is seen whole; with a window, as its left edge, always.
 static void mask_first(const consumer *c) {
   ftl_builder *b = c->f->b;
   ftl_expr zero = ftl_const(b, 0), one = ftl_const(b, 1);
-  if (c->f->a.window > 0) {
-    mask(c, c->f->keys.first);
+  const ftl_key_range *keys = &c->f->keys;
+  if (keys->whole != keys->first) {
+    mask(c, keys->first);
     return;
   }
-  ftl_expr first_masked = ftl_min(b, one, c->f->keys.unmasked);
+  ftl_expr first_masked = ftl_min(b, one, ftl_sub(b, keys->unmasked, keys->first));
   if (first_masked == one) return;
   if (first_masked != zero) ftl_loop(b, first_masked, one);
-  mask(c, zero);
+  mask(c, keys->first);
   if (first_masked != zero) ftl_end_loop(b);
 }
 
@@ -268,29 +282,41 @@ static void consume(const flash3 *f, int32_t group) {
 
 // ---- the kernel ----
 
+// Every query tile begins with a key tile.
+static ftl_status list_keys(ftl_key_lists *lists, const ftl_spec *spec, ftl_error *error) {
+  ftl_status status = ftl_key_lists_init(lists, spec, error);
+  if (status != FTL_OK || !ftl_key_lists_some_empty(lists)) return status;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "mask: flash3_fwd needs a key tile for every query tile, and one sees none");
+}
+
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   *num_launches = 0;
   ftl_status status = check_feasible(spec, error);
   if (status != FTL_OK) return status;
   flash3 f = {.a = ftl_attention_of(spec), .num_groups = (int32_t)spec->value[FTL_PARAM_num_warps] / GROUP_WARPS};
   f.group_rows = f.a.block_m / f.num_groups;
-  status = ftl_builder_create(&f.b, "flash3_fwd", error);
-  if (status != FTL_OK) return status;
+  status = list_keys(&f.lists, spec, error);
+  if (status == FTL_OK) status = ftl_builder_create(&f.b, "flash3_fwd", error);
+  if (status != FTL_OK) goto done;
   declare(&f, spec);
   ftl_builder_grid(f.b, f.a.batch * f.a.heads * f.a.num_m_tiles, spec->value[FTL_PARAM_persistent] != 0, false);
-  ftl_builder_flops(f.b, ftl_attention_forward_flops(&f.a));
+  ftl_builder_flops(f.b, f.lists.tiles == NULL ? ftl_attention_forward_flops(&f.a)
+                                               : ftl_attention_flops_of_pairs(&f.a, f.lists.num_pairs));
   produce(&f);
   for (int32_t group = 0; group < f.num_groups; group++) consume(&f, group);
   status = ftl_builder_finish(f.b, &launches[0], error);
   if (status == FTL_OK) *num_launches = 1;
   ftl_builder_destroy(f.b);
+done:
+  ftl_key_lists_fini(&f.lists);
   return status;
 }
 
 const ftl_workload ftl_workload_flash3_fwd = {
     .name = "flash3_fwd",
     .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
-    .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_CLUSTERS) &
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_CLUSTERS | FTL_TAKES_MASK) &
                ~(FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand)),
     .schedules = 1 << FTL_SCHEDULE_PINGPONG,
     .set_defaults = set_defaults,

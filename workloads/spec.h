@@ -54,6 +54,7 @@ enum { FTL_DQ_KERNEL, FTL_DQ_ATOMICS };
 enum { FTL_Q_OPERAND_AUTO, FTL_Q_OPERAND_SHARED, FTL_Q_OPERAND_REGISTERS };
 enum { FTL_CODE_LEAN, FTL_CODE_PLAIN };
 enum { FTL_LAYOUT_BHSD, FTL_LAYOUT_BSHD };
+enum { FTL_MASK_NONE, FTL_MASK_STRIDED, FTL_MASK_LOCAL_GLOBAL, FTL_MASK_BUTTERFLY, FTL_MASK_BITS };
 enum {
   FTL_SPEC_FP16,
   FTL_SPEC_BF16,
@@ -140,15 +141,16 @@ enum { FTL_MAX_LAUNCHES = 6 };
    FTL_TAKES(acc_dtype))
 #define FTL_TAKES_LENGTHS FTL_TAKES(lengths)
 #define FTL_TAKES_TREE (FTL_TAKES(tree) | FTL_TAKES(parents))
+#define FTL_TAKES_MASK (FTL_TAKES(mask) | FTL_TAKES(mask_block) | FTL_TAKES(mask_width) | FTL_TAKES(mask_bits))
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
 #define FTL_TAKES_CLUSTERS FTL_TAKES(cluster)
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, trees,
-// dropout and clusters.
+// block masks, dropout and clusters.
 #define FTL_TAKES_ALL                                                                                         \
   ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) &                                                              \
    ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_LENGTHS | FTL_TAKES_TREE | \
-     FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS))
+     FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS))
 
 struct ftl_workload {
   const char *name, *doc;

@@ -68,6 +68,35 @@ static void make_tensors(attention_case *c, const ftl_tile_program *program) {
   }
 }
 
+// The block masks, by their definitions.
+static bool block_is_seen(const ftl_spec *spec, const int32_t *bits, int64_t i, int64_t j) {
+  const int64_t *v = spec->value;
+  int64_t block = v[FTL_PARAM_mask_block], width = v[FTL_PARAM_mask_width];
+  int64_t row = (i + v[FTL_PARAM_seqlen_kv] - v[FTL_PARAM_seqlen_q]) / block, column = j / block;
+  switch (v[FTL_PARAM_mask]) {
+    case FTL_MASK_STRIDED:
+      return llabs(row - column) < width || llabs(row - column) % width == 0;
+    case FTL_MASK_LOCAL_GLOBAL:
+      return llabs(row - column) < width || row == 0 || column == 0;
+    case FTL_MASK_BUTTERFLY:
+      for (int64_t bit = 1; bit < 1 << 20; bit *= 2)
+        if ((row ^ bit) == column) return true;
+      return row == column;
+    default:
+      return bits[i / block * ((v[FTL_PARAM_seqlen_kv] + block - 1) / block) + column] != 0;
+  }
+}
+
+static void mark_seen(attention_case *c) {
+  enum { MOST_BLOCKS = 4096 };
+  if (c->spec.value[FTL_PARAM_mask] == FTL_MASK_NONE) return;
+  int32_t bits[MOST_BLOCKS];
+  ftl_spec_list(&c->spec, FTL_PARAM_mask_bits, bits, MOST_BLOCKS);
+  c->seen = malloc((size_t)(c->a.seqlen_q * c->a.seqlen_kv));
+  for (int64_t i = 0; i < c->a.seqlen_q; i++)
+    for (int64_t j = 0; j < c->a.seqlen_kv; j++) c->seen[i * c->a.seqlen_kv + j] = block_is_seen(&c->spec, bits, i, j);
+}
+
 void attention_case_init(attention_case *c, const char *params) {
   *c = (attention_case){.names = {"q", "k", "v", "o", "lse"}, .num_tensors = NUM_TENSORS};
   ftl_error error = {0};
@@ -79,6 +108,7 @@ void attention_case_init(attention_case *c, const char *params) {
   c->program = c->launches[0];
   c->a = ftl_attention_of(&c->spec);
   for (int i = 0; i < c->num_launches; i++) make_tensors(c, c->launches[i]);
+  mark_seen(c);
   c->visits.counts = calloc((size_t)(c->a.batch * c->a.heads * c->a.seqlen_q), (size_t)c->a.seqlen_kv);
 }
 
@@ -102,6 +132,7 @@ void attention_case_run(attention_case *c) {
 void attention_case_fini(attention_case *c) {
   for (int i = 0; i < c->num_tensors; i++) free(c->tensors[i]);
   free(c->visits.counts);
+  free(c->seen);
   for (int i = 0; i < c->num_launches; i++) ftl_tile_program_destroy(c->launches[i]);
 }
 
@@ -166,8 +197,9 @@ static void check_row(attention_case *c, int64_t batch, int64_t head, int64_t i)
   const ftl_attention *a = &c->a;
   int64_t kv_head = head / (a->heads / a->kv_heads);
   double expected[256], lse;
-  reference_row_of(a, batch * a->heads + head, i, row0(c, Q, batch, head), row_stride(c, Q), row0(c, K, batch, kv_head),
-                   row_stride(c, K), row0(c, V, batch, kv_head), row_stride(c, V), expected, &lse);
+  reference_row_of(a, c->seen, batch * a->heads + head, i, row0(c, Q, batch, head), row_stride(c, Q),
+                   row0(c, K, batch, kv_head), row_stride(c, K), row0(c, V, batch, kv_head), row_stride(c, V), expected,
+                   &lse);
   double found_lse = (double)row0(c, LSE, batch, head)[i];
   if (!equal_within(found_lse, lse, lse_tolerance(a, lse)))
     snprintf(c->failure, sizeof c->failure, "LSE of batch %lld head %lld row %lld is %.9g, not %.9g +- %.2g",
@@ -193,7 +225,9 @@ void attention_case_check_visits(attention_case *c) {
     snprintf(c->failure, sizeof c->failure, "%lld pairs beyond the last key", (long long)c->visits.num_outside);
   for (int64_t row = 0; row < a->batch * a->heads * a->seqlen_q; row++)
     for (int64_t j = 0; j < a->seqlen_kv; j++) {
-      int expected = reference_sees(a, row % a->seqlen_q, j), found = c->visits.counts[row * a->seqlen_kv + j];
+      int64_t i = row % a->seqlen_q;
+      int expected = reference_sees(a, i, j) && (c->seen == NULL || c->seen[i * a->seqlen_kv + j]),
+          found = c->visits.counts[row * a->seqlen_kv + j];
       if (found != expected)
         snprintf(c->failure, sizeof c->failure, "query %lld of all heads met key %lld %d times, not %d", (long long)row,
                  (long long)j, found, expected);

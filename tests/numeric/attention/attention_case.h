@@ -15,6 +15,7 @@ typedef struct attention_case {
   float *tensors[FTL_TILE_MAX_TENSORS];  // q, k, v, o, lse, then what one launch leaves for the next
   int num_tensors;
   ftl_pair_visits visits;
+  uint8_t *seen;                          // [seqlen_q][seqlen_kv] of a block mask; NULL: there is none
   char failure[FTL_ERROR_MESSAGE_BYTES];  // empty: all is well so far
 } attention_case;
 

@@ -13,8 +13,10 @@ bool reference_sees(const ftl_attention *a, int64_t i, int64_t j);
 void reference_row(const ftl_attention *a, int64_t i, const float *q, int64_t q_stride, const float *k,
                    int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse);
 // The same of head `sequence` (batch * heads + head) with what dropout drops of P left out, and 1 / (1 - p) for it. It
-// does not change the log-sum-exp.
-void reference_row_of(const ftl_attention *a, int64_t sequence, int64_t i, const float *q, int64_t q_stride,
-                      const float *k, int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse);
+// does not change the log-sum-exp. seen: [seqlen_q][seqlen_kv], 0 where a pair is hidden whatever causal and window
+// say; NULL: none is.
+void reference_row_of(const ftl_attention *a, const uint8_t *seen, int64_t sequence, int64_t i, const float *q,
+                      int64_t q_stride, const float *k, int64_t k_stride, const float *v, int64_t v_stride, double *out,
+                      double *lse);
 
 #endif

@@ -67,7 +67,10 @@ Test(unit_lower_checker_flash3, what_it_needs_and_does_not_find_is_the_reason) {
   expect_infeasible("h200", SHAPE "copy=cp_async", "needs copy=tma");
   expect_infeasible("h200", SHAPE "num_warps=4", "two or three consumer warpgroups");
   expect_infeasible("h200", SHAPE "num_warps=8 block_m=64", "each consumer warpgroup needs a multiple of 64 rows");
-  expect_infeasible("h200", SHAPE "cluster=2x1 causal=1", "with causal or window its query tiles see different keys");
+  expect_infeasible("h200", SHAPE "cluster=2x1 causal=1",
+                    "with causal, window or mask its query tiles see different keys");
+  expect_infeasible("h200", SHAPE "cluster=2x1 mask=butterfly mask_block=256",
+                    "with causal, window or mask its query tiles");
   expect_infeasible("h200", "heads=1 seqlen=300 head_dim=64 cluster=2x1", "a head has 3 query tiles");
   expect_infeasible("h200", "heads=1 seqlen=1024 head_dim=64 cluster=4x1 block_n=16", "must copy a multiple of 8");
   expect_infeasible("h200", "heads=1 seqlen=512 head_dim=256 block_n=128", "bytes of shared memory a CTA");

@@ -1,4 +1,4 @@
-// What hides keys is lowered as the tile program says, on every generation: windows, dropout.
+// What hides keys is lowered as the tile program says, on every generation: windows, block masks, dropout.
 #include <criterion/criterion.h>
 
 #include "lower/checker.h"
@@ -44,6 +44,21 @@ Test(unit_lower_checker_masks, windows_are_proved) {
     snprintf(parameters, sizeof parameters, "%s%s", shape, cases[i].how);
     cr_expect_eq(prove(cases[i].workload, parameters, cases[i].num_launches), cases[i].least_feasible, "%s %s",
                  cases[i].workload, parameters);
+  }
+}
+
+Test(unit_lower_checker_masks, block_masks_are_proved) {
+  static const char shape[] = "heads=2 seqlen=800 head_dim=64 mask=local_global mask_width=2 causal=1 ";
+  static const struct {
+    const char *workload, *how;
+    int feasible;
+  } cases[] = {{"flash2_fwd", "block_m=64 block_n=32 num_warps=4 num_stages=2", 5},
+               {"flash2_fwd", "block_m=64 block_n=64 num_warps=4 schedule=interleaved", 5},
+               {"flash3_fwd", "block_n=64", 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char parameters[256];
+    snprintf(parameters, sizeof parameters, "%s%s", shape, cases[i].how);
+    cr_expect_eq(prove(cases[i].workload, parameters, 1), cases[i].feasible, "%s %s", cases[i].workload, parameters);
   }
 }
 
