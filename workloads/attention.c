@@ -48,12 +48,26 @@ static void mask_left(ftl_builder *b, const ftl_attention_band *band) {
   if (band->has_left) ftl_mask_left(b, ftl_const(b, band->left));
 }
 
+ftl_attention_lengths ftl_attention_lengths_of(ftl_builder *b, const ftl_attention *a) {
+  return (ftl_attention_lengths){.seqlen_kv = ftl_const(b, a->seqlen_kv), .diagonal = ftl_const(b, a->diagonal)};
+}
+
+// A bound of the band for a sequence whose diagonal is an expression.
+static ftl_expr bound_of(ftl_builder *b, const ftl_attention *a, ftl_attention_lengths lengths, int64_t bound) {
+  return ftl_add(b, lengths.diagonal, ftl_const(b, bound - a->diagonal));
+}
+
+void ftl_attention_mask_lengths(ftl_builder *b, const ftl_attention *a, ftl_attention_lengths lengths, int32_t scores,
+                                ftl_expr query, ftl_expr key, int64_t period) {
+  ftl_attention_band band = ftl_attention_band_of(a);
+  ftl_expr right = band.has_right ? bound_of(b, a, lengths, band.right) : FTL_ALWAYS;
+  ftl_mask_heads(b, scores, query, key, right, lengths.seqlen_kv, period);
+  if (band.has_left) ftl_mask_left(b, bound_of(b, a, lengths, band.left));
+}
+
 void ftl_attention_mask(ftl_builder *b, const ftl_attention *a, int32_t scores, ftl_expr query, ftl_expr key,
                         int64_t period) {
-  ftl_attention_band band = ftl_attention_band_of(a);
-  ftl_expr right = band.has_right ? ftl_const(b, band.right) : FTL_ALWAYS;
-  ftl_mask_heads(b, scores, query, key, right, ftl_const(b, a->seqlen_kv), period);
-  mask_left(b, &band);
+  ftl_attention_mask_lengths(b, a, ftl_attention_lengths_of(b, a), scores, query, key, period);
 }
 
 void ftl_attention_mask_transposed(ftl_builder *b, const ftl_attention *a, int32_t scores, ftl_expr key,
@@ -224,23 +238,28 @@ static ftl_expr num_tiles(ftl_builder *b, const ftl_attention *a, ftl_expr keys)
 }
 
 // Of the query tile's rows the first is the first to see a key and the last the last to lose sight of it.
-ftl_key_range ftl_attention_keys(ftl_builder *b, const ftl_attention *a, ftl_expr row) {
+ftl_key_range ftl_attention_keys_lengths(ftl_builder *b, const ftl_attention *a, ftl_attention_lengths lengths,
+                                         ftl_expr row) {
   ftl_attention_band band = ftl_attention_band_of(a);
-  ftl_expr zero = ftl_const(b, 0), seqlen_kv = ftl_const(b, a->seqlen_kv), block_n = ftl_const(b, a->block_n);
+  ftl_expr zero = ftl_const(b, 0), seqlen_kv = lengths.seqlen_kv, block_n = ftl_const(b, a->block_n);
   ftl_expr seen_by_all = seqlen_kv, seen_by_any = seqlen_kv;
   if (band.has_right) {
-    ftl_expr first_row_sees = ftl_add(b, row, ftl_const(b, band.right + 1));
-    ftl_expr last_row_sees = ftl_add(b, row, ftl_const(b, band.right + a->block_m));
+    ftl_expr first_row_sees = ftl_add(b, row, bound_of(b, a, lengths, band.right + 1));
+    ftl_expr last_row_sees = ftl_add(b, row, bound_of(b, a, lengths, band.right + a->block_m));
     seen_by_all = ftl_min(b, seqlen_kv, ftl_max(b, zero, first_row_sees));
     seen_by_any = ftl_min(b, seqlen_kv, ftl_max(b, zero, last_row_sees));
   }
   ftl_key_range keys = {
       .first = zero, .whole = zero, .unmasked = ftl_div(b, seen_by_all, block_n), .end = num_tiles(b, a, seen_by_any)};
   if (!band.has_left) return keys;
-  ftl_expr unseen_by_all = ftl_max(b, zero, ftl_add(b, row, ftl_const(b, band.left)));
-  ftl_expr unseen_by_any = ftl_max(b, zero, ftl_add(b, row, ftl_const(b, band.left + a->block_m - 1)));
+  ftl_expr unseen_by_all = ftl_max(b, zero, ftl_add(b, row, bound_of(b, a, lengths, band.left)));
+  ftl_expr unseen_by_any = ftl_max(b, zero, ftl_add(b, row, bound_of(b, a, lengths, band.left + a->block_m - 1)));
   keys.first = ftl_min(b, keys.end, ftl_div(b, unseen_by_all, block_n));
   keys.whole = ftl_min(b, keys.end, num_tiles(b, a, unseen_by_any));
   keys.unmasked = ftl_max(b, keys.whole, keys.unmasked);
   return keys;
+}
+
+ftl_key_range ftl_attention_keys(ftl_builder *b, const ftl_attention *a, ftl_expr row) {
+  return ftl_attention_keys_lengths(b, a, ftl_attention_lengths_of(b, a), row);
 }

@@ -34,10 +34,19 @@ typedef struct ftl_attention_band {
 ftl_attention_band ftl_attention_band_of(const ftl_attention *a);
 // Some query may see no key.
 bool ftl_attention_may_see_none(const ftl_attention *a);
+// The lengths of the sequence that a CTA works on, where those of a batch differ: expressions instead of seqlen_kv and
+// diagonal of ftl_attention.
+typedef struct ftl_attention_lengths {
+  ftl_expr seqlen_kv, diagonal;
+} ftl_attention_lengths;
+ftl_attention_lengths ftl_attention_lengths_of(ftl_builder *builder, const ftl_attention *a);
+
 // -inf where a query (rows of `scores`, from `query` on) does not see a key (columns, from `key` on). period: as
 // ftl_mask_heads. Transposed: rows are keys.
 void ftl_attention_mask(ftl_builder *builder, const ftl_attention *a, int32_t scores, ftl_expr query, ftl_expr key,
                         int64_t period);
+void ftl_attention_mask_lengths(ftl_builder *builder, const ftl_attention *a, ftl_attention_lengths lengths,
+                                int32_t scores, ftl_expr query, ftl_expr key, int64_t period);
 void ftl_attention_mask_transposed(ftl_builder *builder, const ftl_attention *a, int32_t scores, ftl_expr key,
                                    ftl_expr query);
 
@@ -94,5 +103,7 @@ typedef struct ftl_key_range {
   ftl_expr first, whole, unmasked, end;
 } ftl_key_range;
 ftl_key_range ftl_attention_keys(ftl_builder *builder, const ftl_attention *a, ftl_expr row);
+ftl_key_range ftl_attention_keys_lengths(ftl_builder *builder, const ftl_attention *a, ftl_attention_lengths lengths,
+                                         ftl_expr row);
 
 #endif

@@ -61,8 +61,10 @@ int64_t ftl_decode_num_splits(int64_t num_tiles_m, int64_t num_ctas_at_once, int
 
 ftl_decode_results ftl_decode_declare(ftl_builder *b, const ftl_spec *spec, const ftl_decode *d, bool split_major) {
   const ftl_attention *a = &d->a;
-  int64_t batches = split_major ? d->splits : d->splits * a->batch, heads = split_major ? 1 : d->num_heads;
-  int64_t rows = split_major ? a->batch * a->heads * a->seqlen_q : d->num_rows;
+  int64_t of_split = d->paged ? 1 : a->batch;  // sequences that a partial result of all heads has
+  int64_t partials = d->paged ? d->paged->num_items : d->splits * a->batch;
+  int64_t batches = split_major ? partials / of_split : partials, heads = split_major ? 1 : d->num_heads;
+  int64_t rows = split_major ? of_split * a->heads * a->seqlen_q : d->num_rows;
   ftl_decode_results r;
   r.partial_o =
       ftl_builder_tensor(b, "partial_o", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batches, heads, rows, a->head_dim));
@@ -71,6 +73,7 @@ ftl_decode_results ftl_decode_declare(ftl_builder *b, const ftl_spec *spec, cons
   r.o = ftl_builder_tensor(b, "o", a->dtype, FTL_TENSOR_OUTPUT,
                            ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim));
   r.lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, ftl_contiguous(a->batch, a->heads, a->seqlen_q, 1));
+  if (d->paged) r.tables = ftl_paged_batch_declare(b, d->paged);
   return r;
 }
 
@@ -90,13 +93,13 @@ void ftl_decode_resolve_splits(ftl_spec *spec, const ftl_arch *arch) {
       ftl_decode_num_splits(d.num_m_tiles * d.num_heads * d.a.batch, CTAS_PER_SM * arch->chip_num_sms, d.tiles_n);
 }
 
-ftl_status ftl_decode_build(const ftl_spec *spec, const ftl_tree *tree, ftl_tile_program **launches, int *num_launches,
+ftl_status ftl_decode_build(const ftl_spec *spec, const ftl_decode *d, ftl_tile_program **launches, int *num_launches,
                             ftl_error *error) {
   *num_launches = 0;
-  ftl_status status = ftl_decode_build_split(spec, tree, &launches[0], error);
+  ftl_status status = ftl_decode_build_split(spec, d, &launches[0], error);
   if (status != FTL_OK) return status;
   *num_launches = 1;
-  status = ftl_decode_build_combine(spec, &launches[1], error);
+  status = ftl_decode_build_combine(spec, d, &launches[1], error);
   if (status == FTL_OK) *num_launches = 2;
   return status;
 }

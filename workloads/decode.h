@@ -9,7 +9,7 @@
 #ifndef FTL_WORKLOADS_DECODE_H
 #define FTL_WORKLOADS_DECODE_H
 
-#include "workloads/attention.h"
+#include "workloads/paged_batch.h"
 #include "workloads/tree.h"
 
 typedef struct ftl_decode {
@@ -20,6 +20,10 @@ typedef struct ftl_decode {
   int64_t num_heads;  // of tiles: kv_heads if packed, else heads
   int64_t num_rows;   // query rows of such a head: (heads / kv_heads) * seqlen_q if packed, else seqlen_q
   int64_t num_m_tiles;
+  // Borrowed. tree: NULL, or that of the query tokens, whose keys are the last ones (seqlen_kv includes them). paged:
+  // NULL, so that the cache is one tensor and sequences are equally long, or the batch over a paged cache.
+  const ftl_tree *tree;
+  const ftl_paged_batch *paged;
 } ftl_decode;
 ftl_decode ftl_decode_of(const ftl_spec *spec);
 
@@ -28,11 +32,13 @@ ftl_decode ftl_decode_of(const ftl_spec *spec);
 int64_t ftl_decode_num_splits(int64_t num_tiles_m, int64_t num_ctas_at_once, int64_t num_tiles_n);
 
 // Declared first and in this order by both kernels, so that they lie at the same addresses. Partial results of split s:
-// batch s * batch + b, heads and rows of tiles, fp32.
+// batch s * batch + b, heads and rows of tiles, fp32; of a paged batch its work items are the batches.
 typedef struct ftl_decode_results {
   int32_t partial_o, partial_lse, o, lse;
+  ftl_paged_tables tables;  // of a paged batch
 } ftl_decode_results;
-// split_major: the partial results as the combine kernel sees them, [splits][1][batch * heads * seqlen_q].
+// split_major: the partial results as the combine kernel sees them, [splits][1][batch * heads * seqlen_q]; of a paged
+// batch [items][1][heads * seqlen_q].
 ftl_decode_results ftl_decode_declare(ftl_builder *builder, const ftl_spec *spec, const ftl_decode *d,
                                       bool split_major);
 
@@ -42,11 +48,11 @@ void ftl_decode_set_block_m(ftl_spec *spec);
 void ftl_decode_resolve_splits(ftl_spec *spec, const ftl_arch *arch);
 
 // Both kernels: NAME_split and NAME_combine of the workload NAME. FTL_INFEASIBLE where the configuration cannot exist.
-// tree: NULL, or that of the query tokens, whose keys are the last ones (seqlen_kv includes them).
-FTL_MUST_USE ftl_status ftl_decode_build(const ftl_spec *spec, const ftl_tree *tree, ftl_tile_program **launches,
+FTL_MUST_USE ftl_status ftl_decode_build(const ftl_spec *spec, const ftl_decode *d, ftl_tile_program **launches,
                                          int *num_launches, ftl_error *error);
-FTL_MUST_USE ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_tree *tree, ftl_tile_program **out,
+FTL_MUST_USE ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_decode *d, ftl_tile_program **out,
                                                ftl_error *error);
-FTL_MUST_USE ftl_status ftl_decode_build_combine(const ftl_spec *spec, ftl_tile_program **out, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_decode_build_combine(const ftl_spec *spec, const ftl_decode *d, ftl_tile_program **out,
+                                                 ftl_error *error);
 
 #endif

@@ -19,7 +19,23 @@ typedef struct combine {
   ftl_decode_results results;
   int32_t lse[UNROLL], weight[UNROLL], max, shift, sum;  // rows
   int32_t part[UNROLL], output;                          // tiles
+  ftl_expr first, count, row;                            // partial results of the CTA's row: `count` from `first` on
 } combine;
+
+static void declare_parts(combine *c) {
+  ftl_builder *b = c->b;
+  if (!c->d.paged) {
+    c->first = ftl_const(b, 0);
+    c->count = ftl_const(b, c->d.splits);
+    c->row = ftl_cta(b);
+    return;
+  }
+  ftl_expr rows = ftl_const(b, c->d.a.heads * c->d.a.seqlen_q), sequence = ftl_div(b, ftl_cta(b), rows);
+  c->row = ftl_mod(b, ftl_cta(b), rows);
+  c->first = ftl_lookup(b, c->results.tables.first_item, sequence);
+  ftl_expr end = ftl_lookup(b, c->results.tables.first_item, ftl_add(b, sequence, ftl_const(b, 1)));
+  c->count = ftl_sub(b, end, c->first);
+}
 
 static void declare(combine *c, const ftl_spec *spec) {
   ftl_builder *b = c->b;
@@ -36,13 +52,14 @@ static void declare(combine *c, const ftl_spec *spec) {
   c->shift = ftl_builder_rows_by_rows(b, "shift", 1, layout);
   c->sum = ftl_builder_rows_by_rows(b, "sum", 1, layout);
   c->output = ftl_builder_tile_by_rows(b, "o", FTL_FP32, 1, columns, layout);
+  declare_parts(c);
 }
 
 static ftl_tile_ref partial_ref(const combine *c, int32_t tensor, ftl_expr split, int32_t columns) {
   return (ftl_tile_ref){.tensor = tensor,
-                        .batch = split,
+                        .batch = ftl_add(c->b, c->first, split),
                         .head = ftl_const(c->b, 0),
-                        .row = ftl_cta(c->b),
+                        .row = c->row,
                         .present = FTL_ALWAYS,
                         .rows = 1,
                         .columns = columns};
@@ -87,19 +104,19 @@ static void add_parts(const combine *c, ftl_expr first, int32_t count) {
   }
 }
 
+// Parts lo .. hi-1, `count` at a time; a range that is empty whatever the CTA gives no code.
+static void walk_range(const combine *c, void (*visit)(const combine *c, ftl_expr first, int32_t count), ftl_expr lo,
+                       ftl_expr hi, int32_t count) {
+  if (lo == hi) return;
+  ftl_expr i = ftl_loop_value(c->b, ftl_loop(c->b, lo, hi));
+  visit(c, ftl_mul(c->b, i, ftl_const(c->b, count)), count);
+  ftl_end_loop(c->b);
+}
+
 static void walk(const combine *c, void (*visit)(const combine *c, ftl_expr first, int32_t count)) {
-  ftl_builder *b = c->b;
-  int64_t whole = c->d.splits / UNROLL;
-  if (whole > 0) {
-    ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), ftl_const(b, whole)));
-    visit(c, ftl_mul(b, i, ftl_const(b, UNROLL)), UNROLL);
-    ftl_end_loop(b);
-  }
-  if (whole * UNROLL < c->d.splits) {
-    ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, whole * UNROLL), ftl_const(b, c->d.splits)));
-    visit(c, i, 1);
-    ftl_end_loop(b);
-  }
+  ftl_expr unroll = ftl_const(c->b, UNROLL), whole = ftl_div(c->b, c->count, unroll);
+  walk_range(c, visit, ftl_const(c->b, 0), whole, UNROLL);
+  walk_range(c, visit, ftl_mul(c->b, whole, unroll), c->count, 1);
 }
 
 static void finish(const combine *c) {
@@ -112,8 +129,9 @@ static void finish(const combine *c) {
   ftl_store_rows(b, result_ref(c, c->results.lse, 1), c->sum);
 }
 
-ftl_status ftl_decode_build_combine(const ftl_spec *spec, ftl_tile_program **out, ftl_error *error) {
-  combine c = {.d = ftl_decode_of(spec)};
+ftl_status ftl_decode_build_combine(const ftl_spec *spec, const ftl_decode *d, ftl_tile_program **out,
+                                    ftl_error *error) {
+  combine c = {.d = *d};
   char name[FTL_TILE_NAME_BYTES];
   snprintf(name, sizeof name, "%s_combine", spec->workload->name);
   ftl_status status = ftl_builder_create(&c.b, name, error);

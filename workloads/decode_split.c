@@ -15,7 +15,6 @@ enum { WARP_ROWS = 16, WORD_BITS = 32, MOST_MASK_WORDS = 1 << 22 };
 typedef struct split {
   ftl_builder *b;
   ftl_decode d;
-  const ftl_tree *tree;  // NULL: none
   int32_t num_stages, num_warps, num_groups;
   bool persistent;
 
@@ -27,6 +26,9 @@ typedef struct split {
   int32_t scores, probs, output;                      // values
   ftl_online_softmax softmax;
   ftl_expr split_idx, batch, head, kv_head, row;
+  ftl_expr partial;  // the batch of the partial results
+  ftl_attention_lengths lengths;
+  ftl_pages pages;     // of the sequence's keys
   ftl_key_range keys;  // of the split
 } split;
 
@@ -86,6 +88,30 @@ static ftl_tensor_shape query_shape(const split *s, const ftl_spec *spec) {
   return shape;
 }
 
+// A paged cache: its pages instead of the sequences, with page_size tokens each, heads in them as `layout` says.
+static ftl_tensor_shape key_shape(const split *s, const ftl_spec *spec) {
+  const ftl_attention *a = &s->d.a;
+  if (!s->d.paged) return ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim);
+  ftl_tensor_shape pages = ftl_attention_shape(spec, a->kv_heads, s->d.paged->page_size, a->head_dim);
+  pages.num_batches = s->d.paged->num_pages;
+  return pages;
+}
+
+// Of a paged batch a CTA takes a work item: a sequence and a part of its keys.
+static void declare_item(split *s, ftl_expr item) {
+  ftl_builder *b = s->b;
+  const ftl_paged_tables *tables = &s->results.tables;
+  s->batch = ftl_lookup(b, tables->item_sequence, item);
+  s->split_idx = ftl_lookup(b, tables->item_part, item);
+  s->partial = item;
+  s->lengths.seqlen_kv = ftl_lookup(b, tables->lengths, s->batch);
+  s->lengths.diagonal = ftl_sub(b, s->lengths.seqlen_kv, ftl_const(b, s->d.a.seqlen_q));
+  s->pages = (ftl_pages){.page_rows = (int32_t)s->d.paged->page_size,
+                         .table = tables->pages,
+                         .first_entry = ftl_lookup(b, tables->first_page, s->batch),
+                         .page_stride = s->d.a.kv_heads * s->d.paged->page_size * s->d.a.head_dim};
+}
+
 static void declare_tile(split *s) {
   ftl_builder *b = s->b;
   const ftl_attention *a = &s->d.a;
@@ -94,18 +120,24 @@ static void declare_tile(split *s) {
   s->row = ftl_mul(b, ftl_mod(b, ftl_cta(b), m_tiles), ftl_const(b, a->block_m));
   s->head = ftl_mod(b, any_head, heads);
   s->kv_head = ftl_div(b, s->head, ftl_const(b, s->d.num_heads / a->kv_heads));
+  if (s->d.paged) {
+    declare_item(s, any_batch);
+    return;
+  }
   s->batch = ftl_mod(b, any_batch, ftl_const(b, a->batch));
   s->split_idx = ftl_div(b, any_batch, ftl_const(b, a->batch));
+  s->partial = any_batch;
+  s->lengths = ftl_attention_lengths_of(b, a);
 }
 
 // ---- masks of trees ----
 
 // The first key tile that holds a token of the tree: those before it are seen by all.
-static int64_t first_tree_tile(const split *s) { return (s->d.a.seqlen_kv - s->tree->num_tokens) / s->d.a.block_n; }
+static int64_t first_tree_tile(const split *s) { return (s->d.a.seqlen_kv - s->d.tree->num_tokens) / s->d.a.block_n; }
 
 static bool tree_sees(const split *s, int64_t token, int64_t key) {
-  int64_t first = s->d.a.seqlen_kv - s->tree->num_tokens;
-  return key < first || (key < s->d.a.seqlen_kv && ftl_tree_sees(s->tree, (int32_t)token, (int32_t)(key - first)));
+  int64_t first = s->d.a.seqlen_kv - s->d.tree->num_tokens;
+  return key < first || (key < s->d.a.seqlen_kv && ftl_tree_sees(s->d.tree, (int32_t)token, (int32_t)(key - first)));
 }
 
 // A bit a key from the first tree tile on, for each row of a head's tiles: packed, the rows of a token are equal.
@@ -119,7 +151,7 @@ static ftl_status declare_mask(split *s, ftl_error *error) {
   if (!words) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for a tree's mask");
   for (int64_t row = 0; row < num_rows; row++)
     for (int64_t i = 0; i < num_keys; i++)
-      if (tree_sees(s, row % s->tree->num_tokens, first_key + i))
+      if (tree_sees(s, row % s->d.tree->num_tokens, first_key + i))
         words[row * words_per_row + i / WORD_BITS] |= UINT32_C(1) << i % WORD_BITS;
   s->mask = ftl_builder_bit_rows(s->b, "tree_mask", words, num_rows, words_per_row);
   free(words);
@@ -146,7 +178,7 @@ static void mask_by_tree(const split *s, ftl_expr j) {
 // Key tiles that a query tile sees.
 static ftl_key_range all_keys(const split *s) {
   ftl_builder *b = s->b;
-  if (s->tree) {
+  if (s->d.tree) {
     ftl_expr zero = ftl_const(b, 0);
     return (ftl_key_range){
         .first = zero, .whole = zero, .unmasked = ftl_const(b, first_tree_tile(s)), .end = ftl_const(b, s->d.tiles_n)};
@@ -154,7 +186,8 @@ static ftl_key_range all_keys(const split *s) {
   // Packed tiles hold rows of any token: the first token's keys are seen by all, the last token's by any.
   ftl_attention every_token = s->d.a;
   every_token.block_m = (int32_t)s->d.a.seqlen_q;
-  return s->d.is_packed ? ftl_attention_keys(b, &every_token, ftl_const(b, 0)) : ftl_attention_keys(b, &s->d.a, s->row);
+  return s->d.is_packed ? ftl_attention_keys_lengths(b, &every_token, s->lengths, ftl_const(b, 0))
+                        : ftl_attention_keys_lengths(b, &s->d.a, s->lengths, s->row);
 }
 
 // The split's part of them.
@@ -189,12 +222,12 @@ static void declare_staging(split *s) {
 static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   const ftl_attention *a = &s->d.a;
   ftl_builder *b = s->b;
-  ftl_tensor_shape keys = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim);
+  ftl_tensor_shape keys = key_shape(s, spec);
   s->results = ftl_decode_declare(b, spec, &s->d, false);
   s->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, query_shape(s, spec));
   s->k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT, keys);
   s->v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, keys);
-  ftl_status status = s->tree ? declare_mask(s, error) : FTL_OK;
+  ftl_status status = s->d.tree ? declare_mask(s, error) : FTL_OK;
   if (status != FTL_OK) return status;
   int32_t role = ftl_builder_role(b, "main", s->num_warps, 0), readers = 1 << role, columns = a->padded_head_dim;
   ftl_builder_groups(b, s->num_groups);
@@ -231,12 +264,14 @@ static void load_queries(const split *s) {
 static void load_keys(const split *s, int32_t ring, int32_t tensor, ftl_expr j) {
   ftl_fill_stage(s->b, ring,
                  (ftl_tile_ref){.tensor = tensor,
-                                .batch = s->batch,
+                                .batch = s->d.paged ? ftl_const(s->b, 0) : s->batch,
                                 .head = s->kv_head,
                                 .row = ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)),
                                 .present = ftl_sub(s->b, s->keys.end, j),
                                 .rows = s->d.a.block_n,
-                                .columns = s->d.a.head_dim});
+                                .columns = s->d.a.head_dim,
+                                .row_end = s->d.paged ? s->lengths.seqlen_kv : FTL_TENSOR_END,
+                                .pages = s->pages});
 }
 
 static void load_ahead(const split *s, ftl_expr j) {
@@ -245,8 +280,7 @@ static void load_ahead(const split *s, ftl_expr j) {
 }
 
 static void store_partial(const split *s) {
-  ftl_expr batch = ftl_add(s->b, ftl_mul(s->b, s->split_idx, ftl_const(s->b, s->d.a.batch)), s->batch);
-  ftl_tile_ref output = rows_ref(s, s->results.partial_o, batch, s->d.a.head_dim);
+  ftl_tile_ref output = rows_ref(s, s->results.partial_o, s->partial, s->d.a.head_dim);
   if (s->num_groups > 1) {
     ftl_online_softmax_store_groups(s->b, &s->softmax, output, s->output, s->output_staging, s->rows_staging);
     // Another ring than those that slower warps may still read.
@@ -255,18 +289,18 @@ static void store_partial(const split *s) {
     ftl_online_softmax_finish(s->b, &s->softmax, s->output);
     ftl_store(s->b, output, s->output, -1);
   }
-  ftl_store_rows(s->b, rows_ref(s, s->results.partial_lse, batch, 1), s->softmax.max);
+  ftl_store_rows(s->b, rows_ref(s, s->results.partial_lse, s->partial, 1), s->softmax.max);
 }
 
 // ---- the kernel ----
 
 static void mask_scores(const split *s, ftl_expr j) {
-  if (s->tree) {
+  if (s->d.tree) {
     mask_by_tree(s, j);
     return;
   }
-  ftl_attention_mask(s->b, &s->d.a, s->scores, s->row, ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)),
-                     s->d.is_packed ? s->d.a.seqlen_q : 0);
+  ftl_attention_mask_lengths(s->b, &s->d.a, s->lengths, s->scores, s->row,
+                             ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)), s->d.is_packed ? s->d.a.seqlen_q : 0);
 }
 
 // K and V of a tile are waited for together, and the tile num_stages - 1 ahead is asked for at once.
@@ -327,20 +361,36 @@ static void build(split *s) {
   epilogue(s);
 }
 
+static int64_t num_ctas(const split *s) {
+  int64_t parts = s->d.paged ? s->d.paged->num_items : s->d.a.batch * s->d.splits;
+  return s->d.num_m_tiles * s->d.num_heads * parts;
+}
+
+static int64_t paged_flops(const split *s) {
+  ftl_attention a = s->d.a;
+  int64_t sum = 0;
+  a.batch = 1;
+  for (int64_t i = 0; i < s->d.paged->batch; i++) {
+    a.seqlen_kv = s->d.paged->lengths[i];
+    a.diagonal = a.seqlen_kv - a.seqlen_q;
+    sum += ftl_attention_forward_flops(&a);
+  }
+  return sum;
+}
+
 static int64_t model_flops(const split *s) {
   const ftl_attention *a = &s->d.a;
-  if (!s->tree) return ftl_attention_forward_flops(a);
-  int64_t pairs = a->seqlen_q * (a->seqlen_kv - a->seqlen_q) + ftl_tree_num_pairs(s->tree);
+  if (s->d.paged) return paged_flops(s);
+  if (!s->d.tree) return ftl_attention_forward_flops(a);
+  int64_t pairs = a->seqlen_q * (a->seqlen_kv - a->seqlen_q) + ftl_tree_num_pairs(s->d.tree);
   return 4 * a->head_dim * a->heads * a->batch * pairs;
 }
 
-ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_tree *tree, ftl_tile_program **out,
-                                  ftl_error *error) {
+ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_decode *d, ftl_tile_program **out, ftl_error *error) {
   char name[FTL_TILE_NAME_BYTES];
   ftl_status status = check_feasible(spec, error);
   if (status != FTL_OK) return status;
-  split s = {.d = ftl_decode_of(spec),
-             .tree = tree,
+  split s = {.d = *d,
              .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages],
              .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
              .persistent = spec->value[FTL_PARAM_persistent] != 0};
@@ -350,7 +400,7 @@ ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_tree *tree, ft
   if (status != FTL_OK) return status;
   status = declare(&s, spec, error);
   if (status == FTL_OK) {
-    ftl_builder_grid(s.b, s.d.num_m_tiles * s.d.num_heads * s.d.a.batch * s.d.splits, s.persistent, false);
+    ftl_builder_grid(s.b, num_ctas(&s), s.persistent, false);
     ftl_builder_flops(s.b, model_flops(&s));
     build(&s);
     status = ftl_builder_finish(s.b, out, error);

@@ -4,7 +4,8 @@
 #include "workloads/decode.h"
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
-  return ftl_decode_build(spec, NULL, launches, num_launches, error);
+  ftl_decode d = ftl_decode_of(spec);
+  return ftl_decode_build(spec, &d, launches, num_launches, error);
 }
 
 const ftl_workload ftl_workload_flash_decode = {

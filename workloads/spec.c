@@ -161,7 +161,29 @@ void ftl_spec_set_default(ftl_spec *spec, ftl_param param, int64_t value) {
   if ((spec->given >> param & 1) == 0) spec->value[param] = value;
 }
 
+static ftl_status set_from_lengths(ftl_spec *spec, ftl_param param, int64_t value, bool is_exact, ftl_error *error) {
+  if ((spec->given >> param & 1) == 0) store(spec, param, value);
+  int64_t given = spec->value[param];
+  if (is_exact ? given == value : given >= value) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s=%lld: lengths has %s%lld", ftl_param_get(param)->name,
+                       (long long)given, is_exact ? "" : "one of ", (long long)value);
+}
+
+// What a list of lengths says of the sizes of the batch. They then count as given.
+static ftl_status complete_lengths(ftl_spec *spec, ftl_error *error) {
+  if (!takes(spec, FTL_PARAM_lengths) || spec->value[FTL_PARAM_lengths] == 0) return FTL_OK;
+  int64_t count = ftl_spec_list(spec, FTL_PARAM_lengths, NULL, 0);
+  int64_t longest = ftl_spec_list_most(spec, FTL_PARAM_lengths);
+  ftl_status status = set_from_lengths(spec, FTL_PARAM_batch, count, true, error);
+  if (status == FTL_OK) status = set_from_lengths(spec, FTL_PARAM_seqlen_kv, longest, false, error);
+  if (status == FTL_OK && spec->workload->packs_queries)
+    status = set_from_lengths(spec, FTL_PARAM_seqlen_q, longest, false, error);
+  return status;
+}
+
 ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error) {
+  ftl_status lengths_status = complete_lengths(spec, error);
+  if (lengths_status != FTL_OK) return lengths_status;
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     if (!takes(spec, i) || (spec->given >> i & 1) != 0) continue;
     ftl_status status = fill_default(spec, i, error);

@@ -51,6 +51,7 @@ enum { FTL_SPEC_MMA_AUTO, FTL_SPEC_MMA_MMA, FTL_SPEC_MMA_WGMMA };
 enum { FTL_ORDER_M_FIRST, FTL_ORDER_HEAD_FIRST, FTL_ORDER_N_FIRST };
 enum { FTL_PASS_FWD, FTL_PASS_BWD };
 enum { FTL_DQ_KERNEL, FTL_DQ_ATOMICS };
+enum { FTL_PAGES_CONTIGUOUS, FTL_PAGES_SCATTERED, FTL_PAGES_SHARED_PREFIX };
 enum { FTL_Q_OPERAND_AUTO, FTL_Q_OPERAND_SHARED, FTL_Q_OPERAND_REGISTERS };
 enum { FTL_CODE_LEAN, FTL_CODE_PLAIN };
 enum { FTL_LAYOUT_BHSD, FTL_LAYOUT_BSHD };
@@ -95,8 +96,9 @@ FTL_MUST_USE ftl_status ftl_spec_init(ftl_spec *spec, const char *workload_name,
 // one. FTL_BAD_INPUT names the parameter, the value and what is allowed.
 FTL_MUST_USE ftl_status ftl_spec_set_text(ftl_spec *spec, const char *name, const char *text, ftl_error *error);
 FTL_MUST_USE ftl_status ftl_spec_set_int(ftl_spec *spec, const char *name, int64_t value, ftl_error *error);
-// Fills defaults (num_stages: 1 under schedule=interleaved, which has one buffer each) and checks rules between
-// parameters that hold on every GPU. FTL_BAD_INPUT names the parameter.
+// Fills defaults (with `lengths` batch is their number and seqlen_kv the longest; num_stages: 1 under
+// schedule=interleaved, which has one buffer each) and checks rules between parameters that hold on every GPU.
+// FTL_BAD_INPUT names the parameter.
 FTL_MUST_USE ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error);
 
 // What a value of `cluster` says: "2x1" is 2 along m.
@@ -139,22 +141,23 @@ enum { FTL_MAX_LAUNCHES = 6 };
   (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) |               \
    FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation) | \
    FTL_TAKES(acc_dtype))
-#define FTL_TAKES_LENGTHS FTL_TAKES(lengths)
+#define FTL_TAKES_PAGES (FTL_TAKES(page_size) | FTL_TAKES(page_layout) | FTL_TAKES(prefix))
 #define FTL_TAKES_TREE (FTL_TAKES(tree) | FTL_TAKES(parents))
 #define FTL_TAKES_MASK (FTL_TAKES(mask) | FTL_TAKES(mask_block) | FTL_TAKES(mask_width) | FTL_TAKES(mask_bits))
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
 #define FTL_TAKES_CLUSTERS FTL_TAKES(cluster)
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
-// Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, trees,
-// block masks, dropout and clusters.
-#define FTL_TAKES_ALL                                                                                         \
-  ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) &                                                              \
-   ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_LENGTHS | FTL_TAKES_TREE | \
-     FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS))
+// Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
+// trees, block masks, dropout and clusters.
+#define FTL_TAKES_ALL                                                                                           \
+  ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) &                                                                \
+   ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(lengths) | FTL_TAKES_PAGES | \
+     FTL_TAKES_TREE | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS))
 
 struct ftl_workload {
   const char *name, *doc;
   ftl_param_set accepts;  // parameters that it reads
+  bool packs_queries;     // `lengths` are those of the queries too, else of the keys alone
   uint32_t schedules;     // bit per value of `schedule` that it knows, if it takes that parameter
   uint32_t dtypes;        // likewise of `dtype`; 0: fp16 and bf16
   // May be NULL: replaces general defaults of parameters that the user left open by the workload's own.

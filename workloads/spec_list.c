@@ -133,3 +133,16 @@ int64_t ftl_spec_list(const ftl_spec *spec, ftl_param param, int32_t *out, int64
       if (count < capacity) out[count] = (int32_t)next.number;
   return count;
 }
+
+// The run that is smallest, or largest, by its number.
+static int64_t extreme(const ftl_spec *spec, ftl_param param, bool largest) {
+  const char *text = ftl_spec_list_text(spec, param);
+  run next;
+  int64_t found = largest ? INT64_MIN : INT64_MAX;
+  while (*text != '\0' && try_run(&text, ftl_param_get(param), &next))
+    if (largest ? next.number > found : next.number < found) found = next.number;
+  return found;
+}
+
+int64_t ftl_spec_list_least(const ftl_spec *spec, ftl_param param) { return extreme(spec, param, false); }
+int64_t ftl_spec_list_most(const ftl_spec *spec, ftl_param param) { return extreme(spec, param, true); }

@@ -11,5 +11,8 @@ typedef enum ftl_list_outcome { FTL_LIST_SET, FTL_LIST_MALFORMED, FTL_LIST_TOO_L
 ftl_list_outcome ftl_spec_list_set(ftl_spec *spec, ftl_param param, const char *text);
 // Canonical: equal neighbours are one entry with their number; "none" where it is empty. Valid while the spec is.
 const char *ftl_spec_list_text(const ftl_spec *spec, ftl_param param);
+// The smallest and the largest number of a list that is not empty.
+int64_t ftl_spec_list_least(const ftl_spec *spec, ftl_param param);
+int64_t ftl_spec_list_most(const ftl_spec *spec, ftl_param param);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "workloads/spec_list.h"
 
 static const int64_t max_tensor_bytes = INT64_C(1) << 46;
 static const int64_t max_flops = INT64_C(1) << 62;
@@ -37,6 +38,19 @@ static ftl_status check_l2_priorities(const ftl_spec *spec, ftl_error *error) {
   return ftl_error_set(error, FTL_BAD_INPUT,
                        "l2_evict_first=%s: l2_persist names the same tensors; allowed is one of both",
                        ftl_spec_text(spec, FTL_PARAM_l2_evict_first, text));
+}
+
+static ftl_status check_pages(const ftl_spec *spec, ftl_error *error) {
+  if (!takes(spec, FTL_PARAM_page_layout)) return FTL_OK;
+  int64_t prefix = spec->value[FTL_PARAM_prefix], shortest = spec->value[FTL_PARAM_seqlen_kv];
+  bool shared = spec->value[FTL_PARAM_page_layout] == FTL_PAGES_SHARED_PREFIX;
+  if (spec->value[FTL_PARAM_lengths] != 0) shortest = ftl_spec_list_least(spec, FTL_PARAM_lengths);
+  if (shared ? prefix >= 1 && prefix <= shortest : prefix == 0) return FTL_OK;
+  if (!shared)
+    return ftl_error_set(error, FTL_BAD_INPUT, "prefix=%lld: only with page_layout=shared_prefix", (long long)prefix);
+  return ftl_error_set(error, FTL_BAD_INPUT,
+                       "prefix=%lld: with page_layout=shared_prefix from 1 to %lld, the shortest sequence",
+                       (long long)prefix, (long long)shortest);
 }
 
 static ftl_status check_heads(const ftl_spec *spec, ftl_error *error) {
@@ -89,6 +103,7 @@ ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_cluster, error);
   if (status == FTL_OK) status = check_l2_priorities(spec, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_dtype, error);
+  if (status == FTL_OK) status = check_pages(spec, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_n, 8, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_heads, FTL_PARAM_seqlen_q, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_kv_heads, FTL_PARAM_seqlen_kv, error);

@@ -22,7 +22,9 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   if (v[FTL_PARAM_block_n] % 32 != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "block_n=%lld: a word of the tree's mask has 32 keys, so a multiple",
                          (long long)v[FTL_PARAM_block_n]);
-  return ftl_decode_build(spec, &tree, launches, num_launches, error);
+  ftl_decode d = ftl_decode_of(spec);
+  d.tree = &tree;
+  return ftl_decode_build(spec, &d, launches, num_launches, error);
 }
 
 const ftl_workload ftl_workload_tree_decode = {

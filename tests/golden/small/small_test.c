@@ -20,6 +20,10 @@ static const golden tree_goldens[] = {
 #include "tree_goldens.inc"
 };
 
+static const golden paged_goldens[] = {
+#include "paged_goldens.inc"
+};
+
 // The sum of three launches.
 static const golden standard_goldens[] = {
 #include "standard_goldens.inc"
@@ -126,6 +130,16 @@ Test(golden_small, counters_of_tree_decode_are_what_they_were) {
                        "tree_decode batch=2 heads=8 kv_heads=2 tree=eagle seqlen_kv=777 head_dim=128 block_m=64 "
                        "block_n=64 num_warps=4 splits=5 clock_mhz=1200 detail=full");
   cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/tree_goldens.inc)");
+}
+
+Test(golden_small, counters_of_paged_decode_are_what_they_were) {
+  int num_moved = 0;
+  for (size_t i = 0; i < sizeof paged_goldens / sizeof *paged_goldens; i++)
+    num_moved += moved(&paged_goldens[i],
+                       "paged_decode heads=8 kv_heads=2 seqlen_q=2 lengths=777:300x2:50 head_dim=128 causal=1 "
+                       "page_size=8 page_layout=shared_prefix prefix=45 block_m=16 block_n=64 num_warps=4 num_stages=2 "
+                       "splits=5 clock_mhz=1200 detail=full");
+  cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/paged_goldens.inc)");
 }
 
 Test(golden_small, counters_of_unfused_kernels_are_what_they_were) {

@@ -10,6 +10,7 @@ typedef struct pair_case {
 #define D128 "heads=16 seqlen=512 head_dim=128 "
 #define D64C "heads=8 seqlen=1024 head_dim=64 causal=1 "
 #define GQA "heads=16 kv_heads=4 seqlen_q=700 seqlen_kv=900 head_dim=128 causal=1 "
+#define PAGED "paged_decode heads=16 kv_heads=4 seqlen_q=1 lengths=4096:300:1500x3 head_dim=128 "
 #define DECODE "flash_decode batch=2 heads=16 kv_heads=4 seqlen_q=1 seqlen_kv=4096 head_dim=128 "
 
 static const pair_case cases[] = {
@@ -42,6 +43,9 @@ static const pair_case cases[] = {
     {"rtx4090", DECODE "splits=8"},
     {"h200", DECODE "splits=1 num_stages=3"},
     {"h200", DECODE "splits=24 block_n=128"},
+    {"a100_80", PAGED "splits=8 page_layout=scattered"},
+    {"h200", PAGED "splits=4 page_size=1 page_layout=scattered num_stages=3"},
+    {"rtx4090", PAGED "splits=8 page_size=64 page_layout=shared_prefix prefix=290"},
 };
 enum { NUM_CASES = sizeof cases / sizeof *cases, MAY_MISS = 1 };  // 95 % must hold
 

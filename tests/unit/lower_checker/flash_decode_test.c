@@ -1,4 +1,5 @@
-// Every lowering of flash_decode's two kernels that is feasible does what its tile program says.
+// Every lowering of the two kernels of flash_decode and of paged_decode that is feasible does what its tile program
+// says.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,14 @@ static const char *const shapes[] = {
     "heads=6 kv_heads=2 seqlen_q=5 seqlen_kv=130 head_dim=256 splits=9 causal=1 layout=bshd",
 };
 
+static const char *const paged_shapes[] = {
+    "heads=8 kv_heads=2 seqlen_q=1 lengths=512:100:1 head_dim=128 splits=2 page_size=16 page_layout=scattered",
+    "heads=4 seqlen_q=1 lengths=333:64 head_dim=64 splits=7 page_size=1 page_layout=scattered",
+    "heads=24 kv_heads=1 seqlen_q=1 lengths=200x3 head_dim=40 splits=1 layout=bshd page_size=48",
+    "heads=6 kv_heads=2 seqlen_q=5 lengths=300:3 head_dim=128 splits=3 causal=1 page_layout=shared_prefix prefix=2",
+    "heads=6 kv_heads=2 seqlen_q=5 lengths=130:90 head_dim=256 splits=9 causal=1 layout=bshd page_size=256",
+};
+
 // Groups of warps: four, two, one, and two with a staging buffer of their own.
 static const char *const blocks[] = {
     "block_m=16 block_n=64 num_warps=4 num_stages=3",
@@ -24,11 +33,11 @@ static const char *const blocks[] = {
     "block_m=16 block_n=64 num_warps=4 num_stages=2 persistent=1",
 };
 
-static void parse(ftl_spec *spec, const char *parameters) {
+static void parse(ftl_spec *spec, const char *workload, const char *parameters) {
   ftl_error error = {0};
   char text[512];
   snprintf(text, sizeof text, "%s", parameters);
-  cr_assert_eq(ftl_spec_init(spec, "flash_decode", &error), FTL_OK);
+  cr_assert_eq(ftl_spec_init(spec, workload, &error), FTL_OK);
   for (char *rest, *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
     char *value = strchr(word, '=');
     *value++ = '\0';
@@ -37,9 +46,9 @@ static void parse(ftl_spec *spec, const char *parameters) {
   cr_assert_eq(ftl_spec_complete(spec, &error), FTL_OK, "%s", error.message);
 }
 
-static bool prove(const ftl_arch *arch, const char *parameters, int launch) {
+static bool prove(const ftl_arch *arch, const char *workload, const char *parameters, int launch) {
   ftl_spec spec;
-  parse(&spec, parameters);
+  parse(&spec, workload, parameters);
   ftl_tile_program *tile;
   ftl_warp_program *warps;
   ftl_error error = {0};
@@ -55,19 +64,28 @@ static bool prove(const ftl_arch *arch, const char *parameters, int launch) {
 }
 
 // Gives how many configurations were feasible.
-static int prove_all(const char *arch_name, const char *how) {
+static int prove_shapes(const char *arch_name, const char *how, const char *workload, const char *const *of,
+                        size_t num_shapes) {
   int feasible = 0;
   ftl_arch *arch;
   ftl_error error = {0};
   cr_assert_eq(ftl_arch_load(FTL_SOURCE_DIR "/arch_models", arch_name, &arch, &error), FTL_OK, "%s", error.message);
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+  for (size_t s = 0; s < num_shapes; s++)
     for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
       char parameters[400];
-      snprintf(parameters, sizeof parameters, "%s %s %s", shapes[s], blocks[b], how);
-      feasible += prove(arch, parameters, 0) && prove(arch, parameters, 1);
+      snprintf(parameters, sizeof parameters, "%s %s %s", of[s], blocks[b], how);
+      feasible += prove(arch, workload, parameters, 0) && prove(arch, workload, parameters, 1);
     }
   ftl_arch_destroy(arch);
   return feasible;
+}
+
+static int prove_all(const char *arch, const char *how) {
+  return prove_shapes(arch, how, "flash_decode", shapes, sizeof shapes / sizeof *shapes);
+}
+
+static int prove_paged(const char *arch, const char *how) {
+  return prove_shapes(arch, how, "paged_decode", paged_shapes, sizeof paged_shapes / sizeof *paged_shapes);
 }
 
 Test(unit_lower_checker_flash_decode, volta_by_registers) { cr_expect_geq(prove_all("v100", "num_stages=2"), 15); }
@@ -79,4 +97,13 @@ Test(unit_lower_checker_flash_decode, ada_by_cp_async_in_bf16) {
 Test(unit_lower_checker_flash_decode, hopper_by_cp_async) { cr_expect_geq(prove_all("h200", ""), 20); }
 Test(unit_lower_checker_flash_decode, hopper_by_mma_sync_and_tma) {
   cr_expect_geq(prove_all("h200", "copy=tma mma=mma"), 18);
+}
+
+Test(unit_lower_checker_flash_decode, pages_on_volta) { cr_expect_geq(prove_paged("v100", "num_stages=2"), 15); }
+Test(unit_lower_checker_flash_decode, pages_on_ampere) { cr_expect_geq(prove_paged("a100_80", ""), 20); }
+Test(unit_lower_checker_flash_decode, pages_on_hopper_by_lanes_where_a_bulk_copy_cannot) {
+  cr_expect_geq(prove_paged("h200", ""), 20);
+}
+Test(unit_lower_checker_flash_decode, pages_on_hopper_by_bulk_copies) {
+  cr_expect_geq(prove_paged("h200", "copy=tma mma=mma page_size=16"), 18);
 }

@@ -1,0 +1,217 @@
+// paged_decode's two kernels together compute attention of each sequence over the tokens in its pages, and the first
+// visits each pair once: pages of any size, sequences of any lengths, shared prefixes, packed heads, several tokens.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline_case.h"
+#include "reference.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const double largest_input = 2;  // of pipeline_case's numbers
+
+// A batch as the kernels see it: the tables of the program.
+typedef struct paged_case {
+  pipeline_case run;
+  ftl_attention a;
+  const ftl_tensor *k;
+  int q, k_idx, v, o, lse;
+  const int32_t *lengths, *first_page, *pages;
+  int64_t page_size;
+} paged_case;
+
+static int tensor_named(const ftl_tile_program *program, const char *name) {
+  for (int i = 0; i < program->num_tensors; i++)
+    if (strcmp(program->tensors[i].name, name) == 0) return i;
+  cr_assert_fail("no tensor %s", name);
+  return -1;
+}
+
+static paged_case run(const char *params) {
+  paged_case c;
+  pipeline_case_run(&c.run, "paged_decode", params);
+  const ftl_tile_program *program = c.run.launches[0];
+  c.a = ftl_attention_of(&c.run.spec);
+  c.q = tensor_named(program, "q");
+  c.k_idx = tensor_named(program, "k");
+  c.v = tensor_named(program, "v");
+  c.o = tensor_named(program, "o");
+  c.lse = tensor_named(program, "lse");
+  c.k = &program->tensors[c.k_idx];
+  c.lengths = program->tensors[tensor_named(program, "lengths")].table;
+  c.first_page = program->tensors[tensor_named(program, "first_page")].table;
+  c.pages = program->tensors[tensor_named(program, "pages")].table;
+  c.page_size = c.run.spec.value[FTL_PARAM_page_size];
+  return c;
+}
+
+// ---- the reference: K and V of one sequence and KV head as rows that follow each other ----
+
+static float *gathered(const paged_case *c, int tensor, int64_t sequence, int64_t kv_head) {
+  int64_t length = c->lengths[sequence], head_dim = c->a.head_dim;
+  float *rows = malloc(sizeof *rows * (size_t)(length * head_dim));
+  cr_assert_not_null(rows);
+  for (int64_t i = 0; i < length; i++) {
+    int64_t page = c->pages[c->first_page[sequence] + i / c->page_size];
+    const float *from = c->run.tensors[tensor] + page * c->k->batch_stride + kv_head * c->k->head_stride +
+                        i % c->page_size * c->k->row_stride;
+    memcpy(rows + i * head_dim, from, sizeof *rows * (size_t)head_dim);
+  }
+  return rows;
+}
+
+// As attention_case derives it, of these inputs and fp16.
+static double score_error(const ftl_attention *a) {
+  double largest = (double)a->scale * a->head_dim * largest_input * largest_input;
+  return largest * (a->head_dim + 4 * 1.4427) * 0x1p-24 + 0x1p-23;
+}
+
+static double output_tolerance(const ftl_attention *a, double expected) {
+  double n = (double)a->seqlen_kv, u = 0x1p-11;
+  return largest_input * (u + 2 * score_error(a) + n * 0x1p-25 + 2 * n * 0x1p-24 + n / 16 * 0x1p-23) +
+         u * fabs(expected) + 0x1p-25;
+}
+
+static double lse_tolerance(const ftl_attention *a, double expected) {
+  return 2 * score_error(a) + (double)a->seqlen_kv * 0x1p-23 + 4 * 0x1p-24 * (fabs(expected) + 8);
+}
+
+static void check_head(const paged_case *c, int64_t sequence, int64_t head) {
+  ftl_attention a = c->a;
+  int64_t kv_head = head / (a.heads / a.kv_heads);
+  ftl_tensor_shape shape = ftl_attention_shape(&c->run.spec, a.heads, a.seqlen_q, a.head_dim);
+  int64_t at = sequence * shape.batch_stride + head * shape.head_stride;
+  float *k = gathered(c, c->k_idx, sequence, kv_head), *v = gathered(c, c->v, sequence, kv_head);
+  a.seqlen_kv = c->lengths[sequence];
+  for (int64_t i = 0; i < a.seqlen_q; i++) {
+    double out[256], lse;
+    reference_row(&a, i, c->run.tensors[c->q] + at, shape.row_stride, k, a.head_dim, v, a.head_dim, out, &lse);
+    double found = (double)c->run.tensors[c->lse][(sequence * a.heads + head) * a.seqlen_q + i];
+    cr_assert(found == lse || fabs(found - lse) <= lse_tolerance(&a, lse), "%s: LSE %g, not %g", c->run.text, found,
+              lse);
+    for (int32_t d = 0; d < a.head_dim; d++) {
+      found = (double)c->run.tensors[c->o][at + i * shape.row_stride + d];
+      cr_assert_float_eq(found, out[d], output_tolerance(&a, out[d]),
+                         "%s: sequence %lld head %lld O[%lld][%d] is %g, not %g", c->run.text, (long long)sequence,
+                         (long long)head, (long long)i, d, found, out[d]);
+    }
+  }
+  free(k);
+  free(v);
+}
+
+// Rows of packed heads are those of the query heads, in the same order.
+static void check_visits(paged_case *c) {
+  ftl_attention a = c->a;
+  const ftl_tile_program *program = c->run.launches[0];
+  int64_t rows = a.batch * a.heads * a.seqlen_q;
+  ftl_pair_visits visits = {.queries = c->q, .keys = c->k_idx, .num_keys = a.seqlen_kv};
+  ftl_error error = {0};
+  visits.counts = calloc((size_t)rows, (size_t)a.seqlen_kv);
+  cr_assert_eq(ftl_interpret(program, c->run.tensors, &visits, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(visits.num_outside, 0, "%s", c->run.text);
+  for (int64_t row = 0; row < rows; row++)
+    for (int64_t j = 0; j < c->a.seqlen_kv; j++) {
+      a.seqlen_kv = c->lengths[row / (a.heads * a.seqlen_q)];
+      int expected = j < a.seqlen_kv && reference_sees(&a, row % a.seqlen_q, j);
+      cr_assert_eq(visits.counts[row * c->a.seqlen_kv + j], expected, "%s: row %lld met key %lld", c->run.text,
+                   (long long)row, (long long)j);
+    }
+  free(visits.counts);
+}
+
+static void prove(const char *params) {
+  paged_case c = run(params);
+  for (int64_t sequence = 0; sequence < c.a.batch; sequence++)
+    for (int64_t head = 0; head < c.a.heads; head++) check_head(&c, sequence, head);
+  check_visits(&c);
+  pipeline_case_fini(&c.run);
+}
+
+// Sequences shorter than a page, than a tile and than a part; and the ends of each.
+static const char *const lengths[] = {"1", "16:1:17", "64:63:65:130", "300x2:5"};
+static const char *const layouts[] = {"contiguous", "scattered"};
+
+Test(numeric_attention_paged_decode, any_lengths_in_any_pages_give_attention) {
+  static const int page_sizes[] = {1, 3, 16, 48, 64, 256};
+  char params[256];
+  for (size_t l = 0; l < COUNT(lengths); l++)
+    for (size_t p = 0; p < COUNT(page_sizes); p++)
+      for (size_t splits = 1; splits <= 5; splits += 2) {
+        snprintf(params, sizeof params,
+                 "heads=2 head_dim=16 seqlen_q=1 lengths=%s page_size=%d page_layout=%s splits=%zu block_m=16 "
+                 "block_n=%d num_warps=4 num_stages=%zu",
+                 lengths[l], page_sizes[p], layouts[(l + p) % 2], splits, 64, 2 + l % 2);
+        prove(params);
+      }
+}
+
+Test(numeric_attention_paged_decode, heads_are_packed_in_both_layouts) {
+  static const char *const heads[] = {"heads=4 kv_heads=4", "heads=8 kv_heads=2", "heads=24 kv_heads=1"};
+  static const char *const orders[] = {"layout=bhsd", "layout=bshd"};
+  char params[256];
+  for (size_t h = 0; h < COUNT(heads); h++)
+    for (size_t o = 0; o < COUNT(orders); o++)
+      for (int persistent = 0; persistent < 2; persistent++) {
+        snprintf(params, sizeof params,
+                 "%s %s head_dim=24 seqlen_q=1 lengths=150:20:77 page_size=16 page_layout=scattered splits=3 "
+                 "block_m=16 block_n=32 num_warps=2 persistent=%d",
+                 heads[h], orders[o], persistent);
+        prove(params);
+      }
+}
+
+Test(numeric_attention_paged_decode, several_tokens_see_the_keys_up_to_their_own) {
+  static const char *const orders[] = {"layout=bhsd", "layout=bshd"};
+  char params[256];
+  for (size_t o = 0; o < COUNT(orders); o++)
+    for (int tokens = 2; tokens <= 17; tokens += 5) {
+      snprintf(params, sizeof params,
+               "heads=6 kv_heads=2 %s head_dim=16 seqlen_q=%d lengths=200:3:64:67 causal=1 page_size=8 splits=2 "
+               "block_m=32 block_n=32 num_warps=4",
+               orders[o], tokens);
+      prove(params);
+    }
+}
+
+Test(numeric_attention_paged_decode, a_shared_prefix_gives_each_sequence_its_own_attention) {
+  static const int prefixes[] = {1, 16, 20, 48};
+  char params[256];
+  for (size_t p = 0; p < COUNT(prefixes); p++) {
+    snprintf(params, sizeof params,
+             "heads=2 kv_heads=1 head_dim=16 seqlen_q=1 lengths=100:48:61 page_layout=shared_prefix prefix=%d "
+             "page_size=16 splits=2",
+             prefixes[p]);
+    prove(params);
+  }
+}
+
+// ---- the pages ----
+
+static void assert_pages(const char *params, int64_t num_pages, int64_t num_distinct) {
+  paged_case c = run(params);
+  int64_t batch = c.a.batch, found = 0;
+  bool *used = calloc((size_t)c.k->num_batches, sizeof *used);
+  for (int32_t i = 0; i < c.first_page[batch]; i++) {
+    found += !used[c.pages[i]];
+    used[c.pages[i]] = true;
+  }
+  free(used);
+  cr_expect_eq(c.k->num_batches, num_pages, "%s: %lld pages", params, (long long)c.k->num_batches);
+  cr_expect_eq(found, num_distinct, "%s: %lld distinct pages", params, (long long)found);
+  pipeline_case_fini(&c.run);
+}
+
+#define BATCH "heads=1 head_dim=16 seqlen_q=1 lengths=100:48:61 page_size=16 splits=2 "
+
+// 7, 3 and 4 pages.
+Test(numeric_attention_paged_decode, sequences_have_pages_of_their_own_unless_they_share_a_prefix) {
+  assert_pages(BATCH "page_layout=contiguous", 14, 14);
+  assert_pages(BATCH "page_layout=scattered", 14, 14);
+  assert_pages(BATCH "page_layout=shared_prefix prefix=32", 10, 10);
+  // of the prefix's two pages the second is half full: each sequence writes to a copy of its own
+  assert_pages(BATCH "page_layout=shared_prefix prefix=24", 13, 12);
+}
