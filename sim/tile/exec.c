@@ -252,11 +252,11 @@ static void role_start_tile(const exec *e, int32_t role_idx, int64_t tile, role_
 
 static bool out_of_steps(const exec *e) { return e->options->max_steps > 0 && e->num_steps >= e->options->max_steps; }
 
-// Runs until the role waits, fails or is done; *moved tells whether any op ran.
-static outcome role_run(exec *e, int32_t role_idx, bool *moved, ftl_error *error) {
+// Runs until the role waits, fails, is done or has run max_ops; *moved tells whether any op ran.
+static outcome role_run(exec *e, int32_t role_idx, int64_t max_ops, bool *moved, ftl_error *error) {
   const ftl_role *info = &e->program->roles[role_idx];
   role_state *role = &e->roles[role_idx];
-  while (!role->done && !out_of_steps(e)) {
+  for (int64_t i = 0; i < max_ops && !role->done && !out_of_steps(e); i++) {
     e->num_steps++;
     if (role->next_op == info->first_op + info->num_ops) {
       role_start_tile(e, role_idx, role->point.cta + e->options->tile_stride, role);
@@ -356,16 +356,27 @@ static ftl_status check_end(const exec *e, ftl_error *error) {
   return FTL_OK;
 }
 
+static bool is_done(const exec *e) {
+  for (int32_t i = 0; i < e->program->num_roles; i++)
+    if (!e->roles[i].done) return false;
+  return true;
+}
+
+// Every role but a late one as far as it comes; the late one, if all others wait, by one op.
+static outcome run_turn(exec *e, bool *moved, ftl_error *error) {
+  int32_t late = e->options->late_role - FTL_FIRST_LATE_ROLE;
+  for (int32_t i = 0; i < e->program->num_roles; i++)
+    if (i != late && role_run(e, i, INT64_MAX, moved, error) == FAILED) return FAILED;
+  return late >= 0 && !*moved ? role_run(e, late, 1, moved, error) : PROGRESS;
+}
+
 static ftl_status run_roles(exec *e, ftl_error *error) {
   ftl_error local = {0};  // the caller's may be NULL, and a visitor's status must not be lost
   for (;;) {
-    bool moved = false, all_done = true;
-    for (int32_t i = 0; i < e->program->num_roles; i++) {
-      if (role_run(e, i, &moved, &local) == FAILED) return ftl_error_set(error, local.status, "%s", local.message);
-      all_done = all_done && e->roles[i].done;
-    }
+    bool moved = false;
+    if (run_turn(e, &moved, &local) == FAILED) return ftl_error_set(error, local.status, "%s", local.message);
     if (out_of_steps(e)) return FTL_OK;
-    if (all_done) return check_end(e, error);
+    if (is_done(e)) return check_end(e, error);
     if (!moved) return deadlock(e, error);
   }
 }

@@ -7,6 +7,10 @@
 
 enum { FTL_TILE_MAX_STAGES = 64 };
 
+// Of late_role: roles take turns, or role number late_role - FTL_FIRST_LATE_ROLE runs an op only when no other can, so
+// that whatever does not wait for it overtakes it.
+enum { FTL_NO_LATE_ROLE = 0, FTL_FIRST_LATE_ROLE = 1 };
+
 typedef struct ftl_exec_event {
   const ftl_tile_op *op;
   const ftl_expr_point *point;
@@ -22,8 +26,9 @@ typedef struct ftl_exec_options {
   int64_t first_tile, tile_stride;  // the CTA walks first_tile, first_tile + tile_stride, ... while < num_ctas
   int64_t max_trips;                // longer loops leave out iterations in their middle; 0: none do
   int64_t max_steps;                // the walk ends quietly after so many ops; 0: at the program's end
-  int64_t *num_steps;               // how many ops ran, loop control included; may be NULL
-  ftl_exec_visit visit;             // called for every op but loop control, in the order of execution; may be NULL
+  int32_t late_role;
+  int64_t *num_steps;    // how many ops ran, loop control included; may be NULL
+  ftl_exec_visit visit;  // called for every op but loop control, in the order of execution; may be NULL
   void *context;
 } ftl_exec_options;
 

@@ -149,3 +149,26 @@ Test(unit_tile_named_barrier, rows_beyond_the_ring_are_refused) {
   ftl_at_ring_row(s.b, SKETCH_ROWS + 1);  // rows 17 to 32 of 0 to 31
   sketch_assert_refused(&s, "ring r is too small to stage the tile");
 }
+
+// Role a works between its syncs at a barrier at which b arrives `num_ahead` times before it waits for anything.
+static two_roles arrive_ahead(int num_ahead) {
+  two_roles t = {.s = sketch_create()};
+  ftl_builder *b = t.s.b;
+  t.a_turn = ftl_builder_named_barrier(b, "a's turn", 3);
+  for (int role = 0; role < 2; role++) {
+    ftl_builder_role(b, role ? "b" : "a", 4, 0);
+    for (int i = 0; i < num_ahead; i++) {
+      if (role == 0) ftl_sync(b, t.a_turn);
+      if (role == 1) ftl_arrive(b, t.a_turn);
+      ftl_barrier(b);
+    }
+  }
+  return t;
+}
+
+Test(unit_tile_named_barrier, an_arrival_that_can_overtake_the_phase_before_is_refused) {
+  two_roles once = arrive_ahead(1), twice = arrive_ahead(2);
+  ftl_tile_program_destroy(sketch_finish(&once.s));
+  // With a first and then b there is no trouble: it takes an a that is late.
+  sketch_assert_refused(&twice.s, "(arrive a's turn): role b comes twice in one phase");
+}
