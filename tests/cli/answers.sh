@@ -34,6 +34,11 @@ accepted "Why: " "$FAKE" run --no-db "$SCENARIOS/block_sizes.lua" -- v100
 accepted "by splits" "$FAKE" run --no-db "$SCENARIOS/flash_decode.lua"
 accepted "flash3_fwd on h200" "$FAKE" run --no-db "$SCENARIOS/flash3.lua"
 
+# Kernels that a scenario writes, which need the real engine.
+accepted "alibi: o within" "$REAL" run --no-db "$SCENARIOS/alibi.lua" -- t4
+accepted "block_sparse: o within" "$REAL" run --no-db "$SCENARIOS/block_sparse.lua" -- a100_80
+grep -q "infeasible on a100_80: block_m=64 block_n=128" out || bad "no reason for tiles that span blocks"
+
 # The real engine, on something small.
 S="--arch a100_80 --workload flash2_fwd heads=2 seqlen=256 head_dim=64"
 accepted '"gpu__time_duration.sum"' "$REAL" predict $S --json
