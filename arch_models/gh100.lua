@@ -96,6 +96,7 @@ return die "gh100" {
     mma_n = datasheet(8, "PTX ISA, mma.m16n8k16"),
     mma_k = datasheet(16, "PTX ISA, mma.m16n8k16"),
     mma_fp32_interval_cycles = measured(6, measurements .. "micro_mma.csv: 6.2 in one warp, 1354 multiply-adds a cycle and SM from four"),
+    mma_dispatch_cycles = measured(6, measurements .. "micro_operand_ports.csv: mma_FMUL1: an mma.sync and k multiplications take 6 + k cycles, also with four warps"),
     mma_latency_cycles = measured(24, measurements .. "micro_mma.csv: 24.5"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.16816 is one instruction"),
     mma_int_m = datasheet(16, "PTX ISA, mma.m16n8k32 with s8: from sm_80"),
@@ -115,6 +116,7 @@ return die "gh100" {
     wgmma_issue_cycles = measured(4, queues .. "wgmma_m64n64k16_ss and n8: 4 from one to the next; 12 for n128, 28 for n256"),
     wgmma_rs_issue_cycles = measured(10, queues .. "wgmma_m64n64k16_rs: 8 to 11 from one to the next; 20 for n128, 36 for n256"),
     wgmma_tail_cycles = measured(55, measurements .. "micro_wgmma.csv: issue to wait 55 + N/2 from shared memory, 11.5 less from registers"),
+    wgmma_dispatch_cycles = measured(2, measurements .. "micro_operand_ports.csv: beside wgmma_ss n128, FMUL 1.22 to 1.76 cycles, IMAD 2.0 to 4.1, LOP3, FMNMX and F2FP 2.05 to 4.4, MUFU 8.0 to 10.6"),
     wgmma_queue_depth = measured(6, queues .. "wgmma_m64n256k16_ss: the ninth is held until the second has ended, so one runs and six wait; five with A from registers"),
   },
   shared = {

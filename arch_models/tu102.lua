@@ -90,6 +90,7 @@ return die "tu102" {
     mma_n = datasheet(8, "PTX ISA, mma.m16n8k8"),
     mma_k = datasheet(8, "PTX ISA, mma.m16n8k8"),
     mma_fp32_interval_cycles = datasheet(8, whitepaper .. ": 8 tensor cores of 64 multiply-adds an SM; 1024 / 128 a sub-core (GeForce products halve it)"),
+    mma_dispatch_cycles = guess(4, "7 source registers of m16n8k8, 2 banks of one read port each: Huerta et al., MICRO 2025"),
     mma_latency_cycles = guess(18, "17 to 18 for m16n8k8 from memory of published microbenchmarks"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.1688 is one instruction"),
     mma_int_m = datasheet(8, "PTX ISA, mma.m8n8k16 with s8 from sm_75, m16n8k16 from sm_80"),
@@ -109,6 +110,7 @@ return die "tu102" {
     wgmma_issue_cycles = guess(0, unused),
     wgmma_rs_issue_cycles = guess(0, unused),
     wgmma_tail_cycles = guess(0, unused),
+    wgmma_dispatch_cycles = guess(1, unused),
     wgmma_queue_depth = guess(0, unused),
   },
   shared = {

@@ -116,14 +116,30 @@ static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t positio
   }
 }
 
+// An instruction that issues while others are still to be dispatched waits behind them; the sub-core goes on to issue
+// until more than one mma.sync would wait. That is when the next one may issue on any pipe that is dispatched to.
+static void hold(sm_subcore *sc, int64_t until) {
+  static const uint8_t dispatched[] = {FTL_SM_PIPE_FP32, FTL_SM_PIPE_ALU, FTL_SM_PIPE_HALF, FTL_SM_PIPE_TENSOR};
+  for (size_t i = 0; i < sizeof dispatched; i++)
+    if (sc->pipe_free[dispatched[i]] < until) sc->pipe_free[dispatched[i]] = until;
+}
+
+static inline void dispatch(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t cycles) {
+  sc->dispatch_free = (sc->dispatch_free > now ? sc->dispatch_free : now) + cycles;
+  int64_t until = sc->dispatch_free - sm->arch->tensor_mma_dispatch_cycles;
+  if (until > now + 1) hold(sc, until);
+}
+
 static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
   sm_warp *w = sc->warps[position];
   const sm_op *op = w->op;
   if (w->settled < now) sm_settle(sm, sc, w, now);
   w->settled = now + 1;
   sc->last = position;
-  sc->pipe_free[op->pipe] = now + op->interval;
+  int64_t interval = sm_interval(sm, op, now);
+  sc->pipe_free[op->pipe] = now + interval;
   sc->pipe_taker[op->pipe] = position;
+  if (op->dispatch) dispatch(sm, sc, now, op->dispatch);
   sm->counters.pipe_insts[op->pipe]++;
   if (sm->on_issue)
     sm->on_issue(sm->on_issue_context, now, w->slot, w->warp, w->point.cta, &sm->program->insts[op->inst]);
@@ -135,7 +151,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   } else if (last) {
     w->tokens[op->destination] = sm_token_word(sm, now + op->latency, op->producer);
   } else {
-    sc->ready[position] = now + op->interval;
+    sc->ready[position] = now + interval;
   }
   if (last) go_on(sm, sc, w, position, now);
 }
@@ -143,16 +159,17 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
 // ---- runs as one event ----
 // All but the last of a run issue unobserved while no other warp of the sub-core can: as if one by one, with the pipe's
 // interval between them. What becomes able to issue meanwhile cuts the run there.
-static bool try_run(sm_subcore *sc, int32_t position, int64_t now, int64_t others, int64_t until) {
+static bool try_run(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now, int64_t others, int64_t until) {
   const sm_warp *w = sc->warps[position];
   const sm_op *op = w->op;
   if (!op->bulk || w->repeat_left < 3) return false;
-  int64_t limit = others < until ? others : until;
-  int64_t count = (limit - now + op->interval - 1) / op->interval;
+  int64_t limit = others < until ? others : until, interval = sm_interval(sm, op, now);
+  if (sm_wgmma_runs(sm, now) && sm->tensor_free < limit) limit = sm->tensor_free;  // then the interval changes
+  int64_t count = (limit - now + interval - 1) / interval;
   if (count > w->repeat_left - 1) count = w->repeat_left - 1;
   if (count < 2) return false;
-  sc->run = (sm_run){.start = now, .count = count, .interval = op->interval, .position = position};
-  *sc->next = now + (count - 1) * op->interval + 1;
+  sc->run = (sm_run){.start = now, .count = count, .interval = interval, .position = position};
+  *sc->next = now + (count - 1) * interval + 1;
   return true;
 }
 
@@ -177,6 +194,8 @@ static void finish_run(ftl_sm *sm, sm_subcore *sc) {
   sc->last = run.position;
   sc->pipe_free[w->op->pipe] = last + run.interval;
   sc->pipe_taker[w->op->pipe] = run.position;
+  if (w->op->dispatch)  // one a cycle at most: what waited when the run began is as much behind, or gone
+    sc->dispatch_free = sc->dispatch_free + run.count > last + 1 ? sc->dispatch_free + run.count : last + 1;
   sc->ready[run.position] = last + run.interval;
   sm->counters.pipe_insts[w->op->pipe] += run.count;
 }
@@ -203,7 +222,7 @@ static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
     others = eligible & ~(UINT64_C(1) << chosen);
     for (uint64_t rest = others; rest; rest &= rest - 1) sc->not_selected[__builtin_ctzll(rest)]++;
     *sc->next = now + 1;
-  } else if (sm->bulk && try_run(sc, chosen, now, next, until)) {
+  } else if (sm->bulk && try_run(sm, sc, chosen, now, next, until)) {
     return;
   }
   issue(sm, sc, chosen, now);

@@ -9,6 +9,13 @@
 
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 
+// Runs that are under way issue on with other intervals: in the sub-cores that had their turn this cycle from the next
+// on, in the others from this one.
+static void cut_runs(ftl_sm *sm, int32_t subcore, int64_t now) {
+  for (int32_t s = 0; s < sm->num_subcores; s++)
+    if (sm->subcores[s].run.position >= 0) ftl_sm_run_cut(&sm->subcores[s], s <= subcore ? now + 1 : now);
+}
+
 // op->latency: cycles of math; op->data_cycles: of operand reads.
 static void reserve(ftl_sm *sm, sm_warpgroup *group, const sm_op *op, int64_t now) {
   int64_t start = latest(now, sm->tensor_free);
@@ -25,6 +32,7 @@ void ftl_sm_gmma_issue(ftl_sm *sm, sm_warp *w, int64_t now) {
   group->issued[w->warp_in_role % SM_WARPGROUP]++;
   for (int i = 0; i < SM_WARPGROUP; i++)
     if (group->issued[i] == group->reserved) return;
+  if (!sm_wgmma_runs(sm, now)) cut_runs(sm, w->subcore, now);
   reserve(sm, group, w->op, now);
   sm_warp *first = w - w->warp_in_role % SM_WARPGROUP;
   for (int i = 0; i < SM_WARPGROUP; i++)

@@ -202,6 +202,17 @@ static void set_barrier(builder *b, int32_t role, const ftl_warp_inst *inst, sm_
   op->meeting = (uint8_t)(named_warps ? named_warps : warps);
 }
 
+// Instructions of fixed latency read their operands one after the other, mma.sync for long; those of the MIO, and
+// special math, later and on their own (Huerta et al.). While a wgmma runs, an instruction gets its operands half as
+// often: of pipes of 16 lanes or fewer, which read them in two halves, each half.
+static void set_dispatch(const ftl_arch *arch, sm_op *op) {
+  if (op->pipe > FTL_SM_PIPE_TENSOR) return;
+  bool is_product = op->pipe == FTL_SM_PIPE_TENSOR;
+  if (op->pipe != FTL_SM_PIPE_SFU) op->dispatch = (uint8_t)(is_product ? arch->tensor_mma_dispatch_cycles : 1);
+  int64_t halves = op->interval < 2 ? 1 : 2;
+  if (!is_product) op->held = (uint8_t)((arch->tensor_wgmma_dispatch_cycles - 1) * halves);
+}
+
 static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t inst_idx) {
   timing t = b->of[inst->opcode];
   int32_t none_source = b->code->num_tokens - 1, none_destination = b->code->num_tokens - 2;
@@ -230,6 +241,7 @@ static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t 
     set_data(b, inst, &op);
   set_lines(b, inst, &op);
   bool waits = op.kind == SM_CP_WAIT || op.kind == SM_WGMMA || op.kind == SM_WGMMA_WAIT || op.kind == SM_TMA_STORE_WAIT;
+  set_dispatch(b->arch, &op);
   op.special = waits || op.kind >= SM_LOOP || (op.flags & FTL_INST_WARP0);
   op.bulk = op.kind == SM_FIXED && op.repeat > 2 && op.pipe != FTL_SM_PIPE_TENSOR;  // wgmma takes the tensor pipe too
   return op;

@@ -104,7 +104,8 @@ typedef struct sm_subcore {
   int64_t age[SM_MAX_POSITIONS];            // order of arrival
   sm_warp *warps[SM_MAX_POSITIONS];
   sm_run run;
-  int64_t mio_ready;  // the next instruction may go to the LSU from this cycle on
+  int64_t dispatch_free;  // all that has issued is dispatched by then
+  int64_t mio_ready;      // the next instruction may go to the LSU from this cycle on
   int32_t mio_head, mio_count;
   sm_mio_entry *mio;  // ring of mio.queue_entries
 } sm_subcore;
@@ -279,6 +280,13 @@ static inline int64_t sm_own_pipe_free(const sm_subcore *sc, const sm_warp *w) {
   uint8_t pipe = w->op->pipe;
   if (pipe <= FTL_SM_PIPE_GMMA) return sc->pipe_taker[pipe] == w->position ? sc->pipe_free[pipe] : 0;
   return pipe <= FTL_SM_PIPE_LG ? w->mio_free : 0;
+}
+
+// A wgmma reads and writes its accumulators in the register file. Another instruction then waits for its operands.
+static inline bool sm_wgmma_runs(const ftl_sm *sm, int64_t now) { return sm->tensor_free > now; }
+
+static inline int64_t sm_interval(const ftl_sm *sm, const sm_op *op, int64_t now) {
+  return op->interval + (op->held && sm_wgmma_runs(sm, now) ? op->held : 0);
 }
 
 // When all source tokens of the warp's next instruction are ready: the latest of their words.

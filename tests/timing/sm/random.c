@@ -9,6 +9,18 @@ static uint32_t draw(uint32_t *state, uint32_t below) {
   return (*state >> 8) % below;
 }
 
+static void add_products(rig *r, uint32_t *state) {
+  uint32_t count = 1 + draw(state, 3);
+  for (uint32_t i = 0; i < count; i++) {
+    ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, -1);
+    product->arg = (uint16_t)(8 << draw(state, 6));
+    product->ring_a = draw(state, 2) ? 0 : FTL_NO_RING;
+    product->ring_b = 0;
+  }
+  rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = (uint16_t)draw(state, 2);
+}
+
 static void add_random(rig *r, uint32_t *state, const uint16_t *accesses) {
   static const ftl_opcode plain[] = {FTL_OP_FFMA, FTL_OP_IADD,  FTL_OP_IMAD, FTL_OP_MUFU,
                                      FTL_OP_CVT,  FTL_OP_HFMA2, FTL_OP_MMA};
@@ -34,6 +46,12 @@ static void add_random(rig *r, uint32_t *state, const uint16_t *accesses) {
     case 3:
       inst = rig_add(r, FTL_OP_BAR_SYNC, -1, -1);
       break;
+    case 4:
+      if (r->program.roles[0].num_warps % 4 == 0) {
+        add_products(r, state);
+        return;
+      }
+      // fall through
     default:
       inst = rig_add(r, plain[draw(state, 7)], token, source < 32 ? source : -1);
       inst->repeat = (uint8_t)(1 + (draw(state, 2) ? draw(state, 24) : 0));
@@ -44,7 +62,10 @@ static void add_random(rig *r, uint32_t *state, const uint16_t *accesses) {
 static rig *random_rig(uint32_t seed) {
   static const char *const policies[] = {"gto", "gty", "lrr"};
   uint32_t state = seed * 2654435761u + 1;
-  rig *r = rig_create((int32_t)(1 + draw(&state, 9)));
+  int32_t num_warps = (int32_t)(1 + draw(&state, 9));
+  rig *r = rig_create(seed % 2 ? num_warps : 4 + num_warps / 5 * 4);  // whole warpgroups may multiply
+  r->arch.tensor_mma_dispatch_cycles = 1 + draw(&state, 8);
+  r->arch.tensor_wgmma_dispatch_cycles = 1 + draw(&state, 3);
   strcpy(r->arch.sm_scheduler, policies[draw(&state, 3)]);
   r->num_slots = 1 + draw(&state, 3);
   r->arch.l1_max_pending_lines = 2 + draw(&state, 20);

@@ -1,0 +1,71 @@
+#include <criterion/criterion.h>
+
+#include "rig.h"
+
+// mma.sync takes 6 cycles of dispatch, others 1; its pipe's interval is 8. One may wait to be dispatched while the
+// sub-core goes on: MMA at 0 is dispatched until 6, so the FFMAs at 1 to 8 are until 7 to 14. The MMA at 9 is until 20:
+// more than another MMA would wait before 14.
+Test(timing_sm_dispatch, products_take_the_dispatch_of_others) {
+  rig *r = rig_create(1);
+  r->arch.tensor_mma_dispatch_cycles = 6;
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_MMA, 9, -1);
+  rig_add(r, FTL_OP_FFMA, 10, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int i = 0; i <= 9; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), i);
+  cr_assert_eq(rig_cycle(r, 0, 10, 0), 14);
+  rig_destroy(r);
+}
+
+// Without end, an MMA and 8 FFMA take 6 + 8 cycles, whoever issues them: two warps of one sub-core, 20 of each.
+Test(timing_sm_dispatch, the_rate_is_the_sum_of_what_they_take) {
+  rig *r = rig_create(5);  // warps 0 and 4 share a sub-core
+  r->arch.tensor_mma_dispatch_cycles = 6;
+  int32_t loop = rig_loop(r, 0, 0, 20);
+  rig_add(r, FTL_OP_MMA, 0, -1);  // after LOOP: 1
+  for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_end_loop(r, loop);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  double cycles = (double)rig_run(r, 1) / 40;
+  cr_assert(cycles >= 13.5 && cycles <= 14.5, "%f", cycles);
+  rig_destroy(r);
+}
+
+// Special math and shared memory have their own way: at 10 and 11, where FFMA would issue at 14.
+Test(timing_sm_dispatch, the_mio_is_not_held) {
+  rig *r = rig_create(1);
+  r->arch.tensor_mma_dispatch_cycles = 6;
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_MMA, 9, -1);
+  rig_add(r, FTL_OP_MUFU, 10, -1);
+  rig_add(r, FTL_OP_LDS, 11, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 10, 0), 10);
+  cr_assert_eq(rig_cycle(r, 0, 11, 0), 11);
+  rig_destroy(r);
+}
+
+// Warps 0 to 3 multiply m64n128k16 from 0 to 64. Beside it FFMA (interval 1) takes 2 cycles, CVT (2) takes 4, MUFU (8)
+// takes 10: warp 4 issues from 2 on, after warp 0's EXIT. After 64 they are as fast as ever.
+Test(timing_sm_dispatch, a_running_wgmma_doubles_what_reading_operands_takes) {
+  rig *r = rig_create(4);
+  r->arch.tensor_wgmma_dispatch_cycles = 2;
+  ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, -1);
+  product->arg = 128;
+  product->ring_a = product->ring_b = 0;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 4);
+  for (int i = 0; i < 3; i++) rig_add(r, FTL_OP_FFMA, i, -1);  // 0 to 2
+  for (int i = 3; i < 5; i++) rig_add(r, FTL_OP_CVT, i, -1);   // 3, 4
+  for (int i = 5; i < 7; i++) rig_add(r, FTL_OP_MUFU, i, -1);  // 5, 6
+  rig_add(r, FTL_OP_FFMA, 7, -1)->repeat = 40;                 // 7: from 23 on, every second cycle to 63
+  rig_add(r, FTL_OP_EXIT, -1, -1);                             // 8: 19 more from 65 on
+  rig_run(r, 1);
+  const int64_t expected[] = {2, 4, 6, 7, 11, 12, 22, 23, 84};
+  for (int i = 0; i < 9; i++) cr_expect_eq(rig_cycle(r, 4, i, 0), expected[i], "%d: %d", i, (int)rig_cycle(r, 4, i, 0));
+  rig_destroy(r);
+}
