@@ -378,6 +378,17 @@ static int64_t paged_flops(const split *s) {
   return sum;
 }
 
+// K and V of all layers are alike: of one of them.
+static ftl_cache_memory cache_memory(const split *s) {
+  const ftl_paged_batch *paged = s->d.paged;
+  int64_t token_bytes = 2 * s->d.a.kv_heads * s->d.a.head_dim * ftl_dtype_bytes(s->d.a.dtype), tokens = 0;
+  for (int64_t i = 0; i < paged->batch; i++) tokens += paged->lengths[i];
+  return (ftl_cache_memory){.page_bytes = paged->num_pages * paged->page_size * token_bytes,
+                            .filled_bytes = paged->num_filled_slots * token_bytes,
+                            .contiguous_bytes = paged->batch * s->d.a.seqlen_kv * token_bytes,
+                            .contiguous_filled_bytes = tokens * token_bytes};
+}
+
 static int64_t model_flops(const split *s) {
   const ftl_attention *a = &s->d.a;
   if (s->d.paged) return paged_flops(s);
@@ -402,6 +413,7 @@ ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_decode *d, ftl
   if (status == FTL_OK) {
     ftl_builder_grid(s.b, num_ctas(&s), s.persistent, false);
     ftl_builder_flops(s.b, model_flops(&s));
+    if (d->paged) ftl_builder_cache_memory(s.b, cache_memory(&s));
     build(&s);
     status = ftl_builder_finish(s.b, out, error);
   }

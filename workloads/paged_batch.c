@@ -90,6 +90,26 @@ static ftl_status allocate(ftl_page_pool *pool, const ftl_paged_batch *b, const 
   return status;
 }
 
+// Tokens in the page that is number `i` of a list.
+static int64_t tokens_in_page(const ftl_paged_batch *b, const ftl_page_list *list, int64_t i) {
+  return ftl_smaller(b->page_size, list->num_tokens - i * b->page_size);
+}
+
+// Lists that share a page have the same tokens in it, as far as they go.
+static ftl_status count_filled_slots(ftl_paged_batch *b, const ftl_page_list *lists, int64_t num_lists,
+                                     ftl_error *error) {
+  int32_t *filled = calloc((size_t)b->num_pages, sizeof *filled);
+  if (!filled) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for block tables");
+  for (int64_t l = 0; l < num_lists; l++)
+    for (int64_t i = 0; i < lists[l].num_pages; i++) {
+      int32_t *in_page = &filled[lists[l].pages[i]], tokens = (int32_t)tokens_in_page(b, &lists[l], i);
+      if (tokens > *in_page) *in_page = tokens;
+    }
+  for (int64_t i = 0; i < b->num_pages; i++) b->num_filled_slots += filled[i];
+  free(filled);
+  return FTL_OK;
+}
+
 static ftl_status copy_pages(ftl_paged_batch *b, const ftl_page_list *lists, bool is_scattered, ftl_error *error) {
   int64_t num_entries = 0, at = 0;
   for (int64_t i = 0; i < b->batch; i++) num_entries += lists[i].num_pages;
@@ -105,21 +125,20 @@ static ftl_status copy_pages(ftl_paged_batch *b, const ftl_page_list *lists, boo
   return FTL_OK;
 }
 
+// The list after the last sequence's is that of the prefix.
 static ftl_status fill_pages(ftl_paged_batch *b, const ftl_spec *spec, ftl_error *error) {
   ftl_page_pool pool;
-  ftl_page_list prefix = {0}, *lists = calloc((size_t)b->batch, sizeof *lists);
+  ftl_page_list *lists = calloc((size_t)b->batch + 1, sizeof *lists), *prefix = &lists[b->batch];
   if (!lists) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for block tables");
   ftl_page_pool_init(&pool, b->page_size);
-  ftl_status status = ftl_page_list_append(&pool, &prefix, spec->value[FTL_PARAM_prefix], error);
-  if (status == FTL_OK) status = allocate(&pool, b, &prefix, lists, error);
-  if (status == FTL_OK) {
-    b->num_pages = pool.num_pages;
-    b->num_copied_pages = pool.num_copied;
-    status = copy_pages(b, lists, spec->value[FTL_PARAM_page_layout] == FTL_PAGES_SCATTERED, error);
-  }
-  for (int64_t i = 0; i < b->batch; i++) ftl_page_list_fini(&lists[i]);
+  ftl_status status = ftl_page_list_append(&pool, prefix, spec->value[FTL_PARAM_prefix], error);
+  if (status == FTL_OK) status = allocate(&pool, b, prefix, lists, error);
+  b->num_pages = pool.num_pages;
+  b->num_copied_pages = pool.num_copied;
+  if (status == FTL_OK) status = count_filled_slots(b, lists, b->batch + 1, error);
+  if (status == FTL_OK) status = copy_pages(b, lists, spec->value[FTL_PARAM_page_layout] == FTL_PAGES_SCATTERED, error);
+  for (int64_t i = 0; i <= b->batch; i++) ftl_page_list_fini(&lists[i]);
   free(lists);
-  ftl_page_list_fini(&prefix);
   ftl_page_pool_fini(&pool);
   return status;
 }

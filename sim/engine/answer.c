@@ -84,7 +84,8 @@ static void set_shape(const ftl_launch *launch, ftl_metrics *out) {
   value[FTL_METRIC_waves] = ratio(num_ctas, arch->chip_num_sms * occupancy->ctas_per_sm);
 }
 
-// Tensors that a launch does not touch do not count, nor what it reads of its own temporary ones.
+// Tensors that a launch does not touch do not count, nor what it reads of its own temporary ones, nor slots of pages
+// without a token.
 static void set_compulsory(const ftl_tile_program *tile, ftl_metrics *out) {
   bool touched[FTL_TILE_MAX_TENSORS] = {false}, stored[FTL_TILE_MAX_TENSORS] = {false};
   for (int32_t i = 0; i < tile->num_ops; i++) {
@@ -100,6 +101,16 @@ static void set_compulsory(const ftl_tile_program *tile, ftl_metrics *out) {
     double bytes = (double)ftl_smaller(elements * ftl_dtype_bytes(tensor->dtype), tensor->size_bytes);
     out->value[stored[i] ? FTL_METRIC_compulsory_write : FTL_METRIC_compulsory_read] += bytes;
   }
+  out->value[FTL_METRIC_compulsory_read] -= (double)(tile->cache.page_bytes - tile->cache.filled_bytes);
+}
+
+static void set_cache(const ftl_cache_memory *cache, ftl_metrics *out) {
+  double *value = out->value;
+  value[FTL_METRIC_cache_bytes] = (double)cache->page_bytes;
+  value[FTL_METRIC_cache_waste_pct] = percent(cache->page_bytes - cache->filled_bytes, cache->page_bytes);
+  value[FTL_METRIC_contiguous_cache_bytes] = (double)cache->contiguous_bytes;
+  value[FTL_METRIC_contiguous_cache_waste_pct] =
+      percent(cache->contiguous_bytes - cache->contiguous_filled_bytes, cache->contiguous_bytes);
 }
 
 void ftl_answer_metrics(const ftl_launch *launch, const ftl_totals *totals, const ftl_static_work *work,
@@ -110,6 +121,7 @@ void ftl_answer_metrics(const ftl_launch *launch, const ftl_totals *totals, cons
   set_sm(launch, totals, out);
   set_shape(launch, out);
   set_compulsory(launch->tile, out);
+  set_cache(&launch->tile->cache, out);
 }
 
 static double combine_mean(const ftl_kernel_answer *kernels, int num_kernels, int metric) {

@@ -137,6 +137,10 @@ static const struct {
     {"of them spilled", "spills"},
     {"shared memory a CTA", "shared_bytes"},
     {"bank conflicts", "bank_conflicts"},
+    {"pages of the KV cache", "kv_cache"},
+    {"without a token", "kv_waste"},
+    {"one buffer a sequence", "kv_contiguous"},
+    {"without a token", "kv_contiguous_waste"},
 };
 
 static void add_params_line(const ftl_spec *spec, const char *label, bool given, ftl_text *out) {
@@ -172,6 +176,8 @@ static void add_stalls(const ftl_prediction *prediction, ftl_text *out) {
   if (separator[0] == ',') ftl_text_add(out, "\n");
 }
 
+static bool is_cache_row(ftl_column column) { return strstr(ftl_column_metric_name(column), "kv_cache") != NULL; }
+
 static ftl_status add_main_metrics(const ftl_row *row, ftl_text *out, ftl_error *error) {
   ftl_table table;
   ftl_table_init(&table, 4);
@@ -181,6 +187,7 @@ static ftl_status add_main_metrics(const ftl_row *row, ftl_text *out, ftl_error 
     ftl_column column;
     status = ftl_column_find(text_rows[i].column, &column, error);
     if (status != FTL_OK) break;
+    if (is_cache_row(column) && row->prediction->metrics.value[FTL_METRIC_cache_bytes] == 0) continue;
     ftl_text value = {0};
     ftl_column_text(column, row, &value);
     ftl_table_add(&table, "%s", text_rows[i].label);

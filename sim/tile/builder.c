@@ -113,6 +113,8 @@ ftl_status ftl_builder_check_latest(const ftl_builder *builder, ftl_error *error
   return status == FTL_OK ? ftl_check_written(&check) : status;
 }
 
+void ftl_builder_cache_memory(ftl_builder *builder, ftl_cache_memory memory) { builder->program->cache = memory; }
+
 void ftl_builder_flops(ftl_builder *builder, int64_t model_flops) { builder->program->model_flops = model_flops; }
 
 // ---- declarations ----

@@ -22,6 +22,7 @@ FTL_MUST_USE ftl_status ftl_builder_check_latest(const ftl_builder *builder, ftl
 const ftl_tile_program *ftl_builder_program(const ftl_builder *builder);
 
 void ftl_builder_grid(ftl_builder *builder, int64_t num_ctas, bool persistent, bool dynamic_tiles);
+void ftl_builder_cache_memory(ftl_builder *builder, ftl_cache_memory memory);
 void ftl_builder_flops(ftl_builder *builder, int64_t model_flops);
 
 ftl_expr ftl_const(ftl_builder *builder, int64_t value);

@@ -288,6 +288,13 @@ typedef struct ftl_tile_op {
   int32_t source_line;                      // of the script that wrote the op; 0: none did
 } ftl_tile_op;
 
+// Memory of a KV cache that is allocated in pages, and of the same tokens in one buffer a sequence, as long as the
+// longest may become.
+typedef struct ftl_cache_memory {
+  int64_t page_bytes, filled_bytes;  // of the pages, and of their slots that have a token
+  int64_t contiguous_bytes, contiguous_filled_bytes;
+} ftl_cache_memory;
+
 typedef struct ftl_tile_program {
   char name[FTL_TILE_NAME_BYTES];  // kernel name in answers: "flash2_fwd"
   int64_t num_ctas;                // grid size (tiles, for a persistent kernel)
@@ -301,10 +308,11 @@ typedef struct ftl_tile_program {
   ftl_ring rings[FTL_TILE_MAX_RINGS];
   ftl_named_barrier barriers[FTL_TILE_MAX_BARRIERS];
   ftl_value values[FTL_TILE_MAX_VALUES];
-  ftl_tile_op *ops;      // owned
-  ftl_expr_node *exprs;  // owned
-  int64_t model_flops;   // FLOPs of the algorithm (4*B*H*Sq*Skv*D forward; only unmasked pairs if causal)
-  const char *source;    // name of the script that the ops' source_line are lines of; borrowed; NULL: none
+  ftl_tile_op *ops;        // owned
+  ftl_expr_node *exprs;    // owned
+  ftl_cache_memory cache;  // zeros: no paged cache
+  int64_t model_flops;     // FLOPs of the algorithm (4*B*H*Sq*Skv*D forward; only unmasked pairs if causal)
+  const char *source;      // name of the script that the ops' source_line are lines of; borrowed; NULL: none
 } ftl_tile_program;
 
 // Of the CTAs that share loads into a ring, which one this is: 0 .. num_ctas - 1; 0 without multicast.

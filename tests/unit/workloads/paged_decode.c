@@ -70,6 +70,26 @@ Test(unit_workloads_paged_decode, work_items_are_the_parts_of_each_sequence_and_
   ftl_paged_batch_destroy(b);
 }
 
+// Of 1 + 256 + 63 pages the last ones have 7, 16 and 8 tokens. A shared prefix of 5 tokens: all three sequences copy
+// its page, which the prefix keeps.
+Test(unit_workloads_paged_decode, slots_without_a_token_are_those_of_last_pages) {
+  static const struct {
+    const char *params;
+    int64_t num_pages, num_filled;
+  } cases[] = {{BATCH, 320, 7 + 4096 + 1000},
+               {BATCH "page_layout=shared_prefix prefix=5", 321, 7 + 4096 + 1000 + 5},
+               {"lengths=40:32:37 page_size=16 page_layout=shared_prefix prefix=32", 4, 32 + 8 + 5}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ftl_spec spec = spec_of(cases[i].params);
+    ftl_paged_batch *b;
+    ftl_error error = {0};
+    cr_assert_eq(ftl_paged_batch_create(&b, &spec, 10, &error), FTL_OK, "%s", error.message);
+    cr_expect_eq(b->num_pages, cases[i].num_pages, "%s", cases[i].params);
+    cr_expect_eq(b->num_filled_slots, cases[i].num_filled, "%s", cases[i].params);
+    ftl_paged_batch_destroy(b);
+  }
+}
+
 // Parts of t tiles: 1 + ceil(64 / t) + ceil(16 / t) of them, two CTAs each. 40 CTAs hold 20 parts: t = 5 has
 // 1 + 13 + 4 = 18, t = 4 has 1 + 16 + 4 = 21.
 Test(unit_workloads_paged_decode, parts_are_as_short_as_the_ctas_at_once_allow) {
