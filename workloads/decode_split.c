@@ -8,6 +8,7 @@
 
 #include "base/integer.h"
 #include "workloads/decode.h"
+#include "workloads/kv_cache.h"
 #include "workloads/online_softmax.h"
 
 enum { WARP_ROWS = 16, WORD_BITS = 32, MOST_MASK_WORDS = 1 << 22 };
@@ -18,10 +19,12 @@ typedef struct split {
   int32_t num_stages, num_warps, num_groups;
   bool persistent;
 
-  int32_t q, k, v;  // tensors
-  int32_t mask;     // of a tree: bit rows, see declare_mask
+  int32_t q;     // tensor
+  int32_t mask;  // of a tree: bit rows, see declare_mask
+  ftl_kv_cache cache;
+  ftl_kv_stream k, v;
   ftl_decode_results results;
-  int32_t ring_q, ring_k, ring_v;
+  int32_t ring_q;
   int32_t output_staging, rows_staging, max_staging;  // of several groups
   int32_t scores, probs, output;                      // values
   ftl_online_softmax softmax;
@@ -69,7 +72,8 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
-  return check_groups(spec, error);
+  ftl_status status = ftl_kv_cache_check(spec, error);
+  return status == FTL_OK ? check_groups(spec, error) : status;
 }
 
 // ---- declarations ----
@@ -213,9 +217,11 @@ static int32_t staging_for(const split *s, int32_t ring, const char *name, int64
 static void declare_staging(split *s) {
   if (s->num_groups == 1) return;
   int64_t row_bytes = (int64_t)s->d.a.padded_head_dim * ftl_dtype_bytes(s->d.a.dtype);
-  int64_t stages_bytes = s->num_stages * s->d.a.block_n * row_bytes;
-  s->output_staging = staging_for(s, s->ring_k, "outputs", stages_bytes, s->d.a.padded_head_dim);
-  s->rows_staging = staging_for(s, s->ring_v, "maxima and sums", stages_bytes, 2);
+  // Where the cache is quantised products read from one stage of each.
+  int64_t num_stages = ftl_kv_is_quantised(&s->cache) ? 1 : s->num_stages;
+  int64_t stages_bytes = num_stages * s->d.a.block_n * row_bytes;
+  s->output_staging = staging_for(s, s->k.ring, "outputs", stages_bytes, s->d.a.padded_head_dim);
+  s->rows_staging = staging_for(s, s->v.ring, "maxima and sums", stages_bytes, 2);
   s->max_staging = staging_for(s, s->ring_q, "maxima", s->d.a.block_m * row_bytes, 1);
 }
 
@@ -225,15 +231,16 @@ static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   ftl_tensor_shape keys = key_shape(s, spec);
   s->results = ftl_decode_declare(b, spec, &s->d, false);
   s->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, query_shape(s, spec));
-  s->k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT, keys);
-  s->v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, keys);
+  s->k = ftl_kv_stream_declare(b, &s->cache, "k", "k_scales", keys);
+  s->v = ftl_kv_stream_declare(b, &s->cache, "v", "v_scales", keys);
   ftl_status status = s->d.tree ? declare_mask(s, error) : FTL_OK;
   if (status != FTL_OK) return status;
-  int32_t role = ftl_builder_role(b, "main", s->num_warps, 0), readers = 1 << role, columns = a->padded_head_dim;
+  int32_t role = ftl_builder_role(b, "main", s->num_warps, 0), columns = a->padded_head_dim;
   ftl_builder_groups(b, s->num_groups);
-  s->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, readers);
-  s->ring_k = ftl_builder_ring(b, "k", a->dtype, a->block_n, columns, s->num_stages, role, readers);
-  s->ring_v = ftl_builder_ring(b, "v", a->dtype, a->block_n, columns, s->num_stages, role, readers);
+  s->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, 1 << role);
+  static const char *const k_rings[] = {"k", "k stored", "k scales"}, *const v_rings[] = {"v", "v stored", "v scales"};
+  ftl_kv_stream_rings(b, &s->cache, &s->k, k_rings, role, a->block_n, columns, s->num_stages);
+  ftl_kv_stream_rings(b, &s->cache, &s->v, v_rings, role, a->block_n, columns, s->num_stages);
   declare_staging(s);
   s->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n / s->num_groups);
   s->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, a->block_n / s->num_groups);
@@ -261,22 +268,17 @@ static void load_queries(const split *s) {
   ftl_fill_stage(s->b, s->ring_q, rows_ref(s, s->q, s->batch, s->d.a.head_dim));
 }
 
-static void load_keys(const split *s, int32_t ring, int32_t tensor, ftl_expr j) {
-  ftl_fill_stage(s->b, ring,
-                 (ftl_tile_ref){.tensor = tensor,
-                                .batch = s->d.paged ? ftl_const(s->b, 0) : s->batch,
-                                .head = s->kv_head,
-                                .row = ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)),
-                                .present = ftl_sub(s->b, s->keys.end, j),
-                                .rows = s->d.a.block_n,
-                                .columns = s->d.a.head_dim,
-                                .row_end = s->d.paged ? s->lengths.seqlen_kv : FTL_TENSOR_END,
-                                .pages = s->pages});
-}
-
 static void load_ahead(const split *s, ftl_expr j) {
-  load_keys(s, s->ring_k, s->k, j);
-  load_keys(s, s->ring_v, s->v, j);
+  ftl_tile_ref tile = {.batch = s->d.paged ? ftl_const(s->b, 0) : s->batch,
+                       .head = s->kv_head,
+                       .row = ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)),
+                       .present = ftl_sub(s->b, s->keys.end, j),
+                       .rows = s->d.a.block_n,
+                       .columns = s->d.a.head_dim,
+                       .row_end = s->d.paged ? s->lengths.seqlen_kv : FTL_TENSOR_END,
+                       .pages = s->pages};
+  ftl_kv_stream_load(s->b, &s->cache, &s->k, tile);
+  ftl_kv_stream_load(s->b, &s->cache, &s->v, tile);
 }
 
 static void store_partial(const split *s) {
@@ -303,22 +305,30 @@ static void mask_scores(const split *s, ftl_expr j) {
                              ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)), s->d.is_packed ? s->d.a.seqlen_q : 0);
 }
 
+static void dequantize(const split *s) {
+  ftl_kv_stream_dequantize(s->b, &s->k);
+  ftl_kv_stream_dequantize(s->b, &s->v);
+  ftl_wait(s->b, s->k.ring);
+  ftl_wait(s->b, s->v.ring);
+}
+
 // K and V of a tile are waited for together, and the tile num_stages - 1 ahead is asked for at once.
 static void iterate(const split *s, ftl_expr j, bool masked) {
   ftl_builder *b = s->b;
-  ftl_wait(b, s->ring_k);
-  ftl_wait(b, s->ring_v);
+  ftl_kv_stream_wait(b, &s->k);
+  ftl_kv_stream_wait(b, &s->v);
   load_ahead(s, ftl_add(b, j, ftl_const(b, s->num_stages - 1)));
+  if (ftl_kv_is_quantised(&s->cache)) dequantize(s);
   ftl_fill(b, s->scores, 0.0f);
-  ftl_mma_shared(b, s->scores, s->ring_q, s->ring_k, true);
-  ftl_release(b, s->ring_k);
+  ftl_mma_shared(b, s->scores, s->ring_q, s->k.ring, true);
+  ftl_release(b, s->k.ring);
   if (masked) mask_scores(s, j);
   ftl_online_softmax_step(b, &s->softmax, s->scores, masked);
   ftl_convert(b, s->probs, s->scores);
   ftl_elem(b, FTL_ELEM_MUL, s->output, ftl_value_operand(s->output), ftl_value_operand(s->softmax.correction),
            ftl_immediate(0));
-  ftl_mma_value(b, s->output, s->probs, s->ring_v, false);
-  ftl_release(b, s->ring_v);
+  ftl_mma_value(b, s->output, s->probs, s->v.ring, false);
+  ftl_release(b, s->v.ring);
 }
 
 static void loop(const split *s, ftl_expr lo, ftl_expr hi, bool masked) {
@@ -338,12 +348,12 @@ static void prologue(const split *s) {
 // The stages that were prefetched past the split are empty: they are read off before their memory has another use.
 static void drain(const split *s) {
   for (int32_t i = 0; i < s->num_stages - 1; i++) {
-    ftl_wait(s->b, s->ring_k);
-    ftl_wait(s->b, s->ring_v);
+    ftl_kv_stream_wait(s->b, &s->k);
+    ftl_kv_stream_wait(s->b, &s->v);
   }
   for (int32_t i = 0; i < s->num_stages - 1; i++) {
-    ftl_release(s->b, s->ring_k);
-    ftl_release(s->b, s->ring_v);
+    ftl_kv_stream_release(s->b, &s->k);
+    ftl_kv_stream_release(s->b, &s->v);
   }
 }
 
@@ -402,6 +412,7 @@ ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_decode *d, ftl
   ftl_status status = check_feasible(spec, error);
   if (status != FTL_OK) return status;
   split s = {.d = *d,
+             .cache = ftl_kv_cache_of(spec),
              .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages],
              .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
              .persistent = spec->value[FTL_PARAM_persistent] != 0};

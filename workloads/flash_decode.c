@@ -2,6 +2,13 @@
 // combines the partial outputs. Source: "Flash-Decoding for long-context inference" (2023); FlashAttention-2's
 // mha_fwd_kvcache.
 #include "workloads/decode.h"
+#include "workloads/kv_cache.h"
+
+// One tile for the rows of a KV head.
+static void set_defaults(ftl_spec *spec) {
+  ftl_decode_set_block_m(spec);
+  ftl_kv_cache_set_defaults(spec);
+}
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   ftl_decode d = ftl_decode_of(spec);
@@ -11,9 +18,9 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash_decode = {
     .name = "flash_decode",
     .doc = "Split-KV decoding: CTAs attend to a part of the keys each, a second kernel combines their results",
-    .accepts = FTL_TAKES_ALL & ~(FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule) |
-                                 FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse)),
-    .set_defaults = ftl_decode_set_block_m,
+    .accepts = FTL_TAKES_KV_CACHE | (FTL_TAKES_ALL & ~(FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule) |
+                                                       FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse))),
+    .set_defaults = set_defaults,
     .resolve = ftl_decode_resolve_splits,
     .build = build,
 };

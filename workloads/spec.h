@@ -66,6 +66,7 @@ enum {
   FTL_SPEC_INT4
 };
 enum { FTL_SPEC_ACC_FP32, FTL_SPEC_ACC_FP16, FTL_SPEC_ACC_INT32 };
+enum { FTL_KV_FP16, FTL_KV_BF16, FTL_KV_FP8, FTL_KV_INT8, FTL_KV_INT4 };
 enum { FTL_L2_OF_NONE, FTL_L2_OF_QO, FTL_L2_OF_KV };
 
 typedef struct ftl_param_info {
@@ -144,15 +145,16 @@ enum { FTL_MAX_LAUNCHES = 6 };
 #define FTL_TAKES_PAGES (FTL_TAKES(page_size) | FTL_TAKES(page_layout) | FTL_TAKES(prefix))
 #define FTL_TAKES_TREE (FTL_TAKES(tree) | FTL_TAKES(parents))
 #define FTL_TAKES_MASK (FTL_TAKES(mask) | FTL_TAKES(mask_block) | FTL_TAKES(mask_width) | FTL_TAKES(mask_bits))
+#define FTL_TAKES_KV_CACHE (FTL_TAKES(kv_dtype) | FTL_TAKES(kv_group_size))
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
 #define FTL_TAKES_CLUSTERS FTL_TAKES(cluster)
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
-// trees, block masks, dropout and clusters.
+// trees, quantised caches, block masks, dropout and clusters.
 #define FTL_TAKES_ALL                                                                                           \
   ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) &                                                                \
    ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(lengths) | FTL_TAKES_PAGES | \
-     FTL_TAKES_TREE | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS))
+     FTL_TAKES_TREE | FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS))
 
 struct ftl_workload {
   const char *name, *doc;

@@ -31,9 +31,13 @@ ftl_status ftl_lower_resolve(const ftl_arch *arch, ftl_lower_options *options, f
 }
 
 static ftl_status check_dtypes(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
-  for (int32_t t = 0; t < tile->num_tensors; t++)
-    if (tile->tensors[t].dtype == FTL_BF16 && arch->tensor_bf16_fma_per_cycle == 0)
+  for (int32_t t = 0; t < tile->num_tensors; t++) {
+    ftl_dtype dtype = tile->tensors[t].dtype;
+    if (dtype == FTL_BF16 && arch->tensor_bf16_fma_per_cycle == 0)
       return lacks(arch, "dtype=bf16", "bf16 tensor instructions (compute capability 8.0)", error);
+    if (ftl_dtype_is_fp8(dtype) && arch->tensor_fp8_fma_per_cycle == 0)
+      return lacks(arch, "fp8", "conversions of fp8 (compute capability 8.9)", error);
+  }
   return FTL_OK;
 }
 

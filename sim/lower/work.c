@@ -58,6 +58,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
     case FTL_TILE_ATOMIC_ADD:
       work->store_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
       break;
+    case FTL_TILE_DEQUANTIZE:
     case FTL_TILE_PUT: {
       const ftl_ring *ring = &counter->tile->rings[op->ring];
       work->put_bytes += (int64_t)ring->rows * ring->columns * ftl_dtype_bytes(ring->dtype);
@@ -135,7 +136,7 @@ static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *ins
     }
     case FTL_OP_STS:
       if (inst->ring_a != FTL_NO_RING && ftl_tile_ring_is_put(program->tile, inst->ring_a))
-        work->put_bytes += (int64_t)inst->repeat * WARP_LANES * WORD_BYTES;
+        work->put_bytes += (int64_t)inst->repeat * WARP_LANES * (inst->arg ? inst->arg : WORD_BYTES);
       break;
     case FTL_OP_MMA:
       work->mma_macs += (int64_t)inst->repeat * program->product.mma_macs;

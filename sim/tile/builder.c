@@ -350,6 +350,7 @@ ftl_tile_op ftl_builder_op_of(ftl_tile_op_kind kind) {
                        .c = none,
                        .ring = -1,
                        .ring_a = -1,
+                       .ring_scales = -1,
                        .barrier = -1,
                        .loop_var = -1,
                        .ref = {.tensor = -1, .present = FTL_ALWAYS},
@@ -446,6 +447,14 @@ void ftl_put(ftl_builder *builder, int32_t ring, int32_t a) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_PUT);
   op.ring = ring;
   op.a = ftl_value_operand(a);
+  op_add(builder, op);
+}
+
+void ftl_dequantize(ftl_builder *builder, int32_t ring, int32_t from, int32_t scales) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_DEQUANTIZE);
+  op.ring = ring;
+  op.ring_a = from;
+  op.ring_scales = scales;
   op_add(builder, op);
 }
 

@@ -192,6 +192,25 @@ static ftl_status check_put(const ftl_check *check, const ftl_tile_op *op) {
   return FTL_OK;
 }
 
+static ftl_status check_dequantize(const ftl_check *check, const ftl_tile_op *op) {
+  ftl_status status = check_ring_role(check, op->ring, true);
+  if (status == FTL_OK) status = check_ring_role(check, op->ring_a, false);
+  if (status == FTL_OK) status = check_ring_role(check, op->ring_scales, false);
+  if (status != FTL_OK) return status;
+  const ftl_ring *rings = check->program->rings, *to = &rings[op->ring], *from = &rings[op->ring_a];
+  const ftl_ring *scales = &rings[op->ring_scales];
+  bool quantised = ftl_dtype_is_fp8(from->dtype) || from->dtype == FTL_INT8 || from->dtype == FTL_INT4X2;
+  if (!quantised || ftl_dtype_bytes(to->dtype) != 2)
+    return ftl_check_fail(check, "%s is not dequantised to %s", ftl_dtype_name(from->dtype), ftl_dtype_name(to->dtype));
+  if (from->rows != to->rows || from->columns * ftl_dtype_numbers(from->dtype) != to->columns)
+    return ftl_check_fail(check, "ring %s holds other numbers than ring %s", from->name, to->name);
+  if (scales->columns != to->rows || to->columns % scales->rows != 0 || scales->dtype != to->dtype)
+    return ftl_check_fail(check, "ring %s does not hold a scale for each row and group of columns of ring %s",
+                          scales->name, to->name);
+  if (is_loaded(check, op->ring)) return ftl_check_fail(check, "ring %s is filled by loads as well", to->name);
+  return FTL_OK;
+}
+
 typedef struct shape {
   int32_t rows, columns;
   ftl_dtype dtype;
@@ -474,6 +493,8 @@ ftl_status ftl_check_op(const ftl_check *check) {
       return check_fetch(check, op);
     case FTL_TILE_PUT:
       return check_put(check, op);
+    case FTL_TILE_DEQUANTIZE:
+      return check_dequantize(check, op);
     case FTL_TILE_MMA:
       return check_mma(check, op);
     case FTL_TILE_ELEM:

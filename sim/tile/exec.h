@@ -15,9 +15,10 @@ typedef struct ftl_exec_event {
   const ftl_tile_op *op;
   const ftl_expr_point *point;
   int32_t op_idx, role_idx;
-  int32_t stage;    // of op->ring: being filled (ACQUIRE, LOAD) or read (FETCH, MMA); 0 otherwise
-  int32_t stage_a;  // of op->ring_a, being read; 0 otherwise
-  bool present;     // loads and stores: the reference is
+  int32_t stage;         // of op->ring: being filled (ACQUIRE, LOAD, PUT, DEQUANTIZE) or read (FETCH, MMA); 0 otherwise
+  int32_t stage_a;       // of op->ring_a, being read; 0 otherwise
+  int32_t stage_scales;  // likewise of op->ring_scales
+  bool present;          // loads and stores: the reference is
 } ftl_exec_event;
 
 typedef ftl_status (*ftl_exec_visit)(void *context, const ftl_exec_event *event, ftl_error *error);

@@ -207,6 +207,28 @@ static ftl_status put(ftl_interpreter *in, const ftl_exec_event *event, ftl_erro
   return FTL_OK;
 }
 
+// Number `column` of a row of quantised elements.
+static float quantised_number(const float *row, ftl_dtype dtype, int32_t column) {
+  if (dtype != FTL_INT4X2) return row[column];
+  float pair = row[column / 2];
+  return (float)(column % 2 == 0 ? ftl_int4x2_low(pair) : ftl_int4x2_high(pair));
+}
+
+static void dequantize(ftl_interpreter *in, const ftl_exec_event *event) {
+  const ftl_tile_op *op = event->op;
+  const ftl_ring *to = &in->program->rings[op->ring], *from = &in->program->rings[op->ring_a];
+  const ftl_ring *scales = &in->program->rings[op->ring_scales];
+  const float *source = in->rings[op->ring_a].stages[event->stage_a];
+  const float *scale = in->rings[op->ring_scales].stages[event->stage_scales];
+  int32_t group_columns = to->columns / scales->rows;
+  for (int32_t r = 0; r < to->rows; r++)
+    for (int32_t c = 0; c < to->columns; c++)
+      in->rings[op->ring].stages[event->stage][r * to->columns + c] =
+          ftl_dtype_round(to->dtype, quantised_number(source + r * from->columns, from->dtype, c) *
+                                         scale[c / group_columns * scales->columns + r]);
+  in->rings[op->ring].sources[event->stage] = in->rings[op->ring_a].sources[event->stage_a];
+}
+
 // ---- one op ----
 
 // What these rows of the stage held before must not be read again: NaN shows it.
@@ -242,7 +264,8 @@ static int64_t steps_of(const ftl_interpreter *in, const ftl_tile_op *op) {
   if (value >= 0)
     elements =
         (int64_t)in->program->values[value].rows * in->program->values[value].columns * ftl_num_groups_of(in, value);
-  if (op->kind == FTL_TILE_ACQUIRE || op->kind == FTL_TILE_LOAD || op->kind == FTL_TILE_MMA)
+  if (op->kind == FTL_TILE_ACQUIRE || op->kind == FTL_TILE_LOAD || op->kind == FTL_TILE_DEQUANTIZE ||
+      op->kind == FTL_TILE_MMA)
     elements += (int64_t)in->program->rings[op->ring].rows * in->program->rings[op->ring].columns;
   if (op->kind != FTL_TILE_MMA) return elements / ELEMENTS_A_STEP;
   const ftl_ring *b = &in->program->rings[op->ring];
@@ -275,6 +298,9 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
       return load_direct(in, event, error);
     case FTL_TILE_PUT:
       return put(in, event, error);
+    case FTL_TILE_DEQUANTIZE:
+      dequantize(in, event);
+      return FTL_OK;
     case FTL_TILE_STORE:
       poison_staging(in, event->op->ring, event->op->ring_row, event->op->ref.rows);
       return store(in, event, error);

@@ -203,9 +203,13 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_LOAD_COLUMNS,  // dst (COLUMNS) <- ref (one column, fp32), whose row i is dst's column i
   FTL_TILE_FILL,          // dst <- immediate, all elements
   FTL_TILE_FETCH,         // dst (TILE) <- the waited-for stage of ring: shared memory into MMA A-operand registers
-  FTL_TILE_PUT,  // the acquired stage of ring <- a (TILE of its shape and dtype): registers to shared memory, to
-                 //   become an operand that all warps read. No LOAD fills such a ring
-  FTL_TILE_MMA,  // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
+  FTL_TILE_PUT,         // the acquired stage of ring <- a (TILE of its shape and dtype): registers to shared memory, to
+                        //   become an operand that all warps read. No LOAD fills such a ring
+  FTL_TILE_DEQUANTIZE,  // the acquired stage of ring (16-bit, [rows][columns]) <- the waited-for stage of ring_a (fp8,
+                        //   int8, or int4 in pairs), number by number times those in the waited-for stage of
+                        //   ring_scales ([groups][rows], ring's dtype: a number a row and group of adjacent columns),
+                        //   rounded to ring's dtype. No LOAD fills such a ring
+  FTL_TILE_MMA,         // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
   //   transpose_a: A, of ring_a, is stored [k][m]. transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV).
   //   A and B of one type; sums in dst's: fp32 or fp16, int32 of integers. Types of other than two bytes take A [m][k]
   //   and B [n][k] only (16-bit fragments alone are transposed on their way to registers).
@@ -272,6 +276,7 @@ typedef struct ftl_tile_op {
   int32_t dst;     // value
   ftl_operand a, b, c;
   int32_t ring, ring_a;  // -1: none
+  int32_t ring_scales;   // DEQUANTIZE
   int32_t ring_row;      // MMA with A in shared memory, STORE through a ring: first of its rows that are this op's
   int32_t barrier;       // ARRIVE, SYNC
   bool transpose_a, transpose_b;
@@ -331,7 +336,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...
 bool ftl_tile_op_loads(ftl_tile_op_kind kind);         // LOAD and the direct ones
 bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOOKUP, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS
 bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, ATOMIC_ADD, STORE_ROWS, STORE_MERGED
-// Whether a PUT fills the ring.
+// Whether a PUT or DEQUANTIZE fills the ring.
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring);
 // The first row beyond those of a reference that exist.
 int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);

@@ -196,6 +196,9 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
     case FTL_TILE_PUT:
       fprintf(out, "%s <- %s", ring, a);
       break;
+    case FTL_TILE_DEQUANTIZE:
+      fprintf(out, "%s <- %s * %s", ring, program->rings[op->ring_a].name, program->rings[op->ring_scales].name);
+      break;
     case FTL_TILE_MMA:
       write_mma(out, program, op);
       break;

@@ -122,6 +122,7 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       [FTL_TILE_FILL] = ftl_select_fill,
       [FTL_TILE_FETCH] = ftl_select_fetch,
       [FTL_TILE_PUT] = ftl_select_put,
+      [FTL_TILE_DEQUANTIZE] = ftl_select_dequantize,
       [FTL_TILE_ELEM] = ftl_select_elem,
       [FTL_TILE_MASK] = ftl_select_mask,
       [FTL_TILE_MASK_BITS] = ftl_select_mask_bits,

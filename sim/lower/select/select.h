@@ -212,6 +212,7 @@ void ftl_select_release(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_fill(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_put(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_dequantize(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_elem(ftl_select *s, const ftl_tile_op *op);

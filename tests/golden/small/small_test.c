@@ -24,6 +24,11 @@ static const golden paged_goldens[] = {
 #include "paged_goldens.inc"
 };
 
+// The same of flash_decode, of a quantised cache.
+static const golden decode_int8_goldens[] = {
+#include "decode_int8_goldens.inc"
+};
+
 // The sum of three launches.
 static const golden standard_goldens[] = {
 #include "standard_goldens.inc"
@@ -159,6 +164,9 @@ Test(golden_small, counters_of_unfused_kernels_are_what_they_were) {
       {matmul_goldens, sizeof matmul_goldens / sizeof *matmul_goldens,
        "matmul_tiled m=504 n=600 k=700 transpose_a=1 block_m=128 block_n=64 block_k=32 num_warps=4 splits=3 "
        "clock_mhz=1200 detail=full"},
+      {decode_int8_goldens, sizeof decode_int8_goldens / sizeof *decode_int8_goldens,
+       "flash_decode batch=2 heads=8 kv_heads=2 seqlen_q=1 seqlen_kv=777 head_dim=128 kv_dtype=int8 kv_group_size=64 "
+       "block_m=16 block_n=64 num_warps=4 num_stages=2 splits=5 clock_mhz=1200 detail=full"},
       {int8_goldens, sizeof int8_goldens / sizeof *int8_goldens,
        "matmul_tiled m=504 n=608 k=704 dtype=int8 block_m=128 block_n=64 num_warps=4 clock_mhz=1200 detail=full"},
       {fp8_goldens, sizeof fp8_goldens / sizeof *fp8_goldens,

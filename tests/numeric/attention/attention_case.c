@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "reference.h"
+#include "workloads/kv_cache.h"
 
 enum { Q, K, V, O, LSE, NUM_TENSORS };
 
@@ -58,13 +59,43 @@ static void randomise(float *x, size_t count, float limit, ftl_dtype dtype, uint
   }
 }
 
+static bool is_scale(const attention_case *c, int tensor) { return strstr(c->names[tensor], "_scales") != NULL; }
+
+// The largest stored number of a quantised cache, so that with scales of at most its inverse K and V lie in [-1, 1].
+static float largest_stored(ftl_dtype stored) {
+  return stored == FTL_INT4X2 ? 8.0f : stored == FTL_INT8 ? 128.0f : 256.0f;
+}
+
+static void make_quantised(float *x, size_t count, ftl_dtype stored, uint64_t seed) {
+  float limit = stored == FTL_INT4X2 ? 127.5f : largest_stored(stored) - 1;
+  randomise(x, count, limit, FTL_FP32, seed);
+  for (size_t i = 0; i < count; i++) x[i] = ftl_dtype_round(stored, stored == FTL_INT4X2 ? x[i] + limit : x[i]);
+}
+
+static void make_scales(float *x, size_t count, ftl_dtype dtype, float largest, uint64_t seed) {
+  randomise(x, count, 0.5f, FTL_FP32, seed);
+  for (size_t i = 0; i < count; i++) x[i] = ftl_dtype_round(dtype, (x[i] + 0.5f) / largest);
+}
+
+static void make_numbers(attention_case *c, int i, const ftl_tensor *tensor) {
+  ftl_dtype stored =
+      (c->spec.workload->accepts & FTL_TAKES(kv_dtype)) != 0 ? ftl_kv_cache_of(&c->spec).stored : FTL_FP16;
+  size_t count = num_elements(tensor);
+  if (is_scale(c, i))
+    make_scales(c->tensors[i], count, tensor->dtype, largest_stored(stored), (uint64_t)i + 1);
+  else if (ftl_dtype_bytes(tensor->dtype) == 1)
+    make_quantised(c->tensors[i], count, tensor->dtype, (uint64_t)i + 1);
+  else
+    randomise(c->tensors[i], count, i == Q ? max_q : max_kv, tensor->dtype, (uint64_t)i + 1);
+}
+
 static void make_tensors(attention_case *c, const ftl_tile_program *program) {
   for (int t = 0; t < program->num_tensors; t++) {
     const ftl_tensor *tensor = &program->tensors[t];
     int i = tensor_by_name(c, tensor);
     if (c->tensors[i]) continue;
     c->tensors[i] = malloc(sizeof(float) * num_elements(tensor));
-    randomise(c->tensors[i], num_elements(tensor), i == Q ? max_q : max_kv, tensor->dtype, (uint64_t)i + 1);
+    make_numbers(c, i, tensor);
   }
 }
 
@@ -97,6 +128,37 @@ static void mark_seen(attention_case *c) {
     for (int64_t j = 0; j < c->a.seqlen_kv; j++) c->seen[i * c->a.seqlen_kv + j] = block_is_seen(&c->spec, bits, i, j);
 }
 
+// ---- quantised caches ----
+
+static const ftl_tensor *tensor_named(const ftl_tile_program *program, const char *name) {
+  int t = 0;
+  while (strcmp(program->tensors[t].name, name) != 0) t++;
+  return &program->tensors[t];
+}
+
+// What the numbers of K or V stand for: stored number times its group's scale, rounded to the queries' type.
+static float *dequantise(attention_case *c, int which, const char *scales_name) {
+  const ftl_tensor *stored = tensor_named(c->program, c->names[which]);
+  const ftl_tensor *scales = tensor_named(c->program, scales_name);
+  const float *x = c->tensors[which], *scale = c->tensors[tensor_by_name(c, scales)];
+  ftl_kv_cache cache = ftl_kv_cache_of(&c->spec);
+  ftl_tensor_shape shape = ftl_attention_shape(&c->spec, c->a.kv_heads, c->a.seqlen_kv, c->a.head_dim);
+  float *out = malloc(sizeof *out * (size_t)(c->a.batch * shape.batch_stride));
+  int numbers = ftl_dtype_numbers(stored->dtype);
+  for (int64_t b = 0; b < c->a.batch; b++)
+    for (int64_t h = 0; h < c->a.kv_heads; h++)
+      for (int64_t r = 0; r < c->a.seqlen_kv; r++)
+        for (int64_t d = 0; d < c->a.head_dim; d++) {
+          float element = x[b * stored->batch_stride + h * stored->head_stride + r * stored->row_stride + d / numbers];
+          if (numbers == 2) element = (float)(d % 2 ? ftl_int4x2_high(element) : ftl_int4x2_low(element));
+          int64_t group = d / cache.group_size;
+          out[b * shape.batch_stride + h * shape.head_stride + r * shape.row_stride + d] = ftl_dtype_round(
+              cache.dtype,
+              element * scale[b * scales->batch_stride + h * scales->head_stride + group * scales->row_stride + r]);
+        }
+  return out;
+}
+
 void attention_case_init(attention_case *c, const char *params) {
   *c = (attention_case){.names = {"q", "k", "v", "o", "lse"}, .num_tensors = NUM_TENSORS};
   ftl_error error = {0};
@@ -109,6 +171,13 @@ void attention_case_init(attention_case *c, const char *params) {
   c->a = ftl_attention_of(&c->spec);
   for (int i = 0; i < c->num_launches; i++) make_tensors(c, c->launches[i]);
   mark_seen(c);
+  if ((c->spec.workload->accepts & FTL_TAKES(kv_dtype)) != 0) {
+    ftl_kv_cache cache = ftl_kv_cache_of(&c->spec);
+    if (ftl_kv_is_quantised(&cache)) {
+      c->dequantised[0] = dequantise(c, K, "k_scales");
+      c->dequantised[1] = dequantise(c, V, "v_scales");
+    }
+  }
   c->visits.counts = calloc((size_t)(c->a.batch * c->a.heads * c->a.seqlen_q), (size_t)c->a.seqlen_kv);
 }
 
@@ -131,6 +200,7 @@ void attention_case_run(attention_case *c) {
 
 void attention_case_fini(attention_case *c) {
   for (int i = 0; i < c->num_tensors; i++) free(c->tensors[i]);
+  for (int i = 0; i < 2; i++) free(c->dequantised[i]);
   free(c->visits.counts);
   free(c->seen);
   for (int i = 0; i < c->num_launches; i++) ftl_tile_program_destroy(c->launches[i]);
@@ -184,7 +254,9 @@ static ftl_tensor_shape shape_of(const attention_case *c, int tensor) {
 
 static const float *row0(const attention_case *c, int tensor, int64_t batch, int64_t head) {
   ftl_tensor_shape shape = shape_of(c, tensor);
-  return c->tensors[tensor] + batch * shape.batch_stride + head * shape.head_stride;
+  const float *x = c->tensors[tensor];
+  if (c->dequantised[0] && (tensor == K || tensor == V)) x = c->dequantised[tensor - K];
+  return x + batch * shape.batch_stride + head * shape.head_stride;
 }
 
 static int64_t row_stride(const attention_case *c, int tensor) { return shape_of(c, tensor).row_stride; }

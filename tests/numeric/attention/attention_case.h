@@ -14,6 +14,7 @@ typedef struct attention_case {
   char names[FTL_TILE_MAX_TENSORS][FTL_TILE_NAME_BYTES];
   float *tensors[FTL_TILE_MAX_TENSORS];  // q, k, v, o, lse, then what one launch leaves for the next
   int num_tensors;
+  float *dequantised[2];  // K and V of a quantised cache, as `q` is laid out; else NULL
   ftl_pair_visits visits;
   uint8_t *seen;                          // [seqlen_q][seqlen_kv] of a block mask; NULL: there is none
   char failure[FTL_ERROR_MESSAGE_BYTES];  // empty: all is well so far

@@ -84,6 +84,27 @@ Test(numeric_attention_flash_decode, head_dims_dtypes_and_copies_give_attention)
       }
 }
 
+Test(numeric_attention_flash_decode, quantised_caches_are_what_their_scales_make_of_them) {
+  static const char *const caches[] = {"kv_dtype=int8",
+                                       "kv_dtype=int8 kv_group_size=16 dtype=bf16",
+                                       "kv_dtype=int4",
+                                       "kv_dtype=int4 kv_group_size=32 dtype=bf16",
+                                       "kv_dtype=fp8 kv_group_size=32",
+                                       "kv_dtype=fp8 dtype=bf16 layout=bshd"};
+  static const char *const kinds[] = {
+      "copy=ldg num_stages=2 block_m=16 num_warps=4 block_n=64", "block_m=16 num_warps=1",
+      "block_m=16 num_warps=4 block_n=64 num_stages=4 persistent=1", "mma=wgmma copy=tma block_m=64 num_warps=4"};
+  static const int lengths[] = {1, 63, 64, 230};
+  char params[256];
+  for (size_t i = 0; i < COUNT(caches); i++)
+    for (size_t k = 0; k < COUNT(kinds); k++)
+      for (size_t l = 0; l < COUNT(lengths); l++) {
+        snprintf(params, sizeof params, "batch=2 heads=8 kv_heads=2 head_dim=64 seqlen_q=1 seqlen_kv=%d splits=2 %s %s",
+                 lengths[l], caches[i], kinds[k]);
+        prove(params);
+      }
+}
+
 Test(numeric_attention_flash_decode, rows_that_see_no_key_give_zero_and_minus_infinity) {
   // With 6 tokens and 2 keys, aligned at the bottom right, tokens 0 to 3 see none in any of the three splits.
   attention_case c;

@@ -202,3 +202,32 @@ Test(numeric_attention_mutations, an_output_that_is_not_rescaled_before_the_next
   assert_numbers_catch(&c);
   attention_case_fini(&c);
 }
+
+Test(numeric_attention_mutations, scales_of_another_tensor_are_caught) {
+  attention_case c;
+  attention_case_init(&c,
+                      "flash_decode heads=2 head_dim=32 seqlen_q=1 seqlen_kv=50 splits=2 kv_dtype=int8 block_m=16 "
+                      "block_n=16 num_warps=1");
+  ftl_tile_op *of_v = find_op(&c, FTL_TILE_DEQUANTIZE, 0, NULL), *of_k = of_v;
+  while (of_k->kind != FTL_TILE_DEQUANTIZE || of_k == of_v) of_k--;
+  int32_t scales = of_v->ring_scales;
+  of_v->ring_scales = of_k->ring_scales;
+  of_k->ring_scales = scales;
+  attention_case_run(&c);
+  // V's scales have gone when V is dequantised with K's.
+  cr_assert(strstr(c.failure, "reads a stage that was not waited for, or was released") != NULL, "%s", c.failure);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, groups_of_another_size_are_caught) {
+  attention_case c;
+  attention_case_init(&c,
+                      "flash_decode heads=2 head_dim=64 seqlen_q=1 seqlen_kv=50 splits=2 kv_dtype=int4 "
+                      "kv_group_size=32 block_m=16 block_n=16 num_warps=1");
+  ftl_tile_op *of_v = find_op(&c, FTL_TILE_DEQUANTIZE, 0, NULL);
+  ftl_ring *scales = &c.program->rings[of_v->ring_scales];
+  cr_assert_eq(scales->rows, 2);
+  scales->rows = 1;
+  assert_numbers_catch(&c);
+  attention_case_fini(&c);
+}

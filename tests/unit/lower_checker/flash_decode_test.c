@@ -107,3 +107,14 @@ Test(unit_lower_checker_flash_decode, pages_on_hopper_by_lanes_where_a_bulk_copy
 Test(unit_lower_checker_flash_decode, pages_on_hopper_by_bulk_copies) {
   cr_expect_geq(prove_paged("h200", "copy=tma mma=mma page_size=16"), 18);
 }
+
+// head_dim 40 holds no whole vectors, and 200 keys by TMA are as any.
+Test(unit_lower_checker_flash_decode, quantised_caches) {
+  cr_expect_geq(prove_all("t4", "kv_dtype=int8 num_stages=2"), 5);
+  cr_expect_geq(prove_all("a100_80", "kv_dtype=int8 kv_group_size=32"), 10);
+  cr_expect_geq(prove_all("a100_80", "kv_dtype=int4 dtype=bf16"), 10);
+  cr_expect_geq(prove_all("rtx4090", "kv_dtype=fp8"), 10);
+  cr_expect_geq(prove_all("h200", "kv_dtype=fp8 copy=tma mma=mma"), 10);
+  cr_expect_geq(prove_all("h200", "kv_dtype=int4 block_m=64 mma=wgmma"), 5);
+  cr_expect_eq(prove_all("a100_80", "kv_dtype=fp8"), 0);
+}

@@ -1,0 +1,119 @@
+#include "workloads/kv_cache.h"
+
+#include "base/integer.h"
+
+enum { VECTOR_BYTES = 16, CHUNK_ELEMENTS = 8 };
+
+static ftl_dtype stored_dtype(const ftl_spec *spec) {
+  static const ftl_dtype dtypes[] = {[FTL_KV_FP16] = FTL_FP16,
+                                     [FTL_KV_BF16] = FTL_BF16,
+                                     [FTL_KV_FP8] = FTL_FP8_E4M3,
+                                     [FTL_KV_INT8] = FTL_INT8,
+                                     [FTL_KV_INT4] = FTL_INT4X2};
+  return dtypes[spec->value[FTL_PARAM_kv_dtype]];
+}
+
+ftl_kv_cache ftl_kv_cache_of(const ftl_spec *spec) {
+  bool as_queries = (spec->workload->accepts & FTL_TAKES(kv_dtype)) == 0;
+  return (ftl_kv_cache){.dtype = ftl_spec_dtype(spec),
+                        .stored = as_queries ? ftl_spec_dtype(spec) : stored_dtype(spec),
+                        .group_size = (int32_t)spec->value[FTL_PARAM_kv_group_size]};
+}
+
+void ftl_kv_cache_set_defaults(ftl_spec *spec) {
+  bool bf16 = spec->value[FTL_PARAM_dtype] == FTL_SPEC_BF16;
+  ftl_spec_set_default(spec, FTL_PARAM_kv_dtype, bf16 ? FTL_KV_BF16 : FTL_KV_FP16);
+  ftl_spec_set_default(spec, FTL_PARAM_kv_group_size, spec->value[FTL_PARAM_head_dim]);
+}
+
+ftl_status ftl_kv_cache_check(const ftl_spec *spec, ftl_error *error) {
+  ftl_kv_cache cache = ftl_kv_cache_of(spec);
+  char kv_dtype[32], dtype[32];
+  long long head_dim = spec->value[FTL_PARAM_head_dim];
+  int vector = VECTOR_BYTES * ftl_dtype_numbers(cache.stored);
+  ftl_spec_text(spec, FTL_PARAM_kv_dtype, kv_dtype);
+  ftl_spec_text(spec, FTL_PARAM_dtype, dtype);
+  if (!ftl_kv_is_quantised(&cache)) return FTL_OK;
+  if (ftl_dtype_bytes(cache.stored) == 2)
+    return ftl_error_set(error, FTL_INFEASIBLE, "kv_dtype=%s: 16-bit keys and values have the type of queries, %s",
+                         kv_dtype, dtype);
+  if (head_dim % vector != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "head_dim=%lld kv_dtype=%s: 16-byte copies need a multiple of %d",
+                         head_dim, kv_dtype, vector);
+  if (cache.group_size == 0 || head_dim % cache.group_size != 0 || cache.group_size % CHUNK_ELEMENTS != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "kv_group_size=%d: lanes dequantise %d elements with one scale, so a multiple of %d that "
+                         "divides head_dim=%lld",
+                         cache.group_size, CHUNK_ELEMENTS, CHUNK_ELEMENTS, head_dim);
+  return FTL_OK;
+}
+
+static ftl_tensor_shape scale_shape(const ftl_kv_cache *cache, const ftl_tensor_shape *keys) {
+  int64_t vector = VECTOR_BYTES / ftl_dtype_bytes(cache->dtype), num_groups = keys->num_columns / cache->group_size;
+  int64_t row_stride = ftl_divide_up(keys->num_rows, vector) * vector;
+  return (ftl_tensor_shape){.num_batches = keys->num_batches,
+                            .num_heads = keys->num_heads,
+                            .num_rows = num_groups,
+                            .num_columns = keys->num_rows,
+                            .batch_stride = keys->num_heads * num_groups * row_stride,
+                            .head_stride = num_groups * row_stride,
+                            .row_stride = row_stride};
+}
+
+ftl_kv_stream ftl_kv_stream_declare(ftl_builder *b, const ftl_kv_cache *cache, const char *name,
+                                    const char *scales_name, ftl_tensor_shape shape) {
+  int numbers = ftl_dtype_numbers(cache->stored);
+  ftl_kv_stream stream = {.num_rows = shape.num_rows, .num_columns = shape.num_columns, .scales = -1, .scale_ring = -1};
+  if (ftl_kv_is_quantised(cache))
+    stream.scales = ftl_builder_tensor(b, scales_name, cache->dtype, FTL_TENSOR_INPUT, scale_shape(cache, &shape));
+  shape.num_columns /= numbers;
+  shape.batch_stride /= numbers;
+  shape.head_stride /= numbers;
+  shape.row_stride /= numbers;
+  stream.tensor = ftl_builder_tensor(b, name, cache->stored, FTL_TENSOR_INPUT, shape);
+  return stream;
+}
+
+void ftl_kv_stream_rings(ftl_builder *b, const ftl_kv_cache *cache, ftl_kv_stream *stream, const char *const names[3],
+                         int32_t role, int32_t block_n, int32_t columns, int32_t num_stages) {
+  int32_t readers = 1 << role, numbers = ftl_dtype_numbers(cache->stored);
+  bool quantised = ftl_kv_is_quantised(cache);
+  stream->ring =
+      ftl_builder_ring(b, names[0], cache->dtype, block_n, columns, quantised ? 1 : num_stages, role, readers);
+  stream->stored = stream->ring;
+  if (!quantised) return;
+  stream->stored = ftl_builder_ring(b, names[1], cache->stored, block_n, columns / numbers, num_stages, role, readers);
+  stream->scale_ring = ftl_builder_ring(b, names[2], cache->dtype, (int32_t)stream->num_columns / cache->group_size,
+                                        block_n, num_stages, role, readers);
+}
+
+void ftl_kv_stream_load(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream, ftl_tile_ref ref) {
+  ftl_tile_ref scales = ref;
+  ref.tensor = stream->tensor;
+  ref.columns /= ftl_dtype_numbers(cache->stored);
+  ftl_fill_stage(b, stream->stored, ref);
+  if (!ftl_kv_is_quantised(cache)) return;
+  scales.tensor = stream->scales;
+  scales.row = ftl_const(b, 0);
+  scales.rows = (int32_t)stream->num_columns / cache->group_size;
+  scales.column = ref.row;
+  scales.columns = (int32_t)ftl_smaller(ref.rows, stream->num_rows);
+  ftl_fill_stage(b, stream->scale_ring, scales);
+}
+
+void ftl_kv_stream_wait(ftl_builder *b, const ftl_kv_stream *stream) {
+  ftl_wait(b, stream->stored);
+  if (stream->stored != stream->ring) ftl_wait(b, stream->scale_ring);
+}
+
+void ftl_kv_stream_release(ftl_builder *b, const ftl_kv_stream *stream) {
+  ftl_release(b, stream->stored);
+  if (stream->stored != stream->ring) ftl_release(b, stream->scale_ring);
+}
+
+void ftl_kv_stream_dequantize(ftl_builder *b, const ftl_kv_stream *stream) {
+  ftl_acquire(b, stream->ring);
+  ftl_dequantize(b, stream->ring, stream->stored, stream->scale_ring);
+  ftl_commit(b, stream->ring);
+  ftl_kv_stream_release(b, stream);
+}
