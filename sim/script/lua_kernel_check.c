@@ -39,22 +39,19 @@ static int64_t element_of(const ftl_tensor *tensor, const int64_t *at) {
 // The leading dimensions of extent 1 need no coordinate, but rows and columns do.
 static int num_dims_of(const ftl_tensor *tensor) { return tensor->num_batches > 1 ? 4 : tensor->num_heads > 1 ? 3 : 2; }
 
-// Coordinates from stack index 2 on: of a row if `of_row`, else of an element. Leading ones beyond the dimensions that
-// a tensor needs may be given if they are 0, as a kernel's own references have them.
+// Coordinates from stack index 2 on, of a row or of an element. Leading ones that the tensor does not need may be
+// given: its own tiles have them.
 static void get_coordinates(lua_State *lua, const numbers *n, bool of_row, int64_t *at) {
   static const char *const names[] = {"batch", "head", "row", "column"};
-  int last = of_row ? MAX_DIMS - 1 : MAX_DIMS, count = lua_gettop(lua) - 1;
-  int least = of_row ? n->num_dims - 1 : n->num_dims;
-  if (!of_row && n->tensor.num_columns == 1 && count == least - 1) last = MAX_DIMS - 1;  // a number a row
-  if (last == MAX_DIMS && count < least) luaL_error(lua, "%s takes at least %d coordinates", n->tensor.name, least);
-  if (count > last || count < least - (of_row || last == MAX_DIMS ? 0 : 1)) {
-    luaL_error(lua, "%s takes at least %d coordinates; here are %d", n->tensor.name, least, count);
+  // Of one column the row is the element.
+  int last = of_row || (n->tensor.num_columns == 1 && lua_gettop(lua) == n->num_dims) ? MAX_DIMS - 1 : MAX_DIMS;
+  int count = lua_gettop(lua) - 1, least = n->num_dims - (MAX_DIMS - last);
+  if (count < least || count > last) {
+    luaL_error(lua, "%s takes %d coordinates; here are %d", n->tensor.name, least, count);
   }
   memset(at, 0, sizeof *at * MAX_DIMS);
-  for (int i = 0; i < count; i++) {
-    int dim = last - count + i;
-    at[dim] = ftl_sketch_integer(lua, 2 + i, names[dim], 0, extent_of(&n->tensor, dim) - 1);
-  }
+  for (int dim = last - count; dim < last; dim++)
+    at[dim] = ftl_sketch_integer(lua, 2 + dim - (last - count), names[dim], 0, extent_of(&n->tensor, dim) - 1);
 }
 
 static int numbers_call(lua_State *lua) {

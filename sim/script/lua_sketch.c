@@ -140,21 +140,28 @@ static void check_loops(lua_State *lua, const ftl_sketch *sketch) {
            "this loop was left before its end: a loop of a kernel has no break, goto or return%s", "", NULL);
 }
 
+// The check walked the protocol of a few CTAs on the script's behalf, each as far as it does.
+static void charge_check(lua_State *lua, int64_t steps_a_cta) {
+  enum { WALKED_CTAS = 6, WALKED_STEPS = 1 << 20, STEPS_AN_INSTRUCTION = 4 };
+  int64_t steps = steps_a_cta < WALKED_STEPS ? steps_a_cta : WALKED_STEPS;
+  ftl_sandbox_charge(lua, WALKED_CTAS * steps / STEPS_AN_INSTRUCTION);
+}
+
 void ftl_lua_finish_sketch(lua_State *lua, ftl_sketch *sketch) {
   ftl_tile_program *program = NULL;
   ftl_error error;
   check_loops(lua, sketch);
   check_rings(lua, sketch);
   check_barriers(lua, sketch);
-  // Walking the protocol of a few CTAs is work on the script's behalf.
-  ftl_sandbox_charge(lua, 16 * ftl_sketch_program(sketch)->num_ops);
   size_t size = ftl_tile_program_packed_bytes(ftl_sketch_program(sketch));
   void *block = ftl_lua_push_block(lua, size, 0);
   if (ftl_builder_finish(sketch->builder, &program, &error) != FTL_OK) ftl_lua_raise_placed(lua, &error);
-  ftl_status status = ftl_tile_program_check_bounds(program, &error);
+  int64_t num_steps = 0;
+  ftl_status status = ftl_tile_program_check_bounds(program, &num_steps, &error);
   if (status == FTL_OK) sketch->kernel->program = ftl_tile_program_pack(program, block);
   ftl_tile_program_destroy(program);
   if (status != FTL_OK) ftl_lua_raise_placed(lua, &error);
+  charge_check(lua, num_steps);
 }
 
 // --- objects ---
@@ -232,13 +239,23 @@ const char *ftl_sketch_name(lua_State *lua, int index, const char *what) {
   return name;
 }
 
+// All but packed pairs, which have no element of their own, and int32, which is of tables.
+static bool is_element_type(ftl_dtype dtype) { return dtype != FTL_INT32 && ftl_dtype_numbers(dtype) == 1; }
+
 ftl_dtype ftl_sketch_dtype(lua_State *lua, int index) {
-  static const ftl_dtype allowed[] = {FTL_FP16, FTL_BF16, FTL_FP32};
-  const char *name = lua_type(lua, index) == LUA_TSTRING ? lua_tostring(lua, index) : "";
-  for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
-    if (strcmp(ftl_dtype_name(allowed[i]), name) == 0) return allowed[i];
-  luaL_error(lua, "the element type must be \"fp16\", \"bf16\" or \"fp32\", not %s",
-             name[0] != '\0' ? name : ftl_sketch_type_name(lua, index));
+  const char *name = lua_type(lua, index) == LUA_TSTRING ? lua_tostring(lua, index) : NULL;
+  luaL_Buffer known;
+  for (int i = 0; name != NULL && i < FTL_DTYPE_COUNT; i++)
+    if (is_element_type((ftl_dtype)i) && strcmp(ftl_dtype_name((ftl_dtype)i), name) == 0) return (ftl_dtype)i;
+  luaL_buffinit(lua, &known);
+  for (int i = 0; i < FTL_DTYPE_COUNT; i++) {
+    if (!is_element_type((ftl_dtype)i)) continue;
+    if (i > 0) luaL_addstring(&known, ", ");
+    luaL_addstring(&known, ftl_dtype_name((ftl_dtype)i));
+  }
+  luaL_pushresult(&known);
+  luaL_error(lua, "an element type is %s; here is %s", lua_tostring(lua, -1),
+             name != NULL ? name : ftl_sketch_type_name(lua, index));
   return FTL_FP16;
 }
 

@@ -231,15 +231,22 @@ ftl_tile_ref ftl_sketch_to_ref(lua_State *lua, ftl_sketch *sketch, int index, in
 
 // --- rings ---
 
-// k:ring(name, dtype, rows, columns, stages)
+// k:ring(name, dtype, rows, columns, stages, { multicast = n, stride = n })
 static int declare_ring(lua_State *lua) {
+  static const char *const known[] = {"multicast", "stride", NULL};
   ftl_sketch *sketch = ftl_sketch_begin(lua);
+  lua_settop(lua, 7);
+  ftl_sketch_check_options(lua, 7, known);
   const char *name = ftl_sketch_name(lua, 2, "a ring's name");
   ftl_dtype dtype = ftl_sketch_dtype(lua, 3);
   int32_t rows = (int32_t)ftl_sketch_integer(lua, 4, "the rows of a stage", 1, MAX_EXTENT);
   int32_t columns = (int32_t)ftl_sketch_integer(lua, 5, "the columns of a stage", 1, MAX_EXTENT);
   int32_t stages = (int32_t)ftl_sketch_integer(lua, 6, "the stages of a ring", 1, MAX_EXTENT);
+  ftl_multicast multicast = {
+      .num_ctas = (int32_t)ftl_sketch_option(lua, 7, "multicast", 1, FTL_TILE_MAX_CLUSTER_CTAS, 1),
+      .stride = (int32_t)ftl_sketch_option(lua, 7, "stride", 1, FTL_TILE_MAX_CLUSTER_CTAS, 1)};
   int32_t idx = ftl_builder_ring(sketch->builder, name, dtype, rows, columns, stages, -1, 0);
+  ftl_builder_multicast(sketch->builder, idx, multicast);
   ftl_sketch_end(lua, sketch);
   sketch->ring_lines[idx] = (int)ftl_sketch_line(lua);
   ftl_lua_ring *ring = ftl_sketch_push(lua, sketch, ftl_lua_ring_type, sizeof *ring);
@@ -373,14 +380,18 @@ static bool option_flag(lua_State *lua, int options, const char *name) {
   return flag;
 }
 
-// k:grid(ctas, { persistent = true, dynamic = true })
+// k:grid(ctas, { persistent = true, dynamic = true, cluster = n })
 static int set_grid(lua_State *lua) {
-  static const char *const known[] = {"persistent", "dynamic", NULL};
+  static const char *const known[] = {"persistent", "dynamic", "cluster", NULL};
   ftl_sketch *sketch = ftl_sketch_begin(lua);
   lua_settop(lua, 3);
   int64_t num_ctas = ftl_sketch_integer(lua, 2, "the CTAs of a grid", 1, INT32_MAX);
   ftl_sketch_check_options(lua, 3, known);
+  int32_t cluster = (int32_t)ftl_sketch_option(lua, 3, "cluster", 1, FTL_TILE_MAX_CLUSTER_CTAS, 1);
+  if (num_ctas % cluster != 0)
+    return luaL_error(lua, "%I CTAs are not whole clusters of %d", (lua_Integer)num_ctas, (int)cluster);
   ftl_builder_grid(sketch->builder, num_ctas, option_flag(lua, 3, "persistent"), option_flag(lua, 3, "dynamic"));
+  ftl_builder_cluster(sketch->builder, cluster);
   return 0;
 }
 

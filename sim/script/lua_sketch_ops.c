@@ -6,6 +6,7 @@
 
 #include "script/lua_module.h"
 #include "script/lua_sketch.h"
+#include "tile/dropout.h"
 
 enum { MAX_ROW = 65536 };
 
@@ -193,14 +194,17 @@ static int value_mma(lua_State *lua) {
   return end_value(lua, sketch);
 }
 
-static ftl_expr mask_field(lua_State *lua, ftl_sketch *sketch, const char *name, bool is_needed) {
+// Field `name` of the table at 2; FTL_ALWAYS where it is not there.
+static ftl_expr optional_expr(lua_State *lua, ftl_sketch *sketch, const char *name) {
   ftl_expr expr = FTL_ALWAYS;
-  if (lua_getfield(lua, 2, name) != LUA_TNIL) {
-    expr = ftl_sketch_to_expr(lua, sketch, lua_gettop(lua), name);
-  } else if (is_needed) {
-    luaL_error(lua, "a mask needs row, column and limit; %s is missing", name);
-  }
+  if (lua_getfield(lua, 2, name) != LUA_TNIL) expr = ftl_sketch_to_expr(lua, sketch, lua_gettop(lua), name);
   lua_pop(lua, 1);
+  return expr;
+}
+
+static ftl_expr table_expr(lua_State *lua, ftl_sketch *sketch, const char *what, const char *name) {
+  ftl_expr expr = optional_expr(lua, sketch, name);
+  if (expr == FTL_ALWAYS) luaL_error(lua, "%s needs %s, which is missing", what, name);
   return expr;
 }
 
@@ -213,13 +217,14 @@ static int value_mask(lua_State *lua) {
   if (lua_type(lua, 2) != LUA_TTABLE)
     return luaL_error(lua, "a mask is written mask{ row = …, column = …, limit = … }");
   ftl_sketch_check_options(lua, 2, known);
-  ftl_expr row = mask_field(lua, sketch, "row", true), column = mask_field(lua, sketch, "column", true);
-  ftl_expr limit = mask_field(lua, sketch, "limit", true), diagonal = mask_field(lua, sketch, "diagonal", false);
-  ftl_expr left = mask_field(lua, sketch, "left", false);
+  ftl_expr row = table_expr(lua, sketch, "a mask", "row"), column = table_expr(lua, sketch, "a mask", "column");
+  ftl_expr limit = table_expr(lua, sketch, "a mask", "limit"), diagonal = optional_expr(lua, sketch, "diagonal");
+  ftl_expr left = optional_expr(lua, sketch, "left");
   int64_t period = ftl_sketch_option(lua, 2, "period", 1, INT32_MAX, 0);
   lua_getfield(lua, 2, "transposed");
   bool transposed = lua_toboolean(lua, -1);
-  if (transposed && period > 0) return luaL_error(lua, "a transposed mask has no period");
+  if (transposed && (period > 0 || left != FTL_ALWAYS))
+    return luaL_error(lua, "a transposed mask has neither period nor left");
   if (transposed) {
     ftl_mask_transposed(sketch->builder, value, row, column, diagonal, limit);
   } else {
@@ -238,6 +243,25 @@ static int value_mask_bits(lua_State *lua) {
   int32_t groups = ftl_sketch_program(sketch)->roles[info->role].num_groups;
   ftl_tile_ref ref = ftl_sketch_to_ref(lua, sketch, 2, info->rows, info->columns * groups / WORD_BITS);
   ftl_mask_bits(sketch->builder, value, ref);
+  return end_value(lua, sketch);
+}
+
+// p:dropout{ p = 0.1, head = h, row = r, column = c }: zeroes what dropout drops of a tile of probabilities
+static int value_dropout(lua_State *lua) {
+  static const char *const known[] = {"p", "head", "row", "column", NULL};
+  int32_t value;
+  ftl_sketch *sketch = begin_value(lua, &value);
+  lua_settop(lua, 2);
+  if (lua_type(lua, 2) != LUA_TTABLE)
+    return luaL_error(lua, "dropout is written dropout{ p = …, head = …, row = …, column = … }");
+  ftl_sketch_check_options(lua, 2, known);
+  lua_getfield(lua, 2, "p");
+  double probability = lua_type(lua, -1) == LUA_TNUMBER ? lua_tonumber(lua, -1) : -1;
+  if (!(probability >= 0 && probability < 1))
+    return luaL_error(lua, "p of a dropout must be a number from 0 to below 1");
+  ftl_expr head = table_expr(lua, sketch, "a dropout", "head"), row = table_expr(lua, sketch, "a dropout", "row");
+  ftl_expr column = table_expr(lua, sketch, "a dropout", "column");
+  ftl_dropout(sketch->builder, value, head, row, column, ftl_dropout_threshold(probability));
   return end_value(lua, sketch);
 }
 
@@ -388,6 +412,7 @@ void ftl_lua_open_sketch_ops(lua_State *lua) {
                              {"mma", value_mma},
                              {"mask", value_mask},
                              {"mask_bits", value_mask_bits},
+                             {"dropout", value_dropout},
                              {"reduce", value_reduce},
                              {"reduce_lanes", value_reduce_lanes},
                              {"reduce_groups", value_reduce_groups},

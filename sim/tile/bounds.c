@@ -6,7 +6,7 @@
 
 static const int64_t largest_value = INT64_C(1) << 60;
 static const int64_t largest_coordinate = INT64_C(1) << 46;
-static const int64_t max_steps_a_cta = INT64_C(1) << 24;
+static const int64_t most_steps = INT64_C(1) << 24;
 
 typedef struct interval {
   int64_t least, most;  // both within +-largest_value; a sum or product beyond is cut to it
@@ -149,8 +149,8 @@ static ftl_status check_dropout(const bounds *b, const ftl_tile_op *op) {
 static ftl_status check_op(bounds *b) {
   const ftl_tile_op *op = &b->check.program->ops[b->check.op_idx];
   b->steps = cut(b->steps + (b->num_open > 0 ? b->trips[b->num_open - 1] : 1));
-  if (b->steps > max_steps_a_cta)
-    return ftl_check_fail(&b->check, "a CTA may run more than %" PRId64 " operations up to here", max_steps_a_cta);
+  if (b->steps > most_steps)
+    return ftl_check_fail(&b->check, "a CTA may run more than %" PRId64 " operations up to here", most_steps);
   if (op->kind == FTL_TILE_LOOP) return enter_loop(b, op);
   if (op->kind == FTL_TILE_END_LOOP) b->num_open--;
   if (op->kind == FTL_TILE_MASK) return check_mask(b, op);
@@ -158,7 +158,8 @@ static ftl_status check_op(bounds *b) {
   return op->ref.tensor >= 0 ? check_ref(b, &op->ref) : FTL_OK;
 }
 
-ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, ftl_error *error) {
+ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, int64_t *max_steps_a_cta, ftl_error *error) {
+  *max_steps_a_cta = 0;
   for (int32_t role_idx = 0; role_idx < program->num_roles; role_idx++) {
     const ftl_role *role = &program->roles[role_idx];
     bounds b = {.check = {.program = program, .role_idx = role_idx, .error = error}};
@@ -166,6 +167,7 @@ ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, ftl_er
       ftl_status status = check_op(&b);
       if (status != FTL_OK) return status;
     }
+    *max_steps_a_cta += b.steps;
   }
   return FTL_OK;
 }

@@ -367,7 +367,9 @@ FTL_MUST_USE ftl_status ftl_tile_program_check(const ftl_tile_program *program, 
 // What the check does not promise and a program of unknown origin must show: every tile begins inside of its tensor
 // wherever the operation is reached, no expression comes near 2^63, and a CTA runs a bounded number of operations.
 // Interval arithmetic over CTAs and loop variables: FTL_BAD_INPUT names what cannot be shown.
-FTL_MUST_USE ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, ftl_error *error);
+// *max_steps_a_cta: that bound, of all roles together.
+FTL_MUST_USE ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, int64_t *max_steps_a_cta,
+                                                      ftl_error *error);
 
 // The program as readable pseudo-code.
 void ftl_tile_program_write(FILE *out, const ftl_tile_program *program);

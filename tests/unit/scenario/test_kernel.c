@@ -1,3 +1,4 @@
+#define _GNU_SOURCE  // asprintf
 // Kernels that a scenario writes, with the real engine: every operation, what is refused and at which line, results.
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,7 +272,7 @@ Test(unit_scenario_kernel, wrong_arguments_say_what_is_wanted) {
        "a tile of a tensor, as q(head, row) gives it, is wanted here, not a tensor"},
       {SKETCH(TILE "t:set(0); t:reduce('min', t)", "kernel:program()"), "a reduction is \"max\" or \"sum\""},
       {SKETCH("k:input('x', 'fp64', { 4, 4 })", "kernel:program()"),
-       "the element type must be \"fp16\", \"bf16\" or \"fp32\", not fp64"},
+       "an element type is fp16, bf16, fp32, tf32, fp8_e4m3, fp8_e5m2, int8; here is fp64"},
       {SKETCH("k:input('x', 'fp16', { 4, 4.5 })", "kernel:program()"),
        "the shape must be a whole number, not a number"},
       {SKETCH("k:role('a', 4, { warps = 3 })", "kernel:program()"),
@@ -348,6 +349,106 @@ Test(unit_scenario_kernel, a_check_counts_as_the_scripts_work) {
   const char *script = SKETCH(TILE "k:grid(1000); t:set(1); t:store(y(0))", EQUALS("1"));
   cr_assert_eq(run_with(script, (ftl_evaluate_options){.num_threads = 1}, limits, &error), FTL_BAD_INPUT);
   cr_assert(strstr(error.message, "too much to compute for the limit of instructions") != NULL, "%s", error.message);
+}
+
+// --- against a workload of the list ---
+
+// FlashAttention-2 forward as flash2_fwd writes it: schedule=stages, Q in shared memory.
+#define FLASH2                                                                                                     \
+  PREFIX                                                                                                           \
+  "local kernel = ft.kernel('fa2', { heads = 2, n = 256, d = 64, bm = 64, bn = 64, stages = 2 }, function(k, p)\n" \
+  "  local function t(declare, name, dtype, d) return declare(k, name, dtype, { 1, p.heads, p.n, d }) end\n"       \
+  "  local q, key, v = t(k.input, 'q', 'fp16', p.d), t(k.input, 'k', 'fp16', p.d), t(k.input, 'v', 'fp16', p.d)\n" \
+  "  local o, lse = t(k.output, 'o', 'fp16', p.d), t(k.output, 'lse', 'fp32', 1)\n"                                \
+  "  local tiles, m, bn = p.n // p.bm, p.bm, p.bn\n"                                                               \
+  "  local batch, head, row = k.cta // tiles // p.heads, k.cta // tiles % p.heads, k.cta % tiles * m\n"            \
+  "  k:grid(p.heads * tiles); k:flops(4 * p.heads * p.n * p.n * p.d); k:role('main', 4)\n"                         \
+  "  local rq, rk, rv = k:ring('q', 'fp16', m, p.d, 1), k:ring('k', 'fp16', bn, p.d, p.stages),\n"                 \
+  "    k:ring('v', 'fp16', bn, p.d, p.stages)\n"                                                                   \
+  "  local s, probs, out = k:tile('s', 'fp32', m, bn), k:tile('p', 'fp16', m, bn), k:tile('o', 'fp32', m, p.d)\n"  \
+  "  local max, previous, shift = k:rows('max', m), k:rows('previous_max', m), k:rows('shift', m)\n"               \
+  "  local correction, sum = k:rows('correction', m), k:rows('sum', m)\n"                                          \
+  "  local last, scale = p.n // bn, 1 / math.sqrt(p.d)\n"                                                          \
+  "  local scale_log2 = scale * 1.4426950408889634\n"                                                              \
+  "  local function fill(ring, x, j) ring:fill(x(batch, head, j * bn, { present = last - j })) end\n"              \
+  "  rq:fill(q(batch, head, row))\n"                                                                               \
+  "  for j = 0, p.stages - 2 do fill(rk, key, j); fill(rv, v, j) end\n"                                            \
+  "  out:set(0); max:set(-math.huge); sum:set(0); rq:wait()\n"                                                     \
+  "  for j in k:range(0, last) do\n"                                                                               \
+  "    rk:wait(); fill(rk, key, j + p.stages - 1)\n"                                                               \
+  "    s:set(0):mma(rq, rk.T); rk:release()\n"                                                                     \
+  "    previous:set(max); max:reduce('max', s):reduce_lanes('max')\n"                                              \
+  "    shift:set(max * -scale_log2)\n"                                                                             \
+  "    correction:set(k:exp2(previous * scale_log2 + shift)); s:set(k:exp2(s * scale_log2 + shift))\n"             \
+  "    sum:set(sum * correction); sum:reduce('sum', s); probs:convert(s); out:set(out * correction)\n"             \
+  "    rv:wait(); fill(rv, v, j + p.stages - 1); out:mma(probs, rv); rv:release()\n"                               \
+  "  end\n"                                                                                                        \
+  "  rq:release(); sum:reduce_lanes('sum'); correction:set(k:recip(sum)); out:set(out * correction)\n"             \
+  "  sum:set(k:log2(sum) * math.log(2)); max:set(max * scale + sum)\n"                                             \
+  "  out:store(o(batch, head, row), { through = rq }); max:store(lse(batch, head, row))\n"                         \
+  "end)\n"
+
+// The program of the workload as text, without its first line, which has its name.
+static char *text_of_flash2(void) {
+  static const char *const settings[][2] = {{"heads", "2"},       {"seqlen", "256"}, {"head_dim", "64"},
+                                            {"block_m", "64"},    {"block_n", "64"}, {"num_stages", "2"},
+                                            {"copy", "cp_async"}, {"mma", "mma"},    {"q_operand", "shared"}};
+  ftl_spec spec;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK);
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+    cr_assert_eq(ftl_spec_set_text(&spec, settings[i][0], settings[i][1], &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+  ftl_tile_program *launches[FTL_MAX_LAUNCHES];
+  int num_launches = 0;
+  cr_assert_eq(spec.workload->build(&spec, launches, &num_launches, &error), FTL_OK, "%s", error.message);
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  ftl_tile_program_write(out, launches[0]);
+  fclose(out);
+  ftl_tile_program_destroy(launches[0]);
+  memmove(text, strchr(text, '\n') + 1, strlen(strchr(text, '\n')));
+  return text;
+}
+
+Test(unit_scenario_kernel, a_sketch_of_flash_attention_2_is_the_workload_op_by_op) {
+  char *expected = text_of_flash2(), *script = NULL;
+  const char *compare = "local text = kernel:program():match('\\n(.*)')\nassert(text == [==[\n";
+  cr_assert_gt(asprintf(&script, "%s%s%s]==], text)", FLASH2, compare, expected), 0);
+  passes(script);
+  free(script);
+  free(expected);
+}
+
+Test(unit_scenario_kernel, a_sketch_of_flash_attention_2_is_predicted_as_the_workload) {
+  passes(FLASH2
+         "for _, arch in ipairs { 'a100_80', 'h200' } do\n"
+         "  local own = ft.predict { arch = arch, workload = kernel }\n"
+         "  local listed = ft.predict { arch = arch, workload = 'flash2_fwd', heads = 2, seqlen = 256, head_dim = 64,\n"
+         "    block_m = 64, block_n = 64, q_operand = 'shared' }\n"
+         "  for name, value in pairs(listed.metrics) do\n"
+         "    local mine = own.metrics[name]\n"
+         "    assert(mine == value or (mine ~= mine and value ~= value), name .. ' ' .. value .. ' ' .. mine)\n"
+         "  end\n"
+         "end\n");
+}
+
+Test(unit_scenario_kernel, clusters_and_dropout_are_in_the_program) {
+  passes(PREFIX
+         "local kernel = ft.kernel(function(k)\n"
+         "  local x, y = k:input('x', 'fp16', { 64, 64 }), k:output('y', 'fp32', { 256, 64 })\n"
+         "  k:grid(4, { cluster = 2 })\n"
+         "  local ring = k:ring('x', 'fp16', 64, 64, 1, { multicast = 2 })\n"
+         "  k:role('producer', 4); ring:fill(x(0)); k:role('main', 4)\n"
+         "  local t, p = k:tile('t', 'fp32', 64, 64), k:tile('p', 'fp16', 64, 64)\n"
+         "  ring:wait(); t:set(0):mma(ring, ring.T); ring:release()\n"
+         "  p:convert(t); p:dropout { p = 0.5, head = 0, row = k.cta * 64, column = 0 }; p:store(y(k.cta * 64))\n"
+         "end)\n"
+         "local text = kernel:program()\n"
+         "assert(text:find('clusters of 2 CTAs', 1, true) and text:find('dropout', 1, true), text)\n"
+         "assert(ft.predict { arch = 'h200', workload = kernel }.feasible)\n"
+         "assert(not ft.predict { arch = 'a100_80', workload = kernel }.feasible)\n");
 }
 
 // --- parameters and results ---

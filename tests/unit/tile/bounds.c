@@ -3,7 +3,8 @@
 
 static void expect(sketch *s, const char *refused) {
   ftl_tile_program *program = sketch_finish(s);
-  ftl_status status = ftl_tile_program_check_bounds(program, &s->error);
+  int64_t max_steps_a_cta = 0;
+  ftl_status status = ftl_tile_program_check_bounds(program, &max_steps_a_cta, &s->error);
   ftl_tile_program_destroy(program);
   if (!refused) {
     cr_assert_eq(status, FTL_OK, "%s", s->error.message);
