@@ -154,7 +154,8 @@ enum { FTL_MAX_LAUNCHES = 6 };
 #define FTL_TAKES_ALL                                                                                           \
   ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) &                                                                \
    ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(lengths) | FTL_TAKES_PAGES | \
-     FTL_TAKES_TREE | FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS))
+     FTL_TAKES_TREE | FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES(padding_mask) | FTL_TAKES(dropout_p) |    \
+     FTL_TAKES_CLUSTERS))
 
 struct ftl_workload {
   const char *name, *doc;

@@ -1,13 +1,14 @@
-// Unfused attention in three launches: S = scale * Q K^T, one tile of S a CTA; softmax of the rows of S in place, a CTA
-// a row; O = P V, block_m rows a CTA. What FlashAttention saves is the traffic of S and P.
-// Source: T. Dao et al., "FlashAttention", arXiv:2205.14135, algorithm 0. Mirrors kernels/attention/standard_mma.h:
-// under `causal` tiles above the diagonal are neither computed nor read.
+// Unfused attention: S = scale * Q K^T, one tile of S a CTA; with padding_mask S += mask, a CTA a row; softmax of the
+// rows of S in place, a CTA a row; with dropout_p P with elements dropped, and which, a CTA a row; O = P V, block_m
+// rows a CTA. What FlashAttention saves is the traffic of S and P. Source: T. Dao et al., "FlashAttention",
+// arXiv:2205.14135, algorithm 0. Mirrors kernels/attention/standard_mma.h: under `causal` tiles above the diagonal are
+// neither computed nor read.
 #include "workloads/standard_attention.h"
 
 #include "base/integer.h"
 #include "workloads/row_softmax.h"
 
-enum { SCORES, SOFTMAX, OUTPUTS, NUM_LAUNCHES, SOFTMAX_WARPS = 4 };
+enum { SOFTMAX_WARPS = 4 };
 
 typedef struct standard {
   const ftl_spec *spec;
@@ -15,6 +16,8 @@ typedef struct standard {
   ftl_attention a;
   ftl_attention_tensors t;  // the same in every launch
   int32_t s;
+  int32_t padding;        // with padding_mask
+  int32_t dropped, kept;  // with dropout; without, `dropped` is s
 } standard;
 
 // ---- what the launches share ----
@@ -30,10 +33,20 @@ ftl_tensor_shape ftl_standard_scores_shape(const ftl_attention *a) {
                             .row_stride = stride};
 }
 
+static bool has_padding(const ftl_spec *spec) { return spec->value[FTL_PARAM_padding_mask] != 0; }
+static bool has_dropout(const ftl_spec *spec) { return spec->value[FTL_PARAM_dropout_p] > 0; }
+
 // All tensors in every launch, so that they have the same addresses.
 static void declare_tensors(standard *f) {
   f->t = ftl_attention_declare(f->b, f->spec, &f->a);
-  f->s = ftl_builder_tensor(f->b, "s", f->a.dtype, FTL_TENSOR_TEMP, ftl_standard_scores_shape(&f->a));
+  ftl_tensor_shape scores = ftl_standard_scores_shape(&f->a);
+  f->s = f->dropped = ftl_builder_tensor(f->b, "s", f->a.dtype, FTL_TENSOR_TEMP, scores);
+  if (has_padding(f->spec))
+    f->padding = ftl_builder_tensor(f->b, "padding", f->a.dtype, FTL_TENSOR_INPUT,
+                                    ftl_contiguous(f->a.batch, 1, 1, scores.num_columns));
+  if (!has_dropout(f->spec)) return;
+  f->dropped = ftl_builder_tensor(f->b, "dropped", f->a.dtype, FTL_TENSOR_TEMP, scores);
+  f->kept = ftl_builder_tensor(f->b, "kept", FTL_INT8, FTL_TENSOR_OUTPUT, scores);
 }
 
 int32_t ftl_standard_tile_columns(const ftl_attention *a) {
@@ -88,12 +101,13 @@ static void set_visible(const standard *f, ftl_row_softmax *s) {
   ftl_expr seqlen_kv = ftl_const(b, a->seqlen_kv), zero = ftl_const(b, 0);
   s->visible = seqlen_kv;
   s->end = ftl_const(b, s->columns);
+  s->may_see_none = has_padding(f->spec);
   if (!band.has_right) return;
   s->visible = ftl_min(b, seqlen_kv, ftl_max(b, zero, ftl_add(b, s->row, ftl_const(b, band.right + 1))));
   ftl_expr block_m = ftl_const(b, a->block_m), block_n = ftl_const(b, a->block_n);
   ftl_key_range keys = ftl_attention_keys(b, a, ftl_mul(b, ftl_div(b, s->row, block_m), block_m));
   s->end = ftl_min(b, s->end, ftl_mul(b, keys.end, block_n));
-  s->may_see_none = ftl_attention_may_see_none(a);
+  s->may_see_none |= ftl_attention_may_see_none(a);
   if (!band.has_left) return;
   s->first_visible = ftl_max(b, zero, ftl_add(b, s->row, ftl_const(b, band.left)));
   s->begin = ftl_mul(b, keys.first, block_n);
@@ -134,7 +148,7 @@ static void load_tiles(const outputs *p, ftl_expr j) {
   ftl_builder *b = f->b;
   ftl_expr key = ftl_mul(b, j, ftl_const(b, f->a.block_n)), exists = ftl_sub(b, p->keys.end, j);
   ftl_tile_ref of_p =
-      ftl_attention_query_ref(&p->tile, f->s, p->tile.row, f->a.block_m, ftl_standard_tile_columns(&f->a));
+      ftl_attention_query_ref(&p->tile, f->dropped, p->tile.row, f->a.block_m, ftl_standard_tile_columns(&f->a));
   of_p.column = key;
   of_p.present = exists;
   ftl_tile_ref of_v = ftl_attention_key_ref(&p->tile, f->t.v, key, f->a.block_n, f->a.head_dim);
@@ -173,27 +187,44 @@ static void build_outputs(const standard *f) {
 }
 
 // ---- the workload ----
-static ftl_status build_launch(const ftl_spec *spec, int launch, ftl_tile_program **out, ftl_error *error) {
-  static const char *const names[NUM_LAUNCHES] = {"scores", "softmax_rows", "outputs"};
-  static void (*const builds[NUM_LAUNCHES])(const standard *) = {build_scores, build_softmax, build_outputs};
+static void build_padding(const standard *f) { ftl_standard_write_padding(f->b, &f->a, f->s, f->padding); }
+static void build_dropout(const standard *f) { ftl_standard_write_dropout(f->b, &f->a, f->s, f->dropped, f->kept); }
+static bool always(const ftl_spec *spec) {
+  (void)spec;
+  return true;
+}
+
+typedef struct launch {
+  const char *name;
+  bool (*is_wanted)(const ftl_spec *spec);
+  void (*build)(const standard *f);
+} launch;
+
+static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_tile_program **out, ftl_error *error) {
   standard f = {.spec = spec, .a = ftl_attention_of(spec)};
-  ftl_status status = ftl_builder_create(&f.b, names[launch], error);
+  ftl_status status = ftl_builder_create(&f.b, l->name, error);
   if (status != FTL_OK) return status;
   declare_tensors(&f);
-  builds[launch](&f);
+  l->build(&f);
   status = ftl_builder_finish(f.b, out, error);
   ftl_builder_destroy(f.b);
   return status;
 }
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
+  static const launch all[] = {{"scores", always, build_scores},
+                               {"add_padding", has_padding, build_padding},
+                               {"softmax_rows", always, build_softmax},
+                               {"dropout", has_dropout, build_dropout},
+                               {"outputs", always, build_outputs}};
   if (spec->value[FTL_PARAM_pass] == FTL_PASS_BWD)
     return ftl_standard_build_backward(spec, launches, num_launches, error);
   *num_launches = 0;
   ftl_status status = ftl_attention_check_warps(spec, error);
-  for (int i = 0; status == FTL_OK && i < NUM_LAUNCHES; i++) {
-    status = build_launch(spec, i, &launches[i], error);
-    if (status == FTL_OK) *num_launches = i + 1;
+  for (size_t i = 0; status == FTL_OK && i < sizeof all / sizeof *all; i++) {
+    if (!all[i].is_wanted(spec)) continue;
+    status = build_launch(spec, &all[i], &launches[*num_launches], error);
+    if (status == FTL_OK) ++*num_launches;
   }
   return status;
 }
@@ -204,9 +235,10 @@ const ftl_workload ftl_workload_standard_attention = {
         "unfused attention: scores to memory, softmax of their rows in place, products with V; backward from stored P",
     .accepts = FTL_TAKES(pass) | FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) |
                FTL_TAKES(seqlen_kv) | FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(window) |
-               FTL_TAKES(softmax_scale) | FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) |
-               FTL_TAKES(num_stages) | FTL_TAKES(softmax) | FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse) |
-               FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(layout) | FTL_TAKES(code) | FTL_TAKES(max_registers) |
-               FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
+               FTL_TAKES(softmax_scale) | FTL_TAKES(padding_mask) | FTL_TAKES(dropout_p) | FTL_TAKES(block_m) |
+               FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(softmax) |
+               FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse) | FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(layout) |
+               FTL_TAKES(code) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) |
+               FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
     .build = build,
 };

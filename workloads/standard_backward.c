@@ -223,6 +223,8 @@ static void add_up_heads(unfused *u) { ftl_backward_add_up_heads(&u->f); }
 // The warps share the rows that a CTA keeps: queries in launches 2 and 4, keys in 1 and 5.
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   int64_t block_n = spec->value[FTL_PARAM_block_n], num_warps = spec->value[FTL_PARAM_num_warps];
+  if (spec->value[FTL_PARAM_dropout_p] > 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "dropout_p: standard_attention has dropout in pass=fwd only");
   ftl_status status = ftl_attention_check_warps(spec, error);
   if (status != FTL_OK || block_n % (16 * num_warps) == 0) return status;
   return ftl_error_set(error, FTL_INFEASIBLE,

@@ -68,6 +68,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
       work->mma_macs += mma_macs(counter->tile, op);
       break;
     case FTL_TILE_DROPOUT:
+      if (dst->layout.threads_per_row > 0) break;
       work->dropouts += (int64_t)counter->tile->roles[dst->role].num_groups * dst->rows * dst->columns;
       break;
     case FTL_TILE_ELEM:

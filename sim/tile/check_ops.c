@@ -338,19 +338,30 @@ static ftl_status check_mask_bits(const ftl_check *check, const ftl_tile_op *op)
   return FTL_OK;
 }
 
+// Blocks of a fragment's lanes, or of a row's thread, that one call of the generator serves.
+static ftl_status check_dropout_blocks(const ftl_check *check, const ftl_tile_op *op) {
+  const ftl_value *dst = &check->program->values[op->dst];
+  bool by_rows = !is_fragment(check, op->dst);
+  int64_t rows = by_rows ? 1 : FTL_DROPOUT_ROWS, columns = by_rows ? FTL_DROPOUT_ROW_COLUMNS : FTL_DROPOUT_COLUMNS;
+  bool aligned = (by_rows ? dst->layout.vector_columns : dst->columns) % columns == 0 &&
+                 ftl_expr_alignment(check->program, op->column0) % columns == 0 &&
+                 ftl_expr_alignment(check->program, op->row0) % rows == 0;
+  if (aligned) return FTL_OK;
+  return ftl_check_fail(check, "a tile that is not made of blocks of %d x %d", (int)rows, (int)columns);
+}
+
 static ftl_status check_dropout(const ftl_check *check, const ftl_tile_op *op) {
-  if (!is_tile(check, op->dst) || !is_fragment(check, op->dst) ||
-      ftl_dtype_bytes(check->program->values[op->dst].dtype) != 2)
-    return ftl_check_fail(check, "the destination is not a 16-bit tile of fragments of this role");
+  if (!is_tile(check, op->dst)) return ftl_check_fail(check, "the destination is not a tile of this role");
+  bool by_rows = !is_fragment(check, op->dst);
+  int32_t bytes = ftl_dtype_bytes(check->program->values[op->dst].dtype);
+  if (bytes != (by_rows ? 4 : 2))
+    return ftl_check_fail(check, "the destination is neither a 16-bit tile of fragments nor a row-wise fp32 tile");
   if (!is_expr(check, op->sequence) || !is_expr(check, op->row0) || !is_expr(check, op->column0))
     return ftl_check_fail(check, "an expression uses a loop variable outside its loop");
-  if (op->threshold < 0 || op->threshold > UINT8_MAX)
-    return ftl_check_fail(check, "a threshold of %d: allowed is 0 to %d", op->threshold, UINT8_MAX);
-  bool aligned = check->program->values[op->dst].columns % FTL_DROPOUT_COLUMNS == 0 &&
-                 ftl_expr_alignment(check->program, op->column0) % FTL_DROPOUT_COLUMNS == 0 &&
-                 ftl_expr_alignment(check->program, op->row0) % FTL_DROPOUT_ROWS == 0;
-  if (aligned) return FTL_OK;
-  return ftl_check_fail(check, "a tile that is not made of blocks of %d x %d", FTL_DROPOUT_ROWS, FTL_DROPOUT_COLUMNS);
+  int32_t most = by_rows ? FTL_DROPOUT_ROW_THRESHOLDS : UINT8_MAX;
+  if (op->threshold < 0 || op->threshold > most)
+    return ftl_check_fail(check, "a threshold of %d: allowed is 0 to %d", op->threshold, most);
+  return check_dropout_blocks(check, op);
 }
 
 // The copies of all groups lie side by side in the whole ring.

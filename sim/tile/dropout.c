@@ -14,3 +14,15 @@ bool ftl_dropout_keeps(int64_t sequence, int64_t row, int64_t column, int32_t th
   uint32_t word = ftl_philox_4x32(counter, KEY, FTL_DROPOUT_ROUNDS).word[byte / BYTES_PER_WORD];
   return (int32_t)(word >> byte % BYTES_PER_WORD * 8 & 0xff) <= threshold;
 }
+
+int32_t ftl_dropout_row_threshold(double probability) {
+  return (int32_t)(FTL_DROPOUT_ROW_THRESHOLDS * (1.0 - probability));
+}
+
+bool ftl_dropout_row_keeps(int64_t sequence, int64_t row, int64_t column, int32_t threshold) {
+  enum { LOW_BITS = 8, KEY = 0 };
+  ftl_philox_words counter = {
+      {(uint32_t)(column / FTL_DROPOUT_ROW_COLUMNS), (uint32_t)row, (uint32_t)sequence, (uint32_t)(sequence >> 32)}};
+  ftl_philox_words words = ftl_philox_4x32(counter, KEY, FTL_DROPOUT_ROW_ROUNDS);
+  return (int32_t)(words.word[column % FTL_DROPOUT_ROW_COLUMNS] >> LOW_BITS) < threshold;
+}

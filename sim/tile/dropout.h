@@ -19,4 +19,11 @@ int32_t ftl_dropout_threshold(double probability);
 // the block, the key 0.
 bool ftl_dropout_keeps(int64_t sequence, int64_t row, int64_t column, int32_t threshold);
 
+// The numbers of kernels that stream rows, as PyTorch's dropout makes them (ATen/native/cuda/Dropout.cu:
+// curand_uniform4 of Philox 4x32 of 10 rounds, four adjacent elements a call): an element is kept if the upper 24 bits
+// of its word are below the threshold, 2^24 (1 - p).
+enum { FTL_DROPOUT_ROW_COLUMNS = 4, FTL_DROPOUT_ROW_ROUNDS = 10, FTL_DROPOUT_ROW_THRESHOLDS = 1 << 24 };
+int32_t ftl_dropout_row_threshold(double probability);
+bool ftl_dropout_row_keeps(int64_t sequence, int64_t row, int64_t column, int32_t threshold);
+
 #endif

@@ -279,7 +279,9 @@ static ftl_status dropout(ftl_interpreter *in, const ftl_exec_event *event, ftl_
   for (int32_t r = 0; r < rows_of(in, op->dst); r++)
     for (int32_t c = 0; c < info->columns; c++) {
       int64_t column = column0 + r / info->rows * info->columns + c;
-      if (!ftl_dropout_keeps(sequence, row0 + r % info->rows, column, op->threshold))
+      bool by_rows = info->layout.threads_per_row > 0;
+      if (!(by_rows ? ftl_dropout_row_keeps : ftl_dropout_keeps)(sequence, row0 + r % info->rows, column,
+                                                                 op->threshold))
         in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c] = 0.0F;
     }
   return FTL_OK;

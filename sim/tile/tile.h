@@ -222,14 +222,14 @@ typedef enum ftl_tile_op_kind {
                   //   begin where those of the group before end. transposed: rows are keys and columns queries: -inf
                   //   where row + row0 > column + column0 + diagonal, or row + row0 >= limit
                   //   With `left` also where the key lies before the token + left
-  FTL_TILE_DROPOUT,    // dst (16-bit TILE of fragments) <- 0 where dropout drops element (row + row0, column + column0)
-                       //   of head `sequence`: where a random byte is above `threshold` (dropout.h). row0 is a multiple
-                       //   of 16, column0 and dst's columns of 32
-  FTL_TILE_MASK_BITS,  // dst (TILE) <- -inf where a bit is 0. ref: a table of bit rows (ftl_builder_bit_rows); row r
-                       //   of ref is dst's row r, bit c of its words column c. Rows beyond ref's have no bits. The
-                       //   columns of a group begin where those of the group before end
-  FTL_TILE_REDUCE_ROWS,    // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
-  FTL_TILE_REDUCE_LANES,   // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
+  FTL_TILE_DROPOUT,  // dst (16-bit TILE of fragments, or row-wise fp32 TILE) <- 0 where dropout drops element
+  //   (row + row0, column + column0) of head `sequence` (dropout.h). Fragments: row0 is a multiple of
+  //   16, column0 and dst's columns of 32; row-wise: column0 and vector_columns of 4
+  FTL_TILE_MASK_BITS,     // dst (TILE) <- -inf where a bit is 0. ref: a table of bit rows (ftl_builder_bit_rows); row r
+                          //   of ref is dst's row r, bit c of its words column c. Rows beyond ref's have no bits. The
+                          //   columns of a group begin where those of the group before end
+  FTL_TILE_REDUCE_ROWS,   // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
+  FTL_TILE_REDUCE_LANES,  // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
   FTL_TILE_REDUCE_GROUPS,  // dst (ROWS, whole) <- fn over the groups' copies, through ring `ring` as staging
   FTL_TILE_CONVERT,        // dst (dtype of dst) <- a, rounded to nearest even; row-wise also from 16 bits to fp32
   FTL_TILE_STORE,  // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct.
@@ -288,7 +288,7 @@ typedef struct ftl_tile_op {
   ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no bound on the right
   ftl_expr left;                            // MASK; FTL_ALWAYS: no bound on the left
   ftl_expr sequence;                        // DROPOUT, with row0 and column0
-  int32_t threshold;                        // DROPOUT: 0 to 255
+  int32_t threshold;                        // DROPOUT: as dropout.h
   int64_t period;                           // MASK
   int32_t source_line;                      // of the script that wrote the op; 0: none did
 } ftl_tile_op;

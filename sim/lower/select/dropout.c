@@ -51,9 +51,29 @@ static void drop_packed(ftl_select *s, int32_t fragment, int32_t num_registers, 
   ftl_select_add(s, FTL_OP_LOP, num_registers, fragment, fragment, kept, NONE);
 }
 
+// Every word of the counter differs from thread to thread: all rounds are whole. Four words a call, each compared.
+static void drop_by_rows(ftl_select *s, const ftl_tile_op *op) {
+  ftl_fragment_map map = s->values[op->dst].map;
+  for (int32_t i = 0; i < map.num_slabs * map.per_slab; i++) {
+    int32_t fragment = s->values[op->dst].first + i, dropped = NONE;
+    for (int32_t element = 0; element < map.num_registers; element += FTL_DROPOUT_ROW_COLUMNS) {
+      int32_t words = ftl_select_temp(s, 4), both = dropped;
+      ftl_select_add(s, FTL_OP_IADD, 1, words, s->thread, s->block, NONE);
+      for (int round = 0; round < FTL_DROPOUT_ROW_ROUNDS; round++) words = add_round(s, words, NONE, 2, 2);
+      dropped = ftl_select_temp(s, 0);
+      ftl_select_add(s, FTL_OP_ISETP, FTL_DROPOUT_ROW_COLUMNS, dropped, words, both, NONE);
+    }
+    ftl_select_add(s, FTL_OP_SEL, map.num_registers, fragment, fragment, dropped, NONE);
+  }
+}
+
 // A call serves what a lane of an m16n8 accumulator holds of 32 columns. The lanes of quad pairs hold as much of four
 // such lanes.
 void ftl_select_dropout(ftl_select *s, const ftl_tile_op *op) {
+  if (ftl_select_is_by_rows(s, op->dst)) {
+    drop_by_rows(s, op);
+    return;
+  }
   ftl_fragment_map map = s->values[op->dst].map;
   int32_t per_call = FTL_DROPOUT_COLUMNS / FTL_OPERAND_COLUMNS, num_calls = s->shape.quad_pairs ? 4 : 1;
   for (int32_t slab = 0; slab < map.num_slabs; slab++) {

@@ -269,9 +269,9 @@ static void check_row(attention_case *c, int64_t batch, int64_t head, int64_t i)
   const ftl_attention *a = &c->a;
   int64_t kv_head = head / (a->heads / a->kv_heads);
   double expected[256], lse;
-  reference_row_of(a, c->seen, batch * a->heads + head, i, row0(c, Q, batch, head), row_stride(c, Q),
-                   row0(c, K, batch, kv_head), row_stride(c, K), row0(c, V, batch, kv_head), row_stride(c, V), expected,
-                   &lse);
+  reference_more more = {.seen = c->seen, .sequence = batch * a->heads + head};
+  reference_row_of(a, &more, i, row0(c, Q, batch, head), row_stride(c, Q), row0(c, K, batch, kv_head), row_stride(c, K),
+                   row0(c, V, batch, kv_head), row_stride(c, V), expected, &lse);
   double found_lse = (double)row0(c, LSE, batch, head)[i];
   if (!equal_within(found_lse, lse, lse_tolerance(a, lse)))
     snprintf(c->failure, sizeof c->failure, "LSE of batch %lld head %lld row %lld is %.9g, not %.9g +- %.2g",

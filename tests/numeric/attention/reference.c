@@ -21,8 +21,15 @@ bool reference_sees(const ftl_attention *a, int64_t i, int64_t j) {
   return j > aligned - a->window && (a->causal || j < aligned + a->window);
 }
 
-static bool sees(const ftl_attention *a, const uint8_t *seen, int64_t i, int64_t j) {
-  return reference_sees(a, i, j) && (seen == NULL || seen[i * a->seqlen_kv + j] != 0);
+static bool sees(const ftl_attention *a, const reference_more *more, int64_t i, int64_t j) {
+  return reference_sees(a, i, j) && (more->seen == NULL || more->seen[i * a->seqlen_kv + j] != 0);
+}
+
+static bool drops(const ftl_attention *a, const reference_more *more, int64_t i, int64_t j) {
+  if (a->dropout_p == 0) return false;
+  if (more->rows_are_streamed)
+    return !ftl_dropout_row_keeps(more->sequence, i, j, ftl_dropout_row_threshold(a->dropout_p));
+  return !ftl_dropout_keeps(more->sequence, i, j, ftl_dropout_threshold(a->dropout_p));
 }
 
 static double score(const ftl_attention *a, const float *q, const float *k) {
@@ -35,24 +42,24 @@ void reference_row(const ftl_attention *a, int64_t i, const float *q, int64_t q_
                    int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse) {
   ftl_attention nothing_dropped = *a;
   nothing_dropped.dropout_p = 0;
-  reference_row_of(&nothing_dropped, NULL, 0, i, q, q_stride, k, k_stride, v, v_stride, out, lse);
+  reference_row_of(&nothing_dropped, &(reference_more){0}, i, q, q_stride, k, k_stride, v, v_stride, out, lse);
 }
 
-void reference_row_of(const ftl_attention *a, const uint8_t *seen, int64_t sequence, int64_t i, const float *q,
-                      int64_t q_stride, const float *k, int64_t k_stride, const float *v, int64_t v_stride, double *out,
-                      double *lse) {
+void reference_row_of(const ftl_attention *a, const reference_more *more, int64_t i, const float *q, int64_t q_stride,
+                      const float *k, int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse) {
   double max = -INFINITY, sum = 0;
-  int32_t threshold = ftl_dropout_threshold(a->dropout_p);
   for (int32_t d = 0; d < a->head_dim; d++) out[d] = 0;
-  for (int64_t j = 0; j < a->seqlen_kv; j++)
-    if (sees(a, seen, i, j)) max = fmax(max, score(a, q + i * q_stride, k + j * k_stride));
-  for (int64_t j = 0; j < a->seqlen_kv; j++) {
-    if (!sees(a, seen, i, j)) continue;
-    double p = exp(score(a, q + i * q_stride, k + j * k_stride) - max);
-    sum += p;
-    if (a->dropout_p > 0 && !ftl_dropout_keeps(sequence, i, j, threshold)) continue;
-    for (int32_t d = 0; d < a->head_dim; d++) out[d] += p * (double)v[j * v_stride + d];
-  }
+  for (int pass = 0; pass < 2; pass++)
+    for (int64_t j = 0; j < a->seqlen_kv; j++) {
+      if (!sees(a, more, i, j)) continue;
+      double s = score(a, q + i * q_stride, k + j * k_stride) + (more->key_bias ? (double)more->key_bias[j] : 0);
+      if (pass == 0) max = fmax(max, s);
+      if (pass == 0 || isinf(max)) continue;
+      double p = exp(s - max);
+      sum += p;
+      bool dropped = drops(a, more, i, j);
+      for (int32_t d = 0; d < a->head_dim && !dropped; d++) out[d] += p * (double)v[j * v_stride + d];
+    }
   *lse = sum > 0 ? max + log(sum) : -INFINITY;
   for (int32_t d = 0; d < a->head_dim && sum > 0; d++) out[d] /= sum * (1 - a->dropout_p);
 }

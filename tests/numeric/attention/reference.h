@@ -12,11 +12,16 @@ void reference_set_parents(const int32_t *parents);
 bool reference_sees(const ftl_attention *a, int64_t i, int64_t j);
 void reference_row(const ftl_attention *a, int64_t i, const float *q, int64_t q_stride, const float *k,
                    int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse);
-// The same of head `sequence` (batch * heads + head) with what dropout drops of P left out, and 1 / (1 - p) for it. It
-// does not change the log-sum-exp. seen: [seqlen_q][seqlen_kv], 0 where a pair is hidden whatever causal and window
-// say; NULL: none is.
-void reference_row_of(const ftl_attention *a, const uint8_t *seen, int64_t sequence, int64_t i, const float *q,
-                      int64_t q_stride, const float *k, int64_t k_stride, const float *v, int64_t v_stride, double *out,
-                      double *lse);
+// What else decides attention; zeros: nothing.
+typedef struct reference_more {
+  const uint8_t *seen;     // [seqlen_q][seqlen_kv], 0 where a pair is hidden whatever causal and window say
+  const float *key_bias;   // added to the scores of each key
+  int64_t sequence;        // of dropout: batch * heads + head
+  bool rows_are_streamed;  // dropout takes the numbers of kernels that stream rows
+} reference_more;
+// The same with that, and with what dropout drops of P left out, and 1 / (1 - p) for it. It does not change the
+// log-sum-exp.
+void reference_row_of(const ftl_attention *a, const reference_more *more, int64_t i, const float *q, int64_t q_stride,
+                      const float *k, int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse);
 
 #endif

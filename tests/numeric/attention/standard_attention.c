@@ -8,7 +8,7 @@
 #include "reference.h"
 #include "workloads/attention.h"
 
-enum { Q, K, V, O, LSE };
+enum { Q, K, V, O, LSE, S, PADDING };
 
 static ftl_tensor_shape shape_of(const pipeline_case *c, const ftl_attention *a, int tensor) {
   bool of_keys = tensor == K || tensor == V;
@@ -34,18 +34,27 @@ static double largest_score(const ftl_attention *a, const float *q, const float 
 
 // u: unit roundoff of the 16-bit type. A score is rounded to it: an absolute error of u * |s|, beside head_dim * 2^-24
 // of it from fp32 sums. An exponential is wrong by that as a relative error, in the numerator and in the denominator;
-// exp2 and the multiplications around it add 2^-20. P is rounded (u, below 2^-14 in fp16 by 2^-25 each), as is O.
+// exp2 and the multiplications around it add 2^-20. P is rounded (u, below 2^-14 in fp16 by 2^-25 each), as is O. With
+// padding a score, with a number of at most 2 added, is rounded again. Dropout rounds P again, and scales it and its
+// error.
 static void check_row(const pipeline_case *c, const ftl_attention *a, int64_t batch, int64_t head, int64_t i) {
   int64_t kv_head = head / (a->heads / a->kv_heads), q_stride = shape_of(c, a, Q).row_stride;
   int64_t k_stride = shape_of(c, a, K).row_stride;
   const float *q = head_of(c, a, Q, batch, head), *k = head_of(c, a, K, batch, kv_head);
   double expected[256], lse, u = a->dtype == FTL_FP16 ? 0x1p-11 : 0x1p-8;
-  reference_row(a, i, q, q_stride, k, k_stride, head_of(c, a, V, batch, kv_head), k_stride, expected, &lse);
+  bool padded = c->spec.value[FTL_PARAM_padding_mask] != 0;
+  int64_t padded_keys = (a->seqlen_kv + 7) / 8 * 8;  // rows of whole 16-byte vectors
+  reference_more more = {.key_bias = padded ? c->tensors[PADDING] + batch * padded_keys : NULL,
+                         .sequence = batch * a->heads + head,
+                         .rows_are_streamed = true};
+  reference_row_of(a, &more, i, q, q_stride, k, k_stride, head_of(c, a, V, batch, kv_head), k_stride, expected, &lse);
   double score_error = largest_score(a, q + i * q_stride, k, k_stride) * (u + a->head_dim * 0x1p-24) + 0x1p-20;
+  if (padded) score_error = 2 * score_error + 2 * u;
   double found_lse = (double)c->tensors[LSE][(batch * a->heads + head) * a->seqlen_q + i];
   bool lse_ok = found_lse == lse || fabs(found_lse - lse) <= 2 * score_error + 0x1p-20 * fabs(lse);
   cr_assert(lse_ok, "%s: LSE of row %lld is %.9g, not %.9g", c->text, (long long)i, found_lse, lse);
   double tolerance = 2 * score_error + u + (double)a->seqlen_kv * 0x1p-24;
+  if (a->dropout_p > 0) tolerance = (tolerance + u) / (1 - a->dropout_p);
   for (int32_t d = 0; d < a->head_dim; d++) {
     double found = (double)head_of(c, a, O, batch, head)[i * q_stride + d];
     cr_assert(fabs(found - expected[d]) <= tolerance + u * fabs(expected[d]),
@@ -111,6 +120,54 @@ Test(numeric_attention_standard, grouped_heads_layouts_orders_dtypes_and_stages_
                causal, variants[i]);
       prove(params);
     }
+}
+
+Test(numeric_attention_standard, padding_and_dropout_are_launches_of_their_own) {
+  static const char *const problems[] = {"heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=130 causal=true",
+                                         "heads=2 seqlen_q=40 seqlen_kv=1100",
+                                         "heads=1 seqlen_q=65 seqlen_kv=63 window=20"};
+  static const char *const more[] = {"padding_mask=true", "dropout_p=0.25",
+                                     "padding_mask=true dropout_p=0.5 dtype=bf16"};
+  char params[256];
+  for (size_t p = 0; p < COUNT(problems); p++)
+    for (size_t m = 0; m < COUNT(more); m++) {
+      snprintf(params, sizeof params, "batch=2 head_dim=16 block_m=32 block_n=32 num_warps=2 %s %s", problems[p],
+               more[m]);
+      prove(params);
+    }
+}
+
+// Padding of -inf hides keys; a sequence all of which is padding sees none.
+Test(numeric_attention_standard, padded_keys_are_hidden) {
+  pipeline_case c;
+  pipeline_case_run(&c, "standard_attention",
+                    "batch=2 heads=1 head_dim=16 seqlen_q=20 seqlen_kv=40 block_m=32 block_n=32 num_warps=2 "
+                    "padding_mask=true");
+  for (int64_t j = 0; j < 80; j++) c.tensors[PADDING][j] = j >= 25 ? -INFINITY : 0.0F;
+  ftl_error error = {0};
+  for (int i = 0; i < c.num_launches; i++)
+    cr_assert_eq(ftl_interpret(c.launches[i], c.tensors, NULL, &error), FTL_OK, "%s", error.message);
+  ftl_attention a = ftl_attention_of(&c.spec);
+  for (int64_t batch = 0; batch < 2; batch++)
+    for (int64_t i = 0; i < 20; i++) check_row(&c, &a, batch, 0, i);
+  cr_assert_eq(c.tensors[LSE][20], -INFINITY);
+  pipeline_case_fini(&c);
+}
+
+// The bytes of `kept` say which elements are dropped: about a quarter of 8 heads' 64 x 64, five standard deviations.
+Test(numeric_attention_standard, dropout_writes_which_elements_it_keeps) {
+  pipeline_case c;
+  pipeline_case_run(&c, "standard_attention",
+                    "heads=8 head_dim=16 seqlen=64 block_m=32 block_n=32 num_warps=2 dropout_p=0.25");
+  const int64_t dropped = S + 1, kept = S + 2, count = 8 * 64 * 64;
+  int64_t num_kept = 0;
+  for (int64_t i = 0; i < count; i++) {
+    cr_assert(c.tensors[kept][i] == 0 || c.tensors[kept][i] == 1, "%g", (double)c.tensors[kept][i]);
+    cr_assert_eq(c.tensors[dropped][i] != 0, c.tensors[kept][i] != 0 && c.tensors[S][i] != 0);
+    num_kept += c.tensors[kept][i] != 0;
+  }
+  cr_assert_leq(fabs((double)num_kept - 0.75 * (double)count), 5 * sqrt(0.75 * 0.25 * (double)count));
+  pipeline_case_fini(&c);
 }
 
 Test(numeric_attention_standard, windows_give_attention_within) {

@@ -31,6 +31,14 @@ Test(unit_lower_unfused, launches_of_unfused_attention_are_proved) {
         prove(archs[a], "standard_attention", parameters[i], launch);
 }
 
+Test(unit_lower_unfused, element_wise_launches_are_proved) {
+  static const char parameters[] =
+      "heads=2 seqlen_q=70 seqlen_kv=1100 head_dim=64 block_m=64 block_n=64 num_warps=4 causal=1 padding_mask=1 "
+      "dropout_p=0.1";
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (int launch = 0; launch < 5; launch++) prove(archs[a], "standard_attention", parameters, launch);
+}
+
 Test(unit_lower_unfused, launches_of_the_backward_pass_are_proved) {
   static const struct {
     const char *parameters;

@@ -41,6 +41,18 @@ Test(unit_tile_dropout, the_share_that_is_kept_is_that_of_the_bytes_up_to_the_th
   }
 }
 
+Test(unit_tile_dropout, kernels_that_stream_rows_keep_the_share_that_is_asked_for) {
+  static const double probabilities[] = {0.1, 0.5, 0.999};
+  for (size_t p = 0; p < sizeof probabilities / sizeof *probabilities; p++) {
+    int64_t num_kept = 0;
+    for (int64_t r = 0; r < 512; r++)
+      for (int64_t c = 0; c < 512; c++)
+        num_kept += ftl_dropout_row_keeps(1, r, c, ftl_dropout_row_threshold(probabilities[p]));
+    double share = 1 - probabilities[p], n = 512.0 * 512.0;
+    cr_assert_leq(fabs((double)num_kept - n * share), 5 * sqrt(n * share * (1 - share)), "%d", (int)num_kept);
+  }
+}
+
 // Two places that took the same byte would agree always; unrelated ones agree half of the time: 4096 elements, five
 // standard deviations of 32.
 Test(unit_tile_dropout, other_heads_rows_and_columns_have_other_numbers) {
