@@ -148,6 +148,8 @@ return die "gh100" {
     bytes_per_cycle = measured(128, "gpu-benches: 126 to 128"),
     max_pending_lines = guess(256, flashgpu .. ": 256 cp.async in flight; micro_pending_lines.csv shows that 450 lines by cp.async and 700 by loads can be, when only a sector of each is asked for"),
     fill_bytes_per_cycle = measured(64, copies .. "one SM takes 60 B/cycle by cp.async, 109 by TMA"),
+    store_bytes_per_cycle = measured(32, measurements .. "micro_store_bandwidth.csv: 31.2 B a SM cycle from one SM, by 4 and by 16 bytes a thread"),
+    copy_latency_cycles = measured(80, copies .. "128 bytes from L2 are there for all of a CTA after 404 cycles, of which 288 are those of a load (micro_chase), 21 of bar.sync, some 15 of addresses and clocks"),
   },
   tma = {
     issue_cycles = guess(33, flashgpu .. ": 32 to 33 for elect and issue"),

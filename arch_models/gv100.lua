@@ -142,6 +142,8 @@ return die "gv100" {
     bytes_per_cycle = datasheet(128, whitepaper),
     max_pending_lines = guess(256, "no figure found; 256 in flight for cp.async in FlashGPU-Sim's SM90 configuration"),
     fill_bytes_per_cycle = guess(64, "as measured on H200: 60 by cp.async"),
+    store_bytes_per_cycle = guess(32, "as measured on H200"),
+    copy_latency_cycles = guess(0, "no cp.async"),
   },
   tma = {
     issue_cycles = guess(0, no_cp_async),

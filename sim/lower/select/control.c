@@ -78,7 +78,7 @@ static ring_use ring_use_of(const ftl_select *s, int32_t ring) {
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
     if (op->kind == FTL_TILE_LOAD && op->ring == ring && s->copy != FTL_COPY_TMA) use.writes = true;
-    bool stages = op->kind == FTL_TILE_STORE || op->kind == FTL_TILE_STORE_MERGED || op->kind == FTL_TILE_REDUCE_GROUPS;
+    bool stages = op->kind == FTL_TILE_STORE_MERGED || op->kind == FTL_TILE_REDUCE_GROUPS;
     if (stages && (op->ring == ring || op->ring_a == ring)) use.reads = use.writes = true;
     bool dequantizes = op->kind == FTL_TILE_DEQUANTIZE;
     if ((op->kind == FTL_TILE_PUT || dequantizes) && op->ring == ring) use.writes = true;
@@ -95,6 +95,12 @@ static int32_t lane_offset(ftl_select *s, int32_t thread) {
   ftl_select_add(s, FTL_OP_LOP, 2, offset, thread, NONE, NONE);
   ftl_select_add(s, FTL_OP_IADD, 1, offset, offset, NONE, NONE);
   return offset;
+}
+
+void ftl_select_staging_offsets(ftl_select *s, int32_t ring_idx) {
+  ftl_select_ring *ring = &s->rings[ring_idx];
+  if (ring->read_offset == NONE) ring->read_offset = ring->read_address = lane_offset(s, s->thread);
+  if (ring->write_offset == NONE) ring->write_offset = ring->write_address = lane_offset(s, s->thread);
 }
 
 static int32_t stage_index(ftl_select *s) {
@@ -130,7 +136,8 @@ static void tensor_pointers(ftl_select *s, int32_t thread, int32_t block) {
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
     if (ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind)) used[op->ref.tensor] = true;
-    if (ftl_tile_op_loads_direct(op->kind)) by_lanes[op->ref.tensor] = true;
+    if (ftl_tile_op_loads_direct(op->kind) || (s->plain_code && ftl_tile_op_stores(op->kind)))
+      by_lanes[op->ref.tensor] = true;
   }
   for (int32_t t = 0; t < s->tile->num_tensors; t++) {
     if (!used[t]) continue;

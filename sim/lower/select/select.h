@@ -157,6 +157,9 @@ uint8_t ftl_select_producer_flags(const ftl_select *s);
 // Instructions that take an issue slot and do no more.
 void ftl_select_idle(ftl_select *s, int32_t count, uint8_t flags);
 
+// Where a store stages its tile in a ring that the role has no other addresses of.
+void ftl_select_staging_offsets(ftl_select *s, int32_t ring);
+
 // ---- addresses.c: at a role's start ----
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring);  // after write_offset
 void ftl_select_keep_addresses(ftl_select *s);              // after all copy offsets

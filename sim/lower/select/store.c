@@ -133,12 +133,15 @@ static void add_proxy_fence(ftl_select *s) {
   fence->effects = FTL_EFFECT_FENCE;
 }
 
+// The kernels of kernels/attention, which plain code stands for, store with the threads whatever loads their tiles.
 static void store_staged(ftl_select *s, const ftl_tile_op *op) {
+  bool by_tma = s->copy == FTL_COPY_TMA && !s->plain_code;
+  ftl_select_staging_offsets(s, op->ring);
   if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
   write_fragments(s, op, FTL_NO_RING);
-  if (s->copy == FTL_COPY_TMA) add_proxy_fence(s);
+  if (by_tma) add_proxy_fence(s);
   ftl_select_barrier(s);
-  if (s->copy == FTL_COPY_TMA)
+  if (by_tma)
     copy_out_by_tma(s, op);
   else
     copy_out_by_lanes(s, op);

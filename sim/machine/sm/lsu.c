@@ -5,9 +5,12 @@
 // cycle of the last reply. Stores are written through; those to local memory stay in L1 too. cp.async that bypasses L1
 // asks L2 for every line; arriving lines take the data pipe to be written to shared memory, an even share of the
 // instruction's wavefronts each.
+#include "base/integer.h"
 #include "machine/sm/state.h"
 
 enum { FILL_BUCKETS = SM_FILL_BUCKETS };
+
+static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static int32_t take_waiter(ftl_sm *sm, int32_t load, int32_t next) {
   int32_t i = sm->free_waiter;
@@ -61,7 +64,8 @@ static void finish_load(ftl_sm *sm, int32_t load_idx, int64_t now) {
   put_load(sm, load_idx);
   int64_t ready = load.earliest > now ? load.earliest : now;
   if (load.is_cp)
-    ftl_sm_cp_arrive(sm, load.warp, load.group, now, sm_reserve_data(sm, now, load.data_cycles));
+    ftl_sm_cp_arrive(sm, load.warp, load.group, now,
+                     sm_reserve_data(sm, now, load.data_cycles) + sm->arch->l1_copy_latency_cycles);
   else if (load.sets_token)
     ftl_sm_token_set(sm, load.warp, load.token, now, ready, SM_PRODUCER_GLOBAL);
 }
@@ -136,8 +140,16 @@ void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now) {
 }
 
 // ---- stores, and copies that bypass L1 ----
+// The next store is taken when this one's data has gone.
+static void hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < count; i++) bytes += sm_num_sectors(lines[i].sectors) * sm->arch->l1_sector_bytes;
+  sm->store_free = now + ftl_divide_up(bytes, sm->arch->l1_store_bytes_per_cycle);
+}
+
 static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
   ftl_mem_kind kind = sm->program->insts[entry->op->inst].opcode == FTL_OP_RED ? FTL_MEM_ATOMIC : FTL_MEM_WRITE;
+  hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
     ftl_sm_request(sm, now, &lines[i], kind,
@@ -148,6 +160,7 @@ static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line
 }
 
 static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
+  hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
     ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].sectors);
@@ -170,6 +183,8 @@ static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
   }
   entry->warp->outstanding += count;
   entry->warp->cp_pending[entry->group] += count;
+  // a line's address takes as long as its data would
+  sm->lsu_free = latest(sm->lsu_free, now + count * sm->arch->l1_line_bytes / sm->arch->l1_bytes_per_cycle);
   return count;
 }
 

@@ -8,6 +8,16 @@
 
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 
+static bool is_store(const ftl_sm *sm, const sm_mio_entry *entry) {
+  uint8_t opcode = sm->program->insts[entry->op->inst].opcode;
+  return opcode == FTL_OP_STG || opcode == FTL_OP_STL || opcode == FTL_OP_RED;
+}
+
+// When the sub-core's first instruction may be sent.
+static int64_t ready_of(const ftl_sm *sm, const sm_subcore *sc) {
+  return is_store(sm, &sc->mio[sc->mio_head]) ? latest(sc->mio_ready, sm->store_free) : sc->mio_ready;
+}
+
 // The queue has room, or lines may be asked for, from `cycle` on.
 static void open_pipes(ftl_sm *sm, sm_subcore *sc, int64_t cycle) {
   sc->pipe_free[FTL_SM_PIPE_MIO] = cycle;
@@ -35,7 +45,7 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
   if (sc->mio_count == entries) {
     sc->pipe_free[FTL_SM_PIPE_MIO] = sc->pipe_free[FTL_SM_PIPE_LG] = SM_NEVER;
   }
-  int64_t taken = latest(latest(now, sc->mio_ready), latest(sm->lsu_free, sm->data_free));
+  int64_t taken = latest(latest(now, ready_of(sm, sc)), latest(sm->lsu_free, sm->data_free));
   if (sc->mio_count == 1 && taken < sm->mio_next) sm->mio_next = taken;
 }
 
@@ -44,7 +54,7 @@ static int32_t next_in_turn(const ftl_sm *sm, int64_t now) {
   for (int32_t i = 0; i < sm->num_subcores; i++) {
     int32_t s = sm->mio_turn + i;
     if (s >= sm->num_subcores) s -= sm->num_subcores;
-    if (sm->subcores[s].mio_count > 0 && sm->subcores[s].mio_ready <= now) return s;
+    if (sm->subcores[s].mio_count > 0 && ready_of(sm, &sm->subcores[s]) <= now) return s;
   }
   return -1;
 }
@@ -53,7 +63,8 @@ static void find_next(ftl_sm *sm, int64_t from) {
   int64_t ready = SM_NEVER;
   if (sm->mio_waiting > 0)
     for (int32_t s = 0; s < sm->num_subcores; s++)
-      if (sm->subcores[s].mio_count > 0 && sm->subcores[s].mio_ready < ready) ready = sm->subcores[s].mio_ready;
+      if (sm->subcores[s].mio_count > 0 && ready_of(sm, &sm->subcores[s]) < ready)
+        ready = ready_of(sm, &sm->subcores[s]);
   sm->mio_next = ready == SM_NEVER ? SM_NEVER : latest(latest(ready, from), latest(sm->lsu_free, sm->data_free));
 }
 

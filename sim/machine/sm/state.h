@@ -210,6 +210,7 @@ struct ftl_sm {
 
   // MIO and LSU
   int64_t mio_next, lsu_free, data_free, operand_free;
+  int64_t store_free;                     // when a store may be taken
   int64_t tensor_free, gmma_busy_cycles;  // wgmma
   int32_t mio_turn, mio_waiting;
   int32_t lg_pending;

@@ -89,8 +89,7 @@ Test(timing_sm_global, a_warp_leaves_when_its_stores_are_accepted) {
 // Two groups of two lines each. Group 0: LDGSTS at 0, taken 0; commit 1; group 1: LDGSTS at 2, taken 4 (the sub-core
 // sends every 2 cycles: 0, 2 for the commit, 4). Lines come at 200 and 204, two at a time, in through the fill port and
 // over the data pipe a cycle each (2 wavefronts an instruction): group 0 is written at 202, group 1 at 206.
-static rig *two_groups(int32_t left) {
-  rig *r = rig_create(1);
+static void fill_two_groups(rig *r, int32_t left) {
   add_tile(r);  // 0
   for (int i = 0; i < 2; i++) {
     ftl_warp_inst *copy = add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 2 * i, 2));  // 1, 3
@@ -101,6 +100,11 @@ static rig *two_groups(int32_t left) {
   rig_add(r, FTL_OP_CP_WAIT, -1, -1)->arg = (uint16_t)left;  // 5
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
+}
+
+static rig *two_groups(int32_t left) {
+  rig *r = rig_create(1);
+  fill_two_groups(r, left);
   return r;
 }
 
@@ -117,6 +121,41 @@ Test(timing_sm_global, cp_wait_waits_for_all_but_the_youngest_groups) {
   rig_destroy(r);
   r = two_groups(2);
   cr_assert_eq(rig_cycle(r, 0, 5, 0), 4);
+  rig_destroy(r);
+}
+
+// The same, with 10 cycles between a line's arrival and the end of a wait for it.
+Test(timing_sm_global, a_wait_for_copies_ends_later_than_they_arrive) {
+  rig *r = rig_create(1);
+  r->arch.l1_copy_latency_cycles = 10;
+  fill_two_groups(r, 0);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 216);
+  rig_destroy(r);
+}
+
+// 32 B a cycle out of the SM: the data of a line take 4 cycles, so the LSU takes the stores at 0, 4 and 8; the sub-core
+// would send them at 0, 2 and 4.
+Test(timing_sm_global, stores_are_handed_on_through_one_port) {
+  rig *r = rig_create(1);
+  r->arch.l1_store_bytes_per_cycle = 32;
+  add_tile(r);
+  for (int i = 0; i < 3; i++) add_access(r, FTL_OP_STG, -1, rig_access(r, i, 1));
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int i = 0; i < 3; i++) cr_assert_eq(r->requests[i].time, 4 * i);
+  rig_destroy(r);
+}
+
+// Two warps of two sub-cores copy four lines each, an address a cycle: the second is taken at 4, not at 1.
+Test(timing_sm_global, the_lsu_takes_a_cycle_for_each_line_of_a_copy) {
+  rig *r = rig_create(2);
+  add_tile(r);
+  add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 0, 4))->flags = FTL_INST_BYPASS_L1;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 8);
+  cr_assert_eq(r->requests[3].time, 0);
+  cr_assert_eq(r->requests[4].time, 4);
   rig_destroy(r);
 }
 
