@@ -132,7 +132,7 @@ const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer);
 void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out);
 
 // ---- workloads ----
-enum { FTL_MAX_LAUNCHES = 6 };
+enum { FTL_MAX_LAUNCHES = 8 };
 
 // Bits of ftl_workload.accepts.
 #define FTL_TAKES(param) ((ftl_param_set)1 << FTL_PARAM_##param)

@@ -15,6 +15,8 @@ ftl_expr ftl_standard_is_seen(ftl_builder *builder, const ftl_attention *a, cons
 // sequence, in place; dropped = P where kept, scaled by 1 / (1 - p), and which are kept, a byte each.
 void ftl_standard_write_padding(ftl_builder *builder, const ftl_attention *a, int32_t s, int32_t padding);
 void ftl_standard_write_dropout(ftl_builder *builder, const ftl_attention *a, int32_t p, int32_t dropped, int32_t kept);
+// dP = dP where kept, scaled by 1 / (1 - p), in place.
+void ftl_standard_write_dropout_gradient(ftl_builder *builder, const ftl_attention *a, int32_t d_p, int32_t kept);
 
 // The backward pass: launches for build, as ftl_workload.build.
 FTL_MUST_USE ftl_status ftl_standard_build_backward(const ftl_spec *spec, ftl_tile_program **launches,

@@ -2,8 +2,11 @@
 // are launches of their own. What recomputing P saves is this traffic of N x N matrices.
 // Source: T. Dao et al., "FlashAttention", arXiv:2205.14135, appendix B.2, algorithm 3.
 //
-//   1. dV = P^T dO            a CTA keeps block_n keys and walks the queries that see them, block_m a step
+//   1. dV = P^T dO            a CTA keeps block_n keys and walks the queries that see them, block_m a step; with
+//   dropout
+//                             P is that of which elements were dropped
 //   2. dP = dO V^T            a CTA a tile of block_m x block_n; tiles that no query sees are left alone
+//      With dropout: dP = 0 where P was dropped, else scaled, in place, a CTA a row
 //   3. dS = P (dP - rowsum(P dP)), in place of dP, a CTA a row
 //   4. dQ = scale dS K        a CTA keeps block_m queries and walks the keys that they see, block_n a step
 //   5. dK = scale dS^T Q      as 1
@@ -17,7 +20,8 @@ enum { ROW_WARPS = 4, WARP_LANES = 32 };
 
 typedef struct unfused {
   ftl_backward f;
-  int32_t p, d_p;  // tensors; dS takes the place of dP
+  int32_t p, d_p;         // tensors; dS takes the place of dP
+  int32_t dropped, kept;  // with dropout; without, `dropped` is p
 } unfused;
 
 // ---- products that walk a row or a column of tiles of an N x N matrix ----
@@ -96,7 +100,7 @@ static void multiply_columns(unfused *u, int32_t matrix, int32_t other, int32_t 
   multiply_walk(u, &w);
 }
 
-static void write_d_v(unfused *u) { multiply_columns(u, u->p, u->f.t.d_o, u->f.t.d_v_of_heads, 1); }
+static void write_d_v(unfused *u) { multiply_columns(u, u->dropped, u->f.t.d_o, u->f.t.d_v_of_heads, 1); }
 static void write_d_k(unfused *u) { multiply_columns(u, u->d_p, u->f.t.q, u->f.t.d_k_of_heads, u->f.a.scale); }
 
 static void write_d_q(unfused *u) {
@@ -216,6 +220,7 @@ static void write_d_s(unfused *u) {
   ftl_builder_grid(b, u->f.a.batch * u->f.a.heads * u->f.a.seqlen_q, false, false);
 }
 
+static void drop_d_p(unfused *u) { ftl_standard_write_dropout_gradient(u->f.b, &u->f.a, u->d_p, u->kept); }
 static void add_up_heads(unfused *u) { ftl_backward_add_up_heads(&u->f); }
 
 // ---- the launches ----
@@ -223,8 +228,6 @@ static void add_up_heads(unfused *u) { ftl_backward_add_up_heads(&u->f); }
 // The warps share the rows that a CTA keeps: queries in launches 2 and 4, keys in 1 and 5.
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   int64_t block_n = spec->value[FTL_PARAM_block_n], num_warps = spec->value[FTL_PARAM_num_warps];
-  if (spec->value[FTL_PARAM_dropout_p] > 0)
-    return ftl_error_set(error, FTL_INFEASIBLE, "dropout_p: standard_attention has dropout in pass=fwd only");
   ftl_status status = ftl_attention_check_warps(spec, error);
   if (status != FTL_OK || block_n % (16 * num_warps) == 0) return status;
   return ftl_error_set(error, FTL_INFEASIBLE,
@@ -237,7 +240,11 @@ typedef struct launch {
   const char *name;
   void (*write)(unfused *u);
   int64_t num_products;
+  bool (*is_wanted)(const ftl_spec *spec);  // NULL: always
 } launch;
+
+static bool has_dropout(const ftl_spec *spec) { return spec->value[FTL_PARAM_dropout_p] > 0; }
+static bool has_groups(const ftl_spec *spec) { return spec->value[FTL_PARAM_heads] != spec->value[FTL_PARAM_kv_heads]; }
 
 static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_tile_program **out, ftl_error *error) {
   ftl_builder *b;
@@ -247,6 +254,11 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_tile_p
   ftl_tensor_shape shape = ftl_standard_scores_shape(&u.f.a);
   u.p = ftl_builder_tensor(b, "p", u.f.a.dtype, FTL_TENSOR_INPUT, shape);
   u.d_p = ftl_builder_tensor(b, "dp", u.f.a.dtype, FTL_TENSOR_TEMP, shape);
+  u.dropped = u.p;
+  if (has_dropout(spec)) {
+    u.dropped = ftl_builder_tensor(b, "dropped", u.f.a.dtype, FTL_TENSOR_INPUT, shape);
+    u.kept = ftl_builder_tensor(b, "kept", FTL_INT8, FTL_TENSOR_INPUT, shape);
+  }
   l->write(&u);
   ftl_builder_flops(b, l->num_products * ftl_attention_forward_flops(&u.f.a) / 2);  // which are two products
   status = ftl_builder_finish(b, out, error);
@@ -256,15 +268,16 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_tile_p
 
 ftl_status ftl_standard_build_backward(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches,
                                        ftl_error *error) {
-  static const launch all[] = {{"bwd_d_values", write_d_v, 1}, {"bwd_d_probs", write_d_p, 1},
-                               {"bwd_d_scores", write_d_s, 0}, {"bwd_d_queries", write_d_q, 1},
-                               {"bwd_d_keys", write_d_k, 1},   {"bwd_add_heads", add_up_heads, 0}};
+  static const launch all[] = {{"bwd_d_values", write_d_v, 1, NULL},          {"bwd_d_probs", write_d_p, 1, NULL},
+                               {"bwd_dropout", drop_d_p, 0, has_dropout},     {"bwd_d_scores", write_d_s, 0, NULL},
+                               {"bwd_d_queries", write_d_q, 1, NULL},         {"bwd_d_keys", write_d_k, 1, NULL},
+                               {"bwd_add_heads", add_up_heads, 0, has_groups}};
   *num_launches = 0;
   ftl_status status = check_feasible(spec, error);
-  int wanted = spec->value[FTL_PARAM_heads] == spec->value[FTL_PARAM_kv_heads] ? 5 : 6;
-  for (int i = 0; status == FTL_OK && i < wanted; i++) {
-    status = build_launch(spec, &all[i], &launches[i], error);
-    if (status == FTL_OK) *num_launches = i + 1;
+  for (size_t i = 0; status == FTL_OK && i < sizeof all / sizeof *all; i++) {
+    if (all[i].is_wanted != NULL && !all[i].is_wanted(spec)) continue;
+    status = build_launch(spec, &all[i], &launches[*num_launches], error);
+    if (status == FTL_OK) ++*num_launches;
   }
   return status;
 }

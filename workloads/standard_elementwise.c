@@ -85,3 +85,19 @@ void ftl_standard_write_dropout(ftl_builder *b, const ftl_attention *a, int32_t 
   ftl_store(b, step_ref(&k, kept, column), keep, -1);
   ftl_end_loop(b);
 }
+
+void ftl_standard_write_dropout_gradient(ftl_builder *b, const ftl_attention *a, int32_t d_p, int32_t kept) {
+  row_kernel k = row_kernel_of(b, a);
+  int32_t d_p16 = tile_of(&k, "dp", a->dtype), x = tile_of(&k, "dp32", FTL_FP32);
+  int32_t keep8 = tile_of(&k, "kept", FTL_INT8), keep = tile_of(&k, "kept32", FTL_FP32);
+  ftl_expr column = begin_steps(&k);
+  ftl_load_tile(b, d_p16, step_ref(&k, d_p, column));
+  ftl_load_tile(b, keep8, step_ref(&k, kept, column));
+  ftl_convert(b, x, d_p16);
+  ftl_convert(b, keep, keep8);
+  ftl_binary(b, FTL_ELEM_MUL, x, x, ftl_value_operand(keep));
+  ftl_binary(b, FTL_ELEM_MUL, x, x, ftl_immediate(ftl_attention_dropout_scale(a)));
+  ftl_convert(b, d_p16, x);
+  ftl_store(b, step_ref(&k, d_p, column), d_p16, -1);
+  ftl_end_loop(b);
+}

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tile/dropout.h"
+
 static size_t num_elements(const ftl_tensor *t) { return (size_t)(t->size_bytes / ftl_dtype_bytes(t->dtype)); }
 
 static const ftl_tensor *tensor(const gradients *g, int i) { return &g->launches[0]->tensors[i]; }
@@ -30,6 +32,12 @@ static float *not_numbers(size_t count) {
   return x;
 }
 
+static int tensor_named(const gradients *g, const char *name) {
+  for (int i = 0; i < g->launches[0]->num_tensors; i++)
+    if (strcmp(tensor(g, i)->name, name) == 0) return i;
+  return -1;
+}
+
 static void init(gradients *g, const char *workload, const char *params) {
   *g = (gradients){0};
   ftl_error error = {0};
@@ -46,9 +54,9 @@ static void init(gradients *g, const char *workload, const char *params) {
             error.message);
   g->a = ftl_attention_of(&g->spec);
   for (int i = 0; i < g->launches[0]->num_tensors; i++) g->tensors[i] = not_numbers(num_elements(tensor(g, i)));
-  g->stored_p = -1;
-  for (int i = 0; i < g->launches[0]->num_tensors; i++)
-    if (strcmp(tensor(g, i)->name, "p") == 0) g->stored_p = i;
+  g->stored_p = tensor_named(g, "p");
+  g->dropped_p = tensor_named(g, "dropped");
+  g->kept = tensor_named(g, "kept");
   randomise(g, Q, 2.0f);
   randomise(g, K, 1.0f);
   randomise(g, V, 1.0f);
@@ -79,10 +87,6 @@ static void add(gradients *g, int i, size_t at, double x, double size, const flo
   }
 }
 
-static float *p_row(const gradients *g, int64_t batch, int64_t head, int64_t i) {
-  return gradients_row(g, (gradient_tensor)g->stored_p, batch, head, i);
-}
-
 static bool tile_is_seen(const ftl_attention *a, int64_t m, int64_t n) {
   for (int64_t i = m * a->block_m; i < (m + 1) * a->block_m; i++)
     for (int64_t j = n * a->block_n; j < (n + 1) * a->block_n && j < a->seqlen_kv; j++)
@@ -90,22 +94,43 @@ static bool tile_is_seen(const ftl_attention *a, int64_t m, int64_t n) {
   return false;
 }
 
-// P is 0 in tiles of which the query tile sees something, and else left alone.
-static void clear_p(const gradients *g, int64_t batch, int64_t head, int64_t i) {
+// What the forward pass stores of row i: P, and with dropout what it kept of P, and which. 0 in tiles of which the
+// query tile sees something; the others are left alone.
+static void clear_stored(const gradients *g, int64_t batch, int64_t head, int64_t i) {
   const ftl_attention *a = &g->a;
-  for (int64_t j = 0; j < tensor(g, g->stored_p)->num_columns; j++)
-    if (tile_is_seen(a, i / a->block_m, j / a->block_n)) p_row(g, batch, head, i)[j] = 0;
+  const int stored[] = {g->stored_p, g->dropped_p, g->kept};
+  for (int s = 0; s < 3; s++)
+    for (int64_t j = 0; stored[s] >= 0 && j < tensor(g, stored[s])->num_columns; j++)
+      if (tile_is_seen(a, i / a->block_m, j / a->block_n))
+        gradients_row(g, (gradient_tensor)stored[s], batch, head, i)[j] = 0;
 }
 
-// One query row's share: dV_j += p_j dO; ds_j = p_j (dO v_j - dO o) scale; dQ += ds_j k_j; dK_j += ds_j q.
+static void store(const gradients *g, int64_t batch, int64_t head, int64_t i, int64_t j, double p, double kept_scale) {
+  float rounded = ftl_dtype_round(g->a.dtype, (float)p);
+  if (g->stored_p >= 0) gradients_row(g, (gradient_tensor)g->stored_p, batch, head, i)[j] = rounded;
+  if (g->dropped_p < 0) return;
+  gradients_row(g, (gradient_tensor)g->dropped_p, batch, head, i)[j] =
+      ftl_dtype_round(g->a.dtype, (float)(kept_scale * (double)rounded));
+  gradients_row(g, (gradient_tensor)g->kept, batch, head, i)[j] = kept_scale > 0;
+}
+
+// 1 / (1 - p) where element (i, j) of P is kept, else 0.
+static double kept_scale_of(const gradients *g, int64_t sequence, int64_t i, int64_t j) {
+  double p = g->a.dropout_p;
+  return p == 0 || ftl_dropout_row_keeps(sequence, i, j, ftl_dropout_row_threshold(p)) ? 1 / (1 - p) : 0;
+}
+
+// One query row's share, with m_j = 1 / (1 - dropout_p) or 0: dV_j += p_j m_j dO; ds_j = p_j (m_j dO v_j - dO o) scale;
+// dQ += ds_j k_j; dK_j += ds_j q.
 static void differentiate_row(gradients *g, int64_t batch, int64_t head, int64_t i) {
   const ftl_attention *a = &g->a;
   int64_t kv_head = head / (a->heads / a->kv_heads);
   double out[256], lse;
   const float *q = gradients_row(g, Q, batch, head, i), *d_o = gradients_row(g, D_O, batch, head, i);
-  reference_row(a, i, gradients_row(g, Q, batch, head, 0), tensor(g, Q)->row_stride,
-                gradients_row(g, K, batch, kv_head, 0), tensor(g, K)->row_stride,
-                gradients_row(g, V, batch, kv_head, 0), tensor(g, V)->row_stride, out, &lse);
+  reference_more more = {.sequence = batch * a->heads + head, .rows_are_streamed = true};
+  reference_row_of(a, &more, i, gradients_row(g, Q, batch, head, 0), tensor(g, Q)->row_stride,
+                   gradients_row(g, K, batch, kv_head, 0), tensor(g, K)->row_stride,
+                   gradients_row(g, V, batch, kv_head, 0), tensor(g, V)->row_stride, out, &lse);
   float *o = gradients_row(g, O, batch, head, i);
   for (int32_t d = 0; d < a->head_dim; d++) o[d] = ftl_dtype_round(a->dtype, (float)out[d]);
   *gradients_row(g, LSE, batch, head, i) = (float)lse;
@@ -114,24 +139,27 @@ static void differentiate_row(gradients *g, int64_t batch, int64_t head, int64_t
     delta += out[d] * (double)d_o[d];
     delta_size += fabs(out[d] * (double)d_o[d]);
   }
-  if (g->stored_p >= 0) clear_p(g, batch, head, i);
+  clear_stored(g, batch, head, i);
   for (int64_t j = 0; j < a->seqlen_kv; j++) {
     if (!reference_sees(a, i, j)) continue;
     double p = exp(dot(q, gradients_row(g, K, batch, kv_head, j), a->head_dim) * scale - lse);
-    terms_size += p * fabs(dot(d_o, gradients_row(g, V, batch, kv_head, j), a->head_dim));
-    if (g->stored_p >= 0) p_row(g, batch, head, i)[j] = ftl_dtype_round(a->dtype, (float)p);
+    double kept_scale = kept_scale_of(g, more.sequence, i, j);
+    terms_size += p * kept_scale * fabs(dot(d_o, gradients_row(g, V, batch, kv_head, j), a->head_dim));
+    store(g, batch, head, i, j, p, kept_scale);
   }
+  double roundings = g->dropped_p >= 0 ? 2 : 1;  // of what dropout leaves, and of what it makes of dP
   size_t at = element(g, a->heads, a->seqlen_q, batch, head, i);
   for (int64_t j = 0; j < a->seqlen_kv; j++) {
     if (!reference_sees(a, i, j)) continue;
     const float *k = gradients_row(g, K, batch, kv_head, j), *v = gradients_row(g, V, batch, kv_head, j);
-    double p = exp(dot(q, k, a->head_dim) * scale - lse), dp = dot(d_o, v, a->head_dim);
+    double kept_scale = kept_scale_of(g, more.sequence, i, j);
+    double p = exp(dot(q, k, a->head_dim) * scale - lse), dp = kept_scale * dot(d_o, v, a->head_dim);
     double ds = p * (dp - delta) * scale, size = fabs(ds) + p * delta_size * scale;
-    if (g->stored_p >= 0) size = 2 * fabs(ds) + p * (fabs(dp) + 2 * terms_size) * scale;
+    if (g->stored_p >= 0) size = 2 * fabs(ds) + p * roundings * (fabs(dp) + 2 * terms_size) * scale;
     size_t at_key = element(g, a->kv_heads, a->seqlen_kv, batch, kv_head, j);
     add(g, 0, at, ds, size, k);
     add(g, 1, at_key, ds, size, q);
-    add(g, 2, at_key, p, p, d_o);
+    add(g, 2, at_key, p * kept_scale, p * kept_scale * roundings, d_o);
   }
 }
 

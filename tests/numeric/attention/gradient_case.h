@@ -15,7 +15,7 @@ typedef struct gradients {
   ftl_attention a;
   ftl_tile_program *launches[FTL_MAX_LAUNCHES];
   int num_launches;
-  int stored_p;  // tensor index, or -1
+  int stored_p, dropped_p, kept;  // tensor indices, or -1
   float *tensors[FTL_TILE_MAX_TENSORS];
   double *expected[3];   // dQ, dK, dV: [batch][head][row][head_dim]
   double *magnitude[3];  // of the terms that are rounded on the way to it, all positive

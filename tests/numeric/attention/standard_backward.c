@@ -48,3 +48,14 @@ Test(numeric_attention_standard_backward, heads_layouts_orders_types_and_instruc
       prove(params);
     }
 }
+
+Test(numeric_attention_standard_backward, dropout_gives_the_gradients_of_what_was_kept) {
+  static const char *const variants[] = {"heads=2 dropout_p=0.2", "heads=4 kv_heads=2 dropout_p=0.5 causal=true",
+                                         "heads=1 dropout_p=0.1 dtype=bf16 window=40"};
+  char params[256];
+  for (size_t i = 0; i < COUNT(variants); i++) {
+    snprintf(params, sizeof params, "batch=2 head_dim=16 seqlen_q=70 seqlen_kv=90 block_m=32 block_n=32 num_warps=2 %s",
+             variants[i]);
+    prove(params);
+  }
+}

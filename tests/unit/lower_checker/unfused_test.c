@@ -37,6 +37,10 @@ Test(unit_lower_unfused, element_wise_launches_are_proved) {
       "dropout_p=0.1";
   for (int a = 0; a < NUM_ARCHS; a++)
     for (int launch = 0; launch < 5; launch++) prove(archs[a], "standard_attention", parameters, launch);
+  enum { DROPOUT_GRADIENT = 2 };
+  for (int a = 0; a < NUM_ARCHS; a++)
+    prove(archs[a], "standard_attention",
+          "pass=bwd heads=2 seqlen=300 head_dim=64 block_m=64 block_n=64 num_warps=4 dropout_p=0.1", DROPOUT_GRADIENT);
 }
 
 Test(unit_lower_unfused, launches_of_the_backward_pass_are_proved) {
