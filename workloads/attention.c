@@ -5,11 +5,12 @@
 #include "base/integer.h"
 #include "tile/dropout.h"
 
-enum { MMA_K = 16 };  // of 16-bit types, on every architecture that pads to it or to a divisor of it
+// The K of a product in bytes, on every architecture that pads to it or to a divisor of it.
+enum { MMA_K_BYTES = 32 };
 
 ftl_attention ftl_attention_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
-  int32_t head_dim = (int32_t)v[FTL_PARAM_head_dim];
+  int32_t head_dim = (int32_t)v[FTL_PARAM_head_dim], mma_k = MMA_K_BYTES / ftl_dtype_bytes(ftl_spec_dtype(spec));
   return (ftl_attention){
       .batch = v[FTL_PARAM_batch],
       .heads = v[FTL_PARAM_heads],
@@ -17,7 +18,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .seqlen_q = v[FTL_PARAM_seqlen_q],
       .seqlen_kv = v[FTL_PARAM_seqlen_kv],
       .head_dim = head_dim,
-      .padded_head_dim = (head_dim + MMA_K - 1) / MMA_K * MMA_K,
+      .padded_head_dim = (head_dim + mma_k - 1) / mma_k * mma_k,
       .block_m = (int32_t)v[FTL_PARAM_block_m],
       .block_n = (int32_t)v[FTL_PARAM_block_n],
       .num_m_tiles = ftl_divide_up(v[FTL_PARAM_seqlen_q], v[FTL_PARAM_block_m]),
@@ -105,6 +106,8 @@ static int64_t pairs_up_to(int64_t num_queries, int64_t num_keys, int64_t bound)
   return triangle(last) - triangle(whole) - (triangle(bound) - triangle(whole_before));
 }
 
+ftl_dtype ftl_attention_out_dtype(const ftl_attention *a) { return ftl_dtype_is_fp8(a->dtype) ? FTL_BF16 : a->dtype; }
+
 int64_t ftl_attention_pairs_within(const ftl_attention *a, int64_t query, int64_t num_queries, int64_t key,
                                    int64_t num_keys) {
   ftl_attention_band band = ftl_attention_band_of(a);
@@ -152,7 +155,7 @@ ftl_attention_tensors ftl_attention_declare(ftl_builder *b, const ftl_spec *spec
   t.q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, queries);
   t.k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT, keys);
   t.v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, keys);
-  t.o = ftl_builder_tensor(b, "o", a->dtype, FTL_TENSOR_OUTPUT, queries);
+  t.o = ftl_builder_tensor(b, "o", ftl_attention_out_dtype(a), FTL_TENSOR_OUTPUT, queries);
   t.lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, rows);
   return t;
 }

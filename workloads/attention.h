@@ -21,6 +21,8 @@ typedef struct ftl_attention {
   float scale;       // of the scores
 } ftl_attention;
 ftl_attention ftl_attention_of(const ftl_spec *spec);
+// Of O: dtype, or bf16 of fp8.
+ftl_dtype ftl_attention_out_dtype(const ftl_attention *a);
 
 // block_m against num_warps, by the tensor instruction. FTL_INFEASIBLE with the reason.
 FTL_MUST_USE ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error);

@@ -37,6 +37,7 @@ void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_
   ftl_elem(b, FTL_ELEM_FMA, s->correction, ftl_value_operand(s->previous), ftl_immediate(scale_log2),
            ftl_value_operand(s->shift));
   ftl_unary(b, FTL_ELEM_EXP2, s->correction, s->correction);
+  if (s->log2_largest != 0) ftl_binary(b, FTL_ELEM_ADD, s->shift, s->shift, ftl_immediate(s->log2_largest));
   ftl_elem(b, FTL_ELEM_FMA, scores, ftl_value_operand(scores), ftl_immediate(scale_log2), ftl_value_operand(s->shift));
   ftl_unary(b, FTL_ELEM_EXP2, scores, scores);
   ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));
@@ -46,6 +47,7 @@ void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_
 // Leaves log-sum-exp in s->max.
 static void log_sum_exp(ftl_builder *b, const ftl_online_softmax *s) {
   ftl_unary(b, FTL_ELEM_LOG2, s->sum, s->sum);
+  if (s->log2_largest != 0) ftl_binary(b, FTL_ELEM_SUB, s->sum, s->sum, ftl_immediate(s->log2_largest));
   ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_immediate(ln_2));
   ftl_elem(b, FTL_ELEM_FMA, s->max, ftl_value_operand(s->max), ftl_immediate(s->scale), ftl_value_operand(s->sum));
 }

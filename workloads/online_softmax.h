@@ -9,6 +9,7 @@
 
 typedef struct ftl_online_softmax {
   float scale;         // of the scores
+  float log2_largest;  // exponentials are 2^this times what they are, which divides out; 0 unless set after declaring
   float output_scale;  // of the output, as it is normalised: 1, or 1 / (1 - p) after dropout
   int32_t max;         // rows: largest score so far, -inf before the first
   int32_t previous;    // rows: the one before

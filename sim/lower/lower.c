@@ -153,7 +153,8 @@ static void place_rings(builder *b, const ftl_fragment_shape *shape) {
     b->layouts[r] = ftl_shared_layout_of(ring->rows, ring->columns, ftl_dtype_bytes(ring->dtype),
                                          async ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS);
     int32_t stage_bytes = round_up(b->layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
-    bool mbarrier = b->options.copy == FTL_COPY_TMA && ftl_select_is_loaded(b->tile, r);
+    bool mbarrier =
+        b->options.copy == FTL_COPY_TMA && (ftl_select_is_loaded(b->tile, r) || ftl_select_is_put_across(b->tile, r));
     b->program->rings[r] = (ftl_warp_ring){ring->num_stages, stage_bytes, warps_of(b->tile, ring->consumers_mask),
                                            mbarrier, ring->multicast};
     offset += (int64_t)stage_bytes * ring->num_stages;

@@ -59,6 +59,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
       work->store_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
       break;
     case FTL_TILE_DEQUANTIZE:
+    case FTL_TILE_TRANSPOSE:
     case FTL_TILE_PUT: {
       const ftl_ring *ring = &counter->tile->rings[op->ring];
       work->put_bytes += (int64_t)ring->rows * ring->columns * ftl_dtype_bytes(ring->dtype);

@@ -450,6 +450,13 @@ void ftl_put(ftl_builder *builder, int32_t ring, int32_t a) {
   op_add(builder, op);
 }
 
+void ftl_transpose(ftl_builder *builder, int32_t ring, int32_t from) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_TRANSPOSE);
+  op.ring = ring;
+  op.ring_a = from;
+  op_add(builder, op);
+}
+
 void ftl_dequantize(ftl_builder *builder, int32_t ring, int32_t from, int32_t scales) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_DEQUANTIZE);
   op.ring = ring;

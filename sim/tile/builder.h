@@ -107,6 +107,7 @@ void ftl_load_columns(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_fill(ftl_builder *builder, int32_t dst, float x);
 void ftl_fetch(ftl_builder *builder, int32_t dst, int32_t ring);
 void ftl_put(ftl_builder *builder, int32_t ring, int32_t a);
+void ftl_transpose(ftl_builder *builder, int32_t ring, int32_t from);
 void ftl_dequantize(ftl_builder *builder, int32_t ring, int32_t from, int32_t scales);
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b);
 // The product just added takes A from its ring as [k][m].

@@ -192,6 +192,18 @@ static ftl_status check_put(const ftl_check *check, const ftl_tile_op *op) {
   return FTL_OK;
 }
 
+static ftl_status check_transpose(const ftl_check *check, const ftl_tile_op *op) {
+  ftl_status status = check_ring_role(check, op->ring, true);
+  if (status == FTL_OK) status = check_ring_role(check, op->ring_a, false);
+  if (status != FTL_OK) return status;
+  const ftl_ring *to = &check->program->rings[op->ring], *from = &check->program->rings[op->ring_a];
+  if (to->rows != from->columns || to->columns != from->rows || to->dtype != from->dtype ||
+      ftl_dtype_bytes(to->dtype) != 1)
+    return ftl_check_fail(check, "ring %s is not ring %s of one-byte elements, transposed", to->name, from->name);
+  if (is_loaded(check, op->ring)) return ftl_check_fail(check, "ring %s is filled by loads as well", to->name);
+  return FTL_OK;
+}
+
 static ftl_status check_dequantize(const ftl_check *check, const ftl_tile_op *op) {
   ftl_status status = check_ring_role(check, op->ring, true);
   if (status == FTL_OK) status = check_ring_role(check, op->ring_a, false);
@@ -504,6 +516,8 @@ ftl_status ftl_check_op(const ftl_check *check) {
       return check_fetch(check, op);
     case FTL_TILE_PUT:
       return check_put(check, op);
+    case FTL_TILE_TRANSPOSE:
+      return check_transpose(check, op);
     case FTL_TILE_DEQUANTIZE:
       return check_dequantize(check, op);
     case FTL_TILE_MMA:

@@ -199,6 +199,9 @@ static outcome protocol_op(exec *e, ftl_exec_event *event, ftl_error *error) {
       return filled_stage(e, event->op_idx, op->ring, event->present, &event->stage, error);
     case FTL_TILE_PUT:
       return filled_stage(e, event->op_idx, op->ring, true, &event->stage, error);
+    case FTL_TILE_TRANSPOSE:
+      if (read_stage(e, event->op_idx, role, op->ring_a, &event->stage_a, error) == FAILED) return FAILED;
+      return filled_stage(e, event->op_idx, op->ring, true, &event->stage, error);
     case FTL_TILE_DEQUANTIZE:
       if (read_stage(e, event->op_idx, role, op->ring_a, &event->stage_a, error) == FAILED ||
           read_stage(e, event->op_idx, role, op->ring_scales, &event->stage_scales, error) == FAILED)

@@ -207,6 +207,15 @@ static ftl_status put(ftl_interpreter *in, const ftl_exec_event *event, ftl_erro
   return FTL_OK;
 }
 
+static void transpose(ftl_interpreter *in, const ftl_exec_event *event) {
+  const ftl_ring *from = &in->program->rings[event->op->ring_a];
+  const float *source = in->rings[event->op->ring_a].stages[event->stage_a];
+  float *to = in->rings[event->op->ring].stages[event->stage];
+  for (int32_t r = 0; r < from->rows; r++)
+    for (int32_t c = 0; c < from->columns; c++) to[c * from->rows + r] = source[r * from->columns + c];
+  in->rings[event->op->ring].sources[event->stage] = in->rings[event->op->ring_a].sources[event->stage_a];
+}
+
 // Number `column` of a row of quantised elements.
 static float quantised_number(const float *row, ftl_dtype dtype, int32_t column) {
   if (dtype != FTL_INT4X2) return row[column];
@@ -265,7 +274,7 @@ static int64_t steps_of(const ftl_interpreter *in, const ftl_tile_op *op) {
     elements =
         (int64_t)in->program->values[value].rows * in->program->values[value].columns * ftl_num_groups_of(in, value);
   if (op->kind == FTL_TILE_ACQUIRE || op->kind == FTL_TILE_LOAD || op->kind == FTL_TILE_DEQUANTIZE ||
-      op->kind == FTL_TILE_MMA)
+      op->kind == FTL_TILE_TRANSPOSE || op->kind == FTL_TILE_MMA)
     elements += (int64_t)in->program->rings[op->ring].rows * in->program->rings[op->ring].columns;
   if (op->kind != FTL_TILE_MMA) return elements / ELEMENTS_A_STEP;
   const ftl_ring *b = &in->program->rings[op->ring];
@@ -298,6 +307,9 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
       return load_direct(in, event, error);
     case FTL_TILE_PUT:
       return put(in, event, error);
+    case FTL_TILE_TRANSPOSE:
+      transpose(in, event);
+      return FTL_OK;
     case FTL_TILE_DEQUANTIZE:
       dequantize(in, event);
       return FTL_OK;

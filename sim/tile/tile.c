@@ -124,6 +124,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_FETCH] = "fetch",
       [FTL_TILE_PUT] = "put",
       [FTL_TILE_DEQUANTIZE] = "dequantize",
+      [FTL_TILE_TRANSPOSE] = "transpose",
       [FTL_TILE_MMA] = "mma",
       [FTL_TILE_ELEM] = "elem",
       [FTL_TILE_MASK] = "mask",
@@ -159,7 +160,8 @@ bool ftl_tile_op_stores(ftl_tile_op_kind kind) {
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring) {
   for (int32_t i = 0; i < program->num_ops; i++) {
     const ftl_tile_op *op = &program->ops[i];
-    if ((op->kind == FTL_TILE_PUT || op->kind == FTL_TILE_DEQUANTIZE) && op->ring == ring) return true;
+    bool puts = op->kind == FTL_TILE_PUT || op->kind == FTL_TILE_DEQUANTIZE || op->kind == FTL_TILE_TRANSPOSE;
+    if (puts && op->ring == ring) return true;
   }
   return false;
 }

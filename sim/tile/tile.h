@@ -209,6 +209,8 @@ typedef enum ftl_tile_op_kind {
                         //   int8, or int4 in pairs), number by number times those in the waited-for stage of
                         //   ring_scales ([groups][rows], ring's dtype: a number a row and group of adjacent columns),
                         //   rounded to ring's dtype. No LOAD fills such a ring
+  FTL_TILE_TRANSPOSE,   // the acquired stage of ring ([columns][rows]) <- the waited-for stage of ring_a ([rows]
+                        //   [columns]), both of the same one-byte type. No LOAD fills such a ring
   FTL_TILE_MMA,         // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
   //   transpose_a: A, of ring_a, is stored [k][m]. transpose_b: B is stored [n][k] (K of QK^T); else [k][n] (V of PV).
   //   A and B of one type; sums in dst's: fp32 or fp16, int32 of integers. Types of other than two bytes take A [m][k]
@@ -336,7 +338,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...
 bool ftl_tile_op_loads(ftl_tile_op_kind kind);         // LOAD and the direct ones
 bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOOKUP, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS
 bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, ATOMIC_ADD, STORE_ROWS, STORE_MERGED
-// Whether a PUT or DEQUANTIZE fills the ring.
+// Whether a PUT, DEQUANTIZE or TRANSPOSE fills the ring.
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring);
 // The first row beyond those of a reference that exist.
 int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);

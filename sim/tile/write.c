@@ -196,6 +196,9 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
     case FTL_TILE_PUT:
       fprintf(out, "%s <- %s", ring, a);
       break;
+    case FTL_TILE_TRANSPOSE:
+      fprintf(out, "%s <- %s^T", ring, program->rings[op->ring_a].name);
+      break;
     case FTL_TILE_DEQUANTIZE:
       fprintf(out, "%s <- %s * %s", ring, program->rings[op->ring_a].name, program->rings[op->ring_scales].name);
       break;

@@ -165,4 +165,8 @@ bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring) {
   return false;
 }
 
+bool ftl_select_is_put_across(const ftl_tile_program *tile, int32_t ring) {
+  return tile->num_roles > 1 && ftl_tile_ring_is_put(tile, ring);
+}
+
 bool ftl_select_is_mbarrier_role(const ftl_select *s) { return s->tile->num_roles > 1; }

@@ -80,9 +80,9 @@ static ring_use ring_use_of(const ftl_select *s, int32_t ring) {
     if (op->kind == FTL_TILE_LOAD && op->ring == ring && s->copy != FTL_COPY_TMA) use.writes = true;
     bool stages = op->kind == FTL_TILE_STORE_MERGED || op->kind == FTL_TILE_REDUCE_GROUPS;
     if (stages && (op->ring == ring || op->ring_a == ring)) use.reads = use.writes = true;
-    bool dequantizes = op->kind == FTL_TILE_DEQUANTIZE;
-    if ((op->kind == FTL_TILE_PUT || dequantizes) && op->ring == ring) use.writes = true;
-    if (dequantizes && (op->ring_a == ring || op->ring_scales == ring)) use.reads = true;
+    bool rewrites = op->kind == FTL_TILE_DEQUANTIZE || op->kind == FTL_TILE_TRANSPOSE;
+    if ((op->kind == FTL_TILE_PUT || rewrites) && op->ring == ring) use.writes = true;
+    if (rewrites && (op->ring_a == ring || op->ring_scales == ring)) use.reads = true;
     if (op->kind == FTL_TILE_FETCH && op->ring == ring) use.reads = true;
     if (op->kind == FTL_TILE_MMA && !wgmma && (op->ring == ring || (op->ring_a == ring && op->a.value < 0)))
       use.reads = true;

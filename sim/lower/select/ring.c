@@ -30,7 +30,8 @@ void ftl_select_barrier_address(ftl_select *s, int32_t ring, uint8_t flags) {
 void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_ring *ring = &s->rings[op->ring];
   if (ftl_select_is_mbarrier_role(s))
-    add_ring_inst(s, FTL_OP_MBAR_ACQUIRE, op->ring, SPIN)->inst.flags = FTL_INST_WARP0;
+    add_ring_inst(s, FTL_OP_MBAR_ACQUIRE, op->ring, SPIN)->inst.flags =
+        ftl_select_is_put_across(s->tile, op->ring) ? 0 : FTL_INST_WARP0;
   else if (s->orders[s->op_idx].barrier_before)
     ftl_select_barrier(s);
   if (ring->write_index == NONE) return;
@@ -39,10 +40,22 @@ void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
     ftl_select_add(s, FTL_OP_IMAD, 1, ring->write_address, ring->write_offset, ring->write_index, NONE);
 }
 
+// All warps of the role have written and made it visible to wgmma (fence.proxy.async); one arrives for them.
+static void commit_put_across(ftl_select *s, int32_t ring) {
+  add_ring_inst(s, FTL_OP_FENCE_PROXY, 0, FTL_EFFECT_FENCE);
+  ftl_select_barrier(s);
+  add_ring_inst(s, FTL_OP_MBAR_EXPECT, ring, FTL_EFFECT_FENCE)->inst.flags = FTL_INST_WARP0;
+  add_ring_inst(s, FTL_OP_MBAR_ADVANCE, ring, FTL_EFFECT_FENCE);
+}
+
 void ftl_select_commit(ftl_select *s, const ftl_tile_op *op) {
   const uint8_t in_order = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
   bool is_put = ftl_tile_ring_is_put(s->tile, op->ring);
   s->rings[op->ring].stage_begun = false;
+  if (ftl_select_is_put_across(s->tile, op->ring)) {
+    commit_put_across(s, op->ring);
+    return;
+  }
   if (s->copy == FTL_COPY_LDG && !is_put) return;
   if (s->copy == FTL_COPY_CP_ASYNC && !is_put) add_ring_inst(s, FTL_OP_CP_COMMIT, op->ring, in_order);
   ftl_draft_inst *advance = add_ring_inst(s, FTL_OP_MBAR_ADVANCE, op->ring, in_order);
@@ -51,8 +64,8 @@ void ftl_select_commit(ftl_select *s, const ftl_tile_op *op) {
 
 static void read_next_stage(ftl_select *s, int32_t ring_idx) {
   ftl_select_ring *ring = &s->rings[ring_idx];
-  if (s->copy != FTL_COPY_TMA || ftl_tile_ring_is_put(s->tile, ring_idx))
-    add_ring_inst(s, FTL_OP_RING_READ, ring_idx, FTL_EFFECT_FENCE);
+  bool is_put = ftl_tile_ring_is_put(s->tile, ring_idx) && !ftl_select_is_put_across(s->tile, ring_idx);
+  if (s->copy != FTL_COPY_TMA || is_put) add_ring_inst(s, FTL_OP_RING_READ, ring_idx, FTL_EFFECT_FENCE);
   if (ring->read_index == NONE) return;
   if (ftl_select_index_ring(s, ring_idx) == ring_idx) next_stage(s, ring->read_index, 0);
   if (ring->read_address != NONE)
@@ -90,7 +103,8 @@ static void wait_together(ftl_select *s, int32_t first) {
 }
 
 void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {
-  if (s->copy == FTL_COPY_TMA && ftl_tile_ring_is_put(s->tile, op->ring)) {
+  bool is_put = ftl_tile_ring_is_put(s->tile, op->ring) && !ftl_select_is_put_across(s->tile, op->ring);
+  if (s->copy == FTL_COPY_TMA && is_put) {
     wait_together(s, s->op_idx);
     return;
   }

@@ -123,6 +123,7 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       [FTL_TILE_FETCH] = ftl_select_fetch,
       [FTL_TILE_PUT] = ftl_select_put,
       [FTL_TILE_DEQUANTIZE] = ftl_select_dequantize,
+      [FTL_TILE_TRANSPOSE] = ftl_select_transpose,
       [FTL_TILE_ELEM] = ftl_select_elem,
       [FTL_TILE_MASK] = ftl_select_mask,
       [FTL_TILE_MASK_BITS] = ftl_select_mask_bits,

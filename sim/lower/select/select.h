@@ -145,6 +145,9 @@ bool ftl_select_is_mbarrier_role(const ftl_select *s);  // producer and consumer
 // The ring whose stage indices serve this one too: rings of as many stages that are filled as often share them, as in
 // Triton's pipelines; with mbarriers each has its own, whose phase it also tells.
 int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring);
+// Whether one role puts stages into the ring that others read: each of its warps knows when a stage is free, one says
+// that it is full.
+bool ftl_select_is_put_across(const ftl_tile_program *tile, int32_t ring);
 bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring);  // some LOAD fills the ring
 // Copies by registers: writes the held tile of a ring to its stage.
 void ftl_select_store_held(ftl_select *s, int32_t ring);
@@ -215,6 +218,7 @@ void ftl_select_release(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_fill(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_put(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_transpose(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_dequantize(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op);

@@ -107,7 +107,7 @@ void ftl_sm_mbar_expect(ftl_sm *sm, int32_t stage, int64_t now) {
 
 void ftl_sm_mbar_advance(ftl_sm *sm, sm_warp *w, int32_t ring, int64_t now) {
   uint32_t fill = w->filled[ring]++;
-  if (!sm->program->rings[ring].uses_mbarrier) return;
+  if (!sm->program->rings[ring].uses_mbarrier || w->warp_in_role != 0) return;  // the others only count
   int32_t stage = stage_index(sm, w, ring, fill);
   sm->stages[stage].closed = true;
   if (sm->stages[stage].time < now) sm->stages[stage].time = now;

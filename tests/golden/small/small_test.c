@@ -72,6 +72,9 @@ static const golden backward_atomics_goldens[] = {
 static const golden flash3_goldens[] = {
 #include "flash3_goldens.inc"
 };
+static const golden flash3_fp8_goldens[] = {
+#include "flash3_fp8_goldens.inc"
+};
 static const golden flash3_persistent_goldens[] = {
 #include "flash3_persistent_goldens.inc"
 };
@@ -205,6 +208,9 @@ Test(golden_small, counters_of_flash3_are_what_they_were) {
   int num_moved = moved(&flash3_goldens[0],
                         "flash3_fwd heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 block_n=96 "
                         "clock_mhz=1200 detail=full");
+  num_moved += moved(&flash3_fp8_goldens[0],
+                     "flash3_fwd heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 block_n=96 "
+                     "dtype=fp8_e4m3 clock_mhz=1200 detail=full");
   num_moved += moved(&flash3_persistent_goldens[0],
                      "flash3_fwd heads=50 kv_heads=25 seqlen_q=500 seqlen_kv=200 head_dim=128 num_warps=12 block_n=64 "
                      "persistent=1 clock_mhz=1200 detail=full");

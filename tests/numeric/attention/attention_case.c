@@ -77,16 +77,22 @@ static void make_scales(float *x, size_t count, ftl_dtype dtype, float largest, 
   for (size_t i = 0; i < count; i++) x[i] = ftl_dtype_round(dtype, (x[i] + 0.5f) / largest);
 }
 
+static bool has_quantised_cache(const attention_case *c) {
+  if ((c->spec.workload->accepts & FTL_TAKES(kv_dtype)) == 0) return false;
+  ftl_kv_cache cache = ftl_kv_cache_of(&c->spec);
+  return ftl_kv_is_quantised(&cache);
+}
+
 static void make_numbers(attention_case *c, int i, const ftl_tensor *tensor) {
-  ftl_dtype stored =
-      (c->spec.workload->accepts & FTL_TAKES(kv_dtype)) != 0 ? ftl_kv_cache_of(&c->spec).stored : FTL_FP16;
   size_t count = num_elements(tensor);
-  if (is_scale(c, i))
-    make_scales(c->tensors[i], count, tensor->dtype, largest_stored(stored), (uint64_t)i + 1);
-  else if (ftl_dtype_bytes(tensor->dtype) == 1)
-    make_quantised(c->tensors[i], count, tensor->dtype, (uint64_t)i + 1);
+  uint64_t seed = (uint64_t)i + 1;
+  bool quantised = has_quantised_cache(c);
+  if (quantised && is_scale(c, i))
+    make_scales(c->tensors[i], count, tensor->dtype, largest_stored(ftl_kv_cache_of(&c->spec).stored), seed);
+  else if (quantised && (i == K || i == V))
+    make_quantised(c->tensors[i], count, tensor->dtype, seed);
   else
-    randomise(c->tensors[i], count, i == Q ? max_q : max_kv, tensor->dtype, (uint64_t)i + 1);
+    randomise(c->tensors[i], count, i == Q ? max_q : max_kv, tensor->dtype, seed);
 }
 
 static void make_tensors(attention_case *c, const ftl_tile_program *program) {
@@ -171,12 +177,9 @@ void attention_case_init(attention_case *c, const char *params) {
   c->a = ftl_attention_of(&c->spec);
   for (int i = 0; i < c->num_launches; i++) make_tensors(c, c->launches[i]);
   mark_seen(c);
-  if ((c->spec.workload->accepts & FTL_TAKES(kv_dtype)) != 0) {
-    ftl_kv_cache cache = ftl_kv_cache_of(&c->spec);
-    if (ftl_kv_is_quantised(&cache)) {
-      c->dequantised[0] = dequantise(c, K, "k_scales");
-      c->dequantised[1] = dequantise(c, V, "v_scales");
-    }
+  if (has_quantised_cache(c)) {
+    c->dequantised[0] = dequantise(c, K, "k_scales");
+    c->dequantised[1] = dequantise(c, V, "v_scales");
   }
   c->visits.counts = calloc((size_t)(c->a.batch * c->a.heads * c->a.seqlen_q), (size_t)c->a.seqlen_kv);
 }
@@ -222,10 +225,12 @@ static double score_error(const ftl_attention *a) {
 // rounded to 16 bits (u; below 2^-14 in fp16 by 2^-25), and the sum and the products accumulate in fp32. O itself is
 // rounded (u). The running maximum leaves room for a larger denominator than 1 only. A correction multiplies each
 // tile's share again: 2^-23 a tile, at most one tile per 16 keys.
+//
+// fp8: exponentials are rounded to e4m3's 4 significant bits (2^-4; below 2^-6 of 256, by 2^-10 of 256), O to bf16.
 static double output_tolerance(const ftl_attention *a, double expected) {
-  double u = a->dtype == FTL_FP16 ? 0x1p-11 : 0x1p-8;
-  double n = (double)a->seqlen_kv;
-  return (double)max_kv * (u + 2 * score_error(a) + n * 0x1p-25 + 2 * n * 0x1p-24 + n / 16 * 0x1p-23) +
+  double u = a->dtype == FTL_FP16 ? 0x1p-11 : 0x1p-8, n = (double)a->seqlen_kv;
+  double u_p = a->dtype == FTL_FP8_E4M3 ? 0x1p-4 + n * 0x1p-18 : u;
+  return (double)max_kv * (u_p + 2 * score_error(a) + n * 0x1p-25 + 2 * n * 0x1p-24 + n / 16 * 0x1p-23) +
          u * fabs(expected) + 0x1p-25;
 }
 

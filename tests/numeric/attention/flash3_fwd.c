@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "attention_case.h"
 
@@ -76,6 +77,48 @@ Test(numeric_attention_flash3_fwd, head_dims_dtypes_and_more_rows_a_group_give_a
                  (int)t, dtypes[t], blocks[b]);
         prove(params);
       }
+}
+
+Test(numeric_attention_flash3_fwd, fp8_gives_attention_to_the_rounding_of_p) {
+  static const char *const kinds[] = {"block_n=32", "block_n=64 num_stages=3 persistent=1 heads=4 kv_heads=2",
+                                      "num_warps=12 block_n=96 layout=bshd"};
+  static const char *const lengths[] = {"seqlen_q=1 seqlen_kv=1", "seqlen_q=130 seqlen_kv=200 causal=1",
+                                        "seqlen_q=200 seqlen_kv=130 causal=1", "seqlen_q=100 seqlen_kv=500",
+                                        "seqlen_q=300 seqlen_kv=300 causal=1 window=70"};
+  static const int head_dims[] = {16, 48, 64, 128};
+  char params[256];
+  for (size_t k = 0; k < COUNT(kinds); k++)
+    for (size_t l = 0; l < COUNT(lengths); l++)
+      for (size_t d = 0; d < COUNT(head_dims); d++) {
+        snprintf(params, sizeof params, "dtype=fp8_e4m3 heads=2 head_dim=%d %s %s", head_dims[d], lengths[l], kinds[k]);
+        prove(params);
+      }
+}
+
+// Roundings of P are independent of each other and cancel in the sum over keys: the root mean square of the errors is
+// far below the bound for a single one, 2^-4.
+Test(numeric_attention_flash3_fwd, errors_of_fp8_average_out) {
+  attention_case c, exact;
+  static const char shape[] =
+      "flash3_fwd mma=wgmma copy=tma heads=1 head_dim=64 seqlen_q=128 seqlen_kv=1024 block_n=64";
+  char fp8[256];
+  snprintf(fp8, sizeof fp8, "%s dtype=fp8_e4m3", shape);
+  attention_case_init(&c, fp8);
+  attention_case_run(&c);
+  cr_assert(c.failure[0] == '\0', "%s", c.failure);
+  attention_case_init(&exact, shape);
+  for (int t = 0; t < 3; t++)
+    memcpy(exact.tensors[t], c.tensors[t], sizeof(float) * (size_t)(t == 0 ? 128 * 64 : 1024 * 64));
+  attention_case_run(&exact);
+  double squares = 0, squares_of_error = 0;
+  for (int i = 0; i < 128 * 64; i++) {
+    double o = (double)exact.tensors[3][i], error = (double)c.tensors[3][i] - o;
+    squares += o * o;
+    squares_of_error += error * error;
+  }
+  cr_assert_lt(sqrt(squares_of_error / squares), 0.04, "relative error %g", sqrt(squares_of_error / squares));
+  attention_case_fini(&c);
+  attention_case_fini(&exact);
 }
 
 Test(numeric_attention_flash3_fwd, clusters_that_share_keys_and_values_give_attention) {

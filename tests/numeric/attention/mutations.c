@@ -231,3 +231,16 @@ Test(numeric_attention_mutations, groups_of_another_size_are_caught) {
   assert_numbers_catch(&c);
   attention_case_fini(&c);
 }
+
+Test(numeric_attention_mutations, a_shift_of_exponentials_that_is_not_taken_back_is_caught) {
+  attention_case c;
+  attention_case_init(&c,
+                      "flash3_fwd mma=wgmma copy=tma heads=1 head_dim=32 seqlen_q=70 seqlen_kv=90 block_n=32 "
+                      "dtype=fp8_e4m3");
+  for (int32_t i = 0; i < c.program->num_ops; i++) {
+    ftl_tile_op *op = &c.program->ops[i];
+    if (op->kind == FTL_TILE_ELEM && op->fn == FTL_ELEM_ADD && op->b.value < 0) op->b.immediate = 7.0f;
+  }
+  assert_numbers_catch(&c);
+  attention_case_fini(&c);
+}

@@ -36,6 +36,23 @@ Test(unit_lower_checker_flash3, every_lowering_does_what_its_tile_program_says) 
     }
 }
 
+Test(unit_lower_checker_flash3, fp8_with_values_transposed_by_the_producer_does_what_its_tile_program_says) {
+  static const char *const kinds[] = {"block_n=128", "block_n=64 num_stages=3 persistent=1",
+                                      "num_warps=12 block_n=128"};
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+      if (strstr(shapes[s], "head_dim=40")) continue;
+      char parameters[400];
+      snprintf(parameters, sizeof parameters, "%s %s dtype=fp8_e4m3", shapes[s], kinds[k]);
+      programs p;
+      ftl_error error = {0};
+      cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", parameters, &error), FTL_OK, "%s", error.message);
+      for (int64_t cta = 0; cta < p.tile->num_ctas; cta += 1 + p.tile->num_ctas / 3)
+        cr_expect_eq(ftl_checker_prove(p.warps, cta, &error), FTL_OK, "%s: %s", parameters, error.message);
+      programs_fini(&p);
+    }
+}
+
 Test(unit_lower_checker_flash3, every_cta_of_a_cluster_does_what_the_tile_program_says) {
   static const char *const clusters[] = {"cluster=2x1", "cluster=4x1 block_n=64 persistent=1",
                                          "cluster=8x1 block_n=64"};
@@ -64,6 +81,8 @@ static void expect_infeasible(const char *arch, const char *parameters, const ch
 Test(unit_lower_checker_flash3, what_it_needs_and_does_not_find_is_the_reason) {
   expect_infeasible("a100_80", SHAPE, "needs mma=wgmma (compute capability 9.0)");
   expect_infeasible("h200", SHAPE "mma=mma", "needs mma=wgmma");
+  expect_infeasible("h200", SHAPE "dtype=fp8_e4m3 block_n=48", "block_n=48");
+  expect_infeasible("h200", SHAPE "dtype=fp8_e4m3 num_stages=1", "num_stages=1");
   expect_infeasible("h200", SHAPE "copy=cp_async", "needs copy=tma");
   expect_infeasible("h200", SHAPE "num_warps=4", "two or three consumer warpgroups");
   expect_infeasible("h200", SHAPE "num_warps=8 block_m=64", "each consumer warpgroup needs a multiple of 64 rows");
