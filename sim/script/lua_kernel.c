@@ -14,6 +14,7 @@
 #include "script/sandbox.h"
 
 static const char *const kernel_type = "foretile.kernel";
+static const char *const params_type = "foretile.kernel_params";
 
 const ftl_lua_kernel *ftl_lua_test_kernel(lua_State *lua, int index) { return luaL_testudata(lua, index, kernel_type); }
 
@@ -176,12 +177,19 @@ void ftl_lua_check_kernel_fields(lua_State *lua, const ftl_lua_kernel *kernel, i
 
 // --- building ---
 
+// A parameter that the kernel does not have is a mistake, not nil.
+static int params_index(lua_State *lua) {
+  return luaL_error(lua, "the kernel has no parameter \"%s\"; its parameters are the defaults that ft.kernel was given",
+                    luaL_tolstring(lua, 2, NULL));
+}
+
 static void push_params_table(lua_State *lua, const ftl_user_kernel *kernel) {
   lua_createtable(lua, 0, kernel->num_params);
   for (int i = 0; i < kernel->num_params; i++) {
     ftl_lua_push_own_param(lua, &kernel->params[i]);
     lua_setfield(lua, -2, kernel->params[i].name);
   }
+  luaL_setmetatable(lua, params_type);
 }
 
 static ftl_user_kernel *push_user_kernel(lua_State *lua, const ftl_lua_kernel *kernel, const ftl_own_param *params) {
@@ -310,6 +318,11 @@ void ftl_lua_open_kernel(lua_State *lua) {
   lua_setfield(lua, -2, "__index");
   lua_pushboolean(lua, 0);
   lua_setfield(lua, -2, "__metatable");
-  lua_pop(lua, 1);
+  luaL_newmetatable(lua, params_type);
+  lua_pushcfunction(lua, params_index);
+  lua_setfield(lua, -2, "__index");
+  lua_pushboolean(lua, 0);
+  lua_setfield(lua, -2, "__metatable");
+  lua_pop(lua, 2);
   ftl_lua_open_sketch(lua);
 }

@@ -503,6 +503,7 @@ Test(unit_scenario_kernel, parameters_are_checked_by_name_and_kind) {
   const refusal refusals[] = {
       {COUNTED "ft.predict { arch = 'h200', workload = kernel, row = 1 }",
        "counted has no parameter \"row\"; the nearest is rows"},
+      {SKETCH("\nk:grid(p.m)", "kernel:program()"), "test.lua:4: the kernel has no parameter \"m\""},
       {COUNTED "ft.predict { arch = 'h200', workload = kernel, rows = 'many' }",
        "rows must be a number, as its default 64 is"},
       {COUNTED "ft.predict { arch = 'h200', workload = kernel, rows = { 1, 2 } }",
