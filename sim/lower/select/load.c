@@ -22,6 +22,21 @@ static int32_t page_address(ftl_select *s, const ftl_tile_ref *ref) {
   return address;
 }
 
+// Whether the copy before this one, with no more than the ring protocol between them, took the same rows for an alike
+// ring. nvcc then makes the addresses of both from one place: the other tensor lies a distance away, the other buffer
+// an immediate (SASS of kernels/attention/decode_mma.h).
+static bool shares_addresses(const ftl_select *s, const ftl_tile_op *op) {
+  const ftl_select_ring *ring = &s->rings[op->ring];
+  if (ring->num_row_groups == 0) return false;
+  for (int32_t i = s->op_idx - 1; i >= 0; i--) {
+    const ftl_tile_op *before = &s->tile->ops[s->role->first_op + i];
+    if (before->kind == FTL_TILE_ACQUIRE || before->kind == FTL_TILE_COMMIT) continue;
+    return before->kind == FTL_TILE_LOAD && before->ring != op->ring && before->ref.row == op->ref.row &&
+           s->rings[before->ring].first_tensor_offset == ring->first_tensor_offset;
+  }
+  return false;
+}
+
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
 // code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
 // Column blocks are immediates. Rows beyond the tensor are predicated off.
@@ -30,9 +45,9 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group
   int32_t base = page_address(s, &op->ref);
   int32_t offset = group < ring->num_row_groups ? ring->first_tensor_offset + group : NONE;
   int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
-  int32_t num_adds = s->plain_code ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS;
-  ftl_select_add(s, FTL_OP_IADD, num_adds, address, base, offset, NONE);
-  if (s->plain_code) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
+  bool plain = s->plain_code && !shares_addresses(s, op);
+  ftl_select_add(s, FTL_OP_IADD, plain ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS, address, base, offset, NONE);
+  if (plain) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   *predicate = NONE;
   if (ftl_select_is_ragged(s, &op->ref)) {
     *predicate = ftl_select_temp(s, 0);
@@ -58,9 +73,10 @@ static uint8_t present_flag(const ftl_tile_ref *ref) { return ref->present == FT
 
 // The shared address of one cp.async. Plain code: the group's offset, scaled and added to the stage's base; with column
 // blocks two parts are added. Lean code: an immediate from the stage's.
-static int32_t shared_address(ftl_select *s, int32_t ring_idx, int32_t group) {
+static int32_t shared_address(ftl_select *s, const ftl_tile_op *op, int32_t group) {
+  int32_t ring_idx = op->ring;
   const ftl_select_ring *ring = &s->rings[ring_idx];
-  if (!s->plain_code) return ring->write_address;
+  if (!s->plain_code || shares_addresses(s, op)) return ring->write_address;
   int32_t offset = group < ring->num_row_groups ? ring->first_shared_offset + group : ring->write_offset;
   if (s->tile->rings[ring_idx].num_stages == 1) return offset;
   int32_t address = ftl_draft_value_add(&s->draft, 1, 1);
@@ -72,7 +88,7 @@ static int32_t shared_address(ftl_select *s, int32_t ring_idx, int32_t group) {
 
 static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, ftl_access access,
                          int32_t group, int32_t block, int32_t address, int32_t predicate) {
-  int32_t to = shared_address(s, op->ring, group);
+  int32_t to = shared_address(s, op, group);
   ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, NONE, address, to, predicate);
   copy->inst.access = ftl_select_access(s, access);
   copy->inst.ring_a = (uint8_t)op->ring;
