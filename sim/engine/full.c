@@ -23,6 +23,7 @@ typedef struct full_run {
   int32_t *finished_sm;
   int32_t num_sms, num_finished;
   int64_t now, window, end_cycle;
+  int64_t next_tile;  // of the counter of dynamic tiles
   int64_t last_insts, last_progress_cycle;
 } full_run;
 
@@ -34,6 +35,7 @@ static ftl_status allocate(full_run *run, int64_t sm_khz, ftl_error *error) {
                           .program = launch->warps,
                           .num_slots = launch->occupancy.ctas_per_sm,
                           .persistent_stride = launch->tile->persistent ? num_ctas : 0,
+                          .dynamic_tiles = launch->tile->dynamic_tiles,
                           .bulk = !launch->no_bulk};
   ftl_status status = FTL_OK;
   if (!run->memory) status = ftl_memory_create(&run->memory, arch, sm_khz, error);
@@ -42,6 +44,7 @@ static ftl_status allocate(full_run *run, int64_t sm_khz, ftl_error *error) {
     status = ftl_cta_scheduler_create(&run->scheduler, arch, num_ctas, launch->occupancy.ctas_per_sm,
                                       launch->tile->cluster_ctas, error);
   if (status != FTL_OK) return status;
+  run->next_tile = num_ctas;
   run->window = ftl_memory_max_window_cycles(run->memory);
   if (run->window > arch->launch_cta_start_cycles) run->window = arch->launch_cta_start_cycles;
   bool has_peers = launch->tile->cluster_ctas > 1;
@@ -113,6 +116,15 @@ static void deliver_replies(full_run *run) {
   }
 }
 
+// CTAs that took from the counter of tiles in this window get theirs in the order of their requests.
+static void assign_tiles(full_run *run) {
+  for (int64_t i = 0; run->launch->tile->dynamic_tiles && i < run->merge.count; i++) {
+    const ftl_mem_request *request = &run->merge.requests[i];
+    if (request->tile_slot == 0) continue;
+    ftl_sm_assign_tile(ftl_sm_pool_get(run->pool, request->sm), request->tile_slot - 1, run->next_tile++);
+  }
+}
+
 // What CTAs of clusters say to each other: of what the memory found, then of what each SM that ran in this window sent.
 static void deliver_messages(full_run *run) {
   int64_t num_lines;
@@ -152,6 +164,7 @@ static ftl_status run_windows(full_run *run, ftl_error *error) {
     ftl_sm_pool_advance(run->pool, until);
     ftl_status status = ftl_request_merge_collect(&run->merge, run->pool, run->advanced, run->num_sms, run->now, error);
     if (status != FTL_OK) return status;
+    assign_tiles(run);
     ftl_memory_submit(run->memory, run->merge.requests, run->merge.count);
     ftl_memory_advance(run->memory, until);
     deliver_replies(run);

@@ -36,6 +36,7 @@ static void set_memory(ftl_op_timing *of, const ftl_arch *arch) {
   for (int32_t op = FTL_OP_SHFL; op <= FTL_OP_FENCE_PROXY; op++)
     of[op] = entry(FTL_PIPE_MIO, arch->mio_warp_interval_cycles, 1);
   of[FTL_OP_CP_WAIT] = of[FTL_OP_TMA_STORE_WAIT] = entry(FTL_PIPE_BRANCH, 1, 1);
+  of[FTL_OP_TILE_ASK] = entry(FTL_PIPE_MIO, arch->mio_warp_interval_cycles, 1);
   of[FTL_OP_SHFL].latency_cycles = (int32_t)arch->shared_shuffle_latency_cycles;
   of[FTL_OP_LDS].latency_cycles = (int32_t)arch->shared_load_latency_cycles;
   of[FTL_OP_LDSM].latency_cycles = (int32_t)arch->shared_ldmatrix_latency_cycles;

@@ -53,6 +53,8 @@ enum {
   X(TMA_STORE, TMA, "UTMASTG") X(TMA_STORE_WAIT, BRANCH, "UTMACMDFLUSH") X(FENCE_PROXY, MIO, "FENCE.VIEW.ASYNC")   \
   X(BAR_SYNC, BRANCH, "BAR.SYNC")         /* arg: barrier id: waits until its warps have come (barrier_warps) */   \
   X(BAR_ARRIVE, BRANCH, "BAR.ARV")        /* arg: barrier id: counts as one of those warps, does not wait */       \
+  X(TILE_ASK, MIO, "ATOMG") /* dynamic tiles: takes the CTA's next tile from the counter in memory */                \
+  X(TILE_WAIT, BRANCH, "BAR.SYNC.TILE") /* waits until the number of the CTA's next tile has come */                 \
   X(MBAR_ACQUIRE, MIO, "SYNCS.TRYWAIT.EMPTY") /* ring: wait until the stage to fill is empty */                    \
   X(MBAR_EXPECT, MIO, "SYNCS.ARRIVE.TX")      /* ring: producer's arrival, expects the TMA bytes of this stage */  \
   X(MBAR_ADVANCE, NONE, "ADVANCE") /* ring (any kind): the stage this warp fills is the next one (pseudo) */       \

@@ -34,6 +34,9 @@ typedef struct ftl_mem_message {
   uint8_t count;   // ARRIVAL: of readers
 } ftl_mem_message;
 
+// Where the counter of a persistent kernel with dynamic tiles lies: beyond every tensor.
+#define FTL_MEM_COUNTER_LINE (UINT64_C(1) << 57)
+
 // One 128-byte line, some of its sectors. Requests of one SM are in order of time; order between SMs is (time, sm, push
 // order).
 typedef struct ftl_mem_request {
@@ -46,6 +49,7 @@ typedef struct ftl_mem_request {
   uint8_t full_sectors;
   uint8_t is_local;            // spill traffic: counted apart
   uint8_t priority;            // ftl_l2_priority
+  uint8_t tile_slot;           // 1 + the slot of a CTA that takes its next tile from the counter; 0: another request
   uint16_t stage;              // with peers: where they want the line
   const ftl_mem_peers *peers;  // of a multicast read; holds until the request is answered; NULL: none
 } ftl_mem_request;

@@ -32,6 +32,7 @@ typedef struct step_wait {
 // state of a cluster is that of its first CTA.
 typedef struct cta_state {
   int64_t cta, start_cycle;
+  int64_t next_tile;         // of a persistent CTA, after `cta`
   int64_t iteration, trips;  // in the present loop
   int64_t first_value;       // of its variable
   int64_t count;             // iterations that the present event stands for
@@ -57,6 +58,7 @@ typedef struct steps_run {
   ftl_traffic *traffic;
   ftl_cta_scheduler *scheduler;
   cta_state *slots;
+  int64_t num_tiles_taken;  // from the counter of dynamic tiles, those at the start included
   int32_t cluster_ctas;
   int32_t *members;         // per slot of a cluster's first CTA, cluster_ctas each: the slots of its CTAs
   int32_t *resident;        // CTAs per SM
@@ -106,6 +108,9 @@ static void begin_cta(steps_run *run, int32_t slot, int64_t cta) {
   run->slots[slot].segment = 0;
   run->slots[slot].iteration = 0;
   run->slots[slot].count = 1;
+  // A CTA takes its next tile from the counter as it begins one.
+  bool dynamic = run->segments->tile->dynamic_tiles;
+  if (run->plan.stride) run->slots[slot].next_tile = dynamic ? run->num_tiles_taken++ : cta + run->plan.stride;
   set_cursors(run, slot);
 }
 
@@ -162,8 +167,8 @@ static void consider_skip(steps_run *run, int64_t now) {
 
 static void end_cta(steps_run *run, int32_t slot, int64_t now) {
   cta_state *state = &run->slots[slot];
-  if (run->plan.stride && state->cta + run->plan.stride < run->segments->tile->num_ctas) {
-    begin_cta(run, slot, state->cta + run->plan.stride);
+  if (run->plan.stride && state->next_tile < run->segments->tile->num_ctas) {
+    begin_cta(run, slot, state->next_tile);
     ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
     return;
   }
@@ -444,6 +449,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
                    .out = out,
                    .ctas_per_sm = launch->occupancy.ctas_per_sm,
                    .cluster_ctas = launch->tile->cluster_ctas,
+                   .num_tiles_taken = plan.stride,
                    .num_segments = 2 * segments->num_loops + 1};
   find_ref_steps(&run);
   ftl_status status = allocate(&run, error);

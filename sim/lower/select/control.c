@@ -180,6 +180,10 @@ void ftl_select_tile_begin(ftl_select *s) {
   ftl_select_add(s, FTL_OP_IADD, 1, s->block, s->block, NONE, NONE);
   tile_coordinates(s);
   tensor_pointers(s, s->thread, s->block);
+  if (!s->tile->dynamic_tiles || s->role_idx != 0) return;
+  ftl_draft_inst *ask = ftl_select_add(s, FTL_OP_TILE_ASK, 1, NONE, NONE, NONE, NONE);
+  ask->inst.flags = FTL_INST_WARP0;
+  ask->effects = FTL_EFFECT_PINNED;
 }
 
 void ftl_select_prologue(ftl_select *s) {
@@ -201,6 +205,8 @@ void ftl_select_prologue(ftl_select *s) {
 
 void ftl_select_epilogue(ftl_select *s) {
   settle_everything(s);
+  if (s->tile->dynamic_tiles)
+    ftl_select_add(s, FTL_OP_TILE_WAIT, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE | FTL_EFFECT_PINNED;
   ftl_draft_inst *exit = ftl_select_add(s, FTL_OP_EXIT, 1, NONE, NONE, NONE, NONE);
   exit->effects = FTL_EFFECT_PINNED;
 }

@@ -17,9 +17,10 @@ static void issue_branch(ftl_sm *sm, sm_warp *w, int64_t now) {
 
 // The end of the code: a persistent CTA's warp goes on with its next tile.
 static void issue_exit(ftl_sm *sm, sm_warp *w, int64_t now) {
-  int64_t stride = sm->config.persistent_stride;
-  if (stride > 0 && w->point.cta + stride < sm->program->tile->num_ctas) {
-    w->point = (ftl_expr_point){.cta = w->point.cta + stride};
+  int64_t next = ftl_sm_next_tile(sm, w);
+  if (next >= 0) {
+    w->point = (ftl_expr_point){.cta = next};
+    w->tiles_done++;
     w->op = w->first_op + sm->program->roles[w->role].tile_inst - 1;
     ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_redirect_cycles, FTL_STALL_BRANCH_RESOLVING);
   } else if (w->outstanding == 0) {
@@ -86,6 +87,9 @@ static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool
       return true;
     case SM_MBAR_WAIT:
       ftl_sm_mbar_wait(sm, w, now);
+      return true;
+    case SM_TILE_WAIT:
+      ftl_sm_tile_wait(sm, w, now);
       return true;
     default:
       return false;

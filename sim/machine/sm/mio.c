@@ -77,6 +77,9 @@ static int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
       return op->data_cycles;
     case SM_GLOBAL:
       return ftl_sm_lsu_access(sm, entry, now);
+    case SM_TILE_ASK:
+      ftl_sm_tile_ask(sm, entry->warp, now);
+      return 0;
     case SM_MBAR_EXPECT:
       ftl_sm_mbar_expect(sm, entry->stage, now);
       return 0;

@@ -86,6 +86,7 @@ static void set_memory(timing *of, const ftl_arch *arch) {
   of[FTL_OP_MBAR_EXPECT] = mio(SM_MBAR_EXPECT, 1);
   of[FTL_OP_MBAR_WAIT] = mio(SM_MBAR_WAIT, 1);
   of[FTL_OP_MBAR_RELEASE] = mio(SM_MBAR_RELEASE, 1);
+  of[FTL_OP_TILE_ASK] = mio(SM_TILE_ASK, 1);
 }
 
 static void set_control(timing *of) {
@@ -95,6 +96,7 @@ static void set_control(timing *of) {
   of[FTL_OP_TMA_STORE_WAIT] = slot_only(SM_TMA_STORE_WAIT);
   of[FTL_OP_BAR_SYNC] = slot_only(SM_BARRIER);
   of[FTL_OP_BAR_ARRIVE] = slot_only(SM_BARRIER_ARRIVE);
+  of[FTL_OP_TILE_WAIT] = slot_only(SM_TILE_WAIT);
   of[FTL_OP_BRA] = slot_only(SM_BRANCH);
   of[FTL_OP_EXIT] = slot_only(SM_EXIT);
   of[FTL_OP_LOOP] = slot_only(SM_LOOP);

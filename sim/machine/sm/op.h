@@ -25,6 +25,8 @@ typedef enum sm_kind {
   SM_MBAR_EXPECT,
   SM_MBAR_WAIT,
   SM_MBAR_RELEASE,
+  SM_TILE_ASK,
+  SM_TILE_WAIT,
   SM_BRANCH,
   SM_SLOT,  // nothing but the issue slot
   SM_EXIT,

@@ -68,6 +68,7 @@ typedef struct ftl_sm_config {
   int32_t num_slots;  // CTAs that may be resident
   int64_t
       persistent_stride;  // 0: a CTA is one tile; else after tile t its warps go on with t + stride while < num_ctas
+  bool dynamic_tiles;     // persistent: after each tile its warps go on with the one that ftl_sm_assign_tile gave
   bool is_alone;  // no other SM exists: of shared loads it copies the others' part too, and a stage that its own
                   // warps have read the others' have read as well
   bool bulk;      // may issue runs and stretches as one event; never changes a counter
@@ -84,6 +85,9 @@ void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply);
 // The CTA launched last in `slot` is one of a cluster whose CTAs run at `members`, in the order of their indices.
 // Before the next advance.
 void ftl_sm_join(ftl_sm *sm, int32_t slot, const ftl_mem_peer *members);
+// Answers a request of the last advance that has a tile_slot, in the order of these requests: the number of the CTA's
+// next tile; it ends with a tile beyond the grid.
+void ftl_sm_assign_tile(ftl_sm *sm, int32_t slot, int64_t tile);
 // From another CTA of a cluster, with time at or after the last advance's end. What comes for a CTA that has left is
 // dropped.
 void ftl_sm_receive(ftl_sm *sm, const ftl_mem_message *message);

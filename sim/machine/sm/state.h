@@ -26,7 +26,8 @@ enum {
   SM_WARPGROUP = 4,
   SM_MAX_COPIES = 32,
   SM_FILL_BUCKETS = 1024,
-  SM_LINE_COST = 16
+  SM_LINE_COST = 16,
+  SM_MAX_TILES_AHEAD = 64
 };
 
 // ---- token words: (cycle - base) << 2 | producer; the largest of a set says when all are ready and who was last ----
@@ -42,6 +43,7 @@ typedef enum sm_block {
   SM_ON_BARRIER,
   SM_ON_FULL,
   SM_ON_EMPTY,
+  SM_ON_TILE,
   SM_ON_DRAIN,
   SM_GONE,  // no warp here
 } sm_block;
@@ -63,6 +65,7 @@ typedef struct sm_warp {
   uint32_t wait_for;    // fills or arrivals
   int32_t outstanding;  // memory instructions and lines that keep the warp from leaving
   int64_t start;
+  uint32_t tiles_done;
   const sm_op *first_op;
   ftl_tile_place *places;  // by tile reference
   // cp.async groups: number of groups closed; lines and instructions of each still on their way; when the last came
@@ -131,6 +134,7 @@ typedef enum sm_transaction_kind {
   SM_TX_LOCAL_STORE,
   SM_TX_TMA_LOAD,
   SM_TX_TMA_STORE,
+  SM_TX_TILE,
   SM_TX_PEER_LINE,
   SM_TX_PEER_ARRIVAL
 } sm_transaction_kind;
@@ -193,6 +197,9 @@ typedef struct sm_slot {
   int64_t cta, start;
   int32_t warps_left;
   bool is_joined;  // its peers are in sm->peers
+  // dynamic tiles: numbers of tiles 1, 2, ... of the CTA, by number modulo SM_MAX_TILES_AHEAD
+  uint32_t tiles_assigned, tiles_known;
+  int64_t tiles[SM_MAX_TILES_AHEAD];
 } sm_slot;
 
 struct ftl_sm {
@@ -374,6 +381,13 @@ void ftl_sm_mbar_expect(ftl_sm *sm, int32_t stage, int64_t now);
 void ftl_sm_mbar_release(ftl_sm *sm, int32_t stage, uint32_t count, int64_t now);
 void ftl_sm_mbar_advance(ftl_sm *sm, sm_warp *w, int32_t ring, int64_t now);
 void ftl_sm_stage_try_complete(ftl_sm *sm, int32_t stage, int64_t now);
+
+// ---- tiles.c ----
+void ftl_sm_tile_ask(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_tile_wait(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_tile_reply(ftl_sm *sm, int32_t slot, int64_t now);
+// The tile with which the warp goes on, or -1.
+int64_t ftl_sm_next_tile(const ftl_sm *sm, const sm_warp *w);
 
 // ---- cluster.c ----
 bool ftl_sm_cluster_create(ftl_sm *sm);

@@ -21,7 +21,8 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
   // Lines in flight, write-backs included, are limited by l1.max_pending_lines, or are those of one instruction;
   // sub-cores that issue in the same cycle may each have seen room.
   int64_t lines = sm->arch->l1_max_pending_lines + sm->num_subcores * (sm->code.gate_lines + 1);
-  int32_t count = (int32_t)(lines + sm->arch->tma_max_pending_lines) + ftl_sm_cluster_transactions(sm);
+  int32_t count = (int32_t)(lines + sm->arch->tma_max_pending_lines) + ftl_sm_cluster_transactions(sm) +
+                  sm->config.num_slots;  // a tile asked for by each CTA
   if (!lists_create(sm, count)) return false;
   sm->fill_buckets = FTL_ARENA_NEW(&sm->arena, int32_t, SM_FILL_BUCKETS);
   sm->replies = FTL_ARENA_NEW(&sm->arena, ftl_mem_reply, count);
@@ -52,17 +53,19 @@ int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_ki
   sm->transactions[i] = what;
   sm->in_flight++;
   count_sectors(sm, line, kind, what.is_local);
-  sm->requests[sm->num_requests++] = (ftl_mem_request){.time = now,
-                                                       .line = line->line,
-                                                       .transaction = (uint32_t)i,
-                                                       .sm = (uint16_t)sm->config.sm_idx,
-                                                       .sectors = line->sectors,
-                                                       .kind = (uint8_t)kind,
-                                                       .full_sectors = kind == FTL_MEM_WRITE ? line->full_sectors : 0,
-                                                       .is_local = what.is_local,
-                                                       .priority = what.priority,
-                                                       .stage = what.peers ? stage_of_cta(sm, what.stage) : 0,
-                                                       .peers = what.peers};
+  sm->requests[sm->num_requests++] =
+      (ftl_mem_request){.time = now,
+                        .line = line->line,
+                        .transaction = (uint32_t)i,
+                        .sm = (uint16_t)sm->config.sm_idx,
+                        .sectors = line->sectors,
+                        .kind = (uint8_t)kind,
+                        .full_sectors = kind == FTL_MEM_WRITE ? line->full_sectors : 0,
+                        .is_local = what.is_local,
+                        .priority = what.priority,
+                        .stage = what.peers ? stage_of_cta(sm, what.stage) : 0,
+                        .tile_slot = what.kind == SM_TX_TILE ? (uint8_t)(what.warp->slot + 1) : 0,
+                        .peers = what.peers};
   return i;
 }
 
@@ -106,6 +109,9 @@ static void take_reply(ftl_sm *sm, int32_t i, int64_t now) {
     case SM_TX_TMA_LOAD:
     case SM_TX_TMA_STORE:
       ftl_sm_tma_reply(sm, &tx, now);
+      break;
+    case SM_TX_TILE:
+      ftl_sm_tile_reply(sm, tx.warp->slot, now);
       break;
     case SM_TX_PEER_LINE:
     case SM_TX_PEER_ARRIVAL:

@@ -182,6 +182,7 @@ static void reset_warp(ftl_sm *sm, sm_warp *w) {
   memset(w->released, 0, sizeof w->released);
   memset(w->places, 0, sizeof *w->places * (size_t)sm->program->num_refs);
   w->outstanding = w->tma_stores = 0;
+  w->tiles_done = 0;
 }
 
 void ftl_sm_warp_start(ftl_sm *sm, sm_warp *w, int64_t cta, int64_t cycle) {

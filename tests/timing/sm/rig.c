@@ -151,6 +151,7 @@ static int64_t note_window(rig *r, int64_t end) {
     cr_assert_lt(r->num_requests, RIG_MAX_LOG);
     cr_assert(r->num_requests == 0 || r->requests[r->num_requests - 1].time <= requests[i].time);
     r->requests[r->num_requests++] = requests[i];
+    if (requests[i].tile_slot > 0) ftl_sm_assign_tile(r->sm, requests[i].tile_slot - 1, r->next_tile++);
     ftl_sm_deliver(r->sm, &(ftl_mem_reply){requests[i].time + r->latency, requests[i].transaction});
   }
   const ftl_sm_finished *finished = ftl_sm_finished_ctas(r->sm, &count);
@@ -167,6 +168,7 @@ int64_t rig_run(rig *r, int32_t num_ctas) {
                           .num_slots = (int32_t)r->num_slots,
                           .persistent_stride = r->persistent_stride,
                           .is_alone = r->is_alone,
+                          .dynamic_tiles = r->dynamic_tiles,
                           .bulk = r->bulk};
   ftl_error error;
   cr_assert_eq(ftl_sm_create(&r->sm, &config, &error), FTL_OK, "%s", error.message);
