@@ -260,7 +260,8 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   if (status == FTL_OK) status = ftl_builder_create(&f.b, "flash2_fwd", error);
   if (status != FTL_OK) goto done;
   declare(&f, spec);
-  ftl_builder_grid(f.b, f.a.batch * f.a.heads * f.a.num_m_tiles, f.persistent, false);
+  ftl_builder_grid(f.b, f.a.batch * f.a.heads * f.a.num_m_tiles, f.persistent,
+                   spec->value[FTL_PARAM_tile_scheduler] == FTL_TILE_SCHEDULER_DYNAMIC);
   ftl_builder_flops(f.b, f.lists.tiles == NULL ? ftl_attention_forward_flops(&f.a)
                                                : ftl_attention_flops_of_pairs(&f.a, f.lists.num_pairs));
   prologue(&f);
@@ -277,8 +278,9 @@ done:
 const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
-    .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_MASK | FTL_TAKES(dropout_p)) &
-               ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
+    .accepts =
+        (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(tile_scheduler) | FTL_TAKES_MASK | FTL_TAKES(dropout_p)) &
+        ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,
     .build = build,
 };

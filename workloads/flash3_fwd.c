@@ -363,7 +363,8 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   if (status == FTL_OK) status = ftl_builder_create(&f.b, "flash3_fwd", error);
   if (status != FTL_OK) goto done;
   declare(&f, spec);
-  ftl_builder_grid(f.b, f.a.batch * f.a.heads * f.a.num_m_tiles, spec->value[FTL_PARAM_persistent] != 0, false);
+  ftl_builder_grid(f.b, f.a.batch * f.a.heads * f.a.num_m_tiles, spec->value[FTL_PARAM_persistent] != 0,
+                   spec->value[FTL_PARAM_tile_scheduler] == FTL_TILE_SCHEDULER_DYNAMIC);
   ftl_builder_flops(f.b, f.lists.tiles == NULL ? ftl_attention_forward_flops(&f.a)
                                                : ftl_attention_flops_of_pairs(&f.a, f.lists.num_pairs));
   produce(&f);

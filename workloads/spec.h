@@ -67,6 +67,7 @@ enum {
 };
 enum { FTL_SPEC_ACC_FP32, FTL_SPEC_ACC_FP16, FTL_SPEC_ACC_INT32 };
 enum { FTL_KV_FP16, FTL_KV_BF16, FTL_KV_FP8, FTL_KV_INT8, FTL_KV_INT4 };
+enum { FTL_TILE_SCHEDULER_STATIC, FTL_TILE_SCHEDULER_DYNAMIC };
 enum { FTL_L2_OF_NONE, FTL_L2_OF_QO, FTL_L2_OF_KV };
 
 typedef struct ftl_param_info {
@@ -147,7 +148,8 @@ enum { FTL_MAX_LAUNCHES = 8 };
 #define FTL_TAKES_MASK (FTL_TAKES(mask) | FTL_TAKES(mask_block) | FTL_TAKES(mask_width) | FTL_TAKES(mask_bits))
 #define FTL_TAKES_KV_CACHE (FTL_TAKES(kv_dtype) | FTL_TAKES(kv_group_size))
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
-#define FTL_TAKES_CLUSTERS FTL_TAKES(cluster)
+// How CTAs stand together, and come to their tiles.
+#define FTL_TAKES_CLUSTERS (FTL_TAKES(cluster) | FTL_TAKES(tile_scheduler))
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
 // trees, quantised caches, block masks, dropout and clusters.

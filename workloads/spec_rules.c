@@ -53,6 +53,18 @@ static ftl_status check_pages(const ftl_spec *spec, ftl_error *error) {
                        (long long)prefix, (long long)shortest);
 }
 
+static ftl_status check_tile_scheduler(const ftl_spec *spec, ftl_error *error) {
+  if (!takes(spec, FTL_PARAM_tile_scheduler) || spec->value[FTL_PARAM_tile_scheduler] == FTL_TILE_SCHEDULER_STATIC)
+    return FTL_OK;
+  if (spec->value[FTL_PARAM_persistent] == 0)
+    return ftl_error_set(error, FTL_BAD_INPUT, "tile_scheduler=dynamic: only with persistent=true");
+  bool in_clusters = takes(spec, FTL_PARAM_cluster) && spec->value[FTL_PARAM_cluster] != 0;
+  if (!in_clusters) return FTL_OK;
+  char text[32];
+  return ftl_error_set(error, FTL_BAD_INPUT, "tile_scheduler=dynamic: not with cluster=%s; allowed is 1x1",
+                       ftl_spec_text(spec, FTL_PARAM_cluster, text));
+}
+
 static ftl_status check_heads(const ftl_spec *spec, ftl_error *error) {
   int64_t heads = spec->value[FTL_PARAM_heads], kv_heads = spec->value[FTL_PARAM_kv_heads];
   if (!takes(spec, FTL_PARAM_kv_heads)) return FTL_OK;
@@ -101,6 +113,7 @@ ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_schedule, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_tile_order, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_cluster, error);
+  if (status == FTL_OK) status = check_tile_scheduler(spec, error);
   if (status == FTL_OK) status = check_l2_priorities(spec, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_dtype, error);
   if (status == FTL_OK) status = check_pages(spec, error);

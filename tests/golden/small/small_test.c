@@ -83,6 +83,10 @@ static const golden flash3_persistent_goldens[] = {
 static const golden cluster_goldens[] = {
 #include "cluster_goldens.inc"
 };
+// Persistent CTAs that take tiles from a counter.
+static const golden dynamic_goldens[] = {
+#include "dynamic_goldens.inc"
+};
 static const golden matmul_cluster_goldens[] = {
 #include "matmul_cluster_goldens.inc"
 };
@@ -230,4 +234,13 @@ Test(golden_small, counters_of_clusters_are_what_they_were) {
                        "matmul_tiled m=500 n=520 k=200 block_m=64 block_n=64 num_stages=3 persistent=1 cluster=2x2 "
                        "clock_mhz=1200 detail=full");
   cr_expect_eq(num_moved, 0, "the lines above are what the runs give now (matmul_cluster_goldens.inc)");
+}
+
+Test(golden_small, counters_of_dynamic_tiles_are_what_they_were) {
+  int num_moved = 0;
+  for (size_t i = 0; i < sizeof dynamic_goldens / sizeof *dynamic_goldens; i++)
+    num_moved += moved(&dynamic_goldens[i],
+                       "flash2_fwd batch=9 heads=32 seqlen=128 head_dim=128 causal=1 block_m=128 block_n=64 "
+                       "num_warps=4 num_stages=2 persistent=1 tile_scheduler=dynamic clock_mhz=1200 detail=full");
+  cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (dynamic_goldens.inc)");
 }

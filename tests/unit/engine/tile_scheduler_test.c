@@ -1,0 +1,53 @@
+// Persistent kernels whose CTAs take tiles from a counter.
+#include <math.h>
+
+#include "fixture.h"
+
+static const char problem[] = "flash3_fwd heads=4 head_dim=64 block_n=128 causal=true persistent=true clock_mhz=1500 ";
+
+static ftl_prediction predict(const char *more, int num_threads) {
+  char text[512];
+  snprintf(text, sizeof text, "%s%s", problem, more);
+  ftl_arch *arch = shipped_arch("h200");
+  arch->l2_coalescer_merges = 1;  // it merges reads by chance
+  ftl_spec spec = spec_of(text);
+  ftl_prediction prediction;
+  ftl_error error = {0};
+  ftl_predict_options options = {.num_threads = num_threads};
+  cr_assert_eq(ftl_predict(&spec, arch, &options, &prediction, &error), FTL_OK, "%s", error.message);
+  cr_assert(prediction.feasible, "%s", prediction.reason);
+  ftl_arch_destroy(arch);
+  return prediction;
+}
+
+// 192 tiles on 132 SMs.
+#define SMALL "batch=6 seqlen=1024 "
+enum { SMALL_TILES = 192 };
+// The last query tile of a head takes sixteen times as long as the first.
+#define LONGEST_FIRST "batch=8 seqlen=2048 tile_order=head_first tile_reverse=true "
+
+Test(unit_engine_tile_scheduler, every_tile_is_taken_once_and_threads_change_nothing) {
+  ftl_prediction by_stride = predict(SMALL "detail=full", 1),
+                 one = predict(SMALL "tile_scheduler=dynamic detail=full", 1);
+  ftl_prediction two = predict(SMALL "tile_scheduler=dynamic detail=full", 2);
+  for (int i = 0; i < FTL_METRIC_COUNT; i++)
+    cr_expect_eq(one.metrics.value[i], two.metrics.value[i], "%s", ftl_metric_get((ftl_metric)i)->name);
+  cr_expect_eq(one.metrics.value[FTL_METRIC_tensor_insts], by_stride.metrics.value[FTL_METRIC_tensor_insts]);
+  // Each tile takes from the counter once: a sector each, beside those that a stride asks for too.
+  cr_expect_eq(one.metrics.value[FTL_METRIC_l2_sectors], by_stride.metrics.value[FTL_METRIC_l2_sectors] + SMALL_TILES);
+}
+
+Test(unit_engine_tile_scheduler, longest_first_from_a_counter_ends_sooner_than_by_a_stride) {
+  static const char *const details[] = {"detail=sampled ", "detail=full "};
+  double cycles[2][2];
+  for (int d = 0; d < 2; d++)
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+      char more[128];
+      snprintf(more, sizeof more, "%s%s%s", LONGEST_FIRST, details[d], dynamic ? "tile_scheduler=dynamic" : "");
+      cycles[d][dynamic] = predict(more, 1).metrics.value[FTL_METRIC_cycles];
+    }
+  for (int d = 0; d < 2; d++)
+    cr_expect_lt(cycles[d][1], 0.92 * cycles[d][0], "%s: %g against %g cycles", details[d], cycles[d][1], cycles[d][0]);
+  cr_expect_lt(fabs(cycles[0][1] - cycles[1][1]), 0.1 * cycles[1][1], "sampled %g, full %g", cycles[0][1],
+               cycles[1][1]);
+}
