@@ -1,4 +1,6 @@
-// Interval arithmetic over a program's expressions: what they can be at any CTA and in any iteration.
+// Interval arithmetic over a program's expressions: what they can be at any CTA and in any iteration. Where intervals
+// are too wide, as of `end - 1 - i` with i below `end`, sums are taken apart: the loop variables in them are replaced
+// by the bounds of their loops, from the innermost, and what cancels is gone.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -14,8 +16,10 @@ typedef struct interval {
 
 typedef struct bounds {
   ftl_check check;
-  interval loops[FTL_TILE_MAX_LOOP_VARS];  // of the variables in scope
-  int64_t trips[FTL_TILE_MAX_LOOP_VARS];   // product of the trip counts of the loops that are open, outermost first
+  interval tables[FTL_TILE_MAX_TENSORS];            // of the entries of those that are tables
+  interval loops[FTL_TILE_MAX_LOOP_VARS];           // of the variables in scope
+  const ftl_tile_op *open[FTL_TILE_MAX_LOOP_VARS];  // their loops, outermost first
+  int64_t trips[FTL_TILE_MAX_LOOP_VARS];  // product of the trip counts of the loops that are open, outermost first
   int num_open;
   int64_t steps;
 } bounds;
@@ -67,7 +71,7 @@ static interval range_of(const bounds *b, ftl_expr expr) {
     case FTL_EXPR_LOOP:
       return b->loops[node->value];
     case FTL_EXPR_LOOKUP:
-      return range_of_table(&program->tensors[node->value]);
+      return b->tables[node->value];
     default:
       break;
   }
@@ -86,9 +90,98 @@ static interval range_of(const bounds *b, ftl_expr expr) {
   }
 }
 
+// ---- sums ----
+
+enum { MAX_TERMS = 16 };
+
+// constant + the sum of factor * expr, where no expr is a sum or a multiple.
+typedef struct sum {
+  int num_terms;
+  struct {
+    ftl_expr expr;
+    int64_t factor;
+  } terms[MAX_TERMS];
+  int64_t constant;
+  bool failed;  // too many terms, or numbers near the largest
+} sum;
+
+// A number that had to be cut makes the sum useless: a later one could bring it back into range.
+static int64_t uncut(sum *s, int64_t x) {
+  s->failed = s->failed || x == largest_value || x == -largest_value;
+  return x;
+}
+
+static int64_t sum_of(sum *s, int64_t x, int64_t y) { return uncut(s, cut(x + y)); }
+
+static void sum_add_term(sum *s, ftl_expr expr, int64_t factor) {
+  int i = 0;
+  while (i < s->num_terms && s->terms[i].expr != expr) i++;
+  if (i == MAX_TERMS) {
+    s->failed = true;
+    return;
+  }
+  if (i == s->num_terms) {
+    s->terms[s->num_terms].expr = expr;
+    s->terms[s->num_terms++].factor = 0;
+  }
+  s->terms[i].factor = sum_of(s, s->terms[i].factor, factor);
+}
+
+static void sum_add(sum *s, const ftl_tile_program *program, ftl_expr expr, int64_t factor) {
+  const ftl_expr_node *node = &program->exprs[expr];
+  bool is_multiple = node->kind == FTL_EXPR_MUL && program->exprs[node->b].kind == FTL_EXPR_CONST;
+  if (node->kind == FTL_EXPR_CONST) {
+    s->constant = sum_of(s, s->constant, uncut(s, product(factor, cut(node->value))));
+  } else if (node->kind == FTL_EXPR_ADD || node->kind == FTL_EXPR_SUB) {
+    sum_add(s, program, node->a, factor);
+    sum_add(s, program, node->b, node->kind == FTL_EXPR_ADD ? factor : -factor);
+  } else if (is_multiple) {
+    sum_add(s, program, node->a, uncut(s, product(factor, cut(program->exprs[node->b].value))));
+  } else {
+    sum_add_term(s, expr, factor);
+  }
+}
+
+// Removes the loop's variable: in its place the first or the last value that it has, whichever makes the sum least (or
+// most).
+static void sum_replace_loop(sum *s, const ftl_tile_program *program, const ftl_tile_op *loop, bool least) {
+  for (int i = 0; i < s->num_terms; i++) {
+    const ftl_expr_node *node = &program->exprs[s->terms[i].expr];
+    if (node->kind != FTL_EXPR_LOOP || node->value != loop->loop_var) continue;
+    int64_t factor = s->terms[i].factor;
+    bool first = (factor > 0) == least;
+    s->terms[i].factor = 0;
+    sum_add(s, program, first ? loop->lo : loop->hi, factor);
+    if (!first) s->constant = sum_of(s, s->constant, -factor);
+    return;
+  }
+}
+
+// The least (or the most) that the sum can be; `otherwise` where that cannot be said.
+static int64_t bound_of_sum(const bounds *b, ftl_expr expr, bool least, int64_t otherwise) {
+  sum s = {.num_terms = 0};
+  sum_add(&s, b->check.program, expr, 1);
+  for (int i = b->num_open - 1; i >= 0; i--) sum_replace_loop(&s, b->check.program, b->open[i], least);
+  int64_t bound = s.constant;
+  for (int i = 0; i < s.num_terms; i++) {
+    interval x = multiply(range_of(b, s.terms[i].expr), (interval){s.terms[i].factor, s.terms[i].factor});
+    bound = sum_of(&s, bound, least ? x.least : x.most);
+    s.failed = s.failed || x.least == -largest_value || x.most == largest_value;
+  }
+  return s.failed ? otherwise : bound;
+}
+
+// What can be shown of an expression where the interval is too wide.
+static interval narrowed(const bounds *b, ftl_expr expr, interval x) {
+  int64_t least = bound_of_sum(b, expr, true, x.least), most = bound_of_sum(b, expr, false, x.most);
+  return (interval){least > x.least ? least : x.least, most < x.most ? most : x.most};
+}
+
 static ftl_status check_within(const bounds *b, ftl_expr expr, int64_t least, int64_t most, const char *what,
                                const char *object) {
   interval x = range_of(b, expr);
+  if (x.least >= least && x.most <= most) return FTL_OK;
+  x = narrowed(b, expr, x);
   if (x.least >= least && x.most <= most) return FTL_OK;
   return ftl_check_fail(&b->check,
                         "%s of %s can be %" PRId64 " to %" PRId64 ", as far as can be shown; allowed is %" PRId64
@@ -135,6 +228,7 @@ static ftl_status enter_loop(bounds *b, const ftl_tile_op *op) {
   // A body that is never reached is checked as if it ran once.
   b->loops[op->loop_var] = (interval){lo.least, hi.most - 1 > lo.least ? hi.most - 1 : lo.least};
   int64_t around = b->num_open > 0 ? b->trips[b->num_open - 1] : 1;
+  b->open[b->num_open] = op;
   b->trips[b->num_open++] = product(around, most_trips);
   return FTL_OK;
 }
@@ -163,6 +257,8 @@ ftl_status ftl_tile_program_check_bounds(const ftl_tile_program *program, int64_
   for (int32_t role_idx = 0; role_idx < program->num_roles; role_idx++) {
     const ftl_role *role = &program->roles[role_idx];
     bounds b = {.check = {.program = program, .role_idx = role_idx, .error = error}};
+    for (int32_t i = 0; i < program->num_tensors; i++)
+      if (program->tensors[i].table) b.tables[i] = range_of_table(&program->tensors[i]);
     for (b.check.op_idx = role->first_op; b.check.op_idx < role->first_op + role->num_ops; b.check.op_idx++) {
       ftl_status status = check_op(&b);
       if (status != FTL_OK) return status;

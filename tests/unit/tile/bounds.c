@@ -96,3 +96,25 @@ Test(unit_tile_bounds, entries_of_a_table_bound_a_lookup) {
     expect(&s, i ? "the head of y can be 0 to 2" : NULL);
   }
 }
+
+// A store at head `end - 1 - i` of a loop over i below `end`, whose end depends on the CTA.
+static sketch store_backwards(int64_t too_far) {
+  sketch s = sketch_create();
+  ftl_builder_grid(s.b, 6, false, false);
+  ftl_builder_role(s.b, "main", 1, 0);
+  int32_t tile = ftl_builder_tile(s.b, "t", FTL_FP32, SKETCH_ROWS, SKETCH_COLUMNS);
+  ftl_fill(s.b, tile, 0.0f);
+  ftl_expr end = ftl_min(s.b, ftl_add(s.b, ftl_cta(s.b), ftl_const(s.b, 1)), ftl_const(s.b, 2));
+  ftl_expr i = ftl_loop_value(s.b, ftl_loop(s.b, ftl_const(s.b, 0), end));
+  ftl_expr head = ftl_sub(s.b, ftl_sub(s.b, end, ftl_const(s.b, 1 + too_far)), i);
+  ftl_store(s.b, sketch_ref(&s, s.y, head, ftl_mul(s.b, head, ftl_const(s.b, 16))), tile, -1);
+  ftl_end_loop(s.b);
+  return s;
+}
+
+Test(unit_tile_bounds, a_loop_may_run_backwards_from_an_end_that_differs) {
+  sketch s = store_backwards(0);
+  expect(&s, NULL);
+  s = store_backwards(1);
+  expect(&s, "op 2 (store): the head of y can be -1 to 0, as far as can be shown");
+}
