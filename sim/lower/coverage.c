@@ -71,6 +71,7 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_MERGED:
     case FTL_TILE_STORE_ROWS:
+    case FTL_TILE_STORE_TOP:
     case FTL_TILE_ATOMIC_ADD:
       return add_tile(c, event, NONE, error);
     default:

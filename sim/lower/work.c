@@ -55,6 +55,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
     }
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_ROWS:
+    case FTL_TILE_STORE_TOP:
     case FTL_TILE_ATOMIC_ADD:
       work->store_bytes[op->ref.tensor] += ref_bytes(counter->tile, event);
       break;

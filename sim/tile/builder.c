@@ -595,6 +595,22 @@ void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_
   op_add(builder, op);
 }
 
+void ftl_top(ftl_builder *builder, int32_t dst, int32_t a, int32_t count) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_TOP);
+  op.dst = dst;
+  op.a = ftl_value_operand(a);
+  op.count = count;
+  op_add(builder, op);
+}
+
+void ftl_store_top(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t ranks) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_STORE_TOP);
+  op.ref = ref;
+  op.a.value = a;
+  op.b = ftl_value_operand(ranks);
+  op_add(builder, op);
+}
+
 void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_CONVERT);
   op.dst = dst;

@@ -52,6 +52,9 @@ int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dty
 // A table in HBM whose int32 entries the host knows before the launch (block tables, offsets of sequences, lists of
 // blocks): a tensor [1][1][count][1], copied. Expressions read it by ftl_lookup.
 int32_t ftl_builder_table(ftl_builder *builder, const char *name, const int32_t *entries, int64_t count);
+// A table that an earlier launch writes. `entries` stand for what it will hold: where tiles lie follows from them in
+// timing, and from what was written when the program is executed numerically.
+int32_t ftl_builder_temp_table(ftl_builder *builder, const char *name, const int32_t *entries, int64_t count);
 // Rows of bits in HBM that the host knows before the launch, as masks of trees: a tensor
 // [1][1][num_rows][words_per_row] of 32-bit words, whose bit c % 32 of word c / 32 is column c. Copied.
 int32_t ftl_builder_bit_rows(ftl_builder *builder, const char *name, const uint32_t *words, int64_t num_rows,
@@ -132,6 +135,9 @@ void ftl_dropout(ftl_builder *builder, int32_t dst, ftl_expr sequence, ftl_expr 
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);
+void ftl_top(ftl_builder *builder, int32_t dst, int32_t a, int32_t count);
+// `a` < 0: the numbers of columns.
+void ftl_store_top(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t ranks);
 void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a);
 void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t staging_ring);
 // Adds to what the tensor holds; CTAs that add to the same elements do so in any order.

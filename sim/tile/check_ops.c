@@ -415,6 +415,40 @@ static ftl_status check_convert(const ftl_check *check, const ftl_tile_op *op) {
   return FTL_OK;
 }
 
+static bool is_row_wise(const ftl_check *check, int32_t value) {
+  return is_tile(check, value) && check->program->values[value].layout.threads_per_row > 0 &&
+         check->program->values[value].dtype == FTL_FP32;
+}
+
+static ftl_status check_top(const ftl_check *check, const ftl_tile_op *op) {
+  if (!is_row_wise(check, op->dst) || !is_row_wise(check, op->a.value))
+    return ftl_check_fail(check, "both tiles must be row-wise fp32 tiles of this role");
+  const ftl_value *dst = &check->program->values[op->dst], *a = &check->program->values[op->a.value];
+  if (dst->rows != a->rows || dst->columns != a->columns || !same_layout(dst, a))
+    return ftl_check_fail(check, "%s and %s differ in shape or layout", dst->name, a->name);
+  if (op->count >= 1 && op->count <= a->columns) return FTL_OK;
+  return ftl_check_fail(check, "the %d largest of %d columns", op->count, a->columns);
+}
+
+static ftl_status check_store_top(const ftl_check *check, const ftl_tile_op *op) {
+  ftl_status status = check_ref(check, &op->ref, true);
+  if (status != FTL_OK) return status;
+  if (!is_row_wise(check, op->b.value) || (op->a.value >= 0 && !is_row_wise(check, op->a.value)))
+    return ftl_check_fail(check, "the tiles must be row-wise fp32 tiles of this role");
+  const ftl_value *ranks = &check->program->values[op->b.value];
+  bool of_numbers = op->a.value < 0;
+  if (of_numbers != (check->program->tensors[op->ref.tensor].dtype == FTL_INT32))
+    return ftl_check_fail(check, "int32 are the numbers of columns, and only these");
+  if (of_numbers ? ranks->rows > 1 || op->ref.rows > ranks->columns || op->ref.columns > 1
+                 : op->ref.rows > ranks->rows || op->ref.columns > ranks->columns)
+    return ftl_check_fail(check, "a tile of %d x %d does not hold what %s numbers", op->ref.rows, op->ref.columns,
+                          ranks->name);
+  if (of_numbers) return FTL_OK;
+  const ftl_value *a = &check->program->values[op->a.value];
+  if (a->rows == ranks->rows && a->columns == ranks->columns && same_layout(a, ranks)) return FTL_OK;
+  return ftl_check_fail(check, "%s and %s differ in shape or layout", a->name, ranks->name);
+}
+
 static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
   bool of_rows = op->kind == FTL_TILE_STORE_ROWS;
   ftl_status status = check_ref(check, &op->ref, true);
@@ -540,6 +574,10 @@ ftl_status ftl_check_op(const ftl_check *check) {
       return check_store_merged(check, op);
     case FTL_TILE_ATOMIC_ADD:
       return check_atomic_add(check, op);
+    case FTL_TILE_TOP:
+      return check_top(check, op);
+    case FTL_TILE_STORE_TOP:
+      return check_store_top(check, op);
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_ROWS:
       return check_store(check, op);

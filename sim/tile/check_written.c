@@ -30,6 +30,11 @@ static int reads_of(const ftl_tile_op *op, int32_t reads[MAX_READS]) {
     case FTL_TILE_STORE_MERGED:
       for (int i = 0; i < 3; i++) reads[count++] = operands[i].value;
       break;
+    case FTL_TILE_STORE_TOP:
+      if (op->a.value >= 0) reads[count++] = op->a.value;
+      reads[count++] = op->b.value;
+      break;
+    case FTL_TILE_TOP:
     case FTL_TILE_PUT:
     case FTL_TILE_ATOMIC_ADD:
     case FTL_TILE_CONVERT:

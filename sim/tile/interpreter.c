@@ -198,6 +198,34 @@ static ftl_status store(ftl_interpreter *in, const ftl_exec_event *event, ftl_er
   return FTL_OK;
 }
 
+static ftl_status store_top(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  const int32_t read[] = {op->b.value, op->a.value};
+  for (int i = 0; i < 2; i++)
+    if (read[i] >= 0 && !in->values[read[i]].written)
+      return ftl_interpret_fail(in, event, error, "%s was never written", in->program->values[read[i]].name);
+  ftl_tile_source source;
+  extent found;
+  if (!event->present) return FTL_OK;
+  ftl_status status = locate(in, event, &source, &found, error);
+  if (status != FTL_OK) return status;
+  bool of_numbers = op->a.value < 0;
+  int32_t columns = in->program->values[op->b.value].columns, num_rows = of_numbers ? 1 : found.num_rows;
+  int32_t count = of_numbers ? found.num_rows : found.num_columns;
+  for (int32_t r = 0; r < num_rows; r++)
+    for (int32_t c = 0; c < columns; c++) {
+      size_t at = (size_t)r * (size_t)columns + (size_t)c;
+      float rank = in->values[op->b.value].x[at];
+      if (!(rank >= 0 && rank < (float)count)) continue;
+      if (of_numbers)
+        row_at(in, &op->ref, &found, (int32_t)rank)[0] = (float)c;
+      else
+        row_at(in, &op->ref, &found, r)[(int32_t)rank] =
+            ftl_dtype_round(in->program->tensors[op->ref.tensor].dtype, in->values[op->a.value].x[at]);
+    }
+  return FTL_OK;
+}
+
 static ftl_status put(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_value *info = &in->program->values[event->op->a.value];
   const ftl_value_data *value = &in->values[event->op->a.value];
@@ -319,6 +347,8 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
     case FTL_TILE_STORE_ROWS:
     case FTL_TILE_ATOMIC_ADD:
       return store(in, event, error);
+    case FTL_TILE_STORE_TOP:
+      return store_top(in, event, error);
     case FTL_TILE_STORE_MERGED:
       poison_staging(in, event->op->ring, 0, in->program->rings[event->op->ring].rows);
       return store(in, event, error);
@@ -374,8 +404,8 @@ static ftl_status run_cta(ftl_interpreter *in, int64_t first_tile, int64_t tile_
   return *in->work_left < 0 ? too_much_work(in, error) : FTL_OK;
 }
 
-ftl_status ftl_interpret_within(const ftl_tile_program *program, float *const *tensors, ftl_pair_visits *visits,
-                                int64_t *work_left, ftl_error *error) {
+static ftl_status interpret(const ftl_tile_program *program, float *const *tensors, ftl_pair_visits *visits,
+                            int64_t *work_left, ftl_error *error) {
   enum { NUM_PERSISTENT_CTAS = 3 };
   ftl_interpreter in = {.program = program, .tensors = tensors, .visits = visits, .work_left = work_left};
   ftl_status status = FTL_OK;
@@ -385,6 +415,32 @@ ftl_status ftl_interpret_within(const ftl_tile_program *program, float *const *t
       program->persistent && program->num_ctas > NUM_PERSISTENT_CTAS ? NUM_PERSISTENT_CTAS : program->num_ctas;
   for (int64_t cta = 0; status == FTL_OK && cta < num_ctas; cta++) status = run_cta(&in, cta, num_ctas, error);
   ftl_arena_fini(&in.arena);
+  return status;
+}
+
+// ---- tables that an earlier launch wrote ----
+
+static bool is_temp_table(const ftl_tensor *tensor) { return tensor->table && tensor->use == FTL_TENSOR_TEMP; }
+
+// What was never written, or is no int32, becomes an entry that no tile can have.
+static void read_temp_table(ftl_tensor *table, const float *from) {
+  for (int64_t i = 0; i < table->num_rows; i++)
+    table->table[i] = fabsf(from[i]) < 0x1p31f ? (int32_t)from[i] : INT32_MIN;
+}
+
+ftl_status ftl_interpret_within(const ftl_tile_program *program, float *const *tensors, ftl_pair_visits *visits,
+                                int64_t *work_left, ftl_error *error) {
+  bool has_temp_tables = false;
+  for (int32_t i = 0; i < program->num_tensors; i++) has_temp_tables |= is_temp_table(&program->tensors[i]);
+  if (!has_temp_tables) return interpret(program, tensors, visits, work_left, error);
+  ftl_tile_program *as_written;
+  ftl_status status = ftl_tile_program_clone(program, &as_written, error);
+  if (status != FTL_OK) return status;
+  for (int32_t i = 0; i < program->num_tensors; i++)
+    if (is_temp_table(&program->tensors[i])) read_temp_table(&as_written->tensors[i], tensors[i]);
+  status = ftl_tile_program_check(as_written, error);
+  if (status == FTL_OK) status = interpret(as_written, tensors, visits, work_left, error);
+  ftl_tile_program_destroy(as_written);
   return status;
 }
 

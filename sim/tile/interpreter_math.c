@@ -1,5 +1,6 @@
 // Register tiles: products, element-wise functions, masks, reductions.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tile/dropout.h"
@@ -287,6 +288,30 @@ static ftl_status dropout(ftl_interpreter *in, const ftl_exec_event *event, ftl_
   return FTL_OK;
 }
 
+// How many elements of a row come before element c among the largest.
+static int32_t num_larger(const float *row, int32_t columns, int32_t c) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < columns; i++) count += row[i] > row[c] || (row[i] == row[c] && i < c);
+  return count;
+}
+
+static ftl_status top(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  if (!in->values[op->a.value].written) return not_written(in, event, op->a.value, error);
+  int32_t columns = info_of(in, op->dst)->columns;
+  float *ranks = malloc(sizeof *ranks * (size_t)columns);
+  if (!ranks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the interpreter");
+  for (int32_t r = 0; r < rows_of(in, op->dst); r++) {
+    const float *row = in->values[op->a.value].x + (size_t)r * (size_t)columns;
+    float next = 0;
+    for (int32_t c = 0; c < columns; c++) ranks[c] = num_larger(row, columns, c) < op->count ? next++ : -1;
+    memcpy(in->values[op->dst].x + (size_t)r * (size_t)columns, ranks, sizeof *ranks * (size_t)columns);
+  }
+  free(ranks);
+  in->values[op->dst].written = true;
+  return FTL_OK;
+}
+
 // ---- reductions ----
 
 static ftl_status reduce_rows(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
@@ -356,6 +381,8 @@ ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, 
       return mma(in, event, error);
     case FTL_TILE_ELEM:
       return elem(in, event, error);
+    case FTL_TILE_TOP:
+      return top(in, event, error);
     case FTL_TILE_MASK_BITS:
       return mask_bits(in, event, error);
     case FTL_TILE_MASK:

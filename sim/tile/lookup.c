@@ -8,16 +8,15 @@
 #include "tile/builder_internal.h"
 
 // A table of num_rows x num_columns entries.
-static int32_t add_table(ftl_builder *builder, const char *name, const void *entries, int64_t num_rows,
-                         int64_t num_columns) {
+static int32_t add_table(ftl_builder *builder, const char *name, ftl_tensor_use use, const void *entries,
+                         int64_t num_rows, int64_t num_columns) {
   int64_t count;
   if (num_rows < 1 || num_columns < 1 || __builtin_mul_overflow(num_rows, num_columns, &count)) {
     ftl_builder_fail(builder, FTL_BAD_INPUT, "table %s of %lld entries", name,
                      (long long)ftl_smaller(num_rows, num_columns));
     return 0;
   }
-  int32_t table =
-      ftl_builder_tensor(builder, name, FTL_INT32, FTL_TENSOR_INPUT, ftl_contiguous(1, 1, num_rows, num_columns));
+  int32_t table = ftl_builder_tensor(builder, name, FTL_INT32, use, ftl_contiguous(1, 1, num_rows, num_columns));
   if (!ftl_builder_is_ok(builder)) return 0;
   int32_t *copy = malloc((size_t)count * sizeof *copy);
   if (!copy) {
@@ -30,12 +29,16 @@ static int32_t add_table(ftl_builder *builder, const char *name, const void *ent
 }
 
 int32_t ftl_builder_table(ftl_builder *builder, const char *name, const int32_t *entries, int64_t count) {
-  return add_table(builder, name, entries, count, 1);
+  return add_table(builder, name, FTL_TENSOR_INPUT, entries, count, 1);
+}
+
+int32_t ftl_builder_temp_table(ftl_builder *builder, const char *name, const int32_t *entries, int64_t count) {
+  return add_table(builder, name, FTL_TENSOR_TEMP, entries, count, 1);
 }
 
 int32_t ftl_builder_bit_rows(ftl_builder *builder, const char *name, const uint32_t *words, int64_t num_rows,
                              int64_t words_per_row) {
-  return add_table(builder, name, words, num_rows, words_per_row);
+  return add_table(builder, name, FTL_TENSOR_INPUT, words, num_rows, words_per_row);
 }
 
 void ftl_builder_drop_lookups(ftl_builder *builder, int32_t depth) {

@@ -133,6 +133,8 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_REDUCE_ROWS] = "reduce_rows",
       [FTL_TILE_REDUCE_LANES] = "reduce_lanes",
       [FTL_TILE_REDUCE_GROUPS] = "reduce_groups",
+      [FTL_TILE_TOP] = "top",
+      [FTL_TILE_STORE_TOP] = "store_top",
       [FTL_TILE_CONVERT] = "convert",
       [FTL_TILE_STORE] = "store",
       [FTL_TILE_ATOMIC_ADD] = "atomic_add",
@@ -154,7 +156,7 @@ bool ftl_tile_op_loads(ftl_tile_op_kind kind) { return kind == FTL_TILE_LOAD || 
 
 bool ftl_tile_op_stores(ftl_tile_op_kind kind) {
   return kind == FTL_TILE_STORE || kind == FTL_TILE_ATOMIC_ADD || kind == FTL_TILE_STORE_ROWS ||
-         kind == FTL_TILE_STORE_MERGED;
+         kind == FTL_TILE_STORE_MERGED || kind == FTL_TILE_STORE_TOP;
 }
 
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring) {

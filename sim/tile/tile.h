@@ -71,7 +71,9 @@ typedef struct ftl_tensor {
   int64_t batch_stride, head_stride, row_stride;  // elements
   int64_t base_bytes;                             // device address, a multiple of 2 MiB
   int64_t size_bytes;                             // of the whole allocation
-  int32_t *table;  // a table: its int32 entries, row by row, known before the launch. Owned; NULL: no table
+  int32_t *table;  // a table: its int32 entries, row by row, known before the launch. Owned; NULL: no table. Of a TEMP
+                   // tensor what an earlier launch writes: these are what timing assumes, and the interpreter takes
+                   // those in memory
   ftl_l2_priority l2_priority;  // of every access to it
 } ftl_tensor;
 
@@ -233,11 +235,16 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_REDUCE_ROWS,   // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
   FTL_TILE_REDUCE_LANES,  // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
   FTL_TILE_REDUCE_GROUPS,  // dst (ROWS, whole) <- fn over the groups' copies, through ring `ring` as staging
-  FTL_TILE_CONVERT,        // dst (dtype of dst) <- a, rounded to nearest even; row-wise also from 16 bits to fp32
-  FTL_TILE_STORE,  // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct.
-                   //   through its rows from ring_row on. The staging ring must be the role's own and idle (every
-                   //   committed stage released), or one that another role fills, all of whose stages the role holds.
-                   //   Row-wise tiles: direct. A role of one group; STORE_ROWS stores the first group's copy.
+  FTL_TILE_TOP,  // dst (row-wise fp32 TILE) <- of each row of a (held alike): the numbers 0, 1, ... , by column, of the
+                 //   `count` largest elements; -1 for the others. Of equals those of lower columns. dst may be a
+  FTL_TILE_STORE_TOP,  // ref <- what b (TILE, as TOP leaves it) numbers. Of a (fp32, held alike, rounded): number n of
+                       //   row r goes to column n of row r. Of no a (a < 0; b has one row): the column of number n goes
+                       //   to row n, the entries of a table
+  FTL_TILE_CONVERT,    // dst (dtype of dst) <- a, rounded to nearest even; row-wise also from 16 bits to fp32
+  FTL_TILE_STORE,      // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct.
+                       //   through its rows from ring_row on. The staging ring must be the role's own and idle (every
+  //   committed stage released), or one that another role fills, all of whose stages the role holds.
+  //   Row-wise tiles: direct. A role of one group; STORE_ROWS stores the first group's copy.
   FTL_TILE_ATOMIC_ADD,    // ref (fp32) += a (fp32 TILE held as fragments): other CTAs add to the same elements, in any
                           //   order. Lanes add adjacent words, whichever elements their registers hold, as long as
                           //   whoever reads the sum back holds it alike. A role of one group
@@ -292,6 +299,7 @@ typedef struct ftl_tile_op {
   ftl_expr sequence;                        // DROPOUT, with row0 and column0
   int32_t threshold;                        // DROPOUT: as dropout.h
   int64_t period;                           // MASK
+  int32_t count;                            // TOP
   int32_t source_line;                      // of the script that wrote the op; 0: none did
 } ftl_tile_op;
 

@@ -239,6 +239,13 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
       write_ref(out, program, &op->ref);
       fprintf(out, " += %s", a);
       break;
+    case FTL_TILE_TOP:
+      fprintf(out, "%s = numbers of the %d largest of %s", dst, op->count, a);
+      break;
+    case FTL_TILE_STORE_TOP:
+      write_ref(out, program, &op->ref);
+      fprintf(out, " <- %s numbered by %s", op->a.value < 0 ? "columns" : a, program->values[op->b.value].name);
+      break;
     case FTL_TILE_STORE:
     case FTL_TILE_STORE_ROWS:
       write_ref(out, program, &op->ref);

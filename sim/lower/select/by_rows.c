@@ -116,6 +116,8 @@ void ftl_select_reduce_lanes_by_rows(ftl_select *s, const ftl_tile_op *op) {
 int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile) {
   int32_t most = 0;
   for (int32_t i = 0; i < tile->num_ops; i++) {
+    int32_t bytes = ftl_select_top_bytes(tile, &tile->ops[i]);
+    if (bytes > most) most = bytes;
     if (tile->ops[i].kind != FTL_TILE_REDUCE_LANES) continue;
     const ftl_value *value = &tile->values[tile->ops[i].dst];
     int32_t threads = value->layout.threads_per_row;

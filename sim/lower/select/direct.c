@@ -23,8 +23,8 @@ void ftl_select_add_ldg(ftl_select *s, const ftl_tile_ref *ref, ftl_access acces
 // ---- row-wise ----
 // What one instruction of a warp moves of row `slab` of its threads: the columns of vector `vector`, `vector_bytes` a
 // lane; or a number a row, where every lane of a row moves the same 4 bytes.
-static ftl_access row_access(const ftl_select *s, int32_t value, uint16_t ref, int32_t slab, int32_t vector,
-                             int32_t vector_bytes) {
+ftl_access ftl_select_row_access(const ftl_select *s, int32_t value, uint16_t ref, int32_t slab, int32_t vector,
+                                 int32_t vector_bytes) {
   const ftl_value *info = &s->tile->values[value];
   bool of_rows = info->kind == FTL_VALUE_ROWS;
   int32_t threads = info->layout.threads_per_row, groups = s->role->num_warps * LANES / threads;
@@ -57,7 +57,7 @@ static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int
   int32_t address = ftl_select_row_address(s, from), wanted_bytes = from->columns * element_bytes;
   for (int32_t i = 0; i < map.per_slab; i++) {
     int32_t fragment = ftl_select_fragment(s, op->dst, slab, i);
-    ftl_access access = row_access(s, op->dst, ref, slab, i, vector_bytes);
+    ftl_access access = ftl_select_row_access(s, op->dst, ref, slab, i, vector_bytes);
     bool inside = access.column_byte < wanted_bytes, ragged = ftl_select_is_ragged(s, from);
     if (!inside || ragged) zero(s, fragment, map.num_registers);
     if (!inside) continue;
@@ -96,8 +96,9 @@ void ftl_select_load_rows(ftl_select *s, const ftl_tile_op *op) {
   for (int32_t slab = 0; slab < map.num_slabs; slab++) {
     int32_t rows = ftl_select_fragment(s, op->dst, slab, 0);
     if (ftl_select_is_ragged(s, &op->ref)) zero(s, rows, map.num_registers);
-    ftl_access access = ftl_select_is_by_rows(s, op->dst) ? row_access(s, op->dst, ref, slab, 0, element_bytes)
-                                                          : fragment_rows(s, op->dst, ref, slab, element_bytes);
+    ftl_access access = ftl_select_is_by_rows(s, op->dst)
+                            ? ftl_select_row_access(s, op->dst, ref, slab, 0, element_bytes)
+                            : fragment_rows(s, op->dst, ref, slab, element_bytes);
     ftl_select_add_ldg(s, &op->ref, access, rows, address, ftl_select_row_predicate(s, &op->ref));
   }
 }
@@ -137,7 +138,7 @@ void ftl_select_store_by_rows(ftl_select *s, const ftl_tile_op *op) {
   for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {
     int32_t address = ftl_select_row_address(s, &op->ref);
     for (int32_t i = 0; i < s->values[op->a.value].map.per_slab; i++) {
-      ftl_access access = row_access(s, op->a.value, ref, slab, i, vector_bytes);
+      ftl_access access = ftl_select_row_access(s, op->a.value, ref, slab, i, vector_bytes);
       int32_t left = wanted_bytes - access.column_byte;
       if (left <= 0) continue;
       if (access.row_warps <= 1 && left < access.bytes) access.bytes = left;
@@ -154,7 +155,7 @@ void ftl_select_store_rows_by_rows(ftl_select *s, const ftl_tile_op *op) {
   int32_t address = ftl_select_row_address(s, &op->ref), first = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_ISETP, 1, first, s->thread, NONE, NONE);
   for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {
-    ftl_access access = row_access(s, op->a.value, ref, slab, 0, element_bytes);
+    ftl_access access = ftl_select_row_access(s, op->a.value, ref, slab, 0, element_bytes);
     access.first_of_row = true;
     ftl_select_add_stg(s, access, address, ftl_select_fragment(s, op->a.value, slab, 0), first);
   }

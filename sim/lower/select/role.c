@@ -51,6 +51,7 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
     case FTL_TILE_ELEM:
       reads[0] = reads[1] = reads[2] = overwrites = writes = true;
       break;
+    case FTL_TILE_TOP:
     case FTL_TILE_CONVERT:
       reads[0] = overwrites = writes = true;
       break;
@@ -67,6 +68,9 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
       break;
     case FTL_TILE_REDUCE_ROWS:
       reads[0] = writes = true;
+      break;
+    case FTL_TILE_STORE_TOP:
+      reads[0] = reads[1] = true;
       break;
     case FTL_TILE_STORE_MERGED:
       reads[0] = reads[1] = reads[2] = true;
@@ -131,6 +135,8 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       [FTL_TILE_REDUCE_ROWS] = ftl_select_reduce_rows,
       [FTL_TILE_REDUCE_LANES] = ftl_select_reduce_lanes,
       [FTL_TILE_REDUCE_GROUPS] = ftl_select_reduce_groups,
+      [FTL_TILE_TOP] = ftl_select_top,
+      [FTL_TILE_STORE_TOP] = ftl_select_store_top,
       [FTL_TILE_CONVERT] = ftl_select_convert,
       [FTL_TILE_STORE_MERGED] = ftl_select_store_merged,
       [FTL_TILE_STORE] = ftl_select_store,

@@ -186,6 +186,9 @@ bool ftl_select_is_by_rows(const ftl_select *s, int32_t value);
 // One load from global memory; it waits for its address and, unless NONE, a predicate.
 void ftl_select_add_ldg(ftl_select *s, const ftl_tile_ref *ref, ftl_access access, int32_t dst, int32_t address,
                         int32_t predicate);
+// What an instruction of a warp moves of row `slab` of a row-wise value's threads: vector `vector` of its columns.
+ftl_access ftl_select_row_access(const ftl_select *s, int32_t value, uint16_t ref, int32_t slab, int32_t vector,
+                                 int32_t vector_bytes);
 void ftl_select_mask_by_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_rows_by_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_lanes_by_rows(ftl_select *s, const ftl_tile_op *op);
@@ -193,6 +196,9 @@ void ftl_select_convert_by_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store_by_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store_rows_by_rows(ftl_select *s, const ftl_tile_op *op);
 // Bytes of shared memory through which the warps of a role reduce rows that they share.
+void ftl_select_top(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_store_top(ftl_select *s, const ftl_tile_op *op);
+int32_t ftl_select_top_bytes(const ftl_tile_program *tile, const ftl_tile_op *op);  // shared memory; 0: none
 int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile);
 
 // Divisions by run-time numbers between a CTA's index and the places of its tiles. With products: the four of an
