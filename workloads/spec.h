@@ -147,17 +147,18 @@ enum { FTL_MAX_LAUNCHES = 8 };
 #define FTL_TAKES_TREE (FTL_TAKES(tree) | FTL_TAKES(parents))
 #define FTL_TAKES_MASK (FTL_TAKES(mask) | FTL_TAKES(mask_block) | FTL_TAKES(mask_width) | FTL_TAKES(mask_bits))
 #define FTL_TAKES_KV_CACHE (FTL_TAKES(kv_dtype) | FTL_TAKES(kv_group_size))
+#define FTL_TAKES_SPARQ (FTL_TAKES(sparq_r) | FTL_TAKES(sparq_k))
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
 // How CTAs stand together, and come to their tiles.
 #define FTL_TAKES_CLUSTERS (FTL_TAKES(cluster) | FTL_TAKES(tile_scheduler))
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
-// trees, quantised caches, block masks, dropout and clusters.
+// trees, SparQ, quantised caches, block masks, dropout and clusters.
 #define FTL_TAKES_ALL                                                                                           \
   ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) &                                                                \
    ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(lengths) | FTL_TAKES_PAGES | \
-     FTL_TAKES_TREE | FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES(padding_mask) | FTL_TAKES(dropout_p) |    \
-     FTL_TAKES_CLUSTERS))
+     FTL_TAKES_TREE | FTL_TAKES_SPARQ | FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES(padding_mask) |         \
+     FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS))
 
 struct ftl_workload {
   const char *name, *doc;

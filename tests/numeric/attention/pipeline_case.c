@@ -52,7 +52,7 @@ static void make_tensors(pipeline_case *c) {
   }
 }
 
-void pipeline_case_run(pipeline_case *c, const char *workload, const char *params) {
+void pipeline_case_make(pipeline_case *c, const char *workload, const char *params) {
   *c = (pipeline_case){0};
   snprintf(c->text, sizeof c->text, "%s %s", workload, params);
   make_spec(c, workload, params);
@@ -60,8 +60,17 @@ void pipeline_case_run(pipeline_case *c, const char *workload, const char *param
   cr_assert_eq(c->spec.workload->build(&c->spec, c->launches, &c->num_launches, &error), FTL_OK, "%s: %s", c->text,
                error.message);
   make_tensors(c);
+}
+
+void pipeline_case_execute(pipeline_case *c) {
+  ftl_error error = {0};
   for (int i = 0; i < c->num_launches; i++)
     cr_assert_eq(ftl_interpret(c->launches[i], c->tensors, NULL, &error), FTL_OK, "%s: %s", c->text, error.message);
+}
+
+void pipeline_case_run(pipeline_case *c, const char *workload, const char *params) {
+  pipeline_case_make(c, workload, params);
+  pipeline_case_execute(c);
 }
 
 void pipeline_case_fini(pipeline_case *c) {

@@ -18,6 +18,9 @@ typedef struct pipeline_case {
 // replaces an earlier one. Inputs lie in [-2, 2], integers anywhere; outputs start as NaN. Asserts that all of it
 // works.
 void pipeline_case_run(pipeline_case *c, const char *workload, const char *params);
+// The same in two steps, between which inputs may be changed.
+void pipeline_case_make(pipeline_case *c, const char *workload, const char *params);
+void pipeline_case_execute(pipeline_case *c);
 void pipeline_case_fini(pipeline_case *c);
 
 #endif
