@@ -6,6 +6,7 @@
 #include "workloads/attention.h"
 #include "workloads/block_mask.h"
 #include "workloads/online_softmax.h"
+#include "workloads/packed_batch.h"
 
 typedef struct flash2 {
   ftl_builder *b;
@@ -18,7 +19,10 @@ typedef struct flash2 {
   int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k: K and V take turns in one buffer
   int32_t q_tile, scores, probs, output;  // values
   ftl_online_softmax softmax;
+  const ftl_packed_batch *packed;  // NULL: sequences are equally long
   ftl_attention_tile tile;
+  ftl_attention_lengths lengths;
+  ftl_expr origin, row_end;  // of the sequence's rows in the tensors
   ftl_key_range keys;
   ftl_key_lists lists;  // under a block mask `keys` are positions in them
   int32_t listed;       // table: the key tiles at these positions
@@ -46,10 +50,25 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
 
 // ---- declarations ----
 
+static void declare_tile(flash2 *f, const ftl_spec *spec) {
+  ftl_packed_tile packed = {.origin = ftl_const(f->b, 0), .row_end = FTL_TENSOR_END};
+  if (f->packed) {
+    packed = ftl_packed_batch_tile(f->b, spec, f->packed, &f->a);
+  } else {
+    packed.tile = ftl_attention_tile_of(f->b, spec, &f->a);
+    packed.lengths = ftl_attention_lengths_of(f->b, &f->a);
+  }
+  f->tile = packed.tile;
+  f->lengths = packed.lengths;
+  f->origin = packed.origin;
+  f->row_end = packed.row_end;
+}
+
 static void declare(flash2 *f, const ftl_spec *spec) {
   const ftl_attention *a = &f->a;
   ftl_builder *b = f->b;
-  ftl_attention_tensors t = ftl_attention_declare(b, spec, a);
+  ftl_attention_tensors t =
+      f->packed ? ftl_packed_batch_declare(b, spec, f->packed, a) : ftl_attention_declare(b, spec, a);
   ftl_attention_set_l2_priorities(b, spec, &t);
   f->q = t.q;
   f->k = t.k;
@@ -71,8 +90,8 @@ static void declare(flash2 *f, const ftl_spec *spec) {
   f->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
   f->softmax = ftl_online_softmax_declare(b, a->block_m, a->scale);
   f->softmax.output_scale = ftl_attention_dropout_scale(a);
-  f->tile = ftl_attention_tile_of(b, spec, a);
-  f->keys = ftl_attention_keys(b, a, f->tile.row);
+  declare_tile(f, spec);
+  f->keys = ftl_attention_keys_lengths(b, a, f->lengths, f->tile.row);
   if (f->lists.tiles == NULL) return;
   ftl_listed_keys listed = ftl_key_lists_declare(b, &f->lists, a, f->tile.row);
   f->keys = listed.keys;
@@ -87,15 +106,23 @@ static ftl_expr key_of(const flash2 *f, ftl_expr j) {
 
 // ---- loads ----
 
+// Rows are counted from the sequence's first.
+static ftl_tile_ref in_sequence(const flash2 *f, ftl_tile_ref ref) {
+  ref.row = ftl_add(f->b, f->origin, ref.row);
+  ref.row_end = f->row_end;
+  return ref;
+}
+
 static ftl_tile_ref query_ref(const flash2 *f, int32_t tensor, int32_t columns) {
-  return ftl_attention_query_ref(&f->tile, tensor, f->tile.row, f->a.block_m, columns);
+  return in_sequence(f, ftl_attention_query_ref(&f->tile, tensor, f->tile.row, f->a.block_m, columns));
 }
 
 static void load_queries(const flash2 *f) { ftl_fill_stage(f->b, f->ring_q, query_ref(f, f->q, f->a.head_dim)); }
 
 // Fills the next stage with key (or value) tile `j`; an empty stage unless `present` > 0.
 static void load_keys(const flash2 *f, int32_t ring, int32_t tensor, ftl_expr j, ftl_expr present) {
-  ftl_tile_ref keys = ftl_attention_key_ref(&f->tile, tensor, key_of(f, j), f->a.block_n, f->a.head_dim);
+  ftl_tile_ref keys =
+      in_sequence(f, ftl_attention_key_ref(&f->tile, tensor, key_of(f, j), f->a.block_n, f->a.head_dim));
   keys.present = present;
   ftl_fill_stage(f->b, ring, keys);
 }
@@ -112,7 +139,7 @@ static void multiply_scores(const flash2 *f) {
 }
 
 static void mask_scores(const flash2 *f, ftl_expr j) {
-  ftl_attention_mask(f->b, &f->a, f->scores, f->tile.row, key_of(f, j), 0);
+  ftl_attention_mask_lengths(f->b, &f->a, f->lengths, f->scores, f->tile.row, key_of(f, j), 0);
 }
 
 static void softmax(const flash2 *f, ftl_expr j, bool masked) {
@@ -247,6 +274,16 @@ static bool is_q_in_registers(const ftl_spec *spec) {
   return v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA;
 }
 
+static int64_t num_ctas(const flash2 *f) {
+  return f->a.heads * (f->packed ? f->packed->num_tiles : f->a.batch * f->a.num_m_tiles);
+}
+
+static int64_t model_flops(const flash2 *f) {
+  if (f->packed) return ftl_packed_batch_flops(f->packed, &f->a);
+  return f->lists.tiles == NULL ? ftl_attention_forward_flops(&f->a)
+                                : ftl_attention_flops_of_pairs(&f->a, f->lists.num_pairs);
+}
+
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   *num_launches = 0;
   ftl_status status = check_feasible(spec, error);
@@ -256,14 +293,17 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
               .interleaved = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED,
               .persistent = spec->value[FTL_PARAM_persistent] != 0};
   f.q_in_registers = is_q_in_registers(spec);
+  ftl_packed_batch *packed = NULL;
+  status = ftl_packed_batch_create(&packed, spec, error);
+  if (status != FTL_OK) return status;
+  f.packed = packed;
   status = ftl_key_lists_init(&f.lists, spec, error);
   if (status == FTL_OK) status = ftl_builder_create(&f.b, "flash2_fwd", error);
   if (status != FTL_OK) goto done;
   declare(&f, spec);
-  ftl_builder_grid(f.b, f.a.batch * f.a.heads * f.a.num_m_tiles, f.persistent,
+  ftl_builder_grid(f.b, num_ctas(&f), f.persistent,
                    spec->value[FTL_PARAM_tile_scheduler] == FTL_TILE_SCHEDULER_DYNAMIC);
-  ftl_builder_flops(f.b, f.lists.tiles == NULL ? ftl_attention_forward_flops(&f.a)
-                                               : ftl_attention_flops_of_pairs(&f.a, f.lists.num_pairs));
+  ftl_builder_flops(f.b, model_flops(&f));
   prologue(&f);
   main_loops(&f);
   epilogue(&f);
@@ -272,15 +312,17 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   ftl_builder_destroy(f.b);
 done:
   ftl_key_lists_fini(&f.lists);
+  ftl_packed_batch_destroy(packed);
   return status;
 }
 
 const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
-    .accepts =
-        (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(tile_scheduler) | FTL_TAKES_MASK | FTL_TAKES(dropout_p)) &
-        ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(tile_scheduler) | FTL_TAKES_MASK |
+                FTL_TAKES(dropout_p) | FTL_TAKES(lengths)) &
+               ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
+    .packs_queries = true,
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,
     .build = build,
 };

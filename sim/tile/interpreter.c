@@ -35,7 +35,8 @@ static ftl_status locate(const ftl_interpreter *in, const ftl_exec_event *event,
   *source = (ftl_tile_source){.tensor = ref->tensor,
                               .batch = ftl_expr_eval(in->program, ref->batch, event->point),
                               .head = ftl_expr_eval(in->program, ref->head, event->point),
-                              .row = ftl_expr_eval(in->program, ref->row, event->point)};
+                              .row = ftl_expr_eval(in->program, ref->row, event->point),
+                              .end_row = ftl_tile_ref_end_row(in->program, ref, event->point)};
   if (source->batch < 0 || source->batch >= tensor->num_batches || source->head < 0 ||
       source->head >= tensor->num_heads || source->row < 0)
     return ftl_interpret_fail(in, event, error, "batch %lld, head %lld, row %lld is outside of %s",
@@ -43,7 +44,7 @@ static ftl_status locate(const ftl_interpreter *in, const ftl_exec_event *event,
   int64_t column = ftl_expr_eval(in->program, ref->column, event->point);
   if (column < 0)
     return ftl_interpret_fail(in, event, error, "column %lld is outside of %s", (long long)column, tensor->name);
-  int64_t left = ftl_tile_ref_end_row(in->program, ref, event->point) - source->row;
+  int64_t left = source->end_row - source->row;
   found->num_rows = left < 0 ? 0 : left < ref->rows ? (int32_t)left : ref->rows;
   found->num_columns = (int32_t)ftl_tile_ref_num_columns(in->program, ref, event->point);
   found->index = source->batch * tensor->batch_stride + source->head * tensor->head_stride + column;

@@ -14,6 +14,7 @@ enum { FTL_NUM_LANES = 4 };  // that share a row
 typedef struct ftl_tile_source {
   int32_t tensor;
   int64_t batch, head, row;
+  int64_t end_row;  // rows from it on do not exist
 } ftl_tile_source;
 
 typedef struct ftl_value_data {

@@ -188,12 +188,12 @@ static void count_pairs(const ftl_interpreter *in, int32_t value) {
   int64_t num_keys = visits->num_keys > 0 ? visits->num_keys : keys->num_rows;
   for (int32_t r = 0; r < rows_of(in, value); r++) {
     int64_t query = scores->queries.row + r % info->rows, group = r / info->rows;
-    if (query >= queries->num_rows) continue;
+    if (query >= scores->queries.end_row) continue;
     int64_t row = (scores->queries.batch * queries->num_heads + scores->queries.head) * queries->num_rows + query;
     for (int32_t c = 0; c < info->columns; c++) {
       int64_t key = scores->keys.row + group * info->columns + c;
       if (scores->x[(size_t)r * (size_t)info->columns + (size_t)c] == -INFINITY) continue;
-      if (key >= num_keys)
+      if (key >= scores->keys.end_row || key >= num_keys)
         visits->num_outside++;
       else if (visits->counts[row * num_keys + key] < UINT8_MAX)
         visits->counts[row * num_keys + key]++;

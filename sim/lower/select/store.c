@@ -133,9 +133,10 @@ static void add_proxy_fence(ftl_select *s) {
   fence->effects = FTL_EFFECT_FENCE;
 }
 
-// The kernels of kernels/attention, which plain code stands for, store with the threads whatever loads their tiles.
+// The kernels of kernels/attention, which plain code stands for, store with the threads whatever loads their tiles; a
+// bulk copy cannot end before the tensor does.
 static void store_staged(ftl_select *s, const ftl_tile_op *op) {
-  bool by_tma = s->copy == FTL_COPY_TMA && !s->plain_code;
+  bool by_tma = s->copy == FTL_COPY_TMA && !s->plain_code && op->ref.row_end == FTL_TENSOR_END;
   ftl_select_staging_offsets(s, op->ring);
   if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
   write_fragments(s, op, FTL_NO_RING);

@@ -20,6 +20,10 @@ static const golden tree_goldens[] = {
 #include "tree_goldens.inc"
 };
 
+static const golden varlen_goldens[] = {
+#include "varlen_goldens.inc"
+};
+
 static const golden paged_goldens[] = {
 #include "paged_goldens.inc"
 };
@@ -142,6 +146,15 @@ Test(golden_small, counters_of_tree_decode_are_what_they_were) {
                        "tree_decode batch=2 heads=8 kv_heads=2 tree=eagle seqlen_kv=777 head_dim=128 block_m=64 "
                        "block_n=64 num_warps=4 splits=5 clock_mhz=1200 detail=full");
   cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/tree_goldens.inc)");
+}
+
+Test(golden_small, counters_of_packed_sequences_are_what_they_were) {
+  int num_moved = 0;
+  for (size_t i = 0; i < sizeof varlen_goldens / sizeof *varlen_goldens; i++)
+    num_moved += moved(&varlen_goldens[i],
+                       "heads=4 kv_heads=2 lengths=333:1:200x2 head_dim=64 causal=1 block_m=64 block_n=32 num_warps=4 "
+                       "num_stages=2 clock_mhz=1200 detail=full");
+  cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/varlen_goldens.inc)");
 }
 
 Test(golden_small, counters_of_paged_decode_are_what_they_were) {

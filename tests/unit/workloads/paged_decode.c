@@ -67,6 +67,7 @@ Test(unit_workloads_paged_decode, work_items_are_the_parts_of_each_sequence_and_
   cr_expect_eq(memcmp(b->item_sequence, sequence, sizeof sequence), 0);
   cr_expect_eq(memcmp(b->item_part, part, sizeof part), 0);
   cr_expect_eq(b->num_pages, 1 + 256 + 63);
+  cr_expect_eq(b->num_copied_pages, 0);
   ftl_paged_batch_destroy(b);
 }
 
@@ -75,10 +76,10 @@ Test(unit_workloads_paged_decode, work_items_are_the_parts_of_each_sequence_and_
 Test(unit_workloads_paged_decode, slots_without_a_token_are_those_of_last_pages) {
   static const struct {
     const char *params;
-    int64_t num_pages, num_filled;
-  } cases[] = {{BATCH, 320, 7 + 4096 + 1000},
-               {BATCH "page_layout=shared_prefix prefix=5", 321, 7 + 4096 + 1000 + 5},
-               {"lengths=40:32:37 page_size=16 page_layout=shared_prefix prefix=32", 4, 32 + 8 + 5}};
+    int64_t num_pages, num_filled, num_copied;
+  } cases[] = {{BATCH, 320, 7 + 4096 + 1000, 0},
+               {BATCH "page_layout=shared_prefix prefix=5", 321, 7 + 4096 + 1000 + 5, 3},
+               {"lengths=40:32:37 page_size=16 page_layout=shared_prefix prefix=32", 4, 32 + 8 + 5, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     ftl_spec spec = spec_of(cases[i].params);
     ftl_paged_batch *b;
@@ -86,6 +87,7 @@ Test(unit_workloads_paged_decode, slots_without_a_token_are_those_of_last_pages)
     cr_assert_eq(ftl_paged_batch_create(&b, &spec, 10, &error), FTL_OK, "%s", error.message);
     cr_expect_eq(b->num_pages, cases[i].num_pages, "%s", cases[i].params);
     cr_expect_eq(b->num_filled_slots, cases[i].num_filled, "%s", cases[i].params);
+    cr_expect_eq(b->num_copied_pages, cases[i].num_copied, "%s", cases[i].params);
     ftl_paged_batch_destroy(b);
   }
 }

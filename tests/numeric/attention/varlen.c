@@ -1,0 +1,149 @@
+// flash2_fwd of packed sequences of several lengths: each query sees the keys of its own sequence, once, and no row of
+// another sequence is written.
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pipeline_case.h"
+#include "reference.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum { Q, K, V, O, LSE, MAX_SEQUENCES = 8 };
+
+static const double largest_input = 2;  // of pipeline_case's numbers
+
+typedef struct packed_case {
+  pipeline_case run;
+  ftl_attention a;
+  ftl_tensor_shape queries, keys;
+  int32_t lengths[MAX_SEQUENCES];
+  int64_t num_sequences, num_tokens;
+} packed_case;
+
+static packed_case run(const char *params) {
+  packed_case c = {.num_tokens = 0};
+  pipeline_case_run(&c.run, "flash2_fwd", params);
+  c.a = ftl_attention_of(&c.run.spec);
+  c.num_sequences = ftl_spec_list(&c.run.spec, FTL_PARAM_lengths, c.lengths, MAX_SEQUENCES);
+  for (int64_t i = 0; i < c.num_sequences; i++) c.num_tokens += c.lengths[i];
+  c.queries = ftl_attention_shape(&c.run.spec, c.a.heads, c.num_tokens, c.a.head_dim);
+  c.keys = ftl_attention_shape(&c.run.spec, c.a.kv_heads, c.num_tokens, c.a.head_dim);
+  return c;
+}
+
+// As attention_case derives them, of these inputs and fp16.
+static double score_error(const ftl_attention *a) {
+  double largest = (double)a->scale * a->head_dim * largest_input * largest_input;
+  return largest * (a->head_dim + 4 * 1.4427) * 0x1p-24 + 0x1p-23;
+}
+
+static double output_tolerance(const ftl_attention *a, double expected) {
+  double n = (double)a->seqlen_kv, u = 0x1p-11;
+  return largest_input * (u + 2 * score_error(a) + n * 0x1p-25 + 2 * n * 0x1p-24 + n / 16 * 0x1p-23) +
+         u * fabs(expected) + 0x1p-25;
+}
+
+static double lse_tolerance(const ftl_attention *a, double expected) {
+  return 2 * score_error(a) + (double)a->seqlen_kv * 0x1p-23 + 4 * 0x1p-24 * (fabs(expected) + 8);
+}
+
+static void check_sequence(const packed_case *c, int64_t first, int64_t length, int64_t head) {
+  ftl_attention a = c->a;
+  int64_t kv_head = head / (a.heads / a.kv_heads);
+  int64_t at = head * c->queries.head_stride + first * c->queries.row_stride;
+  int64_t keys_at = kv_head * c->keys.head_stride + first * c->keys.row_stride;
+  a.seqlen_q = a.seqlen_kv = length;
+  for (int64_t i = 0; i < length; i++) {
+    double out[256], lse, found = (double)c->run.tensors[LSE][head * c->num_tokens + first + i];
+    reference_row(&a, i, c->run.tensors[Q] + at, c->queries.row_stride, c->run.tensors[K] + keys_at, c->keys.row_stride,
+                  c->run.tensors[V] + keys_at, c->keys.row_stride, out, &lse);
+    cr_assert_float_eq(found, lse, lse_tolerance(&a, lse), "%s: LSE %g, not %g", c->run.text, found, lse);
+    for (int32_t d = 0; d < a.head_dim; d++) {
+      found = (double)c->run.tensors[O][at + i * c->queries.row_stride + d];
+      cr_assert_float_eq(found, out[d], output_tolerance(&a, out[d]), "%s: token %lld O[%d] is %g, not %g", c->run.text,
+                         (long long)(first + i), d, found, out[d]);
+    }
+  }
+}
+
+static int64_t sequence_of(const packed_case *c, int64_t token, int64_t *first) {
+  int64_t sequence = 0;
+  for (*first = 0; token >= *first + c->lengths[sequence]; sequence++) *first += c->lengths[sequence];
+  return sequence;
+}
+
+static void check_visits(packed_case *c) {
+  ftl_pair_visits visits = {.queries = Q, .keys = K};
+  ftl_error error = {0};
+  int64_t n = c->num_tokens;
+  visits.counts = calloc((size_t)(c->a.heads * n), (size_t)n);
+  cr_assert_eq(ftl_interpret(c->run.launches[0], c->run.tensors, &visits, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(visits.num_outside, 0, "%s", c->run.text);
+  for (int64_t row = 0; row < c->a.heads * n; row++) {
+    int64_t first, sequence = sequence_of(c, row % n, &first);
+    ftl_attention a = c->a;
+    a.seqlen_q = a.seqlen_kv = c->lengths[sequence];
+    for (int64_t j = 0; j < n; j++) {
+      bool inside = j >= first && j < first + a.seqlen_kv;
+      int expected = inside && reference_sees(&a, row % n - first, j - first);
+      cr_assert_eq(visits.counts[row * n + j], expected, "%s: row %lld met key %lld", c->run.text, (long long)row,
+                   (long long)j);
+    }
+  }
+  free(visits.counts);
+}
+
+static void prove(const char *params) {
+  packed_case c = run(params);
+  int64_t first = 0;
+  for (int64_t i = 0; i < c.num_sequences; first += c.lengths[i++])
+    for (int64_t head = 0; head < c.a.heads; head++) check_sequence(&c, first, c.lengths[i], head);
+  check_visits(&c);
+  pipeline_case_fini(&c.run);
+}
+
+// Sequences of one token, of less than a tile, of tiles and one more.
+static const char *const lengths[] = {"1:1", "5:64:70", "33:1:130x2", "16:17:15"};
+
+Test(numeric_attention_varlen, each_sequence_attends_to_itself_under_every_schedule) {
+  static const char *const kinds[] = {"num_stages=2",
+                                      "num_stages=1",
+                                      "num_stages=3 persistent=1",
+                                      "schedule=interleaved",
+                                      "num_stages=2 tile_reverse=1",
+                                      "num_stages=2 tile_order=head_first layout=bshd"};
+  char params[256];
+  for (size_t l = 0; l < COUNT(lengths); l++)
+    for (size_t k = 0; k < COUNT(kinds); k++)
+      for (int causal = 0; causal < 2; causal++) {
+        snprintf(params, sizeof params,
+                 "heads=2 kv_heads=1 head_dim=24 lengths=%s block_m=64 block_n=32 num_warps=4 causal=%d %s", lengths[l],
+                 causal, kinds[k]);
+        prove(params);
+      }
+}
+
+Test(numeric_attention_varlen, a_window_ends_with_the_sequence) {
+  char params[256];
+  for (size_t l = 0; l < COUNT(lengths); l++)
+    for (int window = 1; window <= 41; window += 20) {
+      snprintf(params, sizeof params,
+               "heads=1 head_dim=16 lengths=%s block_m=32 block_n=16 num_warps=2 num_stages=2 causal=1 window=%d",
+               lengths[l], window);
+      prove(params);
+    }
+}
+
+Test(numeric_attention_varlen, any_copy_and_layout_gives_the_same) {
+  static const char *const kinds[] = {"copy=ldg layout=bshd", "copy=tma layout=bshd",
+                                      "mma=wgmma copy=tma block_m=64 num_warps=4", "q_operand=shared head_dim=72"};
+  char params[256];
+  for (size_t k = 0; k < COUNT(kinds); k++) {
+    snprintf(params, sizeof params,
+             "heads=2 head_dim=64 lengths=70:1:129 block_m=64 block_n=64 num_warps=4 num_stages=2 causal=1 %s",
+             kinds[k]);
+    prove(params);
+  }
+}
