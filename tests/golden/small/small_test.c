@@ -33,6 +33,11 @@ static const golden decode_int8_goldens[] = {
 #include "decode_int8_goldens.inc"
 };
 
+// The sum of five launches.
+static const golden sparq_goldens[] = {
+#include "sparq_goldens.inc"
+};
+
 // The sum of three launches.
 static const golden standard_goldens[] = {
 #include "standard_goldens.inc"
@@ -165,6 +170,15 @@ Test(golden_small, counters_of_paged_decode_are_what_they_were) {
                        "page_size=8 page_layout=shared_prefix prefix=45 block_m=16 block_n=64 num_warps=4 num_stages=2 "
                        "splits=5 clock_mhz=1200 detail=full");
   cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/paged_goldens.inc)");
+}
+
+Test(golden_small, counters_of_sparq_decode_are_what_they_were) {
+  int num_moved = 0;
+  for (size_t i = 0; i < sizeof sparq_goldens / sizeof *sparq_goldens; i++)
+    num_moved += moved(&sparq_goldens[i],
+                       "sparq_decode batch=2 heads=8 kv_heads=2 seqlen_kv=3000 head_dim=128 sparq_r=32 sparq_k=100 "
+                       "copy=cp_async mma=mma clock_mhz=1200 detail=full");
+  cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/sparq_goldens.inc)");
 }
 
 Test(golden_small, counters_of_unfused_kernels_are_what_they_were) {
