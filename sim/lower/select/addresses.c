@@ -19,13 +19,33 @@ enum { OTHER_REGISTERS = 40, RECOMPUTE_INSTS = 2 };
 
 static const ftl_tile_op *op_at(const ftl_select *s, int32_t i) { return &s->tile->ops[s->role->first_op + i]; }
 
+static bool is_at_most(const ftl_tile_program *tile, ftl_expr expr, int64_t limit) {
+  const ftl_expr_node *node = &tile->exprs[expr];
+  if (node->kind == FTL_EXPR_MIN) return is_at_most(tile, node->a, limit) || is_at_most(tile, node->b, limit);
+  return node->kind == FTL_EXPR_CONST && node->value <= limit;
+}
+
+// Loops that stand for a condition run once at most: nothing is kept over them.
+static bool repeats(const ftl_select *s, const ftl_tile_op *loop) {
+  const ftl_expr_node *lo = &s->tile->exprs[loop->lo];
+  return lo->kind != FTL_EXPR_CONST || !is_at_most(s->tile, loop->hi, lo->value + 1);
+}
+
+// How many repeating loops the operations up to this one have entered and not left; `depth`: before it.
+static int32_t depth_after(const ftl_select *s, const ftl_tile_op *op, int32_t depth) {
+  if (op->kind != FTL_TILE_LOOP && op->kind != FTL_TILE_END_LOOP) return depth;
+  const ftl_tile_op *loop = op;
+  while (loop->kind != FTL_TILE_LOOP || loop->loop_var != op->loop_var) loop--;
+  if (!repeats(s, loop)) return depth;
+  return op->kind == FTL_TILE_LOOP ? depth + 1 : depth - 1;
+}
+
 // ---- copies ----
 static const ftl_tile_op *load_in_loop(const ftl_select *s, int32_t ring) {
   int32_t depth = 0;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = op_at(s, i);
-    if (op->kind == FTL_TILE_LOOP) depth++;
-    if (op->kind == FTL_TILE_END_LOOP) depth--;
+    depth = depth_after(s, op, depth);
     if (op->kind == FTL_TILE_LOAD && op->ring == ring && depth > 0) return op;
   }
   return NULL;
@@ -130,8 +150,7 @@ void ftl_select_keep_addresses(ftl_select *s) {
   int32_t registers = tile_registers(s), depth = 0;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = op_at(s, i);
-    if (op->kind == FTL_TILE_LOOP) depth++;
-    if (op->kind == FTL_TILE_END_LOOP) depth--;
+    depth = depth_after(s, op, depth);
     if (op->kind != FTL_TILE_MMA || depth == 0) continue;
     for (int is_a = 1; is_a >= 0; is_a--) {
       if (is_a && (op->ring_a < 0 || op->transpose_a)) continue;
