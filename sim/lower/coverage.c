@@ -122,10 +122,10 @@ static const char *touch(ftl_covered_tile *t, const ftl_access *access, int32_t 
   return NULL;
 }
 
-static ftl_covered_tile *find(ftl_coverage *c, int32_t head, int32_t tensor, const ftl_tile_place *place) {
+static ftl_covered_tile *find(ftl_coverage *c, int32_t head, const ftl_tile_place *place) {
   for (int32_t at = head; at != NONE; at = c->tiles[at].next) {
     ftl_covered_tile *t = &c->tiles[at];
-    if ((tensor == NONE || t->tensor == tensor) && t->place.address_bytes == place->address_bytes) return t;
+    if (t->place.address_bytes == place->address_bytes) return t;
   }
   return NULL;
 }
@@ -151,15 +151,22 @@ const char *ftl_coverage_load(ftl_coverage *coverage, int32_t ring, int64_t fill
                               const ftl_tile_place *place, int32_t warp) {
   if (place->num_rows == 0) return NULL;
   if (fill >= coverage->num_fills[ring]) return "fills a stage more often than the tile program does";
-  ftl_covered_tile *t = find(coverage, coverage->first_of_fill[ring][fill], NONE, place);
+  ftl_covered_tile *t = find(coverage, coverage->first_of_fill[ring][fill], place);
   return t ? touch(t, access, warp) : "copies a tile that belongs in another stage";
 }
 
+// A CTA may store a tile again: each execution is one of its own.
 const char *ftl_coverage_store(ftl_coverage *coverage, int32_t tensor, const ftl_access *access,
                                const ftl_tile_place *place, int32_t warp) {
   if (place->num_rows == 0) return NULL;
-  ftl_covered_tile *t = find(coverage, coverage->first_store, tensor, place);
-  return t ? touch(t, access, warp) : "stores a tile that the tile program does not";
+  const char *problem = "stores a tile that the tile program does not";
+  for (int32_t at = coverage->first_store; at != NONE; at = coverage->tiles[at].next) {
+    ftl_covered_tile *t = &coverage->tiles[at];
+    if (t->tensor != tensor || t->place.address_bytes != place->address_bytes) continue;
+    problem = touch(t, access, warp);
+    if (!problem) return NULL;
+  }
+  return problem;
 }
 
 bool ftl_coverage_is_full(const ftl_coverage *coverage, int32_t ring, int64_t fill) {

@@ -140,6 +140,7 @@ static bool do_op(search *s, state *st) {
       break;
     case FTL_TILE_STORE:
     case FTL_TILE_REDUCE_GROUPS:
+    case FTL_TILE_GATHER:
     case FTL_TILE_STORE_MERGED:
       do_store(s, st, op, order);
       break;

@@ -75,7 +75,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
       break;
     case FTL_TILE_ELEM:
       if (op->fn != FTL_ELEM_EXP2) break;
-      groups = counter->tile->roles[dst->role].num_groups;
+      groups = ftl_tile_num_copies(counter->tile, op->dst);
       work->exps += groups * dst->rows * dst->columns;
       if (dst->kind == FTL_VALUE_TILE) break;
       if (dst->layout.threads_per_row == 0)

@@ -611,6 +611,15 @@ void ftl_store_top(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t ra
   op_add(builder, op);
 }
 
+void ftl_gather(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a, int32_t staging_ring) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_GATHER);
+  op.fn = fn;
+  op.dst = dst;
+  op.a = ftl_value_operand(a);
+  op.ring = staging_ring;
+  op_add(builder, op);
+}
+
 void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_CONVERT);
   op.dst = dst;

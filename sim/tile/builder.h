@@ -138,6 +138,7 @@ void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_
 void ftl_top(ftl_builder *builder, int32_t dst, int32_t a, int32_t count);
 // `a` < 0: the numbers of columns.
 void ftl_store_top(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t ranks);
+void ftl_gather(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a, int32_t staging_ring);
 void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a);
 void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t staging_ring);
 // Adds to what the tensor holds; CTAs that add to the same elements do so in any order.

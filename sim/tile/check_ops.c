@@ -150,7 +150,7 @@ static ftl_status check_load_direct(const ftl_check *check, const ftl_tile_op *o
     return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, dst->name);
   if (dst->dtype != tensor->dtype)
     return ftl_check_fail(check, "%s has another dtype than %s", dst->name, tensor->name);
-  if (check->program->roles[check->role_idx].num_groups > 1)
+  if (ftl_tile_num_copies(check->program, op->dst) > 1)
     return ftl_check_fail(check, "the groups of a role do not load %s for each of them", dst->name);
   if (kind == FTL_VALUE_TILE && is_fragment(check, op->dst) && dst->dtype != FTL_FP32)
     return ftl_check_fail(check, "%s is held as fragments of %s; only fp32 sums and row-wise tiles are loaded directly",
@@ -405,6 +405,25 @@ static ftl_status check_reduce(const ftl_check *check, const ftl_tile_op *op) {
   return FTL_OK;
 }
 
+static ftl_status check_gather(const ftl_check *check, const ftl_tile_op *op) {
+  if (op->fn != FTL_ELEM_ADD && op->fn != FTL_ELEM_MAX) return ftl_check_fail(check, "only add and max reduce");
+  if (!is_value(check, op->dst) || !is_value(check, op->a.value))
+    return ftl_check_fail(check, "both operands must be values of this role");
+  const ftl_value *dst = &check->program->values[op->dst], *a = &check->program->values[op->a.value];
+  if (is_fragment(check, op->dst) || !is_fragment(check, op->a.value))
+    return ftl_check_fail(check, "gathers %s, which is to be fragments, into %s, which is to be row-wise", a->name,
+                          dst->name);
+  if (dst->kind != a->kind || dst->rows != a->rows || dst->columns != a->columns || dst->dtype != FTL_FP32 ||
+      a->dtype != FTL_FP32)
+    return ftl_check_fail(check, "%s and %s differ in kind or shape, or are not fp32", dst->name, a->name);
+  if (!is_ring(check, op->ring)) return ftl_check_fail(check, "no such ring");
+  const ftl_ring *ring = &check->program->rings[op->ring];
+  int32_t rows = check->program->roles[check->role_idx].num_groups * a->rows;
+  if (ring->producer != check->role_idx || ring->dtype != FTL_FP32 || ring->rows != rows || ring->columns != a->columns)
+    return ftl_check_fail(check, "ring %s is not one of this role's, of %d x %d fp32", ring->name, rows, a->columns);
+  return FTL_OK;
+}
+
 static ftl_status check_convert(const ftl_check *check, const ftl_tile_op *op) {
   if (!is_tile(check, op->dst) || !is_tile(check, op->a.value))
     return ftl_check_fail(check, "both operands must be tiles of this role");
@@ -459,7 +478,7 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
   if (op->ref.rows > a->rows || op->ref.columns > a->columns)
     return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, a->name);
   if (of_rows && a->warps_per_row > 1) return ftl_check_fail(check, "%s is held by warps side by side", a->name);
-  if (!of_rows && check->program->roles[check->role_idx].num_groups > 1)
+  if (!of_rows && ftl_tile_num_copies(check->program, op->a.value) > 1)
     return ftl_check_fail(check, "each of several groups has a copy of %s: store_merged makes them one", a->name);
   if (op->ring < 0) return check_vector(check, a, &check->program->tensors[op->ref.tensor], true);
   if (!is_fragment(check, op->a.value)) return ftl_check_fail(check, "%s is stored directly only", a->name);
@@ -568,6 +587,8 @@ ftl_status ftl_check_op(const ftl_check *check) {
     case FTL_TILE_REDUCE_LANES:
     case FTL_TILE_REDUCE_GROUPS:
       return check_reduce(check, op);
+    case FTL_TILE_GATHER:
+      return check_gather(check, op);
     case FTL_TILE_CONVERT:
       return check_convert(check, op);
     case FTL_TILE_STORE_MERGED:

@@ -212,6 +212,7 @@ static outcome protocol_op(exec *e, ftl_exec_event *event, ftl_error *error) {
       return staging_free(e, event->op_idx, role, op->ring, error);
     case FTL_TILE_STORE:
     case FTL_TILE_REDUCE_GROUPS:
+    case FTL_TILE_GATHER:
       return op->ring < 0 ? PROGRESS : staging_free(e, event->op_idx, role, op->ring, error);
     case FTL_TILE_FETCH:
       return read_stage(e, event->op_idx, role, op->ring, &event->stage, error);

@@ -354,6 +354,7 @@ static ftl_status visit(void *context, const ftl_exec_event *event, ftl_error *e
       poison_staging(in, event->op->ring, 0, in->program->rings[event->op->ring].rows);
       return store(in, event, error);
     case FTL_TILE_REDUCE_GROUPS:
+    case FTL_TILE_GATHER:
       poison_staging(in, event->op->ring, 0, in->program->rings[event->op->ring].rows);
       return ftl_interpret_math(in, event, error);
     default:

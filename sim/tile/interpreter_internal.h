@@ -41,7 +41,7 @@ typedef struct ftl_interpreter {
 } ftl_interpreter;
 
 static inline int32_t ftl_num_groups_of(const ftl_interpreter *in, int32_t value) {
-  return in->program->roles[in->program->values[value].role].num_groups;
+  return ftl_tile_num_copies(in->program, value);
 }
 
 static inline int32_t ftl_lane_of_column(int32_t column) { return column / 2 % FTL_NUM_LANES; }

@@ -357,6 +357,24 @@ static ftl_status reduce_groups(ftl_interpreter *in, const ftl_exec_event *event
   return FTL_OK;
 }
 
+static ftl_status gather(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
+  const ftl_tile_op *op = event->op;
+  if (!in->values[op->a.value].written) return not_written(in, event, op->a.value, error);
+  int32_t groups = ftl_num_groups_of(in, op->a.value);
+  size_t copy = size_of(in, op->a.value) / (size_t)groups;
+  bool of_rows = info_of(in, op->dst)->kind == FTL_VALUE_ROWS;
+  const float *from = in->values[op->a.value].x;
+  float *to = overwrite(in, op->dst)->x;
+  for (int32_t r = 0; of_rows && r < rows_of(in, op->a.value); r++)
+    if (!ftl_lanes_agree(&from[r * FTL_NUM_LANES]))
+      return ftl_interpret_fail(in, event, error, "row %d of %s is not reduced over its lanes",
+                                r % info_of(in, op->dst)->rows, info_of(in, op->a.value)->name);
+  memcpy(to, from, sizeof *to * copy);
+  for (int32_t g = 1; g < groups; g++)
+    for (size_t i = 0; i < copy; i++) to[i] = apply(op->fn, to[i], from[(size_t)g * copy + i], 0.0F);
+  return FTL_OK;
+}
+
 static ftl_status convert(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
   const ftl_value_data *a = &in->values[op->a.value];
@@ -395,6 +413,8 @@ ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, 
       return reduce_lanes(in, event, error);
     case FTL_TILE_REDUCE_GROUPS:
       return reduce_groups(in, event, error);
+    case FTL_TILE_GATHER:
+      return gather(in, event, error);
     case FTL_TILE_CONVERT:
       return convert(in, event, error);
     default:

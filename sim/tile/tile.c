@@ -135,6 +135,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_REDUCE_GROUPS] = "reduce_groups",
       [FTL_TILE_TOP] = "top",
       [FTL_TILE_STORE_TOP] = "store_top",
+      [FTL_TILE_GATHER] = "gather",
       [FTL_TILE_CONVERT] = "convert",
       [FTL_TILE_STORE] = "store",
       [FTL_TILE_ATOMIC_ADD] = "atomic_add",
@@ -157,6 +158,11 @@ bool ftl_tile_op_loads(ftl_tile_op_kind kind) { return kind == FTL_TILE_LOAD || 
 bool ftl_tile_op_stores(ftl_tile_op_kind kind) {
   return kind == FTL_TILE_STORE || kind == FTL_TILE_ATOMIC_ADD || kind == FTL_TILE_STORE_ROWS ||
          kind == FTL_TILE_STORE_MERGED || kind == FTL_TILE_STORE_TOP;
+}
+
+int32_t ftl_tile_num_copies(const ftl_tile_program *program, int32_t value) {
+  const ftl_value *info = &program->values[value];
+  return info->layout.threads_per_row > 0 ? 1 : program->roles[info->role].num_groups;
 }
 
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring) {

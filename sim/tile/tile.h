@@ -166,8 +166,9 @@ typedef struct ftl_role {
   int32_t num_warps;
   int32_t first_warp;     // index in the CTA
   int32_t num_registers;  // after reallocation (setmaxnreg); 0: as the compiler gives
-  // The warps are num_groups groups of as many. Each group holds a copy of its own of every value of the role and takes
-  // its share of B's keys in a product: share g of K's rows (transpose_b) or of V's. 1: all warps share the rows.
+  // The warps are num_groups groups of as many. Each group holds a copy of its own of every fragment value of the role
+  // and takes its share of B's keys in a product: share g of K's rows (transpose_b) or of V's. 1: all warps share the
+  // rows.
   int32_t num_groups;
   int32_t first_op, num_ops;
   int32_t num_setup_ops;  // of num_ops: the first run once a CTA, the others once a tile (a persistent CTA has several)
@@ -235,6 +236,9 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_REDUCE_ROWS,   // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
   FTL_TILE_REDUCE_LANES,  // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
   FTL_TILE_REDUCE_GROUPS,  // dst (ROWS, whole) <- fn over the groups' copies, through ring `ring` as staging
+  FTL_TILE_GATHER,         // dst (row-wise TILE or ROWS, whole) <- fn over the groups' copies of a (fragments, as many
+                           //   rows and columns; ROWS are whole), through ring `ring` as staging: for tiles fp32, a row
+                           //   for each row of each group. Of one group: the same numbers held otherwise
   FTL_TILE_TOP,  // dst (row-wise fp32 TILE) <- of each row of a (held alike): the numbers 0, 1, ... , by column, of the
                  //   `count` largest elements; -1 for the others. Of equals those of lower columns. dst may be a
   FTL_TILE_STORE_TOP,  // ref <- what b (TILE, as TOP leaves it) numbers. Of a (fp32, held alike, rounded): number n of
@@ -281,7 +285,7 @@ typedef struct ftl_operand {
 
 typedef struct ftl_tile_op {
   ftl_tile_op_kind kind;
-  ftl_elem_fn fn;  // ELEM; REDUCE_*: ADD or MAX
+  ftl_elem_fn fn;  // ELEM; REDUCE_*, GATHER: ADD or MAX
   int32_t dst;     // value
   ftl_operand a, b, c;
   int32_t ring, ring_a;  // -1: none
@@ -354,6 +358,8 @@ int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref
 int64_t ftl_tile_ref_num_columns(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);
 int32_t ftl_tile_num_warps(const ftl_tile_program *program);
 int32_t ftl_role_row_warps(const ftl_role *role);  // warps of a group: those that a value's rows are dealt to
+// Copies of a value in a CTA: one a group, or one alone where it is held row-wise.
+int32_t ftl_tile_num_copies(const ftl_tile_program *program, int32_t value);
 void ftl_tile_program_destroy(ftl_tile_program *program);
 
 // Where an op is, as errors begin: "flash2_fwd: op 12 (mma)", or "alibi.lua:34: mma" where a script wrote it. `object`

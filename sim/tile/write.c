@@ -232,6 +232,9 @@ static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_
     case FTL_TILE_REDUCE_GROUPS:
       fprintf(out, "%s = %s over groups of %s through %s", dst, fn, dst, ring);
       break;
+    case FTL_TILE_GATHER:
+      fprintf(out, "%s = %s over groups of %s, by rows, through %s", dst, fn, a, ring);
+      break;
     case FTL_TILE_CONVERT:
       fprintf(out, "%s = %s(%s)", dst, ftl_dtype_name(program->values[op->dst].dtype), a);
       break;

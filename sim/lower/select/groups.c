@@ -33,6 +33,55 @@ void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op) {
   }
 }
 
+// ---- gathering ----
+// Of the ROWS of a value: one lane of each writes, the threads of a row read the groups' numbers one after the other.
+static void gather_rows(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_wavefronts one = {1, 0};
+  const ftl_select_ring *ring = &s->rings[op->ring];
+  const ftl_select_value *dst = &s->values[op->dst];
+  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
+    add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->a.value, slab, 0), ring->write_address, one);
+  ftl_select_barrier(s);
+  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
+    for (int32_t group = 0; group < s->role->num_groups; group++) {
+      int32_t to = ftl_select_fragment(s, op->dst, slab, 0), from = group == 0 ? to : ftl_select_temp(s, 1);
+      add_shared(s, FTL_OP_LDS, 1, from, ring->read_address, NONE, one);
+      if (group > 0) ftl_select_add(s, op->fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA, 1, to, to, from, NONE);
+    }
+}
+
+// Fragments by 8-byte STS, two rows of a lane; vectors of up to 16 bytes by LDS, one of each group.
+static void gather_tile(ftl_select *s, const ftl_tile_op *op) {
+  enum { PAIR = 2, WORD_BYTES = 4 };
+  const ftl_select_ring *ring = &s->rings[op->ring];
+  const ftl_select_value *a = &s->values[op->a.value], *dst = &s->values[op->dst];
+  for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
+    for (int32_t i = 0; i < a->map.per_slab; i++)
+      add_shared(s, FTL_OP_STS, a->map.num_registers / PAIR, NONE, ftl_select_fragment(s, op->a.value, slab, i),
+                 ring->write_address,
+                 ftl_accumulator_wavefronts(&s->shape, &s->layouts[op->ring], ftl_select_slab_row(s, op->a.value, slab),
+                                            i * s->shape.accumulator_columns));
+  ftl_select_barrier(s);
+  int32_t registers = dst->map.num_registers;
+  const ftl_wavefronts whole = {(registers * WORD_BYTES * FTL_WARP_LANES + LINE_BYTES - 1) / LINE_BYTES, 0};
+  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
+    for (int32_t i = 0; i < dst->map.per_slab; i++)
+      for (int32_t group = 0; group < s->role->num_groups; group++) {
+        int32_t to = ftl_select_fragment(s, op->dst, slab, i), from = group == 0 ? to : ftl_select_temp(s, registers);
+        add_shared(s, FTL_OP_LDS, 1, from, ring->read_address, NONE, whole);
+        if (group > 0)
+          ftl_select_add(s, op->fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA, registers, to, to, from, NONE);
+      }
+}
+
+void ftl_select_gather(ftl_select *s, const ftl_tile_op *op) {
+  barrier_before_staging(s);
+  if (s->tile->values[op->dst].kind == FTL_VALUE_ROWS)
+    gather_rows(s, op);
+  else
+    gather_tile(s, op);
+}
+
 // ---- merging ----
 // One row is merged after another, each thread with columns of its own, in the order of the kernel's code. Counts
 // beyond the arithmetic are nvcc 13's for sm_90a (kernels/measurements/opcodes_other.csv: 111 warp instructions a row

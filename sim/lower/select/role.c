@@ -16,13 +16,15 @@ static void add_values(ftl_select *s) {
                       row_warps / across, FTL_SLAB_ROWS);
       return;
     }
-    if (across > 1 && value->kind == FTL_VALUE_TILE && value->columns % (FTL_OPERAND_COLUMNS * across) != 0) {
+    int32_t fragment_columns = value->dtype == FTL_FP32 ? s->shape.accumulator_columns : FTL_OPERAND_COLUMNS;
+    if (across > 1 && value->kind == FTL_VALUE_TILE && value->columns % (fragment_columns * across) != 0) {
       ftl_select_fail(s, "%s of %d columns over %d warps: each warp needs a multiple of %d columns", value->name,
-                      value->columns, across, FTL_OPERAND_COLUMNS);
+                      value->columns, across, fragment_columns);
       return;
     }
-    ftl_fragment_map map = ftl_fragment_map_of(&s->shape, value, row_warps);
-    if (s->role->num_groups > 1 && map.num_slabs > 1) {
+    bool by_rows = value->layout.threads_per_row > 0;
+    ftl_fragment_map map = ftl_fragment_map_of(&s->shape, value, by_rows ? s->role->num_warps : row_warps);
+    if (!by_rows && s->role->num_groups > 1 && map.num_slabs > 1) {
       ftl_select_fail(s, "%s of %d rows over %d groups of %d warps: a warp of a group has %d rows", value->name,
                       value->rows, s->role->num_groups, row_warps, FTL_SLAB_ROWS);
       return;
@@ -52,6 +54,7 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
       reads[0] = reads[1] = reads[2] = overwrites = writes = true;
       break;
     case FTL_TILE_TOP:
+    case FTL_TILE_GATHER:
     case FTL_TILE_CONVERT:
       reads[0] = overwrites = writes = true;
       break;
@@ -137,6 +140,7 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       [FTL_TILE_REDUCE_GROUPS] = ftl_select_reduce_groups,
       [FTL_TILE_TOP] = ftl_select_top,
       [FTL_TILE_STORE_TOP] = ftl_select_store_top,
+      [FTL_TILE_GATHER] = ftl_select_gather,
       [FTL_TILE_CONVERT] = ftl_select_convert,
       [FTL_TILE_STORE_MERGED] = ftl_select_store_merged,
       [FTL_TILE_STORE] = ftl_select_store,

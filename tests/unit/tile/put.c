@@ -1,4 +1,4 @@
-// Results that pass through shared memory (PUT), warps side by side, and sums by atomics.
+// Results that pass through shared memory (PUT, GATHER), warps side by side, and sums by atomics.
 #include "tile/interpreter.h"
 
 #include "sketch.h"
@@ -139,4 +139,51 @@ Test(unit_tile_put, warps_side_by_side_take_a_from_shared_memory) {
   ftl_mma_value(p.s.b, p.accumulator, p.half, p.from, true);
   release(&p);
   sketch_assert_refused(&p.s, "take A from shared memory");
+}
+
+// Two groups hold 1 and 1 in each element of a product with ones over their halves of the keys: 8 and 8 of 16.
+static put_sketch gather_sketch(int32_t staging_rows) {
+  put_sketch p = {.s = sketch_create()};
+  ftl_builder *b = p.s.b;
+  ftl_builder_role(b, "main", 2, 0);
+  ftl_builder_groups(b, 2);
+  p.from = ftl_builder_ring(b, "from", FTL_FP16, ROWS, COLUMNS, 1, 0, 1);
+  p.through = ftl_builder_ring(b, "through", FTL_FP32, staging_rows, COLUMNS, 1, 0, 1);
+  p.half = ftl_builder_tile(b, "half", FTL_FP16, ROWS, ROWS / 2);
+  p.accumulator = ftl_builder_tile(b, "accumulator", FTL_FP32, ROWS, COLUMNS);
+  int32_t ones = ftl_builder_tile(b, "ones", FTL_FP32, ROWS, ROWS / 2);
+  ftl_fill(b, ones, 1);
+  ftl_convert(b, p.half, ones);
+  ftl_fill_stage(b, p.from, ref_of(&p, p.s.x));
+  ftl_wait(b, p.from);
+  ftl_fill(b, p.accumulator, 0);
+  ftl_mma_value(b, p.accumulator, p.half, p.from, false);
+  ftl_release(b, p.from);
+  return p;
+}
+
+static int32_t by_rows(put_sketch *p) {
+  return ftl_builder_tile_by_rows(p->s.b, "whole", FTL_FP32, ROWS, COLUMNS,
+                                  (ftl_value_layout){.threads_per_row = 4, .vector_columns = 4});
+}
+
+Test(unit_tile_put, gathering_adds_the_groups_shares) {
+  put_sketch p = gather_sketch(2 * ROWS);
+  int32_t whole = by_rows(&p);
+  ftl_gather(p.s.b, FTL_ELEM_ADD, whole, p.accumulator, p.through);
+  ftl_store(p.s.b, ref_of(&p, p.s.y), whole, -1);
+  float x[NUM_ELEMENTS], y[NUM_ELEMENTS];
+  for (int i = 0; i < NUM_ELEMENTS; i++) x[i] = (float)(i / COLUMNS);  // row r holds r: the sum of 0 .. 15 is 120
+  float *tensors[] = {x, y};
+  ftl_error error = {0};
+  ftl_tile_program *program = sketch_finish(&p.s);
+  cr_assert_eq(ftl_interpret(program, tensors, NULL, &error), FTL_OK, "%s", error.message);
+  for (int i = 0; i < ROWS * COLUMNS; i++) cr_assert_eq(y[i], 120.0f, "element %d", i);
+  ftl_tile_program_destroy(program);
+}
+
+Test(unit_tile_put, gathering_stages_every_groups_copy) {
+  put_sketch p = gather_sketch(ROWS);
+  ftl_gather(p.s.b, FTL_ELEM_ADD, by_rows(&p), p.accumulator, p.through);
+  sketch_assert_refused(&p.s, "is not one of this role's, of 32 x 16 fp32");
 }
