@@ -416,6 +416,7 @@ static ftl_status check_gather(const ftl_check *check, const ftl_tile_op *op) {
   if (dst->kind != a->kind || dst->rows != a->rows || dst->columns != a->columns || dst->dtype != FTL_FP32 ||
       a->dtype != FTL_FP32)
     return ftl_check_fail(check, "%s and %s differ in kind or shape, or are not fp32", dst->name, a->name);
+  if (dst->kind == FTL_VALUE_ROWS) return check_group_staging(check, op->ring, a->rows, 1);
   if (!is_ring(check, op->ring)) return ftl_check_fail(check, "no such ring");
   const ftl_ring *ring = &check->program->rings[op->ring];
   int32_t rows = check->program->roles[check->role_idx].num_groups * a->rows;

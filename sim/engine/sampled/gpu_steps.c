@@ -15,6 +15,7 @@ enum {
   AGREE_PERMILLE = 5,    // periods that differ by less stand for those to come
   KEPT_PERIODS = 2,      // run in any case at the end, so that the tail is real
   CANCEL_EVENTS = 4096,  // events between looks at the cancel flag
+  DRAWS_A_STEP = 9,      // numbers by which drift is drawn; a segment beyond has one of the next step's
   MAX_STAGES = 8,        // the range of num_stages
 };
 
@@ -347,7 +348,7 @@ static bool is_longer_than(const ftl_tile_marks *marks, int64_t time) {
 static int64_t time_of_step(steps_run *run, int32_t slot, const step_wait *wait) {
   cta_state *state = &run->slots[slot];
   state->pace = pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
-  int64_t time = state->pace * state->count, step = (int64_t)state->step * FTL_MAX_SEGMENTS + state->segment;
+  int64_t time = state->pace * state->count, step = (int64_t)state->step * DRAWS_A_STEP + state->segment;
   time += (int64_t)(ftl_pace_deviation(run->launch->arch->sm_drift_ns, run->traffic->sm_khz, state->cta, step,
                                        (double)time / FTL_TRAFFIC_UNIT) *
                     FTL_TRAFFIC_UNIT);

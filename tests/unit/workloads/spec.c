@@ -34,7 +34,8 @@ static void set_llama(void) {
 
 Test(unit_workloads_spec, an_unknown_workload_is_refused_with_the_known_ones) {
   cr_assert_eq(ftl_spec_init(&spec, "flash9", &error), FTL_BAD_INPUT);
-  cr_assert(strstr(error.message, "unknown workload flash9; known are flash2_fwd") != NULL, "%s", error.message);
+  cr_assert(strstr(error.message, "unknown workload flash9; known are flash1_fwd, flash2_fwd") != NULL, "%s",
+            error.message);
 }
 
 Test(unit_workloads_spec, a_misspelt_parameter_is_refused_with_the_nearest) {

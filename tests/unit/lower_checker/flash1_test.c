@@ -1,0 +1,48 @@
+// FlashAttention-1's kernels do what their tile programs say, on every generation.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "lower/checker.h"
+#include "programs.h"
+
+static const char *const archs[] = {"v100", "t4", "a100_80", "rtx4090", "h200"};
+enum { NUM_ARCHS = sizeof archs / sizeof *archs };
+
+static void prove(const char *arch, const char *workload, const char *parameters) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_workload(&p, arch, workload, parameters, &error);
+  cr_assert_eq(status, FTL_OK, "%s %s: %s", arch, parameters, error.message);
+  int64_t last = p.tile->num_ctas - 1, ctas[] = {0, last};
+  for (size_t i = 0; i < sizeof ctas / sizeof *ctas; i++)
+    cr_assert_eq(ftl_checker_prove(p.warps, ctas[i], &error), FTL_OK, "%s %s: %s", arch, parameters, error.message);
+  programs_fini(&p);
+}
+
+// Three blocks of keys, one after the other, and nine in a loop.
+Test(unit_lower_flash1, the_forward_kernel_is_proved) {
+  static const char *const parameters[] = {
+      "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=128",
+      "heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=520 head_dim=40 block_n=64 causal=1 num_stages=1",
+  };
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) prove(archs[a], "flash1_fwd", parameters[i]);
+}
+
+Test(unit_lower_flash1, what_cannot_be_is_the_reason) {
+  static const struct {
+    const char *parameters, *reason;
+  } cases[] = {
+      {"heads=1 seqlen=128 head_dim=64 block_m=32", "has 16 queries"},
+      {"heads=1 seqlen=128 head_dim=64 block_n=32", "each a multiple of 16"},
+      {"heads=1 seqlen=128 head_dim=64 mma=wgmma", "mma=mma"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    programs p;
+    ftl_error error = {0};
+    cr_expect_eq(lower_workload(&p, "h200", "flash1_fwd", cases[i].parameters, &error), FTL_INFEASIBLE);
+    cr_expect_not_null(strstr(error.message, cases[i].reason), "\"%s\" does not say \"%s\"", error.message,
+                       cases[i].reason);
+    programs_fini(&p);
+  }
+}

@@ -1,0 +1,106 @@
+#include "workloads/flash1.h"
+
+#include "base/integer.h"
+
+enum { MAX_WRITTEN_OUT = 8, WARP_LANES = 32, MOST_VECTOR = 4, STEP_ROWS = 16 };
+
+ftl_flash1 ftl_flash1_of(ftl_builder *b, const ftl_spec *spec) {
+  ftl_flash1 f = {.spec = spec,
+                  .b = b,
+                  .a = ftl_attention_of(spec),
+                  .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
+                  .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages]};
+  ftl_expr heads = ftl_const(b, f.a.heads), head = ftl_mod(b, ftl_cta(b), heads);
+  f.tile = (ftl_attention_tile){.batch = ftl_div(b, ftl_cta(b), heads),
+                                .head = head,
+                                .kv_head = ftl_div(b, head, ftl_const(b, f.a.heads / f.a.kv_heads)),
+                                .row = ftl_const(b, 0)};
+  f.num_key_blocks = ftl_divide_up(f.a.seqlen_kv, f.a.block_n);
+  return f;
+}
+
+void ftl_flash1_grid(const ftl_flash1 *f) { ftl_builder_grid(f->b, f->a.batch * f->a.heads, false, false); }
+
+ftl_status ftl_flash1_check(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  int64_t num_warps = v[FTL_PARAM_num_warps], block_m = v[FTL_PARAM_block_m], block_n = v[FTL_PARAM_block_n];
+  if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA)
+    return ftl_error_set(error, FTL_INFEASIBLE, "mma=wgmma: the warps of FlashAttention-1 share the keys: mma=mma");
+  if (block_m != STEP_ROWS)
+    return ftl_error_set(error, FTL_INFEASIBLE, "block_m=%lld: a step of FlashAttention-1 has %d queries",
+                         (long long)block_m, STEP_ROWS);
+  if (block_n % (16 * num_warps) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_n=%lld num_warps=%lld: the warps share the keys of a block, each a multiple of 16",
+                         (long long)block_n, (long long)num_warps);
+  if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
+                         (long long)v[FTL_PARAM_num_stages]);
+  return FTL_OK;
+}
+
+// As the library chose on GPUs with the shared memory of an A100 (csrc/flash_attn/fmha_fprop_fp16_kernel.sm80.cu).
+void ftl_flash1_set_defaults(ftl_spec *spec) {
+  ftl_spec_set_default(spec, FTL_PARAM_mma, FTL_SPEC_MMA_MMA);
+  ftl_spec_set_default(spec, FTL_PARAM_block_m, STEP_ROWS);
+  ftl_spec_set_default(spec, FTL_PARAM_block_n, spec->value[FTL_PARAM_head_dim] <= 64 ? 256 : 128);
+}
+
+ftl_value_layout ftl_flash1_row_layout(const ftl_flash1 *f) {
+  ftl_value_layout layout = {.vector_columns = 1, .threads_per_row = 1};
+  for (int32_t vector = MOST_VECTOR; vector >= 1; vector /= 2)
+    for (int32_t threads = WARP_LANES; threads >= 1; threads /= 2) {
+      int32_t rows_at_once = f->num_warps * WARP_LANES / threads;
+      if (f->a.padded_head_dim % (threads * vector) == 0 && f->a.block_m % rows_at_once == 0)
+        return (ftl_value_layout){.threads_per_row = threads, .vector_columns = vector};
+    }
+  return layout;
+}
+
+// ---- blocks of keys ----
+
+// The first block is for rows that see no key, too.
+static void set_place(const ftl_flash1 *f, ftl_expr index, ftl_flash1_block *block) {
+  ftl_builder *b = f->b;
+  block->index = index;
+  block->key = ftl_mul(b, index, ftl_const(b, f->a.block_n));
+  block->first_step = ftl_const(b, 0);
+  if (!f->a.causal || block->is_first) return;
+  ftl_expr sees = ftl_max(b, ftl_const(b, 0), ftl_sub(b, block->key, ftl_const(b, f->a.diagonal)));
+  block->first_step = ftl_min(b, ftl_const(b, f->a.num_m_tiles), ftl_div(b, sees, ftl_const(b, f->a.block_m)));
+}
+
+void ftl_flash1_each_block(const ftl_flash1 *f, ftl_flash1_block_fn fn, void *context) {
+  ftl_builder *b = f->b;
+  bool written_out = f->num_key_blocks <= MAX_WRITTEN_OUT;
+  for (int64_t i = 0; i < (written_out ? f->num_key_blocks : 1); i++) {
+    ftl_flash1_block block = {.is_first = i == 0, .is_last = i == f->num_key_blocks - 1};
+    set_place(f, ftl_const(b, i), &block);
+    fn(context, &block);
+  }
+  if (written_out) return;
+  ftl_flash1_block block = {.in_loop = true};
+  set_place(f, ftl_loop_value(b, ftl_loop(b, ftl_const(b, 1), ftl_const(b, f->num_key_blocks))), &block);
+  fn(context, &block);
+  ftl_end_loop(b);
+}
+
+// The first key that no query of the tile at `row` sees.
+static ftl_expr end_of_keys(const ftl_flash1 *f, ftl_expr row) {
+  ftl_builder *b = f->b;
+  ftl_expr seqlen_kv = ftl_const(b, f->a.seqlen_kv);
+  if (!f->a.causal) return seqlen_kv;
+  ftl_expr last_sees = ftl_add(b, row, ftl_const(b, f->a.diagonal + f->a.block_m));
+  return ftl_min(b, seqlen_kv, ftl_max(b, ftl_const(b, 0), last_sees));
+}
+
+bool ftl_flash1_try_restrict(const ftl_flash1 *f, const ftl_flash1_block *block, ftl_expr row, bool final,
+                             ftl_tile_ref *ref) {
+  ftl_builder *b = f->b;
+  if (block->is_last || (!f->a.causal && !block->in_loop)) return final == block->is_last;
+  ftl_expr end_of_block = ftl_add(b, block->key, ftl_const(b, f->a.block_n));
+  ftl_expr keys_after = ftl_sub(b, end_of_keys(f, row), end_of_block);
+  ref->present = final ? ftl_sub(b, ftl_const(b, 1), keys_after) : keys_after;
+  return true;
+}

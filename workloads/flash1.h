@@ -1,0 +1,54 @@
+// What FlashAttention-1's forward and backward kernels share: one CTA a head, which walks blocks of keys and, for each
+// of them, all tiles of queries; what a query row has so far lies in memory, and every step reads and writes it.
+#ifndef FTL_WORKLOADS_FLASH1_H
+#define FTL_WORKLOADS_FLASH1_H
+
+#include "workloads/attention.h"
+
+// The parameters of both passes.
+#define FTL_FLASH1_PARAMS                                                                                       \
+  (FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv) |     \
+   FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(softmax_scale) | FTL_TAKES(block_m) | \
+   FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(copy) | FTL_TAKES(mma) |       \
+   FTL_TAKES(layout) | FTL_TAKES(code) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) |  \
+   FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
+
+typedef struct ftl_flash1 {
+  const ftl_spec *spec;
+  ftl_builder *b;
+  ftl_attention a;
+  ftl_attention_tile tile;  // the CTA's batch and head
+  int64_t num_key_blocks;
+  int32_t num_warps, num_stages;  // buffers of what is streamed: Q, and dO
+} ftl_flash1;
+
+ftl_flash1 ftl_flash1_of(ftl_builder *builder, const ftl_spec *spec);
+// A CTA for each head of each sequence.
+void ftl_flash1_grid(const ftl_flash1 *f);
+// FTL_INFEASIBLE where the copies or tensor instructions of FlashAttention-1 are not meant.
+FTL_MUST_USE ftl_status ftl_flash1_check(const ftl_spec *spec, ftl_error *error);
+// mma=mma, and block_n, where the user left them open.
+void ftl_flash1_set_defaults(ftl_spec *spec);
+// 32-bit values of a step's rows, held row-wise by all threads: 16 bytes a thread where a row has as many.
+ftl_value_layout ftl_flash1_row_layout(const ftl_flash1 *f);
+
+// A block of keys.
+typedef struct ftl_flash1_block {
+  ftl_expr index, key;  // its number, and its first key
+  ftl_expr first_step;  // of the query tiles, the first that sees some of it
+  bool is_first;
+  bool is_last;  // known to be; of several in a loop that is not known
+  bool in_loop;
+} ftl_flash1_block;
+
+// Calls `block` for the first block of keys and for the others: one after the other where they are few, so that no loop
+// nests in another, and in a loop where they are many.
+typedef void (*ftl_flash1_block_fn)(void *context, const ftl_flash1_block *block);
+void ftl_flash1_each_block(const ftl_flash1 *f, ftl_flash1_block_fn block, void *context);
+
+// Restricts a store to those query tiles, the one at `row` among them, that see no key after the block (`final`), or to
+// the others. False: to none.
+bool ftl_flash1_try_restrict(const ftl_flash1 *f, const ftl_flash1_block *block, ftl_expr row, bool final,
+                             ftl_tile_ref *ref);
+
+#endif

@@ -1,0 +1,227 @@
+// FlashAttention-1, forward. Source: T. Dao et al., arXiv:2205.14135, algorithm 1, as its implementation has it
+// (HazyResearch/flash-attention v1, csrc/flash_attn/src/fmha_fprop_kernel_1xN.h): a CTA a head; the outer loop walks
+// blocks of keys, the inner one 16 queries a step:
+//   S = scale Q K^T, m~ = rowmax(S), P = exp(S - m~), l~ = rowsum(P), O~ = P V,
+//   m = max(m', m~), l = e^(m' - m) l' + e^(m~ - m) l~, O = (e^(m' - m) l' O' + e^(m~ - m) O~) / l.
+// l and m are kept as their log-sum-exp, with which l' e^m' is e^LSE'. O', LSE' are read and O, LSE written each step,
+// O in fp32 until the last block of keys that its queries see. Each warp has a share of the block's keys: maxima, sums
+// and outputs of the warps are put together through shared memory in every step.
+#include <math.h>
+
+#include "workloads/flash1.h"
+
+static const float log2_e = 1.44269504088896340736f, ln_2 = 0.693147180559945309417f;
+
+typedef struct flash1_fwd {
+  ftl_flash1 f;
+  ftl_attention_tensors t;
+  int32_t o_sum, lse_sum;  // O' in fp32 and LSE'; -1 where one block holds all keys
+  int32_t q, k, v;         // rings
+  int32_t max_staging, rows_staging[2], output_staging;
+  int32_t scores, probs, output, max, shift, sum;  // fragments, of each warp's keys
+  // Row-wise, of all keys of the block: O~, m~, l~; what was before: O', LSE'; both together.
+  int32_t rows_output, rows_max, rows_sum, previous_output, previous_lse, top, weight, previous_weight;
+} flash1_fwd;
+
+// ---- declarations ----
+
+static void declare_tensors(flash1_fwd *w) {
+  ftl_builder *b = w->f.b;
+  const ftl_attention *a = &w->f.a;
+  w->t = ftl_attention_declare(b, w->f.spec, a);
+  w->o_sum = w->lse_sum = -1;
+  if (w->f.num_key_blocks == 1) return;
+  w->o_sum = ftl_builder_tensor(b, "o_sum", FTL_FP32, FTL_TENSOR_TEMP,
+                                ftl_contiguous(a->batch, a->heads, a->seqlen_q, a->head_dim));
+  w->lse_sum =
+      ftl_builder_tensor(b, "lse_sum", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(a->batch, a->heads, a->seqlen_q, 1));
+}
+
+static void declare_rings(flash1_fwd *w, int32_t role) {
+  ftl_builder *b = w->f.b;
+  const ftl_attention *a = &w->f.a;
+  int32_t self = 1 << role, copies = w->f.num_warps * a->block_m, d = a->padded_head_dim;
+  w->k = ftl_builder_ring(b, "k", a->dtype, a->block_n, d, 1, role, self);
+  w->v = ftl_builder_ring(b, "v", a->dtype, a->block_n, d, 1, role, self);
+  w->q = ftl_builder_ring(b, "q", a->dtype, a->block_m, d, w->f.num_stages, role, self);
+  w->max_staging = ftl_builder_ring(b, "maxima", FTL_FP32, 1, copies, 1, role, self);
+  for (int i = 0; i < 2; i++)
+    w->rows_staging[i] = ftl_builder_ring(b, i ? "row sums" : "row maxima", FTL_FP32, 1, copies, 1, role, self);
+  w->output_staging = ftl_builder_ring(b, "outputs", FTL_FP32, copies, d, 1, role, self);
+}
+
+static int32_t rows_of(const flash1_fwd *w, const char *name) {
+  return ftl_builder_rows_by_rows(w->f.b, name, w->f.a.block_m, ftl_flash1_row_layout(&w->f));
+}
+
+static void declare_values(flash1_fwd *w) {
+  ftl_builder *b = w->f.b;
+  const ftl_attention *a = &w->f.a;
+  int32_t share = a->block_n / w->f.num_warps;
+  ftl_value_layout layout = ftl_flash1_row_layout(&w->f);
+  w->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, share);
+  w->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, share);
+  w->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, a->padded_head_dim);
+  w->max = ftl_builder_rows(b, "max", a->block_m);
+  w->shift = ftl_builder_rows(b, "shift", a->block_m);
+  w->sum = ftl_builder_rows(b, "sum", a->block_m);
+  w->rows_output = ftl_builder_tile_by_rows(b, "rows_o", FTL_FP32, a->block_m, a->padded_head_dim, layout);
+  w->previous_output = ftl_builder_tile_by_rows(b, "previous_o", FTL_FP32, a->block_m, a->padded_head_dim, layout);
+  w->rows_max = rows_of(w, "rows_max");
+  w->rows_sum = rows_of(w, "rows_sum");
+  w->previous_lse = rows_of(w, "previous_lse");
+  w->top = rows_of(w, "top");
+  w->weight = rows_of(w, "weight");
+  w->previous_weight = rows_of(w, "previous_weight");
+}
+
+// ---- one step ----
+
+static ftl_tile_ref rows_ref(const flash1_fwd *w, int32_t tensor, ftl_expr row, int32_t columns) {
+  return ftl_attention_query_ref(&w->f.tile, tensor, row, w->f.a.block_m, columns);
+}
+
+// m~, l~ and O~, first of each warp's keys, then of all; m~ in the unit of exp2.
+static void attend(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr row) {
+  ftl_builder *b = w->f.b;
+  const ftl_attention *a = &w->f.a;
+  ftl_fill(b, w->scores, 0);
+  ftl_mma_shared(b, w->scores, w->q, w->k, true);
+  ftl_release(b, w->q);
+  if (a->causal || a->seqlen_kv % a->block_n != 0) ftl_attention_mask(b, a, w->scores, row, block->key, 0);
+  ftl_fill(b, w->max, -INFINITY);
+  ftl_reduce_rows(b, FTL_ELEM_MAX, w->max, w->scores);
+  ftl_reduce_lanes(b, FTL_ELEM_MAX, w->max);
+  ftl_reduce_groups(b, FTL_ELEM_MAX, w->max, w->max_staging);
+  ftl_binary(b, FTL_ELEM_MUL, w->max, w->max, ftl_immediate(a->scale * log2_e));
+  ftl_unary(b, a->causal ? FTL_ELEM_ZERO_IF_NEG_INF : FTL_ELEM_COPY, w->shift, w->max);
+  ftl_binary(b, FTL_ELEM_MUL, w->shift, w->shift, ftl_immediate(-1));
+  ftl_elem(b, FTL_ELEM_FMA, w->scores, ftl_value_operand(w->scores), ftl_immediate(a->scale * log2_e),
+           ftl_value_operand(w->shift));
+  ftl_unary(b, FTL_ELEM_EXP2, w->scores, w->scores);
+  ftl_fill(b, w->sum, 0);
+  ftl_reduce_rows(b, FTL_ELEM_ADD, w->sum, w->scores);
+  ftl_reduce_lanes(b, FTL_ELEM_ADD, w->sum);
+  ftl_convert(b, w->probs, w->scores);
+  ftl_fill(b, w->output, 0);
+  ftl_mma_value(b, w->output, w->probs, w->v, false);
+  ftl_gather(b, FTL_ELEM_MAX, w->rows_max, w->max, w->rows_staging[0]);
+  ftl_gather(b, FTL_ELEM_ADD, w->rows_sum, w->sum, w->rows_staging[1]);
+  ftl_gather(b, FTL_ELEM_ADD, w->rows_output, w->output, w->output_staging);
+}
+
+static void load_previous(const flash1_fwd *w, ftl_expr row) {
+  ftl_load_tile(w->f.b, w->previous_output, rows_ref(w, w->o_sum, row, w->f.a.head_dim));
+  ftl_load_rows(w->f.b, w->previous_lse, rows_ref(w, w->lse_sum, row, 1));
+}
+
+// weight = 2^(x - m); m is 0 where it would be -inf, for rows that have seen no key.
+static void weigh(const flash1_fwd *w, int32_t weight, int32_t x, int32_t m) {
+  ftl_binary(w->f.b, FTL_ELEM_SUB, weight, x, ftl_value_operand(m));
+  ftl_unary(w->f.b, FTL_ELEM_EXP2, weight, weight);
+}
+
+// m~, l~ and O~ become m, l and, not yet divided by l, O.
+static void add_previous(const flash1_fwd *w) {
+  ftl_builder *b = w->f.b;
+  int32_t shift = w->top;
+  ftl_binary(b, FTL_ELEM_MUL, w->previous_lse, w->previous_lse, ftl_immediate(log2_e));
+  ftl_binary(b, FTL_ELEM_MAX, w->top, w->rows_max, ftl_value_operand(w->previous_lse));
+  ftl_unary(b, FTL_ELEM_ZERO_IF_NEG_INF, shift, w->top);
+  weigh(w, w->weight, w->rows_max, shift);
+  weigh(w, w->previous_weight, w->previous_lse, shift);
+  ftl_binary(b, FTL_ELEM_MAX, w->rows_max, w->rows_max, ftl_value_operand(w->previous_lse));
+  ftl_elem(b, FTL_ELEM_FMA, w->rows_sum, ftl_value_operand(w->rows_sum), ftl_value_operand(w->weight),
+           ftl_value_operand(w->previous_weight));
+  ftl_binary(b, FTL_ELEM_MUL, w->rows_output, w->rows_output, ftl_value_operand(w->weight));
+  ftl_elem(b, FTL_ELEM_FMA, w->rows_output, ftl_value_operand(w->previous_output),
+           ftl_value_operand(w->previous_weight), ftl_value_operand(w->rows_output));
+}
+
+// O / l and LSE = (m + log2 l) ln 2, to where they belong.
+static void write_step(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr row) {
+  ftl_builder *b = w->f.b;
+  ftl_unary(b, FTL_ELEM_RECIP, w->weight, w->rows_sum);
+  ftl_binary(b, FTL_ELEM_MUL, w->rows_output, w->rows_output, ftl_value_operand(w->weight));
+  ftl_unary(b, FTL_ELEM_LOG2, w->rows_sum, w->rows_sum);
+  ftl_binary(b, FTL_ELEM_ADD, w->rows_max, w->rows_max, ftl_value_operand(w->rows_sum));
+  ftl_binary(b, FTL_ELEM_MUL, w->rows_max, w->rows_max, ftl_immediate(ln_2));
+  const int32_t outputs[2] = {w->t.o, w->o_sum}, lses[2] = {w->t.lse, w->lse_sum};
+  for (int is_partial = 0; is_partial < 2; is_partial++) {
+    ftl_tile_ref output = rows_ref(w, outputs[is_partial], row, w->f.a.head_dim);
+    if (!ftl_flash1_try_restrict(&w->f, block, row, !is_partial, &output)) continue;
+    ftl_tile_ref lse = rows_ref(w, lses[is_partial], row, 1);
+    lse.present = output.present;
+    ftl_store(b, output, w->rows_output, -1);
+    ftl_store_rows(b, lse, w->rows_max);
+  }
+}
+
+// ---- the kernel ----
+
+static void load_q(const flash1_fwd *w, ftl_expr i) {
+  ftl_builder *b = w->f.b;
+  ftl_expr row = ftl_mul(b, i, ftl_const(b, w->f.a.block_m));
+  ftl_tile_ref ref = rows_ref(w, w->t.q, row, w->f.a.head_dim);
+  ref.present = ftl_sub(b, ftl_const(b, w->f.a.num_m_tiles), i);
+  ftl_fill_stage(b, w->q, ref);
+}
+
+static void write_block(void *context, const ftl_flash1_block *block) {
+  const flash1_fwd *w = context;
+  ftl_builder *b = w->f.b;
+  const ftl_attention *a = &w->f.a;
+  int32_t ahead = w->f.num_stages - 1;
+  ftl_fill_stage(b, w->k, ftl_attention_key_ref(&w->f.tile, w->t.k, block->key, a->block_n, a->head_dim));
+  ftl_fill_stage(b, w->v, ftl_attention_key_ref(&w->f.tile, w->t.v, block->key, a->block_n, a->head_dim));
+  for (int32_t i = 0; i < ahead; i++) load_q(w, ftl_add(b, block->first_step, ftl_const(b, i)));
+  ftl_wait(b, w->k);
+  ftl_wait(b, w->v);
+  ftl_expr i = ftl_loop_value(b, ftl_loop(b, block->first_step, ftl_const(b, a->num_m_tiles)));
+  ftl_expr row = ftl_mul(b, i, ftl_const(b, a->block_m));
+  load_q(w, ftl_add(b, i, ftl_const(b, ahead)));
+  if (!block->is_first) load_previous(w, row);
+  ftl_wait(b, w->q);
+  attend(w, block, row);
+  if (!block->is_first) add_previous(w);
+  write_step(w, block, row);
+  ftl_end_loop(b);
+  for (int32_t stage = 0; stage < ahead; stage++) {  // the empty ones past the last query
+    ftl_wait(b, w->q);
+    ftl_release(b, w->q);
+  }
+  ftl_release(b, w->k);
+  ftl_release(b, w->v);
+}
+
+static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
+  *num_launches = 0;
+  ftl_status status = ftl_flash1_check(spec, error);
+  if (status != FTL_OK) return status;
+  ftl_builder *b;
+  status = ftl_builder_create(&b, "flash1_fwd", error);
+  if (status != FTL_OK) return status;
+  flash1_fwd w = {.f = ftl_flash1_of(b, spec)};
+  declare_tensors(&w);
+  int32_t role = ftl_builder_role(b, "main", w.f.num_warps, 0);
+  ftl_builder_groups(b, w.f.num_warps);
+  declare_rings(&w, role);
+  declare_values(&w);
+  ftl_flash1_each_block(&w.f, write_block, &w);
+  ftl_flash1_grid(&w.f);
+  ftl_builder_flops(b, ftl_attention_forward_flops(&w.f.a));
+  status = ftl_builder_finish(b, &launches[0], error);
+  if (status == FTL_OK) *num_launches = 1;
+  ftl_builder_destroy(b);
+  return status;
+}
+
+const ftl_workload ftl_workload_flash1_fwd = {
+    .name = "flash1_fwd",
+    .doc =
+        "FlashAttention-1 forward: a CTA a head, blocks of keys outside, queries inside; O and LSE through memory each "
+        "step",
+    .accepts = FTL_FLASH1_PARAMS,
+    .set_defaults = ftl_flash1_set_defaults,
+    .build = build,
+};
