@@ -9,7 +9,8 @@ typedef struct ftl_backward_tensors {
   int32_t delta;                 // rowsum(dO * O), fp32, a number a query row
   int32_t d_q, d_k, d_v;
   int32_t d_k_of_heads, d_v_of_heads;  // a dK and dV a query head; d_k and d_v where each has its own keys
-  int32_t d_q_sum;                     // fp32, with dq=atomics: rows of whole query tiles, padded columns; else -1
+  int32_t d_q_sum;                     // fp32, with dq=atomics: rows of whole query tiles, padded columns; else -1, or
+                                       // the workload's own
 } ftl_backward_tensors;
 
 // One launch.

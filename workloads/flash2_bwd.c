@@ -57,7 +57,9 @@ static void set_defaults(ftl_spec *spec) {
   bool atomics = spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
   ftl_spec_set_default(spec, FTL_PARAM_block_m, atomics ? 64 : 32);
   ftl_spec_set_default(spec, FTL_PARAM_block_n, 128);
-  if (atomics) ftl_spec_set_default(spec, FTL_PARAM_num_warps, 8);
+  if (!atomics) return;
+  ftl_spec_set_default(spec, FTL_PARAM_num_warps, 8);
+  ftl_spec_set_default(spec, FTL_PARAM_mma, FTL_SPEC_MMA_MMA);
 }
 
 // ---- declarations and loads ----

@@ -76,6 +76,9 @@ static const golden standard_backward_goldens[] = {
 static const golden flash1_goldens[] = {
 #include "flash1_goldens.inc"
 };
+static const golden flash1_backward_goldens[] = {
+#include "flash1_backward_goldens.inc"
+};
 static const golden backward_atomics_goldens[] = {
 #include "backward_atomics_goldens.inc"
 };
@@ -243,7 +246,11 @@ Test(golden_small, counters_of_flash1_are_what_they_were) {
     num_moved += moved(&flash1_goldens[i],
                        "flash1_fwd heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 block_n=128 "
                        "clock_mhz=1200 detail=full");
-  cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/flash1_goldens.inc)");
+  for (size_t i = 0; i < sizeof flash1_backward_goldens / sizeof *flash1_backward_goldens; i++)
+    num_moved += moved(&flash1_backward_goldens[i],
+                       "flash1_bwd heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 block_n=64 "
+                       "num_warps=4 clock_mhz=1200 detail=full");
+  cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (tests/golden/small/flash1_*goldens.inc)");
 }
 
 Test(golden_small, counters_of_flash3_are_what_they_were) {

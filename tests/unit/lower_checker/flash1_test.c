@@ -8,10 +8,10 @@
 static const char *const archs[] = {"v100", "t4", "a100_80", "rtx4090", "h200"};
 enum { NUM_ARCHS = sizeof archs / sizeof *archs };
 
-static void prove(const char *arch, const char *workload, const char *parameters) {
+static void prove(const char *arch, const char *workload, const char *parameters, int launch) {
   programs p;
   ftl_error error = {0};
-  ftl_status status = lower_workload(&p, arch, workload, parameters, &error);
+  ftl_status status = lower_launch(&p, arch, workload, parameters, launch, &error);
   cr_assert_eq(status, FTL_OK, "%s %s: %s", arch, parameters, error.message);
   int64_t last = p.tile->num_ctas - 1, ctas[] = {0, last};
   for (size_t i = 0; i < sizeof ctas / sizeof *ctas; i++)
@@ -26,7 +26,23 @@ Test(unit_lower_flash1, the_forward_kernel_is_proved) {
       "heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=520 head_dim=40 block_n=64 causal=1 num_stages=1",
   };
   for (int a = 0; a < NUM_ARCHS; a++)
-    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) prove(archs[a], "flash1_fwd", parameters[i]);
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) prove(archs[a], "flash1_fwd", parameters[i], 0);
+}
+
+Test(unit_lower_flash1, the_backward_kernels_are_proved) {
+  static const struct {
+    const char *parameters;
+    int num_launches;
+  } cases[] = {
+      {"heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=64 num_warps=4", 2},
+      {"heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=620 head_dim=40 block_n=64 num_warps=4 causal=1 num_stages=1", 3},
+  };
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+      for (int launch = 0; launch < cases[i].num_launches; launch++)
+        prove(archs[a], "flash1_bwd", cases[i].parameters, launch);
+  prove("a100_80", "flash1_bwd", "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64", 1);
+  prove("h200", "flash1_bwd", "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=128", 1);
 }
 
 Test(unit_lower_flash1, what_cannot_be_is_the_reason) {

@@ -34,7 +34,7 @@ static void set_llama(void) {
 
 Test(unit_workloads_spec, an_unknown_workload_is_refused_with_the_known_ones) {
   cr_assert_eq(ftl_spec_init(&spec, "flash9", &error), FTL_BAD_INPUT);
-  cr_assert(strstr(error.message, "unknown workload flash9; known are flash1_fwd, flash2_fwd") != NULL, "%s",
+  cr_assert(strstr(error.message, "unknown workload flash9; known are flash1_fwd, flash1_bwd") != NULL, "%s",
             error.message);
 }
 
