@@ -59,8 +59,8 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
                             ftl_error *error) {
   const ftl_arch *arch = launch->arch;
   *traffic = (ftl_traffic){.arch = arch, .sm_khz = sm_khz, .tags = tags};
-  int64_t dram_bytes_per_s;
-  ftl_status status = ftl_dram_rate_get(arch, &dram_bytes_per_s, error);
+  ftl_dram_rate rate;
+  ftl_status status = ftl_dram_rate_get(arch, &rate, error);
   if (status == FTL_OK) status = find_homes(traffic, error);
   if (status != FTL_OK) return status;
   int32_t merging_gpcs = arch->l2_coalescer_merges > 1 ? (int32_t)arch->chip_num_gpcs : 0;
@@ -75,7 +75,10 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
   traffic->gpc_sector_cost = sector_cost(arch->noc_gpc_read_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
   if (arch->l2_num_sides > 1)
     traffic->far_sector_cost = sector_cost(2 * arch->noc_far_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
-  traffic->dram_sector_cost = scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, dram_bytes_per_s / 1000);
+  // A sector read and one written take what two sectors of a copy take.
+  traffic->dram_read_cost = scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, rate.read_bytes_per_s / 1000);
+  traffic->dram_write_cost =
+      scaled(2 * SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, rate.copy_bytes_per_s / 1000) - traffic->dram_read_cost;
   traffic->coalescer_window = scaled(arch->l2_coalescer_window_cycles * FTL_TRAFFIC_UNIT, sm_khz, arch->clock_l2_khz);
   return FTL_OK;
 }
@@ -91,8 +94,10 @@ int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled) {
 }
 
 int64_t ftl_traffic_dram_cycles(const ftl_traffic *traffic) {
-  int64_t sectors = traffic->counts.dram_read_sectors + traffic->counts.dram_write_sectors;
-  return scaled(ftl_traffic_scale(traffic, sectors), traffic->dram_sector_cost, FTL_TRAFFIC_UNIT);
+  int64_t read = ftl_traffic_scale(traffic, traffic->counts.dram_read_sectors);
+  int64_t written = ftl_traffic_scale(traffic, traffic->counts.dram_write_sectors);
+  return scaled(read, traffic->dram_read_cost, FTL_TRAFFIC_UNIT) +
+         scaled(written, traffic->dram_write_cost, FTL_TRAFFIC_UNIT);
 }
 
 // A load or store of a run of tiles.
@@ -111,9 +116,13 @@ static bool try_make_request(ftl_traffic *traffic, const ftl_tile_run *run, int6
   return true;
 }
 
-// Occupies a server for what `sectors` cost; gives how long the last tile of the run waits before it starts.
-static int64_t serve(int64_t *server_free, const request *ask, int64_t sector_cost, int64_t sectors) {
-  int64_t cost = sector_cost * sectors, num_tiles = ask->run->num_tiles;
+static int64_t dram_cost(const ftl_traffic *traffic, int64_t read_sectors, int64_t written_sectors) {
+  return read_sectors * traffic->dram_read_cost + written_sectors * traffic->dram_write_cost;
+}
+
+// Occupies a server for `cost`; gives how long the last tile of the run waits before it starts.
+static int64_t serve(int64_t *server_free, const request *ask, int64_t cost) {
+  int64_t num_tiles = ask->run->num_tiles;
   int64_t start = *server_free > ask->now ? *server_free : ask->now;
   *server_free = start + cost;
   int64_t wait = start + (num_tiles > 1 ? cost / num_tiles * (num_tiles - 1) : 0) - ask->now - ask->span;
@@ -209,13 +218,14 @@ static void access_run(ftl_traffic *traffic, const request *ask, int32_t side, f
   sampled_outcome outcome = read_sample(traffic, ask, side);
   if (outcome.far > 0) {
     wait->latency_cycles += traffic->far_latency * outcome.far_tiles / outcome.tiles;
-    wait->queue += serve(&traffic->far_free, ask, traffic->far_sector_cost, of_run(ask, outcome.far, outcome.asked));
+    wait->queue += serve(&traffic->far_free, ask, traffic->far_sector_cost * of_run(ask, outcome.far, outcome.asked));
     wait->marks.far = traffic->far_free;
   }
   if (outcome.missed > 0) {
-    int64_t sectors = of_run(ask, outcome.missed + outcome.dram_written, outcome.asked);
+    int64_t cost = dram_cost(traffic, of_run(ask, outcome.missed, outcome.asked),
+                             of_run(ask, outcome.dram_written, outcome.asked));
     wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles;
-    wait->queue += serve(&traffic->dram_free, ask, traffic->dram_sector_cost, sectors);
+    wait->queue += serve(&traffic->dram_free, ask, cost);
     wait->marks.dram = ask->entry->fill_mark = traffic->dram_free;
     ask->entry->fill_ready = ask->now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
   } else {
@@ -233,11 +243,11 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
   ftl_tile_group *group = traffic->tiles.groups ? ftl_tile_lines_group(&traffic->tiles, ask.entry, home.gpc) : NULL;
   bool joins = try_coalesce(traffic, group, now);
   if (!joins) {
-    wait->queue += serve(&traffic->l2_free, &ask, traffic->l2_sector_cost, ask.num_sectors);
+    wait->queue += serve(&traffic->l2_free, &ask, traffic->l2_sector_cost * ask.num_sectors);
     wait->marks.l2 = traffic->l2_free;
   }
   access_run(traffic, &ask, home.side, wait);
-  int64_t port_wait = serve(&traffic->gpc_free[home.gpc], &ask, traffic->gpc_sector_cost, ask.num_sectors);
+  int64_t port_wait = serve(&traffic->gpc_free[home.gpc], &ask, traffic->gpc_sector_cost * ask.num_sectors);
   if (joins) {
     traffic->counts.coalesced_sectors += ask.num_sectors;
     if (group->served > now + wait->queue) wait->queue = group->served - now;
@@ -273,21 +283,21 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool i
   request ask;
   if (!try_make_request(traffic, run, 0, now, &ask)) return false;
   traffic->counts.store_sectors += ask.num_sectors;
-  serve(&traffic->l2_free, &ask, traffic->l2_sector_cost, ask.num_sectors);
-  int64_t asked = 0, written = 0, moved = 0;
+  serve(&traffic->l2_free, &ask, traffic->l2_sector_cost * ask.num_sectors);
+  int64_t asked = 0, written = 0, read = 0;  // a write fetches nothing, an atomic what is not there
   line_range range = lines_of(traffic, &ask);
   for (const ftl_sampled_line *line = range.begin; line < range.end; line++) {
     ftl_l2_outcome outcome =
         is_atomic ? ftl_l2_tags_atomic(traffic->tags, line->line, line->sectors, run->priority)
                   : ftl_l2_tags_write(traffic->tags, line->line, line->sectors, line->sectors, run->priority);
-    int64_t read = ftl_num_sectors(outcome.dram_read_sectors);
+    read += ftl_num_sectors(outcome.dram_read_sectors);
     written += outcome.dram_write_sectors;
-    moved += outcome.dram_write_sectors + (is_atomic ? read : 0);
     asked += ftl_num_sectors(line->sectors);
-    traffic->counts.dram_read_sectors += read;
   }
+  traffic->counts.dram_read_sectors += read;
   traffic->counts.dram_write_sectors += written;
-  serve(&traffic->dram_free, &ask, traffic->dram_sector_cost, of_run(&ask, moved, asked));
+  int64_t cost = dram_cost(traffic, of_run(&ask, read, asked), of_run(&ask, written, asked));
+  serve(&traffic->dram_free, &ask, cost);
   return true;
 }
 
@@ -295,5 +305,5 @@ void ftl_traffic_spill(ftl_traffic *traffic, int64_t written_sectors, int64_t no
   if (written_sectors == 0) return;
   traffic->counts.dram_write_sectors += written_sectors;
   int64_t from = traffic->dram_free > now ? traffic->dram_free : now;
-  traffic->dram_free = from + traffic->dram_sector_cost * ftl_traffic_scale(traffic, written_sectors);
+  traffic->dram_free = from + traffic->dram_write_cost * ftl_traffic_scale(traffic, written_sectors);
 }

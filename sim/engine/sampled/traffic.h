@@ -33,8 +33,9 @@ typedef struct ftl_traffic {
   ftl_l2_tags *tags;
   ftl_tile_lines tiles;
   int64_t sm_khz;
-  int64_t hit_latency, far_latency, miss_latency;             // SM cycles, unloaded; far and miss are on top of hit
-  int64_t l2_sector_cost, far_sector_cost, dram_sector_cost;  // 1/65536 SM cycle
+  int64_t hit_latency, far_latency, miss_latency;  // SM cycles, unloaded; far and miss are on top of hit
+  int64_t l2_sector_cost, far_sector_cost;         // 1/65536 SM cycle
+  int64_t dram_read_cost, dram_write_cost;  // of a sector; of one written, with what it costs the reads around it
   int64_t gpc_sector_cost;
   int64_t l2_free, far_free, dram_free, gpc_free[FTL_MAX_GPCS];  // 1/65536 SM cycle
   ftl_sm_home *homes;                                            // per SM
