@@ -32,12 +32,13 @@ static recipe recipe_of(ftl_dtype from, ftl_dtype to) {
   return (recipe){{{FTL_OP_CVT, 4}, {FTL_OP_HFMA2, 8}, {FTL_OP_CVT, 4}}, 3};
 }
 
-// Which eight numbers a lane of warp 0 takes first: chunks of a row by neighbouring lanes.
+// Which eight numbers a lane takes: chunks row after row by neighbouring lanes, and warp after warp.
 typedef struct lanes {
   const ftl_tile_op *op;
-  int32_t per_row, rows;  // lanes of a row, and rows that a warp covers at once
+  int32_t per_row, num_rounds;  // chunks of a row, and how many all lanes take one after the other
 } lanes;
 
+// Of a lane of warp 0, first.
 static int32_t row_of(const lanes *l, int32_t lane) { return lane / l->per_row; }
 static int32_t first_number(const lanes *l, int32_t lane) { return lane % l->per_row * CHUNK_NUMBERS; }
 
@@ -102,13 +103,10 @@ static void write_chunk(ftl_select *s, const lanes *l, int32_t numbers) {
 
 static bool try_deal(ftl_select *s, const ftl_tile_op *op, lanes *out) {
   const ftl_ring *to = &s->tile->rings[op->ring], *scales = &s->tile->rings[op->ring_scales];
-  *out = (lanes){.op = op, .per_row = to->columns / CHUNK_NUMBERS};
-  bool whole = to->columns % CHUNK_NUMBERS == 0 && out->per_row <= LANES && LANES % out->per_row == 0;
-  out->rows = whole ? LANES / out->per_row : 1;
-  int32_t at_once = out->rows * s->role->num_warps;
-  if (whole && to->rows % at_once == 0 && to->columns / scales->rows % CHUNK_NUMBERS == 0 &&
-      !ftl_select_is_mbarrier_role(s))
-    return true;
+  int32_t at_once = LANES * s->role->num_warps, chunks = to->rows * to->columns / CHUNK_NUMBERS;
+  *out = (lanes){.op = op, .per_row = to->columns / CHUNK_NUMBERS, .num_rounds = chunks / at_once};
+  bool whole = to->columns % CHUNK_NUMBERS == 0 && to->columns / scales->rows % CHUNK_NUMBERS == 0;
+  if (whole && chunks % at_once == 0 && !ftl_select_is_mbarrier_role(s)) return true;
   ftl_select_fail(s, "%d x %d numbers of ring %s, in groups of %d, are not dealt to %d warps by eights", to->rows,
                   to->columns, to->name, to->columns / scales->rows, s->role->num_warps);
   return false;
@@ -118,7 +116,7 @@ void ftl_select_dequantize(ftl_select *s, const ftl_tile_op *op) {
   lanes l;
   if (!try_deal(s, op, &l)) return;
   int32_t registers = CHUNK_NUMBERS / ftl_dtype_numbers(s->tile->rings[op->ring_a].dtype) / REGISTER_BYTES;
-  for (int32_t row = 0; row < s->tile->rings[op->ring].rows; row += l.rows * s->role->num_warps) {
+  for (int32_t round = 0; round < l.num_rounds; round++) {
     int32_t bytes = load(s, op->ring_a, registers, read_wavefronts(s, &l));
     int32_t scale = load(s, op->ring_scales, 1, scale_wavefronts(s, &l));
     ftl_select_add(s, FTL_OP_PRMT, 1, scale, scale, NONE, NONE);  // to both halves

@@ -117,4 +117,6 @@ Test(unit_lower_checker_flash_decode, quantised_caches) {
   cr_expect_geq(prove_all("h200", "kv_dtype=fp8 copy=tma mma=mma"), 10);
   cr_expect_geq(prove_all("h200", "kv_dtype=int4 block_m=64 mma=wgmma"), 5);
   cr_expect_eq(prove_all("a100_80", "kv_dtype=fp8"), 0);
+  // A warp takes whole rows or not: 12 chunks of eight in a row.
+  cr_expect_geq(prove_all("h200", "kv_dtype=int8 head_dim=96"), 10);
 }
