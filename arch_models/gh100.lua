@@ -51,6 +51,8 @@ return die "gh100" {
     register_unit = datasheet(256, "cuda_occupancy.h of the CUDA Toolkit"),
     warp_unit = measured(4, measurements .. "micro_occupancy.csv: warps fit by sub-core, 4 x floor(16384 / registers of a warp)"),
     num_barriers = datasheet(16, "PTX ISA, bar: barriers 0 to 15"),
+    code_cache_bytes = measured(32768, measurements .. "micro_instruction_cache.csv: 1.0 to 1.1 cycles an instruction up to 32 KiB, 2.2 from 40 KiB on"),
+    code_miss_cycles = measured(9, measurements .. "micro_instruction_cache.csv: 2.2 less 1.04 cycles an instruction of 16 bytes from 40 to 112 KiB; the first pass over up to 64 KiB as long"),
     drift_ns = measured(12, measurements .. "micro_drift.csv: compute_heavy_1_ctas, l2_shared_heavy_1_ctas; spread over 3.29 sqrt(us)"),
     scheduler = guess("gty", "measured on GA102 (Huerta et al., MICRO 2025)"),
     has_ldmatrix = datasheet(1, "PTX ISA, ldmatrix: from sm_75"),

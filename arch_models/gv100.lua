@@ -45,6 +45,8 @@ return die "gv100" {
     register_unit = datasheet(256, "cuda_occupancy.h of the CUDA Toolkit"),
     warp_unit = guess(4, "cuda_occupancy.h from memory: allocation granularity of four warps, one a sub-core"),
     num_barriers = datasheet(16, "PTX ISA, bar: barriers 0 to 15"),
+    code_cache_bytes = guess(32768, "as measured on H200"),
+    code_miss_cycles = guess(9, "as measured on H200"),
     drift_ns = guess(12, "as measured on H200"),
     scheduler = guess("gty", "measured on Turing and Ampere (Huerta et al., MICRO 2025); Volta taken as alike"),
     has_ldmatrix = datasheet(0, "PTX ISA, ldmatrix: from sm_75"),

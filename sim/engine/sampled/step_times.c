@@ -236,7 +236,11 @@ static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t 
   loop_marks *marks = marks_create(m, -1, -1);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
   ftl_arch arch = arch_for(m, num_ctas);
-  ftl_sm_config config = {.arch = &arch, .program = &m->cut->warps, .num_slots = num_ctas, .bulk = !m->launch->no_bulk};
+  ftl_sm_config config = {.arch = &arch,
+                          .program = &m->cut->warps,
+                          .num_slots = num_ctas,
+                          .code_is_warm = true,
+                          .bulk = !m->launch->no_bulk};
   int64_t ctas[MAX_CTAS_PER_SM], starts[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
   choose_ctas(m, num_ctas, ctas);
   choose_starts(m, num_ctas, alone, starts);
@@ -277,6 +281,7 @@ static ftl_status measure_later(const measurement *m, int64_t distance, int64_t 
                           .program = &m->cut->warps,
                           .num_slots = 1,
                           .persistent_stride = distance,
+                          .code_is_warm = true,
                           .bulk = !m->launch->no_bulk};
   ftl_sm_counters counters;
   ftl_status status =

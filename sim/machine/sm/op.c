@@ -270,7 +270,29 @@ static ftl_status check_inst(const builder *b, int32_t role, const ftl_warp_inst
   return FTL_OK;
 }
 
-static ftl_status build_role(builder *b, int32_t role, sm_op *ops, ftl_error *error) {
+// Where the instructions lie: 16 bytes each, roles one after the other. A warp enters a line when it comes to the
+// line's first instruction, and again after a mark, from where it may have jumped.
+static void lay_out(sm_code *code, sm_op *ops, int32_t num_ops, int64_t *byte) {
+  enum { INST_BYTES = 16 };
+  bool comes_from_afar = true;
+  for (int32_t i = 0; i < num_ops; i++) {
+    if (ops[i].kind >= SM_LOOP) {
+      comes_from_afar = true;
+      continue;
+    }
+    int64_t first = *byte / SM_CODE_LINE_BYTES, before = (*byte - 1) / SM_CODE_LINE_BYTES;
+    *byte += INST_BYTES * ops[i].repeat;
+    int64_t last = (*byte - 1) / SM_CODE_LINE_BYTES;
+    if (!comes_from_afar && *byte > 0 && before == first) first++;
+    ops[i].line = (uint16_t)first;
+    ops[i].num_lines = (uint8_t)(last - first + 1);
+    if (ops[i].num_lines) ops[i].special = true;
+    comes_from_afar = ops[i].kind == SM_BRANCH;
+    code->num_lines = (int32_t)last + 1;
+  }
+}
+
+static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte, ftl_error *error) {
   const ftl_warp_role *r = &b->program->roles[role];
   for (int32_t i = 0; i < r->num_insts; i++) {
     const ftl_warp_inst *inst = &b->program->insts[r->first_inst + i];
@@ -279,6 +301,7 @@ static ftl_status build_role(builder *b, int32_t role, sm_op *ops, ftl_error *er
     ops[i] = op_of(b, role, inst, r->first_inst + i);
     if (i > 0 && ops[i].kind == SM_END_LOOP && ops[i - 1].kind == SM_BRANCH) ops[i - 1].loop = ops[i].loop;
   }
+  lay_out(b->code, ops, r->num_insts, byte);
   ops[r->num_insts] = (sm_op){.kind = SM_END, .special = true, .repeat = 1, .loop = -1, .barrier = -1};
   return FTL_OK;
 }
@@ -301,9 +324,10 @@ ftl_status ftl_sm_code_build(sm_code *out, const ftl_warp_program *program, cons
   memset(b.barrier_of, 0xff, sizeof(int16_t) * (size_t)num_barriers);
   out->mma_interval_cycles = (uint32_t)b.of[FTL_OP_MMA].interval;
   int32_t first = 0;
+  int64_t byte = 0;
   for (int32_t r = 0; r < program->num_roles; first += program->roles[r].num_insts + 1, r++) {
     out->first_op[r] = first;
-    ftl_status status = build_role(&b, r, &out->ops[first], error);
+    ftl_status status = build_role(&b, r, &out->ops[first], &byte, error);
     if (status != FTL_OK) return status;
   }
   if (b.most_lines > SM_MAX_LINES)

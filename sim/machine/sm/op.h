@@ -39,6 +39,8 @@ typedef enum sm_kind {
   SM_END,   // after the last instruction of a role
 } sm_kind;
 
+enum { SM_CODE_LINE_BYTES = 128 };
+
 // Why a token is not ready yet, in the low bits of a token word (see state.h).
 enum { SM_PRODUCER_FIXED, SM_PRODUCER_SHARED, SM_PRODUCER_GLOBAL };
 
@@ -51,8 +53,10 @@ typedef struct sm_op {
   uint16_t sources[FTL_MAX_SOURCES];  // tokens; a word that is always ready where there is none
   uint8_t producer;                   // SM_PRODUCER_* of the destination
   uint8_t throttle;                   // ftl_stall while the pipe is what it waits for
-  uint8_t special;  // the warp has to look before it waits for it: pseudo, warp 0 only, or waits for more than tokens
-  uint8_t bulk;     // a run of it may be one event
+  uint8_t special;    // the warp has to look before it waits for it: pseudo, warp 0 only, or waits for more than tokens
+  uint8_t bulk;       // a run of it may be one event
+  uint8_t num_lines;  // of code that a warp enters when it comes to it; a run is as many instructions
+  uint16_t line;      // the first of them
   uint16_t data_cycles;   // on the SM's data pipe; WGMMA: of operand reads
   uint16_t extra_cycles;  // beyond `latency`: wavefronts after the first, conflicts
   uint16_t access, arg;
@@ -71,6 +75,7 @@ typedef struct sm_code {
   int32_t num_barriers;  // dense barriers of a CTA
   int32_t gate_lines;    // the most lines of any instruction
   uint32_t mma_interval_cycles;
+  int32_t num_lines;  // of code
 } sm_code;
 
 // FTL_INFEASIBLE when the program needs what the chip does not have; FTL_NO_MEMORY. `arena` owns the arrays.

@@ -96,7 +96,7 @@ static ftl_status build(ftl_sm *sm, ftl_error *error) {
   if (status != FTL_OK) return status;
   sm->pick = ftl_sm_policy_find(sm->arch->sm_scheduler);
   if (!sm->pick) return ftl_error_set(error, FTL_BAD_INPUT, "sm.scheduler: no policy %s", sm->arch->sm_scheduler);
-  if (!allocate(sm) || !ftl_sm_cluster_create(sm) || !ftl_sm_transactions_create(sm) ||
+  if (!allocate(sm) || !ftl_sm_cluster_create(sm) || !ftl_sm_code_cache_create(sm) || !ftl_sm_transactions_create(sm) ||
       !ftl_sm_l1_create(&sm->l1, l1_bytes(sm), sm->arch->l1_line_bytes, sm->arch->l1_ways, &sm->arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for an SM");
   place_warps(sm);

@@ -1,8 +1,8 @@
 // One SM running CTAs of one warp program.
 // Models: CTA slots, sub-cores with warp scheduling, dependency tokens, pipes, MIO and shared memory, cp.async groups,
-//   TMA with multicast within a cluster, mbarriers, named barriers, wgmma queues, L1; a stall reason for every warp
-//   cycle without issue.
-// Does not model: instruction cache, register-bank conflicts, divergence within a warp.
+//   TMA with multicast within a cluster, mbarriers, named barriers, wgmma queues, L1, instruction cache; a stall reason
+//   for every warp cycle without issue.
+// Does not model: register-bank conflicts, divergence within a warp.
 // Numbers: the arch model's sm.*, fp32.* ... tma.* keys. Mechanisms, sources, deviations: docs/model_sm.md.
 //
 // An SM is advanced alone up to a cycle: nothing that another SM does before that cycle can reach it, as the machine
@@ -69,9 +69,10 @@ typedef struct ftl_sm_config {
   int64_t
       persistent_stride;  // 0: a CTA is one tile; else after tile t its warps go on with t + stride while < num_ctas
   bool dynamic_tiles;     // persistent: after each tile its warps go on with the one that ftl_sm_assign_tile gave
-  bool is_alone;  // no other SM exists: of shared loads it copies the others' part too, and a stage that its own
-                  // warps have read the others' have read as well
-  bool bulk;      // may issue runs and stretches as one event; never changes a counter
+  bool is_alone;      // no other SM exists: of shared loads it copies the others' part too, and a stage that its own
+                      // warps have read the others' have read as well
+  bool code_is_warm;  // the instruction cache holds the code already, if all of it fits
+  bool bulk;          // may issue runs and stretches as one event; never changes a counter
 } ftl_sm_config;
 
 // FTL_INFEASIBLE when the program or the number of slots needs what the chip does not have; FTL_NO_MEMORY.

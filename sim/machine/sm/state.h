@@ -192,6 +192,17 @@ typedef struct sm_tma {
   int32_t pending_cost;
 } sm_tma;
 
+typedef struct sm_code_line {
+  int64_t there_at;   // when it has come
+  uint64_t last_use;  // 0: not in the cache
+} sm_code_line;
+
+typedef struct sm_code_cache {
+  sm_code_line *lines;
+  int32_t capacity, num_held;
+  uint64_t uses;
+} sm_code_cache;
+
 typedef struct sm_slot {
   bool busy;
   int64_t cta, start;
@@ -237,6 +248,7 @@ struct ftl_sm {
   int32_t warpgroups_per_cta;
   sm_slot *slots;
   sm_tma tma;
+  sm_code_cache code_cache;
   sm_l1 l1;
 
   sm_transaction *transactions;
@@ -345,6 +357,10 @@ void ftl_sm_warp_leave(ftl_sm *sm, sm_warp *w, int64_t cycle);
 void ftl_sm_warp_start(ftl_sm *sm, sm_warp *w, int64_t cta, int64_t cycle);
 void ftl_sm_token_set(ftl_sm *sm, sm_warp *w, uint16_t token, int64_t now, int64_t cycle, uint32_t producer);
 void ftl_sm_outstanding_done(ftl_sm *sm, sm_warp *w, int64_t now);
+// ---- code_cache.c ----
+bool ftl_sm_code_cache_create(ftl_sm *sm);  // false: out of memory
+// When the code that the warp's next instruction begins has come; asks for what is not there.
+int64_t ftl_sm_code_fetch(ftl_sm *sm, const sm_op *op, int64_t now);
 // ---- core.c ----
 void ftl_sm_run(ftl_sm *sm, int64_t until);
 // A run that is issued as one event ends before `cycle`: what is left of it issues one by one.

@@ -150,6 +150,11 @@ void ftl_sm_warp_advance(ftl_sm *sm, sm_warp *w, int64_t now, int64_t earliest, 
       ftl_sm_warp_leave(sm, w, earliest);
       return;
     }
+    int64_t fetched = ftl_sm_code_fetch(sm, w->op, earliest);
+    if (fetched > earliest) {
+      earliest = fetched;
+      reason = FTL_STALL_NO_INSTRUCTION;
+    }
   }
   ftl_sm_warp_evaluate(sm, w, earliest, reason);
 }
