@@ -27,8 +27,8 @@ typedef struct ftl_sparq {
 } ftl_sparq;
 
 // Rows row .. row + rows - 1 of a tensor of (batch, KV head).
-ftl_tile_ref ftl_sparq_ref(const ftl_sparq *s, int32_t tensor, ftl_expr batch, ftl_expr kv_head, ftl_expr row,
-                           int32_t rows, int32_t columns);
+ftl_tile_ref ftl_sparq_ref(int32_t tensor, ftl_expr batch, ftl_expr kv_head, ftl_expr row, int32_t rows,
+                           int32_t columns);
 // Entries of a table that (batch, KV head) has: from which on, and rows of a tensor gathered by them, each `stride`
 // elements from the next.
 ftl_expr ftl_sparq_first_entry(const ftl_sparq *s, ftl_expr batch, ftl_expr kv_head, int32_t count);
@@ -41,7 +41,7 @@ void ftl_sparq_build_keys(ftl_sparq *s);
 void ftl_sparq_build_attend(ftl_sparq *s);
 void ftl_sparq_build_mean(ftl_sparq *s);
 
-// Warps that hold a row of approximate scores in step 3; more keys than that are infeasible.
+// Of a row whose approximate scores a CTA holds in registers in step 3.
 enum { FTL_SPARQ_MOST_KEYS = 65536 };
 
 #endif

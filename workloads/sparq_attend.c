@@ -22,13 +22,13 @@ void ftl_sparq_build_scores(ftl_sparq *s) {
   ftl_builder_side_by_side(b, s->num_warps);
   int32_t inv_tau = ftl_builder_rows(b, "inv_tau", BLOCK_M);
   ftl_builder_side_by_side(b, s->num_warps);
-  ftl_tile_ref gathered = ftl_sparq_ref(s, s->keys_by_column, batch, kv_head, zero, s->r, columns);
+  ftl_tile_ref gathered = ftl_sparq_ref(s->keys_by_column, batch, kv_head, zero, s->r, columns);
   gathered.column = column;
   gathered.row_end = ftl_const(b, s->r);
   gathered.pages = ftl_sparq_gather(s->components, ftl_sparq_first_entry(s, batch, kv_head, s->r), a->seqlen_kv);
-  ftl_fill_stage(b, ring_q, ftl_sparq_ref(s, s->q_top, batch, kv_head, zero, group, s->r));
+  ftl_fill_stage(b, ring_q, ftl_sparq_ref(s->q_top, batch, kv_head, zero, group, s->r));
   ftl_fill_stage(b, ring_k, gathered);
-  ftl_load_rows(b, inv_tau, ftl_sparq_ref(s, s->inv_tau, batch, kv_head, zero, group, 1));
+  ftl_load_rows(b, inv_tau, ftl_sparq_ref(s->inv_tau, batch, kv_head, zero, group, 1));
   ftl_fill(b, scores, 0);
   ftl_wait(b, ring_q);
   ftl_wait(b, ring_k);
@@ -36,7 +36,7 @@ void ftl_sparq_build_scores(ftl_sparq *s) {
   ftl_release(b, ring_q);
   ftl_release(b, ring_k);
   ftl_binary(b, FTL_ELEM_MUL, scores, scores, ftl_value_operand(inv_tau));
-  ftl_tile_ref to = ftl_sparq_ref(s, s->scores, batch, kv_head, zero, group, columns);
+  ftl_tile_ref to = ftl_sparq_ref(s->scores, batch, kv_head, zero, group, columns);
   to.column = column;
   ftl_store(b, to, scores, -1);
   ftl_builder_grid(b, a->batch * a->kv_heads * tiles_n, false, false);
@@ -80,7 +80,7 @@ static void load_tile(const attend *f, ftl_expr j) {
   const ftl_sparq *s = f->s;
   const int32_t rings[] = {f->ring_k, f->ring_v}, tensors[] = {s->keys, s->v};
   for (int i = 0; i < 2; i++) {
-    ftl_tile_ref ref = ftl_sparq_ref(s, tensors[i], f->batch, f->kv_head, ftl_mul(f->b, j, ftl_const(f->b, f->block_n)),
+    ftl_tile_ref ref = ftl_sparq_ref(tensors[i], f->batch, f->kv_head, ftl_mul(f->b, j, ftl_const(f->b, f->block_n)),
                                      f->block_n, s->a.head_dim);
     ref.present = ftl_sub(f->b, f->num_tiles, j);
     ref.row_end = ftl_const(f->b, s->k);
@@ -119,7 +119,7 @@ void ftl_sparq_build_attend(ftl_sparq *s) {
   ftl_builder *b = s->b;
   ftl_expr zero = ftl_const(b, 0);
   declare_attend(&f);
-  ftl_fill_stage(b, f.ring_q, ftl_sparq_ref(s, s->q, f.batch, f.kv_head, zero, (int32_t)s->group, s->a.head_dim));
+  ftl_fill_stage(b, f.ring_q, ftl_sparq_ref(s->q, f.batch, f.kv_head, zero, (int32_t)s->group, s->a.head_dim));
   for (int32_t i = 0; i < s->num_stages - 1; i++) load_tile(&f, ftl_const(b, i));
   ftl_fill(b, f.output, 0);
   ftl_online_softmax_start(b, &f.softmax);
@@ -128,9 +128,9 @@ void ftl_sparq_build_attend(ftl_sparq *s) {
   ftl_end_loop(b);
   ftl_release(b, f.ring_q);
   drain(&f);
-  ftl_online_softmax_store_groups(
-      b, &f.softmax, ftl_sparq_ref(s, s->o_top, f.batch, f.kv_head, zero, (int32_t)s->group, s->a.head_dim), f.output,
-      f.ring_k, f.ring_v);
+  ftl_online_softmax_store_groups(b, &f.softmax,
+                                  ftl_sparq_ref(s->o_top, f.batch, f.kv_head, zero, (int32_t)s->group, s->a.head_dim),
+                                  f.output, f.ring_k, f.ring_v);
   ftl_builder_grid(b, s->a.batch * s->a.kv_heads, false, false);
   ftl_builder_flops(b, 4 * s->a.head_dim * s->k * s->a.heads * s->a.batch);
 }
@@ -142,7 +142,7 @@ static void load_row(const ftl_sparq *s, int32_t x, int32_t tensor, ftl_expr kv_
   ftl_expr heads = ftl_const(s->b, s->a.kv_heads);
   ftl_load_tile(
       s->b, x,
-      ftl_sparq_ref(s, tensor, ftl_div(s->b, kv_head, heads), ftl_mod(s->b, kv_head, heads), row, 1, s->a.head_dim));
+      ftl_sparq_ref(tensor, ftl_div(s->b, kv_head, heads), ftl_mod(s->b, kv_head, heads), row, 1, s->a.head_dim));
 }
 
 void ftl_sparq_build_mean(ftl_sparq *s) {
@@ -159,9 +159,9 @@ void ftl_sparq_build_mean(ftl_sparq *s) {
   load_row(s, o, s->o_top, kv_head, query_head);
   load_row(s, mean, s->v_mean, kv_head, ftl_const(b, 0));
   ftl_expr batch = ftl_div(b, kv_head, heads), head = ftl_mod(b, kv_head, heads);
-  ftl_load_rows(b, alpha, ftl_sparq_ref(s, s->alpha, batch, head, query_head, 1, 1));
+  ftl_load_rows(b, alpha, ftl_sparq_ref(s->alpha, batch, head, query_head, 1, 1));
   ftl_binary(b, FTL_ELEM_SUB, o, o, ftl_value_operand(mean));
   ftl_elem(b, FTL_ELEM_FMA, o, ftl_value_operand(o), ftl_value_operand(alpha), ftl_value_operand(mean));
-  ftl_store(b, ftl_sparq_ref(s, s->o, batch, head, query_head, 1, s->a.head_dim), o, -1);
+  ftl_store(b, ftl_sparq_ref(s->o, batch, head, query_head, 1, s->a.head_dim), o, -1);
   ftl_builder_grid(b, s->a.batch * s->a.heads, false, false);
 }

@@ -38,13 +38,13 @@ static int32_t tile(const chooser *c, const char *name, ftl_dtype dtype) {
 static int32_t row(const chooser *c, const char *name) { return ftl_builder_rows_by_rows(c->b, name, 1, c->layout); }
 
 static ftl_tile_ref row_ref(const chooser *c, int32_t tensor, ftl_expr query_head, int64_t columns) {
-  return ftl_sparq_ref(c->s, tensor, c->batch, c->kv_head, query_head, 1, (int32_t)columns);
+  return ftl_sparq_ref(tensor, c->batch, c->kv_head, query_head, 1, (int32_t)columns);
 }
 
 // What `ranks` numbers goes to the entries of (batch, KV head) of a table.
 static void store_choice(const chooser *c, int32_t table, int32_t ranks, int32_t count) {
   ftl_expr zero = ftl_const(c->b, 0), first = ftl_sparq_first_entry(c->s, c->batch, c->kv_head, count);
-  ftl_store_top(c->b, ftl_sparq_ref(c->s, table, zero, zero, first, count, 1), -1, ranks);
+  ftl_store_top(c->b, ftl_sparq_ref(table, zero, zero, first, count, 1), -1, ranks);
 }
 
 // chosen <- 1 where `ranks` numbers, 0 where it is -1

@@ -11,9 +11,8 @@ enum { MMA_K = 16, VECTOR_ELEMENTS = 8, MOST_ENTRIES = 1 << 22 };
 
 // ---- what launches share ----
 
-ftl_tile_ref ftl_sparq_ref(const ftl_sparq *s, int32_t tensor, ftl_expr batch, ftl_expr kv_head, ftl_expr row,
-                           int32_t rows, int32_t columns) {
-  (void)s;
+ftl_tile_ref ftl_sparq_ref(int32_t tensor, ftl_expr batch, ftl_expr kv_head, ftl_expr row, int32_t rows,
+                           int32_t columns) {
   return (ftl_tile_ref){.tensor = tensor,
                         .batch = batch,
                         .head = kv_head,
@@ -173,6 +172,8 @@ static void set_defaults(ftl_spec *spec) {
   spec->value[FTL_PARAM_seqlen_q] = 1;
   spec->value[FTL_PARAM_block_m] = MMA_K;
   ftl_spec_set_default(spec, FTL_PARAM_block_n, 256);
+  ftl_spec_set_default(spec, FTL_PARAM_sparq_k,
+                       ftl_smaller(spec->value[FTL_PARAM_sparq_k], spec->value[FTL_PARAM_seqlen_kv]));
 }
 
 const ftl_workload ftl_workload_sparq_decode = {
