@@ -5,7 +5,7 @@
 #include "base/integer.h"
 #include "workloads/page_pool.h"
 
-static const int64_t most_entries = INT64_C(1) << 24;
+static const int64_t most_entries = INT64_C(1) << 22;
 
 void ftl_batch_lengths(const ftl_spec *spec, int32_t *out) {
   int64_t batch = spec->value[FTL_PARAM_batch];

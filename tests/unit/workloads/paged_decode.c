@@ -117,9 +117,9 @@ Test(unit_workloads_paged_decode, scattered_pages_are_a_permutation_in_which_nei
 }
 
 Test(unit_workloads_paged_decode, block_tables_that_are_too_long_are_refused) {
-  ftl_spec spec = spec_of("lengths=16777216x2 page_size=1");
+  ftl_spec spec = spec_of("lengths=4194304x2 page_size=1");
   ftl_paged_batch *b;
   ftl_error error = {0};
   cr_assert_eq(ftl_paged_batch_create(&b, &spec, 1, &error), FTL_INFEASIBLE);
-  cr_expect_str_eq(error.message, "page_size=1: the block tables have 33554432 entries; allowed are 16777216");
+  cr_expect_str_eq(error.message, "page_size=1: the block tables have 8388608 entries; allowed are 4194304");
 }
