@@ -22,7 +22,7 @@ refused 2 "No space left" sh -c '"$1" arch list >/dev/full' sh "$FAKE"
 refused 2 'unknown GPU "h20"' "$FAKE" predict --arch h20 $Q
 refused 2 "nearest" "$FAKE" arch show h20
 refused 2 "No such file" "$FAKE" predict --arch ./no_such_model.lua $Q
-refused 2 "unknown workload flash; known are flash2_fwd" "$FAKE" predict --arch h200 --workload flash heads=8
+refused 2 "unknown workload flash; known are flash1_fwd" "$FAKE" predict --arch h200 --workload flash heads=8
 refused 2 "unknown workload" "$FAKE" workload show flash
 refused 2 "schedule=pingpong: flash2_fwd allows stages|interleaved" "$FAKE" predict --arch h200 $Q schedule=pingpong
 refused 2 "matmul_tiled does not take the parameter seqlen; foretile workload show matmul_tiled" \
