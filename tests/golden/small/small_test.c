@@ -106,6 +106,20 @@ static const golden matmul_cluster_goldens[] = {
 #include "matmul_cluster_goldens.inc"
 };
 
+// A window with dropout; a block mask; unfused with padding and dropout, forward and backward.
+static const golden window_goldens[] = {
+#include "window_goldens.inc"
+};
+static const golden block_mask_goldens[] = {
+#include "block_mask_goldens.inc"
+};
+static const golden elementwise_goldens[] = {
+#include "elementwise_goldens.inc"
+};
+static const golden elementwise_backward_goldens[] = {
+#include "elementwise_backward_goldens.inc"
+};
+
 // Prints the line as it is now, and gives true, if it moved.
 static bool moved(const golden *g, const char *parameters) {
   ftl_arch *arch = shipped_arch(g->arch);
@@ -289,4 +303,30 @@ Test(golden_small, counters_of_dynamic_tiles_are_what_they_were) {
                        "flash2_fwd batch=9 heads=32 seqlen=128 head_dim=128 causal=1 block_m=128 block_n=64 "
                        "num_warps=4 num_stages=2 persistent=1 tile_scheduler=dynamic clock_mhz=1200 detail=full");
   cr_assert_eq(num_moved, 0, "the lines above are what the runs give now (dynamic_goldens.inc)");
+}
+
+Test(golden_small, counters_of_masks_and_dropout_are_what_they_were) {
+  const struct {
+    const golden *lines;
+    size_t num_lines;
+    const char *parameters;
+  } kernels[] = {
+      {window_goldens, sizeof window_goldens / sizeof *window_goldens,
+       "heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 window=100 dropout_p=0.1 block_m=64 "
+       "block_n=32 num_warps=4 num_stages=1 clock_mhz=1200 detail=full"},
+      {block_mask_goldens, sizeof block_mask_goldens / sizeof *block_mask_goldens,
+       "heads=4 kv_heads=2 seqlen=500 head_dim=64 mask=butterfly mask_block=64 block_m=64 block_n=32 num_warps=4 "
+       "num_stages=2 clock_mhz=1200 detail=full"},
+      {elementwise_goldens, sizeof elementwise_goldens / sizeof *elementwise_goldens,
+       "standard_attention heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 block_m=64 block_n=64 "
+       "num_warps=4 padding_mask=1 dropout_p=0.1 clock_mhz=1200 detail=full"},
+      {elementwise_backward_goldens, sizeof elementwise_backward_goldens / sizeof *elementwise_backward_goldens,
+       "standard_attention pass=bwd heads=4 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 block_m=64 block_n=64 "
+       "num_warps=4 dropout_p=0.1 clock_mhz=1200 detail=full"},
+  };
+  for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
+    int num_moved = 0;
+    for (size_t i = 0; i < kernels[k].num_lines; i++) num_moved += moved(&kernels[k].lines[i], kernels[k].parameters);
+    cr_expect_eq(num_moved, 0, "the lines above are what the runs give now: %s", kernels[k].parameters);
+  }
 }
