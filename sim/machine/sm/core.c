@@ -96,10 +96,10 @@ static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool
   }
 }
 
-// ftl_sm_warp_advance for the usual case: the next instruction waits for its tokens only.
+// ftl_sm_warp_advance for the usual case: the next instruction is there and waits for its tokens only.
 static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t position, int64_t now) {
   const sm_op *op = w->op + 1;
-  if (op->special) {
+  if (op->special || (op->num_lines && !sm_code_is_there(sm, op, now + 1))) {
     ftl_sm_warp_advance(sm, w, now, now + 1, FTL_STALL_WAIT);
     return;
   }

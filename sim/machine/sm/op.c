@@ -286,7 +286,6 @@ static void lay_out(sm_code *code, sm_op *ops, int32_t num_ops, int64_t *byte) {
     if (!comes_from_afar && *byte > 0 && before == first) first++;
     ops[i].line = (uint16_t)first;
     ops[i].num_lines = (uint8_t)(last - first + 1);
-    if (ops[i].num_lines) ops[i].special = true;
     comes_from_afar = ops[i].kind == SM_BRANCH;
     code->num_lines = (int32_t)last + 1;
   }

@@ -319,6 +319,14 @@ static inline uint32_t sm_latest_source(const sm_warp *w) {
   return a > c ? a : c;
 }
 
+// ftl_sm_code_fetch for the usual case, one line that has come; false: any other case, and nothing is changed.
+static inline bool sm_code_is_there(ftl_sm *sm, const sm_op *op, int64_t now) {
+  sm_code_line *line = &sm->code_cache.lines[op->line];
+  if (op->num_lines != 1 || line->last_use == 0 || line->there_at > now) return false;
+  line->last_use = ++sm->code_cache.uses;
+  return true;
+}
+
 // What a wait for a token of this word is called.
 static inline ftl_stall sm_stall_of(uint32_t word) {
   static const uint8_t stalls[4] = {FTL_STALL_WAIT, FTL_STALL_SHORT_SCOREBOARD, FTL_STALL_LONG_SCOREBOARD,

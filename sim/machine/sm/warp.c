@@ -150,6 +150,8 @@ void ftl_sm_warp_advance(ftl_sm *sm, sm_warp *w, int64_t now, int64_t earliest, 
       ftl_sm_warp_leave(sm, w, earliest);
       return;
     }
+  }
+  if (w->op->num_lines) {
     int64_t fetched = ftl_sm_code_fetch(sm, w->op, earliest);
     if (fetched > earliest) {
       earliest = fetched;
