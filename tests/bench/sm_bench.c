@@ -67,14 +67,16 @@ static int64_t run_sm(ftl_sm *sm, int32_t num_slots) {
   return now;
 }
 
-static void print_row(const point *p, int32_t num_slots, int64_t cycles, double seconds, const ftl_sm_counters *c,
+static void print_row(const point *p, int32_t num_slots, int64_t cycles, double seconds, const ftl_sm *sm,
                       const ftl_arch *arch) {
+  const ftl_sm_counters *c = ftl_sm_counters_get(sm);
+  int64_t events = ftl_sm_num_events(sm);
   printf(
       "%-12s %2d CTAs: %10lld warp instructions, %8lld cycles, IPC %.2f, tensor %4.1f %%, %6.2f M warp "
-      "instructions/s\n",
+      "instructions/s, %10lld events, %6.2f M events/s\n",
       p->name, num_slots, (long long)c->warp_insts, (long long)cycles, (double)c->warp_insts / (double)cycles,
       100.0 * (double)c->tensor_busy_cycles / (double)(cycles * arch->sm_num_subcores),
-      (double)c->warp_insts / seconds / 1e6);
+      (double)c->warp_insts / seconds / 1e6, (long long)events, (double)events / seconds / 1e6);
 }
 
 static ftl_status measure(const point *p, const ftl_arch *arch, bool bulk, ftl_error *error) {
@@ -95,7 +97,7 @@ static ftl_status measure(const point *p, const ftl_arch *arch, bool bulk, ftl_e
   if (status == FTL_OK) {
     double start = now_s();
     int64_t cycles = run_sm(sm, config.num_slots);
-    print_row(p, config.num_slots, cycles, now_s() - start, ftl_sm_counters_get(sm), arch);
+    print_row(p, config.num_slots, cycles, now_s() - start, sm, arch);
   }
   ftl_sm_destroy(sm);
   ftl_warp_program_destroy(warps);

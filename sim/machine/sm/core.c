@@ -245,6 +245,7 @@ static int64_t next_event(const ftl_sm *sm) {
 }
 
 static void cycle(ftl_sm *sm, int64_t now, int64_t until) {
+  sm->num_events++;
   sm->floor = now;
   if (sm->reply_next <= now) ftl_sm_replies(sm, now);
   sm->floor = now + 1;

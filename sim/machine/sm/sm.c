@@ -212,6 +212,8 @@ bool ftl_sm_is_busy(const ftl_sm *sm) { return sm->num_resident > 0; }
 
 const ftl_sm_counters *ftl_sm_counters_get(const ftl_sm *sm) { return &sm->counters; }
 
+int64_t ftl_sm_num_events(const ftl_sm *sm) { return sm->num_events; }
+
 void ftl_sm_observe(ftl_sm *sm, ftl_sm_on_issue on_issue, void *context) {
   sm->on_issue = on_issue;
   sm->on_issue_context = context;

@@ -102,6 +102,9 @@ const ftl_mem_message *ftl_sm_messages(const ftl_sm *sm, int32_t *count);
 bool ftl_sm_is_busy(const ftl_sm *sm);
 // Counters of all cycles before the last advance's end, whatever the lengths of the advances were.
 const ftl_sm_counters *ftl_sm_counters_get(const ftl_sm *sm);
+// Cycles in which the SM had anything to do: what a run costs the host, not what the GPU would show. Unlike counters it
+// depends on `bulk` and on the lengths of the advances.
+int64_t ftl_sm_num_events(const ftl_sm *sm);
 
 // Calls on_issue for every issued instruction from now on (timeline, tests). NULL stops it.
 typedef void (*ftl_sm_on_issue)(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
