@@ -32,6 +32,9 @@ def flash2_mma():
     for (block_m, block_n, warps, stages, schedule), head_dim, causal in itertools.product(
             ((128, 64, 4, 2, "stages"), (64, 64, 4, 2, "stages"), (128, 128, 8, 1, "interleaved")), (64, 128), (0, 1)):
         yield (block_m, block_n, warps, stages, head_dim, causal, schedule), f"{schedule} ragged"
+    for (block_m, warps), head_dim, causal in itertools.product(((64, 4), (128, 4), (128, 8)), (64, 128), (0, 1)):
+        for stages, schedule in ((2, "stages"), (3, "stages"), (1, "interleaved")):
+            yield (block_m, 96, warps, stages, head_dim, causal, schedule), f"{schedule}"
 
 
 def flash2_wgmma():
