@@ -153,115 +153,137 @@ static void write_mma(FILE *out, const ftl_tile_program *program, const ftl_tile
   fprintf(out, " x %s%s", program->rings[op->ring].name, op->transpose_b ? "^T" : "");
 }
 
-static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
-  const char *dst = op->dst >= 0 ? program->values[op->dst].name : "";
-  const char *a = op->a.value >= 0 ? program->values[op->a.value].name : "";
-  const char *ring = op->ring >= 0 ? program->rings[op->ring].name : "";
-  const char *fn = op->fn == FTL_ELEM_MAX ? "max" : "sum";
-  switch (op->kind) {
-    case FTL_TILE_LOOP:
-      fprintf(out, "for i%d in ", op->loop_var);
-      write_expr(out, program, op->lo);
-      fputs(" .. ", out);
-      write_expr(out, program, op->hi);
+enum { NUM_KINDS = FTL_TILE_SYNC + 1 };
+
+static const char *value_name(const ftl_tile_program *program, int32_t value) {
+  return value >= 0 ? program->values[value].name : "";
+}
+
+static const char *ring_name(const ftl_tile_program *program, int32_t ring) {
+  return ring >= 0 ? program->rings[ring].name : "";
+}
+
+// What a letter of a form stands for.
+static void write_part(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op, char part) {
+  switch (part) {
+    case 'd':
+      fputs(value_name(program, op->dst), out);
       break;
-    case FTL_TILE_END_LOOP:
-      fputs("end", out);
+    case 't':
+      fputs(ftl_dtype_name(program->values[op->dst].dtype), out);
       break;
-    case FTL_TILE_LOAD:
-      fprintf(out, "%s <- ", ring);
-      write_ref(out, program, &op->ref);
+    case 'a':
+      fputs(value_name(program, op->a.value), out);
       break;
-    case FTL_TILE_LOOKUP:
-      fputs("look up ", out);
-      if (op->lookup == FTL_PAGE_ENTRIES) {
-        write_ref(out, program, &op->ref);
-        break;
-      }
-      write_expr(out, program, op->lookup);
-      write_present(out, program, &op->ref);
+    case 'b':
+      fputs(value_name(program, op->b.value), out);
       break;
-    case FTL_TILE_LOAD_TILE:
-    case FTL_TILE_LOAD_ROWS:
-    case FTL_TILE_LOAD_COLUMNS:
-      fprintf(out, "%s = ", dst);
-      write_ref(out, program, &op->ref);
+    case 'c':
+      fputs(value_name(program, op->c.value), out);
       break;
-    case FTL_TILE_FILL:
-      fprintf(out, "%s = %g", dst, (double)op->a.immediate);
+    case 'm':
+      fprintf(out, "%g", (double)op->a.immediate);
       break;
-    case FTL_TILE_FETCH:
-      fprintf(out, "%s = %s", dst, ring);
+    case 'n':
+      fprintf(out, "%d", op->count);
       break;
-    case FTL_TILE_PUT:
-      fprintf(out, "%s <- %s", ring, a);
+    case 'f':
+      fputs(op->fn == FTL_ELEM_MAX ? "max" : "sum", out);
       break;
-    case FTL_TILE_TRANSPOSE:
-      fprintf(out, "%s <- %s^T", ring, program->rings[op->ring_a].name);
+    case 'r':
+      fputs(ring_name(program, op->ring), out);
       break;
-    case FTL_TILE_DEQUANTIZE:
-      fprintf(out, "%s <- %s * %s", ring, program->rings[op->ring_a].name, program->rings[op->ring_scales].name);
+    case 'q':
+      fputs(ring_name(program, op->ring_a), out);
       break;
-    case FTL_TILE_MMA:
-      write_mma(out, program, op);
-      break;
-    case FTL_TILE_ELEM:
-      write_elem(out, program, op);
-      break;
-    case FTL_TILE_MASK:
-      write_mask(out, program, op);
-      break;
-    case FTL_TILE_MASK_BITS:
-      fprintf(out, "%s = -inf where a bit is 0 of ", dst);
-      write_ref(out, program, &op->ref);
-      break;
-    case FTL_TILE_DROPOUT:
-      write_dropout(out, program, op);
-      break;
-    case FTL_TILE_REDUCE_ROWS:
-      fprintf(out, "%s = %s over columns of %s, with %s", dst, fn, a, dst);
-      break;
-    case FTL_TILE_REDUCE_LANES:
-      fprintf(out, "%s = %s over lanes of %s", dst, fn, dst);
-      break;
-    case FTL_TILE_STORE_MERGED:
-      write_ref(out, program, &op->ref);
-      fprintf(out, " <- merged over groups: %s with maxima %s, sums %s, through %s", a,
-              program->values[op->b.value].name, program->values[op->c.value].name, ring);
-      break;
-    case FTL_TILE_REDUCE_GROUPS:
-      fprintf(out, "%s = %s over groups of %s through %s", dst, fn, dst, ring);
-      break;
-    case FTL_TILE_GATHER:
-      fprintf(out, "%s = %s over groups of %s, by rows, through %s", dst, fn, a, ring);
-      break;
-    case FTL_TILE_CONVERT:
-      fprintf(out, "%s = %s(%s)", dst, ftl_dtype_name(program->values[op->dst].dtype), a);
-      break;
-    case FTL_TILE_ATOMIC_ADD:
-      write_ref(out, program, &op->ref);
-      fprintf(out, " += %s", a);
-      break;
-    case FTL_TILE_TOP:
-      fprintf(out, "%s = numbers of the %d largest of %s", dst, op->count, a);
-      break;
-    case FTL_TILE_STORE_TOP:
-      write_ref(out, program, &op->ref);
-      fprintf(out, " <- %s numbered by %s", op->a.value < 0 ? "columns" : a, program->values[op->b.value].name);
-      break;
-    case FTL_TILE_STORE:
-    case FTL_TILE_STORE_ROWS:
-      write_ref(out, program, &op->ref);
-      fprintf(out, " <- %s%s%s", a, op->ring >= 0 ? " through " : "", ring);
-      write_ring_row(out, op);
-      break;
-    case FTL_TILE_ARRIVE:
-    case FTL_TILE_SYNC:
-      fprintf(out, "%s %s", ftl_tile_op_name(op->kind), program->barriers[op->barrier].name);
+    case 's':
+      fputs(ring_name(program, op->ring_scales), out);
       break;
     default:
-      fprintf(out, "%s %s", ftl_tile_op_name(op->kind), ring);
+      write_ref(out, program, &op->ref);
   }
+}
+
+// The operations that are written from a form: $d destination, $t its type, $a $b $c operands, $m immediate, $n count,
+// $f reduction, $r ring, $q ring of A, $s ring of scales, $p place in memory. NULL: not one of them.
+static const char *form_of(ftl_tile_op_kind kind) {
+  static const char *const forms[NUM_KINDS] = {
+      [FTL_TILE_END_LOOP] = "end",
+      [FTL_TILE_LOAD] = "$r <- $p",
+      [FTL_TILE_LOAD_TILE] = "$d = $p",
+      [FTL_TILE_LOAD_ROWS] = "$d = $p",
+      [FTL_TILE_LOAD_COLUMNS] = "$d = $p",
+      [FTL_TILE_FILL] = "$d = $m",
+      [FTL_TILE_FETCH] = "$d = $r",
+      [FTL_TILE_PUT] = "$r <- $a",
+      [FTL_TILE_TRANSPOSE] = "$r <- $q^T",
+      [FTL_TILE_DEQUANTIZE] = "$r <- $q * $s",
+      [FTL_TILE_MASK_BITS] = "$d = -inf where a bit is 0 of $p",
+      [FTL_TILE_REDUCE_ROWS] = "$d = $f over columns of $a, with $d",
+      [FTL_TILE_REDUCE_LANES] = "$d = $f over lanes of $d",
+      [FTL_TILE_REDUCE_GROUPS] = "$d = $f over groups of $d through $r",
+      [FTL_TILE_GATHER] = "$d = $f over groups of $a, by rows, through $r",
+      [FTL_TILE_CONVERT] = "$d = $t($a)",
+      [FTL_TILE_STORE_MERGED] = "$p <- merged over groups: $a with maxima $b, sums $c, through $r",
+      [FTL_TILE_ATOMIC_ADD] = "$p += $a",
+      [FTL_TILE_TOP] = "$d = numbers of the $n largest of $a",
+  };
+  return forms[kind];
+}
+
+static void write_form(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op, const char *form) {
+  for (; *form; form++) {
+    if (*form == '$')
+      write_part(out, program, op, *++form);
+    else
+      fputc(*form, out);
+  }
+}
+
+static void write_loop(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  fprintf(out, "for i%d in ", op->loop_var);
+  write_expr(out, program, op->lo);
+  fputs(" .. ", out);
+  write_expr(out, program, op->hi);
+}
+
+static void write_lookup(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  fputs("look up ", out);
+  if (op->lookup == FTL_PAGE_ENTRIES) {
+    write_ref(out, program, &op->ref);
+  } else {
+    write_expr(out, program, op->lookup);
+    write_present(out, program, &op->ref);
+  }
+}
+
+static void write_store(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  write_form(out, program, op, op->ring >= 0 ? "$p <- $a through $r" : "$p <- $a");
+  write_ring_row(out, op);
+}
+
+static void write_store_top(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  write_form(out, program, op, op->a.value < 0 ? "$p <- columns numbered by $b" : "$p <- $a numbered by $b");
+}
+
+static void write_meeting(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  fprintf(out, "%s %s", ftl_tile_op_name(op->kind), program->barriers[op->barrier].name);
+}
+
+static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  static void (*const writers[NUM_KINDS])(FILE *, const ftl_tile_program *, const ftl_tile_op *) = {
+      [FTL_TILE_LOOP] = write_loop,      [FTL_TILE_LOOKUP] = write_lookup,    [FTL_TILE_MMA] = write_mma,
+      [FTL_TILE_ELEM] = write_elem,      [FTL_TILE_MASK] = write_mask,        [FTL_TILE_DROPOUT] = write_dropout,
+      [FTL_TILE_STORE] = write_store,    [FTL_TILE_STORE_ROWS] = write_store, [FTL_TILE_STORE_TOP] = write_store_top,
+      [FTL_TILE_ARRIVE] = write_meeting, [FTL_TILE_SYNC] = write_meeting,
+  };
+  const char *form = form_of(op->kind);
+  if (form)
+    write_form(out, program, op, form);
+  else if (writers[op->kind])
+    writers[op->kind](out, program, op);
+  else
+    fprintf(out, "%s %s", ftl_tile_op_name(op->kind), ring_name(program, op->ring));
   fputc('\n', out);
 }
 
