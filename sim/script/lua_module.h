@@ -33,8 +33,8 @@ const ftl_arch *ftl_lua_to_arch(lua_State *lua, int index);
 int ftl_lua_predict(lua_State *lua);
 int ftl_lua_explore(lua_State *lua);
 // Shared with the predictions of a script's kernels (lua_kernel_points.c).
-enum { FTL_LUA_MAX_ARCHS = 64, FTL_LUA_VALUE_BYTES = 64 };
-// A parameter's value as text, in at most FTL_LUA_VALUE_BYTES.
+enum { FTL_LUA_MAX_ARCHS = 64, FTL_LUA_VALUE_BYTES = 2 * FTL_SPEC_LIST_BYTES };
+// A parameter's value as text, in at most FTL_LUA_VALUE_BYTES; a longer one is an error.
 void ftl_lua_value_text(lua_State *lua, int index, const char *name, char *text);
 // The GPUs that the arguments at 1 name: one, or where `lists` a list of at most FTL_LUA_MAX_ARCHS; how many.
 int ftl_lua_get_archs(lua_State *lua, bool lists, const ftl_arch **archs);

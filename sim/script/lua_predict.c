@@ -52,7 +52,9 @@ void ftl_lua_value_text(lua_State *lua, int index, const char *name, char *text)
       break;
     }
     case LUA_TSTRING:
-      snprintf(text, FTL_LUA_VALUE_BYTES, "%s", lua_tostring(lua, index));
+      if (snprintf(text, FTL_LUA_VALUE_BYTES, "%s", lua_tostring(lua, index)) >= FTL_LUA_VALUE_BYTES) {
+        luaL_error(lua, "%s is longer than %d characters", name, FTL_LUA_VALUE_BYTES - 1);
+      }
       break;
     default:
       luaL_error(lua, "%s must be a number, a name, or true or false, not a %s", name, luaL_typename(lua, index));

@@ -50,6 +50,17 @@ Test(unit_scenario_module, real_parameters_are_given_and_answered_as_numbers) {
                 "assert(r.softmax_scale == 0.1 and r.params.softmax_scale == 0.1)\n");
 }
 
+Test(unit_scenario_module, a_list_is_taken_whole_however_long_its_text) {
+  passes(PREFIX
+         "local r = ft.predict{ arch = 'h200', workload = 'paged_decode', heads = 8, head_dim = 64, seqlen_q = 1,\n"
+         "  lengths = ('1290:'):rep(99) .. '37' }\n"
+         "assert(r.batch == 100, r.batch)\n");
+  fails(PREFIX
+        "ft.predict{ arch = 'h200', workload = 'paged_decode', heads = 8, head_dim = 64, seqlen_q = 1,\n"
+        "  lengths = ('1290:'):rep(9999) .. '37' }\n",
+        "lengths is longer than");
+}
+
 Test(unit_scenario_module, an_infeasible_prediction_has_a_reason_and_no_time) {
   passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION
                 ", block_m = 256, block_n = 128 }\n"
