@@ -36,6 +36,14 @@ accepted "Llama-3 70B" "$FAKE" run --no-db "$SCENARIOS/models.lua"
 accepted "of 3 sequences" "$FAKE" run --no-db "$SCENARIOS/models.lua" -- v100 3
 accepted "flash3_fwd on h200" "$FAKE" run --no-db "$SCENARIOS/flash3.lua"
 
+accepted "All rows, worst first" "$FAKE" run --no-db "$SCENARIOS/reproduction.lua"
+refused 2 "section tables: there are flash1" "$FAKE" run --no-db "$SCENARIOS/reproduction.lua" -- tables
+
+# Memory of a paged cache follows from page numbers alone, and is that of the paper (arXiv:2309.06180).
+accepted "mean | 60 to 80 % | 63.5 %" "$REAL" run --no-db "$SCENARIOS/reproduction.lua" -- pages
+grep -q "the same | under 4 % | 0.7 %" out || bad "waste of pages"
+grep -q "0.7 to 1 MB | 0.82 MB" out || bad "bytes of a token"
+
 # Kernels that a scenario writes, which need the real engine.
 accepted "alibi: o within" "$REAL" run --no-db "$SCENARIOS/alibi.lua" -- t4
 accepted "block_sparse: o within" "$REAL" run --no-db "$SCENARIOS/block_sparse.lua" -- a100_80
