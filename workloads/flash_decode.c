@@ -22,5 +22,6 @@ const ftl_workload ftl_workload_flash_decode = {
                                                        FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse))),
     .set_defaults = set_defaults,
     .resolve = ftl_decode_resolve_splits,
+    .decodes = true,
     .build = build,
 };

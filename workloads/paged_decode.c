@@ -36,5 +36,6 @@ const ftl_workload ftl_workload_paged_decode = {
                  FTL_TAKES(tile_reverse) | FTL_TAKES(window)),
     .set_defaults = ftl_decode_set_block_m,
     .resolve = resolve,
+    .decodes = true,
     .build = build,
 };

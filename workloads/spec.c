@@ -153,6 +153,10 @@ static ftl_status fill_default(ftl_spec *spec, int param, ftl_error *error) {
   spec->value[param] = info->default_value;
   if (info->default_value == FTL_PARAM_SAME_AS_HEADS) spec->value[param] = spec->value[FTL_PARAM_heads];
   if (info->default_value != FTL_PARAM_REQUIRED) return FTL_OK;
+  if (param == FTL_PARAM_seqlen_q && spec->workload->decodes) {
+    spec->value[param] = 1;
+    return FTL_OK;
+  }
   return ftl_error_set(error, FTL_BAD_INPUT, "%s needs %s, %lld to %lld%s%s: %s", spec->workload->name, info->name,
                        (long long)info->min, (long long)info->max, info->unit[0] ? " " : "", info->unit, info->doc);
 }

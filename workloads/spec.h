@@ -163,6 +163,7 @@ enum { FTL_MAX_LAUNCHES = 8 };
 struct ftl_workload {
   const char *name, *doc;
   ftl_param_set accepts;  // parameters that it reads
+  bool decodes;           // one query a head (seqlen_q) unless given
   bool packs_queries;     // `lengths` are those of the queries too, else of the keys alone
   uint32_t schedules;     // bit per value of `schedule` that it knows, if it takes that parameter
   uint32_t dtypes;        // likewise of `dtype`; 0: fp16 and bf16

@@ -68,7 +68,9 @@ const char *ftl_workload_default(const ftl_workload *workload, ftl_param param, 
   int64_t general = ftl_param_get(param)->default_value;
   char text[32];
   ftl_spec one = probe(workload, 1), other = probe(workload, 256);
-  if (general == FTL_PARAM_REQUIRED)
+  if (param == FTL_PARAM_seqlen_q && workload->decodes)
+    snprintf(buffer, FTL_PARAM_TEXT_BYTES, "1");
+  else if (general == FTL_PARAM_REQUIRED)
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "required");
   else if (general == FTL_PARAM_SAME_AS_HEADS)
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "as heads");

@@ -20,6 +20,11 @@ static ftl_spec spec_of(const char *params) {
   return spec;
 }
 
+Test(unit_workloads_flash_decode, decodes_one_query_unless_told) {
+  cr_assert_eq(spec_of("heads=2 seqlen_kv=512 head_dim=64").value[FTL_PARAM_seqlen_q], 1);
+  cr_assert_eq(spec_of("heads=2 seqlen_q=3 seqlen_kv=512 head_dim=64").value[FTL_PARAM_seqlen_q], 3);
+}
+
 Test(unit_workloads_flash_decode, infeasible_configurations_name_the_parameter_and_the_limit) {
   static const struct {
     const char *params, *reason;
