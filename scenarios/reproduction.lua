@@ -445,12 +445,15 @@ local function print_bytes()
     { "persistent GQA forward, causal, H200", "read", 57.7, gqa, "hbm_read", tileops },
     { "persistent GQA forward, causal, H200", "written", 21.0, gqa, "hbm_write", tileops },
   }
-  local lines = {}
+  local lines, errors = {}, {}
   for _, case in ipairs(cases) do
     local mb = ask(case[4])[case[5]] / 1e6
+    errors[#errors + 1] = math.abs(error_pct(mb, case[3]))
     lines[#lines + 1] = { case[1], case[2], case[3], ("%.1f"):format(mb), signed(error_pct(mb, case[3])), case[6] }
   end
   print("### HBM bytes")
+  print()
+  print(("Mean absolute error %.1f %%."):format(mean(errors, function(e) return e end)))
   print()
   markdown({ "kernel", "bytes", "published, MB", "simulated", "error", "source" }, lines)
 end
