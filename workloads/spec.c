@@ -166,7 +166,7 @@ void ftl_spec_set_default(ftl_spec *spec, ftl_param param, int64_t value) {
 }
 
 static ftl_status set_from_lengths(ftl_spec *spec, ftl_param param, int64_t value, bool is_exact, ftl_error *error) {
-  if ((spec->given >> param & 1) == 0) store(spec, param, value);
+  if ((spec->given >> param & 1) == 0) store(spec, (int)param, value);
   int64_t given = spec->value[param];
   if (is_exact ? given == value : given >= value) return FTL_OK;
   return ftl_error_set(error, FTL_BAD_INPUT, "%s=%lld: lengths has %s%lld", ftl_param_get(param)->name,

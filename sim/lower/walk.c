@@ -126,6 +126,7 @@ int32_t ftl_access_lines(const ftl_access *access, const ftl_tile_place *place, 
   if (!access->is_local) start = ftl_access_start_of(access, place, warp);
   if (start.bytes == 0) return 0;
   int32_t row = start.row, num_rows = access->is_local ? INT32_MAX : place->num_rows;
+  if (row >= num_rows) return 0;
   uint64_t step = (uint64_t)(place->row_stride_bytes * access->row_step);
   uint64_t begin = (uint64_t)(ftl_tile_place_row(place, row) + start.column_byte);
   uint64_t run_begin = 0, run_end = 0;

@@ -48,7 +48,7 @@ static sm_copy copy_of_rows(ftl_sm *sm, sm_warp *w, int32_t first, int32_t num_r
                   .eligible = now + sm->arch->tma_latency_cycles,
                   .rows_left = rows < num_rows ? rows : num_rows,
                   .cost = SM_LINE_COST,
-                  .next_row = (uint64_t)(ftl_tile_place_row(place, row) + start.column_byte),
+                  .next_row = rows > 0 ? (uint64_t)(ftl_tile_place_row(place, row) + start.column_byte) : 0,
                   .row_step_bytes = (uint64_t)(place->row_stride_bytes * access->row_step),
                   .row_bytes = (uint64_t)start.bytes,
                   .priority = w->op->priority,

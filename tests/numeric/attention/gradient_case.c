@@ -196,7 +196,8 @@ static void compare(const gradients *g, int i, int64_t heads, int64_t length, co
       for (int64_t r = 0; r < length; r++)
         for (int32_t d = 0; d < g->a.head_dim; d++) {
           size_t at = element(g, heads, length, batch, head, r) + (size_t)d;
-          double expected = g->expected[i][at], found = (double)gradients_row(g, D_Q + i, batch, head, r)[d];
+          double expected = g->expected[i][at],
+                 found = (double)gradients_row(g, (gradient_tensor)(D_Q + i), batch, head, r)[d];
           double allowed = tolerance(g, i, expected, g->magnitude[i][at]);
           cr_assert(fabs(found - expected) <= allowed, "%s: %s[%d][%d][%d][%d] is %.9g, not %.9g +- %.2g", params,
                     names[i], (int)batch, (int)head, (int)r, d, found, expected, allowed);

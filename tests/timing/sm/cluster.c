@@ -119,7 +119,7 @@ Test(timing_sm_cluster, each_copies_its_share_and_both_get_the_tile) {
   for (int32_t i = 0; i < 4; i++) {
     cr_expect_eq(p.r->requests[i].time, 51 + i % 2);
     cr_expect_eq(p.r->requests[i].sm, i / 2);
-    cr_expect_eq(p.r->requests[i].line, 2 * i, "rows are 256 bytes apart");
+    cr_expect_eq(p.r->requests[i].line, (uint64_t)(2 * i), "rows are 256 bytes apart");
   }
   for (int32_t sm = 0; sm < 2; sm++) cr_expect_eq(cycle_of(&p, sm, 1, 2, 0), 265, "SM %d", sm);
   pair_fini(&p);
