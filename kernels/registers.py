@@ -56,12 +56,22 @@ def boolean(flag):
     return "true" if flag else "false"
 
 
+def turing_softmaxes():
+    """What Turing can be given of the kernels, over rows that share warps and over the steps that stay in registers (0: none)."""
+    for kind, (block_m, warps), steps in itertools.product(("safe", "online"), ((1, 1), (1, 2), (1, 4), (1, 8), (1, 16), (2, 2), (2, 4), (2, 8), (4, 4), (4, 8), (8, 8)),
+                                                           (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16)):
+        held = steps * 256 * warps // block_m
+        yield ("softmax_rows", (block_m, held, warps, 1, 0, 0, kind + (" registers" if held else " reread")), "softmax_rows",
+               f"softmax_rows::rows<softmax_rows::Shape<softmax_rows::Softmax::{kind}, {block_m}, {warps}, {held}>>(const __half *, __half *, float *, int)")
+
+
 def instances(arch):
     """(kernel, key columns from block_m on, header, explicit instantiation)."""
     for kind, (block_m, held, warps) in itertools.product(("safe", "online"), ((1, 0, 4), (4, 0, 4), (1, 0, 8), (1, 4096, 4), (1, 16384, 4), (4, 1024, 4), (4, 4096, 4))):
         yield ("softmax_rows", (block_m, held, warps, 1, 0, 0, kind + (" registers" if held else " reread")), "softmax_rows",
                f"softmax_rows::rows<softmax_rows::Shape<softmax_rows::Softmax::{kind}, {block_m}, {warps}, {held}>>(const __half *, __half *, float *, int)")
     if arch == "75":
+        yield from turing_softmaxes()
         return
     for (m, n, warps, stages, d, causal, schedule), variant in flash2_mma():
         ragged = ", true" if "ragged" in variant else ""
