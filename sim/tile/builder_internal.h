@@ -1,10 +1,16 @@
-// What builder.c (declarations and operations) and expr.c (expressions) share.
+// What the files of the builder share: builder*.c (declarations and operations), expr.c (expressions), lookup.c
+// (tables).
 #ifndef FTL_TILE_BUILDER_INTERNAL_H
 #define FTL_TILE_BUILDER_INTERNAL_H
 
 #include "tile/builder.h"
 
-enum { FTL_TILE_MAX_EXPRS = 4096, FTL_TILE_MAX_OPS = 16384, FTL_TILE_MAX_LOOKUPS = 64 };
+enum {
+  FTL_TILE_MAX_EXPRS = 4096,
+  FTL_TILE_MAX_OPS = 16384,
+  FTL_TILE_MAX_LOOKUPS = 64,
+  FTL_TILE_BASE_ALIGNMENT_BYTES = 2 << 20,  // large pages of the GPU: every tensor starts one
+};
 
 // A lookup whose entry a register holds: in the loop whose depth is `depth` and in loops within it.
 typedef struct ftl_held_lookup {
@@ -31,9 +37,11 @@ struct ftl_builder {
 void ftl_builder_fail(ftl_builder *builder, ftl_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// What builder.c and lookup.c share.
 bool ftl_builder_is_ok(const ftl_builder *builder);
+void ftl_builder_copy_name(char out[FTL_TILE_NAME_BYTES], const char *name);  // cut to what fits
 ftl_tile_op ftl_builder_op_of(ftl_tile_op_kind kind);  // an operation with nothing set: no value, no ring, no tensor
+// Adds an operation to the role begun last, after the LOOKUPs that it needs.
+void ftl_builder_add_op(ftl_builder *builder, ftl_tile_op op);
 // Puts an operation before operation `at` of the program, which is one of the role begun last, or at its end.
 void ftl_builder_insert_op(ftl_builder *builder, int32_t at, const ftl_tile_op *op);
 // Adds the LOOKUPs that an operation needs before it: of its bounds, its reference and its mask. Completes the pages of

@@ -1,0 +1,57 @@
+// Operations that hide scores, and that drop probabilities.
+#include "tile/builder_internal.h"
+
+void ftl_mask(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit) {
+  ftl_mask_heads(builder, dst, row0, column0, diagonal, limit, 0);
+}
+
+static ftl_tile_op mask_of(int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal, ftl_expr limit) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_MASK);
+  op.dst = dst;
+  op.row0 = row0;
+  op.column0 = column0;
+  op.diagonal = diagonal;
+  op.limit = limit;
+  return op;
+}
+
+void ftl_mask_heads(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
+                    ftl_expr limit, int64_t period) {
+  ftl_tile_op op = mask_of(dst, row0, column0, diagonal, limit);
+  op.period = period;
+  ftl_builder_add_op(builder, op);
+}
+
+void ftl_mask_transposed(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
+                         ftl_expr limit) {
+  ftl_tile_op op = mask_of(dst, row0, column0, diagonal, limit);
+  op.transposed = true;
+  ftl_builder_add_op(builder, op);
+}
+
+void ftl_mask_left(ftl_builder *builder, ftl_expr left) {
+  ftl_tile_program *program = builder->program;
+  if (!ftl_builder_is_ok(builder)) return;
+  if (program->num_ops == 0 || program->ops[program->num_ops - 1].kind != FTL_TILE_MASK)
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "only a mask has a bound on the left");
+  else
+    program->ops[program->num_ops - 1].left = left;
+}
+
+void ftl_mask_bits(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_MASK_BITS);
+  op.dst = dst;
+  op.ref = ref;
+  ftl_builder_add_op(builder, op);
+}
+
+void ftl_dropout(ftl_builder *builder, int32_t dst, ftl_expr sequence, ftl_expr row0, ftl_expr column0,
+                 int32_t threshold) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_DROPOUT);
+  op.dst = dst;
+  op.sequence = sequence;
+  op.row0 = row0;
+  op.column0 = column0;
+  op.threshold = threshold;
+  ftl_builder_add_op(builder, op);
+}
