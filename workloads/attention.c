@@ -45,6 +45,15 @@ bool ftl_attention_may_see_none(const ftl_attention *a) {
   return band.has_right && band.right < 0;
 }
 
+// The window of the first query and the keys that come in sight of those behind it.
+int64_t ftl_attention_most_key_tiles(const ftl_attention *a, int64_t num_queries) {
+  int64_t tiles = ftl_divide_up(a->seqlen_kv, a->block_n);
+  ftl_attention_band band = ftl_attention_band_of(a);
+  if (!band.has_left) return tiles;
+  int64_t keys = band.right - band.left + num_queries;
+  return ftl_smaller(tiles, ftl_divide_up(keys - 1, a->block_n) + 1);
+}
+
 static void mask_left(ftl_builder *b, const ftl_attention_band *band) {
   if (band->has_left) ftl_mask_left(b, ftl_const(b, band->left));
 }

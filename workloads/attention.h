@@ -36,6 +36,9 @@ typedef struct ftl_attention_band {
 ftl_attention_band ftl_attention_band_of(const ftl_attention *a);
 // Some query may see no key.
 bool ftl_attention_may_see_none(const ftl_attention *a);
+// Key tiles that `num_queries` queries in a row see at most, wherever in a tile their window begins (FlashAttention-3's
+// num_splits counts so); without a window those of the sequence.
+int64_t ftl_attention_most_key_tiles(const ftl_attention *a, int64_t num_queries);
 // The lengths of the sequence that a CTA works on, where those of a batch differ: expressions instead of seqlen_kv and
 // diagonal of ftl_attention.
 typedef struct ftl_attention_lengths {

@@ -2,15 +2,10 @@
 
 #include "base/integer.h"
 
-// A window is split, not the keys before it (FlashAttention-3's num_splits does the same): it and the tokens of the
-// query tile behind its first may begin and end inside a tile.
+// A window is split, not the keys before it (FlashAttention-3's num_splits does the same).
 static int64_t tiles_seen(const ftl_decode *d) {
-  int64_t tiles = ftl_divide_up(d->a.seqlen_kv, d->a.block_n);
-  ftl_attention_band band = ftl_attention_band_of(&d->a);
-  if (!band.has_left) return tiles;
   int64_t tokens = d->is_packed ? d->a.seqlen_q : ftl_smaller(d->a.seqlen_q, d->a.block_m);
-  int64_t keys = band.right - band.left + tokens;
-  return ftl_smaller(tiles, ftl_divide_up(keys - 1, d->a.block_n) + 1);
+  return ftl_attention_most_key_tiles(&d->a, tokens);
 }
 
 ftl_decode ftl_decode_of(const ftl_spec *spec) {

@@ -13,8 +13,12 @@ void ftl_batch_lengths(const ftl_spec *spec, int32_t *out) {
   for (int64_t i = 0; i < batch; i++) out[i] = (int32_t)spec->value[FTL_PARAM_seqlen_kv];
 }
 
+// Of a sequence of so many keys: those that its queries see.
 static int64_t tiles_of(const ftl_spec *spec, int64_t length) {
-  return ftl_divide_up(length, spec->value[FTL_PARAM_block_n]);
+  ftl_attention a = ftl_attention_of(spec);
+  a.seqlen_kv = length;
+  a.diagonal = length - a.seqlen_q;
+  return ftl_attention_most_key_tiles(&a, a.seqlen_q);
 }
 
 static int64_t parts_of(const ftl_spec *spec, int64_t length, int64_t tiles_per_part) {

@@ -23,8 +23,9 @@ typedef struct ftl_paged_batch {
   ftl_arena arena;
 } ftl_paged_batch;
 
-// Allocates the pages and splits the keys of each sequence into parts of `tiles_per_part` tiles; a sequence has at
-// least one. FTL_INFEASIBLE names page_size where there are more than 2^22 entries, FTL_NO_MEMORY.
+// Allocates the pages and splits the keys of each sequence into parts of `tiles_per_part` tiles, under a window those
+// in sight; a sequence has at least one. FTL_INFEASIBLE names page_size where there are more than 2^22 entries,
+// FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_paged_batch_create(ftl_paged_batch **out, const ftl_spec *spec, int64_t tiles_per_part,
                                                ftl_error *error);
 void ftl_paged_batch_destroy(ftl_paged_batch *batch);

@@ -3,11 +3,13 @@
 // whose last key tiles are masked by bits. Sources of the method: SpecInfer, arXiv:2305.09781 (tree attention); Medusa,
 // arXiv:2401.10774; those of the trees are in tree.c.
 #include "workloads/decode.h"
+#include "workloads/kv_cache.h"
 
 // The tokens of the tree are the queries.
 static void set_defaults(ftl_spec *spec) {
   spec->value[FTL_PARAM_seqlen_q] = ftl_tree_num_tokens(spec);
   ftl_decode_set_block_m(spec);
+  ftl_kv_cache_set_defaults(spec);
 }
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
@@ -30,7 +32,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_tree_decode = {
     .name = "tree_decode",
     .doc = "verification of a tree of speculated tokens against a KV cache: split-KV decoding, masked by ancestors",
-    .accepts = (FTL_TAKES_ALL | FTL_TAKES_TREE) &
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES_TREE | FTL_TAKES_KV_CACHE) &
                ~(FTL_TAKES(seqlen_q) | FTL_TAKES(causal) | FTL_TAKES(window) | FTL_TAKES(softmax) |
                  FTL_TAKES(q_operand) | FTL_TAKES(schedule) | FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse)),
     .set_defaults = set_defaults,

@@ -177,6 +177,23 @@ Test(numeric_attention_paged_decode, several_tokens_see_the_keys_up_to_their_own
     }
 }
 
+// Windows of one key, within a tile of 32, around its boundary, longer than some sequences and than all.
+Test(numeric_attention_paged_decode, a_window_is_that_of_each_sequence) {
+  static const int windows[] = {1, 2, 31, 32, 33, 70, 1000};
+  static const char *const orders[] = {"layout=bhsd", "layout=bshd"};
+  char params[256];
+  for (size_t w = 0; w < COUNT(windows); w++)
+    for (int tokens = 1; tokens <= 5; tokens += 2)
+      for (int causal = 0; causal < 2; causal++)
+        for (size_t o = 0; o < COUNT(orders); o++) {
+          snprintf(params, sizeof params,
+                   "heads=6 kv_heads=2 %s head_dim=16 seqlen_q=%d lengths=200:3:64:97 causal=%d window=%d page_size=8 "
+                   "page_layout=scattered splits=%d block_m=16 block_n=32 num_warps=2 persistent=%d",
+                   orders[o], tokens, causal, windows[w], 1 + tokens / 2, causal);
+          prove(params);
+        }
+}
+
 Test(numeric_attention_paged_decode, a_shared_prefix_gives_each_sequence_its_own_attention) {
   static const int prefixes[] = {1, 16, 20, 48};
   char params[256];

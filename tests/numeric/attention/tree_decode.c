@@ -69,6 +69,22 @@ Test(numeric_attention_tree_decode, copies_and_instructions_give_attention_of_an
   }
 }
 
+Test(numeric_attention_tree_decode, quantised_caches_are_what_their_scales_make_of_them) {
+  static const char *const caches[] = {"kv_dtype=int8 kv_group_size=16", "kv_dtype=int4 dtype=bf16",
+                                       "kv_dtype=fp8 kv_group_size=32 layout=bshd"};
+  static const char *const kinds[] = {"copy=ldg", "block_m=16 num_warps=2 num_stages=3 persistent=1",
+                                      "mma=wgmma copy=tma block_m=64"};
+  char params[256];
+  ftl_tree tree = named("specinfer");
+  for (size_t i = 0; i < COUNT(caches); i++)
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+      snprintf(params, sizeof params,
+               "batch=2 heads=4 kv_heads=2 tree=specinfer head_dim=64 seqlen_kv=165 splits=2 %s %s", caches[i],
+               kinds[k]);
+      prove_with(params, tree.parents + 1);
+    }
+}
+
 Test(numeric_attention_tree_decode, a_chain_is_causal_decoding) {
   attention_case tree, causal;
   const char *shape = "heads=4 kv_heads=2 head_dim=32 seqlen_kv=99 splits=2 block_m=16";

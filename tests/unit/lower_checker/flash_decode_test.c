@@ -22,6 +22,7 @@ static const char *const paged_shapes[] = {
     "heads=24 kv_heads=1 seqlen_q=1 lengths=200x3 head_dim=40 splits=1 layout=bshd page_size=48",
     "heads=6 kv_heads=2 seqlen_q=5 lengths=300:3 head_dim=128 splits=3 causal=1 page_layout=shared_prefix prefix=2",
     "heads=6 kv_heads=2 seqlen_q=5 lengths=130:90 head_dim=256 splits=9 causal=1 layout=bshd page_size=256",
+    "heads=8 kv_heads=2 seqlen_q=2 lengths=512:40:1 head_dim=64 splits=2 causal=1 window=100",
 };
 
 // Groups of warps: four, two, one, and two with a staging buffer of their own.

@@ -30,6 +30,11 @@ Test(unit_lower_tree_decode, groups_of_warps_and_all_trees_are_proved) {
       "heads=8 kv_heads=1 tree=blockwise seqlen_kv=130 head_dim=64 block_m=32 block_n=32 num_warps=2 splits=2 mma=mma");
 }
 
+Test(unit_lower_tree_decode, quantised_caches_are_proved) {
+  prove("heads=8 kv_heads=2 tree=eagle seqlen_kv=300 head_dim=64 splits=2 kv_dtype=int8 kv_group_size=32 mma=mma");
+  prove("heads=4 kv_heads=2 tree=blockwise seqlen_kv=200 head_dim=64 splits=3 kv_dtype=int4 mma=mma");
+}
+
 // 26 tokens of one head in tiles of 32 rows, 2 words each of a tile's 64 keys. The tree is in the last of 4 key tiles
 // of 64, and so in the second split.
 Test(unit_lower_tree_decode, the_mask_is_read_where_the_tree_is) {

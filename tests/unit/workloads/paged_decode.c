@@ -71,6 +71,20 @@ Test(unit_workloads_paged_decode, work_items_are_the_parts_of_each_sequence_and_
   ftl_paged_batch_destroy(b);
 }
 
+// 129 keys of each sequence are in sight (the query's own among them): of 4096 and of 1000 at most 1 + 2 tiles, of 7
+// the one there is.
+Test(unit_workloads_paged_decode, under_a_window_the_parts_are_those_in_sight) {
+  ftl_spec spec = spec_of(BATCH "causal=1 window=129");
+  ftl_paged_batch *b;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_paged_batch_create(&b, &spec, 2, &error), FTL_OK, "%s", error.message);
+  const int32_t first[] = {0, 1, 3, 5};
+  cr_expect_eq(memcmp(b->first_item, first, sizeof first), 0);
+  ftl_paged_batch_destroy(b);
+  cr_expect_eq(ftl_paged_batch_tiles_per_part(&spec, 1, 1000), 1);
+  cr_expect_eq(ftl_paged_batch_tiles_per_part(&spec, 1, 6), 2, "1 + 2 + 2 parts, and not 1 + 3 + 3");
+}
+
 // Of 1 + 256 + 63 pages the last ones have 7, 16 and 8 tokens. A shared prefix of 5 tokens: all three sequences copy
 // its page, which the prefix keeps.
 Test(unit_workloads_paged_decode, slots_without_a_token_are_those_of_last_pages) {
