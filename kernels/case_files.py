@@ -10,8 +10,9 @@ import gen_instances  # noqa: E402
 OWN = ("workload", "batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_dim", "causal", "block_m", "block_n", "num_warps", "num_stages", "schedule", "mma", "copy", "tile_order",
        "tile_reverse")
 FOREIGN = ("source", "pass", "batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_dim", "causal")
-SOURCES = ("triton", "flex", "sdpa_flash", "sdpa_cudnn", "cublas")
-TEXTS = ("workload", "schedule", "mma", "copy", "tile_order", "source", "pass", "part")
+SOURCES = ("triton", "triton_paged", "flex", "flex_decode", "sdpa_flash", "aten_flash", "sdpa_cudnn", "cublas")
+TEXTS = ("workload", "schedule", "mma", "copy", "tile_order", "source", "pass", "part", "lengths", "mask", "page_layout", "layout", "dtype")
+REALS = ("dropout_p",)
 AT_LEAST_ONE = ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv")
 
 
@@ -61,11 +62,22 @@ def check(path):
     return count
 
 
+def check_real(place, text):
+    try:
+        fits = 0 <= float(text) < 1
+    except ValueError:
+        fits = False
+    if not fits:
+        raise BadCases(f"{place}: allowed is a number from 0, below 1")
+
+
 def check_row(place, row, foreign):
     for column, text in row.items():
         if column in TEXTS or (text == "" and column not in AT_LEAST_ONE):
             continue
-        if not text.isdigit() or (column in AT_LEAST_ONE and int(text) < 1):
+        if column in REALS:
+            check_real(f"{place}: {column}={text}", text)
+        elif not text.isdigit() or (column in AT_LEAST_ONE and int(text) < 1):
             raise BadCases(f"{place}: {column}={text}: allowed is a whole number{' from 1' if column in AT_LEAST_ONE else ''}")
     if foreign:
         if row["source"] not in SOURCES:

@@ -7,6 +7,8 @@ import io
 import pathlib
 import sys
 
+import unseen3 as third_unseen
+
 COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
            "schedule,mma,copy,tile_order,tile_reverse,splits,persistent").split(",")
 SHARED_LIMIT = 227 * 1024
@@ -62,7 +64,7 @@ def write(name, rows, columns=COLUMNS, keep=fits, part=None):
         unique = [dict(row, part=part(index)) for index, row in enumerate(unique)]
     path = pathlib.Path(__file__).with_name(name)
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(unique)
     if "--check" not in sys.argv:
@@ -516,6 +518,8 @@ write("unseen_library.csv", unseen_library(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen2_triton.csv", unseen2_triton(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen2_flex.csv", unseen2_flex(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen2_library.csv", unseen2_library(), FOREIGN_COLUMNS, anything, unseen)
+for name, cases_of in third_unseen.FILES.items():
+    write(name, cases_of(), third_unseen.COLUMNS[name], anything, unseen)
 write("compiled.csv", compiled(), keep=anything)
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
