@@ -1,0 +1,125 @@
+"""The problem of a case: its inputs, which keys a query sees, and float64 attention of sampled rows from the definition.
+
+q, k, v are [batch][heads][tokens][head_dim]; sequences of several lengths are one batch of all their tokens."""
+import math
+
+import torch
+
+MASK_BLOCK = 128
+DTYPES = {"": torch.float16, "fp16": torch.float16, "bf16": torch.bfloat16}
+ENOUGH_KEPT = 0.2  # how far the noise of dropout may be from what its probability says
+
+
+def number(case, column, otherwise=0):
+    return int(case.get(column) or otherwise)
+
+
+def numbers(text):
+    """"300x2:64" is [300, 300, 64]."""
+    parts = [part.partition("x") for part in text.split(":")] if text else []
+    return [int(value) for value, _, times in parts for _ in range(int(times or 1))]
+
+
+def lengths_of(case):
+    return numbers(case.get("lengths") or "")
+
+
+def is_packed(case):
+    """Sequences of several lengths one after another; else they are the first tokens of a batch's."""
+    return bool(lengths_of(case)) and case["source"] != "triton_paged"
+
+
+def make_inputs(case):
+    n = {k: int(case[k]) for k in ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_dim")}
+    torch.manual_seed(1)
+    to = dict(device="cuda", dtype=DTYPES[case.get("dtype") or ""])
+    if case["source"] == "cublas":
+        b = torch.randn(n["batch"], n["seqlen_kv"], n["head_dim"], **to).transpose(1, 2) if case.get("transpose_b") == "1" else torch.randn(n["batch"], n["head_dim"], n["seqlen_kv"], **to)
+        return torch.randn(n["batch"], n["seqlen_q"], n["head_dim"], **to), b, None
+    tokens_first = case["source"] == "aten_flash"  # its tensors are [batch][tokens][heads][head_dim]
+    if is_packed(case):
+        n.update(batch=1, seqlen_q=sum(lengths_of(case)), seqlen_kv=sum(lengths_of(case)))
+
+    def tensor(heads, tokens):
+        if tokens_first:
+            return torch.randn(n["batch"], tokens, heads, n["head_dim"], **to).transpose(1, 2)
+        return torch.randn(n["batch"], heads, tokens, n["head_dim"], **to)
+    return tensor(n["heads"], n["seqlen_q"]), tensor(n["kv_heads"], n["seqlen_kv"]), tensor(n["kv_heads"], n["seqlen_kv"])
+
+
+def sequence_of_token(case):
+    """Of packed sequences, which one a token belongs to."""
+    lengths = torch.tensor(lengths_of(case), device="cuda")
+    return torch.repeat_interleave(torch.arange(len(lengths_of(case)), device="cuda"), lengths)
+
+
+def seen_by_mask(mask, width, row, column):
+    """Block masks as docs/masks.md defines them."""
+    distance = abs(row - column)
+    if mask == "strided":
+        return (distance < width) | (distance % width == 0)
+    if mask == "local_global":
+        return (distance < width) | (row == 0) | (column == 0)
+    if mask == "butterfly":
+        return ((row ^ column) & ((row ^ column) - 1)) == 0
+    return distance >= 0
+
+
+def visible(case, seqlen_q, seqlen_kv):
+    """Gives a function of indices of queries and keys (tensors), true where the query sees the key."""
+    offset, window, causal = seqlen_kv - seqlen_q, number(case, "window"), case["causal"] == "1"
+    mask, width = case.get("mask") or "none", number(case, "mask_width", 4)
+    sequence = sequence_of_token(case) if is_packed(case) else None
+
+    def sees(i, j):
+        seen = j <= i + offset if causal else j >= 0
+        if window:
+            seen = seen & (j > i + offset - window)
+            if not causal:
+                seen = seen & (j < i + offset + window)
+        if mask != "none":
+            seen = seen & seen_by_mask(mask, width, (i + offset) // MASK_BLOCK, j // MASK_BLOCK)
+        if sequence is not None:
+            seen = seen & (sequence[i] == sequence[j])
+        return seen
+    return sees
+
+
+def expected_rows(case, q, k, v, b, h, rows):
+    kv = h // (q.shape[1] // k.shape[1])
+    num_keys = lengths_of(case)[b] if lengths_of(case) and not is_packed(case) else k.shape[2]
+    s = q[b, h, rows].double() @ k[b, kv, :num_keys].double().T / math.sqrt(q.shape[3])
+    sees = visible(case, q.shape[2], num_keys)(rows[:, None], torch.arange(num_keys, device="cuda")[None, :])
+    return s.masked_fill_(~sees, float("-inf")).softmax(-1) @ v[b, kv, :num_keys].double()
+
+
+def dropout_error(out, expect, p):
+    """Dropout leaves the expectation alone and adds noise of sqrt(p / (1 - p)) of the root mean square: the error of the first; NaN if the second is not so."""
+    noise = float((out - expect).norm() / expect.norm())
+    if abs(noise / math.sqrt(p / (1 - p)) - 1) > ENOUGH_KEPT:
+        return float("nan")
+    return abs(float((out * expect).sum() / (expect * expect).sum()) - 1)
+
+
+def error_of(case, out, q, k, v):
+    """Against float64 on sampled heads and rows: ||out - expected|| / ||expected||, the worst; NaN: not compared, or wrong."""
+    with torch.no_grad():
+        if case["source"] == "cublas":
+            rows = torch.randint(0, q.shape[1], (64,), device="cuda")
+            expect = q[0, rows].double() @ k[0].double()
+            return float((out[0, rows].double() - expect).norm() / expect.norm())
+        if case["pass"] != "fwd":
+            return float("nan")
+        worst, p = 0.0, float(case.get("dropout_p") or 0)
+        for sample in range(4):
+            b, h = sample % q.shape[0], (sample * 5 + 1) % q.shape[1]
+            rows = torch.randint(0, q.shape[2], (256 if p else 64,), device="cuda")
+            expect, got = expected_rows(case, q, k, v, b, h, rows), out[b, h, rows].double()
+            error = dropout_error(got, expect, p) if p else float((got - expect).norm() / expect.norm())
+            worst = error if not error <= worst else worst
+        return worst
+
+
+def most_error(case):
+    """f16 outputs and P; of dropout four standard deviations of what 256 rows leave, and some."""
+    return 2e-2 if case.get("dropout_p") else 3e-3
