@@ -1,0 +1,207 @@
+#include "results/foreign_kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "results/measured_columns.h"
+
+#define SET_NUMBERS(spec, numbers, error) \
+  ftl_columns_set_numbers(spec, numbers, (int)(sizeof(numbers) / sizeof *(numbers)), error)
+
+// The kernel that a profiled row is of, or those that a timed one ran.
+static const char *kernel_of(const ftl_measurement *row) {
+  return ftl_column_or(row, "kernel", ftl_column_or(row, "kernel_names", ""));
+}
+
+static ftl_status set_instructions(ftl_spec *spec, const char *mma, const char *copy, ftl_error *error) {
+  ftl_status status = ftl_columns_set(spec, FTL_PARAM_mma, mma, error);
+  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_copy, copy, error) : status;
+}
+
+// ---- Triton ----
+
+// It counts a buffer more than it keeps where it waits with mma.sync; K and V have num_stages buffers with wgmma.
+static ftl_status set_triton_buffers(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  long stages = strtol(ftl_column_or(row, "num_stages", "1"), NULL, 10);
+  bool is_mma_sync = strcmp(ftl_column_or(row, "mma", "wgmma"), "mma") == 0;
+  const ftl_param_number buffers[] = {{FTL_PARAM_num_stages, is_mma_sync && stages > 1 ? stages - 1 : stages}};
+  ftl_status status = SET_NUMBERS(spec, buffers, error);
+  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_copy, "cp_async", error) : status;
+}
+
+static ftl_status set_triton(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  ftl_status status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
+  return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
+}
+
+// What PyTorch makes of flex_attention with Triton. It walks the blocks that its mask leaves, by their lists: of a
+// window all blocks are left, and the window then says which of their tiles are seen.
+static ftl_status set_flex(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  const int64_t *v = spec->value;
+  bool has_list = v[FTL_PARAM_window] != 0 && v[FTL_PARAM_mask] == FTL_MASK_NONE;
+  if (!has_list) return set_triton(spec, row, error);
+  int64_t edge = strtoll(ftl_column_or(row, "mask_block", "128"), NULL, 10);
+  char all[32];
+  snprintf(all, sizeof all, "1x%lld",
+           (long long)(ftl_divide_up(v[FTL_PARAM_seqlen_q], edge) * ftl_divide_up(v[FTL_PARAM_seqlen_kv], edge)));
+  ftl_status status = ftl_columns_set(spec, FTL_PARAM_mask, "bits", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_mask_bits, all, error);
+  return status == FTL_OK ? set_triton(spec, row, error) : status;
+}
+
+// ---- FlashAttention-2's CUDA kernels in PyTorch ----
+
+// The tile of the forward kernel is in its name.
+static ftl_status set_flash_tile(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  static const char before_tile[] = "flash_fwd_kernel<Flash_fwd_kernel_traits<";
+  const char *source = ftl_column_or(row, "source", ""), *traits = strstr(kernel_of(row), before_tile);
+  int head_dim = 0, block_m = 0, block_n = 0, num_warps = 0;
+  if (strstr(kernel_of(row), "flash_fwd_splitkv") != NULL)
+    return ftl_error_set(error, FTL_INFEASIBLE, "%.16s with splits: one buffer of K and one of V", source);
+  if (traits == NULL ||
+      sscanf(traits + sizeof before_tile - 1, "%d, %d, %d, %d", &head_dim, &block_m, &block_n, &num_warps) != 4)
+    return ftl_error_set(error, FTL_INFEASIBLE, "%.16s with another kernel", source);
+  const ftl_param_number tile[] = {
+      {FTL_PARAM_block_m, block_m}, {FTL_PARAM_block_n, block_n}, {FTL_PARAM_num_warps, num_warps}};
+  ftl_status status = SET_NUMBERS(spec, tile, error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "interleaved", error);
+  return status == FTL_OK ? set_instructions(spec, "mma", "cp_async", error) : status;
+}
+
+static ftl_status set_sdpa_flash(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  ftl_status status = set_flash_tile(spec, row, error);
+  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
+}
+
+// The operator itself, with windows, dropout and packed sequences. Of one query a head it packs the heads of a group
+// into a tile, which flash2_fwd does not.
+static ftl_status set_aten_flash(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  const int64_t *v = spec->value;
+  ftl_status status = set_flash_tile(spec, row, error);
+  if (status != FTL_OK) return status;
+  const char *heads = ftl_column_or(row, "heads", "1");
+  if (v[FTL_PARAM_seqlen_q] == 1 && strcmp(heads, ftl_column_or(row, "kv_heads", heads)) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "aten_flash of one query: heads of a group in a tile");
+  return ftl_columns_set(spec, FTL_PARAM_layout, "bshd", error);
+}
+
+// Their backward kernels on GPUs with 144 KB of shared memory a CTA and more (csrc/flash_attn/src/
+// flash_bwd_launch_template.h; 176 KB for head_dim 256): Q has two buffers, 8 warps. Nsight Compute's names are cut
+// before the tile's columns, so that the rows say less than this table.
+typedef struct bwd_tile {
+  int head_dim, block_m, block_n;
+} bwd_tile;
+
+static bool try_find_bwd_tile(int head_dim, bwd_tile *out) {
+  static const bwd_tile tiles[] = {{32, 128, 128}, {64, 128, 128}, {96, 64, 128},
+                                   {128, 64, 128}, {192, 64, 64},  {256, 64, 64}};
+  for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+    *out = tiles[i];
+    if (head_dim == tiles[i].head_dim) return true;
+  }
+  return false;
+}
+
+// Copies of gradients that the framework makes first, and sums over grouped heads, are no part of flash2_bwd; the time
+// of a stream has them in it.
+static ftl_status set_sdpa_flash_bwd(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  static const char before_tile[] = "Flash_bwd_kernel_traits<";
+  const char *traits = strstr(ftl_column_or(row, "kernel", ""), before_tile), *heads = ftl_column_or(row, "heads", "1");
+  if (traits == NULL || strcmp(heads, ftl_column_or(row, "kv_heads", heads)) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_flash backward: copies and sums of the framework");
+  int head_dim = 0, block_m = 0;
+  bwd_tile tile;
+  if (sscanf(traits + sizeof before_tile - 1, "%d, %d,", &head_dim, &block_m) != 2 ||
+      !try_find_bwd_tile(head_dim, &tile) || block_m != tile.block_m)
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_flash backward with another tile");
+  const ftl_param_number known[] = {{FTL_PARAM_block_m, tile.block_m},
+                                    {FTL_PARAM_block_n, tile.block_n},
+                                    {FTL_PARAM_num_warps, 8},
+                                    {FTL_PARAM_num_stages, 2}};
+  ftl_status status = ftl_columns_set(spec, FTL_PARAM_dq, "atomics", error);
+  if (status == FTL_OK) status = SET_NUMBERS(spec, known, error);
+  if (status == FTL_OK) status = set_instructions(spec, "mma", "cp_async", error);
+  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
+}
+
+// ---- NVIDIA's libraries ----
+
+// cuBLAS's kernels for Hopper carry their tile in their name: nvjet_sm90_hsh_256x128_64x4_... is 256 columns and 128
+// rows of a row-major C (cuBLAS itself computes the transposed product), a K step of 64, 4 stages; hsh: fp16 with fp32
+// sums, tst: bf16. A row has seqlen_q x head_dim by head_dim x seqlen_kv. ..._1x2_ is a cluster of one tile along those
+// columns and two along the rows. Not in the name, and left at the defaults: the order of tiles. Split K: neither the
+// number of parts nor the second kernel.
+static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  const char *kernel = kernel_of(row);
+  int block_m = 0, block_n = 0, block_k = 0, num_stages = 0, cluster_m = 0, cluster_n = 0;
+  if (sscanf(kernel, "nvjet_sm90_%*[a-z]_%dx%d_%dx%d_%dx%d_", &block_n, &block_m, &block_k, &num_stages, &cluster_n,
+             &cluster_m) != 6 ||
+      strstr(kernel, "splitK") != NULL)
+    return ftl_error_set(error, FTL_INFEASIBLE, "cublas with another kernel, or split K");
+  const ftl_param_number tile[] = {{FTL_PARAM_block_m, block_m}, {FTL_PARAM_block_n, block_n},
+                                   {FTL_PARAM_block_k, block_k}, {FTL_PARAM_num_stages, num_stages},
+                                   {FTL_PARAM_num_warps, 8},     {FTL_PARAM_persistent, 1}};
+  const struct {
+    ftl_param param;
+    const char *column;
+  } sizes[] = {{FTL_PARAM_m, "seqlen_q"}, {FTL_PARAM_n, "seqlen_kv"}, {FTL_PARAM_k, "head_dim"}};
+  ftl_status status = SET_NUMBERS(spec, tile, error);
+  for (size_t i = 0; status == FTL_OK && i < sizeof sizes / sizeof *sizes; i++)
+    status = ftl_columns_set(spec, sizes[i].param, ftl_column_or(row, sizes[i].column, "1"), error);
+  char cluster[32];
+  snprintf(cluster, sizeof cluster, "%dx%d", cluster_m, cluster_n);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_cluster, cluster, error);
+  return status == FTL_OK ? set_instructions(spec, "wgmma", "tma", error) : status;
+}
+
+// cuDNN's forward kernel for Hopper names rows and keys of a warpgroup's tile and head_dim, as 64x128x128. The rest was
+// read from its launches: 384 threads of which 9 warps stay (a producer and two consumer warpgroups), as many CTAs as
+// SMs or tiles of 128 rows (persistent), no store by STG (TMA), 168 registers, and in 228 KB (head_dim 128) or 132 KB
+// (64) of shared memory three stages beside Q. Not known: whether the consumers take turns, what overlaps inside one,
+// the order in which a CTA walks the tiles. With a mask that order decides time and HBM traffic, so causal rows would
+// be a test of nothing and are left out. It was asked for no LSE, which flash3_fwd writes.
+static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  static const char before_tile[] = "sm90_flash_fprop_wgmma_f16_knob_";
+  const char *tile = strstr(kernel_of(row), before_tile);
+  int knob = 0, group_rows = 0, block_n = 0, head_dim = 0;
+  if (tile == NULL ||
+      sscanf(tile + sizeof before_tile - 1, "%d_%dx%dx%d_4x1x1_cga1x1x1", &knob, &group_rows, &block_n, &head_dim) != 4)
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_cudnn with another kernel");
+  if (spec->value[FTL_PARAM_causal] != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_cudnn causal: its order of tiles is not known");
+  const ftl_param_number known[] = {{FTL_PARAM_block_m, 2 * group_rows},
+                                    {FTL_PARAM_block_n, block_n},
+                                    {FTL_PARAM_num_warps, 8},
+                                    {FTL_PARAM_num_stages, head_dim > 128 ? 1 : 3},
+                                    {FTL_PARAM_persistent, 1}};
+  ftl_status status = SET_NUMBERS(spec, known, error);
+  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
+}
+
+// ---- all of them ----
+
+static const struct {
+  const char *source, *pass, *workload;
+  ftl_status (*set)(ftl_spec *, const ftl_measurement *, ftl_error *);
+} foreign_kernels[] = {
+    {"triton", "fwd", "flash2_fwd", set_triton},
+    {"triton_paged", "fwd", "paged_decode", set_triton_buffers},
+    {"flex", "fwd", "flash2_fwd", set_flex},
+    {"sdpa_flash", "fwd", "flash2_fwd", set_sdpa_flash},
+    {"sdpa_flash", "bwd", "flash2_bwd", set_sdpa_flash_bwd},
+    {"aten_flash", "fwd", "flash2_fwd", set_aten_flash},
+    {"sdpa_cudnn", "fwd", "flash3_fwd", set_sdpa_cudnn},
+    {"cublas", "fwd", "matmul_tiled", set_cublas},
+};
+
+ftl_status ftl_foreign_kernel_set(ftl_spec *spec, const ftl_measurement *row, const char *source, ftl_error *error) {
+  const char *pass = ftl_column_or(row, "pass", "fwd");
+  for (size_t i = 0; i < sizeof foreign_kernels / sizeof *foreign_kernels; i++) {
+    if (strcmp(source, foreign_kernels[i].source) != 0 || strcmp(pass, foreign_kernels[i].pass) != 0) continue;
+    ftl_status status = ftl_columns_begin(spec, foreign_kernels[i].workload, row, error);
+    return status == FTL_OK ? foreign_kernels[i].set(spec, row, error) : status;
+  }
+  return ftl_error_set(error, FTL_INFEASIBLE, "%.64s%s", source, strcmp(pass, "bwd") == 0 ? " backward" : "");
+}

@@ -1,0 +1,101 @@
+// Rows of kernels of others whose problems are more than lengths and heads: windows, dropout, packed sequences, masks,
+// pages, element types.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "results/measured_case.h"
+
+#define PROBLEM "source,pass,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,"
+#define RUN "status,gpu,condition,kernel\n"
+#define RAN "ok,NVIDIA H200,ncu,"
+#define FLASH_KERNEL "\"flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, 0, 0, half>\"\n"
+
+// The case of the first row, or (with `reason`) why it is none.
+static ftl_measured_case case_of(const char *text, const char *reason) {
+  ftl_csv csv;
+  ftl_measurement_file file;
+  ftl_error error = {0};
+  ftl_measured_case c;
+  cr_assert_eq(ftl_csv_init(&csv, "m.csv", text, strlen(text), &error), FTL_OK);
+  cr_assert_eq(ftl_measurement_file_parse(&file, &csv, &error), FTL_OK, "%s", error.message);
+  ftl_csv_fini(&csv);
+  ftl_status status = ftl_measured_case_make(&c, &file.rows[0], &error);
+  cr_assert_eq(status, reason == NULL ? FTL_OK : FTL_INFEASIBLE, "%s", error.message);
+  if (reason != NULL) cr_assert_str_eq(error.message, reason);
+  ftl_measurement_file_fini(&file);
+  return c;
+}
+
+typedef struct expectation {
+  ftl_param param;
+  int64_t value;
+} expectation;
+
+static void has(const ftl_measured_case *c, const expectation *expected, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    cr_expect_eq(c->spec.value[expected[i].param], expected[i].value, "%s: %lld",
+                 ftl_param_get(expected[i].param)->name, (long long)c->spec.value[expected[i].param]);
+}
+#define HAS(c, ...) \
+  has(c, (const expectation[]){__VA_ARGS__}, sizeof((const expectation[]){__VA_ARGS__}) / sizeof(expectation))
+
+Test(unit_results_foreign_kernel, the_flash_operator_keeps_tokens_before_heads) {
+  ftl_measured_case c =
+      case_of(PROBLEM "window,dropout_p," RUN "aten_flash,fwd,1,8,2,512,512,128,1,300,0.25," RAN FLASH_KERNEL, NULL);
+  HAS(&c, {FTL_PARAM_layout, FTL_LAYOUT_BSHD}, {FTL_PARAM_window, 300}, {FTL_PARAM_dropout_p, 250000000},
+      {FTL_PARAM_block_m, 128}, {FTL_PARAM_block_n, 64}, {FTL_PARAM_schedule, FTL_SCHEDULE_INTERLEAVED});
+  cr_expect_eq(c.part, FTL_PART_HELD_OUT);
+}
+
+Test(unit_results_foreign_kernel, packed_sequences_are_lengths) {
+  ftl_measured_case c =
+      case_of(PROBLEM "lengths," RUN "aten_flash,fwd,3,8,8,400,400,128,0,37:400:5," RAN FLASH_KERNEL, NULL);
+  int32_t lengths[3];
+  cr_assert_eq(ftl_spec_list(&c.spec, FTL_PARAM_lengths, lengths, 3), 3);
+  cr_expect(lengths[0] == 37 && lengths[1] == 400 && lengths[2] == 5);
+  HAS(&c, {FTL_PARAM_batch, 3}, {FTL_PARAM_seqlen_q, 400}, {FTL_PARAM_seqlen_kv, 400});
+}
+
+// Its split kernel has one buffer of K and one of V, which flash_decode has not, and one query's heads share a tile.
+Test(unit_results_foreign_kernel, decoding_by_the_flash_operator_is_no_configuration) {
+  case_of(PROBLEM RUN "aten_flash,fwd,1,8,8,1,4096,128,0," RAN
+                      "\"flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4>\"\n",
+          "aten_flash with splits: one buffer of K and one of V");
+  case_of(PROBLEM RUN "aten_flash,fwd,1,8,2,1,4096,128,0," RAN FLASH_KERNEL,
+          "aten_flash of one query: heads of a group in a tile");
+  case_of(PROBLEM RUN "flex_decode,fwd,1,8,2,1,4096,128,0," RAN "k\n", "flex_decode");
+}
+
+// flex_attention lists blocks of 128: 8 x 8 of them, and the window says which tiles of them are seen.
+Test(unit_results_foreign_kernel, flex_walks_lists_of_blocks) {
+#define FLEX                                                                     \
+  PROBLEM "block_m,block_n,num_warps,num_stages,mma,window,mask,mask_width," RUN \
+          "flex,fwd,1,8,8,1024,1024,64,1,64,64,4,2,wgmma,"
+  ftl_measured_case c = case_of(FLEX "256,,," RAN "k\n", NULL);
+  HAS(&c, {FTL_PARAM_mask, FTL_MASK_BITS}, {FTL_PARAM_mask_block, 128}, {FTL_PARAM_window, 256},
+      {FTL_PARAM_num_stages, 2});
+  cr_expect_eq(ftl_spec_list(&c.spec, FTL_PARAM_mask_bits, NULL, 0), 64);
+  c = case_of(FLEX ",strided,5," RAN "k\n", NULL);
+  HAS(&c, {FTL_PARAM_mask, FTL_MASK_STRIDED}, {FTL_PARAM_mask_width, 5}, {FTL_PARAM_window, 0});
+  c = case_of(FLEX ",,," RAN "k\n", NULL);
+  HAS(&c, {FTL_PARAM_mask, FTL_MASK_NONE});
+}
+
+// mma.sync with 16 rows: Triton's 3 stages are 2 buffers.
+Test(unit_results_foreign_kernel, a_paged_triton_kernel_is_paged_decode) {
+  ftl_measured_case c =
+      case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,lengths,page_size,page_layout,splits,layout," RUN
+                      "triton_paged,fwd,2,8,2,1,900,128,0,16,64,4,3,mma,900:77,32,scattered,3,bshd," RAN "k\n",
+              NULL);
+  cr_assert_str_eq(c.spec.workload->name, "paged_decode");
+  HAS(&c, {FTL_PARAM_num_stages, 2}, {FTL_PARAM_page_size, 32}, {FTL_PARAM_page_layout, FTL_PAGES_SCATTERED},
+      {FTL_PARAM_splits, 3}, {FTL_PARAM_layout, FTL_LAYOUT_BSHD}, {FTL_PARAM_block_m, 16});
+}
+
+Test(unit_results_foreign_kernel, a_product_names_its_type_and_transposition) {
+  ftl_measured_case c = case_of(PROBLEM "dtype,transpose_b," RUN "cublas,fwd,1,1,1,512,1024,256,0,bf16,1," RAN
+                                        "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_TNT\n",
+                                NULL);
+  HAS(&c, {FTL_PARAM_dtype, FTL_SPEC_BF16}, {FTL_PARAM_transpose_b, 1}, {FTL_PARAM_m, 512}, {FTL_PARAM_n, 1024},
+      {FTL_PARAM_k, 256}, {FTL_PARAM_block_m, 256}, {FTL_PARAM_block_n, 128});
+}
