@@ -153,12 +153,12 @@ enum { FTL_MAX_LAUNCHES = 8 };
 #define FTL_TAKES_CLUSTERS (FTL_TAKES(cluster) | FTL_TAKES(tile_scheduler))
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
-// trees, SparQ, quantised caches, block masks, dropout and clusters.
+// trees, SparQ, quantised caches, block masks, dropout, clusters and FlashAttention-3's overlap.
 #define FTL_TAKES_ALL                                                                                           \
   ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) &                                                                \
    ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(lengths) | FTL_TAKES_PAGES | \
      FTL_TAKES_TREE | FTL_TAKES_SPARQ | FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES(padding_mask) |         \
-     FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS))
+     FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS | FTL_TAKES(overlap)))
 
 struct ftl_workload {
   const char *name, *doc;

@@ -79,6 +79,35 @@ Test(numeric_attention_flash3_fwd, head_dims_dtypes_and_more_rows_a_group_give_a
       }
 }
 
+// Without the overlap of products and softmax, without a producer, without both.
+static const char *const ablations[] = {"overlap=0", "schedule=stages", "schedule=stages overlap=0"};
+
+Test(numeric_attention_flash3_fwd, without_its_overlap_or_its_roles_it_gives_attention) {
+  // One key tile, two and more than there are stages; ragged; rows that see no key.
+  static const char *const lengths[] = {"seqlen_q=1 seqlen_kv=1", "seqlen_q=130 seqlen_kv=65",
+                                        "seqlen_q=200 seqlen_kv=230", "seqlen_q=300 seqlen_kv=40",
+                                        "seqlen_q=70 seqlen_kv=300 window=45"};
+  char params[320];
+  for (size_t m = 0; m < COUNT(ablations); m++)
+    for (size_t l = 0; l < COUNT(lengths); l++)
+      for (int stages = 2; stages <= 4; stages++)
+        for (int variant = 0; variant < 4; variant++) {
+          snprintf(params, sizeof params,
+                   "batch=2 heads=2 kv_heads=1 head_dim=24 block_n=32 causal=%d persistent=%d num_stages=%d %s %s %s",
+                   variant % 2, variant / 2, stages, lengths[l], groups[(size_t)stages % 2], ablations[m]);
+          prove(params);
+        }
+}
+
+Test(numeric_attention_flash3_fwd, ablations_walk_blocks_of_a_mask_and_fp8_does_without_overlap) {
+  static const char *const params[] = {
+      "heads=2 head_dim=32 seqlen=384 block_n=32 mask=butterfly overlap=0",
+      "heads=2 head_dim=32 seqlen=384 block_n=64 mask=local_global mask_width=1 schedule=stages persistent=1",
+      "heads=2 head_dim=64 seqlen_q=200 seqlen_kv=330 causal=1 block_n=64 dtype=fp8_e4m3 overlap=0",
+      "heads=2 head_dim=16 seqlen_q=256 seqlen_kv=100 block_n=32 cluster=2x1 overlap=0"};
+  for (size_t i = 0; i < COUNT(params); i++) prove(params[i]);
+}
+
 Test(numeric_attention_flash3_fwd, fp8_gives_attention_to_the_rounding_of_p) {
   static const char *const kinds[] = {"block_n=32", "block_n=64 num_stages=3 persistent=1 heads=4 kv_heads=2",
                                       "num_warps=12 block_n=96 layout=bshd"};

@@ -1,5 +1,6 @@
 // Programs with one op wrong are caught: what shows that the numeric tests can fail.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,16 +190,38 @@ Test(numeric_attention_mutations, a_turn_that_is_not_passed_on_is_a_deadlock_tha
   attention_case_fini(&c);
 }
 
-Test(numeric_attention_mutations, an_output_that_is_not_rescaled_before_the_next_product_is_caught) {
-  attention_case c;
-  attention_case_init(&c, flash3_params);
-  for (int32_t i = 0; i < c.program->num_ops; i++) {
-    ftl_tile_op *op = &c.program->ops[i];
+static void forget_to_rescale(attention_case *c) {
+  for (int32_t i = 0; i < c->program->num_ops; i++) {
+    ftl_tile_op *op = &c->program->ops[i];
     bool rescales = op->kind == FTL_TILE_ELEM && op->fn == FTL_ELEM_MUL && op->a.value == op->dst && op->b.value >= 0;
-    if (rescales && strcmp(c.program->values[op->dst].name, "o") == 0 &&
-        strcmp(c.program->values[op->b.value].name, "correction") == 0)
+    if (rescales && strcmp(c->program->values[op->dst].name, "o") == 0 &&
+        strcmp(c->program->values[op->b.value].name, "correction") == 0)
       op->b = ftl_immediate(1.0f);
   }
+}
+
+Test(numeric_attention_mutations, an_output_that_is_not_rescaled_before_the_next_product_is_caught) {
+  static const char *const ablations[] = {"", "overlap=0", "schedule=stages", "schedule=stages overlap=0"};
+  for (size_t i = 0; i < sizeof ablations / sizeof *ablations; i++) {
+    attention_case c;
+    char with_ablation[256];
+    snprintf(with_ablation, sizeof with_ablation, "%s %s", flash3_params, ablations[i]);
+    attention_case_init(&c, with_ablation);
+    forget_to_rescale(&c);
+    assert_numbers_catch(&c);
+    attention_case_fini(&c);
+  }
+}
+
+// Values come a tile behind keys: here the last copy in the loop fetches the tile of the keys beside it.
+Test(numeric_attention_mutations, values_that_are_a_tile_ahead_of_their_probabilities_are_caught) {
+  attention_case c;
+  char stages[256];
+  snprintf(stages, sizeof stages, "%s schedule=stages", flash3_params);
+  attention_case_init(&c, stages);
+  ftl_tile_op *values = find_op(&c, FTL_TILE_LOAD, 0, NULL), *keys = values - 1;
+  while (keys->kind != FTL_TILE_LOAD) keys--;
+  values->ref.row = keys->ref.row;
   assert_numbers_catch(&c);
   attention_case_fini(&c);
 }

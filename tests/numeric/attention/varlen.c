@@ -1,5 +1,5 @@
-// flash2_fwd of packed sequences of several lengths: each query sees the keys of its own sequence, once, and no row of
-// another sequence is written.
+// flash2_fwd and flash3_fwd of packed sequences of several lengths: each query sees the keys of its own sequence, once,
+// and no row of another sequence is written.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,9 +22,9 @@ typedef struct packed_case {
   int64_t num_sequences, num_tokens;
 } packed_case;
 
-static packed_case run(const char *params) {
+static packed_case run(const char *workload, const char *params) {
   packed_case c = {.num_tokens = 0};
-  pipeline_case_run(&c.run, "flash2_fwd", params);
+  pipeline_case_run(&c.run, workload, params);
   c.a = ftl_attention_of(&c.run.spec);
   c.num_sequences = ftl_spec_list(&c.run.spec, FTL_PARAM_lengths, c.lengths, MAX_SEQUENCES);
   for (int64_t i = 0; i < c.num_sequences; i++) c.num_tokens += c.lengths[i];
@@ -95,14 +95,16 @@ static void check_visits(packed_case *c) {
   free(visits.counts);
 }
 
-static void prove(const char *params) {
-  packed_case c = run(params);
+static void prove_of(const char *workload, const char *params) {
+  packed_case c = run(workload, params);
   int64_t first = 0;
   for (int64_t i = 0; i < c.num_sequences; first += c.lengths[i++])
     for (int64_t head = 0; head < c.a.heads; head++) check_sequence(&c, first, c.lengths[i], head);
   check_visits(&c);
   pipeline_case_fini(&c.run);
 }
+
+static void prove(const char *params) { prove_of("flash2_fwd", params); }
 
 // Sequences of one token, of less than a tile, of tiles and one more.
 static const char *const lengths[] = {"1:1", "5:64:70", "33:1:130x2", "16:17:15"};
@@ -146,4 +148,23 @@ Test(numeric_attention_varlen, any_copy_and_layout_gives_the_same) {
              kinds[k]);
     prove(params);
   }
+}
+
+Test(numeric_attention_varlen, flash3_fwd_does_so_with_and_without_its_roles) {
+  static const char *const kinds[] = {"num_stages=2",
+                                      "num_stages=3 persistent=1 layout=bshd",
+                                      "num_warps=12 tile_reverse=1 tile_order=head_first",
+                                      "window=20 persistent=1",
+                                      "overlap=0 persistent=1",
+                                      "schedule=stages persistent=1 num_stages=3",
+                                      "schedule=stages overlap=0 window=33"};
+  char params[256];
+  for (size_t l = 0; l < COUNT(lengths); l++)
+    for (size_t k = 0; k < COUNT(kinds); k++)
+      for (int causal = 0; causal < 2; causal++) {
+        snprintf(params, sizeof params,
+                 "mma=wgmma copy=tma heads=2 kv_heads=1 head_dim=24 lengths=%s block_n=32 causal=%d %s", lengths[l],
+                 causal, kinds[k]);
+        prove_of("flash3_fwd", params);
+      }
 }

@@ -22,41 +22,56 @@ static const char *const blocks[] = {
     "block_m=256 block_n=48",  // two slabs of 64 rows a warpgroup: spills
 };
 
+static void prove(const char *shape, const char *kind) {
+  char parameters[400];
+  snprintf(parameters, sizeof parameters, "%s %s", shape, kind);
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", parameters, &error), FTL_OK, "%s: %s", parameters,
+               error.message);
+  for (int64_t cta = 0; cta < p.tile->num_ctas; cta += 1 + p.tile->num_ctas / 3)
+    cr_expect_eq(ftl_checker_prove(p.warps, cta, &error), FTL_OK, "%s: %s", parameters, error.message);
+  programs_fini(&p);
+}
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
 Test(unit_lower_checker_flash3, every_lowering_does_what_its_tile_program_says) {
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-    for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
-      char parameters[400];
-      snprintf(parameters, sizeof parameters, "%s %s", shapes[s], blocks[b]);
-      programs p;
-      ftl_error error = {0};
-      cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", parameters, &error), FTL_OK, "%s", error.message);
-      for (int64_t cta = 0; cta < p.tile->num_ctas; cta += 1 + p.tile->num_ctas / 3)
-        cr_expect_eq(ftl_checker_prove(p.warps, cta, &error), FTL_OK, "%s: %s", parameters, error.message);
-      programs_fini(&p);
-    }
+  for (size_t s = 0; s < COUNT(shapes); s++)
+    for (size_t b = 0; b < COUNT(blocks); b++) prove(shapes[s], blocks[b]);
+}
+
+Test(unit_lower_checker_flash3, without_its_overlap_or_its_roles_it_does_what_its_tile_program_says) {
+  static const char *const kinds[] = {
+      "block_n=128 overlap=0", "num_warps=12 block_n=80 persistent=1 overlap=0", "block_n=128 schedule=stages",
+      "block_n=64 num_stages=3 persistent=1 schedule=stages", "num_warps=12 block_n=64 schedule=stages overlap=0"};
+  for (size_t s = 0; s < COUNT(shapes); s++)
+    for (size_t k = 0; k < COUNT(kinds); k++) prove(shapes[s], kinds[k]);
+}
+
+Test(unit_lower_checker_flash3, packed_sequences_do_what_the_tile_program_says) {
+  static const char *const kinds[] = {"block_n=64",
+                                      "block_n=64 persistent=1 causal=1 layout=bshd",
+                                      "num_warps=12 block_n=96 causal=1 window=100",
+                                      "block_n=64 dtype=fp8_e4m3",
+                                      "block_n=128 schedule=stages persistent=1",
+                                      "block_n=64 overlap=0 causal=1"};
+  for (size_t k = 0; k < COUNT(kinds); k++) prove("heads=4 kv_heads=2 lengths=300:1:513:64 head_dim=64", kinds[k]);
 }
 
 Test(unit_lower_checker_flash3, fp8_with_values_transposed_by_the_producer_does_what_its_tile_program_says) {
-  static const char *const kinds[] = {"block_n=128", "block_n=64 num_stages=3 persistent=1",
-                                      "num_warps=12 block_n=128"};
-  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-      if (strstr(shapes[s], "head_dim=40")) continue;
-      char parameters[400];
-      snprintf(parameters, sizeof parameters, "%s %s dtype=fp8_e4m3", shapes[s], kinds[k]);
-      programs p;
-      ftl_error error = {0};
-      cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", parameters, &error), FTL_OK, "%s", error.message);
-      for (int64_t cta = 0; cta < p.tile->num_ctas; cta += 1 + p.tile->num_ctas / 3)
-        cr_expect_eq(ftl_checker_prove(p.warps, cta, &error), FTL_OK, "%s: %s", parameters, error.message);
-      programs_fini(&p);
-    }
+  static const char *const kinds[] = {"block_n=128 dtype=fp8_e4m3",
+                                      "block_n=64 num_stages=3 persistent=1 dtype=fp8_e4m3",
+                                      "num_warps=12 block_n=128 dtype=fp8_e4m3"};
+  for (size_t s = 0; s < COUNT(shapes); s++)
+    for (size_t k = 0; k < COUNT(kinds); k++)
+      if (!strstr(shapes[s], "head_dim=40")) prove(shapes[s], kinds[k]);
 }
 
 Test(unit_lower_checker_flash3, every_cta_of_a_cluster_does_what_the_tile_program_says) {
   static const char *const clusters[] = {"cluster=2x1", "cluster=4x1 block_n=64 persistent=1",
                                          "cluster=8x1 block_n=64"};
-  for (size_t c = 0; c < sizeof clusters / sizeof *clusters; c++) {
+  for (size_t c = 0; c < COUNT(clusters); c++) {
     char parameters[400];
     snprintf(parameters, sizeof parameters, "heads=2 seqlen_q=1000 seqlen_kv=333 head_dim=64 %s", clusters[c]);
     programs p;
@@ -87,9 +102,14 @@ Test(unit_lower_checker_flash3, what_it_needs_and_does_not_find_is_the_reason) {
   expect_infeasible("h200", SHAPE "num_warps=4", "two or three consumer warpgroups");
   expect_infeasible("h200", SHAPE "num_warps=8 block_m=64", "each consumer warpgroup needs a multiple of 64 rows");
   expect_infeasible("h200", SHAPE "cluster=2x1 causal=1",
-                    "with causal, window or mask its query tiles see different keys");
+                    "with causal, window, lengths or mask its query tiles see different keys");
   expect_infeasible("h200", SHAPE "cluster=2x1 mask=butterfly mask_block=256",
-                    "with causal, window or mask its query tiles");
+                    "with causal, window, lengths or mask its query tiles");
+  expect_infeasible("h200", "heads=1 lengths=512:512 head_dim=64 cluster=2x1", "with causal, window, lengths or mask");
+  expect_infeasible("h200", "heads=1 lengths=512:512 head_dim=64 mask=butterfly", "not with lengths");
+  expect_infeasible("h200", SHAPE "cluster=2x1 schedule=stages", "allowed is schedule=pingpong");
+  expect_infeasible("h200", SHAPE "dtype=fp8_e4m3 schedule=stages", "a producer transposes values");
+  expect_infeasible("h200", SHAPE "num_stages=1 schedule=stages", "num_stages=1: under schedule=stages");
   expect_infeasible("h200", "heads=1 seqlen=300 head_dim=64 cluster=2x1", "a head has 3 query tiles");
   expect_infeasible("h200", "heads=1 seqlen=1024 head_dim=64 cluster=4x1 block_n=16", "must copy a multiple of 8");
   expect_infeasible("h200", "heads=1 seqlen=512 head_dim=256 block_n=128", "bytes of shared memory a CTA");
@@ -169,6 +189,35 @@ Test(unit_lower_checker_flash3, a_turn_is_passed_on_before_the_softmax_and_the_o
   cr_expect_lt(maximum, output);
   cr_expect_lt(output, next_of(&p, 1, FTL_OP_CVT, scores));
   cr_expect_lt(output, exponential + 16, "at most a few exponentials go before it");
+  programs_fini(&p);
+}
+
+// Without overlap no two products are under way together: each is waited for before the next, the scores before the
+// maximum, the output before the scores of the next tile are begun.
+Test(unit_lower_checker_flash3, without_overlap_the_output_is_awaited_before_the_next_scores_begin) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", SHAPE "block_n=64 overlap=0", &error), FTL_OK, "%s",
+               error.message);
+  int32_t loop = next_of(&p, 1, FTL_OP_LOOP, -1), turn = next_of(&p, 1, FTL_OP_BAR_SYNC, loop);
+  int32_t output = next_of(&p, 1, FTL_OP_WGMMA_COMMIT, turn), awaited = next_of(&p, 1, FTL_OP_WGMMA_WAIT, turn);
+  int32_t scores = next_of(&p, 1, FTL_OP_WGMMA, awaited), passed = next_of(&p, 1, FTL_OP_BAR_ARRIVE, turn);
+  cr_expect_lt(output, awaited);
+  cr_expect_lt(awaited, next_of(&p, 1, FTL_OP_WGMMA_COMMIT, output), "two products are under way");
+  cr_expect_lt(scores, passed);
+  cr_expect_lt(passed, next_of(&p, 1, FTL_OP_FMNMX, scores));
+  programs_fini(&p);
+}
+
+// Without roles nobody takes turns: all warps meet before a stage is filled again.
+Test(unit_lower_checker_flash3, without_a_producer_one_role_copies_and_multiplies) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", SHAPE "block_n=64 schedule=stages", &error), FTL_OK, "%s",
+               error.message);
+  cr_expect_eq(p.tile->num_roles, 1);
+  cr_expect_eq(p.tile->roles[0].num_warps, 8);
+  cr_expect_eq(count(&p, 0, FTL_OP_BAR_ARRIVE), 0);
   programs_fini(&p);
 }
 
