@@ -45,6 +45,24 @@ bool ftl_attention_may_see_none(const ftl_attention *a) {
   return band.has_right && band.right < 0;
 }
 
+// Without a window the last query sees all. Windows of neighbours overlap, so that together they have no gaps.
+int64_t ftl_attention_num_keys_seen(const ftl_attention *a) {
+  ftl_attention_band band = ftl_attention_band_of(a);
+  if (!band.has_left || band.left < 0) return a->seqlen_kv;
+  return a->seqlen_kv - band.left;
+}
+
+void ftl_attention_needs_keys(ftl_builder *b, const ftl_attention *a, int32_t k, int32_t v, int64_t num_keys) {
+  int64_t num_elements = a->batch * a->kv_heads * num_keys * a->head_dim;
+  ftl_builder_needs(b, k, num_elements);
+  ftl_builder_needs(b, v, num_elements);
+}
+
+void ftl_attention_needs_pairs(ftl_builder *b, const ftl_attention *a, int32_t tensor) {
+  if (ftl_attention_band_of(a).has_right)
+    ftl_builder_needs(b, tensor, a->batch * a->heads * ftl_attention_num_pairs(a));
+}
+
 // The window of the first query and the keys that come in sight of those behind it.
 int64_t ftl_attention_most_key_tiles(const ftl_attention *a, int64_t num_queries) {
   int64_t tiles = ftl_divide_up(a->seqlen_kv, a->block_n);
@@ -166,6 +184,7 @@ ftl_attention_tensors ftl_attention_declare(ftl_builder *b, const ftl_spec *spec
   t.v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, keys);
   t.o = ftl_builder_tensor(b, "o", ftl_attention_out_dtype(a), FTL_TENSOR_OUTPUT, queries);
   t.lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, rows);
+  ftl_attention_needs_keys(b, a, t.k, t.v, ftl_attention_num_keys_seen(a));
   return t;
 }
 

@@ -36,6 +36,12 @@ typedef struct ftl_attention_band {
 ftl_attention_band ftl_attention_band_of(const ftl_attention *a);
 // Some query may see no key.
 bool ftl_attention_may_see_none(const ftl_attention *a);
+// Keys of a sequence that some query sees.
+int64_t ftl_attention_num_keys_seen(const ftl_attention *a);
+// Says of tensors like K and V that only `num_keys` keys of each head are needed.
+void ftl_attention_needs_keys(ftl_builder *builder, const ftl_attention *a, int32_t k, int32_t v, int64_t num_keys);
+// Of a tensor with an element for each (query, key) pair of each head, that only those pairs are that the mask leaves.
+void ftl_attention_needs_pairs(ftl_builder *builder, const ftl_attention *a, int32_t tensor);
 // Key tiles that `num_queries` queries in a row see at most, wherever in a tile their window begins (FlashAttention-3's
 // num_splits counts so); without a window those of the sequence.
 int64_t ftl_attention_most_key_tiles(const ftl_attention *a, int64_t num_queries);

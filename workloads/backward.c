@@ -40,6 +40,7 @@ ftl_backward ftl_backward_of(ftl_builder *b, const ftl_spec *spec) {
   t->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, queries);
   t->k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT, keys);
   t->v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, keys);
+  ftl_attention_needs_keys(b, a, t->k, t->v, ftl_attention_num_keys_seen(a));
   t->o = ftl_builder_tensor(b, "o", a->dtype, FTL_TENSOR_INPUT, queries);
   t->d_o = ftl_builder_tensor(b, "do", a->dtype, FTL_TENSOR_INPUT, queries);
   t->lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_INPUT, rows);

@@ -72,10 +72,16 @@ bool ftl_block_mask_sees(const ftl_block_mask *mask, int64_t row, int64_t column
 
 // ---- key tiles ----
 
+// Keys from..end-1; end 0: none.
+typedef struct key_span {
+  int64_t from, end;
+} key_span;
+
 typedef struct tile_grid {
   ftl_attention a;
   const ftl_block_mask *mask;
   int64_t num_key_tiles;
+  key_span *seen;  // of each key tile: from the first key to the last that some query tile sees
 } tile_grid;
 
 // Pairs that are seen of query tile t and key tile j, and how many there are of rows that exist and columns.
@@ -88,6 +94,18 @@ static int64_t pairs_of(const tile_grid *g, int64_t t, int64_t j, int64_t *all) 
   return ftl_attention_pairs_within(a, query, queries, key, ftl_smaller(a->block_n, a->seqlen_kv - key));
 }
 
+// Query tile t sees keys of key tile j.
+static void widen(const tile_grid *g, int64_t t, int64_t j) {
+  const ftl_attention *a = &g->a;
+  ftl_attention_band band = ftl_attention_band_of(a);
+  int64_t query = t * a->block_m, last_query = ftl_smaller(query + a->block_m, a->seqlen_q) - 1;
+  key_span span = {j * a->block_n, ftl_smaller((j + 1) * a->block_n, a->seqlen_kv)}, *seen = &g->seen[j];
+  if (band.has_left && query + band.left > span.from) span.from = query + band.left;
+  if (band.has_right) span.end = ftl_smaller(span.end, last_query + band.right + 1);
+  if (seen->end == 0 || span.from < seen->from) seen->from = span.from;
+  if (span.end > seen->end) seen->end = span.end;
+}
+
 static void list_query_tile(ftl_key_lists *lists, const tile_grid *g, int64_t t) {
   lists->ends[2 * t] = (int32_t)lists->num_tiles;
   for (int whole = 1; whole >= 0; whole--) {
@@ -96,6 +114,7 @@ static void list_query_tile(ftl_key_lists *lists, const tile_grid *g, int64_t t)
       if (seen == 0 || (seen == all) != whole) continue;
       lists->tiles[lists->num_tiles++] = (int32_t)j;
       lists->num_pairs += seen;
+      widen(g, t, j);
     }
     if (whole) lists->ends[2 * t + 1] = (int32_t)lists->num_tiles;
   }
@@ -110,9 +129,11 @@ static ftl_status list_all(ftl_key_lists *lists, const tile_grid *g, ftl_error *
   lists->num_query_tiles = g->a.num_m_tiles;
   lists->tiles = malloc(sizeof *lists->tiles * (size_t)most);
   lists->ends = malloc(sizeof *lists->ends * (size_t)(2 * lists->num_query_tiles + 1));
-  if (lists->tiles == NULL || lists->ends == NULL) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  if (lists->tiles == NULL || lists->ends == NULL || g->seen == NULL)
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   for (int64_t t = 0; t < lists->num_query_tiles; t++) list_query_tile(lists, g, t);
   lists->ends[2 * lists->num_query_tiles] = (int32_t)lists->num_tiles;
+  for (int64_t j = 0; j < g->num_key_tiles; j++) lists->num_keys += g->seen[j].end - g->seen[j].from;
   if (lists->num_tiles > 0) return FTL_OK;
   return ftl_error_set(error, FTL_INFEASIBLE, "mask: no query sees any key");
 }
@@ -124,7 +145,9 @@ ftl_status ftl_key_lists_init(ftl_key_lists *lists, const ftl_spec *spec, ftl_er
   ftl_status status = ftl_block_mask_init(&mask, spec, error);
   tile_grid g = {.a = ftl_attention_of(spec), .mask = &mask};
   g.num_key_tiles = ftl_divide_up(g.a.seqlen_kv, g.a.block_n);
+  g.seen = calloc((size_t)g.num_key_tiles, sizeof *g.seen);
   if (status == FTL_OK) status = list_all(lists, &g, error);
+  free(g.seen);
   ftl_block_mask_fini(&mask);
   if (status != FTL_OK) ftl_key_lists_fini(lists);
   return status;

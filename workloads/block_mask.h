@@ -29,6 +29,7 @@ bool ftl_block_mask_sees(const ftl_block_mask *mask, int64_t row, int64_t column
 typedef struct ftl_key_lists {
   int32_t *tiles, *ends;  // ends[2t], ends[2t + 1]: where query tile t's begin, and where those seen in part do. Owned
   int64_t num_tiles, num_query_tiles, num_pairs;  // num_pairs: (query, key) pairs of a head that are seen
+  int64_t num_keys;                               // that some query sees, those between two of them in a tile included
 } ftl_key_lists;
 // Without a mask (mask=none) nothing is listed: `tiles` is NULL. FTL_INFEASIBLE and FTL_NO_MEMORY as above.
 FTL_MUST_USE ftl_status ftl_key_lists_init(ftl_key_lists *lists, const ftl_spec *spec, ftl_error *error);

@@ -225,6 +225,15 @@ static void declare_staging(split *s) {
   s->max_staging = staging_for(s, s->ring_q, "maxima", s->d.a.block_m * row_bytes, 1);
 }
 
+// Keys that some query sees: a key that sequences share counts once.
+static void declare_needs(const split *s) {
+  const ftl_attention *a = &s->d.a;
+  int64_t num_keys = s->d.paged ? s->d.paged->num_seen_slots : a->batch * ftl_attention_num_keys_seen(a);
+  ftl_kv_stream_needs(s->b, &s->cache, &s->k, a->kv_heads * num_keys);
+  ftl_kv_stream_needs(s->b, &s->cache, &s->v, a->kv_heads * num_keys);
+  if (s->d.paged) ftl_builder_needs(s->b, s->results.tables.pages, s->d.paged->num_seen_entries);
+}
+
 static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   const ftl_attention *a = &s->d.a;
   ftl_builder *b = s->b;
@@ -233,6 +242,7 @@ static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   s->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, query_shape(s, spec));
   s->k = ftl_kv_stream_declare(b, &s->cache, "k", "k_scales", keys);
   s->v = ftl_kv_stream_declare(b, &s->cache, "v", "v_scales", keys);
+  declare_needs(s);
   ftl_status status = s->d.tree ? declare_mask(s, error) : FTL_OK;
   if (status != FTL_OK) return status;
   int32_t role = ftl_builder_role(b, "main", s->num_warps, 0), columns = a->padded_head_dim;

@@ -96,6 +96,7 @@ static void declare(flash2 *f, const ftl_spec *spec) {
   ftl_listed_keys listed = ftl_key_lists_declare(b, &f->lists, a, f->tile.row);
   f->keys = listed.keys;
   f->listed = listed.tiles;
+  ftl_attention_needs_keys(b, a, t.k, t.v, f->lists.num_keys);
 }
 
 // The first key of the tile that comes as number j of those that the query tile walks.

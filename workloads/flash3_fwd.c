@@ -51,6 +51,7 @@ static void declare_tile(ftl_flash3 *f, const ftl_spec *spec) {
     ftl_listed_keys listed = ftl_key_lists_declare(b, &f->lists, &f->a, f->tile.tile.row);
     f->keys = listed.keys;
     f->listed = listed.tiles;
+    ftl_attention_needs_keys(b, &f->a, f->t.k, f->t.v, f->lists.num_keys);
   }
   f->keys.end = ftl_max(b, f->keys.end, ftl_add(b, f->keys.first, ftl_const(b, 1)));
 }

@@ -74,6 +74,12 @@ ftl_kv_stream ftl_kv_stream_declare(ftl_builder *b, const ftl_kv_cache *cache, c
   return stream;
 }
 
+void ftl_kv_stream_needs(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream, int64_t num_keys) {
+  ftl_builder_needs(b, stream->tensor, num_keys * stream->num_columns / ftl_dtype_numbers(cache->stored));
+  if (ftl_kv_is_quantised(cache))
+    ftl_builder_needs(b, stream->scales, num_keys * stream->num_columns / cache->group_size);
+}
+
 void ftl_kv_stream_rings(ftl_builder *b, const ftl_kv_cache *cache, ftl_kv_stream *stream, const char *const names[3],
                          int32_t role, int32_t block_n, int32_t columns, int32_t num_stages) {
   int32_t readers = 1 << role, numbers = ftl_dtype_numbers(cache->stored);

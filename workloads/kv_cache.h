@@ -32,6 +32,8 @@ typedef struct ftl_kv_stream {
 // Before the role. `shape`: of head_dim columns, in elements of the products' type. Names: "k" or "v".
 ftl_kv_stream ftl_kv_stream_declare(ftl_builder *b, const ftl_kv_cache *cache, const char *name,
                                     const char *scales_name, ftl_tensor_shape shape);
+// Only so many keys are needed, those of all sequences and KV heads together.
+void ftl_kv_stream_needs(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream, int64_t num_keys);
 // Within the role that fills and reads: block_n keys a stage, of `columns` columns (padding included).
 void ftl_kv_stream_rings(ftl_builder *b, const ftl_kv_cache *cache, ftl_kv_stream *stream, const char *const names[3],
                          int32_t role, int32_t block_n, int32_t columns, int32_t num_stages);

@@ -99,6 +99,7 @@ ftl_attention_tensors ftl_packed_batch_declare(ftl_builder *b, const ftl_spec *s
   ftl_attention all = *a;
   all.batch = one_batch.value[FTL_PARAM_batch] = 1;
   all.seqlen_q = all.seqlen_kv = batch->num_tokens;
+  all.diagonal = 0;
   return ftl_attention_declare(b, &one_batch, &all);
 }
 

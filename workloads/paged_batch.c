@@ -13,11 +13,18 @@ void ftl_batch_lengths(const ftl_spec *spec, int32_t *out) {
   for (int64_t i = 0; i < batch; i++) out[i] = (int32_t)spec->value[FTL_PARAM_seqlen_kv];
 }
 
-// Of a sequence of so many keys: those that its queries see.
-static int64_t tiles_of(const ftl_spec *spec, int64_t length) {
+// A sequence of so many keys.
+static ftl_attention sequence_of(const ftl_spec *spec, int64_t length) {
   ftl_attention a = ftl_attention_of(spec);
+  a.batch = 1;
   a.seqlen_kv = length;
   a.diagonal = length - a.seqlen_q;
+  return a;
+}
+
+// Those that its queries see.
+static int64_t tiles_of(const ftl_spec *spec, int64_t length) {
+  ftl_attention a = sequence_of(spec, length);
   return ftl_attention_most_key_tiles(&a, a.seqlen_q);
 }
 
@@ -99,18 +106,45 @@ static int64_t tokens_in_page(const ftl_paged_batch *b, const ftl_page_list *lis
   return ftl_smaller(b->page_size, list->num_tokens - i * b->page_size);
 }
 
-// Lists that share a page have the same tokens in it, as far as they go.
-static ftl_status count_filled_slots(ftl_paged_batch *b, const ftl_page_list *lists, int64_t num_lists,
-                                     ftl_error *error) {
-  int32_t *filled = calloc((size_t)b->num_pages, sizeof *filled);
-  if (!filled) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for block tables");
-  for (int64_t l = 0; l < num_lists; l++)
-    for (int64_t i = 0; i < lists[l].num_pages; i++) {
-      int32_t *in_page = &filled[lists[l].pages[i]], tokens = (int32_t)tokens_in_page(b, &lists[l], i);
-      if (tokens > *in_page) *in_page = tokens;
-    }
-  for (int64_t i = 0; i < b->num_pages; i++) b->num_filled_slots += filled[i];
-  free(filled);
+// Slots of a page that hold tokens, and those of them from the first to the last that some sequence sees.
+typedef struct page_slots {
+  int32_t filled, seen_from, seen_end;
+} page_slots;
+
+// Lists that share a page have the same tokens in it, as far as they go. Keys before `first_seen` are out of sight.
+static void mark_slots(ftl_paged_batch *b, const ftl_page_list *list, int64_t first_seen, page_slots *slots) {
+  for (int64_t i = first_seen / b->page_size; i < list->num_pages; i++) {
+    page_slots *page = &slots[list->pages[i]];
+    int32_t end = (int32_t)tokens_in_page(b, list, i), from = (int32_t)(first_seen - i * b->page_size);
+    if (from < 0) from = 0;
+    if (page->seen_end == 0 || from < page->seen_from) page->seen_from = from;
+    if (end > page->seen_end) page->seen_end = end;
+    b->num_seen_entries++;
+  }
+}
+
+static void mark_filled(const ftl_paged_batch *b, const ftl_page_list *list, page_slots *slots) {
+  for (int64_t i = 0; i < list->num_pages; i++) {
+    page_slots *page = &slots[list->pages[i]];
+    int32_t tokens = (int32_t)tokens_in_page(b, list, i);
+    if (tokens > page->filled) page->filled = tokens;
+  }
+}
+
+// The list after the last sequence's is that of the prefix, which no query reads by.
+static ftl_status count_slots(ftl_paged_batch *b, const ftl_spec *spec, const ftl_page_list *lists, ftl_error *error) {
+  page_slots *slots = calloc((size_t)b->num_pages, sizeof *slots);
+  if (!slots) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for block tables");
+  for (int64_t l = 0; l <= b->batch; l++) mark_filled(b, &lists[l], slots);
+  for (int64_t l = 0; l < b->batch; l++) {
+    ftl_attention a = sequence_of(spec, b->lengths[l]);
+    mark_slots(b, &lists[l], a.seqlen_kv - ftl_attention_num_keys_seen(&a), slots);
+  }
+  for (int64_t i = 0; i < b->num_pages; i++) {
+    b->num_filled_slots += slots[i].filled;
+    b->num_seen_slots += slots[i].seen_end - slots[i].seen_from;
+  }
+  free(slots);
   return FTL_OK;
 }
 
@@ -139,7 +173,7 @@ static ftl_status fill_pages(ftl_paged_batch *b, const ftl_spec *spec, ftl_error
   if (status == FTL_OK) status = allocate(&pool, b, prefix, lists, error);
   b->num_pages = pool.num_pages;
   b->num_copied_pages = pool.num_copied;
-  if (status == FTL_OK) status = count_filled_slots(b, lists, b->batch + 1, error);
+  if (status == FTL_OK) status = count_slots(b, spec, lists, error);
   if (status == FTL_OK) status = copy_pages(b, lists, spec->value[FTL_PARAM_page_layout] == FTL_PAGES_SCATTERED, error);
   for (int64_t i = 0; i <= b->batch; i++) ftl_page_list_fini(&lists[i]);
   free(lists);

@@ -19,6 +19,8 @@ typedef struct ftl_paged_batch {
   int32_t *item_sequence;    // [num_items]
   int32_t *item_part;        // [num_items]
   int64_t num_filled_slots;  // of the cache: a token that sequences share counts once
+  int64_t num_seen_slots;    // of these, those that the queries see: all but the prefix's own copy, without a window
+  int64_t num_seen_entries;  // of `pages`, those whose page has such a slot
   int64_t num_copied_pages;  // by copy-on-write, where a prefix ends within a page
   ftl_arena arena;
 } ftl_paged_batch;

@@ -65,6 +65,8 @@ static ftl_status declare_tensors(ftl_sparq *s, ftl_error *error) {
                                  ftl_contiguous(batch, heads, s->group, a->seqlen_kv));
   s->alpha = ftl_builder_tensor(s->b, "alpha", FTL_FP32, FTL_TENSOR_TEMP, numbers);
   s->o_top = ftl_builder_tensor(s->b, "o_top", FTL_FP32, FTL_TENSOR_TEMP, queries);
+  ftl_attention_needs_keys(s->b, a, s->keys, s->v, s->k);
+  ftl_builder_needs(s->b, s->keys_by_column, batch * heads * s->r * a->seqlen_kv);
   s->components = assumed_choice(s->b, "components", batch * heads, s->r, a->head_dim);
   s->rows = assumed_choice(s->b, "rows", batch * heads, s->k, a->seqlen_kv);
   if (s->components >= 0 && s->rows >= 0) return FTL_OK;

@@ -41,12 +41,15 @@ static void declare_tensors(standard *f) {
   f->t = ftl_attention_declare(f->b, f->spec, &f->a);
   ftl_tensor_shape scores = ftl_standard_scores_shape(&f->a);
   f->s = f->dropped = ftl_builder_tensor(f->b, "s", f->a.dtype, FTL_TENSOR_TEMP, scores);
+  ftl_attention_needs_pairs(f->b, &f->a, f->s);
   if (has_padding(f->spec))
     f->padding = ftl_builder_tensor(f->b, "padding", f->a.dtype, FTL_TENSOR_INPUT,
                                     ftl_contiguous(f->a.batch, 1, 1, scores.num_columns));
   if (!has_dropout(f->spec)) return;
   f->dropped = ftl_builder_tensor(f->b, "dropped", f->a.dtype, FTL_TENSOR_TEMP, scores);
   f->kept = ftl_builder_tensor(f->b, "kept", FTL_INT8, FTL_TENSOR_OUTPUT, scores);
+  ftl_attention_needs_pairs(f->b, &f->a, f->dropped);
+  ftl_attention_needs_pairs(f->b, &f->a, f->kept);
 }
 
 int32_t ftl_standard_tile_columns(const ftl_attention *a) {

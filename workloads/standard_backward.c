@@ -254,10 +254,14 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_tile_p
   ftl_tensor_shape shape = ftl_standard_scores_shape(&u.f.a);
   u.p = ftl_builder_tensor(b, "p", u.f.a.dtype, FTL_TENSOR_INPUT, shape);
   u.d_p = ftl_builder_tensor(b, "dp", u.f.a.dtype, FTL_TENSOR_TEMP, shape);
+  ftl_attention_needs_pairs(b, &u.f.a, u.p);
+  ftl_attention_needs_pairs(b, &u.f.a, u.d_p);
   u.dropped = u.p;
   if (has_dropout(spec)) {
     u.dropped = ftl_builder_tensor(b, "dropped", u.f.a.dtype, FTL_TENSOR_INPUT, shape);
     u.kept = ftl_builder_tensor(b, "kept", FTL_INT8, FTL_TENSOR_INPUT, shape);
+    ftl_attention_needs_pairs(b, &u.f.a, u.dropped);
+    ftl_attention_needs_pairs(b, &u.f.a, u.kept);
   }
   l->write(&u);
   ftl_builder_flops(b, l->num_products * ftl_attention_forward_flops(&u.f.a) / 2);  // which are two products

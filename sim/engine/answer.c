@@ -1,7 +1,5 @@
 #include "engine/answer.h"
 
-#include "base/integer.h"
-
 #include "engine/power.h"
 
 static double ratio(int64_t part, int64_t whole) { return whole > 0 ? (double)part / (double)whole : 0.0; }
@@ -84,8 +82,7 @@ static void set_shape(const ftl_launch *launch, ftl_metrics *out) {
   value[FTL_METRIC_waves] = ratio(num_ctas, arch->chip_num_sms * occupancy->ctas_per_sm);
 }
 
-// Tensors that a launch does not touch do not count, nor what it reads of its own temporary ones, nor slots of pages
-// without a token.
+// Tensors that a launch does not touch do not count, nor what it reads of its own temporary ones.
 static void set_compulsory(const ftl_tile_program *tile, ftl_metrics *out) {
   bool touched[FTL_TILE_MAX_TENSORS] = {false}, stored[FTL_TILE_MAX_TENSORS] = {false};
   for (int32_t i = 0; i < tile->num_ops; i++) {
@@ -93,15 +90,10 @@ static void set_compulsory(const ftl_tile_program *tile, ftl_metrics *out) {
     if (ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind)) touched[op->ref.tensor] = true;
     if (ftl_tile_op_stores(op->kind)) stored[op->ref.tensor] = true;
   }
-  for (int32_t i = 0; i < tile->num_tensors; i++) {
-    if (!touched[i]) continue;
-    const ftl_tensor *tensor = &tile->tensors[i];
-    // the gaps between strided rows do not count; batches that share their elements count once
-    int64_t elements = tensor->num_batches * tensor->num_heads * tensor->num_rows * tensor->num_columns;
-    double bytes = (double)ftl_smaller(elements * ftl_dtype_bytes(tensor->dtype), tensor->size_bytes);
-    out->value[stored[i] ? FTL_METRIC_compulsory_write : FTL_METRIC_compulsory_read] += bytes;
-  }
-  out->value[FTL_METRIC_compulsory_read] -= (double)(tile->cache.page_bytes - tile->cache.filled_bytes);
+  for (int32_t i = 0; i < tile->num_tensors; i++)
+    if (touched[i])
+      out->value[stored[i] ? FTL_METRIC_compulsory_write : FTL_METRIC_compulsory_read] +=
+          (double)tile->tensors[i].needed_bytes;
 }
 
 static void set_cache(const ftl_cache_memory *cache, ftl_metrics *out) {

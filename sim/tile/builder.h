@@ -59,6 +59,9 @@ int32_t ftl_builder_temp_table(ftl_builder *builder, const char *name, const int
 // [1][1][num_rows][words_per_row] of 32-bit words, whose bit c % 32 of word c / 32 is column c. Copied.
 int32_t ftl_builder_bit_rows(ftl_builder *builder, const char *name, const uint32_t *words, int64_t num_rows,
                              int64_t words_per_row);
+// Of the tensor's elements only so many decide what a launch computes: the others a mask hides, or nobody chose. Counts
+// as compulsory bytes; without it all of them do.
+void ftl_builder_needs(ftl_builder *builder, int32_t tensor, int64_t num_elements);
 // What every access to the tensor says to L2; normal without it.
 void ftl_builder_l2_priority(ftl_builder *builder, int32_t tensor, ftl_l2_priority priority);
 int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,

@@ -1,4 +1,5 @@
 // Tensors: shapes, strides, and the addresses that they get.
+#include "base/integer.h"
 #include "tile/builder_internal.h"
 
 static const int64_t max_tensor_bytes = INT64_C(1) << 46;
@@ -29,6 +30,12 @@ ftl_tensor_shape ftl_contiguous(int64_t num_batches, int64_t num_heads, int64_t 
                             .row_stride = num_columns};
 }
 
+// The gaps between strided rows are not needed; batches that share their elements need them once.
+static int64_t needed_bytes_of(ftl_dtype dtype, const ftl_tensor_shape *shape, int64_t size_bytes) {
+  int64_t elements = shape->num_batches * shape->num_heads * shape->num_rows * shape->num_columns;
+  return ftl_smaller(elements * ftl_dtype_bytes(dtype), size_bytes);
+}
+
 int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dtype, ftl_tensor_use use,
                            ftl_tensor_shape shape) {
   ftl_tile_program *program = builder->program;
@@ -53,11 +60,18 @@ int32_t ftl_builder_tensor(ftl_builder *builder, const char *name, ftl_dtype dty
       .row_stride = shape.row_stride,
       .base_bytes = builder->next_base_bytes,
       .size_bytes = size_bytes,
+      .needed_bytes = needed_bytes_of(dtype, &shape, size_bytes),
   };
   ftl_builder_copy_name(tensor->name, name);
   builder->next_base_bytes +=
       (size_bytes + FTL_TILE_BASE_ALIGNMENT_BYTES - 1) / FTL_TILE_BASE_ALIGNMENT_BYTES * FTL_TILE_BASE_ALIGNMENT_BYTES;
   return program->num_tensors++;
+}
+
+void ftl_builder_needs(ftl_builder *builder, int32_t tensor, int64_t num_elements) {
+  if (!ftl_builder_is_ok(builder)) return;
+  ftl_tensor *of = &builder->program->tensors[tensor];
+  of->needed_bytes = num_elements * ftl_dtype_bytes(of->dtype);
 }
 
 void ftl_builder_l2_priority(ftl_builder *builder, int32_t tensor, ftl_l2_priority priority) {

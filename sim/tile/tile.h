@@ -71,6 +71,7 @@ typedef struct ftl_tensor {
   int64_t batch_stride, head_stride, row_stride;  // elements
   int64_t base_bytes;                             // device address, a multiple of 2 MiB
   int64_t size_bytes;                             // of the whole allocation
+  int64_t needed_bytes;  // of its elements, each once: what a launch that touches the tensor cannot do without
   int32_t *table;  // a table: its int32 entries, row by row, known before the launch. Owned; NULL: no table. Of a TEMP
                    // tensor what an earlier launch writes: these are what timing assumes, and the interpreter takes
                    // those in memory

@@ -1,0 +1,132 @@
+// Compulsory bytes of a launch are those of its inputs and outputs that masks, lengths and choices leave, each once,
+// however the kernel's tiles cut them. Expected bytes are written out: heads * rows * head_dim * bytes of an element.
+#include "fixture.h"
+
+typedef struct bytes {
+  const char *kernel;
+  int64_t read, written;
+} bytes;
+
+static void check(const char *parameters, const bytes *launches, int num_launches) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_spec spec = spec_of(parameters);
+  ftl_prediction p;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_predict(&spec, arch, NULL, &p, &error), FTL_OK, "%s", error.message);
+  cr_assert(p.feasible, "%s: %s", parameters, p.reason);
+  cr_assert_eq(p.num_kernels, num_launches, "%s", parameters);
+  for (int i = 0; i < num_launches; i++) {
+    const double *value = p.kernels[i].metrics.value;
+    cr_expect_str_eq(p.kernels[i].name, launches[i].kernel);
+    cr_expect_eq((int64_t)value[FTL_METRIC_compulsory_read], launches[i].read, "%s: %s reads %.0f, not %lld",
+                 parameters, launches[i].kernel, value[FTL_METRIC_compulsory_read], (long long)launches[i].read);
+    cr_expect_eq((int64_t)value[FTL_METRIC_compulsory_write], launches[i].written, "%s: %s writes %.0f, not %lld",
+                 parameters, launches[i].kernel, value[FTL_METRIC_compulsory_write], (long long)launches[i].written);
+  }
+  ftl_arch_destroy(arch);
+}
+
+#define CHECK(parameters, ...)                                         \
+  do {                                                                 \
+    static const bytes launches[] = {__VA_ARGS__};                     \
+    check(parameters, launches, sizeof launches / sizeof launches[0]); \
+  } while (0)
+
+#define TILES " block_m=64 block_n=64 num_warps=4 "
+
+// 100 queries aligned with the last of 1000 keys: the first sees the 50 up to its own, key 900, the last those up to
+// key 999: 149 in all. 64 of them fill no whole number of tiles.
+Test(unit_engine_compulsory, keys_that_no_window_reaches_are_not_needed) {
+  enum { Q = 4 * 100 * 64 * 2, KV = 2 * 2 * 149 * 64 * 2, LSE = 4 * 100 * 4 };
+  CHECK("flash2_fwd heads=4 kv_heads=2 seqlen_q=100 seqlen_kv=1000 head_dim=64 causal=1 window=50" TILES,
+        {"flash2_fwd", Q + KV, Q + LSE});
+  // Without a causal bound windows reach as far to the right as well, and no further to the left.
+  CHECK("flash2_fwd heads=4 kv_heads=2 seqlen_q=100 seqlen_kv=1000 head_dim=64 window=50" TILES,
+        {"flash2_fwd", Q + KV, Q + LSE});
+  CHECK("flash2_fwd heads=4 kv_heads=2 seqlen_q=100 seqlen_kv=1000 head_dim=64 causal=1" TILES,
+        {"flash2_fwd", Q + 2 * 2 * 1000 * 64 * 2, Q + LSE});
+}
+
+// Every key is in some query's window; with fewer keys than queries too.
+Test(unit_engine_compulsory, a_window_over_as_many_queries_as_keys_hides_no_key) {
+  CHECK("flash2_fwd heads=1 seqlen=500 head_dim=64 causal=1 window=50" TILES,
+        {"flash2_fwd", 3 * 500 * 64 * 2, 500 * 64 * 2 + 500 * 4});
+  CHECK("flash2_fwd heads=1 seqlen_q=500 seqlen_kv=200 head_dim=64 causal=1 window=50" TILES,
+        {"flash2_fwd", (500 + 2 * 200) * 64 * 2, 500 * 64 * 2 + 500 * 4});
+}
+
+// Three sequences of one query each: 1000 keys of each of two KV heads. A split's partial result is fp32.
+Test(unit_engine_compulsory, a_decoding_window_is_what_is_read) {
+  enum { Q = 3 * 8 * 128 * 2, PARTIAL = 4 * 3 * 8 * (128 + 1) * 4, O = 3 * 8 * (128 * 2 + 4) };
+  const char *shape =
+      "flash_decode batch=3 heads=8 kv_heads=2 seqlen_kv=5000 head_dim=128 causal=1 window=1000 splits=4";
+  char params[256];
+  CHECK(shape, {"flash_decode_split", Q + 3 * 2 * 2 * 1000 * 128 * 2, PARTIAL}, {"flash_decode_combine", PARTIAL, O});
+  // int4: half a byte an element, and of each 32 a scale of 2 bytes
+  snprintf(params, sizeof params, "%s kv_dtype=int4 kv_group_size=32", shape);
+  CHECK(params, {"flash_decode_split", Q + 3 * 2 * 2 * 1000 * (128 / 2 + 128 / 32 * 2), PARTIAL},
+        {"flash_decode_combine", PARTIAL, O});
+}
+
+// One part each. Of 7, 500 and 100 keys 7, 128 and 100 are in sight, in pages 0, 23 to 31 (keys 372 to 499) and 0 to 6
+// of their sequences. Tables of 4-byte entries: lengths, first pages, pages, and of each item its sequence and part.
+Test(unit_engine_compulsory, slots_of_pages_that_hold_no_key_in_sight_are_not_needed) {
+  enum { Q = 3 * 8 * 64 * 2, PARTIAL = 3 * 8 * (64 + 1) * 4, O = 3 * 8 * (64 * 2 + 4), TABLES = (3 + 4 + 3 + 3) * 4 };
+  CHECK("paged_decode heads=8 kv_heads=2 head_dim=64 lengths=7:500:100 page_size=16 causal=1 window=128 splits=1",
+        {"paged_decode_split", Q + 2 * 2 * (7 + 128 + 100) * 64 * 2 + TABLES + (1 + 9 + 7) * 4, PARTIAL},
+        {"paged_decode_combine", PARTIAL + 4 * 4, O});
+  // Two pages of the prefix that all share, and 8, 0 and 5 tokens more; 3 + 2 + 3 entries.
+  CHECK(
+      "paged_decode heads=8 kv_heads=2 head_dim=64 lengths=40:32:37 page_size=16 page_layout=shared_prefix prefix=32 "
+      "splits=1",
+      {"paged_decode_split", Q + 2 * 2 * (32 + 8 + 5) * 64 * 2 + TABLES + (3 + 2 + 3) * 4, PARTIAL},
+      {"paged_decode_combine", PARTIAL + 4 * 4, O});
+}
+
+// Blocks (0, 0), (1, 0), (2, 2), (3, 2) of 128 x 128: 256 of 512 keys. Tables: four key tiles, two ends for each of
+// four query tiles, and the last.
+Test(unit_engine_compulsory, keys_that_a_block_mask_hides_are_not_needed) {
+  enum { Q = 512 * 64 * 2, LSE = 512 * 4 };
+  CHECK(
+      "flash2_fwd heads=1 seqlen=512 head_dim=64 block_m=128 block_n=128 num_warps=4 mask=bits mask_block=128 "
+      "mask_bits=1:0:0:0:1:0:0:0:0:0:1:0:0:0:1:0",
+      {"flash2_fwd", Q + 2 * 256 * 64 * 2 + (4 + 9) * 4, Q + LSE});
+}
+
+// Sequences of 300, 50 and 7 tokens: no padding. Tables: 5 + 1 + 1 query tiles' sequences and rows, four offsets.
+Test(unit_engine_compulsory, packed_sequences_need_their_tokens) {
+  enum { TOKENS = 300 + 50 + 7 };
+  CHECK("flash2_fwd heads=2 lengths=300:50:7 head_dim=64 causal=1" TILES,
+        {"flash2_fwd", 3 * 2 * TOKENS * 64 * 2 + (7 + 7 + 4) * 4, 2 * TOKENS * (64 * 2 + 4)});
+}
+
+// A score for each of 1 + 2 + ... + 256 pairs a head; the softmax reads what it then overwrites, which counts once.
+Test(unit_engine_compulsory, scores_above_the_diagonal_are_not_needed) {
+  enum { ROWS = 2 * 256 * 64 * 2, S = 2 * (256 * 257 / 2) * 2, LSE = 2 * 256 * 4 };
+  CHECK("standard_attention heads=2 seqlen=256 head_dim=64 causal=1" TILES, {"scores", 2 * ROWS, S},
+        {"softmax_rows", 0, S + LSE}, {"outputs", S + ROWS, ROWS});
+}
+
+// As many keys as the forward pass; dK and dV of the others are written all the same, as zeros.
+Test(unit_engine_compulsory, the_backward_pass_needs_the_keys_of_the_forward_pass) {
+  enum { Q = 2 * 100 * 64 * 2, ROWS = 2 * 100 * 4, KV = 2 * 2 * 149 * 64 * 2, DKV = 2 * 2 * 1000 * 64 * 2 };
+  CHECK("flash2_bwd heads=2 seqlen_q=100 seqlen_kv=1000 head_dim=64 causal=1 window=50" TILES,
+        {"flash2_bwd_delta", 2 * Q, ROWS}, {"flash2_bwd_dk_dv", 2 * Q + KV + 2 * ROWS, DKV},
+        {"flash2_bwd_dq", 2 * Q + KV + 2 * ROWS, Q});
+}
+
+// 32 rows of the copy by columns; 100 rows of K and of V.
+Test(unit_engine_compulsory, what_sparq_leaves_alone_is_not_needed) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_spec spec = spec_of("sparq_decode batch=2 heads=3 seqlen_kv=1000 head_dim=128 sparq_r=32 sparq_k=100");
+  ftl_prediction p;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_predict(&spec, arch, NULL, &p, &error), FTL_OK, "%s", error.message);
+  enum { HEADS = 2 * 3, SCORES = 1, ATTEND = 3 };
+  // With them q at the chosen components and 1 / tau, of all heads the components; q, and of all heads the keys.
+  cr_expect_eq((int64_t)p.kernels[SCORES].metrics.value[FTL_METRIC_compulsory_read],
+               HEADS * (32 * 1000 * 2 + 32 * 2 + 4 + 32 * 4));
+  cr_expect_eq((int64_t)p.kernels[ATTEND].metrics.value[FTL_METRIC_compulsory_read],
+               HEADS * (2 * 100 * 128 * 2 + 128 * 2 + 100 * 4));
+  ftl_arch_destroy(arch);
+}
