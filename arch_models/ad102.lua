@@ -11,6 +11,7 @@ return die "ad102" {
   chip = {
     compute_capability = datasheet(89, guide),
     sms_per_tpc = datasheet(2, whitepaper .. ": 12 GPCs of 6 TPCs of 2 SMs"),
+    num_single_tpcs = datasheet(0, guide .. ": thread-block clusters from compute capability 9.0 on"),
     num_gpcs = datasheet(12, whitepaper),
   },
   clock = {

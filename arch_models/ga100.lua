@@ -13,6 +13,7 @@ return die "ga100" {
   chip = {
     compute_capability = datasheet(80, guide),
     sms_per_tpc = datasheet(2, whitepaper .. ": 8 GPCs of 8 TPCs of 2 SMs"),
+    num_single_tpcs = datasheet(0, guide .. ": thread-block clusters from compute capability 9.0 on"),
     num_gpcs = guess(7, "the die has 8; products enable 7, from memory"),
   },
   clock = {

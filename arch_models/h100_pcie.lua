@@ -6,7 +6,10 @@ local function cycles(ns) return math.ceil(ns * dram_khz / 1000000) end
 local jedec = "JEDEC-typical HBM2 timing, as Accel-Sim's SM80_A100 (@9f767fb: tRCD 22, tRAS 50, tRP 22, CL 22, tRRD 7 at 1512 MHz)"
 
 return product "h100_pcie" : on "gh100" {
-  chip = { num_sms = datasheet(114, sheet) },
+  chip = {
+    num_sms = datasheet(114, sheet),
+    num_single_tpcs = guess(0, "not known: which TPCs are enabled differs from chip to chip"),
+  },
   clock = {
     sm_max_khz = datasheet(1755000, "NVIDIA H100 datasheet: highest clock of the PCIe card; the 756 TFLOP/s are at 1620 MHz"),
     sm_tensor_max_khz = guess(1755000, "as on H200 (kernels/measurements/micro_sm_clock.csv), of the same die"),

@@ -6,7 +6,10 @@ local function cycles(ns) return math.ceil(ns * dram_khz / 1000000) end
 local jedec = "JEDEC-typical HBM3 timing, as Accel-Sim 2.0's SM90_H100 (@01f6fc4: tRCD 19, tRAS 45, tRP 19, CL 19, tRRD 6 at 1310 MHz)"
 
 return product "h100_sxm" : on "gh100" {
-  chip = { num_sms = datasheet(132, sheet) },
+  chip = {
+    num_sms = datasheet(132, sheet),
+    num_single_tpcs = guess(4, "as on H200, of the same die and as many SMs; on an H100 clusters of 8 reach 120 of 132 SMs too (accel-sim/gpu-app-collection, sm_gpc_mapping)"),
+  },
   clock = {
     sm_max_khz = measured(1980000, "thamada/nvidia-smi, deviceQuery of H100 SXM: 1980 MHz; the 989 TFLOP/s are at 1830 MHz"),
     sm_tensor_max_khz = guess(1810000, "as on H200 (kernels/measurements/micro_sm_clock.csv), of the same die"),

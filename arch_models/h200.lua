@@ -6,7 +6,10 @@ local function cycles(ns) return math.ceil(ns * dram_khz / 1000000) end
 local jedec = "JEDEC-typical HBM3 timing, as Accel-Sim 2.0's SM90_H100 (@01f6fc4: tRCD 19, tRAS 45, tRP 19, CL 19, tRRD 6 at 1310 MHz)"
 
 return product "h200" : on "gh100" {
-  chip = { num_sms = datasheet(132, sheet) },
+  chip = {
+    num_sms = datasheet(132, sheet),
+    num_single_tpcs = measured(4, "kernels/measurements/micro_launch.csv: 66 clusters of 2 fit, 15 of 8 and 7 of 16; SMs 124 to 131 take part in those of 2 only"),
+  },
   clock = {
     sm_max_khz = measured(1980000, "kernels/measurements/micro_device.csv: sm_clock_max; the 989 TFLOP/s are at 1830 MHz"),
     sm_tensor_max_khz = measured(1810000, "kernels/measurements/micro_sm_clock.csv: 1802 to 1815 MHz as soon as a tenth of the cycles is tensor work, with operands of zeros too"),

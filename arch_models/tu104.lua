@@ -12,6 +12,7 @@ return die "tu104" {
   chip = {
     compute_capability = datasheet(75, guide),
     sms_per_tpc = datasheet(2, whitepaper),
+    num_single_tpcs = datasheet(0, guide .. ": thread-block clusters from compute capability 9.0 on"),
     num_gpcs = guess(6, "TU104 has 6 GPCs of 4 TPCs of 2 SMs, from memory"),
   },
   clock = {

@@ -19,6 +19,7 @@ RULE_FUNCTION(sm_max_step, a->clock_sm_max_khz % a->clock_sm_step_khz == 0)
 RULE_FUNCTION(sm_min_step, a->clock_sm_min_khz % a->clock_sm_step_khz == 0)
 RULE_FUNCTION(power, a->power_static_mw < a->power_limit_mw)
 RULE_FUNCTION(gpcs, a->chip_num_gpcs * a->chip_sms_per_tpc <= a->chip_num_sms)
+RULE_FUNCTION(single_tpcs, a->chip_num_single_tpcs < a->chip_num_sms / a->chip_sms_per_tpc / a->chip_num_gpcs)
 RULE_FUNCTION(tpcs, a->chip_num_sms % a->chip_sms_per_tpc == 0)
 RULE_FUNCTION(subcores, a->sm_max_warps % a->sm_num_subcores == 0)
 RULE_FUNCTION(registers, a->sm_num_registers % (a->sm_register_unit * a->sm_num_subcores) == 0)
@@ -49,6 +50,7 @@ static const rule rules[] = {
     {sm_min_step, "clock.sm_min_khz", "must be a multiple of clock.sm_step_khz"},
     {power, "power.static_mw", "must be below power.limit_mw"},
     {gpcs, "chip.num_gpcs", "must leave each GPC a TPC: num_gpcs * sms_per_tpc is at most chip.num_sms"},
+    {single_tpcs, "chip.num_single_tpcs", "must leave the last GPC a TPC for clusters"},
     {tpcs, "chip.num_sms", "must be a multiple of chip.sms_per_tpc"},
     {subcores, "sm.max_warps", "must be a multiple of sm.num_subcores"},
     {registers, "sm.num_registers", "must be a multiple of sm.register_unit * sm.num_subcores"},

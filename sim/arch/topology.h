@@ -12,6 +12,9 @@
 int32_t ftl_arch_gpc_of_sm(const ftl_arch *arch, int32_t sm);
 // SMs of a GPC.
 int32_t ftl_arch_sms_of_gpc(const ftl_arch *arch, int32_t gpc);
+// Those of them, the first ones, on which clusters of so many CTAs are placed: all but the single TPCs, which are the
+// last ones of the last GPC and take no cluster larger than themselves.
+int32_t ftl_arch_sms_for_clusters(const ftl_arch *arch, int32_t gpc, int32_t cluster_ctas);
 // GPCs are split evenly over the sides, by index; 0 on one-sided parts.
 int32_t ftl_arch_side_of_sm(const ftl_arch *arch, int32_t sm);
 

@@ -22,7 +22,7 @@ struct ftl_cta_scheduler {
 
 // GPC after GPC, in each all its SMs (seen on H200: kernels/measurements/micro_launch.csv; there the first GPC changes
 // from launch to launch, here it is always the first). A round gives each cluster as many SMs in a row of one GPC as it
-// has CTAs.
+// has CTAs; a GPC's single TPCs, its last ones, get only clusters that fit on one.
 static void order_fill(ftl_cta_scheduler *scheduler) {
   const ftl_arch *arch = scheduler->arch;
   int32_t count = 0, cluster = scheduler->cluster_ctas;
@@ -30,7 +30,8 @@ static void order_fill(ftl_cta_scheduler *scheduler) {
     int32_t first = scheduler->first_of_gpc[gpc] = count;
     for (int32_t sm = 0; sm < scheduler->num_sms; sm++)
       if (ftl_arch_gpc_of_sm(arch, sm) == gpc) scheduler->order[count++] = sm;
-    for (; first + cluster <= count; first += cluster) scheduler->first_sm[scheduler->num_places++] = first;
+    int32_t end = first + ftl_arch_sms_for_clusters(arch, gpc, cluster);
+    for (; first + cluster <= end; first += cluster) scheduler->first_sm[scheduler->num_places++] = first;
   }
   scheduler->first_of_gpc[arch->chip_num_gpcs] = count;
   FTL_CHECK(count == scheduler->num_sms, "placement order covers %d of %d SMs", count, scheduler->num_sms);
@@ -82,7 +83,7 @@ void ftl_cta_scheduler_destroy(ftl_cta_scheduler *scheduler) {
 int64_t ftl_cta_num_resident(const ftl_arch *arch, int32_t ctas_per_sm, int32_t cluster_ctas) {
   int64_t num_sms = 0;
   for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++)
-    num_sms += ftl_arch_sms_of_gpc(arch, gpc) / cluster_ctas * cluster_ctas;
+    num_sms += ftl_arch_sms_for_clusters(arch, gpc, cluster_ctas) / cluster_ctas * cluster_ctas;
   return num_sms * ctas_per_sm;
 }
 

@@ -130,11 +130,37 @@ Test(timing_cta, a_cluster_waits_until_as_many_sms_of_a_gpc_have_room) {
   ftl_cta_scheduler_destroy(scheduler);
 }
 
-// micro_launch.csv, clusters_that_fit: 66 of 2 on an H200.
-Test(timing_cta, an_h200_holds_66_clusters_of_two) {
-  ftl_arch arch = {.chip_num_sms = 132, .chip_num_gpcs = 8, .chip_sms_per_tpc = 2};
+// 16 SMs in 2 GPCs: 0 1 4 5 8 9 12 13 and 2 3 6 7 10 11 14 15. The last TPC of the last GPC, 14 and 15, is single: it
+// takes a cluster of two, and none of four, for which it would make the second of GPC 1.
+Test(timing_cta, a_single_tpc_takes_no_cluster_larger_than_itself) {
+  ftl_arch arch = small_arch();
+  arch.chip_num_sms = 16;
+  arch.chip_num_single_tpcs = 1;
+  ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
+  ftl_cta_scheduler *scheduler = clusters_of(&arch, 100, 1, 4);
+  static const int32_t first_sms[] = {0, 8, 2};
+  for (int32_t i = 0; i < 3; i++) {
+    cr_assert_eq(ftl_cta_scheduler_fill(scheduler, starts), 4);
+    cr_expect_eq(starts[0].sm, first_sms[i]);
+  }
+  cr_expect_eq(ftl_cta_scheduler_fill(scheduler, starts), 0);
+  ftl_cta_scheduler_destroy(scheduler);
+  scheduler = clusters_of(&arch, 100, 1, 2);
+  for (int32_t i = 0; i < 8; i++) cr_assert_eq(ftl_cta_scheduler_fill(scheduler, starts), 2);
+  cr_expect(starts[0].sm == 14 && starts[1].sm == 15);
+  ftl_cta_scheduler_destroy(scheduler);
+  cr_expect_eq(ftl_cta_num_resident(&arch, 1, 4), 12);
+  cr_expect_eq(ftl_cta_num_resident(&arch, 1, 2), 16);
+}
+
+// micro_launch.csv, clusters_that_fit: 66 of 2, 15 of 8 and 7 of 16 on an H200. GPCs of 18, 18 and six times 16 SMs, of
+// the last of which four TPCs are single.
+Test(timing_cta, an_h200_holds_as_many_clusters_as_measured) {
+  ftl_arch arch = {.chip_num_sms = 132, .chip_num_gpcs = 8, .chip_sms_per_tpc = 2, .chip_num_single_tpcs = 4};
   cr_expect_eq(ftl_cta_num_resident(&arch, 1, 1), 132);
   cr_expect_eq(ftl_cta_num_resident(&arch, 1, 2), 2 * 66);
-  // GPCs of 18 or 16 SMs: four clusters of four each
-  cr_expect_eq(ftl_cta_num_resident(&arch, 2, 4), 2 * 4 * 32);
+  cr_expect_eq(ftl_cta_num_resident(&arch, 1, 8), 8 * 15);
+  cr_expect_eq(ftl_cta_num_resident(&arch, 1, 16), 16 * 7);
+  // Two CTAs an SM: seven GPCs with four clusters of four each and one with two.
+  cr_expect_eq(ftl_cta_num_resident(&arch, 2, 4), 2 * 4 * 30);
 }

@@ -49,10 +49,11 @@ Test(unit_engine_cluster, bytes_and_instructions_stay_and_threads_change_nothing
   ftl_arch_destroy(arch);
 }
 
-// Clusters of eight leave two SMs of each large GPC empty: 128 persistent CTAs on 132 SMs.
+// Clusters of eight leave two SMs of each large GPC empty, and eight of the last one, whose TPCs are single: 120
+// persistent CTAs on 132 SMs, as measured (kernels/measurements/micro_launch.csv, clusters_that_fit: 15 of 8).
 Test(unit_engine_cluster, as_many_persistent_ctas_run_as_clusters_fit) {
   ftl_arch *arch = shipped_arch("h200");
   ftl_prediction prediction = predict(arch, "batch=16 cluster=8x1 persistent=true", 1);
-  cr_expect_eq(prediction.metrics.value[FTL_METRIC_grid], 128);
+  cr_expect_eq(prediction.metrics.value[FTL_METRIC_grid], 120);
   ftl_arch_destroy(arch);
 }
