@@ -27,6 +27,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .diagonal = v[FTL_PARAM_seqlen_kv] - v[FTL_PARAM_seqlen_q],
       .window = v[FTL_PARAM_window],
       .dropout_p = ftl_spec_real(spec, FTL_PARAM_dropout_p),
+      .scaling = (int32_t)v[FTL_PARAM_scaling],
       .scale = v[FTL_PARAM_softmax_scale] > 0 ? (float)ftl_spec_real(spec, FTL_PARAM_softmax_scale)
                                               : 1.0f / sqrtf((float)head_dim),
   };

@@ -19,6 +19,7 @@ typedef struct ftl_attention {
   int64_t window;    // 0: none
   double dropout_p;  // 0: no dropout
   float scale;       // of the scores
+  int32_t scaling;   // FTL_SCALING_...
 } ftl_attention;
 ftl_attention ftl_attention_of(const ftl_spec *spec);
 // Of O: dtype, or bf16 of fp8.

@@ -12,6 +12,14 @@ int32_t ftl_backward_padded_head_dim(const ftl_spec *spec) {
   return (int32_t)(ftl_divide_up(spec->value[FTL_PARAM_head_dim], WARP_LANES) * WARP_LANES);
 }
 
+void ftl_backward_exponentiate(const ftl_backward *f, int32_t scores, int32_t negative_lse) {
+  ftl_score_scaling scaling = ftl_score_scaling_of(&f->a);
+  ftl_scale_scores(f->b, scaling, scores);
+  ftl_elem(f->b, FTL_ELEM_FMA, scores, ftl_value_operand(scores), ftl_immediate(ftl_score_scaling_to_log2(scaling)),
+           ftl_value_operand(negative_lse));
+  ftl_unary(f->b, FTL_ELEM_EXP2, scores, scores);
+}
+
 static void declare_parts_of_heads(ftl_backward *f, ftl_tensor_shape keys_of_heads) {
   f->t.d_k_of_heads = ftl_builder_tensor(f->b, "dk_of_heads", f->a.dtype, FTL_TENSOR_TEMP, keys_of_heads);
   f->t.d_v_of_heads = ftl_builder_tensor(f->b, "dv_of_heads", f->a.dtype, FTL_TENSOR_TEMP, keys_of_heads);

@@ -2,7 +2,7 @@
 #ifndef FTL_WORKLOADS_BACKWARD_H
 #define FTL_WORKLOADS_BACKWARD_H
 
-#include "workloads/attention.h"
+#include "workloads/score_scaling.h"
 
 typedef struct ftl_backward_tensors {
   int32_t q, k, v, o, d_o, lse;  // inputs
@@ -38,6 +38,10 @@ typedef struct ftl_query_steps {
   ftl_expr first, whole, unmasked, end;
 } ftl_query_steps;
 ftl_query_steps ftl_backward_query_steps(const ftl_backward *f);
+
+// The backward pass computes P anew: scores become exp2(scale S - LSE). `negative_lse`: rows or columns, in the unit of
+// exp2.
+void ftl_backward_exponentiate(const ftl_backward *f, int32_t scores, int32_t negative_lse);
 
 // delta = rowsum(dO * O); with dq=atomics also dQ's sum = 0.
 void ftl_backward_write_delta(ftl_backward *f);

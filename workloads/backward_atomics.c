@@ -136,9 +136,7 @@ static void exponentiate(const fused *p) {
   const ftl_attention *a = &p->f->a;
   if (ftl_attention_may_see_none(a)) ftl_unary(b, FTL_ELEM_ZERO_IF_NEG_INF, p->lse, p->lse);
   ftl_binary(b, FTL_ELEM_MUL, p->lse, p->lse, ftl_immediate(-log2_e));
-  ftl_elem(b, FTL_ELEM_FMA, p->scores, ftl_value_operand(p->scores), ftl_immediate(a->scale * log2_e),
-           ftl_value_operand(p->lse));
-  ftl_unary(b, FTL_ELEM_EXP2, p->scores, p->scores);
+  ftl_backward_exponentiate(p->f, p->scores, p->lse);
 }
 
 // Rounded, and to shared memory, where all warps read it.

@@ -255,7 +255,7 @@ static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   s->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n / s->num_groups);
   s->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, a->block_n / s->num_groups);
   s->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
-  s->softmax = ftl_online_softmax_declare(b, a->block_m, a->scale);
+  s->softmax = ftl_online_softmax_declare(b, a->block_m, a);
   declare_tile(s);
   declare_keys(s);
   return FTL_OK;

@@ -142,12 +142,7 @@ static void multiply_step(const products *p, int i, int32_t result) {
 }
 
 // P = exp2(scale S - LSE)
-static void exponentiate(const products *p) {
-  ftl_builder *b = p->f->b;
-  ftl_elem(b, FTL_ELEM_FMA, p->scores, ftl_value_operand(p->scores), ftl_immediate(p->f->a.scale * log2_e),
-           ftl_value_operand(p->lse));
-  ftl_elem(b, FTL_ELEM_EXP2, p->scores, ftl_value_operand(p->scores), ftl_immediate(0), ftl_immediate(0));
-}
+static void exponentiate(const products *p) { ftl_backward_exponentiate(p->f, p->scores, p->lse); }
 
 // dS = P (dP - delta)
 static void differentiate(const products *p) {
@@ -312,8 +307,9 @@ const ftl_workload ftl_workload_flash2_bwd = {
     .doc =
         "FlashAttention-2 backward: delta, then dK and dV by tiles of keys, and dQ by a kernel of its own or by "
         "atomics",
-    .accepts = (FTL_TAKES_ALL | FTL_TAKES(dq)) & ~(FTL_TAKES(persistent) | FTL_TAKES(splits) | FTL_TAKES(softmax) |
-                                                   FTL_TAKES(q_operand) | FTL_TAKES(schedule)),
+    .accepts =
+        (FTL_TAKES_ALL | FTL_TAKES(dq) | FTL_TAKES_SOFTMAX_FORM) &
+        ~(FTL_TAKES(persistent) | FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule)),
     .set_defaults = set_defaults,
     .build = build,
 };

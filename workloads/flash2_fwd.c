@@ -88,7 +88,7 @@ static void declare(flash2 *f, const ftl_spec *spec) {
   f->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n);
   f->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, a->block_n);
   f->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
-  f->softmax = ftl_online_softmax_declare(b, a->block_m, a->scale);
+  f->softmax = ftl_online_softmax_declare(b, a->block_m, a);
   f->softmax.output_scale = ftl_attention_dropout_scale(a);
   declare_tile(f, spec);
   f->keys = ftl_attention_keys_lengths(b, a, f->lengths, f->tile.row);
@@ -321,7 +321,7 @@ const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
     .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(tile_scheduler) | FTL_TAKES_MASK |
-                FTL_TAKES(dropout_p) | FTL_TAKES(lengths)) &
+                FTL_TAKES(dropout_p) | FTL_TAKES(lengths) | FTL_TAKES_SOFTMAX_FORM) &
                ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .packs_queries = true,
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,

@@ -169,7 +169,7 @@ static consumer consumer_of(const ftl_flash3 *f, int32_t group) {
                 .output = ftl_builder_tile(b, "o", FTL_FP32, f->group_rows, f->a.padded_head_dim),
                 .ring_o = f->ring_q,
                 .row_o = group * f->group_rows,
-                .softmax = ftl_online_softmax_declare(b, f->group_rows, f->a.scale)};
+                .softmax = ftl_online_softmax_declare(b, f->group_rows, &f->a)};
   if (!f->is_fp8) return c;
   stage_output(&c);
   c.softmax.log2_largest = LOG2_LARGEST_P;

@@ -18,8 +18,9 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash_decode = {
     .name = "flash_decode",
     .doc = "Split-KV decoding: CTAs attend to a part of the keys each, a second kernel combines their results",
-    .accepts = FTL_TAKES_KV_CACHE | (FTL_TAKES_ALL & ~(FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule) |
-                                                       FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse))),
+    .accepts = FTL_TAKES_KV_CACHE | FTL_TAKES_SOFTMAX_FORM |
+               (FTL_TAKES_ALL & ~(FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule) |
+                                  FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse))),
     .set_defaults = set_defaults,
     .resolve = ftl_decode_resolve_splits,
     .decodes = true,

@@ -2,12 +2,11 @@
 
 #include <math.h>
 
-static const float log2_e = 1.44269504088896340736f;
 static const float ln_2 = 0.69314718055994530942f;
 
-ftl_online_softmax ftl_online_softmax_declare(ftl_builder *b, int32_t rows, float scale) {
+ftl_online_softmax ftl_online_softmax_declare(ftl_builder *b, int32_t rows, const ftl_attention *a) {
   return (ftl_online_softmax){
-      .scale = scale,
+      .scaling = ftl_score_scaling_of(a),
       .output_scale = 1.0F,
       .max = ftl_builder_rows(b, "max", rows),
       .previous = ftl_builder_rows(b, "previous_max", rows),
@@ -23,7 +22,8 @@ void ftl_online_softmax_start(ftl_builder *b, const ftl_online_softmax *s) {
 }
 
 void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_t scores, bool masked) {
-  const float scale_log2 = s->scale * log2_e;
+  const float to_log2 = ftl_score_scaling_to_log2(s->scaling);
+  ftl_scale_scores(b, s->scaling, scores);
   ftl_unary(b, FTL_ELEM_COPY, s->previous, s->max);
   ftl_reduce_rows(b, FTL_ELEM_MAX, s->max, scores);
   ftl_reduce_lanes(b, FTL_ELEM_MAX, s->max);
@@ -33,12 +33,12 @@ void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_
     ftl_unary(b, FTL_ELEM_ZERO_IF_NEG_INF, s->shift, s->max);
     finite_max = s->shift;
   }
-  ftl_binary(b, FTL_ELEM_MUL, s->shift, finite_max, ftl_immediate(-scale_log2));
-  ftl_elem(b, FTL_ELEM_FMA, s->correction, ftl_value_operand(s->previous), ftl_immediate(scale_log2),
+  ftl_binary(b, FTL_ELEM_MUL, s->shift, finite_max, ftl_immediate(-to_log2));
+  ftl_elem(b, FTL_ELEM_FMA, s->correction, ftl_value_operand(s->previous), ftl_immediate(to_log2),
            ftl_value_operand(s->shift));
   ftl_unary(b, FTL_ELEM_EXP2, s->correction, s->correction);
   if (s->log2_largest != 0) ftl_binary(b, FTL_ELEM_ADD, s->shift, s->shift, ftl_immediate(s->log2_largest));
-  ftl_elem(b, FTL_ELEM_FMA, scores, ftl_value_operand(scores), ftl_immediate(scale_log2), ftl_value_operand(s->shift));
+  ftl_elem(b, FTL_ELEM_FMA, scores, ftl_value_operand(scores), ftl_immediate(to_log2), ftl_value_operand(s->shift));
   ftl_unary(b, FTL_ELEM_EXP2, scores, scores);
   ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));
   ftl_reduce_rows(b, FTL_ELEM_ADD, s->sum, scores);
@@ -49,7 +49,8 @@ static void log_sum_exp(ftl_builder *b, const ftl_online_softmax *s) {
   ftl_unary(b, FTL_ELEM_LOG2, s->sum, s->sum);
   if (s->log2_largest != 0) ftl_binary(b, FTL_ELEM_SUB, s->sum, s->sum, ftl_immediate(s->log2_largest));
   ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_immediate(ln_2));
-  ftl_elem(b, FTL_ELEM_FMA, s->max, ftl_value_operand(s->max), ftl_immediate(s->scale), ftl_value_operand(s->sum));
+  ftl_elem(b, FTL_ELEM_FMA, s->max, ftl_value_operand(s->max), ftl_immediate(ftl_score_scaling_to_natural(s->scaling)),
+           ftl_value_operand(s->sum));
 }
 
 void ftl_online_softmax_finish(ftl_builder *b, const ftl_online_softmax *s, int32_t output) {
@@ -68,7 +69,7 @@ void ftl_online_softmax_merge_groups(ftl_builder *b, const ftl_online_softmax *s
   // A group that saw no key of a row has -inf there and weighs nothing, also where no group saw one.
   ftl_unary(b, FTL_ELEM_ZERO_IF_NEG_INF, s->shift, s->max);
   ftl_binary(b, FTL_ELEM_SUB, s->correction, s->previous, ftl_value_operand(s->shift));
-  ftl_binary(b, FTL_ELEM_MUL, s->correction, s->correction, ftl_immediate(s->scale * log2_e));
+  ftl_binary(b, FTL_ELEM_MUL, s->correction, s->correction, ftl_immediate(ftl_score_scaling_to_log2(s->scaling)));
   ftl_unary(b, FTL_ELEM_EXP2, s->correction, s->correction);
   ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));
   ftl_reduce_groups(b, FTL_ELEM_ADD, s->sum, sum_staging);
@@ -78,5 +79,5 @@ void ftl_online_softmax_merge_groups(ftl_builder *b, const ftl_online_softmax *s
 void ftl_online_softmax_store_groups(ftl_builder *b, const ftl_online_softmax *s, ftl_tile_ref ref, int32_t output,
                                      int32_t output_staging, int32_t rows_staging) {
   ftl_reduce_lanes(b, FTL_ELEM_ADD, s->sum);
-  ftl_store_merged(b, ref, output, s->max, s->sum, s->scale * log2_e, output_staging, rows_staging);
+  ftl_store_merged(b, ref, output, s->max, s->sum, ftl_score_scaling_to_log2(s->scaling), output_staging, rows_staging);
 }

@@ -1,24 +1,23 @@
 // The online softmax of FlashAttention-2 in the exp2 domain: running row maximum and row sum, and what corrects the
 // output when the maximum grows. Source: T. Dao, "FlashAttention-2", arXiv:2307.08691, algorithm 1, and
-// csrc/flash_attn/src/softmax.h of github.com/Dao-AILab/flash-attention (scale * log2(e) folded into one FMA before
-// each exponential).
+// csrc/flash_attn/src/softmax.h of github.com/Dao-AILab/flash-attention.
 #ifndef FTL_WORKLOADS_ONLINE_SOFTMAX_H
 #define FTL_WORKLOADS_ONLINE_SOFTMAX_H
 
-#include "tile/builder.h"
+#include "workloads/score_scaling.h"
 
 typedef struct ftl_online_softmax {
-  float scale;         // of the scores
+  ftl_score_scaling scaling;
   float log2_largest;  // exponentials are 2^this times what they are, which divides out; 0 unless set after declaring
   float output_scale;  // of the output, as it is normalised: 1, or 1 / (1 - p) after dropout
-  int32_t max;         // rows: largest score so far, -inf before the first
+  int32_t max;         // rows: largest score so far, as scaled before the maximum, -inf before the first
   int32_t previous;    // rows: the one before
-  int32_t shift;       // rows: -max * scale * log2(e), what exponents are shifted by
-  int32_t correction;  // rows: exp2((previous - max) * scale * log2(e)); the output so far is to be multiplied by it
+  int32_t shift;       // rows: -max in the unit of exp2, what exponents are shifted by
+  int32_t correction;  // rows: exp2(previous - max) in that unit; the output so far is to be multiplied by it
   int32_t sum;         // rows: of the exponentials; each lane over its own columns until the end
 } ftl_online_softmax;
 
-ftl_online_softmax ftl_online_softmax_declare(ftl_builder *builder, int32_t rows, float scale);
+ftl_online_softmax ftl_online_softmax_declare(ftl_builder *builder, int32_t rows, const ftl_attention *a);
 void ftl_online_softmax_start(ftl_builder *builder, const ftl_online_softmax *softmax);
 // Scores become exponentials. `masked`: a row may have seen no key yet, its maximum be -inf.
 void ftl_online_softmax_step(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores, bool masked);

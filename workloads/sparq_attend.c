@@ -72,7 +72,7 @@ static void declare_attend(attend *f) {
   f->scores = ftl_builder_tile(b, "s", FTL_FP32, BLOCK_M, f->block_n / s->num_warps);
   f->probs = ftl_builder_tile(b, "p", s->a.dtype, BLOCK_M, f->block_n / s->num_warps);
   f->output = ftl_builder_tile(b, "o", FTL_FP32, BLOCK_M, columns);
-  f->softmax = ftl_online_softmax_declare(b, BLOCK_M, s->a.scale);
+  f->softmax = ftl_online_softmax_declare(b, BLOCK_M, &s->a);
 }
 
 // Keys and values of tile j; empty stages past the last.

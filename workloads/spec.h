@@ -44,6 +44,8 @@ enum {
   FTL_SCHEDULE_REREAD,
   FTL_SCHEDULE_REGISTERS,
 };
+enum { FTL_SCALING_EXPONENT, FTL_SCALING_SCORES, FTL_SCALING_TWICE };
+enum { FTL_EXP2_FTZ, FTL_EXP2_IEEE };
 enum { FTL_SOFTMAX_SAFE, FTL_SOFTMAX_ONLINE };
 enum { FTL_ACTIVATION_SILU, FTL_ACTIVATION_GELU, FTL_ACTIVATION_RELU, FTL_ACTIVATION_SIGMOID };
 enum { FTL_SPEC_COPY_AUTO, FTL_SPEC_COPY_LDG, FTL_SPEC_COPY_CP_ASYNC, FTL_SPEC_COPY_TMA };
@@ -151,14 +153,16 @@ enum { FTL_MAX_LAUNCHES = 8 };
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
 // How CTAs stand together, and come to their tiles.
 #define FTL_TAKES_CLUSTERS (FTL_TAKES(cluster) | FTL_TAKES(tile_scheduler))
+// How a kernel's source writes its softmax.
+#define FTL_TAKES_SOFTMAX_FORM (FTL_TAKES(scaling) | FTL_TAKES(exp2))
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
-// trees, SparQ, quantised caches, block masks, dropout, clusters and FlashAttention-3's overlap.
+// trees, SparQ, quantised caches, block masks, dropout, clusters, FlashAttention-3's overlap and forms of the softmax.
 #define FTL_TAKES_ALL                                                                                           \
   ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) &                                                                \
    ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(lengths) | FTL_TAKES_PAGES | \
      FTL_TAKES_TREE | FTL_TAKES_SPARQ | FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES(padding_mask) |         \
-     FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS | FTL_TAKES(overlap)))
+     FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS | FTL_TAKES(overlap) | FTL_TAKES_SOFTMAX_FORM))
 
 struct ftl_workload {
   const char *name, *doc;

@@ -32,7 +32,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_tree_decode = {
     .name = "tree_decode",
     .doc = "verification of a tree of speculated tokens against a KV cache: split-KV decoding, masked by ancestors",
-    .accepts = (FTL_TAKES_ALL | FTL_TAKES_TREE | FTL_TAKES_KV_CACHE) &
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES_TREE | FTL_TAKES_KV_CACHE | FTL_TAKES_SOFTMAX_FORM) &
                ~(FTL_TAKES(seqlen_q) | FTL_TAKES(causal) | FTL_TAKES(window) | FTL_TAKES(softmax) |
                  FTL_TAKES(q_operand) | FTL_TAKES(schedule) | FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse)),
     .set_defaults = set_defaults,

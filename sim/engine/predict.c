@@ -63,6 +63,7 @@ static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *
   ftl_lower_options asked = {.copy = (ftl_copy)spec->value[FTL_PARAM_copy],
                              .mma = (ftl_mma)spec->value[FTL_PARAM_mma],
                              .plain_code = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN,
+                             .keeps_denormals = spec->value[FTL_PARAM_exp2] == FTL_EXP2_IEEE,
                              .max_registers = (int32_t)spec->value[FTL_PARAM_max_registers]};
   *p = (programs){0};
   ftl_status status = try_programs(spec, arch, asked, p, error);

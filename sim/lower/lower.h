@@ -6,10 +6,11 @@
 #include "lower/warp_program.h"
 
 typedef struct ftl_lower_options {
-  ftl_copy copy;    // AUTO: TMA with wgmma on Hopper, else cp.async where the chip has it, else LDG+STS
-  ftl_mma mma;      // AUTO: wgmma where the chip has it and every MMA role fits it, else mma.sync
-  bool plain_code;  // the source computes every address from row and column, and aligns its shared memory by hand;
-                    // else it steps from shared bases, which leaves most offsets to immediates
+  ftl_copy copy;         // AUTO: TMA with wgmma on Hopper, else cp.async where the chip has it, else LDG+STS
+  ftl_mma mma;           // AUTO: wgmma where the chip has it and every MMA role fits it, else mma.sync
+  bool keeps_denormals;  // exponentials and logarithms are those of IEEE single precision, without .ftz
+  bool plain_code;       // the source computes every address from row and column, and aligns its shared memory by hand;
+                         // else it steps from shared bases, which leaves most offsets to immediates
   int32_t
       max_registers;  // 0: the architecture's limit (and what num_warps allows); else the user's cap (-maxrregcount)
 } ftl_lower_options;

@@ -31,27 +31,47 @@ static ftl_status set_triton_buffers(ftl_spec *spec, const ftl_measurement *row,
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_copy, "cp_async", error) : status;
 }
 
-static ftl_status set_triton(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+// The kernels of kernels/foreign multiply each score by scale * log2(e).
+static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
+  return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
+}
+
+static ftl_status set_triton_attention(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }
 
-// What PyTorch makes of flex_attention with Triton. It walks the blocks that its mask leaves, by their lists: of a
-// window all blocks are left, and the window then says which of their tiles are seen.
+static ftl_status set_triton(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
+  return status == FTL_OK ? set_triton_attention(spec, row, error) : status;
+}
+
+// What PyTorch makes of flex_attention with Triton: scores are multiplied by the scale, then by log2(e). It walks the
+// blocks that its mask leaves, by their lists: of a window all blocks are left, and the window then says which of their
+// tiles are seen.
 static ftl_status set_flex(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
   bool has_list = v[FTL_PARAM_window] != 0 && v[FTL_PARAM_mask] == FTL_MASK_NONE;
-  if (!has_list) return set_triton(spec, row, error);
+  ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "twice", error);
+  if (status != FTL_OK) return status;
+  if (!has_list) return set_triton_attention(spec, row, error);
   int64_t edge = strtoll(ftl_column_or(row, "mask_block", "128"), NULL, 10);
   char all[32];
   snprintf(all, sizeof all, "1x%lld",
            (long long)(ftl_divide_up(v[FTL_PARAM_seqlen_q], edge) * ftl_divide_up(v[FTL_PARAM_seqlen_kv], edge)));
-  ftl_status status = ftl_columns_set(spec, FTL_PARAM_mask, "bits", error);
+  status = ftl_columns_set(spec, FTL_PARAM_mask, "bits", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_mask_bits, all, error);
-  return status == FTL_OK ? set_triton(spec, row, error) : status;
+  return status == FTL_OK ? set_triton_attention(spec, row, error) : status;
 }
 
 // ---- FlashAttention-2's CUDA kernels in PyTorch ----
+
+// PyTorch compiles them without -use_fast_math and with UNFUSE_FMA.
+static ftl_status set_flash_softmax(ftl_spec *spec, ftl_error *error) {
+  ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
+  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_exp2, "ieee", error) : status;
+}
 
 // The tile of the forward kernel is in its name.
 static ftl_status set_flash_tile(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
@@ -67,6 +87,7 @@ static ftl_status set_flash_tile(ftl_spec *spec, const ftl_measurement *row, ftl
       {FTL_PARAM_block_m, block_m}, {FTL_PARAM_block_n, block_n}, {FTL_PARAM_num_warps, num_warps}};
   ftl_status status = SET_NUMBERS(spec, tile, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "interleaved", error);
+  if (status == FTL_OK) status = set_flash_softmax(spec, error);
   return status == FTL_OK ? set_instructions(spec, "mma", "cp_async", error) : status;
 }
 
@@ -121,6 +142,7 @@ static ftl_status set_sdpa_flash_bwd(ftl_spec *spec, const ftl_measurement *row,
                                     {FTL_PARAM_num_warps, 8},
                                     {FTL_PARAM_num_stages, 2}};
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_dq, "atomics", error);
+  if (status == FTL_OK) status = set_flash_softmax(spec, error);
   if (status == FTL_OK) status = SET_NUMBERS(spec, known, error);
   if (status == FTL_OK) status = set_instructions(spec, "mma", "cp_async", error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
@@ -160,8 +182,9 @@ static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_err
 // read from its launches: 384 threads of which 9 warps stay (a producer and two consumer warpgroups), as many CTAs as
 // SMs or tiles of 128 rows (persistent), no store by STG (TMA), 168 registers, and in 228 KB (head_dim 128) or 132 KB
 // (64) of shared memory three stages beside Q. Not known: whether the consumers take turns, what overlaps inside one,
-// the order in which a CTA walks the tiles. With a mask that order decides time and HBM traffic, so causal rows would
-// be a test of nothing and are left out. It was asked for no LSE, which flash3_fwd writes.
+// the order in which a CTA walks the tiles. It executes a multiplication a
+// score more than one FMA would (opcodes_foreign_smoke.csv). With a mask that order decides time and HBM traffic, so
+// causal rows would be a test of nothing and are left out. It was asked for no LSE, which flash3_fwd writes.
 static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   static const char before_tile[] = "sm90_flash_fprop_wgmma_f16_knob_";
   const char *tile = strstr(kernel_of(row), before_tile);
@@ -177,6 +200,7 @@ static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl
                                     {FTL_PARAM_num_stages, head_dim > 128 ? 1 : 3},
                                     {FTL_PARAM_persistent, 1}};
   ftl_status status = SET_NUMBERS(spec, known, error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
 }
 
@@ -187,7 +211,7 @@ static const struct {
   ftl_status (*set)(ftl_spec *, const ftl_measurement *, ftl_error *);
 } foreign_kernels[] = {
     {"triton", "fwd", "flash2_fwd", set_triton},
-    {"triton_paged", "fwd", "paged_decode", set_triton_buffers},
+    {"triton_paged", "fwd", "paged_decode", set_triton_paged},
     {"flex", "fwd", "flash2_fwd", set_flex},
     {"sdpa_flash", "fwd", "flash2_fwd", set_sdpa_flash},
     {"sdpa_flash", "bwd", "flash2_bwd", set_sdpa_flash_bwd},

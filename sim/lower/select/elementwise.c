@@ -4,36 +4,47 @@
 typedef struct recipe_step {
   ftl_opcode opcode;
   bool to_predicate;
+  bool predicated;  // by the predicate before
 } recipe_step;
 
 // The instructions of one element, in order of dependence. exp2 and log2 are ex2.approx.ftz and lg2.approx.ftz, one
-// MUFU each, as -use_fast_math and Triton compile them; a reciprocal is guarded against 0 and NaN by two compares and a
-// select.
+// MUFU each, as -use_fast_math and Triton compile them; without .ftz arguments whose result (logarithm: that) is a
+// denormal number are scaled before and the result after, as ptxas compiles ex2.approx and lg2.approx: FSETP, @P FMUL,
+// MUFU, @P FMUL (FADD). A reciprocal is guarded against 0 and NaN by two compares and a select.
 typedef struct recipe {
   recipe_step steps[4];
   int32_t num_steps;
 } recipe;
 
-static recipe recipe_of(ftl_elem_fn fn) {
+static recipe recipe_of(ftl_elem_fn fn, bool keeps_denormals) {
   switch (fn) {
     case FTL_ELEM_COPY:
-      return (recipe){{{FTL_OP_MOV, false}}, 1};
+      return (recipe){{{.opcode = FTL_OP_MOV}}, 1};
     case FTL_ELEM_MAX:
-      return (recipe){{{FTL_OP_FMNMX, false}}, 1};
+      return (recipe){{{.opcode = FTL_OP_FMNMX}}, 1};
     case FTL_ELEM_EXP2:
     case FTL_ELEM_LOG2:
-      return (recipe){{{FTL_OP_MUFU, false}}, 1};
+      if (!keeps_denormals) return (recipe){{{.opcode = FTL_OP_MUFU}}, 1};
+      return (recipe){{{.opcode = FTL_OP_ISETP, .to_predicate = true},
+                       {.opcode = FTL_OP_FFMA, .predicated = true},
+                       {.opcode = FTL_OP_MUFU},
+                       {.opcode = FTL_OP_FFMA, .predicated = true}},
+                      4};
     case FTL_ELEM_RECIP:
-      return (recipe){{{FTL_OP_ISETP, true}, {FTL_OP_ISETP, true}, {FTL_OP_MUFU, false}, {FTL_OP_SEL, false}}, 4};
+      return (recipe){{{.opcode = FTL_OP_ISETP, .to_predicate = true},
+                       {.opcode = FTL_OP_ISETP, .to_predicate = true},
+                       {.opcode = FTL_OP_MUFU},
+                       {.opcode = FTL_OP_SEL, .predicated = true}},
+                      4};
     case FTL_ELEM_ZERO_IF_NEG_INF:
-      return (recipe){{{FTL_OP_ISETP, true}, {FTL_OP_SEL, false}}, 2};
+      return (recipe){{{.opcode = FTL_OP_ISETP, .to_predicate = true}, {.opcode = FTL_OP_SEL, .predicated = true}}, 2};
     case FTL_ELEM_ADD:
     case FTL_ELEM_SUB:
     case FTL_ELEM_MUL:
     case FTL_ELEM_FMA:
       break;
   }
-  return (recipe){{{FTL_OP_FFMA, false}}, 1};
+  return (recipe){{{.opcode = FTL_OP_FFMA}}, 1};
 }
 
 // The fragment of an operand that goes with fragment `index` of slab `slab`; ROWS and COLUMNS values are broadcast.
@@ -45,7 +56,7 @@ static int32_t operand_fragment(const ftl_select *s, ftl_operand operand, int32_
 }
 
 static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int32_t dst, const int32_t operands[3]) {
-  recipe r = recipe_of(op->fn);
+  recipe r = recipe_of(op->fn, s->keeps_denormals);
   int32_t predicate = FTL_NO_VALUE;
   int32_t result = operands[0];
   for (int32_t i = 0; i < r.num_steps; i++) {
@@ -59,7 +70,7 @@ static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int
     bool first = result == operands[0];
     ftl_draft_inst *inst = ftl_select_add(s, step->opcode, repeat, dst, result, first ? operands[1] : FTL_NO_VALUE,
                                           first ? operands[2] : FTL_NO_VALUE);
-    if (step->opcode == FTL_OP_SEL) inst->sources[inst->num_sources++] = predicate;
+    if (step->predicated) inst->sources[inst->num_sources++] = predicate;
     if (step->opcode == FTL_OP_MUFU) inst->inst.arg = (uint16_t)op->fn;
     ftl_select_hold_reserve(s, inst, op->dst);
     result = dst;

@@ -121,6 +121,39 @@ Test(unit_lower_select, guarded_copies_are_a_block_of_their_own_if_there_are_sev
   expect_guarded_blocks(SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 num_stages=1", 0, 0);
 }
 
+// ---- the form of the softmax: 64 elements a lane, and 4 corrections, 2 rows of each of 2 slabs ----
+static int64_t num_fma(const programs *p) { return count_loop(p->warps, 0).insts[FTL_OP_FFMA]; }
+
+Test(unit_lower_select, scores_that_are_scaled_before_the_maximum_take_a_multiplication_each_time) {
+  const char *shapes[] = {SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma",
+                          SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma scaling=scores",
+                          SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma scaling=twice"};
+  int64_t fma[3], total[3];
+  for (int i = 0; i < 3; i++) {
+    programs p = lowered("h200", shapes[i]);
+    fma[i] = num_fma(&p);
+    total[i] = count_loop(p.warps, 0).total;
+    programs_fini(&p);
+  }
+  cr_expect_eq(fma[1] - fma[0], 64);
+  cr_expect_eq(fma[2] - fma[0], 2 * 64);
+  cr_expect_eq(total[1] - total[0], 64);
+  cr_expect_eq(total[2] - total[0], 2 * 64);
+}
+
+Test(unit_lower_select, exponentials_that_keep_denormals_take_a_compare_and_two_multiplications_more) {
+  programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma");
+  counts ftz = count_loop(p.warps, 0);
+  programs_fini(&p);
+  p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma exp2=ieee");
+  counts ieee = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(ieee.insts[FTL_OP_MUFU], ftz.insts[FTL_OP_MUFU]);
+  cr_expect_eq(ieee.insts[FTL_OP_ISETP] - ftz.insts[FTL_OP_ISETP], 64 + 4);
+  cr_expect_eq(ieee.insts[FTL_OP_FFMA] - ftz.insts[FTL_OP_FFMA], 2 * (64 + 4));
+  cr_expect_eq(ieee.total - ftz.total, 3 * (64 + 4));
+}
+
 // ---- addresses: head_dim 128, 64 x 64 tiles, 4 warps; 8 row groups of a copy, as 2 rows of 256 bytes are 512 ----
 #define TILES "head_dim=128 block_m=64 block_n=64 num_warps=4 mma=mma copy=cp_async "
 

@@ -205,6 +205,29 @@ Test(unit_results_measurement, the_tile_of_a_library_kernel_is_in_its_name) {
   cr_assert_eq(c.spec.value[FTL_PARAM_schedule], FTL_SCHEDULE_INTERLEAVED);
 }
 
+// Triton's kernel here scales scores before the maximum, PyTorch's flex_attention by the scale and by log2(e);
+// PyTorch compiles FlashAttention-2 with UNFUSE_FMA and without -use_fast_math.
+Test(unit_results_measurement, each_kernel_of_others_has_the_softmax_that_its_source_says) {
+  static const struct {
+    const char *row;
+    int64_t scaling, exp2;
+  } cases[] = {{"triton,fwd,1,8,512,512,64,128,64,4,3,ok,wgmma,NVIDIA H200,ncu,k\n", FTL_SCALING_SCORES, FTL_EXP2_FTZ},
+               {"flex,fwd,1,8,512,512,64,128,64,4,3,ok,wgmma,NVIDIA H200,ncu,k\n", FTL_SCALING_TWICE, FTL_EXP2_FTZ},
+               {"sdpa_flash,fwd,1,8,512,512,128,,,,,ok,,NVIDIA H200,ncu,"
+                "\"void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false>>(P)\"\n",
+                FTL_SCALING_SCORES, FTL_EXP2_IEEE},
+               {"sdpa_flash,bwd,1,8,512,512,128,,,,,ok,,NVIDIA H200,ncu,"
+                "\"flash_bwd_dot_do_o_kernel<1, Flash_bwd_kernel_traits<128, 64, 128, 8\"\n",
+                FTL_SCALING_SCORES, FTL_EXP2_IEEE}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[1024];
+    snprintf(text, sizeof text, "%s%s", FOREIGN_COLUMNS, cases[i].row);
+    ftl_measured_case c = case_of(text);
+    cr_expect_eq(c.spec.value[FTL_PARAM_scaling], cases[i].scaling, "%s", cases[i].row);
+    cr_expect_eq(c.spec.value[FTL_PARAM_exp2], cases[i].exp2, "%s", cases[i].row);
+  }
+}
+
 // The name of the kernel of the products is cut before its keys: 128 of them.
 Test(unit_results_measurement, backward_kernels_of_the_library_are_flash2_bwd_with_atomics) {
   static const char *const kernels[] = {
@@ -257,6 +280,7 @@ Test(unit_results_measurement, cudnns_kernel_is_a_persistent_flash3) {
   cr_assert_eq(c.spec.value[FTL_PARAM_block_n], 128);
   cr_assert_eq(c.spec.value[FTL_PARAM_num_warps], 8);
   cr_assert_eq(c.spec.value[FTL_PARAM_num_stages], 3);
+  cr_assert_eq(c.spec.value[FTL_PARAM_scaling], FTL_SCALING_SCORES);
   cr_assert_eq(c.spec.value[FTL_PARAM_persistent], 1);
   cr_assert_eq(c.part, FTL_PART_HELD_OUT);
 }
