@@ -39,7 +39,7 @@ static int32_t stage_of(ftl_sm *sm, sm_warp *w) {
 }
 
 static void issue_global(ftl_sm *sm, sm_warp *w) {
-  if (sm->program->insts[w->op->inst].opcode == FTL_OP_CP_ASYNC) w->cp_pending[w->cp_closed % SM_GROUPS]++;
+  if (w->op->opcode == FTL_OP_CP_ASYNC) w->cp_pending[w->cp_closed % SM_GROUPS]++;
   ftl_sm_lg_add(sm, w->op->max_lines);
 }
 
@@ -161,13 +161,30 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
 }
 
 // ---- runs as one event ----
+// When the warp may issue as things stand.
+static inline int64_t issues_at(const sm_subcore *sc, int32_t position) {
+  int64_t ready = sc->ready[position], pipe = sc->pipe_free[sc->pipe[position]];
+  return ready > pipe ? ready : pipe;
+}
+
+// When another warp than the only one that may issue at `now` may.
+static int64_t others_issue_at(const sm_subcore *sc, int32_t position) {
+  int64_t first = SM_NEVER;
+  for (int32_t i = 0; i < sc->num_positions; i++) {
+    int64_t at = issues_at(sc, i);
+    if (i != position && at < first) first = at;
+  }
+  return first;
+}
+
 // All but the last of a run issue unobserved while no other warp of the sub-core can: as if one by one, with the pipe's
 // interval between them. What becomes able to issue meanwhile cuts the run there.
-static bool try_run(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now, int64_t others, int64_t until) {
+static inline bool try_run(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now, int64_t until) {
   const sm_warp *w = sc->warps[position];
   const sm_op *op = w->op;
   if (!op->bulk || w->repeat_left < 3) return false;
-  int64_t limit = others < until ? others : until, interval = sm_interval(sm, op, now);
+  int64_t others = others_issue_at(sc, position), interval = sm_interval(sm, op, now);
+  int64_t limit = others < until ? others : until;
   if (sm_wgmma_runs(sm, now) && sm->tensor_free < limit) limit = sm->tensor_free;  // then the interval changes
   int64_t count = (limit - now + interval - 1) / interval;
   if (count > w->repeat_left - 1) count = w->repeat_left - 1;
@@ -187,6 +204,7 @@ void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle) {
 static void finish_run(ftl_sm *sm, sm_subcore *sc) {
   sm_run run = sc->run;
   sc->run.position = -1;
+  sm_subcore_changed(sc);
   FTL_CHECK(run.count > 0, "SM %d: a run is cut before it began", sm->config.sm_idx);
   sm_warp *w = sc->warps[run.position];
   int64_t last = run.start + (run.count - 1) * run.interval;
@@ -205,35 +223,43 @@ static void finish_run(ftl_sm *sm, sm_subcore *sc) {
 }
 
 // ---- a sub-core's cycle ----
-static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
-  if (sc->run.position >= 0) finish_run(sm, sc);
+// Finds the first cycle from `floor` on in which a warp may issue, and all that may.
+static inline void find_eligible(sm_subcore *sc, int64_t floor) {
+  int64_t first = SM_NEVER;
   uint64_t eligible = 0;
-  int64_t next = SM_NEVER;
   for (int32_t i = 0; i < sc->num_positions; i++) {
-    int64_t at = sc->ready[i], pipe = sc->pipe_free[sc->pipe[i]];
-    if (pipe > at) at = pipe;
-    if (at <= now)
-      eligible |= UINT64_C(1) << i;
-    else if (at < next)
-      next = at;
+    int64_t at = issues_at(sc, i);
+    at = at > floor ? at : floor;
+    uint64_t before = at < first ? 0 : eligible, bit = at <= first ? UINT64_C(1) << i : 0;
+    eligible = before | bit;
+    first = at < first ? at : first;
   }
-  *sc->next = next;
-  if (!eligible) return;
-  int32_t chosen = __builtin_ctzll(eligible);
-  uint64_t others = eligible & (eligible - 1);
-  if (others) {
-    chosen = sm->pick(sc, eligible);
-    others = eligible & ~(UINT64_C(1) << chosen);
-    for (uint64_t rest = others; rest; rest &= rest - 1) sc->not_selected[__builtin_ctzll(rest)]++;
-    *sc->next = now + 1;
-  } else if (sm->bulk && try_run(sm, sc, chosen, now, next, until)) {
-    return;
+  sc->eligible_at = first;
+  sc->eligible = eligible;
+}
+
+// Of several that may issue: one is chosen, the others were not selected.
+static int32_t choose(const ftl_sm *sm, sm_subcore *sc) {
+  int32_t chosen = sm->pick(sc, sc->eligible);
+  for (uint64_t others = sc->eligible & ~(UINT64_C(1) << chosen); others; others &= others - 1)
+    sc->not_selected[__builtin_ctzll(others)]++;
+  return chosen;
+}
+
+// Apart from the SM's loop, whose registers it would spill.
+__attribute__((noinline)) static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
+  if (sc->run.position >= 0) finish_run(sm, sc);
+  if (sc->eligible_at != now) find_eligible(sc, now);
+  if (sc->eligible_at == now) {
+    int32_t chosen = __builtin_ctzll(sc->eligible);
+    if (sc->eligible & (sc->eligible - 1))
+      chosen = choose(sm, sc);
+    else if (sm->bulk && try_run(sm, sc, chosen, now, until))
+      return;
+    issue(sm, sc, chosen, now);
+    find_eligible(sc, now + 1);
   }
-  issue(sm, sc, chosen, now);
-  if (others) return;
-  int64_t at = sc->ready[chosen], pipe = sc->pipe_free[sc->pipe[chosen]];
-  if (pipe > at) at = pipe;
-  if (at < *sc->next) *sc->next = at;
+  *sc->next = sc->eligible_at;
 }
 
 // ---- the SM's cycles ----

@@ -23,7 +23,10 @@ static void reserve(ftl_sm *sm, sm_warpgroup *group, const sm_op *op, int64_t no
   sm->operand_free = latest(sm->operand_free, start) + op->data_cycles;
   sm->tensor_free = latest(start + op->latency, sm->operand_free);
   group->end[group->reserved++ % SM_GROUPS] = sm->tensor_free;
-  for (int32_t s = 0; s < sm->num_subcores; s++) sm->subcores[s].pipe_free[FTL_SM_PIPE_TENSOR] = sm->tensor_free;
+  for (int32_t s = 0; s < sm->num_subcores; s++) {
+    sm->subcores[s].pipe_free[FTL_SM_PIPE_TENSOR] = sm->tensor_free;
+    sm_subcore_changed(&sm->subcores[s]);
+  }
   sm->gmma_busy_cycles += (int64_t)op->latency * sm->num_subcores;
 }
 

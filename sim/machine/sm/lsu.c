@@ -92,8 +92,7 @@ static void ask_fill(ftl_sm *sm, int32_t load, const ftl_line *line, bool is_loc
 
 static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
   const sm_op *op = entry->op;
-  const ftl_warp_inst *inst = &sm->program->insts[op->inst];
-  bool is_cp = inst->opcode == FTL_OP_CP_ASYNC;
+  bool is_cp = op->opcode == FTL_OP_CP_ASYNC;
   int32_t made = 0, load = take_load(sm, &(sm_load){.warp = entry->warp,
                                                     .token = op->destination,
                                                     .data_cycles = op->data_cycles,
@@ -108,7 +107,7 @@ static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
     missing = join_fills(sm, load, lines[i].line, missing, &made);
     sm->counters.l1_load_hit_sectors += sm_num_sectors(sectors) - sm_num_sectors(missing);
     if (!missing) continue;
-    ask_fill(sm, load, &(ftl_line){.line = lines[i].line, .sectors = missing}, inst->opcode == FTL_OP_LDL, op->priority,
+    ask_fill(sm, load, &(ftl_line){.line = lines[i].line, .sectors = missing}, op->opcode == FTL_OP_LDL, op->priority,
              now);
     made++;
   }
@@ -148,7 +147,7 @@ static void hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t no
 }
 
 static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
-  ftl_mem_kind kind = sm->program->insts[entry->op->inst].opcode == FTL_OP_RED ? FTL_MEM_ATOMIC : FTL_MEM_WRITE;
+  ftl_mem_kind kind = entry->op->opcode == FTL_OP_RED ? FTL_MEM_ATOMIC : FTL_MEM_WRITE;
   hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
@@ -189,15 +188,14 @@ static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
 }
 
 static int32_t make_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
-  const ftl_warp_inst *inst = &sm->program->insts[entry->op->inst];
-  switch (inst->opcode) {
+  switch (entry->op->opcode) {
     case FTL_OP_STG:
     case FTL_OP_RED:
       return store_lines(sm, entry, lines, count, now);
     case FTL_OP_STL:
       return store_local(sm, lines, count, now);
     case FTL_OP_CP_ASYNC:
-      if (inst->flags & FTL_INST_BYPASS_L1) return copy_lines(sm, entry, lines, count, now);
+      if (entry->op->flags & FTL_INST_BYPASS_L1) return copy_lines(sm, entry, lines, count, now);
       return load_lines(sm, entry, lines, count, now);
     default:
       return load_lines(sm, entry, lines, count, now);
@@ -218,8 +216,7 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   FTL_CHECK(count <= op->max_lines, "an access of %d lines, %d at most expected", count, op->max_lines);
   int32_t made = make_lines(sm, entry, lines, count, now);
   ftl_sm_lg_add(sm, made - op->max_lines);
-  ftl_opcode opcode = (ftl_opcode)sm->program->insts[op->inst].opcode;
-  bool is_cp = opcode == FTL_OP_CP_ASYNC, is_load = opcode == FTL_OP_LDG || opcode == FTL_OP_LDL;
+  bool is_cp = op->opcode == FTL_OP_CP_ASYNC, is_load = op->opcode == FTL_OP_LDG || op->opcode == FTL_OP_LDL;
   // a token of a store or copy says that its registers were read
   if (!is_load && entry->last) ftl_sm_token_set(sm, w, op->destination, now, now + 1, op->producer);
   if (is_cp) ftl_sm_cp_arrive(sm, w, entry->group, now, now + 1);

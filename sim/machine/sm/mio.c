@@ -8,24 +8,20 @@
 
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static bool is_store(const ftl_sm *sm, const sm_mio_entry *entry) {
-  uint8_t opcode = sm->program->insts[entry->op->inst].opcode;
-  return opcode == FTL_OP_STG || opcode == FTL_OP_STL || opcode == FTL_OP_RED;
-}
+static int32_t index_of(const ftl_sm *sm, const sm_subcore *sc) { return (int32_t)(sc - sm->subcores); }
 
-// When the sub-core's first instruction may be sent.
-static int64_t ready_of(const ftl_sm *sm, const sm_subcore *sc) {
-  return is_store(sm, &sc->mio[sc->mio_head]) ? latest(sc->mio_ready, sm->store_free) : sc->mio_ready;
+// To be called when another instruction is the first of the queue, or when the store port is taken.
+static void find_ready(ftl_sm *sm, const sm_subcore *sc) {
+  int64_t ready = sc->mio_count > 0 ? sc->mio_ready : SM_NEVER;
+  if (sc->mio_count > 0 && sc->mio[sc->mio_head].op->is_store) ready = latest(ready, sm->store_free);
+  sm->mio_first_ready[index_of(sm, sc)] = ready;
 }
 
 // The queue has room, or lines may be asked for, from `cycle` on.
 static void open_pipes(ftl_sm *sm, sm_subcore *sc, int64_t cycle) {
   sc->pipe_free[FTL_SM_PIPE_MIO] = cycle;
   sc->pipe_free[FTL_SM_PIPE_LG] = sm->lg_closed ? SM_NEVER : cycle;
-  if (cycle < *sc->next) {
-    if (sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
-    if (cycle < *sc->next) *sc->next = cycle;
-  }
+  sm_subcore_wake(sc, cycle);
 }
 
 void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage) {
@@ -36,7 +32,6 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
   entry->warp = w;
   entry->stage = stage;
   entry->last = last;
-  sm->mio_waiting++;
   w->outstanding++;
   if (op->kind == SM_GLOBAL) {
     if (!sm->program->accesses[op->access].is_local) entry->place = w->places[sm->program->accesses[op->access].ref];
@@ -45,26 +40,24 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
   if (sc->mio_count == entries) {
     sc->pipe_free[FTL_SM_PIPE_MIO] = sc->pipe_free[FTL_SM_PIPE_LG] = SM_NEVER;
   }
-  int64_t taken = latest(latest(now, ready_of(sm, sc)), latest(sm->lsu_free, sm->data_free));
-  if (sc->mio_count == 1 && taken < sm->mio_next) sm->mio_next = taken;
+  if (sc->mio_count > 1) return;
+  find_ready(sm, sc);
+  int64_t taken = latest(latest(now, sm->mio_first_ready[index_of(sm, sc)]), latest(sm->lsu_free, sm->data_free));
+  if (taken < sm->mio_next) sm->mio_next = taken;
 }
 
 // The sub-core whose turn it is among those that may send at `now`; -1: none.
 static int32_t next_in_turn(const ftl_sm *sm, int64_t now) {
-  for (int32_t i = 0; i < sm->num_subcores; i++) {
-    int32_t s = sm->mio_turn + i;
-    if (s >= sm->num_subcores) s -= sm->num_subcores;
-    if (sm->subcores[s].mio_count > 0 && ready_of(sm, &sm->subcores[s]) <= now) return s;
-  }
-  return -1;
+  uint32_t may = 0;
+  for (int32_t s = 0; s < SM_SUBCORES; s++) may |= (uint32_t)(sm->mio_first_ready[s] <= now) << s;
+  if (may == 0) return -1;
+  uint32_t after = may >> sm->mio_turn << sm->mio_turn;
+  return __builtin_ctz(after ? after : may);
 }
 
 static void find_next(ftl_sm *sm, int64_t from) {
   int64_t ready = SM_NEVER;
-  if (sm->mio_waiting > 0)
-    for (int32_t s = 0; s < sm->num_subcores; s++)
-      if (sm->subcores[s].mio_count > 0 && ready_of(sm, &sm->subcores[s]) < ready)
-        ready = ready_of(sm, &sm->subcores[s]);
+  for (int32_t s = 0; s < SM_SUBCORES; s++) ready = sm->mio_first_ready[s] < ready ? sm->mio_first_ready[s] : ready;
   sm->mio_next = ready == SM_NEVER ? SM_NEVER : latest(latest(ready, from), latest(sm->lsu_free, sm->data_free));
 }
 
@@ -92,12 +85,22 @@ static int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   }
 }
 
-static void count_shared(ftl_sm *sm, const ftl_warp_inst *inst) {
-  if (inst->opcode != FTL_OP_LDS && inst->opcode != FTL_OP_STS && inst->opcode != FTL_OP_LDSM &&
-      inst->opcode != FTL_OP_CP_ASYNC)
-    return;
-  sm->counters.shared_wavefronts += inst->wavefronts;
-  sm->counters.bank_conflicts += inst->conflicts;
+// Takes the first instruction from the sub-core's queue.
+static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
+  int32_t entries = (int32_t)sm->arch->mio_queue_entries;
+  const sm_mio_entry *entry = &sc->mio[sc->mio_head];  // nothing is pushed before the end of this
+  const sm_op *op = entry->op;
+  sc->mio_head = sc->mio_head + 1 < entries ? sc->mio_head + 1 : 0;
+  sc->mio_ready = now + sm->arch->mio_issue_interval_cycles;
+  sm->lsu_free = now + sm->arch->mio_lsu_interval_cycles;
+  if (sc->mio_count-- == entries) open_pipes(sm, sc, now + 1);
+  sm->counters.shared_wavefronts += op->shared_wavefronts;
+  sm->counters.bank_conflicts += op->bank_conflicts;
+  int64_t cycles = take(sm, entry, now);
+  if (cycles > 0) sm_reserve_data(sm, now, cycles);
+  ftl_sm_outstanding_done(sm, entry->warp, now + 1);
+  find_ready(sm, sc);
+  for (int32_t s = 0; op->is_store && s < sm->num_subcores; s++) find_ready(sm, &sm->subcores[s]);
 }
 
 void ftl_sm_mio_serve(ftl_sm *sm, int64_t now) {
@@ -107,20 +110,8 @@ void ftl_sm_mio_serve(ftl_sm *sm, int64_t now) {
   }
   int32_t s = next_in_turn(sm, now);
   if (s >= 0) {
-    sm_subcore *sc = &sm->subcores[s];
-    sm_mio_entry entry = sc->mio[sc->mio_head];
-    bool was_full = sc->mio_count == sm->arch->mio_queue_entries;
-    if (++sc->mio_head == sm->arch->mio_queue_entries) sc->mio_head = 0;
-    sc->mio_count--;
-    sm->mio_waiting--;
     sm->mio_turn = s + 1 < sm->num_subcores ? s + 1 : 0;
-    sc->mio_ready = now + sm->arch->mio_issue_interval_cycles;
-    sm->lsu_free = now + sm->arch->mio_lsu_interval_cycles;
-    if (was_full) open_pipes(sm, sc, now + 1);
-    count_shared(sm, &sm->program->insts[entry.op->inst]);
-    int64_t cycles = take(sm, &entry, now);
-    if (cycles > 0) sm_reserve_data(sm, now, cycles);
-    ftl_sm_outstanding_done(sm, entry.warp, now + 1);
+    serve_first(sm, &sm->subcores[s], now);
   }
   find_next(sm, now + 1);
 }
@@ -133,9 +124,11 @@ void ftl_sm_lg_add(ftl_sm *sm, int32_t lines) {
   for (int32_t s = 0; s < sm->num_subcores; s++) {
     sm_subcore *sc = &sm->subcores[s];
     bool full = sc->mio_count == sm->arch->mio_queue_entries;
-    if (closed)
+    if (closed) {
       sc->pipe_free[FTL_SM_PIPE_LG] = SM_NEVER;
-    else if (!full)
+      sm_subcore_changed(sc);
+    } else if (!full) {
       open_pipes(sm, sc, sm->floor);
+    }
   }
 }

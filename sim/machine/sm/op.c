@@ -161,6 +161,12 @@ static void set_data(const builder *b, const ftl_warp_inst *inst, sm_op *op) {
   }
   op->data_cycles = (uint16_t)cycles;
   op->extra_cycles = (uint16_t)extra;
+  op->is_store = inst->opcode == FTL_OP_STG || inst->opcode == FTL_OP_STL || inst->opcode == FTL_OP_RED;
+  if (inst->opcode == FTL_OP_LDS || inst->opcode == FTL_OP_STS || inst->opcode == FTL_OP_LDSM ||
+      inst->opcode == FTL_OP_CP_ASYNC) {
+    op->shared_wavefronts = inst->wavefronts;
+    op->bank_conflicts = inst->conflicts;
+  }
 }
 
 // m64nN with 32 bytes of K: cycles of math, and of reading the operands that are in shared memory (see gmma.c).
@@ -223,6 +229,7 @@ static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t 
               .repeat = inst->repeat ? inst->repeat : 1,
               .flags = inst->flags,
               .inst = inst_idx,
+              .opcode = inst->opcode,
               .interval = (uint16_t)t.interval,
               .latency = (uint16_t)t.latency,
               .producer = t.producer,

@@ -60,6 +60,9 @@ typedef struct sm_op {
   uint16_t data_cycles;   // on the SM's data pipe; WGMMA: of operand reads
   uint16_t extra_cycles;  // beyond `latency`: wavefronts after the first, conflicts
   uint16_t access, arg;
+  uint16_t shared_wavefronts, bank_conflicts;  // what it adds to these counters
+  uint8_t opcode;
+  uint8_t is_store;    // waits for the store port
   uint16_t max_lines;  // SM_GLOBAL: at most this many lines a time
   int16_t loop;        // LOOP, END_LOOP and the branch before it: index; else -1
   int16_t barrier;     // BARRIER, BARRIER_ARRIVE: dense index within the CTA

@@ -114,8 +114,9 @@ ftl_status ftl_sm_create(ftl_sm **out, const ftl_sm_config *config, ftl_error *e
   sm->bulk = config->bulk;
   sm->mio_next = sm->reply_next = sm->tma.next = SM_NEVER;
   for (int32_t s = 0; s < SM_SUBCORES; s++) {
-    sm->next[s] = SM_NEVER;
+    sm->next[s] = sm->mio_first_ready[s] = SM_NEVER;
     sm->subcores[s].next = &sm->next[s];
+    sm_subcore_changed(&sm->subcores[s]);
   }
   ftl_status status = build(sm, error);
   if (status != FTL_OK) {

@@ -103,6 +103,8 @@ typedef struct sm_subcore {
   int64_t pipe_free[FTL_SM_PIPE_COUNT];
   int32_t pipe_taker[FTL_SM_PIPE_COUNT];  // position of the warp that issued there last
   int32_t num_positions, last;
+  int64_t eligible_at;                      // when `eligible`, and no other, may issue; SM_NEVER: to be found anew
+  uint64_t eligible;                        // positions
   uint32_t not_selected[SM_MAX_POSITIONS];  // cycles since `settled` in which another warp was chosen
   int64_t age[SM_MAX_POSITIONS];            // order of arrival
   sm_warp *warps[SM_MAX_POSITIONS];
@@ -228,9 +230,10 @@ struct ftl_sm {
 
   // MIO and LSU
   int64_t mio_next, lsu_free, data_free, operand_free;
-  int64_t store_free;                     // when a store may be taken
+  int64_t mio_first_ready[SM_SUBCORES];  // when the sub-core's first instruction may be sent; SM_NEVER where none waits
+  int64_t store_free;                    // when a store may be taken
   int64_t tensor_free, gmma_busy_cycles;  // wgmma
-  int32_t mio_turn, mio_waiting;
+  int32_t mio_turn;
   int32_t lg_pending;
   bool lg_closed;
   int64_t reply_next;  // of replies and arrivals
@@ -275,15 +278,22 @@ struct ftl_sm {
   ftl_arena arena;
 };
 
+// A run that is issued as one event ends before `cycle`: what is left of it issues one by one. (core.c)
+void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle);
+
 // ---- accounting ----
 static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t until) {
   int64_t from = w->settled;
   if (from >= until) return;
   int64_t ready = sc->ready[w->position];
-  int64_t waited_until = ready < until ? ready : until;
-  if (waited_until > from) {
-    sm->counters.stall_cycles[w->reason] += waited_until - from;
-    from = waited_until;
+  w->settled = until;
+  if (ready >= until) {
+    sm->counters.stall_cycles[w->reason] += until - from;
+    return;
+  }
+  if (ready > from) {
+    sm->counters.stall_cycles[w->reason] += ready - from;
+    from = ready;
   }
   int64_t not_selected = sc->not_selected[w->position];
   FTL_CHECK(until - from >= not_selected, "warp %d: more cycles not selected than cycles, at cycle %lld", w->warp,
@@ -291,7 +301,16 @@ static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t unt
   sm->counters.stall_cycles[FTL_STALL_NOT_SELECTED] += not_selected;
   sm->counters.stall_cycles[w->op->throttle] += until - from - not_selected;
   sc->not_selected[w->position] = 0;
-  w->settled = until;
+}
+
+// Something else than its own issuing has changed what the sub-core may issue.
+static inline void sm_subcore_changed(sm_subcore *sc) { sc->eligible_at = SM_NEVER; }
+
+// The same, and it may issue something from `cycle` on.
+static inline void sm_subcore_wake(sm_subcore *sc, int64_t cycle) {
+  sm_subcore_changed(sc);
+  if (cycle < *sc->next && sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
+  if (cycle < *sc->next) *sc->next = cycle;
 }
 
 // The compiler's stall counts hold a warp while it keeps the pipe of its next instruction busy itself: it is not ready
@@ -371,8 +390,6 @@ bool ftl_sm_code_cache_create(ftl_sm *sm);  // false: out of memory
 int64_t ftl_sm_code_fetch(ftl_sm *sm, const sm_op *op, int64_t now);
 // ---- core.c ----
 void ftl_sm_run(ftl_sm *sm, int64_t until);
-// A run that is issued as one event ends before `cycle`: what is left of it issues one by one.
-void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle);
 
 // ---- mio.c ----
 void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage);

@@ -32,8 +32,7 @@ static void open_pipes(ftl_sm *sm, int64_t cycle) {
   for (int32_t s = 0; s < sm->num_subcores; s++) {
     sm_subcore *sc = &sm->subcores[s];
     sc->pipe_free[FTL_SM_PIPE_TMA] = cycle;
-    if (cycle < *sc->next && sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
-    if (cycle < *sc->next) *sc->next = cycle;
+    sm_subcore_wake(sc, cycle);
   }
 }
 
@@ -52,7 +51,7 @@ static sm_copy copy_of_rows(ftl_sm *sm, sm_warp *w, int32_t first, int32_t num_r
                   .row_step_bytes = (uint64_t)(place->row_stride_bytes * access->row_step),
                   .row_bytes = (uint64_t)start.bytes,
                   .priority = w->op->priority,
-                  .is_store = sm->program->insts[w->op->inst].opcode == FTL_OP_TMA_STORE};
+                  .is_store = w->op->opcode == FTL_OP_TMA_STORE};
   if (!copy.is_store) ftl_sm_stage(sm, w, w->op->arg, w->filled[w->op->arg], &copy.stage);
   return copy;
 }
@@ -89,7 +88,7 @@ static bool next_line(sm_copy *copy, ftl_line *line) {
 // of them, at their rates together.
 static sm_copy copy_of_share(ftl_sm *sm, sm_warp *w, int64_t now) {
   int32_t num_rows = sm->program->accesses[w->op->access].num_rows, ring = w->op->arg;
-  bool is_load = sm->program->insts[w->op->inst].opcode == FTL_OP_TMA_LOAD;
+  bool is_load = w->op->opcode == FTL_OP_TMA_LOAD;
   int32_t sharing = is_load ? ftl_sm_sharing_ctas(sm, ring) : 1;
   if (sharing == 1 || sm->config.is_alone) {
     sm_copy copy = copy_of_rows(sm, w, 0, num_rows, now);

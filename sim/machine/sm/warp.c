@@ -17,10 +17,7 @@ static void warp_ready(ftl_sm *sm, sm_warp *w, int64_t cycle, ftl_stall reason) 
   w->repeat_left = w->op->repeat;
   sc->ready[w->position] = cycle;
   sc->pipe[w->position] = w->op->pipe;
-  if (cycle < *sc->next) {
-    if (sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
-    if (cycle < *sc->next) *sc->next = cycle;
-  }
+  sm_subcore_wake(sc, cycle);
 }
 
 void ftl_sm_warp_block(ftl_sm *sm, sm_warp *w, sm_block block, ftl_stall reason) {
