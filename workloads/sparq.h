@@ -4,7 +4,8 @@
 //   1  i1 = the r components in which |q|, summed over the heads of a group, is largest
 //   2  s = softmax(q[i1] K[:, i1]^T / tau), tau = sqrt(D |q[i1]| / |q|) (sums of magnitudes): r columns of K are read,
 //      from a second copy of K that is stored by columns
-//   3  i2 = the k keys for which s, summed over the heads of a group, is largest; alpha = the sum of s over i2
+//   3  i2 = the k keys for which s, summed over the heads of a group, is largest; alpha = the sum of s over i2. The
+//      latest sparq_local keys are always among the k, whatever their s (local_k in the authors' code)
 //   4  y = softmax(q K[i2]^T / sqrt(D)) V[i2]: k rows of K and V are read
 //   5  o = alpha y + (1 - alpha) mean of V, a running mean that is kept beside the cache
 //
@@ -20,6 +21,7 @@ typedef struct ftl_sparq {
   ftl_attention a;
   int64_t group;  // query heads of a KV head
   int32_t r, k, num_warps, num_stages;
+  int32_t local;  // of the k keys, the latest, which are always chosen
   // Tensors, declared alike in every launch: [batch][KV head][query head of the group, or key][column].
   int32_t q, keys, keys_by_column, v, v_mean, o;
   int32_t components, rows;                      // tables [batch][KV head]: what steps 1 and 3 choose

@@ -136,6 +136,17 @@ static void load_softmax(const chooser *c, const softmax_row *r, ftl_expr query_
   ftl_binary(b, FTL_ELEM_MUL, r->x, r->x, ftl_value_operand(r->sum));
 }
 
+// The latest keys come before all others: no weight, a sum of softmaxes of `group` heads, is as large as theirs. x is
+// free to be overwritten.
+static void prefer_latest(const chooser *c, int32_t weights, int32_t x) {
+  if (c->s->local == 0) return;
+  ftl_builder *b = c->b;
+  ftl_fill(b, x, 2.0F * (float)c->s->group);
+  ftl_mask(b, x, ftl_const(b, 0), ftl_const(b, 0), FTL_ALWAYS, ftl_const(b, c->s->a.seqlen_kv));
+  ftl_mask_left(b, ftl_const(b, c->s->a.seqlen_kv - c->s->local));
+  ftl_binary(b, FTL_ELEM_MAX, weights, weights, ftl_value_operand(x));
+}
+
 static int32_t warps_for(int64_t length) {
   int32_t num_warps = LEAST_WARPS;
   while (num_warps < MOST_WARPS && num_warps * WARP_LANES * ELEMENTS_A_THREAD < length) num_warps *= 2;
@@ -152,6 +163,7 @@ void ftl_sparq_build_keys(ftl_sparq *s) {
   ftl_binary(b, FTL_ELEM_ADD, ranks, ranks, ftl_value_operand(r.x));
   ftl_end_loop(b);
   ftl_mask(b, ranks, ftl_const(b, 0), ftl_const(b, 0), FTL_ALWAYS, ftl_const(b, s->a.seqlen_kv));
+  prefer_latest(&c, ranks, r.x);
   ftl_top(b, ranks, ranks, s->k);
   store_choice(&c, s->rows, ranks, s->k);
   mark_chosen(b, ranks, ranks);

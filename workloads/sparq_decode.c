@@ -1,6 +1,7 @@
 // SparQ attention as a workload (sparq.h): its five launches. What steps 1 and 3 choose depends on the data. The
 // programs gather by tables that those launches write; what the tables hold in a prediction is one of each of as many
-// equal parts of the row, at a pseudo-random place in it, the same in every run. Executed numerically, they hold what
+// equal parts of the row, at a pseudo-random place in it, the same in every run, and of keys the latest that are always
+// chosen. Executed numerically, they hold what
 // was chosen.
 #include <stdlib.h>
 
@@ -32,15 +33,24 @@ ftl_pages ftl_sparq_gather(int32_t table, ftl_expr first_entry, int64_t stride) 
   return (ftl_pages){.page_rows = 1, .table = table, .first_entry = first_entry, .page_stride = stride};
 }
 
-// Of `range` numbers `count` for each of `num_heads` heads, ascending: one of each of `count` equal parts.
-static int32_t assumed_choice(ftl_builder *b, const char *name, int64_t num_heads, int32_t count, int64_t range) {
+// Of `range` numbers `count`, ascending: the last `latest`, and of those before one of each of as many equal parts as
+// are left to choose.
+static void assume_choice(int32_t *entries, int64_t count, int64_t range, int64_t latest, uint64_t *random) {
+  int64_t parts = count - latest, before = range - latest;
+  for (int64_t i = 0; i < parts; i++) {
+    int64_t from = i * before / parts, to = (i + 1) * before / parts;
+    *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    entries[i] = (int32_t)(from + (int64_t)((*random >> 33) % (uint64_t)(to - from)));
+  }
+  for (int64_t i = 0; i < latest; i++) entries[parts + i] = (int32_t)(before + i);
+}
+
+// For each of `num_heads` heads.
+static int32_t assumed_choices(ftl_builder *b, const char *name, int64_t num_heads, int64_t count, int64_t range,
+                               int64_t latest) {
   int32_t *entries = malloc((size_t)(num_heads * count) * sizeof *entries);
   uint64_t random = 1;
-  for (int64_t i = 0; entries && i < num_heads * count; i++) {
-    int64_t from = i % count * range / count, to = (i % count + 1) * range / count;
-    random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    entries[i] = (int32_t)(from + (int64_t)((random >> 33) % (uint64_t)(to - from)));
-  }
+  for (int64_t i = 0; entries && i < num_heads; i++) assume_choice(entries + i * count, count, range, latest, &random);
   int32_t table = entries ? ftl_builder_temp_table(b, name, entries, num_heads * count) : -1;
   free(entries);
   return table;
@@ -67,8 +77,8 @@ static ftl_status declare_tensors(ftl_sparq *s, ftl_error *error) {
   s->o_top = ftl_builder_tensor(s->b, "o_top", FTL_FP32, FTL_TENSOR_TEMP, queries);
   ftl_attention_needs_keys(s->b, a, s->keys, s->v, s->k);
   ftl_builder_needs(s->b, s->keys_by_column, batch * heads * s->r * a->seqlen_kv);
-  s->components = assumed_choice(s->b, "components", batch * heads, s->r, a->head_dim);
-  s->rows = assumed_choice(s->b, "rows", batch * heads, s->k, a->seqlen_kv);
+  s->components = assumed_choices(s->b, "components", batch * heads, s->r, a->head_dim, 0);
+  s->rows = assumed_choices(s->b, "rows", batch * heads, s->k, a->seqlen_kv, s->local);
   if (s->components >= 0 && s->rows >= 0) return FTL_OK;
   return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tables of sparq_decode");
 }
@@ -123,6 +133,7 @@ static ftl_status check_kernels(const ftl_spec *spec, ftl_error *error) {
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   ftl_status status = check_choice(spec, FTL_PARAM_sparq_r, FTL_PARAM_head_dim, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_sparq_k, FTL_PARAM_seqlen_kv, error);
+  if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_sparq_local, FTL_PARAM_sparq_k, error);
   if (status == FTL_OK) status = check_sizes(spec, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_sparq_r, MMA_K, "it is the K of a product", error);
   if (status == FTL_OK)
@@ -139,6 +150,7 @@ static ftl_status build_launch(const ftl_spec *spec, const char *name, void (*bu
                  .group = spec->value[FTL_PARAM_heads] / spec->value[FTL_PARAM_kv_heads],
                  .r = (int32_t)spec->value[FTL_PARAM_sparq_r],
                  .k = (int32_t)spec->value[FTL_PARAM_sparq_k],
+                 .local = (int32_t)spec->value[FTL_PARAM_sparq_local],
                  .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
                  .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages]};
   ftl_status status = ftl_builder_create(&s.b, name, error);
@@ -182,10 +194,10 @@ const ftl_workload ftl_workload_sparq_decode = {
     .name = "sparq_decode",
     .doc = "SparQ attention, decoding from a part of the cache: r columns of K for scores, then k rows of K and V",
     .accepts = FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_kv) | FTL_TAKES(head_dim) |
-               FTL_TAKES(sparq_r) | FTL_TAKES(sparq_k) | FTL_TAKES(dtype) | FTL_TAKES(softmax_scale) |
-               FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(copy) | FTL_TAKES(mma) |
-               FTL_TAKES(code) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) |
-               FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
+               FTL_TAKES_SPARQ | FTL_TAKES(dtype) | FTL_TAKES(softmax_scale) | FTL_TAKES(block_n) |
+               FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(code) |
+               FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) |
+               FTL_TAKES(detail),
     .set_defaults = set_defaults,
     .build = build,
 };

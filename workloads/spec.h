@@ -149,7 +149,7 @@ enum { FTL_MAX_LAUNCHES = 8 };
 #define FTL_TAKES_TREE (FTL_TAKES(tree) | FTL_TAKES(parents))
 #define FTL_TAKES_MASK (FTL_TAKES(mask) | FTL_TAKES(mask_block) | FTL_TAKES(mask_width) | FTL_TAKES(mask_bits))
 #define FTL_TAKES_KV_CACHE (FTL_TAKES(kv_dtype) | FTL_TAKES(kv_group_size))
-#define FTL_TAKES_SPARQ (FTL_TAKES(sparq_r) | FTL_TAKES(sparq_k))
+#define FTL_TAKES_SPARQ (FTL_TAKES(sparq_r) | FTL_TAKES(sparq_k) | FTL_TAKES(sparq_local))
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
 // How CTAs stand together, and come to their tiles.
 #define FTL_TAKES_CLUSTERS (FTL_TAKES(cluster) | FTL_TAKES(tile_scheduler))

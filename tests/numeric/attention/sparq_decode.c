@@ -10,20 +10,15 @@ enum { Q, K, K_BY_COLUMN, V, V_MEAN, O, Q_TOP, INV_TAU, SCORES, ALPHA, O_TOP, CO
 enum { MOST_KEYS = 1024, MOST_HEAD_DIM = 256 };
 
 typedef struct sizes {
-  int64_t batch, kv_heads, group, n, d, r, k;
+  int64_t batch, kv_heads, group, n, d, r, k, local;
   double u;  // unit roundoff of the 16-bit type
 } sizes;
 
 static sizes sizes_of(const pipeline_case *c) {
   const int64_t *v = c->spec.value;
-  return (sizes){v[FTL_PARAM_batch],
-                 v[FTL_PARAM_kv_heads],
-                 v[FTL_PARAM_heads] / v[FTL_PARAM_kv_heads],
-                 v[FTL_PARAM_seqlen_kv],
-                 v[FTL_PARAM_head_dim],
-                 v[FTL_PARAM_sparq_r],
-                 v[FTL_PARAM_sparq_k],
-                 v[FTL_PARAM_dtype] == FTL_FP16 ? 0x1p-11 : 0x1p-8};
+  return (sizes){v[FTL_PARAM_batch],     v[FTL_PARAM_kv_heads],    v[FTL_PARAM_heads] / v[FTL_PARAM_kv_heads],
+                 v[FTL_PARAM_seqlen_kv], v[FTL_PARAM_head_dim],    v[FTL_PARAM_sparq_r],
+                 v[FTL_PARAM_sparq_k],   v[FTL_PARAM_sparq_local], v[FTL_PARAM_dtype] == FTL_FP16 ? 0x1p-11 : 0x1p-8};
 }
 
 // The copy of K by columns, and the mean of V.
@@ -115,7 +110,12 @@ static void check_head(const pipeline_case *c, int64_t head) {
   double largest = 0;
   for (int64_t key = 0; key < s.n; key++) largest = fmax(largest, weights[key]);
   check_choice(c, components, s.r, magnitudes, s.d, 0x1p-20);
-  check_choice(c, rows, s.k, weights, s.n, 0x1p-9 * largest);
+  // The latest are chosen, and of those before the largest.
+  int64_t from_all = s.k - s.local, before = s.n - s.local;
+  check_choice(c, rows, from_all, weights, before, 0x1p-9 * largest);
+  for (int64_t i = 0; i < s.local; i++)
+    cr_assert_eq((int64_t)rows[from_all + i], before + i, "%s: choice %lld is %g", c->text, (long long)(from_all + i),
+                 (double)rows[from_all + i]);
   for (int64_t i = 0; i < s.group; i++) {
     const float *q = c->tensors[Q] + (head * s.group + i) * s.d, *o = c->tensors[O] + (head * s.group + i) * s.d;
     double alpha = 0;
@@ -149,6 +149,9 @@ Test(numeric_attention_sparq_decode, what_is_chosen_and_computed_is_what_the_alg
       "heads=8 kv_heads=2 head_dim=128 seqlen_kv=616 sparq_r=32 sparq_k=100",
       "batch=2 heads=16 kv_heads=1 head_dim=72 seqlen_kv=104 sparq_r=48 sparq_k=1",
       "heads=3 head_dim=256 seqlen_kv=1000 sparq_r=64 sparq_k=128 dtype=bf16",
+      "batch=2 heads=4 kv_heads=2 head_dim=64 seqlen_kv=200 sparq_r=16 sparq_k=32 sparq_local=8",
+      "heads=16 kv_heads=1 head_dim=64 seqlen_kv=616 sparq_r=32 sparq_k=100 sparq_local=99",
+      "heads=2 head_dim=64 seqlen_kv=104 sparq_r=32 sparq_k=50 sparq_local=50",
   };
   static const char *const kernels[] = {"block_n=64 num_warps=4", "block_n=256 num_warps=2 num_stages=3",
                                         "block_n=128 num_warps=1 copy=ldg", "block_n=128 num_warps=8"};

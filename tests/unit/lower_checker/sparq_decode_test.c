@@ -29,6 +29,7 @@ Test(unit_lower_sparq_decode, every_launch_is_proved) {
   prove("batch=2 heads=4 seqlen_kv=1000 head_dim=128 num_warps=2");
   prove("heads=8 kv_heads=2 seqlen_kv=4096 head_dim=64 sparq_r=16 sparq_k=100 block_n=128");
   prove("heads=16 kv_heads=1 seqlen_kv=600 head_dim=72 sparq_r=48 sparq_k=300 num_warps=2 block_n=64");
+  prove("heads=8 kv_heads=2 seqlen_kv=2000 head_dim=64 sparq_r=16 sparq_k=100 sparq_local=25 block_n=128");
 }
 
 static int64_t bytes_of(const char *parameters, int launch, int tensor) {
