@@ -24,6 +24,7 @@ typedef struct ftl_launch {
   const atomic_bool *cancel;  // may be NULL
   int num_threads;
   bool no_bulk;
+  bool is_probe;  // only its rates matter: a sampled walk may be coarse
 } ftl_launch;
 
 enum {

@@ -1,12 +1,15 @@
 #include "engine/pipeline.h"
 
+#include <stdlib.h>
+
 #include "engine/full.h"
 #include "engine/power.h"
+#include "engine/probe.h"
 #include "engine/sampled/sampled.h"
 
 // Since DRAM and L2 keep their own clocks, a launch behaves differently at each SM clock: it is run again until the
-// clock that its power allows is the one it ran at.
-enum { MAX_CLOCK_RUNS = 3 };
+// clock that its power allows is the one it ran at. Where a probe has found it, one step beside it will do.
+enum { MAX_CLOCK_RUNS = 3, MAX_PROBED_RUNS = 2 };
 
 // What one launch leaves in L2 for the next, at either level of detail.
 typedef struct kept_l2 {
@@ -62,16 +65,46 @@ static int64_t allowed_khz(const ftl_pipeline *pipeline, int from, int to) {
   return ftl_power_clock_khz(pipeline->launches[from].launch.arch, &sum, tensor_macs, pipeline->sustained);
 }
 
-static ftl_status settle_clock(ftl_pipeline *pipeline, int from, int to, int64_t khz, bool full, int64_t *settled,
+typedef struct clock_search {
+  int max_runs;
+  int64_t tolerance_khz;  // a clock is taken that is so near the one that its run allows
+} clock_search;
+
+// *khz: the first clock to try; then that of the last run.
+static ftl_status settle_clock(ftl_pipeline *pipeline, int from, int to, bool full, clock_search search, int64_t *khz,
                                ftl_error *error) {
   for (int run = 1;; run++) {
-    ftl_status status = run_group(pipeline, from, to, khz, full, error);
-    *settled = khz;
+    ftl_status status = run_group(pipeline, from, to, *khz, full, error);
     if (status != FTL_OK || pipeline->held_khz) return status;
     int64_t allowed = allowed_khz(pipeline, from, to);
-    if (allowed == khz || run == MAX_CLOCK_RUNS) return FTL_OK;
-    khz = allowed;
+    if (llabs(allowed - *khz) <= search.tolerance_khz || run == search.max_runs) return FTL_OK;
+    *khz = allowed;
   }
+}
+
+// The clock of the first waves of a launch that is long to sample; *khz stays and *found is false where it is not.
+static ftl_status probe_clock(const ftl_pipeline *pipeline, int launch_idx, int64_t *khz, bool *found,
+                              ftl_error *error) {
+  const ftl_pipeline_launch *whole = &pipeline->launches[launch_idx];
+  ftl_pipeline part = {
+      .num_launches = 1, .sustained = pipeline->sustained, .caches = {.fouled = pipeline->caches.fouled}};
+  ftl_probe probe;
+  *found = ftl_sampled_is_long(&whole->launch) && ftl_probe_try_init(&probe, whole, &part.launches[0]);
+  if (!*found) return FTL_OK;
+  return settle_clock(&part, 0, 1, false, (clock_search){.max_runs = MAX_CLOCK_RUNS}, khz, error);
+}
+
+static ftl_status settle_sampled_clock(ftl_pipeline *pipeline, int from, int to, int64_t *khz, ftl_error *error) {
+  clock_search search = {.max_runs = MAX_CLOCK_RUNS};
+  bool found = false;
+  if (to - from == 1 && !pipeline->held_khz) {
+    ftl_status status = probe_clock(pipeline, from, khz, &found, error);
+    if (status != FTL_OK) return status;
+  }
+  if (found)
+    search = (clock_search){.max_runs = MAX_PROBED_RUNS,
+                            .tolerance_khz = pipeline->launches[from].launch.arch->clock_sm_step_khz};
+  return settle_clock(pipeline, from, to, false, search, khz, error);
 }
 
 static bool can_sample(const ftl_pipeline *pipeline, int from, int to) {
@@ -86,10 +119,10 @@ static ftl_status run_clock_group(ftl_pipeline *pipeline, int from, int to, ftl_
   bool sampling = can_sample(pipeline, from, to), full = pipeline->full || !sampling;
   // A sampled run finds the clock cheaply; `full` then starts where it is likely to end.
   if (!full || (sampling && !pipeline->held_khz)) {
-    ftl_status status = settle_clock(pipeline, from, to, khz, false, &khz, error);
+    ftl_status status = settle_sampled_clock(pipeline, from, to, &khz, error);
     if (status != FTL_OK || !full) return status;
   }
-  return settle_clock(pipeline, from, to, khz, true, &khz, error);
+  return settle_clock(pipeline, from, to, true, (clock_search){.max_runs = MAX_CLOCK_RUNS}, &khz, error);
 }
 
 ftl_status ftl_pipeline_run(ftl_pipeline *pipeline, ftl_error *error) {

@@ -13,7 +13,7 @@
 enum {
   PER_STEP_UNIT = FTL_TRAFFIC_UNIT / FTL_STEP_UNIT,
   AGREE_PERMILLE = 5,    // periods that differ by less stand for those to come
-  KEPT_PERIODS = 2,      // run in any case at the end, so that the tail is real
+  KEPT_PERIODS = 1,      // run in any case at the end, so that the tail is real
   CANCEL_EVENTS = 4096,  // events between looks at the cancel flag
   DRAWS_A_STEP = 9,      // numbers by which drift is drawn; a segment beyond has one of the next step's
   MAX_STAGES = 8,        // the range of num_stages
@@ -153,7 +153,7 @@ static void consider_skip(steps_run *run, int64_t now) {
   run->mark_counts[0] = run->mark_counts[1];
   run->mark_counts[1] = *counts;
   int64_t left = ftl_cta_scheduler_num_left(run->scheduler) / run->plan.period - KEPT_PERIODS;
-  if (++run->num_marks < 4 || left < 1) return;
+  if (++run->num_marks < 3 || left < 1) return;
   const period_mark *mark = run->marks;
   int64_t time_spread = difference_permille(mark[2].time - mark[1].time, mark[1].time - mark[0].time);
   int64_t dram_spread =

@@ -18,6 +18,11 @@ bool ftl_sampled_is_possible(const ftl_launch *launch) {
   return ftl_segments_try_init(&segments, launch->warps);
 }
 
+bool ftl_sampled_is_long(const ftl_launch *launch) {
+  ftl_segments segments;
+  return ftl_segments_try_init(&segments, launch->warps) && ftl_walk_plan_make(launch, &segments).group > 1;
+}
+
 static int64_t tile_bytes(const ftl_segments *segments, const ftl_tile_ref *ref) {
   return (int64_t)ref->rows * ref->columns * ftl_dtype_bytes(segments->tile->tensors[ref->tensor].dtype);
 }

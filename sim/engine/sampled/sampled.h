@@ -8,6 +8,8 @@
 
 // True when the program has the form that sampling knows (loops of tiles that do not nest).
 bool ftl_sampled_is_possible(const ftl_launch *launch);
+// True when its iterations are walked in groups: where a run takes long.
+bool ftl_sampled_is_long(const ftl_launch *launch);
 
 // Runs one launch at sm_khz. With l2_before == FTL_L2_KEPT, *tags is L2 as the launch before left it, else *tags is
 // NULL. On FTL_OK *tags is L2 as this launch leaves it; the caller destroys it in any case.

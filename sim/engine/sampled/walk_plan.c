@@ -3,14 +3,16 @@
 #include "engine/sampled/period.h"
 
 enum {
-  PERIOD_WAVES = 4,          // CTAs of one wave start together: a period must span several to have a duration
-  LEAST_PERIODS = 6,         // that run before any can be skipped, with those kept
+  PERIOD_WAVES = 3,          // CTAs of one wave start together: a period must span several to have a duration
+  LEAST_PERIODS = 5,         // that run before any can be skipped, with those kept
   WANTED_EVENTS = 1 << 18,   // of a walk: a fifth of a second
   WAITING_EVENTS = 1 << 20,  // of one whose loops wait for their own loads
-  MOST_EVENTS = 1 << 20,     // beyond these, a larger part of L2 is let to a group
+  MOST_EVENTS = 1 << 19,     // beyond these, a larger part of L2 is let to a group
   LEAST_GROUPS = 16,         // of the longest loop
   L2_SHARE = 64,             // a group's tiles take at most this part of L2
   MOST_L2_SHARE = 32,
+  PROBE_EVENTS = 1 << 14,  // of a launch of which only the rates matter
+  PROBE_L2_SHARE = 16,
   LOOKED_AT_CTAS = 1 << 16,
 };
 
@@ -61,11 +63,17 @@ static bool loads_run_ahead(const ftl_segments *segments) {
 static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segments, int64_t num_ctas) {
   walk_size size = size_of(launch, segments, num_ctas);
   int64_t bytes = iteration_bytes(segments), group = 1;
-  int64_t wanted = loads_run_ahead(segments) ? WANTED_EVENTS : WAITING_EVENTS;
+  bool ahead = loads_run_ahead(segments);
+  int64_t wanted = ahead ? WANTED_EVENTS : WAITING_EVENTS, most = ahead ? MOST_EVENTS : WAITING_EVENTS;
+  int64_t l2_share = L2_SHARE;
+  if (launch->is_probe) {
+    wanted = PROBE_EVENTS;
+    l2_share = PROBE_L2_SHARE;
+  }
   while (size.straight + size.iterations / group > wanted && size.longest / (2 * group) >= LEAST_GROUPS &&
-         2 * group * bytes <= launch->arch->l2_size_bytes / L2_SHARE)
+         2 * group * bytes <= launch->arch->l2_size_bytes / l2_share)
     group *= 2;
-  while (size.straight + size.iterations / group > MOST_EVENTS &&
+  while (size.straight + size.iterations / group > most &&
          2 * group * bytes <= launch->arch->l2_size_bytes / MOST_L2_SHARE)
     group *= 2;
   return group;

@@ -1,0 +1,15 @@
+// The first waves of a long launch, as a launch of its own: what finds the clock that its power allows.
+#ifndef FTL_ENGINE_PROBE_H
+#define FTL_ENGINE_PROBE_H
+
+#include "engine/pipeline.h"
+
+typedef struct ftl_probe {
+  ftl_tile_program tile;  // of the launch, with fewer CTAs; shares what it points to
+  ftl_warp_program warps;
+} ftl_probe;
+
+// `part` becomes the first waves of `whole`; it points into `probe`. False where there are hardly more than these.
+bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_pipeline_launch *part);
+
+#endif
