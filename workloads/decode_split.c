@@ -401,7 +401,7 @@ static int64_t paged_flops(const split *s) {
 // K and V of all layers are alike: of one of them.
 static ftl_cache_memory cache_memory(const split *s) {
   const ftl_paged_batch *paged = s->d.paged;
-  int64_t token_bytes = 2 * s->d.a.kv_heads * s->d.a.head_dim * ftl_dtype_bytes(s->d.a.dtype), tokens = 0;
+  int64_t token_bytes = 2 * s->d.a.kv_heads * ftl_kv_cache_token_bytes(&s->cache, s->d.a.head_dim), tokens = 0;
   for (int64_t i = 0; i < paged->batch; i++) tokens += paged->lengths[i];
   return (ftl_cache_memory){.page_bytes = paged->num_pages * paged->page_size * token_bytes,
                             .filled_bytes = paged->num_filled_slots * token_bytes,

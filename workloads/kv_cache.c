@@ -15,15 +15,39 @@ static ftl_dtype stored_dtype(const ftl_spec *spec) {
 
 ftl_kv_cache ftl_kv_cache_of(const ftl_spec *spec) {
   bool as_queries = (spec->workload->accepts & FTL_TAKES(kv_dtype)) == 0;
+  bool paged = (spec->workload->accepts & FTL_TAKES(page_size)) != 0;
   return (ftl_kv_cache){.dtype = ftl_spec_dtype(spec),
                         .stored = as_queries ? ftl_spec_dtype(spec) : stored_dtype(spec),
-                        .group_size = (int32_t)spec->value[FTL_PARAM_kv_group_size]};
+                        .group_size = (int32_t)spec->value[FTL_PARAM_kv_group_size],
+                        .page_size = paged ? spec->value[FTL_PARAM_page_size] : 0};
+}
+
+int64_t ftl_kv_cache_token_bytes(const ftl_kv_cache *cache, int64_t head_dim) {
+  int64_t bytes = head_dim * ftl_dtype_bytes(cache->stored) / ftl_dtype_numbers(cache->stored);
+  return ftl_kv_is_quantised(cache) ? bytes + head_dim / cache->group_size * ftl_dtype_bytes(cache->dtype) : bytes;
 }
 
 void ftl_kv_cache_set_defaults(ftl_spec *spec) {
   bool bf16 = spec->value[FTL_PARAM_dtype] == FTL_SPEC_BF16;
   ftl_spec_set_default(spec, FTL_PARAM_kv_dtype, bf16 ? FTL_KV_BF16 : FTL_KV_FP16);
   ftl_spec_set_default(spec, FTL_PARAM_kv_group_size, spec->value[FTL_PARAM_head_dim]);
+}
+
+// Scales of a page come in rows of 16-byte vectors, and whole rows or parts of one make a key tile's.
+static ftl_status check_pages(const ftl_spec *spec, const ftl_kv_cache *cache, const char *kv_dtype, ftl_error *error) {
+  long long page_size = cache->page_size, block_n = spec->value[FTL_PARAM_block_n];
+  int vector = VECTOR_BYTES / ftl_dtype_bytes(cache->dtype);
+  if (page_size == 0) return FTL_OK;
+  if (page_size % vector != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "page_size=%lld kv_dtype=%s: 16-byte copies of a page's scales need a multiple of %d",
+                         page_size, kv_dtype, vector);
+  if (page_size % block_n != 0 && block_n % page_size != 0)
+    return ftl_error_set(
+        error, FTL_INFEASIBLE,
+        "page_size=%lld block_n=%lld: with kv_dtype=%s a key tile is whole pages, or a whole part of one", page_size,
+        block_n, kv_dtype);
+  return FTL_OK;
 }
 
 ftl_status ftl_kv_cache_check(const ftl_spec *spec, ftl_error *error) {
@@ -45,7 +69,7 @@ ftl_status ftl_kv_cache_check(const ftl_spec *spec, ftl_error *error) {
                          "kv_group_size=%d: lanes dequantise %d elements with one scale, so a multiple of %d that "
                          "divides head_dim=%lld",
                          cache.group_size, CHUNK_ELEMENTS, CHUNK_ELEMENTS, head_dim);
-  return FTL_OK;
+  return check_pages(spec, &cache, kv_dtype, error);
 }
 
 static ftl_tensor_shape scale_shape(const ftl_kv_cache *cache, const ftl_tensor_shape *keys) {
@@ -64,8 +88,11 @@ ftl_kv_stream ftl_kv_stream_declare(ftl_builder *b, const ftl_kv_cache *cache, c
                                     const char *scales_name, ftl_tensor_shape shape) {
   int numbers = ftl_dtype_numbers(cache->stored);
   ftl_kv_stream stream = {.num_rows = shape.num_rows, .num_columns = shape.num_columns, .scales = -1, .scale_ring = -1};
-  if (ftl_kv_is_quantised(cache))
-    stream.scales = ftl_builder_tensor(b, scales_name, cache->dtype, FTL_TENSOR_INPUT, scale_shape(cache, &shape));
+  if (ftl_kv_is_quantised(cache)) {
+    ftl_tensor_shape scales = scale_shape(cache, &shape);
+    stream.scales = ftl_builder_tensor(b, scales_name, cache->dtype, FTL_TENSOR_INPUT, scales);
+    stream.scale_page_stride = scales.batch_stride;
+  }
   shape.num_columns /= numbers;
   shape.batch_stride /= numbers;
   shape.head_stride /= numbers;
@@ -80,6 +107,11 @@ void ftl_kv_stream_needs(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv
     ftl_builder_needs(b, stream->scales, num_keys * stream->num_columns / cache->group_size);
 }
 
+// Tokens of a key tile whose scales lie side by side: those of a page, or all.
+static int32_t tokens_of_scales(const ftl_kv_cache *cache, int32_t block_n) {
+  return cache->page_size > 0 && cache->page_size < block_n ? (int32_t)cache->page_size : block_n;
+}
+
 void ftl_kv_stream_rings(ftl_builder *b, const ftl_kv_cache *cache, ftl_kv_stream *stream, const char *const names[3],
                          int32_t role, int32_t block_n, int32_t columns, int32_t num_stages) {
   int32_t readers = 1 << role, numbers = ftl_dtype_numbers(cache->stored);
@@ -89,22 +121,48 @@ void ftl_kv_stream_rings(ftl_builder *b, const ftl_kv_cache *cache, ftl_kv_strea
   stream->stored = stream->ring;
   if (!quantised) return;
   stream->stored = ftl_builder_ring(b, names[1], cache->stored, block_n, columns / numbers, num_stages, role, readers);
-  stream->scale_ring = ftl_builder_ring(b, names[2], cache->dtype, (int32_t)stream->num_columns / cache->group_size,
-                                        block_n, num_stages, role, readers);
+  int32_t num_groups = (int32_t)stream->num_columns / cache->group_size, tokens = tokens_of_scales(cache, block_n);
+  stream->scale_ring =
+      ftl_builder_ring(b, names[2], cache->dtype, block_n / tokens * num_groups, tokens, num_stages, role, readers);
+}
+
+// A row for each group and page: the pages' tensor has num_groups rows.
+static void refer_to_pages_of_scales(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream,
+                                     const ftl_tile_ref *keys, ftl_tile_ref *scales) {
+  int32_t num_groups = (int32_t)stream->num_columns / cache->group_size, tokens = tokens_of_scales(cache, keys->rows);
+  ftl_expr groups = ftl_const(b, num_groups), page_size = ftl_const(b, cache->page_size);
+  ftl_expr last = ftl_const(b, cache->page_size - 1);
+  scales->row = ftl_mul(b, ftl_div(b, keys->row, page_size), groups);
+  scales->row_end = ftl_mul(b, ftl_div(b, ftl_add(b, keys->row_end, last), page_size), groups);
+  scales->rows = keys->rows / tokens * num_groups;
+  scales->columns = tokens;
+  scales->column = keys->rows < cache->page_size ? ftl_mod(b, keys->row, page_size) : ftl_const(b, 0);
+  scales->pages.page_rows = num_groups;
+  scales->pages.page_stride = stream->scale_page_stride;
+}
+
+static ftl_tile_ref scales_of(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream,
+                              ftl_tile_ref keys) {
+  ftl_tile_ref scales = keys;
+  scales.tensor = stream->scales;
+  if (cache->page_size > 0) {
+    refer_to_pages_of_scales(b, cache, stream, &keys, &scales);
+    return scales;
+  }
+  scales.row = ftl_const(b, 0);
+  scales.rows = (int32_t)stream->num_columns / cache->group_size;
+  scales.column = keys.row;
+  scales.columns = (int32_t)ftl_smaller(keys.rows, stream->num_rows);
+  return scales;
 }
 
 void ftl_kv_stream_load(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream, ftl_tile_ref ref) {
-  ftl_tile_ref scales = ref;
-  ref.tensor = stream->tensor;
-  ref.columns /= ftl_dtype_numbers(cache->stored);
-  ftl_fill_stage(b, stream->stored, ref);
-  if (!ftl_kv_is_quantised(cache)) return;
-  scales.tensor = stream->scales;
-  scales.row = ftl_const(b, 0);
-  scales.rows = (int32_t)stream->num_columns / cache->group_size;
-  scales.column = ref.row;
-  scales.columns = (int32_t)ftl_smaller(ref.rows, stream->num_rows);
-  ftl_fill_stage(b, stream->scale_ring, scales);
+  ftl_tile_ref stored = ref;
+  stored.tensor = stream->tensor;
+  stored.columns /= ftl_dtype_numbers(cache->stored);
+  if (cache->page_size > 0) stored.pages.page_stride /= ftl_dtype_numbers(cache->stored);
+  ftl_fill_stage(b, stream->stored, stored);
+  if (ftl_kv_is_quantised(cache)) ftl_fill_stage(b, stream->scale_ring, scales_of(b, cache, stream, ref));
 }
 
 void ftl_kv_stream_wait(ftl_builder *b, const ftl_kv_stream *stream) {

@@ -2,7 +2,8 @@
 // group of kv_group_size adjacent elements of a token with a scale of the queries' type. A quantised tile is copied as
 // it is stored and dequantised to a second buffer in shared memory, from which products read it.
 //
-// Scales lie [batch][kv head][group][token], so that those of a key tile are rows of adjacent numbers. Source of
+// Scales lie [batch][kv head][group][token], so that those of a key tile are rows of adjacent numbers; in a paged cache
+// [page][kv head][group][token of the page], and a tile's are those of its pages one after another. Source of
 // per-token group scales: Y. Sheng et al., "FlexGen", arXiv:2303.06865, section 4; Z. Liu et al., "KIVI",
 // arXiv:2402.02750, of which this is the per-token half for both K and V.
 #ifndef FTL_WORKLOADS_KV_CACHE_H
@@ -14,6 +15,7 @@
 typedef struct ftl_kv_cache {
   ftl_dtype dtype, stored;  // of products, and in memory: the same where nothing is quantised
   int32_t group_size;       // elements of a token that share a scale
+  int64_t page_size;        // tokens; 0: keys follow each other
 } ftl_kv_cache;
 
 // Of a workload without these parameters: as queries.
@@ -23,10 +25,14 @@ void ftl_kv_cache_set_defaults(ftl_spec *spec);
 // FTL_INFEASIBLE, with the reason, where head_dim, kv_group_size and kv_dtype do not go together.
 FTL_MUST_USE ftl_status ftl_kv_cache_check(const ftl_spec *spec, ftl_error *error);
 
+// Bytes of a token's key, or value, of one head, with its scales.
+int64_t ftl_kv_cache_token_bytes(const ftl_kv_cache *cache, int64_t head_dim);
+
 // K or V: `ring` is what products read; `stored` and `scale_ring` what copies fill (stored == ring: not quantised).
 typedef struct ftl_kv_stream {
   int32_t tensor, scales, ring, stored, scale_ring;
-  int64_t num_rows, num_columns;  // keys, head_dim
+  int64_t num_rows, num_columns;  // keys (of a page), head_dim
+  int64_t scale_page_stride;      // elements
 } ftl_kv_stream;
 
 // Before the role. `shape`: of head_dim columns, in elements of the products' type. Names: "k" or "v".

@@ -5,6 +5,12 @@
 // the host, GQA packing).
 #include "base/integer.h"
 #include "workloads/decode.h"
+#include "workloads/kv_cache.h"
+
+static void set_defaults(ftl_spec *spec) {
+  ftl_decode_set_block_m(spec);
+  ftl_kv_cache_set_defaults(spec);
+}
 
 // CTAs at once as FlashAttention-2 counts them for its splits.
 static void resolve(ftl_spec *spec, const ftl_arch *arch) {
@@ -31,10 +37,10 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_paged_decode = {
     .name = "paged_decode",
     .doc = "Split-KV decoding over a paged KV cache, of a batch of sequences of several lengths",
-    .accepts = (FTL_TAKES_ALL | FTL_TAKES(lengths) | FTL_TAKES_PAGES | FTL_TAKES_SOFTMAX_FORM) &
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES(lengths) | FTL_TAKES_PAGES | FTL_TAKES_KV_CACHE | FTL_TAKES_SOFTMAX_FORM) &
                ~(FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule) | FTL_TAKES(tile_order) |
                  FTL_TAKES(tile_reverse)),
-    .set_defaults = ftl_decode_set_block_m,
+    .set_defaults = set_defaults,
     .resolve = resolve,
     .decodes = true,
     .build = build,

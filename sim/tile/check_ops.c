@@ -216,7 +216,7 @@ static ftl_status check_dequantize(const ftl_check *check, const ftl_tile_op *op
     return ftl_check_fail(check, "%s is not dequantised to %s", ftl_dtype_name(from->dtype), ftl_dtype_name(to->dtype));
   if (from->rows != to->rows || from->columns * ftl_dtype_numbers(from->dtype) != to->columns)
     return ftl_check_fail(check, "ring %s holds other numbers than ring %s", from->name, to->name);
-  if (scales->columns != to->rows || to->columns % scales->rows != 0 || scales->dtype != to->dtype)
+  if (ftl_tile_scale_groups(to, scales) == 0 || scales->dtype != to->dtype)
     return ftl_check_fail(check, "ring %s does not hold a scale for each row and group of columns of ring %s",
                           scales->name, to->name);
   if (is_loaded(check, op->ring)) return ftl_check_fail(check, "ring %s is filled by loads as well", to->name);

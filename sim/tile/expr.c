@@ -72,6 +72,12 @@ static bool is_commutative(ftl_expr_kind kind) {
   return kind == FTL_EXPR_ADD || kind == FTL_EXPR_MUL || kind == FTL_EXPR_MIN || kind == FTL_EXPR_MAX;
 }
 
+// x * b with the constant b.
+static bool is_multiple_of(const ftl_builder *builder, ftl_expr a, ftl_expr b) {
+  const ftl_expr_node *node = &builder->program->exprs[a];
+  return node->kind == FTL_EXPR_MUL && node->b == b;
+}
+
 // (x + c) + b and (c - x) + b with constants c and b become one sum; false where it has another form.
 static bool merge_constants(ftl_builder *builder, ftl_expr a, int64_t b, ftl_expr_node *merged) {
   const ftl_expr_node *inner = &builder->program->exprs[a];
@@ -111,6 +117,7 @@ static ftl_expr expr_binary(ftl_builder *builder, ftl_expr_kind kind, ftl_expr a
   if (b_const && is_identity(kind, value_b)) return a;
   if (b_const && ((kind == FTL_EXPR_MUL && value_b == 0) || (kind == FTL_EXPR_MOD && value_b == 1)))
     return ftl_const(builder, 0);
+  if (kind == FTL_EXPR_DIV && is_multiple_of(builder, a, b)) return builder->program->exprs[a].a;
   if (kind == FTL_EXPR_SUB && b_const && value_b != INT64_MIN) return ftl_add(builder, a, ftl_const(builder, -value_b));
   ftl_expr_node merged;
   if (kind == FTL_EXPR_ADD && b_const && merge_constants(builder, a, value_b, &merged))

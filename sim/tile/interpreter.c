@@ -258,12 +258,14 @@ static void dequantize(ftl_interpreter *in, const ftl_exec_event *event) {
   const ftl_ring *scales = &in->program->rings[op->ring_scales];
   const float *source = in->rings[op->ring_a].stages[event->stage_a];
   const float *scale = in->rings[op->ring_scales].stages[event->stage_scales];
-  int32_t group_columns = to->columns / scales->rows;
+  int32_t num_groups = ftl_tile_scale_groups(to, scales), group_columns = to->columns / num_groups;
   for (int32_t r = 0; r < to->rows; r++)
-    for (int32_t c = 0; c < to->columns; c++)
+    for (int32_t c = 0; c < to->columns; c++) {
+      int32_t scale_row = ftl_tile_scale_row(scales, num_groups, r, c / group_columns);
       in->rings[op->ring].stages[event->stage][r * to->columns + c] =
           ftl_dtype_round(to->dtype, quantised_number(source + r * from->columns, from->dtype, c) *
-                                         scale[c / group_columns * scales->columns + r]);
+                                         scale[scale_row * scales->columns + r % scales->columns]);
+    }
   in->rings[op->ring].sources[event->stage] = in->rings[op->ring_a].sources[event->stage_a];
 }
 

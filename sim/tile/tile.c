@@ -165,6 +165,14 @@ int32_t ftl_tile_num_copies(const ftl_tile_program *program, int32_t value) {
   return info->layout.threads_per_row > 0 ? 1 : program->roles[info->role].num_groups;
 }
 
+int32_t ftl_tile_scale_groups(const ftl_ring *to, const ftl_ring *scales) {
+  if (to->rows % scales->columns != 0) return 0;
+  int32_t num_pages = to->rows / scales->columns;
+  if (scales->rows % num_pages != 0) return 0;
+  int32_t num_groups = scales->rows / num_pages;
+  return to->columns % num_groups == 0 ? num_groups : 0;
+}
+
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring) {
   for (int32_t i = 0; i < program->num_ops; i++) {
     const ftl_tile_op *op = &program->ops[i];

@@ -211,8 +211,9 @@ typedef enum ftl_tile_op_kind {
                         //   become an operand that all warps read. No LOAD fills such a ring
   FTL_TILE_DEQUANTIZE,  // the acquired stage of ring (16-bit, [rows][columns]) <- the waited-for stage of ring_a (fp8,
                         //   int8, or int4 in pairs), number by number times those in the waited-for stage of
-                        //   ring_scales ([groups][rows], ring's dtype: a number a row and group of adjacent columns),
-                        //   rounded to ring's dtype. No LOAD fills such a ring
+                        //   ring_scales ([page][group][row of the page], ring's dtype: a number a row and group of
+                        //   adjacent columns; see ftl_tile_scale_groups), rounded to ring's dtype. No LOAD fills such a
+                        //   ring
   FTL_TILE_TRANSPOSE,   // the acquired stage of ring ([columns][rows]) <- the waited-for stage of ring_a ([rows]
                         //   [columns]), both of the same one-byte type. No LOAD fills such a ring
   FTL_TILE_MMA,         // dst += A x B. A: value a, or (a < 0) the waited-for stage of ring_a. B: the stage of ring.
@@ -353,6 +354,14 @@ bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOOKUP, LOAD_TILE, LOA
 bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, ATOMIC_ADD, STORE_ROWS, STORE_MERGED
 // Whether a PUT, DEQUANTIZE or TRANSPOSE fills the ring.
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring);
+// Groups of columns of ring `to` with a scale each in ring `scales`; 0: it has no scale for each row and group. As many
+// columns of `scales` as `to` has rows: [group][row]. Fewer: so many rows of `to` are a page, pages lie one after
+// another. The scale of row r and group g is then at
+//   row ftl_tile_scale_row(scales, groups, r, g), column r % scales->columns.
+int32_t ftl_tile_scale_groups(const ftl_ring *to, const ftl_ring *scales);
+static inline int32_t ftl_tile_scale_row(const ftl_ring *scales, int32_t num_groups, int32_t row, int32_t group) {
+  return row / scales->columns * num_groups + group;
+}
 // The first row beyond those of a reference that exist.
 int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);
 // Columns of a reference that exist at a point; 0: none.

@@ -36,6 +36,7 @@ static recipe recipe_of(ftl_dtype from, ftl_dtype to) {
 typedef struct lanes {
   const ftl_tile_op *op;
   int32_t per_row, num_rounds;  // chunks of a row, and how many all lanes take one after the other
+  int32_t num_groups;           // of columns, each with a scale
 } lanes;
 
 // Of a lane of warp 0, first.
@@ -51,13 +52,15 @@ static ftl_wavefronts read_wavefronts(const ftl_select *s, const lanes *l) {
   return ftl_shared_wavefronts(offset, CHUNK_NUMBERS / numbers);
 }
 
-// Rows of the quantised stage are columns of the scales'.
+// Rows of the quantised stage are columns of the scales', page by page.
 static ftl_wavefronts scale_wavefronts(const ftl_select *s, const lanes *l) {
-  int32_t group_numbers = s->tile->rings[l->op->ring].columns / s->tile->rings[l->op->ring_scales].rows;
+  const ftl_ring *scales = &s->tile->rings[l->op->ring_scales];
+  int32_t group_numbers = s->tile->rings[l->op->ring].columns / l->num_groups;
   int32_t offset[LANES];
   for (int32_t lane = 0; lane < LANES; lane++) {
-    int32_t byte = ftl_shared_layout_offset(&s->layouts[l->op->ring_scales], first_number(l, lane) / group_numbers,
-                                            row_of(l, lane));
+    int32_t row = row_of(l, lane);
+    int32_t scale_row = ftl_tile_scale_row(scales, l->num_groups, row, first_number(l, lane) / group_numbers);
+    int32_t byte = ftl_shared_layout_offset(&s->layouts[l->op->ring_scales], scale_row, row % scales->columns);
     offset[lane] = byte / REGISTER_BYTES * REGISTER_BYTES;
   }
   return ftl_shared_wavefronts(offset, REGISTER_BYTES);
@@ -104,11 +107,13 @@ static void write_chunk(ftl_select *s, const lanes *l, int32_t numbers) {
 static bool try_deal(ftl_select *s, const ftl_tile_op *op, lanes *out) {
   const ftl_ring *to = &s->tile->rings[op->ring], *scales = &s->tile->rings[op->ring_scales];
   int32_t at_once = LANES * s->role->num_warps, chunks = to->rows * to->columns / CHUNK_NUMBERS;
-  *out = (lanes){.op = op, .per_row = to->columns / CHUNK_NUMBERS, .num_rounds = chunks / at_once};
-  bool whole = to->columns % CHUNK_NUMBERS == 0 && to->columns / scales->rows % CHUNK_NUMBERS == 0;
+  int32_t num_groups = ftl_tile_scale_groups(to, scales);
+  *out = (lanes){
+      .op = op, .per_row = to->columns / CHUNK_NUMBERS, .num_rounds = chunks / at_once, .num_groups = num_groups};
+  bool whole = to->columns % CHUNK_NUMBERS == 0 && to->columns / num_groups % CHUNK_NUMBERS == 0;
   if (whole && chunks % at_once == 0 && !ftl_select_is_mbarrier_role(s)) return true;
   ftl_select_fail(s, "%d x %d numbers of ring %s, in groups of %d, are not dealt to %d warps by eights", to->rows,
-                  to->columns, to->name, to->columns / scales->rows, s->role->num_warps);
+                  to->columns, to->name, to->columns / num_groups, s->role->num_warps);
   return false;
 }
 

@@ -8,6 +8,7 @@
 
 #include "pipeline_case.h"
 #include "reference.h"
+#include "workloads/kv_cache.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -21,6 +22,8 @@ typedef struct paged_case {
   int q, k_idx, v, o, lse;
   const int32_t *lengths, *first_page, *pages;
   int64_t page_size;
+  ftl_kv_cache cache;
+  double shrink;  // of a quantised cache: what its scales were divided by
 } paged_case;
 
 static int tensor_named(const ftl_tile_program *program, const char *name) {
@@ -30,9 +33,27 @@ static int tensor_named(const ftl_tile_program *program, const char *name) {
   return -1;
 }
 
+// Scales of at most 2 / the largest stored number, so that keys and values lie in [-2, 2] as others do.
+static void shrink_scales(paged_case *c) {
+  const ftl_tile_program *program = c->run.launches[0];
+  static const char *const names[] = {"k_scales", "v_scales"};
+  ftl_dtype stored = c->cache.stored;
+  c->shrink = stored == FTL_INT4X2 ? 8 : stored == FTL_INT8 ? 128 : 2;
+  for (int n = 0; n < 2; n++) {
+    int t = tensor_named(program, names[n]);
+    int64_t count = program->tensors[t].size_bytes / ftl_dtype_bytes(c->cache.dtype);
+    for (int64_t i = 0; i < count; i++)
+      c->run.tensors[t][i] = ftl_dtype_round(c->cache.dtype, (float)(fabs((double)c->run.tensors[t][i]) / c->shrink));
+  }
+}
+
 static paged_case run(const char *params) {
   paged_case c;
-  pipeline_case_run(&c.run, "paged_decode", params);
+  pipeline_case_make(&c.run, "paged_decode", params);
+  c.cache = ftl_kv_cache_of(&c.run.spec);
+  c.shrink = 1;
+  if (ftl_kv_is_quantised(&c.cache)) shrink_scales(&c);
+  pipeline_case_execute(&c.run);
   const ftl_tile_program *program = c.run.launches[0];
   c.a = ftl_attention_of(&c.run.spec);
   c.q = tensor_named(program, "q");
@@ -50,15 +71,31 @@ static paged_case run(const char *params) {
 
 // ---- the reference: K and V of one sequence and KV head as rows that follow each other ----
 
+// Element d of a token's key or value; of a quantised cache times its group's scale, rounded to the queries' type.
+static float element_of(const paged_case *c, int tensor, int64_t page, int64_t kv_head, int64_t token, int64_t d) {
+  const ftl_tile_program *program = c->run.launches[0];
+  const ftl_tensor *of = &program->tensors[tensor];
+  int64_t numbers = ftl_dtype_numbers(of->dtype);
+  float x =
+      c->run
+          .tensors[tensor][page * of->batch_stride + kv_head * of->head_stride + token * of->row_stride + d / numbers];
+  if (!ftl_kv_is_quantised(&c->cache)) return x;
+  if (numbers == 2) x = (float)(d % 2 ? ftl_int4x2_high(x) : ftl_int4x2_low(x));
+  int t = tensor_named(program, tensor == c->k_idx ? "k_scales" : "v_scales");
+  const ftl_tensor *scales = &program->tensors[t];
+  float scale = c->run.tensors[t][page * scales->batch_stride + kv_head * scales->head_stride +
+                                  d / c->cache.group_size * scales->row_stride + token];
+  return ftl_dtype_round(c->cache.dtype, x * scale);
+}
+
 static float *gathered(const paged_case *c, int tensor, int64_t sequence, int64_t kv_head) {
   int64_t length = c->lengths[sequence], head_dim = c->a.head_dim;
   float *rows = malloc(sizeof *rows * (size_t)(length * head_dim));
   cr_assert_not_null(rows);
   for (int64_t i = 0; i < length; i++) {
     int64_t page = c->pages[c->first_page[sequence] + i / c->page_size];
-    const float *from = c->run.tensors[tensor] + page * c->k->batch_stride + kv_head * c->k->head_stride +
-                        i % c->page_size * c->k->row_stride;
-    memcpy(rows + i * head_dim, from, sizeof *rows * (size_t)head_dim);
+    for (int64_t d = 0; d < head_dim; d++)
+      rows[i * head_dim + d] = element_of(c, tensor, page, kv_head, i % c->page_size, d);
   }
   return rows;
 }
@@ -175,6 +212,24 @@ Test(numeric_attention_paged_decode, several_tokens_see_the_keys_up_to_their_own
                orders[o], tokens);
       prove(params);
     }
+}
+
+Test(numeric_attention_paged_decode, quantised_pages_are_what_their_scales_make_of_them) {
+  static const char *const caches[] = {"kv_dtype=int8", "kv_dtype=int8 kv_group_size=16", "kv_dtype=int4",
+                                       "kv_dtype=int4 kv_group_size=32", "kv_dtype=fp8 kv_group_size=16"};
+  // Several pages a tile, one, and part of one; groups that are no power of two.
+  static const char *const pages[] = {"page_size=8 head_dim=64", "page_size=32 head_dim=64 layout=bshd",
+                                      "page_size=256 head_dim=96", "page_size=16 head_dim=96 page_layout=scattered"};
+  char params[256];
+  for (size_t i = 0; i < COUNT(caches); i++)
+    for (size_t p = 0; p < COUNT(pages); p++)
+      for (int window = 0; window <= 50; window += 50) {
+        snprintf(params, sizeof params,
+                 "heads=4 kv_heads=2 seqlen_q=1 lengths=150:8:33 causal=1 window=%d splits=2 block_m=16 block_n=32 "
+                 "num_warps=2 num_stages=%zu %s %s",
+                 window, 2 + p % 2, caches[i], pages[p]);
+        prove(params);
+      }
 }
 
 // Windows of one key, within a tile of 32, around its boundary, longer than some sequences and than all.

@@ -118,6 +118,10 @@ Test(unit_lower_checker_flash_decode, quantised_caches) {
   cr_expect_geq(prove_all("h200", "kv_dtype=fp8 copy=tma mma=mma"), 10);
   cr_expect_geq(prove_all("h200", "kv_dtype=int4 block_m=64 mma=wgmma"), 5);
   cr_expect_eq(prove_all("a100_80", "kv_dtype=fp8"), 0);
+  cr_expect_geq(prove_paged("v100", "kv_dtype=int8 page_size=16 num_stages=2"), 8);
+  cr_expect_geq(prove_paged("a100_80", "kv_dtype=int4 kv_group_size=32 page_size=16"), 8);
+  cr_expect_geq(prove_paged("h200", "kv_dtype=fp8 page_size=64"), 8);
+  cr_expect_geq(prove_paged("h200", "kv_dtype=int8 page_size=256 copy=tma mma=mma"), 8);
   // A warp takes whole rows or not: 12 chunks of eight in a row.
   cr_expect_geq(prove_all("h200", "kv_dtype=int8 head_dim=96"), 10);
 }

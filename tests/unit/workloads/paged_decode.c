@@ -137,3 +137,24 @@ Test(unit_workloads_paged_decode, block_tables_that_are_too_long_are_refused) {
   cr_assert_eq(ftl_paged_batch_create(&b, &spec, 1, &error), FTL_INFEASIBLE);
   cr_expect_str_eq(error.message, "page_size=1: the block tables have 8388608 entries; allowed are 4194304");
 }
+
+// Quantised pages: scales come by vectors of 8, and a tile's pages or a page's tiles are whole.
+Test(unit_workloads_paged_decode, pages_of_a_quantised_cache_fit_tiles) {
+  static const struct {
+    const char *params, *message;
+  } cases[] = {
+      {"page_size=4", "page_size=4 kv_dtype=int8: 16-byte copies of a page's scales need a multiple of 8"},
+      {"page_size=48 block_n=64",
+       "page_size=48 block_n=64: with kv_dtype=int8 a key tile is whole pages, or a whole part of one"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char params[128];
+    snprintf(params, sizeof params, "copy=cp_async mma=mma splits=1 seqlen_kv=100 kv_dtype=int8 %s", cases[i].params);
+    ftl_spec spec = spec_of(params);
+    ftl_tile_program *launches[FTL_MAX_LAUNCHES] = {NULL};
+    int num_launches = -1;
+    ftl_error error = {0};
+    cr_expect_eq(spec.workload->build(&spec, launches, &num_launches, &error), FTL_INFEASIBLE, "%s", params);
+    cr_expect_str_eq(error.message, cases[i].message);
+  }
+}
