@@ -16,6 +16,7 @@ OUT is measurements/ or what --out names; the build folder is build/ or what --b
 choose what is done.  Clocks are never set.  Exit status: 0 done, 1 a case failed, 2 something is missing or a case file cannot be used."""
 import argparse
 import csv
+import functools
 import os
 import pathlib
 import re
@@ -57,9 +58,14 @@ def build(cases=()):
     subprocess.run(["cmake", "--build", str(BUILD), *target], check=True, stdout=sys.stderr)
 
 
-def known_metrics(wanted):
+@functools.cache
+def listed_metrics():
     listed = set(re.findall(r"^(\w+__\w+)", output_of(tool("ncu"), "--query-metrics", "--chip", "gh100"), re.M))
-    listed |= set(re.findall(r"^(\w+__\w+)", output_of(tool("ncu"), "--query-metrics", "--chip", "gh100", "--query-metrics-collection", "launch"), re.M))
+    return listed | set(re.findall(r"^(\w+__\w+)", output_of(tool("ncu"), "--query-metrics", "--chip", "gh100", "--query-metrics-collection", "launch"), re.M))
+
+
+def known_metrics(wanted):
+    listed = listed_metrics()
     if not listed:
         return wanted
     known = [m for m in wanted if m.split(".")[0] in listed or m.startswith("launch__")]
