@@ -31,20 +31,30 @@ static ftl_status set_triton_buffers(ftl_spec *spec, const ftl_measurement *row,
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_copy, "cp_async", error) : status;
 }
 
-// The kernels of kernels/foreign multiply each score by scale * log2(e).
-static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
-  ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
-  return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
-}
+enum { MMA_SYNC_ROWS = 16 };
 
 static ftl_status set_triton_attention(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  const int64_t *v = spec->value;
+  if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_MMA && v[FTL_PARAM_block_m] < MMA_SYNC_ROWS * v[FTL_PARAM_num_warps])
+    return ftl_error_set(error, FTL_INFEASIBLE, "triton with warps side by side along the keys");
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }
 
+// The kernels of kernels/foreign multiply each score by scale * log2(e).
 static ftl_status set_triton(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
   return status == FTL_OK ? set_triton_attention(spec, row, error) : status;
+}
+
+// Its warps lie side by side along the keys, as the groups of warps of paged_decode, which need 16 keys each.
+static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  const int64_t *v = spec->value;
+  int64_t groups = ftl_divide_up(MMA_SYNC_ROWS * v[FTL_PARAM_num_warps], v[FTL_PARAM_block_m]);
+  if (v[FTL_PARAM_block_n] % (MMA_SYNC_ROWS * groups) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "triton_paged with fewer than 16 keys a warp");
+  ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
+  return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }
 
 // What PyTorch makes of flex_attention with Triton: scores are multiplied by the scale, then by log2(e). It walks the

@@ -92,6 +92,16 @@ Test(unit_results_foreign_kernel, a_paged_triton_kernel_is_paged_decode) {
       {FTL_PARAM_splits, 3}, {FTL_PARAM_layout, FTL_LAYOUT_BSHD}, {FTL_PARAM_block_m, 16});
 }
 
+// Four warps of 16 rows in a tile of 32, or on 32 keys: Triton puts them side by side along the keys.
+Test(unit_results_foreign_kernel, warps_along_the_keys_are_no_configuration) {
+  case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,64,0,32,64,4,2,mma," RAN
+                  "k\n",
+          "triton with warps side by side along the keys");
+  case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,lengths," RUN
+                  "triton_paged,fwd,2,8,2,1,900,128,0,16,32,4,3,mma,900:77," RAN "k\n",
+          "triton_paged with fewer than 16 keys a warp");
+}
+
 Test(unit_results_foreign_kernel, a_product_names_its_type_and_transposition) {
   ftl_measured_case c = case_of(PROBLEM "dtype,transpose_b," RUN "cublas,fwd,1,1,1,512,1024,256,0,bf16,1," RAN
                                         "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_TNT\n",
