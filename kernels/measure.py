@@ -2,11 +2,12 @@
 """Builds, checks, times and profiles this folder's kernels and writes CSV with provenance.
 
     measure.py measure [CASES.csv ...]        what `foretile measure` runs: looks whether everything is there, builds what the cases need, then
-                                              `attention` or `foreign` for each file (default: cases/smoke.csv)
+                                              `attention`, `product` or `foreign` for each file (default: cases/smoke.csv)
     measure.py check [CASES.csv ...]          only reads the case files (default: all of cases/); no GPU, no nvcc
     measure.py build                          cmake and ninja into build/
     measure.py micro [NAME ...]               microbenchmarks -> OUT/micro_NAME.csv
     measure.py attention CASES.csv ...        own kernels     -> OUT/attention_CASES_{stream,ncu}.csv
+    measure.py product CASES.csv ...          own products    -> OUT/product_CASES_{stream,ncu}.csv
     measure.py foreign CASES.csv ...          Triton, PyTorch, cuBLAS -> OUT/foreign_CASES_{stream,ncu}.csv
     measure.py opcodes CASES.csv ...          executed warp instructions by opcode -> OUT/opcodes_CASES.csv
     measure.py trace                          SM, start and end of each CTA of some cases -> OUT/cta_trace.csv
@@ -52,8 +53,9 @@ def log(text):
 
 def build(cases=()):
     """Every microbenchmark, and the kernel instances of the named case files, or of all own ones."""
-    chosen = [f"-DFORETILE_KERNEL_CASES={';'.join(str(pathlib.Path(c).resolve()) for c in cases)}"] if cases else ["-UFORETILE_KERNEL_CASES"]
-    target = ["--target", "attention_bench"] if cases else []
+    of_attention = [str(pathlib.Path(c).resolve()) for c in cases if case_files.kind_of(c) == "attention"]
+    chosen = [f"-DFORETILE_KERNEL_CASES={';'.join(of_attention)}"] if of_attention else ["-UFORETILE_KERNEL_CASES"]
+    target = ["--target", *dict.fromkeys(f"{case_files.kind_of(c)}_bench" for c in cases)] if cases else []
     subprocess.run(["cmake", "-S", str(HERE), "-B", str(BUILD), "-G", "Ninja", *chosen], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", str(BUILD), *target], check=True, stdout=sys.stderr)
 
@@ -152,7 +154,7 @@ def stamped(case, facts, **more):
 
 
 def command_of(kind):
-    return [str(BUILD / "bin" / "attention_bench")] if kind == "attention" else [sys.executable, str(HERE / "foreign" / "foreign_bench.py")]
+    return [sys.executable, str(HERE / "foreign" / "foreign_bench.py")] if kind == "foreign" else [str(BUILD / "bin" / f"{kind}_bench")]
 
 
 def cases_run(kind, path, out, args):
@@ -200,8 +202,8 @@ def cases_run(kind, path, out, args):
 
 def opcodes(path, out):
     """A row a launch, opcodes as NAME=count separated by blanks. Foreign cases may launch several kernels; their rows carry the launch's number instead of the case."""
-    foreign = case_files.is_foreign(path)
-    command = command_of("foreign" if foreign else "attention")
+    kind = case_files.kind_of(path)
+    foreign, command = kind == "foreign", command_of(kind)
     facts, stem, metric = provenance(), f"opcodes_{pathlib.Path(path).stem}", "sass__inst_executed_per_opcode"
     text, launches = profile([*command, "--profile", path], [metric], out / "raw", stem, ("--profile-from-start", "off", "--print-metric-instances", "details"))
     owners = [{"launch": i} for i in range(len(launches))]
@@ -249,7 +251,7 @@ def measure(paths, out, args):
             return 1
     worst = 0
     for path in paths:
-        num_cases, num_bad = cases_run("foreign" if path in foreign else "attention", str(pathlib.Path(path).resolve()), out, args)
+        num_cases, num_bad = cases_run(case_files.kind_of(path), str(pathlib.Path(path).resolve()), out, args)
         print(f"{path}: {num_cases} cases, {num_bad} failed, results in {out}")
         worst |= num_bad > 0
     return int(worst)
@@ -266,7 +268,7 @@ def trace(out):
 def main():
     global BUILD
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("measure", "check", "build", "micro", "attention", "foreign", "opcodes", "trace", "sass"))
+    parser.add_argument("what", choices=("measure", "check", "build", "micro", "attention", "product", "foreign", "opcodes", "trace", "sass"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "measurements")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)

@@ -12,6 +12,26 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include "dropout.h"
+
+/* A paged KV cache: [page][token][kv_head][head_dim], or with heads_first [page][kv_head][token][head_dim]. Block
+ * tables of the sequences one after another; work items (a sequence and a part of its keys), those of a sequence in
+ * order. All tables in device memory. */
+struct Pages {
+  const __half *k, *v;
+  const int *first_page, *pages;                     /* sequence b's pages: pages[first_page[b]] onward */
+  const int *first_item, *item_sequence, *item_part; /* sequence b's items: first_item[b] up to first_item[b + 1] */
+  int page_size, num_items, tokens_per_part;
+  bool heads_first;
+};
+
+/* Which keys from `first_key` on the rows of a kv head see: bit i % 32 of word i / 32 of a row is key first_key + i. In
+ * device memory; words null: no tree. */
+struct Tree {
+  const uint32_t *words = nullptr;
+  int row_words = 0, first_key = 0;
+};
+
 struct Problem {
   int batch, heads, kv_heads, seqlen_q, seqlen_kv, head_dim;
   bool causal, head_first, tile_reverse;
@@ -19,6 +39,12 @@ struct Problem {
   __half *o;
   float *lse;
   int splits = 1;
+  int window = 0; /* query i sees key j only if j > i + seqlen_kv - seqlen_q - window, and, not causal, < ... + window;
+                     0: none */
+  double dropout_p = 0;         /* of elements of P; dropout.h says which */
+  const int *lengths = nullptr; /* keys of each sequence; null: seqlen_kv */
+  const Pages *pages = nullptr; /* of a paged cache, which holds k and v instead */
+  Tree tree;                    /* of speculated tokens, which are the queries */
 };
 
 /* Names a compiled instance; the driver looks the case up by it. */
@@ -26,7 +52,9 @@ struct InstanceKey {
   std::string workload, mma, copy, schedule;
   int block_m, block_n, num_warps, num_stages, head_dim;
   bool causal, persistent = false;
-  bool ragged = false; /* lengths need not be multiples of the blocks */
+  bool ragged = false;   /* lengths need not be multiples of the blocks */
+  bool windowed = false; /* has a sliding window */
+  bool drops = false;    /* has dropout */
 };
 
 struct Launch {
@@ -56,6 +84,9 @@ struct TileParams {
   int heads, group, seqlen_q, seqlen_kv, num_m_tiles, num_heads_total;
   int head_first, reverse;
   float scale_log2;
+  int window;
+  uint32_t most_kept; /* dropout: the largest byte whose element is kept */
+  float output_scale; /* and what makes up for the others */
 };
 
 inline TileParams tile_params(const Problem &p, int block_m) {
@@ -75,7 +106,10 @@ inline TileParams tile_params(const Problem &p, int block_m) {
           p.batch * p.heads,
           p.head_first,
           p.tile_reverse,
-          rsqrt_d * 1.44269504f};
+          rsqrt_d * 1.44269504f,
+          p.window,
+          dropout_threshold(p.dropout_p),
+          (float)(1 / (1 - p.dropout_p))};
 }
 
 struct Tile {

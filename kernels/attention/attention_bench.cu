@@ -13,9 +13,12 @@
 #include "bench.h"
 #include "cases.h"
 #include "nvml.h"
+#include "paged_cache.h"
+#include "pool.h"
 #include "reference.h"
 #include "standard_mma.h"
 #include "timing.h"
+#include "tree_mask.h"
 
 std::vector<Instance> &instances() {
   static std::vector<Instance> all;
@@ -24,7 +27,10 @@ std::vector<Instance> &instances() {
 
 namespace {
 
-bool is_decode(const Case &c) { return c.at("workload") == "flash_decode"; }
+bool is_paged(const Case &c) { return c.at("workload") == "paged_decode"; }
+bool is_tree(const Case &c) { return c.at("workload") == "tree_decode"; }
+bool is_decode(const Case &c) { return c.at("workload") == "flash_decode" || is_paged(c); }
+bool has(const Case &c, const char *column) { return c.count(column) && atof(c.at(column).c_str()) > 0; }
 bool is_softmax(const Case &c) { return c.at("workload").rfind("softmax_", 0) == 0; }
 
 /* Some length is not a multiple of its block, and the workload has kernels for that. */
@@ -36,10 +42,12 @@ bool is_ragged(const Case &c) {
 /* Whether the instance can run lengths like those. */
 bool fits(const Instance &i, const Case &c) {
   if (i.key.ragged) return true;
+  if (is_paged(c)) return number(c, "page_size") % i.key.block_n == 0 || i.key.block_n % number(c, "page_size") == 0;
   if (is_softmax(c))
     return number(c, "seqlen_kv") % 8 == 0 && number(c, "seqlen_q") % i.key.block_m == 0 &&
            (i.key.schedule == "reread" || number(c, "seqlen_kv") <= i.key.block_n);
-  return (is_decode(c) || number(c, "seqlen_q") % i.key.block_m == 0) && number(c, "seqlen_kv") % i.key.block_n == 0;
+  return (is_decode(c) || is_tree(c) || number(c, "seqlen_q") % i.key.block_m == 0) &&
+         number(c, "seqlen_kv") % i.key.block_n == 0;
 }
 
 const Instance *find(const Case &c) {
@@ -49,7 +57,8 @@ const Instance *find(const Case &c) {
         k.schedule == c.at("schedule") && k.block_m == number(c, "block_m") && k.block_n == number(c, "block_n") &&
         k.num_warps == number(c, "num_warps") && k.num_stages == number(c, "num_stages") &&
         k.head_dim == number(c, "head_dim") && k.causal == (number(c, "causal") != 0) &&
-        k.persistent == (c.count("persistent") && number(c, "persistent")) && k.ragged == is_ragged(c))
+        k.persistent == (c.count("persistent") && number(c, "persistent")) && k.ragged == is_ragged(c) &&
+        k.windowed == has(c, "window") && k.drops == has(c, "dropout_p"))
       return &i;
   }
   return nullptr;
@@ -69,24 +78,12 @@ __global__ void fill_normal(__half *to, size_t count, uint32_t seed) {
   }
 }
 
-/* Grows and never shrinks, so that many cases share one allocation. */
-struct Pool {
-  void *data = nullptr;
-  size_t bytes = 0;
-  void *at_least(size_t wanted) {
-    if (wanted > bytes) {
-      CUDA_CHECK(cudaFree(data));
-      CUDA_CHECK(cudaMalloc(&data, wanted));
-      bytes = wanted;
-    }
-    return data;
-  }
-};
-
 Pool score_pool;
 
 struct Memory {
   Pool q, k, v, o, lse, rows, scratch, ref_o, ref_lse;
+  PagedCache paged;
+  TreeMask tree;
   void *flush = nullptr;
 };
 
@@ -123,6 +120,17 @@ Problem make_problem(const Case &c, Memory &m, uint32_t seed) {
   p.k = k;
   p.v = v;
   if (c.count("splits")) p.splits = number(c, "splits");
+  if (has(c, "window")) p.window = number(c, "window");
+  if (has(c, "dropout_p")) p.dropout_p = atof(c.at("dropout_p").c_str());
+  if (is_paged(c)) {
+    m.paged.fill(c, p, sequence_lengths(c));
+    p.lengths = m.paged.lengths;
+    p.pages = &m.paged.pages;
+  }
+  if (is_tree(c)) {
+    m.tree.fill(numbers(c.at("parents")), p.heads / p.kv_heads, p.seqlen_kv, number(c, "block_n"));
+    p.tree = m.tree.tree;
+  }
   return p;
 }
 
@@ -230,6 +238,13 @@ Errors check_small_softmax(const Instance &instance, const Case &c, Memory &m) {
   return worst;
 }
 
+/* Three sequences of its seqlen_kv and less, one of them of one key. */
+void make_lengths_odd(Case &c) {
+  int longest = number(c, "seqlen_kv");
+  c["batch"] = "3";
+  c["lengths"] = std::to_string(longest / 2 - 3) + ":" + std::to_string(longest) + ":1";
+}
+
 /* Small problems that the instance can run, to check it before any timing. */
 Errors check_small(const Instance &instance, const Case &c, Memory &m) {
   Errors worst = {0, 0};
@@ -240,8 +255,12 @@ Errors check_small(const Instance &instance, const Case &c, Memory &m) {
     small["batch"] = shape == 1 ? "2" : "1";
     small["heads"] = "4";
     small["kv_heads"] = shape == 2 ? "1" : shape == 1 ? "2" : "4";
-    small["seqlen_q"] = is_decode(c) ? "1" : std::to_string(unit * (shape == 2 ? 1 : 4) + odd);
+    small["seqlen_q"] = is_decode(c) ? "1"
+                        : is_tree(c) ? c.at("seqlen_q")
+                                     : std::to_string(unit * (shape == 2 ? 1 : 4) + odd);
     small["seqlen_kv"] = std::to_string(unit * (shape == 1 ? 4 : shape == 2 ? 3 : 4) + odd * (shape + 1));
+    if (instance.key.windowed) small["window"] = shape == 2 ? "40" : "100";
+    if (is_paged(c)) make_lengths_odd(small);
     Problem p = make_problem(small, m, 7u + (uint32_t)shape);
     instance.run(p, nullptr);
     CUDA_CHECK(cudaGetLastError());
@@ -324,7 +343,7 @@ int main(int argc, char **argv) {
       fflush(stdout);
       continue;
     }
-    Times t = time_case(*instance, p, m.flush, nvml);
+    Times t = time_runs([&] { instance->run(p, nullptr); }, m.flush, nvml);
     printf("ok,%s,%.3g,%.3g,%.3f,%.3f,%.3f,%.3f,%d,%.1f,%d,%.0f\n", shape.c_str(), e.o, e.lse, t.median_us, t.min_us,
            t.p10_us, t.p90_us, t.repeats, t.sm_mhz, t.nvml_mhz, t.watts);
     fflush(stdout);

@@ -50,6 +50,18 @@ inline Table read_cases(const char *path) {
   return table;
 }
 
+/* "37:512x3" is 37, 512, 512, 512. */
+inline std::vector<int> numbers(const std::string &text) {
+  std::vector<int> all;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, ':');) {
+    size_t times = part.find('x');
+    int count = times == std::string::npos ? 1 : atoi(part.c_str() + times + 1);
+    all.insert(all.end(), (size_t)count, atoi(part.c_str()));
+  }
+  return all;
+}
+
 inline int number(const Case &c, const char *key) {
   auto found = c.find(key);
   if (found == c.end()) {

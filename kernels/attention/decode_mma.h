@@ -15,10 +15,11 @@ namespace decode_mma {
 
 using namespace flash2_mma;
 
-template <int block_n_, int num_warps_, int num_stages_, int head_dim_>
+template <int block_n_, int num_warps_, int num_stages_, int head_dim_, bool ragged_ = false>
 struct Shape {
   static constexpr int block_m = 16, tile_n = block_n_, num_warps = num_warps_, num_stages = num_stages_,
                        head_dim = head_dim_;
+  static constexpr bool ragged = ragged_;
   static constexpr int block_n = tile_n / num_warps; /* a warp's share */
   static constexpr int num_threads = num_warps * 32, warp_rows = 16, m_tiles = 1;
   static constexpr int n_tiles = block_n / 8, d_tiles = head_dim / 8, row_chunks = head_dim / 8;
@@ -35,53 +36,47 @@ struct Partial {
   int splits;
 };
 
+/* The group's rows of Q from `from`, the rest of the 16 zero. */
 template <class S>
-__global__ __launch_bounds__(S::num_threads) void split(TileParams p, Partial partial) {
-  extern __shared__ __align__(128) uint8_t shared[];
-  int num_kv_heads = p.num_heads_total / p.group, kv_head = (int)blockIdx.x % num_kv_heads,
-      index = (int)blockIdx.x / num_kv_heads;
-  int all_tiles = p.seqlen_kv / S::tile_n, per_split = (all_tiles + partial.splits - 1) / partial.splits;
-  int first = index * per_split, num_tiles = max(0, min(per_split, all_tiles - first));
-  uint32_t q = shared_address(shared), k = q + S::q_bytes, v = k + S::num_stages * S::tile_bytes,
-           warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const __half *k_from = p.k + ((size_t)kv_head * (size_t)p.seqlen_kv + (size_t)first * S::tile_n) * S::head_dim;
-  const __half *v_from = p.v + ((size_t)kv_head * (size_t)p.seqlen_kv + (size_t)first * S::tile_n) * S::head_dim;
+__device__ __forceinline__ void load_queries(uint8_t *shared, const __half *from, int group) {
   for (uint32_t i = threadIdx.x; i < 16 * S::row_chunks; i += S::num_threads) {
     uint32_t row = i / S::row_chunks, chunk = i % S::row_chunks;
     uint4 data = make_uint4(0, 0, 0, 0);
-    if ((int)row < p.group)
-      data = *(const uint4 *)(p.q + ((size_t)kv_head * (size_t)p.group + row) * S::head_dim + chunk * 8);
+    if ((int)row < group) data = *(const uint4 *)(from + row * S::head_dim + chunk * 8);
     *(uint4 *)(shared + swizzled<S>(row, chunk)) = data;
   }
-  auto fetch = [&](int j) {
-    if (j < num_tiles) {
-      copy_tile<S, S::tile_n>(k + (uint32_t)(j % S::num_stages) * S::tile_bytes,
-                              k_from + (size_t)j * S::tile_n * S::head_dim);
-      copy_tile<S, S::tile_n>(v + (uint32_t)(j % S::num_stages) * S::tile_bytes,
-                              v_from + (size_t)j * S::tile_n * S::head_dim);
-    }
-    commit();
-  };
+}
+
+/* Attention of a warp to its share of each tile; fetch(j) asks for tile j, if there is one, and commits. The last of
+ * num_keys keys may end inside a tile if S::ragged. */
+template <class S, class Fetch>
+__device__ __forceinline__ void attend(State<S> &st, uint32_t q, uint32_t k, uint32_t v, int num_tiles, int num_keys,
+                                       float scale_log2, Fetch fetch) {
 #pragma unroll
   for (int s = 0; s < S::num_stages - 1; s++) fetch(s);
-  State<S> st;
   st.rows.clear();
   fill_zero(st.o);
-  uint32_t share = warp * S::block_n * S::head_dim * 2;
+  uint32_t warp = threadIdx.x / 32, share = warp * S::block_n * S::head_dim * 2;
   for (int j = 0; j < num_tiles; j++) {
     wait_and_sync<S::num_stages - 2>();
     fetch(j + S::num_stages - 1);
     uint32_t at = (uint32_t)(j % S::num_stages) * S::tile_bytes + share;
     score(st, q, k + at, 0);
-    softmax(st, p.scale_log2);
+    if (S::ragged && j == num_tiles - 1) mask_columns(st.s, num_keys - j * S::tile_n - (int)warp * S::block_n);
+    softmax(st, scale_log2);
     accumulate(st, v + at);
   }
   asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
+}
 
-  /* [warp][16 rows][head_dim], then max and sum. */
-  float *merged = (float *)(shared + S::q_bytes), *tops = merged + S::num_warps * 16 * S::head_dim,
-        *sums = tops + S::num_warps * 16;
+/* Merges the warps' results in `merged` ([warp][16 rows][head_dim], then maxima and sums) and writes the group's rows.
+ */
+template <class S>
+__device__ __forceinline__ void write_partial(State<S> &st, float *merged, int group, float scale_log2, float *o,
+                                              float *lse) {
+  float *tops = merged + S::num_warps * 16 * S::head_dim, *sums = tops + S::num_warps * 16;
+  uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
   for (int half = 0; half < 2; half++) {
     uint32_t row = lane / 4 + (uint32_t)half * 8;
@@ -99,22 +94,48 @@ __global__ __launch_bounds__(S::num_threads) void split(TileParams p, Partial pa
     }
   }
   __syncthreads();
-  for (int row = 0; row < p.group; row++) {
+  for (int row = 0; row < group; row++) {
     float top = -INFINITY, sum = 0;
     for (int w = 0; w < S::num_warps; w++) top = fmaxf(top, tops[w * 16 + row]);
     for (int w = 0; w < S::num_warps; w++)
-      sum += top == -INFINITY ? 0 : sums[w * 16 + row] * exp2_fast((tops[w * 16 + row] - top) * p.scale_log2);
-    size_t head = (size_t)index * (size_t)p.num_heads_total + (size_t)(kv_head * p.group + row);
+      sum += top == -INFINITY ? 0 : sums[w * 16 + row] * exp2_fast((tops[w * 16 + row] - top) * scale_log2);
     for (int d = (int)threadIdx.x; d < S::head_dim; d += S::num_threads) {
       float value = 0;
       for (int w = 0; w < S::num_warps; w++)
         value += top == -INFINITY
                      ? 0
-                     : merged[(w * 16 + row) * S::head_dim + d] * exp2_fast((tops[w * 16 + row] - top) * p.scale_log2);
-      partial.o[head * S::head_dim + (size_t)d] = sum > 0 ? value / sum : 0;
+                     : merged[(w * 16 + row) * S::head_dim + d] * exp2_fast((tops[w * 16 + row] - top) * scale_log2);
+      o[row * S::head_dim + d] = sum > 0 ? value / sum : 0;
     }
-    if (threadIdx.x == 0) partial.lse[head] = sum > 0 ? (top * p.scale_log2 + __log2f(sum)) * 0.69314718f : -INFINITY;
+    if (threadIdx.x == 0) lse[row] = sum > 0 ? (top * scale_log2 + __log2f(sum)) * 0.69314718f : -INFINITY;
   }
+}
+
+template <class S>
+__global__ __launch_bounds__(S::num_threads) void split(TileParams p, Partial partial) {
+  extern __shared__ __align__(128) uint8_t shared[];
+  int num_kv_heads = p.num_heads_total / p.group, kv_head = (int)blockIdx.x % num_kv_heads,
+      index = (int)blockIdx.x / num_kv_heads;
+  int all_tiles = p.seqlen_kv / S::tile_n, per_split = (all_tiles + partial.splits - 1) / partial.splits;
+  int first = index * per_split, num_tiles = max(0, min(per_split, all_tiles - first));
+  uint32_t q = shared_address(shared), k = q + S::q_bytes, v = k + S::num_stages * S::tile_bytes;
+  const __half *k_from = p.k + ((size_t)kv_head * (size_t)p.seqlen_kv + (size_t)first * S::tile_n) * S::head_dim;
+  const __half *v_from = p.v + ((size_t)kv_head * (size_t)p.seqlen_kv + (size_t)first * S::tile_n) * S::head_dim;
+  load_queries<S>(shared, p.q + (size_t)kv_head * (size_t)p.group * S::head_dim, p.group);
+  auto fetch = [&](int j) {
+    if (j < num_tiles) {
+      copy_tile<S, S::tile_n>(k + (uint32_t)(j % S::num_stages) * S::tile_bytes,
+                              k_from + (size_t)j * S::tile_n * S::head_dim);
+      copy_tile<S, S::tile_n>(v + (uint32_t)(j % S::num_stages) * S::tile_bytes,
+                              v_from + (size_t)j * S::tile_n * S::head_dim);
+    }
+    commit();
+  };
+  State<S> st;
+  attend(st, q, k, v, num_tiles, num_tiles * S::tile_n, p.scale_log2, fetch);
+  size_t head = (size_t)index * (size_t)p.num_heads_total + (size_t)(kv_head * p.group);
+  write_partial(st, (float *)(shared + S::q_bytes), p.group, p.scale_log2, partial.o + head * S::head_dim,
+                partial.lse + head);
 }
 
 template <int head_dim>

@@ -11,7 +11,11 @@
  *
  * seqlen_q must be a multiple of block_m and seqlen_kv of block_n, unless `ragged`: then rows past the end are copied
  * as zeros (cp.async with a source size of 0), the last tile of keys is masked, and rows past seqlen_q are not
- * written. Only the last tile pays: all others run the code of the even kernel. */
+ * written. Only the last tile pays: all others run the code of the even kernel.
+ *
+ * `windowed`: a sliding window; tiles across its left edge are masked, then those that every row sees whole are not,
+ * then those across its right edge are. `drops`: elements of P are dropped where they are packed for the second product
+ * (dropout.h). */
 #pragma once
 
 #include "attention.h"
@@ -22,10 +26,10 @@ namespace flash2_mma {
 enum class Schedule { stages, interleaved };
 
 template <int block_m_, int block_n_, int num_warps_, int num_stages_, int head_dim_, bool causal_, Schedule schedule_,
-          bool ragged_ = false>
+          bool ragged_ = false, bool windowed_ = false, bool drops_ = false>
 struct Shape {
   static constexpr int block_m = block_m_, block_n = block_n_, num_warps = num_warps_, head_dim = head_dim_;
-  static constexpr bool causal = causal_, ragged = ragged_;
+  static constexpr bool causal = causal_, ragged = ragged_, windowed = windowed_, drops = drops_;
   static constexpr Schedule schedule = schedule_;
   static constexpr int num_stages = schedule_ == Schedule::interleaved ? 1 : num_stages_;
   static constexpr bool single_buffer = schedule_ == Schedule::stages && num_stages_ == 1;
@@ -39,6 +43,7 @@ struct Shape {
   static constexpr int tile_bytes = block_n * head_dim * 2;
   static constexpr int shared_bytes = q_bytes + (single_buffer ? 1 : 2 * num_stages) * tile_bytes;
   static_assert(warp_rows % 16 == 0 && block_n % 16 == 0 && head_dim % 32 == 0);
+  static_assert(!drops || block_n % 32 == 0);
 };
 
 __device__ __forceinline__ uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
@@ -136,15 +141,23 @@ __device__ __forceinline__ void softmax(State<S> &st, float scale_log2) {
   rescale(st.o, correction);
 }
 
+/* What becomes of P's fragment for 16 keys from key tile kk on, of row tile m, before it is multiplied. */
+struct KeepAll {
+  __device__ __forceinline__ void operator()(uint32_t (&)[4], int, int) {}
+};
+
 /* o += P V. */
-template <class S>
-__device__ __forceinline__ void accumulate(State<S> &st, uint32_t v) {
+template <class S, class Drop = KeepAll>
+__device__ __forceinline__ void accumulate(State<S> &st, uint32_t v, Drop drop = {}) {
   uint32_t lane = threadIdx.x % 32;
 #pragma unroll
   for (int kk = 0; kk < S::block_n / 16; kk++) {
     uint32_t a[S::m_tiles][4];
 #pragma unroll
-    for (int m = 0; m < S::m_tiles; m++) p_fragment(a[m], st.s[m], kk);
+    for (int m = 0; m < S::m_tiles; m++) {
+      p_fragment(a[m], st.s[m], kk);
+      drop(a[m], m, kk);
+    }
 #pragma unroll
     for (int d = 0; d < S::d_tiles; d += 2) {
       uint32_t b[4];
@@ -210,9 +223,16 @@ struct Buffers {
   __device__ __forceinline__ void fetch_v(int j) const { fetch(v, v_from, j); }
 };
 
+/* Where a warp's scores lie: rows and columns as the mask counts them, of the tile of keys that j counts from. */
+struct Place {
+  int row, first_column, window;
+  float scale_log2;
+  DropoutRows dropout;
+};
+
 template <class S, bool masked>
-__device__ __forceinline__ void step(State<S> &st, const Buffers<S> &b, int j, uint32_t warp_row, int row_offset,
-                                     float scale_log2) {
+__device__ __forceinline__ void step(State<S> &st, const Buffers<S> &b, int j, uint32_t warp_row, const Place &at) {
+  int column = at.first_column + j * S::block_n;
   uint32_t k = b.k + (uint32_t)(j % S::num_stages) * S::tile_bytes,
            v = b.v + (uint32_t)(j % S::num_stages) * S::tile_bytes;
   constexpr int pending = 2 * S::num_stages - 2;
@@ -225,27 +245,57 @@ __device__ __forceinline__ void step(State<S> &st, const Buffers<S> &b, int j, u
   else if (!S::single_buffer && j > 0)
     b.fetch_v(j - 1 + S::num_stages);
   score(st, b.q, k, warp_row);
-  if (masked && S::causal) mask_causal<16>(st.s, (int)warp_row + row_offset, j * S::block_n);
+  if (masked && S::windowed)
+    mask_window<16, S::causal>(st.s, at.row, column, at.window);
+  else if (masked && S::causal)
+    mask_causal<16>(st.s, at.row, column);
   if (masked && S::ragged) mask_columns(st.s, b.seqlen_kv - j * S::block_n);
   if (S::single_buffer) {
     __syncthreads();
     b.fetch_v(j);
     wait_and_sync<0>();
-    softmax(st, scale_log2);
+    softmax(st, at.scale_log2);
   } else if (S::schedule == Schedule::interleaved) {
     wait_and_sync<0>();
     b.fetch_k(j + 1);
-    softmax(st, scale_log2);
+    softmax(st, at.scale_log2);
   } else {
-    softmax(st, scale_log2);
+    softmax(st, at.scale_log2);
     wait_and_sync<pending>();
     b.fetch_k(j + S::num_stages);
   }
-  accumulate(st, v);
+  if constexpr (S::drops)
+    accumulate(st, v, DropoutTile<S::m_tiles>{at.dropout, (uint32_t)column});
+  else
+    accumulate(st, v);
   if (S::single_buffer) {
     __syncthreads();
     b.fetch_k(j + 1);
   }
+}
+
+/* Tiles of keys: `first` up to `end` are walked, and from `whole` up to `unmasked` each row sees all of a tile. */
+struct KeyTiles {
+  int first, whole, unmasked, end;
+};
+
+/* diagonal: the last key that the first row of the CTA's tile sees under a causal mask. */
+template <class S>
+__device__ __forceinline__ KeyTiles key_tiles(const TileParams &p, int diagonal) {
+  constexpr int n = S::block_n;
+  KeyTiles t = {0, 0, p.seqlen_kv / n, (p.seqlen_kv + n - 1) / n};
+  if (S::causal || S::windowed) {
+    int right = diagonal + (S::causal ? 0 : p.window - 1); /* as much of the first row's keys */
+    t.end = max(0, min(t.end, (right + S::block_m + n - 1) / n));
+    t.unmasked = max(0, min(min(t.end, t.unmasked), (right + 1) / n));
+  }
+  if (S::windowed) {
+    int left = diagonal - p.window + 1; /* the first key of the first row */
+    t.first = min(t.end, max(0, left) / n);
+    t.whole = min(t.end, (max(0, left + S::block_m - 1) + n - 1) / n);
+    t.unmasked = max(t.whole, t.unmasked);
+  }
+  return t;
 }
 
 template <class S>
@@ -255,23 +305,23 @@ __device__ __forceinline__ void forward_tile(const TileParams &p) {
   size_t q_offset = ((size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m) * S::head_dim;
   size_t kv_offset = (size_t)tile.kv_head * (size_t)p.seqlen_kv * S::head_dim;
   uint32_t warp_row = threadIdx.x / 32 * S::warp_rows;
-  /* Row r sees columns up to r + row_offset. */
   int row_offset = tile.m * S::block_m + p.seqlen_kv - p.seqlen_q;
-  int num_tiles = (p.seqlen_kv + S::block_n - 1) / S::block_n, num_unmasked = p.seqlen_kv / S::block_n;
-  if (S::causal) {
-    num_tiles = max(0, min(num_tiles, (row_offset + S::block_m + S::block_n - 1) / S::block_n));
-    num_unmasked = max(0, min(min(num_tiles, num_unmasked), (row_offset + 1) / S::block_n));
-  }
+  KeyTiles t = key_tiles<S>(p, row_offset);
 
   Buffers<S> b;
   b.q = shared_address(shared);
   b.k = b.q + S::q_bytes;
   b.v = S::single_buffer ? b.k : b.k + S::num_stages * S::tile_bytes;
-  b.k_from = p.k + kv_offset;
-  b.v_from = p.v + kv_offset;
-  b.num_tiles = num_tiles;
-  b.seqlen_kv = p.seqlen_kv;
+  b.k_from = p.k + kv_offset + (size_t)t.first * S::block_n * S::head_dim;
+  b.v_from = p.v + kv_offset + (size_t)t.first * S::block_n * S::head_dim;
+  b.num_tiles = t.end - t.first;
+  b.seqlen_kv = p.seqlen_kv - t.first * S::block_n;
   int valid_rows = p.seqlen_q - tile.m * S::block_m;
+  Place at = {(int)warp_row + row_offset,
+              t.first * S::block_n,
+              p.window,
+              p.scale_log2,
+              {(uint32_t)tile.head, (uint32_t)tile.m * S::block_m + warp_row, p.most_kept}};
 
   State<S> st;
   st.rows.clear();
@@ -291,10 +341,13 @@ __device__ __forceinline__ void forward_tile(const TileParams &p) {
     }
   }
   int j = 0;
-  for (; j < num_unmasked; j++) step<S, false>(st, b, j, warp_row, row_offset, p.scale_log2);
-  if (S::causal || S::ragged)
-    for (; j < num_tiles; j++) step<S, true>(st, b, j, warp_row, row_offset, p.scale_log2);
+  if (S::windowed)
+    for (; j < t.whole - t.first; j++) step<S, true>(st, b, j, warp_row, at);
+  for (; j < t.unmasked - t.first; j++) step<S, false>(st, b, j, warp_row, at);
+  if (S::causal || S::ragged || S::windowed)
+    for (; j < t.end - t.first; j++) step<S, true>(st, b, j, warp_row, at);
   asm volatile("cp.async.wait_all;" ::: "memory");
+  if (S::drops) scale_output(st.o, p.output_scale);
   finish(st, b.q, warp_row, p.o + q_offset,
          p.lse + (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m, p.scale_log2, valid_rows);
 }
@@ -319,7 +372,7 @@ void run(const Problem &p, cudaStream_t stream) {
 template <class S>
 Instance instance() {
   return {{"flash2_fwd", "mma", "cp_async", S::schedule == Schedule::stages ? "stages" : "interleaved", S::block_m,
-           S::block_n, S::num_warps, S::num_stages, S::head_dim, S::causal, false, S::ragged},
+           S::block_n, S::num_warps, S::num_stages, S::head_dim, S::causal, false, S::ragged, S::windowed, S::drops},
           (const void *)forward<S>,
           plan<S>,
           run<S>};

@@ -8,11 +8,14 @@ KEYS = ("workload", "mma", "copy", "schedule", "block_m", "block_n", "num_warps"
 
 
 def source(key):
-    workload, mma, copy, schedule, block_m, block_n, num_warps, num_stages, head_dim, causal, persistent, ragged = key
+    workload, mma, copy, schedule, block_m, block_n, num_warps, num_stages, head_dim, causal, persistent, ragged, windowed, drops = key
+    if (windowed or drops) and (workload, mma) != ("flash2_fwd", "mma"):
+        return None
     causal = "true" if causal == "1" else "false"
     shape = f"{block_m}, {block_n}, {num_warps}, {num_stages}, {head_dim}, {causal}"
     if workload == "flash2_fwd" and mma == "mma":
-        return "flash2_mma", f"Shape<{shape}, Schedule::{schedule}{', true' if ragged else ''}>"
+        flags = [("false", "true")[bool(flag)] for flag in (ragged, windowed, drops)] if ragged or windowed or drops else []
+        return "flash2_mma", f"Shape<{', '.join((shape, 'Schedule::' + schedule, *flags))}>"
     if workload == "flash2_fwd" and mma == "wgmma":
         return "flash2_wgmma", f"Shape<{shape}, Copy::{copy}>"
     if workload == "flash3_fwd":
@@ -21,15 +24,20 @@ def source(key):
         return "standard_mma", f"Tiles<{block_m}, {block_n}, {num_warps}, {head_dim}, {causal}>, standard_mma::Softmax::{schedule}"
     if workload == "flash_decode":
         return "decode_mma", f"Shape<{block_n}, {num_warps}, {num_stages}, {head_dim}>"
+    if workload == "paged_decode":
+        return "paged_mma", f"Shape<{block_n}, {num_warps}, {num_stages}, {head_dim}>"
+    if workload == "tree_decode":
+        return "tree_mma", f"Shape<{block_m}, {block_n}, {num_warps}, {num_stages}, {head_dim}>"
     if workload in ("softmax_safe", "softmax_online"):
         return "softmax_rows", f"Shape<Softmax::{workload[8:]}, {block_m}, {num_warps}, {block_n if schedule == 'registers' else 0}>"
     return None
 
 
 def key_of(row):
-    """What names the instance that a case needs. Ragged instances exist for the mma.sync flash2 kernel."""
+    """What names the instance that a case needs. Ragged ones, windows and dropout exist for the mma.sync flash2 kernel."""
     ragged = row["workload"] == "flash2_fwd" and row["mma"] == "mma" and (int(row["seqlen_q"]) % int(row["block_m"]) or int(row["seqlen_kv"]) % int(row["block_n"]))
-    return tuple(row.get(k) or "0" for k in KEYS) + ("ragged" if ragged else "",)
+    flags = {"ragged": ragged, "windowed": float(row.get("window") or 0), "drops": float(row.get("dropout_p") or 0)}
+    return tuple(row.get(k) or "0" for k in KEYS) + tuple(name if flag else "" for name, flag in flags.items())
 
 
 def main():
@@ -48,7 +56,7 @@ def main():
             for name in ("Schedule::", "Copy::", "Softmax::"):
                 shape = shape.replace(name, f"{header}::{name}") if f"::{name}" not in shape else shape
             text = f'#include "{header}.h"\n\nstatic Registration registration({header}::instance<{header}::{shape}>());\n'
-            wanted["_".join((header, key[0], *key[2:])).rstrip("_") + ".cu"] = text
+            wanted["_".join(part for part in (header, key[0], *key[2:]) if part) + ".cu"] = text
     for old in out.glob("*.cu"):
         if old.name not in wanted:
             old.unlink()

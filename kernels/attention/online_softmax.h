@@ -56,6 +56,20 @@ __device__ __forceinline__ void mask_causal(float (&s)[m_tiles][count], int firs
     }
 }
 
+/* Row r sees columns from r - window + 1 up to r (causal) or up to r + window - 1; as mask_causal. */
+template <int row_step, bool causal, int m_tiles, int count>
+__device__ __forceinline__ void mask_window(float (&s)[m_tiles][count], int first_row, int first_column, int window) {
+  int lane = (int)threadIdx.x % 32;
+#pragma unroll
+  for (int m = 0; m < m_tiles; m++)
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+      int row = first_row + m * row_step + lane / 4 + i % 4 / 2 * 8,
+          column = first_column + i / 4 * 8 + lane % 4 * 2 + i % 2;
+      if (column > (causal ? row : row + window - 1) || column <= row - window) s[m][i] = -INFINITY;
+    }
+}
+
 /* Columns of the tile from `valid` on do not exist. */
 template <int m_tiles, int count>
 __device__ __forceinline__ void mask_columns(float (&s)[m_tiles][count], int valid) {
@@ -102,6 +116,14 @@ __device__ __forceinline__ void rescale(float (&o)[m_tiles][count], const float 
   for (int m = 0; m < m_tiles; m++)
 #pragma unroll
     for (int i = 0; i < count; i++) o[m][i] *= correction[m][i % 4 / 2];
+}
+
+template <int m_tiles, int count>
+__device__ __forceinline__ void scale_output(float (&o)[m_tiles][count], float scale) {
+#pragma unroll
+  for (int m = 0; m < m_tiles; m++)
+#pragma unroll
+    for (int i = 0; i < count; i++) o[m][i] *= scale;
 }
 
 /* The A fragment of the second product for 16 keys from key tile kk on. */

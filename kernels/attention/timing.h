@@ -3,8 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 
-#include "attention.h"
 #include "bench.h"
 #include "nvml.h"
 
@@ -35,7 +35,7 @@ static __global__ void spin(uint64_t ns) {
 
 /* The clock that the SMs hold while the kernel runs after a fill: one warp on one SM counts beside it. That launch is
  * not timed, because the counting warp may cost the kernel a CTA. */
-inline double probe_clock(const Instance &instance, const Problem &p, void *flush, double kernel_us) {
+inline double probe_clock(const std::function<void()> &run, void *flush, double kernel_us) {
   static cudaStream_t beside;
   static cudaEvent_t filled;
   static double *mhz;
@@ -50,12 +50,12 @@ inline double probe_clock(const Instance &instance, const Problem &p, void *flus
   CUDA_CHECK(cudaStreamWaitEvent(beside, filled));
   clock_probe<<<1, 1, 0, beside>>>(head_start_ns + 2000, (uint64_t)(kernel_us * 800), mhz);
   spin<<<1, 1>>>(head_start_ns);
-  instance.run(p, nullptr);
+  run();
   CUDA_CHECK(cudaDeviceSynchronize());
   return bench::to_host(mhz, 1)[0];
 }
 
-inline Times time_case(const Instance &instance, const Problem &p, void *flush, const Nvml &nvml) {
+inline Times time_runs(const std::function<void()> &run, void *flush, const Nvml &nvml) {
   const size_t flush_bytes = (size_t)256 << 20;
   cudaEvent_t start, stop;
   CUDA_CHECK(cudaEventCreate(&start));
@@ -63,7 +63,7 @@ inline Times time_case(const Instance &instance, const Problem &p, void *flush, 
   float first_ms;
   for (int warm = 0; warm < 2; warm++) {
     CUDA_CHECK(cudaEventRecord(start));
-    instance.run(p, nullptr);
+    run();
     CUDA_CHECK(cudaEventRecord(stop));
     CUDA_CHECK(cudaEventSynchronize(stop));
     CUDA_CHECK(cudaEventElapsedTime(&first_ms, start, stop));
@@ -77,7 +77,7 @@ inline Times time_case(const Instance &instance, const Problem &p, void *flush, 
   for (int i = 0; i < repeats; i++) {
     CUDA_CHECK(cudaMemsetAsync(flush, i, flush_bytes));
     CUDA_CHECK(cudaEventRecord(starts[(size_t)i]));
-    instance.run(p, nullptr);
+    run();
     CUDA_CHECK(cudaEventRecord(stops[(size_t)i]));
   }
   CUDA_CHECK(cudaEventSynchronize(stops[(size_t)repeats / 2]));
@@ -100,6 +100,6 @@ inline Times time_case(const Instance &instance, const Problem &p, void *flush, 
   t.p10_us = bench::percentile(us, 0.1);
   t.p90_us = bench::percentile(us, 0.9);
   t.repeats = repeats;
-  t.sm_mhz = probe_clock(instance, p, flush, t.median_us);
+  t.sm_mhz = probe_clock(run, flush, t.median_us);
   return t;
 }

@@ -11,6 +11,10 @@ import unseen3 as third_unseen
 
 COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
            "schedule,mma,copy,tile_order,tile_reverse,splits,persistent").split(",")
+WINDOW_COLUMNS = [*COLUMNS, "window", "dropout_p"]
+PAGED_COLUMNS = [*COLUMNS, "lengths", "page_size", "page_layout", "layout"]
+TREE_COLUMNS = [*COLUMNS, "parents"]
+COMPILED_COLUMNS = [*WINDOW_COLUMNS, *PAGED_COLUMNS[len(COLUMNS):], "parents"]
 SHARED_LIMIT = 227 * 1024
 
 
@@ -19,7 +23,8 @@ def case(shape, config, **more):
     block_m, block_n, warps, stages, schedule = config
     row = dict(workload="flash2_fwd", batch=batch, heads=heads, kv_heads=kv_heads, seqlen_q=seqlen, seqlen_kv=seqlen, head_dim=head_dim, causal=causal,
                block_m=block_m, block_n=block_n, num_warps=warps, num_stages=stages, schedule=schedule, mma="mma", copy="cp_async",
-               tile_order="m_first", tile_reverse=0, splits=1, persistent=0)
+               tile_order="m_first", tile_reverse=0, splits=1, persistent=0, window=0, dropout_p=0,
+               lengths="", parents="", page_size="", page_layout="", layout="")
     row.update(more)
     return row
 
@@ -36,6 +41,11 @@ def fits_shared_memory(row):
         buffers = 2 * row["num_stages"]
     rows = row["block_m"] + buffers * row["block_n"]
     return rows * row["head_dim"] * 2 <= SHARED_LIMIT - 1024
+
+
+def every_other(index):
+    """The same for files that came later: half of them."""
+    return "held_out" if index % 2 == 1 else "calibration"
 
 
 def every_third(index):
@@ -313,13 +323,91 @@ def single_buffer():
     return rows
 
 
+def window_dropout():
+    """Sliding windows, dropout, and both."""
+    rows = []
+    for shape, window in (((4, 16, 16, 4096, 128, 1), 256), ((4, 16, 16, 4096, 128, 1), 1024), ((2, 32, 8, 4096, 128, 1), 512), ((1, 32, 32, 8192, 64, 1), 1000), ((2, 16, 16, 4096, 128, 0), 512)):
+        for config in (CORE[0], CORE[2], CORE[3]):
+            rows.append(case(shape, config, window=window))
+    for heads, head_dim, p in ((16, 128, 0.1), (32, 64, 0.25)):
+        for causal in (0, 1):
+            for config in (CORE[0], CORE[1], CORE[3]):
+                rows.append(case((4, heads, heads, 2048, head_dim, causal), config, dropout_p=p))
+    rows += [case((2, 16, 16, 4096, 128, 1), config, window=512, dropout_p=0.1) for config in (CORE[0], CORE[3])]
+    return rows
+
+
+REQUESTS = "37:1290:412:2005:188:733:96:1544:301:64:878:1170:523:240:1821:660"
+
+
+def paged_case(shape, lengths, config, page_size, page_layout, splits, layout="bshd"):
+    block_n, stages = config
+    return case((*shape, 0), (16, block_n, 4, stages, "stages"), workload="paged_decode", seqlen_q=1, splits=splits, lengths=lengths, page_size=page_size, page_layout=page_layout, layout=layout)
+
+
+def paged():
+    """Decoding over pages: sequences as long as each other, requests of all lengths, few long ones."""
+    rows = []
+    for shape, lengths, splits in (((16, 32, 8, 4096, 128), "4096x16", (1, 2, 4)), ((16, 40, 40, 2005, 128), REQUESTS, (1, 4)), ((64, 32, 8, 1500, 64), "1500x64", (1, 2)), ((2, 32, 8, 32768, 128), "32768x2", (8, 16))):
+        for number_of_splits in splits:
+            for config, page_size, page_layout in (((64, 3), 16, "scattered"), ((64, 3), 256, "contiguous"), ((128, 2), 64, "scattered")):
+                rows.append(paged_case(shape, lengths, config, page_size, page_layout, number_of_splits))
+    rows += [paged_case((16, 32, 8, 4096, 128), "4096x16", (64, 3), page_size, "scattered", 2, layout) for page_size, layout in ((16, "bhsd"), (64, "bhsd"), (4, "bshd"))]
+    return rows
+
+
+def tree_case(shape, branches, config, splits):
+    """A tree in which token i has `branches` followers, as far as there are tokens; shape names their number."""
+    batch, heads, kv_heads, tokens, seqlen, head_dim = shape
+    parents = [i // branches for i in range(tokens - 1)]
+    counts = [f"{parent}x{parents.count(parent)}" for parent in dict.fromkeys(parents)]
+    return case((batch, heads, kv_heads, seqlen, head_dim, 0), (*config[:3], config[3], "stages"), workload="tree_decode", seqlen_q=tokens, splits=splits, parents=":".join(counts))
+
+
+def tree():
+    """Verification of trees of 16 to 64 tokens, of few and of many branches."""
+    rows = []
+    for shape, branches, splits in (((1, 32, 8, 16, 8192, 128), 3, (1, 8)), ((4, 32, 8, 64, 4096, 128), 4, (1, 4)), ((1, 32, 32, 64, 8192, 128), 2, (2, 8)), ((8, 32, 4, 32, 2048, 64), 1, (1, 2)),
+                                    ((1, 64, 8, 26, 32768, 128), 5, (16,))):
+        for number_of_splits in splits:
+            for config in ((64, 64, 4, 3), (128, 64, 8, 3)):
+                rows.append(tree_case(shape, branches, config, number_of_splits))
+    return rows
+
+
+PRODUCT_COLUMNS = "workload,batch,m,n,k,block_m,block_n,block_k,num_warps,num_stages,mma,copy,tile_order,splits".split(",")
+
+
+def product(workload, sizes, config, splits=1):
+    batch, m, n, k = sizes
+    block_m, block_n, block_k, warps, stages = config
+    return dict(workload=workload, batch=batch, m=m, n=n, k=k, block_m=block_m, block_n=block_n, block_k=block_k, num_warps=warps, num_stages=stages, mma="mma", copy="cp_async", tile_order="m_first",
+                splits=splits)
+
+
+def products():
+    """Matrix products, with K in one part and in several, and gated linear units."""
+    rows = []
+    for sizes, splits in (((1, 4096, 4096, 4096), (1,)), ((1, 512, 512, 16384), (1, 4, 16)), ((1, 128, 4096, 4096), (1, 2, 8)), ((1, 1024, 1024, 8192), (1, 4)), ((16, 1024, 1024, 128), (1,)),
+                          ((1, 8192, 2048, 2048), (1,)), ((8, 256, 256, 4096), (1, 4))):
+        for config in ((128, 128, 64, 8, 3), (128, 64, 64, 4, 4), (64, 128, 64, 4, 3)):
+            rows += [product("matmul_tiled", sizes, config, number) for number in splits]
+    for sizes in ((1, 2048, 5632, 2048), (1, 128, 11008, 4096), (1, 4096, 11008, 4096), (1, 8192, 2816, 1024), (1, 512, 14336, 4096)):
+        for config in ((128, 64, 64, 8, 3), (64, 64, 64, 4, 3)):
+            rows.append(product("glu", sizes, config))
+    return rows
+
+
 def compiled():
     """One small instance of each kernel: what a machine without a GPU compiles to see that everything does."""
     shape, odd = (1, 4, 2, 512, 64, 1), (1, 4, 2, 500, 64, 1)
     return [case(shape, (64, 32, 4, 2, "stages")), case(shape, (64, 32, 4, 1, "stages")), case(shape, (64, 32, 4, 1, "interleaved")), case(odd, (64, 32, 4, 2, "stages")),
             wgmma(shape, (64, 64, 4, 2, "stages"), "cp_async"), wgmma(shape, (64, 64, 4, 2, "stages"), "tma"), wgmma(shape, (64, 64, 4, 1, "stages"), "tma"),
             pingpong(shape, (128, 64, 8, 2)), pingpong(shape, (128, 64, 8, 2), persistent=1), unfused(shape, 64, 64, 4, "safe"), decode(1, 4, 2, 512, 64, 64, 2, 2),
-            softmax_case("safe", 64, 1000, 1, 4), softmax_case("online", 64, 1000, 4, 4), softmax_case("online", 64, 1000, 4, 4, 1024)]
+            softmax_case("safe", 64, 1000, 1, 4), softmax_case("online", 64, 1000, 4, 4), softmax_case("online", 64, 1000, 4, 4, 1024),
+            case(shape, (64, 32, 4, 2, "stages"), window=100), case(odd, (64, 32, 4, 1, "interleaved"), window=100, dropout_p=0.1),
+            paged_case((2, 4, 2, 500, 64), "37:500", (64, 2), 16, "scattered", 2),
+            tree_case((1, 4, 2, 20, 512, 64), 3, (64, 64, 4, 2), 2)]
 
 
 def repeat_more():
@@ -512,6 +600,10 @@ write("other_more.csv", other_more(), part=every_third)
 write("softmax.csv", softmax(), part=every_third)
 write("ragged.csv", ragged(), keep=fits_shared_memory, part=every_third)
 write("single_buffer.csv", single_buffer(), part=every_third)
+write("window_dropout.csv", window_dropout(), WINDOW_COLUMNS, part=every_other)
+write("paged.csv", paged(), PAGED_COLUMNS, anything, every_other)
+write("tree.csv", tree(), TREE_COLUMNS, anything, every_other)
+write("products.csv", products(), PRODUCT_COLUMNS, anything, every_other)
 write("unseen_own.csv", unseen_own(), keep=anything, part=unseen)
 write("unseen_triton.csv", unseen_triton(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen_library.csv", unseen_library(), FOREIGN_COLUMNS, anything, unseen)
@@ -520,7 +612,7 @@ write("unseen2_flex.csv", unseen2_flex(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen2_library.csv", unseen2_library(), FOREIGN_COLUMNS, anything, unseen)
 for name, cases_of in third_unseen.FILES.items():
     write(name, cases_of(), third_unseen.COLUMNS[name], anything, unseen)
-write("compiled.csv", compiled(), keep=anything)
+write("compiled.csv", compiled(), COMPILED_COLUMNS, keep=anything)
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
 write("triton_more.csv", triton_more(), FOREIGN_COLUMNS, anything)
