@@ -7,8 +7,8 @@
 #include "base/text.h"
 
 ftl_status ftl_measurements_find(glob_t *out, ftl_error *error) {
-  static const char *const patterns[] = {"attention_*_ncu.csv", "attention_*_stream.csv", "foreign_*_ncu.csv",
-                                         "foreign_*_stream.csv"};
+  static const char *const patterns[] = {"attention_*_ncu.csv",  "attention_*_stream.csv", "product_*_ncu.csv",
+                                         "product_*_stream.csv", "foreign_*_ncu.csv",      "foreign_*_stream.csv"};
   const char *folder = getenv("FORETILE_MEASUREMENTS");
   if (folder == NULL || folder[0] == '\0') folder = FTL_MEASUREMENTS_DIR;
   memset(out, 0, sizeof *out);
