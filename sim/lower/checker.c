@@ -30,6 +30,8 @@ static ftl_status compare_work(const ftl_warp_program *program, int64_t cta, ftl
     return differ(program, cta, "multiply-adds", "", tile.mma_macs, warps.mma_macs, error);
   int64_t dropouts = tile.dropouts * program->operand_copies;
   if (dropouts != warps.dropouts) return differ(program, cta, "dropouts", "", dropouts, warps.dropouts, error);
+  if (tile.sign_dropouts != warps.sign_dropouts)
+    return differ(program, cta, "dropouts by sign", "", tile.sign_dropouts, warps.sign_dropouts, error);
   int64_t exps = tile.exps + tile.row_exps * (program->row_lanes - 1);
   if (exps != warps.exps) return differ(program, cta, "exponentials", "", exps, warps.exps, error);
   return FTL_OK;

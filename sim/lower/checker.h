@@ -18,9 +18,10 @@ typedef struct ftl_work {
   int64_t mma_macs;   // multiply-adds that the tensor cores execute, padding included
   int64_t exps;  // exponentials, per element; of a value a row: once a row (tile), once a lane that holds it (warps;
                  // row-wise values in tile programs too)
-  int64_t row_exps;    // of these, of values a row that are held as fragments (tile programs only)
-  int64_t dropouts;    // elements of fragments that a random number keeps or drops
-  int64_t warp_insts;  // warp instructions issued (warp programs only)
+  int64_t row_exps;       // of these, of values a row that are held as fragments (tile programs only)
+  int64_t dropouts;       // elements of 16-bit fragments that a random number keeps or drops
+  int64_t sign_dropouts;  // of fp32 fragments, by their sign
+  int64_t warp_insts;     // warp instructions issued (warp programs only)
 } ftl_work;
 
 // STORE_MERGED: exponentials of all threads for one row: each works out every group's weight, once for the sum and

@@ -93,6 +93,8 @@ enum {
   FTL_INST_WARPGROUP = 16,   // BAR_SYNC among the warps of one warpgroup instead of the role
 };
 
+enum { FTL_SEL_DROPS = 1 };
+
 typedef struct ftl_warp_inst {
   uint8_t opcode;
   uint8_t repeat;  // a run of this many independent instructions of the class, each `interval` apart; >= 1
@@ -105,7 +107,8 @@ typedef struct ftl_warp_inst {
       wavefronts;  // LDS/STS/LDSM/CP_ASYNC/LDG/STG: shared-memory or L1 data cycles of ONE instruction, conflicts in
   uint16_t conflicts;  // of these, cycles beyond the conflict-free number (bank conflicts)
   uint16_t arg;        // WGMMA: N; *_WAIT: groups left in flight; BAR_SYNC: barrier id; MBAR_*, TMA_*: ring;
-                       // LOOP/END_LOOP: index into loops; STS: bytes a lane, 0: 4; MUFU: ftl_elem_fn
+                       // LOOP/END_LOOP: index into loops; STS: bytes a lane, 0: 4; MUFU: ftl_elem_fn;
+                       // SEL: FTL_SEL_DROPS where a random number decides
   uint8_t
       ring_a;  // LDSM, LDS, WGMMA (A operand): ring whose waited-for stage it reads; CP_ASYNC, TMA_LOAD, STS, LDG:
                // ring whose stage being filled it (or, LDG, its STS) writes; else FTL_NO_RING (staging of stores too)

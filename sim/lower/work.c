@@ -71,7 +71,8 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
       break;
     case FTL_TILE_DROPOUT:
       if (dst->layout.threads_per_row > 0) break;
-      work->dropouts += (int64_t)counter->tile->roles[dst->role].num_groups * dst->rows * dst->columns;
+      (op->by_sign ? &work->sign_dropouts : &work->dropouts)[0] +=
+          (int64_t)counter->tile->roles[dst->role].num_groups * dst->rows * dst->columns;
       break;
     case FTL_TILE_ELEM:
       if (op->fn != FTL_ELEM_EXP2) break;
@@ -149,6 +150,9 @@ static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *ins
       break;
     case FTL_OP_HSET2:
       work->dropouts += (int64_t)inst->repeat * WARP_LANES * 2;
+      break;
+    case FTL_OP_SEL:
+      if (inst->arg == FTL_SEL_DROPS) work->sign_dropouts += (int64_t)inst->repeat * WARP_LANES;
       break;
     case FTL_OP_MUFU:
       if (inst->arg == FTL_ELEM_EXP2) work->exps += (int64_t)inst->repeat * WARP_LANES;

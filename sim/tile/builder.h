@@ -135,6 +135,9 @@ void ftl_mask_bits(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 // Zeroes the elements of a tile of probabilities that dropout drops (dropout.h).
 void ftl_dropout(ftl_builder *builder, int32_t dst, ftl_expr sequence, ftl_expr row0, ftl_expr column0,
                  int32_t threshold);
+// Negates them instead, in fp32; `transposed`: rows are keys.
+void ftl_dropout_by_sign(ftl_builder *builder, int32_t dst, ftl_expr sequence, ftl_expr row0, ftl_expr column0,
+                         int32_t threshold, bool transposed);
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);
@@ -143,6 +146,8 @@ void ftl_top(ftl_builder *builder, int32_t dst, int32_t a, int32_t count);
 void ftl_store_top(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t ranks);
 void ftl_gather(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a, int32_t staging_ring);
 void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a);
+// The same of max(a, 0).
+void ftl_convert_positive(ftl_builder *builder, int32_t dst, int32_t a);
 void ftl_store(ftl_builder *builder, ftl_tile_ref ref, int32_t a, int32_t staging_ring);
 // Adds to what the tensor holds; CTAs that add to the same elements do so in any order.
 void ftl_atomic_add(ftl_builder *builder, ftl_tile_ref ref, int32_t a);

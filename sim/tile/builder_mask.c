@@ -45,13 +45,25 @@ void ftl_mask_bits(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) {
   ftl_builder_add_op(builder, op);
 }
 
-void ftl_dropout(ftl_builder *builder, int32_t dst, ftl_expr sequence, ftl_expr row0, ftl_expr column0,
-                 int32_t threshold) {
+static ftl_tile_op dropout_of(int32_t dst, ftl_expr sequence, ftl_expr row0, ftl_expr column0, int32_t threshold) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_DROPOUT);
   op.dst = dst;
   op.sequence = sequence;
   op.row0 = row0;
   op.column0 = column0;
   op.threshold = threshold;
+  return op;
+}
+
+void ftl_dropout(ftl_builder *builder, int32_t dst, ftl_expr sequence, ftl_expr row0, ftl_expr column0,
+                 int32_t threshold) {
+  ftl_builder_add_op(builder, dropout_of(dst, sequence, row0, column0, threshold));
+}
+
+void ftl_dropout_by_sign(ftl_builder *builder, int32_t dst, ftl_expr sequence, ftl_expr row0, ftl_expr column0,
+                         int32_t threshold, bool transposed) {
+  ftl_tile_op op = dropout_of(dst, sequence, row0, column0, threshold);
+  op.by_sign = true;
+  op.transposed = transposed;
   ftl_builder_add_op(builder, op);
 }

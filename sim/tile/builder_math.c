@@ -118,9 +118,14 @@ void ftl_gather(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a, in
   ftl_builder_add_op(builder, op);
 }
 
-void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a) {
+static void convert(ftl_builder *builder, int32_t dst, int32_t a, bool positive) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_CONVERT);
   op.dst = dst;
   op.a = ftl_value_operand(a);
+  op.positive = positive;
   ftl_builder_add_op(builder, op);
 }
+
+void ftl_convert(ftl_builder *builder, int32_t dst, int32_t a) { convert(builder, dst, a, false); }
+
+void ftl_convert_positive(ftl_builder *builder, int32_t dst, int32_t a) { convert(builder, dst, a, true); }

@@ -281,6 +281,7 @@ int ftl_elem_num_operands(ftl_elem_fn fn) {
     case FTL_ELEM_MAX:
       return 2;
     case FTL_ELEM_FMA:
+    case FTL_ELEM_SELECT:
       return 3;
     default:
       return 1;
@@ -308,7 +309,7 @@ static ftl_status check_elem(const ftl_check *check, const ftl_tile_op *op) {
   if (!is_value(check, op->dst)) return ftl_check_fail(check, "the destination is not a value of this role");
   const ftl_value *dst = &check->program->values[op->dst];
   if (dst->dtype != FTL_FP32) return ftl_check_fail(check, "%s is not fp32", dst->name);
-  if ((int)op->fn < 0 || op->fn > FTL_ELEM_ZERO_IF_NEG_INF) return ftl_check_fail(check, "no such function");
+  if ((int)op->fn < 0 || op->fn > FTL_ELEM_SELECT) return ftl_check_fail(check, "no such function");
   const ftl_operand operands[] = {op->a, op->b, op->c};
   for (int i = 0; i < ftl_elem_num_operands(op->fn); i++)
     if (!operand_fits(check, operands[i], dst))
@@ -350,24 +351,38 @@ static ftl_status check_mask_bits(const ftl_check *check, const ftl_tile_op *op)
   return FTL_OK;
 }
 
-// Blocks of a fragment's lanes, or of a row's thread, that one call of the generator serves.
+typedef struct dropout_block {
+  int32_t rows, columns;  // of the tile that begin a block of random numbers
+} dropout_block;
+
+// One call of the generator serves a row's thread, or a block of a fragment's lanes; of a transposed tile warps have
+// 16 of its 32 keys.
+static dropout_block dropout_block_of(const ftl_tile_op *op, bool by_rows) {
+  if (by_rows) return (dropout_block){1, FTL_DROPOUT_ROW_COLUMNS};
+  return (dropout_block){FTL_DROPOUT_ROWS, op->transposed ? FTL_DROPOUT_ROWS : FTL_DROPOUT_COLUMNS};
+}
+
 static ftl_status check_dropout_blocks(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_value *dst = &check->program->values[op->dst];
   bool by_rows = !is_fragment(check, op->dst);
-  int64_t rows = by_rows ? 1 : FTL_DROPOUT_ROWS, columns = by_rows ? FTL_DROPOUT_ROW_COLUMNS : FTL_DROPOUT_COLUMNS;
-  bool aligned = (by_rows ? dst->layout.vector_columns : dst->columns) % columns == 0 &&
-                 ftl_expr_alignment(check->program, op->column0) % columns == 0 &&
-                 ftl_expr_alignment(check->program, op->row0) % rows == 0;
+  dropout_block block = dropout_block_of(op, by_rows);
+  int32_t columns = by_rows ? dst->layout.vector_columns : dst->columns / dst->warps_per_row;
+  bool aligned = columns % block.columns == 0 && ftl_expr_alignment(check->program, op->column0) % block.columns == 0 &&
+                 ftl_expr_alignment(check->program, op->row0) % block.rows == 0;
   if (aligned) return FTL_OK;
-  return ftl_check_fail(check, "a tile that is not made of blocks of %d x %d", (int)rows, (int)columns);
+  return ftl_check_fail(check, "a tile that is not made of blocks of %d x %d", block.rows, block.columns);
 }
 
 static ftl_status check_dropout(const ftl_check *check, const ftl_tile_op *op) {
   if (!is_tile(check, op->dst)) return ftl_check_fail(check, "the destination is not a tile of this role");
   bool by_rows = !is_fragment(check, op->dst);
   int32_t bytes = ftl_dtype_bytes(check->program->values[op->dst].dtype);
-  if (bytes != (by_rows ? 4 : 2))
+  if (op->by_sign && (by_rows || bytes != 4))
+    return ftl_check_fail(check, "only an fp32 tile of fragments is dropped by its sign");
+  if (!op->by_sign && bytes != (by_rows ? 4 : 2))
     return ftl_check_fail(check, "the destination is neither a 16-bit tile of fragments nor a row-wise fp32 tile");
+  if (op->transposed && (!op->by_sign || check->program->roles[check->role_idx].num_groups > 1))
+    return ftl_check_fail(check, "only fragments of one group are dropped transposed, and by their sign");
   if (!is_expr(check, op->sequence) || !is_expr(check, op->row0) || !is_expr(check, op->column0))
     return ftl_check_fail(check, "an expression uses a loop variable outside its loop");
   int32_t most = by_rows ? FTL_DROPOUT_ROW_THRESHOLDS : UINT8_MAX;
@@ -432,6 +447,9 @@ static ftl_status check_convert(const ftl_check *check, const ftl_tile_op *op) {
   if (dst->rows != a->rows || dst->columns != a->columns)
     return ftl_check_fail(check, "%s and %s differ in shape", dst->name, a->name);
   if (!same_layout(dst, a)) return ftl_check_fail(check, "%s and %s are held differently", dst->name, a->name);
+  if (op->positive && !is_fragment(check, op->dst))
+    return ftl_check_fail(check, "%s is not held as fragments: only those are converted without what is below 0",
+                          dst->name);
   return FTL_OK;
 }
 

@@ -165,6 +165,8 @@ static float apply(ftl_elem_fn fn, float a, float b, float c) {
       return a == 0.0f || isnan(a) ? 0.0f : 1.0f / a;
     case FTL_ELEM_ZERO_IF_NEG_INF:
       return isinf(a) && a < 0.0f ? 0.0f : a;
+    case FTL_ELEM_SELECT:
+      return a >= 0.0f ? b : c;
   }
   return NAN;
 }
@@ -274,16 +276,18 @@ static ftl_status dropout(ftl_interpreter *in, const ftl_exec_event *event, ftl_
   const ftl_tile_op *op = event->op;
   if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
   const ftl_value *info = info_of(in, op->dst);
+  bool (*keeps)(int64_t, int64_t, int64_t, int32_t) =
+      info->layout.threads_per_row > 0 ? ftl_dropout_row_keeps : ftl_dropout_keeps;
   int64_t sequence = ftl_expr_eval(in->program, op->sequence, event->point);
   int64_t row0 = ftl_expr_eval(in->program, op->row0, event->point);
   int64_t column0 = ftl_expr_eval(in->program, op->column0, event->point);
   for (int32_t r = 0; r < rows_of(in, op->dst); r++)
     for (int32_t c = 0; c < info->columns; c++) {
-      int64_t column = column0 + r / info->rows * info->columns + c;
-      bool by_rows = info->layout.threads_per_row > 0;
-      if (!(by_rows ? ftl_dropout_row_keeps : ftl_dropout_keeps)(sequence, row0 + r % info->rows, column,
-                                                                 op->threshold))
-        in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c] = 0.0F;
+      int64_t row = row0 + r % info->rows, column = column0 + r / info->rows * info->columns + c;
+      bool kept =
+          op->transposed ? keeps(sequence, column, row, op->threshold) : keeps(sequence, row, column, op->threshold);
+      float *x = &in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c];
+      if (!kept) *x = op->by_sign ? -*x : 0.0F;
     }
   return FTL_OK;
 }
@@ -380,7 +384,8 @@ static ftl_status convert(ftl_interpreter *in, const ftl_exec_event *event, ftl_
   const ftl_value_data *a = &in->values[op->a.value];
   if (!a->written) return not_written(in, event, op->a.value, error);
   ftl_value_data *dst = &in->values[op->dst];
-  for (size_t i = 0; i < size_of(in, op->dst); i++) dst->x[i] = ftl_dtype_round(info_of(in, op->dst)->dtype, a->x[i]);
+  for (size_t i = 0; i < size_of(in, op->dst); i++)
+    dst->x[i] = ftl_dtype_round(info_of(in, op->dst)->dtype, op->positive && a->x[i] < 0 ? 0.0F : a->x[i]);
   dst->written = true;
   dst->queries = a->queries;
   dst->keys = a->keys;

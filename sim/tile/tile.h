@@ -232,6 +232,9 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_DROPOUT,  // dst (16-bit TILE of fragments, or row-wise fp32 TILE) <- 0 where dropout drops element
   //   (row + row0, column + column0) of head `sequence` (dropout.h). Fragments: row0 is a multiple of
   //   16, column0 and dst's columns of 32; row-wise: column0 and vector_columns of 4
+  //   by_sign: dst (fp32 TILE of fragments, none below 0) <- -dst there, so that both what is kept and all of
+  //   it can be had from dst. transposed (by_sign only): rows are keys and columns queries: element
+  //   (column + column0, row + row0), multiples of 16 both
   FTL_TILE_MASK_BITS,     // dst (TILE) <- -inf where a bit is 0. ref: a table of bit rows (ftl_builder_bit_rows); row r
                           //   of ref is dst's row r, bit c of its words column c. Rows beyond ref's have no bits. The
                           //   columns of a group begin where those of the group before end
@@ -247,6 +250,7 @@ typedef enum ftl_tile_op_kind {
                        //   row r goes to column n of row r. Of no a (a < 0; b has one row): the column of number n goes
                        //   to row n, the entries of a table
   FTL_TILE_CONVERT,    // dst (dtype of dst) <- a, rounded to nearest even; row-wise also from 16 bits to fp32
+                       //   positive (fragments): dst <- 0 where a is below
   FTL_TILE_STORE,      // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct.
                        //   through its rows from ring_row on. The staging ring must be the role's own and idle (every
   //   committed stage released), or one that another role fills, all of whose stages the role holds.
@@ -278,6 +282,7 @@ typedef enum ftl_elem_fn {
   FTL_ELEM_LOG2,             // log2(a)  (MUFU.LG2)
   FTL_ELEM_RECIP,            // 1/a      (MUFU.RCP); 0 where a == 0 or a is NaN (rows that saw no key)
   FTL_ELEM_ZERO_IF_NEG_INF,  // a == -inf ? 0 : a  (FlashAttention's guard for fully masked rows)
+  FTL_ELEM_SELECT,           // a >= 0 ? b : c
 } ftl_elem_fn;
 
 typedef struct ftl_operand {
@@ -295,7 +300,9 @@ typedef struct ftl_tile_op {
   int32_t ring_row;      // MMA with A in shared memory, STORE through a ring: first of its rows that are this op's
   int32_t barrier;       // ARRIVE, SYNC
   bool transpose_a, transpose_b;
-  bool transposed;   // MASK
+  bool transposed;   // MASK, DROPOUT
+  bool by_sign;      // DROPOUT
+  bool positive;     // CONVERT
   ftl_tile_ref ref;  // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS, STORE*, ATOMIC_ADD
   ftl_expr lookup;   // LOOKUP: of kind FTL_EXPR_LOOKUP, or FTL_PAGE_ENTRIES
   int32_t loop_var;  // LOOP, END_LOOP

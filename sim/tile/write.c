@@ -89,11 +89,17 @@ static void write_elem(FILE *out, const ftl_tile_program *program, const ftl_til
     const char *before, *between_ab, *between_bc, *after;
     int num_operands;
   } forms[] = {
-      [FTL_ELEM_COPY] = {"", "", "", "", 1},       [FTL_ELEM_ADD] = {"", " + ", "", "", 2},
-      [FTL_ELEM_SUB] = {"", " - ", "", "", 2},     [FTL_ELEM_MUL] = {"", " * ", "", "", 2},
-      [FTL_ELEM_FMA] = {"", " * ", " + ", "", 3},  [FTL_ELEM_MAX] = {"max(", ", ", "", ")", 2},
-      [FTL_ELEM_EXP2] = {"exp2(", "", "", ")", 1}, [FTL_ELEM_LOG2] = {"log2(", "", "", ")", 1},
-      [FTL_ELEM_RECIP] = {"1 / ", "", "", "", 1},  [FTL_ELEM_ZERO_IF_NEG_INF] = {"zero_if_neg_inf(", "", "", ")", 1},
+      [FTL_ELEM_COPY] = {"", "", "", "", 1},
+      [FTL_ELEM_ADD] = {"", " + ", "", "", 2},
+      [FTL_ELEM_SUB] = {"", " - ", "", "", 2},
+      [FTL_ELEM_MUL] = {"", " * ", "", "", 2},
+      [FTL_ELEM_FMA] = {"", " * ", " + ", "", 3},
+      [FTL_ELEM_MAX] = {"max(", ", ", "", ")", 2},
+      [FTL_ELEM_EXP2] = {"exp2(", "", "", ")", 1},
+      [FTL_ELEM_LOG2] = {"log2(", "", "", ")", 1},
+      [FTL_ELEM_RECIP] = {"1 / ", "", "", "", 1},
+      [FTL_ELEM_ZERO_IF_NEG_INF] = {"zero_if_neg_inf(", "", "", ")", 1},
+      [FTL_ELEM_SELECT] = {"", " >= 0 ? ", " : ", "", 3},
   };
   fprintf(out, "%s = %s", program->values[op->dst].name, forms[op->fn].before);
   write_operand(out, program, op->a);
@@ -132,13 +138,14 @@ static void write_mask(FILE *out, const ftl_tile_program *program, const ftl_til
 }
 
 static void write_dropout(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
-  fprintf(out, "%s = 0 where dropout drops (head ", program->values[op->dst].name);
+  const char *name = program->values[op->dst].name;
+  fprintf(out, "%s = %s%s where dropout drops (head ", name, op->by_sign ? "-" : "0", op->by_sign ? name : "");
   write_expr(out, program, op->sequence);
   fputs(", row ", out);
-  write_expr(out, program, op->row0);
-  fputs(" + r, column ", out);
-  write_expr(out, program, op->column0);
-  fprintf(out, " + c): a random byte above %d", op->threshold);
+  write_expr(out, program, op->transposed ? op->column0 : op->row0);
+  fprintf(out, " + %s, column ", op->transposed ? "c" : "r");
+  write_expr(out, program, op->transposed ? op->row0 : op->column0);
+  fprintf(out, " + %s): a random byte above %d", op->transposed ? "r" : "c", op->threshold);
 }
 
 static void write_ring_row(FILE *out, const ftl_tile_op *op) {
@@ -181,6 +188,9 @@ static void write_part(FILE *out, const ftl_tile_program *program, const ftl_til
     case 'c':
       fputs(value_name(program, op->c.value), out);
       break;
+    case 'x':
+      fprintf(out, op->positive ? "max(%s, 0)" : "%s", value_name(program, op->a.value));
+      break;
     case 'm':
       fprintf(out, "%g", (double)op->a.immediate);
       break;
@@ -204,8 +214,9 @@ static void write_part(FILE *out, const ftl_tile_program *program, const ftl_til
   }
 }
 
-// The operations that are written from a form: $d destination, $t its type, $a $b $c operands, $m immediate, $n count,
-// $f reduction, $r ring, $q ring of A, $s ring of scales, $p place in memory. NULL: not one of them.
+// The operations that are written from a form: $d destination, $t its type, $a $b $c operands, $x what is converted, $m
+// immediate, $n count, $f reduction, $r ring, $q ring of A, $s ring of scales, $p place in memory. NULL: not one of
+// them.
 static const char *form_of(ftl_tile_op_kind kind) {
   static const char *const forms[NUM_KINDS] = {
       [FTL_TILE_END_LOOP] = "end",
@@ -223,7 +234,7 @@ static const char *form_of(ftl_tile_op_kind kind) {
       [FTL_TILE_REDUCE_LANES] = "$d = $f over lanes of $d",
       [FTL_TILE_REDUCE_GROUPS] = "$d = $f over groups of $d through $r",
       [FTL_TILE_GATHER] = "$d = $f over groups of $a, by rows, through $r",
-      [FTL_TILE_CONVERT] = "$d = $t($a)",
+      [FTL_TILE_CONVERT] = "$d = $t($x)",
       [FTL_TILE_STORE_MERGED] = "$p <- merged over groups: $a with maxima $b, sums $c, through $r",
       [FTL_TILE_ATOMIC_ADD] = "$p += $a",
       [FTL_TILE_TOP] = "$d = numbers of the $n largest of $a",

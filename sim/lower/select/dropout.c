@@ -1,4 +1,4 @@
-// DROPOUT: random bytes of Philox 4x32, and what is dropped set to zero.
+// DROPOUT: random bytes of Philox 4x32, and what is dropped set to zero, or negated.
 //
 // Counted as nvcc 13 compiles FlashAttention-2's dropout for sm_75, sm_80 and sm_90a: a round is two IMAD.WIDE and two
 // LOP3, keys step in uniform registers. The head and the row are the same for all calls of a row of blocks, so that of
@@ -67,20 +67,42 @@ static void drop_by_rows(ftl_select *s, const ftl_tile_op *op) {
   }
 }
 
+// An element's byte (PRMT), a comparison, and a select between the number and its negative (apply_dropout of
+// FlashAttention-2's dropout.h with encode_dropout_in_sign_bit). arg: what the checker counts.
+static void drop_by_sign(ftl_select *s, int32_t fragment, int32_t num_registers, int32_t random) {
+  int32_t bytes = ftl_select_temp(s, num_registers), dropped = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_PRMT, num_registers, bytes, random, NONE, NONE);
+  ftl_select_add(s, FTL_OP_ISETP, num_registers, dropped, bytes, NONE, NONE);
+  ftl_select_add(s, FTL_OP_SEL, num_registers, fragment, fragment, dropped, NONE)->inst.arg = FTL_SEL_DROPS;
+}
+
+// How many calls of the generator a lane needs for its elements of a slab's next `columns` columns.
+typedef struct call_block {
+  int32_t columns, num_calls;
+} call_block;
+
 // A call serves what a lane of an m16n8 accumulator holds of 32 columns. The lanes of quad pairs hold as much of four
-// such lanes.
+// such lanes. Transposed, a lane's elements are those of other lanes: of 16 x 16 it holds two queries side by side, and
+// of each half of the numbers of a call, which are for 32 keys; quad pairs four queries by two pairs of keys.
+static call_block call_block_of(const ftl_select *s, const ftl_tile_op *op) {
+  if (op->transposed) return (call_block){FTL_DROPOUT_ROWS, s->shape.quad_pairs ? 8 : 2};
+  return (call_block){FTL_DROPOUT_COLUMNS, s->shape.quad_pairs ? 4 : 1};
+}
+
 void ftl_select_dropout(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_is_by_rows(s, op->dst)) {
     drop_by_rows(s, op);
     return;
   }
   ftl_fragment_map map = s->values[op->dst].map;
-  int32_t per_call = FTL_DROPOUT_COLUMNS / FTL_OPERAND_COLUMNS, num_calls = s->shape.quad_pairs ? 4 : 1;
+  call_block block = call_block_of(s, op);
+  int32_t per_block = block.columns * map.per_slab / ftl_select_warp_columns(s, op->dst);
   for (int32_t slab = 0; slab < map.num_slabs; slab++) {
     int32_t shared = shared_rounds(s), random = NONE;
     for (int32_t i = 0; i < map.per_slab; i++) {
-      for (int32_t call = 0; i % per_call == 0 && call < num_calls; call++) random = add_call(s, shared);
-      drop_packed(s, ftl_select_fragment(s, op->dst, slab, i), map.num_registers, random);
+      for (int32_t call = 0; i % per_block == 0 && call < block.num_calls; call++) random = add_call(s, shared);
+      (op->by_sign ? drop_by_sign : drop_packed)(s, ftl_select_fragment(s, op->dst, slab, i), map.num_registers,
+                                                 random);
     }
   }
 }

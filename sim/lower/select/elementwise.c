@@ -42,6 +42,7 @@ static recipe recipe_of(ftl_elem_fn fn, bool keeps_denormals) {
     case FTL_ELEM_SUB:
     case FTL_ELEM_MUL:
     case FTL_ELEM_FMA:
+    case FTL_ELEM_SELECT:  // add_choice
       break;
   }
   return (recipe){{{.opcode = FTL_OP_FFMA}}, 1};
@@ -77,6 +78,14 @@ static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int
   }
 }
 
+// Which of the other two operands the sign of the first chooses.
+static void add_choice(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int32_t dst, const int32_t operands[3]) {
+  int32_t chosen = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, repeat, chosen, operands[0], FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_SEL, repeat, dst, operands[1], operands[2], chosen);
+  ftl_select_hold_reserve(s, inst, op->dst);
+}
+
 void ftl_select_elem(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_contracts(s, s->op_idx)) return;
   ftl_select_reserve_operands(s, op->dst);
@@ -86,7 +95,8 @@ void ftl_select_elem(ftl_select *s, const ftl_tile_op *op) {
     for (int32_t i = 0; i < dst->map.per_slab; i++) {
       int32_t fragments[3];
       for (int k = 0; k < 3; k++) fragments[k] = operand_fragment(s, operands[k], slab, i);
-      add_recipe(s, op, dst->map.num_registers, ftl_select_fragment(s, op->dst, slab, i), fragments);
+      (op->fn == FTL_ELEM_SELECT ? add_choice : add_recipe)(s, op, dst->map.num_registers,
+                                                            ftl_select_fragment(s, op->dst, slab, i), fragments);
     }
 }
 
@@ -150,6 +160,16 @@ static void pack_to_bytes(ftl_select *s, int32_t value, int32_t slab, int32_t bl
   }
 }
 
+// Packed numbers below 0 become 0: from Ampere on the conversion does it (F2FP.RELU); before, their signs become a mask
+// (PRMT) first.
+static void clamp_packed(ftl_select *s, int32_t packed, int32_t num_registers) {
+  enum { RELU_SINCE_COMPUTE_CAPABILITY = 80 };
+  if (s->arch->chip_compute_capability >= RELU_SINCE_COMPUTE_CAPABILITY) return;
+  int32_t mask = ftl_select_temp(s, num_registers);
+  ftl_select_add(s, FTL_OP_PRMT, num_registers, mask, packed, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_LOP, num_registers, packed, packed, mask, FTL_NO_VALUE);
+}
+
 static bool is_mma_operand(const ftl_select *s, int32_t value) {
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
@@ -171,12 +191,15 @@ void ftl_select_convert(ftl_select *s, const ftl_tile_op *op) {
                     ftl_dtype_name(to->dtype));
     return;
   }
+  enum { RELAYOUT_REGISTERS = 4 };
   bool relayout = s->shape.quad_pairs && is_mma_operand(s, op->dst);
+  int32_t num_registers = relayout ? RELAYOUT_REGISTERS : dst->map.num_registers;
   for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
     int32_t packed[FTL_SELECT_MAX_FRAGMENTS];
     for (int32_t i = 0; i < dst->map.per_slab; i++) {
-      packed[i] = relayout ? ftl_select_temp(s, 4) : ftl_select_fragment(s, op->dst, slab, i);
+      packed[i] = relayout ? ftl_select_temp(s, RELAYOUT_REGISTERS) : ftl_select_fragment(s, op->dst, slab, i);
       (to_bytes ? pack_to_bytes : ftl_select_pack)(s, op->a.value, slab, i, packed[i]);
+      if (op->positive) clamp_packed(s, packed[i], num_registers);
     }
     if (relayout) relayout_quad_pairs(s, op, slab, packed);
   }
