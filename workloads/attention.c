@@ -73,10 +73,6 @@ int64_t ftl_attention_most_key_tiles(const ftl_attention *a, int64_t num_queries
   return ftl_smaller(tiles, ftl_divide_up(keys - 1, a->block_n) + 1);
 }
 
-static void mask_left(ftl_builder *b, const ftl_attention_band *band) {
-  if (band->has_left) ftl_mask_left(b, ftl_const(b, band->left));
-}
-
 ftl_attention_lengths ftl_attention_lengths_of(ftl_builder *b, const ftl_attention *a) {
   return (ftl_attention_lengths){.seqlen_kv = ftl_const(b, a->seqlen_kv), .diagonal = ftl_const(b, a->diagonal)};
 }
@@ -99,19 +95,29 @@ void ftl_attention_mask(ftl_builder *b, const ftl_attention *a, int32_t scores, 
   ftl_attention_mask_lengths(b, a, ftl_attention_lengths_of(b, a), scores, query, key, period);
 }
 
-void ftl_attention_mask_transposed(ftl_builder *b, const ftl_attention *a, int32_t scores, ftl_expr key,
-                                   ftl_expr query) {
+void ftl_attention_mask_transposed(ftl_builder *b, const ftl_attention *a, ftl_attention_lengths lengths,
+                                   int32_t scores, ftl_expr key, ftl_expr query) {
   ftl_attention_band band = ftl_attention_band_of(a);
-  ftl_expr right = band.has_right ? ftl_const(b, band.right) : FTL_ALWAYS;
-  ftl_mask_transposed(b, scores, key, query, right, ftl_const(b, a->seqlen_kv));
-  mask_left(b, &band);
+  ftl_expr right = band.has_right ? bound_of(b, a, lengths, band.right) : FTL_ALWAYS;
+  ftl_mask_transposed(b, scores, key, query, right, lengths.seqlen_kv);
+  if (band.has_left) ftl_mask_left(b, bound_of(b, a, lengths, band.left));
+}
+
+static ftl_expr dropout_sequence(ftl_builder *b, const ftl_attention *a, const ftl_attention_tile *tile) {
+  return ftl_add(b, ftl_mul(b, tile->batch, ftl_const(b, a->heads)), tile->head);
 }
 
 void ftl_attention_dropout(ftl_builder *b, const ftl_attention *a, const ftl_attention_tile *tile, int32_t probs,
                            ftl_expr query, ftl_expr key) {
   if (a->dropout_p == 0) return;
-  ftl_expr sequence = ftl_add(b, ftl_mul(b, tile->batch, ftl_const(b, a->heads)), tile->head);
-  ftl_dropout(b, probs, sequence, query, key, ftl_dropout_threshold(a->dropout_p));
+  ftl_dropout(b, probs, dropout_sequence(b, a, tile), query, key, ftl_dropout_threshold(a->dropout_p));
+}
+
+void ftl_attention_dropout_by_sign(ftl_builder *b, const ftl_attention *a, const ftl_attention_tile *tile,
+                                   int32_t probs, ftl_expr query, ftl_expr key, bool transposed) {
+  if (a->dropout_p == 0) return;
+  ftl_dropout_by_sign(b, probs, dropout_sequence(b, a, tile), transposed ? key : query, transposed ? query : key,
+                      ftl_dropout_threshold(a->dropout_p), transposed);
 }
 
 float ftl_attention_dropout_scale(const ftl_attention *a) { return (float)(1.0 / (1.0 - a->dropout_p)); }

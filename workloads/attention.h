@@ -59,8 +59,8 @@ void ftl_attention_mask(ftl_builder *builder, const ftl_attention *a, int32_t sc
                         int64_t period);
 void ftl_attention_mask_lengths(ftl_builder *builder, const ftl_attention *a, ftl_attention_lengths lengths,
                                 int32_t scores, ftl_expr query, ftl_expr key, int64_t period);
-void ftl_attention_mask_transposed(ftl_builder *builder, const ftl_attention *a, int32_t scores, ftl_expr key,
-                                   ftl_expr query);
+void ftl_attention_mask_transposed(ftl_builder *builder, const ftl_attention *a, ftl_attention_lengths lengths,
+                                   int32_t scores, ftl_expr key, ftl_expr query);
 
 // (query, key) pairs of one head that the mask leaves.
 int64_t ftl_attention_num_pairs(const ftl_attention *a);
@@ -106,6 +106,9 @@ ftl_tile_ref ftl_attention_key_ref(const ftl_attention_tile *tile, int32_t tenso
 void ftl_attention_dropout(ftl_builder *builder, const ftl_attention *a, const ftl_attention_tile *tile, int32_t probs,
                            ftl_expr query, ftl_expr key);
 float ftl_attention_dropout_scale(const ftl_attention *a);
+// The same of P in fp32, for the gradient: what is dropped is negated (tile.h). Transposed: rows are keys.
+void ftl_attention_dropout_by_sign(ftl_builder *builder, const ftl_attention *a, const ftl_attention_tile *tile,
+                                   int32_t probs, ftl_expr query, ftl_expr key, bool transposed);
 // Random numbers come for 32 columns at a time: FTL_INFEASIBLE names block_n.
 FTL_MUST_USE ftl_status ftl_attention_check_dropout(const ftl_spec *spec, ftl_error *error);
 

@@ -2,6 +2,8 @@
 
 #include "base/integer.h"
 
+static const float log2_e = 1.44269504088896340736f;
+
 enum { ROWS_PER_THREAD = 4, VECTOR_BYTES = 16, WARP_LANES = 32 };
 
 bool ftl_backward_adds_dq(const ftl_spec *spec) {
@@ -12,20 +14,18 @@ int32_t ftl_backward_padded_head_dim(const ftl_spec *spec) {
   return (int32_t)(ftl_divide_up(spec->value[FTL_PARAM_head_dim], WARP_LANES) * WARP_LANES);
 }
 
-void ftl_backward_exponentiate(const ftl_backward *f, int32_t scores, int32_t negative_lse) {
-  ftl_score_scaling scaling = ftl_score_scaling_of(&f->a);
-  ftl_scale_scores(f->b, scaling, scores);
-  ftl_elem(f->b, FTL_ELEM_FMA, scores, ftl_value_operand(scores), ftl_immediate(ftl_score_scaling_to_log2(scaling)),
-           ftl_value_operand(negative_lse));
-  ftl_unary(f->b, FTL_ELEM_EXP2, scores, scores);
-}
-
 static void declare_parts_of_heads(ftl_backward *f, ftl_tensor_shape keys_of_heads) {
   f->t.d_k_of_heads = ftl_builder_tensor(f->b, "dk_of_heads", f->a.dtype, FTL_TENSOR_TEMP, keys_of_heads);
   f->t.d_v_of_heads = ftl_builder_tensor(f->b, "dv_of_heads", f->a.dtype, FTL_TENSOR_TEMP, keys_of_heads);
 }
 
-ftl_backward ftl_backward_of(ftl_builder *b, const ftl_spec *spec) {
+// dQ's sum has whole tiles of every sequence: within a tile the numbers lie as the lanes add them.
+static int64_t num_sum_rows(const ftl_attention *a, int64_t num_sequences) {
+  if (num_sequences > 0) return a->seqlen_q + num_sequences * a->block_m;
+  return ftl_divide_up(a->seqlen_q, a->block_m) * a->block_m;
+}
+
+ftl_backward ftl_backward_of(ftl_builder *b, const ftl_spec *spec, int64_t num_sequences) {
   ftl_backward f = {.b = b,
                     .spec = spec,
                     .a = ftl_attention_of(spec),
@@ -59,9 +59,9 @@ ftl_backward ftl_backward_of(ftl_builder *b, const ftl_spec *spec) {
   if (a->heads != a->kv_heads) declare_parts_of_heads(&f, keys_of_heads);
   t->d_q_sum = -1;
   if (!atomics) return f;
-  t->d_q_sum = ftl_builder_tensor(
-      b, "dq_sum", FTL_FP32, FTL_TENSOR_TEMP,
-      ftl_contiguous(a->batch, a->heads, ftl_divide_up(a->seqlen_q, a->block_m) * a->block_m, a->padded_head_dim));
+  f.num_sum_rows = num_sum_rows(a, num_sequences);
+  t->d_q_sum = ftl_builder_tensor(b, "dq_sum", FTL_FP32, FTL_TENSOR_TEMP,
+                                  ftl_contiguous(a->batch, a->heads, f.num_sum_rows, a->padded_head_dim));
   return f;
 }
 
@@ -75,19 +75,67 @@ void ftl_backward_grid(ftl_backward *f, int64_t heads, int64_t length, int32_t r
   ftl_builder_grid(f->b, grid.batch * heads * grid.num_m_tiles, false, false);
 }
 
+static void set_packed_tile(ftl_backward *f) {
+  ftl_packed_tile packed = ftl_packed_batch_tile(f->b, f->spec, f->packed, &f->a);
+  f->tile = packed.tile;
+  f->lengths = packed.lengths;
+  f->sequence = packed.sequence;
+  f->origin = packed.origin;
+  f->row_end = packed.row_end;
+  ftl_builder_grid(f->b, f->a.heads * f->packed->num_tiles, false, false);
+}
+
+void ftl_backward_keep(ftl_backward *f, int64_t length, int32_t rows) {
+  if (f->packed != NULL) {
+    set_packed_tile(f);
+    return;
+  }
+  ftl_backward_grid(f, f->a.heads, length, rows);
+  f->lengths = ftl_attention_lengths_of(f->b, &f->a);
+  f->sequence = f->origin = ftl_const(f->b, 0);
+  f->row_end = FTL_TENSOR_END;
+}
+
+ftl_tile_ref ftl_backward_ref(const ftl_backward *f, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
+                              int32_t columns) {
+  ftl_tile_ref ref = ftl_attention_query_ref(&f->tile, tensor, ftl_add(f->b, f->origin, row), rows, columns);
+  ref.head = head;
+  ref.row_end = f->row_end;
+  return ref;
+}
+
+ftl_tile_ref ftl_backward_sum_ref(const ftl_backward *f, ftl_expr row) {
+  ftl_builder *b = f->b;
+  ftl_expr tiles_before = ftl_mul(b, f->sequence, ftl_const(b, f->a.block_m));
+  row = ftl_add(b, ftl_add(b, f->origin, tiles_before), row);
+  return ftl_attention_query_ref(&f->tile, f->t.d_q_sum, row, f->a.block_m, f->a.padded_head_dim);
+}
+
+bool ftl_backward_may_see_none(const ftl_backward *f) {
+  return ftl_attention_may_see_none(&f->a) || (f->lists != NULL && ftl_attention_band_of(&f->a).has_right);
+}
+
+// Query tiles of the CTA's sequence.
+static ftl_expr num_steps(const ftl_backward *f) {
+  ftl_builder *b = f->b;
+  if (f->packed == NULL) return ftl_const(b, f->a.num_m_tiles);
+  ftl_expr up = ftl_const(b, f->a.block_m - 1);
+  return ftl_div(b, ftl_add(b, f->lengths.seqlen_kv, up), ftl_const(b, f->a.block_m));
+}
+
 // Steps up to the one that holds query `query`, or (rounded down) before it; of those that there are.
 static ftl_expr steps_before(const ftl_backward *f, ftl_expr query, bool rounded_up) {
   ftl_builder *b = f->b;
   ftl_expr up = ftl_const(b, rounded_up ? f->a.block_m - 1 : 0);
   ftl_expr steps = ftl_div(b, ftl_add(b, ftl_max(b, ftl_const(b, 0), query), up), ftl_const(b, f->a.block_m));
-  return ftl_min(b, ftl_const(b, f->a.num_m_tiles), steps);
+  return ftl_min(b, num_steps(f), steps);
 }
 
 // Query i sees key j from i = j - right to j - left.
 ftl_query_steps ftl_backward_query_steps(const ftl_backward *f) {
   ftl_builder *b = f->b;
   ftl_attention_band band = ftl_attention_band_of(&f->a);
-  ftl_expr first_key = f->tile.row, end = ftl_const(b, f->a.num_m_tiles), others = ftl_const(b, f->a.block_n - 1);
+  ftl_expr first_key = f->tile.row, end = num_steps(f), others = ftl_const(b, f->a.block_n - 1);
   ftl_query_steps steps = {ftl_const(b, 0), ftl_const(b, 0), end, end};
   if (band.has_right) {
     ftl_expr sees_first = ftl_sub(b, first_key, ftl_const(b, band.right));
@@ -101,6 +149,46 @@ ftl_query_steps ftl_backward_query_steps(const ftl_backward *f) {
     steps.unmasked = ftl_max(b, steps.whole, steps_before(f, loses_first, false));
   }
   return steps;
+}
+
+// ---- P and dS ----
+
+static void multiply(const ftl_backward *f, int32_t value, ftl_operand by) {
+  ftl_binary(f->b, FTL_ELEM_MUL, value, value, by);
+}
+
+void ftl_backward_prepare_lse(const ftl_backward *f, int32_t lse) {
+  if (ftl_backward_may_see_none(f)) ftl_unary(f->b, FTL_ELEM_ZERO_IF_NEG_INF, lse, lse);
+  multiply(f, lse, ftl_immediate(-log2_e));
+}
+
+void ftl_backward_exponentiate(const ftl_backward *f, int32_t scores, int32_t lse) {
+  ftl_score_scaling scaling = ftl_score_scaling_of(&f->a);
+  ftl_scale_scores(f->b, scaling, scores);
+  ftl_elem(f->b, FTL_ELEM_FMA, scores, ftl_value_operand(scores), ftl_immediate(ftl_score_scaling_to_log2(scaling)),
+           ftl_value_operand(lse));
+  ftl_unary(f->b, FTL_ELEM_EXP2, scores, scores);
+}
+
+void ftl_backward_round_probs(const ftl_backward *f, int32_t rounded, int32_t probs) {
+  if (f->a.dropout_p > 0)
+    ftl_convert_positive(f->b, rounded, probs);
+  else
+    ftl_convert(f->b, rounded, probs);
+}
+
+void ftl_backward_differentiate(const ftl_backward *f, int32_t products, int32_t probs, int32_t delta) {
+  ftl_binary(f->b, FTL_ELEM_SUB, products, products, ftl_value_operand(delta));
+  // Where P was negated, -P delta is P (0 - delta).
+  if (f->a.dropout_p > 0)
+    ftl_elem(f->b, FTL_ELEM_SELECT, products, ftl_value_operand(probs), ftl_value_operand(products),
+             ftl_value_operand(delta));
+  multiply(f, products, ftl_value_operand(probs));
+}
+
+void ftl_backward_scale(const ftl_backward *f, int32_t sum, bool of_scores) {
+  if (!of_scores && f->a.dropout_p == 0) return;
+  multiply(f, sum, ftl_immediate((of_scores ? f->a.scale : 1.0F) * ftl_attention_dropout_scale(&f->a)));
 }
 
 // ---- rows ----
@@ -148,8 +236,7 @@ void ftl_backward_write_delta(ftl_backward *f) {
   ftl_builder_role(b, "main", f->num_warps, 0);
   row_tiles tiles = row_tiles_of(f);
   bool clears = f->t.d_q_sum >= 0;
-  int64_t whole_tiles = ftl_divide_up(f->a.seqlen_q, f->a.block_m) * f->a.block_m;
-  ftl_backward_grid(f, f->a.heads, clears ? whole_tiles : f->a.seqlen_q, tiles.rows);
+  ftl_backward_grid(f, f->a.heads, clears ? f->num_sum_rows : f->a.seqlen_q, tiles.rows);
   int32_t o16 = tile_of(f, &tiles, "o", f->a.dtype), o = tile_of(f, &tiles, "o32", FTL_FP32);
   int32_t do16 = tile_of(f, &tiles, "do", f->a.dtype), d_o = tile_of(f, &tiles, "do32", FTL_FP32);
   int32_t delta = ftl_builder_rows_by_rows(b, "delta", tiles.rows, tiles.layout);
@@ -161,6 +248,7 @@ void ftl_backward_write_delta(ftl_backward *f) {
   ftl_fill(b, delta, 0.0f);
   ftl_reduce_rows(b, FTL_ELEM_ADD, delta, o);
   ftl_reduce_lanes(b, FTL_ELEM_ADD, delta);
+  if (f->a.dropout_p > 0) ftl_binary(b, FTL_ELEM_MUL, delta, delta, ftl_immediate((float)(1 - f->a.dropout_p)));
   ftl_store_rows(b, ref_of(f, f->t.delta, &tiles, 1), delta);
   if (clears) clear_dq_sum(f, &tiles);
 }

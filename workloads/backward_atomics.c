@@ -6,24 +6,33 @@
 #include "workloads/backward_atomics.h"
 
 #include "base/integer.h"
+#include "tile/dropout.h"
 
 enum { SLAB = 16 };  // rows and columns that a warp holds are multiples of it
 
-static const float log2_e = 1.44269504088896340736f;
-
 // ---- how the warps share a tile ----
 
-// Warps side by side, so that a warp's part is as square as it can be: it reads operands for rows + columns. 0: none.
-static int32_t warps_per_row(int32_t num_warps, int32_t rows, int32_t columns) {
+// Warps side by side, so that a warp's part, of a multiple of `unit` columns, is as square as it can be: it reads
+// operands for rows + columns. 0: none.
+static int32_t warps_per_row_in_units(int32_t num_warps, int32_t rows, int32_t columns, int32_t unit) {
   int32_t best = 0, least = INT32_MAX;
   for (int32_t across = 1; across <= num_warps; across++) {
     int32_t down = num_warps / across;
-    if (num_warps % across != 0 || rows % (SLAB * down) != 0 || columns % (SLAB * across) != 0) continue;
+    if (num_warps % across != 0 || rows % (SLAB * down) != 0 || columns % (unit * across) != 0) continue;
     if (rows / down + columns / across >= least) continue;
     least = rows / down + columns / across;
     best = across;
   }
   return best;
+}
+
+static int32_t warps_per_row(int32_t num_warps, int32_t rows, int32_t columns) {
+  return warps_per_row_in_units(num_warps, rows, columns, SLAB);
+}
+
+// Of the scores: dropout's random numbers come for 32 keys at a time.
+static int32_t warps_per_score_row(int32_t num_warps, int32_t block_m, int32_t block_n, bool drops) {
+  return warps_per_row_in_units(num_warps, block_m, block_n, drops ? FTL_DROPOUT_COLUMNS : SLAB);
 }
 
 static int32_t tile_of(const ftl_backward *f, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns) {
@@ -32,10 +41,20 @@ static int32_t tile_of(const ftl_backward *f, const char *name, ftl_dtype dtype,
   return tile;
 }
 
+static int32_t warps_per_row_of_scores(const ftl_backward *f) {
+  return warps_per_score_row(f->num_warps, f->a.block_m, f->a.block_n, f->a.dropout_p > 0);
+}
+
+static int32_t score_tile_of(const ftl_backward *f, const char *name, ftl_dtype dtype) {
+  int32_t tile = ftl_builder_tile(f->b, name, dtype, f->a.block_m, f->a.block_n);
+  ftl_builder_side_by_side(f->b, warps_per_row_of_scores(f));
+  return tile;
+}
+
 // A number a row of the scores.
 static int32_t rows_of_scores(const ftl_backward *f, const char *name) {
   int32_t rows = ftl_builder_rows(f->b, name, f->a.block_m);
-  ftl_builder_side_by_side(f->b, warps_per_row(f->num_warps, f->a.block_m, f->a.block_n));
+  ftl_builder_side_by_side(f->b, warps_per_row_of_scores(f));
   return rows;
 }
 
@@ -43,11 +62,18 @@ ftl_status ftl_backward_check_atomics(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
   int32_t num_warps = (int32_t)v[FTL_PARAM_num_warps], block_m = (int32_t)v[FTL_PARAM_block_m];
   int32_t block_n = (int32_t)v[FTL_PARAM_block_n], columns = ftl_backward_padded_head_dim(spec);
+  bool drops = v[FTL_PARAM_dropout_p] != 0;
   if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA)
     return ftl_error_set(error, FTL_INFEASIBLE, "dq=atomics: its warps stand side by side, which needs mma=mma");
   bool fits = warps_per_row(num_warps, block_m, block_n) > 0 && warps_per_row(num_warps, block_n, columns) > 0 &&
               warps_per_row(num_warps, block_m, columns) > 0;
-  if (fits) return FTL_OK;
+  if (fits && warps_per_score_row(num_warps, block_m, block_n, drops) > 0) return FTL_OK;
+  if (fits)
+    return ftl_error_set(
+        error, FTL_INFEASIBLE,
+        "block_m=%d block_n=%d num_warps=%d: with dropout_p random numbers come for %d keys at a time: "
+        "the warps share block_m x block_n in parts of multiples of %d x %d",
+        block_m, block_n, num_warps, FTL_DROPOUT_COLUMNS, SLAB, FTL_DROPOUT_COLUMNS);
   return ftl_error_set(
       error, FTL_INFEASIBLE,
       "block_m=%d block_n=%d num_warps=%d: the warps share tiles of block_m x block_n, block_n x %d and "
@@ -63,7 +89,8 @@ typedef struct fused {
   int32_t scores, products;      // S, then P; dP, then dS
   int32_t probs, d_scores;       // P and dS, rounded
   int32_t d_q, d_k, d_v, lse, delta;
-  ftl_expr first, end;  // of the query tiles that see any of the keys
+  ftl_query_steps steps;  // the query tiles that see any of the keys
+  int32_t listed;         // table: the tiles at these positions; -1: the positions are tiles
 } fused;
 
 static fused declare(ftl_backward *f) {
@@ -78,10 +105,10 @@ static fused declare(ftl_backward *f) {
       .d_o = ftl_builder_ring(b, "do", a->dtype, a->block_m, d, 1, role, readers),
       .p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, readers),
       .d_s = ftl_builder_ring(b, "ds", a->dtype, a->block_m, a->block_n, 1, role, readers),
-      .scores = tile_of(f, "s", FTL_FP32, a->block_m, a->block_n),
-      .products = tile_of(f, "dp", FTL_FP32, a->block_m, a->block_n),
-      .probs = tile_of(f, "p", a->dtype, a->block_m, a->block_n),
-      .d_scores = tile_of(f, "ds", a->dtype, a->block_m, a->block_n),
+      .scores = score_tile_of(f, "s", FTL_FP32),
+      .products = score_tile_of(f, "dp", FTL_FP32),
+      .probs = score_tile_of(f, "p", a->dtype),
+      .d_scores = score_tile_of(f, "ds", a->dtype),
       .d_q = tile_of(f, "dq", FTL_FP32, a->block_m, d),
       .d_k = tile_of(f, "dk", FTL_FP32, a->block_n, d),
       .d_v = tile_of(f, "dv", FTL_FP32, a->block_n, d),
@@ -93,14 +120,25 @@ static fused declare(ftl_backward *f) {
 // First row of the query tile of step j, counted from the last tile.
 static ftl_expr row_of_step(const fused *p, ftl_expr j) {
   ftl_builder *b = p->f->b;
-  ftl_expr m = ftl_sub(b, ftl_sub(b, p->end, ftl_const(b, 1)), j);
-  return ftl_mul(b, m, ftl_const(b, p->f->a.block_m));
+  ftl_expr position = ftl_sub(b, ftl_sub(b, p->steps.end, ftl_const(b, 1)), j);
+  ftl_expr tile = p->listed < 0 ? position : ftl_lookup(b, p->listed, position);
+  return ftl_mul(b, tile, ftl_const(b, p->f->a.block_m));
+}
+
+static ftl_expr is_present(const fused *p, ftl_expr j) {
+  return ftl_sub(p->f->b, ftl_sub(p->f->b, p->steps.end, p->steps.first), j);
 }
 
 // Rows of step j of a tensor like Q; absent past the last step.
 static ftl_tile_ref step_ref(const fused *p, int32_t tensor, ftl_expr j, int32_t columns) {
-  ftl_tile_ref ref = ftl_attention_query_ref(&p->f->tile, tensor, row_of_step(p, j), p->f->a.block_m, columns);
-  ref.present = ftl_sub(p->f->b, ftl_sub(p->f->b, p->end, p->first), j);
+  ftl_tile_ref ref = ftl_backward_ref(p->f, tensor, p->f->tile.head, row_of_step(p, j), p->f->a.block_m, columns);
+  ref.present = is_present(p, j);
+  return ref;
+}
+
+static ftl_tile_ref sum_ref(const fused *p, ftl_expr j) {
+  ftl_tile_ref ref = ftl_backward_sum_ref(p->f, row_of_step(p, j));
+  ref.present = is_present(p, j);
   return ref;
 }
 
@@ -122,29 +160,20 @@ static void start(const fused *p) {
   load_rows(p, zero);
   int32_t kept[] = {t->k, t->v}, rings[] = {p->k, p->v};
   for (int i = 0; i < 2; i++)
-    ftl_fill_stage(b, rings[i],
-                   ftl_attention_key_ref(&p->f->tile, kept[i], p->f->tile.row, p->f->a.block_n, p->f->a.head_dim));
+    ftl_fill_stage(
+        b, rings[i],
+        ftl_backward_ref(p->f, kept[i], p->f->tile.kv_head, p->f->tile.row, p->f->a.block_n, p->f->a.head_dim));
   for (int32_t j = 1; j < p->f->num_stages - 1; j++) load_step(p, p->q, t->q, ftl_const(b, j));
   for (int i = 0; i < 2; i++) ftl_wait(b, rings[i]);
   ftl_fill(b, p->d_k, 0.0f);
   ftl_fill(b, p->d_v, 0.0f);
 }
 
-// P = exp2(scale S - LSE); LSE in the unit of exp2, and 0 for queries that see no key, whose scores are -inf.
-static void exponentiate(const fused *p) {
+// To shared memory, where all warps read it.
+static void publish(const fused *p, int32_t value, int32_t ring) {
   ftl_builder *b = p->f->b;
-  const ftl_attention *a = &p->f->a;
-  if (ftl_attention_may_see_none(a)) ftl_unary(b, FTL_ELEM_ZERO_IF_NEG_INF, p->lse, p->lse);
-  ftl_binary(b, FTL_ELEM_MUL, p->lse, p->lse, ftl_immediate(-log2_e));
-  ftl_backward_exponentiate(p->f, p->scores, p->lse);
-}
-
-// Rounded, and to shared memory, where all warps read it.
-static void publish(const fused *p, int32_t rounded, int32_t value, int32_t ring) {
-  ftl_builder *b = p->f->b;
-  ftl_convert(b, rounded, value);
   ftl_acquire(b, ring);
-  ftl_put(b, ring, rounded);
+  ftl_put(b, ring, value);
   ftl_commit(b, ring);
 }
 
@@ -154,17 +183,22 @@ static void multiply(const fused *p, int32_t result, int32_t ring_a, int32_t rin
 }
 
 static void step_scores(const fused *p, ftl_expr j, bool masked) {
-  ftl_builder *b = p->f->b;
+  const ftl_backward *f = p->f;
+  ftl_builder *b = f->b;
+  ftl_expr query = row_of_step(p, j);
   ftl_wait(b, p->q);
   ftl_wait(b, p->d_o);
   multiply(p, p->scores, p->q, p->k, true);
-  if (masked) ftl_attention_mask(b, &p->f->a, p->scores, row_of_step(p, j), p->f->tile.row, 0);
-  exponentiate(p);
-  publish(p, p->probs, p->scores, p->p);
+  if (masked) ftl_attention_mask_lengths(b, &f->a, f->lengths, p->scores, query, f->tile.row, 0);
+  ftl_backward_prepare_lse(f, p->lse);
+  ftl_backward_exponentiate(f, p->scores, p->lse);
+  ftl_attention_dropout_by_sign(b, &f->a, &f->tile, p->scores, query, f->tile.row, false);
+  ftl_backward_round_probs(f, p->probs, p->scores);
+  publish(p, p->probs, p->p);
   multiply(p, p->products, p->d_o, p->v, true);
-  ftl_binary(b, FTL_ELEM_SUB, p->products, p->products, ftl_value_operand(p->delta));
-  ftl_binary(b, FTL_ELEM_MUL, p->products, p->products, ftl_value_operand(p->scores));
-  publish(p, p->d_scores, p->products, p->d_s);
+  ftl_backward_differentiate(f, p->products, p->scores, p->delta);
+  ftl_convert(b, p->d_scores, p->products);
+  publish(p, p->d_scores, p->d_s);
 }
 
 static void step_gradients(const fused *p, ftl_expr j) {
@@ -180,7 +214,7 @@ static void step_gradients(const fused *p, ftl_expr j) {
   load_step(p, p->d_o, t->d_o, next);
   multiply(p, p->d_q, p->d_s, p->k, false);
   load_rows(p, next);
-  ftl_atomic_add(b, step_ref(p, t->d_q_sum, j, p->f->a.padded_head_dim), p->d_q);
+  ftl_atomic_add(b, sum_ref(p, j), p->d_q);
   ftl_mma_shared(b, p->d_k, p->d_s, p->q, false);
   ftl_transposed_a(b);
   ftl_release(b, p->d_s);
@@ -203,36 +237,54 @@ static ftl_expr num_unmasked(const ftl_backward *f, const ftl_query_steps *steps
   ftl_builder *b = f->b;
   const ftl_attention *a = &f->a;
   ftl_expr unmasked = ftl_sub(b, steps->unmasked, steps->whole);
-  if (a->seqlen_kv % a->block_n == 0) return unmasked;
-  ftl_expr left = ftl_sub(b, ftl_const(b, a->seqlen_kv), f->tile.row);
+  if (f->packed == NULL && a->seqlen_kv % a->block_n == 0) return unmasked;
+  ftl_expr left = ftl_sub(b, f->lengths.seqlen_kv, f->tile.row);
   ftl_expr is_whole = ftl_min(b, ftl_const(b, 1), ftl_div(b, left, ftl_const(b, a->block_n)));
   return ftl_mul(b, is_whole, unmasked);
 }
 
+// Under a block mask the steps are those of the key tile's list, which has those seen in part last.
+static void walk_listed(fused *p) {
+  ftl_builder *b = p->f->b;
+  ftl_listed_tiles listed = ftl_tile_lists_declare(b, p->f->lists, p->f->tile.row);
+  p->listed = listed.tiles;
+  p->steps = (ftl_query_steps){listed.range.first, listed.range.whole, listed.range.unmasked, listed.range.end};
+  ftl_expr num_partial = ftl_sub(b, p->steps.end, p->steps.unmasked);
+  start(p);
+  loop(p, ftl_const(b, 0), num_partial, true);
+  loop(p, num_partial, ftl_sub(b, p->steps.end, p->steps.first), false);
+}
+
 static void walk_queries(fused *p) {
   ftl_builder *b = p->f->b;
-  ftl_query_steps steps = ftl_backward_query_steps(p->f);
-  p->first = steps.first;
-  p->end = steps.end;
-  ftl_expr from = ftl_sub(b, steps.end, steps.unmasked);
-  ftl_expr to = ftl_add(b, from, num_unmasked(p->f, &steps));
+  p->listed = -1;
+  p->steps = ftl_backward_query_steps(p->f);
+  ftl_expr from = ftl_sub(b, p->steps.end, p->steps.unmasked);
+  ftl_expr to = ftl_add(b, from, num_unmasked(p->f, &p->steps));
   start(p);
   loop(p, ftl_const(b, 0), from, true);
   loop(p, from, to, false);
-  loop(p, to, ftl_sub(b, steps.end, steps.first), true);
+  loop(p, to, ftl_sub(b, p->steps.end, p->steps.first), true);
+}
+
+static void store_of_keys(const fused *p, int32_t tensor, int32_t value, int32_t staging) {
+  const ftl_backward *f = p->f;
+  ftl_store(f->b, ftl_backward_ref(f, tensor, f->tile.head, f->tile.row, f->a.block_n, f->a.head_dim), value, staging);
 }
 
 void ftl_backward_write_dq_dk_dv(ftl_backward *f) {
-  ftl_builder *b = f->b;
-  const ftl_attention *a = &f->a;
-  ftl_backward_grid(f, a->heads, a->seqlen_kv, a->block_n);
+  ftl_backward_keep(f, f->a.seqlen_kv, f->a.block_n);
   fused p = declare(f);
-  walk_queries(&p);
-  ftl_release(b, p.k);
-  ftl_release(b, p.v);
-  ftl_binary(b, FTL_ELEM_MUL, p.d_k, p.d_k, ftl_immediate(a->scale));
-  ftl_store(b, ftl_attention_query_ref(&f->tile, f->t.d_k_of_heads, f->tile.row, a->block_n, a->head_dim), p.d_k, p.k);
-  ftl_store(b, ftl_attention_query_ref(&f->tile, f->t.d_v_of_heads, f->tile.row, a->block_n, a->head_dim), p.d_v, p.v);
+  if (f->lists != NULL)
+    walk_listed(&p);
+  else
+    walk_queries(&p);
+  ftl_release(f->b, p.k);
+  ftl_release(f->b, p.v);
+  ftl_backward_scale(f, p.d_k, true);
+  ftl_backward_scale(f, p.d_v, false);
+  store_of_keys(&p, f->t.d_k_of_heads, p.d_k, p.k);
+  store_of_keys(&p, f->t.d_v_of_heads, p.d_v, p.v);
 }
 
 // ---- dQ from its sum ----
@@ -240,11 +292,11 @@ void ftl_backward_write_dq_dk_dv(ftl_backward *f) {
 void ftl_backward_convert_dq(ftl_backward *f) {
   ftl_builder *b = f->b;
   const ftl_attention *a = &f->a;
-  ftl_backward_grid(f, a->heads, a->seqlen_q, a->block_m);
+  ftl_backward_keep(f, a->seqlen_q, a->block_m);
   int32_t role = ftl_builder_role(b, "main", f->num_warps, 0);
   int32_t staging = ftl_builder_ring(b, "dq", a->dtype, a->block_m, a->padded_head_dim, 1, role, 1 << role);
   int32_t d_q = tile_of(f, "dq", FTL_FP32, a->block_m, a->padded_head_dim);
-  ftl_load_tile(b, d_q, ftl_attention_query_ref(&f->tile, f->t.d_q_sum, f->tile.row, a->block_m, a->padded_head_dim));
-  ftl_binary(b, FTL_ELEM_MUL, d_q, d_q, ftl_immediate(a->scale));
-  ftl_store(b, ftl_attention_query_ref(&f->tile, f->t.d_q, f->tile.row, a->block_m, a->head_dim), d_q, staging);
+  ftl_load_tile(b, d_q, ftl_backward_sum_ref(f, f->tile.row));
+  ftl_backward_scale(f, d_q, true);
+  ftl_store(b, ftl_backward_ref(f, f->t.d_q, f->tile.head, f->tile.row, a->block_m, a->head_dim), d_q, staging);
 }

@@ -70,7 +70,7 @@ bool ftl_block_mask_sees(const ftl_block_mask *mask, int64_t row, int64_t column
   }
 }
 
-// ---- key tiles ----
+// ---- lists of tiles ----
 
 // Keys from..end-1; end 0: none.
 typedef struct key_span {
@@ -80,36 +80,51 @@ typedef struct key_span {
 typedef struct tile_grid {
   ftl_attention a;
   const ftl_block_mask *mask;
-  int64_t num_key_tiles;
-  key_span *seen;  // of each key tile: from the first key to the last that some query tile sees
+  ftl_tile_walk walk;
+  int64_t num_kept, num_steps;  // tiles
+  key_span *seen;               // of each key tile: from the first key to the last that some query tile sees
 } tile_grid;
 
-// Pairs that are seen of query tile t and key tile j, and how many there are of rows that exist and columns.
-static int64_t pairs_of(const tile_grid *g, int64_t t, int64_t j, int64_t *all) {
-  const ftl_attention *a = &g->a;
-  int64_t query = t * a->block_m, key = j * a->block_n;
-  int64_t queries = ftl_smaller(a->block_m, a->seqlen_q - query);
-  *all = queries * a->block_n;
-  if (!ftl_block_mask_sees(g->mask, query / g->mask->block_tokens, key / g->mask->block_tokens)) return 0;
-  return ftl_attention_pairs_within(a, query, queries, key, ftl_smaller(a->block_n, a->seqlen_kv - key));
+// Queries and keys of kept tile t and step j; the last may exceed what there is.
+typedef struct tile_pair {
+  int64_t query, num_queries, key, num_keys, key_tile;
+} tile_pair;
+
+static tile_pair pair_at(const tile_grid *g, int64_t t, int64_t j) {
+  const ftl_tile_walk *w = &g->walk;
+  int64_t kept = t * w->kept_tokens, step = j * w->step_tokens;
+  return w->keeps_keys ? (tile_pair){step, w->step_tokens, kept, w->kept_tokens, t}
+                       : (tile_pair){kept, w->kept_tokens, step, w->step_tokens, j};
 }
 
-// Query tile t sees keys of key tile j.
+// Pairs that are seen of kept tile t and step j, and how many there are of queries that exist with a whole tile of
+// keys.
+static int64_t pairs_of(const tile_grid *g, int64_t t, int64_t j, int64_t *all) {
+  const ftl_attention *a = &g->a;
+  tile_pair p = pair_at(g, t, j);
+  int64_t queries = ftl_smaller(p.num_queries, a->seqlen_q - p.query);
+  *all = queries * p.num_keys;
+  if (!ftl_block_mask_sees(g->mask, p.query / g->mask->block_tokens, p.key / g->mask->block_tokens)) return 0;
+  return ftl_attention_pairs_within(a, p.query, queries, p.key, ftl_smaller(p.num_keys, a->seqlen_kv - p.key));
+}
+
+// Kept tile t and step j see each other.
 static void widen(const tile_grid *g, int64_t t, int64_t j) {
   const ftl_attention *a = &g->a;
+  tile_pair p = pair_at(g, t, j);
   ftl_attention_band band = ftl_attention_band_of(a);
-  int64_t query = t * a->block_m, last_query = ftl_smaller(query + a->block_m, a->seqlen_q) - 1;
-  key_span span = {j * a->block_n, ftl_smaller((j + 1) * a->block_n, a->seqlen_kv)}, *seen = &g->seen[j];
-  if (band.has_left && query + band.left > span.from) span.from = query + band.left;
+  int64_t last_query = ftl_smaller(p.query + p.num_queries, a->seqlen_q) - 1;
+  key_span span = {p.key, ftl_smaller(p.key + p.num_keys, a->seqlen_kv)}, *seen = &g->seen[p.key_tile];
+  if (band.has_left && p.query + band.left > span.from) span.from = p.query + band.left;
   if (band.has_right) span.end = ftl_smaller(span.end, last_query + band.right + 1);
   if (seen->end == 0 || span.from < seen->from) seen->from = span.from;
   if (span.end > seen->end) seen->end = span.end;
 }
 
-static void list_query_tile(ftl_key_lists *lists, const tile_grid *g, int64_t t) {
+static void list_steps(ftl_tile_lists *lists, const tile_grid *g, int64_t t) {
   lists->ends[2 * t] = (int32_t)lists->num_tiles;
   for (int whole = 1; whole >= 0; whole--) {
-    for (int64_t j = 0; j < g->num_key_tiles; j++) {
+    for (int64_t j = 0; j < g->num_steps; j++) {
       int64_t all, seen = pairs_of(g, t, j, &all);
       if (seen == 0 || (seen == all) != whole) continue;
       lists->tiles[lists->num_tiles++] = (int32_t)j;
@@ -120,60 +135,66 @@ static void list_query_tile(ftl_key_lists *lists, const tile_grid *g, int64_t t)
   }
 }
 
-static ftl_status list_all(ftl_key_lists *lists, const tile_grid *g, ftl_error *error) {
-  int64_t most = g->a.num_m_tiles * g->num_key_tiles;
+static ftl_status list_all(ftl_tile_lists *lists, const tile_grid *g, ftl_error *error) {
+  int64_t most = g->num_kept * g->num_steps;
   if (most > MOST_TILE_PAIRS)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "mask: %lld x %lld tiles of block_m x block_n; a block mask is listed for at most 2^26",
-                         (long long)g->a.num_m_tiles, (long long)g->num_key_tiles);
-  lists->num_query_tiles = g->a.num_m_tiles;
+    return ftl_error_set(
+        error, FTL_INFEASIBLE, "mask: %lld x %lld tiles of %s; a block mask is listed for at most 2^26",
+        (long long)g->num_kept, (long long)g->num_steps, g->walk.keeps_keys ? "keys x queries" : "queries x keys");
+  lists->num_kept_tiles = g->num_kept;
+  lists->kept_tokens = g->walk.kept_tokens;
   lists->tiles = malloc(sizeof *lists->tiles * (size_t)most);
-  lists->ends = malloc(sizeof *lists->ends * (size_t)(2 * lists->num_query_tiles + 1));
+  lists->ends = malloc(sizeof *lists->ends * (size_t)(2 * lists->num_kept_tiles + 1));
   if (lists->tiles == NULL || lists->ends == NULL || g->seen == NULL)
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
-  for (int64_t t = 0; t < lists->num_query_tiles; t++) list_query_tile(lists, g, t);
-  lists->ends[2 * lists->num_query_tiles] = (int32_t)lists->num_tiles;
-  for (int64_t j = 0; j < g->num_key_tiles; j++) lists->num_keys += g->seen[j].end - g->seen[j].from;
+  for (int64_t t = 0; t < lists->num_kept_tiles; t++) list_steps(lists, g, t);
+  lists->ends[2 * lists->num_kept_tiles] = (int32_t)lists->num_tiles;
+  int64_t num_key_tiles = g->walk.keeps_keys ? g->num_kept : g->num_steps;
+  for (int64_t k = 0; k < num_key_tiles; k++) lists->num_keys += g->seen[k].end - g->seen[k].from;
   if (lists->num_tiles > 0) return FTL_OK;
   return ftl_error_set(error, FTL_INFEASIBLE, "mask: no query sees any key");
 }
 
-ftl_status ftl_key_lists_init(ftl_key_lists *lists, const ftl_spec *spec, ftl_error *error) {
-  *lists = (ftl_key_lists){0};
+ftl_status ftl_tile_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_tile_walk walk, ftl_error *error) {
+  *lists = (ftl_tile_lists){0};
   if (spec->value[FTL_PARAM_mask] == FTL_MASK_NONE) return FTL_OK;
   ftl_block_mask mask;
   ftl_status status = ftl_block_mask_init(&mask, spec, error);
-  tile_grid g = {.a = ftl_attention_of(spec), .mask = &mask};
-  g.num_key_tiles = ftl_divide_up(g.a.seqlen_kv, g.a.block_n);
-  g.seen = calloc((size_t)g.num_key_tiles, sizeof *g.seen);
+  tile_grid g = {.a = ftl_attention_of(spec), .mask = &mask, .walk = walk};
+  g.num_kept = ftl_divide_up(walk.keeps_keys ? g.a.seqlen_kv : g.a.seqlen_q, walk.kept_tokens);
+  g.num_steps = ftl_divide_up(walk.keeps_keys ? g.a.seqlen_q : g.a.seqlen_kv, walk.step_tokens);
+  g.seen = calloc((size_t)(walk.keeps_keys ? g.num_kept : g.num_steps), sizeof *g.seen);
   if (status == FTL_OK) status = list_all(lists, &g, error);
   free(g.seen);
   ftl_block_mask_fini(&mask);
-  if (status != FTL_OK) ftl_key_lists_fini(lists);
+  if (status != FTL_OK) ftl_tile_lists_fini(lists);
   return status;
 }
 
-void ftl_key_lists_fini(ftl_key_lists *lists) {
-  free(lists->tiles);
-  free(lists->ends);
-  *lists = (ftl_key_lists){0};
+ftl_tile_walk ftl_tile_walk_forward(const ftl_spec *spec) {
+  return (ftl_tile_walk){.kept_tokens = spec->value[FTL_PARAM_block_m], .step_tokens = spec->value[FTL_PARAM_block_n]};
 }
 
-bool ftl_key_lists_some_empty(const ftl_key_lists *lists) {
-  for (int64_t t = 0; t < lists->num_query_tiles; t++)
+void ftl_tile_lists_fini(ftl_tile_lists *lists) {
+  free(lists->tiles);
+  free(lists->ends);
+  *lists = (ftl_tile_lists){0};
+}
+
+bool ftl_tile_lists_some_empty(const ftl_tile_lists *lists) {
+  for (int64_t t = 0; t < lists->num_kept_tiles; t++)
     if (lists->ends[2 * t] == lists->ends[2 * t + 2]) return true;
   return false;
 }
 
-ftl_listed_keys ftl_key_lists_declare(ftl_builder *b, const ftl_key_lists *lists, const ftl_attention *a,
-                                      ftl_expr row) {
-  int32_t tiles = ftl_builder_table(b, "key_tiles", lists->tiles, lists->num_tiles);
-  int32_t ends = ftl_builder_table(b, "ends", lists->ends, 2 * lists->num_query_tiles + 1);
-  ftl_expr entry = ftl_mul(b, ftl_div(b, row, ftl_const(b, a->block_m)), ftl_const(b, 2));
+ftl_listed_tiles ftl_tile_lists_declare(ftl_builder *b, const ftl_tile_lists *lists, ftl_expr row) {
+  int32_t tiles = ftl_builder_table(b, "step_tiles", lists->tiles, lists->num_tiles);
+  int32_t ends = ftl_builder_table(b, "ends", lists->ends, 2 * lists->num_kept_tiles + 1);
+  ftl_expr entry = ftl_mul(b, ftl_div(b, row, ftl_const(b, lists->kept_tokens)), ftl_const(b, 2));
   ftl_expr begin = ftl_lookup(b, ends, entry);
-  return (ftl_listed_keys){.tiles = tiles,
-                           .keys = {.first = begin,
-                                    .whole = begin,
-                                    .unmasked = ftl_lookup(b, ends, ftl_add(b, entry, ftl_const(b, 1))),
-                                    .end = ftl_lookup(b, ends, ftl_add(b, entry, ftl_const(b, 2)))}};
+  return (ftl_listed_tiles){.tiles = tiles,
+                            .range = {.first = begin,
+                                      .whole = begin,
+                                      .unmasked = ftl_lookup(b, ends, ftl_add(b, entry, ftl_const(b, 1))),
+                                      .end = ftl_lookup(b, ends, ftl_add(b, entry, ftl_const(b, 2)))}};
 }

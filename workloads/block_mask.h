@@ -1,9 +1,10 @@
 // Which blocks of mask_block queries x mask_block keys a block mask leaves, and the key tiles that each query tile
-// walks under it. The rows of blocks are aligned with the last key, as `causal` is. Patterns: `strided`: R. Child et
-// al., "Generating Long Sequences with Sparse Transformers", arXiv:1904.10509, section 4.2; `local_global`: I. Beltagy
-// et al., "Longformer", arXiv:2004.05150, one global block; `butterfly`: the fixed pattern of block-sparse
-// FlashAttention, arXiv:2205.14135, section 3.3 and appendix D.1 (here the union of a butterfly's factors); `bits`: as
-// given. Kernels skip blocks as FlexAttention's do: full tiles first, without a mask, then partial ones.
+// walks under it, or (backward) the query tiles that each key tile does. The rows of blocks are aligned with the last
+// key, as `causal` is. Patterns: `strided`: R. Child et al., "Generating Long Sequences with Sparse Transformers",
+// arXiv:1904.10509, section 4.2; `local_global`: I. Beltagy et al., "Longformer", arXiv:2004.05150, one global block;
+// `butterfly`: the fixed pattern of block-sparse FlashAttention, arXiv:2205.14135, section 3.3 and appendix D.1 (here
+// the union of a butterfly's factors); `bits`: as given. Kernels skip blocks as FlexAttention's do: full tiles first,
+// without a mask, then partial ones.
 #ifndef FTL_WORKLOADS_BLOCK_MASK_H
 #define FTL_WORKLOADS_BLOCK_MASK_H
 
@@ -24,26 +25,36 @@ void ftl_block_mask_fini(ftl_block_mask *mask);
 // Whether the mask leaves block (row, column); row: of the queries, from 0.
 bool ftl_block_mask_sees(const ftl_block_mask *mask, int64_t row, int64_t column);
 
-// The numbers of the key tiles that each query tile sees, tile after tile: those seen whole, then those seen in part
-// (diagonal, window, last key).
-typedef struct ftl_key_lists {
-  int32_t *tiles, *ends;  // ends[2t], ends[2t + 1]: where query tile t's begin, and where those seen in part do. Owned
-  int64_t num_tiles, num_query_tiles, num_pairs;  // num_pairs: (query, key) pairs of a head that are seen
-  int64_t num_keys;                               // that some query sees, those between two of them in a tile included
-} ftl_key_lists;
-// Without a mask (mask=none) nothing is listed: `tiles` is NULL. FTL_INFEASIBLE and FTL_NO_MEMORY as above.
-FTL_MUST_USE ftl_status ftl_key_lists_init(ftl_key_lists *lists, const ftl_spec *spec, ftl_error *error);
-void ftl_key_lists_fini(ftl_key_lists *lists);
-// Whether some query tile sees no key tile.
-bool ftl_key_lists_some_empty(const ftl_key_lists *lists);
+// A CTA keeps a tile of so many tokens and walks tiles of the others. Tokens: queries kept, keys walked, or
+// (keeps_keys) the other way round.
+typedef struct ftl_tile_walk {
+  int64_t kept_tokens, step_tokens;
+  bool keeps_keys;
+} ftl_tile_walk;
+// block_m queries are kept, block_n keys a step.
+ftl_tile_walk ftl_tile_walk_forward(const ftl_spec *spec);
 
-// The lists as tables of a program, and the positions in them of a query tile: to be walked as ftl_attention_keys'
-// range.
-typedef struct ftl_listed_keys {
+// The numbers of the tiles that each kept tile walks, kept tile after kept tile: those seen whole, then those seen in
+// part (diagonal, window, last key).
+typedef struct ftl_tile_lists {
+  int32_t *tiles, *ends;  // ends[2t], ends[2t + 1]: where kept tile t's begin, and where those seen in part do. Owned
+  int64_t num_tiles, num_kept_tiles, kept_tokens;
+  int64_t num_pairs;  // (query, key) pairs of a head that are seen
+  int64_t num_keys;   // that some query sees, those between two of them in a tile included
+} ftl_tile_lists;
+// Without a mask (mask=none) nothing is listed: `tiles` is NULL. FTL_INFEASIBLE and FTL_NO_MEMORY as above.
+FTL_MUST_USE ftl_status ftl_tile_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_tile_walk walk,
+                                            ftl_error *error);
+void ftl_tile_lists_fini(ftl_tile_lists *lists);
+// Whether some kept tile walks none.
+bool ftl_tile_lists_some_empty(const ftl_tile_lists *lists);
+
+// The lists as tables of a program, and the positions in them of the kept tile that begins at `row`: to be walked as
+// ftl_attention_keys' range.
+typedef struct ftl_listed_tiles {
   int32_t tiles;  // table
-  ftl_key_range keys;
-} ftl_listed_keys;
-ftl_listed_keys ftl_key_lists_declare(ftl_builder *builder, const ftl_key_lists *lists, const ftl_attention *a,
-                                      ftl_expr row);
+  ftl_key_range range;
+} ftl_listed_tiles;
+ftl_listed_tiles ftl_tile_lists_declare(ftl_builder *builder, const ftl_tile_lists *lists, ftl_expr row);
 
 #endif

@@ -76,7 +76,8 @@ static void recompute(const flash1_bwd *w, const ftl_flash1_block *block, ftl_ex
   const ftl_attention *a = &w->f.a;
   ftl_fill(b, w->scores, 0);
   ftl_mma_shared(b, w->scores, w->k, w->q, true);
-  if (a->causal || a->seqlen_kv % a->block_n != 0) ftl_attention_mask_transposed(b, a, w->scores, block->key, row);
+  if (a->causal || a->seqlen_kv % a->block_n != 0)
+    ftl_attention_mask_transposed(b, a, ftl_attention_lengths_of(b, a), w->scores, block->key, row);
   if (a->causal) ftl_unary(b, FTL_ELEM_ZERO_IF_NEG_INF, w->lse, w->lse);
   ftl_binary(b, FTL_ELEM_MUL, w->lse, w->lse, ftl_immediate(-log2_e));
   ftl_elem(b, FTL_ELEM_FMA, w->scores, ftl_value_operand(w->scores), ftl_immediate(a->scale * log2_e),
@@ -219,7 +220,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
     ftl_builder *b;
     status = ftl_builder_create(&b, all[i].name, error);
     if (status != FTL_OK) break;
-    ftl_backward f = ftl_backward_of(b, spec);
+    ftl_backward f = ftl_backward_of(b, spec, 0);
     int32_t d_q_sum = declare_d_q_sum(&f);
     if (all[i].adds_up_d_q) f.t.d_q_sum = d_q_sum;
     all[i].write(&f);

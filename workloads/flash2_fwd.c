@@ -24,8 +24,8 @@ typedef struct flash2 {
   ftl_attention_lengths lengths;
   ftl_expr origin, row_end;  // of the sequence's rows in the tensors
   ftl_key_range keys;
-  ftl_key_lists lists;  // under a block mask `keys` are positions in them
-  int32_t listed;       // table: the key tiles at these positions
+  ftl_tile_lists lists;  // under a block mask `keys` are positions in them
+  int32_t listed;        // table: the key tiles at these positions
 } flash2;
 
 // ---- what cannot exist on any GPU ----
@@ -93,8 +93,8 @@ static void declare(flash2 *f, const ftl_spec *spec) {
   declare_tile(f, spec);
   f->keys = ftl_attention_keys_lengths(b, a, f->lengths, f->tile.row);
   if (f->lists.tiles == NULL) return;
-  ftl_listed_keys listed = ftl_key_lists_declare(b, &f->lists, a, f->tile.row);
-  f->keys = listed.keys;
+  ftl_listed_tiles listed = ftl_tile_lists_declare(b, &f->lists, f->tile.row);
+  f->keys = listed.range;
   f->listed = listed.tiles;
   ftl_attention_needs_keys(b, a, t.k, t.v, f->lists.num_keys);
 }
@@ -295,10 +295,10 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
               .persistent = spec->value[FTL_PARAM_persistent] != 0};
   f.q_in_registers = is_q_in_registers(spec);
   ftl_packed_batch *packed = NULL;
-  status = ftl_packed_batch_create(&packed, spec, error);
+  status = ftl_packed_batch_create(&packed, spec, spec->value[FTL_PARAM_block_m], error);
   if (status != FTL_OK) return status;
   f.packed = packed;
-  status = ftl_key_lists_init(&f.lists, spec, error);
+  status = ftl_tile_lists_init(&f.lists, spec, ftl_tile_walk_forward(spec), error);
   if (status == FTL_OK) status = ftl_builder_create(&f.b, "flash2_fwd", error);
   if (status != FTL_OK) goto done;
   declare(&f, spec);
@@ -312,7 +312,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   if (status == FTL_OK) *num_launches = 1;
   ftl_builder_destroy(f.b);
 done:
-  ftl_key_lists_fini(&f.lists);
+  ftl_tile_lists_fini(&f.lists);
   ftl_packed_batch_destroy(packed);
   return status;
 }

@@ -29,7 +29,7 @@ typedef struct ftl_flash3 {
   const ftl_packed_batch *packed;        // NULL: sequences are equally long
   ftl_packed_tile tile;                  // the query tile; without `packed` of a sequence that is the whole tensor
   ftl_key_range keys;                    // of the whole query tile: all groups walk the same key tiles; at least one
-  ftl_key_lists lists;                   // under a block mask `keys` are positions in them
+  ftl_tile_lists lists;                  // under a block mask `keys` are positions in them
   int32_t listed;                        // table: the key tiles at these positions
 } ftl_flash3;
 

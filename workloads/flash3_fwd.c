@@ -48,8 +48,8 @@ static void declare_tile(ftl_flash3 *f, const ftl_spec *spec) {
                                 .row_end = FTL_TENSOR_END};
   f->keys = ftl_attention_keys_lengths(b, &f->a, f->tile.lengths, f->tile.tile.row);
   if (f->lists.tiles != NULL) {
-    ftl_listed_keys listed = ftl_key_lists_declare(b, &f->lists, &f->a, f->tile.tile.row);
-    f->keys = listed.keys;
+    ftl_listed_tiles listed = ftl_tile_lists_declare(b, &f->lists, f->tile.tile.row);
+    f->keys = listed.range;
     f->listed = listed.tiles;
     ftl_attention_needs_keys(b, &f->a, f->t.k, f->t.v, f->lists.num_keys);
   }
@@ -103,9 +103,9 @@ static void write_roles(const ftl_flash3 *f) {
 // ---- the kernel ----
 
 // Every query tile begins with a key tile.
-static ftl_status list_keys(ftl_key_lists *lists, const ftl_spec *spec, ftl_error *error) {
-  ftl_status status = ftl_key_lists_init(lists, spec, error);
-  if (status != FTL_OK || !ftl_key_lists_some_empty(lists)) return status;
+static ftl_status list_keys(ftl_tile_lists *lists, const ftl_spec *spec, ftl_error *error) {
+  ftl_status status = ftl_tile_lists_init(lists, spec, ftl_tile_walk_forward(spec), error);
+  if (status != FTL_OK || !ftl_tile_lists_some_empty(lists)) return status;
   return ftl_error_set(error, FTL_INFEASIBLE,
                        "mask: flash3_fwd needs a key tile for every query tile, and one sees none");
 }
@@ -154,13 +154,13 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   if (status != FTL_OK) return status;
   ftl_flash3 f = kernel_of(spec);
   ftl_packed_batch *packed = NULL;
-  status = ftl_packed_batch_create(&packed, spec, error);
+  status = ftl_packed_batch_create(&packed, spec, spec->value[FTL_PARAM_block_m], error);
   if (status != FTL_OK) return status;
   f.packed = packed;
   status = list_keys(&f.lists, spec, error);
   if (status == FTL_OK) status = write(&f, spec, &launches[0], error);
   if (status == FTL_OK) *num_launches = 1;
-  ftl_key_lists_fini(&f.lists);
+  ftl_tile_lists_fini(&f.lists);
   ftl_packed_batch_destroy(packed);
   return status;
 }

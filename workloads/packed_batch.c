@@ -35,29 +35,29 @@ static bool try_place_sequences(ftl_packed_batch *b, const ftl_spec *spec) {
   ftl_spec_list(spec, FTL_PARAM_lengths, b->lengths, b->num_sequences);
   for (int64_t i = 0; i < b->num_sequences; i++) {
     b->num_tokens += b->lengths[i];
-    b->num_tiles += ftl_divide_up(b->lengths[i], spec->value[FTL_PARAM_block_m]);
+    b->num_tiles += ftl_divide_up(b->lengths[i], b->tile_rows);
   }
   return true;
 }
 
 static bool try_list_tiles(ftl_packed_batch *b, const ftl_spec *spec) {
-  int64_t block_m = spec->value[FTL_PARAM_block_m], at = 0, offset = 0;
+  int64_t at = 0, offset = 0;
   b->tile_sequence = malloc((size_t)b->num_tiles * sizeof *b->tile_sequence);
   b->tile_row = malloc((size_t)b->num_tiles * sizeof *b->tile_row);
   if (!b->tile_sequence || !b->tile_row) return false;
   for (int64_t i = 0; i < b->num_sequences; offset += b->lengths[i++]) {
-    int64_t num_tiles = ftl_divide_up(b->lengths[i], block_m);
+    int64_t num_tiles = ftl_divide_up(b->lengths[i], b->tile_rows);
     b->offsets[i] = (int32_t)offset;
     for (int64_t m = 0; m < num_tiles; m++, at++) {
       b->tile_sequence[at] = (int32_t)i;
-      b->tile_row[at] = (int32_t)((spec->value[FTL_PARAM_tile_reverse] ? num_tiles - 1 - m : m) * block_m);
+      b->tile_row[at] = (int32_t)((spec->value[FTL_PARAM_tile_reverse] ? num_tiles - 1 - m : m) * b->tile_rows);
     }
   }
   b->offsets[b->num_sequences] = (int32_t)offset;
   return true;
 }
 
-ftl_status ftl_packed_batch_create(ftl_packed_batch **out, const ftl_spec *spec, ftl_error *error) {
+ftl_status ftl_packed_batch_create(ftl_packed_batch **out, const ftl_spec *spec, int64_t tile_rows, ftl_error *error) {
   *out = NULL;
   if (spec->value[FTL_PARAM_lengths] == 0) return FTL_OK;
   ftl_status status = check(spec, error);
@@ -65,6 +65,7 @@ ftl_status ftl_packed_batch_create(ftl_packed_batch **out, const ftl_spec *spec,
   ftl_packed_batch *b = calloc(1, sizeof *b);
   if (!b) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for a batch");
   b->num_sequences = spec->value[FTL_PARAM_batch];
+  b->tile_rows = tile_rows;
   if (!try_place_sequences(b, spec)) {
     status = FTL_NO_MEMORY;
   } else if (b->num_tokens > most_tokens) {
@@ -81,6 +82,13 @@ ftl_status ftl_packed_batch_create(ftl_packed_batch **out, const ftl_spec *spec,
   return status == FTL_NO_MEMORY ? ftl_error_set(error, status, "out of memory for a batch") : status;
 }
 
+ftl_spec ftl_packed_batch_tokens(const ftl_packed_batch *batch, const ftl_spec *spec) {
+  ftl_spec tokens = *spec;
+  tokens.value[FTL_PARAM_batch] = 1;
+  tokens.value[FTL_PARAM_seqlen_q] = tokens.value[FTL_PARAM_seqlen_kv] = batch->num_tokens;
+  return tokens;
+}
+
 int64_t ftl_packed_batch_flops(const ftl_packed_batch *batch, const ftl_attention *a) {
   ftl_attention one = *a;
   int64_t sum = 0;
@@ -95,12 +103,12 @@ int64_t ftl_packed_batch_flops(const ftl_packed_batch *batch, const ftl_attentio
 
 ftl_attention_tensors ftl_packed_batch_declare(ftl_builder *b, const ftl_spec *spec, const ftl_packed_batch *batch,
                                                const ftl_attention *a) {
-  ftl_spec one_batch = *spec;
+  ftl_spec tokens = ftl_packed_batch_tokens(batch, spec);
   ftl_attention all = *a;
-  all.batch = one_batch.value[FTL_PARAM_batch] = 1;
+  all.batch = 1;
   all.seqlen_q = all.seqlen_kv = batch->num_tokens;
   all.diagonal = 0;
-  return ftl_attention_declare(b, &one_batch, &all);
+  return ftl_attention_declare(b, &tokens, &all);
 }
 
 ftl_packed_tile ftl_packed_batch_tile(ftl_builder *b, const ftl_spec *spec, const ftl_packed_batch *batch,
@@ -119,6 +127,7 @@ ftl_packed_tile ftl_packed_batch_tile(ftl_builder *b, const ftl_spec *spec, cons
                                     .kv_head = ftl_div(b, head, ftl_const(b, a->heads / a->kv_heads)),
                                     .row = ftl_lookup(b, rows, tile)},
                            .lengths = {.seqlen_kv = ftl_sub(b, row_end, origin), .diagonal = ftl_const(b, 0)},
+                           .sequence = sequence,
                            .origin = origin,
                            .row_end = row_end};
 }

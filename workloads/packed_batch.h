@@ -8,17 +8,23 @@
 #include "workloads/attention.h"
 
 typedef struct ftl_packed_batch {
-  int64_t num_sequences, num_tokens, num_tiles;  // num_tiles: of queries, of a head
-  int32_t *lengths;                              // [num_sequences]
-  int32_t *offsets;                              // [num_sequences + 1]: first token of each
-  // Of each query tile, those of a sequence in order (or, with tile_reverse, the last first).
+  int64_t num_sequences, num_tokens, num_tiles;  // num_tiles: of a head
+  int64_t tile_rows;
+  int32_t *lengths;  // [num_sequences]
+  int32_t *offsets;  // [num_sequences + 1]: first token of each
+  // Of each tile, those of a sequence in order (or, with tile_reverse, the last first).
   int32_t *tile_sequence, *tile_row;
 } ftl_packed_batch;
 
 // *out is NULL where the specification has no `lengths`. FTL_INFEASIBLE: more than 2^24 tokens, or parameters that
 // are those of equally long sequences; FTL_NO_MEMORY.
-FTL_MUST_USE ftl_status ftl_packed_batch_create(ftl_packed_batch **out, const ftl_spec *spec, ftl_error *error);
+// tile_rows: queries of a tile (or keys: there are as many).
+FTL_MUST_USE ftl_status ftl_packed_batch_create(ftl_packed_batch **out, const ftl_spec *spec, int64_t tile_rows,
+                                                ftl_error *error);
 void ftl_packed_batch_destroy(ftl_packed_batch *batch);
+
+// All tokens as those of one sequence: what the tensors and whatever treats each token alone have.
+ftl_spec ftl_packed_batch_tokens(const ftl_packed_batch *batch, const ftl_spec *spec);
 
 // FLOPs of the forward pass of all sequences.
 int64_t ftl_packed_batch_flops(const ftl_packed_batch *batch, const ftl_attention *a);
@@ -27,13 +33,13 @@ int64_t ftl_packed_batch_flops(const ftl_packed_batch *batch, const ftl_attentio
 ftl_attention_tensors ftl_packed_batch_declare(ftl_builder *builder, const ftl_spec *spec,
                                                const ftl_packed_batch *batch, const ftl_attention *a);
 
-// The query tile of a CTA: `tile` counts rows from the sequence's first, which is row `origin` of the tensors, and
-// `row_end` the row of them after its last. Tiles advance first, then the sequence, then the head, as
+// The tile of a CTA: `tile` counts rows from the first of sequence number `sequence`, which is row `origin` of the
+// tensors, and `row_end` the row of them after its last. Tiles advance first, then the sequence, then the head, as
 // FlashAttention-2's grid; with tile_order=head_first the head before both.
 typedef struct ftl_packed_tile {
   ftl_attention_tile tile;
   ftl_attention_lengths lengths;
-  ftl_expr origin, row_end;
+  ftl_expr sequence, origin, row_end;
 } ftl_packed_tile;
 ftl_packed_tile ftl_packed_batch_tile(ftl_builder *builder, const ftl_spec *spec, const ftl_packed_batch *batch,
                                       const ftl_attention *a);

@@ -250,7 +250,7 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_tile_p
   ftl_builder *b;
   ftl_status status = ftl_builder_create(&b, l->name, error);
   if (status != FTL_OK) return status;
-  unfused u = {.f = ftl_backward_of(b, spec)};
+  unfused u = {.f = ftl_backward_of(b, spec, 0)};
   ftl_tensor_shape shape = ftl_standard_scores_shape(&u.f.a);
   u.p = ftl_builder_tensor(b, "p", u.f.a.dtype, FTL_TENSOR_INPUT, shape);
   u.d_p = ftl_builder_tensor(b, "dp", u.f.a.dtype, FTL_TENSOR_TEMP, shape);

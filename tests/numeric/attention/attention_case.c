@@ -105,35 +105,6 @@ static void make_tensors(attention_case *c, const ftl_tile_program *program) {
   }
 }
 
-// The block masks, by their definitions.
-static bool block_is_seen(const ftl_spec *spec, const int32_t *bits, int64_t i, int64_t j) {
-  const int64_t *v = spec->value;
-  int64_t block = v[FTL_PARAM_mask_block], width = v[FTL_PARAM_mask_width];
-  int64_t row = (i + v[FTL_PARAM_seqlen_kv] - v[FTL_PARAM_seqlen_q]) / block, column = j / block;
-  switch (v[FTL_PARAM_mask]) {
-    case FTL_MASK_STRIDED:
-      return llabs(row - column) < width || llabs(row - column) % width == 0;
-    case FTL_MASK_LOCAL_GLOBAL:
-      return llabs(row - column) < width || row == 0 || column == 0;
-    case FTL_MASK_BUTTERFLY:
-      for (int64_t bit = 1; bit < 1 << 20; bit *= 2)
-        if ((row ^ bit) == column) return true;
-      return row == column;
-    default:
-      return bits[i / block * ((v[FTL_PARAM_seqlen_kv] + block - 1) / block) + column] != 0;
-  }
-}
-
-static void mark_seen(attention_case *c) {
-  enum { MOST_BLOCKS = 4096 };
-  if (c->spec.value[FTL_PARAM_mask] == FTL_MASK_NONE) return;
-  int32_t bits[MOST_BLOCKS];
-  ftl_spec_list(&c->spec, FTL_PARAM_mask_bits, bits, MOST_BLOCKS);
-  c->seen = malloc((size_t)(c->a.seqlen_q * c->a.seqlen_kv));
-  for (int64_t i = 0; i < c->a.seqlen_q; i++)
-    for (int64_t j = 0; j < c->a.seqlen_kv; j++) c->seen[i * c->a.seqlen_kv + j] = block_is_seen(&c->spec, bits, i, j);
-}
-
 // ---- quantised caches ----
 
 static const ftl_tensor *tensor_named(const ftl_tile_program *program, const char *name) {
@@ -176,7 +147,7 @@ void attention_case_init(attention_case *c, const char *params) {
   c->program = c->launches[0];
   c->a = ftl_attention_of(&c->spec);
   for (int i = 0; i < c->num_launches; i++) make_tensors(c, c->launches[i]);
-  mark_seen(c);
+  c->seen = reference_block_mask(&c->spec);
   if (has_quantised_cache(c)) {
     c->dequantised[0] = dequantise(c, K, "k_scales");
     c->dequantised[1] = dequantise(c, V, "v_scales");

@@ -103,7 +103,7 @@ Test(numeric_attention_block_mask, a_tile_that_is_not_in_the_list_is_caught) {
   attention_case_init(&c,
                       "heads=1 head_dim=16 seqlen=256 block_m=64 block_n=32 num_warps=4 mask=butterfly mask_block=64");
   for (int32_t t = 0; t < c.program->num_tensors; t++)
-    if (strcmp(c.program->tensors[t].name, "key_tiles") == 0) c.program->tensors[t].table[3]--;
+    if (strcmp(c.program->tensors[t].name, "step_tiles") == 0) c.program->tensors[t].table[3]--;
   attention_case_run(&c);
   cr_assert(c.failure[0] == '\0', "the mutant runs: %s", c.failure);
   attention_case_check_visits(&c);

@@ -16,17 +16,35 @@ typedef struct gradients {
   ftl_tile_program *launches[FTL_MAX_LAUNCHES];
   int num_launches;
   int stored_p, dropped_p, kept;  // tensor indices, or -1
+  uint8_t *seen;                  // of a block mask, as reference_block_mask gives it
   float *tensors[FTL_TILE_MAX_TENSORS];
-  double *expected[3];   // dQ, dK, dV: [batch][head][row][head_dim]
+  double *expected[3];   // dQ, dK, dV, laid out as the tensors
   double *magnitude[3];  // of the terms that are rounded on the way to it, all positive
 } gradients;
 
-// `params`: "name=value ..."; copy and mma default to cp_async and mma. Runs everything.
-void gradients_run(gradients *g, const char *workload, const char *params);
-float *gradients_row(const gradients *g, gradient_tensor tensor, int64_t batch, int64_t head, int64_t row);
+// `params`: "name=value ..."; copy and mma default to cp_async and mma. Builds the programs, inputs and what is
+// expected.
+void gradients_init(gradients *g, const char *workload, const char *params);
+// Runs every launch. False where a gradient is not what float64 gives: `where` says which.
+bool gradients_try(gradients *g, char *where, size_t size);
 void gradients_fini(gradients *g);
+// Index of a row's first element in its tensor; the row.
+size_t gradients_at(const gradients *g, gradient_tensor tensor, int64_t batch, int64_t head, int64_t row);
+float *gradients_row(const gradients *g, gradient_tensor tensor, int64_t batch, int64_t head, int64_t row);
 
+// Both of the first; asserts on nothing but that the launches run.
+void gradients_run(gradients *g, const char *workload, const char *params);
 // Runs, and asserts that each gradient is what float64 gives.
 void gradients_prove(const char *workload, const char *params);
+
+// ---- the definition (gradient_reference.c) ----
+
+// A sequence's rows begin at `first` of batch `batch`; `a` has its lengths.
+typedef struct gradient_sequence {
+  ftl_attention a;
+  int64_t batch, first;
+} gradient_sequence;
+// Adds a sequence's share to what is expected, and fills in what its forward pass leaves.
+void gradients_of_sequence(gradients *g, const gradient_sequence *sequence);
 
 #endif

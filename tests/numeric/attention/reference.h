@@ -10,6 +10,8 @@
 // the first, the one that it follows. NULL: masks again.
 void reference_set_parents(const int32_t *parents);
 bool reference_sees(const ftl_attention *a, int64_t i, int64_t j);
+// What a block mask lets queries see, by its definition: [seqlen_q][seqlen_kv], to be freed; NULL where there is none.
+uint8_t *reference_block_mask(const ftl_spec *spec);
 void reference_row(const ftl_attention *a, int64_t i, const float *q, int64_t q_stride, const float *k,
                    int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse);
 // What else decides attention; zeros: nothing.

@@ -1,5 +1,6 @@
 // Every launch of flash2_bwd does what its tile program says, on every generation.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lower/checker.h"
@@ -50,6 +51,53 @@ Test(unit_lower_flash2_bwd, launches_with_atomics_are_proved) {
       for (int launch = 0; launch < cases[i].num_launches; launch++) prove(archs[a], cases[i].parameters, launch);
 }
 
+Test(unit_lower_flash2_bwd, launches_that_drop_hide_or_pack_are_proved) {
+  static const char *const kernels[] = {"mma=mma heads=2 head_dim=64 block_m=32 block_n=64 num_stages=1",
+                                        "heads=2 head_dim=64 block_m=32 block_n=64 num_stages=1",
+                                        "dq=atomics mma=mma heads=2 head_dim=64 block_m=32 block_n=64 num_warps=4"};
+  static const char *const problems[] = {"seqlen_q=200 seqlen_kv=300 dropout_p=0.1 causal=1",
+                                         "seqlen=500 mask=strided mask_width=3 mask_block=64 dropout_p=0.1",
+                                         "seqlen=500 mask=local_global mask_width=2 mask_block=64 causal=1",
+                                         "lengths=33:1:190:64", "lengths=200:77 causal=1 window=50"};
+  char parameters[256];
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
+      for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
+        for (int launch = 0; launch < 3; launch++) {
+          snprintf(parameters, sizeof parameters, "%s %s", kernels[k], problems[i]);
+          prove(archs[a], parameters, launch);
+        }
+}
+
+static void count_insts(const char *parameters, int launch, int64_t count[FTL_OPCODE_COUNT]) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_launch(&p, "a100_80", "flash2_bwd", parameters, launch, &error), FTL_OK, "%s", error.message);
+  memset(count, 0, FTL_OPCODE_COUNT * sizeof *count);
+  for (int32_t i = 0; i < p.warps->num_insts; i++) count[p.warps->insts[i].opcode] += p.warps->insts[i].repeat;
+  programs_fini(&p);
+}
+
+// 64 x 32 scores are 16 a thread of 4 warps. Queries by keys one call of the generator serves them, of 10 IMAD.WIDE and
+// 12 LOP3, and once 4 and 2; keys by queries each 16 x 16 need two, so four in all. An element's byte (PRMT), its
+// comparison and its select, and another comparison and select for dP.
+Test(unit_lower_flash2_bwd, dropout_costs_its_random_numbers_and_five_instructions_an_element) {
+  static const char *const shape = "heads=1 seqlen_q=64 seqlen_kv=64 head_dim=64 block_m=32 block_n=64 mma=mma";
+  static const int64_t num_calls[] = {0, 4, 1};  // of launch 1, transposed, and 2
+  for (int launch = 1; launch <= 2; launch++) {
+    int64_t without[FTL_OPCODE_COUNT], with[FTL_OPCODE_COUNT];
+    char dropped[128];
+    snprintf(dropped, sizeof dropped, "%s dropout_p=0.1", shape);
+    count_insts(shape, launch, without);
+    count_insts(dropped, launch, with);
+    cr_expect_eq(with[FTL_OP_IMAD_WIDE] - without[FTL_OP_IMAD_WIDE], num_calls[launch] * 10 + 4, "%d", launch);
+    cr_expect_eq(with[FTL_OP_LOP] - without[FTL_OP_LOP], num_calls[launch] * 12 + 2, "%d", launch);
+    cr_expect_eq(with[FTL_OP_PRMT] - without[FTL_OP_PRMT], 16, "%d", launch);
+    cr_expect_eq(with[FTL_OP_ISETP] - without[FTL_OP_ISETP], 32, "%d", launch);
+    cr_expect_eq(with[FTL_OP_SEL] - without[FTL_OP_SEL], 32, "%d", launch);
+  }
+}
+
 // The library's tile on the GPUs that have the shared memory for it: 144 KB.
 Test(unit_lower_flash2_bwd, the_tile_of_the_library_is_proved) {
   static const char *const large[] = {"a100_80", "h200"};
@@ -98,6 +146,11 @@ Test(unit_lower_flash2_bwd, what_cannot_be_is_the_reason) {
       {"heads=1 seqlen=128 head_dim=64 block_n=64 num_warps=8", "each a multiple of 16"},
       {"heads=1 seqlen=128 head_dim=64 copy=ldg num_stages=3", "at most 2"},
       {"dq=atomics heads=1 seqlen=128 head_dim=64 num_warps=7", "multiples of 16 rows and columns"},
+      {"heads=1 seqlen=128 head_dim=64 block_m=48 dropout_p=0.1",
+       "block_m=48: with dropout_p random numbers come for 32"},
+      {"dq=atomics heads=1 seqlen=128 head_dim=64 block_m=32 block_n=64 dropout_p=0.1", "multiples of 16 x 32"},
+      {"heads=1 lengths=128:64 head_dim=64 dropout_p=0.1", "dropout_p=0.1: not with lengths"},
+      {"heads=1 seqlen=128 head_dim=64 mask=butterfly mask_block=64", "mask_block=64: a block must hold"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     programs p;

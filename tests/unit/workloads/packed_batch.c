@@ -23,7 +23,8 @@ static ftl_spec spec_of(const char *params) {
 static ftl_packed_batch *batch_of(const ftl_spec *spec) {
   ftl_packed_batch *batch;
   ftl_error error = {0};
-  cr_assert_eq(ftl_packed_batch_create(&batch, spec, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_packed_batch_create(&batch, spec, spec->value[FTL_PARAM_block_m], &error), FTL_OK, "%s",
+               error.message);
   return batch;
 }
 
@@ -68,7 +69,8 @@ Test(unit_workloads_packed_batch, what_is_of_equally_long_sequences_is_refused) 
     ftl_spec spec = spec_of(params[i]);
     ftl_packed_batch *batch;
     ftl_error error = {0};
-    cr_assert_eq(ftl_packed_batch_create(&batch, &spec, &error), FTL_INFEASIBLE, "%s", params[i]);
+    cr_assert_eq(ftl_packed_batch_create(&batch, &spec, spec.value[FTL_PARAM_block_m], &error), FTL_INFEASIBLE, "%s",
+                 params[i]);
     cr_expect_str_eq(error.message, messages[i]);
   }
 }

@@ -1,0 +1,250 @@
+// A CTA keeps block_n rows of two tensors and walks block_m rows of two others a step. Source: T. Dao,
+// arXiv:2307.08691, algorithm 2, divided into kernels as Triton's fused-attention tutorial is (_attn_bwd_dkdv,
+// _attn_bwd_dq).
+#include "workloads/backward_products.h"
+
+#include "tile/dropout.h"
+
+enum { SCORES, PRODUCTS };  // S = kept x stepped of Q and K; dP = kept x stepped of dO and V
+
+// A launch of products: two tiles are kept, two are walked in steps.
+typedef struct products {
+  ftl_backward *f;
+  int32_t kept_tensor[2], step_tensor[2];
+  ftl_expr kept_head, step_head;
+  int32_t kept[2], step[2];                   // rings
+  int32_t scores, products, probs, d_scores;  // S, then P; dP, then dS; each rounded to 16 bits
+  int32_t lse, delta;                         // COLUMNS of dK and dV's kernel, ROWS of dQ's
+  ftl_query_steps steps;
+  int32_t listed;  // table: the tiles at these positions; -1: the positions are tiles
+} products;
+
+// ---- what cannot exist on any GPU ----
+
+ftl_status ftl_backward_check_products(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  int64_t block_n = v[FTL_PARAM_block_n], num_warps = v[FTL_PARAM_num_warps];
+  if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
+                         (long long)v[FTL_PARAM_num_stages]);
+  if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && num_warps % 4 != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
+                         (long long)num_warps);
+  if (block_n % (16 * num_warps) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_n=%lld num_warps=%lld: the warps share the block_n rows that a CTA keeps, each a "
+                         "multiple of 16",
+                         (long long)block_n, (long long)num_warps);
+  if (v[FTL_PARAM_dropout_p] != 0 && v[FTL_PARAM_block_m] % FTL_DROPOUT_COLUMNS != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_m=%lld: with dropout_p random numbers come for %d keys at a time, a multiple of that",
+                         (long long)v[FTL_PARAM_block_m], FTL_DROPOUT_COLUMNS);
+  return FTL_OK;
+}
+
+// ---- declarations and loads ----
+
+static void declare(products *p) {
+  ftl_builder *b = p->f->b;
+  const ftl_attention *a = &p->f->a;
+  int32_t role = ftl_builder_role(b, "main", p->f->num_warps, 0), readers = 1 << role;
+  for (int i = 0; i < 2; i++)
+    p->kept[i] =
+        ftl_builder_ring(b, i ? "kept 1" : "kept 0", a->dtype, a->block_n, a->padded_head_dim, 1, role, readers);
+  for (int i = 0; i < 2; i++)
+    p->step[i] = ftl_builder_ring(b, i ? "step 1" : "step 0", a->dtype, a->block_m, a->padded_head_dim,
+                                  p->f->num_stages, role, readers);
+  p->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_n, a->block_m);
+  p->products = ftl_builder_tile(b, "dp", FTL_FP32, a->block_n, a->block_m);
+  p->probs = ftl_builder_tile(b, "p", a->dtype, a->block_n, a->block_m);
+  p->d_scores = ftl_builder_tile(b, "ds", a->dtype, a->block_n, a->block_m);
+}
+
+// Under a block mask the steps are those of the kept tile's list.
+static void choose_steps(products *p, ftl_query_steps steps) {
+  p->steps = steps;
+  p->listed = -1;
+  if (p->f->lists == NULL) return;
+  ftl_listed_tiles listed = ftl_tile_lists_declare(p->f->b, p->f->lists, p->f->tile.row);
+  p->listed = listed.tiles;
+  p->steps = (ftl_query_steps){listed.range.first, listed.range.whole, listed.range.unmasked, listed.range.end};
+}
+
+static ftl_expr row_of_step(const products *p, ftl_expr j) {
+  ftl_expr tile = p->listed < 0 ? j : ftl_lookup(p->f->b, p->listed, j);
+  return ftl_mul(p->f->b, tile, ftl_const(p->f->b, p->f->a.block_m));
+}
+
+static void load_kept(const products *p) {
+  for (int i = 0; i < 2; i++)
+    ftl_fill_stage(
+        p->f->b, p->kept[i],
+        ftl_backward_ref(p->f, p->kept_tensor[i], p->kept_head, p->f->tile.row, p->f->a.block_n, p->f->a.head_dim));
+}
+
+// An empty stage beyond the last step.
+static void load_step(const products *p, int i, ftl_expr j) {
+  ftl_tile_ref ref =
+      ftl_backward_ref(p->f, p->step_tensor[i], p->step_head, row_of_step(p, j), p->f->a.block_m, p->f->a.head_dim);
+  ref.present = ftl_sub(p->f->b, p->steps.end, j);
+  ftl_fill_stage(p->f->b, p->step[i], ref);
+}
+
+// What is read next is waited for; then the step num_stages - 1 ahead is asked for.
+static void next_step(const products *p, int i, ftl_expr j) {
+  ftl_builder *b = p->f->b;
+  int32_t ahead = p->f->num_stages - 1;
+  if (ahead == 0) load_step(p, i, j);
+  ftl_wait(b, p->step[i]);
+  if (ahead > 0) load_step(p, i, ftl_add(b, j, ftl_const(b, ahead)));
+}
+
+static void start(const products *p) {
+  ftl_builder *b = p->f->b;
+  load_kept(p);
+  for (int32_t j = 0; j < p->f->num_stages - 1; j++)
+    for (int i = 0; i < 2; i++) load_step(p, i, ftl_add(b, p->steps.first, ftl_const(b, j)));
+  for (int i = 0; i < 2; i++) ftl_wait(b, p->kept[i]);
+}
+
+// ---- one step ----
+
+// kept x stepped^T
+static void multiply_step(const products *p, int i, int32_t result) {
+  ftl_fill(p->f->b, result, 0.0f);
+  ftl_mma_shared(p->f->b, result, p->kept[i], p->step[i], true);
+}
+
+// dS = P (dP - delta)
+static void differentiate(const products *p) {
+  ftl_backward_differentiate(p->f, p->products, p->scores, p->delta);
+  ftl_convert(p->f->b, p->d_scores, p->products);
+}
+
+typedef void (*step_fn)(const products *p, ftl_expr j, bool masked, const int32_t *accumulators);
+
+static void loop(const products *p, ftl_expr lo, ftl_expr hi, bool masked, step_fn step, const int32_t *accumulators) {
+  if (lo == hi) return;  // empty whatever the CTA
+  ftl_expr j = ftl_loop_value(p->f->b, ftl_loop(p->f->b, lo, hi));
+  step(p, j, masked, accumulators);
+  ftl_end_loop(p->f->b);
+}
+
+static void walk(const products *p, step_fn step, const int32_t *accumulators) {
+  loop(p, p->steps.first, p->steps.whole, true, step, accumulators);
+  loop(p, p->steps.whole, p->steps.unmasked, false, step, accumulators);
+  loop(p, p->steps.unmasked, p->steps.end, true, step, accumulators);
+  for (int i = 0; i < 2; i++) ftl_release(p->f->b, p->kept[i]);
+}
+
+static void store_accumulator(const products *p, int i, int32_t tensor, int32_t value) {
+  const ftl_backward *f = p->f;
+  ftl_store(f->b, ftl_backward_ref(f, tensor, f->tile.head, f->tile.row, f->a.block_n, f->a.head_dim), value,
+            p->kept[i]);
+}
+
+// ---- dK and dV: keys are kept, queries walked, on transposed scores ----
+
+static void load_columns(const products *p, int32_t value, int32_t tensor, ftl_expr query) {
+  ftl_load_columns(p->f->b, value, ftl_backward_ref(p->f, tensor, p->step_head, query, p->f->a.block_m, 1));
+}
+
+static void step_dk_dv(const products *p, ftl_expr j, bool masked, const int32_t *accumulators) {
+  const ftl_backward *f = p->f;
+  ftl_builder *b = f->b;
+  ftl_expr query = row_of_step(p, j);
+  next_step(p, SCORES, j);
+  load_columns(p, p->lse, f->t.lse, query);
+  load_columns(p, p->delta, f->t.delta, query);
+  multiply_step(p, SCORES, p->scores);
+  if (masked) ftl_attention_mask_transposed(b, &f->a, f->lengths, p->scores, f->tile.row, query);
+  ftl_backward_prepare_lse(f, p->lse);
+  ftl_backward_exponentiate(f, p->scores, p->lse);
+  ftl_attention_dropout_by_sign(b, &f->a, &f->tile, p->scores, query, f->tile.row, true);
+  ftl_backward_round_probs(f, p->probs, p->scores);
+  next_step(p, PRODUCTS, j);
+  ftl_mma_value(b, accumulators[1], p->probs, p->step[PRODUCTS], false);
+  multiply_step(p, PRODUCTS, p->products);
+  ftl_release(b, p->step[PRODUCTS]);
+  differentiate(p);
+  ftl_mma_value(b, accumulators[0], p->d_scores, p->step[SCORES], false);
+  ftl_release(b, p->step[SCORES]);
+}
+
+void ftl_backward_write_dk_dv(ftl_backward *f) {
+  ftl_builder *b = f->b;
+  const ftl_attention *a = &f->a;
+  ftl_backward_keep(f, a->seqlen_kv, a->block_n);
+  products p = {.f = f,
+                .kept_tensor = {f->t.k, f->t.v},
+                .step_tensor = {f->t.q, f->t.d_o},
+                .kept_head = f->tile.kv_head,
+                .step_head = f->tile.head};
+  declare(&p);
+  int32_t accumulators[2];
+  for (int i = 0; i < 2; i++)
+    accumulators[i] = ftl_builder_tile(b, i ? "dv" : "dk", FTL_FP32, a->block_n, a->padded_head_dim);
+  p.lse = ftl_builder_columns(b, "lse", a->block_m);
+  p.delta = ftl_builder_columns(b, "delta", a->block_m);
+  choose_steps(&p, ftl_backward_query_steps(f));
+  start(&p);
+  for (int i = 0; i < 2; i++) ftl_fill(b, accumulators[i], 0.0f);
+  walk(&p, step_dk_dv, accumulators);
+  ftl_backward_scale(f, accumulators[0], true);
+  ftl_backward_scale(f, accumulators[1], false);
+  store_accumulator(&p, 0, f->t.d_k_of_heads, accumulators[0]);
+  store_accumulator(&p, 1, f->t.d_v_of_heads, accumulators[1]);
+}
+
+// ---- dQ: queries are kept, keys walked ----
+
+static void step_dq(const products *p, ftl_expr j, bool masked, const int32_t *accumulators) {
+  const ftl_backward *f = p->f;
+  ftl_builder *b = f->b;
+  ftl_expr key = row_of_step(p, j);
+  next_step(p, SCORES, j);
+  multiply_step(p, SCORES, p->scores);
+  if (masked) ftl_attention_mask_lengths(b, &f->a, f->lengths, p->scores, f->tile.row, key, 0);
+  ftl_backward_exponentiate(f, p->scores, p->lse);
+  ftl_attention_dropout_by_sign(b, &f->a, &f->tile, p->scores, f->tile.row, key, false);
+  next_step(p, PRODUCTS, j);
+  multiply_step(p, PRODUCTS, p->products);
+  ftl_release(b, p->step[PRODUCTS]);
+  differentiate(p);
+  ftl_mma_value(b, accumulators[0], p->d_scores, p->step[SCORES], false);
+  ftl_release(b, p->step[SCORES]);
+}
+
+// Tiles of block_n queries see these steps of block_m keys.
+static ftl_query_steps key_steps(const ftl_backward *f) {
+  ftl_attention kept_queries = f->a;
+  kept_queries.block_m = f->a.block_n;
+  kept_queries.block_n = f->a.block_m;
+  ftl_key_range keys = ftl_attention_keys_lengths(f->b, &kept_queries, f->lengths, f->tile.row);
+  return (ftl_query_steps){keys.first, keys.whole, keys.unmasked, keys.end};
+}
+
+void ftl_backward_write_dq(ftl_backward *f) {
+  ftl_builder *b = f->b;
+  const ftl_attention *a = &f->a;
+  ftl_backward_keep(f, a->seqlen_q, a->block_n);
+  products p = {.f = f,
+                .kept_tensor = {f->t.q, f->t.d_o},
+                .step_tensor = {f->t.k, f->t.v},
+                .kept_head = f->tile.head,
+                .step_head = f->tile.kv_head};
+  declare(&p);
+  int32_t accumulator = ftl_builder_tile(b, "dq", FTL_FP32, a->block_n, a->padded_head_dim);
+  p.lse = ftl_builder_rows(b, "lse", a->block_n);
+  p.delta = ftl_builder_rows(b, "delta", a->block_n);
+  choose_steps(&p, key_steps(f));
+  start(&p);
+  ftl_load_rows(b, p.lse, ftl_backward_ref(f, f->t.lse, f->tile.head, f->tile.row, a->block_n, 1));
+  ftl_load_rows(b, p.delta, ftl_backward_ref(f, f->t.delta, f->tile.head, f->tile.row, a->block_n, 1));
+  ftl_backward_prepare_lse(f, p.lse);
+  ftl_fill(b, accumulator, 0.0f);
+  walk(&p, step_dq, &accumulator);
+  ftl_backward_scale(f, accumulator, true);
+  store_accumulator(&p, 0, f->t.d_q, accumulator);
+}
