@@ -41,8 +41,8 @@ typedef struct ftl_flash1_block {
   bool in_loop;
 } ftl_flash1_block;
 
-// Calls `block` for the first block of keys and for the others: one after the other where they are few, so that no loop
-// nests in another, and in a loop where they are many.
+// Calls `block` for the first block of keys and for the others: one after the other where they are few, and in a loop
+// where they are many.
 typedef void (*ftl_flash1_block_fn)(void *context, const ftl_flash1_block *block);
 void ftl_flash1_each_block(const ftl_flash1 *f, ftl_flash1_block_fn block, void *context);
 

@@ -118,6 +118,12 @@ static void count_loops(const counter *c, int32_t from, int32_t to, ftl_expr_poi
   }
 }
 
+// A loop, or the end of one whose body is cut too.
+static bool cuts(const counter *c, int32_t i, const int32_t *place_of_loop) {
+  const ftl_warp_inst *inst = role_inst(c, i);
+  return inst->opcode == FTL_OP_LOOP || (inst->opcode == FTL_OP_END_LOOP && place_of_loop[inst->arg] < 0);
+}
+
 void ftl_static_work_of_segments(const ftl_warp_program *program, const int32_t *place_of_loop,
                                  ftl_static_work *segments, int32_t num_segments) {
   for (int32_t s = 0; s < num_segments; s++) segments[s] = (ftl_static_work){0};
@@ -126,11 +132,16 @@ void ftl_static_work_of_segments(const ftl_warp_program *program, const int32_t 
     int32_t segment = 0, from = 0;
     for (int32_t i = 0; i <= c.role->num_insts && segment < num_segments; i++) {
       bool at_end = i == c.role->num_insts;
-      if (!at_end && role_inst(&c, i)->opcode != FTL_OP_LOOP) continue;
+      if (!at_end && !cuts(&c, i, place_of_loop)) continue;
       ftl_static_work part = count_straight(&c, from, i);
       add_times(&segments[segment], &part, 1);
       if (at_end) break;
       int32_t loop_idx = role_inst(&c, i)->arg;
+      if (place_of_loop[loop_idx] < 0) {
+        segment += 2;
+        from = i + 1;
+        continue;
+      }
       const ftl_warp_loop *loop = &program->loops[loop_idx];
       segment = 2 * place_of_loop[loop_idx] + 1;
       if (segment >= num_segments) break;

@@ -24,7 +24,8 @@ ftl_static_work ftl_static_work_of(const ftl_warp_program *program, int64_t num_
 
 // The same for one CTA and cut at the outermost loops: segments[2k] is the straight code before loop k,
 // segments[2k + 1] one iteration of it without the loops in it, the last the code behind all loops. All roles together:
-// place_of_loop[i] is k of the program's loop i; what a role has beyond `num_segments` is left out.
+// place_of_loop[i] is k of the program's loop i, or -1 of one whose body is cut as the code around it, with a loop that
+// never runs where it begins and where it ends; what a role has beyond `num_segments` is left out.
 void ftl_static_work_of_segments(const ftl_warp_program *program, const int32_t *place_of_loop,
                                  ftl_static_work *segments, int32_t num_segments);
 

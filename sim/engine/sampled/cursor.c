@@ -44,17 +44,18 @@ ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref
   return step;
 }
 
-static ftl_expr_point point_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta,
+static ftl_expr_point point_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta, int64_t outer,
                                int64_t iteration) {
   ftl_expr_point point = {.cta = cta};
+  if (ref->outer_var >= 0) point.loop[ref->outer_var] = outer;
   if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(tile, ref->lo, &point) + iteration;
   return point;
 }
 
-ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta) {
+ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta, int64_t outer) {
   const ftl_tile_ref *r = ref->ref;
   const ftl_tensor *tensor = &tile->tensors[r->tensor];
-  ftl_expr_point point = point_at(tile, ref, cta, 0);
+  ftl_expr_point point = point_at(tile, ref, cta, outer, 0);
   int64_t batch = ftl_expr_eval(tile, r->batch, &point), head = ftl_expr_eval(tile, r->head, &point);
   int64_t columns = ftl_tile_ref_num_columns(tile, r, &point), element_bytes = ftl_dtype_bytes(tensor->dtype);
   int64_t element = ftl_expr_eval(tile, r->column, &point) + batch * tensor->batch_stride + head * tensor->head_stride;
@@ -70,9 +71,9 @@ static int64_t presence_at(const ftl_ref_step *step, const ftl_ref_cursor *curso
 }
 
 ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
-                             const ftl_ref_cursor *cursor, int64_t cta, int64_t iteration) {
+                             const ftl_ref_cursor *cursor, int64_t cta, int64_t outer, int64_t iteration) {
   if (!step->is_steady) {
-    ftl_expr_point point = point_at(tile, ref, cta, iteration);
+    ftl_expr_point point = point_at(tile, ref, cta, outer, iteration);
     return ftl_tile_place_of(tile, ref->ref, &point);
   }
   const ftl_tensor *tensor = &tile->tensors[ref->ref->tensor];

@@ -22,10 +22,11 @@ typedef struct ftl_ref_cursor {
 
 // How an access moves from iteration to iteration, from the form of its expressions.
 ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref *ref);
-ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta);
+// `outer`: value of the loop around the access's loop; 0 where there is none.
+ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta, int64_t outer);
 // The tile in an iteration, counted from 0: what ftl_tile_place_of gives there. The cursor is read if it is steady.
 ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
-                             const ftl_ref_cursor *cursor, int64_t cta, int64_t iteration);
+                             const ftl_ref_cursor *cursor, int64_t cta, int64_t outer, int64_t iteration);
 
 // Tiles of successive iterations that follow each other in memory, as one tall tile.
 typedef struct ftl_tile_run {

@@ -33,11 +33,12 @@ typedef struct step_wait {
 // state of a cluster is that of its first CTA.
 typedef struct cta_state {
   int64_t cta, start_cycle;
-  int64_t next_tile;         // of a persistent CTA, after `cta`
-  int64_t iteration, trips;  // in the present loop
-  int64_t first_value;       // of its variable
-  int64_t count;             // iterations that the present event stands for
-  int64_t pace;              // of one, without queueing (1/65536 cycle)
+  int64_t next_tile;          // of a persistent CTA, after `cta`
+  int64_t iteration, trips;   // in the present loop
+  int64_t first_value;        // of its variable
+  int64_t count;              // iterations that the present event stands for
+  int64_t pace;               // of one, without queueing (1/65536 cycle)
+  int64_t outer, outer_left;  // value of the outer loop's variable, and iterations of it after this one
   int32_t segment;
   int32_t step;                 // steps taken, all loops counted on
   int64_t arrival[MAX_STAGES];  // of what steps to come need, by step modulo MAX_STAGES (1/65536 cycle)
@@ -100,7 +101,7 @@ static void set_cursors(steps_run *run, int32_t slot) {
     ftl_ref_cursor *cursors = &run->cursors[member.slot * run->num_cursors];
     for (int32_t i = 0; i < segment->num_refs; i++)
       if (run->steps[segment_idx][i].is_steady)
-        cursors[i] = ftl_ref_cursor_at(run->segments->tile, &segment->refs[i], member.cta);
+        cursors[i] = ftl_ref_cursor_at(run->segments->tile, &segment->refs[i], member.cta, run->slots[slot].outer);
   }
 }
 
@@ -258,7 +259,7 @@ static bool try_access(steps_run *run, cta_member member, int32_t ref_idx, int64
     return tiles.num_tiles == 0 ||
            try_access_run(run, member, ref, &tiles, (tiles.num_tiles - 1) * state->pace, now, longest);
   for (int64_t i = 0; i < state->count; i++) {
-    ftl_tile_place place = ftl_ref_place(tile, ref, step, cursor, member.cta, state->iteration + i);
+    ftl_tile_place place = ftl_ref_place(tile, ref, step, cursor, member.cta, state->outer, state->iteration + i);
     if (ref->is_lookup && place.num_rows > 0) place = sector_of(&place);
     if (is_in_l1(run, member.slot, ref, &place)) continue;
     tiles = (ftl_tile_run){.place = place,
@@ -286,6 +287,21 @@ static int64_t count_of_group(const steps_run *run, const cta_state *state) {
   return count < left ? count : left;
 }
 
+// The segments of the outer loop come again, or not at all.
+static int32_t segment_after(const steps_run *run, cta_state *state) {
+  const ftl_outer_loop *outer = &run->segments->outer;
+  if (outer->loop < 0) return state->segment + 1;
+  if (state->segment == outer->last && state->outer_left > 0) {
+    state->outer_left--;
+    state->outer++;
+    return outer->first;
+  }
+  if (state->segment + 1 != outer->first) return state->segment + 1;
+  int64_t trips = ftl_segments_outer_trips(run->segments, run->launch->warps, state->cta, &state->outer);
+  state->outer_left = trips - 1;
+  return trips > 0 ? outer->first : outer->last + 1;
+}
+
 // Moves to the next segment with something to run; false at the CTA's end.
 static bool try_next_segment(steps_run *run, int32_t slot) {
   cta_state *state = &run->slots[slot];
@@ -293,12 +309,12 @@ static bool try_next_segment(steps_run *run, int32_t slot) {
     state->count = count_of_group(run, state);
     return true;
   }
-  while (++state->segment < run->num_segments) {
+  while ((state->segment = segment_after(run, state)) < run->num_segments) {
     state->iteration = 0;
     state->count = 1;
     if (state->segment % 2 == 1) {
-      state->trips =
-          ftl_segments_trips(run->segments, run->launch->warps, state->segment / 2, state->cta, &state->first_value);
+      state->trips = ftl_segments_trips_in(run->segments, run->launch->warps, state->segment / 2, state->cta,
+                                           state->outer, &state->first_value);
       if (state->trips == 0) continue;
       state->count = count_of_group(run, state);
       state->pace = pace_of(run, slot, run->times->latency_cycles[0]);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "engine/sampled/segments.h"
 #include "lower/walk.h"
 
 enum { LINE_BYTES = FTL_LOCAL_SLOT_BYTES, ALL_SECTORS = 15, MOST_SLOTS = 256 };  // a thread has at most 255 registers
@@ -16,7 +17,9 @@ static void find_stored(const ftl_warp_program *program, const ftl_warp_role *ro
   int32_t segment = 0;
   for (int32_t i = 0; i < role->num_insts; i++) {
     const ftl_warp_inst *inst = &program->insts[role->first_inst + i];
-    if (inst->opcode == FTL_OP_LOOP || inst->opcode == FTL_OP_END_LOOP) segment++;
+    // Before the code of an outer loop, and after it, stands a loop that never runs (segments.h).
+    if (inst->opcode == FTL_OP_LOOP || inst->opcode == FTL_OP_END_LOOP)
+      segment += ftl_warp_loop_is_outer(program, role, inst->arg) ? 2 : 1;
     if (inst->opcode != FTL_OP_STL) continue;
     const ftl_access *access = &program->accesses[inst->access];
     for (int32_t slot = access->row; slot < access->row + access->num_rows && slot < MOST_SLOTS; slot++)

@@ -7,15 +7,16 @@
 enum { CONTIGUOUS = 8192, PROBES = 257, MAX_REFS = FTL_MAX_SEGMENTS * FTL_MAX_SEGMENT_REFS };
 
 typedef struct cta_shape {
-  int64_t trips[FTL_MAX_SEGMENT_LOOPS];
+  int64_t trips[FTL_MAX_SEGMENT_LOOPS], outer_trips;
   int32_t num_refs;
   int64_t address[MAX_REFS];
   int32_t num_rows[MAX_REFS], row_bytes[MAX_REFS];
 } cta_shape;
 
-// A CTA's loops, and its accesses in their first iteration.
+// A CTA's loops, and its accesses in their first iteration (and in the first of the loop around them).
 static void get_shape(const ftl_segments *segments, const ftl_warp_program *program, int64_t cta, cta_shape *shape) {
-  int64_t first;
+  int64_t first, outer;
+  shape->outer_trips = ftl_segments_outer_trips(segments, program, cta, &outer);
   for (int32_t k = 0; k < segments->num_loops; k++)
     shape->trips[k] = ftl_segments_trips(segments, program, k, cta, &first);
   shape->num_refs = 0;
@@ -26,7 +27,8 @@ static void get_shape(const ftl_segments *segments, const ftl_warp_program *prog
       ftl_expr_point point = {.cta = cta};
       shape->num_rows[shape->num_refs] = 0;  // the accesses of a loop that does not run count as absent
       shape->address[shape->num_refs++] = 0;
-      if (s % 2 == 1 && shape->trips[s / 2] == 0) continue;
+      if ((s % 2 == 1 && shape->trips[s / 2] == 0) || (ref->outer_var >= 0 && shape->outer_trips == 0)) continue;
+      if (ref->outer_var >= 0) point.loop[ref->outer_var] = outer;
       if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(segments->tile, ref->lo, &point);
       ftl_tile_place place = ftl_tile_place_of(segments->tile, ref->ref, &point);
       shape->address[shape->num_refs - 1] = place.address_bytes;
@@ -38,6 +40,7 @@ static void get_shape(const ftl_segments *segments, const ftl_warp_program *prog
 
 static bool same_but_moved(const ftl_segments *segments, const cta_shape *a, const cta_shape *b, int64_t *distance,
                            bool *has_distance) {
+  if (a->outer_trips != b->outer_trips) return false;
   for (int32_t k = 0; k < segments->num_loops; k++)
     if (a->trips[k] != b->trips[k]) return false;
   for (int32_t i = 0; i < a->num_refs; i++) {
@@ -92,10 +95,12 @@ static bool tables_decide(const ftl_segments *segments, const ftl_warp_program *
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
       if (ref->ref->pages.page_rows > 0) return true;
       if (ref->loop_var >= 0 && ref_looks_up(tile, ref->ref, ref->loop_var)) return true;
+      if (ref->outer_var >= 0 && ref_looks_up(tile, ref->ref, ref->outer_var)) return true;
       if (!all_compared && ref_looks_up(tile, ref->ref, -1)) return true;
     }
   }
   for (int32_t k = 0; k < segments->num_loops && !all_compared; k++) {
+    if (segments->loops[k] < 0) continue;
     const ftl_warp_loop *loop = &program->loops[segments->loops[k]];
     if (looks_up(tile, loop->lo, -1) || looks_up(tile, loop->hi, -1)) return true;
   }

@@ -30,8 +30,9 @@ static int64_t tile_bytes(const ftl_segments *segments, const ftl_tile_ref *ref)
 // What the CTA in the middle of the grid moves by one reference of segment s.
 static int64_t moved_bytes(const ftl_launch *launch, const ftl_segments *segments, int32_t s, const ftl_tile_ref *ref) {
   int64_t first, trips = 1;
-  if (s % 2 == 1) trips = ftl_segments_trips(segments, launch->warps, s / 2, launch->tile->num_ctas / 2, &first);
-  return trips * tile_bytes(segments, ref);
+  int64_t middle = launch->tile->num_ctas / 2;
+  if (s % 2 == 1) trips = ftl_segments_trips(segments, launch->warps, s / 2, middle, &first);
+  return trips * ftl_segments_visits(segments, launch->warps, s, middle) * tile_bytes(segments, ref);
 }
 
 // A tile that carries less than this share of what the busiest one does may be missed by the sample now and then.
@@ -262,7 +263,8 @@ ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work
   ftl_traffic traffic;
   ftl_gpu_steps steps;
   if (!ftl_segments_try_init(&segments, launch->warps))
-    return ftl_error_set(error, FTL_BAD_INPUT, "%s: loops nest, so it cannot be sampled; use detail=full",
+    return ftl_error_set(error, FTL_BAD_INPUT,
+                         "%s: loops nest in more than one place or role, so it cannot be sampled; use detail=full",
                          launch->tile->name);
   ftl_status status = measure_steps(launch, &segments, sm_khz, &times, error);
   ftl_walk_plan plan = ftl_walk_plan_make(launch, &segments);

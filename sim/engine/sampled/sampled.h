@@ -6,7 +6,7 @@
 #include "engine/work.h"
 #include "machine/l2/tags.h"
 
-// True when the program has the form that sampling knows (loops of tiles that do not nest).
+// True when the program has the form that sampling knows (loops of tiles, at one place in another loop).
 bool ftl_sampled_is_possible(const ftl_launch *launch);
 // True when its iterations are walked in groups: where a run takes long.
 bool ftl_sampled_is_long(const ftl_launch *launch);

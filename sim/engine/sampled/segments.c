@@ -9,23 +9,48 @@ static int32_t find_leading_role(const ftl_warp_program *program) {
   return leading;
 }
 
-static bool try_find_loops(ftl_segments *segments, const ftl_warp_program *program) {
-  const ftl_warp_role *role = &program->roles[segments->leading_role];
+bool ftl_warp_loop_is_outer(const ftl_warp_program *program, const ftl_warp_role *role, int32_t loop) {
   const ftl_warp_inst *insts = program->insts + role->first_inst;
-  for (int32_t i = 0; i < role->num_insts; i++) {
-    if (insts[i].opcode != FTL_OP_LOOP) continue;
-    int32_t loop = insts[i].arg;
-    for (int32_t j = i + 1; j < program->loops[loop].end; j++)
-      if (insts[j].opcode == FTL_OP_LOOP) return false;
-    if (segments->num_loops == FTL_MAX_SEGMENT_LOOPS) return false;
-    segments->loops[segments->num_loops++] = loop;
+  for (int32_t j = program->loops[loop].begin + 1; j < program->loops[loop].end; j++)
+    if (insts[j].opcode == FTL_OP_LOOP) return true;
+  return false;
+}
+
+static bool try_add_loop(ftl_segments *segments, int32_t loop) {
+  if (segments->num_loops == FTL_MAX_SEGMENT_LOOPS) return false;
+  segments->loops[segments->num_loops++] = loop;
+  return true;
+}
+
+// What of the leading role's loops begins in [from, to); loops in an outer one are added between two that never run.
+static bool try_find_loops(ftl_segments *segments, const ftl_warp_program *program, int32_t from, int32_t to) {
+  const ftl_warp_role *role = &program->roles[segments->leading_role];
+  for (int32_t i = from; i < to; i++) {
+    const ftl_warp_inst *inst = &program->insts[role->first_inst + i];
+    if (inst->opcode != FTL_OP_LOOP) continue;
+    int32_t loop = inst->arg;
     i = program->loops[loop].end;
+    if (!ftl_warp_loop_is_outer(program, role, loop)) {
+      if (!try_add_loop(segments, loop)) return false;
+      continue;
+    }
+    if (segments->outer.loop >= 0 || program->num_roles > 1 || !try_add_loop(segments, -1)) return false;
+    segments->outer = (ftl_outer_loop){.loop = loop, .first = 2 * segments->num_loops};
+    if (!try_find_loops(segments, program, program->loops[loop].begin + 1, program->loops[loop].end)) return false;
+    segments->outer.last = 2 * segments->num_loops;
+    if (!try_add_loop(segments, -1)) return false;
   }
   return true;
 }
 
+// The loops around an operation; NULL: none.
+typedef struct loops_around {
+  const ftl_tile_op *loop, *outer;
+} loops_around;
+
 static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, const ftl_tile_op *op,
-                        const ftl_tile_op *loop) {
+                        const loops_around *around) {
+  const ftl_tile_op *loop = around->loop;
   bool is_store = ftl_tile_op_stores(op->kind), is_direct = ftl_tile_op_loads_direct(op->kind);
   if (!is_store && !ftl_tile_op_loads(op->kind)) return true;
   if (segment->num_refs == FTL_MAX_SEGMENT_REFS) return false;
@@ -37,6 +62,7 @@ static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, cons
                         .is_lookup = op->kind == FTL_TILE_LOOKUP,
                         .loop_var = loop ? loop->loop_var : -1,
                         .lo = loop ? loop->lo : -1,
+                        .outer_var = around->outer ? around->outer->loop_var : -1,
                         .lookahead = loop && !is_store && !is_direct ? tile->rings[op->ring].num_stages - 1 : 0};
   if (op->kind == FTL_TILE_LOAD) segment->refs[segment->num_refs - 1].multicast = tile->rings[op->ring].multicast;
   return true;
@@ -50,12 +76,19 @@ static int32_t num_loops_of(const ftl_warp_program *program, const ftl_warp_role
 
 // Finds, in order, the loop of the leading role that each loop of this one stands for.
 static bool try_place_loops(ftl_segments *segments, const ftl_warp_program *program, const ftl_warp_role *role) {
-  bool one_to_one = num_loops_of(program, role) == segments->num_loops;
+  int32_t num_runs = segments->outer.loop >= 0 ? segments->num_loops - 1 : segments->num_loops;
+  bool one_to_one = num_loops_of(program, role) == num_runs;  // the outer loop has two places
   int32_t place = 0;
   for (int32_t i = 0; i < role->num_insts; i++) {
     const ftl_warp_inst *inst = &program->insts[role->first_inst + i];
     if (inst->opcode != FTL_OP_LOOP) continue;
     const ftl_warp_loop *loop = &program->loops[inst->arg];
+    if (inst->arg == segments->outer.loop) {
+      segments->place_of_loop[inst->arg] = -1;
+      place = segments->outer.first / 2;
+      continue;
+    }
+    if (segments->outer.loop >= 0 && 2 * place == segments->outer.last) place++;  // behind the outer loop
     while (!one_to_one && place < segments->num_loops &&
            (program->loops[segments->loops[place]].lo != loop->lo ||
             program->loops[segments->loops[place]].hi != loop->hi))
@@ -68,15 +101,23 @@ static bool try_place_loops(ftl_segments *segments, const ftl_warp_program *prog
 
 static bool try_add_role(ftl_segments *segments, const ftl_role *role, const int32_t *places) {
   int32_t segment = 0;
-  const ftl_tile_op *loop = NULL;
+  loops_around around = {NULL, NULL};
   for (int32_t i = role->first_op; i < role->first_op + role->num_ops; i++) {
     const ftl_tile_op *op = &segments->tile->ops[i];
-    if (op->kind == FTL_TILE_LOOP || op->kind == FTL_TILE_END_LOOP) {
-      loop = op->kind == FTL_TILE_LOOP ? op : NULL;
-      segment = loop ? 2 * *places++ + 1 : segment + 1;
-      continue;
+    if (op->kind == FTL_TILE_LOOP && *places < 0) {
+      places++;
+      around.outer = op;
+      segment = segments->outer.first;
+    } else if (op->kind == FTL_TILE_LOOP) {
+      around.loop = op;
+      segment = 2 * *places++ + 1;
+    } else if (op->kind == FTL_TILE_END_LOOP) {
+      if (around.loop == NULL) around.outer = NULL;
+      segment = around.loop ? segment + 1 : segments->outer.last + 2;
+      around.loop = NULL;
+    } else if (!try_add_ref(segments->tile, &segments->segments[segment], op, &around)) {
+      return false;
     }
-    if (!try_add_ref(segments->tile, &segments->segments[segment], op, loop)) return false;
   }
   return true;
 }
@@ -85,7 +126,9 @@ bool ftl_segments_try_init(ftl_segments *segments, const ftl_warp_program *progr
   memset(segments, 0, sizeof *segments);
   segments->tile = program->tile;
   segments->leading_role = find_leading_role(program);
-  if (program->num_loops > FTL_MAX_PROGRAM_LOOPS || !try_find_loops(segments, program)) return false;
+  segments->outer.loop = -1;
+  int32_t num_insts = program->roles[segments->leading_role].num_insts;
+  if (program->num_loops > FTL_MAX_PROGRAM_LOOPS || !try_find_loops(segments, program, 0, num_insts)) return false;
   int32_t first_loop = 0;  // the loops of a role follow those of the role before
   for (int32_t r = 0; r < program->tile->num_roles; r++) {
     if (!try_place_loops(segments, program, &program->roles[r]) ||
@@ -99,11 +142,42 @@ bool ftl_segments_try_init(ftl_segments *segments, const ftl_warp_program *progr
   return true;
 }
 
-int64_t ftl_segments_trips(const ftl_segments *segments, const ftl_warp_program *program, int32_t k, int64_t cta,
-                           int64_t *first_value) {
-  const ftl_warp_loop *loop = &program->loops[segments->loops[k]];
-  ftl_expr_point point = {.cta = cta};
-  int64_t lo = ftl_expr_eval(program->tile, loop->lo, &point), hi = ftl_expr_eval(program->tile, loop->hi, &point);
+static int64_t trips_at(const ftl_warp_program *program, const ftl_warp_loop *loop, const ftl_expr_point *point,
+                        int64_t *first_value) {
+  int64_t lo = ftl_expr_eval(program->tile, loop->lo, point), hi = ftl_expr_eval(program->tile, loop->hi, point);
   *first_value = lo;
   return hi > lo ? hi - lo : 0;
+}
+
+static bool is_in_outer(const ftl_segments *segments, int32_t s) {
+  return segments->outer.loop >= 0 && s >= segments->outer.first && s <= segments->outer.last;
+}
+
+int64_t ftl_segments_trips_in(const ftl_segments *segments, const ftl_warp_program *program, int32_t k, int64_t cta,
+                              int64_t outer, int64_t *first_value) {
+  *first_value = 0;
+  if (segments->loops[k] < 0) return 0;
+  ftl_expr_point point = {.cta = cta};
+  if (is_in_outer(segments, 2 * k + 1)) point.loop[program->loops[segments->outer.loop].loop_var] = outer;
+  return trips_at(program, &program->loops[segments->loops[k]], &point, first_value);
+}
+
+int64_t ftl_segments_trips(const ftl_segments *segments, const ftl_warp_program *program, int32_t k, int64_t cta,
+                           int64_t *first_value) {
+  int64_t outer = 0;
+  if (is_in_outer(segments, 2 * k + 1)) (void)ftl_segments_outer_trips(segments, program, cta, &outer);
+  return ftl_segments_trips_in(segments, program, k, cta, outer, first_value);
+}
+
+int64_t ftl_segments_outer_trips(const ftl_segments *segments, const ftl_warp_program *program, int64_t cta,
+                                 int64_t *first_value) {
+  *first_value = 0;
+  if (segments->outer.loop < 0) return 1;
+  ftl_expr_point point = {.cta = cta};
+  return trips_at(program, &program->loops[segments->outer.loop], &point, first_value);
+}
+
+int64_t ftl_segments_visits(const ftl_segments *segments, const ftl_warp_program *program, int32_t s, int64_t cta) {
+  int64_t first;
+  return is_in_outer(segments, s) ? ftl_segments_outer_trips(segments, program, cta, &first) : 1;
 }

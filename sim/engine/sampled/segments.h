@@ -2,7 +2,11 @@
 //
 // Segment 2k is the straight code before loop k (and after the last), segment 2k+1 is loop k, of the leading role. The
 // loops of the other roles (a producer walks the tiles that its consumers walk) stand for those of the leading role
-// with the same bounds, or in the same place where there are as many; loops must not nest.
+// with the same bounds, or in the same place where there are as many.
+//
+// A program of one role may have one loop around others (FlashAttention-1: blocks of keys around tiles of queries). Its
+// body is cut like the program: segments outer.first .. outer.last run once for each of its iterations. Where it begins
+// and where it ends stands a loop that never runs, so that straight code around it and in it are segments of their own.
 #ifndef FTL_ENGINE_SAMPLED_SEGMENTS_H
 #define FTL_ENGINE_SAMPLED_SEGMENTS_H
 
@@ -18,11 +22,12 @@ enum {
 typedef struct ftl_segment_ref {
   const ftl_tile_ref *ref;
   bool is_store;
-  bool is_atomic;    // a store that adds: L2 reads what it has not
-  bool is_direct;    // a load into registers, through L1
-  bool is_lookup;    // of a table's entry: direct too
-  int32_t loop_var;  // of the role's loop around it (-1: straight code)
-  ftl_expr lo;       // first value of that variable
+  bool is_atomic;     // a store that adds: L2 reads what it has not
+  bool is_direct;     // a load into registers, through L1
+  bool is_lookup;     // of a table's entry: direct too
+  int32_t loop_var;   // of the role's loop around it (-1: straight code)
+  ftl_expr lo;        // first value of that variable
+  int32_t outer_var;  // of the loop around that loop, or around this straight code; -1: none
   int32_t
       lookahead;  // iterations between this load and the wait for it: the other stages of its ring; 0 in straight code
   ftl_multicast multicast;  // of a load into a ring
@@ -33,20 +38,38 @@ typedef struct ftl_segment {
   ftl_segment_ref refs[FTL_MAX_SEGMENT_REFS];  // global accesses of all roles
 } ftl_segment;
 
+// The loop around others: index into ftl_warp_program.loops (-1: none), and the segments in it.
+typedef struct ftl_outer_loop {
+  int32_t loop, first, last;
+} ftl_outer_loop;
+
 typedef struct ftl_segments {
   const ftl_tile_program *tile;
   bool has_direct;  // some load goes into registers, through L1
   int32_t num_loops;
-  int32_t leading_role;                          // the role with most instructions: the CTA's pace is its pace
-  int32_t loops[FTL_MAX_SEGMENT_LOOPS];          // of the leading role, indices into ftl_warp_program.loops
-  int32_t place_of_loop[FTL_MAX_PROGRAM_LOOPS];  // of every loop of the program: which of those it stands for
+  int32_t leading_role;                  // the role with most instructions: the CTA's pace is its pace
+  int32_t loops[FTL_MAX_SEGMENT_LOOPS];  // of the leading role, indices into ftl_warp_program.loops; -1: never runs
+  int32_t
+      place_of_loop[FTL_MAX_PROGRAM_LOOPS];  // of every loop of the program: which of those it stands for; -1: outer
+  ftl_outer_loop outer;
   ftl_segment segments[FTL_MAX_SEGMENTS];
 } ftl_segments;
 
 // False where the program does not have that form (it then runs in full).
 bool ftl_segments_try_init(ftl_segments *segments, const ftl_warp_program *program);
-// Iterations of loop k of the leading role at `cta`, and the first value of its variable.
+// Iterations of loop k of the leading role at `cta`, and the first value of its variable; in the outer loop, of its
+// first iteration.
 int64_t ftl_segments_trips(const ftl_segments *segments, const ftl_warp_program *program, int32_t k, int64_t cta,
                            int64_t *first_value);
+// The same where the outer loop's variable is `outer`.
+int64_t ftl_segments_trips_in(const ftl_segments *segments, const ftl_warp_program *program, int32_t k, int64_t cta,
+                              int64_t outer, int64_t *first_value);
+// Iterations of the outer loop at `cta`, and the first value of its variable; one of 0 where there is none.
+int64_t ftl_segments_outer_trips(const ftl_segments *segments, const ftl_warp_program *program, int64_t cta,
+                                 int64_t *first_value);
+// How often a CTA comes to segment s.
+int64_t ftl_segments_visits(const ftl_segments *segments, const ftl_warp_program *program, int32_t s, int64_t cta);
+// Whether loop `loop` of a role has loops in it.
+bool ftl_warp_loop_is_outer(const ftl_warp_program *program, const ftl_warp_role *role, int32_t loop);
 
 #endif

@@ -10,6 +10,7 @@
 
 enum {
   KEPT_ITERATIONS = 12,  // of a loop; the second half gives its time
+  KEPT_OUTER = 2,        // of the loop around others; the last gives the times of what is in it
   SEARCHED_CTAS = 4096,  // among which the representative CTA is sought
   MAX_CTAS_PER_SM = 32,
 };
@@ -25,8 +26,8 @@ static ftl_expr add_expr(ftl_tile_program *tile, ftl_expr_node node) {
   return tile->num_exprs++;
 }
 
-static void cut_loop(cut_program *cut, ftl_warp_loop *loop) {
-  ftl_expr kept = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_CONST, .value = KEPT_ITERATIONS});
+static void cut_loop(cut_program *cut, ftl_warp_loop *loop, int64_t num_kept) {
+  ftl_expr kept = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_CONST, .value = num_kept});
   ftl_expr end = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_ADD, .a = loop->lo, .b = kept});
   loop->hi = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_MIN, .a = loop->hi, .b = end});
 }
@@ -36,7 +37,7 @@ static void release_cut(cut_program *cut) {
   free(cut->warps.loops);
 }
 
-static ftl_status cut_loops(cut_program *cut, const ftl_warp_program *program, ftl_error *error) {
+static ftl_status cut_loops(cut_program *cut, const ftl_warp_program *program, int32_t outer_loop, ftl_error *error) {
   cut->tile = *program->tile;
   cut->warps = *program;
   cut->warps.tile = &cut->tile;
@@ -49,7 +50,8 @@ static ftl_status cut_loops(cut_program *cut, const ftl_warp_program *program, f
   }
   memcpy(cut->tile.exprs, program->tile->exprs, (size_t)cut->tile.num_exprs * sizeof *cut->tile.exprs);
   memcpy(cut->warps.loops, program->loops, (size_t)program->num_loops * sizeof *cut->warps.loops);
-  for (int32_t i = 0; i < program->num_loops; i++) cut_loop(cut, &cut->warps.loops[i]);
+  for (int32_t i = 0; i < program->num_loops; i++)
+    cut_loop(cut, &cut->warps.loops[i], i == outer_loop ? KEPT_OUTER : KEPT_ITERATIONS);
   cut->tile.persistent = false;
   return FTL_OK;
 }
@@ -62,7 +64,7 @@ static int64_t find_representative(const ftl_segments *segments, const ftl_warp_
     int64_t trips = 0, kinds = 0, first;
     for (int32_t k = 0; k < segments->num_loops; k++) {
       int64_t t = ftl_segments_trips(segments, program, k, cta, &first);
-      trips += t;
+      trips += t * ftl_segments_visits(segments, program, 2 * k + 1, cta);
       kinds += t > 0;
     }
     if (kinds < best_kinds || (kinds == best_kinds && trips < best_trips)) continue;
@@ -72,6 +74,13 @@ static int64_t find_representative(const ftl_segments *segments, const ftl_warp_
   }
   return best;
 }
+
+// A CTA's iterations of the loop around others. What it does in it is marked in its last one alone.
+typedef struct outer_marks {
+  int32_t count;
+  int64_t cycle[KEPT_OUTER];                   // in which each ended
+  int32_t first_count[FTL_MAX_SEGMENT_LOOPS];  // iterations that the loops in it had in its first
+} outer_marks;
 
 // Cycles in which warp 0 of the leading role ended each iteration, per slot and loop.
 typedef struct loop_marks {
@@ -83,7 +92,29 @@ typedef struct loop_marks {
   int64_t tile_start, tile_end;
   int32_t count[MAX_CTAS_PER_SM][FTL_MAX_SEGMENT_LOOPS];
   int64_t cycle[MAX_CTAS_PER_SM][FTL_MAX_SEGMENT_LOOPS][KEPT_ITERATIONS];
+  outer_marks outer[MAX_CTAS_PER_SM];
 } loop_marks;
+
+static bool is_within(const ftl_warp_loop *loop, ptrdiff_t pc) { return pc > loop->begin && pc < loop->end; }
+
+// An iteration of the outer loop has ended. Unless it was the last that is kept, its marks give way to the next one's.
+static void mark_outer(loop_marks *marks, int32_t slot, int64_t cycle) {
+  const ftl_outer_loop *outer = &marks->segments->outer;
+  outer_marks *o = &marks->outer[slot];
+  bool first = o->count == 0;
+  FTL_CHECK(o->count < KEPT_OUTER, "loop %d runs longer than it was cut to", (int)outer->loop);
+  o->cycle[o->count++] = cycle;
+  for (int32_t k = outer->first / 2; first && k < outer->last / 2; k++) o->first_count[k] = marks->count[slot][k];
+}
+
+// The first iteration of a loop in a further iteration of the outer one.
+static void forget_earlier(loop_marks *marks, int32_t slot, int32_t k) {
+  const ftl_outer_loop *outer = &marks->segments->outer;
+  const outer_marks *o = &marks->outer[slot];
+  if (outer->loop < 0 || k < outer->first / 2 || k >= outer->last / 2 || o->count == 0) return;
+  int32_t count = marks->count[slot][k];
+  if (count > 0 && marks->cycle[slot][k][count - 1] <= o->cycle[o->count - 1]) marks->count[slot][k] = 0;
+}
 
 static void mark_iteration(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
                            const ftl_warp_inst *inst) {
@@ -95,12 +126,15 @@ static void mark_iteration(void *context, int64_t cycle, int32_t slot, int32_t w
   const ftl_warp_role *role = &marks->program->roles[marks->segments->leading_role];
   ptrdiff_t pc = inst - marks->program->insts - role->first_inst;
   for (int32_t k = 0; k < marks->segments->num_loops; k++) {
-    const ftl_warp_loop *loop = &marks->program->loops[marks->segments->loops[k]];
-    if (pc <= loop->begin || pc >= loop->end) continue;
+    if (marks->segments->loops[k] < 0 || !is_within(&marks->program->loops[marks->segments->loops[k]], pc)) continue;
+    forget_earlier(marks, slot, k);
     int32_t *count = &marks->count[slot][k];
     FTL_CHECK(*count < KEPT_ITERATIONS, "loop %d runs longer than it was cut to", (int)k);
     marks->cycle[slot][k][(*count)++] = cycle;
+    return;
   }
+  int32_t outer = marks->segments->outer.loop;
+  if (outer >= 0 && is_within(&marks->program->loops[outer], pc)) mark_outer(marks, slot, cycle);
 }
 
 static int64_t last_mark(const loop_marks *marks, int32_t slot, int32_t k) {
@@ -147,25 +181,65 @@ static int64_t own_iteration_time(const loop_marks *marks, int32_t k, int32_t nu
   return num > 0 ? sum / num : 0;
 }
 
+// When each slot ended what comes before the code that is looked at.
+typedef struct slot_cycles {
+  int64_t at[MAX_CTAS_PER_SM];
+} slot_cycles;
+
 // What a loop took beyond its periodic iterations belongs to the code before it. A loop that ran once cannot be told
 // from that code: all of it is the iteration.
+static void fill_loop(const loop_marks *marks, int32_t num_ctas, int32_t k, slot_cycles *before, int64_t *time) {
+  int64_t iteration = common_iteration_time(marks, k, num_ctas), sum_around = 0;
+  if (iteration == 0) iteration = own_iteration_time(marks, k, num_ctas, before->at);
+  for (int32_t slot = 0; slot < num_ctas; slot++) {
+    if (marks->count[slot][k] == 0) continue;
+    sum_around += (last_mark(marks, slot, k) - before->at[slot]) * FTL_STEP_UNIT - iteration * marks->count[slot][k];
+    before->at[slot] = last_mark(marks, slot, k);
+  }
+  time[2 * k + 1] = iteration;
+  time[2 * k] = sum_around > 0 ? sum_around / num_ctas : 0;
+}
+
+// The code in the outer loop, from its last iteration. The code before it is what is left of the time until its first
+// iteration ended, had that been like the last but for the number of iterations in it.
+static void fill_outer(const loop_marks *marks, int32_t num_ctas, slot_cycles *before, int64_t *time) {
+  const ftl_outer_loop *outer = &marks->segments->outer;
+  slot_cycles at = *before;
+  int64_t sum_last = 0, sum_before = 0;
+  for (int32_t slot = 0; slot < num_ctas; slot++)
+    if (marks->outer[slot].count > 1) at.at[slot] = marks->outer[slot].cycle[marks->outer[slot].count - 2];
+  slot_cycles begin = at;
+  for (int32_t k = outer->first / 2; k < outer->last / 2; k++) fill_loop(marks, num_ctas, k, &at, time);
+  for (int32_t slot = 0; slot < num_ctas; slot++) {
+    const outer_marks *o = &marks->outer[slot];
+    if (o->count == 0) continue;
+    int64_t end = o->cycle[o->count - 1], as_last = (end - begin.at[slot]) * FTL_STEP_UNIT;
+    sum_last += end - at.at[slot];
+    for (int32_t k = outer->first / 2; k < outer->last / 2; k++)
+      as_last += (o->first_count[k] - marks->count[slot][k]) * time[2 * k + 1];
+    if (o->count > 1) sum_before += (o->cycle[0] - before->at[slot]) * FTL_STEP_UNIT - as_last;
+    before->at[slot] = end;
+  }
+  time[outer->last] = sum_last * FTL_STEP_UNIT / num_ctas;
+  time[outer->first - 2] = sum_before > 0 ? sum_before / num_ctas : 0;
+}
+
 static void fill_times(const loop_marks *marks, int32_t num_ctas, const int64_t *starts, const int64_t *ends,
                        int64_t *time) {
-  int32_t num_loops = marks->segments->num_loops;
-  int64_t before[MAX_CTAS_PER_SM], sum_end = 0;
-  memcpy(before, starts, (size_t)num_ctas * sizeof *before);
+  const ftl_segments *segments = marks->segments;
+  int32_t num_loops = segments->num_loops;
+  slot_cycles before;
+  int64_t sum_end = 0;
+  memcpy(before.at, starts, (size_t)num_ctas * sizeof *starts);
   for (int32_t k = 0; k < num_loops; k++) {
-    int64_t iteration = common_iteration_time(marks, k, num_ctas), sum_around = 0;
-    if (iteration == 0) iteration = own_iteration_time(marks, k, num_ctas, before);
-    for (int32_t slot = 0; slot < num_ctas; slot++) {
-      if (marks->count[slot][k] == 0) continue;
-      sum_around += (last_mark(marks, slot, k) - before[slot]) * FTL_STEP_UNIT - iteration * marks->count[slot][k];
-      before[slot] = last_mark(marks, slot, k);
+    if (segments->outer.loop >= 0 && 2 * k + 2 == segments->outer.first) {
+      fill_outer(marks, num_ctas, &before, time);
+      k = segments->outer.last / 2;  // the loop that never runs behind it
+    } else {
+      fill_loop(marks, num_ctas, k, &before, time);
     }
-    time[2 * k + 1] = iteration;
-    time[2 * k] = sum_around > 0 ? sum_around / num_ctas : 0;
   }
-  for (int32_t slot = 0; slot < num_ctas; slot++) sum_end += ends[slot] - before[slot];
+  for (int32_t slot = 0; slot < num_ctas; slot++) sum_end += ends[slot] - before.at[slot];
   time[2 * num_loops] = sum_end * FTL_STEP_UNIT / num_ctas;
 }
 
@@ -313,14 +387,15 @@ ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *
   out->most_ctas = launch->occupancy.ctas_per_sm;
   fill_least(launch, segments, out);
   cut_program cut;
-  ftl_status status = cut_loops(&cut, launch->warps, error);
+  ftl_status status = cut_loops(&cut, launch->warps, segments->outer.loop, error);
   if (status != FTL_OK) return status;
   measurement m = {.launch = launch,
                    .segments = segments,
                    .cut = &cut,
                    .sm_khz = sm_khz,
                    .representative = find_representative(segments, launch->warps)};
-  int64_t distance = launch->tile->persistent && out->most_ctas == 1 ? find_distance(&m) : 0;
+  bool has_later = launch->tile->persistent && out->most_ctas == 1 && segments->outer.loop < 0;
+  int64_t distance = has_later ? find_distance(&m) : 0;
   for (int32_t i = 0; status == FTL_OK && i < FTL_NUM_STEP_LATENCIES; i++) {
     out->latency_cycles[i] = latency_cycles[i];
     status = measure_point(&m, 1, latency_cycles[i], &out->points[0][i], &out->points[0][i], error);

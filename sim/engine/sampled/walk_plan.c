@@ -27,7 +27,7 @@ static walk_size size_of(const ftl_launch *launch, const ftl_segments *segments,
   for (int64_t cta = 0; cta < num_ctas; cta += stride, looked_at++)
     for (int32_t k = 0; k < segments->num_loops; k++) {
       int64_t trips = ftl_segments_trips(segments, launch->warps, k, cta, &first);
-      size.iterations += trips;
+      size.iterations += trips * ftl_segments_visits(segments, launch->warps, 2 * k + 1, cta);
       if (trips > size.longest) size.longest = trips;
     }
   if (looked_at > 0) size.iterations = (int64_t)((double)size.iterations * (double)num_ctas / (double)looked_at);

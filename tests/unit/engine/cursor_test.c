@@ -12,13 +12,13 @@ static int64_t count_places(const char *parameters, int64_t *num_steady) {
       for (int64_t cta = 0; cta < l.tile->num_ctas; cta++) {
         const ftl_segment_ref *ref = &segments.segments[s].refs[i];
         ftl_ref_step step = ftl_ref_step_of(l.tile, ref);
-        ftl_ref_cursor cursor = step.is_steady ? ftl_ref_cursor_at(l.tile, ref, cta) : (ftl_ref_cursor){0};
+        ftl_ref_cursor cursor = step.is_steady ? ftl_ref_cursor_at(l.tile, ref, cta, 0) : (ftl_ref_cursor){0};
         int64_t lo = 0, trips = s % 2 == 1 ? ftl_segments_trips(&segments, l.warps, s / 2, cta, &lo) : 1;
         for (int64_t k = 0; k < trips; k++, num_places++) {
           ftl_expr_point point = {.cta = cta};
           if (ref->loop_var >= 0) point.loop[ref->loop_var] = lo + k;
           ftl_tile_place expected = ftl_tile_place_of(l.tile, ref->ref, &point);
-          ftl_tile_place place = ftl_ref_place(l.tile, ref, &step, &cursor, cta, k);
+          ftl_tile_place place = ftl_ref_place(l.tile, ref, &step, &cursor, cta, 0, k);
           cr_assert_eq(place.num_rows, expected.num_rows, "segment %d, access %d, CTA %d, iteration %d", s, i, (int)cta,
                        (int)k);
           if (place.num_rows > 0) cr_assert_eq(place.address_bytes, expected.address_bytes);
@@ -61,7 +61,7 @@ static void check_runs(const lowered *l, const ftl_segments *segments, int32_t l
   enum { GROUP = 4 };
   int64_t lo, trips = ftl_segments_trips(segments, l->warps, loop, cta, &lo);
   ftl_ref_step step = ftl_ref_step_of(l->tile, ref);
-  ftl_ref_cursor cursor = ftl_ref_cursor_at(l->tile, ref, cta);
+  ftl_ref_cursor cursor = ftl_ref_cursor_at(l->tile, ref, cta, 0);
   for (int64_t first = 0, count; first < trips; first += count) {
     int64_t group_first = first - (lo + first) % GROUP;
     count = group_first + GROUP < trips ? group_first + GROUP - first : trips - first;
@@ -70,7 +70,7 @@ static void check_runs(const lowered *l, const ftl_segments *segments, int32_t l
     byte_range tiles = {0, 0};
     int64_t num_tiles = 0;
     for (int64_t k = first; k < first + count; k++) {
-      ftl_tile_place place = ftl_ref_place(l->tile, ref, &step, &cursor, cta, k);
+      ftl_tile_place place = ftl_ref_place(l->tile, ref, &step, &cursor, cta, 0, k);
       if (place.num_rows == 0) continue;
       widen(&tiles, place.address_bytes, place.address_bytes + place.num_rows * place.row_stride_bytes);
       num_tiles++;

@@ -95,3 +95,21 @@ Test(unit_engine_work, segments_are_cut_at_loops) {
   cr_assert_eq(segments[1].tensor_busy_cycles, 4 * 2 * 8);
   cr_assert_eq(segments[2].warp_insts, 4 * 1);
 }
+
+Test(unit_engine_work, the_body_of_a_loop_around_others_is_cut_too) {
+  ftl_warp_inst insts[] = {
+      {.opcode = FTL_OP_IADD, .repeat = 3},  {.opcode = FTL_OP_LOOP, .repeat = 1, .arg = 0},
+      {.opcode = FTL_OP_IADD, .repeat = 5},  {.opcode = FTL_OP_LOOP, .repeat = 1, .arg = 1},
+      {.opcode = FTL_OP_IADD, .repeat = 7},  {.opcode = FTL_OP_END_LOOP, .repeat = 1, .arg = 1},
+      {.opcode = FTL_OP_IADD, .repeat = 11}, {.opcode = FTL_OP_END_LOOP, .repeat = 1, .arg = 0},
+      {.opcode = FTL_OP_IADD, .repeat = 13},
+  };
+  ftl_warp_loop loops[] = {{.loop_var = 0, .lo = 0, .hi = 1, .begin = 1, .end = 7},
+                           {.loop_var = 1, .lo = 0, .hi = 1, .begin = 3, .end = 5}};
+  ftl_warp_program program = program_of(insts, 9, loops, 2);
+  ftl_static_work segments[7];
+  ftl_static_work_of_segments(&program, (int32_t[]){-1, 1}, segments, 7);
+  // Of 4 warps: before; a loop that never runs; in the outer loop before, in and behind the inner one; another; behind.
+  static const int64_t insts_of[] = {3, 0, 5, 7, 11, 0, 13};
+  for (int s = 0; s < 7; s++) cr_assert_eq(segments[s].warp_insts, 4 * insts_of[s], "segment %d", s);
+}
