@@ -1,12 +1,16 @@
 #include "workloads/flash1.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/integer.h"
 
 enum { MAX_WRITTEN_OUT = 8, WARP_LANES = 32, MOST_VECTOR = 4, STEP_ROWS = 16 };
 
-ftl_flash1 ftl_flash1_of(ftl_builder *b, const ftl_spec *spec) {
+ftl_flash1 ftl_flash1_of(ftl_builder *b, const ftl_spec *spec, const ftl_tile_lists *lists) {
   ftl_flash1 f = {.spec = spec,
                   .b = b,
+                  .lists = lists->tiles != NULL ? lists : NULL,
                   .a = ftl_attention_of(spec),
                   .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
                   .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages]};
@@ -65,14 +69,33 @@ static void set_place(const ftl_flash1 *f, ftl_expr index, ftl_flash1_block *blo
   ftl_builder *b = f->b;
   block->index = index;
   block->key = ftl_mul(b, index, ftl_const(b, f->a.block_n));
-  block->first_step = ftl_const(b, 0);
+  block->listed = -1;
+  block->first = block->seen = ftl_const(b, 0);
+  block->end = ftl_const(b, f->a.num_m_tiles);
   if (!f->a.causal || block->is_first) return;
   ftl_expr sees = ftl_max(b, ftl_const(b, 0), ftl_sub(b, block->key, ftl_const(b, f->a.diagonal)));
-  block->first_step = ftl_min(b, ftl_const(b, f->a.num_m_tiles), ftl_div(b, sees, ftl_const(b, f->a.block_m)));
+  block->first = block->seen = ftl_min(b, ftl_const(b, f->a.num_m_tiles), ftl_div(b, sees, ftl_const(b, f->a.block_m)));
+}
+
+static void walk_listed(const ftl_flash1 *f, ftl_flash1_block_fn fn, void *context) {
+  ftl_builder *b = f->b;
+  ftl_expr index = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), ftl_const(b, f->num_key_blocks)));
+  ftl_flash1_block block = {.index = index, .key = ftl_mul(b, index, ftl_const(b, f->a.block_n)), .in_loop = true};
+  ftl_listed_tiles listed = ftl_tile_lists_declare(b, f->lists, block.key);
+  block.listed = listed.tiles;
+  block.first = listed.range.first;
+  block.seen = listed.range.unmasked;
+  block.end = listed.range.end;
+  fn(context, &block);
+  ftl_end_loop(b);
 }
 
 void ftl_flash1_each_block(const ftl_flash1 *f, ftl_flash1_block_fn fn, void *context) {
   ftl_builder *b = f->b;
+  if (f->lists != NULL) {
+    walk_listed(f, fn, context);
+    return;
+  }
   bool written_out = f->num_key_blocks <= MAX_WRITTEN_OUT;
   for (int64_t i = 0; i < (written_out ? f->num_key_blocks : 1); i++) {
     ftl_flash1_block block = {.is_first = i == 0, .is_last = i == f->num_key_blocks - 1};
@@ -95,12 +118,88 @@ static ftl_expr end_of_keys(const ftl_flash1 *f, ftl_expr row) {
   return ftl_min(b, seqlen_kv, ftl_max(b, ftl_const(b, 0), last_sees));
 }
 
-bool ftl_flash1_try_restrict(const ftl_flash1 *f, const ftl_flash1_block *block, ftl_expr row, bool final,
+ftl_expr ftl_flash1_row(const ftl_flash1 *f, const ftl_flash1_block *block, ftl_expr step) {
+  ftl_builder *b = f->b;
+  ftl_expr tile = step;
+  if (block->listed >= 0) tile = ftl_div(b, ftl_lookup(b, block->listed, step), ftl_const(b, 2));
+  return ftl_mul(b, tile, ftl_const(b, f->a.block_m));
+}
+
+bool ftl_flash1_try_restrict(const ftl_flash1 *f, const ftl_flash1_block *block, ftl_expr step, bool final,
                              ftl_tile_ref *ref) {
   ftl_builder *b = f->b;
+  if (block->listed >= 0) {
+    ftl_expr is_last = ftl_mod(b, ftl_lookup(b, block->listed, step), ftl_const(b, 2));
+    ref->present = final ? is_last : ftl_sub(b, ftl_const(b, 1), is_last);
+    return final || f->num_key_blocks > 1;
+  }
   if (block->is_last || (!f->a.causal && !block->in_loop)) return final == block->is_last;
   ftl_expr end_of_block = ftl_add(b, block->key, ftl_const(b, f->a.block_n));
-  ftl_expr keys_after = ftl_sub(b, end_of_keys(f, row), end_of_block);
+  ftl_expr keys_after = ftl_sub(b, end_of_keys(f, ftl_flash1_row(f, block, step)), end_of_block);
   ref->present = final ? ftl_sub(b, ftl_const(b, 1), keys_after) : keys_after;
   return true;
+}
+
+// ---- block masks ----
+
+enum { NOT_SEEN = -1 };
+
+// Which block of keys each query tile sees first, and which last.
+typedef struct seen_blocks {
+  int32_t *first, *last;
+  bool *now;  // of the block that is looked at
+} seen_blocks;
+
+static void find_seen(const ftl_tile_lists *lists, const seen_blocks *seen) {
+  for (int64_t block = 0; block < lists->num_kept_tiles; block++)
+    for (int32_t i = lists->ends[2 * block]; i < lists->ends[2 * block + 2]; i++) {
+      int32_t tile = lists->tiles[i];
+      if (seen->first[tile] == NOT_SEEN) seen->first[tile] = (int32_t)block;
+      seen->last[tile] = (int32_t)block;
+    }
+}
+
+// A block's entries in the order of the tiles, those that see it first before the others.
+static void sort_block(ftl_tile_lists *lists, const seen_blocks *seen, int64_t block, int64_t num_tiles) {
+  int32_t at = lists->ends[2 * block], end = lists->ends[2 * block + 2];
+  bool *sees = seen->now;
+  memset(sees, 0, (size_t)num_tiles * sizeof *sees);
+  for (int32_t i = at; i < end; i++) sees[lists->tiles[i]] = true;
+  for (int is_seen = 0; is_seen < 2; is_seen++) {
+    for (int32_t tile = 0; tile < num_tiles; tile++)
+      if (sees[tile] && (seen->first[tile] < block) == is_seen)
+        lists->tiles[at++] = 2 * tile + (seen->last[tile] == block);
+    if (!is_seen) lists->ends[2 * block + 1] = at;
+  }
+}
+
+static ftl_status order_by_blocks(ftl_tile_lists *lists, const ftl_spec *spec, const seen_blocks *seen,
+                                  int64_t num_tiles, ftl_error *error) {
+  for (int64_t tile = 0; tile < num_tiles; tile++) seen->first[tile] = NOT_SEEN;
+  find_seen(lists, seen);
+  for (int64_t tile = 0; tile < num_tiles; tile++)
+    if (seen->first[tile] == NOT_SEEN)
+      return ftl_error_set(error, FTL_INFEASIBLE,
+                           "mask: %s needs a block of keys for every query tile, and one sees none",
+                           spec->workload->name);
+  for (int64_t block = 0; block < lists->num_kept_tiles; block++) sort_block(lists, seen, block, num_tiles);
+  return FTL_OK;
+}
+
+ftl_status ftl_flash1_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_error *error) {
+  ftl_tile_walk walk = {
+      .kept_tokens = spec->value[FTL_PARAM_block_n], .step_tokens = spec->value[FTL_PARAM_block_m], .keeps_keys = true};
+  ftl_status status = ftl_tile_lists_init(lists, spec, walk, error);
+  if (status != FTL_OK || lists->tiles == NULL) return status;
+  int64_t num_tiles = ftl_divide_up(spec->value[FTL_PARAM_seqlen_q], spec->value[FTL_PARAM_block_m]);
+  seen_blocks seen = {.first = malloc((size_t)num_tiles * sizeof *seen.first),
+                      .last = malloc((size_t)num_tiles * sizeof *seen.last),
+                      .now = malloc((size_t)num_tiles * sizeof *seen.now)};
+  status = seen.first && seen.last && seen.now ? order_by_blocks(lists, spec, &seen, num_tiles, error)
+                                               : ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  free(seen.first);
+  free(seen.last);
+  free(seen.now);
+  if (status != FTL_OK) ftl_tile_lists_fini(lists);
+  return status;
 }

@@ -4,14 +4,15 @@
 #define FTL_WORKLOADS_FLASH1_H
 
 #include "workloads/attention.h"
+#include "workloads/block_mask.h"
 
 // The parameters of both passes.
 #define FTL_FLASH1_PARAMS                                                                                       \
   (FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv) |     \
    FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(softmax_scale) | FTL_TAKES(block_m) | \
    FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(copy) | FTL_TAKES(mma) |       \
-   FTL_TAKES(layout) | FTL_TAKES(code) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) |  \
-   FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
+   FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES(layout) | FTL_TAKES(code) | FTL_TAKES(max_registers) |     \
+   FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
 
 typedef struct ftl_flash1 {
   const ftl_spec *spec;
@@ -20,9 +21,15 @@ typedef struct ftl_flash1 {
   ftl_attention_tile tile;  // the CTA's batch and head
   int64_t num_key_blocks;
   int32_t num_warps, num_stages;  // buffers of what is streamed: Q, and dO
+  const ftl_tile_lists *lists;    // the query tiles that a block mask leaves to each block of keys; NULL: no mask
 } ftl_flash1;
 
-ftl_flash1 ftl_flash1_of(ftl_builder *builder, const ftl_spec *spec);
+ftl_flash1 ftl_flash1_of(ftl_builder *builder, const ftl_spec *spec, const ftl_tile_lists *lists);
+// For each block of keys the query tiles that see some of it: first those that saw none before, then those that did,
+// each as twice its number, plus 1 if it sees none of a later block. So the implementation's block masks say it
+// (csrc/flash_attn/src/fmha_blockmask.h). Nothing is listed without a mask. FTL_INFEASIBLE: a query tile that sees
+// none.
+FTL_MUST_USE ftl_status ftl_flash1_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_error *error);
 // A CTA for each head of each sequence.
 void ftl_flash1_grid(const ftl_flash1 *f);
 // FTL_INFEASIBLE where the copies or tensor instructions of FlashAttention-1 are not meant.
@@ -35,20 +42,25 @@ ftl_value_layout ftl_flash1_row_layout(const ftl_flash1 *f);
 // A block of keys.
 typedef struct ftl_flash1_block {
   ftl_expr index, key;  // its number, and its first key
-  ftl_expr first_step;  // of the query tiles, the first that sees some of it
+  // Steps through query tiles: those that see some of it are first .. end-1; of a list those from `seen` on saw a block
+  // before this one. Without a list all of them did, unless this is the first.
+  ftl_expr first, seen, end;
+  int32_t listed;  // table: the entries at these positions; -1: the positions are tiles
   bool is_first;
   bool is_last;  // known to be; of several in a loop that is not known
   bool in_loop;
 } ftl_flash1_block;
 
 // Calls `block` for the first block of keys and for the others: one after the other where they are few, and in a loop
-// where they are many.
+// where they are many or have lists.
 typedef void (*ftl_flash1_block_fn)(void *context, const ftl_flash1_block *block);
 void ftl_flash1_each_block(const ftl_flash1 *f, ftl_flash1_block_fn block, void *context);
 
-// Restricts a store to those query tiles, the one at `row` among them, that see no key after the block (`final`), or to
-// the others. False: to none.
-bool ftl_flash1_try_restrict(const ftl_flash1 *f, const ftl_flash1_block *block, ftl_expr row, bool final,
+// First row of the query tile of step `step`.
+ftl_expr ftl_flash1_row(const ftl_flash1 *f, const ftl_flash1_block *block, ftl_expr step);
+// Restricts a store to those query tiles, the one of step `step` among them, that see no key after the block (`final`),
+// or to the others. False: to none.
+bool ftl_flash1_try_restrict(const ftl_flash1 *f, const ftl_flash1_block *block, ftl_expr step, bool final,
                              ftl_tile_ref *ref);
 
 #endif

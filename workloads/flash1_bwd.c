@@ -18,6 +18,7 @@ static const float log2_e = 1.44269504088896340736f;
 
 typedef struct flash1_bwd {
   ftl_flash1 f;
+  const ftl_backward *backward;
   ftl_backward_tensors t;
   int32_t q, k, v, d_o, d_s, d_q_staging;     // rings
   int32_t scores, products, probs, d_scores;  // transposed: S, then P; dP, then dS; each rounded
@@ -83,7 +84,8 @@ static void recompute(const flash1_bwd *w, const ftl_flash1_block *block, ftl_ex
   ftl_elem(b, FTL_ELEM_FMA, w->scores, ftl_value_operand(w->scores), ftl_immediate(a->scale * log2_e),
            ftl_value_operand(w->lse));
   ftl_unary(b, FTL_ELEM_EXP2, w->scores, w->scores);
-  ftl_convert(b, w->probs, w->scores);
+  ftl_attention_dropout_by_sign(b, a, &w->f.tile, w->scores, row, block->key, true);
+  ftl_backward_round_probs(w->backward, w->probs, w->scores);
 }
 
 // dV, dS and dK; dS is left in shared memory.
@@ -93,8 +95,7 @@ static void differentiate(const flash1_bwd *w) {
   ftl_fill(b, w->products, 0);
   ftl_mma_shared(b, w->products, w->v, w->d_o, true);
   ftl_release(b, w->d_o);
-  ftl_binary(b, FTL_ELEM_SUB, w->products, w->products, ftl_value_operand(w->delta));
-  ftl_binary(b, FTL_ELEM_MUL, w->products, w->products, ftl_value_operand(w->scores));
+  ftl_backward_differentiate(w->backward, w->products, w->scores, w->delta);
   ftl_convert(b, w->d_scores, w->products);
   ftl_acquire(b, w->d_s);
   ftl_put(b, w->d_s, w->d_scores);
@@ -103,51 +104,70 @@ static void differentiate(const flash1_bwd *w) {
   ftl_release(b, w->q);
 }
 
-static void add_to_d_q(const flash1_bwd *w, const ftl_flash1_block *block, ftl_expr row) {
+// Whether some query tile may have a dQ' of blocks before this one.
+static bool has_previous(const flash1_bwd *w, const ftl_flash1_block *block) {
+  return !block->is_first && w->f.num_key_blocks > 1;
+}
+
+// dQ' of a query tile; of a list those that see this block first have none: 0.
+static void load_previous(const flash1_bwd *w, const ftl_flash1_block *block, ftl_expr step) {
+  if (!has_previous(w, block)) return;
+  ftl_builder *b = w->f.b;
+  ftl_tile_ref ref = rows_ref(w, w->t.d_q_sum, ftl_flash1_row(&w->f, block, step), w->f.a.head_dim);
+  if (block->listed >= 0) ref.present = ftl_add(b, ftl_sub(b, step, block->seen), ftl_const(b, 1));
+  ftl_load_tile(b, w->previous_d_q, ref);
+}
+
+static void add_to_d_q(const flash1_bwd *w, const ftl_flash1_block *block, ftl_expr step) {
   ftl_builder *b = w->f.b;
   const ftl_attention *a = &w->f.a;
+  ftl_expr row = ftl_flash1_row(&w->f, block, step);
   ftl_wait(b, w->d_s);
   ftl_fill(b, w->d_q, 0);
   ftl_mma_shared(b, w->d_q, w->d_s, w->k, false);
   ftl_transposed_a(b);
   ftl_release(b, w->d_s);
   ftl_gather(b, FTL_ELEM_ADD, w->rows_d_q, w->d_q, w->d_q_staging);
-  if (!block->is_first) ftl_binary(b, FTL_ELEM_ADD, w->rows_d_q, w->rows_d_q, ftl_value_operand(w->previous_d_q));
+  if (has_previous(w, block)) ftl_binary(b, FTL_ELEM_ADD, w->rows_d_q, w->rows_d_q, ftl_value_operand(w->previous_d_q));
   ftl_tile_ref sum = rows_ref(w, w->t.d_q_sum, row, a->head_dim), result = rows_ref(w, w->t.d_q, row, a->head_dim);
-  if (ftl_flash1_try_restrict(&w->f, block, row, false, &sum)) ftl_store(b, sum, w->rows_d_q, -1);
-  if (!ftl_flash1_try_restrict(&w->f, block, row, true, &result)) return;
-  ftl_binary(b, FTL_ELEM_MUL, w->rows_d_q, w->rows_d_q, ftl_immediate(a->scale));
+  if (ftl_flash1_try_restrict(&w->f, block, step, false, &sum)) ftl_store(b, sum, w->rows_d_q, -1);
+  if (!ftl_flash1_try_restrict(&w->f, block, step, true, &result)) return;
+  ftl_backward_scale(w->backward, w->rows_d_q, true);
   ftl_store(b, result, w->rows_d_q, -1);
 }
 
 // ---- the kernel ----
 
-static void load_step(const flash1_bwd *w, ftl_expr i) {
+static void load_step(const flash1_bwd *w, const ftl_flash1_block *block, ftl_expr step) {
   ftl_builder *b = w->f.b;
-  ftl_expr row = ftl_mul(b, i, ftl_const(b, w->f.a.block_m));
+  ftl_expr row = ftl_flash1_row(&w->f, block, step);
   const int32_t rings[2] = {w->q, w->d_o}, tensors[2] = {w->t.q, w->t.d_o};
   for (int k = 0; k < 2; k++) {
     ftl_tile_ref ref = rows_ref(w, tensors[k], row, w->f.a.head_dim);
-    ref.present = ftl_sub(b, ftl_const(b, w->f.a.num_m_tiles), i);
+    ref.present = ftl_sub(b, block->end, step);
     ftl_fill_stage(b, rings[k], ref);
   }
 }
 
 static void write_steps(const flash1_bwd *w, const ftl_flash1_block *block) {
   ftl_builder *b = w->f.b;
-  const ftl_attention *a = &w->f.a;
-  ftl_expr i = ftl_loop_value(b, ftl_loop(b, block->first_step, ftl_const(b, a->num_m_tiles)));
-  ftl_expr row = ftl_mul(b, i, ftl_const(b, a->block_m));
-  load_step(w, ftl_add(b, i, ftl_const(b, w->f.num_stages - 1)));
+  ftl_expr step = ftl_loop_value(b, ftl_loop(b, block->first, block->end)), row = ftl_flash1_row(&w->f, block, step);
+  load_step(w, block, ftl_add(b, step, ftl_const(b, w->f.num_stages - 1)));
   ftl_load_columns(b, w->lse, rows_ref(w, w->t.lse, row, 1));
   ftl_load_columns(b, w->delta, rows_ref(w, w->t.delta, row, 1));
-  if (!block->is_first) ftl_load_tile(b, w->previous_d_q, rows_ref(w, w->t.d_q_sum, row, a->head_dim));
+  load_previous(w, block, step);
   ftl_wait(b, w->q);
   ftl_wait(b, w->d_o);
   recompute(w, block, row);
   differentiate(w);
-  add_to_d_q(w, block, row);
+  add_to_d_q(w, block, step);
   ftl_end_loop(b);
+}
+
+static ftl_tile_ref keys_ref(const flash1_bwd *w, const ftl_flash1_block *block, int32_t tensor) {
+  ftl_tile_ref ref = ftl_attention_key_ref(&w->f.tile, tensor, block->key, w->f.a.block_n, w->f.a.head_dim);
+  if (block->listed >= 0) ref.present = ftl_sub(w->f.b, block->end, block->first);
+  return ref;
 }
 
 static void store_of_keys(const flash1_bwd *w, const ftl_flash1_block *block, int32_t tensor, int32_t value) {
@@ -158,11 +178,10 @@ static void store_of_keys(const flash1_bwd *w, const ftl_flash1_block *block, in
 static void write_block(void *context, const ftl_flash1_block *block) {
   const flash1_bwd *w = context;
   ftl_builder *b = w->f.b;
-  const ftl_attention *a = &w->f.a;
   int32_t ahead = w->f.num_stages - 1;
-  ftl_fill_stage(b, w->k, ftl_attention_key_ref(&w->f.tile, w->t.k, block->key, a->block_n, a->head_dim));
-  ftl_fill_stage(b, w->v, ftl_attention_key_ref(&w->f.tile, w->t.v, block->key, a->block_n, a->head_dim));
-  for (int32_t i = 0; i < ahead; i++) load_step(w, ftl_add(b, block->first_step, ftl_const(b, i)));
+  ftl_fill_stage(b, w->k, keys_ref(w, block, w->t.k));
+  ftl_fill_stage(b, w->v, keys_ref(w, block, w->t.v));
+  for (int32_t i = 0; i < ahead; i++) load_step(w, block, ftl_add(b, block->first, ftl_const(b, i)));
   ftl_wait(b, w->k);
   ftl_wait(b, w->v);
   ftl_fill(b, w->d_k, 0);
@@ -176,14 +195,15 @@ static void write_block(void *context, const ftl_flash1_block *block) {
   }
   ftl_release(b, w->k);
   ftl_release(b, w->v);
-  ftl_binary(b, FTL_ELEM_MUL, w->d_k, w->d_k, ftl_immediate(a->scale));
+  ftl_backward_scale(w->backward, w->d_k, true);
+  ftl_backward_scale(w->backward, w->d_v, false);
   store_of_keys(w, block, w->t.d_k_of_heads, w->d_k);
   store_of_keys(w, block, w->t.d_v_of_heads, w->d_v);
 }
 
 static void write_gradients(ftl_backward *backward) {
   ftl_builder *b = backward->b;
-  flash1_bwd w = {.f = ftl_flash1_of(b, backward->spec), .t = backward->t};
+  flash1_bwd w = {.f = ftl_flash1_of(b, backward->spec, backward->lists), .backward = backward, .t = backward->t};
   ftl_attention *a = &w.f.a;
   a->padded_head_dim = padded_head_dim(a, w.f.num_warps);
   int32_t role = ftl_builder_role(b, "main", w.f.num_warps, 0);
@@ -209,26 +229,38 @@ typedef struct launch {
   bool adds_up_d_q;
 } launch;
 
+static ftl_status build_launch(const ftl_spec *spec, const launch *l, const ftl_tile_lists *lists,
+                               ftl_tile_program **out, ftl_error *error) {
+  ftl_builder *b;
+  ftl_status status = ftl_builder_create(&b, l->name, error);
+  if (status != FTL_OK) return status;
+  ftl_backward f = ftl_backward_of(b, spec, 0);
+  f.lists = lists;
+  int32_t d_q_sum = declare_d_q_sum(&f);
+  if (l->adds_up_d_q) f.t.d_q_sum = d_q_sum;
+  l->write(&f);
+  int64_t of_two_products =
+      lists->tiles != NULL ? ftl_attention_flops_of_pairs(&f.a, lists->num_pairs) : ftl_attention_forward_flops(&f.a);
+  ftl_builder_flops(b, l->num_products * of_two_products / 2);
+  status = ftl_builder_finish(b, out, error);
+  ftl_builder_destroy(b);
+  return status;
+}
+
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   static const launch all[] = {{"flash1_bwd_delta", ftl_backward_write_delta, 0, false},
                                {"flash1_bwd", write_gradients, 5, true},
                                {"flash1_bwd_add_heads", ftl_backward_add_up_heads, 0, false}};
   *num_launches = 0;
+  ftl_tile_lists lists = {0};
   ftl_status status = ftl_flash1_check(spec, error);
+  if (status == FTL_OK) status = ftl_flash1_lists_init(&lists, spec, error);
   int wanted = spec->value[FTL_PARAM_heads] == spec->value[FTL_PARAM_kv_heads] ? 2 : 3;
   for (int i = 0; status == FTL_OK && i < wanted; i++) {
-    ftl_builder *b;
-    status = ftl_builder_create(&b, all[i].name, error);
-    if (status != FTL_OK) break;
-    ftl_backward f = ftl_backward_of(b, spec, 0);
-    int32_t d_q_sum = declare_d_q_sum(&f);
-    if (all[i].adds_up_d_q) f.t.d_q_sum = d_q_sum;
-    all[i].write(&f);
-    ftl_builder_flops(b, all[i].num_products * ftl_attention_forward_flops(&f.a) / 2);  // which are two products
-    status = ftl_builder_finish(b, &launches[i], error);
+    status = build_launch(spec, &all[i], &lists, &launches[i], error);
     if (status == FTL_OK) *num_launches = i + 1;
-    ftl_builder_destroy(b);
   }
+  ftl_tile_lists_fini(&lists);
   return status;
 }
 

@@ -8,6 +8,7 @@
 // and outputs of the warps are put together through shared memory in every step.
 #include <math.h>
 
+#include "tile/dropout.h"
 #include "workloads/flash1.h"
 
 static const float log2_e = 1.44269504088896340736f, ln_2 = 0.693147180559945309417f;
@@ -103,6 +104,7 @@ static void attend(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr 
   ftl_reduce_rows(b, FTL_ELEM_ADD, w->sum, w->scores);
   ftl_reduce_lanes(b, FTL_ELEM_ADD, w->sum);
   ftl_convert(b, w->probs, w->scores);
+  ftl_attention_dropout(b, a, &w->f.tile, w->probs, row, block->key);
   ftl_fill(b, w->output, 0);
   ftl_mma_value(b, w->output, w->probs, w->v, false);
   ftl_gather(b, FTL_ELEM_MAX, w->rows_max, w->max, w->rows_staging[0]);
@@ -121,6 +123,12 @@ static void weigh(const flash1_fwd *w, int32_t weight, int32_t x, int32_t m) {
   ftl_unary(w->f.b, FTL_ELEM_EXP2, weight, weight);
 }
 
+// The weight of this block's O~, of which dropout left a part.
+static void scale_kept(const flash1_fwd *w) {
+  if (w->f.a.dropout_p == 0) return;
+  ftl_binary(w->f.b, FTL_ELEM_MUL, w->weight, w->weight, ftl_immediate(ftl_attention_dropout_scale(&w->f.a)));
+}
+
 // m~, l~ and O~ become m, l and, not yet divided by l, O.
 static void add_previous(const flash1_fwd *w) {
   ftl_builder *b = w->f.b;
@@ -133,15 +141,18 @@ static void add_previous(const flash1_fwd *w) {
   ftl_binary(b, FTL_ELEM_MAX, w->rows_max, w->rows_max, ftl_value_operand(w->previous_lse));
   ftl_elem(b, FTL_ELEM_FMA, w->rows_sum, ftl_value_operand(w->rows_sum), ftl_value_operand(w->weight),
            ftl_value_operand(w->previous_weight));
+  scale_kept(w);
   ftl_binary(b, FTL_ELEM_MUL, w->rows_output, w->rows_output, ftl_value_operand(w->weight));
   ftl_elem(b, FTL_ELEM_FMA, w->rows_output, ftl_value_operand(w->previous_output),
            ftl_value_operand(w->previous_weight), ftl_value_operand(w->rows_output));
 }
 
 // O / l and LSE = (m + log2 l) ln 2, to where they belong.
-static void write_step(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr row) {
+static void write_step(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr step, bool is_first) {
   ftl_builder *b = w->f.b;
+  ftl_expr row = ftl_flash1_row(&w->f, block, step);
   ftl_unary(b, FTL_ELEM_RECIP, w->weight, w->rows_sum);
+  if (is_first) scale_kept(w);
   ftl_binary(b, FTL_ELEM_MUL, w->rows_output, w->rows_output, ftl_value_operand(w->weight));
   ftl_unary(b, FTL_ELEM_LOG2, w->rows_sum, w->rows_sum);
   ftl_binary(b, FTL_ELEM_ADD, w->rows_max, w->rows_max, ftl_value_operand(w->rows_sum));
@@ -149,7 +160,7 @@ static void write_step(const flash1_fwd *w, const ftl_flash1_block *block, ftl_e
   const int32_t outputs[2] = {w->t.o, w->o_sum}, lses[2] = {w->t.lse, w->lse_sum};
   for (int is_partial = 0; is_partial < 2; is_partial++) {
     ftl_tile_ref output = rows_ref(w, outputs[is_partial], row, w->f.a.head_dim);
-    if (!ftl_flash1_try_restrict(&w->f, block, row, !is_partial, &output)) continue;
+    if (!ftl_flash1_try_restrict(&w->f, block, step, !is_partial, &output)) continue;
     ftl_tile_ref lse = rows_ref(w, lses[is_partial], row, 1);
     lse.present = output.present;
     ftl_store(b, output, w->rows_output, -1);
@@ -159,33 +170,45 @@ static void write_step(const flash1_fwd *w, const ftl_flash1_block *block, ftl_e
 
 // ---- the kernel ----
 
-static void load_q(const flash1_fwd *w, ftl_expr i) {
+static void load_q(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr step) {
   ftl_builder *b = w->f.b;
-  ftl_expr row = ftl_mul(b, i, ftl_const(b, w->f.a.block_m));
-  ftl_tile_ref ref = rows_ref(w, w->t.q, row, w->f.a.head_dim);
-  ref.present = ftl_sub(b, ftl_const(b, w->f.a.num_m_tiles), i);
+  ftl_tile_ref ref = rows_ref(w, w->t.q, ftl_flash1_row(&w->f, block, step), w->f.a.head_dim);
+  ref.present = ftl_sub(b, block->end, step);
   ftl_fill_stage(b, w->q, ref);
+}
+
+// Steps from .. to-1: query tiles that see no key before the block (`is_first`), or have O' and LSE' of those that they
+// see.
+static void walk_queries(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr from, ftl_expr to,
+                         bool is_first) {
+  ftl_builder *b = w->f.b;
+  ftl_expr step = ftl_loop_value(b, ftl_loop(b, from, to)), row = ftl_flash1_row(&w->f, block, step);
+  load_q(w, block, ftl_add(b, step, ftl_const(b, w->f.num_stages - 1)));
+  if (!is_first) load_previous(w, row);
+  ftl_wait(b, w->q);
+  attend(w, block, row);
+  if (!is_first) add_previous(w);
+  write_step(w, block, step, is_first);
+  ftl_end_loop(b);
+}
+
+static ftl_tile_ref keys_ref(const flash1_fwd *w, const ftl_flash1_block *block, int32_t tensor) {
+  ftl_tile_ref ref = ftl_attention_key_ref(&w->f.tile, tensor, block->key, w->f.a.block_n, w->f.a.head_dim);
+  if (block->listed >= 0) ref.present = ftl_sub(w->f.b, block->end, block->first);
+  return ref;
 }
 
 static void write_block(void *context, const ftl_flash1_block *block) {
   const flash1_fwd *w = context;
   ftl_builder *b = w->f.b;
-  const ftl_attention *a = &w->f.a;
   int32_t ahead = w->f.num_stages - 1;
-  ftl_fill_stage(b, w->k, ftl_attention_key_ref(&w->f.tile, w->t.k, block->key, a->block_n, a->head_dim));
-  ftl_fill_stage(b, w->v, ftl_attention_key_ref(&w->f.tile, w->t.v, block->key, a->block_n, a->head_dim));
-  for (int32_t i = 0; i < ahead; i++) load_q(w, ftl_add(b, block->first_step, ftl_const(b, i)));
+  ftl_fill_stage(b, w->k, keys_ref(w, block, w->t.k));
+  ftl_fill_stage(b, w->v, keys_ref(w, block, w->t.v));
+  for (int32_t i = 0; i < ahead; i++) load_q(w, block, ftl_add(b, block->first, ftl_const(b, i)));
   ftl_wait(b, w->k);
   ftl_wait(b, w->v);
-  ftl_expr i = ftl_loop_value(b, ftl_loop(b, block->first_step, ftl_const(b, a->num_m_tiles)));
-  ftl_expr row = ftl_mul(b, i, ftl_const(b, a->block_m));
-  load_q(w, ftl_add(b, i, ftl_const(b, ahead)));
-  if (!block->is_first) load_previous(w, row);
-  ftl_wait(b, w->q);
-  attend(w, block, row);
-  if (!block->is_first) add_previous(w);
-  write_step(w, block, row);
-  ftl_end_loop(b);
+  if (block->listed >= 0) walk_queries(w, block, block->first, block->seen, true);
+  if (block->listed < 0 || w->o_sum >= 0) walk_queries(w, block, block->seen, block->end, block->is_first);
   for (int32_t stage = 0; stage < ahead; stage++) {  // the empty ones past the last query
     ftl_wait(b, w->q);
     ftl_release(b, w->q);
@@ -194,14 +217,19 @@ static void write_block(void *context, const ftl_flash1_block *block) {
   ftl_release(b, w->v);
 }
 
-static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
-  *num_launches = 0;
+// The random numbers of dropout come for 32 keys at a time.
+static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
+  int64_t block_n = spec->value[FTL_PARAM_block_n], num_warps = spec->value[FTL_PARAM_num_warps];
   ftl_status status = ftl_flash1_check(spec, error);
-  if (status != FTL_OK) return status;
-  ftl_builder *b;
-  status = ftl_builder_create(&b, "flash1_fwd", error);
-  if (status != FTL_OK) return status;
-  flash1_fwd w = {.f = ftl_flash1_of(b, spec)};
+  if (status != FTL_OK || spec->value[FTL_PARAM_dropout_p] == 0 || block_n % (FTL_DROPOUT_COLUMNS * num_warps) == 0)
+    return status;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "block_n=%lld num_warps=%lld: with dropout_p each warp needs a multiple of %d keys",
+                       (long long)block_n, (long long)num_warps, FTL_DROPOUT_COLUMNS);
+}
+
+static void write_kernel(ftl_builder *b, const ftl_spec *spec, const ftl_tile_lists *lists) {
+  flash1_fwd w = {.f = ftl_flash1_of(b, spec, lists)};
   declare_tensors(&w);
   int32_t role = ftl_builder_role(b, "main", w.f.num_warps, 0);
   ftl_builder_groups(b, w.f.num_warps);
@@ -209,10 +237,25 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   declare_values(&w);
   ftl_flash1_each_block(&w.f, write_block, &w);
   ftl_flash1_grid(&w.f);
-  ftl_builder_flops(b, ftl_attention_forward_flops(&w.f.a));
-  status = ftl_builder_finish(b, &launches[0], error);
+  ftl_builder_flops(b, w.f.lists != NULL ? ftl_attention_flops_of_pairs(&w.f.a, lists->num_pairs)
+                                         : ftl_attention_forward_flops(&w.f.a));
+}
+
+static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
+  *num_launches = 0;
+  ftl_tile_lists lists = {0};
+  ftl_builder *b;
+  ftl_status status = check_feasible(spec, error);
+  if (status == FTL_OK) status = ftl_flash1_lists_init(&lists, spec, error);
+  if (status != FTL_OK) return status;
+  status = ftl_builder_create(&b, "flash1_fwd", error);
+  if (status == FTL_OK) {
+    write_kernel(b, spec, &lists);
+    status = ftl_builder_finish(b, &launches[0], error);
+    ftl_builder_destroy(b);
+  }
   if (status == FTL_OK) *num_launches = 1;
-  ftl_builder_destroy(b);
+  ftl_tile_lists_fini(&lists);
   return status;
 }
 

@@ -39,3 +39,22 @@ Test(numeric_attention_flash1_bwd, queries_that_see_no_key_have_no_gradient) {
     for (int d = 0; d < 16; d++) cr_assert(gradients_row(&g, D_Q, 0, 0, r)[d] == 0.0f, "row %d", (int)r);
   gradients_fini(&g);
 }
+
+Test(numeric_attention_flash1_bwd, dropout_and_block_masks_give_the_gradients_of_what_is_left) {
+  static const char *const kernels[] = {"block_n=64 num_warps=4 mask_block=64",
+                                        "block_n=64 num_warps=2 num_stages=1 mask_block=64"};
+  // One block of keys, several, many; 384 keys are 6 blocks; the first and the last block of a query may be any.
+  static const char *const problems[] = {
+      "batch=2 heads=2 head_dim=32 seqlen_q=70 seqlen_kv=60 dropout_p=0.1",
+      "heads=4 kv_heads=2 head_dim=32 seqlen_q=90 seqlen_kv=330 causal=true dropout_p=0.5 layout=bshd",
+      "heads=1 head_dim=32 seqlen_q=70 seqlen_kv=600 dropout_p=0.3",
+      "heads=2 head_dim=32 seqlen_q=384 seqlen_kv=384 mask=strided mask_width=3",
+      "heads=1 head_dim=32 seqlen_q=350 seqlen_kv=350 mask=butterfly causal=true dropout_p=0.2",
+      "heads=1 head_dim=32 seqlen_q=256 seqlen_kv=256 mask=bits mask_bits=0x3:1:0:1:1:0:1:0x3:0:1:0:1"};
+  char params[320];
+  for (size_t k = 0; k < COUNT(kernels); k++)
+    for (size_t p = 0; p < COUNT(problems); p++) {
+      snprintf(params, sizeof params, "%s %s", kernels[k], problems[p]);
+      gradients_prove("flash1_bwd", params);
+    }
+}

@@ -45,6 +45,19 @@ Test(unit_lower_flash1, the_backward_kernels_are_proved) {
   prove("h200", "flash1_bwd", "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=128", 1);
 }
 
+Test(unit_lower_flash1, kernels_that_drop_or_hide_are_proved) {
+  static const char *const parameters[] = {
+      "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=64 num_warps=2 dropout_p=0.1",
+      "heads=2 seqlen=300 head_dim=64 block_n=64 num_warps=2 mask=strided mask_width=3 mask_block=64",
+      "heads=2 seqlen=300 head_dim=64 block_n=64 num_warps=2 mask=butterfly mask_block=64 causal=1 dropout_p=0.1",
+  };
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+      prove(archs[a], "flash1_fwd", parameters[i], 0);
+      prove(archs[a], "flash1_bwd", parameters[i], 1);
+    }
+}
+
 Test(unit_lower_flash1, what_cannot_be_is_the_reason) {
   static const struct {
     const char *parameters, *reason;
