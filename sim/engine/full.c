@@ -23,6 +23,7 @@ typedef struct full_run {
   int32_t *finished_sm;
   int32_t num_sms, num_finished;
   int64_t now, window, end_cycle;
+  bool memory_lags;   // the memory system works a window out while the SMs run the next one
   int64_t next_tile;  // of the counter of dynamic tiles
   int64_t last_insts, last_progress_cycle;
 } full_run;
@@ -45,7 +46,9 @@ static ftl_status allocate(full_run *run, int64_t sm_khz, ftl_error *error) {
                                       launch->tile->cluster_ctas, error);
   if (status != FTL_OK) return status;
   run->next_tile = num_ctas;
-  run->window = ftl_memory_max_window_cycles(run->memory);
+  // Replies to one window's requests then come after the next window.
+  run->memory_lags = ftl_memory_max_window_cycles(run->memory) >= 2;
+  run->window = ftl_memory_max_window_cycles(run->memory) / (run->memory_lags ? 2 : 1);
   if (run->window > arch->launch_cta_start_cycles) run->window = arch->launch_cta_start_cycles;
   bool has_peers = launch->tile->cluster_ctas > 1;
   if (has_peers && run->window > arch->tma_peer_latency_cycles) run->window = arch->tma_peer_latency_cycles;
@@ -150,28 +153,45 @@ static void check_progress(full_run *run) {
   int64_t insts = 0;
   for (int32_t sm = 0; sm < run->num_sms; sm++)
     insts += ftl_sm_counters_get(ftl_sm_pool_get(run->pool, sm))->warp_insts;
-  if (insts != run->last_insts || !ftl_memory_is_idle(run->memory)) run->last_progress_cycle = run->now;
+  if (insts != run->last_insts || run->merge.count > 0 || !ftl_memory_is_idle(run->memory))
+    run->last_progress_cycle = run->now;
   run->last_insts = insts;
   if (run->now - run->last_progress_cycle > STUCK_CYCLES) stop_stuck(run);
+}
+
+// Brings the memory system to where the SMs are (or, beside them, were when they began this window).
+static void advance_memory(void *context) {
+  full_run *run = context;
+  if (run->now == 0) return;
+  ftl_memory_submit(run->memory, run->merge.requests, run->merge.count);
+  ftl_memory_advance(run->memory, run->now);
+}
+
+static void do_nothing(void *context) { (void)context; }
+
+// One window of the SMs, with what they asked for before it.
+static ftl_status run_window(full_run *run, ftl_error *error) {
+  int64_t from = run->now, until = from + run->window;
+  ftl_sm_pool_advance(run->pool, until, run->memory_lags ? advance_memory : do_nothing, run);
+  ftl_status status = ftl_request_merge_collect(&run->merge, run->pool, run->advanced, run->num_sms, from, error);
+  if (status != FTL_OK) return status;
+  run->now = until;
+  assign_tiles(run);
+  if (!run->memory_lags) advance_memory(run);
+  deliver_replies(run);
+  deliver_messages(run);
+  refill(run);
+  check_progress(run);
+  return FTL_OK;
 }
 
 static ftl_status run_windows(full_run *run, ftl_error *error) {
   ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
   for (int32_t count; (count = ftl_cta_scheduler_fill(run->scheduler, starts)) > 0;) start_ctas(run, starts, count);
-  while (mark_busy(run) || !ftl_memory_is_idle(run->memory)) {
+  while (mark_busy(run) || run->merge.count > 0 || !ftl_memory_is_idle(run->memory)) {
     if (ftl_launch_is_cancelled(run->launch)) return ftl_error_set(error, FTL_INTERRUPTED, "interrupted");
-    int64_t until = run->now + run->window;
-    ftl_sm_pool_advance(run->pool, until);
-    ftl_status status = ftl_request_merge_collect(&run->merge, run->pool, run->advanced, run->num_sms, run->now, error);
+    ftl_status status = run_window(run, error);
     if (status != FTL_OK) return status;
-    assign_tiles(run);
-    ftl_memory_submit(run->memory, run->merge.requests, run->merge.count);
-    ftl_memory_advance(run->memory, until);
-    deliver_replies(run);
-    deliver_messages(run);
-    refill(run);
-    run->now = until;
-    check_progress(run);
   }
   return FTL_OK;
 }

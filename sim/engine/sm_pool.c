@@ -1,62 +1,66 @@
 #include "engine/sm_pool.h"
 
-#include <pthread.h>
 #include <stdlib.h>
+
+#include "engine/gate.h"
 
 enum { MAX_THREADS = 64 };
 
+// A window's jobs, which threads take one by one: what is done beside the SMs, as the longest, then each busy SM.
+typedef struct pool_window {
+  int64_t until;  // < 0: threads leave
+  ftl_sm_pool_work beside;
+  void *context;
+  int32_t num_busy;
+  atomic_int next_job;
+} pool_window;
+
 struct ftl_sm_pool {
   ftl_sm **sms;
+  int32_t *busy;  // SMs of this window
   int32_t num_sms;
-  int num_threads;  // the caller's included
-  int num_started;
-  pthread_t threads[MAX_THREADS];
-  pthread_barrier_t begin, end;
-  bool has_barriers;
-  int64_t until;  // < 0: threads leave
+  int num_others;  // threads beside the caller's
+  pthread_t others[MAX_THREADS];
+  ftl_gate begin, end;  // windows begun; ends of threads in windows
+  bool has_gates;
+  unsigned num_windows;
+  pool_window window;
 };
 
-typedef struct pool_worker {
-  ftl_sm_pool *pool;
-  int thread_idx;
-} pool_worker;
-
-static void advance_share(ftl_sm_pool *pool, int thread_idx) {
-  for (int32_t sm = thread_idx; sm < pool->num_sms; sm += pool->num_threads)
-    if (ftl_sm_is_busy(pool->sms[sm])) ftl_sm_advance(pool->sms[sm], pool->until);
+static void do_jobs(ftl_sm_pool *pool) {
+  pool_window *window = &pool->window;
+  for (;;) {
+    int job = atomic_fetch_add_explicit(&window->next_job, 1, memory_order_relaxed);
+    if (job > window->num_busy) return;
+    if (job == 0)
+      window->beside(window->context);
+    else
+      ftl_sm_advance(pool->sms[pool->busy[job - 1]], window->until);
+  }
 }
 
-static void *worker_main(void *argument) {
-  pool_worker worker = *(pool_worker *)argument;
-  free(argument);
-  for (;;) {
-    pthread_barrier_wait(&worker.pool->begin);
-    if (worker.pool->until < 0) return NULL;
-    advance_share(worker.pool, worker.thread_idx);
-    pthread_barrier_wait(&worker.pool->end);
+static void *thread_main(void *argument) {
+  ftl_sm_pool *pool = argument;
+  for (unsigned window = 1;; window++) {
+    ftl_gate_wait(&pool->begin, window);
+    if (pool->window.until < 0) return NULL;
+    do_jobs(pool);
+    ftl_gate_raise(&pool->end);
   }
 }
 
 // A pool whose threads cannot be started runs on fewer: the result is the same.
 static void start_threads(ftl_sm_pool *pool, int num_threads) {
-  pool->num_threads = 1;
   if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
-  if (num_threads > pool->num_sms) num_threads = pool->num_sms;
-  if (num_threads < 2) return;
-  if (pthread_barrier_init(&pool->begin, NULL, (unsigned)num_threads) != 0) return;
-  if (pthread_barrier_init(&pool->end, NULL, (unsigned)num_threads) != 0) {
-    pthread_barrier_destroy(&pool->begin);
+  if (num_threads < 2 || !ftl_gate_init(&pool->begin)) return;
+  if (!ftl_gate_init(&pool->end)) {
+    ftl_gate_fini(&pool->begin);
     return;
   }
-  pool->has_barriers = true;
-  pool->num_threads = num_threads;
-  for (int i = 1; i < num_threads; i++) {
-    pool_worker *worker = malloc(sizeof *worker);
-    if (!worker) abort();
-    *worker = (pool_worker){.pool = pool, .thread_idx = i};
-    if (pthread_create(&pool->threads[i], NULL, worker_main, worker) != 0) abort();
-    pool->num_started++;
-  }
+  pool->has_gates = true;
+  while (pool->num_others + 1 < num_threads &&
+         pthread_create(&pool->others[pool->num_others], NULL, thread_main, pool) == 0)
+    pool->num_others++;
 }
 
 ftl_status ftl_sm_pool_create(ftl_sm_pool **out, const ftl_sm_config *config, int32_t num_sms, int num_threads,
@@ -65,8 +69,9 @@ ftl_status ftl_sm_pool_create(ftl_sm_pool **out, const ftl_sm_config *config, in
   ftl_sm_pool *pool = calloc(1, sizeof *pool);
   if (!pool) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the SMs");
   pool->sms = calloc((size_t)num_sms, sizeof(ftl_sm *));
+  pool->busy = calloc((size_t)num_sms, sizeof *pool->busy);
   ftl_status status =
-      pool->sms ? FTL_OK : ftl_error_set(error, FTL_NO_MEMORY, "out of memory for %d SMs", (int)num_sms);
+      pool->sms && pool->busy ? FTL_OK : ftl_error_set(error, FTL_NO_MEMORY, "out of memory for %d SMs", (int)num_sms);
   for (int32_t i = 0; status == FTL_OK && i < num_sms; i++) {
     ftl_sm_config one = *config;
     one.sm_idx = i;
@@ -82,29 +87,39 @@ ftl_status ftl_sm_pool_create(ftl_sm_pool **out, const ftl_sm_config *config, in
   return FTL_OK;
 }
 
+static void begin_window(ftl_sm_pool *pool) {
+  atomic_store_explicit(&pool->window.next_job, 0, memory_order_relaxed);
+  pool->num_windows++;
+  if (pool->has_gates) ftl_gate_raise(&pool->begin);
+}
+
+static void stop_threads(ftl_sm_pool *pool) {
+  pool->window.until = -1;
+  begin_window(pool);
+  for (int i = 0; i < pool->num_others; i++) pthread_join(pool->others[i], NULL);
+  ftl_gate_fini(&pool->begin);
+  ftl_gate_fini(&pool->end);
+}
+
 void ftl_sm_pool_destroy(ftl_sm_pool *pool) {
   if (!pool) return;
-  if (pool->has_barriers) {
-    pool->until = -1;
-    pthread_barrier_wait(&pool->begin);
-    for (int i = 1; i <= pool->num_started; i++) pthread_join(pool->threads[i], NULL);
-    pthread_barrier_destroy(&pool->begin);
-    pthread_barrier_destroy(&pool->end);
-  }
+  if (pool->has_gates) stop_threads(pool);
   for (int32_t i = 0; i < pool->num_sms; i++) ftl_sm_destroy(pool->sms[i]);
+  free(pool->busy);
   free(pool->sms);
   free(pool);
 }
 
 ftl_sm *ftl_sm_pool_get(ftl_sm_pool *pool, int32_t sm) { return pool->sms[sm]; }
 
-void ftl_sm_pool_advance(ftl_sm_pool *pool, int64_t until) {
-  pool->until = until;
-  if (pool->num_threads == 1) {
-    advance_share(pool, 0);
-    return;
-  }
-  pthread_barrier_wait(&pool->begin);
-  advance_share(pool, 0);
-  pthread_barrier_wait(&pool->end);
+void ftl_sm_pool_advance(ftl_sm_pool *pool, int64_t until, ftl_sm_pool_work beside, void *context) {
+  pool->window.until = until;
+  pool->window.beside = beside;
+  pool->window.context = context;
+  pool->window.num_busy = 0;
+  for (int32_t sm = 0; sm < pool->num_sms; sm++)
+    if (ftl_sm_is_busy(pool->sms[sm])) pool->busy[pool->window.num_busy++] = sm;
+  begin_window(pool);
+  do_jobs(pool);
+  if (pool->has_gates) ftl_gate_wait(&pool->end, pool->num_windows * (unsigned)pool->num_others);
 }

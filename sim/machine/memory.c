@@ -317,6 +317,6 @@ void ftl_memory_restart(ftl_memory *memory) {
   memory->until = memory->settled_bytes = 0;
   memory->next_sequence = 0;
   memory->counters = (ftl_memory_counters){0};
-  memory->num_found = 0;
+  memory->num_found = memory->num_messages = 0;
   group_replies(memory);
 }

@@ -1,16 +1,21 @@
 // `full` on the whole GPU: what must not change a counter.
 #include "fixture.h"
 
-static ftl_metrics run_full(const char *arch_name, const char *parameters, int num_threads, bool no_bulk) {
-  ftl_arch *arch = shipped_arch(arch_name);
+static ftl_metrics run_on(const ftl_arch *arch, const char *parameters, int num_threads, bool no_bulk) {
   ftl_spec spec = spec_of(parameters);
   ftl_prediction prediction;
   ftl_error error = {0};
   ftl_predict_options options = {.num_threads = num_threads, .no_bulk = no_bulk};
   cr_assert_eq(ftl_predict(&spec, arch, &options, &prediction, &error), FTL_OK, "%s", error.message);
   cr_assert(prediction.feasible, "%s", prediction.reason);
-  ftl_arch_destroy(arch);
   return prediction.metrics;
+}
+
+static ftl_metrics run_full(const char *arch_name, const char *parameters, int num_threads, bool no_bulk) {
+  ftl_arch *arch = shipped_arch(arch_name);
+  ftl_metrics metrics = run_on(arch, parameters, num_threads, no_bulk);
+  ftl_arch_destroy(arch);
+  return metrics;
 }
 
 static void assert_same(const ftl_metrics *a, const ftl_metrics *b) {
@@ -29,6 +34,18 @@ Test(unit_engine_full, the_number_of_host_threads_changes_no_metric) {
     ftl_metrics one = run_full(gpus[i], SMALL, 1, false), three = run_full(gpus[i], SMALL, 3, false);
     assert_same(&one, &three);
   }
+}
+
+// Of 3 L2 cycles at 1410 MHz, less than one at 150 MHz: the memory system cannot work a window behind the SMs.
+Test(unit_engine_full, a_trip_to_l2_of_one_sm_cycle_is_enough) {
+  ftl_arch *arch = shipped_arch("a100_80");
+  arch->noc_request_cycles = arch->noc_reply_cycles = arch->l2_hit_cycles = 1;
+  const char *slow = "heads=1 seqlen=128 head_dim=64 block_m=64 block_n=32 num_warps=4 clock_mhz=150 detail=full";
+  ftl_metrics one = run_on(arch, slow, 1, false), three = run_on(arch, slow, 3, false);
+  assert_same(&one, &three);
+  // Q, K and V of 128 rows and 64 columns, two bytes each
+  cr_assert_eq(one.value[FTL_METRIC_dram_read], 3 * 128 * 64 * 2);
+  ftl_arch_destroy(arch);
 }
 
 Test(unit_engine_full, issuing_runs_as_one_event_changes_no_metric) {
