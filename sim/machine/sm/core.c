@@ -44,7 +44,7 @@ static void issue_global(ftl_sm *sm, sm_warp *w) {
 }
 
 // true: the instruction has decided how its warp goes on; false: the warp goes on with what follows.
-static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
+__attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
   switch (w->op->kind) {
     case SM_GLOBAL:
       issue_global(sm, w);
@@ -160,87 +160,34 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   if (last) go_on(sm, sc, w, position, now);
 }
 
-// ---- runs as one event ----
-// When the warp may issue as things stand.
-static inline int64_t issues_at(const sm_subcore *sc, int32_t position) {
-  int64_t ready = sc->ready[position], pipe = sc->pipe_free[sc->pipe[position]];
-  return ready > pipe ? ready : pipe;
-}
-
-// When another warp than the only one that may issue at `now` may.
-static int64_t others_issue_at(const sm_subcore *sc, int32_t position) {
-  int64_t first = SM_NEVER;
-  for (int32_t i = 0; i < sc->num_positions; i++) {
-    int64_t at = issues_at(sc, i);
-    if (i != position && at < first) first = at;
-  }
-  return first;
-}
-
-// All but the last of a run issue unobserved while no other warp of the sub-core can: as if one by one, with the pipe's
-// interval between them. What becomes able to issue meanwhile cuts the run there.
-static inline bool try_run(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now, int64_t until) {
-  const sm_warp *w = sc->warps[position];
-  const sm_op *op = w->op;
-  if (!op->bulk || w->repeat_left < 3) return false;
-  int64_t others = others_issue_at(sc, position), interval = sm_interval(sm, op, now);
-  int64_t limit = others < until ? others : until;
-  if (sm_wgmma_runs(sm, now) && sm->tensor_free < limit) limit = sm->tensor_free;  // then the interval changes
-  int64_t count = (limit - now + interval - 1) / interval;
-  if (count > w->repeat_left - 1) count = w->repeat_left - 1;
-  if (count < 2) return false;
-  sc->run = (sm_run){.start = now, .count = count, .interval = interval, .position = position};
-  *sc->next = now + (count - 1) * interval + 1;
-  return true;
-}
-
-void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle) {
-  sm_run *run = &sc->run;
-  int64_t count = (cycle - run->start + run->interval - 1) / run->interval;
-  if (count < run->count) run->count = count;
-  *sc->next = run->start + (run->count - 1) * run->interval + 1;
-}
-
-static void finish_run(ftl_sm *sm, sm_subcore *sc) {
-  sm_run run = sc->run;
-  sc->run.position = -1;
-  sm_subcore_changed(sc);
-  FTL_CHECK(run.count > 0, "SM %d: a run is cut before it began", sm->config.sm_idx);
-  sm_warp *w = sc->warps[run.position];
-  int64_t last = run.start + (run.count - 1) * run.interval;
-  if (w->settled < run.start) sm_settle(sm, sc, w, run.start);
-  sm->counters.stall_cycles[FTL_STALL_WAIT] += (run.count - 1) * (run.interval - 1);
-  w->settled = last + 1;
-  w->reason = FTL_STALL_WAIT;
-  w->repeat_left = (uint8_t)(w->repeat_left - run.count);
-  sc->last = run.position;
-  sc->pipe_free[w->op->pipe] = last + run.interval;
-  sc->pipe_taker[w->op->pipe] = run.position;
-  if (w->op->dispatch)  // one a cycle at most: what waited when the run began is as much behind, or gone
-    sc->dispatch_free = sc->dispatch_free + run.count > last + 1 ? sc->dispatch_free + run.count : last + 1;
-  sc->ready[run.position] = last + run.interval;
-  sm->counters.pipe_insts[w->op->pipe] += run.count;
-}
-
 // ---- a sub-core's cycle ----
-// Finds the first cycle from `floor` on in which a warp may issue, and all that may.
-static inline void find_eligible(sm_subcore *sc, int64_t floor) {
-  int64_t first = SM_NEVER;
-  uint64_t eligible = 0;
-  for (int32_t i = 0; i < sc->num_positions; i++) {
-    int64_t at = issues_at(sc, i);
-    at = at > floor ? at : floor;
-    uint64_t before = at < first ? 0 : eligible, bit = at <= first ? UINT64_C(1) << i : 0;
-    eligible = before | bit;
-    first = at < first ? at : first;
+// Of the first positions. Constants for their number make code without loops.
+__attribute__((always_inline)) static inline void find_among(sm_subcore *sc, int64_t floor, int32_t num_positions) {
+  int64_t at[SM_MAX_POSITIONS], first = SM_NEVER;
+  for (int32_t i = 0; i < num_positions; i++) {
+    at[i] = sm_issues_at(sc, i);
+    first = at[i] < first ? at[i] : first;
   }
+  first = first > floor ? first : floor;
+  uint64_t eligible = 0;
+  for (int32_t i = 0; i < num_positions; i++) eligible |= (uint64_t)(at[i] <= first) << i;
   sc->eligible_at = first;
   sc->eligible = eligible;
 }
 
+// Finds the first cycle from `floor` on in which a warp may issue, and all that may.
+static inline void find_eligible(sm_subcore *sc, int64_t floor) {
+  if (sc->num_positions <= 2)
+    find_among(sc, floor, 2);
+  else if (sc->num_positions <= 4)
+    find_among(sc, floor, 4);
+  else
+    find_among(sc, floor, sc->num_positions);
+}
+
 // Of several that may issue: one is chosen, the others were not selected.
 static int32_t choose(const ftl_sm *sm, sm_subcore *sc) {
-  int32_t chosen = sm->pick(sc, sc->eligible);
+  int32_t chosen = sm->policy.pick(sc, sc->eligible);
   for (uint64_t others = sc->eligible & ~(UINT64_C(1) << chosen); others; others &= others - 1)
     sc->not_selected[__builtin_ctzll(others)]++;
   return chosen;
@@ -248,14 +195,13 @@ static int32_t choose(const ftl_sm *sm, sm_subcore *sc) {
 
 // Apart from the SM's loop, whose registers it would spill.
 __attribute__((noinline)) static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
-  if (sc->run.position >= 0) finish_run(sm, sc);
+  if (sc->run.position >= 0) ftl_sm_run_finish(sm, sc);
   if (sc->eligible_at != now) find_eligible(sc, now);
   if (sc->eligible_at == now) {
-    int32_t chosen = __builtin_ctzll(sc->eligible);
-    if (sc->eligible & (sc->eligible - 1))
-      chosen = choose(sm, sc);
-    else if (sm->bulk && try_run(sm, sc, chosen, now, until))
-      return;
+    bool is_alone = (sc->eligible & (sc->eligible - 1)) == 0;
+    int32_t chosen = is_alone ? __builtin_ctzll(sc->eligible) : choose(sm, sc);
+    const sm_warp *w = sc->warps[chosen];
+    if (w->op->bulk && w->repeat_left > 2 && sm->bulk && ftl_sm_run_try(sm, sc, chosen, now, until)) return;
     issue(sm, sc, chosen, now);
     find_eligible(sc, now + 1);
   }
@@ -284,6 +230,6 @@ static void cycle(ftl_sm *sm, int64_t now, int64_t until) {
 void ftl_sm_run(ftl_sm *sm, int64_t until) {
   for (int64_t now = next_event(sm); now < until; now = next_event(sm)) cycle(sm, now, until);
   for (int32_t s = 0; s < sm->num_subcores; s++)
-    if (sm->subcores[s].run.position >= 0) finish_run(sm, &sm->subcores[s]);
+    if (sm->subcores[s].run.position >= 0) ftl_sm_run_finish(sm, &sm->subcores[s]);
   sm->floor = until;
 }

@@ -30,12 +30,12 @@ static int32_t pick_next(const sm_subcore *sc, uint64_t eligible) {
   return __builtin_ctzll(after ? after : eligible);
 }
 
-sm_policy ftl_sm_policy_find(const char *name) {
+const sm_policy *ftl_sm_policy_find(const char *name) {
   static const struct {
     const char *name;
-    sm_policy pick;
-  } policies[] = {{"gto", pick_oldest}, {"gty", pick_youngest}, {"lrr", pick_next}};
+    sm_policy policy;
+  } policies[] = {{"gto", {pick_oldest, true}}, {"gty", {pick_youngest, true}}, {"lrr", {pick_next, false}}};
   for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
-    if (strcmp(policies[i].name, name) == 0) return policies[i].pick;
+    if (strcmp(policies[i].name, name) == 0) return &policies[i].policy;
   return NULL;
 }

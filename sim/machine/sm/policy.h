@@ -4,9 +4,7 @@
 
 #include "machine/sm/state.h"
 
-// Gives the position of one of the set bits of `eligible` (at least one).
-typedef int32_t (*sm_policy)(const sm_subcore *sc, uint64_t eligible);
 // By the names of sm.scheduler ("gto", "gty", "lrr"); NULL: none.
-sm_policy ftl_sm_policy_find(const char *name);
+const sm_policy *ftl_sm_policy_find(const char *name);
 
 #endif

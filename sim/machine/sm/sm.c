@@ -33,8 +33,7 @@ static void place_warps(ftl_sm *sm) {
         w->warpgroup = slot * warpgroups + warp / SM_WARPGROUP;
         // bit 46: above every device address
         w->local_address_bytes = INT64_C(1) << 46 | ((int64_t)sm->config.sm_idx << 8 | index) << 24;
-        sc->warps[sc->num_positions] = w;
-        sc->ready[sc->num_positions++] = SM_NEVER;
+        sc->warps[sc->num_positions++] = w;
       }
 }
 
@@ -94,8 +93,9 @@ static ftl_status build(ftl_sm *sm, ftl_error *error) {
   ftl_status status = check_config(&sm->config, error);
   if (status == FTL_OK) status = ftl_sm_code_build(&sm->code, sm->program, sm->arch, &sm->arena, error);
   if (status != FTL_OK) return status;
-  sm->pick = ftl_sm_policy_find(sm->arch->sm_scheduler);
-  if (!sm->pick) return ftl_error_set(error, FTL_BAD_INPUT, "sm.scheduler: no policy %s", sm->arch->sm_scheduler);
+  const sm_policy *policy = ftl_sm_policy_find(sm->arch->sm_scheduler);
+  if (!policy) return ftl_error_set(error, FTL_BAD_INPUT, "sm.scheduler: no policy %s", sm->arch->sm_scheduler);
+  sm->policy = *policy;
   if (!allocate(sm) || !ftl_sm_cluster_create(sm) || !ftl_sm_code_cache_create(sm) || !ftl_sm_transactions_create(sm) ||
       !ftl_sm_l1_create(&sm->l1, l1_bytes(sm), sm->arch->l1_line_bytes, sm->arch->l1_ways, &sm->arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for an SM");
@@ -117,6 +117,7 @@ ftl_status ftl_sm_create(ftl_sm **out, const ftl_sm_config *config, ftl_error *e
     sm->next[s] = sm->mio_first_ready[s] = SM_NEVER;
     sm->subcores[s].next = &sm->next[s];
     sm_subcore_changed(&sm->subcores[s]);
+    for (int32_t i = 0; i < SM_MAX_POSITIONS; i++) sm->subcores[s].ready[i] = SM_NEVER;
   }
   ftl_status status = build(sm, error);
   if (status != FTL_OK) {

@@ -91,14 +91,14 @@ typedef struct sm_mio_entry {
   bool last;       // of its run: sets the token
 } sm_mio_entry;
 
-typedef struct sm_run {  // a run of one warp that is issued as one event: see bulk in core.c
+typedef struct sm_run {  // a run of one warp that is issued as one event: see run.c
   int64_t start, count, interval;
   int32_t position;  // -1: none
 } sm_run;
 
 typedef struct sm_subcore {
-  int64_t *next;  // in sm->next: nothing can issue before this cycle
-  int64_t ready[SM_MAX_POSITIONS];
+  int64_t *next;                    // in sm->next: nothing can issue before this cycle
+  int64_t ready[SM_MAX_POSITIONS];  // SM_NEVER: blocked, or no warp
   uint8_t pipe[SM_MAX_POSITIONS];
   int64_t pipe_free[FTL_SM_PIPE_COUNT];
   int32_t pipe_taker[FTL_SM_PIPE_COUNT];  // position of the warp that issued there last
@@ -114,6 +114,11 @@ typedef struct sm_subcore {
   int32_t mio_head, mio_count;
   sm_mio_entry *mio;  // ring of mio.queue_entries
 } sm_subcore;
+
+typedef struct sm_policy {
+  int32_t (*pick)(const sm_subcore *sc, uint64_t eligible);  // a position among the bits of `eligible`, at least one
+  bool goes_on;                                              // with the warp that issued last, whenever it can
+} sm_policy;
 
 typedef struct sm_stage {    // a ring's stage with its two mbarriers
   uint32_t fills, arrivals;  // completed full phases; consumer arrivals, all phases together
@@ -226,7 +231,7 @@ struct ftl_sm {
   int64_t floor;              // nothing can issue before it: this cycle, or the next once sub-cores have begun to issue
   int64_t next[SM_SUBCORES];  // of sub-cores; SM_NEVER where there is none
   sm_subcore subcores[SM_SUBCORES];
-  int32_t (*pick)(const sm_subcore *sc, uint64_t eligible);  // policy.h
+  sm_policy policy;
 
   // MIO and LSU
   int64_t mio_next, lsu_free, data_free, operand_free;
@@ -278,8 +283,12 @@ struct ftl_sm {
   ftl_arena arena;
 };
 
-// A run that is issued as one event ends before `cycle`: what is left of it issues one by one. (core.c)
+// ---- run.c ----
+// Issues what it can of the run that the warp begins as one event; false: nothing.
+bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now, int64_t until);
+// It ends before `cycle`: what is left of it issues one by one.
 void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle);
+void ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc);
 
 // ---- accounting ----
 static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t until) {
@@ -301,6 +310,12 @@ static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t unt
   sm->counters.stall_cycles[FTL_STALL_NOT_SELECTED] += not_selected;
   sm->counters.stall_cycles[w->op->throttle] += until - from - not_selected;
   sc->not_selected[w->position] = 0;
+}
+
+// When the warp may issue as things stand.
+static inline int64_t sm_issues_at(const sm_subcore *sc, int32_t position) {
+  int64_t ready = sc->ready[position], pipe = sc->pipe_free[sc->pipe[position]];
+  return ready > pipe ? ready : pipe;
 }
 
 // Something else than its own issuing has changed what the sub-core may issue.

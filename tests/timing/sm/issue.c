@@ -193,6 +193,30 @@ Test(timing_sm_issue, a_run_takes_as_long_as_its_instructions) {
   }
 }
 
+// Warps 0 and 4 share a sub-core and its fp32 pipe of interval 2. Greedy policies go on with warp 0, which issues its
+// run at 0, 2, 4, 6, 8, where warp 4 is not selected, and keeps the pipe until 10, in the five cycles between.
+static void run_beside(const char *policy, bool bulk, int64_t not_selected, int64_t throttled) {
+  rig *r = rig_create(5);
+  r->bulk = bulk;
+  strcpy(r->arch.sm_scheduler, policy);
+  r->arch.fp32_interval_cycles = 2;
+  rig_add(r, FTL_OP_FFMA, 0, -1)->repeat = 5;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_expect_eq(rig_counters(r)->stall_cycles[FTL_STALL_NOT_SELECTED], not_selected, "%s: %lld", policy,
+               (long long)rig_counters(r)->stall_cycles[FTL_STALL_NOT_SELECTED]);
+  cr_expect_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], throttled, "%s: %lld", policy,
+               (long long)rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE]);
+  rig_destroy(r);
+}
+
+Test(timing_sm_issue, a_run_keeps_another_warp_from_its_pipe_as_its_instructions_would) {
+  for (int bulk = 0; bulk < 2; bulk++) {
+    run_beside("gto", bulk, 5, 5);
+    run_beside("gty", bulk, 5, 5);
+  }
+}
+
 // mma interval 8, latency 30: a chain through the accumulator at 0, 30, 60; the pipe works 8 cycles each.
 Test(timing_sm_issue, chained_products_wait_for_the_accumulator) {
   rig *r = rig_create(1);

@@ -1,0 +1,79 @@
+// Runs as one event: a run of instructions on a pipe of the sub-core's own issues as one, up to its last but one.
+//
+// It does while what it keeps waiting cannot issue between its instructions: warps that are not ready before its end;
+// and where the policy goes on with the warp that issued last, those that wait for the same pipe, which is taken again
+// whenever it is free, and, where the run issues in every cycle, those that wait for the other pipes of the sub-core.
+// What becomes able to issue meanwhile cuts the run there. Every counter is as if the instructions issued one by one.
+#include "machine/sm/state.h"
+
+// The warp at `position` waits however long the run goes on.
+static bool gives_way(const ftl_sm *sm, const sm_subcore *sc, int32_t position, uint8_t pipe, int64_t interval) {
+  if (!sm->policy.goes_on) return false;
+  return sc->pipe[position] == pipe || (interval == 1 && sc->pipe[position] <= FTL_SM_PIPE_SFU);
+}
+
+// Until when nothing else of the sub-core can issue between the run's instructions.
+static int64_t undisturbed_until(const ftl_sm *sm, const sm_subcore *sc, int32_t position, int64_t now,
+                                 int64_t interval) {
+  // then the interval changes
+  int64_t limit = sm_wgmma_runs(sm, now) ? sm->tensor_free : SM_NEVER;
+  for (int32_t i = 0; i < sc->num_positions; i++) {
+    int64_t at = sm_issues_at(sc, i);
+    if (at < limit && i != position && !gives_way(sm, sc, i, sc->pipe[position], interval)) limit = at;
+  }
+  return limit;
+}
+
+bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now, int64_t until) {
+  const sm_warp *w = sc->warps[position];
+  int64_t interval = sm_interval(sm, w->op, now), limit = undisturbed_until(sm, sc, position, now, interval);
+  if (until < limit) limit = until;
+  if (limit <= now + interval) return false;
+  int64_t count = (limit - now + interval - 1) / interval;
+  if (count > w->repeat_left - 1) count = w->repeat_left - 1;
+  sc->run = (sm_run){.start = now, .count = count, .interval = interval, .position = position};
+  *sc->next = now + (count - 1) * interval + 1;
+  return true;
+}
+
+void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle) {
+  sm_run *run = &sc->run;
+  int64_t count = (cycle - run->start + run->interval - 1) / run->interval;
+  if (count < run->count) run->count = count;
+  *sc->next = run->start + (run->count - 1) * run->interval + 1;
+}
+
+// The warps that could have issued instead of the run's second and later instructions. (Of the first, the policy
+// chose.)
+static void count_not_selected(sm_subcore *sc, const sm_run *run) {
+  uint8_t pipe = sc->pipe[run->position];
+  int64_t last = run->start + (run->count - 1) * run->interval;
+  for (int32_t i = 0; i < sc->num_positions; i++) {
+    int64_t at = sc->pipe[i] == pipe ? sc->ready[i] : sm_issues_at(sc, i);
+    if (i == run->position || at > last) continue;
+    int64_t missed = (last - at) / run->interval + 1;
+    sc->not_selected[i] += (uint32_t)(missed < run->count - 1 ? missed : run->count - 1);
+  }
+}
+
+void ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
+  sm_run run = sc->run;
+  sc->run.position = -1;
+  sm_subcore_changed(sc);
+  FTL_CHECK(run.count > 0, "SM %d: a run is cut before it began", sm->config.sm_idx);
+  sm_warp *w = sc->warps[run.position];
+  int64_t last = run.start + (run.count - 1) * run.interval;
+  count_not_selected(sc, &run);
+  if (w->settled < run.start) sm_settle(sm, sc, w, run.start);
+  sm->counters.stall_cycles[FTL_STALL_WAIT] += (run.count - 1) * (run.interval - 1);
+  w->settled = last + 1;
+  w->reason = FTL_STALL_WAIT;
+  w->repeat_left = (uint8_t)(w->repeat_left - run.count);
+  sc->last = run.position;
+  sc->pipe_free[w->op->pipe] = last + run.interval;
+  sc->pipe_taker[w->op->pipe] = run.position;
+  if (w->op->dispatch)  // one a cycle at most: what waited when the run began is as much behind, or gone
+    sc->dispatch_free = sc->dispatch_free + run.count > last + 1 ? sc->dispatch_free + run.count : last + 1;
+  sc->ready[run.position] = last + run.interval;
+  sm->counters.pipe_insts[w->op->pipe] += run.count;
+}
