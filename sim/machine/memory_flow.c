@@ -34,9 +34,14 @@ static ftl_noc_port *slice_port(ftl_memory *memory, uint32_t side, uint32_t slic
 
 static bool is_write(const ftl_memory_node *node) { return node->kind != FTL_NODE_READ; }
 
+static ftl_l2_address address_of(const ftl_memory_node *node) {
+  return (ftl_l2_address){node->home_side, node->slice_in_side, node->set_in_side};
+}
+
 void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request) {
   uint32_t index = ftl_memory_take_node(memory);
   ftl_memory_node *node = &memory->nodes[index];
+  ftl_l2_address at = ftl_l2_tags_address(memory->tags, request->line);
   *node = (ftl_memory_node){.sequence = memory->next_sequence++,
                             .line = request->line,
                             .transaction = request->transaction,
@@ -46,6 +51,9 @@ void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request) {
                             .sectors = request->sectors,
                             .full_sectors = request->full_sectors,
                             .priority = request->priority,
+                            .home_side = (uint8_t)at.home_side,
+                            .slice_in_side = (uint16_t)at.slice_in_side,
+                            .set_in_side = at.set_in_side,
                             .peer_stage = request->stage,
                             .peers = request->peers};
   // A request without data takes its port for a cycle, as does one with less data than a cycle carries.
@@ -55,11 +63,7 @@ void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request) {
   int64_t cycle = ftl_memory_convert(memory->sm_to_l2, request->time);
   int64_t arrival = ftl_noc_port_take(port, cycle, bytes).last + memory->request_cycles;
   if (request->is_local) memory->counters.local_sectors += num_sectors(request->sectors);
-  bool crosses = false;
-  if (is_write(node)) {
-    node->home_side = (uint8_t)ftl_l2_tags_place(memory->tags, request->line).home_side;
-    crosses = node->home_side != node->side;
-  }
+  bool crosses = is_write(node) && node->home_side != node->side;
   schedule(memory, index, crosses ? FTL_STAGE_CROSS : FTL_STAGE_SLICE, arrival);
 }
 
@@ -193,10 +197,9 @@ static void read_slice(ftl_memory *memory, uint32_t index) {
   ftl_memory_node *node = &memory->nodes[index];
   uint64_t line = node->line;
   uint32_t side = node->side;
-  ftl_l2_outcome outcome =
-      ftl_l2_tags_read(memory->tags, line, node->sectors, (int32_t)side, (ftl_l2_priority)node->priority);
-  node->home_side = outcome.home_side;
-  node->slice_in_side = outcome.slice_in_side;
+  ftl_l2_outcome outcome;
+  ftl_l2_tags_read_at(memory->tags, address_of(node), line, node->sectors, (int32_t)side,
+                      (ftl_l2_priority)node->priority, &outcome);
   count_from_sm(memory, node, outcome.hit_sectors);
   if (side == outcome.home_side) {
     uint8_t fetch = outcome.dram_read_sectors == 0 ? 0 : claim_dram_fetch(memory, node, outcome.dram_read_sectors);
@@ -225,7 +228,6 @@ static void write_slice(ftl_memory *memory, uint32_t index) {
     outcome =
         ftl_l2_tags_write(memory->tags, node->line, node->sectors, node->full_sectors, (ftl_l2_priority)node->priority);
   }
-  node->slice_in_side = outcome.slice_in_side;
   count_from_sm(memory, node, node->sectors);
   // The ack of an atomic does not wait for the old value: attention's atomics are reductions without a result.
   if (outcome.dram_read_sectors != 0) {
@@ -311,7 +313,7 @@ static void prefetch(ftl_memory *memory, const ftl_wheel_event *events, uint32_t
   if (i + NODES_AHEAD < count) __builtin_prefetch(&memory->nodes[events[i + NODES_AHEAD].node], 1);
   if (i + TAGS_AHEAD >= count) return;
   const ftl_memory_node *node = &memory->nodes[events[i + TAGS_AHEAD].node];
-  if (node->stage == FTL_STAGE_SLICE) ftl_l2_tags_prefetch(memory->tags, node->line, node->side);
+  if (node->stage == FTL_STAGE_SLICE) ftl_l2_tags_prefetch(memory->tags, address_of(node), node->side);
 }
 
 void ftl_memory_flow_cycle(ftl_memory *memory) {

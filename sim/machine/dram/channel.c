@@ -116,56 +116,57 @@ static int64_t next_arrival(const ftl_dram_channel *channel, const ftl_dram_shar
   return earliest;
 }
 
-static command column_of_bank(const ftl_dram_channel *channel, const ftl_dram_bank *bank, uint32_t b, int direction) {
-  int64_t cycle = max_of(bank->column_from, channel->group_from[bank->group]);
-  return (command){max_of(cycle, channel->bus_from[direction]), b, bank->hit[direction], true, direction};
-}
-
 // ACT for the bank's oldest request. The PRE before it went as early as it could: the command bus is not modelled.
-static command activate_of_bank(const ftl_dram_channel *channel, const ftl_dram_shared *shared,
-                                const ftl_dram_bank *bank, uint32_t b, int direction) {
-  uint32_t oldest = bank->entries[direction].head;
-  int64_t cycle = max_of(bank->activate_from, shared->entries[oldest].since);
-  if (bank->is_open) {
-    int64_t precharge = max_of(bank->precharge_from, shared->entries[oldest].since);
-    cycle = precharge + shared->timing.rp;
+static inline int64_t activate_cycle(const ftl_dram_shared *shared, const ftl_dram_bank *bank, int64_t since) {
+  if (bank->is_open) return max_of(bank->precharge_from, since) + shared->timing.rp;
+  return max_of(bank->activate_from, since);
+}
+
+// Whether the bank's next command is a column access: for the open row, unless older requests have waited too long.
+static inline bool goes_on_with_row(const ftl_dram_bank *bank, int direction) {
+  uint32_t hit = bank->hit[direction];
+  return hit != FTL_DRAM_NONE && (bank->num_bypasses < MAX_BYPASSES || hit == bank->entries[direction].head);
+}
+
+// The next command of all banks for a direction, not before `from`. First the earlier, then column accesses, then the
+// older request: FR-FCFS. `rank` orders the first two.
+static inline command first_command(const ftl_dram_channel *channel, const ftl_dram_shared *shared, int direction,
+                                    int64_t from) {
+  int64_t column_from = max_of(channel->bus_from[direction], from);
+  int64_t activate_from = max_of(channel->activate_from, from);
+  int64_t best_rank = INT64_MAX;
+  uint32_t best_bank = 0, best_entry = FTL_DRAM_NONE;
+  for (uint32_t word = 0; word * 64 < shared->timing.num_banks; word++) {
+    for (uint64_t busy = channel->busy_banks[direction][word]; busy != 0; busy &= busy - 1) {
+      uint32_t b = word * 64 + (uint32_t)__builtin_ctzll(busy), entry;
+      const ftl_dram_bank *bank = &channel->banks[b];
+      int64_t rank;
+      if (goes_on_with_row(bank, direction)) {
+        entry = bank->hit[direction];
+        rank = 2 * max_of(max_of(bank->column_from, channel->group_from[bank->group]), column_from);
+      } else {
+        entry = bank->entries[direction].head;
+        rank = 2 * max_of(activate_cycle(shared, bank, shared->entries[entry].since), activate_from) + 1;
+      }
+      if (rank > best_rank) continue;
+      if (rank == best_rank && shared->entries[entry].order > shared->entries[best_entry].order) continue;
+      best_rank = rank;
+      best_bank = b;
+      best_entry = entry;
+    }
   }
-  return (command){max_of(cycle, channel->activate_from), b, oldest, false, direction};
+  if (best_entry == FTL_DRAM_NONE) return (command){INT64_MAX, 0, FTL_DRAM_NONE, false, direction};
+  return (command){best_rank / 2, best_bank, best_entry, best_rank % 2 == 0, direction};
 }
 
-static command command_of_bank(const ftl_dram_channel *channel, const ftl_dram_shared *shared, uint32_t b,
-                               int direction) {
-  const ftl_dram_bank *bank = &channel->banks[b];
-  bool is_starving = bank->num_bypasses >= MAX_BYPASSES && bank->hit[direction] != bank->entries[direction].head;
-  if (bank->hit[direction] != FTL_DRAM_NONE && !is_starving) return column_of_bank(channel, bank, b, direction);
-  return activate_of_bank(channel, shared, bank, b, direction);
-}
-
-// First the earlier, then column accesses, then the older request: FR-FCFS.
-static bool goes_before(const ftl_dram_shared *shared, const command *a, const command *b) {
-  if (b->entry == FTL_DRAM_NONE) return true;
-  if (a->cycle != b->cycle) return a->cycle < b->cycle;
-  if (a->is_column != b->is_column) return a->is_column;
-  return shared->entries[a->entry].order < shared->entries[b->entry].order;
-}
-
-static command next_command(ftl_dram_channel *channel, const ftl_dram_shared *shared) {
-  command best = {INT64_MAX, 0, FTL_DRAM_NONE, false, FTL_DRAM_READ};
+static inline command next_command(ftl_dram_channel *channel, const ftl_dram_shared *shared) {
   int32_t num_writes = channel->num_queued[FTL_DRAM_WRITE];
   if (num_writes >= shared->timing.drain_from) channel->is_draining = true;
   if (num_writes <= shared->timing.drain_to) channel->is_draining = false;
   bool is_idle_drain = channel->num_queued[FTL_DRAM_READ] == 0 && num_writes > 0 && !channel->is_draining;
   int direction = channel->is_draining || is_idle_drain ? FTL_DRAM_WRITE : FTL_DRAM_READ;
   int64_t from = is_idle_drain ? max_of(channel->now, channel->idle_drain_from) : channel->now;
-  for (uint32_t word = 0; word * 64 < shared->timing.num_banks; word++) {
-    for (uint64_t busy = channel->busy_banks[direction][word]; busy != 0; busy &= busy - 1) {
-      uint32_t b = word * 64 + (uint32_t)__builtin_ctzll(busy);
-      command candidate = command_of_bank(channel, shared, b, direction);
-      candidate.cycle = max_of(candidate.cycle, from);
-      if (goes_before(shared, &candidate, &best)) best = candidate;
-    }
-  }
-  return best;
+  return first_command(channel, shared, direction, from);
 }
 
 static void refresh(ftl_dram_channel *channel, const ftl_dram_timing *timing, int64_t cycle) {
@@ -222,6 +223,7 @@ static void retire(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t 
 
 // Bursts of ECC that the ones so far have made due: they lie in the same row and go with the data.
 static int64_t take_ecc_bursts(ftl_dram_channel *channel, ftl_dram_shared *shared, int direction) {
+  if (shared->timing.ecc_milli == 0) return 0;
   channel->ecc_debt_milli += shared->timing.ecc_milli;
   int64_t bursts = channel->ecc_debt_milli / 1000;
   channel->ecc_debt_milli -= bursts * 1000;

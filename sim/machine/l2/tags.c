@@ -122,6 +122,10 @@ ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line) {
                         .slice = (int32_t)(at.home_side * tags->hash.slices_per_side + at.slice_in_side)};
 }
 
+ftl_l2_address ftl_l2_tags_address(const ftl_l2_tags *tags, uint64_t line) {
+  return ftl_l2_hash_address(&tags->hash, line);
+}
+
 // Replicas take the sets half a turn away from those of home lines of the same number: each kind fills the sets evenly
 // on its own, and so do both together.
 static set_view view_set(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t side) {
@@ -132,8 +136,8 @@ static set_view view_set(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t si
   return (set_view){&tags->sets[set], &tags->lines[first], &tags->ways[first]};
 }
 
-void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, uint64_t line, int32_t side) {
-  set_view view = view_set(tags, ftl_l2_hash_address(&tags->hash, line), (uint32_t)side);
+void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, ftl_l2_address at, int32_t side) {
+  set_view view = view_set(tags, at, (uint32_t)side);
   __builtin_prefetch(view.set, 1);
   for (uint32_t way = 0; way < tags->num_ways; way += 8) {
     __builtin_prefetch(&view.lines[way]);

@@ -33,6 +33,8 @@ typedef struct ftl_l2_place {
   int32_t slice;      // within all slices, the home slice
 } ftl_l2_place;
 ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line);
+// The same, for ftl_l2_tags_read_at and ftl_l2_tags_prefetch.
+ftl_l2_address ftl_l2_tags_address(const ftl_l2_tags *tags, uint64_t line);
 
 typedef struct ftl_l2_outcome {
   uint8_t hit_sectors;         // of those asked for, present in the reader's side (a write: all of them)
@@ -60,8 +62,8 @@ void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, ui
                          ftl_l2_priority priority, ftl_l2_outcome *outcome);
 // A read-modify-write at the home side: what is not there is fetched; the sectors are dirty after it.
 ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, ftl_l2_priority priority);
-// Tells the host's cache that a read by `side` follows; changes nothing.
-void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, uint64_t line, int32_t side);
+// Tells the host's cache that a read by `side` of the line that lies there follows; changes nothing.
+void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, ftl_l2_address at, int32_t side);
 // The hit ratio of an access policy window, 0 to 1000: so many of the lines accessed as FTL_L2_EVICT_LAST are taken so,
 // the others as normal. 1000 until it is set.
 void ftl_l2_tags_set_hit_ratio(ftl_l2_tags *tags, int64_t milli);
