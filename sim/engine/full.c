@@ -46,8 +46,8 @@ static ftl_status allocate(full_run *run, int64_t sm_khz, ftl_error *error) {
                                       launch->tile->cluster_ctas, error);
   if (status != FTL_OK) return status;
   run->next_tile = num_ctas;
-  // Replies to one window's requests then come after the next window.
-  run->memory_lags = ftl_memory_max_window_cycles(run->memory) >= 2;
+  // Replies to one window's requests then come after the next window. One thread is quicker with fewer windows.
+  run->memory_lags = launch->num_threads > 1 && ftl_memory_max_window_cycles(run->memory) >= 2;
   run->window = ftl_memory_max_window_cycles(run->memory) / (run->memory_lags ? 2 : 1);
   if (run->window > arch->launch_cta_start_cycles) run->window = arch->launch_cta_start_cycles;
   bool has_peers = launch->tile->cluster_ctas > 1;
