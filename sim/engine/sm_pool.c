@@ -16,6 +16,7 @@ typedef struct pool_window {
 } pool_window;
 
 struct ftl_sm_pool {
+  ftl_sm_code *code;
   ftl_sm **sms;
   int32_t *busy;  // SMs of this window
   int32_t num_sms;
@@ -63,21 +64,27 @@ static void start_threads(ftl_sm_pool *pool, int num_threads) {
     pool->num_others++;
 }
 
+static ftl_status create_sms(ftl_sm_pool *pool, const ftl_sm_config *config, int32_t num_sms, ftl_error *error) {
+  pool->sms = calloc((size_t)num_sms, sizeof(ftl_sm *));
+  pool->busy = calloc((size_t)num_sms, sizeof *pool->busy);
+  if (!pool->sms || !pool->busy) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for %d SMs", (int)num_sms);
+  ftl_status status = ftl_sm_code_create(&pool->code, config->program, config->arch, error);
+  for (int32_t i = 0; status == FTL_OK && i < num_sms; i++) {
+    ftl_sm_config one = *config;
+    one.sm_idx = i;
+    one.code = pool->code;
+    status = ftl_sm_create(&pool->sms[i], &one, error);
+    pool->num_sms = i + 1;
+  }
+  return status;
+}
+
 ftl_status ftl_sm_pool_create(ftl_sm_pool **out, const ftl_sm_config *config, int32_t num_sms, int num_threads,
                               ftl_error *error) {
   *out = NULL;
   ftl_sm_pool *pool = calloc(1, sizeof *pool);
   if (!pool) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the SMs");
-  pool->sms = calloc((size_t)num_sms, sizeof(ftl_sm *));
-  pool->busy = calloc((size_t)num_sms, sizeof *pool->busy);
-  ftl_status status =
-      pool->sms && pool->busy ? FTL_OK : ftl_error_set(error, FTL_NO_MEMORY, "out of memory for %d SMs", (int)num_sms);
-  for (int32_t i = 0; status == FTL_OK && i < num_sms; i++) {
-    ftl_sm_config one = *config;
-    one.sm_idx = i;
-    status = ftl_sm_create(&pool->sms[i], &one, error);
-    pool->num_sms = i + 1;
-  }
+  ftl_status status = create_sms(pool, config, num_sms, error);
   if (status != FTL_OK) {
     ftl_sm_pool_destroy(pool);
     return status;
@@ -105,6 +112,7 @@ void ftl_sm_pool_destroy(ftl_sm_pool *pool) {
   if (!pool) return;
   if (pool->has_gates) stop_threads(pool);
   for (int32_t i = 0; i < pool->num_sms; i++) ftl_sm_destroy(pool->sms[i]);
+  ftl_sm_code_destroy(pool->code);
   free(pool->busy);
   free(pool->sms);
   free(pool);

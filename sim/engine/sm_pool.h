@@ -11,7 +11,7 @@ typedef struct ftl_sm_pool ftl_sm_pool;
 // What else is done while the SMs advance; it touches nothing that they touch.
 typedef void (*ftl_sm_pool_work)(void *context);
 
-// `config` is that of every SM but for sm_idx.
+// `config` is that of every SM but for sm_idx and code.
 FTL_MUST_USE ftl_status ftl_sm_pool_create(ftl_sm_pool **out, const ftl_sm_config *config, int32_t num_sms,
                                            int num_threads, ftl_error *error);
 void ftl_sm_pool_destroy(ftl_sm_pool *pool);

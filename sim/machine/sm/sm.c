@@ -9,6 +9,31 @@
 // Token words hold 30 bits of cycles; times are counted from a base that follows.
 enum { REBASE_CYCLES = 1 << 28 };
 
+// ---- code ----
+struct ftl_sm_code {
+  sm_code code;
+  ftl_arena arena;
+};
+
+ftl_status ftl_sm_code_create(ftl_sm_code **out, const ftl_warp_program *program, const ftl_arch *arch,
+                              ftl_error *error) {
+  *out = NULL;
+  ftl_sm_code *code = calloc(1, sizeof *code);
+  if (!code) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for an SM's code");
+  ftl_status status = ftl_sm_code_build(&code->code, program, arch, &code->arena, error);
+  if (status == FTL_OK)
+    *out = code;
+  else
+    ftl_sm_code_destroy(code);
+  return status;
+}
+
+void ftl_sm_code_destroy(ftl_sm_code *code) {
+  if (!code) return;
+  ftl_arena_fini(&code->arena);
+  free(code);
+}
+
 // ---- create ----
 static void place_warps(ftl_sm *sm) {
   const ftl_warp_program *program = sm->program;
@@ -91,7 +116,10 @@ static ftl_status check_config(const ftl_sm_config *config, ftl_error *error) {
 
 static ftl_status build(ftl_sm *sm, ftl_error *error) {
   ftl_status status = check_config(&sm->config, error);
-  if (status == FTL_OK) status = ftl_sm_code_build(&sm->code, sm->program, sm->arch, &sm->arena, error);
+  if (status == FTL_OK && sm->config.code)
+    sm->code = sm->config.code->code;
+  else if (status == FTL_OK)
+    status = ftl_sm_code_build(&sm->code, sm->program, sm->arch, &sm->arena, error);
   if (status != FTL_OK) return status;
   const sm_policy *policy = ftl_sm_policy_find(sm->arch->sm_scheduler);
   if (!policy) return ftl_error_set(error, FTL_BAD_INPUT, "sm.scheduler: no policy %s", sm->arch->sm_scheduler);

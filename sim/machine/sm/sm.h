@@ -61,9 +61,13 @@ typedef struct ftl_sm_finished {
   int32_t slot;
 } ftl_sm_finished;
 
+// A program as SMs run it. Many SMs may share one: it stays in the host's caches.
+typedef struct ftl_sm_code ftl_sm_code;
+
 typedef struct ftl_sm_config {
   const ftl_arch *arch;
   const ftl_warp_program *program;
+  const ftl_sm_code *code;  // of this program on this chip, to outlive the SM; NULL: its own
   int32_t sm_idx;
   int32_t num_slots;  // CTAs that may be resident
   int64_t
@@ -74,6 +78,11 @@ typedef struct ftl_sm_config {
   bool code_is_warm;  // the instruction cache holds the code already, if all of it fits
   bool bulk;          // may issue runs and stretches as one event; never changes a counter
 } ftl_sm_config;
+
+// FTL_INFEASIBLE when the program needs what the chip does not have; FTL_NO_MEMORY.
+FTL_MUST_USE ftl_status ftl_sm_code_create(ftl_sm_code **out, const ftl_warp_program *program, const ftl_arch *arch,
+                                           ftl_error *error);
+void ftl_sm_code_destroy(ftl_sm_code *code);
 
 // FTL_INFEASIBLE when the program or the number of slots needs what the chip does not have; FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_sm_create(ftl_sm **out, const ftl_sm_config *config, ftl_error *error);
