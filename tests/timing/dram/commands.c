@@ -255,3 +255,30 @@ Test(timing_dram_commands, requests_beyond_the_queue_enter_as_places_become_free
   cr_expect_eq(done[1], 40 + 13 + 12 + 14 + 2);
   cr_expect_eq(done[2], (53 + 40) + 13 + 12 + 14 + 2);
 }
+
+// Two channels: the first refreshes half of tREFI before the second, at 500 and at 1000. Both rows were opened at 100.
+Test(timing_dram_commands, channels_refresh_one_after_the_other) {
+  ftl_arch arch = channel_arch();
+  arch.dram_num_channels = 2;
+  arch.dram_trefi_cycles = 1000;
+  ftl_dram_map map = ftl_dram_map_init(&arch);
+  int64_t done[2][2];
+  for (uint32_t channel = 0; channel < 2; channel++) {
+    uint64_t line = 0;
+    while (ftl_dram_map_line(&map, line).channel != channel) line++;
+    ftl_dram_request requests[] = {read_of(100, line, 0), read_of(510, line, 1)};
+    run(&arch, requests, 2, done[channel]);
+  }
+  cr_expect_eq(done[0][1], 500 + 50 + 12 + 14 + 2);
+  cr_expect_eq(done[1][1], 510 + 14 + 2);
+}
+
+// The write's column at 200, its data end at 202, tWTR: PRE at 208, ACT at 221, column at 233.
+Test(timing_dram_commands, a_row_that_was_written_stays_open_for_twtr_after_the_data) {
+  ftl_arch arch = channel_arch();
+  uint64_t open = line_in_bank(&arch, 1, 0), other = line_in_bank(&arch, 1, 1);
+  ftl_dram_request requests[] = {read_of(0, open, 0), write_of(200, open), read_of(201, other, 1)};
+  int64_t done[2];
+  run(&arch, requests, 3, done);
+  cr_expect_eq(done[1], 233 + 14 + 2);
+}

@@ -82,3 +82,23 @@ Test(unit_engine_power, tensor_operations_have_a_lower_top_clock) {
   cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 1, true), 800000);
   cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 0, true), 1000000);
 }
+
+// Each kind of work draws 0.01 J in 1 ms, 10 W: 10^5 active SM cycles, instructions besides the tensor ones, wavefronts
+// of 128 bytes, sectors from L2 and, at last, DRAM bytes read and written, of so many fJ each.
+Test(unit_engine_power, every_kind_of_work_has_its_energy) {
+  ftl_arch arch = power_arch();
+  arch.shared_bytes_per_cycle = 128;
+  arch.power_sm_cycle_fj = arch.power_inst_fj = arch.power_l2_sector_fj = 100000000;
+  arch.power_shared_byte_fj = 781250;
+  arch.power_dram_byte_fj = 50000000;
+  static const ftl_totals works[] = {
+      {.cycles = CYCLES, .sm = {.active_cycles = 100000}},
+      {.cycles = CYCLES, .sm = {.warp_insts = 300000, .tensor_insts = 200000}},
+      {.cycles = CYCLES, .sm = {.shared_wavefronts = 100000}},
+      {.cycles = CYCLES, .memory = {.l2_sectors_from_sms = 100000}},
+      {.cycles = CYCLES, .memory = {.dram_read_bytes = 150000, .dram_write_bytes = 50000}},
+  };
+  for (size_t i = 0; i < sizeof works / sizeof *works; i++)
+    cr_expect_eq(ftl_power_mw(&arch, &works[i], 0, 1000000), 110000, "work %zu: %lld mW", i,
+                 (long long)ftl_power_mw(&arch, &works[i], 0, 1000000));
+}

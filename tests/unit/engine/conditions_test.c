@@ -1,0 +1,72 @@
+// The conditions of a launch: the clock that its power allows, what L2 holds before it, gaps between launches.
+#include "fixture.h"
+
+static ftl_metrics predict(const ftl_arch *arch, const char *parameters) {
+  ftl_spec spec = spec_of(parameters);
+  ftl_prediction prediction;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_predict(&spec, arch, NULL, &prediction, &error), FTL_OK, "%s", error.message);
+  cr_assert(prediction.feasible, "%s", prediction.reason);
+  return prediction.metrics;
+}
+
+static double held_power_w(const ftl_arch *arch, const char *parameters, double mhz) {
+  char held[256];
+  snprintf(held, sizeof held, "%s clock_mhz=%.0f", parameters, mhz);
+  return predict(arch, held).value[FTL_METRIC_power_w];
+}
+
+#define LARGE "heads=32 seqlen=2048 head_dim=128 "
+
+// The limit is set half-way between the static power and what the kernel draws without a limit.
+Test(unit_engine_conditions, a_launch_holds_the_highest_clock_at_which_it_keeps_the_limit) {
+  ftl_arch *arch = shipped_arch("h200");
+  arch->power_burst_limit_mw = 4000000;
+  ftl_metrics unlimited = predict(arch, LARGE);
+  cr_expect_eq(unlimited.value[FTL_METRIC_sm_clock_mhz], 1800,
+               "the highest of 1980 - n * 15 MHz that is not above 1810");
+  arch->power_burst_limit_mw = (arch->power_static_mw + (int64_t)(unlimited.value[FTL_METRIC_power_w] * 1000)) / 2;
+  double limit_w = (double)arch->power_burst_limit_mw / 1000;
+  ftl_metrics limited = predict(arch, LARGE);
+  double mhz = limited.value[FTL_METRIC_sm_clock_mhz];
+  cr_expect_lt(mhz, 1800);
+  cr_expect_leq(limited.value[FTL_METRIC_power_w], limit_w);
+  cr_expect_eq(held_power_w(arch, LARGE, mhz), limited.value[FTL_METRIC_power_w], "it ran at the clock that it holds");
+  cr_expect_gt(held_power_w(arch, LARGE, mhz + 15), limit_w, "a step of 15 MHz more is too much");
+  ftl_arch_destroy(arch);
+}
+
+Test(unit_engine_conditions, a_stream_keeps_the_sustained_limit) {
+  ftl_arch *arch = shipped_arch("h200");
+  arch->power_limit_mw = arch->power_static_mw + 1;
+  cr_expect_eq(predict(arch, LARGE "conditions=stream").value[FTL_METRIC_sm_clock_mhz] * 1000, arch->clock_sm_min_khz);
+  cr_expect_gt(predict(arch, LARGE).value[FTL_METRIC_sm_clock_mhz] * 1000, arch->clock_sm_min_khz);
+  ftl_arch_destroy(arch);
+}
+
+// flash_decode is two launches: one gap.
+Test(unit_engine_conditions, a_stream_has_a_gap_between_launches) {
+  static const char parameters[] =
+      "flash_decode heads=8 kv_heads=2 seqlen_kv=1024 head_dim=64 splits=4 conditions=stream clock_mhz=1200";
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_metrics m = predict(arch, parameters);
+  cr_expect_float_eq(m.value[FTL_METRIC_stream_time_ns] - m.value[FTL_METRIC_time_ns], (double)arch->launch_gap_ns,
+                     1e-6);
+  ftl_arch_destroy(arch);
+}
+
+#define SMALL                                                                                             \
+  "heads=6 kv_heads=2 seqlen_q=200 seqlen_kv=333 head_dim=64 causal=1 block_m=64 block_n=32 num_warps=4 " \
+  "num_stages=1 clock_mhz=1200 "
+
+// A V100's L2 has 6 MiB: Nsight Compute leaves 39/1000 of it dirty, 245366 bytes in lines of 128, a 256 MB fill all
+// that may be dirty. The kernel adds what it writes: 6 heads of 200 rows of 64 numbers of 2 bytes and a sum of 4.
+Test(unit_engine_conditions, l2_is_as_dirty_before_a_launch_as_its_conditions_leave_it) {
+  ftl_arch *arch = shipped_arch("v100");
+  double own = 6 * 200 * (64 * 2 + 4);
+  double profiled = predict(arch, SMALL "detail=full").value[FTL_METRIC_dirty_bytes];
+  double stream = predict(arch, SMALL "detail=full conditions=stream").value[FTL_METRIC_dirty_bytes];
+  cr_expect_float_eq(profiled - own, 245366, 128, "%.0f", profiled - own);
+  cr_expect_gt(stream - own, 4 * 245366, "%.0f", stream - own);
+  ftl_arch_destroy(arch);
+}
