@@ -84,6 +84,20 @@ Test(timing_memory_latency, a_write_is_accepted_after_its_data_have_left_the_sm)
   ftl_memory_destroy(memory);
 }
 
+// Both lines are in L2; each request takes the SM's port for a cycle, all that they share.
+Test(timing_memory_latency, a_request_without_data_takes_the_sm_port_for_a_cycle) {
+  ftl_arch arch = small_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  uint64_t lines[] = {line_of_side(&arch, 0, 0, 0), line_of_side(&arch, 0, 0, 1)};
+  ftl_mem_request requests[] = {read_of(0, 0, lines[0], 1, 0), read_of(0, 0, lines[1], 1, 1),
+                                read_of(1000, 0, lines[0], 1, 2), read_of(1000, 0, lines[1], 1, 3)};
+  int64_t replies[4];
+  drive(memory, requests, 4, replies);
+  cr_expect_eq(replies[2] - 1000, 60);
+  cr_expect_eq(replies[3] - 1000, 61);
+  ftl_memory_destroy(memory);
+}
+
 Test(timing_memory_latency, clocks_convert_at_exact_edges) {
   ftl_arch arch = small_arch();
   arch.clock_l2_khz = 1600000;

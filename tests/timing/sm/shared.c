@@ -60,6 +60,21 @@ Test(timing_sm_shared, the_lsu_takes_subcores_in_turn) {
   rig_destroy(r);
 }
 
+// Two loads each: at 2 sub-core 0 could send its second, but it is the turn of sub-core 2. First loads are taken at 0,
+// 1, 2 and 3, second ones at 4, 5, 6 and 7.
+Test(timing_sm_shared, no_subcore_sends_twice_before_the_others) {
+  rig *r = rig_create(4);
+  for (int i = 0; i < 2; i++) rig_add(r, FTL_OP_LDS, i, -1)->wavefronts = 1;
+  for (int i = 0; i < 2; i++) rig_add(r, FTL_OP_FFMA, 2 + i, i);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int w = 0; w < 4; w++) {
+    cr_assert_eq(rig_cycle(r, w, 2, 0), 24 + w);
+    cr_assert_eq(rig_cycle(r, w, 3, 0), 24 + 4 + w);
+  }
+  rig_destroy(r);
+}
+
 // SHFL: one every 2 cycles for the SM. Four sub-cores' at 0, 2, 4, 6.
 Test(timing_sm_shared, shuffles_share_the_sm) {
   rig *r = rig_create(4);
