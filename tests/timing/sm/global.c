@@ -35,6 +35,22 @@ Test(timing_sm_global, a_load_misses_and_then_hits_l1) {
   rig_destroy(r);
 }
 
+// Times of results have 30 bits: beyond 2^30 cycles they are right because they are counted from a base that follows.
+Test(timing_sm_global, a_load_may_take_more_than_2_to_the_30_cycles) {
+  rig *r = rig_create(1);
+  r->latency = (INT64_C(1) << 30) + 1000;
+  r->window = 1 << 27;
+  add_tile(r);                                        // 0
+  add_access(r, FTL_OP_LDG, 0, rig_access(r, 0, 1));  // 1
+  rig_add(r, FTL_OP_FFMA, 1, 0);                      // 2
+  rig_add(r, FTL_OP_FFMA, 2, 1);                      // 3
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), r->latency);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), r->latency + 4);
+  rig_destroy(r);
+}
+
 // Warp 1 loads the line that warp 0 asked for a cycle before: no second request, both results at 200.
 Test(timing_sm_global, a_miss_in_flight_is_merged) {
   rig *r = rig_create(2);
