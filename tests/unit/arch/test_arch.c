@@ -186,6 +186,8 @@ Test(arch, rules_between_keys_name_the_key_that_breaks_one) {
       {"power.static_mw", 100000, "below power.limit_mw"},
       {"chip.num_gpcs", 2, "each GPC a TPC"},
       {"chip.sms_per_tpc", 2, "must leave each GPC a TPC"},
+      {"chip.num_single_tpcs", 1, "leave the last GPC a TPC"},
+      {"sm.has_ldmatrix", 1, "quad pairs"},
       {"sm.num_registers", 1025, ""},
       {"sm.max_threads_per_cta", 64, "32 * sm.max_warps"},
       {"shared.max_bytes_per_cta", 4096, "at most shared.bytes_per_sm"},
