@@ -1,4 +1,6 @@
-// What sampled detail takes from the network: reads that the coalescer merges, and the port of an SM.
+// What sampled detail takes from the memory system: reads that the coalescer merges, the port of an SM, the time of
+// stores.
+#include "engine/sampled/dram_rate.h"
 #include "fixture.h"
 
 static ftl_metrics predict(const ftl_arch *arch, const char *parameters) {
@@ -40,5 +42,21 @@ Test(unit_engine_sampled_network, an_sm_takes_in_what_its_port_carries) {
   double port = (64 + 2 * 512) * 128.0 / 8;
   cr_expect_geq(cycles, port, "%.0f", cycles);
   cr_expect_lt(cycles, port + 6000, "%.0f: latencies, and the launch overhead of some 2100 cycles", cycles);
+  ftl_arch_destroy(arch);
+}
+
+// C has 128 MiB, A and B half a MiB each, and there are 8 channels of DRAM instead of 188. CTAs do not wait for their
+// stores; a sector read and one written take what two sectors of a copy take.
+Test(unit_engine_sampled_network, a_launch_ends_when_its_stores_have_passed_dram) {
+  ftl_arch *arch = shipped_arch("h200");
+  arch->dram_num_channels = 8;
+  ftl_metrics m = predict(arch, "matmul_tiled m=8192 n=8192 k=32 block_m=128 block_n=64 num_warps=4 clock_mhz=1200");
+  ftl_dram_rate rate;
+  ftl_error error;
+  cr_assert_eq(ftl_dram_rate_get(arch, &rate, &error), FTL_OK);
+  double read_s = 1 / (double)rate.read_bytes_per_s, write_s = 2 / (double)rate.copy_bytes_per_s - read_s;
+  double dram_s = m.value[FTL_METRIC_dram_read] * read_s + m.value[FTL_METRIC_dram_write] * write_s;
+  cr_expect_gt(m.value[FTL_METRIC_dram_write], 100e6);
+  cr_expect_geq(m.value[FTL_METRIC_time_ns], 0.999e9 * dram_s);
   ftl_arch_destroy(arch);
 }
