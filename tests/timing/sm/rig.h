@@ -57,8 +57,8 @@ void rig_end_loop(rig *r, int32_t loop);
 uint16_t rig_access(rig *r, int32_t row, int32_t rows);
 int32_t rig_ring(rig *r, int32_t num_stages, int32_t num_consumer_warps);
 
-// Starts CTAs 0 .. num_ctas-1 in their slots at cycle 0 and runs to the end; gives the last CTA's end. 10,000 windows at
-// most.
+// Starts CTAs 0 .. num_ctas-1 in their slots at cycle 0 and runs to the end; gives the last CTA's end. 10,000 windows
+// at most.
 int64_t rig_run(rig *r, int32_t num_ctas);
 // The cycle in which instruction `inst` of its role issued first, n-th time (from 0) on `warp` of slot 0; -1: never.
 int64_t rig_cycle(const rig *r, int32_t warp, int32_t inst, int32_t nth);
