@@ -70,6 +70,14 @@ bool ftl_block_mask_sees(const ftl_block_mask *mask, int64_t row, int64_t column
   }
 }
 
+int32_t *ftl_block_mask_list(const ftl_block_mask *mask) {
+  int32_t *list = malloc(sizeof *list * (size_t)(mask->num_rows * mask->num_columns));
+  for (int64_t row = 0; list != NULL && row < mask->num_rows; row++)
+    for (int64_t column = 0; column < mask->num_columns; column++)
+      list[row * mask->num_columns + column] = ftl_block_mask_sees(mask, row, column);
+  return list;
+}
+
 // ---- lists of tiles ----
 
 // Keys from..end-1; end 0: none.

@@ -24,6 +24,8 @@ FTL_MUST_USE ftl_status ftl_block_mask_init(ftl_block_mask *mask, const ftl_spec
 void ftl_block_mask_fini(ftl_block_mask *mask);
 // Whether the mask leaves block (row, column); row: of the queries, from 0.
 bool ftl_block_mask_sees(const ftl_block_mask *mask, int64_t row, int64_t column);
+// 1 or 0 for each block, row by row: num_rows x num_columns numbers, which the caller frees. NULL: out of memory.
+int32_t *ftl_block_mask_list(const ftl_block_mask *mask);
 
 // A CTA keeps a tile of so many tokens and walks tiles of the others. Tokens: queries kept, keys walked, or
 // (keeps_keys) the other way round.

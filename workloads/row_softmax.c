@@ -52,6 +52,7 @@ static ftl_expr whole_vectors(const rows_kernel *k, ftl_expr end) {
 
 static void unpack(const rows_kernel *k, int32_t raw, ftl_expr column, bool ragged) {
   ftl_convert(k->b, k->x, raw);
+  if (k->s->more) k->s->more->read(k->s->more->context, column, k->x);
   ftl_expr visible = k->s->visible;
   if (visible == FTL_TENSOR_END && !ragged) return;
   ftl_expr limit = visible == FTL_TENSOR_END ? ftl_const(k->b, k->s->columns) : visible;
@@ -151,6 +152,7 @@ static void write_result(const rows_kernel *k, ftl_expr column, int32_t raw) {
   ftl_binary(k->b, FTL_ELEM_MUL, k->x, k->x, ftl_value_operand(k->correction));
   ftl_convert(k->b, raw, k->x);
   ftl_store(k->b, step_ref(k, k->s->to, column, whole_vectors(k, k->s->end)), raw, -1);
+  if (k->s->more) k->s->more->written(k->s->more->context, column, k->x, raw);
 }
 
 // ---- the kernel ----
@@ -198,6 +200,7 @@ static void declare(rows_kernel *k) {
   k->shift = ftl_builder_rows_by_rows(k->b, "shift", s->rows, layout);
   k->sum = ftl_builder_rows_by_rows(k->b, "sum", s->rows, layout);
   k->correction = ftl_builder_rows_by_rows(k->b, "correction", s->rows, layout);
+  if (s->more) s->more->declare(s->more->context);
 }
 
 static void load_held(const rows_kernel *k) {

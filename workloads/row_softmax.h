@@ -10,6 +10,16 @@
 
 enum { FTL_ROW_VECTOR_COLUMNS = 8, FTL_ROW_MAX_HELD_STEPS = 16, FTL_ROW_MAX_UNROLL = 4 };
 
+// What else is done to rows on their way through.
+typedef struct ftl_row_work {
+  void *context;
+  void (*declare)(void *context);  // its values, in the kernel's role
+  // To x, fp32, the columns of a step from `column` on, as it has been read; columns that are not visible are masked
+  // afterwards.
+  void (*read)(const void *context, ftl_expr column, int32_t x);
+  void (*written)(const void *context, ftl_expr column, int32_t x, int32_t raw);  // with the result, which `raw` holds
+} ftl_row_work;
+
 typedef struct ftl_row_softmax {
   bool online;  // maximum and sum in one pass
   ftl_dtype dtype;
@@ -28,6 +38,7 @@ typedef struct ftl_row_softmax {
   // Steps that may be under way at once, 1 to 4: of a held row, or of one that is read again in a known number of
   // steps. nvcc keeps the volatile loads of kernels/attention one behind the other: 1.
   int32_t unroll;
+  const ftl_row_work *more;  // NULL: nothing
 } ftl_row_softmax;
 
 // Columns that the threads of a row take in a step.

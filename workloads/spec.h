@@ -47,6 +47,7 @@ enum {
 enum { FTL_SCALING_EXPONENT, FTL_SCALING_SCORES, FTL_SCALING_TWICE };
 enum { FTL_EXP2_FTZ, FTL_EXP2_IEEE };
 enum { FTL_SOFTMAX_SAFE, FTL_SOFTMAX_ONLINE };
+enum { FTL_ELEMENTWISE_EPILOGUE, FTL_ELEMENTWISE_FUSED, FTL_ELEMENTWISE_SEPARATE };
 enum { FTL_ACTIVATION_SILU, FTL_ACTIVATION_GELU, FTL_ACTIVATION_RELU, FTL_ACTIVATION_SIGMOID };
 enum { FTL_SPEC_COPY_AUTO, FTL_SPEC_COPY_LDG, FTL_SPEC_COPY_CP_ASYNC, FTL_SPEC_COPY_TMA };
 enum { FTL_SPEC_MMA_AUTO, FTL_SPEC_MMA_MMA, FTL_SPEC_MMA_WGMMA };
@@ -151,6 +152,8 @@ enum { FTL_MAX_LAUNCHES = 8 };
 #define FTL_TAKES_KV_CACHE (FTL_TAKES(kv_dtype) | FTL_TAKES(kv_group_size))
 #define FTL_TAKES_SPARQ (FTL_TAKES(sparq_r) | FTL_TAKES(sparq_k) | FTL_TAKES(sparq_local))
 #define FTL_TAKES_L2_PRIORITIES (FTL_TAKES(l2_persist) | FTL_TAKES(l2_evict_first))
+// Of unfused kernels alone.
+#define FTL_TAKES_UNFUSED FTL_TAKES(elementwise)
 // How CTAs stand together, and come to their tiles.
 #define FTL_TAKES_CLUSTERS (FTL_TAKES(cluster) | FTL_TAKES(tile_scheduler))
 // How a kernel's source writes its softmax.
@@ -159,7 +162,7 @@ enum { FTL_MAX_LAUNCHES = 8 };
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
 // trees, SparQ, quantised caches, block masks, dropout, clusters, FlashAttention-3's overlap and forms of the softmax.
 #define FTL_TAKES_ALL                                                                                           \
-  ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) &                                                                \
+  ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) & ~FTL_TAKES_UNFUSED &                                           \
    ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(lengths) | FTL_TAKES_PAGES | \
      FTL_TAKES_TREE | FTL_TAKES_SPARQ | FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES(padding_mask) |         \
      FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS | FTL_TAKES(overlap) | FTL_TAKES_SOFTMAX_FORM))

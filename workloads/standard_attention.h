@@ -3,6 +3,7 @@
 #define FTL_WORKLOADS_STANDARD_ATTENTION_H
 
 #include "workloads/attention.h"
+#include "workloads/standard_rows.h"
 
 // S, P and their gradients: rows of whole 16-byte vectors, each head's after the other.
 ftl_tensor_shape ftl_standard_scores_shape(const ftl_attention *a);
@@ -11,12 +12,41 @@ int32_t ftl_standard_tile_columns(const ftl_attention *a);
 // 1 if a query tile, which sees `keys`, sees something of key tile n; else 0 or less.
 ftl_expr ftl_standard_is_seen(ftl_builder *builder, const ftl_attention *a, const ftl_key_range *keys, ftl_expr n);
 
-// Launches over the rows of the tiles that are seen (standard_elementwise.c): S += padding, a number a key of each
-// sequence, in place; dropped = P where kept, scaled by 1 / (1 - p), and which are kept, a byte each.
-void ftl_standard_write_padding(ftl_builder *builder, const ftl_attention *a, int32_t s, int32_t padding);
+// elementwise=epilogue: what no query of a tile sees is left alone by every launch. Else they take whole matrices.
+bool ftl_standard_skips_unseen(const ftl_spec *spec);
+// The problem as launches walk it: without causal and window where they take whole matrices.
+ftl_attention ftl_standard_walked(const ftl_spec *spec);
+// FLOPs of a product of pairs and head_dim, by the pairs that causal, window and mask leave. FTL_INFEASIBLE: a mask
+// that does not fit.
+FTL_MUST_USE ftl_status ftl_standard_product_flops(const ftl_spec *spec, int64_t *flops, ftl_error *error);
+
+// The softmax of the rows of S, in place, and its LSE; fused with all element-wise work if the specification says so.
+enum { FTL_STANDARD_MOST_ADDED = 2 };
+typedef struct ftl_standard_softmax {
+  const ftl_spec *spec;
+  int32_t s, lse;                                     // tensors
+  bool hides_keys;                                    // a row may have been masked, or padded, as a whole
+  ftl_standard_added added[FTL_STANDARD_MOST_ADDED];  // fused: a mask, padding
+  int32_t dropped, kept;                              // fused, with dropout_p: tensors
+} ftl_standard_softmax;
+void ftl_standard_write_softmax(ftl_builder *builder, const ftl_standard_softmax *softmax);
+
+// Launches over the rows of the tiles that are seen (standard_elementwise.c), in place: matrix = scale * matrix; S =
+// S + what is added.
+void ftl_standard_write_scale(ftl_builder *builder, const ftl_attention *a, int32_t matrix, float scale);
+void ftl_standard_write_sum(ftl_builder *builder, const ftl_attention *a, int32_t s, ftl_standard_added added);
+// dropped = P where kept, scaled by 1 / (1 - p), and which are kept, a byte each.
 void ftl_standard_write_dropout(ftl_builder *builder, const ftl_attention *a, int32_t p, int32_t dropped, int32_t kept);
 // dP = dP where kept, scaled by 1 / (1 - p), in place.
 void ftl_standard_write_dropout_gradient(ftl_builder *builder, const ftl_attention *a, int32_t d_p, int32_t kept);
+
+// dS in place of dP.
+typedef struct ftl_standard_gradient {
+  int32_t p, d_p;
+  int32_t kept;  // what dropout kept, where its gradient is taken on the way; else -1
+  float scale;   // of dS, on the way; 1: none
+} ftl_standard_gradient;
+void ftl_standard_write_d_scores(ftl_builder *builder, const ftl_attention *a, const ftl_standard_gradient *gradient);
 
 // The backward pass: launches for build, as ftl_workload.build.
 FTL_MUST_USE ftl_status ftl_standard_build_backward(const ftl_spec *spec, ftl_tile_program **launches,

@@ -3,25 +3,26 @@
 // Source: T. Dao et al., "FlashAttention", arXiv:2205.14135, appendix B.2, algorithm 3.
 //
 //   1. dV = P^T dO            a CTA keeps block_n keys and walks the queries that see them, block_m a step; with
-//   dropout
-//                             P is that of which elements were dropped
+//                             dropout P is that of which elements were dropped
 //   2. dP = dO V^T            a CTA a tile of block_m x block_n; tiles that no query sees are left alone
 //      With dropout: dP = 0 where P was dropped, else scaled, in place, a CTA a row
 //   3. dS = P (dP - rowsum(P dP)), in place of dP, a CTA a row
 //   4. dQ = scale dS K        a CTA keeps block_m queries and walks the keys that they see, block_n a step
 //   5. dK = scale dS^T Q      as 1
 //   6. Only with fewer key/value heads than heads: dK and dV of a key/value head are added up over its query heads.
+//
+// elementwise=fused: 3 takes the gradient of dropout and scales dS. elementwise=separate: dS = scale dS, in place, a
+// CTA a row. In both the products are of whole matrices. A mask has no gradient: P is 0 where it hides, in every tile
+// that the forward pass has written.
 #include "base/integer.h"
 #include "workloads/backward.h"
-#include "workloads/row_softmax.h"
 #include "workloads/standard_attention.h"
-
-enum { ROW_WARPS = 4, WARP_LANES = 32 };
 
 typedef struct unfused {
   ftl_backward f;
   int32_t p, d_p;         // tensors; dS takes the place of dP
   int32_t dropped, kept;  // with dropout; without, `dropped` is p
+  float product_scale;    // of dQ and dK, where dS has not been scaled
 } unfused;
 
 // ---- products that walk a row or a column of tiles of an N x N matrix ----
@@ -101,7 +102,7 @@ static void multiply_columns(unfused *u, int32_t matrix, int32_t other, int32_t 
 }
 
 static void write_d_v(unfused *u) { multiply_columns(u, u->dropped, u->f.t.d_o, u->f.t.d_v_of_heads, 1); }
-static void write_d_k(unfused *u) { multiply_columns(u, u->d_p, u->f.t.q, u->f.t.d_k_of_heads, u->f.a.scale); }
+static void write_d_k(unfused *u) { multiply_columns(u, u->d_p, u->f.t.q, u->f.t.d_k_of_heads, u->product_scale); }
 
 static void write_d_q(unfused *u) {
   ftl_backward_grid(&u->f, u->f.a.heads, u->f.a.seqlen_q, u->f.a.block_m);
@@ -114,7 +115,7 @@ static void write_d_q(unfused *u) {
             .step_rows = u->f.a.block_n,
             .first = keys.first,
             .end = keys.end,
-            .scale = u->f.a.scale};
+            .scale = u->product_scale};
   multiply_walk(u, &w);
 }
 
@@ -148,78 +149,25 @@ static void write_d_p(unfused *u) {
   ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles * num_n_tiles, false, false);
 }
 
-// ---- dS = P (dP - rowsum(P dP)) ----
+// ---- what is done to dP and dS ----
 
-typedef struct row_pass {
-  const unfused *u;
-  ftl_attention_tile tile;  // `row` is the CTA's row
-  ftl_expr begin, end;      // columns of the tiles that the row's query tile sees: others hold nothing
-  int32_t step_columns;
-  int32_t raw[2], x[2];  // P, dP; as stored and in fp32
-  int32_t sum;
-} row_pass;
-
-static row_pass row_pass_of(const unfused *u) {
-  ftl_builder *b = u->f.b;
-  const ftl_attention *a = &u->f.a;
-  const ftl_value_layout layout = {ROW_WARPS * WARP_LANES, FTL_ROW_VECTOR_COLUMNS};
-  ftl_builder_role(b, "main", ROW_WARPS, 0);
-  row_pass r = {.u = u, .step_columns = ROW_WARPS * WARP_LANES * FTL_ROW_VECTOR_COLUMNS};
-  static const char *const names[2][2] = {{"p", "p32"}, {"dp", "dp32"}};
-  for (int i = 0; i < 2; i++) {
-    r.raw[i] = ftl_builder_tile_by_rows(b, names[i][0], a->dtype, 1, r.step_columns, layout);
-    r.x[i] = ftl_builder_tile_by_rows(b, names[i][1], FTL_FP32, 1, r.step_columns, layout);
-  }
-  r.sum = ftl_builder_rows_by_rows(b, "sum", 1, layout);
-  ftl_expr rows = ftl_const(b, a->seqlen_q), heads = ftl_const(b, a->heads), head = ftl_div(b, ftl_cta(b), rows);
-  r.tile = (ftl_attention_tile){
-      .batch = ftl_div(b, head, heads), .head = ftl_mod(b, head, heads), .row = ftl_mod(b, ftl_cta(b), rows)};
-  ftl_expr block_m = ftl_const(b, a->block_m), block_n = ftl_const(b, a->block_n);
-  ftl_key_range keys = ftl_attention_keys(b, a, ftl_mul(b, ftl_div(b, r.tile.row, block_m), block_m));
-  r.begin = ftl_mul(b, keys.first, block_n);
-  r.end = ftl_min(b, ftl_const(b, ftl_standard_scores_shape(a).num_columns), ftl_mul(b, keys.end, block_n));
-  return r;
+static bool is_fused(const ftl_spec *spec) { return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_FUSED; }
+static bool has_dropout(const ftl_spec *spec) { return spec->value[FTL_PARAM_dropout_p] > 0; }
+static bool is_scaled_apart(const ftl_spec *spec) {
+  return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_SEPARATE;
 }
-
-static ftl_tile_ref step_ref(const row_pass *r, int32_t tensor, ftl_expr column) {
-  int64_t columns = ftl_smaller(r->step_columns, ftl_standard_scores_shape(&r->u->f.a).num_columns);
-  ftl_tile_ref ref = ftl_attention_query_ref(&r->tile, tensor, r->tile.row, 1, (int32_t)columns);
-  ref.column = column;
-  ref.column_end = r->end;
-  return ref;
-}
-
-// Begins a loop over the row's steps with P and dP of one of them in fp32; gives its first column.
-static ftl_expr begin_step(const row_pass *r) {
-  ftl_builder *b = r->u->f.b;
-  ftl_expr step = ftl_const(b, r->step_columns), columns = ftl_sub(b, r->end, r->begin);
-  ftl_expr num_steps = ftl_div(b, ftl_add(b, columns, ftl_const(b, r->step_columns - 1)), step);
-  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), num_steps));
-  ftl_expr column = ftl_add(b, r->begin, ftl_mul(b, i, step));
-  const int32_t tensors[2] = {r->u->p, r->u->d_p};
-  for (int k = 0; k < 2; k++) ftl_load_tile(b, r->raw[k], step_ref(r, tensors[k], column));
-  for (int k = 0; k < 2; k++) ftl_convert(b, r->x[k], r->raw[k]);
-  return column;
-}
+static bool is_dropped_apart(const ftl_spec *spec) { return has_dropout(spec) && !is_fused(spec); }
 
 static void write_d_s(unfused *u) {
-  ftl_builder *b = u->f.b;
-  row_pass r = row_pass_of(u);
-  ftl_fill(b, r.sum, 0);
-  begin_step(&r);
-  ftl_binary(b, FTL_ELEM_MUL, r.x[0], r.x[0], ftl_value_operand(r.x[1]));
-  ftl_reduce_rows(b, FTL_ELEM_ADD, r.sum, r.x[0]);
-  ftl_end_loop(b);
-  ftl_reduce_lanes(b, FTL_ELEM_ADD, r.sum);
-  ftl_expr column = begin_step(&r);
-  ftl_binary(b, FTL_ELEM_SUB, r.x[1], r.x[1], ftl_value_operand(r.sum));
-  ftl_binary(b, FTL_ELEM_MUL, r.x[1], r.x[1], ftl_value_operand(r.x[0]));
-  ftl_convert(b, r.raw[1], r.x[1]);
-  ftl_store(b, step_ref(&r, u->d_p, column), r.raw[1], -1);
-  ftl_end_loop(b);
-  ftl_builder_grid(b, u->f.a.batch * u->f.a.heads * u->f.a.seqlen_q, false, false);
+  bool fused = is_fused(u->f.spec);
+  ftl_standard_gradient g = {.p = u->p,
+                             .d_p = u->d_p,
+                             .kept = fused && has_dropout(u->f.spec) ? u->kept : -1,
+                             .scale = fused ? u->f.a.scale : 1};
+  ftl_standard_write_d_scores(u->f.b, &u->f.a, &g);
 }
 
+static void scale_d_s(unfused *u) { ftl_standard_write_scale(u->f.b, &u->f.a, u->d_p, u->f.a.scale); }
 static void drop_d_p(unfused *u) { ftl_standard_write_dropout_gradient(u->f.b, &u->f.a, u->d_p, u->kept); }
 static void add_up_heads(unfused *u) { ftl_backward_add_up_heads(&u->f); }
 
@@ -243,14 +191,16 @@ typedef struct launch {
   bool (*is_wanted)(const ftl_spec *spec);  // NULL: always
 } launch;
 
-static bool has_dropout(const ftl_spec *spec) { return spec->value[FTL_PARAM_dropout_p] > 0; }
 static bool has_groups(const ftl_spec *spec) { return spec->value[FTL_PARAM_heads] != spec->value[FTL_PARAM_kv_heads]; }
 
-static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_tile_program **out, ftl_error *error) {
+static ftl_status build_launch(const ftl_spec *spec, const launch *l, int64_t product_flops, ftl_tile_program **out,
+                               ftl_error *error) {
   ftl_builder *b;
   ftl_status status = ftl_builder_create(&b, l->name, error);
   if (status != FTL_OK) return status;
-  unfused u = {.f = ftl_backward_of(b, spec, 0)};
+  unfused u = {.f = ftl_backward_of(b, spec, 0), .product_scale = 1};
+  u.f.a = ftl_standard_walked(spec);
+  if (ftl_standard_skips_unseen(spec)) u.product_scale = u.f.a.scale;
   ftl_tensor_shape shape = ftl_standard_scores_shape(&u.f.a);
   u.p = ftl_builder_tensor(b, "p", u.f.a.dtype, FTL_TENSOR_INPUT, shape);
   u.d_p = ftl_builder_tensor(b, "dp", u.f.a.dtype, FTL_TENSOR_TEMP, shape);
@@ -264,7 +214,7 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_tile_p
     ftl_attention_needs_pairs(b, &u.f.a, u.kept);
   }
   l->write(&u);
-  ftl_builder_flops(b, l->num_products * ftl_attention_forward_flops(&u.f.a) / 2);  // which are two products
+  ftl_builder_flops(b, l->num_products * product_flops);
   status = ftl_builder_finish(b, out, error);
   ftl_builder_destroy(b);
   return status;
@@ -272,15 +222,21 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_tile_p
 
 ftl_status ftl_standard_build_backward(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches,
                                        ftl_error *error) {
-  static const launch all[] = {{"bwd_d_values", write_d_v, 1, NULL},          {"bwd_d_probs", write_d_p, 1, NULL},
-                               {"bwd_dropout", drop_d_p, 0, has_dropout},     {"bwd_d_scores", write_d_s, 0, NULL},
-                               {"bwd_d_queries", write_d_q, 1, NULL},         {"bwd_d_keys", write_d_k, 1, NULL},
+  static const launch all[] = {{"bwd_d_values", write_d_v, 1, NULL},
+                               {"bwd_d_probs", write_d_p, 1, NULL},
+                               {"bwd_dropout", drop_d_p, 0, is_dropped_apart},
+                               {"bwd_d_scores", write_d_s, 0, NULL},
+                               {"bwd_scale", scale_d_s, 0, is_scaled_apart},
+                               {"bwd_d_queries", write_d_q, 1, NULL},
+                               {"bwd_d_keys", write_d_k, 1, NULL},
                                {"bwd_add_heads", add_up_heads, 0, has_groups}};
   *num_launches = 0;
+  int64_t product_flops = 0;
   ftl_status status = check_feasible(spec, error);
+  if (status == FTL_OK) status = ftl_standard_product_flops(spec, &product_flops, error);
   for (size_t i = 0; status == FTL_OK && i < sizeof all / sizeof *all; i++) {
     if (all[i].is_wanted != NULL && !all[i].is_wanted(spec)) continue;
-    status = build_launch(spec, &all[i], &launches[*num_launches], error);
+    status = build_launch(spec, &all[i], product_flops, &launches[*num_launches], error);
     if (status == FTL_OK) ++*num_launches;
   }
   return status;

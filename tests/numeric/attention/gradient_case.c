@@ -96,7 +96,8 @@ static void differentiate(gradients *g) {
 // in fp16 by 2^-25), and O before delta (u of |O dO|): `magnitude` holds the sum of these sizes. With grouped heads
 // each head's part is rounded, and in the end the result. What fp32 and exp2 add (scores of 16 at most, 2^-24 * 16 *
 // head_dim of P) is less than a quarter of u. Where P is stored, dP is too, and both are rounded on the way to rowsum(P
-// dP) and to dS. Dropout's 1 / (1 - p) comes after the roundings where P is not stored.
+// dP) and to dS, which is rounded once more where a launch of its own scales it. Dropout's 1 / (1 - p) comes after the
+// roundings where P is not stored.
 static double tolerance(const gradients *g, int i, double expected, double magnitude) {
   const ftl_attention *a = &g->a;
   double u = a->dtype == FTL_FP16 ? 0x1p-11 : 0x1p-8, terms = (double)(i == 0 ? a->seqlen_kv : a->seqlen_q);

@@ -27,6 +27,7 @@ static void add(gradients *g, int i, size_t at, double x, double size, const flo
   }
 }
 
+// By causal and window: what a block mask hides is stored as 0.
 static bool tile_is_seen(const ftl_attention *a, int64_t m, int64_t n) {
   for (int64_t i = m * a->block_m; i < (m + 1) * a->block_m; i++)
     for (int64_t j = n * a->block_n; j < (n + 1) * a->block_n && j < a->seqlen_kv; j++)
@@ -35,13 +36,15 @@ static bool tile_is_seen(const ftl_attention *a, int64_t m, int64_t n) {
 }
 
 // What the forward pass stores of row i: P, and with dropout what it kept of P, and which. 0 in tiles of which the
-// query tile sees something; the others are left alone.
+// query tile sees something; the others are left alone. Whole rows where launches take whole matrices.
 static void clear_stored(const gradients *g, const gradient_sequence *s, int64_t head, int64_t i) {
   const ftl_attention *a = &g->a;
   const int stored[] = {g->stored_p, g->dropped_p, g->kept};
+  bool whole = g->spec.value[FTL_PARAM_elementwise] != FTL_ELEMENTWISE_EPILOGUE;
   for (int k = 0; k < 3; k++)
     for (int64_t j = 0; stored[k] >= 0 && j < g->launches[0]->tensors[stored[k]].num_columns; j++)
-      if (tile_is_seen(a, i / a->block_m, j / a->block_n)) row_of(g, s, (gradient_tensor)stored[k], head, i)[j] = 0;
+      if (whole || tile_is_seen(a, i / a->block_m, j / a->block_n))
+        row_of(g, s, (gradient_tensor)stored[k], head, i)[j] = 0;
 }
 
 static void store(const gradients *g, const gradient_sequence *s, int64_t head, int64_t i, int64_t j, double p,
@@ -98,6 +101,7 @@ static void differentiate_row(gradients *g, const gradient_sequence *s, int64_t 
     store(g, s, head, i, j, p, kept_scale);
   }
   double roundings = g->dropped_p >= 0 ? 2 : 1;  // of what dropout leaves, and of what it makes of dP
+  double roundings_of_ds = g->spec.value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_SEPARATE ? 3 : 2;
   size_t at = gradients_at(g, D_Q, s->batch, head, s->first + i);
   for (int64_t j = 0; j < a->seqlen_kv; j++) {
     if (!sees(g, s, i, j)) continue;
@@ -105,7 +109,7 @@ static void differentiate_row(gradients *g, const gradient_sequence *s, int64_t 
     double kept_scale = kept_scale_of(g, more.sequence, i, j);
     double p = exp(dot(q, k, a->head_dim) * scale - lse), dp = kept_scale * dot(d_o, v, a->head_dim);
     double ds = p * (dp - delta) * scale, size = fabs(ds) + p * delta_size * scale;
-    if (g->stored_p >= 0) size = 2 * fabs(ds) + p * roundings * (fabs(dp) + 2 * terms_size) * scale;
+    if (g->stored_p >= 0) size = roundings_of_ds * fabs(ds) + p * roundings * (fabs(dp) + 2 * terms_size) * scale;
     size_t at_key = gradients_at(g, D_K, s->batch, kv_head, s->first + j);
     add(g, 0, at, ds, size, k);
     add(g, 1, at_key, ds, size, q);

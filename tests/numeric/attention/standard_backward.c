@@ -59,3 +59,32 @@ Test(numeric_attention_standard_backward, dropout_gives_the_gradients_of_what_wa
     prove(params);
   }
 }
+
+// Launches that take whole matrices, with the gradients of dropout and of the scale in the softmax's or apart.
+Test(numeric_attention_standard_backward, element_wise_work_in_one_kernel_or_in_one_each_gives_the_gradients) {
+  static const char *const places[] = {"elementwise=fused", "elementwise=separate"};
+  static const char *const problems[] = {"heads=2 causal=true seqlen_q=70 seqlen_kv=90",
+                                         "heads=4 kv_heads=2 dropout_p=0.3 seqlen_q=90 seqlen_kv=70",
+                                         "heads=1 dropout_p=0.1 dtype=bf16 window=40 seqlen_q=33 seqlen_kv=65",
+                                         "heads=1 dropout_p=0.2 seqlen_q=20 seqlen_kv=1030"};
+  char params[256];
+  for (size_t e = 0; e < COUNT(places); e++)
+    for (size_t i = 0; i < COUNT(problems); i++) {
+      snprintf(params, sizeof params, "batch=2 head_dim=16 block_m=32 block_n=32 num_warps=2 %s %s", places[e],
+               problems[i]);
+      prove(params);
+    }
+}
+
+Test(numeric_attention_standard_backward, block_masks_leave_the_gradients_of_what_is_seen) {
+  static const char *const ways[] = {"elementwise=epilogue", "elementwise=epilogue causal=true dropout_p=0.2",
+                                     "elementwise=fused dropout_p=0.2 window=100", "elementwise=separate causal=true"};
+  char params[256];
+  for (size_t w = 0; w < COUNT(ways); w++) {
+    snprintf(params, sizeof params,
+             "heads=2 head_dim=16 seqlen_q=128 seqlen_kv=256 block_m=32 block_n=32 num_warps=2 mask=strided "
+             "mask_width=2 mask_block=64 %s",
+             ways[w]);
+    prove(params);
+  }
+}

@@ -1,5 +1,6 @@
 // Every launch of unfused attention and of the softmaxes does what its tile program says, on every generation.
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include "lower/checker.h"
 #include "lower/select/select.h"
@@ -41,6 +42,25 @@ Test(unit_lower_unfused, element_wise_launches_are_proved) {
   for (int a = 0; a < NUM_ARCHS; a++)
     prove(archs[a], "standard_attention",
           "pass=bwd heads=2 seqlen=300 head_dim=64 block_m=64 block_n=64 num_warps=4 dropout_p=0.1", DROPOUT_GRADIENT);
+}
+
+// In the epilogue of the first product under a mask of blocks; all in the softmax; a kernel each. Backward likewise.
+Test(unit_lower_unfused, element_wise_work_is_proved_wherever_it_is_done) {
+  static const char shape[] =
+      "heads=2 seqlen=300 head_dim=64 block_m=64 block_n=64 num_warps=4 causal=1 dropout_p=0.1 padding_mask=1";
+  static const struct {
+    const char *how;
+    int num_launches;
+  } cases[] = {{"mask=butterfly mask_block=64", 5},     {"mask=butterfly mask_block=64 mma=mma elementwise=fused", 3},
+               {"elementwise=fused softmax=online", 3}, {"elementwise=separate", 7},
+               {"elementwise=fused pass=bwd", 5},       {"elementwise=separate pass=bwd", 7}};
+  for (int a = 0; a < NUM_ARCHS; a++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+      char parameters[256];
+      snprintf(parameters, sizeof parameters, "%s %s", shape, cases[i].how);
+      for (int launch = 0; launch < cases[i].num_launches; launch++)
+        prove(archs[a], "standard_attention", parameters, launch);
+    }
 }
 
 Test(unit_lower_unfused, launches_of_the_backward_pass_are_proved) {

@@ -1,0 +1,50 @@
+// What the launches of unfused attention share: S as a matrix in memory, and how much of it they walk.
+#include "base/integer.h"
+#include "workloads/block_mask.h"
+#include "workloads/row_softmax.h"
+#include "workloads/standard_attention.h"
+
+ftl_tensor_shape ftl_standard_scores_shape(const ftl_attention *a) {
+  int64_t stride = ftl_divide_up(a->seqlen_kv, FTL_ROW_VECTOR_COLUMNS) * FTL_ROW_VECTOR_COLUMNS;
+  return (ftl_tensor_shape){.num_batches = a->batch,
+                            .num_heads = a->heads,
+                            .num_rows = a->seqlen_q,
+                            .num_columns = stride,
+                            .batch_stride = a->heads * a->seqlen_q * stride,
+                            .head_stride = a->seqlen_q * stride,
+                            .row_stride = stride};
+}
+
+int32_t ftl_standard_tile_columns(const ftl_attention *a) {
+  return (int32_t)ftl_smaller(a->block_n, ftl_standard_scores_shape(a).num_columns);
+}
+
+ftl_expr ftl_standard_is_seen(ftl_builder *b, const ftl_attention *a, const ftl_key_range *keys, ftl_expr n) {
+  ftl_expr seen = ftl_min(b, ftl_const(b, 1), ftl_sub(b, keys->end, n));
+  if (a->window == 0) return seen;
+  return ftl_min(b, seen, ftl_add(b, ftl_sub(b, n, keys->first), ftl_const(b, 1)));
+}
+
+bool ftl_standard_skips_unseen(const ftl_spec *spec) {
+  return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_EPILOGUE;
+}
+
+ftl_attention ftl_standard_walked(const ftl_spec *spec) {
+  ftl_attention a = ftl_attention_of(spec);
+  if (ftl_standard_skips_unseen(spec)) return a;
+  a.causal = false;
+  a.window = 0;
+  return a;
+}
+
+ftl_status ftl_standard_product_flops(const ftl_spec *spec, int64_t *flops, ftl_error *error) {
+  ftl_attention a = ftl_attention_of(spec);
+  ftl_tile_lists lists;
+  ftl_status status = ftl_tile_lists_init(&lists, spec, ftl_tile_walk_forward(spec), error);
+  if (status != FTL_OK) return status;
+  int64_t both =
+      lists.tiles == NULL ? ftl_attention_forward_flops(&a) : ftl_attention_flops_of_pairs(&a, lists.num_pairs);
+  *flops = both / 2;  // the forward pass is two products
+  ftl_tile_lists_fini(&lists);
+  return FTL_OK;
+}
