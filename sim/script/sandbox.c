@@ -51,14 +51,14 @@ ftl_sandbox *ftl_sandbox_of(lua_State *lua) {
 
 const char *ftl_sandbox_where(ftl_sandbox *sandbox) {
   if (sandbox->line > 0) {
-    snprintf(sandbox->where, sizeof sandbox->where, "%s:%d", sandbox->chunk, sandbox->line);
+    snprintf(sandbox->where, sizeof sandbox->where, "%s:%d", ftl_sandbox_chunk(sandbox), sandbox->line);
   } else {
-    snprintf(sandbox->where, sizeof sandbox->where, "%s", sandbox->chunk);
+    snprintf(sandbox->where, sizeof sandbox->where, "%s", ftl_sandbox_chunk(sandbox));
   }
   return sandbox->where;
 }
 
-const char *ftl_sandbox_chunk(const ftl_sandbox *sandbox) { return sandbox->chunk; }
+const char *ftl_sandbox_chunk(const ftl_sandbox *sandbox) { return sandbox->chunks[sandbox->running]; }
 
 int64_t ftl_sandbox_steps_left(const ftl_sandbox *sandbox) {
   int64_t left = sandbox->limits.max_instructions - sandbox->instructions;
@@ -112,10 +112,19 @@ void ftl_sandbox_charge(lua_State *lua, int64_t num_steps) {
   ftl_sandbox_check(lua);
 }
 
+// Which chunk the line is of. The names are compared, since the text of one that has ended may be freed.
+static void find_running(ftl_sandbox *sandbox, lua_State *lua, lua_Debug *event) {
+  lua_getinfo(lua, "S", event);
+  if (strcmp(event->source + 1, ftl_sandbox_chunk(sandbox)) == 0) return;
+  for (int i = 0; i < sandbox->num_chunks; i++)
+    if (strcmp(event->source + 1, sandbox->chunks[i]) == 0) sandbox->running = i;
+}
+
 static void hook(lua_State *lua, lua_Debug *event) {
   ftl_sandbox *sandbox = ftl_sandbox_of(lua);
   if (event->event == LUA_HOOKLINE) {
     sandbox->line = event->currentline;
+    if (sandbox->num_chunks > 1) find_running(sandbox, lua, event);
   } else {
     sandbox->instructions += HOOK_INTERVAL;
   }
@@ -139,7 +148,8 @@ ftl_status ftl_sandbox_create(ftl_sandbox **out, ftl_sandbox_limits limits, ftl_
   ftl_sandbox *sandbox = calloc(1, sizeof *sandbox);
   if (sandbox == NULL) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for a Lua sandbox");
   sandbox->limits = limits;
-  snprintf(sandbox->chunk, sizeof sandbox->chunk, "script");
+  snprintf(sandbox->chunks[0], sizeof sandbox->chunks[0], "script");
+  sandbox->num_chunks = 1;
   sandbox->lua = lua_newstate(allocate, sandbox);
   if (sandbox->lua != NULL) {
     lua_setwarnf(sandbox->lua, warn_nowhere, NULL);
@@ -185,16 +195,29 @@ ftl_status ftl_sandbox_preload(ftl_sandbox *sandbox, const char *name, lua_CFunc
 
 // --- run ---
 
-// Lua shortens a long chunk name to "..." and its end. For a message that starts so: what comes behind it, else NULL.
-static const char *after_shortened_chunk(const ftl_sandbox *sandbox, const char *message) {
+// Of a message that begins with a chunk's name: what comes behind it, else NULL. Lua shortens a long name to "..." and
+// its end.
+static const char *after_chunk(const char *chunk, const char *message) {
+  size_t chunk_size = strlen(chunk);
+  if (strncmp(message, chunk, chunk_size) == 0 && message[chunk_size] == ':') return message + chunk_size;
   if (strncmp(message, "...", 3) != 0) return NULL;
-  size_t chunk_size = strlen(sandbox->chunk);
   for (const char *colon = strchr(message, ':'); colon != NULL; colon = strchr(colon + 1, ':')) {
     size_t tail_size = (size_t)(colon - message) - 3;
     if (tail_size > chunk_size) return NULL;
-    if (memcmp(message + 3, sandbox->chunk + chunk_size - tail_size, tail_size) == 0 && tail_size > 0) return colon;
+    if (memcmp(message + 3, chunk + chunk_size - tail_size, tail_size) == 0 && tail_size > 0) return colon;
   }
   return NULL;
+}
+
+// The same of any chunk, with its whole name.
+static bool try_set_message(const ftl_sandbox *sandbox, ftl_status status, const char *message, ftl_error *error) {
+  for (int i = 0; i < sandbox->num_chunks; i++) {
+    const char *rest = after_chunk(sandbox->chunks[i], message);
+    if (rest == NULL) continue;
+    ftl_error_set(error, status, "%s%s", sandbox->chunks[i], rest);
+    return true;
+  }
+  return false;
 }
 
 // The error at the top of the stack, which it pops, as our error line.
@@ -207,15 +230,8 @@ static ftl_status script_error(ftl_sandbox *sandbox, int lua_status, ftl_error *
     ftl_error_set(error, status, "%s: %s", ftl_sandbox_where(sandbox), text);
   } else if (lua_type(lua, -1) == LUA_TSTRING) {
     const char *message = lua_tostring(lua, -1);
-    const char *rest = after_shortened_chunk(sandbox, message);
-    size_t chunk_size = strlen(sandbox->chunk);
-    if (rest != NULL) {
-      ftl_error_set(error, status, "%s%s", sandbox->chunk, rest);
-    } else if (strncmp(message, sandbox->chunk, chunk_size) == 0 && message[chunk_size] == ':') {
-      ftl_error_set(error, status, "%s", message);
-    } else {
+    if (!try_set_message(sandbox, status, message, error))
       ftl_error_set(error, status, "%s: %s", ftl_sandbox_where(sandbox), message);
-    }
   } else {
     ftl_error_set(error, status, "%s: the script raised a %s instead of a message", ftl_sandbox_where(sandbox),
                   luaL_typename(lua, -1));
@@ -232,10 +248,10 @@ ftl_status ftl_sandbox_call(ftl_sandbox *sandbox, int num_args, int num_results,
 ftl_status ftl_sandbox_run_text(ftl_sandbox *sandbox, const char *chunk_name, const char *text, size_t size,
                                 int num_results, ftl_error *error) {
   lua_State *lua = sandbox->lua;
-  char name[sizeof sandbox->chunk + 1];
-  snprintf(sandbox->chunk, sizeof sandbox->chunk, "%s", chunk_name);
-  snprintf(name, sizeof name, "@%s", sandbox->chunk);
-  sandbox->line = 0;
+  char name[sizeof sandbox->chunks[0] + 1];
+  snprintf(sandbox->chunks[0], sizeof sandbox->chunks[0], "%s", chunk_name);
+  snprintf(name, sizeof name, "@%s", sandbox->chunks[0]);
+  sandbox->running = sandbox->line = 0;
   if (!lua_checkstack(lua, STACK_SLOTS)) {
     return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", chunk_name);
   }

@@ -37,9 +37,15 @@ lua_State *ftl_sandbox_lua(ftl_sandbox *sandbox);
 // The sandbox of a C function's state.
 ftl_sandbox *ftl_sandbox_of(lua_State *lua);
 
-// Makes `require "name"` call `open` once and return its one result. There is no other require.
+// Makes `require "name"` call `open` once and return its one result.
 FTL_MUST_USE ftl_status ftl_sandbox_preload(ftl_sandbox *sandbox, const char *name, lua_CFunction open,
                                             ftl_error *error);
+
+// Makes `require "a.b"` of a name that is not preloaded run a/b.lua in the folder of the script `script_path`, once,
+// with the script's limits, and return its one result. Names are words of letters, digits and _ with dots between, so
+// nothing outside of that folder. Without this call there is no other require. FTL_BAD_INPUT: a path of 256 characters
+// or more.
+FTL_MUST_USE ftl_status ftl_sandbox_allow_modules(ftl_sandbox *sandbox, const char *script_path, ftl_error *error);
 
 // Loads text (bytecode is refused) and runs it; num_results values are left on the Lua stack. On failure the stack is
 // as before and the error line reads "file:line: what went wrong". FTL_BAD_INPUT for the script's faults and limits,
@@ -54,7 +60,8 @@ FTL_MUST_USE ftl_status ftl_sandbox_call(ftl_sandbox *sandbox, int num_args, int
 void ftl_sandbox_charge(lua_State *lua, int64_t num_steps);
 // "file:line" of the script's current line, valid until the next call; "file" before its first line.
 const char *ftl_sandbox_where(ftl_sandbox *sandbox);
-// The name of the script that runs, as errors begin; valid as long as the sandbox and until it runs another.
+// The name of the script or module that runs, as errors begin; valid as long as the sandbox and until it runs another
+// script.
 const char *ftl_sandbox_chunk(const ftl_sandbox *sandbox);
 // Instructions that the script may still run.
 int64_t ftl_sandbox_steps_left(const ftl_sandbox *sandbox);

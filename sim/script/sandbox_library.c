@@ -53,19 +53,6 @@ static int safe_setmetatable(lua_State *lua) {
   return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }
 
-static int require(lua_State *lua) {
-  const char *name = luaL_checkstring(lua, 1);
-  luaL_getsubtable(lua, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-  if (lua_getfield(lua, -1, name) != LUA_TNIL) return 1;
-  luaL_getsubtable(lua, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-  if (lua_getfield(lua, -1, name) == LUA_TNIL) return luaL_error(lua, "there is no module \"%s\"", name);
-  lua_pushvalue(lua, 1);
-  lua_call(lua, 1, 1);
-  lua_pushvalue(lua, -1);
-  lua_setfield(lua, 2, name);
-  return 1;
-}
-
 // --- loops in C ---
 
 // A function whose work grows with its string arguments; upvalue 1 is the original.
@@ -143,7 +130,8 @@ static void open_base(lua_State *lua) {
   fields_remove(lua, removed_globals);
   field_wrap(lua, "setmetatable", safe_setmetatable);
   field_wrap(lua, "tonumber", charged_string);
-  const luaL_Reg own[] = {{"pcall", safe_pcall}, {"xpcall", safe_xpcall}, {"require", require}, {NULL, NULL}};
+  const luaL_Reg own[] = {
+      {"pcall", safe_pcall}, {"xpcall", safe_xpcall}, {"require", ftl_sandbox_require}, {NULL, NULL}};
   luaL_setfuncs(lua, own, 0);
   lua_pop(lua, 1);
 }

@@ -54,6 +54,7 @@ ftl_status ftl_scenario_run(ftl_session *session, const char *path, const char *
   arguments a = {.path = path, .args = args, .num_args = num_args};
   ftl_sandbox *sandbox = NULL;
   ftl_status status = open_scenario(session, limits, &a, &sandbox, error);
+  if (status == FTL_OK) status = ftl_sandbox_allow_modules(sandbox, path, error);
   if (status == FTL_OK) status = ftl_sandbox_run_file(sandbox, path, 0, error);
   return close_scenario(session, sandbox, status, error);
 }

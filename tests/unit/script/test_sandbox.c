@@ -1,6 +1,8 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "script/sandbox.h"
@@ -164,6 +166,100 @@ Test(script_sandbox, require_gives_a_preloaded_module_once) {
                last_error.message);
   cr_assert_eq(lua_tointeger(ftl_sandbox_lua(sandbox), -1), 42);
   ftl_sandbox_destroy(sandbox);
+}
+
+// --- modules ---
+
+static char folder[] = "/tmp/foretile-modules-XXXXXX";
+
+// In the folder; `path` may name a folder in it.
+static void write_file(const char *path, const char *text) {
+  char full[300];
+  snprintf(full, sizeof full, "%s/%s", folder, path);
+  FILE *file = fopen(full, "w");
+  cr_assert_not_null(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+static void make_folder(void) {
+  char inner[300];
+  strcpy(folder + sizeof folder - 7, "XXXXXX");
+  cr_assert_not_null(mkdtemp(folder));
+  snprintf(inner, sizeof inner, "%s/parts", folder);
+  cr_assert_eq(mkdir(inner, 0700), 0);
+}
+
+static void remove_folder(void) {
+  static const char *const files[] = {"m.lua", "n.lua", "parts/deep.lua", "parts", ""};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    char full[300];
+    snprintf(full, sizeof full, "%s/%s", folder, files[i]);
+    remove(full);
+  }
+}
+
+static ftl_status run_in_folder(const char *text) {
+  ftl_sandbox *sandbox = NULL;
+  char path[300];
+  snprintf(path, sizeof path, "%s/s.lua", folder);
+  last_error = (ftl_error){0};
+  cr_assert_eq(ftl_sandbox_create(&sandbox, small(), NULL), FTL_OK);
+  cr_assert_eq(ftl_sandbox_allow_modules(sandbox, path, &last_error), FTL_OK);
+  ftl_status status = ftl_sandbox_run_text(sandbox, path, text, strlen(text), 0, &last_error);
+  cr_assert_eq(lua_gettop(ftl_sandbox_lua(sandbox)), 0);
+  ftl_sandbox_destroy(sandbox);
+  return status;
+}
+
+static void expect_in_folder(const char *text, const char *message) {
+  cr_assert_eq(run_in_folder(text), FTL_BAD_INPUT, "%s", text);
+  cr_assert_neq(strstr(last_error.message, message), NULL, "%s -> %s", text, last_error.message);
+}
+
+Test(script_sandbox, a_module_of_the_scripts_folder_runs_once, .init = make_folder, .fini = remove_folder) {
+  write_file("m.lua", "runs = (runs or 0) + 1 return { answer = 42, name = ... }");
+  write_file("parts/deep.lua", "return require 'm'.answer + 1");
+  cr_assert_eq(run_in_folder("local m = require 'm' assert(m.answer == 42 and m.name == 'm')\n"
+                             "assert(require 'parts.deep' == 43 and require 'm' == m and runs == 1)"),
+               FTL_OK, "%s", last_error.message);
+}
+
+Test(script_sandbox, an_error_in_a_module_names_its_file_and_line, .init = make_folder, .fini = remove_folder) {
+  write_file("m.lua", "\n\nlocal t; t.x = 1");
+  write_file("n.lua", "\nreturn { loop = function()\n while true do end end, raise = function() error({}) end }");
+  expect_in_folder("require 'm'", "/m.lua:3: ");
+  expect_in_folder("require 'n'.loop()", "/n.lua:3: the script ran longer than 3000000 instructions");
+  expect_in_folder("require 'n'.raise()", "/n.lua:3: the script raised a table");
+  expect_in_folder("require 'n'\n\nerror 'here'", "/s.lua:3: here");
+  write_file("m.lua", "\nreturn = 3");
+  expect_in_folder("require 'm'", "/m.lua:2: ");
+}
+
+Test(script_sandbox, a_module_that_failed_may_be_required_again, .init = make_folder, .fini = remove_folder) {
+  write_file("m.lua", "if not ready then error 'not ready' end return 7");
+  cr_assert_eq(run_in_folder("assert(not pcall(require, 'm')) ready = true assert(require 'm' == 7)"), FTL_OK, "%s",
+               last_error.message);
+}
+
+Test(script_sandbox, modules_that_require_each_other_are_an_error, .init = make_folder, .fini = remove_folder) {
+  write_file("m.lua", "return require 'n'");
+  write_file("n.lua", "return require 'm'");
+  expect_in_folder("require 'm'", "module \"m\" requires itself");
+}
+
+Test(script_sandbox, a_module_stays_in_the_scripts_folder, .init = make_folder, .fini = remove_folder) {
+  static const char *const names[] = {"../m", "..m", "/etc/passwd", "a/b", "", ".m", "m.", "a..b", "m.lua\\n"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char text[64];
+    snprintf(text, sizeof text, "require '%s'", names[i]);
+    expect_in_folder(text, "allowed are words of letters, digits and _ with dots between");
+  }
+  expect_in_folder("require 'm'", "there is no module \"m\" (");
+  write_file("m.lua", "x = 1");
+  expect_in_folder("require 'm'", "module \"m\" returns nothing");
+  write_file("m.lua", "\x1bLua");
+  expect_in_folder("require 'm'", "attempt to load a binary chunk");
 }
 
 Test(script_sandbox, an_interrupt_stops_the_script) {
