@@ -1,0 +1,45 @@
+-- FlashAttention-1's table.
+
+local asking = require "reproduction.ask"
+local ask, with = asking.ask, asking.with
+local tables = require "reproduction.tables"
+local markdown, error_pct, signed = tables.markdown, tables.error_pct, tables.signed
+local standard = require "reproduction.kernels".standard
+
+-- Figure 2 (left) in two versions of arXiv:2205.14135: A100 40 GB, forward and backward.
+local FIGURE_2 = { arch = "a100_40", batch = 64, heads = 16, seqlen = 1024, head_dim = 64 }
+
+-- HBM bytes in GB and time in ms of both passes, or nil where one cannot run.
+local function both_passes(fwd, bwd)
+  local a, b = ask(with(FIGURE_2, fwd)), ask(with(FIGURE_2, bwd))
+  if not (a.feasible and b.feasible) then return nil end
+  return (a.hbm + b.hbm) / 1e9, a.time_ms + b.time_ms
+end
+
+local function print_flash1()
+  local unfused = standard("fwd")({ arch = FIGURE_2.arch, head_dim = 64 })
+  local cases = {
+    { "standard, padding mask, dropout 0.1", 40.3, 41.7, with(unfused, { padding_mask = 1, dropout_p = 0.1 }),
+      with(unfused, { pass = "bwd", padding_mask = 1, dropout_p = 0.1 }) },
+    { "standard, padding mask", 35.3, 35.1, with(unfused, { padding_mask = 1 }), with(unfused, { pass = "bwd", padding_mask = 1 }) },
+  }
+  for _, block_n in ipairs { 256, 384 } do
+    local fwd, bwd = { workload = "flash1_fwd", block_n = block_n }, { workload = "flash1_bwd", block_n = block_n }
+    local name = ("FlashAttention-1, block_n %d"):format(block_n)
+    cases[#cases + 1] = { name .. ", against the version with dropout", 4.4, 7.3, fwd, bwd }
+    cases[#cases + 1] = { name .. ", against the version with a padding mask", 4.4, 11.7, fwd, bwd }
+  end
+  local lines = {}
+  for _, case in ipairs(cases) do
+    local gb, ms = both_passes(case[4], case[5])
+    lines[#lines + 1] = gb and { case[1], case[2], ("%.1f"):format(gb), signed(error_pct(gb, case[2])), case[3], ("%.1f"):format(ms),
+                                 signed(error_pct(ms, case[3])) } or { case[1], case[2], "infeasible", "", case[3], "infeasible", "" }
+  end
+  print("### FlashAttention-1, figure 2")
+  print()
+  print("A100 40 GB, batch 64, 16 heads, 1024 tokens, head_dim 64, fp16, forward and backward. `flash1_*` has neither mask nor dropout.")
+  print()
+  markdown({ "kernel", "HBM published, GB", "simulated", "error", "published, ms", "simulated", "error" }, lines)
+end
+
+return print_flash1

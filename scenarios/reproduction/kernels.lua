@@ -1,0 +1,65 @@
+-- Kernels as their authors launch them.
+
+local SM86_OR_89 = { rtx3090 = true, rtx4090 = true, l40s = true }
+
+-- Tiles of FlashAttention-2: csrc/flash_attn/src/flash_fwd_launch_template.h and flash_bwd_launch_template.h.
+local function flash2_fwd(row)
+  local tile = { 128, 128, 4 }
+  if row.head_dim == 128 then
+    tile = not SM86_OR_89[row.arch] and { 128, 64, 4 } or row.causal and { 64, 64, 4 } or { 128, 32, 4 }
+  elseif row.head_dim == 256 then
+    tile = row.arch == "a100_80" and { 128, 64, 8 } or { 64, 64, 4 }
+  end
+  return { workload = "flash2_fwd", block_m = tile[1], block_n = tile[2], num_warps = tile[3], schedule = "interleaved",
+           mma = "mma", copy = "auto" }
+end
+
+local function flash2_bwd(row)
+  return { workload = "flash2_bwd", dq = "atomics", block_m = row.head_dim == 64 and 128 or 64, block_n = 128,
+           num_warps = 8, mma = "mma" }
+end
+
+-- FlashAttention-3 as of its paper: hopper/flash_fwd_launch_template.h. Three consumers of 64 rows for head_dim 64, else
+-- two; causal tiles are handed out by a counter.
+local function flash3_fwd(row)
+  local tile = ({ [64] = { 192, 128, 12 }, [128] = { 128, row.causal and 128 or 176, 8 }, [256] = { 128, 80, 8 } })[row.head_dim]
+  return { workload = "flash3_fwd", block_m = tile[1], block_n = tile[2], num_warps = tile[3], persistent = true,
+           tile_scheduler = row.causal and "dynamic" or "static" }
+end
+
+-- cuDNN's forward kernel for Hopper, as far as its launch tells (sim/results/measured_case.c).
+local function cudnn_fwd() return { workload = "flash3_fwd", block_n = 128, num_stages = 3, persistent = true } end
+
+-- PyTorch's memory-efficient attention (CUTLASS, cutlassF_f16_aligned_64x64_rf_sm75 and 32x128): K and V share a buffer.
+local function efficient_fwd(row)
+  local narrow = row.head_dim == 64
+  return { workload = "flash2_fwd", block_m = narrow and 64 or 32, block_n = narrow and 64 or 128, num_warps = narrow and 4 or 2,
+           num_stages = 1 }
+end
+
+local function standard(pass)
+  return function(row)
+    local small = row.arch == "t4"
+    return { workload = "standard_attention", pass = pass, block_m = small and 64 or 128, block_n = small and 64 or 128,
+             num_warps = row.head_dim == 64 and 4 or small and 4 or 8, padding_mask = row.padding and 1 or 0, dropout_p = row.dropout or 0 }
+  end
+end
+
+local function plain(workload) return function() return { workload = workload } end end
+
+-- A port of FlashAttention-2 to Volta, whose tiles its authors do not tell.
+local function flash2_volta() return { workload = "flash2_fwd", block_m = 64, block_n = 64, num_warps = 4 } end
+
+-- `nearest`: the program that was measured is not known, or does what no workload does; the workload that comes nearest.
+local KERNELS = {
+  ["FlashAttention-1"] = { fwd = plain "flash1_fwd", bwd = plain "flash1_bwd" },
+  ["FlashAttention-2"] = { fwd = flash2_fwd, bwd = flash2_bwd },
+  ["FlashAttention-2 for Volta"] = { fwd = flash2_volta, nearest = true },
+  ["FlashAttention-3"] = { fwd = flash3_fwd },
+  ["Flash-Decoding"] = { fwd = plain "flash_decode" },
+  ["cuDNN"] = { fwd = cudnn_fwd },
+  ["memory-efficient"] = { fwd = efficient_fwd, nearest = true },
+  ["standard"] = { fwd = standard "fwd", bwd = standard "bwd", nearest = true },
+}
+
+return { KERNELS = KERNELS, standard = standard }
