@@ -1,6 +1,7 @@
 // FlashAttention-2, forward: each CTA keeps one tile of queries and walks the tiles of keys and values.
 // Source: T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning", arXiv:2307.08691,
-// algorithm 1. Schedules: Triton's fused-attention tutorial (`stages`) and csrc/flash_attn/src/flash_fwd_kernel.h of
+// algorithm 1. Schedules: Triton's fused-attention tutorial (`stages`, refilled late as its software pipeliner does, or
+// early) and csrc/flash_attn/src/flash_fwd_kernel.h of
 // github.com/Dao-AILab/flash-attention (`interleaved`).
 #include "tile/builder.h"
 #include "workloads/attention.h"
@@ -14,6 +15,8 @@ typedef struct flash2 {
   int32_t num_stages;
   bool q_in_registers;  // fetched once before the loop; else every iteration reads it from shared memory
   bool interleaved, persistent;
+  bool
+      refills_late;  // each loop over keys fills its buffers, refills them after a step's products and leaves none full
 
   int32_t q, k, v, o, lse;                // tensors
   int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k: K and V take turns in one buffer
@@ -40,6 +43,10 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
                          (long long)v[FTL_PARAM_num_stages]);
+  if (v[FTL_PARAM_refill] == FTL_REFILL_LATE &&
+      (v[FTL_PARAM_schedule] != FTL_SCHEDULE_STAGES || v[FTL_PARAM_num_stages] == 1))
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "refill=late: buffers to refill are those of schedule=stages, num_stages >= 2");
   if (v[FTL_PARAM_block_n] % 16 != 0)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
@@ -182,6 +189,21 @@ static void iterate_stages(const flash2 *f, ftl_expr j, bool masked) {
   multiply_values(f);
 }
 
+// The same as Triton's software pipeliner compiles it for wgmma: a step waits for K and V at once, and asks for the
+// tiles ahead when its second product runs. `end`: of the loop, which asks for nothing of the next one.
+static void iterate_stages_late(const flash2 *f, ftl_expr j, ftl_expr end, bool masked) {
+  ftl_expr ahead = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1)), ahead_exists = ftl_sub(f->b, end, ahead);
+  ftl_wait(f->b, f->ring_k);
+  ftl_wait(f->b, f->ring_v);
+  multiply_scores(f);
+  if (masked) mask_scores(f, j);
+  softmax(f, j, masked);
+  ftl_mma_value(f->b, f->output, f->probs, f->ring_v, false);
+  load_keys(f, f->ring_k, f->k, ahead, ahead_exists);
+  load_keys(f, f->ring_v, f->v, ahead, ahead_exists);
+  ftl_release(f->b, f->ring_v);
+}
+
 // One buffer each, from the last tile to the first: V is fetched during QK^T, the next K during softmax and PV.
 static void iterate_interleaved(const flash2 *f, ftl_expr j, bool masked) {
   ftl_wait(f->b, f->ring_k);
@@ -196,24 +218,42 @@ static void iterate_interleaved(const flash2 *f, ftl_expr j, bool masked) {
 
 // ---- the kernel ----
 
+// All buffers but one, of key tiles first .. end-1.
+static void fill_ahead(const flash2 *f, ftl_expr first, ftl_expr end) {
+  for (int32_t j = 0; j < f->num_stages - 1; j++) {
+    ftl_expr tile = ftl_add(f->b, first, ftl_const(f->b, j)), exists = ftl_sub(f->b, end, tile);
+    load_keys(f, f->ring_k, f->k, tile, exists);
+    load_keys(f, f->ring_v, f->v, tile, exists);
+  }
+}
+
 static void prologue(const flash2 *f) {
   ftl_builder *b = f->b;
   load_queries(f);
-  if (f->interleaved) {
+  if (f->interleaved)
     load_keys(f, f->ring_k, f->k, ftl_sub(b, f->keys.end, ftl_const(b, 1)), ftl_sub(b, f->keys.end, f->keys.first));
-  } else {
-    for (int32_t j = 0; j < f->num_stages - 1; j++) {
-      ftl_expr tile = ftl_add(b, f->keys.first, ftl_const(b, j)), exists = ftl_sub(b, f->keys.end, tile);
-      load_keys(f, f->ring_k, f->k, tile, exists);
-      load_keys(f, f->ring_v, f->v, tile, exists);
-    }
-  }
+  else if (!f->refills_late)
+    fill_ahead(f, f->keys.first, f->keys.end);
   ftl_fill(b, f->output, 0.0f);
   ftl_online_softmax_start(b, &f->softmax);
   ftl_wait(b, f->ring_q);
   if (!f->q_in_registers) return;
   ftl_fetch(b, f->q_tile, f->ring_q);
   ftl_release(b, f->ring_q);
+}
+
+// The stages that were prefetched past the last tile are empty; what comes next, the next tile of a persistent CTA or a
+// loop that fills its own, must find none.
+static void drain(const flash2 *f) {
+  int32_t num_k = f->interleaved ? 1 : f->num_stages - 1, num_v = f->interleaved ? 0 : f->num_stages - 1;
+  for (int32_t i = 0; i < num_k; i++) {
+    ftl_wait(f->b, f->ring_k);
+    ftl_release(f->b, f->ring_k);
+  }
+  for (int32_t i = 0; i < num_v; i++) {
+    ftl_wait(f->b, f->ring_v);
+    ftl_release(f->b, f->ring_v);
+  }
 }
 
 // Key tiles lo .. hi-1, upwards or downwards. A range that is empty whatever the CTA gives no code.
@@ -224,13 +264,17 @@ static void loop(const flash2 *f, ftl_expr lo, ftl_expr hi, bool masked) {
     ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), ftl_sub(b, hi, lo)));
     iterate_interleaved(f, ftl_sub(b, ftl_sub(b, hi, ftl_const(b, 1)), i), masked);
   } else {
+    if (f->refills_late) fill_ahead(f, lo, hi);
     ftl_expr j = ftl_loop_value(b, ftl_loop(b, lo, hi));
-    if (f->ring_k == f->ring_v)
+    if (f->refills_late)
+      iterate_stages_late(f, j, hi, masked);
+    else if (f->ring_k == f->ring_v)
       iterate_single_buffer(f, j, masked);
     else
       iterate_stages(f, j, masked);
   }
   ftl_end_loop(b);
+  if (f->refills_late) drain(f);
 }
 
 static void main_loops(const flash2 *f) {
@@ -246,22 +290,9 @@ static void main_loops(const flash2 *f) {
     loop(f, k->unmasked, k->end, true);
 }
 
-// The stages that were prefetched past the last tile are empty; the next tile of a persistent CTA must find none.
-static void drain(const flash2 *f) {
-  int32_t num_k = f->interleaved ? 1 : f->num_stages - 1, num_v = f->interleaved ? 0 : f->num_stages - 1;
-  for (int32_t i = 0; i < num_k; i++) {
-    ftl_wait(f->b, f->ring_k);
-    ftl_release(f->b, f->ring_k);
-  }
-  for (int32_t i = 0; i < num_v; i++) {
-    ftl_wait(f->b, f->ring_v);
-    ftl_release(f->b, f->ring_v);
-  }
-}
-
 static void epilogue(const flash2 *f) {
   if (!f->q_in_registers) ftl_release(f->b, f->ring_q);
-  if (f->persistent) drain(f);
+  if (f->persistent && !f->refills_late) drain(f);
   ftl_online_softmax_finish(f->b, &f->softmax, f->output);
   ftl_store(f->b, query_ref(f, f->o, f->a.head_dim), f->output, f->ring_q);
   ftl_store_rows(f->b, query_ref(f, f->lse, 1), f->softmax.max);
@@ -273,6 +304,13 @@ static bool is_q_in_registers(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   if (v[FTL_PARAM_q_operand] != FTL_Q_OPERAND_AUTO) return v[FTL_PARAM_q_operand] == FTL_Q_OPERAND_REGISTERS;
   return v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA;
+}
+
+static bool refills_late(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  bool has_buffers = v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && v[FTL_PARAM_num_stages] > 1;
+  if (v[FTL_PARAM_refill] != FTL_REFILL_AUTO) return v[FTL_PARAM_refill] == FTL_REFILL_LATE;
+  return has_buffers && v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
 }
 
 static int64_t num_ctas(const flash2 *f) {
@@ -294,6 +332,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
               .interleaved = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED,
               .persistent = spec->value[FTL_PARAM_persistent] != 0};
   f.q_in_registers = is_q_in_registers(spec);
+  f.refills_late = refills_late(spec);
   ftl_packed_batch *packed = NULL;
   status = ftl_packed_batch_create(&packed, spec, spec->value[FTL_PARAM_block_m], error);
   if (status != FTL_OK) return status;
@@ -321,7 +360,7 @@ const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
     .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(tile_scheduler) | FTL_TAKES_MASK |
-                FTL_TAKES(dropout_p) | FTL_TAKES(lengths) | FTL_TAKES_SOFTMAX_FORM) &
+                FTL_TAKES(dropout_p) | FTL_TAKES(lengths) | FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(refill)) &
                ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .packs_queries = true,
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,

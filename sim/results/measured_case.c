@@ -29,8 +29,8 @@ const char *ftl_measured_gpu_arch(const char *gpu) {
   return NULL;
 }
 
-// kernels/attention is plain code and reads Q from shared memory in every step; the column `schedule` of unfused
-// attention names its softmax.
+// kernels/attention is plain code, reads Q from shared memory in every step and refills a buffer as soon as it is free;
+// the column `schedule` of unfused attention names its softmax.
 static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const char *workload = ftl_measurement_fact(row, "workload");
   if (workload == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "a row that names no workload");
@@ -38,6 +38,8 @@ static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error 
   if (status != FTL_OK) return status;
   ftl_param_set accepts = spec->workload->accepts;
   if (accepts >> FTL_PARAM_q_operand & 1) status = ftl_columns_set(spec, FTL_PARAM_q_operand, "shared", error);
+  if (status == FTL_OK && (accepts >> FTL_PARAM_refill & 1) != 0)
+    status = ftl_columns_set(spec, FTL_PARAM_refill, "early", error);
   if (status == FTL_OK && (accepts >> FTL_PARAM_code & 1) != 0)
     status = ftl_columns_set(spec, FTL_PARAM_code, "plain", error);
   if (status != FTL_OK || (accepts >> FTL_PARAM_softmax & 1) == 0) return status;

@@ -38,6 +38,7 @@ Test(numeric_attention_block_mask, flash2_fwd_visits_the_blocks_that_are_left) {
   static const char *const kernels[] = {
       "flash2_fwd mask_block=64 block_m=32 block_n=32 num_warps=2 num_stages=1",
       "flash2_fwd mask_block=64 block_m=64 block_n=32 num_warps=2 num_stages=3",
+      "flash2_fwd mask_block=64 block_m=64 block_n=32 num_warps=2 num_stages=2 refill=late",
       "flash2_fwd mask_block=64 block_m=64 block_n=64 num_warps=4 schedule=interleaved",
       "flash2_fwd mask_block=64 block_m=32 block_n=64 num_warps=2 persistent=true dropout_p=0.2",
       "flash2_fwd mask_block=64 block_m=64 block_n=32 num_warps=4 mma=wgmma copy=tma"};

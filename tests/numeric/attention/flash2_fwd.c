@@ -7,7 +7,12 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *const schedules[] = {"num_stages=1", "num_stages=2", "num_stages=3", "num_stages=4",
+static const char *const schedules[] = {"num_stages=1",
+                                        "num_stages=2",
+                                        "num_stages=3",
+                                        "num_stages=4",
+                                        "num_stages=2 refill=late",
+                                        "num_stages=3 refill=late",
                                         "schedule=interleaved"};
 
 static void prove(const char *params) {

@@ -55,6 +55,16 @@ Test(unit_lower_checker_flash2, ada_by_cp_async_in_bf16) { cr_expect_geq(prove_a
 Test(unit_lower_checker_flash2, hopper_by_wgmma_and_tma) { cr_expect_geq(prove_all("h200", ""), 15); }
 Test(unit_lower_checker_flash2, hopper_by_wgmma_and_cp_async) { cr_expect_geq(prove_all("h200", "copy=cp_async"), 15); }
 Test(unit_lower_checker_flash2, hopper_by_wgmma_and_registers) { cr_expect_geq(prove_all("h200", "copy=ldg"), 10); }
+Test(unit_lower_checker_flash2, hopper_by_wgmma_and_cp_async_refilled_early) {
+  cr_expect_geq(prove_all("h200", "copy=cp_async refill=early"), 15);
+}
+Test(unit_lower_checker_flash2, hopper_by_wgmma_and_tma_refilled_late) {
+  cr_expect_geq(prove_all("h200", "refill=late"), 8);
+}
+Test(unit_lower_checker_flash2, ampere_by_cp_async_refilled_late) {
+  cr_expect_geq(prove_all("a100_80", "refill=late"), 15);
+}
+Test(unit_lower_checker_flash2, turing_by_registers_refilled_late) { cr_expect_geq(prove_all("t4", "refill=late"), 5); }
 Test(unit_lower_checker_flash2, hopper_by_mma_sync_and_cp_async) { cr_expect_geq(prove_all("h200", "mma=mma"), 25); }
 Test(unit_lower_checker_flash2, hopper_by_mma_sync_and_tma) {
   cr_expect_geq(prove_all("h200", "mma=mma copy=tma"), 25);

@@ -38,6 +38,8 @@ Test(unit_workloads_flash2_fwd, infeasible_configurations_name_the_parameter_and
       {"seqlen=64 block_m=64 num_warps=8 mma=wgmma", "with wgmma each 4 warps need a multiple of 64 rows"},
       {"seqlen=64 copy=ldg num_stages=3", "num_stages=3: copy=ldg keeps one tile in flight"},
       {"seqlen=64 block_n=24", "block_n=24: it is the K of the second matrix product, a multiple of 16"},
+      {"seqlen=64 schedule=interleaved refill=late", "refill=late: buffers to refill are those of schedule=stages"},
+      {"seqlen=64 num_stages=1 refill=late", "refill=late: buffers to refill are those of schedule=stages"},
       {"seqlen=64 schedule=interleaved num_stages=2", "num_stages=2: schedule=interleaved has one buffer"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
