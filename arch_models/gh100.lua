@@ -137,6 +137,7 @@ return die "gh100" {
   },
   mio = {
     queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
+    lg_queue_entries = measured(11, measurements .. "micro_pending_lines.csv: the 68th load of 32 lines is the first that waits; 22 are at L1 (700 lines): 45 in four queues"),
     issue_interval_cycles = measured(2, queues .. "LDS.32_4_warps_of_a_subcore: 96 instructions in 191 cycles; one warp alone issues every 4"),
     warp_interval_cycles = measured(4, queues .. "one warp alone issues every 4; so do the stall counts of ptxas between any two of LDSM, LDS, STS, SHFL, LDGSTS, STG"),
     lsu_interval_cycles = guess(1, "32 load/store lanes an SM, twice those of the chips on which Huerta et al. measured 2"),

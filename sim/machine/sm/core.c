@@ -38,16 +38,11 @@ static int32_t stage_of(ftl_sm *sm, sm_warp *w) {
   return index;
 }
 
-static void issue_global(ftl_sm *sm, sm_warp *w) {
-  if (w->op->opcode == FTL_OP_CP_ASYNC) w->cp_pending[w->cp_closed % SM_GROUPS]++;
-  ftl_sm_lg_add(sm, w->op->max_lines);
-}
-
 // true: the instruction has decided how its warp goes on; false: the warp goes on with what follows.
 __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
   switch (w->op->kind) {
     case SM_GLOBAL:
-      issue_global(sm, w);
+      if (w->op->opcode == FTL_OP_CP_ASYNC) w->cp_pending[w->cp_closed % SM_GROUPS]++;
       break;
     case SM_CP_COMMIT:
       ftl_sm_cp_commit(sm, w, now);

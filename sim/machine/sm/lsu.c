@@ -214,8 +214,7 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   int32_t count =
       ftl_access_lines(access, access->is_local ? &local : &entry->place, w->warp_in_role, lines, SM_MAX_LINES);
   FTL_CHECK(count <= op->max_lines, "an access of %d lines, %d at most expected", count, op->max_lines);
-  int32_t made = make_lines(sm, entry, lines, count, now);
-  ftl_sm_lg_add(sm, made - op->max_lines);
+  ftl_sm_lg_add(sm, make_lines(sm, entry, lines, count, now));
   bool is_cp = op->opcode == FTL_OP_CP_ASYNC, is_load = op->opcode == FTL_OP_LDG || op->opcode == FTL_OP_LDL;
   // a token of a store or copy says that its registers were read
   if (!is_load && entry->last) ftl_sm_token_set(sm, w, op->destination, now, now + 1, op->producer);

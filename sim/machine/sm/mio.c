@@ -1,46 +1,70 @@
-// From a sub-core's queue to the SM's LSU: one instruction at a time for the SM, sub-cores in turn.
+// From a sub-core's queues to the SM's LSU: one instruction at a time for the SM, sub-cores in turn.
 //
-// A sub-core sends one instruction in mio.issue_interval_cycles, the LSU takes one in mio.lsu_interval_cycles and not
-// before the data pipe is free, so what waits for banks backs up into the queues. An instruction may be taken in the
-// cycle in which it issued; its place in the queue is free from the next cycle on. Source of the two intervals: Huerta
-// et al., Analyzing Modern NVIDIA GPU cores, MICRO 2025.
+// A sub-core has a queue for shared memory, shuffles and mbarriers and one for local and global memory, and sends the
+// older of the two first instructions that may go: one in mio.issue_interval_cycles. The LSU takes one in
+// mio.lsu_interval_cycles and not before the data pipe is free, so what waits for banks backs up into the queues; an
+// access to local or global memory also waits until the lines of the program's largest one would still fit. An
+// instruction may be taken in the cycle in which it issued; its place in the queue is free from the next cycle on.
+// Sources: of the two intervals Huerta et al., Analyzing Modern NVIDIA GPU cores, MICRO 2025; of the queue for global
+// memory micro_pending_lines.csv, and what Nsight Compute calls lg_throttle.
 #include "machine/sm/state.h"
 
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static int32_t index_of(const ftl_sm *sm, const sm_subcore *sc) { return (int32_t)(sc - sm->subcores); }
 
-// To be called when another instruction is the first of the queue, or when the store port is taken.
-static void find_ready(ftl_sm *sm, const sm_subcore *sc) {
-  int64_t ready = sc->mio_count > 0 ? sc->mio_ready : SM_NEVER;
-  if (sc->mio_count > 0 && sc->mio[sc->mio_head].op->is_store) ready = latest(ready, sm->store_free);
-  sm->mio_first_ready[index_of(sm, sc)] = ready;
+bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries) {
+  *queue = (sm_mio_queue){.capacity = (int32_t)entries, .entries = FTL_ARENA_NEW(&sm->arena, sm_mio_entry, entries)};
+  return queue->entries != NULL;
 }
 
-// The queue has room, or lines may be asked for, from `cycle` on.
-static void open_pipes(ftl_sm *sm, sm_subcore *sc, int64_t cycle) {
-  sc->pipe_free[FTL_SM_PIPE_MIO] = cycle;
-  sc->pipe_free[FTL_SM_PIPE_LG] = sm->lg_closed ? SM_NEVER : cycle;
-  sm_subcore_wake(sc, cycle);
+// When the first instruction of a queue may be sent; SM_NEVER: not before lines have come, or there is none.
+static int64_t ready_of(const ftl_sm *sm, const sm_subcore *sc, int queue) {
+  const sm_mio_queue *q = &sc->queues[queue];
+  if (q->count == 0 || (queue == SM_QUEUE_LG && sm->lg_closed)) return SM_NEVER;
+  return q->entries[q->head].op->is_store ? latest(sc->mio_ready, sm->store_free) : sc->mio_ready;
 }
+
+// To be called when another instruction is the first of a queue, when the store port is taken, and when lines in flight
+// close the way or open it.
+static void find_ready(ftl_sm *sm, const sm_subcore *sc) {
+  int64_t mio = ready_of(sm, sc, SM_QUEUE_MIO), lg = ready_of(sm, sc, SM_QUEUE_LG);
+  sm->mio_first_ready[index_of(sm, sc)] = mio < lg ? mio : lg;
+}
+
+static void find_all_ready(ftl_sm *sm) {
+  for (int32_t s = 0; s < sm->num_subcores; s++) find_ready(sm, &sm->subcores[s]);
+}
+
+// The queue that may send at `now`, of two the one whose first instruction is older.
+static int queue_at(const ftl_sm *sm, const sm_subcore *sc, int64_t now) {
+  if (ready_of(sm, sc, SM_QUEUE_LG) > now) return SM_QUEUE_MIO;
+  if (ready_of(sm, sc, SM_QUEUE_MIO) > now) return SM_QUEUE_LG;
+  const sm_mio_queue *mio = &sc->queues[SM_QUEUE_MIO], *lg = &sc->queues[SM_QUEUE_LG];
+  int32_t later = (int32_t)(mio->entries[mio->head].order - lg->entries[lg->head].order);
+  return later < 0 ? SM_QUEUE_MIO : SM_QUEUE_LG;
+}
+
+static const ftl_sm_pipe pipe_of[SM_QUEUES] = {FTL_SM_PIPE_MIO, FTL_SM_PIPE_LG};
 
 void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage) {
-  int32_t entries = (int32_t)sm->arch->mio_queue_entries, at = sc->mio_head + sc->mio_count++;
   const sm_op *op = w->op;
-  sm_mio_entry *entry = &sc->mio[at < entries ? at : at - entries];
+  int queue = op->pipe == FTL_SM_PIPE_LG ? SM_QUEUE_LG : SM_QUEUE_MIO;
+  sm_mio_queue *q = &sc->queues[queue];
+  int32_t at = q->head + q->count++;
+  sm_mio_entry *entry = &q->entries[at < q->capacity ? at : at - q->capacity];
   entry->op = op;
   entry->warp = w;
   entry->stage = stage;
   entry->last = last;
+  entry->order = sc->mio_order++;
   w->outstanding++;
   if (op->kind == SM_GLOBAL) {
     if (!sm->program->accesses[op->access].is_local) entry->place = w->places[sm->program->accesses[op->access].ref];
     entry->group = (uint16_t)(w->cp_closed % SM_GROUPS);
   }
-  if (sc->mio_count == entries) {
-    sc->pipe_free[FTL_SM_PIPE_MIO] = sc->pipe_free[FTL_SM_PIPE_LG] = SM_NEVER;
-  }
-  if (sc->mio_count > 1) return;
+  if (q->count == q->capacity) sc->pipe_free[op->pipe] = SM_NEVER;
+  if (q->count > 1) return;
   find_ready(sm, sc);
   int64_t taken = latest(latest(now, sm->mio_first_ready[index_of(sm, sc)]), latest(sm->lsu_free, sm->data_free));
   if (taken < sm->mio_next) sm->mio_next = taken;
@@ -85,22 +109,28 @@ static int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   }
 }
 
-// Takes the first instruction from the sub-core's queue.
+// Takes the first instruction from one of the sub-core's queues.
 static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
-  int32_t entries = (int32_t)sm->arch->mio_queue_entries;
-  const sm_mio_entry *entry = &sc->mio[sc->mio_head];  // nothing is pushed before the end of this
+  int queue = queue_at(sm, sc, now);
+  sm_mio_queue *q = &sc->queues[queue];
+  const sm_mio_entry *entry = &q->entries[q->head];  // nothing is pushed before the end of this
   const sm_op *op = entry->op;
-  sc->mio_head = sc->mio_head + 1 < entries ? sc->mio_head + 1 : 0;
+  q->head = q->head + 1 < q->capacity ? q->head + 1 : 0;
   sc->mio_ready = now + sm->arch->mio_issue_interval_cycles;
   sm->lsu_free = now + sm->arch->mio_lsu_interval_cycles;
-  if (sc->mio_count-- == entries) open_pipes(sm, sc, now + 1);
+  if (q->count-- == q->capacity) {
+    sc->pipe_free[pipe_of[queue]] = now + 1;
+    sm_subcore_wake(sc, now + 1);
+  }
   sm->counters.shared_wavefronts += op->shared_wavefronts;
   sm->counters.bank_conflicts += op->bank_conflicts;
   int64_t cycles = take(sm, entry, now);
   if (cycles > 0) sm_reserve_data(sm, now, cycles);
   ftl_sm_outstanding_done(sm, entry->warp, now + 1);
-  find_ready(sm, sc);
-  for (int32_t s = 0; op->is_store && s < sm->num_subcores; s++) find_ready(sm, &sm->subcores[s]);
+  if (op->is_store)
+    find_all_ready(sm);
+  else
+    find_ready(sm, sc);
 }
 
 void ftl_sm_mio_serve(ftl_sm *sm, int64_t now) {
@@ -121,14 +151,6 @@ void ftl_sm_lg_add(ftl_sm *sm, int32_t lines) {
   bool closed = sm->lg_pending > 0 && sm->lg_pending + sm->code.gate_lines > sm->arch->l1_max_pending_lines;
   if (closed == sm->lg_closed) return;
   sm->lg_closed = closed;
-  for (int32_t s = 0; s < sm->num_subcores; s++) {
-    sm_subcore *sc = &sm->subcores[s];
-    bool full = sc->mio_count == sm->arch->mio_queue_entries;
-    if (closed) {
-      sc->pipe_free[FTL_SM_PIPE_LG] = SM_NEVER;
-      sm_subcore_changed(sc);
-    } else if (!full) {
-      open_pipes(sm, sc, sm->floor);
-    }
-  }
+  find_all_ready(sm);
+  if (!closed) find_next(sm, sm->floor);
 }

@@ -87,8 +87,9 @@ static bool allocate(ftl_sm *sm) {
   }
   for (int32_t s = 0; s < sm->num_subcores; s++) {
     sm_subcore *sc = &sm->subcores[s];
-    sc->mio = FTL_ARENA_NEW(&sm->arena, sm_mio_entry, sm->arch->mio_queue_entries);
-    if (!sc->mio) return false;
+    if (!ftl_sm_mio_queue_create(sm, &sc->queues[SM_QUEUE_MIO], sm->arch->mio_queue_entries) ||
+        !ftl_sm_mio_queue_create(sm, &sc->queues[SM_QUEUE_LG], sm->arch->mio_lg_queue_entries))
+      return false;
     sc->run.position = -1;
   }
   return true;

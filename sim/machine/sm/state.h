@@ -89,7 +89,15 @@ typedef struct sm_mio_entry {
   int32_t stage;   // mbarrier operations
   uint16_t group;  // cp.async
   bool last;       // of its run: sets the token
+  uint32_t order;  // in which the sub-core's instructions came
 } sm_mio_entry;
+
+// Shared memory, shuffles and mbarriers wait in one queue of a sub-core, local and global memory in another.
+enum { SM_QUEUE_MIO, SM_QUEUE_LG, SM_QUEUES };
+typedef struct sm_mio_queue {
+  int32_t head, count, capacity;
+  sm_mio_entry *entries;  // ring
+} sm_mio_queue;
 
 typedef struct sm_run {  // a run of one warp that is issued as one event: see run.c
   int64_t start, count, interval;
@@ -111,8 +119,8 @@ typedef struct sm_subcore {
   sm_run run;
   int64_t dispatch_free;  // all that has issued is dispatched by then
   int64_t mio_ready;      // the next instruction may go to the LSU from this cycle on
-  int32_t mio_head, mio_count;
-  sm_mio_entry *mio;  // ring of mio.queue_entries
+  uint32_t mio_order;     // of the next instruction that comes
+  sm_mio_queue queues[SM_QUEUES];
 } sm_subcore;
 
 typedef struct sm_policy {
@@ -240,7 +248,7 @@ struct ftl_sm {
   int64_t tensor_free, gmma_busy_cycles;  // wgmma
   int32_t mio_turn;
   int32_t lg_pending;
-  bool lg_closed;
+  bool lg_closed;      // the lines of another instruction might be too many
   int64_t reply_next;  // of replies and arrivals
   int64_t barrier_free;
 
@@ -407,6 +415,7 @@ int64_t ftl_sm_code_fetch(ftl_sm *sm, const sm_op *op, int64_t now);
 void ftl_sm_run(ftl_sm *sm, int64_t until);
 
 // ---- mio.c ----
+bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries);  // false: out of memory
 void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage);
 void ftl_sm_mio_serve(ftl_sm *sm, int64_t now);
 void ftl_sm_lg_add(ftl_sm *sm, int32_t lines);  // lines in flight, negative when they have come

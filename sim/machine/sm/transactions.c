@@ -18,9 +18,8 @@ static bool lists_create(ftl_sm *sm, int32_t count) {
 }
 
 bool ftl_sm_transactions_create(ftl_sm *sm) {
-  // Lines in flight, write-backs included, are limited by l1.max_pending_lines, or are those of one instruction;
-  // sub-cores that issue in the same cycle may each have seen room.
-  int64_t lines = sm->arch->l1_max_pending_lines + sm->num_subcores * (sm->code.gate_lines + 1);
+  // Lines in flight, write-backs included, are limited by l1.max_pending_lines, or are those of one instruction.
+  int64_t lines = sm->arch->l1_max_pending_lines + sm->code.gate_lines + 1;
   int32_t count = (int32_t)(lines + sm->arch->tma_max_pending_lines) + ftl_sm_cluster_transactions(sm) +
                   sm->config.num_slots;  // a tile asked for by each CTA
   if (!lists_create(sm, count)) return false;

@@ -188,19 +188,59 @@ Test(timing_sm_global, lines_come_in_through_one_port) {
   rig_destroy(r);
 }
 
-// At most 4 lines in flight, 2 an instruction: the copies at 0 and 1 (taken at 0 and 2) fill it; the third may issue
-// when 2 lines of the first have come, at 200 and 201.
+static void add_copies(rig *r, int count) {
+  for (int i = 0; i < count; i++)
+    add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 2 * i, 2))->flags = FTL_INST_BYPASS_L1;
+}
+
+// At most 4 lines in flight, 2 an instruction: the copies at 0 and 1 (taken at 0 and 2) fill it. The third waits in the
+// queue, which has room for one, from 3 on, when the second has left it; 2 lines of the first come at 200 and 201, and
+// the latter takes the data pipe in that cycle: the third is taken at 202, and the fourth issues at 203. It was
+// throttled from 4 on, the third at 2.
 Test(timing_sm_global, lines_in_flight_are_limited) {
   rig *r = rig_create(1);
   r->arch.l1_max_pending_lines = 4;
+  r->arch.mio_lg_queue_entries = 1;
   add_tile(r);
-  for (int i = 0; i < 3; i++) add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 2 * i, 2))->flags = FTL_INST_BYPASS_L1;
+  add_copies(r, 4);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
   cr_assert_eq(rig_cycle(r, 0, 1, 0), 0);
   cr_assert_eq(rig_cycle(r, 0, 2, 0), 1);
-  cr_assert_eq(rig_cycle(r, 0, 3, 0), 201);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LG_THROTTLE], 199);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 3);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 203);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LG_THROTTLE], 1 + 199);
+  rig_destroy(r);
+}
+
+// As many copies as the queue has entries, and the one that was taken at once, issue one a cycle although no line has
+// come.
+Test(timing_sm_global, copies_wait_in_a_queue_of_their_own) {
+  rig *r = rig_create(1);
+  r->arch.l1_max_pending_lines = 2;
+  r->arch.mio_lg_queue_entries = 3;
+  add_tile(r);
+  add_copies(r, 5);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int i = 0; i < 4; i++) cr_assert_eq(rig_cycle(r, 0, 1 + i, 0), i);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 203);
+  rig_destroy(r);
+}
+
+// Copies that wait for lines leave the way to shared memory free: the load of cycle 3 is taken then, its result there
+// 24 cycles later.
+Test(timing_sm_global, shared_memory_passes_copies_that_wait_for_lines) {
+  rig *r = rig_create(1);
+  r->arch.l1_max_pending_lines = 2;
+  add_tile(r);
+  add_copies(r, 3);
+  rig_add(r, FTL_OP_LDS, 0, -1)->wavefronts = 1;
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 3);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 3 + 24);
   rig_destroy(r);
 }
 
