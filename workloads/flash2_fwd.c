@@ -22,6 +22,7 @@ typedef struct flash2 {
   int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k: K and V take turns in one buffer
   int32_t q_tile, scores, probs, output;  // values
   ftl_online_softmax softmax;
+  int32_t refill_barrier;          // named: all warps have left the buffers that a late refill writes
   const ftl_packed_batch *packed;  // NULL: sequences are equally long
   ftl_attention_tile tile;
   ftl_attention_lengths lengths;
@@ -96,6 +97,7 @@ static void declare(flash2 *f, const ftl_spec *spec) {
   f->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, a->block_n);
   f->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
   f->softmax = ftl_online_softmax_declare(b, a->block_m, a);
+  if (f->refills_late) f->refill_barrier = ftl_builder_named_barrier(b, "refill", readers);
   f->softmax.output_scale = ftl_attention_dropout_scale(a);
   declare_tile(f, spec);
   f->keys = ftl_attention_keys_lengths(b, a, f->lengths, f->tile.row);
@@ -190,7 +192,8 @@ static void iterate_stages(const flash2 *f, ftl_expr j, bool masked) {
 }
 
 // The same as Triton's software pipeliner compiles it for wgmma: a step waits for K and V at once, and asks for the
-// tiles ahead when its second product runs. `end`: of the loop, which asks for nothing of the next one.
+// tiles ahead when its second product runs, behind a barrier, since it does not tell buffers apart. `end`: of the loop,
+// which asks for nothing of the next one.
 static void iterate_stages_late(const flash2 *f, ftl_expr j, ftl_expr end, bool masked) {
   ftl_expr ahead = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1)), ahead_exists = ftl_sub(f->b, end, ahead);
   ftl_wait(f->b, f->ring_k);
@@ -199,6 +202,7 @@ static void iterate_stages_late(const flash2 *f, ftl_expr j, ftl_expr end, bool 
   if (masked) mask_scores(f, j);
   softmax(f, j, masked);
   ftl_mma_value(f->b, f->output, f->probs, f->ring_v, false);
+  ftl_sync(f->b, f->refill_barrier);
   load_keys(f, f->ring_k, f->k, ahead, ahead_exists);
   load_keys(f, f->ring_v, f->v, ahead, ahead_exists);
   ftl_release(f->b, f->ring_v);

@@ -13,12 +13,30 @@ ftl_online_softmax ftl_online_softmax_declare(ftl_builder *b, int32_t rows, cons
       .shift = ftl_builder_rows(b, "shift", rows),
       .correction = ftl_builder_rows(b, "correction", rows),
       .sum = ftl_builder_rows(b, "sum", rows),
+      .step_sum = a->sums_each_step ? ftl_builder_rows(b, "step_sum", rows) : -1,
   };
 }
 
 void ftl_online_softmax_start(ftl_builder *b, const ftl_online_softmax *s) {
   ftl_fill(b, s->max, -INFINITY);
   ftl_fill(b, s->sum, 0.0f);
+}
+
+static void add_up_lanes(ftl_builder *b, const ftl_online_softmax *s) {
+  if (s->step_sum < 0) ftl_reduce_lanes(b, FTL_ELEM_ADD, s->sum);
+}
+
+static void add_exponentials(ftl_builder *b, const ftl_online_softmax *s, int32_t scores) {
+  if (s->step_sum < 0) {
+    ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));
+    ftl_reduce_rows(b, FTL_ELEM_ADD, s->sum, scores);
+    return;
+  }
+  ftl_fill(b, s->step_sum, 0.0F);
+  ftl_reduce_rows(b, FTL_ELEM_ADD, s->step_sum, scores);
+  ftl_reduce_lanes(b, FTL_ELEM_ADD, s->step_sum);
+  ftl_elem(b, FTL_ELEM_FMA, s->sum, ftl_value_operand(s->sum), ftl_value_operand(s->correction),
+           ftl_value_operand(s->step_sum));
 }
 
 void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_t scores, bool masked) {
@@ -40,8 +58,7 @@ void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_
   if (s->log2_largest != 0) ftl_binary(b, FTL_ELEM_ADD, s->shift, s->shift, ftl_immediate(s->log2_largest));
   ftl_elem(b, FTL_ELEM_FMA, scores, ftl_value_operand(scores), ftl_immediate(to_log2), ftl_value_operand(s->shift));
   ftl_unary(b, FTL_ELEM_EXP2, scores, scores);
-  ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_value_operand(s->correction));
-  ftl_reduce_rows(b, FTL_ELEM_ADD, s->sum, scores);
+  add_exponentials(b, s, scores);
 }
 
 // Leaves log-sum-exp in s->max.
@@ -54,7 +71,7 @@ static void log_sum_exp(ftl_builder *b, const ftl_online_softmax *s) {
 }
 
 void ftl_online_softmax_finish(ftl_builder *b, const ftl_online_softmax *s, int32_t output) {
-  ftl_reduce_lanes(b, FTL_ELEM_ADD, s->sum);
+  add_up_lanes(b, s);
   ftl_unary(b, FTL_ELEM_RECIP, s->correction, s->sum);
   if (s->output_scale != 1.0F)
     ftl_binary(b, FTL_ELEM_MUL, s->correction, s->correction, ftl_immediate(s->output_scale));
@@ -78,6 +95,6 @@ void ftl_online_softmax_merge_groups(ftl_builder *b, const ftl_online_softmax *s
 
 void ftl_online_softmax_store_groups(ftl_builder *b, const ftl_online_softmax *s, ftl_tile_ref ref, int32_t output,
                                      int32_t output_staging, int32_t rows_staging) {
-  ftl_reduce_lanes(b, FTL_ELEM_ADD, s->sum);
+  add_up_lanes(b, s);
   ftl_store_merged(b, ref, output, s->max, s->sum, ftl_score_scaling_to_log2(s->scaling), output_staging, rows_staging);
 }

@@ -14,7 +14,8 @@ typedef struct ftl_online_softmax {
   int32_t previous;    // rows: the one before
   int32_t shift;       // rows: -max in the unit of exp2, what exponents are shifted by
   int32_t correction;  // rows: exp2(previous - max) in that unit; the output so far is to be multiplied by it
-  int32_t sum;         // rows: of the exponentials; each lane over its own columns until the end
+  int32_t sum;         // rows: of the exponentials; each lane over its own columns until the end, or whole rows
+  int32_t step_sum;    // rows: of one step's exponentials, whole rows; -1: each lane adds to `sum` its own
 } ftl_online_softmax;
 
 ftl_online_softmax ftl_online_softmax_declare(ftl_builder *builder, int32_t rows, const ftl_attention *a);

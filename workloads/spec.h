@@ -45,6 +45,7 @@ enum {
   FTL_SCHEDULE_REGISTERS,
 };
 enum { FTL_SCALING_EXPONENT, FTL_SCALING_SCORES, FTL_SCALING_TWICE };
+enum { FTL_ROW_SUMS_END, FTL_ROW_SUMS_STEP };
 enum { FTL_EXP2_FTZ, FTL_EXP2_IEEE };
 enum { FTL_SOFTMAX_SAFE, FTL_SOFTMAX_ONLINE };
 enum { FTL_ELEMENTWISE_EPILOGUE, FTL_ELEMENTWISE_FUSED, FTL_ELEMENTWISE_SEPARATE };
@@ -158,10 +159,11 @@ enum { FTL_MAX_LAUNCHES = 8 };
 // How CTAs stand together, and come to their tiles.
 #define FTL_TAKES_CLUSTERS (FTL_TAKES(cluster) | FTL_TAKES(tile_scheduler))
 // How a kernel's source writes its softmax.
-#define FTL_TAKES_SOFTMAX_FORM (FTL_TAKES(scaling) | FTL_TAKES(exp2))
+#define FTL_TAKES_SOFTMAX_FORM (FTL_TAKES(scaling) | FTL_TAKES(row_sums) | FTL_TAKES(exp2))
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
-// trees, SparQ, quantised caches, block masks, dropout, clusters, FlashAttention-3's overlap, forms of the softmax and times of refills.
+// trees, SparQ, quantised caches, block masks, dropout, clusters, FlashAttention-3's overlap, forms of the softmax and
+// times of refills.
 #define FTL_TAKES_ALL                                                                                           \
   ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) & ~FTL_TAKES_UNFUSED &                                           \
    ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(lengths) | FTL_TAKES_PAGES | \

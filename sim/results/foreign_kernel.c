@@ -38,6 +38,7 @@ static ftl_status set_triton_attention(ftl_spec *spec, const ftl_measurement *ro
   if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_MMA && v[FTL_PARAM_block_m] < MMA_SYNC_ROWS * v[FTL_PARAM_num_warps])
     return ftl_error_set(error, FTL_INFEASIBLE, "triton with warps side by side along the keys");
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "step", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }
 
@@ -54,6 +55,7 @@ static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, f
   if (v[FTL_PARAM_block_n] % (MMA_SYNC_ROWS * groups) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "triton_paged with fewer than 16 keys a warp");
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "step", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }
 

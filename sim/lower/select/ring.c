@@ -93,8 +93,9 @@ static void wait_together(ftl_select *s, int32_t first) {
     wait->inst.arg = (uint16_t)groups_left;
     wait->effects = FTL_EFFECT_FENCE;
   }
-  // wgmma reads shared memory through the async proxy, which does not see generic writes before this fence
-  if (s->mma == FTL_MMA_WGMMA) {
+  // wgmma reads shared memory through the async proxy, which does not see generic writes before this fence. Lean code
+  // does without where cp.async wrote (CUTLASS's multistage mainloop, Triton).
+  if (s->mma == FTL_MMA_WGMMA && (s->plain_code || s->copy != FTL_COPY_CP_ASYNC)) {
     ftl_select_idle(s, PROXY_FENCE_INSTS, 0);  // MEMBAR.ALL.CTA, and four null loads of ptxas
     add_ring_inst(s, FTL_OP_FENCE_PROXY, 0, FTL_EFFECT_FENCE);
   }

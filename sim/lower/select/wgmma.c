@@ -11,7 +11,8 @@ enum {
   B_UNIFORM_INSTS = 6,
   A_ALU_INSTS = 4,
   A_MOVES = 2,
-  LEAN_UNIFORM_INSTS = 3
+  LEAN_STEP_INSTS = 1,
+  LEAN_START_INSTS = 2
 };
 
 static void add_fence(ftl_select *s, ftl_opcode opcode, int32_t arg) {
@@ -39,15 +40,17 @@ void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t
   drop_groups(s, youngest + 1);
 }
 
-// Matrix descriptors: an address's bits 4 to 17 with the strides around them, in uniform registers. Lean code adds to
-// the low word (UIADD3, and two UMOV into the operand's registers). Plain code makes that of B for each k step (UIADD3,
-// ULOP3, USHF, ULOP3, two UMOV); that of A is another in each warpgroup, which the compiler does not see to be uniform:
-// it is made in vector registers, or kept there and moved, and read by two R2UR. Source: SASS of the kernels in
-// kernels/attention for sm_90a.
-static int32_t describe(ftl_select *s, bool b, bool a) {
+// Matrix descriptors: an address's bits 4 to 17 with the strides around them, in uniform registers. Lean code moves
+// both words into the operand's registers at the begin of a product (two UMOV) and adds to the low one for each step
+// (UIADD3): the SASS that Triton 3.6 makes of kernels/foreign/triton_attention.py. Plain code makes that of B for each
+// k step (UIADD3, ULOP3, USHF, ULOP3, two UMOV); that of A is another in each warpgroup, which the compiler does not
+// see to be uniform: it is made in vector registers, or kept there and moved, and read by two R2UR. Source: SASS of the
+// kernels in kernels/attention for sm_90a.
+static int32_t describe(ftl_select *s, bool b, bool a, bool first) {
   int32_t computed = s->descriptor[0], moved = s->descriptor[1];
   if (!s->plain_code) {
-    ftl_select_add(s, FTL_OP_UNIFORM, LEAN_UNIFORM_INSTS * (1 + a), computed, NONE, NONE, NONE);
+    ftl_select_add(s, FTL_OP_UNIFORM, (LEAN_STEP_INSTS + (first ? LEAN_START_INSTS : 0)) * (1 + a), computed, NONE,
+                   NONE, NONE);
     return computed;
   }
   if (b) ftl_select_add(s, FTL_OP_UNIFORM, B_UNIFORM_INSTS, computed, NONE, NONE, NONE);
@@ -60,7 +63,8 @@ static int32_t describe(ftl_select *s, bool b, bool a) {
 static void add_wgmma(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_t step, int32_t first_tile,
                       int32_t num_tiles, bool from_zero) {
   int32_t a = op->ring_a < 0 ? ftl_select_fragment(s, op->a.value, slab, step) : NONE;
-  int32_t descriptor = describe(s, slab == 0 && first_tile == 0, op->ring_a >= 0 && first_tile == 0);
+  int32_t descriptor = describe(s, slab == 0 && first_tile == 0, op->ring_a >= 0 && first_tile == 0,
+                                slab == 0 && step == 0 && first_tile == 0);
   ftl_draft_inst *inst =
       ftl_select_add(s, FTL_OP_WGMMA, 1, ftl_select_fragment(s, op->dst, slab, first_tile), a, descriptor, NONE);
   inst->num_destinations = num_tiles;

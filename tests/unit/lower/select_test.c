@@ -141,6 +141,18 @@ Test(unit_lower_select, scores_that_are_scaled_before_the_maximum_take_a_multipl
   cr_expect_eq(total[2] - total[0], 2 * 64);
 }
 
+// Two butterflies of two shuffles and two sums for each of 2 slabs: SHFL and FADD of 2 rows each.
+Test(unit_lower_select, row_sums_of_every_step_take_shuffles) {
+  programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma");
+  counts end = count_loop(p.warps, 0);
+  programs_fini(&p);
+  p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma row_sums=step");
+  counts step = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(step.insts[FTL_OP_SHFL] - end.insts[FTL_OP_SHFL], 2 * 2 * 2);
+  cr_expect_eq(step.insts[FTL_OP_FMNMX], end.insts[FTL_OP_FMNMX]);
+}
+
 Test(unit_lower_select, exponentials_that_keep_denormals_take_a_compare_and_two_multiplications_more) {
   programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma");
   counts ftz = count_loop(p.warps, 0);

@@ -25,6 +25,9 @@ Test(unit_lower_checker_softmax_form, every_place_of_the_scale_is_proved_with_ex
       char parameters[256];
       snprintf(parameters, sizeof parameters, SHAPE "scaling=%s", scalings[s]);
       prove(archs[a], "flash2_fwd", parameters, 0);
+      snprintf(parameters, sizeof parameters, SHAPE "row_sums=step scaling=%s", scalings[s]);
+      prove(archs[a], "flash2_fwd", parameters, 0);
+      snprintf(parameters, sizeof parameters, SHAPE "scaling=%s", scalings[s]);
       prove(archs[a], "flash2_bwd", parameters, 1);
       snprintf(parameters, sizeof parameters, SHAPE "splits=2 scaling=%s", scalings[s]);
       prove(archs[a], "flash_decode", parameters, 0);
