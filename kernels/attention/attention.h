@@ -21,7 +21,7 @@ struct Pages {
   const __half *k, *v;
   const int *first_page, *pages;                     /* sequence b's pages: pages[first_page[b]] onward */
   const int *first_item, *item_sequence, *item_part; /* sequence b's items: first_item[b] up to first_item[b + 1] */
-  int page_size, num_items, tokens_per_part;
+  int page_shift, num_items, tokens_per_part;        /* a page has 2^page_shift tokens */
   bool heads_first;
 };
 

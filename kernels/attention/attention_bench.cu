@@ -39,10 +39,16 @@ bool is_ragged(const Case &c) {
          (number(c, "seqlen_q") % number(c, "block_m") || number(c, "seqlen_kv") % number(c, "block_n"));
 }
 
+/* A power of two; a whole number of tiles in a page, or of pages in a tile, a page number for each lane. */
+bool fits_pages(int block_n, int page_size) {
+  bool is_power = (page_size & (page_size - 1)) == 0;
+  return is_power && (page_size % block_n == 0 || (block_n % page_size == 0 && block_n / page_size <= 32));
+}
+
 /* Whether the instance can run lengths like those. */
 bool fits(const Instance &i, const Case &c) {
   if (i.key.ragged) return true;
-  if (is_paged(c)) return number(c, "page_size") % i.key.block_n == 0 || i.key.block_n % number(c, "page_size") == 0;
+  if (is_paged(c)) return fits_pages(i.key.block_n, number(c, "page_size"));
   if (is_softmax(c))
     return number(c, "seqlen_kv") % 8 == 0 && number(c, "seqlen_q") % i.key.block_m == 0 &&
            (i.key.schedule == "reread" || number(c, "seqlen_kv") <= i.key.block_n);

@@ -9,11 +9,12 @@ namespace {
 __global__ void move_token(__half *to, const __half *from, Problem p, Pages pages) {
   int token = (int)blockIdx.x, sequence = (int)blockIdx.y;
   if (token >= p.lengths[sequence]) return;
-  int64_t page = pages.pages[pages.first_page[sequence] + token / pages.page_size], row = token % pages.page_size;
+  int page_size = 1 << pages.page_shift;
+  int64_t page = pages.pages[pages.first_page[sequence] + token / page_size], row = token % page_size;
   for (int i = (int)threadIdx.x; i < p.kv_heads * p.head_dim; i += (int)blockDim.x) {
     int64_t head = i / p.head_dim;
-    int64_t slot = pages.heads_first ? (page * p.kv_heads + head) * pages.page_size + row
-                                     : (page * pages.page_size + row) * p.kv_heads + head;
+    int64_t slot =
+        pages.heads_first ? (page * p.kv_heads + head) * page_size + row : (page * page_size + row) * p.kv_heads + head;
     to[slot * p.head_dim + i % p.head_dim] =
         from[((sequence * p.kv_heads + head) * p.seqlen_kv + token) * p.head_dim + i % p.head_dim];
   }
@@ -60,11 +61,11 @@ std::vector<int> sequence_lengths(const Case &c) {
 void PagedCache::fill(const Case &c, const Problem &p, const std::vector<int> &all_lengths) {
   int block_n = number(c, "block_n"), longest = *std::max_element(all_lengths.begin(), all_lengths.end());
   int tiles = (longest + block_n - 1) / block_n, splits = number(c, "splits");
-  pages.page_size = number(c, "page_size");
+  int page_size = number(c, "page_size");
+  for (pages.page_shift = 0; 1 << pages.page_shift < page_size;) pages.page_shift++;
   pages.heads_first = c.at("layout") == "bhsd";
   pages.tokens_per_part = (tiles + splits - 1) / splits * block_n;
-  std::vector<int> first_page = begins(all_lengths, pages.page_size),
-                   first_item = begins(all_lengths, pages.tokens_per_part);
+  std::vector<int> first_page = begins(all_lengths, page_size), first_item = begins(all_lengths, pages.tokens_per_part);
   std::vector<int> item_sequence, item_part;
   for (int b = 0; b < (int)all_lengths.size(); b++)
     for (int part = 0; part < first_item[(size_t)b + 1] - first_item[(size_t)b]; part++) {
@@ -81,7 +82,7 @@ void PagedCache::fill(const Case &c, const Problem &p, const std::vector<int> &a
   pages.first_item = where[3];
   pages.item_sequence = where[4];
   pages.item_part = where[5];
-  size_t bytes = (size_t)first_page.back() * (size_t)pages.page_size * (size_t)p.kv_heads * (size_t)p.head_dim * 2;
+  size_t bytes = (size_t)first_page.back() * (size_t)page_size * (size_t)p.kv_heads * (size_t)p.head_dim * 2;
   __half *k_pages = (__half *)k.at_least(bytes), *v_pages = (__half *)v.at_least(bytes);
   CUDA_CHECK(cudaMemset(k_pages, 0xff, bytes)); /* NaN where no token is */
   CUDA_CHECK(cudaMemset(v_pages, 0xff, bytes));

@@ -3,7 +3,8 @@
  *
  * A CTA takes a work item, a part of a sequence's keys, and a kv head. For each tile every warp loads the page numbers,
  * a lane each, and the lanes that copy a row take its page by a shuffle; K and V share them. A page holds a whole
- * number of tiles or a tile a whole number of pages, 32 at most. The combining kernel has one CTA a head. */
+ * number of tiles or a tile a whole number of pages, 32 at most, and a power of two of tokens, so that nothing is
+ * divided. The combining kernel has one CTA a head. */
 #pragma once
 
 #include "decode_mma.h"
@@ -15,18 +16,18 @@ using namespace flash2_mma;
 template <int block_n, int num_warps, int num_stages, int head_dim>
 using Shape = decode_mma::Shape<block_n, num_warps, num_stages, head_dim, true>;
 
-/* Where the keys of a CTA's part lie: token t of the part is row t % page_size of page pages[t / page_size],
+/* Where the keys of a CTA's part lie: token t of the part is row t % 2^page_shift of page pages[t / 2^page_shift],
  * `first_row` rows further on where the part begins inside a page. */
 struct Part {
   const int *pages;
-  int first_row, num_keys, page_size;
+  int first_row, num_keys, page_shift;
   size_t row_stride, page_stride; /* in halves */
 };
 
 /* Row `token` of the part, from the numbers of pages that the lanes hold: lane i of the i-th from `first_page` on. */
 __device__ __forceinline__ size_t row_offset(const Part &part, int token, int first_page, int numbers) {
-  int row = part.first_row + token, page = __shfl_sync(0xffffffff, numbers, row / part.page_size - first_page);
-  return (size_t)page * part.page_stride + (size_t)(row % part.page_size) * part.row_stride;
+  int row = part.first_row + token, page = __shfl_sync(0xffffffff, numbers, (row >> part.page_shift) - first_page);
+  return (size_t)page * part.page_stride + (size_t)(row & ((1 << part.page_shift) - 1)) * part.row_stride;
 }
 
 template <class S>
@@ -40,8 +41,8 @@ __device__ __forceinline__ void copy_chunk(uint32_t to, uint32_t row, uint32_t c
 template <class S>
 __device__ __forceinline__ void copy_tiles(const Part &part, int j, uint32_t k_to, uint32_t v_to, const __half *k,
                                            const __half *v) {
-  int lane = (int)threadIdx.x % 32, first_page = (part.first_row + j * S::tile_n) / part.page_size;
-  bool has_page = (first_page + lane) * part.page_size < part.first_row + part.num_keys;
+  int lane = (int)threadIdx.x % 32, first_page = (part.first_row + j * S::tile_n) >> part.page_shift;
+  bool has_page = (first_page + lane) << part.page_shift < part.first_row + part.num_keys;
   int numbers = has_page ? part.pages[first_page + lane] : 0;
 #pragma unroll
   for (int i = 0; i < S::tile_n * S::row_chunks / S::num_threads; i++) {
@@ -61,13 +62,13 @@ __global__ __launch_bounds__(S::num_threads) void split(TileParams p, Pages page
   int kv_heads = p.heads / p.group, kv_head = (int)blockIdx.x % kv_heads, item = (int)blockIdx.x / kv_heads;
   int sequence = pages.item_sequence[item], first = pages.item_part[item] * pages.tokens_per_part;
   Part part;
-  part.page_size = pages.page_size;
-  part.pages = pages.pages + pages.first_page[sequence] + first / pages.page_size;
-  part.first_row = first % pages.page_size;
+  part.page_shift = pages.page_shift;
+  part.pages = pages.pages + pages.first_page[sequence] + (first >> pages.page_shift);
+  part.first_row = first & ((1 << pages.page_shift) - 1);
   part.num_keys = min(pages.tokens_per_part, lengths[sequence] - first);
   part.row_stride = (size_t)(pages.heads_first ? 1 : kv_heads) * S::head_dim;
-  part.page_stride = (size_t)kv_heads * (size_t)pages.page_size * S::head_dim;
-  size_t head_offset = (size_t)kv_head * (size_t)(pages.heads_first ? pages.page_size : 1) * S::head_dim;
+  part.page_stride = ((size_t)kv_heads << pages.page_shift) * S::head_dim;
+  size_t head_offset = (size_t)kv_head * (size_t)(pages.heads_first ? 1 << pages.page_shift : 1) * S::head_dim;
   const __half *k_from = pages.k + head_offset, *v_from = pages.v + head_offset;
   int num_tiles = (part.num_keys + S::tile_n - 1) / S::tile_n;
   uint32_t q = shared_address(shared), k = q + S::q_bytes, v = k + S::num_stages * S::tile_bytes;
