@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "base/philox.h"
+#include "sketch.h"
 #include "tile/dropout.h"
+#include "tile/interpreter.h"
 
 static void assert_words(ftl_philox_words counter, uint64_t key, int rounds, const uint32_t expected[4]) {
   ftl_philox_words found = ftl_philox_4x32(counter, key, rounds);
@@ -66,4 +68,58 @@ Test(unit_tile_dropout, other_heads_rows_and_columns_have_other_numbers) {
             ftl_dropout_keeps(0, r, c, 127) == ftl_dropout_keeps(steps[s][0], r + steps[s][1], c + steps[s][2], 127);
     cr_assert_leq(abs(num_equal - 2048), 160, "step %zu: %d", s, num_equal);
   }
+}
+
+// A tile of ones, dropped by sign with its first row and column at (row0, column0), and the next two uses of it: what
+// was kept, in 16 bits, and what the sign chooses.
+static ftl_tile_program *drop_by_sign(int64_t row0, int64_t column0, bool transposed) {
+  enum { THRESHOLD = 127 };
+  sketch s = sketch_create();
+  ftl_builder_role(s.b, "main", 1, 0);
+  int32_t tile = ftl_builder_tile(s.b, "t", FTL_FP32, 16, transposed ? 16 : 32);
+  int32_t kept = ftl_builder_tile(s.b, "kept", FTL_FP16, 16, transposed ? 16 : 32);
+  int32_t chosen = ftl_builder_tile(s.b, "chosen", FTL_FP32, 16, transposed ? 16 : 32);
+  ftl_fill(s.b, tile, 1);
+  ftl_dropout_by_sign(s.b, tile, ftl_const(s.b, 3), ftl_const(s.b, row0), ftl_const(s.b, column0), THRESHOLD,
+                      transposed);
+  ftl_convert_positive(s.b, kept, tile);
+  ftl_elem(s.b, FTL_ELEM_SELECT, chosen, ftl_value_operand(tile), ftl_immediate(5), ftl_immediate(7));
+  ftl_tile_ref first = sketch_ref(&s, s.y, ftl_const(s.b, 0), ftl_const(s.b, 0)), second = first;
+  second.head = ftl_const(s.b, 1);
+  ftl_store(s.b, first, kept, -1);
+  ftl_store(s.b, second, chosen, -1);
+  return sketch_finish(&s);
+}
+
+Test(unit_tile_dropout, a_sign_says_what_is_dropped_of_rows_that_are_queries_or_keys) {
+  static float x[2 * SKETCH_LENGTH * SKETCH_COLUMNS], y[2 * SKETCH_LENGTH * SKETCH_COLUMNS];
+  for (int transposed = 0; transposed < 2; transposed++) {
+    ftl_tile_program *program = drop_by_sign(48, 64, transposed);
+    ftl_error error = {0};
+    cr_assert_eq(ftl_interpret(program, (float *[]){x, y}, NULL, &error), FTL_OK, "%s", error.message);
+    for (int r = 0; r < 16; r++)
+      for (int c = 0; c < SKETCH_COLUMNS; c++) {
+        bool keeps = transposed ? ftl_dropout_keeps(3, 64 + c, 48 + r, 127) : ftl_dropout_keeps(3, 48 + r, 64 + c, 127);
+        cr_assert_eq(y[r * SKETCH_COLUMNS + c], keeps ? 1 : 0, "row %d column %d", r, c);
+        cr_assert_eq(y[(SKETCH_LENGTH + r) * SKETCH_COLUMNS + c], keeps ? 5 : 7, "row %d column %d", r, c);
+      }
+    ftl_tile_program_destroy(program);
+  }
+}
+
+static void assert_refused(ftl_dtype dtype, int32_t columns, int64_t row0, int64_t column0, bool transposed,
+                           const char *reason) {
+  sketch s = sketch_create();
+  ftl_builder_role(s.b, "main", 1, 0);
+  int32_t tile = ftl_builder_tile(s.b, "t", dtype, 16, columns);
+  ftl_fill(s.b, tile, 1);
+  ftl_dropout_by_sign(s.b, tile, ftl_const(s.b, 0), ftl_const(s.b, row0), ftl_const(s.b, column0), 127, transposed);
+  sketch_assert_refused(&s, reason);
+}
+
+Test(unit_tile_dropout, tiles_that_no_call_of_the_generator_serves_are_refused) {
+  assert_refused(FTL_FP16, 32, 0, 0, false, "only an fp32 tile of fragments is dropped by its sign");
+  assert_refused(FTL_FP32, 16, 0, 0, false, "a tile that is not made of blocks of 16 x 32");
+  assert_refused(FTL_FP32, 32, 8, 0, false, "a tile that is not made of blocks of 16 x 32");
+  assert_refused(FTL_FP32, 16, 0, 8, true, "a tile that is not made of blocks of 16 x 16");
 }
