@@ -10,7 +10,7 @@
     measure.py product CASES.csv ...          own products    -> OUT/product_CASES_{stream,ncu}.csv
     measure.py foreign CASES.csv ...          Triton, PyTorch, cuBLAS -> OUT/foreign_CASES_{stream,ncu}.csv
     measure.py opcodes CASES.csv ...          executed warp instructions by opcode -> OUT/opcodes_CASES.csv
-    measure.py trace                          SM, start and end of each CTA of some cases -> OUT/cta_trace.csv
+    measure.py trace                          SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv
     measure.py sass                           disassembly of the microbenchmarks and some kernels -> OUT/sass/
 
 OUT is measurements/ or what --out names; the build folder is build/ or what --build names.  --no-ncu, --no-stream and --repeat N (ncu only)
@@ -33,9 +33,9 @@ csv.field_size_limit(1 << 30)  # instanced metrics are long
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE / "build"
 MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "loaded_latency", "fabric", "l2_capacity", "alu", "shared_memory", "mma", "wgmma", "async_copy", "sm_clock",
-         "pipes", "barriers", "issue_queues", "instruction_cache", "occupancy", "store_bandwidth", "local_memory", "drift",
+         "pipes", "barriers", "issue_queues", "instruction_cache", "occupancy", "store_bandwidth", "local_memory", "drift", "gpc_drift", "coalescer_latency",
          "branch", "pending_lines", "operand_ports")
-PROFILED_MICRO = ("l2_capacity", "coalescer", "coalescer_window", "dirty_residue", "fill_granule", "kernel_overhead", "local_memory")
+PROFILED_MICRO = ("l2_capacity", "coalescer", "coalescer_window", "dirty_residue", "fill_granule", "gpc_drift", "kernel_overhead", "local_memory")
 MICRO_METRICS = ("gpu__time_duration.sum,sm__cycles_elapsed.max,dram__bytes_read.sum,dram__bytes_write.sum,lts__t_sectors_op_read.sum,lts__t_sectors_op_write.sum,"
                  "lts__t_sectors_srcunit_tex.sum,lts__t_sectors_srcunit_tex_lookup_hit.sum,lts__t_sectors_srcunit_tex_lookup_miss.sum,"
                  "lts__t_sectors_srcunit_ltcfabric.sum,lts__t_sectors_srcunit_ltcfabric_lookup_hit.sum,lts__t_sectors_srcunit_ltcfabric_lookup_miss.sum,"
@@ -258,11 +258,13 @@ def measure(paths, out, args):
 
 
 def trace(out):
-    with open(out / "cta_trace.csv", "w") as file:
-        for key, value in dict(provenance(), condition="stream", cache_control="256 MiB fill before").items():
-            file.write(f"# {key}: {value}\n")
-        file.flush()
-        subprocess.run([str(BUILD / "bin" / "cta_trace")], stdout=file, check=True)
+    for name, header in (("cta_trace", ""), ("cta_drift", "benchmark,variant,parameter,x,metric,value,unit\n")):
+        with open(out / f"{name}.csv", "w") as file:
+            for key, value in dict(provenance(), condition="stream", cache_control="256 MiB fill before").items():
+                file.write(f"# {key}: {value}\n")
+            file.write(header)
+            file.flush()
+            subprocess.run([str(BUILD / "bin" / name)], stdout=file, check=True)
 
 
 def main():

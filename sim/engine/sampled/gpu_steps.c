@@ -1,5 +1,6 @@
 #include "engine/sampled/gpu_steps.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ typedef struct step_wait {
   int64_t latency_cycles;  // longest of its loads; 0 without loads
   int64_t queue;           // longest queueing of loads that it waits for itself (1/65536 cycle)
   int64_t least;           // time of a group of steps for its loads ahead to arrive (1/65536 cycle)
+  int64_t asking, intake;  // time in which the SM asks for its loads, and in which it takes them in (1/65536 cycle)
   ftl_tile_marks marks;    // of all its loads
   uint32_t due;            // arrivals that its loads set, one bit each
   bool waits;              // for one of its loads
@@ -44,7 +46,7 @@ typedef struct cta_state {
   int64_t arrival[MAX_STAGES];  // of what steps to come need, by step modulo MAX_STAGES (1/65536 cycle)
   bool is_waiting;              // its loads are made and it is to be seen what others asked for meanwhile
   step_wait wait;               // then: of its loads,
-  int64_t end;                  // and when the step would end (1/65536 cycle)
+  int64_t made, end;            // when they were made, and when the step would end (1/65536 cycle)
 } cta_state;
 
 typedef struct period_mark {
@@ -201,6 +203,8 @@ static void add_marks(ftl_tile_marks *sum, const ftl_tile_marks *marks) {
 static void add_wait(const steps_run *run, cta_state *state, const ftl_segment_ref *ref, const ftl_traffic_wait *wait,
                      int64_t now, step_wait *longest) {
   if (wait->latency_cycles > longest->latency_cycles) longest->latency_cycles = wait->latency_cycles;
+  longest->asking += wait->asking;
+  longest->intake += wait->intake;
   add_marks(&longest->marks, &wait->marks);
   if (ref->lookahead == 0) {
     longest->waits = true;
@@ -345,10 +349,13 @@ static void end_step(steps_run *run, int32_t slot, int64_t now) {
     end_cta(run, slot, now);
 }
 
-// The loads were made one L2 latency ago. What others asked for since then and these still wait for delays them.
+// What others asked for since the step's loads were made delays them as far as they still wait, or were asked for only
+// now: it came ahead of their last sectors.
 static void look_again(steps_run *run, ftl_event event) {
   cta_state *state = &run->slots[event.slot];
-  int64_t late = ftl_traffic_overtaken(run->traffic, &state->wait.marks, sm_of(run, event.slot), event.time);
+  int64_t due = state->made + state->wait.intake;
+  int64_t served = state->made + state->wait.asking < event.time ? event.time : 0;
+  int64_t late = ftl_traffic_overtaken(run->traffic, &state->wait.marks, sm_of(run, event.slot), served, due);
   for (int32_t i = 0; i < MAX_STAGES; i++)
     if (state->wait.due >> i & 1) state->arrival[i] += late;
   int64_t end = state->end + (state->wait.waits ? late : 0);
@@ -360,14 +367,26 @@ static bool is_longer_than(const ftl_tile_marks *marks, int64_t time) {
   return marks->l2 > time || marks->far > time || marks->dram > time || marks->gpc > time;
 }
 
+// By how much the slot's step or group of steps, which takes `time` on average, deviates from that: it drifts, and CTAs
+// that share an SM do not share it evenly from one iteration to the next.
+static int64_t deviation_of(const steps_run *run, int32_t slot, int64_t time) {
+  const cta_state *state = &run->slots[slot];
+  double cycles = (double)time / FTL_TRAFFIC_UNIT;
+  double drift = ftl_pace_drift(run->launch->arch->sm_drift_ns, run->traffic->sm_khz, cycles), variance = drift * drift;
+  if (state->segment % 2 == 1 && run->resident[sm_of(run, slot)] > 1) {
+    double uneven = (double)ftl_step_times_deviation(run->times, state->segment / 2) / FTL_STEP_UNIT;
+    variance += uneven * uneven * (double)state->count;
+  }
+  int64_t step = (int64_t)state->step * DRAWS_A_STEP + state->segment;
+  return (int64_t)(ftl_pace_deviation(sqrt(variance), state->cta, step, cycles) * FTL_TRAFFIC_UNIT);
+}
+
 // Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).
 static int64_t time_of_step(steps_run *run, int32_t slot, const step_wait *wait) {
   cta_state *state = &run->slots[slot];
   state->pace = pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
-  int64_t time = state->pace * state->count, step = (int64_t)state->step * DRAWS_A_STEP + state->segment;
-  time += (int64_t)(ftl_pace_deviation(run->launch->arch->sm_drift_ns, run->traffic->sm_khz, state->cta, step,
-                                       (double)time / FTL_TRAFFIC_UNIT) *
-                    FTL_TRAFFIC_UNIT);
+  int64_t time = state->pace * state->count;
+  time += deviation_of(run, slot, time);
   time += wait->queue;
   return time > wait->least ? time : wait->least;
 }
@@ -392,7 +411,11 @@ static ftl_status step(steps_run *run, ftl_event event, ftl_error *error) {
   }
   int64_t end = event.time + time_of_step(run, event.slot, &wait);
   int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
-  if (is_longer_than(&wait.marks, looks)) {
+  bool asks_long = event.time + wait.asking > looks;
+  if (asks_long) looks = event.time + wait.asking;
+  bool is_straight = state->segment % 2 == 0;  // CTAs that start together ask for a lot together
+  if ((is_straight && asks_long) || is_longer_than(&wait.marks, looks)) {
+    state->made = event.time;
     state->is_waiting = true;
     state->wait = wait;
     state->end = end;

@@ -1,5 +1,6 @@
 #include "engine/sampled/step_times.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,6 +244,27 @@ static void fill_times(const loop_marks *marks, int32_t num_ctas, const int64_t 
   time[2 * num_loops] = sum_end * FTL_STEP_UNIT / num_ctas;
 }
 
+// Standard deviation of an iteration's time over those that all CTAs run side by side.
+static int64_t iteration_deviation(const loop_marks *marks, int32_t k, int32_t num_ctas) {
+  double sum = 0, squares = 0, count = 0;
+  int64_t until = INT64_MAX;
+  for (int32_t slot = 0; slot < num_ctas; slot++) {
+    if (marks->count[slot][k] < 4) return 0;
+    if (last_mark(marks, slot, k) < until) until = last_mark(marks, slot, k);
+  }
+  for (int32_t slot = 0; slot < num_ctas; slot++) {
+    const int64_t *cycle = marks->cycle[slot][k];
+    for (int32_t i = 1; i < marks->count[slot][k] && cycle[i] <= until; i++) {
+      double d = (double)(cycle[i] - cycle[i - 1]);
+      sum += d;
+      squares += d * d;
+      count++;
+    }
+  }
+  double variance = count > 1 ? (squares - sum * sum / count) / (count - 1) : 0;
+  return variance > 0 ? (int64_t)(sqrt(variance) * FTL_STEP_UNIT) : 0;
+}
+
 typedef struct measurement {
   const ftl_launch *launch;
   const ftl_segments *segments;
@@ -321,6 +343,8 @@ static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t 
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, starts, num_ctas, mark_iteration, marks, ends,
                                       &point->counters, error);
   if (status == FTL_OK) fill_times(marks, num_ctas, starts, ends, point->time);
+  for (int32_t k = 0; num_ctas > 1 && k < m->segments->num_loops; k++)
+    point->deviation[k] = iteration_deviation(marks, k, num_ctas);
   free(marks);
   return status;
 }
@@ -434,6 +458,11 @@ int64_t ftl_step_times_get(const ftl_step_times *times, int32_t segment, int32_t
   if (resident > 1)
     time = between(resident, 1, times->most_ctas, time, at_latency(times, 1, segment, latency_cycles, false));
   return time > least ? time : least;
+}
+
+// The mean of what an SM does whose loads hit L2 and of one whose loads come from DRAM.
+int64_t ftl_step_times_deviation(const ftl_step_times *times, int32_t k) {
+  return (times->points[1][0].deviation[k] + times->points[1][1].deviation[k]) / 2;
 }
 
 int64_t ftl_step_times_get_later(const ftl_step_times *times, int32_t segment, int32_t resident,

@@ -14,7 +14,8 @@ enum { FTL_NUM_STEP_LATENCIES = 4, FTL_STEP_UNIT = 16 };  // times are in 1/16 S
 typedef struct ftl_step_point {
   int64_t time[FTL_MAX_SEGMENTS];   // of one iteration (loops) or of the whole segment (straight code)
   int64_t later[FTL_MAX_SEGMENTS];  // the same for tiles after a persistent CTA's first, whose copies began before
-  ftl_sm_counters counters;         // of the SM run that this comes from
+  int64_t deviation[FTL_MAX_SEGMENT_LOOPS];  // standard deviation of an iteration's time among CTAs that share the SM
+  ftl_sm_counters counters;                  // of the SM run that this comes from
 } ftl_step_point;
 
 typedef struct ftl_step_times {
@@ -31,6 +32,8 @@ FTL_MUST_USE ftl_status ftl_step_times_measure(const ftl_launch *launch, const f
 
 // Time of one execution of a segment with `resident` CTAs on the SM and loads that take latency_cycles; in 1/16 cycle.
 int64_t ftl_step_times_get(const ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
+// Standard deviation of an iteration's time, of loop k, while CTAs share the SM; in 1/16 cycle.
+int64_t ftl_step_times_deviation(const ftl_step_times *times, int32_t k);
 // The same in a tile after a persistent CTA's first.
 int64_t ftl_step_times_get_later(const ftl_step_times *times, int32_t segment, int32_t resident,
                                  int64_t latency_cycles);

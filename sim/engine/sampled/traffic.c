@@ -33,6 +33,22 @@ static int64_t sector_cost(int64_t bytes_per_cycle, int64_t khz, int64_t sm_khz)
   return bytes_per_cycle > 0 ? scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, bytes_per_cycle * khz) : 0;
 }
 
+// Of a sector that an SM takes in: TMA is bound by the network, other copies by L1 too.
+static int64_t sm_sector_cost(const ftl_launch *launch, int64_t sm_khz) {
+  int64_t network = sector_cost(launch->arch->noc_sm_read_bytes_per_cycle, launch->arch->clock_l2_khz, sm_khz);
+  int64_t l1 = sector_cost(launch->arch->l1_fill_bytes_per_cycle, sm_khz, sm_khz);
+  return launch->warps->copy == FTL_COPY_TMA || network > l1 ? network : l1;
+}
+
+// Of a sector that an SM asks for.
+static int64_t ask_sector_cost(const ftl_launch *launch) {
+  const ftl_arch *arch = launch->arch;
+  int64_t sectors = arch->l1_line_bytes / SECTOR_BYTES;
+  if (launch->warps->copy == FTL_COPY_TMA && arch->tma_lines_per_cycle_milli > 0)
+    return scaled(FTL_TRAFFIC_UNIT, 1000, sectors * arch->tma_lines_per_cycle_milli);
+  return scaled(FTL_TRAFFIC_UNIT, SECTOR_BYTES, arch->l1_bytes_per_cycle);
+}
+
 static int32_t choose_sample(const ftl_arch *arch, int64_t smallest_tile_lines) {
   int64_t sets = arch->l2_size_bytes / (arch->l1_line_bytes * arch->l2_ways * arch->l2_num_sides);
   int32_t log2_sample = 0;
@@ -72,6 +88,8 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
   ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
   traffic->l2_sector_cost =
       sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
+  traffic->sm_sector_cost = sm_sector_cost(launch, sm_khz);
+  traffic->ask_sector_cost = ask_sector_cost(launch);
   traffic->gpc_sector_cost = sector_cost(arch->noc_gpc_read_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
   if (arch->l2_num_sides > 1)
     traffic->far_sector_cost = sector_cost(2 * arch->noc_far_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
@@ -105,6 +123,7 @@ typedef struct request {
   const ftl_tile_run *run;
   ftl_tile_entry *entry;
   int64_t now, span;    // 1/65536 cycle
+  int64_t intake;       // time that one tile takes through the SM's own port (1/65536 cycle)
   int64_t num_sectors;  // asked for
 } request;
 
@@ -113,6 +132,7 @@ static bool try_make_request(ftl_traffic *traffic, const ftl_tile_run *run, int6
   if (!entry) return false;
   *out = (request){.run = run, .entry = entry, .now = now, .span = span, .num_sectors = entry->num_sectors};
   if (run->num_rows < run->place.num_rows) out->num_sectors = entry->num_sectors * run->num_rows / run->place.num_rows;
+  out->intake = out->num_sectors / run->num_tiles * traffic->sm_sector_cost;
   return true;
 }
 
@@ -120,13 +140,13 @@ static int64_t dram_cost(const ftl_traffic *traffic, int64_t read_sectors, int64
   return read_sectors * traffic->dram_read_cost + written_sectors * traffic->dram_write_cost;
 }
 
-// Occupies a server for `cost`; gives how long the last tile of the run waits before it starts.
+// Occupies a server for `cost`; gives by how much the run comes later for it. Its sectors do not come at once: they
+// pass the server from the first tile to the last and while the SM takes that in, and what has not passed by then is
+// late.
 static int64_t serve(int64_t *server_free, const request *ask, int64_t cost) {
-  int64_t num_tiles = ask->run->num_tiles;
-  int64_t start = *server_free > ask->now ? *server_free : ask->now;
-  *server_free = start + cost;
-  int64_t wait = start + (num_tiles > 1 ? cost / num_tiles * (num_tiles - 1) : 0) - ask->now - ask->span;
-  return wait > start - ask->now ? wait : start - ask->now;
+  *server_free = (*server_free > ask->now ? *server_free : ask->now) + cost;
+  int64_t late = *server_free - ask->now - ask->span - ask->intake;
+  return late > 0 ? late : 0;
 }
 
 // True when the request joins one for the same run that another SM of the GPC made, and whose data L2 does not have yet
@@ -237,7 +257,9 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
                           ftl_traffic_wait *wait) {
   request ask;
   if (!try_make_request(traffic, run, span, now, &ask)) return false;
-  *wait = (ftl_traffic_wait){.latency_cycles = traffic->hit_latency};
+  *wait = (ftl_traffic_wait){.latency_cycles = traffic->hit_latency,
+                             .asking = ask.num_sectors / run->num_tiles * traffic->ask_sector_cost,
+                             .intake = ask.intake};
   traffic->counts.asked_sectors += ask.num_sectors;
   ftl_sm_home home = traffic->homes[sm];
   ftl_tile_group *group = traffic->tiles.groups ? ftl_tile_lines_group(&traffic->tiles, ask.entry, home.gpc) : NULL;
@@ -266,16 +288,20 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
   return true;
 }
 
-static int64_t grown(int64_t mark, int64_t busy_until, int64_t now) {
-  return mark > now && busy_until > mark ? busy_until - mark : 0;
+static int64_t grown(int64_t mark, int64_t busy_until, int64_t served, int64_t due) {
+  if (mark <= served) return 0;
+  int64_t late = busy_until - (mark > due ? mark : due);
+  return late > 0 ? late : 0;
 }
 
-int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_tile_marks *marks, int32_t sm, int64_t now) {
-  int64_t most = grown(marks->l2, traffic->l2_free, now), next = grown(marks->far, traffic->far_free, now);
+int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_tile_marks *marks, int32_t sm, int64_t served,
+                              int64_t due) {
+  int64_t most = grown(marks->l2, traffic->l2_free, served, due);
+  int64_t next = grown(marks->far, traffic->far_free, served, due);
   if (next > most) most = next;
-  next = grown(marks->dram, traffic->dram_free, now);
+  next = grown(marks->dram, traffic->dram_free, served, due);
   if (next > most) most = next;
-  next = grown(marks->gpc, traffic->gpc_free[traffic->homes[sm].gpc], now);
+  next = grown(marks->gpc, traffic->gpc_free[traffic->homes[sm].gpc], served, due);
   return next > most ? next : most;
 }
 

@@ -36,7 +36,7 @@ typedef struct ftl_traffic {
   int64_t hit_latency, far_latency, miss_latency;  // SM cycles, unloaded; far and miss are on top of hit
   int64_t l2_sector_cost, far_sector_cost;         // 1/65536 SM cycle
   int64_t dram_read_cost, dram_write_cost;  // of a sector; of one written, with what it costs the reads around it
-  int64_t gpc_sector_cost;
+  int64_t ask_sector_cost, sm_sector_cost, gpc_sector_cost;
   int64_t l2_free, far_free, dram_free, gpc_free[FTL_MAX_GPCS];  // 1/65536 SM cycle
   ftl_sm_home *homes;                                            // per SM
   int64_t coalescer_window;                                      // 1/65536 SM cycle
@@ -59,7 +59,8 @@ void ftl_traffic_latencies(const ftl_arch *arch, int64_t sm_khz, int64_t *hit_cy
 // How long a tile takes to arrive. The two differ in kind: more requests in flight hide latency, not queueing.
 typedef struct ftl_traffic_wait {
   int64_t latency_cycles;  // SM cycles: of L2 or DRAM, unloaded, or what is left of a fill in flight
-  int64_t queue;           // 1/65536 cycle: waiting for bandwidth
+  int64_t queue;           // 1/65536 cycle: waiting for bandwidth beyond what the SM takes to take it in
+  int64_t asking, intake;  // 1/65536 cycle: in which the SM asks for a tile; in which it takes one in
   ftl_tile_marks marks;
 } ftl_traffic_wait;
 
@@ -67,9 +68,11 @@ typedef struct ftl_traffic_wait {
 // of the last, the latency the mean over the tiles. False when memory is out.
 bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int32_t sm, int64_t now,
                           ftl_traffic_wait *wait);
-// Requests that wait side by side are served side by side, not one after the other: how much more of what the marks
-// name has been asked for by `now`, while the marked requests still wait (1/65536 cycle).
-int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_tile_marks *marks, int32_t sm, int64_t now);
+// Requests that wait side by side are served side by side, not one after the other: by how much what others have asked
+// of the marked servers by now delays requests whose SM would have taken them in by `due`, as far as their marks are
+// beyond `served` (1/65536 cycle).
+int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_tile_marks *marks, int32_t sm, int64_t served,
+                              int64_t due);
 // Atomics are worked out at L2, which first reads from DRAM what it does not have.
 bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool is_atomic, int64_t now);
 
