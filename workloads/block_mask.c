@@ -10,20 +10,6 @@ enum {
 
 // ---- blocks ----
 
-static ftl_status check_tiles(const ftl_spec *spec, ftl_error *error) {
-  const ftl_param params[] = {FTL_PARAM_block_m, FTL_PARAM_block_n};
-  long long block = spec->value[FTL_PARAM_mask_block];
-  for (int i = 0; i < 2; i++)
-    if (block % spec->value[params[i]] != 0)
-      return ftl_error_set(error, FTL_INFEASIBLE, "mask_block=%lld: a block must hold a whole number of tiles, %s=%lld",
-                           block, ftl_param_get(params[i])->name, (long long)spec->value[params[i]]);
-  int64_t ahead = spec->value[FTL_PARAM_seqlen_kv] - spec->value[FTL_PARAM_seqlen_q];
-  if (ahead < 0 || ahead % block != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "mask_block=%lld: with a mask there are as many keys as queries, or whole blocks more", block);
-  return FTL_OK;
-}
-
 static ftl_status read_bits(ftl_block_mask *mask, const ftl_spec *spec, ftl_error *error) {
   int64_t wanted = mask->num_rows * mask->num_columns, found = ftl_spec_list(spec, FTL_PARAM_mask_bits, NULL, 0);
   if (found != wanted)
@@ -41,12 +27,15 @@ ftl_status ftl_block_mask_init(ftl_block_mask *mask, const ftl_spec *spec, ftl_e
   *mask = (ftl_block_mask){.pattern = v[FTL_PARAM_mask],
                            .width = v[FTL_PARAM_mask_width],
                            .block_tokens = v[FTL_PARAM_mask_block],
-                           .num_rows = ftl_divide_up(v[FTL_PARAM_seqlen_q], v[FTL_PARAM_mask_block]),
+                           .first_key = v[FTL_PARAM_seqlen_kv] - v[FTL_PARAM_seqlen_q],
                            .num_columns = ftl_divide_up(v[FTL_PARAM_seqlen_kv], v[FTL_PARAM_mask_block])};
-  mask->first_row = mask->num_columns - mask->num_rows;
-  ftl_status status = check_tiles(spec, error);
-  if (status == FTL_OK && mask->pattern == FTL_MASK_BITS) status = read_bits(mask, spec, error);
-  return status;
+  mask->first_row = mask->first_key / mask->block_tokens;
+  mask->num_rows = mask->num_columns - mask->first_row;
+  return mask->pattern == FTL_MASK_BITS ? read_bits(mask, spec, error) : FTL_OK;
+}
+
+int64_t ftl_block_mask_row(const ftl_block_mask *mask, int64_t query) {
+  return (query + mask->first_key) / mask->block_tokens - mask->first_row;
 }
 
 void ftl_block_mask_fini(ftl_block_mask *mask) {
@@ -80,6 +69,32 @@ int32_t *ftl_block_mask_list(const ftl_block_mask *mask) {
 
 // ---- lists of tiles ----
 
+static ftl_status check_holds(const ftl_spec *spec, ftl_param tile, ftl_error *error) {
+  long long block = spec->value[FTL_PARAM_mask_block];
+  if (block % spec->value[tile] == 0) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE, "mask_block=%lld: a block must hold a whole number of tiles, %s=%lld",
+                       block, ftl_param_get(tile)->name, (long long)spec->value[tile]);
+}
+
+// Query tiles in one row of blocks each.
+static ftl_status check_rows(const ftl_spec *spec, ftl_error *error) {
+  long long block = spec->value[FTL_PARAM_mask_block];
+  int64_t ahead = spec->value[FTL_PARAM_seqlen_kv] - spec->value[FTL_PARAM_seqlen_q];
+  ftl_status status = check_holds(spec, FTL_PARAM_block_m, error);
+  if (status == FTL_OK) status = check_holds(spec, FTL_PARAM_block_n, error);
+  if (status != FTL_OK || (ahead >= 0 && ahead % block == 0)) return status;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "mask_block=%lld: with a mask there are as many keys as queries, or whole blocks more", block);
+}
+
+static ftl_status check_tokens(const ftl_spec *spec, ftl_error *error) {
+  long long seqlen_q = spec->value[FTL_PARAM_seqlen_q], seqlen_kv = spec->value[FTL_PARAM_seqlen_kv];
+  if (seqlen_q > seqlen_kv)
+    return ftl_error_set(error, FTL_INFEASIBLE, "seqlen_q=%lld: with a mask at most as many as seqlen_kv=%lld",
+                         seqlen_q, seqlen_kv);
+  return check_holds(spec, FTL_PARAM_block_n, error);
+}
+
 // Keys from..end-1; end 0: none.
 typedef struct key_span {
   int64_t from, end;
@@ -105,42 +120,66 @@ static tile_pair pair_at(const tile_grid *g, int64_t t, int64_t j) {
                        : (tile_pair){kept, w->kept_tokens, step, w->step_tokens, j};
 }
 
-// Pairs that are seen of kept tile t and step j, and how many there are of queries that exist with a whole tile of
-// keys.
-static int64_t pairs_of(const tile_grid *g, int64_t t, int64_t j, int64_t *all) {
-  const ftl_attention *a = &g->a;
-  tile_pair p = pair_at(g, t, j);
-  int64_t queries = ftl_smaller(p.num_queries, a->seqlen_q - p.query);
-  *all = queries * p.num_keys;
-  if (!ftl_block_mask_sees(g->mask, p.query / g->mask->block_tokens, p.key / g->mask->block_tokens)) return 0;
-  return ftl_attention_pairs_within(a, p.query, queries, p.key, ftl_smaller(p.num_keys, a->seqlen_kv - p.key));
+// What the queries and keys of a pair of tiles see of each other, of `all` pairs of queries that exist with a whole
+// tile of keys.
+typedef struct tile_view {
+  int64_t all, pairs;
+  key_span keys;
+  bool rows_differ;  // the queries lie in a row of blocks that sees the keys and in one that does not
+} tile_view;
+
+static void widen(key_span *seen, key_span keys) {
+  if (seen->end == 0 || keys.from < seen->from) seen->from = keys.from;
+  if (keys.end > seen->end) seen->end = keys.end;
 }
 
-// Kept tile t and step j see each other.
-static void widen(const tile_grid *g, int64_t t, int64_t j) {
+// Queries from..end-1, all in one row of blocks that sees the keys of p.
+static void add_queries(const tile_grid *g, const tile_pair *p, int64_t from, int64_t end, tile_view *view) {
   const ftl_attention *a = &g->a;
-  tile_pair p = pair_at(g, t, j);
   ftl_attention_band band = ftl_attention_band_of(a);
-  int64_t last_query = ftl_smaller(p.query + p.num_queries, a->seqlen_q) - 1;
-  key_span span = {p.key, ftl_smaller(p.key + p.num_keys, a->seqlen_kv)}, *seen = &g->seen[p.key_tile];
-  if (band.has_left && p.query + band.left > span.from) span.from = p.query + band.left;
-  if (band.has_right) span.end = ftl_smaller(span.end, last_query + band.right + 1);
-  if (seen->end == 0 || span.from < seen->from) seen->from = span.from;
-  if (span.end > seen->end) seen->end = span.end;
+  key_span keys = {p->key, ftl_smaller(p->key + p->num_keys, a->seqlen_kv)};
+  int64_t pairs = ftl_attention_pairs_within(a, from, end - from, keys.from, keys.end - keys.from);
+  if (pairs == 0) return;
+  if (band.has_left && from + band.left > keys.from) keys.from = from + band.left;
+  if (band.has_right) keys.end = ftl_smaller(keys.end, end - 1 + band.right + 1);
+  widen(&view->keys, keys);
+  view->pairs += pairs;
+}
+
+static tile_view view_of(const tile_grid *g, const tile_pair *p) {
+  const ftl_block_mask *mask = g->mask;
+  int64_t query = p->query, end = ftl_smaller(query + p->num_queries, g->a.seqlen_q);
+  tile_view view = {.all = (end - query) * p->num_keys};
+  bool some_see = false, some_do_not = false;
+  while (query < end) {
+    int64_t row = ftl_block_mask_row(mask, query);
+    int64_t row_end = ftl_smaller(end, (row + mask->first_row + 1) * mask->block_tokens - mask->first_key);
+    bool sees = ftl_block_mask_sees(mask, row, p->key / mask->block_tokens);
+    if (sees) add_queries(g, p, query, row_end, &view);
+    some_see |= sees;
+    some_do_not |= !sees;
+    query = row_end;
+  }
+  view.rows_differ = view.pairs > 0 && some_see && some_do_not;
+  return view;
 }
 
 static void list_steps(ftl_tile_lists *lists, const tile_grid *g, int64_t t) {
-  lists->ends[2 * t] = (int32_t)lists->num_tiles;
+  int64_t first = lists->num_tiles;
+  lists->ends[2 * t] = (int32_t)first;
   for (int whole = 1; whole >= 0; whole--) {
     for (int64_t j = 0; j < g->num_steps; j++) {
-      int64_t all, seen = pairs_of(g, t, j, &all);
-      if (seen == 0 || (seen == all) != whole) continue;
+      tile_pair p = pair_at(g, t, j);
+      tile_view view = view_of(g, &p);
+      if (view.pairs == 0 || (view.pairs == view.all) != whole) continue;
       lists->tiles[lists->num_tiles++] = (int32_t)j;
-      lists->num_pairs += seen;
-      widen(g, t, j);
+      lists->num_pairs += view.pairs;
+      lists->rows_differ |= view.rows_differ;
+      widen(&g->seen[p.key_tile], view.keys);
     }
     if (whole) lists->ends[2 * t + 1] = (int32_t)lists->num_tiles;
   }
+  if (lists->num_tiles - first > lists->most_tiles) lists->most_tiles = lists->num_tiles - first;
 }
 
 static ftl_status list_all(ftl_tile_lists *lists, const tile_grid *g, ftl_error *error) {
@@ -166,15 +205,14 @@ static ftl_status list_all(ftl_tile_lists *lists, const tile_grid *g, ftl_error 
 ftl_status ftl_tile_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_tile_walk walk, ftl_error *error) {
   *lists = (ftl_tile_lists){0};
   if (spec->value[FTL_PARAM_mask] == FTL_MASK_NONE) return FTL_OK;
-  ftl_block_mask mask;
-  ftl_status status = ftl_block_mask_init(&mask, spec, error);
-  tile_grid g = {.a = ftl_attention_of(spec), .mask = &mask, .walk = walk};
+  ftl_status status = walk.in_any_rows ? check_tokens(spec, error) : check_rows(spec, error);
+  if (status == FTL_OK) status = ftl_block_mask_init(&lists->mask, spec, error);
+  tile_grid g = {.a = ftl_attention_of(spec), .mask = &lists->mask, .walk = walk};
   g.num_kept = ftl_divide_up(walk.keeps_keys ? g.a.seqlen_kv : g.a.seqlen_q, walk.kept_tokens);
   g.num_steps = ftl_divide_up(walk.keeps_keys ? g.a.seqlen_q : g.a.seqlen_kv, walk.step_tokens);
   g.seen = calloc((size_t)(walk.keeps_keys ? g.num_kept : g.num_steps), sizeof *g.seen);
   if (status == FTL_OK) status = list_all(lists, &g, error);
   free(g.seen);
-  ftl_block_mask_fini(&mask);
   if (status != FTL_OK) ftl_tile_lists_fini(lists);
   return status;
 }
@@ -184,6 +222,7 @@ ftl_tile_walk ftl_tile_walk_forward(const ftl_spec *spec) {
 }
 
 void ftl_tile_lists_fini(ftl_tile_lists *lists) {
+  ftl_block_mask_fini(&lists->mask);
   free(lists->tiles);
   free(lists->ends);
   *lists = (ftl_tile_lists){0};
@@ -195,14 +234,22 @@ bool ftl_tile_lists_some_empty(const ftl_tile_lists *lists) {
   return false;
 }
 
-ftl_listed_tiles ftl_tile_lists_declare(ftl_builder *b, const ftl_tile_lists *lists, ftl_expr row) {
+ftl_tile_tables ftl_tile_lists_declare_tables(ftl_builder *b, const ftl_tile_lists *lists) {
   int32_t tiles = ftl_builder_table(b, "step_tiles", lists->tiles, lists->num_tiles);
-  int32_t ends = ftl_builder_table(b, "ends", lists->ends, 2 * lists->num_kept_tiles + 1);
+  return (ftl_tile_tables){.tiles = tiles,
+                           .ends = ftl_builder_table(b, "ends", lists->ends, 2 * lists->num_kept_tiles + 1)};
+}
+
+ftl_key_range ftl_tile_lists_range(ftl_builder *b, const ftl_tile_lists *lists, ftl_tile_tables tables, ftl_expr row) {
   ftl_expr entry = ftl_mul(b, ftl_div(b, row, ftl_const(b, lists->kept_tokens)), ftl_const(b, 2));
-  ftl_expr begin = ftl_lookup(b, ends, entry);
-  return (ftl_listed_tiles){.tiles = tiles,
-                            .range = {.first = begin,
-                                      .whole = begin,
-                                      .unmasked = ftl_lookup(b, ends, ftl_add(b, entry, ftl_const(b, 1))),
-                                      .end = ftl_lookup(b, ends, ftl_add(b, entry, ftl_const(b, 2)))}};
+  ftl_expr begin = ftl_lookup(b, tables.ends, entry);
+  return (ftl_key_range){.first = begin,
+                         .whole = begin,
+                         .unmasked = ftl_lookup(b, tables.ends, ftl_add(b, entry, ftl_const(b, 1))),
+                         .end = ftl_lookup(b, tables.ends, ftl_add(b, entry, ftl_const(b, 2)))};
+}
+
+ftl_listed_tiles ftl_tile_lists_declare(ftl_builder *b, const ftl_tile_lists *lists, ftl_expr row) {
+  ftl_tile_tables tables = ftl_tile_lists_declare_tables(b, lists);
+  return (ftl_listed_tiles){.tiles = tables.tiles, .range = ftl_tile_lists_range(b, lists, tables, row)};
 }

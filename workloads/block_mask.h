@@ -14,14 +14,14 @@ typedef struct ftl_block_mask {
   int64_t pattern, width;         // FTL_MASK_*
   int64_t block_tokens;           // edge of a block
   int64_t num_rows, num_columns;  // of blocks
-  int64_t first_row;              // that of the first query: num_columns - num_rows
+  int64_t first_key, first_row;   // the key that is aligned with the first query, and its row of blocks
   int32_t *bits;                  // of `bits`, row by row; else NULL. Owned
 } ftl_block_mask;
 
-// FTL_INFEASIBLE: a tile that no block holds a whole number of times, lengths that differ by no whole number of blocks,
-// bits that are not as many as blocks; FTL_NO_MEMORY.
+// FTL_INFEASIBLE: bits that are not as many as blocks; FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_block_mask_init(ftl_block_mask *mask, const ftl_spec *spec, ftl_error *error);
 void ftl_block_mask_fini(ftl_block_mask *mask);
+int64_t ftl_block_mask_row(const ftl_block_mask *mask, int64_t query);  // from 0
 // Whether the mask leaves block (row, column); row: of the queries, from 0.
 bool ftl_block_mask_sees(const ftl_block_mask *mask, int64_t row, int64_t column);
 // 1 or 0 for each block, row by row: num_rows x num_columns numbers, which the caller frees. NULL: out of memory.
@@ -32,6 +32,7 @@ int32_t *ftl_block_mask_list(const ftl_block_mask *mask);
 typedef struct ftl_tile_walk {
   int64_t kept_tokens, step_tokens;
   bool keeps_keys;
+  bool in_any_rows;  // decoding: queries kept together may lie in several rows of blocks
 } ftl_tile_walk;
 // block_m queries are kept, block_n keys a step.
 ftl_tile_walk ftl_tile_walk_forward(const ftl_spec *spec);
@@ -39,20 +40,33 @@ ftl_tile_walk ftl_tile_walk_forward(const ftl_spec *spec);
 // The numbers of the tiles that each kept tile walks, kept tile after kept tile: those seen whole, then those seen in
 // part (diagonal, window, last key).
 typedef struct ftl_tile_lists {
+  ftl_block_mask mask;    // owned
   int32_t *tiles, *ends;  // ends[2t], ends[2t + 1]: where kept tile t's begin, and where those seen in part do. Owned
   int64_t num_tiles, num_kept_tiles, kept_tokens;
-  int64_t num_pairs;  // (query, key) pairs of a head that are seen
-  int64_t num_keys;   // that some query sees, those between two of them in a tile included
+  int64_t num_pairs;   // (query, key) pairs of a head that are seen
+  int64_t num_keys;    // that some query sees, those between two of them in a tile included
+  int64_t most_tiles;  // that a kept tile walks
+  bool rows_differ;    // queries of some tile lie in rows of blocks that do not all see a key tile it walks
 } ftl_tile_lists;
-// Without a mask (mask=none) nothing is listed: `tiles` is NULL. FTL_INFEASIBLE and FTL_NO_MEMORY as above.
+// Without a mask (mask=none) nothing is listed: `tiles` is NULL. FTL_INFEASIBLE: a tile that no block holds a whole
+// number of times, lengths that differ by no whole number of blocks (or, in any rows, fewer keys than queries), and as
+// above; FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_tile_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_tile_walk walk,
                                             ftl_error *error);
 void ftl_tile_lists_fini(ftl_tile_lists *lists);
 // Whether some kept tile walks none.
 bool ftl_tile_lists_some_empty(const ftl_tile_lists *lists);
 
-// The lists as tables of a program, and the positions in them of the kept tile that begins at `row`: to be walked as
-// ftl_attention_keys' range.
+// The lists as tables of a program.
+typedef struct ftl_tile_tables {
+  int32_t tiles, ends;
+} ftl_tile_tables;
+ftl_tile_tables ftl_tile_lists_declare_tables(ftl_builder *builder, const ftl_tile_lists *lists);
+// The positions in them of the kept tile that begins at `row`: to be walked as ftl_attention_keys' range.
+ftl_key_range ftl_tile_lists_range(ftl_builder *builder, const ftl_tile_lists *lists, ftl_tile_tables tables,
+                                   ftl_expr row);
+
+// Both.
 typedef struct ftl_listed_tiles {
   int32_t tiles;  // table
   ftl_key_range range;

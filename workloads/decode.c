@@ -2,23 +2,36 @@
 
 #include "base/integer.h"
 
-// A window is split, not the keys before it (FlashAttention-3's num_splits does the same).
-static int64_t tiles_seen(const ftl_decode *d) {
-  int64_t tokens = d->is_packed ? d->a.seqlen_q : ftl_smaller(d->a.seqlen_q, d->a.block_m);
-  return ftl_attention_most_key_tiles(&d->a, tokens);
+static int64_t tile_tokens(const ftl_decode *d) {
+  return d->is_packed ? d->a.seqlen_q : ftl_smaller(d->a.seqlen_q, d->a.block_m);
+}
+
+static void split(ftl_decode *d, int64_t tiles_n) {
+  d->tiles_n = tiles_n;
+  if (d->splits > 0) d->tiles_per_split = ftl_divide_up(tiles_n, d->splits);
 }
 
 ftl_decode ftl_decode_of(const ftl_spec *spec) {
   ftl_decode d = {.a = ftl_attention_of(spec)};
+  if ((spec->workload->accepts & FTL_TAKES_TREE) != 0) d.a.causal = true;  // no token sees one that comes after it
   int64_t group = d.a.heads / d.a.kv_heads;
   d.is_packed = group == 1 || d.a.seqlen_q == 1 || spec->value[FTL_PARAM_layout] == FTL_LAYOUT_BHSD;
   d.num_heads = d.is_packed ? d.a.kv_heads : d.a.heads;
   d.num_rows = d.is_packed ? group * d.a.seqlen_q : d.a.seqlen_q;
   d.num_m_tiles = ftl_divide_up(d.num_rows, d.a.block_m);
   d.splits = spec->value[FTL_PARAM_splits];
-  d.tiles_n = tiles_seen(&d);
-  if (d.splits > 0) d.tiles_per_split = ftl_divide_up(d.tiles_n, d.splits);
+  // A window is split, not the keys before it (FlashAttention-3's num_splits does the same).
+  split(&d, ftl_attention_most_key_tiles(&d.a, tile_tokens(&d)));
   return d;
+}
+
+ftl_status ftl_decode_list_keys(ftl_decode *d, const ftl_spec *spec, ftl_tile_lists *lists, ftl_error *error) {
+  ftl_tile_walk walk = {.kept_tokens = tile_tokens(d), .step_tokens = d->a.block_n, .in_any_rows = true};
+  ftl_status status = ftl_tile_lists_init(lists, spec, walk, error);
+  if (status != FTL_OK || lists->tiles == NULL) return status;
+  d->lists = lists;
+  split(d, lists->most_tiles);
+  return FTL_OK;
 }
 
 // Splits beyond this one would be empty: as many tiles a split as with one split less.
@@ -80,12 +93,11 @@ void ftl_decode_set_block_m(ftl_spec *spec) {
   ftl_spec_set_default(spec, FTL_PARAM_block_m, block_m);
 }
 
-void ftl_decode_resolve_splits(ftl_spec *spec, const ftl_arch *arch) {
-  if (spec->value[FTL_PARAM_splits] > 0) return;
-  ftl_decode d = ftl_decode_of(spec);
+void ftl_decode_resolve_splits(ftl_spec *spec, const ftl_decode *d, const ftl_arch *arch) {
   enum { CTAS_PER_SM = 2 };  // as FlashAttention-2 counts, with its CTAs of 128 threads
+  if (spec->value[FTL_PARAM_splits] > 0) return;
   spec->value[FTL_PARAM_splits] =
-      ftl_decode_num_splits(d.num_m_tiles * d.num_heads * d.a.batch, CTAS_PER_SM * arch->chip_num_sms, d.tiles_n);
+      ftl_decode_num_splits(d->num_m_tiles * d->num_heads * d->a.batch, CTAS_PER_SM * arch->chip_num_sms, d->tiles_n);
 }
 
 ftl_status ftl_decode_build(const ftl_spec *spec, const ftl_decode *d, ftl_tile_program **launches, int *num_launches,

@@ -9,6 +9,7 @@
 #ifndef FTL_WORKLOADS_DECODE_H
 #define FTL_WORKLOADS_DECODE_H
 
+#include "workloads/block_mask.h"
 #include "workloads/paged_batch.h"
 #include "workloads/tree.h"
 
@@ -20,12 +21,17 @@ typedef struct ftl_decode {
   int64_t num_heads;  // of tiles: kv_heads if packed, else heads
   int64_t num_rows;   // query rows of such a head: (heads / kv_heads) * seqlen_q if packed, else seqlen_q
   int64_t num_m_tiles;
-  // Borrowed. tree: NULL, or that of the query tokens, whose keys are the last ones (seqlen_kv includes them). paged:
-  // NULL, so that the cache is one tensor and sequences are equally long, or the batch over a paged cache.
+  // Borrowed. lists: NULL, or the key tiles that a block mask leaves. tree: NULL, or that of the query tokens, whose
+  // keys are the last ones (seqlen_kv includes them). paged: NULL, so that the cache is one tensor and sequences are
+  // equally long, or the batch over a paged cache.
+  const ftl_tile_lists *lists;
   const ftl_tree *tree;
   const ftl_paged_batch *paged;
 } ftl_decode;
 ftl_decode ftl_decode_of(const ftl_spec *spec);
+// Of a decode whose lists are NULL: the lists of the spec's block mask, if it has one. As ftl_tile_lists_init.
+FTL_MUST_USE ftl_status ftl_decode_list_keys(ftl_decode *d, const ftl_spec *spec, ftl_tile_lists *lists,
+                                             ftl_error *error);
 
 // Splits so that the last wave of CTAs is as full as it can be: the least number of splits within 15 % of the best
 // filled last wave, 1 if one split fills the GPU, at most 128. FlashAttention-2 counts two CTAs an SM (num_sms twice).
@@ -43,9 +49,10 @@ ftl_decode_results ftl_decode_declare(ftl_builder *builder, const ftl_spec *spec
                                       bool split_major);
 
 // Defaults and values by GPU that workloads of these kernels share: block_m 16, 32 or 64, one tile for the rows of a
-// KV head if it can be, since each key tile is read once a query tile; splits (0) as FlashAttention-2 chooses.
+// KV head if it can be, since each key tile is read once a query tile; splits (0) of tiles_n as FlashAttention-2
+// chooses.
 void ftl_decode_set_block_m(ftl_spec *spec);
-void ftl_decode_resolve_splits(ftl_spec *spec, const ftl_arch *arch);
+void ftl_decode_resolve_splits(ftl_spec *spec, const ftl_decode *d, const ftl_arch *arch);
 
 // Both kernels: NAME_split and NAME_combine of the workload NAME. FTL_INFEASIBLE where the configuration cannot exist.
 FTL_MUST_USE ftl_status ftl_decode_build(const ftl_spec *spec, const ftl_decode *d, ftl_tile_program **launches,

@@ -4,14 +4,13 @@
 // csrc/flash_attn/src/flash_fwd_kernel.h (compute_attn_1rowblock_splitkv). Where there are fewer rows than the warps
 // could take, groups of warps share each key tile, as kernels/attention/decode_mma.h.
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/integer.h"
-#include "workloads/decode.h"
+#include "workloads/decode_keys.h"
 #include "workloads/kv_cache.h"
 #include "workloads/online_softmax.h"
 
-enum { WARP_ROWS = 16, WORD_BITS = 32, MOST_MASK_WORDS = 1 << 22 };
+enum { WARP_ROWS = 16 };
 
 typedef struct split {
   ftl_builder *b;
@@ -19,8 +18,7 @@ typedef struct split {
   int32_t num_stages, num_warps, num_groups;
   bool persistent;
 
-  int32_t q;     // tensor
-  int32_t mask;  // of a tree: bit rows, see declare_mask
+  int32_t q;  // tensor
   ftl_kv_cache cache;
   ftl_kv_stream k, v;
   ftl_decode_results results;
@@ -31,8 +29,8 @@ typedef struct split {
   ftl_expr split_idx, batch, head, kv_head, row;
   ftl_expr partial;  // the batch of the partial results
   ftl_attention_lengths lengths;
-  ftl_pages pages;     // of the sequence's keys
-  ftl_key_range keys;  // of the split
+  ftl_pages pages;  // of the sequence's keys
+  ftl_decode_keys keys;
 } split;
 
 // ---- what cannot exist on any GPU ----
@@ -134,78 +132,7 @@ static void declare_tile(split *s) {
   s->lengths = ftl_attention_lengths_of(b, a);
 }
 
-// ---- masks of trees ----
-
-// The first key tile that holds a token of the tree: those before it are seen by all.
-static int64_t first_tree_tile(const split *s) { return (s->d.a.seqlen_kv - s->d.tree->num_tokens) / s->d.a.block_n; }
-
-static bool tree_sees(const split *s, int64_t token, int64_t key) {
-  int64_t first = s->d.a.seqlen_kv - s->d.tree->num_tokens;
-  return key < first || (key < s->d.a.seqlen_kv && ftl_tree_sees(s->d.tree, (int32_t)token, (int32_t)(key - first)));
-}
-
-// A bit a key from the first tree tile on, for each row of a head's tiles: packed, the rows of a token are equal.
-static ftl_status declare_mask(split *s, ftl_error *error) {
-  int64_t first_key = first_tree_tile(s) * s->d.a.block_n, num_keys = s->d.tiles_n * s->d.a.block_n - first_key;
-  int64_t num_rows = s->d.num_rows, words_per_row = num_keys / WORD_BITS;
-  if (num_rows > MOST_MASK_WORDS / words_per_row)
-    return ftl_error_set(error, FTL_INFEASIBLE, "heads=%lld: a tree's mask of %lld rows a KV head and %lld keys",
-                         (long long)s->d.a.heads, (long long)num_rows, (long long)num_keys);
-  uint32_t *words = calloc((size_t)(num_rows * words_per_row), sizeof *words);
-  if (!words) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for a tree's mask");
-  for (int64_t row = 0; row < num_rows; row++)
-    for (int64_t i = 0; i < num_keys; i++)
-      if (tree_sees(s, row % s->d.tree->num_tokens, first_key + i))
-        words[row * words_per_row + i / WORD_BITS] |= UINT32_C(1) << i % WORD_BITS;
-  s->mask = ftl_builder_bit_rows(s->b, "tree_mask", words, num_rows, words_per_row);
-  free(words);
-  return FTL_OK;
-}
-
-static void mask_by_tree(const split *s, ftl_expr j) {
-  ftl_builder *b = s->b;
-  ftl_expr tile = ftl_max(b, ftl_const(b, 0), ftl_sub(b, j, ftl_const(b, first_tree_tile(s))));
-  int32_t words = s->d.a.block_n / WORD_BITS;
-  ftl_mask_bits(b, s->scores,
-                (ftl_tile_ref){.tensor = s->mask,
-                               .batch = ftl_const(b, 0),
-                               .head = ftl_const(b, 0),
-                               .row = s->row,
-                               .present = FTL_ALWAYS,
-                               .rows = (int32_t)ftl_smaller(s->d.num_rows, s->d.a.block_m),
-                               .columns = words,
-                               .column = ftl_mul(b, tile, ftl_const(b, words))});
-}
-
-// ---- keys ----
-
-// Key tiles that a query tile sees.
-static ftl_key_range all_keys(const split *s) {
-  ftl_builder *b = s->b;
-  if (s->d.tree) {
-    ftl_expr zero = ftl_const(b, 0);
-    return (ftl_key_range){
-        .first = zero, .whole = zero, .unmasked = ftl_const(b, first_tree_tile(s)), .end = ftl_const(b, s->d.tiles_n)};
-  }
-  // Packed tiles hold rows of any token: the first token's keys are seen by all, the last token's by any.
-  ftl_attention every_token = s->d.a;
-  every_token.block_m = (int32_t)s->d.a.seqlen_q;
-  return s->d.is_packed ? ftl_attention_keys_lengths(b, &every_token, s->lengths, ftl_const(b, 0))
-                        : ftl_attention_keys_lengths(b, &s->d.a, s->lengths, s->row);
-}
-
-// The split's part of them.
-static void declare_keys(split *s) {
-  ftl_builder *b = s->b;
-  ftl_key_range keys = all_keys(s);
-  ftl_expr per_split = ftl_const(b, s->d.tiles_per_split);
-  s->keys.first = ftl_add(b, keys.first, ftl_mul(b, s->split_idx, per_split));
-  s->keys.end = ftl_min(b, ftl_add(b, s->keys.first, per_split), keys.end);
-  s->keys.whole =
-      keys.whole == keys.first ? s->keys.first : ftl_max(b, s->keys.first, ftl_min(b, s->keys.end, keys.whole));
-  s->keys.unmasked =
-      keys.unmasked == keys.end ? s->keys.end : ftl_max(b, s->keys.whole, ftl_min(b, s->keys.end, keys.unmasked));
-}
+// ---- staging ----
 
 // `ring` where the groups' copies of rows x columns numbers fit into its stages, which are idle by then; else one more.
 static int32_t staging_for(const split *s, int32_t ring, const char *name, int64_t ring_bytes, int32_t columns) {
@@ -228,7 +155,8 @@ static void declare_staging(split *s) {
 // Keys that some query sees: a key that sequences share counts once.
 static void declare_needs(const split *s) {
   const ftl_attention *a = &s->d.a;
-  int64_t num_keys = s->d.paged ? s->d.paged->num_seen_slots : a->batch * ftl_attention_num_keys_seen(a);
+  int64_t of_sequence = s->d.lists ? s->d.lists->num_keys : ftl_attention_num_keys_seen(a);
+  int64_t num_keys = s->d.paged ? s->d.paged->num_seen_slots : a->batch * of_sequence;
   ftl_kv_stream_needs(s->b, &s->cache, &s->k, a->kv_heads * num_keys);
   ftl_kv_stream_needs(s->b, &s->cache, &s->v, a->kv_heads * num_keys);
   if (s->d.paged) ftl_builder_needs(s->b, s->results.tables.pages, s->d.paged->num_seen_entries);
@@ -243,7 +171,7 @@ static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   s->k = ftl_kv_stream_declare(b, &s->cache, "k", "k_scales", keys);
   s->v = ftl_kv_stream_declare(b, &s->cache, "v", "v_scales", keys);
   declare_needs(s);
-  ftl_status status = s->d.tree ? declare_mask(s, error) : FTL_OK;
+  ftl_status status = ftl_decode_keys_declare(&s->keys, b, &s->d, error);
   if (status != FTL_OK) return status;
   int32_t role = ftl_builder_role(b, "main", s->num_warps, 0), columns = a->padded_head_dim;
   ftl_builder_groups(b, s->num_groups);
@@ -257,7 +185,7 @@ static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   s->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
   s->softmax = ftl_online_softmax_declare(b, a->block_m, a);
   declare_tile(s);
-  declare_keys(s);
+  ftl_decode_keys_find(&s->keys, b, &s->d, s->row, s->lengths, s->split_idx);
   return FTL_OK;
 }
 
@@ -281,8 +209,8 @@ static void load_queries(const split *s) {
 static void load_ahead(const split *s, ftl_expr j) {
   ftl_tile_ref tile = {.batch = s->d.paged ? ftl_const(s->b, 0) : s->batch,
                        .head = s->kv_head,
-                       .row = ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)),
-                       .present = ftl_sub(s->b, s->keys.end, j),
+                       .row = ftl_mul(s->b, ftl_decode_keys_tile(&s->keys, s->b, j), ftl_const(s->b, s->d.a.block_n)),
+                       .present = ftl_sub(s->b, s->keys.split.end, j),
                        .rows = s->d.a.block_n,
                        .columns = s->d.a.head_dim,
                        .row_end = s->d.paged ? s->lengths.seqlen_kv : FTL_TENSOR_END,
@@ -306,13 +234,12 @@ static void store_partial(const split *s) {
 
 // ---- the kernel ----
 
-static void mask_scores(const split *s, ftl_expr j) {
-  if (s->d.tree) {
-    mask_by_tree(s, j);
-    return;
-  }
-  ftl_attention_mask_lengths(s->b, &s->d.a, s->lengths, s->scores, s->row,
-                             ftl_mul(s->b, j, ftl_const(s->b, s->d.a.block_n)), s->d.is_packed ? s->d.a.seqlen_q : 0);
+// Of a key tile's scores, what has to be hidden.
+typedef enum part { PART_WHOLE, PART_FIRST, PART_LAST } part;
+
+static void mask_scores(const split *s, ftl_expr j, part seen) {
+  if (seen == PART_WHOLE) return;
+  ftl_decode_keys_mask(&s->keys, s->b, &s->d, s->row, s->lengths, s->scores, j, seen == PART_FIRST);
 }
 
 static void dequantize(const split *s) {
@@ -323,7 +250,7 @@ static void dequantize(const split *s) {
 }
 
 // K and V of a tile are waited for together, and the tile num_stages - 1 ahead is asked for at once.
-static void iterate(const split *s, ftl_expr j, bool masked) {
+static void iterate(const split *s, ftl_expr j, part seen) {
   ftl_builder *b = s->b;
   ftl_kv_stream_wait(b, &s->k);
   ftl_kv_stream_wait(b, &s->v);
@@ -332,8 +259,8 @@ static void iterate(const split *s, ftl_expr j, bool masked) {
   ftl_fill(b, s->scores, 0.0f);
   ftl_mma_shared(b, s->scores, s->ring_q, s->k.ring, true);
   ftl_release(b, s->k.ring);
-  if (masked) mask_scores(s, j);
-  ftl_online_softmax_step(b, &s->softmax, s->scores, masked);
+  mask_scores(s, j, seen);
+  ftl_online_softmax_step(b, &s->softmax, s->scores, seen != PART_WHOLE);
   ftl_convert(b, s->probs, s->scores);
   ftl_elem(b, FTL_ELEM_MUL, s->output, ftl_value_operand(s->output), ftl_value_operand(s->softmax.correction),
            ftl_immediate(0));
@@ -341,15 +268,15 @@ static void iterate(const split *s, ftl_expr j, bool masked) {
   ftl_release(b, s->v.ring);
 }
 
-static void loop(const split *s, ftl_expr lo, ftl_expr hi, bool masked) {
+static void loop(const split *s, ftl_expr lo, ftl_expr hi, part seen) {
   if (lo == hi) return;
-  iterate(s, ftl_loop_value(s->b, ftl_loop(s->b, lo, hi)), masked);
+  iterate(s, ftl_loop_value(s->b, ftl_loop(s->b, lo, hi)), seen);
   ftl_end_loop(s->b);
 }
 
 static void prologue(const split *s) {
   load_queries(s);
-  for (int32_t i = 0; i < s->num_stages - 1; i++) load_ahead(s, ftl_add(s->b, s->keys.first, ftl_const(s->b, i)));
+  for (int32_t i = 0; i < s->num_stages - 1; i++) load_ahead(s, ftl_add(s->b, s->keys.split.first, ftl_const(s->b, i)));
   ftl_fill(s->b, s->output, 0.0f);
   ftl_online_softmax_start(s->b, &s->softmax);
   ftl_wait(s->b, s->ring_q);
@@ -375,9 +302,10 @@ static void epilogue(const split *s) {
 
 static void build(split *s) {
   prologue(s);
-  loop(s, s->keys.first, s->keys.whole, true);
-  loop(s, s->keys.whole, s->keys.unmasked, false);
-  loop(s, s->keys.unmasked, s->keys.end, true);
+  const ftl_key_range *keys = &s->keys.split;
+  loop(s, keys->first, keys->whole, PART_FIRST);
+  loop(s, keys->whole, keys->unmasked, PART_WHOLE);
+  loop(s, keys->unmasked, keys->end, PART_LAST);
   epilogue(s);
 }
 
@@ -412,9 +340,9 @@ static ftl_cache_memory cache_memory(const split *s) {
 static int64_t model_flops(const split *s) {
   const ftl_attention *a = &s->d.a;
   if (s->d.paged) return paged_flops(s);
+  if (s->d.lists) return ftl_attention_flops_of_pairs(a, s->d.lists->num_pairs);
   if (!s->d.tree) return ftl_attention_forward_flops(a);
-  int64_t pairs = a->seqlen_q * (a->seqlen_kv - a->seqlen_q) + ftl_tree_num_pairs(s->d.tree);
-  return 4 * a->head_dim * a->heads * a->batch * pairs;
+  return ftl_attention_flops_of_pairs(a, ftl_tree_num_pairs(s->d.tree, a->seqlen_kv - a->seqlen_q, a->window));
 }
 
 ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_decode *d, ftl_tile_program **out, ftl_error *error) {

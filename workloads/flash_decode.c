@@ -10,19 +10,33 @@ static void set_defaults(ftl_spec *spec) {
   ftl_kv_cache_set_defaults(spec);
 }
 
+// Of a block mask the key tiles that are left are split.
+static void resolve(ftl_spec *spec, const ftl_arch *arch) {
+  ftl_decode d = ftl_decode_of(spec);
+  ftl_tile_lists lists;
+  ftl_error refused = {0};  // build says why
+  if (ftl_decode_list_keys(&d, spec, &lists, &refused) == FTL_OK) ftl_decode_resolve_splits(spec, &d, arch);
+  ftl_tile_lists_fini(&lists);
+}
+
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   ftl_decode d = ftl_decode_of(spec);
-  return ftl_decode_build(spec, &d, launches, num_launches, error);
+  ftl_tile_lists lists;
+  *num_launches = 0;
+  ftl_status status = ftl_decode_list_keys(&d, spec, &lists, error);
+  if (status == FTL_OK) status = ftl_decode_build(spec, &d, launches, num_launches, error);
+  ftl_tile_lists_fini(&lists);
+  return status;
 }
 
 const ftl_workload ftl_workload_flash_decode = {
     .name = "flash_decode",
     .doc = "Split-KV decoding: CTAs attend to a part of the keys each, a second kernel combines their results",
-    .accepts = FTL_TAKES_KV_CACHE | FTL_TAKES_SOFTMAX_FORM |
+    .accepts = FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES_SOFTMAX_FORM |
                (FTL_TAKES_ALL & ~(FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule) |
                                   FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse))),
     .set_defaults = set_defaults,
-    .resolve = ftl_decode_resolve_splits,
+    .resolve = resolve,
     .decodes = true,
     .build = build,
 };

@@ -56,8 +56,17 @@ bool ftl_tree_sees(const ftl_tree *tree, int32_t token, int32_t other) {
   return token == other;
 }
 
-int64_t ftl_tree_num_pairs(const ftl_tree *tree) {
-  int64_t depths[FTL_TREE_MAX_TOKENS] = {1}, sum = 1;
-  for (int32_t token = 1; token < tree->num_tokens; token++) sum += depths[token] = depths[tree->parents[token]] + 1;
+int32_t ftl_tree_depth(const ftl_tree *tree, int32_t token) {
+  int32_t depth = 0;
+  for (; token > 0; token = tree->parents[token]) depth++;
+  return depth;
+}
+
+int64_t ftl_tree_num_pairs(const ftl_tree *tree, int64_t num_cached, int64_t window) {
+  int64_t sum = 0;
+  for (int32_t token = 0; token < tree->num_tokens; token++) {
+    int64_t keys = num_cached + ftl_tree_depth(tree, token) + 1;
+    sum += window > 0 && window < keys ? window : keys;
+  }
   return sum;
 }

@@ -19,8 +19,10 @@ FTL_MUST_USE ftl_status ftl_tree_of(ftl_tree *out, const ftl_spec *spec, ftl_err
 // Tokens of a spec's tree, whether well-formed or not.
 int64_t ftl_tree_num_tokens(const ftl_spec *spec);
 
+int32_t ftl_tree_depth(const ftl_tree *tree, int32_t token);  // tokens that it follows
 bool ftl_tree_sees(const ftl_tree *tree, int32_t token, int32_t other);
-// Pairs of a token and a token of the tree that it sees.
-int64_t ftl_tree_num_pairs(const ftl_tree *tree);
+// Pairs of a token and a key that it sees, of `num_cached` before the tree and those of the tree itself. Under a window
+// (0: none) a token sees that many keys: itself, what it follows, and then the last cached ones.
+int64_t ftl_tree_num_pairs(const ftl_tree *tree, int64_t num_cached, int64_t window);
 
 #endif

@@ -12,6 +12,11 @@ static void set_defaults(ftl_spec *spec) {
   ftl_kv_cache_set_defaults(spec);
 }
 
+static void resolve(ftl_spec *spec, const ftl_arch *arch) {
+  ftl_decode d = ftl_decode_of(spec);
+  ftl_decode_resolve_splits(spec, &d, arch);
+}
+
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   ftl_tree tree;
   *num_launches = 0;
@@ -21,9 +26,6 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   if (v[FTL_PARAM_seqlen_kv] < tree.num_tokens)
     return ftl_error_set(error, FTL_BAD_INPUT, "seqlen_kv=%lld: the %d tokens of the tree are among them",
                          (long long)v[FTL_PARAM_seqlen_kv], tree.num_tokens);
-  if (v[FTL_PARAM_block_n] % 32 != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE, "block_n=%lld: a word of the tree's mask has 32 keys, so a multiple",
-                         (long long)v[FTL_PARAM_block_n]);
   ftl_decode d = ftl_decode_of(spec);
   d.tree = &tree;
   return ftl_decode_build(spec, &d, launches, num_launches, error);
@@ -33,9 +35,9 @@ const ftl_workload ftl_workload_tree_decode = {
     .name = "tree_decode",
     .doc = "verification of a tree of speculated tokens against a KV cache: split-KV decoding, masked by ancestors",
     .accepts = (FTL_TAKES_ALL | FTL_TAKES_TREE | FTL_TAKES_KV_CACHE | FTL_TAKES_SOFTMAX_FORM) &
-               ~(FTL_TAKES(seqlen_q) | FTL_TAKES(causal) | FTL_TAKES(window) | FTL_TAKES(softmax) |
-                 FTL_TAKES(q_operand) | FTL_TAKES(schedule) | FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse)),
+               ~(FTL_TAKES(seqlen_q) | FTL_TAKES(causal) | FTL_TAKES(softmax) | FTL_TAKES(q_operand) |
+                 FTL_TAKES(schedule) | FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse)),
     .set_defaults = set_defaults,
-    .resolve = ftl_decode_resolve_splits,
+    .resolve = resolve,
     .build = build,
 };

@@ -51,6 +51,38 @@ Test(numeric_attention_block_mask, flash3_fwd_visits_the_blocks_that_are_left) {
   prove_all(kernels, COUNT(kernels));
 }
 
+// One query in any row of blocks; several in one row of blocks, and in two and three that see different blocks.
+Test(numeric_attention_block_mask, flash_decode_splits_the_blocks_that_are_left) {
+  static const char *const kernels[] = {
+      "block_m=16 block_n=32 num_warps=2 splits=1", "block_m=16 block_n=64 num_warps=4 splits=3 num_stages=3",
+      "block_m=64 block_n=32 num_warps=4 splits=2 persistent=true",
+      "block_m=64 num_warps=4 mma=wgmma copy=tma splits=2", "block_m=16 block_n=32 num_warps=1 splits=2 layout=bshd"};
+  static const char *const lengths[] = {"seqlen_q=1 seqlen_kv=384",
+                                        "seqlen_q=1 seqlen_kv=321",
+                                        "seqlen_q=5 seqlen_kv=322 causal=true",
+                                        "seqlen_q=5 seqlen_kv=322",
+                                        "seqlen_q=5 seqlen_kv=380 causal=true window=100",
+                                        "seqlen_q=70 seqlen_kv=330 causal=true window=150"};
+  char params[400];
+  for (size_t k = 0; k < COUNT(kernels); k++)
+    for (size_t m = 0; m < COUNT(masks); m++)
+      for (size_t l = 0; l < COUNT(lengths); l++) {
+        snprintf(params, sizeof params, "flash_decode %s heads=4 kv_heads=2 head_dim=16 mask_block=64 %s %s",
+                 kernels[k], masks[m], lengths[l]);
+        prove(params);
+      }
+}
+
+// The tokens of two rows of blocks, one of which sees nothing; a cache in fewer bits.
+Test(numeric_attention_block_mask, flash_decode_takes_bits_and_quantised_caches) {
+  prove(
+      "flash_decode heads=4 kv_heads=2 head_dim=32 seqlen_q=3 seqlen_kv=129 splits=2 block_m=16 block_n=32 num_warps=2 "
+      "mask=bits mask_block=64 mask_bits=0x3:1:0:1 kv_dtype=int8");
+  prove(
+      "flash_decode heads=2 head_dim=32 seqlen_q=1 seqlen_kv=500 splits=3 block_m=16 block_n=32 num_warps=2 mask=bits "
+      "mask_block=64 mask_bits=1:0:0:1:1:0:1:1 kv_dtype=int4 kv_group_size=16");
+}
+
 Test(numeric_attention_block_mask, bits_are_taken_row_by_row_and_rows_may_see_nothing) {
   prove(
       "heads=2 head_dim=16 seqlen_q=192 seqlen_kv=256 mask_block=64 block_m=64 block_n=32 num_warps=4 mask=bits "
@@ -75,6 +107,14 @@ Test(numeric_attention_block_mask, masks_that_do_not_fit_are_refused) {
   assert_refused("heads=1 head_dim=16 seqlen=256 mask=bits mask_bits=1x3",
                  "mask_bits: 3 numbers, and there are 2 x 2 blocks of mask_block=128");
   assert_refused("heads=1 head_dim=16 seqlen=256 mask=bits mask_bits=0x4", "mask: no query sees any key");
+  assert_refused("flash_decode heads=1 head_dim=16 seqlen_kv=256 splits=1 mask=butterfly mask_block=32 block_n=64",
+                 "mask_block=32: a block must hold a whole number of tiles, block_n=64");
+  assert_refused("flash_decode heads=1 head_dim=16 seqlen_q=9 seqlen_kv=8 splits=1 mask=butterfly",
+                 "seqlen_q=9: with a mask at most as many as seqlen_kv=8");
+  assert_refused(
+      "flash_decode heads=1 head_dim=16 seqlen_q=3 seqlen_kv=129 splits=1 mask=butterfly mask_block=64 block_n=16 "
+      "num_warps=1",
+      "block_n=16: a word of mask_bits has 32 keys, so a multiple");
   assert_refused("flash3_fwd mma=wgmma copy=tma heads=1 head_dim=16 seqlen=256 mask=bits mask_bits=1x2:0x2",
                  "mask: flash3_fwd needs a key tile for every query tile, and one sees none");
 }

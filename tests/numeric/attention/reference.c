@@ -12,9 +12,17 @@ static bool follows(int64_t i, int64_t ancestor) {
   return i == ancestor || (i > 0 && follows(parents[i - 1], ancestor));
 }
 
+static int64_t depth_of(int64_t i) { return i == 0 ? 0 : 1 + depth_of(parents[i - 1]); }
+
+// Places of tokens are those of their depths: the window of one at depth d ends d keys behind that of the first.
+static bool tree_sees(const ftl_attention *a, int64_t i, int64_t j) {
+  int64_t first_of_tree = a->seqlen_kv - a->seqlen_q, other = j - first_of_tree;
+  int64_t distance = depth_of(i) - (other < 0 ? other : depth_of(other));
+  return (other < 0 || follows(i, other)) && (a->window == 0 || distance < a->window);
+}
+
 bool reference_sees(const ftl_attention *a, int64_t i, int64_t j) {
-  int64_t first_of_tree = a->seqlen_kv - a->seqlen_q;
-  if (parents != NULL) return j < first_of_tree || follows(i, j - first_of_tree);
+  if (parents != NULL) return tree_sees(a, i, j);
   int64_t aligned = i + a->seqlen_kv - a->seqlen_q;
   if (a->causal && j > aligned) return false;
   if (a->window == 0) return true;

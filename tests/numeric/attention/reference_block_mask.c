@@ -16,7 +16,8 @@ static bool block_is_seen(const ftl_spec *spec, const int32_t *bits, int64_t i, 
         if ((row ^ bit) == column) return true;
       return row == column;
     default:
-      return bits[i / block * ((v[FTL_PARAM_seqlen_kv] + block - 1) / block) + column] != 0;
+      row -= (v[FTL_PARAM_seqlen_kv] - v[FTL_PARAM_seqlen_q]) / block;
+      return bits[row * ((v[FTL_PARAM_seqlen_kv] + block - 1) / block) + column] != 0;
   }
 }
 

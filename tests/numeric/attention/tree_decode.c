@@ -58,6 +58,23 @@ Test(numeric_attention_tree_decode, a_tree_may_lie_anywhere_in_its_key_tiles) {
       }
 }
 
+// Windows that end within the tree, at its first key, in tiles before it, in several tiles by depth, and before all.
+Test(numeric_attention_tree_decode, a_window_counts_what_a_token_follows) {
+  static const int windows[] = {1, 2, 3, 7, 8, 9, 30, 33, 64, 100, 1000};
+  static const int lengths[] = {21, 64, 150};
+  static const char *const shares[] = {"heads=4 kv_heads=2 block_m=64 num_warps=4 block_n=32",
+                                       "heads=6 kv_heads=2 layout=bshd block_m=16 num_warps=2 block_n=64 persistent=1"};
+  char params[256];
+  ftl_tree tree = named("specinfer");
+  for (size_t w = 0; w < COUNT(windows); w++)
+    for (size_t l = 0; l < COUNT(lengths); l++)
+      for (size_t s = 0; s < COUNT(shares); s++) {
+        snprintf(params, sizeof params, "tree=specinfer head_dim=16 seqlen_kv=%d window=%d splits=%zu %s", lengths[l],
+                 windows[w], 1 + (w + l) % 3, shares[s]);
+        prove_with(params, tree.parents + 1);
+      }
+}
+
 Test(numeric_attention_tree_decode, copies_and_instructions_give_attention_of_ancestors) {
   static const char *const kinds[] = {"copy=ldg", "copy=tma num_stages=3 dtype=bf16", "mma=wgmma copy=tma block_m=64",
                                       "block_n=128 block_m=16"};

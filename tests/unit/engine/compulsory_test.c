@@ -93,6 +93,26 @@ Test(unit_engine_compulsory, keys_that_a_block_mask_hides_are_not_needed) {
       {"flash2_fwd", Q + 2 * 256 * 64 * 2 + (4 + 9) * 4, Q + LSE});
 }
 
+// The token of key 499 lies in row 3 of blocks of 128, which sees block 0 and itself: keys 0 to 127 and 384 to 499.
+// Tables: four key tiles of 64, and the three ends of one query tile.
+Test(unit_engine_compulsory, a_decoded_token_needs_the_blocks_that_it_sees) {
+  enum { Q = 2 * 64 * 2, PARTIAL = 2 * (64 + 1) * 4, O = 2 * (64 * 2 + 4) };
+  CHECK("flash_decode heads=2 seqlen_kv=500 head_dim=64 block_n=64 splits=1 mask=local_global mask_width=1",
+        {"flash_decode_split", Q + 2 * 2 * (128 + 116) * 64 * 2 + (4 + 3) * 4, PARTIAL},
+        {"flash_decode_combine", PARTIAL, O});
+}
+
+// Eight tokens in a row, the first in the place of key 492: with a window of 100 it sees keys 393 and on, in tiles of
+// 32 from 384 on. The tokens' windows begin in tile 12 (393 to 400); the tree is in tiles 15: two tiles of a word a
+// row.
+Test(unit_engine_compulsory, a_tree_needs_the_window_of_its_first_token) {
+  enum { ROWS = 2 * 8, Q = ROWS * 64 * 2, PARTIAL = ROWS * (64 + 1) * 4, O = ROWS * (64 * 2 + 4), KEYS = 500 - 393 };
+  CHECK(
+      "tree_decode heads=2 kv_heads=1 tree=blockwise seqlen_kv=500 head_dim=64 block_n=32 num_warps=1 splits=1 "
+      "window=100",
+      {"tree_decode_split", Q + 2 * KEYS * 64 * 2 + ROWS * 2 * 4, PARTIAL}, {"tree_decode_combine", PARTIAL, O});
+}
+
 // Sequences of 300, 50 and 7 tokens: no padding. Tables: 5 + 1 + 1 query tiles' sequences and rows, four offsets.
 Test(unit_engine_compulsory, packed_sequences_need_their_tokens) {
   enum { TOKENS = 300 + 50 + 7 };

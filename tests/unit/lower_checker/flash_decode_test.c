@@ -14,6 +14,7 @@ static const char *const shapes[] = {
     "batch=3 heads=24 kv_heads=1 seqlen_q=1 seqlen_kv=200 head_dim=40 splits=1 layout=bshd",
     "heads=6 kv_heads=2 seqlen_q=5 seqlen_kv=300 head_dim=128 splits=3 causal=1",
     "heads=6 kv_heads=2 seqlen_q=5 seqlen_kv=130 head_dim=256 splits=9 causal=1 layout=bshd",
+    "heads=8 kv_heads=2 seqlen_q=4 seqlen_kv=514 head_dim=64 splits=2 causal=1 mask=local_global mask_width=2",
 };
 
 static const char *const paged_shapes[] = {

@@ -30,6 +30,12 @@ Test(unit_lower_tree_decode, groups_of_warps_and_all_trees_are_proved) {
       "heads=8 kv_heads=1 tree=blockwise seqlen_kv=130 head_dim=64 block_m=32 block_n=32 num_warps=2 splits=2 mma=mma");
 }
 
+Test(unit_lower_tree_decode, windows_are_proved) {
+  prove("heads=8 kv_heads=2 tree=eagle seqlen_kv=300 head_dim=64 splits=2 window=100 mma=mma");
+  prove(
+      "heads=8 kv_heads=2 tree=specinfer seqlen_kv=300 head_dim=64 splits=3 window=130 block_n=32 num_warps=2 mma=mma");
+}
+
 Test(unit_lower_tree_decode, quantised_caches_are_proved) {
   prove("heads=8 kv_heads=2 tree=eagle seqlen_kv=300 head_dim=64 splits=2 kv_dtype=int8 kv_group_size=32 mma=mma");
   prove("heads=4 kv_heads=2 tree=blockwise seqlen_kv=200 head_dim=64 splits=3 kv_dtype=int4 mma=mma");

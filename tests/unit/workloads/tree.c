@@ -41,7 +41,7 @@ Test(unit_workloads_tree, trees_have_the_levels_of_their_papers) {
     cr_assert_eq(ftl_tree_of(&tree, &spec, &error), FTL_OK);
     cr_expect_eq(tree.num_tokens, num_tokens, "%s", levels[i].name);
     cr_expect_eq(ftl_tree_num_tokens(&spec), num_tokens, "%s", levels[i].name);
-    cr_expect_eq(ftl_tree_num_pairs(&tree), num_pairs, "%s", levels[i].name);
+    cr_expect_eq(ftl_tree_num_pairs(&tree, 0, 0), num_pairs, "%s", levels[i].name);
   }
 }
 
@@ -53,7 +53,10 @@ Test(unit_workloads_tree, a_token_sees_itself_and_its_ancestors) {
   for (int token = 0; token < 5; token++)
     for (int other = 0; other < 5; other++)
       cr_expect_eq(ftl_tree_sees(&tree, token, other), seen[token][other] == 'x', "%d, %d", token, other);
-  cr_expect_eq(ftl_tree_num_pairs(&tree), 1 + 2 + 2 + 3 + 3);
+  cr_expect_eq(ftl_tree_num_pairs(&tree, 0, 0), 1 + 2 + 2 + 3 + 3);
+  // With three cached keys 4, 5, 5, 6 and 6; of these a window leaves the last.
+  cr_expect_eq(ftl_tree_num_pairs(&tree, 3, 0), 4 + 5 + 5 + 6 + 6);
+  cr_expect_eq(ftl_tree_num_pairs(&tree, 3, 5), 4 + 5 + 5 + 5 + 5);
 }
 
 Test(unit_workloads_tree, a_token_that_comes_before_its_parent_is_refused) {
