@@ -32,6 +32,8 @@ cmp -s jobs1 jobs4 || bad "another number of threads gives other answers"
 accepted "Why: " "$FAKE" run --no-db "$SCENARIOS/quickstart.lua"
 accepted "Why: " "$FAKE" run --no-db "$SCENARIOS/block_sizes.lua" -- v100
 accepted "by splits" "$FAKE" run --no-db "$SCENARIOS/flash_decode.lua"
+accepted "of one token's" "$FAKE" run --no-db "$SCENARIOS/speculation.lua" -- t4 4096
+[ "$(grep -c arXiv out)" -eq 6 ] || bad "a method has no line"
 accepted "Llama-3 70B" "$FAKE" run --no-db "$SCENARIOS/models.lua"
 accepted "of 3 sequences" "$FAKE" run --no-db "$SCENARIOS/models.lua" -- v100 3
 accepted "flash3_fwd on h200" "$FAKE" run --no-db "$SCENARIOS/flash3.lua"

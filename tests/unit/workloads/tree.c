@@ -45,6 +45,15 @@ Test(unit_workloads_tree, trees_have_the_levels_of_their_papers) {
   }
 }
 
+// One token and the 15 that were copied after it.
+Test(unit_workloads_tree, llma_is_a_chain) {
+  ftl_tree tree;
+  set("tree", "llma");
+  cr_assert_eq(ftl_tree_of(&tree, &spec, &error), FTL_OK);
+  cr_assert_eq(tree.num_tokens, 16);
+  for (int token = 0; token < 16; token++) cr_expect_eq(ftl_tree_depth(&tree, token), token);
+}
+
 Test(unit_workloads_tree, a_token_sees_itself_and_its_ancestors) {
   static const char *const seen[] = {"x....", "xx...", "x.x..", "x.xx.", "xx..x"};
   ftl_tree tree;
