@@ -55,22 +55,21 @@ static bool query_sees(const ftl_decode *d, int64_t query, int64_t key) {
   return ftl_block_mask_sees(mask, ftl_block_mask_row(mask, query), key / mask->block_tokens);
 }
 
-// Key tile number i of those that a query tile sees in part; -1: there are fewer.
-static int64_t tile_in_part(const ftl_decode *d, int64_t query_tile, int64_t i) {
+// Key tile number i of those that a query tile sees in part; -1: there are fewer. tree: of a tree.
+static int64_t tile_in_part(const ftl_decode *d, const tile_range *tree, int64_t query_tile, int64_t i) {
   if (d->tree) {
-    tile_range r = tree_tiles(d);
-    int64_t num_first = r.whole - r.first;
-    return i < num_first ? r.first + i : r.unmasked + i - num_first;
+    int64_t num_first = tree->whole - tree->first;
+    return i < num_first ? tree->first + i : tree->unmasked + i - num_first;
   }
   const int32_t *ends = &d->lists->ends[2 * query_tile];
   return ends[1] + i < ends[2] ? d->lists->tiles[ends[1] + i] : -1;
 }
 
-static void write_row(const ftl_decode *d, int64_t row, int64_t num_tiles, uint32_t *words) {
+static void write_row(const ftl_decode *d, const tile_range *tree, int64_t row, int64_t num_tiles, uint32_t *words) {
   int64_t token = d->is_packed ? row % d->a.seqlen_q : row, block_n = d->a.block_n;
   int64_t query_tile = d->is_packed ? 0 : row / d->a.block_m;
   for (int64_t i = 0; i < num_tiles; i++) {
-    int64_t tile = tile_in_part(d, query_tile, i);
+    int64_t tile = tile_in_part(d, tree, query_tile, i);
     for (int64_t k = 0; tile >= 0 && k < block_n; k++) {
       int64_t key = tile * block_n + k, bit = i * block_n + k;
       if (d->tree ? tree_sees(d, (int32_t)token, key) : query_sees(d, token, key))
@@ -80,8 +79,8 @@ static void write_row(const ftl_decode *d, int64_t row, int64_t num_tiles, uint3
 }
 
 // A bit a key of so many tiles, for each row of a head's tiles: packed, the rows of a token are equal.
-static ftl_status declare_bits(ftl_decode_keys *keys, ftl_builder *b, const ftl_decode *d, const char *name,
-                               int64_t num_tiles, ftl_error *error) {
+static ftl_status declare_bits(ftl_decode_keys *keys, ftl_builder *b, const ftl_decode *d, const tile_range *tree,
+                               const char *name, int64_t num_tiles, ftl_error *error) {
   int64_t num_keys = num_tiles * d->a.block_n, words_per_row = num_keys / WORD_BITS;
   if (d->a.block_n % WORD_BITS != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "block_n=%d: a word of %s has %d keys, so a multiple", d->a.block_n,
@@ -91,7 +90,7 @@ static ftl_status declare_bits(ftl_decode_keys *keys, ftl_builder *b, const ftl_
                          (long long)d->a.heads, name, (long long)d->num_rows, (long long)num_keys);
   uint32_t *words = calloc((size_t)(d->num_rows * words_per_row), sizeof *words);
   if (!words) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for a %s", name);
-  for (int64_t row = 0; row < d->num_rows; row++) write_row(d, row, num_tiles, words + row * words_per_row);
+  for (int64_t row = 0; row < d->num_rows; row++) write_row(d, tree, row, num_tiles, words + row * words_per_row);
   keys->bits = ftl_builder_bit_rows(b, name, words, d->num_rows, words_per_row);
   free(words);
   return FTL_OK;
@@ -113,11 +112,12 @@ ftl_status ftl_decode_keys_declare(ftl_decode_keys *keys, ftl_builder *b, const 
   if (d->tree) {
     tile_range r = tree_tiles(d);
     keys->num_first_tiles = r.whole - r.first;
-    return declare_bits(keys, b, d, "tree_mask", keys->num_first_tiles + r.end - r.unmasked, error);
+    return declare_bits(keys, b, d, &r, "tree_mask", keys->num_first_tiles + r.end - r.unmasked, error);
   }
   if (!d->lists) return FTL_OK;
   keys->tables = ftl_tile_lists_declare_tables(b, d->lists);
-  return d->lists->rows_differ ? declare_bits(keys, b, d, "mask_bits", most_tiles_in_part(d->lists), error) : FTL_OK;
+  return d->lists->rows_differ ? declare_bits(keys, b, d, NULL, "mask_bits", most_tiles_in_part(d->lists), error)
+                               : FTL_OK;
 }
 
 // ---- ranges ----
