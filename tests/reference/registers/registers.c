@@ -43,7 +43,8 @@ static int lowered_registers(const instance *i) {
                         i->block_n * 128, i->head_dim, i->block_m, i->block_n, i->num_warps, i->causal,
                         wgmma ? "wgmma" : "mma", wgmma ? i->variant : "cp_async", fused ? i->num_stages : 2);
   if (!fused) return registers_of("standard_attention", parameters);
-  snprintf(parameters + length, sizeof parameters - (size_t)length, " schedule=%s", wgmma ? "stages" : i->variant);
+  snprintf(parameters + length, sizeof parameters - (size_t)length, " refill=early schedule=%s",
+           wgmma ? "stages" : i->variant);
   return registers_of("flash2_fwd", parameters);
 }
 
