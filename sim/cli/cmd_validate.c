@@ -133,7 +133,8 @@ static ftl_status validate(ftl_use *use, const ftl_arguments *arguments, ftl_err
                          "--output is for --markdown: the document whose generated part is replaced");
   }
   ftl_validation v = {0};
-  ftl_status status = read_measurements(&v, arguments, error);
+  ftl_status status = arguments->output != NULL ? ftl_generated_part_check(arguments->output, error) : FTL_OK;
+  if (status == FTL_OK) status = read_measurements(&v, arguments, error);
   if (status == FTL_OK) status = predict(use, arguments, &v, error);
   if (status == FTL_OK) {
     ftl_validation_sort(&v);

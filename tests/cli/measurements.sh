@@ -33,6 +33,8 @@ accepted "imported before" "$FAKE" import good.csv --db p.db
 refused 2 "No such file" "$FAKE" validate --measurements no_such.csv
 refused 2 "unknown workload" "$FAKE" validate --workload flash
 refused 2 "none of the 8 measured rows" sh -c 'sed s/NVIDIA/Some/ good.csv >other.csv; "$1" validate other.csv' sh "$FAKE"
+refused 2 "no_such.md: No such file" "$FAKE" validate good.csv --markdown -o no_such.md
+refused 2 "no_such.md: No such file" "$FAKE" validate --measurements no_such.csv --markdown -o no_such.md # looked at first
 refused 2 "--output is for --markdown" "$FAKE" validate good.csv -o x.md
 refused 2 "no measurements in /tmp/none" env FORETILE_MEASUREMENTS=/tmp/none "$FAKE" validate
 refused 2 "detail=fast" "$FAKE" validate good.csv --detail fast
