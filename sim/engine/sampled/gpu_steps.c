@@ -14,6 +14,7 @@
 enum {
   PER_STEP_UNIT = FTL_TRAFFIC_UNIT / FTL_STEP_UNIT,
   AGREE_PERMILLE = 5,    // periods that differ by less stand for those to come
+  DIRTY_PERMILLE = 20,   // the share of L2 that is dirty wavers by about a hundredth when it no longer grows
   KEPT_PERIODS = 1,      // run in any case at the end, so that the tail is real
   CANCEL_EVENTS = 4096,  // events between looks at the cancel flag
   DRAWS_A_STEP = 9,      // numbers by which drift is drawn; a segment beyond has one of the next step's
@@ -51,7 +52,7 @@ typedef struct cta_state {
 
 typedef struct period_mark {
   int64_t time;
-  int64_t dram_sectors, asked_sectors;
+  int64_t dram_sectors, asked_sectors, dirty_sectors;
 } period_mark;
 
 typedef struct steps_run {
@@ -145,14 +146,15 @@ static int64_t difference_permille(int64_t a, int64_t b) {
   return larger > 0 ? (larger - (a < b ? a : b)) * 1000 / larger : 0;
 }
 
-// Called when the CTA that begins a period starts: skips the periods to come once the last two agree in time and in
-// DRAM traffic.
+// Called when the CTA that begins a period starts: skips the periods to come once the last two agree in time, in
+// DRAM traffic and in what they leave dirty in L2: while that grows, writes are still to come.
 static void consider_skip(steps_run *run, int64_t now) {
   memmove(&run->marks[0], &run->marks[1], 2 * sizeof run->marks[0]);
   const ftl_traffic_counts *counts = &run->traffic->counts;
   run->marks[2] = (period_mark){.time = now,
                                 .dram_sectors = counts->dram_read_sectors + counts->dram_write_sectors,
-                                .asked_sectors = counts->asked_sectors};
+                                .asked_sectors = counts->asked_sectors,
+                                .dirty_sectors = ftl_l2_tags_dirty_sectors(run->traffic->tags)};
   run->mark_counts[0] = run->mark_counts[1];
   run->mark_counts[1] = *counts;
   int64_t left = ftl_cta_scheduler_num_left(run->scheduler) / run->plan.period - KEPT_PERIODS;
@@ -161,7 +163,8 @@ static void consider_skip(steps_run *run, int64_t now) {
   int64_t time_spread = difference_permille(mark[2].time - mark[1].time, mark[1].time - mark[0].time);
   int64_t dram_spread =
       difference_permille(mark[2].dram_sectors - mark[1].dram_sectors, mark[1].dram_sectors - mark[0].dram_sectors);
-  if (time_spread > AGREE_PERMILLE || dram_spread > AGREE_PERMILLE) return;
+  int64_t dirty_spread = difference_permille(mark[2].dirty_sectors, mark[1].dirty_sectors);
+  if (time_spread > AGREE_PERMILLE || dram_spread > AGREE_PERMILLE || dirty_spread > DIRTY_PERMILLE) return;
   repeat_counts(&run->traffic->counts, &run->mark_counts[0], left);
   run->skipped_cycles += (mark[2].time - mark[1].time) / FTL_TRAFFIC_UNIT * left;
   ftl_cta_scheduler_skip(run->scheduler, left * run->plan.period);
