@@ -60,3 +60,17 @@ Test(unit_engine_sampled_network, a_launch_ends_when_its_stores_have_passed_dram
   cr_expect_geq(m.value[FTL_METRIC_time_ns], 0.999e9 * dram_s);
   ftl_arch_destroy(arch);
 }
+
+// 65536 rows of 1024 halves: of 128 MiB written, L2 can keep no more than its size of 50 MiB dirty. The first periods
+// of the grid write nothing to DRAM and agree with each other; they may not stand for those that do.
+Test(unit_engine_sampled_network, writes_of_a_long_grid_do_not_all_stay_in_l2) {
+  ftl_arch *arch = shipped_arch("h200");
+  double written = predict(arch,
+                           "softmax_safe heads=1 seqlen_q=65536 seqlen_kv=1024 block_m=1 block_n=4096 num_warps=4 "
+                           "schedule=registers detail=sampled")
+                       .value[FTL_METRIC_dram_write];
+  double all = 65536.0 * 1024 * 2;
+  cr_expect_geq(written, all - (double)arch->l2_size_bytes, "%.0f", written);
+  cr_expect_leq(written, all, "%.0f", written);
+  ftl_arch_destroy(arch);
+}
