@@ -8,6 +8,7 @@ import pathlib
 import sys
 
 import unseen3 as third_unseen
+import unseen4 as fourth_unseen
 
 COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
            "schedule,mma,copy,tile_order,tile_reverse,splits,persistent").split(",")
@@ -522,6 +523,25 @@ def unseen_own():
     return rows
 
 
+def unseen4_own():
+    """The same again, for a later model."""
+    rows = []
+    for shape in ((3, 18, 18, 2560, 128, 1), (1, 20, 10, 5760, 128, 0), (4, 14, 14, 1920, 64, 1), (1, 6, 2, 15360, 64, 0), (11, 8, 8, 960, 128, 0)):
+        for config in ((64, 80, 4, 2, "stages"), (128, 80, 8, 2, "stages"), (128, 160, 8, 1, "interleaved"), (64, 160, 4, 1, "stages"), (128, 48, 8, 3, "stages"), (64, 64, 4, 3, "stages")):
+            rows.append(case(shape, config))
+    for shape in ((3, 18, 18, 2560, 128, 1), (1, 20, 10, 5760, 128, 0), (11, 8, 8, 960, 128, 0)):
+        for copy in ("cp_async", "tma"):
+            rows += [wgmma(shape, (128, 80, 8, 2, "stages"), copy), wgmma(shape, (64, 80, 4, 3, "stages"), copy)]
+        rows += [pingpong(shape, (128, 80, 8, 2)), pingpong(shape, (128, 160, 8, 2), persistent=1)]
+    for batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits in ((5, 48, 8, 10240, 128, 64, 3, 3), (40, 24, 8, 2560, 128, 128, 2, 1), (1, 32, 4, 66560, 128, 64, 3, 32), (9, 20, 20, 1920, 64, 64, 3, 1)):
+        rows.append(decode(batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits))
+    for shape in ((3, 10, 10, 1280, 64, 1), (1, 12, 3, 2560, 128, 0)):
+        rows += [unfused(shape, 128, 128, 8, kind) for kind in ("safe", "online")]
+    for num_rows, columns in ((12288, 1280), (3000, 10240), (200, 40960)):
+        rows += [softmax_case("safe", num_rows, columns, 1, 8), softmax_case("online", num_rows, columns, 1, 4), softmax_case("safe", num_rows, columns, 4, 4)]
+    return rows
+
+
 def unseen_triton():
     rows = []
     for shape in ((6, 16, 16, 768, 128, 0), (2, 32, 4, 3072, 128, 1), (1, 16, 2, 12288, 64, 0), (4, 24, 24, 3072, 64, 1), (1, 12, 12, 12288, 128, 1), (1, 20, 20, 6144, 128, 0), (3, 40, 5, 1536, 64, 0)):
@@ -610,8 +630,10 @@ write("unseen_library.csv", unseen_library(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen2_triton.csv", unseen2_triton(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen2_flex.csv", unseen2_flex(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen2_library.csv", unseen2_library(), FOREIGN_COLUMNS, anything, unseen)
-for name, cases_of in third_unseen.FILES.items():
-    write(name, cases_of(), third_unseen.COLUMNS[name], anything, unseen)
+write("unseen4_own.csv", unseen4_own(), keep=anything, part=unseen)
+for module in (third_unseen, fourth_unseen):
+    for name, cases_of in module.FILES.items():
+        write(name, cases_of(), module.COLUMNS[name], anything, unseen)
 write("compiled.csv", compiled(), COMPILED_COLUMNS, keep=anything)
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)

@@ -33,6 +33,16 @@ def triton_paged_call(case, q, k, v):
     return paged_call(case, q, k, v)
 
 
+def triton_product_call(case, a, b, _):
+    from triton_product import product_call
+    return product_call(case, a, b)
+
+
+def triton_softmax_call(case, x, _, __):
+    from triton_softmax import softmax_call
+    return softmax_call(case, x)
+
+
 def flex_call(case, q, k, v):
     """PyTorch's own template, compiled anew for each case, with the block sizes that the case names, if any."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
@@ -99,7 +109,7 @@ def sdpa_call(case, q, k, v):
     return lambda: torch.autograd.grad(o, (q, k, v), gradient, retain_graph=True)
 
 
-CALLS = {"triton": triton_call, "triton_paged": triton_paged_call, "flex": flex_call, "flex_decode": flex_call, "aten_flash": aten_flash_call, "cublas": cublas_call,
+CALLS = {"triton": triton_call, "triton_paged": triton_paged_call, "triton_product": triton_product_call, "triton_softmax": triton_softmax_call, "flex": flex_call, "flex_decode": flex_call, "aten_flash": aten_flash_call, "cublas": cublas_call,
          "sdpa_flash": sdpa_call, "sdpa_cudnn": sdpa_call}
 
 

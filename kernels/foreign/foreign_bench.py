@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Checks, times and (with --profile, under ncu) launches kernels that this project did not write: a Triton fused attention, PyTorch's
+"""Checks, times and (with --profile, under ncu) launches kernels that this project did not write: Triton's fused attention, matrix product and softmax, PyTorch's
 scaled_dot_product_attention with its flash and cuDNN backends and the flash operator itself, its flex_attention (a Triton template, any block
 sizes), cuBLAS products.
 
     foreign_bench.py [--profile | --compile I/N] CASES.csv > result.csv
 
 Columns of a case: source,pass,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages, and as far as its source
-takes them window,dropout_p,mask,mask_width,lengths,page_size,page_layout,splits,dtype,transpose_b (named as Foretile's parameters).  A cublas case
-is `batch` products of seqlen_q x head_dim by head_dim x seqlen_kv.  The n-th ok row of a --profile run belongs to the next `launches`
+takes them window,dropout_p,mask,mask_width,lengths,page_size,page_layout,splits,dtype,transpose_b,block_k (named as Foretile's parameters).  A cublas or
+triton_product case is `batch` products of seqlen_q x head_dim by head_dim x seqlen_kv, a triton_softmax one batch * heads * seqlen_q rows of seqlen_kv columns.  The n-th ok row of a --profile run belongs to the next `launches`
 profiled launches.  Timing: CUDA events around one call, 256 MiB written before each, median."""
 import csv
 import sys
@@ -60,7 +60,7 @@ def triton_facts(call):
 
 
 def compile_only(cases, index, count):
-    for case in [c for c in cases if c["source"] in ("triton", "triton_paged", "flex", "flex_decode")][index::count]:
+    for case in [c for c in cases if c["source"].startswith(("triton", "flex"))][index::count]:
         try:
             small = dict(case, batch="1", heads="2", kv_heads="2", seqlen_q="512", seqlen_kv="512") if case["source"] == "triton" else case
             make_call(small, *make_inputs(small))()

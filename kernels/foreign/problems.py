@@ -7,6 +7,7 @@ import torch
 
 MASK_BLOCK = 128
 DTYPES = {"": torch.float16, "fp16": torch.float16, "bf16": torch.bfloat16}
+PRODUCTS = ("cublas", "triton_product")
 NOISE_WITHIN = 0.2  # how far the noise of dropout may be from what its probability says
 MANY_KEYS, DROPOUT_ROWS = 128, 256
 
@@ -34,7 +35,9 @@ def make_inputs(case):
     n = {k: int(case[k]) for k in ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_dim")}
     torch.manual_seed(1)
     to = dict(device="cuda", dtype=DTYPES[case.get("dtype") or ""])
-    if case["source"] == "cublas":
+    if case["source"] == "triton_softmax":
+        return torch.randn(n["batch"], n["heads"], n["seqlen_q"], n["seqlen_kv"], **to), None, None
+    if case["source"] in PRODUCTS:
         b = torch.randn(n["batch"], n["seqlen_kv"], n["head_dim"], **to).transpose(1, 2) if case.get("transpose_b") == "1" else torch.randn(n["batch"], n["head_dim"], n["seqlen_kv"], **to)
         return torch.randn(n["batch"], n["seqlen_q"], n["head_dim"], **to), b, None
     tokens_first = case["source"] == "aten_flash"  # its tensors are [batch][tokens][heads][head_dim]
@@ -107,10 +110,15 @@ def dropout_error(out, expect, p):
 def error_of(case, out, q, k, v):
     """Against float64 on sampled heads and rows: ||out - expected|| / ||expected||, the worst; NaN: not compared, or wrong."""
     with torch.no_grad():
-        if case["source"] == "cublas":
+        if case["source"] == "triton_softmax":
+            rows = torch.randint(0, q.shape[2], (64,), device="cuda")
+            expect = q[0, 0, rows].double().softmax(-1)
+            return float((out[0, 0, rows].double() - expect).norm() / expect.norm())
+        if case["source"] in PRODUCTS:
             rows = torch.randint(0, q.shape[1], (64,), device="cuda")
-            expect = q[0, rows].double() @ k[0].double()
-            return float((out[0, rows].double() - expect).norm() / expect.norm())
+            last = q.shape[0] - 1
+            expect = q[last, rows].double() @ k[last].double()
+            return float((out[last, rows].double() - expect).norm() / expect.norm())
         if case["pass"] != "fwd":
             return float("nan")
         worst, p = 0.0, float(case.get("dropout_p") or 0)

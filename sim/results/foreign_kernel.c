@@ -20,6 +20,18 @@ static ftl_status set_instructions(ftl_spec *spec, const char *mma, const char *
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_copy, copy, error) : status;
 }
 
+// A row of a product has seqlen_q x head_dim by head_dim x seqlen_kv.
+static ftl_status set_product_sizes(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  const struct {
+    ftl_param param;
+    const char *column;
+  } sizes[] = {{FTL_PARAM_m, "seqlen_q"}, {FTL_PARAM_n, "seqlen_kv"}, {FTL_PARAM_k, "head_dim"}};
+  ftl_status status = FTL_OK;
+  for (size_t i = 0; status == FTL_OK && i < sizeof sizes / sizeof *sizes; i++)
+    status = ftl_columns_set(spec, sizes[i].param, ftl_column_or(row, sizes[i].column, "1"), error);
+  return status;
+}
+
 // ---- Triton ----
 
 // It counts a buffer more than it keeps where it waits with mma.sync; K and V have num_stages buffers with wgmma.
@@ -57,6 +69,24 @@ static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, f
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "step", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
+}
+
+// Its tiles are launched rows first; warps lie side by side along the columns where a warp would have fewer than 16
+// rows.
+static ftl_status set_triton_product(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  const int64_t *v = spec->value;
+  if (v[FTL_PARAM_block_m] < MMA_SYNC_ROWS * v[FTL_PARAM_num_warps])
+    return ftl_error_set(error, FTL_INFEASIBLE, "triton_product with warps side by side along the columns");
+  ftl_status status = set_product_sizes(spec, row, error);
+  return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
+}
+
+// A program a row, which it keeps in registers.
+static ftl_status set_triton_softmax(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  (void)row;
+  const ftl_param_number rows[] = {{FTL_PARAM_block_m, 1}};
+  ftl_status status = SET_NUMBERS(spec, rows, error);
+  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_schedule, "registers", error) : status;
 }
 
 // What PyTorch makes of flex_attention with Triton: scores are multiplied by the scale, then by log2(e). It walks the
@@ -164,7 +194,7 @@ static ftl_status set_sdpa_flash_bwd(ftl_spec *spec, const ftl_measurement *row,
 
 // cuBLAS's kernels for Hopper carry their tile in their name: nvjet_sm90_hsh_256x128_64x4_... is 256 columns and 128
 // rows of a row-major C (cuBLAS itself computes the transposed product), a K step of 64, 4 stages; hsh: fp16 with fp32
-// sums, tst: bf16. A row has seqlen_q x head_dim by head_dim x seqlen_kv. ..._1x2_ is a cluster of one tile along those
+// sums, tst: bf16. ..._1x2_ is a cluster of one tile along those
 // columns and two along the rows. Not in the name, and left at the defaults: the order of tiles. Split K: neither the
 // number of parts nor the second kernel.
 static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
@@ -177,13 +207,8 @@ static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_err
   const ftl_param_number tile[] = {{FTL_PARAM_block_m, block_m}, {FTL_PARAM_block_n, block_n},
                                    {FTL_PARAM_block_k, block_k}, {FTL_PARAM_num_stages, num_stages},
                                    {FTL_PARAM_num_warps, 8},     {FTL_PARAM_persistent, 1}};
-  const struct {
-    ftl_param param;
-    const char *column;
-  } sizes[] = {{FTL_PARAM_m, "seqlen_q"}, {FTL_PARAM_n, "seqlen_kv"}, {FTL_PARAM_k, "head_dim"}};
   ftl_status status = SET_NUMBERS(spec, tile, error);
-  for (size_t i = 0; status == FTL_OK && i < sizeof sizes / sizeof *sizes; i++)
-    status = ftl_columns_set(spec, sizes[i].param, ftl_column_or(row, sizes[i].column, "1"), error);
+  if (status == FTL_OK) status = set_product_sizes(spec, row, error);
   char cluster[32];
   snprintf(cluster, sizeof cluster, "%dx%d", cluster_m, cluster_n);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_cluster, cluster, error);
@@ -224,6 +249,8 @@ static const struct {
 } foreign_kernels[] = {
     {"triton", "fwd", "flash2_fwd", set_triton},
     {"triton_paged", "fwd", "paged_decode", set_triton_paged},
+    {"triton_product", "fwd", "matmul_tiled", set_triton_product},
+    {"triton_softmax", "fwd", "softmax_safe", set_triton_softmax},
     {"flex", "fwd", "flash2_fwd", set_flex},
     {"sdpa_flash", "fwd", "flash2_fwd", set_sdpa_flash},
     {"sdpa_flash", "bwd", "flash2_bwd", set_sdpa_flash_bwd},

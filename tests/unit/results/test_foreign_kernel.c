@@ -92,6 +92,26 @@ Test(unit_results_foreign_kernel, a_paged_triton_kernel_is_paged_decode) {
       {FTL_PARAM_splits, 3}, {FTL_PARAM_layout, FTL_LAYOUT_BSHD}, {FTL_PARAM_block_m, 16});
 }
 
+Test(unit_results_foreign_kernel, a_product_in_triton_has_a_tile_a_program) {
+  ftl_measured_case c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,block_k,mma," RUN
+                                        "triton_product,fwd,3,1,1,512,1024,256,0,128,256,8,3,64,wgmma," RAN "k\n",
+                                NULL);
+  cr_assert_str_eq(c.spec.workload->name, "matmul_tiled");
+  HAS(&c, {FTL_PARAM_batch, 3}, {FTL_PARAM_m, 512}, {FTL_PARAM_n, 1024}, {FTL_PARAM_k, 256}, {FTL_PARAM_block_k, 64},
+      {FTL_PARAM_num_stages, 3}, {FTL_PARAM_persistent, 0});
+  case_of(PROBLEM "block_m,block_n,num_warps,num_stages,block_k,mma," RUN
+                  "triton_product,fwd,3,1,1,512,1024,256,0,64,256,8,3,64,wgmma," RAN "k\n",
+          "triton_product with warps side by side along the columns");
+}
+
+Test(unit_results_foreign_kernel, a_softmax_in_triton_keeps_its_row) {
+  ftl_measured_case c =
+      case_of(PROBLEM "block_n,num_warps," RUN "triton_softmax,fwd,1,1,1,300,1536,1,0,2048,4," RAN "k\n", NULL);
+  cr_assert_str_eq(c.spec.workload->name, "softmax_safe");
+  HAS(&c, {FTL_PARAM_seqlen_q, 300}, {FTL_PARAM_seqlen_kv, 1536}, {FTL_PARAM_block_m, 1}, {FTL_PARAM_block_n, 2048},
+      {FTL_PARAM_schedule, FTL_SCHEDULE_REGISTERS}, {FTL_PARAM_num_warps, 4});
+}
+
 // Four warps of 16 rows in a tile of 32, or on 32 keys: Triton puts them side by side along the keys.
 Test(unit_results_foreign_kernel, warps_along_the_keys_are_no_configuration) {
   case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,64,0,32,64,4,2,mma," RAN
