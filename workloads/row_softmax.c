@@ -4,18 +4,26 @@
 
 static const float log2_e = 1.44269504F, ln_2 = 0.693147181F;
 
+// The arithmetic of a step begins while that of the step before ends.
+enum { STEPS_AT_WORK = 2 };
+
 typedef struct rows_kernel {
   ftl_builder *b;
   const ftl_row_softmax *s;
   int32_t step_columns;
   int32_t held[FTL_ROW_MAX_HELD_STEPS];  // tiles of the tensor's dtype; `unroll` of them where rows are read again
-  int32_t tiles[FTL_ROW_MAX_UNROLL];     // steps in fp32
+  int32_t tiles[STEPS_AT_WORK];          // steps in fp32
   int32_t x;                             // of these, that of the present step
   int32_t top, previous, shift, sum, correction;  // rows
 } rows_kernel;
 
 // What a pass does with a step's columns, which are in `x`, -inf where a row sees none. `raw` holds them as read.
 typedef void (*step_work)(const rows_kernel *k, ftl_expr column, int32_t raw);
+
+typedef struct row_pass {
+  step_work work;
+  int32_t vector_insts;  // instructions of a step for a thread's vector, but for those that load and mask it
+} row_pass;
 
 static int32_t threads_per_row(const ftl_row_softmax *s) { return s->num_warps * 32 / s->rows; }
 
@@ -60,10 +68,10 @@ static void unpack(const rows_kernel *k, int32_t raw, ftl_expr column, bool ragg
   if (k->s->first_visible != 0) ftl_mask_left(k->b, ftl_sub(k->b, k->s->first_visible, k->s->row));
 }
 
-// Steps are independent until they are reduced: each in turn has another tile in fp32.
+// Steps are independent until they are reduced.
 static rows_kernel with_tile(const rows_kernel *k, int32_t step) {
   rows_kernel other = *k;
-  other.x = k->tiles[step % k->s->unroll];
+  other.x = k->tiles[step % STEPS_AT_WORK];
   return other;
 }
 
@@ -71,50 +79,74 @@ static ftl_expr column_after(const rows_kernel *k, ftl_expr column, int32_t step
   return ftl_add(k->b, column, ftl_const(k->b, (int64_t)step * k->step_columns));
 }
 
-// `num` steps from `column` on.
+// `num` steps from `column` on. A load may go ahead of the arithmetic of the steps before it, not of their stores.
 static void read_steps(const rows_kernel *k, ftl_expr column, int32_t num, ftl_expr end, bool ragged, step_work work) {
-  for (int32_t i = 0; i < num; i++)
-    ftl_load_tile(k->b, k->held[i], step_ref(k, k->s->from, column_after(k, column, i), whole_vectors(k, end)));
   for (int32_t i = 0; i < num; i++) {
     rows_kernel step = with_tile(k, i);
-    unpack(&step, k->held[i], column_after(k, column, i), ragged);
-    work(&step, column_after(k, column, i), k->held[i]);
+    ftl_expr first = column_after(k, column, i);
+    ftl_load_tile(k->b, k->held[i], step_ref(k, k->s->from, first, whole_vectors(k, end)));
+    unpack(&step, k->held[i], first, ragged);
+    work(&step, first, k->held[i]);
   }
 }
 
-// All columns: whole steps, `unroll` at a time, then those that are left, then the end of a ragged row.
-static void read_known(const rows_kernel *k, step_work work) {
+// A loop of `num` times `unroll` steps from `column` on.
+static void loop_steps(const rows_kernel *k, ftl_expr column, ftl_expr num, int32_t unroll, ftl_expr end,
+                       step_work work) {
   ftl_builder *b = k->b;
-  int64_t num_steps = k->s->columns / k->step_columns, unroll = k->s->unroll, rounds = num_steps / unroll;
-  if (rounds > 0) {
-    ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), ftl_const(b, rounds)));
-    read_steps(k, ftl_mul(b, i, ftl_const(b, unroll * k->step_columns)), (int32_t)unroll, FTL_TENSOR_END, false, work);
-    ftl_end_loop(b);
+  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), num));
+  ftl_expr round_columns = ftl_const(b, (int64_t)unroll * k->step_columns);
+  read_steps(k, ftl_add(b, column, ftl_mul(b, i, round_columns)), unroll, end, false, work);
+  ftl_end_loop(b);
+}
+
+// How nvcc unrolls a loop whose trip count it does not know: the steps that do not fill a round first, one by one, then
+// rounds of `unroll` steps (SASS of kernels/attention/softmax_rows.h and standard_mma.h).
+static void unroll_steps(const rows_kernel *k, ftl_expr num_steps, int32_t unroll, ftl_expr end, step_work work) {
+  ftl_builder *b = k->b;
+  if (unroll == 1) {
+    loop_steps(k, k->s->begin, num_steps, 1, end, work);
+    return;
   }
-  int32_t left = (int32_t)(num_steps % unroll);
-  if (left > 0) read_steps(k, ftl_const(b, rounds * unroll * k->step_columns), left, FTL_TENSOR_END, false, work);
-  if (k->s->columns % k->step_columns != 0)
-    read_steps(k, ftl_const(b, num_steps * k->step_columns), 1, FTL_TENSOR_END, true, work);
+  ftl_expr in_round = ftl_const(b, unroll), left = ftl_mod(b, num_steps, in_round);
+  loop_steps(k, k->s->begin, left, 1, end, work);
+  ftl_expr column = ftl_add(b, k->s->begin, ftl_mul(b, left, ftl_const(b, k->step_columns)));
+  loop_steps(k, column, ftl_div(b, num_steps, in_round), unroll, end, work);
 }
 
 // All steps from `begin` up to `end` (FTL_TENSOR_END: all columns), each read from memory.
-static void read_again(const rows_kernel *k, ftl_expr end, step_work work) {
+static void read_again(const rows_kernel *k, ftl_expr end, int32_t unroll, step_work work) {
   ftl_builder *b = k->b;
   if (end == FTL_TENSOR_END) {
-    read_known(k, work);
+    int64_t num_steps = k->s->columns / k->step_columns;
+    unroll_steps(k, ftl_const(b, num_steps), unroll, FTL_TENSOR_END, work);
+    if (k->s->columns % k->step_columns != 0)
+      read_steps(k, ftl_const(b, num_steps * k->step_columns), 1, FTL_TENSOR_END, true, work);
     return;
   }
   ftl_expr step = ftl_const(b, k->step_columns);
   ftl_expr columns = ftl_sub(b, end, k->s->begin);
-  ftl_expr num_steps = ftl_div(b, ftl_add(b, columns, ftl_const(b, k->step_columns - 1)), step);
-  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), num_steps));
-  read_steps(k, ftl_add(b, k->s->begin, ftl_mul(b, i, step)), 1, end, false, work);
-  ftl_end_loop(b);
+  unroll_steps(k, ftl_div(b, ftl_add(b, columns, ftl_const(b, k->step_columns - 1)), step), unroll, end, work);
 }
 
-static void each_step(const rows_kernel *k, ftl_expr end, step_work work) {
+// What nvcc makes of a loop that the source does not unroll: as many steps, a power of two up to 4, as MOST_INSTS
+// instructions are enough for (the loops of kernels/attention/standard_mma.h as compiled for sm_90a: 36, 72, 67, 89 and
+// 75 instructions a step; unrolled to 146, 135, 89 and 150. Of eight loops two are not as this says: the maximum
+// without causal has two steps, the sum with causal one).
+static int32_t unroll_of(const rows_kernel *k, const row_pass *pass) {
+  enum { VECTOR_LOAD = 6 + FTL_ROW_VECTOR_COLUMNS, VECTOR_MASK = 2 * FTL_ROW_VECTOR_COLUMNS, MOST_INSTS = 152 };
+  if (k->s->unroll > 0) return k->s->unroll;
+  if (k->s->more) return 1;
+  int32_t insts = VECTOR_LOAD + pass->vector_insts + (k->s->visible == FTL_TENSOR_END ? 0 : VECTOR_MASK);
+  int32_t unroll = FTL_ROW_MAX_UNROLL;
+  while (unroll > 1 && unroll * insts > MOST_INSTS) unroll /= 2;
+  return unroll;
+}
+
+static void each_step(const rows_kernel *k, ftl_expr end, const row_pass *pass) {
+  step_work work = pass->work;
   if (k->s->held_steps == 0) {
-    read_again(k, end, work);
+    read_again(k, end, unroll_of(k, pass), work);
     return;
   }
   for (int32_t i = 0; i < k->s->held_steps; i++) {
@@ -155,20 +187,29 @@ static void write_result(const rows_kernel *k, ftl_expr column, int32_t raw) {
   if (k->s->more) k->s->more->written(k->s->more->context, column, k->x, raw);
 }
 
+enum {
+  DIFFERENCE_INSTS = 3 * FTL_ROW_VECTOR_COLUMNS,  // FADD, FMUL, MUFU
+  SUM_INSTS = DIFFERENCE_INSTS + FTL_ROW_VECTOR_COLUMNS,
+  RESCALE_INSTS = 7  // MOV, FSETP, FSEL, FADD, FMUL, MUFU, FMUL
+};
+static const row_pass maximum_pass = {take_maximum, FTL_ROW_VECTOR_COLUMNS}, sum_pass = {take_sum, SUM_INSTS},
+                      both_pass = {take_both, FTL_ROW_VECTOR_COLUMNS + SUM_INSTS + RESCALE_INSTS},
+                      result_pass = {write_result, SUM_INSTS + FTL_ROW_VECTOR_COLUMNS / 2 + 1};
+
 // ---- the kernel ----
 static void shift_by_maximum(const rows_kernel *k) {
   ftl_unary(k->b, k->s->may_see_none ? FTL_ELEM_ZERO_IF_NEG_INF : FTL_ELEM_COPY, k->shift, k->top);
 }
 
 static void find_safe(const rows_kernel *k) {
-  each_step(k, k->s->visible, take_maximum);
+  each_step(k, k->s->visible, &maximum_pass);
   ftl_reduce_lanes(k->b, FTL_ELEM_MAX, k->top);
   shift_by_maximum(k);
-  each_step(k, k->s->visible, take_sum);
+  each_step(k, k->s->visible, &sum_pass);
 }
 
 static void find_online(const rows_kernel *k) {
-  each_step(k, k->s->visible, take_both);
+  each_step(k, k->s->visible, &both_pass);
   ftl_unary(k->b, FTL_ELEM_COPY, k->previous, k->top);
   ftl_reduce_lanes(k->b, FTL_ELEM_MAX, k->top);
   shift_by_maximum(k);
@@ -191,9 +232,9 @@ static void declare(rows_kernel *k) {
   const ftl_row_softmax *s = k->s;
   ftl_value_layout layout = {threads_per_row(s), FTL_ROW_VECTOR_COLUMNS};
   ftl_builder_role(k->b, "main", s->num_warps, 0);
-  for (int32_t i = 0; i < (s->held_steps > 0 ? s->held_steps : s->unroll); i++)
+  for (int32_t i = 0; i < (s->held_steps > 0 ? s->held_steps : FTL_ROW_MAX_UNROLL); i++)
     k->held[i] = ftl_builder_tile_by_rows(k->b, names[i], s->dtype, s->rows, k->step_columns, layout);
-  for (int32_t i = 0; i < s->unroll; i++)
+  for (int32_t i = 0; i < STEPS_AT_WORK; i++)
     k->tiles[i] = ftl_builder_tile_by_rows(k->b, "x", FTL_FP32, s->rows, k->step_columns, layout);
   k->top = ftl_builder_rows_by_rows(k->b, "max", s->rows, layout);
   k->previous = ftl_builder_rows_by_rows(k->b, "previous_max", s->rows, layout);
@@ -221,6 +262,6 @@ void ftl_row_softmax_build(ftl_builder *b, const ftl_row_softmax *s) {
     find_safe(&k);
   ftl_reduce_lanes(b, FTL_ELEM_ADD, k.sum);
   ftl_unary(k.b, FTL_ELEM_RECIP, k.correction, k.sum);
-  each_step(&k, s->end, write_result);
+  each_step(&k, s->end, &result_pass);
   store_lse(&k);
 }

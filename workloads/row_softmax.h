@@ -35,8 +35,8 @@ typedef struct ftl_row_softmax {
   ftl_expr begin, first_visible;
   bool may_see_none;   // a row's visible columns may be none
   int32_t held_steps;  // steps that stay in registers: the whole row; 0: every pass reads it again
-  // Steps that may be under way at once, 1 to 4: of a held row, or of one that is read again in a known number of
-  // steps. nvcc keeps the volatile loads of kernels/attention one behind the other: 1.
+  // Rows that are read again: steps that the loops are unrolled to, whose loads go ahead of their arithmetic, as the
+  // source says; 0: as nvcc decides.
   int32_t unroll;
   const ftl_row_work *more;  // NULL: nothing
 } ftl_row_softmax;

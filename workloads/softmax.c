@@ -64,11 +64,10 @@ static ftl_status build(const ftl_spec *spec, bool online, ftl_tile_program **la
                        .rows = (int32_t)spec->value[FTL_PARAM_block_m],
                        .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
                        .columns = spec->value[FTL_PARAM_seqlen_kv],
-                       .unroll = 1};
+                       .unroll = FTL_ROW_MAX_UNROLL};
   if (spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_REGISTERS) {
     status = check_held(spec, &s, error);
     if (status != FTL_OK) return status;
-    s.unroll = FTL_ROW_MAX_UNROLL;
     s.held_steps = (int32_t)(spec->value[FTL_PARAM_block_n] / ftl_row_softmax_step_columns(&s));
   }
   ftl_builder *b;

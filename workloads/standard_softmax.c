@@ -81,7 +81,6 @@ void ftl_standard_write_softmax(ftl_builder *b, const ftl_standard_softmax *soft
                        .row = fused.rows.tile.row,
                        .rows = 1,
                        .num_warps = FTL_STANDARD_ROW_WARPS,
-                       .unroll = 1,
                        .columns = ftl_standard_scores_shape(&a).num_columns,
                        .begin = fused.rows.begin,
                        .end = fused.rows.end,

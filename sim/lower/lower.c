@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "arch/topology.h"
+#include "lower/occupancy_steps.h"
 #include "lower/select/select.h"
 
 enum { MAX_SQUEEZE_PCT = 5 };
@@ -229,11 +230,26 @@ static int32_t role_cap(const builder *b, const ftl_role *role) {
   return role->num_registers > 0 ? role->num_registers : register_cap(b);
 }
 
+static bool has_products(const ftl_tile_program *tile, const ftl_role *role) {
+  for (int32_t i = 0; i < role->num_ops; i++)
+    if (tile->ops[role->first_op + i].kind == FTL_TILE_MMA) return true;
+  return false;
+}
+
+// What the compiler reports: a role with registers of its own (setmaxnreg) starts with an even share of the file; one
+// without products takes what costs no CTA.
+static int32_t reported_registers(const builder *b, const ftl_role *role, int32_t registers) {
+  int32_t cap = register_cap(b);
+  if (role->num_registers > 0) return cap;
+  if (has_products(b->tile, role)) return registers;
+  int32_t taken = ftl_registers_taken(b->arch, b->program->num_warps, registers);
+  return taken < cap ? taken : cap;
+}
+
 static ftl_status finish_role(builder *b, ftl_select *s, ftl_draft_result result, ftl_error *error) {
   if (b->lists.failed) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", b->tile->name);
   ftl_warp_program *program = b->program;
-  // Roles with registers of their own (setmaxnreg) start with an even share of the file: what the compiler reports.
-  int32_t reported = s->role->num_registers > 0 ? register_cap(b) : result.registers_per_thread;
+  int32_t reported = reported_registers(b, s->role, result.registers_per_thread);
   if (reported > program->registers_per_thread) program->registers_per_thread = reported;
   if (result.spilled_registers > program->spill_registers) program->spill_registers = result.spilled_registers;
   return append_insts(b, s, result.num_tokens, s->role->num_registers > 0 ? s->role->num_registers : reported, error);
@@ -282,16 +298,6 @@ static ftl_status draft_role_again(builder *b, ftl_select *s, const role_draft *
   return draft_role(b, s, how, result, error);
 }
 
-// The most registers a thread may have for one CTA more to fit than with `registers`.
-static int32_t next_occupancy_step(const builder *b, int32_t registers) {
-  const ftl_arch *arch = b->arch;
-  int64_t warps = (b->program->num_warps + arch->sm_warp_unit - 1) / arch->sm_warp_unit * arch->sm_warp_unit;
-  int64_t step = INT32_MAX;
-  for (int64_t ctas = 1; step >= registers && ctas <= arch->sm_max_ctas; ctas++)
-    step = arch->sm_num_registers / (warps * ctas) / arch->sm_register_unit * arch->sm_register_unit / WARP_LANES;
-  return (int32_t)step;
-}
-
 // Wgmmas that cannot all be in flight within the role's registers are drafted again, one at a time. A role that misses
 // an occupancy step by little is drafted again to fit it, as ptxas does for the block size of __launch_bounds__, and
 // stays so if nothing has to be spilled for it.
@@ -308,7 +314,7 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, int32_t role_idx,
   }
   if (role->num_registers > 0 || b->tile->num_roles > 1) return FTL_OK;
   role_draft tight = free_draft;
-  tight.cap = next_occupancy_step(b, result->registers_per_thread);
+  tight.cap = ftl_next_occupancy_step(b->arch, b->program->num_warps, result->registers_per_thread);
   if (result->registers_per_thread > tight.cap + tight.cap * MAX_SQUEEZE_PCT / 100) return FTL_OK;
   status = draft_role_again(b, s, &tight, &before, result, error);
   if (status != FTL_OK || result->spilled_registers == 0) return status;

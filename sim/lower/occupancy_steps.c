@@ -1,0 +1,25 @@
+#include "lower/occupancy_steps.h"
+
+enum { WARP_LANES = 32, FREE_SINCE_COMPUTE_CAPABILITY = 80 };
+
+static int32_t registers_for_ctas(const ftl_arch *arch, int32_t num_warps, int64_t ctas) {
+  int64_t warps = (num_warps + arch->sm_warp_unit - 1) / arch->sm_warp_unit * arch->sm_warp_unit;
+  int64_t a_warp = arch->sm_num_registers / (warps * ctas) / arch->sm_register_unit * arch->sm_register_unit;
+  return (int32_t)(a_warp / WARP_LANES);
+}
+
+int32_t ftl_next_occupancy_step(const ftl_arch *arch, int32_t num_warps, int32_t registers) {
+  int32_t step = INT32_MAX;
+  for (int64_t ctas = 1; step >= registers && ctas <= arch->sm_max_ctas; ctas++)
+    step = registers_for_ctas(arch, num_warps, ctas);
+  return step;
+}
+
+int32_t ftl_registers_taken(const ftl_arch *arch, int32_t num_warps, int32_t registers) {
+  if (arch->chip_compute_capability < FREE_SINCE_COMPUTE_CAPABILITY) return registers;
+  int64_t ctas = arch->sm_max_warps / num_warps;
+  if (ctas > arch->sm_max_ctas) ctas = arch->sm_max_ctas;
+  while (ctas > 1 && registers_for_ctas(arch, num_warps, ctas) < registers) ctas--;
+  int32_t most = registers_for_ctas(arch, num_warps, ctas);
+  return most > registers ? most : registers;
+}

@@ -1,0 +1,96 @@
+// How the loops of kernels that stream rows are unrolled, and what registers ptxas takes for them.
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "../lower_checker/programs.h"
+
+static programs lowered(const char *arch, const char *workload, const char *parameters, int launch) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_launch(&p, arch, workload, parameters, launch, &error);
+  cr_assert_eq(status, FTL_OK, "%s: %s", arch, error.message);
+  return p;
+}
+
+typedef struct row_loop {
+  int32_t loads, stores;
+  int32_t loads_first;  // before the first conversion
+} row_loop;
+
+static row_loop look_at(const ftl_warp_program *p, int32_t loop_idx) {
+  row_loop loop = {0};
+  int32_t converted = 0;
+  for (int32_t i = p->loops[loop_idx].begin + 1; i < p->loops[loop_idx].end; i++) {
+    ftl_opcode opcode = p->insts[i].opcode;
+    loop.loads += opcode == FTL_OP_LDG;
+    loop.stores += opcode == FTL_OP_STG;
+    loop.loads_first += opcode == FTL_OP_LDG && converted == 0;
+    converted += opcode == FTL_OP_HFMA2;
+  }
+  return loop;
+}
+
+static void expect_loop(const ftl_warp_program *p, int32_t loop_idx, row_loop expected) {
+  row_loop loop = look_at(p, loop_idx);
+  cr_expect_eq(loop.loads, expected.loads, "loop %d: %d loads", loop_idx, loop.loads);
+  cr_expect_eq(loop.stores, expected.stores, "loop %d: %d stores", loop_idx, loop.stores);
+  cr_expect_eq(loop.loads_first, expected.loads_first, "loop %d: %d loads first", loop_idx, loop.loads_first);
+}
+
+#define ROWS "batch=1 heads=1 seqlen_q=132 seqlen_kv=7168 block_m=1 num_warps=4 schedule=reread"
+
+// The SASS of kernels/attention/softmax_rows.h (#pragma unroll 4): of each pass a loop of single steps for what four do
+// not divide, then one of four steps. Maximum and sum ask for all four first; the last pass cannot pass its stores.
+Test(unit_lower_row_loops, rows_that_are_read_again_are_read_four_steps_at_a_time) {
+  programs p = lowered("h200", "softmax_safe", ROWS, 0);
+  cr_assert_eq(p.warps->num_loops, 6);
+  for (int32_t pass = 0; pass < 2; pass++) {
+    expect_loop(p.warps, 2 * pass, (row_loop){1, 0, 1});
+    expect_loop(p.warps, 2 * pass + 1, (row_loop){4, 0, 4});
+  }
+  expect_loop(p.warps, 4, (row_loop){1, 1, 1});
+  expect_loop(p.warps, 5, (row_loop){4, 4, 1});
+  // 7168 columns are 7 steps of 1024: 3 single ones, then one round
+  const ftl_tile_program *tile = p.tile;
+  ftl_expr_point point = {0};
+  for (int32_t i = 0; i < 6; i++)
+    cr_expect_eq(ftl_expr_eval(tile, p.warps->loops[i].hi, &point) - ftl_expr_eval(tile, p.warps->loops[i].lo, &point),
+                 i % 2 == 0 ? 3 : 1, "loop %d", i);
+  programs_fini(&p);
+}
+
+// kernels/attention/standard_mma.h leaves it to nvcc, for which 152 instructions are enough: of 38 instructions a step
+// (maximum) four, of 62 (sum) and 67 (result) two, of 77 (maximum and sum at once) one.
+Test(unit_lower_row_loops, loops_that_the_source_does_not_unroll_are_unrolled_by_their_size) {
+  enum { SOFTMAX = 1 };
+  static const char shape[] = "heads=2 seqlen=4096 head_dim=64 block_m=64 block_n=64 num_warps=4 softmax=";
+  char parameters[128];
+  snprintf(parameters, sizeof parameters, "%ssafe", shape);
+  programs p = lowered("h200", "standard_attention", parameters, SOFTMAX);
+  cr_assert_eq(p.warps->num_loops, 6);
+  expect_loop(p.warps, 1, (row_loop){4, 0, 4});
+  expect_loop(p.warps, 3, (row_loop){2, 0, 2});
+  expect_loop(p.warps, 5, (row_loop){2, 2, 1});
+  programs_fini(&p);
+  snprintf(parameters, sizeof parameters, "%sonline", shape);
+  p = lowered("h200", "standard_attention", parameters, SOFTMAX);
+  cr_assert_eq(p.warps->num_loops, 3);
+  expect_loop(p.warps, 0, (row_loop){1, 0, 1});
+  expect_loop(p.warps, 2, (row_loop){2, 2, 1});
+  programs_fini(&p);
+}
+
+// 12 CTAs of 4 warps share 65536 registers: 42 a thread, 40 in units of 8, where 33 to 40 are needed. ptxas for
+// sm_75 takes what it needs.
+Test(unit_lower_row_loops, registers_that_cost_no_cta_are_taken_from_sm_80_on) {
+  static const char *const taking[] = {"a100_80", "rtx4090", "h200"};
+  for (size_t i = 0; i < sizeof taking / sizeof *taking; i++) {
+    programs p = lowered(taking[i], "softmax_safe", ROWS, 0);
+    cr_expect_eq(p.warps->registers_per_thread, 40, "%s: %d", taking[i], p.warps->registers_per_thread);
+    programs_fini(&p);
+  }
+  programs p = lowered("t4", "softmax_safe", ROWS, 0);
+  cr_expect_lt(p.warps->registers_per_thread, 40);
+  cr_expect_gt(p.warps->registers_per_thread, 32);
+  programs_fini(&p);
+}
