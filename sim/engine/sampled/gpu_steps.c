@@ -59,7 +59,7 @@ typedef struct steps_run {
   const ftl_launch *launch;
   const ftl_segments *segments;
   ftl_walk_plan plan;
-  const ftl_step_times *times;
+  ftl_step_times *times;
   ftl_traffic *traffic;
   ftl_cta_scheduler *scheduler;
   cta_state *slots;
@@ -481,7 +481,7 @@ static void release(steps_run *run) {
   ftl_cta_scheduler_destroy(run->scheduler);
 }
 
-ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segments, const ftl_step_times *times,
+ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times,
                              ftl_walk_plan plan, ftl_traffic *traffic, ftl_gpu_steps *out, ftl_error *error) {
   *out = (ftl_gpu_steps){0};
   steps_run run = {.launch = launch,

@@ -16,8 +16,8 @@ typedef struct ftl_gpu_steps {
   ftl_traffic_counts counts;       // skipped CTAs included
 } ftl_gpu_steps;
 
-FTL_MUST_USE ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segments,
-                                          const ftl_step_times *times, ftl_walk_plan plan, ftl_traffic *traffic,
-                                          ftl_gpu_steps *out, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times,
+                                          ftl_walk_plan plan, ftl_traffic *traffic, ftl_gpu_steps *out,
+                                          ftl_error *error);
 
 #endif

@@ -86,11 +86,11 @@ static int64_t scaled(int64_t x, int64_t part, int64_t whole) {
 
 // What timing decides per instruction (stalls, L1 hits) is taken from the SM run whose latency is nearest below the
 // mean.
-static const ftl_sm_counters *typical_counters(const ftl_step_times *times, const ftl_traffic_counts *counts) {
+static const ftl_sm_counters *typical_counters(ftl_step_times *times, const ftl_traffic_counts *counts) {
   int64_t mean = counts->num_loads > 0 ? counts->load_latency_cycles / counts->num_loads : 0;
   int32_t i = 0;
   while (i + 1 < FTL_NUM_STEP_LATENCIES && times->latency_cycles[i + 1] <= mean) i++;
-  return &times->points[1][i].counters;
+  return &ftl_step_times_point(times, 1, i)->counters;
 }
 
 // Stall cycles in the proportions of the SM run, so that they sum to the residence of all warps.
@@ -181,18 +181,18 @@ static ftl_status prepare_tags(const ftl_launch *launch, const ftl_segments *seg
   return status;
 }
 
-static ftl_status measure_steps(const ftl_launch *launch, const ftl_segments *segments, int64_t sm_khz,
-                                ftl_step_times *times, ftl_error *error) {
+static ftl_status init_steps(const ftl_launch *launch, const ftl_segments *segments, int64_t sm_khz,
+                             ftl_step_times *times, ftl_error *error) {
   int64_t hit, far, miss;
   ftl_traffic_latencies(launch->arch, sm_khz, &hit, &far, &miss);
   int64_t unloaded = hit + far + miss;
   int64_t latencies[FTL_NUM_STEP_LATENCIES] = {hit, unloaded, 2 * unloaded, 6 * unloaded};
-  return ftl_step_times_measure(launch, segments, sm_khz, latencies, times, error);
+  return ftl_step_times_init(times, launch, segments, sm_khz, latencies, error);
 }
 
 // How much longer than with the latencies assumed here an iteration takes if L2 answers half again as late, which
 // contention in the network may do: nothing where the next tiles are fetched ahead. The loop that reacts most counts.
-static double latency_risk_pct(const ftl_segments *segments, const ftl_step_times *times) {
+static double latency_risk_pct(const ftl_segments *segments, ftl_step_times *times) {
   double risk = 0;
   for (int32_t k = 0; k < segments->num_loops; k++) {
     int64_t hit = times->latency_cycles[0];
@@ -214,13 +214,13 @@ static double spill_risk_pct(const ftl_launch *launch, const ftl_memory_counters
 }
 
 // The start and the end of a launch, where nothing is periodic, count by two DRAM latencies: much in a short one.
-static double ends_risk_pct(const ftl_step_times *times, const ftl_gpu_steps *steps) {
+static double ends_risk_pct(ftl_step_times *times, const ftl_gpu_steps *steps) {
   return steps->end_cycle > 0 ? 200.0 * (double)times->latency_cycles[1] / (double)steps->end_cycle : 0;
 }
 
 // Here the CTAs of an SM share it equally; a scheduler that favours the youngest warp makes them end one after another,
 // which lengthens the last of several waves by what they gain from running side by side.
-static double fairness_risk_pct(const ftl_launch *launch, const ftl_segments *segments, const ftl_step_times *times) {
+static double fairness_risk_pct(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times) {
   double risk = 0, ctas = (double)times->most_ctas;
   for (int32_t k = 0; k < segments->num_loops; k++) {
     double alone = (double)ftl_step_times_get(times, 2 * k + 1, 1, times->latency_cycles[0]);
@@ -250,38 +250,47 @@ static double group_hbm_risk_pct(const ftl_launch *launch, ftl_walk_plan plan, c
   return again > 0 ? 1.0 + 50.0 * again / bytes : 1.0;
 }
 
-static double cycles_bound_pct(const ftl_launch *launch, const ftl_segments *segments, const ftl_step_times *times,
+static double cycles_bound_pct(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times,
                                const ftl_gpu_steps *steps) {
   return CYCLES_BOUND_PCT + latency_risk_pct(segments, times) + ends_risk_pct(times, steps) +
          fairness_risk_pct(launch, segments, times) + (double)steps->period_spread_permille / 10.0;
+}
+
+static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segments, const ftl_static_work *work,
+                            ftl_step_times *times, ftl_l2_tags **tags, ftl_totals *out, ftl_error *error) {
+  ftl_traffic traffic;
+  ftl_gpu_steps steps;
+  ftl_walk_plan plan = ftl_walk_plan_make(launch, segments);
+  ftl_status status = prepare_tags(launch, segments, plan.group, tags, error);
+  if (status == FTL_OK) status = ftl_traffic_init(&traffic, launch, out->sm_khz, *tags, error);
+  if (status != FTL_OK) return status;
+  ftl_l2_tags_set_hit_ratio(*tags, ftl_launch_hit_ratio_milli(launch));
+  status = ftl_gpu_steps_run(launch, segments, times, plan, &traffic, &steps, error);
+  if (status == FTL_OK) {
+    out->cycles = steps.end_cycle;
+    fill_sm(launch, work, &steps, typical_counters(times, &steps.counts), &out->sm);
+    fill_memory(launch, &traffic, &steps, segments->has_direct, out);
+    out->error_bound_cycles_pct = cycles_bound_pct(launch, segments, times, &steps) + group_risk_pct(plan);
+    out->error_bound_hbm_bytes_pct = HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 +
+                                     spill_risk_pct(launch, &out->memory) +
+                                     group_hbm_risk_pct(launch, plan, &out->memory);
+    status = ftl_step_times_status(times, error);
+  }
+  ftl_traffic_fini(&traffic);
+  return status;
 }
 
 ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work, int64_t sm_khz, ftl_l2_tags **tags,
                            ftl_totals *out, ftl_error *error) {
   ftl_segments segments;
   ftl_step_times times;
-  ftl_traffic traffic;
-  ftl_gpu_steps steps;
+  *out = (ftl_totals){.sm_khz = sm_khz};
   if (!ftl_segments_try_init(&segments, launch->warps))
     return ftl_error_set(error, FTL_BAD_INPUT,
                          "%s: loops nest in more than one place or role, so it cannot be sampled; use detail=full",
                          launch->tile->name);
-  ftl_status status = measure_steps(launch, &segments, sm_khz, &times, error);
-  ftl_walk_plan plan = ftl_walk_plan_make(launch, &segments);
-  if (status == FTL_OK) status = prepare_tags(launch, &segments, plan.group, tags, error);
-  if (status == FTL_OK) status = ftl_traffic_init(&traffic, launch, sm_khz, *tags, error);
-  if (status != FTL_OK) return status;
-  ftl_l2_tags_set_hit_ratio(*tags, ftl_launch_hit_ratio_milli(launch));
-  status = ftl_gpu_steps_run(launch, &segments, &times, plan, &traffic, &steps, error);
-  if (status == FTL_OK) {
-    *out = (ftl_totals){.sm_khz = sm_khz, .cycles = steps.end_cycle};
-    fill_sm(launch, work, &steps, typical_counters(&times, &steps.counts), &out->sm);
-    fill_memory(launch, &traffic, &steps, segments.has_direct, out);
-    out->error_bound_cycles_pct = cycles_bound_pct(launch, &segments, &times, &steps) + group_risk_pct(plan);
-    out->error_bound_hbm_bytes_pct = HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 +
-                                     spill_risk_pct(launch, &out->memory) +
-                                     group_hbm_risk_pct(launch, plan, &out->memory);
-  }
-  ftl_traffic_fini(&traffic);
+  ftl_status status = init_steps(launch, &segments, sm_khz, &times, error);
+  if (status == FTL_OK) status = run_steps(launch, &segments, work, &times, tags, out, error);
+  ftl_step_times_fini(&times);
   return status;
 }

@@ -1,397 +1,8 @@
 #include "engine/sampled/step_times.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
-#include "engine/sampled/l1_tiles.h"
-#include "engine/sampled/lone_sm.h"
 #include "engine/work.h"
-
-enum {
-  KEPT_ITERATIONS = 12,  // of a loop; the second half gives its time
-  KEPT_OUTER = 2,        // of the loop around others; the last gives the times of what is in it
-  SEARCHED_CTAS = 4096,  // among which the representative CTA is sought
-  MAX_CTAS_PER_SM = 32,
-};
-
-// A copy of the programs whose loops end after KEPT_ITERATIONS.
-typedef struct cut_program {
-  ftl_tile_program tile;
-  ftl_warp_program warps;
-} cut_program;
-
-static ftl_expr add_expr(ftl_tile_program *tile, ftl_expr_node node) {
-  tile->exprs[tile->num_exprs] = node;
-  return tile->num_exprs++;
-}
-
-static void cut_loop(cut_program *cut, ftl_warp_loop *loop, int64_t num_kept) {
-  ftl_expr kept = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_CONST, .value = num_kept});
-  ftl_expr end = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_ADD, .a = loop->lo, .b = kept});
-  loop->hi = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_MIN, .a = loop->hi, .b = end});
-}
-
-static void release_cut(cut_program *cut) {
-  free(cut->tile.exprs);
-  free(cut->warps.loops);
-}
-
-static ftl_status cut_loops(cut_program *cut, const ftl_warp_program *program, int32_t outer_loop, ftl_error *error) {
-  cut->tile = *program->tile;
-  cut->warps = *program;
-  cut->warps.tile = &cut->tile;
-  size_t num_exprs = (size_t)cut->tile.num_exprs + 3 * (size_t)program->num_loops;
-  cut->tile.exprs = malloc(num_exprs * sizeof *cut->tile.exprs);
-  cut->warps.loops = malloc((size_t)(program->num_loops + 1) * sizeof *cut->warps.loops);
-  if (!cut->tile.exprs || !cut->warps.loops) {
-    release_cut(cut);
-    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for a shortened program");
-  }
-  memcpy(cut->tile.exprs, program->tile->exprs, (size_t)cut->tile.num_exprs * sizeof *cut->tile.exprs);
-  memcpy(cut->warps.loops, program->loops, (size_t)program->num_loops * sizeof *cut->warps.loops);
-  for (int32_t i = 0; i < program->num_loops; i++)
-    cut_loop(cut, &cut->warps.loops[i], i == outer_loop ? KEPT_OUTER : KEPT_ITERATIONS);
-  cut->tile.persistent = false;
-  return FTL_OK;
-}
-
-// The CTA with most iterations in all (the last in launch order among equals): it has every kind of iteration.
-static int64_t find_representative(const ftl_segments *segments, const ftl_warp_program *program) {
-  int64_t num_ctas = program->tile->num_ctas, best = 0, best_kinds = -1, best_trips = -1;
-  int64_t stride = num_ctas > SEARCHED_CTAS ? num_ctas / SEARCHED_CTAS : 1;
-  for (int64_t cta = 0; cta < num_ctas; cta += stride) {
-    int64_t trips = 0, kinds = 0, first;
-    for (int32_t k = 0; k < segments->num_loops; k++) {
-      int64_t t = ftl_segments_trips(segments, program, k, cta, &first);
-      trips += t * ftl_segments_visits(segments, program, 2 * k + 1, cta);
-      kinds += t > 0;
-    }
-    if (kinds < best_kinds || (kinds == best_kinds && trips < best_trips)) continue;
-    best = cta;
-    best_kinds = kinds;
-    best_trips = trips;
-  }
-  return best;
-}
-
-// A CTA's iterations of the loop around others. What it does in it is marked in its last one alone.
-typedef struct outer_marks {
-  int32_t count;
-  int64_t cycle[KEPT_OUTER];                   // in which each ended
-  int32_t first_count[FTL_MAX_SEGMENT_LOOPS];  // iterations that the loops in it had in its first
-} outer_marks;
-
-// Cycles in which warp 0 of the leading role ended each iteration, per slot and loop.
-typedef struct loop_marks {
-  const ftl_warp_program *program;
-  const ftl_segments *segments;
-  int32_t warp;  // the observed warp's index in the CTA
-  // Of a persistent CTA one tile is observed: from when the warp ended the tile before to when it ended this one.
-  int64_t tile, tile_before;  // -1: no such restriction
-  int64_t tile_start, tile_end;
-  int32_t count[MAX_CTAS_PER_SM][FTL_MAX_SEGMENT_LOOPS];
-  int64_t cycle[MAX_CTAS_PER_SM][FTL_MAX_SEGMENT_LOOPS][KEPT_ITERATIONS];
-  outer_marks outer[MAX_CTAS_PER_SM];
-} loop_marks;
-
-static bool is_within(const ftl_warp_loop *loop, ptrdiff_t pc) { return pc > loop->begin && pc < loop->end; }
-
-// An iteration of the outer loop has ended. Unless it was the last that is kept, its marks give way to the next one's.
-static void mark_outer(loop_marks *marks, int32_t slot, int64_t cycle) {
-  const ftl_outer_loop *outer = &marks->segments->outer;
-  outer_marks *o = &marks->outer[slot];
-  bool first = o->count == 0;
-  FTL_CHECK(o->count < KEPT_OUTER, "loop %d runs longer than it was cut to", (int)outer->loop);
-  o->cycle[o->count++] = cycle;
-  for (int32_t k = outer->first / 2; first && k < outer->last / 2; k++) o->first_count[k] = marks->count[slot][k];
-}
-
-// The first iteration of a loop in a further iteration of the outer one.
-static void forget_earlier(loop_marks *marks, int32_t slot, int32_t k) {
-  const ftl_outer_loop *outer = &marks->segments->outer;
-  const outer_marks *o = &marks->outer[slot];
-  if (outer->loop < 0 || k < outer->first / 2 || k >= outer->last / 2 || o->count == 0) return;
-  int32_t count = marks->count[slot][k];
-  if (count > 0 && marks->cycle[slot][k][count - 1] <= o->cycle[o->count - 1]) marks->count[slot][k] = 0;
-}
-
-static void mark_iteration(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
-                           const ftl_warp_inst *inst) {
-  loop_marks *marks = context;
-  if (warp != marks->warp) return;
-  if (inst->opcode == FTL_OP_EXIT && cta == marks->tile_before) marks->tile_start = cycle;
-  if (inst->opcode == FTL_OP_EXIT && cta == marks->tile) marks->tile_end = cycle;
-  if (!(inst->flags & FTL_INST_LOOP_BRANCH) || (marks->tile >= 0 && cta != marks->tile)) return;
-  const ftl_warp_role *role = &marks->program->roles[marks->segments->leading_role];
-  ptrdiff_t pc = inst - marks->program->insts - role->first_inst;
-  for (int32_t k = 0; k < marks->segments->num_loops; k++) {
-    if (marks->segments->loops[k] < 0 || !is_within(&marks->program->loops[marks->segments->loops[k]], pc)) continue;
-    forget_earlier(marks, slot, k);
-    int32_t *count = &marks->count[slot][k];
-    FTL_CHECK(*count < KEPT_ITERATIONS, "loop %d runs longer than it was cut to", (int)k);
-    marks->cycle[slot][k][(*count)++] = cycle;
-    return;
-  }
-  int32_t outer = marks->segments->outer.loop;
-  if (outer >= 0 && is_within(&marks->program->loops[outer], pc)) mark_outer(marks, slot, cycle);
-}
-
-static int64_t last_mark(const loop_marks *marks, int32_t slot, int32_t k) {
-  return marks->cycle[slot][k][marks->count[slot][k] - 1];
-}
-
-// Iterations of loop k, in 1/FTL_STEP_UNIT, that a slot has ended by `cycle`, those under way by their share.
-static int64_t iterations_by(const loop_marks *marks, int32_t slot, int32_t k, int64_t cycle) {
-  const int64_t *mark = marks->cycle[slot][k];
-  int32_t count = marks->count[slot][k], i = 0;
-  while (i < count && mark[i] <= cycle) i++;
-  if (i == 0 || i == count) return (int64_t)i * FTL_STEP_UNIT;
-  return (int64_t)i * FTL_STEP_UNIT + (cycle - mark[i - 1]) * FTL_STEP_UNIT / (mark[i] - mark[i - 1]);
-}
-
-// The time of one iteration while all CTAs run the loop: their number over the rate at which they end iterations
-// together. Schedulers that favour a warp let CTAs advance unequally, so one CTA's own pace says little. 0 where they
-// do not run it together for at least two iterations each on average.
-static int64_t common_iteration_time(const loop_marks *marks, int32_t k, int32_t num_ctas) {
-  int64_t from = 0, until = INT64_MAX, iterations = 0;
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    if (marks->count[slot][k] < 4) return 0;
-    if (marks->cycle[slot][k][0] > from) from = marks->cycle[slot][k][0];
-    if (last_mark(marks, slot, k) < until) until = last_mark(marks, slot, k);
-  }
-  if (until <= from) return 0;
-  for (int32_t slot = 0; slot < num_ctas; slot++)
-    iterations += iterations_by(marks, slot, k, until) - iterations_by(marks, slot, k, from);
-  if (iterations < 2 * num_ctas * FTL_STEP_UNIT) return 0;
-  return (until - from) * FTL_STEP_UNIT * FTL_STEP_UNIT * num_ctas / iterations;
-}
-
-// The mean over the CTAs of each one's own pace in the second half of its iterations.
-static int64_t own_iteration_time(const loop_marks *marks, int32_t k, int32_t num_ctas, const int64_t *before) {
-  int64_t sum = 0, num = 0;
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    int32_t count = marks->count[slot][k], from = count > 2 ? count / 2 - 1 : 0;
-    const int64_t *cycle = marks->cycle[slot][k];
-    if (count == 0) continue;
-    sum += count > 1 ? (cycle[count - 1] - cycle[from]) * FTL_STEP_UNIT / (count - 1 - from)
-                     : (cycle[0] - before[slot]) * FTL_STEP_UNIT;
-    num++;
-  }
-  return num > 0 ? sum / num : 0;
-}
-
-// When each slot ended what comes before the code that is looked at.
-typedef struct slot_cycles {
-  int64_t at[MAX_CTAS_PER_SM];
-} slot_cycles;
-
-// What a loop took beyond its periodic iterations belongs to the code before it. A loop that ran once cannot be told
-// from that code: all of it is the iteration.
-static void fill_loop(const loop_marks *marks, int32_t num_ctas, int32_t k, slot_cycles *before, int64_t *time) {
-  int64_t iteration = common_iteration_time(marks, k, num_ctas), sum_around = 0;
-  if (iteration == 0) iteration = own_iteration_time(marks, k, num_ctas, before->at);
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    if (marks->count[slot][k] == 0) continue;
-    sum_around += (last_mark(marks, slot, k) - before->at[slot]) * FTL_STEP_UNIT - iteration * marks->count[slot][k];
-    before->at[slot] = last_mark(marks, slot, k);
-  }
-  time[2 * k + 1] = iteration;
-  time[2 * k] = sum_around > 0 ? sum_around / num_ctas : 0;
-}
-
-// The code in the outer loop, from its last iteration. The code before it is what is left of the time until its first
-// iteration ended, had that been like the last but for the number of iterations in it.
-static void fill_outer(const loop_marks *marks, int32_t num_ctas, slot_cycles *before, int64_t *time) {
-  const ftl_outer_loop *outer = &marks->segments->outer;
-  slot_cycles at = *before;
-  int64_t sum_last = 0, sum_before = 0;
-  for (int32_t slot = 0; slot < num_ctas; slot++)
-    if (marks->outer[slot].count > 1) at.at[slot] = marks->outer[slot].cycle[marks->outer[slot].count - 2];
-  slot_cycles begin = at;
-  for (int32_t k = outer->first / 2; k < outer->last / 2; k++) fill_loop(marks, num_ctas, k, &at, time);
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    const outer_marks *o = &marks->outer[slot];
-    if (o->count == 0) continue;
-    int64_t end = o->cycle[o->count - 1], as_last = (end - begin.at[slot]) * FTL_STEP_UNIT;
-    sum_last += end - at.at[slot];
-    for (int32_t k = outer->first / 2; k < outer->last / 2; k++)
-      as_last += (o->first_count[k] - marks->count[slot][k]) * time[2 * k + 1];
-    if (o->count > 1) sum_before += (o->cycle[0] - before->at[slot]) * FTL_STEP_UNIT - as_last;
-    before->at[slot] = end;
-  }
-  time[outer->last] = sum_last * FTL_STEP_UNIT / num_ctas;
-  time[outer->first - 2] = sum_before > 0 ? sum_before / num_ctas : 0;
-}
-
-static void fill_times(const loop_marks *marks, int32_t num_ctas, const int64_t *starts, const int64_t *ends,
-                       int64_t *time) {
-  const ftl_segments *segments = marks->segments;
-  int32_t num_loops = segments->num_loops;
-  slot_cycles before;
-  int64_t sum_end = 0;
-  memcpy(before.at, starts, (size_t)num_ctas * sizeof *starts);
-  for (int32_t k = 0; k < num_loops; k++) {
-    if (segments->outer.loop >= 0 && 2 * k + 2 == segments->outer.first) {
-      fill_outer(marks, num_ctas, &before, time);
-      k = segments->outer.last / 2;  // the loop that never runs behind it
-    } else {
-      fill_loop(marks, num_ctas, k, &before, time);
-    }
-  }
-  for (int32_t slot = 0; slot < num_ctas; slot++) sum_end += ends[slot] - before.at[slot];
-  time[2 * num_loops] = sum_end * FTL_STEP_UNIT / num_ctas;
-}
-
-// Standard deviation of an iteration's time over those that all CTAs run side by side.
-static int64_t iteration_deviation(const loop_marks *marks, int32_t k, int32_t num_ctas) {
-  double sum = 0, squares = 0, count = 0;
-  int64_t until = INT64_MAX;
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    if (marks->count[slot][k] < 4) return 0;
-    if (last_mark(marks, slot, k) < until) until = last_mark(marks, slot, k);
-  }
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    const int64_t *cycle = marks->cycle[slot][k];
-    for (int32_t i = 1; i < marks->count[slot][k] && cycle[i] <= until; i++) {
-      double d = (double)(cycle[i] - cycle[i - 1]);
-      sum += d;
-      squares += d * d;
-      count++;
-    }
-  }
-  double variance = count > 1 ? (squares - sum * sum / count) / (count - 1) : 0;
-  return variance > 0 ? (int64_t)(sqrt(variance) * FTL_STEP_UNIT) : 0;
-}
-
-typedef struct measurement {
-  const ftl_launch *launch;
-  const ftl_segments *segments;
-  cut_program *cut;
-  int64_t sm_khz, representative;
-} measurement;
-
-static loop_marks *marks_create(const measurement *m, int64_t tile_before, int64_t tile) {
-  loop_marks *marks = calloc(1, sizeof *marks);
-  if (!marks) return NULL;
-  marks->program = &m->cut->warps;
-  marks->segments = m->segments;
-  marks->warp = m->cut->warps.roles[m->segments->leading_role].first_warp;
-  marks->tile_before = tile_before;
-  marks->tile = tile;
-  return marks;
-}
-
-// CTAs that share an SM are a whole round of SMs apart in launch order, nearer where the grid is too small for that:
-// they must be different ones, or they would find each other's tiles in L1.
-static void choose_ctas(const measurement *m, int32_t num_ctas, int64_t *ctas) {
-  int64_t grid = m->launch->tile->num_ctas, round = m->launch->arch->chip_num_sms;
-  int64_t distance = round * num_ctas <= grid ? round : grid > num_ctas ? grid / num_ctas : 1;
-  for (int32_t i = 0; i < num_ctas; i++) ctas[i] = (m->representative + (grid - distance % grid) * i) % grid;
-}
-
-// CTAs of a long run have drifted apart, so that one computes while another waits: they start an iteration of the
-// longest loop of a lone CTA apart.
-static void choose_starts(const measurement *m, int32_t num_ctas, const ftl_step_point *alone, int64_t *starts) {
-  int64_t longest = 0;
-  for (int32_t k = 0; k < m->segments->num_loops; k++)
-    if (alone->time[2 * k + 1] > longest) longest = alone->time[2 * k + 1];
-  for (int32_t i = 0; i < num_ctas; i++) starts[i] = longest * i / num_ctas / FTL_STEP_UNIT;
-}
-
-// Bytes that a CTA loads into registers in the loop that loads most of them: what lies between two passes over a row.
-static int64_t pass_bytes(const measurement *m) {
-  int64_t most = 0, first;
-  for (int32_t k = 0; k < m->segments->num_loops; k++) {
-    const ftl_segment *loop = &m->segments->segments[2 * k + 1];
-    int64_t bytes = 0;
-    for (int32_t i = 0; i < loop->num_refs; i++) {
-      const ftl_tile_ref *ref = loop->refs[i].ref;
-      int64_t element_bytes = ftl_dtype_bytes(m->launch->tile->tensors[ref->tensor].dtype);
-      if (loop->refs[i].is_direct) bytes += (int64_t)ref->rows * ref->columns * element_bytes;
-    }
-    bytes *= ftl_segments_trips(m->segments, m->launch->warps, k, m->representative, &first);
-    if (bytes > most) most = bytes;
-  }
-  return most;
-}
-
-// Shortened loops pass over so little that L1 would keep it for the next pass. Where it does not keep what whole loops
-// load, the SM has none.
-static ftl_arch arch_for(const measurement *m, int32_t num_ctas) {
-  ftl_arch arch = *m->launch->arch;
-  int64_t kept_bytes = ftl_l1_capacity_bytes(&arch, m->launch->warps, num_ctas);
-  if (pass_bytes(m) * num_ctas > kept_bytes) arch.l1_unified_bytes -= kept_bytes;
-  return arch;
-}
-
-// `alone`: what one CTA takes at this latency; all zeros when that is what is measured.
-static ftl_status measure_point(const measurement *m, int32_t num_ctas, int64_t latency, const ftl_step_point *alone,
-                                ftl_step_point *point, ftl_error *error) {
-  loop_marks *marks = marks_create(m, -1, -1);
-  if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
-  ftl_arch arch = arch_for(m, num_ctas);
-  ftl_sm_config config = {.arch = &arch,
-                          .program = &m->cut->warps,
-                          .num_slots = num_ctas,
-                          .code_is_warm = true,
-                          .bulk = !m->launch->no_bulk};
-  int64_t ctas[MAX_CTAS_PER_SM], starts[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
-  choose_ctas(m, num_ctas, ctas);
-  choose_starts(m, num_ctas, alone, starts);
-  ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, starts, num_ctas, mark_iteration, marks, ends,
-                                      &point->counters, error);
-  if (status == FTL_OK) fill_times(marks, num_ctas, starts, ends, point->time);
-  for (int32_t k = 0; num_ctas > 1 && k < m->segments->num_loops; k++)
-    point->deviation[k] = iteration_deviation(marks, k, num_ctas);
-  free(marks);
-  return status;
-}
-
-static bool same_trips(const measurement *m, int64_t cta, int64_t other) {
-  int64_t first;
-  for (int32_t k = 0; k < m->segments->num_loops; k++)
-    if (ftl_segments_trips(m->segments, m->launch->warps, k, cta, &first) !=
-        ftl_segments_trips(m->segments, m->launch->warps, k, other, &first))
-      return false;
-  return true;
-}
-
-// A distance between tiles of which the two before the representative have its loops too; 0: none is near.
-static int64_t find_distance(const measurement *m) {
-  for (int64_t d = 1; d <= SEARCHED_CTAS && 2 * d <= m->representative; d++)
-    if (same_trips(m, m->representative - d, m->representative) &&
-        same_trips(m, m->representative - 2 * d, m->representative))
-      return d;
-  return 0;
-}
-
-// A persistent CTA alone on its SM walks three tiles; the second begins while the first ends and ends while the third
-// begins.
-static ftl_status measure_later(const measurement *m, int64_t distance, int64_t latency, ftl_step_point *point,
-                                ftl_error *error) {
-  int64_t first = m->representative - 2 * distance, start = 0, end = 0, num_ctas = m->cut->tile.num_ctas;
-  loop_marks *marks = marks_create(m, first, first + distance);
-  if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
-  m->cut->tile.num_ctas = m->representative + 1;
-  ftl_sm_config config = {.arch = m->launch->arch,
-                          .program = &m->cut->warps,
-                          .num_slots = 1,
-                          .persistent_stride = distance,
-                          .code_is_warm = true,
-                          .bulk = !m->launch->no_bulk};
-  ftl_sm_counters counters;
-  ftl_status status =
-      ftl_lone_sm_run(&config, m->sm_khz, latency, &first, &start, 1, mark_iteration, marks, &end, &counters, error);
-  m->cut->tile.num_ctas = num_ctas;
-  if (status == FTL_OK) {
-    fill_times(marks, 1, &marks->tile_start, &marks->tile_end, point->later);
-    point->counters = counters;
-  }
-  free(marks);
-  return status;
-}
 
 // However CTAs interleave, a sub-core issues one instruction a cycle and its tensor pipe works on one.
 static void fill_least(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times) {
@@ -403,37 +14,38 @@ static void fill_least(const ftl_launch *launch, const ftl_segments *segments, f
   }
 }
 
-ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *segments, int64_t sm_khz,
-                                  const int64_t latency_cycles[FTL_NUM_STEP_LATENCIES], ftl_step_times *out,
-                                  ftl_error *error) {
+// Measures the point where it was not. A failure leaves its times 0.
+static void measure(ftl_step_times *times, int32_t i) {
+  if (times->is_measured[i] || times->failure.status != FTL_OK) return;
+  times->is_measured[i] = true;
+  if (ftl_step_measurement_take(times->measurement, times->latency_cycles[i], &times->points[0][i],
+                                &times->points[1][i], &times->failure) != FTL_OK)
+    times->points[0][i] = times->points[1][i] = (ftl_step_point){0};
+}
+
+ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, const ftl_segments *segments,
+                               int64_t sm_khz, const int64_t latency_cycles[FTL_NUM_STEP_LATENCIES], ftl_error *error) {
   memset(out, 0, sizeof *out);
   out->num_segments = 2 * segments->num_loops + 1;
   out->most_ctas = launch->occupancy.ctas_per_sm;
+  memcpy(out->latency_cycles, latency_cycles, sizeof out->latency_cycles);
   fill_least(launch, segments, out);
-  cut_program cut;
-  ftl_status status = cut_loops(&cut, launch->warps, segments->outer.loop, error);
+  ftl_status status = ftl_step_measurement_create(&out->measurement, launch, segments, sm_khz, error);
   if (status != FTL_OK) return status;
-  measurement m = {.launch = launch,
-                   .segments = segments,
-                   .cut = &cut,
-                   .sm_khz = sm_khz,
-                   .representative = find_representative(segments, launch->warps)};
-  bool has_later = launch->tile->persistent && out->most_ctas == 1 && segments->outer.loop < 0;
-  int64_t distance = has_later ? find_distance(&m) : 0;
-  for (int32_t i = 0; status == FTL_OK && i < FTL_NUM_STEP_LATENCIES; i++) {
-    out->latency_cycles[i] = latency_cycles[i];
-    status = measure_point(&m, 1, latency_cycles[i], &out->points[0][i], &out->points[0][i], error);
-    if (status != FTL_OK) break;
-    memcpy(out->points[0][i].later, out->points[0][i].time, sizeof out->points[0][i].later);
-    if (distance > 0) status = measure_later(&m, distance, latency_cycles[i], &out->points[0][i], error);
-    if (status != FTL_OK) break;
-    if (out->most_ctas == 1)
-      out->points[1][i] = out->points[0][i];
-    else
-      status = measure_point(&m, out->most_ctas, latency_cycles[i], &out->points[0][i], &out->points[1][i], error);
-  }
-  release_cut(&cut);
-  return status;
+  measure(out, 0);  // what cannot run at all is known before anything is walked
+  return ftl_step_times_status(out, error);
+}
+
+void ftl_step_times_fini(ftl_step_times *times) { ftl_step_measurement_destroy(times->measurement); }
+
+ftl_status ftl_step_times_status(const ftl_step_times *times, ftl_error *error) {
+  if (times->failure.status != FTL_OK && error) *error = times->failure;
+  return times->failure.status;
+}
+
+const ftl_step_point *ftl_step_times_point(ftl_step_times *times, int32_t row, int32_t i) {
+  measure(times, i);
+  return &times->points[row][i];
 }
 
 static int64_t between(int64_t x, int64_t x0, int64_t x1, int64_t y0, int64_t y1) {
@@ -444,16 +56,16 @@ static int64_t of_point(const ftl_step_point *point, int32_t segment, bool later
   return later ? point->later[segment] : point->time[segment];
 }
 
-static int64_t at_latency(const ftl_step_times *times, int32_t row, int32_t segment, int64_t latency, bool later) {
-  const ftl_step_point *points = times->points[row];
+static int64_t at_latency(ftl_step_times *times, int32_t row, int32_t segment, int64_t latency, bool later) {
   int32_t i = 1;
-  if (latency <= times->latency_cycles[0]) return of_point(&points[0], segment, later);
+  if (latency <= times->latency_cycles[0]) return of_point(ftl_step_times_point(times, row, 0), segment, later);
   while (i < FTL_NUM_STEP_LATENCIES - 1 && latency > times->latency_cycles[i]) i++;
   return between(latency, times->latency_cycles[i - 1], times->latency_cycles[i],
-                 of_point(&points[i - 1], segment, later), of_point(&points[i], segment, later));
+                 of_point(ftl_step_times_point(times, row, i - 1), segment, later),
+                 of_point(ftl_step_times_point(times, row, i), segment, later));
 }
 
-int64_t ftl_step_times_get(const ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
+int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
   int64_t time = at_latency(times, 0, segment, latency_cycles, false), least = resident * times->least[segment];
   if (resident > 1)
     time = between(resident, 1, times->most_ctas, time, at_latency(times, 1, segment, latency_cycles, false));
@@ -461,12 +73,12 @@ int64_t ftl_step_times_get(const ftl_step_times *times, int32_t segment, int32_t
 }
 
 // The mean of what an SM does whose loads hit L2 and of one whose loads come from DRAM.
-int64_t ftl_step_times_deviation(const ftl_step_times *times, int32_t k) {
-  return (times->points[1][0].deviation[k] + times->points[1][1].deviation[k]) / 2;
+int64_t ftl_step_times_deviation(ftl_step_times *times, int32_t k) {
+  const ftl_step_point *hit = ftl_step_times_point(times, 1, 0), *miss = ftl_step_times_point(times, 1, 1);
+  return (hit->deviation[k] + miss->deviation[k]) / 2;
 }
 
-int64_t ftl_step_times_get_later(const ftl_step_times *times, int32_t segment, int32_t resident,
-                                 int64_t latency_cycles) {
+int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
   if (times->most_ctas > 1) return ftl_step_times_get(times, segment, resident, latency_cycles);
   int64_t time = at_latency(times, 0, segment, latency_cycles, true), least = times->least[segment];
   return segment % 2 == 0 || time > least ? time : least;  // straight code overlaps that of the tile before

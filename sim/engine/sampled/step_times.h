@@ -2,40 +2,42 @@
 //
 // One SM with 1 and with all the CTAs that fit, against a memory that answers after a set latency through the SM's read
 // port. Loops are cut to a few iterations; the time of one is taken where the schedule has become periodic. The memory
-// latency is a parameter of the answer, since the traffic model finds it.
+// latency is a parameter of the answer, since the traffic model finds it. A latency is measured when it is first asked
+// for: a kernel whose tiles come from L2 never asks for the long ones.
 #ifndef FTL_ENGINE_SAMPLED_STEP_TIMES_H
 #define FTL_ENGINE_SAMPLED_STEP_TIMES_H
 
-#include "engine/launch.h"
-#include "engine/sampled/segments.h"
+#include "engine/sampled/step_measurement.h"
 
-enum { FTL_NUM_STEP_LATENCIES = 4, FTL_STEP_UNIT = 16 };  // times are in 1/16 SM cycle
-
-typedef struct ftl_step_point {
-  int64_t time[FTL_MAX_SEGMENTS];   // of one iteration (loops) or of the whole segment (straight code)
-  int64_t later[FTL_MAX_SEGMENTS];  // the same for tiles after a persistent CTA's first, whose copies began before
-  int64_t deviation[FTL_MAX_SEGMENT_LOOPS];  // standard deviation of an iteration's time among CTAs that share the SM
-  ftl_sm_counters counters;                  // of the SM run that this comes from
-} ftl_step_point;
+enum { FTL_NUM_STEP_LATENCIES = 4 };
 
 typedef struct ftl_step_times {
   int32_t num_segments;
   int32_t most_ctas;                               // points[1] is for this many resident CTAs, points[0] for one
   int64_t latency_cycles[FTL_NUM_STEP_LATENCIES];  // ascending
+  bool is_measured[FTL_NUM_STEP_LATENCIES];
   ftl_step_point points[2][FTL_NUM_STEP_LATENCIES];
   int64_t least[FTL_MAX_SEGMENTS];  // that one CTA takes of an SM's issue slots or tensor pipes
+  ftl_step_measurement *measurement;
+  ftl_error failure;  // of the first measurement that failed
 } ftl_step_times;
 
-FTL_MUST_USE ftl_status ftl_step_times_measure(const ftl_launch *launch, const ftl_segments *segments, int64_t sm_khz,
-                                               const int64_t latency_cycles[FTL_NUM_STEP_LATENCIES],
-                                               ftl_step_times *out, ftl_error *error);
+// Borrows launch and segments. To be released after a failure too.
+FTL_MUST_USE ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, const ftl_segments *segments,
+                                            int64_t sm_khz, const int64_t latency_cycles[FTL_NUM_STEP_LATENCIES],
+                                            ftl_error *error);
+void ftl_step_times_fini(ftl_step_times *times);
 
+// Whether all that was asked for could be measured; what could not was answered with 0.
+FTL_MUST_USE ftl_status ftl_step_times_status(const ftl_step_times *times, ftl_error *error);
+
+// With one CTA (row 0) or most_ctas (row 1) and the latency of index i.
+const ftl_step_point *ftl_step_times_point(ftl_step_times *times, int32_t row, int32_t i);
 // Time of one execution of a segment with `resident` CTAs on the SM and loads that take latency_cycles; in 1/16 cycle.
-int64_t ftl_step_times_get(const ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
+int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 // Standard deviation of an iteration's time, of loop k, while CTAs share the SM; in 1/16 cycle.
-int64_t ftl_step_times_deviation(const ftl_step_times *times, int32_t k);
+int64_t ftl_step_times_deviation(ftl_step_times *times, int32_t k);
 // The same in a tile after a persistent CTA's first.
-int64_t ftl_step_times_get_later(const ftl_step_times *times, int32_t segment, int32_t resident,
-                                 int64_t latency_cycles);
+int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 
 #endif

@@ -28,7 +28,7 @@ static walked walk(const lowered *l, ftl_walk_plan plan) {
   cr_assert(ftl_segments_try_init(&segments, l->warps));
   ftl_traffic_latencies(l->arch, SM_KHZ, &hit, &far, &miss);
   int64_t loaded = hit + far + miss, latencies[FTL_NUM_STEP_LATENCIES] = {hit, loaded, 2 * loaded, 6 * loaded};
-  cr_assert_eq(ftl_step_times_measure(&launch, &segments, SM_KHZ, latencies, &times, NULL), FTL_OK);
+  cr_assert_eq(ftl_step_times_init(&times, &launch, &segments, SM_KHZ, latencies, NULL), FTL_OK);
   cr_assert_eq(ftl_traffic_create_tags(&tags, l->arch, 64, NULL), FTL_OK);
   cr_assert_eq(ftl_traffic_init(&traffic, &launch, SM_KHZ, tags, NULL), FTL_OK);
   cr_assert_eq(ftl_gpu_steps_run(&launch, &segments, &times, plan, &traffic, &steps, NULL), FTL_OK);
@@ -36,6 +36,7 @@ static walked walk(const lowered *l, ftl_walk_plan plan) {
                    .dram_sectors = (double)ftl_traffic_scale(&traffic, steps.counts.dram_read_sectors)};
   ftl_traffic_fini(&traffic);
   ftl_l2_tags_destroy(tags);
+  ftl_step_times_fini(&times);
   return result;
 }
 

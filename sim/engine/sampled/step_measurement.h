@@ -1,0 +1,28 @@
+// One SM in full detail: how long the segments of a CTA take at one memory latency, alone and with the CTAs that fit.
+#ifndef FTL_ENGINE_SAMPLED_STEP_MEASUREMENT_H
+#define FTL_ENGINE_SAMPLED_STEP_MEASUREMENT_H
+
+#include "engine/launch.h"
+#include "engine/sampled/segments.h"
+
+enum { FTL_STEP_UNIT = 16 };  // times are in 1/16 SM cycle
+
+typedef struct ftl_step_point {
+  int64_t time[FTL_MAX_SEGMENTS];   // of one iteration (loops) or of the whole segment (straight code)
+  int64_t later[FTL_MAX_SEGMENTS];  // the same for tiles after a persistent CTA's first, whose copies began before
+  int64_t deviation[FTL_MAX_SEGMENT_LOOPS];  // standard deviation of an iteration's time among CTAs that share the SM
+  ftl_sm_counters counters;                  // of the SM run that this comes from
+} ftl_step_point;
+
+typedef struct ftl_step_measurement ftl_step_measurement;  // the programs with shortened loops, and where they run
+
+// Borrows launch and segments.
+FTL_MUST_USE ftl_status ftl_step_measurement_create(ftl_step_measurement **out, const ftl_launch *launch,
+                                                    const ftl_segments *segments, int64_t sm_khz, ftl_error *error);
+void ftl_step_measurement_destroy(ftl_step_measurement *m);
+
+// `alone`: with one CTA; `shared`: with all that fit. Both are zero before.
+FTL_MUST_USE ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cycles,
+                                                  ftl_step_point *alone, ftl_step_point *shared, ftl_error *error);
+
+#endif

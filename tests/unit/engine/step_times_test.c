@@ -1,0 +1,63 @@
+// Which memory latencies an SM is run with, and that what it answers does not hang on the order of the questions.
+#include "engine/sampled/step_times.h"
+
+#include "fixture.h"
+
+enum { SM_KHZ = 1200000, NUM_LATENCIES = FTL_NUM_STEP_LATENCIES };
+
+static const int64_t LATENCIES[NUM_LATENCIES] = {300, 1000, 2000, 6000};
+
+typedef struct timed {
+  lowered l;
+  ftl_launch launch;
+  ftl_segments segments;
+  ftl_step_times times;
+} timed;
+
+static void start(timed *t) {
+  t->l = lower_flash2("a100_80", "heads=8 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4");
+  t->launch = (ftl_launch){
+      .arch = t->l.arch, .tile = t->l.tile, .warps = t->l.warps, .occupancy = ftl_occupancy_of(t->l.warps, t->l.arch)};
+  cr_assert(ftl_segments_try_init(&t->segments, t->l.warps));
+  cr_assert_eq(ftl_step_times_init(&t->times, &t->launch, &t->segments, SM_KHZ, LATENCIES, NULL), FTL_OK);
+}
+
+static void stop(timed *t) {
+  cr_expect_eq(ftl_step_times_status(&t->times, NULL), FTL_OK);
+  ftl_step_times_fini(&t->times);
+  release_lowered(&t->l);
+}
+
+static void expect_measured(const timed *t, const bool expected[NUM_LATENCIES]) {
+  for (int32_t i = 0; i < NUM_LATENCIES; i++)
+    cr_expect_eq(t->times.is_measured[i], expected[i], "latency %lld", (long long)LATENCIES[i]);
+}
+
+// An answer lies between the two latencies around the one that is asked for; the first is always known.
+Test(unit_engine_step_times, only_latencies_that_are_asked_for_are_measured) {
+  timed t;
+  start(&t);
+  expect_measured(&t, (bool[]){true, false, false, false});
+  (void)ftl_step_times_get(&t.times, 1, 1, LATENCIES[0]);
+  expect_measured(&t, (bool[]){true, false, false, false});
+  (void)ftl_step_times_get(&t.times, 1, 1, LATENCIES[0] + 1);
+  expect_measured(&t, (bool[]){true, true, false, false});
+  (void)ftl_step_times_get_later(&t.times, 1, 1, LATENCIES[3]);
+  expect_measured(&t, (bool[]){true, true, true, true});
+  stop(&t);
+}
+
+Test(unit_engine_step_times, answers_do_not_hang_on_the_order_of_the_questions) {
+  timed up, down;
+  start(&up);
+  start(&down);
+  int32_t most = up.times.most_ctas;
+  cr_assert_gt(most, 1);
+  int64_t upward[NUM_LATENCIES], downward[NUM_LATENCIES];
+  for (int32_t i = 0; i < NUM_LATENCIES; i++) upward[i] = ftl_step_times_get(&up.times, 1, most, LATENCIES[i]);
+  for (int32_t i = NUM_LATENCIES; i-- > 0;) downward[i] = ftl_step_times_get(&down.times, 1, most, LATENCIES[i]);
+  for (int32_t i = 0; i < NUM_LATENCIES; i++) cr_expect_eq(upward[i], downward[i]);
+  cr_expect_lt(upward[0], upward[3]);
+  stop(&up);
+  stop(&down);
+}
