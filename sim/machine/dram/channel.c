@@ -48,8 +48,10 @@ void ftl_dram_channel_reset(ftl_dram_channel *channel, const ftl_dram_timing *ti
   *channel = (ftl_dram_channel){.banks = banks, .arriving = {none, none}};
   channel->next_refresh = timing->refi * (channel_idx + 1) / num_channels;
   for (uint32_t b = 0; b < timing->num_banks; b++) {
-    banks[b] = (ftl_dram_bank){
-        .group = (uint8_t)(b % timing->num_groups), .entries = {none, none}, .hit = {FTL_DRAM_NONE, FTL_DRAM_NONE}};
+    banks[b] = (ftl_dram_bank){.group = (uint8_t)(b % timing->num_groups),
+                               .entries = {none, none},
+                               .hit = {FTL_DRAM_NONE, FTL_DRAM_NONE},
+                               .next = {FTL_DRAM_NONE, FTL_DRAM_NONE}};
   }
 }
 
@@ -87,6 +89,67 @@ static void find_hit(const ftl_dram_entry *entries, ftl_dram_bank *bank, int dir
   bank->hit[direction] = i;
 }
 
+// ACT for the bank's oldest request. The PRE before it went as early as it could: the command bus is not modelled.
+static inline int64_t activate_cycle(const ftl_dram_shared *shared, const ftl_dram_bank *bank, int64_t since) {
+  if (bank->is_open) return max_of(bank->precharge_from, since) + shared->timing.rp;
+  return max_of(bank->activate_from, since);
+}
+
+// Whether the bank's next command is a column access: for the open row, unless older requests have waited too long.
+static inline bool goes_on_with_row(const ftl_dram_bank *bank, int direction) {
+  uint32_t hit = bank->hit[direction];
+  return hit != FTL_DRAM_NONE && (bank->num_bypasses < MAX_BYPASSES || hit == bank->entries[direction].head);
+}
+
+static bool is_open_next(const ftl_dram_queue *queue, uint32_t b) { return queue->opens[b / 64] >> (b % 64) & 1; }
+
+static void columns_remove(ftl_dram_queue *queue, uint32_t b) {
+  uint32_t i = 0;
+  while (queue->columns[i] != b) i++;
+  queue->num_columns--;
+  for (; i < queue->num_columns; i++) queue->columns[i] = queue->columns[i + 1];
+}
+
+static void columns_insert(const ftl_dram_channel *channel, const ftl_dram_shared *shared, ftl_dram_queue *queue,
+                           int direction, uint32_t b) {
+  uint64_t order = shared->entries[channel->banks[b].next[direction]].order;
+  uint32_t i = queue->num_columns++;
+  for (; i > 0; i--) {
+    uint8_t before = queue->columns[i - 1];
+    if (shared->entries[channel->banks[before].next[direction]].order < order) break;
+    queue->columns[i] = before;
+  }
+  queue->columns[i] = (uint8_t)b;
+}
+
+// Finds the bank's next command of a direction: to be called when its first entry, its first hit, its row or when it
+// may be precharged has changed.
+static void find_next(ftl_dram_channel *channel, const ftl_dram_shared *shared, uint32_t b, int direction) {
+  ftl_dram_bank *bank = &channel->banks[b];
+  ftl_dram_queue *queue = &channel->queues[direction];
+  uint32_t before = bank->next[direction], next = bank->entries[direction].head;
+  if (before == FTL_DRAM_NONE && next == FTL_DRAM_NONE) return;
+  bool is_column = goes_on_with_row(bank, direction);
+  bool was_column = before != FTL_DRAM_NONE && !is_open_next(queue, b);
+  if (is_column) next = bank->hit[direction];
+  bank->next[direction] = next;
+  if (was_column && is_column && next == before) return;
+  uint64_t bit = (uint64_t)1 << (b % 64);
+  if (was_column) columns_remove(queue, b);
+  queue->opens[b / 64] &= ~bit;
+  if (is_column) {
+    columns_insert(channel, shared, queue, direction, b);
+  } else if (next != FTL_DRAM_NONE) {
+    queue->opens[b / 64] |= bit;
+    bank->open_from[direction] = activate_cycle(shared, bank, shared->entries[next].since);
+  }
+}
+
+static void find_both_next(ftl_dram_channel *channel, const ftl_dram_shared *shared, uint32_t b) {
+  find_next(channel, shared, b, FTL_DRAM_READ);
+  find_next(channel, shared, b, FTL_DRAM_WRITE);
+}
+
 // Moves what has arrived by `now` into the queue, as far as it has room.
 static void admit(ftl_dram_channel *channel, ftl_dram_shared *shared, int direction) {
   ftl_dram_list *arriving = &channel->arriving[direction];
@@ -98,9 +161,11 @@ static void admit(ftl_dram_channel *channel, ftl_dram_shared *shared, int direct
     entry->since = channel->now;
     entry->order = channel->num_arrived++;
     ftl_dram_bank *bank = &channel->banks[entry->bank];
+    bool is_first = bank->entries[direction].head == FTL_DRAM_NONE;
+    bool is_hit = bank->is_open && entry->row == bank->row && bank->hit[direction] == FTL_DRAM_NONE;
     list_append(shared->entries, &bank->entries[direction], index);
-    if (bank->is_open && entry->row == bank->row && bank->hit[direction] == FTL_DRAM_NONE) bank->hit[direction] = index;
-    channel->busy_banks[direction][entry->bank / 64] |= (uint64_t)1 << (entry->bank % 64);
+    if (is_hit) bank->hit[direction] = index;
+    if (is_first || is_hit) find_next(channel, shared, entry->bank, direction);
     channel->num_queued[direction]++;
   }
 }
@@ -116,47 +181,31 @@ static int64_t next_arrival(const ftl_dram_channel *channel, const ftl_dram_shar
   return earliest;
 }
 
-// ACT for the bank's oldest request. The PRE before it went as early as it could: the command bus is not modelled.
-static inline int64_t activate_cycle(const ftl_dram_shared *shared, const ftl_dram_bank *bank, int64_t since) {
-  if (bank->is_open) return max_of(bank->precharge_from, since) + shared->timing.rp;
-  return max_of(bank->activate_from, since);
-}
-
-// Whether the bank's next command is a column access: for the open row, unless older requests have waited too long.
-static inline bool goes_on_with_row(const ftl_dram_bank *bank, int direction) {
-  uint32_t hit = bank->hit[direction];
-  return hit != FTL_DRAM_NONE && (bank->num_bypasses < MAX_BYPASSES || hit == bank->entries[direction].head);
-}
-
 // The next command of all banks for a direction, not before `from`. First the earlier, then column accesses, then the
-// older request: FR-FCFS. `rank` orders the first two.
+// older request: FR-FCFS.
 static inline command first_command(const ftl_dram_channel *channel, const ftl_dram_shared *shared, int direction,
                                     int64_t from) {
+  const ftl_dram_queue *queue = &channel->queues[direction];
+  command best = {INT64_MAX, 0, FTL_DRAM_NONE, false, direction};
   int64_t column_from = max_of(channel->bus_from[direction], from);
+  for (uint32_t i = 0; i < queue->num_columns && best.cycle > column_from; i++) {
+    uint32_t b = queue->columns[i];
+    const ftl_dram_bank *bank = &channel->banks[b];
+    int64_t cycle = max_of(max_of(bank->column_from, channel->group_from[bank->group]), column_from);
+    if (cycle < best.cycle) best = (command){cycle, b, bank->next[direction], true, direction};
+  }
   int64_t activate_from = max_of(channel->activate_from, from);
-  int64_t best_rank = INT64_MAX;
-  uint32_t best_bank = 0, best_entry = FTL_DRAM_NONE;
+  if (activate_from >= best.cycle) return best;
   for (uint32_t word = 0; word * 64 < shared->timing.num_banks; word++) {
-    for (uint64_t busy = channel->busy_banks[direction][word]; busy != 0; busy &= busy - 1) {
-      uint32_t b = word * 64 + (uint32_t)__builtin_ctzll(busy), entry;
-      const ftl_dram_bank *bank = &channel->banks[b];
-      int64_t rank;
-      if (goes_on_with_row(bank, direction)) {
-        entry = bank->hit[direction];
-        rank = 2 * max_of(max_of(bank->column_from, channel->group_from[bank->group]), column_from);
-      } else {
-        entry = bank->entries[direction].head;
-        rank = 2 * max_of(activate_cycle(shared, bank, shared->entries[entry].since), activate_from) + 1;
-      }
-      if (rank > best_rank) continue;
-      if (rank == best_rank && shared->entries[entry].order > shared->entries[best_entry].order) continue;
-      best_rank = rank;
-      best_bank = b;
-      best_entry = entry;
+    for (uint64_t opens = queue->opens[word]; opens != 0; opens &= opens - 1) {
+      uint32_t b = word * 64 + (uint32_t)__builtin_ctzll(opens), entry = channel->banks[b].next[direction];
+      int64_t cycle = max_of(channel->banks[b].open_from[direction], activate_from);
+      bool is_older =
+          cycle == best.cycle && !best.is_column && shared->entries[entry].order < shared->entries[best.entry].order;
+      if (cycle < best.cycle || is_older) best = (command){cycle, b, entry, false, direction};
     }
   }
-  if (best_entry == FTL_DRAM_NONE) return (command){INT64_MAX, 0, FTL_DRAM_NONE, false, direction};
-  return (command){best_rank / 2, best_bank, best_entry, best_rank % 2 == 0, direction};
+  return best;
 }
 
 static inline command next_command(ftl_dram_channel *channel, const ftl_dram_shared *shared) {
@@ -169,7 +218,8 @@ static inline command next_command(ftl_dram_channel *channel, const ftl_dram_sha
   return first_command(channel, shared, direction, from);
 }
 
-static void refresh(ftl_dram_channel *channel, const ftl_dram_timing *timing, int64_t cycle) {
+static void refresh(ftl_dram_channel *channel, const ftl_dram_shared *shared, int64_t cycle) {
+  const ftl_dram_timing *timing = &shared->timing;
   // Refreshes of an idle stretch leave nothing behind: only the last one before `cycle` matters.
   int64_t start = channel->next_refresh + (cycle - channel->next_refresh) / timing->refi * timing->refi;
   channel->next_refresh = start + timing->refi;
@@ -178,6 +228,7 @@ static void refresh(ftl_dram_channel *channel, const ftl_dram_timing *timing, in
     bank->is_open = false;
     bank->hit[FTL_DRAM_READ] = bank->hit[FTL_DRAM_WRITE] = FTL_DRAM_NONE;
     bank->activate_from = max_of(bank->activate_from, start + timing->rfc);
+    find_both_next(channel, shared, b);
   }
 }
 
@@ -193,6 +244,7 @@ static void activate(ftl_dram_channel *channel, ftl_dram_shared *shared, const c
   channel->activate_from = act->cycle + timing->rrd;
   find_hit(shared->entries, bank, FTL_DRAM_READ);
   find_hit(shared->entries, bank, FTL_DRAM_WRITE);
+  find_both_next(channel, shared, act->bank);
 }
 
 static void retire(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t index, int direction, int64_t cycle) {
@@ -200,9 +252,6 @@ static void retire(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t 
   ftl_dram_bank *bank = &channel->banks[entry->bank];
   list_remove(shared->entries, &bank->entries[direction], index);
   find_hit(shared->entries, bank, direction);
-  if (bank->entries[direction].head == FTL_DRAM_NONE) {
-    channel->busy_banks[direction][entry->bank / 64] &= ~((uint64_t)1 << (entry->bank % 64));
-  }
   channel->num_queued[direction]--;
   if (entry->opened_row) {
     shared->counters.row_misses++;
@@ -258,6 +307,7 @@ static void access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, co
   if (--shared->entries[column->entry].num_bursts == 0) {
     retire(channel, shared, column->entry, direction, end - timing->burst);
   }
+  find_both_next(channel, shared, column->bank);
 }
 
 void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared, int64_t until) {
@@ -273,7 +323,7 @@ void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared
     }
     if (next.cycle >= until) return;
     if (next.cycle >= channel->next_refresh) {
-      refresh(channel, &shared->timing, next.cycle);
+      refresh(channel, shared, next.cycle);
       continue;
     }
     channel->now = next.cycle;

@@ -34,7 +34,17 @@ typedef struct ftl_dram_bank {
   int64_t column_from, precharge_from, activate_from;  // first cycles at which each is legal
   ftl_dram_list entries[FTL_DRAM_NUM_DIRECTIONS];      // in order of arrival
   uint32_t hit[FTL_DRAM_NUM_DIRECTIONS];               // the first of them for the open row
+  uint32_t next[FTL_DRAM_NUM_DIRECTIONS];              // the one that the next command is for
+  int64_t open_from[FTL_DRAM_NUM_DIRECTIONS];          // where that is an ACT: its first legal cycle
 } ftl_dram_bank;
+
+// What the banks do next in one direction, kept as it changes: looking through all of them at each command would be
+// half of the channel's work.
+typedef struct ftl_dram_queue {
+  uint64_t opens[FTL_DRAM_MAX_BANKS / 64];  // banks whose next command is an ACT
+  uint32_t num_columns;
+  uint8_t columns[FTL_DRAM_MAX_BANKS];  // banks whose next command is a column access, that of the oldest request first
+} ftl_dram_queue;
 
 // What all channels share and never changes.
 typedef struct ftl_dram_timing {
@@ -56,7 +66,7 @@ typedef struct ftl_dram_channel {
   ftl_dram_list arriving[FTL_DRAM_NUM_DIRECTIONS];  // not arrived, or waiting for a queue entry
   bool is_draining;
   int64_t ecc_debt_milli;
-  uint64_t busy_banks[FTL_DRAM_NUM_DIRECTIONS][FTL_DRAM_MAX_BANKS / 64];
+  ftl_dram_queue queues[FTL_DRAM_NUM_DIRECTIONS];
   ftl_dram_bank *banks;
 } ftl_dram_channel;
 
