@@ -11,6 +11,7 @@
 
 typedef struct ftl_local_line {
   uint64_t line;
+  ftl_l2_address at;
   uint32_t segments;  // that store it, one bit each
 } ftl_local_line;
 

@@ -187,30 +187,41 @@ typedef struct sampled_outcome {
 } sampled_outcome;
 
 // Counts a tile of the run once, however many of its lines are like that.
-static void count_tile(int64_t tile, bool is_like_that, int64_t *last, int64_t *count) {
-  if (!is_like_that || tile == *last) return;
+static inline void count_tile(int64_t tile, int64_t *last, int64_t *count) {
+  *count += tile != *last;
   *last = tile;
-  ++*count;
 }
 
 static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int32_t side) {
   sampled_outcome sum = {0};
   line_range range = lines_of(traffic, ask);
-  int64_t last_tile = -1, last_far = -1, last_missed = -1, num_tiles = ask->run->num_tiles;
+  int64_t last_tile = -1, last_far = -1, last_missed = -1, num_tiles = ask->run->num_tiles, hits = 0;
   int64_t tile_bytes = ask->run->place.row_stride_bytes * ask->run->num_rows / num_tiles;
+  int64_t tile = 0, tile_begin = num_tiles > 1 ? -tile_bytes : 0;
+  uint64_t bytes_of_tile = num_tiles > 1 ? (uint64_t)tile_bytes : UINT64_MAX;
   for (const ftl_sampled_line *line = range.begin; line < range.end; line++) {
     ftl_l2_outcome outcome;
     ftl_l2_tags_read_at(traffic->tags, line->at, line->line, line->sectors, side, ask->run->priority, &outcome);
-    int64_t tile = num_tiles > 1 ? (int64_t)line->line * LINE_BYTES / tile_bytes : 0;
-    count_tile(tile, true, &last_tile, &sum.tiles);
-    count_tile(tile, outcome.far_sectors != 0, &last_far, &sum.far_tiles);
-    count_tile(tile, outcome.dram_read_sectors != 0, &last_missed, &sum.missed_tiles);
-    sum.asked += ftl_num_sectors(line->sectors);
+    int64_t byte = (int64_t)line->line * LINE_BYTES;
+    if ((uint64_t)(byte - tile_begin) >= bytes_of_tile) {  // seldom: a division a line would cost as much as the rest
+      tile = byte / tile_bytes;
+      tile_begin = tile * tile_bytes;
+    }
+    int64_t asked = ftl_num_sectors(line->sectors);
+    count_tile(tile, &last_tile, &sum.tiles);
+    sum.asked += asked;
+    if (outcome.hit_sectors == line->sectors) {  // most
+      hits += asked;
+      continue;
+    }
+    if (outcome.far_sectors != 0) count_tile(tile, &last_far, &sum.far_tiles);
+    if (outcome.dram_read_sectors != 0) count_tile(tile, &last_missed, &sum.missed_tiles);
     sum.far += ftl_num_sectors(outcome.far_sectors);
     sum.missed += ftl_num_sectors(outcome.dram_read_sectors);
     sum.dram_written += outcome.dram_write_sectors;
-    traffic->counts.hit_sectors += ftl_num_sectors(outcome.hit_sectors);
+    hits += ftl_num_sectors(outcome.hit_sectors);
   }
+  traffic->counts.hit_sectors += hits;
   traffic->counts.far_sectors += sum.far;
   traffic->counts.looked_up_sectors += sum.asked;
   traffic->counts.dram_read_sectors += sum.missed;
@@ -313,9 +324,11 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool i
   int64_t asked = 0, written = 0, read = 0;  // a write fetches nothing, an atomic what is not there
   line_range range = lines_of(traffic, &ask);
   for (const ftl_sampled_line *line = range.begin; line < range.end; line++) {
-    ftl_l2_outcome outcome =
-        is_atomic ? ftl_l2_tags_atomic(traffic->tags, line->line, line->sectors, run->priority)
-                  : ftl_l2_tags_write(traffic->tags, line->line, line->sectors, line->sectors, run->priority);
+    ftl_l2_outcome outcome;
+    if (is_atomic)
+      outcome = ftl_l2_tags_atomic(traffic->tags, line->line, line->sectors, run->priority);
+    else
+      ftl_l2_tags_write_at(traffic->tags, line->at, line->line, line->sectors, line->sectors, run->priority, &outcome);
     read += ftl_num_sectors(outcome.dram_read_sectors);
     written += outcome.dram_write_sectors;
     asked += ftl_num_sectors(line->sectors);

@@ -10,6 +10,7 @@
 #include "base/l2_priority.h"
 
 typedef struct ftl_l2_way {
+  uint64_t line;
   uint32_t stamp;    // lru: the set's tick at the last use; nru: 1 when marked
   uint8_t valid;     // sectors whose bytes are all here
   uint8_t dirty;     // sectors that DRAM has not; dirty and not valid: some bytes written, the rest not fetched

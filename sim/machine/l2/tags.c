@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/sectors.h"
 #include "machine/l2/hash.h"
+#include "machine/l2/prints.h"
 #include "machine/l2/replacement.h"
 
 #define NO_LINE UINT64_MAX
@@ -27,19 +28,19 @@ struct ftl_l2_tags {
   int64_t size_bytes;      // of the whole L2
   int64_t num_dirty_sectors;
   ftl_l2_set *sets;  // [side][set]
-  uint64_t *lines;   // [side][set][way], apart from the ways' state: a search touches only these
-  ftl_l2_way *ways;
+  uint64_t *prints;  // [side][set][word]: a search touches only these, and the way that it finds
+  ftl_l2_way *ways;  // [side][set][way]
   ftl_arena arena;
 };
 
 // One set of one side.
 typedef struct set_view {
   ftl_l2_set *set;
-  uint64_t *lines;
+  uint64_t *prints;
   ftl_l2_way *ways;
 } set_view;
 
-_Static_assert(sizeof(uint64_t) + sizeof(ftl_l2_way) <= 16, "a tag entry takes 16 bytes");
+_Static_assert(sizeof(ftl_l2_way) <= 16, "a tag entry takes 16 bytes");
 
 static uint64_t num_sets(const ftl_l2_tags *tags) { return (uint64_t)tags->sets_per_side * tags->hash.num_sides; }
 
@@ -65,9 +66,9 @@ ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t l
   tags->sets_per_side = ((all_sets - 1) >> log2_sample) + 1;
   uint64_t entries = num_sets(tags) * tags->num_ways;
   tags->sets = FTL_ARENA_NEW(&tags->arena, ftl_l2_set, num_sets(tags));
-  tags->lines = FTL_ARENA_NEW(&tags->arena, uint64_t, entries);
+  tags->prints = FTL_ARENA_NEW(&tags->arena, uint64_t, num_sets(tags) * ftl_l2_print_words(tags->num_ways));
   tags->ways = FTL_ARENA_NEW(&tags->arena, ftl_l2_way, entries);
-  if (tags->sets == NULL || tags->lines == NULL || tags->ways == NULL) {
+  if (tags->sets == NULL || tags->prints == NULL || tags->ways == NULL) {
     ftl_l2_tags_destroy(tags);
     return ftl_error_set(error, FTL_NO_MEMORY, "no memory for the L2 tags");
   }
@@ -84,9 +85,12 @@ void ftl_l2_tags_destroy(ftl_l2_tags *tags) {
 
 void ftl_l2_tags_flush(ftl_l2_tags *tags) {
   uint64_t entries = num_sets(tags) * tags->num_ways;
-  memset(tags->lines, 0xff, entries * sizeof *tags->lines);
-  memset(tags->ways, 0, entries * sizeof *tags->ways);
+  for (uint64_t i = 0; i < entries; i++) tags->ways[i] = (ftl_l2_way){.line = NO_LINE};
+  uint32_t num_words = ftl_l2_print_words(tags->num_ways);
+  memset(tags->prints, FTL_L2_PRINT_FREE, num_sets(tags) * num_words * sizeof *tags->prints);
   for (uint64_t i = 0; i < num_sets(tags); i++) {
+    for (uint32_t way = tags->num_ways; way < num_words * FTL_L2_PRINTS_OF_WORD; way++)
+      ftl_l2_prints_set(&tags->prints[i * num_words], way, FTL_L2_PRINT_NONE);
     // Ticks start apart, so that `random` does not choose alike in all sets.
     tags->sets[i] = (ftl_l2_set){.tick = (uint32_t)ftl_l2_mix(i)};
   }
@@ -126,30 +130,43 @@ ftl_l2_address ftl_l2_tags_address(const ftl_l2_tags *tags, uint64_t line) {
   return ftl_l2_hash_address(&tags->hash, line);
 }
 
+static set_view view_of(const ftl_l2_tags *tags, uint64_t set) {
+  return (set_view){&tags->sets[set], &tags->prints[set * ftl_l2_print_words(tags->num_ways)],
+                    &tags->ways[set * tags->num_ways]};
+}
+
 // Replicas take the sets half a turn away from those of home lines of the same number: each kind fills the sets evenly
 // on its own, and so do both together.
 static set_view view_set(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t side) {
-  uint32_t set_in_side = at.set_in_side >> tags->log2_sample;
-  if (side != at.home_side) set_in_side = (set_in_side + tags->sets_per_side / 2) % tags->sets_per_side;
-  uint64_t set = (uint64_t)side * tags->sets_per_side + set_in_side;
-  uint64_t first = set * tags->num_ways;
-  return (set_view){&tags->sets[set], &tags->lines[first], &tags->ways[first]};
+  uint32_t set_in_side = at.set_in_side >> tags->log2_sample, half = tags->sets_per_side / 2;
+  if (side != at.home_side) set_in_side += set_in_side + half < tags->sets_per_side ? half : half - tags->sets_per_side;
+  return view_of(tags, (uint64_t)side * tags->sets_per_side + set_in_side);
 }
 
 void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, ftl_l2_address at, int32_t side) {
   set_view view = view_set(tags, at, (uint32_t)side);
   __builtin_prefetch(view.set, 1);
-  for (uint32_t way = 0; way < tags->num_ways; way += 8) {
-    __builtin_prefetch(&view.lines[way]);
-    __builtin_prefetch(&view.ways[way], 1);
-  }
+  __builtin_prefetch(view.prints);
+  for (uint32_t way = 0; way < tags->num_ways; way += 4) __builtin_prefetch(&view.ways[way], 1);
 }
 
 // The way that holds the line, or num_ways.
-static uint32_t find_way(const ftl_l2_tags *tags, const set_view *view, uint64_t line) {
-  uint32_t way = 0;
-  while (way < tags->num_ways && view->lines[way] != line) way++;
-  return way;
+static inline uint32_t find_way(const ftl_l2_tags *tags, const set_view *view, uint64_t line) {
+  uint8_t print = ftl_l2_print_of(line);
+  for (uint32_t word = 0; word < ftl_l2_print_words(tags->num_ways); word++)
+    for (uint64_t like = ftl_l2_prints_like(view->prints[word], print); like != 0; like &= like - 1) {
+      uint32_t way = word * FTL_L2_PRINTS_OF_WORD + ftl_l2_prints_first(like);
+      if (view->ways[way].line == line) return way;
+    }
+  return tags->num_ways;
+}
+
+// The first way without a line, where there is one.
+static uint32_t find_free_way(const set_view *view) {
+  for (uint32_t word = 0;; word++) {
+    uint64_t like = ftl_l2_prints_like(view->prints[word], FTL_L2_PRINT_FREE);
+    if (like != 0) return word * FTL_L2_PRINTS_OF_WORD + ftl_l2_prints_first(like);
+  }
 }
 
 // A share of a set's ways. Where it is no whole number, so many sets have one more that the mean is the share.
@@ -176,11 +193,9 @@ static ftl_l2_priority granted(const ftl_l2_tags *tags, uint64_t line, ftl_l2_pr
   return FTL_L2_EVICT_NORMAL;
 }
 
-// The last access decides a line's priority. Beyond the set-aside one of those to be evicted last becomes normal.
-static void use_way(const ftl_l2_tags *tags, const set_view *view, uint32_t way, ftl_l2_priority priority) {
-  tags->replacement->use(view->set, view->ways, tags->num_ways, way);
-  priority = granted(tags, view->lines[way], priority);
-  if (view->ways[way].priority == priority) return;
+// Beyond the set-aside one of those to be evicted last becomes normal.
+__attribute__((noinline)) static void take_priority(const ftl_l2_tags *tags, const set_view *view, uint32_t way,
+                                                    ftl_l2_priority priority) {
   change_priority(view->set, &view->ways[way], priority);
   if (priority != FTL_L2_EVICT_LAST) return;
   if (view->set->num_last <= share_of_set(tags, view->set, tags->most_last_milliways)) return;
@@ -188,11 +203,18 @@ static void use_way(const ftl_l2_tags *tags, const set_view *view, uint32_t way,
   change_priority(view->set, &view->ways[beyond], FTL_L2_EVICT_NORMAL);
 }
 
+// The last access decides a line's priority.
+static inline void use_way(const ftl_l2_tags *tags, const set_view *view, uint32_t way, ftl_l2_priority priority) {
+  tags->replacement->use(view->set, view->ways, tags->num_ways, way);
+  priority = granted(tags, view->ways[way].line, priority);
+  if (view->ways[way].priority != priority) take_priority(tags, view, way, priority);
+}
+
 // The way's dirty sectors go to DRAM; the line stays, clean.
 static void clean_way(ftl_l2_tags *tags, const set_view *view, uint32_t way, ftl_l2_outcome *outcome) {
   ftl_l2_way *entry = &view->ways[way];
   if (entry->dirty == 0) return;
-  outcome->writebacks[outcome->num_writebacks] = view->lines[way];
+  outcome->writebacks[outcome->num_writebacks] = view->ways[way].line;
   outcome->writeback_sectors[outcome->num_writebacks] = entry->dirty;
   outcome->num_writebacks++;
   outcome->dram_write_sectors = (uint8_t)(outcome->dram_write_sectors + ftl_num_sectors(entry->dirty));
@@ -213,23 +235,26 @@ static uint32_t choose_dirty_way(const ftl_l2_tags *tags, const set_view *view, 
   return way;
 }
 
-// A way for a line that the set does not hold: a free one, else the victim's.
-static uint32_t allocate_way(ftl_l2_tags *tags, const set_view *view, uint64_t line, ftl_l2_outcome *outcome) {
+// A way for a line that the set does not hold: a free one, else the victim's. Apart from the hits, which would save
+// registers for it.
+__attribute__((noinline)) static uint32_t allocate_way(ftl_l2_tags *tags, const set_view *view, uint64_t line,
+                                                       ftl_l2_outcome *outcome) {
   uint32_t way;
   if (view->set->num_used < tags->num_ways) {
-    way = find_way(tags, view, NO_LINE);
+    way = find_free_way(view);
     view->set->num_used++;
   } else {
     way = tags->replacement->victim(view->set, view->ways, tags->num_ways, priority_to_evict(tags, view->set));
     clean_way(tags, view, way, outcome);
   }
-  view->lines[way] = line;
+  view->ways[way].line = line;
+  ftl_l2_prints_set(view->prints, way, ftl_l2_print_of(line));
   view->ways[way].valid = 0;
   return way;
 }
 
-static uint32_t find_or_allocate(ftl_l2_tags *tags, const set_view *view, uint64_t line, ftl_l2_priority priority,
-                                 ftl_l2_outcome *outcome) {
+static inline uint32_t find_or_allocate(ftl_l2_tags *tags, const set_view *view, uint64_t line,
+                                        ftl_l2_priority priority, ftl_l2_outcome *outcome) {
   uint32_t way = find_way(tags, view, line);
   if (way == tags->num_ways) way = allocate_way(tags, view, line, outcome);
   use_way(tags, view, way, priority);
@@ -245,27 +270,21 @@ static uint8_t widen(uint8_t sectors, uint32_t fill_sectors) {
 }
 
 // A read at the home side: what is missing comes from DRAM. Returns the sectors that it had.
-static uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, ftl_l2_priority priority,
-                         ftl_l2_outcome *outcome) {
+static inline uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
+                                ftl_l2_priority priority, ftl_l2_outcome *outcome) {
   set_view view = view_set(tags, at, at.home_side);
   ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, priority, outcome)];
   uint8_t had = entry->valid;
   uint8_t missing = sectors & (uint8_t)~had;
-  outcome->dram_read_sectors = widen(missing, tags->fill_sectors) & (uint8_t)~had;
+  if (missing != 0) outcome->dram_read_sectors = widen(missing, tags->fill_sectors) & (uint8_t)~had;
   entry->valid |= outcome->dram_read_sectors;
   return had;
 }
 
-void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
-                         ftl_l2_priority priority, ftl_l2_outcome *outcome) {
-  outcome->home_side = (uint8_t)at.home_side;
-  outcome->slice_in_side = (uint16_t)at.slice_in_side;
-  outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
-  if ((uint32_t)side == at.home_side) {
-    outcome->hit_sectors = sectors & read_home(tags, at, line, sectors, priority, outcome);
-    return;
-  }
-  set_view view = view_set(tags, at, (uint32_t)side);
+// A read at the other side. Of its own, so that neither side saves the other's registers.
+__attribute__((noinline)) static void read_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
+                                                   ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+  set_view view = view_set(tags, at, at.home_side ^ 1u);
   ftl_l2_way *replica = &view.ways[find_or_allocate(tags, &view, line, priority, outcome)];
   outcome->hit_sectors = sectors & replica->valid;
   uint8_t wanted = sectors & (uint8_t)~replica->valid;
@@ -273,6 +292,17 @@ void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, ui
     outcome->far_sectors = wanted & read_home(tags, at, line, wanted, priority, outcome);
     replica->valid |= wanted;
   }
+}
+
+void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
+                         ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+  outcome->home_side = (uint8_t)at.home_side;
+  outcome->slice_in_side = (uint16_t)at.slice_in_side;
+  outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
+  if ((uint32_t)side == at.home_side)
+    outcome->hit_sectors = sectors & read_home(tags, at, line, sectors, priority, outcome);
+  else
+    read_replica(tags, at, line, sectors, priority, outcome);
 }
 
 ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side,
@@ -286,27 +316,35 @@ static void drop_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line) {
   set_view view = view_set(tags, at, at.home_side ^ 1u);
   uint32_t way = find_way(tags, &view, line);
   if (way == tags->num_ways) return;
-  view.lines[way] = NO_LINE;
+  view.ways[way].line = NO_LINE;
+  ftl_l2_prints_set(view.prints, way, FTL_L2_PRINT_FREE);
   view.ways[way].valid = 0;
   change_priority(view.set, &view.ways[way], FTL_L2_EVICT_NORMAL);
   view.set->num_used--;
 }
 
-ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors,
-                                 ftl_l2_priority priority) {
-  ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
-  ftl_l2_outcome outcome = {
-      .hit_sectors = sectors, .home_side = (uint8_t)at.home_side, .slice_in_side = (uint16_t)at.slice_in_side};
+void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, uint8_t full_sectors,
+                          ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+  outcome->home_side = (uint8_t)at.home_side;
+  outcome->slice_in_side = (uint16_t)at.slice_in_side;
+  outcome->hit_sectors = sectors;
+  outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
   if (tags->hash.num_sides == 2) drop_replica(tags, at, line);
   set_view view = view_set(tags, at, at.home_side);
-  uint32_t way = find_or_allocate(tags, &view, line, priority, &outcome);
+  uint32_t way = find_or_allocate(tags, &view, line, priority, outcome);
   ftl_l2_way *entry = &view.ways[way];
   view.set->num_dirty = (uint16_t)(view.set->num_dirty + (entry->dirty == 0));
   tags->num_dirty_sectors += ftl_num_sectors(sectors & (uint8_t)~entry->dirty);
   entry->dirty |= sectors;
   entry->valid |= sectors & full_sectors;
   if (is_too_dirty(tags, view.set, tags->most_dirty_milliways))
-    clean_way(tags, &view, choose_dirty_way(tags, &view, way), &outcome);
+    clean_way(tags, &view, choose_dirty_way(tags, &view, way), outcome);
+}
+
+ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors,
+                                 ftl_l2_priority priority) {
+  ftl_l2_outcome outcome = {0};
+  ftl_l2_tags_write_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors, full_sectors, priority, &outcome);
   return outcome;
 }
 
@@ -326,7 +364,7 @@ ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sect
 int64_t ftl_l2_tags_settle(ftl_l2_tags *tags) {
   int64_t before = tags->num_dirty_sectors;
   for (uint64_t i = 0; i < num_sets(tags); i++) {
-    set_view view = {&tags->sets[i], &tags->lines[i * tags->num_ways], &tags->ways[i * tags->num_ways]};
+    set_view view = view_of(tags, i);
     while (is_too_dirty(tags, view.set, tags->kept_dirty_milliways)) {
       ftl_l2_outcome outcome = {0};
       clean_way(tags, &view, choose_dirty_way(tags, &view, tags->num_ways), &outcome);
@@ -349,7 +387,8 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
   for (uint64_t line = FOUL_FIRST_LINE + (uint64_t)first;; line++) {
     line = ftl_l2_tags_next_in_sample(tags, line, end, &at);
     if (line == end) return;
-    (void)ftl_l2_tags_write(tags, line, ALL_SECTORS, ALL_SECTORS, FTL_L2_EVICT_NORMAL);
+    ftl_l2_outcome outcome;
+    ftl_l2_tags_write_at(tags, at, line, ALL_SECTORS, ALL_SECTORS, FTL_L2_EVICT_NORMAL, &outcome);
   }
   (void)ftl_l2_tags_settle(tags);
 }

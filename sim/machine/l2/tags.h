@@ -57,9 +57,12 @@ ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sector
                                 ftl_l2_priority priority);
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors,
                                  ftl_l2_priority priority);
-// A read of a line whose place is known. writebacks and writeback_sectors hold num_writebacks entries, no more.
+// A read and a write of a line whose place is known. writebacks and writeback_sectors hold num_writebacks entries, no
+// more.
 void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
                          ftl_l2_priority priority, ftl_l2_outcome *outcome);
+void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, uint8_t full_sectors,
+                          ftl_l2_priority priority, ftl_l2_outcome *outcome);
 // A read-modify-write at the home side: what is not there is fetched; the sectors are dirty after it.
 ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, ftl_l2_priority priority);
 // Tells the host's cache that a read by `side` of the line that lies there follows; changes nothing.
