@@ -28,7 +28,7 @@ static ftl_status run_launch(ftl_pipeline_launch *one, int64_t khz, bool full, f
   if (before != FTL_L2_KEPT) release_kept(kept);
   one->launch.l2_before = before;
   return full ? ftl_full_run(&one->launch, khz, &kept->memory, &one->totals, error)
-              : ftl_sampled_run(&one->launch, &one->work, khz, &kept->tags, &one->totals, error);
+              : ftl_sampled_run(&one->launch, one->plan, &one->work, khz, &kept->tags, &one->totals, error);
 }
 
 static ftl_l2_before cold(const ftl_pipeline *pipeline) {
@@ -89,7 +89,9 @@ static ftl_status probe_clock(const ftl_pipeline *pipeline, int launch_idx, int6
   ftl_pipeline part = {
       .num_launches = 1, .sustained = pipeline->sustained, .caches = {.fouled = pipeline->caches.fouled}};
   ftl_probe probe;
-  *found = ftl_sampled_is_long(&whole->launch) && ftl_probe_try_init(&probe, whole, &part.launches[0]);
+  ftl_pipeline_launch *first = &part.launches[0];
+  *found = whole->plan.group > 1 && ftl_probe_try_init(&probe, whole, first) &&
+           ftl_sampled_try_plan(&first->launch, &first->plan);
   if (!*found) return FTL_OK;
   return settle_clock(&part, 0, 1, false, (clock_search){.max_runs = MAX_CLOCK_RUNS}, khz, error);
 }
@@ -107,16 +109,16 @@ static ftl_status settle_sampled_clock(ftl_pipeline *pipeline, int from, int to,
   return settle_clock(pipeline, from, to, false, search, khz, error);
 }
 
-static bool can_sample(const ftl_pipeline *pipeline, int from, int to) {
+static bool try_plan(ftl_pipeline *pipeline, int from, int to) {
   for (int i = from; i < to; i++)
-    if (!ftl_sampled_is_possible(&pipeline->launches[i].launch)) return false;
+    if (!ftl_sampled_try_plan(&pipeline->launches[i].launch, &pipeline->launches[i].plan)) return false;
   return true;
 }
 
 static ftl_status run_clock_group(ftl_pipeline *pipeline, int from, int to, ftl_error *error) {
   const ftl_arch *arch = pipeline->launches[from].launch.arch;
   int64_t khz = pipeline->held_khz ? pipeline->held_khz : arch->clock_sm_max_khz;
-  bool sampling = can_sample(pipeline, from, to), full = pipeline->full || !sampling;
+  bool sampling = try_plan(pipeline, from, to), full = pipeline->full || !sampling;
   // A sampled run finds the clock cheaply; `full` then starts where it is likely to end.
   if (!full || (sampling && !pipeline->held_khz)) {
     ftl_status status = settle_sampled_clock(pipeline, from, to, &khz, error);

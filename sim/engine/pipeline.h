@@ -4,12 +4,14 @@
 
 #include "engine/launch.h"
 #include "engine/predict.h"
+#include "engine/sampled/walk_plan.h"
 #include "engine/work.h"
 
 typedef struct ftl_pipeline_launch {
   ftl_launch launch;
   ftl_static_work work;
-  ftl_totals totals;  // set by ftl_pipeline_run
+  ftl_walk_plan plan;  // of a sampled run: set by ftl_pipeline_run
+  ftl_totals totals;   // set by ftl_pipeline_run
 } ftl_pipeline_launch;
 
 // L2 before each launch.

@@ -13,14 +13,11 @@ static const double CYCLES_BOUND_PCT = 6.0, HBM_BOUND_PCT = 1.0;
 
 enum { SMALL_BYTES = 4 << 20 };
 
-bool ftl_sampled_is_possible(const ftl_launch *launch) {
+bool ftl_sampled_try_plan(const ftl_launch *launch, ftl_walk_plan *plan) {
   ftl_segments segments;
-  return ftl_segments_try_init(&segments, launch->warps);
-}
-
-bool ftl_sampled_is_long(const ftl_launch *launch) {
-  ftl_segments segments;
-  return ftl_segments_try_init(&segments, launch->warps) && ftl_walk_plan_make(launch, &segments).group > 1;
+  if (!ftl_segments_try_init(&segments, launch->warps)) return false;
+  *plan = ftl_walk_plan_make(launch, &segments);
+  return true;
 }
 
 static int64_t tile_bytes(const ftl_segments *segments, const ftl_tile_ref *ref) {
@@ -256,11 +253,11 @@ static double cycles_bound_pct(const ftl_launch *launch, const ftl_segments *seg
          fairness_risk_pct(launch, segments, times) + (double)steps->period_spread_permille / 10.0;
 }
 
-static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segments, const ftl_static_work *work,
-                            ftl_step_times *times, ftl_l2_tags **tags, ftl_totals *out, ftl_error *error) {
+static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segments, ftl_walk_plan plan,
+                            const ftl_static_work *work, ftl_step_times *times, ftl_l2_tags **tags, ftl_totals *out,
+                            ftl_error *error) {
   ftl_traffic traffic;
   ftl_gpu_steps steps;
-  ftl_walk_plan plan = ftl_walk_plan_make(launch, segments);
   ftl_status status = prepare_tags(launch, segments, plan.group, tags, error);
   if (status == FTL_OK) status = ftl_traffic_init(&traffic, launch, out->sm_khz, *tags, error);
   if (status != FTL_OK) return status;
@@ -280,8 +277,8 @@ static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segmen
   return status;
 }
 
-ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work, int64_t sm_khz, ftl_l2_tags **tags,
-                           ftl_totals *out, ftl_error *error) {
+ftl_status ftl_sampled_run(const ftl_launch *launch, ftl_walk_plan plan, const ftl_static_work *work, int64_t sm_khz,
+                           ftl_l2_tags **tags, ftl_totals *out, ftl_error *error) {
   ftl_segments segments;
   ftl_step_times times;
   *out = (ftl_totals){.sm_khz = sm_khz};
@@ -290,7 +287,7 @@ ftl_status ftl_sampled_run(const ftl_launch *launch, const ftl_static_work *work
                          "%s: loops nest in more than one place or role, so it cannot be sampled; use detail=full",
                          launch->tile->name);
   ftl_status status = init_steps(launch, &segments, sm_khz, &times, error);
-  if (status == FTL_OK) status = run_steps(launch, &segments, work, &times, tags, out, error);
+  if (status == FTL_OK) status = run_steps(launch, &segments, plan, work, &times, tags, out, error);
   ftl_step_times_fini(&times);
   return status;
 }

@@ -19,7 +19,7 @@ static ftl_pipeline_launch launch_of(const lowered *l) {
 static double insts_per_cycle(const ftl_pipeline_launch *one) {
   ftl_l2_tags *tags = NULL;
   ftl_totals totals;
-  cr_assert_eq(ftl_sampled_run(&one->launch, &one->work, SM_KHZ, &tags, &totals, NULL), FTL_OK);
+  cr_assert_eq(ftl_sampled_run(&one->launch, one->plan, &one->work, SM_KHZ, &tags, &totals, NULL), FTL_OK);
   ftl_l2_tags_destroy(tags);
   return (double)totals.sm.warp_insts / (double)totals.cycles;
 }
@@ -30,8 +30,10 @@ Test(unit_engine_probe, the_first_waves_of_a_long_launch_work_at_its_rate) {
   lowered l = lower_flash2("h200", SHAPE "seqlen=16384");
   ftl_pipeline_launch whole = launch_of(&l), part;
   ftl_probe probe;
-  cr_assert(ftl_sampled_is_long(&whole.launch));
+  cr_assert(ftl_sampled_try_plan(&whole.launch, &whole.plan));
+  cr_assert_gt(whole.plan.group, 1);
   cr_assert(ftl_probe_try_init(&probe, &whole, &part));
+  cr_assert(ftl_sampled_try_plan(&part.launch, &part.plan));
   cr_expect_eq(part.launch.tile->num_ctas, 3 * 132 * whole.launch.occupancy.ctas_per_sm);
   double of_part = insts_per_cycle(&part), of_whole = insts_per_cycle(&whole);
   cr_expect_lt(fabs(of_part / of_whole - 1), 0.05, "%.1f instructions a cycle, whole %.1f", of_part, of_whole);
