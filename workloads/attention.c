@@ -29,6 +29,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .dropout_p = ftl_spec_real(spec, FTL_PARAM_dropout_p),
       .scaling = (int32_t)v[FTL_PARAM_scaling],
       .sums_each_step = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_STEP,
+      .guards_each_step = v[FTL_PARAM_guard] == FTL_GUARD_ALWAYS,
       .scale = v[FTL_PARAM_softmax_scale] > 0 ? (float)ftl_spec_real(spec, FTL_PARAM_softmax_scale)
                                               : 1.0f / sqrtf((float)head_dim),
   };

@@ -15,11 +15,12 @@ typedef struct ftl_attention {
   int64_t num_m_tiles;
   ftl_dtype dtype;
   bool causal;
-  int64_t diagonal;     // causal: query i sees key j only if j <= i + diagonal (aligned at the bottom right)
-  int64_t window;       // 0: none
-  double dropout_p;     // 0: no dropout
-  float scale;          // of the scores
-  int32_t scaling;      // FTL_SCALING_...
+  int64_t diagonal;       // causal: query i sees key j only if j <= i + diagonal (aligned at the bottom right)
+  int64_t window;         // 0: none
+  double dropout_p;       // 0: no dropout
+  float scale;            // of the scores
+  int32_t scaling;        // FTL_SCALING_...
+  bool guards_each_step;  // every step of the softmax looks for rows without a key, else masked ones do
   bool sums_each_step;  // row sums are those of whole rows after every step, else of each lane's columns until the end
 } ftl_attention;
 ftl_attention ftl_attention_of(const ftl_spec *spec);

@@ -7,6 +7,7 @@ static const float ln_2 = 0.69314718055994530942f;
 ftl_online_softmax ftl_online_softmax_declare(ftl_builder *b, int32_t rows, const ftl_attention *a) {
   return (ftl_online_softmax){
       .scaling = ftl_score_scaling_of(a),
+      .guards_each_step = a->guards_each_step,
       .output_scale = 1.0F,
       .max = ftl_builder_rows(b, "max", rows),
       .previous = ftl_builder_rows(b, "previous_max", rows),
@@ -47,7 +48,7 @@ void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_
   ftl_reduce_lanes(b, FTL_ELEM_MAX, s->max);
   // Of a row that has seen no key -inf - -inf would be NaN: such rows are shifted by 0, and exp2(-inf) is 0.
   int32_t finite_max = s->max;
-  if (masked) {
+  if (masked || s->guards_each_step) {
     ftl_unary(b, FTL_ELEM_ZERO_IF_NEG_INF, s->shift, s->max);
     finite_max = s->shift;
   }

@@ -46,6 +46,7 @@ enum {
 };
 enum { FTL_SCALING_EXPONENT, FTL_SCALING_SCORES, FTL_SCALING_TWICE };
 enum { FTL_ROW_SUMS_END, FTL_ROW_SUMS_STEP };
+enum { FTL_GUARD_MASKED, FTL_GUARD_ALWAYS };
 enum { FTL_EXP2_FTZ, FTL_EXP2_IEEE };
 enum { FTL_SOFTMAX_SAFE, FTL_SOFTMAX_ONLINE };
 enum { FTL_ELEMENTWISE_EPILOGUE, FTL_ELEMENTWISE_FUSED, FTL_ELEMENTWISE_SEPARATE };
@@ -159,7 +160,7 @@ enum { FTL_MAX_LAUNCHES = 8 };
 // How CTAs stand together, and come to their tiles.
 #define FTL_TAKES_CLUSTERS (FTL_TAKES(cluster) | FTL_TAKES(tile_scheduler))
 // How a kernel's source writes its softmax.
-#define FTL_TAKES_SOFTMAX_FORM (FTL_TAKES(scaling) | FTL_TAKES(row_sums) | FTL_TAKES(exp2))
+#define FTL_TAKES_SOFTMAX_FORM (FTL_TAKES(scaling) | FTL_TAKES(row_sums) | FTL_TAKES(guard) | FTL_TAKES(exp2))
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
 // trees, SparQ, quantised caches, block masks, dropout, clusters, FlashAttention-3's overlap, forms of the softmax and

@@ -96,6 +96,7 @@ static ftl_status set_flex(ftl_spec *spec, const ftl_measurement *row, ftl_error
   const int64_t *v = spec->value;
   bool has_list = v[FTL_PARAM_window] != 0 && v[FTL_PARAM_mask] == FTL_MASK_NONE;
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "twice", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);
   if (status != FTL_OK) return status;
   if (!has_list) return set_triton_attention(spec, row, error);
   int64_t edge = strtoll(ftl_column_or(row, "mask_block", "128"), NULL, 10);
@@ -129,6 +130,7 @@ static ftl_status set_flash_tile(ftl_spec *spec, const ftl_measurement *row, ftl
       {FTL_PARAM_block_m, block_m}, {FTL_PARAM_block_n, block_n}, {FTL_PARAM_num_warps, num_warps}};
   ftl_status status = SET_NUMBERS(spec, tile, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "interleaved", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);  // softmax.h
   if (status == FTL_OK) status = set_flash_softmax(spec, error);
   return status == FTL_OK ? set_instructions(spec, "mma", "cp_async", error) : status;
 }

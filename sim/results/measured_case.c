@@ -29,8 +29,8 @@ const char *ftl_measured_gpu_arch(const char *gpu) {
   return NULL;
 }
 
-// kernels/attention is plain code, reads Q from shared memory in every step and refills a buffer as soon as it is free;
-// the column `schedule` of unfused attention names its softmax.
+// kernels/attention is plain code, reads Q from shared memory in every step and refills a buffer as soon as it is free,
+// looks in every step for rows without a key; the column `schedule` of unfused attention names its softmax.
 static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const char *workload = ftl_measurement_fact(row, "workload");
   if (workload == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "a row that names no workload");
@@ -40,6 +40,8 @@ static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error 
   if (accepts >> FTL_PARAM_q_operand & 1) status = ftl_columns_set(spec, FTL_PARAM_q_operand, "shared", error);
   if (status == FTL_OK && (accepts >> FTL_PARAM_refill & 1) != 0)
     status = ftl_columns_set(spec, FTL_PARAM_refill, "early", error);
+  if (status == FTL_OK && (accepts >> FTL_PARAM_guard & 1) != 0)
+    status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);
   if (status == FTL_OK && (accepts >> FTL_PARAM_code & 1) != 0)
     status = ftl_columns_set(spec, FTL_PARAM_code, "plain", error);
   if (status != FTL_OK || (accepts >> FTL_PARAM_softmax & 1) == 0) return status;

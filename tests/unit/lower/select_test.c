@@ -153,6 +153,18 @@ Test(unit_lower_select, row_sums_of_every_step_take_shuffles) {
   cr_expect_eq(step.insts[FTL_OP_FMNMX], end.insts[FTL_OP_FMNMX]);
 }
 
+// A compare and a select for each of 2 rows of each of 2 slabs.
+Test(unit_lower_select, a_guard_in_every_step_takes_a_compare_and_a_select_a_row) {
+  programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma");
+  counts masked = count_loop(p.warps, 0);
+  programs_fini(&p);
+  p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma guard=always");
+  counts always = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(always.insts[FTL_OP_ISETP] - masked.insts[FTL_OP_ISETP], 2 * 2);
+  cr_expect_eq(always.total - masked.total, 2 * 2 * 2);
+}
+
 Test(unit_lower_select, exponentials_that_keep_denormals_take_a_compare_and_two_multiplications_more) {
   programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma");
   counts ftz = count_loop(p.warps, 0);
