@@ -133,6 +133,7 @@ static void read_again(const rows_kernel *k, ftl_expr end, int32_t unroll, step_
 // instructions are enough for (the loops of kernels/attention/standard_mma.h as compiled for sm_90a: 36, 72, 67, 89 and
 // 75 instructions a step; unrolled to 146, 135, 89 and 150. Of eight loops two are not as this says: the maximum
 // without causal has two steps, the sum with causal one).
+// It decides before selects become predicates: they are counted here.
 static int32_t unroll_of(const rows_kernel *k, const row_pass *pass) {
   enum { VECTOR_LOAD = 6 + FTL_ROW_VECTOR_COLUMNS, VECTOR_MASK = 2 * FTL_ROW_VECTOR_COLUMNS, MOST_INSTS = 152 };
   if (k->s->unroll > 0) return k->s->unroll;

@@ -20,37 +20,38 @@ static bool is_whole_vectors(const ftl_select *s, const ftl_tile_op *op) {
          ftl_expr_alignment(s->tile, op->column0) >= vector;
 }
 
-// The last, or first, column that a row of slab sees.
-static int32_t row_bound(ftl_select *s) {
-  int32_t bound = ftl_draft_value_add(&s->draft, 1, true);
-  ftl_select_add(s, FTL_OP_IADD, 1, bound, s->thread, NONE, NONE);
-  ftl_select_add(s, FTL_OP_FMNMX, 1, bound, bound, NONE, NONE);
-  return bound;
+// How far the vector's first column is from the last, or first, that its row sees.
+static int32_t distance_to(ftl_select *s, int32_t base, bool of_row) {
+  int32_t distance = ftl_draft_value_add(&s->draft, 1, true);
+  ftl_select_add(s, FTL_OP_IADD, 1, distance, base, NONE, NONE);
+  if (of_row) ftl_select_add(s, FTL_OP_FMNMX, 1, distance, distance, NONE, NONE);
+  return distance;
 }
 
-// A select an element; an index and a compare an element and bound too, or a vector where vectors are masked whole. The
-// columns that a row sees are found once a row.
+// Vectors that are masked whole: a compare, and a select an element. Else a compare an element and bound, of a distance
+// with the element's number; what follows is predicated, so that no select is needed (SASS of softmax_row in
+// kernels/attention/standard_mma.h: 8 ISETP and no FSEL a vector). The compare is then what the element waits for.
+static void mask_vector(ftl_select *s, int32_t fragment, int32_t num_registers, int32_t distance, bool is_whole) {
+  if (!is_whole) {
+    ftl_select_add(s, FTL_OP_ISETP, num_registers, fragment, fragment, distance, NONE);
+    return;
+  }
+  int32_t beyond = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, 1, beyond, distance, NONE, NONE);
+  ftl_select_add(s, FTL_OP_SEL, num_registers, fragment, fragment, beyond, NONE);
+}
+
 void ftl_select_mask_by_rows(ftl_select *s, const ftl_tile_op *op) {
   ftl_fragment_map map = s->values[op->dst].map;
-  int32_t base = ftl_draft_value_add(&s->draft, 1, true),
-          num_compares = is_whole_vectors(s, op) ? 1 : map.num_registers;
+  bool is_whole = is_whole_vectors(s, op);
+  int32_t base = ftl_draft_value_add(&s->draft, 1, true);
   ftl_select_add(s, FTL_OP_IADD, 1, base, s->thread, NONE, NONE);
-  for (int32_t slab = 0; slab < map.num_slabs; slab++) {
-    int32_t limit = op->diagonal != FTL_ALWAYS ? row_bound(s) : NONE;
-    int32_t left = op->left != FTL_ALWAYS ? row_bound(s) : NONE;
+  for (int32_t slab = 0; slab < map.num_slabs; slab++)
     for (int32_t i = 0; i < map.per_slab; i++) {
-      int32_t fragment = ftl_select_fragment(s, op->dst, slab, i), beyond = ftl_select_temp(s, 0);
-      int32_t columns = ftl_draft_value_add(&s->draft, num_compares, true);
-      ftl_select_add(s, FTL_OP_IADD, num_compares, columns, base, NONE, NONE);
-      ftl_select_add(s, FTL_OP_ISETP, num_compares, beyond, columns, limit, NONE);
-      if (left != NONE) {
-        int32_t either = ftl_select_temp(s, 0);
-        ftl_select_add(s, FTL_OP_ISETP, num_compares, either, columns, left, beyond);
-        beyond = either;
-      }
-      ftl_select_add(s, FTL_OP_SEL, map.num_registers, fragment, fragment, beyond, NONE);
+      int32_t fragment = ftl_select_fragment(s, op->dst, slab, i);
+      mask_vector(s, fragment, map.num_registers, distance_to(s, base, op->diagonal != FTL_ALWAYS), is_whole);
+      if (op->left != FTL_ALWAYS) mask_vector(s, fragment, map.num_registers, distance_to(s, base, true), is_whole);
     }
-  }
 }
 
 // ---- reductions ----

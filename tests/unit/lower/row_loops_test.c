@@ -80,6 +80,23 @@ Test(unit_lower_row_loops, loops_that_the_source_does_not_unroll_are_unrolled_by
   programs_fini(&p);
 }
 
+// A causal softmax compares each column with the last that its row sees: the four vectors of a round cost 4 x 8
+// compares, each an addition for the distance and a compare whether the vector exists; one compare ends the loop.
+Test(unit_lower_row_loops, a_mask_of_rows_costs_a_compare_an_element) {
+  enum { SOFTMAX = 1, FIRST_ROUNDS = 1 };
+  programs p = lowered("h200", "standard_attention",
+                       "heads=2 seqlen=4096 head_dim=64 block_m=64 block_n=64 num_warps=4 causal=1", SOFTMAX);
+  int32_t compares = 0, selects = 0;
+  for (int32_t i = p.warps->loops[FIRST_ROUNDS].begin + 1; i < p.warps->loops[FIRST_ROUNDS].end; i++) {
+    const ftl_warp_inst *inst = &p.warps->insts[i];
+    compares += inst->opcode == FTL_OP_ISETP ? inst->repeat : 0;
+    selects += inst->opcode == FTL_OP_SEL ? inst->repeat : 0;
+  }
+  cr_expect_eq(compares, 4 * 8 + 4 + 1, "%d compares", compares);
+  cr_expect_eq(selects, 0, "%d selects", selects);
+  programs_fini(&p);
+}
+
 // 12 CTAs of 4 warps share 65536 registers: 42 a thread, 40 in units of 8, where 33 to 40 are needed. ptxas for
 // sm_75 takes what it needs.
 Test(unit_lower_row_loops, registers_that_cost_no_cta_are_taken_from_sm_80_on) {
