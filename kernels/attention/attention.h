@@ -32,6 +32,13 @@ struct Tree {
   int row_words = 0, first_key = 0;
 };
 
+/* A quantised KV cache (kv_format.h): numbers [batch][kv_head][token][head_dim], f16 scales
+ * [batch][kv_head][group][token]. In device memory. */
+struct StoredKeys {
+  const uint8_t *k, *v;
+  const __half *k_scales, *v_scales;
+};
+
 struct Problem {
   int batch, heads, kv_heads, seqlen_q, seqlen_kv, head_dim;
   bool causal, head_first, tile_reverse;
@@ -41,10 +48,11 @@ struct Problem {
   int splits = 1;
   int window = 0; /* query i sees key j only if j > i + seqlen_kv - seqlen_q - window, and, not causal, < ... + window;
                      0: none */
-  double dropout_p = 0;         /* of elements of P; dropout.h says which */
-  const int *lengths = nullptr; /* keys of each sequence; null: seqlen_kv */
-  const Pages *pages = nullptr; /* of a paged cache, which holds k and v instead */
-  Tree tree;                    /* of speculated tokens, which are the queries */
+  double dropout_p = 0;               /* of elements of P; dropout.h says which */
+  const int *lengths = nullptr;       /* keys of each sequence; null: seqlen_kv */
+  const Pages *pages = nullptr;       /* of a paged cache, which holds k and v instead */
+  Tree tree;                          /* of speculated tokens, which are the queries */
+  const StoredKeys *stored = nullptr; /* of a quantised cache, which k and v then have the values of */
 };
 
 /* Names a compiled instance; the driver looks the case up by it. */
@@ -55,6 +63,8 @@ struct InstanceKey {
   bool ragged = false;   /* lengths need not be multiples of the blocks */
   bool windowed = false; /* has a sliding window */
   bool drops = false;    /* has dropout */
+  std::string kv_format; /* of a quantised cache; empty: f16 */
+  int kv_group_size = 0; /* elements that share a scale there */
 };
 
 struct Launch {

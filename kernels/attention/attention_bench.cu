@@ -15,6 +15,7 @@
 #include "nvml.h"
 #include "paged_cache.h"
 #include "pool.h"
+#include "quantized_cache.h"
 #include "reference.h"
 #include "standard_mma.h"
 #include "timing.h"
@@ -64,7 +65,8 @@ const Instance *find(const Case &c) {
         k.num_warps == number(c, "num_warps") && k.num_stages == number(c, "num_stages") &&
         k.head_dim == number(c, "head_dim") && k.causal == (number(c, "causal") != 0) &&
         k.persistent == (c.count("persistent") && number(c, "persistent")) && k.ragged == is_ragged(c) &&
-        k.windowed == has(c, "window") && k.drops == has(c, "dropout_p"))
+        k.windowed == has(c, "window") && k.drops == has(c, "dropout_p") && k.kv_format == kv_format_name(c) &&
+        (k.kv_format.empty() || k.kv_group_size == number(c, "kv_group_size")))
       return &i;
   }
   return nullptr;
@@ -89,6 +91,7 @@ Pool score_pool;
 struct Memory {
   Pool q, k, v, o, lse, rows, scratch, ref_o, ref_lse;
   PagedCache paged;
+  QuantizedCache quantized;
   TreeMask tree;
   void *flush = nullptr;
 };
@@ -132,6 +135,10 @@ Problem make_problem(const Case &c, Memory &m, uint32_t seed) {
     m.paged.fill(c, p, sequence_lengths(c));
     p.lengths = m.paged.lengths;
     p.pages = &m.paged.pages;
+  }
+  if (!kv_format_name(c).empty()) {
+    m.quantized.fill(c, p, k, v);
+    p.stored = &m.quantized.stored;
   }
   if (is_tree(c)) {
     m.tree.fill(numbers(c.at("parents")), p.heads / p.kv_heads, p.seqlen_kv, number(c, "block_n"));

@@ -8,7 +8,7 @@ KEYS = ("workload", "mma", "copy", "schedule", "block_m", "block_n", "num_warps"
 
 
 def source(key):
-    workload, mma, copy, schedule, block_m, block_n, num_warps, num_stages, head_dim, causal, persistent, ragged, windowed, drops = key
+    workload, mma, copy, schedule, block_m, block_n, num_warps, num_stages, head_dim, causal, persistent, ragged, windowed, drops, kv_dtype, kv_group_size = key
     if (windowed or drops) and (workload, mma) != ("flash2_fwd", "mma"):
         return None
     causal = "true" if causal == "1" else "false"
@@ -22,6 +22,10 @@ def source(key):
         return "flash3", f"Shape<{shape}{', true' if persistent == '1' else ''}>"
     if workload == "standard_attention":
         return "standard_mma", f"Tiles<{block_m}, {block_n}, {num_warps}, {head_dim}, {causal}>, standard_mma::Softmax::{schedule}"
+    if workload == "flash1_fwd":
+        return "flash1_mma", f"Shape<{block_n}, {num_warps}, {num_stages}, {head_dim}, {causal}>"
+    if workload == "flash_decode" and kv_dtype:
+        return "decode_quantized", f"Shape<KvFormat::{kv_dtype}, {kv_group_size}, {block_n}, {num_warps}, {num_stages}, {head_dim}>"
     if workload == "flash_decode":
         return "decode_mma", f"Shape<{block_n}, {num_warps}, {num_stages}, {head_dim}>"
     if workload == "paged_decode":
@@ -34,10 +38,12 @@ def source(key):
 
 
 def key_of(row):
-    """What names the instance that a case needs. Ragged ones, windows and dropout exist for the mma.sync flash2 kernel."""
+    """What names the instance that a case needs. Ragged ones, windows and dropout exist for the mma.sync flash2 kernel, quantised caches for decoding."""
     ragged = row["workload"] == "flash2_fwd" and row["mma"] == "mma" and (int(row["seqlen_q"]) % int(row["block_m"]) or int(row["seqlen_kv"]) % int(row["block_n"]))
     flags = {"ragged": ragged, "windowed": float(row.get("window") or 0), "drops": float(row.get("dropout_p") or 0)}
-    return tuple(row.get(k) or "0" for k in KEYS) + tuple(name if flag else "" for name, flag in flags.items())
+    kv_dtype = row.get("kv_dtype") or "fp16"
+    cache = ("", "") if kv_dtype == "fp16" else (kv_dtype, row["kv_group_size"])
+    return tuple(row.get(k) or "0" for k in KEYS) + tuple(name if flag else "" for name, flag in flags.items()) + cache
 
 
 def main():

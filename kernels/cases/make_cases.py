@@ -15,7 +15,8 @@ COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,blo
 WINDOW_COLUMNS = [*COLUMNS, "window", "dropout_p"]
 PAGED_COLUMNS = [*COLUMNS, "lengths", "page_size", "page_layout", "layout"]
 TREE_COLUMNS = [*COLUMNS, "parents"]
-COMPILED_COLUMNS = [*WINDOW_COLUMNS, *PAGED_COLUMNS[len(COLUMNS):], "parents"]
+QUANTIZED_COLUMNS = [*COLUMNS, "kv_dtype", "kv_group_size"]
+COMPILED_COLUMNS = [*WINDOW_COLUMNS, *PAGED_COLUMNS[len(COLUMNS):], "parents", *QUANTIZED_COLUMNS[len(COLUMNS):]]
 SHARED_LIMIT = 227 * 1024
 
 
@@ -25,7 +26,7 @@ def case(shape, config, **more):
     row = dict(workload="flash2_fwd", batch=batch, heads=heads, kv_heads=kv_heads, seqlen_q=seqlen, seqlen_kv=seqlen, head_dim=head_dim, causal=causal,
                block_m=block_m, block_n=block_n, num_warps=warps, num_stages=stages, schedule=schedule, mma="mma", copy="cp_async",
                tile_order="m_first", tile_reverse=0, splits=1, persistent=0, window=0, dropout_p=0,
-               lengths="", parents="", page_size="", page_layout="", layout="")
+               lengths="", parents="", page_size="", page_layout="", layout="", kv_dtype="", kv_group_size="")
     row.update(more)
     return row
 
@@ -376,6 +377,36 @@ def tree():
     return rows
 
 
+def flash1_case(shape, config):
+    return case(shape, (16, *config, "stages"), workload="flash1_fwd")
+
+
+def flash1():
+    """From few CTAs, one a head, to several waves of them; one block of keys to sixty-four."""
+    small, halves, wide, large, single = (256, 4, 2), (128, 4, 2), (128, 4, 2), (256, 8, 2), (256, 4, 1)
+    rows = []
+    for batch, heads, kv_heads, seqlen, head_dim, causal, configs in (
+            (8, 16, 16, 1024, 64, 0, (small, halves, single)), (4, 33, 33, 2048, 64, 0, (small, halves)), (64, 16, 16, 512, 64, 0, (small, single)), (1, 24, 24, 8192, 64, 0, (small,)),
+            (16, 16, 16, 256, 64, 0, (small,)), (8, 32, 32, 1024, 64, 1, (small, halves)), (4, 16, 16, 4096, 64, 1, (small,)),
+            (8, 16, 16, 1024, 128, 0, (wide, large)), (2, 24, 6, 4096, 128, 0, (wide, large)), (32, 16, 16, 512, 128, 0, (wide,)), (6, 40, 40, 2048, 128, 1, (wide,))):
+        rows += [flash1_case((batch, heads, kv_heads, seqlen, head_dim, causal), config) for config in configs]
+    return rows
+
+
+def quantized_case(shape, kv_dtype, group, config, splits):
+    return dict(decode(*shape, *config, splits), kv_dtype=kv_dtype, kv_group_size=group)
+
+
+def quantized():
+    """Decoding over caches of 8 and 4 bits: one scale a token or several, few and many CTAs."""
+    near, far = (64, 3), (128, 2)
+    batched, long_one, many, few, grouped, narrow = (16, 32, 8, 8192, 128), (1, 32, 8, 65536, 128), (64, 32, 8, 2048, 128), (1, 8, 8, 8192, 128), (2, 16, 2, 32768, 128), (8, 32, 4, 16384, 64)
+    return [quantized_case(batched, "int8", 128, near, 2), quantized_case(batched, "fp8", 128, near, 2), quantized_case(batched, "int4", 128, near, 2), quantized_case(batched, "int8", 32, near, 2),
+            quantized_case(long_one, "fp8", 128, near, 32), quantized_case(long_one, "int4", 128, near, 32), quantized_case(many, "int8", 128, far, 1), quantized_case(many, "int8", 128, near, 1),
+            quantized_case(many, "int4", 128, near, 1), quantized_case(few, "int8", 128, near, 16), quantized_case(few, "fp8", 128, near, 4), quantized_case(grouped, "int8", 128, far, 32),
+            quantized_case(grouped, "int8", 32, near, 16), quantized_case(narrow, "fp8", 64, far, 4), quantized_case(narrow, "fp8", 64, far, 16), quantized_case(many, "fp8", 128, near, 4)]
+
+
 PRODUCT_COLUMNS = "workload,batch,m,n,k,block_m,block_n,block_k,num_warps,num_stages,mma,copy,tile_order,splits".split(",")
 
 
@@ -408,7 +439,8 @@ def compiled():
             softmax_case("safe", 64, 1000, 1, 4), softmax_case("online", 64, 1000, 4, 4), softmax_case("online", 64, 1000, 4, 4, 1024),
             case(shape, (64, 32, 4, 2, "stages"), window=100), case(odd, (64, 32, 4, 1, "interleaved"), window=100, dropout_p=0.1),
             paged_case((2, 4, 2, 500, 64), "37:500", (64, 2), 16, "scattered", 2),
-            tree_case((1, 4, 2, 20, 512, 64), 3, (64, 64, 4, 2), 2)]
+            tree_case((1, 4, 2, 20, 512, 64), 3, (64, 64, 4, 2), 2), flash1_case(shape, (128, 4, 2)),
+            *(quantized_case((1, 4, 2, 512, 64), kv_dtype, 32, (64, 2), 2) for kv_dtype in ("int8", "fp8", "int4"))]
 
 
 def repeat_more():
@@ -624,6 +656,8 @@ write("single_buffer.csv", single_buffer(), part=every_third)
 write("window_dropout.csv", window_dropout(), WINDOW_COLUMNS, part=every_other)
 write("paged.csv", paged(), PAGED_COLUMNS, anything, every_other)
 write("tree.csv", tree(), TREE_COLUMNS, anything, every_other)
+write("flash1.csv", flash1(), keep=anything, part=every_other)
+write("quantized.csv", quantized(), QUANTIZED_COLUMNS, anything, every_other)
 write("products.csv", products(), PRODUCT_COLUMNS, anything, every_other)
 write("unseen_own.csv", unseen_own(), keep=anything, part=unseen)
 write("unseen_triton.csv", unseen_triton(), FOREIGN_COLUMNS, anything, unseen)
