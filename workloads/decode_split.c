@@ -134,11 +134,20 @@ static void declare_tile(split *s) {
 
 // ---- staging ----
 
+static int64_t copies_bytes(const split *s, int32_t columns) {
+  return (int64_t)s->num_groups * s->d.a.block_m * columns * ftl_dtype_bytes(FTL_FP32);
+}
+
 // `ring` where the groups' copies of rows x columns numbers fit into its stages, which are idle by then; else one more.
 static int32_t staging_for(const split *s, int32_t ring, const char *name, int64_t ring_bytes, int32_t columns) {
-  int32_t rows = s->num_groups * s->d.a.block_m;
-  if (ring_bytes >= (int64_t)rows * columns * ftl_dtype_bytes(FTL_FP32)) return ring;
-  return ftl_builder_ring(s->b, name, FTL_FP32, rows, columns, 1, 0, 1);
+  if (ring_bytes >= copies_bytes(s, columns)) return ring;
+  return ftl_builder_ring(s->b, name, FTL_FP32, s->num_groups * s->d.a.block_m, columns, 1, 0, 1);
+}
+
+// Of the buffers in which tiles of a quantised cache arrive, scales left out.
+static int64_t stored_bytes(const split *s) {
+  int64_t numbers = (int64_t)s->num_stages * s->d.a.block_n * s->d.a.padded_head_dim;
+  return ftl_kv_is_quantised(&s->cache) ? 2 * numbers / ftl_dtype_numbers(s->cache.stored) : 0;
 }
 
 static void declare_staging(split *s) {
@@ -148,6 +157,10 @@ static void declare_staging(split *s) {
   int64_t num_stages = ftl_kv_is_quantised(&s->cache) ? 1 : s->num_stages;
   int64_t stages_bytes = num_stages * s->d.a.block_n * row_bytes;
   s->output_staging = staging_for(s, s->k.ring, "outputs", stages_bytes, s->d.a.padded_head_dim);
+  // Outputs, maxima and sums one behind the other in all buffers of K and V.
+  if (s->output_staging != s->k.ring &&
+      2 * stages_bytes + stored_bytes(s) >= copies_bytes(s, s->d.a.padded_head_dim + 2))
+    ftl_builder_overlay(s->b, s->output_staging);
   s->rows_staging = staging_for(s, s->v.ring, "maxima and sums", stages_bytes, 2);
   s->max_staging = staging_for(s, s->ring_q, "maxima", s->d.a.block_m * row_bytes, 1);
 }

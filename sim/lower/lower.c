@@ -158,7 +158,7 @@ static void place_rings(builder *b, const ftl_fragment_shape *shape) {
         b->options.copy == FTL_COPY_TMA && (ftl_select_is_loaded(b->tile, r) || ftl_select_is_put_across(b->tile, r));
     b->program->rings[r] = (ftl_warp_ring){ring->num_stages, stage_bytes, warps_of(b->tile, ring->consumers_mask),
                                            mbarrier, ring->multicast};
-    offset += (int64_t)stage_bytes * ring->num_stages;
+    if (!ring->overlaid) offset += (int64_t)stage_bytes * ring->num_stages;
     if (mbarrier) offset += MBARRIER_BYTES * ring->num_stages * (b->tile->num_roles > 1 ? 2 : 1);
   }
   // Barriers of fixed size lie before the dynamic part, which the 128-byte swizzle wants at a multiple of 1024.

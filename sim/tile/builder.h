@@ -66,6 +66,9 @@ void ftl_builder_needs(ftl_builder *builder, int32_t tensor, int64_t num_element
 void ftl_builder_l2_priority(ftl_builder *builder, int32_t tensor, ftl_l2_priority priority);
 int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
                          int32_t num_stages, int32_t producer_role, int32_t consumers_mask);
+// The ring lies over those declared before it, of at least its bytes; that they are idle whenever it is used is the
+// program's own care.
+void ftl_builder_overlay(ftl_builder *builder, int32_t ring);
 
 // For who learns as ops come which roles use a ring or meet at a barrier: declare it with producer -1 and masks 0.
 void ftl_builder_ring_filled_by(ftl_builder *builder, int32_t ring, int32_t role);

@@ -20,6 +20,10 @@ int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype
   return program->num_rings++;
 }
 
+void ftl_builder_overlay(ftl_builder *builder, int32_t ring) {
+  if (ftl_builder_is_ok(builder)) builder->program->rings[ring].overlaid = true;
+}
+
 void ftl_builder_multicast(ftl_builder *builder, int32_t ring, ftl_multicast multicast) {
   if (ftl_builder_is_ok(builder)) builder->program->rings[ring].multicast = multicast;
 }

@@ -33,10 +33,24 @@ ftl_status ftl_check_ring(const ftl_tile_program *program, int32_t ring_idx, ftl
                        ring->name, ring->rows, ring->columns, ring->num_stages, MAX_TILE_ELEMENTS, FTL_TILE_MAX_STAGES);
 }
 
+static int64_t ring_bytes(const ftl_ring *ring) {
+  return (int64_t)ring->rows * ring->columns * ring->num_stages * ftl_dtype_bytes(ring->dtype);
+}
+
+static ftl_status check_overlay(const ftl_tile_program *program, int32_t ring, ftl_error *error) {
+  int64_t room = 0;
+  for (int32_t i = 0; i < ring; i++)
+    if (!program->rings[i].overlaid) room += ring_bytes(&program->rings[i]);
+  if (!program->rings[ring].overlaid || ring_bytes(&program->rings[ring]) <= room) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s: ring %s of %lld bytes lies over %lld", program->name,
+                       program->rings[ring].name, (long long)ring_bytes(&program->rings[ring]), (long long)room);
+}
+
 static ftl_status check_rings(const ftl_tile_program *program, ftl_error *error) {
   for (int32_t i = 0; i < program->num_rings; i++) {
     const ftl_ring *ring = &program->rings[i];
     ftl_status status = ftl_check_ring(program, i, error);
+    if (status == FTL_OK) status = check_overlay(program, i, error);
     if (status != FTL_OK) return status;
     if (ring->producer < 0 || ring->producer >= program->num_roles || ring->consumers_mask <= 0 ||
         ring->consumers_mask >= 1 << program->num_roles)

@@ -130,6 +130,7 @@ typedef struct ftl_ring {
   int32_t rows, columns, num_stages;
   int32_t producer, consumers_mask;  // role index; bit per consuming role
   ftl_multicast multicast;           // of every load into it
+  bool overlaid;  // lies over rings declared before it, which are idle when it is used: takes no room of its own
 } ftl_ring;
 
 // ---- register tiles ----

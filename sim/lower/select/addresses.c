@@ -95,9 +95,18 @@ static int32_t num_addresses(const ftl_select *s, const ftl_tile_op *op, bool is
   return steps * tiles_of(ftl_select_warp_columns(s, op->dst), FTL_OPERAND_COLUMNS);
 }
 
+static bool multiplies(const ftl_select *s, int32_t ring) {
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = op_at(s, i);
+    if (op->kind == FTL_TILE_MMA && (op->ring == ring || op->ring_a == ring)) return true;
+  }
+  return false;
+}
+
+// Of the rings that products read: what is dequantised arrives in several buffers, and is multiplied from one.
 static bool has_single_buffers(const ftl_select *s) {
   for (int32_t r = 0; r < s->tile->num_rings; r++)
-    if (s->tile->rings[r].num_stages > 1 && load_in_loop(s, r)) return false;
+    if (s->tile->rings[r].num_stages > 1 && multiplies(s, r) && load_in_loop(s, r)) return false;
   return true;
 }
 

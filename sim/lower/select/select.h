@@ -51,6 +51,7 @@ typedef struct ftl_select_ring {
   int32_t num_kept[FTL_OPERAND_KIND_COUNT];
   int32_t first_tensor_offset, first_shared_offset;  // of each row group of a copy, the same in all iterations
   int32_t num_row_groups;                            // 0: computed where the copy is
+  int32_t first_round, first_address;                // DEQUANTIZE: of each round, kept over the loop and where it is
   int32_t held[FTL_SELECT_MAX_HELD];                 // copies by registers: the 16 bytes a lane of each LDG of a stage
   int32_t num_held_values;                           // of these that exist
   ftl_wavefronts held_wavefronts[FTL_SELECT_MAX_HELD];
@@ -166,6 +167,7 @@ void ftl_select_staging_offsets(ftl_select *s, int32_t ring);
 // ---- addresses.c: at a role's start ----
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring);  // after write_offset
 void ftl_select_keep_addresses(ftl_select *s);              // after all copy offsets
+void ftl_select_dequantize_offsets(ftl_select *s);          // dequantize.c
 
 // ---- lookups: lookup.c ----
 void ftl_select_lookup(ftl_select *s, const ftl_tile_op *op);

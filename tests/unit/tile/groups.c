@@ -95,3 +95,14 @@ Test(unit_tile_groups, copies_are_stored_merged_through_enough_memory) {
   finish(&small, "ring k of 4096 bytes is too small to stage 16384");
   finish(&right, NULL);
 }
+
+// Q's 16 x 32 and K's 64 x 32 in fp16 are 5120 bytes: 40 rows of 32 in fp32.
+Test(unit_tile_groups, a_ring_lies_over_those_before_it_where_they_have_room) {
+  sketch fits = begin(4, 4, KEYS / 4), does_not = begin(4, 4, KEYS / 4);
+  multiply(&fits);
+  ftl_builder_overlay(fits.b, ftl_builder_ring(fits.b, "over", FTL_FP32, 40, COLUMNS, 1, 0, 1));
+  finish(&fits, NULL);
+  multiply(&does_not);
+  ftl_builder_overlay(does_not.b, ftl_builder_ring(does_not.b, "over", FTL_FP32, 41, COLUMNS, 1, 0, 1));
+  finish(&does_not, "ring over of 5248 bytes lies over 5120");
+}
