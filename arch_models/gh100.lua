@@ -118,6 +118,7 @@ return die "gh100" {
     wgmma_issue_cycles = measured(4, queues .. "wgmma_m64n64k16_ss and n8: 4 from one to the next; 12 for n128, 28 for n256"),
     wgmma_rs_issue_cycles = measured(10, queues .. "wgmma_m64n64k16_rs: 8 to 11 from one to the next; 20 for n128, 36 for n256"),
     wgmma_tail_cycles = measured(55, measurements .. "micro_wgmma.csv: issue to wait 55 + N/2 from shared memory, 11.5 less from registers"),
+    wgmma_yield_cycles = measured(1, measurements .. "micro_operand_ports.csv: beside one warp of FMULs m64n128k16 takes 126 cycles instead of 67.6, n64 105 instead of 35.3, n256 235 instead of 132: 0.8 to 1.0 cycles an FMUL, 0.8 to 1.05 an FADD; LOP3, FMNMX, F2FP, IMAD and MUFU take none"),
     wgmma_dispatch_cycles = measured(2, measurements .. "micro_operand_ports.csv: beside wgmma_ss n128, FMUL 1.22 to 1.76 cycles, IMAD 2.0 to 4.1, LOP3, FMNMX and F2FP 2.05 to 4.4, MUFU 8.0 to 10.6"),
     wgmma_queue_depth = measured(6, queues .. "wgmma_m64n256k16_ss: the ninth is held until the second has ended, so one runs and six wait; five with A from registers"),
   },

@@ -139,6 +139,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   sc->pipe_free[op->pipe] = now + interval;
   sc->pipe_taker[op->pipe] = position;
   if (op->dispatch) dispatch(sm, sc, now, op->dispatch);
+  if (op->taken && sm_wgmma_runs(sm, now)) sc->taken += op->taken;
   sm->counters.pipe_insts[op->pipe]++;
   if (sm->on_issue)
     sm->on_issue(sm->on_issue_context, now, w->slot, w->warp, w->point.cta, &sm->program->insts[op->inst]);

@@ -49,6 +49,7 @@ typedef struct sm_op {
   uint16_t interval, latency;         // WGMMA: issue cost, cycles of math
   uint8_t dispatch;                   // cycles of its sub-core's dispatch; 0: has its own way to its operands
   uint8_t held;                       // by how much its interval is longer while a wgmma runs
+  uint8_t taken;                      // cycles that the wgmma then loses to it
   uint16_t destination;               // token; a word that nobody reads where there is none
   uint16_t sources[FTL_MAX_SOURCES];  // tokens; a word that is always ready where there is none
   uint8_t producer;                   // SM_PRODUCER_* of the destination

@@ -31,7 +31,8 @@ bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t 
   if (limit <= now + interval) return false;
   int64_t count = (limit - now + interval - 1) / interval;
   if (count > w->repeat_left - 1) count = w->repeat_left - 1;
-  sc->run = (sm_run){.start = now, .count = count, .interval = interval, .position = position};
+  int64_t taken = sm_wgmma_runs(sm, now) ? w->op->taken : 0;
+  sc->run = (sm_run){.start = now, .count = count, .interval = interval, .taken = taken, .position = position};
   *sc->next = now + (count - 1) * interval + 1;
   return true;
 }
@@ -41,6 +42,18 @@ void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle) {
   int64_t count = (cycle - run->start + run->interval - 1) / run->interval;
   if (count < run->count) run->count = count;
   *sc->next = run->start + (run->count - 1) * run->interval + 1;
+}
+
+int64_t ftl_sm_run_take(sm_subcore *sc, int64_t cycle) {
+  int64_t taken = sc->taken;
+  sc->taken = 0;
+  sm_run *run = &sc->run;
+  if (run->position < 0 || run->taken == 0) return taken;
+  int64_t issued = (cycle - run->start + run->interval - 1) / run->interval;
+  if (issued > run->count) issued = run->count;
+  taken += issued * run->taken - run->charged;
+  run->charged = issued * run->taken;
+  return taken;
 }
 
 // The warps that could have issued instead of the run's second and later instructions. (Of the first, the policy
@@ -66,6 +79,7 @@ void ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   count_not_selected(sc, &run);
   if (w->settled < run.start) sm_settle(sm, sc, w, run.start);
   sm->counters.stall_cycles[FTL_STALL_WAIT] += (run.count - 1) * (run.interval - 1);
+  sc->taken += run.count * run.taken - run.charged;
   w->settled = last + 1;
   w->reason = FTL_STALL_WAIT;
   w->repeat_left = (uint8_t)(w->repeat_left - run.count);

@@ -101,7 +101,8 @@ typedef struct sm_mio_queue {
 
 typedef struct sm_run {  // a run of one warp that is issued as one event: see run.c
   int64_t start, count, interval;
-  int32_t position;  // -1: none
+  int64_t taken, charged;  // cycles that a running wgmma loses to each; of which it has lost
+  int32_t position;        // -1: none
 } sm_run;
 
 typedef struct sm_subcore {
@@ -118,6 +119,7 @@ typedef struct sm_subcore {
   sm_warp *warps[SM_MAX_POSITIONS];
   sm_run run;
   int64_t dispatch_free;  // all that has issued is dispatched by then
+  int64_t taken;          // cycles that wgmmas lost to what has issued since the last one was reserved
   int64_t mio_ready;      // the next instruction may go to the LSU from this cycle on
   uint32_t mio_order;     // of the next instruction that comes
   sm_mio_queue queues[SM_QUEUES];
@@ -297,6 +299,9 @@ bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t 
 // It ends before `cycle`: what is left of it issues one by one.
 void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle);
 void ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc);
+// Cycles that wgmmas lose to what the sub-core has issued before `cycle`, a run that is under way included. They count
+// once.
+int64_t ftl_sm_run_take(sm_subcore *sc, int64_t cycle);
 
 // ---- accounting ----
 static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t until) {

@@ -69,3 +69,33 @@ Test(timing_sm_dispatch, a_running_wgmma_doubles_what_reading_operands_takes) {
   for (int i = 0; i < 9; i++) cr_expect_eq(rig_cycle(r, 4, i, 0), expected[i], "%d: %d", i, (int)rig_cycle(r, 4, i, 0));
   rig_destroy(r);
 }
+
+// Warps 0 to 3 multiply m64n128k16 from 0 to 64 and, as soon as a MUFU of 20 cycles has ended, again. In the sub-core
+// of warp 0, warp 4 issues 10 FFMA meanwhile, which the first product gives a cycle each: the second runs from 74 to
+// 138, and its results are there 12 later. 10 CVT, of a pipe of two cycles, take none.
+static int64_t results_at(ftl_opcode beside, int64_t yield) {
+  rig *r = rig_create(4);
+  r->arch.tensor_wgmma_yield_cycles = yield;
+  for (int i = 0; i < 2; i++) {
+    ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, i - 1);
+    product->arg = 128;
+    product->ring_a = product->ring_b = 0;
+    if (i == 0) rig_add(r, FTL_OP_MUFU, 0, -1);
+  }
+  rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 0;  // 4
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 4);
+  rig_add(r, beside, 0, -1)->repeat = 10;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  int64_t cycle = rig_cycle(r, 0, 4, 0);
+  rig_destroy(r);
+  return cycle;
+}
+
+Test(timing_sm_dispatch, a_wgmma_yields_to_instructions_of_one_cycle) {
+  cr_expect_eq(results_at(FTL_OP_FFMA, 0), 64 + 64 + 12);
+  cr_expect_eq(results_at(FTL_OP_FFMA, 1), 64 + 10 + 64 + 12);
+  cr_expect_eq(results_at(FTL_OP_CVT, 1), 64 + 64 + 12);
+}
