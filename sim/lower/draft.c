@@ -114,10 +114,13 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   uint64_t *sets = FTL_ARENA_NEW(arena, uint64_t, 2 * liveness.num_words);
   if (!sets) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   out->wgmma_registers = ftl_wgmma_pressure(draft, &flow, &liveness, sets);
-  if (!ftl_schedule(draft, &flow, &liveness, arch, limit, arena))
+  bool fits;  // without spilling
+  if (!ftl_schedule(draft, &flow, &liveness, arch, limit, false, &fits, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   status = ftl_spill(draft, arch, limit, &flow, &liveness, &spill, arena, error);
   if (status == FTL_OK) status = analyse(draft, arena, &flow, &liveness, error);
+  if (status == FTL_OK && !fits && !ftl_schedule(draft, &flow, &liveness, arch, limit, true, &fits, arena))
+    status = ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   if (status != FTL_OK) return status;
   uint64_t *scratch = FTL_ARENA_NEW(arena, uint64_t, liveness.num_words);
   if (!scratch) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");

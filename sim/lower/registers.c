@@ -89,18 +89,27 @@ static int32_t step_back(const ftl_draft *draft, const ftl_draft_inst *inst, uin
   return needed > *count ? needed : *count;
 }
 
+int32_t ftl_live_pressure(const ftl_draft *draft, const ftl_draft_inst *first, int32_t num_insts, uint64_t *live,
+                          int32_t num_words, int32_t *pressure) {
+  int32_t count = registers_of(draft, live, num_words), most = 0;
+  for (int32_t i = num_insts - 1; i >= 0; i--) {
+    int32_t needed = step_back(draft, &first[i], live, &count);
+    if (pressure) pressure[i] = needed;
+    if (needed > most) most = needed;
+  }
+  return most;
+}
+
 int32_t ftl_liveness_max(const ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, uint64_t *scratch,
                          int32_t *pressure) {
   int32_t most = 0;
   for (int32_t s = 0; s < flow->num_stretches; s++) {
+    const ftl_stretch *stretch = &flow->stretches[s];
     const uint64_t *live_out = &liveness->live_out[(size_t)s * (size_t)liveness->num_words];
     memcpy(scratch, live_out, sizeof(uint64_t) * (size_t)liveness->num_words);
-    int32_t count = registers_of(draft, scratch, liveness->num_words);
-    for (int32_t i = flow->stretches[s].end - 1; i >= flow->stretches[s].begin; i--) {
-      int32_t needed = step_back(draft, &draft->insts[i], scratch, &count);
-      if (pressure) pressure[i] = needed;
-      if (needed > most) most = needed;
-    }
+    int32_t needed = ftl_live_pressure(draft, &draft->insts[stretch->begin], stretch->end - stretch->begin, scratch,
+                                       liveness->num_words, pressure ? &pressure[stretch->begin] : NULL);
+    if (needed > most) most = needed;
   }
   return most;
 }

@@ -18,6 +18,10 @@ bool ftl_liveness_find(const ftl_draft *draft, const ftl_flow *flow, ftl_arena *
 int32_t ftl_liveness_max(const ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, uint64_t *scratch,
                          int32_t *pressure);
 
+// The same for straight-line code: `live` is what is live after it, and becomes what is live before it.
+int32_t ftl_live_pressure(const ftl_draft *draft, const ftl_draft_inst *first, int32_t num_insts, uint64_t *live,
+                          int32_t num_words, int32_t *pressure);
+
 static inline bool ftl_set_has(const uint64_t *set, int32_t value) { return set[value >> 6] >> (value & 63) & 1; }
 static inline void ftl_set_add(uint64_t *set, int32_t value) { set[value >> 6] |= UINT64_C(1) << (value & 63); }
 static inline void ftl_set_drop(uint64_t *set, int32_t value) { set[value >> 6] &= ~(UINT64_C(1) << (value & 63)); }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lower/dag.h"
+#include "lower/turns.h"
 
 // How many instructions of each queue are looked at when registers are short: keeps the whole near O(n log n).
 enum { SEARCH_WIDTH = 16 };
@@ -24,11 +25,13 @@ typedef struct scheduler {
 
   uint64_t *live;
   int32_t live_registers, limit, peak;
-  int32_t now;  // cycles before the end of the stretch
+  bool was_short;  // an instruction did not fit when its time had come
+  int32_t now;     // cycles before the end of the stretch
   int32_t pipe_free_at[FTL_PIPE_COUNT];
   heap ready[FTL_PIPE_COUNT], pending;  // pending: all users placed, latency not yet over
   int32_t *ready_at, *users_left;       // by node
   int32_t *order;                       // filled from the back
+  ftl_turns turns;
 } scheduler;
 
 static int32_t node_of(int64_t key) { return (int32_t)(key & INT32_MAX); }
@@ -209,6 +212,7 @@ static void start(scheduler *s, int32_t limit) {
   }
   s->limit = limit;
   s->peak = s->live_registers;
+  s->was_short = false;
   s->now = 0;
   s->pending.count = 0;
   for (int p = 0; p < FTL_PIPE_COUNT; p++) s->pipe_free_at[p] = s->ready[p].count = 0;
@@ -231,8 +235,56 @@ static int32_t schedule_once(scheduler *s, int32_t limit) {
     }
     int32_t needed;
     pressure_delta(s, chosen.node, &needed);
-    if (needed > s->limit) choose_by_pressure(s, &chosen);
+    if (needed > s->limit) {
+      s->was_short = true;
+      choose_by_pressure(s, &chosen);
+    }
     heap_remove(chosen.from, chosen.at);
+    place(s, chosen.node);
+    s->order[--left] = chosen.node;
+  }
+  return s->peak;
+}
+
+static void offer(const scheduler *s, heap *from, int32_t at, int64_t *best, choice *out) {
+  int32_t node = node_of(from->keys[at]), needed;
+  int64_t key = ready_key(s, node);
+  if (key <= *best) return;
+  pressure_delta(s, node, &needed);
+  if (node != s->turns.last && (needed > s->limit || !ftl_turns_allow(&s->turns, s->live, node, s->limit))) return;
+  *best = key;
+  *out = (choice){from, at, node};
+}
+
+// The best whose latency and pipe allow this cycle, and which leaves enough registers to those before it. The last
+// that is left always does, though it may not be among the first of its queue.
+static bool choose_in_turn(scheduler *s, choice *out) {
+  int64_t best = -1;
+  int32_t last_pipe = timing_of(s, s->turns.last).pipe;
+  for (int p = 0; p < FTL_PIPE_COUNT; p++) {
+    heap *h = &s->ready[p];
+    if (s->pipe_free_at[p] > s->now) continue;
+    for (int32_t at = 0; at < h->count; at++)
+      if (at < SEARCH_WIDTH || (p == last_pipe && node_of(h->keys[at]) == s->turns.last)) offer(s, h, at, &best, out);
+  }
+  return best >= 0;
+}
+
+// Never needs more registers than the written order or `limit`, whichever is more.
+static int32_t schedule_in_turn(scheduler *s, int32_t limit) {
+  memcpy(s->live, s->live_out, sizeof(uint64_t) * (size_t)s->num_words);
+  int32_t written_peak = ftl_turns_start(&s->turns, s->first, s->num_nodes, s->live, s->num_words);
+  start(s, written_peak > limit ? written_peak : limit);
+  for (int32_t left = s->num_nodes; left > 0;) {
+    wake(s);
+    choice chosen = {0};
+    if (!choose_in_turn(s, &chosen)) {
+      int32_t next = next_event(s);
+      s->now = next > s->now ? next : s->now + 1;
+      continue;
+    }
+    heap_remove(chosen.from, chosen.at);
+    ftl_turns_take(&s->turns, s->live, chosen.node);
     place(s, chosen.node);
     s->order[--left] = chosen.node;
   }
@@ -248,24 +300,21 @@ static int32_t schedule_as_written(scheduler *s) {
   return s->peak;
 }
 
-// Tries ever more frugal orders until one fits; if none does, the one that needs least.
-static void schedule_stretch(scheduler *s, int32_t limit) {
-  int32_t first_peak = schedule_once(s, limit);
-  if (first_peak <= limit) return;
-  int32_t tighter = 2 * limit - first_peak;
-  int32_t tighter_peak = schedule_once(s, tighter);
-  if (tighter_peak <= limit) return;
-  int32_t frugal_peak = schedule_once(s, 0);
-  if (frugal_peak <= limit) return;
-  int32_t written_peak = schedule_as_written(s);
-  if (written_peak <= limit ||
-      (written_peak <= frugal_peak && written_peak <= tighter_peak && written_peak <= first_peak))
-    return;
-  if (frugal_peak <= tighter_peak && frugal_peak <= first_peak) {
-    schedule_once(s, 0);
-  } else {
-    schedule_once(s, tighter_peak <= first_peak ? tighter : limit);
-  }
+// The order as written, or if fewer registers suffice for it the one that always takes what adds least.
+static int32_t schedule_frugally(scheduler *s) {
+  int32_t frugal_peak = schedule_once(s, 0), written_peak = schedule_as_written(s);
+  return written_peak <= frugal_peak ? written_peak : schedule_once(s, 0);
+}
+
+// Gives whether the order needs at most `limit` registers.
+static bool schedule_stretch(scheduler *s, int32_t limit, bool is_final) {
+  bool fits = schedule_once(s, limit) <= limit;
+  if (fits && !s->was_short) return true;
+  int32_t cycles = s->now;
+  bool fits_in_turn = schedule_in_turn(s, limit) <= limit;
+  if (fits && (!fits_in_turn || cycles < s->now)) schedule_once(s, limit);
+  if (!fits && !fits_in_turn && !is_final) return schedule_frugally(s) <= limit;
+  return fits || fits_in_turn;
 }
 
 static int32_t longest_stretch(const ftl_flow *flow) {
@@ -288,11 +337,11 @@ static bool scheduler_init(scheduler *s, const ftl_draft *draft, const ftl_liven
   if (!s->live || !s->ready_at || !s->users_left || !s->order || !keys) return false;
   for (int p = 0; p < FTL_PIPE_COUNT; p++) s->ready[p].keys = keys + (size_t)p * (size_t)max_nodes;
   s->pending.keys = keys + (size_t)FTL_PIPE_COUNT * (size_t)max_nodes;
-  return true;
+  return ftl_turns_init(&s->turns, draft, max_nodes, arena);
 }
 
 bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, const ftl_arch *arch,
-                  int32_t limit, ftl_arena *arena) {
+                  int32_t limit, bool is_final, bool *fits, ftl_arena *arena) {
   ftl_op_timings timings;
   ftl_op_timings_init(&timings, arch, &draft->product);
   int32_t max_nodes = longest_stretch(flow);
@@ -302,6 +351,7 @@ bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *li
   s.timings = &timings;
   ftl_dag *dag = ftl_dag_create(draft->num_values, max_nodes);
   bool done = dag != NULL;
+  *fits = true;
   for (int32_t i = 0; done && i < flow->num_stretches; i++) {
     const ftl_stretch *stretch = &flow->stretches[i];
     s.num_nodes = stretch->end - stretch->begin;
@@ -312,7 +362,7 @@ bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *li
     s.nodes = ftl_dag_nodes(dag);
     s.edges = ftl_dag_edges(dag);
     s.live_out = &liveness->live_out[(size_t)i * (size_t)liveness->num_words];
-    schedule_stretch(&s, limit);
+    if (!schedule_stretch(&s, limit, is_final)) *fits = false;
     for (int32_t k = 0; k < s.num_nodes; k++) reordered[k] = s.first[s.order[k]];
     memcpy(&draft->insts[stretch->begin], reordered, sizeof *reordered * (size_t)s.num_nodes);
   }

@@ -5,15 +5,17 @@
 // than all loaded at the top. Asynchronous copies stand their latency ahead of the fence or stretch end that follows.
 // Among those that may stand here loads go last, then the one with the longest path from the start (ties by program
 // order). When an instruction would raise the live registers over `limit`, one that does not is taken instead, its
-// latency notwithstanding.
+// latency notwithstanding, or the written order is left only as far as registers allow (turns.h).
 #ifndef FTL_LOWER_SCHEDULE_H
 #define FTL_LOWER_SCHEDULE_H
 
 #include "lower/op_timing.h"
 #include "lower/registers.h"
 
-// `limit`: registers that may be live. Exceeded only if no order tried fits. False when memory is out.
+// `limit`: registers that may be live. Stretches for which no order tried fits are left in the one that needs least,
+// for the spiller, or if this is the final time in the quickest that needs no more than the order at hand. *fits: there
+// are none. False when memory is out.
 bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, const ftl_arch *arch,
-                  int32_t limit, ftl_arena *arena);
+                  int32_t limit, bool is_final, bool *fits, ftl_arena *arena);
 
 #endif

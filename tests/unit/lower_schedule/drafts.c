@@ -53,11 +53,15 @@ static uint16_t add_local_access(void *context, int32_t slot, int32_t num_regist
 }
 
 finished finish(ftl_draft *draft, int32_t cap) {
-  finished out = {0};
   ftl_arch arch = round_arch();
+  return finish_on(&arch, draft, cap);
+}
+
+finished finish_on(const ftl_arch *arch, ftl_draft *draft, int32_t cap) {
+  finished out = {0};
   ftl_error error = {0};
   draft->product = round_product();
-  ftl_status status = ftl_draft_finish(draft, &arch, cap, add_local_access, &out, &out.result, &error);
+  ftl_status status = ftl_draft_finish(draft, arch, cap, add_local_access, &out, &out.result, &error);
   cr_assert_eq(status, FTL_OK, "%s", error.message);
   return out;
 }

@@ -22,6 +22,7 @@ typedef struct finished {
 } finished;
 // Finishes and asserts success.
 finished finish(ftl_draft *draft, int32_t cap);
+finished finish_on(const ftl_arch *arch, ftl_draft *draft, int32_t cap);
 
 // Position of the instruction tagged so; -1: none. Spill code has tag 0.
 int32_t position_of(const ftl_draft *draft, int tag);
