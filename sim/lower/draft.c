@@ -29,7 +29,8 @@ int32_t ftl_draft_value_add(ftl_draft *draft, int32_t num_registers, int32_t rec
     return 0;
   }
   draft->values = values;
-  draft->values[draft->num_values] = (ftl_draft_value){(int16_t)num_registers, (int16_t)recompute_insts, false};
+  draft->values[draft->num_values] =
+      (ftl_draft_value){.num_registers = (int16_t)num_registers, .recompute_insts = (int16_t)recompute_insts};
   return draft->num_values++;
 }
 
@@ -102,6 +103,17 @@ static void drop_reserves(ftl_draft *draft) {
   draft->num_insts = kept;
 }
 
+// False if there was nothing to give up.
+static bool give_up_spare_registers(ftl_draft *draft) {
+  int32_t given_up = 0;
+  for (int32_t v = 0; v < draft->num_values; v++) {
+    given_up += draft->values[v].spare_registers;
+    draft->values[v].num_registers = (int16_t)(draft->values[v].num_registers - draft->values[v].spare_registers);
+    draft->values[v].spare_registers = 0;
+  }
+  return given_up > 0;
+}
+
 static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ftl_spill_context spill, ftl_arena *arena,
                          ftl_draft_result *out, ftl_error *error) {
   ftl_flow flow;
@@ -112,16 +124,26 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   if (status != FTL_OK) return status;
   int32_t limit = cap - ABI_REGISTERS;
   uint64_t *sets = FTL_ARENA_NEW(arena, uint64_t, 2 * liveness.num_words);
-  if (!sets) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  ftl_draft_inst *written = FTL_ARENA_NEW(arena, ftl_draft_inst, draft->num_insts);
+  if (!sets || !written) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   out->wgmma_registers = ftl_wgmma_pressure(draft, &flow, &liveness, sets);
-  bool fits;  // without spilling
-  if (!ftl_schedule(draft, &flow, &liveness, arch, limit, false, &fits, arena))
+  size_t size = sizeof *draft->insts * (size_t)draft->num_insts;
+  memcpy(written, draft->insts, size);
+  ftl_room room;
+  if (!ftl_schedule(draft, &flow, &liveness, arch, limit, false, &room, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
-  status = ftl_spill(draft, arch, limit, &flow, &liveness, &spill, arena, error);
+  if (room != FTL_ROOM_AMPLE && give_up_spare_registers(draft)) {
+    memcpy(draft->insts, written, size);
+    if (!ftl_schedule(draft, &flow, &liveness, arch, limit, false, &room, arena))
+      return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  }
+  int32_t num_insts = draft->num_insts;
+  status = ftl_spill(draft, limit, &flow, &liveness, &spill, arena, error);
   if (status == FTL_OK) status = analyse(draft, arena, &flow, &liveness, error);
-  if (status == FTL_OK && !fits && !ftl_schedule(draft, &flow, &liveness, arch, limit, true, &fits, arena))
-    status = ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   if (status != FTL_OK) return status;
+  bool again = room == FTL_ROOM_NONE || draft->num_insts != num_insts;
+  if (again && !ftl_schedule(draft, &flow, &liveness, arch, limit, true, &room, arena))
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   uint64_t *scratch = FTL_ARENA_NEW(arena, uint64_t, liveness.num_words);
   if (!scratch) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   int32_t max_live = ftl_liveness_max(draft, &flow, &liveness, scratch, NULL);

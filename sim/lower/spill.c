@@ -24,11 +24,11 @@ typedef struct placed_group {
 typedef struct spiller {
   ftl_draft *draft;
   ftl_spill_state state;
-  int32_t reload_distance;
   uint64_t *live;  // scratch: values live at a position
   int32_t num_words;
-  bool *spilled;   // by value
-  int32_t *slots;  // by value
+  bool *spilled;        // by value
+  int32_t *slots;       // by value
+  int32_t *block_size;  // by value: of the registers that leave together, at the first of them; else 0
   placed_group *groups;
   insertion *insertions;
   int32_t *stores_at, *reloads_at;  // by position: heads of lists of insertions
@@ -40,21 +40,23 @@ typedef struct appraisal {
   const spiller *spiller;
   int32_t value, position;
   int64_t cost;
-  int32_t gap_end;  // end of the gap that holds `position`; -1: none does
+  int32_t num_relieved;  // instructions short of registers at which it would be out of registers
+  int32_t gap_end;       // end of the gap that holds `position`; -1: none does
 } appraisal;
 
 static void appraise_group(void *context, const ftl_spill_group *group) {
   appraisal *a = context;
-  int32_t recompute = a->spiller->draft->values[a->value].recompute_insts;
-  if (recompute > 0) {
-    if (group->reload) a->cost += group->weight * recompute;
+  const ftl_draft_value *value = &a->spiller->draft->values[a->value];
+  if (value->recompute_insts > 0) {
+    if (group->reload) a->cost += group->weight * value->recompute_insts;
   } else {
-    a->cost += group->weight * LOCAL_COST * (group->reload + group->store);
+    a->cost += group->weight * LOCAL_COST * value->num_registers * (group->reload + group->store);
   }
 }
 
 static void appraise_gap(void *context, int32_t from, int32_t to) {
   appraisal *a = context;
+  a->num_relieved += a->spiller->state.num_over[to] - a->spiller->state.num_over[from];
   if (from <= a->position && a->position < to) a->gap_end = to;
 }
 
@@ -65,22 +67,45 @@ static void find_live_after(spiller *s, int32_t position) {
   for (int32_t i = region->end - 1; i > position; i--) ftl_live_step_back(s->draft, &s->draft->insts[i], s->live);
 }
 
-// A gap holds no access of its value, so its end says how far the next use is.
-static int32_t choose_victim(spiller *s, int32_t position) {
-  int32_t victim = FTL_NO_VALUE, farthest = -1;
-  int64_t least = INT64_MAX;
-  find_live_after(s, position);
-  for (int32_t v = 0; v < s->draft->num_values; v++) {
+typedef struct victim {
+  int32_t first, size;
+  int64_t cost;     // of all
+  int64_t relief;   // registers that it frees where it is wanted, times the instructions that it relieves
+  int32_t gap_end;  // how far the next use is: a gap holds no access of its value
+} victim;
+
+// The block of values that begins at `first`; false: none of them can leave.
+static bool appraise_block(const spiller *s, int32_t first, int32_t position, victim *out) {
+  int32_t freed = 0, num_relieved = 0, excess = s->state.pressure[position] - s->state.limit;
+  *out = (victim){.first = first, .size = s->block_size[first], .gap_end = INT32_MAX};
+  for (int32_t v = first; v < first + out->size; v++) {
     if (s->spilled[v] || !ftl_set_has(s->live, v) || s->draft->values[v].num_registers == 0) continue;
     appraisal a = {.spiller = s, .value = v, .position = position, .gap_end = -1};
     ftl_spill_visitor visitor = {appraise_group, appraise_gap, &a};
-    if (!ftl_spill_plan(&s->state, v, &visitor) || a.gap_end < 0) continue;
-    if (a.cost > least || (a.cost == least && a.gap_end <= farthest)) continue;
-    victim = v;
-    least = a.cost;
-    farthest = a.gap_end;
+    if (!ftl_spill_plan(&s->state, v, &visitor)) return false;
+    out->cost += a.cost;
+    if (a.gap_end < 0) continue;
+    freed += s->draft->values[v].num_registers;
+    if (a.num_relieved > num_relieved) num_relieved = a.num_relieved;
+    if (a.gap_end < out->gap_end) out->gap_end = a.gap_end;
   }
-  return victim;
+  out->relief = (int64_t)(freed < excess ? freed : excess) * num_relieved;
+  return freed > 0;
+}
+
+// The least cost for what it relieves; of equals the farthest next use.
+static bool choose_victim(spiller *s, int32_t position, victim *out) {
+  bool found = false;
+  find_live_after(s, position);
+  for (int32_t v = 0; v < s->draft->num_values; v++) {
+    victim candidate;
+    if (s->block_size[v] == 0 || !appraise_block(s, v, position, &candidate)) continue;
+    int64_t more = found ? candidate.cost * out->relief - out->cost * candidate.relief : -1;
+    if (more > 0 || (more == 0 && candidate.gap_end <= out->gap_end)) continue;
+    *out = candidate;
+    found = true;
+  }
+  return found;
 }
 
 // ---- evicting ----
@@ -123,9 +148,10 @@ static int32_t worst_position(const ftl_spill_state *state) {
 // Evicts values until registers suffice. Where nothing can leave, the excess is left.
 static void evict_all(spiller *s, ftl_spill_context *spill) {
   for (int32_t at = worst_position(&s->state); at >= 0; at = worst_position(&s->state)) {
-    int32_t victim = choose_victim(s, at);
-    if (victim != FTL_NO_VALUE) {
-      evict(s, victim, spill);
+    victim chosen = {0};
+    if (choose_victim(s, at, &chosen)) {
+      for (int32_t v = chosen.first; v < chosen.first + chosen.size; v++)
+        if (!s->spilled[v] && ftl_set_has(s->live, v)) evict(s, v, spill);
     } else {
       s->state.pressure[at] = s->state.limit;
     }
@@ -139,27 +165,13 @@ static void insert_before(spiller *s, int32_t *heads, int32_t position, int32_t 
   heads[position] = s->num_insertions++;
 }
 
-// Where the reload goes: up to its latency ahead, as far as there are registers for it.
-static int32_t reload_position(spiller *s, const ftl_spill_group *group, int32_t registers) {
-  int32_t at = group->first;
-  while (at > group->free_from && group->first - at < s->reload_distance &&
-         s->state.pressure[at - 1] + registers <= s->state.limit) {
-    at--;
-    s->state.pressure[at] += registers;
-  }
-  return at;
-}
-
 static void plan_insertions(spiller *s) {
   for (int32_t i = 0; i <= s->draft->num_insts; i++) s->stores_at[i] = s->reloads_at[i] = -1;
   for (int32_t g = 0; g < s->num_groups; g++) {
     const ftl_spill_group *group = &s->groups[g].group;
     int32_t value = s->groups[g].value;
     bool recompute = s->draft->values[value].recompute_insts > 0;
-    if (group->reload) {
-      int32_t at = recompute ? group->first : reload_position(s, group, s->draft->values[value].num_registers);
-      insert_before(s, s->reloads_at, at, value, true);
-    }
+    if (group->reload) insert_before(s, s->reloads_at, group->first, value, true);
     if (group->store && !recompute) insert_before(s, s->stores_at, group->last_write + 1, value, false);
   }
 }
@@ -207,29 +219,42 @@ static void rewrite(spiller *s, const ftl_spill_context *spill) {
   s->draft->failed |= rewritten.failed;
 }
 
-static bool spiller_init(spiller *s, ftl_draft *draft, const ftl_arch *arch, int32_t limit, const ftl_flow *flow,
+// The accumulator of a wgmma is one run of registers: ptxas stores and loads all of it, or none.
+static void find_blocks(spiller *s) {
+  for (int32_t v = 0; v < s->draft->num_values; v++) s->block_size[v] = 1;
+  for (int32_t i = 0; i < s->draft->num_insts; i++) {
+    const ftl_draft_inst *inst = &s->draft->insts[i];
+    if (inst->inst.opcode != FTL_OP_WGMMA) continue;
+    int32_t num_writes = ftl_inst_num_writes(inst);
+    for (int32_t k = 0; k < num_writes; k++) s->block_size[inst->destination + k] = k == 0 ? num_writes : 0;
+  }
+}
+
+static bool spiller_init(spiller *s, ftl_draft *draft, int32_t limit, const ftl_flow *flow,
                          const ftl_liveness *liveness, ftl_arena *arena) {
-  *s = (spiller){
-      .draft = draft, .reload_distance = (int32_t)arch->l1_hit_latency_cycles, .num_words = liveness->num_words};
+  *s = (spiller){.draft = draft, .num_words = liveness->num_words};
   if (!ftl_spill_state_init(&s->state, draft, flow, liveness, limit, arena)) return false;
   int32_t num_accesses = s->state.first_access[draft->num_values];
   s->live = FTL_ARENA_NEW(arena, uint64_t, s->num_words);
   s->spilled = FTL_ARENA_NEW(arena, bool, draft->num_values);
   s->slots = FTL_ARENA_NEW(arena, int32_t, draft->num_values);
+  s->block_size = FTL_ARENA_NEW(arena, int32_t, draft->num_values);
   s->groups = FTL_ARENA_NEW(arena, placed_group, num_accesses);
   s->insertions = FTL_ARENA_NEW(arena, insertion, 2 * num_accesses);
   s->stores_at = FTL_ARENA_NEW(arena, int32_t, draft->num_insts + 1);
   s->reloads_at = FTL_ARENA_NEW(arena, int32_t, draft->num_insts + 1);
-  return s->live && s->spilled && s->slots && s->groups && s->insertions && s->stores_at && s->reloads_at;
+  if (s->block_size) find_blocks(s);
+  return s->live && s->spilled && s->slots && s->block_size && s->groups && s->insertions && s->stores_at &&
+         s->reloads_at;
 }
 
-ftl_status ftl_spill(ftl_draft *draft, const ftl_arch *arch, int32_t limit, const ftl_flow *flow,
-                     const ftl_liveness *liveness, ftl_spill_context *spill, ftl_arena *arena, ftl_error *error) {
+ftl_status ftl_spill(ftl_draft *draft, int32_t limit, const ftl_flow *flow, const ftl_liveness *liveness,
+                     ftl_spill_context *spill, ftl_arena *arena, ftl_error *error) {
   uint64_t *scratch = FTL_ARENA_NEW(arena, uint64_t, liveness->num_words);
   if (!scratch) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   if (ftl_liveness_max(draft, flow, liveness, scratch, NULL) <= limit) return FTL_OK;
   spiller s;
-  if (!spiller_init(&s, draft, arch, limit, flow, liveness, arena))
+  if (!spiller_init(&s, draft, limit, flow, liveness, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   evict_all(&s, spill);
   plan_insertions(&s);

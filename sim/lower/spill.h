@@ -1,8 +1,9 @@
 // Makes a scheduled draft fit its registers by moving values to local memory.
 //
-// Where registers are short the value leaves that costs least: reloads and stores weighed by loop depth, then the one
-// whose next use is farthest (Belady). An address or constant is computed again instead.
-// The order of the other instructions stays. Reloads stand ahead of their use by their latency where registers allow.
+// Where registers are short the value leaves that costs least for what it relieves: reloads and stores weighed by loop
+// depth, registers times instructions; then the one whose next use is farthest (Belady). An address or constant is
+// computed again instead. The order of the other instructions stays; reloads stand before their first use, to be
+// ordered with the others afterwards.
 #ifndef FTL_LOWER_SPILL_H
 #define FTL_LOWER_SPILL_H
 
@@ -16,8 +17,7 @@ typedef struct ftl_spill_context {
 } ftl_spill_context;
 
 // `limit`: registers that may be live. Changes positions: flow and liveness are out of date afterwards.
-FTL_MUST_USE ftl_status ftl_spill(ftl_draft *draft, const ftl_arch *arch, int32_t limit, const ftl_flow *flow,
-                                  const ftl_liveness *liveness, ftl_spill_context *spill, ftl_arena *arena,
-                                  ftl_error *error);
+FTL_MUST_USE ftl_status ftl_spill(ftl_draft *draft, int32_t limit, const ftl_flow *flow, const ftl_liveness *liveness,
+                                  ftl_spill_context *spill, ftl_arena *arena, ftl_error *error);
 
 #endif

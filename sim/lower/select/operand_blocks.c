@@ -42,7 +42,9 @@ void ftl_select_reserve_operands(ftl_select *s, int32_t accumulator) {
   if (share == 0) return;
   int32_t registers = value->map.num_slabs * value->map.per_slab * value->map.num_registers;
   value->reserve = ftl_draft_value_add(&s->draft, registers / share, 0);
-  s->draft.values[value->reserve].is_reserve = true;
+  ftl_draft_value *reserve = &s->draft.values[value->reserve];
+  reserve->is_reserve = true;
+  reserve->spare_registers = (int16_t)(registers / share - registers / SHARE_IN_PLACE);
   ftl_select_add(s, FTL_OP_RESERVE, 1, value->reserve, NONE, NONE, NONE);
 }
 

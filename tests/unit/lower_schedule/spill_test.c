@@ -138,3 +138,78 @@ Test(unit_lower_spill, registers_of_a_wgmma_in_flight_are_never_moved) {
   }
   ftl_draft_fini(&draft);
 }
+
+static ftl_draft_inst *put_in_order(ftl_draft *draft, ftl_opcode opcode, int tag, int32_t d, int32_t a) {
+  ftl_draft_inst *inst = put(draft, opcode, tag, d, a, NONE);
+  inst->effects = FTL_EFFECT_FENCE;
+  return inst;
+}
+
+Test(unit_lower_spill, what_relieves_many_places_leaves_before_what_relieves_one) {
+  // Three times a value of 4 registers lives over one of 8; another of 4, `through`, lives over all and is read between
+  // the first and the second. 16 are wanted, 12 may be. Of the three each would cost a store and a load for the two
+  // instructions at which it makes room, `through` a store and two loads for six.
+  ftl_draft draft = {0};
+  int32_t through = ftl_draft_value_add(&draft, 4, 0);
+  put_in_order(&draft, FTL_OP_MOV, 1, through, NONE);
+  for (int i = 0; i < 3; i++) {
+    int32_t narrow = ftl_draft_value_add(&draft, 4, 0), wide = ftl_draft_value_add(&draft, 8, 0);
+    put_in_order(&draft, FTL_OP_LDS, 10, narrow, NONE);
+    put_in_order(&draft, FTL_OP_LDS, 11, wide, NONE);
+    put_in_order(&draft, FTL_OP_STS, 12, NONE, wide);
+    put_in_order(&draft, FTL_OP_STS, 13, NONE, narrow);
+    if (i == 0) put_in_order(&draft, FTL_OP_STS, 14, NONE, through);
+  }
+  put_in_order(&draft, FTL_OP_STS, 15, NONE, through);
+  finished done = finish(&draft, 13);
+  cr_expect_eq(done.result.spilled_registers, 4);
+  cr_expect_eq(count_of(&draft, FTL_OP_STL, 0, draft.num_insts), 1);
+  cr_expect_eq(count_of(&draft, FTL_OP_LDL, 0, draft.num_insts), 2);
+  ftl_draft_fini(&draft);
+}
+
+Test(unit_lower_spill, the_accumulator_of_a_wgmma_leaves_as_a_whole) {
+  // Four fragments of 2 registers, then 8 registers at once, then a wgmma of all four. 16 are wanted, 14 may be: one
+  // fragment would do.
+  ftl_draft draft = {0};
+  int32_t accumulator = draft.num_values;
+  for (int i = 0; i < 4; i++) put_in_order(&draft, FTL_OP_MOV, 1, ftl_draft_value_add(&draft, 2, 0), NONE);
+  int32_t wide = ftl_draft_value_add(&draft, 8, 0);
+  put_in_order(&draft, FTL_OP_LDS, 2, wide, NONE);
+  put_in_order(&draft, FTL_OP_STS, 3, NONE, wide);
+  ftl_draft_inst *wgmma = put_in_order(&draft, FTL_OP_WGMMA, 64, accumulator, NONE);
+  wgmma->effects |= FTL_EFFECT_READS_DESTINATION;
+  wgmma->num_destinations = 4;
+  put_in_order(&draft, FTL_OP_WGMMA_COMMIT, 4, NONE, NONE);
+  put_in_order(&draft, FTL_OP_WGMMA_WAIT, 0, NONE, NONE);
+  for (int i = 0; i < 4; i++) put_in_order(&draft, FTL_OP_STS, 5, NONE, accumulator + i);
+  finished done = finish(&draft, 15);
+  cr_expect_eq(done.result.spilled_registers, 8);
+  cr_expect_eq(count_of(&draft, FTL_OP_STL, 0, draft.num_insts), 4);
+  cr_expect_eq(count_of(&draft, FTL_OP_LDL, 0, draft.num_insts), 4);
+  ftl_draft_fini(&draft);
+}
+
+// 8 registers beside 6 set aside, of which 4 can be done without.
+static ftl_draft_result with_spare_registers(int32_t cap) {
+  ftl_draft draft = {0};
+  int32_t wide = ftl_draft_value_add(&draft, 8, 0), reserve = ftl_draft_value_add(&draft, 6, 0);
+  draft.values[reserve].is_reserve = true;
+  draft.values[reserve].spare_registers = 4;
+  put_in_order(&draft, FTL_OP_RESERVE, 1, reserve, NONE);
+  put_in_order(&draft, FTL_OP_LDS, 2, wide, NONE);
+  put_in_order(&draft, FTL_OP_STS, 3, NONE, wide)->sources[1] = reserve;
+  draft.insts[2].num_sources = 2;
+  ftl_draft_result result = finish(&draft, cap).result;
+  ftl_draft_fini(&draft);
+  return result;
+}
+
+Test(unit_lower_spill, spare_registers_are_given_up_before_anything_is_spilled) {
+  // With the stack pointer 8 + 6 + 1 = 15; 11 without the spare ones.
+  cr_expect_eq(with_spare_registers(15).registers_per_thread, 15);
+  cr_expect_eq(with_spare_registers(14).registers_per_thread, 11);
+  cr_expect_eq(with_spare_registers(11).registers_per_thread, 11);
+  cr_expect_eq(with_spare_registers(11).spilled_registers, 0);
+  cr_expect_gt(with_spare_registers(10).spilled_registers, 0);
+}
