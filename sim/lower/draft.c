@@ -150,6 +150,7 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   out->registers_per_thread = reported_registers(max_live, cap);
   // What one instruction alone needs beyond the limit is counted, though no instruction stands for it.
   out->spilled_registers = spill.spilled_registers + (max_live > limit ? max_live - limit : 0);
+  out->reloaded_registers = spill.kept_registers;
   drop_reserves(draft);
   status = analyse(draft, arena, &flow, &liveness, error);
   if (status != FTL_OK) return status;

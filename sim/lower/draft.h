@@ -40,6 +40,7 @@ typedef struct ftl_draft_value {
   int16_t num_registers;    // per thread
   int16_t recompute_insts;  // ALU instructions that compute it again (addresses, constants); 0: it has to be spilled
   int16_t spare_registers;  // of those set aside: what can be done without where registers are short
+  bool is_kept;             // worked out once, before the loops that read it
   bool is_reserve;          // registers set aside: nothing is in them
 } ftl_draft_value;
 
@@ -62,6 +63,7 @@ void ftl_draft_fini(ftl_draft *draft);
 typedef struct ftl_draft_result {
   int32_t registers_per_thread;  // as the compiler would report, at most the cap
   int32_t spilled_registers;     // per thread
+  int32_t reloaded_registers;    // of these, the kept ones: stored once, before the loops
   int32_t num_tokens;
   int32_t wgmma_registers;  // per thread, that its wgmmas hold at once (wgmma_pressure.h)
 } ftl_draft_result;

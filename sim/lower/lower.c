@@ -300,7 +300,7 @@ static ftl_status draft_role_again(builder *b, ftl_select *s, const role_draft *
 
 // Wgmmas that cannot all be in flight within the role's registers are drafted again, one at a time. A role that misses
 // an occupancy step by little is drafted again to fit it, as ptxas does for the block size of __launch_bounds__, and
-// stays so if nothing has to be spilled for it.
+// stays so if nothing has to be stored in loops for it.
 static ftl_status draft_role_to_fit(builder *b, ftl_select *s, int32_t role_idx, const ftl_fragment_shape *shape,
                                     const ftl_op_order *orders, ftl_draft_result *result, ftl_error *error) {
   const ftl_role *role = &b->tile->roles[role_idx];
@@ -317,7 +317,7 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, int32_t role_idx,
   tight.cap = ftl_next_occupancy_step(b->arch, b->program->num_warps, result->registers_per_thread);
   if (result->registers_per_thread > tight.cap + tight.cap * MAX_SQUEEZE_PCT / 100) return FTL_OK;
   status = draft_role_again(b, s, &tight, &before, result, error);
-  if (status != FTL_OK || result->spilled_registers == 0) return status;
+  if (status != FTL_OK || result->spilled_registers == result->reloaded_registers) return status;
   return draft_role_again(b, s, &free_draft, &before, result, error);
 }
 

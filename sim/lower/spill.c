@@ -133,6 +133,7 @@ static void evict(spiller *s, int32_t value, ftl_spill_context *spill) {
   s->slots[value] = spill->num_slots;
   spill->num_slots += s->draft->values[value].num_registers;
   spill->spilled_registers += s->draft->values[value].num_registers;
+  if (s->draft->values[value].is_kept) spill->kept_registers += s->draft->values[value].num_registers;
 }
 
 static int32_t worst_position(const ftl_spill_state *state) {

@@ -14,6 +14,7 @@ typedef struct ftl_spill_context {
   void *context;
   int32_t num_slots;          // of 4 bytes a thread
   int32_t spilled_registers;  // registers a thread that live in local memory
+  int32_t kept_registers;     // of these, what is only loaded in loops
 } ftl_spill_context;
 
 // `limit`: registers that may be live. Changes positions: flow and liveness are out of date afterwards.

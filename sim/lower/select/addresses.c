@@ -15,7 +15,7 @@
 
 #define NONE FTL_NO_VALUE
 // Of a thread beside its tiles: fragments in flight, loop state, pointers.
-enum { OTHER_REGISTERS = 40, RECOMPUTE_INSTS = 2 };
+enum { OTHER_REGISTERS = 40, ADDRESS_INSTS = 2 };
 
 static const ftl_tile_op *op_at(const ftl_select *s, int32_t i) { return &s->tile->ops[s->role->first_op + i]; }
 
@@ -60,6 +60,15 @@ static bool are_alike(const ftl_ring *a, const ftl_ring *b) {
   return a->rows == b->rows && a->columns == b->columns && a->dtype == b->dtype && a->num_stages == b->num_stages;
 }
 
+// What is worked out once before the loop. ptxas does not compute it again where registers are short: it stores it once
+// and loads it at each use (SASS of kernels/attention/flash2_mma.h, 128 x 128 tiles of 4 warps: of 130 LDL a step 30
+// feed the LEA of a copy; of 40 with one buffer and head_dim 64, 37 an LDSM).
+static int32_t add_kept(ftl_select *s, int32_t num_registers) {
+  int32_t value = ftl_draft_value_add(&s->draft, num_registers, 0);
+  s->draft.values[value].is_kept = true;
+  return value;
+}
+
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
   ftl_select_ring *ring = &s->rings[ring_idx];
   const ftl_tile_op *load = load_in_loop(s, ring_idx);
@@ -74,10 +83,10 @@ void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
   ring->num_row_groups = num_row_groups(s, load);
   int32_t num_offsets = s->plain_code ? 2 * ring->num_row_groups : ring->num_row_groups;
   for (int32_t i = 0; i < num_offsets; i++) {
-    int32_t offset = ftl_draft_value_add(&s->draft, 1, 1);
+    int32_t offset = add_kept(s, 1);
     if (i == 0) ring->first_tensor_offset = offset;
     if (i == ring->num_row_groups) ring->first_shared_offset = offset;
-    ftl_select_add(s, FTL_OP_LOP, RECOMPUTE_INSTS, offset, ring->write_offset, NONE, NONE);
+    ftl_select_add(s, FTL_OP_LOP, ADDRESS_INSTS, offset, ring->write_offset, NONE, NONE);
   }
 }
 
@@ -139,9 +148,9 @@ static void keep_set(ftl_select *s, int32_t ring_idx, ftl_operand_kind kind, int
   int32_t registers = s->shape.quad_pairs ? 2 : 1;
   ring->num_kept[kind] = num_loads;
   for (int32_t i = 0; i < num_loads; i++) {
-    int32_t address = ftl_draft_value_add(&s->draft, registers, RECOMPUTE_INSTS * registers);
+    int32_t address = add_kept(s, registers);
     if (i == 0) ring->first_kept[kind] = address;
-    ftl_select_add(s, FTL_OP_LOP, RECOMPUTE_INSTS * registers, address, ring->read_offset, NONE, NONE);
+    ftl_select_add(s, FTL_OP_LOP, ADDRESS_INSTS * registers, address, ring->read_offset, NONE, NONE);
   }
 }
 

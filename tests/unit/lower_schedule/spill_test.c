@@ -139,6 +139,30 @@ Test(unit_lower_spill, registers_of_a_wgmma_in_flight_are_never_moved) {
   ftl_draft_fini(&draft);
 }
 
+Test(unit_lower_spill, what_was_worked_out_before_the_loop_is_stored_once_and_loaded_at_its_use) {
+  // As above, but the address is kept (two instructions made it): a store before the loop, a load in it.
+  ftl_draft draft = {0};
+  int32_t kept = ftl_draft_value_add(&draft, 2, 0), wide = ftl_draft_value_add(&draft, 8, 0);
+  int32_t sum = ftl_draft_value_add(&draft, 2, 0);
+  draft.values[kept].is_kept = true;
+  put(&draft, FTL_OP_LOP, 1, kept, NONE, NONE);
+  put(&draft, FTL_OP_MOV, 2, sum, NONE, NONE);
+  put_loop(&draft);
+  put(&draft, FTL_OP_LDS, 3, wide, NONE, NONE);
+  put(&draft, FTL_OP_STS, 4, NONE, wide, NONE);
+  put_update(&draft, FTL_OP_FFMA, 5, sum, kept, NONE);
+  put_end_loop(&draft);
+  put(&draft, FTL_OP_STS, 6, NONE, sum, NONE);
+  finished done = finish(&draft, 12);  // 12 and the stack pointer are wanted
+  int32_t begin = loop_position(&draft, FTL_OP_LOOP), end = loop_position(&draft, FTL_OP_END_LOOP);
+  cr_expect_eq(count_of(&draft, FTL_OP_STL, 0, begin), 1);
+  cr_expect_eq(count_of(&draft, FTL_OP_LDL, begin, end), 1);
+  cr_expect_eq(count_of(&draft, FTL_OP_STL, begin, end), 0);
+  cr_expect_eq(done.result.spilled_registers, 2);
+  cr_expect_eq(done.result.reloaded_registers, 2);
+  ftl_draft_fini(&draft);
+}
+
 static ftl_draft_inst *put_in_order(ftl_draft *draft, ftl_opcode opcode, int tag, int32_t d, int32_t a) {
   ftl_draft_inst *inst = put(draft, opcode, tag, d, a, NONE);
   inst->effects = FTL_EFFECT_FENCE;
