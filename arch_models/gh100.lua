@@ -150,7 +150,7 @@ return die "gh100" {
     ways = guess(16, "no figure found; so many that conflicts are rare"),
     hit_latency_cycles = measured(32, measurements .. "micro_chase.csv: 40.1 with 8 cycles of address arithmetic; gpu-benches: 32 on GH200, 34 on H100 PCIe"),
     bytes_per_cycle = measured(128, "gpu-benches: 126 to 128"),
-    max_pending_lines = guess(256, flashgpu .. ": 256 cp.async in flight; micro_pending_lines.csv shows that 450 lines by cp.async and 700 by loads can be, when only a sector of each is asked for"),
+    max_pending_lines = measured(450, measurements .. "micro_pending_lines.csv: 450 lines by cp.async, a sector or all of each (640 whole lines are asked for before the first comes, at most 176 of them in the queues); 600 or more by loads"),
     fill_bytes_per_cycle = measured(64, copies .. "one SM takes 60 B/cycle by cp.async, 109 by TMA"),
     store_bytes_per_cycle = measured(32, measurements .. "micro_store_bandwidth.csv: 31.2 B a SM cycle from one SM, by 4 and by 16 bytes a thread"),
     copy_latency_cycles = measured(80, copies .. "128 bytes from L2 are there for all of a CTA after 404 cycles, of which 288 are those of a load (micro_chase), 21 of bar.sync, some 15 of addresses and clocks"),
