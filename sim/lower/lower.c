@@ -8,7 +8,7 @@
 #include "lower/occupancy_steps.h"
 #include "lower/select/select.h"
 
-enum { MAX_SQUEEZE_PCT = 5 };
+enum { MAX_SQUEEZE_PCT = 5, MAX_ROW_SQUEEZE_PCT = 10 };
 enum { WARP_LANES = 32, MBARRIER_BYTES = 8, ASYNC_ALIGNMENT_BYTES = 1024, ALIGNMENT_BYTES = 128 };
 
 // ---- what the chip has ----
@@ -315,7 +315,8 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, int32_t role_idx,
   if (role->num_registers > 0 || b->tile->num_roles > 1) return FTL_OK;
   role_draft tight = free_draft;
   tight.cap = ftl_next_occupancy_step(b->arch, b->program->num_warps, result->registers_per_thread);
-  if (result->registers_per_thread > tight.cap + tight.cap * MAX_SQUEEZE_PCT / 100) return FTL_OK;
+  int32_t squeeze_pct = has_products(b->tile, role) ? MAX_SQUEEZE_PCT : MAX_ROW_SQUEEZE_PCT;
+  if (result->registers_per_thread > tight.cap + tight.cap * squeeze_pct / 100) return FTL_OK;
   status = draft_role_again(b, s, &tight, &before, result, error);
   if (status != FTL_OK || result->spilled_registers == result->reloaded_registers) return status;
   return draft_role_again(b, s, &free_draft, &before, result, error);

@@ -1,6 +1,7 @@
 // How the loops of kernels that stream rows are unrolled, and what registers ptxas takes for them.
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../lower_checker/programs.h"
 
@@ -14,7 +15,7 @@ static programs lowered(const char *arch, const char *workload, const char *para
 
 typedef struct row_loop {
   int32_t loads, stores;
-  int32_t loads_first;  // before the first conversion
+  int32_t loads_first;  // before the first conversion: so many at least
 } row_loop;
 
 static row_loop look_at(const ftl_warp_program *p, int32_t loop_idx) {
@@ -34,26 +35,25 @@ static void expect_loop(const ftl_warp_program *p, int32_t loop_idx, row_loop ex
   row_loop loop = look_at(p, loop_idx);
   cr_expect_eq(loop.loads, expected.loads, "loop %d: %d loads", loop_idx, loop.loads);
   cr_expect_eq(loop.stores, expected.stores, "loop %d: %d stores", loop_idx, loop.stores);
-  cr_expect_eq(loop.loads_first, expected.loads_first, "loop %d: %d loads first", loop_idx, loop.loads_first);
+  cr_expect_geq(loop.loads_first, expected.loads_first, "loop %d: %d loads first", loop_idx, loop.loads_first);
 }
 
 #define ROWS "batch=1 heads=1 seqlen_q=132 seqlen_kv=7168 block_m=1 num_warps=4 schedule=reread"
 
 // The SASS of kernels/attention/softmax_rows.h (#pragma unroll 4): of each pass a loop of single steps for what four do
-// not divide, then one of four steps. Maximum and sum ask for all four first; the last pass cannot pass its stores.
+// not divide, then one of four steps. The first asks for steps ahead of the arithmetic; the last pass cannot, behind
+// its stores.
 Test(unit_lower_row_loops, rows_that_are_read_again_are_read_four_steps_at_a_time) {
-  programs p = lowered("h200", "softmax_safe", ROWS, 0);
-  cr_assert_eq(p.warps->num_loops, 6);
-  for (int32_t pass = 0; pass < 2; pass++) {
-    expect_loop(p.warps, 2 * pass, (row_loop){1, 0, 1});
-    expect_loop(p.warps, 2 * pass + 1, (row_loop){4, 0, 4});
-  }
-  expect_loop(p.warps, 4, (row_loop){1, 1, 1});
-  expect_loop(p.warps, 5, (row_loop){4, 4, 1});
+  programs p = lowered("h200", "softmax_online", ROWS, 0);
+  cr_assert_eq(p.warps->num_loops, 4);
+  expect_loop(p.warps, 0, (row_loop){1, 0, 1});
+  expect_loop(p.warps, 1, (row_loop){4, 0, 3});
+  expect_loop(p.warps, 2, (row_loop){1, 1, 1});
+  expect_loop(p.warps, 3, (row_loop){4, 4, 1});
   // 7168 columns are 7 steps of 1024: 3 single ones, then one round
   const ftl_tile_program *tile = p.tile;
   ftl_expr_point point = {0};
-  for (int32_t i = 0; i < 6; i++)
+  for (int32_t i = 0; i < 4; i++)
     cr_expect_eq(ftl_expr_eval(tile, p.warps->loops[i].hi, &point) - ftl_expr_eval(tile, p.warps->loops[i].lo, &point),
                  i % 2 == 0 ? 3 : 1, "loop %d", i);
   programs_fini(&p);
@@ -97,17 +97,28 @@ Test(unit_lower_row_loops, a_mask_of_rows_costs_a_compare_an_element) {
   programs_fini(&p);
 }
 
-// 12 CTAs of 4 warps share 65536 registers: 42 a thread, 40 in units of 8, where 33 to 40 are needed. ptxas for
-// sm_75 takes what it needs.
+// 36 registers are needed. 12 CTAs of 4 warps share 65536: 42 a thread, 40 in units of 8, as on the RTX 4090, which
+// holds
+// 12. For 16 CTAs 32 would have to do, 11 % less. ptxas for sm_75 takes what it needs.
 Test(unit_lower_row_loops, registers_that_cost_no_cta_are_taken_from_sm_80_on) {
-  static const char *const taking[] = {"a100_80", "rtx4090", "h200"};
-  for (size_t i = 0; i < sizeof taking / sizeof *taking; i++) {
-    programs p = lowered(taking[i], "softmax_safe", ROWS, 0);
-    cr_expect_eq(p.warps->registers_per_thread, 40, "%s: %d", taking[i], p.warps->registers_per_thread);
+  static const struct {
+    const char *arch;
+    int32_t registers;
+  } cases[] = {{"a100_80", 40}, {"rtx4090", 40}, {"h200", 40}, {"t4", 36}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *workload = strcmp(cases[i].arch, "h200") == 0 ? "softmax_online" : "softmax_safe";
+    programs p = lowered(cases[i].arch, workload, ROWS, 0);
+    cr_expect_eq(p.warps->registers_per_thread, cases[i].registers, "%s: %d", cases[i].arch,
+                 p.warps->registers_per_thread);
     programs_fini(&p);
   }
-  programs p = lowered("t4", "softmax_safe", ROWS, 0);
-  cr_expect_lt(p.warps->registers_per_thread, 40);
-  cr_expect_gt(p.warps->registers_per_thread, 32);
+}
+
+// The H200 needs 34 for the maximum and the sum apart: 6 % more than the 32 at which 16 CTAs fit, for which it is
+// drafted again.
+Test(unit_lower_row_loops, row_kernels_that_miss_a_step_by_a_tenth_are_made_to_fit) {
+  programs p = lowered("h200", "softmax_safe", ROWS, 0);
+  cr_expect_eq(p.warps->registers_per_thread, 32, "%d", p.warps->registers_per_thread);
+  cr_expect_eq(p.warps->spill_registers, 0);
   programs_fini(&p);
 }
