@@ -303,11 +303,13 @@ static void access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, co
     channel->bus_from[FTL_DRAM_READ] = end + timing->wtr;
     bank->precharge_from = max_of(bank->precharge_from, end + timing->wtr);
   }
-  if (bank->entries[direction].head != column->entry) bank->num_bypasses++;
-  if (--shared->entries[column->entry].num_bursts == 0) {
-    retire(channel, shared, column->entry, direction, end - timing->burst);
-  }
-  find_both_next(channel, shared, column->bank);
+  bool is_bypass = bank->entries[direction].head != column->entry;
+  bool is_last = --shared->entries[column->entry].num_bursts == 0;
+  if (is_bypass) bank->num_bypasses++;
+  if (is_last) retire(channel, shared, column->entry, direction, end - timing->burst);
+  if (is_bypass || is_last) find_next(channel, shared, column->bank, direction);
+  int other = direction == FTL_DRAM_READ ? FTL_DRAM_WRITE : FTL_DRAM_READ;
+  if (bank->next[other] != FTL_DRAM_NONE) find_next(channel, shared, column->bank, other);
 }
 
 void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared, int64_t until) {

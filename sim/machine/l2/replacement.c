@@ -12,12 +12,14 @@ static void lru_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32
 }
 
 static uint32_t lru_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, ftl_l2_priority priority) {
-  uint32_t oldest = num_ways, age = 0;
+  uint32_t oldest = num_ways;
+  uint64_t most = 0;
   for (uint32_t way = 0; way < num_ways; way++) {
-    // Ages are differences, so the tick may wrap.
-    if (ways[way].priority != priority || (oldest < num_ways && set->tick - ways[way].stamp <= age)) continue;
-    oldest = way;
-    age = set->tick - ways[way].stamp;
+    // Ages are differences, so the tick may wrap. One more, and 0 for ways of another priority: no branch to
+    // mispredict.
+    uint64_t age = ways[way].priority == priority ? (uint64_t)(set->tick - ways[way].stamp) + 1 : 0;
+    oldest = age > most ? way : oldest;
+    most = age > most ? age : most;
   }
   return oldest;
 }
