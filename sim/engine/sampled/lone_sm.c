@@ -72,7 +72,10 @@ ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, int64_t 
   if (status != FTL_OK) return status;
   memory.pending = malloc((size_t)memory.capacity * sizeof *memory.pending);
   if (memory.pending) {
-    ftl_sm_observe(sm, on_issue, context);
+    if (config->bulk)
+      ftl_sm_observe_jumps(sm, on_issue, context);
+    else
+      ftl_sm_observe(sm, on_issue, context);
     for (int32_t i = 0; i < num_ctas; i++) ftl_sm_launch(sm, i, ctas[i], starts[i]);
     run_windows(sm, &memory, end_cycles);
     *counters = *ftl_sm_counters_get(sm);

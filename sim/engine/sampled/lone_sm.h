@@ -6,7 +6,8 @@
 #include "machine/sm/sm.h"
 
 // Starts CTA ctas[i] in slot i at cycle starts[i] and runs until all have ended; end_cycles[i] is when. At most
-// `capacity` CTAs (the SM's slots). FTL_RUN_FAILED never happens: a stuck SM is a broken invariant.
+// `capacity` CTAs (the SM's slots). on_issue hears of every instruction; with config->bulk, which is faster, of
+// branches and exits. FTL_RUN_FAILED never happens: a stuck SM is a broken invariant.
 FTL_MUST_USE ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, int64_t latency_cycles,
                                         const int64_t *ctas, const int64_t *starts, int32_t num_ctas,
                                         ftl_sm_on_issue on_issue, void *context, int64_t *end_cycles,

@@ -38,6 +38,10 @@ static int32_t stage_of(ftl_sm *sm, sm_warp *w) {
   return index;
 }
 
+static void tell(const ftl_sm *sm, ftl_sm_on_issue observer, const sm_warp *w, int64_t now) {
+  observer(sm->observer_context, now, w->slot, w->warp, w->point.cta, &sm->program->insts[w->op->inst]);
+}
+
 // true: the instruction has decided how its warp goes on; false: the warp goes on with what follows.
 __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
   switch (w->op->kind) {
@@ -62,6 +66,7 @@ __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_
     if (!last) sc->ready[w->position] = w->mio_free;
   }
   if (!last) return false;
+  if (sm->on_jump && (w->op->kind == SM_BRANCH || w->op->kind == SM_EXIT)) tell(sm, sm->on_jump, w, now);
   if (w->op->kind == SM_SHARED || w->op->kind == SM_GLOBAL)
     w->tokens[w->op->destination] = SM_TOKEN_PENDING | w->op->producer;
   switch (w->op->kind) {
@@ -141,8 +146,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   if (op->dispatch) dispatch(sm, sc, now, op->dispatch);
   if (op->taken && sm_wgmma_runs(sm, now)) sc->taken += op->taken;
   sm->counters.pipe_insts[op->pipe]++;
-  if (sm->on_issue)
-    sm->on_issue(sm->on_issue_context, now, w->slot, w->warp, w->point.cta, &sm->program->insts[op->inst]);
+  if (sm->on_issue) tell(sm, sm->on_issue, w, now);
   bool last = --w->repeat_left == 0;
   w->reason = FTL_STALL_WAIT;
   sc->ready[position] = now + 1;

@@ -247,8 +247,13 @@ int64_t ftl_sm_num_events(const ftl_sm *sm) { return sm->num_events; }
 
 void ftl_sm_observe(ftl_sm *sm, ftl_sm_on_issue on_issue, void *context) {
   sm->on_issue = on_issue;
-  sm->on_issue_context = context;
+  sm->observer_context = context;
   sm->bulk = sm->config.bulk && !on_issue;  // an observer wants each instruction, in order of time
+}
+
+void ftl_sm_observe_jumps(ftl_sm *sm, ftl_sm_on_issue on_jump, void *context) {
+  sm->on_jump = on_jump;
+  sm->observer_context = context;
 }
 
 // ---- describe ----

@@ -119,6 +119,8 @@ int64_t ftl_sm_num_events(const ftl_sm *sm);
 typedef void (*ftl_sm_on_issue)(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
                                 const ftl_warp_inst *inst);
 void ftl_sm_observe(ftl_sm *sm, ftl_sm_on_issue on_issue, void *context);
+// The same for branches and exits alone: what lies between may go on as runs.
+void ftl_sm_observe_jumps(ftl_sm *sm, ftl_sm_on_issue on_jump, void *context);
 // What each warp waits for, one line each: for the deadlock report.
 void ftl_sm_describe(const ftl_sm *sm, char *buffer, int64_t buffer_bytes);
 

@@ -288,8 +288,8 @@ struct ftl_sm {
   int32_t num_resident;
   int64_t gone_warp_cycles;  // resident cycles of warps that have left
   ftl_sm_counters counters;
-  ftl_sm_on_issue on_issue;
-  void *on_issue_context;
+  ftl_sm_on_issue on_issue, on_jump;
+  void *observer_context;
   ftl_arena arena;
 };
 
