@@ -151,6 +151,27 @@ Test(timing_dram_commands, wide_bursts_carry_two_sectors) {
   cr_expect_eq(done[1], 500 + 5 + 14 + 2);
 }
 
+// Banks 0 and 2 are of one group: 5 cycles between their column accesses. Bank 0 opens its second row at 53 (tRAS 40,
+// tRP 13) for a request of cycle 0: RD from 65 on. Bank 2 opens its row at 46 for a line of 4 bursts: RD at 58 and 63.
+// At 68 both may go, and the older request does, though its row was opened later: data at 68 + 14 + 2. Then the other
+// two bursts at 73 and 78.
+Test(timing_dram_commands, of_two_open_rows_the_older_request_goes_first) {
+  ftl_arch arch = channel_arch();
+  ftl_dram *dram = create_dram(&arch);
+  ftl_dram_request first = read_of(0, line_in_bank(&arch, 0, 0), 0), older = read_of(0, line_in_bank(&arch, 0, 1), 1);
+  ftl_dram_request newer = read_of(46, line_in_bank(&arch, 2, 0), 2);
+  newer.sectors = 15;
+  ftl_dram_push(dram, &first);
+  ftl_dram_push(dram, &older);
+  ftl_dram_push(dram, &newer);
+  int64_t done_cycles[3];
+  finish(dram, done_cycles);
+  cr_expect_eq(done_cycles[0], 12 + 14 + 2);
+  cr_expect_eq(done_cycles[1], 68 + 14 + 2);
+  cr_expect_eq(done_cycles[2], 78 + 14 + 2);
+  ftl_dram_destroy(dram);
+}
+
 Test(timing_dram_commands, a_row_hit_goes_before_an_older_miss_of_its_bank) {
   ftl_arch arch = channel_arch();
   uint64_t open = line_in_bank(&arch, 1, 0), other = line_in_bank(&arch, 1, 1);
