@@ -285,7 +285,8 @@ static int64_t take_ecc_bursts(ftl_dram_channel *channel, ftl_dram_shared *share
   return bursts;
 }
 
-static void access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, const command *column) {
+// True: it was the last burst of a request, which leaves the queue.
+static bool access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, const command *column) {
   const ftl_dram_timing *timing = &shared->timing;
   int direction = column->direction;
   ftl_dram_bank *bank = &channel->banks[column->bank];
@@ -310,14 +311,18 @@ static void access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, co
   if (is_bypass || is_last) find_next(channel, shared, column->bank, direction);
   int other = direction == FTL_DRAM_READ ? FTL_DRAM_WRITE : FTL_DRAM_READ;
   if (bank->next[other] != FTL_DRAM_NONE) find_next(channel, shared, column->bank, other);
+  return is_last;
 }
 
 void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared, int64_t until) {
+  int64_t arrival = channel->now;  // the next, or `now` where the queue has got room
   for (;;) {
-    admit(channel, shared, FTL_DRAM_READ);
-    admit(channel, shared, FTL_DRAM_WRITE);
+    if (arrival <= channel->now) {
+      admit(channel, shared, FTL_DRAM_READ);
+      admit(channel, shared, FTL_DRAM_WRITE);
+      arrival = next_arrival(channel, shared);
+    }
     command next = next_command(channel, shared);
-    int64_t arrival = next_arrival(channel, shared);
     if (arrival <= next.cycle) {
       if (arrival >= until) return;
       channel->now = arrival;
@@ -330,7 +335,7 @@ void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared
     }
     channel->now = next.cycle;
     if (next.is_column) {
-      access_column(channel, shared, &next);
+      if (access_column(channel, shared, &next)) arrival = channel->now;
     } else {
       activate(channel, shared, &next);
     }
