@@ -200,6 +200,17 @@ static double latency_risk_pct(const ftl_segments *segments, ftl_step_times *tim
   return risk;
 }
 
+// An iteration's time hangs on how its warps fall into step, which runs that differ in a hidden latency show: `full` is
+// one more such run.
+static double scatter_risk_pct(const ftl_segments *segments, ftl_step_times *times) {
+  double risk = 0;
+  for (int32_t k = 0; k < segments->num_loops; k++) {
+    int64_t usual = ftl_step_times_get(times, 2 * k + 1, times->most_ctas, times->latency_cycles[0]);
+    if (usual > 0) risk = fmax(risk, 100.0 * (double)times->scatter[2 * k + 1] / (double)usual);
+  }
+  return risk;
+}
+
 // Spills never reach DRAM here. Where the slots of all resident threads fit in half of L2, DRAM sees at most those
 // slots; where not, it may see all that L1 lets through.
 static double spill_risk_pct(const ftl_launch *launch, const ftl_memory_counters *memory) {
@@ -249,8 +260,9 @@ static double group_hbm_risk_pct(const ftl_launch *launch, ftl_walk_plan plan, c
 
 static double cycles_bound_pct(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times,
                                const ftl_gpu_steps *steps) {
-  return CYCLES_BOUND_PCT + latency_risk_pct(segments, times) + ends_risk_pct(times, steps) +
-         fairness_risk_pct(launch, segments, times) + (double)steps->period_spread_permille / 10.0;
+  return CYCLES_BOUND_PCT + latency_risk_pct(segments, times) + scatter_risk_pct(segments, times) +
+         ends_risk_pct(times, steps) + fairness_risk_pct(launch, segments, times) +
+         (double)steps->period_spread_permille / 10.0;
 }
 
 static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segments, ftl_walk_plan plan,

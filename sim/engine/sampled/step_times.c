@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "engine/sampled/latency_pool.h"
 #include "engine/work.h"
 
 // However CTAs interleave, a sub-core issues one instruction a cycle and its tensor pipe works on one.
@@ -14,13 +15,65 @@ static void fill_least(const ftl_launch *launch, const ftl_segments *segments, f
   }
 }
 
+enum { HIT, DRAM, BUSY };  // latencies by index: of L2, of DRAM, and of DRAM that is busy
+
 // Measures the point where it was not. A failure leaves its times 0.
-static void measure(ftl_step_times *times, int32_t i) {
+static void take(ftl_step_times *times, int32_t i) {
   if (times->is_measured[i] || times->failure.status != FTL_OK) return;
   times->is_measured[i] = true;
   if (ftl_step_measurement_take(times->measurement, times->latency_cycles[i], &times->points[0][i],
                                 &times->points[1][i], &times->failure) != FTL_OK)
     times->points[0][i] = times->points[1][i] = (ftl_step_point){0};
+}
+
+static void raise_to(int64_t *time, int64_t least) {
+  if (*time < least) *time = least;
+}
+
+// No loop is shorter than at the latency before.
+static void ascend(ftl_step_times *times, int32_t i) {
+  for (int32_t row = 0; row < 2; row++)
+    for (int32_t loop = 1; loop < times->num_segments; loop += 2) {
+      raise_to(&times->points[row][i].time[loop], times->points[row][i - 1].time[loop]);
+      raise_to(&times->points[row][i].later[loop], times->points[row][i - 1].later[loop]);
+    }
+}
+
+// Those of L2 and DRAM are there from the beginning.
+static void measure(ftl_step_times *times, int32_t i) {
+  if (i < BUSY || times->is_measured[i]) return;
+  if (i > BUSY) measure(times, i - 1);
+  take(times, i);
+  ascend(times, i);
+}
+
+static ftl_latency_point lone_point(const ftl_step_times *times, int32_t loop, int32_t i) {
+  return (ftl_latency_point){.time = times->points[0][i].time[loop], .latency_cycles = times->latency_cycles[i]};
+}
+
+// Whether a lone CTA hides DRAM's latency in the loop; CTAs that share an SM then do too. A time that is longer by
+// chance shows where that of a still longer latency is not.
+static bool is_dram_hidden(ftl_step_times *times, const ftl_segment *segment, int32_t loop) {
+  ftl_latency_point hit = lone_point(times, loop, HIT), dram = lone_point(times, loop, DRAM);
+  int32_t lookahead = ftl_latency_lookahead(segment);
+  if (!ftl_latency_fits(hit, dram, lookahead)) return false;
+  if (ftl_latency_is_unseen(hit, dram)) return true;
+  ftl_latency_point busy = {.latency_cycles = times->latency_cycles[BUSY]};
+  if (!ftl_latency_fits(hit, busy, lookahead)) return false;
+  take(times, BUSY);
+  return ftl_latency_is_unseen(hit, lone_point(times, loop, BUSY));
+}
+
+static void pool_unloaded(ftl_step_times *times, const ftl_segments *segments) {
+  for (int32_t loop = 1; loop < times->num_segments; loop += 2) {
+    bool is_hidden = is_dram_hidden(times, &segments->segments[loop], loop);
+    for (int32_t row = 0; row < 2; row++) {
+      ftl_step_point *hit = &times->points[row][HIT], *dram = &times->points[row][DRAM];
+      times->scatter[loop] = ftl_latency_pool(&hit->time[loop], &dram->time[loop], is_hidden);  // the last row's stays
+      (void)ftl_latency_pool(&hit->later[loop], &dram->later[loop], is_hidden);
+    }
+  }
+  if (times->is_measured[BUSY]) ascend(times, BUSY);
 }
 
 ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, const ftl_segments *segments,
@@ -32,7 +85,9 @@ ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, co
   fill_least(launch, segments, out);
   ftl_status status = ftl_step_measurement_create(&out->measurement, launch, segments, sm_khz, error);
   if (status != FTL_OK) return status;
-  measure(out, 0);  // what cannot run at all is known before anything is walked
+  take(out, HIT);  // what cannot run at all is known before anything is walked
+  take(out, DRAM);
+  if (out->failure.status == FTL_OK) pool_unloaded(out, segments);
   return ftl_step_times_status(out, error);
 }
 

@@ -2,8 +2,9 @@
 //
 // One SM with 1 and with all the CTAs that fit, against a memory that answers after a set latency through the SM's read
 // port. Loops are cut to a few iterations; the time of one is taken where the schedule has become periodic. The memory
-// latency is a parameter of the answer, since the traffic model finds it. A latency is measured when it is first asked
-// for: a kernel whose tiles come from L2 never asks for the long ones.
+// latency is a parameter of the answer, since the traffic model finds it. Latencies beyond those of L2 and DRAM are
+// measured when they are first asked for, which is seldom. What runs scatter by is not taken for their latency's doing
+// (latency_pool.h).
 #ifndef FTL_ENGINE_SAMPLED_STEP_TIMES_H
 #define FTL_ENGINE_SAMPLED_STEP_TIMES_H
 
@@ -17,7 +18,8 @@ typedef struct ftl_step_times {
   int64_t latency_cycles[FTL_NUM_STEP_LATENCIES];  // ascending
   bool is_measured[FTL_NUM_STEP_LATENCIES];
   ftl_step_point points[2][FTL_NUM_STEP_LATENCIES];
-  int64_t least[FTL_MAX_SEGMENTS];  // that one CTA takes of an SM's issue slots or tensor pipes
+  int64_t scatter[FTL_MAX_SEGMENTS];  // of a loop's time, by the run that it was measured in (latency_pool.h)
+  int64_t least[FTL_MAX_SEGMENTS];    // that one CTA takes of an SM's issue slots or tensor pipes
   ftl_step_measurement *measurement;
   ftl_error failure;  // of the first measurement that failed
 } ftl_step_times;

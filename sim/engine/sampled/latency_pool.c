@@ -1,0 +1,31 @@
+#include "engine/sampled/latency_pool.h"
+
+#include "engine/sampled/step_measurement.h"
+
+// An iteration asks for its loads anywhere in it, in the middle on average: half of the iterations ahead are sure to
+// lie between a load and the wait for it.
+bool ftl_latency_fits(ftl_latency_point shortest, ftl_latency_point longer, int32_t lookahead) {
+  return 2 * longer.latency_cycles * FTL_STEP_UNIT <= lookahead * shortest.time;
+}
+
+// Where the code waits sooner all the same, every cycle of latency is one of the iteration.
+bool ftl_latency_is_unseen(ftl_latency_point shortest, ftl_latency_point longer) {
+  int64_t added = (longer.latency_cycles - shortest.latency_cycles) * FTL_STEP_UNIT;
+  return 2 * (longer.time - shortest.time) <= added;
+}
+
+int32_t ftl_latency_lookahead(const ftl_segment *loop) {
+  int32_t least = INT32_MAX;
+  for (int32_t i = 0; i < loop->num_refs; i++) {
+    const ftl_segment_ref *ref = &loop->refs[i];
+    if (!ref->is_store && !ref->is_lookup && ref->lookahead < least) least = ref->lookahead;
+  }
+  return least < INT32_MAX ? least : 0;
+}
+
+int64_t ftl_latency_pool(int64_t *time, int64_t *longer, bool is_hidden) {
+  if (!is_hidden && *longer >= *time) return 0;
+  int64_t mean = (*time + *longer) / 2, change = *time > mean ? *time - mean : mean - *time;
+  *time = *longer = mean;
+  return change;
+}
