@@ -361,9 +361,12 @@ static void end_step(steps_run *run, int32_t slot, int64_t now) {
 // now: it came ahead of their last sectors.
 static void look_again(steps_run *run, ftl_event event) {
   cta_state *state = &run->slots[event.slot];
-  int64_t due = state->made + state->wait.intake;
-  int64_t served = state->made + state->wait.asking < event.time ? event.time : 0;
-  int64_t late = ftl_traffic_overtaken(run->traffic, &state->wait.marks, sm_of(run, event.slot), served, due);
+  ftl_traffic_waiting waiting = {.marks = state->wait.marks,
+                                 .sm = sm_of(run, event.slot),
+                                 .made = state->made,
+                                 .due = state->made + state->wait.intake,
+                                 .served = state->made + state->wait.asking < event.time ? event.time : 0};
+  int64_t late = ftl_traffic_overtaken(run->traffic, &waiting);
   for (int32_t i = 0; i < MAX_STAGES; i++)
     if (state->wait.due >> i & 1) state->arrival[i] += late;
   int64_t end = state->end + (state->wait.waits ? late : 0);

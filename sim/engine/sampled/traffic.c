@@ -143,10 +143,16 @@ static int64_t dram_cost(const ftl_traffic *traffic, int64_t read_sectors, int64
 // Occupies a server for `cost`; gives by how much the run comes later for it. Its sectors do not come at once: they
 // pass the server from the first tile to the last and while the SM takes that in, and what has not passed by then is
 // late.
-static int64_t serve(int64_t *server_free, const request *ask, int64_t cost) {
-  *server_free = (*server_free > ask->now ? *server_free : ask->now) + cost;
-  int64_t late = *server_free - ask->now - ask->span - ask->intake;
+static int64_t serve(ftl_traffic_server *server, const request *ask, int64_t cost) {
+  server->free = (server->free > ask->now ? server->free : ask->now) + cost;
+  if (cost > 0 && ask->now > server->asked) server->asked = ask->now;
+  int64_t late = server->free - ask->now - ask->span - ask->intake;
   return late > 0 ? late : 0;
+}
+
+// Sectors pass one server while those behind them pass the one before: what is late at several is late by the most.
+static void queue_for(ftl_traffic_wait *wait, int64_t late) {
+  if (late > wait->queue) wait->queue = late;
 }
 
 // True when the request joins one for the same run that another SM of the GPC made, and whose data L2 does not have yet
@@ -249,15 +255,15 @@ static void access_run(ftl_traffic *traffic, const request *ask, int32_t side, f
   sampled_outcome outcome = read_sample(traffic, ask, side);
   if (outcome.far > 0) {
     wait->latency_cycles += traffic->far_latency * outcome.far_tiles / outcome.tiles;
-    wait->queue += serve(&traffic->far_free, ask, traffic->far_sector_cost * of_run(ask, outcome.far, outcome.asked));
-    wait->marks.far = traffic->far_free;
+    queue_for(wait, serve(&traffic->far, ask, traffic->far_sector_cost * of_run(ask, outcome.far, outcome.asked)));
+    wait->marks.far = traffic->far.free;
   }
   if (outcome.missed > 0) {
     int64_t cost = dram_cost(traffic, of_run(ask, outcome.missed, outcome.asked),
                              of_run(ask, outcome.dram_written, outcome.asked));
     wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles;
-    wait->queue += serve(&traffic->dram_free, ask, cost);
-    wait->marks.dram = ask->entry->fill_mark = traffic->dram_free;
+    queue_for(wait, serve(&traffic->dram, ask, cost));
+    wait->marks.dram = ask->entry->fill_mark = traffic->dram.free;
     ask->entry->fill_ready = ask->now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
   } else {
     wait_for_fill(traffic, ask, wait);
@@ -276,19 +282,19 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
   ftl_tile_group *group = traffic->tiles.groups ? ftl_tile_lines_group(&traffic->tiles, ask.entry, home.gpc) : NULL;
   bool joins = try_coalesce(traffic, group, now);
   if (!joins) {
-    wait->queue += serve(&traffic->l2_free, &ask, traffic->l2_sector_cost * ask.num_sectors);
-    wait->marks.l2 = traffic->l2_free;
+    queue_for(wait, serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors));
+    wait->marks.l2 = traffic->l2.free;
   }
   access_run(traffic, &ask, home.side, wait);
-  int64_t port_wait = serve(&traffic->gpc_free[home.gpc], &ask, traffic->gpc_sector_cost * ask.num_sectors);
+  int64_t port_wait = serve(&traffic->gpc[home.gpc], &ask, traffic->gpc_sector_cost * ask.num_sectors);
   if (joins) {
     traffic->counts.coalesced_sectors += ask.num_sectors;
     if (group->served > now + wait->queue) wait->queue = group->served - now;
     wait->marks = group->marks;
   } else {
     open_group(traffic, group, now, wait);
-    wait->queue += port_wait;
-    wait->marks.gpc = traffic->gpc_free[home.gpc];
+    queue_for(wait, port_wait);
+    wait->marks.gpc = traffic->gpc[home.gpc].free;
     if (group) {
       group->served = now + wait->queue;
       group->marks = wait->marks;
@@ -299,20 +305,20 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
   return true;
 }
 
-static int64_t grown(int64_t mark, int64_t busy_until, int64_t served, int64_t due) {
-  if (mark <= served) return 0;
-  int64_t late = busy_until - (mark > due ? mark : due);
+static int64_t grown(const ftl_traffic_waiting *waiting, int64_t mark, const ftl_traffic_server *server) {
+  if (mark <= waiting->served) return 0;
+  int64_t behind = server->asked > waiting->made ? server->asked - waiting->made : 0;
+  int64_t late = server->free - behind - (mark > waiting->due ? mark : waiting->due);
   return late > 0 ? late : 0;
 }
 
-int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_tile_marks *marks, int32_t sm, int64_t served,
-                              int64_t due) {
-  int64_t most = grown(marks->l2, traffic->l2_free, served, due);
-  int64_t next = grown(marks->far, traffic->far_free, served, due);
+int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_traffic_waiting *waiting) {
+  int64_t most = grown(waiting, waiting->marks.l2, &traffic->l2);
+  int64_t next = grown(waiting, waiting->marks.far, &traffic->far);
   if (next > most) most = next;
-  next = grown(marks->dram, traffic->dram_free, served, due);
+  next = grown(waiting, waiting->marks.dram, &traffic->dram);
   if (next > most) most = next;
-  next = grown(marks->gpc, traffic->gpc_free[traffic->homes[sm].gpc], served, due);
+  next = grown(waiting, waiting->marks.gpc, &traffic->gpc[traffic->homes[waiting->sm].gpc]);
   return next > most ? next : most;
 }
 
@@ -320,7 +326,7 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool i
   request ask;
   if (!try_make_request(traffic, run, 0, now, &ask)) return false;
   traffic->counts.store_sectors += ask.num_sectors;
-  serve(&traffic->l2_free, &ask, traffic->l2_sector_cost * ask.num_sectors);
+  serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors);
   int64_t asked = 0, written = 0, read = 0;  // a write fetches nothing, an atomic what is not there
   line_range range = lines_of(traffic, &ask);
   for (const ftl_sampled_line *line = range.begin; line < range.end; line++) {
@@ -336,13 +342,13 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool i
   traffic->counts.dram_read_sectors += read;
   traffic->counts.dram_write_sectors += written;
   int64_t cost = dram_cost(traffic, of_run(&ask, read, asked), of_run(&ask, written, asked));
-  serve(&traffic->dram_free, &ask, cost);
+  serve(&traffic->dram, &ask, cost);
   return true;
 }
 
 void ftl_traffic_spill(ftl_traffic *traffic, int64_t written_sectors, int64_t now) {
   if (written_sectors == 0) return;
   traffic->counts.dram_write_sectors += written_sectors;
-  int64_t from = traffic->dram_free > now ? traffic->dram_free : now;
-  traffic->dram_free = from + traffic->dram_write_cost * ftl_traffic_scale(traffic, written_sectors);
+  int64_t from = traffic->dram.free > now ? traffic->dram.free : now;
+  traffic->dram.free = from + traffic->dram_write_cost * ftl_traffic_scale(traffic, written_sectors);
 }

@@ -28,6 +28,12 @@ typedef struct ftl_sm_home {
   int32_t gpc, side;
 } ftl_sm_home;
 
+// Something that all requests for its bandwidth share (1/65536 SM cycle).
+typedef struct ftl_traffic_server {
+  int64_t free;   // when it has passed all that was asked of it
+  int64_t asked;  // when the last of that was asked
+} ftl_traffic_server;
+
 typedef struct ftl_traffic {
   const ftl_arch *arch;
   ftl_l2_tags *tags;
@@ -37,9 +43,9 @@ typedef struct ftl_traffic {
   int64_t l2_sector_cost, far_sector_cost;         // 1/65536 SM cycle
   int64_t dram_read_cost, dram_write_cost;  // of a sector; of one written, with what it costs the reads around it
   int64_t ask_sector_cost, sm_sector_cost, gpc_sector_cost;
-  int64_t l2_free, far_free, dram_free, gpc_free[FTL_MAX_GPCS];  // 1/65536 SM cycle
-  ftl_sm_home *homes;                                            // per SM
-  int64_t coalescer_window;                                      // 1/65536 SM cycle
+  ftl_traffic_server l2, far, dram, gpc[FTL_MAX_GPCS];
+  ftl_sm_home *homes;        // per SM
+  int64_t coalescer_window;  // 1/65536 SM cycle
   ftl_traffic_counts counts;
 } ftl_traffic;
 
@@ -68,11 +74,18 @@ typedef struct ftl_traffic_wait {
 // of the last, the latency the mean over the tiles. False when memory is out.
 bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int32_t sm, int64_t now,
                           ftl_traffic_wait *wait);
+// Requests made at `made` that wait.
+typedef struct ftl_traffic_waiting {
+  ftl_tile_marks marks;
+  int32_t sm;
+  int64_t made, due;  // 1/65536 cycle: when they were made, and when the SM would have taken them in
+  int64_t served;     // 1/65536 cycle: marks up to here wait no more
+} ftl_traffic_waiting;
+
 // Requests that wait side by side are served side by side, not one after the other: by how much what others have asked
-// of the marked servers by now delays requests whose SM would have taken them in by `due`, as far as their marks are
-// beyond `served` (1/65536 cycle).
-int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_tile_marks *marks, int32_t sm, int64_t served,
-                              int64_t due);
+// of the marked servers by now delays these (1/65536 cycle). They end before the last of the others by as much as they
+// were made before it.
+int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_traffic_waiting *waiting);
 // Atomics are worked out at L2, which first reads from DRAM what it does not have.
 bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool is_atomic, int64_t now);
 

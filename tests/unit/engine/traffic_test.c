@@ -50,6 +50,13 @@ Test(unit_engine_traffic, a_load_of_an_idle_chip_queues_for_nothing) {
   release_chip(c);
 }
 
+// Of a load made in `cycle`, in cycles, when those that others have made by now are taken into account.
+static double end_of(const chip *c, const ftl_traffic_wait *wait, int32_t sm, int64_t cycle) {
+  int64_t made = cycle * FTL_TRAFFIC_UNIT, due = made + wait->intake;
+  ftl_traffic_waiting waiting = {.marks = wait->marks, .sm = sm, .made = made, .due = due};
+  return (double)(due + wait->queue + ftl_traffic_overtaken(&c->traffic, &waiting)) / FTL_TRAFFIC_UNIT;
+}
+
 Test(unit_engine_traffic, loads_that_are_made_together_are_done_together) {
   chip *c = make_chip();
   enum { SMS = 64 };
@@ -59,11 +66,39 @@ Test(unit_engine_traffic, loads_that_are_made_together_are_done_together) {
   int64_t cost = c->traffic.dram_read_cost * (TILE_BYTES / 32) * SMS;
   cr_assert_gt(cost, waits[0].intake);
   for (int32_t sm = 0; sm < SMS; sm++) {
-    int64_t late = ftl_traffic_overtaken(&c->traffic, &waits[sm].marks, sm, 0, waits[sm].intake);
-    double end = (double)(waits[sm].intake + waits[sm].queue + late) / FTL_TRAFFIC_UNIT;
+    double end = end_of(c, &waits[sm], sm, 0);
     // A sample of the tile's lines decides what of it comes from DRAM: here all.
     cr_expect_float_eq(end, (double)cost / FTL_TRAFFIC_UNIT, 2, "SM %d ends at %.1f", (int)sm, end);
   }
+  release_chip(c);
+}
+
+// Every 4 cycles an SM asks for a tile that DRAM passes in some 17: it never idles, and ends after the cost of all.
+// What the SMs have of it they share, so that each ends as long before the last as it asked before it.
+Test(unit_engine_traffic, loads_that_are_made_one_after_the_other_end_as_far_apart) {
+  chip *c = make_chip();
+  enum { SMS = 96, APART = 4 };
+  ftl_traffic_wait waits[SMS];
+  for (int32_t sm = 0; sm < SMS; sm++) waits[sm] = load(c, sm, sm, sm * APART);
+  double cost = (double)(c->traffic.dram_read_cost * (TILE_BYTES / 32) * SMS) / FTL_TRAFFIC_UNIT;
+  cr_assert_gt(cost, (SMS - 1) * APART + TILE_BYTES / 64);  // else the first would end by itself
+  for (int32_t sm = 0; sm < SMS; sm++) {
+    double end = end_of(c, &waits[sm], sm, sm * APART), expected = cost - (SMS - 1 - sm) * APART;
+    cr_expect_float_eq(end, expected, 2, "SM %d ends at %.1f, not %.1f", (int)sm, end, expected);
+  }
+  release_chip(c);
+}
+
+// The port of the GPC is busy for 9000 cycles and DRAM for 8000: a tile passes both, and what passes the one waits for
+// the other at the same time.
+Test(unit_engine_traffic, what_is_late_at_several_servers_is_late_by_the_most) {
+  chip *c = make_chip();
+  ftl_traffic_server *port = &c->traffic.gpc[c->traffic.homes[0].gpc];
+  port->free = 9000 * (int64_t)FTL_TRAFFIC_UNIT;
+  c->traffic.dram.free = 8000 * (int64_t)FTL_TRAFFIC_UNIT;
+  ftl_traffic_wait wait = load(c, 0, 0, 0);
+  cr_assert_gt(port->free, c->traffic.dram.free);
+  cr_expect_eq(wait.queue, port->free - wait.intake);
   release_chip(c);
 }
 
