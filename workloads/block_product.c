@@ -176,9 +176,12 @@ static void load_step(const ftl_block_product *p, ftl_expr step, ftl_expr presen
   for (int32_t i = 0; i < p->num_b; i++) ftl_commit(b, p->ring_b[i]);
 }
 
-static void multiply_step(const ftl_block_product *p, const int32_t *sums) {
+static void wait_for_step(const ftl_block_product *p) {
   ftl_wait(p->b, p->ring_a);
   for (int32_t i = 0; i < p->num_b; i++) ftl_wait(p->b, p->ring_b[i]);
+}
+
+static void multiply_step(const ftl_block_product *p, const int32_t *sums) {
   for (int32_t i = 0; i < p->num_b; i++) {
     ftl_mma_shared(p->b, sums[i], p->ring_a, p->ring_b[i], p->transpose_b);
     if (p->transpose_a) ftl_transposed_a(p->b);
@@ -197,6 +200,9 @@ static void declare_sums(const ftl_block_product *p, int32_t *sums) {
 
 // ---- the two kernels ----
 
+// The barrier of a step's wait also says that the stage before it was read: the tiles num_stages - 1 ahead are asked for
+// behind it, and a step has one barrier (CUTLASS's multistage mainloop; kernels/products/product_mma.h). With one stage
+// nothing is ahead.
 static void build_multistage(ftl_block_product *p, int32_t *sums) {
   ftl_builder *b = p->b;
   int32_t role = ftl_builder_role(b, "main", p->num_warps, 0);
@@ -206,7 +212,9 @@ static void build_multistage(ftl_block_product *p, int32_t *sums) {
     load_step(p, ftl_const(b, i), ftl_sub(b, p->num_steps, ftl_const(b, i)));
   ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), p->num_steps));
   ftl_expr ahead = ftl_add(b, i, ftl_const(b, p->num_stages - 1));
+  if (p->num_stages > 1) wait_for_step(p);
   load_step(p, ahead, ftl_sub(b, p->num_steps, ahead));
+  if (p->num_stages == 1) wait_for_step(p);
   multiply_step(p, sums);
   ftl_end_loop(b);
 }
@@ -222,6 +230,7 @@ static void build_specialised(ftl_block_product *p, int32_t *sums) {
   ftl_builder_role(b, "consumer", p->num_warps, reallocates ? CONSUMER_REGISTERS : 0);
   declare_sums(p, sums);
   ftl_loop(b, ftl_const(b, 0), p->num_steps);
+  wait_for_step(p);
   multiply_step(p, sums);
   ftl_end_loop(b);
 }

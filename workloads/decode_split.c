@@ -228,8 +228,7 @@ static void load_ahead(const split *s, ftl_expr j) {
                        .columns = s->d.a.head_dim,
                        .row_end = s->d.paged ? s->lengths.seqlen_kv : FTL_TENSOR_END,
                        .pages = s->pages};
-  ftl_kv_stream_load(s->b, &s->cache, &s->k, tile);
-  ftl_kv_stream_load(s->b, &s->cache, &s->v, tile);
+  ftl_kv_streams_load(s->b, &s->cache, &s->k, &s->v, tile);
 }
 
 static void store_partial(const split *s) {

@@ -156,13 +156,33 @@ static ftl_tile_ref scales_of(ftl_builder *b, const ftl_kv_cache *cache, const f
   return scales;
 }
 
-void ftl_kv_stream_load(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream, ftl_tile_ref ref) {
+static void load_tile(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream, ftl_tile_ref ref) {
   ftl_tile_ref stored = ref;
   stored.tensor = stream->tensor;
   stored.columns /= ftl_dtype_numbers(cache->stored);
   if (cache->page_size > 0) stored.pages.page_stride /= ftl_dtype_numbers(cache->stored);
-  ftl_fill_stage(b, stream->stored, stored);
-  if (ftl_kv_is_quantised(cache)) ftl_fill_stage(b, stream->scale_ring, scales_of(b, cache, stream, ref));
+  ftl_load(b, stream->stored, stored);
+  if (ftl_kv_is_quantised(cache)) ftl_load(b, stream->scale_ring, scales_of(b, cache, stream, ref));
+}
+
+static void acquire(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream) {
+  ftl_acquire(b, stream->stored);
+  if (ftl_kv_is_quantised(cache)) ftl_acquire(b, stream->scale_ring);
+}
+
+static void commit(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream) {
+  ftl_commit(b, stream->stored);
+  if (ftl_kv_is_quantised(cache)) ftl_commit(b, stream->scale_ring);
+}
+
+void ftl_kv_streams_load(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *k, const ftl_kv_stream *v,
+                         ftl_tile_ref ref) {
+  acquire(b, cache, k);
+  acquire(b, cache, v);
+  load_tile(b, cache, k, ref);
+  load_tile(b, cache, v, ref);
+  commit(b, cache, k);
+  commit(b, cache, v);
 }
 
 void ftl_kv_stream_wait(ftl_builder *b, const ftl_kv_stream *stream) {

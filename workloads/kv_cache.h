@@ -43,8 +43,9 @@ void ftl_kv_stream_needs(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv
 // Within the role that fills and reads: block_n keys a stage, of `columns` columns (padding included).
 void ftl_kv_stream_rings(ftl_builder *b, const ftl_kv_cache *cache, ftl_kv_stream *stream, const char *const names[3],
                          int32_t role, int32_t block_n, int32_t columns, int32_t num_stages);
-// Fills a stage with the tile that `ref` names as if nothing were quantised.
-void ftl_kv_stream_load(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream, ftl_tile_ref ref);
+// Fills a stage of K and one of V with the tiles that `ref` names as if nothing were quantised, copied as one group.
+void ftl_kv_streams_load(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *k, const ftl_kv_stream *v,
+                         ftl_tile_ref ref);
 // A stage as it was stored has arrived; it is free again.
 void ftl_kv_stream_wait(ftl_builder *b, const ftl_kv_stream *stream);
 void ftl_kv_stream_release(ftl_builder *b, const ftl_kv_stream *stream);

@@ -16,6 +16,7 @@ typedef struct state {
   int32_t op;
   int32_t num_commits;
   int8_t commits[MAX_COMMITS];  // ring of each commit since the oldest that was not waited for; -1: waited for
+  bool closes[MAX_COMMITS];     // whether it is the last of its group
   ring_state rings[FTL_TILE_MAX_RINGS];
 } state;
 
@@ -65,13 +66,37 @@ static void note_tiles(search *s, bool *entry, bool reached, bool value) {
   *entry = value;
 }
 
+bool ftl_ring_order_closes_group(const ftl_tile_program *tile, const ftl_role *role, int32_t op) {
+  if (op + 1 >= role->num_ops) return true;
+  const ftl_tile_op *next = &tile->ops[role->first_op + op + 1];
+  return next->kind != FTL_TILE_COMMIT || ftl_tile_ring_is_put(tile, next->ring);
+}
+
 // Stages that are put are no copies: nothing is in flight when they are committed.
 static bool do_commit(const search *s, state *st, const ftl_tile_op *op) {
   if (ftl_tile_ring_is_put(s->tile, op->ring)) return true;
   if (st->num_commits >= MAX_COMMITS) return false;
+  st->closes[st->num_commits] = ftl_ring_order_closes_group(s->tile, s->role, st->op);
   st->commits[st->num_commits++] = (int8_t)op->ring;
   st->rings[op->ring].held_tiles = 1;
   return true;
+}
+
+// Groups committed after the one that has the commit `at`.
+static int32_t groups_after(const state *st, int32_t at) {
+  int32_t count = -1;
+  for (int32_t i = at; i < st->num_commits; i++) count += st->closes[i];
+  return count;
+}
+
+static void drop_waited(state *st) {
+  int32_t drop = 0;
+  while (drop < st->num_commits && st->commits[drop] < 0) drop++;
+  st->num_commits -= drop;
+  memmove(st->commits, st->commits + drop, (size_t)st->num_commits);
+  memset(st->commits + st->num_commits, 0, (size_t)(MAX_COMMITS - st->num_commits));
+  memmove(st->closes, st->closes + drop, sizeof *st->closes * (size_t)st->num_commits);
+  memset(st->closes + st->num_commits, 0, sizeof *st->closes * (size_t)(MAX_COMMITS - st->num_commits));
 }
 
 static bool do_wait(search *s, state *st, const ftl_tile_op *op, ftl_op_order *order) {
@@ -82,7 +107,7 @@ static bool do_wait(search *s, state *st, const ftl_tile_op *op, ftl_op_order *o
   int32_t at = 0;
   while (at < st->num_commits && st->commits[at] != op->ring) at++;
   if (at == st->num_commits) return false;
-  int32_t left = st->num_commits - 1 - at;
+  int32_t left = groups_after(st, at);
   if (!order->reached || left < order->groups_left) order->groups_left = left;
   // older commits of the same ring are the only ones whose tiles can have left the registers before
   bool in_registers = st->rings[op->ring].held_tiles != 0;
@@ -91,11 +116,7 @@ static bool do_wait(search *s, state *st, const ftl_tile_op *op, ftl_op_order *o
   note_tiles(s, &order->store_here, order->reached, in_registers);
   if (in_registers) st->rings[op->ring].held_tiles = 0;
   st->commits[at] = -1;
-  int32_t drop = 0;
-  while (drop < st->num_commits && st->commits[drop] < 0) drop++;
-  st->num_commits -= drop;
-  memmove(st->commits, st->commits + drop, (size_t)st->num_commits);
-  memset(st->commits + st->num_commits, 0, (size_t)(MAX_COMMITS - st->num_commits));
+  drop_waited(st);
   if (s->copy != FTL_COPY_TMA && is_last_wait(s, st->op)) pass_barrier(st);
   return true;
 }

@@ -15,9 +15,12 @@ typedef struct ftl_op_order {
   bool barrier_before;  // ACQUIRE, STORE through a ring: a barrier goes before it
   bool store_pending;   // LOAD (copy by registers): an earlier tile of this ring has first to leave its registers
   bool store_here;      // WAIT (copy by registers): its tile is still in registers
-  int32_t groups_left;  // WAIT: commits after the one waited for, at least
+  int32_t groups_left;  // WAIT: groups after the one waited for, at least
   bool reached;
 } ftl_op_order;
+
+// Whether the COMMIT `op` of the role closes a group of cp.async: COMMITs that follow each other share one.
+bool ftl_ring_order_closes_group(const ftl_tile_program *tile, const ftl_role *role, int32_t op);
 
 // One entry an operation of the role, `orders` of role->num_ops entries. FTL_RUN_FAILED if the ring protocol gives
 // different needs on different paths (and so no one instruction sequence), FTL_NO_MEMORY.

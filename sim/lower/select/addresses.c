@@ -6,7 +6,9 @@
 // do not change either: ptxas for sm_90 keeps as many whole sets (one a product and operand) as registers allow, ptxas
 // for sm_80 to sm_89 none. Where a loop with a mask and one without use the same addresses it
 // keeps none; with several buffers only V's (of products with [k][n]) relative to the stage, where a row is a single
-// swizzle block. Source: SASS of kernels/attention (docs/model_lowering.md).
+// swizzle block, but all where there are few: in matrix products and where groups of warps share a key tile. There the
+// places that copies write to are computed anew instead. Source: SASS of kernels/attention and kernels/products
+// (docs/model_lowering.md).
 //
 // Lean code steps from shared bases: one swizzled address for each column position serves all rows by immediates, those
 // that copies write too, whose row groups lie whole swizzle periods apart.
@@ -56,7 +58,8 @@ static int32_t num_row_groups(const ftl_select *s, const ftl_tile_op *load) {
   return ftl_copy_plan_of(&load->ref, element_bytes, &s->layouts[load->ring], s->role->num_warps).num_groups;
 }
 
-static bool are_alike(const ftl_ring *a, const ftl_ring *b) {
+bool ftl_select_rings_are_alike(const ftl_select *s, int32_t ring, int32_t other) {
+  const ftl_ring *a = &s->tile->rings[ring], *b = &s->tile->rings[other];
   return a->rows == b->rows && a->columns == b->columns && a->dtype == b->dtype && a->num_stages == b->num_stages;
 }
 
@@ -69,19 +72,63 @@ static int32_t add_kept(ftl_select *s, int32_t num_registers) {
   return value;
 }
 
+static bool multiplies(const ftl_select *s, int32_t ring) {
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = op_at(s, i);
+    if (op->kind == FTL_TILE_MMA && (op->ring == ring || op->ring_a == ring)) return true;
+  }
+  return false;
+}
+
+// Products of matrices: all take the same A from shared memory.
+static bool multiplies_one_a(const ftl_select *s) {
+  int32_t ring_a = -1;
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = op_at(s, i);
+    if (op->kind != FTL_TILE_MMA) continue;
+    if (op->ring_a < 0 || (ring_a >= 0 && op->ring_a != ring_a)) return false;
+    ring_a = op->ring_a;
+  }
+  return ring_a >= 0;
+}
+
+static bool loads_pages(const ftl_select *s) {
+  for (int32_t i = 0; i < s->role->num_ops; i++)
+    if (op_at(s, i)->kind == FTL_TILE_LOAD && op_at(s, i)->ref.pages.page_rows > 0) return true;
+  return false;
+}
+
+// Loops whose products need few addresses: matrix products, and attention in which groups of warps share a key tile.
+// Where the tiles lie in pages ptxas keeps none all the same (64 registers of paged decoding, 80 of decoding).
+static bool has_few_addresses(const ftl_select *s) {
+  return multiplies_one_a(s) || (s->role->num_groups > 1 && !loads_pages(s));
+}
+
+// Of the tiles that products read as they came: where they are dequantised first the places are kept.
+bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring) {
+  bool few = multiplies(s, ring) && (multiplies_one_a(s) || s->role->num_groups > 1);
+  return s->plain_code && s->copy == FTL_COPY_CP_ASYNC && s->tile->rings[ring].num_stages > 1 && few;
+}
+
+// Of a ring's row groups: in the tensor and, in plain code that keeps them, in the stage.
+static int32_t num_offsets_of(const ftl_select *s, int32_t ring) {
+  bool keeps_places = s->plain_code && !ftl_select_recomputes_places(s, ring);
+  return keeps_places ? 2 * s->rings[ring].num_row_groups : s->rings[ring].num_row_groups;
+}
+
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
   ftl_select_ring *ring = &s->rings[ring_idx];
   const ftl_tile_op *load = load_in_loop(s, ring_idx);
   if (!load) return;
   for (int32_t r = 0; r < ring_idx; r++) {
-    if (s->rings[r].num_row_groups == 0 || !are_alike(&s->tile->rings[r], &s->tile->rings[ring_idx])) continue;
+    if (s->rings[r].num_row_groups == 0 || !ftl_select_rings_are_alike(s, r, ring_idx)) continue;
     ring->num_row_groups = s->rings[r].num_row_groups;
     ring->first_tensor_offset = s->rings[r].first_tensor_offset;
     ring->first_shared_offset = s->rings[r].first_shared_offset;
     return;
   }
   ring->num_row_groups = num_row_groups(s, load);
-  int32_t num_offsets = s->plain_code ? 2 * ring->num_row_groups : ring->num_row_groups;
+  int32_t num_offsets = num_offsets_of(s, ring_idx);
   for (int32_t i = 0; i < num_offsets; i++) {
     int32_t offset = add_kept(s, 1);
     if (i == 0) ring->first_tensor_offset = offset;
@@ -104,14 +151,6 @@ static int32_t num_addresses(const ftl_select *s, const ftl_tile_op *op, bool is
   return steps * tiles_of(ftl_select_warp_columns(s, op->dst), FTL_OPERAND_COLUMNS);
 }
 
-static bool multiplies(const ftl_select *s, int32_t ring) {
-  for (int32_t i = 0; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = op_at(s, i);
-    if (op->kind == FTL_TILE_MMA && (op->ring == ring || op->ring_a == ring)) return true;
-  }
-  return false;
-}
-
 // Of the rings that products read: what is dequantised arrives in several buffers, and is multiplied from one.
 static bool has_single_buffers(const ftl_select *s) {
   for (int32_t r = 0; r < s->tile->num_rings; r++)
@@ -132,14 +171,34 @@ static int32_t num_loops_with_products(const ftl_select *s) {
   return count;
 }
 
+// Alike rings have one set of offsets.
+static bool has_own_offsets(const ftl_select *s, int32_t ring) {
+  for (int32_t r = 0; r < ring; r++)
+    if (s->rings[r].num_row_groups > 0 && s->rings[r].first_tensor_offset == s->rings[ring].first_tensor_offset)
+      return false;
+  return true;
+}
+
+static bool is_used_in_loop(const ftl_select *s, int32_t value) {
+  int32_t depth = 0;
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = op_at(s, i);
+    depth = depth_after(s, op, depth);
+    bool uses = op->dst == value || op->a.value == value || op->b.value == value || op->c.value == value;
+    if (uses && depth > 0) return true;
+  }
+  return false;
+}
+
 static int32_t tile_registers(const ftl_select *s) {
   int32_t registers = OTHER_REGISTERS;
   for (int32_t v = 0; v < s->tile->num_values; v++) {
     const ftl_fragment_map *map = &s->values[v].map;
-    if (s->tile->values[v].role == s->role_idx && s->tile->values[v].kind != FTL_VALUE_ROWS)
+    if (s->tile->values[v].role == s->role_idx && s->tile->values[v].kind != FTL_VALUE_ROWS && is_used_in_loop(s, v))
       registers += map->num_slabs * map->per_slab * map->num_registers;
   }
-  for (int32_t r = 0; r < s->tile->num_rings; r++) registers += s->rings[r].num_row_groups;
+  for (int32_t r = 0; r < s->tile->num_rings; r++)
+    if (has_own_offsets(s, r)) registers += num_offsets_of(s, r);
   return registers;
 }
 
@@ -158,6 +217,7 @@ static void keep_set(ftl_select *s, int32_t ring_idx, ftl_operand_kind kind, int
 static bool may_keep(const ftl_select *s, int32_t ring, ftl_operand_kind kind, bool single_buffers, bool one_loop) {
   const ftl_shared_layout *layout = &s->layouts[ring];
   if (!s->plain_code) return single_buffers;
+  if (!single_buffers && has_few_addresses(s)) return true;
   if (!single_buffers) return kind == FTL_OPERAND_B_KN && layout->block_columns == layout->columns;
   return one_loop && s->arch->sm_has_wgmma;
 }
@@ -170,6 +230,8 @@ void ftl_select_keep_addresses(ftl_select *s) {
     const ftl_tile_op *op = op_at(s, i);
     depth = depth_after(s, op, depth);
     if (op->kind != FTL_TILE_MMA || depth == 0) continue;
+    // of an alike B beside it: an immediate away
+    if (i > 0 && ftl_select_shares_a(op - 1, op) && ftl_select_rings_are_alike(s, op[-1].ring, op->ring)) continue;
     for (int is_a = 1; is_a >= 0; is_a--) {
       if (is_a && (op->ring_a < 0 || op->transpose_a)) continue;
       int32_t ring = is_a ? op->ring_a : op->ring, num_loads = num_addresses(s, op, is_a);

@@ -4,7 +4,16 @@
 
 #define NONE FTL_NO_VALUE
 
-enum { PLAIN_ADDRESS_ADDS = 3, LEAN_ADDRESS_ADDS = 2, TILE_ADDS = 3, NULL_LOADS = 3 };
+enum {
+  PLAIN_ADDRESS_ADDS = 3,
+  LEAN_ADDRESS_ADDS = 2,
+  PLACE_INSTS = 2,
+  SHARED_OFFSET_ADDS = 2,
+  PAGE_TOKEN_INSTS = 6,
+  PAGE_STRIDE_INSTS = 9,
+  TILE_ADDS = 3,
+  NULL_LOADS = 3
+};
 enum { ELECT_COMPARES = 3, BOX_UNIFORM_INSTS = 6, EXPECT_UNIFORM_INSTS = 10 };
 
 // What a group's offset is added to: the tile's address. Rows in several pages: that of the group's page, in 64 bits
@@ -22,19 +31,49 @@ static int32_t page_address(ftl_select *s, const ftl_tile_ref *ref) {
   return address;
 }
 
-// Whether the copy before this one, with no more than the ring protocol between them, took the same rows for an alike
-// ring. nvcc then makes the addresses of both from one place: the other tensor lies a distance away, the other buffer
-// an immediate (SASS of kernels/attention/decode_mma.h).
-static bool shares_addresses(const ftl_select *s, const ftl_tile_op *op) {
+// Whether the copy next to this one, before (-1) or after (1), with no more than the ring protocol between them, takes
+// the same rows for an alike ring. nvcc then makes the addresses of both from one place: the offset of both tensors is
+// scaled once and added to each, the other buffer lies an immediate away (SASS of kernels/attention/decode_mma.h and
+// kernels/products).
+static bool shares_addresses(const ftl_select *s, const ftl_tile_op *op, int32_t side) {
   const ftl_select_ring *ring = &s->rings[op->ring];
   if (ring->num_row_groups == 0) return false;
-  for (int32_t i = s->op_idx - 1; i >= 0; i--) {
-    const ftl_tile_op *before = &s->tile->ops[s->role->first_op + i];
-    if (before->kind == FTL_TILE_ACQUIRE || before->kind == FTL_TILE_COMMIT) continue;
-    return before->kind == FTL_TILE_LOAD && before->ring != op->ring && before->ref.row == op->ref.row &&
-           s->rings[before->ring].first_tensor_offset == ring->first_tensor_offset;
+  for (int32_t i = s->op_idx + side; i >= 0 && i < s->role->num_ops; i += side) {
+    const ftl_tile_op *other = &s->tile->ops[s->role->first_op + i];
+    if (other->kind == FTL_TILE_ACQUIRE || other->kind == FTL_TILE_COMMIT) continue;
+    return other->kind == FTL_TILE_LOAD && other->ring != op->ring && other->ref.row == op->ref.row &&
+           s->rings[other->ring].first_tensor_offset == ring->first_tensor_offset;
   }
   return false;
+}
+
+// Plain code works out where a row group lies in its page from the token, once for K and V: the token and its page's
+// place in the table (6 integer instructions), the page's number from the lane that has it, the row in the page by
+// page's and row's strides in 64 bits (5 and 4), the head's start, the scaling. Source: SASS of
+// kernels/attention/paged_mma.h.
+static int32_t paged_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
+  if (!shares_addresses(s, op, -1)) {
+    int32_t slot = ftl_select_temp(s, 1), page = ftl_select_pages_of(s, &op->ref), number = page;
+    ftl_select_add(s, FTL_OP_IADD, PAGE_TOKEN_INSTS, slot, s->thread, NONE, NONE);
+    if (op->ref.pages.num_entries > 1) {
+      number = ftl_select_temp(s, 1);
+      ftl_select_add(s, FTL_OP_SHFL, 1, number, page, slot, NONE)->inst.wavefronts = 1;
+    }
+    int32_t offset = s->page_offsets[group] = ftl_select_temp(s, 2);
+    ftl_select_add(s, FTL_OP_LOP, 1, offset, slot, NONE, NONE);
+    ftl_select_add(s, FTL_OP_IMAD, PAGE_STRIDE_INSTS, offset, offset, number, NONE);
+    ftl_select_add(s, FTL_OP_IADD, LEAN_ADDRESS_ADDS + SHARED_OFFSET_ADDS, offset, offset, NONE, NONE);
+    s->page_predicates[group] = NONE;
+    if (ftl_select_is_ragged(s, &op->ref)) {
+      s->page_predicates[group] = ftl_select_temp(s, 0);
+      ftl_select_add(s, FTL_OP_ISETP, 1, s->page_predicates[group], slot, NONE, NONE);
+    }
+  }
+  *predicate = s->page_predicates[group];
+  int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
+  ftl_select_add(s, FTL_OP_IADD, LEAN_ADDRESS_ADDS, address, s->tensor_pointer[op->ref.tensor], s->page_offsets[group],
+                 NONE);
+  return address;
 }
 
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
@@ -42,11 +81,14 @@ static bool shares_addresses(const ftl_select *s, const ftl_tile_op *op) {
 // Column blocks are immediates. Rows beyond the tensor are predicated off.
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
   const ftl_select_ring *ring = &s->rings[op->ring];
+  if (s->plain_code && ftl_select_pages_of(s, &op->ref) != NONE && group < FTL_SELECT_MAX_HELD)
+    return paged_address(s, op, group, predicate);
   int32_t base = page_address(s, &op->ref);
   int32_t offset = group < ring->num_row_groups ? ring->first_tensor_offset + group : NONE;
   int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
-  bool plain = s->plain_code && !shares_addresses(s, op);
+  bool plain = s->plain_code && !shares_addresses(s, op, -1), is_shared = shares_addresses(s, op, 1);
   ftl_select_add(s, FTL_OP_IADD, plain ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS, address, base, offset, NONE);
+  if (plain && is_shared) ftl_select_add(s, FTL_OP_IADD, SHARED_OFFSET_ADDS, address, address, NONE, NONE);
   if (plain) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   *predicate = NONE;
   if (ftl_select_is_ragged(s, &op->ref)) {
@@ -71,12 +113,41 @@ static ftl_access group_access(const ftl_select *s, const ftl_copy_plan *plan, u
 
 static uint8_t present_flag(const ftl_tile_ref *ref) { return ref->present == FTL_ALWAYS ? 0 : FTL_INST_IF_PRESENT; }
 
+// The LOAD next to this one, before (-1) or after (1), whose tile exists when this one's does; NULL: there is none.
+static const ftl_tile_op *load_beside(const ftl_select *s, const ftl_tile_op *op, int32_t side) {
+  int32_t at = s->op_idx + side;
+  if (s->copy != FTL_COPY_CP_ASYNC || at < 0 || at >= s->role->num_ops) return NULL;
+  return op[side].kind == FTL_TILE_LOAD && op[side].ref.present == op->ref.present ? &op[side] : NULL;
+}
+
+// Plain code of products computes the places of a tile's row groups in its stage anew each time (row and swizzled
+// chunk: two LOP3, scaled and added to the stage's base by IMAD), but those of a tile of rows as wide that is copied
+// beside it once: the other stage is an immediate away. Source: SASS of kernels/products.
+static void find_places(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan) {
+  ftl_select_ring *ring = &s->rings[op->ring];
+  const ftl_tile_op *before = load_beside(s, op, -1);
+  const ftl_select_ring *other = before ? &s->rings[before->ring] : ring;
+  const ftl_ring *tile_ring = &s->tile->rings[op->ring];
+  bool shares = before && s->tile->rings[before->ring].columns == tile_ring->columns;
+  for (int32_t group = 0; group < plan->num_groups; group++) {
+    if (shares && group < other->num_places) {
+      ring->places[group] = other->places[group];
+      continue;
+    }
+    int32_t place = ring->places[group] = ftl_draft_value_add(&s->draft, 1, 1);
+    ftl_select_add(s, FTL_OP_LOP, PLACE_INSTS, place, ring->write_offset, NONE, NONE);
+    ftl_select_add(s, FTL_OP_IMAD, 1, place, place, ring->write_address, NONE);
+  }
+  ring->num_places = plan->num_groups;
+}
+
 // The shared address of one cp.async. Plain code: the group's offset, scaled and added to the stage's base; with column
 // blocks two parts are added. Lean code: an immediate from the stage's.
 static int32_t shared_address(ftl_select *s, const ftl_tile_op *op, int32_t group) {
   int32_t ring_idx = op->ring;
   const ftl_select_ring *ring = &s->rings[ring_idx];
-  if (!s->plain_code || shares_addresses(s, op)) return ring->write_address;
+  if (group < ring->num_places) return ring->places[group];
+  if (!s->plain_code || shares_addresses(s, op, -1)) return ring->write_address;
   int32_t offset = group < ring->num_row_groups ? ring->first_shared_offset + group : ring->write_offset;
   if (s->tile->rings[ring_idx].num_stages == 1) return offset;
   int32_t address = ftl_draft_value_add(&s->draft, 1, 1);
@@ -117,7 +188,7 @@ static void add_held_ldg(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pl
 
 // A compiler predicates one guarded copy but branches around several, and moves nothing across: the block's ends are
 // ends of a stretch. (nvcc 13 for sm_80 and sm_90a: one cp.async a thread is predicated, two or more stand in a block
-// of their own.)
+// of their own, the copies of several tiles under one condition too.)
 static void begin_guarded_block(ftl_select *s, int32_t ring) {
   int32_t absent = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_ISETP, 1, absent, s->rings[ring].write_index, NONE, NONE);
@@ -152,14 +223,16 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
     ring->num_held = 0;
   }
   ring->stage_begun = true;
-  bool guarded = op->ref.present != FTL_ALWAYS && plan.num_groups * plan.num_blocks > 1;
-  if (guarded) begin_guarded_block(s, op->ring);
+  bool continues = load_beside(s, op, -1), goes_on = load_beside(s, op, 1);
+  bool guarded = op->ref.present != FTL_ALWAYS && (continues || goes_on || plan.num_groups * plan.num_blocks > 1);
+  if (guarded && !continues) begin_guarded_block(s, op->ring);
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
   int32_t pointer = s->tensor_pointer[op->ref.tensor];
   ftl_select_add(s, FTL_OP_IADD, TILE_ADDS, pointer, pointer, ftl_select_entry_of_ref(s, &op->ref), NONE);
   // ptxas puts null loads (@!PT LDS RZ) before a run of LDGSTS, on sm_80 and sm_90 alike
-  if (s->copy == FTL_COPY_CP_ASYNC) ftl_select_idle(s, NULL_LOADS, 0);
+  if (s->copy == FTL_COPY_CP_ASYNC && !continues) ftl_select_idle(s, NULL_LOADS, 0);
+  if (ftl_select_recomputes_places(s, op->ring)) find_places(s, op, &plan);
   for (int32_t group = 0; group < plan.num_groups; group++) {
     int32_t predicate, address = group_address(s, op, group, &predicate);
     for (int32_t block = 0; block < plan.num_blocks; block++) {
@@ -171,7 +244,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
         add_cp_async(s, op, &plan, access, group, block, address, predicate);
     }
   }
-  if (guarded) end_guarded_block(s);
+  if (guarded && !goes_on) end_guarded_block(s);
 }
 
 // Whether the tile is there at all: a compare and a branch around what one thread does.

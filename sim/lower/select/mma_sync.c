@@ -1,8 +1,10 @@
 // Matrix products by mma.sync, and FETCH: operands from shared memory by ldmatrix, or LDS on quad pairs (Volta).
+#include <string.h>
+
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { TILE_COLUMNS = 8 };
+enum { TILE_COLUMNS = 8, MAX_PRODUCTS = 2 };
 
 // The swizzled chunk of a lane at a column position: shared by all rows there, and by none whose address is kept.
 static int32_t chunk_at(ftl_select *s, int32_t ring, ftl_operand_kind kind) {
@@ -21,31 +23,32 @@ typedef struct block {
   int32_t row, column, index;
 } block;
 
+// Of a block: one ldmatrix, or two LDS on quad pairs.
+static int32_t num_loads(const ftl_select *s) { return s->shape.quad_pairs ? 2 : 1; }
+
 // Row and chunk are combined (LOP3), scaled and added to the stage's base (IMAD or LEA), unless the address is kept;
 // lean code adds the row as an immediate to the position's address.
-static int32_t block_address(ftl_select *s, const block *b, int32_t chunk, int32_t num_loads) {
+static int32_t block_address(ftl_select *s, const block *b, int32_t chunk) {
   const ftl_select_ring *ring = &s->rings[b->ring];
   int32_t index = s->plain_code ? b->index : b->column / s->product->operand_columns;
   int32_t kept = index < ring->num_kept[b->kind] ? ring->first_kept[b->kind] : NONE;
   bool in_stage = s->tile->rings[b->ring].num_stages > 1;
   if (kept != NONE && !in_stage) return kept + index;
   if (!s->plain_code) return chunk;
-  int32_t address = ftl_draft_value_add(&s->draft, num_loads, 1);
+  int32_t loads = num_loads(s), address = ftl_draft_value_add(&s->draft, loads, 1);
   if (kept != NONE) {
-    ftl_select_add(s, FTL_OP_IMAD, num_loads, address, kept + index, ring->read_address, NONE);
+    ftl_select_add(s, FTL_OP_IMAD, loads, address, kept + index, ring->read_address, NONE);
     return address;
   }
-  ftl_select_add(s, FTL_OP_LOP, num_loads, address, chunk, NONE, NONE);
-  ftl_select_add(s, FTL_OP_IMAD, num_loads, address, address, ring->read_address, NONE);
+  ftl_select_add(s, FTL_OP_LOP, loads, address, chunk, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, loads, address, address, ring->read_address, NONE);
   return address;
 }
 
 // Loads a block, or the part of it inside the stage, into `destination`.
-static void load_block(ftl_select *s, const block *b, int32_t chunk, int32_t destination) {
-  bool quad_pairs = s->shape.quad_pairs;
-  int32_t repeat = quad_pairs ? 2 : 1, address = block_address(s, b, chunk, repeat);
+static void load_block(ftl_select *s, const block *b, int32_t address, int32_t destination) {
   ftl_draft_inst *load =
-      ftl_select_add(s, quad_pairs ? FTL_OP_LDS : FTL_OP_LDSM, repeat, destination, address, NONE, NONE);
+      ftl_select_add(s, s->shape.quad_pairs ? FTL_OP_LDS : FTL_OP_LDSM, num_loads(s), destination, address, NONE, NONE);
   load->inst.ring_a = (uint8_t)b->ring;
   load->effects = FTL_EFFECT_MEMORY;
   ftl_select_set_wavefronts(load, ftl_operand_wavefronts(&s->shape, &s->layouts[b->ring], b->kind, b->row, b->column));
@@ -59,18 +62,20 @@ void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
     for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
       block b = {op->ring, FTL_OPERAND_A, ftl_select_slab_row(s, op->dst, slab), i * columns,
                  i * dst->map.num_slabs + slab};
-      load_block(s, &b, chunk, ftl_select_fragment(s, op->dst, slab, i));
+      load_block(s, &b, block_address(s, &b, chunk), ftl_select_fragment(s, op->dst, slab, i));
     }
   }
 }
 
 typedef struct product {
   const ftl_tile_op *op;
-  int32_t num_slabs, n, k;                     // n, k: columns of the accumulator, and what is summed over
-  int32_t a[FTL_SELECT_MAX_FRAGMENTS];         // A fragments of the current k step, by slab
-  bool from_zero;                              // the first k step takes C = 0
-  int32_t chunks[FTL_SELECT_MAX_FRAGMENTS];    // swizzled chunks of B: of the k step, or of each 16 columns
-  int32_t a_chunks[FTL_SELECT_MAX_FRAGMENTS];  // of a transposed A: of each slab's 16 columns
+  const struct product *same_places;            // its B lies like that one's, an immediate away; or NULL
+  int32_t num_slabs, n, k;                      // n, k: columns of the accumulator, and what is summed over
+  int32_t a[FTL_SELECT_MAX_FRAGMENTS];          // A fragments of the current k step, by slab
+  bool from_zero;                               // the first k step takes C = 0
+  int32_t chunks[FTL_SELECT_MAX_FRAGMENTS];     // swizzled chunks of B: of the k step, or of each 16 columns
+  int32_t addresses[FTL_SELECT_MAX_FRAGMENTS];  // of B's blocks in this k step
+  int32_t a_chunks[FTL_SELECT_MAX_FRAGMENTS];   // of a transposed A: of each slab's 16 columns
 } product;
 
 // fp8 that mma.sync does not take: each register of four becomes two of fp16 pairs (F2FP.F16.E4M3.UNPACK_B).
@@ -95,7 +100,7 @@ static void load_a(ftl_select *s, product *p, int32_t step) {
     int32_t row = ftl_select_slab_row(s, p->op->dst, slab);
     block b = {p->op->ring_a, kind, row, depth, step * p->num_slabs + slab};
     if (transposed) b = (block){p->op->ring_a, kind, depth, row, b.index};
-    load_block(s, &b, transposed ? p->a_chunks[slab] : chunk, p->a[slab]);
+    load_block(s, &b, block_address(s, &b, transposed ? p->a_chunks[slab] : chunk), p->a[slab]);
     p->a[slab] = widened(s, p->a[slab]);
   }
 }
@@ -103,7 +108,7 @@ static void load_a(ftl_select *s, product *p, int32_t step) {
 static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
 
 // The 16 columns from `column` on, for one k step of 32 bytes: 16 columns of B are one ldmatrix.x4 and two n8 tiles.
-static void multiply_columns(ftl_select *s, const product *p, int32_t step, int32_t column) {
+static void multiply_columns(ftl_select *s, product *p, int32_t step, int32_t column) {
   const ftl_fragment_shape *shape = &s->shape;
   int32_t tiles = shape->quad_pairs ? 1 : min_int(2, (p->n - column + TILE_COLUMNS - 1) / TILE_COLUMNS);
   int32_t b = ftl_select_temp(s, shape->quad_pairs ? shape->operand_registers : 2 * tiles);
@@ -111,7 +116,8 @@ static void multiply_columns(ftl_select *s, const product *p, int32_t step, int3
   int32_t across = column / FTL_OPERAND_COLUMNS, num_across = (p->n + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
   block from = {p->op->ring, FTL_OPERAND_B_KN, depth, column, step * num_across + across};
   if (p->op->transpose_b) from = (block){p->op->ring, FTL_OPERAND_B_NK, column, depth, from.index};
-  load_block(s, &from, p->chunks[p->op->transpose_b ? 0 : across], b);
+  if (!p->same_places) p->addresses[across] = block_address(s, &from, p->chunks[p->op->transpose_b ? 0 : across]);
+  load_block(s, &from, (p->same_places ? p->same_places : p)->addresses[across], b);
   b = widened(s, b);
   int32_t mmas = min_int(s->product->operand_columns, p->k - depth) / s->product->mma_k;
   for (int32_t i = 0; i < mmas; i++)
@@ -123,27 +129,54 @@ static void multiply_columns(ftl_select *s, const product *p, int32_t step, int3
       }
 }
 
-void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
+bool ftl_select_shares_a(const ftl_tile_op *op, const ftl_tile_op *next) {
+  return op->kind == FTL_TILE_MMA && next->kind == FTL_TILE_MMA && op->ring_a >= 0 && next->ring_a == op->ring_a &&
+         next->transpose_a == op->transpose_a && next->transpose_b == op->transpose_b;
+}
+
+// The products from this one on that read the same A next to each other: its fragments are loaded once a k step for all
+// of them (the two of a gated linear unit). 0: those before this one took it with them.
+static int32_t num_sharing_a(const ftl_select *s, const ftl_tile_op *op) {
+  if (s->op_idx > 0 && ftl_select_shares_a(op - 1, op)) return 0;
+  int32_t count = 1;
+  while (count < MAX_PRODUCTS && s->op_idx + count < s->role->num_ops && ftl_select_shares_a(op, op + count)) count++;
+  return count;
+}
+
+static product product_of(ftl_select *s, const ftl_tile_op *op) {
   const ftl_ring *ring = &s->tile->rings[op->ring];
-  int32_t share = ring->rows / s->role->num_groups;
   product p = {.op = op,
                .num_slabs = s->values[op->dst].map.num_slabs,
                .n = ftl_select_warp_columns(s, op->dst),
-               .k = op->transpose_b ? ring->columns : share,
+               .k = op->transpose_b ? ring->columns : ring->rows / s->role->num_groups,
                .from_zero = s->values[op->dst].zero_pending};
-  if (p.k % s->product->mma_k != 0 || p.n % TILE_COLUMNS != 0) {
+  if (p.k % s->product->mma_k != 0 || p.n % TILE_COLUMNS != 0)
     ftl_select_fail(s, "a product over %d with %d columns does not divide into mma.sync tiles of k %d and n %d", p.k,
                     p.n, s->product->mma_k, TILE_COLUMNS);
-    return;
-  }
   s->values[op->dst].zero_pending = false;
-  for (int32_t slab = 0; op->transpose_a && slab < p.num_slabs; slab++)
-    p.a_chunks[slab] = chunk_at(s, op->ring_a, FTL_OPERAND_B_KN);
-  if (!op->transpose_b)
-    for (int32_t i = 0; i * FTL_OPERAND_COLUMNS < p.n; i++) p.chunks[i] = chunk_at(s, op->ring, FTL_OPERAND_B_KN);
-  for (int32_t step = 0; step * s->product->operand_columns < p.k; step++) {
-    load_a(s, &p, step);
-    if (op->transpose_b) p.chunks[0] = chunk_at(s, op->ring, FTL_OPERAND_B_NK);
-    for (int32_t column = 0; column < p.n; column += FTL_OPERAND_COLUMNS) multiply_columns(s, &p, step, column);
+  return p;
+}
+
+void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
+  product products[MAX_PRODUCTS];
+  int32_t count = num_sharing_a(s, op);
+  for (int32_t i = 0; i < count; i++) products[i] = product_of(s, op + i);
+  if (count == 0 || s->status != FTL_OK) return;
+  product *first = &products[0];
+  for (int32_t i = 1; i < count; i++)
+    if (ftl_select_rings_are_alike(s, op->ring, op[i].ring)) products[i].same_places = first;
+  for (int32_t slab = 0; op->transpose_a && slab < first->num_slabs; slab++)
+    first->a_chunks[slab] = chunk_at(s, op->ring_a, FTL_OPERAND_B_KN);
+  for (int32_t i = 0; i < count && !op->transpose_b; i++)
+    for (int32_t at = 0; at * FTL_OPERAND_COLUMNS < products[i].n && !products[i].same_places; at++)
+      products[i].chunks[at] = chunk_at(s, op[i].ring, FTL_OPERAND_B_KN);
+  for (int32_t step = 0; step * s->product->operand_columns < first->k; step++) {
+    load_a(s, first, step);
+    for (int32_t i = 0; i < count; i++) {
+      product *p = &products[i];
+      memcpy(p->a, first->a, sizeof p->a);
+      if (op->transpose_b && !p->same_places) p->chunks[0] = chunk_at(s, op[i].ring, FTL_OPERAND_B_NK);
+      for (int32_t column = 0; column < p->n; column += FTL_OPERAND_COLUMNS) multiply_columns(s, p, step, column);
+    }
   }
 }

@@ -57,7 +57,8 @@ void ftl_select_commit(ftl_select *s, const ftl_tile_op *op) {
     return;
   }
   if (s->copy == FTL_COPY_LDG && !is_put) return;
-  if (s->copy == FTL_COPY_CP_ASYNC && !is_put) add_ring_inst(s, FTL_OP_CP_COMMIT, op->ring, in_order);
+  if (s->copy == FTL_COPY_CP_ASYNC && !is_put && ftl_ring_order_closes_group(s->tile, s->role, s->op_idx))
+    add_ring_inst(s, FTL_OP_CP_COMMIT, op->ring, in_order);
   ftl_draft_inst *advance = add_ring_inst(s, FTL_OP_MBAR_ADVANCE, op->ring, in_order);
   if (s->copy == FTL_COPY_TMA && !is_put) advance->inst.flags = FTL_INST_WARP0;
 }

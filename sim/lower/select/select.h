@@ -52,6 +52,7 @@ typedef struct ftl_select_ring {
   int32_t first_tensor_offset, first_shared_offset;  // of each row group of a copy, the same in all iterations
   int32_t num_row_groups;                            // 0: computed where the copy is
   int32_t first_round, first_address;                // DEQUANTIZE: of each round, kept over the loop and where it is
+  int32_t places[FTL_SELECT_MAX_HELD], num_places;   // shared addresses of the row groups of the last copy, if computed
   int32_t held[FTL_SELECT_MAX_HELD];                 // copies by registers: the 16 bytes a lane of each LDG of a stage
   int32_t num_held_values;                           // of these that exist
   ftl_wavefronts held_wavefronts[FTL_SELECT_MAX_HELD];
@@ -99,6 +100,7 @@ typedef struct ftl_select {
   bool serial_wgmma;  // each is waited for before the next: registers do not suffice for more in flight
   ftl_select_lookup_entry lookups[FTL_SELECT_MAX_LOOKUPS];  // in the order of the program
   int32_t num_lookups;
+  int32_t page_offsets[FTL_SELECT_MAX_HELD], page_predicates[FTL_SELECT_MAX_HELD];  // of a copy's row groups in pages
   int32_t descriptor[2];  // of wgmma operands: while computed, and in the uniform registers that a wgmma reads
   ftl_status status;
   ftl_error *error;
@@ -164,10 +166,17 @@ void ftl_select_idle(ftl_select *s, int32_t count, uint8_t flags);
 // Where a store stages its tile in a ring that the role has no other addresses of.
 void ftl_select_staging_offsets(ftl_select *s, int32_t ring);
 
+// Whether stages of the rings differ in their place alone: what lies in one has in the other the same offset.
+bool ftl_select_rings_are_alike(const ftl_select *s, int32_t ring, int32_t other);
+
+// Whether two products next to each other multiply the same A from shared memory the same way.
+bool ftl_select_shares_a(const ftl_tile_op *op, const ftl_tile_op *next);
+
 // ---- addresses.c: at a role's start ----
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring);  // after write_offset
-void ftl_select_keep_addresses(ftl_select *s);              // after all copy offsets
-void ftl_select_dequantize_offsets(ftl_select *s);          // dequantize.c
+bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring);
+void ftl_select_keep_addresses(ftl_select *s);      // after all copy offsets
+void ftl_select_dequantize_offsets(ftl_select *s);  // dequantize.c
 
 // ---- lookups: lookup.c ----
 void ftl_select_lookup(ftl_select *s, const ftl_tile_op *op);

@@ -60,6 +60,26 @@ Test(unit_lower_ring_order, a_wait_leaves_the_younger_groups_in_flight) {
   cr_expect_eq(s->orders[wait_v].groups_left, 1);
 }
 
+Test(unit_lower_ring_order, commits_next_to_each_other_are_one_group) {
+  sketch *s = sketch_of(3);
+  for (int i = 0; i < 2; i++) {
+    add(s, FTL_TILE_ACQUIRE, 0);
+    add(s, FTL_TILE_ACQUIRE, 1);
+    add(s, FTL_TILE_LOAD, 0);
+    add(s, FTL_TILE_LOAD, 1);
+    int32_t first = add(s, FTL_TILE_COMMIT, 0), second = add(s, FTL_TILE_COMMIT, 1);
+    s->tile.roles[0].num_ops = s->tile.num_ops;
+    cr_expect_not(ftl_ring_order_closes_group(&s->tile, &s->tile.roles[0], first));
+    cr_expect(ftl_ring_order_closes_group(&s->tile, &s->tile.roles[0], second));
+  }
+  int32_t wait_k = add(s, FTL_TILE_WAIT, 0), wait_v = add(s, FTL_TILE_WAIT, 1);
+  find(s, FTL_COPY_CP_ASYNC);
+  cr_assert_eq(s->status, FTL_OK);
+  // one group behind that of the first tiles, of two commits
+  cr_expect_eq(s->orders[wait_k].groups_left, 1);
+  cr_expect_eq(s->orders[wait_v].groups_left, 1);
+}
+
 Test(unit_lower_ring_order, the_smallest_number_of_all_paths_holds) {
   sketch *s = sketch_of(2);
   fill(s, 0);

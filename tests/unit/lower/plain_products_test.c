@@ -1,0 +1,91 @@
+// Instructions around plain matrix products and decoding, where few addresses are needed: kept for ldmatrix, and made
+// once for tiles that are copied side by side.
+#include <criterion/criterion.h>
+
+#include "../lower_checker/programs.h"
+
+typedef struct counts {
+  int64_t insts[FTL_OPCODE_COUNT];
+} counts;
+
+// One execution of the body of loop 0 by one warp.
+static counts count_loop(const char *workload, const char *parameters) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_workload(&p, "h200", workload, parameters, &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  counts c = {0};
+  for (int32_t i = p.warps->loops[0].begin + 1; i < p.warps->loops[0].end; i++)
+    c.insts[p.warps->insts[i].opcode] += p.warps->insts[i].repeat;
+  programs_fini(&p);
+  return c;
+}
+
+static int64_t num_alu(const counts *c) {
+  return c->insts[FTL_OP_IADD] + c->insts[FTL_OP_LOP] + c->insts[FTL_OP_IMAD] + c->insts[FTL_OP_MOV];
+}
+
+#define PRODUCT "m=1024 n=1024 k=1024 block_k=64 mma=mma copy=cp_async "
+#define MATMUL PRODUCT "block_m=128 block_n=128 num_warps=8 num_stages=3 "
+#define GLU PRODUCT "block_m=64 block_n=64 num_warps=4 num_stages=3 "
+#define DECODE                                                                                                     \
+  "heads=32 kv_heads=8 seqlen_q=1 seqlen_kv=8192 splits=4 head_dim=128 block_m=16 block_n=64 num_warps=4 mma=mma " \
+  "copy=cp_async "
+
+Test(unit_lower_plain_products, a_step_has_one_barrier_one_group_and_one_block_of_copies) {
+  static const struct {
+    const char *workload, *parameters;
+  } cases[] = {{"matmul_tiled", MATMUL}, {"glu", GLU}, {"flash_decode", DECODE "num_stages=3"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    counts c = count_loop(cases[i].workload, cases[i].parameters);
+    cr_expect_eq(c.insts[FTL_OP_BAR_SYNC], 1, "%s", cases[i].workload);
+    cr_expect_eq(c.insts[FTL_OP_CP_WAIT], 1, "%s", cases[i].workload);
+    cr_expect_eq(c.insts[FTL_OP_CP_COMMIT], 1, "%s", cases[i].workload);
+    cr_expect_eq(c.insts[FTL_OP_BRA], 2, "%s: around the copies, and the loop's", cases[i].workload);
+    cr_expect_eq(c.insts[FTL_OP_NOP], 3, "%s: null loads before the first LDGSTS", cases[i].workload);
+  }
+}
+
+Test(unit_lower_plain_products, products_side_by_side_load_what_they_share_once) {
+  // 4 k steps: a block of x each, and 4 of either weight
+  cr_expect_eq(count_loop("glu", GLU "code=lean").insts[FTL_OP_LDSM], 4 + 2 * 16);
+  cr_expect_eq(count_loop("glu", GLU "code=plain").insts[FTL_OP_LDSM], 4 + 2 * 16);
+}
+
+Test(unit_lower_plain_products, ldmatrix_addresses_are_kept_and_places_of_copies_are_not) {
+  counts c = count_loop("matmul_tiled", MATMUL "code=plain");
+  // 4 of A and 32 of B, one for each address; 4 + 4 row groups, four for the address and three for the place in the
+  // stage; three for each tile's pointer, two stage indices, four stages' addresses, the loop's
+  cr_expect_eq(c.insts[FTL_OP_LDSM], 36);
+  cr_expect_eq(num_alu(&c), 36 + 8 * (4 + 3) + 2 * 3 + 2 + 4 + 1);
+}
+
+Test(unit_lower_plain_products, tiles_of_rows_as_wide_share_places_and_alike_tiles_addresses_too) {
+  counts c = count_loop("glu", GLU "code=plain");
+  // addresses of 4 blocks of x and 16 of both weights; 4 row groups with a place each; x takes four for an address, the
+  // gate two more for an offset that is scaled first, up two; pointers, indices, stages, loop
+  cr_expect_eq(num_alu(&c), 20 + 4 * 3 + 4 * (4 + 6 + 2) + 3 * 3 + 2 + 6 + 1);
+}
+
+Test(unit_lower_plain_products, groups_of_warps_keep_the_addresses_of_their_share_of_a_tile) {
+  counts c = count_loop("flash_decode", DECODE "num_stages=3 code=plain");
+  // Q: 8 blocks, whose addresses do not change; K: 8; V: 8; 8 row groups of a tile
+  cr_expect_eq(c.insts[FTL_OP_LDSM], 24);
+  // two for the last maxima of a lane's rows
+  cr_expect_eq(num_alu(&c), 16 + 8 * 3 + 8 * (6 + 2) + 2 * 3 + 2 + 4 + 1 + 2);
+}
+
+Test(unit_lower_plain_products, pages_are_worked_out_once_for_k_and_v_and_no_addresses_are_kept) {
+  counts c = count_loop(
+      "paged_decode",
+      "heads=32 kv_heads=8 lengths=4096:4096 splits=2 page_size=16 head_dim=128 block_m=16 block_n=64 num_warps=4 "
+      "mma=mma copy=cp_async num_stages=3 code=plain");
+  // 8 row groups take a page each, once; two shuffles for each half of the rows' maxima
+  cr_expect_eq(c.insts[FTL_OP_SHFL], 8 + 4);
+  // Q and K: 8 loads, and a chunk each, two instructions each; V: 8 of both
+  int64_t of_ldmatrix = 3 * (8 * 2 + 8 * 2);
+  // token and slot 6, row 1, strides 9, head and scaling 4, either base 2; place 3
+  int64_t of_copies = 8 * (6 + 1 + 9 + 4 + 2 * 2 + 3);
+  // addresses of two entries of tables, and what a lane makes of a page's; pointers, indices, stages, loop, maxima
+  cr_expect_eq(num_alu(&c), of_ldmatrix + of_copies + 3 + 2 * 3 + 2 + 4 + 1 + 2);
+}
