@@ -16,8 +16,11 @@ typedef struct timed {
 
 static void start(timed *t, bool no_bulk) {
   t->l = lower_flash2("a100_80", "heads=8 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4");
-  t->launch = (ftl_launch){
-      .arch = t->l.arch, .tile = t->l.tile, .warps = t->l.warps, .occupancy = ftl_occupancy_of(t->l.warps, t->l.arch)};
+  t->launch = (ftl_launch){.arch = t->l.arch,
+                           .tile = t->l.tile,
+                           .warps = t->l.warps,
+                           .occupancy = ftl_occupancy_of(t->l.warps, t->l.arch),
+                           .no_bulk = no_bulk};
   cr_assert(ftl_segments_try_init(&t->segments, t->l.warps));
   cr_assert_eq(ftl_step_times_init(&t->times, &t->launch, &t->segments, SM_KHZ, LATENCIES, NULL), FTL_OK);
 }
