@@ -99,7 +99,8 @@ static bool loads_pages(const ftl_select *s) {
 }
 
 // Loops whose products need few addresses: matrix products, and attention in which groups of warps share a key tile.
-// Where the tiles lie in pages ptxas keeps none all the same (64 registers of paged decoding, 80 of decoding).
+// Where the tiles lie in pages ptxas keeps none all the same (64 registers of paged decoding, 80 of decoding), and of a
+// B that stays while the loop goes by (K and V of FlashAttention-1) one instance keeps all and its neighbour none.
 static bool has_few_addresses(const ftl_select *s) {
   return multiplies_one_a(s) || (s->role->num_groups > 1 && !loads_pages(s));
 }
@@ -217,7 +218,8 @@ static void keep_set(ftl_select *s, int32_t ring_idx, ftl_operand_kind kind, int
 static bool may_keep(const ftl_select *s, int32_t ring, ftl_operand_kind kind, bool single_buffers, bool one_loop) {
   const ftl_shared_layout *layout = &s->layouts[ring];
   if (!s->plain_code) return single_buffers;
-  if (!single_buffers && has_few_addresses(s)) return true;
+  bool is_staying_b = kind != FTL_OPERAND_A && s->tile->rings[ring].num_stages == 1;
+  if (!single_buffers && has_few_addresses(s) && !is_staying_b) return true;
   if (!single_buffers) return kind == FTL_OPERAND_B_KN && layout->block_columns == layout->columns;
   return one_loop && s->arch->sm_has_wgmma;
 }
