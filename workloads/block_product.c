@@ -200,9 +200,9 @@ static void declare_sums(const ftl_block_product *p, int32_t *sums) {
 
 // ---- the two kernels ----
 
-// The barrier of a step's wait also says that the stage before it was read: the tiles num_stages - 1 ahead are asked for
-// behind it, and a step has one barrier (CUTLASS's multistage mainloop; kernels/products/product_mma.h). With one stage
-// nothing is ahead.
+// The barrier of a step's wait also says that the stage before it was read: the tiles num_stages - 1 ahead are asked
+// for behind it, and a step has one barrier (CUTLASS's multistage mainloop; kernels/products/product_mma.h). With one
+// stage nothing is ahead.
 static void build_multistage(ftl_block_product *p, int32_t *sums) {
   ftl_builder *b = p->b;
   int32_t role = ftl_builder_role(b, "main", p->num_warps, 0);

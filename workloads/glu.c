@@ -191,9 +191,9 @@ const ftl_workload ftl_workload_glu = {
     .doc = "gated linear unit, activation(x w_gate) * (x w_up): one kernel with two accumulators, or three kernels",
     .accepts = FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_b) | FTL_TAKES(fused) |
                FTL_TAKES(activation) | FTL_TAKES(dtype) | FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(block_k) |
-               FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(code) | FTL_TAKES(persistent) | FTL_TAKES(tile_order) |
-               FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) |
-               FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
+               FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(code) | FTL_TAKES(persistent) |
+               FTL_TAKES(tile_order) | FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(max_registers) |
+               FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
     .set_defaults = set_defaults,
     .build = build,
 };
