@@ -8,6 +8,8 @@
 #include "lower/occupancy_steps.h"
 #include "lower/select/select.h"
 
+// Of the registers of an occupancy step: by how much a role may miss it and still be made to fit, with products and
+// without. Chosen on the calibration part of the measurements (docs/model_lowering.md).
 enum { MAX_SQUEEZE_PCT = 5, MAX_ROW_SQUEEZE_PCT = 10 };
 enum { WARP_LANES = 32, MBARRIER_BYTES = 8, ASYNC_ALIGNMENT_BYTES = 1024, ALIGNMENT_BYTES = 128 };
 
