@@ -9,6 +9,7 @@ import sys
 
 import unseen3 as third_unseen
 import unseen4 as fourth_unseen
+import unseen5 as fifth_unseen
 
 COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
            "schedule,mma,copy,tile_order,tile_reverse,splits,persistent").split(",")
@@ -575,6 +576,38 @@ def unseen4_own():
     return rows
 
 
+FIFTH_COLUMNS = [*WINDOW_COLUMNS, *PAGED_COLUMNS[len(COLUMNS):], "parents"]
+
+
+def unseen5_own():
+    """And again: blocks of 112, 144 and 176 keys, and one shape or two of every other kernel."""
+    rows = []
+    for shape in ((2, 26, 26, 4032, 128, 0), (1, 28, 7, 5040, 128, 1), (6, 9, 9, 2016, 64, 0), (1, 10, 2, 12096, 64, 1)):
+        for config in ((64, 112, 4, 2, "stages"), (128, 112, 8, 2, "stages"), (64, 144, 4, 1, "interleaved"), (64, 96, 4, 3, "stages"), (128, 32, 4, 3, "stages")):
+            if shape[3] % config[1] == 0 and config[1] * shape[4] // 8 % (32 * config[2]) == 0:
+                rows.append(case(shape, config))
+    for shape in ((2, 26, 26, 4032, 128, 0), (1, 28, 7, 5376, 128, 1), (6, 9, 9, 2688, 64, 0)):
+        rows += [wgmma(shape, (64, 112, 4, 2, "stages"), copy) for copy in ("cp_async", "tma")]
+        rows += [wgmma(shape, (128, 96, 8, 2, "stages"), "tma"), wgmma(shape, (64, 64, 4, 2, "stages"), "cp_async")]
+    rows += [pingpong((2, 26, 26, 2816, 128, 0), (128, 176, 8, 2)), pingpong((2, 26, 26, 2816, 128, 0), (128, 176, 8, 2), persistent=1), pingpong((1, 28, 7, 5376, 128, 1), (128, 112, 8, 2)),
+             pingpong((6, 9, 9, 2688, 64, 0), (192, 112, 12, 2)), pingpong((1, 10, 2, 11520, 64, 1), (128, 144, 8, 3))]
+    rows += [case((4, 12, 12, 1777, 128, 1), (64, 64, 4, 2, "stages")), case((2, 14, 14, 2944, 64, 1), (128, 64, 8, 2, "stages"), window=500), case((2, 10, 10, 2560, 128, 0), (64, 64, 4, 2, "stages"), dropout_p=0.2)]
+    for batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits in ((4, 40, 8, 14336, 128, 64, 3, 4), (56, 28, 4, 1536, 128, 64, 2, 1), (1, 24, 8, 40960, 128, 128, 2, 20), (11, 16, 16, 2816, 64, 128, 2, 2)):
+        rows.append(decode(batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits))
+    rows += [paged_case((12, 40, 8, 3300, 128), "3300x12", (64, 3), 32, "scattered", 3), tree_case((2, 40, 8, 40, 6144, 128), 3, (64, 64, 4, 3), 6)]
+    for shape in ((2, 14, 14, 1792, 64, 0), (1, 20, 5, 3072, 128, 1)):
+        rows += [unfused(shape, 128, 128, 8, kind) for kind in ("safe", "online")]
+    rows += [softmax_case("safe", 9000, 2048, 1, 4), softmax_case("online", 9000, 2048, 1, 8), softmax_case("safe", 2500, 6000, 1, 4), softmax_case("online", 150, 30000, 1, 8),
+             softmax_case("safe", 9000, 2048, 1, 4, 2048), softmax_case("online", 20000, 900, 4, 4, 1024)]
+    rows += [flash1_case((5, 20, 20, 1536, 64, 0), (128, 4, 2)), flash1_case((3, 18, 18, 2304, 128, 1), (128, 4, 2))]
+    return rows
+
+
+def unseen5_products():
+    rows = [product("matmul_tiled", sizes, config) for sizes in ((1, 3072, 3072, 3072), (1, 6144, 1024, 2048), (10, 768, 768, 768)) for config in ((128, 128, 32, 8, 4), (64, 64, 64, 4, 3), (128, 64, 32, 4, 4))]
+    return rows + [product("glu", sizes, (128, 64, 64, 8, 3)) for sizes in ((1, 1024, 7168, 2048), (1, 3072, 4096, 1536))]
+
+
 def unseen_triton():
     rows = []
     for shape in ((6, 16, 16, 768, 128, 0), (2, 32, 4, 3072, 128, 1), (1, 16, 2, 12288, 64, 0), (4, 24, 24, 3072, 64, 1), (1, 12, 12, 12288, 128, 1), (1, 20, 20, 6144, 128, 0), (3, 40, 5, 1536, 64, 0)):
@@ -666,7 +699,9 @@ write("unseen2_triton.csv", unseen2_triton(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen2_flex.csv", unseen2_flex(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen2_library.csv", unseen2_library(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen4_own.csv", unseen4_own(), keep=anything, part=unseen)
-for module in (third_unseen, fourth_unseen):
+write("unseen5_own.csv", unseen5_own(), FIFTH_COLUMNS, anything, unseen)
+write("unseen5_products.csv", unseen5_products(), PRODUCT_COLUMNS, anything, unseen)
+for module in (third_unseen, fourth_unseen, fifth_unseen):
     for name, cases_of in module.FILES.items():
         write(name, cases_of(), module.COLUMNS[name], anything, unseen)
 write("compiled.csv", compiled(), COMPILED_COLUMNS, keep=anything)
