@@ -1,4 +1,5 @@
-// What check.c (declarations, nesting, protocol) and check_ops.c (operands and shapes of each op) share.
+// What check.c (declarations, nesting, protocol) and check_ops.c, check_memory.c, check_math.c (operands and shapes of
+// each op) share.
 #ifndef FTL_TILE_CHECK_INTERNAL_H
 #define FTL_TILE_CHECK_INTERNAL_H
 
@@ -16,6 +17,9 @@ ftl_status ftl_check_fail(const ftl_check *check, const char *format, ...) __att
 
 // Operands, shapes and ring roles of the op at check->op_idx (not LOOP and END_LOOP, but their expressions).
 FTL_MUST_USE ftl_status ftl_check_op(const ftl_check *check);
+// The same of an op that moves tiles, and of one on values in registers.
+FTL_MUST_USE ftl_status ftl_check_memory_op(const ftl_check *check, const ftl_tile_op *op);
+FTL_MUST_USE ftl_status ftl_check_math_op(const ftl_check *check, const ftl_tile_op *op);
 // What the op at check->op_idx reads was written by an op before it (check_written.c).
 FTL_MUST_USE ftl_status ftl_check_written(const ftl_check *check);
 // One declaration; of a ring not who fills and reads it.
