@@ -56,7 +56,7 @@ Kernel gated() {
 
 const Kernel kernels[] = {matmul<128, 128, 64, 8, 3>(), matmul<128, 64, 64, 4, 4>(), matmul<64, 128, 64, 4, 3>(),
                           gated<128, 64, 64, 8, 3>(), gated<64, 64, 64, 4, 3>(),
-                          matmul<128, 128, 32, 8, 4>(), matmul<64, 64, 64, 4, 3>(), matmul<128, 64, 32, 4, 4>()};
+                          matmul<128, 128, 64, 8, 2>(), matmul<64, 64, 64, 4, 3>(), matmul<128, 64, 64, 4, 3>()};
 
 const Kernel *find(const Case &c) {
   for (const Kernel &i : kernels)
