@@ -2,7 +2,8 @@
 
 local SM86_OR_89 = { rtx3090 = true, rtx4090 = true, l40s = true }
 
--- Tiles of FlashAttention-2: csrc/flash_attn/src/flash_fwd_launch_template.h and flash_bwd_launch_template.h.
+-- Tiles of FlashAttention-2: csrc/flash_attn/src/flash_fwd_launch_template.h and flash_bwd_launch_template.h; softmax.h looks
+-- for rows without a key in every step (scale_apply_exp2).
 local function flash2_fwd(row)
   local tile = { 128, 128, 4 }
   if row.head_dim == 128 then
@@ -11,7 +12,7 @@ local function flash2_fwd(row)
     tile = row.arch == "a100_80" and { 128, 64, 8 } or { 64, 64, 4 }
   end
   return { workload = "flash2_fwd", block_m = tile[1], block_n = tile[2], num_warps = tile[3], schedule = "interleaved",
-           mma = "mma", copy = "auto" }
+           mma = "mma", copy = "auto", guard = "always" }
 end
 
 local function flash2_bwd(row)
@@ -20,11 +21,11 @@ local function flash2_bwd(row)
 end
 
 -- FlashAttention-3 as of its paper: hopper/flash_fwd_launch_template.h. Three consumers of 64 rows for head_dim 64, else
--- two; causal tiles are handed out by a counter.
+-- two; causal tiles are handed out by a counter; softmax.h is FlashAttention-2's.
 local function flash3_fwd(row)
   local tile = ({ [64] = { 192, 128, 12 }, [128] = { 128, row.causal and 128 or 176, 8 }, [256] = { 128, 80, 8 } })[row.head_dim]
   return { workload = "flash3_fwd", block_m = tile[1], block_n = tile[2], num_warps = tile[3], persistent = true,
-           tile_scheduler = row.causal and "dynamic" or "static" }
+           tile_scheduler = row.causal and "dynamic" or "static", guard = "always" }
 end
 
 -- cuDNN's forward kernel for Hopper, as far as its launch tells (sim/results/measured_case.c).
