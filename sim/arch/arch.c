@@ -112,6 +112,21 @@ ftl_arch *ftl_arch_create_copy(const ftl_arch *arch) {
   return copy;
 }
 
+ftl_status ftl_arch_become_die(ftl_arch *arch, const char *name, ftl_error *error) {
+  for (int i = 0; i < NUM_KEYS; i++) {
+    ftl_origin *origin = &arch->origins->by_key[i];
+    if (origin->text == NULL || origin->kind != FTL_ORIGIN_MEASURED) continue;
+    char text[FTL_ERROR_MESSAGE_BYTES];
+    snprintf(text, sizeof text, "measured on %s: %s", arch->die, origin->text);
+    origin->kind = FTL_ORIGIN_GUESS;
+    origin->text = arena_copy(&arch->origins->texts, text);
+    if (origin->text == NULL) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", name);
+  }
+  snprintf(arch->name, sizeof arch->name, "%s", name);
+  snprintf(arch->die, sizeof arch->die, "%s", name);
+  return FTL_OK;
+}
+
 const char *ftl_origin_kind_name(ftl_origin_kind kind) {
   static const char *const names[] = {"datasheet", "measured", "guess", "override"};
   FTL_CHECK((unsigned)kind < sizeof names / sizeof names[0], "arch: no origin kind %d", (int)kind);

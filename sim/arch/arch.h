@@ -66,6 +66,8 @@ bool ftl_arch_is_set(const ftl_arch *arch, int key_idx);
 ftl_arch *ftl_arch_create(const char *name, const char *die);
 // A copy that owns its origins; NULL when memory is out.
 ftl_arch *ftl_arch_create_copy(const ftl_arch *arch);
+// The die `arch` becomes another die: what was measured on the one is a guess for the other, and says so.
+FTL_MUST_USE ftl_status ftl_arch_become_die(ftl_arch *arch, const char *name, ftl_error *error);
 void ftl_arch_destroy(ftl_arch *arch);
 
 // Sets one key with range check; the error names file:line, key, value and what is allowed. origin's texts are copied.

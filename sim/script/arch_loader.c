@@ -80,6 +80,14 @@ static ftl_status load_base(const char *models_dir, const ftl_arch_model *model,
   return status == FTL_OK ? load_chain(models_dir, path, depth + 1, out, error) : status;
 }
 
+// What a die takes from another: measured there, so a guess here.
+static ftl_status become_die(ftl_arch *arch, const ftl_arch_model *model, ftl_error *error) {
+  if (strcmp(arch->name, arch->die) != 0)
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s: a die stands on a die, and %s is a product", model->path,
+                         arch->name);
+  return ftl_arch_become_die(arch, model->name, error);
+}
+
 // A die, or a product on its bases; not yet checked. A die's name equals its die.
 static ftl_status load_chain(const char *models_dir, const char *path, int depth, ftl_arch **out, ftl_error *error) {
   ftl_arch_model model;
@@ -87,8 +95,9 @@ static ftl_status load_chain(const char *models_dir, const char *path, int depth
   ftl_status status = ftl_arch_model_init(&model, path, error);
   if (status != FTL_OK) return status;
   status = load_base(models_dir, &model, depth, &arch, error);
+  if (status == FTL_OK && model.is_die && model.base[0] != '\0') status = become_die(arch, &model, error);
   if (status == FTL_OK) status = ftl_arch_model_apply(&model, arch, error);
-  if (status == FTL_OK && model.base[0] != '\0' && strcmp(model.name, arch->die) == 0) {
+  if (status == FTL_OK && !model.is_die && strcmp(model.name, arch->die) == 0) {
     status = ftl_error_set(error, FTL_BAD_INPUT, "%s: the product has the name of its die, %s", path, arch->die);
   }
   if (status == FTL_OK) {

@@ -79,7 +79,7 @@ static int wrap(lua_State *lua) {
   return 1;
 }
 
-// --- models: die "name" { ... } and product "name" : on "base" { ... } ---
+// --- models: die "name" { ... }, die "name" : on "die" { ... } and product "name" : on "base" { ... } ---
 
 // User values 1 = name, 2 = base, 3 = table.
 typedef struct model_box {
@@ -109,19 +109,24 @@ static void push_model(lua_State *lua, bool is_die) {
   lua_setmetatable(lua, -2);
 }
 
-// The function that takes the table; upvalue 1 is the model.
+// Gives the model at index 1 the table at index 2, and returns it.
 static int take_table(lua_State *lua) {
-  luaL_argexpected(lua, lua_type(lua, 1) == LUA_TTABLE, 1, "a table");
-  lua_settop(lua, 1);
-  lua_pushvalue(lua, lua_upvalueindex(1));
-  lua_insert(lua, 1);
+  luaL_argexpected(lua, lua_type(lua, 2) == LUA_TTABLE, 1, "a table");
+  lua_settop(lua, 2);
   lua_setiuservalue(lua, 1, 3);
   return 1;
 }
 
+// What `: on "base"` returns, called with the table; upvalue 1 is the model.
+static int take_table_on_base(lua_State *lua) {
+  lua_settop(lua, 1);
+  lua_pushvalue(lua, lua_upvalueindex(1));
+  lua_insert(lua, 1);
+  return take_table(lua);
+}
+
 static int die(lua_State *lua) {
   push_model(lua, true);
-  lua_pushcclosure(lua, take_table, 1);
   return 1;
 }
 
@@ -130,14 +135,21 @@ static int product(lua_State *lua) {
   return 1;
 }
 
-static int product_on(lua_State *lua) {
+static int model_on(lua_State *lua) {
   model_box *box = box_test(lua, 1, &model_mark);
-  if (box == NULL || box->is_die) return luaL_error(lua, "write product \"name\" : on \"base\" { ... }");
+  if (box == NULL) return luaL_error(lua, "write product \"name\" : on \"base\" { ... }");
   luaL_checkstring(lua, 2);
   lua_settop(lua, 2);
   lua_setiuservalue(lua, 1, 2);
-  lua_pushcclosure(lua, take_table, 1);
+  lua_pushcclosure(lua, take_table_on_base, 1);
   return 1;
+}
+
+// die "name" { ... }: a model that is called, and has no base.
+static int model_call(lua_State *lua) {
+  model_box *box = box_test(lua, 1, &model_mark);
+  if (box == NULL || !box->is_die) return luaL_error(lua, "write product \"name\" : on \"base\" { ... }");
+  return take_table(lua);
 }
 
 // --- the environment of a model file ---
@@ -154,9 +166,11 @@ static int open_model(lua_State *lua) {
   push_mark(lua, &value_mark);
   push_mark(lua, &model_mark);
   lua_newtable(lua);
-  lua_pushcfunction(lua, product_on);
+  lua_pushcfunction(lua, model_on);
   lua_setfield(lua, -2, "on");
   lua_setfield(lua, -2, "__index");
+  lua_pushcfunction(lua, model_call);
+  lua_setfield(lua, -2, "__call");
   for (int kind = FTL_ORIGIN_DATASHEET; kind <= FTL_ORIGIN_OVERRIDE; kind++) {
     lua_pushinteger(lua, kind);
     lua_pushcclosure(lua, wrap, 1);
@@ -181,8 +195,9 @@ static ftl_status model_take(ftl_arch_model *model, ftl_error *error) {
   }
   lua_getiuservalue(lua, -2, 1);
   snprintf(model->name, sizeof model->name, "%s", lua_tostring(lua, -1));
-  lua_getiuservalue(lua, -3, 2);
-  snprintf(model->base, sizeof model->base, "%s", box->is_die ? "" : lua_tostring(lua, -1));
+  bool has_base = lua_getiuservalue(lua, -3, 2) == LUA_TSTRING;
+  snprintf(model->base, sizeof model->base, "%s", has_base ? lua_tostring(lua, -1) : "");
+  model->is_die = box->is_die;
   lua_pop(lua, 2);
   lua_replace(lua, 1);
   lua_settop(lua, 1);

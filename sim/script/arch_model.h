@@ -1,5 +1,5 @@
-// One model file, run in a sandbox: `return die "name" { ... }` or `return product "name" : on "base" { ... }`; and the
-// application of such a table to an arch. The loader chains files with it.
+// One model file, run in a sandbox: `return die "name" { ... }`, the same with `: on "die"`, or `return product "name" :
+// on "base" { ... }`; and the application of such a table to an arch. The loader chains files with it.
 #ifndef FTL_SCRIPT_ARCH_MODEL_H
 #define FTL_SCRIPT_ARCH_MODEL_H
 
@@ -14,7 +14,8 @@ typedef struct ftl_arch_model {
   size_t text_size;
   const char *path;  // the caller's
   char name[FTL_ARCH_NAME_BYTES];
-  char base[256];  // "" for a die
+  char base[256];  // "" for a die that stands on none
+  bool is_die;
 } ftl_arch_model;
 
 // model is caller's storage; fini it after success only. `path` must outlive it.

@@ -69,10 +69,11 @@ def other_values(old, allowed, change):
 
 
 def of_arch(root, arch, change):
-    product = root / f"arch_models/{arch}.lua"
-    die = re.search(r': on "(\w+)"', product.read_text()).group(1)
+    models = [root / f"arch_models/{arch}.lua"]
+    while base := re.search(r': on "(\w+)"', models[-1].read_text()):
+        models.append(root / f"arch_models/{base.group(1)}.lua")
     for section, key, allowed in arch_keys(root):
-        for path in (product, root / f"arch_models/{die}.lua"):
+        for path in models:
             text = path.read_text()
             span = key_value(text, section, key)
             if span:

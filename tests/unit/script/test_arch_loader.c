@@ -96,6 +96,36 @@ Test(script_arch_loader, a_product_may_stand_on_a_file_beside_it) {
   ftl_arch_destroy(arch);
 }
 
+// What was measured on the other die is a guess for this one; the vendor's documents and guesses stay what they are.
+Test(script_arch_loader, a_die_may_stand_on_a_die) {
+  char command[256];
+  file_write("gh101.lua", "return die \"gh101\" : on \"gh100\" { sm = { max_ctas = override(16) } }");
+  snprintf(command, sizeof command,
+           "sed 's/product \"h200\" : on \"gh100\"/product \"my\" : on \"gh101.lua\"/' %s/h200.lua > %s/my.lua",
+           models_dir, folder);
+  cr_assert_eq(system(command), 0);
+  snprintf(command, sizeof command, "%s/my.lua", folder);
+  ftl_arch *arch = load(command), *h200 = load("h200");
+  cr_assert_str_eq(arch->die, "gh101");
+  cr_assert_eq(arch->sm_max_ctas, 16);
+  arch->sm_max_ctas = h200->sm_max_ctas;
+  cr_assert_eq(ftl_arch_hash(arch), ftl_arch_hash(h200));
+  int num_taken = 0;
+  for (int i = 0; i < ftl_arch_num_keys(); i++) {
+    ftl_origin mine = ftl_arch_origin(arch, i), theirs = ftl_arch_origin(h200, i);
+    if (mine.kind == theirs.kind) continue;
+    if (mine.kind == FTL_ORIGIN_OVERRIDE) continue;
+    num_taken++;
+    cr_assert_eq(theirs.kind, FTL_ORIGIN_MEASURED);
+    cr_assert_eq(mine.kind, FTL_ORIGIN_GUESS);
+    cr_assert_eq(strncmp(mine.text, "measured on gh100: ", 19), 0, "%s", mine.text);
+    cr_assert_str_eq(mine.text + 19, theirs.text);
+  }
+  cr_assert_gt(num_taken, 20);
+  ftl_arch_destroy(arch);
+  ftl_arch_destroy(h200);
+}
+
 Test(script_arch_loader, arithmetic_locals_and_functions_are_allowed) {
   ftl_arch *arch = load(file_write("my.lua",
                                    "local src = 'a ' .. 'sheet'\nlocal function mib(n) return n * 1024 * 1024 end\n"
@@ -256,6 +286,9 @@ Test(script_arch_loader, other_shapes_than_models_are_refused) {
                 {"return product \"My\" : on \"h200\" {}", "my.lua:1: the name \"My\" is not 1 to 31 lower-case"},
                 {"return product \"\" : on \"h200\" {}", "my.lua:1: the name \"\" is not"},
                 {"return product \"my\" : on \"h200\" (3)", "my.lua:1: bad argument #1 to"},
+                {"return product \"my\" {}", "my.lua:1: write product \"name\" : on \"base\" { ... }"},
+                {"return die \"my\" (3)", "my.lua:1: bad argument #1 to"},
+                {"return die \"my\" : on \"h200\" {}", "my.lua: a die stands on a die, and h200 is a product"},
                 {"return product \"gh100\" : on \"gh100\" {}", "my.lua: the product has the name of its die, gh100"},
                 {ON_H200("l2 = 3"), "my.lua:2: l2 is a section: write l2 = { key = value, ... }"},
                 {ON_H200("l2 = { 16 }"), "my.lua:2: l2 has a value without a key"},
