@@ -19,13 +19,14 @@
 // sees no key (causal, more queries than keys) takes one wholly masked step.
 #include "workloads/flash3.h"
 
+#include "base/integer.h"
 #include "tile/builder.h"
 
 static void set_defaults(ftl_spec *spec) {
   ftl_spec_set_default(spec, FTL_PARAM_schedule, FTL_SCHEDULE_PINGPONG);
   ftl_spec_set_default(spec, FTL_PARAM_num_warps, 2 * FTL_FLASH3_GROUP_WARPS);
-  ftl_spec_set_default(spec, FTL_PARAM_block_m,
-                       spec->value[FTL_PARAM_num_warps] / FTL_FLASH3_GROUP_WARPS * FTL_FLASH3_WGMMA_ROWS);
+  int64_t groups = ftl_divide_up(spec->value[FTL_PARAM_num_warps], FTL_FLASH3_GROUP_WARPS);
+  ftl_spec_set_default(spec, FTL_PARAM_block_m, groups * FTL_FLASH3_WGMMA_ROWS);
 }
 
 // ---- declarations ----

@@ -100,6 +100,7 @@ Test(unit_lower_checker_flash3, what_it_needs_and_does_not_find_is_the_reason) {
   expect_infeasible("h200", SHAPE "dtype=fp8_e4m3 num_stages=1", "num_stages=1");
   expect_infeasible("h200", SHAPE "copy=cp_async", "needs copy=tma");
   expect_infeasible("h200", SHAPE "num_warps=4", "two or three consumer warpgroups");
+  expect_infeasible("h200", SHAPE "num_warps=2", "two or three consumer warpgroups");  // no whole warpgroup
   expect_infeasible("h200", SHAPE "num_warps=8 block_m=64", "each consumer warpgroup needs a multiple of 64 rows");
   expect_infeasible("h200", SHAPE "cluster=2x1 causal=1",
                     "with causal, window, lengths or mask its query tiles see different keys");
