@@ -9,12 +9,11 @@
 #include "engine/sampled/l1_tiles.h"
 #include "engine/sampled/local_lines.h"
 #include "engine/sampled/pace.h"
+#include "engine/sampled/steady.h"
 #include "machine/cta/cta_scheduler.h"
 
 enum {
   PER_STEP_UNIT = FTL_TRAFFIC_UNIT / FTL_STEP_UNIT,
-  AGREE_PERMILLE = 5,    // periods that differ by less stand for those to come
-  DIRTY_PERMILLE = 20,   // the share of L2 that is dirty wavers by about a hundredth when it no longer grows
   KEPT_PERIODS = 1,      // run in any case at the end, so that the tail is real
   CANCEL_EVENTS = 4096,  // events between looks at the cancel flag
   DRAWS_A_STEP = 9,      // numbers by which drift is drawn; a segment beyond has one of the next step's
@@ -50,11 +49,6 @@ typedef struct cta_state {
   int64_t made, end;            // when they were made, and when the step would end (1/65536 cycle)
 } cta_state;
 
-typedef struct period_mark {
-  int64_t time;
-  int64_t dram_sectors, asked_sectors, dirty_sectors;
-} period_mark;
-
 typedef struct steps_run {
   const ftl_launch *launch;
   const ftl_segments *segments;
@@ -77,9 +71,8 @@ typedef struct steps_run {
   ftl_event_heap heap;
   int32_t ctas_per_sm, num_segments;
   ftl_gpu_steps *out;
-  int64_t num_marks, skipped_cycles;
-  period_mark marks[3];  // the last three starts of a period
-  ftl_traffic_counts mark_counts[2];
+  int64_t skipped_cycles;
+  ftl_steady steady;
 } steps_run;
 
 static int32_t sm_of(const steps_run *run, int32_t slot) { return run->sm_of_slot[slot]; }
@@ -142,35 +135,22 @@ static void repeat_counts(ftl_traffic_counts *counts, const ftl_traffic_counts *
   for (size_t i = 0; i < sizeof *counts / sizeof *sum; i++) of_counts(&sum[i], old[i], times);
 }
 
-static int64_t difference_permille(int64_t a, int64_t b) {
-  int64_t larger = a > b ? a : b;
-  return larger > 0 ? (larger - (a < b ? a : b)) * 1000 / larger : 0;
-}
-
-// Called when the CTA that begins a period starts: skips the periods to come once the last two agree in time, in
-// DRAM traffic and in what they leave dirty in L2: while that grows, writes are still to come.
+// Called when the CTA that begins a period starts: skips the periods to come once the last ones stand for them, as many
+// whole windows as there are.
 static void consider_skip(steps_run *run, int64_t now) {
-  memmove(&run->marks[0], &run->marks[1], 2 * sizeof run->marks[0]);
-  const ftl_traffic_counts *counts = &run->traffic->counts;
-  run->marks[2] = (period_mark){.time = now,
-                                .dram_sectors = counts->dram_read_sectors + counts->dram_write_sectors,
-                                .asked_sectors = counts->asked_sectors,
-                                .dirty_sectors = ftl_l2_tags_dirty_sectors(run->traffic->tags)};
-  run->mark_counts[0] = run->mark_counts[1];
-  run->mark_counts[1] = *counts;
+  ftl_steady_mark mark = {
+      .time = now, .counts = run->traffic->counts, .dirty_sectors = ftl_l2_tags_dirty_sectors(run->traffic->tags)};
+  ftl_steady_add(&run->steady, &mark);
+  ftl_steady_window window = ftl_steady_find(&run->steady);
   int64_t left = ftl_cta_scheduler_num_left(run->scheduler) / run->plan.period - KEPT_PERIODS;
-  if (++run->num_marks < 3 || left < 1) return;
-  const period_mark *mark = run->marks;
-  int64_t time_spread = difference_permille(mark[2].time - mark[1].time, mark[1].time - mark[0].time);
-  int64_t dram_spread =
-      difference_permille(mark[2].dram_sectors - mark[1].dram_sectors, mark[1].dram_sectors - mark[0].dram_sectors);
-  int64_t dirty_spread = difference_permille(mark[2].dirty_sectors, mark[1].dirty_sectors);
-  if (time_spread > AGREE_PERMILLE || dram_spread > AGREE_PERMILLE || dirty_spread > DIRTY_PERMILLE) return;
-  repeat_counts(&run->traffic->counts, &run->mark_counts[0], left);
-  run->skipped_cycles += (mark[2].time - mark[1].time) / FTL_TRAFFIC_UNIT * left;
-  ftl_cta_scheduler_skip(run->scheduler, left * run->plan.period);
-  run->out->skipped_ctas += left * run->plan.period;
-  run->out->period_spread_permille = time_spread > dram_spread ? time_spread : dram_spread;
+  int64_t windows = window.num_periods > 0 ? left / window.num_periods : 0;
+  if (windows < 1) return;
+  repeat_counts(&run->traffic->counts, &window.since.counts, windows);
+  run->skipped_cycles += (now - window.since.time) / FTL_TRAFFIC_UNIT * windows;
+  int64_t skipped_ctas = windows * window.num_periods * run->plan.period;
+  ftl_cta_scheduler_skip(run->scheduler, skipped_ctas);
+  run->out->skipped_ctas += skipped_ctas;
+  run->out->period_spread_permille = window.spread_permille;
 }
 
 static void end_cta(steps_run *run, int32_t slot, int64_t now) {
