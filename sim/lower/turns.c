@@ -6,8 +6,8 @@ enum { MOST_STARTED = 64 };  // values whose lives one instruction may lengthen
 // A node before its turn: what it makes live over the nodes it passes, going backwards.
 typedef struct passing {
   int32_t started[MOST_STARTED];
-  int32_t num_started;
-  int32_t change;  // of the registers live at the node passed last
+  int32_t num_started;  // MOST_STARTED + 1: more than can be followed
+  int32_t change;       // of the registers live at the node passed last
 } passing;
 
 bool ftl_turns_init(ftl_turns *turns, const ftl_draft *draft, int32_t max_nodes, ftl_arena *arena) {
@@ -26,6 +26,7 @@ int32_t ftl_turns_start(ftl_turns *turns, const ftl_draft_inst *first, int32_t n
 }
 
 static void start(const ftl_turns *turns, passing *p, int32_t value) {
+  if (p->num_started > MOST_STARTED) return;
   for (int32_t k = 0; k < p->num_started; k++)
     if (p->started[k] == value) return;
   if (p->num_started < MOST_STARTED) p->started[p->num_started] = value;

@@ -73,3 +73,14 @@ Test(unit_lower_feasibility, registers_over_the_cap_spill_and_are_feasible) {
   cr_expect_eq(p.warps->local_bytes_per_thread, 4 * p.warps->spill_registers);
   programs_fini(&p);
 }
+
+// An accumulator of 256 x 192 on 4 warps: one wgmma reads and writes more values than the order under register pressure
+// follows, and keeps its place.
+Test(unit_lower_feasibility, instructions_of_very_many_values_keep_their_place) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h100_pcie", "flash2_fwd", "heads=1 seqlen=4109 head_dim=192 block_m=256", &error),
+               FTL_OK, "%s", error.message);
+  cr_expect_gt(p.warps->spill_registers, 0);
+  programs_fini(&p);
+}
