@@ -122,16 +122,23 @@ static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t positio
 
 // An instruction that issues while others are still to be dispatched waits behind them; the sub-core goes on to issue
 // until more than one mma.sync would wait. That is when the next one may issue on any pipe that is dispatched to.
-static void hold(sm_subcore *sc, int64_t until) {
+static void hold(sm_subcore *sc, int64_t now, int64_t until) {
   static const uint8_t dispatched[] = {FTL_SM_PIPE_FP32, FTL_SM_PIPE_ALU, FTL_SM_PIPE_HALF, FTL_SM_PIPE_TENSOR};
-  for (size_t i = 0; i < sizeof dispatched; i++)
-    if (sc->pipe_free[dispatched[i]] < until) sc->pipe_free[dispatched[i]] = until;
+  for (size_t i = 0; i < sizeof dispatched; i++) {
+    uint8_t pipe = dispatched[i];
+    if (sc->pipe_free[pipe] >= until) continue;
+    if (sc->pipe_free[pipe] <= now + 1) {  // it has room until then
+      sm_note_held(sc, pipe);
+      sc->pipe_held[pipe] = now + 1;
+    }
+    sc->pipe_free[pipe] = until;
+  }
 }
 
 static inline void dispatch(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t cycles) {
   sc->dispatch_free = (sc->dispatch_free > now ? sc->dispatch_free : now) + cycles;
   int64_t until = sc->dispatch_free - sm->arch->tensor_mma_dispatch_cycles;
-  if (until > now + 1) hold(sc, until);
+  if (until > now + 1) hold(sc, now, until);
 }
 
 static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
@@ -140,8 +147,9 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   if (w->settled < now) sm_settle(sm, sc, w, now);
   w->settled = now + 1;
   sc->last = position;
-  int64_t interval = sm_interval(sm, op, now);
-  sc->pipe_free[op->pipe] = now + interval;
+  sm_note_held(sc, op->pipe);
+  sc->pipe_held[op->pipe] = now + op->interval;
+  sc->pipe_free[op->pipe] = now + sm_interval(sm, op, now);
   sc->pipe_taker[op->pipe] = position;
   if (op->dispatch) dispatch(sm, sc, now, op->dispatch);
   if (op->taken && sm_wgmma_runs(sm, now)) sc->taken += op->taken;
@@ -155,7 +163,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   } else if (last) {
     w->tokens[op->destination] = sm_token_word(sm, now + op->latency, op->producer);
   } else {
-    sc->ready[position] = now + interval;
+    sc->ready[position] = now + op->interval;
   }
   if (last) go_on(sm, sc, w, position, now);
 }

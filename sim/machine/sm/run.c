@@ -69,6 +69,18 @@ static void count_not_selected(sm_subcore *sc, const sm_run *run) {
   }
 }
 
+// The warps that dispatch alone kept from issuing instead of the run's second and later instructions.
+static void count_held(sm_subcore *sc, const sm_run *run, int64_t held) {
+  for (int32_t i = 0; held > 0 && i < sc->num_positions; i++) {
+    if (i == run->position || sc->pipe[i] != sc->pipe[run->position] || sc->ready[i] == SM_NEVER) continue;
+    int64_t from = sc->ready[i] > sc->warps[i]->settled ? sc->ready[i] : sc->warps[i]->settled;
+    for (int64_t k = 1; k < run->count; k++) {
+      int64_t waited = run->start + k * run->interval - from;
+      if (waited > 0) sc->undispatched[i] += (uint32_t)(waited < held ? waited : held);
+    }
+  }
+}
+
 void ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   sm_run run = sc->run;
   sc->run.position = -1;
@@ -76,18 +88,23 @@ void ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   FTL_CHECK(run.count > 0, "SM %d: a run is cut before it began", sm->config.sm_idx);
   sm_warp *w = sc->warps[run.position];
   int64_t last = run.start + (run.count - 1) * run.interval;
+  int64_t held = run.interval - w->op->interval;
   count_not_selected(sc, &run);
   if (w->settled < run.start) sm_settle(sm, sc, w, run.start);
-  sm->counters.stall_cycles[FTL_STALL_WAIT] += (run.count - 1) * (run.interval - 1);
+  sm_note_held(sc, w->op->pipe);
+  count_held(sc, &run, held);
+  sm->counters.stall_cycles[FTL_STALL_WAIT] += (run.count - 1) * (w->op->interval - 1);
+  sm->counters.stall_cycles[FTL_STALL_DISPATCH_STALL] += (run.count - 1) * held;
   sc->taken += run.count * run.taken - run.charged;
   w->settled = last + 1;
   w->reason = FTL_STALL_WAIT;
   w->repeat_left = (uint8_t)(w->repeat_left - run.count);
   sc->last = run.position;
+  sc->pipe_held[w->op->pipe] = last + w->op->interval;
   sc->pipe_free[w->op->pipe] = last + run.interval;
   sc->pipe_taker[w->op->pipe] = run.position;
   if (w->op->dispatch)  // one a cycle at most: what waited when the run began is as much behind, or gone
     sc->dispatch_free = sc->dispatch_free + run.count > last + 1 ? sc->dispatch_free + run.count : last + 1;
-  sc->ready[run.position] = last + run.interval;
+  sc->ready[run.position] = last + w->op->interval;
   sm->counters.pipe_insts[w->op->pipe] += run.count;
 }

@@ -110,11 +110,13 @@ typedef struct sm_subcore {
   int64_t ready[SM_MAX_POSITIONS];  // SM_NEVER: blocked, or no warp
   uint8_t pipe[SM_MAX_POSITIONS];
   int64_t pipe_free[FTL_SM_PIPE_COUNT];
+  int64_t pipe_held[FTL_SM_PIPE_COUNT];   // from this cycle until pipe_free the pipe has room, but dispatch does not
   int32_t pipe_taker[FTL_SM_PIPE_COUNT];  // position of the warp that issued there last
   int32_t num_positions, last;
   int64_t eligible_at;                      // when `eligible`, and no other, may issue; SM_NEVER: to be found anew
   uint64_t eligible;                        // positions
   uint32_t not_selected[SM_MAX_POSITIONS];  // cycles since `settled` in which another warp was chosen
+  uint32_t undispatched[SM_MAX_POSITIONS];  // the same in which its pipe was held, before the pipe was taken again
   int64_t age[SM_MAX_POSITIONS];            // order of arrival
   sm_warp *warps[SM_MAX_POSITIONS];
   sm_run run;
@@ -304,10 +306,30 @@ void ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc);
 int64_t ftl_sm_run_take(sm_subcore *sc, int64_t cycle);
 
 // ---- accounting ----
+// Cycles before `until`, and not settled yet, in which the warp could have issued but for dispatch, since its pipe was
+// taken last. An mma.sync that waits for the operands of another waits for the tensor pipe: Nsight Compute calls that
+// math_pipe_throttle, as it does where nothing but mma.sync is dispatched.
+static inline int64_t sm_held_cycles(const sm_subcore *sc, int32_t position, int64_t until) {
+  uint8_t pipe = sc->pipe[position];
+  if (pipe >= FTL_SM_PIPE_TENSOR || sc->pipe_held[pipe] >= sc->pipe_free[pipe]) return 0;
+  int64_t from = sc->pipe_held[pipe], ready = sc->ready[position], settled = sc->warps[position]->settled;
+  if (from < ready) from = ready;
+  if (from < settled) from = settled;
+  if (until > sc->pipe_free[pipe]) until = sc->pipe_free[pipe];
+  return until > from ? until - from : 0;
+}
+
+// The pipe is about to be taken, or held anew: what waited for it while it was held.
+static inline void sm_note_held(sm_subcore *sc, uint8_t pipe) {
+  if (pipe >= FTL_SM_PIPE_TENSOR || sc->pipe_held[pipe] >= sc->pipe_free[pipe]) return;
+  for (int32_t i = 0; i < sc->num_positions; i++)
+    if (sc->pipe[i] == pipe) sc->undispatched[i] += (uint32_t)sm_held_cycles(sc, i, sc->pipe_free[pipe]);
+}
+
 static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t until) {
   int64_t from = w->settled;
   if (from >= until) return;
-  int64_t ready = sc->ready[w->position];
+  int64_t ready = sc->ready[w->position], held = sc->undispatched[w->position] + sm_held_cycles(sc, w->position, until);
   w->settled = until;
   if (ready >= until) {
     sm->counters.stall_cycles[w->reason] += until - from;
@@ -318,11 +340,12 @@ static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t unt
     from = ready;
   }
   int64_t not_selected = sc->not_selected[w->position];
-  FTL_CHECK(until - from >= not_selected, "warp %d: more cycles not selected than cycles, at cycle %lld", w->warp,
-            (long long)until);
+  FTL_CHECK(until - from >= not_selected + held, "warp %d: more cycles with a reason than cycles, at cycle %lld",
+            w->warp, (long long)until);
   sm->counters.stall_cycles[FTL_STALL_NOT_SELECTED] += not_selected;
-  sm->counters.stall_cycles[w->op->throttle] += until - from - not_selected;
-  sc->not_selected[w->position] = 0;
+  sm->counters.stall_cycles[FTL_STALL_DISPATCH_STALL] += held;
+  sm->counters.stall_cycles[w->op->throttle] += until - from - not_selected - held;
+  sc->not_selected[w->position] = sc->undispatched[w->position] = 0;
 }
 
 // When the warp may issue as things stand.
@@ -342,10 +365,11 @@ static inline void sm_subcore_wake(sm_subcore *sc, int64_t cycle) {
 }
 
 // The compiler's stall counts hold a warp while it keeps the pipe of its next instruction busy itself: it is not ready
-// before (a `wait`), and a throttle is what other warps do to it. 0 where that does not hold it.
+// before (a `wait`), and a throttle is what other warps do to it. They know nothing of dispatch. 0 where that does not
+// hold it.
 static inline int64_t sm_own_pipe_free(const sm_subcore *sc, const sm_warp *w) {
   uint8_t pipe = w->op->pipe;
-  if (pipe <= FTL_SM_PIPE_GMMA) return sc->pipe_taker[pipe] == w->position ? sc->pipe_free[pipe] : 0;
+  if (pipe <= FTL_SM_PIPE_GMMA) return sc->pipe_taker[pipe] == w->position ? sc->pipe_held[pipe] : 0;
   return pipe <= FTL_SM_PIPE_LG ? w->mio_free : 0;
 }
 

@@ -196,7 +196,7 @@ void ftl_sm_warp_start(ftl_sm *sm, sm_warp *w, int64_t cta, int64_t cycle) {
   w->start = w->settled = cycle;
   w->mio_free = 0;
   sc->age[w->position] = sm->launch_sequence++;
-  sc->not_selected[w->position] = 0;
+  sc->not_selected[w->position] = sc->undispatched[w->position] = 0;
   w->op = w->first_op - 1;
   ftl_sm_warp_advance(sm, w, cycle, cycle, FTL_STALL_WAIT);
 }

@@ -99,3 +99,48 @@ Test(timing_sm_dispatch, a_wgmma_yields_to_instructions_of_one_cycle) {
   cr_expect_eq(results_at(FTL_OP_FFMA, 1), 64 + 10 + 64 + 12);
   cr_expect_eq(results_at(FTL_OP_CVT, 1), 64 + 64 + 12);
 }
+
+// As above: MMA at 0, FFMAs at 1 to 8, MMA at 9. The FFMA behind it is ready at 10, and its pipe is free; it waits for
+// dispatch until 14, which no stall count of a compiler foresees.
+Test(timing_sm_dispatch, what_waits_for_dispatch_alone_is_a_dispatch_stall) {
+  rig *r = rig_create(1);
+  r->arch.tensor_mma_dispatch_cycles = 6;
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_MMA, 9, -1);
+  rig_add(r, FTL_OP_FFMA, 10, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_DISPATCH_STALL], 4);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 0);
+  rig_check_stalls(r);
+  rig_destroy(r);
+}
+
+// Warps 0 to 3 multiply from 0 to 64, and leave at 1. Beside that each of warps 4 to 8 issues 5 FFMAs of 2 cycles, one of
+// them a cycle of dispatch: 4 cycles of the warp's own wait for the next. Warps 4 and 8 share a sub-core: while 4 issues
+// at 2, 4, 6, 8 and 10, warp 8 is not selected in these 5 cycles and not dispatched in the 5 after them.
+static void five_beside_a_wgmma(bool bulk) {
+  rig *r = rig_create(4);
+  r->bulk = bulk;
+  r->arch.tensor_wgmma_dispatch_cycles = 2;
+  ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, -1);
+  product->arg = 128;
+  product->ring_a = product->ring_b = 0;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 5);
+  rig_add(r, FTL_OP_FFMA, 0, -1)->repeat = 5;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_expect_eq(rig_cycle(r, 8, 0, 0), 12);
+  cr_expect_eq(rig_counters(r)->stall_cycles[FTL_STALL_DISPATCH_STALL], 5 * 4 + 5, "%d",
+               (int)rig_counters(r)->stall_cycles[FTL_STALL_DISPATCH_STALL]);
+  cr_expect_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 0);
+  rig_check_stalls(r);
+  rig_destroy(r);
+}
+
+Test(timing_sm_dispatch, beside_a_wgmma_the_second_cycle_is_a_dispatch_stall) {
+  five_beside_a_wgmma(false);
+  five_beside_a_wgmma(true);
+}
