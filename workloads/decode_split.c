@@ -189,6 +189,9 @@ static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   int32_t role = ftl_builder_role(b, "main", s->num_warps, 0), columns = a->padded_head_dim;
   ftl_builder_groups(b, s->num_groups);
   s->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, 1 << role);
+  // Of an operand of 16 rows that has fewer the kernel zeroes the others: it loads, waits and stores, before it asks
+  // for any key (kernels/attention/decode_mma.h, load_queries; Triton's loads of queries).
+  if (s->num_groups > 1) ftl_builder_through_registers(b, s->ring_q);
   static const char *const k_rings[] = {"k", "k stored", "k scales"}, *const v_rings[] = {"v", "v stored", "v scales"};
   ftl_kv_stream_rings(b, &s->cache, &s->k, k_rings, role, a->block_n, columns, s->num_stages);
   ftl_kv_stream_rings(b, &s->cache, &s->v, v_rings, role, a->block_n, columns, s->num_stages);

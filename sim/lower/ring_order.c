@@ -69,12 +69,16 @@ static void note_tiles(search *s, bool *entry, bool reached, bool value) {
 bool ftl_ring_order_closes_group(const ftl_tile_program *tile, const ftl_role *role, int32_t op) {
   if (op + 1 >= role->num_ops) return true;
   const ftl_tile_op *next = &tile->ops[role->first_op + op + 1];
-  return next->kind != FTL_TILE_COMMIT || ftl_tile_ring_is_put(tile, next->ring);
+  return next->kind != FTL_TILE_COMMIT || ftl_tile_ring_is_stored(tile, next->ring);
 }
 
-// Stages that are put are no copies: nothing is in flight when they are committed.
+// Stages that threads have stored are no copies: nothing is in flight when they are committed.
+static bool is_stored(const search *s, int32_t ring) {
+  return s->copy == FTL_COPY_TMA ? ftl_tile_ring_is_put(s->tile, ring) : ftl_tile_ring_is_stored(s->tile, ring);
+}
+
 static bool do_commit(const search *s, state *st, const ftl_tile_op *op) {
-  if (ftl_tile_ring_is_put(s->tile, op->ring)) return true;
+  if (is_stored(s, op->ring)) return true;
   if (st->num_commits >= MAX_COMMITS) return false;
   st->closes[st->num_commits] = ftl_ring_order_closes_group(s->tile, s->role, st->op);
   st->commits[st->num_commits++] = (int8_t)op->ring;
@@ -100,7 +104,7 @@ static void drop_waited(state *st) {
 }
 
 static bool do_wait(search *s, state *st, const ftl_tile_op *op, ftl_op_order *order) {
-  if (ftl_tile_ring_is_put(s->tile, op->ring)) {
+  if (is_stored(s, op->ring)) {
     if (s->copy == FTL_COPY_TMA || is_last_wait(s, st->op)) pass_barrier(st);
     return st->rings[op->ring].num_busy > 0;
   }

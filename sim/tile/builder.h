@@ -69,6 +69,8 @@ int32_t ftl_builder_ring(ftl_builder *builder, const char *name, ftl_dtype dtype
 // The ring lies over those declared before it, of at least its bytes; that they are idle whenever it is used is the
 // program's own care.
 void ftl_builder_overlay(ftl_builder *builder, int32_t ring);
+// Its loads wait for their data, as those of a kernel that zeroes rows it does not have (see ftl_ring).
+void ftl_builder_through_registers(ftl_builder *builder, int32_t ring);
 
 // For who learns as ops come which roles use a ring or meet at a barrier: declare it with producer -1 and masks 0.
 void ftl_builder_ring_filled_by(ftl_builder *builder, int32_t ring, int32_t role);

@@ -182,6 +182,10 @@ bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring) {
   return false;
 }
 
+bool ftl_tile_ring_is_stored(const ftl_tile_program *program, int32_t ring) {
+  return program->rings[ring].through_registers || ftl_tile_ring_is_put(program, ring);
+}
+
 void ftl_tile_program_destroy(ftl_tile_program *program) {
   if (!program) return;
   for (int32_t i = 0; i < program->num_tensors; i++) free(program->tensors[i].table);

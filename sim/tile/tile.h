@@ -131,6 +131,9 @@ typedef struct ftl_ring {
   int32_t producer, consumers_mask;  // role index; bit per consuming role
   ftl_multicast multicast;           // of every load into it
   bool overlaid;  // lies over rings declared before it, which are idle when it is used: takes no room of its own
+  // Threads load a stage into registers and store it before they go on, whatever other rings are copied with (but TMA):
+  // nothing is in flight once it is committed.
+  bool through_registers;
 } ftl_ring;
 
 // ---- register tiles ----
@@ -362,6 +365,8 @@ bool ftl_tile_op_loads_direct(ftl_tile_op_kind kind);  // LOOKUP, LOAD_TILE, LOA
 bool ftl_tile_op_stores(ftl_tile_op_kind kind);        // STORE, ATOMIC_ADD, STORE_ROWS, STORE_MERGED
 // Whether a PUT, DEQUANTIZE or TRANSPOSE fills the ring.
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring);
+// Whether threads have stored its stages when they commit them: put, or loaded through registers.
+bool ftl_tile_ring_is_stored(const ftl_tile_program *program, int32_t ring);
 // Groups of columns of ring `to` with a scale each in ring `scales`; 0: it has no scale for each row and group. As many
 // columns of `scales` as `to` has rows: [group][row]. Fewer: so many rows of `to` are a page, pages lie one after
 // another. The scale of row r and group g is then at

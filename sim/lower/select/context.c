@@ -169,4 +169,8 @@ bool ftl_select_is_put_across(const ftl_tile_program *tile, int32_t ring) {
   return tile->num_roles > 1 && ftl_tile_ring_is_put(tile, ring);
 }
 
+bool ftl_select_is_through_registers(const ftl_select *s, int32_t ring) {
+  return s->copy != FTL_COPY_TMA && s->tile->rings[ring].through_registers;
+}
+
 bool ftl_select_is_mbarrier_role(const ftl_select *s) { return s->tile->num_roles > 1; }

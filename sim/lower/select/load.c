@@ -218,7 +218,8 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
   ftl_copy_plan plan = ftl_copy_plan_of(&op->ref, element_bytes, &s->layouts[op->ring], s->role->num_warps);
   ftl_select_ring *ring = &s->rings[op->ring];
-  if (s->copy == FTL_COPY_LDG && !ring->stage_begun) {
+  bool by_registers = s->copy == FTL_COPY_LDG || ftl_select_is_through_registers(s, op->ring);
+  if (by_registers && !ring->stage_begun) {
     if (s->orders[s->op_idx].store_pending) ftl_select_store_held(s, op->ring);
     ring->num_held = 0;
   }
@@ -231,14 +232,14 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   int32_t pointer = s->tensor_pointer[op->ref.tensor];
   ftl_select_add(s, FTL_OP_IADD, TILE_ADDS, pointer, pointer, ftl_select_entry_of_ref(s, &op->ref), NONE);
   // ptxas puts null loads (@!PT LDS RZ) before a run of LDGSTS, on sm_80 and sm_90 alike
-  if (s->copy == FTL_COPY_CP_ASYNC && !continues) ftl_select_idle(s, NULL_LOADS, 0);
+  if (!by_registers && !continues) ftl_select_idle(s, NULL_LOADS, 0);
   if (ftl_select_recomputes_places(s, op->ring)) find_places(s, op, &plan);
   for (int32_t group = 0; group < plan.num_groups; group++) {
     int32_t predicate, address = group_address(s, op, group, &predicate);
     for (int32_t block = 0; block < plan.num_blocks; block++) {
       ftl_access access = group_access(s, &plan, ref, group, block);
       if (access.bytes == 0) continue;
-      if (s->copy == FTL_COPY_LDG)
+      if (by_registers)
         add_held_ldg(s, op, &plan, access, block, address, predicate);
       else
         add_cp_async(s, op, &plan, access, group, block, address, predicate);

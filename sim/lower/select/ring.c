@@ -56,6 +56,10 @@ void ftl_select_commit(ftl_select *s, const ftl_tile_op *op) {
     commit_put_across(s, op->ring);
     return;
   }
+  if (ftl_select_is_through_registers(s, op->ring)) {
+    ftl_select_store_held(s, op->ring);
+    return;
+  }
   if (s->copy == FTL_COPY_LDG && !is_put) return;
   if (s->copy == FTL_COPY_CP_ASYNC && !is_put && ftl_ring_order_closes_group(s->tile, s->role, s->op_idx))
     add_ring_inst(s, FTL_OP_CP_COMMIT, op->ring, in_order);
@@ -85,7 +89,7 @@ static void wait_together(ftl_select *s, int32_t first) {
   int32_t groups_left = INT32_MAX;
   for (int32_t i = first; i <= s->op_idx; i++) {
     const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
-    if (ftl_tile_ring_is_put(s->tile, op->ring)) continue;
+    if (ftl_tile_ring_is_put(s->tile, op->ring) || ftl_select_is_through_registers(s, op->ring)) continue;
     if (s->orders[i].groups_left < groups_left) groups_left = s->orders[i].groups_left;
     if (s->copy == FTL_COPY_LDG && s->orders[i].store_here) ftl_select_store_held(s, op->ring);
   }

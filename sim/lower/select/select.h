@@ -144,6 +144,7 @@ void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t
 bool ftl_select_contracts(const ftl_select *s, int32_t op_idx);
 // Packs the 16 columns of fp32 accumulators of operand block `block` to 16 bits.
 void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination);
+bool ftl_select_is_through_registers(const ftl_select *s, int32_t ring);  // see ftl_ring
 bool ftl_select_is_mbarrier_role(const ftl_select *s);  // producer and consumer roles talk through mbarriers
 // The ring whose stage indices serve this one too: rings of as many stages that are filled as often share them, as in
 // Triton's pipelines; with mbarriers each has its own, whose phase it also tells.

@@ -80,6 +80,21 @@ Test(unit_lower_ring_order, commits_next_to_each_other_are_one_group) {
   cr_expect_eq(s->orders[wait_v].groups_left, 1);
 }
 
+// Committed between two copies, it separates their groups and is in none: when v is waited for nothing is younger.
+Test(unit_lower_ring_order, a_stage_loaded_through_registers_is_in_no_group) {
+  sketch *s = sketch_of(1);
+  s->tile.rings[0].through_registers = true;
+  fill(s, 1);
+  int32_t v = s->tile.num_ops - 1;
+  fill(s, 0);
+  int32_t wait_v = add(s, FTL_TILE_WAIT, 1);
+  add(s, FTL_TILE_WAIT, 0);
+  find(s, FTL_COPY_CP_ASYNC);
+  cr_assert_eq(s->status, FTL_OK);
+  cr_expect(ftl_ring_order_closes_group(&s->tile, &s->tile.roles[0], v));
+  cr_expect_eq(s->orders[wait_v].groups_left, 0);
+}
+
 Test(unit_lower_ring_order, the_smallest_number_of_all_paths_holds) {
   sketch *s = sketch_of(2);
   fill(s, 0);

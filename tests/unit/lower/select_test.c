@@ -1,6 +1,7 @@
 // Instruction counts of flash2_fwd against closed forms and against what nvcc emits for the kernels in
 // kernels/attention.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "../lower_checker/programs.h"
@@ -68,6 +69,32 @@ Test(unit_lower_select, operands_are_loaded_once_a_k_step_and_shared_by_the_slab
   // 2 tiles of 64 x 256 bytes, 512 bytes an instruction, 4 warps
   cr_expect_eq(c.insts[FTL_OP_CP_ASYNC], 16);
   programs_fini(&p);
+}
+
+// First instruction of an opcode in the first role; the number of instructions where there is none.
+static int32_t first_of(const ftl_warp_program *p, ftl_opcode opcode) {
+  int32_t i = 0;
+  while (i < p->roles[0].num_insts && p->insts[i].opcode != opcode) i++;
+  return i;
+}
+
+// 4 of 16 rows exist, and the kernel zeroes the others (decode_mma.h, load_queries): their 16-byte loads are stored
+// before a key is asked for. A tile of 64 rows on 4 warps is copied like any other.
+Test(unit_lower_select, queries_of_a_tile_that_warps_share_go_through_registers) {
+  const char *shape =
+      "heads=32 kv_heads=8 seqlen_kv=8192 head_dim=128 block_n=64 num_warps=4 num_stages=2 splits=4 mma=mma "
+      "copy=cp_async ";
+  ftl_error error = {0};
+  for (int wide = 0; wide < 2; wide++) {
+    char parameters[256];
+    snprintf(parameters, sizeof parameters, "%s%s", shape, wide ? "block_m=64" : "block_m=16");
+    programs p;
+    cr_assert_eq(lower_workload(&p, "h200", "flash_decode", parameters, &error), FTL_OK, "%s", error.message);
+    int32_t load = first_of(p.warps, FTL_OP_LDG), store = first_of(p.warps, FTL_OP_STS);
+    int32_t copy = first_of(p.warps, FTL_OP_CP_ASYNC);
+    cr_expect_eq(load < store && store < copy, !wide, "%d: %d %d %d", wide, load, store, copy);
+    programs_fini(&p);
+  }
 }
 
 Test(unit_lower_select, wgmma_covers_block_n_or_head_dim_at_once) {
