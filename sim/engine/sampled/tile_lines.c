@@ -146,11 +146,23 @@ static void forget(ftl_tile_lines *tiles) {
   tiles->num_entries = tiles->num_lines = 0;
 }
 
+// A tile of one row that lies in one sector, such as a row's log-sum-exp, is that sector: who asks for its neighbour waits
+// for the same fill, and merges with the same requests.
+static ftl_tile_entry key_of(const ftl_tile_place *place) {
+  ftl_tile_entry key = {.address_bytes = place->address_bytes,
+                        .num_rows = place->num_rows,
+                        .row_bytes = place->row_bytes,
+                        .pages = pages_of(place)};
+  int64_t in_sector = place->address_bytes % SECTOR_BYTES;
+  if (place->num_rows == 1 && !place->pages && in_sector + place->row_bytes <= SECTOR_BYTES) {
+    key.address_bytes -= in_sector;
+    key.row_bytes = SECTOR_BYTES;
+  }
+  return key;
+}
+
 ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place) {
-  const ftl_tile_entry wanted = {.address_bytes = place->address_bytes,
-                                 .num_rows = place->num_rows,
-                                 .row_bytes = place->row_bytes,
-                                 .pages = pages_of(place)};
+  const ftl_tile_entry wanted = key_of(place);
   int32_t *slot = slot_of(tiles, &wanted);
   if (*slot) return &tiles->entries[*slot - 1];
   if (tiles->num_entries == tiles->capacity_entries) {

@@ -44,6 +44,27 @@ Test(unit_engine_tile_lines, rows_that_are_not_whole_lines_give_part_of_their_se
   release_sample(&s);
 }
 
+// The log-sum-exps of rows 3 and 7 lie in one sector of 32 bytes, that of row 8 in the next; two floats across the two
+// are a tile of their own.
+Test(unit_engine_tile_lines, tiles_within_one_sector_are_that_sector) {
+  sample s = make_sample(0);
+  static const struct { int32_t first, count; } floats[] = {{3, 1}, {7, 1}, {8, 1}, {7, 2}};
+  ptrdiff_t entry[4];
+  for (int32_t i = 0; i < 4; i++) {
+    ftl_tile_place place = {.address_bytes = (1 << 21) + 4 * floats[i].first,
+                            .row_stride_bytes = 4,
+                            .num_rows = 1,
+                            .row_bytes = 4 * floats[i].count};
+    entry[i] = ftl_tile_lines_find(&s.tiles, &place) - s.tiles.entries;
+  }
+  cr_expect_eq(entry[1], entry[0]);
+  cr_expect_eq(entry[2], 1);
+  cr_expect_eq(entry[3], 2);
+  cr_expect_eq(s.tiles.entries[0].num_sectors, 1);
+  cr_expect_eq(s.tiles.entries[2].num_sectors, 2);
+  release_sample(&s);
+}
+
 Test(unit_engine_tile_lines, tiles_in_pages_are_told_apart_by_all_their_pages) {
   sample s = make_sample(0);
   const int32_t pages[] = {3, 1, 3, 2, 3, 1};
