@@ -10,6 +10,7 @@
     measure.py product CASES.csv ...          own products    -> OUT/product_CASES_{stream,ncu}.csv
     measure.py foreign CASES.csv ...          Triton, PyTorch, cuBLAS -> OUT/foreign_CASES_{stream,ncu}.csv
     measure.py opcodes CASES.csv ...          executed warp instructions by opcode -> OUT/opcodes_CASES.csv
+    measure.py tiles CASES.csv                in which order foreign kernels finish their output tiles -> OUT/CASES.csv
     measure.py trace                          SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv
     measure.py sass                           disassembly of the microbenchmarks and some kernels -> OUT/sass/
 
@@ -32,6 +33,7 @@ from tools import output_of, provenance, tool
 csv.field_size_limit(1 << 30)  # instanced metrics are long
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE / "build"
+TILES_KEPT = 160  # of each launch that `tiles` watches
 MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "loaded_latency", "fabric", "l2_capacity", "alu", "shared_memory", "mma", "wgmma", "async_copy", "sm_clock",
          "pipes", "barriers", "issue_queues", "instruction_cache", "occupancy", "store_bandwidth", "local_memory", "drift", "gpc_drift", "coalescer_latency",
          "branch", "pending_lines", "operand_ports", "wgmma_turns", "cold_start")
@@ -216,6 +218,13 @@ def opcodes(path, out):
     write_rows(out / f"{stem}.csv", rows, dict(facts, condition="ncu", metric=metric))
 
 
+def tiles(path, out):
+    facts = dict(provenance(), torch=output_of(sys.executable, "-c", "import torch; print(torch.__version__)"), condition="stream", clocks="as found")
+    command = [sys.executable, str(HERE / "foreign" / "tile_order.py"), str(BUILD / "libtile_order.so"), path, str(TILES_KEPT)]
+    rows = read_result(subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=HERE).stdout)
+    write_rows(out / pathlib.Path(path).name, rows, facts)
+
+
 def sass(out):
     folder = out / "sass"
     folder.mkdir(parents=True, exist_ok=True)
@@ -270,7 +279,7 @@ def trace(out):
 def main():
     global BUILD
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("measure", "check", "build", "micro", "attention", "product", "foreign", "opcodes", "trace", "sass"))
+    parser.add_argument("what", choices=("measure", "check", "build", "micro", "attention", "product", "foreign", "opcodes", "tiles", "trace", "sass"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "measurements")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
@@ -299,6 +308,8 @@ def main():
         for path in args.names:
             if args.what == "opcodes":
                 opcodes(str(pathlib.Path(path).resolve()), out)
+            elif args.what == "tiles":
+                tiles(str(pathlib.Path(path).resolve()), out)
             else:
                 cases_run(args.what, str(pathlib.Path(path).resolve()), out, args)
     return 0
