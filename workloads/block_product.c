@@ -25,7 +25,7 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
       .transpose_b = v[FTL_PARAM_transpose_b] != 0,
       .m_first = v[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST,
       .persistent = v[FTL_PARAM_persistent] != 0,
-      .dynamic_tiles = v[FTL_PARAM_tile_scheduler] == FTL_TILE_SCHEDULER_DYNAMIC,
+      .handout = ftl_spec_handout(spec),
       .has_producer = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA,
       .num_b = 1,
   };
@@ -243,6 +243,6 @@ void ftl_block_product_build(ftl_block_product *p, ftl_block_product_finish fini
   else
     build_multistage(p, sums);
   finish(p, sums, context);
-  ftl_builder_grid(p->b, p->batch * p->num_splits * p->tiles_m * p->tiles_n, p->persistent, p->dynamic_tiles);
+  ftl_builder_grid(p->b, p->batch * p->num_splits * p->tiles_m * p->tiles_n, p->persistent, p->handout);
   ftl_builder_flops(p->b, 2 * p->num_b * p->batch * p->m * p->n * p->k * ftl_dtype_numbers(p->dtype));
 }

@@ -20,7 +20,8 @@ typedef struct ftl_block_product {
   int32_t block_m, block_n, block_k, num_stages, num_warps;  // k and block_k in elements as stored: pairs of int4
   ftl_dtype dtype, sum_dtype;
   ftl_cluster_shape cluster;  // tiles_m and tiles_n are multiples of its sides: tiles outside of C are empty
-  bool transpose_a, transpose_b, m_first, persistent, dynamic_tiles, has_producer;
+  bool transpose_a, transpose_b, m_first, persistent, has_producer;
+  ftl_tile_handout handout;
   // Set by the workload.
   ftl_builder *b;
   int32_t num_b, a, of_b[FTL_PRODUCT_MAX_B];  // tensors

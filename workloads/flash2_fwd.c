@@ -345,8 +345,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   if (status == FTL_OK) status = ftl_builder_create(&f.b, "flash2_fwd", error);
   if (status != FTL_OK) goto done;
   declare(&f, spec);
-  ftl_builder_grid(f.b, num_ctas(&f), f.persistent,
-                   spec->value[FTL_PARAM_tile_scheduler] == FTL_TILE_SCHEDULER_DYNAMIC);
+  ftl_builder_grid(f.b, num_ctas(&f), f.persistent, ftl_spec_handout(spec));
   ftl_builder_flops(f.b, model_flops(&f));
   prologue(&f);
   main_loops(&f);

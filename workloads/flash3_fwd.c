@@ -140,8 +140,7 @@ static ftl_status write(ftl_flash3 *f, const ftl_spec *spec, ftl_tile_program **
   ftl_status status = ftl_builder_create(&f->b, "flash3_fwd", error);
   if (status != FTL_OK) return status;
   declare(f, spec);
-  ftl_builder_grid(f->b, num_ctas(f), f->is_persistent,
-                   spec->value[FTL_PARAM_tile_scheduler] == FTL_TILE_SCHEDULER_DYNAMIC);
+  ftl_builder_grid(f->b, num_ctas(f), f->is_persistent, ftl_spec_handout(spec));
   ftl_builder_flops(f->b, model_flops(f));
   write_roles(f);
   status = ftl_builder_finish(f->b, out, error);

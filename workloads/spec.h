@@ -73,7 +73,7 @@ enum {
 };
 enum { FTL_SPEC_ACC_FP32, FTL_SPEC_ACC_FP16, FTL_SPEC_ACC_INT32 };
 enum { FTL_KV_FP16, FTL_KV_BF16, FTL_KV_FP8, FTL_KV_INT8, FTL_KV_INT4 };
-enum { FTL_TILE_SCHEDULER_STATIC, FTL_TILE_SCHEDULER_DYNAMIC };
+enum { FTL_TILE_SCHEDULER_STATIC, FTL_TILE_SCHEDULER_DYNAMIC, FTL_TILE_SCHEDULER_DYNAMIC_LATE };
 enum { FTL_L2_OF_NONE, FTL_L2_OF_QO, FTL_L2_OF_KV };
 
 typedef struct ftl_param_info {
@@ -116,6 +116,10 @@ typedef struct ftl_cluster_shape {
 ftl_cluster_shape ftl_cluster_of_value(int64_t value);
 static inline ftl_cluster_shape ftl_spec_cluster(const ftl_spec *spec) {
   return ftl_cluster_of_value(spec->value[FTL_PARAM_cluster]);
+}
+static inline ftl_tile_handout ftl_spec_handout(const ftl_spec *spec) {
+  static const ftl_tile_handout of[] = {FTL_TILES_BY_STRIDE, FTL_TILES_ASKED_AHEAD, FTL_TILES_ASKED_LATE};
+  return of[spec->value[FTL_PARAM_tile_scheduler]];
 }
 
 // For set_defaults: the value of a parameter that the user left open.

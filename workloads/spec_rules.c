@@ -56,13 +56,14 @@ static ftl_status check_pages(const ftl_spec *spec, ftl_error *error) {
 static ftl_status check_tile_scheduler(const ftl_spec *spec, ftl_error *error) {
   if (!takes(spec, FTL_PARAM_tile_scheduler) || spec->value[FTL_PARAM_tile_scheduler] == FTL_TILE_SCHEDULER_STATIC)
     return FTL_OK;
+  char scheduler[32], cluster[32];
+  ftl_spec_text(spec, FTL_PARAM_tile_scheduler, scheduler);
   if (spec->value[FTL_PARAM_persistent] == 0)
-    return ftl_error_set(error, FTL_BAD_INPUT, "tile_scheduler=dynamic: only with persistent=true");
+    return ftl_error_set(error, FTL_BAD_INPUT, "tile_scheduler=%s: only with persistent=true", scheduler);
   bool in_clusters = takes(spec, FTL_PARAM_cluster) && spec->value[FTL_PARAM_cluster] != 0;
   if (!in_clusters) return FTL_OK;
-  char text[32];
-  return ftl_error_set(error, FTL_BAD_INPUT, "tile_scheduler=dynamic: not with cluster=%s; allowed is 1x1",
-                       ftl_spec_text(spec, FTL_PARAM_cluster, text));
+  return ftl_error_set(error, FTL_BAD_INPUT, "tile_scheduler=%s: not with cluster=%s; allowed is 1x1", scheduler,
+                       ftl_spec_text(spec, FTL_PARAM_cluster, cluster));
 }
 
 static ftl_status check_heads(const ftl_spec *spec, ftl_error *error) {

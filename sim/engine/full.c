@@ -36,7 +36,7 @@ static ftl_status allocate(full_run *run, int64_t sm_khz, ftl_error *error) {
                           .program = launch->warps,
                           .num_slots = launch->occupancy.ctas_per_sm,
                           .persistent_stride = launch->tile->persistent ? num_ctas : 0,
-                          .dynamic_tiles = launch->tile->dynamic_tiles,
+                          .dynamic_tiles = launch->tile->handout != FTL_TILES_BY_STRIDE,
                           .bulk = !launch->no_bulk};
   ftl_status status = FTL_OK;
   if (!run->memory) status = ftl_memory_create(&run->memory, arch, sm_khz, error);
@@ -121,7 +121,7 @@ static void deliver_replies(full_run *run) {
 
 // CTAs that took from the counter of tiles in this window get theirs in the order of their requests.
 static void assign_tiles(full_run *run) {
-  for (int64_t i = 0; run->launch->tile->dynamic_tiles && i < run->merge.count; i++) {
+  for (int64_t i = 0; run->launch->tile->handout != FTL_TILES_BY_STRIDE && i < run->merge.count; i++) {
     const ftl_mem_request *request = &run->merge.requests[i];
     if (request->tile_slot == 0) continue;
     ftl_sm_assign_tile(ftl_sm_pool_get(run->pool, request->sm), request->tile_slot - 1, run->next_tile++);

@@ -390,7 +390,8 @@ static int set_grid(lua_State *lua) {
   int32_t cluster = (int32_t)ftl_sketch_option(lua, 3, "cluster", 1, FTL_TILE_MAX_CLUSTER_CTAS, 1);
   if (num_ctas % cluster != 0)
     return luaL_error(lua, "%I CTAs are not whole clusters of %d", (lua_Integer)num_ctas, (int)cluster);
-  ftl_builder_grid(sketch->builder, num_ctas, option_flag(lua, 3, "persistent"), option_flag(lua, 3, "dynamic"));
+  ftl_builder_grid(sketch->builder, num_ctas, option_flag(lua, 3, "persistent"),
+                   option_flag(lua, 3, "dynamic") ? FTL_TILES_ASKED_AHEAD : FTL_TILES_BY_STRIDE);
   ftl_builder_cluster(sketch->builder, cluster);
   return 0;
 }

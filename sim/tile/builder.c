@@ -70,10 +70,10 @@ void ftl_builder_source(ftl_builder *builder, const char *source, int32_t line) 
 
 const ftl_tile_program *ftl_builder_program(const ftl_builder *builder) { return builder->program; }
 
-void ftl_builder_grid(ftl_builder *builder, int64_t num_ctas, bool persistent, bool dynamic_tiles) {
+void ftl_builder_grid(ftl_builder *builder, int64_t num_ctas, bool persistent, ftl_tile_handout handout) {
   builder->program->num_ctas = num_ctas;
   builder->program->persistent = persistent;
-  builder->program->dynamic_tiles = dynamic_tiles;
+  builder->program->handout = handout;
 }
 
 void ftl_builder_cluster(ftl_builder *builder, int32_t num_ctas) { builder->program->cluster_ctas = num_ctas; }

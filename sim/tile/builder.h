@@ -21,7 +21,7 @@ FTL_MUST_USE ftl_status ftl_builder_check_latest(const ftl_builder *builder, ftl
 // The program so far, until ftl_builder_finish.
 const ftl_tile_program *ftl_builder_program(const ftl_builder *builder);
 
-void ftl_builder_grid(ftl_builder *builder, int64_t num_ctas, bool persistent, bool dynamic_tiles);
+void ftl_builder_grid(ftl_builder *builder, int64_t num_ctas, bool persistent, ftl_tile_handout handout);
 void ftl_builder_cache_memory(ftl_builder *builder, ftl_cache_memory memory);
 void ftl_builder_flops(ftl_builder *builder, int64_t model_flops);
 

@@ -123,7 +123,7 @@ static ftl_status check_declarations(const ftl_tile_program *program, ftl_error 
   if (program->num_ctas < 1 || program->num_ctas > INT32_MAX)
     return ftl_error_set(error, FTL_BAD_INPUT, "%s: a grid of %lld CTAs; allowed is 1 to %d", program->name,
                          (long long)program->num_ctas, INT32_MAX);
-  if (program->dynamic_tiles && (!program->persistent || program->cluster_ctas > 1))
+  if (program->handout != FTL_TILES_BY_STRIDE && (!program->persistent || program->cluster_ctas > 1))
     return ftl_error_set(error, FTL_BAD_INPUT, "%s: dynamic tiles are of persistent CTAs without clusters",
                          program->name);
   if (program->num_roles < 1 || program->num_ops < 1)

@@ -102,7 +102,7 @@ static void add_op(hasher *h, const ftl_tile_op *op) {
 
 uint64_t ftl_tile_program_hash(const ftl_tile_program *program) {
   hasher h = {.num_words = 0};
-  const int64_t words[] = {program->num_ctas,    program->persistent, program->dynamic_tiles, program->num_tensors,
+  const int64_t words[] = {program->num_ctas,    program->persistent, program->handout,       program->num_tensors,
                            program->num_roles,   program->num_rings,  program->num_values,    program->num_barriers,
                            program->num_ops,     program->num_exprs,  program->num_loop_vars, program->model_flops,
                            program->cluster_ctas};

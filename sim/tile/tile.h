@@ -327,11 +327,15 @@ typedef struct ftl_cache_memory {
   int64_t contiguous_bytes, contiguous_filled_bytes;
 } ftl_cache_memory;
 
+// How a persistent CTA comes to its next tile: by the grid's stride, or from a counter in memory that it asks as it
+// begins the tile before (FlashAttention-3), or as its first role ends it (cuDNN).
+typedef enum ftl_tile_handout { FTL_TILES_BY_STRIDE, FTL_TILES_ASKED_AHEAD, FTL_TILES_ASKED_LATE } ftl_tile_handout;
+
 typedef struct ftl_tile_program {
   char name[FTL_TILE_NAME_BYTES];  // kernel name in answers: "flash2_fwd"
   int64_t num_ctas;                // grid size (tiles, for a persistent kernel)
   bool persistent;                 // as many CTAs as fit walk the tiles
-  bool dynamic_tiles;              // persistent: tiles handed out by an atomic counter, else strided
+  ftl_tile_handout handout;        // of persistent CTAs
   int32_t cluster_ctas;            // so many CTAs in a row form a cluster: they run side by side on a GPC; 1: none
   int32_t num_tensors, num_roles, num_rings, num_values, num_barriers, num_ops, num_exprs;
   int32_t num_loop_vars;  // the most of any role

@@ -341,9 +341,10 @@ static void write_ring(FILE *out, const ftl_tile_program *program, const ftl_rin
 
 void ftl_tile_program_write(FILE *out, const ftl_tile_program *program) {
   static const char *const priorities[] = {"", ", evicted first", ", evicted last"};
+  static const char *const handouts[] = {"", ", dynamic", ", dynamic, asked for late"};
   static const char *const uses[] = {"input", "output", "temporary"};
   fprintf(out, "kernel %s: %lld %s%s, %lld model FLOPs\n", program->name, (long long)program->num_ctas,
-          program->persistent ? "tiles of persistent CTAs" : "CTAs", program->dynamic_tiles ? ", dynamic" : "",
+          program->persistent ? "tiles of persistent CTAs" : "CTAs", handouts[program->handout],
           (long long)program->model_flops);
   if (program->cluster_ctas > 1) fprintf(out, "clusters of %d CTAs\n", program->cluster_ctas);
   for (int32_t i = 0; i < program->num_tensors; i++) {

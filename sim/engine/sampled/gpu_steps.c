@@ -107,9 +107,9 @@ static void begin_cta(steps_run *run, int32_t slot, int64_t cta) {
   run->slots[slot].segment = 0;
   run->slots[slot].iteration = 0;
   run->slots[slot].count = 1;
-  // A CTA takes its next tile from the counter as it begins one.
-  bool dynamic = run->segments->tile->dynamic_tiles;
-  if (run->plan.stride) run->slots[slot].next_tile = dynamic ? run->num_tiles_taken++ : cta + run->plan.stride;
+  if (run->plan.stride && run->segments->tile->handout == FTL_TILES_BY_STRIDE)
+    run->slots[slot].next_tile = cta + run->plan.stride;
+  if (run->segments->tile->handout == FTL_TILES_ASKED_AHEAD) run->slots[slot].next_tile = run->num_tiles_taken++;
   set_cursors(run, slot);
 }
 
@@ -155,6 +155,7 @@ static void consider_skip(steps_run *run, int64_t now) {
 
 static void end_cta(steps_run *run, int32_t slot, int64_t now) {
   cta_state *state = &run->slots[slot];
+  if (run->segments->tile->handout == FTL_TILES_ASKED_LATE) state->next_tile = run->num_tiles_taken++;
   if (run->plan.stride && state->next_tile < run->segments->tile->num_ctas) {
     begin_cta(run, slot, state->next_tile);
     ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});

@@ -175,16 +175,21 @@ static void tile_coordinates(ftl_select *s) {
   if (divisions > 0) ftl_select_add(s, FTL_OP_IMAD, divisions * DIVISION_INSTS, s->block, s->block, NONE, NONE);
 }
 
+// The CTA's first warp asks for the tile after this one.
+static void ask_for_tile(ftl_select *s) {
+  if (s->role_idx != 0) return;
+  ftl_draft_inst *ask = ftl_select_add(s, FTL_OP_TILE_ASK, 1, NONE, NONE, NONE, NONE);
+  ask->inst.flags = FTL_INST_WARP0;
+  ask->effects = FTL_EFFECT_PINNED;
+}
+
 void ftl_select_tile_begin(ftl_select *s) {
   if (!s->tile->persistent) return;
   ftl_select_add(s, FTL_OP_NEXT_TILE, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_PINNED;
   ftl_select_add(s, FTL_OP_IADD, 1, s->block, s->block, NONE, NONE);
   tile_coordinates(s);
   tensor_pointers(s, s->thread, s->block);
-  if (!s->tile->dynamic_tiles || s->role_idx != 0) return;
-  ftl_draft_inst *ask = ftl_select_add(s, FTL_OP_TILE_ASK, 1, NONE, NONE, NONE, NONE);
-  ask->inst.flags = FTL_INST_WARP0;
-  ask->effects = FTL_EFFECT_PINNED;
+  if (s->tile->handout == FTL_TILES_ASKED_AHEAD) ask_for_tile(s);
 }
 
 void ftl_select_prologue(ftl_select *s) {
@@ -207,7 +212,8 @@ void ftl_select_prologue(ftl_select *s) {
 
 void ftl_select_epilogue(ftl_select *s) {
   settle_everything(s);
-  if (s->tile->dynamic_tiles)
+  if (s->tile->handout == FTL_TILES_ASKED_LATE) ask_for_tile(s);
+  if (s->tile->handout != FTL_TILES_BY_STRIDE)
     ftl_select_add(s, FTL_OP_TILE_WAIT, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE | FTL_EFFECT_PINNED;
   ftl_draft_inst *exit = ftl_select_add(s, FTL_OP_EXIT, 1, NONE, NONE, NONE, NONE);
   exit->effects = FTL_EFFECT_PINNED;

@@ -3,7 +3,7 @@
 
 #include "fixture.h"
 
-static const char problem[] = "flash3_fwd heads=4 head_dim=64 block_n=128 causal=true persistent=true clock_mhz=1500 ";
+static const char problem[] = "flash3_fwd head_dim=64 block_n=128 causal=true persistent=true clock_mhz=1500 ";
 
 static ftl_prediction predict(const char *more, int num_threads) {
   char text[512];
@@ -21,10 +21,10 @@ static ftl_prediction predict(const char *more, int num_threads) {
 }
 
 // 192 tiles on 132 SMs.
-#define SMALL "batch=6 seqlen=1024 "
+#define SMALL "heads=4 batch=6 seqlen=1024 "
 enum { SMALL_TILES = 192 };
 // The last query tile of a head takes sixteen times as long as the first.
-#define LONGEST_FIRST "batch=8 seqlen=2048 tile_order=head_first tile_reverse=true "
+#define LONGEST_FIRST "heads=4 batch=8 seqlen=2048 tile_order=head_first tile_reverse=true "
 
 Test(unit_engine_tile_scheduler, every_tile_is_taken_once_and_threads_change_nothing) {
   ftl_prediction by_stride = predict(SMALL "detail=full", 1),
@@ -35,6 +35,9 @@ Test(unit_engine_tile_scheduler, every_tile_is_taken_once_and_threads_change_not
   cr_expect_eq(one.metrics.value[FTL_METRIC_tensor_insts], by_stride.metrics.value[FTL_METRIC_tensor_insts]);
   // Each tile takes from the counter once: a sector each, beside those that a stride asks for too.
   cr_expect_eq(one.metrics.value[FTL_METRIC_l2_sectors], by_stride.metrics.value[FTL_METRIC_l2_sectors] + SMALL_TILES);
+  ftl_prediction late = predict(SMALL "tile_scheduler=dynamic_late detail=full", 1);
+  cr_expect_eq(late.metrics.value[FTL_METRIC_tensor_insts], by_stride.metrics.value[FTL_METRIC_tensor_insts]);
+  cr_expect_eq(late.metrics.value[FTL_METRIC_l2_sectors], by_stride.metrics.value[FTL_METRIC_l2_sectors] + SMALL_TILES);
 }
 
 Test(unit_engine_tile_scheduler, longest_first_from_a_counter_ends_sooner_than_by_a_stride) {
@@ -50,4 +53,16 @@ Test(unit_engine_tile_scheduler, longest_first_from_a_counter_ends_sooner_than_b
     cr_expect_lt(cycles[d][1], 0.92 * cycles[d][0], "%s: %g against %g cycles", details[d], cycles[d][1], cycles[d][0]);
   cr_expect_lt(fabs(cycles[0][1] - cycles[1][1]), 0.1 * cycles[1][1], "sampled %g, full %g", cycles[0][1],
                cycles[1][1]);
+}
+
+// 160 tiles of 5 heads on 132 SMs, a head's shortest first. The last 28 have 5 to 32 of 32 key tiles. CTAs that ask as
+// they begin a tile take those 28 before it is known whose first tile is short: some wait for a tile of 32 steps, and
+// take up to 64. Asked late, the 28 go to CTAs whose first tile had 1 to 6 steps: at most some 38.
+Test(unit_engine_tile_scheduler, a_counter_asked_late_gives_tiles_to_ctas_whose_first_was_short) {
+#define FIVE_HEADS "heads=5 seqlen=4096 tile_scheduler="
+  double ahead = predict(FIVE_HEADS "dynamic", 1).metrics.value[FTL_METRIC_cycles];
+  double late = predict(FIVE_HEADS "dynamic_late", 1).metrics.value[FTL_METRIC_cycles];
+  double in_full = predict(FIVE_HEADS "dynamic_late detail=full", 1).metrics.value[FTL_METRIC_cycles];
+  cr_expect_lt(late, 0.75 * ahead, "%g against %g cycles", late, ahead);
+  cr_expect_lt(fabs(late - in_full), 0.05 * in_full, "sampled %g, full %g", late, in_full);
 }
