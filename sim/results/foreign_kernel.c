@@ -220,10 +220,10 @@ static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_err
 // cuDNN's forward kernel for Hopper names rows and keys of a warpgroup's tile and head_dim, as 64x128x128. The rest was
 // read from its launches: 384 threads of which 9 warps stay (a producer and two consumer warpgroups), as many CTAs as
 // SMs or tiles of 128 rows (persistent), no store by STG (TMA), 168 registers, and in 228 KB (head_dim 128) or 132 KB
-// (64) of shared memory three stages beside Q. Not known: whether the consumers take turns, what overlaps inside one,
-// the order in which a CTA walks the tiles. It executes a multiplication a
-// score more than one FMA would (opcodes_foreign_smoke.csv). With a mask that order decides time and HBM traffic, so
-// causal rows would be a test of nothing and are left out. It was asked for no LSE, which flash3_fwd writes.
+// (64) of shared memory three stages beside Q. A CTA that has an SM for itself takes all
+// tiles, a head's in ascending order (measurements/tile_order.csv): a counter hands them out. Not known: whether the
+// consumers take turns, what overlaps inside one. It executes a multiplication a score more than one FMA would
+// (opcodes_foreign_smoke.csv). It was asked for no LSE, which flash3_fwd writes.
 static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   static const char before_tile[] = "sm90_flash_fprop_wgmma_f16_knob_";
   const char *tile = strstr(kernel_of(row), before_tile);
@@ -231,14 +231,13 @@ static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl
   if (tile == NULL ||
       sscanf(tile + sizeof before_tile - 1, "%d_%dx%dx%d_4x1x1_cga1x1x1", &knob, &group_rows, &block_n, &head_dim) != 4)
     return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_cudnn with another kernel");
-  if (spec->value[FTL_PARAM_causal] != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_cudnn causal: its order of tiles is not known");
   const ftl_param_number known[] = {{FTL_PARAM_block_m, 2 * group_rows},
                                     {FTL_PARAM_block_n, block_n},
                                     {FTL_PARAM_num_warps, 8},
                                     {FTL_PARAM_num_stages, head_dim > 128 ? 1 : 3},
                                     {FTL_PARAM_persistent, 1}};
   ftl_status status = SET_NUMBERS(spec, known, error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_tile_scheduler, "dynamic_late", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
 }

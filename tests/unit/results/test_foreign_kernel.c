@@ -129,3 +129,11 @@ Test(unit_results_foreign_kernel, a_product_names_its_type_and_transposition) {
   HAS(&c, {FTL_PARAM_dtype, FTL_SPEC_BF16}, {FTL_PARAM_transpose_b, 1}, {FTL_PARAM_m, 512}, {FTL_PARAM_n, 1024},
       {FTL_PARAM_k, 256}, {FTL_PARAM_block_m, 256}, {FTL_PARAM_block_n, 128});
 }
+
+Test(unit_results_foreign_kernel, cudnns_causal_tiles_are_handed_out_as_the_others) {
+  ftl_measured_case c = case_of(PROBLEM RUN "sdpa_cudnn,fwd,1,8,2,512,512,64,1," RAN
+                                            "sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0\n",
+                                NULL);
+  HAS(&c, {FTL_PARAM_causal, 1}, {FTL_PARAM_kv_heads, 2}, {FTL_PARAM_tile_scheduler, FTL_TILE_SCHEDULER_DYNAMIC_LATE},
+      {FTL_PARAM_tile_order, FTL_ORDER_M_FIRST}, {FTL_PARAM_tile_reverse, 0});
+}

@@ -271,7 +271,8 @@ Test(unit_results_measurement, a_cublas_kernel_names_its_tile) {
 #define CUDNN_KERNEL \
   "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_cga1x1x1_kernel0"
 
-// 64 rows each of two consumer warpgroups, 128 keys.
+// 64 rows each of two consumer warpgroups, 128 keys; tiles from a counter that is asked late, head by
+// head, a head's first rows first.
 Test(unit_results_measurement, cudnns_kernel_is_a_persistent_flash3) {
   ftl_measured_case c =
       case_of(FOREIGN_COLUMNS "sdpa_cudnn,fwd,1,8,512,512,128,,,,,ok,,NVIDIA H200,ncu," CUDNN_KERNEL "\n");
@@ -282,6 +283,9 @@ Test(unit_results_measurement, cudnns_kernel_is_a_persistent_flash3) {
   cr_assert_eq(c.spec.value[FTL_PARAM_num_stages], 3);
   cr_assert_eq(c.spec.value[FTL_PARAM_scaling], FTL_SCALING_SCORES);
   cr_assert_eq(c.spec.value[FTL_PARAM_persistent], 1);
+  cr_assert_eq(c.spec.value[FTL_PARAM_tile_scheduler], FTL_TILE_SCHEDULER_DYNAMIC_LATE);
+  cr_assert_eq(c.spec.value[FTL_PARAM_tile_order], FTL_ORDER_M_FIRST);
+  cr_assert_eq(c.spec.value[FTL_PARAM_tile_reverse], 0);
   cr_assert_eq(c.part, FTL_PART_HELD_OUT);
 }
 
