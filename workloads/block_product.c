@@ -23,6 +23,7 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
       .sum_dtype = ftl_spec_acc_dtype(spec),
       .transpose_a = v[FTL_PARAM_transpose_a] != 0,
       .transpose_b = v[FTL_PARAM_transpose_b] != 0,
+      .tile_strip = v[FTL_PARAM_tile_strip],
       .m_first = v[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST,
       .persistent = v[FTL_PARAM_persistent] != 0,
       .handout = ftl_spec_handout(spec),
@@ -88,6 +89,10 @@ ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product
   if (block_k % mma_k != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "block_k=%lld: tensor instructions need a multiple of %d",
                          (long long)block_k, mma_k);
+  int side = p->m_first ? p->cluster.m : p->cluster.n;
+  if (p->tile_strip % side != 0)
+    return ftl_error_set(error, FTL_BAD_INPUT, "tile_strip=%lld: a multiple of %d, as many tiles as a cluster has",
+                         (long long)p->tile_strip, side);
   if (p->persistent && !p->has_producer)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "persistent: CTAs that walk several tiles need mma=wgmma copy=tma here");
@@ -96,19 +101,56 @@ ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product
 
 // ---- tiles ----
 
-// The tile of a CTA: clusters follow each other along m in launch order, or along n, and so do the CTAs of a cluster
-// along m; then splits; then batches.
+typedef struct tile_place {
+  ftl_expr fast, slow;
+} tile_place;
+
+// The place of number `index` of places in strips of `width` of the fast coordinate, each with all num_slow of the slow
+// one.
+static tile_place place_in_strips(ftl_builder *b, ftl_expr index, int64_t width, int64_t num_slow) {
+  ftl_expr strip = ftl_div(b, index, ftl_const(b, width * num_slow)), columns = ftl_const(b, width);
+  ftl_expr in_strip = ftl_mod(b, index, ftl_const(b, width * num_slow));
+  return (tile_place){ftl_add(b, ftl_mul(b, strip, columns), ftl_mod(b, in_strip, columns)),
+                      ftl_div(b, in_strip, columns)};
+}
+
+static ftl_expr choose(ftl_builder *b, ftl_expr is_second, ftl_expr first, ftl_expr second) {
+  return ftl_add(b, first, ftl_mul(b, is_second, ftl_sub(b, second, first)));
+}
+
+// The same of num_fast x num_slow places, of which the last strip may be narrower; the slow coordinate goes there and
+// back.
+static tile_place place_of(ftl_builder *b, ftl_expr index, int64_t num_fast, int64_t num_slow, int64_t width) {
+  if (width >= num_fast)
+    return (tile_place){ftl_mod(b, index, ftl_const(b, num_fast)), ftl_div(b, index, ftl_const(b, num_fast))};
+  int64_t num_whole = num_fast / width, rest = num_fast % width, num_in_whole = num_whole * width * num_slow;
+  tile_place place = place_in_strips(b, index, width, num_slow);
+  if (rest > 0) {
+    ftl_expr is_last = ftl_div(b, index, ftl_const(b, num_in_whole));
+    tile_place last = place_in_strips(b, ftl_sub(b, index, ftl_const(b, num_in_whole)), rest, num_slow);
+    last.fast = ftl_add(b, ftl_const(b, num_whole * width), last.fast);
+    place = (tile_place){choose(b, is_last, place.fast, last.fast), choose(b, is_last, place.slow, last.slow)};
+  }
+  ftl_expr goes_back = ftl_mod(b, ftl_div(b, place.fast, ftl_const(b, width)), ftl_const(b, 2));
+  place.slow = choose(b, goes_back, place.slow, ftl_sub(b, ftl_const(b, num_slow - 1), place.slow));
+  return place;
+}
+
+// The tile of a CTA: clusters follow each other along m in launch order, or along n, in strips or not, and so do the
+// CTAs of a cluster along m; then splits; then batches.
 static void place_tile(ftl_block_product *p) {
   ftl_builder *b = p->b;
   ftl_cluster_shape shape = p->cluster;
   ftl_expr cta = ftl_cta(b), tiles = ftl_const(b, p->tiles_m * p->tiles_n), in_matrix = ftl_mod(b, cta, tiles);
   ftl_expr cluster_ctas = ftl_const(b, shape.m * shape.n), rank = ftl_mod(b, in_matrix, cluster_ctas);
   ftl_expr cluster = ftl_div(b, in_matrix, cluster_ctas);
-  ftl_expr fast = ftl_const(b, p->m_first ? p->tiles_m / shape.m : p->tiles_n / shape.n);
-  ftl_expr first = ftl_mod(b, cluster, fast), second = ftl_div(b, cluster, fast);
+  int64_t clusters_m = p->tiles_m / shape.m, clusters_n = p->tiles_n / shape.n;
+  int64_t num_fast = p->m_first ? clusters_m : clusters_n, num_slow = p->m_first ? clusters_n : clusters_m;
+  int64_t strip = p->tile_strip == 0 ? num_fast : p->tile_strip / (p->m_first ? shape.m : shape.n);
+  tile_place place = place_of(b, cluster, num_fast, num_slow, strip);
   ftl_expr m = ftl_const(b, shape.m), n = ftl_const(b, shape.n);
-  ftl_expr tile_m = ftl_add(b, ftl_mul(b, p->m_first ? first : second, m), ftl_mod(b, rank, m));
-  ftl_expr tile_n = ftl_add(b, ftl_mul(b, p->m_first ? second : first, n), ftl_div(b, rank, m));
+  ftl_expr tile_m = ftl_add(b, ftl_mul(b, p->m_first ? place.fast : place.slow, m), ftl_mod(b, rank, m));
+  ftl_expr tile_n = ftl_add(b, ftl_mul(b, p->m_first ? place.slow : place.fast, n), ftl_div(b, rank, m));
   ftl_expr matrix = ftl_div(b, cta, tiles), splits = ftl_const(b, p->num_splits);
   p->split = ftl_mod(b, matrix, splits);
   p->batch_idx = ftl_div(b, matrix, splits);

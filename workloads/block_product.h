@@ -17,6 +17,7 @@ enum { FTL_PRODUCT_MAX_B = 2 };
 
 typedef struct ftl_block_product {
   int64_t batch, m, n, k, num_splits, tiles_m, tiles_n, steps_per_split;
+  int64_t tile_strip;                                        // tiles of the coordinate that advances first; 0: all
   int32_t block_m, block_n, block_k, num_stages, num_warps;  // k and block_k in elements as stored: pairs of int4
   ftl_dtype dtype, sum_dtype;
   ftl_cluster_shape cluster;  // tiles_m and tiles_n are multiples of its sides: tiles outside of C are empty

@@ -194,16 +194,32 @@ static ftl_status set_sdpa_flash_bwd(ftl_spec *spec, const ftl_measurement *row,
 
 // ---- NVIDIA's libraries ----
 
-// cuBLAS's kernels for Hopper carry their tile in their name: nvjet_sm90_hsh_256x128_64x4_... is 256 columns and 128
-// rows of a row-major C (cuBLAS itself computes the transposed product), a K step of 64, 4 stages; hsh: fp16 with fp32
-// sums, tst: bf16. ..._1x2_ is a cluster of one tile along those
-// columns and two along the rows. Not in the name, and left at the defaults: the order of tiles. Split K: neither the
-// number of parts nor the second kernel.
+// The order of tiles of cuBLAS's kernels for Hopper (measurements/tile_order.csv): `direction` h, along the columns of
+// C, or v, along its rows, in strips of sqrt(clusters on the GPU x sides of a tile) clusters. Strides here, a counter
+// after two strides there.
+static ftl_status set_cublas_order(ftl_spec *spec, char direction, int cluster_m, int cluster_n, ftl_error *error) {
+  enum { H200_SMS = 132, H200_SMS_OF_LARGE_CLUSTERS = 120, SMALL_CLUSTER = 2 };  // micro_launch.csv
+  bool m_first = direction == 'v';
+  int64_t block_m = spec->value[FTL_PARAM_block_m], block_n = spec->value[FTL_PARAM_block_n];
+  int64_t cluster = (int64_t)cluster_m * cluster_n;
+  int64_t num_clusters = (cluster <= SMALL_CLUSTER ? H200_SMS : H200_SMS_OF_LARGE_CLUSTERS) / cluster;
+  int64_t along = m_first ? block_m : block_n, across = m_first ? block_n : block_m, width = 1;
+  while ((2 * width + 1) * (2 * width + 1) * across < 4 * num_clusters * along) width++;  // the root, rounded
+  const ftl_param_number strip[] = {{FTL_PARAM_tile_strip, width * (m_first ? cluster_m : cluster_n)}};
+  ftl_status status = ftl_columns_set(spec, FTL_PARAM_tile_order, m_first ? "m_first" : "n_first", error);
+  return status == FTL_OK ? SET_NUMBERS(spec, strip, error) : status;
+}
+
+// They carry their tile in their name: nvjet_sm90_hsh_256x128_64x4_... is 256 columns and 128 rows of a row-major C
+// (cuBLAS itself computes the transposed product), a K step of 64, 4 stages; hsh: fp16 with fp32 sums, tst: bf16.
+// ..._1x2_h_ is a cluster of one tile along those columns and two along the rows, and the direction of its order. Not
+// in the name: of split K the number of parts and the second kernel.
 static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const char *kernel = kernel_of(row);
   int block_m = 0, block_n = 0, block_k = 0, num_stages = 0, cluster_m = 0, cluster_n = 0;
-  if (sscanf(kernel, "nvjet_sm90_%*[a-z]_%dx%d_%dx%d_%dx%d_", &block_n, &block_m, &block_k, &num_stages, &cluster_n,
-             &cluster_m) != 6 ||
+  char direction = '\0';
+  if (sscanf(kernel, "nvjet_sm90_%*[a-z]_%dx%d_%dx%d_%dx%d_%c_", &block_n, &block_m, &block_k, &num_stages, &cluster_n,
+             &cluster_m, &direction) != 7 ||
       strstr(kernel, "splitK") != NULL)
     return ftl_error_set(error, FTL_INFEASIBLE, "cublas with another kernel, or split K");
   const ftl_param_number tile[] = {{FTL_PARAM_block_m, block_m}, {FTL_PARAM_block_n, block_n},
@@ -214,6 +230,7 @@ static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_err
   char cluster[32];
   snprintf(cluster, sizeof cluster, "%dx%d", cluster_m, cluster_n);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_cluster, cluster, error);
+  if (status == FTL_OK) status = set_cublas_order(spec, direction, cluster_m, cluster_n, error);
   return status == FTL_OK ? set_instructions(spec, "wgmma", "tma", error) : status;
 }
 

@@ -105,7 +105,14 @@ Test(numeric_matmul, every_type_of_operands_and_sums_gives_the_product) {
 
 // Tiles beyond the edges of C make clusters whole.
 Test(numeric_matmul, clusters_that_share_tiles_give_the_product) {
-  static const char *const clusters[] = {"2x1", "1x2", "2x2", "4x1", "2x4 tile_order=n_first", "4x2 splits=2"};
+  static const char *const clusters[] = {"2x1",
+                                         "1x2",
+                                         "2x2",
+                                         "4x1",
+                                         "2x4 tile_order=n_first",
+                                         "4x2 splits=2",
+                                         "1x2 tile_order=n_first tile_strip=4",
+                                         "2x1 tile_strip=2"};
   static const char *const sizes[] = {"m=136 n=72 k=88", "m=320 n=200 k=40"};
   char params[256];
   for (size_t c = 0; c < COUNT(clusters); c++)

@@ -1,6 +1,7 @@
 // Rows of kernels of others whose problems are more than lengths and heads: windows, dropout, packed sequences, masks,
 // pages, element types.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "results/measured_case.h"
@@ -136,4 +137,24 @@ Test(unit_results_foreign_kernel, cudnns_causal_tiles_are_handed_out_as_the_othe
                                 NULL);
   HAS(&c, {FTL_PARAM_causal, 1}, {FTL_PARAM_kv_heads, 2}, {FTL_PARAM_tile_scheduler, FTL_TILE_SCHEDULER_DYNAMIC_LATE},
       {FTL_PARAM_tile_order, FTL_ORDER_M_FIRST}, {FTL_PARAM_tile_reverse, 0});
+}
+
+// Strips as measurements/tile_order.csv has them: sqrt(66 x 256 / 128) is 11.5, sqrt(66 x 320 / 128) 12.8,
+// sqrt(66) 8.1, sqrt(66 x 128 / 144) 7.7, and sqrt(15 x 256 / 128) 5.5 clusters of four columns.
+Test(unit_results_foreign_kernel, a_cublas_kernel_walks_its_tiles_in_strips) {
+  static const struct {
+    const char *kernel;
+    int64_t order, strip;
+  } cases[] = {{"256x128_64x4_1x2_h_bz_coopA_NNT", FTL_ORDER_N_FIRST, 11},
+               {"320x128_64x3_1x2_h_bz_coopB_NNT", FTL_ORDER_N_FIRST, 13},
+               {"192x192_64x3_2x1_v_bz_coopB_NNN", FTL_ORDER_M_FIRST, 8},
+               {"144x128_64x6_2x1_v_bz_TNN", FTL_ORDER_M_FIRST, 8},
+               {"256x128_64x4_4x2_h_bz_coopA_NNT", FTL_ORDER_N_FIRST, 20}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[512];
+    snprintf(text, sizeof text, PROBLEM RUN "cublas,fwd,1,1,1,8192,8192,4096,0," RAN "nvjet_sm90_hsh_%s\n",
+             cases[i].kernel);
+    ftl_measured_case c = case_of(text, NULL);
+    HAS(&c, {FTL_PARAM_tile_order, cases[i].order}, {FTL_PARAM_tile_strip, cases[i].strip});
+  }
 }

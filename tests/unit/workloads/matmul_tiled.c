@@ -1,0 +1,71 @@
+// The order of tiles of matmul_tiled. That it computes a product is proved in tests/numeric/attention.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "workloads/spec.h"
+
+static ftl_status build(const char *params, ftl_tile_program **program, ftl_error *error) {
+  ftl_spec spec;
+  char text[512], *rest = text;
+  snprintf(text, sizeof text, "k=64 block_m=64 block_n=64 num_warps=4 mma=wgmma copy=tma %s", params);
+  cr_assert_eq(ftl_spec_init(&spec, "matmul_tiled", error), FTL_OK);
+  for (char *param; (param = strsep(&rest, " ")) != NULL;) {
+    char *value = strchr(param, '=');
+    *value = '\0';
+    cr_assert_eq(ftl_spec_set_text(&spec, param, value + 1, error), FTL_OK, "%s", error->message);
+  }
+  cr_assert_eq(ftl_spec_complete(&spec, error), FTL_OK, "%s", error->message);
+  int num_launches;
+  *program = NULL;
+  return spec.workload->build(&spec, program, &num_launches, error);
+}
+
+// "row.column" of the tile that each CTA stores, one after another.
+static void tiles_of(const char *params, char *text, size_t size) {
+  ftl_tile_program *program;
+  ftl_error error = {0};
+  cr_assert_eq(build(params, &program, &error), FTL_OK, "%s", error.message);
+  const ftl_tile_op *store = NULL;
+  for (int32_t i = 0; i < program->num_ops; i++)
+    if (program->ops[i].kind == FTL_TILE_STORE) store = &program->ops[i];
+  size_t used = 0;
+  for (int64_t cta = 0; cta < program->num_ctas; cta++) {
+    int64_t row = ftl_expr_eval(program, store->ref.row, &(ftl_expr_point){.cta = cta});
+    int64_t column = ftl_expr_eval(program, store->ref.column, &(ftl_expr_point){.cta = cta});
+    used += (size_t)snprintf(text + used, size - used, "%s%lld.%lld", cta > 0 ? " " : "", (long long)row / 64,
+                             (long long)column / 64);
+  }
+  ftl_tile_program_destroy(program);
+}
+
+// C of 3 x 5 tiles, or 5 x 3.
+#define FLAT "m=192 n=320 "
+#define TALL "m=320 n=192 "
+
+Test(unit_workloads_matmul_tiled, tiles_follow_each_other_in_strips_there_and_back) {
+  static const struct {
+    const char *params, *tiles;
+  } cases[] = {
+      {FLAT "tile_order=n_first", "0.0 0.1 0.2 0.3 0.4 1.0 1.1 1.2 1.3 1.4 2.0 2.1 2.2 2.3 2.4"},
+      {FLAT "tile_order=n_first tile_strip=2", "0.0 0.1 1.0 1.1 2.0 2.1 2.2 2.3 1.2 1.3 0.2 0.3 0.4 1.4 2.4"},
+      {FLAT "tile_order=n_first tile_strip=5", "0.0 0.1 0.2 0.3 0.4 1.0 1.1 1.2 1.3 1.4 2.0 2.1 2.2 2.3 2.4"},
+      {FLAT "tile_order=m_first tile_strip=1", "0.0 0.1 0.2 0.3 0.4 1.4 1.3 1.2 1.1 1.0 2.0 2.1 2.2 2.3 2.4"},
+      {TALL "tile_order=m_first tile_strip=2", "0.0 1.0 0.1 1.1 0.2 1.2 2.2 3.2 2.1 3.1 2.0 3.0 4.0 4.1 4.2"},
+      // Clusters of two columns, of which a strip has one; the sixth column makes the last whole.
+      {FLAT "tile_order=n_first tile_strip=2 cluster=1x2",
+       "0.0 0.1 1.0 1.1 2.0 2.1 2.2 2.3 1.2 1.3 0.2 0.3 0.4 0.5 1.4 1.5 2.4 2.5"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char tiles[256];
+    tiles_of(cases[i].params, tiles, sizeof tiles);
+    cr_expect_str_eq(tiles, cases[i].tiles, "%s: %s", cases[i].params, tiles);
+  }
+}
+
+Test(unit_workloads_matmul_tiled, a_strip_holds_whole_clusters) {
+  ftl_tile_program *program;
+  ftl_error error = {0};
+  cr_assert_eq(build(FLAT "tile_order=n_first tile_strip=3 cluster=1x2", &program, &error), FTL_BAD_INPUT);
+  cr_expect_str_eq(error.message, "tile_strip=3: a multiple of 2, as many tiles as a cluster has");
+}
