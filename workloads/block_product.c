@@ -3,8 +3,9 @@
 #include "base/integer.h"
 #include "workloads/attention.h"
 
+enum { FIRST_CONSUMER = 1 << 1 };  // of the roles of a kernel with a producer
 enum { PRODUCER_WARPS = 4, PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240, MAX_CONSUMER_WARPS = 8 };
-enum { VECTOR_BYTES = 16, MMA_K_BYTES = 32 };
+enum { GROUP_COLUMNS = 16, VECTOR_BYTES = 16, MMA_K_BYTES = 32 };
 
 ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
@@ -23,6 +24,7 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
       .sum_dtype = ftl_spec_acc_dtype(spec),
       .transpose_a = v[FTL_PARAM_transpose_a] != 0,
       .transpose_b = v[FTL_PARAM_transpose_b] != 0,
+      .groups_n = v[FTL_PARAM_groups_n] > 1 ? (int32_t)v[FTL_PARAM_groups_n] : 1,
       .tile_strip = v[FTL_PARAM_tile_strip],
       .m_first = v[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST,
       .persistent = v[FTL_PARAM_persistent] != 0,
@@ -80,7 +82,9 @@ ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product
       __builtin_mul_overflow(flops, p->k, &flops))
     return ftl_error_set(error, FTL_BAD_INPUT, "k=%lld: 2 * batch * m * n * k is more than 2^63 FLOPs",
                          (long long)p->k);
-  ftl_status status = ftl_attention_check_warps(spec, error);
+  ftl_spec of_group = *spec;
+  of_group.value[FTL_PARAM_num_warps] /= p->groups_n;
+  ftl_status status = ftl_attention_check_warps(&of_group, error);
   if (status != FTL_OK) return status;
   status = check_types(spec, p, error);
   if (status != FTL_OK) return status;
@@ -89,6 +93,9 @@ ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product
   if (block_k % mma_k != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "block_k=%lld: tensor instructions need a multiple of %d",
                          (long long)block_k, mma_k);
+  if (p->groups_n > 1 && (!p->has_producer || p->block_n % (p->groups_n * GROUP_COLUMNS) != 0))
+    return ftl_error_set(error, FTL_INFEASIBLE, "groups_n=%d: needs mma=wgmma copy=tma and block_n a multiple of %d",
+                         p->groups_n, p->groups_n * GROUP_COLUMNS);
   int side = p->m_first ? p->cluster.m : p->cluster.n;
   if (p->tile_strip % side != 0)
     return ftl_error_set(error, FTL_BAD_INPUT, "tile_strip=%lld: a multiple of %d, as many tiles as a cluster has",
@@ -161,18 +168,26 @@ static void place_tile(ftl_block_product *p) {
   p->num_steps = ftl_min(b, per_split, ftl_sub(b, all, p->first_step));
 }
 
+// Each of several Bs has a ring, and so has each group's part of the columns of one.
+static int32_t num_rings_of_b(const ftl_block_product *p) { return p->groups_n > 1 ? p->groups_n : p->num_b; }
+static int32_t columns_of_group(const ftl_block_product *p) { return p->block_n / p->groups_n; }
+static ftl_expr column_of_group(const ftl_block_product *p, int32_t group) {
+  return ftl_add(p->b, p->column, ftl_const(p->b, (int64_t)group * columns_of_group(p)));
+}
+
 static void declare_rings(ftl_block_product *p, int32_t producer, int32_t consumers) {
   static const char *const names[FTL_PRODUCT_MAX_B] = {"b", "b2"};
-  int32_t m = p->block_m, n = p->block_n, k = p->block_k;
+  int32_t m = p->block_m, n = columns_of_group(p), k = p->block_k;
   p->ring_a = ftl_builder_ring(p->b, "a", p->dtype, p->transpose_a ? k : m, p->transpose_a ? m : k, p->num_stages,
                                producer, consumers);
-  for (int32_t i = 0; i < p->num_b; i++)
+  for (int32_t i = 0; i < num_rings_of_b(p); i++)
     p->ring_b[i] = ftl_builder_ring(p->b, names[i], p->dtype, p->transpose_b ? n : k, p->transpose_b ? k : n,
-                                    p->num_stages, producer, consumers);
+                                    p->num_stages, producer, p->groups_n > 1 ? FIRST_CONSUMER << i : consumers);
   // CTAs of a cluster in one row of C read the same A, those in one column the same B.
   ftl_builder_cluster(p->b, p->cluster.m * p->cluster.n);
   ftl_builder_multicast(p->b, p->ring_a, (ftl_multicast){p->cluster.n, p->cluster.m});
-  for (int32_t i = 0; i < p->num_b; i++) ftl_builder_multicast(p->b, p->ring_b[i], (ftl_multicast){p->cluster.m, 1});
+  for (int32_t i = 0; i < num_rings_of_b(p); i++)
+    ftl_builder_multicast(p->b, p->ring_b[i], (ftl_multicast){p->cluster.m, 1});
 }
 
 ftl_tile_ref ftl_block_product_tile(const ftl_block_product *p, int32_t tensor, ftl_expr head, ftl_expr row,
@@ -193,11 +208,11 @@ static ftl_tile_ref tile_of_a(const ftl_block_product *p, ftl_expr depth) {
   return ftl_block_product_tile(p, p->a, zero, p->row, depth, p->block_m, p->block_k, p->k);
 }
 
-static ftl_tile_ref tile_of_b(const ftl_block_product *p, int32_t i, ftl_expr depth) {
-  ftl_expr zero = ftl_const(p->b, 0);
-  if (p->transpose_b)
-    return ftl_block_product_tile(p, p->of_b[i], zero, p->column, depth, p->block_n, p->block_k, p->k);
-  return ftl_block_product_tile(p, p->of_b[i], zero, depth, p->column, p->block_k, p->block_n, p->n);
+static ftl_tile_ref tile_of_b(const ftl_block_product *p, int32_t ring, ftl_expr depth) {
+  ftl_expr zero = ftl_const(p->b, 0), column = p->groups_n > 1 ? column_of_group(p, ring) : p->column;
+  int32_t b = p->of_b[p->groups_n > 1 ? 0 : ring], columns = columns_of_group(p);
+  if (p->transpose_b) return ftl_block_product_tile(p, b, zero, column, depth, columns, p->block_k, p->k);
+  return ftl_block_product_tile(p, b, zero, depth, column, p->block_k, columns, p->n);
 }
 
 // A's and the Bs' tiles of step `step` of the CTA's part of K; empty stages unless `present` > 0.
@@ -207,35 +222,36 @@ static void load_step(const ftl_block_product *p, ftl_expr step, ftl_expr presen
   ftl_tile_ref a = tile_of_a(p, depth);
   a.present = present;
   ftl_acquire(b, p->ring_a);
-  for (int32_t i = 0; i < p->num_b; i++) ftl_acquire(b, p->ring_b[i]);
+  for (int32_t i = 0; i < num_rings_of_b(p); i++) ftl_acquire(b, p->ring_b[i]);
   ftl_load(b, p->ring_a, a);
-  for (int32_t i = 0; i < p->num_b; i++) {
+  for (int32_t i = 0; i < num_rings_of_b(p); i++) {
     ftl_tile_ref of_b = tile_of_b(p, i, depth);
     of_b.present = present;
     ftl_load(b, p->ring_b[i], of_b);
   }
   ftl_commit(b, p->ring_a);
-  for (int32_t i = 0; i < p->num_b; i++) ftl_commit(b, p->ring_b[i]);
+  for (int32_t i = 0; i < num_rings_of_b(p); i++) ftl_commit(b, p->ring_b[i]);
 }
 
-static void wait_for_step(const ftl_block_product *p) {
+// The rings of B that a group reads begin with its own number.
+static void wait_for_step(const ftl_block_product *p, int32_t group) {
   ftl_wait(p->b, p->ring_a);
-  for (int32_t i = 0; i < p->num_b; i++) ftl_wait(p->b, p->ring_b[i]);
+  for (int32_t i = 0; i < p->num_b; i++) ftl_wait(p->b, p->ring_b[group + i]);
 }
 
-static void multiply_step(const ftl_block_product *p, const int32_t *sums) {
+static void multiply_step(const ftl_block_product *p, int32_t group, const int32_t *sums) {
   for (int32_t i = 0; i < p->num_b; i++) {
-    ftl_mma_shared(p->b, sums[i], p->ring_a, p->ring_b[i], p->transpose_b);
+    ftl_mma_shared(p->b, sums[i], p->ring_a, p->ring_b[group + i], p->transpose_b);
     if (p->transpose_a) ftl_transposed_a(p->b);
   }
   ftl_release(p->b, p->ring_a);
-  for (int32_t i = 0; i < p->num_b; i++) ftl_release(p->b, p->ring_b[i]);
+  for (int32_t i = 0; i < p->num_b; i++) ftl_release(p->b, p->ring_b[group + i]);
 }
 
 static void declare_sums(const ftl_block_product *p, int32_t *sums) {
   static const char *const names[FTL_PRODUCT_MAX_B] = {"sum", "sum2"};
   for (int32_t i = 0; i < p->num_b; i++) {
-    sums[i] = ftl_builder_tile(p->b, names[i], p->sum_dtype, p->block_m, p->block_n);
+    sums[i] = ftl_builder_tile(p->b, names[i], p->sum_dtype, p->block_m, columns_of_group(p));
     ftl_fill(p->b, sums[i], 0);
   }
 }
@@ -245,8 +261,9 @@ static void declare_sums(const ftl_block_product *p, int32_t *sums) {
 // The barrier of a step's wait also says that the stage before it was read: the tiles num_stages - 1 ahead are asked
 // for behind it, and a step has one barrier (CUTLASS's multistage mainloop; kernels/products/product_mma.h). With one
 // stage nothing is ahead.
-static void build_multistage(ftl_block_product *p, int32_t *sums) {
+static void build_multistage(ftl_block_product *p, ftl_block_product_finish finish, const void *context) {
   ftl_builder *b = p->b;
+  int32_t sums[FTL_PRODUCT_MAX_B];
   int32_t role = ftl_builder_role(b, "main", p->num_warps, 0);
   declare_rings(p, role, 1 << role);
   declare_sums(p, sums);
@@ -254,37 +271,52 @@ static void build_multistage(ftl_block_product *p, int32_t *sums) {
     load_step(p, ftl_const(b, i), ftl_sub(b, p->num_steps, ftl_const(b, i)));
   ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), p->num_steps));
   ftl_expr ahead = ftl_add(b, i, ftl_const(b, p->num_stages - 1));
-  if (p->num_stages > 1) wait_for_step(p);
+  if (p->num_stages > 1) wait_for_step(p, 0);
   load_step(p, ahead, ftl_sub(b, p->num_steps, ahead));
-  if (p->num_stages == 1) wait_for_step(p);
-  multiply_step(p, sums);
+  if (p->num_stages == 1) wait_for_step(p, 0);
+  multiply_step(p, 0, sums);
   ftl_end_loop(b);
+  finish(p, sums, context);
 }
 
-static void build_specialised(ftl_block_product *p, int32_t *sums) {
+// The consumers of one group: all warps, or a warpgroup of several side by side.
+static void build_consumers(ftl_block_product *p, int32_t group, int32_t num_registers, ftl_block_product_finish finish,
+                            const void *context) {
+  static const char *const names[] = {"consumer", "consumer2"};
+  int32_t sums[FTL_PRODUCT_MAX_B];
+  ftl_builder *b = p->b;
+  ftl_builder_role(b, names[group], p->num_warps / p->groups_n, num_registers);
+  declare_sums(p, sums);
+  ftl_loop(b, ftl_const(b, 0), p->num_steps);
+  wait_for_step(p, group);
+  multiply_step(p, group, sums);
+  ftl_end_loop(b);
+  ftl_block_product of_group = *p;
+  if (p->groups_n > 1) {
+    of_group.column = column_of_group(p, group);
+    of_group.block_n = columns_of_group(p);
+  }
+  finish(&of_group, sums, context);
+}
+
+static void build_specialised(ftl_block_product *p, ftl_block_product_finish finish, const void *context) {
   ftl_builder *b = p->b;
   bool reallocates = p->num_warps == MAX_CONSUMER_WARPS;  // what two warpgroups gain is what one gives up
   ftl_builder_role(b, "producer", PRODUCER_WARPS, reallocates ? PRODUCER_REGISTERS : 0);
-  declare_rings(p, 0, 1 << 1);
+  declare_rings(p, 0, FIRST_CONSUMER * ((1 << p->groups_n) - 1));
   ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), p->num_steps));
   load_step(p, i, FTL_ALWAYS);
   ftl_end_loop(b);
-  ftl_builder_role(b, "consumer", p->num_warps, reallocates ? CONSUMER_REGISTERS : 0);
-  declare_sums(p, sums);
-  ftl_loop(b, ftl_const(b, 0), p->num_steps);
-  wait_for_step(p);
-  multiply_step(p, sums);
-  ftl_end_loop(b);
+  for (int32_t group = 0; group < p->groups_n; group++)
+    build_consumers(p, group, reallocates ? CONSUMER_REGISTERS : 0, finish, context);
 }
 
 void ftl_block_product_build(ftl_block_product *p, ftl_block_product_finish finish, const void *context) {
-  int32_t sums[FTL_PRODUCT_MAX_B];
   place_tile(p);
   if (p->has_producer)
-    build_specialised(p, sums);
+    build_specialised(p, finish, context);
   else
-    build_multistage(p, sums);
-  finish(p, sums, context);
+    build_multistage(p, finish, context);
   ftl_builder_grid(p->b, p->batch * p->num_splits * p->tiles_m * p->tiles_n, p->persistent, p->handout);
   ftl_builder_flops(p->b, 2 * p->num_b * p->batch * p->m * p->n * p->k * ftl_dtype_numbers(p->dtype));
 }

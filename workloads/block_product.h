@@ -17,7 +17,8 @@ enum { FTL_PRODUCT_MAX_B = 2 };
 
 typedef struct ftl_block_product {
   int64_t batch, m, n, k, num_splits, tiles_m, tiles_n, steps_per_split;
-  int64_t tile_strip;                                        // tiles of the coordinate that advances first; 0: all
+  int32_t groups_n;    // warpgroups side by side, each with its part of the tile's columns
+  int64_t tile_strip;  // tiles of the coordinate that advances first; 0: all
   int32_t block_m, block_n, block_k, num_stages, num_warps;  // k and block_k in elements as stored: pairs of int4
   ftl_dtype dtype, sum_dtype;
   ftl_cluster_shape cluster;  // tiles_m and tiles_n are multiples of its sides: tiles outside of C are empty
@@ -44,7 +45,8 @@ FTL_MUST_USE ftl_status ftl_block_product_check_vectors(ftl_dtype dtype, ftl_par
 ftl_tile_ref ftl_block_product_tile(const ftl_block_product *product, int32_t tensor, ftl_expr head, ftl_expr row,
                                     ftl_expr column, int32_t rows, int32_t columns, int64_t all_columns);
 
-// What a CTA does with its sums: tiles of sum_dtype, of block_m x block_n at product->row and ->column, one of each B.
+// What a group does with its sums: tiles of sum_dtype, of block_m x block_n / groups_n at product->row and ->column,
+// one of each B.
 typedef void (*ftl_block_product_finish)(const ftl_block_product *product, const int32_t *sums, const void *context);
 // The grid and all roles and operations.
 void ftl_block_product_build(ftl_block_product *product, ftl_block_product_finish finish, const void *context);

@@ -152,7 +152,7 @@ enum { FTL_MAX_LAUNCHES = 8 };
 #define FTL_TAKES_MATRICES                                                                                      \
   (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) |               \
    FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation) | \
-   FTL_TAKES(acc_dtype) | FTL_TAKES(tile_strip))
+   FTL_TAKES(acc_dtype) | FTL_TAKES(tile_strip) | FTL_TAKES(groups_n))
 #define FTL_TAKES_PAGES (FTL_TAKES(page_size) | FTL_TAKES(page_layout) | FTL_TAKES(prefix))
 #define FTL_TAKES_TREE (FTL_TAKES(tree) | FTL_TAKES(parents))
 #define FTL_TAKES_MASK (FTL_TAKES(mask) | FTL_TAKES(mask_block) | FTL_TAKES(mask_width) | FTL_TAKES(mask_bits))

@@ -194,43 +194,70 @@ static ftl_status set_sdpa_flash_bwd(ftl_spec *spec, const ftl_measurement *row,
 
 // ---- NVIDIA's libraries ----
 
-// The order of tiles of cuBLAS's kernels for Hopper (measurements/tile_order.csv): `direction` h, along the columns of
-// C, or v, along its rows, in strips of sqrt(clusters on the GPU x sides of a tile) clusters. Strides here, a counter
-// after two strides there.
-static ftl_status set_cublas_order(ftl_spec *spec, char direction, int cluster_m, int cluster_n, ftl_error *error) {
-  enum { H200_SMS = 132, H200_SMS_OF_LARGE_CLUSTERS = 120, SMALL_CLUSTER = 2 };  // micro_launch.csv
-  bool m_first = direction == 'v';
-  int64_t block_m = spec->value[FTL_PARAM_block_m], block_n = spec->value[FTL_PARAM_block_n];
-  int64_t cluster = (int64_t)cluster_m * cluster_n;
-  int64_t num_clusters = (cluster <= SMALL_CLUSTER ? H200_SMS : H200_SMS_OF_LARGE_CLUSTERS) / cluster;
-  int64_t along = m_first ? block_m : block_n, across = m_first ? block_n : block_m, width = 1;
-  while ((2 * width + 1) * (2 * width + 1) * across < 4 * num_clusters * along) width++;  // the root, rounded
-  const ftl_param_number strip[] = {{FTL_PARAM_tile_strip, width * (m_first ? cluster_m : cluster_n)}};
-  ftl_status status = ftl_columns_set(spec, FTL_PARAM_tile_order, m_first ? "m_first" : "n_first", error);
-  return status == FTL_OK ? SET_NUMBERS(spec, strip, error) : status;
+// What the name of one of cuBLAS's kernels for Hopper says: nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT has tiles of
+// 256 columns and 128 rows of a row-major C, a K step of 64, 4 stages, clusters of one tile along those columns and two
+// along the rows; hsh: fp16 with fp32 sums, tst: bf16.
+typedef struct cublas_name {
+  int columns, rows, block_k, num_stages, cluster_columns, cluster_rows;
+  char direction;        // h: tiles follow each other along the columns, v: along the rows
+  bool columns_are_m;    // ..T: wgmma's M lies along the columns, ..N: along the rows, by the number of wgmmas counted
+  bool is_side_by_side;  // coopB: its two warpgroups divide wgmma's N; else its M (counted as well)
+} cublas_name;
+
+static bool try_read_cublas_name(const char *kernel, cublas_name *out) {
+  const char *name = strstr(kernel, "nvjet_sm90_");
+  *out = (cublas_name){0};
+  if (name == NULL || strstr(name, "splitK") != NULL ||
+      sscanf(name, "nvjet_sm90_%*[a-z]_%dx%d_%dx%d_%dx%d_%c_", &out->columns, &out->rows, &out->block_k,
+             &out->num_stages, &out->cluster_columns, &out->cluster_rows, &out->direction) != 7)
+    return false;
+  size_t size = strcspn(name, "|\"");  // of several kernels the first
+  out->columns_are_m = name[size - 1] == 'T';
+  out->is_side_by_side = strstr(name, "coopB") != NULL;
+  return true;
 }
 
-// They carry their tile in their name: nvjet_sm90_hsh_256x128_64x4_... is 256 columns and 128 rows of a row-major C
-// (cuBLAS itself computes the transposed product), a K step of 64, 4 stages; hsh: fp16 with fp32 sums, tst: bf16.
-// ..._1x2_h_ is a cluster of one tile along those columns and two along the rows, and the direction of its order. Not
-// in the name: of split K the number of parts and the second kernel.
+// The order of its tiles (measurements/tile_order.csv): strips of sqrt(clusters on the GPU x sides of a tile) clusters.
+// Strides here, a counter after two strides there.
+static int64_t cublas_strip(const cublas_name *name) {
+  enum { H200_SMS = 132, H200_SMS_OF_LARGE_CLUSTERS = 120, SMALL_CLUSTER = 2 };  // micro_launch.csv
+  int cluster = name->cluster_columns * name->cluster_rows;
+  int num_clusters = (cluster <= SMALL_CLUSTER ? H200_SMS : H200_SMS_OF_LARGE_CLUSTERS) / cluster;
+  bool along_columns = name->direction == 'h';
+  int along = along_columns ? name->columns : name->rows, across = along_columns ? name->rows : name->columns;
+  int width = 1;
+  while ((2 * width + 1) * (2 * width + 1) * across < 4 * num_clusters * along) width++;  // the root, rounded
+  return (int64_t)width * (along_columns ? name->cluster_columns : name->cluster_rows);
+}
+
+// A kernel whose M lies along the columns is one of C^T = B^T A^T, here also stored so: as many bytes. Split K: neither
+// the number of parts nor the second kernel is known.
 static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
-  const char *kernel = kernel_of(row);
-  int block_m = 0, block_n = 0, block_k = 0, num_stages = 0, cluster_m = 0, cluster_n = 0;
-  char direction = '\0';
-  if (sscanf(kernel, "nvjet_sm90_%*[a-z]_%dx%d_%dx%d_%dx%d_%c_", &block_n, &block_m, &block_k, &num_stages, &cluster_n,
-             &cluster_m, &direction) != 7 ||
-      strstr(kernel, "splitK") != NULL)
+  cublas_name name;
+  if (!try_read_cublas_name(kernel_of(row), &name))
     return ftl_error_set(error, FTL_INFEASIBLE, "cublas with another kernel, or split K");
-  const ftl_param_number tile[] = {{FTL_PARAM_block_m, block_m}, {FTL_PARAM_block_n, block_n},
-                                   {FTL_PARAM_block_k, block_k}, {FTL_PARAM_num_stages, num_stages},
-                                   {FTL_PARAM_num_warps, 8},     {FTL_PARAM_persistent, 1}};
-  ftl_status status = SET_NUMBERS(spec, tile, error);
-  if (status == FTL_OK) status = set_product_sizes(spec, row, error);
+  ftl_status status = set_product_sizes(spec, row, error);
+  bool turned = name.columns_are_m;
+  const int64_t *v = spec->value;
+  const ftl_param_number known[] = {{FTL_PARAM_m, v[turned ? FTL_PARAM_n : FTL_PARAM_m]},
+                                    {FTL_PARAM_n, v[turned ? FTL_PARAM_m : FTL_PARAM_n]},
+                                    {FTL_PARAM_transpose_a, turned && v[FTL_PARAM_transpose_b] == 0},
+                                    {FTL_PARAM_transpose_b, turned || v[FTL_PARAM_transpose_b] != 0},
+                                    {FTL_PARAM_block_m, turned ? name.columns : name.rows},
+                                    {FTL_PARAM_block_n, turned ? name.rows : name.columns},
+                                    {FTL_PARAM_block_k, name.block_k},
+                                    {FTL_PARAM_num_stages, name.num_stages},
+                                    {FTL_PARAM_num_warps, 8},
+                                    {FTL_PARAM_groups_n, name.is_side_by_side ? 2 : 1},
+                                    {FTL_PARAM_tile_strip, cublas_strip(&name)},
+                                    {FTL_PARAM_persistent, 1}};
+  if (status == FTL_OK) status = SET_NUMBERS(spec, known, error);
   char cluster[32];
-  snprintf(cluster, sizeof cluster, "%dx%d", cluster_m, cluster_n);
+  snprintf(cluster, sizeof cluster, "%dx%d", turned ? name.cluster_columns : name.cluster_rows,
+           turned ? name.cluster_rows : name.cluster_columns);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_cluster, cluster, error);
-  if (status == FTL_OK) status = set_cublas_order(spec, direction, cluster_m, cluster_n, error);
+  bool m_first = turned == (name.direction == 'h');
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_tile_order, m_first ? "m_first" : "n_first", error);
   return status == FTL_OK ? set_instructions(spec, "wgmma", "tma", error) : status;
 }
 

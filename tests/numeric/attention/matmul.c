@@ -126,6 +126,22 @@ Test(numeric_matmul, clusters_that_share_tiles_give_the_product) {
       }
 }
 
+// Each of two warpgroups has all rows of a tile and half of its columns.
+Test(numeric_matmul, warpgroups_side_by_side_give_the_product) {
+  static const char *const more[] = {"", "persistent=1", "splits=3", "persistent=1 cluster=2x2"};
+  static const char *const sizes[] = {"m=72 n=136 k=96", "m=200 n=32 k=224"};
+  char params[256];
+  for (size_t i = 0; i < COUNT(more); i++)
+    for (size_t s = 0; s < COUNT(sizes); s++)
+      for (int transposed = 0; transposed < 4; transposed++) {
+        snprintf(params, sizeof params,
+                 "batch=2 block_m=64 block_n=64 block_k=32 mma=wgmma copy=tma num_warps=8 groups_n=2 transpose_a=%d "
+                 "transpose_b=%d %s %s",
+                 transposed & 1, transposed >> 1, sizes[s], more[i]);
+        prove(params);
+      }
+}
+
 Test(numeric_matmul, splits_of_k_add_up_to_the_product) {
   static const int splits[] = {1, 2, 3, 5, 100};
   char params[256];

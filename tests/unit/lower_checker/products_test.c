@@ -36,6 +36,19 @@ Test(unit_lower_products, products_are_proved_at_every_order_and_stride) {
         2);
 }
 
+Test(unit_lower_products, warpgroups_side_by_side_are_proved) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_launch(&p, "h200", "matmul_tiled",
+                                   "m=384 n=400 k=136 block_m=192 block_n=192 num_warps=8 groups_n=2 mma=wgmma "
+                                   "copy=tma persistent=1 tile_order=n_first tile_strip=2",
+                                   0, &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  for (int64_t cta = 0; cta < p.tile->num_ctas; cta++)
+    cr_assert_eq(ftl_checker_prove(p.warps, cta, &error), FTL_OK, "%s", error.message);
+  programs_fini(&p);
+}
+
 // What no chip of the list lacks is proved; elsewhere the reason names the type.
 static void prove_where_there_is(const char *parameters, const char *type) {
   int num_proved = 0;

@@ -127,8 +127,19 @@ Test(unit_results_foreign_kernel, a_product_names_its_type_and_transposition) {
   ftl_measured_case c = case_of(PROBLEM "dtype,transpose_b," RUN "cublas,fwd,1,1,1,512,1024,256,0,bf16,1," RAN
                                         "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_TNT\n",
                                 NULL);
-  HAS(&c, {FTL_PARAM_dtype, FTL_SPEC_BF16}, {FTL_PARAM_transpose_b, 1}, {FTL_PARAM_m, 512}, {FTL_PARAM_n, 1024},
-      {FTL_PARAM_k, 256}, {FTL_PARAM_block_m, 256}, {FTL_PARAM_block_n, 128});
+  // A of C^T = B^T A^T is B^T, stored so, and its B is A^T, stored as A.
+  HAS(&c, {FTL_PARAM_dtype, FTL_SPEC_BF16}, {FTL_PARAM_transpose_a, 0}, {FTL_PARAM_transpose_b, 1}, {FTL_PARAM_m, 1024},
+      {FTL_PARAM_n, 512}, {FTL_PARAM_k, 256}, {FTL_PARAM_block_m, 128}, {FTL_PARAM_block_n, 256});
+  c = case_of(PROBLEM "dtype,transpose_b," RUN "cublas,fwd,1,1,1,512,1024,256,0,fp16,0," RAN
+                      "nvjet_sm90_hsh_320x128_64x3_1x2_h_bz_coopB_NNT\n",
+              NULL);
+  HAS(&c, {FTL_PARAM_transpose_a, 1}, {FTL_PARAM_transpose_b, 1}, {FTL_PARAM_m, 1024}, {FTL_PARAM_block_m, 320},
+      {FTL_PARAM_block_n, 128}, {FTL_PARAM_groups_n, 2});
+  c = case_of(PROBLEM "dtype,transpose_b," RUN "cublas,fwd,1,1,1,512,1024,256,0,fp16,0," RAN
+                      "nvjet_sm90_hsh_128x256_64x4_1x2_h_bz_coopA_NNN\n",
+              NULL);
+  HAS(&c, {FTL_PARAM_transpose_a, 0}, {FTL_PARAM_transpose_b, 0}, {FTL_PARAM_m, 512}, {FTL_PARAM_block_m, 256},
+      {FTL_PARAM_block_n, 128}, {FTL_PARAM_groups_n, 1});
 }
 
 Test(unit_results_foreign_kernel, cudnns_causal_tiles_are_handed_out_as_the_others) {
@@ -139,17 +150,18 @@ Test(unit_results_foreign_kernel, cudnns_causal_tiles_are_handed_out_as_the_othe
       {FTL_PARAM_tile_order, FTL_ORDER_M_FIRST}, {FTL_PARAM_tile_reverse, 0});
 }
 
-// Strips as measurements/tile_order.csv has them: sqrt(66 x 256 / 128) is 11.5, sqrt(66 x 320 / 128) 12.8,
-// sqrt(66) 8.1, sqrt(66 x 128 / 144) 7.7, and sqrt(15 x 256 / 128) 5.5 clusters of four columns.
+// Strips as measurements/tile_order.csv has them, along m where the columns are wgmma's rows (T): sqrt(66 x 256 / 128)
+// is 11.5, sqrt(66 x 320 / 128) 12.8, sqrt(66) 8.1, sqrt(66 x 128 / 144) 7.7, and sqrt(15 x 256 / 128) 5.5 clusters of
+// four columns.
 Test(unit_results_foreign_kernel, a_cublas_kernel_walks_its_tiles_in_strips) {
   static const struct {
     const char *kernel;
     int64_t order, strip;
-  } cases[] = {{"256x128_64x4_1x2_h_bz_coopA_NNT", FTL_ORDER_N_FIRST, 11},
-               {"320x128_64x3_1x2_h_bz_coopB_NNT", FTL_ORDER_N_FIRST, 13},
+  } cases[] = {{"256x128_64x4_1x2_h_bz_coopA_NNT", FTL_ORDER_M_FIRST, 11},
+               {"320x128_64x3_1x2_h_bz_coopB_NNT", FTL_ORDER_M_FIRST, 13},
                {"192x192_64x3_2x1_v_bz_coopB_NNN", FTL_ORDER_M_FIRST, 8},
                {"144x128_64x6_2x1_v_bz_TNN", FTL_ORDER_M_FIRST, 8},
-               {"256x128_64x4_4x2_h_bz_coopA_NNT", FTL_ORDER_N_FIRST, 20}};
+               {"256x128_64x4_4x2_h_bz_coopA_NNT", FTL_ORDER_M_FIRST, 20}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[512];
     snprintf(text, sizeof text, PROBLEM RUN "cublas,fwd,1,1,1,8192,8192,4096,0," RAN "nvjet_sm90_hsh_%s\n",

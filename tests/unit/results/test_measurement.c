@@ -247,7 +247,7 @@ Test(unit_results_measurement, backward_kernels_of_the_library_are_flash2_bwd_wi
   }
 }
 
-// The name tells columns x rows of a row-major C: cuBLAS computes its transpose.
+// The name tells columns x rows of a row-major C, and (T) that wgmma's rows are those columns: C^T = B^T A^T.
 Test(unit_results_measurement, a_cublas_kernel_names_its_tile) {
   ftl_measurement_file file =
       parsed(FOREIGN_COLUMNS
@@ -259,8 +259,8 @@ Test(unit_results_measurement, a_cublas_kernel_names_its_tile) {
   const struct {
     ftl_param param;
     int64_t value;
-  } expected[] = {{FTL_PARAM_batch, 4},    {FTL_PARAM_m, 512},        {FTL_PARAM_n, 1024},
-                  {FTL_PARAM_k, 64},       {FTL_PARAM_block_m, 128},  {FTL_PARAM_block_n, 256},
+  } expected[] = {{FTL_PARAM_batch, 4},    {FTL_PARAM_m, 1024},       {FTL_PARAM_n, 512},
+                  {FTL_PARAM_k, 64},       {FTL_PARAM_block_m, 256},  {FTL_PARAM_block_n, 128},
                   {FTL_PARAM_block_k, 64}, {FTL_PARAM_num_stages, 3}, {FTL_PARAM_persistent, 1}};
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
     cr_expect_eq(c.spec.value[expected[i].param], expected[i].value, "%s", ftl_param_get(expected[i].param)->name);

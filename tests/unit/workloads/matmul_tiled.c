@@ -1,4 +1,5 @@
-// The order of tiles of matmul_tiled. That it computes a product is proved in tests/numeric/attention.
+// The order of tiles of matmul_tiled, and how its warpgroups divide one. That it computes a product is proved in
+// tests/numeric/attention.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 static ftl_status build(const char *params, ftl_tile_program **program, ftl_error *error) {
   ftl_spec spec;
   char text[512], *rest = text;
-  snprintf(text, sizeof text, "k=64 block_m=64 block_n=64 num_warps=4 mma=wgmma copy=tma %s", params);
+  snprintf(text, sizeof text, "k=64 mma=wgmma copy=tma %s", params);
   cr_assert_eq(ftl_spec_init(&spec, "matmul_tiled", error), FTL_OK);
   for (char *param; (param = strsep(&rest, " ")) != NULL;) {
     char *value = strchr(param, '=');
@@ -40,8 +41,9 @@ static void tiles_of(const char *params, char *text, size_t size) {
 }
 
 // C of 3 x 5 tiles, or 5 x 3.
-#define FLAT "m=192 n=320 "
-#define TALL "m=320 n=192 "
+#define TILE "block_m=64 block_n=64 num_warps=4 "
+#define FLAT TILE "m=192 n=320 "
+#define TALL TILE "m=320 n=192 "
 
 Test(unit_workloads_matmul_tiled, tiles_follow_each_other_in_strips_there_and_back) {
   static const struct {
@@ -68,4 +70,20 @@ Test(unit_workloads_matmul_tiled, a_strip_holds_whole_clusters) {
   ftl_error error = {0};
   cr_assert_eq(build(FLAT "tile_order=n_first tile_strip=3 cluster=1x2", &program, &error), FTL_BAD_INPUT);
   cr_expect_str_eq(error.message, "tile_strip=3: a multiple of 2, as many tiles as a cluster has");
+}
+
+// 192 x 192 on two warpgroups: 64 rows a warpgroup do not divide 192, half of the columns do.
+Test(unit_workloads_matmul_tiled, warpgroups_side_by_side_have_all_rows_and_half_the_columns) {
+  ftl_tile_program *program;
+  ftl_error error = {0};
+  cr_assert_eq(build("m=384 n=384 block_m=192 block_n=192 num_warps=8", &program, &error), FTL_INFEASIBLE);
+  cr_assert_eq(build("m=384 n=384 block_m=192 block_n=192 num_warps=8 groups_n=2", &program, &error), FTL_OK);
+  cr_expect_eq(program->num_roles, 3);
+  for (int32_t i = 0; i < program->num_values; i++) {
+    cr_expect_eq(program->values[i].rows, 192);
+    cr_expect_eq(program->values[i].columns, 96);
+  }
+  ftl_tile_program_destroy(program);
+  cr_assert_eq(build("m=384 n=384 block_m=192 block_n=176 num_warps=8 groups_n=2", &program, &error), FTL_INFEASIBLE);
+  cr_expect_str_eq(error.message, "groups_n=2: needs mma=wgmma copy=tma and block_n a multiple of 32");
 }
