@@ -4,11 +4,12 @@
 // tile's; K and V, alike in shape, share the offsets. An ldmatrix has an address of its own, since the compiler turns
 // the sum of row and swizzled chunk into an OR and can fold no immediate into it. With a single buffer these addresses
 // do not change either: ptxas for sm_90 keeps as many whole sets (one a product and operand) as registers allow, ptxas
-// for sm_80 to sm_89 none. Where a loop with a mask and one without use the same addresses it
-// keeps none; with several buffers only V's (of products with [k][n]) relative to the stage, where a row is a single
-// swizzle block, but all where there are few: in matrix products and where groups of warps share a key tile. There the
-// places that copies write to are computed anew instead. Source: SASS of kernels/attention and kernels/products
-// (docs/model_lowering.md).
+// for sm_80 to sm_89 none. Where some tiles are masked in a loop of their own, it works the addresses out before that
+// loop and keeps them over it, but over the loop without a mask none, or those of Q and K alone where K and V take
+// turns in one buffer; with several buffers only V's (of products with [k][n]) relative to the stage, where a row is a
+// single swizzle block, but all where there are few: in matrix products and where groups of warps share a key tile.
+// There the places that copies write to are computed anew instead. Source: SASS of kernels/attention and
+// kernels/products (docs/model_lowering.md).
 //
 // Lean code steps from shared bases: one swizzled address for each column position serves all rows by immediates, those
 // that copies write too, whose row groups lie whole swizzle periods apart.
@@ -214,21 +215,22 @@ static void keep_set(ftl_select *s, int32_t ring_idx, ftl_operand_kind kind, int
   }
 }
 
-// Whether an operand's addresses can be kept at all: relative to the stage where the ring has several.
-static bool may_keep(const ftl_select *s, int32_t ring, ftl_operand_kind kind, bool single_buffers, bool one_loop) {
+// Whether an operand's addresses can be kept over the loops of a kernel that has one: relative to the stage where the
+// ring has several.
+static bool may_keep(const ftl_select *s, int32_t ring, ftl_operand_kind kind, bool single_buffers) {
   const ftl_shared_layout *layout = &s->layouts[ring];
   if (!s->plain_code) return single_buffers;
   bool is_staying_b = kind != FTL_OPERAND_A && s->tile->rings[ring].num_stages == 1;
   if (!single_buffers && has_few_addresses(s) && !is_staying_b) return true;
   if (!single_buffers) return kind == FTL_OPERAND_B_KN && layout->block_columns == layout->columns;
-  return one_loop && s->arch->sm_has_wgmma;
+  return s->arch->sm_has_wgmma;
 }
 
-void ftl_select_keep_addresses(ftl_select *s) {
-  if (s->mma == FTL_MMA_WGMMA) return;
-  bool single_buffers = has_single_buffers(s), one_loop = num_loops_with_products(s) == 1;
+// The products from operation `first` up to `end`; `values`: V's too, not only those of scores.
+static void keep_addresses_of(ftl_select *s, int32_t first, int32_t end, bool values) {
+  bool single_buffers = has_single_buffers(s);
   int32_t registers = tile_registers(s), depth = 0;
-  for (int32_t i = 0; i < s->role->num_ops; i++) {
+  for (int32_t i = first; i < end; i++) {
     const ftl_tile_op *op = op_at(s, i);
     depth = depth_after(s, op, depth);
     if (op->kind != FTL_TILE_MMA || depth == 0) continue;
@@ -239,9 +241,60 @@ void ftl_select_keep_addresses(ftl_select *s) {
       int32_t ring = is_a ? op->ring_a : op->ring, num_loads = num_addresses(s, op, is_a);
       ftl_operand_kind kind = is_a ? FTL_OPERAND_A : op->transpose_b ? FTL_OPERAND_B_NK : FTL_OPERAND_B_KN;
       if (s->rings[ring].first_kept[kind] != NONE || registers + num_loads > s->register_cap) continue;
-      if (!may_keep(s, ring, kind, single_buffers, one_loop)) continue;
+      if (!may_keep(s, ring, kind, single_buffers) || (kind == FTL_OPERAND_B_KN && !values)) continue;
       registers += num_loads;
       keep_set(s, ring, kind, num_loads);
     }
   }
+}
+
+// ---- several loops with the same products, of which some mask ----
+static bool keeps_by_loop(const ftl_select *s) {
+  return s->plain_code && s->arch->sm_has_wgmma && has_single_buffers(s) && num_loops_with_products(s) > 1;
+}
+
+void ftl_select_keep_addresses(ftl_select *s) {
+  if (s->mma != FTL_MMA_WGMMA && !keeps_by_loop(s)) keep_addresses_of(s, 0, s->role->num_ops, true);
+}
+
+// The end of the loop that begins at operation `loop`; -1: it does not repeat, or holds a loop that does.
+static int32_t end_of_innermost(const ftl_select *s, int32_t loop) {
+  int32_t i = loop, depth = depth_after(s, op_at(s, i), 0);
+  if (depth == 0) return -1;
+  while (depth == 1) depth = depth_after(s, op_at(s, ++i), depth);
+  return depth == 0 ? i : -1;
+}
+
+static bool has_op(const ftl_select *s, int32_t first, int32_t end, ftl_tile_op_kind kind) {
+  for (int32_t i = first; i < end; i++)
+    if (op_at(s, i)->kind == kind) return true;
+  return false;
+}
+
+// A ring whose stage is K of one product and V of another.
+static bool takes_turns(const ftl_select *s) {
+  bool as_keys[FTL_TILE_MAX_RINGS] = {false}, as_values[FTL_TILE_MAX_RINGS] = {false};
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = op_at(s, i);
+    if (op->kind == FTL_TILE_MMA) (op->transpose_b ? as_keys : as_values)[op->ring] = true;
+  }
+  for (int32_t r = 0; r < s->tile->num_rings; r++)
+    if (as_keys[r] && as_values[r]) return true;
+  return false;
+}
+
+static void forget_addresses(ftl_select *s) {
+  for (int32_t r = 0; r < s->tile->num_rings; r++)
+    for (int k = 0; k < FTL_OPERAND_KIND_COUNT; k++) {
+      s->rings[r].first_kept[k] = NONE;
+      s->rings[r].num_kept[k] = 0;
+    }
+}
+
+void ftl_select_keep_addresses_of_loop(ftl_select *s) {
+  int32_t end = end_of_innermost(s, s->op_idx);
+  if (s->mma == FTL_MMA_WGMMA || end < 0 || !keeps_by_loop(s)) return;
+  forget_addresses(s);
+  bool masks = has_op(s, s->op_idx, end, FTL_TILE_MASK);
+  if (masks || takes_turns(s)) keep_addresses_of(s, s->op_idx, end, masks);
 }

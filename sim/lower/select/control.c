@@ -39,6 +39,7 @@ static int32_t add_loop(ftl_select *s, const ftl_tile_op *op) {
 
 void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
   settle_everything(s);
+  ftl_select_keep_addresses_of_loop(s);
   uint8_t flags = ftl_select_producer_flags(s);
   int32_t counter = ftl_select_temp(s, 1);
   // the trip count: a bound from the CTA's place, clamped, and the first value

@@ -234,6 +234,43 @@ Test(unit_lower_select, with_one_buffer_the_addresses_of_ldmatrix_stay_in_regist
   programs_fini(&p);
 }
 
+// Of a loop's ldmatrix: those whose address an instruction of the loop makes.
+static int64_t num_computed_addresses(const ftl_warp_program *p, int32_t loop_idx) {
+  int64_t count = 0;
+  for (int32_t i = p->loops[loop_idx].begin + 1; i < p->loops[loop_idx].end; i++) {
+    if (p->insts[i].opcode != FTL_OP_LDSM) continue;
+    uint16_t address = p->insts[i].sources[0];
+    for (int32_t k = p->loops[loop_idx].begin + 1; k < i; k++)
+      if (p->insts[k].destination == address) {
+        count++;
+        break;
+      }
+  }
+  return count;
+}
+
+static void expect_computed_addresses(const char *parameters, int64_t unmasked, int64_t masked) {
+  programs p = lowered("h200", parameters);
+  int32_t masks = -1;
+  for (int32_t i = 0; i < p.warps->num_insts && masks < 0; i++)
+    if (p.warps->insts[i].opcode == FTL_OP_SEL)
+      for (int32_t l = 0; l < p.warps->num_loops; l++)
+        if (p.warps->loops[l].begin < i && i < p.warps->loops[l].end) masks = l;
+  cr_assert_eq(p.warps->num_loops, 2);
+  cr_expect_eq(num_computed_addresses(p.warps, 1 - masks), unmasked);
+  cr_expect_eq(num_computed_addresses(p.warps, masks), masked);
+  programs_fini(&p);
+}
+
+// 8 ldmatrix of Q, 32 of K and 32 of V.
+Test(unit_lower_select, the_loop_that_masks_keeps_all_addresses_of_ldmatrix_and_the_other_none) {
+  expect_computed_addresses(SHAPE TILES "schedule=interleaved code=plain causal=true", 8 + 32 + 32, 0);
+}
+
+Test(unit_lower_select, the_loop_without_a_mask_keeps_those_of_q_and_k_where_v_takes_turns_with_k) {
+  expect_computed_addresses(SHAPE TILES "num_stages=1 q_operand=shared code=plain causal=true", 32, 0);
+}
+
 Test(unit_lower_select, hand_aligned_tiles_take_a_kilobyte_more) {
   programs lean = lowered("h200", SHAPE "head_dim=128 block_m=64 block_n=64 num_warps=4 num_stages=2");
   programs plain = lowered("h200", SHAPE "head_dim=128 block_m=64 block_n=64 num_warps=4 num_stages=2 code=plain");
