@@ -72,9 +72,10 @@ void ftl_draft_fini(ftl_draft *draft) {
   memset(draft, 0, sizeof *draft);
 }
 
-// R1 is the stack pointer in the CUDA ABI; R255 is RZ and no register. The compiler reports the number it uses;
-// rounding to the allocation unit is the occupancy's matter.
-enum { ABI_REGISTERS = 1 };
+// R1 is the stack pointer in the CUDA ABI, and ptxas reports two registers more than it names: where it reports 255,
+// the last is R252 (SASS of kernels/attention for compute capability 9.0, and of kernels with 64 to 246 for 7.5
+// to 8.9). Rounding to the allocation unit is the occupancy's matter.
+enum { ABI_REGISTERS = 3 };
 
 static int32_t reported_registers(int32_t max_live, int32_t cap) {
   return max_live + ABI_REGISTERS < cap ? max_live + ABI_REGISTERS : cap;
@@ -103,17 +104,6 @@ static void drop_reserves(ftl_draft *draft) {
   draft->num_insts = kept;
 }
 
-// False if there was nothing to give up.
-static bool give_up_spare_registers(ftl_draft *draft) {
-  int32_t given_up = 0;
-  for (int32_t v = 0; v < draft->num_values; v++) {
-    given_up += draft->values[v].spare_registers;
-    draft->values[v].num_registers = (int16_t)(draft->values[v].num_registers - draft->values[v].spare_registers);
-    draft->values[v].spare_registers = 0;
-  }
-  return given_up > 0;
-}
-
 static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ftl_spill_context spill, ftl_arena *arena,
                          ftl_draft_result *out, ftl_error *error) {
   ftl_flow flow;
@@ -124,19 +114,11 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   if (status != FTL_OK) return status;
   int32_t limit = cap - ABI_REGISTERS;
   uint64_t *sets = FTL_ARENA_NEW(arena, uint64_t, 2 * liveness.num_words);
-  ftl_draft_inst *written = FTL_ARENA_NEW(arena, ftl_draft_inst, draft->num_insts);
-  if (!sets || !written) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  if (!sets) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   out->wgmma_registers = ftl_wgmma_pressure(draft, &flow, &liveness, sets);
-  size_t size = sizeof *draft->insts * (size_t)draft->num_insts;
-  memcpy(written, draft->insts, size);
   ftl_room room;
   if (!ftl_schedule(draft, &flow, &liveness, arch, limit, false, &room, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
-  if (room != FTL_ROOM_AMPLE && give_up_spare_registers(draft)) {
-    memcpy(draft->insts, written, size);
-    if (!ftl_schedule(draft, &flow, &liveness, arch, limit, false, &room, arena))
-      return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
-  }
   int32_t num_insts = draft->num_insts;
   status = ftl_spill(draft, limit, &flow, &liveness, &spill, arena, error);
   if (status == FTL_OK) status = analyse(draft, arena, &flow, &liveness, error);

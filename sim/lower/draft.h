@@ -39,7 +39,6 @@ typedef struct ftl_draft_inst {
 typedef struct ftl_draft_value {
   int16_t num_registers;    // per thread
   int16_t recompute_insts;  // ALU instructions that compute it again (addresses, constants); 0: it has to be spilled
-  int16_t spare_registers;  // of those set aside: what can be done without where registers are short
   bool is_kept;             // worked out once, before the loops that read it
   bool is_reserve;          // registers set aside: nothing is in them
 } ftl_draft_value;

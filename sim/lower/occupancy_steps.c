@@ -8,17 +8,24 @@ static int32_t registers_for_ctas(const ftl_arch *arch, int32_t num_warps, int64
   return (int32_t)(a_warp / WARP_LANES);
 }
 
+// As warps and CTAs allow, whatever their registers.
+static int64_t most_ctas(const ftl_arch *arch, int32_t num_warps) {
+  int64_t ctas = arch->sm_max_warps / num_warps;
+  return ctas < arch->sm_max_ctas ? ctas : arch->sm_max_ctas;
+}
+
 int32_t ftl_next_occupancy_step(const ftl_arch *arch, int32_t num_warps, int32_t registers) {
-  int32_t step = INT32_MAX;
-  for (int64_t ctas = 1; step >= registers && ctas <= arch->sm_max_ctas; ctas++)
-    step = registers_for_ctas(arch, num_warps, ctas);
-  return step;
+  int64_t most = most_ctas(arch, num_warps);
+  for (int64_t ctas = 1; ctas <= most; ctas++) {
+    int32_t step = registers_for_ctas(arch, num_warps, ctas);
+    if (step < registers) return step;
+  }
+  return 0;
 }
 
 int32_t ftl_registers_taken(const ftl_arch *arch, int32_t num_warps, int32_t registers) {
   if (arch->chip_compute_capability < FREE_SINCE_COMPUTE_CAPABILITY) return registers;
-  int64_t ctas = arch->sm_max_warps / num_warps;
-  if (ctas > arch->sm_max_ctas) ctas = arch->sm_max_ctas;
+  int64_t ctas = most_ctas(arch, num_warps);
   while (ctas > 1 && registers_for_ctas(arch, num_warps, ctas) < registers) ctas--;
   int32_t most = registers_for_ctas(arch, num_warps, ctas);
   return most > registers ? most : registers;

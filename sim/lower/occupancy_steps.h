@@ -5,7 +5,7 @@
 
 #include "arch/arch.h"
 
-// The most registers a thread may have for one CTA more to fit than with `registers`.
+// The most registers a thread may have for one CTA more to fit than with `registers`; 0: warps or CTAs allow no more.
 int32_t ftl_next_occupancy_step(const ftl_arch *arch, int32_t num_warps, int32_t registers);
 
 // What ptxas makes of `registers` that a kernel without products needs: the most that cost it no CTA, from sm_80 on.

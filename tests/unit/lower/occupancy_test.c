@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "lower/lower.h"
+#include "lower/occupancy_steps.h"
 
 static ftl_arch a100(void) {
   return (ftl_arch){.sm_max_ctas = 32,
@@ -61,4 +62,12 @@ Test(unit_lower_occupancy, more_barriers_than_a_cta_may_name_do_not_fit) {
   ftl_occupancy o = ftl_occupancy_of(&program, &arch);
   cr_expect_eq(o.ctas_per_sm, 0);
   cr_expect_eq(o.limited_by, FTL_LIMIT_BARRIERS);
+}
+
+Test(unit_lower_occupancy, steps_of_registers_end_where_warps_allow_no_more_ctas) {
+  ftl_arch arch = a100();
+  cr_expect_eq(ftl_next_occupancy_step(&arch, 4, 169), 168);  // 3 CTAs: 65536 / 12 / 32 = 170, in units of 8
+  cr_expect_eq(ftl_next_occupancy_step(&arch, 4, 168), 128);
+  cr_expect_eq(ftl_next_occupancy_step(&arch, 4, 33), 32);  // 16 CTAs, 64 warps
+  cr_expect_eq(ftl_next_occupancy_step(&arch, 4, 32), 0);
 }

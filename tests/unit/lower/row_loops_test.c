@@ -97,14 +97,13 @@ Test(unit_lower_row_loops, a_mask_of_rows_costs_a_compare_an_element) {
   programs_fini(&p);
 }
 
-// 36 registers are needed. 12 CTAs of 4 warps share 65536: 42 a thread, 40 in units of 8, as on the RTX 4090, which
-// holds
-// 12. For 16 CTAs 32 would have to do, 11 % less. ptxas for sm_75 takes what it needs.
+// 38 registers are needed. 12 CTAs of 4 warps share 65536: 42 a thread, 40 in units of 8, as on the RTX 4090, which
+// holds 12. For 16 CTAs 32 would have to do: 38 are 19 % more. ptxas for sm_75 takes what it needs.
 Test(unit_lower_row_loops, registers_that_cost_no_cta_are_taken_from_sm_80_on) {
   static const struct {
     const char *arch;
     int32_t registers;
-  } cases[] = {{"a100_80", 40}, {"rtx4090", 40}, {"h200", 40}, {"t4", 36}};
+  } cases[] = {{"a100_80", 40}, {"rtx4090", 40}, {"h200", 40}, {"t4", 38}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *workload = strcmp(cases[i].arch, "h200") == 0 ? "softmax_online" : "softmax_safe";
     programs p = lowered(cases[i].arch, workload, ROWS, 0);
@@ -114,9 +113,9 @@ Test(unit_lower_row_loops, registers_that_cost_no_cta_are_taken_from_sm_80_on) {
   }
 }
 
-// The H200 needs 34 for the maximum and the sum apart: 6 % more than the 32 at which 16 CTAs fit, for which it is
+// The H200 needs 36 for the maximum and the sum apart: 12.5 % more than the 32 at which 16 CTAs fit, for which it is
 // drafted again.
-Test(unit_lower_row_loops, row_kernels_that_miss_a_step_by_a_tenth_are_made_to_fit) {
+Test(unit_lower_row_loops, row_kernels_that_miss_a_step_by_an_eighth_are_made_to_fit) {
   programs p = lowered("h200", "softmax_safe", ROWS, 0);
   cr_expect_eq(p.warps->registers_per_thread, 32, "%d", p.warps->registers_per_thread);
   cr_expect_eq(p.warps->spill_registers, 0);

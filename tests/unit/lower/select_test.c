@@ -282,10 +282,27 @@ Test(unit_lower_select, hand_aligned_tiles_take_a_kilobyte_more) {
 }
 
 Test(unit_lower_select, a_role_that_misses_an_occupancy_step_by_little_is_made_to_fit_it) {
-  // 65536 registers, 4 warps: 168 a thread let three CTAs fit. A free draft of this tile needs up to 5 % more.
+  // 65536 registers, 4 warps: 168 a thread let three CTAs fit. A free draft of this tile needs a few more.
   programs p =
       lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=32 num_warps=4 num_stages=1 q_operand=shared code=plain");
   cr_expect_leq(p.warps->registers_per_thread, 168);
+  programs_fini(&p);
+}
+
+// 12 % more than 168 in a free order, in the loop that masks; ptxas gives it 168 (kernels/measurements/registers.csv).
+Test(unit_lower_select, a_role_with_mma_sync_whose_order_alone_has_to_change_is_made_to_fit) {
+  programs p = lowered("h200", SHAPE TILES "num_stages=2 q_operand=shared code=plain causal=true");
+  cr_expect_leq(p.warps->registers_per_thread, 168);
+  cr_expect_eq(p.warps->spill_registers, 0);
+  programs_fini(&p);
+}
+
+// 8 warps: 128 a thread let two CTAs fit. This tile needs 14 % more, of which the addresses of V would have to go.
+Test(unit_lower_select, a_role_that_would_need_more_instructions_to_fit_a_step_does_not) {
+  programs p = lowered("h200", SHAPE
+                       "head_dim=64 block_m=128 block_n=64 num_warps=8 num_stages=1 mma=mma q_operand=shared "
+                       "code=plain");
+  cr_expect_gt(p.warps->registers_per_thread, 128);
   programs_fini(&p);
 }
 

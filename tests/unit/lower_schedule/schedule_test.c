@@ -71,17 +71,17 @@ Test(unit_lower_schedule, fragments_are_loaded_a_few_mmas_ahead_and_not_all_at_t
     cr_expect_lt(load, position_of(&draft, 200 + i - 2), "fragment %d is late", i);
   }
   // Loaded right behind the mma three before its own, so three fragments live: accumulator 4, address 1, fragments 12,
-  // stack pointer 1.
-  cr_expect_eq(done.result.registers_per_thread, 18);
+  // reserved 3.
+  cr_expect_eq(done.result.registers_per_thread, 20);
   cr_expect_eq(done.result.spilled_registers, 0);
   ftl_draft_fini(&draft);
 }
 
 Test(unit_lower_schedule, registers_near_the_cap_shorten_the_distance_of_loads_instead_of_spilling) {
-  // Accumulator, address, stack pointer and two fragments: 4 + 1 + 1 + 8 = 14.
+  // Accumulator, address, two fragments and three reserved: 4 + 1 + 8 + 3 = 16.
   ftl_draft draft = mma_chain(12);
-  finished done = finish(&draft, 14);
-  cr_expect_eq(done.result.registers_per_thread, 14);
+  finished done = finish(&draft, 16);
+  cr_expect_eq(done.result.registers_per_thread, 16);
   cr_expect_eq(done.result.spilled_registers, 0);
   cr_expect_eq(done.num_local_accesses, 0);
   for (int i = 2; i < 12; i++) cr_expect_gt(position_of(&draft, 100 + i), position_of(&draft, 200 + i - 2));
@@ -245,7 +245,7 @@ Test(unit_lower_schedule, a_loop_carried_value_keeps_one_token_that_nothing_else
 
 Test(unit_lower_schedule, every_source_token_was_last_written_by_the_producer_of_its_value) {
   ftl_draft draft = mma_chain(12);
-  finish(&draft, 14);
+  finish(&draft, 16);
   int32_t writer[FTL_MAX_TOKENS];
   memset(writer, -1, sizeof writer);
   for (int32_t i = 0; i < draft.num_insts; i++) {

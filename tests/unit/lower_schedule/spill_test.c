@@ -29,20 +29,20 @@ static int32_t loop_position(const ftl_draft *draft, ftl_opcode opcode) {
 }
 
 Test(unit_lower_spill, nothing_is_spilled_where_registers_suffice) {
-  // 8 x 4 + 16 + stack pointer = 49.
+  // 8 x 4 + 16 and three reserved = 51.
   ftl_draft draft = accumulators_and_a_wide_value(8, 16);
-  finished done = finish(&draft, 49);
+  finished done = finish(&draft, 51);
   cr_expect_eq(done.result.spilled_registers, 0);
   cr_expect_eq(done.num_local_accesses, 0);
-  cr_expect_eq(done.result.registers_per_thread, 49);
+  cr_expect_eq(done.result.registers_per_thread, 51);
   ftl_draft_fini(&draft);
 }
 
 Test(unit_lower_spill, one_register_too_few_spills_one_accumulator_with_a_load_and_a_store_an_iteration) {
   ftl_draft draft = accumulators_and_a_wide_value(8, 16);
-  finished done = finish(&draft, 48);
+  finished done = finish(&draft, 50);
   cr_expect_eq(done.result.spilled_registers, 4);
-  cr_expect_leq(done.result.registers_per_thread, 48);
+  cr_expect_leq(done.result.registers_per_thread, 50);
   int32_t begin = loop_position(&draft, FTL_OP_LOOP), end = loop_position(&draft, FTL_OP_END_LOOP);
   cr_expect_eq(count_of(&draft, FTL_OP_LDL, begin, end), 1, "reloaded once an iteration");
   cr_expect_eq(count_of(&draft, FTL_OP_STL, begin, end), 1, "stored once an iteration");
@@ -64,7 +64,7 @@ Test(unit_lower_spill, what_is_not_used_in_the_loop_is_spilled_before_what_is) {
   put_update(&draft, FTL_OP_FFMA, 5, inside, NONE, NONE);
   put_end_loop(&draft);
   put(&draft, FTL_OP_STS, 6, NONE, outside, inside);
-  finished done = finish(&draft, 14);  // 16 and the stack pointer are wanted
+  finished done = finish(&draft, 16);  // 16 and three reserved are wanted
   cr_expect_eq(done.result.spilled_registers, 4);
   int32_t begin = loop_position(&draft, FTL_OP_LOOP), end = loop_position(&draft, FTL_OP_END_LOOP);
   cr_expect_eq(count_of(&draft, FTL_OP_LDL, begin, end) + count_of(&draft, FTL_OP_STL, begin, end), 0);
@@ -84,7 +84,7 @@ Test(unit_lower_spill, an_address_is_computed_again_rather_than_stored) {
   put(&draft, FTL_OP_STS, 4, NONE, wide, NONE);
   put(&draft, FTL_OP_STS, 5, NONE, address, kept);
   put_end_loop(&draft);
-  finished done = finish(&draft, 12);  // 12 and the stack pointer are wanted
+  finished done = finish(&draft, 14);  // 12 and three reserved are wanted
   cr_expect_eq(done.result.spilled_registers, 0);
   cr_expect_eq(done.num_local_accesses, 0);
   cr_expect_eq(count_of(&draft, FTL_OP_IADD, 0, draft.num_insts), 1);
@@ -103,7 +103,7 @@ Test(unit_lower_spill, a_reload_stands_ahead_of_its_use_where_registers_allow) {
   put(&draft, FTL_OP_MOV, 3, c, wide, NONE);
   for (int i = 0; i < 40; i++) put_update(&draft, FTL_OP_FFMA, 10 + i, c, NONE, NONE);
   put(&draft, FTL_OP_STS, 60, NONE, early, c);
-  finished done = finish(&draft, 9);
+  finished done = finish(&draft, 11);
   cr_expect_eq(done.result.spilled_registers, 4);
   int32_t reload = -1;
   for (int32_t i = 0; i < draft.num_insts; i++) {
@@ -127,7 +127,7 @@ Test(unit_lower_spill, registers_of_a_wgmma_in_flight_are_never_moved) {
   ftl_draft_inst *wait = put(&draft, FTL_OP_WGMMA_WAIT, 0, NONE, NONE, NONE);
   wait->effects = FTL_EFFECT_PINNED;
   put(&draft, FTL_OP_STS, 6, NONE, accumulator, other);
-  finished done = finish(&draft, 18);  // 20 and the stack pointer are wanted
+  finished done = finish(&draft, 20);  // 20 and three reserved are wanted
   cr_expect_eq(done.result.spilled_registers, 4, "the other value goes");
   int32_t wgmma = position_of(&draft, 64), wait_position = -1;
   for (int32_t i = 0; i < draft.num_insts; i++) {
@@ -153,7 +153,7 @@ Test(unit_lower_spill, what_was_worked_out_before_the_loop_is_stored_once_and_lo
   put_update(&draft, FTL_OP_FFMA, 5, sum, kept, NONE);
   put_end_loop(&draft);
   put(&draft, FTL_OP_STS, 6, NONE, sum, NONE);
-  finished done = finish(&draft, 12);  // 12 and the stack pointer are wanted
+  finished done = finish(&draft, 14);  // 12 and three reserved are wanted
   int32_t begin = loop_position(&draft, FTL_OP_LOOP), end = loop_position(&draft, FTL_OP_END_LOOP);
   cr_expect_eq(count_of(&draft, FTL_OP_STL, 0, begin), 1);
   cr_expect_eq(count_of(&draft, FTL_OP_LDL, begin, end), 1);
@@ -185,7 +185,7 @@ Test(unit_lower_spill, what_relieves_many_places_leaves_before_what_relieves_one
     if (i == 0) put_in_order(&draft, FTL_OP_STS, 14, NONE, through);
   }
   put_in_order(&draft, FTL_OP_STS, 15, NONE, through);
-  finished done = finish(&draft, 13);
+  finished done = finish(&draft, 15);
   cr_expect_eq(done.result.spilled_registers, 4);
   cr_expect_eq(count_of(&draft, FTL_OP_STL, 0, draft.num_insts), 1);
   cr_expect_eq(count_of(&draft, FTL_OP_LDL, 0, draft.num_insts), 2);
@@ -207,33 +207,9 @@ Test(unit_lower_spill, the_accumulator_of_a_wgmma_leaves_as_a_whole) {
   put_in_order(&draft, FTL_OP_WGMMA_COMMIT, 4, NONE, NONE);
   put_in_order(&draft, FTL_OP_WGMMA_WAIT, 0, NONE, NONE);
   for (int i = 0; i < 4; i++) put_in_order(&draft, FTL_OP_STS, 5, NONE, accumulator + i);
-  finished done = finish(&draft, 15);
+  finished done = finish(&draft, 17);
   cr_expect_eq(done.result.spilled_registers, 8);
   cr_expect_eq(count_of(&draft, FTL_OP_STL, 0, draft.num_insts), 4);
   cr_expect_eq(count_of(&draft, FTL_OP_LDL, 0, draft.num_insts), 4);
   ftl_draft_fini(&draft);
-}
-
-// 8 registers beside 6 set aside, of which 4 can be done without.
-static ftl_draft_result with_spare_registers(int32_t cap) {
-  ftl_draft draft = {0};
-  int32_t wide = ftl_draft_value_add(&draft, 8, 0), reserve = ftl_draft_value_add(&draft, 6, 0);
-  draft.values[reserve].is_reserve = true;
-  draft.values[reserve].spare_registers = 4;
-  put_in_order(&draft, FTL_OP_RESERVE, 1, reserve, NONE);
-  put_in_order(&draft, FTL_OP_LDS, 2, wide, NONE);
-  put_in_order(&draft, FTL_OP_STS, 3, NONE, wide)->sources[1] = reserve;
-  draft.insts[2].num_sources = 2;
-  ftl_draft_result result = finish(&draft, cap).result;
-  ftl_draft_fini(&draft);
-  return result;
-}
-
-Test(unit_lower_spill, spare_registers_are_given_up_before_anything_is_spilled) {
-  // With the stack pointer 8 + 6 + 1 = 15; 11 without the spare ones.
-  cr_expect_eq(with_spare_registers(15).registers_per_thread, 15);
-  cr_expect_eq(with_spare_registers(14).registers_per_thread, 11);
-  cr_expect_eq(with_spare_registers(11).registers_per_thread, 11);
-  cr_expect_eq(with_spare_registers(11).spilled_registers, 0);
-  cr_expect_gt(with_spare_registers(10).spilled_registers, 0);
 }
