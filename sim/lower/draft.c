@@ -116,15 +116,15 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   uint64_t *sets = FTL_ARENA_NEW(arena, uint64_t, 2 * liveness.num_words);
   if (!sets) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   out->wgmma_registers = ftl_wgmma_pressure(draft, &flow, &liveness, sets);
-  ftl_room room;
-  if (!ftl_schedule(draft, &flow, &liveness, arch, limit, false, &room, arena))
+  bool fits;
+  if (!ftl_schedule(draft, &flow, &liveness, arch, limit, false, &fits, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   int32_t num_insts = draft->num_insts;
   status = ftl_spill(draft, limit, &flow, &liveness, &spill, arena, error);
   if (status == FTL_OK) status = analyse(draft, arena, &flow, &liveness, error);
   if (status != FTL_OK) return status;
-  bool again = room == FTL_ROOM_NONE || draft->num_insts != num_insts;
-  if (again && !ftl_schedule(draft, &flow, &liveness, arch, limit, true, &room, arena))
+  bool again = !fits || draft->num_insts != num_insts;
+  if (again && !ftl_schedule(draft, &flow, &liveness, arch, limit, true, &fits, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   uint64_t *scratch = FTL_ARENA_NEW(arena, uint64_t, liveness.num_words);
   if (!scratch) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");

@@ -306,15 +306,16 @@ static int32_t schedule_frugally(scheduler *s) {
   return written_peak <= frugal_peak ? written_peak : schedule_once(s, 0);
 }
 
-static ftl_room schedule_stretch(scheduler *s, int32_t limit, bool is_final) {
+// False if no order that was tried fits.
+static bool schedule_stretch(scheduler *s, int32_t limit, bool is_final) {
   int32_t peak = schedule_once(s, limit), cycles = s->now;
   bool fits = peak <= limit;
-  if (fits && !s->was_short) return FTL_ROOM_AMPLE;
-  if (!fits && schedule_once(s, 2 * limit - peak) <= limit) return FTL_ROOM_SHORT;
+  if (fits && !s->was_short) return true;
+  if (!fits && schedule_once(s, 2 * limit - peak) <= limit) return true;
   bool fits_in_turn = schedule_in_turn(s, limit) <= limit;
   if (fits && (!fits_in_turn || cycles <= s->now)) schedule_once(s, limit);
-  if (fits || fits_in_turn) return FTL_ROOM_SHORT;
-  return !is_final && schedule_frugally(s) <= limit ? FTL_ROOM_SHORT : FTL_ROOM_NONE;
+  if (fits || fits_in_turn) return true;
+  return !is_final && schedule_frugally(s) <= limit;
 }
 
 static int32_t longest_stretch(const ftl_flow *flow) {
@@ -341,7 +342,7 @@ static bool scheduler_init(scheduler *s, const ftl_draft *draft, const ftl_liven
 }
 
 bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, const ftl_arch *arch,
-                  int32_t limit, bool is_final, ftl_room *room, ftl_arena *arena) {
+                  int32_t limit, bool is_final, bool *fits, ftl_arena *arena) {
   ftl_op_timings timings;
   ftl_op_timings_init(&timings, arch, &draft->product);
   int32_t max_nodes = longest_stretch(flow);
@@ -351,7 +352,7 @@ bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *li
   s.timings = &timings;
   ftl_dag *dag = ftl_dag_create(draft->num_values, max_nodes);
   bool done = dag != NULL;
-  *room = FTL_ROOM_AMPLE;
+  *fits = true;
   for (int32_t i = 0; done && i < flow->num_stretches; i++) {
     const ftl_stretch *stretch = &flow->stretches[i];
     s.num_nodes = stretch->end - stretch->begin;
@@ -362,8 +363,7 @@ bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *li
     s.nodes = ftl_dag_nodes(dag);
     s.edges = ftl_dag_edges(dag);
     s.live_out = &liveness->live_out[(size_t)i * (size_t)liveness->num_words];
-    ftl_room here = schedule_stretch(&s, limit, is_final);
-    if (here > *room) *room = here;
+    if (!schedule_stretch(&s, limit, is_final)) *fits = false;
     for (int32_t k = 0; k < s.num_nodes; k++) reordered[k] = s.first[s.order[k]];
     memcpy(&draft->insts[stretch->begin], reordered, sizeof *reordered * (size_t)s.num_nodes);
   }

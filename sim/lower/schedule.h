@@ -12,17 +12,10 @@
 #include "lower/op_timing.h"
 #include "lower/registers.h"
 
-// How registers suffice for the stretch that has the fewest of them.
-typedef enum ftl_room {
-  FTL_ROOM_AMPLE,  // no instruction had to wait for one
-  FTL_ROOM_SHORT,  // the order is another than it would be, and fits
-  FTL_ROOM_NONE,
-} ftl_room;
-
-// `limit`: registers that may be live. Stretches for which no order tried fits are left in the one that needs least,
-// for the spiller, or if this is the final time in the quickest that needs no more than the order at hand. False when
-// memory is out.
+// `limit`: registers that may be live; *fits: no stretch needs more. Stretches for which no order tried fits are left
+// in the one that needs least, for the spiller, or if this is the final time in the quickest that needs no more than
+// the order at hand. False when memory is out.
 bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, const ftl_arch *arch,
-                  int32_t limit, bool is_final, ftl_room *room, ftl_arena *arena);
+                  int32_t limit, bool is_final, bool *fits, ftl_arena *arena);
 
 #endif
