@@ -33,9 +33,9 @@ void ftl_tile_lines_fini(ftl_tile_lines *tiles) {
   free(tiles->groups);
 }
 
-static bool try_add_line(ftl_tile_lines *tiles, ftl_tile_entry *entry, ftl_sampled_line line) {
+static bool try_add_line(ftl_tile_lines *tiles, ftl_tile_entry *entry, ftl_l2_known_line line) {
   if (tiles->num_lines == tiles->capacity_lines) {
-    ftl_sampled_line *lines = realloc(tiles->lines, 2 * (size_t)tiles->capacity_lines * sizeof *lines);
+    ftl_l2_known_line *lines = realloc(tiles->lines, 2 * (size_t)tiles->capacity_lines * sizeof *lines);
     if (!lines) return false;
     tiles->lines = lines;
     tiles->capacity_lines *= 2;
@@ -58,12 +58,12 @@ static uint8_t sectors_of(int64_t line, int64_t from, int64_t to) {
 static bool try_add_bytes(ftl_tile_lines *tiles, ftl_tile_entry *entry, int64_t from, int64_t to) {
   entry->num_sectors += (to - 1) / SECTOR_BYTES - from / SECTOR_BYTES + 1;
   uint64_t end = (uint64_t)((to - 1) / LINE_BYTES + 1);
-  ftl_sampled_line line = {.line = (uint64_t)(from / LINE_BYTES)};
-  for (;; line.line++) {
-    line.line = ftl_l2_tags_next_in_sample(tiles->tags, line.line, end, &line.at);
-    if (line.line == end) return true;
-    line.sectors = sectors_of((int64_t)line.line, from, to);
-    if (!try_add_line(tiles, entry, line)) return false;
+  ftl_l2_address at;
+  for (uint64_t line = (uint64_t)(from / LINE_BYTES);; line++) {
+    line = ftl_l2_tags_next_in_sample(tiles->tags, line, end, &at);
+    if (line == end) return true;
+    uint8_t sectors = sectors_of((int64_t)line, from, to);
+    if (!try_add_line(tiles, entry, ftl_l2_tags_know(tiles->tags, at, line, sectors))) return false;
   }
 }
 

@@ -29,12 +29,6 @@ typedef struct ftl_tile_group {
   int64_t num_merged;
 } ftl_tile_group;
 
-typedef struct ftl_sampled_line {
-  uint64_t line;
-  ftl_l2_address at;  // worked out once: the line is read many times
-  uint8_t sectors;
-} ftl_sampled_line;
-
 typedef struct ftl_tile_lines {
   const ftl_l2_tags *tags;
   ftl_tile_entry *entries;  // in the order in which they were first seen
@@ -42,7 +36,7 @@ typedef struct ftl_tile_lines {
   int32_t num_gpcs;         // 0: no groups
   int64_t num_entries, capacity_entries;
   int32_t *slots;  // open addressing, twice capacity_entries: 1 + index into entries, 0 where free
-  ftl_sampled_line *lines;
+  ftl_l2_known_line *lines;
   int64_t num_lines, capacity_lines;
   int64_t sampled_sectors, total_sectors;  // over all tiles seen: their ratio is the sample's scale
 } ftl_tile_lines;

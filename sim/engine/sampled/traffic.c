@@ -172,11 +172,11 @@ static void open_group(const ftl_traffic *traffic, ftl_tile_group *group, int64_
 
 // The lines of the sample that a request asks for, in address order.
 typedef struct line_range {
-  const ftl_sampled_line *begin, *end;
+  ftl_l2_known_line *begin, *end;
 } line_range;
 
 static line_range lines_of(const ftl_traffic *traffic, const request *ask) {
-  const ftl_sampled_line *lines = &traffic->tiles.lines[ask->entry->first_line];
+  ftl_l2_known_line *lines = &traffic->tiles.lines[ask->entry->first_line];
   line_range range = {lines, lines + ask->entry->num_sampled};
   const ftl_tile_place *place = &ask->run->place;
   if (ask->run->num_rows == place->num_rows) return range;
@@ -189,44 +189,57 @@ static line_range lines_of(const ftl_traffic *traffic, const request *ask) {
 
 typedef struct sampled_outcome {
   int64_t asked, far, missed, dram_written;  // sectors
-  int64_t tiles, far_tiles, missed_tiles;    // tiles of the run with lines in the sample
+  int64_t tiles, far_tiles, missed_tiles;    // tiles of the run with lines in the sample; only where some are not there
 } sampled_outcome;
 
-// Counts a tile of the run once, however many of its lines are like that.
-static inline void count_tile(int64_t tile, int64_t *last, int64_t *count) {
-  *count += tile != *last;
-  *last = tile;
+// The tiles of a run that some of its lines belong to, which come in order of their addresses.
+typedef struct tile_counter {
+  int64_t tile_bytes;  // 0: the run is one tile
+  int64_t tile, begin, last;
+  int64_t count;
+} tile_counter;
+
+static tile_counter tiles_of(const ftl_tile_run *run) {
+  int64_t tile_bytes = run->num_tiles > 1 ? run->place.row_stride_bytes * run->num_rows / run->num_tiles : 0;
+  return (tile_counter){.tile_bytes = tile_bytes, .begin = -tile_bytes, .last = -1};
+}
+
+// Counts the line's tile once, however many of its lines are counted.
+static inline void count_tile(tile_counter *tiles, uint64_t line) {
+  int64_t byte = (int64_t)line * LINE_BYTES;
+  if (tiles->tile_bytes > 0 && (uint64_t)(byte - tiles->begin) >= (uint64_t)tiles->tile_bytes) {
+    tiles->tile = byte / tiles->tile_bytes;  // seldom: a division a line would cost as much as the rest
+    tiles->begin = tiles->tile * tiles->tile_bytes;
+  }
+  tiles->count += tiles->tile != tiles->last;
+  tiles->last = tiles->tile;
 }
 
 static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int32_t side) {
   sampled_outcome sum = {0};
   line_range range = lines_of(traffic, ask);
-  int64_t last_tile = -1, last_far = -1, last_missed = -1, num_tiles = ask->run->num_tiles, hits = 0;
-  int64_t tile_bytes = ask->run->place.row_stride_bytes * ask->run->num_rows / num_tiles;
-  int64_t tile = 0, tile_begin = num_tiles > 1 ? -tile_bytes : 0;
-  uint64_t bytes_of_tile = num_tiles > 1 ? (uint64_t)tile_bytes : UINT64_MAX;
-  for (const ftl_sampled_line *line = range.begin; line < range.end; line++) {
+  tile_counter far = tiles_of(ask->run), missed = far, all = far;
+  int64_t hits = 0;
+  ftl_l2_priority priority = ask->run->priority;
+  for (ftl_l2_known_line *line = range.begin;; line++) {
+    line += ftl_l2_tags_read_present(traffic->tags, line, range.end - line, side, priority, &hits);  // most
+    if (line == range.end) break;
     ftl_l2_outcome outcome;
-    ftl_l2_tags_read_at(traffic->tags, line->at, line->line, line->sectors, side, ask->run->priority, &outcome);
-    int64_t byte = (int64_t)line->line * LINE_BYTES;
-    if ((uint64_t)(byte - tile_begin) >= bytes_of_tile) {  // seldom: a division a line would cost as much as the rest
-      tile = byte / tile_bytes;
-      tile_begin = tile * tile_bytes;
-    }
-    int64_t asked = ftl_num_sectors(line->sectors);
-    count_tile(tile, &last_tile, &sum.tiles);
-    sum.asked += asked;
-    if (outcome.hit_sectors == line->sectors) {  // most
-      hits += asked;
-      continue;
-    }
-    if (outcome.far_sectors != 0) count_tile(tile, &last_far, &sum.far_tiles);
-    if (outcome.dram_read_sectors != 0) count_tile(tile, &last_missed, &sum.missed_tiles);
+    ftl_l2_tags_read_known(traffic->tags, line, side, priority, &outcome);
+    if (outcome.far_sectors != 0) count_tile(&far, line->line);
+    if (outcome.dram_read_sectors != 0) count_tile(&missed, line->line);
+    sum.asked += ftl_num_sectors(line->sectors & (uint8_t)~outcome.hit_sectors);
     sum.far += ftl_num_sectors(outcome.far_sectors);
     sum.missed += ftl_num_sectors(outcome.dram_read_sectors);
     sum.dram_written += outcome.dram_write_sectors;
     hits += ftl_num_sectors(outcome.hit_sectors);
   }
+  sum.asked += hits;
+  if (sum.far > 0 || sum.missed > 0)
+    for (const ftl_l2_known_line *line = range.begin; line < range.end; line++) count_tile(&all, line->line);
+  sum.tiles = all.count;
+  sum.far_tiles = far.count;
+  sum.missed_tiles = missed.count;
   traffic->counts.hit_sectors += hits;
   traffic->counts.far_sectors += sum.far;
   traffic->counts.looked_up_sectors += sum.asked;
@@ -329,7 +342,7 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool i
   serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors);
   int64_t asked = 0, written = 0, read = 0;  // a write fetches nothing, an atomic what is not there
   line_range range = lines_of(traffic, &ask);
-  for (const ftl_sampled_line *line = range.begin; line < range.end; line++) {
+  for (const ftl_l2_known_line *line = range.begin; line < range.end; line++) {
     ftl_l2_outcome outcome;
     if (is_atomic)
       outcome = ftl_l2_tags_atomic(traffic->tags, line->line, line->sectors, run->priority);

@@ -8,7 +8,7 @@
 
 static void lru_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32_t way) {
   (void)num_ways;
-  ways[way].stamp = ++set->tick;
+  ftl_l2_stamp(set, &ways[way]);
 }
 
 static uint32_t lru_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, ftl_l2_priority priority) {
@@ -57,9 +57,9 @@ static uint32_t random_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_wa
 }
 
 static const ftl_l2_replacement policies[] = {
-    {"lru", lru_use, lru_victim},
-    {"nru", nru_use, nru_victim},
-    {"random", random_use, random_victim},
+    {"lru", true, lru_use, lru_victim},
+    {"nru", false, nru_use, nru_victim},
+    {"random", false, random_use, random_victim},
 };
 
 const ftl_l2_replacement *ftl_l2_replacement_find(const char *name) {

@@ -5,6 +5,7 @@
 #ifndef FTL_MACHINE_L2_REPLACEMENT_H
 #define FTL_MACHINE_L2_REPLACEMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/l2_priority.h"
@@ -26,10 +27,13 @@ typedef struct ftl_l2_set {
 
 typedef struct ftl_l2_replacement {
   const char *name;
+  bool stamps_only;  // `use` does no more than ftl_l2_stamp, which needs no call
   void (*use)(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32_t way);  // a hit or a fill
   // When every way holds a line: one of those of this priority, of which there is one at least.
   uint32_t (*victim)(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, ftl_l2_priority priority);
 } ftl_l2_replacement;
+
+static inline void ftl_l2_stamp(ftl_l2_set *set, ftl_l2_way *way) { way->stamp = ++set->tick; }
 
 // NULL when there is none of that name.
 const ftl_l2_replacement *ftl_l2_replacement_find(const char *name);

@@ -18,6 +18,7 @@ struct ftl_l2_tags {
   ftl_l2_hash hash;
   const ftl_l2_replacement *replacement;
   uint32_t num_ways;
+  uint32_t log2_ways;             // rounded up: a way's number is that of its set times this power, and its own in it
   uint32_t most_dirty_milliways;  // of a set while a kernel writes
   uint32_t kept_dirty_milliways;  // of a set after it
   uint32_t most_last_milliways;   // of a set: the set-aside
@@ -55,6 +56,7 @@ ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t l
   tags->hash = ftl_l2_hash_init(arch);
   tags->replacement = replacement;
   tags->num_ways = (uint32_t)arch->l2_ways;
+  while (1u << tags->log2_ways < tags->num_ways) tags->log2_ways++;
   tags->most_dirty_milliways = (uint32_t)(arch->l2_ways * arch->l2_busy_dirty_milli);
   tags->kept_dirty_milliways = (uint32_t)(arch->l2_ways * arch->l2_max_dirty_milli);
   tags->most_last_milliways = (uint32_t)(arch->l2_ways * 1000 * arch->l2_persisting_max_bytes / arch->l2_size_bytes);
@@ -137,10 +139,14 @@ static set_view view_of(const ftl_l2_tags *tags, uint64_t set) {
 
 // Replicas take the sets half a turn away from those of home lines of the same number: each kind fills the sets evenly
 // on its own, and so do both together.
-static set_view view_set(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t side) {
+static uint32_t set_of(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t side) {
   uint32_t set_in_side = at.set_in_side >> tags->log2_sample, half = tags->sets_per_side / 2;
   if (side != at.home_side) set_in_side += set_in_side + half < tags->sets_per_side ? half : half - tags->sets_per_side;
-  return view_of(tags, (uint64_t)side * tags->sets_per_side + set_in_side);
+  return side * tags->sets_per_side + set_in_side;
+}
+
+static set_view view_set(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t side) {
+  return view_of(tags, set_of(tags, at, side));
 }
 
 void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, ftl_l2_address at, int32_t side) {
@@ -205,7 +211,10 @@ __attribute__((noinline)) static void take_priority(const ftl_l2_tags *tags, con
 
 // The last access decides a line's priority.
 static inline void use_way(const ftl_l2_tags *tags, const set_view *view, uint32_t way, ftl_l2_priority priority) {
-  tags->replacement->use(view->set, view->ways, tags->num_ways, way);
+  if (tags->replacement->stamps_only)
+    ftl_l2_stamp(view->set, &view->ways[way]);
+  else
+    tags->replacement->use(view->set, view->ways, tags->num_ways, way);
   priority = granted(tags, view->ways[way].line, priority);
   if (view->ways[way].priority != priority) take_priority(tags, view, way, priority);
 }
@@ -303,6 +312,41 @@ void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, ui
     outcome->hit_sectors = sectors & read_home(tags, at, line, sectors, priority, outcome);
   else
     read_replica(tags, at, line, sectors, priority, outcome);
+}
+
+ftl_l2_known_line ftl_l2_tags_know(const ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors) {
+  ftl_l2_known_line known = {.line = line, .at = at, .sectors = sectors};
+  for (uint32_t side = 0; side < tags->hash.num_sides; side++)
+    known.way_of_side[side] = set_of(tags, at, side) << tags->log2_ways;
+  return known;
+}
+
+// A line is in one set of a side and once in it, so one that is where it was is the one that a search would find.
+// Only where a use is a stamp and nothing else: a loop of few registers.
+int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lines, int64_t count, int32_t side,
+                                 ftl_l2_priority priority, int64_t *num_sectors) {
+  if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST) return 0;
+  ftl_l2_set *const sets = tags->sets;
+  ftl_l2_way *const ways = tags->ways;
+  const uint32_t num_ways = tags->num_ways, log2_ways = tags->log2_ways;
+  const ftl_l2_known_line *line = lines, *end = lines + count;
+  for (; line < end; line++) {
+    uint32_t set = line->way_of_side[side] >> log2_ways, way = line->way_of_side[side] - (set << log2_ways);
+    ftl_l2_way *entry = &ways[(uint64_t)set * num_ways + way];
+    bool is_there = entry->line == line->line && (line->sectors & ~entry->valid) == 0;
+    if (!is_there || entry->priority != priority) break;
+    ftl_l2_stamp(&sets[set], entry);
+    *num_sectors += ftl_num_sectors(line->sectors);
+  }
+  return line - lines;
+}
+
+void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
+                            ftl_l2_outcome *outcome) {
+  ftl_l2_tags_read_at(tags, line->at, line->line, line->sectors, side, priority, outcome);
+  uint32_t set = set_of(tags, line->at, (uint32_t)side);
+  set_view view = view_of(tags, set);
+  line->way_of_side[side] = set << tags->log2_ways | find_way(tags, &view, line->line);
 }
 
 ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side,

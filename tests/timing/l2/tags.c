@@ -212,3 +212,75 @@ Test(timing_l2_tags, the_next_line_in_the_sample_is_the_first_that_is_in_it) {
       ftl_l2_tags_destroy(tags);
     }
 }
+
+// What a read finds, as a caller of read_present and read_known sees it: sectors there, and sectors from DRAM.
+typedef struct found {
+  int64_t hits, fetched, written;
+} found;
+
+static void add_outcome(found *sum, const ftl_l2_outcome *outcome) {
+  sum->hits += __builtin_popcount(outcome->hit_sectors);
+  sum->fetched += __builtin_popcount(outcome->dram_read_sectors);
+  sum->written += outcome->dram_write_sectors;
+}
+
+static found read_all_known(ftl_l2_tags *tags, ftl_l2_known_line *lines, int64_t count, int32_t side,
+                            ftl_l2_priority priority) {
+  found sum = {0};
+  for (int64_t i = 0;; i++) {
+    i += ftl_l2_tags_read_present(tags, lines + i, count - i, side, priority, &sum.hits);
+    if (i == count) return sum;
+    ftl_l2_outcome outcome;
+    ftl_l2_tags_read_known(tags, &lines[i], side, priority, &outcome);
+    add_outcome(&sum, &outcome);
+  }
+}
+
+static found read_all(ftl_l2_tags *tags, const ftl_l2_known_line *lines, int64_t count, int32_t side,
+                      ftl_l2_priority priority) {
+  found sum = {0};
+  for (int64_t i = 0; i < count; i++) {
+    ftl_l2_outcome outcome = ftl_l2_tags_read(tags, lines[i].line, lines[i].sectors, side, priority);
+    add_outcome(&sum, &outcome);
+  }
+  return sum;
+}
+
+// Runs of lines are read by both sides, in L2 or not, with other sectors and priorities, between writes that move and
+// drop them.
+static void read_twice(int64_t sides, int64_t ways, const char *policy) {
+  enum { NUM_LINES = 96, NUM_STEPS = 4000 };
+  ftl_arch arch = tags_arch(sides, ways, 16, policy);
+  ftl_l2_tags *tags = create_tags(&arch, 0), *reference = create_tags(&arch, 0);
+  ftl_l2_known_line lines[NUM_LINES];
+  for (uint64_t line = 0; line < NUM_LINES; line++)
+    lines[line] = ftl_l2_tags_know(tags, ftl_l2_tags_address(tags, line), line, (uint8_t)(1 + line * 7 % 15));
+  int64_t hits = 0;
+  for (uint64_t step = 0; step < NUM_STEPS; step++) {
+    uint64_t random = ftl_l2_mix(step + 1), first = random % NUM_LINES,
+             count = (random >> 8) % (NUM_LINES - first) % 16;
+    int32_t side = (int32_t)((random >> 16) % (uint64_t)sides);
+    ftl_l2_priority priority = (random >> 20) % 8 == 0 ? (ftl_l2_priority)((random >> 24) % 3) : FTL_L2_EVICT_NORMAL;
+    if ((random >> 32) % 4 == 0) {
+      ftl_l2_tags_write(tags, first, 5, 5, priority);
+      ftl_l2_tags_write(reference, first, 5, 5, priority);
+    }
+    found known = read_all_known(tags, &lines[first], (int64_t)count, side, priority);
+    found each = read_all(reference, &lines[first], (int64_t)count, side, priority);
+    cr_assert(known.hits == each.hits && known.fetched == each.fetched && known.written == each.written,
+              "%s, step %d: %d sectors there, %d alike", policy, (int)step, (int)known.hits, (int)each.hits);
+    hits += known.hits;
+  }
+  cr_assert_gt(hits, 1000);
+  cr_assert_eq(ftl_l2_tags_dirty_sectors(tags), ftl_l2_tags_dirty_sectors(reference));
+  ftl_l2_tags_destroy(tags);
+  ftl_l2_tags_destroy(reference);
+}
+
+Test(timing_l2_tags, lines_that_are_known_are_read_as_any_other) {
+  const char *const policies[] = {"lru", "nru", "random"};
+  for (int i = 0; i < 3; i++) {
+    read_twice(1, 4, policies[i]);
+    read_twice(2, 3, policies[i]);  // ways are no power of two
+  }
+}
