@@ -259,6 +259,7 @@ __attribute__((noinline)) static uint32_t allocate_way(ftl_l2_tags *tags, const 
   view->ways[way].line = line;
   ftl_l2_prints_set(view->prints, way, ftl_l2_print_of(line));
   view->ways[way].valid = 0;
+  view->ways[way].may_have_replica = true;  // from before the line was evicted here
   return way;
 }
 
@@ -280,13 +281,14 @@ static uint8_t widen(uint8_t sectors, uint32_t fill_sectors) {
 
 // A read at the home side: what is missing comes from DRAM. Returns the sectors that it had.
 static inline uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
-                                ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+                                ftl_l2_priority priority, bool for_replica, ftl_l2_outcome *outcome) {
   set_view view = view_set(tags, at, at.home_side);
   ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, priority, outcome)];
   uint8_t had = entry->valid;
   uint8_t missing = sectors & (uint8_t)~had;
   if (missing != 0) outcome->dram_read_sectors = widen(missing, tags->fill_sectors) & (uint8_t)~had;
   entry->valid |= outcome->dram_read_sectors;
+  entry->may_have_replica |= for_replica;
   return had;
 }
 
@@ -298,7 +300,7 @@ __attribute__((noinline)) static void read_replica(ftl_l2_tags *tags, ftl_l2_add
   outcome->hit_sectors = sectors & replica->valid;
   uint8_t wanted = sectors & (uint8_t)~replica->valid;
   if (wanted != 0) {
-    outcome->far_sectors = wanted & read_home(tags, at, line, wanted, priority, outcome);
+    outcome->far_sectors = wanted & read_home(tags, at, line, wanted, priority, true, outcome);
     replica->valid |= wanted;
   }
 }
@@ -309,7 +311,7 @@ void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, ui
   outcome->slice_in_side = (uint16_t)at.slice_in_side;
   outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
   if ((uint32_t)side == at.home_side)
-    outcome->hit_sectors = sectors & read_home(tags, at, line, sectors, priority, outcome);
+    outcome->hit_sectors = sectors & read_home(tags, at, line, sectors, priority, false, outcome);
   else
     read_replica(tags, at, line, sectors, priority, outcome);
 }
@@ -373,10 +375,11 @@ void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, u
   outcome->slice_in_side = (uint16_t)at.slice_in_side;
   outcome->hit_sectors = sectors;
   outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
-  if (tags->hash.num_sides == 2) drop_replica(tags, at, line);
   set_view view = view_set(tags, at, at.home_side);
   uint32_t way = find_or_allocate(tags, &view, line, priority, outcome);
   ftl_l2_way *entry = &view.ways[way];
+  if (entry->may_have_replica && tags->hash.num_sides == 2) drop_replica(tags, at, line);
+  entry->may_have_replica = false;
   view.set->num_dirty = (uint16_t)(view.set->num_dirty + (entry->dirty == 0));
   tags->num_dirty_sectors += ftl_num_sectors(sectors & (uint8_t)~entry->dirty);
   entry->dirty |= sectors;

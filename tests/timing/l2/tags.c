@@ -104,6 +104,22 @@ Test(timing_l2_tags, a_write_drops_the_replica) {
   ftl_l2_tags_destroy(tags);
 }
 
+// A set of one way a side: another line of side 0 takes the home's place, while the replica stays on side 1.
+Test(timing_l2_tags, a_write_drops_a_replica_that_has_outlived_its_home) {
+  ftl_arch arch = tags_arch(2, 1, 1, "lru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  uint64_t line = line_of(tags, 0, 0);
+  (void)ftl_l2_tags_read(tags, line, 1, 1, FTL_L2_EVICT_NORMAL);
+  (void)ftl_l2_tags_read(tags, line_of(tags, 0, 1), 1, 0, FTL_L2_EVICT_NORMAL);
+  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 1, FTL_L2_EVICT_NORMAL).hit_sectors, 1, "the replica");
+  (void)ftl_l2_tags_write(tags, line, 1, 1, FTL_L2_EVICT_NORMAL);
+  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 1, FTL_L2_EVICT_NORMAL).far_sectors, 1, "from its home");
+  // Read again from the other side after a write that had none to drop, it has one, which the next write drops.
+  (void)ftl_l2_tags_write(tags, line, 1, 1, FTL_L2_EVICT_NORMAL);
+  cr_expect_eq(ftl_l2_tags_read(tags, line, 1, 1, FTL_L2_EVICT_NORMAL).far_sectors, 1);
+  ftl_l2_tags_destroy(tags);
+}
+
 Test(timing_l2_tags, data_read_from_both_sides_halve_the_capacity) {
   ftl_arch arch = tags_arch(2, 8, 1, "lru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
