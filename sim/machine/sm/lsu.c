@@ -10,8 +10,6 @@
 
 enum { FILL_BUCKETS = SM_FILL_BUCKETS };
 
-static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
-
 static int32_t take_waiter(ftl_sm *sm, int32_t load, int32_t next) {
   int32_t i = sm->free_waiter;
   FTL_CHECK(i >= 0, "SM %d: no free waiter", sm->config.sm_idx);
@@ -182,8 +180,8 @@ static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
   }
   entry->warp->outstanding += count;
   entry->warp->cp_pending[entry->group] += count;
-  // a line's address takes as long as its data would
-  sm->lsu_free = latest(sm->lsu_free, now + count * sm->arch->l1_line_bytes / sm->arch->l1_bytes_per_cycle);
+  // a line's address takes as long as its data would, beside what shared memory sends meanwhile
+  sm->lines_free = now + count * sm->arch->l1_line_bytes / sm->arch->l1_bytes_per_cycle;
   return count;
 }
 

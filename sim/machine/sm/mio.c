@@ -2,14 +2,17 @@
 //
 // A sub-core has a queue for shared memory, shuffles and mbarriers and one for local and global memory, and sends the
 // older of the two first instructions that may go: one in mio.issue_interval_cycles. The LSU takes one in
-// mio.lsu_interval_cycles and not before the data pipe is free, so what waits for banks backs up into the queues; an
-// access to local or global memory also waits until the lines of the program's largest one would still fit. An
+// mio.lsu_interval_cycles and, unless it is a cp.async, not before the data pipe is free, so what waits for banks backs
+// up into the queues; a cp.async has no data yet. An access to local or global memory also waits until the addresses of
+// the copy before have gone, a cycle a line, and the lines of the program's largest one would still fit. An
 // instruction may be taken in the cycle in which it issued; its place in the queue is free from the next cycle on.
 // Sources: of the two intervals Huerta et al., Analyzing Modern NVIDIA GPU cores, MICRO 2025; of the queue for global
-// memory micro_pending_lines.csv, and what Nsight Compute calls lg_throttle.
+// memory micro_pending_lines.csv, and what Nsight Compute calls lg_throttle; of copies beside other instructions
+// micro_copy_beside.csv.
 #include "machine/sm/state.h"
 
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t earliest(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int32_t index_of(const ftl_sm *sm, const sm_subcore *sc) { return (int32_t)(sc - sm->subcores); }
 
@@ -22,14 +25,29 @@ bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries) {
 static int64_t ready_of(const ftl_sm *sm, const sm_subcore *sc, int queue) {
   const sm_mio_queue *q = &sc->queues[queue];
   if (q->count == 0 || (queue == SM_QUEUE_LG && sm->lg_closed)) return SM_NEVER;
-  return q->entries[q->head].op->is_store ? latest(sc->mio_ready, sm->store_free) : sc->mio_ready;
+  if (queue == SM_QUEUE_MIO) return sc->mio_ready;
+  int64_t ready = latest(sc->mio_ready, sm->lines_free);
+  return q->entries[q->head].op->is_store ? latest(ready, sm->store_free) : ready;
 }
 
-// To be called when another instruction is the first of a queue, when the store port is taken, and when lines in flight
-// close the way or open it.
+static bool is_older(const sm_mio_queue *a, const sm_mio_queue *b) {
+  return (int32_t)(a->entries[a->head].order - b->entries[b->head].order) < 0;
+}
+
+// Whether the sub-core's next instruction is a copy, which does not wait for the data pipe; it passes none that does.
+static bool is_copy_next(const sm_subcore *sc) {
+  const sm_mio_queue *mio = &sc->queues[SM_QUEUE_MIO], *lg = &sc->queues[SM_QUEUE_LG];
+  return lg->count > 0 && lg->entries[lg->head].op->opcode == FTL_OP_CP_ASYNC && (mio->count == 0 || is_older(lg, mio));
+}
+
+// To be called when another instruction is the first of a queue, when the store port or the path of lines is taken, and
+// when lines in flight close the way or open it.
 static void find_ready(ftl_sm *sm, const sm_subcore *sc) {
   int64_t mio = ready_of(sm, sc, SM_QUEUE_MIO), lg = ready_of(sm, sc, SM_QUEUE_LG);
-  sm->mio_first_ready[index_of(sm, sc)] = mio < lg ? mio : lg;
+  int32_t s = index_of(sm, sc);
+  bool copies = is_copy_next(sc);
+  sm->copy_first_ready[s] = copies ? lg : SM_NEVER;
+  sm->mio_first_ready[s] = copies || mio < lg ? mio : lg;
 }
 
 static void find_all_ready(ftl_sm *sm) {
@@ -40,9 +58,7 @@ static void find_all_ready(ftl_sm *sm) {
 static int queue_at(const ftl_sm *sm, const sm_subcore *sc, int64_t now) {
   if (ready_of(sm, sc, SM_QUEUE_LG) > now) return SM_QUEUE_MIO;
   if (ready_of(sm, sc, SM_QUEUE_MIO) > now) return SM_QUEUE_LG;
-  const sm_mio_queue *mio = &sc->queues[SM_QUEUE_MIO], *lg = &sc->queues[SM_QUEUE_LG];
-  int32_t later = (int32_t)(mio->entries[mio->head].order - lg->entries[lg->head].order);
-  return later < 0 ? SM_QUEUE_MIO : SM_QUEUE_LG;
+  return is_older(&sc->queues[SM_QUEUE_MIO], &sc->queues[SM_QUEUE_LG]) ? SM_QUEUE_MIO : SM_QUEUE_LG;
 }
 
 static const ftl_sm_pipe pipe_of[SM_QUEUES] = {FTL_SM_PIPE_MIO, FTL_SM_PIPE_LG};
@@ -66,23 +82,31 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
   if (q->count == q->capacity) sc->pipe_free[op->pipe] = SM_NEVER;
   if (q->count > 1) return;
   find_ready(sm, sc);
-  int64_t taken = latest(latest(now, sm->mio_first_ready[index_of(sm, sc)]), latest(sm->lsu_free, sm->data_free));
+  int32_t s = index_of(sm, sc);
+  int64_t taken = earliest(latest(sm->mio_first_ready[s], sm->data_free), sm->copy_first_ready[s]);
+  taken = latest(latest(now, taken), sm->lsu_free);
   if (taken < sm->mio_next) sm->mio_next = taken;
 }
 
 // The sub-core whose turn it is among those that may send at `now`; -1: none.
 static int32_t next_in_turn(const ftl_sm *sm, int64_t now) {
   uint32_t may = 0;
-  for (int32_t s = 0; s < SM_SUBCORES; s++) may |= (uint32_t)(sm->mio_first_ready[s] <= now) << s;
+  bool has_pipe = sm->data_free <= now;
+  for (int32_t s = 0; s < SM_SUBCORES; s++)
+    may |= (uint32_t)((has_pipe && sm->mio_first_ready[s] <= now) || sm->copy_first_ready[s] <= now) << s;
   if (may == 0) return -1;
   uint32_t after = may >> sm->mio_turn << sm->mio_turn;
   return __builtin_ctz(after ? after : may);
 }
 
 static void find_next(ftl_sm *sm, int64_t from) {
-  int64_t ready = SM_NEVER;
-  for (int32_t s = 0; s < SM_SUBCORES; s++) ready = sm->mio_first_ready[s] < ready ? sm->mio_first_ready[s] : ready;
-  sm->mio_next = ready == SM_NEVER ? SM_NEVER : latest(latest(ready, from), latest(sm->lsu_free, sm->data_free));
+  int64_t data = SM_NEVER, copy = SM_NEVER;
+  for (int32_t s = 0; s < SM_SUBCORES; s++) {
+    data = earliest(data, sm->mio_first_ready[s]);
+    copy = earliest(copy, sm->copy_first_ready[s]);
+  }
+  int64_t ready = earliest(latest(data, sm->data_free), copy);
+  sm->mio_next = ready == SM_NEVER ? SM_NEVER : latest(latest(ready, from), sm->lsu_free);
 }
 
 static int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
@@ -127,19 +151,15 @@ static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
   int64_t cycles = take(sm, entry, now);
   if (cycles > 0) sm_reserve_data(sm, now, cycles);
   ftl_sm_outstanding_done(sm, entry->warp, now + 1);
-  if (op->is_store)
+  if (op->is_store || sm->lines_free > now)
     find_all_ready(sm);
   else
     find_ready(sm, sc);
 }
 
 void ftl_sm_mio_serve(ftl_sm *sm, int64_t now) {
-  if (latest(sm->lsu_free, sm->data_free) > now) {  // the data pipe was taken meanwhile
-    find_next(sm, now);
-    return;
-  }
   int32_t s = next_in_turn(sm, now);
-  if (s >= 0) {
+  if (s >= 0) {  // else the data pipe was taken meanwhile
     sm->mio_turn = s + 1 < sm->num_subcores ? s + 1 : 0;
     serve_first(sm, &sm->subcores[s], now);
   }

@@ -247,8 +247,10 @@ struct ftl_sm {
 
   // MIO and LSU
   int64_t mio_next, lsu_free, data_free, operand_free;
-  int64_t mio_first_ready[SM_SUBCORES];  // when the sub-core's first instruction may be sent; SM_NEVER where none waits
-  int64_t store_free;                    // when a store may be taken
+  // when the sub-core's first instruction may be sent, SM_NEVER where none waits: those that need the data pipe, a copy
+  int64_t mio_first_ready[SM_SUBCORES], copy_first_ready[SM_SUBCORES];
+  int64_t store_free;                     // when a store may be taken
+  int64_t lines_free;                     // when the LSU may take another access to local or global memory
   int64_t tensor_free, gmma_busy_cycles;  // wgmma
   int32_t mio_turn;
   int32_t lg_pending;

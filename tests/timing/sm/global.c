@@ -175,6 +175,39 @@ Test(timing_sm_global, the_lsu_takes_a_cycle_for_each_line_of_a_copy) {
   rig_destroy(r);
 }
 
+// Warp 0's LDS takes the data pipe for 2 cycles. A copy, of another sub-core, is taken at 1 all the same, and its 4
+// lines do not hold that sub-core's LDS: it is taken when the sub-core sends again, at 3, and done 24 cycles later.
+Test(timing_sm_global, copies_and_shared_memory_go_side_by_side) {
+  rig *r = rig_create(1);
+  rig_add(r, FTL_OP_LDS, 0, -1)->wavefronts = 2;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 1);
+  add_tile(r);                                                                          // 0
+  add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 0, 4))->flags = FTL_INST_BYPASS_L1;  // 1
+  rig_add(r, FTL_OP_LDS, 0, -1)->wavefronts = 1;                                        // 2
+  rig_add(r, FTL_OP_FFMA, 1, 0);                                                        // 3
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 4);
+  cr_assert_eq(r->requests[3].time, 1);
+  cr_assert_eq(rig_cycle(r, 1, 3, 0), 3 + 24);
+  rig_destroy(r);
+}
+
+// Of one sub-core: the copy issues at 2, behind two LDS of 8 cycles. The second is taken at 8, and the copy when the
+// sub-core sends again, 2 cycles later: it does not pass what waits for the data pipe.
+Test(timing_sm_global, a_copy_keeps_its_place_behind_shared_memory) {
+  rig *r = rig_create(1);
+  add_tile(r);
+  for (int i = 0; i < 2; i++) rig_add(r, FTL_OP_LDS, i, -1)->wavefronts = 8;
+  add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 0, 4))->flags = FTL_INST_BYPASS_L1;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 4);
+  cr_assert_eq(r->requests[0].time, 8 + 2);
+  rig_destroy(r);
+}
+
 // 32 B a cycle into the SM: a line takes the fill port for 4 cycles, so the lines of a load come at 200, 204 and 208.
 Test(timing_sm_global, lines_come_in_through_one_port) {
   rig *r = rig_create(1);
@@ -194,9 +227,8 @@ static void add_copies(rig *r, int count) {
 }
 
 // At most 4 lines in flight, 2 an instruction: the copies at 0 and 1 (taken at 0 and 2) fill it. The third waits in the
-// queue, which has room for one, from 3 on, when the second has left it; 2 lines of the first come at 200 and 201, and
-// the latter takes the data pipe in that cycle: the third is taken at 202, and the fourth issues at 203. It was
-// throttled from 4 on, the third at 2.
+// queue, which has room for one, from 3 on, when the second has left it; 2 lines of the first come at 200 and 201: the
+// third is taken in the latter cycle, and the fourth issues at 202. It was throttled from 4 on, the third at 2.
 Test(timing_sm_global, lines_in_flight_are_limited) {
   rig *r = rig_create(1);
   r->arch.l1_max_pending_lines = 4;
@@ -208,8 +240,8 @@ Test(timing_sm_global, lines_in_flight_are_limited) {
   cr_assert_eq(rig_cycle(r, 0, 1, 0), 0);
   cr_assert_eq(rig_cycle(r, 0, 2, 0), 1);
   cr_assert_eq(rig_cycle(r, 0, 3, 0), 3);
-  cr_assert_eq(rig_cycle(r, 0, 4, 0), 203);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LG_THROTTLE], 1 + 199);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 202);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LG_THROTTLE], 1 + 198);
   rig_destroy(r);
 }
 
@@ -224,7 +256,7 @@ Test(timing_sm_global, copies_wait_in_a_queue_of_their_own) {
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
   for (int i = 0; i < 4; i++) cr_assert_eq(rig_cycle(r, 0, 1 + i, 0), i);
-  cr_assert_eq(rig_cycle(r, 0, 5, 0), 203);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 202);
   rig_destroy(r);
 }
 
