@@ -210,14 +210,16 @@ static void set_barrier(builder *b, int32_t role, const ftl_warp_inst *inst, sm_
   op->meeting = (uint8_t)(named_warps ? named_warps : warps);
 }
 
-// Instructions of fixed latency read their operands one after the other, mma.sync for long; those of the MIO, and
-// special math, later and on their own (Huerta et al.). While a wgmma runs, an instruction gets its operands half as
-// often: of pipes of 16 lanes or fewer, which read them in two halves, each half. The wgmma loses a cycle to those of
-// 32 lanes, and none to the others (kernels/measurements/micro_operand_ports.csv).
+// Instructions of fixed latency read their operands one after the other, mma.sync for long, and special math and
+// shuffles with them (kernels/measurements/micro_mma_beside_shared.csv); others of the MIO later and on their own
+// (Huerta et al.). While a wgmma runs, an instruction gets its operands half as often: of pipes of 16 lanes or fewer,
+// which read them in two halves, each half. The wgmma loses a cycle to those of 32 lanes, and none to the others
+// (kernels/measurements/micro_operand_ports.csv).
 static void set_dispatch(const ftl_arch *arch, sm_op *op) {
+  if (op->opcode == FTL_OP_SHFL) op->dispatch = 1;
   if (op->pipe > FTL_SM_PIPE_TENSOR) return;
   bool is_product = op->pipe == FTL_SM_PIPE_TENSOR;
-  if (op->pipe != FTL_SM_PIPE_SFU) op->dispatch = (uint8_t)(is_product ? arch->tensor_mma_dispatch_cycles : 1);
+  op->dispatch = (uint8_t)(is_product ? arch->tensor_mma_dispatch_cycles : 1);
   int64_t halves = op->interval < 2 ? 1 : 2;
   if (is_product) return;
   op->held = (uint8_t)((arch->tensor_wgmma_dispatch_cycles - 1) * halves);

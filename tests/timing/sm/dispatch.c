@@ -33,7 +33,7 @@ Test(timing_sm_dispatch, the_rate_is_the_sum_of_what_they_take) {
   rig_destroy(r);
 }
 
-// Special math and shared memory have their own way: at 10 and 11, where FFMA would issue at 14.
+// Special math and shared memory issue whatever waits to be dispatched: at 10 and 11, where FFMA would at 14.
 Test(timing_sm_dispatch, the_mio_is_not_held) {
   rig *r = rig_create(1);
   r->arch.tensor_mma_dispatch_cycles = 6;
@@ -47,6 +47,29 @@ Test(timing_sm_dispatch, the_mio_is_not_held) {
   cr_assert_eq(rig_cycle(r, 0, 10, 0), 10);
   cr_assert_eq(rig_cycle(r, 0, 11, 0), 11);
   rig_destroy(r);
+}
+
+// After the MMA of 9 all is dispatched by 20. MUFU and SHFL of 10 and 11 add a cycle each, LDS none: an FFMA may issue
+// at 16 and not at 14.
+Test(timing_sm_dispatch, special_math_and_shuffles_are_dispatched) {
+  const struct {
+    ftl_opcode opcode;
+    int64_t issues;
+  } cases[] = {{FTL_OP_MUFU, 16}, {FTL_OP_SHFL, 16}, {FTL_OP_LDS, 14}};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    rig *r = rig_create(1);
+    r->arch.tensor_mma_dispatch_cycles = 6;
+    r->arch.sfu_interval_cycles = 1;
+    rig_add(r, FTL_OP_MMA, 0, -1);
+    for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+    rig_add(r, FTL_OP_MMA, 9, -1);
+    for (int i = 10; i <= 11; i++) rig_add(r, cases[k].opcode, i, -1);
+    rig_add(r, FTL_OP_FFMA, 12, -1);
+    rig_add(r, FTL_OP_EXIT, -1, -1);
+    rig_run(r, 1);
+    cr_expect_eq(rig_cycle(r, 0, 12, 0), cases[k].issues, "%d: %d", (int)k, (int)rig_cycle(r, 0, 12, 0));
+    rig_destroy(r);
+  }
 }
 
 // Warps 0 to 3 multiply m64n128k16 from 0 to 64. Beside it FFMA (interval 1) takes 2 cycles, CVT (2) takes 4, MUFU (8)
