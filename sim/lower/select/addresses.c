@@ -112,10 +112,39 @@ bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring) {
   return s->plain_code && s->copy == FTL_COPY_CP_ASYNC && s->tile->rings[ring].num_stages > 1 && few;
 }
 
-// Of a ring's row groups: in the tensor and, in plain code that keeps them, in the stage.
-static int32_t num_offsets_of(const ftl_select *s, int32_t ring) {
-  bool keeps_places = s->plain_code && !ftl_select_recomputes_places(s, ring);
-  return keeps_places ? 2 * s->rings[ring].num_row_groups : s->rings[ring].num_row_groups;
+// Where places are computed anew: row groups whose places a ring before has, whose rows are as wide.
+int32_t ftl_select_shared_places(const ftl_select *s, int32_t ring) {
+  int32_t groups = s->rings[ring].num_row_groups;
+  for (int32_t r = 0; r < ring; r++)
+    if (s->tile->rings[r].columns == s->tile->rings[ring].columns && ftl_select_recomputes_places(s, r))
+      return s->rings[r].num_row_groups < groups ? s->rings[r].num_row_groups : groups;
+  return 0;
+}
+
+// Plain code of matrix products keeps 64 bits of each row group's offset in the tensor; others scale 32 of them anew.
+static int32_t tensor_offset_registers(const ftl_select *s) { return s->plain_code && multiplies_one_a(s) ? 2 : 1; }
+
+// Registers kept for the row groups in a stage: their places in plain code or, in products, the rows of those that are
+// computed anew.
+static int32_t num_place_registers(const ftl_select *s, int32_t ring) {
+  if (!s->plain_code) return 0;
+  if (!ftl_select_recomputes_places(s, ring)) return s->rings[ring].num_row_groups;
+  return multiplies_one_a(s) ? s->rings[ring].num_row_groups - ftl_select_shared_places(s, ring) : 0;
+}
+
+static int32_t num_offset_registers(const ftl_select *s, int32_t ring) {
+  return s->rings[ring].num_row_groups * tensor_offset_registers(s) + num_place_registers(s, ring);
+}
+
+// Gives the first of `count` values that follow each other.
+static int32_t keep_offsets(ftl_select *s, const ftl_select_ring *ring, int32_t count, int32_t num_registers) {
+  int32_t first = NONE;
+  for (int32_t i = 0; i < count; i++) {
+    int32_t offset = add_kept(s, num_registers);
+    if (i == 0) first = offset;
+    ftl_select_add(s, FTL_OP_LOP, ADDRESS_INSTS, offset, ring->write_offset, NONE, NONE);
+  }
+  return first;
 }
 
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
@@ -130,13 +159,8 @@ void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
     return;
   }
   ring->num_row_groups = num_row_groups(s, load);
-  int32_t num_offsets = num_offsets_of(s, ring_idx);
-  for (int32_t i = 0; i < num_offsets; i++) {
-    int32_t offset = add_kept(s, 1);
-    if (i == 0) ring->first_tensor_offset = offset;
-    if (i == ring->num_row_groups) ring->first_shared_offset = offset;
-    ftl_select_add(s, FTL_OP_LOP, ADDRESS_INSTS, offset, ring->write_offset, NONE, NONE);
-  }
+  ring->first_tensor_offset = keep_offsets(s, ring, ring->num_row_groups, tensor_offset_registers(s));
+  ring->first_shared_offset = keep_offsets(s, ring, num_place_registers(s, ring_idx), 1);
 }
 
 // ---- ldmatrix ----
@@ -200,7 +224,7 @@ static int32_t tile_registers(const ftl_select *s) {
       registers += map->num_slabs * map->per_slab * map->num_registers;
   }
   for (int32_t r = 0; r < s->tile->num_rings; r++)
-    if (has_own_offsets(s, r)) registers += num_offsets_of(s, r);
+    if (has_own_offsets(s, r)) registers += num_offset_registers(s, r);
   return registers;
 }
 

@@ -129,13 +129,16 @@ static void find_places(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pla
   const ftl_select_ring *other = before ? &s->rings[before->ring] : ring;
   const ftl_ring *tile_ring = &s->tile->rings[op->ring];
   bool shares = before && s->tile->rings[before->ring].columns == tile_ring->columns;
+  int32_t num_shared = ftl_select_shared_places(s, op->ring);
   for (int32_t group = 0; group < plan->num_groups; group++) {
     if (shares && group < other->num_places) {
       ring->places[group] = other->places[group];
       continue;
     }
-    int32_t place = ring->places[group] = ftl_draft_value_add(&s->draft, 1, 1);
-    ftl_select_add(s, FTL_OP_LOP, PLACE_INSTS, place, ring->write_offset, NONE, NONE);
+    int32_t place = ring->places[group] = ftl_draft_value_add(&s->draft, 1, 1), row = group - num_shared;
+    bool is_kept = ring->first_shared_offset != NONE && group < ring->num_row_groups && row >= 0;
+    ftl_select_add(s, FTL_OP_LOP, PLACE_INSTS, place, is_kept ? ring->first_shared_offset + row : ring->write_offset,
+                   NONE, NONE);
     ftl_select_add(s, FTL_OP_IMAD, 1, place, place, ring->write_address, NONE);
   }
   ring->num_places = plan->num_groups;

@@ -176,6 +176,7 @@ bool ftl_select_shares_a(const ftl_tile_op *op, const ftl_tile_op *next);
 // ---- addresses.c: at a role's start ----
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring);  // after write_offset
 bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring);
+int32_t ftl_select_shared_places(const ftl_select *s, int32_t ring);
 void ftl_select_keep_addresses(ftl_select *s);          // after all copy offsets
 void ftl_select_keep_addresses_of_loop(ftl_select *s);  // ahead of the loop that s->op_idx begins
 void ftl_select_dequantize_offsets(ftl_select *s);      // dequantize.c

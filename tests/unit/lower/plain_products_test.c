@@ -89,3 +89,27 @@ Test(unit_lower_plain_products, pages_are_worked_out_once_for_k_and_v_and_no_add
   // addresses of two entries of tables, and what a lane makes of a page's; pointers, indices, stages, loop, maxima
   cr_expect_eq(num_alu(&c), of_ldmatrix + of_copies + 3 + 2 * 3 + 2 + 4 + 1 + 2);
 }
+
+static int32_t num_registers(const char *parameters) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "matmul_tiled", parameters, &error), FTL_OK, "%s", error.message);
+  int32_t registers = p.warps->registers_per_thread;
+  programs_fini(&p);
+  return registers;
+}
+
+// Each of the 4 + 4 row groups keeps 64 bits of its offset and the row of its place: three registers, where an offset
+// of 32 bits alone made 145.
+Test(unit_lower_plain_products, row_groups_keep_their_offset_and_their_row) {
+  cr_expect_eq(num_registers(MATMUL "code=plain"), 161, "%d", (int)num_registers(MATMUL "code=plain"));
+}
+
+// 64 x 128 on 4 warps misses the 168 registers of three CTAs an SM by 7. It is made to fit by its order, and the 36
+// addresses of ldmatrix stay: 4 + 8 row groups, otherwise as above.
+Test(unit_lower_plain_products, fitting_an_occupancy_step_gives_up_no_addresses) {
+  const char *parameters = PRODUCT "block_m=64 block_n=128 num_warps=4 num_stages=3 code=plain";
+  counts c = count_loop("matmul_tiled", parameters);
+  cr_expect_eq(num_alu(&c), 36 + 12 * (4 + 3) + 2 * 3 + 2 + 4 + 1, "%d", (int)num_alu(&c));
+  cr_expect_eq(num_registers(parameters), 168);
+}
