@@ -44,7 +44,9 @@ static void set_memory(ftl_op_timing *of, const ftl_arch *arch) {
   int32_t l2_cycles = (int32_t)(arch->noc_request_cycles + arch->l2_hit_cycles + arch->noc_reply_cycles);
   of[FTL_OP_LDG].latency_cycles = (int32_t)arch->l1_hit_latency_cycles + l2_cycles;
   of[FTL_OP_TMA_LOAD].latency_cycles = (int32_t)arch->tma_latency_cycles + l2_cycles;
-  of[FTL_OP_CP_ASYNC].latency_cycles = of[FTL_OP_CP_COMMIT].latency_cycles = of[FTL_OP_LDG].latency_cycles;
+  of[FTL_OP_CP_ASYNC].latency_cycles =
+      (int32_t)arch->l1_copy_release_cycles;  // of its result: that its operands are read
+  of[FTL_OP_CP_COMMIT].latency_cycles = of[FTL_OP_LDG].latency_cycles;
   of[FTL_OP_MBAR_EXPECT].latency_cycles = of[FTL_OP_TMA_LOAD].latency_cycles;
 }
 
@@ -76,6 +78,7 @@ ftl_op_timing ftl_op_timing_of(const ftl_op_timings *timings, const ftl_warp_ins
 int32_t ftl_op_background_cycles(const ftl_op_timings *timings, const ftl_warp_inst *inst) {
   switch (inst->opcode) {
     case FTL_OP_CP_ASYNC:
+      return timings->of[FTL_OP_LDG].latency_cycles;
     case FTL_OP_CP_COMMIT:
     case FTL_OP_TMA_LOAD:
     case FTL_OP_MBAR_EXPECT:

@@ -78,7 +78,8 @@ static int32_t paged_address(ftl_select *s, const ftl_tile_op *op, int32_t group
 
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
 // code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
-// Column blocks are immediates. Rows beyond the tensor are predicated off.
+// Column blocks are immediates. Rows beyond the tensor are predicated off. Where places are computed anew, ptxas has
+// two sets of registers for all addresses, and writes a copy's over that of the last but one once that has been read.
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
   const ftl_select_ring *ring = &s->rings[op->ring];
   if (s->plain_code && ftl_select_pages_of(s, &op->ref) != NONE && group < FTL_SELECT_MAX_HELD)
@@ -87,7 +88,8 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group
   int32_t offset = group < ring->num_row_groups ? ring->first_tensor_offset + group : NONE;
   int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
   bool plain = s->plain_code && !shares_addresses(s, op, -1), is_shared = shares_addresses(s, op, 1);
-  ftl_select_add(s, FTL_OP_IADD, plain ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS, address, base, offset, NONE);
+  int32_t before = ftl_select_recomputes_places(s, op->ring) ? s->copied[1] : NONE;
+  ftl_select_add(s, FTL_OP_IADD, plain ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS, address, base, offset, before);
   if (plain && is_shared) ftl_select_add(s, FTL_OP_IADD, SHARED_OFFSET_ADDS, address, address, NONE, NONE);
   if (plain) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   *predicate = NONE;
@@ -163,7 +165,9 @@ static int32_t shared_address(ftl_select *s, const ftl_tile_op *op, int32_t grou
 static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, ftl_access access,
                          int32_t group, int32_t block, int32_t address, int32_t predicate) {
   int32_t to = shared_address(s, op, group);
-  ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, NONE, address, to, predicate);
+  s->copied[1] = s->copied[0];
+  s->copied[0] = s->plain_code ? ftl_select_temp(s, 0) : NONE;
+  ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, s->copied[0], address, to, predicate);
   copy->inst.access = ftl_select_access(s, access);
   copy->inst.ring_a = (uint8_t)op->ring;
   copy->inst.flags = FTL_INST_BYPASS_L1 | present_flag(&op->ref);

@@ -48,6 +48,14 @@ static void commit_put_across(ftl_select *s, int32_t ring) {
   add_ring_inst(s, FTL_OP_MBAR_ADVANCE, ring, FTL_EFFECT_FENCE);
 }
 
+// In ptxas's plain code what follows a run of copies writes over their addresses, and waits until the last was read.
+static void close_group(ftl_select *s, int32_t ring) {
+  ftl_draft_inst *commit = ftl_select_add(s, FTL_OP_CP_COMMIT, 1, NONE, s->copied[0], NONE, NONE);
+  commit->inst.arg = (uint16_t)ring;
+  commit->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  s->copied[0] = s->copied[1] = NONE;
+}
+
 void ftl_select_commit(ftl_select *s, const ftl_tile_op *op) {
   const uint8_t in_order = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
   bool is_put = ftl_tile_ring_is_put(s->tile, op->ring);
@@ -62,7 +70,7 @@ void ftl_select_commit(ftl_select *s, const ftl_tile_op *op) {
   }
   if (s->copy == FTL_COPY_LDG && !is_put) return;
   if (s->copy == FTL_COPY_CP_ASYNC && !is_put && ftl_ring_order_closes_group(s->tile, s->role, s->op_idx))
-    add_ring_inst(s, FTL_OP_CP_COMMIT, op->ring, in_order);
+    close_group(s, op->ring);
   ftl_draft_inst *advance = add_ring_inst(s, FTL_OP_MBAR_ADVANCE, op->ring, in_order);
   if (s->copy == FTL_COPY_TMA && !is_put) advance->inst.flags = FTL_INST_WARP0;
 }

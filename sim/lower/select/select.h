@@ -101,6 +101,8 @@ typedef struct ftl_select {
   ftl_select_lookup_entry lookups[FTL_SELECT_MAX_LOOKUPS];  // in the order of the program
   int32_t num_lookups;
   int32_t page_offsets[FTL_SELECT_MAX_HELD], page_predicates[FTL_SELECT_MAX_HELD];  // of a copy's row groups in pages
+  // Whether the last cp.async and the one before it have read their addresses; NONE where nothing is written over them.
+  int32_t copied[2];
   int32_t descriptor[2];  // of wgmma operands: while computed, and in the uniform registers that a wgmma reads
   ftl_status status;
   ftl_error *error;

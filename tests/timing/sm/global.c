@@ -208,6 +208,20 @@ Test(timing_sm_global, a_copy_keeps_its_place_behind_shared_memory) {
   rig_destroy(r);
 }
 
+// Taken at 0; 14 cycles later an instruction may write over its address.
+Test(timing_sm_global, a_copy_frees_its_address_registers_after_it_was_taken) {
+  rig *r = rig_create(1);
+  r->arch.l1_copy_release_cycles = 14;
+  add_tile(r);
+  add_access(r, FTL_OP_CP_ASYNC, 0, rig_access(r, 0, 4))->flags = FTL_INST_BYPASS_L1;
+  rig_add(r, FTL_OP_FFMA, 1, 0);  // 2
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 14);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LONG_SCOREBOARD], 13);
+  rig_destroy(r);
+}
+
 // 32 B a cycle into the SM: a line takes the fill port for 4 cycles, so the lines of a load come at 200, 204 and 208.
 Test(timing_sm_global, lines_come_in_through_one_port) {
   rig *r = rig_create(1);

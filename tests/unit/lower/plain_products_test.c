@@ -1,6 +1,7 @@
 // Instructions around plain matrix products and decoding, where few addresses are needed: kept for ldmatrix, and made
 // once for tiles that are copied side by side.
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "../lower_checker/programs.h"
 
@@ -112,4 +113,37 @@ Test(unit_lower_plain_products, fitting_an_occupancy_step_gives_up_no_addresses)
   counts c = count_loop("matmul_tiled", parameters);
   cr_expect_eq(num_alu(&c), 36 + 12 * (4 + 3) + 2 * 3 + 2 + 4 + 1, "%d", (int)num_alu(&c));
   cr_expect_eq(num_registers(parameters), 168);
+}
+
+// Instructions in the loop that read what a copy gives: that its address registers were read.
+static int64_t num_awaiting_copies(const programs *p, ftl_opcode opcode) {
+  int32_t writer[FTL_MAX_TOKENS];
+  int64_t count = 0;
+  memset(writer, -1, sizeof writer);
+  for (int32_t i = p->warps->loops[0].begin + 1; i < p->warps->loops[0].end; i++) {
+    const ftl_warp_inst *inst = &p->warps->insts[i];
+    for (int32_t k = 0; k < inst->num_sources; k++) {
+      int32_t by = writer[inst->sources[k]];
+      count += inst->opcode == opcode && by >= 0 && p->warps->insts[by].opcode == FTL_OP_CP_ASYNC;
+    }
+    if (inst->destination != FTL_NO_TOKEN) writer[inst->destination] = i;
+  }
+  return count;
+}
+
+static void expect_awaiting(const char *parameters, int64_t addresses, int64_t commits) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "matmul_tiled", parameters, &error), FTL_OK, "%s", error.message);
+  cr_expect_eq(num_awaiting_copies(&p, FTL_OP_IADD), addresses, "%s: %d", parameters,
+               (int)num_awaiting_copies(&p, FTL_OP_IADD));
+  cr_expect_eq(num_awaiting_copies(&p, FTL_OP_CP_COMMIT), commits, "%s", parameters);
+  programs_fini(&p);
+}
+
+// 4 copies of A and 4 of B: all but the first two write over the address of the last but one, and what follows over the
+// last. Lean code steps from bases.
+Test(unit_lower_plain_products, copies_write_over_addresses_of_copies) {
+  expect_awaiting(MATMUL "code=plain", 8 - 2, 1);
+  expect_awaiting(MATMUL "code=lean", 0, 0);
 }
