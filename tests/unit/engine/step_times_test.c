@@ -14,8 +14,8 @@ typedef struct timed {
   ftl_step_times times;
 } timed;
 
-static void start(timed *t, bool no_bulk) {
-  t->l = lower_flash2("a100_80", "heads=8 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4");
+static void start_of(timed *t, const char *parameters, bool no_bulk) {
+  t->l = lower_flash2("a100_80", parameters);
   t->launch = (ftl_launch){.arch = t->l.arch,
                            .tile = t->l.tile,
                            .warps = t->l.warps,
@@ -23,6 +23,10 @@ static void start(timed *t, bool no_bulk) {
                            .no_bulk = no_bulk};
   cr_assert(ftl_segments_try_init(&t->segments, t->l.warps));
   cr_assert_eq(ftl_step_times_init(&t->times, &t->launch, &t->segments, SM_KHZ, LATENCIES, NULL), FTL_OK);
+}
+
+static void start(timed *t, bool no_bulk) {
+  start_of(t, "heads=8 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4", no_bulk);
 }
 
 static void stop(timed *t) {
@@ -66,4 +70,25 @@ Test(unit_engine_step_times, answers_do_not_hang_on_the_order_of_the_questions) 
   for (int32_t i = 1; i < NUM_LATENCIES; i++) cr_expect_leq(upward[i - 1], upward[i]);
   stop(&up);
   stop(&down);
+}
+
+// Rows of one step: each pass is a loop that runs once and has the time of the code before it. That code takes none,
+// and the loop what was measured, or what both issue in all CTAs.
+Test(unit_engine_step_times, code_whose_time_a_loop_has_takes_none) {
+  timed t;
+  start_of(&t, "softmax_safe heads=1 seqlen_q=4096 seqlen_kv=1024 block_m=1 num_warps=4 schedule=reread", false);
+  int32_t most = t.times.most_ctas;
+  int64_t least = 0, num_loops = 0;
+  for (int32_t s = 0; s < t.times.num_segments; s++) {
+    int64_t time = ftl_step_times_point(&t.times, 1, 0)->time[s];
+    if (s % 2 == 0) least += most * t.times.least[s];
+    if (time == 0 && s % 2 == 0) cr_expect_eq(ftl_step_times_get(&t.times, s, most, LATENCIES[0]), 0, "segment %d", s);
+    if (time == 0) continue;
+    if (s % 2 == 1) least += most * t.times.least[s];
+    cr_expect_eq(ftl_step_times_get(&t.times, s, most, LATENCIES[0]), time > least ? time : least, "segment %d", s);
+    least = 0;
+    num_loops += s % 2;
+  }
+  cr_expect_eq(num_loops, 3);
+  stop(&t);
 }
