@@ -17,8 +17,9 @@ typedef struct rows_kernel {
   int32_t top, previous, shift, sum, correction;  // rows
 } rows_kernel;
 
-// What a pass does with a step's columns, which are in `x`, -inf where a row sees none. `raw` holds them as read.
-typedef void (*step_work)(const rows_kernel *k, ftl_expr column, int32_t raw);
+// What a pass does with a step's columns, `from`, which are in `x`, -inf where a row sees none. `raw` holds them as
+// read.
+typedef void (*step_work)(const rows_kernel *k, ftl_tile_ref from, int32_t raw);
 
 typedef struct row_pass {
   step_work work;
@@ -58,13 +59,11 @@ static ftl_expr whole_vectors(const rows_kernel *k, ftl_expr end) {
   return ftl_mul(k->b, ftl_div(k->b, up, vector), vector);
 }
 
-static void unpack(const rows_kernel *k, int32_t raw, ftl_expr column, bool ragged) {
+static void unpack(const rows_kernel *k, int32_t raw, ftl_expr column) {
   ftl_convert(k->b, k->x, raw);
   if (k->s->more) k->s->more->read(k->s->more->context, column, k->x);
-  ftl_expr visible = k->s->visible;
-  if (visible == FTL_TENSOR_END && !ragged) return;
-  ftl_expr limit = visible == FTL_TENSOR_END ? ftl_const(k->b, k->s->columns) : visible;
-  ftl_mask(k->b, k->x, k->s->row, column, FTL_ALWAYS, limit);
+  if (k->s->visible == FTL_TENSOR_END) return;
+  ftl_mask(k->b, k->x, k->s->row, column, FTL_ALWAYS, k->s->visible);
   if (k->s->first_visible != 0) ftl_mask_left(k->b, ftl_sub(k->b, k->s->first_visible, k->s->row));
 }
 
@@ -79,54 +78,117 @@ static ftl_expr column_after(const rows_kernel *k, ftl_expr column, int32_t step
   return ftl_add(k->b, column, ftl_const(k->b, (int64_t)step * k->step_columns));
 }
 
-// `num` steps from `column` on. A load may go ahead of the arithmetic of the steps before it, not of their stores.
-static void read_steps(const rows_kernel *k, ftl_expr column, int32_t num, ftl_expr end, bool ragged, step_work work) {
-  for (int32_t i = 0; i < num; i++) {
-    rows_kernel step = with_tile(k, i);
-    ftl_expr first = column_after(k, column, i);
-    ftl_load_tile(k->b, k->held[i], step_ref(k, k->s->from, first, whole_vectors(k, end)));
-    unpack(&step, k->held[i], first, ragged);
-    work(&step, first, k->held[i]);
-  }
+// The columns of a step that some pass takes: from `column` up to `end` (FTL_TENSOR_END: all that are left).
+typedef struct step_columns {
+  ftl_expr column, end;
+  int32_t columns;  // at most
+} step_columns;
+
+static step_columns whole_step(const rows_kernel *k, ftl_expr column) {
+  return (step_columns){column, FTL_TENSOR_END, k->step_columns};
 }
 
-// A loop of `num` times `unroll` steps from `column` on.
-static void loop_steps(const rows_kernel *k, ftl_expr column, ftl_expr num, int32_t unroll, ftl_expr end,
-                       step_work work) {
+// A load may go ahead of the arithmetic of the steps before it, not of their stores.
+static void read_step(const rows_kernel *k, int32_t i, step_columns from, step_work work) {
+  rows_kernel step = with_tile(k, i);
+  ftl_tile_ref ref = step_ref(k, k->s->from, from.column, from.end);
+  if (from.columns < ref.columns) ref.columns = from.columns;
+  ftl_load_tile_or(k->b, k->held[i], ref, -INFINITY);
+  unpack(&step, k->held[i], from.column);
+  work(&step, ref, k->held[i]);
+}
+
+// ---- loops over steps ----
+// Threads leave a loop as their columns end, and warps of which all threads have left run it no more. Whether the
+// warp's first thread has columns before `end` in a step from `column` on: 1 or 0. What a fused kernel reads beside the
+// row is not cut at its end: all its warps stay.
+static ftl_expr warp_has_columns(const rows_kernel *k, ftl_expr column, ftl_expr end) {
+  enum { WARP_COLUMNS = 32 * FTL_ROW_VECTOR_COLUMNS };
   ftl_builder *b = k->b;
-  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), num));
-  ftl_expr round_columns = ftl_const(b, (int64_t)unroll * k->step_columns);
-  read_steps(k, ftl_add(b, column, ftl_mul(b, i, round_columns)), unroll, end, false, work);
+  ftl_expr of_row = ftl_mod(b, ftl_warp(b), ftl_const(b, k->s->num_warps / k->s->rows));
+  ftl_expr first = k->s->more ? column : ftl_add(b, column, ftl_mul(b, of_row, ftl_const(b, WARP_COLUMNS)));
+  return ftl_min(b, ftl_const(b, 1), ftl_max(b, ftl_const(b, 0), ftl_sub(b, end, first)));
+}
+
+static ftl_expr begin_steps(const rows_kernel *k, ftl_expr num) {
+  return ftl_loop_value(k->b, ftl_loop_by_threads(k->b, ftl_const(k->b, 0), num));
+}
+
+// A loop of `num` times `unroll` whole steps from `column` on.
+static void loop_steps(const rows_kernel *k, ftl_expr column, ftl_expr num, int32_t unroll, step_work work) {
+  ftl_builder *b = k->b;
+  ftl_expr i = begin_steps(k, num);
+  ftl_expr first = ftl_add(b, column, ftl_mul(b, i, ftl_const(b, (int64_t)unroll * k->step_columns)));
+  for (int32_t u = 0; u < unroll; u++) read_step(k, u, whole_step(k, column_after(k, first, u)), work);
   ftl_end_loop(b);
 }
 
 // How nvcc unrolls a loop whose trip count it does not know: the steps that do not fill a round first, one by one, then
 // rounds of `unroll` steps (SASS of kernels/attention/softmax_rows.h and standard_mma.h).
-static void unroll_steps(const rows_kernel *k, ftl_expr num_steps, int32_t unroll, ftl_expr end, step_work work) {
+static void unroll_steps(const rows_kernel *k, ftl_expr begin, ftl_expr num_steps, int32_t unroll, step_work work) {
   ftl_builder *b = k->b;
   if (unroll == 1) {
-    loop_steps(k, k->s->begin, num_steps, 1, end, work);
+    loop_steps(k, begin, num_steps, 1, work);
     return;
   }
   ftl_expr in_round = ftl_const(b, unroll), left = ftl_mod(b, num_steps, in_round);
-  loop_steps(k, k->s->begin, left, 1, end, work);
-  ftl_expr column = ftl_add(b, k->s->begin, ftl_mul(b, left, ftl_const(b, k->step_columns)));
-  loop_steps(k, column, ftl_div(b, num_steps, in_round), unroll, end, work);
+  loop_steps(k, begin, left, 1, work);
+  loop_steps(k, ftl_add(b, begin, ftl_mul(b, left, ftl_const(b, k->step_columns))), ftl_div(b, num_steps, in_round),
+             unroll, work);
+}
+
+// The last step, which has columns up to `end` for some of the threads; none where `end` is `column`.
+static void last_step(const rows_kernel *k, ftl_expr column, ftl_expr end, step_work work) {
+  begin_steps(k, warp_has_columns(k, column, end));
+  read_step(k, 0, (step_columns){column, whole_vectors(k, end), k->step_columns}, work);
+  ftl_end_loop(k->b);
+}
+
+// Threads that have one step more than the others of their warp, where that makes whole rounds of it: the others have
+// `unroll` - 1 single steps first, while these wait, and these a round more, while the others wait. The columns are
+// those of the first steps and of the last; of a step the first `longer` columns belong to the threads that have more.
+static void step_apart(const rows_kernel *k, int32_t num_steps, int32_t longer, int32_t unroll, step_work work) {
+  ftl_builder *b = k->b;
+  int32_t others = k->step_columns - longer, last = num_steps - 1;
+  ftl_expr any = warp_has_columns(k, ftl_const(b, 0), ftl_const(b, others));
+  ftl_expr i = begin_steps(k, ftl_mul(b, any, ftl_const(b, unroll - 1)));
+  ftl_expr column = ftl_add(b, ftl_mul(b, i, ftl_const(b, k->step_columns)), ftl_const(b, longer));
+  read_step(k, 0, (step_columns){column, FTL_TENSOR_END, others}, work);
+  ftl_end_loop(b);
+  begin_steps(k, warp_has_columns(k, ftl_const(b, 0), ftl_const(b, longer)));
+  for (int32_t u = 0; u < unroll; u++)
+    read_step(
+        k, u,
+        (step_columns){ftl_const(b, (int64_t)(u < unroll - 1 ? u : last) * k->step_columns), FTL_TENSOR_END, longer},
+        work);
+  ftl_end_loop(b);
+}
+
+// All steps of whole rows.
+static void read_rows(const rows_kernel *k, int32_t unroll, step_work work) {
+  ftl_builder *b = k->b;
+  int32_t full = (int32_t)(k->s->columns / k->step_columns), longer = (int32_t)(k->s->columns % k->step_columns);
+  ftl_expr zero = ftl_const(b, 0);
+  if (longer > 0 && unroll > 1 && (full + 1) % unroll == 0) {
+    step_apart(k, full + 1, longer, unroll, work);
+    loop_steps(k, ftl_const(b, (int64_t)(unroll - 1) * k->step_columns), ftl_const(b, full / unroll), unroll, work);
+    return;
+  }
+  unroll_steps(k, zero, ftl_const(b, full), unroll, work);
+  if (longer > 0) last_step(k, ftl_const(b, (int64_t)full * k->step_columns), ftl_const(b, k->s->columns), work);
 }
 
 // All steps from `begin` up to `end` (FTL_TENSOR_END: all columns), each read from memory.
 static void read_again(const rows_kernel *k, ftl_expr end, int32_t unroll, step_work work) {
-  ftl_builder *b = k->b;
   if (end == FTL_TENSOR_END) {
-    int64_t num_steps = k->s->columns / k->step_columns;
-    unroll_steps(k, ftl_const(b, num_steps), unroll, FTL_TENSOR_END, work);
-    if (k->s->columns % k->step_columns != 0)
-      read_steps(k, ftl_const(b, num_steps * k->step_columns), 1, FTL_TENSOR_END, true, work);
+    read_rows(k, unroll, work);
     return;
   }
-  ftl_expr step = ftl_const(b, k->step_columns);
-  ftl_expr columns = ftl_sub(b, end, k->s->begin);
-  unroll_steps(k, ftl_div(b, ftl_add(b, columns, ftl_const(b, k->step_columns - 1)), step), unroll, end, work);
+  ftl_builder *b = k->b;
+  ftl_expr step = ftl_const(b, k->step_columns), begin = k->s->begin;
+  ftl_expr full = ftl_div(b, ftl_sub(b, end, begin), step);
+  unroll_steps(k, begin, full, unroll, work);
+  last_step(k, ftl_add(b, begin, ftl_mul(b, full, step)), end, work);
 }
 
 // What nvcc makes of a loop that the source does not unroll: as many steps, a power of two up to 4, as MOST_INSTS
@@ -144,48 +206,54 @@ static int32_t unroll_of(const rows_kernel *k, const row_pass *pass) {
   return unroll;
 }
 
-static void each_step(const rows_kernel *k, ftl_expr end, const row_pass *pass) {
-  step_work work = pass->work;
-  if (k->s->held_steps == 0) {
-    read_again(k, end, unroll_of(k, pass), work);
-    return;
-  }
+// Rows that are held: what lies past their end has been loaded as -inf. How long rows are is a run-time number to the
+// compiler, so that it computes all steps; stores are predicated.
+static void each_held(const rows_kernel *k, step_work work) {
   for (int32_t i = 0; i < k->s->held_steps; i++) {
-    ftl_expr column = ftl_const(k->b, (int64_t)i * k->step_columns);
     rows_kernel step = with_tile(k, i);
-    unpack(&step, k->held[i], column, (int64_t)(i + 1) * k->step_columns > k->s->columns);
-    work(&step, column, k->held[i]);
+    ftl_expr column = ftl_const(k->b, (int64_t)i * k->step_columns);
+    unpack(&step, k->held[i], column);
+    work(&step, step_ref(k, k->s->from, column, ftl_const(k->b, k->s->columns)), k->held[i]);
   }
+}
+
+static void each_step(const rows_kernel *k, ftl_expr end, const row_pass *pass) {
+  if (k->s->held_steps == 0)
+    read_again(k, end, unroll_of(k, pass), pass->work);
+  else
+    each_held(k, pass->work);
 }
 
 // ---- what passes do ----
-static void take_maximum(const rows_kernel *k, ftl_expr column, int32_t raw) {
-  (void)column, (void)raw;
+static void take_maximum(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
+  (void)from, (void)raw;
   ftl_reduce_rows(k->b, FTL_ELEM_MAX, k->top, k->x);
 }
 
-static void take_sum(const rows_kernel *k, ftl_expr column, int32_t raw) {
-  (void)column, (void)raw;
+static void take_sum(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
+  (void)from, (void)raw;
   exp_of_difference(k, k->x, k->x, k->shift);
   ftl_reduce_rows(k->b, FTL_ELEM_ADD, k->sum, k->x);
 }
 
 // Each lane keeps a maximum and a sum of its own columns. A lane that has seen none has the maximum -inf.
-static void take_both(const rows_kernel *k, ftl_expr column, int32_t raw) {
+static void take_both(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
   ftl_unary(k->b, FTL_ELEM_COPY, k->previous, k->top);
-  take_maximum(k, column, raw);
+  take_maximum(k, from, raw);
   ftl_unary(k->b, FTL_ELEM_ZERO_IF_NEG_INF, k->shift, k->top);
   exp_of_difference(k, k->correction, k->previous, k->shift);
   ftl_binary(k->b, FTL_ELEM_MUL, k->sum, k->sum, ftl_value_operand(k->correction));
-  take_sum(k, column, raw);
+  take_sum(k, from, raw);
 }
 
-static void write_result(const rows_kernel *k, ftl_expr column, int32_t raw) {
+static void write_result(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
   exp_of_difference(k, k->x, k->x, k->shift);
   ftl_binary(k->b, FTL_ELEM_MUL, k->x, k->x, ftl_value_operand(k->correction));
   ftl_convert(k->b, raw, k->x);
-  ftl_store(k->b, step_ref(k, k->s->to, column, whole_vectors(k, k->s->end)), raw, -1);
-  if (k->s->more) k->s->more->written(k->s->more->context, column, k->x, raw);
+  ftl_tile_ref to = from;
+  to.tensor = k->s->to;
+  ftl_store(k->b, to, raw, -1);
+  if (k->s->more) k->s->more->written(k->s->more->context, from.column, k->x, raw);
 }
 
 enum {
@@ -245,10 +313,31 @@ static void declare(rows_kernel *k) {
   if (s->more) s->more->declare(s->more->context);
 }
 
+// Every step is filled with -inf, and its load predicated.
 static void load_held(const rows_kernel *k) {
+  ftl_expr end = ftl_const(k->b, k->s->columns);
   for (int32_t i = 0; i < k->s->held_steps; i++)
-    ftl_load_tile(k->b, k->held[i],
-                  step_ref(k, k->s->from, ftl_const(k->b, (int64_t)i * k->step_columns), FTL_TENSOR_END));
+    ftl_load_tile_or(k->b, k->held[i], step_ref(k, k->s->from, ftl_const(k->b, (int64_t)i * k->step_columns), end),
+                     -INFINITY);
+}
+
+// Of the safe softmax nvcc moves the result's arithmetic to the stores, whose blocks threads without columns branch
+// around: of the online one it computes all of it (SASS of kernels/attention/softmax_rows.h).
+static void write_held(const rows_kernel *k) {
+  if (k->s->online) {
+    each_held(k, write_result);
+    return;
+  }
+  ftl_expr end = ftl_const(k->b, k->s->columns);
+  for (int32_t i = 0; (int64_t)i * k->step_columns < k->s->columns; i++) {
+    ftl_expr column = ftl_const(k->b, (int64_t)i * k->step_columns);
+    rows_kernel step = with_tile(k, i);
+    bool is_whole = (int64_t)(i + 1) * k->step_columns <= k->s->columns;
+    if (!is_whole) begin_steps(k, warp_has_columns(k, column, end));
+    unpack(&step, k->held[i], column);
+    write_result(&step, step_ref(k, k->s->from, column, is_whole ? FTL_TENSOR_END : end), k->held[i]);
+    if (!is_whole) ftl_end_loop(k->b);
+  }
 }
 
 void ftl_row_softmax_build(ftl_builder *b, const ftl_row_softmax *s) {
@@ -263,6 +352,9 @@ void ftl_row_softmax_build(ftl_builder *b, const ftl_row_softmax *s) {
     find_safe(&k);
   ftl_reduce_lanes(b, FTL_ELEM_ADD, k.sum);
   ftl_unary(k.b, FTL_ELEM_RECIP, k.correction, k.sum);
-  each_step(&k, s->end, &result_pass);
+  if (s->held_steps > 0)
+    write_held(&k);
+  else
+    each_step(&k, s->end, &result_pass);
   store_lse(&k);
 }

@@ -5,9 +5,14 @@
 #include "workloads/row_softmax.h"
 #include "workloads/spec.h"
 
-static ftl_tensor_shape shape_of(const ftl_spec *spec, int64_t num_columns) {
+static int64_t num_rows_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
-  return ftl_contiguous(v[FTL_PARAM_batch], v[FTL_PARAM_heads], v[FTL_PARAM_seqlen_q], num_columns);
+  return v[FTL_PARAM_batch] * v[FTL_PARAM_heads] * v[FTL_PARAM_seqlen_q];
+}
+
+// The kernel knows rows alone: nothing takes heads and batches apart.
+static ftl_tensor_shape shape_of(const ftl_spec *spec, int64_t num_columns) {
+  return ftl_contiguous(1, 1, num_rows_of(spec), num_columns);
 }
 
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
@@ -46,12 +51,9 @@ static void declare_tensors(ftl_builder *b, const ftl_spec *spec, ftl_row_softma
   s->from = ftl_builder_tensor(b, "x", s->dtype, FTL_TENSOR_INPUT, shape_of(spec, s->columns));
   s->to = ftl_builder_tensor(b, "y", s->dtype, FTL_TENSOR_OUTPUT, shape_of(spec, s->columns));
   s->lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, shape_of(spec, 1));
-  int64_t tiles = ftl_divide_up(spec->value[FTL_PARAM_seqlen_q], s->rows), heads = spec->value[FTL_PARAM_heads];
-  ftl_expr head = ftl_div(b, ftl_cta(b), ftl_const(b, tiles));
-  s->batch = ftl_div(b, head, ftl_const(b, heads));
-  s->head = ftl_mod(b, head, ftl_const(b, heads));
-  s->row = ftl_mul(b, ftl_mod(b, ftl_cta(b), ftl_const(b, tiles)), ftl_const(b, s->rows));
-  ftl_builder_grid(b, spec->value[FTL_PARAM_batch] * heads * tiles, false, false);
+  s->batch = s->head = ftl_const(b, 0);
+  s->row = ftl_mul(b, ftl_cta(b), ftl_const(b, s->rows));
+  ftl_builder_grid(b, ftl_divide_up(num_rows_of(spec), s->rows), false, false);
 }
 
 static ftl_status build(const ftl_spec *spec, bool online, ftl_tile_program **launches, int *num_launches,

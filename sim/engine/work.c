@@ -4,9 +4,8 @@
 
 enum { WGMMA_M = 64, WARPS_A_WGMMA = 4, FP16_WGMMA_K = 16 };
 
-int64_t ftl_loop_trips(const ftl_warp_program *program, int32_t loop, const ftl_expr_point *point) {
-  const ftl_warp_loop *l = &program->loops[loop];
-  int64_t trips = ftl_expr_eval(program->tile, l->hi, point) - ftl_expr_eval(program->tile, l->lo, point);
+static int64_t trips_at(const ftl_tile_program *tile, const ftl_warp_loop *loop, const ftl_expr_point *point) {
+  int64_t trips = ftl_expr_eval(tile, loop->hi, point) - ftl_expr_eval(tile, loop->lo, point);
   return trips > 0 ? trips : 0;
 }
 
@@ -69,6 +68,12 @@ static void add_times(ftl_static_work *sum, const ftl_static_work *part, int64_t
   for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += times * from[i];
 }
 
+static void add_share(ftl_static_work *sum, const ftl_static_work *all, int64_t shares) {
+  int64_t *to = (int64_t *)sum;
+  const int64_t *from = (const int64_t *)all;
+  for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i] / shares;
+}
+
 static const ftl_warp_inst *role_inst(const counter *c, int32_t i) {
   return &c->program->insts[c->role->first_inst + i];
 }
@@ -100,13 +105,27 @@ static void count_bodies(const counter *c, int32_t from, int32_t to) {
   }
 }
 
+// What all warps run of a loop, of whose bodies `body` is what they run of one together.
+static void add_trips(const counter *c, const ftl_warp_loop *loop, const ftl_static_work *body, ftl_expr_point point,
+                      ftl_static_work *work) {
+  if (!ftl_expr_uses_warp(c->program->tile, loop->hi)) {
+    add_times(work, body, trips_at(c->program->tile, loop, &point));
+    return;
+  }
+  int64_t trips = 0;
+  for (point.warp = 0; point.warp < c->role->num_warps; point.warp++) trips += trips_at(c->program->tile, loop, &point);
+  ftl_static_work all = {0};
+  add_times(&all, body, trips);
+  add_share(work, &all, c->role->num_warps);
+}
+
 static void count_loops(const counter *c, int32_t from, int32_t to, ftl_expr_point *point, ftl_static_work *work) {
   for (int32_t i = from; i < to; i++) {
     if (role_inst(c, i)->opcode != FTL_OP_LOOP) continue;
     int32_t idx = role_inst(c, i)->arg;
     const ftl_warp_loop *loop = &c->program->loops[idx];
-    int64_t trips = ftl_loop_trips(c->program, idx, point);
-    add_times(work, &c->bodies[idx], trips);
+    add_trips(c, loop, &c->bodies[idx], *point, work);
+    int64_t trips = trips_at(c->program->tile, loop, point);
     if (trips > 0 && has_inner_loop(c, loop)) {
       int64_t lo = ftl_expr_eval(c->program->tile, loop->lo, point);
       for (int64_t n = 0; n < trips; n++) {
@@ -122,6 +141,25 @@ static void count_loops(const counter *c, int32_t from, int32_t to, ftl_expr_poi
 static bool cuts(const counter *c, int32_t i, const int32_t *place_of_loop) {
   const ftl_warp_inst *inst = role_inst(c, i);
   return inst->opcode == FTL_OP_LOOP || (inst->opcode == FTL_OP_END_LOOP && place_of_loop[inst->arg] < 0);
+}
+
+// Iterations that warps of a CTA run for each that the first one runs, of as many.
+typedef struct warp_share {
+  int64_t run, of;
+} warp_share;
+
+static warp_share share_of(const counter *c, const ftl_warp_loop *loop) {
+  enum { MOST_CTAS = 1024 };
+  warp_share share = {1, 1};
+  if (!ftl_expr_uses_warp(c->program->tile, loop->hi)) return share;
+  int64_t num_ctas = c->program->tile->num_ctas, stride = (num_ctas + MOST_CTAS - 1) / MOST_CTAS;
+  share = (warp_share){0, 0};
+  for (ftl_expr_point point = {.cta = 0}; point.cta < num_ctas; point.cta += stride) {
+    point.warp = 0;
+    share.of += trips_at(c->program->tile, loop, &point) * c->role->num_warps;
+    for (; point.warp < c->role->num_warps; point.warp++) share.run += trips_at(c->program->tile, loop, &point);
+  }
+  return share.of > 0 ? share : (warp_share){1, 1};
 }
 
 void ftl_static_work_of_segments(const ftl_warp_program *program, const int32_t *place_of_loop,
@@ -146,7 +184,10 @@ void ftl_static_work_of_segments(const ftl_warp_program *program, const int32_t 
       segment = 2 * place_of_loop[loop_idx] + 1;
       if (segment >= num_segments) break;
       part = count_straight(&c, loop->begin + 1, loop->end);
-      add_times(&segments[segment++], &part, 1);
+      warp_share share = share_of(&c, loop);
+      ftl_static_work all = {0};
+      add_times(&all, &part, share.run);
+      add_share(&segments[segment++], &all, share.of);
       i = loop->end;
       from = i + 1;
     }

@@ -29,8 +29,4 @@ ftl_static_work ftl_static_work_of(const ftl_warp_program *program, int64_t num_
 void ftl_static_work_of_segments(const ftl_warp_program *program, const int32_t *place_of_loop,
                                  ftl_static_work *segments, int32_t num_segments);
 
-// Trip count of every loop of a role summed over the grid would hide order; this gives one tile's: the number of
-// iterations of the k-th loop (by program order) at `cta`, loops nested in it not multiplied in.
-int64_t ftl_loop_trips(const ftl_warp_program *program, int32_t loop, const ftl_expr_point *point);
-
 #endif

@@ -9,7 +9,7 @@ ftl_walk ftl_walk_start(const ftl_warp_program *program, int32_t role, int32_t w
                     .warp = warp,
                     .pc = r->first_inst,
                     .end = r->first_inst + r->num_insts,
-                    .point = {.cta = cta}};
+                    .point = {.cta = cta, .warp = warp}};
 }
 
 static void enter_loop(ftl_walk *walk, const ftl_warp_loop *loop) {

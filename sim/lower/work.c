@@ -31,6 +31,20 @@ int64_t ftl_merge_row_exps(const ftl_role *role, int32_t columns) {
   return threads * role->num_groups * (1 + blocks);
 }
 
+// Of `numbers` that a role's warps hold in equal shares, those of the warps that run the operation: in a loop by
+// threads, the warps of which some thread is still in it.
+static int64_t numbers_worked_on(const ftl_tile_program *tile, const ftl_exec_event *event, int64_t numbers) {
+  const ftl_role *role = &tile->roles[event->role_idx];
+  const ftl_tile_op *op = event->op, *first = &tile->ops[role->first_op];
+  while (op > first && op->kind != FTL_TILE_LOOP && op->kind != FTL_TILE_END_LOOP) op--;
+  if (op->kind != FTL_TILE_LOOP || !op->by_threads) return numbers;
+  ftl_expr_point point = *event->point;
+  int64_t warps = 0;
+  for (point.warp = 0; point.warp < role->num_warps; point.warp++)
+    warps += point.loop[op->loop_var] < ftl_expr_eval(tile, op->hi, &point);
+  return numbers * warps / role->num_warps;
+}
+
 static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error *error) {
   (void)error;
   tile_counter *counter = context;
@@ -77,12 +91,13 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
     case FTL_TILE_ELEM:
       if (op->fn != FTL_ELEM_EXP2) break;
       groups = ftl_tile_num_copies(counter->tile, op->dst);
+      if (dst->layout.threads_per_row > 0) {
+        int64_t columns = dst->kind == FTL_VALUE_TILE ? dst->columns : dst->layout.threads_per_row;
+        work->exps += numbers_worked_on(counter->tile, event, groups * dst->rows * columns);
+        break;
+      }
       work->exps += groups * dst->rows * dst->columns;
-      if (dst->kind == FTL_VALUE_TILE) break;
-      if (dst->layout.threads_per_row == 0)
-        work->row_exps += groups * dst->rows;
-      else
-        work->exps += (int64_t)dst->rows * (dst->layout.threads_per_row - 1);
+      if (dst->kind != FTL_VALUE_TILE) work->row_exps += groups * dst->rows;
       break;
     default:
       break;

@@ -70,6 +70,8 @@ static interval range_of(const bounds *b, ftl_expr expr) {
       return (interval){0, program->num_ctas - 1};
     case FTL_EXPR_LOOP:
       return b->loops[node->value];
+    case FTL_EXPR_WARP:
+      return (interval){0, ftl_tile_num_warps(program) - 1};
     case FTL_EXPR_LOOKUP:
       return b->tables[node->value];
     default:

@@ -27,6 +27,7 @@ void ftl_builder_flops(ftl_builder *builder, int64_t model_flops);
 
 ftl_expr ftl_const(ftl_builder *builder, int64_t value);
 ftl_expr ftl_cta(ftl_builder *builder);
+ftl_expr ftl_warp(ftl_builder *builder);  // only in the bound `hi` of a loop
 ftl_expr ftl_loop_value(ftl_builder *builder, int32_t loop_var);
 ftl_expr ftl_add(ftl_builder *builder, ftl_expr a, ftl_expr b);
 ftl_expr ftl_sub(ftl_builder *builder, ftl_expr a, ftl_expr b);
@@ -99,6 +100,8 @@ int32_t ftl_builder_tile_by_rows(ftl_builder *builder, const char *name, ftl_dty
 int32_t ftl_builder_rows_by_rows(ftl_builder *builder, const char *name, int32_t rows, ftl_value_layout layout);
 
 int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi);  // gives the loop variable
+// One that each thread leaves, or never enters, as its own columns end; `hi` may ask for the warp.
+int32_t ftl_loop_by_threads(ftl_builder *builder, ftl_expr lo, ftl_expr hi);
 void ftl_end_loop(ftl_builder *builder);
 
 void ftl_acquire(ftl_builder *builder, int32_t ring);
@@ -113,6 +116,8 @@ ftl_operand ftl_value_operand(int32_t value);
 ftl_operand ftl_immediate(float x);
 
 void ftl_load_tile(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
+// What lies outside of the reference is `outside` (row-wise tiles).
+void ftl_load_tile_or(ftl_builder *builder, int32_t dst, ftl_tile_ref ref, float outside);
 void ftl_load_rows(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_load_columns(ftl_builder *builder, int32_t dst, ftl_tile_ref ref);
 void ftl_fill(ftl_builder *builder, int32_t dst, float x);

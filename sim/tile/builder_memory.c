@@ -32,8 +32,14 @@ static void load_direct(ftl_builder *builder, ftl_tile_op_kind kind, int32_t dst
   ftl_builder_add_op(builder, op);
 }
 
-void ftl_load_tile(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) {
-  load_direct(builder, FTL_TILE_LOAD_TILE, dst, ref);
+void ftl_load_tile(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) { ftl_load_tile_or(builder, dst, ref, 0); }
+
+void ftl_load_tile_or(ftl_builder *builder, int32_t dst, ftl_tile_ref ref, float outside) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_LOAD_TILE);
+  op.dst = dst;
+  op.ref = ref;
+  op.a = ftl_immediate(outside);
+  ftl_builder_add_op(builder, op);
 }
 
 void ftl_load_rows(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) {

@@ -55,7 +55,7 @@ ftl_tile_op ftl_builder_op_of(ftl_tile_op_kind kind) {
                        .left = FTL_ALWAYS};
 }
 
-int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi) {
+static int32_t add_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi, bool by_threads) {
   ftl_tile_program *program = builder->program;
   if (builder->num_role_loops == FTL_TILE_MAX_LOOP_VARS)
     ftl_builder_fail(builder, FTL_BAD_INPUT, "allowed are %d loops a role", FTL_TILE_MAX_LOOP_VARS);
@@ -65,11 +65,16 @@ int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi) {
   if (builder->num_role_loops > program->num_loop_vars) program->num_loop_vars = builder->num_role_loops;
   op.lo = lo;
   op.hi = hi;
+  op.by_threads = by_threads;
   ftl_builder_add_op(builder, op);
   builder->open_loop_ops[builder->num_open_loops] = program->num_ops - 1;
   builder->open_loops[builder->num_open_loops++] = op.loop_var;
   return op.loop_var;
 }
+
+int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi) { return add_loop(builder, lo, hi, false); }
+
+int32_t ftl_loop_by_threads(ftl_builder *builder, ftl_expr lo, ftl_expr hi) { return add_loop(builder, lo, hi, true); }
 
 void ftl_end_loop(ftl_builder *builder) {
   if (builder->num_open_loops == 0) ftl_builder_fail(builder, FTL_BAD_INPUT, "end_loop without a loop");

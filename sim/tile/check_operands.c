@@ -14,12 +14,13 @@ bool ftl_check_is_rows(const ftl_check *check, int32_t value) {
 
 bool ftl_check_is_ring(const ftl_check *check, int32_t ring) { return ring >= 0 && ring < check->program->num_rings; }
 
-bool ftl_check_is_expr(const ftl_check *check, ftl_expr expr) {
+bool ftl_check_is_bound(const ftl_check *check, ftl_expr expr) {
   if (expr < 0 || expr >= check->program->num_exprs) return false;
   const ftl_expr_node *node = &check->program->exprs[expr];
   switch (node->kind) {
     case FTL_EXPR_CONST:
     case FTL_EXPR_CTA:
+    case FTL_EXPR_WARP:
       return true;
     case FTL_EXPR_LOOP:
       return node->value >= 0 && node->value < FTL_TILE_MAX_LOOP_VARS && (check->live_loops >> node->value & 1) != 0;
@@ -32,7 +33,11 @@ bool ftl_check_is_expr(const ftl_check *check, ftl_expr expr) {
     default:
       break;
   }
-  return node->a < expr && node->b < expr && ftl_check_is_expr(check, node->a) && ftl_check_is_expr(check, node->b);
+  return node->a < expr && node->b < expr && ftl_check_is_bound(check, node->a) && ftl_check_is_bound(check, node->b);
+}
+
+bool ftl_check_is_expr(const ftl_check *check, ftl_expr expr) {
+  return ftl_check_is_bound(check, expr) && !ftl_expr_uses_warp(check->program, expr);
 }
 
 // Pages lie inside of their tensor, whatever entry a tile takes.

@@ -9,7 +9,8 @@ bool ftl_check_is_value(const ftl_check *check, int32_t value);
 bool ftl_check_is_tile(const ftl_check *check, int32_t value);
 bool ftl_check_is_rows(const ftl_check *check, int32_t value);
 bool ftl_check_is_ring(const ftl_check *check, int32_t ring);
-// An expression whose loop variables are all in scope.
+// An expression whose loop variables are all in scope; only the bound of a loop may ask for the warp.
+bool ftl_check_is_bound(const ftl_check *check, ftl_expr expr);
 bool ftl_check_is_expr(const ftl_check *check, ftl_expr expr);
 
 // Both values have their rows in the same threads; and their columns too.

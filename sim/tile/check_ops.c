@@ -12,8 +12,10 @@ ftl_status ftl_check_op(const ftl_check *check) {
   const ftl_tile_op *op = &check->program->ops[check->op_idx];
   switch (op->kind) {
     case FTL_TILE_LOOP:
-      if (!ftl_check_is_expr(check, op->lo) || !ftl_check_is_expr(check, op->hi))
+      if (!ftl_check_is_expr(check, op->lo) || !ftl_check_is_bound(check, op->hi))
         return ftl_check_fail(check, "a bound uses a loop variable outside its loop");
+      if (!op->by_threads && ftl_expr_uses_warp(check->program, op->hi))
+        return ftl_check_fail(check, "only the bound of a loop by threads asks for the warp");
       return FTL_OK;
     case FTL_TILE_END_LOOP:
     case FTL_TILE_BARRIER:

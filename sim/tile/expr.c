@@ -25,6 +25,7 @@ ftl_expr ftl_const(ftl_builder *builder, int64_t value) {
 }
 
 ftl_expr ftl_cta(ftl_builder *builder) { return expr_intern(builder, (ftl_expr_node){.kind = FTL_EXPR_CTA}, 1); }
+ftl_expr ftl_warp(ftl_builder *builder) { return expr_intern(builder, (ftl_expr_node){.kind = FTL_EXPR_WARP}, 1); }
 
 ftl_expr ftl_loop_value(ftl_builder *builder, int32_t loop_var) {
   if (loop_var < 0 || loop_var >= builder->program->num_loop_vars) {

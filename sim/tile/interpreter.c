@@ -109,7 +109,8 @@ static ftl_status load_direct(ftl_interpreter *in, const ftl_exec_event *event, 
   ftl_value_data *dst = &in->values[event->op->dst];
   bool of_rows = event->op->kind == FTL_TILE_LOAD_ROWS, of_columns = event->op->kind == FTL_TILE_LOAD_COLUMNS;
   size_t width = of_rows ? FTL_NUM_LANES : (size_t)info->columns, pitch = of_columns ? 1 : width;
-  memset(dst->x, 0, sizeof *dst->x * (size_t)info->rows * width);
+  float outside = event->op->kind == FTL_TILE_LOAD_TILE ? event->op->a.immediate : 0;
+  for (size_t i = 0; i < (size_t)info->rows * width; i++) dst->x[i] = outside;
   dst->written = true;
   dst->queries = dst->keys = (ftl_tile_source){.tensor = -1};
   if (!event->present) return FTL_OK;

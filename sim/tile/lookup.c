@@ -93,7 +93,7 @@ static void add_lookup(ftl_builder *builder, ftl_expr lookup, ftl_tile_ref entri
 static void visit(ftl_builder *builder, ftl_expr expr, ftl_expr present) {
   if (expr < 0 || expr >= builder->program->num_exprs) return;
   const ftl_expr_node *node = &builder->program->exprs[expr];
-  if (node->kind == FTL_EXPR_CONST || node->kind == FTL_EXPR_CTA || node->kind == FTL_EXPR_LOOP) return;
+  if (node->kind < FTL_EXPR_ADD) return;
   visit(builder, node->a, present);
   visit(builder, node->b, present);
   if (node->kind != FTL_EXPR_LOOKUP) return;

@@ -45,6 +45,8 @@ int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_
       return point->cta;
     case FTL_EXPR_LOOP:
       return point->loop[node->value];
+    case FTL_EXPR_WARP:
+      return point->warp;
     case FTL_EXPR_LOOKUP:
       return look_up(&program->tensors[node->value], ftl_expr_eval(program, node->a, point));
     default:
@@ -75,10 +77,16 @@ int64_t ftl_expr_alignment(const ftl_tile_program *program, ftl_expr expr) {
 
 bool ftl_expr_uses(const ftl_tile_program *program, ftl_expr expr, int32_t loop_var) {
   const ftl_expr_node *node = &program->exprs[expr];
-  if (node->kind == FTL_EXPR_CONST || node->kind == FTL_EXPR_CTA) return false;
+  if (node->kind == FTL_EXPR_CONST || node->kind == FTL_EXPR_CTA || node->kind == FTL_EXPR_WARP) return false;
   if (node->kind == FTL_EXPR_LOOP) return node->value == loop_var;
   if (node->kind == FTL_EXPR_LOOKUP && loop_var < 0) return true;
   return ftl_expr_uses(program, node->a, loop_var) || ftl_expr_uses(program, node->b, loop_var);
+}
+
+bool ftl_expr_uses_warp(const ftl_tile_program *program, ftl_expr expr) {
+  const ftl_expr_node *node = &program->exprs[expr];
+  if (node->kind < FTL_EXPR_ADD) return node->kind == FTL_EXPR_WARP;
+  return ftl_expr_uses_warp(program, node->a) || ftl_expr_uses_warp(program, node->b);
 }
 
 int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point) {

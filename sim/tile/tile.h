@@ -25,7 +25,7 @@ enum {
   FTL_TILE_MAX_ROLES = 4,
   FTL_TILE_MAX_RINGS = 16,
   FTL_TILE_MAX_VALUES = 64,
-  FTL_TILE_MAX_LOOP_VARS = 8,  // of a role: each role numbers its own
+  FTL_TILE_MAX_LOOP_VARS = 12,  // of a role: each role numbers its own
   FTL_TILE_MAX_BARRIERS = 8,
   FTL_TILE_MAX_CLUSTER_CTAS = 16,
 };
@@ -37,6 +37,7 @@ typedef enum ftl_expr_kind {
   FTL_EXPR_CONST,  // value
   FTL_EXPR_CTA,    // linear CTA index (of the tile, for persistent kernels)
   FTL_EXPR_LOOP,   // loop variable number `value`
+  FTL_EXPR_WARP,  // number of the warp within its role: in bounds of loops alone, and there the first warp runs longest
   FTL_EXPR_ADD,
   FTL_EXPR_SUB,
   FTL_EXPR_MUL,
@@ -56,6 +57,7 @@ typedef struct ftl_expr_node {
 // The point at which expressions are evaluated.
 typedef struct ftl_expr_point {
   int64_t cta;
+  int64_t warp;  // of the role. What runs a CTA as a whole (the interpreter) runs what the first warp does
   int64_t loop[FTL_TILE_MAX_LOOP_VARS];
 } ftl_expr_point;
 
@@ -189,6 +191,9 @@ typedef struct ftl_named_barrier {
 // ---- operations ----
 typedef enum ftl_tile_op_kind {
   // Control. LOOP runs `loop_var` from expr lo (inclusive) to hi (exclusive); empty if lo >= hi.
+  //   by_threads: each thread leaves it, or never enters it, as its own columns end. What a thread outside would load
+  //   is nothing or `outside`, what it would store nothing, and what it reduces leaves results as they are; hi
+  //   may ask for the warp, and no LOOP stands in it
   FTL_TILE_LOOP,
   FTL_TILE_END_LOOP,
 
@@ -206,7 +211,7 @@ typedef enum ftl_tile_op_kind {
   // Register tiles.
   FTL_TILE_LOAD_TILE,  // dst (TILE of the tensor's dtype) <- ref: global memory into registers, through L1. Row-wise,
                        //   or fp32 fragments that ATOMIC_ADD left in memory. What lies outside of the reference is
-                       //   zero. The reference may be smaller than the tile
+                       //   the immediate a, 0 as a rule (row-wise). The reference may be smaller than the tile
   FTL_TILE_LOAD_ROWS,  // dst (ROWS) <- ref (one column, fp32): the same number in all lanes of its row
   FTL_TILE_LOAD_COLUMNS,  // dst (COLUMNS) <- ref (one column, fp32), whose row i is dst's column i
   FTL_TILE_FILL,          // dst <- immediate, all elements
@@ -307,6 +312,7 @@ typedef struct ftl_tile_op {
   bool transposed;   // MASK, DROPOUT
   bool by_sign;      // DROPOUT
   bool positive;     // CONVERT
+  bool by_threads;   // LOOP
   ftl_tile_ref ref;  // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS, STORE*, ATOMIC_ADD
   ftl_expr lookup;   // LOOKUP: of kind FTL_EXPR_LOOKUP, or FTL_PAGE_ENTRIES
   int32_t loop_var;  // LOOP, END_LOOP
@@ -360,6 +366,7 @@ int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_
 int64_t ftl_expr_alignment(const ftl_tile_program *program, ftl_expr expr);
 // Whether evaluating the expression reads loop variable `loop_var`, or (-1) any table.
 bool ftl_expr_uses(const ftl_tile_program *program, ftl_expr expr, int32_t loop_var);
+bool ftl_expr_uses_warp(const ftl_tile_program *program, ftl_expr expr);
 // One binary operation (ADD ... MAX); b > 0 for DIV and MOD.
 int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b);
 const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...

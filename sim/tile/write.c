@@ -29,6 +29,9 @@ static void write_expr(FILE *out, const ftl_tile_program *program, ftl_expr expr
     case FTL_EXPR_CTA:
       fputs("cta", out);
       break;
+    case FTL_EXPR_WARP:
+      fputs("warp", out);
+      break;
     case FTL_EXPR_LOOP:
       fprintf(out, "i%lld", (long long)node->value);
       break;
@@ -256,6 +259,7 @@ static void write_loop(FILE *out, const ftl_tile_program *program, const ftl_til
   write_expr(out, program, op->lo);
   fputs(" .. ", out);
   write_expr(out, program, op->hi);
+  if (op->by_threads) fputs(" by threads", out);
 }
 
 static void write_lookup(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {

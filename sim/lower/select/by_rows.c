@@ -13,44 +13,46 @@ static int32_t threads_of(const ftl_select *s, int32_t value) { return s->tile->
 static ftl_opcode opcode_of(ftl_elem_fn fn) { return fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA; }
 
 // ---- mask ----
-// Whether all of a vector's columns are on one side of the limit.
-static bool is_whole_vectors(const ftl_select *s, const ftl_tile_op *op) {
-  int32_t vector = s->tile->values[op->dst].layout.vector_columns;
-  return op->diagonal == FTL_ALWAYS && op->left == FTL_ALWAYS && ftl_expr_alignment(s->tile, op->limit) >= vector &&
-         ftl_expr_alignment(s->tile, op->column0) >= vector;
-}
-
-// How far the vector's first column is from the last, or first, that its row sees.
+// The vector's first column is compared as it is, or as its distance from the last, or first, that its row sees.
 static int32_t distance_to(ftl_select *s, int32_t base, bool of_row) {
+  if (!of_row) return base;
   int32_t distance = ftl_draft_value_add(&s->draft, 1, true);
   ftl_select_add(s, FTL_OP_IADD, 1, distance, base, NONE, NONE);
-  if (of_row) ftl_select_add(s, FTL_OP_FMNMX, 1, distance, distance, NONE, NONE);
+  ftl_select_add(s, FTL_OP_FMNMX, 1, distance, distance, NONE, NONE);
   return distance;
 }
 
-// Vectors that are masked whole: a compare, and a select an element. Else a compare an element and bound, of a distance
-// with the element's number; what follows is predicated, so that no select is needed (SASS of softmax_row in
-// kernels/attention/standard_mma.h: 8 ISETP and no FSEL a vector). The compare is then what the element waits for.
-static void mask_vector(ftl_select *s, int32_t fragment, int32_t num_registers, int32_t distance, bool is_whole) {
-  if (!is_whole) {
-    ftl_select_add(s, FTL_OP_ISETP, num_registers, fragment, fragment, distance, NONE);
-    return;
+// Whether the value is exponentiated before it is read again: 0 then takes the place of what is masked.
+static bool is_exponentiated(const ftl_select *s, int32_t value) {
+  for (int32_t i = s->op_idx + 1; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    if (op->kind == FTL_TILE_END_LOOP || (op->kind == FTL_TILE_CONVERT && op->dst == value)) return false;
+    if (op->kind == FTL_TILE_ELEM && op->fn == FTL_ELEM_EXP2 && op->dst == value) return true;
   }
-  int32_t beyond = ftl_select_temp(s, 0);
-  ftl_select_add(s, FTL_OP_ISETP, 1, beyond, distance, NONE, NONE);
-  ftl_select_add(s, FTL_OP_SEL, num_registers, fragment, fragment, beyond, NONE);
+  return false;
+}
+
+// The compiler knows nothing of the limit: a column number but for the first element, a compare an element and bound.
+// What follows is predicated, so that no select is needed; what is exponentiated is a MOV of 0 before (SASS of
+// softmax_row in kernels/attention/standard_mma.h, a vector: 8 ISETP, 7 IADD3, no FSEL; 8 MOV in passes that
+// exponentiate). The compare is then what the element waits for.
+static void mask_vector(ftl_select *s, int32_t fragment, int32_t num_registers, int32_t distance, bool with_zero) {
+  int32_t columns = ftl_select_temp(s, 1);
+  if (num_registers > 1) ftl_select_add(s, FTL_OP_IADD, num_registers - 1, columns, distance, NONE, NONE);
+  ftl_select_add(s, FTL_OP_ISETP, num_registers, fragment, fragment, distance, num_registers > 1 ? columns : NONE);
+  if (with_zero) ftl_select_add(s, FTL_OP_MOV, num_registers, ftl_select_temp(s, 1), NONE, NONE, NONE);
 }
 
 void ftl_select_mask_by_rows(ftl_select *s, const ftl_tile_op *op) {
   ftl_fragment_map map = s->values[op->dst].map;
-  bool is_whole = is_whole_vectors(s, op);
+  bool with_zero = is_exponentiated(s, op->dst);
   int32_t base = ftl_draft_value_add(&s->draft, 1, true);
   ftl_select_add(s, FTL_OP_IADD, 1, base, s->thread, NONE, NONE);
   for (int32_t slab = 0; slab < map.num_slabs; slab++)
     for (int32_t i = 0; i < map.per_slab; i++) {
       int32_t fragment = ftl_select_fragment(s, op->dst, slab, i);
-      mask_vector(s, fragment, map.num_registers, distance_to(s, base, op->diagonal != FTL_ALWAYS), is_whole);
-      if (op->left != FTL_ALWAYS) mask_vector(s, fragment, map.num_registers, distance_to(s, base, true), is_whole);
+      mask_vector(s, fragment, map.num_registers, distance_to(s, base, op->diagonal != FTL_ALWAYS), with_zero);
+      if (op->left != FTL_ALWAYS) mask_vector(s, fragment, map.num_registers, distance_to(s, base, true), false);
     }
 }
 

@@ -102,6 +102,7 @@ void ftl_select_idle(ftl_select *s, int32_t count, uint8_t flags) {
 }
 
 bool ftl_select_is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
+  if (s->by_threads) return false;
   const ftl_tensor *tensor = &s->tile->tensors[ref->tensor];
   return tensor->num_rows % ref->rows != 0 || tensor->num_columns % ref->columns != 0 ||
          ref->column_end != FTL_TENSOR_END || ref->row_end != FTL_TENSOR_END;

@@ -37,6 +37,18 @@ static int32_t add_loop(ftl_select *s, const ftl_tile_op *op) {
   return lists->num_loops++;
 }
 
+// What stands before a loop that threads leave one by one: whether the thread has any columns, how many steps it has in
+// rounds and how many before, branches around either, 64-bit addresses of its columns. nvcc makes one loop of the
+// source into two, for which that is 26 to 54 instructions of softmax_rows.h and 18 to 29 of standard_mma.h, by which
+// of the two run; here they are two and one for the last step, of as many each as is the mean.
+static void add_entry_by_threads(ftl_select *s, int32_t counter) {
+  int32_t offset = ftl_select_temp(s, 2);
+  ftl_select_add(s, FTL_OP_LOP, 2, counter, counter, NONE, NONE);
+  ftl_select_add(s, FTL_OP_ISETP, 1, ftl_select_temp(s, 0), counter, NONE, NONE);
+  ftl_select_add(s, FTL_OP_NOP, 1, NONE, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, 3, offset, s->thread, NONE, NONE);
+}
+
 void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
   settle_everything(s);
   ftl_select_keep_addresses_of_loop(s);
@@ -46,12 +58,14 @@ void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_add(s, FTL_OP_IADD, 2, counter, ftl_select_entry_of(s, op->lo), ftl_select_entry_of(s, op->hi), NONE)
       ->inst.flags = flags;
   ftl_select_add(s, FTL_OP_FMNMX, 1, counter, counter, NONE, NONE)->inst.flags = flags;
+  if (op->by_threads) add_entry_by_threads(s, counter);
   int32_t index = add_loop(s, op);
   ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_LOOP, 1, NONE, NONE, NONE, NONE);
   inst->inst.arg = (uint16_t)index;
   inst->effects = FTL_EFFECT_PINNED;
   s->loop_counter[op->loop_var] = counter;
   s->loop_index[op->loop_var] = index;
+  s->by_threads = op->by_threads;
 }
 
 void ftl_select_end_loop(ftl_select *s, const ftl_tile_op *op) {
@@ -65,6 +79,7 @@ void ftl_select_end_loop(ftl_select *s, const ftl_tile_op *op) {
   branch->effects = FTL_EFFECT_PINNED;
   ftl_draft_inst *end = ftl_select_add(s, FTL_OP_END_LOOP, 1, NONE, NONE, NONE, NONE);
   end->inst.arg = (uint16_t)s->loop_index[op->loop_var];
+  s->by_threads = false;
   end->effects = FTL_EFFECT_PINNED;
 }
 

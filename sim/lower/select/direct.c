@@ -48,18 +48,29 @@ static void zero(ftl_select *s, int32_t fragment, int32_t num_registers) {
   ftl_select_add(s, FTL_OP_MOV, (num_registers + 1) / 2, fragment, NONE, NONE, NONE);
 }
 
-// Vectors beyond the reference's columns are zero; those that may lie beyond the tensor are zeroed before.
+// Pairs of registers are zeroed at once; other numbers take a MOV each.
+static void fill_outside(ftl_select *s, int32_t fragment, int32_t num_registers, float outside) {
+  if (outside == 0)
+    zero(s, fragment, num_registers);
+  else
+    ftl_select_add(s, FTL_OP_MOV, num_registers, fragment, NONE, NONE, NONE);
+}
+
+// Vectors beyond the reference's columns are `outside`; those that may lie beyond the tensor are made so before.
 static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_t slab) {
   const ftl_tile_ref *from = &op->ref;
   const ftl_value *info = &s->tile->values[op->dst];
   ftl_fragment_map map = s->values[op->dst].map;
   int32_t element_bytes = ftl_dtype_bytes(info->dtype), vector_bytes = info->layout.vector_columns * element_bytes;
   int32_t address = ftl_select_row_address(s, from), wanted_bytes = from->columns * element_bytes;
+  // Each step of an unrolled loop has an address of its own, which ptxas moves to a pair of registers for the load
+  // (SASS of kernels/attention/softmax_rows.h: IADD3, IADD3.X, 2 MOV a load).
+  if (s->by_threads) ftl_select_add(s, FTL_OP_MOV, 2, address, address, NONE, NONE);
   for (int32_t i = 0; i < map.per_slab; i++) {
     int32_t fragment = ftl_select_fragment(s, op->dst, slab, i);
     ftl_access access = ftl_select_row_access(s, op->dst, ref, slab, i, vector_bytes);
     bool inside = access.column_byte < wanted_bytes, ragged = ftl_select_is_ragged(s, from);
-    if (!inside || ragged) zero(s, fragment, map.num_registers);
+    if (!inside || ragged) fill_outside(s, fragment, map.num_registers, op->a.immediate);
     if (!inside) continue;
     int32_t left = wanted_bytes - access.column_byte;
     if (access.row_warps <= 1 && left < access.bytes) access.bytes = left;

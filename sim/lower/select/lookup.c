@@ -68,7 +68,7 @@ int32_t ftl_select_pages_of(const ftl_select *s, const ftl_tile_ref *ref) {
 // The place in s->lookups of the last entry that the expression needs; -1: it needs none.
 static int32_t last_entry(const ftl_select *s, ftl_expr expr) {
   const ftl_expr_node *node = &s->tile->exprs[expr];
-  if (node->kind == FTL_EXPR_CONST || node->kind == FTL_EXPR_CTA || node->kind == FTL_EXPR_LOOP) return -1;
+  if (node->kind < FTL_EXPR_ADD) return -1;
   int32_t a = last_entry(s, node->a), b = last_entry(s, node->b), last = a > b ? a : b;
   if (node->kind != FTL_EXPR_LOOKUP) return last;
   for (int32_t i = s->num_lookups - 1; i > last; i--)

@@ -23,7 +23,7 @@ static bool is_division(const ftl_expr_node *node) { return node->kind == FTL_EX
 // Of the index, its quotients and remainders; sums are divided by sizes of blocks, which the compiler knows.
 static void visit(pairs *p, ftl_expr expr) {
   const ftl_expr_node *node = &p->tile->exprs[expr];
-  if (node->kind == FTL_EXPR_CONST || node->kind == FTL_EXPR_CTA || node->kind == FTL_EXPR_LOOP) return;
+  if (node->kind < FTL_EXPR_ADD) return;
   const ftl_expr_node *dividend = &p->tile->exprs[node->a];
   if (is_division(node) && (dividend->kind == FTL_EXPR_CTA || is_division(dividend))) add_pair(p, node->a, node->b);
   visit(p, node->a);

@@ -95,6 +95,7 @@ typedef struct ftl_select {
   int32_t tensor_pointer[FTL_TILE_MAX_TENSORS];  // 64-bit address of this thread's part of the current tile
   int32_t thread, block;                         // indices: rows and columns come from one, the tile from the other
   int32_t loop_counter[FTL_TILE_MAX_LOOP_VARS], loop_index[FTL_TILE_MAX_LOOP_VARS];
+  bool by_threads;  // in a loop that threads leave one by one: those in it have something to do
   ftl_select_group groups[FTL_SELECT_MAX_GROUPS];
   int32_t num_groups;
   bool serial_wgmma;  // each is waited for before the next: registers do not suffice for more in flight

@@ -19,7 +19,7 @@ static void issue_branch(ftl_sm *sm, sm_warp *w, int64_t now) {
 static void issue_exit(ftl_sm *sm, sm_warp *w, int64_t now) {
   int64_t next = ftl_sm_next_tile(sm, w);
   if (next >= 0) {
-    w->point = (ftl_expr_point){.cta = next};
+    w->point = (ftl_expr_point){.cta = next, .warp = w->point.warp};
     w->tiles_done++;
     w->op = w->first_op + sm->program->roles[w->role].tile_inst - 1;
     ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_redirect_cycles, FTL_STALL_BRANCH_RESOLVING);

@@ -192,7 +192,7 @@ static void reset_warp(ftl_sm *sm, sm_warp *w) {
 void ftl_sm_warp_start(ftl_sm *sm, sm_warp *w, int64_t cta, int64_t cycle) {
   sm_subcore *sc = subcore_of(sm, w);
   reset_warp(sm, w);
-  w->point = (ftl_expr_point){.cta = cta};
+  w->point = (ftl_expr_point){.cta = cta, .warp = w->warp_in_role};
   w->start = w->settled = cycle;
   w->mio_free = 0;
   sc->age[w->position] = sm->launch_sequence++;

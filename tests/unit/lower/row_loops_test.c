@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../lower_checker/programs.h"
+#include "lower/walk.h"
 
 static programs lowered(const char *arch, const char *workload, const char *parameters, int launch) {
   programs p;
@@ -67,34 +68,53 @@ Test(unit_lower_row_loops, loops_that_the_source_does_not_unroll_are_unrolled_by
   char parameters[128];
   snprintf(parameters, sizeof parameters, "%ssafe", shape);
   programs p = lowered("h200", "standard_attention", parameters, SOFTMAX);
-  cr_assert_eq(p.warps->num_loops, 6);
-  expect_loop(p.warps, 1, (row_loop){4, 0, 4});
-  expect_loop(p.warps, 3, (row_loop){2, 0, 2});
-  expect_loop(p.warps, 5, (row_loop){2, 2, 1});
+  cr_assert_eq(p.warps->num_loops, 9);  // of each pass single steps, rounds, and the last step
+  expect_loop(p.warps, 1, (row_loop){4, 0, 3});
+  expect_loop(p.warps, 4, (row_loop){2, 0, 2});
+  expect_loop(p.warps, 7, (row_loop){2, 2, 1});
   programs_fini(&p);
   snprintf(parameters, sizeof parameters, "%sonline", shape);
   p = lowered("h200", "standard_attention", parameters, SOFTMAX);
-  cr_assert_eq(p.warps->num_loops, 3);
+  cr_assert_eq(p.warps->num_loops, 5);
   expect_loop(p.warps, 0, (row_loop){1, 0, 1});
-  expect_loop(p.warps, 2, (row_loop){2, 2, 1});
+  expect_loop(p.warps, 3, (row_loop){2, 2, 1});
   programs_fini(&p);
 }
 
-// A causal softmax compares each column with the last that its row sees: the four vectors of a round cost 4 x 8
-// compares, each an addition for the distance and a compare whether the vector exists; one compare ends the loop.
-Test(unit_lower_row_loops, a_mask_of_rows_costs_a_compare_an_element) {
-  enum { SOFTMAX = 1, FIRST_ROUNDS = 1 };
-  programs p = lowered("h200", "standard_attention",
-                       "heads=2 seqlen=4096 head_dim=64 block_m=64 block_n=64 num_warps=4 causal=1", SOFTMAX);
-  int32_t compares = 0, selects = 0;
-  for (int32_t i = p.warps->loops[FIRST_ROUNDS].begin + 1; i < p.warps->loops[FIRST_ROUNDS].end; i++) {
-    const ftl_warp_inst *inst = &p.warps->insts[i];
-    compares += inst->opcode == FTL_OP_ISETP ? inst->repeat : 0;
-    selects += inst->opcode == FTL_OP_SEL ? inst->repeat : 0;
+typedef struct mask_cost {
+  int32_t compares, selects, moves;
+} mask_cost;
+
+static mask_cost cost_of(const ftl_warp_program *p, int32_t loop_idx) {
+  mask_cost cost = {0};
+  for (int32_t i = p->loops[loop_idx].begin + 1; i < p->loops[loop_idx].end; i++) {
+    const ftl_warp_inst *inst = &p->insts[i];
+    cost.compares += inst->opcode == FTL_OP_ISETP ? inst->repeat : 0;
+    cost.selects += inst->opcode == FTL_OP_SEL ? inst->repeat : 0;
+    cost.moves += inst->opcode == FTL_OP_MOV ? inst->repeat : 0;
   }
-  cr_expect_eq(compares, 4 * 8 + 4 + 1, "%d compares", compares);
-  cr_expect_eq(selects, 0, "%d selects", selects);
-  programs_fini(&p);
+  return cost;
+}
+
+// A softmax compares each column with the last that its row sees, whether that is known or not: the four vectors of a
+// round of the maximum cost 4 x 8 compares, and none whether the vector exists, since threads leave the loop as their
+// columns end. One compare ends the loop. Each load moves its address to a pair of registers, 2 MOV; where the two
+// vectors of a round are exponentiated, 2 x 8 zeros are moved besides.
+Test(unit_lower_row_loops, a_mask_of_rows_costs_a_compare_an_element) {
+  enum { SOFTMAX = 1, MAXIMUM_ROUNDS = 1, SUM_ROUNDS = 4 };
+  static const char shape[] = "heads=2 seqlen=4096 head_dim=64 block_m=64 block_n=64 num_warps=4 causal=";
+  for (int causal = 0; causal < 2; causal++) {
+    char parameters[128];
+    snprintf(parameters, sizeof parameters, "%s%d", shape, causal);
+    programs p = lowered("h200", "standard_attention", parameters, SOFTMAX);
+    mask_cost maximum = cost_of(p.warps, MAXIMUM_ROUNDS), sum = cost_of(p.warps, SUM_ROUNDS);
+    cr_expect_eq(maximum.compares, 4 * 8 + 1, "%d compares", maximum.compares);
+    cr_expect_eq(maximum.moves, 4 * 2, "%d moves", maximum.moves);
+    cr_expect_eq(sum.compares, 2 * 8 + 1, "%d compares", sum.compares);
+    cr_expect_eq(sum.moves, 2 * (2 + 8), "%d moves", sum.moves);
+    cr_expect_eq(maximum.selects + sum.selects, 0);
+    programs_fini(&p);
+  }
 }
 
 // 38 registers are needed. 12 CTAs of 4 warps share 65536: 42 a thread, 40 in units of 8, as on the RTX 4090, which
@@ -119,5 +139,53 @@ Test(unit_lower_row_loops, row_kernels_that_miss_a_step_by_an_eighth_are_made_to
   programs p = lowered("h200", "softmax_safe", ROWS, 0);
   cr_expect_eq(p.warps->registers_per_thread, 32, "%d", p.warps->registers_per_thread);
   cr_expect_eq(p.warps->spill_registers, 0);
+  programs_fini(&p);
+}
+
+// What one warp of the first CTA issues of an opcode.
+static int32_t issued(const ftl_warp_program *p, int32_t warp, ftl_opcode opcode) {
+  ftl_walk walk = ftl_walk_start(p, 0, warp, 0);
+  int32_t count = 0;
+  for (const ftl_warp_inst *inst; (inst = ftl_walk_next(&walk));) count += inst->opcode == opcode ? inst->repeat : 0;
+  return count;
+}
+
+// A step is 8 warps x 256 columns. Of 1280 columns 5 warps have some: each reads them in three passes, the others leave
+// before the first load.
+Test(unit_lower_row_loops, warps_leave_a_loop_as_their_columns_end) {
+  programs p = lowered("h200", "softmax_safe", "heads=1 seqlen_q=132 seqlen_kv=1280 num_warps=8 schedule=reread", 0);
+  for (int32_t warp = 0; warp < 8; warp++)
+    cr_expect_eq(issued(p.warps, warp, FTL_OP_LDG), warp < 5 ? 3 : 0, "warp %d", warp);
+  programs_fini(&p);
+}
+
+// A warp a row, 256 columns a step. 1024 columns are one round of 4 steps in either pass. Of 1000 the first 29 lanes
+// have a fourth step, and run the round, the others three single ones: the warp issues 3 + 4.
+Test(unit_lower_row_loops, a_warp_runs_the_steps_of_both_where_some_threads_have_one_more) {
+  static const char shape[] = "heads=1 seqlen_q=132 block_m=4 num_warps=4 schedule=reread seqlen_kv=";
+  char parameters[128];
+  snprintf(parameters, sizeof parameters, "%s1024", shape);
+  programs p = lowered("h200", "softmax_online", parameters, 0);
+  cr_expect_eq(issued(p.warps, 0, FTL_OP_LDG), 2 * 4);
+  programs_fini(&p);
+  snprintf(parameters, sizeof parameters, "%s1000", shape);
+  p = lowered("h200", "softmax_online", parameters, 0);
+  cr_expect_eq(issued(p.warps, 0, FTL_OP_LDG), 2 * (3 + 4));
+  programs_fini(&p);
+}
+
+// Rows of 1024 columns in kernels that hold 4 steps of 1024: all 4 are filled with -inf and loaded under a predicate.
+// MUFU of the safe one: 4 x 8 of the sum, 8 of the one step that is stored, reciprocal, logarithm. Of the online one: a
+// correction and 8 a step, one more, 4 x 8 of the result, reciprocal, logarithm.
+Test(unit_lower_row_loops, held_rows_are_filled_once_and_not_masked) {
+  static const char shape[] =
+      "heads=1 seqlen_q=132 seqlen_kv=1024 block_m=1 block_n=4096 num_warps=4 schedule=registers";
+  programs p = lowered("h200", "softmax_safe", shape, 0);
+  cr_expect_eq(issued(p.warps, 0, FTL_OP_LDG), 4);
+  cr_expect_eq(issued(p.warps, 0, FTL_OP_MUFU), 4 * 8 + 8 + 2, "%d", issued(p.warps, 0, FTL_OP_MUFU));
+  cr_expect_eq(issued(p.warps, 0, FTL_OP_STG), 2);
+  programs_fini(&p);
+  p = lowered("h200", "softmax_online", shape, 0);
+  cr_expect_eq(issued(p.warps, 0, FTL_OP_MUFU), 4 * 9 + 1 + 4 * 8 + 2, "%d", issued(p.warps, 0, FTL_OP_MUFU));
   programs_fini(&p);
 }
