@@ -78,6 +78,27 @@ static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int
   }
 }
 
+// 1 / x as nvcc compiles it without -use_fast_math, a number after the other (SASS of kernels/attention: BSSY, IADD3,
+// LOP3, ISETP, BRA to a function for denormal and very large numbers; MUFU.RCP, FFMA, FADD, FFMA, BSYNC).
+static void add_ieee_reciprocal(ftl_select *s, const ftl_tile_op *op, int32_t dst, int32_t x) {
+  int32_t exponent = ftl_select_temp(s, 1), is_extreme = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_NOP, 2, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_IADD, 1, exponent, x, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_LOP, 1, exponent, exponent, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_ISETP, 1, is_extreme, exponent, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, FTL_NO_VALUE, is_extreme, FTL_NO_VALUE, FTL_NO_VALUE);
+  branch->inst.flags = FTL_INST_GUARD;
+  branch->effects = FTL_EFFECT_PINNED;
+  int32_t first = ftl_select_temp(s, 1), error = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_MUFU, 1, first, x, FTL_NO_VALUE, FTL_NO_VALUE)->inst.arg = (uint16_t)op->fn;
+  ftl_select_add(s, FTL_OP_FFMA, 1, error, first, x, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_FFMA, 1, error, error, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_draft_inst *last = ftl_select_add(s, FTL_OP_FFMA, 1, dst, first, error, FTL_NO_VALUE);
+  ftl_select_hold_reserve(s, last, op->dst);
+  ftl_select_add(s, FTL_OP_LABEL, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE)->effects =
+      FTL_EFFECT_PINNED;
+}
+
 // Which of the other two operands the sign of the first chooses.
 static void add_choice(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int32_t dst, const int32_t operands[3]) {
   int32_t chosen = ftl_select_temp(s, 0);
@@ -95,6 +116,11 @@ void ftl_select_elem(ftl_select *s, const ftl_tile_op *op) {
     for (int32_t i = 0; i < dst->map.per_slab; i++) {
       int32_t fragments[3];
       for (int k = 0; k < 3; k++) fragments[k] = operand_fragment(s, operands[k], slab, i);
+      if (op->fn == FTL_ELEM_RECIP && s->plain_code) {
+        for (int32_t r = 0; r < dst->map.num_registers; r++)
+          add_ieee_reciprocal(s, op, ftl_select_fragment(s, op->dst, slab, i), fragments[0]);
+        continue;
+      }
       (op->fn == FTL_ELEM_SELECT ? add_choice : add_recipe)(s, op, dst->map.num_registers,
                                                             ftl_select_fragment(s, op->dst, slab, i), fragments);
     }

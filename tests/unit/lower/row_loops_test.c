@@ -189,3 +189,20 @@ Test(unit_lower_row_loops, held_rows_are_filled_once_and_not_masked) {
   cr_expect_eq(issued(p.warps, 0, FTL_OP_MUFU), 4 * 9 + 1 + 4 * 8 + 2, "%d", issued(p.warps, 0, FTL_OP_MUFU));
   programs_fini(&p);
 }
+
+// 1 / sum, once a row: plain code branches around the function for denormal and very large numbers.
+Test(unit_lower_row_loops, a_reciprocal_of_plain_code_has_a_branch) {
+  enum { SOFTMAX = 1 };
+  static const char shape[] = "heads=1 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 code=";
+  int32_t branches[2], functions[2];
+  for (int i = 0; i < 2; i++) {
+    char parameters[128];
+    snprintf(parameters, sizeof parameters, "%s%s", shape, i == 0 ? "lean" : "plain");
+    programs p = lowered("h200", "standard_attention", parameters, SOFTMAX);
+    branches[i] = issued(p.warps, 0, FTL_OP_BRA);
+    functions[i] = issued(p.warps, 0, FTL_OP_MUFU);
+    programs_fini(&p);
+  }
+  cr_expect_eq(branches[1] - branches[0], 1, "%d and %d", branches[0], branches[1]);
+  cr_expect_eq(functions[1], functions[0]);
+}
