@@ -86,6 +86,7 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
     return status;
   }
   ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
+  traffic->miss_latency += traffic->far_latency / 2;  // half of the lines come by way of the other side, their home
   traffic->l2_sector_cost =
       sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
   traffic->sm_sector_cost = sm_sector_cost(launch, sm_khz);
