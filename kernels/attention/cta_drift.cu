@@ -79,6 +79,14 @@ int main() {
     measure<Shape<128, 64, 4, 2, 128, false, Schedule::stages>>("128x64w4s2", map, 256, keys);
     measure<Shape<64, 64, 4, 2, 128, false, Schedule::stages>>("64x64w4s2", map, 256, keys);
     measure<Shape<64, 64, 4, 2, 64, false, Schedule::stages>>("64x64w4s2d64", map, 256, keys);
+    measure<Shape<128, 32, 4, 2, 64, false, Schedule::stages>>("128x32w4s2d64", map, 256, keys);
+    measure<Shape<128, 32, 8, 2, 64, false, Schedule::stages>>("128x32w8s2d64", map, 256, keys);
+    measure<Shape<128, 64, 4, 1, 128, false, Schedule::stages>>("128x64w4s1", map, 256, keys);
+    if (keys > 8192) continue; /* whole heads */
+    measure<Shape<64, 64, 4, 2, 64, false, Schedule::stages>>("64x64w4s2d64", map, 384, keys);
+    measure<Shape<64, 64, 4, 1, 64, false, Schedule::stages>>("64x64w4s1d64", map, 384, keys);
+    measure<Shape<64, 32, 4, 2, 64, false, Schedule::stages>>("64x32w4s2d64", map, 512, keys);
+    measure<Shape<64, 32, 4, 1, 64, false, Schedule::stages>>("64x32w4s1d64", map, 512, keys);
   }
   bench::finish();
   return 0;
