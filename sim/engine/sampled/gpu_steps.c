@@ -34,7 +34,7 @@ typedef struct step_wait {
 // CTAs of a cluster take their steps together: what one waits for its peers wait for too, since they share loads. The
 // state of a cluster is that of its first CTA.
 typedef struct cta_state {
-  int64_t cta, start_cycle;
+  int64_t cta, start_cycle;   // start_cycle: INT64_MAX where no CTA is
   int64_t next_tile;          // of a persistent CTA, after `cta`
   int64_t iteration, trips;   // in the present loop
   int64_t first_value;        // of its variable
@@ -168,6 +168,7 @@ static void end_cta(steps_run *run, int32_t slot, int64_t now) {
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
     int32_t sm = sm_of(run, ended[rank]);
     run->out->cta_cycles += cycle - run->slots[ended[rank]].start_cycle;
+    run->slots[ended[rank]].start_cycle = INT64_MAX;
     if (--run->resident[sm] == 0) run->out->sm_active_cycles += cycle - run->active_since[sm];
     ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
     if (!ftl_cta_scheduler_refill(run->scheduler, sm, ended[rank] % run->ctas_per_sm, cycle, starts)) continue;
@@ -359,18 +360,35 @@ static bool is_longer_than(const ftl_tile_marks *marks, int64_t time) {
   return marks->l2 > time || marks->far > time || marks->dram > time || marks->gpc > time;
 }
 
-// By how much the slot's step or group of steps, which takes `time` on average, deviates from that: it drifts, and CTAs
-// that share an SM do not share it evenly from one iteration to the next.
+// CTAs that came to the slot's SM before its own.
+static int32_t num_older(const steps_run *run, int32_t slot) {
+  int32_t first = slot - slot % run->ctas_per_sm, count = 0;
+  int64_t start = run->slots[slot].start_cycle;
+  for (int32_t other = first; other < first + run->ctas_per_sm; other++) {
+    int64_t start_of_other = run->slots[other].start_cycle;
+    count += start_of_other < start || (start_of_other == start && other < slot);
+  }
+  return count;
+}
+
+// By how much the slot's step or group of steps, which takes `time` on average, deviates from that: its GPC's clock,
+// its turn on the SM, and at random.
 static int64_t deviation_of(const steps_run *run, int32_t slot, int64_t time) {
   const cta_state *state = &run->slots[slot];
+  const ftl_arch *arch = run->launch->arch;
+  int32_t sm = sm_of(run, slot), others = run->resident[sm] - 1;
   double cycles = (double)time / FTL_TRAFFIC_UNIT;
-  double drift = ftl_pace_drift(run->launch->arch->sm_drift_ns, run->traffic->sm_khz, cycles), variance = drift * drift;
-  if (state->segment % 2 == 1 && run->resident[sm_of(run, slot)] > 1) {
-    double uneven = (double)ftl_step_times_deviation(run->times, state->segment / 2) / FTL_STEP_UNIT;
-    variance += uneven * uneven * (double)state->count;
+  double drift = ftl_pace_drift(arch->sm_drift_ns, run->traffic->sm_khz, cycles);
+  double steady =
+      ftl_pace_of_gpc(arch->sm_gpc_clock_spread_ppm, run->traffic->homes[sm].gpc, (int32_t)arch->chip_num_gpcs);
+  if (others > 0) {
+    if (state->segment % 2 == 1)
+      drift = hypot(drift, ftl_pace_shared_drift(arch->sm_shared_drift_permille, others, state->count, cycles));
+    steady += ftl_pace_of_age(arch->sm_age_spread_permille, num_older(run, slot), others);
   }
   int64_t step = (int64_t)state->step * DRAWS_A_STEP + state->segment;
-  return (int64_t)(ftl_pace_deviation(sqrt(variance), state->cta, step, cycles) * FTL_TRAFFIC_UNIT);
+  double deviation = ftl_pace_deviation(drift, state->cta, step, cycles) + steady * cycles;
+  return (int64_t)((deviation > -cycles ? deviation : -cycles) * FTL_TRAFFIC_UNIT);
 }
 
 // Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).
@@ -454,7 +472,10 @@ static ftl_status allocate(steps_run *run, ftl_error *error) {
   if (!run->slots || !run->sm_of_slot || !run->members || !run->resident || !run->active_since || !run->cursors ||
       !run->heap.events)
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
-  for (size_t slot = 0; slot < num_slots; slot++) run->sm_of_slot[slot] = (int32_t)slot / run->ctas_per_sm;
+  for (size_t slot = 0; slot < num_slots; slot++) {
+    run->sm_of_slot[slot] = (int32_t)slot / run->ctas_per_sm;
+    run->slots[slot].start_cycle = INT64_MAX;
+  }
   int64_t l1_bytes = ftl_l1_capacity_bytes(run->launch->arch, run->launch->warps, run->ctas_per_sm);
   if (run->segments->has_direct && !ftl_l1_tiles_try_init(&run->l1, l1_bytes, (int64_t)num_sms, (int64_t)num_slots))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");

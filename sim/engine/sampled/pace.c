@@ -15,7 +15,22 @@ double ftl_pace_drift(int64_t drift_ns, int64_t sm_khz, double cycles) {
   return (double)drift_ns / 1000 * cycles_per_us * sqrt(cycles / cycles_per_us);
 }
 
+double ftl_pace_shared_drift(int64_t permille, int32_t others, int64_t iterations, double cycles) {
+  return (double)permille / 1000 * cycles * sqrt((double)others / (double)iterations);
+}
+
 double ftl_pace_deviation(double standard, int64_t cta, int64_t step, double cycles) {
   double deviation = standard * spread_of(cta, step);
   return deviation > -cycles ? deviation : -cycles;
+}
+
+double ftl_pace_of_gpc(int64_t spread_ppm, int32_t gpc, int32_t num_gpcs) {
+  int32_t rank = gpc % 2 == 0 ? gpc / 2 : num_gpcs - 1 - gpc / 2;
+  double n = num_gpcs,
+         unit = n > 1 ? sqrt(3 / (n * n - 1)) : 0;  // ranks 2 apart from -(n-1) to n-1: variance (n*n-1)/3
+  return (double)spread_ppm / 1e6 * unit * (2 * rank - (n - 1));
+}
+
+double ftl_pace_of_age(int64_t spread_permille, int32_t num_older, int32_t others) {
+  return others > 0 ? (double)spread_permille / 1000 * ((double)num_older / others - 0.5) : 0;
 }

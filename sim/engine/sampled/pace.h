@@ -1,11 +1,14 @@
-// How far apart CTAs drift that do the same: by numbers that are hashes of what a step is, the same in every run.
+// How far apart CTAs drift that do the same. What is random is a hash of what a step is, the same in every run.
 //
 // On the H200 (kernels/measurements/micro_gpc_drift.csv, cta_drift.csv) loops of arithmetic take the same number of
 // cycles on every SM, to the cycle. Loops that load drift apart inside a GPC, one CTA an SM, by up to 20 ns (standard
 // deviation) times the square root of the time in us, attention kernels by 13 after their first tiles. CTAs that share
-// an SM drift by ten times that, since what one gets of the SM hangs on where in its iteration the other is: the
-// detailed SM shows that unevenness itself (step_times.h).
-// Numbers: sm.drift_ns.
+// an SM drift by more, since what one gets of the SM hangs on where in its iteration the others are: by 0.7 to 3.7 % of
+// an iteration for each other CTA, times the square root of the iterations. Those that came first are ahead, by up to
+// 29 %: by 16.6 % where two start together, by 16.6 * (1 - 2 x) % where they start a share x of their time apart, since
+// the younger is the older one's follower for the rest of it. GPCs have clocks of their own (cta_trace.csv): after some
+// waves each GPC takes its next CTAs in a block. Numbers: sm.drift_ns, sm.shared_drift_permille,
+// sm.age_spread_permille, sm.gpc_clock_spread_ppm.
 #ifndef FTL_ENGINE_SAMPLED_PACE_H
 #define FTL_ENGINE_SAMPLED_PACE_H
 
@@ -13,8 +16,17 @@
 
 // Standard deviation of a step that takes `cycles` of a clock of sm_khz on average: drift_ns * sqrt(us), in cycles.
 double ftl_pace_drift(int64_t drift_ns, int64_t sm_khz, double cycles);
+// The same of `iterations` that take `cycles` together on an SM that `others` share: that of each other CTA, and of
+// each iteration, adds to the variance.
+double ftl_pace_shared_drift(int64_t permille, int32_t others, int64_t iterations, double cycles);
 // What to add to a step of `cta` that takes `cycles` on average and deviates by `standard`. Uniform; never less than
 // -cycles.
 double ftl_pace_deviation(double standard, int64_t cta, int64_t step, double cycles);
+
+// By how much longer than the mean the steps of a GPC take, as a share: GPCs lie at equal distances, slow and fast ones
+// in turn.
+double ftl_pace_of_gpc(int64_t spread_ppm, int32_t gpc, int32_t num_gpcs);
+// The same of a CTA on an SM with `others`, of which num_older came before it.
+double ftl_pace_of_age(int64_t spread_permille, int32_t num_older, int32_t others);
 
 #endif

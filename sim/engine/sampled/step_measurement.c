@@ -1,6 +1,5 @@
 #include "engine/sampled/step_measurement.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,27 +242,6 @@ static void fill_times(const loop_marks *marks, int32_t num_ctas, const int64_t 
   time[2 * num_loops] = sum_end * FTL_STEP_UNIT / num_ctas;
 }
 
-// Standard deviation of an iteration's time over those that all CTAs run side by side.
-static int64_t iteration_deviation(const loop_marks *marks, int32_t k, int32_t num_ctas) {
-  double sum = 0, squares = 0, count = 0;
-  int64_t until = INT64_MAX;
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    if (marks->count[slot][k] < 4) return 0;
-    if (last_mark(marks, slot, k) < until) until = last_mark(marks, slot, k);
-  }
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    const int64_t *cycle = marks->cycle[slot][k];
-    for (int32_t i = 1; i < marks->count[slot][k] && cycle[i] <= until; i++) {
-      double d = (double)(cycle[i] - cycle[i - 1]);
-      sum += d;
-      squares += d * d;
-      count++;
-    }
-  }
-  double variance = count > 1 ? (squares - sum * sum / count) / (count - 1) : 0;
-  return variance > 0 ? (int64_t)(sqrt(variance) * FTL_STEP_UNIT) : 0;
-}
-
 struct ftl_step_measurement {
   const ftl_launch *launch;
   const ftl_segments *segments;
@@ -344,8 +322,6 @@ static ftl_status measure_point(const ftl_step_measurement *m, int32_t num_ctas,
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, starts, num_ctas, mark_iteration, marks, ends,
                                       &point->counters, error);
   if (status == FTL_OK) fill_times(marks, num_ctas, starts, ends, point->time);
-  for (int32_t k = 0; num_ctas > 1 && k < m->segments->num_loops; k++)
-    point->deviation[k] = iteration_deviation(marks, k, num_ctas);
   free(marks);
   return status;
 }

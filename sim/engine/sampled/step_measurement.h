@@ -10,8 +10,7 @@ enum { FTL_STEP_UNIT = 16 };  // times are in 1/16 SM cycle
 typedef struct ftl_step_point {
   int64_t time[FTL_MAX_SEGMENTS];   // of one iteration (loops) or of the whole segment (straight code)
   int64_t later[FTL_MAX_SEGMENTS];  // the same for tiles after a persistent CTA's first, whose copies began before
-  int64_t deviation[FTL_MAX_SEGMENT_LOOPS];  // standard deviation of an iteration's time among CTAs that share the SM
-  ftl_sm_counters counters;                  // of the SM run that this comes from
+  ftl_sm_counters counters;         // of the SM run that this comes from
 } ftl_step_point;
 
 typedef struct ftl_step_measurement ftl_step_measurement;  // the programs with shortened loops, and where they run

@@ -141,12 +141,6 @@ int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resid
   return time > least ? time : least;
 }
 
-// The mean of what an SM does whose loads hit L2 and of one whose loads come from DRAM.
-int64_t ftl_step_times_deviation(ftl_step_times *times, int32_t k) {
-  const ftl_step_point *hit = ftl_step_times_point(times, 1, 0), *miss = ftl_step_times_point(times, 1, 1);
-  return (hit->deviation[k] + miss->deviation[k]) / 2;
-}
-
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
   if (times->most_ctas > 1) return ftl_step_times_get(times, segment, resident, latency_cycles);
   int64_t time = at_latency(times, 0, segment, latency_cycles, true), least = times->least[segment];

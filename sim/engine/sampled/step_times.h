@@ -37,8 +37,6 @@ FTL_MUST_USE ftl_status ftl_step_times_status(const ftl_step_times *times, ftl_e
 const ftl_step_point *ftl_step_times_point(ftl_step_times *times, int32_t row, int32_t i);
 // Time of one execution of a segment with `resident` CTAs on the SM and loads that take latency_cycles; in 1/16 cycle.
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
-// Standard deviation of an iteration's time, of loop k, while CTAs share the SM; in 1/16 cycle.
-int64_t ftl_step_times_deviation(ftl_step_times *times, int32_t k);
 // The same in a tile after a persistent CTA's first.
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 

@@ -1,4 +1,4 @@
-// The drift of CTAs that do the same.
+// What makes CTAs that do the same take different times.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -29,4 +29,34 @@ Test(unit_engine_pace, no_step_ends_before_it_begins_and_none_deviates_without_d
     cr_expect_geq(ftl_pace_deviation(1000, 3, step, 5), -5);
     cr_expect_eq(ftl_pace_deviation(ftl_pace_drift(0, KHZ, 4000), 3, step, 4000), 0);
   }
+}
+
+Test(unit_engine_pace, iterations_beside_others_spread_with_the_square_root_of_both_numbers) {
+  // 2 % of 5000 cycles beside one other CTA; beside four twice that; of 16 iterations together four times one's.
+  cr_expect_float_eq(ftl_pace_shared_drift(20, 1, 1, 5000), 100, 1e-9);
+  cr_expect_float_eq(ftl_pace_shared_drift(20, 4, 1, 5000), 200, 1e-9);
+  cr_expect_float_eq(ftl_pace_shared_drift(20, 1, 16, 16 * 5000.0), 400, 1e-9);
+  cr_expect_eq(ftl_pace_shared_drift(20, 0, 1, 5000), 0);
+}
+
+Test(unit_engine_pace, clocks_of_gpcs_have_the_spread_of_the_model_and_its_mean) {
+  for (int32_t n = 2; n <= 16; n++) {
+    double sum = 0, squares = 0;
+    for (int32_t gpc = 0; gpc < n; gpc++) {
+      double pace = ftl_pace_of_gpc(1600, gpc, n);
+      sum += pace;
+      squares += pace * pace;
+    }
+    cr_expect_float_eq(sum, 0, 1e-12);
+    cr_expect_float_eq(sqrt(squares / n), 0.0016, 1e-12, "%d GPCs: %g", (int)n, sqrt(squares / n));
+  }
+  cr_expect_eq(ftl_pace_of_gpc(1600, 0, 1), 0);
+}
+
+Test(unit_engine_pace, the_last_to_come_to_an_sm_is_the_slowest) {
+  // 7 % from the first to the last of three, around the mean.
+  cr_expect_float_eq(ftl_pace_of_age(70, 0, 2), -0.035, 1e-12);
+  cr_expect_float_eq(ftl_pace_of_age(70, 1, 2), 0, 1e-12);
+  cr_expect_float_eq(ftl_pace_of_age(70, 2, 2), 0.035, 1e-12);
+  cr_expect_eq(ftl_pace_of_age(70, 0, 0), 0);
 }
