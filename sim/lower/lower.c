@@ -277,7 +277,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
                     .shape = *how->shape,
                     .product = &b->program->product,
                     .layouts = b->layouts,
-                    .register_cap = role_cap(b, &b->tile->roles[how->role_idx]),
+                    .register_cap = how->cap,
                     .plain_code = b->options.plain_code,
                     .keeps_denormals = b->options.keeps_denormals,
                     .lists = &b->lists,
@@ -310,7 +310,7 @@ static int32_t most_squeeze_pct(const builder *b, const ftl_role *role) {
 // Wgmmas that cannot all be in flight within the role's registers are drafted again, one at a time. A role that misses
 // an occupancy step by little is drafted again to fit it, as ptxas does for the block size of __launch_bounds__, and
 // stays so if nothing has to be stored in loops for it; with mma.sync, whose products take any order, one that misses
-// it by more stays so if the order is all that changes. It keeps the addresses that it kept before.
+// it by more stays so if the order is all that changes.
 static ftl_status draft_role_to_fit(builder *b, ftl_select *s, int32_t role_idx, const ftl_fragment_shape *shape,
                                     const ftl_op_order *orders, ftl_draft_result *result, ftl_error *error) {
   const ftl_role *role = &b->tile->roles[role_idx];
