@@ -56,7 +56,7 @@ return die "gh100" {
     drift_ns = measured(12, measurements .. "micro_drift.csv: compute_heavy_1_ctas, l2_shared_heavy_1_ctas; spread over 3.29 sqrt(us)"),
     shared_drift_permille = measured(20, measurements .. "cta_drift.csv: mean of ten kernels with 2 to 4 CTAs an SM, warm and cold: deviation of the time of CTAs in the last place, inside GPCs, over the square root of their iterations"),
     age_spread_permille = measured(70, measurements .. "cta_drift.csv: mean of the same at their longest, 0 to 290: times of the last slot, whose CTAs come last, over those of slot 0, where all places are taken"),
-    gpc_clock_spread_ppm = measured(1600, measurements .. "cta_trace.csv: cycles over ns of the CTAs of each GPC; standard deviation of the GPCs' means 1.3 to 1.9 permille"),
+    gpc_clock_spread_ppm = measured(1600, measurements .. "cta_trace.csv: cycles over ns of the CTAs of each SM, which are alike inside a GPC; standard deviation 0.9 to 2.1 permille in six of the seven launches"),
     scheduler = guess("gty", "measured on GA102 (Huerta et al., MICRO 2025)"),
     has_ldmatrix = datasheet(1, "PTX ISA, ldmatrix: from sm_75"),
     has_cp_async = datasheet(1, "PTX ISA, cp.async: from sm_80"),

@@ -11,7 +11,8 @@
     measure.py foreign CASES.csv ...          Triton, PyTorch, cuBLAS -> OUT/foreign_CASES_{stream,ncu}.csv
     measure.py opcodes CASES.csv ...          executed warp instructions by opcode -> OUT/opcodes_CASES.csv
     measure.py tiles CASES.csv                in which order foreign kernels finish their output tiles -> OUT/CASES.csv
-    measure.py trace                          SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv
+    measure.py trace                          SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv;
+                                              how those that share an SM get out of step -> OUT/cta_age.csv
     measure.py sass                           disassembly of the microbenchmarks and some kernels -> OUT/sass/
 
 OUT is measurements/ or what --out names; the build folder is build/ or what --build names.  --no-ncu, --no-stream and --repeat N (ncu only)
@@ -27,6 +28,7 @@ import sys
 import time
 
 import case_files
+import cta_age
 import tools
 from tools import output_of, provenance, tool
 
@@ -268,13 +270,17 @@ def measure(paths, out, args):
 
 
 def trace(out):
-    for name, header in (("cta_trace", ""), ("cta_drift", "benchmark,variant,parameter,x,metric,value,unit\n")):
+    facts = dict(provenance(), condition="stream")
+    header = "benchmark,variant,parameter,x,metric,value,unit\n"
+    for name, cache, head in (("cta_trace", "256 MiB fill before", ""), ("cta_drift", "as the variant says", header)):
         with open(out / f"{name}.csv", "w") as file:
-            for key, value in dict(provenance(), condition="stream", cache_control="256 MiB fill before").items():
+            for key, value in dict(facts, cache_control=cache).items():
                 file.write(f"# {key}: {value}\n")
-            file.write(header)
+            file.write(head)
             file.flush()
             subprocess.run([str(BUILD / "bin" / name)], stdout=file, check=True)
+    rows = read_result(subprocess.run([str(BUILD / "bin" / "cta_trace"), "ages"], stdout=subprocess.PIPE, text=True, check=True).stdout)
+    write_rows(out / "cta_age.csv", cta_age.ages(rows), dict(facts, cache_control="256 MiB fill before", by="cta_age.py from a run of cta_trace ages"))
 
 
 def main():

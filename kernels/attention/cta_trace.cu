@@ -1,7 +1,9 @@
-/* Where and when each CTA of a FlashAttention-2 forward ran: SM, first and last wall-clock time (globaltimer, steps of
- * 32 ns), SM cycles. Shows waves, refill, and how far CTAs that share K and V drift apart. One launch after a warm-up,
- * 256 MiB written before it. cta_trace > trace.csv */
+/* Where and when each CTA of a FlashAttention-2 forward ran: SM, place on it, first and last wall-clock time
+ * (globaltimer, steps of 32 ns), SM cycles. Shows waves, refill, and how far CTAs that share K and V drift apart; with
+ * `ages`, how those that share an SM get out of step (cta_age.py). One launch after a warm-up, 256 MiB written before
+ * it. cta_trace [ages] > trace.csv */
 #include <cstdio>
+#include <cstring>
 
 #include "bench.h"
 #include "flash2_mma.h"
@@ -10,16 +12,19 @@ using namespace flash2_mma;
 
 struct CtaRecord {
   uint64_t start_ns, stop_ns, cycles;
-  uint32_t sm, pad;
+  uint32_t sm, slot;
 };
 
 template <class S>
 __global__ __launch_bounds__(S::num_threads) void forward_traced(TileParams p, CtaRecord *trace) {
   uint64_t start_ns = bench::global_ns(), start_cycle = bench::cycles64();
+  uint32_t warp_slot;
+  asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp_slot));
   forward_tile<S>(p);
   __syncthreads();
   if (threadIdx.x == 0)
-    trace[blockIdx.x] = {start_ns, bench::global_ns(), bench::cycles64() - start_cycle, bench::sm_id(), 0};
+    trace[blockIdx.x] = {start_ns, bench::global_ns(), bench::cycles64() - start_cycle, bench::sm_id(),
+                         warp_slot / (S::num_threads / 32)};
 }
 
 __global__ void fill(__half *to, size_t count) {
@@ -53,18 +58,16 @@ static void trace(int heads, int seqlen, bool head_first) {
   uint64_t first = ~0ull;
   for (const CtaRecord &c : r) first = std::min(first, c.start_ns);
   for (size_t i = 0; i < r.size(); i++)
-    printf("%d,%d,%d,%d,%d,%d,%d,%d,%s,%s,%zu,%u,%llu,%llu,%llu\n", heads, seqlen, S::head_dim, S::causal, S::block_m,
-           S::block_n, S::num_warps, S::num_stages, S::schedule == Schedule::stages ? "stages" : "interleaved",
-           head_first ? "head_first" : "m_first", i, r[i].sm, (unsigned long long)(r[i].start_ns - first),
-           (unsigned long long)(r[i].stop_ns - first), (unsigned long long)r[i].cycles);
+    printf("%d,%d,%d,%d,%d,%d,%d,%d,%s,%s,%zu,%u,%u,%llu,%llu,%llu\n", heads, seqlen, S::head_dim, S::causal,
+           S::block_m, S::block_n, S::num_warps, S::num_stages,
+           S::schedule == Schedule::stages ? "stages" : "interleaved", head_first ? "head_first" : "m_first", i,
+           r[i].sm, r[i].slot, (unsigned long long)(r[i].start_ns - first), (unsigned long long)(r[i].stop_ns - first),
+           (unsigned long long)r[i].cycles);
   for (void *x : {(void *)q, (void *)k, (void *)v, (void *)o, (void *)lse, (void *)flush, (void *)records})
     CUDA_CHECK(cudaFree(x));
 }
 
-int main() {
-  printf(
-      "heads,seqlen,head_dim,causal,block_m,block_n,num_warps,num_stages,schedule,tile_order,cta,sm,start_ns,stop_ns,"
-      "cycles\n");
+static void trace_waves() {
   trace<Shape<128, 64, 4, 2, 128, false, Schedule::stages>>(16, 4096, false);
   trace<Shape<128, 64, 4, 2, 128, true, Schedule::stages>>(16, 4096, false);
   trace<Shape<128, 64, 4, 2, 128, false, Schedule::stages>>(4, 32768, false);
@@ -72,6 +75,24 @@ int main() {
   trace<Shape<128, 64, 4, 2, 128, false, Schedule::stages>>(16, 8192, true);
   trace<Shape<128, 128, 8, 1, 128, false, Schedule::interleaved>>(32, 2048, false);
   trace<Shape<128, 128, 8, 1, 128, true, Schedule::interleaved>>(8, 8192, false);
+}
+
+/* Several CTAs an SM and many waves. */
+static void trace_ages() {
+  trace<Shape<64, 64, 4, 2, 64, false, Schedule::stages>>(512, 1024, false);
+  trace<Shape<128, 64, 4, 2, 128, false, Schedule::stages>>(128, 2048, false);
+  trace<Shape<64, 32, 4, 1, 64, false, Schedule::stages>>(512, 1024, false);
+  trace<Shape<64, 64, 4, 1, 128, false, Schedule::stages>>(64, 4096, false);
+}
+
+int main(int num_arguments, char **arguments) {
+  printf(
+      "heads,seqlen,head_dim,causal,block_m,block_n,num_warps,num_stages,schedule,tile_order,cta,sm,slot,start_ns,"
+      "stop_ns,cycles\n");
+  if (num_arguments > 1 && strcmp(arguments[1], "ages") == 0)
+    trace_ages();
+  else
+    trace_waves();
   bench::finish();
   return 0;
 }

@@ -26,8 +26,8 @@ double ftl_pace_deviation(double standard, int64_t cta, int64_t step, double cyc
 
 double ftl_pace_of_gpc(int64_t spread_ppm, int32_t gpc, int32_t num_gpcs) {
   int32_t rank = gpc % 2 == 0 ? gpc / 2 : num_gpcs - 1 - gpc / 2;
-  double n = num_gpcs,
-         unit = n > 1 ? sqrt(3 / (n * n - 1)) : 0;  // ranks 2 apart from -(n-1) to n-1: variance (n*n-1)/3
+  double n = num_gpcs;
+  double unit = n > 1 ? sqrt(3 / (n * n - 1)) : 0;  // ranks 2 apart from -(n-1) to n-1: variance (n*n-1)/3
   return (double)spread_ppm / 1e6 * unit * (2 * rank - (n - 1));
 }
 
