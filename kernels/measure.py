@@ -40,7 +40,7 @@ MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "loaded_latency
          "pipes", "barriers", "issue_queues", "instruction_cache", "occupancy", "store_bandwidth", "local_memory", "drift", "gpc_drift", "coalescer_latency",
          "branch", "pending_lines", "operand_ports", "wgmma_beside", "wgmma_turns", "cold_start",
          "copy_beside", "copy_release", "mma_beside_shared")
-PROFILED_MICRO = ("l2_capacity", "coalescer", "coalescer_window", "dirty_residue", "fill_granule", "gpc_drift", "kernel_overhead", "local_memory")
+PROFILED_MICRO = ("l2_capacity", "coalescer", "coalescer_window", "dirty_residue", "dispatch_stall", "fill_granule", "gpc_drift", "kernel_overhead", "local_memory")
 MICRO_METRICS = ("gpu__time_duration.sum,sm__cycles_elapsed.max,dram__bytes_read.sum,dram__bytes_write.sum,lts__t_sectors_op_read.sum,lts__t_sectors_op_write.sum,"
                  "lts__t_sectors_srcunit_tex.sum,lts__t_sectors_srcunit_tex_lookup_hit.sum,lts__t_sectors_srcunit_tex_lookup_miss.sum,"
                  "lts__t_sectors_srcunit_ltcfabric.sum,lts__t_sectors_srcunit_ltcfabric_lookup_hit.sum,lts__t_sectors_srcunit_ltcfabric_lookup_miss.sum,"
@@ -50,6 +50,10 @@ MICRO_METRICS = ("gpu__time_duration.sum,sm__cycles_elapsed.max,dram__bytes_read
                  "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum,l1tex__t_sectors_pipe_lsu_mem_local_op_st_lookup_hit.sum,l1tex__m_l1tex2xbar_write_bytes.sum,"
                  "lts__t_sectors_srcunit_tex_op_read.sum,lts__t_sectors_srcunit_tex_op_write.sum,"
                  "sm__cycles_elapsed.avg.per_second,lts__cycles_elapsed.avg.per_second,l1tex__cycles_elapsed.avg.per_second,dram__cycles_elapsed.avg.per_second").split(",")
+
+STALLS = ("barrier", "branch_resolving", "dispatch_stall", "drain", "gmma", "imc_miss", "lg_throttle", "long_scoreboard", "math_pipe_throttle", "mio_throttle", "no_instruction",
+          "not_selected", "selected", "short_scoreboard", "wait")
+STALL_METRICS = [*(f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio" for reason in STALLS), "smsp__issue_active.avg", "smsp__cycles_active.avg", "smsp__inst_executed.avg"]
 
 
 def log(text):
@@ -139,8 +143,9 @@ def micro(names, out, args):
             log(f"micro_{name}: status {status}, {time.time() - started:.1f} s")
         if name in PROFILED_MICRO and not args.no_ncu:
             started = time.time()
-            text, launches = profile([str(BUILD / "bin" / f"micro_{name}"), "--profile"], known_metrics(MICRO_METRICS), out / "raw", f"micro_{name}",
-                                     ("--kernel-name", "regex:passes|sweep|dirty"))
+            metrics = STALL_METRICS if name == "dispatch_stall" else MICRO_METRICS
+            text, launches = profile([str(BUILD / "bin" / f"micro_{name}"), "--profile"], known_metrics(metrics), out / "raw", f"micro_{name}",
+                                     ("--kernel-name", "regex:passes|sweep|dirty|mix"))
             rows = []
             for line, launch in zip(text.strip().split("\n"), launches):
                 benchmark, variant, parameter, x, metric, value, unit = line.split(",")
