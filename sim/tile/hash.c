@@ -39,7 +39,6 @@ static void add_tensor(hasher *h, const ftl_tensor *tensor) {
                            tensor->num_rows,   tensor->num_columns, tensor->batch_stride, tensor->head_stride,
                            tensor->row_stride, tensor->base_bytes,  tensor->size_bytes,   tensor->l2_priority};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
-  add(h, tensor->l2_priority);
   add_name(h, tensor->name);
   if (tensor->table)
     add(h,
@@ -54,7 +53,9 @@ static void add_ring(hasher *h, const ftl_ring *ring) {
                            ring->producer,
                            ring->consumers_mask,
                            ring->multicast.num_ctas,
-                           ring->multicast.stride};
+                           ring->multicast.stride,
+                           ring->overlaid,
+                           ring->through_registers};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
   add_name(h, ring->name);
 }

@@ -200,6 +200,9 @@ static void write_part(FILE *out, const ftl_tile_program *program, const ftl_til
     case 'n':
       fprintf(out, "%d", op->count);
       break;
+    case 'o':
+      if (op->a.immediate != 0) fprintf(out, ", %g outside", (double)op->a.immediate);
+      break;
     case 'f':
       fputs(op->fn == FTL_ELEM_MAX ? "max" : "sum", out);
       break;
@@ -218,13 +221,13 @@ static void write_part(FILE *out, const ftl_tile_program *program, const ftl_til
 }
 
 // The operations that are written from a form: $d destination, $t its type, $a $b $c operands, $x what is converted, $m
-// immediate, $n count, $f reduction, $r ring, $q ring of A, $s ring of scales, $p place in memory. NULL: not one of
-// them.
+// immediate, $n count, $o what lies outside of a reference, $f reduction, $r ring, $q ring of A, $s ring of scales, $p
+// place in memory. NULL: not one of them.
 static const char *form_of(ftl_tile_op_kind kind) {
   static const char *const forms[NUM_KINDS] = {
       [FTL_TILE_END_LOOP] = "end",
       [FTL_TILE_LOAD] = "$r <- $p",
-      [FTL_TILE_LOAD_TILE] = "$d = $p",
+      [FTL_TILE_LOAD_TILE] = "$d = $p$o",
       [FTL_TILE_LOAD_ROWS] = "$d = $p",
       [FTL_TILE_LOAD_COLUMNS] = "$d = $p",
       [FTL_TILE_FILL] = "$d = $m",
@@ -340,6 +343,8 @@ static void write_ring(FILE *out, const ftl_tile_program *program, const ftl_rin
     if (ring->consumers_mask >> role & 1) fprintf(out, " %s", program->roles[role].name);
   if (ring->multicast.num_ctas > 1)
     fprintf(out, ", shared by %d CTAs, every %d of a cluster", ring->multicast.num_ctas, ring->multicast.stride);
+  if (ring->overlaid) fputs(", over rings before it", out);
+  if (ring->through_registers) fputs(", through registers", out);
   fputc('\n', out);
 }
 

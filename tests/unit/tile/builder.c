@@ -208,8 +208,12 @@ Test(unit_tile_builder, the_text_of_a_program_names_its_parts) {
   sketch s = sketch_create();
   ftl_builder_role(s.b, "main", 4, 0);
   int32_t rows = ftl_builder_rows(s.b, "m", 16);
+  ftl_builder_through_registers(s.b, fp16_ring(&s, 16, 16, 1));
   ftl_expr i = ftl_loop_value(s.b, ftl_loop(s.b, ftl_cta(s.b), ftl_const(s.b, 9)));
   ftl_fill(s.b, rows, 2.5f);
+  ftl_value_layout layout = {.threads_per_row = 8, .vector_columns = 2};
+  int32_t tile = ftl_builder_tile_by_rows(s.b, "t", FTL_FP16, SKETCH_ROWS, SKETCH_COLUMNS, layout);
+  ftl_load_tile_or(s.b, tile, sketch_ref(&s, s.x, ftl_const(s.b, 0), ftl_const(s.b, 0)), -1.0f);
   ftl_elem(s.b, FTL_ELEM_EXP2, rows, ftl_value_operand(rows), ftl_immediate(0), ftl_immediate(0));
   ftl_end_loop(s.b);
   ftl_tile_ref ref = sketch_ref(&s, s.y, ftl_const(s.b, 1), ftl_mul(s.b, ftl_cta(s.b), ftl_const(s.b, 16)));
@@ -225,8 +229,10 @@ Test(unit_tile_builder, the_text_of_a_program_names_its_parts) {
   static const char *const parts[] = {"kernel sketch: 1 CTAs",
                                       "input x: fp16 [1][2][40][16]",
                                       "role main: 4 warps",
+                                      "ring r: fp16 16 x 16, 1 stage, main -> main, through registers",
                                       "for i0 in cta .. 9",
                                       "m = 2.5",
+                                      "t = x[0][0][0 +16][0 +16], -1 outside",
                                       "m = exp2(m)",
                                       "y[0][1][(cta * 16) +16][0 +1] <- m"};
   for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++)

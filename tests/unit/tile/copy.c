@@ -8,6 +8,7 @@ typedef struct variant {
   int32_t entry;   // of a table
   int64_t factor;  // in an expression
   int32_t num_warps, line;
+  bool through_registers;  // a ring
 } variant;
 
 static const variant plain = {.entry = 1, .factor = 3, .num_warps = 1, .line = 10};
@@ -16,9 +17,11 @@ static ftl_tile_program *program_of(variant v) {
   sketch s = sketch_create();
   const int32_t entries[] = {0, v.entry};
   ftl_builder_source(s.b, "sketch.lua", v.line);
-  ftl_builder_grid(s.b, 2, false, false);
+  ftl_builder_grid(s.b, 2, false, FTL_TILES_BY_STRIDE);
   int32_t table = ftl_builder_table(s.b, "heads", entries, 2);
-  ftl_builder_role(s.b, "main", v.num_warps, 0);
+  int32_t role = ftl_builder_role(s.b, "main", v.num_warps, 0);
+  int32_t ring = ftl_builder_ring(s.b, "r", FTL_FP16, SKETCH_ROWS, SKETCH_COLUMNS, 1, role, 1 << role);
+  if (v.through_registers) ftl_builder_through_registers(s.b, ring);
   int32_t tile = ftl_builder_tile(s.b, "t", FTL_FP32, SKETCH_ROWS, SKETCH_COLUMNS);
   ftl_fill(s.b, tile, 0.0f);
   ftl_expr row = ftl_mul(s.b, ftl_cta(s.b), ftl_const(s.b, v.factor));
@@ -53,6 +56,8 @@ Test(unit_tile_copy, what_a_program_does_is_in_its_hash_and_where_it_was_written
   cr_assert_neq(hash_of(plain), hash_of(v), "another expression");
   v = plain, v.num_warps = 2;
   cr_assert_neq(hash_of(plain), hash_of(v), "another role");
+  v = plain, v.through_registers = true;
+  cr_assert_neq(hash_of(plain), hash_of(v), "another way into a ring");
 }
 
 Test(unit_tile_copy, a_packed_copy_and_a_clone_outlive_their_original) {
