@@ -72,7 +72,7 @@ void ftl_backward_grid(ftl_backward *f, int64_t heads, int64_t length, int32_t r
   grid.block_m = rows;
   grid.num_m_tiles = ftl_divide_up(length, rows);
   f->tile = ftl_attention_tile_of(f->b, f->spec, &grid);
-  ftl_builder_grid(f->b, grid.batch * heads * grid.num_m_tiles, false, false);
+  ftl_builder_grid(f->b, grid.batch * heads * grid.num_m_tiles, false, FTL_TILES_BY_STRIDE);
 }
 
 static void set_packed_tile(ftl_backward *f) {
@@ -82,7 +82,7 @@ static void set_packed_tile(ftl_backward *f) {
   f->sequence = packed.sequence;
   f->origin = packed.origin;
   f->row_end = packed.row_end;
-  ftl_builder_grid(f->b, f->a.heads * f->packed->num_tiles, false, false);
+  ftl_builder_grid(f->b, f->a.heads * f->packed->num_tiles, false, FTL_TILES_BY_STRIDE);
 }
 
 void ftl_backward_keep(ftl_backward *f, int64_t length, int32_t rows) {

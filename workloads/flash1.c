@@ -23,7 +23,9 @@ ftl_flash1 ftl_flash1_of(ftl_builder *b, const ftl_spec *spec, const ftl_tile_li
   return f;
 }
 
-void ftl_flash1_grid(const ftl_flash1 *f) { ftl_builder_grid(f->b, f->a.batch * f->a.heads, false, false); }
+void ftl_flash1_grid(const ftl_flash1 *f) {
+  ftl_builder_grid(f->b, f->a.batch * f->a.heads, false, FTL_TILES_BY_STRIDE);
+}
 
 ftl_status ftl_flash1_check(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;

@@ -138,7 +138,7 @@ static void build_multiply(glu *g) {
   multiply_by_gate(g, value[GATE], value[UP], temp);
   ftl_convert(b, raw[GATE], value[GATE]);
   ftl_store(b, to, raw[GATE], -1);
-  ftl_builder_grid(b, ftl_divide_up(p->m, rows) * tiles_n, false, false);
+  ftl_builder_grid(b, ftl_divide_up(p->m, rows) * tiles_n, false, FTL_TILES_BY_STRIDE);
 }
 
 // ---- the workload ----

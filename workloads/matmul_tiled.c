@@ -153,7 +153,7 @@ static void build_addition(matmul *f) {
   ftl_end_loop(b);
   to.tensor = f->c;
   ftl_store(b, to, sum, -1);
-  ftl_builder_grid(b, p->batch * tiles_m * tiles_n, false, false);
+  ftl_builder_grid(b, p->batch * tiles_m * tiles_n, false, FTL_TILES_BY_STRIDE);
 }
 
 // ---- the workload ----

@@ -53,7 +53,7 @@ static void declare_tensors(ftl_builder *b, const ftl_spec *spec, ftl_row_softma
   s->lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, shape_of(spec, 1));
   s->batch = s->head = ftl_const(b, 0);
   s->row = ftl_mul(b, ftl_cta(b), ftl_const(b, s->rows));
-  ftl_builder_grid(b, ftl_divide_up(num_rows_of(spec), s->rows), false, false);
+  ftl_builder_grid(b, ftl_divide_up(num_rows_of(spec), s->rows), false, FTL_TILES_BY_STRIDE);
 }
 
 static ftl_status build(const ftl_spec *spec, bool online, ftl_tile_program **launches, int *num_launches,

@@ -39,7 +39,7 @@ void ftl_sparq_build_scores(ftl_sparq *s) {
   ftl_tile_ref to = ftl_sparq_ref(s->scores, batch, kv_head, zero, group, columns);
   to.column = column;
   ftl_store(b, to, scores, -1);
-  ftl_builder_grid(b, a->batch * a->kv_heads * tiles_n, false, false);
+  ftl_builder_grid(b, a->batch * a->kv_heads * tiles_n, false, FTL_TILES_BY_STRIDE);
   ftl_builder_flops(b, 2 * s->r * a->seqlen_kv * a->heads * a->batch);
 }
 
@@ -131,7 +131,7 @@ void ftl_sparq_build_attend(ftl_sparq *s) {
   ftl_online_softmax_store_groups(b, &f.softmax,
                                   ftl_sparq_ref(s->o_top, f.batch, f.kv_head, zero, (int32_t)s->group, s->a.head_dim),
                                   f.output, f.ring_k, f.ring_v);
-  ftl_builder_grid(b, s->a.batch * s->a.kv_heads, false, false);
+  ftl_builder_grid(b, s->a.batch * s->a.kv_heads, false, FTL_TILES_BY_STRIDE);
   ftl_builder_flops(b, 4 * s->a.head_dim * s->k * s->a.heads * s->a.batch);
 }
 
@@ -163,5 +163,5 @@ void ftl_sparq_build_mean(ftl_sparq *s) {
   ftl_binary(b, FTL_ELEM_SUB, o, o, ftl_value_operand(mean));
   ftl_elem(b, FTL_ELEM_FMA, o, ftl_value_operand(o), ftl_value_operand(alpha), ftl_value_operand(mean));
   ftl_store(b, ftl_sparq_ref(s->o, batch, head, query_head, 1, s->a.head_dim), o, -1);
-  ftl_builder_grid(b, s->a.batch * s->a.heads, false, false);
+  ftl_builder_grid(b, s->a.batch * s->a.heads, false, FTL_TILES_BY_STRIDE);
 }

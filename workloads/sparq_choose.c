@@ -22,7 +22,7 @@ static chooser begin(const ftl_sparq *s, int64_t length, int32_t num_warps) {
   ftl_expr heads = ftl_const(b, s->a.kv_heads);
   int32_t threads = num_warps * WARP_LANES;
   ftl_builder_role(b, "main", num_warps, 0);
-  ftl_builder_grid(b, s->a.batch * s->a.kv_heads, false, false);
+  ftl_builder_grid(b, s->a.batch * s->a.kv_heads, false, FTL_TILES_BY_STRIDE);
   return (chooser){.s = s,
                    .b = b,
                    .batch = ftl_div(b, ftl_cta(b), heads),

@@ -146,7 +146,7 @@ static void write_d_p(unfused *u) {
   to.column = key;
   ftl_store(b, to, products, -1);
   if (some_unseen) ftl_end_loop(b);
-  ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles * num_n_tiles, false, false);
+  ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles * num_n_tiles, false, FTL_TILES_BY_STRIDE);
 }
 
 // ---- what is done to dP and dS ----

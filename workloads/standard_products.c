@@ -73,7 +73,7 @@ void ftl_standard_write_scores(const ftl_standard_forward *f) {
   multiply_scores(f, &t);
   store_scores(f, &t);
   if (some_unseen) ftl_end_loop(b);
-  ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles * num_n_tiles, false, false);
+  ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles * num_n_tiles, false, FTL_TILES_BY_STRIDE);
 }
 
 // ---- O = P V ----
@@ -124,5 +124,5 @@ void ftl_standard_write_outputs(const ftl_standard_forward *f) {
   ftl_release(b, p.ring_v);
   ftl_end_loop(b);
   ftl_store(b, ftl_attention_query_ref(&p.tile, f->t.o, p.tile.row, a->block_m, a->head_dim), output, -1);
-  ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles, false, false);
+  ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles, false, FTL_TILES_BY_STRIDE);
 }

@@ -24,7 +24,7 @@ ftl_standard_rows ftl_standard_rows_of(ftl_builder *b, const ftl_attention *a) {
 
 void ftl_standard_rows_role(const ftl_standard_rows *r) {
   ftl_builder_role(r->b, "main", FTL_STANDARD_ROW_WARPS, 0);
-  ftl_builder_grid(r->b, r->a->batch * r->a->heads * r->a->seqlen_q, false, false);
+  ftl_builder_grid(r->b, r->a->batch * r->a->heads * r->a->seqlen_q, false, FTL_TILES_BY_STRIDE);
 }
 
 int32_t ftl_standard_rows_tile(const ftl_standard_rows *r, const char *name, ftl_dtype dtype) {

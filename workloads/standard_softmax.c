@@ -89,5 +89,5 @@ void ftl_standard_write_softmax(ftl_builder *b, const ftl_standard_softmax *soft
   // Where a launch of its own has masked the scores, a row sees all of them.
   set_visible(b, spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_SEPARATE ? &walked : &a, &s);
   ftl_row_softmax_build(b, &s);
-  ftl_builder_grid(b, a.batch * a.heads * a.seqlen_q, false, false);
+  ftl_builder_grid(b, a.batch * a.heads * a.seqlen_q, false, FTL_TILES_BY_STRIDE);
 }

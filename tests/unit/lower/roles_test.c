@@ -40,7 +40,7 @@ static ftl_tile_program *producer_consumer(void) {
   ftl_builder *b;
   ftl_error error = {0};
   cr_assert_eq(ftl_builder_create(&b, "roles", &error), FTL_OK);
-  ftl_builder_grid(b, 1, false, false);
+  ftl_builder_grid(b, 1, false, FTL_TILES_BY_STRIDE);
   int32_t q = tensor(b, "q", FTL_TENSOR_INPUT, ROWS), k = tensor(b, "k", FTL_TENSOR_INPUT, ROWS * TILES);
   ftl_expr zero = ftl_const(b, 0), tiles = ftl_const(b, TILES);
   ftl_builder_role(b, "producer", 4, 24);

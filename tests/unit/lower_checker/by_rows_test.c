@@ -69,7 +69,7 @@ static ftl_tile_program *build(const sketch *k) {
   ftl_store(b, ref, raw, -1);
   row_ref.tensor = top_out;
   ftl_store_rows(b, row_ref, top);
-  ftl_builder_grid(b, (ROWS + k->rows - 1) / k->rows, false, false);
+  ftl_builder_grid(b, (ROWS + k->rows - 1) / k->rows, false, FTL_TILES_BY_STRIDE);
   cr_assert_eq(ftl_builder_finish(b, &program, &error), FTL_OK, "%s", error.message);
   ftl_builder_destroy(b);
   return program;

@@ -37,7 +37,7 @@ static ftl_tile_program *build(void) {
   ftl_end_loop(b);
   ftl_store(b, (ftl_tile_ref){.tensor = y, .head = ftl_cta(b), .present = FTL_ALWAYS, .rows = ROWS, .columns = COLUMNS},
             half, -1);
-  ftl_builder_grid(b, NUM_CTAS, false, false);
+  ftl_builder_grid(b, NUM_CTAS, false, FTL_TILES_BY_STRIDE);
   cr_assert_eq(ftl_builder_finish(b, &program, &error), FTL_OK, "%s", error.message);
   ftl_builder_destroy(b);
   return program;

@@ -52,7 +52,7 @@ static ftl_tile_program *build(const paged *p) {
   ftl_end_loop(b);
   ftl_tile_ref out = {.tensor = y, .head = ftl_cta(b), .present = FTL_ALWAYS, .rows = ROWS, .columns = p->head_dim};
   ftl_store(b, out, half, -1);
-  ftl_builder_grid(b, HEADS, false, false);
+  ftl_builder_grid(b, HEADS, false, FTL_TILES_BY_STRIDE);
   cr_assert_eq(ftl_builder_finish(b, &program, &error), FTL_OK, "%s", error.message);
   ftl_builder_destroy(b);
   return program;

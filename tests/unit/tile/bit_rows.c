@@ -23,7 +23,7 @@ static ftl_builder *begin(int32_t *tile, ftl_tile_ref *of_bits) {
   int32_t table = ftl_builder_bit_rows(b, "bits", bits, LISTED_ROWS, WORDS * NUM_TILES);
   ftl_builder_role(b, "main", 1, 0);
   *tile = ftl_builder_tile(b, "s", FTL_FP32, ROWS, COLUMNS);
-  ftl_builder_grid(b, NUM_TILES, false, false);
+  ftl_builder_grid(b, NUM_TILES, false, FTL_TILES_BY_STRIDE);
   ftl_expr zero = ftl_const(b, 0);
   *of_bits = (ftl_tile_ref){.tensor = table,
                             .batch = zero,

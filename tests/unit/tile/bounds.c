@@ -17,7 +17,7 @@ static void expect(sketch *s, const char *refused) {
 // A store of zeros at a head and a row, in a grid of 6 CTAs.
 static sketch store_at(ftl_expr (*head)(ftl_builder *), ftl_expr (*row)(ftl_builder *)) {
   sketch s = sketch_create();
-  ftl_builder_grid(s.b, 6, false, false);
+  ftl_builder_grid(s.b, 6, false, FTL_TILES_BY_STRIDE);
   ftl_builder_role(s.b, "main", 1, 0);
   int32_t tile = ftl_builder_tile(s.b, "t", FTL_FP32, SKETCH_ROWS, SKETCH_COLUMNS);
   ftl_fill(s.b, tile, 0.0f);
@@ -87,7 +87,7 @@ Test(unit_tile_bounds, entries_of_a_table_bound_a_lookup) {
   const int32_t heads[] = {0, 1, 1}, wrong[] = {0, 2, 1};
   for (int i = 0; i < 2; i++) {
     sketch s = sketch_create();
-    ftl_builder_grid(s.b, 3, false, false);
+    ftl_builder_grid(s.b, 3, false, FTL_TILES_BY_STRIDE);
     int32_t table = ftl_builder_table(s.b, "heads", i ? wrong : heads, 3);
     ftl_builder_role(s.b, "main", 1, 0);
     int32_t tile = ftl_builder_tile(s.b, "t", FTL_FP32, SKETCH_ROWS, SKETCH_COLUMNS);
@@ -100,7 +100,7 @@ Test(unit_tile_bounds, entries_of_a_table_bound_a_lookup) {
 // A store at head `end - 1 - i` of a loop over i below `end`, whose end depends on the CTA.
 static sketch store_backwards(int64_t too_far) {
   sketch s = sketch_create();
-  ftl_builder_grid(s.b, 6, false, false);
+  ftl_builder_grid(s.b, 6, false, FTL_TILES_BY_STRIDE);
   ftl_builder_role(s.b, "main", 1, 0);
   int32_t tile = ftl_builder_tile(s.b, "t", FTL_FP32, SKETCH_ROWS, SKETCH_COLUMNS);
   ftl_fill(s.b, tile, 0.0f);

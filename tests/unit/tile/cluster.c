@@ -11,7 +11,7 @@ static void write_copy(sketch *s, ftl_expr row_of_x, int32_t cluster) {
   int32_t ring = ftl_builder_ring(b, "x", FTL_FP16, SKETCH_ROWS, SKETCH_COLUMNS, 1, producer, 2);
   ftl_builder_cluster(b, cluster);
   ftl_builder_multicast(b, ring, (ftl_multicast){2, 1});
-  ftl_builder_grid(b, CTAS, false, false);
+  ftl_builder_grid(b, CTAS, false, FTL_TILES_BY_STRIDE);
   ftl_fill_stage(b, ring, sketch_ref(s, s->x, ftl_const(b, 0), row_of_x));
   ftl_builder_role(b, "consumer", 1, 0);
   int32_t tile = ftl_builder_tile(b, "t", FTL_FP16, SKETCH_ROWS, SKETCH_COLUMNS);

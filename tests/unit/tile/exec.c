@@ -101,7 +101,7 @@ Test(unit_tile_exec, a_consumer_that_never_releases_is_a_deadlock_that_names_the
 
 Test(unit_tile_exec, a_cta_with_a_stride_walks_its_tiles) {
   sketch s = sketch_create();
-  ftl_builder_grid(s.b, 7, true, false);
+  ftl_builder_grid(s.b, 7, true, FTL_TILES_BY_STRIDE);
   ftl_builder_role(s.b, "main", 1, 0);
   ftl_barrier(s.b);
   ftl_tile_program *program = sketch_finish(&s);
@@ -128,7 +128,7 @@ Test(unit_tile_exec, shortened_loops_keep_their_first_and_last_iterations) {
 
 Test(unit_tile_exec, a_persistent_cta_that_leaves_a_stage_unread_is_refused) {
   sketch s = sketch_create();
-  ftl_builder_grid(s.b, 4, true, false);
+  ftl_builder_grid(s.b, 4, true, FTL_TILES_BY_STRIDE);
   ftl_builder_role(s.b, "main", 1, 0);
   int32_t ring = ftl_builder_ring(s.b, "r", FTL_FP16, 16, 16, 4, 0, 1);
   ftl_acquire(s.b, ring);  // an empty stage: allowed where the CTA ends, not where it goes on

@@ -21,7 +21,7 @@ static int64_t value_at(ftl_expr expr, int64_t cta) {
   ftl_loop(builder, expr, ftl_const(builder, 0));
   ftl_end_loop(builder);
   ftl_tile_program *program;
-  ftl_builder_grid(builder, 100, false, false);
+  ftl_builder_grid(builder, 100, false, FTL_TILES_BY_STRIDE);
   cr_assert_eq(ftl_builder_finish(builder, &program, &error), FTL_OK, "%s", error.message);
   int64_t value = ftl_expr_eval(program, program->ops[0].lo, &(ftl_expr_point){.cta = cta});
   ftl_tile_program_destroy(program);

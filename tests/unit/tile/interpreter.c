@@ -178,7 +178,7 @@ Test(unit_tile_interpreter, reading_a_value_that_was_never_written_is_an_error) 
 
 Test(unit_tile_interpreter, a_persistent_cta_does_not_carry_registers_from_tile_to_tile) {
   sketch s = sketch_create();
-  ftl_builder_grid(s.b, 8, true, false);
+  ftl_builder_grid(s.b, 8, true, FTL_TILES_BY_STRIDE);
   ftl_builder_role(s.b, "main", 1, 0);
   int32_t tile = ftl_builder_tile(s.b, "t", FTL_FP32, 16, 16);
   // Written in the first iteration only of tile 0 .. 2, which the three CTAs begin with.

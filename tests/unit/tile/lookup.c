@@ -32,7 +32,7 @@ static ftl_tile_program *build(const gather *g) {
   int32_t counts = ftl_builder_table(s.b, "counts", g->counts, 2);
   int32_t rows = ftl_builder_table(s.b, "rows", g->rows, g->num_rows);
   ftl_builder_role(s.b, "main", 1, 0);
-  ftl_builder_grid(s.b, 2, false, false);
+  ftl_builder_grid(s.b, 2, false, FTL_TILES_BY_STRIDE);
   int32_t ring = ftl_builder_ring(s.b, "r", FTL_FP16, SKETCH_ROWS, SKETCH_COLUMNS, 2, 0, 1);
   int32_t part = ftl_builder_tile(s.b, "part", FTL_FP16, 16, 16), sum = ftl_builder_tile(s.b, "sum", FTL_FP32, 16, 16);
   int32_t wide = ftl_builder_tile(s.b, "wide", FTL_FP32, 16, 16);

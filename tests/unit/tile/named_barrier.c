@@ -28,7 +28,7 @@ typedef struct two_roles {
 static two_roles take_turns(int64_t num_tiles, bool b_lines_up) {
   two_roles t = {.s = sketch_create()};
   ftl_builder *b = t.s.b;
-  ftl_builder_grid(b, num_tiles, true, false);
+  ftl_builder_grid(b, num_tiles, true, FTL_TILES_BY_STRIDE);
   t.a_turn = ftl_builder_named_barrier(b, "a's turn", 3);
   t.b_turn = ftl_builder_named_barrier(b, "b's turn", 3);
   for (int role = 0; role < 2; role++) {

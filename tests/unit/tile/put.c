@@ -73,7 +73,7 @@ Test(unit_tile_put, ctas_that_add_to_the_same_tile_add_up) {
   put_sketch p = begin(1, 1);
   ftl_fill(p.s.b, p.accumulator, 1.5f);
   ftl_atomic_add(p.s.b, ref_of(&p, p.sum), p.accumulator);
-  ftl_builder_grid(p.s.b, 7, false, false);
+  ftl_builder_grid(p.s.b, 7, false, FTL_TILES_BY_STRIDE);
   float x[NUM_ELEMENTS], y[NUM_ELEMENTS], sum[NUM_ELEMENTS] = {[0] = 100};
   float *tensors[] = {x, y, sum};
   ftl_error error = {0};

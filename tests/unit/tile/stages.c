@@ -52,7 +52,7 @@ static kernel kernel_of(ftl_dtype dtype, ftl_dtype out, int32_t rows, int32_t co
 static ftl_status finish(kernel *k, ftl_tile_program **program, ftl_error *error) {
   ftl_commit(k->b, k->ring);
   ftl_wait(k->b, k->ring);
-  ftl_builder_grid(k->b, 1, false, false);
+  ftl_builder_grid(k->b, 1, false, FTL_TILES_BY_STRIDE);
   ftl_status status = ftl_builder_finish(k->b, program, error);
   ftl_builder_destroy(k->b);
   return status;
@@ -69,7 +69,7 @@ static void run(kernel *k, ftl_dtype dtype, int32_t rows, int32_t columns, float
   ftl_store(k->b, whole(k, k->out, rows, columns), tile, -1);
   const int32_t rings[] = {k->stored, k->scale_ring, k->ring};
   for (int i = 0; i < 3; i++) ftl_release(k->b, rings[i]);
-  ftl_builder_grid(k->b, 1, false, false);
+  ftl_builder_grid(k->b, 1, false, FTL_TILES_BY_STRIDE);
   cr_assert_eq(ftl_builder_finish(k->b, &program, &error), FTL_OK, "%s", error.message);
   cr_assert_eq(ftl_interpret(program, tensors, NULL, &error), FTL_OK, "%s", error.message);
   ftl_tile_program_destroy(program);

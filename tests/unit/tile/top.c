@@ -34,7 +34,7 @@ static kernel begin(int32_t rows, int32_t count) {
   k.to = ftl_builder_tensor(k.b, "top", FTL_FP16, FTL_TENSOR_OUTPUT, ftl_contiguous(1, 1, rows, COUNT));
   k.numbers = ftl_builder_temp_table(k.b, "numbers", assumed, COUNT);
   ftl_builder_role(k.b, "main", rows, 0);
-  ftl_builder_grid(k.b, 1, false, false);
+  ftl_builder_grid(k.b, 1, false, FTL_TILES_BY_STRIDE);
   k.x = ftl_builder_tile_by_rows(k.b, "x", FTL_FP32, rows, COLUMNS, layout);
   k.ranks = ftl_builder_tile_by_rows(k.b, "ranks", FTL_FP32, rows, COLUMNS, layout);
   ftl_load_tile(k.b, k.x, ref(&k, k.from, rows, COLUMNS));
@@ -90,7 +90,7 @@ static ftl_status gather(float *y, float *numbers, float *out, ftl_error *error)
   sketch s = sketch_create();
   int32_t table = ftl_builder_temp_table(s.b, "numbers", assumed, SKETCH_ROWS);
   ftl_builder_role(s.b, "main", 1, 0);
-  ftl_builder_grid(s.b, 1, false, false);
+  ftl_builder_grid(s.b, 1, false, FTL_TILES_BY_STRIDE);
   int32_t ring = ftl_builder_ring(s.b, "r", FTL_FP16, SKETCH_ROWS, SKETCH_COLUMNS, 1, 0, 1);
   int32_t part = ftl_builder_tile(s.b, "part", FTL_FP16, SKETCH_ROWS, SKETCH_COLUMNS);
   ftl_tile_ref from = sketch_ref(&s, s.x, ftl_const(s.b, 0), ftl_const(s.b, 0));
