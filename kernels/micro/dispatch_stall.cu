@@ -98,7 +98,7 @@ static void run(int warps) {
   CUDA_CHECK(cudaMemcpy(&s, span, 8, cudaMemcpyDeviceToHost));
   char v[64];
   snprintf(v, 64, "%s*%d+%s*%d", X::name, n, Y::name, m);
-  row("dispatch_stall", v, "warps", warps, "cycles_per_group", (double)s / (16.0 * iterations * warps), "cycles");
+  row("dispatch_stall", v, "warps_a_subcore", warps, "cycles_per_group", (double)s / (16.0 * iterations * warps), "cycles");
 }
 template <class X, class Y>
 static void both() {
