@@ -156,11 +156,10 @@ static void step_apart(const rows_kernel *k, int32_t num_steps, int32_t longer, 
   read_step(k, 0, (step_columns){column, FTL_TENSOR_END, others}, work);
   ftl_end_loop(b);
   begin_steps(k, warp_has_columns(k, ftl_const(b, 0), ftl_const(b, longer)));
-  for (int32_t u = 0; u < unroll; u++)
-    read_step(
-        k, u,
-        (step_columns){ftl_const(b, (int64_t)(u < unroll - 1 ? u : last) * k->step_columns), FTL_TENSOR_END, longer},
-        work);
+  for (int32_t u = 0; u < unroll; u++) {
+    int64_t step = u < unroll - 1 ? u : last;
+    read_step(k, u, (step_columns){ftl_const(b, step * k->step_columns), FTL_TENSOR_END, longer}, work);
+  }
   ftl_end_loop(b);
 }
 

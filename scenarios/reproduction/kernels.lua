@@ -28,7 +28,7 @@ local function flash3_fwd(row)
            tile_scheduler = row.causal and "dynamic" or "static", guard = "always" }
 end
 
--- cuDNN's forward kernel for Hopper, as far as its launch and the order of its tiles tell (sim/results/measured_case.c).
+-- cuDNN's forward kernel for Hopper, as far as its launch and the order of its tiles tell (sim/results/foreign_kernel.c).
 local function cudnn_fwd()
   return { workload = "flash3_fwd", block_n = 128, num_stages = 3, persistent = true, tile_scheduler = "dynamic_late" }
 end

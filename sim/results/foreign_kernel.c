@@ -264,10 +264,10 @@ static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_err
 // cuDNN's forward kernel for Hopper names rows and keys of a warpgroup's tile and head_dim, as 64x128x128. The rest was
 // read from its launches: 384 threads of which 9 warps stay (a producer and two consumer warpgroups), as many CTAs as
 // SMs or tiles of 128 rows (persistent), no store by STG (TMA), 168 registers, and in 228 KB (head_dim 128) or 132 KB
-// (64) of shared memory three stages beside Q. A CTA that has an SM for itself takes all
-// tiles, a head's in ascending order (measurements/tile_order.csv): a counter hands them out. Not known: whether the
-// consumers take turns, what overlaps inside one. It executes a multiplication a score more than one FMA would
-// (opcodes_foreign_smoke.csv). It was asked for no LSE, which flash3_fwd writes.
+// (64) of shared memory three stages beside Q. A CTA that has an SM for itself takes all tiles, a head's in ascending
+// order (measurements/tile_order.csv): a counter hands them out. Not known: whether the consumers take turns, what
+// overlaps inside one. It executes a multiplication a score more than one FMA would (opcodes_foreign_smoke.csv). It was
+// asked for no LSE, which flash3_fwd writes.
 static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   static const char before_tile[] = "sm90_flash_fprop_wgmma_f16_knob_";
   const char *tile = strstr(kernel_of(row), before_tile);

@@ -1,5 +1,5 @@
-// One model file, run in a sandbox: `return die "name" { ... }`, the same with `: on "die"`, or `return product "name" :
-// on "base" { ... }`; and the application of such a table to an arch. The loader chains files with it.
+// One model file, run in a sandbox: `return die "name" { ... }`, the same with `: on "die"`, or `return product "name"
+// : on "base" { ... }`; and the application of such a table to an arch. The loader chains files with it.
 #ifndef FTL_SCRIPT_ARCH_MODEL_H
 #define FTL_SCRIPT_ARCH_MODEL_H
 

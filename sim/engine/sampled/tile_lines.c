@@ -146,8 +146,8 @@ static void forget(ftl_tile_lines *tiles) {
   tiles->num_entries = tiles->num_lines = 0;
 }
 
-// A tile of one row that lies in one sector, such as a row's log-sum-exp, is that sector: who asks for its neighbour waits
-// for the same fill, and merges with the same requests.
+// A tile of one row that lies in one sector, such as a row's log-sum-exp, is that sector: who asks for its neighbour
+// waits for the same fill, and merges with the same requests.
 static ftl_tile_entry key_of(const ftl_tile_place *place) {
   ftl_tile_entry key = {.address_bytes = place->address_bytes,
                         .num_rows = place->num_rows,

@@ -140,9 +140,9 @@ Test(timing_sm_dispatch, what_waits_for_dispatch_alone_is_a_dispatch_stall) {
   rig_destroy(r);
 }
 
-// Warps 0 to 3 multiply from 0 to 64, and leave at 1. Beside that each of warps 4 to 8 issues 5 FFMAs of 2 cycles, one of
-// them a cycle of dispatch: 4 cycles of the warp's own wait for the next. Warps 4 and 8 share a sub-core: while 4 issues
-// at 2, 4, 6, 8 and 10, warp 8 is not selected in these 5 cycles and not dispatched in the 5 after them.
+// Warps 0 to 3 multiply from 0 to 64, and leave at 1. Beside that each of warps 4 to 8 issues 5 FFMAs of 2 cycles, one
+// of them a cycle of dispatch: 4 cycles of the warp's own wait for the next. Warps 4 and 8 share a sub-core: while 4
+// issues at 2, 4, 6, 8 and 10, warp 8 is not selected in these 5 cycles and not dispatched in the 5 after them.
 static void five_beside_a_wgmma(bool bulk) {
   rig *r = rig_create(4);
   r->bulk = bulk;
