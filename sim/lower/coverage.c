@@ -5,7 +5,7 @@
 
 #include "tile/exec.h"
 
-enum { NONE = -1, UNIT_BYTES = 4, WORD_UNITS = 64 };
+enum { NONE = -1, UNIT_BYTES = 2, WORD_UNITS = 64 };  // the smallest elements of a row of odd length: halves
 
 static bool grow_fills(ftl_coverage *c, int32_t ring) {
   if (c->num_fills[ring] < c->capacity_fills[ring]) return true;

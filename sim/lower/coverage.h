@@ -4,7 +4,7 @@
 
 #include "lower/walk.h"
 
-// One LOAD or STORE of the tile program at one point, with a bit for each 4 bytes of its rows.
+// One LOAD or STORE of the tile program at one point, with a bit for each 2 bytes of its rows.
 typedef struct ftl_covered_tile {
   int32_t tensor, ring;  // ring: -1 for stores and loads into registers
   int64_t fill;          // of the ring: the how-manieth stage since the CTA's start

@@ -126,3 +126,13 @@ Test(unit_lower_checker_flash_decode, quantised_caches) {
   // A warp takes whole rows or not: 12 chunks of eight in a row.
   cr_expect_geq(prove_all("h200", "kv_dtype=int8 head_dim=96"), 10);
 }
+
+// An odd number of scales of two bytes: of the last copy of four bytes two exist.
+Test(unit_lower_checker_flash_decode, a_row_of_scales_may_end_within_a_word) {
+  ftl_arch *arch;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_arch_load(FTL_SOURCE_DIR "/arch_models", "a100_80", &arch, &error), FTL_OK, "%s", error.message);
+  cr_expect(prove(arch, "flash_decode", "heads=8 seqlen_kv=1 head_dim=64 kv_dtype=int8", 0));
+  cr_expect(prove(arch, "flash_decode", "heads=1 kv_heads=1 seqlen_kv=129 head_dim=64 kv_dtype=int8 splits=1", 0));
+  ftl_arch_destroy(arch);
+}
