@@ -40,6 +40,7 @@ typedef struct cta_state {
   int64_t first_value;        // of its variable
   int64_t count;              // iterations that the present event stands for
   int64_t pace;               // of one, without queueing (1/65536 cycle)
+  int64_t untimed;            // of issue slots, by code whose time is that of a loop that did not run (1/65536 cycle)
   int64_t outer, outer_left;  // value of the outer loop's variable, and iterations of it after this one
   int32_t segment;
   int32_t step;                 // steps taken, all loops counted on
@@ -309,7 +310,10 @@ static bool try_next_segment(steps_run *run, int32_t slot) {
     if (state->segment % 2 == 1) {
       state->trips = ftl_segments_trips_in(run->segments, run->launch->warps, state->segment / 2, state->cta,
                                            state->outer, &state->first_value);
-      if (state->trips == 0) continue;
+      if (state->trips == 0) {
+        state->untimed += PER_STEP_UNIT * ftl_step_times_least_before(run->times, state->segment);
+        continue;
+      }
       state->count = count_of_group(run, state);
       state->pace = pace_of(run, slot, run->times->latency_cycles[0]);
     }
@@ -397,7 +401,8 @@ static int64_t time_of_step(steps_run *run, int32_t slot, const step_wait *wait)
   state->pace = pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
   int64_t time = state->pace * state->count;
   time += deviation_of(run, slot, time);
-  time += wait->queue;
+  time += wait->queue + state->untimed * run->resident[sm_of(run, slot)];
+  state->untimed = 0;
   return time > wait->least ? time : wait->least;
 }
 

@@ -125,9 +125,9 @@ static bool has_no_time(const ftl_step_times *times, int32_t segment) {
   return times->points[0][HIT].time[segment] == 0 && times->points[1][HIT].time[segment] == 0;
 }
 
-// What a segment takes of a sub-core at least, with the code whose time it has.
-static int64_t least_of(const ftl_step_times *times, int32_t segment) {
-  int64_t least = times->least[segment];
+int64_t ftl_step_times_least_before(const ftl_step_times *times, int32_t segment) {
+  int64_t least = 0;
+  if (has_no_time(times, segment)) return 0;
   for (int32_t s = segment - 1; s >= 0 && has_no_time(times, s); s--)
     if (s % 2 == 0) least += times->least[s];
   return least;
@@ -135,7 +135,8 @@ static int64_t least_of(const ftl_step_times *times, int32_t segment) {
 
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
   if (segment % 2 == 0 && has_no_time(times, segment)) return 0;
-  int64_t time = at_latency(times, 0, segment, latency_cycles, false), least = resident * least_of(times, segment);
+  int64_t time = at_latency(times, 0, segment, latency_cycles, false);
+  int64_t least = resident * (times->least[segment] + ftl_step_times_least_before(times, segment));
   if (resident > 1)
     time = between(resident, 1, times->most_ctas, time, at_latency(times, 1, segment, latency_cycles, false));
   return time > least ? time : least;

@@ -53,6 +53,15 @@ Test(unit_engine_sampled_limits, ctas_without_keys_take_time_for_their_instructi
       "block_n=128 num_stages=4 persistent=true tile_order=head_first max_registers=64");
 }
 
+// Rows of which a causal mask leaves at most one column: loops over columns that have the time of the code before them
+// do not run in most CTAs, which execute that code all the same.
+Test(unit_engine_sampled_limits, code_before_loops_that_do_not_run_takes_its_issue_slots) {
+  ftl_prediction prediction =
+      predict("h200", "standard_attention heads=8 seqlen_q=300 seqlen_kv=1 head_dim=128 causal=true");
+  for (int i = 0; i < prediction.num_kernels; i++)
+    cr_expect_leq(prediction.kernels[i].metrics.value[FTL_METRIC_issue_pct], 100, "%s", prediction.kernels[i].name);
+}
+
 Test(unit_engine_sampled_limits, small_tensors_are_read_and_written_exactly_once) {
   ftl_prediction prediction =
       predict("rtx4090", "heads=1 head_dim=64 seqlen=128 block_m=128 block_n=32 num_stages=1 layout=bshd");
