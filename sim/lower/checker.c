@@ -14,7 +14,7 @@ static ftl_status differ(const ftl_warp_program *program, int64_t cta, const cha
 
 static ftl_status compare_work(const ftl_warp_program *program, int64_t cta, ftl_error *error) {
   ftl_work tile, warps;
-  ftl_status status = ftl_work_of_tile(program->tile, cta, &tile, error);
+  ftl_status status = ftl_work_of_tile(program->tile, program->product.mma_columns, cta, &tile, error);
   if (status == FTL_OK) status = ftl_work_of_warps(program, cta, &warps, error);
   if (status != FTL_OK) return status;
   for (int32_t t = 0; t < program->tile->num_tensors; t++) {

@@ -28,7 +28,9 @@ typedef struct ftl_work {
 // again for each of its columns.
 int64_t ftl_merge_row_exps(const ftl_role *role, int32_t columns);
 
-FTL_MUST_USE ftl_status ftl_work_of_tile(const ftl_tile_program *tile, int64_t cta, ftl_work *out, ftl_error *error);
+// mma_columns: as of ftl_product.
+FTL_MUST_USE ftl_status ftl_work_of_tile(const ftl_tile_program *tile, int32_t mma_columns, int64_t cta, ftl_work *out,
+                                         ftl_error *error);
 FTL_MUST_USE ftl_status ftl_work_of_warps(const ftl_warp_program *program, int64_t cta, ftl_work *out,
                                           ftl_error *error);
 // FTL_RUN_FAILED with the first difference or violated order.

@@ -2,7 +2,7 @@
 
 #include "base/integer.h"
 
-enum { FP16_BYTES = 2, ROWS = 16, QUAD_PAIRS = 4 };
+enum { FP16_BYTES = 2, ROWS = 16, QUAD_PAIRS = 4, QUAD_PAIRS_A_ROW = 2 };
 
 static int64_t dense_rate(const ftl_arch *a, ftl_dtype operands, ftl_dtype accumulator) {
   bool half = accumulator == FTL_FP16;
@@ -79,6 +79,7 @@ ftl_status ftl_product_of(ftl_product *out, const ftl_arch *arch, ftl_dtype oper
   out->widens = multiplied != operands;
   out->operand_columns = FTL_OPERAND_BYTES / bytes;
   out->mma_k = (int32_t)arch->tensor_mma_k * FP16_BYTES / ftl_dtype_bytes(multiplied);
+  out->mma_columns = (int32_t)arch->tensor_mma_n * (quads > 1 ? QUAD_PAIRS_A_ROW : 1);
   out->mma_num_insts = (int32_t)parts;
   out->mma_macs = (int32_t)(macs / parts);
   out->mma_fp16_macs = (int32_t)(fp16_macs / parts);

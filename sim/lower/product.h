@@ -20,6 +20,7 @@ typedef struct ftl_product {
   ftl_dtype operands, accumulator;
   int32_t operand_columns;      // elements in FTL_OPERAND_BYTES; the K of a wgmma
   int32_t mma_k;                // K of one mma.sync
+  int32_t mma_columns;          // that a warp's columns are filled up to: 16 where four quad pairs multiply at once
   int32_t mma_num_insts;        // machine instructions of one mma.sync over 16 rows
   int32_t mma_macs;             // multiply-adds of one machine instruction of one warp
   int32_t mma_fp16_macs;        // of fp16, that would read the same operand bytes

@@ -1,6 +1,7 @@
 // How much work a CTA does, counted from the tile program and from the warp program.
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "lower/checker.h"
 #include "lower/walk.h"
 #include "tile/exec.h"
@@ -11,6 +12,7 @@ enum { WARP_LANES = 32, WORD_BYTES = 4, WGMMA_ROWS_A_WARP = 16 };
 typedef struct tile_counter {
   const ftl_tile_program *tile;
   ftl_work *work;
+  int32_t mma_columns;
 } tile_counter;
 
 static int64_t ref_bytes(const ftl_tile_program *tile, const ftl_exec_event *event) {
@@ -18,11 +20,12 @@ static int64_t ref_bytes(const ftl_tile_program *tile, const ftl_exec_event *eve
   return (int64_t)place.row_bytes * place.num_rows;
 }
 
-static int64_t mma_macs(const ftl_tile_program *tile, const ftl_tile_op *op) {
+static int64_t mma_macs(const ftl_tile_program *tile, const ftl_tile_op *op, int32_t mma_columns) {
   const ftl_value *dst = &tile->values[op->dst];
+  int64_t columns_a_warp = ftl_divide_up(dst->columns / dst->warps_per_row, mma_columns) * mma_columns;
   int32_t depth = tile->values[op->ring_a >= 0 ? op->dst : op->a.value].columns;
   if (op->ring_a >= 0) depth = op->transpose_a ? tile->rings[op->ring_a].rows : tile->rings[op->ring_a].columns;
-  return (int64_t)tile->roles[dst->role].num_groups * dst->rows * dst->columns * depth *
+  return (int64_t)tile->roles[dst->role].num_groups * dst->rows * dst->warps_per_row * columns_a_warp * depth *
          ftl_dtype_numbers(tile->rings[op->ring].dtype);
 }
 
@@ -81,7 +84,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
       break;
     }
     case FTL_TILE_MMA:
-      work->mma_macs += mma_macs(counter->tile, op);
+      work->mma_macs += mma_macs(counter->tile, op, counter->mma_columns);
       break;
     case FTL_TILE_DROPOUT:
       if (dst->layout.threads_per_row > 0) break;
@@ -105,9 +108,10 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
   return FTL_OK;
 }
 
-ftl_status ftl_work_of_tile(const ftl_tile_program *tile, int64_t cta, ftl_work *out, ftl_error *error) {
+ftl_status ftl_work_of_tile(const ftl_tile_program *tile, int32_t mma_columns, int64_t cta, ftl_work *out,
+                            ftl_error *error) {
   *out = (ftl_work){0};
-  tile_counter counter = {tile, out};
+  tile_counter counter = {tile, out, mma_columns};
   ftl_exec_options options = {.first_tile = cta, .tile_stride = tile->num_ctas, .visit = count_op, .context = &counter};
   return ftl_exec_cta(tile, &options, error);
 }

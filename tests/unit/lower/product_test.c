@@ -70,6 +70,8 @@ Test(unit_lower_product, shapes_follow_from_the_bytes_of_k) {
   ftl_product fp16 = product_on(volta, FTL_FP16, FTL_FP32);  // m8n8k4 of four quad pairs: HMMA.884 STEP0 to STEP3
   cr_expect_eq(fp16.mma_num_insts, 4);
   cr_expect_eq(fp16.mma_macs, 8 * 8 * 4);
+  cr_expect_eq(fp16.mma_columns, 16);
+  cr_expect_eq(wide.mma_columns, 8);
   ftl_arch_destroy(turing);
   ftl_arch_destroy(ampere);
   ftl_arch_destroy(volta);

@@ -36,6 +36,12 @@ Test(unit_lower_products, products_are_proved_at_every_order_and_stride) {
         2);
 }
 
+// Four quad pairs of Volta multiply 16 columns at once: of the last, or of all, eight are padding.
+Test(unit_lower_products, odd_eights_of_columns_are_proved) {
+  prove("matmul_tiled", "m=64 n=520 k=64 block_m=64 block_n=40 block_k=64 transpose_b=1", 1);
+  prove("standard_attention", "heads=2 seqlen_q=128 seqlen_kv=64 head_dim=16 block_m=64 block_n=8", 1);
+}
+
 Test(unit_lower_products, warpgroups_side_by_side_are_proved) {
   programs p;
   ftl_error error = {0};
