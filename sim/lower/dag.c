@@ -169,16 +169,43 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
   if (op->ring_b != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_b], node, 0);
 }
 
+// An operand of a wgmma that was packed from an accumulator lies in the accumulator's registers: whoever reads those
+// has done so before the product begins. ptxas sums exponentials between them, not beside the product (SASS of
+// kernels/attention/flash2_wgmma.h).
+static void follow_readers(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst *first, int32_t node,
+                           int32_t operand) {
+  int32_t packed_by = state_of(dag, operand)->last_writer;
+  if (packed_by == NONE || first[packed_by].inst.opcode != FTL_OP_CVT) return;
+  for (int32_t k = 0; k < first[packed_by].num_sources; k++) {
+    const value_state *accumulator = state_of(dag, ftl_inst_read(draft, &first[packed_by], k));
+    for (int32_t at = accumulator->readers; at != NONE; at = dag->links[at].next)
+      add_edge(dag, node, dag->links[at].node, 0);
+  }
+}
+
+// The wgmmas behind a fence, up to the next commit.
+static int32_t group_size(const ftl_draft_inst *first, int32_t fence, int32_t num_nodes) {
+  int32_t count = 0;
+  for (int32_t later = fence + 1; later < num_nodes && first[later].inst.opcode != FTL_OP_WGMMA_COMMIT; later++)
+    count += first[later].inst.opcode == FTL_OP_WGMMA;
+  return count;
+}
+
 // WGMMA_ARRIVE (wgmma.fence) settles the registers of the products up to the next commit: it reads their accumulators
-// and register operands, so that nothing that makes one of them may follow it.
+// and register operands, so that nothing that makes one of them may follow it. Where registers suffice for one wgmma at
+// a time only, the operand is not settled as a whole, and what else reads the accumulator may stand between them.
 static void read_group(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst *first, int32_t node,
                        int32_t num_nodes, const ftl_op_timings *timings) {
+  bool is_serial = group_size(first, node, num_nodes) == 1;
   for (int32_t later = node + 1; later < num_nodes; later++) {
     const ftl_draft_inst *inst = &first[later];
     if (inst->inst.opcode == FTL_OP_WGMMA_COMMIT) return;
     if (inst->inst.opcode != FTL_OP_WGMMA) continue;
     int32_t num_reads = ftl_inst_num_reads(inst);
-    for (int32_t k = 0; k < num_reads; k++) read_value(dag, node, ftl_inst_read(draft, inst, k), first, timings);
+    for (int32_t k = 0; k < num_reads; k++) {
+      read_value(dag, node, ftl_inst_read(draft, inst, k), first, timings);
+      if (!is_serial) follow_readers(dag, draft, first, node, ftl_inst_read(draft, inst, k));
+    }
   }
 }
 

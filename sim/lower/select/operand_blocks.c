@@ -3,14 +3,15 @@
 // An accumulator fragment of m64nN holds, of each 8 columns, two of one row and two of the row 8 below; the operand of
 // 16 columns is four adjacent registers, taking turns between the rows. ptxas writes it over the fragment of the first
 // 8 columns as the exponentials of one row are done, so what stands there of the other row has to move out: a quarter
-// of the columns on their way, which are 64 of each slab at most. Source: SASS of kernels/attention/flash2_wgmma.h for
-// sm_90a, which names 7 registers more than are live with one slab (64 x 128 tiles of 4 warps) and 15 with two
-// (128 x 64). With this the registers of the 100 instances with TMA that do not spill are off by 4 %
-// (kernels/measurements/registers.csv).
+// of the columns on their way, which are 64 of each slab at most. Where the product follows without a wait in between,
+// most operands get registers of their own: half of the accumulator, unless that would spill. Source: SASS of
+// kernels/attention/flash2_wgmma.h for sm_90a, which names 7 registers more than are live with one slab (64 x 128 tiles
+// of 4 warps) and 15 with two (128 x 64). Instances of kernels/measurements/registers.csv with TMA that do not spill
+// are then off by 2.6 % (tests/reference/registers).
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { MOVED_SHARE = 4, MOST_FRAGMENTS = 8 };  // a fragment is 8 columns of a slab
+enum { MOVED_SHARE = 4, SHARE_APART = 2, MOST_FRAGMENTS = 8 };  // a fragment is 8 columns of a slab
 
 static const ftl_tile_op *op_at(const ftl_select *s, int32_t i) { return &s->tile->ops[s->role->first_op + i]; }
 
@@ -24,23 +25,35 @@ static int32_t conversion_of(const ftl_select *s, int32_t value) {
   return -1;
 }
 
-static bool is_operand(const ftl_select *s, int32_t conversion) {
+// How a conversion's result comes to its product.
+typedef enum operand_use { NO_OPERAND, AFTER_A_WAIT, AT_ONCE } operand_use;
+
+static operand_use use_of(const ftl_select *s, int32_t conversion) {
   int32_t operand = op_at(s, conversion)->dst;
+  operand_use use = AT_ONCE;
   for (int32_t i = conversion + 1; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = op_at(s, i);
-    if (op->kind == FTL_TILE_MMA && op->ring_a < 0 && op->a.value == operand) return true;
+    if (op->kind == FTL_TILE_WAIT) use = AFTER_A_WAIT;
+    if (op->kind == FTL_TILE_MMA && op->ring_a < 0 && op->a.value == operand) return use;
   }
-  return false;
+  return NO_OPERAND;
+}
+
+static int32_t registers_beside(const ftl_select *s, const ftl_select_value *accumulator, operand_use use) {
+  int32_t a_fragment = accumulator->map.num_registers, fragments = accumulator->map.per_slab;
+  if (use == AT_ONCE && !s->is_short_of_registers)
+    return accumulator->map.num_slabs * fragments * a_fragment / SHARE_APART;
+  if (fragments > MOST_FRAGMENTS) fragments = MOST_FRAGMENTS;
+  return accumulator->map.num_slabs * fragments * a_fragment / MOVED_SHARE;
 }
 
 void ftl_select_reserve_operands(ftl_select *s, int32_t accumulator) {
   ftl_select_value *value = &s->values[accumulator];
   if (s->mma != FTL_MMA_WGMMA || value->reserve != NONE) return;
   int32_t conversion = conversion_of(s, accumulator);
-  if (conversion < 0 || !is_operand(s, conversion)) return;
-  int32_t fragments = value->map.per_slab < MOST_FRAGMENTS ? value->map.per_slab : MOST_FRAGMENTS;
-  int32_t registers = value->map.num_slabs * fragments * value->map.num_registers / MOVED_SHARE;
-  value->reserve = ftl_draft_value_add(&s->draft, registers, 0);
+  operand_use use = conversion < 0 ? NO_OPERAND : use_of(s, conversion);
+  if (use == NO_OPERAND) return;
+  value->reserve = ftl_draft_value_add(&s->draft, registers_beside(s, value, use), 0);
   s->draft.values[value->reserve].is_reserve = true;
   ftl_select_add(s, FTL_OP_RESERVE, 1, value->reserve, NONE, NONE, NONE);
 }

@@ -98,6 +98,7 @@ typedef struct ftl_select {
   bool by_threads;  // in a loop that threads leave one by one: those in it have something to do
   ftl_select_group groups[FTL_SELECT_MAX_GROUPS];
   int32_t num_groups;
+  bool is_short_of_registers;  // operands of wgmmas have the fewest beside them that they can do with
   bool serial_wgmma;  // each is waited for before the next: registers do not suffice for more in flight
   ftl_select_lookup_entry lookups[FTL_SELECT_MAX_LOOKUPS];  // in the order of the program
   int32_t num_lookups;

@@ -76,15 +76,40 @@ static statistics compare(const char *kernel, const char *variant) {
 Test(reference_registers, wgmma_kernels_with_tma_need_what_ptxas_gives_them) {
   statistics s = compare("flash2_wgmma", "tma");
   cr_expect_geq(s.count, 90);
-  cr_expect_leq(s.mean_error_pct, 4.5, "%.1f %%", s.mean_error_pct);
-  cr_expect_leq(fabs(s.bias), 4, "%+.1f registers", s.bias);
+  cr_expect_leq(s.mean_error_pct, 3, "%.1f %%", s.mean_error_pct);
+  cr_expect_leq(fabs(s.bias), 2, "%+.1f registers", s.bias);
+}
+
+#define TMA_TILES "heads=32 seqlen=8192 num_warps=4 mma=wgmma copy=tma code=plain refill=early "
+
+// S (32), P beside it (16), O (64), three reserved and 16 more: three above the step of four CTAs. No other order saves
+// them, and ptxas, which gives this kernel 132 (130 with a mask), does not make it fit 128.
+Test(reference_registers, registers_beside_an_operand_are_not_given_up_for_one_more_cta) {
+  cr_expect_eq(registers_of("flash2_fwd", TMA_TILES "head_dim=128 block_m=64 block_n=64 num_stages=1"), 131);
+}
+
+// P's own registers would make it 41 too many; with a quarter beside P it has 235 (ptxas: 255, of which 6 are spilled).
+Test(reference_registers, operands_that_would_spill_share_the_registers_of_their_accumulator) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(
+      lower_workload(&p, "h200", "flash2_fwd", TMA_TILES "head_dim=64 block_m=128 block_n=128 num_stages=1", &error),
+      FTL_OK);
+  cr_expect_eq(p.warps->spill_registers, 0);
+  programs_fini(&p);
+}
+
+// 133 in a free order, with the columns of the mask ahead of its compares. ptxas gives it 128, with a mask and without.
+Test(reference_registers, the_order_of_a_mask_with_wgmma_changes_for_one_more_cta) {
+  cr_expect_eq(registers_of("flash2_fwd", TMA_TILES "head_dim=64 block_m=64 block_n=128 num_stages=2 causal=true"),
+               128);
 }
 
 // Which addresses of copies stay in registers is ptxas's choice.
 Test(reference_registers, wgmma_kernels_with_cp_async_are_nearly_as_good) {
   statistics s = compare("flash2_wgmma", "cp_async");
   cr_expect_geq(s.count, 90);
-  cr_expect_leq(s.mean_error_pct, 9, "%.1f %%", s.mean_error_pct);
+  cr_expect_leq(s.mean_error_pct, 8, "%.1f %%", s.mean_error_pct);
 }
 
 // The same kernel in other words is given 167 registers instead of 241: nothing can be much closer than this.

@@ -189,6 +189,52 @@ Test(unit_lower_schedule, register_operands_of_wgmmas_are_made_before_their_fenc
   ftl_draft_fini(&draft);
 }
 
+// P of the second product lies where S was: a sum of S, wanted only after the products, is complete when they begin.
+// P takes over the registers of S as it is packed, but for the half whose sum comes last (8): with O (4), the sum, P
+// (16) and three reserved 32. Sums beside the products would keep all of S alive with P: 40.
+Test(unit_lower_schedule, an_accumulator_is_read_before_the_product_whose_operand_it_becomes) {
+  ftl_draft draft = {0};
+  int32_t accumulator = ftl_draft_value_add(&draft, 4, false), sum = ftl_draft_value_add(&draft, 1, false);
+  int32_t scores[2], operands[2];
+  for (int i = 0; i < 2; i++) scores[i] = ftl_draft_value_add(&draft, 8, false);
+  for (int i = 0; i < 2; i++) operands[i] = ftl_draft_value_add(&draft, 8, false);
+  put(&draft, FTL_OP_MOV, 1, accumulator, NONE, NONE);
+  for (int i = 0; i < 2; i++) put(&draft, FTL_OP_MOV, 2, scores[i], NONE, NONE);
+  put(&draft, FTL_OP_MOV, 3, sum, NONE, NONE);
+  for (int i = 0; i < 2; i++) put_update(&draft, FTL_OP_FFMA, 8 + i, sum, scores[i], NONE);
+  for (int i = 0; i < 2; i++) put(&draft, FTL_OP_CVT, 4, operands[i], scores[i], NONE);
+  put(&draft, FTL_OP_WGMMA_ARRIVE, 5, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  for (int i = 0; i < 2; i++)
+    put_update(&draft, FTL_OP_WGMMA, 64 + i, accumulator, operands[i], NONE)->effects |= FTL_EFFECT_MEMORY;
+  put(&draft, FTL_OP_WGMMA_COMMIT, 6, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_WGMMA_WAIT, 0, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_FFMA, 7, accumulator, accumulator, sum);
+  finished done = finish(&draft, 64);
+  for (int i = 0; i < 2; i++) cr_expect_lt(position_of(&draft, 8 + i), position_of(&draft, 5), "sum %d", i);
+  cr_expect_eq(done.result.registers_per_thread, 32);
+  ftl_draft_fini(&draft);
+}
+
+// One wgmma at a time: the sum has the time of the product, and is wanted only after it.
+Test(unit_lower_schedule, a_wgmma_alone_lets_what_else_reads_the_accumulator_stand_beside_it) {
+  ftl_draft draft = {0};
+  int32_t accumulator = ftl_draft_value_add(&draft, 4, false), sum = ftl_draft_value_add(&draft, 1, false);
+  int32_t scores = ftl_draft_value_add(&draft, 8, false), operand = ftl_draft_value_add(&draft, 8, false);
+  put(&draft, FTL_OP_MOV, 1, accumulator, NONE, NONE);
+  put(&draft, FTL_OP_MOV, 2, scores, NONE, NONE);
+  put(&draft, FTL_OP_MOV, 3, sum, NONE, NONE);
+  put_update(&draft, FTL_OP_FFMA, 8, sum, scores, NONE);
+  put(&draft, FTL_OP_CVT, 4, operand, scores, NONE);
+  put(&draft, FTL_OP_WGMMA_ARRIVE, 5, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put_update(&draft, FTL_OP_WGMMA, 64, accumulator, operand, NONE)->effects |= FTL_EFFECT_MEMORY;
+  put(&draft, FTL_OP_WGMMA_COMMIT, 6, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_WGMMA_WAIT, 0, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_FFMA, 7, accumulator, accumulator, sum);
+  finish(&draft, 64);
+  cr_expect_gt(position_of(&draft, 8), position_of(&draft, 5));
+  ftl_draft_fini(&draft);
+}
+
 Test(unit_lower_schedule, accumulators_are_read_and_operands_overwritten_after_the_wgmma_wait_only) {
   ftl_draft draft = {0};
   int32_t accumulator = ftl_draft_value_add(&draft, 4, false), operand = ftl_draft_value_add(&draft, 4, false);
