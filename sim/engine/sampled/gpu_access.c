@@ -1,0 +1,89 @@
+#include "engine/sampled/gpu_run.h"
+
+static void add_marks(ftl_tile_marks *sum, const ftl_tile_marks *marks) {
+  if (marks->l2 > sum->l2) sum->l2 = marks->l2;
+  if (marks->far > sum->far) sum->far = marks->far;
+  if (marks->dram > sum->dram) sum->dram = marks->dram;
+  if (marks->gpc > sum->gpc) sum->gpc = marks->gpc;
+}
+
+// A load that a later step waits for arrives then; one for this step lengthens it. A group of steps takes no less than
+// its loads take to arrive one after the other, as many at a time as they are ahead.
+static void add_wait(const ftl_gpu_run *run, ftl_cta_state *state, const ftl_segment_ref *ref,
+                     const ftl_traffic_wait *wait, int64_t now, ftl_step_wait *longest) {
+  if (wait->latency_cycles > longest->latency_cycles) longest->latency_cycles = wait->latency_cycles;
+  longest->asking += wait->asking;
+  longest->intake += wait->intake;
+  add_marks(&longest->marks, &wait->marks);
+  if (ref->lookahead == 0) {
+    longest->waits = true;
+    if (wait->queue > longest->queue) longest->queue = wait->queue;
+    return;
+  }
+  if (run->plan.group > 1) {
+    int64_t least = state->count * wait->latency_cycles * FTL_TRAFFIC_UNIT / ref->lookahead + wait->queue;
+    if (least > longest->least) longest->least = least;
+    return;
+  }
+  int64_t arrival = now + wait->queue + wait->latency_cycles * FTL_TRAFFIC_UNIT;
+  int32_t slot = (state->step + ref->lookahead) % FTL_GPU_MAX_STAGES;
+  longest->due |= 1u << slot;
+  if (arrival > state->arrival[slot]) state->arrival[slot] = arrival;
+}
+
+static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_segment_ref *ref,
+                           const ftl_tile_run *tiles, int64_t span, int64_t now, ftl_step_wait *longest) {
+  if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, ref->is_atomic, now);
+  ftl_traffic_wait wait;
+  ftl_tile_run share;
+  if (ref->multicast.num_ctas > 1) {
+    share = ftl_tile_run_share(tiles, ref->multicast, member.cta);
+    if (share.num_tiles == 0) return true;
+    tiles = &share;
+  }
+  if (!ftl_traffic_try_load(run->traffic, tiles, span, ftl_gpu_sm_of(run, member.slot), now, &wait)) return false;
+  add_wait(run, &run->slots[member.state_slot], ref, &wait, now, longest);
+  return true;
+}
+
+// Entries of a table come in sectors: what L1 brought for one it has for its neighbours.
+static ftl_tile_place sector_of(const ftl_tile_place *place) {
+  enum { SECTOR_BYTES = 32 };
+  return (ftl_tile_place){.address_bytes = place->address_bytes / SECTOR_BYTES * SECTOR_BYTES,
+                          .row_stride_bytes = SECTOR_BYTES,
+                          .num_rows = 1,
+                          .row_bytes = SECTOR_BYTES};
+}
+
+static bool is_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
+  if (!ref->is_direct || ref->is_store || place->num_rows == 0 || place->pages) return false;
+  if (!ftl_l1_tiles_load(&run->l1, ftl_gpu_sm_of(run, slot), slot, place)) return false;
+  run->traffic->counts.l1_hit_sectors += (int64_t)place->num_rows * ((place->row_bytes + 31) / 32);
+  return true;
+}
+
+bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now, ftl_step_wait *longest) {
+  const ftl_tile_program *tile = run->segments->tile;
+  const ftl_cta_state *state = &run->slots[member.state_slot];
+  const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[ref_idx];
+  const ftl_ref_step *step = &run->steps[state->segment][ref_idx];
+  const ftl_ref_cursor *cursor = &run->cursors[member.slot * run->num_cursors + ref_idx];
+  int64_t group = state->segment % 2 == 1 ? run->plan.group : 1;
+  int64_t group_first = state->iteration - (state->first_value + state->iteration) % group;
+  ftl_tile_run tiles;
+  if (group > 1 && !ref->is_direct &&
+      ftl_ref_try_run(tile, ref, step, cursor, group_first, group, state->iteration, state->count, &tiles))
+    return tiles.num_tiles == 0 ||
+           try_access_run(run, member, ref, &tiles, (tiles.num_tiles - 1) * state->pace, now, longest);
+  for (int64_t i = 0; i < state->count; i++) {
+    ftl_tile_place place = ftl_ref_place(tile, ref, step, cursor, member.cta, state->outer, state->iteration + i);
+    if (ref->is_lookup && place.num_rows > 0) place = sector_of(&place);
+    if (is_in_l1(run, member.slot, ref, &place)) continue;
+    tiles = (ftl_tile_run){.place = place,
+                           .num_rows = place.num_rows,
+                           .num_tiles = 1,
+                           .priority = tile->tensors[ref->ref->tensor].l2_priority};
+    if (place.num_rows > 0 && !try_access_run(run, member, ref, &tiles, i * state->pace, now, longest)) return false;
+  }
+  return true;
+}

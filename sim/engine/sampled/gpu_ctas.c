@@ -1,0 +1,90 @@
+#include "engine/sampled/gpu_run.h"
+
+enum { KEPT_PERIODS = 1 };  // run in any case at the end, so that the tail is real
+
+void ftl_gpu_set_cursors(ftl_gpu_run *run, int32_t slot) {
+  int32_t segment_idx = run->slots[slot].segment;
+  const ftl_segment *segment = &run->segments->segments[segment_idx];
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
+    ftl_cta_member member = ftl_gpu_member(run, slot, rank);
+    ftl_ref_cursor *cursors = &run->cursors[member.slot * run->num_cursors];
+    for (int32_t i = 0; i < segment->num_refs; i++)
+      if (run->steps[segment_idx][i].is_steady)
+        cursors[i] = ftl_ref_cursor_at(run->segments->tile, &segment->refs[i], member.cta, run->slots[slot].outer);
+  }
+}
+
+static void begin_cta(ftl_gpu_run *run, int32_t slot, int64_t cta) {
+  run->slots[slot].cta = cta;
+  run->slots[slot].segment = 0;
+  run->slots[slot].iteration = 0;
+  run->slots[slot].count = 1;
+  if (run->plan.stride && run->segments->tile->handout == FTL_TILES_BY_STRIDE)
+    run->slots[slot].next_tile = cta + run->plan.stride;
+  if (run->segments->tile->handout == FTL_TILES_ASKED_AHEAD) run->slots[slot].next_tile = run->num_tiles_taken++;
+  ftl_gpu_set_cursors(run, slot);
+}
+
+void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts) {
+  int32_t first = starts->sm * run->ctas_per_sm + starts->slot;
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
+    const ftl_cta_start *start = &starts[rank];
+    int32_t slot = start->sm * run->ctas_per_sm + start->slot;
+    run->slots[slot] = (ftl_cta_state){.start_cycle = start->cycle};
+    run->members[first * run->cluster_ctas + rank] = slot;
+    if (run->resident[start->sm]++ == 0) run->active_since[start->sm] = start->cycle;
+  }
+  begin_cta(run, first, starts->cta);
+  ftl_event_heap_push(&run->heap, (ftl_event){.time = starts->cycle * FTL_TRAFFIC_UNIT, .slot = first});
+}
+
+static int64_t of_counts(int64_t *sum, int64_t before, int64_t times) { return *sum += (*sum - before) * times; }
+
+// Adds `times` more of what was counted since `before`.
+static void repeat_counts(ftl_traffic_counts *counts, const ftl_traffic_counts *before, int64_t times) {
+  int64_t *sum = (int64_t *)counts;  // every field is an int64_t
+  const int64_t *old = (const int64_t *)before;
+  for (size_t i = 0; i < sizeof *counts / sizeof *sum; i++) of_counts(&sum[i], old[i], times);
+}
+
+// Called when the CTA that begins a period starts: skips the periods to come once the last ones stand for them, as many
+// whole windows as there are.
+static void consider_skip(ftl_gpu_run *run, int64_t now) {
+  ftl_steady_mark mark = {
+      .time = now, .counts = run->traffic->counts, .dirty_sectors = ftl_l2_tags_dirty_sectors(run->traffic->tags)};
+  ftl_steady_add(&run->steady, &mark);
+  ftl_steady_window window = ftl_steady_find(&run->steady);
+  int64_t left = ftl_cta_scheduler_num_left(run->scheduler) / run->plan.period - KEPT_PERIODS;
+  int64_t windows = window.num_periods > 0 ? left / window.num_periods : 0;
+  if (windows < 1) return;
+  repeat_counts(&run->traffic->counts, &window.since.counts, windows);
+  run->skipped_cycles += (now - window.since.time) / FTL_TRAFFIC_UNIT * windows;
+  int64_t skipped_ctas = windows * window.num_periods * run->plan.period;
+  ftl_cta_scheduler_skip(run->scheduler, skipped_ctas);
+  run->out->skipped_ctas += skipped_ctas;
+  run->out->period_spread_permille = window.spread_permille;
+}
+
+void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now) {
+  ftl_cta_state *state = &run->slots[slot];
+  if (run->segments->tile->handout == FTL_TILES_ASKED_LATE) state->next_tile = run->num_tiles_taken++;
+  if (run->plan.stride && state->next_tile < run->segments->tile->num_ctas) {
+    begin_cta(run, slot, state->next_tile);
+    ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
+    return;
+  }
+  int64_t cycle = (now + FTL_TRAFFIC_UNIT - 1) / FTL_TRAFFIC_UNIT;
+  if (cycle > run->out->end_cycle) run->out->end_cycle = cycle;
+  int32_t ended[FTL_CTA_MAX_CLUSTER];  // a cluster that starts may take the place of the state
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) ended[rank] = ftl_gpu_member(run, slot, rank).slot;
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
+    int32_t sm = ftl_gpu_sm_of(run, ended[rank]);
+    run->out->cta_cycles += cycle - run->slots[ended[rank]].start_cycle;
+    run->slots[ended[rank]].start_cycle = INT64_MAX;
+    if (--run->resident[sm] == 0) run->out->sm_active_cycles += cycle - run->active_since[sm];
+    ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
+    if (!ftl_cta_scheduler_refill(run->scheduler, sm, ended[rank] % run->ctas_per_sm, cycle, starts)) continue;
+    ftl_gpu_start_cluster(run, starts);
+    if (run->plan.period && starts->cta % run->plan.period == 0) consider_skip(run, now);
+  }
+}

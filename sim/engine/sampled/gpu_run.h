@@ -1,0 +1,99 @@
+// The state of a walk of tile steps, which the files gpu_*.c share: gpu_steps.c moves CTAs from step to step,
+// gpu_ctas.c starts and ends them, gpu_access.c makes their accesses.
+#ifndef FTL_ENGINE_SAMPLED_GPU_RUN_H
+#define FTL_ENGINE_SAMPLED_GPU_RUN_H
+
+#include "engine/sampled/cursor.h"
+#include "engine/sampled/event_heap.h"
+#include "engine/sampled/gpu_steps.h"
+#include "engine/sampled/l1_tiles.h"
+#include "engine/sampled/local_lines.h"
+#include "engine/sampled/steady.h"
+#include "machine/cta/cta_scheduler.h"
+
+enum { FTL_GPU_MAX_STAGES = 8 };  // the range of num_stages
+
+// What a step's accesses do to it.
+typedef struct ftl_step_wait {
+  int64_t latency_cycles;  // longest of its loads; 0 without loads
+  int64_t queue;           // longest queueing of loads that it waits for itself (1/65536 cycle)
+  int64_t least;           // time of a group of steps for its loads ahead to arrive (1/65536 cycle)
+  int64_t asking, intake;  // time in which the SM asks for its loads, and in which it takes them in (1/65536 cycle)
+  ftl_tile_marks marks;    // of all its loads
+  uint32_t due;            // arrivals that its loads set, one bit each
+  bool waits;              // for one of its loads
+} ftl_step_wait;
+
+// CTAs of a cluster take their steps together: what one waits for its peers wait for too, since they share loads. The
+// state of a cluster is that of its first CTA.
+typedef struct ftl_cta_state {
+  int64_t cta, start_cycle;   // start_cycle: INT64_MAX where no CTA is
+  int64_t next_tile;          // of a persistent CTA, after `cta`
+  int64_t iteration, trips;   // in the present loop
+  int64_t first_value;        // of its variable
+  int64_t count;              // iterations that the present event stands for
+  int64_t pace;               // of one, without queueing (1/65536 cycle)
+  int64_t untimed;            // of issue slots, by code whose time is that of a loop that did not run (1/65536 cycle)
+  int64_t outer, outer_left;  // value of the outer loop's variable, and iterations of it after this one
+  int32_t segment;
+  int32_t step;                         // steps taken, all loops counted on
+  int64_t arrival[FTL_GPU_MAX_STAGES];  // of what steps to come need, by step modulo FTL_GPU_MAX_STAGES (1/65536 cycle)
+  bool is_waiting;                      // its loads are made and it is to be seen what others asked for meanwhile
+  ftl_step_wait wait;                   // then: of its loads,
+  int64_t made, end;                    // when they were made, and when the step would end (1/65536 cycle)
+} ftl_cta_state;
+
+typedef struct ftl_gpu_run {
+  const ftl_launch *launch;
+  const ftl_segments *segments;
+  ftl_walk_plan plan;
+  ftl_step_times *times;
+  ftl_traffic *traffic;
+  ftl_cta_scheduler *scheduler;
+  ftl_cta_state *slots;
+  int64_t num_tiles_taken;  // from the counter of dynamic tiles, those at the start included
+  int32_t cluster_ctas;
+  int32_t *members;  // per slot of a cluster's first CTA, cluster_ctas each: the slots of its CTAs
+  int32_t *sm_of_slot;
+  int32_t *resident;        // CTAs per SM
+  int64_t *active_since;    // per SM
+  ftl_ref_cursor *cursors;  // per slot, num_cursors each: of the accesses of its segment
+  int32_t num_cursors;      // most accesses of a segment
+  ftl_l1_tiles l1;          // where segments->has_direct
+  ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
+  ftl_local_lines local;
+  ftl_event_heap heap;
+  int32_t ctas_per_sm, num_segments;
+  ftl_gpu_steps *out;
+  int64_t skipped_cycles;
+  ftl_steady steady;
+} ftl_gpu_run;
+
+// A CTA of a cluster: its own slot, and that of the cluster's state.
+typedef struct ftl_cta_member {
+  int32_t slot, state_slot;
+  int64_t cta;
+} ftl_cta_member;
+
+static inline int32_t ftl_gpu_sm_of(const ftl_gpu_run *run, int32_t slot) { return run->sm_of_slot[slot]; }
+
+static inline ftl_cta_member ftl_gpu_member(const ftl_gpu_run *run, int32_t state_slot, int32_t rank) {
+  return (ftl_cta_member){.slot = run->members[state_slot * run->cluster_ctas + rank],
+                          .state_slot = state_slot,
+                          .cta = run->slots[state_slot].cta + rank};
+}
+
+// ---- gpu_ctas.c ----
+// The CTAs that the scheduler starts together take their slots, and their first event.
+void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts);
+// Called when a cluster enters a segment.
+void ftl_gpu_set_cursors(ftl_gpu_run *run, int32_t slot);
+// At the end of the cluster's last step: its next tile, or the CTAs that take its place.
+void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now);
+
+// ---- gpu_access.c ----
+// Access `ref_idx` of the present segment, for the iterations that the present event stands for; what it makes the step
+// wait for is added to *longest. False when memory is out.
+bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now, ftl_step_wait *longest);
+
+#endif
