@@ -303,15 +303,6 @@ static void lay_out(sm_code *code, sm_op *ops, int32_t num_ops, int64_t *byte) {
   }
 }
 
-// A branch needs its predicate earlier than an instruction of the pipes needs a register.
-static void make_predicate_late(sm_op *ops, int32_t branch, int64_t latency) {
-  for (int32_t i = branch - 1; i >= 0; i--) {
-    if (ops[i].kind != SM_FIXED || ops[i].destination != ops[branch].sources[0]) continue;
-    if (ops[i].latency < latency) ops[i].latency = (uint16_t)latency;
-    return;
-  }
-}
-
 static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte, ftl_error *error) {
   const ftl_warp_role *r = &b->program->roles[role];
   for (int32_t i = 0; i < r->num_insts; i++) {
@@ -319,7 +310,6 @@ static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte
     ftl_status status = check_inst(b, role, inst, error);
     if (status != FTL_OK) return status;
     ops[i] = op_of(b, role, inst, r->first_inst + i);
-    if (ops[i].kind == SM_BRANCH) make_predicate_late(ops, i, b->arch->branch_predicate_latency_cycles);
     if (i > 0 && ops[i].kind == SM_END_LOOP && ops[i - 1].kind == SM_BRANCH) ops[i - 1].loop = ops[i].loop;
   }
   lay_out(b->code, ops, r->num_insts, byte);
