@@ -99,7 +99,7 @@ typedef struct ftl_select {
   ftl_select_group groups[FTL_SELECT_MAX_GROUPS];
   int32_t num_groups;
   bool is_short_of_registers;  // operands of wgmmas have the fewest beside them that they can do with
-  bool serial_wgmma;  // each is waited for before the next: registers do not suffice for more in flight
+  bool serial_wgmma;           // each is waited for before the next: registers do not suffice for more in flight
   ftl_select_lookup_entry lookups[FTL_SELECT_MAX_LOOKUPS];  // in the order of the program
   int32_t num_lookups;
   int32_t page_offsets[FTL_SELECT_MAX_HELD], page_predicates[FTL_SELECT_MAX_HELD];  // of a copy's row groups in pages
