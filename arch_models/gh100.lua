@@ -54,7 +54,7 @@ return die "gh100" {
     code_cache_bytes = measured(32768, measurements .. "micro_instruction_cache.csv: 1.0 to 1.1 cycles an instruction up to 32 KiB, 2.2 from 40 KiB on"),
     code_miss_cycles = measured(9, measurements .. "micro_instruction_cache.csv: 2.2 less 1.04 cycles an instruction of 16 bytes from 40 to 112 KiB; the first pass over up to 64 KiB as long"),
     drift_ns = measured(12, measurements .. "micro_drift.csv: compute_heavy_1_ctas, l2_shared_heavy_1_ctas; spread over 3.29 sqrt(us)"),
-    shared_drift_permille = measured(20, measurements .. "cta_drift.csv: mean of ten kernels with 2 to 4 CTAs an SM, warm and cold: deviation of the time of CTAs in the last place, inside GPCs, over the square root of their iterations"),
+    shared_drift_permille = measured(20, measurements .. "cta_drift.csv: mean of ten attention kernels with 2 to 4 CTAs an SM, warm and cold, for want of a microbenchmark: deviation of the time of CTAs in the last place, inside GPCs, over the square root of their iterations"),
     age_spread_permille = measured(70, measurements .. "cta_drift.csv: mean of the same at their longest, 0 to 290: times of the last slot, whose CTAs come last, over those of slot 0, where all places are taken"),
     gpc_clock_spread_ppm = measured(1600, measurements .. "cta_trace.csv: cycles over ns of the CTAs of each SM, which are alike inside a GPC; standard deviation 0.9 to 2.1 permille in six of the seven launches"),
     scheduler = guess("gty", "measured on GA102 (Huerta et al., MICRO 2025)"),
