@@ -10,6 +10,7 @@ import sys
 import unseen3 as third_unseen
 import unseen4 as fourth_unseen
 import unseen5 as fifth_unseen
+import unseen6 as sixth_unseen
 
 COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
            "schedule,mma,copy,tile_order,tile_reverse,splits,persistent").split(",")
@@ -608,6 +609,33 @@ def unseen5_products():
     return rows + [product("glu", sizes, (128, 64, 64, 8, 3)) for sizes in ((1, 1024, 7168, 2048), (1, 3072, 4096, 1536))]
 
 
+def unseen6_own():
+    """And again: blocks of 48, 80 and 160 keys, and a shape or two of every other kernel."""
+    rows = []
+    for shape in ((2, 19, 19, 3840, 128, 0), (1, 32, 4, 5760, 128, 1), (5, 11, 11, 1920, 64, 0), (1, 14, 2, 9600, 64, 1)):
+        for config in ((64, 48, 4, 3, "stages"), (64, 80, 4, 2, "stages"), (128, 80, 4, 2, "stages"), (128, 48, 8, 3, "stages"), (64, 160, 4, 1, "interleaved")):
+            if shape[3] % config[1] == 0 and config[1] * shape[4] // 8 % (32 * config[2]) == 0:
+                rows.append(case(shape, config))
+    for shape in ((2, 19, 19, 3840, 128, 0), (1, 32, 4, 5760, 128, 1), (5, 11, 11, 1920, 64, 0)):
+        rows += [wgmma(shape, (64, 80, 4, 2, "stages"), copy) for copy in ("cp_async", "tma")]
+        rows += [wgmma(shape, (128, 160, 8, 2, "stages"), "tma"), wgmma(shape, (128, 48, 8, 3, "stages"), "tma")]
+    rows += [pingpong((2, 19, 19, 3840, 128, 0), (128, 160, 8, 2)), pingpong((1, 32, 4, 5760, 128, 1), (128, 80, 8, 3)), pingpong((1, 32, 4, 5760, 128, 1), (128, 80, 8, 3), persistent=1),
+             pingpong((5, 11, 11, 1920, 64, 0), (192, 80, 12, 2)), pingpong((1, 14, 2, 9600, 64, 1), (128, 160, 8, 2))]
+    rows += [case((3, 11, 11, 2345, 128, 1), (64, 64, 4, 2, "stages")), case((2, 18, 6, 3456, 128, 1), (128, 64, 8, 2, "stages"), window=700), case((2, 12, 12, 2304, 64, 0), (128, 64, 4, 2, "stages"), dropout_p=0.1)]
+    for batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits in ((6, 48, 8, 10240, 128, 64, 3, 3), (40, 32, 8, 2304, 128, 128, 2, 1), (1, 16, 4, 53248, 128, 64, 2, 24), (9, 24, 24, 3584, 64, 64, 3, 2)):
+        rows.append(decode(batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits))
+    rows += [paged_case((9, 48, 8, 5200, 128), "5200x9", (64, 3), 16, "scattered", 3), tree_case((3, 32, 8, 48, 5120, 128), 2, (64, 64, 4, 3), 4)]
+    for shape in ((3, 10, 10, 1536, 64, 1), (1, 24, 6, 2560, 128, 0)):
+        rows += [unfused(shape, 128, 128, 8, kind) for kind in ("safe", "online")]
+    rows += [softmax_case("safe", 17000, 1536, 1, 4), softmax_case("online", 5000, 4096, 1, 8), softmax_case("online", 700, 14000, 1, 4), softmax_case("safe", 30000, 1200, 4, 4, 2048)]
+    return rows + [flash1_case((4, 18, 18, 1792, 64, 0), (128, 4, 2)), flash1_case((2, 20, 20, 2560, 128, 1), (128, 4, 2))]
+
+
+def unseen6_products():
+    rows = [product("matmul_tiled", sizes, config) for sizes in ((1, 3584, 2560, 2560), (7, 1280, 1280, 640)) for config in ((128, 128, 64, 8, 2), (64, 64, 64, 4, 3), (128, 64, 64, 4, 3))]
+    return rows + [product("glu", sizes, (128, 64, 64, 8, 3)) for sizes in ((1, 2048, 5120, 1280),)]
+
+
 def unseen_triton():
     rows = []
     for shape in ((6, 16, 16, 768, 128, 0), (2, 32, 4, 3072, 128, 1), (1, 16, 2, 12288, 64, 0), (4, 24, 24, 3072, 64, 1), (1, 12, 12, 12288, 128, 1), (1, 20, 20, 6144, 128, 0), (3, 40, 5, 1536, 64, 0)):
@@ -701,7 +729,9 @@ write("unseen2_library.csv", unseen2_library(), FOREIGN_COLUMNS, anything, unsee
 write("unseen4_own.csv", unseen4_own(), keep=anything, part=unseen)
 write("unseen5_own.csv", unseen5_own(), FIFTH_COLUMNS, anything, unseen)
 write("unseen5_products.csv", unseen5_products(), PRODUCT_COLUMNS, anything, unseen)
-for module in (third_unseen, fourth_unseen, fifth_unseen):
+write("unseen6_own.csv", unseen6_own(), FIFTH_COLUMNS, anything, unseen)
+write("unseen6_products.csv", unseen6_products(), PRODUCT_COLUMNS, anything, unseen)
+for module in (third_unseen, fourth_unseen, fifth_unseen, sixth_unseen):
     for name, cases_of in module.FILES.items():
         write(name, cases_of(), module.COLUMNS[name], anything, unseen)
 write("compiled.csv", compiled(), COMPILED_COLUMNS, keep=anything)
