@@ -7,6 +7,7 @@
 
 #include "reference.h"
 #include "workloads/kv_cache.h"
+#include "tests/spec_words.h"
 
 enum { Q, K, V, O, LSE, NUM_TENSORS };
 
@@ -20,23 +21,13 @@ static void fail(attention_case *c, const ftl_error *error) {
 // ---- set-up ----
 
 static ftl_status make_spec(ftl_spec *spec, const char *params, ftl_error *error) {
-  char text[512], workload[32] = "flash2_fwd", *rest = text;
+  char workload[32] = "flash2_fwd";
   size_t word = strcspn(params, " ");
   if (memchr(params, '=', word) == NULL) {
     snprintf(workload, sizeof workload, "%.*s", (int)word, params);
     params += word;
   }
-  ftl_status made = ftl_spec_init(spec, workload, error);
-  if (made != FTL_OK) return made;
-  snprintf(text, sizeof text, "copy=cp_async mma=mma %s", params);
-  for (char *param; (param = strsep(&rest, " ")) != NULL;) {
-    if (*param == '\0') continue;
-    char *value = strchr(param, '=');
-    *value++ = '\0';
-    ftl_status status = ftl_spec_set_text(spec, param, value, error);
-    if (status != FTL_OK) return status;
-  }
-  return ftl_spec_complete(spec, error);
+  return spec_of_words(spec, workload, "copy=cp_async mma=mma", params, error);
 }
 
 // The case's tensor of that name; one that no launch had yet is added.

@@ -1,4 +1,5 @@
 #include "gradient_case.h"
+#include "tests/spec_words.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -43,15 +44,7 @@ static int tensor_named(const gradients *g, const char *name) {
 static void init(gradients *g, const char *workload, const char *params) {
   *g = (gradients){0};
   ftl_error error = {0};
-  char text[512], *rest = text;
-  snprintf(text, sizeof text, "copy=cp_async mma=mma %s", params);
-  cr_assert(ftl_spec_init(&g->spec, workload, &error) == FTL_OK);
-  for (char *param; (param = strsep(&rest, " ")) != NULL;) {
-    char *value = strchr(param, '=');
-    *value++ = '\0';
-    cr_assert(ftl_spec_set_text(&g->spec, param, value, &error) == FTL_OK, "%s", error.message);
-  }
-  cr_assert(ftl_spec_complete(&g->spec, &error) == FTL_OK, "%s", error.message);
+  cr_assert(spec_of_words(&g->spec, workload, "copy=cp_async mma=mma", params, &error) == FTL_OK, "%s", error.message);
   cr_assert(g->spec.workload->build(&g->spec, g->launches, &g->num_launches, &error) == FTL_OK, "%s: %s", params,
             error.message);
   g->a = ftl_attention_of(&g->spec);

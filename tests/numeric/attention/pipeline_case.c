@@ -1,4 +1,5 @@
 #include "pipeline_case.h"
+#include "tests/spec_words.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -6,24 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void set_params(pipeline_case *c, const char *params) {
-  char text[512];
-  snprintf(text, sizeof text, "%s", params);
-  ftl_error error = {0};
-  for (char *rest = text, *param; (param = strsep(&rest, " ")) != NULL;) {
-    if (*param == '\0') continue;
-    char *value = strchr(param, '=');
-    *value++ = '\0';
-    cr_assert_eq(ftl_spec_set_text(&c->spec, param, value, &error), FTL_OK, "%s", error.message);
-  }
-}
-
 static void make_spec(pipeline_case *c, const char *workload, const char *params) {
   ftl_error error = {0};
   cr_assert_eq(ftl_spec_init(&c->spec, workload, &error), FTL_OK, "%s", error.message);
-  if ((c->spec.workload->accepts >> FTL_PARAM_mma & 1) != 0) set_params(c, "copy=cp_async mma=mma");
-  set_params(c, params);
-  cr_assert_eq(ftl_spec_complete(&c->spec, &error), FTL_OK, "%s: %s", params, error.message);
+  bool multiplies = (c->spec.workload->accepts >> FTL_PARAM_mma & 1) != 0;
+  cr_assert_eq(spec_of_words(&c->spec, workload, multiplies ? "copy=cp_async mma=mma" : "", params, &error), FTL_OK,
+               "%s: %s", params, error.message);
 }
 
 // Reproducible numbers in [-2, 2], of integers all that the type holds: the generator of POSIX's drand48 in its own

@@ -8,6 +8,7 @@
 #include "pipeline_case.h"
 #include "reference.h"
 #include "workloads/attention.h"
+#include "tests/spec_words.h"
 
 enum { Q, K, V, O, LSE, S, PADDING };
 
@@ -249,29 +250,21 @@ Test(numeric_attention_standard, a_mask_with_a_wrong_entry_is_caught) {
 }
 
 static void assert_refused(const char *params, const char *message) {
-  char text[256], *rest = text;
   ftl_spec spec;
   ftl_tile_program *launches[FTL_MAX_LAUNCHES];
   int num_launches;
   ftl_error error = {0};
-  snprintf(text, sizeof text, "%s", params);
-  cr_assert_eq(ftl_spec_init(&spec, "standard_attention", &error), FTL_OK);
-  for (char *param; (param = strsep(&rest, " ")) != NULL;) {
-    char *value = strchr(param, '=');
-    *value++ = '\0';
-    cr_assert_eq(ftl_spec_set_text(&spec, param, value, &error), FTL_OK, "%s", error.message);
-  }
-  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(spec_of_words(&spec, "standard_attention", "copy=cp_async mma=mma", params, &error), FTL_OK, "%s",
+               error.message);
   cr_assert_eq(spec.workload->build(&spec, launches, &num_launches, &error), FTL_INFEASIBLE, "%s is built", params);
   cr_assert_str_eq(error.message, message);
 }
 
 Test(numeric_attention_standard, masks_that_do_not_fit_are_refused) {
   static const char reason[] = "mask_block=64: a block must hold a whole number of tiles, block_m=128";
-  assert_refused("copy=cp_async mma=mma heads=1 head_dim=16 seqlen=256 mask=butterfly mask_block=64", reason);
-  assert_refused(
-      "copy=cp_async mma=mma heads=1 head_dim=16 seqlen=256 mask=butterfly mask_block=64 elementwise=separate", reason);
-  assert_refused("pass=bwd copy=cp_async mma=mma heads=1 head_dim=16 seqlen=256 mask=butterfly mask_block=64", reason);
+  assert_refused("heads=1 head_dim=16 seqlen=256 mask=butterfly mask_block=64", reason);
+  assert_refused("heads=1 head_dim=16 seqlen=256 mask=butterfly mask_block=64 elementwise=separate", reason);
+  assert_refused("pass=bwd heads=1 head_dim=16 seqlen=256 mask=butterfly mask_block=64", reason);
 }
 
 // Padding of -inf hides keys; a sequence all of which is padding sees none.

@@ -5,18 +5,12 @@
 
 #include "tile/exec.h"
 #include "workloads/attention.h"
+#include "tests/spec_words.h"
 
 static ftl_status build(const char *params, ftl_tile_program **program, ftl_error *error) {
   ftl_spec spec;
-  char text[512], *rest = text;
-  snprintf(text, sizeof text, "heads=2 head_dim=64 copy=cp_async mma=mma %s", params);
-  cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", error), FTL_OK);
-  for (char *param; (param = strsep(&rest, " ")) != NULL;) {
-    char *value = strchr(param, '=');
-    *value = '\0';
-    cr_assert_eq(ftl_spec_set_text(&spec, param, value + 1, error), FTL_OK, "%s", error->message);
-  }
-  cr_assert_eq(ftl_spec_complete(&spec, error), FTL_OK, "%s", error->message);
+  cr_assert_eq(spec_of_words(&spec, "flash2_fwd", "heads=2 head_dim=64 copy=cp_async mma=mma", params, error), FTL_OK,
+               "%s", error->message);
   int num_launches;
   *program = NULL;
   return spec.workload->build(&spec, program, &num_launches, error);

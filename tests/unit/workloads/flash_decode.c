@@ -4,19 +4,13 @@
 #include <string.h>
 
 #include "workloads/decode.h"
+#include "tests/spec_words.h"
 
 static ftl_spec spec_of(const char *params) {
   ftl_spec spec;
   ftl_error error = {0};
-  char text[512], *rest = text;
-  snprintf(text, sizeof text, "copy=cp_async mma=mma %s", params);
-  cr_assert_eq(ftl_spec_init(&spec, "flash_decode", &error), FTL_OK);
-  for (char *param; (param = strsep(&rest, " ")) != NULL;) {
-    char *value = strchr(param, '=');
-    *value++ = '\0';
-    cr_assert_eq(ftl_spec_set_text(&spec, param, value, &error), FTL_OK, "%s", error.message);
-  }
-  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(spec_of_words(&spec, "flash_decode", "copy=cp_async mma=mma", params, &error), FTL_OK, "%s",
+               error.message);
   return spec;
 }
 

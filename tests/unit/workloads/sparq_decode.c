@@ -1,23 +1,16 @@
 // What sparq_decode assumes of choices that data make, and what it refuses. That it computes what its algorithm says is
 // proved in tests/numeric/attention.
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "workloads/sparq.h"
+#include "tests/spec_words.h"
 
 static ftl_status build(const char *params, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   ftl_spec spec;
-  char text[256], *rest = text;
   *error = (ftl_error){0};
-  snprintf(text, sizeof text, "copy=cp_async mma=mma heads=2 head_dim=64 %s", params);
-  cr_assert_eq(ftl_spec_init(&spec, "sparq_decode", error), FTL_OK);
-  for (char *param; (param = strsep(&rest, " ")) != NULL;) {
-    char *value = strchr(param, '=');
-    *value++ = '\0';
-    cr_assert_eq(ftl_spec_set_text(&spec, param, value, error), FTL_OK, "%s", error->message);
-  }
-  cr_assert_eq(ftl_spec_complete(&spec, error), FTL_OK, "%s", error->message);
+  cr_assert_eq(spec_of_words(&spec, "sparq_decode", "copy=cp_async mma=mma heads=2 head_dim=64", params, error), FTL_OK,
+               "%s", error->message);
   return spec.workload->build(&spec, launches, num_launches, error);
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "workloads/spec.h"
+#include "tests/spec_words.h"
 
 static ftl_spec spec;
 static ftl_error error;
@@ -183,17 +184,10 @@ Test(unit_workloads_spec, the_canonical_text_lists_every_parameter_and_reads_bac
       "causal=true";
   cr_assert_eq(strncmp(ftl_text_get(&text), expected, strlen(expected)), 0, "%s", ftl_text_get(&text));
   setup();
-  char *copy = strdup(ftl_text_get(&text)), *rest = copy;
-  strsep(&rest, " ");
-  for (char *param; (param = strsep(&rest, " ")) != NULL;) {
-    char *value = strchr(param, '=');
-    *value = '\0';
-    set(param, value + 1);
-  }
+  cr_assert_eq(spec_set_words(&spec, strchr(ftl_text_get(&text), ' '), &error), FTL_OK, "%s", error.message);
   cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK);
   ftl_spec_canonical(&spec, &again);
   cr_assert_str_eq(ftl_text_get(&again), ftl_text_get(&text));
-  free(copy);
   ftl_text_fini(&text);
   ftl_text_fini(&again);
 }
