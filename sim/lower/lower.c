@@ -1,10 +1,10 @@
-// Lowering: checks that the chip can run the program, selects each role's instructions, and puts the roles together.
+// Lowering: selects each role's instructions for the chip, and puts the roles together.
 #include "lower/lower.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/topology.h"
+#include "lower/chip_features.h"
 #include "lower/occupancy_steps.h"
 #include "lower/select/select.h"
 
@@ -12,104 +12,7 @@
 // cost of instructions, with products where their order alone has to change, and without. Chosen on the calibration
 // part of the measurements (docs/model_lowering.md).
 enum { MAX_SQUEEZE_PCT = 3, MAX_ORDER_SQUEEZE_PCT = 15, MAX_ROW_SQUEEZE_PCT = 16 };
-enum { WARP_LANES = 32, MBARRIER_BYTES = 8, ASYNC_ALIGNMENT_BYTES = 1024, ALIGNMENT_BYTES = 128 };
-
-// ---- what the chip has ----
-static ftl_status lacks(const ftl_arch *arch, const char *what, const char *since, ftl_error *error) {
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s needs %s, which %s lacks", what, since, arch->name);
-}
-
-ftl_status ftl_lower_resolve(const ftl_arch *arch, ftl_lower_options *options, ftl_error *error) {
-  if (options->mma == FTL_MMA_AUTO) options->mma = arch->sm_has_wgmma ? FTL_MMA_WGMMA : FTL_MMA_MMA;
-  if (options->copy == FTL_COPY_AUTO) {
-    bool tma = arch->sm_has_tma && options->mma == FTL_MMA_WGMMA;
-    options->copy = tma ? FTL_COPY_TMA : arch->sm_has_cp_async ? FTL_COPY_CP_ASYNC : FTL_COPY_LDG;
-  }
-  if (options->mma == FTL_MMA_WGMMA && !arch->sm_has_wgmma)
-    return lacks(arch, "mma=wgmma", "warpgroup tensor instructions (compute capability 9.0)", error);
-  if (options->copy == FTL_COPY_TMA && !arch->sm_has_tma)
-    return lacks(arch, "copy=tma", "a tensor memory accelerator (compute capability 9.0)", error);
-  if (options->copy == FTL_COPY_CP_ASYNC && !arch->sm_has_cp_async)
-    return lacks(arch, "copy=cp_async", "asynchronous copies (compute capability 8.0)", error);
-  return FTL_OK;
-}
-
-static ftl_status check_dtypes(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
-  for (int32_t t = 0; t < tile->num_tensors; t++) {
-    ftl_dtype dtype = tile->tensors[t].dtype;
-    if (dtype == FTL_BF16 && arch->tensor_bf16_fma_per_cycle == 0)
-      return lacks(arch, "dtype=bf16", "bf16 tensor instructions (compute capability 8.0)", error);
-    if (ftl_dtype_is_fp8(dtype) && arch->tensor_fp8_fma_per_cycle == 0)
-      return lacks(arch, "fp8", "conversions of fp8 (compute capability 8.9)", error);
-  }
-  return FTL_OK;
-}
-
-// createpolicy and access policy windows.
-static ftl_status check_l2_priorities(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
-  enum { SINCE_COMPUTE_CAPABILITY = 80 };
-  for (int32_t t = 0; t < tile->num_tensors; t++) {
-    ftl_l2_priority priority = tile->tensors[t].l2_priority;
-    if (priority == FTL_L2_EVICT_NORMAL) continue;
-    bool has_set_aside = priority != FTL_L2_EVICT_LAST || arch->l2_persisting_max_bytes > 0;
-    if (arch->chip_compute_capability < SINCE_COMPUTE_CAPABILITY || !has_set_aside)
-      return ftl_error_set(error, FTL_INFEASIBLE,
-                           "%s: an L2 priority of tensor %s needs compute capability 8.0 and, "
-                           "to stay, an L2 set-aside, which %s lacks",
-                           tile->name, tile->tensors[t].name, arch->name);
-  }
-  return FTL_OK;
-}
-
-// Clusters came with TMA. CTAs that share loads wait for each other's readers at mbarriers, which producers have.
-static ftl_status check_cluster(const ftl_tile_program *tile, const ftl_arch *arch, ftl_copy copy, ftl_error *error) {
-  enum { SWIZZLE_ROWS = 8 };
-  int32_t cluster = tile->cluster_ctas;
-  if (cluster <= 1) return FTL_OK;
-  if (!arch->sm_has_tma) return lacks(arch, "cluster", "thread-block clusters (compute capability 9.0)", error);
-  for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++)
-    if (cluster > ftl_arch_sms_of_gpc(arch, gpc))
-      return ftl_error_set(error, FTL_INFEASIBLE, "cluster of %d CTAs: GPC %d of %s has %d SMs", cluster, gpc,
-                           arch->name, ftl_arch_sms_of_gpc(arch, gpc));
-  if (copy != FTL_COPY_TMA || tile->num_roles < 2)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "cluster of %d CTAs: %s needs copy=tma and a producer warp to share loads", cluster,
-                         tile->name);
-  for (int32_t r = 0; r < tile->num_rings; r++) {
-    const ftl_ring *ring = &tile->rings[r];
-    if (ring->multicast.num_ctas > 1 && ring->rows % (ring->multicast.num_ctas * SWIZZLE_ROWS) != 0)
-      return ftl_error_set(error, FTL_INFEASIBLE,
-                           "cluster of %d CTAs: %d of them share tiles of %d rows of ring %s; each "
-                           "must copy a multiple of %d",
-                           cluster, ring->multicast.num_ctas, ring->rows, ring->name, SWIZZLE_ROWS);
-  }
-  return FTL_OK;
-}
-
-static ftl_status check_threads(const ftl_tile_program *tile, const ftl_arch *arch, ftl_error *error) {
-  int32_t num_threads = ftl_tile_num_warps(tile) * WARP_LANES;
-  if (num_threads <= arch->sm_max_threads_per_cta) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s needs %d threads a CTA, %s allows %lld", tile->name, num_threads,
-                       arch->name, (long long)arch->sm_max_threads_per_cta);
-}
-
-// Empty mbarriers, and so producers beside consumers, exist with TMA only.
-static ftl_status check_roles(const ftl_tile_program *tile, ftl_copy copy, ftl_error *error) {
-  if (tile->num_roles == 1 || copy == FTL_COPY_TMA) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s has producer and consumer warps, which needs copy=tma", tile->name);
-}
-
-// Copies and fragments move 16 bytes at a time.
-static ftl_status check_ring_rows(const ftl_tile_program *tile, ftl_error *error) {
-  for (int32_t r = 0; r < tile->num_rings; r++) {
-    const ftl_ring *ring = &tile->rings[r];
-    int32_t row_bytes = ring->columns * ftl_dtype_bytes(ring->dtype);
-    if (row_bytes % FTL_CHUNK_BYTES != 0)
-      return ftl_error_set(error, FTL_INFEASIBLE, "%s: ring %s has rows of %d bytes; allowed are multiples of %d",
-                           tile->name, ring->name, row_bytes, FTL_CHUNK_BYTES);
-  }
-  return FTL_OK;
-}
+enum { MBARRIER_BYTES = 8, ASYNC_ALIGNMENT_BYTES = 1024, ALIGNMENT_BYTES = 128 };
 
 // ---- building ----
 typedef struct builder {
@@ -188,7 +91,7 @@ static ftl_status check_shared(const builder *b, ftl_error *error) {
 static int32_t register_cap(const builder *b) {
   const ftl_arch *arch = b->arch;
   int64_t warps = (b->program->num_warps + arch->sm_warp_unit - 1) / arch->sm_warp_unit * arch->sm_warp_unit;
-  int64_t cap = arch->sm_num_registers / warps / arch->sm_register_unit * arch->sm_register_unit / WARP_LANES;
+  int64_t cap = arch->sm_num_registers / warps / arch->sm_register_unit * arch->sm_register_unit / FTL_WARP_LANES;
   if (cap > arch->sm_max_registers_per_thread) cap = arch->sm_max_registers_per_thread;
   if (b->options.max_registers > 0 && b->options.max_registers < cap) cap = b->options.max_registers;
   return (int32_t)cap;
@@ -198,10 +101,11 @@ static uint16_t add_local_access(void *context, int32_t slot, int32_t num_regist
   ftl_select *s = context;
   int32_t bytes = (slot + num_registers) * 4;
   if (bytes > s->lists->local_bytes_per_thread) s->lists->local_bytes_per_thread = bytes;
-  return ftl_select_access(
-      s,
-      (ftl_access){
-          .is_local = true, .num_rows = (uint16_t)num_registers, .row = slot, .row_step = 1, .bytes = WARP_LANES * 4});
+  return ftl_select_access(s, (ftl_access){.is_local = true,
+                                           .num_rows = (uint16_t)num_registers,
+                                           .row = slot,
+                                           .row_step = 1,
+                                           .bytes = FTL_WARP_LANES * 4});
 }
 
 static ftl_status append_insts(builder *b, const ftl_select *s, int32_t num_tokens, int32_t num_registers,
@@ -385,12 +289,7 @@ static ftl_status take_lists(builder *b, ftl_error *error) {
 
 static ftl_status build(builder *b, ftl_error *error) {
   ftl_status status = ftl_product_of_tile(&b->program->product, b->tile, b->arch, error);
-  if (status == FTL_OK) status = check_dtypes(b->tile, b->arch, error);
-  if (status == FTL_OK) status = check_l2_priorities(b->tile, b->arch, error);
-  if (status == FTL_OK) status = check_threads(b->tile, b->arch, error);
-  if (status == FTL_OK) status = check_cluster(b->tile, b->arch, b->options.copy, error);
-  if (status == FTL_OK) status = check_roles(b->tile, b->options.copy, error);
-  if (status == FTL_OK) status = check_ring_rows(b->tile, error);
+  if (status == FTL_OK) status = ftl_lower_check_features(b->tile, b->arch, b->options.copy, error);
   if (status != FTL_OK) return status;
   ftl_fragment_shape shape = ftl_fragment_shape_of(b->arch, b->options.mma == FTL_MMA_WGMMA);
   place_rings(b, &shape);
