@@ -2,7 +2,7 @@
 """Writes wgmma_ops.h: wgmma.mma_async m64nNk16, f16 operands, f32 accumulators, for the N that the kernels use."""
 import sys
 
-SIZES = (8, 16, 32, 64, 80, 96, 112, 128, 144, 160, 176, 192, 256)
+SIZES = (8, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 256)
 
 
 def operation(n, rs):
