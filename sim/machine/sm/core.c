@@ -1,5 +1,5 @@
 // The cycles of an SM: which events are next, which warp of a sub-core issues, and what issuing does.
-#include "machine/sm/state.h"
+#include "machine/sm/accounting.h"
 
 // ---- what issuing does, by kind ----
 static void issue_branch(ftl_sm *sm, sm_warp *w, int64_t now) {

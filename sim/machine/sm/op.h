@@ -41,7 +41,7 @@ typedef enum sm_kind {
 
 enum { SM_CODE_LINE_BYTES = 128 };
 
-// Why a token is not ready yet, in the low bits of a token word (see state.h).
+// Why a token is not ready yet, in the low bits of a token word (see warp.h).
 enum { SM_PRODUCER_FIXED, SM_PRODUCER_SHARED, SM_PRODUCER_GLOBAL };
 
 typedef struct sm_op {

@@ -2,7 +2,7 @@
 #ifndef FTL_MACHINE_SM_POLICY_H
 #define FTL_MACHINE_SM_POLICY_H
 
-#include "machine/sm/state.h"
+#include "machine/sm/subcore.h"
 
 // By the names of sm.scheduler ("gto", "gty", "lrr"); NULL: none.
 const sm_policy *ftl_sm_policy_find(const char *name);

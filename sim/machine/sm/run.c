@@ -4,7 +4,7 @@
 // and where the policy goes on with the warp that issued last, those that wait for the same pipe, which is taken again
 // whenever it is free, and, where the run issues in every cycle, those that wait for the other pipes of the sub-core.
 // What becomes able to issue meanwhile cuts the run there. Every counter is as if the instructions issued one by one.
-#include "machine/sm/state.h"
+#include "machine/sm/accounting.h"
 
 // The warp at `position` waits however long the run goes on.
 static bool gives_way(const ftl_sm *sm, const sm_subcore *sc, int32_t position, uint8_t pipe, int64_t interval) {

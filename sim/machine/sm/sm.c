@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "machine/sm/policy.h"
-#include "machine/sm/state.h"
+#include "machine/sm/accounting.h"
 
 // Token words hold 30 bits of cycles; times are counted from a base that follows.
 enum { REBASE_CYCLES = 1 << 28 };

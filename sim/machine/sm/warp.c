@@ -1,7 +1,7 @@
 // A warp between two instructions: loops, tiles and other marks, what the next instruction waits for, coming and going.
 #include <string.h>
 
-#include "machine/sm/state.h"
+#include "machine/sm/accounting.h"
 
 static sm_subcore *subcore_of(ftl_sm *sm, const sm_warp *w) { return &sm->subcores[w->subcore]; }
 

@@ -1,0 +1,19 @@
+// The wgmmas of a warpgroup (gmma.c).
+#ifndef FTL_MACHINE_SM_GMMA_H
+#define FTL_MACHINE_SM_GMMA_H
+
+#include "machine/sm/warp.h"
+
+enum { SM_WARPGROUP = 4 };
+
+typedef struct sm_warpgroup {
+  uint32_t issued[SM_WARPGROUP];
+  uint32_t reserved;       // wgmmas that all four warps have issued
+  int64_t end[SM_GROUPS];  // of the math, by index
+} sm_warpgroup;
+
+void ftl_sm_gmma_issue(ftl_sm *sm, sm_warp *w, int64_t now);
+// When the warp's WGMMA or WGMMA_WAIT may issue; SM_NEVER: nobody knows yet.
+int64_t ftl_sm_gmma_ready(const ftl_sm *sm, const sm_warp *w);
+
+#endif

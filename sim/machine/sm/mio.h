@@ -1,0 +1,37 @@
+// The two queues of a sub-core from which the LSU takes instructions (mio.c), and what it does with them (lsu.c).
+#ifndef FTL_MACHINE_SM_MIO_H
+#define FTL_MACHINE_SM_MIO_H
+
+#include "machine/sm/warp.h"
+
+typedef struct sm_mio_entry {
+  const sm_op *op;
+  sm_warp *warp;
+  ftl_tile_place place;
+  int32_t stage;   // mbarrier operations
+  uint16_t group;  // cp.async
+  bool last;       // of its run: sets the token
+  uint32_t order;  // in which the sub-core's instructions came
+} sm_mio_entry;
+
+// Shared memory, shuffles and mbarriers wait in one queue of a sub-core, local and global memory in another.
+enum { SM_QUEUE_MIO, SM_QUEUE_LG, SM_QUEUES };
+typedef struct sm_mio_queue {
+  int32_t head, count, capacity;
+  sm_mio_entry *entries;  // ring
+} sm_mio_queue;
+
+typedef struct sm_subcore sm_subcore;
+
+bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries);  // false: out of memory
+void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage);
+void ftl_sm_mio_serve(ftl_sm *sm, int64_t now);
+void ftl_sm_lg_add(ftl_sm *sm, int32_t lines);  // lines in flight, negative when they have come
+
+// ---- lsu.c ----
+int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now);  // gives the data cycles it takes
+void ftl_sm_cp_commit(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_cp_arrive(ftl_sm *sm, sm_warp *w, int32_t group, int64_t now, int64_t arrived);
+void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now);
+
+#endif

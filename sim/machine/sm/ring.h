@@ -1,0 +1,24 @@
+// The stages of rings in shared memory with their mbarriers, and named barriers (barrier.c).
+#ifndef FTL_MACHINE_SM_RING_H
+#define FTL_MACHINE_SM_RING_H
+
+#include "machine/sm/warp.h"
+
+typedef struct sm_stage {    // a ring's stage with its two mbarriers
+  uint32_t fills, arrivals;  // completed full phases; consumer arrivals, all phases together
+  int32_t pending_lines;     // TMA lines (and copies not issued in full) of the current phase
+  bool expected, closed;     // the producer has arrived; it went on to the next stage
+  int64_t time;              // when the last line came; of a completed phase: when it completed
+  int32_t consumers;
+} sm_stage;
+
+sm_stage *ftl_sm_stage(ftl_sm *sm, const sm_warp *w, int32_t ring, uint32_t fill, int32_t *index);
+void ftl_sm_barrier_come(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_mbar_acquire(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_mbar_wait(ftl_sm *sm, sm_warp *w, int64_t now);
+void ftl_sm_mbar_expect(ftl_sm *sm, int32_t stage, int64_t now);
+void ftl_sm_mbar_release(ftl_sm *sm, int32_t stage, uint32_t count, int64_t now);
+void ftl_sm_mbar_advance(ftl_sm *sm, sm_warp *w, int32_t ring, int64_t now);
+void ftl_sm_stage_try_complete(ftl_sm *sm, int32_t stage, int64_t now);
+
+#endif

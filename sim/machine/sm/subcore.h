@@ -1,0 +1,79 @@
+// A sub-core: which of its warps may issue, and when its pipes are free.
+#ifndef FTL_MACHINE_SM_SUBCORE_H
+#define FTL_MACHINE_SM_SUBCORE_H
+
+#include "machine/sm/mio.h"
+#include "machine/sm/pipes.h"
+#include "machine/sm/warp.h"
+
+enum { SM_MAX_POSITIONS = 64 };
+
+typedef struct sm_run {  // a run of one warp that is issued as one event: see run.c
+  int64_t start, count, interval;
+  int64_t taken, charged;  // cycles that a running wgmma loses to each; of which it has lost
+  int32_t position;        // -1: none
+} sm_run;
+
+struct sm_subcore {
+  int64_t *next;                    // in sm->next: nothing can issue before this cycle
+  int64_t ready[SM_MAX_POSITIONS];  // SM_NEVER: blocked, or no warp
+  uint8_t pipe[SM_MAX_POSITIONS];
+  int64_t pipe_free[FTL_SM_PIPE_COUNT];
+  int64_t pipe_held[FTL_SM_PIPE_COUNT];   // from this cycle until pipe_free the pipe has room, but dispatch does not
+  int32_t pipe_taker[FTL_SM_PIPE_COUNT];  // position of the warp that issued there last
+  int32_t num_positions, last;
+  int64_t eligible_at;                      // when `eligible`, and no other, may issue; SM_NEVER: to be found anew
+  uint64_t eligible;                        // positions
+  uint32_t not_selected[SM_MAX_POSITIONS];  // cycles since `settled` in which another warp was chosen
+  uint32_t undispatched[SM_MAX_POSITIONS];  // the same in which its pipe was held, before the pipe was taken again
+  int64_t age[SM_MAX_POSITIONS];            // order of arrival
+  sm_warp *warps[SM_MAX_POSITIONS];
+  sm_run run;
+  int64_t dispatch_free;  // all that has issued is dispatched by then
+  int64_t taken;          // cycles that wgmmas lost to what has issued since the last one was reserved
+  int64_t mio_ready;      // the next instruction may go to the LSU from this cycle on
+  uint32_t mio_order;     // of the next instruction that comes
+  sm_mio_queue queues[SM_QUEUES];
+};
+
+typedef struct sm_policy {
+  int32_t (*pick)(const sm_subcore *sc, uint64_t eligible);  // a position among the bits of `eligible`, at least one
+  bool goes_on;                                              // with the warp that issued last, whenever it can
+} sm_policy;
+
+// ---- run.c ----
+// Issues what it can of the run that the warp begins as one event; false: nothing.
+bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now, int64_t until);
+// It ends before `cycle`: what is left of it issues one by one.
+void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle);
+void ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc);
+// Cycles that wgmmas lose to what the sub-core has issued before `cycle`, a run that is under way included. They count
+// once.
+int64_t ftl_sm_run_take(sm_subcore *sc, int64_t cycle);
+
+// When the warp may issue as things stand.
+static inline int64_t sm_issues_at(const sm_subcore *sc, int32_t position) {
+  int64_t ready = sc->ready[position], pipe = sc->pipe_free[sc->pipe[position]];
+  return ready > pipe ? ready : pipe;
+}
+
+// Something else than its own issuing has changed what the sub-core may issue.
+static inline void sm_subcore_changed(sm_subcore *sc) { sc->eligible_at = SM_NEVER; }
+
+// The same, and it may issue something from `cycle` on.
+static inline void sm_subcore_wake(sm_subcore *sc, int64_t cycle) {
+  sm_subcore_changed(sc);
+  if (cycle < *sc->next && sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
+  if (cycle < *sc->next) *sc->next = cycle;
+}
+
+// The compiler's stall counts hold a warp while it keeps the pipe of its next instruction busy itself: it is not ready
+// before (a `wait`), and a throttle is what other warps do to it. They know nothing of dispatch. 0 where that does not
+// hold it.
+static inline int64_t sm_own_pipe_free(const sm_subcore *sc, const sm_warp *w) {
+  uint8_t pipe = w->op->pipe;
+  if (pipe <= FTL_SM_PIPE_GMMA) return sc->pipe_taker[pipe] == w->position ? sc->pipe_held[pipe] : 0;
+  return pipe <= FTL_SM_PIPE_LG ? w->mio_free : 0;
+}
+
+#endif

@@ -1,0 +1,62 @@
+// What is on its way between the SM and L2 (transactions.c), and who waits for it.
+#ifndef FTL_MACHINE_SM_TRANSACTIONS_H
+#define FTL_MACHINE_SM_TRANSACTIONS_H
+
+#include "machine/mem.h"
+#include "machine/sm/warp.h"
+
+enum { SM_FILL_BUCKETS = 1024 };
+
+typedef enum sm_transaction_kind {
+  SM_TX_FILL,
+  SM_TX_CP,
+  SM_TX_STORE,
+  SM_TX_LOCAL_STORE,
+  SM_TX_TMA_LOAD,
+  SM_TX_TMA_STORE,
+  SM_TX_TILE,
+  SM_TX_PEER_LINE,
+  SM_TX_PEER_ARRIVAL
+} sm_transaction_kind;
+
+typedef struct sm_transaction {
+  uint8_t kind;
+  uint8_t sectors;
+  uint8_t is_local;
+  uint8_t group;         // CP
+  uint8_t priority;      // ftl_l2_priority
+  uint16_t data_cycles;  // on arrival
+  int32_t next;          // free list; FILL: hash chain
+  int32_t waiters;       // FILL: list of sm_waiter, newest first
+  int32_t stage;         // TMA_LOAD, PEER_*
+  sm_warp *warp;
+  uint64_t line;               // PEER_*: the first CTA of the cluster
+  const ftl_mem_peers *peers;  // TMA_LOAD: who gets the line too, or NULL
+} sm_transaction;
+
+// One load that waits for lines of L1.
+typedef struct sm_load {
+  sm_warp *warp;
+  int32_t remaining;
+  int32_t next_free;
+  uint16_t token;
+  uint16_t data_cycles;  // cp.async: to write what came to shared memory
+  uint8_t group;
+  bool is_cp;
+  bool sets_token;
+  int64_t earliest;  // when its hits are there
+} sm_load;
+typedef struct sm_waiter {
+  int32_t load, next;
+} sm_waiter;
+
+bool ftl_sm_transactions_create(ftl_sm *sm);
+int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind, sm_transaction what);
+void ftl_sm_replies(ftl_sm *sm, int64_t now);
+
+static inline int32_t sm_num_sectors(uint8_t mask) {
+  static const uint8_t counts[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+  return counts[mask & 15];
+}
+
+#endif
