@@ -2,49 +2,24 @@
 #ifndef FTL_MACHINE_SM_ACCOUNTING_H
 #define FTL_MACHINE_SM_ACCOUNTING_H
 
-#include "base/check.h"
 #include "machine/sm/state.h"
 
-// Cycles before `until`, and not settled yet, in which the warp could have issued but for dispatch, since its pipe was
-// taken last. An mma.sync that waits for the operands of another waits for the tensor pipe: Nsight Compute calls that
-// math_pipe_throttle, as it does where nothing but mma.sync is dispatched.
-static inline int64_t sm_held_cycles(const sm_subcore *sc, int32_t position, int64_t until) {
-  uint8_t pipe = sc->pipe[position];
-  if (pipe >= FTL_SM_PIPE_TENSOR || sc->pipe_held[pipe] >= sc->pipe_free[pipe]) return 0;
-  int64_t from = sc->pipe_held[pipe], ready = sc->ready[position], settled = sc->warps[position]->settled;
-  if (from < ready) from = ready;
-  if (from < settled) from = settled;
-  if (until > sc->pipe_free[pipe]) until = sc->pipe_free[pipe];
-  return until > from ? until - from : 0;
-}
-
 // The pipe is about to be taken, or held anew: what waited for it while it was held.
+void ftl_sm_count_held(sm_subcore *sc, uint8_t pipe);
 static inline void sm_note_held(sm_subcore *sc, uint8_t pipe) {
-  if (pipe >= FTL_SM_PIPE_TENSOR || sc->pipe_held[pipe] >= sc->pipe_free[pipe]) return;
-  for (int32_t i = 0; i < sc->num_positions; i++)
-    if (sc->pipe[i] == pipe) sc->undispatched[i] += (uint32_t)sm_held_cycles(sc, i, sc->pipe_free[pipe]);
+  if (pipe < FTL_SM_PIPE_TENSOR && sc->pipe_held[pipe] < sc->pipe_free[pipe]) ftl_sm_count_held(sc, pipe);
 }
 
+// The warp's cycles from `settled` to `until`, of which it was ready in some.
+void ftl_sm_settle_ready(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t until);
 static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t until) {
-  int64_t from = w->settled;
-  if (from >= until) return;
-  int64_t ready = sc->ready[w->position], held = sc->undispatched[w->position] + sm_held_cycles(sc, w->position, until);
-  w->settled = until;
-  if (ready >= until) {
-    sm->counters.stall_cycles[w->reason] += until - from;
+  if (w->settled >= until) return;
+  if (sc->ready[w->position] < until) {
+    ftl_sm_settle_ready(sm, sc, w, until);
     return;
   }
-  if (ready > from) {
-    sm->counters.stall_cycles[w->reason] += ready - from;
-    from = ready;
-  }
-  int64_t not_selected = sc->not_selected[w->position];
-  FTL_CHECK(until - from >= not_selected + held, "warp %d: more cycles with a reason than cycles, at cycle %lld",
-            w->warp, (long long)until);
-  sm->counters.stall_cycles[FTL_STALL_NOT_SELECTED] += not_selected;
-  sm->counters.stall_cycles[FTL_STALL_DISPATCH_STALL] += held;
-  sm->counters.stall_cycles[w->op->throttle] += until - from - not_selected - held;
-  sc->not_selected[w->position] = sc->undispatched[w->position] = 0;
+  sm->counters.stall_cycles[w->reason] += until - w->settled;
+  w->settled = until;
 }
 
 #endif

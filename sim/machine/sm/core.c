@@ -183,14 +183,24 @@ __attribute__((always_inline)) static inline void find_among(sm_subcore *sc, int
   sc->eligible = eligible;
 }
 
-// Finds the first cycle from `floor` on in which a warp may issue, and all that may.
-static inline void find_eligible(sm_subcore *sc, int64_t floor) {
-  if (sc->num_positions <= 2)
-    find_among(sc, floor, 2);
-  else if (sc->num_positions <= 4)
+__attribute__((noinline)) static void find_among_many(sm_subcore *sc, int64_t floor) {
+  if (sc->num_positions <= 4)
     find_among(sc, floor, 4);
   else
     find_among(sc, floor, sc->num_positions);
+}
+
+// Finds the first cycle from `floor` on in which a warp may issue, and all that may. Two warps, the usual case, take
+// the least.
+static inline void find_eligible(sm_subcore *sc, int64_t floor) {
+  if (sc->num_positions > 2) {
+    find_among_many(sc, floor);
+    return;
+  }
+  int64_t at0 = sm_issues_at(sc, 0), at1 = sm_issues_at(sc, 1), first = at0 < at1 ? at0 : at1;
+  first = first > floor ? first : floor;
+  sc->eligible_at = first;
+  sc->eligible = (uint64_t)(at0 <= first) | (uint64_t)(at1 <= first) << 1;
 }
 
 // Of several that may issue: one is chosen, the others were not selected.
