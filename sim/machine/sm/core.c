@@ -42,6 +42,19 @@ static void tell(const ftl_sm *sm, ftl_sm_on_issue observer, const sm_warp *w, i
   observer(sm->observer_context, now, w->slot, w->warp, w->point.cta, &sm->program->insts[w->op->inst]);
 }
 
+// An instruction for the LSU: the sub-core's queue has it, and its warp's next one has to keep its distance.
+static void enqueue(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage) {
+  ftl_sm_mio_push(sm, sc, w, now, last, stage);
+  w->mio_free = now + sm->arch->mio_warp_interval_cycles;
+  if (!last) sc->ready[w->position] = w->mio_free;
+}
+
+// The most frequent kind, apart from the others.
+__attribute__((noinline)) static void issue_shared(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
+  enqueue(sm, sc, w, now, last, -1);
+  if (last) w->tokens[w->op->destination] = SM_TOKEN_PENDING | w->op->producer;
+}
+
 // true: the instruction has decided how its warp goes on; false: the warp goes on with what follows.
 __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
   switch (w->op->kind) {
@@ -60,15 +73,10 @@ __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_
     default:
       break;
   }
-  if (w->op->pipe == FTL_SM_PIPE_MIO || w->op->pipe == FTL_SM_PIPE_LG) {
-    ftl_sm_mio_push(sm, sc, w, now, last, stage_of(sm, w));
-    w->mio_free = now + sm->arch->mio_warp_interval_cycles;
-    if (!last) sc->ready[w->position] = w->mio_free;
-  }
+  if (w->op->pipe == FTL_SM_PIPE_MIO || w->op->pipe == FTL_SM_PIPE_LG) enqueue(sm, sc, w, now, last, stage_of(sm, w));
   if (!last) return false;
   if (sm->on_jump && (w->op->kind == SM_BRANCH || w->op->kind == SM_EXIT)) tell(sm, sm->on_jump, w, now);
-  if (w->op->kind == SM_SHARED || w->op->kind == SM_GLOBAL)
-    w->tokens[w->op->destination] = SM_TOKEN_PENDING | w->op->producer;
+  if (w->op->kind == SM_GLOBAL) w->tokens[w->op->destination] = SM_TOKEN_PENDING | w->op->producer;
   switch (w->op->kind) {
     case SM_BRANCH:
       issue_branch(sm, w, now);
@@ -159,7 +167,10 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   w->reason = FTL_STALL_WAIT;
   sc->ready[position] = now + 1;
   if (op->kind != SM_FIXED) {
-    if (issue_kind(sm, sc, w, now, last)) return;
+    if (op->kind == SM_SHARED)
+      issue_shared(sm, sc, w, now, last);
+    else if (issue_kind(sm, sc, w, now, last))
+      return;
   } else if (last) {
     w->tokens[op->destination] = sm_token_word(sm, now + op->latency, op->producer);
   } else {

@@ -43,8 +43,13 @@ static bool is_copy_next(const sm_subcore *sc) {
 // To be called when another instruction is the first of a queue, when the store port or the path of lines is taken, and
 // when lines in flight close the way or open it.
 static void find_ready(ftl_sm *sm, const sm_subcore *sc) {
-  int64_t mio = ready_of(sm, sc, SM_QUEUE_MIO), lg = ready_of(sm, sc, SM_QUEUE_LG);
   int32_t s = index_of(sm, sc);
+  if (sc->queues[SM_QUEUE_LG].count == 0) {  // the usual case
+    sm->copy_first_ready[s] = SM_NEVER;
+    sm->mio_first_ready[s] = sc->queues[SM_QUEUE_MIO].count > 0 ? sc->mio_ready : SM_NEVER;
+    return;
+  }
+  int64_t mio = ready_of(sm, sc, SM_QUEUE_MIO), lg = ready_of(sm, sc, SM_QUEUE_LG);
   bool copies = is_copy_next(sc);
   sm->copy_first_ready[s] = copies ? lg : SM_NEVER;
   sm->mio_first_ready[s] = copies || mio < lg ? mio : lg;
@@ -56,7 +61,7 @@ static void find_all_ready(ftl_sm *sm) {
 
 // The queue that may send at `now`, of two the one whose first instruction is older.
 static int queue_at(const ftl_sm *sm, const sm_subcore *sc, int64_t now) {
-  if (ready_of(sm, sc, SM_QUEUE_LG) > now) return SM_QUEUE_MIO;
+  if (sc->queues[SM_QUEUE_LG].count == 0 || ready_of(sm, sc, SM_QUEUE_LG) > now) return SM_QUEUE_MIO;
   if (ready_of(sm, sc, SM_QUEUE_MIO) > now) return SM_QUEUE_LG;
   return is_older(&sc->queues[SM_QUEUE_MIO], &sc->queues[SM_QUEUE_LG]) ? SM_QUEUE_MIO : SM_QUEUE_LG;
 }
