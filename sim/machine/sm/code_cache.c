@@ -12,7 +12,8 @@ bool ftl_sm_code_cache_create(ftl_sm *sm) {
   if (!cache->lines) return false;
   cache->capacity = (int32_t)(sm->arch->sm_code_cache_bytes / SM_CODE_LINE_BYTES);
   cache->uses = 1;
-  if (!sm->config.code_is_warm || sm->code.num_lines > cache->capacity) return true;
+  cache->fits = sm->code.num_lines <= cache->capacity;
+  if (!sm->config.code_is_warm || !cache->fits) return true;
   for (int32_t i = 0; i < sm->code.num_lines; i++) cache->lines[i].last_use = 1;
   cache->num_held = sm->code.num_lines;
   return true;

@@ -14,6 +14,7 @@ typedef struct sm_code_cache {
   sm_code_line *lines;
   int32_t capacity, num_held;
   uint64_t uses;
+  bool fits;  // the whole code: no line leaves
 } sm_code_cache;
 
 bool ftl_sm_code_cache_create(ftl_sm *sm);  // false: out of memory

@@ -149,6 +149,13 @@ static inline void dispatch(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t cyc
   if (until > now + 1) hold(sc, now, until);
 }
 
+// The last instruction of a run of fixed latency has issued.
+static inline void complete(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t position, int64_t now) {
+  w->tokens[w->op->destination] = sm_token_word(sm, now + w->op->latency, w->op->producer);
+  sc->ready[position] = now + 1;
+  go_on(sm, sc, w, position, now);
+}
+
 static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
   sm_warp *w = sc->warps[position];
   const sm_op *op = w->op;
@@ -177,6 +184,13 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
     sc->ready[position] = now + op->interval;
   }
   if (last) go_on(sm, sc, w, position, now);
+}
+
+__attribute__((noinline)) static void finish_run(ftl_sm *sm, sm_subcore *sc) {
+  int32_t position = sc->run.position;
+  sm_warp *w = sc->warps[position];
+  int64_t last = ftl_sm_run_finish(sm, sc);
+  if (w->repeat_left == 0) complete(sm, sc, w, position, last);
 }
 
 // ---- a sub-core's cycle ----
@@ -224,7 +238,7 @@ static int32_t choose(const ftl_sm *sm, sm_subcore *sc) {
 
 // Apart from the SM's loop, whose registers it would spill.
 __attribute__((noinline)) static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
-  if (sc->run.position >= 0) ftl_sm_run_finish(sm, sc);
+  if (sc->run.position >= 0) finish_run(sm, sc);
   if (sc->eligible_at != now) find_eligible(sc, now);
   if (sc->eligible_at == now) {
     bool is_alone = (sc->eligible & (sc->eligible - 1)) == 0;
@@ -259,6 +273,6 @@ static void cycle(ftl_sm *sm, int64_t now, int64_t until) {
 void ftl_sm_run(ftl_sm *sm, int64_t until) {
   for (int64_t now = next_event(sm); now < until; now = next_event(sm)) cycle(sm, now, until);
   for (int32_t s = 0; s < sm->num_subcores; s++)
-    if (sm->subcores[s].run.position >= 0) ftl_sm_run_finish(sm, &sm->subcores[s]);
+    if (sm->subcores[s].run.position >= 0) finish_run(sm, &sm->subcores[s]);
   sm->floor = until;
 }

@@ -1,4 +1,5 @@
-// Runs as one event: a run of instructions on a pipe of the sub-core's own issues as one, up to its last but one.
+// Runs as one event: a run of instructions on a pipe of the sub-core's own issues as one; up to its last but one where
+// what follows it is more than an instruction that waits for its tokens.
 //
 // It does while what it keeps waiting cannot issue between its instructions: warps that are not ready before its end;
 // and where the policy goes on with the warp that issued last, those that wait for the same pipe, which is taken again
@@ -30,7 +31,7 @@ bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t 
   if (until < limit) limit = until;
   if (limit <= now + interval) return false;
   int64_t count = (limit - now + interval - 1) / interval;
-  if (count > w->repeat_left - 1) count = w->repeat_left - 1;
+  if (count >= w->repeat_left) count = w->repeat_left - !sm_ends_alone(sm, w, now);
   int64_t taken = sm_wgmma_runs(sm, now) ? w->op->taken : 0;
   sc->run = (sm_run){.start = now, .count = count, .interval = interval, .taken = taken, .position = position};
   *sc->next = now + (count - 1) * interval + 1;
@@ -81,7 +82,7 @@ static void count_held(sm_subcore *sc, const sm_run *run, int64_t held) {
   }
 }
 
-void ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
+int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   sm_run run = sc->run;
   sc->run.position = -1;
   sm_subcore_changed(sc);
@@ -107,4 +108,5 @@ void ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
     sc->dispatch_free = sc->dispatch_free + run.count > last + 1 ? sc->dispatch_free + run.count : last + 1;
   sc->ready[run.position] = last + w->op->interval;
   sm->counters.pipe_insts[w->op->pipe] += run.count;
+  return last;
 }

@@ -94,12 +94,24 @@ static inline int64_t sm_interval(const ftl_sm *sm, const sm_op *op, int64_t now
   return op->interval + (op->held && sm_wgmma_runs(sm, now) ? op->held : 0);
 }
 
+static inline bool sm_line_is_there(const ftl_sm *sm, const sm_op *op, int64_t now) {
+  const sm_code_line *line = &sm->code_cache.lines[op->line];
+  return line->last_use != 0 && line->there_at <= now;
+}
+
 // ftl_sm_code_fetch for the usual case, one line that has come; false: any other case, and nothing is changed.
 static inline bool sm_code_is_there(ftl_sm *sm, const sm_op *op, int64_t now) {
-  sm_code_line *line = &sm->code_cache.lines[op->line];
-  if (op->num_lines != 1 || line->last_use == 0 || line->there_at > now) return false;
-  line->last_use = ++sm->code_cache.uses;
+  if (op->num_lines != 1 || !sm_line_is_there(sm, op, now)) return false;
+  sm->code_cache.lines[op->line].last_use = ++sm->code_cache.uses;
   return true;
+}
+
+// After an instruction of fixed latency the warp goes on to the next one without touching anything but itself and its
+// sub-core; and the LSU does not write the same token meanwhile.
+static inline bool sm_ends_alone(const ftl_sm *sm, const sm_warp *w, int64_t now) {
+  const sm_op *next = w->op + 1;
+  if (next->special || w->tokens[w->op->destination] >= SM_TOKEN_PENDING) return false;
+  return next->num_lines == 0 || (next->num_lines == 1 && sm->code_cache.fits && sm_line_is_there(sm, next, now));
 }
 
 static inline uint32_t sm_token_word(const ftl_sm *sm, int64_t cycle, uint32_t producer) {

@@ -46,7 +46,8 @@ typedef struct sm_policy {
 bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now, int64_t until);
 // It ends before `cycle`: what is left of it issues one by one.
 void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle);
-void ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc);
+// Gives the cycle of the last instruction that issued. The warp has issued all of its run where repeat_left is 0.
+int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc);
 // Cycles that wgmmas lose to what the sub-core has issued before `cycle`, a run that is under way included. They count
 // once.
 int64_t ftl_sm_run_take(sm_subcore *sc, int64_t cycle);

@@ -193,6 +193,27 @@ Test(timing_sm_issue, a_run_takes_as_long_as_its_instructions) {
   }
 }
 
+static void count_events(bool bulk, uint8_t repeat, int64_t events) {
+  rig *r = rig_create(1);
+  r->bulk = bulk;
+  r->observe = false;
+  r->arch.sm_code_cache_bytes = 1 << 20;
+  rig_add(r, FTL_OP_MUFU, 0, -1)->repeat = repeat;
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_expect_eq(ftl_sm_num_events(r->sm), events, "%d: %lld", repeat, (long long)ftl_sm_num_events(r->sm));
+  rig_destroy(r);
+}
+
+// Events of 5: the run at 0, its end at 33, which finds when the FFMA may issue, the FFMA and EXIT. After 8 a line of
+// code begins that is not there yet: the run ends at 49 with its seventh, and the eighth issues alone.
+Test(timing_sm_issue, a_run_is_one_event_with_its_last_instruction) {
+  count_events(false, 5, 7);
+  count_events(true, 5, 4);
+  count_events(true, 8, 5);
+}
+
 // Warps 0 and 4 share a sub-core and its fp32 pipe of interval 2. Greedy policies go on with warp 0, which issues its
 // run at 0, 2, 4, 6, 8, where warp 4 is not selected, and keeps the pipe until 10, in the five cycles between.
 static void run_beside(const char *policy, bool bulk, int64_t not_selected, int64_t throttled) {
