@@ -19,14 +19,10 @@ static ftl_clock_memo *create_memo(ftl_clock from, ftl_clock to) {
   return memo;
 }
 
-// The first edge of the other clock at or after this cycle's edge.
-int64_t ftl_memory_convert(ftl_clock_memo *memo, int64_t cycle) {
+void ftl_memory_convert_anew(ftl_clock_memo *memo, int64_t cycle) {
   uint32_t i = (uint32_t)cycle % FTL_MEMORY_CLOCK_MEMO;
-  if (memo->cycles[i] != cycle) {
-    memo->cycles[i] = cycle;
-    memo->results[i] = ftl_clock_cycle_at_or_after(memo->to, ftl_clock_edge_ps(memo->from, cycle));
-  }
-  return memo->results[i];
+  memo->cycles[i] = cycle;
+  memo->results[i] = ftl_clock_cycle_at_or_after(memo->to, ftl_clock_edge_ps(memo->from, cycle));
 }
 
 static bool reserve_nodes(ftl_memory *memory, uint32_t num_nodes) {
@@ -52,19 +48,9 @@ static bool reserve_replies(ftl_memory *memory, int64_t count) {
   return true;
 }
 
-uint32_t ftl_memory_take_node(ftl_memory *memory) {
-  if (memory->free_node == FTL_MEMORY_NONE) {
-    // An SM's loads in flight are limited and were allowed for; its stores are not.
-    FTL_CHECK(reserve_nodes(memory, memory->num_nodes * 2), "memory: no memory for %u requests", memory->num_nodes * 2);
-  }
-  uint32_t node = memory->free_node;
-  memory->free_node = memory->nodes[node].next;
-  return node;
-}
-
-void ftl_memory_free_node(ftl_memory *memory, uint32_t node) {
-  memory->nodes[node].next = memory->free_node;
-  memory->free_node = node;
+// An SM's loads in flight are limited and were allowed for; its stores are not.
+void ftl_memory_add_nodes(ftl_memory *memory) {
+  FTL_CHECK(reserve_nodes(memory, memory->num_nodes * 2), "memory: no memory for %u requests", memory->num_nodes * 2);
 }
 
 void ftl_memory_add_reply(ftl_memory *memory, int32_t sm, ftl_mem_reply reply) {

@@ -100,9 +100,26 @@ struct ftl_memory {
   ftl_memory_counters counters;
 };
 
-int64_t ftl_memory_convert(ftl_clock_memo *memo, int64_t cycle);
-uint32_t ftl_memory_take_node(ftl_memory *memory);
-void ftl_memory_free_node(ftl_memory *memory, uint32_t node);
+void ftl_memory_convert_anew(ftl_clock_memo *memo, int64_t cycle);
+// The first edge of the other clock at or after this cycle's edge.
+static inline int64_t ftl_memory_convert(ftl_clock_memo *memo, int64_t cycle) {
+  uint32_t i = (uint32_t)cycle % FTL_MEMORY_CLOCK_MEMO;
+  if (memo->cycles[i] != cycle) ftl_memory_convert_anew(memo, cycle);
+  return memo->results[i];
+}
+
+void ftl_memory_add_nodes(ftl_memory *memory);
+static inline uint32_t ftl_memory_take_node(ftl_memory *memory) {
+  if (memory->free_node == FTL_MEMORY_NONE) ftl_memory_add_nodes(memory);
+  uint32_t node = memory->free_node;
+  memory->free_node = memory->nodes[node].next;
+  return node;
+}
+static inline void ftl_memory_free_node(ftl_memory *memory, uint32_t node) {
+  memory->nodes[node].next = memory->free_node;
+  memory->free_node = node;
+}
+
 void ftl_memory_add_message(ftl_memory *memory, ftl_mem_message message);
 void ftl_memory_add_reply(ftl_memory *memory, int32_t sm, ftl_mem_reply reply);
 

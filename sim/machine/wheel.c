@@ -71,8 +71,8 @@ static void append(ftl_wheel *wheel, ftl_wheel_list *list, ftl_wheel_event event
 void ftl_wheel_push(ftl_wheel *wheel, int64_t cycle, int phase, uint64_t sequence, uint32_t node) {
   FTL_CHECK(cycle >= wheel->now, "memory: an event for L2 cycle %lld in cycle %lld", (long long)cycle,
             (long long)wheel->now);
-  uint32_t turns = (uint32_t)((cycle - wheel->now) / FTL_WHEEL_SLOTS);
-  append(wheel, &wheel->slots[cycle % FTL_WHEEL_SLOTS][phase], (ftl_wheel_event){sequence, node, turns});
+  uint32_t turns = (uint32_t)((uint64_t)(cycle - wheel->now) / FTL_WHEEL_SLOTS);
+  append(wheel, &wheel->slots[(uint64_t)cycle % FTL_WHEEL_SLOTS][phase], (ftl_wheel_event){sequence, node, turns});
 }
 
 static void reserve(ftl_wheel *wheel, uint32_t count) {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "machine/l2/hash.h"
 
 ftl_status ftl_l2_mshrs_init(ftl_l2_mshrs *mshrs, uint64_t capacity, ftl_error *error) {
   *mshrs = (ftl_l2_mshrs){.capacity = 1024};
@@ -18,28 +17,12 @@ void ftl_l2_mshrs_fini(ftl_l2_mshrs *mshrs) {
   *mshrs = (ftl_l2_mshrs){0};
 }
 
-static uint64_t key_of(uint64_t line, uint32_t side) { return line * 2 + side; }
-static uint64_t home_of(const ftl_l2_mshrs *mshrs, uint64_t key) { return ftl_l2_mix(key) & (mshrs->capacity - 1); }
-
-// The key's place: where it is, or the free one where it would go.
-static ftl_l2_mshr *place_of(const ftl_l2_mshrs *mshrs, uint64_t key) {
-  uint64_t i = home_of(mshrs, key);
-  while (mshrs->table[i].in_flight != 0 && mshrs->table[i].key != key) i = (i + 1) & (mshrs->capacity - 1);
-  return &mshrs->table[i];
-}
-
-ftl_l2_mshr *ftl_l2_mshrs_find(const ftl_l2_mshrs *mshrs, uint64_t line, uint32_t side) {
-  if (mshrs->count == 0) return NULL;
-  ftl_l2_mshr *place = place_of(mshrs, key_of(line, side));
-  return place->in_flight != 0 ? place : NULL;
-}
-
 static void grow(ftl_l2_mshrs *mshrs) {
   ftl_l2_mshrs larger = {.capacity = mshrs->capacity * 2, .count = mshrs->count};
   larger.table = calloc(larger.capacity, sizeof *larger.table);
   FTL_CHECK(larger.table != NULL, "l2: no memory for %llu misses in flight", (unsigned long long)larger.capacity);
   for (uint64_t i = 0; i < mshrs->capacity; i++) {
-    if (mshrs->table[i].in_flight != 0) *place_of(&larger, mshrs->table[i].key) = mshrs->table[i];
+    if (mshrs->table[i].in_flight != 0) *ftl_l2_mshrs_place(&larger, mshrs->table[i].key) = mshrs->table[i];
   }
   free(mshrs->table);
   *mshrs = larger;
@@ -47,8 +30,8 @@ static void grow(ftl_l2_mshrs *mshrs) {
 
 ftl_l2_mshr *ftl_l2_mshrs_add(ftl_l2_mshrs *mshrs, uint64_t line, uint32_t side, uint8_t sectors) {
   if (mshrs->count * 2 >= mshrs->capacity) grow(mshrs);
-  uint64_t key = key_of(line, side);
-  ftl_l2_mshr *place = place_of(mshrs, key);
+  uint64_t key = ftl_l2_mshr_key(line, side);
+  ftl_l2_mshr *place = ftl_l2_mshrs_place(mshrs, key);
   if (place->in_flight == 0) {
     *place = (ftl_l2_mshr){.key = key, .first_waiter = FTL_L2_NO_WAITER, .last_waiter = FTL_L2_NO_WAITER};
     mshrs->count++;
@@ -63,7 +46,7 @@ void ftl_l2_mshrs_remove(ftl_l2_mshrs *mshrs, ftl_l2_mshr *mshr) {
   mshrs->count--;
   // What follows moves up, unless that would put it before its own home (Knuth, TAOCP 3, 6.4, algorithm R).
   for (uint64_t i = (hole + 1) & mask; mshrs->table[i].in_flight != 0; i = (i + 1) & mask) {
-    uint64_t home = home_of(mshrs, mshrs->table[i].key);
+    uint64_t home = ftl_l2_mshrs_home(mshrs, mshrs->table[i].key);
     if (((i - home) & mask) >= ((i - hole) & mask)) {
       mshrs->table[hole] = mshrs->table[i];
       hole = i;

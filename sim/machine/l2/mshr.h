@@ -4,9 +4,11 @@
 #ifndef FTL_MACHINE_L2_MSHR_H
 #define FTL_MACHINE_L2_MSHR_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
+#include "machine/l2/hash.h"
 
 enum { FTL_L2_NO_WAITER = UINT32_MAX };
 
@@ -25,8 +27,25 @@ typedef struct ftl_l2_mshrs {
 FTL_MUST_USE ftl_status ftl_l2_mshrs_init(ftl_l2_mshrs *mshrs, uint64_t capacity, ftl_error *error);
 void ftl_l2_mshrs_fini(ftl_l2_mshrs *mshrs);
 
+static inline uint64_t ftl_l2_mshr_key(uint64_t line, uint32_t side) { return line * 2 + side; }
+
+static inline uint64_t ftl_l2_mshrs_home(const ftl_l2_mshrs *mshrs, uint64_t key) {
+  return ftl_l2_mix(key) & (mshrs->capacity - 1);
+}
+
+// The key's place: where it is, or the free one where it would go.
+static inline ftl_l2_mshr *ftl_l2_mshrs_place(const ftl_l2_mshrs *mshrs, uint64_t key) {
+  uint64_t i = ftl_l2_mshrs_home(mshrs, key);
+  while (mshrs->table[i].in_flight != 0 && mshrs->table[i].key != key) i = (i + 1) & (mshrs->capacity - 1);
+  return &mshrs->table[i];
+}
+
 // NULL when nothing of the line is on its way to that side. The pointer holds until the next add or remove.
-ftl_l2_mshr *ftl_l2_mshrs_find(const ftl_l2_mshrs *mshrs, uint64_t line, uint32_t side);
+static inline ftl_l2_mshr *ftl_l2_mshrs_find(const ftl_l2_mshrs *mshrs, uint64_t line, uint32_t side) {
+  if (mshrs->count == 0) return NULL;
+  ftl_l2_mshr *place = ftl_l2_mshrs_place(mshrs, ftl_l2_mshr_key(line, side));
+  return place->in_flight != 0 ? place : NULL;
+}
 // Notes that sectors (at least one) are on their way.
 ftl_l2_mshr *ftl_l2_mshrs_add(ftl_l2_mshrs *mshrs, uint64_t line, uint32_t side, uint8_t sectors);
 void ftl_l2_mshrs_remove(ftl_l2_mshrs *mshrs, ftl_l2_mshr *mshr);
