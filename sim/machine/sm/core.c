@@ -104,9 +104,8 @@ __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_
   }
 }
 
-// ftl_sm_warp_advance for the usual case: the next instruction is there and waits for its tokens only.
-static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t position, int64_t now) {
-  const sm_op *op = w->op + 1;
+// ftl_sm_warp_advance for the usual case: `op`, the next instruction, is there and waits for its tokens only.
+static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t position, const sm_op *op, int64_t now) {
   if (op->special || (op->num_lines && !sm_code_is_there(sm, op, now + 1))) {
     ftl_sm_warp_advance(sm, w, now, now + 1, FTL_STALL_WAIT);
     return;
@@ -149,13 +148,6 @@ static inline void dispatch(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t cyc
   if (until > now + 1) hold(sc, now, until);
 }
 
-// The last instruction of a run of fixed latency has issued.
-static inline void complete(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t position, int64_t now) {
-  w->tokens[w->op->destination] = sm_token_word(sm, now + w->op->latency, w->op->producer);
-  sc->ready[position] = now + 1;
-  go_on(sm, sc, w, position, now);
-}
-
 static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
   sm_warp *w = sc->warps[position];
   const sm_op *op = w->op;
@@ -164,10 +156,13 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   sc->last = position;
   sm_note_held(sc, op->pipe);
   sc->pipe_held[op->pipe] = now + op->interval;
-  sc->pipe_free[op->pipe] = now + sm_interval(sm, op, now);
+  sc->pipe_free[op->pipe] = now + op->interval;
   sc->pipe_taker[op->pipe] = position;
+  if (sm_wgmma_runs(sm, now)) {
+    sc->pipe_free[op->pipe] += op->held;
+    sc->taken += op->taken;
+  }
   if (op->dispatch) dispatch(sm, sc, now, op->dispatch);
-  if (op->taken && sm_wgmma_runs(sm, now)) sc->taken += op->taken;
   sm->counters.pipe_insts[op->pipe]++;
   if (sm->on_issue) tell(sm, sm->on_issue, w, now);
   bool last = --w->repeat_left == 0;
@@ -183,14 +178,18 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   } else {
     sc->ready[position] = now + op->interval;
   }
-  if (last) go_on(sm, sc, w, position, now);
+  if (last) go_on(sm, sc, w, position, op + 1, now);
 }
 
 __attribute__((noinline)) static void finish_run(ftl_sm *sm, sm_subcore *sc) {
   int32_t position = sc->run.position;
   sm_warp *w = sc->warps[position];
+  const sm_op *op = w->op;
   int64_t last = ftl_sm_run_finish(sm, sc);
-  if (w->repeat_left == 0) complete(sm, sc, w, position, last);
+  if (w->repeat_left > 0) return;
+  w->tokens[op->destination] = sm_token_word(sm, last + op->latency, op->producer);
+  sc->ready[position] = last + 1;
+  go_on(sm, sc, w, position, op + 1, last);
 }
 
 // ---- a sub-core's cycle ----
