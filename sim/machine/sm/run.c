@@ -30,8 +30,11 @@ bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t 
   int64_t interval = sm_interval(sm, w->op, now), limit = undisturbed_until(sm, sc, position, now, interval);
   if (until < limit) limit = until;
   if (limit <= now + interval) return false;
-  int64_t count = (limit - now + interval - 1) / interval;
-  if (count >= w->repeat_left) count = w->repeat_left - !sm_ends_alone(sm, w, now);
+  int64_t count = w->repeat_left;
+  if (limit - now <= (count - 1) * interval)
+    count = (limit - now + interval - 1) / interval;
+  else if (!sm_ends_alone(sm, w, now))
+    count--;
   int64_t taken = sm_wgmma_runs(sm, now) ? w->op->taken : 0;
   sc->run = (sm_run){.start = now, .count = count, .interval = interval, .taken = taken, .position = position};
   *sc->next = now + (count - 1) * interval + 1;

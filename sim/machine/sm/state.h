@@ -73,6 +73,7 @@ struct ftl_sm {
   ftl_mem_reply *arrivals;  // replies that wait for the fill port: ring in order of time
   int32_t arrival_head, arrival_count;
   int64_t fill_free;
+  int64_t fill_cycles[SM_LINE_SECTORS + 1];  // of the fill port, by the number of sectors
   ftl_mem_request *requests;
   int32_t num_requests, capacity_requests;
   ftl_sm_finished *finished;

@@ -2,7 +2,13 @@
 //
 // What LDG and cp.async asked for comes in through one port of l1.fill_bytes_per_cycle: a line that finds it busy
 // waits, in order of its reply. Lines of TMA and acknowledgements do not take it.
+#include "base/integer.h"
 #include "machine/sm/state.h"
+
+// The place of a ring's entry, of which there are reply_capacity.
+static int32_t place_in_ring(const ftl_sm *sm, int32_t head, int32_t i) {
+  return head + i < sm->reply_capacity ? head + i : head + i - sm->reply_capacity;
+}
 
 static bool lists_create(ftl_sm *sm, int32_t count) {
   sm->transactions = FTL_ARENA_NEW(&sm->arena, sm_transaction, count);
@@ -29,6 +35,8 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
   sm->requests = FTL_ARENA_NEW(&sm->arena, ftl_mem_request, 2 * (int64_t)count);
   if (!sm->fill_buckets || !sm->replies || !sm->arrivals || !sm->requests) return false;
   for (int32_t i = 0; i < SM_FILL_BUCKETS; i++) sm->fill_buckets[i] = -1;
+  for (int64_t sectors = 0; sectors <= SM_LINE_SECTORS; sectors++)
+    sm->fill_cycles[sectors] = ftl_divide_up(sectors * sm->arch->l1_sector_bytes, sm->arch->l1_fill_bytes_per_cycle);
   sm->reply_capacity = count;
   sm->capacity_requests = 2 * count;
   return true;
@@ -74,7 +82,7 @@ void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply) {
       reply->time >= sm->now && reply->transaction < (uint32_t)sm->num_transactions && sm->reply_count < sm->in_flight,
       "SM %d: reply %u at cycle %lld, now %lld", sm->config.sm_idx, reply->transaction, (long long)reply->time,
       (long long)sm->now);
-  int32_t capacity = sm->reply_capacity, at = (sm->reply_head + sm->reply_count++) % capacity;
+  int32_t capacity = sm->reply_capacity, at = place_in_ring(sm, sm->reply_head, sm->reply_count++);
   for (int32_t i = sm->reply_count - 1; i > 0; i--) {
     int32_t before = at > 0 ? at - 1 : capacity - 1;
     if (sm->replies[before].time <= reply->time) break;
@@ -130,10 +138,9 @@ static bool enters(ftl_sm *sm, int32_t i, int64_t now) {
   const sm_transaction *tx = &sm->transactions[i];
   if (tx->kind != SM_TX_FILL && tx->kind != SM_TX_CP) return true;
   int64_t start = sm->fill_free > now ? sm->fill_free : now;
-  int64_t bytes = sm_num_sectors(tx->sectors) * sm->arch->l1_sector_bytes, rate = sm->arch->l1_fill_bytes_per_cycle;
-  sm->fill_free = start + (bytes + rate - 1) / rate;
+  sm->fill_free = start + sm->fill_cycles[sm_num_sectors(tx->sectors)];
   if (start == now) return true;
-  int32_t at = (sm->arrival_head + sm->arrival_count++) % sm->reply_capacity;
+  int32_t at = place_in_ring(sm, sm->arrival_head, sm->arrival_count++);
   sm->arrivals[at] = (ftl_mem_reply){.time = start, .transaction = (uint32_t)i};
   return false;
 }

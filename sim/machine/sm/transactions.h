@@ -5,7 +5,7 @@
 #include "machine/mem.h"
 #include "machine/sm/warp.h"
 
-enum { SM_FILL_BUCKETS = 1024 };
+enum { SM_FILL_BUCKETS = 1024, SM_LINE_SECTORS = 4 };
 
 typedef enum sm_transaction_kind {
   SM_TX_FILL,
