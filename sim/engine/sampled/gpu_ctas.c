@@ -30,7 +30,8 @@ void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts) {
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
     const ftl_cta_start *start = &starts[rank];
     int32_t slot = start->sm * run->ctas_per_sm + start->slot;
-    run->slots[slot] = (ftl_cta_state){.start_cycle = start->cycle};
+    run->slots[slot] =
+        (ftl_cta_state){.start_cycle = start->cycle, .first_cold = run->has_code[start->sm] ? run->num_segments : 0};
     run->members[first * run->cluster_ctas + rank] = slot;
     if (run->resident[start->sm]++ == 0) run->active_since[start->sm] = start->cycle;
   }
@@ -81,6 +82,7 @@ void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now) {
     int32_t sm = ftl_gpu_sm_of(run, ended[rank]);
     run->out->cta_cycles += cycle - run->slots[ended[rank]].start_cycle;
     run->slots[ended[rank]].start_cycle = INT64_MAX;
+    run->has_code[sm] = true;
     if (--run->resident[sm] == 0) run->out->sm_active_cycles += cycle - run->active_since[sm];
     ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
     if (!ftl_cta_scheduler_refill(run->scheduler, sm, ended[rank] % run->ctas_per_sm, cycle, starts)) continue;

@@ -37,6 +37,7 @@ typedef struct ftl_cta_state {
   int64_t outer, outer_left;  // value of the outer loop's variable, and iterations of it after this one
   int32_t segment;
   int32_t step;                         // steps taken, all loops counted on
+  int32_t first_cold;                   // segments from here on are code that the SM has not run yet
   int64_t arrival[FTL_GPU_MAX_STAGES];  // of what steps to come need, by step modulo FTL_GPU_MAX_STAGES (1/65536 cycle)
   bool is_waiting;                      // its loads are made and it is to be seen what others asked for meanwhile
   ftl_step_wait wait;                   // then: of its loads,
@@ -57,6 +58,7 @@ typedef struct ftl_gpu_run {
   int32_t *sm_of_slot;
   int32_t *resident;        // CTAs per SM
   int64_t *active_since;    // per SM
+  bool *has_code;           // per SM: a CTA has run there to its end
   ftl_ref_cursor *cursors;  // per slot, num_cursors each: of the accesses of its segment
   int32_t num_cursors;      // most accesses of a segment
   ftl_l1_tiles l1;          // where segments->has_direct

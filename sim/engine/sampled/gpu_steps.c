@@ -141,12 +141,20 @@ static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t time) 
   return (int64_t)((deviation > -cycles ? deviation : -cycles) * FTL_TRAFFIC_UNIT);
 }
 
+// What the state's segment takes more because its code is not in the SM's instruction cache yet.
+static int64_t cold_time(const ftl_gpu_run *run, ftl_cta_state *state) {
+  if (state->segment < state->first_cold) return 0;
+  state->first_cold = state->segment + 1;
+  return PER_STEP_UNIT * run->times->cold[state->segment];
+}
+
 // Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).
 static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait *wait) {
   ftl_cta_state *state = &run->slots[slot];
   state->pace = pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
   int64_t time = state->pace * state->count;
   time += deviation_of(run, slot, time);
+  time += cold_time(run, state);
   time += wait->queue + state->untimed * run->resident[ftl_gpu_sm_of(run, slot)];
   state->untimed = 0;
   return time > wait->least ? time : wait->least;
@@ -217,11 +225,12 @@ static ftl_status allocate(ftl_gpu_run *run, ftl_error *error) {
   run->sm_of_slot = calloc(num_slots, sizeof *run->sm_of_slot);
   run->resident = calloc(num_sms, sizeof *run->resident);
   run->active_since = calloc(num_sms, sizeof *run->active_since);
+  run->has_code = calloc(num_sms, sizeof *run->has_code);
   run->cursors = calloc(num_slots * (size_t)run->num_cursors + 1, sizeof *run->cursors);
   run->members = calloc(num_slots * (size_t)run->cluster_ctas, sizeof *run->members);
   run->heap.events = calloc(num_slots, sizeof *run->heap.events);
-  if (!run->slots || !run->sm_of_slot || !run->members || !run->resident || !run->active_since || !run->cursors ||
-      !run->heap.events)
+  if (!run->slots || !run->sm_of_slot || !run->members || !run->resident || !run->active_since || !run->has_code ||
+      !run->cursors || !run->heap.events)
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
   for (size_t slot = 0; slot < num_slots; slot++) {
     run->sm_of_slot[slot] = (int32_t)slot / run->ctas_per_sm;
@@ -243,6 +252,7 @@ static void release(ftl_gpu_run *run) {
   free(run->members);
   free(run->resident);
   free(run->active_since);
+  free(run->has_code);
   free(run->cursors);
   free(run->heap.events);
   ftl_local_lines_fini(&run->local);

@@ -82,12 +82,13 @@ static int64_t scaled(int64_t x, int64_t part, int64_t whole) {
 }
 
 // What timing decides per instruction (stalls, L1 hits) is taken from the SM run whose latency is nearest below the
-// mean.
-static const ftl_sm_counters *typical_counters(ftl_step_times *times, const ftl_traffic_counts *counts) {
+// mean, of one CTA or of all that fit by which is nearer to those that an SM holds while it has any.
+static const ftl_sm_counters *typical_counters(ftl_step_times *times, const ftl_gpu_steps *steps) {
+  const ftl_traffic_counts *counts = &steps->counts;
   int64_t mean = counts->num_loads > 0 ? counts->load_latency_cycles / counts->num_loads : 0;
-  int32_t i = 0;
+  int32_t i = 0, row = 2 * steps->cta_cycles >= (1 + times->most_ctas) * steps->sm_active_cycles;
   while (i + 1 < FTL_NUM_STEP_LATENCIES && times->latency_cycles[i + 1] <= mean) i++;
-  return &ftl_step_times_point(times, 1, i)->counters;
+  return &ftl_step_times_point(times, row, i)->counters;
 }
 
 // Stall cycles in the proportions of the SM run, so that they sum to the residence of all warps.
@@ -277,7 +278,7 @@ static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segmen
   status = ftl_gpu_steps_run(launch, segments, times, plan, &traffic, &steps, error);
   if (status == FTL_OK) {
     out->cycles = steps.end_cycle;
-    fill_sm(launch, work, &steps, typical_counters(times, &steps.counts), &out->sm);
+    fill_sm(launch, work, &steps, typical_counters(times, &steps), &out->sm);
     fill_memory(launch, &traffic, &steps, segments->has_direct, out);
     out->error_bound_cycles_pct = cycles_bound_pct(launch, segments, times, &steps) + group_risk_pct(plan);
     out->error_bound_hbm_bytes_pct = HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 +

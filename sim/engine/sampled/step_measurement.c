@@ -306,7 +306,7 @@ static ftl_arch arch_for(const ftl_step_measurement *m, int32_t num_ctas) {
 }
 
 // `alone`: what one CTA takes at this latency; all zeros when that is what is measured.
-static ftl_status measure_point(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency,
+static ftl_status measure_point(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency, bool code_is_warm,
                                 const ftl_step_point *alone, ftl_step_point *point, ftl_error *error) {
   loop_marks *marks = marks_create(m, -1, -1);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
@@ -314,7 +314,7 @@ static ftl_status measure_point(const ftl_step_measurement *m, int32_t num_ctas,
   ftl_sm_config config = {.arch = &arch,
                           .program = &m->cut.warps,
                           .num_slots = num_ctas,
-                          .code_is_warm = true,
+                          .code_is_warm = code_is_warm,
                           .bulk = !m->launch->no_bulk};
   int64_t ctas[MAX_CTAS_PER_SM], starts[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
   choose_ctas(m, num_ctas, ctas);
@@ -398,12 +398,23 @@ void ftl_step_measurement_destroy(ftl_step_measurement *m) {
 ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cycles, ftl_step_point *alone,
                                      ftl_step_point *shared, ftl_error *error) {
   int32_t most_ctas = m->launch->occupancy.ctas_per_sm;
-  ftl_status status = measure_point(m, 1, latency_cycles, alone, alone, error);
+  ftl_status status = measure_point(m, 1, latency_cycles, true, alone, alone, error);
   if (status != FTL_OK) return status;
   memcpy(alone->later, alone->time, sizeof alone->later);
   if (m->distance > 0) status = measure_later(m, latency_cycles, alone, error);
   if (status != FTL_OK) return status;
-  if (most_ctas > 1) return measure_point(m, most_ctas, latency_cycles, alone, shared, error);
+  if (most_ctas > 1) return measure_point(m, most_ctas, latency_cycles, true, alone, shared, error);
   *shared = *alone;
   return FTL_OK;
+}
+
+ftl_status ftl_step_measurement_take_cold(const ftl_step_measurement *m, int64_t latency_cycles,
+                                          const ftl_step_point *alone, int64_t extra[FTL_MAX_SEGMENTS],
+                                          ftl_error *error) {
+  const ftl_step_point together = {0};  // one CTA begins at once
+  ftl_step_point cold = {0};
+  ftl_status status = measure_point(m, 1, latency_cycles, false, &together, &cold, error);
+  for (int32_t s = 0; status == FTL_OK && s <= 2 * m->segments->num_loops; s++)
+    extra[s] = cold.time[s] - alone->time[s];
+  return status;
 }

@@ -26,6 +26,14 @@ static void take(ftl_step_times *times, int32_t i) {
     times->points[0][i] = times->points[1][i] = (ftl_step_point){0};
 }
 
+// With one CTA: what comes to an SM comes for all its warps. Data come from DRAM when a launch begins.
+static void take_cold(ftl_step_times *times) {
+  if (times->failure.status != FTL_OK) return;
+  if (ftl_step_measurement_take_cold(times->measurement, times->latency_cycles[DRAM], &times->points[0][DRAM],
+                                     times->cold, &times->failure) != FTL_OK)
+    memset(times->cold, 0, sizeof times->cold);
+}
+
 static void raise_to(int64_t *time, int64_t least) {
   if (*time < least) *time = least;
 }
@@ -87,6 +95,7 @@ ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, co
   if (status != FTL_OK) return status;
   take(out, HIT);  // what cannot run at all is known before anything is walked
   take(out, DRAM);
+  take_cold(out);  // before loops' times are pooled: it compares with what was measured
   if (out->failure.status == FTL_OK) pool_unloaded(out, segments);
   return ftl_step_times_status(out, error);
 }

@@ -18,6 +18,7 @@ typedef struct ftl_step_times {
   int64_t latency_cycles[FTL_NUM_STEP_LATENCIES];  // ascending
   bool is_measured[FTL_NUM_STEP_LATENCIES];
   ftl_step_point points[2][FTL_NUM_STEP_LATENCIES];
+  int64_t cold[FTL_MAX_SEGMENTS];     // what a segment takes more where the SM has not run its code yet
   int64_t scatter[FTL_MAX_SEGMENTS];  // of a loop's time, by the run that it was measured in (latency_pool.h)
   int64_t least[FTL_MAX_SEGMENTS];    // that one CTA takes of an SM's issue slots or tensor pipes
   ftl_step_measurement *measurement;

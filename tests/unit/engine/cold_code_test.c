@@ -1,0 +1,58 @@
+// `sampled`: the first CTAs of an SM find no code in its instruction cache, those that come after them all that fits.
+#include "engine/sampled/step_times.h"
+
+#include "fixture.h"
+
+static const int64_t LATENCIES[FTL_NUM_STEP_LATENCIES] = {300, 1000, 2000, 6000};
+
+static int64_t code_bytes(const ftl_warp_program *warps) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < warps->num_insts; i++) bytes += 16 * warps->insts[i].repeat;
+  return bytes;
+}
+
+// Code comes line by line, most of it where its warp waits for nothing else: between half of what the lines take and
+// all.
+Test(unit_engine_cold_code, takes_what_its_lines_take) {
+  lowered l = lower_flash2("h200", "heads=8 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 mma=mma");
+  ftl_launch launch = {
+      .arch = l.arch, .tile = l.tile, .warps = l.warps, .occupancy = ftl_occupancy_of(l.warps, l.arch)};
+  ftl_segments segments;
+  ftl_step_times times;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  cr_assert_eq(ftl_step_times_init(&times, &launch, &segments, 1200000, LATENCIES, NULL), FTL_OK);
+  int64_t bytes = code_bytes(l.warps), all = FTL_STEP_UNIT * l.arch->sm_code_miss_cycles * bytes / 128, sum = 0;
+  cr_assert_lt(bytes, l.arch->sm_code_cache_bytes);
+  for (int32_t s = 0; s < times.num_segments; s++) sum += times.cold[s];
+  cr_expect_gt(sum, all / 2, "%lld of %lld", (long long)sum, (long long)all);
+  cr_expect_leq(sum, all, "%lld of %lld", (long long)sum, (long long)all);
+  ftl_step_times_fini(&times);
+  release_lowered(&l);
+}
+
+static double cycles(int64_t heads, int64_t miss_cycles) {
+  char text[256];
+  snprintf(text, sizeof text,
+           "heads=%lld seqlen=512 head_dim=64 block_m=64 block_n=64 num_warps=4 mma=mma clock_mhz=1500",
+           (long long)heads);
+  ftl_arch *arch = shipped_arch("h200");
+  arch->sm_code_miss_cycles = miss_cycles;
+  arch->l2_coalescer_merges = 1;  // it merges reads by chance
+  ftl_spec spec = spec_of(text);
+  ftl_prediction prediction;
+  ftl_error error = {0};
+  ftl_predict_options options = {.num_threads = 1};
+  cr_assert_eq(ftl_predict(&spec, arch, &options, &prediction, &error), FTL_OK, "%s", error.message);
+  cr_assert(prediction.feasible, "%s", prediction.reason);
+  ftl_arch_destroy(arch);
+  return prediction.metrics.value[FTL_METRIC_cycles];
+}
+
+// 128 CTAs are at most one on each SM, 4096 are six waves and more, of which the first alone waits: about as long as
+// the one wave does, where all waiting would be six times that. Ten times the H200's miss, as waves end raggedly.
+Test(unit_engine_cold_code, later_ctas_find_it) {
+  double one_wave = cycles(16, 90) - cycles(16, 0), waves = cycles(512, 90) - cycles(512, 0);
+  cr_expect_gt(one_wave, 5000, "%g", one_wave);
+  cr_expect_gt(waves, 0.5 * one_wave, "%g against %g", waves, one_wave);
+  cr_expect_lt(waves, 2 * one_wave, "%g against %g", waves, one_wave);
+}
