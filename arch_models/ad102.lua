@@ -83,6 +83,11 @@ return die "ad102" {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = guess(17, "measured on sm_86 (Huerta et al.)"),
   },
+  constant = {
+    launch_miss_cycles = guess(228, "as GH100"),
+    line_miss_cycles = guess(119, "as GH100"),
+    cta_miss_cycles = guess(44, "as GH100"),
+  },
   branch = {
     redirect_cycles = guess(12, "FlashGPU-Sim @1769662, configuration of SM90"),
   },

@@ -85,6 +85,11 @@ return die "ga100" {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = guess(17, "17 measured on sm_86 (Huerta et al.), 17.1 on H200; simulators use 23"),
   },
+  constant = {
+    launch_miss_cycles = guess(228, "as GH100"),
+    line_miss_cycles = guess(119, "as GH100"),
+    cta_miss_cycles = guess(44, "as GH100"),
+  },
   branch = {
     redirect_cycles = guess(12, "FlashGPU-Sim @1769662, configuration of SM90"),
   },

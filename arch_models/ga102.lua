@@ -83,6 +83,11 @@ return die "ga102" {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = measured(17, huerta .. "; 0xD0GF00D/DocumentSASS, sm_86"),
   },
+  constant = {
+    launch_miss_cycles = guess(228, "as GH100"),
+    line_miss_cycles = guess(119, "as GH100"),
+    cta_miss_cycles = guess(44, "as GH100"),
+  },
   branch = {
     redirect_cycles = guess(12, "FlashGPU-Sim @1769662, configuration of SM90"),
   },

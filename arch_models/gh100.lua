@@ -10,6 +10,7 @@ local huerta = "Huerta et al., MICRO 2025 (GA102; taken for Hopper)"
 -- Ours, on an H200.
 local measurements = "kernels/measurements/"
 local sm = measurements .. "micro_shared_memory.csv: "
+local cold = measurements .. "micro_cold_start.csv: "
 local alu = measurements .. "micro_alu.csv: "
 local queues = measurements .. "micro_issue_queues.csv: "
 local copies = measurements .. "micro_async_copy.csv: "
@@ -88,6 +89,11 @@ return die "gh100" {
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = measured(17, alu .. "MUFU.EX2 17.1"),
+  },
+  constant = {
+    launch_miss_cycles = measured(228, cold .. "parameters 16 bytes apart: the first of a launch takes 221 to 237 cycles under ncu (137 to 199 in a stream), less 8 once it is there"),
+    line_miss_cycles = measured(119, cold .. "of every 64 bytes the first takes 127, less 8"),
+    cta_miss_cycles = measured(44, cold .. "the others, and all of an SM's later CTA, take 49 and 56 in turns, less 8"),
   },
   branch = {
     redirect_cycles = measured(9, measurements .. "micro_branch.csv: an iteration takes 11 cycles beyond the unrolled one, 11.7 with the sixteenth of a branch in that; less IADD3, ISETP and BRA"),

@@ -84,6 +84,11 @@ return die "gv100" {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
     latency_cycles = guess(17, "17 measured on sm_86 (Huerta et al.); 16 for the whole ex2.approx sequence in NMSU-PEARL's Volta table"),
   },
+  constant = {
+    launch_miss_cycles = guess(228, "as GH100"),
+    line_miss_cycles = guess(119, "as GH100"),
+    cta_miss_cycles = guess(44, "as GH100"),
+  },
   branch = {
     redirect_cycles = guess(12, "FlashGPU-Sim @1769662, configuration of SM90"),
   },

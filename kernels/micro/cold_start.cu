@@ -1,5 +1,6 @@
 /* What a CTA waits for before its first data: cycles of one thread for its first kernel parameters, first loads of a
- * page and of pages further on, first pass over straight code and jumps ahead in it; then the same code once more.
+ * page and of pages further on, first pass over straight code and jumps ahead in it; then the same code once more; and
+ * of parameters one after another, 16 bytes apart, twice.
  * Under `ncu --cache-control all` caches are as a profile has them; by itself, what the launch before has left. */
 #include "bench.h"
 using namespace bench;
@@ -97,6 +98,42 @@ __global__ void __launch_bounds__(1024) cold(__grid_constant__ const Params p) {
     for (int i = 0; i < num_steps; i++) p.marks[blockIdx.x * num_steps + i] = t[i] - t[0];
   }
 }
+constexpr int num_words = 32, words_apart = 4;
+struct Words {
+  uint32_t *marks, pad[2], word[num_words * words_apart];
+};
+__global__ void __launch_bounds__(1024) parameters(__grid_constant__ const Words p) {
+  uint32_t t[2][num_words + 1];
+#pragma unroll
+  for (int pass = 0; pass < 2; pass++) {
+    t[pass][0] = clock32();
+#pragma unroll
+    for (int i = 0; i < num_words; i++) {
+      wait_for(p.word[i * words_apart]);
+      t[pass][i + 1] = clock32();
+    }
+  }
+  if (threadIdx.x) return;
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < num_words; i++) p.marks[(blockIdx.x * 2 + pass) * num_words + i] = t[pass][i + 1] - t[pass][i];
+}
+/* With 100 KiB two fit an SM: CTAs from 264 on come after others. */
+static void measure_parameters(int grid, int threads, int later_from) {
+  static Words p = {device_alloc<uint32_t>(396 * 2 * num_words), {0, 0}, {0}};
+  p.word[0]++;
+  parameters<<<grid, threads, 100 * 1024>>>(p);
+  std::vector<uint32_t> marks = to_host(p.marks, (size_t)grid * 2 * num_words);
+  for (int from = 0; from < grid; from += later_from)
+    for (int pass = 0; pass < 2; pass++)
+      for (int i = 0; i < num_words; i++) {
+        std::vector<uint32_t> took;
+        for (int cta = from; cta < grid && cta < from + later_from; cta++)
+          took.push_back(marks[(size_t)(cta * 2 + pass) * num_words + i]);
+        char variant[64];
+        snprintf(variant, sizeof variant, "parameters_grid%d_thr%d%s", grid, threads, from ? "_later_ctas" : "");
+        row("cold_start", variant, "byte", i * words_apart * 4, pass ? "again" : "first", median(took), "cycles");
+      }
+}
 int main() {
   static const char *const names[num_steps] = {nullptr,
                                                "first_parameter",
@@ -156,5 +193,9 @@ int main() {
       }
     }
   }
+  CUDA_CHECK(cudaFuncSetAttribute(parameters, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 * 1024));
+  measure_parameters(132, 32, 264);
+  measure_parameters(132, 128, 264);
+  measure_parameters(396, 128, 264);
   finish();
 }

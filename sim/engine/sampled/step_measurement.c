@@ -306,16 +306,13 @@ static ftl_arch arch_for(const ftl_step_measurement *m, int32_t num_ctas) {
 }
 
 // `alone`: what one CTA takes at this latency; all zeros when that is what is measured.
-static ftl_status measure_point(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency, bool code_is_warm,
+static ftl_status measure_point(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency, bool is_warm,
                                 const ftl_step_point *alone, ftl_step_point *point, ftl_error *error) {
   loop_marks *marks = marks_create(m, -1, -1);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
   ftl_arch arch = arch_for(m, num_ctas);
-  ftl_sm_config config = {.arch = &arch,
-                          .program = &m->cut.warps,
-                          .num_slots = num_ctas,
-                          .code_is_warm = code_is_warm,
-                          .bulk = !m->launch->no_bulk};
+  ftl_sm_config config = {
+      .arch = &arch, .program = &m->cut.warps, .num_slots = num_ctas, .is_warm = is_warm, .bulk = !m->launch->no_bulk};
   int64_t ctas[MAX_CTAS_PER_SM], starts[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
   choose_ctas(m, num_ctas, ctas);
   choose_starts(m, num_ctas, alone, starts);
@@ -355,7 +352,7 @@ static ftl_status measure_later(ftl_step_measurement *m, int64_t latency, ftl_st
                           .program = &m->cut.warps,
                           .num_slots = 1,
                           .persistent_stride = m->distance,
-                          .code_is_warm = true,
+                          .is_warm = true,
                           .bulk = !m->launch->no_bulk};
   ftl_sm_counters counters;
   ftl_status status =

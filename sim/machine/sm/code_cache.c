@@ -13,7 +13,7 @@ bool ftl_sm_code_cache_create(ftl_sm *sm) {
   cache->capacity = (int32_t)(sm->arch->sm_code_cache_bytes / SM_CODE_LINE_BYTES);
   cache->uses = 1;
   cache->fits = sm->code.num_lines <= cache->capacity;
-  if (!sm->config.code_is_warm || !cache->fits) return true;
+  if (!sm->config.is_warm || !cache->fits) return true;
   for (int32_t i = 0; i < sm->code.num_lines; i++) cache->lines[i].last_use = 1;
   cache->num_held = sm->code.num_lines;
   return true;

@@ -30,6 +30,15 @@ static void issue_exit(ftl_sm *sm, sm_warp *w, int64_t now) {
   }
 }
 
+static void issue_parameter(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
+  int64_t there = ftl_sm_parameter_fetch(sm, w, now), usual = now + w->op->latency;
+  if (last)
+    w->tokens[w->op->destination] =
+        there > usual ? sm_token_word(sm, there, SM_PRODUCER_PARAMETER) : sm_token_word(sm, usual, SM_PRODUCER_FIXED);
+  else
+    sc->ready[w->position] = now + w->op->interval;
+}
+
 // The producer's or consumer's stage that the LSU will find when it takes the instruction.
 static int32_t stage_of(ftl_sm *sm, sm_warp *w) {
   int32_t index = -1, ring = w->op->arg;
@@ -58,6 +67,9 @@ __attribute__((noinline)) static void issue_shared(ftl_sm *sm, sm_subcore *sc, s
 // true: the instruction has decided how its warp goes on; false: the warp goes on with what follows.
 __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
   switch (w->op->kind) {
+    case SM_PARAMETER:
+      issue_parameter(sm, sc, w, now, last);
+      break;
     case SM_GLOBAL:
       if (w->op->opcode == FTL_OP_CP_ASYNC) w->cp_pending[w->cp_closed % SM_GROUPS]++;
       break;

@@ -57,6 +57,7 @@ static void set_math(timing *of, const ftl_arch *arch, const ftl_product *produc
     of[op] = fixed(FTL_SM_PIPE_ALU, arch->alu_interval_cycles, arch->alu_latency_cycles);
   of[FTL_OP_UNIFORM] = fixed(FTL_SM_PIPE_BRANCH, 1, arch->uniform_latency_cycles);
   of[FTL_OP_R2UR] = fixed(FTL_SM_PIPE_ALU, arch->alu_interval_cycles, arch->uniform_move_latency_cycles);
+  of[FTL_OP_LDC].kind = SM_PARAMETER;
   timing imad = fixed(pipe_named(arch->imad_pipe), arch->imad_interval_cycles, arch->imad_latency_cycles);
   of[FTL_OP_IMAD] = of[FTL_OP_IMAD_WIDE] = of[FTL_OP_MOV] = imad;
   of[FTL_OP_FFMA] = fixed(FTL_SM_PIPE_FP32, arch->fp32_interval_cycles, arch->fp32_latency_cycles);
@@ -305,13 +306,16 @@ static void lay_out(sm_code *code, sm_op *ops, int32_t num_ops, int64_t *byte) {
 
 static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte, ftl_error *error) {
   const ftl_warp_role *r = &b->program->roles[role];
+  int32_t num_parameters = 0;
   for (int32_t i = 0; i < r->num_insts; i++) {
     const ftl_warp_inst *inst = &b->program->insts[r->first_inst + i];
     ftl_status status = check_inst(b, role, inst, error);
     if (status != FTL_OK) return status;
     ops[i] = op_of(b, role, inst, r->first_inst + i);
+    if (ops[i].kind == SM_PARAMETER) ops[i].arg = (uint16_t)num_parameters++;
     if (i > 0 && ops[i].kind == SM_END_LOOP && ops[i - 1].kind == SM_BRANCH) ops[i - 1].loop = ops[i].loop;
   }
+  if (num_parameters > b->code->num_parameters) b->code->num_parameters = num_parameters;
   lay_out(b->code, ops, r->num_insts, byte);
   ops[r->num_insts] = (sm_op){.kind = SM_END, .special = true, .repeat = 1, .loop = -1, .barrier = -1};
   return FTL_OK;

@@ -10,9 +10,10 @@
 
 // What an instruction does when it issues; from LOOP on, when the warp comes to it (these never issue).
 typedef enum sm_kind {
-  SM_FIXED,   // a pipe of the sub-core with fixed latency
-  SM_SHARED,  // MIO instruction that is done with the SM's data pipe
-  SM_GLOBAL,  // MIO instruction that makes lines
+  SM_FIXED,      // a pipe of the sub-core with fixed latency
+  SM_PARAMETER,  // the same, when the kernel's parameters are there
+  SM_SHARED,     // MIO instruction that is done with the SM's data pipe
+  SM_GLOBAL,     // MIO instruction that makes lines
   SM_CP_COMMIT,
   SM_CP_WAIT,
   SM_WGMMA,
@@ -42,7 +43,7 @@ typedef enum sm_kind {
 enum { SM_CODE_LINE_BYTES = 128 };
 
 // Why a token is not ready yet, in the low bits of a token word (see warp.h).
-enum { SM_PRODUCER_FIXED, SM_PRODUCER_SHARED, SM_PRODUCER_GLOBAL };
+enum { SM_PRODUCER_FIXED, SM_PRODUCER_SHARED, SM_PRODUCER_GLOBAL, SM_PRODUCER_PARAMETER };
 
 typedef struct sm_op {
   uint8_t kind, pipe, repeat, flags;
@@ -58,9 +59,9 @@ typedef struct sm_op {
   uint8_t bulk;       // a run of it may be one event
   uint8_t num_lines;  // of code that a warp enters when it comes to it; a run is as many instructions
   uint16_t line;      // the first of them
-  uint16_t data_cycles;   // on the SM's data pipe; WGMMA: of operand reads
-  uint16_t extra_cycles;  // beyond `latency`: wavefronts after the first, conflicts
-  uint16_t access, arg;
+  uint16_t data_cycles;                        // on the SM's data pipe; WGMMA: of operand reads
+  uint16_t extra_cycles;                       // beyond `latency`: wavefronts after the first, conflicts
+  uint16_t access, arg;                        // arg of PARAMETER: which 16 bytes
   uint16_t shared_wavefronts, bank_conflicts;  // what it adds to these counters
   uint8_t opcode;
   uint8_t is_store;    // waits for the store port
@@ -79,7 +80,8 @@ typedef struct sm_code {
   int32_t num_barriers;  // dense barriers of a CTA
   int32_t gate_lines;    // the most lines of any instruction
   uint32_t mma_interval_cycles;
-  int32_t num_lines;  // of code
+  int32_t num_lines;       // of code
+  int32_t num_parameters;  // of 16 bytes, that any role reads
 } sm_code;
 
 // FTL_INFEASIBLE when the program needs what the chip does not have; FTL_NO_MEMORY. `arena` owns the arrays.

@@ -125,7 +125,8 @@ static ftl_status build(ftl_sm *sm, ftl_error *error) {
   const sm_policy *policy = ftl_sm_policy_find(sm->arch->sm_scheduler);
   if (!policy) return ftl_error_set(error, FTL_BAD_INPUT, "sm.scheduler: no policy %s", sm->arch->sm_scheduler);
   sm->policy = *policy;
-  if (!allocate(sm) || !ftl_sm_cluster_create(sm) || !ftl_sm_code_cache_create(sm) || !ftl_sm_transactions_create(sm) ||
+  if (!allocate(sm) || !ftl_sm_cluster_create(sm) || !ftl_sm_code_cache_create(sm) || !ftl_sm_parameters_create(sm) ||
+      !ftl_sm_transactions_create(sm) ||
       !ftl_sm_l1_create(&sm->l1, l1_bytes(sm), sm->arch->l1_line_bytes, sm->arch->l1_ways, &sm->arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for an SM");
   place_warps(sm);
@@ -186,6 +187,7 @@ void ftl_sm_launch(ftl_sm *sm, int32_t slot_idx, int64_t cta, int64_t cycle) {
   if (sm->num_resident == 0) sm->base = cycle - sm->now > REBASE_CYCLES ? cycle - REBASE_CYCLES : sm->now;
   *slot = (sm_slot){.busy = true, .cta = cta, .start = cycle, .warps_left = sm->program->num_warps};
   sm->num_resident++;
+  ftl_sm_parameters_forget(sm, slot_idx);
   for (int32_t i = 0; i < sm->stages_per_cta; i++) sm->stages[slot_idx * sm->stages_per_cta + i] = (sm_stage){0};
   for (int32_t i = 0; i < sm->code.num_barriers; i++) sm->barrier_counts[slot_idx * sm->code.num_barriers + i] = 0;
   for (int32_t i = 0; i < sm->warpgroups_per_cta; i++)

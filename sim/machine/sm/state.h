@@ -14,6 +14,7 @@
 #include "machine/sm/code_cache.h"
 #include "machine/sm/gmma.h"
 #include "machine/sm/l1.h"
+#include "machine/sm/parameters.h"
 #include "machine/sm/ring.h"
 #include "machine/sm/slot.h"
 #include "machine/sm/subcore.h"
@@ -61,6 +62,7 @@ struct ftl_sm {
   sm_slot *slots;
   sm_tma tma;
   sm_code_cache code_cache;
+  sm_parameters parameters;
   sm_l1 l1;
 
   sm_transaction *transactions;

@@ -75,7 +75,7 @@ static inline uint32_t sm_latest_source(const sm_warp *w) {
 // What a wait for a token of this word is called.
 static inline ftl_stall sm_stall_of(uint32_t word) {
   static const uint8_t stalls[4] = {FTL_STALL_WAIT, FTL_STALL_SHORT_SCOREBOARD, FTL_STALL_LONG_SCOREBOARD,
-                                    FTL_STALL_WAIT};
+                                    FTL_STALL_IMC_MISS};
   return (ftl_stall)stalls[word & 3];
 }
 
