@@ -13,6 +13,7 @@ local sm = measurements .. "micro_shared_memory.csv: "
 local cold = measurements .. "micro_cold_start.csv: "
 local alu = measurements .. "micro_alu.csv: "
 local queues = measurements .. "micro_issue_queues.csv: "
+local stalls = "stall counts of ptxas 13.0 in sm_90a code of kernels/attention: "
 local copies = measurements .. "micro_async_copy.csv: "
 local near_hit = measurements .. "micro_chase.csv: near L2 hit 288 with 8 cycles of address arithmetic at 1980 MHz = 141 ns, H800 PCIe 258 at 1755 = 147 ns (Luo et al.); here 242 cycles of 1708 MHz = 142 ns, split 77 + 88 + 77; the middle agrees with micro_coalescer_window_ncu.csv, where a hit holds the coalescer for 64 to 128 SM cycles, near and far"
 
@@ -97,6 +98,8 @@ return die "gh100" {
   },
   branch = {
     redirect_cycles = measured(9, measurements .. "micro_branch.csv: an iteration takes 11 cycles beyond the unrolled one, 11.7 with the sixteenth of a branch in that; less IADD3, ISETP and BRA"),
+    not_taken_cycles = measured(4, stalls .. "a forward branch 5 or more (of 1161; 831 times 5, 266 times 6)"),
+    predicate_latency_cycles = measured(13, stalls .. "ISETP and the BRA that it decides 13 or more apart (of 685 pairs, 548 times 13; forward branches in four of five cases, loops' ends in one of four)"),
   },
   uniform = {
     latency_cycles = measured(4, "stall counts of ptxas 13.0 in sm_90a code of kernels/attention: dependent ULOP3, USHF, UIADD3 stand 4 cycles apart"),

@@ -5,14 +5,14 @@
 static void issue_branch(ftl_sm *sm, sm_warp *w, int64_t now) {
   const ftl_warp_loop *loop = w->op->loop >= 0 ? &sm->program->loops[w->op->loop] : NULL;
   if (w->op->flags & FTL_INST_GUARD) {
-    ftl_sm_warp_advance(sm, w, now, now + 1, FTL_STALL_WAIT);
+    ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_not_taken_cycles, FTL_STALL_WAIT);
     return;
   }
   bool taken = !loop || w->point.loop[loop->loop_var] + 1 < w->loop_hi[loop->loop_var];
   if (taken)
     ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_redirect_cycles, FTL_STALL_BRANCH_RESOLVING);
   else
-    ftl_sm_warp_advance(sm, w, now, now + 1, FTL_STALL_WAIT);
+    ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_not_taken_cycles, FTL_STALL_WAIT);
 }
 
 // The end of the code: a persistent CTA's warp goes on with its next tile.

@@ -304,6 +304,16 @@ static void lay_out(sm_code *code, sm_op *ops, int32_t num_ops, int64_t *byte) {
   }
 }
 
+// A branch needs its predicate earlier than an instruction of the pipes needs a register. Compilers put the compare of
+// a loop's end that far ahead; that of a guard hangs on what is only known there.
+static void make_predicate_late(sm_op *ops, int32_t branch, int64_t latency) {
+  for (int32_t i = branch - 1; i >= 0; i--) {
+    if (ops[i].kind != SM_FIXED || ops[i].destination != ops[branch].sources[0]) continue;
+    if (ops[i].latency < latency) ops[i].latency = (uint16_t)latency;
+    return;
+  }
+}
+
 static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte, ftl_error *error) {
   const ftl_warp_role *r = &b->program->roles[role];
   int32_t num_parameters = 0;
@@ -313,6 +323,7 @@ static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte
     if (status != FTL_OK) return status;
     ops[i] = op_of(b, role, inst, r->first_inst + i);
     if (ops[i].kind == SM_PARAMETER) ops[i].arg = (uint16_t)num_parameters++;
+    if (ops[i].flags & FTL_INST_GUARD) make_predicate_late(ops, i, b->arch->branch_predicate_latency_cycles);
     if (i > 0 && ops[i].kind == SM_END_LOOP && ops[i - 1].kind == SM_BRANCH) ops[i - 1].loop = ops[i].loop;
   }
   if (num_parameters > b->code->num_parameters) b->code->num_parameters = num_parameters;

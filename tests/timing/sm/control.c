@@ -20,6 +20,35 @@ Test(timing_sm_control, a_taken_branch_costs_the_redirect) {
   rig_destroy(r);
 }
 
+// The compare at 0 decides the branch, 13 cycles later, not 4; it is not taken, and 4 cycles go by: FFMA at 18.
+Test(timing_sm_control, a_branch_waits_for_its_predicate_and_stops_its_warp_when_not_taken) {
+  rig *r = rig_create(1);
+  r->arch.branch_not_taken_cycles = 4, r->arch.branch_predicate_latency_cycles = 13;
+  rig_add(r, FTL_OP_ISETP, 0, -1);                        // 0
+  rig_add(r, FTL_OP_BRA, -1, 0)->flags = FTL_INST_GUARD;  // 1
+  rig_add(r, FTL_OP_FFMA, 1, -1);                         // 2
+  rig_add(r, FTL_OP_EXIT, -1, -1);                        // 3
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 13);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 18);
+  rig_destroy(r);
+}
+
+// A loop's compare is as far ahead as it has to be in compiled code: here it counts as an instruction of 4 cycles, and
+// the branch goes back at 4.
+Test(timing_sm_control, the_compare_of_a_loops_end_is_not_waited_for) {
+  rig *r = rig_create(1);
+  r->arch.branch_predicate_latency_cycles = 13;
+  int32_t loop = rig_loop(r, 0, 0, 2);
+  rig_add(r, FTL_OP_ISETP, 0, -1);
+  rig_add(r, FTL_OP_BRA, -1, 0)->flags = FTL_INST_LOOP_BRANCH;
+  rig_end_loop(r, loop);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 4);
+  rig_destroy(r);
+}
+
 static int64_t insts_of_loop(int64_t trips) {
   rig *r = rig_create(1);
   int32_t outer = rig_loop(r, 0, 0, 2);
