@@ -282,6 +282,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
     out->cta_cycles += (int64_t)((__extension__(__int128) out->cta_cycles) * run.skipped_cycles / ran);
     out->end_cycle += run.skipped_cycles;
   }
+  out->end_cycle += traffic->hit_latency;  // CTAs end before their last stores are answered, the launch does not
   traffic->counts.dram_write_sectors += ftl_l2_tags_settle(traffic->tags);
   out->counts = traffic->counts;
   // Stores do not wait, but the launch ends when what they wrote has passed DRAM.

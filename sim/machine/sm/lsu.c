@@ -149,10 +149,8 @@ static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line
   hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
-    ftl_sm_request(sm, now, &lines[i], kind,
-                   (sm_transaction){.kind = SM_TX_STORE, .warp = entry->warp, .priority = entry->op->priority});
+    ftl_sm_request(sm, now, &lines[i], kind, (sm_transaction){.kind = SM_TX_STORE, .priority = entry->op->priority});
   }
-  entry->warp->outstanding += count;
   return count;
 }
 

@@ -138,7 +138,6 @@ static void send_line(ftl_sm *sm, sm_copy *copy, const ftl_line *line, int64_t n
                        .group = copy->cost};
   if (copy->is_store) {
     sm_reserve_data(sm, now, line_cycles(sm));
-    copy->warp->outstanding++;
   } else {
     sm->stages[copy->stage].pending_lines++;
   }
@@ -210,10 +209,6 @@ void ftl_sm_tma_peer_line(ftl_sm *sm, int32_t stage, int64_t now) { line_has_com
 
 void ftl_sm_tma_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
   sm->tma.pending_cost -= tx->group;
-  if (tx->kind == SM_TX_TMA_STORE) {
-    ftl_sm_outstanding_done(sm, tx->warp, now);
-  } else {
-    line_has_come(sm, tx->stage, now);
-  }
+  if (tx->kind == SM_TX_TMA_LOAD) line_has_come(sm, tx->stage, now);
   find_next(sm);
 }

@@ -109,10 +109,6 @@ static void take_reply(ftl_sm *sm, int32_t i, int64_t now) {
     case SM_TX_CP:
       copy_reply(sm, &tx, now);
       break;
-    case SM_TX_STORE:
-      ftl_sm_lg_add(sm, -1);
-      ftl_sm_outstanding_done(sm, tx.warp, now);
-      break;
     case SM_TX_TMA_LOAD:
     case SM_TX_TMA_STORE:
       ftl_sm_tma_reply(sm, &tx, now);

@@ -87,18 +87,21 @@ Test(timing_sm_global, the_least_recently_used_line_of_a_set_leaves) {
   rig_destroy(r);
 }
 
-// The store issues at 0, EXIT at 1; the warp leaves when the store is accepted, at 200: 198 cycles of drain (2..199).
-Test(timing_sm_global, a_warp_leaves_when_its_stores_are_accepted) {
+// Stores of a line at 0 and 1, EXIT at 2. The LSU takes the second when the first's 128 bytes have gone, at 4: the warp
+// leaves at 5, after 2 cycles of drain (3 and 4), and not when memory has answered, at 204.
+Test(timing_sm_global, a_warp_leaves_when_the_lsu_has_its_stores) {
   rig *r = rig_create(1);
+  r->arch.l1_store_bytes_per_cycle = 32;
   uint16_t line = rig_access(r, 0, 1);
   add_tile(r);
   add_access(r, FTL_OP_STG, -1, line);
+  add_access(r, FTL_OP_STG, -1, line);
   rig_add(r, FTL_OP_EXIT, -1, -1);
-  cr_assert_eq(rig_run(r, 1), 200);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_DRAIN], 198);
+  cr_assert_eq(rig_run(r, 1), 5);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_DRAIN], 2);
   cr_assert_eq(r->requests[0].kind, FTL_MEM_WRITE);
   cr_assert_eq(r->requests[0].full_sectors, 15);
-  cr_assert_eq(rig_counters(r)->write_sectors, 4);
+  cr_assert_eq(rig_counters(r)->write_sectors, 8);
   rig_destroy(r);
 }
 

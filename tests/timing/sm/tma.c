@@ -131,7 +131,7 @@ Test(timing_sm_tma, copies_take_turns) {
 }
 
 // A store of 3 lines: issued 0, lines read at 40, 41, 42; the wait ends when the last is read (next issue 43), EXIT at
-// 44, and the warp leaves when the last is accepted, at 242.
+// 44: nothing waits until memory has accepted the last, at 242.
 Test(timing_sm_tma, a_store_is_waited_for_until_it_is_read) {
   rig *r = rig_create(1);
   uint16_t access = rig_access(r, 0, 3);
@@ -139,7 +139,7 @@ Test(timing_sm_tma, a_store_is_waited_for_until_it_is_read) {
   rig_add(r, FTL_OP_TMA_STORE, -1, -1)->access = access;
   rig_add(r, FTL_OP_TMA_STORE_WAIT, -1, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
-  cr_assert_eq(rig_run(r, 1), 242);
+  cr_assert_eq(rig_run(r, 1), 45);
   cr_assert_eq(rig_cycle(r, 0, 2, 0), 43);
   for (int i = 0; i < 3; i++) {
     cr_assert_eq(r->requests[i].kind, FTL_MEM_WRITE);
