@@ -59,7 +59,7 @@ return die "gh100" {
     shared_drift_permille = measured(20, measurements .. "cta_drift.csv: mean of ten attention kernels with 2 to 4 CTAs an SM, warm and cold, for want of a microbenchmark: deviation of the time of CTAs in the last place, inside GPCs, over the square root of their iterations"),
     age_spread_permille = measured(70, measurements .. "cta_drift.csv: mean of the same at their longest, 0 to 290: times of the last slot, whose CTAs come last, over those of slot 0, where all places are taken"),
     gpc_clock_spread_ppm = measured(1600, measurements .. "cta_trace.csv: cycles over ns of the CTAs of each SM, which are alike inside a GPC; standard deviation 0.9 to 2.1 permille in six of the seven launches"),
-    scheduler = guess("gty", "measured on GA102 (Huerta et al., MICRO 2025)"),
+    scheduler = measured("goy", measurements .. "micro_warp_order.csv: of two CTAs of 16 warps the one that came first ends at 168 kcycles, the other at 311, also where it has the slot of one that has left; within a CTA the last warp of a sub-core ends first, by 34 kcycles"),
     has_ldmatrix = datasheet(1, "PTX ISA, ldmatrix: from sm_75"),
     has_cp_async = datasheet(1, "PTX ISA, cp.async: from sm_80"),
     has_tma = datasheet(1, "PTX ISA, cp.async.bulk: from sm_90"),

@@ -1,6 +1,8 @@
 // Greedy policies go on with the warp that issued last; else the oldest, or the youngest: order of arrival on the SM,
-// and within a CTA of warp index. Greedy then youngest is what Huerta et al. find on Turing to Blackwell (Analyzing
-// Modern NVIDIA GPU cores, MICRO 2025, CGGTY).
+// and within a CTA of warp index. Within a CTA the youngest is what Huerta et al. find on Turing to Blackwell
+// (Analyzing Modern NVIDIA GPU cores, MICRO 2025, CGGTY). On the H200 the CTA that came first is ahead of those that
+// came after it, whatever their slots, and within it the youngest warp (kernels/measurements/micro_warp_order.csv):
+// "goy".
 #include "machine/sm/policy.h"
 
 #include <string.h>
@@ -34,7 +36,10 @@ const sm_policy *ftl_sm_policy_find(const char *name) {
   static const struct {
     const char *name;
     sm_policy policy;
-  } policies[] = {{"gto", {pick_oldest, true}}, {"gty", {pick_youngest, true}}, {"lrr", {pick_next, false}}};
+  } policies[] = {{"goy", {pick_oldest, true, true}},
+                  {"gto", {pick_oldest, true, false}},
+                  {"gty", {pick_youngest, true, false}},
+                  {"lrr", {pick_next, false, false}}};
   for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
     if (strcmp(policies[i].name, name) == 0) return &policies[i].policy;
   return NULL;

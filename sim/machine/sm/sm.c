@@ -194,6 +194,7 @@ void ftl_sm_launch(ftl_sm *sm, int32_t slot_idx, int64_t cta, int64_t cycle) {
     sm->warpgroups[slot_idx * sm->warpgroups_per_cta + i] = (sm_warpgroup){0};
   for (int32_t i = 0; i < sm->program->num_warps; i++)
     ftl_sm_warp_start(sm, &sm->warps[slot_idx * sm->program->num_warps + i], cta, cycle);
+  sm->num_launched++;
 }
 
 // Brings every counter to `until`.

@@ -81,7 +81,7 @@ struct ftl_sm {
   ftl_sm_finished *finished;
   int32_t num_finished;
 
-  int64_t launch_sequence, active_until, num_events;
+  int64_t num_launched, active_until, num_events;
   int32_t num_resident;
   int64_t gone_warp_cycles;  // resident cycles of warps that have left
   ftl_sm_counters counters;

@@ -26,7 +26,7 @@ struct sm_subcore {
   uint64_t eligible;                        // positions
   uint32_t not_selected[SM_MAX_POSITIONS];  // cycles since `settled` in which another warp was chosen
   uint32_t undispatched[SM_MAX_POSITIONS];  // the same in which its pipe was held, before the pipe was taken again
-  int64_t age[SM_MAX_POSITIONS];            // order of arrival
+  int64_t age[SM_MAX_POSITIONS];            // order of arrival: CTAs, and within one its warps by the policy
   sm_warp *warps[SM_MAX_POSITIONS];
   sm_run run;
   int64_t dispatch_free;  // all that has issued is dispatched by then
@@ -39,6 +39,7 @@ struct sm_subcore {
 typedef struct sm_policy {
   int32_t (*pick)(const sm_subcore *sc, uint64_t eligible);  // a position among the bits of `eligible`, at least one
   bool goes_on;                                              // with the warp that issued last, whenever it can
+  bool youngest_of_cta;                                      // among the warps of a CTA the last counts as the oldest
 } sm_policy;
 
 // ---- run.c ----

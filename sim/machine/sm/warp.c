@@ -189,13 +189,18 @@ static void reset_warp(ftl_sm *sm, sm_warp *w) {
   w->tiles_done = 0;
 }
 
+static int64_t age_of(const ftl_sm *sm, const sm_warp *w) {
+  int32_t num_warps = sm->program->num_warps;
+  return sm->num_launched * num_warps + (sm->policy.youngest_of_cta ? num_warps - 1 - w->warp : w->warp);
+}
+
 void ftl_sm_warp_start(ftl_sm *sm, sm_warp *w, int64_t cta, int64_t cycle) {
   sm_subcore *sc = subcore_of(sm, w);
   reset_warp(sm, w);
   w->point = (ftl_expr_point){.cta = cta, .warp = w->warp_in_role};
   w->start = w->settled = cycle;
   w->mio_free = 0;
-  sc->age[w->position] = sm->launch_sequence++;
+  sc->age[w->position] = age_of(sm, w);
   sc->not_selected[w->position] = sc->undispatched[w->position] = 0;
   w->op = w->first_op - 1;
   ftl_sm_warp_advance(sm, w, cycle, cycle, FTL_STALL_WAIT);

@@ -173,6 +173,37 @@ Test(timing_sm_issue, gty_goes_on_with_a_warp_and_then_takes_the_youngest) {
   run_policy("gty", (const int32_t[]){0, 0, 0, 8, 8, 8, 4, 4, 4});
 }
 
+// Two CTAs of 8 warps, an FFMA and EXIT each: sub-core 0 has warps 0 and 4 of both. Slot and warp by cycle.
+static void run_ctas(const char *policy, const int32_t (*order)[2]) {
+  rig *r = rig_create(8);
+  r->num_slots = 2;
+  strcpy(r->arch.sm_scheduler, policy);
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 2);
+  int32_t at = 0;
+  for (int32_t i = 0; i < r->num_issues; i++) {
+    if (r->log[i].warp % 4 != 0) continue;
+    cr_assert_eq(r->log[i].cycle, at);
+    cr_assert(r->log[i].slot == order[at][0] && r->log[i].warp == order[at][1], "%s: slot %d, warp %d in cycle %d",
+              policy, r->log[i].slot, r->log[i].warp, at);
+    at++;
+  }
+  cr_assert_eq(at, 8);
+  rig_destroy(r);
+}
+
+// As if warp 0 of slot 0 had issued last: it goes on. Then the other warp of the CTA that came first, and of the CTA
+// that came after it the youngest warp first.
+Test(timing_sm_issue, goy_takes_the_youngest_warp_of_the_oldest_cta) {
+  run_ctas("goy", (const int32_t[][2]){{0, 0}, {0, 0}, {0, 4}, {0, 4}, {1, 4}, {1, 4}, {1, 0}, {1, 0}});
+}
+
+Test(timing_sm_issue, gto_and_gty_go_by_the_order_of_ctas_and_warps_alike) {
+  run_ctas("gto", (const int32_t[][2]){{0, 0}, {0, 0}, {0, 4}, {0, 4}, {1, 0}, {1, 0}, {1, 4}, {1, 4}});
+  run_ctas("gty", (const int32_t[][2]){{0, 0}, {0, 0}, {1, 4}, {1, 4}, {1, 0}, {1, 0}, {0, 4}, {0, 4}});
+}
+
 Test(timing_sm_issue, lrr_takes_the_next_warp_in_turn) {
   run_policy("lrr", (const int32_t[]){4, 8, 0, 4, 8, 0, 4, 8, 0});
 }
