@@ -27,7 +27,8 @@ static ftl_status write_timeline(FILE *out, const ftl_point *point, const ftl_ar
     return ftl_error_set(error, FTL_BAD_INPUT, "--from=%lld must be before --until=%lld",
                          (long long)arguments->from_cycle, (long long)arguments->until_cycle);
   }
-  return ftl_timeline_write(out, &point->spec, point->arch, arguments->from_cycle, arguments->until_cycle, error);
+  return ftl_timeline_write(out, &point->spec, point->arch, (int)arguments->launch, arguments->from_cycle,
+                            arguments->until_cycle, error);
 }
 
 static bool is_file(FILE *file) {

@@ -64,11 +64,11 @@ static ftl_status write_run(timeline *t, const ftl_warp_program *warps, const ft
   return status;
 }
 
-ftl_status ftl_timeline_write(FILE *out, const ftl_spec *spec, const ftl_arch *arch, int64_t from_cycle,
+ftl_status ftl_timeline_write(FILE *out, const ftl_spec *spec, const ftl_arch *arch, int launch_idx, int64_t from_cycle,
                               int64_t until_cycle, ftl_error *error) {
   ftl_tile_program *tile;
   ftl_warp_program *warps;
-  ftl_status status = ftl_predict_programs(spec, arch, 0, &tile, &warps, error);
+  ftl_status status = ftl_predict_programs(spec, arch, launch_idx, &tile, &warps, error);
   if (status != FTL_OK) return status;
   int64_t held_khz = spec->value[FTL_PARAM_clock_mhz] * KHZ_PER_MHZ;
   timeline t = {

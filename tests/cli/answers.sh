@@ -61,6 +61,13 @@ cmp -s first second || bad "the same question has two answers"
 accepted "HMMA" "$REAL" trace $S
 accepted "" "$REAL" trace $S --timeline t.json --until 2000
 grep -q '^[[{]' t.json || bad "no timeline"
+# Decoding multiplies in its first launch only; the second one combines the splits.
+D="--arch a100_80 --workload flash_decode heads=8 kv_heads=2 seqlen_q=1 seqlen_kv=1024 head_dim=64 splits=4"
+accepted "" "$REAL" trace $D --timeline t.json
+grep -q '"HMMA' t.json || bad "no products in the timeline of launch 0"
+accepted "" "$REAL" trace $D --launch 1 --timeline t.json
+grep -q '"EXIT"' t.json || bad "nothing in the timeline of launch 1"
+if grep -q '"HMMA' t.json; then bad "the timeline of launch 1 shows launch 0"; fi
 refused 1 "shared memory" "$REAL" trace --arch a100_80 --workload flash2_fwd heads=2 seqlen=256 head_dim=256 block_m=256 block_n=256 num_stages=4
 
 finish
