@@ -1,0 +1,162 @@
+/* Which warp of a sub-core issues, if several could? One to four warps a sub-core run the same rounds of a stream from
+ * the same cycle on. Served alike they end together; if one goes before another, it ends first, at its share of the
+ * time.
+ *
+ * x is the warp's place on its sub-core, in order of its index. Rows: when it ended, in cycles a round of all its
+ * sub-core's warps (so that the last to end has what a round takes). `beside` runs it with one more warpgroup, of the
+ * lowest indices, that multiplies without a pause until all have ended. */
+#include "bench.h"
+#include "hopper.h"
+using namespace bench;
+
+constexpr int num_values = 64, max_warps = 4;
+
+struct Values {
+  float x[num_values];
+  float f, g;
+};
+
+__device__ __forceinline__ void fmul(float &x) { asm volatile("mul.rn.f32 %0, %0, 0f3F800001;" : "+f"(x)); }
+__device__ __forceinline__ void fadd(float &x, float a) { asm volatile("add.rn.f32 %0, %0, %1;" : "+f"(x) : "f"(a)); }
+__device__ __forceinline__ void ffma(float &x, float a, float b) {
+  asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x) : "f"(a), "f"(b));
+}
+__device__ __forceinline__ void fmnmx(float &x, float a) { asm volatile("max.f32 %0, %0, %1;" : "+f"(x) : "f"(a)); }
+__device__ __forceinline__ void mufu(float &x) { asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x)); }
+__device__ __forceinline__ void f2fp(float &x, float a) {
+  asm volatile("{ .reg .b32 p; cvt.rn.f16x2.f32 p, %0, %1; mov.b32 %0, p; }" : "+f"(x) : "f"(a));
+}
+
+#define STREAM(Name, ...)                                            \
+  struct Name {                                                      \
+    static __device__ __forceinline__ void round(Values &v) {        \
+      _Pragma("unroll") for (int i = 0; i < 64; i++) { __VA_ARGS__ } \
+    }                                                                \
+  };
+STREAM(Fmul, fmul(v.x[i % 16]);)
+STREAM(Fmul_chain, fmul(v.x[0]);)
+STREAM(Fmnmx, fmnmx(v.x[i % 16], v.g);)
+STREAM(F2fp, f2fp(v.x[i % 16], v.g);)
+STREAM(Mufu, mufu(v.x[i % 16]);)
+STREAM(Ffma_mufu, ffma(v.x[i % 16], v.f, v.g); mufu(v.x[16 + i % 16]);)
+STREAM(Fmnmx_mufu, fmnmx(v.x[i % 16], v.g); mufu(v.x[16 + i % 16]);)
+struct Softmax {
+  static __device__ __forceinline__ void round(Values &v) {
+    float m[2] = {v.f, v.g}, s[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < 64; i++) fmnmx(m[i / 2 % 2], v.x[i]);
+#pragma unroll
+    for (int i = 0; i < 64; i++) {
+      ffma(v.x[i], v.f, m[i / 2 % 2]);
+      mufu(v.x[i]);
+      if (i >= 8) fadd(s[i / 2 % 2], v.x[i - 8]);
+      if (i % 2 && i >= 8) f2fp(v.x[i - 8], v.x[i - 7]);
+    }
+#pragma unroll
+    for (int i = 56; i < 64; i++) {
+      fadd(s[i / 2 % 2], v.x[i]);
+      if (i % 2) f2fp(v.x[i], v.x[i - 1]);
+    }
+    v.x[0] += s[0] + s[1];
+  }
+};
+
+template <class X>
+__device__ __forceinline__ void rounds(int amount, uint32_t *sink, uint32_t r) {
+  Values v;
+  v.f = 0.5f + 0.001f * (float)r, v.g = 0.25f * (float)r;
+#pragma unroll
+  for (int i = 0; i < num_values; i++) v.x[i] = 1.0f + (float)(threadIdx.x + i) * 0.001f;
+#pragma unroll 1
+  for (int count = 0; count < amount; count++) X::round(v);
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < num_values; i++) sum += v.x[i];
+  sink[threadIdx.x] = __float_as_uint(sum);
+}
+
+__device__ __forceinline__ void products(const volatile int *left, volatile int *seen, uint8_t *tiles, uint32_t *sink) {
+  float d[64];
+#pragma unroll
+  for (int i = 0; i < 64; i++) d[i] = 0;
+  uint64_t a_desc = hopper::descriptor(hopper::smem(tiles), 16, 1024),
+           b_desc = hopper::descriptor(hopper::smem(tiles) + 32768, 16, 1024);
+#pragma unroll 1
+  for (;;) {
+    if (threadIdx.x == 0) *seen = *left;
+    asm volatile("bar.sync 1, 128;" ::: "memory");  // all four warps see the same
+    if (*seen == 0) break;
+    hopper::wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < 32; i++) Wgmma<128>::template ss<0>(d, a_desc, b_desc, 1);
+    hopper::wgmma_commit();
+    hopper::wgmma_wait<0>();
+  }
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < 64; i++) sum += d[i];
+  sink[threadIdx.x] = __float_as_uint(sum);
+}
+
+/* ended[p]: of the p-th warp of sub-core 0. */
+template <class X, bool beside>
+__global__ __launch_bounds__(128 * (max_warps + beside), 1) void run(int num_rounds, uint64_t *ended, uint32_t *sink,
+                                                                     uint32_t r) {
+  extern __shared__ __align__(1024) uint8_t tiles[];
+  __shared__ int left, seen;
+  __shared__ unsigned long long start;
+  int group = (int)threadIdx.x / 128 - beside;
+  for (uint32_t i = threadIdx.x; i < 64 * 1024 / 4; i += blockDim.x)
+    ((uint32_t *)tiles)[i] = 0x2C002C00 + (i * 2654435761u >> 24);
+  if (threadIdx.x == 0) left = (int)blockDim.x / 32 - 4 * beside;
+  hopper::proxy_fence();
+  __syncthreads();
+  if (threadIdx.x == 0) start = cycles64() + 2000;
+  __syncthreads();
+  if (beside && group < 0) {
+    products(&left, &seen, tiles, sink);
+    return;
+  }
+  while (cycles64() < start) {
+  }
+  rounds<X>(num_rounds, sink, r);
+  uint64_t end = cycles64();
+  if (threadIdx.x % 128 == 0) ended[group] = end - start;
+  if (threadIdx.x % 32 == 0) atomicSub(&left, 1);
+}
+
+template <class X, bool beside>
+static void measure(const char *name) {
+  static uint64_t *ended = device_alloc<uint64_t>(max_warps);
+  static uint32_t *sink = device_alloc<uint32_t>(1024);
+  const int num_rounds = 256;
+  allow_shared(run<X, beside>, 66 * 1024);
+  for (int warps = 1; warps <= (beside ? 3 : max_warps); warps++) {
+    for (int warm = 0; warm < 2; warm++)
+      run<X, beside><<<1, 128 * (warps + beside), 66 * 1024>>>(num_rounds, ended, sink, 3);
+    finish();
+    std::vector<uint64_t> at = to_host(ended, warps);
+    char variant[64];
+    snprintf(variant, sizeof variant, "%s%s_%dwarps", beside ? "beside_wgmma_" : "", name, warps);
+    for (int i = 0; i < warps; i++)
+      row("scheduler", variant, "place", i, "ended", (double)at[(size_t)i] / num_rounds, "cycles");
+  }
+}
+
+template <class X>
+static void both(const char *name) {
+  measure<X, false>(name);
+  measure<X, true>(name);
+}
+
+int main() {
+  both<Fmul>("FMUL");
+  both<Fmul_chain>("FMUL_chain");
+  both<Fmnmx>("FMNMX");
+  both<F2fp>("F2FP");
+  both<Mufu>("MUFU");
+  both<Ffma_mufu>("FFMA_and_MUFU");
+  both<Fmnmx_mufu>("FMNMX_and_MUFU");
+  both<Softmax>("softmax");
+  return 0;
+}
