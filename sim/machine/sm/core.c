@@ -166,6 +166,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   if (w->settled < now) sm_settle(sm, sc, w, now);
   w->settled = now + 1;
   sc->last = position;
+  sc->last_issue = now;
   sm_note_held(sc, op->pipe);
   sc->pipe_held[op->pipe] = now + op->interval;
   sc->pipe_free[op->pipe] = now + op->interval;

@@ -1,8 +1,9 @@
 // Greedy policies go on with the warp that issued last; else the oldest, or the youngest: order of arrival on the SM,
 // and within a CTA of warp index. Within a CTA the youngest is what Huerta et al. find on Turing to Blackwell
 // (Analyzing Modern NVIDIA GPU cores, MICRO 2025, CGGTY). On the H200 the CTA that came first is ahead of those that
-// came after it, whatever their slots, and within it the youngest warp (kernels/measurements/micro_warp_order.csv):
-// "goy".
+// came after it, whatever their slots (kernels/measurements/micro_warp_order.csv), and warps of a CTA that do the same
+// end together, whatever pipe they wait for (micro_scheduler.csv): greedy from one cycle to the next only, then of the
+// oldest CTA the longest waiting.
 #include "machine/sm/policy.h"
 
 #include <string.h>
@@ -26,6 +27,40 @@ static int32_t pick_youngest(const sm_subcore *sc, uint64_t eligible) {
   return goes_on(sc, eligible) ? sc->last : extreme_age(sc, eligible, true);
 }
 
+static bool has_just_issued(const sm_subcore *sc, uint64_t eligible) {
+  return goes_on(sc, eligible) && sc->last_issue == sc->eligible_at - 1;
+}
+
+// Those whose instruction has waited longest, for its pipe too.
+static uint64_t longest_waiting(const sm_subcore *sc, uint64_t eligible) {
+  int64_t first = SM_NEVER;
+  for (uint64_t left = eligible; left; left &= left - 1) {
+    int64_t ready = sc->ready[__builtin_ctzll(left)];
+    if (ready < first) first = ready;
+  }
+  uint64_t longest = 0;
+  for (uint64_t left = eligible; left; left &= left - 1)
+    if (sc->ready[__builtin_ctzll(left)] == first) longest |= left & -left;
+  return longest;
+}
+
+static uint64_t of_oldest_cta(const sm_subcore *sc, uint64_t eligible) {
+  int32_t slot = sc->warps[extreme_age(sc, eligible, false)]->slot;
+  uint64_t of_cta = 0;
+  for (uint64_t left = eligible; left; left &= left - 1)
+    if (sc->warps[__builtin_ctzll(left)]->slot == slot) of_cta |= left & -left;
+  return of_cta;
+}
+
+static int32_t pick_longest_waiting(const sm_subcore *sc, uint64_t eligible) {
+  return has_just_issued(sc, eligible) ? sc->last : extreme_age(sc, longest_waiting(sc, eligible), true);
+}
+
+static int32_t pick_longest_waiting_of_oldest_cta(const sm_subcore *sc, uint64_t eligible) {
+  if (has_just_issued(sc, eligible)) return sc->last;
+  return extreme_age(sc, longest_waiting(sc, of_oldest_cta(sc, eligible)), false);
+}
+
 // The first after the one that issued last, by position.
 static int32_t pick_next(const sm_subcore *sc, uint64_t eligible) {
   uint64_t after = sc->last < 63 ? eligible >> (sc->last + 1) << (sc->last + 1) : 0;
@@ -36,10 +71,9 @@ const sm_policy *ftl_sm_policy_find(const char *name) {
   static const struct {
     const char *name;
     sm_policy policy;
-  } policies[] = {{"goy", {pick_oldest, true, true}},
-                  {"gto", {pick_oldest, true, false}},
-                  {"gty", {pick_youngest, true, false}},
-                  {"lrr", {pick_next, false, false}}};
+  } policies[] = {{"goy", {pick_oldest, SM_NEVER, true}},    {"gol", {pick_longest_waiting_of_oldest_cta, 1, true}},
+                  {"gto", {pick_oldest, SM_NEVER, false}},   {"gty", {pick_youngest, SM_NEVER, false}},
+                  {"gtl", {pick_longest_waiting, 1, false}}, {"lrr", {pick_next, 0, false}}};
   for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
     if (strcmp(policies[i].name, name) == 0) return &policies[i].policy;
   return NULL;

@@ -2,14 +2,15 @@
 // what follows it is more than an instruction that waits for its tokens.
 //
 // It does while what it keeps waiting cannot issue between its instructions: warps that are not ready before its end;
-// and where the policy goes on with the warp that issued last, those that wait for the same pipe, which is taken again
-// whenever it is free, and, where the run issues in every cycle, those that wait for the other pipes of the sub-core.
+// and where the policy goes on with the warp that issued last an interval before, those that wait for the same pipe,
+// which is taken again whenever it is free, and, where the run issues in every cycle, those that wait for the other
+// pipes of the sub-core.
 // What becomes able to issue meanwhile cuts the run there. Every counter is as if the instructions issued one by one.
 #include "machine/sm/accounting.h"
 
 // The warp at `position` waits however long the run goes on.
 static bool gives_way(const ftl_sm *sm, const sm_subcore *sc, int32_t position, uint8_t pipe, int64_t interval) {
-  if (!sm->policy.goes_on) return false;
+  if (interval > sm->policy.goes_on_cycles) return false;
   return sc->pipe[position] == pipe || (interval == 1 && sc->pipe[position] <= FTL_SM_PIPE_SFU);
 }
 
@@ -104,6 +105,7 @@ int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   w->reason = FTL_STALL_WAIT;
   w->repeat_left = (uint8_t)(w->repeat_left - run.count);
   sc->last = run.position;
+  sc->last_issue = last;
   sc->pipe_held[w->op->pipe] = last + w->op->interval;
   sc->pipe_free[w->op->pipe] = last + run.interval;
   sc->pipe_taker[w->op->pipe] = run.position;

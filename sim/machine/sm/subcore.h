@@ -19,9 +19,10 @@ struct sm_subcore {
   int64_t ready[SM_MAX_POSITIONS];  // SM_NEVER: blocked, or no warp
   uint8_t pipe[SM_MAX_POSITIONS];
   int64_t pipe_free[FTL_SM_PIPE_COUNT];
-  int64_t pipe_held[FTL_SM_PIPE_COUNT];   // from this cycle until pipe_free the pipe has room, but dispatch does not
-  int32_t pipe_taker[FTL_SM_PIPE_COUNT];  // position of the warp that issued there last
-  int32_t num_positions, last;
+  int64_t pipe_held[FTL_SM_PIPE_COUNT];     // from this cycle until pipe_free the pipe has room, but dispatch does not
+  int32_t pipe_taker[FTL_SM_PIPE_COUNT];    // position of the warp that issued there last
+  int32_t num_positions, last;              // `last`: of the warp that issued last
+  int64_t last_issue;                       // when it did
   int64_t eligible_at;                      // when `eligible`, and no other, may issue; SM_NEVER: to be found anew
   uint64_t eligible;                        // positions
   uint32_t not_selected[SM_MAX_POSITIONS];  // cycles since `settled` in which another warp was chosen
@@ -38,8 +39,8 @@ struct sm_subcore {
 
 typedef struct sm_policy {
   int32_t (*pick)(const sm_subcore *sc, uint64_t eligible);  // a position among the bits of `eligible`, at least one
-  bool goes_on;                                              // with the warp that issued last, whenever it can
-  bool youngest_of_cta;                                      // among the warps of a CTA the last counts as the oldest
+  int64_t goes_on_cycles;  // with the warp that issued last, if it can so many cycles later or sooner
+  bool youngest_of_cta;    // among the warps of a CTA the last counts as the oldest
 } sm_policy;
 
 // ---- run.c ----

@@ -173,6 +173,11 @@ Test(timing_sm_issue, gty_goes_on_with_a_warp_and_then_takes_the_youngest) {
   run_policy("gty", (const int32_t[]){0, 0, 0, 8, 8, 8, 4, 4, 4});
 }
 
+// All are ready at 0: the youngest begins, and goes on from cycle to cycle.
+Test(timing_sm_issue, gtl_goes_on_with_a_warp_and_then_takes_the_youngest_of_those_that_waited_alike) {
+  run_policy("gtl", (const int32_t[]){8, 8, 8, 4, 4, 4, 0, 0, 0});
+}
+
 // Two CTAs of 8 warps, an FFMA and EXIT each: sub-core 0 has warps 0 and 4 of both. Slot and warp by cycle.
 static void run_ctas(const char *policy, const int32_t (*order)[2]) {
   rig *r = rig_create(8);
@@ -267,6 +272,13 @@ Test(timing_sm_issue, a_run_keeps_another_warp_from_its_pipe_as_its_instructions
     run_beside("gto", bulk, 5, 5);
     run_beside("gty", bulk, 5, 5);
   }
+}
+
+// The same with gtl: it does not go on after two cycles, and warp 0 has waited since 0 where warp 4, which began, is
+// ready again at 2. So warp 4 issues at 0, 4, 8, 12, 16 and warp 0 at 2, 6, 10, 14, 18. The other is not selected in
+// each of these cycles but the last, and throttled in the cycle after.
+Test(timing_sm_issue, gtl_takes_warps_that_wait_for_a_pipe_in_turn) {
+  for (int bulk = 0; bulk < 2; bulk++) run_beside("gtl", bulk, 9, 9);
 }
 
 // mma interval 8, latency 30: a chain through the accumulator at 0, 30, 60; the pipe works 8 cycles each.
