@@ -86,7 +86,7 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
     return status;
   }
   ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
-  traffic->miss_latency += traffic->far_latency / 2;  // half of the lines come by way of the other side, their home
+  traffic->miss_latency += traffic->far_latency;  // half of the lines come by way of the other side, the last ones too
   traffic->l2_sector_cost =
       sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
   traffic->sm_sector_cost = sm_sector_cost(launch, sm_khz);
@@ -258,7 +258,7 @@ static int64_t of_run(const request *ask, int64_t sectors, int64_t sampled) {
 static void wait_for_fill(const ftl_traffic *traffic, const request *ask, ftl_traffic_wait *wait) {
   int64_t left = ask->entry->fill_ready - ask->now;
   if (left <= wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue) return;
-  int64_t unloaded = traffic->hit_latency + traffic->far_latency + traffic->miss_latency;
+  int64_t unloaded = traffic->hit_latency + traffic->miss_latency;
   wait->marks.dram = ask->entry->fill_mark;
   wait->latency_cycles = left / FTL_TRAFFIC_UNIT < unloaded ? left / FTL_TRAFFIC_UNIT : unloaded;
   wait->queue = left - wait->latency_cycles * FTL_TRAFFIC_UNIT;

@@ -39,8 +39,8 @@ typedef struct ftl_traffic {
   ftl_l2_tags *tags;
   ftl_tile_lines tiles;
   int64_t sm_khz;
-  int64_t hit_latency, far_latency;         // SM cycles, unloaded: far on top of hit
-  int64_t miss_latency;                     // on top of hit: of a tile from DRAM, mean over its lines' home sides
+  int64_t hit_latency, far_latency;  // SM cycles, unloaded: far on top of hit
+  int64_t miss_latency;  // on top of hit: of a tile from DRAM, whose last lines have their home on the other side
   int64_t l2_sector_cost, far_sector_cost;  // 1/65536 SM cycle
   int64_t dram_read_cost, dram_write_cost;  // of a sector; of one written, with what it costs the reads around it
   int64_t ask_sector_cost, sm_sector_cost, gpc_sector_cost;
