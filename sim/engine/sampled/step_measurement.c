@@ -6,12 +6,14 @@
 #include "base/check.h"
 #include "engine/sampled/l1_tiles.h"
 #include "engine/sampled/lone_sm.h"
+#include "engine/totals.h"
 
 enum {
   KEPT_ITERATIONS = 12,  // of a loop; the second half gives its time
   KEPT_OUTER = 2,        // of the loop around others; the last gives the times of what is in it
   SEARCHED_CTAS = 4096,  // among which the representative CTA is sought
   MAX_CTAS_PER_SM = 32,
+  NUM_PHASES = 4,  // runs of CTAs that share an SM, each from another beginning
 };
 
 // A copy of the programs whose loops end after KEPT_ITERATIONS.
@@ -269,14 +271,18 @@ static void choose_ctas(const ftl_step_measurement *m, int32_t num_ctas, int64_t
   for (int32_t i = 0; i < num_ctas; i++) ctas[i] = (m->representative + (grid - distance % grid) * i) % grid;
 }
 
-// CTAs of a long run have drifted apart, so that one computes while another waits: they start an iteration of the
-// longest loop of a lone CTA apart.
-static void choose_starts(const ftl_step_measurement *m, int32_t num_ctas, const ftl_step_point *alone,
-                          int64_t *starts) {
+static int64_t longest_iteration(const ftl_step_measurement *m, const ftl_step_point *point) {
   int64_t longest = 0;
   for (int32_t k = 0; k < m->segments->num_loops; k++)
-    if (alone->time[2 * k + 1] > longest) longest = alone->time[2 * k + 1];
-  for (int32_t i = 0; i < num_ctas; i++) starts[i] = longest * i / num_ctas / FTL_STEP_UNIT;
+    if (point->time[2 * k + 1] > longest) longest = point->time[2 * k + 1];
+  return longest;
+}
+
+// CTAs of a long run have drifted apart, so that one computes while another waits: they start within an iteration of
+// the longest loop of a lone CTA, one behind the other by an odd number of its (2 * NUM_PHASES)ths.
+static void choose_starts(int32_t num_ctas, int64_t iteration, int32_t phase, int64_t *starts) {
+  for (int32_t i = 0; i < num_ctas; i++)
+    starts[i] = iteration * ((2 * phase + 1) * i % (2 * NUM_PHASES)) / (2 * NUM_PHASES * FTL_STEP_UNIT);
 }
 
 // Bytes that a CTA loads into registers in the loop that loads most of them: what lies between two passes over a row.
@@ -305,22 +311,45 @@ static ftl_arch arch_for(const ftl_step_measurement *m, int32_t num_ctas) {
   return arch;
 }
 
-// `alone`: what one CTA takes at this latency; all zeros when that is what is measured.
-static ftl_status measure_point(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency, bool is_warm,
-                                const ftl_step_point *alone, ftl_step_point *point, ftl_error *error) {
+static ftl_status measure_run(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency, bool is_warm,
+                              const int64_t *starts, ftl_step_point *point, ftl_error *error) {
   loop_marks *marks = marks_create(m, -1, -1);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
   ftl_arch arch = arch_for(m, num_ctas);
   ftl_sm_config config = {
       .arch = &arch, .program = &m->cut.warps, .num_slots = num_ctas, .is_warm = is_warm, .bulk = !m->launch->no_bulk};
-  int64_t ctas[MAX_CTAS_PER_SM], starts[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
+  int64_t ctas[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
   choose_ctas(m, num_ctas, ctas);
-  choose_starts(m, num_ctas, alone, starts);
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, starts, num_ctas, mark_iteration, marks, ends,
                                       &point->counters, error);
   if (status == FTL_OK) fill_times(marks, num_ctas, starts, ends, point->time);
   free(marks);
   return status;
+}
+
+static ftl_status measure_alone(const ftl_step_measurement *m, int64_t latency, bool is_warm, ftl_step_point *point,
+                                ftl_error *error) {
+  int64_t start = 0;
+  return measure_run(m, 1, latency, is_warm, &start, point, error);
+}
+
+// How CTAs fall into step hangs on how far apart they begin: two of 64 x 128 tiles with mma.sync at head_dim 64 end up
+// side by side, in each other's way at every pipe (4610 cycles for an iteration of both), or half an iteration apart
+// (3520). On the H200 they drift through all of that (3970): the mean of several beginnings.
+static ftl_status measure_shared(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency,
+                                 const ftl_step_point *alone, ftl_step_point *point, ftl_error *error) {
+  int64_t iteration = longest_iteration(m, alone), starts[MAX_CTAS_PER_SM];
+  int32_t num_runs = iteration > 0 ? NUM_PHASES : 1;
+  for (int32_t phase = 0; phase < num_runs; phase++) {
+    ftl_step_point run = {0};
+    choose_starts(num_ctas, iteration, phase, starts);
+    ftl_status status = measure_run(m, num_ctas, latency, true, starts, &run, error);
+    if (status != FTL_OK) return status;
+    for (int32_t s = 0; s < 2 * m->segments->num_loops + 1; s++) point->time[s] += run.time[s];
+    ftl_sm_counters_add(&point->counters, &run.counters);
+  }
+  for (int32_t s = 0; s < 2 * m->segments->num_loops + 1; s++) point->time[s] /= num_runs;
+  return FTL_OK;
 }
 
 static bool same_trips(const ftl_step_measurement *m, int64_t cta, int64_t other) {
@@ -395,12 +424,12 @@ void ftl_step_measurement_destroy(ftl_step_measurement *m) {
 ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cycles, ftl_step_point *alone,
                                      ftl_step_point *shared, ftl_error *error) {
   int32_t most_ctas = m->launch->occupancy.ctas_per_sm;
-  ftl_status status = measure_point(m, 1, latency_cycles, true, alone, alone, error);
+  ftl_status status = measure_alone(m, latency_cycles, true, alone, error);
   if (status != FTL_OK) return status;
   memcpy(alone->later, alone->time, sizeof alone->later);
   if (m->distance > 0) status = measure_later(m, latency_cycles, alone, error);
   if (status != FTL_OK) return status;
-  if (most_ctas > 1) return measure_point(m, most_ctas, latency_cycles, true, alone, shared, error);
+  if (most_ctas > 1) return measure_shared(m, most_ctas, latency_cycles, alone, shared, error);
   *shared = *alone;
   return FTL_OK;
 }
@@ -408,9 +437,8 @@ ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cy
 ftl_status ftl_step_measurement_take_cold(const ftl_step_measurement *m, int64_t latency_cycles,
                                           const ftl_step_point *alone, int64_t extra[FTL_MAX_SEGMENTS],
                                           ftl_error *error) {
-  const ftl_step_point together = {0};  // one CTA begins at once
   ftl_step_point cold = {0};
-  ftl_status status = measure_point(m, 1, latency_cycles, false, &together, &cold, error);
+  ftl_status status = measure_alone(m, latency_cycles, false, &cold, error);
   for (int32_t s = 0; status == FTL_OK && s <= 2 * m->segments->num_loops; s++)
     extra[s] = cold.time[s] - alone->time[s];
   return status;

@@ -14,8 +14,8 @@ typedef struct timed {
   ftl_step_times times;
 } timed;
 
-static void start_of(timed *t, const char *parameters, bool no_bulk) {
-  t->l = lower_flash2("a100_80", parameters);
+static void start_on(timed *t, const char *arch, const char *parameters, bool no_bulk) {
+  t->l = lower_flash2(arch, parameters);
   t->launch = (ftl_launch){.arch = t->l.arch,
                            .tile = t->l.tile,
                            .warps = t->l.warps,
@@ -24,6 +24,8 @@ static void start_of(timed *t, const char *parameters, bool no_bulk) {
   cr_assert(ftl_segments_try_init(&t->segments, t->l.warps));
   cr_assert_eq(ftl_step_times_init(&t->times, &t->launch, &t->segments, SM_KHZ, LATENCIES, NULL), FTL_OK);
 }
+
+static void start_of(timed *t, const char *parameters, bool no_bulk) { start_on(t, "a100_80", parameters, no_bulk); }
 
 static void start(timed *t, bool no_bulk) {
   start_of(t, "heads=8 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4", no_bulk);
@@ -90,5 +92,21 @@ Test(unit_engine_step_times, code_whose_time_a_loop_has_takes_none) {
     num_loops += s % 2;
   }
   cr_expect_eq(num_loops, 3);
+  stop(&t);
+}
+
+// Two CTAs of one warp a sub-core end up side by side or half an iteration apart, as they begin: an iteration of
+// both takes 1.9 or 1.4 times as long as one CTA's alone. Four beginnings are run, and the time is their mean.
+Test(unit_engine_step_times, ctas_that_share_an_sm_are_run_from_several_beginnings) {
+  timed t;
+  start_on(&t, "h200",
+           "heads=64 seqlen=2048 head_dim=64 block_m=64 block_n=128 num_warps=4 num_stages=2 causal=1 mma=mma "
+           "copy=cp_async code=plain",
+           false);
+  cr_assert_eq(t.times.most_ctas, 2);
+  const ftl_step_point *alone = ftl_step_times_point(&t.times, 0, 0), *shared = ftl_step_times_point(&t.times, 1, 0);
+  cr_expect_eq(shared->counters.warp_insts, 4 * 2 * alone->counters.warp_insts);
+  double longer = (double)shared->time[1] / (double)alone->time[1];
+  cr_expect(longer > 1.5 && longer < 1.85, "%.2f", longer);
   stop(&t);
 }
