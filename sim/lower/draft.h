@@ -48,9 +48,10 @@ typedef struct ftl_draft {
   ftl_draft_value *values;
   int32_t *waits;
   int32_t num_insts, capacity_insts, num_values, capacity_values, num_waits, capacity_waits;
-  ftl_product product;  // what its products multiply: their timing
-  bool failed;          // out of memory, reported once by ftl_draft_finish
-  ftl_draft_inst sink;  // what ftl_draft_add gives when memory is out
+  ftl_product product;   // what its products multiply: their timing
+  bool fragments_early;  // ldmatrix stands farther ahead of its product than it takes
+  bool failed;           // out of memory, reported once by ftl_draft_finish
+  ftl_draft_inst sink;   // what ftl_draft_add gives when memory is out
 } ftl_draft;
 
 // A zeroed draft is an empty one. ftl_draft_add presets no destination, sources, access, token and ring; its result is

@@ -167,8 +167,9 @@ typedef struct role_draft {
   int32_t role_idx;
   const ftl_fragment_shape *shape;
   const ftl_op_order *orders;
-  int32_t cap;  // registers a thread may have
-  bool serial_wgmma, is_short_of_registers;
+  int32_t cap;        // registers a thread may have
+  int32_t order_cap;  // the same once instructions are selected; 0: as many
+  bool serial_wgmma, is_short_of_registers, fragments_early;
 } role_draft;
 
 // Selects the role's instructions and orders them; *result says what registers they need.
@@ -191,9 +192,11 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
                     .is_short_of_registers = how->is_short_of_registers,
                     .serial_wgmma = how->serial_wgmma};
   s->draft.product = b->program->product;
+  s->draft.fragments_early = how->fragments_early;
   ftl_status status = ftl_select_role(s, error);
   if (status != FTL_OK) return status;
-  return ftl_draft_finish(&s->draft, b->arch, how->cap, add_local_access, s, result, error);
+  int32_t cap = how->order_cap > 0 ? how->order_cap : how->cap;
+  return ftl_draft_finish(&s->draft, b->arch, cap, add_local_access, s, result, error);
 }
 
 static ftl_status draft_role_again(builder *b, ftl_select *s, const role_draft *how, const ftl_select_lists *before,
@@ -216,35 +219,56 @@ static bool may_add_instructions(const builder *b, const ftl_role *role, int32_t
 // Wgmmas that cannot all be in flight within the role's registers are drafted again, one at a time. A role that misses
 // an occupancy step by little is drafted again to fit it, as ptxas does for the block size of __launch_bounds__, and
 // stays so if nothing has to be stored in loops for it, and if the order is all that changes where it may not add
-// instructions. Operands of wgmmas have registers of their own only where that spills nothing.
-static ftl_status draft_role_to_fit(builder *b, ftl_select *s, int32_t role_idx, const ftl_fragment_shape *shape,
-                                    const ftl_op_order *orders, ftl_draft_result *result, ftl_error *error) {
-  const ftl_role *role = &b->tile->roles[role_idx];
-  ftl_select_lists before = b->lists;
-  role_draft free_draft = {.role_idx = role_idx, .shape = shape, .orders = orders, .cap = role_cap(b, role)};
-  ftl_status status = draft_role(b, s, &free_draft, result, error);
+// instructions. Operands of wgmmas have registers of their own only where that spills nothing. *how says in the end how
+// it was drafted.
+static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, const ftl_select_lists *before,
+                                    ftl_draft_result *result, ftl_error *error) {
+  const ftl_role *role = &b->tile->roles[how->role_idx];
+  ftl_status status = draft_role(b, s, how, result, error);
   if (status != FTL_OK) return status;
   if (result->spilled_registers > 0) {
-    free_draft.is_short_of_registers = true;
-    status = draft_role_again(b, s, &free_draft, &before, result, error);
+    how->is_short_of_registers = true;
+    status = draft_role_again(b, s, how, before, result, error);
     if (status != FTL_OK) return status;
   }
-  if (result->wgmma_registers >= free_draft.cap) {
-    free_draft.serial_wgmma = true;
-    return draft_role_again(b, s, &free_draft, &before, result, error);
+  if (result->wgmma_registers >= how->cap) {
+    how->serial_wgmma = true;
+    return draft_role_again(b, s, how, before, result, error);
   }
   if (role->num_registers > 0 || b->tile->num_roles > 1) return FTL_OK;
-  role_draft tight = free_draft;
+  role_draft tight = *how;
   tight.cap = ftl_next_occupancy_step(b->arch, b->program->num_warps, result->registers_per_thread);
   int32_t missed_by = result->registers_per_thread - tight.cap, num_insts = s->draft.num_insts;
   int32_t most_pct = has_products(b->tile, role) ? MAX_ORDER_SQUEEZE_PCT : MAX_ROW_SQUEEZE_PCT;
   if (missed_by > tight.cap * most_pct / 100) return FTL_OK;
   bool may_add = may_add_instructions(b, role, missed_by, tight.cap);
-  status = draft_role_again(b, s, &tight, &before, result, error);
+  status = draft_role_again(b, s, &tight, before, result, error);
   if (status != FTL_OK) return status;
   bool stores_nothing = result->spilled_registers == result->reloaded_registers;
-  if (stores_nothing && (may_add || s->draft.num_insts <= num_insts)) return FTL_OK;
-  return draft_role_again(b, s, &free_draft, &before, result, error);
+  if (stores_nothing && (may_add || s->draft.num_insts <= num_insts)) {
+    *how = tight;
+    return FTL_OK;
+  }
+  return draft_role_again(b, s, how, before, result, error);
+}
+
+static bool loads_fragments(const ftl_draft *draft) {
+  for (int32_t i = 0; i < draft->num_insts; i++)
+    if (draft->insts[i].inst.opcode == FTL_OP_LDSM) return true;
+  return false;
+}
+
+// ptxas loads fragments farther ahead of their products than they take, where registers are left. The role has been
+// drafted as `how` says, with each as late as its latency allows; it is again, with the registers that it needed so.
+static ftl_status draft_fragments_early(builder *b, ftl_select *s, const role_draft *how,
+                                        const ftl_select_lists *before, ftl_draft_result *result, ftl_error *error) {
+  if (result->spilled_registers > 0 || b->tile->num_roles > 1 || !loads_fragments(&s->draft)) return FTL_OK;
+  role_draft early = *how;
+  early.fragments_early = true;
+  early.order_cap = result->registers_per_thread;
+  ftl_status status = draft_role_again(b, s, &early, before, result, error);
+  if (status != FTL_OK || result->spilled_registers == 0) return status;
+  return draft_role_again(b, s, how, before, result, error);
 }
 
 static ftl_status lower_role(builder *b, int32_t role_idx, const ftl_fragment_shape *shape, ftl_error *error) {
@@ -256,7 +280,10 @@ static ftl_status lower_role(builder *b, int32_t role_idx, const ftl_fragment_sh
   if (status == FTL_OK && alone) status = ftl_ring_order_find(b->tile, role, b->options.copy, orders, error);
   if (status == FTL_OK) {
     ftl_draft_result result = {0};
-    status = draft_role_to_fit(b, s, role_idx, shape, alone ? orders : NULL, &result, error);
+    ftl_select_lists before = b->lists;
+    role_draft how = {.role_idx = role_idx, .shape = shape, .orders = alone ? orders : NULL, .cap = role_cap(b, role)};
+    status = draft_role_to_fit(b, s, &how, &before, &result, error);
+    if (status == FTL_OK) status = draft_fragments_early(b, s, &how, &before, &result, error);
     if (status == FTL_OK) status = finish_role(b, s, result, error);
     ftl_draft_fini(&s->draft);
   }

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
-enum { WGMMA_M = 64 };
+// Stall cycles from an ldmatrix to the first product that reads it: the median of the kernels for compute
+// capability 9.0 in kernels/measurements/sass_order.csv.
+enum { WGMMA_M = 64, FRAGMENT_LEAD_CYCLES = 37 };
 
 static ftl_op_timing entry(ftl_pipe pipe, int64_t interval_cycles, int64_t latency_cycles) {
   return (ftl_op_timing){(int32_t)pipe, (int32_t)interval_cycles, (int32_t)latency_cycles};
@@ -63,6 +65,11 @@ void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch, const ft
   timings->wgmma_fma_per_cycle = product->wgmma_fma_per_cycle;
   timings->wgmma_k = product->operand_columns;
   timings->wgmma_tail_cycles = (int32_t)arch->tensor_wgmma_tail_cycles;
+}
+
+void ftl_op_timings_move_fragments(ftl_op_timings *timings) {
+  int32_t *latency_cycles = &timings->of[FTL_OP_LDSM].latency_cycles;
+  if (*latency_cycles < FRAGMENT_LEAD_CYCLES) *latency_cycles = FRAGMENT_LEAD_CYCLES;
 }
 
 ftl_op_timing ftl_op_timing_of(const ftl_op_timings *timings, const ftl_warp_inst *inst) {

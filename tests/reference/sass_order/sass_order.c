@@ -162,16 +162,20 @@ Test(reference_sass_order, exponentials_meet_the_products_with_v_where_ptxas_let
   }
 }
 
-// ptxas keeps a fragment 29 cycles (the latency of ldmatrix) to 76 in flight; lowering just the latency.
-Test(reference_sass_order, fragments_are_loaded_their_latency_ahead_of_their_product) {
+// ptxas keeps a fragment 29 cycles (the latency of ldmatrix) to 76 in flight, by what registers are left. With the
+// latency alone the medians would be 13.8 cycles off in the mean.
+Test(reference_sass_order, fragments_are_loaded_as_far_ahead_of_their_product_as_ptxas_loads_them) {
   static kernel kernels[MAX_KERNELS];
-  int count = read_kernels(kernels);
+  int count = read_kernels(kernels), num_with_fragments = 0;
+  double sum = 0;
   for (int i = 0; i < count; i++) {
     facts f = lowered_facts(&kernels[i]);
     cr_expect_eq(isnan(f.ldmatrix_to_product), isnan(kernels[i].sass.ldmatrix_to_product), "kernel %d", i);
     if (isnan(f.ldmatrix_to_product)) continue;
     cr_expect_geq(f.ldmatrix_to_product, 28, "kernel %d: %.0f cycles", i, f.ldmatrix_to_product);
-    cr_expect_leq(f.ldmatrix_to_product, 1.1 * kernels[i].sass.ldmatrix_to_product, "kernel %d: %.0f cycles", i,
-                  f.ldmatrix_to_product);
+
+    sum += fabs(f.ldmatrix_to_product - kernels[i].sass.ldmatrix_to_product);
+    num_with_fragments++;
   }
+  cr_expect_leq(sum / num_with_fragments, 11, "mean error %.1f cycles", sum / num_with_fragments);
 }
