@@ -96,14 +96,16 @@ int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref
   return given < end || ref->pages.page_rows > 0 ? given : end;
 }
 
+int64_t ftl_tile_ref_end_column(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point) {
+  int64_t end = program->tensors[ref->tensor].num_columns;
+  if (ref->column_end == FTL_TENSOR_END) return end;
+  int64_t nearer = ftl_expr_eval(program, ref->column_end, point);
+  return nearer < end ? nearer : end;
+}
+
 int64_t ftl_tile_ref_num_columns(const ftl_tile_program *program, const ftl_tile_ref *ref,
                                  const ftl_expr_point *point) {
-  int64_t column = ftl_expr_eval(program, ref->column, point), end = program->tensors[ref->tensor].num_columns;
-  if (ref->column_end != FTL_TENSOR_END) {
-    int64_t nearer = ftl_expr_eval(program, ref->column_end, point);
-    if (nearer < end) end = nearer;
-  }
-  int64_t left = end - column;
+  int64_t left = ftl_tile_ref_end_column(program, ref, point) - ftl_expr_eval(program, ref->column, point);
   return left < 0 ? 0 : left < ref->columns ? left : ref->columns;
 }
 

@@ -386,8 +386,9 @@ int32_t ftl_tile_scale_groups(const ftl_ring *to, const ftl_ring *scales);
 static inline int32_t ftl_tile_scale_row(const ftl_ring *scales, int32_t num_groups, int32_t row, int32_t group) {
   return row / scales->columns * num_groups + group;
 }
-// The first row beyond those of a reference that exist.
+// The first row beyond those of a reference that exist; the first column.
 int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);
+int64_t ftl_tile_ref_end_column(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);
 // Columns of a reference that exist at a point; 0: none.
 int64_t ftl_tile_ref_num_columns(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);
 int32_t ftl_tile_num_warps(const ftl_tile_program *program);

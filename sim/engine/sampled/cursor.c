@@ -38,7 +38,8 @@ ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref
   ftl_ref_step step = {0};
   step.is_steady = r->pages.page_rows == 0 && is_fixed(tile, r->row_end, ref->loop_var) &&
                    is_fixed(tile, r->batch, ref->loop_var) && is_fixed(tile, r->head, ref->loop_var) &&
-                   is_fixed(tile, r->column, ref->loop_var) && is_fixed(tile, r->column_end, ref->loop_var) &&
+                   is_fixed(tile, r->column_end, ref->loop_var) &&
+                   try_slope(tile, r->column, ref->loop_var, &step.columns) &&
                    (r->present == FTL_ALWAYS || try_slope(tile, r->present, ref->loop_var, &step.presence)) &&
                    try_slope(tile, r->row, ref->loop_var, &step.rows);
   return step;
@@ -57,10 +58,10 @@ ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment
   const ftl_tensor *tensor = &tile->tensors[r->tensor];
   ftl_expr_point point = point_at(tile, ref, cta, outer, 0);
   int64_t batch = ftl_expr_eval(tile, r->batch, &point), head = ftl_expr_eval(tile, r->head, &point);
-  int64_t columns = ftl_tile_ref_num_columns(tile, r, &point), element_bytes = ftl_dtype_bytes(tensor->dtype);
-  int64_t element = ftl_expr_eval(tile, r->column, &point) + batch * tensor->batch_stride + head * tensor->head_stride;
-  return (ftl_ref_cursor){.base_bytes = tensor->base_bytes + element * element_bytes,
-                          .row_bytes = (int32_t)(columns * element_bytes),
+  int64_t column = ftl_expr_eval(tile, r->column, &point);
+  int64_t element = column + batch * tensor->batch_stride + head * tensor->head_stride;
+  return (ftl_ref_cursor){.base_bytes = tensor->base_bytes + element * ftl_dtype_bytes(tensor->dtype),
+                          .num_columns = ftl_tile_ref_end_column(tile, r, &point) - column,
                           .first_row = ftl_expr_eval(tile, r->row, &point),
                           .end_row = ftl_tile_ref_end_row(tile, r, &point),
                           .first_presence = r->present == FTL_ALWAYS ? 1 : ftl_expr_eval(tile, r->present, &point)};
@@ -70,6 +71,17 @@ static int64_t presence_at(const ftl_ref_step *step, const ftl_ref_cursor *curso
   return cursor->first_presence + iteration * step->presence;
 }
 
+typedef struct range {
+  int64_t from, to;
+} range;
+
+// Columns of the tiles of iterations [first, first + count), as far as they exist, counted from the cursor's first.
+static range columns_of(const ftl_tile_ref *ref, const ftl_ref_step *step, const ftl_ref_cursor *cursor, int64_t first,
+                        int64_t count) {
+  int64_t from = first * step->columns, to = (first + count - 1) * step->columns + ref->columns;
+  return (range){from, to < cursor->num_columns ? to : cursor->num_columns};
+}
+
 ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
                              const ftl_ref_cursor *cursor, int64_t cta, int64_t outer, int64_t iteration) {
   if (!step->is_steady) {
@@ -77,50 +89,70 @@ ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref
     return ftl_tile_place_of(tile, ref->ref, &point);
   }
   const ftl_tensor *tensor = &tile->tensors[ref->ref->tensor];
-  ftl_tile_place place = {.row_stride_bytes = tensor->row_stride * ftl_dtype_bytes(tensor->dtype)};
-  if (cursor->row_bytes == 0 || presence_at(step, cursor, iteration) <= 0) return place;
+  int64_t element_bytes = ftl_dtype_bytes(tensor->dtype);
+  ftl_tile_place place = {.row_stride_bytes = tensor->row_stride * element_bytes};
+  range columns = columns_of(ref->ref, step, cursor, iteration, 1);
+  if (columns.from >= columns.to || presence_at(step, cursor, iteration) <= 0) return place;
   int64_t row = cursor->first_row + iteration * step->rows, rows_left = cursor->end_row - row;
   if (rows_left <= 0) return place;
   FTL_CHECK(row >= 0, "%s of %s: tile outside the tensor (row %lld)", tensor->name, tile->name, (long long)row);
-  place.address_bytes = cursor->base_bytes + row * place.row_stride_bytes;
-  place.row_bytes = cursor->row_bytes;
+  place.address_bytes = cursor->base_bytes + row * place.row_stride_bytes + columns.from * element_bytes;
+  place.row_bytes = (int32_t)((columns.to - columns.from) * element_bytes);
   place.num_rows = rows_left < ref->ref->rows ? (int32_t)rows_left : ref->ref->rows;
   return place;
 }
 
-typedef struct row_range {
-  int64_t from, to;
-} row_range;
-
 // Rows of the tiles of iterations [first, first + count), as far as they exist.
-static row_range rows_of(const ftl_tile_ref *ref, const ftl_ref_step *step, const ftl_ref_cursor *cursor, int64_t first,
-                         int64_t count) {
+static range rows_of(const ftl_tile_ref *ref, const ftl_ref_step *step, const ftl_ref_cursor *cursor, int64_t first,
+                     int64_t count) {
   int64_t a = cursor->first_row + first * step->rows, b = a + (count - 1) * step->rows;
-  row_range range = {.from = a < b ? a : b, .to = (a < b ? b : a) + ref->rows};
-  if (range.from < 0) range.from = 0;
-  if (range.to > cursor->end_row) range.to = cursor->end_row;
-  return range;
+  range rows = {.from = a < b ? a : b, .to = (a < b ? b : a) + ref->rows};
+  if (rows.from < 0) rows.from = 0;
+  if (rows.to > cursor->end_row) rows.to = cursor->end_row;
+  return rows;
+}
+
+static int32_t num_parts(int64_t whole, int64_t part) { return (int32_t)((whole + part - 1) / part); }
+
+// Of rows `asked` among rows `all`, and of columns.
+static ftl_tile_run run_of(const ftl_tensor *tensor, const ftl_ref_cursor *cursor, range all, range asked,
+                           range columns) {
+  ftl_tile_run run = {.priority = tensor->l2_priority};
+  if (asked.from >= asked.to || columns.from >= columns.to) return run;
+  int64_t element_bytes = ftl_dtype_bytes(tensor->dtype), row_stride_bytes = tensor->row_stride * element_bytes;
+  run.place =
+      (ftl_tile_place){.address_bytes = cursor->base_bytes + all.from * row_stride_bytes + columns.from * element_bytes,
+                       .row_stride_bytes = row_stride_bytes,
+                       .num_rows = (int32_t)(all.to - all.from),
+                       .row_bytes = (int32_t)((columns.to - columns.from) * element_bytes)};
+  run.first_row = (int32_t)(asked.from - all.from);
+  run.num_rows = (int32_t)(asked.to - asked.from);
+  return run;
+}
+
+// Tiles beside each other that share a sector are asked for it each.
+static bool shares_sectors(const ftl_tensor *tensor, const ftl_tile_ref *ref, const ftl_ref_cursor *cursor) {
+  enum { SECTOR_BYTES = 32 };
+  int64_t element_bytes = ftl_dtype_bytes(tensor->dtype);
+  return (cursor->base_bytes | ref->columns * element_bytes | tensor->row_stride * element_bytes) % SECTOR_BYTES != 0;
 }
 
 bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
                      const ftl_ref_cursor *cursor, int64_t group_first, int64_t group, int64_t first, int64_t count,
                      ftl_tile_run *run) {
-  const ftl_tensor *tensor = &tile->tensors[ref->ref->tensor];
-  if (!step->is_steady || (step->rows != ref->ref->rows && step->rows != -ref->ref->rows)) return false;
-  *run = (ftl_tile_run){.priority = tensor->l2_priority};
+  const ftl_tile_ref *r = ref->ref;
+  const ftl_tensor *tensor = &tile->tensors[r->tensor];
+  bool is_tall = step->columns == 0 && (step->rows == r->rows || step->rows == -r->rows);
+  bool is_wide = step->rows == 0 && step->columns == r->columns && !shares_sectors(tensor, r, cursor);
+  if (!step->is_steady || !(is_tall || is_wide)) return false;
+  *run = (ftl_tile_run){0};
   for (; count > 0 && presence_at(step, cursor, first) <= 0; count--) first++;
   while (count > 0 && presence_at(step, cursor, first + count - 1) <= 0) count--;
-  row_range asked = rows_of(ref->ref, step, cursor, first, count);
-  if (count == 0 || cursor->row_bytes == 0 || asked.from >= asked.to) return true;
-  row_range all = rows_of(ref->ref, step, cursor, group_first, group);
-  int64_t row_stride_bytes = tensor->row_stride * ftl_dtype_bytes(tensor->dtype);
-  run->place = (ftl_tile_place){.address_bytes = cursor->base_bytes + all.from * row_stride_bytes,
-                                .row_stride_bytes = row_stride_bytes,
-                                .num_rows = (int32_t)(all.to - all.from),
-                                .row_bytes = cursor->row_bytes};
-  run->first_row = (int32_t)(asked.from - all.from);
-  run->num_rows = (int32_t)(asked.to - asked.from);
-  run->num_tiles = (run->num_rows + ref->ref->rows - 1) / ref->ref->rows;
+  if (count == 0) return true;
+  range asked = rows_of(r, step, cursor, first, count), columns = columns_of(r, step, cursor, first, count);
+  *run = run_of(tensor, cursor, is_tall ? rows_of(r, step, cursor, group_first, group) : asked, asked, columns);
+  if (is_wide) run->tile_row_bytes = (int32_t)(r->columns * ftl_dtype_bytes(tensor->dtype));
+  run->num_tiles = is_tall ? num_parts(run->num_rows, r->rows) : num_parts(run->place.row_bytes, run->tile_row_bytes);
   return true;
 }
 

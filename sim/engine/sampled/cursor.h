@@ -1,5 +1,5 @@
 // Where the tile of an access lies in one iteration of its loop after the other. Most move by a constant number of rows
-// an iteration: their place is then worked out from a base and a step, the others' from their expressions.
+// or columns an iteration: their place is then worked out from a base and a step, the others' from their expressions.
 #ifndef FTL_ENGINE_SAMPLED_CURSOR_H
 #define FTL_ENGINE_SAMPLED_CURSOR_H
 
@@ -7,17 +7,17 @@
 #include "lower/walk.h"
 
 typedef struct ftl_ref_step {
-  bool is_steady;  // batch, head, columns and the end of the rows stay, no pages; row and presence grow by these an
-                   // iteration
-  int64_t rows, presence;
+  bool is_steady;  // batch, head and the ends of rows and columns stay, no pages; row, column and presence grow by
+                   // these an iteration
+  int64_t rows, columns, presence;
 } ftl_ref_step;
 
 // A steady access of one CTA in the loop (or straight code) that it runs now.
 typedef struct ftl_ref_cursor {
-  int64_t base_bytes;  // address of the tile's first column in row 0 of the batch and head
+  int64_t base_bytes;  // address of the first tile's first column in row 0 of the batch and head
   int64_t first_row, end_row;
+  int64_t num_columns;     // from the first tile's first column to the end
   int64_t first_presence;  // present where above 0
-  int32_t row_bytes;       // 0: no columns, so absent throughout
 } ftl_ref_cursor;
 
 // How an access moves from iteration to iteration, from the form of its expressions.
@@ -28,17 +28,18 @@ ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment
 ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
                              const ftl_ref_cursor *cursor, int64_t cta, int64_t outer, int64_t iteration);
 
-// Tiles of successive iterations that follow each other in memory, as one tall tile.
+// Tiles of successive iterations that follow each other in memory, as one tall tile, or one wide one.
 typedef struct ftl_tile_run {
   ftl_tile_place place;         // of the tiles of a whole group of iterations
   int32_t first_row, num_rows;  // of its rows, the ones that are asked for
   int32_t num_tiles;            // asked for one after the other; 0: none is present
+  int32_t tile_row_bytes;       // of a wide tile: of the rows of each of its tiles; else 0
   ftl_l2_priority priority;     // of their tensor
 } ftl_tile_run;
 
 // Iterations [first, first + count) are asked for. They are part of the group [group_first, group_first + group), which
-// is the same for all CTAs, so that a run is found again under the same place. False where the tiles do not follow each
-// other.
+// is the same for all CTAs, so that a run of rows is found again under the same place; a run of columns is found by
+// CTAs that ask for the same iterations. False where the tiles do not follow each other, or share sectors.
 bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
                      const ftl_ref_cursor *cursor, int64_t group_first, int64_t group, int64_t first, int64_t count,
                      ftl_tile_run *run);

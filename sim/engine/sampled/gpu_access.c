@@ -62,28 +62,64 @@ static bool is_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref,
   return true;
 }
 
-bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now, ftl_step_wait *longest) {
+// Iterations [first, first + count) of an access, counted from the present event's first.
+typedef struct access_span {
+  ftl_cta_member member;
+  int32_t ref_idx;
+  int64_t first, count;
+  int64_t now;
+} access_span;
+
+static ftl_tile_place place_at(const ftl_gpu_run *run, const access_span *span, int64_t i) {
+  const ftl_cta_state *state = &run->slots[span->member.state_slot];
+  const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[span->ref_idx];
+  ftl_tile_place place = ftl_ref_place(run->segments->tile, ref, &run->steps[state->segment][span->ref_idx],
+                                       &run->cursors[span->member.slot * run->num_cursors + span->ref_idx],
+                                       span->member.cta, state->outer, state->iteration + i);
+  return ref->is_lookup && place.num_rows > 0 ? sector_of(&place) : place;
+}
+
+// As one run where the tiles follow each other.
+static bool try_access_span(ftl_gpu_run *run, const access_span *span, ftl_step_wait *longest) {
+  const ftl_cta_state *state = &run->slots[span->member.state_slot];
   const ftl_tile_program *tile = run->segments->tile;
-  const ftl_cta_state *state = &run->slots[member.state_slot];
-  const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[ref_idx];
-  const ftl_ref_step *step = &run->steps[state->segment][ref_idx];
-  const ftl_ref_cursor *cursor = &run->cursors[member.slot * run->num_cursors + ref_idx];
+  const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[span->ref_idx];
   int64_t group = state->segment % 2 == 1 ? run->plan.group : 1;
-  int64_t group_first = state->iteration - (state->first_value + state->iteration) % group;
+  int64_t iteration = state->iteration + span->first;
+  int64_t group_first = iteration - (state->first_value + iteration) % group;
   ftl_tile_run tiles;
-  if (group > 1 && !ref->is_direct &&
-      ftl_ref_try_run(tile, ref, step, cursor, group_first, group, state->iteration, state->count, &tiles))
+  if (group > 1 && !ref->is_lookup &&
+      ftl_ref_try_run(tile, ref, &run->steps[state->segment][span->ref_idx],
+                      &run->cursors[span->member.slot * run->num_cursors + span->ref_idx], group_first, group,
+                      iteration, span->count, &tiles))
     return tiles.num_tiles == 0 ||
-           try_access_run(run, member, ref, &tiles, (tiles.num_tiles - 1) * state->pace, now, longest);
-  for (int64_t i = 0; i < state->count; i++) {
-    ftl_tile_place place = ftl_ref_place(tile, ref, step, cursor, member.cta, state->outer, state->iteration + i);
-    if (ref->is_lookup && place.num_rows > 0) place = sector_of(&place);
-    if (is_in_l1(run, member.slot, ref, &place)) continue;
+           try_access_run(run, span->member, ref, &tiles, (span->first + tiles.num_tiles - 1) * state->pace, span->now,
+                          longest);
+  for (int64_t i = span->first; i < span->first + span->count; i++) {
+    ftl_tile_place place = place_at(run, span, i);
     tiles = (ftl_tile_run){.place = place,
                            .num_rows = place.num_rows,
                            .num_tiles = 1,
                            .priority = tile->tensors[ref->ref->tensor].l2_priority};
-    if (place.num_rows > 0 && !try_access_run(run, member, ref, &tiles, i * state->pace, now, longest)) return false;
+    if (place.num_rows > 0 && !try_access_run(run, span->member, ref, &tiles, i * state->pace, span->now, longest))
+      return false;
   }
   return true;
+}
+
+bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now, ftl_step_wait *longest) {
+  const ftl_cta_state *state = &run->slots[member.state_slot];
+  const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[ref_idx];
+  access_span span = {.member = member, .ref_idx = ref_idx, .count = state->count, .now = now};
+  if (!ref->is_direct || ref->is_store) return try_access_span(run, &span, longest);
+  // What L1 has is not asked for, what lies between is.
+  for (int64_t i = 0; i < state->count; i++) {
+    ftl_tile_place place = place_at(run, &span, i);
+    if (!is_in_l1(run, member.slot, ref, &place)) continue;
+    span.count = i - span.first;
+    if (span.count > 0 && !try_access_span(run, &span, longest)) return false;
+    span.first = i + 1;
+  }
+  span.count = state->count - span.first;
+  return span.count == 0 || try_access_span(run, &span, longest);
 }

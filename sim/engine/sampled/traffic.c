@@ -193,21 +193,39 @@ typedef struct sampled_outcome {
   int64_t tiles, far_tiles, missed_tiles;    // tiles of the run with lines in the sample; only where some are not there
 } sampled_outcome;
 
-// The tiles of a run that some of its lines belong to, which come in order of their addresses.
+// The tiles of a run that some of its lines belong to. The lines come in order of their addresses: tile after tile
+// where these lie one below the other, row after row where they lie side by side.
 typedef struct tile_counter {
-  int64_t tile_bytes;  // 0: the run is one tile
+  int64_t tile_bytes;       // 0: the run is one tile
+  int64_t row_bytes, base;  // of tiles side by side: the stride of their rows, and where the first begins; else 0
   int64_t tile, begin, last;
+  uint64_t seen;  // of tiles side by side, one bit each: more than 64 share them
   int64_t count;
 } tile_counter;
 
 static tile_counter tiles_of(const ftl_tile_run *run) {
-  int64_t tile_bytes = run->num_tiles > 1 ? run->place.row_stride_bytes * run->num_rows / run->num_tiles : 0;
+  if (run->num_tiles <= 1) return (tile_counter){.last = -1};
+  if (run->tile_row_bytes > 0)
+    return (tile_counter){
+        .tile_bytes = run->tile_row_bytes, .row_bytes = run->place.row_stride_bytes, .base = run->place.address_bytes};
+  int64_t tile_bytes = run->place.row_stride_bytes * run->num_rows / run->num_tiles;
   return (tile_counter){.tile_bytes = tile_bytes, .begin = -tile_bytes, .last = -1};
+}
+
+static void count_tile_beside(tile_counter *tiles, int64_t byte) {
+  int64_t in_row = byte > tiles->base ? (byte - tiles->base) % tiles->row_bytes : 0;
+  uint64_t bit = UINT64_C(1) << (in_row / tiles->tile_bytes % 64);
+  tiles->count += (tiles->seen & bit) == 0;
+  tiles->seen |= bit;
 }
 
 // Counts the line's tile once, however many of its lines are counted.
 static inline void count_tile(tile_counter *tiles, uint64_t line) {
   int64_t byte = (int64_t)line * LINE_BYTES;
+  if (tiles->row_bytes > 0) {
+    count_tile_beside(tiles, byte);
+    return;
+  }
   if (tiles->tile_bytes > 0 && (uint64_t)(byte - tiles->begin) >= (uint64_t)tiles->tile_bytes) {
     tiles->tile = byte / tiles->tile_bytes;  // seldom: a division a line would cost as much as the rest
     tiles->begin = tiles->tile * tiles->tile_bytes;

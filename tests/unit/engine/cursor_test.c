@@ -34,9 +34,12 @@ static int64_t count_places(const char *parameters, int64_t *num_steady) {
 #define TILES "batch=2 heads=4 kv_heads=2 head_dim=64 block_m=64 block_n=64 num_warps=4 "
 
 Test(unit_engine_cursor, a_stepped_place_is_the_place_of_the_expressions) {
-  static const char *const cases[] = {TILES "seqlen=500", TILES "seqlen=500 causal=1",
+  static const char *const cases[] = {TILES "seqlen=500",
+                                      TILES "seqlen=500 causal=1",
                                       TILES "seqlen=512 causal=1 layout=bshd num_stages=3",
-                                      TILES "seqlen_q=256 seqlen_kv=700 tile_order=head_first"};
+                                      TILES "seqlen_q=256 seqlen_kv=700 tile_order=head_first",
+                                      "matmul_tiled m=200 n=136 k=1000 block_n=64",
+                                      "softmax_safe heads=2 seqlen_q=64 seqlen_kv=1000 block_n=128"};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     int64_t num_steady = 0, num_places = count_places(cases[i], &num_steady);
     cr_expect_gt(num_places, 100);
@@ -62,35 +65,72 @@ static void check_runs(const lowered *l, const ftl_segments *segments, int32_t l
   int64_t lo, trips = ftl_segments_trips(segments, l->warps, loop, cta, &lo);
   ftl_ref_step step = ftl_ref_step_of(l->tile, ref);
   ftl_ref_cursor cursor = ftl_ref_cursor_at(l->tile, ref, cta, 0);
+  if (step.rows == 0 && step.columns == 0) return;  // the same tile each time
   for (int64_t first = 0, count; first < trips; first += count) {
     int64_t group_first = first - (lo + first) % GROUP;
     count = group_first + GROUP < trips ? group_first + GROUP - first : trips - first;
     ftl_tile_run run;
     cr_assert(ftl_ref_try_run(l->tile, ref, &step, &cursor, group_first, GROUP, first, count, &run));
     byte_range tiles = {0, 0};
-    int64_t num_tiles = 0;
+    int64_t num_tiles = 0, row_bytes = 0;
     for (int64_t k = first; k < first + count; k++) {
       ftl_tile_place place = ftl_ref_place(l->tile, ref, &step, &cursor, cta, 0, k);
       if (place.num_rows == 0) continue;
       widen(&tiles, place.address_bytes, place.address_bytes + place.num_rows * place.row_stride_bytes);
+      row_bytes = run.tile_row_bytes > 0 ? row_bytes + place.row_bytes : place.row_bytes;
       num_tiles++;
     }
     cr_assert_eq(run.num_tiles, num_tiles);
     if (num_tiles == 0) continue;
-    int64_t from = run.place.address_bytes + run.first_row * run.place.row_stride_bytes;
+    int64_t from = run.place.address_bytes + run.first_row * run.place.row_stride_bytes, beside = 0;
+    // Of tiles side by side the last begins that much beyond the first.
+    if (run.tile_row_bytes > 0) beside = (num_tiles - 1) * run.tile_row_bytes;
     cr_assert_eq(from, tiles.from);
-    cr_assert_eq(from + run.num_rows * run.place.row_stride_bytes, tiles.to);
+    cr_assert_eq(from + run.num_rows * run.place.row_stride_bytes + beside, tiles.to);
+    cr_assert_eq(run.place.row_bytes, row_bytes);
     cr_assert_leq(run.first_row + run.num_rows, run.place.num_rows);
   }
 }
 
-Test(unit_engine_cursor, a_run_holds_the_tiles_of_its_iterations) {
-  lowered l = lower_flash2("a100_80", TILES "seqlen=1000 causal=1 num_stages=3");
+static void check_all_runs(const char *parameters) {
+  lowered l = lower_flash2("a100_80", parameters);
   ftl_segments segments;
   cr_assert(ftl_segments_try_init(&segments, l.warps));
   for (int32_t k = 0; k < segments.num_loops; k++)
     for (int32_t i = 0; i < segments.segments[2 * k + 1].num_refs; i++)
       for (int64_t cta = 0; cta < l.tile->num_ctas; cta++)
         check_runs(&l, &segments, k, &segments.segments[2 * k + 1].refs[i], cta);
+  release_lowered(&l);
+}
+
+Test(unit_engine_cursor, a_run_holds_the_tiles_of_its_iterations) {
+  check_all_runs(TILES "seqlen=1000 causal=1 num_stages=3");
+}
+
+// A's tiles lie side by side, B's one below the other, and with transpose_b side by side too: 1000 columns of k are 15
+// tiles and a part of one.
+Test(unit_engine_cursor, a_run_holds_tiles_that_lie_side_by_side) {
+  check_all_runs("matmul_tiled m=200 n=136 k=1008 block_n=64");
+  check_all_runs("matmul_tiled m=200 n=136 k=1008 block_n=64 transpose_b=1");
+}
+
+// Rows of 1000 numbers of two bytes begin in the middle of a sector every other time: there tiles of 64 columns share
+// those at their edges.
+Test(unit_engine_cursor, tiles_that_share_sectors_make_no_run) {
+  lowered l = lower_flash2("a100_80", "matmul_tiled m=200 n=136 k=1000 block_n=64");
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  int32_t num_wide = 0;
+  for (int32_t k = 0; k < segments.num_loops; k++)
+    for (int32_t i = 0; i < segments.segments[2 * k + 1].num_refs; i++) {
+      const ftl_segment_ref *ref = &segments.segments[2 * k + 1].refs[i];
+      ftl_ref_step step = ftl_ref_step_of(l.tile, ref);
+      ftl_ref_cursor cursor = ftl_ref_cursor_at(l.tile, ref, 0, 0);
+      ftl_tile_run run;
+      if (step.columns != 64) continue;
+      num_wide++;
+      cr_expect_not(ftl_ref_try_run(l.tile, ref, &step, &cursor, 0, 4, 0, 4, &run));
+    }
+  cr_expect_gt(num_wide, 0);
   release_lowered(&l);
 }

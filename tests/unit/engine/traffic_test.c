@@ -60,6 +60,24 @@ Test(unit_engine_traffic, the_last_lines_of_a_tile_from_dram_come_by_way_of_the_
   release_chip(c);
 }
 
+// Four tiles of 16 lines a row, side by side in rows of 64 lines: one of them was read before, by an SM of the same
+// side, so that three of four take DRAM's latency on top of a hit.
+Test(unit_engine_traffic, the_latency_of_tiles_side_by_side_is_their_mean) {
+  chip *c = make_chip();
+  enum { TILE_ROW_BYTES = 2048, ROWS = 64, TILES = 4, READ = 2 };
+  ftl_tile_place place = {.row_stride_bytes = TILES * TILE_ROW_BYTES, .num_rows = ROWS, .row_bytes = TILE_ROW_BYTES};
+  ftl_tile_run one = {.place = place, .num_rows = ROWS, .num_tiles = 1}, all = one;
+  one.place.address_bytes = READ * TILE_ROW_BYTES;
+  all.place.row_bytes = TILES * TILE_ROW_BYTES;
+  all.num_tiles = TILES;
+  all.tile_row_bytes = TILE_ROW_BYTES;
+  ftl_traffic_wait wait;
+  cr_assert(ftl_traffic_try_load(&c->traffic, &one, 0, 0, 0, &wait));
+  cr_assert(ftl_traffic_try_load(&c->traffic, &all, 0, 0, 1000000 * (int64_t)FTL_TRAFFIC_UNIT, &wait));
+  cr_expect_eq(wait.latency_cycles, c->traffic.hit_latency + c->traffic.miss_latency * 3 / 4);
+  release_chip(c);
+}
+
 // Of a load made in `cycle`, in cycles, when those that others have made by now are taken into account.
 static double end_of(const chip *c, const ftl_traffic_wait *wait, int32_t sm, int64_t cycle) {
   int64_t made = cycle * FTL_TRAFFIC_UNIT, due = made + wait->intake;
