@@ -1,4 +1,6 @@
-// A binary heap of (time, slot): the next CTA to take a step, ties by slot.
+// A binary heap of (time, slot): the next CTA to take a step, ties by slot. Who takes a step mostly asks for its next:
+// the place of an event that was taken stays free for the one that is pushed after it, which then sinks from the top;
+// else the last would sink from there, and the next rise to where it belongs.
 #ifndef FTL_ENGINE_SAMPLED_EVENT_HEAP_H
 #define FTL_ENGINE_SAMPLED_EVENT_HEAP_H
 
@@ -14,13 +16,33 @@ typedef struct ftl_event {
 typedef struct ftl_event_heap {
   ftl_event *events;
   int32_t count;
+  bool top_is_free;  // events[0] was taken, and count is one more than there are
 } ftl_event_heap;
 
 static inline bool ftl_event_before(ftl_event a, ftl_event b) {
   return a.time != b.time ? a.time < b.time : a.slot < b.slot;
 }
 
+// From the top, whose place is free.
+static inline void ftl_event_heap_sink(ftl_event_heap *heap, ftl_event event) {
+  int32_t at = 0;
+  for (;;) {
+    int32_t child = 2 * at + 1;
+    if (child >= heap->count) break;
+    if (child + 1 < heap->count && ftl_event_before(heap->events[child + 1], heap->events[child])) child++;
+    if (!ftl_event_before(heap->events[child], event)) break;
+    heap->events[at] = heap->events[child];
+    at = child;
+  }
+  heap->events[at] = event;
+  heap->top_is_free = false;
+}
+
 static inline void ftl_event_heap_push(ftl_event_heap *heap, ftl_event event) {
+  if (heap->top_is_free) {
+    ftl_event_heap_sink(heap, event);
+    return;
+  }
   int32_t at = heap->count++;
   while (at > 0 && ftl_event_before(event, heap->events[(at - 1) / 2])) {
     heap->events[at] = heap->events[(at - 1) / 2];
@@ -29,19 +51,16 @@ static inline void ftl_event_heap_push(ftl_event_heap *heap, ftl_event event) {
   heap->events[at] = event;
 }
 
+static inline bool ftl_event_heap_is_empty(const ftl_event_heap *heap) { return heap->count == heap->top_is_free; }
+
+// Where it is not empty.
 static inline ftl_event ftl_event_heap_pop(ftl_event_heap *heap) {
-  ftl_event top = heap->events[0], last = heap->events[--heap->count];
-  int32_t at = 0;
-  for (;;) {
-    int32_t child = 2 * at + 1;
-    if (child >= heap->count) break;
-    if (child + 1 < heap->count && ftl_event_before(heap->events[child + 1], heap->events[child])) child++;
-    if (!ftl_event_before(heap->events[child], last)) break;
-    heap->events[at] = heap->events[child];
-    at = child;
+  if (heap->top_is_free) {
+    ftl_event last = heap->events[--heap->count];
+    ftl_event_heap_sink(heap, last);
   }
-  heap->events[at] = last;
-  return top;
+  heap->top_is_free = true;
+  return heap->events[0];
 }
 
 #endif

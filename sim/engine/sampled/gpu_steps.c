@@ -200,12 +200,12 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
 static ftl_status run_events(ftl_gpu_run *run, ftl_error *error) {
   ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
   while (ftl_cta_scheduler_fill(run->scheduler, starts)) ftl_gpu_start_cluster(run, starts);
-  for (int64_t events = 1; run->heap.count > 0; events++) {
+  for (int64_t events = 1; !ftl_event_heap_is_empty(&run->heap); events++) {
     if (events % CANCEL_EVENTS == 0 && ftl_launch_is_cancelled(run->launch))
       return ftl_error_set(error, FTL_INTERRUPTED, "interrupted");
     ftl_event event = ftl_event_heap_pop(&run->heap);
     // The next event is likely to be that of the CTA that is first now: a fifth of this loop was waiting for its state.
-    if (run->heap.count > 0) __builtin_prefetch(&run->slots[run->heap.events[0].slot]);
+    for (int32_t i = 1; i < run->heap.count && i <= 2; i++) __builtin_prefetch(&run->slots[run->heap.events[i].slot]);
     ftl_status status = step(run, event, error);
     if (status != FTL_OK) return status;
   }
