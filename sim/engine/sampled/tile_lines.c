@@ -7,8 +7,9 @@
 
 enum {
   FIRST_ENTRIES = 1024,
-  MAX_ENTRIES = 1 << 20,
+  MAX_ENTRIES = 1 << 17,  // 64 MB with the groups of eight GPCs
   FIRST_LINES = 8192,
+  MAX_LINES = 1 << 20,  // but for those of the last tile
   LINE_BYTES = 128,
   SECTOR_BYTES = 32,
   FULL_LINE = 15
@@ -165,11 +166,11 @@ ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place 
   const ftl_tile_entry wanted = key_of(place);
   int32_t *slot = slot_of(tiles, &wanted);
   if (*slot) return &tiles->entries[*slot - 1];
-  if (tiles->num_entries == tiles->capacity_entries) {
-    if (tiles->capacity_entries == MAX_ENTRIES)
-      forget(tiles);
-    else if (!try_grow(tiles))
-      return NULL;
+  if (tiles->num_entries == MAX_ENTRIES || tiles->num_lines >= MAX_LINES) {
+    forget(tiles);
+    slot = slot_of(tiles, &wanted);
+  } else if (tiles->num_entries == tiles->capacity_entries) {
+    if (!try_grow(tiles)) return NULL;
     slot = slot_of(tiles, &wanted);
   }
   ftl_tile_entry *entry = &tiles->entries[tiles->num_entries++];

@@ -45,8 +45,8 @@ typedef struct ftl_tile_lines {
 FTL_MUST_USE ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, int32_t num_gpcs,
                                             ftl_error *error);
 void ftl_tile_lines_fini(ftl_tile_lines *tiles);
-// The entry of a tile; made when it is new, or was forgotten: beyond a million all are. NULL when memory is out. Valid
-// until the next call.
+// The entry of a tile; made when it is new, or was forgotten: beyond 2^17 tiles or 2^20 lines all are. NULL when memory
+// is out. Valid until the next call.
 ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place);
 
 static inline ftl_tile_group *ftl_tile_lines_group(const ftl_tile_lines *tiles, const ftl_tile_entry *entry,

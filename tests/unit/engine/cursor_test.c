@@ -107,7 +107,7 @@ Test(unit_engine_cursor, a_run_holds_the_tiles_of_its_iterations) {
   check_all_runs(TILES "seqlen=1000 causal=1 num_stages=3");
 }
 
-// A's tiles lie side by side, B's one below the other, and with transpose_b side by side too: 1000 columns of k are 15
+// A's tiles lie side by side, B's one below the other, and with transpose_b side by side too: 1008 columns of k are 15
 // tiles and a part of one.
 Test(unit_engine_cursor, a_run_holds_tiles_that_lie_side_by_side) {
   check_all_runs("matmul_tiled m=200 n=136 k=1008 block_n=64");

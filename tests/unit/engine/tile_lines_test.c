@@ -102,6 +102,31 @@ Test(unit_engine_tile_lines, a_tile_seen_again_adds_nothing_and_growing_loses_no
   release_sample(&s);
 }
 
+// Tiles of a stream do not come again: what is kept of them has a bound, by their number (2^17) or by their lines
+// (2^20). The tile after that is the first one again; what they counted for the scale of the sample stays.
+Test(unit_engine_tile_lines, what_is_kept_of_tiles_has_a_bound) {
+  sample s = make_sample(0);
+  static const struct {
+    int32_t rows;
+    int64_t most;
+  } cases[] = {{1, 1 << 17}, {64, (1 << 20) / 64}};
+  for (size_t c = 0; c < 2; c++) {
+    ftl_tile_lines_fini(&s.tiles);
+    cr_assert_eq(ftl_tile_lines_init(&s.tiles, s.tags, 0, NULL), FTL_OK);
+    int64_t bytes = cases[c].rows * 128;
+    for (int64_t i = 0; i <= cases[c].most; i++) {
+      ftl_tile_place place = {
+          .address_bytes = i * bytes, .row_stride_bytes = 128, .num_rows = cases[c].rows, .row_bytes = 128};
+      if (i == cases[c].most) cr_expect_eq(s.tiles.num_entries, cases[c].most);
+      cr_assert_not_null(ftl_tile_lines_find(&s.tiles, &place));
+    }
+    cr_expect_eq(s.tiles.num_entries, 1);
+    cr_expect_eq(s.tiles.num_lines, cases[c].rows);
+    cr_expect_eq(s.tiles.total_sectors, (cases[c].most + 1) * cases[c].rows * 4);
+  }
+  release_sample(&s);
+}
+
 Test(unit_engine_tile_lines, a_thinner_sample_holds_about_its_share) {
   sample s = make_sample(4);
   ftl_tile_place place = {.address_bytes = 0, .row_stride_bytes = 256, .num_rows = 65536, .row_bytes = 256};
