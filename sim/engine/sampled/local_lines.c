@@ -46,8 +46,9 @@ static int64_t list_lines(const ftl_launch *launch, const stored_slots *stored, 
         uint64_t line = first + (uint64_t)slot;
         if (stored[r].segments[slot] == 0 || !ftl_l2_tags_in_sample(tags, line)) continue;
         if (lines)
-          lines[count] = (ftl_local_line){
-              .line = line, .at = ftl_l2_tags_address(tags, line), .segments = stored[r].segments[slot]};
+          lines[count] =
+              (ftl_local_line){.known = ftl_l2_tags_know(tags, ftl_l2_tags_address(tags, line), line, ALL_SECTORS),
+                               .segments = stored[r].segments[slot]};
         count++;
       }
     }
@@ -90,10 +91,10 @@ void ftl_local_lines_fini(ftl_local_lines *local) {
 int64_t ftl_local_lines_store(const ftl_local_lines *local, int32_t slot, int32_t segment, ftl_l2_tags *tags) {
   if (!local->lines) return 0;
   int64_t written = 0;
-  for (const ftl_local_line *l = &local->lines[local->first[slot]]; l < &local->lines[local->first[slot + 1]]; l++) {
+  for (ftl_local_line *l = &local->lines[local->first[slot]]; l < &local->lines[local->first[slot + 1]]; l++) {
     if (!(l->segments >> segment & 1)) continue;
     ftl_l2_outcome outcome;
-    ftl_l2_tags_write_at(tags, l->at, l->line, ALL_SECTORS, ALL_SECTORS, FTL_L2_EVICT_NORMAL, &outcome);
+    ftl_l2_tags_write_known(tags, &l->known, FTL_L2_EVICT_NORMAL, &outcome);
     written += outcome.dram_write_sectors;
   }
   return written;

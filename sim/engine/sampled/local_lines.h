@@ -10,8 +10,7 @@
 #include "machine/l2/tags.h"
 
 typedef struct ftl_local_line {
-  uint64_t line;
-  ftl_l2_address at;
+  ftl_l2_known_line known;
   uint32_t segments;  // that store it, one bit each
 } ftl_local_line;
 

@@ -361,12 +361,12 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool i
   serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors);
   int64_t asked = 0, written = 0, read = 0;  // a write fetches nothing, an atomic what is not there
   line_range range = lines_of(traffic, &ask);
-  for (const ftl_l2_known_line *line = range.begin; line < range.end; line++) {
+  for (ftl_l2_known_line *line = range.begin; line < range.end; line++) {
     ftl_l2_outcome outcome;
     if (is_atomic)
       outcome = ftl_l2_tags_atomic(traffic->tags, line->line, line->sectors, run->priority);
     else
-      ftl_l2_tags_write_at(traffic->tags, line->at, line->line, line->sectors, line->sectors, run->priority, &outcome);
+      ftl_l2_tags_write_known(traffic->tags, line, run->priority, &outcome);
     read += ftl_num_sectors(outcome.dram_read_sectors);
     written += outcome.dram_write_sectors;
     asked += ftl_num_sectors(line->sectors);

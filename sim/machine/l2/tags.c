@@ -343,12 +343,16 @@ int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lin
   return line - lines;
 }
 
+static void remember_way(const ftl_l2_tags *tags, ftl_l2_known_line *line, uint32_t side) {
+  uint32_t set = set_of(tags, line->at, side);
+  set_view view = view_of(tags, set);
+  line->way_of_side[side] = set << tags->log2_ways | find_way(tags, &view, line->line);
+}
+
 void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
                             ftl_l2_outcome *outcome) {
   ftl_l2_tags_read_at(tags, line->at, line->line, line->sectors, side, priority, outcome);
-  uint32_t set = set_of(tags, line->at, (uint32_t)side);
-  set_view view = view_of(tags, set);
-  line->way_of_side[side] = set << tags->log2_ways | find_way(tags, &view, line->line);
+  remember_way(tags, line, (uint32_t)side);
 }
 
 ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side,
@@ -386,6 +390,31 @@ void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, u
   entry->valid |= sectors & full_sectors;
   if (is_too_dirty(tags, view.set, tags->most_dirty_milliways))
     clean_way(tags, &view, choose_dirty_way(tags, &view, way), outcome);
+}
+
+// Sectors that are dirty where the line was: the write is a use of the way and nothing else. No way of the set became
+// dirty, so that it has no more dirty ones than the write before left it.
+static bool try_rewrite(ftl_l2_tags *tags, const ftl_l2_known_line *line, ftl_l2_priority priority) {
+  if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST) return false;
+  uint32_t place = line->way_of_side[line->at.home_side];
+  set_view view = view_of(tags, place >> tags->log2_ways);
+  ftl_l2_way *entry = &view.ways[place & ((1u << tags->log2_ways) - 1)];
+  bool is_there = entry->line == line->line && (line->sectors & ~(entry->dirty & entry->valid)) == 0;
+  if (!is_there || entry->may_have_replica || entry->priority != priority) return false;
+  ftl_l2_stamp(view.set, entry);
+  return true;
+}
+
+void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, ftl_l2_priority priority,
+                             ftl_l2_outcome *outcome) {
+  if (try_rewrite(tags, line, priority)) {
+    *outcome = (ftl_l2_outcome){.hit_sectors = line->sectors,
+                                .home_side = (uint8_t)line->at.home_side,
+                                .slice_in_side = (uint16_t)line->at.slice_in_side};
+    return;
+  }
+  ftl_l2_tags_write_at(tags, line->at, line->line, line->sectors, line->sectors, priority, outcome);
+  remember_way(tags, line, line->at.home_side);
 }
 
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors,

@@ -64,12 +64,12 @@ void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, ui
 void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, uint8_t full_sectors,
                           ftl_l2_priority priority, ftl_l2_outcome *outcome);
 
-// A line that is read again and again, with all that need not be found anew each time.
+// A line that is read or written again and again, with all that need not be found anew each time.
 typedef struct ftl_l2_known_line {
   uint64_t line;
   ftl_l2_address at;
   uint32_t way_of_side[2];  // where each side had it last, which is where to look first
-  uint8_t sectors;          // those that are read
+  uint8_t sectors;          // those that are read or written
 } ftl_l2_known_line;
 
 ftl_l2_known_line ftl_l2_tags_know(const ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors);
@@ -80,6 +80,9 @@ int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lin
 // ftl_l2_tags_read_at of one.
 void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
                             ftl_l2_outcome *outcome);
+// ftl_l2_tags_write_at of one, of whole sectors.
+void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, ftl_l2_priority priority,
+                             ftl_l2_outcome *outcome);
 // A read-modify-write at the home side: what is not there is fetched; the sectors are dirty after it.
 ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, ftl_l2_priority priority);
 // Tells the host's cache that a read by `side` of the line that lies there follows; changes nothing.
