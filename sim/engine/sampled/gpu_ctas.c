@@ -1,8 +1,12 @@
+#include <math.h>
+
 #include "engine/sampled/gpu_run.h"
 
 enum {
   KEPT_PERIODS = 1,  // run in any case at the end, so that the tail is real
   NEAR_SHARE = 8,    // of an iteration: CTAs that are nearer to each other are together
+  // Before any are skipped: what CTAs find in L2, and merge, goes on changing as they drift apart.
+  LEAST_STEPS = 1 << 18,
 };
 
 void ftl_gpu_set_cursors(ftl_gpu_run *run, int32_t slot) {
@@ -67,28 +71,33 @@ void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts) {
   ftl_event_heap_push(&run->heap, (ftl_event){.time = starts->cycle * FTL_TRAFFIC_UNIT, .slot = first});
 }
 
-static int64_t of_counts(int64_t *sum, int64_t before, int64_t times) { return *sum += (*sum - before) * times; }
-
-// Adds `times` more of what was counted since `before`.
-static void repeat_counts(ftl_traffic_counts *counts, const ftl_traffic_counts *before, int64_t times) {
-  int64_t *sum = (int64_t *)counts;  // every field is an int64_t
-  const int64_t *old = (const int64_t *)before;
-  for (size_t i = 0; i < sizeof *counts / sizeof *sum; i++) of_counts(&sum[i], old[i], times);
+// `sum` has grown since `before`; by how much it grows in `times` as much work.
+static int64_t growth_of(int64_t sum, int64_t before, double times) {
+  return (int64_t)llround((double)(sum - before) * times);
 }
 
-// Called when the CTA that begins a period starts: skips the periods to come once the last ones stand for them, as many
-// whole windows as there are.
+// Adds what would be counted in `times` the work done since `before`.
+static void repeat_counts(ftl_traffic_counts *counts, const ftl_traffic_counts *before, double times) {
+  int64_t *sum = (int64_t *)counts;  // every field is an int64_t
+  const int64_t *old = (const int64_t *)before;
+  for (size_t i = 0; i < sizeof *counts / sizeof *sum; i++) sum[i] += growth_of(sum[i], old[i], times);
+}
+
+// Called when the CTA that begins a period starts: skips the periods to come once the last ones stand for them.
 static void consider_skip(ftl_gpu_run *run, int64_t now) {
-  ftl_steady_mark mark = {
-      .time = now, .counts = run->traffic->counts, .dirty_sectors = ftl_l2_tags_dirty_sectors(run->traffic->tags)};
+  ftl_steady_mark mark = {.time = now,
+                          .work = run->work,
+                          .counts = run->traffic->counts,
+                          .dirty_sectors = ftl_l2_tags_dirty_sectors(run->traffic->tags)};
   ftl_steady_add(&run->steady, &mark);
-  ftl_steady_window window = ftl_steady_find(&run->steady);
   int64_t left = ftl_cta_scheduler_num_left(run->scheduler) / run->plan.period - KEPT_PERIODS;
-  int64_t windows = window.num_periods > 0 ? left / window.num_periods : 0;
-  if (windows < 1) return;
-  repeat_counts(&run->traffic->counts, &window.since.counts, windows);
-  run->skipped_cycles += (now - window.since.time) / FTL_TRAFFIC_UNIT * windows;
-  int64_t skipped_ctas = windows * window.num_periods * run->plan.period;
+  if (left < 1 || run->period_ctas < run->plan.period || run->num_steps < LEAST_STEPS) return;
+  int64_t skipped_ctas = left * run->plan.period;
+  ftl_steady_window window = ftl_steady_find(&run->steady, 1000 * skipped_ctas / run->segments->tile->num_ctas);
+  if (window.num_periods == 0) return;
+  double times = (double)left * (double)run->period_work / (double)(mark.work - window.since.work);
+  repeat_counts(&run->traffic->counts, &window.since.counts, times);
+  run->skipped_cycles += growth_of(now, window.since.time, times) / FTL_TRAFFIC_UNIT;
   ftl_cta_scheduler_skip(run->scheduler, skipped_ctas);
   run->out->skipped_ctas += skipped_ctas;
   run->out->period_spread_permille = window.spread_permille;
@@ -101,6 +110,10 @@ void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now) {
     begin_cta(run, slot, state->next_tile);
     ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
     return;
+  }
+  if (state->cta < run->plan.period) {
+    run->period_work += state->work;
+    run->period_ctas += run->cluster_ctas;
   }
   int64_t cycle = (now + FTL_TRAFFIC_UNIT - 1) / FTL_TRAFFIC_UNIT;
   if (cycle > run->out->end_cycle) run->out->end_cycle = cycle;

@@ -33,6 +33,7 @@ typedef struct ftl_cta_state {
   int64_t first_value;        // of its variable
   int64_t count;              // iterations that the present event stands for
   int64_t pace;               // of one, without queueing (1/65536 cycle)
+  int64_t work;               // done by its steps so far (ftl_gpu_run)
   int64_t untimed;            // of issue slots, by code whose time is that of a loop that did not run (1/65536 cycle)
   int64_t outer, outer_left;  // value of the outer loop's variable, and iterations of it after this one
   int32_t segment;
@@ -68,6 +69,9 @@ typedef struct ftl_gpu_run {
   ftl_event_heap heap;
   int32_t ctas_per_sm, num_segments;
   ftl_gpu_steps *out;
+  int64_t work_of_segment[FTL_MAX_SEGMENTS];  // what one execution takes at the shortest latency; in 1/16 cycle
+  int64_t work, num_steps;                    // done by all CTAs; steps or groups of them that they took
+  int64_t period_work, period_ctas;           // of the CTAs of the first period that have ended, and their number
   int64_t skipped_cycles;
   ftl_steady steady;
 } ftl_gpu_run;

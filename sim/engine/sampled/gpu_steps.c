@@ -169,6 +169,10 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     return FTL_OK;
   }
   if (try_put_off(run, event)) return FTL_OK;
+  int64_t work = run->work_of_segment[state->segment] * state->count;
+  state->work += work;
+  run->work += work;
+  run->num_steps++;
   ftl_step_wait wait = {0};
   const ftl_segment *segment = &run->segments->segments[state->segment];
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
@@ -219,6 +223,11 @@ static void find_ref_steps(ftl_gpu_run *run) {
     for (int32_t i = 0; i < segment->num_refs; i++)
       run->steps[s][i] = ftl_ref_step_of(run->segments->tile, &segment->refs[i]);
   }
+}
+
+static void find_work(ftl_gpu_run *run) {
+  for (int32_t s = 0; s < run->num_segments; s++)
+    run->work_of_segment[s] = ftl_step_times_get(run->times, s, run->times->most_ctas, run->times->latency_cycles[0]);
 }
 
 static ftl_status allocate(ftl_gpu_run *run, ftl_error *error) {
@@ -275,6 +284,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
                      .num_tiles_taken = plan.stride,
                      .num_segments = 2 * segments->num_loops + 1};
   find_ref_steps(&run);
+  if (plan.period > 0) find_work(&run);
   ftl_status status = allocate(&run, error);
   if (status == FTL_OK) status = run_events(&run, error);
   // Skipped periods kept every SM as busy as the average of those that ran.

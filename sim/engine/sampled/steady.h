@@ -7,6 +7,7 @@
 // At the start of a period.
 typedef struct ftl_steady_mark {
   int64_t time;
+  int64_t work;               // of all CTAs, done since the launch began: what their steps take at the shortest latency
   ftl_traffic_counts counts;  // since the launch began
   int64_t dirty_sectors;      // in the sample of L2
 } ftl_steady_mark;
@@ -22,14 +23,16 @@ typedef struct ftl_steady {
 typedef struct ftl_steady_window {
   int64_t num_periods;  // 0: none do yet
   ftl_steady_mark since;
-  int64_t spread_permille;  // by how much they differ from as many before them
+  int64_t spread_permille;  // of the whole launch: what would come of it if those to come were like the ones before
 } ftl_steady_window;
 
 void ftl_steady_add(ftl_steady *steady, const ftl_steady_mark *mark);
-// The shortest window of 1, 4, 8 or 16 periods up to the last mark that agrees with the one before it within 5 permille
-// in time and in DRAM traffic. What is dirty in L2 must not have changed by more than 2 % in a single period; in a
-// longer window, by more than that part of its DRAM traffic: else writes are still to come. Single periods waver, as
-// CTAs drift; longer windows average that.
-ftl_steady_window ftl_steady_find(const ftl_steady *steady);
+// The shortest window of 1, 2, 4, 8 or 16 periods up to the last mark that agrees with the one before it in time and in
+// the traffic of L2 and DRAM for the work done: a period that begins with a wave of CTAs sees a whole number of waves,
+// and its neighbour may see one less. `left_permille` of the launch are to be skipped: what the windows differ by is to
+// be no more than 5 permille of the launch's time, and 10 of its traffic; in a window of one period, where chance may
+// have it, 5 permille of the period's time too. What is dirty in L2 must have changed by less than 5 permille of the
+// window's DRAM traffic (in a single period, or by less than 2 %): else writes are still to come.
+ftl_steady_window ftl_steady_find(const ftl_steady *steady, int64_t left_permille);
 
 #endif

@@ -14,45 +14,89 @@ static void reset(void) {
 
 TestSuite(unit_engine_steady, .init = reset);
 
-static ftl_steady_window add(int64_t time, int64_t read_sectors, int64_t dirtied) {
+enum { ALL = 1000, HALF = 500, WORK = 100000 };  // permille of the launch that are left; work of a period
+
+// A period of `work`; `left_permille` of the launch would be skipped.
+static ftl_steady_window add_work(int64_t work, int64_t time, int64_t read_sectors, int64_t left_permille) {
+  now.work += work;
   now.time += time;
   now.counts.dram_read_sectors += read_sectors;
-  now.dirty_sectors += dirtied;
   ftl_steady_add(&steady, &now);
-  return ftl_steady_find(&steady);
+  return ftl_steady_find(&steady, left_permille);
+}
+
+static ftl_steady_window add(int64_t time, int64_t read_sectors, int64_t dirtied) {
+  now.dirty_sectors += dirtied;
+  return add_work(WORK, time, read_sectors, ALL);
 }
 
 Test(unit_engine_steady, two_periods_that_agree_are_enough) {
   cr_expect_eq(add(1000, 5000, 0).num_periods, 0);
   ftl_steady_window window = add(1005, 5000, 0);
   cr_expect_eq(window.num_periods, 1);
-  cr_expect_eq(window.spread_permille, 4);  // 5 of 1005, rounded down
+  cr_expect_eq(window.spread_permille, 5);  // 5 of 1005, rounded up
   cr_expect_eq(window.since.time, 1000);
 }
 
 Test(unit_engine_steady, time_and_traffic_both_count) {
   add(1000, 5000, 0);
   cr_expect_eq(add(1007, 5000, 0).num_periods, 0);  // 7 of 1007
-  cr_expect_eq(add(1007, 5040, 0).num_periods, 0);  // 40 of 5040
-  cr_expect_eq(add(1007, 5040, 0).num_periods, 1);
+  cr_expect_eq(add(1007, 5060, 0).num_periods, 0);  // 60 of 5060
+  cr_expect_eq(add(1007, 5060, 0).num_periods, 1);
 }
 
-// Periods of 1000 and 1020 in turn never agree with each other. Four do with the four before them: after eight.
-Test(unit_engine_steady, what_wavers_agrees_in_the_mean) {
-  for (int i = 0; i < 7; i++) cr_expect_eq(add(i % 2 ? 1020 : 1000, 5000, 0).num_periods, 0, "period %d", i);
-  ftl_steady_window window = add(1020, 5000, 0);
-  cr_expect_eq(window.num_periods, 4);
+// Requests that are merged pass L2 once: 11 permille more of them are as many less of its traffic.
+Test(unit_engine_steady, what_is_merged_counts) {
+  now.counts.asked_sectors = 100000;
+  add(1000, 5000, 0);
+  now.counts.asked_sectors += 100000;
+  add(1000, 5000, 0);
+  now.counts.asked_sectors += 100000;
+  now.counts.coalesced_sectors += 1100;
+  cr_expect_eq(add(1000, 5000, 0).num_periods, 0);
+  now.counts.asked_sectors += 100000;
+  now.counts.coalesced_sectors += 1100;
+  cr_expect_eq(add(1000, 5000, 0).num_periods, 1);
+}
+
+// A period that begins with a wave of CTAs sees four waves where the next sees three: it takes as much longer and moves
+// as much more as it does more work.
+Test(unit_engine_steady, periods_agree_by_the_work_that_is_done_in_them) {
+  add_work(4 * WORK, 4000, 20000, ALL);
+  ftl_steady_window window = add_work(3 * WORK, 3000, 15000, ALL);
+  cr_expect_eq(window.num_periods, 1);
   cr_expect_eq(window.spread_permille, 0);
-  cr_expect_eq(window.since.time, 4040);
 }
 
-// L2 fills, from nothing: 30 sectors more are over 2 % of what is dirty for 50 periods. Of the 20000 that four periods
-// read, the 120 that they leave are 6 permille, and 100 are 5.
+// 16 permille more traffic in half of the launch are 8 of all of it.
+Test(unit_engine_steady, what_is_left_counts_by_its_share) {
+  add_work(WORK, 1000, 5000, HALF);
+  cr_expect_eq(add_work(WORK, 1000, 5080, ALL).num_periods, 0);
+  ftl_steady_window window = ftl_steady_find(&steady, HALF);
+  cr_expect_eq(window.num_periods, 1);
+  cr_expect_eq(window.spread_permille, 8);
+}
+
+// Periods of 1000 and 1020 in turn never agree with each other. Two do with the two before them: after four.
+Test(unit_engine_steady, what_wavers_agrees_in_the_mean) {
+  for (int i = 0; i < 3; i++) cr_expect_eq(add(i % 2 ? 1020 : 1000, 5000, 0).num_periods, 0, "period %d", i);
+  ftl_steady_window window = add(1020, 5000, 0);
+  cr_expect_eq(window.num_periods, 2);
+  cr_expect_eq(window.spread_permille, 0);
+  cr_expect_eq(window.since.time, 2020);
+}
+
+// L2 fills, from nothing: 30 sectors more are over 2 % of what is dirty for 50 periods, and 6 permille of the 5000 that
+// a period reads; 25 are 5.
 Test(unit_engine_steady, what_becomes_dirty_is_traffic_to_come) {
   for (int i = 0; i < 8; i++) cr_expect_eq(add(1000, 5000, 30).num_periods, 0, "period %d", i);
   reset();
-  for (int i = 0; i < 7; i++) cr_expect_eq(add(1000, 5000, 25).num_periods, 0, "period %d", i);
-  cr_expect_eq(add(1000, 5000, 25).num_periods, 4);
+  add(1000, 5000, 25);
+  cr_expect_eq(add(1000, 5000, 25).num_periods, 1);
+  reset();
+  now.dirty_sectors = 2000;
+  add(1000, 5000, 0);
+  cr_expect_eq(add(1000, 5000, 30).num_periods, 1);  // 15 permille of what is dirty
 }
 
 // The ring of marks goes round: after 100 periods that grow by 0.1 % each, the last still agrees with the one before.

@@ -15,6 +15,7 @@ static ftl_launch launch_of(const lowered *l) {
 
 typedef struct walked {
   double cycles, dram_sectors;
+  int64_t skipped_ctas;
 } walked;
 
 static walked walk(const lowered *l, ftl_walk_plan plan) {
@@ -33,7 +34,8 @@ static walked walk(const lowered *l, ftl_walk_plan plan) {
   cr_assert_eq(ftl_traffic_init(&traffic, &launch, SM_KHZ, tags, NULL), FTL_OK);
   cr_assert_eq(ftl_gpu_steps_run(&launch, &segments, &times, plan, &traffic, &steps, NULL), FTL_OK);
   walked result = {.cycles = (double)steps.end_cycle,
-                   .dram_sectors = (double)ftl_traffic_scale(&traffic, steps.counts.dram_read_sectors)};
+                   .dram_sectors = (double)ftl_traffic_scale(&traffic, steps.counts.dram_read_sectors),
+                   .skipped_ctas = steps.skipped_ctas};
   ftl_traffic_fini(&traffic);
   ftl_l2_tags_destroy(tags);
   ftl_step_times_fini(&times);
@@ -64,6 +66,30 @@ Test(unit_engine_walk_plan, groups_of_iterations_keep_cycles_and_traffic) {
     char name[160];
     snprintf(name, sizeof name, "%s %s", cases[i][0], cases[i][1]);
     assert_near(name, walk(&l, (ftl_walk_plan){.group = 4}), walk(&l, (ftl_walk_plan){.group = 1}), 2.0, 1.5);
+    release_lowered(&l);
+  }
+}
+
+// 512 heads of 32 tiles of 64 iterations, in groups of two: 2^19 steps and straight code, of which 2^18 must be taken.
+Test(unit_engine_walk_plan, periods_that_are_skipped_keep_cycles_and_traffic) {
+  lowered l = lower_flash2("h200", "heads=512 seqlen=4096 head_dim=128 block_m=128 block_n=64 num_warps=8");
+  ftl_launch launch = launch_of(&l);
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  ftl_walk_plan plan = ftl_walk_plan_make(&launch, &segments), all = {.group = plan.group};
+  walked part = walk(&l, plan);
+  cr_expect_gt(part.skipped_ctas, 512 * 32 / 4);
+  cr_expect_leq(part.skipped_ctas, 512 * 32 / 2);
+  assert_near("h200 512 heads", part, walk(&l, all), 1.0, 1.5);
+  release_lowered(&l);
+}
+
+Test(unit_engine_walk_plan, groups_of_tiles_side_by_side_keep_cycles_and_traffic) {
+  static const char *const cases[] = {"matmul_tiled m=4096 n=4096 k=8192 block_n=128 num_warps=8",
+                                      "flash1_fwd heads=8 seqlen=4096 head_dim=64"};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    lowered l = lower_flash2("h200", cases[i]);
+    assert_near(cases[i], walk(&l, (ftl_walk_plan){.group = 4}), walk(&l, (ftl_walk_plan){.group = 1}), 2.0, 1.5);
     release_lowered(&l);
   }
 }
