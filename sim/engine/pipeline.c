@@ -90,8 +90,7 @@ static ftl_status probe_clock(const ftl_pipeline *pipeline, int launch_idx, int6
       .num_launches = 1, .sustained = pipeline->sustained, .caches = {.fouled = pipeline->caches.fouled}};
   ftl_probe probe;
   ftl_pipeline_launch *first = &part.launches[0];
-  *found = whole->plan.group > 1 && ftl_probe_try_init(&probe, whole, first) &&
-           ftl_sampled_try_plan(&first->launch, &first->plan);
+  *found = ftl_probe_try_init(&probe, whole, first);
   if (!*found) return FTL_OK;
   return settle_clock(&part, 0, 1, false, (clock_search){.max_runs = MAX_CLOCK_RUNS}, khz, error);
 }

@@ -1,4 +1,5 @@
-// The first waves of a long launch, as a launch of its own: what finds the clock that its power allows.
+// The first waves of a long launch, as a launch of its own: what finds the clock that its power allows. Of a launch of
+// few waves all of it, walked coarsely.
 #ifndef FTL_ENGINE_PROBE_H
 #define FTL_ENGINE_PROBE_H
 
@@ -9,7 +10,8 @@ typedef struct ftl_probe {
   ftl_warp_program warps;
 } ftl_probe;
 
-// `part` becomes the first waves of `whole`; it points into `probe`. False where there are hardly more than these.
+// `part` becomes the first waves of `whole`, with a plan of its own; it points into `probe`. False where walking them
+// would take hardly less than walking all, or where that is soon done.
 bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_pipeline_launch *part);
 
 #endif

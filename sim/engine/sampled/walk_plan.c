@@ -13,6 +13,7 @@ enum {
   MOST_L2_SHARE = 32,
   PROBE_EVENTS = 1 << 14,  // of a launch of which only the rates matter
   PROBE_L2_SHARE = 16,
+  PROBE_GROUPS = 4,  // of its longest loop
   LOOKED_AT_CTAS = 1 << 16,
 };
 
@@ -60,17 +61,17 @@ static bool loads_run_ahead(const ftl_segments *segments) {
   return true;
 }
 
-static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segments, int64_t num_ctas) {
-  walk_size size = size_of(launch, segments, num_ctas);
+static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segments, walk_size size) {
   int64_t bytes = iteration_bytes(segments), group = 1;
   bool ahead = loads_run_ahead(segments);
   int64_t wanted = ahead ? WANTED_EVENTS : WAITING_EVENTS, most = ahead ? MOST_EVENTS : WAITING_EVENTS;
-  int64_t l2_share = L2_SHARE;
+  int64_t l2_share = L2_SHARE, least_groups = LEAST_GROUPS;
   if (launch->is_probe) {
+    least_groups = PROBE_GROUPS;
     wanted = PROBE_EVENTS;
     l2_share = PROBE_L2_SHARE;
   }
-  while (size.straight + size.iterations / group > wanted && size.longest / (2 * group) >= LEAST_GROUPS &&
+  while (size.straight + size.iterations / group > wanted && size.longest / (2 * group) >= least_groups &&
          2 * group * bytes <= launch->arch->l2_size_bytes / l2_share)
     group *= 2;
   while (size.straight + size.iterations / group > most &&
@@ -93,6 +94,8 @@ ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *s
   // CTAs of a persistent kernel drift apart as long as it runs: its heads are not alike.
   if (plan.stride == 0) plan.period = long_period(launch, ftl_period_find(segments, launch->warps));
   if (plan.period > 0 && walked / plan.period > LEAST_PERIODS) walked = LEAST_PERIODS * plan.period;
-  plan.group = choose_group(launch, segments, walked);
+  walk_size size = size_of(launch, segments, walked);
+  plan.group = choose_group(launch, segments, size);
+  plan.steps = size.straight + size.iterations / plan.group;
   return plan;
 }

@@ -33,17 +33,33 @@ Test(unit_engine_probe, the_first_waves_of_a_long_launch_work_at_its_rate) {
   cr_assert(ftl_sampled_try_plan(&whole.launch, &whole.plan));
   cr_assert_gt(whole.plan.group, 1);
   cr_assert(ftl_probe_try_init(&probe, &whole, &part));
-  cr_assert(ftl_sampled_try_plan(&part.launch, &part.plan));
   cr_expect_eq(part.launch.tile->num_ctas, 3 * 132 * whole.launch.occupancy.ctas_per_sm);
   double of_part = insts_per_cycle(&part), of_whole = insts_per_cycle(&whole);
   cr_expect_lt(fabs(of_part / of_whole - 1), 0.05, "%.1f instructions a cycle, whole %.1f", of_part, of_whole);
   release_lowered(&l);
 }
 
-Test(unit_engine_probe, a_launch_of_few_waves_is_its_own_probe) {
+// 16 heads of 64 tiles are 3.9 waves of 128 iterations a CTA: 131072 steps and straight code. Walked in groups of 16
+// they work at the same rate within 2 %.
+Test(unit_engine_probe, a_launch_of_few_waves_is_probed_whole_in_larger_groups) {
   lowered l = lower_flash2("h200", SHAPE "seqlen=8192");
   ftl_pipeline_launch whole = launch_of(&l), part;
   ftl_probe probe;
+  cr_assert(ftl_sampled_try_plan(&whole.launch, &whole.plan));
+  cr_assert_eq(whole.plan.group, 1);
+  cr_assert(ftl_probe_try_init(&probe, &whole, &part));
+  cr_expect_eq(part.launch.tile->num_ctas, l.tile->num_ctas);
+  cr_expect_geq(part.plan.group, 8);
+  double of_part = insts_per_cycle(&part), of_whole = insts_per_cycle(&whole);
+  cr_expect_lt(fabs(of_part / of_whole - 1), 0.02, "%.1f instructions a cycle, whole %.1f", of_part, of_whole);
+  release_lowered(&l);
+}
+
+Test(unit_engine_probe, a_launch_that_is_soon_walked_has_no_probe) {
+  lowered l = lower_flash2("h200", SHAPE "seqlen=4096");
+  ftl_pipeline_launch whole = launch_of(&l), part;
+  ftl_probe probe;
+  cr_assert(ftl_sampled_try_plan(&whole.launch, &whole.plan));
   cr_expect_not(ftl_probe_try_init(&probe, &whole, &part));
   release_lowered(&l);
 }
