@@ -160,6 +160,15 @@ int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring) {
   return ring;
 }
 
+bool ftl_select_counts_stages(const ftl_select *s) {
+  return s->plain_code && s->mma == FTL_MMA_WGMMA && s->tile->num_roles == 1 && !s->tile->persistent;
+}
+
+int32_t ftl_select_address_ring(const ftl_select *s, int32_t ring) {
+  int32_t first = ftl_select_index_ring(s, ring);
+  return ftl_select_counts_stages(s) && ftl_select_rings_are_alike(s, first, ring) ? first : ring;
+}
+
 bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring) {
   for (int32_t i = 0; i < tile->num_ops; i++)
     if (tile->ops[i].kind == FTL_TILE_LOAD && tile->ops[i].ring == ring) return true;

@@ -141,9 +141,33 @@ static void ring_offsets(ftl_select *s, int32_t ring_idx, int32_t thread) {
   }
   if (single) return;
   const ftl_select_ring *shared = &s->rings[ftl_select_index_ring(s, ring_idx)];
+  const ftl_select_ring *beside = &s->rings[ftl_select_address_ring(s, ring_idx)];
+  if (use.reads && beside->read_address != NONE) ring->read_address = beside->read_address;
+  if (use.writes && beside->write_address != NONE) ring->write_address = beside->write_address;
   bool own = shared == ring;
   if (use.reads || s->mma == FTL_MMA_WGMMA) ring->read_index = own ? stage_index(s) : shared->read_index;
   if (use.writes || s->copy == FTL_COPY_TMA) ring->write_index = own ? stage_index(s) : shared->write_index;
+}
+
+// The ring that the role's loops copy a tensor's tiles to; -1: none.
+static int32_t ring_of_tensor(const ftl_select *s, int32_t tensor) {
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    if (op->kind == FTL_TILE_LOAD && op->ref.tensor == tensor && s->rings[op->ring].num_row_groups > 0) return op->ring;
+  }
+  return -1;
+}
+
+// The first tensor whose tiles lie where this one's do, from a base of its own (V's as K's): where stages are counted
+// one 64-bit offset serves both, and their bases are in uniform registers.
+static int32_t tensor_beside(const ftl_select *s, int32_t tensor) {
+  int32_t ring = ring_of_tensor(s, tensor);
+  if (!ftl_select_counts_stages(s) || ring < 0) return tensor;
+  for (int32_t t = 0; t < tensor; t++) {
+    int32_t other = ring_of_tensor(s, t);
+    if (other >= 0 && s->rings[other].first_tensor_offset == s->rings[ring].first_tensor_offset) return t;
+  }
+  return tensor;
 }
 
 // base + (batch * stride + head * stride + row * stride + column) * element size, in 64 bits; the KV head of a query
@@ -158,8 +182,9 @@ static void tensor_pointers(ftl_select *s, int32_t thread, int32_t block) {
   }
   for (int32_t t = 0; t < s->tile->num_tensors; t++) {
     if (!used[t]) continue;
-    s->tensor_pointer[t] = ftl_draft_value_add(&s->draft, s->copy == FTL_COPY_TMA && !by_lanes[t] ? 1 : 2, true);
-    ftl_select_add(s, FTL_OP_LDC, 4, s->tensor_pointer[t], NONE, NONE, NONE);
+    int32_t beside = tensor_beside(s, t), num_registers = s->copy == FTL_COPY_TMA && !by_lanes[t] ? 1 : 2;
+    s->tensor_pointer[t] = beside < t ? s->tensor_pointer[beside] : ftl_draft_value_add(&s->draft, num_registers, true);
+    ftl_select_add(s, FTL_OP_LDC, 4, s->tensor_pointer[t], beside < t ? s->tensor_pointer[t] : NONE, NONE, NONE);
     ftl_select_add(s, FTL_OP_IMAD, 6, s->tensor_pointer[t], s->tensor_pointer[t], thread, block);
   }
 }

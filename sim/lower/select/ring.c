@@ -13,12 +13,36 @@ static ftl_draft_inst *add_ring_inst(ftl_select *s, ftl_opcode opcode, int32_t r
   return inst;
 }
 
-// index = index + 1 == num_stages ? 0 : index + 1
+// The counter of the innermost loop around this operation; NONE: there is none.
+static int32_t counter_here(const ftl_select *s) {
+  int32_t closed = 0;
+  for (int32_t i = s->op_idx - 1; i >= 0; i--) {
+    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    if (op->kind == FTL_TILE_END_LOOP) closed++;
+    if (op->kind == FTL_TILE_LOOP && closed-- == 0) return s->loop_counter[op->loop_var];
+  }
+  return NONE;
+}
+
+// index = index + 1 == num_stages ? 0 : index + 1, or the tile's number modulo num_stages in as many instructions.
 static void next_stage(ftl_select *s, int32_t index, uint8_t flags) {
-  int32_t wraps = ftl_select_temp(s, 0);
-  ftl_select_add(s, FTL_OP_IADD, 1, index, index, NONE, NONE)->inst.flags = flags;
+  int32_t wraps = ftl_select_temp(s, 0), counter = ftl_select_counts_stages(s) ? counter_here(s) : NONE;
+  ftl_select_add(s, FTL_OP_IADD, 1, index, counter == NONE ? index : counter, NONE, NONE)->inst.flags = flags;
   ftl_select_add(s, FTL_OP_ISETP, 1, wraps, index, NONE, NONE)->inst.flags = flags;
   ftl_select_add(s, FTL_OP_SEL, 1, index, index, wraps, NONE)->inst.flags = flags;
+}
+
+// The address of the stage that a ring has come to. Counted stages: the same for all lanes, whose places are added to
+// it, and one for rings an immediate apart.
+static void stage_address(ftl_select *s, int32_t address, int32_t address_beside, int32_t offset, int32_t index) {
+  if (address == NONE || address == address_beside) return;
+  ftl_select_add(s, FTL_OP_IMAD, 1, address, index, ftl_select_counts_stages(s) ? NONE : offset, NONE);
+}
+
+// The ring before this one that has its addresses; NULL: it has its own.
+static const ftl_select_ring *ring_beside(const ftl_select *s, int32_t ring) {
+  int32_t first = ftl_select_address_ring(s, ring);
+  return first == ring ? NULL : &s->rings[first];
 }
 
 void ftl_select_barrier_address(ftl_select *s, int32_t ring, uint8_t flags) {
@@ -36,8 +60,8 @@ void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
     ftl_select_barrier(s);
   if (ring->write_index == NONE) return;
   if (ftl_select_index_ring(s, op->ring) == op->ring) next_stage(s, ring->write_index, ftl_select_producer_flags(s));
-  if (ring->write_address != NONE)
-    ftl_select_add(s, FTL_OP_IMAD, 1, ring->write_address, ring->write_offset, ring->write_index, NONE);
+  const ftl_select_ring *beside = ring_beside(s, op->ring);
+  stage_address(s, ring->write_address, beside ? beside->write_address : NONE, ring->write_offset, ring->write_index);
 }
 
 // All warps of the role have written and made it visible to wgmma (fence.proxy.async); one arrives for them.
@@ -81,8 +105,8 @@ static void read_next_stage(ftl_select *s, int32_t ring_idx) {
   if (s->copy != FTL_COPY_TMA || is_put) add_ring_inst(s, FTL_OP_RING_READ, ring_idx, FTL_EFFECT_FENCE);
   if (ring->read_index == NONE) return;
   if (ftl_select_index_ring(s, ring_idx) == ring_idx) next_stage(s, ring->read_index, 0);
-  if (ring->read_address != NONE)
-    ftl_select_add(s, FTL_OP_IMAD, 1, ring->read_address, ring->read_offset, ring->read_index, NONE);
+  const ftl_select_ring *beside = ring_beside(s, ring_idx);
+  stage_address(s, ring->read_address, beside ? beside->read_address : NONE, ring->read_offset, ring->read_index);
 }
 
 // The WAITs before this one that share its barrier.

@@ -306,6 +306,21 @@ Test(unit_lower_select, a_role_that_would_need_more_instructions_to_fit_a_step_d
   programs_fini(&p);
 }
 
+// A persistent CTA goes on where the tile before left its rings, so its stages cannot be counted from the tile's
+// number: two stage indices, the 64 bits of V's pointer and V's place for copies are live in its loop, beside what
+// finds the next tile, and it works out one address more.
+Test(unit_lower_select, plain_wgmma_counts_stages_and_finds_v_beside_k) {
+  const char *counted =
+      SHAPE "head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=2 mma=wgmma copy=cp_async code=plain";
+  char carried[256];
+  snprintf(carried, sizeof carried, "%s persistent=true", counted);
+  programs p = lowered("h200", counted), q = lowered("h200", carried);
+  cr_expect_geq(q.warps->registers_per_thread - p.warps->registers_per_thread, 2 + 2 + 1);
+  cr_expect_eq(count_loop(q.warps, 0).insts[FTL_OP_IMAD] - count_loop(p.warps, 0).insts[FTL_OP_IMAD], 1);
+  programs_fini(&p);
+  programs_fini(&q);
+}
+
 // ---- waits ----
 static void expect_groups_left(const char *parameters, int32_t loop_idx, const int *expected, int count) {
   programs p = lowered("a100_80", parameters);
