@@ -10,6 +10,7 @@
     measure.py product CASES.csv ...          own products    -> OUT/product_CASES_{stream,ncu}.csv
     measure.py foreign CASES.csv ...          Triton, PyTorch, cuBLAS -> OUT/foreign_CASES_{stream,ncu}.csv
     measure.py opcodes CASES.csv ...          executed warp instructions by opcode -> OUT/opcodes_CASES.csv
+    measure.py timeline CASES.csv ...         when PyTorch's kernels run, one call after another -> OUT/eager_timeline.csv
     measure.py tiles CASES.csv                in which order foreign kernels finish their output tiles -> OUT/CASES.csv
     measure.py trace                          SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv;
                                               how those that share an SM get out of step -> OUT/cta_age.csv
@@ -226,8 +227,20 @@ def opcodes(path, out):
     write_rows(out / f"{stem}.csv", rows, dict(facts, condition="ncu", metric=metric))
 
 
+def torch_facts():
+    return dict(provenance(), torch=output_of(sys.executable, "-c", "import torch; print(torch.__version__)"), condition="stream", clocks="as found")
+
+
+def timeline(paths, out):
+    rows = []
+    for path in paths:
+        command = [sys.executable, str(HERE / "foreign" / "eager_timeline.py"), str(pathlib.Path(path).resolve())]
+        rows += read_result(subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=HERE).stdout)
+    write_rows(out / "eager_timeline.csv", rows, torch_facts())
+
+
 def tiles(path, out):
-    facts = dict(provenance(), torch=output_of(sys.executable, "-c", "import torch; print(torch.__version__)"), condition="stream", clocks="as found")
+    facts = torch_facts()
     command = [sys.executable, str(HERE / "foreign" / "tile_order.py"), str(BUILD / "libtile_order.so"), path, str(TILES_KEPT)]
     rows = read_result(subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=HERE).stdout)
     write_rows(out / pathlib.Path(path).name, rows, facts)
@@ -291,7 +304,7 @@ def trace(out):
 def main():
     global BUILD
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("measure", "check", "build", "micro", "attention", "product", "foreign", "opcodes", "tiles", "trace", "sass"))
+    parser.add_argument("what", choices=("measure", "check", "build", "micro", "attention", "product", "foreign", "opcodes", "timeline", "tiles", "trace", "sass"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "measurements")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
@@ -312,6 +325,8 @@ def main():
         build(args.names)
     elif args.what == "micro":
         micro(args.names, out, args)
+    elif args.what == "timeline":
+        timeline(args.names, out)
     elif args.what == "trace":
         trace(out)
     elif args.what == "sass":
