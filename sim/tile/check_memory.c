@@ -44,7 +44,7 @@ static ftl_status check_load_direct(const ftl_check *check, const ftl_tile_op *o
   if (kind == FTL_VALUE_TILE && ftl_check_is_fragment(check, op->dst) && dst->dtype != FTL_FP32)
     return ftl_check_fail(check, "%s is held as fragments of %s; only fp32 sums and row-wise tiles are loaded directly",
                           dst->name, ftl_dtype_name(dst->dtype));
-  return ftl_check_vector(check, dst, tensor, false);
+  return ftl_check_vector(check, dst, tensor);
 }
 
 static ftl_status check_fetch(const ftl_check *check, const ftl_tile_op *op) {
@@ -124,7 +124,7 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
   if (of_rows && a->warps_per_row > 1) return ftl_check_fail(check, "%s is held by warps side by side", a->name);
   if (!of_rows && ftl_tile_num_copies(check->program, op->a.value) > 1)
     return ftl_check_fail(check, "each of several groups has a copy of %s: store_merged makes them one", a->name);
-  if (op->ring < 0) return ftl_check_vector(check, a, &check->program->tensors[op->ref.tensor], true);
+  if (op->ring < 0) return ftl_check_vector(check, a, &check->program->tensors[op->ref.tensor]);
   if (!ftl_check_is_fragment(check, op->a.value)) return ftl_check_fail(check, "%s is stored directly only", a->name);
   if (!ftl_check_is_ring(check, op->ring)) return ftl_check_fail(check, "no such ring");
   const ftl_ring *ring = &check->program->rings[op->ring];

@@ -109,14 +109,13 @@ bool ftl_check_is_row_wise(const ftl_check *check, int32_t value) {
          check->program->values[value].dtype == FTL_FP32;
 }
 
-ftl_status ftl_check_vector(const ftl_check *check, const ftl_value *value, const ftl_tensor *tensor, bool is_store) {
-  enum { MOST_BYTES = 16 };
-  const int32_t least_bytes = is_store ? 2 : 4;
+ftl_status ftl_check_vector(const ftl_check *check, const ftl_value *value, const ftl_tensor *tensor) {
+  enum { LEAST_BYTES = 2, MOST_BYTES = 16 };
   if (value->kind != FTL_VALUE_TILE || value->layout.threads_per_row == 0) return FTL_OK;
   int32_t bytes = value->layout.vector_columns * ftl_dtype_bytes(tensor->dtype);
-  if (bytes >= least_bytes && bytes <= MOST_BYTES) return FTL_OK;
+  if (bytes >= LEAST_BYTES && bytes <= MOST_BYTES) return FTL_OK;
   return ftl_check_fail(check, "%d columns of %s at once are %d bytes a lane: allowed are %d to %d",
-                        value->layout.vector_columns, value->name, bytes, least_bytes, MOST_BYTES);
+                        value->layout.vector_columns, value->name, bytes, LEAST_BYTES, MOST_BYTES);
 }
 
 ftl_status ftl_check_group_staging(const ftl_check *check, int32_t ring, int32_t rows, int32_t columns) {

@@ -25,9 +25,8 @@ bool ftl_check_is_row_wise(const ftl_check *check, int32_t value);
 FTL_MUST_USE ftl_status ftl_check_ref(const ftl_check *check, const ftl_tile_ref *ref, bool is_store);
 // A ring that this role fills, or reads.
 FTL_MUST_USE ftl_status ftl_check_ring_role(const ftl_check *check, int32_t ring, bool produces);
-// What a lane moves at once between a row-wise tile and memory; a lone 16-bit element can be stored.
-FTL_MUST_USE ftl_status ftl_check_vector(const ftl_check *check, const ftl_value *value, const ftl_tensor *tensor,
-                                         bool is_store);
+// What a lane moves at once between a row-wise tile and memory; of 16-bit elements one at least.
+FTL_MUST_USE ftl_status ftl_check_vector(const ftl_check *check, const ftl_value *value, const ftl_tensor *tensor);
 // The fp32 copies that all groups have of rows x columns lie side by side in the whole ring.
 FTL_MUST_USE ftl_status ftl_check_group_staging(const ftl_check *check, int32_t ring, int32_t rows, int32_t columns);
 

@@ -21,7 +21,7 @@
 
 enum {
   FTL_TILE_NAME_BYTES = 24,
-  FTL_TILE_MAX_TENSORS = 16,
+  FTL_TILE_MAX_TENSORS = 20,
   FTL_TILE_MAX_ROLES = 4,
   FTL_TILE_MAX_RINGS = 16,
   FTL_TILE_MAX_VALUES = 64,
@@ -111,6 +111,9 @@ typedef struct ftl_tile_ref {
   ftl_expr column_end;  // FTL_TENSOR_END, or the first column that is left out; even
   ftl_expr row_end;     // FTL_TENSOR_END, or the first row that is left out
   ftl_pages pages;
+  // LOAD_TILE, row-wise: instructions by which a thread finds the place of what it loads, where it divides the number
+  // of its elements by the tensor's sizes; 0: rows and columns are at hand.
+  int32_t index_insts;
 } ftl_tile_ref;
 
 // ---- shared memory: rings of stages ----

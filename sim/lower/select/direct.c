@@ -56,6 +56,17 @@ static void fill_outside(ftl_select *s, int32_t fragment, int32_t num_registers,
     ftl_select_add(s, FTL_OP_MOV, num_registers, fragment, NONE, NONE, NONE);
 }
 
+// Integer arithmetic, and what only takes issue slots: constants of each dimension, branches past the last.
+static int32_t element_address(ftl_select *s, const ftl_tile_ref *ref, int32_t address) {
+  int32_t num_alu = ref->index_insts / 3, num_imad = ref->index_insts / 4;
+  if (ref->index_insts == 0) return address;
+  int32_t own = ftl_select_temp(s, 2);
+  ftl_select_add(s, FTL_OP_NOP, ref->index_insts - num_alu - num_imad, NONE, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, num_imad, own, address, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, num_alu, own, own, NONE, NONE);
+  return own;
+}
+
 // Vectors beyond the reference's columns are `outside`; those that may lie beyond the tensor are made so before.
 static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_t slab) {
   const ftl_tile_ref *from = &op->ref;
@@ -74,7 +85,7 @@ static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int
     if (!inside) continue;
     int32_t left = wanted_bytes - access.column_byte;
     if (access.row_warps <= 1 && left < access.bytes) access.bytes = left;
-    ftl_select_add_ldg(s, from, access, fragment, address, ftl_select_row_predicate(s, from));
+    ftl_select_add_ldg(s, from, access, fragment, element_address(s, from, address), ftl_select_row_predicate(s, from));
   }
 }
 
