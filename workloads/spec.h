@@ -49,7 +49,13 @@ enum { FTL_ROW_SUMS_END, FTL_ROW_SUMS_STEP };
 enum { FTL_GUARD_MASKED, FTL_GUARD_ALWAYS };
 enum { FTL_EXP2_FTZ, FTL_EXP2_IEEE };
 enum { FTL_SOFTMAX_SAFE, FTL_SOFTMAX_ONLINE };
-enum { FTL_ELEMENTWISE_EPILOGUE, FTL_ELEMENTWISE_FUSED, FTL_ELEMENTWISE_SEPARATE };
+enum {
+  FTL_ELEMENTWISE_EPILOGUE,
+  FTL_ELEMENTWISE_FUSED,
+  FTL_ELEMENTWISE_SEPARATE,
+  FTL_ELEMENTWISE_EAGER_BADDBMM,
+  FTL_ELEMENTWISE_EAGER_EINSUM
+};
 enum { FTL_ACTIVATION_SILU, FTL_ACTIVATION_GELU, FTL_ACTIVATION_RELU, FTL_ACTIVATION_SIGMOID };
 enum { FTL_SPEC_COPY_AUTO, FTL_SPEC_COPY_LDG, FTL_SPEC_COPY_CP_ASYNC, FTL_SPEC_COPY_TMA };
 enum { FTL_SPEC_MMA_AUTO, FTL_SPEC_MMA_MMA, FTL_SPEC_MMA_WGMMA };
@@ -143,7 +149,7 @@ const char *ftl_spec_text(const ftl_spec *spec, ftl_param param, char *buffer);
 void ftl_spec_canonical(const ftl_spec *spec, ftl_text *out);
 
 // ---- workloads ----
-enum { FTL_MAX_LAUNCHES = 8 };
+enum { FTL_MAX_LAUNCHES = 24 };
 
 // Bits of ftl_workload.accepts.
 #define FTL_TAKES(param) ((ftl_param_set)1 << FTL_PARAM_##param)

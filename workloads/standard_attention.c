@@ -6,7 +6,9 @@
 //   epilogue  S is scaled and masked where it is made; tiles that causal and window hide are neither computed nor read.
 //             padding_mask and dropout_p are launches of their own, a CTA a row.
 //   fused     The softmax does all of it on the way.
-//   separate  A launch each, as eager PyTorch: causal, window and mask are a matrix of 0 and -inf that is added.
+//   separate  A launch each: causal, window and mask are a matrix of 0 and -inf that is added.
+//   eager_... As PyTorch runs a program of FlashAttention's benchmarks (standard_eager.c): such a matrix, Q, K and V
+//             copied for the products, P not in the place of S.
 #include "workloads/standard_attention.h"
 
 #include <stdlib.h>
@@ -25,6 +27,7 @@ typedef struct problem {
 // ---- what there is ----
 
 static bool is_separate(const ftl_spec *spec) { return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_SEPARATE; }
+static bool has_own_launches(const ftl_spec *spec) { return is_separate(spec) || ftl_standard_is_eager(spec); }
 static bool is_fused(const ftl_spec *spec) { return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_FUSED; }
 static bool has_mask(const ftl_spec *spec) { return spec->value[FTL_PARAM_mask] != FTL_MASK_NONE; }
 static bool has_padding(const ftl_spec *spec) { return spec->value[FTL_PARAM_padding_mask] != 0; }
@@ -33,7 +36,7 @@ static bool has_dropout(const ftl_spec *spec) { return spec->value[FTL_PARAM_dro
 // Hidden pairs are a matrix that is added: a fused kernel can tell causal and window from its indices.
 static bool has_hidden(const ftl_spec *spec) {
   bool is_banded = spec->value[FTL_PARAM_causal] != 0 || spec->value[FTL_PARAM_window] != 0;
-  return is_separate(spec) ? is_banded || has_mask(spec) : is_fused(spec) && has_mask(spec);
+  return has_own_launches(spec) ? is_banded || has_mask(spec) : is_fused(spec) && has_mask(spec);
 }
 
 // ---- what the launches share ----
@@ -49,7 +52,9 @@ static void declare_dropout(ftl_standard_forward *f, ftl_tensor_shape scores) {
 static void declare_tensors(ftl_standard_forward *f, const problem *p) {
   f->t = ftl_attention_declare(f->b, f->spec, &f->a);
   ftl_tensor_shape scores = ftl_standard_scores_shape(&f->a);
-  f->s = f->dropped = ftl_builder_tensor(f->b, "s", f->a.dtype, FTL_TENSOR_TEMP, scores);
+  f->s = f->p = f->dropped = ftl_builder_tensor(f->b, "s", f->a.dtype, FTL_TENSOR_TEMP, scores);
+  f->rows = f->t;
+  f->product_scale = ftl_standard_skips_unseen(f->spec) ? f->a.scale : 1;
   ftl_attention_needs_pairs(f->b, &f->a, f->s);
   f->padding.tensor = f->hidden.tensor = f->seen = -1;
   if (has_padding(f->spec))
@@ -60,19 +65,31 @@ static void declare_tensors(ftl_standard_forward *f, const problem *p) {
   if (has_hidden(f->spec))
     f->hidden.tensor = ftl_builder_tensor(f->b, "hidden", f->a.dtype, FTL_TENSOR_INPUT,
                                           ftl_contiguous(1, 1, f->a.seqlen_q, scores.num_columns));
+  if (ftl_standard_is_eager(f->spec)) ftl_standard_declare_eager(f);
   if (p->mask_blocks) f->seen = ftl_builder_table(f->b, "seen", p->mask_blocks, p->mask.num_rows * p->mask.num_columns);
 }
 
 // ---- what is done to S and P ----
 
 static void build_scale(const ftl_standard_forward *f) { ftl_standard_write_scale(f->b, &f->a, f->s, f->a.scale); }
-static void build_mask(const ftl_standard_forward *f) { ftl_standard_write_sum(f->b, &f->a, f->s, f->hidden); }
-static void build_padding(const ftl_standard_forward *f) { ftl_standard_write_sum(f->b, &f->a, f->s, f->padding); }
+
+static void build_sum(const ftl_standard_forward *f, ftl_standard_added added, int32_t index_insts) {
+  ftl_standard_rows rows = ftl_standard_is_eager(f->spec) ? ftl_standard_rows_by_elements(f->b, &f->a, index_insts)
+                                                          : ftl_standard_rows_of(f->b, &f->a);
+  ftl_standard_write_sum(&rows, f->s, added);
+}
+
+static void build_mask(const ftl_standard_forward *f) { build_sum(f, f->hidden, FTL_EAGER_MASK_INSTS); }
+static void build_padding(const ftl_standard_forward *f) { build_sum(f, f->padding, FTL_EAGER_PADDING_INSTS); }
 static void build_dropout(const ftl_standard_forward *f) {
-  ftl_standard_write_dropout(f->b, &f->a, f->s, f->dropped, f->kept);
+  ftl_standard_write_dropout(f->b, &f->a, f->p, f->dropped, f->kept);
 }
 
 static void build_softmax(const ftl_standard_forward *f) {
+  if (ftl_standard_is_eager(f->spec)) {
+    ftl_standard_write_held_softmax(f->b, &f->a, f->s, f->p, f->t.lse);
+    return;
+  }
   ftl_standard_softmax softmax = {.spec = f->spec,
                                   .s = f->s,
                                   .lse = f->t.lse,
@@ -86,7 +103,7 @@ static void build_softmax(const ftl_standard_forward *f) {
 // ---- the workload ----
 
 static bool is_scaled_apart(const ftl_spec *spec) { return is_separate(spec); }
-static bool is_masked_apart(const ftl_spec *spec) { return is_separate(spec) && has_hidden(spec); }
+static bool is_masked_apart(const ftl_spec *spec) { return has_own_launches(spec) && has_hidden(spec); }
 static bool is_padded_apart(const ftl_spec *spec) { return !is_fused(spec) && has_padding(spec); }
 static bool is_dropped_apart(const ftl_spec *spec) { return !is_fused(spec) && has_dropout(spec); }
 
@@ -126,11 +143,17 @@ static void problem_fini(problem *p) {
 
 static ftl_status build_forward(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches,
                                 ftl_error *error) {
-  static const launch all[] = {
-      {"scores", 1, NULL, ftl_standard_write_scores},  {"scale", 0, is_scaled_apart, build_scale},
-      {"add_mask", 0, is_masked_apart, build_mask},    {"add_padding", 0, is_padded_apart, build_padding},
-      {"softmax_rows", 0, NULL, build_softmax},        {"dropout", 0, is_dropped_apart, build_dropout},
-      {"outputs", 1, NULL, ftl_standard_write_outputs}};
+  static const launch all[] = {{"scale_keys", 0, ftl_standard_is_einsum, ftl_standard_write_scaled_keys},
+                               {"copy_queries", 0, ftl_standard_is_eager, ftl_standard_write_rows_of_q},
+                               {"copy_keys", 0, ftl_standard_is_eager, ftl_standard_write_rows_of_k},
+                               {"scores", 1, NULL, ftl_standard_write_scores},
+                               {"scale", 0, is_scaled_apart, build_scale},
+                               {"add_mask", 0, is_masked_apart, build_mask},
+                               {"add_padding", 0, is_padded_apart, build_padding},
+                               {"softmax_rows", 0, NULL, build_softmax},
+                               {"dropout", 0, is_dropped_apart, build_dropout},
+                               {"copy_values", 0, ftl_standard_is_eager, ftl_standard_write_rows_of_v},
+                               {"outputs", 1, NULL, ftl_standard_write_outputs}};
   problem p;
   ftl_status status = problem_init(&p, spec, error);
   for (size_t i = 0; status == FTL_OK && i < sizeof all / sizeof *all; i++) {
@@ -144,9 +167,11 @@ static ftl_status build_forward(const ftl_spec *spec, ftl_tile_program **launche
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   *num_launches = 0;
+  ftl_status status = ftl_standard_is_eager(spec) ? ftl_standard_check_eager(spec, error) : FTL_OK;
+  if (status != FTL_OK) return status;
   if (spec->value[FTL_PARAM_pass] == FTL_PASS_BWD)
     return ftl_standard_build_backward(spec, launches, num_launches, error);
-  ftl_status status = ftl_attention_check_warps(spec, error);
+  status = ftl_attention_check_warps(spec, error);
   return status == FTL_OK ? build_forward(spec, launches, num_launches, error) : status;
 }
 

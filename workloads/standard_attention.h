@@ -14,6 +14,26 @@ ftl_expr ftl_standard_is_seen(ftl_builder *builder, const ftl_attention *a, cons
 
 // elementwise=epilogue: what no query of a tile sees is left alone by every launch. Else they take whole matrices.
 bool ftl_standard_skips_unseen(const ftl_spec *spec);
+// elementwise=eager_baddbmm, eager_einsum: a program of PyTorch.
+bool ftl_standard_is_eager(const ftl_spec *spec);
+bool ftl_standard_is_einsum(const ftl_spec *spec);
+// Launches that hide pairs: padding; causal, window and mask together.
+int ftl_standard_num_masks(const ftl_spec *spec);
+// What eager PyTorch runs: as many heads of keys as of queries, rows that registers hold. FTL_INFEASIBLE.
+FTL_MUST_USE ftl_status ftl_standard_check_eager(const ftl_spec *spec, ftl_error *error);
+// Instructions by which PyTorch's element-wise kernels find an element's place in tensors that are no flat arrays:
+// TensorIterator's OffsetCalculator, ten for each dimension that is left when adjacent ones have become one; torch.cat
+// divides by run-time numbers. From the warp instructions an element of kernels/measurements/eager_ncu.csv: 46.5 in 2
+// dimensions (scaled K), 66.5 in 4 (copies), with a mask 56.8 in 2 and 66.8 in 3 (padding), torch.cat 91.6; less what
+// the launches here take besides, 19 to 29.
+enum {
+  FTL_EAGER_SCALE_INSTS = 24,
+  FTL_EAGER_COPY_INSTS = 48,
+  FTL_EAGER_MASK_INSTS = 30,
+  FTL_EAGER_PADDING_INSTS = 38,
+  FTL_EAGER_GATHER_INSTS = 86
+};
+
 // The problem as launches walk it: without causal and window where they take whole matrices.
 ftl_attention ftl_standard_walked(const ftl_spec *spec);
 // FLOPs of a product of pairs and head_dim, by the pairs that causal, window and mask leave. FTL_INFEASIBLE: a mask
@@ -34,11 +54,31 @@ void ftl_standard_write_softmax(ftl_builder *builder, const ftl_standard_softmax
 // Launches over the rows of the tiles that are seen (standard_elementwise.c), in place: matrix = scale * matrix; S =
 // S + what is added.
 void ftl_standard_write_scale(ftl_builder *builder, const ftl_attention *a, int32_t matrix, float scale);
-void ftl_standard_write_sum(ftl_builder *builder, const ftl_attention *a, int32_t s, ftl_standard_added added);
+void ftl_standard_write_sum(const ftl_standard_rows *rows, int32_t s, ftl_standard_added added);
+// matrix = matrix * by, element by element; matrix = 0; to = from.
+void ftl_standard_write_product(ftl_builder *builder, const ftl_attention *a, int32_t matrix, int32_t by);
+void ftl_standard_write_fill(ftl_builder *builder, const ftl_attention *a, int32_t matrix);
+void ftl_standard_write_copy(const ftl_standard_rows *rows, int32_t from, int32_t to);
 // dropped = P where kept, scaled by 1 / (1 - p), and which are kept, a byte each.
 void ftl_standard_write_dropout(ftl_builder *builder, const ftl_attention *a, int32_t p, int32_t dropped, int32_t kept);
 // dP = dP where kept, scaled by 1 / (1 - p), in place.
 void ftl_standard_write_dropout_gradient(ftl_builder *builder, const ftl_attention *a, int32_t d_p, int32_t kept);
+
+// to = scale * from, of tensors of tokens like Q, one after the other in one launch; a tensor of -1 ends the list.
+enum { FTL_STANDARD_MOST_TOKENS = 3 };
+typedef struct ftl_standard_tokens {
+  int32_t from[FTL_STANDARD_MOST_TOKENS], to[FTL_STANDARD_MOST_TOKENS];
+  int64_t num_tokens;
+  float scale;          // 1: bits are copied
+  int32_t index_insts;  // a thread takes an element and finds its place by so many; 0: 16 bytes
+} ftl_standard_tokens;
+void ftl_standard_write_tokens(ftl_builder *builder, const ftl_attention *a, const ftl_standard_tokens *tokens);
+
+// Of rows that stay in registers (standard_held_rows.c): P = softmax(S), and its LSE; the gradient dS = G - P rowsum(G)
+// in the place of `weighed`, G = P dP.
+void ftl_standard_write_held_softmax(ftl_builder *builder, const ftl_attention *a, int32_t s, int32_t p, int32_t lse);
+void ftl_standard_write_held_gradient(ftl_builder *builder, const ftl_attention *a, int32_t weighed, int32_t p);
+FTL_MUST_USE ftl_status ftl_standard_check_held(const ftl_spec *spec, ftl_error *error);
 
 // dS in place of dP.
 typedef struct ftl_standard_gradient {

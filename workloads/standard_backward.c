@@ -11,6 +11,11 @@
 //   5. dK = scale dS^T Q      as 1
 //   6. Only with fewer key/value heads than heads: dK and dV of a key/value head are added up over its query heads.
 //
+// elementwise=eager_...: 2 is followed by dP = P dP, 3 is dS = dP - P rowsum(dP) of it; the products' results are
+// scaled and gathered in one tensor by launches of their own; where masks were filled into a view of S
+// (masked_fill_, eager_einsum), S's gradient goes through copies of it. As watched,
+// kernels/measurements/eager_timeline.csv.
+//
 // elementwise=fused: 3 takes the gradient of dropout and scales dS. elementwise=separate: dS = scale dS, in place, a
 // CTA a row. In both the products are of whole matrices. A mask has no gradient: P is 0 where it hides, in every tile
 // that the forward pass has written.
@@ -22,7 +27,9 @@ typedef struct unfused {
   ftl_backward f;
   int32_t p, d_p;         // tensors; dS takes the place of dP
   int32_t dropped, kept;  // with dropout; without, `dropped` is p
-  float product_scale;    // of dQ and dK, where dS has not been scaled
+  // Of eager PyTorch, whose products write tensors of their own.
+  int32_t gathered_d_q, slice;
+  float d_q_scale, d_k_scale;  // of the products, where neither dS nor the result is scaled by a launch
 } unfused;
 
 // ---- products that walk a row or a column of tiles of an N x N matrix ----
@@ -102,7 +109,7 @@ static void multiply_columns(unfused *u, int32_t matrix, int32_t other, int32_t 
 }
 
 static void write_d_v(unfused *u) { multiply_columns(u, u->dropped, u->f.t.d_o, u->f.t.d_v_of_heads, 1); }
-static void write_d_k(unfused *u) { multiply_columns(u, u->d_p, u->f.t.q, u->f.t.d_k_of_heads, u->product_scale); }
+static void write_d_k(unfused *u) { multiply_columns(u, u->d_p, u->f.t.q, u->f.t.d_k_of_heads, u->d_k_scale); }
 
 static void write_d_q(unfused *u) {
   ftl_backward_grid(&u->f, u->f.a.heads, u->f.a.seqlen_q, u->f.a.block_m);
@@ -115,7 +122,7 @@ static void write_d_q(unfused *u) {
             .step_rows = u->f.a.block_n,
             .first = keys.first,
             .end = keys.end,
-            .scale = u->product_scale};
+            .scale = u->d_q_scale};
   multiply_walk(u, &w);
 }
 
@@ -171,6 +178,71 @@ static void scale_d_s(unfused *u) { ftl_standard_write_scale(u->f.b, &u->f.a, u-
 static void drop_d_p(unfused *u) { ftl_standard_write_dropout_gradient(u->f.b, &u->f.a, u->d_p, u->kept); }
 static void add_up_heads(unfused *u) { ftl_backward_add_up_heads(&u->f); }
 
+// ---- eager PyTorch ----
+
+static bool is_baddbmm(const ftl_spec *spec) { return ftl_standard_is_eager(spec) && !ftl_standard_is_einsum(spec); }
+static bool is_not_eager(const ftl_spec *spec) { return !ftl_standard_is_eager(spec); }
+static bool is_filled(const ftl_spec *spec) { return ftl_standard_is_einsum(spec) && ftl_standard_num_masks(spec) > 0; }
+static int num_masks_filled(const ftl_spec *spec) { return is_filled(spec) ? ftl_standard_num_masks(spec) : 0; }
+// Of each mask the gradient of a copy into a view (CopySlices): four copies; and one for the view itself.
+static int num_slices(const ftl_spec *spec) { return is_filled(spec) ? 4 * num_masks_filled(spec) + 1 : 0; }
+
+static void weigh_d_p(unfused *u) { ftl_standard_write_product(u->f.b, &u->f.a, u->d_p, u->p); }
+static void write_held_d_s(unfused *u) { ftl_standard_write_held_gradient(u->f.b, &u->f.a, u->d_p, u->p); }
+static void clear_slice(unfused *u) { ftl_standard_write_fill(u->f.b, &u->f.a, u->slice); }
+static void copy_slice(unfused *u) {
+  ftl_standard_rows rows = ftl_standard_rows_of(u->f.b, &u->f.a);
+  ftl_standard_write_copy(&rows, u->d_p, u->slice);
+}
+// dS = 0 where it was hidden, and is 0: a pass over it.
+static void fill_slice(unfused *u) {
+  ftl_standard_rows rows = ftl_standard_rows_by_elements(u->f.b, &u->f.a, FTL_EAGER_PADDING_INSTS);
+  ftl_standard_write_copy(&rows, u->slice, u->slice);
+}
+
+static void scale_tokens(unfused *u, int32_t tensor, int64_t num_tokens) {
+  ftl_standard_write_tokens(
+      u->f.b, &u->f.a,
+      &(ftl_standard_tokens){.from = {tensor}, .to = {tensor, -1}, .num_tokens = num_tokens, .scale = u->f.a.scale});
+}
+static void scale_d_q(unfused *u) { scale_tokens(u, u->f.t.d_q, u->f.a.seqlen_q); }
+static void scale_d_k(unfused *u) { scale_tokens(u, u->f.t.d_k_of_heads, u->f.a.seqlen_kv); }
+
+// In one launch where there are as many queries as keys, as they are views of one tensor; else dQ apart.
+static void gather(unfused *u) {
+  ftl_standard_tokens tokens = {.from = {u->f.t.d_k_of_heads, u->f.t.d_v_of_heads, u->f.t.d_q},
+                                .to = {u->f.t.d_k, u->f.t.d_v, u->gathered_d_q},
+                                .num_tokens = u->f.a.seqlen_kv,
+                                .scale = 1,
+                                .index_insts = FTL_EAGER_GATHER_INSTS};
+  if (u->f.a.seqlen_q != u->f.a.seqlen_kv) tokens.to[2] = -1;
+  ftl_standard_write_tokens(u->f.b, &u->f.a, &tokens);
+}
+static void gather_d_q(unfused *u) {
+  ftl_standard_write_tokens(u->f.b, &u->f.a,
+                            &(ftl_standard_tokens){.from = {u->f.t.d_q},
+                                                   .to = {u->gathered_d_q, -1},
+                                                   .num_tokens = u->f.a.seqlen_q,
+                                                   .scale = 1,
+                                                   .index_insts = FTL_EAGER_GATHER_INSTS});
+}
+static bool has_d_q_apart(const ftl_spec *spec) {
+  return ftl_standard_is_eager(spec) && spec->value[FTL_PARAM_seqlen_q] != spec->value[FTL_PARAM_seqlen_kv];
+}
+
+// What the products write, heads before tokens.
+static void declare_eager(unfused *u) {
+  const ftl_attention *a = &u->f.a;
+  ftl_builder *b = u->f.b;
+  ftl_tensor_shape queries = ftl_contiguous(a->batch, a->heads, a->seqlen_q, a->head_dim);
+  ftl_tensor_shape keys = ftl_contiguous(a->batch, a->heads, a->seqlen_kv, a->head_dim);
+  u->gathered_d_q = u->f.t.d_q;
+  u->f.t.d_q = ftl_builder_tensor(b, "dq_rows", a->dtype, FTL_TENSOR_TEMP, queries);
+  u->f.t.d_k_of_heads = ftl_builder_tensor(b, "dk_rows", a->dtype, FTL_TENSOR_TEMP, keys);
+  u->f.t.d_v_of_heads = ftl_builder_tensor(b, "dv_rows", a->dtype, FTL_TENSOR_TEMP, keys);
+  u->slice = ftl_builder_tensor(b, "slice", a->dtype, FTL_TENSOR_TEMP, ftl_standard_scores_shape(a));
+}
+
 // ---- the launches ----
 
 // The warps share the rows that a CTA keeps: queries in launches 2 and 4, keys in 1 and 5.
@@ -189,6 +261,7 @@ typedef struct launch {
   void (*write)(unfused *u);
   int64_t num_products;
   bool (*is_wanted)(const ftl_spec *spec);  // NULL: always
+  int (*times)(const ftl_spec *spec);       // so many in a row; NULL: once
 } launch;
 
 static bool has_groups(const ftl_spec *spec) { return spec->value[FTL_PARAM_heads] != spec->value[FTL_PARAM_kv_heads]; }
@@ -198,9 +271,10 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, int64_t pr
   ftl_builder *b;
   ftl_status status = ftl_builder_create(&b, l->name, error);
   if (status != FTL_OK) return status;
-  unfused u = {.f = ftl_backward_of(b, spec, 0), .product_scale = 1};
+  unfused u = {.f = ftl_backward_of(b, spec, 0), .d_q_scale = 1, .d_k_scale = 1};
   u.f.a = ftl_standard_walked(spec);
-  if (ftl_standard_skips_unseen(spec)) u.product_scale = u.f.a.scale;
+  if (ftl_standard_skips_unseen(spec)) u.d_k_scale = u.f.a.scale;
+  if (ftl_standard_skips_unseen(spec) || ftl_standard_is_einsum(spec)) u.d_q_scale = u.f.a.scale;
   ftl_tensor_shape shape = ftl_standard_scores_shape(&u.f.a);
   u.p = ftl_builder_tensor(b, "p", u.f.a.dtype, FTL_TENSOR_INPUT, shape);
   u.d_p = ftl_builder_tensor(b, "dp", u.f.a.dtype, FTL_TENSOR_TEMP, shape);
@@ -213,6 +287,7 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, int64_t pr
     ftl_attention_needs_pairs(b, &u.f.a, u.dropped);
     ftl_attention_needs_pairs(b, &u.f.a, u.kept);
   }
+  if (ftl_standard_is_eager(spec)) declare_eager(&u);
   l->write(&u);
   ftl_builder_flops(b, l->num_products * product_flops);
   status = ftl_builder_finish(b, out, error);
@@ -222,22 +297,34 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, int64_t pr
 
 ftl_status ftl_standard_build_backward(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches,
                                        ftl_error *error) {
-  static const launch all[] = {{"bwd_d_values", write_d_v, 1, NULL},
-                               {"bwd_d_probs", write_d_p, 1, NULL},
-                               {"bwd_dropout", drop_d_p, 0, is_dropped_apart},
-                               {"bwd_d_scores", write_d_s, 0, NULL},
-                               {"bwd_scale", scale_d_s, 0, is_scaled_apart},
-                               {"bwd_d_queries", write_d_q, 1, NULL},
-                               {"bwd_d_keys", write_d_k, 1, NULL},
-                               {"bwd_add_heads", add_up_heads, 0, has_groups}};
+  static const launch all[] = {{"bwd_d_values", write_d_v, 1, NULL, NULL},
+                               {"bwd_d_probs", write_d_p, 1, NULL, NULL},
+                               {"bwd_dropout", drop_d_p, 0, is_dropped_apart, NULL},
+                               {"bwd_weigh", weigh_d_p, 0, ftl_standard_is_eager, NULL},
+                               {"bwd_d_scores", write_d_s, 0, is_not_eager, NULL},
+                               {"bwd_d_scores", write_held_d_s, 0, ftl_standard_is_eager, NULL},
+                               {"bwd_clear", clear_slice, 0, is_filled, NULL},
+                               {"bwd_copy", copy_slice, 0, is_filled, num_slices},
+                               {"bwd_fill", fill_slice, 0, is_filled, num_masks_filled},
+                               {"bwd_scale", scale_d_s, 0, is_scaled_apart, NULL},
+                               {"bwd_d_queries", write_d_q, 1, NULL, NULL},
+                               {"bwd_scale_dq", scale_d_q, 0, is_baddbmm, NULL},
+                               {"bwd_d_keys", write_d_k, 1, NULL, NULL},
+                               {"bwd_scale_dk", scale_d_k, 0, ftl_standard_is_eager, NULL},
+                               {"bwd_gather", gather, 0, ftl_standard_is_eager, NULL},
+                               {"bwd_gather_dq", gather_d_q, 0, has_d_q_apart, NULL},
+                               {"bwd_add_heads", add_up_heads, 0, has_groups, NULL}};
   *num_launches = 0;
   int64_t product_flops = 0;
   ftl_status status = check_feasible(spec, error);
   if (status == FTL_OK) status = ftl_standard_product_flops(spec, &product_flops, error);
   for (size_t i = 0; status == FTL_OK && i < sizeof all / sizeof *all; i++) {
     if (all[i].is_wanted != NULL && !all[i].is_wanted(spec)) continue;
-    status = build_launch(spec, &all[i], product_flops, &launches[*num_launches], error);
-    if (status == FTL_OK) ++*num_launches;
+    int times = all[i].times == NULL ? 1 : all[i].times(spec);
+    for (int j = 0; status == FTL_OK && j < times; j++) {
+      status = build_launch(spec, &all[i], product_flops, &launches[*num_launches], error);
+      if (status == FTL_OK) ++*num_launches;
+    }
   }
   return status;
 }

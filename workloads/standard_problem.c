@@ -29,6 +29,27 @@ bool ftl_standard_skips_unseen(const ftl_spec *spec) {
   return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_EPILOGUE;
 }
 
+bool ftl_standard_is_einsum(const ftl_spec *spec) {
+  return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_EAGER_EINSUM;
+}
+
+bool ftl_standard_is_eager(const ftl_spec *spec) {
+  return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_EAGER_BADDBMM || ftl_standard_is_einsum(spec);
+}
+
+int ftl_standard_num_masks(const ftl_spec *spec) {
+  const int64_t *value = spec->value;
+  bool hides = value[FTL_PARAM_causal] != 0 || value[FTL_PARAM_window] != 0 || value[FTL_PARAM_mask] != FTL_MASK_NONE;
+  return (value[FTL_PARAM_padding_mask] != 0) + hides;
+}
+
+ftl_status ftl_standard_check_eager(const ftl_spec *spec, ftl_error *error) {
+  int64_t heads = spec->value[FTL_PARAM_heads], kv_heads = spec->value[FTL_PARAM_kv_heads];
+  if (heads == kv_heads) return ftl_standard_check_held(spec, error);
+  return ftl_error_set(error, FTL_INFEASIBLE, "kv_heads=%lld: elementwise=eager_... has as many as heads, %lld",
+                       (long long)kv_heads, (long long)heads);
+}
+
 ftl_attention ftl_standard_walked(const ftl_spec *spec) {
   ftl_attention a = ftl_attention_of(spec);
   if (ftl_standard_skips_unseen(spec)) return a;

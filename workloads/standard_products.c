@@ -37,8 +37,8 @@ static void multiply_scores(const ftl_standard_forward *f, const scores_tile *t)
   ftl_builder *b = f->b;
   ftl_fill(b, t->value, 0);
   if (f->seen >= 0) ftl_loop(b, ftl_const(b, 0), t->seen);
-  ftl_fill_stage(b, t->ring_q, ftl_attention_query_ref(&t->query, f->t.q, t->query.row, a->block_m, a->head_dim));
-  ftl_fill_stage(b, t->ring_k, ftl_attention_key_ref(&t->query, f->t.k, t->column, a->block_n, a->head_dim));
+  ftl_fill_stage(b, t->ring_q, ftl_attention_query_ref(&t->query, f->rows.q, t->query.row, a->block_m, a->head_dim));
+  ftl_fill_stage(b, t->ring_k, ftl_attention_key_ref(&t->query, f->rows.k, t->column, a->block_n, a->head_dim));
   ftl_wait(b, t->ring_q);
   ftl_wait(b, t->ring_k);
   ftl_mma_shared(b, t->value, t->ring_q, t->ring_k, true);
@@ -50,7 +50,7 @@ static void multiply_scores(const ftl_standard_forward *f, const scores_tile *t)
 static void store_scores(const ftl_standard_forward *f, const scores_tile *t) {
   const ftl_attention *a = &f->a;
   ftl_builder *b = f->b;
-  if (ftl_standard_skips_unseen(f->spec)) ftl_binary(b, FTL_ELEM_MUL, t->value, t->value, ftl_immediate(a->scale));
+  if (f->product_scale != 1) ftl_binary(b, FTL_ELEM_MUL, t->value, t->value, ftl_immediate(f->product_scale));
   if (f->seen >= 0) {
     ftl_expr last = ftl_mul(b, t->seen, ftl_const(b, a->seqlen_kv));  // no key before key 0
     ftl_mask(b, t->value, t->query.row, t->column, FTL_ALWAYS, last);
@@ -93,7 +93,7 @@ static void load_tiles(const outputs *p, ftl_expr j) {
       ftl_attention_query_ref(&p->tile, f->dropped, p->tile.row, f->a.block_m, ftl_standard_tile_columns(&f->a));
   of_p.column = key;
   of_p.present = exists;
-  ftl_tile_ref of_v = ftl_attention_key_ref(&p->tile, f->t.v, key, f->a.block_n, f->a.head_dim);
+  ftl_tile_ref of_v = ftl_attention_key_ref(&p->tile, f->rows.v, key, f->a.block_n, f->a.head_dim);
   of_v.present = exists;
   ftl_acquire(b, p->ring_p);
   ftl_acquire(b, p->ring_v);

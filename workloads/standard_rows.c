@@ -22,6 +22,14 @@ ftl_standard_rows ftl_standard_rows_of(ftl_builder *b, const ftl_attention *a) {
   return r;
 }
 
+ftl_standard_rows ftl_standard_rows_by_elements(ftl_builder *b, const ftl_attention *a, int32_t index_insts) {
+  ftl_standard_rows r = ftl_standard_rows_of(b, a);
+  r.layout.vector_columns = 1;
+  r.step_columns = ROW_THREADS;
+  r.index_insts = index_insts;
+  return r;
+}
+
 void ftl_standard_rows_role(const ftl_standard_rows *r) {
   ftl_builder_role(r->b, "main", FTL_STANDARD_ROW_WARPS, 0);
   ftl_builder_grid(r->b, r->a->batch * r->a->heads * r->a->seqlen_q, false, FTL_TILES_BY_STRIDE);
@@ -44,6 +52,7 @@ ftl_tile_ref ftl_standard_rows_ref(const ftl_standard_rows *r, int32_t tensor, f
   ftl_tile_ref ref = ftl_attention_query_ref(&r->tile, tensor, r->tile.row, 1, (int32_t)columns);
   ref.column = column;
   ref.column_end = r->end;
+  ref.index_insts = r->index_insts;
   return ref;
 }
 
@@ -51,6 +60,7 @@ ftl_tile_ref ftl_standard_added_ref(const ftl_standard_rows *r, ftl_standard_add
   ftl_tile_ref ref = ftl_standard_rows_ref(r, added.tensor, column);
   ftl_expr zero = ftl_const(r->b, 0);
   ref.head = zero;
+  ref.index_insts = 0;
   if (added.of_queries)
     ref.batch = zero;
   else

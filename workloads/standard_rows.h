@@ -12,11 +12,14 @@ typedef struct ftl_standard_rows {
   const ftl_attention *a;
   ftl_value_layout layout;
   int32_t step_columns;     // that all threads take
+  int32_t index_insts;      // of an element of the matrix (ftl_tile_ref)
   ftl_attention_tile tile;  // `row` is the CTA's
   ftl_expr begin, end;      // columns of the tiles that the row's query tile sees: others hold nothing
 } ftl_standard_rows;
 
 ftl_standard_rows ftl_standard_rows_of(ftl_builder *builder, const ftl_attention *a);
+// The same where a thread takes an element at a time and finds its place by `index_insts` instructions.
+ftl_standard_rows ftl_standard_rows_by_elements(ftl_builder *builder, const ftl_attention *a, int32_t index_insts);
 // The kernel's one role, and its grid.
 void ftl_standard_rows_role(const ftl_standard_rows *rows);
 // A value of a step's columns.

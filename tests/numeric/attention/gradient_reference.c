@@ -102,6 +102,10 @@ static void differentiate_row(gradients *g, const gradient_sequence *s, int64_t 
   }
   double roundings = g->dropped_p >= 0 ? 2 : 1;  // of what dropout leaves, and of what it makes of dP
   double roundings_of_ds = g->spec.value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_SEPARATE ? 3 : 2;
+  // P dP is rounded, too, before its rows are summed.
+  int64_t elementwise = g->spec.value[FTL_PARAM_elementwise];
+  bool weighed_apart = elementwise == FTL_ELEMENTWISE_EAGER_BADDBMM || elementwise == FTL_ELEMENTWISE_EAGER_EINSUM;
+  double roundings_of_dp = roundings + weighed_apart;
   size_t at = gradients_at(g, D_Q, s->batch, head, s->first + i);
   for (int64_t j = 0; j < a->seqlen_kv; j++) {
     if (!sees(g, s, i, j)) continue;
@@ -109,7 +113,7 @@ static void differentiate_row(gradients *g, const gradient_sequence *s, int64_t 
     double kept_scale = kept_scale_of(g, more.sequence, i, j);
     double p = exp(dot(q, k, a->head_dim) * scale - lse), dp = kept_scale * dot(d_o, v, a->head_dim);
     double ds = p * (dp - delta) * scale, size = fabs(ds) + p * delta_size * scale;
-    if (g->stored_p >= 0) size = roundings_of_ds * fabs(ds) + p * roundings * (fabs(dp) + 2 * terms_size) * scale;
+    if (g->stored_p >= 0) size = roundings_of_ds * fabs(ds) + p * roundings_of_dp * (fabs(dp) + 2 * terms_size) * scale;
     size_t at_key = gradients_at(g, D_K, s->batch, kv_head, s->first + j);
     add(g, 0, at, ds, size, k);
     add(g, 1, at_key, ds, size, q);

@@ -206,6 +206,27 @@ Test(numeric_attention_standard, element_wise_work_in_one_kernel_or_in_one_each_
       }
 }
 
+// Rows of a warp and of a CTA, of one step and of several, with a part of one; scales that are powers of two, since K
+// is rounded when einsum's program scales it.
+Test(numeric_attention_standard, programs_of_eager_pytorch_give_attention) {
+  static const char *const programs[] = {"elementwise=eager_baddbmm", "elementwise=eager_einsum"};
+  static const char *const problems[] = {"heads=3 seqlen_q=70 seqlen_kv=130 causal=true head_dim=16",
+                                         "heads=2 seqlen_q=40 seqlen_kv=1100 head_dim=64",
+                                         "heads=1 seqlen_q=65 seqlen_kv=63 window=20 head_dim=16 layout=bshd",
+                                         "heads=1 seqlen_q=30 seqlen_kv=1041 causal=true window=100 head_dim=16",
+                                         "heads=2 seqlen=128 mask=butterfly mask_block=64 head_dim=16"};
+  static const char *const more[] = {"", "padding_mask=true", "padding_mask=true dropout_p=0.5 dtype=bf16"};
+  char params[320];
+  for (size_t e = 0; e < COUNT(programs); e++)
+    for (size_t p = 0; p < COUNT(problems); p++)
+      for (size_t m = 0; m < COUNT(more); m++) {
+        snprintf(params, sizeof params, "batch=2 block_m=32 block_n=32 num_warps=2 %s %s %s", programs[e], problems[p],
+                 more[m]);
+        prove(params);
+      }
+  prove("elementwise=eager_baddbmm heads=2 head_dim=40 seqlen=33 block_m=32 block_n=32 num_warps=2");
+}
+
 Test(numeric_attention_standard, block_masks_hide_what_they_say_wherever_they_are_applied) {
   static const char *const ways[] = {"elementwise=epilogue", "elementwise=epilogue mma=wgmma num_warps=4 block_m=64",
                                      "elementwise=fused", "elementwise=separate"};
@@ -258,6 +279,13 @@ static void assert_refused(const char *params, const char *message) {
                error.message);
   cr_assert_eq(spec.workload->build(&spec, launches, &num_launches, &error), FTL_INFEASIBLE, "%s is built", params);
   cr_assert_str_eq(error.message, message);
+}
+
+Test(numeric_attention_standard, what_eager_pytorch_does_not_run_is_refused) {
+  assert_refused("copy=cp_async mma=mma heads=4 kv_heads=2 head_dim=16 seqlen=256 elementwise=eager_einsum",
+                 "kv_heads=2: elementwise=eager_... has as many as heads, 4");
+  assert_refused("copy=cp_async mma=mma heads=1 head_dim=16 seqlen_q=16 seqlen_kv=131080 elementwise=eager_baddbmm",
+                 "seqlen_kv=131080: elementwise=eager_... holds a row in registers, up to 131072");
 }
 
 Test(numeric_attention_standard, masks_that_do_not_fit_are_refused) {

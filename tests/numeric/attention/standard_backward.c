@@ -76,6 +76,22 @@ Test(numeric_attention_standard_backward, element_wise_work_in_one_kernel_or_in_
     }
 }
 
+// Q, K and V as views of one tensor, and apart; a gradient that goes through copies of a matrix, one mask and two.
+Test(numeric_attention_standard_backward, programs_of_eager_pytorch_give_the_gradients) {
+  static const char *const programs[] = {"elementwise=eager_baddbmm", "elementwise=eager_einsum"};
+  static const char *const problems[] = {
+      "heads=3 seqlen=70", "heads=2 causal=true seqlen_q=70 seqlen_kv=90 layout=bshd",
+      "heads=2 dropout_p=0.3 seqlen_q=90 seqlen_kv=70", "heads=1 dropout_p=0.1 dtype=bf16 window=40 seqlen=65",
+      "heads=1 dropout_p=0.2 seqlen_q=20 seqlen_kv=1030"};
+  char params[256];
+  for (size_t e = 0; e < COUNT(programs); e++)
+    for (size_t i = 0; i < COUNT(problems); i++) {
+      snprintf(params, sizeof params, "batch=2 head_dim=16 block_m=32 block_n=32 num_warps=2 %s %s", programs[e],
+               problems[i]);
+      prove(params);
+    }
+}
+
 Test(numeric_attention_standard_backward, block_masks_leave_the_gradients_of_what_is_seen) {
   static const char *const ways[] = {"elementwise=epilogue", "elementwise=epilogue causal=true dropout_p=0.2",
                                      "elementwise=fused dropout_p=0.2 window=100", "elementwise=separate causal=true"};

@@ -51,9 +51,12 @@ Test(unit_lower_unfused, element_wise_work_is_proved_wherever_it_is_done) {
   static const struct {
     const char *how;
     int num_launches;
-  } cases[] = {{"mask=butterfly mask_block=64", 5},     {"mask=butterfly mask_block=64 mma=mma elementwise=fused", 3},
-               {"elementwise=fused softmax=online", 3}, {"elementwise=separate", 7},
-               {"elementwise=fused pass=bwd", 5},       {"elementwise=separate pass=bwd", 7}};
+  } cases[] = {
+      {"mask=butterfly mask_block=64", 5},        {"mask=butterfly mask_block=64 mma=mma elementwise=fused", 3},
+      {"elementwise=fused softmax=online", 3},    {"elementwise=separate", 7},
+      {"elementwise=fused pass=bwd", 5},          {"elementwise=separate pass=bwd", 7},
+      {"elementwise=eager_baddbmm", 9},           {"elementwise=eager_einsum", 10},
+      {"elementwise=eager_baddbmm pass=bwd", 10}, {"elementwise=eager_einsum pass=bwd", 21}};
   for (int a = 0; a < NUM_ARCHS; a++)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
       char parameters[256];
@@ -61,6 +64,32 @@ Test(unit_lower_unfused, element_wise_work_is_proved_wherever_it_is_done) {
       for (int launch = 0; launch < cases[i].num_launches; launch++)
         prove(archs[a], "standard_attention", parameters, launch);
     }
+}
+
+static int64_t num_insts(const char *parameters, int launch, ftl_opcode opcode) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_launch(&p, "h200", "standard_attention", parameters, launch, &error), FTL_OK, "%s", error.message);
+  int64_t n = 0;
+  for (int32_t i = 0; i < p.warps->num_insts; i++)
+    n += p.warps->insts[i].opcode == opcode ? p.warps->insts[i].repeat : 0;
+  programs_fini(&p);
+  return n;
+}
+
+// copy_queries: four times an element a thread, each loaded at a place that takes 48 instructions to find, a quarter of
+// them IMAD, a third ALU, the rest of no pipe; scale_keys: 24.
+Test(unit_lower_unfused, elements_of_strided_tensors_are_found_by_instructions) {
+  static const char parameters[] =
+      "heads=2 seqlen=256 head_dim=64 block_m=64 block_n=64 num_warps=4 elementwise=eager_einsum layout=bshd";
+  enum { SCALE_KEYS, COPY_QUERIES };
+  cr_expect_eq(num_insts(parameters, COPY_QUERIES, FTL_OP_LDG), 4);
+  cr_expect_eq(num_insts(parameters, COPY_QUERIES, FTL_OP_STG), 4);
+  static const ftl_opcode opcodes[] = {FTL_OP_IMAD, FTL_OP_IADD, FTL_OP_NOP};
+  static const int64_t more[] = {4 * (48 / 4 - 24 / 4), 4 * (48 / 3 - 24 / 3), 4 * (20 - 10)};
+  for (int i = 0; i < 3; i++)
+    cr_expect_eq(num_insts(parameters, COPY_QUERIES, opcodes[i]) - num_insts(parameters, SCALE_KEYS, opcodes[i]),
+                 more[i], "%s", ftl_opcode_name(opcodes[i]));
 }
 
 Test(unit_lower_unfused, launches_of_the_backward_pass_are_proved) {

@@ -1,0 +1,133 @@
+// The softmax of rows that stay in registers, and its gradient, as eager PyTorch has them: a warp a row of up to 1024
+// columns, else a CTA of up to 1024 threads. Source: aten/src/ATen/native/cuda/PersistentSoftmax.cuh and SoftMax.cu
+// (dispatch_softmax_forward; SoftMax_getBlockSize: 16 bytes a thread).
+#include <stdio.h>
+
+#include "base/integer.h"
+#include "workloads/row_softmax.h"
+#include "workloads/standard_attention.h"
+
+enum {
+  WARP_LANES = 32,
+  WARP_COLUMNS = WARP_LANES * FTL_ROW_VECTOR_COLUMNS,
+  MOST_COLUMNS_OF_A_WARP = 1024,
+  MOST_WARPS = 32
+};
+enum { ROWS_OF_WARPS = 4, STEPS_AT_WORK = 2 };
+
+typedef struct held_rows {
+  int32_t rows, num_warps, num_steps;  // of a CTA; steps of a row
+  int64_t columns;
+} held_rows;
+
+static held_rows held_rows_of(const ftl_attention *a) {
+  held_rows h = {
+      .rows = ROWS_OF_WARPS, .num_warps = ROWS_OF_WARPS, .columns = ftl_standard_scores_shape(a).num_columns};
+  if (h.columns > MOST_COLUMNS_OF_A_WARP) {
+    h.rows = 1;
+    while (h.num_warps < MOST_WARPS && h.num_warps * WARP_COLUMNS < h.columns) h.num_warps *= 2;
+  }
+  h.num_steps = (int32_t)ftl_divide_up(h.columns, h.num_warps / h.rows * WARP_COLUMNS);
+  return h;
+}
+
+ftl_status ftl_standard_check_held(const ftl_spec *spec, ftl_error *error) {
+  ftl_attention a = ftl_attention_of(spec);
+  if (held_rows_of(&a).num_steps <= FTL_ROW_MAX_HELD_STEPS) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "seqlen_kv=%lld: elementwise=eager_... holds a row in registers, up to %d",
+                       (long long)a.seqlen_kv, FTL_ROW_MAX_HELD_STEPS * MOST_WARPS * WARP_COLUMNS);
+}
+
+// The first of a CTA's rows; the kernel's grid.
+static ftl_attention_tile tile_of(ftl_builder *b, const ftl_attention *a, const held_rows *h) {
+  int64_t num_tiles = ftl_divide_up(a->seqlen_q, h->rows);
+  ftl_expr tiles = ftl_const(b, num_tiles), heads = ftl_const(b, a->heads), head = ftl_div(b, ftl_cta(b), tiles);
+  ftl_builder_grid(b, a->batch * a->heads * num_tiles, false, FTL_TILES_BY_STRIDE);
+  ftl_expr row = ftl_mul(b, ftl_mod(b, ftl_cta(b), tiles), ftl_const(b, h->rows));
+  return (ftl_attention_tile){.batch = ftl_div(b, head, heads), .head = ftl_mod(b, head, heads), .row = row};
+}
+
+void ftl_standard_write_held_softmax(ftl_builder *b, const ftl_attention *a, int32_t s, int32_t p, int32_t lse) {
+  held_rows h = held_rows_of(a);
+  ftl_attention_tile tile = tile_of(b, a, &h);
+  ftl_row_softmax softmax = {.dtype = a->dtype,
+                             .from = s,
+                             .to = p,
+                             .lse = lse,
+                             .batch = tile.batch,
+                             .head = tile.head,
+                             .row = tile.row,
+                             .rows = h.rows,
+                             .num_warps = h.num_warps,
+                             .columns = h.columns,
+                             .may_see_none = true,
+                             .visible = a->seqlen_kv == h.columns ? FTL_TENSOR_END : ftl_const(b, a->seqlen_kv),
+                             .end = FTL_TENSOR_END,
+                             .held_steps = h.num_steps};
+  ftl_row_softmax_build(b, &softmax);
+}
+
+// ---- the gradient: dS = G - P rowsum(G), of G = P dP ----
+
+typedef struct gradient {
+  held_rows h;
+  ftl_builder *b;
+  ftl_attention_tile tile;
+  int32_t held[2][FTL_ROW_MAX_HELD_STEPS];  // G and P, as stored
+  int32_t x[STEPS_AT_WORK], y[STEPS_AT_WORK], sum;
+} gradient;
+
+static int32_t declare_step(const gradient *g, const char *matrix, int32_t step, ftl_dtype dtype) {
+  char name[FTL_TILE_NAME_BYTES];
+  int32_t threads = g->h.num_warps / g->h.rows * WARP_LANES;
+  snprintf(name, sizeof name, "%s%d", matrix, step);
+  return ftl_builder_tile_by_rows(g->b, name, dtype, g->h.rows, threads * FTL_ROW_VECTOR_COLUMNS,
+                                  (ftl_value_layout){threads, FTL_ROW_VECTOR_COLUMNS});
+}
+
+static void declare(gradient *g, ftl_dtype dtype) {
+  int32_t threads = g->h.num_warps / g->h.rows * WARP_LANES;
+  ftl_builder_role(g->b, "main", g->h.num_warps, 0);
+  for (int32_t i = 0; i < g->h.num_steps; i++) {
+    g->held[0][i] = declare_step(g, "g", i, dtype);
+    g->held[1][i] = declare_step(g, "p", i, dtype);
+  }
+  for (int32_t i = 0; i < STEPS_AT_WORK; i++) {
+    g->x[i] = declare_step(g, "x", i, FTL_FP32);
+    g->y[i] = declare_step(g, "y", i, FTL_FP32);
+  }
+  g->sum = ftl_builder_rows_by_rows(g->b, "sum", g->h.rows, (ftl_value_layout){threads, FTL_ROW_VECTOR_COLUMNS});
+}
+
+static ftl_tile_ref step_ref(const gradient *g, int32_t tensor, int32_t step) {
+  int32_t step_columns = g->h.num_warps / g->h.rows * WARP_COLUMNS;
+  ftl_tile_ref ref = ftl_attention_query_ref(&g->tile, tensor, g->tile.row, g->h.rows,
+                                             (int32_t)ftl_smaller(step_columns, g->h.columns));
+  ref.column = ftl_const(g->b, (int64_t)step * step_columns);
+  return ref;
+}
+
+void ftl_standard_write_held_gradient(ftl_builder *b, const ftl_attention *a, int32_t weighed, int32_t p) {
+  gradient g = {.h = held_rows_of(a), .b = b};
+  g.tile = tile_of(b, a, &g.h);
+  declare(&g, a->dtype);
+  const int32_t tensors[2] = {weighed, p};
+  for (int32_t i = 0; i < g.h.num_steps; i++)
+    for (int k = 0; k < 2; k++) ftl_load_tile(b, g.held[k][i], step_ref(&g, tensors[k], i));
+  ftl_fill(b, g.sum, 0);
+  for (int32_t i = 0; i < g.h.num_steps; i++) {
+    ftl_convert(b, g.x[i % STEPS_AT_WORK], g.held[0][i]);
+    ftl_reduce_rows(b, FTL_ELEM_ADD, g.sum, g.x[i % STEPS_AT_WORK]);
+  }
+  ftl_reduce_lanes(b, FTL_ELEM_ADD, g.sum);
+  for (int32_t i = 0; i < g.h.num_steps; i++) {
+    int32_t x = g.x[i % STEPS_AT_WORK], y = g.y[i % STEPS_AT_WORK];
+    ftl_convert(b, x, g.held[0][i]);
+    ftl_convert(b, y, g.held[1][i]);
+    ftl_binary(b, FTL_ELEM_MUL, y, y, ftl_value_operand(g.sum));
+    ftl_binary(b, FTL_ELEM_SUB, x, x, ftl_value_operand(y));
+    ftl_convert(b, g.held[0][i], x);
+    ftl_store(b, step_ref(&g, weighed, i), g.held[0][i], -1);
+  }
+}

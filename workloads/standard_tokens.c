@@ -1,0 +1,66 @@
+// Launches over tensors of tokens, [batch][heads][tokens][head_dim], as eager PyTorch has them around its products:
+// copies that a product wants side by side, scales, and the gathering of three gradients in one tensor.
+#include "base/integer.h"
+#include "workloads/standard_attention.h"
+
+enum { WARP_LANES = 32, NUM_WARPS = 4, NUM_THREADS = NUM_WARPS * WARP_LANES, VECTOR_COLUMNS = 8 };
+enum { ELEMENTS_PER_THREAD = 4 };
+
+// What all threads of a CTA take at once, and how often: four times an element a thread, which is stored before the
+// next is loaded, or (no index_insts) once 16 bytes.
+typedef struct token_tiles {
+  ftl_value_layout layout;
+  int32_t rows, columns, num_steps;
+} token_tiles;
+
+static token_tiles tiles_of(const ftl_attention *a, int32_t index_insts) {
+  bool by_elements = index_insts > 0;
+  int32_t vector = by_elements ? 1 : VECTOR_COLUMNS, threads = by_elements ? WARP_LANES : 1;
+  int32_t most = by_elements ? NUM_THREADS : WARP_LANES;
+  while (threads * vector < a->head_dim && threads < most) threads *= 2;
+  int32_t columns = (int32_t)ftl_divide_up(a->head_dim, threads * vector) * threads * vector;
+  return (token_tiles){{threads, vector}, NUM_THREADS / threads, columns, by_elements ? ELEMENTS_PER_THREAD : 1};
+}
+
+static ftl_attention_tile tile_of(ftl_builder *b, const ftl_attention *a, int64_t num_tokens, int32_t rows) {
+  int64_t num_tiles = ftl_divide_up(num_tokens, rows);
+  ftl_expr tiles = ftl_const(b, num_tiles), heads = ftl_const(b, a->heads), head = ftl_div(b, ftl_cta(b), tiles);
+  ftl_builder_role(b, "main", NUM_WARPS, 0);
+  ftl_builder_grid(b, a->batch * a->heads * num_tiles, false, FTL_TILES_BY_STRIDE);
+  ftl_expr row = ftl_mul(b, ftl_mod(b, ftl_cta(b), tiles), ftl_const(b, rows));
+  return (ftl_attention_tile){.batch = ftl_div(b, head, heads), .head = ftl_mod(b, head, heads), .row = row};
+}
+
+typedef struct tokens_kernel {
+  ftl_builder *b;
+  const ftl_attention *a;
+  const ftl_standard_tokens *t;
+  token_tiles tiles;
+  ftl_attention_tile tile;
+  int32_t x16, x;  // as stored; in fp32, where it is scaled
+} tokens_kernel;
+
+static void copy_step(const tokens_kernel *k, int i, int32_t step) {
+  ftl_builder *b = k->b;
+  ftl_expr row = ftl_add(b, k->tile.row, ftl_const(b, (int64_t)step * k->tiles.rows));
+  ftl_tile_ref from = ftl_attention_query_ref(&k->tile, k->t->from[i], row, k->tiles.rows, k->a->head_dim);
+  ftl_tile_ref to = ftl_attention_query_ref(&k->tile, k->t->to[i], row, k->tiles.rows, k->a->head_dim);
+  from.index_insts = k->t->index_insts;
+  ftl_load_tile(b, k->x16, from);
+  if (k->t->scale != 1) {
+    ftl_convert(b, k->x, k->x16);
+    ftl_binary(b, FTL_ELEM_MUL, k->x, k->x, ftl_immediate(k->t->scale));
+    ftl_convert(b, k->x16, k->x);
+  }
+  ftl_store(b, to, k->x16, -1);
+}
+
+void ftl_standard_write_tokens(ftl_builder *b, const ftl_attention *a, const ftl_standard_tokens *t) {
+  tokens_kernel k = {.b = b, .a = a, .t = t, .tiles = tiles_of(a, t->index_insts)};
+  const token_tiles *tiles = &k.tiles;
+  k.tile = tile_of(b, a, t->num_tokens, tiles->rows * tiles->num_steps);
+  k.x16 = ftl_builder_tile_by_rows(b, "x", a->dtype, tiles->rows, tiles->columns, tiles->layout);
+  if (t->scale != 1) k.x = ftl_builder_tile_by_rows(b, "x32", FTL_FP32, tiles->rows, tiles->columns, tiles->layout);
+  for (int i = 0; i < FTL_STANDARD_MOST_TOKENS && t->to[i] >= 0; i++)
+    for (int32_t step = 0; step < tiles->num_steps; step++) copy_step(&k, i, step);
+}
