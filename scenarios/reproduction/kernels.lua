@@ -1,5 +1,7 @@
 -- Kernels as their authors launch them.
 
+local with = require "reproduction.ask".with
+
 local SM86_OR_89 = { rtx3090 = true, rtx4090 = true, l40s = true }
 
 -- Tiles of FlashAttention-2: csrc/flash_attn/src/flash_fwd_launch_template.h and flash_bwd_launch_template.h; softmax.h looks
@@ -48,12 +50,24 @@ local function standard(pass)
   end
 end
 
+-- The programs that FlashAttention's benchmarks time as PyTorch's (benchmarks/benchmark_flash_attention.py of its versions
+-- 0.2 and 2), on packed tensors: tokens before heads.
+local function eager(program)
+  local function of_pass(pass)
+    return function(row)
+      return with(standard(pass)(row), { elementwise = program, layout = "bshd" })
+    end
+  end
+  return { fwd = of_pass "fwd", bwd = of_pass "bwd", framework = true }
+end
+
 local function plain(workload) return function() return { workload = workload } end end
 
 -- A port of FlashAttention-2 to Volta, whose tiles its authors do not tell.
 local function flash2_volta() return { workload = "flash2_fwd", block_m = 64, block_n = 64, num_warps = 4 } end
 
 -- `nearest`: the program that was measured is not known, or does what no workload does; the workload that comes nearest.
+-- `framework`: launches from Python, of which the kernels were watched in a later version of PyTorch.
 local KERNELS = {
   ["FlashAttention-1"] = { fwd = plain "flash1_fwd", bwd = plain "flash1_bwd" },
   ["FlashAttention-2"] = { fwd = flash2_fwd, bwd = flash2_bwd },
@@ -62,6 +76,8 @@ local KERNELS = {
   ["Flash-Decoding"] = { fwd = plain "flash_decode" },
   ["cuDNN"] = { fwd = cudnn_fwd },
   ["memory-efficient"] = { fwd = efficient_fwd, nearest = true },
+  ["PyTorch, einsum"] = eager "eager_einsum",
+  ["PyTorch, baddbmm"] = eager "eager_baddbmm",
   ["standard"] = { fwd = standard "fwd", bwd = standard "bwd", nearest = true },
 }
 

@@ -32,21 +32,21 @@ return {
   with(a100_fa1, { kernel = "FlashAttention-1", pass = "bwd", points = {
     { 16, 128, 0.11 }, { 16, 256, 0.16 }, { 16, 512, 0.52 }, { 16, 1024, 1.62 }, { 16, 2048, 5.77 } } }),
   with(a100_fa1, { kernel = "FlashAttention-1", pass = "both", points = { { 16, 512, 0.73 }, { 16, 1024, 2.29 } } }),
-  with(a100_fa1, { kernel = "standard", pass = "fwd", points = { { 16, 128, 0.21 }, { 16, 256, 0.22 } } }),
-  with(a100_fa1, { kernel = "standard", pass = "bwd", points = {
+  with(a100_fa1, { kernel = "PyTorch, einsum", pass = "fwd", points = { { 16, 128, 0.21 }, { 16, 256, 0.22 } } }),
+  with(a100_fa1, { kernel = "PyTorch, einsum", pass = "bwd", points = {
     { 16, 128, 0.26 }, { 16, 256, 0.29 }, { 16, 512, 0.78 }, { 16, 1024, 2.44 } } }),
-  with(a100_fa1, { kernel = "standard", pass = "both", points = { { 16, 512, 1.18 }, { 16, 1024, 3.67 }, { 16, 4096, 50.44 } } }),
-  with(a100_fa1, { kernel = "standard", pass = "fwd", padding = true, points = {
+  with(a100_fa1, { kernel = "PyTorch, einsum", pass = "both", points = { { 16, 512, 1.18 }, { 16, 1024, 3.67 }, { 16, 4096, 50.44 } } }),
+  with(a100_fa1, { kernel = "PyTorch, einsum", pass = "fwd", padding = true, points = {
     { 16, 512, 0.63 }, { 16, 1024, 1.93 }, { 16, 2048, 7.08 }, { 16, 4096, 27.45 }, { 16, 8192, 112.9 } } }),
-  with(a100_fa1, { kernel = "standard", pass = "both", padding = true, points = {
+  with(a100_fa1, { kernel = "PyTorch, einsum", pass = "both", padding = true, points = {
     { 16, 256, 0.81 }, { 16, 1024, 7.23 }, { 16, 2048, 27.51 }, { 16, 4096, 107.58 } } }),
-  with(a100_fa1, { kernel = "standard", pass = "fwd", dropout = 0.1, points = {
+  with(a100_fa1, { kernel = "PyTorch, einsum", pass = "fwd", dropout = 0.1, points = {
     { 16, 128, 0.26 }, { 16, 1024, 1.8 }, { 16, 2048, 6.56 }, { 16, 4096, 25.34 } } }),
-  with(a100_fa1, { kernel = "standard", pass = "both", dropout = 0.1, points = {
+  with(a100_fa1, { kernel = "PyTorch, einsum", pass = "both", dropout = 0.1, points = {
     { 16, 256, 0.67 }, { 16, 1024, 4.82 }, { 16, 2048, 17.47 } } }),
-  with(a100_fa1, { kernel = "standard", pass = "fwd", padding = true, dropout = 0.1, points = {
+  with(a100_fa1, { kernel = "PyTorch, einsum", pass = "fwd", padding = true, dropout = 0.1, points = {
     { 16, 128, 0.36 }, { 16, 256, 0.34 }, { 16, 512, 0.78 }, { 16, 2048, 9.33 }, { 16, 4096, 36.33 } } }),
-  with(a100_fa1, { kernel = "standard", pass = "both", padding = true, dropout = 0.1, points = {
+  with(a100_fa1, { kernel = "PyTorch, einsum", pass = "both", padding = true, dropout = 0.1, points = {
     { 16, 512, 2.35 }, { 16, 1024, 8.29 }, { 16, 4096, 124.19 } } }),
 
   with(a100_fa2, { kernel = "FlashAttention-2", heads = 32, head_dim = 64, points = { { 8, 2048, 162 }, { 2, 8192, 175 } } }),
@@ -60,9 +60,11 @@ return {
   with(a100_fa2, { kernel = "FlashAttention-1", heads = 16, head_dim = 128, points = { { 32, 512, 76 } } }),
   with(a100_fa2, { kernel = "FlashAttention-1", heads = 32, head_dim = 64, causal = true, points = { { 32, 512, 58 } } }),
   with(a100_fa2, { kernel = "FlashAttention-1", heads = 16, head_dim = 128, causal = true, points = { { 16, 1024, 62 } } }),
-  with(a100_fa2, { kernel = "standard", heads = 32, head_dim = 64, points = { { 8, 2048, 43 }, { 2, 8192, 46 } } }),
-  with(a100_fa2, { kernel = "standard", heads = 16, head_dim = 128, points = {
+  with(a100_fa2, { kernel = "PyTorch, baddbmm", heads = 32, head_dim = 64, points = { { 8, 2048, 43 }, { 2, 8192, 46 } } }),
+  with(a100_fa2, { kernel = "PyTorch, baddbmm", heads = 16, head_dim = 128, points = {
     { 32, 512, 53 }, { 4, 4096, 79 }, { 2, 8192, 86 } } }),
+  with(a100_fa2, { kernel = "PyTorch, baddbmm", heads = 32, head_dim = 64, causal = true, points = { { 32, 512, 15 }, { 4, 4096, 18 } } }),
+  with(a100_fa2, { kernel = "PyTorch, baddbmm", heads = 16, head_dim = 128, causal = true, points = { { 16, 1024, 28 }, { 8, 2048, 32 } } }),
   with(h100_fa2, { kernel = "FlashAttention-2", heads = 32, head_dim = 64, points = { { 32, 512, 215 }, { 2, 8192, 294 } } }),
   with(h100_fa2, { kernel = "FlashAttention-2", heads = 16, head_dim = 128, points = {
     { 32, 512, 248 }, { 16, 1024, 294 }, { 4, 4096, 326 }, { 2, 8192, 335 }, { 1, 16384, 338 } } }),
@@ -70,9 +72,12 @@ return {
     { 16, 1024, 192 }, { 8, 2048, 232 }, { 4, 4096, 257 }, { 2, 8192, 273 } } }),
   with(h100_fa2, { kernel = "FlashAttention-2", heads = 16, head_dim = 128, causal = true, points = {
     { 32, 512, 163 }, { 8, 2048, 265 }, { 1, 16384, 328 } } }),
-  with(h100_fa2, { kernel = "standard", heads = 32, head_dim = 64, points = { { 32, 512, 62 }, { 2, 8192, 87 } } }),
-  with(h100_fa2, { kernel = "standard", heads = 16, head_dim = 128, points = {
+  with(h100_fa2, { kernel = "PyTorch, baddbmm", heads = 32, head_dim = 64, points = { { 32, 512, 62 }, { 2, 8192, 87 } } }),
+  with(h100_fa2, { kernel = "PyTorch, baddbmm", heads = 16, head_dim = 128, points = {
     { 32, 512, 93 }, { 16, 1024, 120 }, { 4, 4096, 160 }, { 2, 8192, 167 } } }),
+  with(h100_fa2, { kernel = "PyTorch, baddbmm", heads = 32, head_dim = 64, causal = true, points = {
+    { 16, 1024, 29 }, { 8, 2048, 31 }, { 4, 4096, 32 }, { 2, 8192, 32 } } }),
+  with(h100_fa2, { kernel = "PyTorch, baddbmm", heads = 16, head_dim = 128, causal = true, points = { { 32, 512, 40 }, { 8, 2048, 57 } } }),
 
   with(h100_fa3, { kernel = "FlashAttention-2", heads = 32, head_dim = 64, points = {
     { 32, 512, 282 }, { 16, 1024, 306 }, { 8, 2048, 318 }, { 4, 4096, 321 }, { 2, 8192, 322 }, { 1, 16384, 324 } } }),
@@ -98,10 +103,17 @@ return {
     { 32, 512, 482 }, { 8, 2048, 707 }, { 2, 8192, 746 } } }),
   with(h100_fa3, { kernel = "FlashAttention-3", heads = 8, head_dim = 256, causal = true, points = {
     { 32, 512, 286 }, { 8, 2048, 537 }, { 1, 16384, 642 } } }),
-  with(h100_fa3, { kernel = "standard", heads = 32, head_dim = 64, points = {
+  with(h100_fa3, { kernel = "PyTorch, baddbmm", heads = 32, head_dim = 64, points = {
     { 32, 512, 52 }, { 16, 1024, 63 }, { 8, 2048, 67 }, { 4, 4096, 72 }, { 2, 8192, 73 } } }),
-  with(h100_fa3, { kernel = "standard", heads = 16, head_dim = 128, points = {
+  with(h100_fa3, { kernel = "PyTorch, baddbmm", heads = 16, head_dim = 128, points = {
     { 32, 512, 74 }, { 16, 1024, 100 }, { 8, 2048, 119 }, { 4, 4096, 133 } } }),
+  with(h100_fa3, { kernel = "PyTorch, baddbmm", heads = 32, head_dim = 64, causal = true, points = {
+    { 32, 512, 16 }, { 16, 1024, 18 }, { 8, 2048, 18 }, { 4, 4096, 18 }, { 2, 8192, 18 } } }),
+  with(h100_fa3, { kernel = "PyTorch, baddbmm", heads = 16, head_dim = 128, causal = true, points = { { 16, 1024, 31 }, { 4, 4096, 35 } } }),
+  with(h100_fa3, { kernel = "PyTorch, baddbmm", source = "arXiv:2407.08608, figure 6", pass = "bwd", heads = 32, head_dim = 64, points = {
+    { 32, 512, 68 }, { 4, 4096, 92 } } }),
+  with(h100_fa3, { kernel = "PyTorch, baddbmm", source = "arXiv:2407.08608, figure 6", pass = "bwd", heads = 16, head_dim = 128, points = {
+    { 16, 1024, 131 }, { 8, 2048, 159 }, { 4, 4096, 174 } } }),
 
   with(a100_sage, { head_dim = 128, points = { { 4, 1024, 160 }, { 4, 4096, 203 }, { 4, 8192, 204 } } }),
   with(a100_sage, { head_dim = 128, causal = true, points = { { 4, 4096, 181 }, { 4, 16384, 193 } } }),

@@ -37,6 +37,8 @@ local function print_mean(title, rows, counts)
   print(("- %s: %d rows, mean absolute error %.1f %%."):format(title, #chosen, mean(chosen, function(e) return e end)))
 end
 
+local function is_known(row) return not KERNELS[row.kernel].nearest and not KERNELS[row.kernel].framework end
+
 local function print_times()
   local rows, missing = {}, {}
   for _, series in ipairs(SERIES) do
@@ -54,11 +56,12 @@ local function print_times()
   print("### Times")
   print()
   print_mean("All rows", rows, function() return true end)
-  print_mean("Kernels whose program is known (FlashAttention, Flash-Decoding, cuDNN)", rows,
-             function(row) return not KERNELS[row.kernel].nearest end)
-  print_mean("Of these, with 512 keys or more", rows,
-             function(row) return not KERNELS[row.kernel].nearest and row.keys >= 512 end)
-  print_mean("Kernels of PyTorch and ports to older GPUs, by the workload that comes nearest", rows,
+  print_mean("Kernels whose program is known (FlashAttention, Flash-Decoding, cuDNN)", rows, is_known)
+  print_mean("Of these, with 512 keys or more", rows, function(row) return is_known(row) and row.keys >= 512 end)
+  print_mean("PyTorch's unfused attention, by its launches", rows, function(row) return KERNELS[row.kernel].framework end)
+  print_mean("Of these, with 512 keys or more (below, the host decides)", rows,
+             function(row) return KERNELS[row.kernel].framework and row.keys >= 512 end)
+  print_mean("Kernels and ports to older GPUs whose program is not told, by the workload that comes nearest", rows,
              function(row) return KERNELS[row.kernel].nearest end)
   print()
   print_summary(rows)
