@@ -33,6 +33,10 @@ int32_t ftl_row_softmax_step_columns(const ftl_row_softmax *s) { return threads_
 // dst <- exp(a - subtracted)
 static void exp_of_difference(const rows_kernel *k, int32_t dst, int32_t a, int32_t subtracted) {
   ftl_binary(k->b, FTL_ELEM_SUB, dst, a, ftl_value_operand(subtracted));
+  if (k->s->precise) {
+    ftl_unary(k->b, FTL_ELEM_EXP, dst, dst);
+    return;
+  }
   ftl_binary(k->b, FTL_ELEM_MUL, dst, dst, ftl_immediate(log2_e));
   ftl_unary(k->b, FTL_ELEM_EXP2, dst, dst);
 }
@@ -247,7 +251,10 @@ static void take_both(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
 
 static void write_result(const rows_kernel *k, ftl_tile_ref from, int32_t raw) {
   exp_of_difference(k, k->x, k->x, k->shift);
-  ftl_binary(k->b, FTL_ELEM_MUL, k->x, k->x, ftl_value_operand(k->correction));
+  if (k->s->precise)
+    ftl_binary(k->b, FTL_ELEM_DIV, k->x, k->x, ftl_value_operand(k->sum));
+  else
+    ftl_binary(k->b, FTL_ELEM_MUL, k->x, k->x, ftl_value_operand(k->correction));
   ftl_convert(k->b, raw, k->x);
   ftl_tile_ref to = from;
   to.tensor = k->s->to;
@@ -350,7 +357,7 @@ void ftl_row_softmax_build(ftl_builder *b, const ftl_row_softmax *s) {
   else
     find_safe(&k);
   ftl_reduce_lanes(b, FTL_ELEM_ADD, k.sum);
-  ftl_unary(k.b, FTL_ELEM_RECIP, k.correction, k.sum);
+  if (!s->precise) ftl_unary(k.b, FTL_ELEM_RECIP, k.correction, k.sum);
   if (s->held_steps > 0)
     write_held(&k);
   else

@@ -21,7 +21,8 @@ typedef struct ftl_row_work {
 } ftl_row_work;
 
 typedef struct ftl_row_softmax {
-  bool online;  // maximum and sum in one pass
+  bool online;   // maximum and sum in one pass
+  bool precise;  // exponentials and divisions as without -use_fast_math
   ftl_dtype dtype;
   int32_t from, to, lse;      // tensors; `from` may be `to`
   ftl_expr batch, head, row;  // of the CTA's first row

@@ -51,7 +51,8 @@ static ftl_attention_tile tile_of(ftl_builder *b, const ftl_attention *a, const 
 void ftl_standard_write_held_softmax(ftl_builder *b, const ftl_attention *a, int32_t s, int32_t p, int32_t lse) {
   held_rows h = held_rows_of(a);
   ftl_attention_tile tile = tile_of(b, a, &h);
-  ftl_row_softmax softmax = {.dtype = a->dtype,
+  ftl_row_softmax softmax = {.precise = true,
+                             .dtype = a->dtype,
                              .from = s,
                              .to = p,
                              .lse = lse,

@@ -92,7 +92,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
           (int64_t)counter->tile->roles[dst->role].num_groups * dst->rows * dst->columns;
       break;
     case FTL_TILE_ELEM:
-      if (op->fn != FTL_ELEM_EXP2) break;
+      if (op->fn != FTL_ELEM_EXP2 && op->fn != FTL_ELEM_EXP) break;
       groups = ftl_tile_num_copies(counter->tile, op->dst);
       if (dst->layout.threads_per_row > 0) {
         int64_t columns = dst->kind == FTL_VALUE_TILE ? dst->columns : dst->layout.threads_per_row;

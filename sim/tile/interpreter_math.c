@@ -165,6 +165,10 @@ static float apply(ftl_elem_fn fn, float a, float b, float c) {
       return a == 0.0f || isnan(a) ? 0.0f : 1.0f / a;
     case FTL_ELEM_ZERO_IF_NEG_INF:
       return isinf(a) && a < 0.0f ? 0.0f : a;
+    case FTL_ELEM_EXP:
+      return expf(a);
+    case FTL_ELEM_DIV:
+      return b == 0.0f || isnan(b) ? 0.0f : a / b;
     case FTL_ELEM_SELECT:
       return a >= 0.0f ? b : c;
   }
@@ -209,7 +213,8 @@ static ftl_status elem(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
   for (int i = 0; i < 3; i++)
     if (operands[i].value >= 0 && !in->values[operands[i].value].written)
       return not_written(in, event, operands[i].value, error);
-  if (op->fn == FTL_ELEM_EXP2 && op->a.value >= 0) count_pairs(in, op->a.value);
+  bool exponentiates = op->fn == FTL_ELEM_EXP2 || op->fn == FTL_ELEM_EXP;
+  if (exponentiates && op->a.value >= 0) count_pairs(in, op->a.value);
   ftl_value_data *dst = &in->values[op->dst];
   bool rows = info_of(in, op->dst)->kind == FTL_VALUE_ROWS;
   int32_t width = width_of(in, op->dst);
@@ -219,7 +224,7 @@ static ftl_status elem(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
           apply(op->fn, operand_at(in, op->a, rows, r, c), operand_at(in, op->b, rows, r, c),
                 operand_at(in, op->c, rows, r, c));
   dst->written = true;
-  if (op->fn == FTL_ELEM_EXP2) dst->queries = dst->keys = no_source;
+  if (exponentiates) dst->queries = dst->keys = no_source;
   return FTL_OK;
 }
 

@@ -294,6 +294,8 @@ typedef enum ftl_elem_fn {
   FTL_ELEM_LOG2,             // log2(a)  (MUFU.LG2)
   FTL_ELEM_RECIP,            // 1/a      (MUFU.RCP); 0 where a == 0 or a is NaN (rows that saw no key)
   FTL_ELEM_ZERO_IF_NEG_INF,  // a == -inf ? 0 : a  (FlashAttention's guard for fully masked rows)
+  FTL_ELEM_EXP,              // e^a      as expf computes it without -use_fast_math
+  FTL_ELEM_DIV,              // a / b    likewise, of IEEE precision; 0 where RECIP is
   FTL_ELEM_SELECT,           // a >= 0 ? b : c
 } ftl_elem_fn;
 

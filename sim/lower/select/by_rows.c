@@ -27,7 +27,8 @@ static bool is_exponentiated(const ftl_select *s, int32_t value) {
   for (int32_t i = s->op_idx + 1; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
     if (op->kind == FTL_TILE_END_LOOP || (op->kind == FTL_TILE_CONVERT && op->dst == value)) return false;
-    if (op->kind == FTL_TILE_ELEM && op->fn == FTL_ELEM_EXP2 && op->dst == value) return true;
+    bool exponentiates = op->kind == FTL_TILE_ELEM && (op->fn == FTL_ELEM_EXP2 || op->fn == FTL_ELEM_EXP);
+    if (exponentiates && op->dst == value) return true;
   }
   return false;
 }

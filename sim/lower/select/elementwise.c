@@ -10,9 +10,11 @@ typedef struct recipe_step {
 // The instructions of one element, in order of dependence. exp2 and log2 are ex2.approx.ftz and lg2.approx.ftz, one
 // MUFU each, as -use_fast_math and Triton compile them; without .ftz arguments whose result (logarithm: that) is a
 // denormal number are scaled before and the result after, as ptxas compiles ex2.approx and lg2.approx: FSETP, @P FMUL,
-// MUFU, @P FMUL (FADD). A reciprocal is guarded against 0 and NaN by two compares and a select.
+// MUFU, @P FMUL (FADD). A reciprocal is guarded against 0 and NaN by two compares and a select. What nvcc makes of expf
+// and of a / b without -use_fast_math: FFMA.SAT, FFMA.RM, FADD, 2 FFMA, SHF, MUFU.EX2, FMUL; FCHK, MUFU.RCP, 5 FFMA
+// (the branch after FCHK, to a function for numbers near the ends of the range, is left out).
 typedef struct recipe {
-  recipe_step steps[4];
+  recipe_step steps[8];
   int32_t num_steps;
 } recipe;
 
@@ -36,6 +38,25 @@ static recipe recipe_of(ftl_elem_fn fn, bool keeps_denormals) {
                        {.opcode = FTL_OP_MUFU},
                        {.opcode = FTL_OP_SEL, .predicated = true}},
                       4};
+    case FTL_ELEM_EXP:
+      return (recipe){{{.opcode = FTL_OP_FFMA},
+                       {.opcode = FTL_OP_FFMA},
+                       {.opcode = FTL_OP_FFMA},
+                       {.opcode = FTL_OP_FFMA},
+                       {.opcode = FTL_OP_FFMA},
+                       {.opcode = FTL_OP_LOP},
+                       {.opcode = FTL_OP_MUFU},
+                       {.opcode = FTL_OP_FFMA}},
+                      8};
+    case FTL_ELEM_DIV:
+      return (recipe){{{.opcode = FTL_OP_ISETP, .to_predicate = true},
+                       {.opcode = FTL_OP_MUFU},
+                       {.opcode = FTL_OP_FFMA},
+                       {.opcode = FTL_OP_FFMA},
+                       {.opcode = FTL_OP_FFMA},
+                       {.opcode = FTL_OP_FFMA},
+                       {.opcode = FTL_OP_FFMA}},
+                      7};
     case FTL_ELEM_ZERO_IF_NEG_INF:
       return (recipe){{{.opcode = FTL_OP_ISETP, .to_predicate = true}, {.opcode = FTL_OP_SEL, .predicated = true}}, 2};
     case FTL_ELEM_ADD:
@@ -72,7 +93,7 @@ static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int
     ftl_draft_inst *inst = ftl_select_add(s, step->opcode, repeat, dst, result, first ? operands[1] : FTL_NO_VALUE,
                                           first ? operands[2] : FTL_NO_VALUE);
     if (step->predicated) inst->sources[inst->num_sources++] = predicate;
-    if (step->opcode == FTL_OP_MUFU) inst->inst.arg = (uint16_t)op->fn;
+    if (step->opcode == FTL_OP_MUFU) inst->inst.arg = (uint16_t)(op->fn == FTL_ELEM_EXP ? FTL_ELEM_EXP2 : op->fn);
     ftl_select_hold_reserve(s, inst, op->dst);
     result = dst;
   }

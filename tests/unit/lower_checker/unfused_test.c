@@ -92,6 +92,18 @@ Test(unit_lower_unfused, elements_of_strided_tensors_are_found_by_instructions) 
                  more[i], "%s", ftl_opcode_name(opcodes[i]));
 }
 
+// A row of 1024 columns is 32 elements a lane. Each is exponentiated twice, for the sum and for the result, which is
+// divided; the LSE takes a logarithm: 3 x 32 + 1 MUFU. Around an exponential stand 6 FFMA (SUB, FFMA.SAT, FFMA.RM,
+// FADD, 2 FFMA, FMUL are 7 with the difference), around a division 5, and an FCHK; the sum takes 32, a butterfly of 5
+// shuffles 5, the LSE 1.
+Test(unit_lower_unfused, exponentials_and_divisions_of_eager_pytorch_are_precise) {
+  static const char parameters[] =
+      "heads=1 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 elementwise=eager_baddbmm";
+  enum { SOFTMAX = 3, ELEMENTS = 32 };
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_MUFU), 3 * ELEMENTS + 1);
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_FFMA), 2 * 7 * ELEMENTS + 5 * ELEMENTS + ELEMENTS + 5 + 1);
+}
+
 Test(unit_lower_unfused, launches_of_the_backward_pass_are_proved) {
   static const struct {
     const char *parameters;
