@@ -4,7 +4,6 @@
 
 enum {
   KEPT_PERIODS = 1,  // run in any case at the end, so that the tail is real
-  NEAR_SHARE = 8,    // of an iteration: CTAs that are nearer to each other are together
   // Before any are skipped: what CTAs find in L2, and merge, goes on changing as they drift apart.
   LEAST_STEPS = 1 << 18,
 };
@@ -32,30 +31,6 @@ static void begin_cta(ftl_gpu_run *run, int32_t slot, int64_t cta) {
   ftl_gpu_set_cursors(run, slot);
 }
 
-// Of the longest loop, where all CTAs that fit share the SM and are apart.
-static int64_t iteration_cycles(ftl_gpu_run *run) {
-  int64_t longest = 0;
-  for (int32_t loop = 1; loop < run->num_segments; loop += 2) {
-    int64_t time = ftl_step_times_get(run->times, loop, run->ctas_per_sm, run->times->latency_cycles[0]);
-    if (time > longest) longest = time;
-  }
-  return longest / FTL_STEP_UNIT;
-}
-
-// A CTA that begins within an eighth of an iteration of where another one of its SM is in its own falls into step with
-// it, and both keep so.
-static void find_company(ftl_gpu_run *run, int32_t slot) {
-  int32_t first = slot - slot % run->ctas_per_sm;
-  int64_t iteration = iteration_cycles(run);
-  for (int32_t other = first; other < first + run->ctas_per_sm; other++) {
-    int64_t before = run->slots[slot].start_cycle - run->slots[other].start_cycle;
-    if (other == slot || run->slots[other].start_cycle == INT64_MAX || iteration == 0) continue;
-    int64_t phase = before % iteration;
-    if (NEAR_SHARE * phase > iteration && NEAR_SHARE * (iteration - phase) > iteration) continue;
-    run->slots[slot].is_together = run->slots[other].is_together = true;
-  }
-}
-
 void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts) {
   int32_t first = starts->sm * run->ctas_per_sm + starts->slot;
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
@@ -65,7 +40,6 @@ void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts) {
         (ftl_cta_state){.start_cycle = start->cycle, .first_cold = run->has_code[start->sm] ? run->num_segments : 0};
     run->members[first * run->cluster_ctas + rank] = slot;
     if (run->resident[start->sm]++ == 0) run->active_since[start->sm] = start->cycle;
-    find_company(run, slot);
   }
   begin_cta(run, first, starts->cta);
   ftl_event_heap_push(&run->heap, (ftl_event){.time = starts->cycle * FTL_TRAFFIC_UNIT, .slot = first});

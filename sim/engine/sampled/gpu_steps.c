@@ -17,10 +17,8 @@ static int64_t pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cyc
   const ftl_cta_state *state = &run->slots[slot];
   int32_t resident = run->resident[ftl_gpu_sm_of(run, slot)];
   bool later = run->plan.stride > 0 && state->cta >= run->plan.stride;
-  int64_t (*get)(ftl_step_times *, int32_t, int32_t, int64_t) = later                ? ftl_step_times_get_later
-                                                                : state->is_together ? ftl_step_times_get_together
-                                                                                     : ftl_step_times_get;
-  return PER_STEP_UNIT * get(run->times, state->segment, resident, latency_cycles);
+  return PER_STEP_UNIT * (later ? ftl_step_times_get_later(run->times, state->segment, resident, latency_cycles)
+                                : ftl_step_times_get(run->times, state->segment, resident, latency_cycles));
 }
 
 // The iterations of the group that the CTA has come to, as far as its loop has them.

@@ -86,8 +86,7 @@ static int64_t scaled(int64_t x, int64_t part, int64_t whole) {
 static const ftl_sm_counters *typical_counters(ftl_step_times *times, const ftl_gpu_steps *steps) {
   const ftl_traffic_counts *counts = &steps->counts;
   int64_t mean = counts->num_loads > 0 ? counts->load_latency_cycles / counts->num_loads : 0;
-  bool is_full = 2 * steps->cta_cycles >= (1 + times->most_ctas) * steps->sm_active_cycles;
-  int32_t i = 0, row = is_full ? FTL_STEP_APART : FTL_STEP_ALONE;
+  int32_t i = 0, row = 2 * steps->cta_cycles >= (1 + times->most_ctas) * steps->sm_active_cycles;
   while (i + 1 < FTL_NUM_STEP_LATENCIES && times->latency_cycles[i + 1] <= mean) i++;
   return &ftl_step_times_point(times, row, i)->counters;
 }

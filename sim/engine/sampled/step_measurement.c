@@ -280,16 +280,9 @@ static int64_t longest_iteration(const ftl_step_measurement *m, const ftl_step_p
 
 // CTAs of a long run have drifted apart, so that one computes while another waits: they start within an iteration of
 // the longest loop of a lone CTA, one behind the other by an odd number of its (2 * NUM_PHASES)ths.
-static void start_apart(int32_t num_ctas, int64_t iteration, int32_t phase, int64_t *starts) {
+static void choose_starts(int32_t num_ctas, int64_t iteration, int32_t phase, int64_t *starts) {
   for (int32_t i = 0; i < num_ctas; i++)
     starts[i] = iteration * ((2 * phase + 1) * i % (2 * NUM_PHASES)) / (2 * NUM_PHASES * FTL_STEP_UNIT);
-}
-
-// As at the beginning of a launch, where each GPC starts a CTA on each of its SMs before the second on any.
-static void start_together(const ftl_step_measurement *m, int32_t num_ctas, int64_t *starts) {
-  const ftl_arch *arch = m->launch->arch;
-  for (int32_t i = 0; i < num_ctas; i++)
-    starts[i] = i * arch->launch_cta_interval_cycles * arch->chip_num_sms / arch->chip_num_gpcs;
 }
 
 // Bytes that a CTA loads into registers in the loop that loads most of them: what lies between two passes over a row.
@@ -343,13 +336,13 @@ static ftl_status measure_alone(const ftl_step_measurement *m, int64_t latency, 
 // How CTAs fall into step hangs on how far apart they begin: two of 64 x 128 tiles with mma.sync at head_dim 64 end up
 // side by side, in each other's way at every pipe (4610 cycles for an iteration of both), or half an iteration apart
 // (3520). On the H200 they drift through all of that (3970): the mean of several beginnings.
-static ftl_status measure_apart(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency,
-                                const ftl_step_point *alone, ftl_step_point *point, ftl_error *error) {
+static ftl_status measure_shared(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency,
+                                 const ftl_step_point *alone, ftl_step_point *point, ftl_error *error) {
   int64_t iteration = longest_iteration(m, alone), starts[MAX_CTAS_PER_SM];
   int32_t num_runs = iteration > 0 ? NUM_PHASES : 1;
   for (int32_t phase = 0; phase < num_runs; phase++) {
     ftl_step_point run = {0};
-    start_apart(num_ctas, iteration, phase, starts);
+    choose_starts(num_ctas, iteration, phase, starts);
     ftl_status status = measure_run(m, num_ctas, latency, true, starts, &run, error);
     if (status != FTL_OK) return status;
     for (int32_t s = 0; s < 2 * m->segments->num_loops + 1; s++) point->time[s] += run.time[s];
@@ -428,24 +421,17 @@ void ftl_step_measurement_destroy(ftl_step_measurement *m) {
   free(m);
 }
 
-ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cycles,
-                                     ftl_step_point *const points[FTL_NUM_STEP_ROWS], ftl_error *error) {
+ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cycles, ftl_step_point *alone,
+                                     ftl_step_point *shared, ftl_error *error) {
   int32_t most_ctas = m->launch->occupancy.ctas_per_sm;
-  ftl_step_point *alone = points[FTL_STEP_ALONE];
   ftl_status status = measure_alone(m, latency_cycles, true, alone, error);
   if (status != FTL_OK) return status;
   memcpy(alone->later, alone->time, sizeof alone->later);
   if (m->distance > 0) status = measure_later(m, latency_cycles, alone, error);
   if (status != FTL_OK) return status;
-  if (most_ctas == 1) {
-    *points[FTL_STEP_APART] = *points[FTL_STEP_TOGETHER] = *alone;
-    return FTL_OK;
-  }
-  status = measure_apart(m, most_ctas, latency_cycles, alone, points[FTL_STEP_APART], error);
-  if (status != FTL_OK) return status;
-  int64_t starts[MAX_CTAS_PER_SM];
-  start_together(m, most_ctas, starts);
-  return measure_run(m, most_ctas, latency_cycles, true, starts, points[FTL_STEP_TOGETHER], error);
+  if (most_ctas > 1) return measure_shared(m, most_ctas, latency_cycles, alone, shared, error);
+  *shared = *alone;
+  return FTL_OK;
 }
 
 ftl_status ftl_step_measurement_take_cold(const ftl_step_measurement *m, int64_t latency_cycles,

@@ -20,12 +20,9 @@ FTL_MUST_USE ftl_status ftl_step_measurement_create(ftl_step_measurement **out, 
                                                     const ftl_segments *segments, int64_t sm_khz, ftl_error *error);
 void ftl_step_measurement_destroy(ftl_step_measurement *m);
 
-// With one CTA; with all that fit, evenly apart in their iterations; and with all that fit, which start together.
-enum { FTL_STEP_ALONE, FTL_STEP_APART, FTL_STEP_TOGETHER, FTL_NUM_STEP_ROWS };
-
-// All points are zero before.
+// `alone`: with one CTA; `shared`: with all that fit. Both are zero before.
 FTL_MUST_USE ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cycles,
-                                                  ftl_step_point *const points[FTL_NUM_STEP_ROWS], ftl_error *error);
+                                                  ftl_step_point *alone, ftl_step_point *shared, ftl_error *error);
 // How much longer than in `alone`, of the same latency, each segment takes whose code the SM has not run yet. Loops
 // whose iterations are told apart take it in the code before them.
 FTL_MUST_USE ftl_status ftl_step_measurement_take_cold(const ftl_step_measurement *m, int64_t latency_cycles,

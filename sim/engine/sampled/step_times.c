@@ -21,17 +21,16 @@ enum { HIT, DRAM, BUSY };  // latencies by index: of L2, of DRAM, and of DRAM th
 static void take(ftl_step_times *times, int32_t i) {
   if (times->is_measured[i] || times->failure.status != FTL_OK) return;
   times->is_measured[i] = true;
-  ftl_step_point *points[FTL_NUM_STEP_ROWS];
-  for (int32_t row = 0; row < FTL_NUM_STEP_ROWS; row++) points[row] = &times->points[row][i];
-  if (ftl_step_measurement_take(times->measurement, times->latency_cycles[i], points, &times->failure) != FTL_OK)
-    for (int32_t row = 0; row < FTL_NUM_STEP_ROWS; row++) *points[row] = (ftl_step_point){0};
+  if (ftl_step_measurement_take(times->measurement, times->latency_cycles[i], &times->points[0][i],
+                                &times->points[1][i], &times->failure) != FTL_OK)
+    times->points[0][i] = times->points[1][i] = (ftl_step_point){0};
 }
 
 // With one CTA: what comes to an SM comes for all its warps. Data come from DRAM when a launch begins.
 static void take_cold(ftl_step_times *times) {
   if (times->failure.status != FTL_OK) return;
-  if (ftl_step_measurement_take_cold(times->measurement, times->latency_cycles[DRAM],
-                                     &times->points[FTL_STEP_ALONE][DRAM], times->cold, &times->failure) != FTL_OK)
+  if (ftl_step_measurement_take_cold(times->measurement, times->latency_cycles[DRAM], &times->points[0][DRAM],
+                                     times->cold, &times->failure) != FTL_OK)
     memset(times->cold, 0, sizeof times->cold);
 }
 
@@ -41,7 +40,7 @@ static void raise_to(int64_t *time, int64_t least) {
 
 // No loop is shorter than at the latency before.
 static void ascend(ftl_step_times *times, int32_t i) {
-  for (int32_t row = 0; row < FTL_NUM_STEP_ROWS; row++)
+  for (int32_t row = 0; row < 2; row++)
     for (int32_t loop = 1; loop < times->num_segments; loop += 2) {
       raise_to(&times->points[row][i].time[loop], times->points[row][i - 1].time[loop]);
       raise_to(&times->points[row][i].later[loop], times->points[row][i - 1].later[loop]);
@@ -57,8 +56,7 @@ static void measure(ftl_step_times *times, int32_t i) {
 }
 
 static ftl_latency_point lone_point(const ftl_step_times *times, int32_t loop, int32_t i) {
-  return (ftl_latency_point){.time = times->points[FTL_STEP_ALONE][i].time[loop],
-                             .latency_cycles = times->latency_cycles[i]};
+  return (ftl_latency_point){.time = times->points[0][i].time[loop], .latency_cycles = times->latency_cycles[i]};
 }
 
 // Whether a lone CTA hides DRAM's latency in the loop; CTAs that share an SM then do too. A time that is longer by
@@ -77,10 +75,9 @@ static bool is_dram_hidden(ftl_step_times *times, const ftl_segment *segment, in
 static void pool_unloaded(ftl_step_times *times, const ftl_segments *segments) {
   for (int32_t loop = 1; loop < times->num_segments; loop += 2) {
     bool is_hidden = is_dram_hidden(times, &segments->segments[loop], loop);
-    for (int32_t row = 0; row < FTL_NUM_STEP_ROWS; row++) {
+    for (int32_t row = 0; row < 2; row++) {
       ftl_step_point *hit = &times->points[row][HIT], *dram = &times->points[row][DRAM];
-      int64_t scatter = ftl_latency_pool(&hit->time[loop], &dram->time[loop], is_hidden);
-      if (row != FTL_STEP_TOGETHER) times->scatter[loop] = scatter;  // with all CTAs, where they share the SM
+      times->scatter[loop] = ftl_latency_pool(&hit->time[loop], &dram->time[loop], is_hidden);  // the last row's stays
       (void)ftl_latency_pool(&hit->later[loop], &dram->later[loop], is_hidden);
     }
   }
@@ -134,9 +131,7 @@ static int64_t at_latency(ftl_step_times *times, int32_t row, int32_t segment, i
 
 // Of straight code: whether a loop behind it, which ran once, has its time; of a loop: whether it never ran.
 static bool has_no_time(const ftl_step_times *times, int32_t segment) {
-  for (int32_t row = 0; row < FTL_NUM_STEP_ROWS; row++)
-    if (times->points[row][HIT].time[segment] != 0) return false;
-  return true;
+  return times->points[0][HIT].time[segment] == 0 && times->points[1][HIT].time[segment] == 0;
 }
 
 int64_t ftl_step_times_least_before(const ftl_step_times *times, int32_t segment) {
@@ -147,25 +142,17 @@ int64_t ftl_step_times_least_before(const ftl_step_times *times, int32_t segment
   return least;
 }
 
-static int64_t get(ftl_step_times *times, int32_t row, int32_t segment, int32_t resident, int64_t latency_cycles) {
+int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
   if (segment % 2 == 0 && has_no_time(times, segment)) return 0;
-  int64_t time = at_latency(times, FTL_STEP_ALONE, segment, latency_cycles, false);
+  int64_t time = at_latency(times, 0, segment, latency_cycles, false);
   int64_t least = resident * (times->least[segment] + ftl_step_times_least_before(times, segment));
   if (resident > 1)
-    time = between(resident, 1, times->most_ctas, time, at_latency(times, row, segment, latency_cycles, false));
+    time = between(resident, 1, times->most_ctas, time, at_latency(times, 1, segment, latency_cycles, false));
   return time > least ? time : least;
-}
-
-int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
-  return get(times, FTL_STEP_APART, segment, resident, latency_cycles);
-}
-
-int64_t ftl_step_times_get_together(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
-  return get(times, FTL_STEP_TOGETHER, segment, resident, latency_cycles);
 }
 
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
   if (times->most_ctas > 1) return ftl_step_times_get(times, segment, resident, latency_cycles);
-  int64_t time = at_latency(times, FTL_STEP_ALONE, segment, latency_cycles, true), least = times->least[segment];
+  int64_t time = at_latency(times, 0, segment, latency_cycles, true), least = times->least[segment];
   return segment % 2 == 0 || time > least ? time : least;  // straight code overlaps that of the tile before
 }

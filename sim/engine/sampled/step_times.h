@@ -14,10 +14,10 @@ enum { FTL_NUM_STEP_LATENCIES = 4 };
 
 typedef struct ftl_step_times {
   int32_t num_segments;
-  int32_t most_ctas;                               // points of rows with all CTAs that fit are for this many
+  int32_t most_ctas;                               // points[1] is for this many resident CTAs, points[0] for one
   int64_t latency_cycles[FTL_NUM_STEP_LATENCIES];  // ascending
   bool is_measured[FTL_NUM_STEP_LATENCIES];
-  ftl_step_point points[FTL_NUM_STEP_ROWS][FTL_NUM_STEP_LATENCIES];
+  ftl_step_point points[2][FTL_NUM_STEP_LATENCIES];
   int64_t cold[FTL_MAX_SEGMENTS];     // what a segment takes more where the SM has not run its code yet
   int64_t scatter[FTL_MAX_SEGMENTS];  // of a loop's time, by the run that it was measured in (latency_pool.h)
   int64_t least[FTL_MAX_SEGMENTS];    // that one CTA takes of an SM's issue slots or tensor pipes
@@ -34,12 +34,10 @@ void ftl_step_times_fini(ftl_step_times *times);
 // Whether all that was asked for could be measured; what could not was answered with 0.
 FTL_MUST_USE ftl_status ftl_step_times_status(const ftl_step_times *times, ftl_error *error);
 
-// Of a row (FTL_STEP_*) with the latency of index i.
+// With one CTA (row 0) or most_ctas (row 1) and the latency of index i.
 const ftl_step_point *ftl_step_times_point(ftl_step_times *times, int32_t row, int32_t i);
 // Time of one execution of a segment with `resident` CTAs on the SM and loads that take latency_cycles; in 1/16 cycle.
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
-// The same of CTAs that started together.
-int64_t ftl_step_times_get_together(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 // The same in a tile after a persistent CTA's first.
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 // What one CTA takes of an SM's issue slots or tensor pipes by the code before `segment` whose time it has; 1/16 cycle.
