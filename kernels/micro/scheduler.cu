@@ -4,7 +4,12 @@
  *
  * x is the warp's place on its sub-core, in order of its index. Rows: when it ended, in cycles a round of all its
  * sub-core's warps (so that the last to end has what a round takes). `beside` runs it with one more warpgroup, of the
- * lowest indices, that multiplies without a pause until all have ended. */
+ * lowest indices, that multiplies without a pause until all have ended.
+ *
+ * Variant ..._Wwarps_Cctas: C CTAs of W warps a sub-core on every SM. x counts the warps of a sub-core in the order in
+ * which their CTAs came, within a CTA by index; cycles from the first start on the SM, means over SMs and sub-cores. */
+#include <algorithm>
+
 #include "bench.h"
 #include "hopper.h"
 using namespace bench;
@@ -143,10 +148,56 @@ static void measure(const char *name) {
   }
 }
 
+struct Note {
+  uint64_t start, stop;
+  uint32_t sm;
+};
+
+template <class X>
+__global__ __launch_bounds__(128 * max_warps, 1) void share(int num_rounds, Note *notes, uint32_t *sink, uint32_t r) {
+  __syncthreads();
+  uint64_t start = cycles64();
+  rounds<X>(num_rounds, sink, r);
+  uint64_t stop = cycles64();
+  if (threadIdx.x % 32 == 0) notes[(blockIdx.x * blockDim.x + threadIdx.x) / 32] = {start, stop, sm_id()};
+}
+
+/* CTAs come to an SM in the order of their indices. */
+template <class X>
+static void measure_ctas(const char *name, int warps, int ctas) {
+  static Note *notes = device_alloc<Note>(1 << 14);
+  static uint32_t *sink = device_alloc<uint32_t>(1024);
+  const int num_rounds = 256, num_warps = 4 * warps, places = warps * ctas;
+  allow_shared(share<X>, whole_sm_bytes / ctas);
+  for (int warm = 0; warm < 2; warm++)
+    share<X><<<num_sms() * ctas, 32 * num_warps, whole_sm_bytes / ctas>>>(num_rounds, notes, sink, 3);
+  finish();
+  std::vector<Note> all = to_host(notes, (size_t)(num_sms() * ctas * num_warps));
+  std::vector<double> sum((size_t)places);
+  int sms = 0;
+  for (int sm = 0; sm < num_sms(); sm++) {
+    std::vector<Note> here;
+    for (const Note &note : all)
+      if ((int)note.sm == sm) here.push_back(note);
+    if ((int)here.size() != ctas * num_warps) continue;
+    uint64_t first = here[0].start;
+    for (const Note &note : here) first = std::min(first, note.start);
+    for (size_t i = 0; i < here.size(); i++) sum[i / 4] += (double)(here[i].stop - first) / 4;
+    sms++;
+  }
+  char variant[64];
+  snprintf(variant, sizeof variant, "%s_%dwarps_%dctas", name, warps, ctas);
+  for (int place = 0; place < places; place++)
+    row("scheduler", variant, "place", place, "ended", sum[(size_t)place] / sms / num_rounds, "cycles");
+}
+
 template <class X>
 static void both(const char *name) {
   measure<X, false>(name);
   measure<X, true>(name);
+  measure_ctas<X>(name, 1, 2);
+  measure_ctas<X>(name, 1, 4);
+  measure_ctas<X>(name, 2, 2);
 }
 
 int main() {
