@@ -1,9 +1,8 @@
 // Greedy policies go on with the warp that issued last; else the oldest, or the youngest: order of arrival on the SM,
 // and within a CTA of warp index. Within a CTA the youngest is what Huerta et al. find on Turing to Blackwell
-// (Analyzing Modern NVIDIA GPU cores, MICRO 2025, CGGTY). On the H200 the CTA that came first is ahead of those that
-// came after it, whatever their slots (kernels/measurements/micro_warp_order.csv), and warps of a CTA that do the same
-// end together, whatever pipe they wait for (micro_scheduler.csv): greedy from one cycle to the next only, then of the
-// oldest CTA the longest waiting.
+// (Analyzing Modern NVIDIA GPU cores, MICRO 2025, CGGTY). On the H200 the CTA that came first goes first, whatever pipe
+// its warps wait for, and warps of a CTA that do the same end together (kernels/measurements/micro_warp_order.csv,
+// micro_scheduler.csv): greedy from one cycle to the next only, then of the oldest CTA the longest waiting.
 #include "machine/sm/policy.h"
 
 #include <string.h>
@@ -31,34 +30,20 @@ static bool has_just_issued(const sm_subcore *sc, uint64_t eligible) {
   return goes_on(sc, eligible) && sc->last_issue == sc->eligible_at - 1;
 }
 
-// Those whose instruction has waited longest, for its pipe too.
-static uint64_t longest_waiting(const sm_subcore *sc, uint64_t eligible) {
-  int64_t first = SM_NEVER;
-  for (uint64_t left = eligible; left; left &= left - 1) {
-    int64_t ready = sc->ready[__builtin_ctzll(left)];
-    if (ready < first) first = ready;
-  }
-  uint64_t longest = 0;
-  for (uint64_t left = eligible; left; left &= left - 1)
-    if (sc->ready[__builtin_ctzll(left)] == first) longest |= left & -left;
-  return longest;
-}
-
-static uint64_t of_oldest_cta(const sm_subcore *sc, uint64_t eligible) {
-  int32_t slot = sc->warps[extreme_age(sc, eligible, false)]->slot;
-  uint64_t of_cta = 0;
-  for (uint64_t left = eligible; left; left &= left - 1)
-    if (sc->warps[__builtin_ctzll(left)]->slot == slot) of_cta |= left & -left;
-  return of_cta;
+// By CTA; within it by how long the instruction has waited, for its pipe too.
+static bool goes_before(const sm_subcore *sc, int32_t a, int32_t b) {
+  if (sc->warps[a]->slot == sc->warps[b]->slot && sc->ready[a] != sc->ready[b]) return sc->ready[a] < sc->ready[b];
+  return sc->age[a] < sc->age[b];
 }
 
 static int32_t pick_longest_waiting(const sm_subcore *sc, uint64_t eligible) {
-  return has_just_issued(sc, eligible) ? sc->last : extreme_age(sc, longest_waiting(sc, eligible), true);
-}
-
-static int32_t pick_longest_waiting_of_oldest_cta(const sm_subcore *sc, uint64_t eligible) {
   if (has_just_issued(sc, eligible)) return sc->last;
-  return extreme_age(sc, longest_waiting(sc, of_oldest_cta(sc, eligible)), false);
+  int32_t best = __builtin_ctzll(eligible);
+  for (eligible &= eligible - 1; eligible; eligible &= eligible - 1) {
+    int32_t position = __builtin_ctzll(eligible);
+    if (goes_before(sc, position, best)) best = position;
+  }
+  return best;
 }
 
 // The first after the one that issued last, by position.
@@ -71,9 +56,11 @@ const sm_policy *ftl_sm_policy_find(const char *name) {
   static const struct {
     const char *name;
     sm_policy policy;
-  } policies[] = {{"goy", {pick_oldest, SM_NEVER, true}},    {"gol", {pick_longest_waiting_of_oldest_cta, 1, true}},
-                  {"gto", {pick_oldest, SM_NEVER, false}},   {"gty", {pick_youngest, SM_NEVER, false}},
-                  {"gtl", {pick_longest_waiting, 1, false}}, {"lrr", {pick_next, 0, false}}};
+  } policies[] = {{"goy", {pick_oldest, SM_NEVER, true}},
+                  {"gol", {pick_longest_waiting, 1, true}},
+                  {"gto", {pick_oldest, SM_NEVER, false}},
+                  {"gty", {pick_youngest, SM_NEVER, false}},
+                  {"lrr", {pick_next, 0, false}}};
   for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
     if (strcmp(policies[i].name, name) == 0) return &policies[i].policy;
   return NULL;

@@ -4,7 +4,7 @@
 
 #include "machine/sm/subcore.h"
 
-// By the names of sm.scheduler ("goy", "gol", "gty", "gto", "gtl", "lrr"); NULL: none.
+// By the names of sm.scheduler ("goy", "gol", "gty", "gto", "lrr"); NULL: none.
 const sm_policy *ftl_sm_policy_find(const char *name);
 
 #endif

@@ -174,8 +174,8 @@ Test(timing_sm_issue, gty_goes_on_with_a_warp_and_then_takes_the_youngest) {
 }
 
 // All are ready at 0: the youngest begins, and goes on from cycle to cycle.
-Test(timing_sm_issue, gtl_goes_on_with_a_warp_and_then_takes_the_youngest_of_those_that_waited_alike) {
-  run_policy("gtl", (const int32_t[]){8, 8, 8, 4, 4, 4, 0, 0, 0});
+Test(timing_sm_issue, gol_goes_on_with_a_warp_and_then_takes_the_youngest_of_those_that_waited_alike) {
+  run_policy("gol", (const int32_t[]){8, 8, 8, 4, 4, 4, 0, 0, 0});
 }
 
 // Two CTAs of 8 warps, an FFMA and EXIT each: sub-core 0 has warps 0 and 4 of both. Slot and warp by cycle.
@@ -196,6 +196,11 @@ static void run_ctas(const char *policy, const int32_t (*order)[2]) {
   }
   cr_assert_eq(at, 8);
   rig_destroy(r);
+}
+
+// The youngest warp of the CTA that came first, its other warp, and then those of the CTA that came after it.
+Test(timing_sm_issue, gol_takes_the_warps_of_the_oldest_cta) {
+  run_ctas("gol", (const int32_t[][2]){{0, 4}, {0, 4}, {0, 0}, {0, 0}, {1, 4}, {1, 4}, {1, 0}, {1, 0}});
 }
 
 // As if warp 0 of slot 0 had issued last: it goes on. Then the other warp of the CTA that came first, and of the CTA
@@ -274,11 +279,47 @@ Test(timing_sm_issue, a_run_keeps_another_warp_from_its_pipe_as_its_instructions
   }
 }
 
-// The same with gtl: it does not go on after two cycles, and warp 0 has waited since 0 where warp 4, which began, is
+// The same with gol: it does not go on after two cycles, and warp 0 has waited since 0 where warp 4, which began, is
 // ready again at 2. So warp 4 issues at 0, 4, 8, 12, 16 and warp 0 at 2, 6, 10, 14, 18. The other is not selected in
 // each of these cycles but the last, and throttled in the cycle after.
-Test(timing_sm_issue, gtl_takes_warps_that_wait_for_a_pipe_in_turn) {
-  for (int bulk = 0; bulk < 2; bulk++) run_beside("gtl", bulk, 9, 9);
+Test(timing_sm_issue, gol_takes_warps_that_wait_for_a_pipe_in_turn) {
+  for (int bulk = 0; bulk < 2; bulk++) run_beside("gol", bulk, 9, 9);
+}
+
+// When the first warp of each of two CTAs of four warps issued, in order; they share sub-core 0.
+static void run_two_ctas(rig *r, const int64_t (*cycles)[8], int32_t count) {
+  strcpy(r->arch.sm_scheduler, "gol");
+  r->num_slots = 2;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 2);
+  int32_t issued[2] = {0};
+  for (int32_t i = 0; i < r->num_issues; i++) {
+    const rig_issue *issue = &r->log[i];
+    if (issue->warp != 0) continue;
+    int32_t nth = issued[issue->slot]++;
+    cr_assert_eq(issue->cycle, cycles[issue->slot][nth], "slot %d, %d: %lld", issue->slot, nth,
+                 (long long)issue->cycle);
+  }
+  cr_assert(issued[0] == count && issued[1] == count);
+  rig_destroy(r);
+}
+
+// fp32 interval 2, three FFMAs each: the second CTA gets the pipe when the first, whose warp is ready whenever the pipe
+// is free, has none left, although it has waited since 0.
+Test(timing_sm_issue, gol_lets_no_warp_of_a_later_cta_have_its_turn) {
+  rig *r = rig_create(4);
+  r->arch.fp32_interval_cycles = 2;
+  for (int32_t i = 0; i < 3; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  run_two_ctas(r, (const int64_t[][8]){{0, 2, 4, 5}, {6, 8, 10, 11}}, 4);
+}
+
+// Four FFMAs and one that needs the third of them, 4 cycles later. The first CTA's is ready at 2 + 4, when the second
+// CTA has issued in each cycle from 4 on: it goes on until it has to wait for its own, 6 + 4.
+Test(timing_sm_issue, gol_goes_on_with_a_warp_of_a_later_cta_from_cycle_to_cycle) {
+  rig *r = rig_create(4);
+  for (int32_t i = 0; i < 4; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_FFMA, 4, 2);
+  run_two_ctas(r, (const int64_t[][8]){{0, 1, 2, 3, 8, 9}, {4, 5, 6, 7, 10, 11}}, 6);
 }
 
 // mma interval 8, latency 30: a chain through the accumulator at 0, 30, 60; the pipe works 8 cycles each.

@@ -60,14 +60,14 @@ static void add_random(rig *r, uint32_t *state, const uint16_t *accesses) {
 }
 
 static rig *random_rig(uint32_t seed) {
-  static const char *const policies[] = {"goy", "gol", "gto", "gty", "gtl", "lrr"};
+  static const char *const policies[] = {"goy", "gol", "gto", "gty", "lrr"};
   uint32_t state = seed * 2654435761u + 1;
   int32_t num_warps = (int32_t)(1 + draw(&state, 9));
   rig *r = rig_create(seed % 2 ? num_warps : 4 + num_warps / 5 * 4);  // whole warpgroups may multiply
   r->arch.tensor_mma_dispatch_cycles = 1 + draw(&state, 8);
   r->arch.tensor_wgmma_dispatch_cycles = 1 + draw(&state, 3);
   r->arch.tensor_wgmma_yield_cycles = draw(&state, 3);
-  strcpy(r->arch.sm_scheduler, policies[draw(&state, 6)]);
+  strcpy(r->arch.sm_scheduler, policies[draw(&state, 5)]);
   r->num_slots = 1 + draw(&state, 3);
   r->arch.l1_max_pending_lines = 2 + draw(&state, 20);
   uint16_t accesses[4];
