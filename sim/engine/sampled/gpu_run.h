@@ -40,6 +40,7 @@ typedef struct ftl_cta_state {
   int32_t step;                         // steps taken, all loops counted on
   int32_t first_cold;                   // segments from here on are code that the SM has not run yet
   int64_t arrival[FTL_GPU_MAX_STAGES];  // of what steps to come need, by step modulo FTL_GPU_MAX_STAGES (1/65536 cycle)
+  bool is_ending;                       // its last step is done: until then it shares the SM
   bool is_waiting;                      // its loads are made and it is to be seen what others asked for meanwhile
   ftl_step_wait wait;                   // then: of its loads,
   int64_t made, end;                    // when they were made, and when the step would end (1/65536 cycle)

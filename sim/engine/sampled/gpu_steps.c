@@ -83,10 +83,8 @@ static bool try_put_off(ftl_gpu_run *run, ftl_event event) {
 static void end_step(ftl_gpu_run *run, int32_t slot, int64_t now) {
   ftl_cta_state *state = &run->slots[slot];
   if (state->segment % 2 == 1) state->step++;
-  if (try_next_segment(run, slot))
-    ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
-  else
-    ftl_gpu_end_cta(run, slot, now);
+  state->is_ending = !try_next_segment(run, slot);
+  ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
 }
 
 // What others asked for since the step's loads were made delays them as far as they still wait, or were asked for only
@@ -162,6 +160,11 @@ static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait 
 
 static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
   ftl_cta_state *state = &run->slots[event.slot];
+  if (state->is_ending) {
+    state->is_ending = false;
+    ftl_gpu_end_cta(run, event.slot, event.time);
+    return FTL_OK;
+  }
   if (state->is_waiting) {
     look_again(run, event);
     return FTL_OK;

@@ -62,6 +62,18 @@ Test(unit_engine_sampled_limits, code_before_loops_that_do_not_run_takes_its_iss
     cr_expect_leq(prediction.kernels[i].metrics.value[FTL_METRIC_issue_pct], 100, "%s", prediction.kernels[i].name);
 }
 
+// Copies of 12 CTAs an SM, each of one step: it takes 460 issue slots of each sub-core, and 11 others are beside it to
+// its end. A CTA that counted as gone when its last step began left the twelfth alone on the SM: 132 % of its slots.
+Test(unit_engine_sampled_limits, ctas_of_one_step_share_their_sm_until_they_end) {
+  ftl_prediction prediction =
+      predict("h200", "standard_attention heads=8 seqlen=777 head_dim=256 elementwise=eager_baddbmm clock_mhz=1800");
+  for (int i = 0; i < prediction.num_kernels; i++) {
+    const double *value = prediction.kernels[i].metrics.value;
+    cr_expect_leq(value[FTL_METRIC_issue_pct], 100, "%s", prediction.kernels[i].name);
+    cr_expect_leq(value[FTL_METRIC_warps_pct], 100, "%s", prediction.kernels[i].name);
+  }
+}
+
 Test(unit_engine_sampled_limits, small_tensors_are_read_and_written_exactly_once) {
   ftl_prediction prediction =
       predict("rtx4090", "heads=1 head_dim=64 seqlen=128 block_m=128 block_n=32 num_stages=1 layout=bshd");
