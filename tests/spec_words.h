@@ -1,6 +1,7 @@
 // A spec from one text, for tests: "name=value name=value ...". The first word that is not accepted ends it with the
 // status and the message of ftl_spec_set_text; what is left out gets its default when the spec is completed.
-#pragma once
+#ifndef FTL_TESTS_SPEC_WORDS_H
+#define FTL_TESTS_SPEC_WORDS_H
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,3 +29,5 @@ static inline ftl_status spec_of_words(ftl_spec *spec, const char *workload, con
   if (status == FTL_OK) status = spec_set_words(spec, more, error);
   return status == FTL_OK ? ftl_spec_complete(spec, error) : status;
 }
+
+#endif
