@@ -11,6 +11,7 @@ import unseen3 as third_unseen
 import unseen4 as fourth_unseen
 import unseen5 as fifth_unseen
 import unseen6 as sixth_unseen
+import unseen7 as seventh_unseen
 
 COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
            "schedule,mma,copy,tile_order,tile_reverse,splits,persistent").split(",")
@@ -636,6 +637,33 @@ def unseen6_products():
     return rows + [product("glu", sizes, (128, 64, 64, 8, 3)) for sizes in ((1, 2048, 5120, 1280),)]
 
 
+def unseen7_own():
+    """And again: blocks of 96, 112 and 192 keys, and a shape or two of every other kernel."""
+    rows = []
+    for shape in ((3, 13, 13, 4032, 128, 1), (1, 42, 14, 2688, 128, 0), (5, 18, 6, 2304, 64, 1), (1, 9, 9, 10752, 64, 0)):
+        for config in ((64, 96, 4, 2, "stages"), (128, 96, 8, 3, "stages"), (128, 112, 4, 2, "stages"), (64, 192, 4, 1, "interleaved"), (128, 64, 4, 3, "stages"), (64, 64, 4, 2, "interleaved")):
+            if shape[3] % config[1] == 0 and shape[3] % config[0] == 0 and config[1] * shape[4] // 8 % (32 * config[2]) == 0:
+                rows.append(case(shape, config))
+    for shape in ((3, 13, 13, 4032, 128, 1), (1, 42, 14, 2688, 128, 0), (5, 18, 6, 2304, 64, 1)):
+        rows += [wgmma(shape, (64, 96, 4, 2, "stages"), copy) for copy in ("cp_async", "tma")]
+        rows += [wgmma(shape, (128, 192, 8, 1, "stages"), "tma"), wgmma(shape, (128, 64, 8, 3, "stages"), "tma")]
+    rows += [pingpong((3, 13, 13, 3840, 128, 1), (128, 96, 8, 2)), pingpong((1, 42, 14, 2688, 128, 0), (128, 128, 8, 2)), pingpong((1, 42, 14, 2688, 128, 0), (128, 128, 8, 2), persistent=1),
+             pingpong((5, 18, 6, 2304, 64, 1), (192, 96, 12, 2)), pingpong((1, 9, 9, 10752, 64, 0), (128, 192, 8, 2))]
+    rows += [case((2, 15, 15, 2601, 64, 1), (64, 64, 4, 2, "stages")), case((1, 26, 13, 4224, 128, 1), (128, 64, 8, 2, "stages"), window=1000), case((2, 9, 9, 2688, 128, 1), (64, 64, 4, 2, "stages"), dropout_p=0.15)]
+    for batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits in ((7, 56, 8, 6144, 128, 64, 2, 2), (24, 40, 8, 4608, 128, 128, 2, 1), (1, 48, 8, 30720, 128, 64, 3, 16), (14, 18, 18, 2304, 64, 64, 2, 1)):
+        rows.append(decode(batch, heads, kv_heads, seqlen, head_dim, block_n, stages, splits))
+    rows += [paged_case((20, 40, 8, 2700, 128), "2700x20", (64, 3), 32, "scattered", 2), tree_case((4, 28, 4, 32, 3584, 128), 3, (64, 64, 4, 3), 3)]
+    for shape in ((2, 12, 12, 1920, 64, 0), (1, 16, 8, 3328, 128, 1)):
+        rows += [unfused(shape, 128, 128, 8, kind) for kind in ("safe", "online")]
+    rows += [softmax_case("safe", 26000, 1024, 1, 4), softmax_case("online", 3500, 7000, 1, 8), softmax_case("online", 400, 25000, 1, 4), softmax_case("safe", 11000, 1800, 4, 4, 2048)]
+    return rows + [flash1_case((6, 14, 14, 1280, 64, 1), (128, 4, 2)), flash1_case((2, 16, 16, 2048, 128, 0), (128, 4, 2))]
+
+
+def unseen7_products():
+    rows = [product("matmul_tiled", sizes, config) for sizes in ((1, 4608, 2304, 3072), (5, 1536, 1024, 768)) for config in ((128, 128, 64, 8, 3), (64, 128, 64, 4, 3), (128, 64, 64, 8, 2))]
+    return rows + [product("glu", sizes, (128, 64, 64, 8, 3)) for sizes in ((1, 1536, 6144, 2560),)]
+
+
 def unseen_triton():
     rows = []
     for shape in ((6, 16, 16, 768, 128, 0), (2, 32, 4, 3072, 128, 1), (1, 16, 2, 12288, 64, 0), (4, 24, 24, 3072, 64, 1), (1, 12, 12, 12288, 128, 1), (1, 20, 20, 6144, 128, 0), (3, 40, 5, 1536, 64, 0)):
@@ -731,7 +759,9 @@ write("unseen5_own.csv", unseen5_own(), FIFTH_COLUMNS, anything, unseen)
 write("unseen5_products.csv", unseen5_products(), PRODUCT_COLUMNS, anything, unseen)
 write("unseen6_own.csv", unseen6_own(), FIFTH_COLUMNS, anything, unseen)
 write("unseen6_products.csv", unseen6_products(), PRODUCT_COLUMNS, anything, unseen)
-for module in (third_unseen, fourth_unseen, fifth_unseen, sixth_unseen):
+write("unseen7_own.csv", unseen7_own(), FIFTH_COLUMNS, anything, unseen)
+write("unseen7_products.csv", unseen7_products(), PRODUCT_COLUMNS, anything, unseen)
+for module in (third_unseen, fourth_unseen, fifth_unseen, sixth_unseen, seventh_unseen):
     for name, cases_of in module.FILES.items():
         write(name, cases_of(), module.COLUMNS[name], anything, unseen)
 write("compiled.csv", compiled(), COMPILED_COLUMNS, keep=anything)
