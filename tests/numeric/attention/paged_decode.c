@@ -12,8 +12,6 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const double largest_input = 2;  // of pipeline_case's numbers
-
 // A batch as the kernels see it: the tables of the program.
 typedef struct paged_case {
   pipeline_case run;
@@ -100,22 +98,6 @@ static float *gathered(const paged_case *c, int tensor, int64_t sequence, int64_
   return rows;
 }
 
-// As attention_case derives it, of these inputs and fp16.
-static double score_error(const ftl_attention *a) {
-  double largest = (double)a->scale * a->head_dim * largest_input * largest_input;
-  return largest * (a->head_dim + 4 * 1.4427) * 0x1p-24 + 0x1p-23;
-}
-
-static double output_tolerance(const ftl_attention *a, double expected) {
-  double n = (double)a->seqlen_kv, u = 0x1p-11;
-  return largest_input * (u + 2 * score_error(a) + n * 0x1p-25 + 2 * n * 0x1p-24 + n / 16 * 0x1p-23) +
-         u * fabs(expected) + 0x1p-25;
-}
-
-static double lse_tolerance(const ftl_attention *a, double expected) {
-  return 2 * score_error(a) + (double)a->seqlen_kv * 0x1p-23 + 4 * 0x1p-24 * (fabs(expected) + 8);
-}
-
 static void check_head(const paged_case *c, int64_t sequence, int64_t head) {
   ftl_attention a = c->a;
   int64_t kv_head = head / (a.heads / a.kv_heads);
@@ -127,11 +109,11 @@ static void check_head(const paged_case *c, int64_t sequence, int64_t head) {
     double out[256], lse;
     reference_row(&a, i, c->run.tensors[c->q] + at, shape.row_stride, k, a.head_dim, v, a.head_dim, out, &lse);
     double found = (double)c->run.tensors[c->lse][(sequence * a.heads + head) * a.seqlen_q + i];
-    cr_assert(found == lse || fabs(found - lse) <= lse_tolerance(&a, lse), "%s: LSE %g, not %g", c->run.text, found,
-              lse);
+    cr_assert(found == lse || fabs(found - lse) <= pipeline_lse_tolerance(&a, lse), "%s: LSE %g, not %g", c->run.text,
+              found, lse);
     for (int32_t d = 0; d < a.head_dim; d++) {
       found = (double)c->run.tensors[c->o][at + i * shape.row_stride + d];
-      cr_assert_float_eq(found, out[d], output_tolerance(&a, out[d]),
+      cr_assert_float_eq(found, out[d], pipeline_output_tolerance(&a, out[d]),
                          "%s: sequence %lld head %lld O[%lld][%d] is %g, not %g", c->run.text, (long long)sequence,
                          (long long)head, (long long)i, d, found, out[d]);
     }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double LARGEST_INPUT = 2;
+
 static void make_spec(pipeline_case *c, const char *workload, const char *params) {
   ftl_error error = {0};
   cr_assert_eq(ftl_spec_init(&c->spec, workload, &error), FTL_OK, "%s", error.message);
@@ -65,4 +67,19 @@ void pipeline_case_run(pipeline_case *c, const char *workload, const char *param
 void pipeline_case_fini(pipeline_case *c) {
   for (int i = 0; i < FTL_TILE_MAX_TENSORS; i++) free(c->tensors[i]);
   for (int i = 0; i < c->num_launches; i++) ftl_tile_program_destroy(c->launches[i]);
+}
+
+static double score_error(const ftl_attention *a) {
+  double largest = (double)a->scale * a->head_dim * LARGEST_INPUT * LARGEST_INPUT;
+  return largest * (a->head_dim + 4 * 1.4427) * 0x1p-24 + 0x1p-23;
+}
+
+double pipeline_output_tolerance(const ftl_attention *a, double expected) {
+  double n = (double)a->seqlen_kv, u = 0x1p-11;
+  return LARGEST_INPUT * (u + 2 * score_error(a) + n * 0x1p-25 + 2 * n * 0x1p-24 + n / 16 * 0x1p-23) +
+         u * fabs(expected) + 0x1p-25;
+}
+
+double pipeline_lse_tolerance(const ftl_attention *a, double expected) {
+  return 2 * score_error(a) + (double)a->seqlen_kv * 0x1p-23 + 4 * 0x1p-24 * (fabs(expected) + 8);
 }

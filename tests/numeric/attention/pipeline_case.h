@@ -4,7 +4,7 @@
 #define FTL_TESTS_PIPELINE_CASE_H
 
 #include "tile/interpreter.h"
-#include "workloads/spec.h"
+#include "workloads/attention.h"
 
 typedef struct pipeline_case {
   ftl_spec spec;
@@ -22,5 +22,9 @@ void pipeline_case_run(pipeline_case *c, const char *workload, const char *param
 void pipeline_case_make(pipeline_case *c, const char *workload, const char *params);
 void pipeline_case_execute(pipeline_case *c);
 void pipeline_case_fini(pipeline_case *c);
+
+// How far an element of O and of LSE may be from `expected`: as attention_case.c derives it, of these inputs and fp16.
+double pipeline_output_tolerance(const ftl_attention *a, double expected);
+double pipeline_lse_tolerance(const ftl_attention *a, double expected);
 
 #endif

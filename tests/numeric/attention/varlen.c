@@ -12,8 +12,6 @@
 
 enum { Q, K, V, O, LSE, MAX_SEQUENCES = 8 };
 
-static const double largest_input = 2;  // of pipeline_case's numbers
-
 typedef struct packed_case {
   pipeline_case run;
   ftl_attention a;
@@ -33,22 +31,6 @@ static packed_case run(const char *workload, const char *params) {
   return c;
 }
 
-// As attention_case derives them, of these inputs and fp16.
-static double score_error(const ftl_attention *a) {
-  double largest = (double)a->scale * a->head_dim * largest_input * largest_input;
-  return largest * (a->head_dim + 4 * 1.4427) * 0x1p-24 + 0x1p-23;
-}
-
-static double output_tolerance(const ftl_attention *a, double expected) {
-  double n = (double)a->seqlen_kv, u = 0x1p-11;
-  return largest_input * (u + 2 * score_error(a) + n * 0x1p-25 + 2 * n * 0x1p-24 + n / 16 * 0x1p-23) +
-         u * fabs(expected) + 0x1p-25;
-}
-
-static double lse_tolerance(const ftl_attention *a, double expected) {
-  return 2 * score_error(a) + (double)a->seqlen_kv * 0x1p-23 + 4 * 0x1p-24 * (fabs(expected) + 8);
-}
-
 static void check_sequence(const packed_case *c, int64_t first, int64_t length, int64_t head) {
   ftl_attention a = c->a;
   int64_t kv_head = head / (a.heads / a.kv_heads);
@@ -59,11 +41,11 @@ static void check_sequence(const packed_case *c, int64_t first, int64_t length, 
     double out[256], lse, found = (double)c->run.tensors[LSE][head * c->num_tokens + first + i];
     reference_row(&a, i, c->run.tensors[Q] + at, c->queries.row_stride, c->run.tensors[K] + keys_at, c->keys.row_stride,
                   c->run.tensors[V] + keys_at, c->keys.row_stride, out, &lse);
-    cr_assert_float_eq(found, lse, lse_tolerance(&a, lse), "%s: LSE %g, not %g", c->run.text, found, lse);
+    cr_assert_float_eq(found, lse, pipeline_lse_tolerance(&a, lse), "%s: LSE %g, not %g", c->run.text, found, lse);
     for (int32_t d = 0; d < a.head_dim; d++) {
       found = (double)c->run.tensors[O][at + i * c->queries.row_stride + d];
-      cr_assert_float_eq(found, out[d], output_tolerance(&a, out[d]), "%s: token %lld O[%d] is %g, not %g", c->run.text,
-                         (long long)(first + i), d, found, out[d]);
+      cr_assert_float_eq(found, out[d], pipeline_output_tolerance(&a, out[d]), "%s: token %lld O[%d] is %g, not %g",
+                         c->run.text, (long long)(first + i), d, found, out[d]);
     }
   }
 }

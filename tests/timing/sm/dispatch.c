@@ -2,15 +2,21 @@
 
 #include "rig.h"
 
-// mma.sync takes 6 cycles of dispatch, others 1; its pipe's interval is 8. One may wait to be dispatched while the
-// sub-core goes on: MMA at 0 is dispatched until 6, so the FFMAs at 1 to 8 are until 7 to 14. The MMA at 9 is until 20:
-// more than another MMA would wait before 14.
-Test(timing_sm_dispatch, products_take_the_dispatch_of_others) {
+// MMA at 0, FFMAs at 1 to 8, MMA at 9; an MMA takes 6 cycles of dispatch.
+static rig *products_apart(void) {
   rig *r = rig_create(1);
   r->arch.tensor_mma_dispatch_cycles = 6;
   rig_add(r, FTL_OP_MMA, 0, -1);
   for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
   rig_add(r, FTL_OP_MMA, 9, -1);
+  return r;
+}
+
+// mma.sync takes 6 cycles of dispatch, others 1; its pipe's interval is 8. One may wait to be dispatched while the
+// sub-core goes on: MMA at 0 is dispatched until 6, so the FFMAs at 1 to 8 are until 7 to 14. The MMA at 9 is until 20:
+// more than another MMA would wait before 14.
+Test(timing_sm_dispatch, products_take_the_dispatch_of_others) {
+  rig *r = products_apart();
   rig_add(r, FTL_OP_FFMA, 10, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
@@ -35,11 +41,7 @@ Test(timing_sm_dispatch, the_rate_is_the_sum_of_what_they_take) {
 
 // Special math and shared memory issue whatever waits to be dispatched: at 10 and 11, where FFMA would at 14.
 Test(timing_sm_dispatch, the_mio_is_not_held) {
-  rig *r = rig_create(1);
-  r->arch.tensor_mma_dispatch_cycles = 6;
-  rig_add(r, FTL_OP_MMA, 0, -1);
-  for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
-  rig_add(r, FTL_OP_MMA, 9, -1);
+  rig *r = products_apart();
   rig_add(r, FTL_OP_MUFU, 10, -1);
   rig_add(r, FTL_OP_LDS, 11, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
@@ -126,11 +128,7 @@ Test(timing_sm_dispatch, a_wgmma_yields_to_instructions_of_one_cycle) {
 // As above: MMA at 0, FFMAs at 1 to 8, MMA at 9. The FFMA behind it is ready at 10, and its pipe is free; it waits for
 // dispatch until 14, which no stall count of a compiler foresees.
 Test(timing_sm_dispatch, what_waits_for_dispatch_alone_is_a_dispatch_stall) {
-  rig *r = rig_create(1);
-  r->arch.tensor_mma_dispatch_cycles = 6;
-  rig_add(r, FTL_OP_MMA, 0, -1);
-  for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
-  rig_add(r, FTL_OP_MMA, 9, -1);
+  rig *r = products_apart();
   rig_add(r, FTL_OP_FFMA, 10, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);

@@ -15,13 +15,7 @@ static ftl_arch *h200_without_coalescer(void) {
 static ftl_prediction predict(const ftl_arch *arch, const char *more, int num_threads) {
   char text[512];
   snprintf(text, sizeof text, "%s%s", problem, more);
-  ftl_spec spec = spec_of(text);
-  ftl_prediction prediction;
-  ftl_error error = {0};
-  ftl_predict_options options = {.num_threads = num_threads};
-  cr_assert_eq(ftl_predict(&spec, arch, &options, &prediction, &error), FTL_OK, "%s", error.message);
-  cr_assert(prediction.feasible, "%s", prediction.reason);
-  return prediction;
+  return prediction_of(arch, text, &(ftl_predict_options){.num_threads = num_threads});
 }
 
 Test(unit_engine_cluster, shared_tiles_are_asked_of_l2_once_a_cluster) {

@@ -38,12 +38,7 @@ static double cycles(int64_t heads, int64_t miss_cycles) {
   ftl_arch *arch = shipped_arch("h200");
   arch->sm_code_miss_cycles = miss_cycles;
   arch->l2_coalescer_merges = 1;  // it merges reads by chance
-  ftl_spec spec = spec_of(text);
-  ftl_prediction prediction;
-  ftl_error error = {0};
-  ftl_predict_options options = {.num_threads = 1};
-  cr_assert_eq(ftl_predict(&spec, arch, &options, &prediction, &error), FTL_OK, "%s", error.message);
-  cr_assert(prediction.feasible, "%s", prediction.reason);
+  ftl_prediction prediction = prediction_of(arch, text, &(ftl_predict_options){.num_threads = 1});
   ftl_arch_destroy(arch);
   return prediction.metrics.value[FTL_METRIC_cycles];
 }

@@ -9,11 +9,7 @@ typedef struct bytes {
 
 static void check(const char *parameters, const bytes *launches, int num_launches) {
   ftl_arch *arch = shipped_arch("h200");
-  ftl_spec spec = spec_of(parameters);
-  ftl_prediction p;
-  ftl_error error = {0};
-  cr_assert_eq(ftl_predict(&spec, arch, NULL, &p, &error), FTL_OK, "%s", error.message);
-  cr_assert(p.feasible, "%s: %s", parameters, p.reason);
+  ftl_prediction p = prediction_of(arch, parameters, NULL);
   cr_assert_eq(p.num_kernels, num_launches, "%s", parameters);
   for (int i = 0; i < num_launches; i++) {
     const double *value = p.kernels[i].metrics.value;
@@ -138,10 +134,8 @@ Test(unit_engine_compulsory, the_backward_pass_needs_the_keys_of_the_forward_pas
 // 32 rows of the copy by columns; 100 rows of K and of V.
 Test(unit_engine_compulsory, what_sparq_leaves_alone_is_not_needed) {
   ftl_arch *arch = shipped_arch("h200");
-  ftl_spec spec = spec_of("sparq_decode batch=2 heads=3 seqlen_kv=1000 head_dim=128 sparq_r=32 sparq_k=100");
-  ftl_prediction p;
-  ftl_error error = {0};
-  cr_assert_eq(ftl_predict(&spec, arch, NULL, &p, &error), FTL_OK, "%s", error.message);
+  ftl_prediction p =
+      prediction_of(arch, "sparq_decode batch=2 heads=3 seqlen_kv=1000 head_dim=128 sparq_r=32 sparq_k=100", NULL);
   enum { HEADS = 2 * 3, SCORES = 1, ATTEND = 3 };
   // With them q at the chosen components and 1 / tau, of all heads the components; q, and of all heads the keys.
   cr_expect_eq((int64_t)p.kernels[SCORES].metrics.value[FTL_METRIC_compulsory_read],

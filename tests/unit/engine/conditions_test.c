@@ -2,12 +2,7 @@
 #include "fixture.h"
 
 static ftl_metrics predict(const ftl_arch *arch, const char *parameters) {
-  ftl_spec spec = spec_of(parameters);
-  ftl_prediction prediction;
-  ftl_error error = {0};
-  cr_assert_eq(ftl_predict(&spec, arch, NULL, &prediction, &error), FTL_OK, "%s", error.message);
-  cr_assert(prediction.feasible, "%s", prediction.reason);
-  return prediction.metrics;
+  return prediction_of(arch, parameters, NULL).metrics;
 }
 
 static double held_power_w(const ftl_arch *arch, const char *parameters, double mhz) {

@@ -1,4 +1,4 @@
-// A lowered flash2_fwd for tests of the engine.
+// A lowered flash2_fwd, and predictions, for tests of the engine.
 #ifndef FTL_TESTS_UNIT_ENGINE_FIXTURE_H
 #define FTL_TESTS_UNIT_ENGINE_FIXTURE_H
 
@@ -43,6 +43,17 @@ static inline ftl_spec spec_of(const char *parameters) {
   }
   cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
   return spec;
+}
+
+// Of a configuration that the chip runs.
+static inline ftl_prediction prediction_of(const ftl_arch *arch, const char *parameters,
+                                           const ftl_predict_options *options) {
+  ftl_spec spec = spec_of(parameters);
+  ftl_prediction prediction;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_predict(&spec, arch, options, &prediction, &error), FTL_OK, "%s", error.message);
+  cr_assert(prediction.feasible, "%s: %s", parameters, prediction.reason);
+  return prediction;
 }
 
 static inline lowered lower_flash2(const char *arch_name, const char *parameters) {

@@ -2,13 +2,8 @@
 #include "fixture.h"
 
 static ftl_metrics run_on(const ftl_arch *arch, const char *parameters, int num_threads, bool no_bulk) {
-  ftl_spec spec = spec_of(parameters);
-  ftl_prediction prediction;
-  ftl_error error = {0};
   ftl_predict_options options = {.num_threads = num_threads, .no_bulk = no_bulk};
-  cr_assert_eq(ftl_predict(&spec, arch, &options, &prediction, &error), FTL_OK, "%s", error.message);
-  cr_assert(prediction.feasible, "%s", prediction.reason);
-  return prediction.metrics;
+  return prediction_of(arch, parameters, &options).metrics;
 }
 
 static ftl_metrics run_full(const char *arch_name, const char *parameters, int num_threads, bool no_bulk) {

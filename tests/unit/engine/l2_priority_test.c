@@ -17,11 +17,7 @@ static ftl_arch *small_l2(void) {
 static double read_again(const ftl_arch *arch, const char *more) {
   char text[512];
   snprintf(text, sizeof text, "%s%s", problem, more);
-  ftl_spec spec = spec_of(text);
-  ftl_prediction prediction;
-  ftl_error error = {0};
-  cr_assert_eq(ftl_predict(&spec, arch, NULL, &prediction, &error), FTL_OK, "%s", error.message);
-  cr_assert(prediction.feasible, "%s", prediction.reason);
+  ftl_prediction prediction = prediction_of(arch, text, NULL);
   return prediction.metrics.value[FTL_METRIC_dram_read] - prediction.metrics.value[FTL_METRIC_compulsory_read];
 }
 

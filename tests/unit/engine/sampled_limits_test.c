@@ -3,11 +3,7 @@
 
 static ftl_prediction predict(const char *arch_name, const char *parameters) {
   ftl_arch *arch = shipped_arch(arch_name);
-  ftl_spec spec = spec_of(parameters);
-  ftl_prediction prediction;
-  ftl_error error = {0};
-  cr_assert_eq(ftl_predict(&spec, arch, NULL, &prediction, &error), FTL_OK, "%s", error.message);
-  cr_assert(prediction.feasible, "%s", prediction.reason);
+  ftl_prediction prediction = prediction_of(arch, parameters, NULL);
   ftl_arch_destroy(arch);
   return prediction;
 }

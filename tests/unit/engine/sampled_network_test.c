@@ -4,12 +4,7 @@
 #include "fixture.h"
 
 static ftl_metrics predict(const ftl_arch *arch, const char *parameters) {
-  ftl_spec spec = spec_of(parameters);
-  ftl_prediction prediction;
-  ftl_error error = {0};
-  cr_assert_eq(ftl_predict(&spec, arch, NULL, &prediction, &error), FTL_OK, "%s", error.message);
-  cr_assert(prediction.feasible, "%s", prediction.reason);
-  return prediction.metrics;
+  return prediction_of(arch, parameters, NULL).metrics;
 }
 
 // 132 CTAs, one an SM at least, of 64 query rows each walk the same 512 keys: a CTA reads Q and writes O in 4 sectors a

@@ -8,12 +8,7 @@ static double not_selected(const char *splits) {
            "clock_mhz=1500 splits=%s",
            splits);
   ftl_arch *arch = shipped_arch("h200");
-  ftl_spec spec = spec_of(text);
-  ftl_prediction prediction;
-  ftl_error error = {0};
-  ftl_predict_options options = {.num_threads = 1};
-  cr_assert_eq(ftl_predict(&spec, arch, &options, &prediction, &error), FTL_OK, "%s", error.message);
-  cr_assert(prediction.feasible, "%s", prediction.reason);
+  ftl_prediction prediction = prediction_of(arch, text, &(ftl_predict_options){.num_threads = 1});
   cr_assert_gt(prediction.metrics.value[FTL_METRIC_ctas_per_sm], 1);
   ftl_arch_destroy(arch);
   return prediction.metrics.value[FTL_METRIC_stall_not_selected];

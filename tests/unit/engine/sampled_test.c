@@ -67,11 +67,7 @@ static ftl_prediction predict(const pair_case *c, const char *detail) {
   char parameters[512];
   snprintf(parameters, sizeof parameters, "%s clock_mhz=1200 detail=%s", c->parameters, detail);
   ftl_arch *arch = shipped_arch(c->arch);
-  ftl_spec spec = spec_of(parameters);
-  ftl_prediction prediction;
-  ftl_error error = {0};
-  cr_assert_eq(ftl_predict(&spec, arch, NULL, &prediction, &error), FTL_OK, "%s", error.message);
-  cr_assert(prediction.feasible, "%s: %s", c->arch, prediction.reason);
+  ftl_prediction prediction = prediction_of(arch, parameters, NULL);
   ftl_arch_destroy(arch);
   return prediction;
 }

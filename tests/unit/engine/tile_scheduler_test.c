@@ -10,12 +10,7 @@ static ftl_prediction predict(const char *more, int num_threads) {
   snprintf(text, sizeof text, "%s%s", problem, more);
   ftl_arch *arch = shipped_arch("h200");
   arch->l2_coalescer_merges = 1;  // it merges reads by chance
-  ftl_spec spec = spec_of(text);
-  ftl_prediction prediction;
-  ftl_error error = {0};
-  ftl_predict_options options = {.num_threads = num_threads};
-  cr_assert_eq(ftl_predict(&spec, arch, &options, &prediction, &error), FTL_OK, "%s", error.message);
-  cr_assert(prediction.feasible, "%s", prediction.reason);
+  ftl_prediction prediction = prediction_of(arch, text, &(ftl_predict_options){.num_threads = num_threads});
   ftl_arch_destroy(arch);
   return prediction;
 }
