@@ -26,17 +26,16 @@ typedef struct problem {
 
 // ---- what there is ----
 
-static bool is_separate(const ftl_spec *spec) { return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_SEPARATE; }
-static bool has_own_launches(const ftl_spec *spec) { return is_separate(spec) || ftl_standard_is_eager(spec); }
-static bool is_fused(const ftl_spec *spec) { return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_FUSED; }
+static bool has_own_launches(const ftl_spec *spec) {
+  return ftl_standard_is_separate(spec) || ftl_standard_is_eager(spec);
+}
 static bool has_mask(const ftl_spec *spec) { return spec->value[FTL_PARAM_mask] != FTL_MASK_NONE; }
 static bool has_padding(const ftl_spec *spec) { return spec->value[FTL_PARAM_padding_mask] != 0; }
-static bool has_dropout(const ftl_spec *spec) { return spec->value[FTL_PARAM_dropout_p] > 0; }
 
 // Hidden pairs are a matrix that is added: a fused kernel can tell causal and window from its indices.
 static bool has_hidden(const ftl_spec *spec) {
   bool is_banded = spec->value[FTL_PARAM_causal] != 0 || spec->value[FTL_PARAM_window] != 0;
-  return has_own_launches(spec) ? is_banded || has_mask(spec) : is_fused(spec) && has_mask(spec);
+  return has_own_launches(spec) ? is_banded || has_mask(spec) : ftl_standard_is_fused(spec) && has_mask(spec);
 }
 
 // ---- what the launches share ----
@@ -60,7 +59,7 @@ static void declare_tensors(ftl_standard_forward *f, const problem *p) {
   if (has_padding(f->spec))
     f->padding.tensor = ftl_builder_tensor(f->b, "padding", f->a.dtype, FTL_TENSOR_INPUT,
                                            ftl_contiguous(f->a.batch, 1, 1, scores.num_columns));
-  if (has_dropout(f->spec)) declare_dropout(f, scores);
+  if (f->a.dropout_p > 0) declare_dropout(f, scores);
   f->hidden.of_queries = true;
   if (has_hidden(f->spec))
     f->hidden.tensor = ftl_builder_tensor(f->b, "hidden", f->a.dtype, FTL_TENSOR_INPUT,
@@ -102,10 +101,8 @@ static void build_softmax(const ftl_standard_forward *f) {
 
 // ---- the workload ----
 
-static bool is_scaled_apart(const ftl_spec *spec) { return is_separate(spec); }
 static bool is_masked_apart(const ftl_spec *spec) { return has_own_launches(spec) && has_hidden(spec); }
-static bool is_padded_apart(const ftl_spec *spec) { return !is_fused(spec) && has_padding(spec); }
-static bool is_dropped_apart(const ftl_spec *spec) { return !is_fused(spec) && has_dropout(spec); }
+static bool is_padded_apart(const ftl_spec *spec) { return !ftl_standard_is_fused(spec) && has_padding(spec); }
 
 typedef struct launch {
   const char *name;
@@ -147,11 +144,11 @@ static ftl_status build_forward(const ftl_spec *spec, ftl_tile_program **launche
                                {"copy_queries", 0, ftl_standard_is_eager, ftl_standard_write_rows_of_q},
                                {"copy_keys", 0, ftl_standard_is_eager, ftl_standard_write_rows_of_k},
                                {"scores", 1, NULL, ftl_standard_write_scores},
-                               {"scale", 0, is_scaled_apart, build_scale},
+                               {"scale", 0, ftl_standard_is_separate, build_scale},
                                {"add_mask", 0, is_masked_apart, build_mask},
                                {"add_padding", 0, is_padded_apart, build_padding},
                                {"softmax_rows", 0, NULL, build_softmax},
-                               {"dropout", 0, is_dropped_apart, build_dropout},
+                               {"dropout", 0, ftl_standard_is_dropped_apart, build_dropout},
                                {"copy_values", 0, ftl_standard_is_eager, ftl_standard_write_rows_of_v},
                                {"outputs", 1, NULL, ftl_standard_write_outputs}};
   problem p;

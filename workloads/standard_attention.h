@@ -14,6 +14,11 @@ ftl_expr ftl_standard_is_seen(ftl_builder *builder, const ftl_attention *a, cons
 
 // elementwise=epilogue: what no query of a tile sees is left alone by every launch. Else they take whole matrices.
 bool ftl_standard_skips_unseen(const ftl_spec *spec);
+// elementwise=fused, separate.
+bool ftl_standard_is_fused(const ftl_spec *spec);
+bool ftl_standard_is_separate(const ftl_spec *spec);
+// With dropout_p, where P's dropout and its gradient are launches of their own.
+bool ftl_standard_is_dropped_apart(const ftl_spec *spec);
 // elementwise=eager_baddbmm, eager_einsum: a program of PyTorch.
 bool ftl_standard_is_eager(const ftl_spec *spec);
 bool ftl_standard_is_einsum(const ftl_spec *spec);

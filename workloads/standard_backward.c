@@ -158,18 +158,11 @@ static void write_d_p(unfused *u) {
 
 // ---- what is done to dP and dS ----
 
-static bool is_fused(const ftl_spec *spec) { return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_FUSED; }
-static bool has_dropout(const ftl_spec *spec) { return spec->value[FTL_PARAM_dropout_p] > 0; }
-static bool is_scaled_apart(const ftl_spec *spec) {
-  return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_SEPARATE;
-}
-static bool is_dropped_apart(const ftl_spec *spec) { return has_dropout(spec) && !is_fused(spec); }
-
 static void write_d_s(unfused *u) {
-  bool fused = is_fused(u->f.spec);
+  bool fused = ftl_standard_is_fused(u->f.spec);
   ftl_standard_gradient g = {.p = u->p,
                              .d_p = u->d_p,
-                             .kept = fused && has_dropout(u->f.spec) ? u->kept : -1,
+                             .kept = fused && u->f.a.dropout_p > 0 ? u->kept : -1,
                              .scale = fused ? u->f.a.scale : 1};
   ftl_standard_write_d_scores(u->f.b, &u->f.a, &g);
 }
@@ -281,7 +274,7 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, int64_t pr
   ftl_attention_needs_pairs(b, &u.f.a, u.p);
   ftl_attention_needs_pairs(b, &u.f.a, u.d_p);
   u.dropped = u.p;
-  if (has_dropout(spec)) {
+  if (u.f.a.dropout_p > 0) {
     u.dropped = ftl_builder_tensor(b, "dropped", u.f.a.dtype, FTL_TENSOR_INPUT, shape);
     u.kept = ftl_builder_tensor(b, "kept", FTL_INT8, FTL_TENSOR_INPUT, shape);
     ftl_attention_needs_pairs(b, &u.f.a, u.dropped);
@@ -299,14 +292,14 @@ ftl_status ftl_standard_build_backward(const ftl_spec *spec, ftl_tile_program **
                                        ftl_error *error) {
   static const launch all[] = {{"bwd_d_values", write_d_v, 1, NULL, NULL},
                                {"bwd_d_probs", write_d_p, 1, NULL, NULL},
-                               {"bwd_dropout", drop_d_p, 0, is_dropped_apart, NULL},
+                               {"bwd_dropout", drop_d_p, 0, ftl_standard_is_dropped_apart, NULL},
                                {"bwd_weigh", weigh_d_p, 0, ftl_standard_is_eager, NULL},
                                {"bwd_d_scores", write_d_s, 0, is_not_eager, NULL},
                                {"bwd_d_scores", write_held_d_s, 0, ftl_standard_is_eager, NULL},
                                {"bwd_clear", clear_slice, 0, is_filled, NULL},
                                {"bwd_copy", copy_slice, 0, is_filled, num_slices},
                                {"bwd_fill", fill_slice, 0, is_filled, num_masks_filled},
-                               {"bwd_scale", scale_d_s, 0, is_scaled_apart, NULL},
+                               {"bwd_scale", scale_d_s, 0, ftl_standard_is_separate, NULL},
                                {"bwd_d_queries", write_d_q, 1, NULL, NULL},
                                {"bwd_scale_dq", scale_d_q, 0, is_baddbmm, NULL},
                                {"bwd_d_keys", write_d_k, 1, NULL, NULL},

@@ -39,18 +39,9 @@ ftl_status ftl_standard_check_held(const ftl_spec *spec, ftl_error *error) {
                        (long long)a.seqlen_kv, FTL_ROW_MAX_HELD_STEPS * MOST_WARPS * WARP_COLUMNS);
 }
 
-// The first of a CTA's rows; the kernel's grid.
-static ftl_attention_tile tile_of(ftl_builder *b, const ftl_attention *a, const held_rows *h) {
-  int64_t num_tiles = ftl_divide_up(a->seqlen_q, h->rows);
-  ftl_expr tiles = ftl_const(b, num_tiles), heads = ftl_const(b, a->heads), head = ftl_div(b, ftl_cta(b), tiles);
-  ftl_builder_grid(b, a->batch * a->heads * num_tiles, false, FTL_TILES_BY_STRIDE);
-  ftl_expr row = ftl_mul(b, ftl_mod(b, ftl_cta(b), tiles), ftl_const(b, h->rows));
-  return (ftl_attention_tile){.batch = ftl_div(b, head, heads), .head = ftl_mod(b, head, heads), .row = row};
-}
-
 void ftl_standard_write_held_softmax(ftl_builder *b, const ftl_attention *a, int32_t s, int32_t p, int32_t lse) {
   held_rows h = held_rows_of(a);
-  ftl_attention_tile tile = tile_of(b, a, &h);
+  ftl_attention_tile tile = ftl_standard_row_grid(b, a, a->seqlen_q, h.rows);
   ftl_row_softmax softmax = {.precise = true,
                              .dtype = a->dtype,
                              .from = s,
@@ -111,7 +102,7 @@ static ftl_tile_ref step_ref(const gradient *g, int32_t tensor, int32_t step) {
 
 void ftl_standard_write_held_gradient(ftl_builder *b, const ftl_attention *a, int32_t weighed, int32_t p) {
   gradient g = {.h = held_rows_of(a), .b = b};
-  g.tile = tile_of(b, a, &g.h);
+  g.tile = ftl_standard_row_grid(b, a, a->seqlen_q, g.h.rows);
   declare(&g, a->dtype);
   const int32_t tensors[2] = {weighed, p};
   for (int32_t i = 0; i < g.h.num_steps; i++)

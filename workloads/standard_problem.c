@@ -29,6 +29,16 @@ bool ftl_standard_skips_unseen(const ftl_spec *spec) {
   return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_EPILOGUE;
 }
 
+bool ftl_standard_is_fused(const ftl_spec *spec) { return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_FUSED; }
+
+bool ftl_standard_is_separate(const ftl_spec *spec) {
+  return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_SEPARATE;
+}
+
+bool ftl_standard_is_dropped_apart(const ftl_spec *spec) {
+  return spec->value[FTL_PARAM_dropout_p] > 0 && !ftl_standard_is_fused(spec);
+}
+
 bool ftl_standard_is_einsum(const ftl_spec *spec) {
   return spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_EAGER_EINSUM;
 }

@@ -7,6 +7,14 @@
 
 enum { WARP_LANES = 32, ROW_THREADS = FTL_STANDARD_ROW_WARPS * WARP_LANES };
 
+ftl_attention_tile ftl_standard_row_grid(ftl_builder *b, const ftl_attention *a, int64_t num_rows, int32_t rows) {
+  int64_t num_tiles = ftl_divide_up(num_rows, rows);
+  ftl_expr tiles = ftl_const(b, num_tiles), heads = ftl_const(b, a->heads), head = ftl_div(b, ftl_cta(b), tiles);
+  ftl_builder_grid(b, a->batch * a->heads * num_tiles, false, FTL_TILES_BY_STRIDE);
+  ftl_expr row = ftl_mul(b, ftl_mod(b, ftl_cta(b), tiles), ftl_const(b, rows));
+  return (ftl_attention_tile){.batch = ftl_div(b, head, heads), .head = ftl_mod(b, head, heads), .row = row};
+}
+
 ftl_standard_rows ftl_standard_rows_of(ftl_builder *b, const ftl_attention *a) {
   ftl_standard_rows r = {.b = b,
                          .a = a,

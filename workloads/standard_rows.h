@@ -7,6 +7,9 @@
 
 enum { FTL_STANDARD_ROW_WARPS = 4 };
 
+// The first of the rows that a CTA takes, `rows` of a head's num_rows; the kernel's grid.
+ftl_attention_tile ftl_standard_row_grid(ftl_builder *builder, const ftl_attention *a, int64_t num_rows, int32_t rows);
+
 typedef struct ftl_standard_rows {
   ftl_builder *b;
   const ftl_attention *a;

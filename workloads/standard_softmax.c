@@ -68,7 +68,6 @@ static void set_visible(ftl_builder *b, const ftl_attention *a, ftl_row_softmax 
 void ftl_standard_write_softmax(ftl_builder *b, const ftl_standard_softmax *softmax) {
   const ftl_spec *spec = softmax->spec;
   ftl_attention walked = ftl_standard_walked(spec), a = ftl_attention_of(spec);
-  bool is_fused = spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_FUSED;
   fused_work fused = {.s = softmax, .rows = ftl_standard_rows_of(b, &walked), .scale = a.scale};
   ftl_row_work work = {.context = &fused, .declare = declare_work, .read = scale_and_add, .written = drop};
   ftl_row_softmax s = {.online = spec->value[FTL_PARAM_softmax] == FTL_SOFTMAX_ONLINE,
@@ -85,9 +84,9 @@ void ftl_standard_write_softmax(ftl_builder *b, const ftl_standard_softmax *soft
                        .begin = fused.rows.begin,
                        .end = fused.rows.end,
                        .may_see_none = softmax->hides_keys,
-                       .more = is_fused ? &work : NULL};
+                       .more = ftl_standard_is_fused(spec) ? &work : NULL};
   // Where a launch of its own has masked the scores, a row sees all of them.
-  set_visible(b, spec->value[FTL_PARAM_elementwise] == FTL_ELEMENTWISE_SEPARATE ? &walked : &a, &s);
+  set_visible(b, ftl_standard_is_separate(spec) ? &walked : &a, &s);
   ftl_row_softmax_build(b, &s);
   ftl_builder_grid(b, a.batch * a.heads * a.seqlen_q, false, FTL_TILES_BY_STRIDE);
 }

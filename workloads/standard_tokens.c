@@ -22,15 +22,6 @@ static token_tiles tiles_of(const ftl_attention *a, int32_t index_insts) {
   return (token_tiles){{threads, vector}, NUM_THREADS / threads, columns, by_elements ? ELEMENTS_PER_THREAD : 1};
 }
 
-static ftl_attention_tile tile_of(ftl_builder *b, const ftl_attention *a, int64_t num_tokens, int32_t rows) {
-  int64_t num_tiles = ftl_divide_up(num_tokens, rows);
-  ftl_expr tiles = ftl_const(b, num_tiles), heads = ftl_const(b, a->heads), head = ftl_div(b, ftl_cta(b), tiles);
-  ftl_builder_role(b, "main", NUM_WARPS, 0);
-  ftl_builder_grid(b, a->batch * a->heads * num_tiles, false, FTL_TILES_BY_STRIDE);
-  ftl_expr row = ftl_mul(b, ftl_mod(b, ftl_cta(b), tiles), ftl_const(b, rows));
-  return (ftl_attention_tile){.batch = ftl_div(b, head, heads), .head = ftl_mod(b, head, heads), .row = row};
-}
-
 typedef struct tokens_kernel {
   ftl_builder *b;
   const ftl_attention *a;
@@ -58,7 +49,8 @@ static void copy_step(const tokens_kernel *k, int i, int32_t step) {
 void ftl_standard_write_tokens(ftl_builder *b, const ftl_attention *a, const ftl_standard_tokens *t) {
   tokens_kernel k = {.b = b, .a = a, .t = t, .tiles = tiles_of(a, t->index_insts)};
   const token_tiles *tiles = &k.tiles;
-  k.tile = tile_of(b, a, t->num_tokens, tiles->rows * tiles->num_steps);
+  ftl_builder_role(b, "main", NUM_WARPS, 0);
+  k.tile = ftl_standard_row_grid(b, a, t->num_tokens, tiles->rows * tiles->num_steps);
   k.x16 = ftl_builder_tile_by_rows(b, "x", a->dtype, tiles->rows, tiles->columns, tiles->layout);
   if (t->scale != 1) k.x = ftl_builder_tile_by_rows(b, "x32", FTL_FP32, tiles->rows, tiles->columns, tiles->layout);
   for (int i = 0; i < FTL_STANDARD_MOST_TOKENS && t->to[i] >= 0; i++)
