@@ -8,23 +8,10 @@
  * pairs of pipes. `softmax*`: what attention runs, 64 elements a round. */
 #include "bench.h"
 #include "hopper.h"
+#include "streams.h"
 using namespace bench;
+using namespace streams;
 
-constexpr int num_values = 64;
-
-struct Values {
-  float x[num_values];
-  uint32_t a, b;
-  float f, g;
-};
-
-__device__ __forceinline__ void fmul(float &x) { asm volatile("mul.rn.f32 %0, %0, 0f3F800001;" : "+f"(x)); }
-__device__ __forceinline__ void fadd(float &x, float a) { asm volatile("add.rn.f32 %0, %0, %1;" : "+f"(x) : "f"(a)); }
-__device__ __forceinline__ void ffma(float &x, float a, float b) {
-  asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x) : "f"(a), "f"(b));
-}
-__device__ __forceinline__ void fmnmx(float &x, float a) { asm volatile("max.f32 %0, %0, %1;" : "+f"(x) : "f"(a)); }
-__device__ __forceinline__ void mufu(float &x) { asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x)); }
 __device__ __forceinline__ void lop3(float &x, float a, float b) {
   asm volatile(
       "{ .reg .b32 p, q, r; mov.b32 p, %0; mov.b32 q, %1; mov.b32 r, %2; lop3.b32 p, p, q, r, 0x6a; mov.b32 %0, p; }"
@@ -36,9 +23,6 @@ __device__ __forceinline__ void hfma2(float &x, float a, float b) {
       "{ .reg .b32 p, q, r; mov.b32 p, %0; mov.b32 q, %1; mov.b32 r, %2; fma.rn.f16x2 p, p, q, r; mov.b32 %0, p; }"
       : "+f"(x)
       : "f"(a), "f"(b));
-}
-__device__ __forceinline__ void f2fp(float &x, float a) {
-  asm volatile("{ .reg .b32 p; cvt.rn.f16x2.f32 p, %0, %1; mov.b32 %0, p; }" : "+f"(x) : "f"(a));
 }
 __device__ __forceinline__ void shfl(float &x) { asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 31, -1;" : "+f"(x)); }
 
@@ -87,29 +71,6 @@ struct Fmul_burst {
     }
   }
 };
-/* Maximum, exponentials, sum and conversion of 64 elements in the order of ptxas's code of kernels/attention/flash3.h.
- */
-struct Softmax {
-  static constexpr int num_insts = 64 + 128 + 64 + 32;
-  static __device__ __forceinline__ void round(Values &v) {
-    float m[2] = {v.f, v.g}, s[2] = {0, 0};
-#pragma unroll
-    for (int i = 0; i < 64; i++) fmnmx(m[i / 2 % 2], v.x[i]);
-#pragma unroll
-    for (int i = 0; i < 64; i++) {
-      ffma(v.x[i], v.f, m[i / 2 % 2]);
-      mufu(v.x[i]);
-      if (i >= 8) fadd(s[i / 2 % 2], v.x[i - 8]);
-      if (i % 2 && i >= 8) f2fp(v.x[i - 8], v.x[i - 7]);
-    }
-#pragma unroll
-    for (int i = 56; i < 64; i++) {
-      fadd(s[i / 2 % 2], v.x[i]);
-      if (i % 2) f2fp(v.x[i], v.x[i - 1]);
-    }
-    v.x[0] += s[0] + s[1];
-  }
-};
 /* The same, then 64 elements of an accumulator scaled. */
 struct Softmax_scale {
   static constexpr int num_insts = Softmax::num_insts + 64;
@@ -119,20 +80,6 @@ struct Softmax_scale {
     for (int i = 0; i < 64; i++) asm volatile("mul.rn.f32 %0, %0, %1;" : "+f"(v.x[i]) : "f"(v.g));
   }
 };
-
-template <class X>
-__device__ __forceinline__ void rounds(int amount, uint32_t *sink, uint32_t r) {
-  Values v;
-  v.a = r * 3, v.b = r * 5, v.f = 0.5f + 0.001f * (float)r, v.g = 0.25f * (float)r;
-#pragma unroll
-  for (int i = 0; i < num_values; i++) v.x[i] = 1.0f + (float)(threadIdx.x + i) * 0.001f;
-#pragma unroll 1
-  for (int count = 0; count < amount; count++) X::round(v);
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < num_values; i++) sum += v.x[i];
-  sink[threadIdx.x] = __float_as_uint(sum);
-}
 
 template <int n>
 __device__ __forceinline__ int products(const volatile int *stop, volatile int *seen, uint8_t *tiles, uint32_t *sink) {
