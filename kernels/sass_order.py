@@ -19,22 +19,24 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 HMMA, HGMMA, MUFU, LDSM, LDGSTS, BRA = 0x03C, 0x1F0, 0x108, 0x03B, 0x1AE, 0x147
 
-# arch, mma, schedule, block_m, block_n, num_warps, num_stages, head_dim
-KERNELS = [
-    ("sm_90a", "mma", "stages", 64, 96, 4, 2, 64),
-    ("sm_90a", "mma", "stages", 128, 96, 8, 2, 64),
-    ("sm_90a", "mma", "stages", 64, 48, 4, 2, 128),
-    ("sm_90a", "mma", "stages", 64, 32, 4, 3, 96),
-    ("sm_90a", "mma", "interleaved", 64, 96, 4, 1, 64),
-    ("sm_90a", "mma", "interleaved", 128, 48, 8, 1, 128),
-    ("sm_90a", "mma", "stages", 128, 32, 4, 2, 96),
-    ("sm_80", "mma", "stages", 64, 96, 4, 2, 64),
-    ("sm_80", "mma", "stages", 64, 48, 4, 2, 128),
-    ("sm_80", "mma", "interleaved", 64, 96, 4, 1, 64),
-    ("sm_90a", "wgmma", "stages", 64, 96, 4, 2, 64),
-    ("sm_90a", "wgmma", "stages", 128, 96, 8, 2, 128),
-    ("sm_90a", "wgmma", "stages", 64, 96, 4, 3, 128),
+# mma, schedule, block_m, block_n, num_warps, num_stages, head_dim
+MMA_KERNELS = [
+    ("mma", "stages", 64, 96, 4, 2, 64),
+    ("mma", "stages", 128, 96, 8, 2, 64),
+    ("mma", "stages", 64, 48, 4, 2, 128),
+    ("mma", "stages", 64, 32, 4, 3, 96),
+    ("mma", "interleaved", 64, 96, 4, 1, 64),
+    ("mma", "interleaved", 128, 48, 8, 1, 128),
+    ("mma", "stages", 128, 32, 4, 2, 96),
 ]
+WGMMA_KERNELS = [
+    ("wgmma", "stages", 64, 96, 4, 2, 64),
+    ("wgmma", "stages", 128, 96, 8, 2, 128),
+    ("wgmma", "stages", 64, 96, 4, 3, 128),
+]
+# of each the architecture first
+KERNELS = [(arch, *kernel) for arch in ("sm_90a", "sm_80", "sm_86", "sm_89") for kernel in MMA_KERNELS]
+KERNELS += [("sm_90a", *kernel) for kernel in WGMMA_KERNELS]
 
 
 def source(kernel):

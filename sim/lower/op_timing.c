@@ -2,9 +2,23 @@
 
 #include <string.h>
 
-// Stall cycles from an ldmatrix to the first product that reads it: the median of the kernels for compute
-// capability 9.0 in kernels/measurements/sass_order.csv.
-enum { WGMMA_M = 64, FRAGMENT_LEAD_CYCLES = 37 };
+#include "base/integer.h"
+
+enum { WGMMA_M = 64 };
+
+// What ptxas believes of an HMMA of fp16 for compute capability 8.0, and for 8.6 and 8.9 alike, though these chips take
+// it at a half or a quarter of that rate: the least stall cycles from one to the next, and to one that adds to its
+// sums.
+enum { PTXAS_8X_MMA_INTERVAL_CYCLES = 8, PTXAS_8X_MMA_LATENCY_CYCLES = 24 };
+
+// Stall cycles from an ldmatrix to the first product that reads it: the median of seven kernels for each of 8.0, 8.6,
+// 8.9 and 9.0 in kernels/measurements/sass_order.csv. They cannot be compiled for 7.5, which has that of 8.0.
+static int32_t fragment_lead_cycles(const ftl_arch *arch) {
+  static const struct { int32_t since_compute_capability, cycles; } leads[] = {{90, 37}, {86, 49}, {0, 45}};
+  int i = 0;
+  while (arch->chip_compute_capability < leads[i].since_compute_capability) i++;
+  return leads[i].cycles;
+}
 
 static ftl_op_timing entry(ftl_pipe pipe, int64_t interval_cycles, int64_t latency_cycles) {
   return (ftl_op_timing){(int32_t)pipe, (int32_t)interval_cycles, (int32_t)latency_cycles};
@@ -32,6 +46,15 @@ static void set_math(ftl_op_timing *of, const ftl_arch *arch) {
   of[FTL_OP_MUFU] = entry(FTL_PIPE_SFU, arch->sfu_interval_cycles, arch->sfu_latency_cycles);
 }
 
+static ftl_op_timing mma_timing(const ftl_arch *arch, const ftl_product *product) {
+  int64_t interval = product->mma_interval_cycles, latency = product->mma_latency_cycles;
+  if (arch->chip_compute_capability > 80 && arch->chip_compute_capability < 90) {
+    interval = ftl_divide_up(interval * PTXAS_8X_MMA_INTERVAL_CYCLES, arch->tensor_mma_fp32_interval_cycles);
+    latency = PTXAS_8X_MMA_LATENCY_CYCLES + (interval - PTXAS_8X_MMA_INTERVAL_CYCLES) / 2;
+  }
+  return entry(FTL_PIPE_TENSOR, interval, latency);
+}
+
 // Global loads are expected to hit L2: L2 cycles are taken as SM cycles, which is near enough to order instructions.
 // Asynchronous copies, with what announces them, are as long: a fence after them is what waits.
 static void set_memory(ftl_op_timing *of, const ftl_arch *arch) {
@@ -56,7 +79,7 @@ void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch, const ft
   ftl_op_timing *of = timings->of;
   for (int op = 0; op < FTL_OPCODE_COUNT; op++) of[op] = entry(FTL_PIPE_BRANCH, 1, 1);
   set_math(of, arch);
-  of[FTL_OP_MMA] = entry(FTL_PIPE_TENSOR, product->mma_interval_cycles, product->mma_latency_cycles);
+  of[FTL_OP_MMA] = mma_timing(arch, product);
   set_memory(of, arch);
   static const uint8_t pseudo[] = {FTL_OP_WGMMA_COMMIT, FTL_OP_MBAR_ADVANCE, FTL_OP_RING_READ, FTL_OP_RING_FREE,
                                    FTL_OP_LABEL,        FTL_OP_RESERVE,      FTL_OP_LOOP,      FTL_OP_END_LOOP,
@@ -67,9 +90,10 @@ void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch, const ft
   timings->wgmma_tail_cycles = (int32_t)arch->tensor_wgmma_tail_cycles;
 }
 
-void ftl_op_timings_move_fragments(ftl_op_timings *timings) {
+void ftl_op_timings_move_fragments(ftl_op_timings *timings, const ftl_arch *arch) {
   int32_t *latency_cycles = &timings->of[FTL_OP_LDSM].latency_cycles;
-  if (*latency_cycles < FRAGMENT_LEAD_CYCLES) *latency_cycles = FRAGMENT_LEAD_CYCLES;
+  int32_t lead_cycles = fragment_lead_cycles(arch);
+  if (*latency_cycles < lead_cycles) *latency_cycles = lead_cycles;
 }
 
 ftl_op_timing ftl_op_timing_of(const ftl_op_timings *timings, const ftl_warp_inst *inst) {

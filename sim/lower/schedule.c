@@ -345,7 +345,7 @@ bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *li
                   int32_t limit, bool is_final, bool *fits, ftl_arena *arena) {
   ftl_op_timings timings;
   ftl_op_timings_init(&timings, arch, &draft->product);
-  if (draft->fragments_early) ftl_op_timings_move_fragments(&timings);
+  if (draft->fragments_early) ftl_op_timings_move_fragments(&timings, arch);
   int32_t max_nodes = longest_stretch(flow);
   scheduler s;
   ftl_draft_inst *reordered = FTL_ARENA_NEW(arena, ftl_draft_inst, max_nodes);
