@@ -11,6 +11,7 @@
 #include "arch/arch.h"
 #include "results/evaluate.h"
 #include "script/sandbox.h"
+#include "workloads/spec.h"
 
 typedef enum value_kind { FLAG, TEXT, INTEGER, LIST } value_kind;
 
@@ -42,7 +43,7 @@ static const option_info all_options[] = {
     {'I', INTEGER, "max-instructions", "N", "Lua instructions of the scenario; default 500000000", AT(max_instructions),
      1000, INT64_MAX},
     {'c', INTEGER, "cta", "N", "which CTA; default 0", AT(cta), 0, INT64_MAX},
-    {'l', INTEGER, "launch", "N", "which launch of the workload; default 0", AT(launch), 0, 3},
+    {'l', INTEGER, "launch", "N", "which launch of the workload; default 0", AT(launch), 0, FTL_MAX_LAUNCHES - 1},
     {'x', INTEGER, "max-lines", "N", "stop after N lines; default 100000", AT(max_lines), 1, INT64_MAX},
     {'T', TEXT, "timeline", "FILE", "write a Chrome trace (chrome://tracing, Perfetto) instead", AT(timeline), 0, 0},
     {'f', INTEGER, "from", "CYCLE", "first SM cycle of the timeline; default 0", AT(from_cycle), 0, INT64_MAX},

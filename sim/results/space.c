@@ -50,12 +50,20 @@ static ftl_dimension *dimension_of(ftl_space *space, const char *name) {
   return &dimensions[space->num_dimensions++];
 }
 
+static bool has_value(const ftl_dimension *dimension, const char *value) {
+  for (int i = 0; i < dimension->num_values; i++)
+    if (strcmp(dimension->values[i], value) == 0) return true;
+  return false;
+}
+
 ftl_status ftl_space_add(ftl_space *space, const char *name, const char *value, ftl_error *error) {
   ftl_spec scratch;
   ftl_status status = ftl_spec_init(&scratch, space->workload, error);
   if (status == FTL_OK) status = ftl_spec_set_text(&scratch, name, value, error);
   if (status != FTL_OK) return status;
   ftl_dimension *dimension = dimension_of(space, name);
+  if (dimension != NULL && has_value(dimension, value))
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.64s is given twice", name, value);
   char *copy = strdup(value);
   char **values = NULL;
   if (dimension != NULL) {

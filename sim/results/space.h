@@ -21,7 +21,7 @@ FTL_MUST_USE ftl_status ftl_space_init(ftl_space *space, const char *workload, f
 void ftl_space_fini(ftl_space *space);
 
 // One more value of a parameter (`seqlen` counts as one), checked on its own. FTL_BAD_INPUT names what is allowed, or
-// that there would be more than FTL_SPACE_MAX_POINTS combinations.
+// that the value is there already, or that there would be more than FTL_SPACE_MAX_POINTS combinations.
 FTL_MUST_USE ftl_status ftl_space_add(ftl_space *space, const char *name, const char *value, ftl_error *error);
 
 int64_t ftl_space_num_points(const ftl_space *space);  // 1 without dimensions

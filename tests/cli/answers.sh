@@ -68,6 +68,10 @@ grep -q '"HMMA' t.json || bad "no products in the timeline of launch 0"
 accepted "" "$REAL" trace $D --launch 1 --timeline t.json
 grep -q '"EXIT"' t.json || bad "nothing in the timeline of launch 1"
 if grep -q '"HMMA' t.json; then bad "the timeline of launch 1 shows launch 0"; fi
+# Eager PyTorch's backward pass is eight launches and more.
+B="--arch a100_80 --workload standard_attention pass=bwd heads=2 seqlen=256 head_dim=64 layout=bshd elementwise=eager_einsum"
+accepted "" "$REAL" trace --program $B --launch 7
+refused 2 "launch 23: standard_attention has launches 0 to" "$REAL" trace --program $B --launch 23
 refused 1 "shared memory" "$REAL" trace --arch a100_80 --workload flash2_fwd heads=2 seqlen=256 head_dim=256 block_m=256 block_n=256 num_stages=4
 
 finish

@@ -50,6 +50,15 @@ Test(unit_results_space, a_bad_value_is_refused_when_it_is_added) {
   ftl_space_fini(&space);
 }
 
+Test(unit_results_space, the_same_value_again_is_refused) {
+  ftl_space space = make_space();
+  add(&space, "block_m", "64");
+  add(&space, "block_m", "128");
+  cr_assert_eq(add_fails(&space, "block_m", "64", "block_m=64 is given twice"), FTL_BAD_INPUT);
+  cr_assert_eq(ftl_space_num_points(&space), 2);
+  ftl_space_fini(&space);
+}
+
 Test(unit_results_space, too_many_combinations_are_refused) {
   ftl_space space = make_space();
   ftl_error error = {0};
