@@ -1,5 +1,6 @@
 #include "engine/predict.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -43,6 +44,19 @@ static void name_by_parameters(const ftl_spec *spec, const char *kernel, ftl_err
   ftl_text_fini(&text);
 }
 
+// Every launch declares what is in memory while it runs.
+static ftl_status check_memory(const programs *p, const ftl_arch *arch, ftl_error *error) {
+  for (int i = 0; i < p->num_launches; i++) {
+    int64_t bytes = 0;
+    for (int32_t k = 0; k < p->tiles[i]->num_tensors; k++) bytes += p->tiles[i]->tensors[k].size_bytes;
+    if (bytes > arch->dram_size_bytes)
+      return ftl_error_set(error, FTL_INFEASIBLE,
+                           "%s: tensors of %" PRId64 " bytes; %s has %" PRId64 " bytes of memory", p->tiles[i]->name,
+                           bytes, arch->name, arch->dram_size_bytes);
+  }
+  return FTL_OK;
+}
+
 static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, ftl_lower_options options, programs *p,
                                ftl_error *error) {
   ftl_status status = ftl_lower_resolve(arch, &options, error);
@@ -51,6 +65,7 @@ static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, ftl_lower_o
   spec->value[FTL_PARAM_mma] = options.mma;
   if (spec->workload->resolve) spec->workload->resolve(spec, arch);
   status = spec->workload->build(spec, p->tiles, &p->num_launches, error);
+  if (status == FTL_OK) status = check_memory(p, arch, error);
   for (int i = 0; status == FTL_OK && i < p->num_launches; i++)
     if ((status = ftl_lower(p->tiles[i], arch, options, &p->warps[i], error)) == FTL_INFEASIBLE)
       name_by_parameters(spec, p->tiles[i]->name, error);

@@ -27,6 +27,24 @@ Test(unit_engine_feasibility, wgmma_gives_way_to_mma_sync_where_the_rows_do_not_
   cr_assert_eq(p.spec.value[FTL_PARAM_copy], FTL_COPY_CP_ASYNC);
 }
 
+// Q, K, V and O of 2^20 tokens in 32 heads of 128 are 8 GiB each, LSE is 128 MiB.
+Test(unit_engine_feasibility, tensors_need_room_in_memory) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_spec spec = spec_of("heads=32 seqlen=1048576 head_dim=128");
+  int64_t bytes = 4 * (INT64_C(8) << 30) + (INT64_C(128) << 20);
+  ftl_tile_program *tile;
+  ftl_warp_program *warps;
+  ftl_error error = {0};
+  arch->dram_size_bytes = bytes;
+  cr_assert_eq(ftl_predict_programs(&spec, arch, 0, &tile, &warps, &error), FTL_OK, "%s", error.message);
+  ftl_warp_program_destroy(warps);
+  ftl_tile_program_destroy(tile);
+  arch->dram_size_bytes = bytes - 1;
+  cr_expect_eq(ftl_predict_programs(&spec, arch, 0, &tile, &warps, &error), FTL_INFEASIBLE);
+  cr_expect_str_eq(error.message, "flash2_fwd: tensors of 34493956096 bytes; h200 has 34493956095 bytes of memory");
+  ftl_arch_destroy(arch);
+}
+
 Test(unit_engine_feasibility, bf16_needs_ampere) {
   ftl_prediction p = predict("v100", "heads=1 seqlen=512 head_dim=64 dtype=bf16 num_stages=1");
   cr_assert_not(p.feasible);
