@@ -137,6 +137,27 @@ static void count_loops(const counter *c, int32_t from, int32_t to, ftl_expr_poi
   }
 }
 
+static bool depends_on_cta(const counter *c) {
+  const ftl_tile_program *tile = c->program->tile;
+  for (int32_t i = 0; i < c->role->num_insts; i++) {
+    if (role_inst(c, i)->opcode != FTL_OP_LOOP) continue;
+    const ftl_warp_loop *loop = &c->program->loops[role_inst(c, i)->arg];
+    if (ftl_expr_uses_cta(tile, loop->lo) || ftl_expr_uses_cta(tile, loop->hi)) return true;
+  }
+  return false;
+}
+
+// What the loops of all CTAs run: of one, where they are alike, as often as there are CTAs.
+static void count_all_loops(const counter *c, ftl_static_work *work) {
+  int64_t num_ctas = c->program->tile->num_ctas, num_counted = depends_on_cta(c) ? num_ctas : 1;
+  ftl_static_work counted = {0};
+  for (int64_t cta = 0; cta < num_counted; cta++) {
+    ftl_expr_point point = {.cta = cta};
+    count_loops(c, 0, c->role->num_insts, &point, &counted);
+  }
+  add_times(work, &counted, num_ctas / num_counted);
+}
+
 // A loop, or the end of one whose body is cut too.
 static bool cuts(const counter *c, int32_t i, const int32_t *place_of_loop) {
   const ftl_warp_inst *inst = role_inst(c, i);
@@ -207,10 +228,7 @@ ftl_static_work ftl_static_work_of(const ftl_warp_program *program, int64_t num_
     ftl_static_work each_tile = count_straight(&c, role->tile_inst, role->num_insts);
     add_times(&work, &once, num_started);
     add_times(&work, &each_tile, program->tile->num_ctas);
-    for (int64_t cta = 0; cta < program->tile->num_ctas; cta++) {
-      ftl_expr_point point = {.cta = cta};
-      count_loops(&c, 0, role->num_insts, &point, &work);
-    }
+    count_all_loops(&c, &work);
   }
   return work;
 }

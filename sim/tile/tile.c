@@ -83,10 +83,18 @@ bool ftl_expr_uses(const ftl_tile_program *program, ftl_expr expr, int32_t loop_
   return ftl_expr_uses(program, node->a, loop_var) || ftl_expr_uses(program, node->b, loop_var);
 }
 
-bool ftl_expr_uses_warp(const ftl_tile_program *program, ftl_expr expr) {
+static bool uses_kind(const ftl_tile_program *program, ftl_expr expr, ftl_expr_kind kind) {
   const ftl_expr_node *node = &program->exprs[expr];
-  if (node->kind < FTL_EXPR_ADD) return node->kind == FTL_EXPR_WARP;
-  return ftl_expr_uses_warp(program, node->a) || ftl_expr_uses_warp(program, node->b);
+  if (node->kind < FTL_EXPR_ADD) return node->kind == kind;
+  return uses_kind(program, node->a, kind) || uses_kind(program, node->b, kind);
+}
+
+bool ftl_expr_uses_warp(const ftl_tile_program *program, ftl_expr expr) {
+  return uses_kind(program, expr, FTL_EXPR_WARP);
+}
+
+bool ftl_expr_uses_cta(const ftl_tile_program *program, ftl_expr expr) {
+  return uses_kind(program, expr, FTL_EXPR_CTA);
 }
 
 int64_t ftl_tile_ref_end_row(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point) {

@@ -372,6 +372,7 @@ int64_t ftl_expr_alignment(const ftl_tile_program *program, ftl_expr expr);
 // Whether evaluating the expression reads loop variable `loop_var`, or (-1) any table.
 bool ftl_expr_uses(const ftl_tile_program *program, ftl_expr expr, int32_t loop_var);
 bool ftl_expr_uses_warp(const ftl_tile_program *program, ftl_expr expr);
+bool ftl_expr_uses_cta(const ftl_tile_program *program, ftl_expr expr);
 // One binary operation (ADD ... MAX); b > 0 for DIV and MOD.
 int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b);
 const char *ftl_tile_op_name(ftl_tile_op_kind kind);  // "acquire", ...

@@ -113,3 +113,16 @@ Test(unit_engine_work, the_body_of_a_loop_around_others_is_cut_too) {
   static const int64_t insts_of[] = {3, 0, 5, 7, 11, 0, 13};
   for (int s = 0; s < 7; s++) cr_assert_eq(segments[s].warp_insts, 4 * insts_of[s], "segment %d", s);
 }
+
+Test(unit_engine_work, ctas_of_loops_with_constant_bounds_all_count) {
+  ftl_warp_inst insts[] = {
+      {.opcode = FTL_OP_LOOP, .repeat = 1, .arg = 0},
+      {.opcode = FTL_OP_FFMA, .repeat = 1},
+      {.opcode = FTL_OP_END_LOOP, .repeat = 1, .arg = 0},
+  };
+  ftl_warp_loop loops[] = {{.loop_var = 0, .lo = 0, .hi = 2, .begin = 0, .end = 2}};
+  ftl_warp_program program = program_of(insts, 3, loops, 1);
+  ftl_static_work work = ftl_static_work_of(&program, program.tile->num_ctas);
+  // 4 CTAs run the loop twice on 4 warps: the bound is the constant 2.
+  cr_assert_eq(work.warp_insts, 4 * 2 * 4);
+}
