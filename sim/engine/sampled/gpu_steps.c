@@ -158,6 +158,18 @@ static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait 
   return time > wait->least ? time : wait->least;
 }
 
+static int64_t moved_sectors(const ftl_traffic *traffic) {
+  return traffic->counts.asked_sectors + traffic->counts.l1_hit_sectors + traffic->counts.store_sectors;
+}
+
+// Of a stream, work is what it moves.
+static void add_work(ftl_gpu_run *run, ftl_cta_state *state, int64_t moved) {
+  int64_t work = run->plan.is_stream ? moved : run->work_of_segment[state->segment] * state->count;
+  state->work += work;
+  run->work += work;
+  run->num_steps++;
+}
+
 static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
   ftl_cta_state *state = &run->slots[event.slot];
   if (state->is_ending) {
@@ -170,10 +182,7 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     return FTL_OK;
   }
   if (try_put_off(run, event)) return FTL_OK;
-  int64_t work = run->work_of_segment[state->segment] * state->count;
-  state->work += work;
-  run->work += work;
-  run->num_steps++;
+  int64_t moved = moved_sectors(run->traffic);
   ftl_step_wait wait = {0};
   const ftl_segment *segment = &run->segments->segments[state->segment];
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
@@ -185,6 +194,7 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     int64_t written = ftl_local_lines_store(&run->local, member.slot, state->segment, run->traffic->tags);
     ftl_traffic_spill(run->traffic, written, event.time);
   }
+  add_work(run, state, moved_sectors(run->traffic) - moved);
   int64_t end = event.time + time_of_step(run, event.slot, &wait);
   int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
   bool asks_long = event.time + wait.asking > looks;

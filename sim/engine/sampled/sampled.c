@@ -45,17 +45,19 @@ static int64_t most_moved_bytes(const ftl_launch *launch, const ftl_segments *se
   return most;
 }
 
-// A group of 4^n iterations keeps 2^n times the lines of one.
-static int64_t lines_share(int64_t group) {
+// A group of 4^n iterations keeps 2^n times the lines of one; of a stream, of which no line is found again by another
+// CTA, as many as one.
+static int64_t lines_share(const ftl_walk_plan *plan) {
   int64_t share = 1;
-  while (share * share < group) share *= 2;
+  if (plan->is_stream) return plan->group;
+  while (share * share < plan->group) share *= 2;
   return share;
 }
 
 // Lines of the smallest tile that carries a share worth the name, but for numbers a row (LSE); 1, so that every set is
 // in the sample, when all tensors together are small. Tiles of a loop are asked for in groups; next to groups, half as
 // many lines do for the others.
-static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments *segments, int64_t group) {
+static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments *segments, const ftl_walk_plan *plan) {
   int64_t smallest = 0, all_bytes = 0;
   for (int32_t i = 0; i < segments->tile->num_tensors; i++) {
     const ftl_tensor *tensor = &segments->tile->tensors[i];
@@ -70,7 +72,7 @@ static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments 
       if (ref->ref->columns == 1 || LEAST_SHARE * moved_bytes(launch, segments, s, ref->ref) < most) continue;
       int64_t bytes = tile_bytes(segments, ref->ref);
       if (ref->multicast.num_ctas > 1) bytes /= ref->multicast.num_ctas;
-      if (group > 1) bytes *= s % 2 == 1 ? lines_share(group) : 2;
+      if (plan->group > 1) bytes *= s % 2 == 1 ? lines_share(plan) : 2;
       if (smallest == 0 || bytes / 128 < smallest) smallest = bytes / 128;
     }
   }
@@ -171,10 +173,10 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
   memory->dirty_sectors = ftl_traffic_scale(traffic, ftl_l2_tags_dirty_sectors(traffic->tags));
 }
 
-static ftl_status prepare_tags(const ftl_launch *launch, const ftl_segments *segments, int64_t group,
+static ftl_status prepare_tags(const ftl_launch *launch, const ftl_segments *segments, const ftl_walk_plan *plan,
                                ftl_l2_tags **tags, ftl_error *error) {
   if (launch->l2_before == FTL_L2_KEPT) return FTL_OK;
-  ftl_status status = ftl_traffic_create_tags(tags, launch->arch, smallest_tile_lines(launch, segments, group), error);
+  ftl_status status = ftl_traffic_create_tags(tags, launch->arch, smallest_tile_lines(launch, segments, plan), error);
   if (status == FTL_OK) ftl_l2_tags_foul(*tags, ftl_launch_foul_bytes(launch));
   return status;
 }
@@ -271,7 +273,7 @@ static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segmen
                             ftl_error *error) {
   ftl_traffic traffic;
   ftl_gpu_steps steps;
-  ftl_status status = prepare_tags(launch, segments, plan.group, tags, error);
+  ftl_status status = prepare_tags(launch, segments, &plan, tags, error);
   if (status == FTL_OK) status = ftl_traffic_init(&traffic, launch, out->sm_khz, *tags, error);
   if (status != FTL_OK) return status;
   ftl_l2_tags_set_hit_ratio(*tags, ftl_launch_hit_ratio_milli(launch));

@@ -51,8 +51,9 @@ static bool has_settled(const ftl_steady_mark *begin, const ftl_steady_mark *end
   return periods == 1 && dirtied * 1000 <= more * DIRTY_PERMILLE;
 }
 
-ftl_steady_window ftl_steady_find(const ftl_steady *steady, int64_t left_permille) {
-  for (int64_t periods = 1; 2 * periods < steady->num_marks && periods <= FTL_STEADY_MOST_PERIODS; periods *= 2) {
+ftl_steady_window ftl_steady_find(const ftl_steady *steady, int64_t least_periods, int64_t left_permille) {
+  for (int64_t periods = least_periods; 2 * periods < steady->num_marks && periods <= FTL_STEADY_MOST_PERIODS;
+       periods *= 2) {
     const ftl_steady_mark *begin = mark_at(steady, 2 * periods), *middle = mark_at(steady, periods);
     const ftl_steady_mark *end = mark_at(steady, 0);
     if (middle->work <= begin->work || end->work <= middle->work || !has_settled(middle, end, periods)) continue;

@@ -27,12 +27,13 @@ typedef struct ftl_steady_window {
 } ftl_steady_window;
 
 void ftl_steady_add(ftl_steady *steady, const ftl_steady_mark *mark);
-// The shortest window of 1, 2, 4, 8 or 16 periods up to the last mark that agrees with the one before it in time and in
-// the traffic of L2 and DRAM for the work done: a period that begins with a wave of CTAs sees a whole number of waves,
-// and its neighbour may see one less. `left_permille` of the launch are to be skipped: what the windows differ by is to
-// be no more than 5 permille of the launch's time, and 10 of its traffic; in a window of one period, where chance may
-// have it, 5 permille of the period's time too. What is dirty in L2 must have changed by less than 5 permille of the
-// window's DRAM traffic (in a single period, or by less than 2 %): else writes are still to come.
-ftl_steady_window ftl_steady_find(const ftl_steady *steady, int64_t left_permille);
+// The shortest window of 1, 2, 4, 8 or 16 periods, `least_periods` or more, up to the last mark that agrees with the
+// one before it in time and in the traffic of L2 and DRAM for the work done: a period that begins with a wave of CTAs
+// sees a whole number of waves, and its neighbour may see one less. `left_permille` of the launch are to be skipped:
+// what the windows differ by is to be no more than 5 permille of the launch's time, and 10 of its traffic; in a window
+// of one period, where chance may have it, 5 permille of the period's time too. What is dirty in L2 must have changed
+// by less than 5 permille of the window's DRAM traffic (in a single period, or by less than 2 %): else writes are still
+// to come.
+ftl_steady_window ftl_steady_find(const ftl_steady *steady, int64_t least_periods, int64_t left_permille);
 
 #endif

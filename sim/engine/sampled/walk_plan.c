@@ -1,14 +1,18 @@
 #include "engine/sampled/walk_plan.h"
 
 #include "engine/sampled/period.h"
+#include "engine/sampled/stream.h"
 
 enum {
   PERIOD_WAVES = 3,          // CTAs of one wave start together: a period must span several to have a duration
+  STREAM_PERIOD_WAVES = 1,   // of a stream, several of whose periods stand for those to come
   LEAST_PERIODS = 5,         // that run before any can be skipped, with those kept
   WANTED_EVENTS = 1 << 18,   // of a walk: a fifth of a second
   WAITING_EVENTS = 1 << 20,  // of one whose loops wait for their own loads
   MOST_EVENTS = 1 << 19,     // beyond these, a larger part of L2 is let to a group
-  LEAST_GROUPS = 16,         // of the longest loop
+  STREAM_EVENTS = 1 << 16,   // of a stream, where which CTA comes first decides nothing,
+  STREAM_STRAIGHT = 4,       // or so many times its straight code, each piece of which is an event anyway
+  LEAST_GROUPS = 16,         // of the longest loop; none of a stream
   L2_SHARE = 64,             // a group's tiles take at most this part of L2
   MOST_L2_SHARE = 32,
   PROBE_EVENTS = 1 << 14,  // of a launch of which only the rates matter
@@ -61,11 +65,15 @@ static bool loads_run_ahead(const ftl_segments *segments) {
   return true;
 }
 
-static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segments, walk_size size) {
+static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segments, walk_size size, bool is_stream) {
   int64_t bytes = iteration_bytes(segments), group = 1;
   bool ahead = loads_run_ahead(segments);
   int64_t wanted = ahead ? WANTED_EVENTS : WAITING_EVENTS, most = ahead ? MOST_EVENTS : WAITING_EVENTS;
   int64_t l2_share = L2_SHARE, least_groups = LEAST_GROUPS;
+  if (is_stream) {
+    wanted = most = STREAM_STRAIGHT * size.straight > STREAM_EVENTS ? STREAM_STRAIGHT * size.straight : STREAM_EVENTS;
+    least_groups = 1;
+  }
   if (launch->is_probe) {
     least_groups = PROBE_GROUPS;
     wanted = PROBE_EVENTS;
@@ -80,10 +88,10 @@ static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segmen
   return group;
 }
 
-// The least multiple of the grid's period that spans PERIOD_WAVES waves, made of whole clusters.
-static int64_t long_period(const ftl_launch *launch, int64_t period) {
+// The least multiple of the grid's period that spans so many waves, made of whole clusters.
+static int64_t long_period(const ftl_launch *launch, int64_t period, int64_t waves) {
   if (period == 0) return 0;
-  int64_t least = PERIOD_WAVES * launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm;
+  int64_t least = waves * launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm;
   period = (least + period - 1) / period * period;
   return period % launch->tile->cluster_ctas == 0 ? period : period * launch->tile->cluster_ctas;
 }
@@ -92,10 +100,15 @@ ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *s
   ftl_walk_plan plan = {.stride = launch->tile->persistent ? ftl_launch_num_ctas(launch) : 0};
   int64_t walked = launch->tile->num_ctas;
   // CTAs of a persistent kernel drift apart as long as it runs: its heads are not alike.
-  if (plan.stride == 0) plan.period = long_period(launch, ftl_period_find(segments, launch->warps));
+  if (plan.stride == 0) {
+    int64_t period = ftl_period_find(segments, launch->warps);
+    plan.period = long_period(launch, period, STREAM_PERIOD_WAVES);
+    plan.is_stream = ftl_is_stream(segments, launch->warps, launch->arch, plan.period);
+    if (!plan.is_stream) plan.period = long_period(launch, period, PERIOD_WAVES);
+  }
   if (plan.period > 0 && walked / plan.period > LEAST_PERIODS) walked = LEAST_PERIODS * plan.period;
   walk_size size = size_of(launch, segments, walked);
-  plan.group = choose_group(launch, segments, size);
+  plan.group = choose_group(launch, segments, size, plan.is_stream);
   plan.steps = size.straight + size.iterations / plan.group;
   return plan;
 }

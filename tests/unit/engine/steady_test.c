@@ -22,7 +22,7 @@ static ftl_steady_window add_work(int64_t work, int64_t time, int64_t read_secto
   now.time += time;
   now.counts.dram_read_sectors += read_sectors;
   ftl_steady_add(&steady, &now);
-  return ftl_steady_find(&steady, left_permille);
+  return ftl_steady_find(&steady, 1, left_permille);
 }
 
 static ftl_steady_window add(int64_t time, int64_t read_sectors, int64_t dirtied) {
@@ -72,7 +72,7 @@ Test(unit_engine_steady, periods_agree_by_the_work_that_is_done_in_them) {
 Test(unit_engine_steady, what_is_left_counts_by_its_share) {
   add_work(WORK, 1000, 5000, HALF);
   cr_expect_eq(add_work(WORK, 1000, 5080, ALL).num_periods, 0);
-  ftl_steady_window window = ftl_steady_find(&steady, HALF);
+  ftl_steady_window window = ftl_steady_find(&steady, 1, HALF);
   cr_expect_eq(window.num_periods, 1);
   cr_expect_eq(window.spread_permille, 8);
 }
@@ -106,4 +106,11 @@ Test(unit_engine_steady, old_marks_are_forgotten) {
   for (int i = 0; i < 100; i++) window = add(time += 1000, 5000, 0);
   cr_expect_eq(window.num_periods, 1);
   cr_expect_eq(window.since.time, now.time - time);
+}
+
+Test(unit_engine_steady, a_window_may_have_to_be_longer) {
+  for (int i = 0; i < 7; i++) add(1000, 5000, 0);
+  cr_expect_eq(ftl_steady_find(&steady, 4, ALL).num_periods, 0);  // eight marks: no two windows of four periods
+  add(1000, 5000, 0);
+  cr_expect_eq(ftl_steady_find(&steady, 4, ALL).num_periods, 4);
 }

@@ -14,7 +14,7 @@ static ftl_launch launch_of(const lowered *l) {
 }
 
 typedef struct walked {
-  double cycles, dram_sectors;
+  double cycles, dram_sectors, written_sectors;
   int64_t skipped_ctas;
 } walked;
 
@@ -35,6 +35,7 @@ static walked walk(const lowered *l, ftl_walk_plan plan) {
   cr_assert_eq(ftl_gpu_steps_run(&launch, &segments, &times, plan, &traffic, &steps, NULL), FTL_OK);
   walked result = {.cycles = (double)steps.end_cycle,
                    .dram_sectors = (double)ftl_traffic_scale(&traffic, steps.counts.dram_read_sectors),
+                   .written_sectors = (double)ftl_traffic_scale(&traffic, steps.counts.dram_write_sectors),
                    .skipped_ctas = steps.skipped_ctas};
   ftl_traffic_fini(&traffic);
   ftl_l2_tags_destroy(tags);
@@ -100,5 +101,22 @@ Test(unit_engine_walk_plan, short_kernels_are_walked_whole) {
   ftl_segments segments;
   cr_assert(ftl_segments_try_init(&segments, l.warps));
   cr_expect_eq(ftl_walk_plan_make(&launch, &segments).group, 1);
+  release_lowered(&l);
+}
+
+// 65536 rows of 4 KiB, read in three passes and written: 1 GiB, of which a T4 with 4 MiB of L2 is to move 32 MiB before
+// any are skipped, and at least nine waves of 40 SMs are walked, 16 CTAs each.
+Test(unit_engine_walk_plan, streams_are_skipped_once_they_have_filled_l2) {
+  lowered l = lower_flash2("t4", "softmax_safe heads=64 seqlen_q=1024 seqlen_kv=2048");
+  ftl_launch launch = launch_of(&l);
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  ftl_walk_plan plan = ftl_walk_plan_make(&launch, &segments);
+  cr_expect(plan.is_stream);
+  walked part = walk(&l, plan), whole = walk(&l, (ftl_walk_plan){.group = 1});
+  cr_expect_gt(part.skipped_ctas, 64 * 1024 / 2);
+  assert_near("t4 softmax", part, whole, 1.0, 0.5);
+  double written = difference_pct(part.written_sectors, whole.written_sectors);
+  cr_expect_leq(written, 0.5, "DRAM writes differ by %.2f %%", written);
   release_lowered(&l);
 }
