@@ -114,6 +114,18 @@ static void visit_gap(const ftl_spill_visitor *visitor, int32_t from, int32_t to
   if (visitor->gap && from < to) visitor->gap(visitor->context, from, to);
 }
 
+// Whether a spilled value stays in its registers from one access of a region to the next. The accumulator of a wgmma
+// does while wgmmas follow each other, but not from what scales it to the first of them: ptxas stores and loads it in
+// between or, where two slabs take turns in the same registers, stores and loads either once (SASS of flash2_wgmma.h
+// with TMA and of Triton's kernel, 128 x 128 tiles of 4 warps at head_dim 128: 128 words stored and loaded a step, a
+// slab has 64).
+static bool stays(const ftl_spill_state *state, const ftl_spill_access *access, const ftl_spill_access *next) {
+  if (access->takes_off) return true;
+  bool is_scaled = state->draft->insts[access->position].inst.opcode != FTL_OP_WGMMA_WAIT;
+  if (is_scaled && next->takes_off) return false;
+  return state->num_over[next->position] == state->num_over[access->position + 1];
+}
+
 // The accesses list[0 .. count) lie in one region.
 static void plan_region(const ftl_spill_state *state, const ftl_spill_region *region, int32_t value,
                         const ftl_spill_access *list, int32_t count, const ftl_spill_visitor *visitor) {
@@ -129,8 +141,7 @@ static void plan_region(const ftl_spill_state *state, const ftl_spill_region *re
     for (; again; k++) {
       group.last = list[k].position;
       if (list[k].writes) group.last_write = list[k].position;
-      again = k + 1 < count && list[k + 1].reads &&
-              (list[k].takes_off || state->num_over[list[k + 1].position] == state->num_over[list[k].position + 1]);
+      again = k + 1 < count && list[k + 1].reads && stays(state, &list[k], &list[k + 1]);
     }
     group.store = group.last_write >= 0 && (k < count ? list[k].reads : live_out);
     if (!group.reload) group.free_from = group.first;

@@ -213,3 +213,31 @@ Test(unit_lower_spill, the_accumulator_of_a_wgmma_leaves_as_a_whole) {
   cr_expect_eq(count_of(&draft, FTL_OP_LDL, 0, draft.num_insts), 4);
   ftl_draft_fini(&draft);
 }
+
+Test(unit_lower_spill, an_accumulator_is_in_memory_between_its_scaling_and_its_wgmma) {
+  // Four fragments of 2 registers, in each step 8 registers at once, then each fragment scaled, then a wgmma of all.
+  // Once 8 registers are spilled nothing is short between the last two; the fragments leave there all the same.
+  ftl_draft draft = {0};
+  int32_t accumulator = draft.num_values;
+  for (int i = 0; i < 4; i++) put_in_order(&draft, FTL_OP_MOV, 1, ftl_draft_value_add(&draft, 2, 0), NONE);
+  int32_t wide = ftl_draft_value_add(&draft, 8, 0);
+  put_loop(&draft);
+  put_in_order(&draft, FTL_OP_LDS, 2, wide, NONE);
+  put_in_order(&draft, FTL_OP_STS, 3, NONE, wide);
+  for (int i = 0; i < 4; i++) put_update(&draft, FTL_OP_FFMA, 6, accumulator + i, NONE, NONE);
+  for (int k = 0; k < 2; k++) {
+    ftl_draft_inst *wgmma = put_in_order(&draft, FTL_OP_WGMMA, 64, accumulator, NONE);
+    wgmma->effects |= FTL_EFFECT_READS_DESTINATION;
+    wgmma->num_destinations = 4;
+    put_in_order(&draft, FTL_OP_WGMMA_COMMIT, 4, NONE, NONE);
+    put_in_order(&draft, FTL_OP_WGMMA_WAIT, 0, NONE, NONE);
+  }
+  put_end_loop(&draft);
+  for (int i = 0; i < 4; i++) put_in_order(&draft, FTL_OP_STS, 5, NONE, accumulator + i);
+  finished done = finish(&draft, 17);
+  int32_t begin = loop_position(&draft, FTL_OP_LOOP), end = loop_position(&draft, FTL_OP_END_LOOP);
+  cr_expect_eq(done.result.spilled_registers, 8);
+  cr_expect_eq(count_of(&draft, FTL_OP_LDL, begin, end), 8, "before the scaling, and before the first wgmma");
+  cr_expect_eq(count_of(&draft, FTL_OP_STL, begin, end), 8, "after the scaling, and after the last wgmma");
+  ftl_draft_fini(&draft);
+}
