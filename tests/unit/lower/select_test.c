@@ -148,6 +148,22 @@ Test(unit_lower_select, guarded_copies_are_a_block_of_their_own_if_there_are_sev
   expect_guarded_blocks(SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 num_stages=1", 0, 0);
 }
 
+Test(unit_lower_select, conversions_stand_behind_the_copies_before_their_product) {
+  // 128 rows of 4 warps and 64 columns: 64 elements a lane, two in an F2FP, of which a k step's stand in one
+  programs p =
+      lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 num_stages=2 mma=mma copy=cp_async");
+  int32_t last_copy = 0, before = 0, behind = 0;
+  for (int32_t i = p.warps->loops[0].begin; i < p.warps->loops[0].end; i++)
+    if (p.warps->insts[i].opcode == FTL_OP_CP_ASYNC) last_copy = i;
+  for (int32_t i = p.warps->loops[0].begin; i < p.warps->loops[0].end; i++) {
+    const ftl_warp_inst *inst = &p.warps->insts[i];
+    if (inst->opcode == FTL_OP_CVT) *(i < last_copy ? &before : &behind) += inst->repeat;
+  }
+  cr_expect_eq(before, 0);
+  cr_expect_eq(behind, 32);
+  programs_fini(&p);
+}
+
 // ---- the form of the softmax: 64 elements a lane, and 4 corrections, 2 rows of each of 2 slabs ----
 static int64_t num_fma(const programs *p) { return count_loop(p->warps, 0).insts[FTL_OP_FFMA]; }
 
