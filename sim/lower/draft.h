@@ -62,6 +62,7 @@ void ftl_draft_fini(ftl_draft *draft);
 
 typedef struct ftl_draft_result {
   int32_t registers_per_thread;  // as the compiler would report, at most the cap
+  int32_t ordered_registers;     // the same without those that alignment leaves empty where it takes all there are
   int32_t spilled_registers;     // per thread
   int32_t reloaded_registers;    // of these, the kept ones: stored once, before the loops
   int32_t num_tokens;

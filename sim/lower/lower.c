@@ -265,10 +265,14 @@ static ftl_status draft_fragments_early(builder *b, ftl_select *s, const role_dr
   if (result->spilled_registers > 0 || b->tile->num_roles > 1 || !loads_fragments(&s->draft)) return FTL_OK;
   role_draft early = *how;
   early.fragments_early = true;
-  early.order_cap = result->registers_per_thread;
+  early.order_cap = result->ordered_registers;
+  int32_t reported = result->registers_per_thread;
+  bool is_full = reported > result->ordered_registers;
   ftl_status status = draft_role_again(b, s, &early, before, result, error);
-  if (status != FTL_OK || result->spilled_registers == 0) return status;
-  return draft_role_again(b, s, how, before, result, error);
+  if (status != FTL_OK) return status;
+  if (result->spilled_registers > 0) return draft_role_again(b, s, how, before, result, error);
+  if (is_full) result->registers_per_thread = reported;
+  return FTL_OK;
 }
 
 static ftl_status lower_role(builder *b, int32_t role_idx, const ftl_fragment_shape *shape, ftl_error *error) {

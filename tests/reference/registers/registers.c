@@ -141,7 +141,8 @@ static const spilling spilling_kernels[] = {
     {"block_m=128 block_n=128 num_warps=4 head_dim=128 num_stages=2 mma=wgmma copy=tma schedule=stages", 130},
 };
 
-static int registers_loaded_in_loop(const char *parameters) {
+// Of the accesses `opcode` in loop 0.
+static int registers_in_loop(const char *parameters, ftl_opcode opcode) {
   programs p;
   ftl_error error = {0};
   cr_assert_eq(lower_workload(&p, "h200", "flash2_fwd", parameters, &error), FTL_OK, "%s: %s", parameters,
@@ -149,7 +150,7 @@ static int registers_loaded_in_loop(const char *parameters) {
   int registers = 0;
   const ftl_warp_inst *insts = p.warps->insts;
   for (int32_t i = p.warps->loops[0].begin; i < p.warps->loops[0].end; i++)
-    if (insts[i].opcode == FTL_OP_LDL) registers += insts[i].wavefronts;  // one a register
+    if (insts[i].opcode == opcode) registers += insts[i].wavefronts;  // one a register
   programs_fini(&p);
   return registers;
 }
@@ -160,8 +161,28 @@ Test(reference_registers, what_ptxas_spills_is_spilled_within_a_factor_of_two) {
     char parameters[256];
     snprintf(parameters, sizeof parameters, "heads=32 seqlen=4096 q_operand=shared code=plain %s",
              spilling_kernels[i].parameters);
-    double loaded = registers_loaded_in_loop(parameters), measured = spilling_kernels[i].loaded;
+    double loaded = registers_in_loop(parameters, FTL_OP_LDL), measured = spilling_kernels[i].loaded;
     cr_expect_geq(loaded, measured / 2, "%s: %.0f", parameters, loaded);
     cr_expect_leq(loaded, measured * 2, "%s: %.0f", parameters, loaded);
+  }
+}
+
+// The same rows, those with two buffers whose slab of O, or whose exponentials, leave in each step: stored words.
+// Before slabs left between scaling and product, and P was converted with its product: 29 and 67.
+Test(reference_registers, what_ptxas_stores_in_a_step_is_stored_within_a_quarter) {
+  static const struct {
+    const char *parameters;
+    double stored;
+  } kernels[] = {
+      {"block_m=128 block_n=128 num_warps=4 head_dim=128 num_stages=2 mma=mma copy=cp_async schedule=stages", 80},
+      {"block_m=128 block_n=128 num_warps=4 head_dim=128 num_stages=2 mma=wgmma copy=cp_async schedule=stages", 133},
+      {"block_m=128 block_n=128 num_warps=4 head_dim=128 num_stages=2 mma=wgmma copy=tma schedule=stages", 130},
+  };
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+    char parameters[256];
+    snprintf(parameters, sizeof parameters, "heads=32 seqlen=4096 q_operand=shared code=plain %s",
+             kernels[i].parameters);
+    double stored = registers_in_loop(parameters, FTL_OP_STL), measured = kernels[i].stored;
+    cr_expect_lt(fabs(stored / measured - 1), 0.25, "%s: %.0f", parameters, stored);
   }
 }

@@ -241,3 +241,24 @@ Test(unit_lower_spill, an_accumulator_is_in_memory_between_its_scaling_and_its_w
   cr_expect_eq(count_of(&draft, FTL_OP_STL, begin, end), 8, "after the scaling, and after the last wgmma");
   ftl_draft_fini(&draft);
 }
+
+Test(unit_lower_spill, at_the_most_registers_of_a_thread_seven_stay_empty) {
+  // 8 registers live over a value of 8: 16 and three reserved. Seven more are wanted where 25 are the most there are,
+  // so that four have to leave, and all 25 are taken; under a lower cap of 25 the 19 are enough.
+  for (int is_most = 0; is_most <= 1; is_most++) {
+    ftl_draft draft = {0};
+    int32_t narrow[2], wide = ftl_draft_value_add(&draft, 8, 0);
+    for (int i = 0; i < 2; i++) narrow[i] = ftl_draft_value_add(&draft, 4, 0);
+    for (int i = 0; i < 2; i++) put_in_order(&draft, FTL_OP_LDS, 1, narrow[i], NONE);
+    put_in_order(&draft, FTL_OP_LDS, 2, wide, NONE);
+    put_in_order(&draft, FTL_OP_STS, 3, NONE, wide);
+    for (int i = 0; i < 2; i++) put_in_order(&draft, FTL_OP_STS, 4, NONE, narrow[i]);
+    ftl_arch arch = round_arch();
+    arch.sm_max_registers_per_thread = is_most ? 25 : 255;
+    finished done = finish_on(&arch, &draft, 25);
+    cr_expect_eq(done.result.spilled_registers, is_most ? 4 : 0);
+    cr_expect_eq(done.result.registers_per_thread, is_most ? 25 : 19);
+    cr_expect_leq(done.result.ordered_registers, is_most ? 18 : 19);
+    ftl_draft_fini(&draft);
+  }
+}
