@@ -213,8 +213,8 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   ftl_sm_lg_add(sm, make_lines(sm, entry, lines, count, now));
   bool is_cp = op->opcode == FTL_OP_CP_ASYNC, is_load = op->opcode == FTL_OP_LDG || op->opcode == FTL_OP_LDL;
   // a token of a store or copy says that its registers were read
-  int64_t read_cycles = is_cp ? sm->arch->l1_copy_release_cycles : 1;
-  if (!is_load && entry->last) ftl_sm_token_set(sm, w, op->destination, now, now + read_cycles, op->producer);
+  if (!is_load && entry->last)
+    ftl_sm_token_set(sm, w, op->destination, now, now + sm->arch->l1_copy_release_cycles, op->producer);
   if (is_cp) ftl_sm_cp_arrive(sm, w, entry->group, now, now + 1);
   return is_cp ? 0 : op->data_cycles;
 }

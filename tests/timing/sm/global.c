@@ -225,6 +225,20 @@ Test(timing_sm_global, a_copy_frees_its_address_registers_after_it_was_taken) {
   rig_destroy(r);
 }
 
+// The same of a store's data.
+Test(timing_sm_global, a_store_frees_its_registers_after_it_was_taken) {
+  rig *r = rig_create(1);
+  r->arch.l1_copy_release_cycles = 14;
+  add_tile(r);
+  add_access(r, FTL_OP_STG, 0, rig_access(r, 0, 4));
+  rig_add(r, FTL_OP_FFMA, 1, 0);  // 2
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 14);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LONG_SCOREBOARD], 13);
+  rig_destroy(r);
+}
+
 // 32 B a cycle into the SM: a line takes the fill port for 4 cycles, so the lines of a load come at 200, 204 and 208.
 Test(timing_sm_global, lines_come_in_through_one_port) {
   rig *r = rig_create(1);
