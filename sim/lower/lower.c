@@ -137,18 +137,12 @@ static int32_t role_cap(const builder *b, const ftl_role *role) {
   return role->num_registers > 0 ? role->num_registers : register_cap(b);
 }
 
-static bool has_products(const ftl_tile_program *tile, const ftl_role *role) {
-  for (int32_t i = 0; i < role->num_ops; i++)
-    if (tile->ops[role->first_op + i].kind == FTL_TILE_MMA) return true;
-  return false;
-}
-
 // What the compiler reports: a role with registers of its own (setmaxnreg) starts with an even share of the file; one
 // without products takes what costs no CTA.
 static int32_t reported_registers(const builder *b, const ftl_role *role, int32_t registers) {
   int32_t cap = register_cap(b);
   if (role->num_registers > 0) return cap;
-  if (has_products(b->tile, role)) return registers;
+  if (ftl_select_has_products(b->tile, role)) return registers;
   int32_t taken = ftl_registers_taken(b->arch, b->program->num_warps, registers);
   return taken < cap ? taken : cap;
 }
@@ -212,7 +206,7 @@ static ftl_status draft_role_again(builder *b, ftl_select *s, const role_draft *
 // Whether a role that misses an occupancy step by so much may take more instructions to fit it. Roles with wgmma never
 // do: with one buffer ptxas gives 130 and 132 registers where the step is 128 (kernels/measurements/registers.csv).
 static bool may_add_instructions(const builder *b, const ftl_role *role, int32_t missed_by, int32_t step) {
-  if (!has_products(b->tile, role)) return true;
+  if (!ftl_select_has_products(b->tile, role)) return true;
   return b->options.mma != FTL_MMA_WGMMA && missed_by <= step * MAX_SQUEEZE_PCT / 100;
 }
 
@@ -239,7 +233,7 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, 
   role_draft tight = *how;
   tight.cap = ftl_next_occupancy_step(b->arch, b->program->num_warps, result->registers_per_thread);
   int32_t missed_by = result->registers_per_thread - tight.cap, num_insts = s->draft.num_insts;
-  int32_t most_pct = has_products(b->tile, role) ? MAX_ORDER_SQUEEZE_PCT : MAX_ROW_SQUEEZE_PCT;
+  int32_t most_pct = ftl_select_has_products(b->tile, role) ? MAX_ORDER_SQUEEZE_PCT : MAX_ROW_SQUEEZE_PCT;
   if (missed_by > tight.cap * most_pct / 100) return FTL_OK;
   bool may_add = may_add_instructions(b, role, missed_by, tight.cap);
   status = draft_role_again(b, s, &tight, before, result, error);

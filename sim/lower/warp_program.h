@@ -90,6 +90,7 @@ enum {
   FTL_INST_IF_PRESENT = 4,   // issues always; acts only if its tile reference is present
   FTL_INST_BYPASS_L1 = 8,    // global access that does not allocate in L1 (cp.async.cg, TMA)
   FTL_INST_GUARD = 32,       // BRA around a guarded block to its LABEL: not taken
+  FTL_INST_SKIPS = 64,       // of a GUARD: taken, over code for rare numbers that is not here
   FTL_INST_WARPGROUP = 16,   // BAR_SYNC among the warps of one warpgroup instead of the role
 };
 

@@ -78,7 +78,7 @@ static int32_t operand_fragment(const ftl_select *s, ftl_operand operand, int32_
 }
 
 static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int32_t dst, const int32_t operands[3]) {
-  recipe r = recipe_of(op->fn, s->keeps_denormals);
+  recipe r = recipe_of(op->fn, s->keeps_denormals || (s->plain_code && op->fn == FTL_ELEM_LOG2));
   int32_t predicate = FTL_NO_VALUE;
   int32_t result = operands[0];
   for (int32_t i = 0; i < r.num_steps; i++) {
@@ -99,25 +99,47 @@ static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int
   }
 }
 
+static ftl_draft_inst *add_branch(ftl_select *s, int32_t predicate, int32_t awaited) {
+  ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, FTL_NO_VALUE, predicate, awaited, FTL_NO_VALUE);
+  branch->inst.flags = FTL_INST_GUARD;
+  branch->effects = FTL_EFFECT_PINNED;
+  return branch;
+}
+
+// 0, which the result is where x is not above 0 (BSSY, FSETP, MOV, BRA).
+static void begin_guard(ftl_select *s, int32_t x) {
+  int32_t is_positive = ftl_select_temp(s, 0), zero = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_NOP, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_ISETP, 1, is_positive, x, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_MOV, 1, zero, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+  add_branch(s, is_positive, FTL_NO_VALUE);
+}
+
 // 1 / x as nvcc compiles it without -use_fast_math, a number after the other (SASS of kernels/attention: BSSY, IADD3,
-// LOP3, ISETP, BRA to a function for denormal and very large numbers; MUFU.RCP, FFMA, FADD, FFMA, BSYNC).
+// LOP3, ISETP, BRA over the call of a function for denormal and very large numbers; MUFU.RCP, FFMA, FADD, FFMA, BSYNC).
+// The branch waits for stores whose registers have not been read, as ptxas lets none be pending across it; BSYNC takes
+// its warp as long as a branch that is not taken. Attention divides by sums of which a mask may leave nothing: there
+// the whole stands behind a branch for x > 0.
 static void add_ieee_reciprocal(ftl_select *s, const ftl_tile_op *op, int32_t dst, int32_t x) {
+  bool is_guarded = ftl_select_has_products(s->tile, s->role);
+  if (is_guarded) begin_guard(s, x);
   int32_t exponent = ftl_select_temp(s, 1), is_extreme = ftl_select_temp(s, 0);
-  ftl_select_add(s, FTL_OP_NOP, 2, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_NOP, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
   ftl_select_add(s, FTL_OP_IADD, 1, exponent, x, FTL_NO_VALUE, FTL_NO_VALUE);
   ftl_select_add(s, FTL_OP_LOP, 1, exponent, exponent, FTL_NO_VALUE, FTL_NO_VALUE);
   ftl_select_add(s, FTL_OP_ISETP, 1, is_extreme, exponent, FTL_NO_VALUE, FTL_NO_VALUE);
-  ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, FTL_NO_VALUE, is_extreme, FTL_NO_VALUE, FTL_NO_VALUE);
-  branch->inst.flags = FTL_INST_GUARD;
-  branch->effects = FTL_EFFECT_PINNED;
+  add_branch(s, is_extreme, s->stored)->inst.flags |= FTL_INST_SKIPS;
   int32_t first = ftl_select_temp(s, 1), error = ftl_select_temp(s, 1);
   ftl_select_add(s, FTL_OP_MUFU, 1, first, x, FTL_NO_VALUE, FTL_NO_VALUE)->inst.arg = (uint16_t)op->fn;
   ftl_select_add(s, FTL_OP_FFMA, 1, error, first, x, FTL_NO_VALUE);
   ftl_select_add(s, FTL_OP_FFMA, 1, error, error, FTL_NO_VALUE, FTL_NO_VALUE);
   ftl_draft_inst *last = ftl_select_add(s, FTL_OP_FFMA, 1, dst, first, error, FTL_NO_VALUE);
   ftl_select_hold_reserve(s, last, op->dst);
-  ftl_select_add(s, FTL_OP_LABEL, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE)->effects =
-      FTL_EFFECT_PINNED;
+  for (int32_t i = 0; i < 1 + is_guarded; i++) {
+    add_branch(s, FTL_NO_VALUE, FTL_NO_VALUE);
+    ftl_select_add(s, FTL_OP_LABEL, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE)->effects =
+        FTL_EFFECT_PINNED;
+  }
 }
 
 // Which of the other two operands the sign of the first chooses.

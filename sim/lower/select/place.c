@@ -65,3 +65,9 @@ int32_t ftl_select_num_divisions(const ftl_tile_program *tile, const ftl_role *r
   }
   return p.count;
 }
+
+bool ftl_select_has_products(const ftl_tile_program *tile, const ftl_role *role) {
+  for (int32_t i = 0; i < role->num_ops; i++)
+    if (tile->ops[role->first_op + i].kind == FTL_TILE_MMA) return true;
+  return false;
+}

@@ -163,7 +163,7 @@ static void clear_virtuals(ftl_select *s) {
     for (int k = 0; k < FTL_OPERAND_KIND_COUNT; k++) s->rings[r].first_kept[k] = NONE;
   }
   for (int32_t t = 0; t < FTL_TILE_MAX_TENSORS; t++) s->tensor_pointer[t] = NONE;
-  s->copied[0] = s->copied[1] = NONE;
+  s->copied[0] = s->copied[1] = s->stored = NONE;
 }
 
 static const ftl_tile_op *op_at(const ftl_select *s, int32_t i) { return &s->tile->ops[s->role->first_op + i]; }

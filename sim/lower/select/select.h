@@ -96,6 +96,7 @@ typedef struct ftl_select {
   int32_t thread, block;                         // indices: rows and columns come from one, the tile from the other
   int32_t loop_counter[FTL_TILE_MAX_LOOP_VARS], loop_index[FTL_TILE_MAX_LOOP_VARS];
   bool by_threads;  // in a loop that threads leave one by one: those in it have something to do
+  int32_t stored;   // of plain code: the registers of all stores so far have been read; NONE: there are none
   ftl_select_group groups[FTL_SELECT_MAX_GROUPS];
   int32_t num_groups;
   bool is_short_of_registers;  // operands of wgmmas have the fewest beside them that they can do with
@@ -225,6 +226,8 @@ void ftl_select_top(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store_top(ftl_select *s, const ftl_tile_op *op);
 int32_t ftl_select_top_bytes(const ftl_tile_program *tile, const ftl_tile_op *op);  // shared memory; 0: none
 int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile);
+
+bool ftl_select_has_products(const ftl_tile_program *tile, const ftl_role *role);
 
 // Divisions by run-time numbers between a CTA's index and the places of its tiles. With products: the four of an
 // attention kernel for either tile order and any grouping of heads (tile_of in kernels/attention/attention.h): tile,

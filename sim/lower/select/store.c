@@ -14,7 +14,8 @@ int32_t ftl_select_row_predicate(ftl_select *s, const ftl_tile_ref *ref) {
 }
 
 void ftl_select_add_stg(ftl_select *s, ftl_access access, int32_t address, int32_t data, int32_t predicate) {
-  ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STG, 1, NONE, address, data, predicate);
+  if (s->plain_code && s->stored == NONE) s->stored = ftl_draft_value_add(&s->draft, 0, true);
+  ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STG, 1, s->stored, address, data, predicate);
   store->inst.access = ftl_select_access(s, access);
   store->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + LINE_BYTES - 1) / LINE_BYTES));
   store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;

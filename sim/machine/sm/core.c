@@ -4,11 +4,8 @@
 // ---- what issuing does, by kind ----
 static void issue_branch(ftl_sm *sm, sm_warp *w, int64_t now) {
   const ftl_warp_loop *loop = w->op->loop >= 0 ? &sm->program->loops[w->op->loop] : NULL;
-  if (w->op->flags & FTL_INST_GUARD) {
-    ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_not_taken_cycles, FTL_STALL_WAIT);
-    return;
-  }
-  bool taken = !loop || w->point.loop[loop->loop_var] + 1 < w->loop_hi[loop->loop_var];
+  bool taken = w->op->flags & FTL_INST_GUARD ? (w->op->flags & FTL_INST_SKIPS) != 0
+                                             : !loop || w->point.loop[loop->loop_var] + 1 < w->loop_hi[loop->loop_var];
   if (taken)
     ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_redirect_cycles, FTL_STALL_BRANCH_RESOLVING);
   else

@@ -323,7 +323,8 @@ static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte
     if (status != FTL_OK) return status;
     ops[i] = op_of(b, role, inst, r->first_inst + i);
     if (ops[i].kind == SM_PARAMETER) ops[i].arg = (uint16_t)num_parameters++;
-    if (ops[i].flags & FTL_INST_GUARD) make_predicate_late(ops, i, b->arch->branch_predicate_latency_cycles);
+    if (ops[i].flags & FTL_INST_GUARD && inst->num_sources > 0)
+      make_predicate_late(ops, i, b->arch->branch_predicate_latency_cycles);
     if (i > 0 && ops[i].kind == SM_END_LOOP && ops[i - 1].kind == SM_BRANCH) ops[i - 1].loop = ops[i].loop;
   }
   if (num_parameters > b->code->num_parameters) b->code->num_parameters = num_parameters;

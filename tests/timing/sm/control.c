@@ -34,6 +34,24 @@ Test(timing_sm_control, a_branch_waits_for_its_predicate_and_stops_its_warp_when
   rig_destroy(r);
 }
 
+// A guard over code that is not there is taken: after the compare's 13 cycles the branch and 6 more, FFMA at 20. The
+// branch where paths join has no compare: it goes at 21 and is not taken, FFMA at 26.
+Test(timing_sm_control, a_guard_that_skips_is_taken_and_a_join_waits_for_nothing) {
+  rig *r = rig_create(1);
+  r->arch.branch_not_taken_cycles = 4, r->arch.branch_predicate_latency_cycles = 13;
+  rig_add(r, FTL_OP_ISETP, 0, -1);                                         // 0
+  rig_add(r, FTL_OP_BRA, -1, 0)->flags = FTL_INST_GUARD | FTL_INST_SKIPS;  // 1
+  rig_add(r, FTL_OP_FFMA, 1, -1);                                          // 2
+  rig_add(r, FTL_OP_BRA, -1, -1)->flags = FTL_INST_GUARD;                  // 3
+  rig_add(r, FTL_OP_FFMA, 2, -1);                                          // 4
+  rig_add(r, FTL_OP_EXIT, -1, -1);                                         // 5
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 20);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 26);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_BRANCH_RESOLVING], 6);
+  rig_destroy(r);
+}
+
 // A loop's compare is as far ahead as it has to be in compiled code: here it counts as an instruction of 4 cycles, and
 // the branch goes back at 4.
 Test(timing_sm_control, the_compare_of_a_loops_end_is_not_waited_for) {

@@ -190,7 +190,7 @@ Test(unit_lower_row_loops, held_rows_are_filled_once_and_not_masked) {
   programs_fini(&p);
 }
 
-// 1 / sum, once a row: plain code branches around the function for denormal and very large numbers.
+// 1 / sum, once a row: plain code branches around the function for denormal and very large numbers, and joins.
 Test(unit_lower_row_loops, a_reciprocal_of_plain_code_has_a_branch) {
   enum { SOFTMAX = 1 };
   static const char shape[] = "heads=1 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 code=";
@@ -203,6 +203,35 @@ Test(unit_lower_row_loops, a_reciprocal_of_plain_code_has_a_branch) {
     functions[i] = issued(p.warps, 0, FTL_OP_MUFU);
     programs_fini(&p);
   }
-  cr_expect_eq(branches[1] - branches[0], 1, "%d and %d", branches[0], branches[1]);
+  cr_expect_eq(branches[1] - branches[0], 2, "%d and %d", branches[0], branches[1]);
   cr_expect_eq(functions[1], functions[0]);
+}
+
+// The instruction before `at` that writes the token; -1: none.
+static int32_t writer_of(const ftl_warp_program *p, int32_t at, uint16_t token) {
+  for (int32_t i = at - 1; i >= 0; i--)
+    if (p->insts[i].destination == token) return i;
+  return -1;
+}
+
+// A lane has two rows. Beside products each reciprocal stands behind a branch for x > 0, so that two paths join behind
+// it. Their logarithms are of numbers that a compare has scaled where they are denormal.
+Test(unit_lower_row_loops, sums_of_attention_are_guarded_and_their_logarithms_keep_denormals) {
+  programs p = lowered("h200", "flash2_fwd", "heads=1 seqlen=256 head_dim=64 block_m=64 block_n=64 code=plain", 0);
+  int32_t skips = 0, joins = 0, logarithms = 0;
+  for (int32_t i = 0; i < p.warps->roles[0].num_insts; i++) {
+    const ftl_warp_inst *inst = &p.warps->insts[i];
+    skips += inst->opcode == FTL_OP_BRA && (inst->flags & FTL_INST_SKIPS) != 0;
+    joins += inst->opcode == FTL_OP_BRA && inst->flags == FTL_INST_GUARD && inst->num_sources == 0;
+    if (inst->opcode != FTL_OP_MUFU || inst->arg != FTL_ELEM_LOG2) continue;
+    logarithms += inst->repeat;
+    const ftl_warp_inst *scaling = &p.warps->insts[writer_of(p.warps, i, inst->sources[0])];
+    int32_t compare = writer_of(p.warps, i, scaling->sources[scaling->num_sources - 1]);
+    cr_expect_eq(scaling->opcode, FTL_OP_FFMA);
+    cr_expect_eq(p.warps->insts[compare].opcode, FTL_OP_ISETP);
+  }
+  cr_expect_eq(skips, 2, "%d", skips);
+  cr_expect_eq(joins, 4, "%d", joins);
+  cr_expect_eq(logarithms, 2, "%d", logarithms);
+  programs_fini(&p);
 }
