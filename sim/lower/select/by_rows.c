@@ -85,14 +85,14 @@ static void shuffle(ftl_select *s, const ftl_tile_op *op, int32_t rows, int32_t 
 }
 
 // Each warp's part is in shared memory: a few are read by every thread, four a load; of many each lane reads one.
-static void gather(ftl_select *s, const ftl_tile_op *op, int32_t rows, int32_t num_warps) {
-  if (num_warps > MOST_CHAINED_WARPS) {
+void ftl_select_read_parts(ftl_select *s, const ftl_tile_op *op, int32_t rows, int32_t num_parts) {
+  if (num_parts > MOST_CHAINED_WARPS) {
     add_shared(s, FTL_OP_LDS, rows, NONE);
-    shuffle(s, op, rows, num_warps);
+    shuffle(s, op, rows, num_parts);
     return;
   }
-  for (int32_t first = 0; first < num_warps; first += VECTOR_SUMS) {
-    int32_t num = num_warps - first < VECTOR_SUMS ? num_warps - first : VECTOR_SUMS, parts = ftl_select_temp(s, num);
+  for (int32_t first = 0; first < num_parts; first += VECTOR_SUMS) {
+    int32_t num = num_parts - first < VECTOR_SUMS ? num_parts - first : VECTOR_SUMS, parts = ftl_select_temp(s, num);
     add_shared(s, FTL_OP_LDS, parts, NONE);
     for (int32_t i = first == 0 ? 1 : 0; i < num; i++)
       ftl_select_add(s, opcode_of(op->fn), 1, rows, i == 1 && first == 0 ? NONE : rows, parts, NONE);
@@ -114,7 +114,7 @@ void ftl_select_reduce_lanes_by_rows(ftl_select *s, const ftl_tile_op *op) {
   }
   ftl_select_barrier(s);
   for (int32_t slab = 0; slab < num_slabs; slab++)
-    gather(s, op, ftl_select_fragment(s, op->dst, slab, 0), threads / LANES);
+    ftl_select_read_parts(s, op, ftl_select_fragment(s, op->dst, slab, 0), threads / LANES);
 }
 
 int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile) {

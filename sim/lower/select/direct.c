@@ -116,6 +116,7 @@ void ftl_select_load_rows(ftl_select *s, const ftl_tile_op *op) {
   int32_t address = ftl_select_row_address(s, &op->ref);
   ftl_fragment_map map = s->values[op->dst].map;
   for (int32_t slab = 0; slab < map.num_slabs; slab++) {
+    if (slab > 0 && s->plain_code && ftl_select_is_by_rows(s, op->dst)) address = ftl_select_row_address(s, &op->ref);
     int32_t rows = ftl_select_fragment(s, op->dst, slab, 0);
     if (ftl_select_is_ragged(s, &op->ref)) zero(s, rows, map.num_registers);
     ftl_access access = ftl_select_is_by_rows(s, op->dst)
@@ -157,7 +158,8 @@ void ftl_select_store_by_rows(ftl_select *s, const ftl_tile_op *op) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
   int32_t vector_bytes = info->layout.vector_columns * element_bytes, wanted_bytes = op->ref.columns * element_bytes;
   uint16_t ref = begin_tile(s, &op->ref);
-  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {
+  ftl_slab_span slabs = ftl_select_slabs(s, op->a.value);
+  for (int32_t slab = slabs.first; slab < slabs.end; slab++) {
     int32_t address = ftl_select_row_address(s, &op->ref);
     for (int32_t i = 0; i < s->values[op->a.value].map.per_slab; i++) {
       ftl_access access = ftl_select_row_access(s, op->a.value, ref, slab, i, vector_bytes);
@@ -176,7 +178,8 @@ void ftl_select_store_rows_by_rows(ftl_select *s, const ftl_tile_op *op) {
   uint16_t ref = begin_tile(s, &op->ref);
   int32_t address = ftl_select_row_address(s, &op->ref), first = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_ISETP, 1, first, s->thread, NONE, NONE);
-  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {
+  ftl_slab_span slabs = ftl_select_slabs(s, op->a.value);
+  for (int32_t slab = slabs.first; slab < slabs.end; slab++) {
     ftl_access access = ftl_select_row_access(s, op->a.value, ref, slab, 0, element_bytes);
     access.first_of_row = true;
     ftl_select_add_stg(s, access, address, ftl_select_fragment(s, op->a.value, slab, 0), first);

@@ -155,7 +155,8 @@ void ftl_select_elem(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_reserve_operands(s, op->dst);
   const ftl_operand operands[] = {op->a, op->b, op->c};
   const ftl_select_value *dst = &s->values[op->dst];
-  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
+  ftl_slab_span slabs = ftl_select_slabs(s, op->dst);
+  for (int32_t slab = slabs.first; slab < slabs.end; slab++)
     for (int32_t i = 0; i < dst->map.per_slab; i++) {
       int32_t fragments[3];
       for (int k = 0; k < 3; k++) fragments[k] = operand_fragment(s, operands[k], slab, i);

@@ -4,7 +4,7 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { LINE_BYTES = 128 };
+enum { LINE_BYTES = 128, WORD_BYTES = 4 };
 
 static ftl_draft_inst *add_shared(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t data,
                                   int32_t address, ftl_wavefronts wavefronts) {
@@ -34,52 +34,83 @@ void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op) {
 }
 
 // ---- gathering ----
-// Of the ROWS of a value: one lane of each writes, the threads of a row read the groups' numbers one after the other.
-static void gather_rows(ftl_select *s, const ftl_tile_op *op) {
+// Gathers that follow each other share a barrier: all copies are written, then all are read, as
+// kernels/attention/flash1_mma.h has it.
+static const ftl_tile_op *gather_at(const ftl_select *s, int32_t op_idx) {
+  if (op_idx < 0 || op_idx >= s->role->num_ops) return NULL;
+  const ftl_tile_op *op = &s->tile->ops[s->role->first_op + op_idx];
+  return op->kind == FTL_TILE_GATHER ? op : NULL;
+}
+
+// Plain code swizzles a place at a time: of `num_places`, a number of each row's first lane (LOP3, LEA.HI, LEA), or a
+// pair of a tile's (LOP3, LEA; SASS of flash1_mma.h). Lean code has immediates.
+static int32_t copy_address(ftl_select *s, int32_t base, int32_t num_places, bool is_tile) {
+  if (!s->plain_code) return base;
+  int32_t address = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_LOP, num_places, address, base, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, is_tile ? num_places : 2 * num_places, address, address, NONE, NONE);
+  return address;
+}
+
+// ROWS by one lane of each; fragments by 8-byte STS, two rows of a lane.
+static void write_rows(ftl_select *s, const ftl_tile_op *op) {
   const ftl_wavefronts one = {1, 0};
-  const ftl_select_ring *ring = &s->rings[op->ring];
-  const ftl_select_value *dst = &s->values[op->dst];
+  int32_t base = s->rings[op->ring].write_address;
   for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
-    add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->a.value, slab, 0), ring->write_address, one);
-  ftl_select_barrier(s);
-  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
-    for (int32_t group = 0; group < s->role->num_groups; group++) {
-      int32_t to = ftl_select_fragment(s, op->dst, slab, 0), from = group == 0 ? to : ftl_select_temp(s, 1);
-      add_shared(s, FTL_OP_LDS, 1, from, ring->read_address, NONE, one);
-      if (group > 0) ftl_select_add(s, op->fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA, 1, to, to, from, NONE);
+    add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->a.value, slab, 0), copy_address(s, base, 2, false),
+               one);
+}
+
+static void write_tile(ftl_select *s, const ftl_tile_op *op) {
+  enum { PAIR = 2 };
+  const ftl_select_value *a = &s->values[op->a.value];
+  int32_t base = s->rings[op->ring].write_address, num_pairs = a->map.num_registers / PAIR;
+  for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
+    for (int32_t i = 0; i < a->map.per_slab; i++) {
+      ftl_wavefronts pairs =
+          ftl_accumulator_wavefronts(&s->shape, &s->layouts[op->ring], ftl_select_slab_row(s, op->a.value, slab),
+                                     i * s->shape.accumulator_columns);
+      add_shared(s, FTL_OP_STS, num_pairs, NONE, ftl_select_fragment(s, op->a.value, slab, i),
+                 copy_address(s, base, num_pairs, true), pairs);
     }
 }
 
-// Fragments by 8-byte STS, two rows of a lane; vectors of up to 16 bytes by LDS, one of each group.
-static void gather_tile(ftl_select *s, const ftl_tile_op *op) {
-  enum { PAIR = 2, WORD_BYTES = 4 };
-  const ftl_select_ring *ring = &s->rings[op->ring];
-  const ftl_select_value *a = &s->values[op->a.value], *dst = &s->values[op->dst];
-  for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
-    for (int32_t i = 0; i < a->map.per_slab; i++)
-      add_shared(s, FTL_OP_STS, a->map.num_registers / PAIR, NONE, ftl_select_fragment(s, op->a.value, slab, i),
-                 ring->write_address,
-                 ftl_accumulator_wavefronts(&s->shape, &s->layouts[op->ring], ftl_select_slab_row(s, op->a.value, slab),
-                                            i * s->shape.accumulator_columns));
-  ftl_select_barrier(s);
+static void write_copies(ftl_select *s, const ftl_tile_op *op) {
+  ftl_select_settle_groups(s, op->a.value, false, NONE);
+  ftl_select_settle_fill(s, op->a.value);
+  if (s->tile->values[op->dst].kind == FTL_VALUE_ROWS)
+    write_rows(s, op);
+  else
+    write_tile(s, op);
+}
+
+// Vectors of up to 16 bytes, one of each group. Plain code begins a sum at 0, which nvcc keeps: 0 + -0 is not -0.
+static void read_tile(ftl_select *s, const ftl_tile_op *op, int32_t slab) {
+  const ftl_select_value *dst = &s->values[op->dst];
   int32_t registers = dst->map.num_registers;
   const ftl_wavefronts whole = {(registers * WORD_BYTES * FTL_WARP_LANES + LINE_BYTES - 1) / LINE_BYTES, 0};
-  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
-    for (int32_t i = 0; i < dst->map.per_slab; i++)
-      for (int32_t group = 0; group < s->role->num_groups; group++) {
-        int32_t to = ftl_select_fragment(s, op->dst, slab, i), from = group == 0 ? to : ftl_select_temp(s, registers);
-        add_shared(s, FTL_OP_LDS, 1, from, ring->read_address, NONE, whole);
-        if (group > 0)
-          ftl_select_add(s, op->fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA, registers, to, to, from, NONE);
-      }
+  ftl_opcode opcode = op->fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA;
+  for (int32_t i = 0; i < dst->map.per_slab; i++)
+    for (int32_t group = 0; group < s->role->num_groups; group++) {
+      int32_t to = ftl_select_fragment(s, op->dst, slab, i), from = group == 0 ? to : ftl_select_temp(s, registers);
+      add_shared(s, FTL_OP_LDS, 1, from, s->rings[op->ring].read_address, NONE, whole);
+      if (group > 0 || (s->plain_code && op->fn == FTL_ELEM_ADD))
+        ftl_select_add(s, opcode, registers, to, to, group > 0 ? from : NONE, NONE);
+    }
 }
 
 void ftl_select_gather(ftl_select *s, const ftl_tile_op *op) {
-  barrier_before_staging(s);
-  if (s->tile->values[op->dst].kind == FTL_VALUE_ROWS)
-    gather_rows(s, op);
-  else
-    gather_tile(s, op);
+  ftl_slab_span slabs = ftl_select_slabs(s, op->dst);
+  if (!gather_at(s, s->op_idx - 1) && slabs.first == 0) {
+    barrier_before_staging(s);
+    for (int32_t i = s->op_idx; gather_at(s, i); i++) write_copies(s, gather_at(s, i));
+    ftl_select_barrier(s);
+  }
+  for (int32_t slab = slabs.first; slab < slabs.end; slab++)
+    if (s->tile->values[op->dst].kind == FTL_VALUE_ROWS)
+      ftl_select_read_parts(s, op, ftl_select_fragment(s, op->dst, slab, 0), s->role->num_groups);
+    else
+      read_tile(s, op, slab);
 }
 
 // ---- merging ----

@@ -199,6 +199,23 @@ static void select_conversion_of(ftl_select *s, int32_t product) {
   }
 }
 
+// The operation at op_idx. A conversion comes with its product.
+static void select_here(ftl_select *s) {
+  if (product_of_conversion(s, s->op_idx) >= 0) return;
+  if (op_at(s, s->op_idx)->kind == FTL_TILE_MMA) select_conversion_of(s, s->op_idx);
+  select_op(s, op_at(s, s->op_idx));
+}
+
+// Leaves the last of the operations the present one.
+static void select_in_turns(ftl_select *s, ftl_row_turns turns) {
+  int32_t first = s->op_idx, end = first + turns.num_ops;
+  s->in_turns = true;
+  for (s->turn = 0; s->turn < turns.num_turns; s->turn++)
+    for (s->op_idx = first; s->op_idx < end; s->op_idx++) select_here(s);
+  s->in_turns = false;
+  s->op_idx = end - 1;
+}
+
 ftl_status ftl_select_role(ftl_select *s, ftl_error *error) {
   s->status = FTL_OK;
   s->error = error;
@@ -208,9 +225,11 @@ ftl_status ftl_select_role(ftl_select *s, ftl_error *error) {
   ftl_select_prologue(s);
   for (s->op_idx = 0; s->op_idx < s->role->num_ops && s->status == FTL_OK; s->op_idx++) {
     if (s->op_idx == s->role->num_setup_ops) ftl_select_tile_begin(s);
-    if (product_of_conversion(s, s->op_idx) >= 0) continue;
-    if (op_at(s, s->op_idx)->kind == FTL_TILE_MMA) select_conversion_of(s, s->op_idx);
-    select_op(s, op_at(s, s->op_idx));
+    ftl_row_turns turns = ftl_select_row_turns(s);
+    if (turns.num_ops > 0)
+      select_in_turns(s, turns);
+    else
+      select_here(s);
   }
   ftl_select_epilogue(s);
   if (s->status == FTL_OK && s->lists->failed)

@@ -97,6 +97,8 @@ typedef struct ftl_select {
   int32_t loop_counter[FTL_TILE_MAX_LOOP_VARS], loop_index[FTL_TILE_MAX_LOOP_VARS];
   bool by_threads;  // in a loop that threads leave one by one: those in it have something to do
   int32_t stored;   // of plain code: the registers of all stores so far have been read; NONE: there are none
+  bool in_turns;    // row-wise operations work on slab `turn` alone: row_turns.c
+  int32_t turn;
   ftl_select_group groups[FTL_SELECT_MAX_GROUPS];
   int32_t num_groups;
   bool is_short_of_registers;  // operands of wgmmas have the fewest beside them that they can do with
@@ -207,8 +209,21 @@ void ftl_select_reserve_operands(ftl_select *s, int32_t accumulator);
 // They are taken as long as such instructions work on the accumulator.
 void ftl_select_hold_reserve(ftl_select *s, ftl_draft_inst *inst, int32_t accumulator);
 
-// ---- row-wise values: by_rows.c, direct.c ----
+// ---- row-wise values: by_rows.c, direct.c, row_turns.c ----
 bool ftl_select_is_by_rows(const ftl_select *s, int32_t value);
+// Slabs [first, end) of a row-wise value.
+typedef struct ftl_slab_span {
+  int32_t first, end;
+} ftl_slab_span;
+// Those that an operation on the value works on: all, or the turn's.
+ftl_slab_span ftl_select_slabs(const ftl_select *s, int32_t value);
+// How many operations from the present one on are worked off row after row, and in how many turns.
+typedef struct ftl_row_turns {
+  int32_t num_ops, num_turns;
+} ftl_row_turns;
+ftl_row_turns ftl_select_row_turns(const ftl_select *s);
+// row `rows` <- fn over `num_parts` numbers in shared memory, beside each other.
+void ftl_select_read_parts(ftl_select *s, const ftl_tile_op *op, int32_t rows, int32_t num_parts);
 // One load from global memory; it waits for its address and, unless NONE, a predicate.
 void ftl_select_add_ldg(ftl_select *s, const ftl_tile_ref *ref, ftl_access access, int32_t dst, int32_t address,
                         int32_t predicate);
