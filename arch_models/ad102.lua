@@ -122,7 +122,6 @@ return die "ad102" {
     wgmma_issue_cycles = guess(0, unused),
     wgmma_rs_issue_cycles = guess(0, unused),
     wgmma_tail_cycles = guess(0, unused),
-    wgmma_yield_cycles = guess(0, unused),
     wgmma_dispatch_cycles = guess(1, unused),
     wgmma_queue_depth = guess(0, unused),
   },

@@ -59,7 +59,7 @@ return die "gh100" {
     shared_drift_permille = measured(20, measurements .. "cta_drift.csv: mean of ten attention kernels with 2 to 4 CTAs an SM, warm and cold, for want of a microbenchmark: deviation of the time of CTAs in the last place, inside GPCs, over the square root of their iterations"),
     age_spread_permille = measured(70, measurements .. "cta_drift.csv: mean of the same at their longest, 0 to 290: times of the last slot, whose CTAs come last, over those of slot 0, where all places are taken"),
     gpc_clock_spread_ppm = measured(1600, measurements .. "cta_trace.csv: cycles over ns of the CTAs of each SM, which are alike inside a GPC; standard deviation 0.9 to 2.1 permille in six of the seven launches"),
-    scheduler = measured("goy", measurements .. "micro_warp_order.csv: of two CTAs of 16 warps the one that came first ends at 168 kcycles, the other at 311, also where it has the slot of one that has left; within a CTA the last warp of a sub-core ends first, by 34 kcycles"),
+    scheduler = measured("gol", measurements .. "micro_stream_pairs.csv, micro_scheduler.csv: a warp goes on over one cycle, and over two but for every sixth; else the CTA that came first, of its warps the longest waiting"),
     has_ldmatrix = datasheet(1, "PTX ISA, ldmatrix: from sm_75"),
     has_cp_async = datasheet(1, "PTX ISA, cp.async: from sm_80"),
     has_tma = datasheet(1, "PTX ISA, cp.async.bulk: from sm_90"),
@@ -89,7 +89,7 @@ return die "gh100" {
   },
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
-    latency_cycles = measured(17, alu .. "MUFU.EX2 17.1"),
+    latency_cycles = measured(18, measurements .. "micro_stream_pairs.csv: rounds of FFMA_to_MUFU take a third of the latency and 7 cycles an exponential, 8.5 without the loop; micro_alu.csv has 17.1 from one MUFU to the next"),
   },
   constant = {
     launch_miss_cycles = measured(228, cold .. "parameters 16 bytes apart: the first of a launch takes 221 to 237 cycles under ncu (137 to 199 in a stream), less 8 once it is there"),
@@ -130,8 +130,7 @@ return die "gh100" {
     wgmma_issue_cycles = measured(4, queues .. "wgmma_m64n64k16_ss and n8: 4 from one to the next; 12 for n128, 28 for n256"),
     wgmma_rs_issue_cycles = measured(10, queues .. "wgmma_m64n64k16_rs: 8 to 11 from one to the next; 20 for n128, 36 for n256"),
     wgmma_tail_cycles = measured(55, measurements .. "micro_wgmma.csv: issue to wait 55 + N/2 from shared memory, 11.5 less from registers"),
-    wgmma_yield_cycles = measured(1, measurements .. "micro_operand_ports.csv: beside one warp of FMULs m64n128k16 takes 126 cycles instead of 67.6, n64 105 instead of 35.3, n256 235 instead of 132: 0.8 to 1.0 cycles an FMUL, 0.8 to 1.05 an FADD; LOP3, FMNMX, F2FP, IMAD and MUFU take none"),
-    wgmma_dispatch_cycles = measured(2, measurements .. "micro_operand_ports.csv: beside wgmma_ss n128, FMUL 1.22 to 1.76 cycles, IMAD 2.0 to 4.1, LOP3, FMNMX and F2FP 2.05 to 4.4, MUFU 8.0 to 10.6"),
+    wgmma_dispatch_cycles = measured(3, measurements .. "micro_wgmma_beside.csv: 3.2 cycles an FADD from two warps of two chains each, where 1.1 are enough alone; micro_scheduler.csv: softmax 4.0, 3.1 and 2.8 cycles an instruction from one, two and three warps, FMUL chains 3.5 from three, FMNMX and F2FP 4.1, MUFU 10.4"),
     wgmma_queue_depth = measured(6, queues .. "wgmma_m64n256k16_ss: the ninth is held until the second has ended, so one runs and six wait; five with A from registers"),
   },
   shared = {

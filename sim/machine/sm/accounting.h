@@ -10,6 +10,21 @@ static inline void sm_note_held(sm_subcore *sc, uint8_t pipe) {
   if (pipe < FTL_SM_PIPE_TENSOR && sc->pipe_held[pipe] < sc->pipe_free[pipe]) ftl_sm_count_held(sc, pipe);
 }
 
+// The pipe takes nothing before `until`, though it has room.
+static inline void sm_hold(sm_subcore *sc, uint8_t pipe, int64_t now, int64_t until) {
+  if (sc->pipe_free[pipe] >= until) return;
+  if (sc->pipe_free[pipe] <= now + 1) {  // it has room until then
+    sm_note_held(sc, pipe);
+    sc->pipe_held[pipe] = now + 1;
+  }
+  sc->pipe_free[pipe] = until;
+}
+
+// Beside a wgmma a sub-core's pipes get their operands one after the other, whichever they are.
+static inline void sm_hold_beside_wgmma(sm_subcore *sc, int64_t now, int64_t until) {
+  for (uint8_t pipe = FTL_SM_PIPE_FP32; pipe <= FTL_SM_PIPE_SFU; pipe++) sm_hold(sc, pipe, now, until);
+}
+
 // The warp's cycles from `settled` to `until`, of which it was ready in some.
 void ftl_sm_settle_ready(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t until);
 static inline void sm_settle(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t until) {

@@ -116,7 +116,7 @@ __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_
 // ftl_sm_warp_advance for the usual case: `op`, the next instruction, is there and waits for its tokens only.
 static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t position, const sm_op *op, int64_t now) {
   if (op->special || (op->num_lines && !sm_code_is_there(sm, op, now + 1))) {
-    ftl_sm_warp_advance(sm, w, now, now + 1, FTL_STALL_WAIT);
+    ftl_sm_warp_advance(sm, w, now, now + op->stall, FTL_STALL_WAIT);
     return;
   }
   w->op = op;
@@ -128,33 +128,22 @@ static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t positio
   w->repeat_left = op->repeat;
   sc->pipe[position] = op->pipe;
   int64_t ready = sm->base + (latest >> SM_TOKEN_SHIFT), own = sm_own_pipe_free(sc, w);
-  if (ready > own && ready > now + 1) {
-    sc->ready[position] = ready;
-    w->reason = (uint8_t)sm_stall_of(latest);
-  } else if (own > now + 1) {
-    sc->ready[position] = own;
-  }
+  int64_t earliest = now + op->stall > own ? now + op->stall : own;
+  sc->ready[position] = ready > earliest ? ready : earliest;
+  if (ready > earliest) w->reason = (uint8_t)sm_stall_of(latest);
 }
 
 // An instruction that issues while others are still to be dispatched waits behind them; the sub-core goes on to issue
 // until more than one mma.sync would wait. That is when the next one may issue on any pipe that is dispatched to.
-static void hold(sm_subcore *sc, int64_t now, int64_t until) {
+static void hold_behind_products(sm_subcore *sc, int64_t now, int64_t until) {
   static const uint8_t dispatched[] = {FTL_SM_PIPE_FP32, FTL_SM_PIPE_ALU, FTL_SM_PIPE_HALF, FTL_SM_PIPE_TENSOR};
-  for (size_t i = 0; i < sizeof dispatched; i++) {
-    uint8_t pipe = dispatched[i];
-    if (sc->pipe_free[pipe] >= until) continue;
-    if (sc->pipe_free[pipe] <= now + 1) {  // it has room until then
-      sm_note_held(sc, pipe);
-      sc->pipe_held[pipe] = now + 1;
-    }
-    sc->pipe_free[pipe] = until;
-  }
+  for (size_t i = 0; i < sizeof dispatched; i++) sm_hold(sc, dispatched[i], now, until);
 }
 
 static inline void dispatch(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t cycles) {
   sc->dispatch_free = (sc->dispatch_free > now ? sc->dispatch_free : now) + cycles;
   int64_t until = sc->dispatch_free - sm->arch->tensor_mma_dispatch_cycles;
-  if (until > now + 1) hold(sc, now, until);
+  if (until > now + 1) hold_behind_products(sc, now, until);
 }
 
 static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
@@ -162,6 +151,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   const sm_op *op = w->op;
   if (w->settled < now) sm_settle(sm, sc, w, now);
   w->settled = now + 1;
+  sm_note_pace(sc, position, now);
   sc->last = position;
   sc->last_issue = now;
   sm_note_held(sc, op->pipe);
@@ -170,7 +160,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   sc->pipe_taker[op->pipe] = position;
   if (sm_wgmma_runs(sm, now)) {
     sc->pipe_free[op->pipe] += op->held;
-    sc->taken += op->taken;
+    if (op->holds) sm_hold_beside_wgmma(sc, now, now + op->holds);
   }
   if (op->dispatch) dispatch(sm, sc, now, op->dispatch);
   sm->counters.pipe_insts[op->pipe]++;

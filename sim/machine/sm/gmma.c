@@ -3,7 +3,7 @@
 // A product takes the tensor cores of all sub-cores for its math, and reads B (and A, unless it is in registers) once
 // for the whole warpgroup from shared memory: it lasts as long as the slower of the two. Other traffic of the data pipe
 // goes first; what it takes while operands are read lengthens what is reserved next (operand_free). m64nNk16 is N/2
-// cycles at 2048 FMA a cycle (and those that other instructions take), and the operand bytes reproduce the published 24
+// cycles at 2048 FMA a cycle, and the operand bytes reproduce the published 24
 // instead of 16 cycles of N = 32 with A in shared memory (Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU
 // Architecture, 2024).
 #include "machine/sm/state.h"
@@ -17,17 +17,9 @@ static void cut_runs(ftl_sm *sm, int32_t subcore, int64_t now) {
     if (sm->subcores[s].run.position >= 0) ftl_sm_run_cut(&sm->subcores[s], s <= subcore ? now + 1 : now);
 }
 
-// What instructions took from the wgmmas reserved so far, in the sub-core that took most: it lengthens this one.
-static int64_t taken(ftl_sm *sm, int32_t subcore, int64_t now) {
-  int64_t most = 0;
-  for (int32_t s = 0; s < sm->num_subcores; s++)
-    most = latest(most, ftl_sm_run_take(&sm->subcores[s], s <= subcore ? now + 1 : now));
-  return most;
-}
-
 // op->latency: cycles of math; op->data_cycles: of operand reads.
-static void reserve(ftl_sm *sm, sm_warpgroup *group, const sm_op *op, int32_t subcore, int64_t now) {
-  int64_t start = latest(now, sm->tensor_free) + taken(sm, subcore, now);
+static void reserve(ftl_sm *sm, sm_warpgroup *group, const sm_op *op, int64_t now) {
+  int64_t start = latest(now, sm->tensor_free);
   for (int32_t s = 0; s < sm->num_subcores; s++) start = latest(start, sm->subcores[s].pipe_free[FTL_SM_PIPE_TENSOR]);
   sm->operand_free = latest(sm->operand_free, start) + op->data_cycles;
   sm->tensor_free = latest(start + op->latency, sm->operand_free);
@@ -45,7 +37,7 @@ void ftl_sm_gmma_issue(ftl_sm *sm, sm_warp *w, int64_t now) {
   for (int i = 0; i < SM_WARPGROUP; i++)
     if (group->issued[i] == group->reserved) return;
   if (!sm_wgmma_runs(sm, now)) cut_runs(sm, w->subcore, now);
-  reserve(sm, group, w->op, w->subcore, now);
+  reserve(sm, group, w->op, now);
   sm_warp *first = w - w->warp_in_role % SM_WARPGROUP;
   for (int i = 0; i < SM_WARPGROUP; i++)
     if (first[i].blocked == SM_ON_GMMA) ftl_sm_warp_retry(sm, &first[i], now);

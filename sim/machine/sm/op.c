@@ -213,18 +213,16 @@ static void set_barrier(builder *b, int32_t role, const ftl_warp_inst *inst, sm_
 
 // Instructions of fixed latency read their operands one after the other, mma.sync for long, and special math and
 // shuffles with them (kernels/measurements/micro_mma_beside_shared.csv); others of the MIO later and on their own
-// (Huerta et al.). While a wgmma runs, an instruction gets its operands half as often: of pipes of 16 lanes or fewer,
-// which read them in two halves, each half. The wgmma loses a cycle to those of 32 lanes, and none to the others
-// (kernels/measurements/micro_operand_ports.csv).
+// (Huerta et al.). While a wgmma runs they keep their pipe longer, and reading operands keeps the others from issuing
+// too, but for special math (kernels/measurements/micro_wgmma_beside.csv, micro_scheduler.csv).
 static void set_dispatch(const ftl_arch *arch, sm_op *op) {
   if (op->opcode == FTL_OP_SHFL) op->dispatch = 1;
   if (op->pipe > FTL_SM_PIPE_TENSOR) return;
   bool is_product = op->pipe == FTL_SM_PIPE_TENSOR;
   op->dispatch = (uint8_t)(is_product ? arch->tensor_mma_dispatch_cycles : 1);
-  int64_t halves = op->interval < 2 ? 1 : 2;
   if (is_product) return;
-  op->held = (uint8_t)((arch->tensor_wgmma_dispatch_cycles - 1) * halves);
-  if (halves == 1) op->taken = (uint8_t)arch->tensor_wgmma_yield_cycles;
+  op->held = (uint8_t)(arch->tensor_wgmma_dispatch_cycles - 1);
+  op->holds = op->pipe == FTL_SM_PIPE_SFU ? 0 : (uint8_t)arch->tensor_wgmma_dispatch_cycles;
 }
 
 static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t inst_idx) {
@@ -328,6 +326,7 @@ static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte
     if (i > 0 && ops[i].kind == SM_END_LOOP && ops[i - 1].kind == SM_BRANCH) ops[i - 1].loop = ops[i].loop;
   }
   if (num_parameters > b->code->num_parameters) b->code->num_parameters = num_parameters;
+  ftl_sm_set_stall_counts(ops, r->num_insts, b->arch);
   lay_out(b->code, ops, r->num_insts, byte);
   ops[r->num_insts] = (sm_op){.kind = SM_END, .special = true, .repeat = 1, .loop = -1, .barrier = -1};
   return FTL_OK;

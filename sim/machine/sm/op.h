@@ -48,9 +48,10 @@ enum { SM_PRODUCER_FIXED, SM_PRODUCER_SHARED, SM_PRODUCER_GLOBAL, SM_PRODUCER_PA
 typedef struct sm_op {
   uint8_t kind, pipe, repeat, flags;
   uint16_t interval, latency;         // WGMMA: issue cost, cycles of math
+  uint8_t stall;                      // cycles after the instruction before, at least (stall_counts.c)
   uint8_t dispatch;                   // cycles of its sub-core's dispatch; 0: has its own way to its operands
   uint8_t held;                       // by how much its interval is longer while a wgmma runs
-  uint8_t taken;                      // cycles that the wgmma then loses to it
+  uint8_t holds;                      // for how long all pipes of its sub-core take nothing then; 0: they do
   uint16_t destination;               // token; a word that nobody reads where there is none
   uint16_t sources[FTL_MAX_SOURCES];  // tokens; a word that is always ready where there is none
   uint8_t producer;                   // SM_PRODUCER_* of the destination
@@ -87,5 +88,8 @@ typedef struct sm_code {
 // FTL_INFEASIBLE when the program needs what the chip does not have; FTL_NO_MEMORY. `arena` owns the arrays.
 FTL_MUST_USE ftl_status ftl_sm_code_build(sm_code *out, const ftl_warp_program *program, const ftl_arch *arch,
                                           ftl_arena *arena, ftl_error *error);
+
+// Of a role's instructions in their order.
+void ftl_sm_set_stall_counts(sm_op *ops, int32_t num_ops, const ftl_arch *arch);
 
 #endif

@@ -1,8 +1,9 @@
 // Greedy policies go on with the warp that issued last; else the oldest, or the youngest: order of arrival on the SM,
 // and within a CTA of warp index. Within a CTA the youngest is what Huerta et al. find on Turing to Blackwell
 // (Analyzing Modern NVIDIA GPU cores, MICRO 2025, CGGTY). On the H200 the CTA that came first goes first, whatever pipe
-// its warps wait for, and warps of a CTA that do the same end together (kernels/measurements/micro_warp_order.csv,
-// micro_scheduler.csv): greedy from one cycle to the next only, then of the oldest CTA the longest waiting.
+// its warps wait for, and warps of a CTA that do the same end together (kernels/measurements/micro_stream_pairs.csv,
+// micro_scheduler.csv): greedy from one cycle to the next, and over two for a while, then of the oldest CTA the longest
+// waiting.
 #include "machine/sm/policy.h"
 
 #include <string.h>
@@ -26,8 +27,11 @@ static int32_t pick_youngest(const sm_subcore *sc, uint64_t eligible) {
   return goes_on(sc, eligible) ? sc->last : extreme_age(sc, eligible, true);
 }
 
+// In the cycle before, or two cycles before and its code lets nobody else go first. ptxas marks stall counts of three
+// cycles and more, and of those of two in a row every sixth, as places to go to another warp.
 static bool has_just_issued(const sm_subcore *sc, uint64_t eligible) {
-  return goes_on(sc, eligible) && sc->last_issue == sc->eligible_at - 1;
+  int64_t distance = sc->eligible_at - sc->last_issue;
+  return goes_on(sc, eligible) && (distance == 1 || (distance == 2 && sc->paced < SM_YIELD_INSTS - 1));
 }
 
 // By CTA; within it by how long the instruction has waited, for its pipe too.

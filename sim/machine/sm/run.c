@@ -36,8 +36,7 @@ bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t 
     count = (limit - now + interval - 1) / interval;
   else if (!sm_ends_alone(sm, w, now))
     count--;
-  int64_t taken = sm_wgmma_runs(sm, now) ? w->op->taken : 0;
-  sc->run = (sm_run){.start = now, .count = count, .interval = interval, .taken = taken, .position = position};
+  sc->run = (sm_run){.start = now, .count = count, .interval = interval, .position = position};
   *sc->next = now + (count - 1) * interval + 1;
   return true;
 }
@@ -47,18 +46,6 @@ void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle) {
   int64_t count = (cycle - run->start + run->interval - 1) / run->interval;
   if (count < run->count) run->count = count;
   *sc->next = run->start + (run->count - 1) * run->interval + 1;
-}
-
-int64_t ftl_sm_run_take(sm_subcore *sc, int64_t cycle) {
-  int64_t taken = sc->taken;
-  sc->taken = 0;
-  sm_run *run = &sc->run;
-  if (run->position < 0 || run->taken == 0) return taken;
-  int64_t issued = (cycle - run->start + run->interval - 1) / run->interval;
-  if (issued > run->count) issued = run->count;
-  taken += issued * run->taken - run->charged;
-  run->charged = issued * run->taken;
-  return taken;
 }
 
 // The warps that could have issued instead of the run's second and later instructions. (Of the first, the policy
@@ -100,15 +87,20 @@ int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   count_held(sc, &run, held);
   sm->counters.stall_cycles[FTL_STALL_WAIT] += (run.count - 1) * (w->op->interval - 1);
   sm->counters.stall_cycles[FTL_STALL_DISPATCH_STALL] += (run.count - 1) * held;
-  sc->taken += run.count * run.taken - run.charged;
   w->settled = last + 1;
   w->reason = FTL_STALL_WAIT;
   w->repeat_left = (uint8_t)(w->repeat_left - run.count);
+  sm_note_pace(sc, run.position, run.start);
+  if (run.interval == 2)
+    sc->paced = (int32_t)((sc->paced + run.count - 1) % SM_YIELD_INSTS);
+  else if (run.interval > 2 && run.count > 1)
+    sc->paced = 0;
   sc->last = run.position;
   sc->last_issue = last;
   sc->pipe_held[w->op->pipe] = last + w->op->interval;
   sc->pipe_free[w->op->pipe] = last + run.interval;
   sc->pipe_taker[w->op->pipe] = run.position;
+  if (held > 0 && w->op->holds) sm_hold_beside_wgmma(sc, last, last + w->op->holds);
   if (w->op->dispatch)  // one a cycle at most: what waited when the run began is as much behind, or gone
     sc->dispatch_free = sc->dispatch_free + run.count > last + 1 ? sc->dispatch_free + run.count : last + 1;
   sc->ready[run.position] = last + w->op->interval;

@@ -6,12 +6,14 @@
 #include "machine/sm/pipes.h"
 #include "machine/sm/warp.h"
 
-enum { SM_MAX_POSITIONS = 64 };
+enum {
+  SM_MAX_POSITIONS = 64,
+  SM_YIELD_INSTS = 6,  // of instructions two cycles apart one in so many lets other warps go first
+};
 
 typedef struct sm_run {  // a run of one warp that is issued as one event: see run.c
   int64_t start, count, interval;
-  int64_t taken, charged;  // cycles that a running wgmma loses to each; of which it has lost
-  int32_t position;        // -1: none
+  int32_t position;  // -1: none
 } sm_run;
 
 struct sm_subcore {
@@ -23,6 +25,7 @@ struct sm_subcore {
   int32_t pipe_taker[FTL_SM_PIPE_COUNT];    // position of the warp that issued there last
   int32_t num_positions, last;              // `last`: of the warp that issued last
   int64_t last_issue;                       // when it did
+  int32_t paced;                            // of its instructions in a row came two cycles after the one before
   int64_t eligible_at;                      // when `eligible`, and no other, may issue; SM_NEVER: to be found anew
   uint64_t eligible;                        // positions
   uint32_t not_selected[SM_MAX_POSITIONS];  // cycles since `settled` in which another warp was chosen
@@ -31,7 +34,6 @@ struct sm_subcore {
   sm_warp *warps[SM_MAX_POSITIONS];
   sm_run run;
   int64_t dispatch_free;  // all that has issued is dispatched by then
-  int64_t taken;          // cycles that wgmmas lost to what has issued since the last one was reserved
   int64_t mio_ready;      // the next instruction may go to the LSU from this cycle on
   uint32_t mio_order;     // of the next instruction that comes
   sm_mio_queue queues[SM_QUEUES];
@@ -50,9 +52,6 @@ bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t 
 void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle);
 // Gives the cycle of the last instruction that issued. The warp has issued all of its run where repeat_left is 0.
 int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc);
-// Cycles that wgmmas lose to what the sub-core has issued before `cycle`, a run that is under way included. They count
-// once.
-int64_t ftl_sm_run_take(sm_subcore *sc, int64_t cycle);
 
 // When the warp may issue as things stand.
 static inline int64_t sm_issues_at(const sm_subcore *sc, int32_t position) {
@@ -68,6 +67,15 @@ static inline void sm_subcore_wake(sm_subcore *sc, int64_t cycle) {
   sm_subcore_changed(sc);
   if (cycle < *sc->next && sc->run.position >= 0) ftl_sm_run_cut(sc, cycle);
   if (cycle < *sc->next) *sc->next = cycle;
+}
+
+// Before the warp at `position` issues.
+static inline void sm_note_pace(sm_subcore *sc, int32_t position, int64_t now) {
+  int64_t distance = now - sc->last_issue;
+  if (position == sc->last && distance == 2)
+    sc->paced = (sc->paced + 1) % SM_YIELD_INSTS;
+  else if (position != sc->last || distance != 1)
+    sc->paced = 0;
 }
 
 // The compiler's stall counts hold a warp while it keeps the pipe of its next instruction busy itself: it is not ready

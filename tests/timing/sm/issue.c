@@ -279,11 +279,57 @@ Test(timing_sm_issue, a_run_keeps_another_warp_from_its_pipe_as_its_instructions
   }
 }
 
-// The same with gol: it does not go on after two cycles, and warp 0 has waited since 0 where warp 4, which began, is
-// ready again at 2. So warp 4 issues at 0, 4, 8, 12, 16 and warp 0 at 2, 6, 10, 14, 18. The other is not selected in
-// each of these cycles but the last, and throttled in the cycle after.
+// When warps 0 and 4, of one sub-core, issue each of n FFMAs with gol.
+static void run_in_turn(bool bulk, int64_t interval, int32_t n, const int64_t (*cycles)[8]) {
+  rig *r = rig_create(5);
+  r->bulk = bulk;
+  strcpy(r->arch.sm_scheduler, "gol");
+  r->arch.fp32_interval_cycles = interval;
+  for (int32_t i = 0; i < n; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int32_t w = 0; w < 2; w++)
+    for (int32_t i = 0; i < n; i++)
+      cr_expect_eq(rig_cycle(r, 4 * w, i, 0), cycles[w][i], "warp %d, %d: %lld", 4 * w, i,
+                   (long long)rig_cycle(r, 4 * w, i, 0));
+  rig_destroy(r);
+}
+
+// Interval 3: gol does not go on, and warp 0 has waited since 0 where warp 4, which began, is ready again at 3.
 Test(timing_sm_issue, gol_takes_warps_that_wait_for_a_pipe_in_turn) {
-  for (int bulk = 0; bulk < 2; bulk++) run_beside("gol", bulk, 9, 9);
+  run_in_turn(false, 3, 3, (const int64_t[][8]){{3, 9, 15}, {0, 6, 12}});
+}
+
+// Interval 2: warp 4 goes on until its sixth instruction, five of them two cycles after the one before. Then warp 0,
+// which has waited longest, has its six from 12 on.
+Test(timing_sm_issue, gol_goes_on_over_two_cycles_six_times) {
+  run_in_turn(false, 2, 7, (const int64_t[][8]){{12, 14, 16, 18, 20, 22, 26}, {0, 2, 4, 6, 8, 10, 24}});
+}
+
+// The same as runs of five: warp 4 at 0 to 8 and gone at 9, warp 0 at 10 to 18. It is not selected at 0, 2, 4, 6 and 8
+// and throttled in the cycles between; at 9 too, when warp 4 leaves.
+Test(timing_sm_issue, gol_goes_on_with_a_run_as_with_its_instructions) {
+  for (int bulk = 0; bulk < 2; bulk++) run_beside("gol", bulk, 5, 5);
+}
+
+// fp32 interval 4: the compiler lets an IADD that needs no FFMA follow at once, and the second FFMA 3 after that. A
+// load holds the IADD up: the FFMA keeps its distance although its pipe is free by then.
+Test(timing_sm_issue, stall_counts_count_from_the_instruction_before) {
+  for (int held = 0; held < 2; held++) {
+    rig *r = rig_create(1);
+    r->arch.fp32_interval_cycles = 4;
+    rig_add(r, FTL_OP_LDS, 2, -1);
+    rig_add(r, FTL_OP_FFMA, 0, -1);             // 1
+    rig_add(r, FTL_OP_IADD, 3, held ? 2 : -1);  // 2; LDS: its result is there at 24
+    rig_add(r, FTL_OP_FFMA, 1, -1);             // 1 + 4, three after the IADD
+    rig_add(r, FTL_OP_EXIT, -1, -1);
+    rig_run(r, 1);
+    int64_t iadd = rig_cycle(r, 0, 2, 0);
+    cr_expect_eq(rig_cycle(r, 0, 1, 0), 1);
+    cr_expect(held ? iadd >= 24 : iadd == 2, "%lld", (long long)iadd);
+    cr_expect_eq(rig_cycle(r, 0, 3, 0), iadd + 3, "%lld", (long long)rig_cycle(r, 0, 3, 0));
+    rig_destroy(r);
+  }
 }
 
 // When the first warp of each of two CTAs of four warps issued, in order; they share sub-core 0.

@@ -1,0 +1,45 @@
+// The compiler's stall counts: how long after an instruction its warp issues the next one at the earliest. They are
+// written for the code alone: results of fixed latency and the warp's own pipes decide, nothing that depends on what
+// else runs, and they count from when the instruction before did issue, however late. So a warp that was held up keeps
+// its distances, and what it would have found free may be taken by another
+// (kernels/measurements/micro_stream_pairs.csv).
+#include "machine/sm/op.h"
+
+#include "machine/sm/pipes.h"
+
+enum { MOST_CYCLES = 15 };  // a field of 4 bits
+
+typedef struct plan {
+  const ftl_arch *arch;
+  int64_t ready[FTL_MAX_TOKENS + 2];     // of results of fixed latency
+  int64_t pipe_free[FTL_SM_PIPE_COUNT];  // for this warp
+  int64_t issued;                        // the instruction before
+} plan;
+
+// Instructions of the LSU share a way.
+static ftl_sm_pipe way_of(const sm_op *op) { return op->pipe == FTL_SM_PIPE_LG ? FTL_SM_PIPE_MIO : op->pipe; }
+
+static void place(plan *p, sm_op *op) {
+  int64_t at = p->issued + 1;
+  for (int i = 0; i < FTL_MAX_SOURCES; i++)
+    if (p->ready[op->sources[i]] > at) at = p->ready[op->sources[i]];
+  if (p->pipe_free[way_of(op)] > at) at = p->pipe_free[way_of(op)];
+  if (at > p->issued + MOST_CYCLES) at = p->issued + MOST_CYCLES;
+  op->stall = (uint8_t)(at - p->issued);
+  int64_t interval = way_of(op) == FTL_SM_PIPE_MIO ? p->arch->mio_warp_interval_cycles : op->interval;
+  if (op->kind == SM_WGMMA) interval = 0;  // what it waits for is not the compiler's
+  p->issued = at + (op->repeat - 1) * interval;
+  p->pipe_free[way_of(op)] = p->issued + interval;
+  bool is_fixed = op->kind == SM_FIXED && op->producer == SM_PRODUCER_FIXED;
+  p->ready[op->destination] = is_fixed ? p->issued + op->latency : 0;
+}
+
+void ftl_sm_set_stall_counts(sm_op *ops, int32_t num_ops, const ftl_arch *arch) {
+  plan p = {.arch = arch};
+  for (int32_t i = 0; i < num_ops; i++) {
+    bool ends_block = ops[i].kind == SM_LOOP || ops[i].kind == SM_END_LOOP || ops[i].kind == SM_BRANCH;
+    ops[i].stall = 1;
+    if (ops[i].kind < SM_LOOP) place(&p, &ops[i]);
+    if (ends_block) p = (plan){.arch = arch};
+  }
+}
