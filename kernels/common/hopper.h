@@ -72,6 +72,18 @@ __device__ __forceinline__ void tensor_load_3d(uint32_t to, const CUtensorMap *m
       : "memory");
 }
 
+__device__ __forceinline__ void tensor_store_3d(const CUtensorMap *map, int x, int y, int z, uint32_t from) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map), "r"(x),
+               "r"(y), "r"(z), "r"(from)
+               : "memory");
+}
+__device__ __forceinline__ void tensor_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/* Until all but `pending` groups of the thread's stores have read shared memory. */
+template <int pending>
+__device__ __forceinline__ void tensor_store_wait() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
+}
+
 template <int registers>
 __device__ __forceinline__ void registers_grow() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
@@ -92,9 +104,10 @@ __device__ __forceinline__ void named_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* A map of [outer][rows][columns] halves whose box is 64 columns (128 bytes, swizzled) by box_rows rows. Rows past the
- * end read as zero. */
-inline CUtensorMap tensor_map(const void *base, uint64_t columns, uint64_t rows, uint64_t outer, uint32_t box_rows) {
+/* A map of [outer][rows][columns] halves whose box is 64 columns (128 bytes) or 32, swizzled over its width, by
+ * box_rows rows. Rows past the end read as zero. */
+inline CUtensorMap tensor_map(const void *base, uint64_t columns, uint64_t rows, uint64_t outer, uint32_t box_rows,
+                              uint32_t box_columns = 64) {
   typedef CUresult (*Encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
                              const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
                              CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
@@ -113,10 +126,11 @@ inline CUtensorMap tensor_map(const void *base, uint64_t columns, uint64_t rows,
   CUtensorMap map;
   cuuint64_t sizes[3] = {columns, rows, outer};
   cuuint64_t strides[2] = {columns * 2, columns * rows * 2};
-  cuuint32_t box[3] = {64, box_rows, 1}, steps[3] = {1, 1, 1};
-  CUresult status = encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, (void *)base, sizes, strides, box, steps,
-                           CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  cuuint32_t box[3] = {box_columns, box_rows, 1}, steps[3] = {1, 1, 1};
+  CUresult status =
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, (void *)base, sizes, strides, box, steps,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, box_columns == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) {
     fprintf(stderr, "cuTensorMapEncodeTiled: error %d (columns %llu, rows %llu, outer %llu, box rows %u)\n",
             (int)status, (unsigned long long)columns, (unsigned long long)rows, (unsigned long long)outer, box_rows);

@@ -7,6 +7,7 @@
 #include "cases.h"
 #include "pool.h"
 #include "product_mma.h"
+#include "product_wgmma.h"
 #include "timing.h"
 
 namespace {
@@ -14,7 +15,8 @@ namespace {
 using product_mma::Product;
 
 struct Kernel {
-  const char *workload;
+  const char *workload, *mma;
+  bool transpose_b, persistent, staged;
   int block_m, block_n, block_k, num_warps, num_stages;
   const void *function;
   void (*run)(const Product &);
@@ -26,6 +28,10 @@ template <int block_m, int block_n, int block_k, int num_warps, int num_stages>
 Kernel matmul() {
   using S = product_mma::Shape<block_m, block_n, block_k, num_warps, num_stages, 1>;
   return {"matmul_tiled",
+          "mma",
+          false,
+          false,
+          false,
           block_m,
           block_n,
           block_k,
@@ -42,6 +48,10 @@ template <int block_m, int block_n, int block_k, int num_warps, int num_stages>
 Kernel gated() {
   using S = product_mma::Shape<block_m, block_n, block_k, num_warps, num_stages, 2>;
   return {"glu",
+          "mma",
+          false,
+          false,
+          false,
           block_m,
           block_n,
           block_k,
@@ -54,22 +64,69 @@ Kernel gated() {
           S::shared_bytes};
 }
 
-const Kernel kernels[] = {matmul<128, 128, 64, 8, 3>(), matmul<128, 64, 64, 4, 4>(), matmul<64, 128, 64, 4, 3>(),
-                          gated<128, 64, 64, 8, 3>(), gated<64, 64, 64, 4, 3>(),
-                          matmul<128, 128, 64, 8, 2>(), matmul<64, 64, 64, 4, 3>(), matmul<128, 64, 64, 4, 3>()};
+enum Store { direct, staged };
+enum Grid { one_tile, persistent };
+
+template <int block_m, int block_n, int num_warps, int num_stages, bool transpose_b, Grid grid, Store store>
+Kernel wgmma() {
+  constexpr int block_k = 64;
+  using S = product_wgmma::Shape<block_m, block_n, block_k, num_warps, num_stages, transpose_b, grid == persistent,
+                                 store == staged>;
+  return {"matmul_tiled",
+          "wgmma",
+          transpose_b,
+          grid == persistent,
+          store == staged,
+          block_m,
+          block_n,
+          block_k,
+          num_warps,
+          num_stages,
+          (const void *)product_wgmma::matmul<S>,
+          product_wgmma::run<S>,
+          product_wgmma::num_ctas<S>,
+          S::num_threads,
+          S::shared_bytes};
+}
+
+const Kernel kernels[] = {matmul<128, 128, 64, 8, 3>(),
+                          matmul<128, 64, 64, 4, 4>(),
+                          matmul<64, 128, 64, 4, 3>(),
+                          gated<128, 64, 64, 8, 3>(),
+                          gated<64, 64, 64, 4, 3>(),
+                          matmul<128, 128, 64, 8, 2>(),
+                          matmul<64, 64, 64, 4, 3>(),
+                          matmul<128, 64, 64, 4, 3>(),
+                          wgmma<128, 128, 8, 4, false, one_tile, direct>(),
+                          wgmma<128, 128, 8, 4, false, persistent, staged>(),
+                          wgmma<128, 128, 8, 4, true, one_tile, staged>(),
+                          wgmma<128, 128, 4, 3, false, one_tile, direct>(),
+                          wgmma<128, 256, 8, 3, false, persistent, staged>(),
+                          wgmma<128, 256, 8, 2, false, persistent, direct>(),
+                          wgmma<256, 128, 8, 4, true, persistent, staged>(),
+                          wgmma<256, 128, 8, 3, false, one_tile, direct>(),
+                          wgmma<128, 192, 8, 4, true, persistent, staged>(),
+                          wgmma<64, 128, 4, 4, false, one_tile, direct>(),
+                          wgmma<64, 128, 4, 2, false, one_tile, staged>(),
+                          wgmma<64, 256, 4, 3, true, persistent, staged>()};
+
+/* Of a column that older files do not have. */
+int number_or_0(const Case &c, const char *key) { return c.count(key) ? number(c, key) : 0; }
+bool is_staged(const Case &c) { return c.count("store") && c.at("store") == "staged"; }
 
 const Kernel *find(const Case &c) {
   for (const Kernel &i : kernels)
-    if (c.at("workload") == i.workload && i.block_m == number(c, "block_m") && i.block_n == number(c, "block_n") &&
-        i.block_k == number(c, "block_k") && i.num_warps == number(c, "num_warps") &&
-        i.num_stages == number(c, "num_stages"))
+    if (c.at("workload") == i.workload && c.at("mma") == i.mma && i.transpose_b == number_or_0(c, "transpose_b") &&
+        i.persistent == number_or_0(c, "persistent") && i.staged == is_staged(c) && i.block_m == number(c, "block_m") &&
+        i.block_n == number(c, "block_n") && i.block_k == number(c, "block_k") &&
+        i.num_warps == number(c, "num_warps") && i.num_stages == number(c, "num_stages"))
       return &i;
   return nullptr;
 }
 
 bool fits(const Kernel &i, const Case &c) {
   return number(c, "m") % i.block_m == 0 && number(c, "n") % i.block_n == 0 && number(c, "k") % i.block_k == 0 &&
-         number(c, "n") % product_mma::adding_columns == 0;
+         number(c, "n") % product_mma::adding_columns == 0 && !(i.staged && number(c, "splits") > 1);
 }
 
 /* Uniform between -1 and 1, times `scale`. */
@@ -120,7 +177,7 @@ __device__ __host__ size_t sampled_row(const Product &p, int i) {
 }
 
 /* A thread an element of a sampled row, from the definition. */
-__global__ void reference(Product p, bool is_gated, double *out) {
+__global__ void reference(Product p, bool is_gated, bool transpose_b, double *out) {
   size_t row = sampled_row(p, (int)blockIdx.y), column = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
   if (column >= (size_t)p.n) return;
   const __half *a = p.a + row * (size_t)p.k;
@@ -128,14 +185,17 @@ __global__ void reference(Product p, bool is_gated, double *out) {
   double sums[2] = {0, 0};
   for (int i = 0; i < (is_gated ? 2 : 1); i++)
     for (int k = 0; k < p.k; k++)
-      sums[i] += (double)__half2float(a[k]) * (double)__half2float(p.b[i][matrix + (size_t)k * (size_t)p.n + column]);
+      sums[i] +=
+          (double)__half2float(a[k]) *
+          (double)__half2float(
+              p.b[i][matrix + (transpose_b ? column * (size_t)p.k + (size_t)k : (size_t)k * (size_t)p.n + column)]);
   out[blockIdx.y * (size_t)p.n + column] = is_gated ? sums[0] / (1 + exp(-sums[0])) * sums[1] : sums[0];
 }
 
 /* ||c - expected|| / ||expected|| of sampled rows; NaN stays NaN and fails. */
-double error_of(const Product &p, bool is_gated, Memory &m) {
+double error_of(const Product &p, bool is_gated, bool transpose_b, Memory &m) {
   double *expected = (double *)m.expected.at_least(sampled_rows * (size_t)p.n * 8);
-  reference<<<dim3((unsigned)(p.n + 255) / 256, sampled_rows), 256>>>(p, is_gated, expected);
+  reference<<<dim3((unsigned)(p.n + 255) / 256, sampled_rows), 256>>>(p, is_gated, transpose_b, expected);
   std::vector<double> expect = bench::to_host((const double *)expected, sampled_rows * (size_t)p.n);
   double difference = 0, norm = 0;
   for (int i = 0; i < sampled_rows; i++) {
@@ -189,7 +249,7 @@ int main(int argc, char **argv) {
       fflush(stdout);
       continue;
     }
-    double error = error_of(p, c.at("workload") == "glu", m);
+    double error = error_of(p, c.at("workload") == "glu", kernel->transpose_b, m);
     bool right = error < 2e-3;
     failures += !right;
     Times t = time_runs([&] { kernel->run(p); }, flush, nvml);

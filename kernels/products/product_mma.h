@@ -203,11 +203,15 @@ unsigned num_ctas(const Product &p) {
   return (unsigned)(p.batch * p.splits * (p.m / S::block_m) * (p.n / S::block_n));
 }
 
+inline void run_addition(const Product &p) {
+  if (p.splits > 1)
+    add_splits<<<(unsigned)(p.batch * (p.m / adding_warps) * (p.n / adding_columns)), adding_warps * 32>>>(p);
+}
+
 template <class S>
 void run_matmul(const Product &p) {
   matmul<S><<<num_ctas<S>(p), S::num_threads, S::shared_bytes>>>(p);
-  if (p.splits > 1)
-    add_splits<<<(unsigned)(p.batch * (p.m / adding_warps) * (p.n / adding_columns)), adding_warps * 32>>>(p);
+  run_addition(p);
 }
 
 template <class S>
