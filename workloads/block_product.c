@@ -244,6 +244,10 @@ static void multiply_step(const ftl_block_product *p, int32_t group, const int32
     ftl_mma_shared(p->b, sums[i], p->ring_a, p->ring_b[group + i], p->transpose_b);
     if (p->transpose_a) ftl_transposed_a(p->b);
   }
+}
+
+// Of the oldest step whose tiles are held.
+static void release_step(const ftl_block_product *p, int32_t group) {
   ftl_release(p->b, p->ring_a);
   for (int32_t i = 0; i < p->num_b; i++) ftl_release(p->b, p->ring_b[group + i]);
 }
@@ -275,8 +279,27 @@ static void build_multistage(ftl_block_product *p, ftl_block_product_finish fini
   load_step(p, ahead, ftl_sub(b, p->num_steps, ahead));
   if (p->num_stages == 1) wait_for_step(p, 0);
   multiply_step(p, 0, sums);
+  release_step(p, 0);
   ftl_end_loop(b);
   finish(p, sums, context);
+}
+
+// Whether products are issued before those of the step before are waited for, whose tiles are given back then
+// (CUTLASS's sm90_mma_tma_gmma_ss_warpspecialized). With one stage there is nothing to issue from meanwhile.
+static bool runs_on(const ftl_block_product *p) { return p->num_stages > 1; }
+
+static void consume_steps(const ftl_block_product *p, int32_t group, const int32_t *sums) {
+  ftl_builder *b = p->b;
+  if (runs_on(p)) {
+    wait_for_step(p, group);
+    multiply_step(p, group, sums);
+  }
+  ftl_loop(b, ftl_const(b, runs_on(p) ? 1 : 0), p->num_steps);
+  wait_for_step(p, group);
+  multiply_step(p, group, sums);
+  release_step(p, group);
+  ftl_end_loop(b);
+  if (runs_on(p)) release_step(p, group);
 }
 
 // The consumers of one group: all warps, or a warpgroup of several side by side.
@@ -287,10 +310,7 @@ static void build_consumers(ftl_block_product *p, int32_t group, int32_t num_reg
   ftl_builder *b = p->b;
   ftl_builder_role(b, names[group], p->num_warps / p->groups_n, num_registers);
   declare_sums(p, sums);
-  ftl_loop(b, ftl_const(b, 0), p->num_steps);
-  wait_for_step(p, group);
-  multiply_step(p, group, sums);
-  ftl_end_loop(b);
+  consume_steps(p, group, sums);
   ftl_block_product of_group = *p;
   if (p->groups_n > 1) {
     of_group.column = column_of_group(p, group);
@@ -304,8 +324,10 @@ static void build_specialised(ftl_block_product *p, ftl_block_product_finish fin
   bool reallocates = p->num_warps == MAX_CONSUMER_WARPS;  // what two warpgroups gain is what one gives up
   ftl_builder_role(b, "producer", PRODUCER_WARPS, reallocates ? PRODUCER_REGISTERS : 0);
   declare_rings(p, 0, FIRST_CONSUMER * ((1 << p->groups_n) - 1));
-  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), p->num_steps));
-  load_step(p, i, FTL_ALWAYS);
+  // Consumers that run on take the first step before their loop, and loops of all roles have as many iterations.
+  ftl_expr first = ftl_const(b, runs_on(p) ? 1 : 0);
+  if (runs_on(p)) load_step(p, ftl_const(b, 0), FTL_ALWAYS);
+  load_step(p, ftl_loop_value(b, ftl_loop(b, first, p->num_steps)), FTL_ALWAYS);
   ftl_end_loop(b);
   for (int32_t group = 0; group < p->groups_n; group++)
     build_consumers(p, group, reallocates ? CONSUMER_REGISTERS : 0, finish, context);

@@ -24,10 +24,9 @@ uint8_t ftl_select_producer_flags(const ftl_select *s) {
   return FTL_INST_WARP0;
 }
 
-static void settle_everything(ftl_select *s) {
+static void settle_fills(ftl_select *s) {
   for (int32_t v = 0; v < s->tile->num_values; v++)
     if (s->tile->values[v].role == s->role_idx) ftl_select_settle_fill(s, v);
-  ftl_select_settle_groups(s, NONE, false, NONE);
 }
 
 static int32_t add_loop(ftl_select *s, const ftl_tile_op *op) {
@@ -50,7 +49,8 @@ static void add_entry_by_threads(ftl_select *s, int32_t counter) {
 }
 
 void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
-  settle_everything(s);
+  settle_fills(s);
+  ftl_select_settle_groups_at_loop(s, op);
   ftl_select_keep_addresses_of_loop(s);
   uint8_t flags = ftl_select_producer_flags(s);
   int32_t counter = ftl_select_temp(s, 1);
@@ -69,7 +69,8 @@ void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
 }
 
 void ftl_select_end_loop(ftl_select *s, const ftl_tile_op *op) {
-  settle_everything(s);
+  settle_fills(s);
+  ftl_select_settle_groups_at_end(s, op);
   uint8_t flags = ftl_select_producer_flags(s);
   int32_t counter = s->loop_counter[op->loop_var], more = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_IADD, 1, counter, counter, NONE, NONE)->inst.flags = flags;
@@ -252,7 +253,8 @@ void ftl_select_prologue(ftl_select *s) {
 }
 
 void ftl_select_epilogue(ftl_select *s) {
-  settle_everything(s);
+  settle_fills(s);
+  ftl_select_settle_groups(s, NONE, false, NONE);
   if (s->tile->handout == FTL_TILES_ASKED_LATE) ask_for_tile(s);
   if (s->tile->handout != FTL_TILES_BY_STRIDE)
     ftl_select_add(s, FTL_OP_TILE_WAIT, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE | FTL_EFFECT_PINNED;

@@ -141,6 +141,7 @@ static void wait_together(ftl_select *s, int32_t first) {
 }
 
 void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {
+  s->rings[op->ring].num_waits++;
   bool is_put = ftl_tile_ring_is_put(s->tile, op->ring) && !ftl_select_is_put_across(s->tile, op->ring);
   if (s->copy == FTL_COPY_TMA && is_put) {
     wait_together(s, s->op_idx);
@@ -158,6 +159,7 @@ void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {
 
 void ftl_select_release(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_settle_groups(s, NONE, false, op->ring);
+  s->rings[op->ring].num_releases++;
   // Another role waits for an emptied stage: that stays where the program has it.
   if (ftl_select_is_mbarrier_role(s))
     add_ring_inst(s, FTL_OP_MBAR_RELEASE, op->ring, FTL_EFFECT_FENCE | FTL_EFFECT_PINNED);

@@ -56,14 +56,21 @@ typedef struct ftl_select_ring {
   int32_t held[FTL_SELECT_MAX_HELD];                 // copies by registers: the 16 bytes a lane of each LDG of a stage
   int32_t num_held_values;                           // of these that exist
   ftl_wavefronts held_wavefronts[FTL_SELECT_MAX_HELD];
-  int32_t num_held;  // LDGs of the stage that is in registers
-  bool stage_begun;  // a LOAD since the last COMMIT
+  int32_t num_held;                 // LDGs of the stage that is in registers
+  int32_t num_waits, num_releases;  // of fills, so far in the program
+  bool stage_begun;                 // a LOAD since the last COMMIT
 } ftl_select_ring;
 
 // A group of wgmmas that was committed and not yet waited for.
 typedef struct ftl_select_group {
   int32_t dst, a, ring, ring_a;  // values and rings it uses
+  int32_t fill, fill_a;          // of these rings: the fills that the role had waited for, the last of which it reads
 } ftl_select_group;
+
+typedef struct ftl_select_groups {
+  ftl_select_group of[FTL_SELECT_MAX_GROUPS];
+  int32_t count;
+} ftl_select_groups;
 
 // A table's entry that a register holds, or those of a tile's pages, one a lane: then the addresses of the pages.
 typedef struct ftl_select_lookup_entry {
@@ -99,8 +106,8 @@ typedef struct ftl_select {
   int32_t stored;   // of plain code: the registers of all stores so far have been read; NONE: there are none
   bool in_turns;    // row-wise operations work on slab `turn` alone: row_turns.c
   int32_t turn;
-  ftl_select_group groups[FTL_SELECT_MAX_GROUPS];
-  int32_t num_groups;
+  ftl_select_groups groups;                                  // in flight, the oldest first
+  ftl_select_groups groups_at_loop[FTL_TILE_MAX_LOOP_VARS];  // that were when the loop began, and may be in each step
   bool is_short_of_registers;  // operands of wgmmas have the fewest beside them that they can do with
   bool serial_wgmma;           // each is waited for before the next: registers do not suffice for more in flight
   ftl_select_lookup_entry lookups[FTL_SELECT_MAX_LOOKUPS];  // in the order of the program
@@ -144,9 +151,12 @@ int32_t ftl_select_barrier_id(const ftl_tile_program *tile, int32_t named_barrie
 void ftl_select_named_barrier(ftl_select *s, const ftl_tile_op *op);
 // Orders shared memory among the lanes of each warp (WARPSYNC).
 void ftl_select_warp_sync(ftl_select *s);
-// Waits for wgmmas that accumulate in `value` (or, if it is to be written, read it) or read `ring`; -1: neither; both
-// -1: all.
+// Waits for wgmmas that accumulate in `value` (or, if it is to be written, read it) or read the oldest stage of `ring`
+// that the role holds; -1: neither; both -1: all.
 void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t ring);
+// Of the groups in flight where a loop begins, or a step of it ends: waits for those that may not go on being so.
+void ftl_select_settle_groups_at_loop(ftl_select *s, const ftl_tile_op *loop);
+void ftl_select_settle_groups_at_end(ftl_select *s, const ftl_tile_op *end);
 // Whether a sum over rows follows that takes this operation's product into its first addition (FFMA; -fmad=true).
 bool ftl_select_contracts(const ftl_select *s, int32_t op_idx);
 // Packs the 16 columns of fp32 accumulators of operand block `block` to 16 bits.

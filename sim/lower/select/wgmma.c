@@ -21,23 +21,61 @@ static void add_fence(ftl_select *s, ftl_opcode opcode, int32_t arg) {
   inst->effects = FTL_EFFECT_FENCE;
 }
 
-static void drop_groups(ftl_select *s, int32_t count) {
-  s->num_groups -= count;
-  for (int32_t i = 0; i < s->num_groups; i++) s->groups[i] = s->groups[i + count];
+static void drop_groups(ftl_select_groups *groups, int32_t count) {
+  groups->count -= count;
+  for (int32_t i = 0; i < groups->count; i++) groups->of[i] = groups->of[i + count];
 }
 
-static bool uses(const ftl_select_group *group, int32_t value, bool writes, int32_t ring) {
+static bool uses(const ftl_select *s, const ftl_select_group *group, int32_t value, bool writes, int32_t ring) {
   if (value == NONE && ring == NONE) return true;
   if (value != NONE && (group->dst == value || (writes && group->a == value))) return true;
-  return ring != NONE && (group->ring == ring || group->ring_a == ring);
+  if (ring == NONE) return false;
+  int32_t oldest = s->rings[ring].num_releases + 1;
+  return (group->ring == ring && group->fill <= oldest) || (group->ring_a == ring && group->fill_a <= oldest);
 }
 
 void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t ring) {
-  int32_t youngest = s->num_groups - 1;
-  while (youngest >= 0 && !uses(&s->groups[youngest], value, writes, ring)) youngest--;
+  int32_t youngest = s->groups.count - 1;
+  while (youngest >= 0 && !uses(s, &s->groups.of[youngest], value, writes, ring)) youngest--;
   if (youngest < 0) return;
-  add_fence(s, FTL_OP_WGMMA_WAIT, s->num_groups - 1 - youngest);
-  drop_groups(s, youngest + 1);
+  add_fence(s, FTL_OP_WGMMA_WAIT, s->groups.count - 1 - youngest);
+  drop_groups(&s->groups, youngest + 1);
+}
+
+// Whether each step of the loop waits for another fill of the ring before it gives one back, so that the role holds as
+// many at its end as at its begin.
+static bool goes_on_holding(const ftl_select *s, const ftl_tile_op *loop, int32_t ring) {
+  if (ring < 0 || s->rings[ring].num_waits == s->rings[ring].num_releases) return false;
+  int32_t depth = 0;
+  for (const ftl_tile_op *op = loop; depth > 0 || op == loop; op++) {
+    depth += (op->kind == FTL_TILE_LOOP) - (op->kind == FTL_TILE_END_LOOP);
+    if (op->ring == ring && (op->kind == FTL_TILE_WAIT || op->kind == FTL_TILE_RELEASE))
+      return depth == 1 && op->kind == FTL_TILE_WAIT;
+  }
+  return false;
+}
+
+void ftl_select_settle_groups_at_loop(ftl_select *s, const ftl_tile_op *loop) {
+  bool all_go_on = true;
+  for (int32_t i = 0; i < s->groups.count; i++) all_go_on &= goes_on_holding(s, loop, s->groups.of[i].ring);
+  if (!all_go_on) ftl_select_settle_groups(s, NONE, false, NONE);
+  s->groups_at_loop[loop->loop_var] = s->groups;
+}
+
+// How many fills of a ring the role has waited for since the one that a group reads.
+static int32_t fills_since(const ftl_select *s, int32_t ring, int32_t fill) {
+  return ring < 0 ? 0 : s->rings[ring].num_waits - fill;
+}
+
+void ftl_select_settle_groups_at_end(ftl_select *s, const ftl_tile_op *end) {
+  const ftl_select_groups *before = &s->groups_at_loop[end->loop_var];
+  bool same = before->count == s->groups.count;
+  for (int32_t i = 0; same && i < before->count; i++) {
+    const ftl_select_group *was = &before->of[i], *is = &s->groups.of[i];
+    same = was->dst == is->dst && was->a == is->a && was->ring == is->ring && was->ring_a == is->ring_a &&
+           fills_since(s, is->ring, is->fill) == 0 && fills_since(s, is->ring_a, is->fill_a) == 0;
+  }
+  if (!same) ftl_select_settle_groups(s, NONE, false, NONE);
 }
 
 // Matrix descriptors: an address's bits 4 to 17 with the strides around them, in uniform registers. Lean code moves
@@ -93,7 +131,7 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
                     s->tile->values[op->dst].name);
     return;
   }
-  if (s->num_groups == FTL_SELECT_MAX_GROUPS) ftl_select_settle_groups(s, s->groups[0].dst, false, NONE);
+  if (s->groups.count == FTL_SELECT_MAX_GROUPS) ftl_select_settle_groups(s, s->groups.of[0].dst, false, NONE);
   int32_t parts = (tiles * TILE_COLUMNS + MAX_N - 1) / MAX_N;
   if (!s->serial_wgmma) add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
   for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
@@ -107,6 +145,11 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
   dst->zero_pending = false;
   if (s->serial_wgmma) return;
   add_fence(s, FTL_OP_WGMMA_COMMIT, 0);
-  s->groups[s->num_groups++] =
-      (ftl_select_group){op->dst, op->ring_a < 0 ? op->a.value : NONE, op->ring, op->ring_a < 0 ? NONE : op->ring_a};
+  bool a_is_shared = op->ring_a >= 0;
+  s->groups.of[s->groups.count++] = (ftl_select_group){.dst = op->dst,
+                                                       .a = a_is_shared ? NONE : op->a.value,
+                                                       .ring = op->ring,
+                                                       .ring_a = a_is_shared ? op->ring_a : NONE,
+                                                       .fill = s->rings[op->ring].num_waits,
+                                                       .fill_a = a_is_shared ? s->rings[op->ring_a].num_waits : 0};
 }

@@ -55,6 +55,41 @@ Test(unit_lower_products, warpgroups_side_by_side_are_proved) {
   programs_fini(&p);
 }
 
+// Instructions of a product's consumers, from the first that the CTA issues: a letter each. W: wgmma, its wait with the
+// groups left; R: a stage given back; ( ): a loop.
+static void consumer_text(const char *parameters, char *text) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_launch(&p, "h200", "matmul_tiled", parameters, 0, &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  for (int64_t cta = 0; cta < p.tile->num_ctas; cta++)
+    cr_assert_eq(ftl_checker_prove(p.warps, cta, &error), FTL_OK, "%s", error.message);
+  const ftl_warp_role *role = &p.warps->roles[1];
+  for (int32_t i = 0; i < role->num_insts; i++) {
+    const ftl_warp_inst *inst = &p.warps->insts[role->first_inst + i];
+    char letter = inst->opcode == FTL_OP_WGMMA          ? 'W'
+                  : inst->opcode == FTL_OP_MBAR_RELEASE ? 'R'
+                  : inst->opcode == FTL_OP_LOOP         ? '('
+                  : inst->opcode == FTL_OP_END_LOOP     ? ')'
+                                                        : 0;
+    if (letter) *text++ = letter;
+    if (inst->opcode == FTL_OP_WGMMA_WAIT) *text++ = (char)('0' + inst->arg);
+  }
+  *text = 0;
+  programs_fini(&p);
+}
+
+// Two k steps of 16 a stage. The stages of a step (A's and B's) are given back behind the products of the next, with
+// these in flight; those of the last behind the loop. With one stage nothing runs on.
+Test(unit_lower_products, products_run_on_while_the_last_ones_are_waited_for) {
+  char text[256];
+#define RUN_ON "m=64 n=64 k=128 block_m=64 block_n=64 block_k=32 num_warps=4 mma=wgmma copy=tma "
+  consumer_text(RUN_ON "num_stages=2", text);
+  cr_expect_str_eq(text, "WW(WW1RR)0RR");
+  consumer_text(RUN_ON "num_stages=1", text);
+  cr_expect_str_eq(text, "(WW0RR)");
+}
+
 // What no chip of the list lacks is proved; elsewhere the reason names the type.
 static void prove_where_there_is(const char *parameters, const char *type) {
   int num_proved = 0;
