@@ -5,6 +5,10 @@
 
 enum { FIRST_CONSUMER = 1 << 1 };  // of the roles of a kernel with a producer
 enum { PRODUCER_WARPS = 4, PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240, MAX_CONSUMER_WARPS = 8 };
+// A tile of C that leaves in pieces: of 32 columns (16 where these are not whole), two of which may be under way
+// (kernels/products/product_wgmma.h); of fewer where shared memory (227 KB where there is wgmma, less what barriers and
+// alignment take) does not hold as much beside the stages, as cuBLAS's 320 x 128 tiles.
+enum { PIECE_COLUMNS = 32, SMALL_PIECE_COLUMNS = 16, PIECE_BUFFERS = 2, MAX_SHARED_BYTES = (227 - 2) * 1024 };
 enum { GROUP_COLUMNS = 16, VECTOR_BYTES = 16, MMA_K_BYTES = 32 };
 
 ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
@@ -31,7 +35,9 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
       .handout = ftl_spec_handout(spec),
       .has_producer = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_TMA,
       .num_b = 1,
+      .ring_c = -1,
   };
+  p.stages_c = v[FTL_PARAM_store] == FTL_SPEC_STORE_STAGED;
   p.tiles_m = ftl_divide_up(p.m, p.block_m);
   p.tiles_n = ftl_divide_up(p.n, p.block_n);
   p.cluster = ftl_spec_cluster(spec);
@@ -100,6 +106,13 @@ ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product
   if (p->tile_strip % side != 0)
     return ftl_error_set(error, FTL_BAD_INPUT, "tile_strip=%lld: a multiple of %d, as many tiles as a cluster has",
                          (long long)p->tile_strip, side);
+  bool whole = p->block_n / p->groups_n % SMALL_PIECE_COLUMNS == 0 && p->num_splits == 1;
+  bool packs = ftl_dtype_bytes(p->dtype) == 2 && p->sum_dtype == FTL_FP32;
+  if (p->stages_c && (!p->has_producer || !whole || !packs))
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "store=staged: pieces of %d columns leave by TMA here, which needs mma=wgmma copy=tma, whole "
+                         "pieces of each group's columns, 16-bit types, acc_dtype=fp32 and splits=1",
+                         SMALL_PIECE_COLUMNS);
   if (p->persistent && !p->has_producer)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "persistent: CTAs that walk several tiles need mma=wgmma copy=tma here");
@@ -302,6 +315,21 @@ static void consume_steps(const ftl_block_product *p, int32_t group, const int32
   if (runs_on(p)) release_step(p, group);
 }
 
+static bool pieces_fit(const ftl_block_product *p, int32_t columns, int32_t num_buffers) {
+  int64_t of_stage = (int64_t)(p->block_m + p->num_b * p->block_n) * p->block_k, of_c = (int64_t)p->block_m * columns;
+  int64_t numbers = p->num_stages * of_stage + p->groups_n * num_buffers * of_c;
+  return numbers * ftl_dtype_bytes(p->dtype) <= MAX_SHARED_BYTES;
+}
+
+// Where a group's tile of C waits to be stored.
+static int32_t declare_pieces(const ftl_block_product *p, int32_t group) {
+  static const char *const names[] = {"c", "c2"};
+  int32_t role = 1 + group, columns = PIECE_COLUMNS, num_buffers = PIECE_BUFFERS;
+  if (!pieces_fit(p, columns, num_buffers)) num_buffers = 1;
+  if (!pieces_fit(p, columns, num_buffers) || columns_of_group(p) % columns != 0) columns = SMALL_PIECE_COLUMNS;
+  return ftl_builder_ring(p->b, names[group], p->dtype, p->block_m, columns, num_buffers, role, 1 << role);
+}
+
 // The consumers of one group: all warps, or a warpgroup of several side by side.
 static void build_consumers(ftl_block_product *p, int32_t group, int32_t num_registers, ftl_block_product_finish finish,
                             const void *context) {
@@ -312,6 +340,7 @@ static void build_consumers(ftl_block_product *p, int32_t group, int32_t num_reg
   declare_sums(p, sums);
   consume_steps(p, group, sums);
   ftl_block_product of_group = *p;
+  if (p->stages_c) of_group.ring_c = declare_pieces(p, group);
   if (p->groups_n > 1) {
     of_group.column = column_of_group(p, group);
     of_group.block_n = columns_of_group(p);

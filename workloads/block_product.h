@@ -23,12 +23,14 @@ typedef struct ftl_block_product {
   ftl_dtype dtype, sum_dtype;
   ftl_cluster_shape cluster;  // tiles_m and tiles_n are multiples of its sides: tiles outside of C are empty
   bool transpose_a, transpose_b, m_first, persistent, has_producer;
+  bool stages_c;  // a tile of C leaves in pieces, through ring_c
   ftl_tile_handout handout;
   // Set by the workload.
   ftl_builder *b;
   int32_t num_b, a, of_b[FTL_PRODUCT_MAX_B];  // tensors
   // Set by ftl_block_product_build.
   int32_t ring_a, ring_b[FTL_PRODUCT_MAX_B];
+  int32_t ring_c;                                                 // of the group that finishes, or -1
   ftl_expr batch_idx, split, row, column, first_step, num_steps;  // of a CTA
 } ftl_block_product;
 

@@ -57,6 +57,7 @@ enum {
   FTL_ELEMENTWISE_EAGER_EINSUM
 };
 enum { FTL_ACTIVATION_SILU, FTL_ACTIVATION_GELU, FTL_ACTIVATION_RELU, FTL_ACTIVATION_SIGMOID };
+enum { FTL_SPEC_STORE_DIRECT, FTL_SPEC_STORE_STAGED };
 enum { FTL_SPEC_COPY_AUTO, FTL_SPEC_COPY_LDG, FTL_SPEC_COPY_CP_ASYNC, FTL_SPEC_COPY_TMA };
 enum { FTL_SPEC_MMA_AUTO, FTL_SPEC_MMA_MMA, FTL_SPEC_MMA_WGMMA };
 enum { FTL_ORDER_M_FIRST, FTL_ORDER_HEAD_FIRST, FTL_ORDER_N_FIRST };
@@ -158,7 +159,7 @@ enum { FTL_MAX_LAUNCHES = 24 };
 #define FTL_TAKES_MATRICES                                                                                      \
   (FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) | FTL_TAKES(transpose_b) |               \
    FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(block_k) | FTL_TAKES(fused) | FTL_TAKES(activation) | \
-   FTL_TAKES(acc_dtype) | FTL_TAKES(tile_strip) | FTL_TAKES(groups_n))
+   FTL_TAKES(acc_dtype) | FTL_TAKES(tile_strip) | FTL_TAKES(groups_n) | FTL_TAKES(store))
 #define FTL_TAKES_PAGES (FTL_TAKES(page_size) | FTL_TAKES(page_layout) | FTL_TAKES(prefix))
 #define FTL_TAKES_TREE (FTL_TAKES(tree) | FTL_TAKES(parents))
 #define FTL_TAKES_MASK (FTL_TAKES(mask) | FTL_TAKES(mask_block) | FTL_TAKES(mask_width) | FTL_TAKES(mask_bits))

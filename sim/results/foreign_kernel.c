@@ -256,6 +256,8 @@ static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_err
   snprintf(cluster, sizeof cluster, "%dx%d", turned ? name.cluster_columns : name.cluster_rows,
            turned ? name.cluster_rows : name.cluster_columns);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_cluster, cluster, error);
+  // 16 KB of its shared memory are no stages, and no kernel stores by STG (launch__shared_mem_per_block).
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_store, "staged", error);
   bool m_first = turned == (name.direction == 'h');
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_tile_order, m_first ? "m_first" : "n_first", error);
   return status == FTL_OK ? set_instructions(spec, "wgmma", "tma", error) : status;

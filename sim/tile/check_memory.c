@@ -130,7 +130,8 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_ring *ring = &check->program->rings[op->ring];
   bool is_mine = ring->producer == check->role_idx || (ring->consumers_mask >> check->role_idx & 1) != 0;
   if (!is_mine) return ftl_check_fail(check, "ring %s is not one of this role's", ring->name);
-  if (op->ring_row < 0 || op->ring_row + op->ref.rows > ring->rows || op->ref.columns > ring->columns ||
+  bool in_pieces = op->ref.columns > ring->columns && op->ring_row == 0;
+  if (op->ring_row < 0 || op->ring_row + op->ref.rows > ring->rows || (op->ref.columns > ring->columns && !in_pieces) ||
       ftl_dtype_bytes(check->program->tensors[op->ref.tensor].dtype) > ftl_dtype_bytes(ring->dtype))
     return ftl_check_fail(check, "ring %s is too small to stage the tile", ring->name);
   return FTL_OK;

@@ -265,7 +265,8 @@ typedef enum ftl_tile_op_kind {
                        //   positive (fragments): dst <- 0 where a is below
   FTL_TILE_STORE,      // ref <- a (rounded to the tensor's dtype); through ring `ring` as staging if >= 0, else direct.
                        //   through its rows from ring_row on. The staging ring must be the role's own and idle (every
-  //   committed stage released), or one that another role fills, all of whose stages the role holds.
+  //   committed stage released), or one that another role fills, all of whose stages the role holds. A
+  //   ring of a part of the columns stages them piece after piece, through its stages in turn.
   //   Row-wise tiles: direct. A role of one group; STORE_ROWS stores the first group's copy.
   FTL_TILE_ATOMIC_ADD,    // ref (fp32) += a (fp32 TILE held as fragments): other CTAs add to the same elements, in any
                           //   order. Lanes add adjacent words, whichever elements their registers hold, as long as

@@ -4,7 +4,10 @@
 
 #define NONE FTL_NO_VALUE
 enum { LINE_BYTES = 128, HALF_ROWS = 8, TILE_COLUMNS = 8 };
+enum { STSM_BYTES = 16, STSM_WAVEFRONTS = 4 };  // of a lane; 512 bytes, 128 a cycle
 enum { PACKED_REGISTERS = FTL_SLAB_ROWS * FTL_OPERAND_COLUMNS / 2 / FTL_WARP_LANES };  // of a lane, a 16 x 16 block
+
+static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
 
 int32_t ftl_select_row_predicate(ftl_select *s, const ftl_tile_ref *ref) {
   if (!ftl_select_is_ragged(s, ref)) return NONE;
@@ -53,6 +56,69 @@ static int32_t staging_address(ftl_select *s, int32_t base, int32_t num_accesses
   return address;
 }
 
+static void add_proxy_fence(ftl_select *s) {
+  ftl_draft_inst *fence = ftl_select_add(s, FTL_OP_FENCE_PROXY, 1, NONE, NONE, NONE, NONE);
+  fence->effects = FTL_EFFECT_FENCE;
+}
+
+// A box of the ring's stage, by one thread.
+static void add_tma_store(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_t column_byte, int32_t bytes) {
+  ftl_draft_inst *store = ftl_select_add(s, FTL_OP_TMA_STORE, 1, NONE, s->tensor_pointer[op->ref.tensor], NONE, NONE);
+  store->inst.access = ftl_select_access(
+      s,
+      (ftl_access){
+          .ref = ref, .num_rows = (uint16_t)op->ref.rows, .row_step = 1, .column_byte = column_byte, .bytes = bytes});
+  store->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1;
+  store->inst.arg = (uint16_t)op->ring;
+  store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+}
+
+// Until all but `num_left` of its boxes have been read.
+static void wait_for_boxes(ftl_select *s, int32_t num_left) {
+  ftl_draft_inst *wait = ftl_select_add(s, FTL_OP_TMA_STORE_WAIT, 1, NONE, NONE, NONE, NONE);
+  wait->inst.arg = (uint16_t)num_left;
+  wait->inst.flags = FTL_INST_WARP0;
+  wait->effects = FTL_EFFECT_FENCE;
+}
+
+// ---- in pieces ----
+// One STSM.x4 a 16 x 16 block of each slab; its address is kept, and a buffer an immediate away.
+static void write_piece(ftl_select *s, const ftl_tile_op *op, int32_t first_block, int32_t num_blocks) {
+  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
+    for (int32_t block = first_block; block < first_block + num_blocks; block++) {
+      ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STS, 1, NONE, packed_block(s, op->a.value, slab, block),
+                                             s->rings[op->ring].write_address, NONE);
+      store->inst.arg = STSM_BYTES;
+      store->effects = FTL_EFFECT_MEMORY;
+      ftl_select_set_wavefronts(store, (ftl_wavefronts){STSM_WAVEFRONTS, STSM_WAVEFRONTS});
+    }
+}
+
+// A piece of the columns after the other (CUTLASS's sm90_epilogue_tma_warpspecialized): the buffer is free when its
+// last store but those of the other buffers has read it, which one thread sees and a barrier tells; a barrier again
+// when all have written and made it visible to TMA.
+static void store_in_pieces(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_shared_layout *layout = &s->layouts[op->ring];
+  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
+  if (s->copy != FTL_COPY_TMA || op->ref.row_end != FTL_TENSOR_END) {
+    ftl_select_fail(s, "ring %s stages a part of the columns, which leave by TMA only", s->tile->rings[op->ring].name);
+    return;
+  }
+  ftl_select_staging_offsets(s, op->ring);
+  uint16_t ref = ftl_select_ref(s, &op->ref);
+  ftl_select_add_tile(s, ref, FTL_INST_WARP0);
+  for (int32_t column = 0; column < op->ref.columns; column += layout->columns) {
+    wait_for_boxes(s, s->tile->rings[op->ring].num_stages - 1);
+    ftl_select_barrier(s);
+    write_piece(s, op, column / FTL_OPERAND_COLUMNS, layout->columns / FTL_OPERAND_COLUMNS);
+    add_proxy_fence(s);
+    ftl_select_barrier(s);
+    add_tma_store(s, op, ref, column * element_bytes,
+                  min_int(layout->columns, op->ref.columns - column) * element_bytes);
+  }
+}
+
+// ---- whole ----
 // `fills`: the ring whose stage being filled this is; FTL_NO_RING for staging.
 static void write_fragments(ftl_select *s, const ftl_tile_op *op, uint8_t fills) {
   const ftl_select_value *a = &s->values[op->a.value];
@@ -112,31 +178,18 @@ static void copy_out_by_tma(ftl_select *s, const ftl_tile_op *op) {
   int32_t box_bytes = layout->block_columns * layout->element_bytes;
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, FTL_INST_WARP0);
-  for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
-    ftl_draft_inst *store = ftl_select_add(s, FTL_OP_TMA_STORE, 1, NONE, s->tensor_pointer[op->ref.tensor], NONE, NONE);
-    store->inst.access =
-        ftl_select_access(s, (ftl_access){.ref = ref,
-                                          .num_rows = (uint16_t)op->ref.rows,
-                                          .row_step = 1,
-                                          .column_byte = byte,
-                                          .bytes = row_bytes - byte < box_bytes ? row_bytes - byte : box_bytes});
-    store->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1;
-    store->inst.arg = (uint16_t)op->ring;
-    store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
-  }
-  ftl_draft_inst *wait = ftl_select_add(s, FTL_OP_TMA_STORE_WAIT, 1, NONE, NONE, NONE, NONE);
-  wait->inst.flags = FTL_INST_WARP0;
-  wait->effects = FTL_EFFECT_FENCE;
-}
-
-static void add_proxy_fence(ftl_select *s) {
-  ftl_draft_inst *fence = ftl_select_add(s, FTL_OP_FENCE_PROXY, 1, NONE, NONE, NONE, NONE);
-  fence->effects = FTL_EFFECT_FENCE;
+  for (int32_t byte = 0; byte < row_bytes; byte += box_bytes)
+    add_tma_store(s, op, ref, byte, min_int(box_bytes, row_bytes - byte));
+  wait_for_boxes(s, 0);
 }
 
 // The kernels of kernels/attention, which plain code stands for, store with the threads whatever loads their tiles; a
 // bulk copy cannot end before the tensor does.
 static void store_staged(ftl_select *s, const ftl_tile_op *op) {
+  if (op->ref.columns > s->layouts[op->ring].columns) {
+    store_in_pieces(s, op);
+    return;
+  }
   bool by_tma = s->copy == FTL_COPY_TMA && !s->plain_code && op->ref.row_end == FTL_TENSOR_END;
   ftl_select_staging_offsets(s, op->ring);
   if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
@@ -167,8 +220,6 @@ static ftl_access fragment_access(const ftl_select *s, const ftl_tile_op *op, ui
       ftl_select_warp_columns(s, op->a.value) * ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
   return access;
 }
-
-static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
 
 static void store_direct(ftl_select *s, const ftl_tile_op *op) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);

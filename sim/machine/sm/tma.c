@@ -151,7 +151,8 @@ static void finish_copy(ftl_sm *sm, int32_t index, int64_t now) {
   if (tma->num_copies-- == SM_MAX_COPIES) open_pipes(sm, sm->floor);
   for (int32_t i = index; i < tma->num_copies; i++) tma->copies[i] = tma->copies[i + 1];
   if (copy.is_store) {
-    if (--copy.warp->tma_stores == 0 && copy.warp->blocked == SM_ON_TMA_STORE) ftl_sm_warp_retry(sm, copy.warp, now);
+    copy.warp->tma_stores--;
+    if (copy.warp->blocked == SM_ON_TMA_STORE) ftl_sm_warp_retry(sm, copy.warp, now);
     ftl_sm_outstanding_done(sm, copy.warp, now);
   } else {
     sm->stages[copy.stage].pending_lines--;

@@ -50,7 +50,7 @@ static wait special_wait(const ftl_sm *sm, const sm_warp *w, wait so_far) {
       return later_of(so_far, ftl_sm_gmma_ready(sm, w), op->kind == SM_WGMMA ? FTL_STALL_GMMA : FTL_STALL_BARRIER,
                       SM_ON_GMMA);
     case SM_TMA_STORE_WAIT:
-      return w->tma_stores > 0 ? (wait){SM_NEVER, FTL_STALL_LONG_SCOREBOARD, SM_ON_TMA_STORE} : so_far;
+      return w->tma_stores > w->op->arg ? (wait){SM_NEVER, FTL_STALL_LONG_SCOREBOARD, SM_ON_TMA_STORE} : so_far;
     default:
       return so_far;
   }

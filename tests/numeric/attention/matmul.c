@@ -128,7 +128,8 @@ Test(numeric_matmul, clusters_that_share_tiles_give_the_product) {
 
 // Each of two warpgroups has all rows of a tile and half of its columns.
 Test(numeric_matmul, warpgroups_side_by_side_give_the_product) {
-  static const char *const more[] = {"", "persistent=1", "splits=3", "persistent=1 cluster=2x2"};
+  static const char *const more[] = {"", "persistent=1", "splits=3", "persistent=1 cluster=2x2",
+                                     "persistent=1 store=staged"};
   static const char *const sizes[] = {"m=72 n=136 k=96", "m=200 n=32 k=224"};
   char params[256];
   for (size_t i = 0; i < COUNT(more); i++)
@@ -140,6 +141,20 @@ Test(numeric_matmul, warpgroups_side_by_side_give_the_product) {
                  transposed & 1, transposed >> 1, sizes[s], more[i]);
         prove(params);
       }
+}
+
+// Two pieces of 32 columns, or three of 16; of the matrix with 40 columns the last is cut.
+Test(numeric_matmul, pieces_of_c_give_the_product) {
+  static const char *const tiles[] = {"block_n=64", "block_n=48"};
+  static const char *const sizes[] = {"m=136 n=72 k=96", "m=72 n=40 k=224"};
+  char params[256];
+  for (size_t t = 0; t < COUNT(tiles); t++)
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+      snprintf(params, sizeof params,
+               "batch=2 block_m=64 block_k=32 mma=wgmma copy=tma num_warps=4 persistent=1 store=staged %s %s", tiles[t],
+               sizes[s]);
+      prove(params);
+    }
 }
 
 Test(numeric_matmul, splits_of_k_add_up_to_the_product) {

@@ -147,3 +147,20 @@ Test(timing_sm_tma, a_store_is_waited_for_until_it_is_read) {
   }
   rig_destroy(r);
 }
+
+// Two stores of 2 lines, issued at 0 and 3 (issue cost 3): their lines are read at 40, 41 and 43, 44. The wait for both
+// issues at 45, that for all but one of them at 42.
+Test(timing_sm_tma, all_but_some_stores_are_waited_for) {
+  for (int left = 0; left < 2; left++) {
+    rig *r = rig_create(1);
+    uint16_t access = rig_access(r, 0, 2);
+    rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;
+    rig_add(r, FTL_OP_TMA_STORE, -1, -1)->access = access;
+    rig_add(r, FTL_OP_TMA_STORE, -1, -1)->access = access;
+    rig_add(r, FTL_OP_TMA_STORE_WAIT, -1, -1)->arg = (uint16_t)left;
+    rig_add(r, FTL_OP_EXIT, -1, -1);
+    rig_run(r, 1);
+    cr_expect_eq(rig_cycle(r, 0, 3, 0), left == 0 ? 45 : 42, "%d left: %lld", left, (long long)rig_cycle(r, 0, 3, 0));
+    rig_destroy(r);
+  }
+}

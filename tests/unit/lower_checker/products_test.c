@@ -56,7 +56,7 @@ Test(unit_lower_products, warpgroups_side_by_side_are_proved) {
 }
 
 // Instructions of a product's consumers, from the first that the CTA issues: a letter each. W: wgmma, its wait with the
-// groups left; R: a stage given back; ( ): a loop.
+// groups left; R: a stage given back; P: the wait for pieces of C with the pieces left; T: a piece stored; ( ): a loop.
 static void consumer_text(const char *parameters, char *text) {
   programs p;
   ftl_error error = {0};
@@ -69,11 +69,16 @@ static void consumer_text(const char *parameters, char *text) {
     const ftl_warp_inst *inst = &p.warps->insts[role->first_inst + i];
     char letter = inst->opcode == FTL_OP_WGMMA          ? 'W'
                   : inst->opcode == FTL_OP_MBAR_RELEASE ? 'R'
+                  : inst->opcode == FTL_OP_TMA_STORE    ? 'T'
                   : inst->opcode == FTL_OP_LOOP         ? '('
                   : inst->opcode == FTL_OP_END_LOOP     ? ')'
                                                         : 0;
     if (letter) *text++ = letter;
     if (inst->opcode == FTL_OP_WGMMA_WAIT) *text++ = (char)('0' + inst->arg);
+    if (inst->opcode == FTL_OP_TMA_STORE_WAIT) {
+      *text++ = 'P';
+      *text++ = (char)('0' + inst->arg);
+    }
   }
   *text = 0;
   programs_fini(&p);
@@ -88,6 +93,18 @@ Test(unit_lower_products, products_run_on_while_the_last_ones_are_waited_for) {
   cr_expect_str_eq(text, "WW(WW1RR)0RR");
   consumer_text(RUN_ON "num_stages=1", text);
   cr_expect_str_eq(text, "(WW0RR)");
+}
+
+// 64 columns in two pieces of 32, or 48 in three of 16: each waits until all but the last before it was read.
+Test(unit_lower_products, a_staged_tile_leaves_in_pieces) {
+  char text[256];
+  consumer_text(RUN_ON "num_stages=2 store=staged", text);
+  cr_expect_str_eq(text, "WW(WW1RR)0RRP1TP1T");
+  consumer_text(
+      "m=128 n=96 k=128 block_m=64 block_n=48 block_k=32 num_warps=4 mma=wgmma copy=tma num_stages=2 "
+      "persistent=1 store=staged",
+      text);
+  cr_expect_str_eq(text, "WW(WW1RR)0RRP1TP1TP1T");
 }
 
 // What no chip of the list lacks is proved; elsewhere the reason names the type.

@@ -66,6 +66,46 @@ Test(unit_workloads_matmul_tiled, a_strip_holds_whole_clusters) {
   cr_expect_str_eq(error.message, "tile_strip=3: a multiple of 2, as many tiles as a cluster has");
 }
 
+// 3 stages of (320 + 128) x 64 numbers are 168 KB. Two groups of 320 rows: two buffers of 32 columns each are 80 KB,
+// one 40 KB, of which 57 are left. With 4 stages of 256 x 128 tiles (192 KB) two buffers are 32 KB, and 33 are left;
+// with 5 of 192 x 128 (200 KB) of two groups one of 32 columns is 24 KB, and 25 are left.
+Test(unit_workloads_matmul_tiled, pieces_of_c_are_what_shared_memory_holds) {
+  static const struct {
+    const char *params;
+    int32_t columns, buffers;
+  } cases[] = {{"m=320 n=128 block_m=320 block_n=128 num_stages=3 groups_n=2", 32, 1},
+               {"m=256 n=128 block_m=256 block_n=128 num_stages=4", 32, 2},
+               {"m=192 n=128 block_m=192 block_n=128 num_stages=5 groups_n=2", 32, 1},
+               {"m=192 n=160 block_m=128 block_n=144 num_stages=2", 16, 2}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char params[128];
+    ftl_tile_program *program;
+    ftl_error error = {0};
+    snprintf(params, sizeof params, "num_warps=8 store=staged %s", cases[i].params);
+    cr_assert_eq(build(params, &program, &error), FTL_OK, "%s: %s", params, error.message);
+    const ftl_ring *c = &program->rings[program->num_rings - 1];
+    cr_expect_eq(c->columns, cases[i].columns, "%s: %d columns", params, c->columns);
+    cr_expect_eq(c->num_stages, cases[i].buffers, "%s: %d buffers", params, c->num_stages);
+    ftl_tile_program_destroy(program);
+  }
+}
+
+Test(unit_workloads_matmul_tiled, pieces_of_c_leave_by_tma_whole_and_unsplit) {
+  static const char *const refused[] = {"m=64 n=64 block_m=64 block_n=40", "m=64 n=64 k=128 block_m=64 splits=2",
+                                        "m=64 n=64 block_m=64 copy=cp_async", "m=64 n=64 block_m=64 dtype=fp8_e4m3",
+                                        "m=64 n=64 block_m=64 acc_dtype=fp16"};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    char params[128];
+    ftl_tile_program *program;
+    ftl_error error = {0};
+    snprintf(params, sizeof params, "num_warps=4 store=staged %s", refused[i]);
+    cr_assert_eq(build(params, &program, &error), FTL_INFEASIBLE, "%s", params);
+    cr_expect_str_eq(error.message,
+                     "store=staged: pieces of 16 columns leave by TMA here, which needs mma=wgmma copy=tma, whole "
+                     "pieces of each group's columns, 16-bit types, acc_dtype=fp32 and splits=1");
+  }
+}
+
 // 192 x 192 on two warpgroups: 64 rows a warpgroup do not divide 192, half of the columns do.
 Test(unit_workloads_matmul_tiled, warpgroups_side_by_side_have_all_rows_and_half_the_columns) {
   ftl_tile_program *program;
