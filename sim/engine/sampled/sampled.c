@@ -136,7 +136,17 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
   sm->l1_load_hit_sectors = scaled(typical->l1_load_hit_sectors, work->warp_insts, insts);
   sm->l1_store_sectors = scaled(typical->l1_store_sectors, work->warp_insts, insts);
   sm->local_sectors = scaled(typical->local_sectors, work->warp_insts, insts);
+  sm->global_store_bytes = scaled(typical->global_store_bytes, work->warp_insts, insts);
+  sm->global_store_sectors = scaled(typical->global_store_sectors, work->warp_insts, insts);
   fill_stalls(typical, sm);
+}
+
+// A sector that is stored in parts is sent for each of those that L1 does not merge, as in the SM that ran in detail.
+static int64_t written_sectors(const ftl_traffic_counts *counts, const ftl_sm_counters *sm) {
+  enum { SECTOR_BYTES = 32 };
+  int64_t once = sm->global_store_bytes / SECTOR_BYTES, stored = counts->store_sectors - counts->atomic_sectors;
+  if (once > 0 && sm->global_store_sectors > once) stored = scaled(stored, sm->global_store_sectors, once);
+  return stored + counts->atomic_sectors;
 }
 
 static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, const ftl_gpu_steps *steps,
@@ -155,7 +165,7 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
   int64_t past_l1 = counts->asked_sectors - l1_hits;
   memory->coalesced_sectors = scaled(counts->coalesced_sectors, past_l1, counts->asked_sectors);
   memory->l2_read_sectors = past_l1 - memory->coalesced_sectors;
-  memory->l2_write_sectors = counts->store_sectors;
+  memory->l2_write_sectors = written_sectors(counts, &out->sm);
   memory->l2_sectors_from_sms = memory->l2_read_sectors + memory->l2_write_sectors + out->sm.local_sectors;
   memory->local_sectors = out->sm.local_sectors;
   int64_t with_ecc = 1000 + launch->arch->dram_ecc_inline_milli;

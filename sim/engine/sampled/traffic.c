@@ -358,6 +358,7 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool i
   request ask;
   if (!try_make_request(traffic, run, 0, now, &ask)) return false;
   traffic->counts.store_sectors += ask.num_sectors;
+  if (is_atomic) traffic->counts.atomic_sectors += ask.num_sectors;
   serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors);
   int64_t asked = 0, written = 0, read = 0;  // a write fetches nothing, an atomic what is not there
   line_range range = lines_of(traffic, &ask);

@@ -154,6 +154,23 @@ static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line
   return count;
 }
 
+// Sectors that an open line has sent are not sent again.
+static int32_t store_global(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
+  ftl_line sent[SM_MAX_LINES];
+  int32_t num_sent = 0, merged = 0;
+  for (int32_t i = 0; i < count; i++) {
+    uint8_t sectors = ftl_sm_store_merge(&sm->store_merge, sm->arch, lines[i].line, lines[i].sectors, now);
+    merged += sm_num_sectors(lines[i].sectors & (uint8_t)~sectors);
+    if (!sectors) continue;
+    sent[num_sent] = lines[i];
+    sent[num_sent].sectors = sectors;
+    sent[num_sent++].full_sectors &= sectors;
+    sm->counters.global_store_sectors += sm_num_sectors(sectors);
+  }
+  sm->counters.l1_store_sectors += merged;
+  return store_lines(sm, entry, sent, num_sent, now);
+}
+
 static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
   hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
@@ -186,6 +203,7 @@ static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
 static int32_t make_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
   switch (entry->op->opcode) {
     case FTL_OP_STG:
+      return store_global(sm, entry, lines, count, now);
     case FTL_OP_RED:
       return store_lines(sm, entry, lines, count, now);
     case FTL_OP_STL:
@@ -196,6 +214,19 @@ static int32_t make_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
     default:
       return load_lines(sm, entry, lines, count, now);
   }
+}
+
+// Of an instruction that stores all of its tile, as of a number that has a sector to itself, those of the sectors.
+static void count_stored(ftl_sm *sm, const sm_mio_entry *entry, const ftl_access *access, const ftl_line *lines,
+                         int32_t count) {
+  const ftl_tile_place *place = &entry->place;
+  ftl_access_start start = ftl_access_start_of(access, place, entry->warp->warp_in_role);
+  int32_t rows_left = (place->num_rows - start.row + access->row_step - 1) / access->row_step;
+  int32_t num_rows = rows_left < access->num_rows ? rows_left : access->num_rows;
+  int64_t bytes = num_rows > 0 ? (int64_t)num_rows * start.bytes : 0, sectors = 0;
+  for (int32_t i = 0; i < count; i++) sectors += sm_num_sectors(lines[i].sectors);
+  bool is_whole = bytes == (int64_t)place->num_rows * place->row_bytes;
+  sm->counters.global_store_bytes += is_whole ? sectors * sm->arch->l1_sector_bytes : bytes;
 }
 
 int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
@@ -211,6 +242,7 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
       ftl_access_lines(access, access->is_local ? &local : &entry->place, w->warp_in_role, lines, SM_MAX_LINES);
   FTL_CHECK(count <= op->max_lines, "an access of %d lines, %d at most expected", count, op->max_lines);
   ftl_sm_lg_add(sm, make_lines(sm, entry, lines, count, now));
+  if (op->opcode == FTL_OP_STG) count_stored(sm, entry, access, lines, count);
   bool is_cp = op->opcode == FTL_OP_CP_ASYNC, is_load = op->opcode == FTL_OP_LDG || op->opcode == FTL_OP_LDL;
   // a token of a store or copy says that its registers were read
   if (!is_load && entry->last)

@@ -17,6 +17,7 @@
 #include "machine/sm/parameters.h"
 #include "machine/sm/ring.h"
 #include "machine/sm/slot.h"
+#include "machine/sm/store_merge.h"
 #include "machine/sm/subcore.h"
 #include "machine/sm/tma.h"
 #include "machine/sm/transactions.h"
@@ -64,6 +65,7 @@ struct ftl_sm {
   sm_code_cache code_cache;
   sm_parameters parameters;
   sm_l1 l1;
+  sm_store_merge store_merge;
 
   sm_transaction *transactions;
   sm_load *loads;

@@ -138,6 +138,8 @@ static void send_line(ftl_sm *sm, sm_copy *copy, const ftl_line *line, int64_t n
                        .group = copy->cost};
   if (copy->is_store) {
     sm_reserve_data(sm, now, line_cycles(sm));
+    sm->counters.global_store_sectors += sm_num_sectors(line->sectors);
+    sm->counters.global_store_bytes += sm_num_sectors(line->sectors) * sm->arch->l1_sector_bytes;
   } else {
     sm->stages[copy->stage].pending_lines++;
   }

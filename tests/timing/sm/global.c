@@ -374,3 +374,56 @@ Test(timing_sm_global, spills_go_to_l2_when_shared_memory_takes_all) {
   cr_assert_eq(rig_counters(r)->local_sectors, 8);
   rig_destroy(r);
 }
+
+// One warp stores 16 bytes at each of the columns, counted on from line to line of 128 bytes: halves of sectors.
+static rig *stores_of_halves(const int32_t *columns, int32_t num_stores, int64_t open_lines, int64_t open_cycles) {
+  rig *r = rig_create(1);
+  r->arch.l1_store_merge_lines = open_lines;
+  r->arch.l1_store_merge_cycles = open_cycles;
+  add_tile(r);
+  for (int32_t i = 0; i < num_stores; i++) {
+    uint16_t half = rig_access(r, columns[i] / 128, 1);
+    r->accesses[half].column_byte = columns[i] % 128;
+    r->accesses[half].bytes = 16;
+    add_access(r, FTL_OP_STG, -1, half);
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  return r;
+}
+
+// Sector 0 of line 0 in halves, sector 1 in halves: two requests, of the first half of each; 64 bytes were stored.
+Test(timing_sm_global, a_sector_stored_in_parts_is_sent_once_while_its_line_is_open) {
+  const int32_t columns[] = {0, 16, 32, 48};
+  rig *r = stores_of_halves(columns, 4, 1, 100);
+  cr_assert_eq(r->num_requests, 2);
+  cr_assert_eq(r->requests[0].sectors, 1);
+  cr_assert_eq(r->requests[1].sectors, 2);
+  cr_assert_eq(rig_counters(r)->global_store_sectors, 2);
+  cr_assert_eq(rig_counters(r)->global_store_bytes, 64);
+  cr_assert_eq(rig_counters(r)->l1_store_sectors, 4);
+  rig_destroy(r);
+}
+
+// Lines 0, 1, 2 and 0 again. With two open, 2 took the place of 0; with three, 0 is still there.
+Test(timing_sm_global, the_line_stored_to_longest_ago_closes_for_another) {
+  const int32_t columns[] = {0, 128, 256, 16};
+  rig *r = stores_of_halves(columns, 4, 2, 100);
+  cr_assert_eq(r->num_requests, 4);
+  rig_destroy(r);
+  r = stores_of_halves(columns, 4, 3, 100);
+  cr_assert_eq(r->num_requests, 3);
+  rig_destroy(r);
+}
+
+// The sub-core sends the stores at 0, 2 and 4 and a sector takes the port a cycle: the halves of sector 0 are 4 apart.
+Test(timing_sm_global, a_line_closes_some_cycles_after_its_last_store) {
+  const int32_t columns[] = {0, 128, 16};
+  rig *r = stores_of_halves(columns, 3, 4, 4);
+  cr_assert_eq(r->num_requests, 2);
+  rig_destroy(r);
+  r = stores_of_halves(columns, 3, 4, 3);
+  cr_assert_eq(r->num_requests, 3);
+  cr_assert_eq(r->requests[2].time, 4);
+  rig_destroy(r);
+}
