@@ -221,6 +221,16 @@ static ftl_access fragment_access(const ftl_select *s, const ftl_tile_op *op, ui
   return access;
 }
 
+// Triton and cuBLAS, which lean code stands for, write whole sectors (C is written once, by L2's count of 110
+// products): of two tiles of columns beside each other, the first store has the upper rows and the second the lower
+// ones. What they exchange for it is not counted.
+static void pair_columns(ftl_access *access, bool is_second) {
+  access->num_rows = HALF_ROWS / 2;
+  if (is_second) access->row += HALF_ROWS / 2;
+  if (is_second) access->column_byte -= access->bytes;
+  access->bytes *= 2;
+}
+
 static void store_direct(ftl_select *s, const ftl_tile_op *op) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
   const ftl_value *value = &s->tile->values[op->a.value];
@@ -242,9 +252,12 @@ static void store_direct(ftl_select *s, const ftl_tile_op *op) {
                        ftl_select_fragment(s, op->a.value, slab, column / s->shape.accumulator_columns), NONE, NONE);
       }
       int32_t bytes = min_int(TILE_COLUMNS, op->ref.columns - column) * element_bytes;
-      for (int32_t half = 0; half < 2; half++)
-        ftl_select_add_stg(s, fragment_access(s, op, ref, slab, half, column * element_bytes, bytes), addresses[half],
-                           data, predicate);
+      bool pairs = !s->plain_code && element_bytes == 2 && held % FTL_OPERAND_COLUMNS == 0;
+      for (int32_t half = 0; half < 2; half++) {
+        ftl_access access = fragment_access(s, op, ref, slab, half, column * element_bytes, bytes);
+        if (pairs) pair_columns(&access, column % FTL_OPERAND_COLUMNS != 0);
+        ftl_select_add_stg(s, access, addresses[half], data, predicate);
+      }
     }
   }
 }

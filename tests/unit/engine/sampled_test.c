@@ -114,6 +114,16 @@ Test(unit_engine_sampled, sectors_stored_in_parts_are_sent_as_often_as_in_full) 
                 sampled.metrics.value[FTL_METRIC_l2_sectors], full.metrics.value[FTL_METRIC_l2_sectors]);
 }
 
+// The scores alone: Q and K are 262144 sectors (4 heads, 64 tiles of 8192 bytes each twice), S as many again where it
+// is sent once, as lean code sends it whatever merges.
+Test(unit_engine_sampled, lean_code_stores_whole_sectors) {
+  pair_case c = {"a100_80",
+                 "standard_attention heads=4 seqlen=1024 head_dim=64 block_m=128 block_n=128 num_warps=8 code=lean"};
+  ftl_prediction sampled = predict(&c, "sampled"), full = predict(&c, "full");
+  cr_assert_eq(sampled.kernels[0].metrics.value[FTL_METRIC_l2_sectors], 2 * 262144);
+  cr_assert_eq(full.kernels[0].metrics.value[FTL_METRIC_l2_sectors], 2 * 262144);
+}
+
 Test(unit_engine_sampled, skipped_heads_change_time_and_bytes_by_less_than_their_bound) {
   // 64 heads of 16 tiles on 108 SMs: most heads are skipped; per head it must cost what 16 heads cost per head.
   pair_case few = {"a100_80", "heads=128 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4"};
