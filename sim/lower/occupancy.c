@@ -1,6 +1,7 @@
 // CTAs of a program that an SM holds.
-// Source: the rules of the CUDA occupancy calculator (cuda_occupancy.h): registers are allocated a warp at a time in
-// units, from the register file of the warp's sub-core, and a CTA's warps are dealt to the sub-cores evenly.
+// Source: the rules of the CUDA occupancy calculator: registers are allocated a warp at a time in units, from the
+// register file of the warp's sub-core. Warps of all CTAs together are dealt to the sub-cores: two CTAs of two warps
+// take the room of one of four (kernels/measurements/micro_occupancy.csv, 1 to 16 warps a CTA).
 #include "lower/lower.h"
 
 static int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
@@ -10,7 +11,7 @@ static int64_t by_registers(const ftl_warp_program *program, const ftl_arch *arc
   int64_t registers_per_warp = round_up((int64_t)program->registers_per_thread * 32, arch->sm_register_unit);
   if (registers_per_warp == 0) return arch->sm_max_ctas;
   int64_t warps_per_side = arch->sm_num_registers / sides / registers_per_warp;
-  return warps_per_side * sides / round_up(program->num_warps, sides);
+  return warps_per_side * sides / program->num_warps;
 }
 
 ftl_occupancy ftl_occupancy_of(const ftl_warp_program *program, const ftl_arch *arch) {

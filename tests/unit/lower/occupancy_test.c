@@ -31,10 +31,15 @@ Test(unit_lower_occupancy, registers_are_allocated_to_warps_in_units_of_256) {
   cr_expect_eq(occupancy(&arch, 8, 64, 0).limited_by, FTL_LIMIT_REGISTERS);
 }
 
-Test(unit_lower_occupancy, warps_of_a_cta_are_dealt_to_the_sub_cores_evenly) {
+Test(unit_lower_occupancy, warps_of_all_ctas_are_dealt_to_the_sub_cores) {
   ftl_arch arch = a100();
-  // 40 registers: 1280 a warp, 12 warps a sub-core, 48; a CTA of 6 warps takes the room of 8
-  cr_expect_eq(occupancy(&arch, 6, 40, 0).limits[FTL_LIMIT_REGISTERS], 6);
+  // 40 registers: 1280 a warp, 12 warps a sub-core, 48: eight CTAs of 6 warps, though no one of them fills sub-cores
+  cr_expect_eq(occupancy(&arch, 6, 40, 0).limits[FTL_LIMIT_REGISTERS], 8);
+  // Measured on an H200, whose rules are these (kernels/measurements/micro_occupancy.csv)
+  cr_expect_eq(occupancy(&arch, 1, 92, 0).ctas_per_sm, 20);  // 3072 a warp: 5 warps a sub-core, 20
+  cr_expect_eq(occupancy(&arch, 2, 92, 0).ctas_per_sm, 10);
+  cr_expect_eq(occupancy(&arch, 3, 92, 0).ctas_per_sm, 6);
+  cr_expect_eq(occupancy(&arch, 9, 56, 0).ctas_per_sm, 4);  // 1792 a warp: 9 warps a sub-core, 36
 }
 
 Test(unit_lower_occupancy, shared_memory_counts_the_drivers_reserve) {
@@ -70,4 +75,21 @@ Test(unit_lower_occupancy, steps_of_registers_end_where_warps_allow_no_more_ctas
   cr_expect_eq(ftl_next_occupancy_step(&arch, 4, 168), 128);
   cr_expect_eq(ftl_next_occupancy_step(&arch, 4, 33), 32);  // 16 CTAs, 64 warps
   cr_expect_eq(ftl_next_occupancy_step(&arch, 4, 32), 0);
+}
+
+Test(unit_lower_occupancy, steps_of_ctas_that_do_not_fill_the_sub_cores) {
+  ftl_arch arch = a100();
+  // 2 warps: 32 CTAs, the most that warps and CTAs allow, have 16 warps a sub-core: 16384 / 16 / 32
+  cr_expect_eq(ftl_next_occupancy_step(&arch, 2, 33), 32);
+  cr_expect_eq(ftl_next_occupancy_step(&arch, 2, 32), 0);
+  // 6 warps: 5 CTAs are 30 warps, 8 on the fullest sub-core: 64; 6 CTAs are 36, 9 on each: 56
+  cr_expect_eq(ftl_next_occupancy_step(&arch, 6, 80), 64);
+  cr_expect_eq(ftl_next_occupancy_step(&arch, 6, 64), 56);
+}
+
+Test(unit_lower_occupancy, registers_that_cost_no_cta_are_those_of_all_warps_together) {
+  ftl_arch arch = a100();
+  arch.chip_compute_capability = 90;
+  // 32 CTAs of 2 warps at 32 registers: what ptxas gives the kernel that combines splits at head_dim 64
+  cr_expect_eq(ftl_registers_taken(&arch, 2, 19), 32);
 }
