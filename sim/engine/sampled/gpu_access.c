@@ -46,13 +46,13 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
   return true;
 }
 
-// Entries of a table come in sectors: what L1 brought for one it has for its neighbours.
-static ftl_tile_place sector_of(const ftl_tile_place *place) {
+// Entries of a table come in whole sectors: what L1 brought for one it has for its neighbours.
+static ftl_tile_place sectors_of(const ftl_tile_place *place) {
   enum { SECTOR_BYTES = 32 };
-  return (ftl_tile_place){.address_bytes = place->address_bytes / SECTOR_BYTES * SECTOR_BYTES,
-                          .row_stride_bytes = SECTOR_BYTES,
-                          .num_rows = 1,
-                          .row_bytes = SECTOR_BYTES};
+  int64_t first = place->address_bytes / SECTOR_BYTES * SECTOR_BYTES;
+  int64_t end = place->address_bytes + (place->num_rows - 1) * place->row_stride_bytes + place->row_bytes;
+  int32_t bytes = (int32_t)((end + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES - first);
+  return (ftl_tile_place){.address_bytes = first, .row_stride_bytes = bytes, .num_rows = 1, .row_bytes = bytes};
 }
 
 static bool is_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
@@ -76,7 +76,7 @@ static ftl_tile_place place_at(const ftl_gpu_run *run, const access_span *span, 
   ftl_tile_place place = ftl_ref_place(run->segments->tile, ref, &run->steps[state->segment][span->ref_idx],
                                        &run->cursors[span->member.slot * run->num_cursors + span->ref_idx],
                                        span->member.cta, state->outer, state->iteration + i);
-  return ref->is_lookup && place.num_rows > 0 ? sector_of(&place) : place;
+  return ref->is_lookup && place.num_rows > 0 ? sectors_of(&place) : place;
 }
 
 // As one run where the tiles follow each other.

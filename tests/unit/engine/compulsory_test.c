@@ -144,3 +144,14 @@ Test(unit_engine_compulsory, what_sparq_leaves_alone_is_not_needed) {
                HEADS * (2 * 100 * 128 * 2 + 128 * 2 + 100 * 4));
   ftl_arch_destroy(arch);
 }
+
+// All of 256 keys are chosen, whose rows and places are whole sectors: each is read once, the list of places too.
+Test(unit_engine_compulsory, a_gather_reads_all_of_its_list) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_prediction p =
+      prediction_of(arch, "sparq_decode batch=2 heads=3 seqlen_kv=256 head_dim=64 sparq_r=32 sparq_k=256", NULL);
+  enum { HEADS = 2 * 3, ATTEND = 3, READ = HEADS * (2 * 256 * 64 * 2 + 64 * 2 + 256 * 4) };
+  cr_expect_eq((int64_t)p.kernels[ATTEND].metrics.value[FTL_METRIC_compulsory_read], READ);
+  cr_expect_eq((int64_t)p.kernels[ATTEND].metrics.value[FTL_METRIC_dram_read], READ);
+  ftl_arch_destroy(arch);
+}
