@@ -14,6 +14,8 @@ constexpr int num_values = 64;
 struct Values {
   float x[num_values];
   float f, g;
+  uint32_t a[4], b[8];  // fragments of products
+  uint32_t from;        // in shared memory, of this lane
 };
 
 __device__ __forceinline__ void fmul(float &x) { asm volatile("mul.rn.f32 %0, %0, 0f3F800001;" : "+f"(x)); }
@@ -31,6 +33,17 @@ __device__ __forceinline__ void lop3(float &x, float a, float b) {
       "{ .reg .b32 p, q, r; mov.b32 p, %0; mov.b32 q, %1; mov.b32 r, %2; lop3.b32 p, p, q, r, 0x6a; mov.b32 %0, p; }"
       : "+f"(x)
       : "f"(a), "f"(b));
+}
+/* m16n8k16, fp16; c: 4 values from c on. */
+__device__ __forceinline__ void mma(float *c, const uint32_t *a, const uint32_t *b) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+__device__ __forceinline__ void ldsm(uint32_t *to, uint32_t from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from));
 }
 __device__ __forceinline__ void shfl(float &x) { asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 31, -1;" : "+f"(x)); }
 
@@ -88,6 +101,28 @@ struct Max {
   }
 };
 
+/* Products into 16 accumulators of 4 values, or into fewer; with ldmatrix, each of which brings B of two products one
+ * pair ahead; with other instructions on the next accumulator; before a softmax of the 64 values. */
+STREAM(Mma, 64, mma(&v.x[4 * (i % 16)], v.a, v.b);)
+STREAM(Mma_chain2, 32, mma(&v.x[4 * (i % 2)], v.a, v.b);)
+STREAM(Ldsm_mma, 32, ldsm(&v.b[4 * ((i + 1) % 2)], v.from + 512 * (i % 8));
+       mma(&v.x[4 * (2 * i % 16)], v.a, &v.b[4 * (i % 2)]);
+       mma(&v.x[4 * (2 * i % 16 + 1)], v.a, &v.b[4 * (i % 2) + 2]);)
+STREAM(Mma_fmul, 64, mma(&v.x[4 * (i % 8)], v.a, v.b); fmul(v.x[32 + i % 32]);)
+STREAM(Mma_mufu, 64, mma(&v.x[4 * (i % 8)], v.a, v.b); mufu(v.x[32 + i % 32]);)
+struct Mma_softmax {
+  static __device__ __forceinline__ void round(Values &v) {
+    Mma::round(v);
+    Softmax<64, true, true, true, 1>::round(v);
+  }
+};
+struct Ldsm_mma_softmax {
+  static __device__ __forceinline__ void round(Values &v) {
+    Ldsm_mma::round(v);
+    Softmax<64, true, true, true, 1>::round(v);
+  }
+};
+
 // X(type, name)
 // clang-format off
 #define STREAMS(X)                                                                                                   \
@@ -99,7 +134,10 @@ struct Max {
                   X(Fmul_fmnmx, "FMUL_and_FMNMX") X(Max, "max") X(S_64, "softmax64") X(S_exp, "exp64")               \
                       X(S_exp_sum, "exp_sum64") X(S_exp_cvt, "exp_cvt64") X(S_all, "exp_sum_cvt64")                  \
                           X(S_32, "softmax32") X(S_16, "softmax16") X(S_8, "softmax8") X(S_twice, "softmax64_twice") \
-                              X(S_copy, "softmax64_copy")
+                              X(S_copy, "softmax64_copy") X(Mma, "HMMA") X(Mma_chain2, "HMMA_chain2")                \
+                                  X(Ldsm_mma, "LDSM_HMMA") X(Mma_fmul, "HMMA_and_FMUL")                              \
+                                      X(Mma_mufu, "HMMA_and_MUFU") X(Mma_softmax, "HMMA_softmax64")                  \
+                                          X(Ldsm_mma_softmax, "LDSM_HMMA_softmax64")
 // clang-format on
 using S_64 = Softmax<64, true, true, true, 1>;
 using S_exp = Softmax<64, false, false, false, 1>;
@@ -125,6 +163,10 @@ __device__ __noinline__ void rounds(int amount, uint32_t *sink, uint32_t r, uint
   v.f = 0.5f + 0.001f * (float)r, v.g = 0.25f * (float)r;
 #pragma unroll
   for (int i = 0; i < num_values; i++) v.x[i] = 1.0f + (float)(threadIdx.x + i) * 0.001f;
+  for (int i = 0; i < 4; i++) v.a[i] = r + i;
+  for (int i = 0; i < 8; i++) v.b[i] = r * i;
+  extern __shared__ uint4 tile[];
+  v.from = shared_address(&tile[threadIdx.x % 32]);
   span[0] = cycles64();
 #pragma unroll 1
   for (int count = 0; count < amount; count++) X::round(v);

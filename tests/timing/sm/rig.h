@@ -12,7 +12,7 @@
 // one cycle of dispatch each.
 ftl_arch rig_arch(void);
 
-enum { RIG_MAX_INSTS = 640, RIG_MAX_LOG = 1 << 16, RIG_TENSOR_ROW_BYTES = 256 };
+enum { RIG_MAX_INSTS = 800, RIG_MAX_LOG = 1 << 16, RIG_TENSOR_ROW_BYTES = 256 };
 
 typedef struct rig_issue {
   int64_t cycle;
