@@ -110,6 +110,7 @@ return die "gh100" {
     mma_n = datasheet(8, "PTX ISA, mma.m16n8k16"),
     mma_k = datasheet(16, "PTX ISA, mma.m16n8k16"),
     mma_fp32_interval_cycles = measured(6, measurements .. "micro_mma.csv: 6.2 in one warp, 1354 multiply-adds a cycle and SM from four"),
+    mma_place_cycles = measured(3, measurements .. "micro_stream_pairs.csv: beside HMMAs of the CTA that came first FMNMX and F2FP take 3.0 cycles, LOP3 3.4, two chains of FMUL 3.3; MUFU 10.8 for 8.2"),
     mma_dispatch_cycles = measured(6, measurements .. "micro_operand_ports.csv: mma_FMUL1: an mma.sync and k multiplications take 6 + k cycles, also with four warps"),
     mma_latency_cycles = measured(24, measurements .. "micro_mma.csv: 24.5"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.16816 is one instruction"),

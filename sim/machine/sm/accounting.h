@@ -20,8 +20,8 @@ static inline void sm_hold(sm_subcore *sc, uint8_t pipe, int64_t now, int64_t un
   sc->pipe_free[pipe] = until;
 }
 
-// Beside a wgmma a sub-core's pipes get their operands one after the other, whichever they are.
-static inline void sm_hold_beside_wgmma(sm_subcore *sc, int64_t now, int64_t until) {
+// Beside a product a sub-core's pipes get their operands one after the other, whichever they are.
+static inline void sm_hold_beside_product(sm_subcore *sc, int64_t now, int64_t until) {
   for (uint8_t pipe = FTL_SM_PIPE_FP32; pipe <= FTL_SM_PIPE_SFU; pipe++) sm_hold(sc, pipe, now, until);
 }
 

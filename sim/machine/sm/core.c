@@ -133,17 +133,22 @@ static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t positio
   if (ready > earliest) w->reason = (uint8_t)sm_stall_of(latest);
 }
 
-// An instruction that issues while others are still to be dispatched waits behind them; the sub-core goes on to issue
-// until more than one mma.sync would wait. That is when the next one may issue on any pipe that is dispatched to.
-static void hold_behind_products(sm_subcore *sc, int64_t now, int64_t until) {
-  static const uint8_t dispatched[] = {FTL_SM_PIPE_FP32, FTL_SM_PIPE_ALU, FTL_SM_PIPE_HALF, FTL_SM_PIPE_TENSOR};
-  for (size_t i = 0; i < sizeof dispatched; i++) sm_hold(sc, dispatched[i], now, until);
-}
-
-static inline void dispatch(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t cycles) {
-  sc->dispatch_free = (sc->dispatch_free > now ? sc->dispatch_free : now) + cycles;
-  int64_t until = sc->dispatch_free - sm->arch->tensor_mma_dispatch_cycles;
-  if (until > now + 1) hold_behind_products(sc, now, until);
+// Operands are read one instruction after the other, those of mma.sync for long, and others go in between: each leaves
+// the product the rest of a place, in which the sub-core's pipes take nothing, but for the tensor cores. The operands
+// of one product may wait; the next one issues when no more than those of one are to be read. Gives the cycle from
+// which on the instruction's own are.
+static inline int64_t dispatch(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int64_t now) {
+  int64_t from = sc->dispatch_free > now ? sc->dispatch_free : now;
+  sc->dispatch_free = from + op->dispatch;
+  int64_t next_product = sc->dispatch_free - sm->arch->tensor_mma_dispatch_cycles;
+  if (next_product > now + 1) sm_hold(sc, FTL_SM_PIPE_TENSOR, now, next_product);
+  if (from == now || op->pipe >= FTL_SM_PIPE_TENSOR) return from;
+  int64_t place = sm->arch->tensor_mma_place_cycles;
+  if (op->pipe == FTL_SM_PIPE_SFU)
+    sc->pipe_free[FTL_SM_PIPE_SFU] += place - 1;
+  else
+    sm_hold_beside_product(sc, now, now + place);
+  return from;
 }
 
 static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
@@ -160,9 +165,9 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   sc->pipe_taker[op->pipe] = position;
   if (sm_wgmma_runs(sm, now)) {
     sc->pipe_free[op->pipe] += op->held;
-    if (op->holds) sm_hold_beside_wgmma(sc, now, now + op->holds);
+    if (op->holds) sm_hold_beside_product(sc, now, now + op->holds);
   }
-  if (op->dispatch) dispatch(sm, sc, now, op->dispatch);
+  int64_t read = op->dispatch ? dispatch(sm, sc, op, now) : now;
   sm->counters.pipe_insts[op->pipe]++;
   if (sm->on_issue) tell(sm, sm->on_issue, w, now);
   bool last = --w->repeat_left == 0;
@@ -174,7 +179,8 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
     else if (issue_kind(sm, sc, w, now, last))
       return;
   } else if (last) {
-    w->tokens[op->destination] = sm_token_word(sm, now + op->latency, op->producer);
+    int64_t from = op->pipe == FTL_SM_PIPE_TENSOR ? read : now;
+    w->tokens[op->destination] = sm_token_word(sm, from + op->latency, op->producer);
   } else {
     sc->ready[position] = now + op->interval;
   }

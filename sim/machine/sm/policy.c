@@ -34,9 +34,11 @@ static bool has_just_issued(const sm_subcore *sc, uint64_t eligible) {
   return goes_on(sc, eligible) && (distance == 1 || (distance == 2 && sc->paced < SM_YIELD_INSTS - 1));
 }
 
-// By CTA; within it by how long the instruction has waited, for its pipe too.
+// By CTA; within it, and of mma.syncs, by how long the instruction has waited, for its pipe too.
 static bool goes_before(const sm_subcore *sc, int32_t a, int32_t b) {
-  if (sc->warps[a]->slot == sc->warps[b]->slot && sc->ready[a] != sc->ready[b]) return sc->ready[a] < sc->ready[b];
+  bool are_products = sc->pipe[a] == FTL_SM_PIPE_TENSOR && sc->pipe[b] == FTL_SM_PIPE_TENSOR;
+  bool are_of_one_cta = sc->warps[a]->slot == sc->warps[b]->slot;
+  if ((are_of_one_cta || are_products) && sc->ready[a] != sc->ready[b]) return sc->ready[a] < sc->ready[b];
   return sc->age[a] < sc->age[b];
 }
 

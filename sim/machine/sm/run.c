@@ -28,6 +28,7 @@ static int64_t undisturbed_until(const ftl_sm *sm, const sm_subcore *sc, int32_t
 
 bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now, int64_t until) {
   const sm_warp *w = sc->warps[position];
+  if (sc->dispatch_free > now) return false;  // it changes the interval while a product's operands are read
   int64_t interval = sm_interval(sm, w->op, now), limit = undisturbed_until(sm, sc, position, now, interval);
   if (until < limit) limit = until;
   if (limit <= now + interval) return false;
@@ -100,9 +101,8 @@ int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   sc->pipe_held[w->op->pipe] = last + w->op->interval;
   sc->pipe_free[w->op->pipe] = last + run.interval;
   sc->pipe_taker[w->op->pipe] = run.position;
-  if (held > 0 && w->op->holds) sm_hold_beside_wgmma(sc, last, last + w->op->holds);
-  if (w->op->dispatch)  // one a cycle at most: what waited when the run began is as much behind, or gone
-    sc->dispatch_free = sc->dispatch_free + run.count > last + 1 ? sc->dispatch_free + run.count : last + 1;
+  if (held > 0 && w->op->holds) sm_hold_beside_product(sc, last, last + w->op->holds);
+  if (w->op->dispatch) sc->dispatch_free = last + 1;
   sc->ready[run.position] = last + w->op->interval;
   sm->counters.pipe_insts[w->op->pipe] += run.count;
   return last;

@@ -2,26 +2,47 @@
 
 #include "rig.h"
 
-// MMA at 0, FFMAs at 1 to 8, MMA at 9; an MMA takes 6 cycles of dispatch.
-static rig *products_apart(void) {
+// An MMA takes 6 cycles of dispatch, interval 2; others 1.
+static rig *create_with_products(int64_t place_cycles) {
   rig *r = rig_create(1);
   r->arch.tensor_mma_dispatch_cycles = 6;
-  rig_add(r, FTL_OP_MMA, 0, -1);
-  for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
-  rig_add(r, FTL_OP_MMA, 9, -1);
+  r->arch.tensor_mma_place_cycles = place_cycles;
+  r->program.product.mma_interval_cycles = 2;
   return r;
 }
 
-// mma.sync takes 6 cycles of dispatch, others 1; its pipe's interval is 8. One may wait to be dispatched while the
-// sub-core goes on: MMA at 0 is dispatched until 6, so the FFMAs at 1 to 8 are until 7 to 14. The MMA at 9 is until 20:
-// more than another MMA would wait before 14.
-Test(timing_sm_dispatch, products_take_the_dispatch_of_others) {
-  rig *r = products_apart();
+static void expect_cycles(const rig *r, const int64_t *expected, int32_t count) {
+  for (int32_t i = 0; i < count; i++)
+    cr_expect_eq(rig_cycle(r, 0, i, 0), expected[i], "%d: %d", i, (int)rig_cycle(r, 0, i, 0));
+}
+
+// MMA at 0 and FFMAs at 1 to 8 have their operands by 14, the MMA of 9 by 20, the FFMA of 10 by 21: no more than one
+// MMA's are left at 15, when the next one issues.
+Test(timing_sm_dispatch, operands_of_one_product_may_wait) {
+  rig *r = create_with_products(1);
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_MMA, 9, -1);
   rig_add(r, FTL_OP_FFMA, 10, -1);
+  rig_add(r, FTL_OP_MMA, 11, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  for (int i = 0; i <= 9; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), i);
-  cr_assert_eq(rig_cycle(r, 0, 10, 0), 14);
+  expect_cycles(r, (const int64_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15}, 12);
+  rig_destroy(r);
+}
+
+// As above: the operands of the MMA at 9 are read from 14 on, and its latency of 30 until the FFMA that needs it counts
+// from there.
+Test(timing_sm_dispatch, the_latency_of_a_product_counts_from_its_operands) {
+  rig *r = create_with_products(1);
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_MMA, 9, -1);
+  rig_add(r, FTL_OP_FFMA, 10, 9);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 9, 0), 9);
+  cr_assert_eq(rig_cycle(r, 0, 10, 0), 14 + 30);
   rig_destroy(r);
 }
 
@@ -39,37 +60,48 @@ Test(timing_sm_dispatch, the_rate_is_the_sum_of_what_they_take) {
   rig_destroy(r);
 }
 
-// Special math and shared memory issue whatever waits to be dispatched: at 10 and 11, where FFMA would at 14.
-Test(timing_sm_dispatch, the_mio_is_not_held) {
-  rig *r = products_apart();
-  rig_add(r, FTL_OP_MUFU, 10, -1);
-  rig_add(r, FTL_OP_LDS, 11, -1);
+// The operands of the MMA are read until 6, and a cycle longer for each instruction in between. Those at 1, 5 and 8
+// keep all pipes for 3 cycles, MUFU at 4 only its own (interval 1) for 2 more; LDS waits for none of them. By 10 all
+// are read, and FFMAs follow each other.
+Test(timing_sm_dispatch, beside_a_product_an_instruction_takes_a_place_of_three_cycles) {
+  rig *r = create_with_products(3);
+  r->arch.sfu_interval_cycles = 1;
+  static const ftl_opcode code[] = {FTL_OP_MMA,  FTL_OP_FFMA, FTL_OP_LDS,  FTL_OP_MUFU,
+                                    FTL_OP_FFMA, FTL_OP_FFMA, FTL_OP_FFMA, FTL_OP_FFMA};
+  for (int i = 0; i < 8; i++) rig_add(r, code[i], i, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  cr_assert_eq(rig_cycle(r, 0, 10, 0), 10);
-  cr_assert_eq(rig_cycle(r, 0, 11, 0), 11);
+  expect_cycles(r, (const int64_t[]){0, 1, 2, 4, 5, 8, 11, 12}, 8);
   rig_destroy(r);
 }
 
-// After the MMA of 9 all is dispatched by 20. MUFU and SHFL of 10 and 11 add a cycle each, LDS none: an FFMA may issue
-// at 16 and not at 14.
+// MUFU at 1 beside the MMA's operands: 8 cycles of its pipe and 2 more until the next one.
+Test(timing_sm_dispatch, beside_a_product_special_math_keeps_its_pipe_longer) {
+  rig *r = create_with_products(3);
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  for (int i = 1; i < 4; i++) rig_add(r, FTL_OP_MUFU, i, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  expect_cycles(r, (const int64_t[]){0, 1, 11, 19}, 4);
+  rig_destroy(r);
+}
+
+// MUFU and SHFL add a cycle each to what is to be read when the second MMA issues at 3, LDS none: the third one waits
+// until 8, not 6.
 Test(timing_sm_dispatch, special_math_and_shuffles_are_dispatched) {
   const struct {
     ftl_opcode opcode;
     int64_t issues;
-  } cases[] = {{FTL_OP_MUFU, 16}, {FTL_OP_SHFL, 16}, {FTL_OP_LDS, 14}};
+  } cases[] = {{FTL_OP_MUFU, 8}, {FTL_OP_SHFL, 8}, {FTL_OP_LDS, 6}};
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-    rig *r = rig_create(1);
-    r->arch.tensor_mma_dispatch_cycles = 6;
+    rig *r = create_with_products(1);
     r->arch.sfu_interval_cycles = 1;
     rig_add(r, FTL_OP_MMA, 0, -1);
-    for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
-    rig_add(r, FTL_OP_MMA, 9, -1);
-    for (int i = 10; i <= 11; i++) rig_add(r, cases[k].opcode, i, -1);
-    rig_add(r, FTL_OP_FFMA, 12, -1);
+    for (int i = 1; i <= 2; i++) rig_add(r, cases[k].opcode, i, -1);
+    for (int i = 3; i <= 4; i++) rig_add(r, FTL_OP_MMA, i, -1);
     rig_add(r, FTL_OP_EXIT, -1, -1);
     rig_run(r, 1);
-    cr_expect_eq(rig_cycle(r, 0, 12, 0), cases[k].issues, "%d: %d", (int)k, (int)rig_cycle(r, 0, 12, 0));
+    expect_cycles(r, (const int64_t[]){0, 1, 2, 3, cases[k].issues}, 5);
     rig_destroy(r);
   }
 }
@@ -96,14 +128,16 @@ Test(timing_sm_dispatch, beside_a_wgmma_reading_operands_takes_longer) {
   rig_destroy(r);
 }
 
-// As above: MMA at 0, FFMAs at 1 to 8, MMA at 9. The FFMA behind it is ready at 10, and its pipe is free; it waits for
-// dispatch until 14, which no stall count of a compiler foresees.
+// MMA at 0, FFMA at 1, and the FFMA behind it at 4: it is ready at 2, and its pipe is free. No stall count of a
+// compiler foresees that.
 Test(timing_sm_dispatch, what_waits_for_dispatch_alone_is_a_dispatch_stall) {
-  rig *r = products_apart();
-  rig_add(r, FTL_OP_FFMA, 10, -1);
+  rig *r = create_with_products(3);
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  for (int i = 1; i <= 2; i++) rig_add(r, FTL_OP_FFMA, i, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_DISPATCH_STALL], 4);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 4);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_DISPATCH_STALL], 2);
   cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 0);
   rig_check_stalls(r);
   rig_destroy(r);

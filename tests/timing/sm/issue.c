@@ -368,6 +368,14 @@ Test(timing_sm_issue, gol_goes_on_with_a_warp_of_a_later_cta_from_cycle_to_cycle
   run_two_ctas(r, (const int64_t[][8]){{0, 1, 2, 3, 8, 9}, {4, 5, 6, 7, 10, 11}}, 6);
 }
 
+// mma interval 8, three products each: the second CTA's, which waits since 0, goes before the first one's, ready at 8,
+// and then they take turns.
+Test(timing_sm_issue, gol_serves_products_of_all_ctas_in_the_order_of_their_wait) {
+  rig *r = rig_create(4);
+  for (int32_t i = 0; i < 3; i++) rig_add(r, FTL_OP_MMA, i, -1);
+  run_two_ctas(r, (const int64_t[][8]){{0, 16, 32, 33}, {8, 24, 40, 41}}, 4);
+}
+
 // mma interval 8, latency 30: a chain through the accumulator at 0, 30, 60; the pipe works 8 cycles each.
 Test(timing_sm_issue, chained_products_wait_for_the_accumulator) {
   rig *r = rig_create(1);
