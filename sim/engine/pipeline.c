@@ -114,9 +114,15 @@ static bool try_plan(ftl_pipeline *pipeline, int from, int to) {
   return true;
 }
 
+// No clock above it can settle: with tensor operations, the first run at the highest clock of all would be for nothing.
+static int64_t top_khz(const ftl_pipeline *pipeline, int from, int to) {
+  int64_t tensor_macs = 0;
+  for (int i = from; i < to; i++) tensor_macs += pipeline->launches[i].work.tensor_fp16_macs;
+  return ftl_power_top_khz(pipeline->launches[from].launch.arch, tensor_macs);
+}
+
 static ftl_status run_clock_group(ftl_pipeline *pipeline, int from, int to, ftl_error *error) {
-  const ftl_arch *arch = pipeline->launches[from].launch.arch;
-  int64_t khz = pipeline->held_khz ? pipeline->held_khz : arch->clock_sm_max_khz;
+  int64_t khz = pipeline->held_khz ? pipeline->held_khz : top_khz(pipeline, from, to);
   bool sampling = try_plan(pipeline, from, to), full = pipeline->full || !sampling;
   // A sampled run finds the clock cheaply; `full` then starts where it is likely to end.
   if (!full || (sampling && !pipeline->held_khz)) {

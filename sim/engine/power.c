@@ -37,10 +37,17 @@ int64_t ftl_power_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t ten
   return arch->power_static_mw + (int64_t)(energy_fj * sm_khz / totals->cycles / 1000000000);
 }
 
+int64_t ftl_power_top_khz(const ftl_arch *arch, int64_t tensor_macs) {
+  int64_t khz = arch->clock_sm_max_khz, step_khz = arch->clock_sm_step_khz;
+  int64_t above_khz = tensor_macs > 0 ? khz - arch->clock_sm_tensor_max_khz : 0;
+  if (above_khz > 0) khz -= (above_khz + step_khz - 1) / step_khz * step_khz;
+  return khz > arch->clock_sm_min_khz ? khz : arch->clock_sm_min_khz;
+}
+
 int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, bool sustained) {
   int64_t limit_mw = sustained ? arch->power_limit_mw : arch->power_burst_limit_mw;
-  int64_t top_khz = tensor_macs > 0 ? arch->clock_sm_tensor_max_khz : arch->clock_sm_max_khz;
-  for (int64_t khz = arch->clock_sm_max_khz; khz > arch->clock_sm_min_khz; khz -= arch->clock_sm_step_khz)
-    if (khz <= top_khz && ftl_power_mw(arch, totals, tensor_macs, khz) <= limit_mw) return khz;
+  int64_t khz = ftl_power_top_khz(arch, tensor_macs);
+  for (; khz > arch->clock_sm_min_khz; khz -= arch->clock_sm_step_khz)
+    if (ftl_power_mw(arch, totals, tensor_macs, khz) <= limit_mw) return khz;
   return arch->clock_sm_min_khz;
 }

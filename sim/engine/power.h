@@ -17,6 +17,10 @@
 // sm_khz.
 int64_t ftl_power_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t sm_khz);
 
+// The highest step, sm_max_khz - n * sm_step_khz, that a launch may run at if it draws no power: with tensor operations
+// within sm_tensor_max_khz.
+int64_t ftl_power_top_khz(const ftl_arch *arch, int64_t tensor_macs);
+
 // The highest step, sm_max_khz - n * sm_step_khz, that keeps within the limit (power.limit_mw if `sustained`, else
 // power.burst_limit_mw) and, with tensor operations, within sm_tensor_max_khz; sm_min_khz if none does.
 int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, bool sustained);

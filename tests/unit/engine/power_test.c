@@ -81,6 +81,8 @@ Test(unit_engine_power, tensor_operations_have_a_lower_top_clock) {
   arch.clock_sm_tensor_max_khz = 850000;  // between steps: the step below counts
   cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 1, true), 800000);
   cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 0, true), 1000000);
+  cr_assert_eq(ftl_power_top_khz(&arch, 1), 800000);  // whatever power allows
+  cr_assert_eq(ftl_power_top_khz(&arch, 0), 1000000);
 }
 
 // Each kind of work draws 0.01 J in 1 ms, 10 W: 10^5 active SM cycles, instructions besides the tensor ones, wavefronts
