@@ -42,12 +42,10 @@ const ftl_warp_inst *ftl_walk_next(ftl_walk *walk) {
   return NULL;
 }
 
-// `place` knows its rows.
-static void find_pages(const ftl_tile_program *tile, const ftl_tile_ref *ref, int64_t row, const ftl_expr_point *point,
-                       ftl_tile_place *place) {
+void ftl_tile_place_find_pages(const ftl_tile_program *tile, const ftl_tile_ref *ref, int64_t row, int64_t entry,
+                               ftl_tile_place *place) {
   const ftl_pages *pages = &ref->pages;
   const ftl_tensor *table = &tile->tensors[pages->table];
-  int64_t entry = ftl_expr_eval(tile, pages->entry, point);
   place->page_rows = pages->page_rows;
   place->page_row = (int32_t)(row % pages->page_rows);
   place->page_stride_bytes = pages->page_stride * ftl_dtype_bytes(tile->tensors[ref->tensor].dtype);
@@ -78,7 +76,7 @@ ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_re
   int64_t rows_left = end_row - row;
   place.num_rows = rows_left < ref->rows ? (int32_t)rows_left : ref->rows;
   if (ref->pages.page_rows > 0) {
-    find_pages(tile, ref, row, point, &place);
+    ftl_tile_place_find_pages(tile, ref, row, ftl_expr_eval(tile, ref->pages.entry, point), &place);
     element += place.pages[0] * ref->pages.page_stride;
     row = place.page_row;
   }

@@ -37,6 +37,9 @@ static inline int64_t ftl_tile_place_row(const ftl_tile_place *place, int32_t ro
          (in_pages % place->page_rows - place->page_row) * place->row_stride_bytes;
 }
 ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_ref *ref, const ftl_expr_point *point);
+// The pages of a tile that begins at `row`, whose first is entry `entry` of the table; `place` knows its rows.
+void ftl_tile_place_find_pages(const ftl_tile_program *tile, const ftl_tile_ref *ref, int64_t row, int64_t entry,
+                               ftl_tile_place *place);
 
 // Where a warp's execution of an access begins within its tile, and how many bytes of each row exist (0: none, or
 // another warp of the row makes it).

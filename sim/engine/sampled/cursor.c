@@ -23,6 +23,15 @@ static bool try_slope(const ftl_tile_program *tile, ftl_expr expr, int32_t loop_
       if (!try_slope(tile, node->a, loop_var, &a) || !try_slope(tile, node->b, loop_var, &b) || b != 0) return false;
       *slope = a * (a != 0 ? tile->exprs[node->b].value : 0);
       return a == 0 || tile->exprs[node->b].kind == FTL_EXPR_CONST;
+    case FTL_EXPR_LOOKUP:
+      return try_slope(tile, node->a, loop_var, &a) && a == 0;
+    case FTL_EXPR_DIV:  // by a constant that divides each step: the remainder stays
+    case FTL_EXPR_MOD:
+      if (!try_slope(tile, node->a, loop_var, &a) || !try_slope(tile, node->b, loop_var, &b) || b != 0) return false;
+      if (a == 0) return true;
+      if (tile->exprs[node->b].kind != FTL_EXPR_CONST || a % tile->exprs[node->b].value != 0) return false;
+      *slope = node->kind == FTL_EXPR_DIV ? a / tile->exprs[node->b].value : 0;
+      return true;
     default:
       return try_slope(tile, node->a, loop_var, &a) && try_slope(tile, node->b, loop_var, &b) && a == 0 && b == 0;
   }
@@ -36,9 +45,9 @@ static bool is_fixed(const ftl_tile_program *tile, ftl_expr expr, int32_t loop_v
 ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref *ref) {
   const ftl_tile_ref *r = ref->ref;
   ftl_ref_step step = {0};
-  step.is_steady = r->pages.page_rows == 0 && is_fixed(tile, r->row_end, ref->loop_var) &&
-                   is_fixed(tile, r->batch, ref->loop_var) && is_fixed(tile, r->head, ref->loop_var) &&
-                   is_fixed(tile, r->column_end, ref->loop_var) &&
+  step.is_steady = (r->pages.page_rows == 0 || try_slope(tile, r->pages.entry, ref->loop_var, &step.entries)) &&
+                   is_fixed(tile, r->row_end, ref->loop_var) && is_fixed(tile, r->batch, ref->loop_var) &&
+                   is_fixed(tile, r->head, ref->loop_var) && is_fixed(tile, r->column_end, ref->loop_var) &&
                    try_slope(tile, r->column, ref->loop_var, &step.columns) &&
                    (r->present == FTL_ALWAYS || try_slope(tile, r->present, ref->loop_var, &step.presence)) &&
                    try_slope(tile, r->row, ref->loop_var, &step.rows);
@@ -64,6 +73,7 @@ ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment
                           .num_columns = ftl_tile_ref_end_column(tile, r, &point) - column,
                           .first_row = ftl_expr_eval(tile, r->row, &point),
                           .end_row = ftl_tile_ref_end_row(tile, r, &point),
+                          .first_entry = r->pages.page_rows > 0 ? ftl_expr_eval(tile, r->pages.entry, &point) : 0,
                           .first_presence = r->present == FTL_ALWAYS ? 1 : ftl_expr_eval(tile, r->present, &point)};
 }
 
@@ -96,9 +106,15 @@ ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref
   int64_t row = cursor->first_row + iteration * step->rows, rows_left = cursor->end_row - row;
   if (rows_left <= 0) return place;
   FTL_CHECK(row >= 0, "%s of %s: tile outside the tensor (row %lld)", tensor->name, tile->name, (long long)row);
-  place.address_bytes = cursor->base_bytes + row * place.row_stride_bytes + columns.from * element_bytes;
+  place.address_bytes = cursor->base_bytes + columns.from * element_bytes;
   place.row_bytes = (int32_t)((columns.to - columns.from) * element_bytes);
   place.num_rows = rows_left < ref->ref->rows ? (int32_t)rows_left : ref->ref->rows;
+  if (ref->ref->pages.page_rows > 0) {
+    ftl_tile_place_find_pages(tile, ref->ref, row, cursor->first_entry + iteration * step->entries, &place);
+    place.address_bytes += place.pages[0] * place.page_stride_bytes;
+    row = place.page_row;
+  }
+  place.address_bytes += row * place.row_stride_bytes;
   return place;
 }
 
@@ -144,7 +160,7 @@ bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, c
   const ftl_tensor *tensor = &tile->tensors[r->tensor];
   bool is_tall = step->columns == 0 && (step->rows == r->rows || step->rows == -r->rows);
   bool is_wide = step->rows == 0 && step->columns == r->columns && !shares_sectors(tensor, r, cursor);
-  if (!step->is_steady || !(is_tall || is_wide)) return false;
+  if (!step->is_steady || r->pages.page_rows > 0 || !(is_tall || is_wide)) return false;
   *run = (ftl_tile_run){0};
   for (; count > 0 && presence_at(step, cursor, first) <= 0; count--) first++;
   while (count > 0 && presence_at(step, cursor, first + count - 1) <= 0) count--;

@@ -7,17 +7,18 @@
 #include "lower/walk.h"
 
 typedef struct ftl_ref_step {
-  bool is_steady;  // batch, head and the ends of rows and columns stay, no pages; row, column and presence grow by
-                   // these an iteration
-  int64_t rows, columns, presence;
+  bool is_steady;  // batch, head and the ends of rows and columns stay; row, column, presence and the entry of the
+                   // first page grow by these an iteration
+  int64_t rows, columns, presence, entries;
 } ftl_ref_step;
 
 // A steady access of one CTA in the loop (or straight code) that it runs now.
 typedef struct ftl_ref_cursor {
-  int64_t base_bytes;  // address of the first tile's first column in row 0 of the batch and head
+  int64_t base_bytes;  // address of the first tile's first column in row 0 of the batch and head (and of page 0)
   int64_t first_row, end_row;
   int64_t num_columns;     // from the first tile's first column to the end
   int64_t first_presence;  // present where above 0
+  int64_t first_entry;     // of the table of pages; 0 without pages
 } ftl_ref_cursor;
 
 // How an access moves from iteration to iteration, from the form of its expressions.

@@ -24,6 +24,8 @@ static int64_t count_places(const char *parameters, int64_t *num_steady) {
           if (place.num_rows > 0) cr_assert_eq(place.address_bytes, expected.address_bytes);
           cr_assert_eq(place.row_stride_bytes, expected.row_stride_bytes);
           cr_assert_eq(place.row_bytes, expected.row_bytes);
+          cr_assert_eq(place.pages, expected.pages);
+          cr_assert_eq(place.page_row, expected.page_row);
           *num_steady += step.is_steady;
         }
       }
@@ -45,6 +47,19 @@ Test(unit_engine_cursor, a_stepped_place_is_the_place_of_the_expressions) {
     cr_expect_gt(num_places, 100);
     cr_expect_eq(num_steady, num_places, "%s: some of %d places are not steady", cases[i], (int)num_places);
   }
+}
+
+#define PAGED \
+  "paged_decode batch=3 lengths=1000:300:70 heads=8 kv_heads=2 head_dim=64 block_n=64 page_layout=scattered splits=1 "
+
+// Tiles of 64 keys are 4 pages of 16, so that the first page's entry moves by 4 an iteration; of 256 they are a part.
+Test(unit_engine_cursor, a_stepped_place_of_whole_pages_has_the_pages_of_the_expressions) {
+  int64_t num_steady = 0, num_places = count_places(PAGED "page_size=16", &num_steady);
+  cr_expect_gt(num_places, 100);
+  cr_expect_eq(num_steady, num_places, "%d of %d places are steady", (int)num_steady, (int)num_places);
+  num_steady = 0;
+  num_places = count_places(PAGED "page_size=256", &num_steady);
+  cr_expect_lt(num_steady, num_places, "an entry that stays for 4 iterations does not move steadily");
 }
 
 // Rows of a tile that an iteration touches, as bytes of device memory.
