@@ -70,9 +70,13 @@ static bool try_add_bytes(ftl_tile_lines *tiles, ftl_tile_entry *entry, int64_t 
 
 // Rows that touch in memory are one run of bytes.
 static bool try_add_rows(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place) {
-  int64_t from = place->address_bytes, to = from + place->row_bytes;
-  for (int32_t row = 1; row < place->num_rows; row++) {
-    int64_t address = ftl_tile_place_row(place, row);
+  int64_t address = place->address_bytes, from = address, to = from + place->row_bytes;
+  for (int32_t row = 1, in_page = place->page_row + 1; row < place->num_rows; row++, in_page++) {
+    address += place->row_stride_bytes;
+    if (place->pages && in_page == place->page_rows) {
+      address = ftl_tile_place_row(place, row);
+      in_page = 0;
+    }
     if (address != to) {
       if (!try_add_bytes(tiles, entry, from, to)) return false;
       from = address;
@@ -108,16 +112,28 @@ static uint64_t pages_of(const ftl_tile_place *place) {
   return hash;
 }
 
-static int32_t *slot_of(const ftl_tile_lines *tiles, const ftl_tile_entry *wanted) {
-  uint64_t key = (uint64_t)wanted->address_bytes * 0x9e3779b97f4a7c15u + (uint64_t)wanted->num_rows +
-                 ((uint64_t)wanted->row_bytes << 32) + wanted->pages;
-  int64_t last = 2 * tiles->capacity_entries - 1, slot = (int64_t)((key ^ key >> 29) & (uint64_t)last);
-  for (;; slot = (slot + 1) & last) {
-    if (tiles->slots[slot] == 0) return &tiles->slots[slot];
-    const ftl_tile_entry *entry = &tiles->entries[tiles->slots[slot] - 1];
+static uint64_t hash_of(const ftl_tile_entry *key) {
+  uint64_t shape = (uint64_t)key->num_rows + ((uint64_t)key->row_bytes << 32) + key->pages;
+  uint64_t hash = (uint64_t)key->address_bytes * 0x9e3779b97f4a7c15u + shape;
+  return hash ^ hash >> 29;
+}
+
+// Most entries that are not wanted are passed over by their tags: they lie all over memory.
+static ftl_tile_slot *slot_of(const ftl_tile_lines *tiles, const ftl_tile_entry *wanted) {
+  uint64_t hash = hash_of(wanted);
+  uint32_t tag = (uint32_t)(hash >> 32);
+  int64_t last = 2 * tiles->capacity_entries - 1, at = (int64_t)(hash & (uint64_t)last);
+  for (;; at = (at + 1) & last) {
+    ftl_tile_slot *slot = &tiles->slots[at];
+    if (slot->entry == 0) {
+      slot->tag = tag;
+      return slot;
+    }
+    if (slot->tag != tag) continue;
+    const ftl_tile_entry *entry = &tiles->entries[slot->entry - 1];
     if (entry->address_bytes == wanted->address_bytes && entry->num_rows == wanted->num_rows &&
         entry->row_bytes == wanted->row_bytes && entry->pages == wanted->pages)
-      return &tiles->slots[slot];
+      return slot;
   }
 }
 
@@ -131,12 +147,12 @@ static bool try_grow(ftl_tile_lines *tiles) {
     if (!groups) return false;
     tiles->groups = groups;
   }
-  int32_t *slots = calloc(2 * (size_t)capacity, sizeof *slots);
+  ftl_tile_slot *slots = calloc(2 * (size_t)capacity, sizeof *slots);
   if (!slots) return false;
   free(tiles->slots);
   tiles->slots = slots;
   tiles->capacity_entries = capacity;
-  for (int64_t i = 0; i < tiles->num_entries; i++) *slot_of(tiles, &entries[i]) = (int32_t)(i + 1);
+  for (int64_t i = 0; i < tiles->num_entries; i++) slot_of(tiles, &entries[i])->entry = (int32_t)(i + 1);
   return true;
 }
 
@@ -164,8 +180,8 @@ static ftl_tile_entry key_of(const ftl_tile_place *place) {
 
 ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place) {
   const ftl_tile_entry wanted = key_of(place);
-  int32_t *slot = slot_of(tiles, &wanted);
-  if (*slot) return &tiles->entries[*slot - 1];
+  ftl_tile_slot *slot = slot_of(tiles, &wanted);
+  if (slot->entry) return &tiles->entries[slot->entry - 1];
   if (tiles->num_entries == MAX_ENTRIES || tiles->num_lines >= MAX_LINES) {
     forget(tiles);
     slot = slot_of(tiles, &wanted);
@@ -174,7 +190,7 @@ ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place 
     slot = slot_of(tiles, &wanted);
   }
   ftl_tile_entry *entry = &tiles->entries[tiles->num_entries++];
-  *slot = (int32_t)tiles->num_entries;
+  slot->entry = (int32_t)tiles->num_entries;
   *entry = wanted;
   for (int32_t gpc = 0; gpc < tiles->num_gpcs; gpc++)
     *ftl_tile_lines_group(tiles, entry, gpc) = (ftl_tile_group){.closes = INT64_MIN};

@@ -29,13 +29,19 @@ typedef struct ftl_tile_group {
   int64_t num_merged;
 } ftl_tile_group;
 
+// Of the table by which entries are found.
+typedef struct ftl_tile_slot {
+  int32_t entry;  // 1 + index into entries; 0: free
+  uint32_t tag;   // the upper half of the entry's hash
+} ftl_tile_slot;
+
 typedef struct ftl_tile_lines {
   const ftl_l2_tags *tags;
   ftl_tile_entry *entries;  // in the order in which they were first seen
   ftl_tile_group *groups;   // [entry][GPC]; NULL where nothing is merged
   int32_t num_gpcs;         // 0: no groups
   int64_t num_entries, capacity_entries;
-  int32_t *slots;  // open addressing, twice capacity_entries: 1 + index into entries, 0 where free
+  ftl_tile_slot *slots;  // open addressing, twice capacity_entries
   ftl_l2_known_line *lines;
   int64_t num_lines, capacity_lines;
   int64_t sampled_sectors, total_sectors;  // over all tiles seen: their ratio is the sample's scale
