@@ -6,7 +6,7 @@ enum {
   PROBE_WAVES = 3,
   LEAST_WAVES = 2 * PROBE_WAVES,
   LEAST_STEPS = 1 << 17,  // of a walk in single iterations that is worth another before it
-  LEAST_GAIN = 4,         // times as many as in the probe
+  LEAST_GAIN = 4,         // times as often as the probe it asks for tiles
 };
 
 bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_pipeline_launch *part) {
@@ -22,7 +22,7 @@ bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_
   part->launch.tile = &probe->tile;
   part->launch.warps = &probe->warps;
   part->launch.is_probe = true;
-  if (!ftl_sampled_try_plan(&part->launch, &part->plan) || LEAST_GAIN * part->plan.steps > whole->plan.steps)
+  if (!ftl_sampled_try_plan(&part->launch, &part->plan) || LEAST_GAIN * part->plan.asks > whole->plan.asks)
     return false;
   part->work = ftl_static_work_of(&probe->warps, ftl_launch_num_ctas(&part->launch));
   return true;

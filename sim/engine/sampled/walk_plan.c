@@ -96,6 +96,16 @@ static int64_t long_period(const ftl_launch *launch, int64_t period, int64_t wav
   return period % launch->tile->cluster_ctas == 0 ? period : period * launch->tile->cluster_ctas;
 }
 
+// The tiles of a group that lie in pages, each where a table has it, are asked for one by one.
+static bool has_pages(const ftl_segments *segments) {
+  for (int32_t k = 0; k < segments->num_loops; k++) {
+    const ftl_segment *segment = &segments->segments[2 * k + 1];
+    for (int32_t i = 0; i < segment->num_refs; i++)
+      if (segment->refs[i].ref->pages.page_rows > 0) return true;
+  }
+  return false;
+}
+
 ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *segments) {
   ftl_walk_plan plan = {.stride = launch->tile->persistent ? ftl_launch_num_ctas(launch) : 0};
   int64_t walked = launch->tile->num_ctas;
@@ -110,5 +120,6 @@ ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *s
   walk_size size = size_of(launch, segments, walked);
   plan.group = choose_group(launch, segments, size, plan.is_stream);
   plan.steps = size.straight + size.iterations / plan.group;
+  plan.asks = has_pages(segments) ? size.straight + size.iterations : plan.steps;
   return plan;
 }

@@ -15,6 +15,7 @@ typedef struct ftl_walk_plan {
   int64_t period;  // tiles after which the work comes again, several waves long; 0: never, or persistent
   int64_t group;   // iterations that one event stands for, a power of two
   int64_t steps;   // about so many events are walked
+  int64_t asks;    // and so many times they ask for the tiles of an access
   bool is_stream;  // no two CTAs of a period read the same
 } ftl_walk_plan;
 

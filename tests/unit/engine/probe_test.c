@@ -63,3 +63,16 @@ Test(unit_engine_probe, a_launch_that_is_soon_walked_has_no_probe) {
   cr_expect_not(ftl_probe_try_init(&probe, &whole, &part));
   release_lowered(&l);
 }
+
+// 64 requests of 131072 keys, 8 heads of K and V: fewer than six waves, walked in groups, whose tiles in pages are
+// asked for one by one. A probe of all of them in larger groups would take as long as the walk.
+Test(unit_engine_probe, a_launch_whose_tiles_lie_in_pages_has_no_probe_as_long_as_itself) {
+  lowered l = lower_flash2("h200", "paged_decode batch=64 seqlen_kv=131072 heads=32 kv_heads=8 head_dim=128");
+  ftl_pipeline_launch whole = launch_of(&l), part;
+  ftl_probe probe;
+  cr_assert(ftl_sampled_try_plan(&whole.launch, &whole.plan));
+  cr_assert_gt(whole.plan.group, 1);
+  cr_expect_gt(whole.plan.asks, whole.plan.steps);
+  cr_expect_not(ftl_probe_try_init(&probe, &whole, &part));
+  release_lowered(&l);
+}
