@@ -78,6 +78,7 @@ static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *
   ftl_lower_options asked = {.copy = (ftl_copy)spec->value[FTL_PARAM_copy],
                              .mma = (ftl_mma)spec->value[FTL_PARAM_mma],
                              .plain_code = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN,
+                             .buffers_fragments = spec->value[FTL_PARAM_code] == FTL_CODE_BUFFERED,
                              .keeps_denormals = spec->value[FTL_PARAM_exp2] == FTL_EXP2_IEEE,
                              .max_registers = (int32_t)spec->value[FTL_PARAM_max_registers]};
   *p = (programs){0};

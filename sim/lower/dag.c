@@ -19,6 +19,7 @@ typedef struct order {
 typedef struct value_state {
   int32_t stretch_stamp;
   int32_t last_writer, readers;
+  int32_t product_cycles;  // of the products that the stretch has before the last writer
 } value_state;
 
 struct ftl_dag {
@@ -30,7 +31,8 @@ struct ftl_dag {
   int32_t stamp;
   order memory, tiles, rings[FTL_TILE_MAX_RINGS];
   int32_t last_chained, last_copy_wait;
-  int32_t products;  // a list of those that no copy has followed yet
+  int32_t products;        // a list of those that no copy has followed yet
+  int32_t product_cycles;  // that those which have been added take to issue
   bool failed;
 };
 
@@ -87,7 +89,7 @@ static void add_edge(ftl_dag *dag, int32_t node, int32_t earlier, int32_t latenc
     }
     dag->edges = larger;
   }
-  dag->edges[dag->num_edges++] = (ftl_dag_edge){earlier, latency_cycles};
+  dag->edges[dag->num_edges++] = (ftl_dag_edge){earlier, latency_cycles, latency_cycles};
   dag->nodes[node].num_edges++;
   dag->nodes[earlier].num_later++;
   int32_t depth = dag->nodes[earlier].depth_cycles + latency_cycles;
@@ -108,7 +110,7 @@ static void order_mark(ftl_dag *dag, order *class, int32_t node) {
 
 static value_state *state_of(ftl_dag *dag, int32_t value) {
   value_state *state = &dag->values[value];
-  if (state->stretch_stamp != dag->stamp) *state = (value_state){dag->stamp, NONE, NONE};
+  if (state->stretch_stamp != dag->stamp) *state = (value_state){dag->stamp, NONE, NONE, 0};
   return state;
 }
 
@@ -119,11 +121,21 @@ static int32_t raw_latency(const ftl_op_timings *timings, const ftl_warp_inst *w
   return timing.latency_cycles + (writer->repeat - 1) * timing.interval_cycles;
 }
 
+// Of the two sets of fragments in CUTLASS's loops one is loaded before the products with the other begin: ptxas leaves
+// it as many products ahead of its own while registers last.
+static int32_t ahead_cycles(const ftl_dag *dag, const value_state *state, const ftl_draft_inst *first) {
+  return first[state->last_writer].effects & FTL_EFFECT_AHEAD ? dag->product_cycles - state->product_cycles + 1 : 0;
+}
+
 static void read_value(ftl_dag *dag, int32_t node, int32_t value, const ftl_draft_inst *first,
                        const ftl_op_timings *timings) {
   value_state *state = state_of(dag, value);
-  if (state->last_writer != NONE)
-    add_edge(dag, node, state->last_writer, raw_latency(timings, &first[state->last_writer].inst, &first[node].inst));
+  if (state->last_writer != NONE) {
+    int32_t latency = raw_latency(timings, &first[state->last_writer].inst, &first[node].inst);
+    int32_t ahead = ahead_cycles(dag, state, first);
+    add_edge(dag, node, state->last_writer, latency);
+    if (ahead > latency && !dag->failed) dag->edges[dag->num_edges - 1].lead_cycles = ahead;
+  }
   push(dag, &state->readers, node, 0);
 }
 
@@ -133,6 +145,7 @@ static void write_value(ftl_dag *dag, int32_t node, int32_t value) {
   for (int32_t at = state->readers; at != NONE; at = dag->links[at].next) add_edge(dag, node, dag->links[at].node, 0);
   state->last_writer = node;
   state->readers = NONE;
+  state->product_cycles = dag->product_cycles;
 }
 
 // ptxas moves no cp.async ahead of the products that the program has before it, however long the copy will be awaited
@@ -162,7 +175,10 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
     add_edge(dag, node, dag->last_chained, 0);
     dag->last_chained = node;
   }
-  if (op->opcode == FTL_OP_MMA) push(dag, &dag->products, node, 0);
+  if (op->opcode == FTL_OP_MMA) {
+    push(dag, &dag->products, node, 0);
+    dag->product_cycles += op->repeat * ftl_op_timing_of(timings, op).interval_cycles;
+  }
   if (op->opcode == FTL_OP_CP_ASYNC) follow_products(dag, node);
   if (op->access != FTL_NO_ACCESS) order_member(dag, &dag->tiles, node, 0);
   if (op->ring_a != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_a], node, 0);
@@ -228,6 +244,7 @@ bool ftl_dag_build(ftl_dag *dag, const ftl_draft *draft, const ftl_stretch *stre
   dag->stamp++;
   dag->num_edges = dag->num_links = 0;
   dag->last_chained = dag->last_copy_wait = dag->products = NONE;
+  dag->product_cycles = 0;
   dag->memory = dag->tiles = (order){NONE, NONE};
   for (int32_t r = 0; r < FTL_TILE_MAX_RINGS; r++) dag->rings[r] = (order){NONE, NONE};
   const ftl_draft_inst *first = &draft->insts[stretch->begin];

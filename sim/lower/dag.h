@@ -8,6 +8,7 @@
 typedef struct ftl_dag_edge {
   int32_t node;  // the earlier instruction, counted from the stretch's first
   int32_t latency_cycles;
+  int32_t lead_cycles;  // by which the earlier one should stand ahead while registers last: the latency or more
 } ftl_dag_edge;
 
 typedef struct ftl_dag_node {

@@ -22,6 +22,7 @@ enum {
   FTL_EFFECT_PINNED = 4,             // loop control and branches: ends a straight-line stretch
   FTL_EFFECT_READS_DESTINATION = 8,  // accumulators: destination is also a source
   FTL_EFFECT_CHAIN = 16,  // among CHAIN instructions of a stretch program order is kept (async copies of one group)
+  FTL_EFFECT_AHEAD = 32,  // a fragment's load: stays as far ahead of its products as the program has it
 };
 
 typedef struct ftl_draft_inst {

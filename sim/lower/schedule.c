@@ -28,8 +28,9 @@ typedef struct scheduler {
   bool was_short;  // an instruction did not fit when its time had come
   int32_t now;     // cycles before the end of the stretch
   int32_t pipe_free_at[FTL_PIPE_COUNT];
-  heap ready[FTL_PIPE_COUNT], pending;  // pending: all users placed, latency not yet over
-  int32_t *ready_at, *users_left;       // by node
+  heap ready[FTL_PIPE_COUNT], pending;  // pending: all users placed, lead not yet over
+  int32_t *ready_at, *due_at;           // by node: when its users' latencies are over, and when its lead is
+  int32_t *users_left;                  // by node
   int32_t *order;                       // filled from the back
   ftl_turns turns;
 } scheduler;
@@ -131,16 +132,18 @@ static void place(scheduler *s, int32_t node) {
   if (s->now < s->pipe_free_at[timing.pipe]) s->now = s->pipe_free_at[timing.pipe];
   const ftl_dag_node *n = &s->nodes[node];
   for (int32_t e = n->first_edge; e < n->first_edge + n->num_edges; e++) {
-    int32_t earlier = s->edges[e].node, at = s->now + s->edges[e].latency_cycles;
-    if (at > s->ready_at[earlier]) s->ready_at[earlier] = at;
-    if (--s->users_left[earlier] == 0) heap_push(&s->pending, key_of(INT32_MAX - s->ready_at[earlier], earlier));
+    int32_t earlier = s->edges[e].node, ready_at = s->now + s->edges[e].latency_cycles;
+    int32_t due_at = s->now + s->edges[e].lead_cycles;
+    if (ready_at > s->ready_at[earlier]) s->ready_at[earlier] = ready_at;
+    if (due_at > s->due_at[earlier]) s->due_at[earlier] = due_at;
+    if (--s->users_left[earlier] == 0) heap_push(&s->pending, key_of(INT32_MAX - s->due_at[earlier], earlier));
   }
   s->pipe_free_at[timing.pipe] = s->now + timing.interval_cycles * inst->inst.repeat;
   if (timing.pipe != FTL_PIPE_NONE) s->now += inst->inst.repeat;
 }
 
 static void wake(scheduler *s) {
-  while (s->pending.count && s->ready_at[node_of(s->pending.keys[0])] <= s->now) {
+  while (s->pending.count && s->due_at[node_of(s->pending.keys[0])] <= s->now) {
     int32_t node = node_of(heap_remove(&s->pending, 0));
     heap_push(&s->ready[timing_of(s, node).pipe], ready_key(s, node));
   }
@@ -149,7 +152,7 @@ static void wake(scheduler *s) {
 // The next cycle in which an instruction's latency or pipe lets it go.
 static int32_t next_event(const scheduler *s) {
   int32_t next = INT32_MAX;
-  if (s->pending.count) next = s->ready_at[node_of(s->pending.keys[0])];
+  if (s->pending.count) next = s->due_at[node_of(s->pending.keys[0])];
   for (int p = 0; p < FTL_PIPE_COUNT; p++) {
     if (s->ready[p].count && s->pipe_free_at[p] < next) next = s->pipe_free_at[p];
   }
@@ -217,9 +220,9 @@ static void start(scheduler *s, int32_t limit) {
   s->pending.count = 0;
   for (int p = 0; p < FTL_PIPE_COUNT; p++) s->pipe_free_at[p] = s->ready[p].count = 0;
   for (int32_t node = 0; node < s->num_nodes; node++) {
-    s->ready_at[node] = awaited_later(s, node);
+    s->ready_at[node] = s->due_at[node] = awaited_later(s, node);
     s->users_left[node] = s->nodes[node].num_later;
-    if (s->users_left[node] == 0) heap_push(&s->pending, key_of(INT32_MAX - s->ready_at[node], node));
+    if (s->users_left[node] == 0) heap_push(&s->pending, key_of(INT32_MAX - s->due_at[node], node));
   }
 }
 
@@ -332,10 +335,11 @@ static bool scheduler_init(scheduler *s, const ftl_draft *draft, const ftl_liven
   *s = (scheduler){.draft = draft, .num_words = liveness->num_words};
   s->live = FTL_ARENA_NEW(arena, uint64_t, liveness->num_words);
   s->ready_at = FTL_ARENA_NEW(arena, int32_t, max_nodes);
+  s->due_at = FTL_ARENA_NEW(arena, int32_t, max_nodes);
   s->users_left = FTL_ARENA_NEW(arena, int32_t, max_nodes);
   s->order = FTL_ARENA_NEW(arena, int32_t, max_nodes);
   int64_t *keys = FTL_ARENA_NEW(arena, int64_t, (FTL_PIPE_COUNT + 1) * max_nodes);
-  if (!s->live || !s->ready_at || !s->users_left || !s->order || !keys) return false;
+  if (!s->live || !s->ready_at || !s->due_at || !s->users_left || !s->order || !keys) return false;
   for (int p = 0; p < FTL_PIPE_COUNT; p++) s->ready[p].keys = keys + (size_t)p * (size_t)max_nodes;
   s->pending.keys = keys + (size_t)FTL_PIPE_COUNT * (size_t)max_nodes;
   return ftl_turns_init(&s->turns, draft, max_nodes, arena);

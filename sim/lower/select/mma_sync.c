@@ -46,12 +46,13 @@ static int32_t block_address(ftl_select *s, const block *b, int32_t chunk) {
 }
 
 // Loads a block, or the part of it inside the stage, into `destination`.
-static void load_block(ftl_select *s, const block *b, int32_t address, int32_t destination) {
+static ftl_draft_inst *load_block(ftl_select *s, const block *b, int32_t address, int32_t destination) {
   ftl_draft_inst *load =
       ftl_select_add(s, s->shape.quad_pairs ? FTL_OP_LDS : FTL_OP_LDSM, num_loads(s), destination, address, NONE, NONE);
   load->inst.ring_a = (uint8_t)b->ring;
   load->effects = FTL_EFFECT_MEMORY;
   ftl_select_set_wavefronts(load, ftl_operand_wavefronts(&s->shape, &s->layouts[b->ring], b->kind, b->row, b->column));
+  return load;
 }
 
 void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
@@ -71,7 +72,8 @@ typedef struct product {
   const ftl_tile_op *op;
   const struct product *same_places;            // its B lies like that one's, an immediate away; or NULL
   int32_t num_slabs, n, k;                      // n, k: columns of the accumulator, and what is summed over
-  int32_t a[FTL_SELECT_MAX_FRAGMENTS];          // A fragments of the current k step, by slab
+  int32_t a[2][FTL_SELECT_MAX_FRAGMENTS];       // A fragments of even and odd k steps, by slab
+  int32_t b[2][FTL_SELECT_MAX_FRAGMENTS];       // B fragments of even and odd k steps, by 16 columns
   bool from_zero;                               // the first k step takes C = 0
   int32_t chunks[FTL_SELECT_MAX_FRAGMENTS];     // swizzled chunks of B: of the k step, or of each 16 columns
   int32_t addresses[FTL_SELECT_MAX_FRAGMENTS];  // of B's blocks in this k step
@@ -86,45 +88,59 @@ static int32_t widened(ftl_select *s, int32_t operand) {
   return wide;
 }
 
+static void load_fragment(ftl_select *s, const block *b, int32_t address, int32_t destination) {
+  ftl_draft_inst *load = load_block(s, b, address, destination);
+  if (s->buffers_fragments) load->effects |= FTL_EFFECT_AHEAD;
+}
+
 static void load_a(ftl_select *s, product *p, int32_t step) {
   bool transposed = p->op->transpose_a;
   ftl_operand_kind kind = transposed ? FTL_OPERAND_B_KN : FTL_OPERAND_A;  // transposed as [k][n] of B: ldmatrix.trans
   int32_t chunk = p->op->ring_a < 0 || transposed ? NONE : chunk_at(s, p->op->ring_a, kind);
   int32_t depth = step * s->product->operand_columns;
+  int32_t *a = p->a[step % 2];
   for (int32_t slab = 0; slab < p->num_slabs; slab++) {
     if (p->op->ring_a < 0) {
-      p->a[slab] = widened(s, ftl_select_fragment(s, p->op->a.value, slab, step));
+      a[slab] = widened(s, ftl_select_fragment(s, p->op->a.value, slab, step));
       continue;
     }
-    p->a[slab] = ftl_select_temp(s, s->shape.operand_registers);
+    a[slab] = ftl_select_temp(s, s->shape.operand_registers);
     int32_t row = ftl_select_slab_row(s, p->op->dst, slab);
     block b = {p->op->ring_a, kind, row, depth, step * p->num_slabs + slab};
     if (transposed) b = (block){p->op->ring_a, kind, depth, row, b.index};
-    load_block(s, &b, block_address(s, &b, transposed ? p->a_chunks[slab] : chunk), p->a[slab]);
-    p->a[slab] = widened(s, p->a[slab]);
+    load_fragment(s, &b, block_address(s, &b, transposed ? p->a_chunks[slab] : chunk), a[slab]);
+    a[slab] = widened(s, a[slab]);
   }
 }
 
 static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
 
-// The 16 columns from `column` on, for one k step of 32 bytes: 16 columns of B are one ldmatrix.x4 and two n8 tiles.
-static void multiply_columns(ftl_select *s, product *p, int32_t step, int32_t column) {
-  const ftl_fragment_shape *shape = &s->shape;
-  int32_t tiles = shape->quad_pairs ? 1 : min_int(2, (p->n - column + TILE_COLUMNS - 1) / TILE_COLUMNS);
-  int32_t b = ftl_select_temp(s, shape->quad_pairs ? shape->operand_registers : 2 * tiles);
+static int32_t num_tiles_at(const ftl_select *s, const product *p, int32_t column) {
+  return s->shape.quad_pairs ? 1 : min_int(2, (p->n - column + TILE_COLUMNS - 1) / TILE_COLUMNS);
+}
+
+// B of the 16 columns from `column` on, for one k step of 32 bytes: one ldmatrix.x4.
+static void load_b(ftl_select *s, product *p, int32_t step, int32_t column) {
+  int32_t b = ftl_select_temp(s, s->shape.quad_pairs ? s->shape.operand_registers : 2 * num_tiles_at(s, p, column));
   int32_t depth = step * s->product->operand_columns;
   int32_t across = column / FTL_OPERAND_COLUMNS, num_across = (p->n + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
   block from = {p->op->ring, FTL_OPERAND_B_KN, depth, column, step * num_across + across};
   if (p->op->transpose_b) from = (block){p->op->ring, FTL_OPERAND_B_NK, column, depth, from.index};
   if (!p->same_places) p->addresses[across] = block_address(s, &from, p->chunks[p->op->transpose_b ? 0 : across]);
-  load_block(s, &from, (p->same_places ? p->same_places : p)->addresses[across], b);
-  b = widened(s, b);
-  int32_t mmas = min_int(s->product->operand_columns, p->k - depth) / s->product->mma_k;
+  load_fragment(s, &from, (p->same_places ? p->same_places : p)->addresses[across], b);
+  p->b[step % 2][across] = widened(s, b);
+}
+
+// Those columns' products: an n8 tile after the other, each of all slabs.
+static void multiply_columns(ftl_select *s, const product *p, int32_t step, int32_t column) {
+  int32_t tiles = num_tiles_at(s, p, column), b = p->b[step % 2][column / FTL_OPERAND_COLUMNS];
+  int32_t mmas = min_int(s->product->operand_columns, p->k - step * s->product->operand_columns) / s->product->mma_k;
   for (int32_t i = 0; i < mmas; i++)
     for (int32_t tile = 0; tile < tiles; tile++)
       for (int32_t slab = 0; slab < p->num_slabs; slab++) {
-        int32_t c = ftl_select_fragment(s, p->op->dst, slab, column / shape->accumulator_columns + tile);
-        ftl_draft_inst *mma = ftl_select_add(s, FTL_OP_MMA, s->product->mma_num_insts, c, p->a[slab], b, NONE);
+        int32_t c = ftl_select_fragment(s, p->op->dst, slab, column / s->shape.accumulator_columns + tile);
+        ftl_draft_inst *mma =
+            ftl_select_add(s, FTL_OP_MMA, s->product->mma_num_insts, c, p->a[step % 2][slab], b, NONE);
         if (!p->from_zero || step > 0 || i > 0) mma->effects = FTL_EFFECT_READS_DESTINATION;
       }
 }
@@ -157,6 +173,50 @@ static product product_of(ftl_select *s, const ftl_tile_op *op) {
   return p;
 }
 
+// The fragments of A, which all products share.
+static void load_shared_a(ftl_select *s, product *products, int32_t count, int32_t step) {
+  load_a(s, &products[0], step);
+  for (int32_t i = 1; i < count; i++) memcpy(products[i].a[step % 2], products[0].a[step % 2], sizeof products[0].a[0]);
+}
+
+static void find_b(ftl_select *s, product *p) {
+  if (p->op->transpose_b && !p->same_places) p->chunks[0] = chunk_at(s, p->op->ring, FTL_OPERAND_B_NK);
+}
+
+// What has just been loaded is multiplied.
+static void multiply_as_loaded(ftl_select *s, product *products, int32_t count, int32_t num_steps) {
+  for (int32_t step = 0; step < num_steps; step++) {
+    load_shared_a(s, products, count, step);
+    for (int32_t i = 0; i < count; i++) {
+      find_b(s, &products[i]);
+      for (int32_t column = 0; column < products[i].n; column += FTL_OPERAND_COLUMNS) {
+        load_b(s, &products[i], step, column);
+        multiply_columns(s, &products[i], step, column);
+      }
+    }
+  }
+}
+
+static void load_step(ftl_select *s, product *products, int32_t count, int32_t step) {
+  load_shared_a(s, products, count, step);
+  for (int32_t i = 0; i < count; i++) {
+    find_b(s, &products[i]);
+    for (int32_t column = 0; column < products[i].n; column += FTL_OPERAND_COLUMNS)
+      load_b(s, &products[i], step, column);
+  }
+}
+
+// There are two sets of fragments: those of the next k step are loaded before this one's are multiplied.
+static void multiply_a_step_ahead(ftl_select *s, product *products, int32_t count, int32_t num_steps) {
+  load_step(s, products, count, 0);
+  for (int32_t step = 0; step < num_steps; step++) {
+    if (step + 1 < num_steps) load_step(s, products, count, step + 1);
+    for (int32_t i = 0; i < count; i++)
+      for (int32_t column = 0; column < products[i].n; column += FTL_OPERAND_COLUMNS)
+        multiply_columns(s, &products[i], step, column);
+  }
+}
+
 void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
   product products[MAX_PRODUCTS];
   int32_t count = num_sharing_a(s, op);
@@ -170,13 +230,6 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
   for (int32_t i = 0; i < count && !op->transpose_b; i++)
     for (int32_t at = 0; at * FTL_OPERAND_COLUMNS < products[i].n && !products[i].same_places; at++)
       products[i].chunks[at] = chunk_at(s, op[i].ring, FTL_OPERAND_B_KN);
-  for (int32_t step = 0; step * s->product->operand_columns < first->k; step++) {
-    load_a(s, first, step);
-    for (int32_t i = 0; i < count; i++) {
-      product *p = &products[i];
-      memcpy(p->a, first->a, sizeof p->a);
-      if (op->transpose_b && !p->same_places) p->chunks[0] = chunk_at(s, op[i].ring, FTL_OPERAND_B_NK);
-      for (int32_t column = 0; column < p->n; column += FTL_OPERAND_COLUMNS) multiply_columns(s, p, step, column);
-    }
-  }
+  int32_t num_steps = (first->k + s->product->operand_columns - 1) / s->product->operand_columns;
+  (s->buffers_fragments ? multiply_a_step_ahead : multiply_as_loaded)(s, products, count, num_steps);
 }

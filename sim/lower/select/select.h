@@ -89,7 +89,7 @@ typedef struct ftl_select {
   const ftl_product *product;
   const ftl_shared_layout *layouts;  // of each ring
   int32_t register_cap;              // of a thread
-  bool plain_code, keeps_denormals;
+  bool plain_code, buffers_fragments, keeps_denormals;
   ftl_select_lists *lists;
 
   const ftl_role *role;

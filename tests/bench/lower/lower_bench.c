@@ -50,6 +50,7 @@ static ftl_status make_spec(ftl_spec *spec, const point *p, ftl_error *error) {
 static ftl_status lower_once(const ftl_spec *spec, const ftl_tile_program *tile, const ftl_arch *arch,
                              ftl_warp_program **out, double *ms, ftl_error *error) {
   ftl_lower_options options = {.plain_code = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN,
+                               .buffers_fragments = spec->value[FTL_PARAM_code] == FTL_CODE_BUFFERED,
                                .keeps_denormals = spec->value[FTL_PARAM_exp2] == FTL_EXP2_IEEE,
                                .copy = (ftl_copy)spec->value[FTL_PARAM_copy],
                                .mma = (ftl_mma)spec->value[FTL_PARAM_mma]};

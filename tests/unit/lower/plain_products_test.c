@@ -53,6 +53,28 @@ Test(unit_lower_plain_products, products_side_by_side_load_what_they_share_once)
   cr_expect_eq(count_loop("glu", GLU "code=plain").insts[FTL_OP_LDSM], 4 + 2 * 16);
 }
 
+// ldmatrix of loop 0 ahead of its first product.
+static int32_t num_fragments_ahead(const char *parameters) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_workload(&p, "h200", "matmul_tiled", parameters, &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  int32_t count = 0;
+  const ftl_warp_inst *inst = &p.warps->insts[p.warps->loops[0].begin];
+  for (; inst->opcode != FTL_OP_MMA; inst++) count += inst->opcode == FTL_OP_LDSM;
+  programs_fini(&p);
+  return count;
+}
+
+Test(unit_lower_plain_products, buffered_code_has_loaded_two_k_steps_when_it_multiplies) {
+  // a k step of 16 rows and 128 columns: a block of A, 8 of B
+  cr_expect_eq(num_fragments_ahead(MATMUL "code=buffered"), 2 * (1 + 8));
+  cr_expect_lt(num_fragments_ahead(MATMUL "code=lean"), 1 + 8);
+  // whatever stands first, the step loads as much
+  cr_expect_eq(count_loop("matmul_tiled", MATMUL "code=buffered").insts[FTL_OP_LDSM], 36);
+  cr_expect_eq(count_loop("glu", GLU "code=buffered").insts[FTL_OP_LDSM], 4 + 2 * 16);
+}
+
 Test(unit_lower_plain_products, ldmatrix_addresses_are_kept_and_places_of_copies_are_not) {
   counts c = count_loop("matmul_tiled", MATMUL "code=plain");
   // 4 of A and 32 of B, one for each address; 4 + 4 row groups, four for the address and three for the place in the

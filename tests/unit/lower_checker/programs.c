@@ -19,6 +19,7 @@ static void set_parameters(ftl_spec *spec, const char *parameters, ftl_error *er
 
 static ftl_status lower_spec(programs *p, ftl_spec *spec, int launch, ftl_error *error) {
   ftl_lower_options options = {.plain_code = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN,
+                               .buffers_fragments = spec->value[FTL_PARAM_code] == FTL_CODE_BUFFERED,
                                .keeps_denormals = spec->value[FTL_PARAM_exp2] == FTL_EXP2_IEEE,
                                .copy = (ftl_copy)spec->value[FTL_PARAM_copy],
                                .mma = (ftl_mma)spec->value[FTL_PARAM_mma],

@@ -77,6 +77,52 @@ Test(unit_lower_schedule, fragments_are_loaded_a_few_mmas_ahead_and_not_all_at_t
   ftl_draft_fini(&draft);
 }
 
+// Four k steps of four products, a fragment of A each, which is loaded before the products of the step before: loads
+// have the tags 100 to 103, products 200 to 215.
+static void put_buffered_steps(ftl_draft *draft, uint8_t effects) {
+  int32_t address = ftl_draft_value_add(draft, 1, 0), sums[4], fragments[4];
+  put(draft, FTL_OP_IADD, 1, address, NONE, NONE);
+  for (int i = 0; i < 4; i++) put(draft, FTL_OP_MOV, 2 + i, sums[i] = ftl_draft_value_add(draft, 4, 0), NONE, NONE);
+  put_loop(draft);
+  for (int step = -1; step < 4; step++) {
+    if (step < 3) {
+      fragments[step + 1] = ftl_draft_value_add(draft, 4, 0);
+      put(draft, FTL_OP_LDSM, 101 + step, fragments[step + 1], address, NONE)->effects |= effects;
+    }
+    for (int i = 0; i < 4 && step >= 0; i++)
+      put_update(draft, FTL_OP_MMA, 200 + 4 * step + i, sums[i], fragments[step], NONE);
+  }
+  put_end_loop(draft);
+  for (int i = 0; i < 4; i++) put(draft, FTL_OP_STS, 300 + i, NONE, address, sums[i]);
+}
+
+Test(unit_lower_schedule, a_fragment_that_is_to_stand_ahead_does_so_by_the_products_that_the_program_has_between) {
+  ftl_draft late = {0}, ahead = {0};
+  put_buffered_steps(&late, 0);
+  put_buffered_steps(&ahead, FTL_EFFECT_AHEAD);
+  finish(&late, 255);
+  finished done = finish(&ahead, 255);
+  for (int step = 0; step < 3; step++) {
+    // a product in 8 cycles: the latency of 24 is over three products after the load, the step before has four
+    cr_expect_gt(position_of(&late, 101 + step), position_of(&late, 200 + 4 * step));
+    cr_expect_lt(position_of(&ahead, 101 + step), position_of(&ahead, 200 + 4 * step));
+  }
+  // sums 16, address 1, two fragments 8, and the ABI's 3
+  cr_expect_eq(done.result.registers_per_thread, 16 + 1 + 8 + 3);
+  ftl_draft_fini(&late);
+  ftl_draft_fini(&ahead);
+}
+
+Test(unit_lower_schedule, a_fragment_stands_less_far_ahead_where_registers_are_short) {
+  ftl_draft draft = {0};
+  put_buffered_steps(&draft, FTL_EFFECT_AHEAD);
+  finished done = finish(&draft, 16 + 1 + 4 + 3);  // for one fragment
+  cr_expect_eq(done.result.spilled_registers, 0);
+  for (int step = 0; step < 3; step++)
+    cr_expect_gt(position_of(&draft, 101 + step), position_of(&draft, 202 + 4 * step));
+  ftl_draft_fini(&draft);
+}
+
 Test(unit_lower_schedule, registers_near_the_cap_shorten_the_distance_of_loads_instead_of_spilling) {
   // Accumulator, address, two fragments and three reserved: 4 + 1 + 8 + 3 = 16.
   ftl_draft draft = mma_chain(12);
