@@ -44,7 +44,8 @@ Test(unit_results_foreign_kernel, the_flash_operator_keeps_tokens_before_heads) 
   ftl_measured_case c =
       case_of(PROBLEM "window,dropout_p," RUN "aten_flash,fwd,1,8,2,512,512,128,1,300,0.25," RAN FLASH_KERNEL, NULL);
   HAS(&c, {FTL_PARAM_layout, FTL_LAYOUT_BSHD}, {FTL_PARAM_window, 300}, {FTL_PARAM_dropout_p, 250000000},
-      {FTL_PARAM_block_m, 128}, {FTL_PARAM_block_n, 64}, {FTL_PARAM_schedule, FTL_SCHEDULE_INTERLEAVED});
+      {FTL_PARAM_block_m, 128}, {FTL_PARAM_block_n, 64}, {FTL_PARAM_schedule, FTL_SCHEDULE_INTERLEAVED},
+      {FTL_PARAM_code, FTL_CODE_BUFFERED});
   cr_expect_eq(c.part, FTL_PART_HELD_OUT);
 }
 
