@@ -30,7 +30,7 @@ struct ftl_dag {
   int32_t num_edges, capacity_edges, num_links, capacity_links;
   int32_t stamp;
   order memory, tiles, rings[FTL_TILE_MAX_RINGS];
-  int32_t last_chained, last_copy_wait;
+  int32_t last_chained, last_copy_wait, last_copy;
   int32_t products;        // a list of those that no copy has followed yet
   int32_t product_cycles;  // that those which have been added take to issue
   bool failed;
@@ -149,7 +149,8 @@ static void write_value(ftl_dag *dag, int32_t node, int32_t value) {
 }
 
 // ptxas moves no cp.async ahead of the products that the program has before it, however long the copy will be awaited
-// (SASS of kernels/attention/flash2_mma.h, one buffer).
+// (SASS of kernels/attention/flash2_mma.h, one buffer), nor an ldmatrix ahead of the copies before it: both access
+// shared memory (11 loops of that file: no LDSM stands ahead of or among LDGSTS that it follows in the program).
 static void follow_products(ftl_dag *dag, int32_t copy) {
   for (int32_t at = dag->products; at != NONE; at = dag->links[at].next) add_edge(dag, copy, dag->links[at].node, 0);
   dag->products = NONE;
@@ -179,7 +180,11 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
     push(dag, &dag->products, node, 0);
     dag->product_cycles += op->repeat * ftl_op_timing_of(timings, op).interval_cycles;
   }
-  if (op->opcode == FTL_OP_CP_ASYNC) follow_products(dag, node);
+  if (op->opcode == FTL_OP_LDSM) add_edge(dag, node, dag->last_copy, 0);
+  if (op->opcode == FTL_OP_CP_ASYNC) {
+    follow_products(dag, node);
+    dag->last_copy = node;
+  }
   if (op->access != FTL_NO_ACCESS) order_member(dag, &dag->tiles, node, 0);
   if (op->ring_a != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_a], node, 0);
   if (op->ring_b != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_b], node, 0);
@@ -243,7 +248,7 @@ static void add_node(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst 
 bool ftl_dag_build(ftl_dag *dag, const ftl_draft *draft, const ftl_stretch *stretch, const ftl_op_timings *timings) {
   dag->stamp++;
   dag->num_edges = dag->num_links = 0;
-  dag->last_chained = dag->last_copy_wait = dag->products = NONE;
+  dag->last_chained = dag->last_copy_wait = dag->last_copy = dag->products = NONE;
   dag->product_cycles = 0;
   dag->memory = dag->tiles = (order){NONE, NONE};
   for (int32_t r = 0; r < FTL_TILE_MAX_RINGS; r++) dag->rings[r] = (order){NONE, NONE};

@@ -169,3 +169,31 @@ Test(unit_lower_plain_products, copies_write_over_addresses_of_copies) {
   expect_awaiting(MATMUL "code=plain", 8 - 2, 1);
   expect_awaiting(MATMUL "code=lean", 0, 0);
 }
+
+// ldmatrices that stand between a barrier and the last copy behind it.
+static int32_t num_ahead_of_copies(const ftl_warp_program *p) {
+  int32_t ahead = 0, since_barrier = 0;
+  for (int32_t i = p->loops[0].begin + 1; i < p->loops[0].end; i++) {
+    ftl_opcode opcode = p->insts[i].opcode;
+    if (opcode == FTL_OP_BAR_SYNC) since_barrier = 0;
+    if (opcode == FTL_OP_LDSM) since_barrier++;
+    if (opcode != FTL_OP_CP_ASYNC) continue;
+    ahead += since_barrier;
+    since_barrier = 0;
+  }
+  return ahead;
+}
+
+// The SASS of flash2_mma.h has V's copies behind the barrier that frees its buffer, and K's fragments, of which the
+// first product takes 72 with 8 warps, behind them: so V has all of that product to come.
+Test(unit_lower_plain_products, ldmatrices_stand_behind_the_copies_before_them) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_workload(&p, "h200", "flash2_fwd",
+                                     "heads=1 seqlen=1024 head_dim=128 block_m=128 block_n=128 num_warps=8 "
+                                     "schedule=interleaved mma=mma copy=cp_async code=plain",
+                                     &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  cr_expect_eq(num_ahead_of_copies(p.warps), 0, "%d", (int)num_ahead_of_copies(p.warps));
+  programs_fini(&p);
+}
