@@ -60,14 +60,19 @@ static ftl_latency_point lone_point(const ftl_step_times *times, int32_t loop, i
 }
 
 // Whether a lone CTA hides DRAM's latency in the loop; CTAs that share an SM then do too. A time that is longer by
-// chance shows where that of a still longer latency is not.
+// chance shows where that of a still longer latency is not. So does one of a loop that waits in the iteration that
+// asks: did it hide less than DRAM's latency, twice that would cost it more than half of what it adds.
 static bool is_dram_hidden(ftl_step_times *times, const ftl_segment *segment, int32_t loop) {
   ftl_latency_point hit = lone_point(times, loop, HIT), dram = lone_point(times, loop, DRAM);
   int32_t lookahead = ftl_latency_lookahead(segment);
-  if (!ftl_latency_fits(hit, dram, lookahead)) return false;
-  if (ftl_latency_is_unseen(hit, dram)) return true;
-  ftl_latency_point busy = {.latency_cycles = times->latency_cycles[BUSY]};
-  if (!ftl_latency_fits(hit, busy, lookahead)) return false;
+  bool is_unseen = ftl_latency_is_unseen(hit, dram);
+  if (lookahead == 0 && !is_unseen) return false;
+  if (lookahead > 0) {
+    if (!ftl_latency_fits(hit, dram, lookahead)) return false;
+    if (is_unseen) return true;
+    ftl_latency_point busy = {.latency_cycles = times->latency_cycles[BUSY]};
+    if (!ftl_latency_fits(hit, busy, lookahead)) return false;
+  }
   take(times, BUSY);
   return ftl_latency_is_unseen(hit, lone_point(times, loop, BUSY));
 }
