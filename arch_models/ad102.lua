@@ -157,6 +157,7 @@ return die "ad102" {
     max_pending_lines = guess(256, "no figure found; 256 in flight for cp.async in FlashGPU-Sim's SM90 configuration"),
     fill_bytes_per_cycle = guess(64, "as measured on H200: 60 by cp.async"),
     store_bytes_per_cycle = guess(32, "as measured on H200"),
+    partial_store_sectors = guess(2, "as measured on H200"),
     store_merge_lines = guess(16, "as measured on H200"),
     store_merge_cycles = guess(100, "as measured on H200"),
     copy_release_cycles = guess(14, "as measured on H200"),

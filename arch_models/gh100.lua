@@ -165,6 +165,7 @@ return die "gh100" {
     max_pending_lines = measured(450, measurements .. "micro_pending_lines.csv: 450 lines by cp.async, a sector or all of each (640 whole lines are asked for before the first comes, at most 176 of them in the queues); 600 or more by loads"),
     fill_bytes_per_cycle = measured(64, copies .. "one SM takes 60 B/cycle by cp.async, 109 by TMA"),
     store_bytes_per_cycle = measured(32, measurements .. "micro_store_bandwidth.csv: 31.2 B a SM cycle from one SM, by 4 and by 16 bytes a thread"),
+    partial_store_sectors = measured(2, measurements .. "micro_store_bandwidth.csv: rows of 16 bytes leave one SM at 7.9 B a cycle, a sector in 2.02; of 32 bytes at 26.5, a sector in 1.21"),
     store_merge_lines = measured(16, measurements .. "micro_store_merge_ncu.csv: sectors stored in halves or quarters by 1 to 4 warps in turn are sent once where 16 lines are begun together, as often as they are stored to where 32 are"),
     store_merge_cycles = measured(100, measurements .. "micro_store_merge_ncu.csv: parts 25 cycles apart are sent together, those of a line that 100 cycles of other stores lie between in 26 % of cases, 117 apart never"),
     copy_release_cycles = measured(14, measurements .. "micro_copy_release.csv: the addresses of one copy may be written 14 cycles after its issue, those of more 4 cycles later each; micro_store_release.csv: the data of one store of 4 bytes a lane 13, of 16 bytes 19 cycles after its issue"),

@@ -137,11 +137,15 @@ void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now) {
 }
 
 // ---- stores, and copies that bypass L1 ----
-// The next store is taken when this one's data has gone.
+// The next store is taken when this one's data has gone; a part of a sector takes longer than a whole one.
 static void hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
-  int64_t bytes = 0;
-  for (int32_t i = 0; i < count; i++) bytes += sm_num_sectors(lines[i].sectors) * sm->arch->l1_sector_bytes;
-  sm->store_free = now + ftl_divide_up(bytes, sm->arch->l1_store_bytes_per_cycle);
+  const ftl_arch *arch = sm->arch;
+  int64_t sectors = 0;
+  for (int32_t i = 0; i < count; i++) {
+    int32_t whole = sm_num_sectors(lines[i].sectors & lines[i].full_sectors);
+    sectors += whole + (sm_num_sectors(lines[i].sectors) - whole) * arch->l1_partial_store_sectors;
+  }
+  sm->store_free = now + ftl_divide_up(sectors * arch->l1_sector_bytes, arch->l1_store_bytes_per_cycle);
 }
 
 static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {

@@ -405,6 +405,24 @@ Test(timing_sm_global, a_sector_stored_in_parts_is_sent_once_while_its_line_is_o
   rig_destroy(r);
 }
 
+// The first halves of lines 0, 1 and 2: each takes the port as three sectors of 32 B, at 32 B a cycle, so the LSU takes
+// the stores at 0, 3 and 6; as one sector each they would go as the sub-core sends them, at 0, 2 and 4.
+Test(timing_sm_global, a_part_of_a_sector_takes_the_store_port_longer) {
+  rig *r = rig_create(1);
+  r->arch.l1_store_bytes_per_cycle = 32;
+  r->arch.l1_partial_store_sectors = 3;
+  add_tile(r);
+  for (int32_t i = 0; i < 3; i++) {
+    uint16_t part = rig_access(r, i, 1);
+    r->accesses[part].bytes = 16;
+    add_access(r, FTL_OP_STG, -1, part);
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int i = 0; i < 3; i++) cr_assert_eq(r->requests[i].time, 3 * i);
+  rig_destroy(r);
+}
+
 // Lines 0, 1, 2 and 0 again. With two open, 2 took the place of 0; with three, 0 is still there.
 Test(timing_sm_global, the_line_stored_to_longest_ago_closes_for_another) {
   const int32_t columns[] = {0, 128, 256, 16};
