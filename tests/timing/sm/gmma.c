@@ -102,3 +102,35 @@ Test(timing_sm_gmma, a_product_begins_with_its_last_warp) {
   cr_assert_eq(rig_cycle(r, 1, 4, 0), 20 + 64 + 12);
   rig_destroy(r);
 }
+
+// When four warps have the results of 16 products whose operands fill the data pipe, 24 cycles each as above, of which
+// four are queued, beside a producer's copy of so many lines, which are written some 250 cycles after it was issued.
+static int64_t end_beside_lines(int32_t num_lines) {
+  const ftl_opcode asks[] = {FTL_OP_TILE, FTL_OP_MBAR_ACQUIRE, FTL_OP_MBAR_EXPECT, FTL_OP_TMA_LOAD,
+                             FTL_OP_MBAR_ADVANCE};
+  rig *r = rig_create(4);
+  uint16_t access = rig_access(r, 0, num_lines);
+  rig_ring(r, 1, 4);
+  for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
+    ftl_warp_inst *inst = rig_add(r, asks[i], -1, -1);
+    inst->flags = FTL_INST_WARP0;
+    if (asks[i] == FTL_OP_TILE) inst->access = 0;
+    if (asks[i] == FTL_OP_TMA_LOAD) inst->access = access;
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 4);
+  for (int i = 0; i < 16; i++) add_product(r, 32, true);
+  rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 0;
+  rig_add(r, FTL_OP_EXIT, -1, -1);  // 18
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, num_lines);
+  int64_t end = rig_cycle(r, 4, 18, 0);
+  cr_assert_gt(end, 16 * 24);
+  rig_destroy(r);
+  return end;
+}
+
+Test(timing_sm_gmma, lines_that_tma_writes_take_nothing_from_operand_reads) {
+  cr_assert_eq(end_beside_lines(8), end_beside_lines(1));
+}
