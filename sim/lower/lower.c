@@ -12,6 +12,9 @@
 // cost of instructions, with products where their order alone has to change, and without. Chosen on the calibration
 // part of the measurements (docs/model_lowering.md).
 enum { MAX_SQUEEZE_PCT = 3, MAX_ORDER_SQUEEZE_PCT = 15, MAX_ROW_SQUEEZE_PCT = 16 };
+// ptxas gives the accumulators of matrix products registers from R24 on, whatever else a thread has (SASS of
+// kernels/products/product_wgmma.h), and reports two more than the last one used.
+enum { FIRST_ACCUMULATOR = 24, RESERVED_REGISTERS = 2 };
 enum { MBARRIER_BYTES = 8, ASYNC_ALIGNMENT_BYTES = 1024, ALIGNMENT_BYTES = 128 };
 
 // ---- building ----
@@ -138,19 +141,23 @@ static int32_t role_cap(const builder *b, const ftl_role *role) {
 }
 
 // What the compiler reports: a role with registers of its own (setmaxnreg) starts with an even share of the file; one
-// without products takes what costs no CTA.
-static int32_t reported_registers(const builder *b, const ftl_role *role, int32_t registers) {
-  int32_t cap = register_cap(b);
-  if (role->num_registers > 0) return cap;
-  if (ftl_select_has_products(b->tile, role)) return registers;
-  int32_t taken = ftl_registers_taken(b->arch, b->program->num_warps, registers);
-  return taken < cap ? taken : cap;
+// without products takes what costs no CTA, one that multiplies matrices by wgmma what lies below its accumulators too.
+static int32_t reported_registers(const builder *b, const ftl_select *s, const ftl_draft_result *result) {
+  int32_t cap = register_cap(b), registers = result->registers_per_thread;
+  if (s->role->num_registers > 0) return cap;
+  if (b->options.mma == FTL_MMA_WGMMA && ftl_select_multiplies_one_a(s)) {
+    int32_t least = FIRST_ACCUMULATOR + result->wgmma_registers + RESERVED_REGISTERS;
+    registers = registers > least ? registers : least;
+  } else if (!ftl_select_has_products(b->tile, s->role)) {
+    registers = ftl_registers_taken(b->arch, b->program->num_warps, registers);
+  }
+  return registers < cap ? registers : cap;
 }
 
 static ftl_status finish_role(builder *b, ftl_select *s, ftl_draft_result result, ftl_error *error) {
   if (b->lists.failed) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", b->tile->name);
   ftl_warp_program *program = b->program;
-  int32_t reported = reported_registers(b, s->role, result.registers_per_thread);
+  int32_t reported = reported_registers(b, s, &result);
   if (reported > program->registers_per_thread) program->registers_per_thread = reported;
   if (result.spilled_registers > program->spill_registers) program->spill_registers = result.spilled_registers;
   return append_insts(b, s, result.num_tokens, s->role->num_registers > 0 ? s->role->num_registers : reported, error);

@@ -81,8 +81,7 @@ static bool multiplies(const ftl_select *s, int32_t ring) {
   return false;
 }
 
-// Products of matrices: all take the same A from shared memory.
-static bool multiplies_one_a(const ftl_select *s) {
+bool ftl_select_multiplies_one_a(const ftl_select *s) {
   int32_t ring_a = -1;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = op_at(s, i);
@@ -103,12 +102,12 @@ static bool loads_pages(const ftl_select *s) {
 // Where the tiles lie in pages ptxas keeps none all the same (64 registers of paged decoding, 80 of decoding), and of a
 // B that stays while the loop goes by (K and V of FlashAttention-1) one instance keeps all and its neighbour none.
 static bool has_few_addresses(const ftl_select *s) {
-  return multiplies_one_a(s) || (s->role->num_groups > 1 && !loads_pages(s));
+  return ftl_select_multiplies_one_a(s) || (s->role->num_groups > 1 && !loads_pages(s));
 }
 
 // Of the tiles that products read as they came: where they are dequantised first the places are kept.
 bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring) {
-  bool few = multiplies(s, ring) && (multiplies_one_a(s) || s->role->num_groups > 1);
+  bool few = multiplies(s, ring) && (ftl_select_multiplies_one_a(s) || s->role->num_groups > 1);
   return s->plain_code && s->copy == FTL_COPY_CP_ASYNC && s->tile->rings[ring].num_stages > 1 && few;
 }
 
@@ -122,14 +121,16 @@ int32_t ftl_select_shared_places(const ftl_select *s, int32_t ring) {
 }
 
 // Plain code of matrix products keeps 64 bits of each row group's offset in the tensor; others scale 32 of them anew.
-static int32_t tensor_offset_registers(const ftl_select *s) { return s->plain_code && multiplies_one_a(s) ? 2 : 1; }
+static int32_t tensor_offset_registers(const ftl_select *s) {
+  return s->plain_code && ftl_select_multiplies_one_a(s) ? 2 : 1;
+}
 
 // Registers kept for the row groups in a stage: their places in plain code or, in products, the rows of those that are
 // computed anew.
 static int32_t num_place_registers(const ftl_select *s, int32_t ring) {
   if (!s->plain_code) return 0;
   if (!ftl_select_recomputes_places(s, ring)) return s->rings[ring].num_row_groups;
-  return multiplies_one_a(s) ? s->rings[ring].num_row_groups - ftl_select_shared_places(s, ring) : 0;
+  return ftl_select_multiplies_one_a(s) ? s->rings[ring].num_row_groups - ftl_select_shared_places(s, ring) : 0;
 }
 
 static int32_t num_offset_registers(const ftl_select *s, int32_t ring) {

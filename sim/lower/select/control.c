@@ -2,8 +2,6 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-// ptxas needs some 16 instructions for a division by a run-time number (reciprocal, two corrections).
-enum { DIVISION_INSTS = 16 };
 
 // A role that only issues TMA copies has one working warp; the others leave its loops at once.
 uint8_t ftl_select_producer_flags(const ftl_select *s) {
@@ -213,8 +211,9 @@ static void init_mbarriers(ftl_select *s) {
 // From the block, or the tile that a persistent CTA has come to, to batch, head and row.
 static void tile_coordinates(ftl_select *s) {
   ftl_select_add(s, FTL_OP_LDC, 4, s->block, s->block, NONE, NONE);
-  int32_t divisions = ftl_select_num_divisions(s->tile, s->role);
-  if (divisions > 0) ftl_select_add(s, FTL_OP_IMAD, divisions * DIVISION_INSTS, s->block, s->block, NONE, NONE);
+  ftl_select_place place = ftl_select_place_of(s);
+  if (place.num_insts > 0)
+    ftl_select_add(s, FTL_OP_IMAD, place.num_insts, s->block, s->block, NONE, NONE)->inst.flags = place.flags;
 }
 
 // The CTA's first warp asks for the tile after this one.

@@ -2,6 +2,11 @@
 #include "lower/select/select.h"
 
 enum { MAX_PAIRS = 16, ATTENTION_DIVISIONS = 4 };
+// ptxas needs some 16 instructions for an unsigned division by a run-time number (reciprocal, two corrections).
+enum { DIVISION_INSTS = 16 };
+// Matrix and tile in it, row and column by either order of tiles, steps a split, split: of signed numbers, 22 to 28
+// instructions each (SASS of product_wgmma.h).
+enum { PRODUCT_DIVISIONS = 6, SIGNED_DIVISION_INSTS = 25 };
 
 // Distinct (dividend, divisor): quotient and remainder come from one division.
 typedef struct pairs {
@@ -54,7 +59,7 @@ static void visit_ref(pairs *p, const ftl_tile_ref *ref) {
   visit(p, row < 0 ? ref->row : row);
 }
 
-int32_t ftl_select_num_divisions(const ftl_tile_program *tile, const ftl_role *role) {
+static int32_t num_divisions(const ftl_tile_program *tile, const ftl_role *role) {
   pairs p = {.tile = tile};
   for (int32_t i = 0; i < role->num_ops; i++) {
     const ftl_tile_op *op = &tile->ops[role->first_op + i];
@@ -64,6 +69,24 @@ int32_t ftl_select_num_divisions(const ftl_tile_program *tile, const ftl_role *r
     if (op->kind == FTL_TILE_MASK) visit(&p, op->limit);
   }
   return p.count;
+}
+
+// Whether all products of the program take the same A from shared memory.
+static bool multiplies_matrices(const ftl_tile_program *tile) {
+  int32_t ring_a = -1;
+  for (int32_t i = 0; i < tile->num_ops; i++) {
+    const ftl_tile_op *op = &tile->ops[i];
+    if (op->kind != FTL_TILE_MMA) continue;
+    if (op->ring_a < 0 || (ring_a >= 0 && op->ring_a != ring_a)) return false;
+    ring_a = op->ring_a;
+  }
+  return ring_a >= 0;
+}
+
+ftl_select_place ftl_select_place_of(const ftl_select *s) {
+  if (s->plain_code && s->mma == FTL_MMA_WGMMA && multiplies_matrices(s->tile))
+    return (ftl_select_place){PRODUCT_DIVISIONS * SIGNED_DIVISION_INSTS, ftl_select_producer_flags(s)};
+  return (ftl_select_place){num_divisions(s->tile, s->role) * DIVISION_INSTS, 0};
 }
 
 bool ftl_select_has_products(const ftl_tile_program *tile, const ftl_role *role) {

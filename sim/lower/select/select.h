@@ -200,6 +200,8 @@ bool ftl_select_shares_a(const ftl_tile_op *op, const ftl_tile_op *next);
 // ---- addresses.c: at a role's start ----
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring);  // after write_offset
 bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring);
+// Whether the role's products are of matrices: all take the same A from shared memory.
+bool ftl_select_multiplies_one_a(const ftl_select *s);
 int32_t ftl_select_shared_places(const ftl_select *s, int32_t ring);
 void ftl_select_keep_addresses(ftl_select *s);          // after all copy offsets
 void ftl_select_keep_addresses_of_loop(ftl_select *s);  // ahead of the loop that s->op_idx begins
@@ -254,11 +256,16 @@ int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile);
 
 bool ftl_select_has_products(const ftl_tile_program *tile, const ftl_role *role);
 
-// Divisions by run-time numbers between a CTA's index and the places of its tiles. With products: the four of an
-// attention kernel for either tile order and any grouping of heads (tile_of in kernels/attention/attention.h): tile,
-// batch, KV heads, KV head. Kernels that stream rows: those that the places need, where adjacent rows, or heads, of a
-// tensor are not taken apart.
-int32_t ftl_select_num_divisions(const ftl_tile_program *tile, const ftl_role *role);
+// From a CTA's index to the places of its tiles: what its divisions by run-time numbers take. With products: the four
+// of an attention kernel for either tile order and any grouping of heads (tile_of in kernels/attention/attention.h):
+// tile, batch, KV heads, KV head. Plain products of matrices by wgmma: the six of kernels/products/product_wgmma.h, in
+// the one working warp of the producer. Kernels that stream rows: those that the places need, where adjacent rows, or
+// heads, of a tensor are not taken apart.
+typedef struct ftl_select_place {
+  int32_t num_insts;
+  uint8_t flags;  // of who needs it
+} ftl_select_place;
+ftl_select_place ftl_select_place_of(const ftl_select *s);
 
 // ---- operations ----
 void ftl_select_prologue(ftl_select *s);

@@ -9,6 +9,7 @@ enum {
   TILE_COLUMNS = 8,
   WARPS_PER_GROUP = 4,
   B_UNIFORM_INSTS = 6,
+  B_MOVES = 2,
   A_ALU_INSTS = 4,
   A_MOVES = 2,
   LEAN_STEP_INSTS = 1,
@@ -82,8 +83,9 @@ void ftl_select_settle_groups_at_end(ftl_select *s, const ftl_tile_op *end) {
 // both words into the operand's registers at the begin of a product (two UMOV) and adds to the low one for each step
 // (UIADD3): the SASS that Triton 3.6 makes of kernels/foreign/triton_attention.py. Plain code makes that of B for each
 // k step (UIADD3, ULOP3, USHF, ULOP3, two UMOV); that of A is another in each warpgroup, which the compiler does not
-// see to be uniform: it is made in vector registers, or kept there and moved, and read by two R2UR. Source: SASS of the
-// kernels in kernels/attention for sm_90a.
+// see to be uniform: it is made in vector registers, or kept there and moved, and read by two R2UR. A wgmma takes both
+// from four registers in a row, so that B's is moved beside each A's. Source: SASS of the kernels in kernels/attention
+// and of kernels/products/product_wgmma.h for sm_90a.
 static int32_t describe(ftl_select *s, bool b, bool a, bool first) {
   int32_t computed = s->descriptor[0], moved = s->descriptor[1];
   if (!s->plain_code) {
@@ -93,6 +95,7 @@ static int32_t describe(ftl_select *s, bool b, bool a, bool first) {
   }
   if (b) ftl_select_add(s, FTL_OP_UNIFORM, B_UNIFORM_INSTS, computed, NONE, NONE, NONE);
   if (!a) return computed;
+  if (!b) ftl_select_add(s, FTL_OP_UNIFORM, B_MOVES, computed, computed, NONE, NONE);
   ftl_select_add(s, FTL_OP_IADD, A_ALU_INSTS, moved, NONE, NONE, NONE);
   ftl_select_add(s, FTL_OP_R2UR, A_MOVES, moved, moved, computed, NONE);
   return moved;

@@ -9,18 +9,25 @@ typedef struct counts {
   int64_t insts[FTL_OPCODE_COUNT];
 } counts;
 
-// One execution of the body of loop 0 by one warp.
-static counts count_loop(const char *workload, const char *parameters) {
+// One execution of the body of a role's only loop by one warp.
+static counts count_loop_of(const char *workload, const char *parameters, int32_t role) {
   programs p;
   ftl_error error = {0};
   ftl_status status = lower_workload(&p, "h200", workload, parameters, &error);
   cr_assert_eq(status, FTL_OK, "%s", error.message);
   counts c = {0};
-  for (int32_t i = p.warps->loops[0].begin + 1; i < p.warps->loops[0].end; i++)
-    c.insts[p.warps->insts[i].opcode] += p.warps->insts[i].repeat;
+  int32_t first = p.warps->roles[role].first_inst;
+  for (int32_t i = p.warps->loops[role].begin + 1; i < p.warps->loops[role].end; i++)
+    c.insts[p.warps->insts[first + i].opcode] += p.warps->insts[first + i].repeat;
   programs_fini(&p);
   return c;
 }
+
+static counts count_loop(const char *workload, const char *parameters) {
+  return count_loop_of(workload, parameters, 0);
+}
+
+static counts count_consumer_loop(const char *parameters) { return count_loop_of("matmul_tiled", parameters, 1); }
 
 static int64_t num_alu(const counts *c) {
   return c->insts[FTL_OP_IADD] + c->insts[FTL_OP_LOP] + c->insts[FTL_OP_IMAD] + c->insts[FTL_OP_MOV];
@@ -126,6 +133,46 @@ static int32_t num_registers(const char *parameters) {
 // of 32 bits alone made 147.
 Test(unit_lower_plain_products, row_groups_keep_their_offset_and_their_row) {
   cr_expect_eq(num_registers(MATMUL "code=plain"), 147 + 2 * 8, "%d", (int)num_registers(MATMUL "code=plain"));
+}
+
+#define WGMMA "m=1024 n=1024 k=1024 block_k=64 mma=wgmma copy=tma num_stages=3 code=plain "
+
+// Accumulators of 64 and of 128 registers from R24 on, and two that ptxas reserves: 92 to 95 and 157 compiled.
+Test(unit_lower_plain_products, accumulators_of_wgmma_lie_above_24_registers) {
+  cr_expect_eq(num_registers(WGMMA "block_m=64 block_n=128 num_warps=4"), 24 + 64 + 2);
+  cr_expect_eq(num_registers(WGMMA "block_m=128 block_n=128 num_warps=4"), 24 + 128 + 2);
+}
+
+// 4 k steps of 64 columns each. B's descriptor takes 6 uniform instructions and is moved (2) beside each further A:
+// with 64 rows a warpgroup there is none, with 128 one. The rest of the loop does not hang on the rows.
+Test(unit_lower_plain_products, the_descriptor_of_b_is_moved_beside_each_a) {
+  counts one = count_consumer_loop(WGMMA "block_m=64 block_n=128 num_warps=4");
+  counts two = count_consumer_loop(WGMMA "block_m=128 block_n=128 num_warps=4");
+  cr_expect_eq(one.insts[FTL_OP_WGMMA], 4);
+  cr_expect_eq(two.insts[FTL_OP_WGMMA], 8);
+  cr_expect_eq(two.insts[FTL_OP_UNIFORM] - one.insts[FTL_OP_UNIFORM], 4 * 2);
+  cr_expect_eq(two.insts[FTL_OP_R2UR] - one.insts[FTL_OP_R2UR], 4 * 2);
+}
+
+// IMADs before a role's first loop that are as many as six signed divisions of 25: in all warps of the consumers, in
+// one of the producer's.
+Test(unit_lower_plain_products, a_product_by_wgmma_finds_its_place_by_six_divisions) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "matmul_tiled", WGMMA "block_m=64 block_n=128 num_warps=4", &error), FTL_OK,
+               "%s", error.message);
+  for (int32_t r = 0; r < p.warps->num_roles; r++) {
+    const ftl_warp_role *role = &p.warps->roles[r];
+    int32_t num_places = 0;
+    for (int32_t i = role->first_inst; i < role->first_inst + role->num_insts; i++) {
+      const ftl_warp_inst *inst = &p.warps->insts[i];
+      if (inst->opcode != FTL_OP_IMAD || inst->repeat != 6 * 25) continue;
+      num_places++;
+      cr_expect_eq((inst->flags & FTL_INST_WARP0) != 0, r == 0);
+    }
+    cr_expect_eq(num_places, 1);
+  }
+  programs_fini(&p);
 }
 
 // 64 x 128 on 4 warps misses the 168 registers of three CTAs an SM by 7. To fit, addresses would have to go, which
