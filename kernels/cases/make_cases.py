@@ -433,6 +433,30 @@ def products():
     return rows
 
 
+WGMMA_PRODUCT_COLUMNS = "workload,batch,m,n,k,transpose_b,block_m,block_n,block_k,num_warps,num_stages,mma,copy,persistent,store,tile_order,splits,part".split(",")
+
+
+def wgmma_products():
+    """Products by wgmma and TMA; of each shape every second kernel is held back, the others of the next shape."""
+    configs = ((0, 128, 128, 8, 4, 0, "direct"), (0, 128, 128, 8, 4, 1, "staged"), (1, 128, 128, 8, 4, 0, "staged"), (0, 128, 128, 4, 3, 0, "direct"),
+               (0, 128, 256, 8, 3, 1, "staged"), (0, 128, 256, 8, 2, 1, "direct"), (1, 256, 128, 8, 4, 1, "staged"), (0, 256, 128, 8, 3, 0, "direct"),
+               (1, 128, 192, 8, 4, 1, "staged"), (0, 64, 128, 4, 4, 0, "direct"), (0, 64, 128, 4, 2, 0, "staged"), (1, 64, 256, 4, 3, 1, "staged"))
+    shapes = ((1, 4096, 4096, 4096), (1, 8192, 2304, 1024), (1, 16384, 4608, 64), (8, 2048, 1536, 128), (1, 768, 768, 16384), (1, 3072, 3072, 512))
+    rows = []
+    for i, sizes in enumerate(shapes):
+        turns = [(j, j, 1) for j in range(len(configs))]
+        if sizes[3] == 16384:
+            turns += [(j + more, j, splits) for j in range(len(configs)) if configs[j][5:] == (0, "direct") for more, splits in enumerate((3, 7))]
+        for turn, j, splits in turns:
+            transpose_b, block_m, block_n, warps, stages, persistent, store = configs[j]
+            if sizes[2] % block_n:
+                continue
+            row = product("matmul_tiled", sizes, (block_m, block_n, 64, warps, stages), splits)
+            row.update(transpose_b=transpose_b, mma="wgmma", copy="tma", persistent=persistent, store=store, part="held_out" if (i + turn) % 2 else "calibration")
+            rows.append(row)
+    return rows
+
+
 def compiled():
     """One small instance of each kernel: what a machine without a GPU compiles to see that everything does."""
     shape, odd = (1, 4, 2, 512, 64, 1), (1, 4, 2, 500, 64, 1)
@@ -748,6 +772,7 @@ write("tree.csv", tree(), TREE_COLUMNS, anything, every_other)
 write("flash1.csv", flash1(), keep=anything, part=every_other)
 write("quantized.csv", quantized(), QUANTIZED_COLUMNS, anything, every_other)
 write("products.csv", products(), PRODUCT_COLUMNS, anything, every_other)
+write("wgmma_products.csv", wgmma_products(), WGMMA_PRODUCT_COLUMNS, anything)
 write("unseen_own.csv", unseen_own(), keep=anything, part=unseen)
 write("unseen_triton.csv", unseen_triton(), FOREIGN_COLUMNS, anything, unseen)
 write("unseen_library.csv", unseen_library(), FOREIGN_COLUMNS, anything, unseen)
