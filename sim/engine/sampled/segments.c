@@ -48,6 +48,28 @@ typedef struct loops_around {
   const ftl_tile_op *loop, *outer;
 } loops_around;
 
+// Fills of a ring that a role which reads it holds when it begins a loop, and through each of its steps: that of the
+// step before, where products run on.
+static int32_t fills_held(const ftl_tile_program *tile, int32_t ring) {
+  int32_t most = 0;
+  for (int32_t r = 0; r < tile->num_roles; r++) {
+    if ((tile->rings[ring].consumers_mask >> r & 1) == 0) continue;
+    int32_t held = 0;
+    for (int32_t i = tile->roles[r].first_op; i < tile->roles[r].first_op + tile->roles[r].num_ops; i++) {
+      const ftl_tile_op *op = &tile->ops[i];
+      if (op->kind == FTL_TILE_LOOP && held > most) most = held;
+      if (op->ring == ring) held += (op->kind == FTL_TILE_WAIT) - (op->kind == FTL_TILE_RELEASE);
+    }
+  }
+  return most;
+}
+
+// Iterations between a load into a ring and the wait for it.
+static int32_t lookahead_of(const ftl_tile_program *tile, int32_t ring) {
+  int32_t ahead = tile->rings[ring].num_stages - 1 - fills_held(tile, ring);
+  return ahead > 0 ? ahead : 0;
+}
+
 static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, const ftl_tile_op *op,
                         const loops_around *around) {
   const ftl_tile_op *loop = around->loop;
@@ -63,7 +85,7 @@ static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, cons
                         .loop_var = loop ? loop->loop_var : -1,
                         .lo = loop ? loop->lo : -1,
                         .outer_var = around->outer ? around->outer->loop_var : -1,
-                        .lookahead = loop && !is_store && !is_direct ? tile->rings[op->ring].num_stages - 1 : 0};
+                        .lookahead = loop && !is_store && !is_direct ? lookahead_of(tile, op->ring) : 0};
   if (op->kind == FTL_TILE_LOAD) segment->refs[segment->num_refs - 1].multicast = tile->rings[op->ring].multicast;
   return true;
 }

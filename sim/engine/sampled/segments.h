@@ -28,8 +28,8 @@ typedef struct ftl_segment_ref {
   int32_t loop_var;   // of the role's loop around it (-1: straight code)
   ftl_expr lo;        // first value of that variable
   int32_t outer_var;  // of the loop around that loop, or around this straight code; -1: none
-  int32_t
-      lookahead;  // iterations between this load and the wait for it: the other stages of its ring; 0 in straight code
+  int32_t lookahead;  // iterations between this load and the wait for it: the stages of its ring but that in use and
+                      // those that readers hold over a step; 0 in straight code
   ftl_multicast multicast;  // of a load into a ring
 } ftl_segment_ref;
 
