@@ -59,7 +59,7 @@ static void visit_ref(pairs *p, const ftl_tile_ref *ref) {
   visit(p, row < 0 ? ref->row : row);
 }
 
-static int32_t num_divisions(const ftl_tile_program *tile, const ftl_role *role) {
+int32_t ftl_select_num_divisions(const ftl_tile_program *tile, const ftl_role *role) {
   pairs p = {.tile = tile};
   for (int32_t i = 0; i < role->num_ops; i++) {
     const ftl_tile_op *op = &tile->ops[role->first_op + i];
@@ -86,7 +86,7 @@ static bool multiplies_matrices(const ftl_tile_program *tile) {
 ftl_select_place ftl_select_place_of(const ftl_select *s) {
   if (s->plain_code && s->mma == FTL_MMA_WGMMA && multiplies_matrices(s->tile))
     return (ftl_select_place){PRODUCT_DIVISIONS * SIGNED_DIVISION_INSTS, ftl_select_producer_flags(s)};
-  return (ftl_select_place){num_divisions(s->tile, s->role) * DIVISION_INSTS, 0};
+  return (ftl_select_place){ftl_select_num_divisions(s->tile, s->role) * DIVISION_INSTS, 0};
 }
 
 bool ftl_select_has_products(const ftl_tile_program *tile, const ftl_role *role) {

@@ -266,6 +266,8 @@ typedef struct ftl_select_place {
   uint8_t flags;  // of who needs it
 } ftl_select_place;
 ftl_select_place ftl_select_place_of(const ftl_select *s);
+// Divisions of the role's place, where it is not that of a product of matrices.
+int32_t ftl_select_num_divisions(const ftl_tile_program *tile, const ftl_role *role);
 
 // ---- operations ----
 void ftl_select_prologue(ftl_select *s);
