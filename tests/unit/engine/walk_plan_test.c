@@ -86,7 +86,7 @@ Test(unit_engine_walk_plan, periods_that_are_skipped_keep_cycles_and_traffic) {
 }
 
 Test(unit_engine_walk_plan, groups_of_tiles_side_by_side_keep_cycles_and_traffic) {
-  static const char *const cases[] = {"matmul_tiled m=4096 n=4096 k=8192 block_n=128 num_warps=8",
+  static const char *const cases[] = {"matmul_tiled m=4096 n=4096 k=8192 block_n=128 num_warps=8 num_stages=4",
                                       "flash1_fwd heads=8 seqlen=4096 head_dim=64"};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     lowered l = lower_flash2("h200", cases[i]);
