@@ -20,8 +20,6 @@
 // Of a thread beside its tiles: fragments in flight, loop state, pointers.
 enum { OTHER_REGISTERS = 40, ADDRESS_INSTS = 2 };
 
-static const ftl_tile_op *op_at(const ftl_select *s, int32_t i) { return &s->tile->ops[s->role->first_op + i]; }
-
 static bool is_at_most(const ftl_tile_program *tile, ftl_expr expr, int64_t limit) {
   const ftl_expr_node *node = &tile->exprs[expr];
   if (node->kind == FTL_EXPR_MIN) return is_at_most(tile, node->a, limit) || is_at_most(tile, node->b, limit);
@@ -47,7 +45,7 @@ static int32_t depth_after(const ftl_select *s, const ftl_tile_op *op, int32_t d
 static const ftl_tile_op *load_in_loop(const ftl_select *s, int32_t ring) {
   int32_t depth = 0;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = op_at(s, i);
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     depth = depth_after(s, op, depth);
     if (op->kind == FTL_TILE_LOAD && op->ring == ring && depth > 0) return op;
   }
@@ -75,7 +73,7 @@ static int32_t add_kept(ftl_select *s, int32_t num_registers) {
 
 static bool multiplies(const ftl_select *s, int32_t ring) {
   for (int32_t i = 0; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = op_at(s, i);
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind == FTL_TILE_MMA && (op->ring == ring || op->ring_a == ring)) return true;
   }
   return false;
@@ -84,7 +82,7 @@ static bool multiplies(const ftl_select *s, int32_t ring) {
 bool ftl_select_multiplies_one_a(const ftl_select *s) {
   int32_t ring_a = -1;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = op_at(s, i);
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind != FTL_TILE_MMA) continue;
     if (op->ring_a < 0 || (ring_a >= 0 && op->ring_a != ring_a)) return false;
     ring_a = op->ring_a;
@@ -94,7 +92,7 @@ bool ftl_select_multiplies_one_a(const ftl_select *s) {
 
 static bool loads_pages(const ftl_select *s) {
   for (int32_t i = 0; i < s->role->num_ops; i++)
-    if (op_at(s, i)->kind == FTL_TILE_LOAD && op_at(s, i)->ref.pages.page_rows > 0) return true;
+    if (ftl_select_op_at(s, i)->kind == FTL_TILE_LOAD && ftl_select_op_at(s, i)->ref.pages.page_rows > 0) return true;
   return false;
 }
 
@@ -189,9 +187,9 @@ static int32_t num_loops_with_products(const ftl_select *s) {
   int32_t count = 0;
   bool seen = false;
   for (int32_t i = s->role->num_ops - 1; i >= 0; i--) {
-    if (op_at(s, i)->kind == FTL_TILE_END_LOOP) seen = false;
-    if (op_at(s, i)->kind == FTL_TILE_MMA) seen = true;
-    if (op_at(s, i)->kind != FTL_TILE_LOOP) continue;
+    if (ftl_select_op_at(s, i)->kind == FTL_TILE_END_LOOP) seen = false;
+    if (ftl_select_op_at(s, i)->kind == FTL_TILE_MMA) seen = true;
+    if (ftl_select_op_at(s, i)->kind != FTL_TILE_LOOP) continue;
     count += seen;
     seen = false;
   }
@@ -209,7 +207,7 @@ static bool has_own_offsets(const ftl_select *s, int32_t ring) {
 static bool is_used_in_loop(const ftl_select *s, int32_t value) {
   int32_t depth = 0;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = op_at(s, i);
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     depth = depth_after(s, op, depth);
     bool uses = op->dst == value || op->a.value == value || op->b.value == value || op->c.value == value;
     if (uses && depth > 0) return true;
@@ -256,7 +254,7 @@ static void keep_addresses_of(ftl_select *s, int32_t first, int32_t end, bool va
   bool single_buffers = has_single_buffers(s);
   int32_t registers = tile_registers(s), depth = 0;
   for (int32_t i = first; i < end; i++) {
-    const ftl_tile_op *op = op_at(s, i);
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     depth = depth_after(s, op, depth);
     if (op->kind != FTL_TILE_MMA || depth == 0) continue;
     // of an alike B beside it: an immediate away
@@ -284,15 +282,15 @@ void ftl_select_keep_addresses(ftl_select *s) {
 
 // The end of the loop that begins at operation `loop`; -1: it does not repeat, or holds a loop that does.
 static int32_t end_of_innermost(const ftl_select *s, int32_t loop) {
-  int32_t i = loop, depth = depth_after(s, op_at(s, i), 0);
+  int32_t i = loop, depth = depth_after(s, ftl_select_op_at(s, i), 0);
   if (depth == 0) return -1;
-  while (depth == 1) depth = depth_after(s, op_at(s, ++i), depth);
+  while (depth == 1) depth = depth_after(s, ftl_select_op_at(s, ++i), depth);
   return depth == 0 ? i : -1;
 }
 
 static bool has_op(const ftl_select *s, int32_t first, int32_t end, ftl_tile_op_kind kind) {
   for (int32_t i = first; i < end; i++)
-    if (op_at(s, i)->kind == kind) return true;
+    if (ftl_select_op_at(s, i)->kind == kind) return true;
   return false;
 }
 
@@ -300,7 +298,7 @@ static bool has_op(const ftl_select *s, int32_t first, int32_t end, ftl_tile_op_
 static bool takes_turns(const ftl_select *s) {
   bool as_keys[FTL_TILE_MAX_RINGS] = {false}, as_values[FTL_TILE_MAX_RINGS] = {false};
   for (int32_t i = 0; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = op_at(s, i);
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind == FTL_TILE_MMA) (op->transpose_b ? as_keys : as_values)[op->ring] = true;
   }
   for (int32_t r = 0; r < s->tile->num_rings; r++)

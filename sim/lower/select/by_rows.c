@@ -25,7 +25,7 @@ static int32_t distance_to(ftl_select *s, int32_t base, bool of_row) {
 // Whether the value is exponentiated before it is read again: 0 then takes the place of what is masked.
 static bool is_exponentiated(const ftl_select *s, int32_t value) {
   for (int32_t i = s->op_idx + 1; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind == FTL_TILE_END_LOOP || (op->kind == FTL_TILE_CONVERT && op->dst == value)) return false;
     bool exponentiates = op->kind == FTL_TILE_ELEM && (op->fn == FTL_ELEM_EXP2 || op->fn == FTL_ELEM_EXP);
     if (exponentiates && op->dst == value) return true;

@@ -7,7 +7,7 @@
 uint8_t ftl_select_producer_flags(const ftl_select *s) {
   if (!ftl_select_is_mbarrier_role(s)) return 0;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
-    switch (s->tile->ops[s->role->first_op + i].kind) {
+    switch (ftl_select_op_at(s, i)->kind) {
       case FTL_TILE_LOOP:
       case FTL_TILE_END_LOOP:
       case FTL_TILE_ACQUIRE:
@@ -91,7 +91,7 @@ static ring_use ring_use_of(const ftl_select *s, int32_t ring) {
   ring_use use = {false, false};
   bool wgmma = s->mma == FTL_MMA_WGMMA;
   for (int32_t i = 0; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind == FTL_TILE_LOAD && op->ring == ring && s->copy != FTL_COPY_TMA) use.writes = true;
     bool stages =
         op->kind == FTL_TILE_STORE_MERGED || op->kind == FTL_TILE_REDUCE_GROUPS || op->kind == FTL_TILE_GATHER;
@@ -151,7 +151,7 @@ static void ring_offsets(ftl_select *s, int32_t ring_idx, int32_t thread) {
 // The ring that the role's loops copy a tensor's tiles to; -1: none.
 static int32_t ring_of_tensor(const ftl_select *s, int32_t tensor) {
   for (int32_t i = 0; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind == FTL_TILE_LOAD && op->ref.tensor == tensor && s->rings[op->ring].num_row_groups > 0) return op->ring;
   }
   return -1;
@@ -174,7 +174,7 @@ static int32_t tensor_beside(const ftl_select *s, int32_t tensor) {
 static void tensor_pointers(ftl_select *s, int32_t thread, int32_t block) {
   bool used[FTL_TILE_MAX_TENSORS] = {false}, by_lanes[FTL_TILE_MAX_TENSORS] = {false};
   for (int32_t i = 0; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind)) used[op->ref.tensor] = true;
     if (ftl_tile_op_loads_direct(op->kind) || (s->plain_code && ftl_tile_op_stores(op->kind)))
       by_lanes[op->ref.tensor] = true;

@@ -156,7 +156,7 @@ static int32_t keep(ftl_select *s, int32_t num_rounds, int32_t num_insts) {
 void ftl_select_dequantize_offsets(ftl_select *s) {
   enum { ROW_INSTS = 2, CHUNK_INSTS = 6 };  // IADD3, SHF; these, three LOP3 and an IMAD
   for (int32_t i = 0; s->plain_code && i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     lanes l;
     if (op->kind != FTL_TILE_DEQUANTIZE || !try_deal(s, op, &l)) continue;
     const ftl_tile_op *before = alike_before(s, op);

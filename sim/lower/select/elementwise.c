@@ -242,7 +242,7 @@ static void clamp_packed(ftl_select *s, int32_t packed, int32_t num_registers) {
 
 static bool is_mma_operand(const ftl_select *s, int32_t value) {
   for (int32_t i = 0; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind == FTL_TILE_MMA && op->ring_a < 0 && op->a.value == value) return true;
   }
   return false;

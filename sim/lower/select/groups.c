@@ -38,7 +38,7 @@ void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op) {
 // kernels/attention/flash1_mma.h has it.
 static const ftl_tile_op *gather_at(const ftl_select *s, int32_t op_idx) {
   if (op_idx < 0 || op_idx >= s->role->num_ops) return NULL;
-  const ftl_tile_op *op = &s->tile->ops[s->role->first_op + op_idx];
+  const ftl_tile_op *op = ftl_select_op_at(s, op_idx);
   return op->kind == FTL_TILE_GATHER ? op : NULL;
 }
 

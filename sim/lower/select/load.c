@@ -39,7 +39,7 @@ static bool shares_addresses(const ftl_select *s, const ftl_tile_op *op, int32_t
   const ftl_select_ring *ring = &s->rings[op->ring];
   if (ring->num_row_groups == 0) return false;
   for (int32_t i = s->op_idx + side; i >= 0 && i < s->role->num_ops; i += side) {
-    const ftl_tile_op *other = &s->tile->ops[s->role->first_op + i];
+    const ftl_tile_op *other = ftl_select_op_at(s, i);
     if (other->kind == FTL_TILE_ACQUIRE || other->kind == FTL_TILE_COMMIT) continue;
     return other->kind == FTL_TILE_LOAD && other->ring != op->ring && other->ref.row == op->ref.row &&
            s->rings[other->ring].first_tensor_offset == ring->first_tensor_offset;

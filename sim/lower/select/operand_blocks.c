@@ -13,12 +13,10 @@
 #define NONE FTL_NO_VALUE
 enum { MOVED_SHARE = 4, SHARE_APART = 2, MOST_FRAGMENTS = 8 };  // a fragment is 8 columns of a slab
 
-static const ftl_tile_op *op_at(const ftl_select *s, int32_t i) { return &s->tile->ops[s->role->first_op + i]; }
-
 // The CONVERT of `value` from the operation at hand on, in the same loop; -1: none.
 static int32_t conversion_of(const ftl_select *s, int32_t value) {
   for (int32_t i = s->op_idx; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = op_at(s, i);
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind == FTL_TILE_END_LOOP || op->kind == FTL_TILE_LOOP) return -1;
     if (op->kind == FTL_TILE_CONVERT && op->a.value == value) return i;
   }
@@ -29,10 +27,10 @@ static int32_t conversion_of(const ftl_select *s, int32_t value) {
 typedef enum operand_use { NO_OPERAND, AFTER_A_WAIT, AT_ONCE } operand_use;
 
 static operand_use use_of(const ftl_select *s, int32_t conversion) {
-  int32_t operand = op_at(s, conversion)->dst;
+  int32_t operand = ftl_select_op_at(s, conversion)->dst;
   operand_use use = AT_ONCE;
   for (int32_t i = conversion + 1; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = op_at(s, i);
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind == FTL_TILE_WAIT) use = AFTER_A_WAIT;
     if (op->kind == FTL_TILE_MMA && op->ring_a < 0 && op->a.value == operand) return use;
   }

@@ -7,7 +7,7 @@ static ftl_opcode opcode_of(ftl_elem_fn fn) { return fn == FTL_ELEM_MAX ? FTL_OP
 
 bool ftl_select_contracts(const ftl_select *s, int32_t op_idx) {
   if (op_idx < 0 || op_idx + 1 >= s->role->num_ops) return false;
-  const ftl_tile_op *scale = &s->tile->ops[s->role->first_op + op_idx], *sum = scale + 1;
+  const ftl_tile_op *scale = ftl_select_op_at(s, op_idx), *sum = scale + 1;
   return scale->kind == FTL_TILE_ELEM && scale->fn == FTL_ELEM_MUL && scale->a.value == scale->dst &&
          sum->kind == FTL_TILE_REDUCE_ROWS && sum->fn == FTL_ELEM_ADD && sum->dst == scale->dst &&
          !ftl_select_is_by_rows(s, sum->dst);

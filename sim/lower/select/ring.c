@@ -17,7 +17,7 @@ static ftl_draft_inst *add_ring_inst(ftl_select *s, ftl_opcode opcode, int32_t r
 static int32_t counter_here(const ftl_select *s) {
   int32_t closed = 0;
   for (int32_t i = s->op_idx - 1; i >= 0; i--) {
-    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind == FTL_TILE_END_LOOP) closed++;
     if (op->kind == FTL_TILE_LOOP && closed-- == 0) return s->loop_counter[op->loop_var];
   }
@@ -112,7 +112,7 @@ static void read_next_stage(ftl_select *s, int32_t ring_idx) {
 // The WAITs before this one that share its barrier.
 static int32_t first_wait_of_run(const ftl_select *s) {
   int32_t first = s->op_idx;
-  while (first > 0 && s->tile->ops[s->role->first_op + first - 1].kind == FTL_TILE_WAIT) first--;
+  while (first > 0 && ftl_select_op_at(s, first - 1)->kind == FTL_TILE_WAIT) first--;
   return first;
 }
 
@@ -120,7 +120,7 @@ static int32_t first_wait_of_run(const ftl_select *s) {
 static void wait_together(ftl_select *s, int32_t first) {
   int32_t groups_left = INT32_MAX;
   for (int32_t i = first; i <= s->op_idx; i++) {
-    const ftl_tile_op *op = &s->tile->ops[s->role->first_op + i];
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (ftl_tile_ring_is_put(s->tile, op->ring) || ftl_select_is_through_registers(s, op->ring)) continue;
     if (s->orders[i].groups_left < groups_left) groups_left = s->orders[i].groups_left;
     if (s->copy == FTL_COPY_LDG && s->orders[i].store_here) ftl_select_store_held(s, op->ring);
@@ -137,7 +137,7 @@ static void wait_together(ftl_select *s, int32_t first) {
     add_ring_inst(s, FTL_OP_FENCE_PROXY, 0, FTL_EFFECT_FENCE);
   }
   ftl_select_barrier(s);
-  for (int32_t i = first; i <= s->op_idx; i++) read_next_stage(s, s->tile->ops[s->role->first_op + i].ring);
+  for (int32_t i = first; i <= s->op_idx; i++) read_next_stage(s, ftl_select_op_at(s, i)->ring);
 }
 
 void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {

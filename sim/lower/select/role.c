@@ -166,8 +166,6 @@ static void clear_virtuals(ftl_select *s) {
   s->copied[0] = s->copied[1] = s->stored = NONE;
 }
 
-static const ftl_tile_op *op_at(const ftl_select *s, int32_t i) { return &s->tile->ops[s->role->first_op + i]; }
-
 static bool names(const ftl_tile_op *op, int32_t value) {
   return op->dst == value || op->a.value == value || op->b.value == value || op->c.value == value;
 }
@@ -175,10 +173,10 @@ static bool names(const ftl_tile_op *op, int32_t value) {
 // The product whose operand the conversion at operation i makes; -1: it makes none of mma.sync's in its loop, or
 // something else names what it takes or gives on the way.
 static int32_t product_of_conversion(const ftl_select *s, int32_t i) {
-  const ftl_tile_op *conversion = op_at(s, i);
+  const ftl_tile_op *conversion = ftl_select_op_at(s, i);
   if (conversion->kind != FTL_TILE_CONVERT || s->mma == FTL_MMA_WGMMA) return -1;
   for (int32_t j = i + 1; j < s->role->num_ops; j++) {
-    const ftl_tile_op *op = op_at(s, j);
+    const ftl_tile_op *op = ftl_select_op_at(s, j);
     if (op->kind == FTL_TILE_MMA && op->ring_a < 0 && op->a.value == conversion->dst) return j;
     if (op->kind == FTL_TILE_LOOP || op->kind == FTL_TILE_END_LOOP) return -1;
     if (names(op, conversion->dst) || names(op, conversion->a.value)) return -1;
@@ -190,10 +188,10 @@ static int32_t product_of_conversion(const ftl_select *s, int32_t i) {
 // tile that may not exist, finds the numbers in single precision. In SASS of flash2_mma.h each k step's F2FP stand
 // right before its products, all behind the copies.
 static void select_conversion_of(ftl_select *s, int32_t product) {
-  for (int32_t i = product - 1; i >= 0 && op_at(s, i)->kind != FTL_TILE_LOOP; i--) {
+  for (int32_t i = product - 1; i >= 0 && ftl_select_op_at(s, i)->kind != FTL_TILE_LOOP; i--) {
     if (product_of_conversion(s, i) != product) continue;
     s->op_idx = i;
-    select_op(s, op_at(s, i));
+    select_op(s, ftl_select_op_at(s, i));
     s->op_idx = product;
     return;
   }
@@ -202,8 +200,8 @@ static void select_conversion_of(ftl_select *s, int32_t product) {
 // The operation at op_idx. A conversion comes with its product.
 static void select_here(ftl_select *s) {
   if (product_of_conversion(s, s->op_idx) >= 0) return;
-  if (op_at(s, s->op_idx)->kind == FTL_TILE_MMA) select_conversion_of(s, s->op_idx);
-  select_op(s, op_at(s, s->op_idx));
+  if (ftl_select_op_at(s, s->op_idx)->kind == FTL_TILE_MMA) select_conversion_of(s, s->op_idx);
+  select_op(s, ftl_select_op_at(s, s->op_idx));
 }
 
 // Leaves the last of the operations the present one.

@@ -3,10 +3,6 @@
 // that of the next, from what the warps left in shared memory to the store (SASS of kernels/attention/flash1_mma.h).
 #include "lower/select/select.h"
 
-static const ftl_tile_op *op_at(const ftl_select *s, int32_t op_idx) {
-  return &s->tile->ops[s->role->first_op + op_idx];
-}
-
 ftl_slab_span ftl_select_slabs(const ftl_select *s, int32_t value) {
   if (s->in_turns) return (ftl_slab_span){s->turn, s->turn + 1};
   return (ftl_slab_span){0, s->values[value].map.num_slabs};
@@ -26,7 +22,7 @@ ftl_row_turns ftl_select_row_turns(const ftl_select *s) {
   bool branches = false;
   if (!s->plain_code) return none;
   for (int32_t i = s->op_idx; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = op_at(s, i);
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
     int32_t value = row_wise_value(s, op);
     if (value == FTL_NO_VALUE) break;
     if (turns.num_ops == 0) turns.num_turns = s->values[value].map.num_slabs;

@@ -120,6 +120,11 @@ typedef struct ftl_select {
   ftl_error *error;
 } ftl_select;
 
+// The role's operation number op_idx.
+static inline const ftl_tile_op *ftl_select_op_at(const ftl_select *s, int32_t op_idx) {
+  return &s->tile->ops[s->role->first_op + op_idx];
+}
+
 // ---- shared by the files of this folder ----
 // Adds an instruction; sources that are FTL_NO_VALUE are left out.
 ftl_draft_inst *ftl_select_add(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t a,
