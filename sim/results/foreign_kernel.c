@@ -43,11 +43,11 @@ static ftl_status set_triton_buffers(ftl_spec *spec, const ftl_measurement *row,
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_copy, "cp_async", error) : status;
 }
 
-enum { MMA_SYNC_ROWS = 16 };
+enum { ROWS_OF_A_WARP = 16 };  // of mma.sync and of wgmma
 
 static ftl_status set_triton_attention(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
-  if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_MMA && v[FTL_PARAM_block_m] < MMA_SYNC_ROWS * v[FTL_PARAM_num_warps])
+  if (v[FTL_PARAM_block_m] < ROWS_OF_A_WARP * v[FTL_PARAM_num_warps])
     return ftl_error_set(error, FTL_INFEASIBLE, "triton with warps side by side along the keys");
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "step", error);
@@ -63,8 +63,8 @@ static ftl_status set_triton(ftl_spec *spec, const ftl_measurement *row, ftl_err
 // Its warps lie side by side along the keys, as the groups of warps of paged_decode, which need 16 keys each.
 static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
-  int64_t groups = ftl_divide_up(MMA_SYNC_ROWS * v[FTL_PARAM_num_warps], v[FTL_PARAM_block_m]);
-  if (v[FTL_PARAM_block_n] % (MMA_SYNC_ROWS * groups) != 0)
+  int64_t groups = ftl_divide_up(ROWS_OF_A_WARP * v[FTL_PARAM_num_warps], v[FTL_PARAM_block_m]);
+  if (v[FTL_PARAM_block_n] % (ROWS_OF_A_WARP * groups) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "triton_paged with fewer than 16 keys a warp");
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "step", error);
@@ -75,7 +75,7 @@ static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, f
 // rows.
 static ftl_status set_triton_product(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
-  if (v[FTL_PARAM_block_m] < MMA_SYNC_ROWS * v[FTL_PARAM_num_warps])
+  if (v[FTL_PARAM_block_m] < ROWS_OF_A_WARP * v[FTL_PARAM_num_warps])
     return ftl_error_set(error, FTL_INFEASIBLE, "triton_product with warps side by side along the columns");
   ftl_status status = set_product_sizes(spec, row, error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;

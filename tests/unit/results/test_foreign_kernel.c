@@ -114,9 +114,13 @@ Test(unit_results_foreign_kernel, a_softmax_in_triton_keeps_its_row) {
       {FTL_PARAM_schedule, FTL_SCHEDULE_REGISTERS}, {FTL_PARAM_num_warps, 4});
 }
 
-// Four warps of 16 rows in a tile of 32, or on 32 keys: Triton puts them side by side along the keys.
+// Four warps of 16 rows in a tile of 32, eight in one of 64, or four on 32 keys: Triton puts them side by side along
+// the keys.
 Test(unit_results_foreign_kernel, warps_along_the_keys_are_no_configuration) {
   case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,64,0,32,64,4,2,mma," RAN
+                  "k\n",
+          "triton with warps side by side along the keys");
+  case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,64,0,64,64,8,2,wgmma," RAN
                   "k\n",
           "triton with warps side by side along the keys");
   case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,lengths," RUN
