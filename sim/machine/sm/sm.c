@@ -91,7 +91,7 @@ static bool allocate(ftl_sm *sm) {
         !ftl_sm_mio_queue_create(sm, &sc->queues[SM_QUEUE_LG], sm->arch->mio_lg_queue_entries))
       return false;
     sc->run.position = -1;
-    sc->last_issue = -SM_NEVER;
+    sc->last_issue = SM_LONG_AGO;
   }
   return true;
 }

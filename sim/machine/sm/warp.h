@@ -7,6 +7,7 @@
 #include "machine/sm/sm.h"
 
 #define SM_NEVER INT64_MAX
+#define SM_LONG_AGO (-(INT64_C(1) << 60))  // a cycle before any, from which distances can be taken
 
 enum { SM_GROUPS = 64 };  // of cp.async and of wgmma that a warp may have in flight
 
