@@ -139,7 +139,8 @@ Test(unit_scenario_module, a_set_that_is_dropped_frees_its_memory, .timeout = 60
   // Each set holds about 5 kB a point: without collection 400 sets of 200 points would be 400 MB, above the limit.
   passes(PREFIX
          "local m = {}; for i = 1, 50 do m[i] = 16 * i end\n"
-         "for i = 1, 400 do ft.explore{ arch = 'h200', " QUESTION ", block_m = m, num_warps = {4, 8}, num_stages = {1, 2} } end\n");
+         "for i = 1, 400 do ft.explore{ arch = 'h200', " QUESTION
+         ", block_m = m, num_warps = {4, 8}, num_stages = {1, 2} } end\n");
 }
 
 Test(unit_scenario_module, what_if_models_cannot_be_hoarded, .timeout = 60) {
