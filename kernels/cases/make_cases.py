@@ -5,6 +5,7 @@
 import csv
 import io
 import pathlib
+import random
 import sys
 
 import unseen3 as third_unseen
@@ -12,6 +13,7 @@ import unseen4 as fourth_unseen
 import unseen5 as fifth_unseen
 import unseen6 as sixth_unseen
 import unseen7 as seventh_unseen
+import unseen8 as eighth_unseen
 
 COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
            "schedule,mma,copy,tile_order,tile_reverse,splits,persistent").split(",")
@@ -688,6 +690,57 @@ def unseen7_products():
     return rows + [product("glu", sizes, (128, 64, 64, 8, 3)) for sizes in ((1, 1536, 6144, 2560),)]
 
 
+def unseen8_own():
+    """Each row at a shape of its own, drawn as in unseen8.py."""
+    draw = random.Random(806)
+    rows = []
+
+    def shape(multiple, head_dim=None, causal=None):
+        return eighth_unseen.draw_shape(draw, head_dim or draw.choice((64, 128)), draw.randint(0, 1) if causal is None else causal, multiple)
+
+    for config in ((64, 64, 4, 2, "stages"), (128, 64, 8, 2, "stages"), (128, 64, 4, 2, "stages"), (64, 128, 4, 1, "interleaved"), (128, 32, 8, 3, "stages"), (128, 128, 8, 1, "interleaved"),
+                   (64, 32, 4, 3, "stages"), (128, 128, 8, 1, "stages")):
+        for head_dim in (64, 128):
+            rows.append(case(shape(128, head_dim), config))
+    for config in ((64, 64, 4, 2, "stages"), (128, 64, 8, 3, "stages"), (128, 128, 8, 2, "stages"), (64, 128, 4, 2, "stages"), (128, 128, 8, 1, "interleaved")):
+        for copy in ("cp_async", "tma"):
+            rows.append(wgmma(shape(128), config, copy))
+    rows += [pingpong(shape(384, 128), (128, 128, 8, 2)), pingpong(shape(384, 128, 1), (128, 96, 8, 2)), pingpong(shape(384, 64), (192, 128, 12, 2)), pingpong(shape(384), (128, 64, 8, 3), persistent=1),
+             pingpong(shape(384, 64), (128, 128, 8, 3))]
+    rows += [case(shape(128, causal=1), (128, 64, 8, 2, "stages"), window=draw.randrange(100, 2000)), case(shape(128, 64), (64, 64, 4, 2, "stages"), dropout_p=0.1)]
+    for block_n, stages, splits in ((64, 3, 2), (128, 2, 1), (64, 2, 8), (64, 3, 5)):
+        kv_heads = draw.randint(1, 8)
+        rows.append(decode(draw.randint(1, 40), kv_heads * draw.choice((1, 4, 6, 8)), kv_heads, draw.randrange(8, 160) * 128, draw.choice((64, 128)), block_n, stages, splits))
+    for block_n, stages, page_size, splits in ((64, 3, 16, 2), (128, 2, 64, 1)):
+        batch, length, kv_heads = draw.randint(4, 40), draw.randrange(1000, 9000), draw.randint(2, 8)
+        rows.append(paged_case((batch, 4 * kv_heads, kv_heads, length, 128), f"{length}x{batch}", (block_n, stages), page_size, "scattered", splits))
+    rows += [tree_case((draw.randint(1, 6), 32, 8, tokens, draw.randrange(16, 64) * 128, 128), 2, (64, 64, 4, 3), splits) for tokens, splits in ((24, 2), (64, 4))]
+    for kind in ("safe", "online"):
+        rows.append(unfused((draw.randint(1, 3), draw.randint(6, 20), 0, draw.randrange(8, 28) * 128, draw.choice((64, 128)), draw.randint(0, 1)), 128, 128, 8, kind))
+        rows[-1]["kv_heads"] = rows[-1]["heads"]
+    rows += [softmax_case(draw.choice(("safe", "online")), draw.randrange(500, 30000), draw.randrange(8, 160) * 100, block_m, 4) for block_m in (1, 4, 1)]
+    for head_dim, causal in ((64, 0), (128, 1)):
+        batch, heads = draw.randint(2, 6), draw.randint(8, 24)
+        rows.append(flash1_case((batch, heads, heads, draw.randrange(8, 20) * 128, head_dim, causal), (128, 4, 2)))
+    return rows
+
+
+def unseen8_products():
+    draw = random.Random(807)
+    return [product("matmul_tiled", (1, *(draw.randrange(4, 20) * 256 for _ in range(3))), config) for config in ((128, 128, 64, 8, 3), (64, 128, 64, 4, 3), (128, 64, 64, 4, 4))] + [
+        product("glu", (1, *(draw.randrange(4, 24) * 256 for _ in range(3))), (128, 64, 64, 8, 3))]
+
+
+def unseen8_wgmma_products():
+    draw = random.Random(808)
+    rows = []
+    for transpose_b, block_m, block_n, warps, stages, persistent, store in ((0, 128, 128, 8, 4, 0, "direct"), (0, 128, 256, 8, 3, 1, "staged"), (1, 128, 128, 8, 4, 1, "staged"), (0, 64, 256, 4, 3, 0, "staged"),
+                                                                            (1, 256, 128, 8, 3, 0, "direct"), (0, 64, 128, 4, 4, 1, "direct")):
+        m, n, k = draw.randrange(4, 32) * 256, draw.randrange(4, 24) * 256, draw.randrange(2, 32) * 128
+        rows.append(dict(product("matmul_tiled", (1, m, n, k), (block_m, block_n, 64, warps, stages)), transpose_b=transpose_b, mma="wgmma", copy="tma", persistent=persistent, store=store))
+    return rows
+
+
 def unseen_triton():
     rows = []
     for shape in ((6, 16, 16, 768, 128, 0), (2, 32, 4, 3072, 128, 1), (1, 16, 2, 12288, 64, 0), (4, 24, 24, 3072, 64, 1), (1, 12, 12, 12288, 128, 1), (1, 20, 20, 6144, 128, 0), (3, 40, 5, 1536, 64, 0)):
@@ -786,7 +839,10 @@ write("unseen6_own.csv", unseen6_own(), FIFTH_COLUMNS, anything, unseen)
 write("unseen6_products.csv", unseen6_products(), PRODUCT_COLUMNS, anything, unseen)
 write("unseen7_own.csv", unseen7_own(), FIFTH_COLUMNS, anything, unseen)
 write("unseen7_products.csv", unseen7_products(), PRODUCT_COLUMNS, anything, unseen)
-for module in (third_unseen, fourth_unseen, fifth_unseen, sixth_unseen, seventh_unseen):
+write("unseen8_own.csv", unseen8_own(), FIFTH_COLUMNS, anything, unseen)
+write("unseen8_products.csv", unseen8_products(), PRODUCT_COLUMNS, anything, unseen)
+write("unseen8_wgmma_products.csv", unseen8_wgmma_products(), WGMMA_PRODUCT_COLUMNS[:-1], anything, unseen)
+for module in (third_unseen, fourth_unseen, fifth_unseen, sixth_unseen, seventh_unseen, eighth_unseen):
     for name, cases_of in module.FILES.items():
         write(name, cases_of(), module.COLUMNS[name], anything, unseen)
 write("compiled.csv", compiled(), COMPILED_COLUMNS, keep=anything)
