@@ -120,13 +120,17 @@ static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t positio
     return;
   }
   w->op = op;
+  w->repeat_left = op->repeat;
+  sc->pipe[position] = op->pipe;
+  if (op->stall_covers) {
+    sc->ready[position] = now + op->stall;
+    return;
+  }
   uint32_t latest = sm_latest_source(w);
   if (latest >= SM_TOKEN_PENDING) {
     ftl_sm_warp_block(sm, w, SM_ON_TOKEN, sm_stall_of(latest));
     return;
   }
-  w->repeat_left = op->repeat;
-  sc->pipe[position] = op->pipe;
   int64_t ready = sm->base + (latest >> SM_TOKEN_SHIFT), own = sm_own_pipe_free(sc, w);
   int64_t earliest = now + op->stall > own ? now + op->stall : own;
   sc->ready[position] = ready > earliest ? ready : earliest;
@@ -138,6 +142,10 @@ static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t positio
 // of one product may wait; the next one issues when no more than those of one are to be read. Gives the cycle from
 // which on the instruction's own are.
 static inline int64_t dispatch(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int64_t now) {
+  if (op->dispatch == 1 && sc->dispatch_free <= now) {  // the usual case: nothing waits
+    sc->dispatch_free = now + 1;
+    return now;
+  }
   int64_t from = sc->dispatch_free > now ? sc->dispatch_free : now;
   sc->dispatch_free = from + op->dispatch;
   int64_t next_product = sc->dispatch_free - sm->arch->tensor_mma_dispatch_cycles;

@@ -326,7 +326,7 @@ static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte
     if (i > 0 && ops[i].kind == SM_END_LOOP && ops[i - 1].kind == SM_BRANCH) ops[i - 1].loop = ops[i].loop;
   }
   if (num_parameters > b->code->num_parameters) b->code->num_parameters = num_parameters;
-  ftl_sm_set_stall_counts(ops, r->num_insts, b->arch);
+  ftl_sm_set_stall_counts(ops, r->num_insts, b->code->num_tokens, b->arch);
   lay_out(b->code, ops, r->num_insts, byte);
   ops[r->num_insts] = (sm_op){.kind = SM_END, .special = true, .repeat = 1, .loop = -1, .barrier = -1};
   return FTL_OK;

@@ -49,6 +49,7 @@ typedef struct sm_op {
   uint8_t kind, pipe, repeat, flags;
   uint16_t interval, latency;         // WGMMA: issue cost, cycles of math
   uint8_t stall;                      // cycles after the instruction before, at least (stall_counts.c)
+  uint8_t stall_covers;               // the stall is all that it waits for: no token or pipe of its warp's is later
   uint8_t dispatch;                   // cycles of its sub-core's dispatch; 0: has its own way to its operands
   uint8_t held;                       // by how much its interval is longer while a wgmma runs
   uint8_t holds;                      // for how long all pipes of its sub-core take nothing then; 0: they do
@@ -90,6 +91,6 @@ FTL_MUST_USE ftl_status ftl_sm_code_build(sm_code *out, const ftl_warp_program *
                                           ftl_arena *arena, ftl_error *error);
 
 // Of a role's instructions in their order.
-void ftl_sm_set_stall_counts(sm_op *ops, int32_t num_ops, const ftl_arch *arch);
+void ftl_sm_set_stall_counts(sm_op *ops, int32_t num_ops, int32_t num_tokens, const ftl_arch *arch);
 
 #endif

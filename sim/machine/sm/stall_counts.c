@@ -5,6 +5,8 @@
 // (kernels/measurements/micro_stream_pairs.csv).
 #include "machine/sm/op.h"
 
+#include <string.h>
+
 #include "machine/sm/pipes.h"
 
 enum { MOST_CYCLES = 15 };  // a field of 4 bits
@@ -14,10 +16,21 @@ typedef struct plan {
   int64_t ready[FTL_MAX_TOKENS + 2];     // of results of fixed latency
   int64_t pipe_free[FTL_SM_PIPE_COUNT];  // for this warp
   int64_t issued;                        // the instruction before
+  // what the code before says of them holds whenever it issued: every warp comes from there, and nothing is later
+  bool knows_token[FTL_MAX_TOKENS + 2], knows_pipe[FTL_SM_PIPE_COUNT];
 } plan;
 
 // Instructions of the LSU share a way.
 static ftl_sm_pipe way_of(const sm_op *op) { return op->pipe == FTL_SM_PIPE_LG ? FTL_SM_PIPE_MIO : op->pipe; }
+
+// Whether nothing that the instruction waits for in its own warp can be later than `at`.
+static bool is_known_by(const plan *p, const sm_op *op, int64_t at) {
+  ftl_sm_pipe way = way_of(op);
+  if (op->special || (way < FTL_SM_PIPE_TMA && (!p->knows_pipe[way] || p->pipe_free[way] > at))) return false;
+  for (int i = 0; i < FTL_MAX_SOURCES; i++)
+    if (!p->knows_token[op->sources[i]] || p->ready[op->sources[i]] > at) return false;
+  return true;
+}
 
 static void place(plan *p, sm_op *op) {
   int64_t at = p->issued + 1;
@@ -26,20 +39,33 @@ static void place(plan *p, sm_op *op) {
   if (p->pipe_free[way_of(op)] > at) at = p->pipe_free[way_of(op)];
   if (at > p->issued + MOST_CYCLES) at = p->issued + MOST_CYCLES;
   op->stall = (uint8_t)(at - p->issued);
+  op->stall_covers = is_known_by(p, op, at);
   int64_t interval = way_of(op) == FTL_SM_PIPE_MIO ? p->arch->mio_warp_interval_cycles : op->interval;
   if (op->kind == SM_WGMMA) interval = 0;  // what it waits for is not the compiler's
   p->issued = at + (op->repeat - 1) * interval;
   p->pipe_free[way_of(op)] = p->issued + interval;
   bool is_fixed = op->kind == SM_FIXED && op->producer == SM_PRODUCER_FIXED;
+  for (int i = 0; i < FTL_MAX_SOURCES; i++) p->knows_token[op->sources[i]] = true;  // it has waited for them
   p->ready[op->destination] = is_fixed ? p->issued + op->latency : 0;
+  p->knows_token[op->destination] = is_fixed && op->pipe != FTL_SM_PIPE_TENSOR;  // whose operands may be read later
+  p->knows_pipe[way_of(op)] = op->kind != SM_WGMMA;
 }
 
-void ftl_sm_set_stall_counts(sm_op *ops, int32_t num_ops, const ftl_arch *arch) {
+static void forget(plan *p, int32_t num_tokens) {
+  memset(p->knows_token, false, sizeof p->knows_token);
+  memset(p->knows_pipe, false, sizeof p->knows_pipe);
+  p->knows_token[num_tokens - 1] = true;  // that of no source
+}
+
+void ftl_sm_set_stall_counts(sm_op *ops, int32_t num_ops, int32_t num_tokens, const ftl_arch *arch) {
   plan p = {.arch = arch};
+  forget(&p, num_tokens);
   for (int32_t i = 0; i < num_ops; i++) {
     bool ends_block = ops[i].kind == SM_LOOP || ops[i].kind == SM_END_LOOP || ops[i].kind == SM_BRANCH;
     ops[i].stall = 1;
     if (ops[i].kind < SM_LOOP) place(&p, &ops[i]);
     if (ends_block) p = (plan){.arch = arch};
+    // a warp may come from elsewhere to what follows a mark, and past what warp 0 alone does
+    if (ends_block || ops[i].kind >= SM_LOOP || (ops[i].flags & FTL_INST_WARP0)) forget(&p, num_tokens);
   }
 }
