@@ -1,26 +1,31 @@
 #include "machine/sm/accounting.h"
 
-// Cycles before `until`, and not settled yet, in which the warp could have issued but for dispatch, since its pipe was
-// taken last. An mma.sync that waits for the operands of another waits for the tensor pipe: Nsight Compute calls that
-// math_pipe_throttle, as it does where nothing but mma.sync is dispatched.
-static int64_t held_cycles(const sm_subcore *sc, int32_t position, int64_t until) {
-  uint8_t pipe = sc->pipe[position];
-  if (pipe >= FTL_SM_PIPE_TENSOR || sc->pipe_held[pipe] >= sc->pipe_free[pipe]) return 0;
-  int64_t from = sc->pipe_held[pipe], ready = sc->ready[position], settled = sc->warps[position]->settled;
+// Of the cycles in which a pipe is held, from `held` to `until`, those not settled yet in which the warp could have
+// issued but for dispatch. An mma.sync that waits for the operands of another waits for the tensor pipe: Nsight Compute
+// calls that math_pipe_throttle, as it does where nothing but mma.sync is dispatched.
+static inline int64_t held_cycles(const sm_subcore *sc, int32_t position, int64_t held, int64_t until) {
+  int64_t from = held, ready = sc->ready[position];
+  if (ready >= until) return 0;
+  int64_t settled = sc->warps[position]->settled;
   if (from < ready) from = ready;
   if (from < settled) from = settled;
-  if (until > sc->pipe_free[pipe]) until = sc->pipe_free[pipe];
   return until > from ? until - from : 0;
 }
 
 void ftl_sm_count_held(sm_subcore *sc, uint8_t pipe) {
+  int64_t held = sc->pipe_held[pipe], until = sc->pipe_free[pipe];
+  sc->held_pipes &= ~(1u << pipe);
   for (int32_t i = 0; i < sc->num_positions; i++)
-    if (sc->pipe[i] == pipe) sc->undispatched[i] += (uint32_t)held_cycles(sc, i, sc->pipe_free[pipe]);
+    if (sc->pipe[i] == pipe) sc->undispatched[i] += (uint32_t)held_cycles(sc, i, held, until);
 }
 
 void ftl_sm_settle_ready(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t until) {
-  int64_t from = w->settled, ready = sc->ready[w->position];
-  int64_t held = sc->undispatched[w->position] + held_cycles(sc, w->position, until);
+  int64_t from = w->settled, ready = sc->ready[w->position], held = sc->undispatched[w->position];
+  uint8_t pipe = sc->pipe[w->position];
+  if (sc->held_pipes >> pipe & 1) {
+    int64_t free = sc->pipe_free[pipe] < until ? sc->pipe_free[pipe] : until;
+    held += held_cycles(sc, w->position, sc->pipe_held[pipe], free);
+  }
   w->settled = until;
   if (ready > from) {
     sm->counters.stall_cycles[w->reason] += ready - from;

@@ -7,7 +7,12 @@
 // The pipe is about to be taken, or held anew: what waited for it while it was held.
 void ftl_sm_count_held(sm_subcore *sc, uint8_t pipe);
 static inline void sm_note_held(sm_subcore *sc, uint8_t pipe) {
-  if (pipe < FTL_SM_PIPE_TENSOR && sc->pipe_held[pipe] < sc->pipe_free[pipe]) ftl_sm_count_held(sc, pipe);
+  if (sc->held_pipes >> pipe & 1) ftl_sm_count_held(sc, pipe);
+}
+
+// It is free later than pipe_held says.
+static inline void sm_set_held(sm_subcore *sc, uint8_t pipe) {
+  if (pipe < FTL_SM_PIPE_TENSOR) sc->held_pipes |= 1u << pipe;
 }
 
 // The pipe takes nothing before `until`, though it has room.
@@ -18,6 +23,7 @@ static inline void sm_hold(sm_subcore *sc, uint8_t pipe, int64_t now, int64_t un
     sc->pipe_held[pipe] = now + 1;
   }
   sc->pipe_free[pipe] = until;
+  sm_set_held(sc, pipe);
 }
 
 // Beside a product a sub-core's pipes get their operands one after the other, whichever they are.

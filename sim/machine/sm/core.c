@@ -152,9 +152,10 @@ static inline int64_t dispatch(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int6
   if (next_product > now + 1) sm_hold(sc, FTL_SM_PIPE_TENSOR, now, next_product);
   if (from == now || op->pipe >= FTL_SM_PIPE_TENSOR) return from;
   int64_t place = sm->arch->tensor_mma_place_cycles;
-  if (op->pipe == FTL_SM_PIPE_SFU)
+  if (op->pipe == FTL_SM_PIPE_SFU) {
     sc->pipe_free[FTL_SM_PIPE_SFU] += place - 1;
-  else
+    sm_set_held(sc, FTL_SM_PIPE_SFU);
+  } else
     sm_hold_beside_product(sc, now, now + place);
   return from;
 }
@@ -164,15 +165,14 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   const sm_op *op = w->op;
   if (w->settled < now) sm_settle(sm, sc, w, now);
   w->settled = now + 1;
-  sm_note_pace(sc, position, now);
-  sc->last = position;
-  sc->last_issue = now;
+  sm_note_issue(sc, position, now, sm->policy.yields);
   sm_note_held(sc, op->pipe);
   sc->pipe_held[op->pipe] = now + op->interval;
   sc->pipe_free[op->pipe] = now + op->interval;
   sc->pipe_taker[op->pipe] = position;
   if (sm_wgmma_runs(sm, now)) {
     sc->pipe_free[op->pipe] += op->held;
+    if (op->held) sm_set_held(sc, op->pipe);
     if (op->holds) sm_hold_beside_product(sc, now, now + op->holds);
   }
   int64_t read = op->dispatch ? dispatch(sm, sc, op, now) : now;

@@ -31,7 +31,7 @@ static int32_t pick_youngest(const sm_subcore *sc, uint64_t eligible) {
 // cycles and more, and of those of two in a row every sixth, as places to go to another warp.
 static bool has_just_issued(const sm_subcore *sc, uint64_t eligible) {
   int64_t distance = sc->eligible_at - sc->last_issue;
-  return goes_on(sc, eligible) && (distance == 1 || (distance == 2 && sc->paced < SM_YIELD_INSTS - 1));
+  return goes_on(sc, eligible) && (distance == 1 || (distance == 2 && sm_paced(sc) < SM_YIELD_INSTS - 1));
 }
 
 // By CTA; within it, and of mma.syncs, by how long the instruction has waited, for its pipe too.
@@ -62,11 +62,11 @@ const sm_policy *ftl_sm_policy_find(const char *name) {
   static const struct {
     const char *name;
     sm_policy policy;
-  } policies[] = {{"goy", {pick_oldest, SM_NEVER, true}},
-                  {"gol", {pick_longest_waiting, 1, true}},
-                  {"gto", {pick_oldest, SM_NEVER, false}},
-                  {"gty", {pick_youngest, SM_NEVER, false}},
-                  {"lrr", {pick_next, 0, false}}};
+  } policies[] = {{"goy", {pick_oldest, SM_NEVER, true, false}},
+                  {"gol", {pick_longest_waiting, 1, true, true}},
+                  {"gto", {pick_oldest, SM_NEVER, false, false}},
+                  {"gty", {pick_youngest, SM_NEVER, false, false}},
+                  {"lrr", {pick_next, 0, false, false}}};
   for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
     if (strcmp(policies[i].name, name) == 0) return &policies[i].policy;
   return NULL;

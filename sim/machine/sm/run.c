@@ -91,16 +91,14 @@ int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   w->settled = last + 1;
   w->reason = FTL_STALL_WAIT;
   w->repeat_left = (uint8_t)(w->repeat_left - run.count);
-  sm_note_pace(sc, run.position, run.start);
-  if (run.interval == 2)
-    sc->paced = (int32_t)((sc->paced + run.count - 1) % SM_YIELD_INSTS);
-  else if (run.interval > 2 && run.count > 1)
-    sc->paced = 0;
-  sc->last = run.position;
+  sm_note_issue(sc, run.position, run.start, sm->policy.yields);
+  if (run.interval == 1) sc->pace_start += run.count - 1;
+  if (run.interval > 2 && run.count > 1) sc->pace_start = last;
   sc->last_issue = last;
   sc->pipe_held[w->op->pipe] = last + w->op->interval;
   sc->pipe_free[w->op->pipe] = last + run.interval;
   sc->pipe_taker[w->op->pipe] = run.position;
+  if (held > 0) sm_set_held(sc, w->op->pipe);
   if (held > 0 && w->op->holds) sm_hold_beside_product(sc, last, last + w->op->holds);
   if (w->op->dispatch) sc->dispatch_free = last + 1;
   sc->ready[run.position] = last + w->op->interval;

@@ -22,10 +22,12 @@ struct sm_subcore {
   uint8_t pipe[SM_MAX_POSITIONS];
   int64_t pipe_free[FTL_SM_PIPE_COUNT];
   int64_t pipe_held[FTL_SM_PIPE_COUNT];     // from this cycle until pipe_free the pipe has room, but dispatch does not
+  uint32_t held_pipes;                      // of those below the tensor pipe, where that is any cycle: a bit each
   int32_t pipe_taker[FTL_SM_PIPE_COUNT];    // position of the warp that issued there last
   int32_t num_positions, last;              // `last`: of the warp that issued last
   int64_t last_issue;                       // when it did
-  int32_t paced;                            // of its instructions in a row came two cycles after the one before
+  int64_t pace_start;                       // since when its instructions have come two cycles apart, of those that
+                                            // came one apart the cycles left out
   int64_t eligible_at;                      // when `eligible`, and no other, may issue; SM_NEVER: to be found anew
   uint64_t eligible;                        // positions
   uint32_t not_selected[SM_MAX_POSITIONS];  // cycles since `settled` in which another warp was chosen
@@ -43,6 +45,7 @@ typedef struct sm_policy {
   int32_t (*pick)(const sm_subcore *sc, uint64_t eligible);  // a position among the bits of `eligible`, at least one
   int64_t goes_on_cycles;  // with the warp that issued last, if it can so many cycles later or sooner
   bool youngest_of_cta;    // among the warps of a CTA the last counts as the oldest
+  bool yields;             // looks at sm_paced
 } sm_policy;
 
 // ---- run.c ----
@@ -69,14 +72,20 @@ static inline void sm_subcore_wake(sm_subcore *sc, int64_t cycle) {
   if (cycle < *sc->next) *sc->next = cycle;
 }
 
-// Before the warp at `position` issues.
-static inline void sm_note_pace(sm_subcore *sc, int32_t position, int64_t now) {
-  int64_t distance = now - sc->last_issue;
-  if (position == sc->last && distance == 2)
-    sc->paced = (sc->paced + 1) % SM_YIELD_INSTS;
-  else if (position != sc->last || distance != 1)
-    sc->paced = 0;
+// The warp at `position` issues.
+static inline void sm_note_issue(sm_subcore *sc, int32_t position, int64_t now, bool yields) {
+  if (yields) {
+    int64_t distance = now - sc->last_issue;
+    bool goes_on = position == sc->last && distance <= 2;
+    sc->pace_start = goes_on ? sc->pace_start + (distance & 1) : now;
+  }
+  sc->last = position;
+  sc->last_issue = now;
 }
+
+// Of the instructions of the warp that issued last, how many in a row came two cycles after the one before, modulo
+// SM_YIELD_INSTS.
+static inline int64_t sm_paced(const sm_subcore *sc) { return (sc->last_issue - sc->pace_start) / 2 % SM_YIELD_INSTS; }
 
 // The compiler's stall counts hold a warp while it keeps the pipe of its next instruction busy itself: it is not ready
 // before (a `wait`), and a throttle is what other warps do to it. They know nothing of dispatch. 0 where that does not
