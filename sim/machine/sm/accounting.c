@@ -15,8 +15,10 @@ static inline int64_t held_cycles(const sm_subcore *sc, int32_t position, int64_
 void ftl_sm_count_held(sm_subcore *sc, uint8_t pipe) {
   int64_t held = sc->pipe_held[pipe], until = sc->pipe_free[pipe];
   sc->held_pipes &= ~(1u << pipe);
-  for (int32_t i = 0; i < sc->num_positions; i++)
+  for (uint64_t awake = sc->awake; awake; awake &= awake - 1) {
+    int32_t i = __builtin_ctzll(awake);
     if (sc->pipe[i] == pipe) sc->undispatched[i] += (uint32_t)held_cycles(sc, i, held, until);
+  }
 }
 
 void ftl_sm_settle_ready(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t until) {

@@ -207,38 +207,36 @@ __attribute__((noinline)) static void finish_run(ftl_sm *sm, sm_subcore *sc) {
 }
 
 // ---- a sub-core's cycle ----
-// Of the first positions. Constants for their number make code without loops.
-__attribute__((always_inline)) static inline void find_among(sm_subcore *sc, int64_t floor, int32_t num_positions) {
-  int64_t at[SM_MAX_POSITIONS], first = SM_NEVER;
-  for (int32_t i = 0; i < num_positions; i++) {
-    at[i] = sm_issues_at(sc, i);
-    first = at[i] < first ? at[i] : first;
-  }
-  first = first > floor ? first : floor;
+// Apart from the usual cases, whose registers it would save.
+__attribute__((noinline)) static void find_among_many(sm_subcore *sc, int64_t floor) {
+  int64_t first = SM_NEVER;
   uint64_t eligible = 0;
-  for (int32_t i = 0; i < num_positions; i++) eligible |= (uint64_t)(at[i] <= first) << i;
+  for (uint64_t awake = sc->awake; awake; awake &= awake - 1) {
+    int64_t at = sm_issues_at(sc, __builtin_ctzll(awake));
+    uint64_t bit = awake & -awake;
+    at = at > floor ? at : floor;
+    eligible = at < first ? bit : at == first ? eligible | bit : eligible;
+    first = at < first ? at : first;
+  }
   sc->eligible_at = first;
   sc->eligible = eligible;
 }
 
-__attribute__((noinline)) static void find_among_many(sm_subcore *sc, int64_t floor) {
-  if (sc->num_positions <= 4)
-    find_among(sc, floor, 4);
-  else
-    find_among(sc, floor, sc->num_positions);
-}
-
-// Finds the first cycle from `floor` on in which a warp may issue, and all that may. Two warps, the usual case, take
-// the least.
+// Finds the first cycle from `floor` on in which a warp may issue, and all that may.
 static inline void find_eligible(sm_subcore *sc, int64_t floor) {
-  if (sc->num_positions > 2) {
+  uint64_t awake = sc->awake;
+  if ((awake & (awake - 1)) == 0) {  // one at most
+    int64_t at = awake ? sm_issues_at(sc, __builtin_ctzll(awake)) : SM_NEVER;
+    sc->eligible_at = at > floor ? at : floor;
+    sc->eligible = awake;
+  } else if (sc->num_positions > 2) {
     find_among_many(sc, floor);
-    return;
+  } else {
+    int64_t at0 = sm_issues_at(sc, 0), at1 = sm_issues_at(sc, 1), first = at0 < at1 ? at0 : at1;
+    first = first > floor ? first : floor;
+    sc->eligible_at = first;
+    sc->eligible = (uint64_t)(at0 <= first) | (uint64_t)(at1 <= first) << 1;
   }
-  int64_t at0 = sm_issues_at(sc, 0), at1 = sm_issues_at(sc, 1), first = at0 < at1 ? at0 : at1;
-  first = first > floor ? first : floor;
-  sc->eligible_at = first;
-  sc->eligible = (uint64_t)(at0 <= first) | (uint64_t)(at1 <= first) << 1;
 }
 
 // Of several that may issue: one is chosen, the others were not selected.

@@ -19,9 +19,10 @@ static int64_t undisturbed_until(const ftl_sm *sm, const sm_subcore *sc, int32_t
                                  int64_t interval) {
   // then the interval changes
   int64_t limit = sm_wgmma_runs(sm, now) ? sm->tensor_free : SM_NEVER;
-  for (int32_t i = 0; i < sc->num_positions; i++) {
+  for (uint64_t others = sm_others_awake(sc, position); others; others &= others - 1) {
+    int32_t i = __builtin_ctzll(others);
     int64_t at = sm_issues_at(sc, i);
-    if (at < limit && i != position && !gives_way(sm, sc, i, sc->pipe[position], interval)) limit = at;
+    if (at < limit && !gives_way(sm, sc, i, sc->pipe[position], interval)) limit = at;
   }
   return limit;
 }
@@ -54,9 +55,10 @@ void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle) {
 static void count_not_selected(sm_subcore *sc, const sm_run *run) {
   uint8_t pipe = sc->pipe[run->position];
   int64_t last = run->start + (run->count - 1) * run->interval;
-  for (int32_t i = 0; i < sc->num_positions; i++) {
+  for (uint64_t others = sm_others_awake(sc, run->position); others; others &= others - 1) {
+    int32_t i = __builtin_ctzll(others);
     int64_t at = sc->pipe[i] == pipe ? sc->ready[i] : sm_issues_at(sc, i);
-    if (i == run->position || at > last) continue;
+    if (at > last) continue;
     int64_t missed = (last - at) / run->interval + 1;
     sc->not_selected[i] += (uint32_t)(missed < run->count - 1 ? missed : run->count - 1);
   }
@@ -64,8 +66,9 @@ static void count_not_selected(sm_subcore *sc, const sm_run *run) {
 
 // The warps that dispatch alone kept from issuing instead of the run's second and later instructions.
 static void count_held(sm_subcore *sc, const sm_run *run, int64_t held) {
-  for (int32_t i = 0; held > 0 && i < sc->num_positions; i++) {
-    if (i == run->position || sc->pipe[i] != sc->pipe[run->position] || sc->ready[i] == SM_NEVER) continue;
+  for (uint64_t others = sm_others_awake(sc, run->position); held > 0 && others; others &= others - 1) {
+    int32_t i = __builtin_ctzll(others);
+    if (sc->pipe[i] != sc->pipe[run->position]) continue;
     int64_t from = sc->ready[i] > sc->warps[i]->settled ? sc->ready[i] : sc->warps[i]->settled;
     for (int64_t k = 1; k < run->count; k++) {
       int64_t waited = run->start + k * run->interval - from;

@@ -19,6 +19,7 @@ typedef struct sm_run {  // a run of one warp that is issued as one event: see r
 struct sm_subcore {
   int64_t *next;                    // in sm->next: nothing can issue before this cycle
   int64_t ready[SM_MAX_POSITIONS];  // SM_NEVER: blocked, or no warp
+  uint64_t awake;                   // positions where it is a cycle
   uint8_t pipe[SM_MAX_POSITIONS];
   int64_t pipe_free[FTL_SM_PIPE_COUNT];
   int64_t pipe_held[FTL_SM_PIPE_COUNT];     // from this cycle until pipe_free the pipe has room, but dispatch does not
@@ -60,6 +61,10 @@ int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc);
 static inline int64_t sm_issues_at(const sm_subcore *sc, int32_t position) {
   int64_t ready = sc->ready[position], pipe = sc->pipe_free[sc->pipe[position]];
   return ready > pipe ? ready : pipe;
+}
+
+static inline uint64_t sm_others_awake(const sm_subcore *sc, int32_t position) {
+  return sc->awake & ~(UINT64_C(1) << position);
 }
 
 // Something else than its own issuing has changed what the sub-core may issue.

@@ -16,6 +16,7 @@ static void warp_ready(ftl_sm *sm, sm_warp *w, int64_t cycle, ftl_stall reason) 
   w->reason = (uint8_t)reason;
   w->repeat_left = w->op->repeat;
   sc->ready[w->position] = cycle;
+  sc->awake |= UINT64_C(1) << w->position;
   sc->pipe[w->position] = w->op->pipe;
   sm_subcore_wake(sc, cycle);
 }
@@ -23,7 +24,9 @@ static void warp_ready(ftl_sm *sm, sm_warp *w, int64_t cycle, ftl_stall reason) 
 void ftl_sm_warp_block(ftl_sm *sm, sm_warp *w, sm_block block, ftl_stall reason) {
   w->blocked = (uint8_t)block;
   w->reason = (uint8_t)reason;
-  subcore_of(sm, w)->ready[w->position] = SM_NEVER;
+  sm_subcore *sc = subcore_of(sm, w);
+  sc->ready[w->position] = SM_NEVER;
+  sc->awake &= ~(UINT64_C(1) << w->position);
 }
 
 typedef struct wait {
