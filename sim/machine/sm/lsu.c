@@ -65,7 +65,7 @@ static void finish_load(ftl_sm *sm, int32_t load_idx, int64_t now) {
     ftl_sm_cp_arrive(sm, load.warp, load.group, now,
                      sm_reserve_data(sm, now, load.data_cycles) + sm->arch->l1_copy_latency_cycles);
   else if (load.sets_token)
-    ftl_sm_token_set(sm, load.warp, load.token, now, ready, SM_PRODUCER_GLOBAL);
+    sm_token_set(sm, load.warp, load.token, now, ready, SM_PRODUCER_GLOBAL);
 }
 
 // Waits for sectors of the line that are on their way; gives those that are not.
@@ -131,7 +131,7 @@ void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now) {
     count++;
     sm_warp *w = sm->loads[load].warp;
     if (--sm->loads[load].remaining == 0) finish_load(sm, load, now);
-    ftl_sm_outstanding_done(sm, w, now);
+    sm_outstanding_done(sm, w, now);
   }
   ftl_sm_lg_add(sm, -count);
 }
@@ -250,7 +250,7 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   bool is_cp = op->opcode == FTL_OP_CP_ASYNC, is_load = op->opcode == FTL_OP_LDG || op->opcode == FTL_OP_LDL;
   // a token of a store or copy says that its registers were read
   if (!is_load && entry->last)
-    ftl_sm_token_set(sm, w, op->destination, now, now + sm->arch->l1_copy_release_cycles, op->producer);
+    sm_token_set(sm, w, op->destination, now, now + sm->arch->l1_copy_release_cycles, op->producer);
   if (is_cp) ftl_sm_cp_arrive(sm, w, entry->group, now, now + 1);
   return is_cp ? 0 : op->data_cycles;
 }

@@ -14,8 +14,6 @@
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t earliest(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static int32_t index_of(const ftl_sm *sm, const sm_subcore *sc) { return (int32_t)(sc - sm->subcores); }
-
 bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries) {
   *queue = (sm_mio_queue){.capacity = (int32_t)entries, .entries = FTL_ARENA_NEW(&sm->arena, sm_mio_entry, entries)};
   return queue->entries != NULL;
@@ -42,16 +40,17 @@ static bool is_copy_next(const sm_subcore *sc) {
 
 // To be called when another instruction is the first of a queue, when the store port or the path of lines is taken, and
 // when lines in flight close the way or open it.
-static void find_ready(ftl_sm *sm, const sm_subcore *sc) {
-  int32_t s = index_of(sm, sc);
+static inline void find_ready(ftl_sm *sm, const sm_subcore *sc) {
+  int32_t s = sc->index;
+  sm->copies_next &= ~(1u << s);
   if (sc->queues[SM_QUEUE_LG].count == 0) {  // the usual case
-    sm->copy_first_ready[s] = SM_NEVER;
     sm->mio_first_ready[s] = sc->queues[SM_QUEUE_MIO].count > 0 ? sc->mio_ready : SM_NEVER;
     return;
   }
   int64_t mio = ready_of(sm, sc, SM_QUEUE_MIO), lg = ready_of(sm, sc, SM_QUEUE_LG);
   bool copies = is_copy_next(sc);
-  sm->copy_first_ready[s] = copies ? lg : SM_NEVER;
+  sm->copies_next |= (uint32_t)copies << s;
+  sm->copy_first_ready[s] = lg;
   sm->mio_first_ready[s] = copies || mio < lg ? mio : lg;
 }
 
@@ -87,8 +86,8 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
   if (q->count == q->capacity) sc->pipe_free[op->pipe] = SM_NEVER;
   if (q->count > 1) return;
   find_ready(sm, sc);
-  int32_t s = index_of(sm, sc);
-  int64_t taken = earliest(latest(sm->mio_first_ready[s], sm->data_free), sm->copy_first_ready[s]);
+  int64_t taken = latest(sm->mio_first_ready[sc->index], sm->data_free);
+  if (sm->copies_next >> sc->index & 1) taken = earliest(taken, sm->copy_first_ready[sc->index]);
   taken = latest(latest(now, taken), sm->lsu_free);
   if (taken < sm->mio_next) sm->mio_next = taken;
 }
@@ -96,21 +95,21 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
 // The sub-core whose turn it is among those that may send at `now`; -1: none.
 static int32_t next_in_turn(const ftl_sm *sm, int64_t now) {
   uint32_t may = 0;
-  bool has_pipe = sm->data_free <= now;
-  for (int32_t s = 0; s < SM_SUBCORES; s++)
-    may |= (uint32_t)((has_pipe && sm->mio_first_ready[s] <= now) || sm->copy_first_ready[s] <= now) << s;
+  if (sm->data_free <= now)
+    for (int32_t s = 0; s < SM_SUBCORES; s++) may |= (uint32_t)(sm->mio_first_ready[s] <= now) << s;
+  for (uint32_t copies = sm->copies_next; copies; copies &= copies - 1)
+    if (sm->copy_first_ready[__builtin_ctz(copies)] <= now) may |= copies & -copies;
   if (may == 0) return -1;
   uint32_t after = may >> sm->mio_turn << sm->mio_turn;
   return __builtin_ctz(after ? after : may);
 }
 
 static void find_next(ftl_sm *sm, int64_t from) {
-  int64_t data = SM_NEVER, copy = SM_NEVER;
-  for (int32_t s = 0; s < SM_SUBCORES; s++) {
-    data = earliest(data, sm->mio_first_ready[s]);
-    copy = earliest(copy, sm->copy_first_ready[s]);
-  }
-  int64_t ready = earliest(latest(data, sm->data_free), copy);
+  const int64_t *first = sm->mio_first_ready;
+  int64_t ready = earliest(earliest(first[0], first[1]), earliest(first[2], first[3]));
+  ready = latest(ready, sm->data_free);
+  for (uint32_t copies = sm->copies_next; copies; copies &= copies - 1)
+    ready = earliest(ready, sm->copy_first_ready[__builtin_ctz(copies)]);
   sm->mio_next = ready == SM_NEVER ? SM_NEVER : latest(latest(ready, from), sm->lsu_free);
 }
 
@@ -119,7 +118,7 @@ static int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   switch (op->kind) {
     case SM_SHARED:
       if (entry->last)
-        ftl_sm_token_set(sm, entry->warp, op->destination, now, now + op->latency + op->extra_cycles, op->producer);
+        sm_token_set(sm, entry->warp, op->destination, now, now + op->latency + op->extra_cycles, op->producer);
       return op->data_cycles;
     case SM_GLOBAL:
       return ftl_sm_lsu_access(sm, entry, now);
@@ -155,7 +154,7 @@ static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
   sm->counters.bank_conflicts += op->bank_conflicts;
   int64_t cycles = take(sm, entry, now);
   if (cycles > 0) sm_reserve_data(sm, now, cycles);
-  ftl_sm_outstanding_done(sm, entry->warp, now + 1);
+  sm_outstanding_done(sm, entry->warp, now + 1);
   if (op->is_store || sm->lines_free > now)
     find_all_ready(sm);
   else

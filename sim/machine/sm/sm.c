@@ -145,7 +145,8 @@ ftl_status ftl_sm_create(ftl_sm **out, const ftl_sm_config *config, ftl_error *e
   sm->bulk = config->bulk;
   sm->mio_next = sm->reply_next = sm->tma.next = SM_NEVER;
   for (int32_t s = 0; s < SM_SUBCORES; s++) {
-    sm->next[s] = sm->mio_first_ready[s] = sm->copy_first_ready[s] = SM_NEVER;
+    sm->next[s] = sm->mio_first_ready[s] = SM_NEVER;
+    sm->subcores[s].index = s;
     sm->subcores[s].next = &sm->next[s];
     sm_subcore_changed(&sm->subcores[s]);
     for (int32_t i = 0; i < SM_MAX_POSITIONS; i++) sm->subcores[s].ready[i] = SM_NEVER;

@@ -39,8 +39,9 @@ struct ftl_sm {
 
   // MIO and LSU
   int64_t mio_next, lsu_free, data_free, operand_free;
-  // when the sub-core's first instruction may be sent, SM_NEVER where none waits: those that need the data pipe, a copy
+  // when the sub-core's first instruction may be sent, SM_NEVER where none waits: those that need the data pipe; a copy
   int64_t mio_first_ready[SM_SUBCORES], copy_first_ready[SM_SUBCORES];
+  uint32_t copies_next;                   // sub-cores whose next instruction is a copy, a bit each; others have none
   int64_t store_free;                     // when a store may be taken
   int64_t lines_free;                     // when the LSU may take another access to local or global memory
   int64_t tensor_free, gmma_busy_cycles;  // wgmma
@@ -121,6 +122,17 @@ static inline bool sm_ends_alone(const ftl_sm *sm, const sm_warp *w, int64_t now
 
 static inline uint32_t sm_token_word(const ftl_sm *sm, int64_t cycle, uint32_t producer) {
   return (uint32_t)(cycle - sm->base) << SM_TOKEN_SHIFT | producer;
+}
+
+static inline void sm_token_set(ftl_sm *sm, sm_warp *w, uint16_t token, int64_t now, int64_t cycle, uint32_t producer) {
+  w->tokens[token] = sm_token_word(sm, cycle, producer);
+  if (w->blocked == SM_ON_TOKEN) ftl_sm_warp_retry(sm, w, now);
+}
+
+// One that ftl_sm_warp_leave waits for.
+static inline void sm_outstanding_done(ftl_sm *sm, sm_warp *w, int64_t now) {
+  FTL_CHECK(w->outstanding > 0, "warp %d: more replies than requests", w->warp);
+  if (--w->outstanding == 0 && w->blocked == SM_ON_DRAIN) ftl_sm_warp_leave(sm, w, now > w->settled ? now : w->settled);
 }
 
 // The data pipe (32 banks and the crossbar) is taken for `cycles` from `cycle` on; gives the cycle after the last.

@@ -17,6 +17,7 @@ typedef struct sm_run {  // a run of one warp that is issued as one event: see r
 } sm_run;
 
 struct sm_subcore {
+  int32_t index;                    // of the SM's
   int64_t *next;                    // in sm->next: nothing can issue before this cycle
   int64_t ready[SM_MAX_POSITIONS];  // SM_NEVER: blocked, or no warp
   uint64_t awake;                   // positions where it is a cycle

@@ -155,7 +155,7 @@ static void finish_copy(ftl_sm *sm, int32_t index, int64_t now) {
   if (copy.is_store) {
     copy.warp->tma_stores--;
     if (copy.warp->blocked == SM_ON_TMA_STORE) ftl_sm_warp_retry(sm, copy.warp, now);
-    ftl_sm_outstanding_done(sm, copy.warp, now);
+    sm_outstanding_done(sm, copy.warp, now);
   } else {
     sm->stages[copy.stage].pending_lines--;
     sm->stages[copy.stage].time = latest(sm->stages[copy.stage].time, now);

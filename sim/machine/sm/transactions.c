@@ -97,7 +97,7 @@ static void copy_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
   int64_t written = sm_reserve_data(sm, now, tx->data_cycles);
   ftl_sm_lg_add(sm, -1);
   ftl_sm_cp_arrive(sm, tx->warp, tx->group, now, written + sm->arch->l1_copy_latency_cycles);
-  ftl_sm_outstanding_done(sm, tx->warp, now);
+  sm_outstanding_done(sm, tx->warp, now);
 }
 
 static void take_reply(ftl_sm *sm, int32_t i, int64_t now) {

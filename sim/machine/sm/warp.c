@@ -172,12 +172,6 @@ void ftl_sm_warp_retry(ftl_sm *sm, sm_warp *w, int64_t now) {
   ftl_sm_warp_evaluate(sm, w, earliest, (ftl_stall)w->reason);
 }
 
-// ---- tokens ----
-void ftl_sm_token_set(ftl_sm *sm, sm_warp *w, uint16_t token, int64_t now, int64_t cycle, uint32_t producer) {
-  w->tokens[token] = sm_token_word(sm, cycle, producer);
-  if (w->blocked == SM_ON_TOKEN) ftl_sm_warp_retry(sm, w, now);
-}
-
 // ---- coming and going ----
 static void reset_warp(ftl_sm *sm, sm_warp *w) {
   memset(w->tokens, 0, sizeof(uint32_t) * (size_t)sm->code.num_tokens);
@@ -239,9 +233,4 @@ void ftl_sm_warp_leave(ftl_sm *sm, sm_warp *w, int64_t cycle) {
   ftl_sm_warp_block(sm, w, SM_GONE, FTL_STALL_DRAIN);
   sm->gone_warp_cycles += cycle - w->start;
   if (--sm->slots[w->slot].warps_left == 0) finish_cta(sm, w->slot, cycle);
-}
-
-void ftl_sm_outstanding_done(ftl_sm *sm, sm_warp *w, int64_t now) {
-  FTL_CHECK(w->outstanding > 0, "warp %d: more replies than requests", w->warp);
-  if (--w->outstanding == 0 && w->blocked == SM_ON_DRAIN) ftl_sm_warp_leave(sm, w, now > w->settled ? now : w->settled);
 }

@@ -90,7 +90,5 @@ void ftl_sm_warp_retry(ftl_sm *sm, sm_warp *w, int64_t now);
 void ftl_sm_warp_block(ftl_sm *sm, sm_warp *w, sm_block block, ftl_stall reason);
 void ftl_sm_warp_leave(ftl_sm *sm, sm_warp *w, int64_t cycle);
 void ftl_sm_warp_start(ftl_sm *sm, sm_warp *w, int64_t cta, int64_t cycle);
-void ftl_sm_token_set(ftl_sm *sm, sm_warp *w, uint16_t token, int64_t now, int64_t cycle, uint32_t producer);
-void ftl_sm_outstanding_done(ftl_sm *sm, sm_warp *w, int64_t now);
 
 #endif
