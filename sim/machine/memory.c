@@ -112,12 +112,15 @@ static bool create_arrays(ftl_memory *memory, const ftl_arch *arch) {
   for (int32_t sm = 0; sm < memory->num_sms; sm++) {
     memory->gpc_of_sm[sm] = ftl_arch_gpc_of_sm(arch, sm);
     memory->side_of_sm[sm] = ftl_arch_side_of_sm(arch, sm);
-    memory->sm_out[sm].bytes_per_cycle = arch->noc_sm_write_bytes_per_cycle;
-    memory->sm_in[sm].bytes_per_cycle = arch->noc_sm_read_bytes_per_cycle;
+    memory->sm_out[sm].bytes_per_cycle = (uint32_t)arch->noc_sm_write_bytes_per_cycle;
+    memory->sm_in[sm].bytes_per_cycle = (uint32_t)arch->noc_sm_read_bytes_per_cycle;
   }
-  for (int32_t g = 0; g < memory->num_gpcs; g++) memory->gpc_in[g].bytes_per_cycle = arch->noc_gpc_read_bytes_per_cycle;
-  for (int32_t s = 0; s < memory->num_slices; s++) memory->slices[s].bytes_per_cycle = arch->l2_slice_bytes_per_cycle;
-  for (int side = 0; side < 2; side++) memory->far_links[side].bytes_per_cycle = arch->noc_far_bytes_per_cycle;
+  for (int32_t g = 0; g < memory->num_gpcs; g++)
+    memory->gpc_in[g].bytes_per_cycle = (uint32_t)arch->noc_gpc_read_bytes_per_cycle;
+  for (int32_t s = 0; s < memory->num_slices; s++)
+    memory->slices[s].bytes_per_cycle = (uint32_t)arch->l2_slice_bytes_per_cycle;
+  for (int side = 0; side < 2; side++)
+    memory->far_links[side].bytes_per_cycle = (uint32_t)arch->noc_far_bytes_per_cycle;
   for (int32_t g = 0; g < memory->num_gpcs; g++) ftl_l2_coalescer_init(&memory->coalescers[g], arch);
   // A request in flight, and a fetch for every second one.
   uint32_t num_nodes =
@@ -286,7 +289,7 @@ void ftl_memory_foul(ftl_memory *memory, int64_t bytes) { ftl_l2_tags_foul(memor
 void ftl_memory_set_hit_ratio(ftl_memory *memory, int64_t milli) { ftl_l2_tags_set_hit_ratio(memory->tags, milli); }
 
 static void reset_ports(ftl_noc_port *ports, int64_t count) {
-  for (int64_t i = 0; i < count; i++) ports[i].free_from = 0;
+  for (int64_t i = 0; i < count; i++) ports[i].free_from = ports[i].taken_bytes = 0;
 }
 
 void ftl_memory_restart(ftl_memory *memory) {

@@ -213,7 +213,7 @@ static void read_slice(ftl_memory *memory, uint32_t index) {
   if (wait_for_flight(memory, index, side)) return;
   int64_t now = memory->events.now;
   if (memory->max_merges > 1) {
-    int64_t from = slice_port(memory, side, outcome.slice_in_side)->free_from / memory->slices[0].bytes_per_cycle;
+    int64_t from = slice_port(memory, side, outcome.slice_in_side)->free_from;
     ftl_l2_coalescer_set_data_cycle(coalescer_of(memory, node), line, from > now ? from : now);
   }
   reply_from_slice(memory, index, now);

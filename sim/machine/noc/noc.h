@@ -5,11 +5,13 @@
 #ifndef FTL_MACHINE_NOC_NOC_H
 #define FTL_MACHINE_NOC_NOC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct ftl_noc_port {
-  int64_t bytes_per_cycle;
-  int64_t free_from;  // in byte times: cycle * bytes_per_cycle
+  uint32_t bytes_per_cycle;
+  uint32_t taken_bytes;  // of free_from; less than a cycle carries
+  int64_t free_from;     // cycle
 } ftl_noc_port;
 
 typedef struct ftl_noc_slot {
@@ -19,12 +21,16 @@ typedef struct ftl_noc_slot {
 // Takes the port for `bytes` from `cycle` on, behind what took it before. 0 bytes wait their turn and take no time.
 // Callers come in order of `cycle`, or one that comes later in the call order waits behind a later message.
 static inline ftl_noc_slot ftl_noc_port_take(ftl_noc_port *port, int64_t cycle, int64_t bytes) {
-  int64_t start = cycle * port->bytes_per_cycle;
-  if (start < port->free_from) start = port->free_from;
-  port->free_from = start + bytes;
-  int64_t first = start / port->bytes_per_cycle;
-  int64_t last = bytes > 0 ? (port->free_from - 1) / port->bytes_per_cycle : first;
-  return (ftl_noc_slot){first, last};
+  if (port->free_from < cycle) {
+    port->free_from = cycle;
+    port->taken_bytes = 0;
+  }
+  uint32_t end = port->taken_bytes + (uint32_t)bytes;
+  int64_t first = port->free_from, whole_cycles = end / port->bytes_per_cycle;
+  port->free_from = first + whole_cycles;
+  port->taken_bytes = end % port->bytes_per_cycle;
+  bool ends_cycle = bytes > 0 && port->taken_bytes == 0;
+  return (ftl_noc_slot){first, bytes > 0 ? port->free_from - ends_cycle : first};
 }
 
 #endif
