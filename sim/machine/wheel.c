@@ -3,20 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
-
 enum { FIRST_CAPACITY = 4096, INSERTION_SORT_MAX = 24 };
 
-_Static_assert(sizeof(ftl_wheel_chunk) == 128, "a chunk takes two cache lines");
+_Static_assert(FTL_WHEEL_CHUNK * sizeof(ftl_wheel_event) == 128, "a chunk takes two cache lines");
+
+static uint32_t *next_of(ftl_wheel *wheel, uint32_t chunk) { return &wheel->cells[chunk * FTL_WHEEL_CHUNK].node; }
+
+static void free_chunk(ftl_wheel *wheel, uint32_t chunk) {
+  *next_of(wheel, chunk) = wheel->free_chunk;
+  wheel->free_chunk = chunk;
+}
 
 static bool reserve_chunks(ftl_wheel *wheel, uint32_t num_chunks) {
-  ftl_wheel_chunk *chunks = realloc(wheel->chunks, num_chunks * sizeof *chunks);
-  if (chunks == NULL) return false;
-  wheel->chunks = chunks;
-  for (uint32_t i = num_chunks; i > wheel->num_chunks; i--) {
-    chunks[i - 1].next = wheel->free_chunk;
-    wheel->free_chunk = i - 1;
-  }
+  ftl_wheel_event *cells = realloc(wheel->cells, num_chunks * FTL_WHEEL_CHUNK * sizeof *cells);
+  if (cells == NULL) return false;
+  wheel->cells = cells;
+  for (uint32_t i = num_chunks; i > wheel->num_chunks; i--) free_chunk(wheel, i - 1);
   wheel->num_chunks = num_chunks;
   return true;
 }
@@ -34,45 +36,27 @@ ftl_status ftl_wheel_init(ftl_wheel *wheel, ftl_error *error) {
 void ftl_wheel_fini(ftl_wheel *wheel) {
   free(wheel->taken);
   free(wheel->scratch);
-  free(wheel->chunks);
+  free(wheel->cells);
 }
 
 void ftl_wheel_restart(ftl_wheel *wheel) {
   FTL_CHECK(wheel->count == 0, "memory: restarted with %lld events to come", (long long)wheel->count);
   wheel->now = 0;
-  memset(wheel->slots, 0xff, sizeof wheel->slots);
+  memset(wheel->slots, 0, sizeof wheel->slots);
 }
 
-static uint32_t take_chunk(ftl_wheel *wheel) {
+void ftl_wheel_add_chunk(ftl_wheel *wheel, ftl_wheel_list *list) {
   if (wheel->free_chunk == FTL_WHEEL_NONE) {
-    FTL_CHECK(reserve_chunks(wheel, wheel->num_chunks * 2), "memory: no memory for %u events",
-              wheel->num_chunks * 2 * FTL_WHEEL_CHUNK_EVENTS);
+    FTL_CHECK(reserve_chunks(wheel, wheel->num_chunks * 2), "memory: no memory for %u chunks of events",
+              wheel->num_chunks * 2);
   }
   uint32_t chunk = wheel->free_chunk;
-  wheel->free_chunk = wheel->chunks[chunk].next;
-  wheel->chunks[chunk].next = FTL_WHEEL_NONE;
-  wheel->chunks[chunk].count = 0;
-  return chunk;
-}
-
-static void append(ftl_wheel *wheel, ftl_wheel_list *list, ftl_wheel_event event) {
-  if (list->head == FTL_WHEEL_NONE) {
-    list->head = list->tail = take_chunk(wheel);
-  } else if (wheel->chunks[list->tail].count == FTL_WHEEL_CHUNK_EVENTS) {
-    uint32_t chunk = take_chunk(wheel);
-    wheel->chunks[list->tail].next = chunk;
-    list->tail = chunk;
-  }
-  ftl_wheel_chunk *chunk = &wheel->chunks[list->tail];
-  chunk->events[chunk->count++] = event;
-  wheel->count++;
-}
-
-void ftl_wheel_push(ftl_wheel *wheel, int64_t cycle, int phase, uint64_t sequence, uint32_t node) {
-  FTL_CHECK(cycle >= wheel->now, "memory: an event for L2 cycle %lld in cycle %lld", (long long)cycle,
-            (long long)wheel->now);
-  uint32_t turns = (uint32_t)((uint64_t)(cycle - wheel->now) / FTL_WHEEL_SLOTS);
-  append(wheel, &wheel->slots[(uint64_t)cycle % FTL_WHEEL_SLOTS][phase], (ftl_wheel_event){sequence, node, turns});
+  wheel->free_chunk = *next_of(wheel, chunk);
+  if (list->end == 0)
+    list->first_chunk = chunk;
+  else
+    *next_of(wheel, list->end / FTL_WHEEL_CHUNK - 1) = chunk;
+  list->end = chunk * FTL_WHEEL_CHUNK + 1;
 }
 
 static void reserve(ftl_wheel *wheel, uint32_t count) {
@@ -110,29 +94,31 @@ static void merge_sort(ftl_wheel_event *events, ftl_wheel_event *scratch, uint32
 }
 
 const ftl_wheel_event *ftl_wheel_take(ftl_wheel *wheel, int phase, uint32_t *count) {
-  ftl_wheel_list *list = &wheel->slots[wheel->now % FTL_WHEEL_SLOTS][phase];
-  uint32_t index = list->head;
-  *list = (ftl_wheel_list){FTL_WHEEL_NONE, FTL_WHEEL_NONE};
+  ftl_wheel_list *list = &wheel->slots[wheel->now % FTL_WHEEL_SLOTS][phase], all = *list;
   uint32_t taken = 0;
   bool is_sorted = true;
-  while (index != FTL_WHEEL_NONE) {
-    uint32_t num_events = wheel->chunks[index].count, next = wheel->chunks[index].next;
-    reserve(wheel, taken + FTL_WHEEL_CHUNK_EVENTS);
-    for (uint32_t i = 0; i < num_events; i++) {
-      ftl_wheel_event event = wheel->chunks[index].events[i];
-      wheel->count--;
+  *list = (ftl_wheel_list){0};
+  for (uint32_t chunk = all.first_chunk, more = all.end; more != 0;) {
+    uint32_t cell = chunk * FTL_WHEEL_CHUNK + 1, end = (chunk + 1) * FTL_WHEEL_CHUNK, next = *next_of(wheel, chunk);
+    if (all.end > cell && all.end <= end) {  // the last one
+      end = all.end;
+      more = 0;
+    }
+    reserve(wheel, taken + FTL_WHEEL_CHUNK);
+    for (; cell < end; cell++) {
+      ftl_wheel_event event = wheel->cells[cell];
       if (event.turns > 0) {
         event.turns--;
-        append(wheel, list, event);
+        ftl_wheel_append(wheel, list, event);
         continue;
       }
       if (taken > 0 && wheel->taken[taken - 1].sequence > event.sequence) is_sorted = false;
       wheel->taken[taken++] = event;
     }
-    wheel->chunks[index].next = wheel->free_chunk;
-    wheel->free_chunk = index;
-    index = next;
+    free_chunk(wheel, chunk);
+    chunk = next;
   }
+  wheel->count -= taken;
   if (!is_sorted) merge_sort(wheel->taken, wheel->scratch, taken);
   *count = taken;
   return wheel->taken;
