@@ -43,7 +43,7 @@ static bool is_fixed(const ftl_tile_program *tile, ftl_expr expr, int32_t loop_v
 }
 
 ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref *ref) {
-  const ftl_tile_ref *r = ref->ref;
+  const ftl_tile_ref *r = &ref->ref;
   ftl_ref_step step = {0};
   step.is_steady = (r->pages.page_rows == 0 || try_slope(tile, r->pages.entry, ref->loop_var, &step.entries)) &&
                    is_fixed(tile, r->row_end, ref->loop_var) && is_fixed(tile, r->batch, ref->loop_var) &&
@@ -63,7 +63,7 @@ static ftl_expr_point point_at(const ftl_tile_program *tile, const ftl_segment_r
 }
 
 ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta, int64_t outer) {
-  const ftl_tile_ref *r = ref->ref;
+  const ftl_tile_ref *r = &ref->ref;
   const ftl_tensor *tensor = &tile->tensors[r->tensor];
   ftl_expr_point point = point_at(tile, ref, cta, outer, 0);
   int64_t batch = ftl_expr_eval(tile, r->batch, &point), head = ftl_expr_eval(tile, r->head, &point);
@@ -96,21 +96,21 @@ ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref
                              const ftl_ref_cursor *cursor, int64_t cta, int64_t outer, int64_t iteration) {
   if (!step->is_steady) {
     ftl_expr_point point = point_at(tile, ref, cta, outer, iteration);
-    return ftl_tile_place_of(tile, ref->ref, &point);
+    return ftl_tile_place_of(tile, &ref->ref, &point);
   }
-  const ftl_tensor *tensor = &tile->tensors[ref->ref->tensor];
+  const ftl_tensor *tensor = &tile->tensors[ref->ref.tensor];
   int64_t element_bytes = ftl_dtype_bytes(tensor->dtype);
   ftl_tile_place place = {.row_stride_bytes = tensor->row_stride * element_bytes};
-  range columns = columns_of(ref->ref, step, cursor, iteration, 1);
+  range columns = columns_of(&ref->ref, step, cursor, iteration, 1);
   if (columns.from >= columns.to || presence_at(step, cursor, iteration) <= 0) return place;
   int64_t row = cursor->first_row + iteration * step->rows, rows_left = cursor->end_row - row;
   if (rows_left <= 0) return place;
   FTL_CHECK(row >= 0, "%s of %s: tile outside the tensor (row %lld)", tensor->name, tile->name, (long long)row);
   place.address_bytes = cursor->base_bytes + columns.from * element_bytes;
   place.row_bytes = (int32_t)((columns.to - columns.from) * element_bytes);
-  place.num_rows = rows_left < ref->ref->rows ? (int32_t)rows_left : ref->ref->rows;
-  if (ref->ref->pages.page_rows > 0) {
-    ftl_tile_place_find_pages(tile, ref->ref, row, cursor->first_entry + iteration * step->entries, &place);
+  place.num_rows = rows_left < ref->ref.rows ? (int32_t)rows_left : ref->ref.rows;
+  if (ref->ref.pages.page_rows > 0) {
+    ftl_tile_place_find_pages(tile, &ref->ref, row, cursor->first_entry + iteration * step->entries, &place);
     place.address_bytes += place.pages[0] * place.page_stride_bytes;
     row = place.page_row;
   }
@@ -156,7 +156,7 @@ static bool shares_sectors(const ftl_tensor *tensor, const ftl_tile_ref *ref, co
 bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
                      const ftl_ref_cursor *cursor, int64_t group_first, int64_t group, int64_t first, int64_t count,
                      ftl_tile_run *run) {
-  const ftl_tile_ref *r = ref->ref;
+  const ftl_tile_ref *r = &ref->ref;
   const ftl_tensor *tensor = &tile->tensors[r->tensor];
   bool is_tall = step->columns == 0 && (step->rows == r->rows || step->rows == -r->rows);
   bool is_wide = step->rows == 0 && step->columns == r->columns && !shares_sectors(tensor, r, cursor);

@@ -55,9 +55,24 @@ static ftl_tile_place sectors_of(const ftl_tile_place *place) {
   return (ftl_tile_place){.address_bytes = first, .row_stride_bytes = bytes, .num_rows = 1, .row_bytes = bytes};
 }
 
+// A loop that is unrolled otherwise has other pieces of a row side by side: L1 is asked for each.
+static bool has_pieces(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
+  if (ref->ref.columns == ref->piece_columns) return ftl_l1_tiles_load(&run->l1, ftl_gpu_sm_of(run, slot), slot, place);
+  const ftl_tensor *tensor = &run->segments->tile->tensors[ref->ref.tensor];
+  int32_t piece_bytes = ref->piece_columns * (int32_t)ftl_dtype_bytes(tensor->dtype);
+  bool has_all = true;
+  for (int32_t from = 0; from < place->row_bytes; from += piece_bytes) {
+    ftl_tile_place piece = *place;
+    piece.address_bytes += from;
+    piece.row_bytes = place->row_bytes - from < piece_bytes ? place->row_bytes - from : piece_bytes;
+    has_all &= ftl_l1_tiles_load(&run->l1, ftl_gpu_sm_of(run, slot), slot, &piece);
+  }
+  return has_all;
+}
+
 static bool is_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
   if (!ref->is_direct || ref->is_store || place->num_rows == 0 || place->pages) return false;
-  if (!ftl_l1_tiles_load(&run->l1, ftl_gpu_sm_of(run, slot), slot, place)) return false;
+  if (!has_pieces(run, slot, ref, place)) return false;
   run->traffic->counts.l1_hit_sectors += (int64_t)place->num_rows * ((place->row_bytes + 31) / 32);
   return true;
 }
@@ -100,7 +115,7 @@ static bool try_access_span(ftl_gpu_run *run, const access_span *span, ftl_step_
     tiles = (ftl_tile_run){.place = place,
                            .num_rows = place.num_rows,
                            .num_tiles = 1,
-                           .priority = tile->tensors[ref->ref->tensor].l2_priority};
+                           .priority = tile->tensors[ref->ref.tensor].l2_priority};
     if (place.num_rows > 0 && !try_access_run(run, span->member, ref, &tiles, i * state->pace, span->now, longest))
       return false;
   }

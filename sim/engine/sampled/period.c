@@ -30,7 +30,7 @@ static void get_shape(const ftl_segments *segments, const ftl_warp_program *prog
       if ((s % 2 == 1 && shape->trips[s / 2] == 0) || (ref->outer_var >= 0 && shape->outer_trips == 0)) continue;
       if (ref->outer_var >= 0) point.loop[ref->outer_var] = outer;
       if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(segments->tile, ref->lo, &point);
-      ftl_tile_place place = ftl_tile_place_of(segments->tile, ref->ref, &point);
+      ftl_tile_place place = ftl_tile_place_of(segments->tile, &ref->ref, &point);
       shape->address[shape->num_refs - 1] = place.address_bytes;
       shape->num_rows[shape->num_refs - 1] = place.num_rows;
       shape->row_bytes[shape->num_refs - 1] = place.row_bytes;
@@ -93,10 +93,10 @@ static bool tables_decide(const ftl_segments *segments, const ftl_warp_program *
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
-      if (ref->ref->pages.page_rows > 0) return true;
-      if (ref->loop_var >= 0 && ref_looks_up(tile, ref->ref, ref->loop_var)) return true;
-      if (ref->outer_var >= 0 && ref_looks_up(tile, ref->ref, ref->outer_var)) return true;
-      if (!all_compared && ref_looks_up(tile, ref->ref, -1)) return true;
+      if (ref->ref.pages.page_rows > 0) return true;
+      if (ref->loop_var >= 0 && ref_looks_up(tile, &ref->ref, ref->loop_var)) return true;
+      if (ref->outer_var >= 0 && ref_looks_up(tile, &ref->ref, ref->outer_var)) return true;
+      if (!all_compared && ref_looks_up(tile, &ref->ref, -1)) return true;
     }
   }
   for (int32_t k = 0; k < segments->num_loops && !all_compared; k++) {

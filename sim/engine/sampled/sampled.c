@@ -39,19 +39,23 @@ static int64_t most_moved_bytes(const ftl_launch *launch, const ftl_segments *se
   int64_t most = 0;
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++)
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
-      int64_t bytes = moved_bytes(launch, segments, s, segments->segments[s].refs[i].ref);
+      int64_t bytes = moved_bytes(launch, segments, s, &segments->segments[s].refs[i].ref);
       if (bytes > most) most = bytes;
     }
   return most;
 }
 
-// A group of 4^n iterations keeps 2^n times the lines of one; of a stream, of which no line is found again by another
-// CTA, as many as one.
-static int64_t lines_share(const ftl_walk_plan *plan) {
+// Where `count` tiles are asked for as one: 4^n keep 2^n times the lines of one.
+static int64_t lines_share(int64_t count) {
   int64_t share = 1;
-  if (plan->is_stream) return plan->group;
-  while (share * share < plan->group) share *= 2;
+  while (share * share < count) share *= 2;
   return share;
+}
+
+// Of the pieces of a row that a tile is made of.
+static int64_t pieces_bytes(const ftl_segments *segments, const ftl_segment_ref *ref) {
+  int64_t pieces = ref->ref.columns / ref->piece_columns;
+  return tile_bytes(segments, &ref->ref) / pieces * lines_share(pieces);
 }
 
 // Lines of the smallest tile that carries a share worth the name, but for numbers a row (LSE); 1, so that every set is
@@ -69,10 +73,11 @@ static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments 
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
-      if (ref->ref->columns == 1 || LEAST_SHARE * moved_bytes(launch, segments, s, ref->ref) < most) continue;
-      int64_t bytes = tile_bytes(segments, ref->ref);
+      if (ref->ref.columns == 1 || LEAST_SHARE * moved_bytes(launch, segments, s, &ref->ref) < most) continue;
+      int64_t bytes = pieces_bytes(segments, ref);
       if (ref->multicast.num_ctas > 1) bytes /= ref->multicast.num_ctas;
-      if (plan->group > 1) bytes *= s % 2 == 1 ? lines_share(plan) : 2;
+      // Of a stream no line is found again by another CTA: a group keeps as many as one of its iterations.
+      if (plan->group > 1) bytes *= s % 2 == 0 ? 2 : plan->is_stream ? plan->group : lines_share(plan->group);
       if (smallest == 0 || bytes / 128 < smallest) smallest = bytes / 128;
     }
   }

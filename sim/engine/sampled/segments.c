@@ -48,6 +48,47 @@ typedef struct loops_around {
   const ftl_tile_op *loop, *outer;
 } loops_around;
 
+// An expression as another one and a constant, as the builder writes sums.
+typedef struct expr_sum {
+  ftl_expr base;  // -1: the constant is all
+  int64_t constant;
+} expr_sum;
+
+static expr_sum sum_of(const ftl_tile_program *tile, ftl_expr expr) {
+  const ftl_expr_node *node = &tile->exprs[expr];
+  if (node->kind == FTL_EXPR_CONST) return (expr_sum){-1, node->value};
+  if (node->kind != FTL_EXPR_ADD || tile->exprs[node->b].kind != FTL_EXPR_CONST) return (expr_sum){expr, 0};
+  return (expr_sum){node->a, tile->exprs[node->b].value};
+}
+
+// Whether the columns of `right` begin where those of `left` end, wherever these are.
+static bool continues(const ftl_tile_program *tile, const ftl_tile_ref *left, const ftl_tile_ref *right) {
+  if (left->tensor != right->tensor || left->batch != right->batch || left->head != right->head ||
+      left->row != right->row || left->rows != right->rows || left->present != right->present ||
+      left->column_end != right->column_end || left->row_end != right->row_end)
+    return false;
+  if (left->pages.page_rows > 0 || right->pages.page_rows > 0) return false;
+  expr_sum from = sum_of(tile, left->column), to = sum_of(tile, right->column);
+  return from.base == to.base && from.constant + left->columns == to.constant;
+}
+
+// Steps of an unrolled loop load pieces of a row into registers that lie side by side: they are one tile that is wider.
+// So are those that they store. (Pieces that share a sector ask for it each.)
+static bool try_widen(const ftl_tile_program *tile, ftl_segment *segment, const ftl_segment_ref *ref) {
+  enum { SECTOR_BYTES = 32 };
+  if (!(ref->is_direct || ref->is_store) || ref->is_lookup || ref->is_atomic) return false;
+  if (ref->ref.columns * ftl_dtype_bytes(tile->tensors[ref->ref.tensor].dtype) % SECTOR_BYTES != 0) return false;
+  for (int32_t i = 0; i < segment->num_refs; i++) {
+    ftl_segment_ref *left = &segment->refs[i];
+    if (left->is_store != ref->is_store || left->is_direct != ref->is_direct || left->is_lookup || left->is_atomic ||
+        left->piece_columns != ref->piece_columns || !continues(tile, &left->ref, &ref->ref))
+      continue;
+    left->ref.columns += ref->ref.columns;
+    return true;
+  }
+  return false;
+}
+
 // Fills of a ring that a role which reads it holds when it begins a loop, and through each of its steps: that of the
 // step before, where products run on.
 static int32_t fills_held(const ftl_tile_program *tile, int32_t ring) {
@@ -75,18 +116,20 @@ static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, cons
   const ftl_tile_op *loop = around->loop;
   bool is_store = ftl_tile_op_stores(op->kind), is_direct = ftl_tile_op_loads_direct(op->kind);
   if (!is_store && !ftl_tile_op_loads(op->kind)) return true;
+  ftl_segment_ref ref = {.ref = op->ref,
+                         .piece_columns = op->ref.columns,
+                         .is_store = is_store,
+                         .is_atomic = op->kind == FTL_TILE_ATOMIC_ADD,
+                         .is_direct = is_direct,
+                         .is_lookup = op->kind == FTL_TILE_LOOKUP,
+                         .loop_var = loop ? loop->loop_var : -1,
+                         .lo = loop ? loop->lo : -1,
+                         .outer_var = around->outer ? around->outer->loop_var : -1,
+                         .lookahead = loop && !is_store && !is_direct ? lookahead_of(tile, op->ring) : 0};
+  if (op->kind == FTL_TILE_LOAD) ref.multicast = tile->rings[op->ring].multicast;
+  if (try_widen(tile, segment, &ref)) return true;
   if (segment->num_refs == FTL_MAX_SEGMENT_REFS) return false;
-  segment->refs[segment->num_refs++] =
-      (ftl_segment_ref){.ref = &op->ref,
-                        .is_store = is_store,
-                        .is_atomic = op->kind == FTL_TILE_ATOMIC_ADD,
-                        .is_direct = is_direct,
-                        .is_lookup = op->kind == FTL_TILE_LOOKUP,
-                        .loop_var = loop ? loop->loop_var : -1,
-                        .lo = loop ? loop->lo : -1,
-                        .outer_var = around->outer ? around->outer->loop_var : -1,
-                        .lookahead = loop && !is_store && !is_direct ? lookahead_of(tile, op->ring) : 0};
-  if (op->kind == FTL_TILE_LOAD) segment->refs[segment->num_refs - 1].multicast = tile->rings[op->ring].multicast;
+  segment->refs[segment->num_refs++] = ref;
   return true;
 }
 

@@ -20,7 +20,8 @@ enum {
 };
 
 typedef struct ftl_segment_ref {
-  const ftl_tile_ref *ref;
+  ftl_tile_ref ref;       // of the tile, and of those of other operations that continue its rows
+  int32_t piece_columns;  // of each of these
   bool is_store;
   bool is_atomic;     // a store that adds: L2 reads what it has not
   bool is_direct;     // a load into registers, through L1

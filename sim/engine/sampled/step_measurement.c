@@ -292,7 +292,7 @@ static int64_t pass_bytes(const ftl_step_measurement *m) {
     const ftl_segment *loop = &m->segments->segments[2 * k + 1];
     int64_t bytes = 0;
     for (int32_t i = 0; i < loop->num_refs; i++) {
-      const ftl_tile_ref *ref = loop->refs[i].ref;
+      const ftl_tile_ref *ref = &loop->refs[i].ref;
       int64_t element_bytes = ftl_dtype_bytes(m->launch->tile->tensors[ref->tensor].dtype);
       if (loop->refs[i].is_direct) bytes += (int64_t)ref->rows * ref->columns * element_bytes;
     }

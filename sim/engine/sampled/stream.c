@@ -27,7 +27,7 @@ static byte_range range_of(const ftl_segments *segments, const ftl_warp_program 
   for (int32_t i = 0; i < 2 && trips > 0; i++) {
     ftl_expr_point point = {.cta = cta};
     if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(segments->tile, ref->lo, &point) + iterations[i];
-    ftl_tile_place place = ftl_tile_place_of(segments->tile, ref->ref, &point);
+    ftl_tile_place place = ftl_tile_place_of(segments->tile, &ref->ref, &point);
     widen(&range, &place);
   }
   return range;
@@ -61,7 +61,7 @@ bool ftl_is_stream(const ftl_segments *segments, const ftl_warp_program *program
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
-      if (ref->is_store || is_small(&segments->tile->tensors[ref->ref->tensor], arch)) continue;
+      if (ref->is_store || is_small(&segments->tile->tensors[ref->ref.tensor], arch)) continue;
       if (!moves_apart(segments, program, s, ref, period)) return false;
     }
   }

@@ -47,7 +47,7 @@ static int64_t iteration_bytes(const ftl_segments *segments) {
     const ftl_segment *segment = &segments->segments[2 * k + 1];
     int64_t bytes = 0;
     for (int32_t i = 0; i < segment->num_refs; i++) {
-      const ftl_tile_ref *ref = segment->refs[i].ref;
+      const ftl_tile_ref *ref = &segment->refs[i].ref;
       bytes += (int64_t)ref->rows * ref->columns * ftl_dtype_bytes(segments->tile->tensors[ref->tensor].dtype);
     }
     if (bytes > most) most = bytes;
@@ -101,7 +101,7 @@ static bool has_pages(const ftl_segments *segments) {
   for (int32_t k = 0; k < segments->num_loops; k++) {
     const ftl_segment *segment = &segments->segments[2 * k + 1];
     for (int32_t i = 0; i < segment->num_refs; i++)
-      if (segment->refs[i].ref->pages.page_rows > 0) return true;
+      if (segment->refs[i].ref.pages.page_rows > 0) return true;
   }
   return false;
 }

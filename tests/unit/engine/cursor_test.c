@@ -17,7 +17,7 @@ static int64_t count_places(const char *parameters, int64_t *num_steady) {
         for (int64_t k = 0; k < trips; k++, num_places++) {
           ftl_expr_point point = {.cta = cta};
           if (ref->loop_var >= 0) point.loop[ref->loop_var] = lo + k;
-          ftl_tile_place expected = ftl_tile_place_of(l.tile, ref->ref, &point);
+          ftl_tile_place expected = ftl_tile_place_of(l.tile, &ref->ref, &point);
           ftl_tile_place place = ftl_ref_place(l.tile, ref, &step, &cursor, cta, 0, k);
           cr_assert_eq(place.num_rows, expected.num_rows, "segment %d, access %d, CTA %d, iteration %d", s, i, (int)cta,
                        (int)k);

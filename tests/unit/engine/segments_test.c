@@ -46,3 +46,35 @@ Test(unit_engine_segments, a_loop_around_others_is_cut_like_the_program) {
   cr_assert_eq(first, 12);
   release_lowered(&l);
 }
+
+// A row of 65536 columns in steps of 128 threads of 8: loops of four steps, and before each one of single steps.
+Test(unit_engine_segments, pieces_of_a_row_that_an_unrolled_loop_takes_are_one_tile) {
+  lowered l = lower_flash2("h200", "softmax_safe heads=2 seqlen_q=64 seqlen_kv=65536");
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  cr_assert_eq(segments.num_loops, 6);
+  // The maximum, the sum and the result of single steps, then of four; the result is stored too.
+  static const int32_t num_refs[] = {1, 1, 1, 1, 2, 2};
+  for (int k = 0; k < 6; k++) {
+    const ftl_segment *loop = &segments.segments[2 * k + 1];
+    cr_assert_eq(loop->num_refs, num_refs[k], "loop %d: %d", k, loop->num_refs);
+    for (int i = 0; i < loop->num_refs; i++) {
+      cr_expect_eq(loop->refs[i].piece_columns, 1024);
+      cr_expect_eq(loop->refs[i].ref.columns, k % 2 == 0 ? 1024 : 4096);
+      cr_expect_eq(loop->refs[i].is_store, i == 1);
+    }
+  }
+  release_lowered(&l);
+}
+
+// The maximum of a row of 2048 fp16 is found in rounds of 4 steps of 1024 columns or in single ones, the sum and the
+// result in rounds of 2: what the first pass loads the later ones find in L1, whatever their rounds. 4096 rows of 4096
+// bytes are 524288 sectors, read once and written once, and 4096 of the sums.
+Test(unit_engine_segments, pieces_are_found_in_l1_by_loops_that_are_unrolled_otherwise) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_prediction p =
+      prediction_of(arch, "standard_attention heads=2 seqlen=2048 head_dim=64 elementwise=epilogue", NULL);
+  cr_assert_str_eq(p.kernels[1].name, "softmax_rows");
+  cr_expect_eq((int64_t)p.kernels[1].metrics.value[FTL_METRIC_l2_sectors], 2 * 524288 + 4096);
+  ftl_arch_destroy(arch);
+}
