@@ -1,7 +1,10 @@
-// The sustained DRAM bandwidths of a chip, remembered: they take runs of the channel model, and only the arch model
-// decides them.
+// The sustained DRAM bandwidths of a chip: they take runs of the channel model, as long as the rest of a short answer,
+// and only the arch model decides them. Those of the shipped models are worked out when the program is built; of others
+// they are remembered.
 #ifndef FTL_ENGINE_SAMPLED_DRAM_RATE_H
 #define FTL_ENGINE_SAMPLED_DRAM_RATE_H
+
+#include <stdbool.h>
 
 #include "arch/arch.h"
 
@@ -10,6 +13,10 @@ typedef struct ftl_dram_rate {
   int64_t read_bytes_per_s, copy_bytes_per_s;
 } ftl_dram_rate;
 
+// Runs the channel model.
+FTL_MUST_USE ftl_status ftl_dram_rate_measure(const ftl_arch *arch, ftl_dram_rate *rate, ftl_error *error);
+// False where no shipped model has the same keys.
+bool ftl_dram_rate_try_shipped(const ftl_arch *arch, ftl_dram_rate *rate);
 // Any thread.
 FTL_MUST_USE ftl_status ftl_dram_rate_get(const ftl_arch *arch, ftl_dram_rate *rate, ftl_error *error);
 

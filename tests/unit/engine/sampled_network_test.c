@@ -69,3 +69,20 @@ Test(unit_engine_sampled_network, writes_of_a_long_grid_do_not_all_stay_in_l2) {
   cr_expect_leq(written, all, "%.0f", written);
   ftl_arch_destroy(arch);
 }
+
+// All products have one, and it is what the channel model gives; a model with another key has none.
+Test(unit_engine_sampled_network, bandwidths_of_shipped_models_are_worked_out_beforehand) {
+  ftl_arch_list list;
+  ftl_error error;
+  ftl_dram_rate shipped, measured;
+  cr_assert_eq(ftl_arch_load_all(FTL_SOURCE_DIR "/arch_models", &list, &error), FTL_OK, "%s", error.message);
+  for (int i = 0; i < list.num_archs; i++) {
+    cr_assert(ftl_dram_rate_try_shipped(list.archs[i], &shipped), "%s", list.archs[i]->name);
+    cr_assert_eq(ftl_dram_rate_measure(list.archs[i], &measured, &error), FTL_OK, "%s", error.message);
+    cr_expect_eq(shipped.read_bytes_per_s, measured.read_bytes_per_s, "%s", list.archs[i]->name);
+    cr_expect_eq(shipped.copy_bytes_per_s, measured.copy_bytes_per_s, "%s", list.archs[i]->name);
+    list.archs[i]->dram_tcl_cycles++;
+    cr_expect_not(ftl_dram_rate_try_shipped(list.archs[i], &shipped));
+  }
+  ftl_arch_list_fini(&list);
+}
