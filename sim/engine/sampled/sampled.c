@@ -13,13 +13,6 @@ static const double CYCLES_BOUND_PCT = 6.0, HBM_BOUND_PCT = 1.0;
 
 enum { SMALL_BYTES = 4 << 20 };
 
-bool ftl_sampled_try_plan(const ftl_launch *launch, ftl_walk_plan *plan) {
-  ftl_segments segments;
-  if (!ftl_segments_try_init(&segments, launch->warps)) return false;
-  *plan = ftl_walk_plan_make(launch, &segments);
-  return true;
-}
-
 static int64_t tile_bytes(const ftl_segments *segments, const ftl_tile_ref *ref) {
   return (int64_t)ref->rows * ref->columns * ftl_dtype_bytes(segments->tile->tensors[ref->tensor].dtype);
 }
@@ -35,14 +28,19 @@ static int64_t moved_bytes(const ftl_launch *launch, const ftl_segments *segment
 // A tile that carries less than this share of what the busiest one does may be missed by the sample now and then.
 enum { LEAST_SHARE = 8 };
 
-static int64_t most_moved_bytes(const ftl_launch *launch, const ftl_segments *segments) {
-  int64_t most = 0;
+typedef struct moved_by_refs {
+  int64_t most, all;  // by one reference of that CTA, and by all
+} moved_by_refs;
+
+static moved_by_refs moved_by(const ftl_launch *launch, const ftl_segments *segments) {
+  moved_by_refs moved = {0};
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++)
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       int64_t bytes = moved_bytes(launch, segments, s, &segments->segments[s].refs[i].ref);
-      if (bytes > most) most = bytes;
+      if (bytes > moved.most) moved.most = bytes;
+      moved.all += bytes;
     }
-  return most;
+  return moved;
 }
 
 // Where `count` tiles are asked for as one: 4^n keep 2^n times the lines of one.
@@ -69,7 +67,7 @@ static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments 
                  ftl_dtype_bytes(tensor->dtype);
   }
   if (all_bytes <= SMALL_BYTES) return 1;
-  int64_t most = most_moved_bytes(launch, segments);
+  int64_t most = moved_by(launch, segments).most;
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
@@ -82,6 +80,15 @@ static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments 
     }
   }
   return smallest > 0 ? smallest : 1;
+}
+
+bool ftl_sampled_try_plan(const ftl_launch *launch, ftl_walk_plan *plan) {
+  ftl_segments segments;
+  if (!ftl_segments_try_init(&segments, launch->warps)) return false;
+  *plan = ftl_walk_plan_make(launch, &segments);
+  plan->tile_lines = smallest_tile_lines(launch, &segments, plan);
+  plan->moved_bytes = moved_by(launch, &segments).all * launch->tile->num_ctas;
+  return true;
 }
 
 static int64_t scaled(int64_t x, int64_t part, int64_t whole) {
@@ -188,10 +195,10 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
   memory->dirty_sectors = ftl_traffic_scale(traffic, ftl_l2_tags_dirty_sectors(traffic->tags));
 }
 
-static ftl_status prepare_tags(const ftl_launch *launch, const ftl_segments *segments, const ftl_walk_plan *plan,
-                               ftl_l2_tags **tags, ftl_error *error) {
+static ftl_status prepare_tags(const ftl_launch *launch, const ftl_walk_plan *plan, ftl_l2_tags **tags,
+                               ftl_error *error) {
   if (launch->l2_before == FTL_L2_KEPT) return FTL_OK;
-  ftl_status status = ftl_traffic_create_tags(tags, launch->arch, smallest_tile_lines(launch, segments, plan), error);
+  ftl_status status = ftl_traffic_create_tags(tags, launch->arch, plan->tile_lines, error);
   if (status == FTL_OK) ftl_l2_tags_foul(*tags, ftl_launch_foul_bytes(launch));
   return status;
 }
@@ -288,7 +295,7 @@ static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segmen
                             ftl_error *error) {
   ftl_traffic traffic;
   ftl_gpu_steps steps;
-  ftl_status status = prepare_tags(launch, segments, &plan, tags, error);
+  ftl_status status = prepare_tags(launch, &plan, tags, error);
   if (status == FTL_OK) status = ftl_traffic_init(&traffic, launch, out->sm_khz, *tags, error);
   if (status != FTL_OK) return status;
   ftl_l2_tags_set_hit_ratio(*tags, ftl_launch_hit_ratio_milli(launch));
