@@ -14,6 +14,7 @@ typedef struct ftl_tile_entry {
   int64_t num_sectors;  // of the whole tile
   int64_t fill_ready;   // when the last DRAM fill of it is done (1/65536 cycle)
   int64_t fill_mark;    // until when that fill occupies DRAM
+  bool was_loaded;
 } ftl_tile_entry;
 
 // Until when a request, and those before it, occupy what passes its data (1/65536 cycle); 0: it does not use that.

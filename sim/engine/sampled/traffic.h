@@ -35,6 +35,19 @@ typedef struct ftl_traffic_server {
   int64_t asked;  // when the last of that was asked
 } ftl_traffic_server;
 
+// Requests that find alike what they ask for.
+typedef enum ftl_traffic_kind {
+  FTL_TRAFFIC_FIRST,  // load of a tile that was not loaded before
+  FTL_TRAFFIC_AGAIN,
+  FTL_TRAFFIC_STORE,
+  FTL_TRAFFIC_KINDS
+} ftl_traffic_kind;
+
+// Where the sectors of a request are that are in the sample.
+typedef struct ftl_traffic_found {
+  int64_t asked, far, missed, dram_written;
+} ftl_traffic_found;
+
 typedef struct ftl_traffic {
   const ftl_arch *arch;
   ftl_l2_tags *tags;
@@ -49,6 +62,7 @@ typedef struct ftl_traffic {
   ftl_sm_home *homes;        // per SM
   int64_t coalescer_window;  // 1/65536 SM cycle
   ftl_traffic_counts counts;
+  ftl_traffic_found found[FTL_TRAFFIC_KINDS];  // by the last request that has some
 } ftl_traffic;
 
 enum { FTL_TRAFFIC_UNIT = 65536 };

@@ -12,14 +12,16 @@ typedef struct chip {
   ftl_traffic traffic;
 } chip;
 
-static chip *make_chip(void) {
+static chip *make_chip_of(int64_t smallest_tile_lines) {
   chip *c = calloc(1, sizeof *c);
   c->l = lower_flash2("h200", "heads=2 seqlen=1024 head_dim=128 block_m=128 block_n=64 num_warps=8 copy=cp_async");
   c->launch = (ftl_launch){.arch = c->l.arch, .tile = c->l.tile, .warps = c->l.warps};
-  cr_assert_eq(ftl_traffic_create_tags(&c->tags, c->l.arch, 64, NULL), FTL_OK);
+  cr_assert_eq(ftl_traffic_create_tags(&c->tags, c->l.arch, smallest_tile_lines, NULL), FTL_OK);
   cr_assert_eq(ftl_traffic_init(&c->traffic, &c->launch, SM_KHZ, c->tags, NULL), FTL_OK);
   return c;
 }
+
+static chip *make_chip(void) { return make_chip_of(64); }
 
 static void release_chip(chip *c) {
   ftl_traffic_fini(&c->traffic);
@@ -142,5 +144,79 @@ Test(unit_engine_traffic, four_loads_of_a_gpc_within_the_window_are_one_access) 
   cr_expect_eq(c->traffic.counts.coalesced_sectors, 3 * sectors);
   load(c, 0, 33, idle + 2 * window + 1);  // too late for the fifth too
   cr_expect_eq(c->traffic.counts.coalesced_sectors, 3 * sectors);
+  release_chip(c);
+}
+
+// ---- tiles without a line in the sample ----
+// Tiles of 256 lines, of which the sample has four on average: where it takes pairs of lines, of one tile in seven it
+// has none (e^-2).
+enum { SMALL_BYTES = 32768, SMALL_SECTORS = SMALL_BYTES / 32, SMALL_LINES = SMALL_BYTES / 128 };
+
+static ftl_tile_run small_tile(int64_t number) {
+  ftl_tile_run tile = tile_at(0);
+  tile.place.address_bytes = number * SMALL_BYTES;
+  tile.place.num_rows = tile.num_rows = SMALL_BYTES / 256;
+  return tile;
+}
+
+static void load_small(chip *c, int64_t num_tiles, int64_t cycle) {
+  ftl_traffic_wait wait;
+  for (int64_t i = 0; i < num_tiles; i++) {
+    ftl_tile_run tile = small_tile(i);
+    cr_assert(ftl_traffic_try_load(&c->traffic, &tile, 0, 0, cycle * FTL_TRAFFIC_UNIT, &wait));
+  }
+}
+
+static int64_t num_without_sample(const chip *c) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < c->traffic.tiles.num_entries; i++) count += c->traffic.tiles.entries[i].num_sampled == 0;
+  return count;
+}
+
+// Read for the first time, all come from DRAM, which is busy for every sector; read again from L2, none.
+Test(unit_engine_traffic, tiles_without_lines_in_the_sample_come_from_where_the_others_do) {
+  chip *c = make_chip_of(SMALL_LINES);
+  enum { TILES = 256 };
+  load_small(c, TILES, 0);
+  cr_assert_gt(c->traffic.tiles.entries[0].num_sampled, 0);  // the first has nothing to go by
+  cr_assert_gt(num_without_sample(c), TILES / 10);
+  int64_t cost = c->traffic.dram_read_cost * SMALL_SECTORS * TILES;
+  cr_expect_eq(c->traffic.dram.free, cost);
+  // What crosses is drawn tile by tile: as the sample has it, to 3 %.
+  double far = (double)(ftl_traffic_scale(&c->traffic, c->traffic.counts.far_sectors) * c->traffic.far_sector_cost);
+  cr_expect_float_eq((double)c->traffic.far.free, far, 0.03 * far);
+  load_small(c, TILES, 1000000);
+  cr_expect_eq(c->traffic.dram.free, cost);
+  release_chip(c);
+}
+
+// A tile without a line in the sample waits for its fill as others do.
+Test(unit_engine_traffic, a_tile_without_lines_in_the_sample_waits_for_its_fill) {
+  chip *c = make_chip_of(SMALL_LINES);
+  load_small(c, 64, 0);
+  int64_t i = 0;
+  while (c->traffic.tiles.entries[i].num_sampled > 0) i++;
+  ftl_tile_run tile = small_tile(i);
+  ftl_traffic_wait wait;
+  int64_t ready = c->traffic.tiles.entries[i].fill_ready, now = FTL_TRAFFIC_UNIT, busy = c->traffic.dram.free;
+  cr_assert(ftl_traffic_try_load(&c->traffic, &tile, 0, 40, now, &wait));
+  cr_expect_eq(now + wait.latency_cycles * FTL_TRAFFIC_UNIT + wait.queue, ready);
+  cr_expect_eq(c->traffic.dram.free, busy);
+  release_chip(c);
+}
+
+// 98 MB are stored, more than L2 holds: DRAM is busy for all that is written back, to what the share of the tiles that
+// the sample knows varies by.
+Test(unit_engine_traffic, stores_without_lines_in_the_sample_write_back_what_the_others_do) {
+  chip *c = make_chip_of(SMALL_LINES);
+  enum { TILES = 3000 };
+  for (int64_t i = 0; i < TILES; i++) {
+    ftl_tile_run tile = small_tile(i);
+    cr_assert(ftl_traffic_try_store(&c->traffic, &tile, false, 0));
+  }
+  int64_t written = ftl_traffic_scale(&c->traffic, c->traffic.counts.dram_write_sectors);
+  cr_assert_gt(written, SMALL_SECTORS * TILES / 4);
+  double cost = (double)(written * c->traffic.dram_write_cost);
+  cr_expect_float_eq((double)c->traffic.dram.free, cost, 0.03 * cost);
   release_chip(c);
 }
