@@ -59,9 +59,6 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_num_warps] % 4 != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
                          (long long)v[FTL_PARAM_num_warps]);
-  if (v[FTL_PARAM_num_stages] < 2)
-    return ftl_error_set(error, FTL_INFEASIBLE, "num_stages=%lld: %s fills ahead, at least 2",
-                         (long long)v[FTL_PARAM_num_stages], spec->workload->name);
   if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
@@ -157,9 +154,9 @@ static void declare_staging(split *s) {
   int64_t num_stages = ftl_kv_is_quantised(&s->cache) ? 1 : s->num_stages;
   int64_t stages_bytes = num_stages * s->d.a.block_n * row_bytes;
   s->output_staging = staging_for(s, s->k.ring, "outputs", stages_bytes, s->d.a.padded_head_dim);
-  // Outputs, maxima and sums one behind the other in all buffers of K and V.
-  if (s->output_staging != s->k.ring &&
-      2 * stages_bytes + stored_bytes(s) >= copies_bytes(s, s->d.a.padded_head_dim + 2))
+  // Outputs, maxima and sums one behind the other in all buffers, which are idle by then.
+  int64_t idle_bytes = s->d.a.block_m * row_bytes + 2 * stages_bytes + stored_bytes(s);
+  if (s->output_staging != s->k.ring && idle_bytes >= copies_bytes(s, s->d.a.padded_head_dim + 2))
     ftl_builder_overlay(s->b, s->output_staging);
   s->rows_staging = staging_for(s, s->v.ring, "maxima and sums", stages_bytes, 2);
   s->max_staging = staging_for(s, s->ring_q, "maxima", s->d.a.block_m * row_bytes, 1);
@@ -200,6 +197,7 @@ static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   s->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, a->block_n / s->num_groups);
   s->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
   s->softmax = ftl_online_softmax_declare(b, a->block_m, a);
+  if (s->num_groups > 1 && a->sums_each_step) ftl_online_softmax_share(b, &s->softmax, role, a->block_m, s->num_groups);
   declare_tile(s);
   ftl_decode_keys_find(&s->keys, b, &s->d, s->row, s->lengths, s->split_idx);
   return FTL_OK;
@@ -264,12 +262,17 @@ static void dequantize(const split *s) {
   ftl_wait(s->b, s->v.ring);
 }
 
-// K and V of a tile are waited for together, and the tile num_stages - 1 ahead is asked for at once.
+// Tiles that are asked for ahead. One buffer is filled again at the end of a step, when all have read it.
+static int32_t num_ahead(const split *s) { return s->num_stages > 1 ? s->num_stages - 1 : 1; }
+
+// K and V of a tile are waited for together, and with two buffers or more the tile num_stages - 1 ahead is asked for at
+// once.
 static void iterate(const split *s, ftl_expr j, part seen) {
   ftl_builder *b = s->b;
+  ftl_expr next = ftl_add(b, j, ftl_const(b, num_ahead(s)));
   ftl_kv_stream_wait(b, &s->k);
   ftl_kv_stream_wait(b, &s->v);
-  load_ahead(s, ftl_add(b, j, ftl_const(b, s->num_stages - 1)));
+  if (s->num_stages > 1) load_ahead(s, next);
   if (ftl_kv_is_quantised(&s->cache)) dequantize(s);
   ftl_fill(b, s->scores, 0.0f);
   ftl_mma_shared(b, s->scores, s->ring_q, s->k.ring, true);
@@ -281,6 +284,9 @@ static void iterate(const split *s, ftl_expr j, part seen) {
            ftl_immediate(0));
   ftl_mma_value(b, s->output, s->probs, s->v.ring, false);
   ftl_release(b, s->v.ring);
+  if (s->num_stages > 1) return;
+  ftl_barrier(b);
+  load_ahead(s, next);
 }
 
 static void loop(const split *s, ftl_expr lo, ftl_expr hi, part seen) {
@@ -291,7 +297,7 @@ static void loop(const split *s, ftl_expr lo, ftl_expr hi, part seen) {
 
 static void prologue(const split *s) {
   load_queries(s);
-  for (int32_t i = 0; i < s->num_stages - 1; i++) load_ahead(s, ftl_add(s->b, s->keys.split.first, ftl_const(s->b, i)));
+  for (int32_t i = 0; i < num_ahead(s); i++) load_ahead(s, ftl_add(s->b, s->keys.split.first, ftl_const(s->b, i)));
   ftl_fill(s->b, s->output, 0.0f);
   ftl_online_softmax_start(s->b, &s->softmax);
   ftl_wait(s->b, s->ring_q);
@@ -299,11 +305,11 @@ static void prologue(const split *s) {
 
 // The stages that were prefetched past the split are empty: they are read off before their memory has another use.
 static void drain(const split *s) {
-  for (int32_t i = 0; i < s->num_stages - 1; i++) {
+  for (int32_t i = 0; i < num_ahead(s); i++) {
     ftl_kv_stream_wait(s->b, &s->k);
     ftl_kv_stream_wait(s->b, &s->v);
   }
-  for (int32_t i = 0; i < s->num_stages - 1; i++) {
+  for (int32_t i = 0; i < num_ahead(s); i++) {
     ftl_kv_stream_release(s->b, &s->k);
     ftl_kv_stream_release(s->b, &s->v);
   }

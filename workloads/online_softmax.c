@@ -18,6 +18,12 @@ ftl_online_softmax ftl_online_softmax_declare(ftl_builder *b, int32_t rows, cons
   };
 }
 
+void ftl_online_softmax_share(ftl_builder *b, ftl_online_softmax *s, int32_t role, int32_t rows, int32_t num_groups) {
+  s->num_sharing = num_groups;
+  s->step_max_staging = ftl_builder_ring(b, "step maxima", FTL_FP32, 1, num_groups * rows, 1, role, 1 << role);
+  s->step_sum_staging = ftl_builder_ring(b, "step sums", FTL_FP32, 1, num_groups * rows, 1, role, 1 << role);
+}
+
 void ftl_online_softmax_start(ftl_builder *b, const ftl_online_softmax *s) {
   ftl_fill(b, s->max, -INFINITY);
   ftl_fill(b, s->sum, 0.0f);
@@ -36,6 +42,7 @@ static void add_exponentials(ftl_builder *b, const ftl_online_softmax *s, int32_
   ftl_fill(b, s->step_sum, 0.0F);
   ftl_reduce_rows(b, FTL_ELEM_ADD, s->step_sum, scores);
   ftl_reduce_lanes(b, FTL_ELEM_ADD, s->step_sum);
+  if (s->num_sharing > 0) ftl_reduce_groups(b, FTL_ELEM_ADD, s->step_sum, s->step_sum_staging);
   ftl_elem(b, FTL_ELEM_FMA, s->sum, ftl_value_operand(s->sum), ftl_value_operand(s->correction),
            ftl_value_operand(s->step_sum));
 }
@@ -46,6 +53,7 @@ void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_
   ftl_unary(b, FTL_ELEM_COPY, s->previous, s->max);
   ftl_reduce_rows(b, FTL_ELEM_MAX, s->max, scores);
   ftl_reduce_lanes(b, FTL_ELEM_MAX, s->max);
+  if (s->num_sharing > 0) ftl_reduce_groups(b, FTL_ELEM_MAX, s->max, s->step_max_staging);
   // Of a row that has seen no key -inf - -inf would be NaN: such rows are shifted by 0, and exp2(-inf) is 0.
   int32_t finite_max = s->max;
   if (masked || s->guards_each_step) {
@@ -97,5 +105,7 @@ void ftl_online_softmax_merge_groups(ftl_builder *b, const ftl_online_softmax *s
 void ftl_online_softmax_store_groups(ftl_builder *b, const ftl_online_softmax *s, ftl_tile_ref ref, int32_t output,
                                      int32_t output_staging, int32_t rows_staging) {
   add_up_lanes(b, s);
+  // Each group has the sum of all, which is to count once.
+  if (s->num_sharing > 0) ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_immediate(1.0F / (float)s->num_sharing));
   ftl_store_merged(b, ref, output, s->max, s->sum, ftl_score_scaling_to_log2(s->scaling), output_staging, rows_staging);
 }

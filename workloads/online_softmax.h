@@ -17,9 +17,15 @@ typedef struct ftl_online_softmax {
   int32_t correction;  // rows: exp2(previous - max) in that unit; the output so far is to be multiplied by it
   int32_t sum;         // rows: of the exponentials; each lane over its own columns until the end, or whole rows
   int32_t step_sum;    // rows: of one step's exponentials, whole rows; -1: each lane adds to `sum` its own
+  // Groups of warps that share a key tile, 0 unless shared below: their maxima and sums are those of whole rows in
+  // every step, exchanged through these rings.
+  int32_t num_sharing, step_max_staging, step_sum_staging;
 } ftl_online_softmax;
 
 ftl_online_softmax ftl_online_softmax_declare(ftl_builder *builder, int32_t rows, const ftl_attention *a);
+// Of a softmax with step sums, in a role of `num_groups` groups.
+void ftl_online_softmax_share(ftl_builder *builder, ftl_online_softmax *softmax, int32_t role, int32_t rows,
+                              int32_t num_groups);
 void ftl_online_softmax_start(ftl_builder *builder, const ftl_online_softmax *softmax);
 // Scores become exponentials. `masked`: a row may have seen no key yet, its maximum be -inf.
 void ftl_online_softmax_step(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores, bool masked);

@@ -60,15 +60,20 @@ static ftl_status set_triton(ftl_spec *spec, const ftl_measurement *row, ftl_err
   return status == FTL_OK ? set_triton_attention(spec, row, error) : status;
 }
 
-// Its warps lie side by side along the keys, as the groups of warps of paged_decode, which need 16 keys each.
+// Its warps lie side by side along the keys, as the groups of warps of paged_decode, which need 16 keys each. Triton's
+// pipeliner puts ceil((num_stages - 2) / 2) stages between the entries of a block table and the copies that need them
+// (AssignLatencies, one level of indirection): of num_stages, half are left as buffers of K and V.
 static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
   int64_t groups = ftl_divide_up(ROWS_OF_A_WARP * v[FTL_PARAM_num_warps], v[FTL_PARAM_block_m]);
   if (v[FTL_PARAM_block_n] % (ROWS_OF_A_WARP * groups) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "triton_paged with fewer than 16 keys a warp");
-  ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
-  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "step", error);
-  return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
+  long stages = strtol(ftl_column_or(row, "num_stages", "1"), NULL, 10);
+  const ftl_param_number buffers[] = {{FTL_PARAM_num_stages, stages > 1 ? stages / 2 : 1}};
+  ftl_status status = SET_NUMBERS(spec, buffers, error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_copy, "cp_async", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
+  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_row_sums, "step", error) : status;
 }
 
 // Its tiles are launched rows first; warps lie side by side along the columns where a warp would have fewer than 16

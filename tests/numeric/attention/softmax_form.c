@@ -15,6 +15,7 @@ Test(numeric_attention_softmax_form, forward_is_attention_wherever_scores_are_sc
       "flash2_fwd block_m=32 block_n=32 num_warps=2 num_stages=2 row_sums=step refill=late",
       "flash3_fwd block_n=64 mma=wgmma copy=tma row_sums=step guard=always",
       "flash_decode block_m=16 block_n=32 num_warps=2 splits=2 row_sums=step",
+      "flash_decode block_m=16 block_n=64 num_warps=4 num_stages=1 splits=2 row_sums=step persistent=1",
       "flash2_fwd block_m=64 block_n=32 num_warps=2 schedule=interleaved window=20 dropout_p=0.2 guard=always",
       "flash3_fwd block_n=64 mma=wgmma copy=tma",
       "flash_decode block_m=16 block_n=32 num_warps=2 splits=3",

@@ -83,15 +83,19 @@ Test(unit_results_foreign_kernel, flex_walks_lists_of_blocks) {
   HAS(&c, {FTL_PARAM_mask, FTL_MASK_NONE});
 }
 
-// mma.sync with 16 rows: Triton's 3 stages are 2 buffers.
+// Half of Triton's stages are buffers: the others lie between the entries of the block table and the copies.
 Test(unit_results_foreign_kernel, a_paged_triton_kernel_is_paged_decode) {
   ftl_measured_case c =
       case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,lengths,page_size,page_layout,splits,layout," RUN
                       "triton_paged,fwd,2,8,2,1,900,128,0,16,64,4,3,mma,900:77,32,scattered,3,bshd," RAN "k\n",
               NULL);
   cr_assert_str_eq(c.spec.workload->name, "paged_decode");
-  HAS(&c, {FTL_PARAM_num_stages, 2}, {FTL_PARAM_page_size, 32}, {FTL_PARAM_page_layout, FTL_PAGES_SCATTERED},
+  HAS(&c, {FTL_PARAM_num_stages, 1}, {FTL_PARAM_page_size, 32}, {FTL_PARAM_page_layout, FTL_PAGES_SCATTERED},
       {FTL_PARAM_splits, 3}, {FTL_PARAM_layout, FTL_LAYOUT_BSHD}, {FTL_PARAM_block_m, 16});
+  c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,lengths,page_size," RUN
+                      "triton_paged,fwd,2,8,2,1,900,128,0,16,64,4,4,mma,900:77,32," RAN "k\n",
+              NULL);
+  HAS(&c, {FTL_PARAM_num_stages, 2});
 }
 
 Test(unit_results_foreign_kernel, a_product_in_triton_has_a_tile_a_program) {

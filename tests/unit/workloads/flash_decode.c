@@ -23,7 +23,6 @@ Test(unit_workloads_flash_decode, infeasible_configurations_name_the_parameter_a
   static const struct {
     const char *params, *reason;
   } cases[] = {
-      {"num_stages=1", "num_stages=1: flash_decode fills ahead, at least 2"},
       {"copy=ldg num_stages=3", "num_stages=3: copy=ldg keeps one tile in flight"},
       {"block_n=24", "block_n=24: it is the K of the second matrix product, a multiple of 16"},
       {"block_m=48 num_warps=4", "block_m=48 num_warps=4: the 16 rows a warp must fit an equal number of times"},
@@ -112,4 +111,54 @@ Test(unit_workloads_flash_decode, both_kernels_place_their_results_at_the_same_a
   cr_expect_eq(launches[0]->num_ctas, 2 * 2 * 3);
   cr_expect_eq(launches[1]->num_ctas, 2 * 6 * 3);
   for (int i = 0; i < num_launches; i++) ftl_tile_program_destroy(launches[i]);
+}
+
+static ftl_tile_program *split_of(const char *params, ftl_tile_program **combine) {
+  ftl_spec spec = spec_of(params);
+  ftl_tile_program *launches[FTL_MAX_LAUNCHES] = {NULL};
+  int num_launches = 0;
+  ftl_error error = {0};
+  cr_assert_eq(spec.workload->build(&spec, launches, &num_launches, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(num_launches, 2);
+  *combine = launches[1];
+  return launches[0];
+}
+
+#define DECODING "heads=2 seqlen_kv=512 head_dim=64 splits=2 block_m=16 block_n=64 num_warps=4 "
+
+// What a step does from the release of V, its last, to its end: all threads meet, then one tile of K and of V is asked
+// for.
+Test(unit_workloads_flash_decode, one_buffer_is_filled_again_at_the_end_of_a_step) {
+  static const ftl_tile_op_kind kinds[] = {FTL_TILE_RELEASE, FTL_TILE_BARRIER, FTL_TILE_ACQUIRE, FTL_TILE_ACQUIRE};
+  ftl_tile_program *combine, *split = split_of(DECODING "num_stages=1", &combine);
+  int32_t end = 0;
+  while (end < split->num_ops && split->ops[end].kind != FTL_TILE_END_LOOP) end++;
+  int32_t barrier = end;
+  while (barrier > 0 && split->ops[barrier].kind != FTL_TILE_BARRIER) barrier--;
+  cr_assert_gt(barrier, 0);
+  for (int32_t i = 0; i < 4; i++) cr_expect_eq(split->ops[barrier - 1 + i].kind, kinds[i], "op %d", (int)i);
+  int32_t loads = 0;
+  for (int32_t i = barrier; i < end; i++) loads += split->ops[i].kind == FTL_TILE_LOAD;
+  cr_expect_eq(loads, 2);
+  ftl_tile_program_destroy(split);
+  ftl_tile_program_destroy(combine);
+}
+
+static int32_t num_exchanges_in_loop(const char *params) {
+  ftl_tile_program *combine, *split = split_of(params, &combine);
+  int32_t depth = 0, count = 0;
+  for (int32_t i = 0; i < split->num_ops; i++) {
+    depth += split->ops[i].kind == FTL_TILE_LOOP;
+    depth -= split->ops[i].kind == FTL_TILE_END_LOOP;
+    count += depth > 0 && split->ops[i].kind == FTL_TILE_REDUCE_GROUPS;
+  }
+  ftl_tile_program_destroy(split);
+  ftl_tile_program_destroy(combine);
+  return count;
+}
+
+// A maximum and a sum; all keys are in the one loop of whole tiles.
+Test(unit_workloads_flash_decode, groups_that_sum_each_step_exchange_a_maximum_and_a_sum) {
+  cr_expect_eq(num_exchanges_in_loop(DECODING "row_sums=step"), 2);
+  cr_expect_eq(num_exchanges_in_loop(DECODING "row_sums=end"), 0);
 }
