@@ -55,26 +55,23 @@ static ftl_tile_place sectors_of(const ftl_tile_place *place) {
   return (ftl_tile_place){.address_bytes = first, .row_stride_bytes = bytes, .num_rows = 1, .row_bytes = bytes};
 }
 
-// A loop that is unrolled otherwise has other pieces of a row side by side: L1 is asked for each.
-static bool has_pieces(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
-  if (ref->ref.columns == ref->piece_columns) return ftl_l1_tiles_load(&run->l1, ftl_gpu_sm_of(run, slot), slot, place);
+// Of each row of the place, from its first byte on. A loop that is unrolled otherwise has other pieces of a row side by
+// side: L1 is asked for each. Of the last tile of a row passes may want different parts.
+static int32_t bytes_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
+  if (!ref->is_direct || ref->is_store || place->num_rows == 0 || place->pages) return 0;
   const ftl_tensor *tensor = &run->segments->tile->tensors[ref->ref.tensor];
-  int32_t piece_bytes = ref->piece_columns * (int32_t)ftl_dtype_bytes(tensor->dtype);
-  bool has_all = true;
+  int32_t piece_bytes =
+      ref->is_lookup ? place->row_bytes : ref->piece_columns * (int32_t)ftl_dtype_bytes(tensor->dtype);
+  int32_t there = 0;
   for (int32_t from = 0; from < place->row_bytes; from += piece_bytes) {
     ftl_tile_place piece = *place;
     piece.address_bytes += from;
     piece.row_bytes = place->row_bytes - from < piece_bytes ? place->row_bytes - from : piece_bytes;
-    has_all &= ftl_l1_tiles_load(&run->l1, ftl_gpu_sm_of(run, slot), slot, &piece);
+    int32_t held = ftl_l1_tiles_load(&run->l1, ftl_gpu_sm_of(run, slot), slot, &piece, piece_bytes);
+    if (there == from) there += held;
   }
-  return has_all;
-}
-
-static bool is_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
-  if (!ref->is_direct || ref->is_store || place->num_rows == 0 || place->pages) return false;
-  if (!has_pieces(run, slot, ref, place)) return false;
-  run->traffic->counts.l1_hit_sectors += (int64_t)place->num_rows * ((place->row_bytes + 31) / 32);
-  return true;
+  run->traffic->counts.l1_hit_sectors += (int64_t)place->num_rows * ((there + 31) / 32);
+  return there;
 }
 
 // Iterations [first, first + count) of an access, counted from the present event's first.
@@ -92,6 +89,17 @@ static ftl_tile_place place_at(const ftl_gpu_run *run, const access_span *span, 
                                        &run->cursors[span->member.slot * run->num_cursors + span->ref_idx],
                                        span->member.cta, state->outer, state->iteration + i);
   return ref->is_lookup && place.num_rows > 0 ? sectors_of(&place) : place;
+}
+
+static bool try_access_place(ftl_gpu_run *run, const access_span *span, int64_t i, const ftl_tile_place *place,
+                             ftl_step_wait *longest) {
+  const ftl_cta_state *state = &run->slots[span->member.state_slot];
+  const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[span->ref_idx];
+  ftl_tile_run tiles = {.place = *place,
+                        .num_rows = place->num_rows,
+                        .num_tiles = 1,
+                        .priority = run->segments->tile->tensors[ref->ref.tensor].l2_priority};
+  return place->num_rows == 0 || try_access_run(run, span->member, ref, &tiles, i * state->pace, span->now, longest);
 }
 
 // As one run where the tiles follow each other.
@@ -112,12 +120,7 @@ static bool try_access_span(ftl_gpu_run *run, const access_span *span, ftl_step_
                           longest);
   for (int64_t i = span->first; i < span->first + span->count; i++) {
     ftl_tile_place place = place_at(run, span, i);
-    tiles = (ftl_tile_run){.place = place,
-                           .num_rows = place.num_rows,
-                           .num_tiles = 1,
-                           .priority = tile->tensors[ref->ref.tensor].l2_priority};
-    if (place.num_rows > 0 && !try_access_run(run, span->member, ref, &tiles, i * state->pace, span->now, longest))
-      return false;
+    if (!try_access_place(run, span, i, &place, longest)) return false;
   }
   return true;
 }
@@ -130,10 +133,14 @@ bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx
   // What L1 has is not asked for, what lies between is.
   for (int64_t i = 0; i < state->count; i++) {
     ftl_tile_place place = place_at(run, &span, i);
-    if (!is_in_l1(run, member.slot, ref, &place)) continue;
+    int32_t there = bytes_in_l1(run, member.slot, ref, &place);
+    if (there == 0) continue;
     span.count = i - span.first;
     if (span.count > 0 && !try_access_span(run, &span, longest)) return false;
     span.first = i + 1;
+    place.address_bytes += there;
+    place.row_bytes -= there;
+    if (place.row_bytes > 0 && !try_access_place(run, &span, i, &place, longest)) return false;
   }
   span.count = state->count - span.first;
   return span.count == 0 || try_access_span(run, &span, longest);

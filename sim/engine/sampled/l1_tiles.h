@@ -10,6 +10,7 @@
 
 typedef struct ftl_l1_tile {
   int64_t address_bytes, passed_bytes;  // passed_bytes of its SM when it was loaded last
+  int32_t row_bytes;                    // of the longest rows that were loaded
 } ftl_l1_tile;
 
 typedef struct ftl_l1_tiles {
@@ -25,7 +26,8 @@ int64_t ftl_l1_capacity_bytes(const ftl_arch *arch, const ftl_warp_program *prog
 // False when memory is out.
 bool ftl_l1_tiles_try_init(ftl_l1_tiles *l1, int64_t capacity_bytes, int64_t num_sms, int64_t num_slots);
 void ftl_l1_tiles_fini(ftl_l1_tiles *l1);
-// The CTA in `slot` of `sm` loads a tile: whether L1 has it. It has it afterwards.
-bool ftl_l1_tiles_load(ftl_l1_tiles *l1, int32_t sm, int32_t slot, const ftl_tile_place *place);
+// The CTA in `slot` of `sm` loads a tile, one of those that lie `unit_bytes` apart, of which it may want a part: how
+// many bytes of each row L1 has, from the first on. It has all afterwards.
+int32_t ftl_l1_tiles_load(ftl_l1_tiles *l1, int32_t sm, int32_t slot, const ftl_tile_place *place, int32_t unit_bytes);
 
 #endif

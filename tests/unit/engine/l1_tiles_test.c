@@ -21,7 +21,7 @@ static int32_t second_pass_hits(int32_t num_slots, int32_t num_tiles) {
     for (int32_t i = 0; i < num_tiles; i++)
       for (int32_t slot = 0; slot < num_slots; slot++) {
         ftl_tile_place place = tile((int64_t)slot * 64 + i);
-        bool hit = ftl_l1_tiles_load(&l1, 0, slot, &place);
+        bool hit = ftl_l1_tiles_load(&l1, 0, slot, &place, TILE_BYTES) == TILE_BYTES;
         cr_assert(pass == 1 || !hit, "a tile that was never loaded");
         hits += hit;
       }
@@ -45,8 +45,25 @@ Test(unit_engine_l1_tiles, another_sm_has_its_own) {
   ftl_l1_tiles l1;
   ftl_tile_place place = tile(0);
   cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, 2, 2));
-  cr_expect(!ftl_l1_tiles_load(&l1, 0, 0, &place));
-  cr_expect(!ftl_l1_tiles_load(&l1, 1, 1, &place));
-  cr_expect(ftl_l1_tiles_load(&l1, 1, 1, &place));
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 0);
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 1, 1, &place, TILE_BYTES), 0);
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 1, 1, &place, TILE_BYTES), TILE_BYTES);
+  ftl_l1_tiles_fini(&l1);
+}
+
+// A pass wants 1000 bytes of the third tile of a row, which are sectors up to 1024; the next wants 1500 of it, then
+// one 500, which is there, and keeps what is.
+Test(unit_engine_l1_tiles, of_a_tile_what_was_loaded_is_there) {
+  ftl_l1_tiles l1;
+  ftl_tile_place place = tile(2);
+  cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, 1, 1));
+  place.row_bytes = 1000;
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 0);
+  place.row_bytes = 1500;
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 1024);
+  place.row_bytes = 500;
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 500);
+  place.row_bytes = 1500;
+  cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 1500);
   ftl_l1_tiles_fini(&l1);
 }
