@@ -5,16 +5,21 @@
 #include "arch/topology.h"
 #include "base/check.h"
 
-enum { MAX_CTAS_PER_SM = 32 };
+enum {
+  MAX_CTAS_PER_SM = 32,
+  MAX_SMS = 256,  // the range of chip.num_sms
+};
 
 struct ftl_cta_scheduler {
   const ftl_arch *arch;
   int64_t num_ctas, next_cta;
+  int64_t full_rounds;  // rounds of the first fill for which the grid has enough CTAs
   int32_t ctas_per_sm, cluster_ctas, num_sms;
   int32_t fill_position;  // index into the placement sequence, over all rounds
   int32_t num_places;     // clusters of a round
   int32_t *order;         // SMs in placement order, GPC by GPC
   int32_t *first_sm;      // of each place of a round: where its SMs begin in `order`
+  int32_t *last_round;    // the same of the places that the grid's rest takes, where it fills no round
   int32_t *first_of_gpc;  // where a GPC's SMs begin in `order`; num_gpcs + 1
   uint32_t *free_slots;   // per SM, a bit each: left by CTAs, while clusters wait for room
   int64_t *gpc_free;      // cycle from which each GPC may start another CTA
@@ -37,15 +42,41 @@ static void order_fill(ftl_cta_scheduler *scheduler) {
   FTL_CHECK(count == scheduler->num_sms, "placement order covers %d of %d SMs", count, scheduler->num_sms);
 }
 
+// When a place has its turn in a round that is not full: single TPCs first, then the first TPC of every GPC, the second
+// of every GPC and so on, and when all TPCs have a CTA their other SMs (kernels/measurements/micro_grid_placement.csv).
+static int32_t turn_of(const ftl_cta_scheduler *scheduler, int32_t first_sm) {
+  const ftl_arch *arch = scheduler->arch;
+  int32_t gpc = ftl_arch_gpc_of_sm(arch, scheduler->order[first_sm]);
+  int32_t in_gpc = first_sm - scheduler->first_of_gpc[gpc], tpc_sms = (int32_t)arch->chip_sms_per_tpc;
+  if (in_gpc >= ftl_arch_sms_for_clusters(arch, gpc, FTL_CTA_MAX_CLUSTER)) return 0;
+  int32_t rank_in_tpc = scheduler->cluster_ctas < tpc_sms ? in_gpc % tpc_sms : 0;
+  return 1 + rank_in_tpc * scheduler->num_sms + in_gpc;
+}
+
+// The places whose turn comes before the grid is used up, still GPC after GPC: a smaller grid has CTAs on every GPC.
+static void order_last_round(ftl_cta_scheduler *scheduler) {
+  int32_t num_places = scheduler->num_places, turns[MAX_SMS];
+  int64_t num_clusters = scheduler->num_ctas / scheduler->cluster_ctas, count = 0;
+  scheduler->full_rounds = num_clusters / num_places;
+  for (int32_t i = 0; i < num_places; i++) turns[i] = turn_of(scheduler, scheduler->first_sm[i]);
+  for (int32_t i = 0; i < num_places; i++) {
+    int64_t before = 0;
+    for (int32_t other = 0; other < num_places; other++)
+      before += turns[other] < turns[i] || (turns[other] == turns[i] && other < i);
+    if (before < num_clusters % num_places) scheduler->last_round[count++] = scheduler->first_sm[i];
+  }
+}
+
 static bool allocate(ftl_cta_scheduler *scheduler) {
   size_t num_sms = (size_t)scheduler->num_sms, num_gpcs = (size_t)scheduler->arch->chip_num_gpcs;
   scheduler->order = calloc(num_sms, sizeof *scheduler->order);
   scheduler->first_sm = calloc(num_sms, sizeof *scheduler->first_sm);
+  scheduler->last_round = calloc(num_sms, sizeof *scheduler->last_round);
   scheduler->first_of_gpc = calloc(num_gpcs + 1, sizeof *scheduler->first_of_gpc);
   scheduler->free_slots = calloc(num_sms, sizeof *scheduler->free_slots);
   scheduler->gpc_free = calloc(num_gpcs, sizeof *scheduler->gpc_free);
-  return scheduler->order && scheduler->first_sm && scheduler->first_of_gpc && scheduler->free_slots &&
-         scheduler->gpc_free;
+  return scheduler->order && scheduler->first_sm && scheduler->last_round && scheduler->first_of_gpc &&
+         scheduler->free_slots && scheduler->gpc_free;
 }
 
 ftl_status ftl_cta_scheduler_create(ftl_cta_scheduler **out, const ftl_arch *arch, int64_t num_ctas,
@@ -66,6 +97,7 @@ ftl_status ftl_cta_scheduler_create(ftl_cta_scheduler **out, const ftl_arch *arc
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the CTA scheduler");
   }
   order_fill(scheduler);
+  order_last_round(scheduler);
   *out = scheduler;
   return FTL_OK;
 }
@@ -74,6 +106,7 @@ void ftl_cta_scheduler_destroy(ftl_cta_scheduler *scheduler) {
   if (!scheduler) return;
   free(scheduler->order);
   free(scheduler->first_sm);
+  free(scheduler->last_round);
   free(scheduler->first_of_gpc);
   free(scheduler->free_slots);
   free(scheduler->gpc_free);
@@ -104,7 +137,8 @@ static int32_t start_on(ftl_cta_scheduler *scheduler, const int32_t *sms, const 
 int32_t ftl_cta_scheduler_fill(ftl_cta_scheduler *scheduler, ftl_cta_start starts[FTL_CTA_MAX_CLUSTER]) {
   int32_t slot = scheduler->fill_position / scheduler->num_places, slots[FTL_CTA_MAX_CLUSTER];
   if (slot >= scheduler->ctas_per_sm || scheduler->next_cta >= scheduler->num_ctas) return 0;
-  int32_t first = scheduler->first_sm[scheduler->fill_position % scheduler->num_places];
+  const int32_t *places = slot < scheduler->full_rounds ? scheduler->first_sm : scheduler->last_round;
+  int32_t first = places[scheduler->fill_position % scheduler->num_places];
   scheduler->fill_position++;
   for (int32_t i = 0; i < scheduler->cluster_ctas; i++) slots[i] = slot;
   return start_on(scheduler, &scheduler->order[first], slots, 0, starts);

@@ -51,6 +51,49 @@ Test(timing_cta, a_grid_smaller_than_the_gpu_leaves_slots_empty) {
   ftl_cta_scheduler_destroy(scheduler);
 }
 
+static void expect_fill(const ftl_arch *arch, int64_t num_ctas, int32_t ctas_per_sm, const int32_t *sms) {
+  ftl_cta_scheduler *scheduler = scheduler_of(arch, num_ctas, ctas_per_sm);
+  ftl_cta_start start[FTL_CTA_MAX_CLUSTER];
+  for (int32_t i = 0; i < num_ctas; i++) {
+    cr_assert(ftl_cta_scheduler_fill(scheduler, start));
+    cr_expect_eq(start->cta, i);
+    cr_expect_eq(start->sm, sms[i], "CTA %d of %lld on SM %d, expected %d", i, (long long)num_ctas, start->sm, sms[i]);
+  }
+  cr_expect_not(ftl_cta_scheduler_fill(scheduler, start));
+  ftl_cta_scheduler_destroy(scheduler);
+}
+
+// SMs 0 1 4 5 and 2 3 6 7: three CTAs have the first TPC of each GPC and the second of GPC 0; five all four TPCs and
+// the other SM of GPC 0's first. Their indices go GPC after GPC. A round that is not the first is dealt the same way.
+Test(timing_cta, a_round_that_is_not_full_takes_a_tpc_of_each_gpc_in_turn_and_second_sms_last) {
+  ftl_arch arch = small_arch();
+  expect_fill(&arch, 3, 2, (int32_t[]){0, 4, 2});
+  expect_fill(&arch, 5, 2, (int32_t[]){0, 1, 4, 2, 6});
+  expect_fill(&arch, 10, 2, (int32_t[]){0, 1, 4, 5, 2, 3, 6, 7, 0, 2});
+}
+
+// GPCs 0 1 4 5 8 9 12 13 and 2 3 6 7 10 11 14 15, the TPC of 14 and 15 single: both its SMs come before the first of
+// any other.
+Test(timing_cta, a_round_that_is_not_full_takes_single_tpcs_first) {
+  ftl_arch arch = small_arch();
+  arch.chip_num_sms = 16;
+  arch.chip_num_single_tpcs = 1;
+  expect_fill(&arch, 5, 1, (int32_t[]){0, 4, 2, 14, 15});
+}
+
+// Clusters of two are TPCs: {0 1} of GPC 0 and {2 3} of GPC 1.
+Test(timing_cta, clusters_of_a_round_that_is_not_full_are_dealt_to_the_gpcs_in_turn) {
+  ftl_arch arch = small_arch();
+  ftl_cta_scheduler *scheduler = clusters_of(&arch, 4, 1, 2);
+  ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
+  cr_assert_eq(ftl_cta_scheduler_fill(scheduler, starts), 2);
+  cr_expect(starts[0].sm == 0 && starts[1].sm == 1);
+  cr_assert_eq(ftl_cta_scheduler_fill(scheduler, starts), 2);
+  cr_expect(starts[0].sm == 2 && starts[1].sm == 3);
+  cr_assert_eq(ftl_cta_scheduler_fill(scheduler, starts), 0);
+  ftl_cta_scheduler_destroy(scheduler);
+}
+
 Test(timing_cta, a_refill_starts_the_next_cta_after_the_start_latency_and_no_cycle_earlier) {
   ftl_arch arch = small_arch();
   ftl_cta_scheduler *scheduler = scheduler_of(&arch, 20, 1);
