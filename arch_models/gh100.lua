@@ -186,7 +186,7 @@ return die "gh100" {
     sm_read_bytes_per_cycle = measured(125, copies .. "107 to 109 B a SM cycle by TMA at 1980 MHz"),
     sm_write_bytes_per_cycle = measured(36, measurements .. "micro_store_bandwidth.csv: 31.2 B a SM cycle at 1980 MHz from one SM; 19.7 from each of all"),
     gpc_read_bytes_per_cycle = measured(1325, measurements .. "micro_l2_capacity.csv: 17.6 to 18.6 TB/s when all SMs read the same data, over 8 GPCs"),
-    far_bytes_per_cycle = guess(2048, "two thirds of what one side's slices deliver; enough for DRAM reads of which half cross; not measured"),
+    far_bytes_per_cycle = measured(770, measurements .. "micro_fabric_writes.csv, H200: all SMs store 10.1 B a SM cycle each to lines of the other side, as do the SMs of one side alone: 667 of 66 SMs at 1980 MHz, 770 an L2 cycle; kernels that read DRAM at its limit cross at 672 (eager_ncu.csv)"),
   },
   l2 = {
     size_bytes = datasheet(50 * 1024 * 1024, whitepaper),
