@@ -17,6 +17,7 @@ typedef struct flash2 {
   bool interleaved, persistent;
   bool
       refills_late;  // each loop over keys fills its buffers, refills them after a step's products and leaves none full
+  bool masks_whole_tiles;  // of a window: one loop for all tiles, as FlashAttention-2's Is_local
 
   int32_t q, k, v, o, lse;                // tensors
   int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k: K and V take turns in one buffer
@@ -283,6 +284,10 @@ static void loop(const flash2 *f, ftl_expr lo, ftl_expr hi, bool masked) {
 
 static void main_loops(const flash2 *f) {
   const ftl_key_range *k = &f->keys;
+  if (f->masks_whole_tiles) {
+    loop(f, k->first, k->end, true);
+    return;
+  }
   if (f->interleaved)
     loop(f, k->unmasked, k->end, true);
   else
@@ -337,6 +342,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
               .persistent = spec->value[FTL_PARAM_persistent] != 0};
   f.q_in_registers = is_q_in_registers(spec);
   f.refills_late = refills_late(spec);
+  f.masks_whole_tiles = f.a.window > 0 && spec->value[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_WINDOW;
   ftl_packed_batch *packed = NULL;
   status = ftl_packed_batch_create(&packed, spec, spec->value[FTL_PARAM_block_m], error);
   if (status != FTL_OK) return status;
@@ -362,9 +368,10 @@ done:
 const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
-    .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(tile_scheduler) | FTL_TAKES_MASK |
-                FTL_TAKES(dropout_p) | FTL_TAKES(lengths) | FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(refill)) &
-               ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
+    .accepts =
+        (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(tile_scheduler) | FTL_TAKES_MASK | FTL_TAKES(dropout_p) |
+         FTL_TAKES(lengths) | FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(mask_steps) | FTL_TAKES(refill)) &
+        ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .packs_queries = true,
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,
     .build = build,

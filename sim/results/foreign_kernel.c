@@ -135,7 +135,8 @@ static ftl_status set_flash_tile(ftl_spec *spec, const ftl_measurement *row, ftl
       {FTL_PARAM_block_m, block_m}, {FTL_PARAM_block_n, block_n}, {FTL_PARAM_num_warps, num_warps}};
   ftl_status status = SET_NUMBERS(spec, tile, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "interleaved", error);
-  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);   // softmax.h
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);       // softmax.h
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_mask_steps, "window", error);  // mask.h, Is_local
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "buffered", error);  // gemm, gemm_rs of utils.h
   if (status == FTL_OK) status = set_flash_softmax(spec, error);
   return status == FTL_OK ? set_instructions(spec, "mma", "cp_async", error) : status;

@@ -196,6 +196,23 @@ Test(unit_lower_select, row_sums_of_every_step_take_shuffles) {
   cr_expect_eq(step.insts[FTL_OP_FMNMX], end.insts[FTL_OP_FMNMX]);
 }
 
+// An element of a window takes two compares and a select; 2 slabs of 8 fragments of 8 columns are 64 a lane. The other
+// 4 of each are the guard of 4 rows.
+Test(unit_lower_select, a_window_masks_the_tiles_at_its_edges_or_all_of_them_in_one_loop) {
+  programs p = lowered("a100_80", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 window=512");
+  cr_assert_eq(p.warps->num_loops, 3);
+  counts edge = count_loop(p.warps, 0), whole = count_loop(p.warps, 1);
+  cr_expect_eq(edge.insts[FTL_OP_SEL] - whole.insts[FTL_OP_SEL], 64 + 4);
+  cr_expect_eq(edge.insts[FTL_OP_ISETP] - whole.insts[FTL_OP_ISETP], 2 * 64 + 4);
+  programs_fini(&p);
+  p = lowered("a100_80", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 window=512 mask_steps=window");
+  cr_assert_eq(p.warps->num_loops, 1);
+  counts all = count_loop(p.warps, 0);
+  cr_expect_eq(all.insts[FTL_OP_SEL], edge.insts[FTL_OP_SEL]);
+  cr_expect_eq(all.insts[FTL_OP_ISETP], edge.insts[FTL_OP_ISETP]);
+  programs_fini(&p);
+}
+
 // A compare and a select for each of 2 rows of each of 2 slabs.
 Test(unit_lower_select, a_guard_in_every_step_takes_a_compare_and_a_select_a_row) {
   programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma");

@@ -203,6 +203,7 @@ Test(unit_results_measurement, the_tile_of_a_library_kernel_is_in_its_name) {
   cr_assert_eq(c.spec.value[FTL_PARAM_block_n], 64);
   cr_assert_eq(c.spec.value[FTL_PARAM_num_warps], 4);
   cr_assert_eq(c.spec.value[FTL_PARAM_schedule], FTL_SCHEDULE_INTERLEAVED);
+  cr_assert_eq(c.spec.value[FTL_PARAM_mask_steps], FTL_MASK_STEPS_WINDOW);
 }
 
 // Triton's kernel here scales scores before the maximum, PyTorch's flex_attention by the scale and by log2(e);
