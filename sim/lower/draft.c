@@ -9,6 +9,7 @@
 #include "lower/schedule.h"
 #include "lower/spill.h"
 #include "lower/tokens.h"
+#include "lower/waiting.h"
 #include "lower/wgmma_pressure.h"
 
 // Room for one more element of a growing array; false when memory is out.
@@ -125,9 +126,12 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   uint64_t *sets = FTL_ARENA_NEW(arena, uint64_t, 2 * liveness.num_words);
   if (!sets) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   out->wgmma_registers = ftl_wgmma_pressure(draft, &flow, &liveness, sets);
-  int32_t room = registers_to_fill(arch, cap, out);
+  int32_t room = registers_to_fill(arch, cap, out), order_limit = limit;
+  uint64_t *accessed = FTL_ARENA_NEW(arena, uint64_t, liveness.num_words);
+  if (!accessed) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
+  if (draft->buffers_fragments && room < limit) order_limit += ftl_waiting_registers(draft, &flow, &liveness, accessed);
   bool fits;
-  if (!ftl_schedule(draft, &flow, &liveness, arch, limit, false, &fits, arena))
+  if (!ftl_schedule(draft, &flow, &liveness, arch, order_limit, false, &fits, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   int32_t num_insts = draft->num_insts;
   bool is_full = ftl_liveness_max(draft, &flow, &liveness, sets, NULL) > room;

@@ -41,6 +41,7 @@ typedef struct ftl_draft_value {
   int16_t num_registers;    // per thread
   int16_t recompute_insts;  // ALU instructions that compute it again (addresses, constants); 0: it has to be spilled
   bool is_kept;             // worked out once, before the loops that read it
+  bool is_offset;           // of these, a copy's row group in its tensor
   bool is_reserve;          // registers set aside: nothing is in them
 } ftl_draft_value;
 
@@ -49,10 +50,11 @@ typedef struct ftl_draft {
   ftl_draft_value *values;
   int32_t *waits;
   int32_t num_insts, capacity_insts, num_values, capacity_values, num_waits, capacity_waits;
-  ftl_product product;   // what its products multiply: their timing
-  bool fragments_early;  // ldmatrix stands farther ahead of its product than it takes
-  bool failed;           // out of memory, reported once by ftl_draft_finish
-  ftl_draft_inst sink;   // what ftl_draft_add gives when memory is out
+  ftl_product product;     // what its products multiply: their timing
+  bool buffers_fragments;  // its source has two sets of fragments, as CUTLASS
+  bool fragments_early;    // ldmatrix stands farther ahead of its product than it takes
+  bool failed;             // out of memory, reported once by ftl_draft_finish
+  ftl_draft_inst sink;     // what ftl_draft_add gives when memory is out
 } ftl_draft;
 
 // A zeroed draft is an empty one. ftl_draft_add presets no destination, sources, access, token and ring; its result is

@@ -57,11 +57,12 @@ static int32_t warps_of(const ftl_tile_program *tile, int32_t roles_mask) {
 
 static void place_rings(builder *b, const ftl_fragment_shape *shape) {
   bool async = b->options.copy == FTL_COPY_TMA || b->options.mma == FTL_MMA_WGMMA;
+  bool in_blocks = async || b->options.buffers_fragments;  // CUTLASS's atoms are a swizzle wide
   int64_t offset = 0;
   for (int32_t r = 0; r < b->tile->num_rings; r++) {
     const ftl_ring *ring = &b->tile->rings[r];
     b->layouts[r] = ftl_shared_layout_of(ring->rows, ring->columns, ftl_dtype_bytes(ring->dtype),
-                                         async ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS);
+                                         in_blocks ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS);
     int32_t stage_bytes = round_up(b->layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
     bool mbarrier =
         b->options.copy == FTL_COPY_TMA && (ftl_select_is_loaded(b->tile, r) || ftl_select_is_put_across(b->tile, r));
@@ -194,6 +195,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
                     .is_short_of_registers = how->is_short_of_registers,
                     .serial_wgmma = how->serial_wgmma};
   s->draft.product = b->program->product;
+  s->draft.buffers_fragments = b->options.buffers_fragments;
   s->draft.fragments_early = how->fragments_early;
   ftl_status status = ftl_select_role(s, error);
   if (status != FTL_OK) return status;

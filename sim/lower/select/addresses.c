@@ -118,9 +118,21 @@ int32_t ftl_select_shared_places(const ftl_select *s, int32_t ring) {
   return 0;
 }
 
-// Plain code of matrix products keeps 64 bits of each row group's offset in the tensor; others scale 32 of them anew.
+// Plain code of matrix products keeps 64 bits of each row group's offset in the tensor, and so does CUTLASS's, whose
+// strides are 64-bit numbers at run time; others scale 32 of them anew.
 static int32_t tensor_offset_registers(const ftl_select *s) {
-  return s->plain_code && ftl_select_multiplies_one_a(s) ? 2 : 1;
+  return s->buffers_fragments || (s->plain_code && ftl_select_multiplies_one_a(s)) ? 2 : 1;
+}
+
+// CUTLASS's first row group lies at the tile's address.
+static int32_t num_tensor_offsets(const ftl_select *s, int32_t ring) {
+  int32_t groups = s->rings[ring].num_row_groups;
+  return s->buffers_fragments && groups > 0 ? groups - 1 : groups;
+}
+
+int32_t ftl_select_tensor_offset(const ftl_select *s, int32_t ring, int32_t group) {
+  int32_t index = group - (s->rings[ring].num_row_groups - num_tensor_offsets(s, ring));
+  return index >= 0 && index < num_tensor_offsets(s, ring) ? s->rings[ring].first_tensor_offset + index : NONE;
 }
 
 // Registers kept for the row groups in a stage: their places in plain code or, in products, the rows of those that are
@@ -132,7 +144,7 @@ static int32_t num_place_registers(const ftl_select *s, int32_t ring) {
 }
 
 static int32_t num_offset_registers(const ftl_select *s, int32_t ring) {
-  return s->rings[ring].num_row_groups * tensor_offset_registers(s) + num_place_registers(s, ring);
+  return num_tensor_offsets(s, ring) * tensor_offset_registers(s) + num_place_registers(s, ring);
 }
 
 // Gives the first of `count` values that follow each other.
@@ -151,25 +163,39 @@ void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
   const ftl_tile_op *load = load_in_loop(s, ring_idx);
   if (!load) return;
   for (int32_t r = 0; r < ring_idx; r++) {
-    if (s->rings[r].num_row_groups == 0 || !ftl_select_rings_are_alike(s, r, ring_idx)) continue;
+    // CUTLASS's tensors have strides of their own
+    if (s->buffers_fragments || s->rings[r].num_row_groups == 0 || !ftl_select_rings_are_alike(s, r, ring_idx))
+      continue;
     ring->num_row_groups = s->rings[r].num_row_groups;
     ring->first_tensor_offset = s->rings[r].first_tensor_offset;
     ring->first_shared_offset = s->rings[r].first_shared_offset;
     return;
   }
   ring->num_row_groups = num_row_groups(s, load);
-  ring->first_tensor_offset = keep_offsets(s, ring, ring->num_row_groups, tensor_offset_registers(s));
+  ring->first_tensor_offset = keep_offsets(s, ring, num_tensor_offsets(s, ring_idx), tensor_offset_registers(s));
+  for (int32_t i = 0; i < num_tensor_offsets(s, ring_idx); i++)
+    s->draft.values[ring->first_tensor_offset + i].is_offset = true;
   ring->first_shared_offset = keep_offsets(s, ring, num_place_registers(s, ring_idx), 1);
 }
 
 // ---- ldmatrix ----
 static int32_t tiles_of(int32_t extent, int32_t tile) { return (extent + tile - 1) / tile; }
 
+// Columns over which the positions of lean code differ: a column block lies an immediate from the one before it.
+static int32_t num_position_columns(const ftl_select *s, int32_t ring) {
+  const ftl_shared_layout *layout = &s->layouts[ring];
+  return layout->order == FTL_SHARED_SWIZZLED_BLOCKS ? layout->block_columns : s->tile->rings[ring].columns;
+}
+
+int32_t ftl_select_position(const ftl_select *s, int32_t ring, int32_t column) {
+  return column % num_position_columns(s, ring) / s->product->operand_columns;
+}
+
 // Addresses that a product needs for its B operand, or for A from shared memory.
 static int32_t num_addresses(const ftl_select *s, const ftl_tile_op *op, bool is_a) {
   const ftl_ring *b = &s->tile->rings[op->ring];
   int32_t depth = s->product->operand_columns;
-  if (!s->plain_code) return tiles_of(is_a ? s->tile->rings[op->ring_a].columns : b->columns, depth);
+  if (!s->plain_code) return tiles_of(num_position_columns(s, is_a ? op->ring_a : op->ring), depth);
   int32_t share = b->rows / s->role->num_groups;
   int32_t steps = tiles_of(op->transpose_b ? b->columns : share, depth);
   if (is_a) return steps * s->values[op->dst].map.num_slabs;

@@ -233,6 +233,12 @@ void ftl_select_tile_begin(ftl_select *s) {
   if (s->tile->handout == FTL_TILES_ASKED_AHEAD) ask_for_tile(s);
 }
 
+// Of CUTLASS's code, what is worked out before the loops comes of 64-bit layouts, and is not computed again: where it
+// has to leave registers it is stored.
+static void store_rather_than_compute(ftl_select *s) {
+  for (int32_t v = 0; v < s->draft.num_values; v++) s->draft.values[v].recompute_insts = 0;
+}
+
 void ftl_select_prologue(ftl_select *s) {
   if (s->role->num_registers > 0) {
     ftl_draft_inst *set = ftl_select_add(s, FTL_OP_SETMAXREG, 1, NONE, NONE, NONE, NONE);
@@ -249,6 +255,7 @@ void ftl_select_prologue(ftl_select *s) {
   ftl_select_dequantize_offsets(s);
   if (!s->tile->persistent) tensor_pointers(s, s->thread, s->block);
   if (s->copy == FTL_COPY_TMA) init_mbarriers(s);
+  if (s->buffers_fragments) store_rather_than_compute(s);
 }
 
 void ftl_select_epilogue(ftl_select *s) {

@@ -81,11 +81,10 @@ static int32_t paged_address(ftl_select *s, const ftl_tile_op *op, int32_t group
 // Column blocks are immediates. Rows beyond the tensor are predicated off. Where places are computed anew, ptxas has
 // two sets of registers for all addresses, and writes a copy's over that of the last but one once that has been read.
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
-  const ftl_select_ring *ring = &s->rings[op->ring];
   if (s->plain_code && ftl_select_pages_of(s, &op->ref) != NONE && group < FTL_SELECT_MAX_HELD)
     return paged_address(s, op, group, predicate);
   int32_t base = page_address(s, &op->ref);
-  int32_t offset = group < ring->num_row_groups ? ring->first_tensor_offset + group : NONE;
+  int32_t offset = ftl_select_tensor_offset(s, op->ring, group);
   int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
   bool plain = s->plain_code && !shares_addresses(s, op, -1), is_shared = shares_addresses(s, op, 1);
   int32_t before = ftl_select_recomputes_places(s, op->ring) ? s->copied[1] : NONE;

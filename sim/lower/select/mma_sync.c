@@ -30,7 +30,7 @@ static int32_t num_loads(const ftl_select *s) { return s->shape.quad_pairs ? 2 :
 // lean code adds the row as an immediate to the position's address.
 static int32_t block_address(ftl_select *s, const block *b, int32_t chunk) {
   const ftl_select_ring *ring = &s->rings[b->ring];
-  int32_t index = s->plain_code ? b->index : b->column / s->product->operand_columns;
+  int32_t index = s->plain_code ? b->index : ftl_select_position(s, b->ring, b->column);
   int32_t kept = index < ring->num_kept[b->kind] ? ring->first_kept[b->kind] : NONE;
   bool in_stage = s->tile->rings[b->ring].num_stages > 1;
   if (kept != NONE && !in_stage) return kept + index;

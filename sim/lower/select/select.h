@@ -204,6 +204,11 @@ bool ftl_select_shares_a(const ftl_tile_op *op, const ftl_tile_op *next);
 
 // ---- addresses.c: at a role's start ----
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring);  // after write_offset
+// 64 or 32 bits of where a copy's row group lies in its tensor; NONE: worked out where the copy is, or at the tile's
+// address.
+int32_t ftl_select_tensor_offset(const ftl_select *s, int32_t ring, int32_t group);
+// Lean code: which of a ring's addresses for ldmatrix serves a column.
+int32_t ftl_select_position(const ftl_select *s, int32_t ring, int32_t column);
 bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring);
 // Whether the role's products are of matrices: all take the same A from shared memory.
 bool ftl_select_multiplies_one_a(const ftl_select *s);
