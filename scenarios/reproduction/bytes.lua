@@ -6,7 +6,7 @@ local markdown, error_pct, signed, mean = tables.markdown, tables.error_pct, tab
 
 local function print_bytes()
   local prefill = { arch = "h100_sxm", workload = "flash2_fwd", batch = 4, heads = 32, seqlen = 4096, head_dim = 128, dtype = "bf16",
-                    block_m = 128, block_n = 64, num_warps = 4, schedule = "interleaved", mma = "mma" }
+                    block_m = 128, block_n = 64, num_warps = 4, schedule = "interleaved", mma = "mma", code = "buffered" }
   local split = { arch = "h100_sxm", workload = "flash_decode", heads = 32, seqlen_q = 1, seqlen_kv = 32768, head_dim = 128, dtype = "bf16" }
   local gqa = { arch = "h200", workload = "flash3_fwd", heads = 32, kv_heads = 8, seqlen = 4096, head_dim = 128, causal = true,
                 block_n = 128, persistent = true }

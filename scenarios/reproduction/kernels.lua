@@ -5,7 +5,7 @@ local with = require "reproduction.ask".with
 local SM86_OR_89 = { rtx3090 = true, rtx4090 = true, l40s = true }
 
 -- Tiles of FlashAttention-2: csrc/flash_attn/src/flash_fwd_launch_template.h and flash_bwd_launch_template.h; softmax.h looks
--- for rows without a key in every step (scale_apply_exp2).
+-- for rows without a key in every step (scale_apply_exp2), gemm and gemm_rs of utils.h have two sets of fragments.
 local function flash2_fwd(row)
   local tile = { 128, 128, 4 }
   if row.head_dim == 128 then
@@ -14,7 +14,7 @@ local function flash2_fwd(row)
     tile = row.arch == "a100_80" and { 128, 64, 8 } or { 64, 64, 4 }
   end
   return { workload = "flash2_fwd", block_m = tile[1], block_n = tile[2], num_warps = tile[3], schedule = "interleaved",
-           mma = "mma", copy = "auto", guard = "always" }
+           mma = "mma", copy = "auto", guard = "always", code = "buffered" }
 end
 
 local function flash2_bwd(row)
