@@ -220,6 +220,15 @@ static bool may_add_instructions(const builder *b, const ftl_role *role, int32_t
   return b->options.mma != FTL_MMA_WGMMA && missed_by <= step * MAX_SQUEEZE_PCT / 100;
 }
 
+// The warps of a CTA, as which the steps of occupancy go that a role is made to fit. Code with mma.sync gathers below
+// those of a warp a sub-core, whatever its CTA has: of six loops of 8 warps read along their SASS five have 148 to 166
+// registers live at once, below the 168 of three warps a sub-core, though no CTA more fits (docs/model_lowering.md).
+static int32_t warps_of_step(const builder *b, const ftl_role *role) {
+  bool by_warps =
+      b->options.mma == FTL_MMA_MMA && !b->options.buffers_fragments && ftl_select_has_products(b->tile, role);
+  return by_warps ? (int32_t)b->arch->sm_warp_unit : b->program->num_warps;
+}
+
 // Wgmmas that cannot all be in flight within the role's registers are drafted again, one at a time. A role that misses
 // an occupancy step by little is drafted again to fit it, as ptxas does for the block size of __launch_bounds__, and
 // stays so if nothing has to be stored in loops for it, and if the order is all that changes where it may not add
@@ -241,7 +250,7 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, 
   }
   if (role->num_registers > 0 || b->tile->num_roles > 1) return FTL_OK;
   role_draft tight = *how;
-  tight.cap = ftl_next_occupancy_step(b->arch, b->program->num_warps, result->registers_per_thread);
+  tight.cap = ftl_next_occupancy_step(b->arch, warps_of_step(b, role), result->registers_per_thread);
   int32_t missed_by = result->registers_per_thread - tight.cap, num_insts = s->draft.num_insts;
   int32_t most_pct = ftl_select_has_products(b->tile, role) ? MAX_ORDER_SQUEEZE_PCT : MAX_ROW_SQUEEZE_PCT;
   if (missed_by > tight.cap * most_pct / 100) return FTL_OK;

@@ -349,6 +349,16 @@ Test(unit_lower_select, a_role_with_mma_sync_whose_order_alone_has_to_change_is_
   programs_fini(&p);
 }
 
+// 8 warps: 168 a thread let no CTA more fit than 182, which a free order takes; ptxas gives this kernel 162, as if the
+// warps of a CTA were 4.
+Test(unit_lower_select, a_role_with_mma_sync_is_made_to_fit_three_warps_a_sub_core_whatever_its_cta_has) {
+  programs p = lowered("h200", SHAPE
+                       "head_dim=128 block_m=128 block_n=64 num_warps=8 num_stages=2 mma=mma q_operand=shared "
+                       "code=plain causal=true");
+  cr_expect_leq(p.warps->registers_per_thread, 168, "%d", (int)p.warps->registers_per_thread);
+  programs_fini(&p);
+}
+
 // 8 warps: 128 a thread let two CTAs fit. This tile needs 14 % more, of which the addresses of V would have to go.
 Test(unit_lower_select, a_role_that_would_need_more_instructions_to_fit_a_step_does_not) {
   programs p = lowered("h200", SHAPE
