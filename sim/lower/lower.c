@@ -172,6 +172,7 @@ typedef struct role_draft {
   int32_t cap;        // registers a thread may have
   int32_t order_cap;  // the same once instructions are selected; 0: as many
   bool serial_wgmma, is_short_of_registers, fragments_early;
+  bool fragments_a_step_ahead;  // two sets of them, whatever the source has
 } role_draft;
 
 // Selects the role's instructions and orders them; *result says what registers they need.
@@ -186,7 +187,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
                     .layouts = b->layouts,
                     .register_cap = how->cap,
                     .plain_code = b->options.plain_code,
-                    .buffers_fragments = b->options.buffers_fragments,
+                    .buffers_fragments = b->options.buffers_fragments || how->fragments_a_step_ahead,
                     .keeps_denormals = b->options.keeps_denormals,
                     .lists = &b->lists,
                     .role = &b->tile->roles[how->role_idx],
@@ -271,6 +272,22 @@ static bool loads_fragments(const ftl_draft *draft) {
   return false;
 }
 
+// What ptxas reports where it loads fragments a k step ahead, in the registers that cost no warp a sub-core: the role
+// is drafted so, and its registers are counted. That order itself is not run (docs/model_lowering.md).
+static ftl_status count_registers(builder *b, ftl_select *s, const role_draft *how, const ftl_select_lists *before,
+                                  int32_t *registers, ftl_error *error) {
+  const ftl_role *role = &b->tile->roles[how->role_idx];
+  int32_t step = ftl_registers_taken(b->arch, warps_of_step(b, role), *registers), cap = role_cap(b, role);
+  role_draft ahead = *how;
+  ahead.fragments_early = ahead.fragments_a_step_ahead = true;
+  ahead.order_cap = step < cap ? step : cap;
+  ftl_draft_result result;
+  ftl_status status = draft_role_again(b, s, &ahead, before, &result, error);
+  if (status == FTL_OK && result.spilled_registers == 0 && result.registers_per_thread > *registers)
+    *registers = result.registers_per_thread;
+  return status;
+}
+
 // ptxas loads fragments farther ahead of their products than they take, where registers are left. The role has been
 // drafted as `how` says, with each as late as its latency allows; it is again, with the registers that it needed so.
 static ftl_status draft_fragments_early(builder *b, ftl_select *s, const role_draft *how,
@@ -280,11 +297,12 @@ static ftl_status draft_fragments_early(builder *b, ftl_select *s, const role_dr
   early.fragments_early = true;
   early.order_cap = result->ordered_registers;
   int32_t reported = result->registers_per_thread;
-  bool is_full = reported > result->ordered_registers;
-  ftl_status status = draft_role_again(b, s, &early, before, result, error);
+  bool is_full = reported > result->ordered_registers, is_counted = ftl_select_has_step_ahead(s);
+  ftl_status status = is_counted ? count_registers(b, s, how, before, &reported, error) : FTL_OK;
+  if (status == FTL_OK) status = draft_role_again(b, s, &early, before, result, error);
   if (status != FTL_OK) return status;
   if (result->spilled_registers > 0) return draft_role_again(b, s, how, before, result, error);
-  if (is_full) result->registers_per_thread = reported;
+  if (is_full || is_counted) result->registers_per_thread = reported;
   return FTL_OK;
 }
 

@@ -90,6 +90,10 @@ bool ftl_select_multiplies_one_a(const ftl_select *s) {
   return ring_a >= 0;
 }
 
+bool ftl_select_has_step_ahead(const ftl_select *s) {
+  return s->mma == FTL_MMA_MMA && ftl_select_multiplies_one_a(s) && ftl_select_counts_stages(s);
+}
+
 static bool loads_pages(const ftl_select *s) {
   for (int32_t i = 0; i < s->role->num_ops; i++)
     if (ftl_select_op_at(s, i)->kind == FTL_TILE_LOAD && ftl_select_op_at(s, i)->ref.pages.page_rows > 0) return true;

@@ -160,8 +160,20 @@ int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring) {
   return ring;
 }
 
+// The stages of every ring that the role's products read.
+static bool has_two_stages(const ftl_select *s) {
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
+    if (op->kind != FTL_TILE_MMA) continue;
+    if (s->tile->rings[op->ring].num_stages != 2) return false;
+    if (op->ring_a >= 0 && s->tile->rings[op->ring_a].num_stages != 2) return false;
+  }
+  return true;
+}
+
 bool ftl_select_counts_stages(const ftl_select *s) {
-  return s->plain_code && s->mma == FTL_MMA_WGMMA && s->tile->num_roles == 1 && !s->tile->persistent;
+  bool counts = s->mma == FTL_MMA_WGMMA || (ftl_select_multiplies_one_a(s) && has_two_stages(s));
+  return s->plain_code && counts && s->tile->num_roles == 1 && !s->tile->persistent;
 }
 
 int32_t ftl_select_address_ring(const ftl_select *s, int32_t ring) {

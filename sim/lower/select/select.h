@@ -172,8 +172,8 @@ bool ftl_select_is_mbarrier_role(const ftl_select *s);  // producer and consumer
 // Triton's pipelines; with mbarriers each has its own, whose phase it also tells.
 int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring);
 // Whether stages, and the tiles that are copied to them, are found anew from the tile's number in each iteration: plain
-// code of kernels with wgmma, of one role and one tile of Q, carries nothing of them over its loop (SASS of
-// kernels/attention/flash2_wgmma.h).
+// code of one role and one tile of Q carries nothing of them over its loop with wgmma (SASS of
+// kernels/attention/flash2_wgmma.h), nor do matrix products by mma.sync with two stages (of standard_mma.h).
 bool ftl_select_counts_stages(const ftl_select *s);
 // The first ring whose stages lie an immediate away from this ring's: where stages are counted, one that is alike and
 // has the same index.
@@ -212,6 +212,9 @@ int32_t ftl_select_position(const ftl_select *s, int32_t ring, int32_t column);
 bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring);
 // Whether the role's products are of matrices: all take the same A from shared memory.
 bool ftl_select_multiplies_one_a(const ftl_select *s);
+// Whether ptxas has the fragments of a whole k step ahead of their products, and the role here holds no more than ptxas
+// beside them: matrix products by mma.sync whose stages are counted.
+bool ftl_select_has_step_ahead(const ftl_select *s);
 int32_t ftl_select_shared_places(const ftl_select *s, int32_t ring);
 void ftl_select_keep_addresses(ftl_select *s);          // after all copy offsets
 void ftl_select_keep_addresses_of_loop(ftl_select *s);  // ahead of the loop that s->op_idx begins

@@ -1,6 +1,7 @@
 // Instructions around plain matrix products and decoding, where few addresses are needed: kept for ldmatrix, and made
 // once for tiles that are copied side by side.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../lower_checker/programs.h"
@@ -133,6 +134,25 @@ static int32_t num_registers(const char *parameters) {
 // of 32 bits alone made 147.
 Test(unit_lower_plain_products, row_groups_keep_their_offset_and_their_row) {
   cr_expect_eq(num_registers(MATMUL "code=plain"), 147 + 2 * 8, "%d", (int)num_registers(MATMUL "code=plain"));
+}
+
+#define TWO_STAGES PRODUCT "block_m=128 block_n=128 num_warps=8 num_stages=2 code=plain "
+
+// Two indices, the 64 bits of B's pointer and the stages' addresses would be live over the loop: of 64 x 64 tiles with
+// three stages, which carry them, 103 registers are more than the 96 of five CTAs. `outputs` of standard_mma.h has 96.
+Test(unit_lower_plain_products, products_of_two_stages_carry_nothing_of_them_over_the_loop) {
+  const char *tiles = PRODUCT "block_m=64 block_n=64 num_warps=4 code=plain ";
+  char two[256], three[256];
+  snprintf(two, sizeof two, "%s num_stages=2", tiles);
+  snprintf(three, sizeof three, "%s num_stages=3", tiles);
+  cr_expect_leq(num_registers(two), 96);
+  cr_expect_geq(num_registers(three), num_registers(two) + 2 + 2);
+}
+
+// 157 in the order that is run. A k step ahead is a block of A and 8 of B, of 4 registers each: 36 more, of which the
+// 168 of three warps a sub-core leave 11.
+Test(unit_lower_plain_products, registers_are_those_of_fragments_a_k_step_ahead) {
+  cr_expect_eq(num_registers(TWO_STAGES), 168, "%d", (int)num_registers(TWO_STAGES));
 }
 
 #define WGMMA "m=1024 n=1024 k=1024 block_k=64 mma=wgmma copy=tma num_stages=3 code=plain "
