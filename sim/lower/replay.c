@@ -163,12 +163,14 @@ static const char *read_stages(replay *r, warp_state *w, const ftl_warp_inst *in
   return problem;
 }
 
-static const char *release(replay *r, warp_state *w, int32_t ring, bool arrives) {
+static const char *release(replay *r, warp_state *w, const ftl_warp_inst *inst, bool arrives) {
+  int32_t ring = inst->arg;
   int64_t fill = w->released[ring]++;
   if (fill >= w->waited[ring]) return "gives back a stage that it has not waited for";
   ftl_replay_fill *f = fill_at(r, ring, fill);
   if (!f) return "out of memory";
-  if (f->reading[w->warp] > 0) return "gives back a stage that a wgmma may still read";
+  bool may_read = (inst->flags & FTL_INST_RUNS_ON) != 0;  // who fills it again has to see that this is over
+  if (!may_read && f->reading[w->warp] > 0) return "gives back a stage that a wgmma may still read";
   if (arrives) {
     // the producer goes on with the first of them that suffice: it knows nothing of later ones
     if (f->num_releases++ < r->program->rings[ring].num_consumer_warps) ftl_clock_join(&f->released_at, &w->clock);
@@ -302,9 +304,9 @@ static outcome run_inst(replay *r, warp_state *w, const char **problem) {
       w->waited[inst->arg]++;
       return DONE;
     case FTL_OP_RING_FREE:
-      return checked(release(r, w, inst->arg, false), problem);
+      return checked(release(r, w, inst, false), problem);
     case FTL_OP_MBAR_RELEASE:
-      return checked(release(r, w, inst->arg, true), problem);
+      return checked(release(r, w, inst, true), problem);
     case FTL_OP_MBAR_EXPECT:
     case FTL_OP_MBAR_ADVANCE:
       return checked(announce(r, w, inst), problem);

@@ -80,6 +80,7 @@ void ftl_select_end_loop(ftl_select *s, const ftl_tile_op *op) {
   end->inst.arg = (uint16_t)s->loop_index[op->loop_var];
   s->by_threads = false;
   end->effects = FTL_EFFECT_PINNED;
+  ftl_select_settle_groups_behind_loop(s, op);
 }
 
 // ---- prologue ----

@@ -23,8 +23,8 @@ static int32_t conversion_of(const ftl_select *s, int32_t value) {
   return -1;
 }
 
-// How a conversion's result comes to its product.
-typedef enum operand_use { NO_OPERAND, AFTER_A_WAIT, AT_ONCE } operand_use;
+// How a conversion's result comes to its product; in flight: at once, and the product runs on into the next step.
+typedef enum operand_use { NO_OPERAND, AFTER_A_WAIT, AT_ONCE, IN_FLIGHT } operand_use;
 
 static operand_use use_of(const ftl_select *s, int32_t conversion) {
   int32_t operand = ftl_select_op_at(s, conversion)->dst;
@@ -32,14 +32,15 @@ static operand_use use_of(const ftl_select *s, int32_t conversion) {
   for (int32_t i = conversion + 1; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind == FTL_TILE_WAIT) use = AFTER_A_WAIT;
-    if (op->kind == FTL_TILE_MMA && op->ring_a < 0 && op->a.value == operand) return use;
+    if (op->kind != FTL_TILE_MMA || op->ring_a >= 0 || op->a.value != operand) continue;
+    return use == AT_ONCE && ftl_select_will_run_on(s, op) ? IN_FLIGHT : use;
   }
   return NO_OPERAND;
 }
 
 static int32_t registers_beside(const ftl_select *s, const ftl_select_value *accumulator, operand_use use) {
   int32_t a_fragment = accumulator->map.num_registers, fragments = accumulator->map.per_slab;
-  if (use == AT_ONCE && !s->is_short_of_registers)
+  if (use >= AT_ONCE && !s->is_short_of_registers)
     return accumulator->map.num_slabs * fragments * a_fragment / SHARE_APART;
   if (fragments > MOST_FRAGMENTS) fragments = MOST_FRAGMENTS;
   return accumulator->map.num_slabs * fragments * a_fragment / MOVED_SHARE;
@@ -53,7 +54,9 @@ void ftl_select_reserve_operands(ftl_select *s, int32_t accumulator) {
   if (use == NO_OPERAND) return;
   value->reserve = ftl_draft_value_add(&s->draft, registers_beside(s, value, use), 0);
   s->draft.values[value->reserve].is_reserve = true;
-  ftl_select_add(s, FTL_OP_RESERVE, 1, value->reserve, NONE, NONE, NONE);
+  ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_RESERVE, 1, value->reserve, NONE, NONE, NONE);
+  // These are the registers that the operand of the step before has until its product was waited for.
+  if (use == IN_FLIGHT) inst->effects = FTL_EFFECT_MEMORY;
 }
 
 void ftl_select_hold_reserve(ftl_select *s, ftl_draft_inst *inst, int32_t accumulator) {

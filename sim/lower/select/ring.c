@@ -158,11 +158,12 @@ void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {
 }
 
 void ftl_select_release(ftl_select *s, const ftl_tile_op *op) {
-  ftl_select_settle_groups(s, NONE, false, op->ring);
+  bool runs_on = ftl_select_releases_for_next_step(s);
+  if (!runs_on) ftl_select_settle_groups(s, NONE, false, op->ring);
   s->rings[op->ring].num_releases++;
   // Another role waits for an emptied stage: that stays where the program has it.
   if (ftl_select_is_mbarrier_role(s))
     add_ring_inst(s, FTL_OP_MBAR_RELEASE, op->ring, FTL_EFFECT_FENCE | FTL_EFFECT_PINNED);
   else
-    add_ring_inst(s, FTL_OP_RING_FREE, op->ring, FTL_EFFECT_FENCE);
+    add_ring_inst(s, FTL_OP_RING_FREE, op->ring, FTL_EFFECT_FENCE)->inst.flags = runs_on ? FTL_INST_RUNS_ON : 0;
 }

@@ -108,6 +108,7 @@ typedef struct ftl_select {
   int32_t turn;
   ftl_select_groups groups;                                  // in flight, the oldest first
   ftl_select_groups groups_at_loop[FTL_TILE_MAX_LOOP_VARS];  // that were when the loop began, and may be in each step
+  int32_t first_settled;       // operation that first left no group in flight since the last loop began, or NO_VALUE
   bool is_short_of_registers;  // operands of wgmmas have the fewest beside them that they can do with
   bool serial_wgmma;           // each is waited for before the next: registers do not suffice for more in flight
   ftl_select_lookup_entry lookups[FTL_SELECT_MAX_LOOKUPS];  // in the order of the program
@@ -159,9 +160,14 @@ void ftl_select_warp_sync(ftl_select *s);
 // Waits for wgmmas that accumulate in `value` (or, if it is to be written, read it) or read the oldest stage of `ring`
 // that the role holds; -1: neither; both -1: all.
 void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t ring);
+// Whether a stage is given back as a step ends, and its groups need not be waited for before the next step.
+bool ftl_select_releases_for_next_step(const ftl_select *s);
+// The same of a product to come in the loop at hand, whose A is in registers.
+bool ftl_select_will_run_on(const ftl_select *s, const ftl_tile_op *product);
 // Of the groups in flight where a loop begins, or a step of it ends: waits for those that may not go on being so.
 void ftl_select_settle_groups_at_loop(ftl_select *s, const ftl_tile_op *loop);
 void ftl_select_settle_groups_at_end(ftl_select *s, const ftl_tile_op *end);
+void ftl_select_settle_groups_behind_loop(ftl_select *s, const ftl_tile_op *end);  // what its steps ran on with
 // Whether a sum over rows follows that takes this operation's product into its first addition (FFMA; -fmad=true).
 bool ftl_select_contracts(const ftl_select *s, int32_t op_idx);
 // Packs the 16 columns of fp32 accumulators of operand block `block` to 16 bits.

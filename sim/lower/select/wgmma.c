@@ -41,6 +41,7 @@ void ftl_select_settle_groups(ftl_select *s, int32_t value, bool writes, int32_t
   if (youngest < 0) return;
   add_fence(s, FTL_OP_WGMMA_WAIT, s->groups.count - 1 - youngest);
   drop_groups(&s->groups, youngest + 1);
+  if (s->groups.count == 0 && s->first_settled == NONE) s->first_settled = s->op_idx;
 }
 
 // Whether each step of the loop waits for another fill of the ring before it gives one back, so that the role holds as
@@ -61,6 +62,63 @@ void ftl_select_settle_groups_at_loop(ftl_select *s, const ftl_tile_op *loop) {
   for (int32_t i = 0; i < s->groups.count; i++) all_go_on &= goes_on_holding(s, loop, s->groups.of[i].ring);
   if (!all_go_on) ftl_select_settle_groups(s, NONE, false, NONE);
   s->groups_at_loop[loop->loop_var] = s->groups;
+  s->first_settled = NONE;
+}
+
+static bool touches(const ftl_tile_op *op, const ftl_select_group *group) {
+  const int32_t values[] = {op->dst, op->a.value, op->b.value, op->c.value};
+  for (int i = 0; i < 4; i++)
+    if (values[i] == group->dst) return true;
+  return op->dst != NONE && op->dst == group->a;
+}
+
+static bool fills_stage(const ftl_tile_op *op, const ftl_select_group *group) {
+  return op->kind == FTL_TILE_ACQUIRE && (op->ring == group->ring || op->ring == group->ring_a);
+}
+
+// Whether a group may be in flight when the next step of the loop that ends at `end` begins: the loop, which has no
+// other in it, waits for all groups before it uses or writes what the group does, and then has all warps meet before
+// any fills a stage that the group reads. So Triton leaves a dot "properly async" (WGMMAPipeline.cpp, rules 1 to 3):
+// what is behind the first wait for all may use the result of the step before.
+static bool runs_into_next_step(const ftl_select *s, const ftl_select_group *group, const ftl_tile_op *end) {
+  if (s->plain_code || ftl_select_is_mbarrier_role(s) || s->serial_wgmma || s->first_settled == NONE) return false;
+  const ftl_tile_op *settled = ftl_select_op_at(s, s->first_settled), *op = settled;
+  for (; op->kind != FTL_TILE_LOOP; op--)
+    if (op->kind == FTL_TILE_END_LOOP || fills_stage(op, group) || (op != settled && touches(op, group))) return false;
+  if (op->loop_var != end->loop_var) return false;
+  bool have_met = false;
+  for (op = settled; op != end; op++) {
+    have_met |= op->kind == FTL_TILE_BARRIER || op->kind == FTL_TILE_SYNC;
+    if (op->kind == FTL_TILE_LOOP || (fills_stage(op, group) && !have_met)) return false;
+  }
+  return true;
+}
+
+// Of those that were not in flight when the loop began.
+static bool all_run_into_next_step(const ftl_select *s, const ftl_tile_op *end) {
+  bool all = s->groups_at_loop[end->loop_var].count == 0;
+  for (int32_t i = 0; i < s->groups.count; i++) all &= runs_into_next_step(s, &s->groups.of[i], end);
+  return all;
+}
+
+// The end of the loop whose steps end with the RELEASEs that `op` is the first of; NULL: something else follows.
+static const ftl_tile_op *end_behind(const ftl_tile_op *op) {
+  while (op->kind == FTL_TILE_RELEASE) op++;
+  return op->kind == FTL_TILE_END_LOOP ? op : NULL;
+}
+
+bool ftl_select_releases_for_next_step(const ftl_select *s) {
+  const ftl_tile_op *end = end_behind(ftl_select_op_at(s, s->op_idx));
+  return end && all_run_into_next_step(s, end);
+}
+
+bool ftl_select_will_run_on(const ftl_select *s, const ftl_tile_op *product) {
+  ftl_select_group group = {.dst = product->dst, .a = product->a.value, .ring = product->ring, .ring_a = NONE};
+  const ftl_tile_op *op = product + 1;
+  for (; op->kind != FTL_TILE_RELEASE || op->ring != group.ring; op++)
+    if (op->kind == FTL_TILE_LOOP || op->kind == FTL_TILE_END_LOOP || touches(op, &group)) return false;
+  const ftl_tile_op *end = end_behind(op);
+  return end && s->groups_at_loop[end->loop_var].count == 0 && runs_into_next_step(s, &group, end);
 }
 
 // How many fills of a ring the role has waited for since the one that a group reads.
@@ -76,7 +134,11 @@ void ftl_select_settle_groups_at_end(ftl_select *s, const ftl_tile_op *end) {
     same = was->dst == is->dst && was->a == is->a && was->ring == is->ring && was->ring_a == is->ring_a &&
            fills_since(s, is->ring, is->fill) == 0 && fills_since(s, is->ring_a, is->fill_a) == 0;
   }
-  if (!same) ftl_select_settle_groups(s, NONE, false, NONE);
+  if (!same && !all_run_into_next_step(s, end)) ftl_select_settle_groups(s, NONE, false, NONE);
+}
+
+void ftl_select_settle_groups_behind_loop(ftl_select *s, const ftl_tile_op *end) {
+  if (s->groups_at_loop[end->loop_var].count == 0) ftl_select_settle_groups(s, NONE, false, NONE);
 }
 
 // Matrix descriptors: an address's bits 4 to 17 with the strides around them, in uniform registers. Lean code moves

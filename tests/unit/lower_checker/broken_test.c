@@ -161,6 +161,15 @@ Test(unit_lower_checker_broken, a_wgmma_that_still_reads_when_its_stage_is_given
   expect_rejected(&p, "a wgmma may still read");
 }
 
+// The second product runs on into the next step, where the wait for the first one is for both.
+Test(unit_lower_checker_broken, a_wgmma_that_still_reads_when_its_stage_is_filled_again_is_found) {
+  programs p = lowered("h200", SHAPE "num_stages=3 copy=cp_async refill=late");
+  nth_in_loop(&p, FTL_OP_WGMMA_WAIT, 0)->arg += 2;
+  ftl_warp_inst *of_k = nth_in_loop(&p, FTL_OP_RING_FREE, 0);
+  of_k->flags |= FTL_INST_RUNS_ON;
+  expect_rejected(&p, "overwrites a stage that a wgmma may still read");
+}
+
 // ---- work ----
 Test(unit_lower_checker_broken, a_product_too_few_is_found) {
   programs p = lowered("a100_80", SHAPE "num_stages=2");

@@ -1,6 +1,7 @@
 // Every lowering of flash2_fwd that is feasible does what its tile program says.
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lower/checker.h"
 #include "programs.h"
@@ -68,4 +69,55 @@ Test(unit_lower_checker_flash2, turing_by_registers_refilled_late) { cr_expect_g
 Test(unit_lower_checker_flash2, hopper_by_mma_sync_and_cp_async) { cr_expect_geq(prove_all("h200", "mma=mma"), 25); }
 Test(unit_lower_checker_flash2, hopper_by_mma_sync_and_tma) {
   cr_expect_geq(prove_all("h200", "mma=mma copy=tma"), 25);
+}
+
+// Instructions of a loop over keys, a letter each: W: wgmma; their wait with the groups left; R: a stage given back; B:
+// a barrier; C: copies asked for.
+static const char *step_text(const char *parameters) {
+  static char text[128];
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "flash2_fwd", parameters, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_checker_prove(p.warps, 0, &error), FTL_OK, "%s: %s", parameters, error.message);
+  int32_t i = 0, length = 0;
+  while (p.warps->insts[i].opcode != FTL_OP_LOOP) i++;
+  for (; p.warps->insts[i].opcode != FTL_OP_END_LOOP; i++) {
+    const ftl_warp_inst *inst = &p.warps->insts[i];
+    char letter = inst->opcode == FTL_OP_WGMMA        ? 'W'
+                  : inst->opcode == FTL_OP_WGMMA_WAIT ? (char)('0' + inst->arg)
+                  : inst->opcode == FTL_OP_RING_FREE  ? 'R'
+                  : inst->opcode == FTL_OP_BAR_SYNC   ? 'B'
+                  : inst->opcode == FTL_OP_CP_ASYNC   ? 'C'
+                                                      : 0;
+    if (letter && (letter != 'C' || text[length - 1] != 'C')) text[length++] = letter;
+  }
+  text[length] = 0;
+  programs_fini(&p);
+  return text;
+}
+
+// Four k steps of 16 in either product. Refilled late the second product is waited for with the first of the next step,
+// before the barrier ahead of the copies into its stage. Refilled early no barrier stands between: each step waits for
+// its own. So does plain code, as kernels/attention is written.
+Test(unit_lower_checker_flash2, a_late_refill_lets_the_second_product_run_into_the_next_step) {
+#define STEP "heads=1 seqlen=512 head_dim=64 block_m=128 num_warps=8 num_stages=3 copy=cp_async "
+  cr_expect_str_eq(step_text(STEP "block_n=64 refill=late"), "BWWWW0RWWWWBCR");
+  cr_expect_str_eq(step_text(STEP "block_n=64 refill=early"), "BCWWWW0RBCWWWW0R");
+  cr_expect_str_eq(step_text(STEP "block_n=64 refill=late code=plain"), "BWWWW0RWWWWBC0R");
+}
+
+// 64 columns more are 32 registers of S and 16 of P, which stands beside S while its product is in flight: in those
+// that are set aside while the next P is made, not in 16 others.
+Test(unit_lower_checker_flash2, an_operand_in_flight_takes_the_registers_set_aside_for_the_next) {
+  int32_t registers[2];
+  static const char *const tiles[] = {STEP "refill=late block_n=64", STEP "refill=late block_n=128"};
+  for (int i = 0; i < 2; i++) {
+    programs p;
+    ftl_error error = {0};
+    cr_assert_eq(lower_workload(&p, "h200", "flash2_fwd", tiles[i], &error), FTL_OK, "%s", error.message);
+    registers[i] = p.warps->registers_per_thread;
+    programs_fini(&p);
+  }
+  cr_expect_geq(registers[1] - registers[0], 32 + 16);
+  cr_expect_lt(registers[1] - registers[0], 32 + 16 + 16, "%d and %d", registers[0], registers[1]);
 }
