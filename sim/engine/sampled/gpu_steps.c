@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/sampled/gpu_run.h"
+#include "engine/sampled/latency_pool.h"
 #include "engine/sampled/pace.h"
 
 enum {
@@ -130,8 +131,8 @@ static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t time) 
   double steady =
       ftl_pace_of_gpc(arch->sm_gpc_clock_spread_ppm, run->traffic->homes[sm].gpc, (int32_t)arch->chip_num_gpcs);
   if (others > 0) {
-    if (state->segment % 2 == 1)
-      drift = hypot(drift, ftl_pace_shared_drift(arch->sm_shared_drift_permille, others, state->count, cycles));
+    drift =
+        hypot(drift, ftl_pace_shared_drift(run->shared_drift_permille[state->segment], others, state->count, cycles));
     steady += ftl_pace_of_age(arch->sm_age_spread_permille, num_older(run, slot), others);
   }
   int64_t step = (int64_t)state->step * DRAWS_A_STEP + state->segment;
@@ -236,6 +237,14 @@ static void find_ref_steps(ftl_gpu_run *run) {
   }
 }
 
+static void find_shared_drift(ftl_gpu_run *run) {
+  const ftl_arch *arch = run->launch->arch;
+  for (int32_t loop = 1; loop < run->num_segments; loop += 2)
+    run->shared_drift_permille[loop] = ftl_latency_lookahead(&run->segments->segments[loop]) > 0
+                                           ? arch->sm_shared_drift_permille
+                                           : arch->sm_waiting_drift_permille;
+}
+
 static void find_work(ftl_gpu_run *run) {
   for (int32_t s = 0; s < run->num_segments; s++)
     run->work_of_segment[s] = ftl_step_times_get(run->times, s, run->times->most_ctas, run->times->latency_cycles[0]);
@@ -295,6 +304,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
                      .num_tiles_taken = plan.stride,
                      .num_segments = 2 * segments->num_loops + 1};
   find_ref_steps(&run);
+  find_shared_drift(&run);
   if (plan.period > 0) find_work(&run);
   ftl_status status = allocate(&run, error);
   if (status == FTL_OK) status = run_events(&run, error);

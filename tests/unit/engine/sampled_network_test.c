@@ -86,3 +86,24 @@ Test(unit_engine_sampled_network, bandwidths_of_shipped_models_are_worked_out_be
   }
   ftl_arch_list_fini(&list);
 }
+
+// Two CTAs an SM of 64 query rows: what drives them apart is one key's where loops fetch ahead and the other's where
+// they wait for loads of their own iteration, and neither matters to CTAs that have their SMs alone.
+#define TWO_AN_SM "heads=1 seqlen_q=16896 seqlen_kv=512 head_dim=64 block_m=64 block_n=64 num_warps=4 clock_mhz=1200 "
+#define ONE_AN_SM "heads=1 seqlen_q=8448 seqlen_kv=512 head_dim=64 block_m=64 block_n=64 num_warps=4 clock_mhz=1200 "
+
+Test(unit_engine_sampled_network, loops_that_wait_for_their_loads_have_a_drift_of_their_own) {
+  ftl_arch *shipped = shipped_arch("h200"), ahead = *shipped, waiting = *shipped;
+  ahead.sm_shared_drift_permille = 200;
+  waiting.sm_waiting_drift_permille = 200;
+  const char *fetches_ahead = TWO_AN_SM "num_stages=2", *waits = TWO_AN_SM "num_stages=1";
+  double cycles = predict(shipped, fetches_ahead).value[FTL_METRIC_cycles];
+  cr_expect_eq(predict(&waiting, fetches_ahead).value[FTL_METRIC_cycles], cycles);
+  cr_expect_gt(predict(&ahead, fetches_ahead).value[FTL_METRIC_cycles], cycles);
+  cycles = predict(shipped, waits).value[FTL_METRIC_cycles];
+  cr_expect_eq(predict(&ahead, waits).value[FTL_METRIC_cycles], cycles);
+  cr_expect_gt(predict(&waiting, waits).value[FTL_METRIC_cycles], cycles);
+  cycles = predict(shipped, ONE_AN_SM "num_stages=2").value[FTL_METRIC_cycles];
+  cr_expect_eq(predict(&ahead, ONE_AN_SM "num_stages=2").value[FTL_METRIC_cycles], cycles);
+  ftl_arch_destroy(shipped);
+}
