@@ -25,21 +25,33 @@ struct ftl_cta_scheduler {
   int64_t *gpc_free;      // cycle from which each GPC may start another CTA
 };
 
-// GPC after GPC, in each all its SMs (seen on H200: kernels/measurements/micro_launch.csv; there the first GPC changes
-// from launch to launch, here it is always the first). A round gives each cluster as many SMs in a row of one GPC as it
-// has CTAs; a GPC's single TPCs, its last ones, get only clusters that fit on one.
+// Of a GPC's single TPCs, its last ones.
+static bool is_single(const ftl_cta_scheduler *scheduler, int32_t gpc, int32_t sm_in_gpc) {
+  return sm_in_gpc >= ftl_arch_sms_for_clusters(scheduler->arch, gpc, FTL_CTA_MAX_CLUSTER);
+}
+
+static void add_places_of_gpc(ftl_cta_scheduler *scheduler, int32_t gpc, bool of_single_tpcs) {
+  int32_t cluster = scheduler->cluster_ctas, num_sms = ftl_arch_sms_for_clusters(scheduler->arch, gpc, cluster);
+  for (int32_t in_gpc = 0; in_gpc + cluster <= num_sms; in_gpc += cluster)
+    if (is_single(scheduler, gpc, in_gpc) == of_single_tpcs)
+      scheduler->first_sm[scheduler->num_places++] = scheduler->first_of_gpc[gpc] + in_gpc;
+}
+
+// Single TPCs first, then GPC after GPC, in each all its SMs (seen on H200: kernels/measurements/micro_launch.csv,
+// micro_grid_placement.csv; there the first GPC changes from launch to launch, here it is always the first). A round
+// gives each cluster as many SMs in a row of one GPC as it has CTAs; single TPCs get only clusters that fit on one.
 static void order_fill(ftl_cta_scheduler *scheduler) {
   const ftl_arch *arch = scheduler->arch;
-  int32_t count = 0, cluster = scheduler->cluster_ctas;
+  int32_t count = 0;
   for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++) {
-    int32_t first = scheduler->first_of_gpc[gpc] = count;
+    scheduler->first_of_gpc[gpc] = count;
     for (int32_t sm = 0; sm < scheduler->num_sms; sm++)
       if (ftl_arch_gpc_of_sm(arch, sm) == gpc) scheduler->order[count++] = sm;
-    int32_t end = first + ftl_arch_sms_for_clusters(arch, gpc, cluster);
-    for (; first + cluster <= end; first += cluster) scheduler->first_sm[scheduler->num_places++] = first;
   }
   scheduler->first_of_gpc[arch->chip_num_gpcs] = count;
   FTL_CHECK(count == scheduler->num_sms, "placement order covers %d of %d SMs", count, scheduler->num_sms);
+  for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++) add_places_of_gpc(scheduler, gpc, true);
+  for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++) add_places_of_gpc(scheduler, gpc, false);
 }
 
 // When a place has its turn in a round that is not full: single TPCs first, then the first TPC of every GPC, the second
@@ -48,12 +60,13 @@ static int32_t turn_of(const ftl_cta_scheduler *scheduler, int32_t first_sm) {
   const ftl_arch *arch = scheduler->arch;
   int32_t gpc = ftl_arch_gpc_of_sm(arch, scheduler->order[first_sm]);
   int32_t in_gpc = first_sm - scheduler->first_of_gpc[gpc], tpc_sms = (int32_t)arch->chip_sms_per_tpc;
-  if (in_gpc >= ftl_arch_sms_for_clusters(arch, gpc, FTL_CTA_MAX_CLUSTER)) return 0;
+  if (is_single(scheduler, gpc, in_gpc)) return 0;
   int32_t rank_in_tpc = scheduler->cluster_ctas < tpc_sms ? in_gpc % tpc_sms : 0;
   return 1 + rank_in_tpc * scheduler->num_sms + in_gpc;
 }
 
-// The places whose turn comes before the grid is used up, still GPC after GPC: a smaller grid has CTAs on every GPC.
+// The places whose turn comes before the grid is used up, in the order of a full round: a smaller grid has CTAs on
+// every GPC.
 static void order_last_round(ftl_cta_scheduler *scheduler) {
   int32_t num_places = scheduler->num_places, turns[MAX_SMS];
   int64_t num_clusters = scheduler->num_ctas / scheduler->cluster_ctas, count = 0;

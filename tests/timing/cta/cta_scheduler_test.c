@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "arch/topology.h"
 #include "machine/cta/cta_scheduler.h"
 
 // 8 SMs in 2 GPCs: SMs 0 1 4 5 in GPC 0, 2 3 6 7 in GPC 1.
@@ -73,12 +74,25 @@ Test(timing_cta, a_round_that_is_not_full_takes_a_tpc_of_each_gpc_in_turn_and_se
 }
 
 // GPCs 0 1 4 5 8 9 12 13 and 2 3 6 7 10 11 14 15, the TPC of 14 and 15 single: both its SMs come before the first of
-// any other.
+// any other, in index too, and so they do in a round that is full.
 Test(timing_cta, a_round_that_is_not_full_takes_single_tpcs_first) {
   ftl_arch arch = small_arch();
   arch.chip_num_sms = 16;
   arch.chip_num_single_tpcs = 1;
-  expect_fill(&arch, 5, 1, (int32_t[]){0, 4, 2, 14, 15});
+  expect_fill(&arch, 5, 1, (int32_t[]){14, 15, 0, 4, 2});
+  expect_fill(&arch, 16, 1, (int32_t[]){14, 15, 0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11});
+}
+
+// kernels/measurements/micro_grid_placement.csv: of 64 CTAs 8 are on the single TPCs, and the GPCs have 8, 8, 8, 7, 7,
+// 7, 7 and, where four TPCs are single, 4.
+Test(timing_cta, a_small_grid_has_as_many_ctas_in_each_gpc_as_measured_on_the_h200) {
+  ftl_arch arch = {.chip_num_sms = 132, .chip_num_gpcs = 8, .chip_sms_per_tpc = 2, .chip_num_single_tpcs = 4};
+  ftl_cta_scheduler *scheduler = scheduler_of(&arch, 64, 1);
+  int32_t ctas_of_gpc[8] = {0};
+  ftl_cta_start start[FTL_CTA_MAX_CLUSTER];
+  while (ftl_cta_scheduler_fill(scheduler, start)) ctas_of_gpc[ftl_arch_gpc_of_sm(&arch, start->sm)]++;
+  for (int32_t gpc = 0; gpc < 8; gpc++) cr_expect_eq(ctas_of_gpc[gpc], ((int32_t[]){8, 8, 8, 7, 7, 7, 7, 4 + 8})[gpc]);
+  ftl_cta_scheduler_destroy(scheduler);
 }
 
 // Clusters of two are TPCs: {0 1} of GPC 0 and {2 3} of GPC 1.
@@ -189,8 +203,10 @@ Test(timing_cta, a_single_tpc_takes_no_cluster_larger_than_itself) {
   cr_expect_eq(ftl_cta_scheduler_fill(scheduler, starts), 0);
   ftl_cta_scheduler_destroy(scheduler);
   scheduler = clusters_of(&arch, 100, 1, 2);
-  for (int32_t i = 0; i < 8; i++) cr_assert_eq(ftl_cta_scheduler_fill(scheduler, starts), 2);
+  cr_assert_eq(ftl_cta_scheduler_fill(scheduler, starts), 2);
   cr_expect(starts[0].sm == 14 && starts[1].sm == 15);
+  for (int32_t i = 1; i < 8; i++) cr_assert_eq(ftl_cta_scheduler_fill(scheduler, starts), 2);
+  cr_expect_eq(ftl_cta_scheduler_fill(scheduler, starts), 0);
   ftl_cta_scheduler_destroy(scheduler);
   cr_expect_eq(ftl_cta_num_resident(&arch, 1, 4), 12);
   cr_expect_eq(ftl_cta_num_resident(&arch, 1, 2), 16);
