@@ -94,30 +94,31 @@ static bool runs_into_next_step(const ftl_select *s, const ftl_select_group *gro
   return true;
 }
 
-// Of those that were not in flight when the loop began.
+// All that are in flight at the end of a step, none of which was when the loop began.
 static bool all_run_into_next_step(const ftl_select *s, const ftl_tile_op *end) {
-  bool all = s->groups_at_loop[end->loop_var].count == 0;
+  bool all = s->groups.count > 0 && s->groups_at_loop[end->loop_var].count == 0;
   for (int32_t i = 0; i < s->groups.count; i++) all &= runs_into_next_step(s, &s->groups.of[i], end);
   return all;
 }
 
 // The end of the loop whose steps end with the RELEASEs that `op` is the first of; NULL: something else follows.
-static const ftl_tile_op *end_behind(const ftl_tile_op *op) {
-  while (op->kind == FTL_TILE_RELEASE) op++;
+static const ftl_tile_op *end_behind(const ftl_select *s, const ftl_tile_op *op) {
+  const ftl_tile_op *last = ftl_select_op_at(s, s->role->num_ops - 1);
+  while (op < last && op->kind == FTL_TILE_RELEASE) op++;
   return op->kind == FTL_TILE_END_LOOP ? op : NULL;
 }
 
 bool ftl_select_releases_for_next_step(const ftl_select *s) {
-  const ftl_tile_op *end = end_behind(ftl_select_op_at(s, s->op_idx));
+  const ftl_tile_op *end = end_behind(s, ftl_select_op_at(s, s->op_idx));
   return end && all_run_into_next_step(s, end);
 }
 
 bool ftl_select_will_run_on(const ftl_select *s, const ftl_tile_op *product) {
   ftl_select_group group = {.dst = product->dst, .a = product->a.value, .ring = product->ring, .ring_a = NONE};
-  const ftl_tile_op *op = product + 1;
-  for (; op->kind != FTL_TILE_RELEASE || op->ring != group.ring; op++)
+  const ftl_tile_op *last = ftl_select_op_at(s, s->role->num_ops - 1), *op = product + 1;
+  for (; op < last && (op->kind != FTL_TILE_RELEASE || op->ring != group.ring); op++)
     if (op->kind == FTL_TILE_LOOP || op->kind == FTL_TILE_END_LOOP || touches(op, &group)) return false;
-  const ftl_tile_op *end = end_behind(op);
+  const ftl_tile_op *end = end_behind(s, op);
   return end && s->groups_at_loop[end->loop_var].count == 0 && runs_into_next_step(s, &group, end);
 }
 

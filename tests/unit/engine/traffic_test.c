@@ -190,7 +190,8 @@ Test(unit_engine_traffic, tiles_without_lines_in_the_sample_come_from_where_the_
   release_chip(c);
 }
 
-// A tile without a line in the sample waits for its fill as others do.
+// A tile without a line in the sample waits for its fill as others do, also where the last one that was read again was
+// in L2 no more.
 Test(unit_engine_traffic, a_tile_without_lines_in_the_sample_waits_for_its_fill) {
   chip *c = make_chip_of(SMALL_LINES);
   load_small(c, 64, 0);
@@ -198,6 +199,7 @@ Test(unit_engine_traffic, a_tile_without_lines_in_the_sample_waits_for_its_fill)
   while (c->traffic.tiles.entries[i].num_sampled > 0) i++;
   ftl_tile_run tile = small_tile(i);
   ftl_traffic_wait wait;
+  c->traffic.found[FTL_TRAFFIC_AGAIN] = (ftl_traffic_found){.asked = 16, .missed = 16};
   int64_t ready = c->traffic.tiles.entries[i].fill_ready, now = FTL_TRAFFIC_UNIT, busy = c->traffic.dram.free;
   cr_assert(ftl_traffic_try_load(&c->traffic, &tile, 0, 40, now, &wait));
   cr_expect_eq(now + wait.latency_cycles * FTL_TRAFFIC_UNIT + wait.queue, ready);

@@ -110,7 +110,8 @@ Test(unit_lower_checker_flash2, a_late_refill_lets_the_second_product_run_into_t
 // that are set aside while the next P is made, not in 16 others.
 Test(unit_lower_checker_flash2, an_operand_in_flight_takes_the_registers_set_aside_for_the_next) {
   int32_t registers[2];
-  static const char *const tiles[] = {STEP "refill=late block_n=64", STEP "refill=late block_n=128"};
+  static const char *const tiles[] = {STEP "refill=late scaling=scores block_n=64",
+                                      STEP "refill=late scaling=scores block_n=128"};
   for (int i = 0; i < 2; i++) {
     programs p;
     ftl_error error = {0};

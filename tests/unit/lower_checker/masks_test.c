@@ -33,6 +33,8 @@ Test(unit_lower_checker_masks, windows_are_proved) {
   } cases[] = {
       {"flash2_fwd", "block_m=64 block_n=32 num_warps=4 num_stages=2", 1, 5},
       {"flash2_fwd", "block_m=64 block_n=32 num_warps=4 schedule=interleaved", 1, 5},
+      {"flash2_fwd", "block_m=128 block_n=128 num_warps=4 schedule=interleaved mask_steps=window mma=mma code=buffered",
+       1, 5},
       {"flash2_fwd", "block_m=64 block_n=32 num_warps=4 causal=0", 1, 5},
       {"flash2_bwd", "block_m=32 block_n=64 num_warps=4 num_stages=1", 3, 5},
       {"flash3_fwd", "block_n=64", 1, 1},
