@@ -376,6 +376,38 @@ Test(timing_sm_issue, gol_serves_products_of_all_ctas_in_the_order_of_their_wait
   run_two_ctas(r, (const int64_t[][8]){{0, 16, 32, 33}, {8, 24, 40, 41}}, 4);
 }
 
+// LDS latency 24. The FFMA at 4, when the first result is there; LDS at 5, taken at once: the second time at 29. That
+// the result came from an FFMA before the loop says nothing of the second iteration.
+Test(timing_sm_issue, a_loop_waits_for_what_its_iteration_before_loads) {
+  rig *r = rig_create(1);
+  rig_add(r, FTL_OP_FFMA, 1, -1);
+  int32_t loop = rig_loop(r, 0, 0, 2);
+  rig_add(r, FTL_OP_FFMA, 2, -1);
+  rig_add(r, FTL_OP_FFMA, 3, 1);
+  rig_add(r, FTL_OP_LDS, 1, -1);
+  rig_end_loop(r, loop);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 4);
+  cr_assert_eq(rig_cycle(r, 0, 3, 1), 29);
+  rig_destroy(r);
+}
+
+// fp32 latency 4. What warp 0 alone issues fills its wait: IADDs at 1 to 4, another at 5, the dependent FFMA at 6.
+// Warp 1, on another sub-core, has that one IADD only, at 1, and waits until 4.
+Test(timing_sm_issue, stall_counts_of_what_one_warp_issues_are_not_another_warps) {
+  rig *r = rig_create(2);
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  for (int i = 0; i < 4; i++) rig_add(r, FTL_OP_IADD, 1 + i, -1)->flags = FTL_INST_WARP0;
+  rig_add(r, FTL_OP_IADD, 5, -1);
+  rig_add(r, FTL_OP_FFMA, 6, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 6, 0), 6);
+  cr_assert_eq(rig_cycle(r, 1, 6, 0), 4);
+  rig_destroy(r);
+}
+
 // mma interval 8, latency 30: a chain through the accumulator at 0, 30, 60; the pipe works 8 cycles each.
 Test(timing_sm_issue, chained_products_wait_for_the_accumulator) {
   rig *r = rig_create(1);
