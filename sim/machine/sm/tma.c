@@ -13,19 +13,26 @@ static int64_t line_cycles(const ftl_sm *sm) {
   return (LINE_BYTES + sm->arch->shared_bytes_per_cycle - 1) / sm->arch->shared_bytes_per_cycle;
 }
 
-// The first cycle in which the engine's rate lets another line go.
-static int64_t rate_allows(const ftl_sm *sm) {
-  return sm->tma.rate_start + sm->tma.rate_cost * 1000 / (SM_LINE_COST * sm->arch->tma_lines_per_cycle_milli);
+// A line goes at `now`: the engine's rate lets the next one go later.
+static void take_rate(ftl_sm *sm, int64_t now, int64_t cost) {
+  sm_tma *tma = &sm->tma;
+  if (now > tma->rate_free) {
+    tma->rate_start = now;
+    tma->rate_cost = 0;
+  }
+  tma->rate_cost += cost;
+  tma->rate_free = tma->rate_start + tma->rate_cost * 1000 / (SM_LINE_COST * sm->arch->tma_lines_per_cycle_milli);
 }
+
+static bool is_full(const ftl_sm *sm) { return sm->tma.pending_cost >= SM_LINE_COST * sm->arch->tma_max_pending_lines; }
 
 static void find_next(ftl_sm *sm) {
   sm_tma *tma = &sm->tma;
   tma->next = SM_NEVER;
-  if (tma->pending_cost >= SM_LINE_COST * sm->arch->tma_max_pending_lines) return;
+  if (is_full(sm)) return;
   for (int32_t i = 0; i < tma->num_copies; i++)
     if (tma->copies[i].eligible < tma->next) tma->next = tma->copies[i].eligible;
-  if (tma->next == SM_NEVER) return;
-  tma->next = latest(tma->next, rate_allows(sm));
+  tma->next = latest(tma->next, tma->rate_free);
 }
 
 static void open_pipes(ftl_sm *sm, int64_t cycle) {
@@ -179,11 +186,7 @@ static void step_copy(ftl_sm *sm, int32_t index, int64_t now) {
   ftl_line line;
   if (next_line(&tma->copies[index], &line)) {
     send_line(sm, &tma->copies[index], &line, now);
-    if (now > rate_allows(sm)) {
-      tma->rate_start = now;
-      tma->rate_cost = 0;
-    }
-    tma->rate_cost += tma->copies[index].cost;
+    take_rate(sm, now, tma->copies[index].cost);
   }
   tma->turn = index + 1;
   if (!is_through(&tma->copies[index])) return;
@@ -211,7 +214,8 @@ static void line_has_come(ftl_sm *sm, int32_t stage_idx, int64_t now) {
 void ftl_sm_tma_peer_line(ftl_sm *sm, int32_t stage, int64_t now) { line_has_come(sm, stage, now); }
 
 void ftl_sm_tma_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
+  bool was_full = is_full(sm);
   sm->tma.pending_cost -= tx->group;
   if (tx->kind == SM_TX_TMA_LOAD) line_has_come(sm, tx->stage, now);
-  find_next(sm);
+  if (was_full) find_next(sm);
 }

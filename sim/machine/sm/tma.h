@@ -26,6 +26,7 @@ typedef struct sm_tma {
   int32_t num_copies, turn;
   int64_t next;                   // cycle of the next line, SM_NEVER when nothing may go
   int64_t rate_start, rate_cost;  // of lines since rate_start: line n goes at rate_start + n * 1000 / milli
+  int64_t rate_free;              // when the rate lets another line go
   int32_t pending_cost;
 } sm_tma;
 
