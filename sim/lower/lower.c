@@ -15,6 +15,9 @@ enum { MAX_SQUEEZE_PCT = 3, MAX_ORDER_SQUEEZE_PCT = 15, MAX_ROW_SQUEEZE_PCT = 16
 // ptxas gives the accumulators of matrix products registers from R24 on, whatever else a thread has (SASS of
 // kernels/products/product_wgmma.h), and reports two more than the last one used.
 enum { FIRST_ACCUMULATOR = 24, RESERVED_REGISTERS = 2 };
+// Of attention beyond the order that is run: four blocks of fragments. ptxas has 8 to 12 alive at once (SASS of eight
+// loops of kernels/attention/flash2_mma.h with several stages), that order four.
+enum { MAX_REGISTERS_AHEAD = 4 * 4 };
 enum { MBARRIER_BYTES = 8, ASYNC_ALIGNMENT_BYTES = 1024, ALIGNMENT_BYTES = 128 };
 
 // ---- building ----
@@ -273,11 +276,14 @@ static bool loads_fragments(const ftl_draft *draft) {
 }
 
 // What ptxas reports where it loads fragments a k step ahead, in the registers that cost no warp a sub-core: the role
-// is drafted so, and its registers are counted. That order itself is not run (docs/model_lowering.md).
+// is drafted so, and its registers are counted; of attention four blocks more at most than in the order that is run.
+// The order with them is not run (docs/model_lowering.md).
 static ftl_status count_registers(builder *b, ftl_select *s, const role_draft *how, const ftl_select_lists *before,
                                   int32_t *registers, ftl_error *error) {
   const ftl_role *role = &b->tile->roles[how->role_idx];
   int32_t step = ftl_registers_taken(b->arch, warps_of_step(b, role), *registers), cap = role_cap(b, role);
+  if (!ftl_select_multiplies_one_a(s) && step > *registers + MAX_REGISTERS_AHEAD)
+    step = *registers + MAX_REGISTERS_AHEAD;
   role_draft ahead = *how;
   ahead.fragments_early = ahead.fragments_a_step_ahead = true;
   ahead.order_cap = step < cap ? step : cap;

@@ -90,10 +90,6 @@ bool ftl_select_multiplies_one_a(const ftl_select *s) {
   return ring_a >= 0;
 }
 
-bool ftl_select_has_step_ahead(const ftl_select *s) {
-  return s->mma == FTL_MMA_MMA && ftl_select_multiplies_one_a(s) && ftl_select_counts_stages(s);
-}
-
 static bool loads_pages(const ftl_select *s) {
   for (int32_t i = 0; i < s->role->num_ops; i++)
     if (ftl_select_op_at(s, i)->kind == FTL_TILE_LOAD && ftl_select_op_at(s, i)->ref.pages.page_rows > 0) return true;
@@ -211,6 +207,11 @@ static bool has_single_buffers(const ftl_select *s) {
   for (int32_t r = 0; r < s->tile->num_rings; r++)
     if (s->tile->rings[r].num_stages > 1 && multiplies(s, r) && load_in_loop(s, r)) return false;
   return true;
+}
+
+bool ftl_select_has_step_ahead(const ftl_select *s) {
+  if (!s->plain_code || s->mma != FTL_MMA_MMA || s->role->num_groups > 1) return false;
+  return ftl_select_multiplies_one_a(s) ? ftl_select_counts_stages(s) : !has_single_buffers(s);
 }
 
 static int32_t num_loops_with_products(const ftl_select *s) {

@@ -219,7 +219,8 @@ bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring);
 // Whether the role's products are of matrices: all take the same A from shared memory.
 bool ftl_select_multiplies_one_a(const ftl_select *s);
 // Whether ptxas has the fragments of a whole k step ahead of their products, and the role here holds no more than ptxas
-// beside them: matrix products by mma.sync whose stages are counted.
+// beside them: plain code with mma.sync, of matrix products whose stages are counted, of attention with several
+// buffers.
 bool ftl_select_has_step_ahead(const ftl_select *s);
 int32_t ftl_select_shared_places(const ftl_select *s, int32_t ring);
 void ftl_select_keep_addresses(ftl_select *s);          // after all copy offsets
