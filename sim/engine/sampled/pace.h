@@ -5,11 +5,11 @@
 // deviation) times the square root of the time in us, attention kernels by 13 after their first tiles. CTAs that share
 // an SM drift by more, since what one gets of the SM hangs on where in its iteration the others are: by 2.3 to 5.2 % of
 // an iteration for each other CTA, times the square root of the iterations, where loops fetch ahead (cta_spread.csv).
-// Those that came first are ahead, by up to
-// 29 %: two by 16.6 % where they start together, by a little less than 16.6 (1 - 2 x) % where they start a share x of
-// their time apart (cta_age.csv), since each is the older one for a part of it. GPCs have clocks of their own
-// (cta_trace.csv): after some waves each GPC takes its next CTAs in a block. Numbers: sm.drift_ns,
-// sm.shared_drift_permille, sm.waiting_drift_permille, sm.age_spread_permille, sm.gpc_clock_spread_ppm.
+// Those that came first are ahead, by up to 29 %: two by 16.6 % where they start together, by a little less than
+// 16.6 (1 - 2 x) % where they start a share x of their time apart (cta_age.csv), since each is the older one for a part
+// of it. GPCs have clocks of their own (cta_trace.csv): after some waves each GPC takes its next CTAs in a block.
+// Numbers: sm.drift_ns, sm.shared_drift_permille, sm.waiting_drift_permille, sm.age_spread_permille,
+// sm.gpc_clock_spread_ppm.
 #ifndef FTL_ENGINE_SAMPLED_PACE_H
 #define FTL_ENGINE_SAMPLED_PACE_H
 
