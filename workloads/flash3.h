@@ -19,13 +19,15 @@ typedef struct ftl_flash3 {
   ftl_attention a;
   ftl_attention_tensors t;
   bool has_producer;
-  bool overlaps;  // scores of a tile and the output of the one before are under way together
+  bool overlaps;             // scores of a tile and the output of the one before are under way together
+  bool softmax_takes_turns;  // consumers take turns at exponentials and wait for each product; else at products
   bool is_persistent, is_fp8;
-  int32_t num_stages;
+  int32_t num_stages, q_stages;
   int32_t num_groups, group_warps, group_rows;  // roles that compute, and what each has
   int32_t ring_q, ring_k, ring_v;
   int32_t ring_vt;                       // fp8: V^T; else ring_v
   int32_t turns[FTL_FLASH3_MAX_GROUPS];  // named barriers: group g waits at turns[g], the others arrive at it
+  int32_t begins;                        // turns of the softmax: named barrier at which consumers meet before a tile
   const ftl_packed_batch *packed;        // NULL: sequences are equally long
   ftl_packed_tile tile;                  // the query tile; without `packed` of a sequence that is the whole tensor
   ftl_key_range keys;                    // of the whole query tile: all groups walk the same key tiles; at least one
@@ -38,8 +40,9 @@ ftl_expr ftl_flash3_key(const ftl_flash3 *f, ftl_expr j);
 // Rows of a tensor like q, counted from the sequence's first.
 ftl_tile_ref ftl_flash3_query_ref(const ftl_flash3 *f, int32_t tensor, ftl_expr row, int32_t rows, int32_t columns);
 
-// Every key tile but the first: those that all queries see whole, between those that need the mask.
+// Every key tile, or every one but the first: those that all queries see whole, between those that need the mask.
 typedef void (*ftl_flash3_step)(const void *role, ftl_expr j, bool masked);
+void ftl_flash3_walk_all(const ftl_flash3 *f, ftl_flash3_step step, const void *role);
 void ftl_flash3_walk_rest(const ftl_flash3 *f, ftl_flash3_step step, const void *role);
 
 // The producer: all of its role.

@@ -38,6 +38,17 @@ static ftl_status check_stages(const ftl_spec *spec, ftl_error *error) {
                        (long long)spec->value[FTL_PARAM_num_stages]);
 }
 
+static ftl_status check_producer_forms(const ftl_spec *spec, ftl_error *error) {
+  if (ftl_flash3_has_producer(spec)) return FTL_OK;
+  if (spec->value[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "turns=softmax: without a producer nobody takes turns; allowed is schedule=pingpong");
+  if (spec->value[FTL_PARAM_q_stages] == 1) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "q_stages=%lld: nobody fetches queries ahead; allowed is schedule=pingpong",
+                       (long long)spec->value[FTL_PARAM_q_stages]);
+}
+
 static ftl_status check_operands(const ftl_spec *spec, ftl_error *error) {
   int element_bytes = ftl_dtype_bytes(ftl_spec_dtype(spec)), mma_k = MMA_K_BYTES / element_bytes;
   long long block_n = spec->value[FTL_PARAM_block_n], head_dim = spec->value[FTL_PARAM_head_dim];
@@ -51,6 +62,10 @@ static ftl_status check_operands(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "num_stages=%lld dtype=fp8_e4m3: values are transposed while the next tile comes, at least 2",
                          (long long)spec->value[FTL_PARAM_num_stages]);
+  if (element_bytes == 1 && spec->value[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "turns=softmax dtype=fp8_e4m3: a producer that transposes values is a step ahead; allowed is "
+                         "turns=products");
   if (element_bytes == 1 && ftl_spec_cluster(spec).m > 1)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "cluster=%dx1 dtype=fp8_e4m3: values that a cluster shares are not transposed here",
@@ -73,6 +88,8 @@ ftl_status ftl_flash3_check(const ftl_spec *spec, ftl_error *error) {
                          (long long)v[FTL_PARAM_block_m], (long long)num_warps);
   status = check_operands(spec, error);
   if (status == FTL_OK) status = check_stages(spec, error);
+  if (status != FTL_OK) return status;
+  status = check_producer_forms(spec, error);
   if (status != FTL_OK) return status;
   if (v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA)
     return ftl_error_set(error, FTL_INFEASIBLE,

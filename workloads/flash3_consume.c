@@ -9,7 +9,7 @@ typedef struct consumer {
   int32_t group;
   ftl_expr row;  // its first query
   int32_t scores, probs, output;
-  int32_t ring_o;  // where O is staged, from row_o on: Q's rows, or of fp8, whose Q is too small, its own
+  int32_t ring_o;  // where O is staged, from row_o on: Q's rows, or its own where Q is fp8, too small, or fetched ahead
   int32_t row_o;
   ftl_online_softmax softmax;
 } consumer;
@@ -119,6 +119,25 @@ static void serial_step(const consumer *c, ftl_expr j, bool masked) {
   ftl_convert(f->b, c->probs, c->scores);
 }
 
+// Each product is waited for; exponentials have the turn.
+static void softmax_turn_step(const void *role, ftl_expr j, bool masked) {
+  const consumer *c = role;
+  const ftl_flash3 *f = c->f;
+  ftl_wait(f->b, f->ring_k);
+  issue_scores(c);
+  ftl_release(f->b, f->ring_k);
+  if (masked) mask(c, j);
+  ftl_online_softmax_maximum(f->b, &c->softmax, c->scores, masked);
+  take_turn(c);
+  ftl_online_softmax_exponentials(f->b, &c->softmax, c->scores);
+  rescale_output(c);
+  ftl_convert(f->b, c->probs, c->scores);
+  pass_turn(c);
+  ftl_wait(f->b, f->ring_vt);
+  issue_output(c);
+  ftl_release(f->b, f->ring_vt);
+}
+
 static void next_step(const void *role, ftl_expr j, bool masked) {
   const consumer *c = role;
   if (!c->f->has_producer) ftl_flash3_copy_ahead(c->f, j);
@@ -139,16 +158,17 @@ static void last_step(const consumer *c) {
 
 // ---- the role ----
 
-// O leaves through the group's own rows of Q's buffer, which the producer may fill only then. Who fills it itself gives
-// it back first: all warps have then read theirs.
+// O leaves through the group's own rows of Q's buffer, which the producer may fill only then, or through a buffer of
+// its own. Who fills Q's itself gives it back first: all warps have then read theirs.
 static void finish(const consumer *c) {
   const ftl_flash3 *f = c->f;
-  if (!f->has_producer) ftl_release(f->b, f->ring_q);
+  bool keeps_queries = f->has_producer && c->ring_o == f->ring_q;
+  if (!keeps_queries) ftl_release(f->b, f->ring_q);
   ftl_online_softmax_finish(f->b, &c->softmax, c->output);
   ftl_store(f->b, ftl_flash3_query_ref(f, f->t.o, c->row, f->group_rows, f->a.head_dim), c->output, c->ring_o);
   ftl_at_ring_row(f->b, c->row_o);
   ftl_store_rows(f->b, ftl_flash3_query_ref(f, f->t.lse, c->row, f->group_rows, 1), c->softmax.max);
-  if (f->has_producer) ftl_release(f->b, f->ring_q);
+  if (keeps_queries) ftl_release(f->b, f->ring_q);
 }
 
 static void stage_output(consumer *c) {
@@ -170,9 +190,8 @@ static consumer consumer_of(const ftl_flash3 *f, int32_t group) {
                 .ring_o = f->ring_q,
                 .row_o = group * f->group_rows,
                 .softmax = ftl_online_softmax_declare(b, f->group_rows, &f->a)};
-  if (!f->is_fp8) return c;
-  stage_output(&c);
-  c.softmax.log2_largest = LOG2_LARGEST_P;
+  if (f->is_fp8 || f->q_stages > 1) stage_output(&c);
+  if (f->is_fp8) c.softmax.log2_largest = LOG2_LARGEST_P;
   return c;
 }
 
@@ -187,9 +206,14 @@ void ftl_flash3_consume(const ftl_flash3 *f, int32_t group) {
   ftl_fill(b, c.output, 0.0f);
   ftl_online_softmax_start(b, &c.softmax);
   ftl_wait(b, f->ring_q);
-  first_step(&c);
-  ftl_flash3_walk_rest(f, next_step, &c);
-  last_step(&c);
+  if (f->softmax_takes_turns) {
+    ftl_sync(b, f->begins);
+    ftl_flash3_walk_all(f, softmax_turn_step, &c);
+  } else {
+    first_step(&c);
+    ftl_flash3_walk_rest(f, next_step, &c);
+    last_step(&c);
+  }
   if (!f->has_producer && f->is_persistent) ftl_flash3_drain(f);
   finish(&c);
 }

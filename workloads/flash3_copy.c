@@ -26,12 +26,19 @@ static void walk_range(const ftl_flash3 *f, ftl_expr lo, ftl_expr hi, bool maske
   ftl_end_loop(f->b);
 }
 
-void ftl_flash3_walk_rest(const ftl_flash3 *f, ftl_flash3_step step, const void *role) {
-  ftl_expr second = ftl_add(f->b, f->keys.first, ftl_const(f->b, 1));
-  ftl_expr whole = ftl_max(f->b, second, f->keys.whole), unmasked = ftl_max(f->b, whole, f->keys.unmasked);
-  if (whole != second) walk_range(f, second, whole, true, step, role);
+static void walk_from(const ftl_flash3 *f, ftl_expr from, ftl_flash3_step step, const void *role) {
+  ftl_expr whole = ftl_max(f->b, from, f->keys.whole), unmasked = ftl_max(f->b, whole, f->keys.unmasked);
+  if (whole != from) walk_range(f, from, whole, true, step, role);
   walk_range(f, whole, unmasked, false, step, role);
   walk_range(f, unmasked, f->keys.end, true, step, role);
+}
+
+void ftl_flash3_walk_all(const ftl_flash3 *f, ftl_flash3_step step, const void *role) {
+  walk_from(f, f->keys.first, step, role);
+}
+
+void ftl_flash3_walk_rest(const ftl_flash3 *f, ftl_flash3_step step, const void *role) {
+  walk_from(f, ftl_add(f->b, f->keys.first, ftl_const(f->b, 1)), step, role);
 }
 
 // ---- copies ----
@@ -71,8 +78,13 @@ static void produce_step(const void *role, ftl_expr j, bool masked) {
   if (f->is_fp8) transpose_values(f);
 }
 
+// As many steps as the consumers' loop has.
 void ftl_flash3_produce(const ftl_flash3 *f) {
   copy_queries(f);
+  if (f->softmax_takes_turns) {
+    ftl_flash3_walk_all(f, produce_step, f);
+    return;
+  }
   copy_keys_and_values(f, f->keys.first);
   ftl_flash3_walk_rest(f, produce_step, f);
   if (f->is_fp8) transpose_values(f);

@@ -8,6 +8,9 @@
 // overlap. Between consumers, named barriers give turns: who holds the turn issues products while the others are in
 // their softmax. Either can be left out, as the paper does to see what it is worth (its section 4.3): overlap=false
 // waits for each product, schedule=stages has all warps copy ahead and compute, without roles and turns.
+// turns=softmax is cuDNN's kernel for Hopper, read from its SASS: consumers wait for each product, whose turn it is has
+// the exponentials to itself while the other multiplies, and all steps are one loop; with q_stages=2 the producer is a
+// tile of queries ahead.
 //
 // fp8: wgmma takes operands of one byte along K only, so V [key][column] is transposed: the producer warpgroup reads
 // each tile that has come, and writes V^T to another ring, from which consumers multiply (section 3.3). P is converted
@@ -62,7 +65,7 @@ static void declare_rings(ftl_flash3 *f) {
   ftl_builder *b = f->b;
   int32_t columns = f->a.padded_head_dim, copier = 0;
   int32_t computing = f->has_producer ? ((1 << f->num_groups) - 1) << 1 : 1 << copier;
-  f->ring_q = ftl_builder_ring(b, "q", f->a.dtype, f->a.block_m, columns, 1, copier, computing);
+  f->ring_q = ftl_builder_ring(b, "q", f->a.dtype, f->a.block_m, columns, f->q_stages, copier, computing);
   f->ring_k = ftl_builder_ring(b, "k", f->a.dtype, f->a.block_n, columns, f->num_stages, copier, computing);
   f->ring_v = ftl_builder_ring(b, "v", f->a.dtype, f->a.block_n, columns, f->num_stages, copier,
                                f->is_fp8 ? 1 << copier : computing);
@@ -72,6 +75,7 @@ static void declare_rings(ftl_flash3 *f) {
   if (!f->has_producer) return;
   static const char *const names[FTL_FLASH3_MAX_GROUPS] = {"turn 0", "turn 1", "turn 2"};
   for (int32_t g = 0; g < f->num_groups; g++) f->turns[g] = ftl_builder_named_barrier(b, names[g], computing);
+  if (f->softmax_takes_turns) f->begins = ftl_builder_named_barrier(b, "tile begins", computing);
 }
 
 static void declare(ftl_flash3 *f, const ftl_spec *spec) {
@@ -116,8 +120,10 @@ static ftl_flash3 kernel_of(const ftl_spec *spec) {
   ftl_flash3 f = {.a = ftl_attention_of(spec),
                   .has_producer = ftl_flash3_has_producer(spec),
                   .overlaps = v[FTL_PARAM_overlap] != 0,
+                  .softmax_takes_turns = v[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX,
                   .is_persistent = v[FTL_PARAM_persistent] != 0,
                   .num_stages = (int32_t)v[FTL_PARAM_num_stages],
+                  .q_stages = (int32_t)v[FTL_PARAM_q_stages],
                   .num_groups = 1};
   if (f.has_producer) f.num_groups = (int32_t)v[FTL_PARAM_num_warps] / FTL_FLASH3_GROUP_WARPS;
   f.group_warps = (int32_t)v[FTL_PARAM_num_warps] / f.num_groups;
@@ -169,7 +175,7 @@ const ftl_workload ftl_workload_flash3_fwd = {
     .name = "flash3_fwd",
     .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
     .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_CLUSTERS | FTL_TAKES_MASK | FTL_TAKES(overlap) |
-                FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(lengths)) &
+                FTL_TAKES(turns) | FTL_TAKES(q_stages) | FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(lengths)) &
                ~(FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand)),
     .packs_queries = true,
     .schedules = 1 << FTL_SCHEDULE_PINGPONG | 1 << FTL_SCHEDULE_STAGES,

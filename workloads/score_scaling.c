@@ -7,6 +7,11 @@ ftl_score_scaling ftl_score_scaling_of(const ftl_attention *a) {
   return (ftl_score_scaling){.place = a->scaling, .scale = a->scale};
 }
 
+// Until the row maximum is known.
+static bool keeps_scores(ftl_score_scaling s) {
+  return s.place == FTL_SCALING_EXPONENT || s.place == FTL_SCALING_APART;
+}
+
 static void multiply(ftl_builder *b, int32_t scores, float factor) {
   ftl_binary(b, FTL_ELEM_MUL, scores, scores, ftl_immediate(factor));
 }
@@ -25,8 +30,6 @@ void ftl_scale_scores(ftl_builder *b, ftl_score_scaling s, int32_t scores) {
   }
 }
 
-float ftl_score_scaling_to_log2(ftl_score_scaling s) {
-  return s.place == FTL_SCALING_EXPONENT ? s.scale * log2_e : 1.0F;
-}
+float ftl_score_scaling_to_log2(ftl_score_scaling s) { return keeps_scores(s) ? s.scale * log2_e : 1.0F; }
 
-float ftl_score_scaling_to_natural(ftl_score_scaling s) { return s.place == FTL_SCALING_EXPONENT ? s.scale : ln_2; }
+float ftl_score_scaling_to_natural(ftl_score_scaling s) { return keeps_scores(s) ? s.scale : ln_2; }

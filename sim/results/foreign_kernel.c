@@ -271,12 +271,12 @@ static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_err
 }
 
 // cuDNN's forward kernel for Hopper names rows and keys of a warpgroup's tile and head_dim, as 64x128x128. The rest was
-// read from its launches: 384 threads of which 9 warps stay (a producer and two consumer warpgroups), as many CTAs as
-// SMs or tiles of 128 rows (persistent), no store by STG (TMA), 168 registers, and in 228 KB (head_dim 128) or 132 KB
-// (64) of shared memory three stages beside Q. A CTA that has an SM for itself takes all tiles, a head's in ascending
-// order (measurements/tile_order.csv): a counter hands them out. Not known: whether the consumers take turns, what
-// overlaps inside one. It executes a multiplication a score more than one FMA would (opcodes_foreign_smoke.csv). It was
-// asked for no LSE, which flash3_fwd writes.
+// read from its launches, as many CTAs as SMs or tiles of 128 rows (persistent), and from its SASS as Nsight Compute
+// shows it: a producer warp and two consumer warpgroups that wait for each product and take turns at the exponentials,
+// to which scores are multiplied and shifted apart; two stages of K and V and two of Q, where head_dim is above 128 one
+// of each; O through a buffer of its own (above 128 in pieces, here through Q's). The producer asks a counter for the
+// next tile behind a tile's last copy, and a CTA that has an SM for itself takes all tiles, a head's in ascending order
+// (measurements/tile_order.csv). It was asked for no LSE, which flash3_fwd writes.
 static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   static const char before_tile[] = "sm90_flash_fprop_wgmma_f16_knob_";
   const char *tile = strstr(kernel_of(row), before_tile);
@@ -287,11 +287,14 @@ static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl
   const ftl_param_number known[] = {{FTL_PARAM_block_m, 2 * group_rows},
                                     {FTL_PARAM_block_n, block_n},
                                     {FTL_PARAM_num_warps, 8},
-                                    {FTL_PARAM_num_stages, head_dim > 128 ? 1 : 3},
+                                    {FTL_PARAM_num_stages, head_dim > 128 ? 1 : 2},
+                                    {FTL_PARAM_q_stages, head_dim > 128 ? 1 : 2},
                                     {FTL_PARAM_persistent, 1}};
   ftl_status status = SET_NUMBERS(spec, known, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_tile_scheduler, "dynamic_late", error);
-  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_turns, "softmax", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_scaling, "apart", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
 }
 

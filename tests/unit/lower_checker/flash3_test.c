@@ -42,9 +42,13 @@ Test(unit_lower_checker_flash3, every_lowering_does_what_its_tile_program_says) 
 }
 
 Test(unit_lower_checker_flash3, without_its_overlap_or_its_roles_it_does_what_its_tile_program_says) {
-  static const char *const kinds[] = {
-      "block_n=128 overlap=0", "num_warps=12 block_n=80 persistent=1 overlap=0", "block_n=128 schedule=stages",
-      "block_n=64 num_stages=3 persistent=1 schedule=stages", "num_warps=12 block_n=64 schedule=stages overlap=0"};
+  static const char *const kinds[] = {"block_n=128 overlap=0",
+                                      "num_warps=12 block_n=80 persistent=1 overlap=0",
+                                      "block_n=128 schedule=stages",
+                                      "block_n=64 num_stages=3 persistent=1 schedule=stages",
+                                      "num_warps=12 block_n=64 schedule=stages overlap=0",
+                                      "block_n=128 num_stages=1 turns=softmax",
+                                      "block_n=64 persistent=1 turns=softmax q_stages=2 scaling=apart"};
   for (size_t s = 0; s < COUNT(shapes); s++)
     for (size_t k = 0; k < COUNT(kinds); k++) prove(shapes[s], kinds[k]);
 }
@@ -208,6 +212,51 @@ Test(unit_lower_checker_flash3, without_overlap_the_output_is_awaited_before_the
   cr_expect_lt(scores, passed);
   cr_expect_lt(passed, next_of(&p, 1, FTL_OP_FMNMX, scores));
   programs_fini(&p);
+}
+
+// A turn is the exponentials, the rescaling and the conversion: the maximum is found before it, and each product is
+// awaited, the scores before the maximum, the output before the next scores.
+Test(unit_lower_checker_flash3, turns_of_the_softmax_hold_its_exponentials_and_no_product) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", SHAPE "block_n=64 turns=softmax", &error), FTL_OK, "%s",
+               error.message);
+  int32_t loop = next_of(&p, 1, FTL_OP_LOOP, -1), scores = next_of(&p, 1, FTL_OP_WGMMA, loop);
+  int32_t awaited = next_of(&p, 1, FTL_OP_WGMMA_WAIT, scores), turn = next_of(&p, 1, FTL_OP_BAR_SYNC, scores);
+  int32_t maximum = next_of(&p, 1, FTL_OP_FMNMX, scores), passed = next_of(&p, 1, FTL_OP_BAR_ARRIVE, turn);
+  int32_t output = next_of(&p, 1, FTL_OP_WGMMA, turn), converted = next_of(&p, 1, FTL_OP_CVT, scores);
+  cr_expect_lt(awaited, maximum);
+  cr_expect_lt(maximum, turn);
+  cr_expect_lt(turn, converted);
+  cr_expect_lt(converted, passed);
+  cr_expect_lt(passed, output);
+  cr_expect_lt(next_of(&p, 1, FTL_OP_WGMMA_WAIT, output), next_of(&p, 1, FTL_OP_END_LOOP, output));
+  programs_fini(&p);
+}
+
+static int32_t next_tile_op(const programs *p, int32_t role, ftl_tile_op_kind kind, int32_t from) {
+  const ftl_role *r = &p->tile->roles[role];
+  for (int32_t i = from + 1; i < r->num_ops; i++)
+    if (p->tile->ops[r->first_op + i].kind == kind) return i;
+  return r->num_ops;
+}
+
+// Ring 0 is Q's. With two buffers it is given back before O is stored, which has a buffer of its own; with one, which O
+// is staged in, behind it.
+Test(unit_lower_checker_flash3, two_buffers_of_queries_are_given_back_before_the_output_is_stored) {
+  for (int32_t buffers = 1; buffers <= 2; buffers++) {
+    programs p;
+    ftl_error error = {0};
+    const char *params = buffers == 1 ? SHAPE "block_n=64 q_stages=1" : SHAPE "block_n=64 q_stages=2";
+    cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", params, &error), FTL_OK, "%s", error.message);
+    int32_t release = -1, store = next_tile_op(&p, 1, FTL_TILE_STORE, -1);
+    do release = next_tile_op(&p, 1, FTL_TILE_RELEASE, release);
+    while (p.tile->ops[p.tile->roles[1].first_op + release].ring != 0);
+    cr_expect_eq(p.tile->rings[0].num_stages, buffers);
+    cr_expect_eq(release < store, buffers == 2);
+    cr_expect_eq(p.tile->ops[p.tile->roles[1].first_op + store].ring == 0, buffers == 1);
+    programs_fini(&p);
+  }
 }
 
 // Without roles nobody takes turns: all warps meet before a stage is filled again.

@@ -281,8 +281,11 @@ Test(unit_results_measurement, cudnns_kernel_is_a_persistent_flash3) {
   cr_assert_eq(c.spec.value[FTL_PARAM_block_m], 128);
   cr_assert_eq(c.spec.value[FTL_PARAM_block_n], 128);
   cr_assert_eq(c.spec.value[FTL_PARAM_num_warps], 8);
-  cr_assert_eq(c.spec.value[FTL_PARAM_num_stages], 3);
-  cr_assert_eq(c.spec.value[FTL_PARAM_scaling], FTL_SCALING_SCORES);
+  cr_assert_eq(c.spec.value[FTL_PARAM_num_stages], 2);
+  cr_assert_eq(c.spec.value[FTL_PARAM_q_stages], 2);
+  cr_assert_eq(c.spec.value[FTL_PARAM_turns], FTL_TURNS_SOFTMAX);
+  cr_assert_eq(c.spec.value[FTL_PARAM_scaling], FTL_SCALING_APART);
+  cr_assert_eq(c.spec.value[FTL_PARAM_guard], FTL_GUARD_ALWAYS);
   cr_assert_eq(c.spec.value[FTL_PARAM_persistent], 1);
   cr_assert_eq(c.spec.value[FTL_PARAM_tile_scheduler], FTL_TILE_SCHEDULER_DYNAMIC_LATE);
   cr_assert_eq(c.spec.value[FTL_PARAM_tile_order], FTL_ORDER_M_FIRST);
