@@ -12,7 +12,7 @@ struct ftl_arena_block {
 
 static size_t round_up(size_t size) { return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
-void *ftl_arena_alloc(ftl_arena *arena, size_t size) {
+void *ftl_arena_alloc_raw(ftl_arena *arena, size_t size) {
   size_t header = round_up(sizeof(struct ftl_arena_block));
   size_t need = round_up(size ? size : 1);
   struct ftl_arena_block *block = arena->last;
@@ -25,7 +25,12 @@ void *ftl_arena_alloc(ftl_arena *arena, size_t size) {
   }
   char *memory = (char *)block + header + block->used;
   block->used += need;
-  return memset(memory, 0, need);
+  return memory;
+}
+
+void *ftl_arena_alloc(ftl_arena *arena, size_t size) {
+  void *memory = ftl_arena_alloc_raw(arena, size);
+  return memory ? memset(memory, 0, size) : NULL;
 }
 
 void ftl_arena_fini(ftl_arena *arena) {

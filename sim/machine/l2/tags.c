@@ -67,9 +67,9 @@ ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t l
   uint32_t all_sets = tags->hash.sets_per_slice * tags->hash.slices_per_side;
   tags->sets_per_side = ((all_sets - 1) >> log2_sample) + 1;
   uint64_t entries = num_sets(tags) * tags->num_ways;
-  tags->sets = FTL_ARENA_NEW(&tags->arena, ftl_l2_set, num_sets(tags));
-  tags->prints = FTL_ARENA_NEW(&tags->arena, uint64_t, num_sets(tags) * ftl_l2_print_words(tags->num_ways));
-  tags->ways = FTL_ARENA_NEW(&tags->arena, ftl_l2_way, entries);
+  tags->sets = FTL_ARENA_NEW_RAW(&tags->arena, ftl_l2_set, num_sets(tags));
+  tags->prints = FTL_ARENA_NEW_RAW(&tags->arena, uint64_t, num_sets(tags) * ftl_l2_print_words(tags->num_ways));
+  tags->ways = FTL_ARENA_NEW_RAW(&tags->arena, ftl_l2_way, entries);
   if (tags->sets == NULL || tags->prints == NULL || tags->ways == NULL) {
     ftl_l2_tags_destroy(tags);
     return ftl_error_set(error, FTL_NO_MEMORY, "no memory for the L2 tags");

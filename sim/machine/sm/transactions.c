@@ -11,9 +11,9 @@ static int32_t place_in_ring(const ftl_sm *sm, int32_t head, int32_t i) {
 }
 
 static bool lists_create(ftl_sm *sm, int32_t count) {
-  sm->transactions = FTL_ARENA_NEW(&sm->arena, sm_transaction, count);
-  sm->loads = FTL_ARENA_NEW(&sm->arena, sm_load, count);
-  sm->waiters = FTL_ARENA_NEW(&sm->arena, sm_waiter, count);
+  sm->transactions = FTL_ARENA_NEW_RAW(&sm->arena, sm_transaction, count);
+  sm->loads = FTL_ARENA_NEW_RAW(&sm->arena, sm_load, count);
+  sm->waiters = FTL_ARENA_NEW_RAW(&sm->arena, sm_waiter, count);
   if (!sm->transactions || !sm->loads || !sm->waiters) return false;
   for (int32_t i = 0; i < count; i++) {
     int32_t next = i + 1 < count ? i + 1 : -1;
@@ -29,10 +29,10 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
   int32_t count = (int32_t)(lines + sm->arch->tma_max_pending_lines) + ftl_sm_cluster_transactions(sm) +
                   sm->config.num_slots;  // a tile asked for by each CTA
   if (!lists_create(sm, count)) return false;
-  sm->fill_buckets = FTL_ARENA_NEW(&sm->arena, int32_t, SM_FILL_BUCKETS);
-  sm->replies = FTL_ARENA_NEW(&sm->arena, ftl_mem_reply, count);
-  sm->arrivals = FTL_ARENA_NEW(&sm->arena, ftl_mem_reply, count);
-  sm->requests = FTL_ARENA_NEW(&sm->arena, ftl_mem_request, 2 * (int64_t)count);
+  sm->fill_buckets = FTL_ARENA_NEW_RAW(&sm->arena, int32_t, SM_FILL_BUCKETS);
+  sm->replies = FTL_ARENA_NEW_RAW(&sm->arena, ftl_mem_reply, count);
+  sm->arrivals = FTL_ARENA_NEW_RAW(&sm->arena, ftl_mem_reply, count);
+  sm->requests = FTL_ARENA_NEW_RAW(&sm->arena, ftl_mem_request, 2 * (int64_t)count);
   if (!sm->fill_buckets || !sm->replies || !sm->arrivals || !sm->requests) return false;
   for (int32_t i = 0; i < SM_FILL_BUCKETS; i++) sm->fill_buckets[i] = -1;
   for (int64_t sectors = 0; sectors <= SM_LINE_SECTORS; sectors++)
