@@ -146,12 +146,10 @@ static void fetch_from_far(ftl_memory *memory, uint32_t index, uint8_t sectors, 
 }
 
 static void wait_for(ftl_memory *memory, ftl_l2_mshr *mshr, uint32_t index) {
-  memory->nodes[index].next = FTL_L2_NO_WAITER;
-  if (mshr->first_waiter == FTL_L2_NO_WAITER) {
-    mshr->first_waiter = index;
-  } else {
-    memory->nodes[mshr->last_waiter].next = index;
-  }
+  ftl_memory_node *nodes = memory->nodes;
+  uint32_t last = mshr->last_waiter;
+  nodes[index].next = last == FTL_L2_NO_WAITER ? index : nodes[last].next;
+  if (last != FTL_L2_NO_WAITER) nodes[last].next = index;
   mshr->last_waiter = index;
 }
 
@@ -264,11 +262,11 @@ static void fill(ftl_memory *memory, uint32_t index) {
             side);
   mshr->in_flight &= (uint8_t)~memory->nodes[index].sectors;
   uint8_t missing = mshr->in_flight;
-  uint32_t waiter = mshr->first_waiter;
-  mshr->first_waiter = mshr->last_waiter = FTL_L2_NO_WAITER;
+  uint32_t last = mshr->last_waiter, waiter = last == FTL_L2_NO_WAITER ? last : memory->nodes[last].next;
+  mshr->last_waiter = FTL_L2_NO_WAITER;
   ftl_memory_free_node(memory, index);
   while (waiter != FTL_L2_NO_WAITER) {
-    uint32_t next = memory->nodes[waiter].next;
+    uint32_t next = waiter == last ? FTL_L2_NO_WAITER : memory->nodes[waiter].next;
     if ((memory->nodes[waiter].sectors & missing) != 0) {
       wait_for(memory, mshr, waiter);
     } else if (memory->nodes[waiter].kind == FTL_NODE_FAR_FETCH) {

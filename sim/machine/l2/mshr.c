@@ -33,7 +33,7 @@ ftl_l2_mshr *ftl_l2_mshrs_add(ftl_l2_mshrs *mshrs, uint64_t line, uint32_t side,
   uint64_t key = ftl_l2_mshr_key(line, side);
   ftl_l2_mshr *place = ftl_l2_mshrs_place(mshrs, key);
   if (place->in_flight == 0) {
-    *place = (ftl_l2_mshr){.key = key, .first_waiter = FTL_L2_NO_WAITER, .last_waiter = FTL_L2_NO_WAITER};
+    *place = (ftl_l2_mshr){.key = key, .last_waiter = FTL_L2_NO_WAITER};
     mshrs->count++;
   }
   place->in_flight |= sectors;

@@ -13,9 +13,9 @@
 enum { FTL_L2_NO_WAITER = UINT32_MAX };
 
 typedef struct ftl_l2_mshr {
-  uint64_t key;       // line * 2 + side
-  uint8_t in_flight;  // sectors; 0: a free place
-  uint32_t first_waiter, last_waiter;
+  uint64_t key;          // line * 2 + side
+  uint32_t last_waiter;  // FTL_L2_NO_WAITER, or the end of the owner's list, which leads back to the first
+  uint8_t in_flight;     // sectors; 0: a free place
 } ftl_l2_mshr;
 
 typedef struct ftl_l2_mshrs {
