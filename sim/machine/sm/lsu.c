@@ -223,7 +223,7 @@ static int32_t make_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
 // Of an instruction that stores all of its tile, as of a number that has a sector to itself, those of the sectors.
 static void count_stored(ftl_sm *sm, const sm_mio_entry *entry, const ftl_access *access, const ftl_line *lines,
                          int32_t count) {
-  const ftl_tile_place *place = &entry->place;
+  const ftl_tile_place *place = entry->place;
   ftl_access_start start = ftl_access_start_of(access, place, entry->warp->warp_in_role);
   int32_t rows_left = (place->num_rows - start.row + access->row_step - 1) / access->row_step;
   int32_t num_rows = rows_left < access->num_rows ? rows_left : access->num_rows;
@@ -243,7 +243,7 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
                           .row_bytes = FTL_LOCAL_SLOT_BYTES};
   ftl_line lines[SM_MAX_LINES];
   int32_t count =
-      ftl_access_lines(access, access->is_local ? &local : &entry->place, w->warp_in_role, lines, SM_MAX_LINES);
+      ftl_access_lines(access, access->is_local ? &local : entry->place, w->warp_in_role, lines, SM_MAX_LINES);
   FTL_CHECK(count <= op->max_lines, "an access of %d lines, %d at most expected", count, op->max_lines);
   ftl_sm_lg_add(sm, make_lines(sm, entry, lines, count, now));
   if (op->opcode == FTL_OP_STG) count_stored(sm, entry, access, lines, count);

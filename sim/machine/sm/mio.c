@@ -14,9 +14,12 @@
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t earliest(int64_t a, int64_t b) { return a < b ? a : b; }
 
-bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries) {
+bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries, bool has_places) {
   *queue = (sm_mio_queue){.capacity = (int32_t)entries, .entries = FTL_ARENA_NEW(&sm->arena, sm_mio_entry, entries)};
-  return queue->entries != NULL;
+  if (!queue->entries || !has_places) return queue->entries != NULL;
+  ftl_tile_place *places = FTL_ARENA_NEW(&sm->arena, ftl_tile_place, entries);
+  for (int64_t i = 0; places && i < entries; i++) queue->entries[i].place = &places[i];
+  return places != NULL;
 }
 
 // When the first instruction of a queue may be sent; SM_NEVER: not before lines have come, or there is none.
@@ -80,7 +83,7 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
   entry->order = sc->mio_order++;
   w->outstanding++;
   if (op->kind == SM_GLOBAL) {
-    if (!sm->program->accesses[op->access].is_local) entry->place = w->places[sm->program->accesses[op->access].ref];
+    if (!sm->program->accesses[op->access].is_local) *entry->place = w->places[sm->program->accesses[op->access].ref];
     entry->group = (uint16_t)(w->cp_closed % SM_GROUPS);
   }
   if (q->count == q->capacity) sc->pipe_free[op->pipe] = SM_NEVER;

@@ -7,11 +7,11 @@
 typedef struct sm_mio_entry {
   const sm_op *op;
   sm_warp *warp;
-  ftl_tile_place place;
-  int32_t stage;   // mbarrier operations
-  uint16_t group;  // cp.async
-  bool last;       // of its run: sets the token
-  uint32_t order;  // in which the sub-core's instructions came
+  ftl_tile_place *place;  // the entry's own room for its tile, which the warp may leave: of local and global memory
+  int32_t stage;          // mbarrier operations
+  uint16_t group;         // cp.async
+  bool last;              // of its run: sets the token
+  uint32_t order;         // in which the sub-core's instructions came
 } sm_mio_entry;
 
 // Shared memory, shuffles and mbarriers wait in one queue of a sub-core, local and global memory in another.
@@ -23,7 +23,8 @@ typedef struct sm_mio_queue {
 
 typedef struct sm_subcore sm_subcore;
 
-bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries);  // false: out of memory
+bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries,
+                             bool has_places);  // false: out of memory
 void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage);
 void ftl_sm_mio_serve(ftl_sm *sm, int64_t now);
 void ftl_sm_lg_add(ftl_sm *sm, int32_t lines);  // lines in flight, negative when they have come

@@ -87,8 +87,8 @@ static bool allocate(ftl_sm *sm) {
   }
   for (int32_t s = 0; s < sm->num_subcores; s++) {
     sm_subcore *sc = &sm->subcores[s];
-    if (!ftl_sm_mio_queue_create(sm, &sc->queues[SM_QUEUE_MIO], sm->arch->mio_queue_entries) ||
-        !ftl_sm_mio_queue_create(sm, &sc->queues[SM_QUEUE_LG], sm->arch->mio_lg_queue_entries))
+    if (!ftl_sm_mio_queue_create(sm, &sc->queues[SM_QUEUE_MIO], sm->arch->mio_queue_entries, false) ||
+        !ftl_sm_mio_queue_create(sm, &sc->queues[SM_QUEUE_LG], sm->arch->mio_lg_queue_entries, true))
       return false;
     sc->run.position = -1;
     sc->last_issue = SM_LONG_AGO;
