@@ -4,6 +4,7 @@
 
 #include "arch/topology.h"
 #include "base/check.h"
+#include "base/lines.h"
 #include "machine/memory_internal.h"
 
 static ftl_status no_memory(ftl_error *error) {
@@ -26,7 +27,7 @@ void ftl_memory_convert_anew(ftl_clock_memo *memo, int64_t cycle) {
 }
 
 static bool reserve_nodes(ftl_memory *memory, uint32_t num_nodes) {
-  ftl_memory_node *nodes = realloc(memory->nodes, num_nodes * sizeof *nodes);
+  ftl_memory_node *nodes = ftl_lines_grow(memory->nodes, memory->num_nodes * sizeof *nodes, num_nodes * sizeof *nodes);
   if (nodes == NULL) return false;
   memory->nodes = nodes;
   for (uint32_t i = num_nodes; i > memory->num_nodes; i--) {

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
+
 enum { FIRST_CAPACITY = 4096, INSERTION_SORT_MAX = 24 };
 
 _Static_assert(FTL_WHEEL_CHUNK * sizeof(ftl_wheel_event) == 128, "a chunk takes two cache lines");
@@ -15,7 +17,8 @@ static void free_chunk(ftl_wheel *wheel, uint32_t chunk) {
 }
 
 static bool reserve_chunks(ftl_wheel *wheel, uint32_t num_chunks) {
-  ftl_wheel_event *cells = realloc(wheel->cells, num_chunks * FTL_WHEEL_CHUNK * sizeof *cells);
+  size_t chunk_bytes = FTL_WHEEL_CHUNK * sizeof(ftl_wheel_event);
+  ftl_wheel_event *cells = ftl_lines_grow(wheel->cells, wheel->num_chunks * chunk_bytes, num_chunks * chunk_bytes);
   if (cells == NULL) return false;
   wheel->cells = cells;
   for (uint32_t i = num_chunks; i > wheel->num_chunks; i--) free_chunk(wheel, i - 1);
