@@ -57,7 +57,7 @@ static inline void find_ready(ftl_sm *sm, const sm_subcore *sc) {
   sm->mio_first_ready[s] = copies || mio < lg ? mio : lg;
 }
 
-static void find_all_ready(ftl_sm *sm) {
+__attribute__((noinline)) static void find_all_ready(ftl_sm *sm) {
   for (int32_t s = 0; s < sm->num_subcores; s++) find_ready(sm, &sm->subcores[s]);
 }
 
@@ -116,13 +116,9 @@ static void find_next(ftl_sm *sm, int64_t from) {
   sm->mio_next = ready == SM_NEVER ? SM_NEVER : latest(latest(ready, from), sm->lsu_free);
 }
 
-static int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
-  const sm_op *op = entry->op;
-  switch (op->kind) {
-    case SM_SHARED:
-      if (entry->last)
-        sm_token_set(sm, entry->warp, op->destination, now, now + op->latency + op->extra_cycles, op->producer);
-      return op->data_cycles;
+// Apart from the most frequent kind, whose registers it would save.
+__attribute__((noinline)) static int64_t take_other(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
+  switch (entry->op->kind) {
     case SM_GLOBAL:
       return ftl_sm_lsu_access(sm, entry, now);
     case SM_TILE_ASK:
@@ -138,6 +134,14 @@ static int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
     default:
       return 0;
   }
+}
+
+static inline int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
+  const sm_op *op = entry->op;
+  if (op->kind != SM_SHARED) return take_other(sm, entry, now);
+  if (entry->last)
+    sm_token_set(sm, entry->warp, op->destination, now, now + op->latency + op->extra_cycles, op->producer);
+  return op->data_cycles;
 }
 
 // Takes the first instruction from one of the sub-core's queues.
