@@ -149,7 +149,7 @@ static inline int64_t dispatch(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int6
   int64_t from = sc->dispatch_free > now ? sc->dispatch_free : now;
   sc->dispatch_free = from + op->dispatch;
   int64_t next_product = sc->dispatch_free - sm->arch->tensor_mma_dispatch_cycles;
-  if (next_product > now + 1) sm_hold(sc, FTL_SM_PIPE_TENSOR, now, next_product);
+  if (next_product > now + 1) sm_hold(sc, FTL_SM_PIPE_TENSOR, now, next_product, 0);
   if (from == now || op->pipe >= FTL_SM_PIPE_TENSOR) return from;
   int64_t place = sm->arch->tensor_mma_place_cycles;
   if (op->pipe == FTL_SM_PIPE_SFU) {
