@@ -54,12 +54,9 @@ void ftl_memory_add_nodes(ftl_memory *memory) {
   FTL_CHECK(reserve_nodes(memory, memory->num_nodes * 2), "memory: no memory for %u requests", memory->num_nodes * 2);
 }
 
-void ftl_memory_add_reply(ftl_memory *memory, int32_t sm, ftl_mem_reply reply) {
-  if (memory->num_found == memory->max_found) {
-    FTL_CHECK(reserve_replies(memory, memory->max_found * 2), "memory: no memory for %lld replies",
-              (long long)memory->max_found * 2);
-  }
-  memory->found[memory->num_found++] = (ftl_memory_reply){sm, reply};
+void ftl_memory_add_replies(ftl_memory *memory) {
+  FTL_CHECK(reserve_replies(memory, memory->max_found * 2), "memory: no memory for %lld replies",
+            (long long)memory->max_found * 2);
 }
 
 void ftl_memory_add_message(ftl_memory *memory, ftl_mem_message message) {

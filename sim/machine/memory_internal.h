@@ -121,7 +121,11 @@ static inline void ftl_memory_free_node(ftl_memory *memory, uint32_t node) {
 }
 
 void ftl_memory_add_message(ftl_memory *memory, ftl_mem_message message);
-void ftl_memory_add_reply(ftl_memory *memory, int32_t sm, ftl_mem_reply reply);
+void ftl_memory_add_replies(ftl_memory *memory);
+static inline void ftl_memory_add_reply(ftl_memory *memory, int32_t sm, ftl_mem_reply reply) {
+  if (memory->num_found == memory->max_found) ftl_memory_add_replies(memory);
+  memory->found[memory->num_found++] = (ftl_memory_reply){sm, reply};
+}
 
 // Sets a new request on its way: time is the L2 cycle in which its SM's port takes it or later.
 void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request);

@@ -133,7 +133,7 @@ void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now) {
     if (--sm->loads[load].remaining == 0) finish_load(sm, load, now);
     sm_outstanding_done(sm, w, now);
   }
-  ftl_sm_lg_add(sm, -count);
+  sm_lg_add(sm, -count);
 }
 
 // ---- stores, and copies that bypass L1 ----
@@ -186,10 +186,11 @@ static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int
 }
 
 static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
-  int32_t cycles = entry->op->data_cycles;
+  int32_t cycles = entry->op->data_cycles, before = 0;
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_load_sectors += sm_num_sectors(lines[i].sectors);
-    int32_t share = cycles * (i + 1) / count - cycles * i / count;
+    int32_t after = cycles * (i + 1) / count, share = after - before;
+    before = after;
     sm_transaction tx = {.kind = SM_TX_CP,
                          .warp = entry->warp,
                          .group = (uint8_t)entry->group,
@@ -245,7 +246,7 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   int32_t count =
       ftl_access_lines(access, access->is_local ? &local : entry->place, w->warp_in_role, lines, SM_MAX_LINES);
   FTL_CHECK(count <= op->max_lines, "an access of %d lines, %d at most expected", count, op->max_lines);
-  ftl_sm_lg_add(sm, make_lines(sm, entry, lines, count, now));
+  sm_lg_add(sm, make_lines(sm, entry, lines, count, now));
   if (op->opcode == FTL_OP_STG) count_stored(sm, entry, access, lines, count);
   bool is_cp = op->opcode == FTL_OP_CP_ASYNC, is_load = op->opcode == FTL_OP_LDG || op->opcode == FTL_OP_LDL;
   // a token of a store or copy says that its registers were read

@@ -177,10 +177,7 @@ void ftl_sm_mio_serve(ftl_sm *sm, int64_t now) {
   find_next(sm, now + 1);
 }
 
-void ftl_sm_lg_add(ftl_sm *sm, int32_t lines) {
-  sm->lg_pending += lines;
-  bool closed = sm->lg_pending > 0 && sm->lg_pending + sm->code.gate_lines > sm->arch->l1_max_pending_lines;
-  if (closed == sm->lg_closed) return;
+void ftl_sm_lg_close(ftl_sm *sm, bool closed) {
   sm->lg_closed = closed;
   find_all_ready(sm);
   if (!closed) find_next(sm, sm->floor);

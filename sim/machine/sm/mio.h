@@ -27,7 +27,7 @@ bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries,
                              bool has_places);  // false: out of memory
 void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage);
 void ftl_sm_mio_serve(ftl_sm *sm, int64_t now);
-void ftl_sm_lg_add(ftl_sm *sm, int32_t lines);  // lines in flight, negative when they have come
+void ftl_sm_lg_close(ftl_sm *sm, bool closed);  // no room, or room again, for the lines of another instruction
 
 // ---- lsu.c ----
 int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now);  // gives the data cycles it takes

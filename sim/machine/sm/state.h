@@ -129,6 +129,13 @@ static inline void sm_token_set(ftl_sm *sm, sm_warp *w, uint16_t token, int64_t 
   if (w->blocked == SM_ON_TOKEN) ftl_sm_warp_retry(sm, w, now);
 }
 
+// Lines of local and global memory in flight, negative when they have come.
+static inline void sm_lg_add(ftl_sm *sm, int32_t lines) {
+  sm->lg_pending += lines;
+  bool closed = sm->lg_pending > 0 && sm->lg_pending + sm->code.gate_lines > sm->arch->l1_max_pending_lines;
+  if (closed != sm->lg_closed) ftl_sm_lg_close(sm, closed);
+}
+
 // One that ftl_sm_warp_leave waits for.
 static inline void sm_outstanding_done(ftl_sm *sm, sm_warp *w, int64_t now) {
   FTL_CHECK(w->outstanding > 0, "warp %d: more replies than requests", w->warp);

@@ -95,33 +95,33 @@ void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply) {
 
 static void copy_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
   int64_t written = sm_reserve_data(sm, now, tx->data_cycles);
-  ftl_sm_lg_add(sm, -1);
+  sm_lg_add(sm, -1);
   ftl_sm_cp_arrive(sm, tx->warp, tx->group, now, written + sm->arch->l1_copy_latency_cycles);
   sm_outstanding_done(sm, tx->warp, now);
 }
 
 static void take_reply(ftl_sm *sm, int32_t i, int64_t now) {
-  const sm_transaction tx = sm->transactions[i];
-  switch (tx.kind) {
+  const sm_transaction *tx = &sm->transactions[i];
+  switch (tx->kind) {
     case SM_TX_FILL:
       ftl_sm_fill_reply(sm, i, now);
       break;
     case SM_TX_CP:
-      copy_reply(sm, &tx, now);
+      copy_reply(sm, tx, now);
       break;
     case SM_TX_TMA_LOAD:
     case SM_TX_TMA_STORE:
-      ftl_sm_tma_reply(sm, &tx, now);
+      ftl_sm_tma_reply(sm, tx, now);
       break;
     case SM_TX_TILE:
-      ftl_sm_tile_reply(sm, tx.warp->slot, now);
+      ftl_sm_tile_reply(sm, tx->warp->slot, now);
       break;
     case SM_TX_PEER_LINE:
     case SM_TX_PEER_ARRIVAL:
-      ftl_sm_peer_reply(sm, &tx, now);
+      ftl_sm_peer_reply(sm, tx, now);
       break;
     default:
-      ftl_sm_lg_add(sm, -1);
+      sm_lg_add(sm, -1);
       break;
   }
   sm->transactions[i].next = sm->free_transaction;
