@@ -44,7 +44,6 @@ return die "tu102" {
     num_registers = datasheet(65536, guide),
     max_registers_per_thread = datasheet(255, guide),
     register_unit = datasheet(256, "cuda_occupancy.h of the CUDA Toolkit"),
-    warp_unit = guess(4, "cuda_occupancy.h from memory: allocation granularity of four warps, one a sub-core"),
     num_barriers = datasheet(16, "PTX ISA, bar: barriers 0 to 15"),
     code_cache_bytes = guess(32768, "as measured on H200"),
     code_miss_cycles = guess(9, "as measured on H200"),
@@ -162,7 +161,7 @@ return die "tu102" {
     partial_store_sectors = guess(2, "as measured on H200"),
     store_merge_lines = guess(16, "as measured on H200"),
     store_merge_cycles = guess(100, "as measured on H200"),
-    copy_release_cycles = guess(14, "of stores, as measured on H200; no cp.async"),
+    operand_release_cycles = guess(14, "of stores, as measured on H200; no cp.async"),
     copy_latency_cycles = guess(0, "no cp.async"),
   },
   tma = {

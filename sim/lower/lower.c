@@ -97,7 +97,7 @@ static ftl_status check_shared(const builder *b, ftl_error *error) {
 // What the register file allows a thread when the CTA's warps share it, the chip's limit, and the user's.
 static int32_t register_cap(const builder *b) {
   const ftl_arch *arch = b->arch;
-  int64_t warps = (b->program->num_warps + arch->sm_warp_unit - 1) / arch->sm_warp_unit * arch->sm_warp_unit;
+  int64_t warps = (b->program->num_warps + arch->sm_num_subcores - 1) / arch->sm_num_subcores * arch->sm_num_subcores;
   int64_t cap = arch->sm_num_registers / warps / arch->sm_register_unit * arch->sm_register_unit / FTL_WARP_LANES;
   if (cap > arch->sm_max_registers_per_thread) cap = arch->sm_max_registers_per_thread;
   if (b->options.max_registers > 0 && b->options.max_registers < cap) cap = b->options.max_registers;
@@ -230,7 +230,7 @@ static bool may_add_instructions(const builder *b, const ftl_role *role, int32_t
 static int32_t warps_of_step(const builder *b, const ftl_role *role) {
   bool by_warps =
       b->options.mma == FTL_MMA_MMA && !b->options.buffers_fragments && ftl_select_has_products(b->tile, role);
-  return by_warps ? (int32_t)b->arch->sm_warp_unit : b->program->num_warps;
+  return by_warps ? (int32_t)b->arch->sm_num_subcores : b->program->num_warps;
 }
 
 // Wgmmas that cannot all be in flight within the role's registers are drafted again, one at a time. A role that misses

@@ -7,7 +7,7 @@
 static int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 
 static int64_t by_registers(const ftl_warp_program *program, const ftl_arch *arch) {
-  int64_t sides = arch->sm_warp_unit;
+  int64_t sides = arch->sm_num_subcores;
   int64_t registers_per_warp = round_up((int64_t)program->registers_per_thread * 32, arch->sm_register_unit);
   if (registers_per_warp == 0) return arch->sm_max_ctas;
   int64_t warps_per_side = arch->sm_num_registers / sides / registers_per_warp;

@@ -70,7 +70,7 @@ static void set_memory(ftl_op_timing *of, const ftl_arch *arch) {
   of[FTL_OP_LDG].latency_cycles = (int32_t)arch->l1_hit_latency_cycles + l2_cycles;
   of[FTL_OP_TMA_LOAD].latency_cycles = (int32_t)arch->tma_latency_cycles + l2_cycles;
   // What a copy or a store gives its token for is that its registers are read.
-  of[FTL_OP_CP_ASYNC].latency_cycles = of[FTL_OP_STG].latency_cycles = (int32_t)arch->l1_copy_release_cycles;
+  of[FTL_OP_CP_ASYNC].latency_cycles = of[FTL_OP_STG].latency_cycles = (int32_t)arch->l1_operand_release_cycles;
   of[FTL_OP_CP_COMMIT].latency_cycles = of[FTL_OP_LDG].latency_cycles;
   of[FTL_OP_MBAR_EXPECT].latency_cycles = of[FTL_OP_TMA_LOAD].latency_cycles;
 }

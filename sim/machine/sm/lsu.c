@@ -251,7 +251,7 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   bool is_cp = op->opcode == FTL_OP_CP_ASYNC, is_load = op->opcode == FTL_OP_LDG || op->opcode == FTL_OP_LDL;
   // a token of a store or copy says that its registers were read
   if (!is_load && entry->last)
-    sm_token_set(sm, w, op->destination, now, now + sm->arch->l1_copy_release_cycles, op->producer);
+    sm_token_set(sm, w, op->destination, now, now + sm->arch->l1_operand_release_cycles, op->producer);
   if (is_cp) ftl_sm_cp_arrive(sm, w, entry->group, now, now + 1);
   return is_cp ? 0 : op->data_cycles;
 }

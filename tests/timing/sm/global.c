@@ -214,7 +214,7 @@ Test(timing_sm_global, a_copy_keeps_its_place_behind_shared_memory) {
 // Taken at 0; 14 cycles later an instruction may write over its address.
 Test(timing_sm_global, a_copy_frees_its_address_registers_after_it_was_taken) {
   rig *r = rig_create(1);
-  r->arch.l1_copy_release_cycles = 14;
+  r->arch.l1_operand_release_cycles = 14;
   add_tile(r);
   add_access(r, FTL_OP_CP_ASYNC, 0, rig_access(r, 0, 4))->flags = FTL_INST_BYPASS_L1;
   rig_add(r, FTL_OP_FFMA, 1, 0);  // 2
@@ -228,7 +228,7 @@ Test(timing_sm_global, a_copy_frees_its_address_registers_after_it_was_taken) {
 // The same of a store's data.
 Test(timing_sm_global, a_store_frees_its_registers_after_it_was_taken) {
   rig *r = rig_create(1);
-  r->arch.l1_copy_release_cycles = 14;
+  r->arch.l1_operand_release_cycles = 14;
   add_tile(r);
   add_access(r, FTL_OP_STG, 0, rig_access(r, 0, 4));
   rig_add(r, FTL_OP_FFMA, 1, 0);  // 2

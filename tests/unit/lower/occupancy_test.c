@@ -9,7 +9,7 @@ static ftl_arch a100(void) {
                     .sm_max_warps = 64,
                     .sm_num_registers = 65536,
                     .sm_register_unit = 256,
-                    .sm_warp_unit = 4,
+                    .sm_num_subcores = 4,
                     .sm_num_barriers = 16,
                     .shared_bytes_per_sm = 164 * 1024,
                     .shared_reserved_bytes_per_cta = 1024,
