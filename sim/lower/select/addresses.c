@@ -79,15 +79,18 @@ static bool multiplies(const ftl_select *s, int32_t ring) {
   return false;
 }
 
-bool ftl_select_multiplies_one_a(const ftl_select *s) {
+bool ftl_select_ops_multiply_one_a(const ftl_tile_op *ops, int32_t num_ops) {
   int32_t ring_a = -1;
-  for (int32_t i = 0; i < s->role->num_ops; i++) {
-    const ftl_tile_op *op = ftl_select_op_at(s, i);
+  for (const ftl_tile_op *op = ops; op < ops + num_ops; op++) {
     if (op->kind != FTL_TILE_MMA) continue;
     if (op->ring_a < 0 || (ring_a >= 0 && op->ring_a != ring_a)) return false;
     ring_a = op->ring_a;
   }
   return ring_a >= 0;
+}
+
+bool ftl_select_multiplies_one_a(const ftl_select *s) {
+  return ftl_select_ops_multiply_one_a(ftl_select_op_at(s, 0), s->role->num_ops);
 }
 
 static bool loads_pages(const ftl_select *s) {

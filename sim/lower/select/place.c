@@ -71,20 +71,9 @@ int32_t ftl_select_num_divisions(const ftl_tile_program *tile, const ftl_role *r
   return p.count;
 }
 
-// Whether all products of the program take the same A from shared memory.
-static bool multiplies_matrices(const ftl_tile_program *tile) {
-  int32_t ring_a = -1;
-  for (int32_t i = 0; i < tile->num_ops; i++) {
-    const ftl_tile_op *op = &tile->ops[i];
-    if (op->kind != FTL_TILE_MMA) continue;
-    if (op->ring_a < 0 || (ring_a >= 0 && op->ring_a != ring_a)) return false;
-    ring_a = op->ring_a;
-  }
-  return ring_a >= 0;
-}
-
 ftl_select_place ftl_select_place_of(const ftl_select *s) {
-  if (s->plain_code && s->mma == FTL_MMA_WGMMA && multiplies_matrices(s->tile))
+  // The producer's role has no products: those of all roles count.
+  if (s->plain_code && s->mma == FTL_MMA_WGMMA && ftl_select_ops_multiply_one_a(s->tile->ops, s->tile->num_ops))
     return (ftl_select_place){PRODUCT_DIVISIONS * SIGNED_DIVISION_INSTS, ftl_select_producer_flags(s)};
   return (ftl_select_place){ftl_select_num_divisions(s->tile, s->role) * DIVISION_INSTS, 0};
 }

@@ -216,8 +216,9 @@ int32_t ftl_select_tensor_offset(const ftl_select *s, int32_t ring, int32_t grou
 // Lean code: which of a ring's addresses for ldmatrix serves a column.
 int32_t ftl_select_position(const ftl_select *s, int32_t ring, int32_t column);
 bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring);
-// Whether the role's products are of matrices: all take the same A from shared memory.
-bool ftl_select_multiplies_one_a(const ftl_select *s);
+// Whether the products among some operations are of matrices: all take the same A from shared memory.
+bool ftl_select_ops_multiply_one_a(const ftl_tile_op *ops, int32_t num_ops);
+bool ftl_select_multiplies_one_a(const ftl_select *s);  // the role's
 // Whether ptxas has the fragments of a whole k step ahead of their products, and the role here holds no more than ptxas
 // beside them: plain code with mma.sync, of matrix products whose stages are counted, of attention with several
 // buffers.
