@@ -6,9 +6,9 @@
 enum { FIRST_CONSUMER = 1 << 1 };  // of the roles of a kernel with a producer
 enum { PRODUCER_WARPS = 4, PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240, MAX_CONSUMER_WARPS = 8 };
 // A tile of C that leaves in pieces: of 32 columns (16 where these are not whole), two of which may be under way
-// (kernels/products/product_wgmma.h); of fewer where shared memory (227 KB where there is wgmma, less what barriers and
-// alignment take) does not hold as much beside the stages, as cuBLAS's 320 x 128 tiles.
-enum { PIECE_COLUMNS = 32, SMALL_PIECE_COLUMNS = 16, PIECE_BUFFERS = 2, MAX_SHARED_BYTES = (227 - 2) * 1024 };
+// (kernels/products/product_wgmma.h); of fewer where shared memory, less what barriers and alignment take, does not
+// hold as much beside the stages, as cuBLAS's 320 x 128 tiles.
+enum { PIECE_COLUMNS = 32, SMALL_PIECE_COLUMNS = 16, PIECE_BUFFERS = 2, BESIDE_RINGS_BYTES = 2 * 1024 };
 enum { GROUP_COLUMNS = 16, VECTOR_BYTES = 16, MMA_K_BYTES = 32 };
 
 ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
@@ -26,6 +26,7 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
       .num_warps = (int32_t)v[FTL_PARAM_num_warps],
       .dtype = ftl_spec_dtype(spec),
       .sum_dtype = ftl_spec_acc_dtype(spec),
+      .shared_bytes_per_cta = spec->shared_bytes_per_cta,
       .transpose_a = v[FTL_PARAM_transpose_a] != 0,
       .transpose_b = v[FTL_PARAM_transpose_b] != 0,
       .groups_n = v[FTL_PARAM_groups_n] > 1 ? (int32_t)v[FTL_PARAM_groups_n] : 1,
@@ -316,9 +317,10 @@ static void consume_steps(const ftl_block_product *p, int32_t group, const int32
 }
 
 static bool pieces_fit(const ftl_block_product *p, int32_t columns, int32_t num_buffers) {
+  if (p->shared_bytes_per_cta == 0) return true;
   int64_t of_stage = (int64_t)(p->block_m + p->num_b * p->block_n) * p->block_k, of_c = (int64_t)p->block_m * columns;
   int64_t numbers = p->num_stages * of_stage + p->groups_n * num_buffers * of_c;
-  return numbers * ftl_dtype_bytes(p->dtype) <= MAX_SHARED_BYTES;
+  return numbers * ftl_dtype_bytes(p->dtype) + BESIDE_RINGS_BYTES <= p->shared_bytes_per_cta;
 }
 
 // Where a group's tile of C waits to be stored.

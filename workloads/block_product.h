@@ -21,7 +21,8 @@ typedef struct ftl_block_product {
   int64_t tile_strip;  // tiles of the coordinate that advances first; 0: all
   int32_t block_m, block_n, block_k, num_stages, num_warps;  // k and block_k in elements as stored: pairs of int4
   ftl_dtype dtype, sum_dtype;
-  ftl_cluster_shape cluster;  // tiles_m and tiles_n are multiples of its sides: tiles outside of C are empty
+  int64_t shared_bytes_per_cta;  // that the GPU allows; 0: no limit is known
+  ftl_cluster_shape cluster;     // tiles_m and tiles_n are multiples of its sides: tiles outside of C are empty
   bool transpose_a, transpose_b, m_first, persistent, has_producer;
   bool stages_c;  // a tile of C leaves in pieces, through ring_c
   ftl_tile_handout handout;

@@ -63,6 +63,7 @@ static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, ftl_lower_o
   if (status != FTL_OK) return status;
   spec->value[FTL_PARAM_copy] = options.copy;
   spec->value[FTL_PARAM_mma] = options.mma;
+  spec->shared_bytes_per_cta = arch->shared_max_bytes_per_cta;
   if (spec->workload->resolve) spec->workload->resolve(spec, arch);
   status = spec->workload->build(spec, p->tiles, &p->num_launches, error);
   if (status == FTL_OK) status = check_memory(p, arch, error);
