@@ -6,17 +6,15 @@
 #include "base/check.h"
 #include "engine/sampled/l1_tiles.h"
 #include "engine/sampled/lone_sm.h"
+#include "engine/sampled/loop_marks.h"
 #include "engine/totals.h"
 
 enum {
-  KEPT_ITERATIONS = 12,  // of a loop; the second half gives its time
-  KEPT_OUTER = 2,        // of the loop around others; the last gives the times of what is in it
   SEARCHED_CTAS = 4096,  // among which the representative CTA is sought
-  MAX_CTAS_PER_SM = 32,
-  NUM_PHASES = 4,  // runs of CTAs that share an SM, each from another beginning
+  NUM_PHASES = 4,        // runs of CTAs that share an SM, each from another beginning
 };
 
-// A copy of the programs whose loops end after KEPT_ITERATIONS.
+// A copy of the programs whose loops end after FTL_KEPT_ITERATIONS.
 typedef struct cut_program {
   ftl_tile_program tile;
   ftl_warp_program warps;
@@ -52,7 +50,7 @@ static ftl_status cut_loops(cut_program *cut, const ftl_warp_program *program, i
   memcpy(cut->tile.exprs, program->tile->exprs, (size_t)cut->tile.num_exprs * sizeof *cut->tile.exprs);
   memcpy(cut->warps.loops, program->loops, (size_t)program->num_loops * sizeof *cut->warps.loops);
   for (int32_t i = 0; i < program->num_loops; i++)
-    cut_loop(cut, &cut->warps.loops[i], i == outer_loop ? KEPT_OUTER : KEPT_ITERATIONS);
+    cut_loop(cut, &cut->warps.loops[i], i == outer_loop ? FTL_KEPT_OUTER : FTL_KEPT_ITERATIONS);
   cut->tile.persistent = false;
   return FTL_OK;
 }
@@ -76,174 +74,6 @@ static int64_t find_representative(const ftl_segments *segments, const ftl_warp_
   return best;
 }
 
-// A CTA's iterations of the loop around others. What it does in it is marked in its last one alone.
-typedef struct outer_marks {
-  int32_t count;
-  int64_t cycle[KEPT_OUTER];                   // in which each ended
-  int32_t first_count[FTL_MAX_SEGMENT_LOOPS];  // iterations that the loops in it had in its first
-} outer_marks;
-
-// Cycles in which warp 0 of the leading role ended each iteration, per slot and loop.
-typedef struct loop_marks {
-  const ftl_warp_program *program;
-  const ftl_segments *segments;
-  int32_t warp;  // the observed warp's index in the CTA
-  // Of a persistent CTA one tile is observed: from when the warp ended the tile before to when it ended this one.
-  int64_t tile, tile_before;  // -1: no such restriction
-  int64_t tile_start, tile_end;
-  int32_t count[MAX_CTAS_PER_SM][FTL_MAX_SEGMENT_LOOPS];
-  int64_t cycle[MAX_CTAS_PER_SM][FTL_MAX_SEGMENT_LOOPS][KEPT_ITERATIONS];
-  outer_marks outer[MAX_CTAS_PER_SM];
-} loop_marks;
-
-static bool is_within(const ftl_warp_loop *loop, ptrdiff_t pc) { return pc > loop->begin && pc < loop->end; }
-
-// An iteration of the outer loop has ended. Unless it was the last that is kept, its marks give way to the next one's.
-static void mark_outer(loop_marks *marks, int32_t slot, int64_t cycle) {
-  const ftl_outer_loop *outer = &marks->segments->outer;
-  outer_marks *o = &marks->outer[slot];
-  bool first = o->count == 0;
-  FTL_CHECK(o->count < KEPT_OUTER, "loop %d runs longer than it was cut to", (int)outer->loop);
-  o->cycle[o->count++] = cycle;
-  for (int32_t k = outer->first / 2; first && k < outer->last / 2; k++) o->first_count[k] = marks->count[slot][k];
-}
-
-// The first iteration of a loop in a further iteration of the outer one.
-static void forget_earlier(loop_marks *marks, int32_t slot, int32_t k) {
-  const ftl_outer_loop *outer = &marks->segments->outer;
-  const outer_marks *o = &marks->outer[slot];
-  if (outer->loop < 0 || k < outer->first / 2 || k >= outer->last / 2 || o->count == 0) return;
-  int32_t count = marks->count[slot][k];
-  if (count > 0 && marks->cycle[slot][k][count - 1] <= o->cycle[o->count - 1]) marks->count[slot][k] = 0;
-}
-
-static void mark_iteration(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
-                           const ftl_warp_inst *inst) {
-  loop_marks *marks = context;
-  if (warp != marks->warp) return;
-  if (inst->opcode == FTL_OP_EXIT && cta == marks->tile_before) marks->tile_start = cycle;
-  if (inst->opcode == FTL_OP_EXIT && cta == marks->tile) marks->tile_end = cycle;
-  if (!(inst->flags & FTL_INST_LOOP_BRANCH) || (marks->tile >= 0 && cta != marks->tile)) return;
-  const ftl_warp_role *role = &marks->program->roles[marks->segments->leading_role];
-  ptrdiff_t pc = inst - marks->program->insts - role->first_inst;
-  for (int32_t k = 0; k < marks->segments->num_loops; k++) {
-    if (marks->segments->loops[k] < 0 || !is_within(&marks->program->loops[marks->segments->loops[k]], pc)) continue;
-    forget_earlier(marks, slot, k);
-    int32_t *count = &marks->count[slot][k];
-    FTL_CHECK(*count < KEPT_ITERATIONS, "loop %d runs longer than it was cut to", (int)k);
-    marks->cycle[slot][k][(*count)++] = cycle;
-    return;
-  }
-  int32_t outer = marks->segments->outer.loop;
-  if (outer >= 0 && is_within(&marks->program->loops[outer], pc)) mark_outer(marks, slot, cycle);
-}
-
-static int64_t last_mark(const loop_marks *marks, int32_t slot, int32_t k) {
-  return marks->cycle[slot][k][marks->count[slot][k] - 1];
-}
-
-// Iterations of loop k, in 1/FTL_STEP_UNIT, that a slot has ended by `cycle`, those under way by their share.
-static int64_t iterations_by(const loop_marks *marks, int32_t slot, int32_t k, int64_t cycle) {
-  const int64_t *mark = marks->cycle[slot][k];
-  int32_t count = marks->count[slot][k], i = 0;
-  while (i < count && mark[i] <= cycle) i++;
-  if (i == 0 || i == count) return (int64_t)i * FTL_STEP_UNIT;
-  return (int64_t)i * FTL_STEP_UNIT + (cycle - mark[i - 1]) * FTL_STEP_UNIT / (mark[i] - mark[i - 1]);
-}
-
-// The time of one iteration while all CTAs run the loop: their number over the rate at which they end iterations
-// together. Schedulers that favour a warp let CTAs advance unequally, so one CTA's own pace says little. 0 where they
-// do not run it together for at least two iterations each on average.
-static int64_t common_iteration_time(const loop_marks *marks, int32_t k, int32_t num_ctas) {
-  int64_t from = 0, until = INT64_MAX, iterations = 0;
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    if (marks->count[slot][k] < 4) return 0;
-    if (marks->cycle[slot][k][0] > from) from = marks->cycle[slot][k][0];
-    if (last_mark(marks, slot, k) < until) until = last_mark(marks, slot, k);
-  }
-  if (until <= from) return 0;
-  for (int32_t slot = 0; slot < num_ctas; slot++)
-    iterations += iterations_by(marks, slot, k, until) - iterations_by(marks, slot, k, from);
-  if (iterations < 2 * num_ctas * FTL_STEP_UNIT) return 0;
-  return (until - from) * FTL_STEP_UNIT * FTL_STEP_UNIT * num_ctas / iterations;
-}
-
-// The mean over the CTAs of each one's own pace in the second half of its iterations.
-static int64_t own_iteration_time(const loop_marks *marks, int32_t k, int32_t num_ctas, const int64_t *before) {
-  int64_t sum = 0, num = 0;
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    int32_t count = marks->count[slot][k], from = count > 2 ? count / 2 - 1 : 0;
-    const int64_t *cycle = marks->cycle[slot][k];
-    if (count == 0) continue;
-    sum += count > 1 ? (cycle[count - 1] - cycle[from]) * FTL_STEP_UNIT / (count - 1 - from)
-                     : (cycle[0] - before[slot]) * FTL_STEP_UNIT;
-    num++;
-  }
-  return num > 0 ? sum / num : 0;
-}
-
-// When each slot ended what comes before the code that is looked at.
-typedef struct slot_cycles {
-  int64_t at[MAX_CTAS_PER_SM];
-} slot_cycles;
-
-// What a loop took beyond its periodic iterations belongs to the code before it. A loop that ran once cannot be told
-// from that code: all of it is the iteration.
-static void fill_loop(const loop_marks *marks, int32_t num_ctas, int32_t k, slot_cycles *before, int64_t *time) {
-  int64_t iteration = common_iteration_time(marks, k, num_ctas), sum_around = 0;
-  if (iteration == 0) iteration = own_iteration_time(marks, k, num_ctas, before->at);
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    if (marks->count[slot][k] == 0) continue;
-    sum_around += (last_mark(marks, slot, k) - before->at[slot]) * FTL_STEP_UNIT - iteration * marks->count[slot][k];
-    before->at[slot] = last_mark(marks, slot, k);
-  }
-  time[2 * k + 1] = iteration;
-  time[2 * k] = sum_around > 0 ? sum_around / num_ctas : 0;
-}
-
-// The code in the outer loop, from its last iteration. The code before it is what is left of the time until its first
-// iteration ended, had that been like the last but for the number of iterations in it.
-static void fill_outer(const loop_marks *marks, int32_t num_ctas, slot_cycles *before, int64_t *time) {
-  const ftl_outer_loop *outer = &marks->segments->outer;
-  slot_cycles at = *before;
-  int64_t sum_last = 0, sum_before = 0;
-  for (int32_t slot = 0; slot < num_ctas; slot++)
-    if (marks->outer[slot].count > 1) at.at[slot] = marks->outer[slot].cycle[marks->outer[slot].count - 2];
-  slot_cycles begin = at;
-  for (int32_t k = outer->first / 2; k < outer->last / 2; k++) fill_loop(marks, num_ctas, k, &at, time);
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    const outer_marks *o = &marks->outer[slot];
-    if (o->count == 0) continue;
-    int64_t end = o->cycle[o->count - 1], as_last = (end - begin.at[slot]) * FTL_STEP_UNIT;
-    sum_last += end - at.at[slot];
-    for (int32_t k = outer->first / 2; k < outer->last / 2; k++)
-      as_last += (o->first_count[k] - marks->count[slot][k]) * time[2 * k + 1];
-    if (o->count > 1) sum_before += (o->cycle[0] - before->at[slot]) * FTL_STEP_UNIT - as_last;
-    before->at[slot] = end;
-  }
-  time[outer->last] = sum_last * FTL_STEP_UNIT / num_ctas;
-  time[outer->first - 2] = sum_before > 0 ? sum_before / num_ctas : 0;
-}
-
-static void fill_times(const loop_marks *marks, int32_t num_ctas, const int64_t *starts, const int64_t *ends,
-                       int64_t *time) {
-  const ftl_segments *segments = marks->segments;
-  int32_t num_loops = segments->num_loops;
-  slot_cycles before;
-  int64_t sum_end = 0;
-  memcpy(before.at, starts, (size_t)num_ctas * sizeof *starts);
-  for (int32_t k = 0; k < num_loops; k++) {
-    if (segments->outer.loop >= 0 && 2 * k + 2 == segments->outer.first) {
-      fill_outer(marks, num_ctas, &before, time);
-      k = segments->outer.last / 2;  // the loop that never runs behind it
-    } else {
-      fill_loop(marks, num_ctas, k, &before, time);
-    }
-  }
-  for (int32_t slot = 0; slot < num_ctas; slot++) sum_end += ends[slot] - before.at[slot];
-  time[2 * num_loops] = sum_end * FTL_STEP_UNIT / num_ctas;
-}
-
 struct ftl_step_measurement {
   const ftl_launch *launch;
   const ftl_segments *segments;
@@ -252,8 +82,8 @@ struct ftl_step_measurement {
   int64_t distance;  // between a persistent CTA's tiles, where its later ones are measured; else 0
 };
 
-static loop_marks *marks_create(const ftl_step_measurement *m, int64_t tile_before, int64_t tile) {
-  loop_marks *marks = calloc(1, sizeof *marks);
+static ftl_loop_marks *marks_create(const ftl_step_measurement *m, int64_t tile_before, int64_t tile) {
+  ftl_loop_marks *marks = calloc(1, sizeof *marks);
   if (!marks) return NULL;
   marks->program = &m->cut.warps;
   marks->segments = m->segments;
@@ -313,16 +143,16 @@ static ftl_arch arch_for(const ftl_step_measurement *m, int32_t num_ctas) {
 
 static ftl_status measure_run(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency, bool is_warm,
                               const int64_t *starts, ftl_step_point *point, ftl_error *error) {
-  loop_marks *marks = marks_create(m, -1, -1);
+  ftl_loop_marks *marks = marks_create(m, -1, -1);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
   ftl_arch arch = arch_for(m, num_ctas);
   ftl_sm_config config = {
       .arch = &arch, .program = &m->cut.warps, .num_slots = num_ctas, .is_warm = is_warm, .bulk = !m->launch->no_bulk};
-  int64_t ctas[MAX_CTAS_PER_SM], ends[MAX_CTAS_PER_SM] = {0};
+  int64_t ctas[FTL_MARKED_CTAS], ends[FTL_MARKED_CTAS] = {0};
   choose_ctas(m, num_ctas, ctas);
-  ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, starts, num_ctas, mark_iteration, marks, ends,
-                                      &point->counters, error);
-  if (status == FTL_OK) fill_times(marks, num_ctas, starts, ends, point->time);
+  ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, starts, num_ctas, ftl_loop_marks_mark, marks,
+                                      ends, &point->counters, error);
+  if (status == FTL_OK) ftl_loop_marks_times(marks, num_ctas, starts, ends, point->time);
   free(marks);
   return status;
 }
@@ -346,7 +176,7 @@ static bool agree(const ftl_step_measurement *m, const ftl_step_point *a, const 
 // first two agree the CTAs have found their order by themselves, and the others are not run.
 static ftl_status measure_shared(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency,
                                  const ftl_step_point *alone, ftl_step_point *point, ftl_error *error) {
-  int64_t iteration = longest_iteration(m, alone), starts[MAX_CTAS_PER_SM];
+  int64_t iteration = longest_iteration(m, alone), starts[FTL_MARKED_CTAS];
   int32_t wanted = iteration > 0 ? NUM_PHASES : 1, num_runs = 0;
   ftl_step_point first = {0};
   while (num_runs < wanted) {
@@ -386,7 +216,7 @@ static int64_t find_distance(const ftl_step_measurement *m) {
 // begins.
 static ftl_status measure_later(ftl_step_measurement *m, int64_t latency, ftl_step_point *point, ftl_error *error) {
   int64_t first = m->representative - 2 * m->distance, start = 0, end = 0, num_ctas = m->cut.tile.num_ctas;
-  loop_marks *marks = marks_create(m, first, first + m->distance);
+  ftl_loop_marks *marks = marks_create(m, first, first + m->distance);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
   m->cut.tile.num_ctas = m->representative + 1;
   ftl_sm_config config = {.arch = m->launch->arch,
@@ -396,11 +226,11 @@ static ftl_status measure_later(ftl_step_measurement *m, int64_t latency, ftl_st
                           .is_warm = true,
                           .bulk = !m->launch->no_bulk};
   ftl_sm_counters counters;
-  ftl_status status =
-      ftl_lone_sm_run(&config, m->sm_khz, latency, &first, &start, 1, mark_iteration, marks, &end, &counters, error);
+  ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, &first, &start, 1, ftl_loop_marks_mark, marks, &end,
+                                      &counters, error);
   m->cut.tile.num_ctas = num_ctas;
   if (status == FTL_OK) {
-    fill_times(marks, 1, &marks->tile_start, &marks->tile_end, point->later);
+    ftl_loop_marks_times(marks, 1, &marks->tile_start, &marks->tile_end, point->later);
     point->counters = counters;
   }
   free(marks);

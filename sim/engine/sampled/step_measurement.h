@@ -5,8 +5,6 @@
 #include "engine/launch.h"
 #include "engine/sampled/segments.h"
 
-enum { FTL_STEP_UNIT = 16 };  // times are in 1/16 SM cycle
-
 typedef struct ftl_step_point {
   int64_t time[FTL_MAX_SEGMENTS];   // of one iteration (loops) or of the whole segment (straight code)
   int64_t later[FTL_MAX_SEGMENTS];  // the same for tiles after a persistent CTA's first, whose copies began before
