@@ -1,4 +1,4 @@
-// What interpreter.c (memory) and interpreter_math.c (register tiles) share.
+// What interpreter.c (the walk), interpreter_op.c (memory) and interpreter_math.c (register tiles) share.
 #ifndef FTL_TILE_INTERPRETER_INTERNAL_H
 #define FTL_TILE_INTERPRETER_INTERNAL_H
 
@@ -46,6 +46,7 @@ static inline int32_t ftl_num_groups_of(const ftl_interpreter *in, int32_t value
 
 static inline int32_t ftl_lane_of_column(int32_t column) { return column / 2 % FTL_NUM_LANES; }
 
+FTL_MUST_USE ftl_status ftl_interpret_op(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error);
 FTL_MUST_USE ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error);
 
 static inline bool ftl_lanes_agree(const float *lanes) {
