@@ -56,7 +56,7 @@ static int64_t allowed_khz(const ftl_pipeline *pipeline, int from, int to) {
   for (int i = from; i < to; i++) {
     const ftl_pipeline_launch *one = &pipeline->launches[i];
     ftl_sm_counters_add(&sum.sm, &one->totals.sm);
-    sum.cycles += one->totals.cycles;
+    sum.cycles += ftl_probe_cycles(one);
     sum.memory.l2_sectors_from_sms += one->totals.memory.l2_sectors_from_sms;
     sum.memory.dram_read_bytes += one->totals.memory.dram_read_bytes;
     sum.memory.dram_write_bytes += one->totals.memory.dram_write_bytes;

@@ -5,9 +5,21 @@
 enum {
   PROBE_WAVES = 3,
   LEAST_WAVES = 2 * PROBE_WAVES,
+  UNEVEN_TILES = 32,
   LEAST_STEPS = 1 << 17,  // of a walk in single iterations that is worth another before it
   LEAST_GAIN = 4,         // times as often as the probe it asks for tiles
 };
+
+// Of CTAs that differ in length the first waves are not like the others, and end with most SMs idle: a whole period is
+// probed, or so many tiles of each persistent CTA that all have done about as much.
+static int64_t probed_ctas(const ftl_pipeline_launch *whole, int64_t wave) {
+  const ftl_walk_plan *plan = &whole->plan;
+  int64_t all = whole->launch.tile->num_ctas, part = PROBE_WAVES * wave;
+  if (all < LEAST_WAVES * wave) return all;
+  if (!plan->is_even && plan->period > part) part = plan->period;
+  if (!plan->is_even && plan->stride > 0) part = UNEVEN_TILES * plan->stride;
+  return part < all ? part : all;
+}
 
 bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_pipeline_launch *part) {
   const ftl_launch *launch = &whole->launch;
@@ -15,10 +27,11 @@ bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_
   wave = wave / launch->tile->cluster_ctas * launch->tile->cluster_ctas;
   if (wave == 0 || (whole->plan.group == 1 && whole->plan.steps < LEAST_STEPS)) return false;
   probe->tile = *launch->tile;
-  if (launch->tile->num_ctas >= LEAST_WAVES * wave) probe->tile.num_ctas = PROBE_WAVES * wave;
+  probe->tile.num_ctas = probed_ctas(whole, wave);
   probe->warps = *launch->warps;
   probe->warps.tile = &probe->tile;
   *part = (ftl_pipeline_launch){.launch = *launch};
+  if (probe->tile.num_ctas == whole->plan.period && !whole->plan.is_even) part->whole_ctas = launch->tile->num_ctas;
   part->launch.tile = &probe->tile;
   part->launch.warps = &probe->warps;
   part->launch.is_probe = true;
@@ -26,4 +39,10 @@ bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_
     return false;
   part->work = ftl_static_work_of(&probe->warps, ftl_launch_num_ctas(&part->launch));
   return true;
+}
+
+int64_t ftl_probe_cycles(const ftl_pipeline_launch *one) {
+  if (one->whole_ctas == 0) return one->totals.cycles;
+  int64_t busy = one->totals.sm.active_cycles / one->launch.arch->chip_num_sms;
+  return busy + (one->totals.cycles - busy) * one->launch.tile->num_ctas / one->whole_ctas;
 }

@@ -19,22 +19,29 @@ enum {
   PROBE_L2_SHARE = 16,
   PROBE_GROUPS = 4,  // of its longest loop
   LOOKED_AT_CTAS = 1 << 16,
+  EVEN_PERMILLE = 50,  // by which CTAs that do alike iterate more often than their mean
 };
 
 typedef struct walk_size {
   int64_t straight, iterations;  // segments of straight code, iterations of loops
   int64_t longest;               // trips of a loop
+  bool is_even;
 } walk_size;
 
 static walk_size size_of(const ftl_launch *launch, const ftl_segments *segments, int64_t num_ctas) {
   walk_size size = {0};
+  int64_t most = 0;  // iterations of a CTA
   int64_t stride = (num_ctas + LOOKED_AT_CTAS - 1) / LOOKED_AT_CTAS, looked_at = 0, first;
-  for (int64_t cta = 0; cta < num_ctas; cta += stride, looked_at++)
+  for (int64_t cta = 0; cta < num_ctas; cta += stride, looked_at++) {
+    int64_t before = size.iterations;
     for (int32_t k = 0; k < segments->num_loops; k++) {
       int64_t trips = ftl_segments_trips(segments, launch->warps, k, cta, &first);
       size.iterations += trips * ftl_segments_visits(segments, launch->warps, 2 * k + 1, cta);
       if (trips > size.longest) size.longest = trips;
     }
+    if (size.iterations - before > most) most = size.iterations - before;
+  }
+  size.is_even = 1000 * most * looked_at <= (1000 + EVEN_PERMILLE) * size.iterations;
   if (looked_at > 0) size.iterations = (int64_t)((double)size.iterations * (double)num_ctas / (double)looked_at);
   size.straight = num_ctas * (segments->num_loops + 1);
   return size;
@@ -119,6 +126,7 @@ ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *s
   if (plan.period > 0 && walked / plan.period > LEAST_PERIODS) walked = LEAST_PERIODS * plan.period;
   walk_size size = size_of(launch, segments, walked);
   plan.group = choose_group(launch, segments, size, plan.is_stream);
+  plan.is_even = size.is_even;
   plan.steps = size.straight + size.iterations / plan.group;
   plan.asks = has_pages(segments) ? size.straight + size.iterations : plan.steps;
   return plan;

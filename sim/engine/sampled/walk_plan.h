@@ -17,6 +17,7 @@ typedef struct ftl_walk_plan {
   int64_t steps;   // about so many events are walked
   int64_t asks;    // and so many times they ask for the tiles of an access
   bool is_stream;  // no two CTAs of a period read the same
+  bool is_even;    // no CTA iterates much more often than the mean
   // Added by ftl_sampled_try_plan:
   int64_t tile_lines;   // of its smallest tile, of which the sample of L2 holds some
   int64_t moved_bytes;  // by all CTAs, to and from L1

@@ -76,3 +76,33 @@ Test(unit_engine_probe, a_launch_whose_tiles_lie_in_pages_has_no_probe_as_long_a
   cr_expect_not(ftl_probe_try_init(&probe, &whole, &part));
   release_lowered(&l);
 }
+
+// A causal head of 128 tiles takes 1 to 128 tiles of keys; three waves of two CTAs on each of 132 SMs are 792 CTAs,
+// which 7 heads hold. The first three waves alone would end with most SMs idle.
+Test(unit_engine_probe, of_ctas_that_differ_in_length_a_whole_period_is_probed) {
+  lowered l = lower_flash2("h200", SHAPE "seqlen=16384 causal=true");
+  ftl_pipeline_launch whole = launch_of(&l), part;
+  ftl_probe probe;
+  cr_assert(ftl_sampled_try_plan(&whole.launch, &whole.plan));
+  cr_assert_not(whole.plan.is_even);
+  cr_assert(ftl_probe_try_init(&probe, &whole, &part));
+  cr_expect_eq(part.launch.tile->num_ctas, 7 * 128);
+  // 896 of 2048 CTAs: 9000 cycles in which all SMs have work, and that share of the 1000 after them.
+  part.totals = (ftl_totals){.cycles = 10000, .sm = {.active_cycles = 132 * 9000}};
+  cr_expect_eq(ftl_probe_cycles(&part), 9000 + 1000 * 896 / 2048);
+  release_lowered(&l);
+}
+
+// One CTA on each SM. With three tiles each, some have three long ones.
+Test(unit_engine_probe, of_persistent_ctas_whose_tiles_differ_each_takes_32) {
+  lowered l =
+      lower_flash2("h200", "flash3_fwd heads=64 seqlen=16384 head_dim=128 block_n=128 persistent=true causal=true");
+  ftl_pipeline_launch whole = launch_of(&l), part;
+  ftl_probe probe;
+  cr_assert(ftl_sampled_try_plan(&whole.launch, &whole.plan));
+  cr_assert(ftl_probe_try_init(&probe, &whole, &part));
+  cr_expect_eq(part.launch.tile->num_ctas, 32 * whole.plan.stride);
+  part.totals = (ftl_totals){.cycles = 10000, .sm = {.active_cycles = 132 * 9000}};
+  cr_expect_eq(ftl_probe_cycles(&part), 10000, "their launch ends as raggedly");
+  release_lowered(&l);
+}
