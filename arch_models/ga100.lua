@@ -177,6 +177,7 @@ return die "ga100" {
     request_cycles = guess(66, near_hit),
     reply_cycles = guess(66, near_hit),
     far_cycles = measured(48, "derived: far hit about 300 cycles, by algebra on the plateaus of gpu-benches and 311 from one-slice bandwidths (Jin 2024): two crossings of 48"),
+    far_gpcs = guess(0x70, "the last three of seven; which GPCs share a side was not measured"),
     sm_read_bytes_per_cycle = guess(64, "two sectors a cycle; what single-SM bandwidth tests reach from memory"),
     sm_write_bytes_per_cycle = guess(32, "one sector a cycle"),
     gpc_read_bytes_per_cycle = guess(640, "above the 3850 B/cycle over 7 GPCs that gpu-benches reads from L2"),

@@ -175,6 +175,7 @@ return die "ga102" {
     request_cycles = guess(80, near_hit),
     reply_cycles = guess(80, near_hit),
     far_cycles = measured(0, "caps-tum/mt4g: one L2 partition"),
+    far_gpcs = measured(0, "caps-tum/mt4g: one L2 partition"),
     sm_read_bytes_per_cycle = guess(64, "two sectors a cycle; what single-SM bandwidth tests reach from memory"),
     sm_write_bytes_per_cycle = guess(32, "one sector a cycle"),
     gpc_read_bytes_per_cycle = guess(384, "above the 1435 B/cycle over 7 GPCs that gpu-benches reads from L2"),

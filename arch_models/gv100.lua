@@ -176,6 +176,7 @@ return die "gv100" {
     request_cycles = guess(64, benches .. ": near L2 hit 212 cycles, split 64 + 84 + 64 by guess"),
     reply_cycles = guess(64, benches .. ": near L2 hit 212 cycles, split 64 + 84 + 64 by guess"),
     far_cycles = measured(0, mt4g .. ": one L2 partition"),
+    far_gpcs = measured(0, mt4g .. ": one L2 partition"),
     sm_read_bytes_per_cycle = guess(64, "two sectors a cycle; what single-SM bandwidth tests reach from memory"),
     sm_write_bytes_per_cycle = guess(32, "one sector a cycle"),
     gpc_read_bytes_per_cycle = guess(384, "above the 1775 B/cycle over 6 GPCs that gpu-benches reads from L2"),

@@ -176,6 +176,7 @@ return die "tu102" {
     request_cycles = guess(72, rtx2070 .. ": L2 hit 236 cycles, split 72 + 92 + 72 by guess"),
     reply_cycles = guess(72, rtx2070 .. ": L2 hit 236 cycles, split 72 + 92 + 72 by guess"),
     far_cycles = measured(0, mt4g .. ": one L2 partition"),
+    far_gpcs = measured(0, mt4g .. ": one L2 partition"),
     sm_read_bytes_per_cycle = guess(64, "two sectors a cycle; what single-SM bandwidth tests reach from memory"),
     sm_write_bytes_per_cycle = guess(32, "one sector a cycle"),
     gpc_read_bytes_per_cycle = guess(384, "as GV100"),

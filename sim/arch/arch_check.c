@@ -33,6 +33,7 @@ RULE_FUNCTION(l2_granule, a->l2_side_hash_granule_bytes % a->l1_line_bytes == 0)
 RULE_FUNCTION(l2_fill, a->l2_fill_sectors != 3)
 RULE_FUNCTION(l2_persisting, a->l2_persisting_max_bytes <= a->l2_size_bytes)
 RULE_FUNCTION(far, a->l2_num_sides == 1 || (a->noc_far_bytes_per_cycle > 0 && a->noc_far_cycles > 0))
+RULE_FUNCTION(far_gpcs, (a->l2_num_sides > 1) == (a->noc_far_gpcs > 0) && a->noc_far_gpcs < (1 << a->chip_num_gpcs) - 1)
 RULE_FUNCTION(ldmatrix, (a->sm_has_ldmatrix != 0) == (a->tensor_mma_m > 8))
 RULE_FUNCTION(tma, !a->sm_has_tma || (a->tma_lines_per_cycle_milli > 0 && a->tma_max_pending_lines > 0))
 RULE_FUNCTION(clusters, (a->sm_has_tma != 0) == (a->tma_peer_latency_cycles > 0))
@@ -66,6 +67,7 @@ static const rule rules[] = {
     {l2_fill, "l2.fill_sectors", "must be 1, 2 or 4"},
     {l2_persisting, "l2.persisting_max_bytes", "must be at most l2.size_bytes"},
     {far, "l2.num_sides", "= 2 needs noc.far_cycles and noc.far_bytes_per_cycle above 0"},
+    {far_gpcs, "noc.far_gpcs", "must be some of the GPCs, not all, where l2.num_sides is 2, and 0 elsewhere"},
     {ldmatrix, "sm.has_ldmatrix",
      "must be 0 with the quad pairs of tensor.mma_m = 8, and 1 elsewhere: no other is lowered"},
     {tma, "sm.has_tma", "= 1 needs tma.lines_per_cycle_milli and tma.max_pending_lines above 0"},

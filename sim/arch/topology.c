@@ -20,5 +20,5 @@ int32_t ftl_arch_sms_for_clusters(const ftl_arch *arch, int32_t gpc, int32_t clu
 }
 
 int32_t ftl_arch_side_of_sm(const ftl_arch *arch, int32_t sm) {
-  return (int32_t)(ftl_arch_gpc_of_sm(arch, sm) * arch->l2_num_sides / arch->chip_num_gpcs);
+  return (int32_t)(arch->noc_far_gpcs >> ftl_arch_gpc_of_sm(arch, sm) & 1);
 }

@@ -36,6 +36,7 @@ Test(timing_memory_sharing, readers_of_both_sides_share_one_dram_read) {
 static ftl_arch coalescing_arch(void) {
   ftl_arch arch = small_arch();
   arch.l2_num_sides = 1;
+  arch.noc_far_gpcs = 0;
   arch.chip_num_gpcs = 1;
   arch.l2_coalescer_merges = 3;
   arch.l2_coalescer_window_cycles = 4;
@@ -177,6 +178,7 @@ Test(timing_memory_sharing, the_link_between_the_sides_limits_far_reads) {
 Test(timing_memory_sharing, dirty_lines_reach_dram_only_when_they_are_evicted) {
   ftl_arch arch = small_arch();
   arch.l2_num_sides = 1;
+  arch.noc_far_gpcs = 0;
   ftl_memory *memory = create_memory(&arch, GHZ);
   static ftl_mem_request requests[8192];
   static int64_t replies[8192];

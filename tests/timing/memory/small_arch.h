@@ -25,6 +25,7 @@ static inline ftl_arch small_arch(void) {
   arch.noc_sm_write_bytes_per_cycle = 32;
   arch.noc_gpc_read_bytes_per_cycle = 1024;
   arch.noc_far_bytes_per_cycle = 256;
+  arch.noc_far_gpcs = 2;
   arch.l2_size_bytes = 256 * 1024;
   arch.l2_num_sides = 2;
   arch.l2_num_slices = 4;

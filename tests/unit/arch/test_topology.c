@@ -4,10 +4,10 @@
 #include "arch/topology.h"
 
 static ftl_arch h200_arch(void) {
-  return (ftl_arch){.chip_num_sms = 132, .chip_num_gpcs = 8, .chip_sms_per_tpc = 2, .l2_num_sides = 2};
+  return (ftl_arch){.chip_num_sms = 132, .chip_num_gpcs = 8, .chip_sms_per_tpc = 2, .noc_far_gpcs = 0x8E};
 }
 
-Test(unit_arch_topology, tpcs_are_dealt_to_gpcs_and_gpcs_split_over_the_sides) {
+Test(unit_arch_topology, tpcs_are_dealt_to_gpcs_and_gpcs_lie_on_the_side_that_the_mask_says) {
   ftl_arch arch = h200_arch();
   int sms_of_gpc[8] = {0}, sms_of_side[2] = {0};
   for (int sm = 0; sm < 132; sm++) {
@@ -15,14 +15,17 @@ Test(unit_arch_topology, tpcs_are_dealt_to_gpcs_and_gpcs_split_over_the_sides) {
     sms_of_side[ftl_arch_side_of_sm(&arch, sm)]++;
     cr_expect_eq(ftl_arch_gpc_of_sm(&arch, sm), ftl_arch_gpc_of_sm(&arch, sm ^ 1), "the SMs of a TPC stay together");
   }
-  // 66 TPCs over 8 GPCs: two GPCs of 9, six of 8; those of 9 are GPCs 0 and 1, on side 0.
+  // 66 TPCs over 8 GPCs: two GPCs of 9, six of 8; those of 9 are GPCs 0 and 1, one on each side.
   for (int gpc = 0; gpc < 8; gpc++) {
     cr_expect_eq(sms_of_gpc[gpc], gpc < 2 ? 18 : 16);
     cr_expect_eq(sms_of_gpc[gpc], ftl_arch_sms_of_gpc(&arch, gpc));
   }
-  cr_expect_eq(sms_of_side[0], 68);
-  cr_expect_eq(sms_of_side[1], 64);
-  arch.l2_num_sides = 1;
+  cr_expect_eq(sms_of_side[0], 66);
+  cr_expect_eq(sms_of_side[1], 66);
+  // kernels/measurements/micro_fill_sides.csv: the first SM of each GPC.
+  static const int side_of_gpc[8] = {0, 1, 1, 1, 0, 0, 0, 1};
+  for (int gpc = 0; gpc < 8; gpc++) cr_expect_eq(ftl_arch_side_of_sm(&arch, 2 * gpc), side_of_gpc[gpc]);
+  arch.noc_far_gpcs = 0;
   for (int sm = 0; sm < 132; sm++) cr_expect_eq(ftl_arch_side_of_sm(&arch, sm), 0);
 }
 
