@@ -9,6 +9,9 @@ enum {
   LEAN_ADDRESS_ADDS = 2,
   PLACE_INSTS = 2,
   SHARED_OFFSET_ADDS = 2,
+  BLOCK_EXTENT_INSTS = 2,
+  BLOCK_ROW_ADDS = 2,
+  BLOCK_ROW_LOGIC = 3,
   PAGE_TOKEN_INSTS = 6,
   PAGE_STRIDE_INSTS = 9,
   TILE_ADDS = 3,
@@ -76,11 +79,28 @@ static int32_t paged_address(ftl_select *s, const ftl_tile_op *op, int32_t group
   return address;
 }
 
+// Plain code of attention copies a tile that may end inside it by one of two blocks, one that compares rows and one
+// that does not, and either finds the places of all row groups but the first anew: the number of its chunk, its row
+// (SHF) and three LOP3 for the swizzle. Source: SASS of kernels/attention/flash2_mma.h with `ragged` (sm_90a, 64 x 64
+// tiles at head_dim 128: ten instructions a row group for five). The block of whole tiles is the one that stands here:
+// a CTA runs the other for its last tile alone.
+static bool is_copied_by_blocks(const ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan) {
+  return s->plain_code && s->copy == FTL_COPY_CP_ASYNC && plan->num_groups * plan->num_blocks > 1 &&
+         ftl_select_is_ragged(s, &op->ref) && ftl_select_pages_of(s, &op->ref) == NONE && s->role->num_groups == 1 &&
+         !ftl_select_recomputes_places(s, op->ring);
+}
+
+static void find_row_anew(ftl_select *s, int32_t group, int32_t address) {
+  if (group == 0) return;
+  ftl_select_add(s, FTL_OP_IADD, BLOCK_ROW_ADDS, address, address, NONE, NONE);
+  ftl_select_add(s, FTL_OP_LOP, BLOCK_ROW_LOGIC, address, address, NONE, NONE);
+}
+
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
 // code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
 // Column blocks are immediates. Rows beyond the tensor are predicated off. Where places are computed anew, ptxas has
 // two sets of registers for all addresses, and writes a copy's over that of the last but one once that has been read.
-static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, int32_t *predicate) {
+static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, bool by_blocks, int32_t *predicate) {
   if (s->plain_code && ftl_select_pages_of(s, &op->ref) != NONE && group < FTL_SELECT_MAX_HELD)
     return paged_address(s, op, group, predicate);
   int32_t base = page_address(s, &op->ref);
@@ -92,7 +112,9 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group
   if (plain && is_shared) ftl_select_add(s, FTL_OP_IADD, SHARED_OFFSET_ADDS, address, address, NONE, NONE);
   if (plain) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   *predicate = NONE;
-  if (ftl_select_is_ragged(s, &op->ref)) {
+  if (by_blocks) {
+    find_row_anew(s, group, address);
+  } else if (ftl_select_is_ragged(s, &op->ref)) {
     *predicate = ftl_select_temp(s, 0);
     ftl_select_add(s, FTL_OP_ISETP, 1, *predicate, s->thread, NONE, NONE);
   }
@@ -207,6 +229,21 @@ static void end_guarded_block(ftl_select *s) {
   ftl_select_add(s, FTL_OP_LABEL, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_PINNED;
 }
 
+// The rows that the tensor has left (two instructions), and a branch to the block that compares them.
+static void begin_whole_block(ftl_select *s, int32_t ring) {
+  int32_t rows = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_IADD, BLOCK_EXTENT_INSTS, rows, s->rings[ring].write_index, NONE, NONE);
+  begin_guarded_block(s, ring);
+}
+
+// A branch, which is taken, over that block.
+static void end_whole_block(ftl_select *s) {
+  ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, NONE, NONE, NONE, NONE);
+  branch->inst.flags = FTL_INST_GUARD | FTL_INST_SKIPS;
+  branch->effects = FTL_EFFECT_PINNED;
+  end_guarded_block(s);
+}
+
 void ftl_select_store_held(ftl_select *s, int32_t ring_idx) {
   ftl_select_ring *ring = &s->rings[ring_idx];
   for (int32_t i = 0; i < ring->num_held; i++) {
@@ -233,6 +270,8 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   bool continues = load_beside(s, op, -1), goes_on = load_beside(s, op, 1);
   bool guarded = op->ref.present != FTL_ALWAYS && (continues || goes_on || plan.num_groups * plan.num_blocks > 1);
   if (guarded && !continues) begin_guarded_block(s, op->ring);
+  bool by_blocks = is_copied_by_blocks(s, op, &plan);
+  if (by_blocks) begin_whole_block(s, op->ring);
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
   int32_t pointer = s->tensor_pointer[op->ref.tensor];
@@ -241,7 +280,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   if (!by_registers && !continues) ftl_select_idle(s, NULL_LOADS, 0);
   if (ftl_select_recomputes_places(s, op->ring)) find_places(s, op, &plan);
   for (int32_t group = 0; group < plan.num_groups; group++) {
-    int32_t predicate, address = group_address(s, op, group, &predicate);
+    int32_t predicate, address = group_address(s, op, group, by_blocks, &predicate);
     for (int32_t block = 0; block < plan.num_blocks; block++) {
       ftl_access access = group_access(s, &plan, ref, group, block);
       if (access.bytes == 0) continue;
@@ -251,6 +290,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
         add_cp_async(s, op, &plan, access, group, block, address, predicate);
     }
   }
+  if (by_blocks) end_whole_block(s);
   if (guarded && !goes_on) end_guarded_block(s);
 }
 

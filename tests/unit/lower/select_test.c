@@ -258,6 +258,34 @@ Test(unit_lower_select, plain_code_computes_an_address_for_each_load_and_lean_co
   cr_expect_eq(num_alu(&plain) - num_alu(&lean), 2 * 72 + (2 + 1) * 16);
 }
 
+// nvcc makes two blocks of a copy that may end inside its tile (kernels/attention/flash2_mma.h, `ragged`): a compare of
+// the rows that are left, which takes two more, a branch to one block and one over the other. No row is compared in a
+// whole tile, and the 7 row groups behind the first find their rows anew, by five instructions. Of K and V each.
+Test(unit_lower_select, plain_code_copies_a_tile_that_may_end_inside_by_one_of_two_blocks) {
+  programs p = lowered("h200", SHAPE TILES "num_stages=2 q_operand=shared code=plain");
+  counts whole = count_loop(p.warps, 0);
+  programs_fini(&p);
+  p = lowered("h200", "heads=32 seqlen=4000 " TILES "num_stages=2 q_operand=shared code=plain");
+  counts ragged = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(ragged.insts[FTL_OP_CP_ASYNC], whole.insts[FTL_OP_CP_ASYNC]);
+  cr_expect_eq(ragged.insts[FTL_OP_BRA] - whole.insts[FTL_OP_BRA], 2 * 2);
+  cr_expect_eq(ragged.insts[FTL_OP_ISETP] - whole.insts[FTL_OP_ISETP], 2 * 1);
+  cr_expect_eq(num_alu(&ragged) - num_alu(&whole), 2 * (2 + 7 * 5));
+}
+
+// Lean code predicates each row group's copy instead: 8 compares of K and of V.
+Test(unit_lower_select, lean_code_compares_the_rows_of_a_tile_that_may_end_inside) {
+  programs p = lowered("h200", SHAPE TILES "num_stages=2 q_operand=shared code=lean");
+  counts whole = count_loop(p.warps, 0);
+  programs_fini(&p);
+  p = lowered("h200", "heads=32 seqlen=4000 " TILES "num_stages=2 q_operand=shared code=lean");
+  counts ragged = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(ragged.insts[FTL_OP_BRA], whole.insts[FTL_OP_BRA]);
+  cr_expect_eq(ragged.insts[FTL_OP_ISETP] - whole.insts[FTL_OP_ISETP], 2 * 8);
+}
+
 Test(unit_lower_select, with_one_buffer_the_addresses_of_ldmatrix_stay_in_registers) {
   programs p = lowered("h200", SHAPE TILES "schedule=interleaved code=plain");
   counts c = count_loop(p.warps, 0);
