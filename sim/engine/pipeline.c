@@ -108,18 +108,14 @@ static ftl_status settle_sampled_clock(ftl_pipeline *pipeline, int from, int to,
   return settle_clock(pipeline, from, to, false, search, khz, error);
 }
 
-// A launch that moves less than this share of what the busiest one of its chain does may have tiles that the sample of
-// L2 misses.
-enum { LEAST_SHARE = 8 };
-
-// Chained launches keep the sample of the first, which is to suit those that move most.
+// Chained launches keep the sample of the first, which is to suit those that move a share worth the name.
 static void share_sample(ftl_pipeline *pipeline, int from, int to) {
   int64_t most = 0, smallest = INT64_MAX;
   for (int i = from; i < to; i++)
     if (pipeline->launches[i].plan.moved_bytes > most) most = pipeline->launches[i].plan.moved_bytes;
   for (int i = from; i < to; i++) {
     const ftl_walk_plan *plan = &pipeline->launches[i].plan;
-    if (LEAST_SHARE * plan->moved_bytes >= most && plan->tile_lines < smallest) smallest = plan->tile_lines;
+    if (FTL_SAMPLED_LEAST_SHARE * plan->moved_bytes >= most && plan->tile_lines < smallest) smallest = plan->tile_lines;
   }
   pipeline->launches[from].plan.tile_lines = smallest;
 }

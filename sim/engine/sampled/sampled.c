@@ -25,9 +25,6 @@ static int64_t moved_bytes(const ftl_launch *launch, const ftl_segments *segment
   return trips * ftl_segments_visits(segments, launch->warps, s, middle) * tile_bytes(segments, ref);
 }
 
-// A tile that carries less than this share of what the busiest one does may be missed by the sample now and then.
-enum { LEAST_SHARE = 8 };
-
 typedef struct moved_by_refs {
   int64_t most, all;  // by one reference of that CTA, and by all
 } moved_by_refs;
@@ -71,7 +68,8 @@ static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments 
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
-      if (ref->ref.columns == 1 || LEAST_SHARE * moved_bytes(launch, segments, s, &ref->ref) < most) continue;
+      if (ref->ref.columns == 1 || FTL_SAMPLED_LEAST_SHARE * moved_bytes(launch, segments, s, &ref->ref) < most)
+        continue;
       int64_t bytes = pieces_bytes(segments, ref);
       if (ref->multicast.num_ctas > 1) bytes /= ref->multicast.num_ctas;
       // Of a stream no line is found again by another CTA: a group keeps as many as one of its iterations.

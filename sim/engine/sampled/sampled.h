@@ -6,6 +6,10 @@
 #include "engine/work.h"
 #include "machine/l2/tags.h"
 
+// A tile, or a launch of a chain, that moves less than this share of what the busiest one does may be missed by the
+// sample of L2 now and then.
+enum { FTL_SAMPLED_LEAST_SHARE = 8 };
+
 // False when the program has not the form that sampling knows (loops of tiles, at one place in another loop). The plan
 // is the launch's at any clock; to find where the grid repeats takes long enough to do it once.
 bool ftl_sampled_try_plan(const ftl_launch *launch, ftl_walk_plan *plan);
