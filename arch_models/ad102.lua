@@ -143,6 +143,7 @@ return die "ad102" {
   mio = {
     queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
     lg_queue_entries = guess(11, "as measured on H200 (kernels/measurements/micro_pending_lines.csv)"),
+    lsu_queue_entries = guess(20, "as measured on H200 (kernels/measurements/micro_ldmatrix_queue.csv)"),
     issue_interval_cycles = guess(4, huerta .. ": the address unit takes one in 4 cycles"),
     warp_interval_cycles = guess(4, "as GA100 and GH100"),
     lsu_interval_cycles = guess(2, huerta .. ": one in 2 cycles and SM"),

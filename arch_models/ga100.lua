@@ -145,6 +145,7 @@ return die "ga100" {
   mio = {
     queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
     lg_queue_entries = guess(11, "as measured on H200 (kernels/measurements/micro_pending_lines.csv)"),
+    lsu_queue_entries = guess(20, "as measured on H200 (kernels/measurements/micro_ldmatrix_queue.csv)"),
     issue_interval_cycles = guess(2, "8 load/store lanes a sub-core, twice those of the chips on which Huerta et al. measured 4"),
     warp_interval_cycles = measured(4, "stall counts of ptxas 13.0 in sm_80 code of kernels/attention"),
     lsu_interval_cycles = guess(1, "32 load/store lanes an SM, twice those of the chips on which Huerta et al. measured 2"),

@@ -149,8 +149,9 @@ return die "gh100" {
     barrier_interval_cycles = measured(2, sm .. "bar.sync: 13 + 2 cycles a warp"),
   },
   mio = {
-    queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
+    queue_entries = measured(9, measurements .. "micro_ldmatrix_queue.csv: SHFL and LDSM.x1, a cycle of data each: bursts of all sub-cores are held as by 9 entries, 1.8 cycles off in the mean; 8 entries 3.1; with 8 or 10 those of LDSM.x4 fit with 23 and 16 in the LSU"),
     lg_queue_entries = measured(11, measurements .. "micro_pending_lines.csv: the 68th load of 32 lines is the first that waits; 22 are at L1 (700 lines): 45 in four queues"),
+    lsu_queue_entries = measured(20, measurements .. "micro_ldmatrix_queue.csv: LDS.128 and LDSM.x4, 4 cycles of data each: bursts of all sub-cores are held as by 20 beside those in the sub-cores' queues, 2.8 cycles off in the mean; 18 entries 4.0, 22 entries 4.7, none 40"),
     issue_interval_cycles = measured(2, queues .. "LDS.32_4_warps_of_a_subcore: 96 instructions in 191 cycles; one warp alone issues every 4"),
     warp_interval_cycles = measured(4, queues .. "one warp alone issues every 4; so do the stall counts of ptxas between any two of LDSM, LDS, STS, SHFL, LDGSTS, STG"),
     lsu_interval_cycles = guess(1, "32 load/store lanes an SM, twice those of the chips on which Huerta et al. measured 2"),

@@ -144,6 +144,7 @@ return die "gv100" {
   mio = {
     queue_entries = guess(5, huerta .. ": 4 entries and a latch"),
     lg_queue_entries = guess(11, "as measured on H200 (kernels/measurements/micro_pending_lines.csv)"),
+    lsu_queue_entries = guess(20, "as measured on H200 (kernels/measurements/micro_ldmatrix_queue.csv)"),
     issue_interval_cycles = guess(2, "8 load/store lanes a sub-core, twice those of the chips on which Huerta et al. measured 4"),
     warp_interval_cycles = guess(4, "as GA100 and GH100"),
     lsu_interval_cycles = guess(1, "32 load/store lanes an SM, twice those of the chips on which Huerta et al. measured 2"),

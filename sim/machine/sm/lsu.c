@@ -91,13 +91,14 @@ static void ask_fill(ftl_sm *sm, int32_t load, const ftl_line *line, bool is_loc
 static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
   const sm_op *op = entry->op;
   bool is_cp = op->opcode == FTL_OP_CP_ASYNC;
-  int32_t made = 0, load = take_load(sm, &(sm_load){.warp = entry->warp,
-                                                    .token = op->destination,
-                                                    .data_cycles = op->data_cycles,
-                                                    .group = (uint8_t)entry->group,
-                                                    .is_cp = is_cp,
-                                                    .sets_token = entry->last && !is_cp,
-                                                    .earliest = now + op->latency + op->extra_cycles});
+  int32_t made = 0,
+          load = take_load(sm, &(sm_load){.warp = entry->warp,
+                                          .token = op->destination,
+                                          .data_cycles = op->data_cycles,
+                                          .group = (uint8_t)entry->group,
+                                          .is_cp = is_cp,
+                                          .sets_token = entry->last && !is_cp,
+                                          .earliest = sm_data_start(sm, now) + op->latency + op->extra_cycles});
   for (int32_t i = 0; i < count; i++) {
     uint8_t sectors = lines[i].sectors;
     sm->counters.l1_load_sectors += sm_num_sectors(sectors);

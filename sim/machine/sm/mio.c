@@ -2,13 +2,14 @@
 //
 // A sub-core has a queue for shared memory, shuffles and mbarriers and one for local and global memory, and sends the
 // older of the two first instructions that may go: one in mio.issue_interval_cycles. The LSU takes one in
-// mio.lsu_interval_cycles and, unless it is a cp.async, not before the data pipe is free, so what waits for banks backs
-// up into the queues; a cp.async has no data yet. An access to local or global memory also waits until the addresses of
-// the copy before have gone, a cycle a line, and the lines of the program's largest one would still fit. An
-// instruction may be taken in the cycle in which it issued; its place in the queue is free from the next cycle on.
-// Sources: of the two intervals Huerta et al., Analyzing Modern NVIDIA GPU cores, MICRO 2025; of the queue for global
-// memory micro_pending_lines.csv, and what Nsight Compute calls lg_throttle; of copies beside other instructions
-// micro_copy_beside.csv.
+// mio.lsu_interval_cycles and holds it until the data pipe begins with it, mio.lsu_queue_entries at most: what waits
+// for banks fills the LSU's queue and then backs up into those of the sub-cores. A cp.async has no data yet and needs
+// no room there. An access to local or global memory also waits until the addresses of the copy before have gone, a
+// cycle a line, and the lines of the program's largest one would still fit. An instruction may be taken in the cycle in
+// which it issued; its place in the sub-core's queue is free from the next cycle on.
+// Sources: of the two intervals Huerta et al., Analyzing Modern NVIDIA GPU cores, MICRO 2025; of the queues
+// micro_ldmatrix_queue.csv, of that for global memory micro_pending_lines.csv and what Nsight Compute calls
+// lg_throttle; of copies beside other instructions micro_copy_beside.csv.
 #include "machine/sm/state.h"
 
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -20,6 +21,17 @@ bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries, b
   ftl_tile_place *places = FTL_ARENA_NEW(&sm->arena, ftl_tile_place, entries);
   for (int64_t i = 0; places && i < entries; i++) queue->entries[i].place = &places[i];
   return places != NULL;
+}
+
+// When the LSU has room for another instruction with data: once the data pipe has begun with the oldest that may wait.
+static int64_t room_at(const ftl_sm *sm) {
+  return sm->arch->mio_lsu_queue_entries > 0 ? sm->lsu_starts[sm->lsu_oldest] : sm->data_free;
+}
+
+static void hold(ftl_sm *sm, int64_t start) {
+  if (sm->arch->mio_lsu_queue_entries == 0) return;
+  sm->lsu_starts[sm->lsu_oldest] = start;
+  sm->lsu_oldest = sm->lsu_oldest + 1 < sm->arch->mio_lsu_queue_entries ? sm->lsu_oldest + 1 : 0;
 }
 
 // When the first instruction of a queue may be sent; SM_NEVER: not before lines have come, or there is none.
@@ -89,7 +101,7 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
   if (q->count == q->capacity) sc->pipe_free[op->pipe] = SM_NEVER;
   if (q->count > 1) return;
   find_ready(sm, sc);
-  int64_t taken = latest(sm->mio_first_ready[sc->index], sm->data_free);
+  int64_t taken = latest(sm->mio_first_ready[sc->index], room_at(sm));
   if (sm->copies_next >> sc->index & 1) taken = earliest(taken, sm->copy_first_ready[sc->index]);
   taken = latest(latest(now, taken), sm->lsu_free);
   if (taken < sm->mio_next) sm->mio_next = taken;
@@ -98,7 +110,7 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
 // The sub-core whose turn it is among those that may send at `now`; -1: none.
 static int32_t next_in_turn(const ftl_sm *sm, int64_t now) {
   uint32_t may = 0;
-  if (sm->data_free <= now)
+  if (room_at(sm) <= now)
     for (int32_t s = 0; s < SM_SUBCORES; s++) may |= (uint32_t)(sm->mio_first_ready[s] <= now) << s;
   for (uint32_t copies = sm->copies_next; copies; copies &= copies - 1)
     if (sm->copy_first_ready[__builtin_ctz(copies)] <= now) may |= copies & -copies;
@@ -110,7 +122,7 @@ static int32_t next_in_turn(const ftl_sm *sm, int64_t now) {
 static void find_next(ftl_sm *sm, int64_t from) {
   const int64_t *first = sm->mio_first_ready;
   int64_t ready = earliest(earliest(first[0], first[1]), earliest(first[2], first[3]));
-  ready = latest(ready, sm->data_free);
+  ready = latest(ready, room_at(sm));
   for (uint32_t copies = sm->copies_next; copies; copies &= copies - 1)
     ready = earliest(ready, sm->copy_first_ready[__builtin_ctz(copies)]);
   sm->mio_next = ready == SM_NEVER ? SM_NEVER : latest(latest(ready, from), sm->lsu_free);
@@ -140,7 +152,8 @@ static inline int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   const sm_op *op = entry->op;
   if (op->kind != SM_SHARED) return take_other(sm, entry, now);
   if (entry->last)
-    sm_token_set(sm, entry->warp, op->destination, now, now + op->latency + op->extra_cycles, op->producer);
+    sm_token_set(sm, entry->warp, op->destination, now, sm_data_start(sm, now) + op->latency + op->extra_cycles,
+                 op->producer);
   return op->data_cycles;
 }
 
@@ -160,7 +173,10 @@ static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
   sm->counters.shared_wavefronts += op->shared_wavefronts;
   sm->counters.bank_conflicts += op->bank_conflicts;
   int64_t cycles = take(sm, entry, now);
-  if (cycles > 0) sm_reserve_data(sm, now, cycles);
+  if (cycles > 0) {
+    hold(sm, sm_data_start(sm, now));
+    sm_reserve_data(sm, now, cycles);
+  }
   sm_outstanding_done(sm, entry->warp, now + 1);
   if (op->is_store || sm->lines_free > now)
     find_all_ready(sm);
@@ -170,7 +186,7 @@ static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
 
 void ftl_sm_mio_serve(ftl_sm *sm, int64_t now) {
   int32_t s = next_in_turn(sm, now);
-  if (s >= 0) {  // else the data pipe was taken meanwhile
+  if (s >= 0) {  // else the data pipe was taken meanwhile, where the LSU holds nothing
     sm->mio_turn = s + 1 < sm->num_subcores ? s + 1 : 0;
     serve_first(sm, &sm->subcores[s], now);
   }

@@ -22,7 +22,7 @@
 #include "machine/sm/tma.h"
 #include "machine/sm/transactions.h"
 
-enum { SM_SUBCORES = 4, SM_MAX_LINES = 256 };
+enum { SM_SUBCORES = 4, SM_MAX_LINES = 256, SM_MAX_LSU_QUEUE = 64 };
 
 struct ftl_sm {
   ftl_sm_config config;
@@ -39,6 +39,9 @@ struct ftl_sm {
 
   // MIO and LSU
   int64_t mio_next, lsu_free, data_free, operand_free;
+  // when the data pipe begins with each of the last that the LSU has taken, a ring of mio.lsu_queue_entries
+  int64_t lsu_starts[SM_MAX_LSU_QUEUE];
+  int32_t lsu_oldest;
   // when the sub-core's first instruction may be sent, SM_NEVER where none waits: those that need the data pipe; a copy
   int64_t mio_first_ready[SM_SUBCORES], copy_first_ready[SM_SUBCORES];
   uint32_t copies_next;                   // sub-cores whose next instruction is a copy, a bit each; others have none
@@ -142,11 +145,15 @@ static inline void sm_outstanding_done(ftl_sm *sm, sm_warp *w, int64_t now) {
   if (--w->outstanding == 0 && w->blocked == SM_ON_DRAIN) ftl_sm_warp_leave(sm, w, now > w->settled ? now : w->settled);
 }
 
+// When the data pipe would begin with what comes in `cycle`.
+static inline int64_t sm_data_start(const ftl_sm *sm, int64_t cycle) {
+  return sm->data_free > cycle ? sm->data_free : cycle;
+}
+
 // The data pipe (32 banks and the crossbar) is taken for `cycles` from `cycle` on; gives the cycle after the last.
 // Operand reads of a wgmma that is under way lose what is taken.
 static inline int64_t sm_reserve_data(ftl_sm *sm, int64_t cycle, int64_t cycles) {
-  int64_t start = sm->data_free > cycle ? sm->data_free : cycle;
-  sm->data_free = start + cycles;
+  sm->data_free = sm_data_start(sm, cycle) + cycles;
   if (sm->operand_free > cycle) sm->operand_free += cycles;
   return sm->data_free;
 }
@@ -155,7 +162,7 @@ static inline int64_t sm_reserve_data(ftl_sm *sm, int64_t cycle, int64_t cycles)
 // (m64n64k16 from shared memory) take 0.6 % longer beside 48 bytes a cycle of copies, m64n128k16 as long beside 64
 // (kernels/measurements/micro_wgmma_beside_copy.csv).
 static inline int64_t sm_reserve_copied_line(ftl_sm *sm, int64_t cycle, int64_t cycles) {
-  sm->data_free = (sm->data_free > cycle ? sm->data_free : cycle) + cycles;
+  sm->data_free = sm_data_start(sm, cycle) + cycles;
   return sm->data_free;
 }
 

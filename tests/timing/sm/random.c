@@ -70,6 +70,7 @@ static rig *random_rig(uint32_t seed) {
   strcpy(r->arch.sm_scheduler, policies[draw(&state, 5)]);
   r->num_slots = 1 + draw(&state, 3);
   r->arch.l1_max_pending_lines = 2 + draw(&state, 20);
+  r->arch.mio_lsu_queue_entries = draw(&state, 4);
   uint16_t accesses[4];
   for (int i = 0; i < 4; i++) accesses[i] = rig_access(r, (int32_t)draw(&state, 64), (int32_t)(1 + draw(&state, 4)));
   int32_t loop = rig_loop(r, 0, 0, 3);

@@ -100,6 +100,25 @@ Test(timing_sm_shared, a_full_queue_throttles) {
   rig_destroy(r);
 }
 
+// The same with two places in the LSU: the first three are taken at 0, 2 and 4, and wait for the data pipe until 0, 8
+// and 16; the fourth is taken when the second begins, at 8, the fifth at 16. So the queue is full with the seventh at
+// 6; the eighth issues at 9 and has waited 2 cycles, the ninth at 17 and has waited 7. The second's result counts
+// from 8.
+Test(timing_sm_shared, the_lsu_holds_what_waits_for_data) {
+  rig *r = rig_create(1);
+  r->arch.mio_lsu_queue_entries = 2;
+  for (int i = 0; i < 9; i++) rig_add(r, FTL_OP_LDS, i, -1)->wavefronts = 8;
+  rig_add(r, FTL_OP_FFMA, 9, 1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int i = 0; i < 7; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), i);
+  cr_assert_eq(rig_cycle(r, 0, 7, 0), 9);
+  cr_assert_eq(rig_cycle(r, 0, 8, 0), 17);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MIO_THROTTLE], 2 + 7);
+  cr_assert_eq(rig_cycle(r, 0, 9, 0), 8 + 24 + 7);
+  rig_destroy(r);
+}
+
 // 64 B a cycle: a wavefront takes 2 cycles.
 Test(timing_sm_shared, a_narrow_shared_memory_takes_twice_as_long) {
   rig *r = rig_create(1);
