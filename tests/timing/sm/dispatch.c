@@ -86,13 +86,13 @@ Test(timing_sm_dispatch, beside_a_product_special_math_keeps_its_pipe_longer) {
   rig_destroy(r);
 }
 
-// MUFU and SHFL add a cycle each to what is to be read when the second MMA issues at 3, LDS none: the third one waits
-// until 8, not 6.
-Test(timing_sm_dispatch, special_math_and_shuffles_are_dispatched) {
+// MUFU, SHFL and ldmatrix add a cycle each to what is to be read when the second MMA issues at 3, LDS none: the third
+// one waits until 8, not 6.
+Test(timing_sm_dispatch, special_math_shuffles_and_ldmatrix_are_dispatched) {
   const struct {
     ftl_opcode opcode;
     int64_t issues;
-  } cases[] = {{FTL_OP_MUFU, 8}, {FTL_OP_SHFL, 8}, {FTL_OP_LDS, 6}};
+  } cases[] = {{FTL_OP_MUFU, 8}, {FTL_OP_SHFL, 8}, {FTL_OP_LDSM, 8}, {FTL_OP_LDS, 6}};
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     rig *r = create_with_products(1);
     r->arch.sfu_interval_cycles = 1;
