@@ -153,6 +153,8 @@ return die "ad102" {
     line_bytes = datasheet(128, guide),
     sector_bytes = guess(32, "measured on V100, A100 and H100 (caps-tum/mt4g)"),
     ways = guess(16, "no figure found; so many that conflicts are rare"),
+    protected_bytes = guess(64 * 1024, "half of the unified array, as measured on H200"),
+    once_used_bytes = guess(48 * 1024, "3/8 of the unified array, as measured on H200"),
     hit_latency_cycles = measured(34, benches),
     bytes_per_cycle = measured(64, benches .. " (128 in the whitepaper)"),
     max_pending_lines = guess(256, "no figure found; 256 in flight for cp.async in FlashGPU-Sim's SM90 configuration"),

@@ -155,6 +155,8 @@ return die "ga100" {
     line_bytes = measured(128, mt4g),
     sector_bytes = measured(32, mt4g),
     ways = guess(16, "no figure found; so many that conflicts are rare"),
+    protected_bytes = guess(96 * 1024, "half of the unified array, as measured on H200"),
+    once_used_bytes = guess(72 * 1024, "3/8 of the unified array, as measured on H200"),
     hit_latency_cycles = measured(33, benches),
     bytes_per_cycle = datasheet(128, whitepaper .. "; 125 measured by gpu-benches"),
     max_pending_lines = guess(256, "no figure found; 256 in flight for cp.async in FlashGPU-Sim's SM90 configuration"),

@@ -161,6 +161,8 @@ return die "gh100" {
     line_bytes = measured(128, mt4g),
     sector_bytes = measured(32, mt4g),
     ways = guess(16, "no figure found; so many that conflicts are rare"),
+    protected_bytes = measured(128 * 1024, measurements .. "micro_l1_replacement.csv: of 1024 to 1792 lines read twice the last 1024 outlive any number of others, in 224 and 240 KiB of L1"),
+    once_used_bytes = measured(96 * 1024, measurements .. "micro_l1_replacement.csv: 477 lines are kept in 156 KiB of L1, 233 in 124, 71 in 92 and none in 60: what is left of 96 KiB, in lines 480, 224, 0 and 0"),
     hit_latency_cycles = measured(32, measurements .. "micro_chase.csv: 40.1 with 8 cycles of address arithmetic; gpu-benches: 32 on GH200, 34 on H100 PCIe"),
     bytes_per_cycle = measured(128, "gpu-benches: 126 to 128"),
     max_pending_lines = measured(450, measurements .. "micro_pending_lines.csv: 450 lines by cp.async, a sector or all of each (640 whole lines are asked for before the first comes, at most 176 of them in the queues); 600 or more by loads"),

@@ -154,6 +154,8 @@ return die "gv100" {
     line_bytes = measured(128, mt4g),
     sector_bytes = measured(32, mt4g),
     ways = guess(16, "no figure found; so many that conflicts are rare, as the full usable size in capacity sweeps shows"),
+    protected_bytes = guess(64 * 1024, "half of the unified array, as measured on H200"),
+    once_used_bytes = guess(48 * 1024, "3/8 of the unified array, as measured on H200"),
     hit_latency_cycles = measured(28, benches .. ": 27.9"),
     bytes_per_cycle = datasheet(128, whitepaper),
     max_pending_lines = guess(256, "no figure found; 256 in flight for cp.async in FlashGPU-Sim's SM90 configuration"),

@@ -125,10 +125,19 @@ static bool try_access_span(ftl_gpu_run *run, const access_span *span, ftl_step_
   return true;
 }
 
+// Stores leave their lines in L1.
+static void store_in_l1(ftl_gpu_run *run, const access_span *span) {
+  for (int64_t i = 0; i < span->count; i++) {
+    ftl_tile_place place = place_at(run, span, i);
+    ftl_l1_tiles_store(&run->l1, ftl_gpu_sm_of(run, span->member.slot), &place);
+  }
+}
+
 bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx, int64_t now, ftl_step_wait *longest) {
   const ftl_cta_state *state = &run->slots[member.state_slot];
   const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[ref_idx];
   access_span span = {.member = member, .ref_idx = ref_idx, .count = state->count, .now = now};
+  if (ref->is_store && !ref->is_atomic && run->segments->has_direct) store_in_l1(run, &span);
   if (!ref->is_direct || ref->is_store) return try_access_span(run, &span, longest);
   // What L1 has is not asked for, what lies between is.
   for (int64_t i = 0; i < state->count; i++) {

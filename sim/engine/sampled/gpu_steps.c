@@ -6,6 +6,7 @@
 #include "engine/sampled/gpu_run.h"
 #include "engine/sampled/latency_pool.h"
 #include "engine/sampled/pace.h"
+#include "machine/sm/l1.h"
 
 enum {
   PER_STEP_UNIT = FTL_TRAFFIC_UNIT / FTL_STEP_UNIT,
@@ -268,7 +269,9 @@ static ftl_status allocate(ftl_gpu_run *run, ftl_error *error) {
     run->slots[slot].start_cycle = INT64_MAX;
   }
   int64_t l1_bytes = ftl_l1_capacity_bytes(run->launch->arch, run->launch->warps, run->ctas_per_sm);
-  if (run->segments->has_direct && !ftl_l1_tiles_try_init(&run->l1, l1_bytes, (int64_t)num_sms, (int64_t)num_slots))
+  if (run->segments->has_direct &&
+      !ftl_l1_tiles_try_init(&run->l1, l1_bytes, ftl_sm_l1_protected_bytes(run->launch->arch, l1_bytes),
+                             (int64_t)num_sms, (int64_t)num_slots))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
   ftl_status status = ftl_local_lines_init(&run->local, run->launch, run->traffic->tags, error);
   if (status != FTL_OK) return status;

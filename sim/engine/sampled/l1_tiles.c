@@ -10,15 +10,16 @@ int64_t ftl_l1_capacity_bytes(const ftl_arch *arch, const ftl_warp_program *prog
   return left > 0 ? left : 0;
 }
 
-bool ftl_l1_tiles_try_init(ftl_l1_tiles *l1, int64_t capacity_bytes, int64_t num_sms, int64_t num_slots) {
-  *l1 = (ftl_l1_tiles){.capacity_bytes = capacity_bytes};
-  l1->passed_bytes = calloc((size_t)num_sms, sizeof *l1->passed_bytes);
+bool ftl_l1_tiles_try_init(ftl_l1_tiles *l1, int64_t capacity_bytes, int64_t max_protected_bytes, int64_t num_sms,
+                           int64_t num_slots) {
+  *l1 = (ftl_l1_tiles){.capacity_bytes = capacity_bytes, .max_protected_bytes = max_protected_bytes};
+  l1->passed = calloc((size_t)num_sms, sizeof *l1->passed);
   l1->tiles = calloc((size_t)num_slots * FTL_L1_TILES_A_SLOT, sizeof *l1->tiles);  // address 0 is no tensor's
-  return l1->passed_bytes && l1->tiles;
+  return l1->passed && l1->tiles;
 }
 
 void ftl_l1_tiles_fini(ftl_l1_tiles *l1) {
-  free(l1->passed_bytes);
+  free(l1->passed);
   free(l1->tiles);
 }
 
@@ -28,14 +29,52 @@ static ftl_l1_tile *entry_of(ftl_l1_tiles *l1, int32_t slot, const ftl_tile_plac
   return &l1->tiles[(int64_t)slot * FTL_L1_TILES_A_SLOT + index];
 }
 
+// Bytes that have passed since a tile came, or since it lost its protection: once used and protected ones pass evenly.
+// -1: it is protected.
+static int64_t passed_since(const ftl_l1_tiles *l1, const ftl_l1_passed *passed, const ftl_l1_tile *tile,
+                            int64_t tile_bytes) {
+  int64_t once_used = passed->once_used_bytes - tile->once_used_bytes;
+  if (!tile->is_protected) return once_used;
+  int64_t since = passed->protected_bytes - tile->protected_bytes;
+  int64_t beyond = since + tile_bytes - l1->max_protected_bytes;
+  return beyond <= 0 || since == 0 ? -1 : (int64_t)((double)once_used * (double)beyond / (double)since);
+}
+
+static bool has(const ftl_l1_tiles *l1, const ftl_l1_passed *passed, int64_t since_bytes, int64_t tile_bytes) {
+  int64_t is_protected = passed->protected_bytes, most = l1->max_protected_bytes;
+  int64_t room_bytes = l1->capacity_bytes - (is_protected < most ? is_protected : most);
+  return since_bytes < 0 || since_bytes + tile_bytes <= room_bytes;
+}
+
+// Beyond the most that may be protected, as much loses its protection.
+static void protect(const ftl_l1_tiles *l1, ftl_l1_passed *passed, ftl_l1_tile *tile, int64_t bytes) {
+  if (l1->max_protected_bytes == 0) return;
+  passed->protected_bytes += bytes;
+  if (passed->protected_bytes > l1->max_protected_bytes) passed->once_used_bytes += bytes;
+  tile->is_protected = true;
+  tile->protected_bytes = passed->protected_bytes;
+}
+
 int32_t ftl_l1_tiles_load(ftl_l1_tiles *l1, int32_t sm, int32_t slot, const ftl_tile_place *place, int32_t unit_bytes) {
-  ftl_l1_tile *entry = entry_of(l1, slot, place, unit_bytes);
-  int64_t bytes = (int64_t)place->row_bytes * place->num_rows, now = l1->passed_bytes[sm] += bytes;
-  bool is_there = entry->address_bytes == place->address_bytes && now - entry->passed_bytes <= l1->capacity_bytes;
-  int32_t held = is_there ? entry->row_bytes : 0, wanted = place->row_bytes;
-  *entry = (ftl_l1_tile){place->address_bytes, now, held > wanted ? held : wanted};
+  ftl_l1_tile *tile = entry_of(l1, slot, place, unit_bytes);
+  ftl_l1_passed *passed = &l1->passed[sm];
+  int64_t bytes = (int64_t)place->row_bytes * place->num_rows, since = passed_since(l1, passed, tile, bytes);
+  bool is_there = tile->address_bytes == place->address_bytes && has(l1, passed, since, bytes);
+  int32_t held = is_there ? tile->row_bytes : 0, wanted = place->row_bytes;
+  if (!is_there) {
+    passed->once_used_bytes += bytes;
+    *tile = (ftl_l1_tile){.address_bytes = place->address_bytes};
+  } else if (since >= 0) {
+    protect(l1, passed, tile, bytes);
+  }
+  if (since >= 0 || !is_there) tile->once_used_bytes = passed->once_used_bytes;
+  if (wanted > held) tile->row_bytes = wanted;
   // Sectors are there whole.
   int64_t in_sector = (place->address_bytes + held) % SECTOR_BYTES;
   if (held > 0 && in_sector > 0) held += (int32_t)(SECTOR_BYTES - in_sector);
   return held < wanted ? held : wanted;
+}
+
+void ftl_l1_tiles_store(ftl_l1_tiles *l1, int32_t sm, const ftl_tile_place *place) {
+  l1->passed[sm].once_used_bytes += (int64_t)place->row_bytes * place->num_rows;
 }

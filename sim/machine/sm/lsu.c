@@ -166,6 +166,7 @@ static int32_t store_global(ftl_sm *sm, const sm_mio_entry *entry, const ftl_lin
   for (int32_t i = 0; i < count; i++) {
     uint8_t sectors = ftl_sm_store_merge(&sm->store_merge, sm->arch, lines[i].line, lines[i].sectors, now);
     merged += sm_num_sectors(lines[i].sectors & (uint8_t)~sectors);
+    if (lines[i].full_sectors) ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].full_sectors);
     if (!sectors) continue;
     sent[num_sent] = lines[i];
     sent[num_sent].sectors = sectors;

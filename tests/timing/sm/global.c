@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "machine/sm/l1.h"
 #include "rig.h"
 
 static ftl_warp_inst *add_access(rig *r, ftl_opcode opcode, int32_t token, uint16_t access) {
@@ -84,6 +85,67 @@ Test(timing_sm_global, the_least_recently_used_line_of_a_set_leaves) {
   rig_run(r, 1);
   cr_assert_eq(r->num_requests, 6);
   cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 0);
+  rig_destroy(r);
+}
+
+// Loads of lines of set 0, one after another.
+static rig *loads_of_a_set(const int32_t *lines, int32_t num_loads) {
+  rig *r = rig_create(1);
+  uint16_t accesses[5];
+  for (int32_t line = 0; line < 5; line++) {
+    accesses[line] = rig_access(r, line * 32, 1);
+    r->accesses[accesses[line]].column_byte = 0;
+  }
+  add_tile(r);
+  for (int32_t i = 0; i < num_loads; i++) {
+    add_access(r, FTL_OP_LDG, i, accesses[lines[i]]);
+    rig_add(r, FTL_OP_IADD, -1, i);
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  return r;
+}
+
+// Line 0 is used again; line 4 displaces line 1, the oldest that was not. Two hits of line 0, of 4 sectors each.
+Test(timing_sm_global, a_line_used_again_outlives_lines_used_once) {
+  rig *r = loads_of_a_set((int32_t[]){0, 0, 1, 2, 3, 4, 0, 1}, 8);
+  cr_assert_eq(r->num_requests, 6);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 2 * 4);
+  rig_destroy(r);
+}
+
+// Of 16 KiB half may be protected, 2 of 4 ways: with line 2 line 0 is one of the others again, and line 4 displaces it
+// since line 3 is newer. Hits: the second uses of 0, 1 and 2, the third of 1 and 2.
+Test(timing_sm_global, the_oldest_protected_line_loses_its_protection) {
+  rig *r = loads_of_a_set((int32_t[]){0, 0, 1, 1, 2, 2, 3, 4, 1, 2, 0}, 11);
+  cr_assert_eq(r->num_requests, 6);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 5 * 4);
+  rig_destroy(r);
+}
+
+// Lines used once need 16 KiB first, and 8 KiB at most are protected.
+Test(timing_sm_global, a_small_l1_protects_nothing) {
+  rig *r = rig_create(1);
+  r->arch.l1_once_used_bytes = 16384;
+  cr_assert_eq(ftl_sm_l1_protected_bytes(&r->arch, 16384), 0);
+  cr_assert_eq(ftl_sm_l1_protected_bytes(&r->arch, 16384 + 128), 128);
+  cr_assert_eq(ftl_sm_l1_protected_bytes(&r->arch, 1 << 20), 8192);
+  rig_destroy(r);
+}
+
+// What is stored goes to L2, and its load hits.
+Test(timing_sm_global, stored_lines_stay_in_l1) {
+  rig *r = rig_create(1);
+  uint16_t line = rig_access(r, 0, 1);
+  add_tile(r);
+  add_access(r, FTL_OP_STG, -1, line);
+  add_access(r, FTL_OP_LDG, 0, line);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 1);
+  cr_assert_eq(r->requests[0].kind, FTL_MEM_WRITE);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 4);
   rig_destroy(r);
 }
 

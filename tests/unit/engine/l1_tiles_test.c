@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 
-enum { TILE_BYTES = 2048, CAPACITY_BYTES = 16 * TILE_BYTES, FIRST = 1 << 21 };
+enum { TILE_BYTES = 2048, CAPACITY_BYTES = 16 * TILE_BYTES, PROTECTED_BYTES = 8 * TILE_BYTES, FIRST = 1 << 21 };
 
 static ftl_tile_place tile(int64_t number) {
   return (ftl_tile_place){.address_bytes = FIRST + number * TILE_BYTES,
@@ -16,7 +16,7 @@ static ftl_tile_place tile(int64_t number) {
 static int32_t second_pass_hits(int32_t num_slots, int32_t num_tiles) {
   ftl_l1_tiles l1;
   int32_t hits = 0;
-  cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, 1, num_slots));
+  cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, PROTECTED_BYTES, 1, num_slots));
   for (int pass = 0; pass < 2; pass++)
     for (int32_t i = 0; i < num_tiles; i++)
       for (int32_t slot = 0; slot < num_slots; slot++) {
@@ -44,7 +44,7 @@ Test(unit_engine_l1_tiles, ctas_of_an_sm_share_it) {
 Test(unit_engine_l1_tiles, another_sm_has_its_own) {
   ftl_l1_tiles l1;
   ftl_tile_place place = tile(0);
-  cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, 2, 2));
+  cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, PROTECTED_BYTES, 2, 2));
   cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 0);
   cr_expect_eq(ftl_l1_tiles_load(&l1, 1, 1, &place, TILE_BYTES), 0);
   cr_expect_eq(ftl_l1_tiles_load(&l1, 1, 1, &place, TILE_BYTES), TILE_BYTES);
@@ -56,7 +56,7 @@ Test(unit_engine_l1_tiles, another_sm_has_its_own) {
 Test(unit_engine_l1_tiles, of_a_tile_what_was_loaded_is_there) {
   ftl_l1_tiles l1;
   ftl_tile_place place = tile(2);
-  cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, 1, 1));
+  cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, PROTECTED_BYTES, 1, 1));
   place.row_bytes = 1000;
   cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 0);
   place.row_bytes = 1500;
@@ -66,4 +66,51 @@ Test(unit_engine_l1_tiles, of_a_tile_what_was_loaded_is_there) {
   place.row_bytes = 1500;
   cr_expect_eq(ftl_l1_tiles_load(&l1, 0, 0, &place, TILE_BYTES), 1500);
   ftl_l1_tiles_fini(&l1);
+}
+
+static bool load(ftl_l1_tiles *l1, int64_t number) {
+  ftl_tile_place place = tile(number);
+  return ftl_l1_tiles_load(l1, 0, 0, &place, TILE_BYTES) == TILE_BYTES;
+}
+
+// Tile 0 is loaded again and outlives 100 others; tile 1, loaded once, has the 15 that are left, and the 15th after it
+// displaces it.
+Test(unit_engine_l1_tiles, a_tile_that_was_loaded_again_outlives_those_loaded_once) {
+  for (int32_t others = 14; others <= 15; others++) {
+    ftl_l1_tiles l1;
+    cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, PROTECTED_BYTES, 1, 1));
+    load(&l1, 0);
+    cr_expect(load(&l1, 0));
+    load(&l1, 1);
+    for (int32_t i = 0; i < others; i++) load(&l1, 2 + i);
+    cr_expect_eq(load(&l1, 1), others == 14);
+    for (int32_t i = 0; i < 100; i++) load(&l1, 20 + i);
+    cr_expect(load(&l1, 0));
+    ftl_l1_tiles_fini(&l1);
+  }
+}
+
+// Of 12 tiles that were loaded twice the last 8 are protected, and stay when 100 others have passed.
+Test(unit_engine_l1_tiles, the_oldest_lose_their_protection) {
+  ftl_l1_tiles l1;
+  cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, PROTECTED_BYTES, 1, 1));
+  for (int32_t i = 0; i < 24; i++) load(&l1, i % 12);
+  for (int32_t i = 0; i < 100; i++) load(&l1, 20 + i);
+  for (int32_t i = 11; i >= 0; i--) cr_expect_eq(load(&l1, i), i >= 4, "tile %d", i);
+  ftl_l1_tiles_fini(&l1);
+}
+
+// 16 tiles fit, one of them loaded and 15 stored; a 16th store displaces the loaded one.
+Test(unit_engine_l1_tiles, what_is_stored_takes_room) {
+  for (int32_t stores = 15; stores <= 16; stores++) {
+    ftl_l1_tiles l1;
+    cr_assert(ftl_l1_tiles_try_init(&l1, CAPACITY_BYTES, PROTECTED_BYTES, 1, 1));
+    load(&l1, 0);
+    for (int32_t i = 0; i < stores; i++) {
+      ftl_tile_place place = tile(20 + i);
+      ftl_l1_tiles_store(&l1, 0, &place);
+    }
+    cr_expect_eq(load(&l1, 0), stores == 15);
+    ftl_l1_tiles_fini(&l1);
+  }
 }
