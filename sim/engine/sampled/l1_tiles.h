@@ -2,10 +2,8 @@
 // Models: segmented least recently used replacement, as machine/sm/l1.h has it of lines, by bytes that have passed: a
 //   tile that is loaded again is protected until as much as may be protected has been after it. Another is there while
 //   no more has been loaded, stored, or lost its protection since than L1 has besides what is protected.
-// Does not model: sets and ways, tiles that another CTA of the SM loaded, tiles that were stored (they take their
-// room);
-//   that using a protected tile renews its protection; tiles in pages, whose rows come from anywhere: they are taken to
-//   miss.
+// Does not model: sets and ways; tiles that another CTA of the SM loaded; tiles that were stored (they take their
+//   room); that a use renews protection; tiles in pages, whose rows come from anywhere: they are taken to miss.
 #ifndef FTL_ENGINE_SAMPLED_L1_TILES_H
 #define FTL_ENGINE_SAMPLED_L1_TILES_H
 
