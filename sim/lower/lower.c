@@ -191,6 +191,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
                     .register_cap = how->cap,
                     .plain_code = b->options.plain_code,
                     .buffers_fragments = b->options.buffers_fragments || how->fragments_a_step_ahead,
+                    .buffered_code = b->options.buffers_fragments,
                     .keeps_denormals = b->options.keeps_denormals,
                     .lists = &b->lists,
                     .role = &b->tile->roles[how->role_idx],

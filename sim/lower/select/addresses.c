@@ -124,13 +124,13 @@ int32_t ftl_select_shared_places(const ftl_select *s, int32_t ring) {
 // Plain code of matrix products keeps 64 bits of each row group's offset in the tensor, and so does CUTLASS's, whose
 // strides are 64-bit numbers at run time; others scale 32 of them anew.
 static int32_t tensor_offset_registers(const ftl_select *s) {
-  return s->buffers_fragments || (s->plain_code && ftl_select_multiplies_one_a(s)) ? 2 : 1;
+  return s->buffered_code || (s->plain_code && ftl_select_multiplies_one_a(s)) ? 2 : 1;
 }
 
 // CUTLASS's first row group lies at the tile's address.
 static int32_t num_tensor_offsets(const ftl_select *s, int32_t ring) {
   int32_t groups = s->rings[ring].num_row_groups;
-  return s->buffers_fragments && groups > 0 ? groups - 1 : groups;
+  return s->buffered_code && groups > 0 ? groups - 1 : groups;
 }
 
 int32_t ftl_select_tensor_offset(const ftl_select *s, int32_t ring, int32_t group) {
@@ -167,8 +167,7 @@ void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
   if (!load) return;
   for (int32_t r = 0; r < ring_idx; r++) {
     // CUTLASS's tensors have strides of their own
-    if (s->buffers_fragments || s->rings[r].num_row_groups == 0 || !ftl_select_rings_are_alike(s, r, ring_idx))
-      continue;
+    if (s->buffered_code || s->rings[r].num_row_groups == 0 || !ftl_select_rings_are_alike(s, r, ring_idx)) continue;
     ring->num_row_groups = s->rings[r].num_row_groups;
     ring->first_tensor_offset = s->rings[r].first_tensor_offset;
     ring->first_shared_offset = s->rings[r].first_shared_offset;

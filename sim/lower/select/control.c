@@ -256,7 +256,7 @@ void ftl_select_prologue(ftl_select *s) {
   ftl_select_dequantize_offsets(s);
   if (!s->tile->persistent) tensor_pointers(s, s->thread, s->block);
   if (s->copy == FTL_COPY_TMA) init_mbarriers(s);
-  if (s->buffers_fragments) store_rather_than_compute(s);
+  if (s->buffered_code) store_rather_than_compute(s);
 }
 
 void ftl_select_epilogue(ftl_select *s) {

@@ -89,7 +89,9 @@ typedef struct ftl_select {
   const ftl_product *product;
   const ftl_shared_layout *layouts;  // of each ring
   int32_t register_cap;              // of a thread
-  bool plain_code, buffers_fragments, keeps_denormals;
+  bool plain_code, keeps_denormals;
+  bool buffers_fragments;  // two sets of fragments: those of a k step are loaded before the last one's are multiplied
+  bool buffered_code;      // the source has them, CUTLASS's, whose copies keep 64-bit offsets
   ftl_select_lists *lists;
 
   const ftl_role *role;
