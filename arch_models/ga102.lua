@@ -168,6 +168,7 @@ return die "ga102" {
   },
   tma = {
     issue_cycles = guess(0, unused),
+    release_cycles = guess(1, unused),
     latency_cycles = guess(0, unused),
     lines_per_cycle_milli = guess(0, unused),
     max_pending_lines = guess(0, unused),

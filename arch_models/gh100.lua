@@ -176,6 +176,7 @@ return die "gh100" {
   },
   tma = {
     issue_cycles = guess(33, flashgpu .. ": 32 to 33 for elect and issue"),
+    release_cycles = measured(12, measurements .. "micro_tma_issue.csv: 68 to 70 cycles a copy that has its coordinates moved, of which its stall counts make 58, two of them behind the copy"),
     latency_cycles = guess(37, copies .. "128 bytes of L2 are visible 367 cycles after issue: less 288 of a load and 42 of the mbarrier"),
     lines_per_cycle_milli = measured(850, copies .. "107 to 109 B a cycle into one SM"),
     max_pending_lines = guess(384, flashgpu .. ": 384 requests of 128 B an SM"),

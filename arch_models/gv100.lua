@@ -169,6 +169,7 @@ return die "gv100" {
   },
   tma = {
     issue_cycles = guess(0, no_cp_async),
+    release_cycles = guess(1, no_cp_async),
     latency_cycles = guess(0, no_cp_async),
     lines_per_cycle_milli = guess(0, no_cp_async),
     max_pending_lines = guess(0, no_cp_async),

@@ -169,6 +169,7 @@ return die "tu102" {
   },
   tma = {
     issue_cycles = guess(0, unused),
+    release_cycles = guess(1, unused),
     latency_cycles = guess(0, unused),
     lines_per_cycle_milli = guess(0, unused),
     max_pending_lines = guess(0, unused),

@@ -68,11 +68,11 @@ static void set_memory(ftl_op_timing *of, const ftl_arch *arch) {
   of[FTL_OP_LDL].latency_cycles = (int32_t)arch->l1_hit_latency_cycles;
   int32_t l2_cycles = (int32_t)(arch->noc_request_cycles + arch->l2_hit_cycles + arch->noc_reply_cycles);
   of[FTL_OP_LDG].latency_cycles = (int32_t)arch->l1_hit_latency_cycles + l2_cycles;
-  of[FTL_OP_TMA_LOAD].latency_cycles = (int32_t)arch->tma_latency_cycles + l2_cycles;
+  of[FTL_OP_MBAR_EXPECT].latency_cycles = (int32_t)arch->tma_latency_cycles + l2_cycles;
   // What a copy or a store gives its token for is that its registers are read.
+  of[FTL_OP_TMA_LOAD].latency_cycles = (int32_t)arch->tma_release_cycles;
   of[FTL_OP_CP_ASYNC].latency_cycles = of[FTL_OP_STG].latency_cycles = (int32_t)arch->l1_operand_release_cycles;
   of[FTL_OP_CP_COMMIT].latency_cycles = of[FTL_OP_LDG].latency_cycles;
-  of[FTL_OP_MBAR_EXPECT].latency_cycles = of[FTL_OP_TMA_LOAD].latency_cycles;
 }
 
 void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch, const ftl_product *product) {
@@ -111,9 +111,10 @@ int32_t ftl_op_background_cycles(const ftl_op_timings *timings, const ftl_warp_i
     case FTL_OP_CP_ASYNC:
       return timings->of[FTL_OP_LDG].latency_cycles;
     case FTL_OP_CP_COMMIT:
+      return timings->of[FTL_OP_CP_COMMIT].latency_cycles;
     case FTL_OP_TMA_LOAD:
     case FTL_OP_MBAR_EXPECT:
-      return timings->of[inst->opcode].latency_cycles;
+      return timings->of[FTL_OP_MBAR_EXPECT].latency_cycles;
     default:
       return 0;
   }

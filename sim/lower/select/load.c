@@ -17,7 +17,7 @@ enum {
   TILE_ADDS = 3,
   NULL_LOADS = 3
 };
-enum { ELECT_COMPARES = 3, BOX_UNIFORM_INSTS = 6, EXPECT_UNIFORM_INSTS = 10 };
+enum { ELECT_COMPARES = 3, BOX_UNIFORM_INSTS = 6, MAP_MOVES = 2, COORDINATE_MOVES = 5, EXPECT_UNIFORM_INSTS = 10 };
 
 // What a group's offset is added to: the tile's address. Rows in several pages: that of the group's page, in 64 bits
 // from the lane that has it.
@@ -302,13 +302,25 @@ static void check_present(ftl_select *s, const ftl_tile_ref *ref, uint8_t flags)
   ftl_select_idle(s, 1, flags);
 }
 
-// One elected thread: ELECT in a loop of its own around each copy (PLOP3, BRA), coordinates and addresses moved to
-// uniform registers.
-static void elect(ftl_select *s) {
-  int32_t elected = ftl_select_temp(s, 0);
+// One elected thread: ELECT in a loop of its own around each copy (PLOP3, BRA), coordinates and addresses in uniform
+// registers. Where the thread has found them in registers of its own they are moved there in the loop, behind a move of
+// the tensor map's address and ELECT, which takes as long, and not before the copy ahead has read its own: the loop's
+// branch waits for that. Returns what the copy waits for.
+// Source: control fields of product_wgmma.h and kernels/micro/tma_issue.cu.
+static int32_t elect(ftl_select *s, int32_t stage_index, int32_t copied) {
+  int32_t elected = ftl_select_temp(s, 0), coordinates = NONE;
   ftl_select_add(s, FTL_OP_ISETP, ELECT_COMPARES, elected, NONE, NONE, NONE)->inst.flags = FTL_INST_WARP0;
-  ftl_select_add(s, FTL_OP_UNIFORM, BOX_UNIFORM_INSTS, NONE, NONE, NONE, NONE)->inst.flags = FTL_INST_WARP0;
+  if (ftl_select_moves_coordinates(s)) {
+    int32_t map = ftl_select_temp(s, 0), chosen = ftl_select_temp(s, 0);
+    coordinates = ftl_select_temp(s, 0);
+    ftl_select_add(s, FTL_OP_R2UR, MAP_MOVES, map, stage_index, copied, NONE)->inst.flags = FTL_INST_WARP0;
+    ftl_select_add(s, FTL_OP_R2UR, 1, chosen, map, NONE, NONE)->inst.flags = FTL_INST_WARP0;
+    ftl_select_add(s, FTL_OP_R2UR, COORDINATE_MOVES, coordinates, chosen, NONE, NONE)->inst.flags = FTL_INST_WARP0;
+  } else {
+    ftl_select_add(s, FTL_OP_UNIFORM, BOX_UNIFORM_INSTS, NONE, NONE, NONE, NONE)->inst.flags = FTL_INST_WARP0;
+  }
   ftl_select_idle(s, 1, FTL_INST_WARP0);
+  return coordinates;
 }
 
 // Rows that one bulk copy brings: all, or those of a page. Copies of parts of a stage keep its swizzle if they begin at
@@ -341,9 +353,11 @@ static int32_t page_coordinate(ftl_select *s, const ftl_tile_ref *ref) {
 }
 
 static void copy_box(ftl_select *s, const ftl_tile_op *op, ftl_access access, int32_t page) {
-  elect(s);
-  ftl_draft_inst *load = ftl_select_add(s, FTL_OP_TMA_LOAD, 1, NONE, s->tensor_pointer[op->ref.tensor],
-                                        ftl_select_entry_of_ref(s, &op->ref), page);
+  int32_t coordinates = elect(s, s->rings[op->ring].write_index, s->copied[0]);
+  bool are_moved = coordinates != NONE;
+  s->copied[0] = are_moved ? ftl_select_temp(s, 0) : NONE;
+  ftl_draft_inst *load = ftl_select_add(s, FTL_OP_TMA_LOAD, 1, s->copied[0], s->tensor_pointer[op->ref.tensor],
+                                        ftl_select_entry_of_ref(s, &op->ref), are_moved ? coordinates : page);
   load->inst.access = ftl_select_access(s, access);
   load->inst.arg = (uint16_t)op->ring;
   load->inst.ring_a = (uint8_t)op->ring;

@@ -71,9 +71,13 @@ int32_t ftl_select_num_divisions(const ftl_tile_program *tile, const ftl_role *r
   return p.count;
 }
 
-ftl_select_place ftl_select_place_of(const ftl_select *s) {
+bool ftl_select_moves_coordinates(const ftl_select *s) {
   // The producer's role has no products: those of all roles count.
-  if (s->plain_code && s->mma == FTL_MMA_WGMMA && ftl_select_ops_multiply_one_a(s->tile->ops, s->tile->num_ops))
+  return s->plain_code && s->mma == FTL_MMA_WGMMA && ftl_select_ops_multiply_one_a(s->tile->ops, s->tile->num_ops);
+}
+
+ftl_select_place ftl_select_place_of(const ftl_select *s) {
+  if (ftl_select_moves_coordinates(s))
     return (ftl_select_place){PRODUCT_DIVISIONS * SIGNED_DIVISION_INSTS, ftl_select_producer_flags(s)};
   return (ftl_select_place){ftl_select_num_divisions(s->tile, s->role) * DIVISION_INSTS, 0};
 }

@@ -53,6 +53,7 @@ void ftl_select_barrier_address(ftl_select *s, int32_t ring, uint8_t flags) {
 
 void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_ring *ring = &s->rings[op->ring];
+  if (s->copy == FTL_COPY_TMA) s->copied[0] = NONE;  // read long ago, when the stage before was filled
   if (ftl_select_is_mbarrier_role(s))
     add_ring_inst(s, FTL_OP_MBAR_ACQUIRE, op->ring, SPIN)->inst.flags =
         ftl_select_is_put_across(s->tile, op->ring) ? 0 : FTL_INST_WARP0;

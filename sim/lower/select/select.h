@@ -116,7 +116,8 @@ typedef struct ftl_select {
   ftl_select_lookup_entry lookups[FTL_SELECT_MAX_LOOKUPS];  // in the order of the program
   int32_t num_lookups;
   int32_t page_offsets[FTL_SELECT_MAX_HELD], page_predicates[FTL_SELECT_MAX_HELD];  // of a copy's row groups in pages
-  // Whether the last cp.async and the one before it have read their addresses; NONE where nothing is written over them.
+  // Whether the last cp.async and the one before it, or the last TMA copy, have read their addresses; NONE where
+  // nothing is written over them.
   int32_t copied[2];
   int32_t descriptor[2];  // of wgmma operands: while computed, and in the uniform registers that a wgmma reads
   ftl_status status;
@@ -289,6 +290,9 @@ typedef struct ftl_select_place {
   uint8_t flags;  // of who needs it
 } ftl_select_place;
 ftl_select_place ftl_select_place_of(const ftl_select *s);
+// Whether the thread that copies has the coordinates in registers of its own, as signed divisions leave them (SASS of
+// product_wgmma.h); else they are uniform all along (flash2_wgmma.h).
+bool ftl_select_moves_coordinates(const ftl_select *s);
 // Divisions of the role's place, where it is not that of a product of matrices.
 int32_t ftl_select_num_divisions(const ftl_tile_program *tile, const ftl_role *role);
 

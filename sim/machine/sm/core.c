@@ -86,6 +86,7 @@ __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_
   if (!last) return false;
   if (sm->on_jump && (w->op->kind == SM_BRANCH || w->op->kind == SM_EXIT)) tell(sm, sm->on_jump, w, now);
   if (w->op->kind == SM_GLOBAL) w->tokens[w->op->destination] = SM_TOKEN_PENDING | w->op->producer;
+  if (w->op->kind == SM_TMA) w->tokens[w->op->destination] = sm_token_word(sm, now + w->op->latency, w->op->producer);
   switch (w->op->kind) {
     case SM_BRANCH:
       issue_branch(sm, w, now);

@@ -81,8 +81,12 @@ static void set_memory(timing *of, const ftl_arch *arch) {
   of[FTL_OP_STS] = of[FTL_OP_FENCE_PROXY] = mio(SM_SHARED, 1);
   for (int op = FTL_OP_LDG; op <= FTL_OP_CP_ASYNC; op++) of[op] = global(arch->l1_hit_latency_cycles);
   of[FTL_OP_CP_COMMIT] = mio(SM_CP_COMMIT, 1);
-  of[FTL_OP_TMA_LOAD] = of[FTL_OP_TMA_STORE] =
-      (timing){SM_TMA, FTL_SM_PIPE_TMA, arch->tma_issue_cycles, 1, SM_PRODUCER_GLOBAL, FTL_STALL_TEX_THROTTLE};
+  of[FTL_OP_TMA_LOAD] = of[FTL_OP_TMA_STORE] = (timing){SM_TMA,
+                                                        FTL_SM_PIPE_TMA,
+                                                        arch->tma_issue_cycles,
+                                                        arch->tma_release_cycles,
+                                                        SM_PRODUCER_GLOBAL,
+                                                        FTL_STALL_TEX_THROTTLE};
   of[FTL_OP_MBAR_ACQUIRE] = mio(SM_MBAR_ACQUIRE, 1);
   of[FTL_OP_MBAR_EXPECT] = mio(SM_MBAR_EXPECT, 1);
   of[FTL_OP_MBAR_WAIT] = mio(SM_MBAR_WAIT, 1);

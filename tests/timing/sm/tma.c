@@ -43,6 +43,30 @@ Test(timing_sm_tma, a_consumer_goes_on_when_all_lines_are_written) {
   rig_destroy(r);
 }
 
+// ACQUIRE at 0, EXPECT at 10, TMA_LOAD at 11, which has read its uniform registers 7 cycles later: what writes them
+// again issues at 18, though the copy's first line goes at 51.
+Test(timing_sm_tma, registers_of_a_copy_are_free_before_its_lines_go) {
+  rig *r = rig_create(1);
+  uint16_t access = rig_access(r, 0, 4);
+  rig_ring(r, 2, 1);
+  rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;          // 0
+  rig_add(r, FTL_OP_MBAR_ACQUIRE, -1, -1)->arg = 0;     // 1
+  rig_add(r, FTL_OP_MBAR_EXPECT, -1, -1)->arg = 0;      // 2
+  rig_add(r, FTL_OP_TMA_LOAD, 0, -1)->access = access;  // 3
+  rig_add(r, FTL_OP_R2UR, 1, 0);                        // 4
+  rig_add(r, FTL_OP_MBAR_ADVANCE, -1, -1)->arg = 0;     // 5
+  rig_add(r, FTL_OP_EXIT, -1, -1);                      // 6
+  rig_role(r, 1);
+  rig_add(r, FTL_OP_MBAR_WAIT, -1, -1)->arg = 0;
+  rig_add(r, FTL_OP_MBAR_RELEASE, -1, -1)->arg = 0;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 2 - 1);
+  cr_expect_eq(rig_cycle(r, 0, 3, 0), 11);
+  cr_expect_eq(rig_cycle(r, 0, 4, 0), 11 + 7);
+  cr_expect_eq(r->requests[0].time, 51);
+  rig_destroy(r);
+}
+
 // Half a line a cycle: lines at 51, 53, 55, 57.
 Test(timing_sm_tma, lines_go_at_the_rate_of_the_engine) {
   rig *r = pipeline(1, 2, 4, 1);

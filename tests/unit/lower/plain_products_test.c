@@ -204,8 +204,8 @@ Test(unit_lower_plain_products, an_occupancy_step_that_costs_addresses_is_not_ta
   cr_expect_eq(num_registers(parameters), 168 + 7);
 }
 
-// Instructions in the loop that read what a copy gives: that its address registers were read.
-static int64_t num_awaiting_copies(const programs *p, ftl_opcode opcode) {
+// Instructions in the first role's loop that read what one of another kind gives.
+static int64_t num_reading(const programs *p, ftl_opcode opcode, ftl_opcode of) {
   int32_t writer[FTL_MAX_TOKENS];
   int64_t count = 0;
   memset(writer, -1, sizeof writer);
@@ -213,11 +213,16 @@ static int64_t num_awaiting_copies(const programs *p, ftl_opcode opcode) {
     const ftl_warp_inst *inst = &p->warps->insts[i];
     for (int32_t k = 0; k < inst->num_sources; k++) {
       int32_t by = writer[inst->sources[k]];
-      count += inst->opcode == opcode && by >= 0 && p->warps->insts[by].opcode == FTL_OP_CP_ASYNC;
+      count += inst->opcode == opcode && by >= 0 && p->warps->insts[by].opcode == of;
     }
     if (inst->destination != FTL_NO_TOKEN) writer[inst->destination] = i;
   }
   return count;
+}
+
+// What waits for a copy by threads to have read its address registers.
+static int64_t num_awaiting_copies(const programs *p, ftl_opcode opcode) {
+  return num_reading(p, opcode, FTL_OP_CP_ASYNC);
 }
 
 static void expect_awaiting(const char *parameters, int64_t addresses, int64_t commits) {
@@ -235,6 +240,26 @@ static void expect_awaiting(const char *parameters, int64_t addresses, int64_t c
 Test(unit_lower_plain_products, copies_write_over_addresses_of_copies) {
   expect_awaiting(MATMUL "code=plain", 8 - 2, 1);
   expect_awaiting(MATMUL "code=lean", 0, 0);
+}
+
+static void expect_moves(const char *parameters, int64_t moves, int64_t awaiting_moves, int64_t awaiting_copies) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "matmul_tiled", parameters, &error), FTL_OK, "%s", error.message);
+  counts c = count_loop("matmul_tiled", parameters);
+  cr_expect_eq(c.insts[FTL_OP_TMA_LOAD], 3);
+  cr_expect_eq(c.insts[FTL_OP_R2UR], moves, "%s: %d", parameters, (int)c.insts[FTL_OP_R2UR]);
+  cr_expect_eq(num_reading(&p, FTL_OP_TMA_LOAD, FTL_OP_R2UR), awaiting_moves, "%s", parameters);
+  cr_expect_eq(num_reading(&p, FTL_OP_R2UR, FTL_OP_TMA_LOAD), awaiting_copies, "%s", parameters);
+  programs_fini(&p);
+}
+
+// A step's copies: A's 64 columns, B's 128 in two boxes. For each the tensor map's address (2), ELECT, and three
+// coordinates and two addresses (5) are moved; those of the second and the third wait for the copy ahead. Lean code has
+// them in uniform registers.
+Test(unit_lower_plain_products, coordinates_of_copies_are_moved_one_copy_behind_the_other) {
+  expect_moves(WGMMA "block_m=64 block_n=128 num_warps=4", 3 * (2 + 1 + 5), 3, 2);
+  expect_moves(WGMMA "block_m=64 block_n=128 num_warps=4 code=lean", 0, 0, 0);
 }
 
 // ldmatrices that stand between a barrier and the last copy behind it.
