@@ -223,8 +223,8 @@ static void write_slice(ftl_memory *memory, uint32_t index) {
   if (node->kind == FTL_NODE_ATOMIC) {
     outcome = ftl_l2_tags_atomic(memory->tags, node->line, node->sectors, (ftl_l2_priority)node->priority);
   } else {
-    outcome =
-        ftl_l2_tags_write(memory->tags, node->line, node->sectors, node->full_sectors, (ftl_l2_priority)node->priority);
+    outcome = ftl_l2_tags_write(memory->tags, node->line, node->sectors, node->full_sectors, node->side,
+                                (ftl_l2_priority)node->priority);
   }
   count_from_sm(memory, node, node->sectors);
   // The ack of an atomic does not wait for the old value: attention's atomics are reductions without a result.

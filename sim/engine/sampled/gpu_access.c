@@ -33,7 +33,8 @@ static void add_wait(const ftl_gpu_run *run, ftl_cta_state *state, const ftl_seg
 
 static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_segment_ref *ref,
                            const ftl_tile_run *tiles, int64_t span, int64_t now, ftl_step_wait *longest) {
-  if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, ref->is_atomic, now);
+  int32_t sm = ftl_gpu_sm_of(run, member.slot);
+  if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, sm, ref->is_atomic, now);
   ftl_traffic_wait wait;
   ftl_tile_run share;
   if (ref->multicast.num_ctas > 1) {
@@ -41,7 +42,7 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
     if (share.num_tiles == 0) return true;
     tiles = &share;
   }
-  if (!ftl_traffic_try_load(run->traffic, tiles, span, ftl_gpu_sm_of(run, member.slot), now, &wait)) return false;
+  if (!ftl_traffic_try_load(run->traffic, tiles, span, sm, now, &wait)) return false;
   add_wait(run, &run->slots[member.state_slot], ref, &wait, now, longest);
   return true;
 }

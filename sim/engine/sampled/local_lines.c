@@ -94,7 +94,8 @@ int64_t ftl_local_lines_store(const ftl_local_lines *local, int32_t slot, int32_
   for (ftl_local_line *l = &local->lines[local->first[slot]]; l < &local->lines[local->first[slot + 1]]; l++) {
     if (!(l->segments >> segment & 1)) continue;
     ftl_l2_outcome outcome;
-    ftl_l2_tags_write_known(tags, &l->known, FTL_L2_EVICT_NORMAL, &outcome);
+    int32_t side = (int32_t)l->known.at.home_side;  // no replicas: what they are loaded from is not looked up
+    ftl_l2_tags_write_known(tags, &l->known, side, FTL_L2_EVICT_NORMAL, &outcome);
     written += outcome.dram_write_sectors;
   }
   return written;

@@ -370,7 +370,7 @@ int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_traffic_wait
   return next > most ? next : most;
 }
 
-bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool is_atomic, int64_t now) {
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_t sm, bool is_atomic, int64_t now) {
   request ask;
   if (!try_make_request(traffic, run, 0, now, &ask)) return false;
   traffic->counts.store_sectors += ask.num_sectors;
@@ -383,7 +383,7 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool i
     if (is_atomic)
       outcome = ftl_l2_tags_atomic(traffic->tags, line->line, line->sectors, run->priority);
     else
-      ftl_l2_tags_write_known(traffic->tags, line, run->priority, &outcome);
+      ftl_l2_tags_write_known(traffic->tags, line, traffic->homes[sm].side, run->priority, &outcome);
     found.missed += ftl_num_sectors(outcome.dram_read_sectors);
     found.dram_written += outcome.dram_write_sectors;
     found.asked += ftl_num_sectors(line->sectors);

@@ -103,7 +103,7 @@ typedef struct ftl_traffic_waiting {
 // were made before it.
 int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_traffic_waiting *waiting);
 // Atomics are worked out at L2, which first reads from DRAM what it does not have.
-bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, bool is_atomic, int64_t now);
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_t sm, bool is_atomic, int64_t now);
 
 // Spills made L2 write back that many sectors of the sample.
 void ftl_traffic_spill(ftl_traffic *traffic, int64_t written_sectors, int64_t now);

@@ -362,19 +362,29 @@ ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sector
   return outcome;
 }
 
-static void drop_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line) {
+// A write by the replica's own side goes through it on its way home and leaves it there
+// (kernels/measurements/micro_rewrite_capacity_ncu.csv), one by the home's side drops it. Gives whether there is a
+// replica from then on.
+static bool write_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t full_sectors, bool from_far,
+                          ftl_l2_priority priority) {
   set_view view = view_set(tags, at, at.home_side ^ 1u);
   uint32_t way = find_way(tags, &view, line);
-  if (way == tags->num_ways) return;
+  if (way == tags->num_ways) return false;
+  if (from_far) {
+    view.ways[way].valid |= full_sectors;
+    use_way(tags, &view, way, priority);
+    return true;
+  }
   view.ways[way].line = NO_LINE;
   ftl_l2_prints_set(view.prints, way, FTL_L2_PRINT_FREE);
   view.ways[way].valid = 0;
   change_priority(view.set, &view.ways[way], FTL_L2_EVICT_NORMAL);
   view.set->num_used--;
+  return false;
 }
 
 void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, uint8_t full_sectors,
-                          ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+                          int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome) {
   outcome->home_side = (uint8_t)at.home_side;
   outcome->slice_in_side = (uint16_t)at.slice_in_side;
   outcome->hit_sectors = sectors;
@@ -382,8 +392,9 @@ void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, u
   set_view view = view_set(tags, at, at.home_side);
   uint32_t way = find_or_allocate(tags, &view, line, priority, outcome);
   ftl_l2_way *entry = &view.ways[way];
-  if (entry->may_have_replica && tags->hash.num_sides == 2) drop_replica(tags, at, line);
-  entry->may_have_replica = false;
+  if (entry->may_have_replica && tags->hash.num_sides == 2)
+    entry->may_have_replica =
+        write_replica(tags, at, line, sectors & full_sectors, (uint32_t)side != at.home_side, priority);
   view.set->num_dirty = (uint16_t)(view.set->num_dirty + (entry->dirty == 0));
   tags->num_dirty_sectors += ftl_num_sectors(sectors & (uint8_t)~entry->dirty);
   entry->dirty |= sectors;
@@ -405,7 +416,7 @@ static bool try_rewrite(ftl_l2_tags *tags, const ftl_l2_known_line *line, ftl_l2
   return true;
 }
 
-void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, ftl_l2_priority priority,
+void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
                              ftl_l2_outcome *outcome) {
   if (try_rewrite(tags, line, priority)) {
     *outcome = (ftl_l2_outcome){.hit_sectors = line->sectors,
@@ -413,21 +424,22 @@ void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, ftl_l2_
                                 .slice_in_side = (uint16_t)line->at.slice_in_side};
     return;
   }
-  ftl_l2_tags_write_at(tags, line->at, line->line, line->sectors, line->sectors, priority, outcome);
+  ftl_l2_tags_write_at(tags, line->at, line->line, line->sectors, line->sectors, side, priority, outcome);
   remember_way(tags, line, line->at.home_side);
 }
 
-ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors,
+ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors, int32_t side,
                                  ftl_l2_priority priority) {
   ftl_l2_outcome outcome = {0};
-  ftl_l2_tags_write_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors, full_sectors, priority, &outcome);
+  ftl_l2_tags_write_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors, full_sectors, side, priority,
+                       &outcome);
   return outcome;
 }
 
 ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, ftl_l2_priority priority) {
   ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
   ftl_l2_outcome read = ftl_l2_tags_read(tags, line, sectors, (int32_t)at.home_side, priority);
-  ftl_l2_outcome write = ftl_l2_tags_write(tags, line, sectors, sectors, priority);
+  ftl_l2_outcome write = ftl_l2_tags_write(tags, line, sectors, sectors, (int32_t)at.home_side, priority);
   FTL_CHECK(read.num_writebacks + write.num_writebacks <= 2, "l2: an atomic writes back more than two lines");
   for (int i = 0; i < write.num_writebacks; i++) {
     read.writebacks[read.num_writebacks] = write.writebacks[i];
@@ -464,7 +476,8 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
     line = ftl_l2_tags_next_in_sample(tags, line, end, &at);
     if (line == end) return;
     ftl_l2_outcome outcome;
-    ftl_l2_tags_write_at(tags, at, line, ALL_SECTORS, ALL_SECTORS, FTL_L2_EVICT_NORMAL, &outcome);
+    ftl_l2_tags_write_at(tags, at, line, ALL_SECTORS, ALL_SECTORS, (int32_t)at.home_side, FTL_L2_EVICT_NORMAL,
+                         &outcome);
   }
   (void)ftl_l2_tags_settle(tags);
 }

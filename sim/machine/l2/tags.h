@@ -48,21 +48,22 @@ typedef struct ftl_l2_outcome {
   uint64_t writebacks[2];  // those lines: at most one evicted in each side; a write evicts one and cleans one
 } ftl_l2_outcome;
 
-// A read by an SM on `side` (0 on one-sided parts), or a write, which goes to the home side and drops the replica.
-// hit_sectors, far_sectors and dram_read_sectors are masks. A write fetches nothing: a sector of which it gives a part
-// is completed from DRAM when it is read next (lazy fetch), or written back as a masked write. `priority` is the line's
-// from then on, until another access gives it its own: of a set's ways, victims are those to be evicted first, then
-// normal ones, and at most the share l2.persisting_max_bytes of l2.size_bytes is to be evicted last.
+// A read or a write by an SM on `side` (0 on one-sided parts). A write goes to the home side. Through a replica of its
+// own side it passes on the way, which has its sectors then; one by the home's side drops the replica. hit_sectors,
+// far_sectors and dram_read_sectors are masks. A write fetches nothing: a sector of which it gives a part is completed
+// from DRAM when it is read next (lazy fetch), or written back as a masked write. `priority` is the line's from then
+// on, until another access gives it its own: of a set's ways, victims are those to be evicted first, then normal ones,
+// and at most the share l2.persisting_max_bytes of l2.size_bytes is to be evicted last.
 ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side,
                                 ftl_l2_priority priority);
-ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors,
+ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors, int32_t side,
                                  ftl_l2_priority priority);
 // A read and a write of a line whose place is known. writebacks and writeback_sectors hold num_writebacks entries, no
 // more.
 void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
                          ftl_l2_priority priority, ftl_l2_outcome *outcome);
 void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, uint8_t full_sectors,
-                          ftl_l2_priority priority, ftl_l2_outcome *outcome);
+                          int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome);
 
 // A line that is read or written again and again, with all that need not be found anew each time.
 typedef struct ftl_l2_known_line {
@@ -81,9 +82,10 @@ int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lin
 void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
                             ftl_l2_outcome *outcome);
 // ftl_l2_tags_write_at of one, of whole sectors.
-void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, ftl_l2_priority priority,
+void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
                              ftl_l2_outcome *outcome);
-// A read-modify-write at the home side: what is not there is fetched; the sectors are dirty after it.
+// A read-modify-write at the home side: what is not there is fetched; the sectors are dirty after it, and the replica
+// gone.
 ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, ftl_l2_priority priority);
 // Tells the host's cache that a read by `side` of the line that lies there follows; changes nothing.
 void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, ftl_l2_address at, int32_t side);

@@ -48,7 +48,7 @@ static double written_mib(traffic t) {
       if (t.is_copy && ftl_l2_tags_in_sample(tags, from))
         sectors += ftl_l2_tags_read(tags, from, 15, (int32_t)(coin >> 20 & 1), FTL_L2_EVICT_NORMAL).dram_write_sectors;
       if (ftl_l2_tags_in_sample(tags, line))
-        sectors += ftl_l2_tags_write(tags, line, 15, 15, FTL_L2_EVICT_NORMAL).dram_write_sectors;
+        sectors += ftl_l2_tags_write(tags, line, 15, 15, 0, FTL_L2_EVICT_NORMAL).dram_write_sectors;
     }
   }
   sectors += ftl_l2_tags_settle(tags);
@@ -94,9 +94,9 @@ Test(timing_l2_dirty, the_tenth_dirty_line_of_a_set_writes_one_back_and_seven_st
   ftl_error error;
   cr_assert_eq(ftl_l2_tags_create(&tags, &arch, 0, &error), FTL_OK);
   for (uint64_t line = 0; line < 9; line++)
-    cr_expect_eq(ftl_l2_tags_write(tags, line, 3, 3, FTL_L2_EVICT_NORMAL).num_writebacks, 0);
-  cr_expect_eq(ftl_l2_tags_write(tags, 4, 12, 12, FTL_L2_EVICT_NORMAL).num_writebacks, 0, "it is dirty already");
-  ftl_l2_outcome tenth = ftl_l2_tags_write(tags, 9, 3, 3, FTL_L2_EVICT_NORMAL);
+    cr_expect_eq(ftl_l2_tags_write(tags, line, 3, 3, 0, FTL_L2_EVICT_NORMAL).num_writebacks, 0);
+  cr_expect_eq(ftl_l2_tags_write(tags, 4, 12, 12, 0, FTL_L2_EVICT_NORMAL).num_writebacks, 0, "it is dirty already");
+  ftl_l2_outcome tenth = ftl_l2_tags_write(tags, 9, 3, 3, 0, FTL_L2_EVICT_NORMAL);
   cr_expect_eq(tenth.num_writebacks, 1);
   cr_expect_neq(tenth.writebacks[0], 9, "not the line that was just written");
   cr_expect_eq(tenth.dram_write_sectors, tenth.writebacks[0] == 4 ? 4 : 2);

@@ -125,7 +125,7 @@ Test(timing_l2_priority, a_hit_ratio_keeps_part_of_what_does_not_fit) {
 Test(timing_l2_priority, a_dirty_line_to_be_evicted_first_is_written_back_first) {
   ftl_l2_tags *tags = create_set("lru");
   read_lines(tags, 0, 7, FTL_L2_EVICT_NORMAL);
-  (void)ftl_l2_tags_write(tags, 100, LINE, LINE, FTL_L2_EVICT_FIRST);
+  (void)ftl_l2_tags_write(tags, 100, LINE, LINE, 0, FTL_L2_EVICT_FIRST);
   ftl_l2_outcome miss = ftl_l2_tags_read(tags, 7, LINE, 0, FTL_L2_EVICT_NORMAL);
   cr_expect(miss.num_writebacks == 1 && miss.writebacks[0] == 100 && miss.dram_write_sectors == 4);
   ftl_l2_tags_destroy(tags);

@@ -214,7 +214,7 @@ Test(unit_engine_traffic, stores_without_lines_in_the_sample_write_back_what_the
   enum { TILES = 3000 };
   for (int64_t i = 0; i < TILES; i++) {
     ftl_tile_run tile = small_tile(i);
-    cr_assert(ftl_traffic_try_store(&c->traffic, &tile, false, 0));
+    cr_assert(ftl_traffic_try_store(&c->traffic, &tile, 0, false, 0));
   }
   int64_t written = ftl_traffic_scale(&c->traffic, c->traffic.counts.dram_write_sectors);
   cr_assert_gt(written, SMALL_SECTORS * TILES / 4);
