@@ -156,8 +156,9 @@ static inline int64_t dispatch(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int6
   if (op->pipe == FTL_SM_PIPE_SFU) {
     sc->pipe_free[FTL_SM_PIPE_SFU] += place - 1;
     sm_set_held(sc, FTL_SM_PIPE_SFU);
-  } else
+  } else {
     sm_hold_beside_product(sc, now, now + place);
+  }
   return from;
 }
 
