@@ -5,6 +5,7 @@
 
 #include "lower/early_waits.h"
 #include "lower/flow.h"
+#include "lower/gaps.h"
 #include "lower/registers.h"
 #include "lower/schedule.h"
 #include "lower/spill.h"
@@ -150,6 +151,9 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   out->spilled_registers = spill.spilled_registers + (max_live > limit ? max_live - limit : 0);
   out->reloaded_registers = spill.kept_registers;
   drop_reserves(draft);
+  status = analyse(draft, arena, &flow, &liveness, error);
+  if (status != FTL_OK) return status;
+  if (!ftl_fill_gaps(draft, &flow, arch, arena)) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   status = analyse(draft, arena, &flow, &liveness, error);
   if (status != FTL_OK) return status;
   return ftl_tokens_assign(draft, &flow, &liveness, arena, &out->num_tokens, error);

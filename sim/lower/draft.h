@@ -21,8 +21,9 @@ enum {
       2,  // barrier, wait, ring protocol, wgmma fence/commit/wait: keeps its order against memory and fences
   FTL_EFFECT_PINNED = 4,             // loop control and branches: ends a straight-line stretch
   FTL_EFFECT_READS_DESTINATION = 8,  // accumulators: destination is also a source
-  FTL_EFFECT_CHAIN = 16,  // among CHAIN instructions of a stretch program order is kept (async copies of one group)
-  FTL_EFFECT_AHEAD = 32,  // a fragment's load: stays as far ahead of its products as the program has it
+  FTL_EFFECT_CHAIN = 16,      // among CHAIN instructions of a stretch program order is kept (async copies of one group)
+  FTL_EFFECT_AHEAD = 32,      // a fragment's load: stays as far ahead of its products as the program has it
+  FTL_EFFECT_CONTINUES = 64,  // a further part of a run whose first part has waited for the operands of all
 };
 
 typedef struct ftl_draft_inst {

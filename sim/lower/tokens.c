@@ -76,9 +76,11 @@ static void number(ftl_draft_inst *inst, const span *of) {
   if (ftl_inst_num_writes(inst) == 1) {
     int32_t token = of[inst->destination].token;
     inst->inst.destination = (uint16_t)token;
-    if (inst->effects & FTL_EFFECT_READS_DESTINATION) add_source(&inst->inst, token);
+    if ((inst->effects & (FTL_EFFECT_READS_DESTINATION | FTL_EFFECT_CONTINUES)) == FTL_EFFECT_READS_DESTINATION)
+      add_source(&inst->inst, token);
   }
-  for (int32_t k = 0; k < inst->num_sources; k++) add_source(&inst->inst, of[inst->sources[k]].token);
+  for (int32_t k = 0; k < inst->num_sources && !(inst->effects & FTL_EFFECT_CONTINUES); k++)
+    add_source(&inst->inst, of[inst->sources[k]].token);
   for (int32_t k = inst->inst.num_sources; k < FTL_MAX_SOURCES; k++) inst->inst.sources[k] = FTL_NO_TOKEN;
 }
 
