@@ -127,8 +127,7 @@ static ftl_status build(ftl_sm *sm, ftl_error *error) {
   if (!policy) return ftl_error_set(error, FTL_BAD_INPUT, "sm.scheduler: no policy %s", sm->arch->sm_scheduler);
   sm->policy = *policy;
   if (!allocate(sm) || !ftl_sm_cluster_create(sm) || !ftl_sm_code_cache_create(sm) || !ftl_sm_parameters_create(sm) ||
-      !ftl_sm_transactions_create(sm) ||
-      !ftl_sm_l1_create(&sm->l1, sm->arch, l1_bytes(sm), &sm->arena))
+      !ftl_sm_transactions_create(sm) || !ftl_sm_l1_create(&sm->l1, sm->arch, l1_bytes(sm), &sm->arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for an SM");
   place_warps(sm);
   return FTL_OK;
