@@ -30,9 +30,13 @@ local function flash3_fwd(row)
            tile_scheduler = row.causal and "dynamic" or "static", guard = "always" }
 end
 
--- cuDNN's forward kernel for Hopper, as far as its launch and the order of its tiles tell (sim/results/foreign_kernel.c).
-local function cudnn_fwd()
-  return { workload = "flash3_fwd", block_n = 128, num_stages = 3, persistent = true, tile_scheduler = "dynamic_late" }
+-- cuDNN's forward kernel for Hopper, as its SASS tells (docs/workload_flash3_fwd.md); that of fp8 was not read.
+local function cudnn_fwd(row)
+  if row.dtype == "fp8_e4m3" then
+    return { workload = "flash3_fwd", block_n = 128, num_stages = 3, persistent = true, tile_scheduler = "dynamic_late" }
+  end
+  return { workload = "flash3_fwd", block_n = 128, num_stages = 2, q_stages = 2, turns = "softmax", scaling = "apart", guard = "always",
+           persistent = true, tile_scheduler = "dynamic_late" }
 end
 
 -- PyTorch's memory-efficient attention (CUTLASS, cutlassF_f16_aligned_64x64_rf_sm75 and 32x128): K and V share a buffer.
