@@ -2,7 +2,7 @@
  * near median means the same side). Then, inside one kernel, one side reads a buffer; the other side reads it (lines
  * whose home is over there cross the fabric) and reads it again (replicas). x is the buffer size; `first` and `second`
  * are the other side's two passes. */
-#include "bench.h"
+#include "probe_load.h"
 using namespace bench;
 
 constexpr int num_lines = 512;
@@ -10,19 +10,7 @@ constexpr int num_lines = 512;
 __global__ void probe(const char *buffer, uint32_t target_sm, uint16_t *latency) {
   __shared__ volatile uint32_t sink;
   if (sm_id() != target_sm || threadIdx.x != 0) return;
-  for (int i = 0; i < num_lines; i++) {
-    const char *p = buffer + (size_t)i * 4096;
-    sink = (uint32_t)(size_t)p;
-    uint32_t start = clock32(), value;
-    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
-    sink = value;
-    latency[i] = (uint16_t)(clock32() - start);
-  }
-}
-
-__global__ void fill(uint4 *buffer, size_t count) {
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
-    buffer[i] = make_uint4(1, 2, 3, 4);
+  for (int i = 0; i < num_lines; i++) latency[i] = cycles_of_load(buffer + (size_t)i * 4096, sink);
 }
 
 __device__ uint32_t arrivals[8];

@@ -4,7 +4,7 @@
  * The home of a 4 KiB granule: SM 0 reads a line of it from DRAM, then an SM of the other side does, which finds it in
  * its own side where that is the home (a replica is only on SM 0's) and else waits for the crossing. An SM's side: it
  * reads lines that SM 0 has read, as fast as SM 0 where they share one. */
-#include "bench.h"
+#include "probe_load.h"
 using namespace bench;
 
 constexpr int num_granules = 16, granule_bytes = 4096, num_rounds = 48, tested = 256;
@@ -13,19 +13,7 @@ constexpr int num_granules = 16, granule_bytes = 4096, num_rounds = 48, tested =
 __global__ void look(const char *buffer, int count, int line, uint32_t target_sm, uint16_t *latency) {
   __shared__ volatile uint32_t sink;
   if (sm_id() != target_sm || threadIdx.x != 0) return;
-  for (int i = 0; i < count; i++) {
-    const char *p = buffer + (size_t)i * granule_bytes + line * 128;
-    sink = (uint32_t)(size_t)p;
-    uint32_t start = clock32(), value;
-    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
-    sink = value;
-    latency[i] = (uint16_t)(clock32() - start);
-  }
-}
-
-__global__ void fill(uint4 *buffer, size_t count) {
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
-    buffer[i] = make_uint4(1, 2, 3, 4);
+  for (int i = 0; i < count; i++) latency[i] = cycles_of_load(buffer + (size_t)i * granule_bytes + line * 128, sink);
 }
 
 __global__ __launch_bounds__(1024) void store(char *buffer, const uint32_t *granules, const uint8_t *writes,

@@ -5,6 +5,7 @@
  * An SM's side: it reads lines that SM 0 has read, as fast as SM 0 where they share one; on the other side half of them
  * are a crossing away. */
 #include "gpc_map.h"
+#include "probe_load.h"
 using namespace bench;
 
 constexpr int granule_bytes = 4096, tested = 256, launches = 2;
@@ -13,19 +14,7 @@ constexpr int granule_bytes = 4096, tested = 256, launches = 2;
 __global__ void look(const char *buffer, uint32_t target_sm, uint16_t *latency) {
   __shared__ volatile uint32_t sink;
   if (sm_id() != target_sm || threadIdx.x != 0) return;
-  for (int i = 0; i < tested; i++) {
-    const char *p = buffer + (size_t)i * granule_bytes;
-    sink = (uint32_t)(size_t)p;
-    uint32_t start = clock32(), value;
-    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
-    sink = value;
-    latency[i] = (uint16_t)(clock32() - start);
-  }
-}
-
-__global__ void fill(uint4 *buffer, size_t count) {
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
-    buffer[i] = make_uint4(1, 2, 3, 4);
+  for (int i = 0; i < tested; i++) latency[i] = cycles_of_load(buffer + (size_t)i * granule_bytes, sink);
 }
 
 __global__ void where(uint32_t *sms) {

@@ -3,7 +3,7 @@
  * If b sits on a's side its first read costs what a's second did; if not, lines whose home is a's side show the far-hit
  * latency once, and b's second read shows the replica. The timed region includes the issue of one store that waits for
  * the load (a few cycles). */
-#include "bench.h"
+#include "probe_load.h"
 using namespace bench;
 
 constexpr int num_lines = 2048;
@@ -12,19 +12,7 @@ constexpr size_t granule_bytes = 4096;
 __global__ void probe(const char *buffer, const uint32_t *offsets, uint32_t target_sm, uint16_t *latency) {
   __shared__ volatile uint32_t sink;
   if (sm_id() != target_sm || threadIdx.x != 0) return;
-  for (int i = 0; i < num_lines; i++) {
-    const char *p = buffer + offsets[i];
-    sink = (uint32_t)(size_t)p;
-    uint32_t start = clock32(), value;
-    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
-    sink = value;
-    latency[i] = (uint16_t)(clock32() - start);
-  }
-}
-
-__global__ void fill(uint4 *buffer, size_t count) {
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
-    buffer[i] = make_uint4(1, 2, 3, 4);
+  for (int i = 0; i < num_lines; i++) latency[i] = cycles_of_load(buffer + offsets[i], sink);
 }
 
 static const char *phase_names[5] = {"a_cold", "a_again", "b_first", "b_second", "a_last"};
