@@ -17,6 +17,7 @@ typedef struct flash2 {
   bool interleaved, persistent;
   bool
       refills_late;  // each loop over keys fills its buffers, refills them after a step's products and leaves none full
+  bool refills_free;       // a buffer is refilled behind the first barrier that shows it to be free
   bool masks_whole_tiles;  // of a window: one loop for all tiles, as FlashAttention-2's Is_local
 
   int32_t q, k, v, o, lse;                // tensors
@@ -49,6 +50,10 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
       (v[FTL_PARAM_schedule] != FTL_SCHEDULE_STAGES || v[FTL_PARAM_num_stages] == 1))
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "refill=late: buffers to refill are those of schedule=stages, num_stages >= 2");
+  if (v[FTL_PARAM_refill] == FTL_REFILL_WHEN_FREE && v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG)
+    return ftl_error_set(
+        error, FTL_INFEASIBLE,
+        "refill=when_free: copy=ldg keeps one tile in flight, and no buffer that is filled as it falls free");
   if (v[FTL_PARAM_block_n] % 16 != 0)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
@@ -192,6 +197,22 @@ static void iterate_stages(const flash2 *f, ftl_expr j, bool masked) {
   multiply_values(f);
 }
 
+// The same with all K buffers full and all V buffers but one: what a step's wait shows to be free, the V tile before
+// this one and then K, is asked for half a step sooner (kernels/attention/flash2_mma.h and flash2_wgmma.h, which have
+// the last V tile in flight before the first step too).
+static void iterate_stages_when_free(const flash2 *f, ftl_expr j, bool masked) {
+  ftl_expr next_k = ftl_add(f->b, j, ftl_const(f->b, f->num_stages));
+  ftl_expr next_v = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1));
+  ftl_wait_first_apart(f->b, f->ring_k);
+  load_keys(f, f->ring_v, f->v, next_v, ftl_sub(f->b, f->keys.end, next_v));
+  multiply_scores(f);
+  if (masked) mask_scores(f, j);
+  softmax(f, j, masked);
+  ftl_wait(f->b, f->ring_v);
+  load_keys(f, f->ring_k, f->k, next_k, ftl_sub(f->b, f->keys.end, next_k));
+  multiply_values(f);
+}
+
 // The same as Triton's software pipeliner compiles it for wgmma: a step waits for K and V at once, and asks for the
 // tiles ahead when its second product runs, behind a barrier, since it does not tell buffers apart. `end`: of the loop,
 // which asks for nothing of the next one.
@@ -223,13 +244,16 @@ static void iterate_interleaved(const flash2 *f, ftl_expr j, bool masked) {
 
 // ---- the kernel ----
 
-// All buffers but one, of key tiles first .. end-1.
+// All buffers but one, or but V's last, of key tiles first .. end-1.
 static void fill_ahead(const flash2 *f, ftl_expr first, ftl_expr end) {
   for (int32_t j = 0; j < f->num_stages - 1; j++) {
     ftl_expr tile = ftl_add(f->b, first, ftl_const(f->b, j)), exists = ftl_sub(f->b, end, tile);
     load_keys(f, f->ring_k, f->k, tile, exists);
     load_keys(f, f->ring_v, f->v, tile, exists);
   }
+  if (!f->refills_free) return;
+  ftl_expr last = ftl_add(f->b, first, ftl_const(f->b, f->num_stages - 1));
+  load_keys(f, f->ring_k, f->k, last, ftl_sub(f->b, end, last));
 }
 
 static void prologue(const flash2 *f) {
@@ -250,7 +274,8 @@ static void prologue(const flash2 *f) {
 // The stages that were prefetched past the last tile are empty; what comes next, the next tile of a persistent CTA or a
 // loop that fills its own, must find none.
 static void drain(const flash2 *f) {
-  int32_t num_k = f->interleaved ? 1 : f->num_stages - 1, num_v = f->interleaved ? 0 : f->num_stages - 1;
+  int32_t num_v = f->interleaved ? 0 : f->num_stages - 1;
+  int32_t num_k = f->interleaved || f->refills_free ? num_v + 1 : num_v;
   for (int32_t i = 0; i < num_k; i++) {
     ftl_wait(f->b, f->ring_k);
     ftl_release(f->b, f->ring_k);
@@ -275,6 +300,8 @@ static void loop(const flash2 *f, ftl_expr lo, ftl_expr hi, bool masked) {
       iterate_stages_late(f, j, hi, masked);
     else if (f->ring_k == f->ring_v)
       iterate_single_buffer(f, j, masked);
+    else if (f->refills_free)
+      iterate_stages_when_free(f, j, masked);
     else
       iterate_stages(f, j, masked);
   }
@@ -322,6 +349,12 @@ static bool refills_late(const ftl_spec *spec) {
   return has_buffers && v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
 }
 
+static bool refills_free(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  bool has_buffers = v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && v[FTL_PARAM_num_stages] > 1;
+  return has_buffers && v[FTL_PARAM_refill] == FTL_REFILL_WHEN_FREE;
+}
+
 static int64_t num_ctas(const flash2 *f) {
   return f->a.heads * (f->packed ? f->packed->num_tiles : f->a.batch * f->a.num_m_tiles);
 }
@@ -342,6 +375,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
               .persistent = spec->value[FTL_PARAM_persistent] != 0};
   f.q_in_registers = is_q_in_registers(spec);
   f.refills_late = refills_late(spec);
+  f.refills_free = refills_free(spec);
   f.masks_whole_tiles = f.a.window > 0 && spec->value[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_WINDOW;
   ftl_packed_batch *packed = NULL;
   status = ftl_packed_batch_create(&packed, spec, spec->value[FTL_PARAM_block_m], error);

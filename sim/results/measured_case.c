@@ -39,7 +39,7 @@ static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error 
   ftl_param_set accepts = spec->workload->accepts;
   if (accepts >> FTL_PARAM_q_operand & 1) status = ftl_columns_set(spec, FTL_PARAM_q_operand, "shared", error);
   if (status == FTL_OK && (accepts >> FTL_PARAM_refill & 1) != 0)
-    status = ftl_columns_set(spec, FTL_PARAM_refill, "early", error);
+    status = ftl_columns_set(spec, FTL_PARAM_refill, "when_free", error);
   if (status == FTL_OK && (accepts >> FTL_PARAM_guard & 1) != 0)
     status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);
   if (status == FTL_OK && (accepts >> FTL_PARAM_code & 1) != 0)

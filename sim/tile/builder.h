@@ -110,6 +110,9 @@ void ftl_commit(ftl_builder *builder, int32_t ring);
 // Acquires the next stage of a ring, loads one tile into it and commits it.
 void ftl_fill_stage(ftl_builder *builder, int32_t ring, ftl_tile_ref ref);
 void ftl_wait(ftl_builder *builder, int32_t ring);
+// The same in a loop whose first step can leave more copies in flight than the others: the number is part of the
+// instruction that waits, so the source has two of them.
+void ftl_wait_first_apart(ftl_builder *builder, int32_t ring);
 void ftl_release(ftl_builder *builder, int32_t ring);
 
 ftl_operand ftl_value_operand(int32_t value);

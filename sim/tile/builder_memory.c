@@ -10,6 +10,14 @@ static void ring_op(ftl_builder *builder, ftl_tile_op_kind kind, int32_t ring) {
 void ftl_acquire(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_ACQUIRE, ring); }
 void ftl_commit(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_COMMIT, ring); }
 void ftl_wait(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_WAIT, ring); }
+
+void ftl_wait_first_apart(ftl_builder *builder, int32_t ring) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_WAIT);
+  op.ring = ring;
+  op.first_apart = true;
+  ftl_builder_add_op(builder, op);
+}
+
 void ftl_release(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_RELEASE, ring); }
 
 void ftl_load(ftl_builder *builder, int32_t ring, ftl_tile_ref ref) {

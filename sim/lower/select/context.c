@@ -142,23 +142,28 @@ void ftl_select_warp_sync(ftl_select *s) {
   inst->effects = FTL_EFFECT_FENCE;
 }
 
-static int32_t num_acquires(const ftl_tile_program *tile, int32_t ring) {
+static int32_t num_ops_of(const ftl_tile_program *tile, ftl_tile_op_kind kind, int32_t ring) {
   int32_t count = 0;
   for (int32_t i = 0; i < tile->num_ops; i++)
-    if (tile->ops[i].kind == FTL_TILE_ACQUIRE && tile->ops[i].ring == ring) count++;
+    if (tile->ops[i].kind == kind && tile->ops[i].ring == ring) count++;
   return count;
 }
 
-int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring) {
+// The first ring of as many stages that goes on to its next one, by operations of `kind`, as often as this one.
+static int32_t index_ring(const ftl_select *s, ftl_tile_op_kind kind, int32_t ring) {
   const ftl_ring *rings = s->tile->rings;
   if (s->copy == FTL_COPY_TMA) return ring;
   for (int32_t r = 0; r < ring; r++)
     if (rings[r].num_stages == rings[ring].num_stages && rings[r].producer == rings[ring].producer &&
         rings[r].consumers_mask == rings[ring].consumers_mask &&
-        num_acquires(s->tile, r) == num_acquires(s->tile, ring))
+        num_ops_of(s->tile, kind, r) == num_ops_of(s->tile, kind, ring))
       return r;
   return ring;
 }
+
+int32_t ftl_select_read_index_ring(const ftl_select *s, int32_t ring) { return index_ring(s, FTL_TILE_WAIT, ring); }
+
+int32_t ftl_select_write_index_ring(const ftl_select *s, int32_t ring) { return index_ring(s, FTL_TILE_ACQUIRE, ring); }
 
 // The stages of every ring that the role's products read.
 static bool has_two_stages(const ftl_select *s) {
@@ -176,9 +181,8 @@ bool ftl_select_counts_stages(const ftl_select *s) {
   return s->plain_code && counts && s->tile->num_roles == 1 && !s->tile->persistent;
 }
 
-int32_t ftl_select_address_ring(const ftl_select *s, int32_t ring) {
-  int32_t first = ftl_select_index_ring(s, ring);
-  return ftl_select_counts_stages(s) && ftl_select_rings_are_alike(s, first, ring) ? first : ring;
+int32_t ftl_select_address_ring(const ftl_select *s, int32_t ring, int32_t index_ring) {
+  return ftl_select_counts_stages(s) && ftl_select_rings_are_alike(s, index_ring, ring) ? index_ring : ring;
 }
 
 bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring) {

@@ -39,9 +39,9 @@ static void stage_address(ftl_select *s, int32_t address, int32_t address_beside
   ftl_select_add(s, FTL_OP_IMAD, 1, address, index, ftl_select_counts_stages(s) ? NONE : offset, NONE);
 }
 
-// The ring before this one that has its addresses; NULL: it has its own.
-static const ftl_select_ring *ring_beside(const ftl_select *s, int32_t ring) {
-  int32_t first = ftl_select_address_ring(s, ring);
+// The ring before this one that has its addresses, of those that have its index; NULL: it has its own.
+static const ftl_select_ring *ring_beside(const ftl_select *s, int32_t ring, int32_t index_ring) {
+  int32_t first = ftl_select_address_ring(s, ring, index_ring);
   return first == ring ? NULL : &s->rings[first];
 }
 
@@ -60,8 +60,9 @@ void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
   else if (s->orders[s->op_idx].barrier_before)
     ftl_select_barrier(s);
   if (ring->write_index == NONE) return;
-  if (ftl_select_index_ring(s, op->ring) == op->ring) next_stage(s, ring->write_index, ftl_select_producer_flags(s));
-  const ftl_select_ring *beside = ring_beside(s, op->ring);
+  int32_t index_ring = ftl_select_write_index_ring(s, op->ring);
+  if (index_ring == op->ring) next_stage(s, ring->write_index, ftl_select_producer_flags(s));
+  const ftl_select_ring *beside = ring_beside(s, op->ring, index_ring);
   stage_address(s, ring->write_address, beside ? beside->write_address : NONE, ring->write_offset, ring->write_index);
 }
 
@@ -105,8 +106,9 @@ static void read_next_stage(ftl_select *s, int32_t ring_idx) {
   bool is_put = ftl_tile_ring_is_put(s->tile, ring_idx) && !ftl_select_is_put_across(s->tile, ring_idx);
   if (s->copy != FTL_COPY_TMA || is_put) add_ring_inst(s, FTL_OP_RING_READ, ring_idx, FTL_EFFECT_FENCE);
   if (ring->read_index == NONE) return;
-  if (ftl_select_index_ring(s, ring_idx) == ring_idx) next_stage(s, ring->read_index, 0);
-  const ftl_select_ring *beside = ring_beside(s, ring_idx);
+  int32_t index_ring = ftl_select_read_index_ring(s, ring_idx);
+  if (index_ring == ring_idx) next_stage(s, ring->read_index, 0);
+  const ftl_select_ring *beside = ring_beside(s, ring_idx, index_ring);
   stage_address(s, ring->read_address, beside ? beside->read_address : NONE, ring->read_offset, ring->read_index);
 }
 
@@ -115,6 +117,31 @@ static int32_t first_wait_of_run(const ftl_select *s) {
   int32_t first = s->op_idx;
   while (first > 0 && ftl_select_op_at(s, first - 1)->kind == FTL_TILE_WAIT) first--;
   return first;
+}
+
+static bool is_first_apart(const ftl_select *s, int32_t first) {
+  for (int32_t i = first; i <= s->op_idx; i++)
+    if (ftl_select_op_at(s, i)->first_apart) return true;
+  return false;
+}
+
+static void branch_over(ftl_select *s, int32_t predicate, uint8_t flags) {
+  ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, NONE, predicate, NONE, NONE);
+  branch->inst.flags = FTL_INST_GUARD | flags;
+  branch->effects = FTL_EFFECT_PINNED;
+}
+
+// Before and after the wait that all steps but the first have: branches over either one (SASS of flash2_mma.h, whose
+// copies stand between the branches, and of flash2_wgmma.h).
+static void begin_later_wait(ftl_select *s) {
+  int32_t is_first = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, 1, is_first, counter_here(s), NONE, NONE);
+  branch_over(s, is_first, 0);
+}
+
+static void end_later_wait(ftl_select *s) {
+  branch_over(s, NONE, FTL_INST_SKIPS);
+  ftl_select_add(s, FTL_OP_LABEL, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_PINNED;
 }
 
 // What was put is there for the other warps after the barrier alone.
@@ -127,9 +154,12 @@ static void wait_together(ftl_select *s, int32_t first) {
     if (s->copy == FTL_COPY_LDG && s->orders[i].store_here) ftl_select_store_held(s, op->ring);
   }
   if (s->copy == FTL_COPY_CP_ASYNC && groups_left < INT32_MAX) {
+    bool first_apart = is_first_apart(s, first);
+    if (first_apart) begin_later_wait(s);
     ftl_draft_inst *wait = ftl_select_add(s, FTL_OP_CP_WAIT, 1, NONE, NONE, NONE, NONE);
     wait->inst.arg = (uint16_t)groups_left;
     wait->effects = FTL_EFFECT_FENCE;
+    if (first_apart) end_later_wait(s);
   }
   // wgmma reads shared memory through the async proxy, which does not see generic writes before this fence. Lean code
   // does without where cp.async wrote (CUTLASS's multistage mainloop, Triton).

@@ -177,16 +177,18 @@ bool ftl_select_contracts(const ftl_select *s, int32_t op_idx);
 void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination);
 bool ftl_select_is_through_registers(const ftl_select *s, int32_t ring);  // see ftl_ring
 bool ftl_select_is_mbarrier_role(const ftl_select *s);  // producer and consumer roles talk through mbarriers
-// The ring whose stage indices serve this one too: rings of as many stages that are filled as often share them, as in
-// Triton's pipelines; with mbarriers each has its own, whose phase it also tells.
-int32_t ftl_select_index_ring(const ftl_select *s, int32_t ring);
+// The rings whose stage indices serve this one too: of the stage being read, and of the one being filled. Rings of as
+// many stages that are waited for, or filled, as often share them, as in Triton's pipelines; with mbarriers each has
+// its own, whose phase it also tells.
+int32_t ftl_select_read_index_ring(const ftl_select *s, int32_t ring);
+int32_t ftl_select_write_index_ring(const ftl_select *s, int32_t ring);
 // Whether stages, and the tiles that are copied to them, are found anew from the tile's number in each iteration: plain
 // code of one role and one tile of Q carries nothing of them over its loop with wgmma (SASS of
 // kernels/attention/flash2_wgmma.h), nor do matrix products by mma.sync with two stages (of standard_mma.h).
 bool ftl_select_counts_stages(const ftl_select *s);
-// The first ring whose stages lie an immediate away from this ring's: where stages are counted, one that is alike and
-// has the same index.
-int32_t ftl_select_address_ring(const ftl_select *s, int32_t ring);
+// The first ring whose stages lie an immediate away from this ring's: where stages are counted, the one that has its
+// index, if alike.
+int32_t ftl_select_address_ring(const ftl_select *s, int32_t ring, int32_t index_ring);
 // Whether one role puts stages into the ring that others read: each of its warps knows when a stage is free, one says
 // that it is full.
 bool ftl_select_is_put_across(const ftl_tile_program *tile, int32_t ring);

@@ -13,6 +13,8 @@ static const char *const schedules[] = {"num_stages=1",
                                         "num_stages=4",
                                         "num_stages=2 refill=late",
                                         "num_stages=3 refill=late",
+                                        "num_stages=2 refill=when_free",
+                                        "num_stages=3 refill=when_free",
                                         "schedule=interleaved"};
 
 static void prove(const char *params) {

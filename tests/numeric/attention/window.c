@@ -37,6 +37,7 @@ Test(numeric_attention_window, flash2_fwd_computes_attention_within_the_window) 
                                      "flash2_fwd block_m=64 num_warps=2 schedule=interleaved mask_steps=window",
                                      "flash2_fwd block_m=32 num_warps=2 num_stages=3 refill=late mask_steps=window",
                                      "flash2_fwd block_m=32 num_warps=2 num_stages=3 refill=late persistent=true",
+                                     "flash2_fwd block_m=32 num_warps=2 num_stages=3 refill=when_free persistent=true",
                                      "flash2_fwd block_m=16 num_warps=1 num_stages=2 persistent=true tile_reverse=true",
                                      "flash2_fwd block_m=64 num_warps=4 mma=wgmma copy=tma num_stages=2"};
   prove_all(rest, COUNT(rest));

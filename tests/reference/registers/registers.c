@@ -43,7 +43,7 @@ static int lowered_registers(const instance *i) {
                         i->block_n * 128, i->head_dim, i->block_m, i->block_n, i->num_warps, i->causal,
                         wgmma ? "wgmma" : "mma", wgmma ? i->variant : "cp_async", fused ? i->num_stages : 2);
   if (!fused) return registers_of("standard_attention", parameters);
-  snprintf(parameters + length, sizeof parameters - (size_t)length, " refill=early q_operand=%s schedule=%s",
+  snprintf(parameters + length, sizeof parameters - (size_t)length, " refill=when_free q_operand=%s schedule=%s",
            wgmma ? "auto" : "shared", wgmma ? "stages" : i->variant);
   return registers_of("flash2_fwd", parameters);
 }
@@ -80,7 +80,7 @@ Test(reference_registers, wgmma_kernels_with_tma_need_what_ptxas_gives_them) {
   cr_expect_leq(fabs(s.bias), 2, "%+.1f registers", s.bias);
 }
 
-#define TMA_TILES "heads=32 seqlen=8192 num_warps=4 mma=wgmma copy=tma code=plain refill=early "
+#define TMA_TILES "heads=32 seqlen=8192 num_warps=4 mma=wgmma copy=tma code=plain refill=when_free "
 
 // S (32), P beside it (16), O (64), three reserved and 16 more: three above the step of four CTAs. No other order saves
 // them, and ptxas, which gives this kernel 132 (130 with a mask), does not make it fit 128.

@@ -459,6 +459,26 @@ Test(unit_lower_select, a_single_buffer_needs_a_barrier_before_each_refill_and_t
   programs_fini(&p);
 }
 
+// Three stages, of K all ahead of the first step: as many groups in flight at either wait, 2 * 3 - 1 less the tile that
+// is waited for. K is filled a tile further ahead than V, so that each has an index of its own (IADD, ISETP, SEL),
+// while the stage that is read is found once for both. A step that is not the first is told by a compare, and branches
+// behind the wait over that of the first.
+Test(unit_lower_select, buffers_refilled_when_free_have_two_indices_to_fill_and_two_waits_in_the_source) {
+#define BUFFERS SHAPE "head_dim=64 block_m=64 block_n=64 num_warps=4 num_stages=3 mma=mma copy=cp_async code=plain "
+  expect_groups_left(BUFFERS "refill=when_free", 0, (const int[]){4, 4}, 2);
+  programs p = lowered("h200", BUFFERS "refill=early");
+  counts early = count_loop(p.warps, 0);
+  programs_fini(&p);
+  p = lowered("h200", BUFFERS "refill=when_free");
+  counts when_free = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(early.insts[FTL_OP_SEL], 2);
+  cr_expect_eq(when_free.insts[FTL_OP_SEL], 3);
+  cr_expect_eq(when_free.insts[FTL_OP_BRA] - early.insts[FTL_OP_BRA], 2);
+  cr_expect_eq(when_free.insts[FTL_OP_ISETP] - early.insts[FTL_OP_ISETP], 1 + 1);
+  cr_expect_eq(when_free.insts[FTL_OP_CP_WAIT], early.insts[FTL_OP_CP_WAIT]);
+}
+
 // ---- against the compiler ----
 typedef struct compiled {
   const char *arch, *parameters;

@@ -59,6 +59,15 @@ Test(unit_lower_checker_flash2, hopper_by_wgmma_and_registers) { cr_expect_geq(p
 Test(unit_lower_checker_flash2, hopper_by_wgmma_and_cp_async_refilled_early) {
   cr_expect_geq(prove_all("h200", "copy=cp_async refill=early"), 15);
 }
+Test(unit_lower_checker_flash2, hopper_by_wgmma_and_cp_async_refilled_when_free) {
+  cr_expect_geq(prove_all("h200", "copy=cp_async refill=when_free"), 15);
+}
+Test(unit_lower_checker_flash2, hopper_by_wgmma_and_tma_refilled_when_free) {
+  cr_expect_geq(prove_all("h200", "refill=when_free"), 15);
+}
+Test(unit_lower_checker_flash2, ampere_by_cp_async_refilled_when_free) {
+  cr_expect_geq(prove_all("a100_80", "refill=when_free"), 25);
+}
 Test(unit_lower_checker_flash2, hopper_by_wgmma_and_tma_refilled_late) {
   cr_expect_geq(prove_all("h200", "refill=late"), 8);
 }

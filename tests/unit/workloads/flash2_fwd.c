@@ -34,6 +34,7 @@ Test(unit_workloads_flash2_fwd, infeasible_configurations_name_the_parameter_and
       {"seqlen=64 block_n=24", "block_n=24: it is the K of the second matrix product, a multiple of 16"},
       {"seqlen=64 schedule=interleaved refill=late", "refill=late: buffers to refill are those of schedule=stages"},
       {"seqlen=64 num_stages=1 refill=late", "refill=late: buffers to refill are those of schedule=stages"},
+      {"seqlen=64 copy=ldg num_stages=2 refill=when_free", "refill=when_free: copy=ldg keeps one tile in flight"},
       {"seqlen=64 schedule=interleaved num_stages=2", "num_stages=2: schedule=interleaved has one buffer"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -60,6 +61,36 @@ Test(unit_workloads_flash2_fwd, lengths_that_tiles_divide_need_no_masked_loop) {
   cr_assert_eq(count_kind(program, FTL_TILE_LOOP), 2);
   cr_assert_eq(count_kind(program, FTL_TILE_MASK), 1);
   ftl_tile_program_destroy(program);
+}
+
+// Loads of a ring ahead of the first loop.
+static int32_t prologue_loads(const ftl_tile_program *program, const char *ring) {
+  int32_t count = 0;
+  for (int32_t i = 0; program->ops[i].kind != FTL_TILE_LOOP; i++)
+    if (program->ops[i].kind == FTL_TILE_LOAD) count += strcmp(program->rings[program->ops[i].ring].name, ring) == 0;
+  return count;
+}
+
+// Three stages: all of K, and all but one of V, whose last the first step fills; two each where a step refills what it
+// reads after that. The rings that a step's loads fill, in order.
+Test(unit_workloads_flash2_fwd, buffers_refilled_when_free_are_full_before_the_first_step) {
+  static const struct {
+    const char *refill, *order;
+    int32_t k, v;
+  } cases[] = {{"early", "kv", 2, 2}, {"when_free", "vk", 3, 2}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char params[64], order[8] = {0};
+    snprintf(params, sizeof params, "seqlen=256 num_stages=3 refill=%s", cases[c].refill);
+    ftl_tile_program *program = build_ok(params);
+    cr_expect_eq(prologue_loads(program, "k"), cases[c].k, "%s", params);
+    cr_expect_eq(prologue_loads(program, "v"), cases[c].v, "%s", params);
+    int32_t i = 0, length = 0;
+    while (program->ops[i].kind != FTL_TILE_LOOP) i++;
+    for (; program->ops[i].kind != FTL_TILE_END_LOOP; i++)
+      if (program->ops[i].kind == FTL_TILE_LOAD) order[length++] = program->rings[program->ops[i].ring].name[0];
+    cr_expect_str_eq(order, cases[c].order);
+    ftl_tile_program_destroy(program);
+  }
 }
 
 Test(unit_workloads_flash2_fwd, q_is_fetched_once_with_mma_and_stays_in_shared_memory_otherwise) {
