@@ -408,6 +408,26 @@ Test(timing_sm_issue, stall_counts_of_what_one_warp_issues_are_not_another_warps
   rig_destroy(r);
 }
 
+// mma latency 30: the branch behind a product waits for it, although it reads nothing, and the next iteration begins
+// behind its redirect of 6; an IADD between takes its turn at once. Behind a load the branch follows at once.
+Test(timing_sm_issue, no_product_is_pending_at_a_branch) {
+  for (int loads = 0; loads < 2; loads++) {
+    rig *r = rig_create(1);
+    int32_t loop = rig_loop(r, 0, 0, 2);
+    rig_add(r, loads ? FTL_OP_LDS : FTL_OP_MMA, 0, -1);
+    rig_add(r, FTL_OP_IADD, 1, -1);
+    rig_add(r, FTL_OP_BRA, -1, -1)->flags = FTL_INST_LOOP_BRANCH;
+    rig_end_loop(r, loop);
+    rig_add(r, FTL_OP_EXIT, -1, -1);
+    rig_run(r, 1);
+    int64_t branch = loads ? 2 : 30;
+    cr_expect_eq(rig_cycle(r, 0, 2, 0), 1);
+    cr_expect_eq(rig_cycle(r, 0, 3, 0), branch, "%lld", (long long)rig_cycle(r, 0, 3, 0));
+    cr_expect_eq(rig_cycle(r, 0, 1, 1), branch + 1 + 6, "%lld", (long long)rig_cycle(r, 0, 1, 1));
+    rig_destroy(r);
+  }
+}
+
 // mma interval 8, latency 30: a chain through the accumulator at 0, 30, 60; the pipe works 8 cycles each.
 Test(timing_sm_issue, chained_products_wait_for_the_accumulator) {
   rig *r = rig_create(1);
