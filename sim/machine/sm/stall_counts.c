@@ -11,10 +11,14 @@
 #include "machine/sm/pipes.h"
 
 enum { MOST_CYCLES = 15 };  // a field of 4 bits
+// What ptxas adds to the latency of an FP32 or ALU result that goes to the other of these pipes, or to a memory
+// instruction, and to an HMMA: the least distances in its code are 5 and 7 cycles, where the latency is 4.
+enum { TO_OTHER_PIPE_CYCLES = 1, TO_PRODUCT_CYCLES = 3 };
 
 typedef struct plan {
   const ftl_arch *arch;
   int64_t ready[FTL_MAX_TOKENS + 2];     // of results of fixed latency
+  uint8_t pipe[FTL_MAX_TOKENS + 2];      // that these come from
   int64_t pipe_free[FTL_SM_PIPE_COUNT];  // for this warp
   int64_t issued;                        // the instruction before
   int64_t products_done;                 // the block's last HMMA's result
@@ -34,10 +38,33 @@ static bool is_known_by(const plan *p, const sm_op *op, int64_t at) {
   return true;
 }
 
+static int64_t cycles_across(ftl_sm_pipe from, const sm_op *op) {
+  if ((from != FTL_SM_PIPE_FP32 && from != FTL_SM_PIPE_ALU) || op->pipe == from) return 0;
+  switch (op->pipe) {
+    case FTL_SM_PIPE_FP32:
+    case FTL_SM_PIPE_ALU:
+    case FTL_SM_PIPE_MIO:
+    case FTL_SM_PIPE_LG:
+      return TO_OTHER_PIPE_CYCLES;
+    case FTL_SM_PIPE_TENSOR:
+      return op->kind == SM_WGMMA ? 0 : TO_PRODUCT_CYCLES;
+    default:
+      return 0;
+  }
+}
+
+// When the compiler takes a source to be there; 0: it has no fixed latency.
+static int64_t source_ready(const plan *p, const sm_op *op, int source) {
+  uint16_t token = op->sources[source];
+  return p->ready[token] > 0 ? p->ready[token] + cycles_across(p->pipe[token], op) : 0;
+}
+
 static void place(plan *p, sm_op *op) {
   int64_t at = p->issued + 1;
-  for (int i = 0; i < FTL_MAX_SOURCES; i++)
-    if (p->ready[op->sources[i]] > at) at = p->ready[op->sources[i]];
+  for (int i = 0; i < FTL_MAX_SOURCES; i++) {
+    int64_t ready = source_ready(p, op, i);
+    if (ready > at) at = ready;
+  }
   if (p->pipe_free[way_of(op)] > at) at = p->pipe_free[way_of(op)];
   if (at > p->issued + MOST_CYCLES) at = p->issued + MOST_CYCLES;
   if (op->kind == SM_BRANCH && p->products_done > at) at = p->products_done;  // spread over what stands before it
@@ -52,6 +79,7 @@ static void place(plan *p, sm_op *op) {
   bool is_fixed = op->kind == SM_FIXED && op->producer == SM_PRODUCER_FIXED;
   for (int i = 0; i < FTL_MAX_SOURCES; i++) p->knows_token[op->sources[i]] = true;  // it has waited for them
   p->ready[op->destination] = is_fixed ? p->issued + op->latency : 0;
+  p->pipe[op->destination] = op->pipe;
   p->knows_token[op->destination] = is_fixed && op->pipe != FTL_SM_PIPE_TENSOR;  // whose operands may be read later
   p->knows_pipe[way_of(op)] = op->kind != SM_WGMMA;
 }

@@ -408,6 +408,26 @@ Test(timing_sm_issue, stall_counts_of_what_one_warp_issues_are_not_another_warps
   rig_destroy(r);
 }
 
+// Latency 4 within FP32, or ALU; the compiler writes a cycle more to the other pipe and to an address, and three to an
+// operand of HMMA.
+Test(timing_sm_issue, stall_counts_are_longer_from_pipe_to_pipe) {
+  static const struct {
+    ftl_opcode from, to;
+    int64_t cycles;
+  } pairs[] = {{FTL_OP_FFMA, FTL_OP_FFMA, 4}, {FTL_OP_IADD, FTL_OP_IADD, 4}, {FTL_OP_FFMA, FTL_OP_IADD, 5},
+               {FTL_OP_IADD, FTL_OP_FFMA, 5}, {FTL_OP_IADD, FTL_OP_LDS, 5},  {FTL_OP_IADD, FTL_OP_MUFU, 4},
+               {FTL_OP_IADD, FTL_OP_MMA, 7}};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    rig *r = rig_create(1);
+    rig_add(r, pairs[i].from, 0, -1);
+    rig_add(r, pairs[i].to, 1, 0);
+    rig_add(r, FTL_OP_EXIT, -1, -1);
+    rig_run(r, 1);
+    cr_expect_eq(rig_cycle(r, 0, 1, 0), pairs[i].cycles, "%zu: %lld", i, (long long)rig_cycle(r, 0, 1, 0));
+    rig_destroy(r);
+  }
+}
+
 // mma latency 30: the branch behind a product waits for it, although it reads nothing, and the next iteration begins
 // behind its redirect of 6; an IADD between takes its turn at once. Behind a load the branch follows at once.
 Test(timing_sm_issue, no_product_is_pending_at_a_branch) {
