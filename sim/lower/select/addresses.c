@@ -54,7 +54,8 @@ static const ftl_tile_op *load_in_loop(const ftl_select *s, int32_t ring) {
 
 static int32_t num_row_groups(const ftl_select *s, const ftl_tile_op *load) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[load->ref.tensor].dtype);
-  return ftl_copy_plan_of(&load->ref, element_bytes, &s->layouts[load->ring], s->role->num_warps).num_groups;
+  return ftl_copy_plan_of(&load->ref, element_bytes, &s->layouts[load->ring], s->role->num_warps, s->plain_code)
+      .num_groups;
 }
 
 bool ftl_select_rings_are_alike(const ftl_select *s, int32_t ring, int32_t other) {

@@ -2,6 +2,8 @@
 #ifndef FTL_LOWER_SELECT_COPY_PLAN_H
 #define FTL_LOWER_SELECT_COPY_PLAN_H
 
+#include <stdbool.h>
+
 #include "lower/shared_layout.h"
 #include "tile/tile.h"
 
@@ -14,10 +16,10 @@ typedef struct ftl_copy_plan {
   int32_t num_groups;     // row groups: instructions of a warp for a column block
 } ftl_copy_plan;
 
-// Whole rows, as Triton's copies; but column blocks of 64 bytes or more where the shared layout keeps blocks apart
-// (whole rows would hit the same banks once a block).
+// Whole rows, as Triton's copies; but column blocks of 64 bytes or more where the shared layout keeps blocks apart,
+// unless the source deals the chunks of whole rows to threads (`by_rows`: kernels/attention/flash2_wgmma.h).
 ftl_copy_plan ftl_copy_plan_of(const ftl_tile_ref *ref, int32_t element_bytes, const ftl_shared_layout *layout,
-                               int32_t num_warps);
+                               int32_t num_warps, bool by_rows);
 // Real bytes of a row that block `block` reads: 0 where there is padding only.
 int32_t ftl_copy_plan_bytes(const ftl_copy_plan *plan, int32_t block);
 // Shared-memory cycles of writing (or reading back) the block's rows of warp 0's first group.

@@ -259,7 +259,8 @@ void ftl_select_store_held(ftl_select *s, int32_t ring_idx) {
 
 static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
-  ftl_copy_plan plan = ftl_copy_plan_of(&op->ref, element_bytes, &s->layouts[op->ring], s->role->num_warps);
+  ftl_copy_plan plan =
+      ftl_copy_plan_of(&op->ref, element_bytes, &s->layouts[op->ring], s->role->num_warps, s->plain_code);
   ftl_select_ring *ring = &s->rings[op->ring];
   bool by_registers = s->copy == FTL_COPY_LDG || ftl_select_is_through_registers(s, op->ring);
   if (by_registers && !ring->stage_begun) {
