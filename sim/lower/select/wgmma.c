@@ -146,7 +146,8 @@ void ftl_select_settle_groups_behind_loop(ftl_select *s, const ftl_tile_op *end)
 // both words into the operand's registers at the begin of a product (two UMOV) and adds to the low one for each step
 // (UIADD3): the SASS that Triton 3.6 makes of kernels/foreign/triton_attention.py. Plain code makes that of B for each
 // k step (UIADD3, ULOP3, USHF, ULOP3, two UMOV); that of A is another in each warpgroup, which the compiler does not
-// see to be uniform: it is made in vector registers, or kept there and moved, and read by two R2UR. A wgmma takes both
+// see to be uniform: it is made in vector registers, or kept there and moved, the constant high word by a move of its
+// own, and read by two R2UR. A wgmma takes both
 // from four registers in a row, so that B's is moved beside each A's. Source: SASS of the kernels in kernels/attention
 // and of kernels/products/product_wgmma.h for sm_90a.
 static int32_t describe(ftl_select *s, bool b, bool a, bool first) {
@@ -160,7 +161,9 @@ static int32_t describe(ftl_select *s, bool b, bool a, bool first) {
   if (!a) return computed;
   if (!b) ftl_select_add(s, FTL_OP_UNIFORM, B_MOVES, computed, computed, NONE, NONE);
   ftl_select_add(s, FTL_OP_IADD, A_ALU_INSTS, moved, NONE, NONE, NONE);
-  ftl_select_add(s, FTL_OP_R2UR, A_MOVES, moved, moved, computed, NONE);
+  int32_t high_word = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_MOV, 1, high_word, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_R2UR, A_MOVES, moved, moved, computed, high_word);
   return moved;
 }
 

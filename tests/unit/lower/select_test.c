@@ -412,6 +412,17 @@ Test(unit_lower_select, a_role_that_would_need_more_instructions_to_fit_a_step_d
   programs_fini(&p);
 }
 
+// QK of two slabs over four k steps: Q's descriptor is made eight times, each of whose two words goes from a vector
+// register to a uniform one; the upper is the same constant, moved there anew. The other moves keep
+// the row maxima of two rows a slab.
+Test(unit_lower_select, plain_wgmma_moves_the_upper_word_of_each_descriptor_of_q) {
+  programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 num_stages=2 code=plain");
+  counts c = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(c.insts[FTL_OP_MOV], 2 * 4 + 2 * 2);
+  cr_expect_eq(c.insts[FTL_OP_R2UR], 2 * 4 * 2);
+}
+
 // A persistent CTA goes on where the tile before left its rings, so its stages cannot be counted from the tile's
 // number: two stage indices, the 64 bits of V's pointer and V's place for copies are live in its loop, beside what
 // finds the next tile, and it works out one address more.
