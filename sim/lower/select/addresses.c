@@ -162,6 +162,30 @@ static int32_t keep_offsets(ftl_select *s, const ftl_select_ring *ring, int32_t 
   return first;
 }
 
+// What plain code finds of a row group holds where it was found and behind that: in a block of a copy that may not be
+// made, for that block alone. So the groups that the loop's copies have beyond those of Q, which is copied come what
+// may, are found anew in each block. Where a copy of the loop is always made (one buffer for K and V) all are kept.
+// Decoding, whose groups of warps share a tile of keys, keeps all. Source: SASS of flash2_mma.h and flash2_wgmma.h,
+// 64 x 128 tiles: groups 4 to 7 of 8 at head_dim 64, 8 to 15 at 128.
+static int32_t num_kept_groups(const ftl_select *s, const ftl_tile_op *load, int32_t num_groups) {
+  int32_t ring = load->ring;
+  if (!s->plain_code || s->copy != FTL_COPY_CP_ASYNC || s->role->num_groups > 1) return num_groups;
+  if (ftl_select_recomputes_places(s, ring)) return num_groups;
+  if (ftl_select_is_ragged(s, &load->ref)) return num_groups;  // load.c, is_copied_by_blocks
+  int32_t depth = 0, num_found = 0;
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
+    depth = depth_after(s, op, depth);
+    if (op->kind != FTL_TILE_LOAD || op->ref.present != FTL_ALWAYS) continue;
+    if (depth > 0 && ftl_select_rings_are_alike(s, ring, op->ring)) return num_groups;
+    if (depth == 0 && s->tile->rings[op->ring].columns == s->tile->rings[ring].columns) {
+      int32_t found = num_row_groups(s, op);
+      num_found = found > num_found ? found : num_found;
+    }
+  }
+  return num_found > 0 && num_found < num_groups ? num_found : num_groups;
+}
+
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
   ftl_select_ring *ring = &s->rings[ring_idx];
   const ftl_tile_op *load = load_in_loop(s, ring_idx);
@@ -174,7 +198,7 @@ void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
     ring->first_shared_offset = s->rings[r].first_shared_offset;
     return;
   }
-  ring->num_row_groups = num_row_groups(s, load);
+  ring->num_row_groups = num_kept_groups(s, load, num_row_groups(s, load));
   ring->first_tensor_offset = keep_offsets(s, ring, num_tensor_offsets(s, ring_idx), tensor_offset_registers(s));
   for (int32_t i = 0; i < num_tensor_offsets(s, ring_idx); i++)
     s->draft.values[ring->first_tensor_offset + i].is_offset = true;

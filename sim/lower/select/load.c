@@ -90,10 +90,10 @@ static bool is_copied_by_blocks(const ftl_select *s, const ftl_tile_op *op, cons
          !ftl_select_recomputes_places(s, op->ring);
 }
 
-static void find_row_anew(ftl_select *s, int32_t group, int32_t address) {
-  if (group == 0) return;
-  ftl_select_add(s, FTL_OP_IADD, BLOCK_ROW_ADDS, address, address, NONE, NONE);
-  ftl_select_add(s, FTL_OP_LOP, BLOCK_ROW_LOGIC, address, address, NONE, NONE);
+// The number of a row group's chunk, its row and its swizzled place.
+static void find_row_anew(ftl_select *s, int32_t from, int32_t row) {
+  ftl_select_add(s, FTL_OP_IADD, BLOCK_ROW_ADDS, row, from, NONE, NONE);
+  ftl_select_add(s, FTL_OP_LOP, BLOCK_ROW_LOGIC, row, row, NONE, NONE);
 }
 
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
@@ -113,7 +113,7 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group
   if (plain) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   *predicate = NONE;
   if (by_blocks) {
-    find_row_anew(s, group, address);
+    if (group > 0) find_row_anew(s, address, address);
   } else if (ftl_select_is_ragged(s, &op->ref)) {
     *predicate = ftl_select_temp(s, 0);
     ftl_select_add(s, FTL_OP_ISETP, 1, *predicate, s->thread, NONE, NONE);
@@ -167,14 +167,19 @@ static void find_places(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pla
   ring->num_places = plan->num_groups;
 }
 
-// The shared address of one cp.async. Plain code: the group's offset, scaled and added to the stage's base; with column
-// blocks two parts are added. Lean code: an immediate from the stage's.
+// The shared address of one cp.async. Plain code: the group's offset, kept or found anew, scaled and added to the
+// stage's base; with column blocks two parts are added. Lean code: an immediate from the stage's.
 static int32_t shared_address(ftl_select *s, const ftl_tile_op *op, int32_t group) {
   int32_t ring_idx = op->ring;
   const ftl_select_ring *ring = &s->rings[ring_idx];
   if (group < ring->num_places) return ring->places[group];
   if (!s->plain_code || shares_addresses(s, op, -1)) return ring->write_address;
-  int32_t offset = group < ring->num_row_groups ? ring->first_shared_offset + group : ring->write_offset;
+  bool is_known = group < ring->num_row_groups;
+  int32_t offset = is_known ? ring->first_shared_offset + group : ring->write_offset;
+  if (!is_known && ring->num_row_groups > 0) {
+    offset = ftl_draft_value_add(&s->draft, 1, 1);
+    find_row_anew(s, s->thread, offset);
+  }
   if (s->tile->rings[ring_idx].num_stages == 1) return offset;
   int32_t address = ftl_draft_value_add(&s->draft, 1, 1);
   ftl_select_add(s, FTL_OP_IMAD, 1, address, ring->write_address, offset, NONE);
