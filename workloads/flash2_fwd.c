@@ -17,8 +17,9 @@ typedef struct flash2 {
   bool interleaved, persistent;
   bool
       refills_late;  // each loop over keys fills its buffers, refills them after a step's products and leaves none full
-  bool refills_free;       // a buffer is refilled behind the first barrier that shows it to be free
-  bool masks_whole_tiles;  // of a window: one loop for all tiles, as FlashAttention-2's Is_local
+  bool compares_k, compares_v;  // before a copy, whether there is such a tile, where there always is
+  bool refills_free;            // a buffer is refilled behind the first barrier that shows it to be free
+  bool masks_whole_tiles;       // of a window: one loop for all tiles, as FlashAttention-2's Is_local
 
   int32_t q, k, v, o, lse;                // tensors
   int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k: K and V take turns in one buffer
@@ -171,13 +172,18 @@ static void multiply_values(const flash2 *f) {
   ftl_release(f->b, f->ring_v);
 }
 
+// Whether tile j of the loop at hand exists, as the source asks where the answer is always yes.
+static ftl_expr exists(const flash2 *f, ftl_expr j, bool compares) {
+  return compares ? ftl_sub(f->b, f->keys.end, j) : FTL_ALWAYS;
+}
+
 // One buffer for both: V follows as soon as K was read, and nothing overlaps.
 static void iterate_single_buffer(const flash2 *f, ftl_expr j, bool masked) {
-  load_keys(f, f->ring_k, f->k, j, FTL_ALWAYS);
+  load_keys(f, f->ring_k, f->k, j, exists(f, j, f->compares_k));
   ftl_wait(f->b, f->ring_k);
   multiply_scores(f);
   if (masked) mask_scores(f, j);
-  load_keys(f, f->ring_v, f->v, j, FTL_ALWAYS);
+  load_keys(f, f->ring_v, f->v, j, exists(f, j, f->compares_v));
   ftl_wait(f->b, f->ring_v);
   softmax(f, j, masked);
   multiply_values(f);
@@ -233,7 +239,7 @@ static void iterate_stages_late(const flash2 *f, ftl_expr j, ftl_expr end, bool 
 // One buffer each, from the last tile to the first: V is fetched during QK^T, the next K during softmax and PV.
 static void iterate_interleaved(const flash2 *f, ftl_expr j, bool masked) {
   ftl_wait(f->b, f->ring_k);
-  load_keys(f, f->ring_v, f->v, j, FTL_ALWAYS);
+  load_keys(f, f->ring_v, f->v, j, exists(f, j, f->compares_v));
   multiply_scores(f);
   if (masked) mask_scores(f, j);
   ftl_wait(f->b, f->ring_v);
@@ -376,6 +382,10 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   f.q_in_registers = is_q_in_registers(spec);
   f.refills_late = refills_late(spec);
   f.refills_free = refills_free(spec);
+  // flash2_mma.h bounds its loops by whole tiles and by all, and its copies by all, so that nvcc cannot tell that a
+  // tile in the loop exists; flash2_wgmma.h bounds both by all, and compares before the next K alone.
+  f.compares_k = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN;
+  f.compares_v = f.compares_k && spec->value[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA;
   f.masks_whole_tiles = f.a.window > 0 && spec->value[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_WINDOW;
   ftl_packed_batch *packed = NULL;
   status = ftl_packed_batch_create(&packed, spec, spec->value[FTL_PARAM_block_m], error);

@@ -15,7 +15,9 @@ static const char *const schedules[] = {"num_stages=1",
                                         "num_stages=3 refill=late",
                                         "num_stages=2 refill=when_free",
                                         "num_stages=3 refill=when_free",
-                                        "schedule=interleaved"};
+                                        "num_stages=1 code=plain",
+                                        "schedule=interleaved",
+                                        "schedule=interleaved code=plain"};
 
 static void prove(const char *params) {
   const char *failure = attention_case_prove(params);

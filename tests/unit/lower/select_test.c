@@ -266,15 +266,19 @@ static int64_t num_alu_of(const char *parameters) {
 }
 
 // Tiles of 128 keys at head_dim 64 are 8 row groups for 4 warps and 4 for 8, of 64 queries 4, of 128 with 8 warps 4;
-// the products of a warp are the same. So the first have 4 row groups more for K and V each, of five instructions,
-// which no copy of Q has, and as K and V may not be there they find these anew, by five more. With one buffer V's copy
-// is made whatever comes: all are kept, in shared memory too (four instructions).
+// the products of a warp are the same. So the first have 4 row groups more for K and V each, of five instructions (four
+// where there is one buffer, with no stage to add), which no copy of Q has, and as K and V may not be there they find
+// these anew, by five more. With one buffer and wgmma V's copy is made whatever comes: all are kept.
 Test(unit_lower_select, plain_code_finds_row_groups_beyond_those_of_q_in_each_guarded_copy) {
-#define KEYS SHAPE "head_dim=64 block_n=128 mma=mma copy=cp_async q_operand=shared code=plain "
-  int64_t few = num_alu_of(KEYS "block_m=128 num_warps=8 num_stages=2 refill=when_free");
-  cr_expect_eq(num_alu_of(KEYS "block_m=64 num_warps=4 num_stages=2 refill=when_free") - few, 2 * 4 * (5 + 5));
-  few = num_alu_of(KEYS "block_m=128 num_warps=8 num_stages=1 schedule=interleaved");
-  cr_expect_eq(num_alu_of(KEYS "block_m=64 num_warps=4 num_stages=1 schedule=interleaved") - few, 2 * 4 * 4);
+#define KEYS SHAPE "head_dim=64 block_n=128 copy=cp_async q_operand=shared code=plain "
+#define STAGES KEYS "mma=mma num_stages=2 refill=when_free "
+#define INTERLEAVED KEYS "mma=mma num_stages=1 schedule=interleaved "
+#define ONE_BUFFER KEYS "mma=wgmma num_stages=1 "
+#define FEW "block_m=128 num_warps=8"
+#define MANY "block_m=64 num_warps=4"
+  cr_expect_eq(num_alu_of(STAGES MANY) - num_alu_of(STAGES FEW), 2 * 4 * (5 + 5));
+  cr_expect_eq(num_alu_of(INTERLEAVED MANY) - num_alu_of(INTERLEAVED FEW), 2 * 4 * (4 + 5));
+  cr_expect_eq(num_alu_of(ONE_BUFFER MANY) - num_alu_of(ONE_BUFFER FEW), 2 * 4 * 4);
 }
 
 // nvcc makes two blocks of a copy that may end inside its tile (kernels/attention/flash2_mma.h, `ragged`): a compare of

@@ -93,6 +93,30 @@ Test(unit_workloads_flash2_fwd, buffers_refilled_when_free_are_full_before_the_f
   }
 }
 
+// Plain code compares before each copy of its loop with mma.sync, before K's alone with wgmma, as kernels/attention;
+// lean code with one buffer before none, interleaved before the next K.
+Test(unit_workloads_flash2_fwd, plain_code_asks_whether_tiles_exist_that_always_do) {
+  static const struct {
+    const char *how;
+    int32_t compared;
+  } cases[] = {{"num_stages=1 code=plain", 2},
+               {"num_stages=1 code=plain mma=wgmma", 1},
+               {"num_stages=1 code=lean", 0},
+               {"schedule=interleaved code=plain", 2},
+               {"schedule=interleaved code=lean", 1}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char params[96];
+    snprintf(params, sizeof params, "seqlen=256 block_m=64 num_warps=4 %s", cases[c].how);
+    ftl_tile_program *program = build_ok(params);
+    int32_t i = 0, compared = 0;
+    while (program->ops[i].kind != FTL_TILE_LOOP) i++;
+    for (; program->ops[i].kind != FTL_TILE_END_LOOP; i++)
+      compared += program->ops[i].kind == FTL_TILE_LOAD && program->ops[i].ref.present != FTL_ALWAYS;
+    cr_expect_eq(compared, cases[c].compared, "%s: %d", params, compared);
+    ftl_tile_program_destroy(program);
+  }
+}
+
 Test(unit_workloads_flash2_fwd, q_is_fetched_once_with_mma_and_stays_in_shared_memory_otherwise) {
   ftl_tile_program *program = build_ok("seqlen=128");
   cr_assert_eq(count_kind(program, FTL_TILE_FETCH), 1);
