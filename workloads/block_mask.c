@@ -164,20 +164,30 @@ static tile_view view_of(const tile_grid *g, const tile_pair *p) {
   return view;
 }
 
+// What says whether a pair of tiles is walked and masked: they themselves, or the blocks of queries and keys that they
+// lie in.
+static tile_view deciding_view(const tile_grid *g, tile_pair p) {
+  int64_t block = g->mask->block_tokens;
+  if (g->walk.by_blocks) p = (tile_pair){p.query / block * block, block, p.key / block * block, block, p.key_tile};
+  return view_of(g, &p);
+}
+
 static void list_steps(ftl_tile_lists *lists, const tile_grid *g, int64_t t) {
   int64_t first = lists->num_tiles;
   lists->ends[2 * t] = (int32_t)first;
-  for (int whole = 1; whole >= 0; whole--) {
+  for (int kind = 0; kind < 2; kind++) {
+    bool whole = g->walk.by_blocks ? kind == 1 : kind == 0;
     for (int64_t j = 0; j < g->num_steps; j++) {
       tile_pair p = pair_at(g, t, j);
+      tile_view decides = deciding_view(g, p);
+      if (decides.pairs == 0 || (decides.pairs == decides.all) != whole) continue;
       tile_view view = view_of(g, &p);
-      if (view.pairs == 0 || (view.pairs == view.all) != whole) continue;
       lists->tiles[lists->num_tiles++] = (int32_t)j;
       lists->num_pairs += view.pairs;
       lists->rows_differ |= view.rows_differ;
-      widen(&g->seen[p.key_tile], view.keys);
+      if (view.pairs > 0) widen(&g->seen[p.key_tile], view.keys);
     }
-    if (whole) lists->ends[2 * t + 1] = (int32_t)lists->num_tiles;
+    if (kind == 0) lists->ends[2 * t + 1] = (int32_t)lists->num_tiles;
   }
   if (lists->num_tiles - first > lists->most_tiles) lists->most_tiles = lists->num_tiles - first;
 }
@@ -190,6 +200,7 @@ static ftl_status list_all(ftl_tile_lists *lists, const tile_grid *g, ftl_error 
         (long long)g->num_kept, (long long)g->num_steps, g->walk.keeps_keys ? "keys x queries" : "queries x keys");
   lists->num_kept_tiles = g->num_kept;
   lists->kept_tokens = g->walk.kept_tokens;
+  lists->by_blocks = g->walk.by_blocks;
   lists->tiles = malloc(sizeof *lists->tiles * (size_t)most);
   lists->ends = malloc(sizeof *lists->ends * (size_t)(2 * lists->num_kept_tiles + 1));
   if (lists->tiles == NULL || lists->ends == NULL || g->seen == NULL)
@@ -204,7 +215,7 @@ static ftl_status list_all(ftl_tile_lists *lists, const tile_grid *g, ftl_error 
 
 ftl_status ftl_tile_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_tile_walk walk, ftl_error *error) {
   *lists = (ftl_tile_lists){0};
-  if (spec->value[FTL_PARAM_mask] == FTL_MASK_NONE) return FTL_OK;
+  if (spec->value[FTL_PARAM_mask] == FTL_MASK_NONE && !walk.by_blocks) return FTL_OK;
   ftl_status status = walk.in_any_rows ? check_tokens(spec, error) : check_rows(spec, error);
   if (status == FTL_OK) status = ftl_block_mask_init(&lists->mask, spec, error);
   tile_grid g = {.a = ftl_attention_of(spec), .mask = &lists->mask, .walk = walk};
@@ -218,7 +229,9 @@ ftl_status ftl_tile_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_
 }
 
 ftl_tile_walk ftl_tile_walk_forward(const ftl_spec *spec) {
-  return (ftl_tile_walk){.kept_tokens = spec->value[FTL_PARAM_block_m], .step_tokens = spec->value[FTL_PARAM_block_n]};
+  return (ftl_tile_walk){.kept_tokens = spec->value[FTL_PARAM_block_m],
+                         .step_tokens = spec->value[FTL_PARAM_block_n],
+                         .by_blocks = spec->value[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS};
 }
 
 void ftl_tile_lists_fini(ftl_tile_lists *lists) {
@@ -243,10 +256,10 @@ ftl_tile_tables ftl_tile_lists_declare_tables(ftl_builder *b, const ftl_tile_lis
 ftl_key_range ftl_tile_lists_range(ftl_builder *b, const ftl_tile_lists *lists, ftl_tile_tables tables, ftl_expr row) {
   ftl_expr entry = ftl_mul(b, ftl_div(b, row, ftl_const(b, lists->kept_tokens)), ftl_const(b, 2));
   ftl_expr begin = ftl_lookup(b, tables.ends, entry);
-  return (ftl_key_range){.first = begin,
-                         .whole = begin,
-                         .unmasked = ftl_lookup(b, tables.ends, ftl_add(b, entry, ftl_const(b, 1))),
-                         .end = ftl_lookup(b, tables.ends, ftl_add(b, entry, ftl_const(b, 2)))};
+  ftl_expr second = ftl_lookup(b, tables.ends, ftl_add(b, entry, ftl_const(b, 1)));
+  ftl_expr end = ftl_lookup(b, tables.ends, ftl_add(b, entry, ftl_const(b, 2)));
+  return lists->by_blocks ? (ftl_key_range){.first = begin, .whole = second, .unmasked = end, .end = end}
+                          : (ftl_key_range){.first = begin, .whole = begin, .unmasked = second, .end = end};
 }
 
 ftl_listed_tiles ftl_tile_lists_declare(ftl_builder *b, const ftl_tile_lists *lists, ftl_expr row) {

@@ -33,24 +33,27 @@ typedef struct ftl_tile_walk {
   int64_t kept_tokens, step_tokens;
   bool keeps_keys;
   bool in_any_rows;  // decoding: queries kept together may lie in several rows of blocks
+  bool by_blocks;    // the kernel has lists of blocks: all tiles of a block that is seen are walked
 } ftl_tile_walk;
-// block_m queries are kept, block_n keys a step.
+// block_m queries are kept, block_n keys a step; by blocks with mask_steps=blocks.
 ftl_tile_walk ftl_tile_walk_forward(const ftl_spec *spec);
 
 // The numbers of the tiles that each kept tile walks, kept tile after kept tile: those seen whole, then those seen in
-// part (diagonal, window, last key).
+// part (diagonal, window, last key). By blocks: the tiles of blocks seen in part, all of which are masked, then those
+// of blocks seen whole, as FlexAttention's template walks them.
 typedef struct ftl_tile_lists {
   ftl_block_mask mask;    // owned
-  int32_t *tiles, *ends;  // ends[2t], ends[2t + 1]: where kept tile t's begin, and where those seen in part do. Owned
+  int32_t *tiles, *ends;  // ends[2t], ends[2t + 1]: where kept tile t's first and second kind begin. Owned
   int64_t num_tiles, num_kept_tiles, kept_tokens;
   int64_t num_pairs;   // (query, key) pairs of a head that are seen
   int64_t num_keys;    // that some query sees, those between two of them in a tile included
   int64_t most_tiles;  // that a kept tile walks
   bool rows_differ;    // queries of some tile lie in rows of blocks that do not all see a key tile it walks
+  bool by_blocks;
 } ftl_tile_lists;
-// Without a mask (mask=none) nothing is listed: `tiles` is NULL. FTL_INFEASIBLE: a tile that no block holds a whole
-// number of times, lengths that differ by no whole number of blocks (or, in any rows, fewer keys than queries), and as
-// above; FTL_NO_MEMORY.
+// Without a mask (mask=none) nothing is listed, but by blocks: `tiles` is NULL. FTL_INFEASIBLE: a tile that no block
+// holds a whole number of times, lengths that differ by no whole number of blocks (or, in any rows, fewer keys than
+// queries), and as above; FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_tile_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_tile_walk walk,
                                             ftl_error *error);
 void ftl_tile_lists_fini(ftl_tile_lists *lists);

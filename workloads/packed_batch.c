@@ -24,6 +24,9 @@ static ftl_status check(const ftl_spec *spec, ftl_error *error) {
   if (v[FTL_PARAM_mask] != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "mask=%s: of sequences that are equally long, not with lengths",
                          ftl_spec_text(spec, FTL_PARAM_mask, text));
+  if (v[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "mask_steps=blocks: of sequences that are equally long, not with lengths");
   return FTL_OK;
 }
 

@@ -94,22 +94,13 @@ static ftl_status set_triton_softmax(ftl_spec *spec, const ftl_measurement *row,
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_schedule, "registers", error) : status;
 }
 
-// What PyTorch makes of flex_attention with Triton: scores are multiplied by the scale, then by log2(e). It walks the
-// blocks that its mask leaves, by their lists: of a window all blocks are left, and the window then says which of their
-// tiles are seen.
+// What PyTorch makes of flex_attention with Triton: scores are multiplied by the scale, then by log2(e). It walks lists
+// of blocks, also where its mask leaves all. Packed documents have no lists in flash2_fwd.
 static ftl_status set_flex(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
-  const int64_t *v = spec->value;
-  bool has_list = v[FTL_PARAM_window] != 0 && v[FTL_PARAM_mask] == FTL_MASK_NONE;
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "twice", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);
-  if (status != FTL_OK) return status;
-  if (!has_list) return set_triton_attention(spec, row, error);
-  int64_t edge = strtoll(ftl_column_or(row, "mask_block", "128"), NULL, 10);
-  char all[32];
-  snprintf(all, sizeof all, "1x%lld",
-           (long long)(ftl_divide_up(v[FTL_PARAM_seqlen_q], edge) * ftl_divide_up(v[FTL_PARAM_seqlen_kv], edge)));
-  status = ftl_columns_set(spec, FTL_PARAM_mask, "bits", error);
-  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_mask_bits, all, error);
+  if (status == FTL_OK && *ftl_column_or(row, "lengths", "") == '\0')
+    status = ftl_columns_set(spec, FTL_PARAM_mask_steps, "blocks", error);
   return status == FTL_OK ? set_triton_attention(spec, row, error) : status;
 }
 

@@ -41,8 +41,49 @@ Test(numeric_attention_block_mask, flash2_fwd_visits_the_blocks_that_are_left) {
       "flash2_fwd mask_block=64 block_m=64 block_n=32 num_warps=2 num_stages=2 refill=late",
       "flash2_fwd mask_block=64 block_m=64 block_n=64 num_warps=4 schedule=interleaved",
       "flash2_fwd mask_block=64 block_m=32 block_n=64 num_warps=2 persistent=true dropout_p=0.2",
-      "flash2_fwd mask_block=64 block_m=64 block_n=32 num_warps=4 mma=wgmma copy=tma"};
+      "flash2_fwd mask_block=64 block_m=64 block_n=32 num_warps=4 mma=wgmma copy=tma",
+      "flash2_fwd mask_block=64 block_m=32 block_n=16 num_warps=2 num_stages=2 refill=late mask_steps=blocks",
+      "flash2_fwd mask_block=64 block_m=64 block_n=32 num_warps=4 schedule=interleaved mask_steps=blocks"};
   prove_all(kernels, COUNT(kernels));
+}
+
+// Lists of blocks are walked without a mask too, and tiles of a block that nobody sees add nothing.
+Test(numeric_attention_block_mask, flash2_fwd_walks_lists_of_all_blocks) {
+  char params[400];
+  for (size_t p = 0; p < COUNT(problems); p++) {
+    snprintf(params, sizeof params,
+             "heads=1 head_dim=16 block_m=32 block_n=16 num_warps=2 mask_steps=blocks mask_block=64 %s", problems[p]);
+    prove(params);
+  }
+}
+
+// The table of a program's tiles, as text.
+static void table_text(const char *params, const char *name, char *text, size_t size) {
+  attention_case c;
+  attention_case_init(&c, params);
+  cr_assert(c.failure[0] == '\0', "%s", c.failure);
+  text[0] = '\0';
+  for (int32_t t = 0; t < c.program->num_tensors; t++) {
+    const ftl_tensor *tensor = &c.program->tensors[t];
+    if (strcmp(tensor->name, name) != 0) continue;
+    for (int64_t i = 0; i < tensor->num_rows; i++)
+      snprintf(text + strlen(text), size - strlen(text), "%s%d", i > 0 ? " " : "", (int)tensor->table[i]);
+  }
+  attention_case_fini(&c);
+}
+
+// Causal, two blocks of 64 queries and keys, tiles of 32: of the first block's tiles both walk key tiles 0 and 1 of
+// their block, which is seen in part, though the first sees none of tile 1; those of the second walk 2 and 3 first and
+// then 0 and 1, which are seen whole. By tiles, whole ones come first, and only those that somebody sees are walked.
+Test(numeric_attention_block_mask, lists_of_blocks_hold_their_tiles_and_those_seen_in_part_first) {
+#define FOUR_TILES "heads=1 head_dim=16 seqlen=128 block_m=32 block_n=32 num_warps=2 mask_block=64 causal=true "
+  char text[200];
+  table_text(FOUR_TILES "mask_steps=blocks", "step_tiles", text, sizeof text);
+  cr_expect_str_eq(text, "0 1 0 1 2 3 0 1 2 3 0 1");
+  table_text(FOUR_TILES "mask_steps=blocks", "ends", text, sizeof text);
+  cr_expect_str_eq(text, "0 2 2 4 4 6 8 10 12");
+  table_text(FOUR_TILES "mask=local_global mask_width=2", "step_tiles", text, sizeof text);
+  cr_expect_str_eq(text, "0 0 1 0 1 2 0 1 2 3");
 }
 
 Test(numeric_attention_block_mask, flash3_fwd_visits_the_blocks_that_are_left) {
@@ -115,6 +156,8 @@ Test(numeric_attention_block_mask, masks_that_do_not_fit_are_refused) {
       "flash_decode heads=1 head_dim=16 seqlen_q=3 seqlen_kv=129 splits=1 mask=butterfly mask_block=64 block_n=16 "
       "num_warps=1",
       "block_n=16: a word of mask_bits has 32 keys, so a multiple");
+  assert_refused("heads=1 head_dim=16 lengths=100:28 mask_steps=blocks",
+                 "mask_steps=blocks: of sequences that are equally long, not with lengths");
   assert_refused("flash3_fwd mma=wgmma copy=tma heads=1 head_dim=16 seqlen=256 mask=bits mask_bits=1x2:0x2",
                  "mask: flash3_fwd needs a key tile for every query tile, and one sees none");
 }

@@ -68,19 +68,20 @@ Test(unit_results_foreign_kernel, decoding_by_the_flash_operator_is_no_configura
   case_of(PROBLEM RUN "flex_decode,fwd,1,8,2,1,4096,128,0," RAN "k\n", "flex_decode");
 }
 
-// flex_attention lists blocks of 128: 8 x 8 of them, and the window says which tiles of them are seen.
+// flex_attention lists blocks of 128, whatever its mask; packed documents have no lists here.
 Test(unit_results_foreign_kernel, flex_walks_lists_of_blocks) {
-#define FLEX                                                                     \
-  PROBLEM "block_m,block_n,num_warps,num_stages,mma,window,mask,mask_width," RUN \
-          "flex,fwd,1,8,8,1024,1024,64,1,64,64,4,2,wgmma,"
-  ftl_measured_case c = case_of(FLEX "256,,," RAN "k\n", NULL);
-  HAS(&c, {FTL_PARAM_mask, FTL_MASK_BITS}, {FTL_PARAM_mask_block, 128}, {FTL_PARAM_window, 256},
+#define FLEX                                                                             \
+  PROBLEM "block_m,block_n,num_warps,num_stages,mma,window,mask,mask_width,lengths," RUN \
+          "flex,fwd,2,8,8,1024,1024,64,1,64,64,4,2,wgmma,"
+  ftl_measured_case c = case_of(FLEX "256,,,," RAN "k\n", NULL);
+  HAS(&c, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_BLOCKS}, {FTL_PARAM_mask_block, 128}, {FTL_PARAM_window, 256},
       {FTL_PARAM_num_stages, 2});
-  cr_expect_eq(ftl_spec_list(&c.spec, FTL_PARAM_mask_bits, NULL, 0), 64);
-  c = case_of(FLEX ",strided,5," RAN "k\n", NULL);
-  HAS(&c, {FTL_PARAM_mask, FTL_MASK_STRIDED}, {FTL_PARAM_mask_width, 5}, {FTL_PARAM_window, 0});
-  c = case_of(FLEX ",,," RAN "k\n", NULL);
-  HAS(&c, {FTL_PARAM_mask, FTL_MASK_NONE});
+  c = case_of(FLEX ",strided,5,," RAN "k\n", NULL);
+  HAS(&c, {FTL_PARAM_mask, FTL_MASK_STRIDED}, {FTL_PARAM_mask_width, 5}, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_BLOCKS});
+  c = case_of(FLEX ",,,," RAN "k\n", NULL);
+  HAS(&c, {FTL_PARAM_mask, FTL_MASK_NONE}, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_BLOCKS});
+  c = case_of(FLEX ",,,1024:512," RAN "k\n", NULL);
+  HAS(&c, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES});
 }
 
 // Half of Triton's stages are buffers: the others lie between the entries of the block table and the copies.
