@@ -13,7 +13,11 @@ enum {
   A_ALU_INSTS = 4,
   A_MOVES = 2,
   LEAN_STEP_INSTS = 1,
-  LEAN_START_INSTS = 2
+  LEAN_START_INSTS = 5,
+  STREAMED_START_INSTS = 2,
+  LEAN_GROUP_STEP_INSTS = 2,
+  LEAN_GROUP_START_INSTS = 4,
+  MAX_UNIFORM_DESCRIPTORS = 8
 };
 
 static void add_fence(ftl_select *s, ftl_opcode opcode, int32_t arg) {
@@ -142,21 +146,39 @@ void ftl_select_settle_groups_behind_loop(ftl_select *s, const ftl_tile_op *end)
   if (s->groups_at_loop[end->loop_var].count == 0) ftl_select_settle_groups(s, NONE, false, NONE);
 }
 
-// Matrix descriptors: an address's bits 4 to 17 with the strides around them, in uniform registers. Lean code moves
-// both words into the operand's registers at the begin of a product (two UMOV) and adds to the low one for each step
-// (UIADD3): the SASS that Triton 3.6 makes of kernels/foreign/triton_attention.py. Plain code makes that of B for each
-// k step (UIADD3, ULOP3, USHF, ULOP3, two UMOV); that of A is another in each warpgroup, which the compiler does not
-// see to be uniform: it is made in vector registers, or kept there and moved, the constant high word by a move of its
-// own, and read by two R2UR. A wgmma takes both
-// from four registers in a row, so that B's is moved beside each A's. Source: SASS of the kernels in kernels/attention
-// and of kernels/products/product_wgmma.h for sm_90a.
-static int32_t describe(ftl_select *s, bool b, bool a, bool first) {
+// Lean code makes a descriptor at the begin of a product (USHF, USGXT, two UMOV, and an add with carry) and adds 64
+// bits for each step (UIADD3.64). A's is another in each warpgroup: several make it anew in each product (USHF, two
+// ULOP3, ULEA.HI, two UMOV) and add by UIADD3 and UIADD3.X. For one warpgroup those of a tile that stays in its only
+// buffer do not change: they stay in uniform registers, beside B's (four of 63 a descriptor: for eight), and beyond in
+// others, from which two R2UR bring them; B's are moved beside those of the second slab and on. Source: SASS of
+// Triton 3.6 (head_dim 64 and 128; 64 and 128 rows on 4 warps, 128 on 8). Where A has several buffers, as in matrix
+// products, no code was read: two moves and an add a step for either are the least that the instructions need.
+static int32_t describe_lean(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_t step, int32_t num_steps) {
   int32_t computed = s->descriptor[0], moved = s->descriptor[1];
-  if (!s->plain_code) {
-    ftl_select_add(s, FTL_OP_UNIFORM, (LEAN_STEP_INSTS + (first ? LEAN_START_INSTS : 0)) * (1 + a), computed, NONE,
-                   NONE, NONE);
+  bool a_is_shared = op->ring_a >= 0, is_first = slab == 0 && step == 0;
+  if (a_is_shared && s->tile->rings[op->ring_a].num_stages > 1) {
+    int32_t num_insts = LEAN_STEP_INSTS + (is_first ? STREAMED_START_INSTS : 0);
+    ftl_select_add(s, FTL_OP_UNIFORM, num_insts * 2, computed, NONE, NONE, NONE);
     return computed;
   }
+  bool one_group = s->role->num_warps == WARPS_PER_GROUP && s->tile->num_roles == 1;
+  bool a_stays = a_is_shared && one_group;
+  int32_t num_insts = LEAN_STEP_INSTS + (is_first ? LEAN_START_INSTS : 0);
+  if (slab > 0) num_insts = a_stays ? B_MOVES : 0;
+  if (a_is_shared && !a_stays) num_insts += LEAN_GROUP_STEP_INSTS + (is_first ? LEAN_GROUP_START_INSTS : 0);
+  if (num_insts > 0) ftl_select_add(s, FTL_OP_UNIFORM, num_insts, computed, NONE, NONE, NONE);
+  if (!a_stays || slab * num_steps + step < MAX_UNIFORM_DESCRIPTORS) return computed;
+  ftl_select_add(s, FTL_OP_R2UR, A_MOVES, moved, computed, NONE, NONE);
+  return moved;
+}
+
+// Matrix descriptors: an address's bits 4 to 17 with the strides around them, in uniform registers. Plain code makes
+// that of B for each k step (UIADD3, ULOP3, USHF, ULOP3, two UMOV); that of A is another in each warpgroup, which the
+// compiler does not see to be uniform: it is made in vector registers, or kept there and moved, the constant high word
+// by a move of its own, and read by two R2UR. A wgmma takes both from four registers in a row, so that B's is moved
+// beside each A's. Source: SASS of the kernels in kernels/attention and of kernels/products/product_wgmma.h for sm_90a.
+static int32_t describe_plain(ftl_select *s, bool b, bool a) {
+  int32_t computed = s->descriptor[0], moved = s->descriptor[1];
   if (b) ftl_select_add(s, FTL_OP_UNIFORM, B_UNIFORM_INSTS, computed, NONE, NONE, NONE);
   if (!a) return computed;
   if (!b) ftl_select_add(s, FTL_OP_UNIFORM, B_MOVES, computed, computed, NONE, NONE);
@@ -167,11 +189,15 @@ static int32_t describe(ftl_select *s, bool b, bool a, bool first) {
   return moved;
 }
 
-static void add_wgmma(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_t step, int32_t first_tile,
-                      int32_t num_tiles, bool from_zero) {
+static int32_t describe(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_t step, int32_t num_steps) {
+  if (s->plain_code) return describe_plain(s, slab == 0, op->ring_a >= 0);
+  return describe_lean(s, op, slab, step, num_steps);
+}
+
+// Products of the same operands, parts of a wide N, take one pair of descriptors.
+static void add_wgmma(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_t step, int32_t descriptor,
+                      int32_t first_tile, int32_t num_tiles, bool from_zero) {
   int32_t a = op->ring_a < 0 ? ftl_select_fragment(s, op->a.value, slab, step) : NONE;
-  int32_t descriptor = describe(s, slab == 0 && first_tile == 0, op->ring_a >= 0 && first_tile == 0,
-                                slab == 0 && step == 0 && first_tile == 0);
   ftl_draft_inst *inst =
       ftl_select_add(s, FTL_OP_WGMMA, 1, ftl_select_fragment(s, op->dst, slab, first_tile), a, descriptor, NONE);
   inst->num_destinations = num_tiles;
@@ -202,13 +228,15 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
   }
   if (s->groups.count == FTL_SELECT_MAX_GROUPS) ftl_select_settle_groups(s, s->groups.of[0].dst, false, NONE);
   int32_t parts = (tiles * TILE_COLUMNS + MAX_N - 1) / MAX_N;
+  int32_t descriptor = NONE;
   if (!s->serial_wgmma) add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
   for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
     for (int32_t step = 0; step * s->product->operand_columns < k; step++)
       for (int32_t part = 0; part < parts; part++) {
         int32_t first = tiles * part / parts, last = tiles * (part + 1) / parts;
         if (s->serial_wgmma) add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
-        add_wgmma(s, op, slab, step, first, last - first, dst->zero_pending && step == 0);
+        if (part == 0) descriptor = describe(s, op, slab, step, k / s->product->operand_columns);
+        add_wgmma(s, op, slab, step, descriptor, first, last - first, dst->zero_pending && step == 0);
         if (s->serial_wgmma) end_serial(s);
       }
   dst->zero_pending = false;

@@ -1,0 +1,51 @@
+// Instructions around lean wgmmas: matrix descriptors, copies of two tensors side by side, lists that are walked.
+// The counts are those of Triton 3.6 for its own attention and for FlexAttention's (SASS, sm_90a).
+#include <criterion/criterion.h>
+
+#include "../lower_checker/programs.h"
+
+#define SHAPE                                                                                       \
+  "heads=4 seqlen=2048 mma=wgmma copy=cp_async code=lean row_sums=step scaling=scores refill=late " \
+  "num_stages=3 block_n=64 "
+
+typedef struct counts {
+  int64_t insts[FTL_OPCODE_COUNT];
+} counts;
+
+// One execution of the body of the role's last loop by one warp.
+static counts count_loop(const char *parameters) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_workload(&p, "h200", "flash2_fwd", parameters, &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  counts c = {0};
+  const ftl_warp_loop *loop = &p.warps->loops[p.warps->num_loops - 1];
+  for (int32_t i = loop->begin + 1; i < loop->end; i++) c.insts[p.warps->insts[i].opcode] += p.warps->insts[i].repeat;
+  programs_fini(&p);
+  return c;
+}
+
+// Of B a product's first k step takes 6 and each further one 1. QK^T has head_dim / 16 of them, PV 64 / 16.
+Test(unit_lower_lean_wgmma, one_warpgroup_keeps_the_descriptors_of_q) {
+  counts c = count_loop(SHAPE "head_dim=64 block_m=64 num_warps=4");
+  cr_expect_eq(c.insts[FTL_OP_UNIFORM], (6 + 3) + (6 + 3));
+  cr_expect_eq(c.insts[FTL_OP_R2UR], 0);
+  c = count_loop(SHAPE "head_dim=128 block_m=64 num_warps=4");
+  cr_expect_eq(c.insts[FTL_OP_UNIFORM], (6 + 7) + (6 + 3));
+  cr_expect_eq(c.insts[FTL_OP_R2UR], 0, "eight stay in uniform registers");
+}
+
+// The second 64 rows have 8 descriptors of Q more, past the eight that uniform registers hold: two R2UR each, and two
+// moves bring B's beside them. P's come from registers: PV has B's alone, once.
+Test(unit_lower_lean_wgmma, descriptors_of_further_rows_are_brought_from_other_registers) {
+  counts c = count_loop(SHAPE "head_dim=128 block_m=128 num_warps=4");
+  cr_expect_eq(c.insts[FTL_OP_R2UR], 8 * 2);
+  cr_expect_eq(c.insts[FTL_OP_UNIFORM], (6 + 7) + 8 * 2 + (6 + 3));
+}
+
+// Each warpgroup makes its own descriptors of Q in each step: 6 for the first, 2 for each further one, beside B's.
+Test(unit_lower_lean_wgmma, several_warpgroups_make_the_descriptors_of_q_anew) {
+  counts c = count_loop(SHAPE "head_dim=64 block_m=128 num_warps=8");
+  cr_expect_eq(c.insts[FTL_OP_UNIFORM], (6 + 3) + (6 + 3 * 2) + (6 + 3));
+  cr_expect_eq(c.insts[FTL_OP_R2UR], 0);
+}
