@@ -13,7 +13,6 @@
 //
 // Lean code steps from shared bases: one swizzled address for each column position serves all rows by immediates, those
 // that copies write too, whose row groups lie whole swizzle periods apart.
-#include "lower/select/copy_plan.h"
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
@@ -52,10 +51,16 @@ static const ftl_tile_op *load_in_loop(const ftl_select *s, int32_t ring) {
   return NULL;
 }
 
-static int32_t num_row_groups(const ftl_select *s, const ftl_tile_op *load) {
+ftl_copy_plan ftl_select_copy_plan(const ftl_select *s, const ftl_tile_op *load) {
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[load->ref.tensor].dtype);
-  return ftl_copy_plan_of(&load->ref, element_bytes, &s->layouts[load->ring], s->role->num_warps, s->plain_code)
-      .num_groups;
+  ftl_copied_rows rows = s->plain_code      ? FTL_COPIED_WHOLE
+                         : s->buffered_code ? FTL_COPIED_BY_BLOCKS
+                                            : FTL_COPIED_WHOLE_IF_WIDE;
+  return ftl_copy_plan_of(&load->ref, element_bytes, &s->layouts[load->ring], s->role->num_warps, rows);
+}
+
+static int32_t num_row_groups(const ftl_select *s, const ftl_tile_op *load) {
+  return ftl_select_copy_plan(s, load).num_groups;
 }
 
 bool ftl_select_rings_are_alike(const ftl_select *s, int32_t ring, int32_t other) {

@@ -1,14 +1,19 @@
 #include "lower/select/copy_plan.h"
 
-enum { LANE_BYTES = 16, LANES = 32, MIN_BLOCK_BYTES = 64 };
+enum { LANE_BYTES = 16, LANES = 32, MIN_BLOCK_BYTES = 64, ALL_BANKS_BYTES = 128 };
+
+static bool has_blocks(const ftl_shared_layout *layout, int32_t block_bytes, int32_t row_bytes, ftl_copied_rows rows) {
+  if (layout->order != FTL_SHARED_SWIZZLED_BLOCKS || rows == FTL_COPIED_WHOLE) return false;
+  if (rows == FTL_COPIED_WHOLE_IF_WIDE && block_bytes % ALL_BANKS_BYTES == 0) return false;
+  return block_bytes >= MIN_BLOCK_BYTES && row_bytes % block_bytes == 0;
+}
 
 ftl_copy_plan ftl_copy_plan_of(const ftl_tile_ref *ref, int32_t element_bytes, const ftl_shared_layout *layout,
-                               int32_t num_warps, bool by_rows) {
+                               int32_t num_warps, ftl_copied_rows rows) {
   int32_t shared_row_bytes = layout->columns * layout->element_bytes;
   int32_t block_bytes = layout->block_columns * layout->element_bytes;
   ftl_copy_plan plan = {.row_bytes = ref->columns * element_bytes};
-  bool blocks = layout->order == FTL_SHARED_SWIZZLED_BLOCKS && !by_rows;
-  if (!blocks || block_bytes < MIN_BLOCK_BYTES || plan.row_bytes % block_bytes != 0) block_bytes = shared_row_bytes;
+  if (!has_blocks(layout, block_bytes, plan.row_bytes, rows)) block_bytes = shared_row_bytes;
   if (block_bytes > LANES * LANE_BYTES) block_bytes = LANES * LANE_BYTES;
   plan.block_bytes = block_bytes;
   plan.lanes_per_row = block_bytes / LANE_BYTES;

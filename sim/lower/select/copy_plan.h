@@ -16,10 +16,13 @@ typedef struct ftl_copy_plan {
   int32_t num_groups;     // row groups: instructions of a warp for a column block
 } ftl_copy_plan;
 
-// Whole rows, as Triton's copies; but column blocks of 64 bytes or more where the shared layout keeps blocks apart,
-// unless the source deals the chunks of whole rows to threads (`by_rows`: kernels/attention/flash2_wgmma.h).
+// How a source deals the chunks of rows to threads where the shared layout keeps column blocks apart: each block's by
+// itself, if blocks have 64 bytes or more; the same, but whole rows where a block is as wide as all banks (Triton's
+// copies); whole rows always (kernels/attention/flash2_wgmma.h). Other layouts have whole rows.
+typedef enum ftl_copied_rows { FTL_COPIED_BY_BLOCKS, FTL_COPIED_WHOLE_IF_WIDE, FTL_COPIED_WHOLE } ftl_copied_rows;
+
 ftl_copy_plan ftl_copy_plan_of(const ftl_tile_ref *ref, int32_t element_bytes, const ftl_shared_layout *layout,
-                               int32_t num_warps, bool by_rows);
+                               int32_t num_warps, ftl_copied_rows rows);
 // Real bytes of a row that block `block` reads: 0 where there is padding only.
 int32_t ftl_copy_plan_bytes(const ftl_copy_plan *plan, int32_t block);
 // Shared-memory cycles of writing (or reading back) the block's rows of warp 0's first group.

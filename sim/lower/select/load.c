@@ -1,5 +1,4 @@
 // LOAD: tiles from global to shared memory, by cp.async, through registers, or by TMA.
-#include "lower/select/copy_plan.h"
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
@@ -96,6 +95,36 @@ static void find_row_anew(ftl_select *s, int32_t from, int32_t row) {
   ftl_select_add(s, FTL_OP_LOP, BLOCK_ROW_LOGIC, row, row, NONE, NONE);
 }
 
+// Lean code of two tensors' tiles that are copied side by side, as Triton's pipeliner puts them: an index of each row
+// group serves both (an add; rows that a table names are scaled too, SHF), which each tensor scales and adds to its
+// base (IMAD.WIDE), no tile's address is stepped, and copies are predicated, not branched around. Source: SASS of
+// Triton 3.6, its own attention and FlexAttention's.
+static bool is_copied_beside(const ftl_select *s, const ftl_tile_op *op, int32_t side) {
+  return !s->plain_code && !s->buffered_code && s->mma == FTL_MMA_WGMMA && s->copy == FTL_COPY_CP_ASYNC &&
+         ftl_select_pages_of(s, &op->ref) == NONE && s->rings[op->ring].num_row_groups <= FTL_SELECT_MAX_HELD &&
+         shares_addresses(s, op, side);
+}
+
+// Rows beyond the tensor are predicated off; else *predicate is left as it is.
+static void check_rows(ftl_select *s, const ftl_tile_op *op, int32_t *predicate) {
+  if (!ftl_select_is_ragged(s, &op->ref)) return;
+  *predicate = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_ISETP, 1, *predicate, s->thread, NONE, NONE);
+}
+
+static int32_t address_beside(ftl_select *s, const ftl_tile_op *op, int32_t group) {
+  int32_t *index = &s->row_indices[group];
+  if (!is_copied_beside(s, op, -1)) {
+    bool is_named = ftl_select_entry_of_ref(s, &op->ref) != NONE;
+    *index = ftl_draft_value_add(&s->draft, 1, 1);
+    ftl_select_add(s, FTL_OP_IADD, 1 + is_named, *index, s->tensor_pointer[op->ref.tensor],
+                   ftl_select_tensor_offset(s, op->ring, group), NONE);
+  }
+  int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
+  ftl_select_add(s, FTL_OP_IMAD, 1, address, *index, NONE, NONE);
+  return address;
+}
+
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
 // code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
 // Column blocks are immediates. Rows beyond the tensor are predicated off. Where places are computed anew, ptxas has
@@ -103,6 +132,10 @@ static void find_row_anew(ftl_select *s, int32_t from, int32_t row) {
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, bool by_blocks, int32_t *predicate) {
   if (s->plain_code && ftl_select_pages_of(s, &op->ref) != NONE && group < FTL_SELECT_MAX_HELD)
     return paged_address(s, op, group, predicate);
+  if (!s->plain_code && (is_copied_beside(s, op, -1) || is_copied_beside(s, op, 1))) {
+    check_rows(s, op, predicate);
+    return address_beside(s, op, group);
+  }
   int32_t base = page_address(s, &op->ref);
   int32_t offset = ftl_select_tensor_offset(s, op->ring, group);
   int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
@@ -111,12 +144,10 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group
   ftl_select_add(s, FTL_OP_IADD, plain ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS, address, base, offset, before);
   if (plain && is_shared) ftl_select_add(s, FTL_OP_IADD, SHARED_OFFSET_ADDS, address, address, NONE, NONE);
   if (plain) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
-  *predicate = NONE;
   if (by_blocks) {
     if (group > 0) find_row_anew(s, address, address);
-  } else if (ftl_select_is_ragged(s, &op->ref)) {
-    *predicate = ftl_select_temp(s, 0);
-    ftl_select_add(s, FTL_OP_ISETP, 1, *predicate, s->thread, NONE, NONE);
+  } else {
+    check_rows(s, op, predicate);
   }
   return address;
 }
@@ -263,9 +294,7 @@ void ftl_select_store_held(ftl_select *s, int32_t ring_idx) {
 }
 
 static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
-  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
-  ftl_copy_plan plan =
-      ftl_copy_plan_of(&op->ref, element_bytes, &s->layouts[op->ring], s->role->num_warps, s->plain_code);
+  ftl_copy_plan plan = ftl_select_copy_plan(s, op);
   ftl_select_ring *ring = &s->rings[op->ring];
   bool by_registers = s->copy == FTL_COPY_LDG || ftl_select_is_through_registers(s, op->ring);
   if (by_registers && !ring->stage_begun) {
@@ -273,20 +302,29 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
     ring->num_held = 0;
   }
   ring->stage_begun = true;
-  bool continues = load_beside(s, op, -1), goes_on = load_beside(s, op, 1);
-  bool guarded = op->ref.present != FTL_ALWAYS && (continues || goes_on || plan.num_groups * plan.num_blocks > 1);
+  bool is_second = is_copied_beside(s, op, -1), is_pair = is_second || is_copied_beside(s, op, 1);
+  bool continues = is_second || load_beside(s, op, -1), goes_on = load_beside(s, op, 1);
+  bool guarded =
+      op->ref.present != FTL_ALWAYS && !is_pair && (continues || goes_on || plan.num_groups * plan.num_blocks > 1);
   if (guarded && !continues) begin_guarded_block(s, op->ring);
   bool by_blocks = is_copied_by_blocks(s, op, &plan);
   if (by_blocks) begin_whole_block(s, op->ring);
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
-  int32_t pointer = s->tensor_pointer[op->ref.tensor];
-  ftl_select_add(s, FTL_OP_IADD, TILE_ADDS, pointer, pointer, ftl_select_entry_of_ref(s, &op->ref), NONE);
+  int32_t pointer = s->tensor_pointer[op->ref.tensor], present = NONE;
+  if (!is_second)
+    ftl_select_add(s, FTL_OP_IADD, is_pair ? 1 : TILE_ADDS, pointer, pointer, ftl_select_entry_of_ref(s, &op->ref),
+                   NONE);
+  if (is_pair && op->ref.present != FTL_ALWAYS) {
+    present = ftl_select_temp(s, 0);
+    ftl_select_add(s, FTL_OP_ISETP, 1, present, s->rings[op->ring].write_index, NONE, NONE);
+  }
   // ptxas puts null loads (@!PT LDS RZ) before a run of LDGSTS, on sm_80 and sm_90 alike
   if (!by_registers && !continues) ftl_select_idle(s, NULL_LOADS, 0);
   if (ftl_select_recomputes_places(s, op->ring)) find_places(s, op, &plan);
   for (int32_t group = 0; group < plan.num_groups; group++) {
-    int32_t predicate, address = group_address(s, op, group, by_blocks, &predicate);
+    int32_t predicate = present;
+    int32_t address = group_address(s, op, group, by_blocks, &predicate);
     for (int32_t block = 0; block < plan.num_blocks; block++) {
       ftl_access access = group_access(s, &plan, ref, group, block);
       if (access.bytes == 0) continue;

@@ -9,6 +9,7 @@
 #include "lower/draft.h"
 #include "lower/operand.h"
 #include "lower/ring_order.h"
+#include "lower/select/copy_plan.h"
 #include "lower/shared_layout.h"
 #include "lower/warp_program.h"
 
@@ -115,6 +116,7 @@ typedef struct ftl_select {
   bool serial_wgmma;           // each is waited for before the next: registers do not suffice for more in flight
   ftl_select_lookup_entry lookups[FTL_SELECT_MAX_LOOKUPS];  // in the order of the program
   int32_t num_lookups;
+  int32_t row_indices[FTL_SELECT_MAX_HELD];  // of the row groups of two tensors' tiles that are copied side by side
   int32_t page_offsets[FTL_SELECT_MAX_HELD], page_predicates[FTL_SELECT_MAX_HELD];  // of a copy's row groups in pages
   // Whether the last cp.async and the one before it, or the last TMA copy, have read their addresses; NONE where
   // nothing is written over them.
@@ -214,6 +216,7 @@ bool ftl_select_rings_are_alike(const ftl_select *s, int32_t ring, int32_t other
 bool ftl_select_shares_a(const ftl_tile_op *op, const ftl_tile_op *next);
 
 // ---- addresses.c: at a role's start ----
+ftl_copy_plan ftl_select_copy_plan(const ftl_select *s, const ftl_tile_op *load);
 void ftl_select_copy_offsets(ftl_select *s, int32_t ring);  // after write_offset
 // 64 or 32 bits of where a copy's row group lies in its tensor; NONE: worked out where the copy is, or at the tile's
 // address.

@@ -147,7 +147,7 @@ void ftl_select_put(ftl_select *s, const ftl_tile_op *op) {
 static void copy_out_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   const ftl_shared_layout *layout = &s->layouts[op->ring];
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
-  ftl_copy_plan plan = ftl_copy_plan_of(&op->ref, element_bytes, layout, s->role->num_warps, false);
+  ftl_copy_plan plan = ftl_copy_plan_of(&op->ref, element_bytes, layout, s->role->num_warps, FTL_COPIED_BY_BLOCKS);
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
   for (int32_t group = 0; group < plan.num_groups; group++) {

@@ -49,3 +49,19 @@ Test(unit_lower_lean_wgmma, several_warpgroups_make_the_descriptors_of_q_anew) {
   cr_expect_eq(c.insts[FTL_OP_UNIFORM], (6 + 3) + (6 + 3 * 2) + (6 + 3));
   cr_expect_eq(c.insts[FTL_OP_R2UR], 0);
 }
+
+// 4 warps copy 16 rows of 128 bytes at once, so 64 in 4 row groups: an index each (and one for the tile), which serves
+// K and V, and an IMAD.WIDE each of either. Rows of 256 bytes are copied whole, 8 at once. Beside them stand two stage
+// indices and the loop's counter (IADD3) and the stages' addresses (IMAD), and no branch but the loop's.
+Test(unit_lower_lean_wgmma, copies_side_by_side_share_the_index_of_a_row_group) {
+  counts c = count_loop(SHAPE "head_dim=64 block_m=64 num_warps=4");
+  cr_expect_eq(c.insts[FTL_OP_CP_ASYNC], 2 * 4);
+  cr_expect_eq(c.insts[FTL_OP_IADD], 1 + 4 + 3);
+  cr_expect_eq(c.insts[FTL_OP_IMAD], 2 * 4 + 2);
+  cr_expect_eq(c.insts[FTL_OP_NOP], 3, "null loads before the first copy");
+  cr_expect_eq(c.insts[FTL_OP_BRA], 1);
+  c = count_loop(SHAPE "head_dim=128 block_m=64 num_warps=4");
+  cr_expect_eq(c.insts[FTL_OP_CP_ASYNC], 2 * 8);
+  cr_expect_eq(c.insts[FTL_OP_IADD], 1 + 8 + 3);
+  cr_expect_eq(c.insts[FTL_OP_IMAD], 2 * 8 + 2);
+}
