@@ -40,6 +40,9 @@ ftl_expr ftl_max(ftl_builder *builder, ftl_expr a, ftl_expr b);
 // Entry `index` of a table. The entry is loaded from global memory before the operation that uses the expression:
 // once for all its iterations if neither the index nor the guard of its reference has a loop variable.
 ftl_expr ftl_lookup(ftl_builder *builder, int32_t table, ftl_expr index);
+// Loads the entry of `lookup` here, ahead of the operation that needs it, whose guard is `present`; index_insts: as in
+// ftl_tile_ref.
+void ftl_look_up(ftl_builder *builder, ftl_expr lookup, ftl_expr present, int32_t index_insts);
 
 // Strides in elements. Addresses are assigned in order of declaration, each tensor on a 2 MiB boundary.
 typedef struct ftl_tensor_shape {

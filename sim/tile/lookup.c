@@ -89,6 +89,11 @@ static void add_lookup(ftl_builder *builder, ftl_expr lookup, ftl_tile_ref entri
                                                          .depth = depth};
 }
 
+static ftl_tile_ref entry_of(const ftl_expr_node *lookup, ftl_expr present) {
+  return (ftl_tile_ref){
+      .tensor = (int32_t)lookup->value, .row = lookup->a, .present = present, .rows = 1, .columns = 1};
+}
+
 // The lookups in an expression, those of their indices first.
 static void visit(ftl_builder *builder, ftl_expr expr, ftl_expr present) {
   if (expr < 0 || expr >= builder->program->num_exprs) return;
@@ -96,9 +101,17 @@ static void visit(ftl_builder *builder, ftl_expr expr, ftl_expr present) {
   if (node->kind < FTL_EXPR_ADD) return;
   visit(builder, node->a, present);
   visit(builder, node->b, present);
-  if (node->kind != FTL_EXPR_LOOKUP) return;
-  ftl_tile_ref entry = {.tensor = (int32_t)node->value, .row = node->a, .present = present, .rows = 1, .columns = 1};
-  add_lookup(builder, expr, entry);
+  if (node->kind == FTL_EXPR_LOOKUP) add_lookup(builder, expr, entry_of(node, present));
+}
+
+void ftl_look_up(ftl_builder *builder, ftl_expr lookup, ftl_expr present, int32_t index_insts) {
+  if (!ftl_builder_is_ok(builder)) return;
+  const ftl_expr_node *node = &builder->program->exprs[lookup];
+  visit(builder, node->a, present);
+  visit(builder, present, FTL_ALWAYS);
+  ftl_tile_ref entry = entry_of(node, present);
+  entry.index_insts = index_insts;
+  add_lookup(builder, lookup, entry);
 }
 
 static void visit_ref(ftl_builder *builder, const ftl_tile_ref *ref) {

@@ -112,7 +112,8 @@ typedef struct ftl_tile_ref {
   ftl_expr row_end;     // FTL_TENSOR_END, or the first row that is left out
   ftl_pages pages;
   // LOAD_TILE, row-wise: instructions by which a thread finds the place of what it loads, where it divides the number
-  // of its elements by the tensor's sizes; 0: rows and columns are at hand.
+  // of its elements by the tensor's sizes; 0: rows and columns are at hand. LOOKUP: by which a role steps through the
+  // table, beside the entry's address.
   int32_t index_insts;
 } ftl_tile_ref;
 

@@ -38,6 +38,8 @@ void ftl_select_lookup(ftl_select *s, const ftl_tile_op *op) {
   int32_t address = ftl_select_temp(s, 2), predicate = checked ? ftl_select_temp(s, 0) : NONE;
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, flags);
+  if (op->ref.index_insts > 0)
+    ftl_select_add(s, FTL_OP_UNIFORM, op->ref.index_insts, NONE, NONE, NONE, NONE)->inst.flags = flags;
   if (checked) ftl_select_add(s, FTL_OP_ISETP, 1, predicate, NONE, NONE, NONE)->inst.flags = flags;
   ftl_select_add(s, FTL_OP_IMAD, 1, address, s->tensor_pointer[op->ref.tensor], ftl_select_entry_of(s, op->ref.row),
                  NONE)

@@ -65,3 +65,30 @@ Test(unit_lower_lean_wgmma, copies_side_by_side_share_the_index_of_a_row_group) 
   cr_expect_eq(c.insts[FTL_OP_IADD], 1 + 8 + 3);
   cr_expect_eq(c.insts[FTL_OP_IMAD], 2 * 8 + 2);
 }
+
+// A list is walked by 25 instructions beside the address (IMAD), its guard and the load; rows that it names are scaled.
+Test(unit_lower_lean_wgmma, a_list_of_blocks_is_walked_in_each_step) {
+  counts c = count_loop(SHAPE "head_dim=64 block_m=64 num_warps=4 mask_steps=blocks");
+  cr_expect_eq(c.insts[FTL_OP_LDG], 1);
+  cr_expect_eq(c.insts[FTL_OP_UNIFORM], (6 + 3) + (6 + 3) + 25);
+  cr_expect_eq(c.insts[FTL_OP_IADD], 1 + 2 * 4 + 3);
+  cr_expect_eq(c.insts[FTL_OP_IMAD], 2 * 4 + 2 + 1);
+}
+
+// The entry is asked for before the exponentials, so that its latency passes beside them.
+Test(unit_lower_lean_wgmma, an_entry_of_a_list_is_loaded_ahead_of_the_softmax) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status =
+      lower_workload(&p, "h200", "flash2_fwd", SHAPE "head_dim=64 block_m=64 num_warps=4 mask_steps=blocks", &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  const ftl_warp_loop *loop = &p.warps->loops[p.warps->num_loops - 1];
+  int32_t loaded = -1, last_exponential = -1;
+  for (int32_t i = loop->begin + 1; i < loop->end; i++) {
+    if (p.warps->insts[i].opcode == FTL_OP_LDG) loaded = i;
+    if (p.warps->insts[i].opcode == FTL_OP_MUFU) last_exponential = i;
+  }
+  cr_expect_geq(loaded, 0);
+  cr_expect_lt(loaded, last_exponential);
+  programs_fini(&p);
+}
