@@ -11,6 +11,8 @@ enum { MMA_K_BYTES = 32 };
 ftl_attention ftl_attention_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   int32_t head_dim = (int32_t)v[FTL_PARAM_head_dim], mma_k = MMA_K_BYTES / ftl_dtype_bytes(ftl_spec_dtype(spec));
+  int32_t multiple = (int32_t)v[FTL_PARAM_head_dim_multiple];  // 0 of workloads that do not take it
+  int32_t unit = multiple > mma_k ? (multiple + mma_k - 1) / mma_k * mma_k : mma_k;
   return (ftl_attention){
       .batch = v[FTL_PARAM_batch],
       .heads = v[FTL_PARAM_heads],
@@ -18,7 +20,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .seqlen_q = v[FTL_PARAM_seqlen_q],
       .seqlen_kv = v[FTL_PARAM_seqlen_kv],
       .head_dim = head_dim,
-      .padded_head_dim = (head_dim + mma_k - 1) / mma_k * mma_k,
+      .padded_head_dim = (head_dim + unit - 1) / unit * unit,
       .block_m = (int32_t)v[FTL_PARAM_block_m],
       .block_n = (int32_t)v[FTL_PARAM_block_n],
       .num_m_tiles = ftl_divide_up(v[FTL_PARAM_seqlen_q], v[FTL_PARAM_block_m]),

@@ -10,7 +10,7 @@
 typedef struct ftl_attention {
   int64_t batch, heads, kv_heads, seqlen_q, seqlen_kv;
   int32_t head_dim;
-  int32_t padded_head_dim;  // to the K of the MMA: columns in shared memory and in the MMAs
+  int32_t padded_head_dim;  // to head_dim_multiple, and the K of the MMA: columns in shared memory and in the MMAs
   int32_t block_m, block_n;
   int64_t num_m_tiles;
   ftl_dtype dtype;

@@ -109,6 +109,7 @@ static ftl_status check_work(const ftl_spec *spec, ftl_error *error) {
 ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   ftl_status status = check_heads(spec, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_head_dim, 8, error);
+  if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_head_dim_multiple, 16, error);
   bool multiplies = takes(spec, FTL_PARAM_mma);
   if (status == FTL_OK && multiplies) status = check_multiple(spec, FTL_PARAM_block_m, 16, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_schedule, error);

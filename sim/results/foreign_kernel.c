@@ -261,7 +261,8 @@ static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_err
   return status == FTL_OK ? set_instructions(spec, "wgmma", "tma", error) : status;
 }
 
-// cuDNN's forward kernel for Hopper names rows and keys of a warpgroup's tile and head_dim, as 64x128x128. The rest was
+// cuDNN's forward kernel for Hopper names rows and keys of a warpgroup's tile and the columns that head_dim is padded
+// to, as 64x128x128 for 96 and 128. The rest was
 // read from its launches, as many CTAs as SMs or tiles of 128 rows (persistent), and from its SASS as Nsight Compute
 // shows it: a producer warp and two consumer warpgroups that wait for each product and take turns at the exponentials,
 // to which scores are multiplied and shifted apart; two stages of K and V and two of Q, where head_dim is above 128 one
@@ -277,6 +278,7 @@ static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl
     return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_cudnn with another kernel");
   const ftl_param_number known[] = {{FTL_PARAM_block_m, 2 * group_rows},
                                     {FTL_PARAM_block_n, block_n},
+                                    {FTL_PARAM_head_dim_multiple, head_dim},
                                     {FTL_PARAM_num_warps, 8},
                                     {FTL_PARAM_num_stages, head_dim > 128 ? 1 : 2},
                                     {FTL_PARAM_q_stages, head_dim > 128 ? 1 : 2},

@@ -95,6 +95,14 @@ Test(numeric_attention_flash2_fwd, persistent_ctas_leave_every_ring_ready_for_th
         }
 }
 
+Test(numeric_attention_flash2_fwd, padded_heads_give_attention) {
+  prove(
+      "heads=2 head_dim=96 head_dim_multiple=128 block_m=64 block_n=32 num_warps=4 causal=true seqlen_q=100 "
+      "seqlen_kv=130");
+  prove(
+      "heads=2 head_dim=24 head_dim_multiple=32 block_m=32 block_n=16 num_warps=2 seqlen_q=70 seqlen_kv=90 dtype=bf16");
+}
+
 Test(numeric_attention_flash2_fwd, head_dims_dtypes_and_mma_kinds_give_attention) {
   static const int head_dims[] = {16, 24, 40, 64, 72, 128, 256};
   static const char *const dtypes[] = {"fp16", "bf16"};

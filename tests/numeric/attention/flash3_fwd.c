@@ -32,6 +32,15 @@ Test(numeric_attention_flash3_fwd, every_pair_of_lengths_gives_attention) {
         }
 }
 
+Test(numeric_attention_flash3_fwd, padded_heads_give_attention) {
+  prove(
+      "heads=2 head_dim=96 head_dim_multiple=128 block_n=32 causal=1 seqlen_q=150 seqlen_kv=170 num_warps=8 "
+      "block_m=128");
+  prove(
+      "heads=2 head_dim=24 head_dim_multiple=64 block_n=32 seqlen_q=150 seqlen_kv=170 persistent=1 q_stages=2 "
+      "turns=softmax");
+}
+
 Test(numeric_attention_flash3_fwd, any_number_of_stages_and_block_size_gives_attention) {
   static const int blocks_n[] = {16, 48, 64, 128, 176};
   char params[256];

@@ -50,6 +50,12 @@ Test(unit_lower_lean_wgmma, several_warpgroups_make_the_descriptors_of_q_anew) {
   cr_expect_eq(c.insts[FTL_OP_R2UR], 0);
 }
 
+// Heads of 96 in tiles of 128 columns: QK^T has 8 k steps for 6, PV 4 (of 64 keys) either way.
+Test(unit_lower_lean_wgmma, columns_of_padding_are_multiplied) {
+  cr_expect_eq(count_loop(SHAPE "head_dim=96 block_m=64 num_warps=4").insts[FTL_OP_WGMMA], 6 + 4);
+  cr_expect_eq(count_loop(SHAPE "head_dim=96 head_dim_multiple=128 block_m=64 num_warps=4").insts[FTL_OP_WGMMA], 8 + 4);
+}
+
 // 4 warps copy 16 rows of 128 bytes at once, so 64 in 4 row groups: an index each (and one for the tile), which serves
 // K and V, and an IMAD.WIDE each of either. Rows of 256 bytes are copied whole, 8 at once. Beside them stand two stage
 // indices and the loop's counter (IADD3) and the stages' addresses (IMAD), and no branch but the loop's.

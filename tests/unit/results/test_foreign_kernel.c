@@ -157,7 +157,14 @@ Test(unit_results_foreign_kernel, cudnns_causal_tiles_are_handed_out_as_the_othe
                                             "sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0\n",
                                 NULL);
   HAS(&c, {FTL_PARAM_causal, 1}, {FTL_PARAM_kv_heads, 2}, {FTL_PARAM_tile_scheduler, FTL_TILE_SCHEDULER_DYNAMIC_LATE},
-      {FTL_PARAM_tile_order, FTL_ORDER_M_FIRST}, {FTL_PARAM_tile_reverse, 0});
+      {FTL_PARAM_tile_order, FTL_ORDER_M_FIRST}, {FTL_PARAM_tile_reverse, 0}, {FTL_PARAM_head_dim_multiple, 64});
+}
+
+Test(unit_results_foreign_kernel, cudnn_pads_heads_to_the_columns_in_its_kernels_name) {
+  ftl_measured_case c = case_of(PROBLEM RUN "sdpa_cudnn,fwd,1,8,8,512,512,96,0," RAN
+                                            "sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_cga1x1x1_kernel0\n",
+                                NULL);
+  HAS(&c, {FTL_PARAM_head_dim, 96}, {FTL_PARAM_head_dim_multiple, 128}, {FTL_PARAM_block_n, 128});
 }
 
 // Strips as measurements/tile_order.csv has them, along m where the columns are wgmma's rows (T): sqrt(66 x 256 / 128)

@@ -144,6 +144,7 @@ Test(unit_workloads_spec, rules_between_parameters_name_the_parameter_and_the_li
     const char *name, *text, *message;
   } cases[] = {{"kv_heads", "5", "kv_heads=5: must divide heads=32"},
                {"head_dim", "100", "head_dim=100: must be a multiple of 8"},
+               {"head_dim_multiple", "40", "head_dim_multiple=40: must be a multiple of 16"},
                {"block_m", "40", "block_m=40: must be a multiple of 16"},
                {"block_n", "12", "block_n=12: must be a multiple of 8"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -180,8 +181,8 @@ Test(unit_workloads_spec, the_canonical_text_lists_every_parameter_and_reads_bac
   ftl_text text = {0}, again = {0};
   ftl_spec_canonical(&spec, &text);
   const char *expected =
-      "flash2_fwd batch=1 heads=32 kv_heads=8 seqlen_q=8192 seqlen_kv=8192 lengths=none head_dim=128 dtype=fp16 "
-      "causal=true";
+      "flash2_fwd batch=1 heads=32 kv_heads=8 seqlen_q=8192 seqlen_kv=8192 lengths=none head_dim=128 "
+      "head_dim_multiple=16 dtype=fp16 causal=true";
   cr_assert_eq(strncmp(ftl_text_get(&text), expected, strlen(expected)), 0, "%s", ftl_text_get(&text));
   setup();
   cr_assert_eq(spec_set_words(&spec, strchr(ftl_text_get(&text), ' '), &error), FTL_OK, "%s", error.message);
