@@ -1,8 +1,9 @@
 /* How many sector writes reach L2 when a sector is stored in parts. Each warp stores 32 instructions in a burst:
  * `halves_*`: 8 rows of 16 bytes an instruction, as MMA fragments lie, the rest of each sector `between` instructions
  * later; `words_*`: 16 sectors side by side, 4 bytes of each half of every sector an instruction, so that four in a
- * row fill them. The warps of a CTA, one CTA an SM, begin a burst together. Run under ncu:
- * lts__t_sectors_srcunit_tex_op_write.sum against `sectors`, what was stored. */
+ * row fill them; `chain_*`: the same of one warp, its stores apart by a loop of x additions. The warps of a CTA, one
+ * CTA an SM, begin a burst together. Run under ncu: lts__t_sectors_srcunit_tex_op_write.sum against `sectors`, what was
+ * stored. */
 #include "bench.h"
 using namespace bench;
 
@@ -18,8 +19,8 @@ __global__ void passes_halves(char *buffer, int pitch, int pause) {
   constexpr int begun = between + 1;
   int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, num_warps = (int)blockDim.x / 32;
   for (int burst = 0; burst < num_bursts; burst++) {
-    size_t row = (((size_t)blockIdx.x * num_bursts + (size_t)burst) * (size_t)num_warps + (size_t)warp) * 8 +
-                 (size_t)(lane / 4);
+    size_t row =
+        (((size_t)blockIdx.x * num_bursts + (size_t)burst) * (size_t)num_warps + (size_t)warp) * 8 + (size_t)(lane / 4);
     char *to = buffer + row * (size_t)pitch + lane % 4 * 4;
     __syncthreads();
 #pragma unroll
@@ -37,8 +38,7 @@ __global__ void passes_halves(char *buffer, int pitch, int pause) {
 __global__ void passes_words(char *buffer, int pause) {
   int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, num_warps = (int)blockDim.x / 32;
   for (int burst = 0; burst < num_bursts; burst++) {
-    size_t place =
-        ((size_t)blockIdx.x * num_bursts + (size_t)burst) * (size_t)num_warps + (size_t)warp;
+    size_t place = ((size_t)blockIdx.x * num_bursts + (size_t)burst) * (size_t)num_warps + (size_t)warp;
     char *to = buffer + place * (stores / 4 * 512) + lane * 16;
     __syncthreads();
 #pragma unroll
@@ -47,6 +47,26 @@ __global__ void passes_words(char *buffer, int pause) {
       if (pause)
         for (uint32_t begin = clock32(); clock32() - begin < (uint32_t)pause;)
           ;
+    }
+    for (uint32_t begin = clock32(); clock32() - begin < 8000u;)
+      ;
+  }
+}
+
+template <bool words>
+__global__ void passes_chain(char *buffer, int additions) {
+  int lane = (int)threadIdx.x % 32;
+  for (int burst = 0; burst < num_bursts; burst++) {
+    size_t place = (size_t)blockIdx.x * num_bursts + (size_t)burst;
+    char *to = words ? buffer + place * (stores / 4 * 512) + lane * 16
+                     : buffer + (place * 8 + (size_t)(lane / 4)) * 8192 + lane % 4 * 4;
+    uint32_t zero = 0;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < stores; i++) {
+      store(to + (words ? i / 4 * 512 + i % 4 * 4 : i * 16) + zero);
+#pragma unroll 1
+      for (int k = 0; k < additions; k++) asm volatile("add.u32 %0, %0, %0;" : "+r"(zero));
     }
     for (uint32_t begin = clock32(); clock32() - begin < 8000u;)
       ;
@@ -77,6 +97,13 @@ static void measure_words(int warps, int pause, const char *parameter, int x) {
   report(variant, parameter, x, warps, stores / 4 * 16);
 }
 
+template <bool words>
+static void measure_chain(int additions) {
+  allow_shared(passes_chain<words>, whole_sm_bytes);
+  passes_chain<words><<<num_sms(), 32, whole_sm_bytes>>>(buffer, additions);
+  report(words ? "chain_words" : "chain_halves", "additions", additions, 1, words ? stores / 4 * 16 : stores / 2 * 8);
+}
+
 int main() {
   buffer = device_alloc<char>((size_t)6 << 30);
   for (int warps : {1, 2, 4, 8, 16}) {
@@ -96,5 +123,9 @@ int main() {
       measure_halves<0>(warps, 8192, pause, "pause_cycles", pause);
       measure_words(warps, pause, "pause_cycles", pause);
     }
+  for (int additions : {0, 1, 2, 4, 8}) {
+    measure_chain<false>(additions);
+    measure_chain<true>(additions);
+  }
   return 0;
 }
