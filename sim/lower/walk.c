@@ -84,10 +84,12 @@ ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_re
   return place;
 }
 
-enum { LOG2_LINE = 7, LOG2_SECTOR = 5 };
+enum { LOG2_LINE = 7, LOG2_SECTOR = 5, LOG2_WORD = 2 };
 
-// Bits [from, to) of a line's sectors.
-static uint8_t sector_mask(uint64_t from, uint64_t to) { return (uint8_t)(from < to ? (1u << to) - (1u << from) : 0); }
+// Bits [from, to) of a line's sectors or words.
+static uint32_t mask(uint64_t from, uint64_t to) {
+  return from < to ? (uint32_t)((UINT64_C(1) << to) - (UINT64_C(1) << from)) : 0;
+}
 
 typedef struct line_list {
   ftl_line *lines;
@@ -99,6 +101,7 @@ static void add_line(line_list *list, ftl_line line) {
   if (list->count > 0 && list->last.line == line.line) {
     list->last.sectors |= line.sectors;
     list->last.full_sectors |= line.full_sectors;
+    list->last.words |= line.words;
   } else {
     list->last = line;
     list->count++;
@@ -111,9 +114,10 @@ static void add_run(line_list *list, uint64_t begin, uint64_t end) {
   for (uint64_t line = begin >> LOG2_LINE; line <= (end - 1) >> LOG2_LINE; line++) {
     uint64_t from = line << LOG2_LINE, to = from + (1u << LOG2_LINE);
     uint64_t lo = (begin > from ? begin : from) - from, hi = (end < to ? end : to) - from;
-    uint64_t sector_bytes = 1u << LOG2_SECTOR;
-    add_line(list, (ftl_line){line, sector_mask(lo >> LOG2_SECTOR, (hi + sector_bytes - 1) >> LOG2_SECTOR),
-                              sector_mask((lo + sector_bytes - 1) >> LOG2_SECTOR, hi >> LOG2_SECTOR)});
+    uint64_t sector_bytes = 1u << LOG2_SECTOR, word_bytes = 1u << LOG2_WORD;
+    add_line(list, (ftl_line){line, (uint8_t)mask(lo >> LOG2_SECTOR, (hi + sector_bytes - 1) >> LOG2_SECTOR),
+                              (uint8_t)mask((lo + sector_bytes - 1) >> LOG2_SECTOR, hi >> LOG2_SECTOR),
+                              mask(lo >> LOG2_WORD, (hi + word_bytes - 1) >> LOG2_WORD)});
   }
 }
 

@@ -68,12 +68,13 @@ static inline bool ftl_access_repeats(const ftl_access *access, int32_t warp) {
 
 // The 128-byte lines of one execution of an access by `warp`, in the order of its rows: line address / 128, the mask of
 // the 32-byte sectors that it touches and of those that it covers in full (a store of a whole sector needs no fill in
-// L2). Rows that touch in memory are merged. At most `capacity` are written; gives the number there are. A local access
-// ignores `warp`.
+// L2), and the words that it touches. Rows that touch in memory are merged. At most `capacity` are
+// written; gives the number there are. A local access ignores `warp`.
 typedef struct ftl_line {
   uint64_t line;
   uint8_t sectors;
   uint8_t full_sectors;
+  uint32_t words;  // mask of the line's 32 words of 4 bytes
 } ftl_line;
 int32_t ftl_access_lines(const ftl_access *access, const ftl_tile_place *place, int32_t warp, ftl_line *lines,
                          int32_t capacity);

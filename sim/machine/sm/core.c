@@ -269,7 +269,8 @@ static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t next_event(const ftl_sm *sm) {
   int64_t issues = earlier(earlier(sm->next[0], sm->next[1]), earlier(sm->next[2], sm->next[3]));
-  return earlier(issues, earlier(sm->reply_next, earlier(sm->mio_next, sm->tma.next)));
+  int64_t memory = earlier(earlier(sm->reply_next, sm->store_merge.closes), earlier(sm->mio_next, sm->tma.next));
+  return earlier(issues, memory);
 }
 
 static void cycle(ftl_sm *sm, int64_t now, int64_t until) {
@@ -279,6 +280,7 @@ static void cycle(ftl_sm *sm, int64_t now, int64_t until) {
   sm->floor = now + 1;
   for (int32_t s = 0; s < SM_SUBCORES; s++)
     if (sm->next[s] <= now) step(sm, &sm->subcores[s], now, until);
+  if (sm->store_merge.closes <= now) ftl_sm_lsu_close_lines(sm, now);
   if (sm->mio_next <= now) ftl_sm_mio_serve(sm, now);
   if (sm->tma.next <= now) ftl_sm_tma_step(sm, now);
 }

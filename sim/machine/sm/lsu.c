@@ -8,7 +8,7 @@
 #include "base/integer.h"
 #include "machine/sm/state.h"
 
-enum { FILL_BUCKETS = SM_FILL_BUCKETS };
+enum { FILL_BUCKETS = SM_FILL_BUCKETS, SECTOR_WORDS = 8 };
 
 static int32_t take_waiter(ftl_sm *sm, int32_t load, int32_t next) {
   int32_t i = sm->free_waiter;
@@ -138,43 +138,72 @@ void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now) {
 }
 
 // ---- stores, and copies that bypass L1 ----
-// The next store is taken when this one's data has gone; a part of a sector takes longer than a whole one.
+// A request is its sectors, and a mask of bytes where it has not all bytes of them. As many sectors as there are open
+// lines wait for the port; the next store is taken when there are no more.
 static void hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
   const ftl_arch *arch = sm->arch;
   int64_t sectors = 0;
   for (int32_t i = 0; i < count; i++) {
-    int32_t whole = sm_num_sectors(lines[i].sectors & lines[i].full_sectors);
-    sectors += whole + (sm_num_sectors(lines[i].sectors) - whole) * arch->l1_partial_store_sectors;
+    bool is_masked = (lines[i].sectors & ~lines[i].full_sectors) != 0;
+    sectors += sm_num_sectors(lines[i].sectors) + (is_masked ? arch->l1_byte_mask_sectors : 0);
   }
-  sm->store_free = now + ftl_divide_up(sectors * arch->l1_sector_bytes, arch->l1_store_bytes_per_cycle);
+  if (sm->store_port_free < now) sm->store_port_free = now;
+  sm->store_port_free += ftl_divide_up(sectors * arch->l1_sector_bytes, arch->l1_store_bytes_per_cycle);
+  int64_t waiting = arch->l1_store_merge_lines * arch->l1_sector_bytes;
+  sm->store_free = sm->store_port_free - ftl_divide_up(waiting, arch->l1_store_bytes_per_cycle);
 }
 
 static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
-  ftl_mem_kind kind = entry->op->opcode == FTL_OP_RED ? FTL_MEM_ATOMIC : FTL_MEM_WRITE;
   hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
-    ftl_sm_request(sm, now, &lines[i], kind, (sm_transaction){.kind = SM_TX_STORE, .priority = entry->op->priority});
+    ftl_sm_request(sm, now, &lines[i], FTL_MEM_ATOMIC,
+                   (sm_transaction){.kind = SM_TX_STORE, .priority = entry->op->priority});
   }
   return count;
 }
 
-// Sectors that an open line has sent are not sent again.
-static int32_t store_global(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
-  ftl_line sent[SM_MAX_LINES];
-  int32_t num_sent = 0, merged = 0;
-  for (int32_t i = 0; i < count; i++) {
-    uint8_t sectors = ftl_sm_store_merge(&sm->store_merge, sm->arch, lines[i].line, lines[i].sectors, now);
-    merged += sm_num_sectors(lines[i].sectors & (uint8_t)~sectors);
-    if (lines[i].full_sectors) ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].full_sectors);
-    if (!sectors) continue;
-    sent[num_sent] = lines[i];
-    sent[num_sent].sectors = sectors;
-    sent[num_sent++].full_sectors &= sectors;
-    sm->counters.global_store_sectors += sm_num_sectors(sectors);
+static ftl_line line_of(const sm_open_line *closed) {
+  ftl_line line = {.line = closed->line, .words = closed->words};
+  for (int32_t i = 0; i < SM_LINE_SECTORS; i++) {
+    uint32_t words = closed->words >> (SECTOR_WORDS * i) & ((1u << SECTOR_WORDS) - 1);
+    line.sectors |= (uint8_t)((words != 0) << i);
+    line.full_sectors |= (uint8_t)((words == (1u << SECTOR_WORDS) - 1) << i);
   }
-  sm->counters.l1_store_sectors += merged;
-  return store_lines(sm, entry, sent, num_sent, now);
+  return line;
+}
+
+// Closed lines go to L2.
+static void send_stored(ftl_sm *sm, const sm_open_line *closed, int32_t count, int64_t now) {
+  ftl_line lines[SM_MAX_LINES];
+  for (int32_t i = 0; i < count; i++) lines[i] = line_of(&closed[i]);
+  hand_on(sm, lines, count, now);
+  for (int32_t i = 0; i < count; i++) {
+    sm->counters.global_store_sectors += sm_num_sectors(lines[i].sectors);
+    ftl_sm_request(sm, now, &lines[i], FTL_MEM_WRITE,
+                   (sm_transaction){.kind = SM_TX_STORE, .priority = closed[i].priority});
+  }
+}
+
+void ftl_sm_lsu_close_lines(ftl_sm *sm, int64_t now) {
+  sm_open_line closed;
+  while (ftl_sm_store_merge_take(&sm->store_merge, now, &closed)) send_stored(sm, &closed, 1, now);
+  ftl_sm_mio_stores_wait(sm);
+}
+
+// Gives the number of lines that it opens: those are in flight from now on.
+static int32_t store_global(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
+  sm_open_line closed[SM_MAX_LINES];
+  int32_t num_closed = 0, opened = 0;
+  for (int32_t i = 0; i < count; i++) {
+    sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
+    if (lines[i].full_sectors) ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].full_sectors);
+    sm_open_line store = {.line = lines[i].line, .words = lines[i].words, .priority = entry->op->priority};
+    opened += ftl_sm_store_merge_add(&sm->store_merge, sm->arch, store, now + count, &closed[num_closed]);
+    num_closed += closed[num_closed].words != 0;
+  }
+  send_stored(sm, closed, num_closed, now);
+  return opened;
 }
 
 static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {

@@ -27,9 +27,12 @@ bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries,
                              bool has_places);  // false: out of memory
 void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage);
 void ftl_sm_mio_serve(ftl_sm *sm, int64_t now);
+void ftl_sm_mio_stores_wait(ftl_sm *sm);        // the store port is taken for longer
 void ftl_sm_lg_close(ftl_sm *sm, bool closed);  // no room, or room again, for the lines of another instruction
 
 // ---- lsu.c ----
+// Lines whose time has come close.
+void ftl_sm_lsu_close_lines(ftl_sm *sm, int64_t now);
 int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now);  // gives the data cycles it takes
 void ftl_sm_cp_commit(ftl_sm *sm, sm_warp *w, int64_t now);
 void ftl_sm_cp_arrive(ftl_sm *sm, sm_warp *w, int32_t group, int64_t now, int64_t arrived);

@@ -142,6 +142,7 @@ ftl_status ftl_sm_create(ftl_sm **out, const ftl_sm_config *config, ftl_error *e
   sm->program = config->program;
   sm->num_subcores = (int32_t)config->arch->sm_num_subcores;
   sm->bulk = config->bulk;
+  ftl_sm_store_merge_init(&sm->store_merge);
   sm->mio_next = sm->reply_next = sm->tma.next = SM_NEVER;
   for (int32_t s = 0; s < SM_SUBCORES; s++) {
     sm->next[s] = sm->mio_first_ready[s] = SM_NEVER;
@@ -243,7 +244,7 @@ const ftl_sm_finished *ftl_sm_finished_ctas(const ftl_sm *sm, int32_t *count) {
   return sm->finished;
 }
 
-bool ftl_sm_is_busy(const ftl_sm *sm) { return sm->num_resident > 0; }
+bool ftl_sm_is_busy(const ftl_sm *sm) { return sm->num_resident > 0 || sm->store_merge.num_open > 0; }
 
 const ftl_sm_counters *ftl_sm_counters_get(const ftl_sm *sm) { return &sm->counters; }
 

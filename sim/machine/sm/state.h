@@ -45,6 +45,7 @@ struct ftl_sm {
   // when the sub-core's first instruction may be sent, SM_NEVER where none waits: those that need the data pipe; a copy
   int64_t mio_first_ready[SM_SUBCORES], copy_first_ready[SM_SUBCORES];
   uint32_t copies_next;                   // sub-cores whose next instruction is a copy, a bit each; others have none
+  int64_t store_port_free;                // when the port has sent what was handed on
   int64_t store_free;                     // when a store may be taken
   int64_t lines_free;                     // when the LSU may take another access to local or global memory
   int64_t tensor_free, gmma_busy_cycles;  // wgmma

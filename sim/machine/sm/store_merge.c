@@ -1,17 +1,47 @@
 #include "machine/sm/store_merge.h"
 
-uint8_t ftl_sm_store_merge(sm_store_merge *merge, const ftl_arch *arch, uint64_t line, uint8_t sectors, int64_t now) {
-  sm_open_line *oldest = &merge->lines[0], *end = merge->lines + arch->l1_store_merge_lines;
-  int64_t closes = now + arch->l1_store_merge_cycles + 1;
-  for (sm_open_line *open = merge->lines; open < end; open++) {
-    if (open->line == line && now < open->closes) {
-      uint8_t unsent = sectors & (uint8_t)~open->sectors;
-      open->sectors |= sectors;
-      open->closes = closes;
-      return unsent;
-    }
-    if (open->closes < oldest->closes) oldest = open;
+#include <stddef.h>
+
+#define ALL_WORDS UINT32_MAX
+
+void ftl_sm_store_merge_init(sm_store_merge *merge) { *merge = (sm_store_merge){.closes = INT64_MAX}; }
+
+// The place of the line; else a free one, or that of the line stored to longest ago; NULL: there are no places.
+static sm_open_line *place_of(sm_store_merge *merge, int64_t num_places, uint64_t line) {
+  sm_open_line *best = NULL, *end = merge->lines + num_places;
+  for (sm_open_line *place = merge->lines; place < end; place++) {
+    if (place->words && place->line == line) return place;
+    if (!best || (best->words && (!place->words || place->last_use < best->last_use))) best = place;
   }
-  if (merge->lines < end) *oldest = (sm_open_line){.line = line, .closes = closes, .sectors = sectors};
-  return sectors;
+  return best;
+}
+
+bool ftl_sm_store_merge_add(sm_store_merge *merge, const ftl_arch *arch, sm_open_line store, int64_t passed,
+                            sm_open_line *closed) {
+  sm_open_line *place = place_of(merge, arch->l1_store_merge_lines, store.line);
+  bool is_open = place && place->words && place->line == store.line;
+  *closed = (sm_open_line){0};
+  if (is_open) store.words |= place->words;
+  store.last_use = ++merge->uses;
+  if (!place || store.words == ALL_WORDS) {
+    *closed = store;
+    if (is_open) place->words = 0;
+    merge->num_open -= is_open;
+  } else {
+    if (!is_open) *closed = *place;
+    merge->num_open += !place->words;
+    *place = store;
+  }
+  merge->closes = merge->num_open > 0 ? passed + arch->l1_store_merge_cycles + 1 : INT64_MAX;
+  return !is_open;
+}
+
+bool ftl_sm_store_merge_take(sm_store_merge *merge, int64_t now, sm_open_line *closed) {
+  if (merge->closes > now) return false;
+  sm_open_line *place = merge->lines;
+  while (!place->words) place++;
+  *closed = *place;
+  place->words = 0;
+  if (--merge->num_open == 0) merge->closes = INT64_MAX;
+  return true;
 }

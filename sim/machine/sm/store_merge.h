@@ -1,11 +1,12 @@
-// Lines that stores wrote to just now: what is stored to a sector again before its line closes goes to L2 with it.
-// Models: as many open lines as l1.store_merge_lines, least recently stored to first out; a line closes
-//   l1.store_merge_cycles after its last store. A sector is sent when it is first stored to.
-// Does not model: that the hardware sends it when the line closes, whole for L2 where its parts have come.
+// Lines that stores write to: what is stored to a line before it closes goes to L2 in one request.
+// Models: as many open lines as l1.store_merge_lines, least recently stored to first out; a line closes when all of it
+//   is stored, and all do when no store has come for l1.store_merge_cycles.
+// Does not model: what a load of an open line does to it.
 // Numbers: kernels/measurements/micro_store_merge_ncu.csv.
 #ifndef FTL_MACHINE_SM_STORE_MERGE_H
 #define FTL_MACHINE_SM_STORE_MERGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "arch/arch.h"
@@ -14,15 +15,24 @@ enum { SM_MAX_OPEN_LINES = 64 };  // the range of l1.store_merge_lines
 
 typedef struct sm_open_line {
   uint64_t line;
-  int64_t closes;   // the first cycle in which it is closed
-  uint8_t sectors;  // sent since it was opened
+  uint64_t last_use;  // by number of the stores' lines
+  uint32_t words;     // of 4 bytes, stored since it was opened; 0: the place is free
+  uint8_t priority;
 } sm_open_line;
 
 typedef struct sm_store_merge {
   sm_open_line lines[SM_MAX_OPEN_LINES];
+  uint64_t uses;
+  int32_t num_open;
+  int64_t closes;  // when all lines close; INT64_MAX: none is open
 } sm_store_merge;
 
-// The sectors of a store at `now` that no open line has sent.
-uint8_t ftl_sm_store_merge(sm_store_merge *merge, const ftl_arch *arch, uint64_t line, uint8_t sectors, int64_t now);
+void ftl_sm_store_merge_init(sm_store_merge *merge);
+// A store's words of a line, the last of whose lines passes the LSU at `passed`. False: it went to an open line.
+// `closed`: the line that closes with it; one without words: none does.
+bool ftl_sm_store_merge_add(sm_store_merge *merge, const ftl_arch *arch, sm_open_line store, int64_t passed,
+                            sm_open_line *closed);
+// Takes a line that is closed at `now`; false: there is none.
+bool ftl_sm_store_merge_take(sm_store_merge *merge, int64_t now, sm_open_line *closed);
 
 #endif

@@ -454,34 +454,76 @@ static rig *stores_of_halves(const int32_t *columns, int32_t num_stores, int64_t
   return r;
 }
 
-// Sector 0 of line 0 in halves, sector 1 in halves: two requests, of the first half of each; 64 bytes were stored.
+// Sectors 0 and 1 of line 0 in halves, at 0, 2, 4 and 6: the last has passed at 7, and the line closes when 100 cycles
+// have gone by without a store. One request of two whole sectors.
 Test(timing_sm_global, a_sector_stored_in_parts_is_sent_once_while_its_line_is_open) {
   const int32_t columns[] = {0, 16, 32, 48};
   rig *r = stores_of_halves(columns, 4, 1, 100);
-  cr_assert_eq(r->num_requests, 2);
-  cr_assert_eq(r->requests[0].sectors, 1);
-  cr_assert_eq(r->requests[1].sectors, 2);
+  cr_assert_eq(r->num_requests, 1);
+  cr_assert_eq(r->requests[0].time, 7 + 100 + 1);
+  cr_assert_eq(r->requests[0].sectors, 3);
+  cr_assert_eq(r->requests[0].full_sectors, 3);
   cr_assert_eq(rig_counters(r)->global_store_sectors, 2);
   cr_assert_eq(rig_counters(r)->global_store_bytes, 64);
   cr_assert_eq(rig_counters(r)->l1_store_sectors, 4);
   rig_destroy(r);
 }
 
-// The first halves of lines 0, 1 and 2: each takes the port as three sectors of 32 B, at 32 B a cycle, so the LSU takes
-// the stores at 0, 3 and 6; as one sector each they would go as the sub-core sends them, at 0, 2 and 4.
-Test(timing_sm_global, a_part_of_a_sector_takes_the_store_port_longer) {
+// Eight halves are all of line 0: it goes with the last, which the sub-core sends at 14.
+Test(timing_sm_global, a_line_that_is_all_stored_closes) {
+  const int32_t columns[] = {0, 16, 32, 48, 64, 80, 96, 112};
+  rig *r = stores_of_halves(columns, 8, 1, 100);
+  cr_assert_eq(r->num_requests, 1);
+  cr_assert_eq(r->requests[0].time, 14);
+  cr_assert_eq(r->requests[0].full_sectors, 15);
+  rig_destroy(r);
+}
+
+// Three stores of as many bytes of lines 0, 1 and 2 each, from byte 16 on.
+static rig *stores_of_parts(int32_t bytes) {
   rig *r = rig_create(1);
   r->arch.l1_store_bytes_per_cycle = 32;
-  r->arch.l1_partial_store_sectors = 3;
+  r->arch.l1_byte_mask_sectors = 2;
   add_tile(r);
   for (int32_t i = 0; i < 3; i++) {
     uint16_t part = rig_access(r, i, 1);
-    r->accesses[part].bytes = 16;
+    r->accesses[part].column_byte = 16;
+    r->accesses[part].bytes = bytes;
     add_access(r, FTL_OP_STG, -1, part);
   }
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
+  return r;
+}
+
+// Half a sector takes the port as itself and a mask of two, at 32 B a cycle, so the LSU takes the stores at 0, 3 and 6;
+// without a mask they would go as the sub-core sends them, at 0, 2 and 4. Halves of two sectors have one mask: 4 cycles
+// a store.
+Test(timing_sm_global, a_mask_of_bytes_goes_with_parts_of_sectors_once_a_line) {
+  rig *r = stores_of_parts(16);
   for (int i = 0; i < 3; i++) cr_assert_eq(r->requests[i].time, 3 * i);
+  rig_destroy(r);
+  r = stores_of_parts(32);
+  for (int i = 0; i < 3; i++) {
+    cr_assert_eq(r->requests[i].sectors, 3);
+    cr_assert_eq(r->requests[i].time, 4 * i);
+  }
+  rig_destroy(r);
+}
+
+// Stores of four lines, which close with them and take the port 4 cycles each. As two lines may be open, two sectors
+// may wait for it: the second store is taken at 4 - 2, when the sub-core sends it, the third at 8 - 2 and the fourth at
+// 12 - 2.
+Test(timing_sm_global, as_many_sectors_as_open_lines_wait_for_the_store_port) {
+  rig *r = rig_create(1);
+  r->arch.l1_store_bytes_per_cycle = 32;
+  r->arch.l1_store_merge_lines = 2;
+  add_tile(r);
+  for (int i = 0; i < 4; i++) add_access(r, FTL_OP_STG, -1, rig_access(r, i, 1));
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  const int64_t times[] = {0, 2, 6, 10};
+  for (int i = 0; i < 4; i++) cr_assert_eq(r->requests[i].time, times[i]);
   rig_destroy(r);
 }
 
@@ -496,14 +538,18 @@ Test(timing_sm_global, the_line_stored_to_longest_ago_closes_for_another) {
   rig_destroy(r);
 }
 
-// The sub-core sends the stores at 0, 2 and 4 and a sector takes the port a cycle: the halves of sector 0 are 4 apart.
-Test(timing_sm_global, a_line_closes_some_cycles_after_its_last_store) {
-  const int32_t columns[] = {0, 128, 16};
-  rig *r = stores_of_halves(columns, 3, 4, 4);
+// Stores at 0 and 2, of lines 0 and 1, which have passed at 1 and 3. With 4 cycles without a store both lines close at
+// 3 + 4 + 1; with none the first closes at 2, before the second is stored to, which closes at 4.
+Test(timing_sm_global, open_lines_close_when_no_store_has_come_for_a_while) {
+  const int32_t columns[] = {0, 128};
+  rig *r = stores_of_halves(columns, 2, 4, 4);
   cr_assert_eq(r->num_requests, 2);
+  cr_assert_eq(r->requests[0].time, 8);
+  cr_assert_eq(r->requests[1].time, 8);
   rig_destroy(r);
-  r = stores_of_halves(columns, 3, 4, 3);
-  cr_assert_eq(r->num_requests, 3);
-  cr_assert_eq(r->requests[2].time, 4);
+  r = stores_of_halves(columns, 2, 4, 0);
+  cr_assert_eq(r->num_requests, 2);
+  cr_assert_eq(r->requests[0].time, 2);
+  cr_assert_eq(r->requests[1].time, 4);
   rig_destroy(r);
 }
