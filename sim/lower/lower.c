@@ -58,14 +58,22 @@ static int32_t warps_of(const ftl_tile_program *tile, int32_t roles_mask) {
   return warps;
 }
 
+// Copies of accumulators that are read back by rows.
+static bool is_gathered(const ftl_tile_program *tile, int32_t ring) {
+  for (int32_t i = 0; i < tile->num_ops; i++)
+    if (tile->ops[i].kind == FTL_TILE_GATHER && tile->ops[i].ring == ring) return true;
+  return false;
+}
+
 static void place_rings(builder *b, const ftl_fragment_shape *shape) {
   bool async = b->options.copy == FTL_COPY_TMA || b->options.mma == FTL_MMA_WGMMA;
   bool in_blocks = async || b->options.buffers_fragments;  // CUTLASS's atoms are a swizzle wide
   int64_t offset = 0;
   for (int32_t r = 0; r < b->tile->num_rings; r++) {
     const ftl_ring *ring = &b->tile->rings[r];
-    b->layouts[r] = ftl_shared_layout_of(ring->rows, ring->columns, ftl_dtype_bytes(ring->dtype),
-                                         in_blocks ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS);
+    ftl_shared_order order = in_blocks ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS;
+    if (is_gathered(b->tile, r)) order = FTL_SHARED_SWIZZLED_PAIRS;
+    b->layouts[r] = ftl_shared_layout_of(ring->rows, ring->columns, ftl_dtype_bytes(ring->dtype), order);
     int32_t stage_bytes = round_up(b->layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
     bool mbarrier =
         b->options.copy == FTL_COPY_TMA && (ftl_select_is_loaded(b->tile, r) || ftl_select_is_put_across(b->tile, r));

@@ -11,10 +11,11 @@ ftl_shared_layout ftl_shared_layout_of(int32_t rows, int32_t columns, int32_t el
 int32_t ftl_shared_layout_offset(const ftl_shared_layout *layout, int32_t row, int32_t column) {
   int32_t block_bytes = layout->block_columns * layout->element_bytes, block = column / layout->block_columns;
   int32_t byte = column % layout->block_columns * layout->element_bytes;
-  if (layout->order != FTL_SHARED_PLAIN && block_bytes > FTL_CHUNK_BYTES) {
+  int32_t unit_bytes = layout->order == FTL_SHARED_SWIZZLED_PAIRS ? 2 * FTL_CHUNK_BYTES : FTL_CHUNK_BYTES;
+  if (layout->order != FTL_SHARED_PLAIN && block_bytes > unit_bytes) {
     // rows that differ by less start at different banks already
     int32_t rows_per_line = MAX_BLOCK_BYTES / block_bytes;
-    byte ^= row / rows_per_line % (block_bytes / FTL_CHUNK_BYTES) * FTL_CHUNK_BYTES;
+    byte ^= row / rows_per_line % (block_bytes / unit_bytes) * unit_bytes;
   }
   if (layout->order == FTL_SHARED_SWIZZLED_BLOCKS) return (block * layout->rows + row) * block_bytes + byte;
   return row * layout->columns * layout->element_bytes + block * block_bytes + byte;

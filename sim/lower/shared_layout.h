@@ -3,7 +3,9 @@
 // a row,
 //   so that eight rows of one chunk column cover all 32 banks. Whole rows after one another, as Triton and the kernels
 //   in kernels/ lay out tiles for ldmatrix; or column blocks after one another, as TMA boxes and wgmma want them (their
-//   32-, 64- and 128-byte swizzles, which are CUTLASS's Swizzle<B,3,3> atoms).
+//   32-, 64- and 128-byte swizzles, which are CUTLASS's Swizzle<B,3,3> atoms). fp32 accumulators that are read back by
+//   rows: pairs of chunks, so that the 8-byte stores of four rows and 16-byte loads of one cover all banks
+//   (output_slot of kernels/attention/flash1_mma.h).
 // Numbers: 32 banks of 4 bytes; an 8-byte access is served by half warps, a 16-byte one by quarter warps.
 #ifndef FTL_LOWER_SHARED_LAYOUT_H
 #define FTL_LOWER_SHARED_LAYOUT_H
@@ -16,6 +18,7 @@ typedef enum ftl_shared_order {
   FTL_SHARED_PLAIN,            // row after row
   FTL_SHARED_SWIZZLED_ROWS,    // row after row, chunks swizzled
   FTL_SHARED_SWIZZLED_BLOCKS,  // column block after column block, each row after row, chunks swizzled
+  FTL_SHARED_SWIZZLED_PAIRS,   // row after row, pairs of chunks swizzled: the eight fp32 columns of a fragment
 } ftl_shared_order;
 
 typedef struct ftl_shared_layout {

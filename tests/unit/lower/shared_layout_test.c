@@ -45,9 +45,23 @@ Test(unit_lower_shared_layout, accumulators_stored_in_pairs_to_swizzled_rows_tak
   cr_expect_eq(ftl_accumulator_wavefronts(&turing_on, &layout, 0, 16).cycles, 8);
 }
 
+// Half warps store 8 bytes a lane: 4 rows of 32 bytes, which lie in 4 different quarters of the banks if pairs of
+// chunks move with the row. Moving single chunks puts every second row where the row before is.
+Test(unit_lower_shared_layout, fp32_accumulators_stored_in_pairs_of_chunks_take_two_wavefronts) {
+  for (int32_t columns = 32; columns <= 128; columns *= 2)
+    for (int32_t column = 0; column < columns; column += 8) {
+      ftl_shared_layout layout = ftl_shared_layout_of(64, columns, 4, FTL_SHARED_SWIZZLED_PAIRS);
+      ftl_wavefronts w = ftl_accumulator_wavefronts(&turing_on, &layout, 16, column);
+      cr_expect_eq(w.cycles, 2, "%d columns, at %d: %d", columns, column, w.cycles);
+      cr_expect_eq(w.conflicts, 0);
+      layout = ftl_shared_layout_of(64, columns, 4, FTL_SHARED_SWIZZLED_ROWS);
+      cr_expect_eq(ftl_accumulator_wavefronts(&turing_on, &layout, 16, column).conflicts, 2);
+    }
+}
+
 Test(unit_lower_shared_layout, every_element_has_an_address_of_its_own) {
   for (int32_t columns = 8; columns <= 256; columns += 8)
-    for (ftl_shared_order order = FTL_SHARED_PLAIN; order <= FTL_SHARED_SWIZZLED_BLOCKS; order++) {
+    for (ftl_shared_order order = FTL_SHARED_PLAIN; order <= FTL_SHARED_SWIZZLED_PAIRS; order++) {
       ftl_shared_layout layout = ftl_shared_layout_of(32, columns, 2, order);
       char used[32 * 256] = {0};
       for (int32_t row = 0; row < 32; row++)
