@@ -150,10 +150,10 @@ static void write_value(ftl_dag *dag, int32_t node, int32_t value) {
 
 // ptxas moves no cp.async ahead of the products that the program has before it, however long the copy will be awaited
 // (SASS of kernels/attention/flash2_mma.h, one buffer), nor an ldmatrix ahead of the copies before it: both access
-// shared memory (11 loops of that file: no LDSM stands ahead of or among LDGSTS that it follows in the program).
-static void follow_products(ftl_dag *dag, int32_t copy) {
-  for (int32_t at = dag->products; at != NONE; at = dag->links[at].next) add_edge(dag, copy, dag->links[at].node, 0);
-  dag->products = NONE;
+// shared memory (11 loops of that file: no LDSM stands ahead of or among LDGSTS that it follows in the program). Nor an
+// STS: of flash1_mma.h all outputs are put behind the last product, though the first are there 100 cycles before.
+static void follow_products(ftl_dag *dag, int32_t node) {
+  for (int32_t at = dag->products; at != NONE; at = dag->links[at].next) add_edge(dag, node, dag->links[at].node, 0);
 }
 
 static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, const ftl_op_timings *timings) {
@@ -180,9 +180,11 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
     push(dag, &dag->products, node, 0);
     dag->product_cycles += op->repeat * ftl_op_timing_of(timings, op).interval_cycles;
   }
+  if (op->opcode == FTL_OP_STS) follow_products(dag, node);
   if (op->opcode == FTL_OP_LDSM) add_edge(dag, node, dag->last_copy, 0);
   if (op->opcode == FTL_OP_CP_ASYNC) {
     follow_products(dag, node);
+    dag->products = NONE;
     dag->last_copy = node;
   }
   if (op->access != FTL_NO_ACCESS) order_member(dag, &dag->tiles, node, 0);

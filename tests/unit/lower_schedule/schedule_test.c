@@ -195,6 +195,19 @@ Test(unit_lower_schedule, async_copies_stand_their_latency_ahead_of_the_end_and_
   ftl_draft_fini(&draft);
 }
 
+// Four products of accumulators of their own, each put in shared memory: those of the first are there two products
+// later (24 cycles, a product in 8), and wait for the last.
+Test(unit_lower_schedule, stores_to_shared_memory_follow_the_products_before_them) {
+  ftl_draft draft = {0};
+  int32_t first = draft.num_values;
+  for (int i = 0; i < 4; i++) put(&draft, FTL_OP_MMA, 200 + i, ftl_draft_value_add(&draft, 4, false), NONE, NONE);
+  for (int i = 0; i < 4; i++) put(&draft, FTL_OP_STS, 100 + i, NONE, first + i, NONE)->effects = FTL_EFFECT_MEMORY;
+  finish(&draft, 255);
+  for (int i = 0; i < 4; i++)
+    for (int k = 0; k < 4; k++) cr_expect_gt(position_of(&draft, 100 + i), position_of(&draft, 200 + k));
+  ftl_draft_fini(&draft);
+}
+
 Test(unit_lower_schedule, a_ring_mark_orders_the_reads_of_its_ring_only) {
   ftl_draft draft = {0};
   int32_t address = ftl_draft_value_add(&draft, 1, false);
