@@ -18,7 +18,7 @@ typedef struct flash1_fwd {
   ftl_attention_tensors t;
   int32_t o_sum, lse_sum;  // O' in fp32 and LSE'; -1 where one block holds all keys
   int32_t q, k, v;         // rings
-  int32_t max_staging, rows_staging[2], output_staging;
+  int32_t max_staging, sum_staging, output_staging;
   int32_t scores, probs, output, max, shift, sum;  // fragments, of each warp's keys
   // Row-wise, of all keys of the block: O~, m~, l~; what was before: O', LSE'; both together.
   int32_t rows_output, rows_max, rows_sum, previous_output, previous_lse, top, weight, previous_weight;
@@ -46,8 +46,7 @@ static void declare_rings(flash1_fwd *w, int32_t role) {
   w->v = ftl_builder_ring(b, "v", a->dtype, a->block_n, d, 1, role, self);
   w->q = ftl_builder_ring(b, "q", a->dtype, a->block_m, d, w->f.num_stages, role, self);
   w->max_staging = ftl_builder_ring(b, "maxima", FTL_FP32, 1, copies, 1, role, self);
-  for (int i = 0; i < 2; i++)
-    w->rows_staging[i] = ftl_builder_ring(b, i ? "row sums" : "row maxima", FTL_FP32, 1, copies, 1, role, self);
+  w->sum_staging = ftl_builder_ring(b, "sums", FTL_FP32, 1, copies, 1, role, self);
   w->output_staging = ftl_builder_ring(b, "outputs", FTL_FP32, copies, d, 1, role, self);
 }
 
@@ -82,7 +81,7 @@ static ftl_tile_ref rows_ref(const flash1_fwd *w, int32_t tensor, ftl_expr row, 
   return ftl_attention_query_ref(&w->f.tile, tensor, row, w->f.a.block_m, columns);
 }
 
-// m~, l~ and O~, first of each warp's keys, then of all; m~ in the unit of exp2.
+// m~, l~ and O~, first of each warp's keys, then of all; m~ then in the unit of exp2.
 static void attend(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr row) {
   ftl_builder *b = w->f.b;
   const ftl_attention *a = &w->f.a;
@@ -94,9 +93,8 @@ static void attend(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr 
   ftl_reduce_rows(b, FTL_ELEM_MAX, w->max, w->scores);
   ftl_reduce_lanes(b, FTL_ELEM_MAX, w->max);
   ftl_reduce_groups(b, FTL_ELEM_MAX, w->max, w->max_staging);
-  ftl_binary(b, FTL_ELEM_MUL, w->max, w->max, ftl_immediate(a->scale * log2_e));
-  ftl_unary(b, a->causal ? FTL_ELEM_ZERO_IF_NEG_INF : FTL_ELEM_COPY, w->shift, w->max);
-  ftl_binary(b, FTL_ELEM_MUL, w->shift, w->shift, ftl_immediate(-1));
+  if (a->causal) ftl_unary(b, FTL_ELEM_ZERO_IF_NEG_INF, w->shift, w->max);
+  ftl_binary(b, FTL_ELEM_MUL, w->shift, a->causal ? w->shift : w->max, ftl_immediate(-a->scale * log2_e));
   ftl_elem(b, FTL_ELEM_FMA, w->scores, ftl_value_operand(w->scores), ftl_immediate(a->scale * log2_e),
            ftl_value_operand(w->shift));
   ftl_unary(b, FTL_ELEM_EXP2, w->scores, w->scores);
@@ -107,9 +105,10 @@ static void attend(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr 
   ftl_attention_dropout(b, a, &w->f.tile, w->probs, row, block->key);
   ftl_fill(b, w->output, 0);
   ftl_mma_value(b, w->output, w->probs, w->v, false);
-  ftl_gather(b, FTL_ELEM_MAX, w->rows_max, w->max, w->rows_staging[0]);
-  ftl_gather(b, FTL_ELEM_ADD, w->rows_sum, w->sum, w->rows_staging[1]);
+  ftl_gather(b, FTL_ELEM_MAX, w->rows_max, w->max, w->max_staging);
+  ftl_gather(b, FTL_ELEM_ADD, w->rows_sum, w->sum, w->sum_staging);
   ftl_gather(b, FTL_ELEM_ADD, w->rows_output, w->output, w->output_staging);
+  ftl_binary(b, FTL_ELEM_MUL, w->rows_max, w->rows_max, ftl_immediate(a->scale * log2_e));
 }
 
 static void load_previous(const flash1_fwd *w, ftl_expr row) {

@@ -156,17 +156,18 @@ void ftl_select_elem(ftl_select *s, const ftl_tile_op *op) {
   const ftl_operand operands[] = {op->a, op->b, op->c};
   const ftl_select_value *dst = &s->values[op->dst];
   ftl_slab_span slabs = ftl_select_slabs(s, op->dst);
+  int32_t registers = s->in_lane_turns ? dst->map.num_registers / 2 : dst->map.num_registers;
   for (int32_t slab = slabs.first; slab < slabs.end; slab++)
     for (int32_t i = 0; i < dst->map.per_slab; i++) {
       int32_t fragments[3];
       for (int k = 0; k < 3; k++) fragments[k] = operand_fragment(s, operands[k], slab, i);
       if (op->fn == FTL_ELEM_RECIP && s->plain_code) {
-        for (int32_t r = 0; r < dst->map.num_registers; r++)
+        for (int32_t r = 0; r < registers; r++)
           add_ieee_reciprocal(s, op, ftl_select_fragment(s, op->dst, slab, i), fragments[0]);
         continue;
       }
-      (op->fn == FTL_ELEM_SELECT ? add_choice : add_recipe)(s, op, dst->map.num_registers,
-                                                            ftl_select_fragment(s, op->dst, slab, i), fragments);
+      (op->fn == FTL_ELEM_SELECT ? add_choice : add_recipe)(s, op, registers, ftl_select_fragment(s, op->dst, slab, i),
+                                                            fragments);
     }
 }
 

@@ -19,13 +19,21 @@ static void barrier_before_staging(ftl_select *s) {
 }
 
 // One lane of each row writes its number: eight words next to each other, no conflict; all lanes of a row read one.
+// Where a lane's rows take turns it reads all numbers of one at once.
 void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op) {
   const ftl_wavefronts one = {1, 0};
   const ftl_select_ring *ring = &s->rings[op->ring];
   int32_t rows = ftl_select_fragment(s, op->dst, 0, 0);
-  barrier_before_staging(s);
-  add_shared(s, FTL_OP_STS, 2, NONE, rows, ring->write_address, one);
-  ftl_select_barrier(s);
+  if (!s->in_lane_turns || s->turn == 0) {
+    barrier_before_staging(s);
+    add_shared(s, FTL_OP_STS, 2, NONE, rows, ring->write_address, one);
+    ftl_select_barrier(s);
+  }
+  if (op->fn == FTL_ELEM_MAX) s->values[op->dst].put_ring = op->ring;  // the copies' largest is still that of them all
+  if (s->in_lane_turns) {
+    ftl_select_read_parts(s, op, rows, s->role->num_groups);
+    return;
+  }
   for (int32_t group = 0; group < s->role->num_groups; group++) {
     int32_t other = group == 0 ? rows : ftl_select_temp(s, 2);
     add_shared(s, FTL_OP_LDS, 2, other, ring->read_address, NONE, one);
@@ -52,15 +60,14 @@ static int32_t copy_address(ftl_select *s, int32_t base, int32_t num_places, boo
   return address;
 }
 
-// ROWS by one lane of each; fragments by 8-byte STS, two rows of a lane.
-static void write_rows(ftl_select *s, const ftl_tile_op *op) {
+ftl_draft_inst *ftl_select_put_rows(ftl_select *s, const ftl_tile_op *op) {
   const ftl_wavefronts one = {1, 0};
-  int32_t base = s->rings[op->ring].write_address;
-  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
-    add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->a.value, slab, 0), copy_address(s, base, 2, false),
-               one);
+  int32_t rows = ftl_select_lane_rows(s);
+  int32_t address = copy_address(s, s->rings[op->ring].write_address, rows, false);
+  return add_shared(s, FTL_OP_STS, rows, NONE, ftl_select_fragment(s, op->a.value, 0, 0), address, one);
 }
 
+// By 8-byte STS, two rows of a lane.
 static void write_tile(ftl_select *s, const ftl_tile_op *op) {
   enum { PAIR = 2 };
   const ftl_select_value *a = &s->values[op->a.value];
@@ -76,10 +83,11 @@ static void write_tile(ftl_select *s, const ftl_tile_op *op) {
 }
 
 static void write_copies(ftl_select *s, const ftl_tile_op *op) {
+  if (s->values[op->a.value].put_ring == op->ring) return;
   ftl_select_settle_groups(s, op->a.value, false, NONE);
   ftl_select_settle_fill(s, op->a.value);
   if (s->tile->values[op->dst].kind == FTL_VALUE_ROWS)
-    write_rows(s, op);
+    ftl_select_put_rows(s, op);
   else
     write_tile(s, op);
 }

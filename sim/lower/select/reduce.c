@@ -26,7 +26,8 @@ void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op) {
       for (int32_t pair = 0; pair < a->map.num_registers / 2; pair++) {
         int32_t rows = ftl_select_fragment(s, op->dst, slab, 0);
         int32_t scaled_by = factor >= 0 && i == 0 && pair == 0 ? ftl_select_fragment(s, factor, slab, 0) : NONE;
-        ftl_select_add(s, opcode_of(op->fn), 2, rows, rows, ftl_select_fragment(s, op->a.value, slab, i), scaled_by);
+        ftl_select_add(s, opcode_of(op->fn), ftl_select_lane_rows(s), rows, rows,
+                       ftl_select_fragment(s, op->a.value, slab, i), scaled_by);
       }
 }
 
@@ -38,9 +39,10 @@ void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op) {
   const ftl_select_value *dst = &s->values[op->dst];
   for (int32_t lanes = 1; lanes < s->shape.row_lanes; lanes *= 2)
     for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
-      int32_t rows = ftl_select_fragment(s, op->dst, slab, 0), other = ftl_select_temp(s, 2);
-      ftl_draft_inst *shuffle = ftl_select_add(s, FTL_OP_SHFL, 2, other, rows, NONE, NONE);
+      int32_t num_rows = ftl_select_lane_rows(s);
+      int32_t rows = ftl_select_fragment(s, op->dst, slab, 0), other = ftl_select_temp(s, num_rows);
+      ftl_draft_inst *shuffle = ftl_select_add(s, FTL_OP_SHFL, num_rows, other, rows, NONE, NONE);
       shuffle->inst.wavefronts = 1;
-      ftl_select_add(s, opcode_of(op->fn), 2, rows, rows, other, NONE);
+      ftl_select_add(s, opcode_of(op->fn), num_rows, rows, rows, other, NONE);
     }
 }

@@ -33,7 +33,7 @@ static void add_values(ftl_select *s) {
       ftl_select_fail(s, "%s of %d x %d is too large a register tile", value->name, value->rows, value->columns);
       return;
     }
-    s->values[v] = (ftl_select_value){.first = s->draft.num_values, .map = map, .reserve = NONE};
+    s->values[v] = (ftl_select_value){.first = s->draft.num_values, .map = map, .reserve = NONE, .put_ring = NONE};
     for (int32_t i = 0; i < map.num_slabs * map.per_slab; i++) ftl_select_temp(s, map.num_registers);
   }
 }
@@ -93,6 +93,7 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
       ftl_select_settle_groups(s, operands[i]->value, false, NONE);
       ftl_select_settle_fill(s, operands[i]->value);
     }
+  if (writes) s->values[op->dst].put_ring = NONE;
   if (!writes || is_mma) return;  // a product's accumulator may be 0 or in flight
   ftl_select_settle_groups(s, op->dst, true, NONE);
   if (overwrites)
@@ -214,6 +215,18 @@ static void select_in_turns(ftl_select *s, ftl_row_turns turns) {
   s->op_idx = end - 1;
 }
 
+static void select_in_lane_turns(ftl_select *s, ftl_row_turns turns) {
+  int32_t first = s->op_idx, end = first + turns.num_ops;
+  s->in_lane_turns = true;
+  for (s->turn = 0; s->turn < turns.num_turns; s->turn++) {
+    int32_t first_inst = s->draft.num_insts, num_values = s->draft.num_values;
+    for (s->op_idx = first; s->op_idx < end; s->op_idx++) select_here(s);
+    ftl_select_end_lane_turn(s, first_inst, num_values);
+  }
+  s->in_lane_turns = false;
+  s->op_idx = end - 1;
+}
+
 ftl_status ftl_select_role(ftl_select *s, ftl_error *error) {
   s->status = FTL_OK;
   s->error = error;
@@ -223,8 +236,10 @@ ftl_status ftl_select_role(ftl_select *s, ftl_error *error) {
   ftl_select_prologue(s);
   for (s->op_idx = 0; s->op_idx < s->role->num_ops && s->status == FTL_OK; s->op_idx++) {
     if (s->op_idx == s->role->num_setup_ops) ftl_select_tile_begin(s);
-    ftl_row_turns turns = ftl_select_row_turns(s);
-    if (turns.num_ops > 0)
+    ftl_row_turns turns = ftl_select_row_turns(s), lane_turns = ftl_select_lane_turns(s);
+    if (lane_turns.num_ops > 0)
+      select_in_lane_turns(s, lane_turns);
+    else if (turns.num_ops > 0)
       select_in_turns(s, turns);
     else
       select_here(s);

@@ -38,7 +38,8 @@ typedef struct ftl_select_value {
   int32_t first;
   ftl_fragment_map map;
   bool zero_pending;
-  int32_t reserve;  // registers beside it while it is made an operand of wgmmas (operand_blocks.c), or NO_VALUE
+  int32_t reserve;   // registers beside it while it is made an operand of wgmmas (operand_blocks.c), or NO_VALUE
+  int32_t put_ring;  // where each group's copy lies, for a GATHER to read; or NO_VALUE
 } ftl_select_value;
 
 // A role's view of a ring. Virtual values, or FTL_NO_VALUE where the role has no need of them.
@@ -105,9 +106,10 @@ typedef struct ftl_select {
   int32_t tensor_pointer[FTL_TILE_MAX_TENSORS];  // 64-bit address of this thread's part of the current tile
   int32_t thread, block;                         // indices: rows and columns come from one, the tile from the other
   int32_t loop_counter[FTL_TILE_MAX_LOOP_VARS], loop_index[FTL_TILE_MAX_LOOP_VARS];
-  bool by_threads;  // in a loop that threads leave one by one: those in it have something to do
-  int32_t stored;   // of plain code: the registers of all stores so far have been read; NONE: there are none
-  bool in_turns;    // row-wise operations work on slab `turn` alone: row_turns.c
+  bool by_threads;     // in a loop that threads leave one by one: those in it have something to do
+  int32_t stored;      // of plain code: the registers of all stores so far have been read; NONE: there are none
+  bool in_turns;       // row-wise operations work on slab `turn` alone: row_turns.c
+  bool in_lane_turns;  // operations on fragments work on one of a lane's two rows: lane_turns.c
   int32_t turn;
   ftl_select_groups groups;                                  // in flight, the oldest first
   ftl_select_groups groups_at_loop[FTL_TILE_MAX_LOOP_VARS];  // that were when the loop began, and may be in each step
@@ -282,6 +284,16 @@ void ftl_select_top(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store_top(ftl_select *s, const ftl_tile_op *op);
 int32_t ftl_select_top_bytes(const ftl_tile_program *tile, const ftl_tile_op *op);  // shared memory; 0: none
 int32_t ftl_select_reduce_bytes(const ftl_tile_program *tile);
+
+// ---- lane_turns.c ----
+// How many operations from the present one on are worked off for one of a lane's two rows after the other.
+ftl_row_turns ftl_select_lane_turns(const ftl_select *s);
+int32_t ftl_select_lane_rows(const ftl_select *s);  // on which an operation on fragments works: 2, or the turn's 1
+// Behind the last operation of a turn: its sum is put where the groups' copies are gathered. What the turn drafted
+// begins at `first_inst`, of `num_values` values that were there before.
+void ftl_select_end_lane_turn(ftl_select *s, int32_t first_inst, int32_t num_values);
+// Writes ROWS for a GATHER by one lane of each row: groups.c
+ftl_draft_inst *ftl_select_put_rows(ftl_select *s, const ftl_tile_op *op);
 
 bool ftl_select_has_products(const ftl_tile_program *tile, const ftl_role *role);
 
