@@ -77,10 +77,9 @@ void ftl_draft_fini(ftl_draft *draft) {
 // R1 is the stack pointer in the CUDA ABI, and ptxas reports two registers more than it names: where it reports 255,
 // the last is R252 (SASS of kernels/attention for compute capability 9.0, and of kernels with 64 to 246 for 7.5
 // to 8.9). Rounding to the allocation unit is the occupancy's matter.
-// Operands of 64 and 128 bits lie at multiples of their size: ptxas names 7 registers more than are live at once (the
-// median of 22 kernels, docs/model_schedule.md). It orders instructions before it finds that out, and what is missing
-// at the most registers that a thread can have leaves them.
-enum { ABI_REGISTERS = 3, ALIGNMENT_REGISTERS = 7 };
+// ptxas orders instructions before it finds out what alignment leaves empty, and what is missing at the most registers
+// that a thread can have leaves them afterwards.
+enum { ABI_REGISTERS = 3 };
 
 static int32_t reported_registers(int32_t max_live, int32_t cap) {
   return max_live + ABI_REGISTERS < cap ? max_live + ABI_REGISTERS : cap;
@@ -89,7 +88,7 @@ static int32_t reported_registers(int32_t max_live, int32_t cap) {
 // Of those that may be live. With wgmma what stands beside its operands is set aside (select/operand_blocks.c).
 static int32_t registers_to_fill(const ftl_arch *arch, int32_t cap, const ftl_draft_result *result) {
   bool is_most = cap == arch->sm_max_registers_per_thread;
-  return cap - ABI_REGISTERS - (is_most && result->wgmma_registers == 0 ? ALIGNMENT_REGISTERS : 0);
+  return cap - ABI_REGISTERS - (is_most && result->wgmma_registers == 0 ? FTL_DRAFT_ALIGNMENT_REGISTERS : 0);
 }
 
 static ftl_status analyse(const ftl_draft *draft, ftl_arena *arena, ftl_flow *flow, ftl_liveness *liveness,

@@ -14,6 +14,9 @@
 #include "lower/warp_program.h"
 
 enum { FTL_NO_VALUE = -1, FTL_DRAFT_MAX_SOURCES = 4 };
+// Operands of 64 and 128 bits lie at multiples of their size: ptxas names so many registers more than are live at once
+// (the median of 22 kernels, docs/model_schedule.md).
+enum { FTL_DRAFT_ALIGNMENT_REGISTERS = 7 };
 
 enum {
   FTL_EFFECT_MEMORY = 1,  // reads or writes shared or global memory, or an async group: keeps its order against fences

@@ -242,11 +242,21 @@ static int32_t warps_of_step(const builder *b, const ftl_role *role) {
   return by_warps ? (int32_t)b->arch->sm_num_subcores : b->program->num_warps;
 }
 
+// Drafts the role to fit tight->cap registers. `fits`: nothing has to be stored in loops for it, and no instruction is
+// added that may not be.
+static ftl_status draft_tightly(builder *b, ftl_select *s, const role_draft *tight, const ftl_select_lists *before,
+                                int32_t most_insts, ftl_draft_result *result, bool *fits, ftl_error *error) {
+  ftl_status status = draft_role_again(b, s, tight, before, result, error);
+  *fits =
+      status == FTL_OK && result->spilled_registers == result->reloaded_registers && s->draft.num_insts <= most_insts;
+  return status;
+}
+
 // Wgmmas that cannot all be in flight within the role's registers are drafted again, one at a time. A role that misses
 // an occupancy step by little is drafted again to fit it, as ptxas does for the block size of __launch_bounds__, and
 // stays so if nothing has to be stored in loops for it, and if the order is all that changes where it may not add
-// instructions. Operands of wgmmas have registers of their own only where that spills nothing. *how says in the end how
-// it was drafted.
+// instructions. With mma.sync what alignment leaves empty is left out of the order, if one fits so. Operands of wgmmas
+// have registers of their own only where that spills nothing. *how says in the end how it was drafted.
 static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, const ftl_select_lists *before,
                                     ftl_draft_result *result, ftl_error *error) {
   const ftl_role *role = &b->tile->roles[how->role_idx];
@@ -264,18 +274,25 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, 
   if (role->num_registers > 0 || b->tile->num_roles > 1) return FTL_OK;
   role_draft tight = *how;
   tight.cap = ftl_next_occupancy_step(b->arch, warps_of_step(b, role), result->registers_per_thread);
-  int32_t missed_by = result->registers_per_thread - tight.cap, num_insts = s->draft.num_insts;
-  int32_t most_pct = ftl_select_has_products(b->tile, role) ? MAX_ORDER_SQUEEZE_PCT : MAX_ROW_SQUEEZE_PCT;
+  int32_t missed_by = result->registers_per_thread - tight.cap;
+  bool has_products = ftl_select_has_products(b->tile, role);
+  int32_t most_pct = has_products ? MAX_ORDER_SQUEEZE_PCT : MAX_ROW_SQUEEZE_PCT;
   if (missed_by > tight.cap * most_pct / 100) return FTL_OK;
-  bool may_add = may_add_instructions(b, role, missed_by, tight.cap);
-  status = draft_role_again(b, s, &tight, before, result, error);
-  if (status != FTL_OK) return status;
-  bool stores_nothing = result->spilled_registers == result->reloaded_registers;
-  if (stores_nothing && (may_add || s->draft.num_insts <= num_insts)) {
-    *how = tight;
-    return FTL_OK;
+  int32_t most_insts = may_add_instructions(b, role, missed_by, tight.cap) ? INT32_MAX : s->draft.num_insts;
+  bool fits = false;
+  if (has_products && b->options.mma == FTL_MMA_MMA) {
+    tight.order_cap = tight.cap - FTL_DRAFT_ALIGNMENT_REGISTERS;
+    status = draft_tightly(b, s, &tight, before, most_insts, result, &fits, error);
+    if (fits) result->registers_per_thread += FTL_DRAFT_ALIGNMENT_REGISTERS;
   }
-  return draft_role_again(b, s, how, before, result, error);
+  if (status == FTL_OK && !fits) {
+    tight.order_cap = 0;
+    status = draft_tightly(b, s, &tight, before, most_insts, result, &fits, error);
+  }
+  if (status != FTL_OK) return status;
+  if (!fits) return draft_role_again(b, s, how, before, result, error);
+  *how = tight;
+  return FTL_OK;
 }
 
 static bool loads_fragments(const ftl_draft *draft) {
