@@ -256,6 +256,7 @@ void ftl_select_prologue(ftl_select *s) {
   for (int32_t r = 0; r < s->tile->num_rings; r++) ring_offsets(s, r, s->thread);
   ftl_select_keep_addresses(s);
   ftl_select_dequantize_offsets(s);
+  ftl_select_bit_rows(s);
   if (!s->tile->persistent) tensor_pointers(s, s->thread, s->block);
   if (s->copy == FTL_COPY_TMA) init_mbarriers(s);
   if (s->buffered_code) store_rather_than_compute(s);

@@ -33,7 +33,8 @@ static void add_values(ftl_select *s) {
       ftl_select_fail(s, "%s of %d x %d is too large a register tile", value->name, value->rows, value->columns);
       return;
     }
-    s->values[v] = (ftl_select_value){.first = s->draft.num_values, .map = map, .reserve = NONE, .put_ring = NONE};
+    s->values[v] = (ftl_select_value){
+        .first = s->draft.num_values, .map = map, .reserve = NONE, .first_bit_row = NONE, .put_ring = NONE};
     for (int32_t i = 0; i < map.num_slabs * map.per_slab; i++) ftl_select_temp(s, map.num_registers);
   }
 }

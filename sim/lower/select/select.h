@@ -38,8 +38,9 @@ typedef struct ftl_select_value {
   int32_t first;
   ftl_fragment_map map;
   bool zero_pending;
-  int32_t reserve;   // registers beside it while it is made an operand of wgmmas (operand_blocks.c), or NO_VALUE
-  int32_t put_ring;  // where each group's copy lies, for a GATHER to read; or NO_VALUE
+  int32_t reserve;        // registers beside it while it is made an operand of wgmmas (operand_blocks.c), or NO_VALUE
+  int32_t first_bit_row;  // MASK_BITS of plain code: where each row of a lane begins among the words; or NO_VALUE
+  int32_t put_ring;       // where each group's copy lies, for a GATHER to read; or NO_VALUE
 } ftl_select_value;
 
 // A role's view of a ring. Virtual values, or FTL_NO_VALUE where the role has no need of them.
@@ -336,6 +337,7 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_elem(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_mask(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_bit_rows(ftl_select *s);  // before the loops
 void ftl_select_mask_bits(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_dropout(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op);
