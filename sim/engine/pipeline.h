@@ -12,7 +12,7 @@ typedef struct ftl_pipeline_launch {
   ftl_static_work work;
   ftl_walk_plan plan;  // of a sampled run: set by ftl_pipeline_run
   ftl_totals totals;   // set by ftl_pipeline_run
-  int64_t whole_ctas;  // of a probe of a whole period: CTAs of the launch that it begins; else 0
+  int64_t whole_ctas;  // of a probe of whole periods: CTAs of the launch that it begins; else 0
 } ftl_pipeline_launch;
 
 // L2 before each launch.

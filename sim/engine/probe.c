@@ -4,19 +4,27 @@
 
 enum {
   PROBE_WAVES = 3,
+  PROBE_PERIODS = 3,
   LEAST_WAVES = 2 * PROBE_WAVES,
   UNEVEN_TILES = 32,
   LEAST_STEPS = 1 << 17,  // of a walk in single iterations that is worth another before it
   LEAST_GAIN = 4,         // times as often as the probe it asks for tiles
 };
 
-// Of CTAs that differ in length the first waves are not like the others, and end with most SMs idle: a whole period is
+// Where heads follow each other, one that is walked alone finds L2 emptier than those between others. Of a launch so
+// long that a second walk of it costs more than theirs, three are probed, if it has twice as many.
+static int64_t probed_periods(const ftl_walk_plan *plan, int64_t all) {
+  int64_t half = all / (2 * plan->period), most = plan->group > 1 ? PROBE_PERIODS : 1;
+  return half < 1 ? 1 : half < most ? half : most;
+}
+
+// Of CTAs that differ in length the first waves are not like the others, and end with most SMs idle: whole periods are
 // probed, or so many tiles of each persistent CTA that all have done about as much.
 static int64_t probed_ctas(const ftl_pipeline_launch *whole, int64_t wave) {
   const ftl_walk_plan *plan = &whole->plan;
   int64_t all = whole->launch.tile->num_ctas, part = PROBE_WAVES * wave;
   if (all < LEAST_WAVES * wave) return all;
-  if (!plan->is_even && plan->period > part) part = plan->period;
+  if (!plan->is_even && plan->period > part) part = plan->period * probed_periods(plan, all);
   if (!plan->is_even && plan->stride > 0) part = UNEVEN_TILES * plan->stride;
   return part < all ? part : all;
 }
@@ -31,7 +39,8 @@ bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_
   probe->warps = *launch->warps;
   probe->warps.tile = &probe->tile;
   *part = (ftl_pipeline_launch){.launch = *launch};
-  if (probe->tile.num_ctas == whole->plan.period && !whole->plan.is_even) part->whole_ctas = launch->tile->num_ctas;
+  bool has_periods = whole->plan.period > 0 && probe->tile.num_ctas % whole->plan.period == 0;
+  if (has_periods && !whole->plan.is_even) part->whole_ctas = launch->tile->num_ctas;
   part->launch.tile = &probe->tile;
   part->launch.warps = &probe->warps;
   part->launch.is_probe = true;
@@ -43,6 +52,6 @@ bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_
 
 int64_t ftl_probe_cycles(const ftl_pipeline_launch *one) {
   if (one->whole_ctas == 0) return one->totals.cycles;
-  int64_t busy = one->totals.sm.active_cycles / one->launch.arch->chip_num_sms;
+  int64_t busy = one->totals.full_sm_cycles / one->launch.arch->chip_num_sms;
   return busy + (one->totals.cycles - busy) * one->launch.tile->num_ctas / one->whole_ctas;
 }

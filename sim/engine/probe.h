@@ -1,6 +1,6 @@
 // The first waves of a long launch, as a launch of its own: what finds the clock that its power allows. Of a launch of
-// few waves all of it, walked coarsely. Of one whose CTAs differ in length, as causal ones do, a whole period, or 32
-// tiles of each persistent CTA.
+// few waves all of it, walked coarsely. Of one whose CTAs differ in length, as causal ones do, a whole period, of
+// the longest three, or 32 tiles of each persistent CTA.
 #ifndef FTL_ENGINE_PROBE_H
 #define FTL_ENGINE_PROBE_H
 

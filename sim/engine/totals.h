@@ -10,8 +10,9 @@
 
 typedef struct ftl_totals {
   int64_t sm_khz;
-  int64_t cycles;      // SM cycles from the first CTA's start to the last CTA's end
-  ftl_sm_counters sm;  // summed over SMs
+  int64_t cycles;          // SM cycles from the first CTA's start to the last CTA's end
+  ftl_sm_counters sm;      // summed over SMs
+  int64_t full_sm_cycles;  // of `sampled`: SM cycles of the same work where each SM holds all CTAs that fit
   ftl_memory_counters memory;
   double error_bound_cycles_pct, error_bound_hbm_bytes_pct;  // relative to `full`
 } ftl_totals;

@@ -288,6 +288,19 @@ static double cycles_bound_pct(const ftl_launch *launch, const ftl_segments *seg
          (double)steps->period_spread_permille / 10.0;
 }
 
+// An SM that holds fewer CTAs than fit, as towards the end of a launch, gets on more slowly than a full one: by the
+// times of its loops' iterations, between one CTA and all.
+static int64_t full_sm_cycles(const ftl_segments *segments, ftl_step_times *times, const ftl_gpu_steps *steps) {
+  double alone = 0, shared = 0, ctas = (double)times->most_ctas, active = (double)steps->sm_active_cycles;
+  for (int32_t k = 0; k < segments->num_loops; k++) {
+    alone += (double)ftl_step_times_get(times, 2 * k + 1, 1, times->latency_cycles[0]);
+    shared += (double)ftl_step_times_get(times, 2 * k + 1, times->most_ctas, times->latency_cycles[0]);
+  }
+  if (times->most_ctas == 1 || alone <= 0 || active <= 0) return steps->sm_active_cycles;
+  double of_one = fmin(shared / (ctas * alone), 1), held = ((double)steps->cta_cycles / active - 1) / (ctas - 1);
+  return (int64_t)(active * (of_one + (1 - of_one) * held));
+}
+
 static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segments, ftl_walk_plan plan,
                             const ftl_static_work *work, ftl_step_times *times, ftl_l2_tags **tags, ftl_totals *out,
                             ftl_error *error) {
@@ -300,6 +313,7 @@ static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segmen
   status = ftl_gpu_steps_run(launch, segments, times, plan, &traffic, &steps, error);
   if (status == FTL_OK) {
     out->cycles = steps.end_cycle;
+    out->full_sm_cycles = full_sm_cycles(segments, times, &steps);
     fill_sm(launch, work, &steps, typical_counters(times, &steps), &out->sm);
     fill_memory(launch, &traffic, &steps, segments->has_direct, out);
     out->error_bound_cycles_pct = cycles_bound_pct(launch, segments, times, &steps) + group_risk_pct(plan);

@@ -88,8 +88,27 @@ Test(unit_engine_probe, of_ctas_that_differ_in_length_a_whole_period_is_probed) 
   cr_assert(ftl_probe_try_init(&probe, &whole, &part));
   cr_expect_eq(part.launch.tile->num_ctas, 7 * 128);
   // 896 of 2048 CTAs: 9000 cycles in which all SMs have work, and that share of the 1000 after them.
-  part.totals = (ftl_totals){.cycles = 10000, .sm = {.active_cycles = 132 * 9000}};
+  part.totals = (ftl_totals){.cycles = 10000, .full_sm_cycles = 132 * 9000};
   cr_expect_eq(ftl_probe_cycles(&part), 9000 + 1000 * 896 / 2048);
+  release_lowered(&l);
+}
+
+// 32 causal heads of 1024 tiles, walked in groups: three heads are the probe. In its last third most SMs hold one of
+// two CTAs, or none, and the work of an SM that holds one is less than that of a full one.
+Test(unit_engine_probe, of_a_long_walk_of_unlike_ctas_three_periods_are_probed) {
+  lowered l =
+      lower_flash2("h200", "heads=32 head_dim=128 block_m=128 block_n=64 num_warps=8 seqlen=131072 causal=true");
+  ftl_pipeline_launch whole = launch_of(&l), part;
+  ftl_probe probe;
+  cr_assert(ftl_sampled_try_plan(&whole.launch, &whole.plan));
+  cr_assert_gt(whole.plan.group, 1);
+  cr_assert(ftl_probe_try_init(&probe, &whole, &part));
+  cr_expect_eq(part.launch.tile->num_ctas, 3 * 1024);
+  cr_expect_eq(part.whole_ctas, 32 * 1024);
+  ftl_l2_tags *tags = NULL;
+  cr_assert_eq(ftl_sampled_run(&part.launch, part.plan, &part.work, SM_KHZ, &tags, &part.totals, NULL), FTL_OK);
+  ftl_l2_tags_destroy(tags);
+  cr_expect_lt(part.totals.full_sm_cycles, part.totals.sm.active_cycles);
   release_lowered(&l);
 }
 
@@ -102,7 +121,7 @@ Test(unit_engine_probe, of_persistent_ctas_whose_tiles_differ_each_takes_32) {
   cr_assert(ftl_sampled_try_plan(&whole.launch, &whole.plan));
   cr_assert(ftl_probe_try_init(&probe, &whole, &part));
   cr_expect_eq(part.launch.tile->num_ctas, 32 * whole.plan.stride);
-  part.totals = (ftl_totals){.cycles = 10000, .sm = {.active_cycles = 132 * 9000}};
+  part.totals = (ftl_totals){.cycles = 10000, .full_sm_cycles = 132 * 9000};
   cr_expect_eq(ftl_probe_cycles(&part), 10000, "their launch ends as raggedly");
   release_lowered(&l);
 }
