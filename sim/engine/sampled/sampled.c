@@ -11,29 +11,41 @@
 // of tests/unit/engine/sampled_test.c lie within these and what is added to them below.
 static const double CYCLES_BOUND_PCT = 6.0, HBM_BOUND_PCT = 1.0;
 
-enum { SMALL_BYTES = 4 << 20 };
+enum { SMALL_BYTES = 4 << 20, LOOKED_AT_CTAS = 64 };
 
 static int64_t tile_bytes(const ftl_segments *segments, const ftl_tile_ref *ref) {
   return (int64_t)ref->rows * ref->columns * ftl_dtype_bytes(segments->tile->tensors[ref->tensor].dtype);
 }
 
-// What the CTA in the middle of the grid moves by one reference of segment s.
-static int64_t moved_bytes(const ftl_launch *launch, const ftl_segments *segments, int32_t s, const ftl_tile_ref *ref) {
-  int64_t first, trips = 1;
-  int64_t middle = launch->tile->num_ctas / 2;
-  if (s % 2 == 1) trips = ftl_segments_trips(segments, launch->warps, s / 2, middle, &first);
-  return trips * ftl_segments_visits(segments, launch->warps, s, middle) * tile_bytes(segments, ref);
+// How often CTAs that stand for all of the grid come to each segment, iterations of loops included. They are spread by
+// the golden ratio, which meets no period of the grid: the CTA in its middle may be a causal head's first, with one
+// iteration.
+typedef struct segment_visits {
+  int64_t of[FTL_MAX_SEGMENTS];
+} segment_visits;
+
+static segment_visits count_visits(const ftl_launch *launch, const ftl_segments *segments) {
+  segment_visits visits = {0};
+  for (uint32_t i = 0; i < LOOKED_AT_CTAS; i++) {
+    int64_t cta = (int64_t)(i * 0x9e3779b9u * (uint64_t)launch->tile->num_ctas >> 32);
+    for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
+      int64_t first, trips = 1;
+      if (s % 2 == 1) trips = ftl_segments_trips(segments, launch->warps, s / 2, cta, &first);
+      visits.of[s] += trips * ftl_segments_visits(segments, launch->warps, s, cta);
+    }
+  }
+  return visits;
 }
 
 typedef struct moved_by_refs {
-  int64_t most, all;  // by one reference of that CTA, and by all
+  int64_t most, all;  // by one reference of those CTAs, and by all
 } moved_by_refs;
 
-static moved_by_refs moved_by(const ftl_launch *launch, const ftl_segments *segments) {
+static moved_by_refs moved_by(const ftl_segments *segments, const segment_visits *visits) {
   moved_by_refs moved = {0};
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++)
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
-      int64_t bytes = moved_bytes(launch, segments, s, &segments->segments[s].refs[i].ref);
+      int64_t bytes = visits->of[s] * tile_bytes(segments, &segments->segments[s].refs[i].ref);
       if (bytes > moved.most) moved.most = bytes;
       moved.all += bytes;
     }
@@ -56,7 +68,8 @@ static int64_t pieces_bytes(const ftl_segments *segments, const ftl_segment_ref 
 // Lines of the smallest tile that carries a share worth the name, but for numbers a row (LSE); 1, so that every set is
 // in the sample, when all tensors together are small. Tiles of a loop are asked for in groups; next to groups, half as
 // many lines do for the others.
-static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments *segments, const ftl_walk_plan *plan) {
+static int64_t smallest_tile_lines(const ftl_segments *segments, const segment_visits *visits,
+                                   const ftl_walk_plan *plan) {
   int64_t smallest = 0, all_bytes = 0;
   for (int32_t i = 0; i < segments->tile->num_tensors; i++) {
     const ftl_tensor *tensor = &segments->tile->tensors[i];
@@ -64,11 +77,11 @@ static int64_t smallest_tile_lines(const ftl_launch *launch, const ftl_segments 
                  ftl_dtype_bytes(tensor->dtype);
   }
   if (all_bytes <= SMALL_BYTES) return 1;
-  int64_t most = moved_by(launch, segments).most;
+  int64_t most = moved_by(segments, visits).most;
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
-      if (ref->ref.columns == 1 || FTL_SAMPLED_LEAST_SHARE * moved_bytes(launch, segments, s, &ref->ref) < most)
+      if (ref->ref.columns == 1 || FTL_SAMPLED_LEAST_SHARE * visits->of[s] * tile_bytes(segments, &ref->ref) < most)
         continue;
       int64_t bytes = pieces_bytes(segments, ref);
       if (ref->multicast.num_ctas > 1) bytes /= ref->multicast.num_ctas;
@@ -84,8 +97,9 @@ bool ftl_sampled_try_plan(const ftl_launch *launch, ftl_walk_plan *plan) {
   ftl_segments segments;
   if (!ftl_segments_try_init(&segments, launch->warps)) return false;
   *plan = ftl_walk_plan_make(launch, &segments);
-  plan->tile_lines = smallest_tile_lines(launch, &segments, plan);
-  plan->moved_bytes = moved_by(launch, &segments).all * launch->tile->num_ctas;
+  segment_visits visits = count_visits(launch, &segments);
+  plan->tile_lines = smallest_tile_lines(&segments, &visits, plan);
+  plan->moved_bytes = moved_by(&segments, &visits).all / LOOKED_AT_CTAS * launch->tile->num_ctas;
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "engine/sampled/gpu_steps.h"
+#include "engine/sampled/sampled.h"
 #include "fixture.h"
 
 enum { SM_KHZ = 1200000 };
@@ -118,5 +119,18 @@ Test(unit_engine_walk_plan, streams_are_skipped_once_they_have_filled_l2) {
   assert_near("t4 softmax", part, whole, 1.0, 0.5);
   double written = difference_pct(part.written_sectors, whole.written_sectors);
   cr_expect_leq(written, 0.5, "DRAM writes differ by %.2f %%", written);
+  release_lowered(&l);
+}
+
+// Tiles of K and V are 64 rows of two lines, of which a group of 16 keeps four times as many in the sample as one: 512.
+// The CTA in the middle of the grid begins a head: it stores as much as it loads in its only iteration, half of 128
+// rows at a time.
+Test(unit_engine_walk_plan, the_sample_suits_ctas_of_all_lengths) {
+  lowered l = lower_flash2("h200", "heads=32 seqlen=131072 head_dim=128 block_m=128 block_n=64 num_warps=8 causal=1");
+  ftl_launch launch = launch_of(&l);
+  ftl_walk_plan plan;
+  cr_assert(ftl_sampled_try_plan(&launch, &plan));
+  cr_expect_eq(plan.group, 16);
+  cr_expect_eq(plan.tile_lines, 512);
   release_lowered(&l);
 }
