@@ -10,11 +10,13 @@ enum {
   WANTED_EVENTS = 1 << 18,   // of a walk: a fifth of a second
   WAITING_EVENTS = 1 << 20,  // of one whose loops wait for their own loads
   MOST_EVENTS = 1 << 19,     // beyond these, a larger part of L2 is let to a group
+  LONGEST_EVENTS = 1 << 20,  // beyond these, one that is larger still
   STREAM_EVENTS = 1 << 16,   // of a stream, where which CTA comes first decides nothing,
   STREAM_STRAIGHT = 4,       // or so many times its straight code, each piece of which is an event anyway
   LEAST_GROUPS = 16,         // of the longest loop; none of a stream
   L2_SHARE = 64,             // a group's tiles take at most this part of L2
   MOST_L2_SHARE = 32,
+  LONGEST_L2_SHARE = 16,
   PROBE_EVENTS = 1 << 14,  // of a launch of which only the rates matter
   PROBE_L2_SHARE = 16,
   PROBE_GROUPS = 4,  // of its longest loop
@@ -91,6 +93,9 @@ static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segmen
     group *= 2;
   while (size.straight + size.iterations / group > most &&
          2 * group * bytes <= launch->arch->l2_size_bytes / MOST_L2_SHARE)
+    group *= 2;
+  while (size.straight + size.iterations / group > LONGEST_EVENTS && size.longest / (2 * group) >= least_groups &&
+         2 * group * bytes <= launch->arch->l2_size_bytes / LONGEST_L2_SHARE)
     group *= 2;
   return group;
 }

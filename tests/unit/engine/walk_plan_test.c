@@ -134,3 +134,14 @@ Test(unit_engine_walk_plan, the_sample_suits_ctas_of_all_lengths) {
   cr_expect_eq(plan.tile_lines, 512);
   release_lowered(&l);
 }
+
+// K and V of an iteration are 32 KiB, 2 MiB in groups of 64, 4 MiB in twice that: a 16th of L2's 60 MB lies between.
+// Five periods of three waves of two CTAs on 132 SMs are 3960 CTAs of 16384 iterations: 2 million groups of 32.
+Test(unit_engine_walk_plan, the_longest_walks_let_a_16th_of_l2_to_a_group) {
+  lowered l = lower_flash2("h200", "heads=1 seqlen=1048576 head_dim=128 block_m=128 block_n=64 num_warps=8");
+  ftl_launch launch = launch_of(&l);
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  cr_expect_eq(ftl_walk_plan_make(&launch, &segments).group, 64);
+  release_lowered(&l);
+}
