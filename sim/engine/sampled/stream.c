@@ -17,18 +17,25 @@ static void widen(byte_range *range, const ftl_tile_place *place) {
   if (is_first || end > range->end) range->end = end;
 }
 
-// From the first byte to the last that the CTA loads, in its first iteration and its last.
+// From the first byte to the last that the CTA loads, in the first iterations and the last of the loop that the access
+// is in, and of the loop around that.
 static byte_range range_of(const ftl_segments *segments, const ftl_warp_program *program, int32_t segment,
                            const ftl_segment_ref *ref, int64_t cta) {
   byte_range range = {0};
-  int64_t first_value = 0, trips = 1;
-  if (segment % 2 == 1) trips = ftl_segments_trips(segments, program, segment / 2, cta, &first_value);
-  const int64_t iterations[] = {0, trips - 1};
-  for (int32_t i = 0; i < 2 && trips > 0; i++) {
-    ftl_expr_point point = {.cta = cta};
-    if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(segments->tile, ref->lo, &point) + iterations[i];
-    ftl_tile_place place = ftl_tile_place_of(segments->tile, &ref->ref, &point);
-    widen(&range, &place);
+  int64_t first_outer, outer_trips = ftl_segments_outer_trips(segments, program, cta, &first_outer);
+  const int64_t outers[] = {first_outer, first_outer + outer_trips - 1};
+  for (int32_t i = 0; i < (ref->outer_var >= 0 ? 2 : 1) && outer_trips > 0; i++) {
+    int64_t first_value = 0, trips = 1;
+    if (segment % 2 == 1) trips = ftl_segments_trips_in(segments, program, segment / 2, cta, outers[i], &first_value);
+    const int64_t iterations[] = {0, trips - 1};
+    for (int32_t k = 0; k < 2 && trips > 0; k++) {
+      ftl_expr_point point = {.cta = cta};
+      if (ref->outer_var >= 0) point.loop[ref->outer_var] = outers[i];
+      if (ref->loop_var >= 0)
+        point.loop[ref->loop_var] = ftl_expr_eval(segments->tile, ref->lo, &point) + iterations[k];
+      ftl_tile_place place = ftl_tile_place_of(segments->tile, &ref->ref, &point);
+      widen(&range, &place);
+    }
   }
   return range;
 }
@@ -40,9 +47,15 @@ static bool is_small(const ftl_tensor *tensor, const ftl_arch *arch) {
 }
 
 // Between the first iteration and the last, tiles lie between theirs only if they move steadily.
+static bool moves_steadily(const ftl_tile_program *tile, const ftl_segment_ref *ref) {
+  ftl_segment_ref outer = *ref;
+  outer.loop_var = ref->outer_var;
+  return ftl_ref_step_of(tile, ref).is_steady && ftl_ref_step_of(tile, &outer).is_steady;
+}
+
 static bool moves_apart(const ftl_segments *segments, const ftl_warp_program *program, int32_t segment,
                         const ftl_segment_ref *ref, int64_t period) {
-  if (!ftl_ref_step_of(segments->tile, ref).is_steady) return false;
+  if (!moves_steadily(segments->tile, ref)) return false;
   int64_t stride = period > CONTIGUOUS + PROBES ? (period - CONTIGUOUS) / PROBES : 1;
   byte_range before = {0};
   for (int64_t cta = 0; cta < period; cta += cta < CONTIGUOUS ? 1 : stride) {
@@ -54,16 +67,21 @@ static bool moves_apart(const ftl_segments *segments, const ftl_warp_program *pr
   return true;
 }
 
-bool ftl_is_stream(const ftl_segments *segments, const ftl_warp_program *program, const ftl_arch *arch,
-                   int64_t period) {
-  if (period == 0 || segments->outer.loop >= 0) return false;
-  if (period > segments->tile->num_ctas) period = segments->tile->num_ctas;
+bool ftl_ctas_read_apart(const ftl_segments *segments, const ftl_warp_program *program, const ftl_arch *arch,
+                         int64_t num_ctas) {
   for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
     for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
       const ftl_segment_ref *ref = &segments->segments[s].refs[i];
       if (ref->is_store || is_small(&segments->tile->tensors[ref->ref.tensor], arch)) continue;
-      if (!moves_apart(segments, program, s, ref, period)) return false;
+      if (!moves_apart(segments, program, s, ref, num_ctas)) return false;
     }
   }
   return true;
+}
+
+bool ftl_is_stream(const ftl_segments *segments, const ftl_warp_program *program, const ftl_arch *arch,
+                   int64_t period) {
+  if (period == 0 || segments->outer.loop >= 0) return false;
+  if (period > segments->tile->num_ctas) period = segments->tile->num_ctas;
+  return ftl_ctas_read_apart(segments, program, arch, period);
 }

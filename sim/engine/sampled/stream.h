@@ -6,9 +6,11 @@
 
 #include "engine/sampled/segments.h"
 
-// Whether what each CTA loads lies beyond what the one before it in the period loads, for every load; but for tensors
-// that are a small part of L2 (a mask of keys that all rows add), which L2 holds whoever asks first. False where there
-// is no period, or a loop around others.
+// Whether what each of the first `num_ctas` CTAs loads lies beyond what the one before it loads, for every load; but
+// for tensors that are a small part of L2 (a mask of keys that all rows add), which L2 holds whoever asks first.
+bool ftl_ctas_read_apart(const ftl_segments *segments, const ftl_warp_program *program, const ftl_arch *arch,
+                         int64_t num_ctas);
+// Whether the CTAs of a period read apart. False where there is no period, or a loop around others.
 bool ftl_is_stream(const ftl_segments *segments, const ftl_warp_program *program, const ftl_arch *arch, int64_t period);
 
 #endif

@@ -78,6 +78,9 @@ static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segmen
   int64_t bytes = iteration_bytes(segments), group = 1;
   bool ahead = loads_run_ahead(segments);
   int64_t wanted = ahead ? WANTED_EVENTS : WAITING_EVENTS, most = ahead ? MOST_EVENTS : WAITING_EVENTS;
+  if (!ahead && size.straight + size.iterations > WANTED_EVENTS &&
+      ftl_ctas_read_apart(segments, launch->warps, launch->arch, segments->tile->num_ctas))
+    wanted = most = STREAM_EVENTS;
   int64_t l2_share = L2_SHARE, least_groups = LEAST_GROUPS;
   if (is_stream) {
     wanted = most = STREAM_STRAIGHT * size.straight > STREAM_EVENTS ? STREAM_STRAIGHT * size.straight : STREAM_EVENTS;

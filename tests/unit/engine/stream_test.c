@@ -1,4 +1,5 @@
 // Of which launches no two CTAs of a period read the same.
+#include "engine/sampled/stream.h"
 #include "engine/sampled/walk_plan.h"
 #include "fixture.h"
 
@@ -36,4 +37,20 @@ Test(unit_engine_stream, what_is_a_small_part_of_l2_does_not_count) {
 // Its period is one CTA, all of which read the same 8 MiB of B.
 Test(unit_engine_stream, what_each_cta_reads_again_is_not) {
   cr_expect_not(is_stream("matmul_tiled m=65536 n=64 k=65536 block_n=64", 0));
+}
+
+static bool read_apart(const char *parameters) {
+  lowered l = lower_flash2("h200", parameters);
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  bool apart = ftl_ctas_read_apart(&segments, l.warps, l.arch, l.tile->num_ctas);
+  release_lowered(&l);
+  return apart;
+}
+
+// A CTA has a head: it reads the head's queries once for each block of its keys, in a loop around another.
+Test(unit_engine_stream, ctas_with_a_head_each_read_apart) {
+  cr_expect(read_apart("flash1_fwd heads=4 seqlen=8192 head_dim=64"));
+  cr_expect(read_apart("flash1_bwd heads=4 seqlen=8192 head_dim=64"));
+  cr_expect_not(read_apart("heads=4 seqlen=8192 head_dim=64"));
 }

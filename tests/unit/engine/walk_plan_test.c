@@ -122,6 +122,35 @@ Test(unit_engine_walk_plan, streams_are_skipped_once_they_have_filled_l2) {
   release_lowered(&l);
 }
 
+// K and V of an iteration are 32 KiB, 2 MiB in groups of 64, 4 MiB in twice that: a 16th of L2's 60 MB lies between.
+// Five periods of three waves of two CTAs on 132 SMs are 3960 CTAs of 16384 iterations: 2 million groups of 32.
+Test(unit_engine_walk_plan, the_longest_walks_let_a_16th_of_l2_to_a_group) {
+  lowered l = lower_flash2("h200", "heads=1 seqlen=1048576 head_dim=128 block_m=128 block_n=64 num_warps=8");
+  ftl_launch launch = launch_of(&l);
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  cr_expect_eq(ftl_walk_plan_make(&launch, &segments).group, 64);
+  release_lowered(&l);
+}
+
+// 8 CTAs of 512 blocks of keys, each around 512 tiles of queries, are 2^21 iterations: 2^16 groups of 32, and some
+// straight code beyond, so 64. Of others that wait for their own loads 2^20 are walked. 8192 tokens are 2^17
+// iterations, which are soon walked one by one.
+Test(unit_engine_walk_plan, ctas_that_read_apart_are_walked_in_larger_groups) {
+  static const struct {
+    const char *parameters;
+    int64_t group;
+  } cases[] = {{"flash1_fwd heads=8 seqlen=32768 head_dim=64", 64}, {"flash1_fwd heads=8 seqlen=8192 head_dim=64", 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    lowered l = lower_flash2("h200", cases[i].parameters);
+    ftl_launch launch = launch_of(&l);
+    ftl_segments segments;
+    cr_assert(ftl_segments_try_init(&segments, l.warps));
+    cr_expect_eq(ftl_walk_plan_make(&launch, &segments).group, cases[i].group);
+    release_lowered(&l);
+  }
+}
+
 // Tiles of K and V are 64 rows of two lines, of which a group of 16 keeps four times as many in the sample as one: 512.
 // The CTA in the middle of the grid begins a head: it stores as much as it loads in its only iteration, half of 128
 // rows at a time.
@@ -132,16 +161,5 @@ Test(unit_engine_walk_plan, the_sample_suits_ctas_of_all_lengths) {
   cr_assert(ftl_sampled_try_plan(&launch, &plan));
   cr_expect_eq(plan.group, 16);
   cr_expect_eq(plan.tile_lines, 512);
-  release_lowered(&l);
-}
-
-// K and V of an iteration are 32 KiB, 2 MiB in groups of 64, 4 MiB in twice that: a 16th of L2's 60 MB lies between.
-// Five periods of three waves of two CTAs on 132 SMs are 3960 CTAs of 16384 iterations: 2 million groups of 32.
-Test(unit_engine_walk_plan, the_longest_walks_let_a_16th_of_l2_to_a_group) {
-  lowered l = lower_flash2("h200", "heads=1 seqlen=1048576 head_dim=128 block_m=128 block_n=64 num_warps=8");
-  ftl_launch launch = launch_of(&l);
-  ftl_segments segments;
-  cr_assert(ftl_segments_try_init(&segments, l.warps));
-  cr_expect_eq(ftl_walk_plan_make(&launch, &segments).group, 64);
   release_lowered(&l);
 }
