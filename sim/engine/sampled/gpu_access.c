@@ -126,10 +126,41 @@ static bool try_access_span(ftl_gpu_run *run, const access_span *span, ftl_step_
   return true;
 }
 
+// The places of a span's iterations, found one by one unless they lie evenly: then they are those of the first, moved.
+typedef struct span_places {
+  const access_span *span;
+  ftl_tile_place first;
+  int64_t step_bytes;
+  bool are_even;
+} span_places;
+
+// Rows, columns and presence of a steady access move evenly, and end where its tensor does: tiles that are alike in the
+// first iteration and the last are alike in all.
+static span_places places_of(const ftl_gpu_run *run, const access_span *span) {
+  const ftl_cta_state *state = &run->slots[span->member.state_slot];
+  const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[span->ref_idx];
+  span_places places = {.span = span, .first = place_at(run, span, 0), .are_even = span->count == 1};
+  if (places.are_even || ref->is_lookup || ref->ref.pages.page_rows > 0) return places;
+  if (!run->steps[state->segment][span->ref_idx].is_steady) return places;
+  ftl_tile_place last = place_at(run, span, span->count - 1);
+  places.are_even =
+      places.first.num_rows > 0 && last.num_rows == places.first.num_rows && last.row_bytes == places.first.row_bytes;
+  places.step_bytes = (last.address_bytes - places.first.address_bytes) / (span->count - 1);
+  return places;
+}
+
+static ftl_tile_place place_of(const ftl_gpu_run *run, const span_places *places, int64_t i) {
+  if (i > 0 && !places->are_even) return place_at(run, places->span, i);
+  ftl_tile_place place = places->first;
+  place.address_bytes += i * places->step_bytes;
+  return place;
+}
+
 // Stores leave their lines in L1.
 static void store_in_l1(ftl_gpu_run *run, const access_span *span) {
+  span_places places = places_of(run, span);
   for (int64_t i = 0; i < span->count; i++) {
-    ftl_tile_place place = place_at(run, span, i);
+    ftl_tile_place place = place_of(run, &places, i);
     ftl_l1_tiles_store(&run->l1, ftl_gpu_sm_of(run, span->member.slot), &place);
   }
 }
@@ -141,8 +172,10 @@ bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx
   if (ref->is_store && !ref->is_atomic && run->segments->has_direct) store_in_l1(run, &span);
   if (!ref->is_direct || ref->is_store) return try_access_span(run, &span, longest);
   // What L1 has is not asked for, what lies between is.
+  const access_span all = span;
+  span_places places = places_of(run, &all);
   for (int64_t i = 0; i < state->count; i++) {
-    ftl_tile_place place = place_at(run, &span, i);
+    ftl_tile_place place = place_of(run, &places, i);
     int32_t there = bytes_in_l1(run, member.slot, ref, &place);
     if (there == 0) continue;
     span.count = i - span.first;
