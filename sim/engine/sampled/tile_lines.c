@@ -16,8 +16,11 @@ enum {
 };
 
 ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, int32_t num_gpcs, ftl_error *error) {
-  *tiles = (ftl_tile_lines){
-      .tags = tags, .num_gpcs = num_gpcs, .capacity_entries = FIRST_ENTRIES, .capacity_lines = FIRST_LINES};
+  *tiles = (ftl_tile_lines){.tags = tags,
+                            .num_gpcs = num_gpcs,
+                            .capacity_entries = FIRST_ENTRIES,
+                            .max_entries = MAX_ENTRIES,
+                            .capacity_lines = FIRST_LINES};
   tiles->entries = malloc(FIRST_ENTRIES * sizeof *tiles->entries);
   tiles->slots = calloc(2 * FIRST_ENTRIES, sizeof *tiles->slots);
   tiles->lines = malloc(FIRST_LINES * sizeof *tiles->lines);
@@ -182,7 +185,7 @@ ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place 
   const ftl_tile_entry wanted = key_of(place);
   ftl_tile_slot *slot = slot_of(tiles, &wanted);
   if (slot->entry) return &tiles->entries[slot->entry - 1];
-  if (tiles->num_entries == MAX_ENTRIES || tiles->num_lines >= MAX_LINES) {
+  if (tiles->num_entries == tiles->max_entries || tiles->num_lines >= MAX_LINES) {
     forget(tiles);
     slot = slot_of(tiles, &wanted);
   } else if (tiles->num_entries == tiles->capacity_entries) {

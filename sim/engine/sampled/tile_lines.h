@@ -36,12 +36,17 @@ typedef struct ftl_tile_slot {
   uint32_t tag;   // the upper half of the entry's hash
 } ftl_tile_slot;
 
+// Entries for a stream, whose tiles are asked for by one CTA: enough for those that are at work. More would only take
+// the host's memory, and time to get it.
+enum { FTL_TILES_OF_STREAM = 1 << 14 };
+
 typedef struct ftl_tile_lines {
   const ftl_l2_tags *tags;
   ftl_tile_entry *entries;  // in the order in which they were first seen
   ftl_tile_group *groups;   // [entry][GPC]; NULL where nothing is merged
   int32_t num_gpcs;         // 0: no groups
   int64_t num_entries, capacity_entries;
+  int64_t max_entries;   // 2^17 unless set
   ftl_tile_slot *slots;  // open addressing, twice capacity_entries
   ftl_l2_known_line *lines;
   int64_t num_lines, capacity_lines;
@@ -52,8 +57,8 @@ typedef struct ftl_tile_lines {
 FTL_MUST_USE ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, int32_t num_gpcs,
                                             ftl_error *error);
 void ftl_tile_lines_fini(ftl_tile_lines *tiles);
-// The entry of a tile; made when it is new, or was forgotten: beyond 2^17 tiles or 2^20 lines all are. NULL when memory
-// is out. Valid until the next call.
+// The entry of a tile; made when it is new, or was forgotten: beyond max_entries tiles or 2^20 lines all are. NULL when
+// memory is out. Valid until the next call.
 ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place);
 
 static inline ftl_tile_group *ftl_tile_lines_group(const ftl_tile_lines *tiles, const ftl_tile_entry *entry,

@@ -102,17 +102,19 @@ Test(unit_engine_tile_lines, a_tile_seen_again_adds_nothing_and_growing_loses_no
   release_sample(&s);
 }
 
-// Tiles of a stream do not come again: what is kept of them has a bound, by their number (2^17) or by their lines
-// (2^20). The tile after that is the first one again; what they counted for the scale of the sample stays.
+// Tiles of a stream do not come again: what is kept of them has a bound, by their number (2^17, or
+// less where that is set) or by their lines (2^20). The tile after that is the first one again; what they counted for
+// the scale of the sample stays.
 Test(unit_engine_tile_lines, what_is_kept_of_tiles_has_a_bound) {
   sample s = make_sample(0);
   static const struct {
     int32_t rows;
-    int64_t most;
-  } cases[] = {{1, 1 << 17}, {64, (1 << 20) / 64}};
-  for (size_t c = 0; c < 2; c++) {
+    int64_t set, most;
+  } cases[] = {{1, 0, 1 << 17}, {1, FTL_TILES_OF_STREAM, 1 << 14}, {64, 0, (1 << 20) / 64}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     ftl_tile_lines_fini(&s.tiles);
     cr_assert_eq(ftl_tile_lines_init(&s.tiles, s.tags, 0, NULL), FTL_OK);
+    if (cases[c].set > 0) s.tiles.max_entries = cases[c].set;
     int64_t bytes = cases[c].rows * 128;
     for (int64_t i = 0; i <= cases[c].most; i++) {
       ftl_tile_place place = {
