@@ -4,17 +4,19 @@
 #include "engine/sampled/stream.h"
 
 enum {
-  PERIOD_WAVES = 3,          // CTAs of one wave start together: a period must span several to have a duration
-  STREAM_PERIOD_WAVES = 1,   // of a stream, several of whose periods stand for those to come
-  LEAST_PERIODS = 5,         // that run before any can be skipped, with those kept
-  WANTED_EVENTS = 1 << 18,   // of a walk: a fifth of a second
-  WAITING_EVENTS = 1 << 20,  // of one whose loops wait for their own loads
-  MOST_EVENTS = 1 << 19,     // beyond these, a larger part of L2 is let to a group
-  LONGEST_EVENTS = 1 << 20,  // beyond these, one that is larger still
-  STREAM_EVENTS = 1 << 16,   // of a stream, where which CTA comes first decides nothing,
-  STREAM_STRAIGHT = 4,       // or so many times its straight code, each piece of which is an event anyway
-  LEAST_GROUPS = 16,         // of the longest loop; none of a stream
-  L2_SHARE = 64,             // a group's tiles take at most this part of L2
+  PERIOD_WAVES = 3,              // CTAs of one wave start together: a period must span several to have a duration
+  STREAM_PERIOD_WAVES = 1,       // of a stream, several of whose periods stand for those to come
+  LEAST_PERIODS = 5,             // that run before any can be skipped, with those kept
+  WANTED_EVENTS = 1 << 18,       // of a walk: a fifth of a second
+  WAITING_EVENTS = 1 << 20,      // of one whose loops wait for their own loads
+  MOST_EVENTS = 1 << 19,         // beyond these, a larger part of L2 is let to a group
+  LONGEST_EVENTS = 1 << 20,      // beyond these, one that is larger still
+  STREAM_EVENTS = 1 << 16,       // of a stream, where which CTA comes first decides nothing,
+  STREAM_STRAIGHT = 4,           // or so many times its straight code, each piece of which is an event anyway;
+  LONG_STREAM_EVENTS = 1 << 14,  // of one that is WANTED_EVENTS long, most of which are skipped,
+  LONG_STREAM_STRAIGHT = 2,      // less
+  LEAST_GROUPS = 16,             // of the longest loop; none of a stream
+  L2_SHARE = 64,                 // a group's tiles take at most this part of L2
   MOST_L2_SHARE = 32,
   LONGEST_L2_SHARE = 16,
   PROBE_EVENTS = 1 << 14,  // of a launch of which only the rates matter
@@ -27,6 +29,7 @@ enum {
 typedef struct walk_size {
   int64_t straight, iterations;  // segments of straight code, iterations of loops
   int64_t longest;               // trips of a loop
+  int64_t all_events;            // of the whole launch, in single iterations
   bool is_even;
 } walk_size;
 
@@ -83,7 +86,10 @@ static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segmen
     wanted = most = STREAM_EVENTS;
   int64_t l2_share = L2_SHARE, least_groups = LEAST_GROUPS;
   if (is_stream) {
-    wanted = most = STREAM_STRAIGHT * size.straight > STREAM_EVENTS ? STREAM_STRAIGHT * size.straight : STREAM_EVENTS;
+    bool is_long = size.all_events > WANTED_EVENTS;
+    int64_t events = is_long ? LONG_STREAM_EVENTS : STREAM_EVENTS;
+    int64_t straight = (is_long ? LONG_STREAM_STRAIGHT : STREAM_STRAIGHT) * size.straight;
+    wanted = most = straight > events ? straight : events;
     least_groups = 1;
   }
   if (launch->is_probe) {
@@ -133,6 +139,7 @@ ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *s
   }
   if (plan.period > 0 && walked / plan.period > LEAST_PERIODS) walked = LEAST_PERIODS * plan.period;
   walk_size size = size_of(launch, segments, walked);
+  size.all_events = (size.straight + size.iterations) / walked * launch->tile->num_ctas;
   plan.group = choose_group(launch, segments, size, plan.is_stream);
   plan.is_even = size.is_even;
   plan.steps = size.straight + size.iterations / plan.group;

@@ -151,6 +151,24 @@ Test(unit_engine_walk_plan, ctas_that_read_apart_are_walked_in_larger_groups) {
   }
 }
 
+// A row of 32 KiB has 5 pieces of straight code and 14 iterations: 19 events are no more than four to a piece, but more
+// than two, as 65536 rows may have, which are 2^20 events together. 4096 rows are 77824.
+Test(unit_engine_walk_plan, long_streams_are_walked_in_larger_groups) {
+  lowered l = lower_flash2("h200", "softmax_safe heads=64 seqlen_q=1024 seqlen_kv=16384");
+  lowered few = lower_flash2("h200", "softmax_safe heads=4 seqlen_q=1024 seqlen_kv=16384");
+  ftl_launch launch = launch_of(&l), few_ctas = launch_of(&few);
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  ftl_walk_plan of_long = ftl_walk_plan_make(&launch, &segments);
+  cr_assert(ftl_segments_try_init(&segments, few.warps));
+  ftl_walk_plan of_short = ftl_walk_plan_make(&few_ctas, &segments);
+  cr_expect(of_long.is_stream && of_short.is_stream);
+  cr_expect_eq(of_long.group, 2);
+  cr_expect_eq(of_short.group, 1);
+  release_lowered(&l);
+  release_lowered(&few);
+}
+
 // Tiles of K and V are 64 rows of two lines, of which a group of 16 keeps four times as many in the sample as one: 512.
 // The CTA in the middle of the grid begins a head: it stores as much as it loads in its only iteration, half of 128
 // rows at a time.
