@@ -50,8 +50,8 @@ struct ftl_sm {
   int64_t lines_free;                     // when the LSU may take another access to local or global memory
   int64_t tensor_free, gmma_busy_cycles;  // wgmma
   int32_t mio_turn;
-  int32_t lg_pending;
-  bool lg_closed;      // the lines of another instruction might be too many
+  int32_t lg_pending, lg_limit;  // lines in flight, and with how many those of another instruction would all fit
+  bool lg_closed;                // they might not
   int64_t reply_next;  // of replies and arrivals
   int64_t barrier_free;
 
@@ -136,7 +136,7 @@ static inline void sm_token_set(ftl_sm *sm, sm_warp *w, uint16_t token, int64_t 
 // Lines of local and global memory in flight, negative when they have come.
 static inline void sm_lg_add(ftl_sm *sm, int32_t lines) {
   sm->lg_pending += lines;
-  bool closed = sm->lg_pending > 0 && sm->lg_pending + sm->code.gate_lines > sm->arch->l1_max_pending_lines;
+  bool closed = sm->lg_pending > sm->lg_limit;
   if (closed != sm->lg_closed) ftl_sm_lg_close(sm, closed);
 }
 

@@ -5,7 +5,7 @@
 // when it is written to (loads: on arrival) or read from shared memory. Rows outside the tensor make no lines.
 #include "machine/sm/state.h"
 
-enum { LINE_BYTES = 128, SECTOR_BYTES = 32 };
+enum { LINE_BYTES = 128, SECTOR_BYTES = 32, ALL_SECTORS = 15 };
 
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -26,13 +26,17 @@ static void take_rate(ftl_sm *sm, int64_t now, int64_t cost) {
 
 static bool is_full(const ftl_sm *sm) { return sm->tma.pending_cost >= SM_LINE_COST * sm->arch->tma_max_pending_lines; }
 
+// The first copy that may go on does so in `eligible`.
+static void set_next(ftl_sm *sm, int64_t eligible) {
+  sm->tma.next = is_full(sm) ? SM_NEVER : latest(eligible, sm->tma.rate_free);
+}
+
 static void find_next(ftl_sm *sm) {
-  sm_tma *tma = &sm->tma;
-  tma->next = SM_NEVER;
-  if (is_full(sm)) return;
+  const sm_tma *tma = &sm->tma;
+  int64_t eligible = SM_NEVER;
   for (int32_t i = 0; i < tma->num_copies; i++)
-    if (tma->copies[i].eligible < tma->next) tma->next = tma->copies[i].eligible;
-  tma->next = latest(tma->next, tma->rate_free);
+    if (tma->copies[i].eligible < eligible) eligible = tma->copies[i].eligible;
+  set_next(sm, eligible);
 }
 
 static void open_pipes(ftl_sm *sm, int64_t cycle) {
@@ -74,20 +78,28 @@ static bool next_row(sm_copy *copy) {
 
 static uint8_t sector_mask(uint64_t from, uint64_t to) { return (uint8_t)(from < to ? (1u << to) - (1u << from) : 0); }
 
-// The next line, with what following rows have in it; false: the copy is through.
-static bool next_line(sm_copy *copy, ftl_line *line) {
-  if (copy->byte == copy->end && !next_row(copy)) return false;
-  *line = (ftl_line){.line = copy->byte / LINE_BYTES};
-  uint64_t begin = line->line * LINE_BYTES, limit = begin + LINE_BYTES;
-  do {
-    uint64_t from = copy->byte - begin, to = (copy->end < limit ? copy->end : limit) - begin;
+// What the current row has in the line that begins at `begin`.
+static void take_part(sm_copy *copy, uint64_t begin, ftl_line *line) {
+  uint64_t from = copy->byte - begin, left = copy->end - begin, to = left < LINE_BYTES ? left : LINE_BYTES;
+  if (to - from == LINE_BYTES) {  // the usual case
+    line->sectors = line->full_sectors = ALL_SECTORS;
+  } else {
     uint8_t touched = sector_mask(from / SECTOR_BYTES, (to + SECTOR_BYTES - 1) / SECTOR_BYTES);
     uint8_t covered = sector_mask((from + SECTOR_BYTES - 1) / SECTOR_BYTES, to / SECTOR_BYTES);
     line->sectors = (uint8_t)(line->sectors | touched);
     line->full_sectors = (uint8_t)(line->full_sectors | covered);
-    copy->byte = begin + to;
-  } while (copy->byte == copy->end && copy->rows_left > 0 && copy->next_row >= begin && copy->next_row < limit &&
-           next_row(copy));
+  }
+  copy->byte = begin + to;
+}
+
+// The next line, with what following rows have in it; false: the copy is through.
+static bool next_line(sm_copy *copy, ftl_line *line) {
+  if (copy->byte == copy->end && !next_row(copy)) return false;
+  *line = (ftl_line){.line = copy->byte / LINE_BYTES};
+  uint64_t begin = line->line * LINE_BYTES;
+  do {
+    take_part(copy, begin, line);
+  } while (copy->byte == copy->end && copy->next_row - begin < LINE_BYTES && next_row(copy));
   return true;
 }
 
@@ -150,7 +162,7 @@ static void send_line(ftl_sm *sm, sm_copy *copy, const ftl_line *line, int64_t n
   } else {
     sm->stages[copy->stage].pending_lines++;
   }
-  ftl_sm_request(sm, now, line, copy->is_store ? FTL_MEM_WRITE : FTL_MEM_READ, tx);
+  ftl_sm_request(sm, now, line, copy->is_store ? FTL_MEM_WRITE : FTL_MEM_READ, &tx);
   sm->tma.pending_cost += copy->cost;
 }
 
@@ -171,9 +183,10 @@ static void finish_copy(ftl_sm *sm, int32_t index, int64_t now) {
 }
 
 static int32_t copy_in_turn(const sm_tma *tma, int64_t now) {
+  int32_t index = tma->turn < tma->num_copies ? tma->turn : 0;
   for (int32_t i = 0; i < tma->num_copies; i++) {
-    int32_t index = (tma->turn + i) % tma->num_copies;
     if (tma->copies[index].eligible <= now) return index;
+    index = index + 1 < tma->num_copies ? index + 1 : 0;
   }
   return -1;
 }
@@ -183,23 +196,27 @@ static bool is_through(const sm_copy *copy) { return copy->byte == copy->end && 
 // One line of the copy whose turn it is; a copy leaves with its last line.
 static void step_copy(ftl_sm *sm, int32_t index, int64_t now) {
   sm_tma *tma = &sm->tma;
+  sm_copy *copy = &tma->copies[index];
   ftl_line line;
-  if (next_line(&tma->copies[index], &line)) {
-    send_line(sm, &tma->copies[index], &line, now);
-    take_rate(sm, now, tma->copies[index].cost);
+  if (next_line(copy, &line)) {
+    send_line(sm, copy, &line, now);
+    take_rate(sm, now, copy->cost);
   }
-  tma->turn = index + 1;
-  if (!is_through(&tma->copies[index])) return;
-  tma->turn = index;
-  finish_copy(sm, index, now);
+  if (is_through(copy)) {
+    tma->turn = index;
+    finish_copy(sm, index, now);
+    find_next(sm);
+  } else {
+    tma->turn = index + 1;
+    set_next(sm, now);
+  }
 }
 
 void ftl_sm_tma_step(ftl_sm *sm, int64_t now) {
   while (sm->tma.next <= now) {
     int32_t index = copy_in_turn(&sm->tma, now);
-    if (index >= 0) step_copy(sm, index, now);
-    find_next(sm);
-    FTL_CHECK(index >= 0 || sm->tma.next > now, "SM %d: TMA waits for nothing", sm->config.sm_idx);
+    FTL_CHECK(index >= 0, "SM %d: TMA waits for nothing", sm->config.sm_idx);
+    step_copy(sm, index, now);
   }
 }
 
@@ -208,7 +225,7 @@ static void line_has_come(ftl_sm *sm, int32_t stage_idx, int64_t now) {
   sm_stage *stage = &sm->stages[stage_idx];
   stage->pending_lines--;
   stage->time = latest(stage->time, written);
-  ftl_sm_stage_try_complete(sm, stage_idx, now);
+  if (stage->pending_lines == 0) ftl_sm_stage_try_complete(sm, stage_idx, now);
 }
 
 void ftl_sm_tma_peer_line(ftl_sm *sm, int32_t stage, int64_t now) { line_has_come(sm, stage, now); }

@@ -37,6 +37,8 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
   for (int32_t i = 0; i < SM_FILL_BUCKETS; i++) sm->fill_buckets[i] = -1;
   for (int64_t sectors = 0; sectors <= SM_LINE_SECTORS; sectors++)
     sm->fill_cycles[sectors] = ftl_divide_up(sectors * sm->arch->l1_sector_bytes, sm->arch->l1_fill_bytes_per_cycle);
+  int64_t limit = sm->arch->l1_max_pending_lines - sm->code.gate_lines;
+  sm->lg_limit = limit > 0 ? (int32_t)limit : 0;  // an instruction alone may always go
   sm->reply_capacity = count;
   sm->capacity_requests = 2 * count;
   return true;
@@ -50,16 +52,17 @@ static void count_sectors(ftl_sm *sm, const ftl_line *line, ftl_mem_kind kind, b
 
 static uint16_t stage_of_cta(const ftl_sm *sm, int32_t stage) { return (uint16_t)(stage % sm->stages_per_cta); }
 
-int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind, sm_transaction what) {
+int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind, const sm_transaction *what) {
   int32_t i = sm->free_transaction;
   FTL_CHECK(i >= 0 && sm->num_requests < sm->capacity_requests, "SM %d: more than %d requests in flight at cycle %lld",
             sm->config.sm_idx, sm->num_transactions, (long long)now);
   sm->free_transaction = sm->transactions[i].next;
-  what.line = line->line;
-  what.sectors = line->sectors;
-  sm->transactions[i] = what;
+  sm_transaction *tx = &sm->transactions[i];
+  *tx = *what;
+  tx->line = line->line;
+  tx->sectors = line->sectors;
   sm->in_flight++;
-  count_sectors(sm, line, kind, what.is_local);
+  count_sectors(sm, line, kind, what->is_local);
   sm->requests[sm->num_requests++] =
       (ftl_mem_request){.time = now,
                         .line = line->line,
@@ -68,11 +71,11 @@ int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_ki
                         .sectors = line->sectors,
                         .kind = (uint8_t)kind,
                         .full_sectors = kind == FTL_MEM_WRITE ? line->full_sectors : 0,
-                        .is_local = what.is_local,
-                        .priority = what.priority,
-                        .stage = what.peers ? stage_of_cta(sm, what.stage) : 0,
-                        .tile_slot = what.kind == SM_TX_TILE ? (uint8_t)(what.warp->slot + 1) : 0,
-                        .peers = what.peers};
+                        .is_local = what->is_local,
+                        .priority = what->priority,
+                        .stage = what->peers ? stage_of_cta(sm, what->stage) : 0,
+                        .tile_slot = what->kind == SM_TX_TILE ? (uint8_t)(what->warp->slot + 1) : 0,
+                        .peers = what->peers};
   return i;
 }
 
