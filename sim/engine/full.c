@@ -113,13 +113,11 @@ static bool mark_busy(full_run *run) {
 
 // CTAs end before their stores have been answered, the launch does not.
 static void deliver_replies(full_run *run) {
-  for (int32_t sm = 0; sm < run->num_sms; sm++) {
-    int32_t count;
-    const ftl_mem_reply *replies = ftl_memory_replies(run->memory, sm, &count);
-    for (int32_t i = 0; i < count; i++) {
-      ftl_sm_deliver(ftl_sm_pool_get(run->pool, sm), &replies[i]);
-      if (replies[i].time > run->end_cycle) run->end_cycle = replies[i].time;
-    }
+  int64_t count;
+  const ftl_mem_reply *replies = ftl_memory_replies(run->memory, &count);
+  for (int64_t i = 0; i < count; i++) {
+    ftl_sm_deliver(ftl_sm_pool_get(run->pool, replies[i].sm), &replies[i]);
+    if (replies[i].time > run->end_cycle) run->end_cycle = replies[i].time;
   }
 }
 

@@ -58,6 +58,7 @@ typedef struct ftl_mem_request {
 typedef struct ftl_mem_reply {
   int64_t time;  // SM cycle
   uint32_t transaction;
+  uint16_t sm;
 } ftl_mem_reply;
 
 #endif

@@ -39,13 +39,10 @@ static bool reserve_nodes(ftl_memory *memory, uint32_t num_nodes) {
 }
 
 static bool reserve_replies(ftl_memory *memory, int64_t count) {
-  ftl_memory_reply *found = realloc(memory->found, (size_t)count * sizeof *found);
-  if (found == NULL) return false;
-  memory->found = found;
   ftl_mem_reply *replies = realloc(memory->replies, (size_t)count * sizeof *replies);
   if (replies == NULL) return false;
   memory->replies = replies;
-  memory->max_found = count;
+  memory->max_replies = count;
   return true;
 }
 
@@ -55,8 +52,8 @@ void ftl_memory_add_nodes(ftl_memory *memory) {
 }
 
 void ftl_memory_add_replies(ftl_memory *memory) {
-  FTL_CHECK(reserve_replies(memory, memory->max_found * 2), "memory: no memory for %lld replies",
-            (long long)memory->max_found * 2);
+  FTL_CHECK(reserve_replies(memory, memory->max_replies * 2), "memory: no memory for %lld replies",
+            (long long)memory->max_replies * 2);
 }
 
 void ftl_memory_add_message(ftl_memory *memory, ftl_mem_message message) {
@@ -100,11 +97,9 @@ static bool create_arrays(ftl_memory *memory, const ftl_arch *arch) {
   memory->slices = calloc((size_t)memory->num_slices, sizeof *memory->slices);
   memory->gpc_of_sm = calloc(num_sms, sizeof *memory->gpc_of_sm);
   memory->side_of_sm = calloc(num_sms, sizeof *memory->side_of_sm);
-  memory->reply_begin = calloc(num_sms + 1, sizeof *memory->reply_begin);
   if (memory->sm_to_l2 == NULL || memory->l2_to_sm == NULL || memory->l2_to_dram == NULL ||
       memory->dram_to_l2 == NULL || memory->coalescers == NULL || memory->sm_out == NULL || memory->sm_in == NULL ||
-      memory->gpc_in == NULL || memory->slices == NULL || memory->gpc_of_sm == NULL || memory->side_of_sm == NULL ||
-      memory->reply_begin == NULL) {
+      memory->gpc_in == NULL || memory->slices == NULL || memory->gpc_of_sm == NULL || memory->side_of_sm == NULL) {
     return false;
   }
   for (int32_t sm = 0; sm < memory->num_sms; sm++) {
@@ -162,10 +157,9 @@ void ftl_memory_destroy(ftl_memory *memory) {
   ftl_l2_mshrs_fini(&memory->mshrs);
   ftl_dram_destroy(memory->dram);
   ftl_l2_tags_destroy(memory->tags);
-  void *arrays[] = {memory->messages,    memory->replies,    memory->found,     memory->nodes,
-                    memory->reply_begin, memory->side_of_sm, memory->gpc_of_sm, memory->slices,
-                    memory->gpc_in,      memory->sm_in,      memory->sm_out,    memory->coalescers,
-                    memory->dram_to_l2,  memory->l2_to_dram, memory->l2_to_sm,  memory->sm_to_l2};
+  void *arrays[] = {memory->messages,   memory->replies,    memory->nodes,    memory->side_of_sm, memory->gpc_of_sm,
+                    memory->slices,     memory->gpc_in,     memory->sm_in,    memory->sm_out,     memory->coalescers,
+                    memory->dram_to_l2, memory->l2_to_dram, memory->l2_to_sm, memory->sm_to_l2};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) free(arrays[i]);
   free(memory);
 }
@@ -208,51 +202,20 @@ static void run_ports(ftl_memory *memory, int64_t horizon) {
   }
 }
 
-// Moves a reply up to its place among those of its SM, which are nearly in order.
-static void sort_replies(ftl_mem_reply *replies, int32_t count) {
-  for (int32_t i = 1; i < count; i++) {
-    ftl_mem_reply reply = replies[i];
-    int32_t j = i;
-    for (; j > 0 && replies[j - 1].time > reply.time; j--) replies[j] = replies[j - 1];
-    replies[j] = reply;
-  }
-}
-
-static void group_replies(ftl_memory *memory) {
-  int32_t *begin = memory->reply_begin;
-  for (int32_t sm = 0; sm <= memory->num_sms; sm++) begin[sm] = 0;
-  for (int64_t i = 0; i < memory->num_found; i++) begin[memory->found[i].sm + 1]++;
-  for (int32_t sm = 0; sm < memory->num_sms; sm++) begin[sm + 1] += begin[sm];
-  // Filling moves begin[sm] to the end of its range, which is the begin of the next one: shifted back afterwards.
-  for (int64_t i = 0; i < memory->num_found; i++) {
-    memory->replies[begin[memory->found[i].sm]++] = memory->found[i].reply;
-  }
-  for (int32_t sm = memory->num_sms; sm > 0; sm--) begin[sm] = begin[sm - 1];
-  begin[0] = 0;
-  for (int32_t sm = 0; sm < memory->num_sms; sm++) sort_replies(memory->replies + begin[sm], begin[sm + 1] - begin[sm]);
-}
-
 void ftl_memory_advance(ftl_memory *memory, int64_t until) {
   FTL_CHECK(until > memory->until && until - memory->until <= memory->max_window_cycles,
             "memory: a window from cycle %lld to %lld, at most %lld cycles are allowed", (long long)memory->until,
             (long long)until, (long long)memory->max_window_cycles);
-  memory->num_found = memory->num_messages = 0;
+  memory->num_replies = memory->num_messages = 0;
   int64_t known = ftl_memory_convert(memory->sm_to_l2, until) + memory->request_cycles;
   run_events(memory, known);
   run_ports(memory, known + memory->hit_cycles + memory->reply_cycles);
   memory->until = until;
-  group_replies(memory);
-  for (int32_t sm = 0; sm < memory->num_sms; sm++) {
-    int32_t first = memory->reply_begin[sm];
-    FTL_CHECK(first == memory->reply_begin[sm + 1] || memory->replies[first].time >= until,
-              "memory: SM %d gets a reply of cycle %lld after cycle %lld is over", sm,
-              (long long)memory->replies[first].time, (long long)until);
-  }
 }
 
-const ftl_mem_reply *ftl_memory_replies(const ftl_memory *memory, int32_t sm, int32_t *count) {
-  *count = memory->reply_begin[sm + 1] - memory->reply_begin[sm];
-  return memory->replies + memory->reply_begin[sm];
+const ftl_mem_reply *ftl_memory_replies(const ftl_memory *memory, int64_t *count) {
+  *count = memory->num_replies;
+  return memory->replies;
 }
 
 const ftl_mem_message *ftl_memory_messages(const ftl_memory *memory, int64_t *count) {
@@ -304,6 +267,5 @@ void ftl_memory_restart(ftl_memory *memory) {
   memory->until = memory->settled_bytes = 0;
   memory->next_sequence = 0;
   memory->counters = (ftl_memory_counters){0};
-  memory->num_found = memory->num_messages = 0;
-  group_replies(memory);
+  memory->num_replies = memory->num_messages = 0;
 }

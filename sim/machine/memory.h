@@ -38,8 +38,9 @@ void ftl_memory_destroy(ftl_memory *memory);
 int64_t ftl_memory_max_window_cycles(const ftl_memory *memory);
 void ftl_memory_submit(ftl_memory *memory, const ftl_mem_request *requests, int64_t count);
 void ftl_memory_advance(ftl_memory *memory, int64_t until);
-// Replies to one SM found by the last advance, in order of time.
-const ftl_mem_reply *ftl_memory_replies(const ftl_memory *memory, int32_t sm, int32_t *count);
+// Replies to all SMs found by the last advance, in the order in which they were found: those of one SM nearly in order
+// of time.
+const ftl_mem_reply *ftl_memory_replies(const ftl_memory *memory, int64_t *count);
 // Data of multicast copies for the other CTAs of their clusters, found by the last advance.
 const ftl_mem_message *ftl_memory_messages(const ftl_memory *memory, int64_t *count);
 // Every request answered, and every byte that left L2 written to DRAM.

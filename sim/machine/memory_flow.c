@@ -358,8 +358,9 @@ static void reply_at_port(ftl_memory *memory, uint32_t index) {
   if (last < gpc.last) last = gpc.last;
   if (node->peers != NULL) reply_to_peers(memory, node, gpc, last, bytes);
   if (last < sm.last) last = sm.last;
-  ftl_mem_reply reply = {.time = ftl_memory_convert(memory->l2_to_sm, last), .transaction = node->transaction};
-  ftl_memory_add_reply(memory, node->sm, reply);
+  ftl_mem_reply reply = {
+      .time = ftl_memory_convert(memory->l2_to_sm, last), .transaction = node->transaction, .sm = node->sm};
+  ftl_memory_add_reply(memory, reply);
   ftl_memory_free_node(memory, index);
   memory->num_requests--;
 }

@@ -53,11 +53,6 @@ typedef struct ftl_memory_node {
   bool is_coalesced;           // its data come with another SM's: no access of its own
 } ftl_memory_node;
 
-typedef struct ftl_memory_reply {
-  int32_t sm;
-  ftl_mem_reply reply;
-} ftl_memory_reply;
-
 // The last results of a conversion of cycles, which is exact and slow.
 typedef struct ftl_clock_memo {
   ftl_clock from, to;
@@ -91,11 +86,9 @@ struct ftl_memory {
   int64_t until;          // SM cycle of the last advance
   int64_t settled_bytes;  // written back after the launch, ECC included
 
-  ftl_memory_reply *found;  // replies of this advance in the order in which they were found
-  int64_t num_found, max_found;
-  ftl_mem_reply *replies;     // the same by SM
-  int32_t *reply_begin;       // num_sms + 1
-  ftl_mem_message *messages;  // to peers, of this advance in the order in which they were found
+  ftl_mem_reply *replies;  // of this advance in the order in which they were found
+  int64_t num_replies, max_replies;
+  ftl_mem_message *messages;  // to peers, in the same order
   int64_t num_messages, max_messages;
   ftl_memory_counters counters;
 };
@@ -122,9 +115,9 @@ static inline void ftl_memory_free_node(ftl_memory *memory, uint32_t node) {
 
 void ftl_memory_add_message(ftl_memory *memory, ftl_mem_message message);
 void ftl_memory_add_replies(ftl_memory *memory);
-static inline void ftl_memory_add_reply(ftl_memory *memory, int32_t sm, ftl_mem_reply reply) {
-  if (memory->num_found == memory->max_found) ftl_memory_add_replies(memory);
-  memory->found[memory->num_found++] = (ftl_memory_reply){sm, reply};
+static inline void ftl_memory_add_reply(ftl_memory *memory, ftl_mem_reply reply) {
+  if (memory->num_replies == memory->max_replies) ftl_memory_add_replies(memory);
+  memory->replies[memory->num_replies++] = reply;
 }
 
 // Sets a new request on its way: time is the L2 cycle in which its SM's port takes it or later.

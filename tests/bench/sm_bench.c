@@ -63,7 +63,8 @@ static int64_t run_sm(ftl_sm *sm, int32_t num_slots) {
     int32_t count;
     const ftl_mem_request *requests = ftl_sm_requests(sm, &count);
     for (int32_t i = 0; i < count; i++)
-      flight[tail++ % MAX_FLIGHT] = (ftl_mem_reply){requests[i].time + LATENCY_CYCLES, requests[i].transaction};
+      flight[tail++ % MAX_FLIGHT] =
+          (ftl_mem_reply){.time = requests[i].time + LATENCY_CYCLES, .transaction = requests[i].transaction};
   }
   return now;
 }

@@ -43,13 +43,11 @@ static inline int64_t drive_from(ftl_memory *memory, int64_t from, const ftl_mem
     next = end;
     ftl_memory_advance(memory, from + window);
     from += window;
-    for (int32_t sm = 0; sm < num_sms; sm++) {
-      int32_t num_replies;
-      const ftl_mem_reply *replies = ftl_memory_replies(memory, sm, &num_replies);
-      for (int32_t i = 0; i < num_replies; i++) {
-        cr_assert(i == 0 || replies[i - 1].time <= replies[i].time);
-        reply_times[replies[i].transaction] = replies[i].time;
-      }
+    int64_t num_replies;
+    const ftl_mem_reply *replies = ftl_memory_replies(memory, &num_replies);
+    for (int64_t i = 0; i < num_replies; i++) {
+      cr_assert(replies[i].sm < num_sms && replies[i].time >= from);
+      reply_times[replies[i].transaction] = replies[i].time;
     }
     cr_assert_lt(from, 10000000, "the memory system never comes to rest");
   }

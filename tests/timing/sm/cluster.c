@@ -63,7 +63,8 @@ static void answer(pair *p, int32_t sm) {
   const ftl_mem_request *requests = ftl_sm_requests(p->sms[sm], &count);
   for (int32_t i = 0; i < count; i++) {
     p->r->requests[p->r->num_requests++] = requests[i];
-    ftl_sm_deliver(p->sms[sm], &(ftl_mem_reply){requests[i].time + LATENCY, requests[i].transaction});
+    ftl_sm_deliver(p->sms[sm],
+                   &(ftl_mem_reply){.time = requests[i].time + LATENCY, .transaction = requests[i].transaction});
     for (int32_t k = 0; requests[i].peers && k < requests[i].peers->count; k++) {
       ftl_mem_message line = {.time = requests[i].time + LATENCY,
                               .cluster = requests[i].peers->cluster,

@@ -88,7 +88,8 @@ static outcome run(const built *b, bool bulk, int64_t window) {
     int32_t count;
     const ftl_mem_request *requests = ftl_sm_requests(sm, &count);
     for (int32_t i = 0; i < count; i++)
-      flight[tail++ % MAX_FLIGHT] = (ftl_mem_reply){requests[i].time + LATENCY_CYCLES, requests[i].transaction};
+      flight[tail++ % MAX_FLIGHT] =
+          (ftl_mem_reply){.time = requests[i].time + LATENCY_CYCLES, .transaction = requests[i].transaction};
     const ftl_sm_finished *finished = ftl_sm_finished_ctas(sm, &count);
     for (int32_t i = 0; i < count; i++)
       if (finished[i].time > o.end) o.end = finished[i].time;

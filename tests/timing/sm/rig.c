@@ -155,7 +155,8 @@ static int64_t note_window(rig *r, int64_t end) {
     cr_assert(r->num_requests == 0 || r->requests[r->num_requests - 1].time <= requests[i].time);
     r->requests[r->num_requests++] = requests[i];
     if (requests[i].tile_slot > 0) ftl_sm_assign_tile(r->sm, requests[i].tile_slot - 1, r->next_tile++);
-    ftl_sm_deliver(r->sm, &(ftl_mem_reply){requests[i].time + r->latency, requests[i].transaction});
+    ftl_sm_deliver(r->sm,
+                   &(ftl_mem_reply){.time = requests[i].time + r->latency, .transaction = requests[i].transaction});
   }
   const ftl_sm_finished *finished = ftl_sm_finished_ctas(r->sm, &count);
   for (int32_t i = 0; i < count; i++) {
