@@ -124,14 +124,16 @@ static void fetch_from_dram(ftl_memory *memory, uint32_t index, uint8_t sectors)
   push_dram(memory, memory->nodes[fetch].line, sectors, false, fetch);
 }
 
-static uint8_t in_flight(const ftl_memory *memory, uint64_t line, uint32_t side) {
-  const ftl_l2_mshr *mshr = ftl_l2_mshrs_find(&memory->mshrs, line, side);
-  return mshr == NULL ? 0 : mshr->in_flight;
+static ftl_l2_mshr *find_flight(const ftl_memory *memory, const ftl_memory_node *node, uint32_t side) {
+  return ftl_l2_mshrs_find(&memory->mshrs, node->line, side);
 }
 
-// Notes what the home side must fetch and is not fetching already; the read itself starts at the home slice.
-static uint8_t claim_dram_fetch(ftl_memory *memory, const ftl_memory_node *node, uint8_t sectors) {
-  uint8_t fetch = sectors & (uint8_t)~in_flight(memory, node->line, node->home_side);
+static uint8_t in_flight(const ftl_l2_mshr *mshr) { return mshr == NULL ? 0 : mshr->in_flight; }
+
+// Notes what the home side must fetch and is not fetching already (`mshr`); the read itself starts at the home slice.
+static uint8_t claim_dram_fetch(ftl_memory *memory, const ftl_memory_node *node, const ftl_l2_mshr *mshr,
+                                uint8_t sectors) {
+  uint8_t fetch = sectors & (uint8_t)~in_flight(mshr);
   if (fetch != 0) (void)ftl_l2_mshrs_add(&memory->mshrs, node->line, node->home_side, fetch);
   return fetch;
 }
@@ -139,7 +141,9 @@ static uint8_t claim_dram_fetch(ftl_memory *memory, const ftl_memory_node *node,
 static void fetch_from_far(ftl_memory *memory, uint32_t index, uint8_t sectors, const ftl_l2_outcome *outcome) {
   (void)ftl_l2_mshrs_add(&memory->mshrs, memory->nodes[index].line, memory->nodes[index].side, sectors);
   uint32_t fetch = take_fetch(memory, index, FTL_NODE_FAR_FETCH, sectors);
-  memory->nodes[fetch].dram_sectors = claim_dram_fetch(memory, &memory->nodes[fetch], outcome->dram_read_sectors);
+  ftl_memory_node *node = &memory->nodes[fetch];
+  const ftl_l2_mshr *at_home = find_flight(memory, node, node->home_side);
+  node->dram_sectors = claim_dram_fetch(memory, node, at_home, outcome->dram_read_sectors);
   memory->counters.l2_fabric_sectors += num_sectors(sectors);
   memory->counters.l2_fabric_hit_sectors += num_sectors(sectors & outcome->far_sectors);
   schedule(memory, fetch, FTL_STAGE_HOME, memory->events.now + memory->far_cycles);
@@ -153,10 +157,9 @@ static void wait_for(ftl_memory *memory, ftl_l2_mshr *mshr, uint32_t index) {
   mshr->last_waiter = index;
 }
 
-// True: the node waits for sectors that are on their way to its side.
-static bool wait_for_flight(ftl_memory *memory, uint32_t index, uint32_t side) {
-  ftl_l2_mshr *mshr = ftl_l2_mshrs_find(&memory->mshrs, memory->nodes[index].line, side);
-  if (mshr == NULL || (mshr->in_flight & memory->nodes[index].sectors) == 0) return false;
+// True: the node waits, for sectors that are on their way.
+static bool try_wait_for(ftl_memory *memory, ftl_l2_mshr *mshr, uint32_t index) {
+  if ((in_flight(mshr) & memory->nodes[index].sectors) == 0) return false;
   wait_for(memory, mshr, index);
   return true;
 }
@@ -165,18 +168,18 @@ static ftl_l2_coalescer *coalescer_of(const ftl_memory *memory, const ftl_memory
   return &memory->coalescers[memory->gpc_of_sm[node->sm]];
 }
 
-// True: the read joins another SM's access and makes none of its own.
-static bool coalesce(ftl_memory *memory, uint32_t index) {
+// True: the read joins another SM's access and makes none of its own. `mshr`: what of its line is on its way.
+static bool coalesce(ftl_memory *memory, ftl_l2_mshr *mshr, uint32_t index) {
   if (memory->max_merges <= 1) return false;
   ftl_memory_node *node = &memory->nodes[index];
   int64_t now = memory->events.now;
-  bool on_its_way = (in_flight(memory, node->line, node->side) & node->sectors) != 0;
+  bool on_its_way = (in_flight(mshr) & node->sectors) != 0;
   const ftl_l2_coalescer_entry *entry =
       ftl_l2_coalescer_join(coalescer_of(memory, node), node->line, node->sectors, node->sm, now, on_its_way);
   if (entry == NULL) return false;
   node->is_coalesced = true;
   memory->counters.coalesced_sectors += num_sectors(node->sectors);
-  if (wait_for_flight(memory, index, node->side)) return true;
+  if (try_wait_for(memory, mshr, index)) return true;
   reply_from_slice(memory, index, entry->data_cycle > now ? entry->data_cycle : now);
   return true;
 }
@@ -190,25 +193,33 @@ static void count_from_sm(ftl_memory *memory, const ftl_memory_node *node, uint8
   counters->l2_miss_sectors += sectors - hits;
 }
 
+// Asks for what the side lacks and nobody has asked for yet. True: there is something.
+static bool fetch_missing(ftl_memory *memory, uint32_t index, const ftl_l2_mshr *mshr, const ftl_l2_outcome *outcome) {
+  const ftl_memory_node *node = &memory->nodes[index];
+  if (node->side == outcome->home_side) {
+    if (outcome->dram_read_sectors == 0) return false;
+    uint8_t fetch = claim_dram_fetch(memory, node, mshr, outcome->dram_read_sectors);
+    if (fetch != 0) fetch_from_dram(memory, index, fetch);
+    return fetch != 0;
+  }
+  uint8_t wanted = node->sectors & (uint8_t)~outcome->hit_sectors & (uint8_t)~in_flight(mshr);
+  if (wanted != 0) fetch_from_far(memory, index, wanted, outcome);
+  return wanted != 0;
+}
+
 static void read_slice(ftl_memory *memory, uint32_t index) {
-  if (coalesce(memory, index)) return;
   ftl_memory_node *node = &memory->nodes[index];
   uint64_t line = node->line;
   uint32_t side = node->side;
+  ftl_l2_mshr *mshr = find_flight(memory, node, side);
+  if (coalesce(memory, mshr, index)) return;
   ftl_l2_outcome outcome;
   ftl_l2_tags_read_at(memory->tags, address_of(node), line, node->sectors, (int32_t)side,
                       (ftl_l2_priority)node->priority, &outcome);
   count_from_sm(memory, node, outcome.hit_sectors);
-  if (side == outcome.home_side) {
-    uint8_t fetch = outcome.dram_read_sectors == 0 ? 0 : claim_dram_fetch(memory, node, outcome.dram_read_sectors);
-    if (fetch != 0) fetch_from_dram(memory, index, fetch);
-  } else {
-    uint8_t wanted = node->sectors & (uint8_t)~outcome.hit_sectors;
-    if (wanted != 0) wanted &= (uint8_t)~in_flight(memory, line, side);
-    if (wanted != 0) fetch_from_far(memory, index, wanted, &outcome);
-  }
+  if (fetch_missing(memory, index, mshr, &outcome)) mshr = ftl_l2_mshrs_find(&memory->mshrs, line, side);
   write_back(memory, &outcome);
-  if (wait_for_flight(memory, index, side)) return;
+  if (try_wait_for(memory, mshr, index)) return;
   int64_t now = memory->events.now;
   if (memory->max_merges > 1) {
     int64_t from = slice_port(memory, side, outcome.slice_in_side)->free_from;
@@ -229,7 +240,8 @@ static void write_slice(ftl_memory *memory, uint32_t index) {
   count_from_sm(memory, node, node->sectors);
   // The ack of an atomic does not wait for the old value: attention's atomics are reductions without a result.
   if (outcome.dram_read_sectors != 0) {
-    uint8_t fetch = claim_dram_fetch(memory, node, outcome.dram_read_sectors);
+    const ftl_l2_mshr *mshr = find_flight(memory, node, node->home_side);
+    uint8_t fetch = claim_dram_fetch(memory, node, mshr, outcome.dram_read_sectors);
     if (fetch != 0) fetch_from_dram(memory, index, fetch);
   }
   write_back(memory, &outcome);
@@ -239,7 +251,8 @@ static void write_slice(ftl_memory *memory, uint32_t index) {
 static void serve_at_home(ftl_memory *memory, uint32_t index) {
   uint8_t fetch = memory->nodes[index].dram_sectors;
   if (fetch != 0) fetch_from_dram(memory, index, fetch);
-  if (!wait_for_flight(memory, index, memory->nodes[index].home_side))
+  const ftl_memory_node *node = &memory->nodes[index];
+  if (!try_wait_for(memory, find_flight(memory, node, node->home_side), index))
     send_from_home(memory, index, memory->events.now);
 }
 

@@ -99,6 +99,7 @@ static void merge_sort(ftl_wheel_event *events, ftl_wheel_event *scratch, uint32
 const ftl_wheel_event *ftl_wheel_take(ftl_wheel *wheel, int phase, uint32_t *count) {
   ftl_wheel_list *list = &wheel->slots[wheel->now % FTL_WHEEL_SLOTS][phase], all = *list;
   uint32_t taken = 0;
+  uint64_t last_sequence = 0;
   bool is_sorted = true;
   *list = (ftl_wheel_list){0};
   for (uint32_t chunk = all.first_chunk, more = all.end; more != 0;) {
@@ -108,6 +109,7 @@ const ftl_wheel_event *ftl_wheel_take(ftl_wheel *wheel, int phase, uint32_t *cou
       more = 0;
     }
     reserve(wheel, taken + FTL_WHEEL_CHUNK);
+    ftl_wheel_event *room = wheel->taken;
     for (; cell < end; cell++) {
       ftl_wheel_event event = wheel->cells[cell];
       if (event.turns > 0) {
@@ -115,8 +117,9 @@ const ftl_wheel_event *ftl_wheel_take(ftl_wheel *wheel, int phase, uint32_t *cou
         ftl_wheel_append(wheel, list, event);
         continue;
       }
-      if (taken > 0 && wheel->taken[taken - 1].sequence > event.sequence) is_sorted = false;
-      wheel->taken[taken++] = event;
+      is_sorted &= event.sequence >= last_sequence;
+      last_sequence = event.sequence;
+      room[taken++] = event;
     }
     free_chunk(wheel, chunk);
     chunk = next;

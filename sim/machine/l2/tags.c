@@ -153,7 +153,8 @@ void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, ftl_l2_address at, int32_t si
   set_view view = view_set(tags, at, (uint32_t)side);
   __builtin_prefetch(view.set, 1);
   __builtin_prefetch(view.prints);
-  for (uint32_t way = 0; way < tags->num_ways; way += 4) __builtin_prefetch(&view.ways[way], 1);
+  const ftl_l2_way *end = view.ways + tags->num_ways;
+  for (const ftl_l2_way *way = view.ways; way < end; way += 4) __builtin_prefetch(way, 1);
 }
 
 // The way that holds the line, or num_ways.
