@@ -142,6 +142,7 @@ static void find_next(ftl_dram_channel *channel, const ftl_dram_shared *shared, 
   } else if (next != FTL_DRAM_NONE) {
     queue->opens[b / 64] |= bit;
     bank->open_from[direction] = activate_cycle(shared, bank, shared->entries[next].since);
+    if (bank->open_from[direction] < queue->opens_from) queue->opens_from = bank->open_from[direction];
   }
 }
 
@@ -183,9 +184,9 @@ static int64_t next_arrival(const ftl_dram_channel *channel, const ftl_dram_shar
 
 // The next command of all banks for a direction, not before `from`. First the earlier, then column accesses, then the
 // older request: FR-FCFS.
-static inline command first_command(const ftl_dram_channel *channel, const ftl_dram_shared *shared, int direction,
+static inline command first_command(ftl_dram_channel *channel, const ftl_dram_shared *shared, int direction,
                                     int64_t from) {
-  const ftl_dram_queue *queue = &channel->queues[direction];
+  ftl_dram_queue *queue = &channel->queues[direction];
   command best = {INT64_MAX, 0, FTL_DRAM_NONE, false, direction};
   int64_t column_from = max_of(channel->bus_from[direction], from);
   for (uint32_t i = 0; i < queue->num_columns && best.cycle > column_from; i++) {
@@ -195,11 +196,14 @@ static inline command first_command(const ftl_dram_channel *channel, const ftl_d
     if (cycle < best.cycle) best = (command){cycle, b, bank->next[direction], true, direction};
   }
   int64_t activate_from = max_of(channel->activate_from, from);
-  if (activate_from >= best.cycle) return best;
+  if (max_of(activate_from, queue->opens_from) >= best.cycle) return best;
+  queue->opens_from = INT64_MAX;
   for (uint32_t word = 0; word * 64 < shared->timing.num_banks; word++) {
     for (uint64_t opens = queue->opens[word]; opens != 0; opens &= opens - 1) {
       uint32_t b = word * 64 + (uint32_t)__builtin_ctzll(opens), entry = channel->banks[b].next[direction];
-      int64_t cycle = max_of(channel->banks[b].open_from[direction], activate_from);
+      int64_t opens_from = channel->banks[b].open_from[direction];
+      if (opens_from < queue->opens_from) queue->opens_from = opens_from;
+      int64_t cycle = max_of(opens_from, activate_from);
       bool is_older =
           cycle == best.cycle && !best.is_column && shared->entries[entry].order < shared->entries[best.entry].order;
       if (cycle < best.cycle || is_older) best = (command){cycle, b, entry, false, direction};
@@ -208,11 +212,16 @@ static inline command first_command(const ftl_dram_channel *channel, const ftl_d
   return best;
 }
 
-static inline command next_command(ftl_dram_channel *channel, const ftl_dram_shared *shared) {
+// To be called when the number of writes in the queue has changed.
+static void choose_draining(ftl_dram_channel *channel, const ftl_dram_timing *timing) {
   int32_t num_writes = channel->num_queued[FTL_DRAM_WRITE];
-  if (num_writes >= shared->timing.drain_from) channel->is_draining = true;
-  if (num_writes <= shared->timing.drain_to) channel->is_draining = false;
-  bool is_idle_drain = channel->num_queued[FTL_DRAM_READ] == 0 && num_writes > 0 && !channel->is_draining;
+  if (num_writes >= timing->drain_from) channel->is_draining = true;
+  if (num_writes <= timing->drain_to) channel->is_draining = false;
+}
+
+static inline command next_command(ftl_dram_channel *channel, const ftl_dram_shared *shared) {
+  bool is_idle_drain =
+      !channel->is_draining && channel->num_queued[FTL_DRAM_READ] == 0 && channel->num_queued[FTL_DRAM_WRITE] > 0;
   int direction = channel->is_draining || is_idle_drain ? FTL_DRAM_WRITE : FTL_DRAM_READ;
   int64_t from = is_idle_drain ? max_of(channel->now, channel->idle_drain_from) : channel->now;
   return first_command(channel, shared, direction, from);
@@ -264,6 +273,7 @@ static void retire(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t 
     shared->done[shared->num_done++] = (ftl_dram_done){cycle + shared->timing.cl + shared->timing.burst, entry->cookie};
   } else {
     shared->counters.write_bytes += bytes;
+    choose_draining(channel, &shared->timing);
   }
   entry->next = shared->free_entry;
   shared->free_entry = index;
@@ -320,6 +330,7 @@ void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared
     if (arrival <= channel->now) {
       admit(channel, shared, FTL_DRAM_READ);
       admit(channel, shared, FTL_DRAM_WRITE);
+      choose_draining(channel, &shared->timing);
       arrival = next_arrival(channel, shared);
     }
     command next = next_command(channel, shared);

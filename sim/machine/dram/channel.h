@@ -42,6 +42,7 @@ typedef struct ftl_dram_bank {
 // half of the channel's work.
 typedef struct ftl_dram_queue {
   uint64_t opens[FTL_DRAM_MAX_BANKS / 64];  // banks whose next command is an ACT
+  int64_t opens_from;                       // none of them is legal before this cycle
   uint32_t num_columns;
   uint8_t columns[FTL_DRAM_MAX_BANKS];  // banks whose next command is a column access, that of the oldest request first
 } ftl_dram_queue;
