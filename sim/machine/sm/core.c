@@ -209,6 +209,8 @@ __attribute__((noinline)) static void finish_run(ftl_sm *sm, sm_subcore *sc) {
 }
 
 // ---- a sub-core's cycle ----
+enum { FEW_POSITIONS = 4 };
+
 // Apart from the usual cases, whose registers it would save.
 __attribute__((noinline)) static void find_among_many(sm_subcore *sc, int64_t floor) {
   int64_t first = SM_NEVER;
@@ -224,6 +226,20 @@ __attribute__((noinline)) static void find_among_many(sm_subcore *sc, int64_t fl
   sc->eligible = eligible;
 }
 
+// The same where one of the first `num` positions, few and known to the compiler, or several may issue.
+static inline void find_among_few(sm_subcore *sc, int num, int64_t floor) {
+  int64_t at[FEW_POSITIONS], first = SM_NEVER;
+  uint64_t eligible = 0;
+  for (int i = 0; i < num; i++) {
+    at[i] = sm_issues_at(sc, i);
+    first = at[i] < first ? at[i] : first;
+  }
+  first = first > floor ? first : floor;
+  for (int i = 0; i < num; i++) eligible |= (uint64_t)(at[i] <= first) << i;
+  sc->eligible_at = first;
+  sc->eligible = eligible;
+}
+
 // Finds the first cycle from `floor` on in which a warp may issue, and all that may.
 static inline void find_eligible(sm_subcore *sc, int64_t floor) {
   uint64_t awake = sc->awake;
@@ -231,13 +247,12 @@ static inline void find_eligible(sm_subcore *sc, int64_t floor) {
     int64_t at = awake ? sm_issues_at(sc, __builtin_ctzll(awake)) : SM_NEVER;
     sc->eligible_at = at > floor ? at : floor;
     sc->eligible = awake;
-  } else if (sc->num_positions > 2) {
-    find_among_many(sc, floor);
+  } else if (sc->num_positions <= 2) {
+    find_among_few(sc, 2, floor);
+  } else if (sc->num_positions <= FEW_POSITIONS) {
+    find_among_few(sc, FEW_POSITIONS, floor);
   } else {
-    int64_t at0 = sm_issues_at(sc, 0), at1 = sm_issues_at(sc, 1), first = at0 < at1 ? at0 : at1;
-    first = first > floor ? first : floor;
-    sc->eligible_at = first;
-    sc->eligible = (uint64_t)(at0 <= first) | (uint64_t)(at1 <= first) << 1;
+    find_among_many(sc, floor);
   }
 }
 
