@@ -16,23 +16,26 @@ static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t earliest(int64_t a, int64_t b) { return a < b ? a : b; }
 
 bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries, bool has_places) {
-  *queue = (sm_mio_queue){.capacity = (int32_t)entries, .entries = FTL_ARENA_NEW(&sm->arena, sm_mio_entry, entries)};
+  uint32_t size = 1;
+  while (size < entries) size *= 2;
+  *queue = (sm_mio_queue){
+      .mask = size - 1, .capacity = (int32_t)entries, .entries = FTL_ARENA_NEW(&sm->arena, sm_mio_entry, size)};
   if (!queue->entries || !has_places) return queue->entries != NULL;
-  ftl_tile_place *places = FTL_ARENA_NEW(&sm->arena, ftl_tile_place, entries);
-  for (int64_t i = 0; places && i < entries; i++) queue->entries[i].place = &places[i];
+  ftl_tile_place *places = FTL_ARENA_NEW(&sm->arena, ftl_tile_place, size);
+  for (uint32_t i = 0; places && i < size; i++) queue->entries[i].place = &places[i];
   return places != NULL;
 }
 
 // When the LSU has room for another instruction with data: once the data pipe has begun with the oldest that may wait.
-static int64_t room_at(const ftl_sm *sm) {
-  return sm->arch->mio_lsu_queue_entries > 0 ? sm->lsu_starts[sm->lsu_oldest] : sm->data_free;
-}
+static int64_t room_at(const ftl_sm *sm) { return *sm->lsu_room; }
 
 static void hold(ftl_sm *sm, int64_t start) {
-  if (sm->arch->mio_lsu_queue_entries == 0) return;
-  sm->lsu_starts[sm->lsu_oldest] = start;
-  sm->lsu_oldest = sm->lsu_oldest + 1 < sm->arch->mio_lsu_queue_entries ? sm->lsu_oldest + 1 : 0;
+  if (sm->lsu_room == &sm->data_free) return;
+  *sm->lsu_room++ = start;
+  if (sm->lsu_room == sm->lsu_end) sm->lsu_room = sm->lsu_starts;
 }
+
+static const sm_mio_entry *first_of(const sm_mio_queue *q) { return &q->entries[q->head & q->mask]; }
 
 // When the first instruction of a queue may be sent; SM_NEVER: not before lines have come, or there is none.
 static int64_t ready_of(const ftl_sm *sm, const sm_subcore *sc, int queue) {
@@ -40,17 +43,17 @@ static int64_t ready_of(const ftl_sm *sm, const sm_subcore *sc, int queue) {
   if (q->count == 0 || (queue == SM_QUEUE_LG && sm->lg_closed)) return SM_NEVER;
   if (queue == SM_QUEUE_MIO) return sc->mio_ready;
   int64_t ready = latest(sc->mio_ready, sm->lines_free);
-  return q->entries[q->head].op->is_store ? latest(ready, sm->store_free) : ready;
+  return first_of(q)->op->is_store ? latest(ready, sm->store_free) : ready;
 }
 
 static bool is_older(const sm_mio_queue *a, const sm_mio_queue *b) {
-  return (int32_t)(a->entries[a->head].order - b->entries[b->head].order) < 0;
+  return (int32_t)(first_of(a)->order - first_of(b)->order) < 0;
 }
 
 // Whether the sub-core's next instruction is a copy, which does not wait for the data pipe; it passes none that does.
 static bool is_copy_next(const sm_subcore *sc) {
   const sm_mio_queue *mio = &sc->queues[SM_QUEUE_MIO], *lg = &sc->queues[SM_QUEUE_LG];
-  return lg->count > 0 && lg->entries[lg->head].op->opcode == FTL_OP_CP_ASYNC && (mio->count == 0 || is_older(lg, mio));
+  return lg->count > 0 && first_of(lg)->op->opcode == FTL_OP_CP_ASYNC && (mio->count == 0 || is_older(lg, mio));
 }
 
 // To be called when another instruction is the first of a queue, when the store port or the path of lines is taken, and
@@ -69,8 +72,10 @@ static inline void find_ready(ftl_sm *sm, const sm_subcore *sc) {
   sm->mio_first_ready[s] = copies || mio < lg ? mio : lg;
 }
 
-__attribute__((noinline)) static void find_all_ready(ftl_sm *sm) {
-  for (int32_t s = 0; s < sm->num_subcores; s++) find_ready(sm, &sm->subcores[s]);
+// What waits for the path of lines, the store port or lines in flight.
+__attribute__((noinline)) static void find_lines_ready(ftl_sm *sm) {
+  for (int32_t s = 0; s < sm->num_subcores; s++)
+    if (sm->subcores[s].queues[SM_QUEUE_LG].count > 0) find_ready(sm, &sm->subcores[s]);
 }
 
 // The queue that may send at `now`, of two the one whose first instruction is older.
@@ -86,8 +91,7 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
   const sm_op *op = w->op;
   int queue = op->pipe == FTL_SM_PIPE_LG ? SM_QUEUE_LG : SM_QUEUE_MIO;
   sm_mio_queue *q = &sc->queues[queue];
-  int32_t at = q->head + q->count++;
-  sm_mio_entry *entry = &q->entries[at < q->capacity ? at : at - q->capacity];
+  sm_mio_entry *entry = &q->entries[(q->head + (uint32_t)q->count++) & q->mask];
   entry->op = op;
   entry->warp = w;
   entry->stage = stage;
@@ -161,9 +165,9 @@ static inline int64_t take(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
 static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
   int queue = queue_at(sm, sc, now);
   sm_mio_queue *q = &sc->queues[queue];
-  const sm_mio_entry *entry = &q->entries[q->head];  // nothing is pushed before the end of this
+  const sm_mio_entry *entry = first_of(q);  // nothing is pushed before the end of this
   const sm_op *op = entry->op;
-  q->head = q->head + 1 < q->capacity ? q->head + 1 : 0;
+  q->head++;
   sc->mio_ready = now + sm->arch->mio_issue_interval_cycles;
   sm->lsu_free = now + sm->arch->mio_lsu_interval_cycles;
   if (q->count-- == q->capacity) {
@@ -172,16 +176,14 @@ static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
   }
   sm->counters.shared_wavefronts += op->shared_wavefronts;
   sm->counters.bank_conflicts += op->bank_conflicts;
-  int64_t cycles = take(sm, entry, now);
+  int64_t lines_free = sm->lines_free, cycles = take(sm, entry, now);
   if (cycles > 0) {
     hold(sm, sm_data_start(sm, now));
     sm_reserve_data(sm, now, cycles);
   }
   sm_outstanding_done(sm, entry->warp, now + 1);
-  if (op->is_store || sm->lines_free > now)
-    find_all_ready(sm);
-  else
-    find_ready(sm, sc);
+  if (op->is_store || sm->lines_free != lines_free) find_lines_ready(sm);
+  find_ready(sm, sc);
 }
 
 void ftl_sm_mio_serve(ftl_sm *sm, int64_t now) {
@@ -197,6 +199,6 @@ void ftl_sm_mio_stores_wait(ftl_sm *sm) { find_all_ready(sm); }
 
 void ftl_sm_lg_close(ftl_sm *sm, bool closed) {
   sm->lg_closed = closed;
-  find_all_ready(sm);
+  find_lines_ready(sm);
   if (!closed) find_next(sm, sm->floor);
 }

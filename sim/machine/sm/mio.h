@@ -17,8 +17,9 @@ typedef struct sm_mio_entry {
 // Shared memory, shuffles and mbarriers wait in one queue of a sub-core, local and global memory in another.
 enum { SM_QUEUE_MIO, SM_QUEUE_LG, SM_QUEUES };
 typedef struct sm_mio_queue {
-  int32_t head, count, capacity;
-  sm_mio_entry *entries;  // ring
+  uint32_t head, mask;  // places are counted without end and taken modulo a power of two
+  int32_t count, capacity;
+  sm_mio_entry *entries;  // ring of mask + 1
 } sm_mio_queue;
 
 typedef struct sm_subcore sm_subcore;

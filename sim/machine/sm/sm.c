@@ -93,6 +93,8 @@ static bool allocate(ftl_sm *sm) {
     sc->run.position = -1;
     sc->last_issue = SM_LONG_AGO;
   }
+  sm->lsu_end = sm->lsu_starts + sm->arch->mio_lsu_queue_entries;
+  sm->lsu_room = sm->lsu_end > sm->lsu_starts ? sm->lsu_starts : &sm->data_free;
   return true;
 }
 

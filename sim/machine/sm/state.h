@@ -41,7 +41,7 @@ struct ftl_sm {
   int64_t mio_next, lsu_free, data_free, operand_free;
   // when the data pipe begins with each of the last that the LSU has taken, a ring of mio.lsu_queue_entries
   int64_t lsu_starts[SM_MAX_LSU_QUEUE];
-  int32_t lsu_oldest;
+  int64_t *lsu_room, *lsu_end;  // the oldest of them, or data_free where the LSU holds nothing; their end
   // when the sub-core's first instruction may be sent, SM_NEVER where none waits: those that need the data pipe; a copy
   int64_t mio_first_ready[SM_SUBCORES], copy_first_ready[SM_SUBCORES];
   uint32_t copies_next;                   // sub-cores whose next instruction is a copy, a bit each; others have none
