@@ -44,7 +44,7 @@ static int32_t stage_of(ftl_sm *sm, sm_warp *w) {
   return index;
 }
 
-static void tell(const ftl_sm *sm, ftl_sm_on_issue observer, const sm_warp *w, int64_t now) {
+__attribute__((noinline)) static void tell(const ftl_sm *sm, ftl_sm_on_issue observer, const sm_warp *w, int64_t now) {
   observer(sm->observer_context, now, w->slot, w->warp, w->point.cta, &sm->program->insts[w->op->inst]);
 }
 
@@ -266,8 +266,10 @@ static int32_t choose(const ftl_sm *sm, sm_subcore *sc) {
 
 // Apart from the SM's loop, whose registers it would spill.
 __attribute__((noinline)) static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
-  if (sc->run.position >= 0) finish_run(sm, sc);
-  if (sc->eligible_at != now) find_eligible(sc, now);
+  if (sc->eligible_at != now) {  // as it is where a run has begun
+    if (sc->run.position >= 0) finish_run(sm, sc);
+    find_eligible(sc, now);
+  }
   if (sc->eligible_at == now) {
     bool is_alone = (sc->eligible & (sc->eligible - 1)) == 0;
     int32_t chosen = is_alone ? __builtin_ctzll(sc->eligible) : choose(sm, sc);

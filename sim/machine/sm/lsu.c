@@ -181,7 +181,7 @@ static void send_stored(ftl_sm *sm, const sm_open_line *closed, int32_t count, i
   for (int32_t i = 0; i < count; i++) {
     sm->counters.global_store_sectors += sm_num_sectors(lines[i].sectors);
     ftl_sm_request(sm, now, &lines[i], FTL_MEM_WRITE,
-                   (sm_transaction){.kind = SM_TX_STORE, .priority = closed[i].priority});
+                   &(sm_transaction){.kind = SM_TX_STORE, .priority = closed[i].priority});
   }
 }
 
@@ -218,15 +218,13 @@ static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int
 
 static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
   int32_t cycles = entry->op->data_cycles, before = 0;
+  sm_transaction tx = {
+      .kind = SM_TX_CP, .warp = entry->warp, .group = (uint8_t)entry->group, .priority = entry->op->priority};
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_load_sectors += sm_num_sectors(lines[i].sectors);
-    int32_t after = cycles * (i + 1) / count, share = after - before;
+    int32_t after = cycles * (i + 1) / count;
+    tx.data_cycles = (uint16_t)(after - before);
     before = after;
-    sm_transaction tx = {.kind = SM_TX_CP,
-                         .warp = entry->warp,
-                         .group = (uint8_t)entry->group,
-                         .priority = entry->op->priority,
-                         .data_cycles = (uint16_t)share};
     ftl_sm_request(sm, now, &lines[i], FTL_MEM_READ, &tx);
   }
   entry->warp->outstanding += count;
