@@ -135,6 +135,7 @@ ftl_status ftl_memory_create(ftl_memory **out, const ftl_arch *arch, int64_t sm_
   memory->sm_clock.khz = sm_khz;
   memory->l2_clock.khz = arch->clock_l2_khz;
   memory->dram_clock.khz = arch->clock_dram_khz;
+  memory->hash = ftl_l2_hash_init(arch);
   init_timing(memory, arch);
   ftl_status status = create_arrays(memory, arch) ? FTL_OK : no_memory(error);
   if (status == FTL_OK) status = ftl_l2_tags_create(&memory->tags, arch, 0, error);
@@ -173,8 +174,8 @@ void ftl_memory_submit(ftl_memory *memory, const ftl_mem_request *requests, int6
               (long long)requests[i].time);
     FTL_CHECK(requests[i].sm < memory->num_sms && (requests[i].sectors & 15) != 0,
               "memory: a request of SM %d is malformed", requests[i].sm);
-    ftl_memory_flow_start(memory, &requests[i]);
   }
+  ftl_memory_flow_start(memory, requests, count);
   memory->num_requests += count;
 }
 

@@ -38,10 +38,10 @@ static ftl_l2_address address_of(const ftl_memory_node *node) {
   return (ftl_l2_address){node->home_side, node->slice_in_side, node->set_in_side};
 }
 
-void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request) {
+static inline void start(ftl_memory *memory, const ftl_mem_request *request) {
   uint32_t index = ftl_memory_take_node(memory);
   ftl_memory_node *node = &memory->nodes[index];
-  ftl_l2_address at = ftl_l2_tags_address(memory->tags, request->line);
+  ftl_l2_address at = ftl_l2_hash_address(&memory->hash, request->line);
   *node = (ftl_memory_node){.sequence = memory->next_sequence++,
                             .line = request->line,
                             .transaction = request->transaction,
@@ -65,6 +65,10 @@ void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request) {
   if (request->is_local) memory->counters.local_sectors += num_sectors(request->sectors);
   bool crosses = is_write(node) && node->home_side != node->side;
   schedule(memory, index, crosses ? FTL_STAGE_CROSS : FTL_STAGE_SLICE, arrival);
+}
+
+void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *requests, int64_t count) {
+  for (int64_t i = 0; i < count; i++) start(memory, &requests[i]);
 }
 
 // Sends a node's data through a slice's port, from where they go on in `hit_cycles`; the hit latency is paid once, by

@@ -71,6 +71,7 @@ struct ftl_memory {
   ftl_clock_memo *sm_to_l2, *l2_to_sm, *l2_to_dram, *dram_to_l2;
 
   ftl_l2_tags *tags;
+  ftl_l2_hash hash;  // of the tags
   ftl_l2_mshrs mshrs;
   ftl_l2_coalescer *coalescers;  // one a GPC
   ftl_dram *dram;
@@ -120,8 +121,8 @@ static inline void ftl_memory_add_reply(ftl_memory *memory, ftl_mem_reply reply)
   memory->replies[memory->num_replies++] = reply;
 }
 
-// Sets a new request on its way: time is the L2 cycle in which its SM's port takes it or later.
-void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *request);
+// Sets new requests on their way: time is the SM cycle in which an SM's port takes one, or later.
+void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *requests, int64_t count);
 // Handles all events of L2 cycle events.now.
 void ftl_memory_flow_cycle(ftl_memory *memory);
 // Handles the replies at the ports in L2 cycle port_events.now.

@@ -48,7 +48,7 @@ void ftl_wheel_restart(ftl_wheel *wheel) {
   memset(wheel->slots, 0, sizeof wheel->slots);
 }
 
-void ftl_wheel_add_chunk(ftl_wheel *wheel, ftl_wheel_list *list) {
+void ftl_wheel_append_to_new_chunk(ftl_wheel *wheel, ftl_wheel_list *list, ftl_wheel_event event) {
   if (wheel->free_chunk == FTL_WHEEL_NONE) {
     FTL_CHECK(reserve_chunks(wheel, wheel->num_chunks * 2), "memory: no memory for %u chunks of events",
               wheel->num_chunks * 2);
@@ -60,6 +60,7 @@ void ftl_wheel_add_chunk(ftl_wheel *wheel, ftl_wheel_list *list) {
   else
     *next_of(wheel, list->end / FTL_WHEEL_CHUNK - 1) = chunk;
   list->end = chunk * FTL_WHEEL_CHUNK + 1;
+  wheel->cells[list->end++] = event;
 }
 
 static void reserve(ftl_wheel *wheel, uint32_t count) {

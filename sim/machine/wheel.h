@@ -39,10 +39,13 @@ FTL_MUST_USE ftl_status ftl_wheel_init(ftl_wheel *wheel, ftl_error *error);
 void ftl_wheel_fini(ftl_wheel *wheel);
 void ftl_wheel_restart(ftl_wheel *wheel);  // empty, now = 0
 
-void ftl_wheel_add_chunk(ftl_wheel *wheel, ftl_wheel_list *list);  // the list's last chunk is full, or it has none
+// The list's last chunk is full, or it has none.
+void ftl_wheel_append_to_new_chunk(ftl_wheel *wheel, ftl_wheel_list *list, ftl_wheel_event event);
 static inline void ftl_wheel_append(ftl_wheel *wheel, ftl_wheel_list *list, ftl_wheel_event event) {
-  if (list->end % FTL_WHEEL_CHUNK == 0) ftl_wheel_add_chunk(wheel, list);
-  wheel->cells[list->end++] = event;
+  if (list->end % FTL_WHEEL_CHUNK == 0)
+    ftl_wheel_append_to_new_chunk(wheel, list, event);
+  else
+    wheel->cells[list->end++] = event;
 }
 
 // An event of `cycle`, not before now; within the current cycle the phase is a later one than the one being taken.
@@ -50,9 +53,9 @@ static inline void ftl_wheel_push(ftl_wheel *wheel, int64_t cycle, int phase, ui
   FTL_CHECK(cycle >= wheel->now, "memory: an event for L2 cycle %lld in cycle %lld", (long long)cycle,
             (long long)wheel->now);
   uint32_t turns = (uint32_t)((uint64_t)(cycle - wheel->now) / FTL_WHEEL_SLOTS);
+  wheel->count++;
   ftl_wheel_append(wheel, &wheel->slots[(uint64_t)cycle % FTL_WHEEL_SLOTS][phase],
                    (ftl_wheel_event){sequence, node, turns});
-  wheel->count++;
 }
 
 // The events of the current cycle and phase in order; they leave the wheel. Valid until the next take.

@@ -82,7 +82,7 @@ static uint8_t join_fills(ftl_sm *sm, int32_t load, uint64_t line, uint8_t secto
 
 static void ask_fill(ftl_sm *sm, int32_t load, const ftl_line *line, bool is_local, uint8_t priority, int64_t now) {
   sm_transaction tx = {.kind = SM_TX_FILL, .is_local = is_local, .priority = priority, .waiters = -1};
-  int32_t i = ftl_sm_request(sm, now, line, FTL_MEM_READ, &tx);
+  int32_t i = sm_request(sm, now, line, FTL_MEM_READ, tx);
   sm->transactions[i].waiters = take_waiter(sm, load, -1);
   sm->transactions[i].next = *bucket_of(sm, line->line);
   *bucket_of(sm, line->line) = i;
@@ -157,8 +157,8 @@ static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line
   hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
-    ftl_sm_request(sm, now, &lines[i], FTL_MEM_ATOMIC,
-                   &(sm_transaction){.kind = SM_TX_STORE, .priority = entry->op->priority});
+    sm_request(sm, now, &lines[i], FTL_MEM_ATOMIC,
+               (sm_transaction){.kind = SM_TX_STORE, .priority = entry->op->priority});
   }
   return count;
 }
@@ -180,8 +180,8 @@ static void send_stored(ftl_sm *sm, const sm_open_line *closed, int32_t count, i
   hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
     sm->counters.global_store_sectors += sm_num_sectors(lines[i].sectors);
-    ftl_sm_request(sm, now, &lines[i], FTL_MEM_WRITE,
-                   &(sm_transaction){.kind = SM_TX_STORE, .priority = closed[i].priority});
+    sm_request(sm, now, &lines[i], FTL_MEM_WRITE,
+               (sm_transaction){.kind = SM_TX_STORE, .priority = closed[i].priority});
   }
 }
 
@@ -211,7 +211,7 @@ static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
     ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].sectors);
-    ftl_sm_request(sm, now, &lines[i], FTL_MEM_WRITE, &(sm_transaction){.kind = SM_TX_LOCAL_STORE, .is_local = true});
+    sm_request(sm, now, &lines[i], FTL_MEM_WRITE, (sm_transaction){.kind = SM_TX_LOCAL_STORE, .is_local = true});
   }
   return count;
 }
@@ -225,7 +225,7 @@ static int32_t copy_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
     int32_t after = cycles * (i + 1) / count;
     tx.data_cycles = (uint16_t)(after - before);
     before = after;
-    ftl_sm_request(sm, now, &lines[i], FTL_MEM_READ, &tx);
+    sm_request(sm, now, &lines[i], FTL_MEM_READ, tx);
   }
   entry->warp->outstanding += count;
   entry->warp->cp_pending[entry->group] += count;

@@ -52,7 +52,7 @@ struct ftl_sm {
   int32_t mio_turn;
   int32_t lg_pending, lg_limit;  // lines in flight, and with how many those of another instruction would all fit
   bool lg_closed;                // they might not
-  int64_t reply_next;  // of replies and arrivals
+  int64_t reply_next;            // of replies and arrivals
   int64_t barrier_free;
 
   sm_warp *warps;    // slot * num_warps + warp
@@ -165,6 +165,36 @@ static inline int64_t sm_reserve_data(ftl_sm *sm, int64_t cycle, int64_t cycles)
 static inline int64_t sm_reserve_copied_line(ftl_sm *sm, int64_t cycle, int64_t cycles) {
   sm->data_free = sm_data_start(sm, cycle) + cycles;
   return sm->data_free;
+}
+
+// Asks L2 for a line, or sends it one; gives the transaction's number. In line: what the caller knows need not be
+// looked at.
+static inline int32_t sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind,
+                                 sm_transaction what) {
+  int32_t i = sm->free_transaction, sectors = sm_num_sectors(line->sectors);
+  FTL_CHECK(i >= 0 && sm->num_requests < sm->capacity_requests, "SM %d: more than %d requests in flight at cycle %lld",
+            sm->config.sm_idx, sm->num_transactions, (long long)now);
+  sm->free_transaction = sm->transactions[i].next;
+  what.line = line->line;
+  what.sectors = line->sectors;
+  sm->transactions[i] = what;
+  sm->in_flight++;
+  *(kind == FTL_MEM_READ ? &sm->counters.read_sectors : &sm->counters.write_sectors) += sectors;
+  if (what.is_local) sm->counters.local_sectors += sectors;
+  sm->requests[sm->num_requests++] =
+      (ftl_mem_request){.time = now,
+                        .line = line->line,
+                        .transaction = (uint32_t)i,
+                        .sm = (uint16_t)sm->config.sm_idx,
+                        .sectors = line->sectors,
+                        .kind = (uint8_t)kind,
+                        .full_sectors = kind == FTL_MEM_WRITE ? line->full_sectors : 0,
+                        .is_local = what.is_local,
+                        .priority = what.priority,
+                        .stage = what.peers ? (uint16_t)(what.stage % sm->stages_per_cta) : 0,  // of the CTA
+                        .tile_slot = what.kind == SM_TX_TILE ? (uint8_t)(what.warp->slot + 1) : 0,
+                        .peers = what.peers};
+  return i;
 }
 
 // ---- core.c ----

@@ -9,7 +9,7 @@ enum { COUNTER_SECTOR = 1 };
 
 void ftl_sm_tile_ask(ftl_sm *sm, sm_warp *w, int64_t now) {
   ftl_line counter = {.line = FTL_MEM_COUNTER_LINE, .sectors = COUNTER_SECTOR};
-  ftl_sm_request(sm, now, &counter, FTL_MEM_ATOMIC, &(sm_transaction){.kind = SM_TX_TILE, .warp = w});
+  sm_request(sm, now, &counter, FTL_MEM_ATOMIC, (sm_transaction){.kind = SM_TX_TILE, .warp = w});
 }
 
 void ftl_sm_assign_tile(ftl_sm *sm, int32_t slot_idx, int64_t tile) {

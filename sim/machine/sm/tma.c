@@ -162,7 +162,7 @@ static void send_line(ftl_sm *sm, sm_copy *copy, const ftl_line *line, int64_t n
   } else {
     sm->stages[copy->stage].pending_lines++;
   }
-  ftl_sm_request(sm, now, line, copy->is_store ? FTL_MEM_WRITE : FTL_MEM_READ, &tx);
+  sm_request(sm, now, line, copy->is_store ? FTL_MEM_WRITE : FTL_MEM_READ, tx);
   sm->tma.pending_cost += copy->cost;
 }
 

@@ -44,41 +44,6 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
   return true;
 }
 
-static void count_sectors(ftl_sm *sm, const ftl_line *line, ftl_mem_kind kind, bool is_local) {
-  int32_t sectors = sm_num_sectors(line->sectors);
-  *(kind == FTL_MEM_READ ? &sm->counters.read_sectors : &sm->counters.write_sectors) += sectors;
-  if (is_local) sm->counters.local_sectors += sectors;
-}
-
-static uint16_t stage_of_cta(const ftl_sm *sm, int32_t stage) { return (uint16_t)(stage % sm->stages_per_cta); }
-
-int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind, const sm_transaction *what) {
-  int32_t i = sm->free_transaction;
-  FTL_CHECK(i >= 0 && sm->num_requests < sm->capacity_requests, "SM %d: more than %d requests in flight at cycle %lld",
-            sm->config.sm_idx, sm->num_transactions, (long long)now);
-  sm->free_transaction = sm->transactions[i].next;
-  sm_transaction *tx = &sm->transactions[i];
-  *tx = *what;
-  tx->line = line->line;
-  tx->sectors = line->sectors;
-  sm->in_flight++;
-  count_sectors(sm, line, kind, what->is_local);
-  sm->requests[sm->num_requests++] =
-      (ftl_mem_request){.time = now,
-                        .line = line->line,
-                        .transaction = (uint32_t)i,
-                        .sm = (uint16_t)sm->config.sm_idx,
-                        .sectors = line->sectors,
-                        .kind = (uint8_t)kind,
-                        .full_sectors = kind == FTL_MEM_WRITE ? line->full_sectors : 0,
-                        .is_local = what->is_local,
-                        .priority = what->priority,
-                        .stage = what->peers ? stage_of_cta(sm, what->stage) : 0,
-                        .tile_slot = what->kind == SM_TX_TILE ? (uint8_t)(what->warp->slot + 1) : 0,
-                        .peers = what->peers};
-  return i;
-}
-
 // Replies are nearly in order: a later one is put before those of later times.
 void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply) {
   FTL_CHECK(

@@ -51,7 +51,6 @@ typedef struct sm_waiter {
 } sm_waiter;
 
 bool ftl_sm_transactions_create(ftl_sm *sm);
-int32_t ftl_sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind, const sm_transaction *what);
 void ftl_sm_replies(ftl_sm *sm, int64_t now);
 
 static inline int32_t sm_num_sectors(uint8_t mask) {
