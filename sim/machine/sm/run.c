@@ -52,10 +52,9 @@ void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle) {
 
 // The warps that could have issued instead of the run's second and later instructions. (Of the first, the policy
 // chose.)
-static void count_not_selected(sm_subcore *sc, const sm_run *run) {
+static void count_not_selected(sm_subcore *sc, const sm_run *run, int64_t last, uint64_t others) {
   uint8_t pipe = sc->pipe[run->position];
-  int64_t last = run->start + (run->count - 1) * run->interval;
-  for (uint64_t others = sm_others_awake(sc, run->position); others; others &= others - 1) {
+  for (; others; others &= others - 1) {
     int32_t i = __builtin_ctzll(others);
     int64_t at = sc->pipe[i] == pipe ? sc->ready[i] : sm_issues_at(sc, i);
     if (at > last) continue;
@@ -65,8 +64,8 @@ static void count_not_selected(sm_subcore *sc, const sm_run *run) {
 }
 
 // The warps that dispatch alone kept from issuing instead of the run's second and later instructions.
-static void count_held(sm_subcore *sc, const sm_run *run, int64_t held) {
-  for (uint64_t others = sm_others_awake(sc, run->position); held > 0 && others; others &= others - 1) {
+static void count_held(sm_subcore *sc, const sm_run *run, int64_t held, uint64_t others) {
+  for (; others; others &= others - 1) {
     int32_t i = __builtin_ctzll(others);
     if (sc->pipe[i] != sc->pipe[run->position]) continue;
     int64_t from = sc->ready[i] > sc->warps[i]->settled ? sc->ready[i] : sc->warps[i]->settled;
@@ -78,33 +77,36 @@ static void count_held(sm_subcore *sc, const sm_run *run, int64_t held) {
 }
 
 int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
-  sm_run run = sc->run;
+  const sm_run run = sc->run;
   sc->run.position = -1;
   sm_subcore_changed(sc);
   FTL_CHECK(run.count > 0, "SM %d: a run is cut before it began", sm->config.sm_idx);
   sm_warp *w = sc->warps[run.position];
-  int64_t last = run.start + (run.count - 1) * run.interval;
-  int64_t held = run.interval - w->op->interval;
-  count_not_selected(sc, &run);
-  if (w->settled < run.start) sm_settle(sm, sc, w, run.start);
-  sm_note_held(sc, w->op->pipe);
-  count_held(sc, &run, held);
-  sm->counters.stall_cycles[FTL_STALL_WAIT] += (run.count - 1) * (w->op->interval - 1);
-  sm->counters.stall_cycles[FTL_STALL_DISPATCH_STALL] += (run.count - 1) * held;
+  const sm_op *op = w->op;
+  int64_t later = run.count - 1, last = run.start + later * run.interval, held = run.interval - op->interval;
+  uint64_t others = sm_others_awake(sc, run.position);
+  count_not_selected(sc, &run, last, others);
+  sm_settle(sm, sc, w, run.start);
+  sm_note_held(sc, op->pipe);
+  sm->counters.stall_cycles[FTL_STALL_WAIT] += later * (op->interval - 1);
   w->settled = last + 1;
   w->reason = FTL_STALL_WAIT;
   w->repeat_left = (uint8_t)(w->repeat_left - run.count);
   sm_note_issue(sc, run.position, run.start, sm->policy.yields);
-  if (run.interval == 1) sc->pace_start += run.count - 1;
-  if (run.interval > 2 && run.count > 1) sc->pace_start = last;
+  if (run.interval == 1) sc->pace_start += later;
+  if (run.interval > 2 && later > 0) sc->pace_start = last;
   sc->last_issue = last;
-  sc->pipe_held[w->op->pipe] = last + w->op->interval;
-  sc->pipe_free[w->op->pipe] = last + run.interval;
-  sc->pipe_taker[w->op->pipe] = run.position;
-  if (held > 0) sm_set_held(sc, w->op->pipe);
-  if (held > 0 && w->op->holds) sm_hold_beside_product(sc, last, last + w->op->holds);
-  if (w->op->dispatch) sc->dispatch_free = last + 1;
-  sc->ready[run.position] = last + w->op->interval;
-  sm->counters.pipe_insts[w->op->pipe] += run.count;
+  sc->pipe_held[op->pipe] = last + op->interval;
+  sc->pipe_free[op->pipe] = last + run.interval;
+  sc->pipe_taker[op->pipe] = run.position;
+  if (held > 0) {
+    count_held(sc, &run, held, others);
+    sm->counters.stall_cycles[FTL_STALL_DISPATCH_STALL] += later * held;
+    sm_set_held(sc, op->pipe);
+    if (op->holds) sm_hold_beside_product(sc, last, last + op->holds);
+  }
+  if (op->dispatch) sc->dispatch_free = last + 1;
+  sc->ready[run.position] = last + op->interval;
+  sm->counters.pipe_insts[op->pipe] += run.count;
   return last;
 }
