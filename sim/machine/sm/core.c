@@ -235,7 +235,7 @@ static inline void find_among_few(sm_subcore *sc, int num, int64_t floor) {
     first = at[i] < first ? at[i] : first;
   }
   first = first > floor ? first : floor;
-  for (int i = 0; i < num; i++) eligible |= (uint64_t)(at[i] <= first) << i;
+  for (int i = num - 1; i >= 0; i--) eligible = 2 * eligible + (at[i] <= first);
   sc->eligible_at = first;
   sc->eligible = eligible;
 }
