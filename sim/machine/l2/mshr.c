@@ -5,8 +5,8 @@
 #include "base/check.h"
 
 ftl_status ftl_l2_mshrs_init(ftl_l2_mshrs *mshrs, uint64_t capacity, ftl_error *error) {
-  *mshrs = (ftl_l2_mshrs){.capacity = 1024};
-  while (mshrs->capacity < capacity) mshrs->capacity *= 2;
+  *mshrs = (ftl_l2_mshrs){.capacity = 1024, .shift = 54};
+  for (; mshrs->capacity < capacity; mshrs->capacity *= 2) mshrs->shift--;
   mshrs->table = calloc(mshrs->capacity, sizeof *mshrs->table);
   if (mshrs->table == NULL) return ftl_error_set(error, FTL_NO_MEMORY, "no memory for the L2 misses in flight");
   return FTL_OK;
@@ -18,7 +18,7 @@ void ftl_l2_mshrs_fini(ftl_l2_mshrs *mshrs) {
 }
 
 static void grow(ftl_l2_mshrs *mshrs) {
-  ftl_l2_mshrs larger = {.capacity = mshrs->capacity * 2, .count = mshrs->count};
+  ftl_l2_mshrs larger = {.capacity = mshrs->capacity * 2, .shift = mshrs->shift - 1, .count = mshrs->count};
   larger.table = calloc(larger.capacity, sizeof *larger.table);
   FTL_CHECK(larger.table != NULL, "l2: no memory for %llu misses in flight", (unsigned long long)larger.capacity);
   for (uint64_t i = 0; i < mshrs->capacity; i++) {

@@ -21,6 +21,7 @@ typedef struct ftl_l2_mshr {
 typedef struct ftl_l2_mshrs {
   ftl_l2_mshr *table;  // open addressing, linear probing
   uint64_t capacity;   // a power of two
+  uint32_t shift;      // 64 less its logarithm
   uint64_t count;
 } ftl_l2_mshrs;
 
@@ -29,8 +30,9 @@ void ftl_l2_mshrs_fini(ftl_l2_mshrs *mshrs);
 
 static inline uint64_t ftl_l2_mshr_key(uint64_t line, uint32_t side) { return line * 2 + side; }
 
+// Golden-ratio steps (Knuth, TAOCP 3, 6.4): where keys lie decides nothing but how soon they are found.
 static inline uint64_t ftl_l2_mshrs_home(const ftl_l2_mshrs *mshrs, uint64_t key) {
-  return ftl_l2_mix(key) & (mshrs->capacity - 1);
+  return key * 0x9e3779b97f4a7c15u >> mshrs->shift;
 }
 
 // The key's place: where it is, or the free one where it would go.
