@@ -44,8 +44,9 @@ static int32_t stage_of(ftl_sm *sm, sm_warp *w) {
   return index;
 }
 
-__attribute__((noinline)) static void tell(const ftl_sm *sm, ftl_sm_on_issue observer, const sm_warp *w, int64_t now) {
-  observer(sm->observer_context, now, w->slot, w->warp, w->point.cta, &sm->program->insts[w->op->inst]);
+__attribute__((noinline)) static void tell(const ftl_sm *sm, const ftl_sm_on_issue *observer, const sm_warp *w,
+                                           int64_t now) {
+  (*observer)(sm->observer_context, now, w->slot, w->warp, w->point.cta, &sm->program->insts[w->op->inst]);
 }
 
 // An instruction for the LSU: the sub-core's queue has it, and its warp's next one has to keep its distance.
@@ -84,7 +85,7 @@ __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_
   }
   if (w->op->pipe == FTL_SM_PIPE_MIO || w->op->pipe == FTL_SM_PIPE_LG) enqueue(sm, sc, w, now, last, stage_of(sm, w));
   if (!last) return false;
-  if (sm->on_jump && (w->op->kind == SM_BRANCH || w->op->kind == SM_EXIT)) tell(sm, sm->on_jump, w, now);
+  if (sm->on_jump && (w->op->kind == SM_BRANCH || w->op->kind == SM_EXIT)) tell(sm, &sm->on_jump, w, now);
   if (w->op->kind == SM_GLOBAL) w->tokens[w->op->destination] = SM_TOKEN_PENDING | w->op->producer;
   if (w->op->kind == SM_TMA) w->tokens[w->op->destination] = sm_token_word(sm, now + w->op->latency, w->op->producer);
   switch (w->op->kind) {
@@ -165,7 +166,7 @@ static inline int64_t dispatch(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int6
 static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
   sm_warp *w = sc->warps[position];
   const sm_op *op = w->op;
-  if (w->settled < now) sm_settle(sm, sc, w, now);
+  sm_settle(sm, sc, w, now);
   w->settled = now + 1;
   sm_note_issue(sc, position, now, sm->policy.yields);
   sm_note_held(sc, op->pipe);
@@ -179,7 +180,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   }
   int64_t read = op->dispatch ? dispatch(sm, sc, op, now) : now;
   sm->counters.pipe_insts[op->pipe]++;
-  if (sm->on_issue) tell(sm, sm->on_issue, w, now);
+  if (sm->on_issue) tell(sm, &sm->on_issue, w, now);
   bool last = --w->repeat_left == 0;
   w->reason = FTL_STALL_WAIT;
   sc->ready[position] = now + 1;
@@ -265,7 +266,7 @@ static int32_t choose(const ftl_sm *sm, sm_subcore *sc) {
 }
 
 // Apart from the SM's loop, whose registers it would spill.
-__attribute__((noinline)) static void step(ftl_sm *sm, sm_subcore *sc, int64_t now, int64_t until) {
+__attribute__((noinline)) static void step(ftl_sm *sm, sm_subcore *sc, int64_t now) {
   if (sc->eligible_at != now) {  // as it is where a run has begun
     if (sc->run.position >= 0) finish_run(sm, sc);
     find_eligible(sc, now);
@@ -274,7 +275,7 @@ __attribute__((noinline)) static void step(ftl_sm *sm, sm_subcore *sc, int64_t n
     bool is_alone = (sc->eligible & (sc->eligible - 1)) == 0;
     int32_t chosen = is_alone ? __builtin_ctzll(sc->eligible) : choose(sm, sc);
     const sm_warp *w = sc->warps[chosen];
-    if (w->op->bulk && w->repeat_left > 2 && sm->bulk && ftl_sm_run_try(sm, sc, chosen, now, until)) return;
+    if (w->op->bulk && w->repeat_left > 2 && sm->bulk && ftl_sm_run_try(sm, sc, chosen, now)) return;
     issue(sm, sc, chosen, now);
     find_eligible(sc, now + 1);
   }
@@ -290,20 +291,21 @@ static int64_t next_event(const ftl_sm *sm) {
   return earlier(issues, memory);
 }
 
-static void cycle(ftl_sm *sm, int64_t now, int64_t until) {
+static void cycle(ftl_sm *sm, int64_t now) {
   sm->num_events++;
   sm->floor = now;
   if (sm->reply_next <= now) ftl_sm_replies(sm, now);
   sm->floor = now + 1;
   for (int32_t s = 0; s < SM_SUBCORES; s++)
-    if (sm->next[s] <= now) step(sm, &sm->subcores[s], now, until);
+    if (sm->next[s] <= now) step(sm, &sm->subcores[s], now);
   if (sm->store_merge.closes <= now) ftl_sm_lsu_close_lines(sm, now);
   if (sm->mio_next <= now) ftl_sm_mio_serve(sm, now);
   if (sm->tma.next <= now) ftl_sm_tma_step(sm, now);
 }
 
 void ftl_sm_run(ftl_sm *sm, int64_t until) {
-  for (int64_t now = next_event(sm); now < until; now = next_event(sm)) cycle(sm, now, until);
+  sm->until = until;
+  for (int64_t now = next_event(sm); now < until; now = next_event(sm)) cycle(sm, now);
   for (int32_t s = 0; s < sm->num_subcores; s++)
     if (sm->subcores[s].run.position >= 0) finish_run(sm, &sm->subcores[s]);
   sm->floor = until;

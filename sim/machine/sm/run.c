@@ -27,11 +27,11 @@ static int64_t undisturbed_until(const ftl_sm *sm, const sm_subcore *sc, int32_t
   return limit;
 }
 
-bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now, int64_t until) {
+bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
   const sm_warp *w = sc->warps[position];
   if (sc->dispatch_free > now) return false;  // it changes the interval while a product's operands are read
   int64_t interval = sm_interval(sm, w->op, now), limit = undisturbed_until(sm, sc, position, now, interval);
-  if (until < limit) limit = until;
+  if (sm->until < limit) limit = sm->until;
   if (limit <= now + interval) return false;
   int64_t count = w->repeat_left;
   if (limit - now <= (count - 1) * interval)

@@ -32,6 +32,7 @@ struct ftl_sm {
   bool bulk;
   sm_code code;
   int64_t now, base;
+  int64_t until;              // of the advance under way
   int64_t floor;              // nothing can issue before it: this cycle, or the next once sub-cores have begun to issue
   int64_t next[SM_SUBCORES];  // of sub-cores; SM_NEVER where there is none
   sm_subcore subcores[SM_SUBCORES];

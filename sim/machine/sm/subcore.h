@@ -51,7 +51,7 @@ typedef struct sm_policy {
 
 // ---- run.c ----
 // Issues what it can of the run that the warp begins as one event; false: nothing.
-bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now, int64_t until);
+bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now);
 // It ends before `cycle`: what is left of it issues one by one.
 void ftl_sm_run_cut(sm_subcore *sc, int64_t cycle);
 // Gives the cycle of the last instruction that issued. The warp has issued all of its run where repeat_left is 0.
