@@ -115,7 +115,7 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
 static int32_t next_in_turn(const ftl_sm *sm, int64_t now) {
   uint32_t may = 0;
   if (room_at(sm) <= now)
-    for (int32_t s = 0; s < SM_SUBCORES; s++) may |= (uint32_t)(sm->mio_first_ready[s] <= now) << s;
+    for (int32_t s = SM_SUBCORES - 1; s >= 0; s--) may = 2 * may + (sm->mio_first_ready[s] <= now);
   for (uint32_t copies = sm->copies_next; copies; copies &= copies - 1)
     if (sm->copy_first_ready[__builtin_ctz(copies)] <= now) may |= copies & -copies;
   if (may == 0) return -1;
@@ -178,8 +178,9 @@ static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
   sm->counters.bank_conflicts += op->bank_conflicts;
   int64_t lines_free = sm->lines_free, cycles = take(sm, entry, now);
   if (cycles > 0) {
-    hold(sm, sm_data_start(sm, now));
+    int64_t start = sm_data_start(sm, now);
     sm_reserve_data(sm, now, cycles);
+    hold(sm, start);
   }
   sm_outstanding_done(sm, entry->warp, now + 1);
   if (op->is_store || sm->lines_free != lines_free) find_lines_ready(sm);
