@@ -51,15 +51,15 @@ __attribute__((noinline)) static void tell(const ftl_sm *sm, const ftl_sm_on_iss
 
 // An instruction for the LSU: the sub-core's queue has it, and its warp's next one has to keep its distance.
 static void enqueue(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage) {
-  ftl_sm_mio_push(sm, sc, w, now, last, stage);
   w->mio_free = now + sm->arch->mio_warp_interval_cycles;
   if (!last) sc->ready[w->position] = w->mio_free;
+  ftl_sm_mio_push(sm, sc, w, now, last, stage);
 }
 
 // The most frequent kind, apart from the others.
 __attribute__((noinline)) static void issue_shared(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last) {
-  enqueue(sm, sc, w, now, last, -1);
   if (last) w->tokens[w->op->destination] = SM_TOKEN_PENDING | w->op->producer;
+  enqueue(sm, sc, w, now, last, -1);
 }
 
 // true: the instruction has decided how its warp goes on; false: the warp goes on with what follows.

@@ -60,14 +60,13 @@ static bool is_copy_next(const sm_subcore *sc) {
 // when lines in flight close the way or open it.
 static inline void find_ready(ftl_sm *sm, const sm_subcore *sc) {
   int32_t s = sc->index;
-  sm->copies_next &= ~(1u << s);
-  if (sc->queues[SM_QUEUE_LG].count == 0) {  // the usual case
+  if (sc->queues[SM_QUEUE_LG].count == 0) {  // the usual case; no copy is next since the last one was taken
     sm->mio_first_ready[s] = sc->queues[SM_QUEUE_MIO].count > 0 ? sc->mio_ready : SM_NEVER;
     return;
   }
   int64_t mio = ready_of(sm, sc, SM_QUEUE_MIO), lg = ready_of(sm, sc, SM_QUEUE_LG);
   bool copies = is_copy_next(sc);
-  sm->copies_next |= (uint32_t)copies << s;
+  sm->copies_next = (sm->copies_next & ~(1u << s)) | (uint32_t)copies << s;
   sm->copy_first_ready[s] = lg;
   sm->mio_first_ready[s] = copies || mio < lg ? mio : lg;
 }
@@ -168,6 +167,7 @@ static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
   const sm_mio_entry *entry = first_of(q);  // nothing is pushed before the end of this
   const sm_op *op = entry->op;
   q->head++;
+  if (queue == SM_QUEUE_LG) sm->copies_next &= ~(1u << sc->index);  // until find_ready sees another
   sc->mio_ready = now + sm->arch->mio_issue_interval_cycles;
   sm->lsu_free = now + sm->arch->mio_lsu_interval_cycles;
   if (q->count-- == q->capacity) {
