@@ -7,7 +7,7 @@
 
 enum { FIRST_CAPACITY = 4096, INSERTION_SORT_MAX = 24 };
 
-_Static_assert(FTL_WHEEL_CHUNK * sizeof(ftl_wheel_event) == 128, "a chunk takes two cache lines");
+_Static_assert(FTL_WHEEL_CHUNK * sizeof(ftl_wheel_event) == 256, "a chunk takes four cache lines");
 
 static uint32_t *next_of(ftl_wheel *wheel, uint32_t chunk) { return &wheel->cells[chunk * FTL_WHEEL_CHUNK].node; }
 

@@ -10,7 +10,7 @@
 #include "base/status.h"
 
 enum { FTL_WHEEL_SLOTS = 4096, FTL_WHEEL_PHASES = 3, FTL_WHEEL_NONE = UINT32_MAX };
-enum { FTL_WHEEL_CHUNK = 8 };  // cells: 128 bytes, two cache lines
+enum { FTL_WHEEL_CHUNK = 16 };  // cells: 256 bytes, four cache lines
 
 typedef struct ftl_wheel_event {
   uint64_t sequence;
