@@ -2,16 +2,10 @@
 
 #include <stddef.h>
 
-#include "machine/l2/hash.h"
-
 void ftl_l2_coalescer_init(ftl_l2_coalescer *coalescer, const ftl_arch *arch) {
   coalescer->window_cycles = arch->l2_coalescer_window_cycles;
   coalescer->max_merges = (uint8_t)arch->l2_coalescer_merges;
   for (int i = 0; i < FTL_L2_COALESCER_ENTRIES; i++) coalescer->entries[i] = (ftl_l2_coalescer_entry){0};
-}
-
-static ftl_l2_coalescer_entry *entry_of(ftl_l2_coalescer *coalescer, uint64_t line) {
-  return &coalescer->entries[ftl_l2_mix(line) % FTL_L2_COALESCER_ENTRIES];
 }
 
 static bool is_open_for(const ftl_l2_coalescer *coalescer, const ftl_l2_coalescer_entry *entry, uint64_t line,
@@ -27,7 +21,7 @@ static bool is_open_for(const ftl_l2_coalescer *coalescer, const ftl_l2_coalesce
 
 const ftl_l2_coalescer_entry *ftl_l2_coalescer_join(ftl_l2_coalescer *coalescer, uint64_t line, uint8_t sectors,
                                                     uint16_t sm, int64_t cycle, bool in_flight) {
-  ftl_l2_coalescer_entry *entry = entry_of(coalescer, line);
+  ftl_l2_coalescer_entry *entry = ftl_l2_coalescer_entry_of(coalescer, line);
   if (is_open_for(coalescer, entry, line, sectors, sm, cycle, in_flight)) {
     entry->sms[entry->num_sms++] = sm;
     return entry;
@@ -36,9 +30,4 @@ const ftl_l2_coalescer_entry *ftl_l2_coalescer_join(ftl_l2_coalescer *coalescer,
 
       .line = line, .data_cycle = cycle, .sectors = sectors, .num_sms = 1, .sms = {sm}};
   return NULL;
-}
-
-void ftl_l2_coalescer_set_data_cycle(ftl_l2_coalescer *coalescer, uint64_t line, int64_t cycle) {
-  ftl_l2_coalescer_entry *entry = entry_of(coalescer, line);
-  if (entry->line == line) entry->data_cycle = cycle;
 }

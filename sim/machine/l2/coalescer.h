@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "machine/l2/hash.h"
 
 enum { FTL_L2_COALESCER_ENTRIES = 1024, FTL_L2_COALESCER_MAX_MERGES = 16 };
 
@@ -26,6 +27,10 @@ typedef struct ftl_l2_coalescer {
   ftl_l2_coalescer_entry entries[FTL_L2_COALESCER_ENTRIES];
 } ftl_l2_coalescer;
 
+static inline ftl_l2_coalescer_entry *ftl_l2_coalescer_entry_of(ftl_l2_coalescer *coalescer, uint64_t line) {
+  return &coalescer->entries[ftl_l2_mix(line) % FTL_L2_COALESCER_ENTRIES];
+}
+
 void ftl_l2_coalescer_init(ftl_l2_coalescer *coalescer, const ftl_arch *arch);
 
 // The access that the read joins, or NULL: then the read makes one, which others may join. in_flight: sectors that the
@@ -33,6 +38,9 @@ void ftl_l2_coalescer_init(ftl_l2_coalescer *coalescer, const ftl_arch *arch);
 const ftl_l2_coalescer_entry *ftl_l2_coalescer_join(ftl_l2_coalescer *coalescer, uint64_t line, uint8_t sectors,
                                                     uint16_t sm, int64_t cycle, bool in_flight);
 // When the access that the last read of the line made reads the data array.
-void ftl_l2_coalescer_set_data_cycle(ftl_l2_coalescer *coalescer, uint64_t line, int64_t cycle);
+static inline void ftl_l2_coalescer_set_data_cycle(ftl_l2_coalescer *coalescer, uint64_t line, int64_t cycle) {
+  ftl_l2_coalescer_entry *entry = ftl_l2_coalescer_entry_of(coalescer, line);
+  if (entry->line == line) entry->data_cycle = cycle;
+}
 
 #endif
