@@ -12,7 +12,9 @@
 // kernels/products (docs/model_lowering.md).
 //
 // Lean code steps from shared bases: one swizzled address for each column position serves all rows by immediates, those
-// that copies write too, whose row groups lie whole swizzle periods apart.
+// that copies write too, whose row groups lie whole swizzle periods apart. It is kept where registers last, for sm_90
+// with several stages too, whose base is then a uniform register of the ldmatrix (SASS of
+// kernels/foreign/triton_attention.py); other SASS of several stages was not read.
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
@@ -305,7 +307,7 @@ static void keep_set(ftl_select *s, int32_t ring_idx, ftl_operand_kind kind, int
 // ring has several.
 static bool may_keep(const ftl_select *s, int32_t ring, ftl_operand_kind kind, bool single_buffers) {
   const ftl_shared_layout *layout = &s->layouts[ring];
-  if (!s->plain_code) return single_buffers;
+  if (!s->plain_code) return single_buffers || s->arch->sm_has_wgmma;
   bool is_staying_b = kind != FTL_OPERAND_A && s->tile->rings[ring].num_stages == 1;
   if (!single_buffers && has_few_addresses(s) && !is_staying_b) return true;
   if (!single_buffers) return kind == FTL_OPERAND_B_KN && layout->block_columns == layout->columns;

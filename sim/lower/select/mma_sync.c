@@ -27,13 +27,13 @@ typedef struct block {
 static int32_t num_loads(const ftl_select *s) { return s->shape.quad_pairs ? 2 : 1; }
 
 // Row and chunk are combined (LOP3), scaled and added to the stage's base (IMAD or LEA), unless the address is kept;
-// lean code adds the row as an immediate to the position's address.
+// lean code adds the row as an immediate to the position's address, and a stage's base as a uniform register.
 static int32_t block_address(ftl_select *s, const block *b, int32_t chunk) {
   const ftl_select_ring *ring = &s->rings[b->ring];
   int32_t index = s->plain_code ? b->index : ftl_select_position(s, b->ring, b->column);
   int32_t kept = index < ring->num_kept[b->kind] ? ring->first_kept[b->kind] : NONE;
   bool in_stage = s->tile->rings[b->ring].num_stages > 1;
-  if (kept != NONE && !in_stage) return kept + index;
+  if (kept != NONE && (!in_stage || !s->plain_code)) return kept + index;
   if (!s->plain_code) return chunk;
   int32_t loads = num_loads(s), address = ftl_draft_value_add(&s->draft, loads, 1);
   if (kept != NONE) {
