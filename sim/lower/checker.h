@@ -16,8 +16,8 @@ typedef struct ftl_work {
   int64_t store_bytes[FTL_TILE_MAX_TENSORS];
   int64_t put_bytes;  // registers to stages of rings
   int64_t mma_macs;   // multiply-adds that the tensor cores execute, padding included
-  int64_t exps;  // exponentials, per element; of a value a row: once a row (tile), once a lane that holds it (warps;
-                 // row-wise values in tile programs too)
+  int64_t exps;  // exponentials, per element; of a value a row: once a row and warp side by side (tile), once a lane
+                 // that holds it (warps; row-wise values in tile programs too)
   int64_t row_exps;       // of these, of values a row that are held as fragments (tile programs only)
   int64_t dropouts;       // elements of 16-bit fragments that a random number keeps or drops
   int64_t sign_dropouts;  // of fp32 fragments, by their sign

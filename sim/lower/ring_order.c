@@ -164,6 +164,7 @@ static bool do_op(search *s, state *st) {
       ok = do_release(s, st, op);
       break;
     case FTL_TILE_STORE:
+    case FTL_TILE_REDUCE_WARPS:
     case FTL_TILE_REDUCE_GROUPS:
     case FTL_TILE_GATHER:
     case FTL_TILE_STORE_MERGED:

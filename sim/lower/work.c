@@ -99,6 +99,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
         work->exps += numbers_worked_on(counter->tile, event, groups * dst->rows * columns);
         break;
       }
+      if (dst->kind != FTL_VALUE_TILE) groups *= dst->warps_per_row;
       work->exps += groups * dst->rows * dst->columns;
       if (dst->kind != FTL_VALUE_TILE) work->row_exps += groups * dst->rows;
       break;

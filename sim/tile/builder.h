@@ -156,6 +156,7 @@ void ftl_dropout_by_sign(ftl_builder *builder, int32_t dst, ftl_expr sequence, f
                          int32_t threshold, bool transposed);
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
+void ftl_reduce_warps(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);
 void ftl_top(ftl_builder *builder, int32_t dst, int32_t a, int32_t count);
 // `a` < 0: the numbers of columns.

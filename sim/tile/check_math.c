@@ -173,6 +173,13 @@ static ftl_status check_dropout(const ftl_check *check, const ftl_tile_op *op) {
   return check_dropout_blocks(check, op);
 }
 
+static ftl_status check_reduce_warps(const ftl_check *check, const ftl_tile_op *op) {
+  const ftl_value *dst = &check->program->values[op->dst];
+  if (dst->warps_per_row == 1)
+    return ftl_check_fail(check, "%s is held by one warp a row: reduce_lanes makes it whole", dst->name);
+  return ftl_check_staging(check, op->ring, (int64_t)dst->rows * dst->warps_per_row);
+}
+
 static ftl_status check_reduce(const ftl_check *check, const ftl_tile_op *op) {
   if (op->fn != FTL_ELEM_ADD && op->fn != FTL_ELEM_MAX) return ftl_check_fail(check, "only add and max reduce");
   if (!ftl_check_is_rows(check, op->dst))
@@ -182,6 +189,7 @@ static ftl_status check_reduce(const ftl_check *check, const ftl_tile_op *op) {
     if (dst->warps_per_row == 1) return FTL_OK;
     return ftl_check_fail(check, "%s: lanes do not reach the other warps of a row", dst->name);
   }
+  if (op->kind == FTL_TILE_REDUCE_WARPS) return check_reduce_warps(check, op);
   if (op->kind == FTL_TILE_REDUCE_GROUPS)
     return ftl_check_group_staging(check, op->ring, check->program->values[op->dst].rows, 1);
   if (!ftl_check_is_tile(check, op->a.value) || check->program->values[op->a.value].dtype != FTL_FP32 ||
@@ -252,6 +260,7 @@ ftl_status ftl_check_math_op(const ftl_check *check, const ftl_tile_op *op) {
       return check_dropout(check, op);
     case FTL_TILE_REDUCE_ROWS:
     case FTL_TILE_REDUCE_LANES:
+    case FTL_TILE_REDUCE_WARPS:
     case FTL_TILE_REDUCE_GROUPS:
       return check_reduce(check, op);
     case FTL_TILE_GATHER:

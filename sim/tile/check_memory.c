@@ -121,7 +121,6 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_value *a = &check->program->values[op->a.value];
   if (op->ref.rows > a->rows || op->ref.columns > a->columns)
     return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, a->name);
-  if (of_rows && a->warps_per_row > 1) return ftl_check_fail(check, "%s is held by warps side by side", a->name);
   if (!of_rows && ftl_tile_num_copies(check->program, op->a.value) > 1)
     return ftl_check_fail(check, "each of several groups has a copy of %s: store_merged makes them one", a->name);
   if (op->ring < 0) return ftl_check_vector(check, a, &check->program->tensors[op->ref.tensor]);

@@ -118,13 +118,16 @@ ftl_status ftl_check_vector(const ftl_check *check, const ftl_value *value, cons
                         value->layout.vector_columns, value->name, bytes, LEAST_BYTES, MOST_BYTES);
 }
 
-ftl_status ftl_check_group_staging(const ftl_check *check, int32_t ring, int32_t rows, int32_t columns) {
-  if (!ftl_check_is_ring(check, ring)) return ftl_check_fail(check, "the copies of several groups need a staging ring");
+ftl_status ftl_check_staging(const ftl_check *check, int32_t ring, int64_t num_numbers) {
+  if (!ftl_check_is_ring(check, ring)) return ftl_check_fail(check, "what warps exchange needs a staging ring");
   const ftl_ring *info = &check->program->rings[ring];
-  int64_t wanted =
-      (int64_t)check->program->roles[check->role_idx].num_groups * rows * columns * ftl_dtype_bytes(FTL_FP32);
+  int64_t wanted = num_numbers * ftl_dtype_bytes(FTL_FP32);
   int64_t has = (int64_t)info->rows * info->columns * info->num_stages * ftl_dtype_bytes(info->dtype);
   if (wanted <= has) return FTL_OK;
   return ftl_check_fail(check, "ring %s of %lld bytes is too small to stage %lld", info->name, (long long)has,
                         (long long)wanted);
+}
+
+ftl_status ftl_check_group_staging(const ftl_check *check, int32_t ring, int32_t rows, int32_t columns) {
+  return ftl_check_staging(check, ring, (int64_t)check->program->roles[check->role_idx].num_groups * rows * columns);
 }

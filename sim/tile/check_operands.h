@@ -27,7 +27,8 @@ FTL_MUST_USE ftl_status ftl_check_ref(const ftl_check *check, const ftl_tile_ref
 FTL_MUST_USE ftl_status ftl_check_ring_role(const ftl_check *check, int32_t ring, bool produces);
 // What a lane moves at once between a row-wise tile and memory; of 16-bit elements one at least.
 FTL_MUST_USE ftl_status ftl_check_vector(const ftl_check *check, const ftl_value *value, const ftl_tensor *tensor);
-// The fp32 copies that all groups have of rows x columns lie side by side in the whole ring.
+// The fp32 copies that all groups have of rows x columns lie side by side in the whole ring; so many numbers do.
 FTL_MUST_USE ftl_status ftl_check_group_staging(const ftl_check *check, int32_t ring, int32_t rows, int32_t columns);
+FTL_MUST_USE ftl_status ftl_check_staging(const ftl_check *check, int32_t ring, int64_t num_numbers);
 
 #endif

@@ -52,6 +52,7 @@ ftl_status ftl_check_op(const ftl_check *check) {
     case FTL_TILE_DROPOUT:
     case FTL_TILE_REDUCE_ROWS:
     case FTL_TILE_REDUCE_LANES:
+    case FTL_TILE_REDUCE_WARPS:
     case FTL_TILE_REDUCE_GROUPS:
     case FTL_TILE_GATHER:
     case FTL_TILE_CONVERT:

@@ -24,6 +24,7 @@ static int reads_of(const ftl_tile_op *op, int32_t reads[MAX_READS]) {
     case FTL_TILE_MASK_BITS:
     case FTL_TILE_DROPOUT:
     case FTL_TILE_REDUCE_LANES:
+    case FTL_TILE_REDUCE_WARPS:
     case FTL_TILE_REDUCE_GROUPS:
       reads[count++] = op->dst;
       break;

@@ -211,6 +211,7 @@ static outcome protocol_op(exec *e, ftl_exec_event *event, ftl_error *error) {
       if (staging_free(e, event->op_idx, role, op->ring_a, error) == FAILED) return FAILED;
       return staging_free(e, event->op_idx, role, op->ring, error);
     case FTL_TILE_STORE:
+    case FTL_TILE_REDUCE_WARPS:
     case FTL_TILE_REDUCE_GROUPS:
     case FTL_TILE_GATHER:
       return op->ring < 0 ? PROGRESS : staging_free(e, event->op_idx, role, op->ring, error);

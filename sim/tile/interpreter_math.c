@@ -420,6 +420,7 @@ ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, 
     case FTL_TILE_REDUCE_ROWS:
       return reduce_rows(in, event, error);
     case FTL_TILE_REDUCE_LANES:
+    case FTL_TILE_REDUCE_WARPS:
       return reduce_lanes(in, event, error);
     case FTL_TILE_REDUCE_GROUPS:
       return reduce_groups(in, event, error);

@@ -307,6 +307,7 @@ ftl_status ftl_interpret_op(ftl_interpreter *in, const ftl_exec_event *event, ft
     case FTL_TILE_STORE_MERGED:
       poison_staging(in, event->op->ring, 0, in->program->rings[event->op->ring].rows);
       return store(in, event, error);
+    case FTL_TILE_REDUCE_WARPS:
     case FTL_TILE_REDUCE_GROUPS:
     case FTL_TILE_GATHER:
       poison_staging(in, event->op->ring, 0, in->program->rings[event->op->ring].rows);

@@ -150,6 +150,7 @@ const char *ftl_tile_op_name(ftl_tile_op_kind kind) {
       [FTL_TILE_DROPOUT] = "dropout",
       [FTL_TILE_REDUCE_ROWS] = "reduce_rows",
       [FTL_TILE_REDUCE_LANES] = "reduce_lanes",
+      [FTL_TILE_REDUCE_WARPS] = "reduce_warps",
       [FTL_TILE_REDUCE_GROUPS] = "reduce_groups",
       [FTL_TILE_TOP] = "top",
       [FTL_TILE_STORE_TOP] = "store_top",

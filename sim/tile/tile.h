@@ -253,6 +253,8 @@ typedef enum ftl_tile_op_kind {
                           //   columns of a group begin where those of the group before end
   FTL_TILE_REDUCE_ROWS,   // dst (ROWS) <- fn over a's columns, combined with dst; each lane over what it holds
   FTL_TILE_REDUCE_LANES,  // dst (ROWS) <- fn over the lanes that share a row (shuffles); makes a ROWS value whole
+  FTL_TILE_REDUCE_WARPS,  // dst (ROWS of warps side by side) <- fn over the lanes and warps that share a row, through
+                          //   ring `ring` as staging (fp32, a number for each row and warp); makes it whole
   FTL_TILE_REDUCE_GROUPS,  // dst (ROWS, whole) <- fn over the groups' copies, through ring `ring` as staging
   FTL_TILE_GATHER,         // dst (row-wise TILE or ROWS, whole) <- fn over the groups' copies of a (fragments, as many
                            //   rows and columns; ROWS are whole), through ring `ring` as staging: for tiles fp32, a row
@@ -272,7 +274,7 @@ typedef enum ftl_tile_op_kind {
   FTL_TILE_ATOMIC_ADD,    // ref (fp32) += a (fp32 TILE held as fragments): other CTAs add to the same elements, in any
                           //   order. Lanes add adjacent words, whichever elements their registers hold, as long as
                           //   whoever reads the sum back holds it alike. A role of one group
-  FTL_TILE_STORE_ROWS,    // ref (one column) <- a (ROWS)
+  FTL_TILE_STORE_ROWS,    // ref (one column) <- a (ROWS, whole; of warps side by side the first stores)
   FTL_TILE_STORE_MERGED,  // ref (fp32) <- the groups' softmax states as one: a their outputs (TILE), b their row
                           // maxima,
                           //   c their row sums (ROWS, whole) of exponentials 2^((score - maximum) * a.immediate).

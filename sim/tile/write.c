@@ -240,6 +240,7 @@ static const char *form_of(ftl_tile_op_kind kind) {
       [FTL_TILE_MASK_BITS] = "$d = -inf where a bit is 0 of $p",
       [FTL_TILE_REDUCE_ROWS] = "$d = $f over columns of $a, with $d",
       [FTL_TILE_REDUCE_LANES] = "$d = $f over lanes of $d",
+      [FTL_TILE_REDUCE_WARPS] = "$d = $f over lanes and warps of $d through $r",
       [FTL_TILE_REDUCE_GROUPS] = "$d = $f over groups of $d through $r",
       [FTL_TILE_GATHER] = "$d = $f over groups of $a, by rows, through $r",
       [FTL_TILE_CONVERT] = "$d = $t($x)",

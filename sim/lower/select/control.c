@@ -94,8 +94,8 @@ static ring_use ring_use_of(const ftl_select *s, int32_t ring) {
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (op->kind == FTL_TILE_LOAD && op->ring == ring && s->copy != FTL_COPY_TMA) use.writes = true;
-    bool stages =
-        op->kind == FTL_TILE_STORE_MERGED || op->kind == FTL_TILE_REDUCE_GROUPS || op->kind == FTL_TILE_GATHER;
+    bool stages = op->kind == FTL_TILE_STORE_MERGED || op->kind == FTL_TILE_REDUCE_WARPS ||
+                  op->kind == FTL_TILE_REDUCE_GROUPS || op->kind == FTL_TILE_GATHER;
     if (stages && (op->ring == ring || op->ring_a == ring)) use.reads = use.writes = true;
     bool rewrites = op->kind == FTL_TILE_DEQUANTIZE || op->kind == FTL_TILE_TRANSPOSE;
     if ((op->kind == FTL_TILE_PUT || rewrites) && op->ring == ring) use.writes = true;

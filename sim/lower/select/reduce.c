@@ -1,7 +1,10 @@
-// Row reductions: each lane over the columns it holds, then over the lanes that share a row.
+// Row reductions: each lane over the columns it holds, then over the lanes that share a row, then over the warps side
+// by side that do.
+#include "base/integer.h"
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
+enum { BANKS = 32, HALF_ROWS = 8 };  // an STS or LDS of a slab's rows has those of half of it
 
 static ftl_opcode opcode_of(ftl_elem_fn fn) { return fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA; }
 
@@ -31,18 +34,54 @@ void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op) {
       }
 }
 
-void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op) {
-  if (ftl_select_is_by_rows(s, op->dst)) {
-    ftl_select_reduce_lanes_by_rows(s, op);
-    return;
-  }
-  const ftl_select_value *dst = &s->values[op->dst];
+// rows <- fn over themselves and those of another lane: the two rows of a slab, or a number.
+static void add_exchange(ftl_select *s, ftl_elem_fn fn, int32_t rows, int32_t num_rows) {
+  int32_t other = ftl_select_temp(s, num_rows);
+  ftl_select_add(s, FTL_OP_SHFL, num_rows, other, rows, NONE, NONE)->inst.wavefronts = 1;
+  ftl_select_add(s, opcode_of(fn), num_rows, rows, rows, other, NONE);
+}
+
+static void add_exchanges(ftl_select *s, const ftl_tile_op *op) {
   for (int32_t lanes = 1; lanes < s->shape.row_lanes; lanes *= 2)
-    for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
-      int32_t num_rows = ftl_select_lane_rows(s);
-      int32_t rows = ftl_select_fragment(s, op->dst, slab, 0), other = ftl_select_temp(s, num_rows);
-      ftl_draft_inst *shuffle = ftl_select_add(s, FTL_OP_SHFL, num_rows, other, rows, NONE, NONE);
-      shuffle->inst.wavefronts = 1;
-      ftl_select_add(s, opcode_of(op->fn), num_rows, rows, rows, other, NONE);
-    }
+    for (int32_t slab = 0; slab < s->values[op->dst].map.num_slabs; slab++)
+      add_exchange(s, op->fn, ftl_select_fragment(s, op->dst, slab, 0), ftl_select_lane_rows(s));
+}
+
+void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op) {
+  if (ftl_select_is_by_rows(s, op->dst))
+    ftl_select_reduce_lanes_by_rows(s, op);
+  else
+    add_exchanges(s, op);
+}
+
+static void add_shared(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t data,
+                       int32_t address, int32_t num_wavefronts) {
+  ftl_draft_inst *inst = ftl_select_add(s, opcode, repeat, destination, data, address, NONE);
+  inst->effects = FTL_EFFECT_MEMORY;
+  ftl_select_set_wavefronts(inst, (ftl_wavefronts){num_wavefronts, 0});
+}
+
+// As Triton exchanges them (lib/Conversion/TritonGPUToLLVM/ReduceOpToLLVM.cpp; SASS of triton_attention.py with warps
+// side by side): a lane of each row writes its warp's number beside the other warps'; the threads read a number each,
+// reduce over the lanes that have a row's, and write it back; then all lanes read their rows'.
+void ftl_select_reduce_warps(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_value *dst = &s->tile->values[op->dst];
+  const ftl_select_ring *ring = &s->rings[op->ring];
+  int32_t num_slabs = s->values[op->dst].map.num_slabs, across = dst->warps_per_row;
+  int32_t num_threads = s->role->num_warps * FTL_WARP_LANES;
+  int32_t rows_wavefronts = (int32_t)ftl_divide_up(HALF_ROWS * across, BANKS);
+  add_exchanges(s, op);
+  if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
+  for (int32_t slab = 0; slab < num_slabs; slab++)
+    add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->dst, slab, 0), ring->write_address, rows_wavefronts);
+  ftl_select_barrier(s);
+  for (int64_t i = 0; i < ftl_divide_up((int64_t)dst->rows * across, num_threads); i++) {
+    int32_t number = ftl_select_temp(s, 1);
+    add_shared(s, FTL_OP_LDS, 1, number, ring->read_address, NONE, 1);
+    for (int32_t lanes = 1; lanes < across; lanes *= 2) add_exchange(s, op->fn, number, 1);
+    add_shared(s, FTL_OP_STS, 1, NONE, number, ring->write_address, 1);
+  }
+  ftl_select_barrier(s);
+  for (int32_t slab = 0; slab < num_slabs; slab++)
+    add_shared(s, FTL_OP_LDS, 2, ftl_select_fragment(s, op->dst, slab, 0), ring->read_address, NONE, rows_wavefronts);
 }

@@ -67,6 +67,7 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
     case FTL_TILE_MASK_BITS:
     case FTL_TILE_DROPOUT:
     case FTL_TILE_REDUCE_LANES:
+    case FTL_TILE_REDUCE_WARPS:
     case FTL_TILE_REDUCE_GROUPS:
       writes = true;
       break;
@@ -139,6 +140,7 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       [FTL_TILE_DROPOUT] = ftl_select_dropout,
       [FTL_TILE_REDUCE_ROWS] = ftl_select_reduce_rows,
       [FTL_TILE_REDUCE_LANES] = ftl_select_reduce_lanes,
+      [FTL_TILE_REDUCE_WARPS] = ftl_select_reduce_warps,
       [FTL_TILE_REDUCE_GROUPS] = ftl_select_reduce_groups,
       [FTL_TILE_TOP] = ftl_select_top,
       [FTL_TILE_STORE_TOP] = ftl_select_store_top,

@@ -342,6 +342,7 @@ void ftl_select_mask_bits(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_dropout(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_reduce_warps(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_gather(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_convert(ftl_select *s, const ftl_tile_op *op);

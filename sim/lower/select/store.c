@@ -281,7 +281,11 @@ void ftl_select_store_rows(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_add_tile(s, ref, 0);
   int32_t address = ftl_select_row_address(s, &op->ref);
   for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
-    for (int32_t half = 0; half < 2; half++)
-      ftl_select_add_stg(s, fragment_access(s, op, ref, slab, half, 0, element_bytes), address,
-                         ftl_select_fragment(s, op->a.value, slab, 0), ftl_select_row_predicate(s, &op->ref));
+    for (int32_t half = 0; half < 2; half++) {
+      ftl_access access = fragment_access(s, op, ref, slab, half, 0, element_bytes);
+      access.warp_column_bytes = 0;
+      access.first_of_row = access.row_warps > 1;
+      ftl_select_add_stg(s, access, address, ftl_select_fragment(s, op->a.value, slab, 0),
+                         ftl_select_row_predicate(s, &op->ref));
+    }
 }

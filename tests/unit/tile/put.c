@@ -132,6 +132,30 @@ Test(unit_tile_put, lanes_do_not_reduce_rows_of_warps_side_by_side) {
   sketch_assert_refused(&p.s, "do not reach the other warps");
 }
 
+static put_sketch reducing_over_warps(int32_t warps_per_row, int32_t staging_columns) {
+  put_sketch p = begin(2, warps_per_row);
+  int32_t rows = ftl_builder_rows(p.s.b, "rows", ROWS);
+  ftl_builder_side_by_side(p.s.b, warps_per_row);
+  int32_t staging = ftl_builder_ring(p.s.b, "staging", FTL_FP32, 1, staging_columns, 1, 0, 1);
+  ftl_fill(p.s.b, rows, 0);
+  ftl_fill(p.s.b, p.accumulator, 0);
+  ftl_reduce_rows(p.s.b, FTL_ELEM_ADD, rows, p.accumulator);
+  ftl_reduce_warps(p.s.b, FTL_ELEM_ADD, rows, staging);
+  return p;
+}
+
+// A number for each of 16 rows and 2 warps: 32 of 4 bytes.
+Test(unit_tile_put, warps_side_by_side_reduce_rows_through_a_ring_with_room_for_all) {
+  put_sketch fits = reducing_over_warps(2, 2 * ROWS), small = reducing_over_warps(2, 2 * ROWS - 4);
+  ftl_tile_program_destroy(sketch_finish(&fits.s));
+  sketch_assert_refused(&small.s, "ring staging of 112 bytes is too small to stage 128");
+}
+
+Test(unit_tile_put, one_warp_a_row_has_no_others_to_reduce_over) {
+  put_sketch p = reducing_over_warps(1, 2 * ROWS);
+  sketch_assert_refused(&p.s, "held by one warp a row");
+}
+
 Test(unit_tile_put, warps_side_by_side_take_a_from_shared_memory) {
   put_sketch p = begin(2, 2);
   pass_through(&p);
