@@ -30,6 +30,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .window = v[FTL_PARAM_window],
       .dropout_p = ftl_spec_real(spec, FTL_PARAM_dropout_p),
       .scaling = (int32_t)v[FTL_PARAM_scaling],
+      .warps_n = v[FTL_PARAM_warps_n] > 1 ? (int32_t)v[FTL_PARAM_warps_n] : 1,
       .sums_each_step = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_STEP,
       .guards_each_step = v[FTL_PARAM_guard] == FTL_GUARD_ALWAYS,
       .scale = v[FTL_PARAM_softmax_scale] > 0 ? (float)ftl_spec_real(spec, FTL_PARAM_softmax_scale)
@@ -233,8 +234,26 @@ ftl_tile_ref ftl_attention_key_ref(const ftl_attention_tile *tile, int32_t tenso
   return tile_ref(tile, tensor, tile->kv_head, row, rows, columns);
 }
 
+ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, int32_t padded_head_dim, ftl_error *error) {
+  enum { COLUMNS = 16 };  // of a block that a warp packs and stores at once
+  const int64_t *v = spec->value;
+  int64_t warps_n = v[FTL_PARAM_warps_n];
+  if (warps_n <= 1) return FTL_OK;
+  if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA)
+    return ftl_error_set(error, FTL_INFEASIBLE, "warps_n=%lld: warps side by side need mma=mma", (long long)warps_n);
+  int64_t columns = COLUMNS * warps_n, keys = v[FTL_PARAM_dropout_p] != 0 ? FTL_DROPOUT_COLUMNS * warps_n : columns;
+  if (v[FTL_PARAM_num_warps] % warps_n == 0 && v[FTL_PARAM_block_n] % keys == 0 && padded_head_dim % columns == 0)
+    return FTL_OK;
+  return ftl_error_set(
+      error, FTL_INFEASIBLE,
+      "warps_n=%lld: num_warps=%lld must be a multiple, block_n=%lld one of %lld, and head_dim %d of %lld",
+      (long long)warps_n, (long long)v[FTL_PARAM_num_warps], (long long)v[FTL_PARAM_block_n], (long long)keys,
+      padded_head_dim, (long long)columns);
+}
+
 ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error) {
   int64_t block_m = spec->value[FTL_PARAM_block_m], num_warps = spec->value[FTL_PARAM_num_warps];
+  if (spec->value[FTL_PARAM_warps_n] > 1) num_warps /= spec->value[FTL_PARAM_warps_n];
   bool wgmma = spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
   if (!wgmma && block_m % (16 * num_warps) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE,

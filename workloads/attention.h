@@ -21,6 +21,7 @@ typedef struct ftl_attention {
   float scale;            // of the scores
   int32_t scaling;        // FTL_SCALING_...
   bool guards_each_step;  // every step of the softmax looks for rows without a key, else masked ones do
+  int32_t warps_n;        // side by side: 1, each warp has whole rows
   bool sums_each_step;  // row sums are those of whole rows after every step, else of each lane's columns until the end
 } ftl_attention;
 ftl_attention ftl_attention_of(const ftl_spec *spec);
@@ -29,6 +30,8 @@ ftl_dtype ftl_attention_out_dtype(const ftl_attention *a);
 
 // block_m against num_warps, by the tensor instruction. FTL_INFEASIBLE with the reason.
 FTL_MUST_USE ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error);
+// Likewise what warps_n warps side by side divide: the warps, the keys of a tile and the columns of V.
+FTL_MUST_USE ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, int32_t padded_head_dim, ftl_error *error);
 
 // What causal and window leave of the keys: query i sees key j only if i + left <= j <= i + right. A window is that of
 // FlashAttention-2 with window_size = (window - 1, causal ? 0 : window - 1).

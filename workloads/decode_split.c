@@ -16,6 +16,7 @@ typedef struct split {
   ftl_builder *b;
   ftl_decode d;
   int32_t num_stages, num_warps, num_groups;
+  int32_t ring_p;  // of warps side by side
   bool persistent;
 
   int32_t q;  // tensor
@@ -38,6 +39,7 @@ typedef struct split {
 static ftl_status check_groups(const ftl_spec *spec, ftl_error *error) {
   long long block_m = spec->value[FTL_PARAM_block_m], block_n = spec->value[FTL_PARAM_block_n];
   long long num_warps = spec->value[FTL_PARAM_num_warps], rows = WARP_ROWS * num_warps;
+  if (spec->value[FTL_PARAM_warps_n] > 1) return ftl_attention_check_warps(spec, error);
   if (block_m % rows == 0) return FTL_OK;
   if (spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA)
     return ftl_error_set(error, FTL_INFEASIBLE,
@@ -68,6 +70,7 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
   ftl_status status = ftl_kv_cache_check(spec, error);
+  if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, ftl_attention_of(spec).padded_head_dim, error);
   return status == FTL_OK ? check_groups(spec, error) : status;
 }
 
@@ -172,6 +175,12 @@ static void declare_needs(const split *s) {
   if (s->d.paged) ftl_builder_needs(s->b, s->results.tables.pages, s->d.paged->num_seen_entries);
 }
 
+static int32_t tile_of(const split *s, const char *name, ftl_dtype dtype, int32_t columns) {
+  int32_t tile = ftl_builder_tile(s->b, name, dtype, s->d.a.block_m, columns);
+  if (s->d.a.warps_n > 1) ftl_builder_side_by_side(s->b, s->d.a.warps_n);
+  return tile;
+}
+
 static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   const ftl_attention *a = &s->d.a;
   ftl_builder *b = s->b;
@@ -188,15 +197,17 @@ static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   s->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, 1 << role);
   // Of an operand of 16 rows that has fewer the kernel zeroes the others: it loads, waits and stores, before it asks
   // for any key (kernels/attention/decode_mma.h, load_queries; Triton's loads of queries).
-  if (s->num_groups > 1) ftl_builder_through_registers(b, s->ring_q);
+  if (s->num_groups > 1 || a->warps_n > 1) ftl_builder_through_registers(b, s->ring_q);
   static const char *const k_rings[] = {"k", "k stored", "k scales"}, *const v_rings[] = {"v", "v stored", "v scales"};
   ftl_kv_stream_rings(b, &s->cache, &s->k, k_rings, role, a->block_n, columns, s->num_stages);
   ftl_kv_stream_rings(b, &s->cache, &s->v, v_rings, role, a->block_n, columns, s->num_stages);
   declare_staging(s);
-  s->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n / s->num_groups);
-  s->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, a->block_n / s->num_groups);
-  s->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
+  if (a->warps_n > 1) s->ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, 1 << role);
+  s->scores = tile_of(s, "s", FTL_FP32, a->block_n / s->num_groups);
+  s->probs = tile_of(s, "p", a->dtype, a->block_n / s->num_groups);
+  s->output = tile_of(s, "o", FTL_FP32, columns);
   s->softmax = ftl_online_softmax_declare(b, a->block_m, a);
+  if (a->warps_n > 1) ftl_online_softmax_exchange(b, &s->softmax, role, a->block_m);
   if (s->num_groups > 1 && a->sums_each_step) ftl_online_softmax_share(b, &s->softmax, role, a->block_m, s->num_groups);
   declare_tile(s);
   ftl_decode_keys_find(&s->keys, b, &s->d, s->row, s->lengths, s->split_idx);
@@ -282,7 +293,10 @@ static void iterate(const split *s, ftl_expr j, part seen) {
   ftl_convert(b, s->probs, s->scores);
   ftl_elem(b, FTL_ELEM_MUL, s->output, ftl_value_operand(s->output), ftl_value_operand(s->softmax.correction),
            ftl_immediate(0));
-  ftl_mma_value(b, s->output, s->probs, s->v.ring, false);
+  if (s->d.a.warps_n > 1)
+    ftl_online_softmax_multiply_exchanged(b, &s->softmax, s->output, s->probs, s->ring_p, s->v.ring);
+  else
+    ftl_mma_value(b, s->output, s->probs, s->v.ring, false);
   ftl_release(b, s->v.ring);
   if (s->num_stages > 1) return;
   ftl_barrier(b);
@@ -375,7 +389,8 @@ ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_decode *d, ftl
              .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages],
              .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
              .persistent = spec->value[FTL_PARAM_persistent] != 0};
-  s.num_groups = s.num_warps * WARP_ROWS > s.d.a.block_m ? s.num_warps * WARP_ROWS / s.d.a.block_m : 1;
+  bool has_groups = s.num_warps * WARP_ROWS > s.d.a.block_m && s.d.a.warps_n == 1;
+  s.num_groups = has_groups ? s.num_warps * WARP_ROWS / s.d.a.block_m : 1;
   snprintf(name, sizeof name, "%s_split", spec->workload->name);
   status = ftl_builder_create(&s.b, name, error);
   if (status != FTL_OK) return status;

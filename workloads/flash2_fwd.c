@@ -15,14 +15,17 @@ typedef struct flash2 {
   int32_t num_stages;
   bool q_in_registers;  // fetched once before the loop; else every iteration reads it from shared memory
   bool interleaved, persistent;
-  bool
-      refills_late;  // each loop over keys fills its buffers, refills them after a step's products and leaves none full
-  bool compares_k, compares_v;  // before a copy, whether there is such a tile, where there always is
-  bool refills_free;            // a buffer is refilled behind the first barrier that shows it to be free
-  bool masks_whole_tiles;       // of a window: one loop for all tiles, as FlashAttention-2's Is_local
+  // Each loop over keys fills its buffers, refills them after a step's products and leaves none full.
+  bool refills_late;
+  bool refills_behind;               // likewise, and those that the step itself has read
+  bool refills_free;                 // a buffer is refilled behind the first barrier that shows it to be free
+  int32_t num_k_ahead, num_v_ahead;  // tiles that are asked for ahead of the one in use
+  bool compares_k, compares_v;       // before a copy, whether there is such a tile, where there always is
+  bool masks_whole_tiles;            // of a window: one loop for all tiles, as FlashAttention-2's Is_local
 
   int32_t q, k, v, o, lse;                // tensors
   int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k: K and V take turns in one buffer
+  int32_t ring_p;                         // of warps side by side
   int32_t q_tile, scores, probs, output;  // values
   ftl_online_softmax softmax;
   int32_t refill_barrier;          // named: all warps have left the buffers that a late refill writes
@@ -47,6 +50,11 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
                          (long long)v[FTL_PARAM_num_stages]);
+  if (v[FTL_PARAM_refill] == FTL_REFILL_BEHIND && v[FTL_PARAM_schedule] != FTL_SCHEDULE_STAGES)
+    return ftl_error_set(error, FTL_INFEASIBLE, "refill=behind: buffers to refill are those of schedule=stages");
+  if (v[FTL_PARAM_warps_n] > 1 && v[FTL_PARAM_q_operand] == FTL_Q_OPERAND_REGISTERS)
+    return ftl_error_set(error, FTL_INFEASIBLE, "warps_n=%lld: warps side by side take Q from shared memory",
+                         (long long)v[FTL_PARAM_warps_n]);
   if (v[FTL_PARAM_refill] == FTL_REFILL_LATE &&
       (v[FTL_PARAM_schedule] != FTL_SCHEDULE_STAGES || v[FTL_PARAM_num_stages] == 1))
     return ftl_error_set(error, FTL_INFEASIBLE,
@@ -60,6 +68,7 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
   ftl_status status = ftl_attention_check_dropout(spec, error);
+  if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, ftl_attention_of(spec).padded_head_dim, error);
   return status == FTL_OK ? ftl_attention_check_warps(spec, error) : status;
 }
 
@@ -79,6 +88,12 @@ static void declare_tile(flash2 *f, const ftl_spec *spec) {
   f->row_end = packed.row_end;
 }
 
+static int32_t tile_of(const flash2 *f, const char *name, ftl_dtype dtype, int32_t columns) {
+  int32_t tile = ftl_builder_tile(f->b, name, dtype, f->a.block_m, columns);
+  if (f->a.warps_n > 1) ftl_builder_side_by_side(f->b, f->a.warps_n);
+  return tile;
+}
+
 static void declare(flash2 *f, const ftl_spec *spec) {
   const ftl_attention *a = &f->a;
   ftl_builder *b = f->b;
@@ -92,19 +107,21 @@ static void declare(flash2 *f, const ftl_spec *spec) {
   f->lse = t.lse;
   int32_t role = ftl_builder_role(b, "main", (int32_t)spec->value[FTL_PARAM_num_warps], 0);
   int32_t columns = a->padded_head_dim, readers = 1 << role;
-  bool shared_buffer = f->num_stages == 1 && !f->interleaved;
+  bool shared_buffer = f->num_stages == 1 && !f->interleaved && !f->refills_behind;
   f->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, readers);
   f->ring_k =
       ftl_builder_ring(b, shared_buffer ? "kv" : "k", a->dtype, a->block_n, columns, f->num_stages, role, readers);
   f->ring_v =
       shared_buffer ? f->ring_k : ftl_builder_ring(b, "v", a->dtype, a->block_n, columns, f->num_stages, role, readers);
 
+  if (a->warps_n > 1) f->ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, readers);
   if (f->q_in_registers) f->q_tile = ftl_builder_tile(b, "q", a->dtype, a->block_m, columns);
-  f->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n);
-  f->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, a->block_n);
-  f->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, columns);
+  f->scores = tile_of(f, "s", FTL_FP32, a->block_n);
+  f->probs = tile_of(f, "p", a->dtype, a->block_n);
+  f->output = tile_of(f, "o", FTL_FP32, columns);
   f->softmax = ftl_online_softmax_declare(b, a->block_m, a);
-  if (f->refills_late) f->refill_barrier = ftl_builder_named_barrier(b, "refill", readers);
+  if (a->warps_n > 1) ftl_online_softmax_exchange(b, &f->softmax, role, a->block_m);
+  if (f->refills_late && !f->refills_behind) f->refill_barrier = ftl_builder_named_barrier(b, "refill", readers);
   f->softmax.output_scale = ftl_attention_dropout_scale(a);
   declare_tile(f, spec);
   f->keys = ftl_attention_keys_lengths(b, a, f->lengths, f->tile.row);
@@ -178,8 +195,15 @@ static void softmax(const flash2 *f, ftl_expr j, bool masked) {
            ftl_immediate(0));
 }
 
+static void multiply_probs(const flash2 *f) {
+  if (f->a.warps_n > 1)
+    ftl_online_softmax_multiply_exchanged(f->b, &f->softmax, f->output, f->probs, f->ring_p, f->ring_v);
+  else
+    ftl_mma_value(f->b, f->output, f->probs, f->ring_v, false);
+}
+
 static void multiply_values(const flash2 *f) {
-  ftl_mma_value(f->b, f->output, f->probs, f->ring_v, false);
+  multiply_probs(f);
   ftl_release(f->b, f->ring_v);
 }
 
@@ -230,22 +254,26 @@ static void iterate_stages_when_free(const flash2 *f, ftl_expr j, bool masked) {
   multiply_values(f);
 }
 
-// The same as Triton's software pipeliner compiles it for wgmma: a step waits for K and V at once, and asks for the
-// tiles ahead when its second product runs, behind a barrier, since it does not tell buffers apart. `end`: of the loop,
-// which asks for nothing of the next one.
+// The same as Triton's software pipeliner compiles it: a step waits for K and V at once, and asks for the tiles ahead
+// when its second product runs. With wgmma, which still reads V then, those are of buffers that the step has not read,
+// behind a barrier, since it does not tell buffers apart; with mma.sync of its own. `end`: of the loop, which asks for
+// nothing of the next one.
 static void iterate_stages_late(const flash2 *f, ftl_expr j, ftl_expr end, bool masked) {
-  ftl_expr ahead = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1)), ahead_exists = ftl_sub(f->b, end, ahead);
+  ftl_expr ahead = ftl_add(f->b, j, ftl_const(f->b, f->num_k_ahead)), ahead_exists = ftl_sub(f->b, end, ahead);
   ftl_wait(f->b, f->ring_k);
   ftl_wait(f->b, f->ring_v);
   multiply_scores(f);
   look_ahead(f, ahead, ahead_exists);
   if (masked) mask_scores(f, j);
   softmax(f, j, masked);
-  ftl_mma_value(f->b, f->output, f->probs, f->ring_v, false);
-  ftl_sync(f->b, f->refill_barrier);
+  multiply_probs(f);
+  if (f->refills_behind)
+    ftl_release(f->b, f->ring_v);
+  else
+    ftl_sync(f->b, f->refill_barrier);
   load_keys(f, f->ring_k, f->k, ahead, ahead_exists);
   load_keys(f, f->ring_v, f->v, ahead, ahead_exists);
-  ftl_release(f->b, f->ring_v);
+  if (!f->refills_behind) ftl_release(f->b, f->ring_v);
 }
 
 // One buffer each, from the last tile to the first: V is fetched during QK^T, the next K during softmax and PV.
@@ -262,16 +290,13 @@ static void iterate_interleaved(const flash2 *f, ftl_expr j, bool masked) {
 
 // ---- the kernel ----
 
-// All buffers but one, or but V's last, of key tiles first .. end-1.
+// The buffers that are asked for ahead, of key tiles first .. end-1.
 static void fill_ahead(const flash2 *f, ftl_expr first, ftl_expr end) {
-  for (int32_t j = 0; j < f->num_stages - 1; j++) {
+  for (int32_t j = 0; j < f->num_k_ahead; j++) {
     ftl_expr tile = ftl_add(f->b, first, ftl_const(f->b, j)), exists = ftl_sub(f->b, end, tile);
     load_keys(f, f->ring_k, f->k, tile, exists);
-    load_keys(f, f->ring_v, f->v, tile, exists);
+    if (j < f->num_v_ahead) load_keys(f, f->ring_v, f->v, tile, exists);
   }
-  if (!f->refills_free) return;
-  ftl_expr last = ftl_add(f->b, first, ftl_const(f->b, f->num_stages - 1));
-  load_keys(f, f->ring_k, f->k, last, ftl_sub(f->b, end, last));
 }
 
 static void prologue(const flash2 *f) {
@@ -292,13 +317,11 @@ static void prologue(const flash2 *f) {
 // The stages that were prefetched past the last tile are empty; what comes next, the next tile of a persistent CTA or a
 // loop that fills its own, must find none.
 static void drain(const flash2 *f) {
-  int32_t num_v = f->interleaved ? 0 : f->num_stages - 1;
-  int32_t num_k = f->interleaved || f->refills_free ? num_v + 1 : num_v;
-  for (int32_t i = 0; i < num_k; i++) {
+  for (int32_t i = 0; i < f->num_k_ahead; i++) {
     ftl_wait(f->b, f->ring_k);
     ftl_release(f->b, f->ring_k);
   }
-  for (int32_t i = 0; i < num_v; i++) {
+  for (int32_t i = 0; i < f->num_v_ahead; i++) {
     ftl_wait(f->b, f->ring_v);
     ftl_release(f->b, f->ring_v);
   }
@@ -357,13 +380,15 @@ static void epilogue(const flash2 *f) {
 static bool is_q_in_registers(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   if (v[FTL_PARAM_q_operand] != FTL_Q_OPERAND_AUTO) return v[FTL_PARAM_q_operand] == FTL_Q_OPERAND_REGISTERS;
-  return v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA;
+  return v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA &&
+         v[FTL_PARAM_warps_n] == 1;
 }
 
 static bool refills_late(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   bool has_buffers = v[FTL_PARAM_schedule] == FTL_SCHEDULE_STAGES && v[FTL_PARAM_num_stages] > 1;
-  if (v[FTL_PARAM_refill] != FTL_REFILL_AUTO) return v[FTL_PARAM_refill] == FTL_REFILL_LATE;
+  if (v[FTL_PARAM_refill] != FTL_REFILL_AUTO)
+    return v[FTL_PARAM_refill] == FTL_REFILL_LATE || v[FTL_PARAM_refill] == FTL_REFILL_BEHIND;
   return has_buffers && v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
 }
 
@@ -394,6 +419,9 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   f.q_in_registers = is_q_in_registers(spec);
   f.refills_late = refills_late(spec);
   f.refills_free = refills_free(spec);
+  f.refills_behind = spec->value[FTL_PARAM_refill] == FTL_REFILL_BEHIND;
+  f.num_k_ahead = f.refills_behind || f.refills_free || f.interleaved ? f.num_stages : f.num_stages - 1;
+  f.num_v_ahead = f.refills_behind ? f.num_stages : f.num_stages - 1;
   // flash2_mma.h bounds its loops by whole tiles and by all, and its copies by all, so that nvcc cannot tell that a
   // tile in the loop exists; flash2_wgmma.h bounds both by all, and compares before the next K alone.
   f.compares_k = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN;
@@ -426,7 +454,7 @@ const ftl_workload ftl_workload_flash2_fwd = {
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
     .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(tile_scheduler) | FTL_TAKES_MASK |
                 FTL_TAKES(dropout_p) | FTL_TAKES(lengths) | FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(mask_steps) |
-                FTL_TAKES(refill) | FTL_TAKES(head_dim_multiple)) &
+                FTL_TAKES(refill) | FTL_TAKES(head_dim_multiple) | FTL_TAKES(warps_n)) &
                ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .packs_queries = true,
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,

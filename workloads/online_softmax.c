@@ -4,18 +4,41 @@
 
 static const float ln_2 = 0.69314718055994530942f;
 
+static int32_t rows_of(ftl_builder *b, const char *name, int32_t rows, const ftl_attention *a) {
+  int32_t value = ftl_builder_rows(b, name, rows);
+  if (a->warps_n > 1) ftl_builder_side_by_side(b, a->warps_n);
+  return value;
+}
+
 ftl_online_softmax ftl_online_softmax_declare(ftl_builder *b, int32_t rows, const ftl_attention *a) {
   return (ftl_online_softmax){
       .scaling = ftl_score_scaling_of(a),
       .guards_each_step = a->guards_each_step,
       .output_scale = 1.0F,
-      .max = ftl_builder_rows(b, "max", rows),
-      .previous = ftl_builder_rows(b, "previous_max", rows),
-      .shift = ftl_builder_rows(b, "shift", rows),
-      .correction = ftl_builder_rows(b, "correction", rows),
-      .sum = ftl_builder_rows(b, "sum", rows),
-      .step_sum = a->sums_each_step ? ftl_builder_rows(b, "step_sum", rows) : -1,
+      .max = rows_of(b, "max", rows, a),
+      .previous = rows_of(b, "previous_max", rows, a),
+      .shift = rows_of(b, "shift", rows, a),
+      .correction = rows_of(b, "correction", rows, a),
+      .sum = rows_of(b, "sum", rows, a),
+      .step_sum = a->sums_each_step ? rows_of(b, "step_sum", rows, a) : -1,
+      .warps_n = a->warps_n,
   };
+}
+
+void ftl_online_softmax_exchange(ftl_builder *b, ftl_online_softmax *s, int32_t role, int32_t rows) {
+  s->exchange = ftl_builder_ring(b, "exchange", FTL_FP32, 1, rows * s->warps_n, 1, role, 1 << role);
+  ftl_builder_overlay(b, s->exchange);
+}
+
+void ftl_online_softmax_multiply_exchanged(ftl_builder *b, const ftl_online_softmax *s, int32_t output, int32_t probs,
+                                           int32_t ring_p, int32_t ring_v) {
+  if (s->step_sum >= 0) ftl_barrier(b);  // all have read the sums, whose place P takes
+  ftl_acquire(b, ring_p);
+  ftl_put(b, ring_p, probs);
+  ftl_commit(b, ring_p);
+  ftl_wait(b, ring_p);
+  ftl_mma_shared(b, output, ring_p, ring_v, false);
+  ftl_release(b, ring_p);
 }
 
 void ftl_online_softmax_share(ftl_builder *b, ftl_online_softmax *s, int32_t role, int32_t rows, int32_t num_groups) {
@@ -29,8 +52,16 @@ void ftl_online_softmax_start(ftl_builder *b, const ftl_online_softmax *s) {
   ftl_fill(b, s->sum, 0.0f);
 }
 
+// Over the lanes that share a row, and the warps side by side.
+static void make_whole(ftl_builder *b, const ftl_online_softmax *s, ftl_elem_fn fn, int32_t rows) {
+  if (s->warps_n > 1)
+    ftl_reduce_warps(b, fn, rows, s->exchange);
+  else
+    ftl_reduce_lanes(b, fn, rows);
+}
+
 static void add_up_lanes(ftl_builder *b, const ftl_online_softmax *s) {
-  if (s->step_sum < 0) ftl_reduce_lanes(b, FTL_ELEM_ADD, s->sum);
+  if (s->step_sum < 0) make_whole(b, s, FTL_ELEM_ADD, s->sum);
 }
 
 static void add_exponentials(ftl_builder *b, const ftl_online_softmax *s, int32_t scores) {
@@ -41,7 +72,7 @@ static void add_exponentials(ftl_builder *b, const ftl_online_softmax *s, int32_
   }
   ftl_fill(b, s->step_sum, 0.0F);
   ftl_reduce_rows(b, FTL_ELEM_ADD, s->step_sum, scores);
-  ftl_reduce_lanes(b, FTL_ELEM_ADD, s->step_sum);
+  make_whole(b, s, FTL_ELEM_ADD, s->step_sum);
   if (s->num_sharing > 0) ftl_reduce_groups(b, FTL_ELEM_ADD, s->step_sum, s->step_sum_staging);
   ftl_elem(b, FTL_ELEM_FMA, s->sum, ftl_value_operand(s->sum), ftl_value_operand(s->correction),
            ftl_value_operand(s->step_sum));
@@ -52,7 +83,8 @@ void ftl_online_softmax_maximum(ftl_builder *b, const ftl_online_softmax *s, int
   ftl_scale_scores(b, s->scaling, scores);
   ftl_unary(b, FTL_ELEM_COPY, s->previous, s->max);
   ftl_reduce_rows(b, FTL_ELEM_MAX, s->max, scores);
-  ftl_reduce_lanes(b, FTL_ELEM_MAX, s->max);
+  make_whole(b, s, FTL_ELEM_MAX, s->max);
+  if (s->warps_n > 1) ftl_barrier(b);  // all have read the maxima: sums, or what the staging lies over, may follow
   if (s->num_sharing > 0) ftl_reduce_groups(b, FTL_ELEM_MAX, s->max, s->step_max_staging);
   // Of a row that has seen no key -inf - -inf would be NaN: such rows are shifted by 0, and exp2(-inf) is 0.
   int32_t finite_max = s->max;

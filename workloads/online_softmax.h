@@ -17,12 +17,21 @@ typedef struct ftl_online_softmax {
   int32_t correction;  // rows: exp2(previous - max) in that unit; the output so far is to be multiplied by it
   int32_t sum;         // rows: of the exponentials; each lane over its own columns until the end, or whole rows
   int32_t step_sum;    // rows: of one step's exponentials, whole rows; -1: each lane adds to `sum` its own
+  // Warps side by side, where there are more than 1: maxima and sums of whole rows are exchanged through this ring.
+  int32_t warps_n, exchange;
   // Groups of warps that share a key tile, 0 unless shared below: their maxima and sums are those of whole rows in
   // every step, exchanged through these rings.
   int32_t num_sharing, step_max_staging, step_sum_staging;
 } ftl_online_softmax;
 
 ftl_online_softmax ftl_online_softmax_declare(ftl_builder *builder, int32_t rows, const ftl_attention *a);
+// Of warps side by side: the staging that they exchange maxima and sums through, which lies over rings declared before;
+// these are idle, and all warps past their use, at each step of the softmax.
+void ftl_online_softmax_exchange(ftl_builder *builder, ftl_online_softmax *softmax, int32_t role, int32_t rows);
+// Of warps side by side: output += P V. Each has keys of P (probs), puts them into ring_p, over which the staging lies,
+// and multiplies those of all with its columns of V.
+void ftl_online_softmax_multiply_exchanged(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t output,
+                                           int32_t probs, int32_t ring_p, int32_t ring_v);
 // Of a softmax with step sums, in a role of `num_groups` groups.
 void ftl_online_softmax_share(ftl_builder *builder, ftl_online_softmax *softmax, int32_t role, int32_t rows,
                               int32_t num_groups);

@@ -37,7 +37,8 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_paged_decode = {
     .name = "paged_decode",
     .doc = "Split-KV decoding over a paged KV cache, of a batch of sequences of several lengths",
-    .accepts = (FTL_TAKES_ALL | FTL_TAKES(lengths) | FTL_TAKES_PAGES | FTL_TAKES_KV_CACHE | FTL_TAKES_SOFTMAX_FORM) &
+    .accepts = (FTL_TAKES_ALL | FTL_TAKES(lengths) | FTL_TAKES_PAGES | FTL_TAKES_KV_CACHE | FTL_TAKES_SOFTMAX_FORM |
+                FTL_TAKES(warps_n)) &
                ~(FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule) | FTL_TAKES(tile_order) |
                  FTL_TAKES(tile_reverse)),
     .set_defaults = set_defaults,

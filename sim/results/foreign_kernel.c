@@ -34,22 +34,37 @@ static ftl_status set_product_sizes(ftl_spec *spec, const ftl_measurement *row, 
 
 // ---- Triton ----
 
+static bool is_mma_sync(const ftl_measurement *row) { return strcmp(ftl_column_or(row, "mma", "wgmma"), "mma") == 0; }
+
 // It counts a buffer more than it keeps where it waits with mma.sync; K and V have num_stages buffers with wgmma.
 static ftl_status set_triton_buffers(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   long stages = strtol(ftl_column_or(row, "num_stages", "1"), NULL, 10);
-  bool is_mma_sync = strcmp(ftl_column_or(row, "mma", "wgmma"), "mma") == 0;
-  const ftl_param_number buffers[] = {{FTL_PARAM_num_stages, is_mma_sync && stages > 1 ? stages - 1 : stages}};
+  const ftl_param_number buffers[] = {{FTL_PARAM_num_stages, is_mma_sync(row) && stages > 1 ? stages - 1 : stages}};
   ftl_status status = SET_NUMBERS(spec, buffers, error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_copy, "cp_async", error) : status;
 }
 
-enum { ROWS_OF_A_WARP = 16 };  // of mma.sync and of wgmma
+enum { ROWS_OF_A_WARP = 16, COLUMNS_OF_A_WARP = 16 };  // at least: of mma.sync and of wgmma; of P
+
+// Of two products with mma.sync one behind the other warps lie side by side along the columns of both where the second
+// one's tile has more columns than rows (warpsPerTileV2 of AccelerateMatmul.cpp).
+static int64_t warps_n_of_mma_sync(const int64_t *v) {
+  return v[FTL_PARAM_block_m] < v[FTL_PARAM_head_dim] ? v[FTL_PARAM_num_warps] : 1;
+}
+
+// With mma.sync its pipeliner refills the buffers that a step has read.
+static ftl_status set_triton_mma_sync(ftl_spec *spec, ftl_error *error) {
+  const ftl_param_number warps[] = {{FTL_PARAM_warps_n, warps_n_of_mma_sync(spec->value)}};
+  ftl_status status = ftl_columns_set(spec, FTL_PARAM_refill, "behind", error);
+  return status == FTL_OK ? SET_NUMBERS(spec, warps, error) : status;
+}
 
 static ftl_status set_triton_attention(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
-  if (v[FTL_PARAM_block_m] < ROWS_OF_A_WARP * v[FTL_PARAM_num_warps])
-    return ftl_error_set(error, FTL_INFEASIBLE, "triton with warps side by side along the keys");
-  ftl_status status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
+  if (!is_mma_sync(row) && v[FTL_PARAM_block_m] < ROWS_OF_A_WARP * v[FTL_PARAM_num_warps])
+    return ftl_error_set(error, FTL_INFEASIBLE, "triton with two warpgroups that divide columns");
+  ftl_status status = is_mma_sync(row) ? set_triton_mma_sync(spec, error) : FTL_OK;
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "step", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }
@@ -60,16 +75,16 @@ static ftl_status set_triton(ftl_spec *spec, const ftl_measurement *row, ftl_err
   return status == FTL_OK ? set_triton_attention(spec, row, error) : status;
 }
 
-// Its warps lie side by side along the keys, as the groups of warps of paged_decode, which need 16 keys each. Triton's
-// pipeliner puts ceil((num_stages - 2) / 2) stages between the entries of a block table and the copies that need them
-// (AssignLatencies, one level of indirection): of num_stages, half are left as buffers of K and V.
+// Triton's pipeliner puts ceil((num_stages - 2) / 2) stages between the entries of a block table and the copies that
+// need them (AssignLatencies, one level of indirection): of num_stages, half are left as buffers of K and V.
 static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
-  int64_t groups = ftl_divide_up(ROWS_OF_A_WARP * v[FTL_PARAM_num_warps], v[FTL_PARAM_block_m]);
-  if (v[FTL_PARAM_block_n] % (ROWS_OF_A_WARP * groups) != 0)
+  int64_t warps_n = warps_n_of_mma_sync(v);
+  if (v[FTL_PARAM_block_n] % (COLUMNS_OF_A_WARP * warps_n) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "triton_paged with fewer than 16 keys a warp");
   long stages = strtol(ftl_column_or(row, "num_stages", "1"), NULL, 10);
-  const ftl_param_number buffers[] = {{FTL_PARAM_num_stages, stages > 1 ? stages / 2 : 1}};
+  const ftl_param_number buffers[] = {{FTL_PARAM_num_stages, stages > 1 ? stages / 2 : 1},
+                                      {FTL_PARAM_warps_n, warps_n}};
   ftl_status status = SET_NUMBERS(spec, buffers, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_copy, "cp_async", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);

@@ -15,6 +15,8 @@ static const char *const schedules[] = {"num_stages=1",
                                         "num_stages=3 refill=late",
                                         "num_stages=2 refill=when_free",
                                         "num_stages=3 refill=when_free",
+                                        "num_stages=1 refill=behind",
+                                        "num_stages=2 refill=behind",
                                         "num_stages=1 code=plain",
                                         "schedule=interleaved",
                                         "schedule=interleaved code=plain"};
@@ -118,6 +120,27 @@ Test(numeric_attention_flash2_fwd, head_dims_dtypes_and_mma_kinds_give_attention
                  head_dims[d], dtypes[t], kinds[k], k == 0 ? "softmax_scale=0.07" : "");
         prove(params);
       }
+}
+
+// Each warp has a part of the keys, exchanges its rows' maxima and sums with the others, and multiplies all of P with a
+// part of V's columns.
+Test(numeric_attention_flash2_fwd, warps_side_by_side_give_attention) {
+  static const char *const tiles[] = {
+      "block_m=32 block_n=32 num_warps=2 warps_n=2", "block_m=32 block_n=64 num_warps=4 warps_n=4",
+      "block_m=64 block_n=32 num_warps=4 warps_n=2", "block_m=16 block_n=128 num_warps=4 warps_n=4 window=40",
+      "block_m=16 block_n=64 num_warps=2 warps_n=2 dropout_p=0.3"};
+  static const char *const sums[] = {"row_sums=end", "row_sums=step"};
+  static const char *const more[] = {"causal=false scaling=scores", "causal=true guard=always",
+                                     "causal=true persistent=true"};
+  char params[256];
+  for (size_t schedule = 0; schedule < COUNT(schedules); schedule++)
+    for (size_t t = 0; t < COUNT(tiles); t++)
+      for (size_t i = 0; i < COUNT(sums); i++)
+        for (size_t m = 0; m < COUNT(more); m++) {
+          snprintf(params, sizeof params, "heads=2 head_dim=64 seqlen_q=70 seqlen_kv=150 mma=mma %s %s %s %s", tiles[t],
+                   sums[i], more[m], schedules[schedule]);
+          prove(params);
+        }
 }
 
 Test(numeric_attention_flash2_fwd, rows_that_see_no_key_give_zero_and_minus_infinity) {

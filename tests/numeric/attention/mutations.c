@@ -81,6 +81,23 @@ Test(numeric_attention_mutations, a_row_maximum_that_is_not_reduced_over_lanes_i
   attention_case_fini(&c);
 }
 
+// Twice: in the loop without a mask and in the one with it.
+static void assert_exchange_catches(ftl_elem_fn fn, const char *rows) {
+  attention_case c;
+  attention_case_init(&c,
+                      "heads=1 head_dim=32 seqlen_q=70 seqlen_kv=90 causal=true block_m=32 block_n=32 num_warps=2 "
+                      "warps_n=2 row_sums=step mma=mma");
+  for (int i = 0; i < 2; i++) find_op(&c, FTL_TILE_REDUCE_WARPS, fn, rows)->kind = FTL_TILE_BARRIER;
+  attention_case_run(&c);
+  cr_assert(strstr(c.failure, "not reduced over its lanes") != NULL, "%s", c.failure);
+  attention_case_fini(&c);
+}
+
+Test(numeric_attention_mutations, maxima_and_sums_that_warps_side_by_side_do_not_exchange_are_caught) {
+  assert_exchange_catches(FTL_ELEM_MAX, "max");
+  assert_exchange_catches(FTL_ELEM_ADD, "step_sum");
+}
+
 Test(numeric_attention_mutations, an_output_that_is_not_corrected_is_caught) {
   attention_case c;
   attention_case_init(&c, params);

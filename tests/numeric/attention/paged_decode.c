@@ -214,6 +214,22 @@ Test(numeric_attention_paged_decode, quantised_pages_are_what_their_scales_make_
       }
 }
 
+// Triton's warps: each has keys of a tile and then columns of V.
+Test(numeric_attention_paged_decode, warps_side_by_side_give_attention) {
+  static const char *const tiles[] = {"block_n=64 num_warps=4 warps_n=4", "block_n=32 num_warps=2 warps_n=2",
+                                      "block_n=128 num_warps=4 warps_n=4 kv_dtype=int8"};
+  char params[256];
+  for (size_t t = 0; t < COUNT(tiles); t++)
+    for (int stages = 1; stages <= 2; stages++)
+      for (int tokens = 1; tokens <= 5; tokens += 4) {
+        snprintf(params, sizeof params,
+                 "heads=8 kv_heads=2 head_dim=64 seqlen_q=%d lengths=200:8:64:97 causal=1 page_size=16 row_sums=step "
+                 "page_layout=scattered splits=2 block_m=16 num_stages=%d mma=mma %s",
+                 tokens, stages, tiles[t]);
+        prove(params);
+      }
+}
+
 // Windows of one key, within a tile of 32, around its boundary, longer than some sequences and than all.
 Test(numeric_attention_paged_decode, a_window_is_that_of_each_sequence) {
   static const int windows[] = {1, 2, 31, 32, 33, 70, 1000};

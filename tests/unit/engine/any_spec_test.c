@@ -60,6 +60,7 @@ static const struct {
     {"tile_reverse", 10, "true"},
     {"tile_strip", 10, "1|3"},
     {"groups_n", 10, "2"},
+    {"warps_n", 20, "2|4"},
     {"transpose_a", 20, "true"},
     {"transpose_b", 20, "true"},
     {"transpose_c", 10, "true"},

@@ -196,6 +196,27 @@ Test(unit_lower_select, row_sums_of_every_step_take_shuffles) {
   cr_expect_eq(step.insts[FTL_OP_FMNMX], end.insts[FTL_OP_FMNMX]);
 }
 
+// A step of two warps that share 32 queries and 32 keys, with head_dim 128 (SASS of
+// kernels/foreign/triton_attention.py, 32 x 32 tiles of 2 warps): each has 2 slabs x 2 fragments of S, and 2 x 8 of O.
+Test(unit_lower_select, warps_side_by_side_exchange_row_maxima_row_sums_and_probabilities) {
+  programs p = lowered("h200",
+                       "heads=4 seqlen=4096 head_dim=128 block_m=32 block_n=32 num_warps=2 warps_n=2 num_stages=2 "
+                       "refill=behind row_sums=step scaling=scores mma=mma copy=cp_async");
+  counts c = count_loop(p.warps, 0);
+  cr_expect_eq(c.insts[FTL_OP_MMA], 2 * 2 * 8 + 2 * 8 * 2);
+  // Q and K of 8 k steps: 2 slabs and 16 keys; P and V of 2: 2 slabs and 64 columns
+  cr_expect_eq(c.insts[FTL_OP_LDSM], 8 * (2 + 1) + 2 * (2 + 4));
+  // maxima and sums: two exchanges of the 4 rows of a lane in a warp, one of the number that a thread has of 64
+  cr_expect_eq(c.insts[FTL_OP_SHFL], 2 * (2 * 4 + 1));
+  cr_expect_eq(c.insts[FTL_OP_LDS], 2 * (1 + 4));
+  // 4 rows and a number; and P's two blocks of 16 x 16
+  cr_expect_eq(c.insts[FTL_OP_STS], 2 * (4 + 1) + 2 * 4);
+  // before the loads of a step, between writes and reads of maxima (2), sums (2) and P, before sums and P are written
+  // over what was read, and before V's buffer is filled again: K's has passed one of these
+  cr_expect_eq(c.insts[FTL_OP_BAR_SYNC], 1 + 2 + 2 + 1 + 2 + 1);
+  programs_fini(&p);
+}
+
 // An element of a window takes two compares and a select; 2 slabs of 8 fragments of 8 columns are 64 a lane. The other
 // 4 of each are the guard of 4 rows.
 Test(unit_lower_select, a_window_masks_the_tiles_at_its_edges_or_all_of_them_in_one_loop) {

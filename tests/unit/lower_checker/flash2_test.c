@@ -80,6 +80,38 @@ Test(unit_lower_checker_flash2, hopper_by_mma_sync_and_tma) {
   cr_expect_geq(prove_all("h200", "mma=mma copy=tma"), 25);
 }
 
+// ---- warps side by side, as Triton has them with mma.sync ----
+static int prove_side_by_side(const char *arch, const char *how) {
+  static const char *const tiles[] = {"block_m=32 block_n=32 num_warps=2 warps_n=2",
+                                      "block_m=32 block_n=64 num_warps=4 warps_n=4",
+                                      "block_m=64 block_n=32 num_warps=4 warps_n=2"};
+  static const char *const problems[] = {"heads=2 seqlen=300 head_dim=64", "heads=2 seqlen=257 head_dim=128 causal=1"};
+  int feasible = 0;
+  for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
+    for (size_t j = 0; j < sizeof problems / sizeof *problems; j++) {
+      char parameters[300];
+      snprintf(parameters, sizeof parameters, "%s %s mma=mma %s", problems[j], tiles[i], how);
+      programs p;
+      ftl_error error = {0};
+      if (lower_workload(&p, arch, "flash2_fwd", parameters, &error) == FTL_OK) {
+        feasible++;
+        for (int64_t cta = 0; cta < p.tile->num_ctas; cta += 1 + p.tile->num_ctas / 3)
+          cr_expect_eq(ftl_checker_prove(p.warps, cta, &error), FTL_OK, "%s: %s: %s", arch, parameters, error.message);
+      }
+      programs_fini(&p);
+    }
+  return feasible;
+}
+
+// Of the warps of a row one stores its logarithm: each byte leaves once.
+Test(unit_lower_checker_flash2, warps_side_by_side_on_every_generation) {
+  cr_expect_eq(prove_side_by_side("h200", "num_stages=1 refill=behind row_sums=step"), 6);
+  cr_expect_eq(prove_side_by_side("h200", "num_stages=2 refill=behind row_sums=step"), 6);
+  cr_expect_eq(prove_side_by_side("a100_80", "num_stages=2 row_sums=end"), 6);
+  cr_expect_eq(prove_side_by_side("t4", "num_stages=1 refill=behind"), 6);
+  cr_expect_eq(prove_side_by_side("v100", "num_stages=1"), 6);
+}
+
 // Instructions of a loop over keys, a letter each: W: wgmma; their wait with the groups left; R: a stage given back; B:
 // a barrier; C: copies asked for.
 static const char *step_text(const char *parameters) {

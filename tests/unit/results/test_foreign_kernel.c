@@ -92,7 +92,7 @@ Test(unit_results_foreign_kernel, a_paged_triton_kernel_is_paged_decode) {
               NULL);
   cr_assert_str_eq(c.spec.workload->name, "paged_decode");
   HAS(&c, {FTL_PARAM_num_stages, 1}, {FTL_PARAM_page_size, 32}, {FTL_PARAM_page_layout, FTL_PAGES_SCATTERED},
-      {FTL_PARAM_splits, 3}, {FTL_PARAM_layout, FTL_LAYOUT_BSHD}, {FTL_PARAM_block_m, 16});
+      {FTL_PARAM_splits, 3}, {FTL_PARAM_layout, FTL_LAYOUT_BSHD}, {FTL_PARAM_block_m, 16}, {FTL_PARAM_warps_n, 4});
   c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,lengths,page_size," RUN
                       "triton_paged,fwd,2,8,2,1,900,128,0,16,64,4,4,mma,900:77,32," RAN "k\n",
               NULL);
@@ -119,15 +119,28 @@ Test(unit_results_foreign_kernel, a_softmax_in_triton_keeps_its_row) {
       {FTL_PARAM_schedule, FTL_SCHEDULE_REGISTERS}, {FTL_PARAM_num_warps, 4});
 }
 
-// Four warps of 16 rows in a tile of 32, eight in one of 64, or four on 32 keys: Triton puts them side by side along
-// the keys.
-Test(unit_results_foreign_kernel, warps_along_the_keys_are_no_configuration) {
-  case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,64,0,32,64,4,2,mma," RAN
-                  "k\n",
-          "triton with warps side by side along the keys");
+// Triton puts the warps side by side where a tile has fewer rows than V has columns, whether or not they fit below each
+// other, and refills what a step has read.
+Test(unit_results_foreign_kernel, warps_of_triton_with_mma_sync_lie_along_the_keys) {
+  ftl_measured_case c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN
+                                        "triton,fwd,1,8,8,512,512,64,0,32,64,4,2,mma," RAN "k\n",
+                                NULL);
+  HAS(&c, {FTL_PARAM_warps_n, 4}, {FTL_PARAM_num_stages, 1}, {FTL_PARAM_refill, FTL_REFILL_BEHIND});
+  c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,64,0,32,32,2,3,mma," RAN
+                      "k\n",
+              NULL);
+  HAS(&c, {FTL_PARAM_warps_n, 2}, {FTL_PARAM_num_stages, 2});
+  c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,64,0,64,32,4,3,mma," RAN
+                      "k\n",
+              NULL);
+  HAS(&c, {FTL_PARAM_warps_n, 1}, {FTL_PARAM_refill, FTL_REFILL_BEHIND});
+}
+
+// Two warpgroups on 64 rows, which divide V's columns; four warps on 32 keys.
+Test(unit_results_foreign_kernel, warps_that_divide_too_little_are_no_configuration) {
   case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,64,0,64,64,8,2,wgmma," RAN
                   "k\n",
-          "triton with warps side by side along the keys");
+          "triton with two warpgroups that divide columns");
   case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,lengths," RUN
                   "triton_paged,fwd,2,8,2,1,900,128,0,16,32,4,3,mma,900:77," RAN "k\n",
           "triton_paged with fewer than 16 keys a warp");

@@ -35,6 +35,17 @@ Test(unit_workloads_flash2_fwd, infeasible_configurations_name_the_parameter_and
       {"seqlen=64 schedule=interleaved refill=late", "refill=late: buffers to refill are those of schedule=stages"},
       {"seqlen=64 num_stages=1 refill=late", "refill=late: buffers to refill are those of schedule=stages"},
       {"seqlen=64 copy=ldg num_stages=2 refill=when_free", "refill=when_free: copy=ldg keeps one tile in flight"},
+      {"seqlen=64 schedule=interleaved refill=behind", "refill=behind: buffers to refill are those of schedule=stages"},
+      {"seqlen=64 block_m=64 num_warps=4 warps_n=4 mma=wgmma", "warps_n=4: warps side by side need mma=mma"},
+      {"seqlen=64 head_dim=64 block_m=32 num_warps=2 warps_n=2 q_operand=registers",
+       "warps_n=2: warps side by side take Q from shared memory"},
+      // Of four warps 48 keys, and of three the warps, do not divide; of two a tile of 16 rows has one below the other.
+      {"seqlen=64 head_dim=64 block_m=16 block_n=48 num_warps=4 warps_n=4",
+       "warps_n=4: num_warps=4 must be a multiple, block_n=48 one of 64, and head_dim 64 of 64"},
+      {"seqlen=64 head_dim=48 block_m=16 block_n=48 num_warps=4 warps_n=3",
+       "warps_n=3: num_warps=4 must be a multiple"},
+      {"seqlen=64 head_dim=64 block_m=16 block_n=64 num_warps=4 warps_n=2",
+       "with mma each warp needs a multiple of 16 rows"},
       {"seqlen=64 schedule=interleaved num_stages=2", "num_stages=2: schedule=interleaved has one buffer"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
