@@ -11,6 +11,13 @@ enum { PRODUCER_WARPS = 4, PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240, MA
 enum { PIECE_COLUMNS = 32, SMALL_PIECE_COLUMNS = 16, PIECE_BUFFERS = 2, BESIDE_RINGS_BYTES = 2 * 1024 };
 enum { GROUP_COLUMNS = 16, VECTOR_BYTES = 16, MMA_K_BYTES = 32 };
 
+static bool refills_late(const ftl_spec *spec, const ftl_block_product *p) {
+  const int64_t *v = spec->value;
+  if (p->has_producer || p->num_stages == 1) return false;
+  if (v[FTL_PARAM_refill] != FTL_REFILL_AUTO) return v[FTL_PARAM_refill] == FTL_REFILL_LATE;
+  return v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
+}
+
 ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   const int numbers = ftl_dtype_numbers(ftl_spec_dtype(spec));
@@ -38,6 +45,7 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
       .num_b = 1,
       .ring_c = -1,
   };
+  p.refills_late = refills_late(spec, &p);
   p.stages_c = v[FTL_PARAM_store] == FTL_SPEC_STORE_STAGED;
   p.tiles_m = ftl_divide_up(p.m, p.block_m);
   p.tiles_n = ftl_divide_up(p.n, p.block_n);
@@ -100,6 +108,13 @@ ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product
   if (block_k % mma_k != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "block_k=%lld: tensor instructions need a multiple of %d",
                          (long long)block_k, mma_k);
+  int64_t refill = spec->value[FTL_PARAM_refill];
+  bool cannot_wait = p->has_producer || p->num_stages == 1;
+  if (refill == FTL_REFILL_BEHIND || (refill == FTL_REFILL_LATE && cannot_wait))
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "refill=%s: products refill early, or late without a producer and with "
+                         "num_stages >= 2",
+                         refill == FTL_REFILL_LATE ? "late" : "behind");
   if (p->groups_n > 1 && (!p->has_producer || p->block_n % (p->groups_n * GROUP_COLUMNS) != 0))
     return ftl_error_set(error, FTL_INFEASIBLE, "groups_n=%d: needs mma=wgmma copy=tma and block_n a multiple of %d",
                          p->groups_n, p->groups_n * GROUP_COLUMNS);
@@ -276,17 +291,28 @@ static void declare_sums(const ftl_block_product *p, int32_t *sums) {
 
 // ---- the two kernels ----
 
+// As Triton's software pipeliner compiles it for wgmma: a step's products are issued before those of the step before
+// are waited for, whose buffers are then filled with the tiles num_stages - 1 ahead, behind a barrier of their own.
+static void multiply_late(const ftl_block_product *p, const int32_t *sums) {
+  ftl_builder *b = p->b;
+  ftl_expr first_ahead = ftl_const(b, p->num_stages - 1);
+  wait_for_step(p, 0);
+  multiply_step(p, 0, sums);
+  load_step(p, first_ahead, ftl_sub(b, p->num_steps, first_ahead));
+  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 1), p->num_steps)), ahead = ftl_add(b, i, first_ahead);
+  wait_for_step(p, 0);
+  multiply_step(p, 0, sums);
+  release_step(p, 0);
+  load_step(p, ahead, ftl_sub(b, p->num_steps, ahead));
+  ftl_end_loop(b);
+  release_step(p, 0);
+}
+
 // The barrier of a step's wait also says that the stage before it was read: the tiles num_stages - 1 ahead are asked
 // for behind it, and a step has one barrier (CUTLASS's multistage mainloop; kernels/products/product_mma.h). With one
 // stage nothing is ahead.
-static void build_multistage(ftl_block_product *p, ftl_block_product_finish finish, const void *context) {
+static void multiply_early(const ftl_block_product *p, const int32_t *sums) {
   ftl_builder *b = p->b;
-  int32_t sums[FTL_PRODUCT_MAX_B];
-  int32_t role = ftl_builder_role(b, "main", p->num_warps, 0);
-  declare_rings(p, role, 1 << role);
-  declare_sums(p, sums);
-  for (int32_t i = 0; i < p->num_stages - 1; i++)
-    load_step(p, ftl_const(b, i), ftl_sub(b, p->num_steps, ftl_const(b, i)));
   ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), p->num_steps));
   ftl_expr ahead = ftl_add(b, i, ftl_const(b, p->num_stages - 1));
   if (p->num_stages > 1) wait_for_step(p, 0);
@@ -295,6 +321,17 @@ static void build_multistage(ftl_block_product *p, ftl_block_product_finish fini
   multiply_step(p, 0, sums);
   release_step(p, 0);
   ftl_end_loop(b);
+}
+
+static void build_multistage(ftl_block_product *p, ftl_block_product_finish finish, const void *context) {
+  ftl_builder *b = p->b;
+  int32_t sums[FTL_PRODUCT_MAX_B];
+  int32_t role = ftl_builder_role(b, "main", p->num_warps, 0);
+  declare_rings(p, role, 1 << role);
+  declare_sums(p, sums);
+  for (int32_t i = 0; i < p->num_stages - 1; i++)
+    load_step(p, ftl_const(b, i), ftl_sub(b, p->num_steps, ftl_const(b, i)));
+  (p->refills_late ? multiply_late : multiply_early)(p, sums);
   finish(p, sums, context);
 }
 

@@ -24,7 +24,8 @@ typedef struct ftl_block_product {
   int64_t shared_bytes_per_cta;  // that the GPU allows; 0: no limit is known
   ftl_cluster_shape cluster;     // tiles_m and tiles_n are multiples of its sides: tiles outside of C are empty
   bool transpose_a, transpose_b, m_first, persistent, has_producer;
-  bool stages_c;  // a tile of C leaves in pieces, through ring_c
+  bool refills_late;  // without a producer: a step's products are issued before those of the step before are waited for
+  bool stages_c;      // a tile of C leaves in pieces, through ring_c
   ftl_tile_handout handout;
   // Set by the workload.
   ftl_builder *b;

@@ -175,6 +175,7 @@ static ftl_line line_of(const sm_open_line *closed) {
 
 // Closed lines go to L2.
 static void send_stored(ftl_sm *sm, const sm_open_line *closed, int32_t count, int64_t now) {
+  if (count == 0) return;
   ftl_line lines[SM_MAX_LINES];
   for (int32_t i = 0; i < count; i++) lines[i] = line_of(&closed[i]);
   hand_on(sm, lines, count, now);

@@ -196,7 +196,7 @@ void ftl_sm_mio_serve(ftl_sm *sm, int64_t now) {
   find_next(sm, now + 1);
 }
 
-void ftl_sm_mio_stores_wait(ftl_sm *sm) { find_all_ready(sm); }
+void ftl_sm_mio_stores_wait(ftl_sm *sm) { find_lines_ready(sm); }
 
 void ftl_sm_lg_close(ftl_sm *sm, bool closed) {
   sm->lg_closed = closed;

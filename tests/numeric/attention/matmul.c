@@ -68,9 +68,13 @@ static void prove(const char *params) {
 }
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-static const char *const kernels[] = {
-    "mma=mma num_warps=2 num_stages=1", "mma=mma num_warps=1 num_stages=3 tile_order=n_first",
-    "mma=wgmma num_warps=4 block_m=64 num_stages=2", "mma=wgmma copy=tma num_warps=4 block_m=64 persistent=1"};
+static const char *const kernels[] = {"mma=mma num_warps=2 num_stages=1",
+                                      "mma=mma num_warps=1 num_stages=3 tile_order=n_first",
+                                      "mma=wgmma num_warps=4 block_m=64 num_stages=2",
+                                      "mma=mma num_warps=2 num_stages=2 refill=late",
+                                      "mma=wgmma copy=cp_async num_warps=4 block_m=64 num_stages=3 refill=late",
+                                      "mma=wgmma copy=cp_async num_warps=4 block_m=64 num_stages=3 refill=early",
+                                      "mma=wgmma copy=tma num_warps=4 block_m=64 persistent=1"};
 
 Test(numeric_matmul, sizes_that_no_tile_divides_give_the_product) {
   static const char *const sizes[] = {"m=32 n=32 k=32", "m=40 n=48 k=200", "m=136 n=72 k=8", "m=8 n=136 k=88"};

@@ -56,23 +56,26 @@ Test(unit_lower_products, warpgroups_side_by_side_are_proved) {
 }
 
 // Instructions of a product's consumers, from the first that the CTA issues: a letter each. W: wgmma, its wait with the
-// groups left; R: a stage given back; P: the wait for pieces of C with the pieces left; T: a piece stored; ( ): a loop.
-static void consumer_text(const char *parameters, char *text) {
+// groups left; R: a stage given back; B: a barrier of the first role; C: a group of copies; P: the wait for pieces of C
+// with the pieces left; T: a piece stored; ( ): a loop.
+static void role_text(const char *parameters, int role_idx, char *text) {
   programs p;
   ftl_error error = {0};
   ftl_status status = lower_launch(&p, "h200", "matmul_tiled", parameters, 0, &error);
   cr_assert_eq(status, FTL_OK, "%s", error.message);
   for (int64_t cta = 0; cta < p.tile->num_ctas; cta++)
     cr_assert_eq(ftl_checker_prove(p.warps, cta, &error), FTL_OK, "%s", error.message);
-  const ftl_warp_role *role = &p.warps->roles[1];
+  const ftl_warp_role *role = &p.warps->roles[role_idx];
   for (int32_t i = 0; i < role->num_insts; i++) {
     const ftl_warp_inst *inst = &p.warps->insts[role->first_inst + i];
-    char letter = inst->opcode == FTL_OP_WGMMA          ? 'W'
-                  : inst->opcode == FTL_OP_MBAR_RELEASE ? 'R'
-                  : inst->opcode == FTL_OP_TMA_STORE    ? 'T'
-                  : inst->opcode == FTL_OP_LOOP         ? '('
-                  : inst->opcode == FTL_OP_END_LOOP     ? ')'
-                                                        : 0;
+    char letter = inst->opcode == FTL_OP_WGMMA                       ? 'W'
+                  : inst->opcode == FTL_OP_MBAR_RELEASE              ? 'R'
+                  : inst->opcode == FTL_OP_TMA_STORE                 ? 'T'
+                  : inst->opcode == FTL_OP_BAR_SYNC && role_idx == 0 ? 'B'
+                  : inst->opcode == FTL_OP_CP_COMMIT                 ? 'C'
+                  : inst->opcode == FTL_OP_LOOP                      ? '('
+                  : inst->opcode == FTL_OP_END_LOOP                  ? ')'
+                                                                     : 0;
     if (letter) *text++ = letter;
     if (inst->opcode == FTL_OP_WGMMA_WAIT) *text++ = (char)('0' + inst->arg);
     if (inst->opcode == FTL_OP_TMA_STORE_WAIT) {
@@ -82,6 +85,20 @@ static void consumer_text(const char *parameters, char *text) {
   }
   *text = 0;
   programs_fini(&p);
+}
+
+static void consumer_text(const char *parameters, char *text) { role_text(parameters, 1, text); }
+
+// Two k steps of 16 a stage, two stages. Late: a step's products are issued, those of the step before waited for, and
+// its stage is filled behind a barrier, as Triton's are (SASS of kernels/foreign/triton_product.py). Early: a step's
+// barrier serves its tiles and the stage that is filled, and nothing is multiplied meanwhile.
+Test(unit_lower_products, copies_of_a_role_that_multiplies_come_late_or_early) {
+  char text[256];
+#define BOTH "m=64 n=64 k=128 block_m=64 block_n=64 block_k=32 num_warps=4 mma=wgmma copy=cp_async num_stages=2 "
+  role_text(BOTH "refill=late", 0, text);
+  cr_expect_str_eq(text, "CBWWC(BWW1BC)0");
+  role_text(BOTH "refill=early", 0, text);
+  cr_expect_str_eq(text, "C(BCWW0)");
 }
 
 // Two k steps of 16 a stage. The stages of a step (A's and B's) are given back behind the products of the next, with

@@ -117,6 +117,20 @@ Test(unit_workloads_matmul_tiled, pieces_of_c_leave_by_tma_whole_and_unsplit) {
   }
 }
 
+Test(unit_workloads_matmul_tiled, late_refills_have_no_producer_and_two_stages) {
+  static const char *const refused[] = {"refill=late", "copy=cp_async num_stages=1 refill=late",
+                                        "copy=cp_async refill=behind"};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    char params[128];
+    ftl_tile_program *program;
+    ftl_error error = {0};
+    snprintf(params, sizeof params, "m=64 n=64 block_m=64 num_warps=4 %s", refused[i]);
+    cr_assert_eq(build(params, &program, &error), FTL_INFEASIBLE, "%s", params);
+    cr_expect(strstr(error.message, "products refill early, or late without a producer and with num_stages >= 2"), "%s",
+              error.message);
+  }
+}
+
 // 192 x 192 on two warpgroups: 64 rows a warpgroup do not divide 192, half of the columns do.
 Test(unit_workloads_matmul_tiled, warpgroups_side_by_side_have_all_rows_and_half_the_columns) {
   ftl_tile_program *program;
