@@ -61,8 +61,10 @@ ftl_copy_plan ftl_select_copy_plan(const ftl_select *s, const ftl_tile_op *load)
   return ftl_copy_plan_of(&load->ref, element_bytes, &s->layouts[load->ring], s->role->num_warps, rows);
 }
 
+// Row groups, or copies of a thread where each has a pointer of its own.
 static int32_t num_row_groups(const ftl_select *s, const ftl_tile_op *load) {
-  return ftl_select_copy_plan(s, load).num_groups;
+  ftl_copy_plan plan = ftl_select_copy_plan(s, load);
+  return ftl_select_carries_pointers(s) ? plan.num_groups * plan.num_blocks : plan.num_groups;
 }
 
 bool ftl_select_rings_are_alike(const ftl_select *s, int32_t ring, int32_t other) {
@@ -114,6 +116,11 @@ static bool has_few_addresses(const ftl_select *s) {
   return ftl_select_multiplies_one_a(s) || (s->role->num_groups > 1 && !loads_pages(s));
 }
 
+bool ftl_select_carries_pointers(const ftl_select *s) {
+  bool is_lean = !s->plain_code && !s->buffered_code;
+  return is_lean && s->mma == FTL_MMA_WGMMA && s->copy == FTL_COPY_CP_ASYNC && ftl_select_multiplies_one_a(s);
+}
+
 // Of the tiles that products read as they came: where they are dequantised first the places are kept.
 bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring) {
   bool few = multiplies(s, ring) && (ftl_select_multiplies_one_a(s) || s->role->num_groups > 1);
@@ -129,10 +136,11 @@ int32_t ftl_select_shared_places(const ftl_select *s, int32_t ring) {
   return 0;
 }
 
-// Plain code of matrix products keeps 64 bits of each row group's offset in the tensor, and so does CUTLASS's, whose
-// strides are 64-bit numbers at run time; others scale 32 of them anew.
+// Matrix products keep 64 bits of each row group's offset in the tensor, Triton's a pointer for each copy, and so does
+// CUTLASS, whose strides are 64-bit numbers at run time; others scale 32 of them anew.
 static int32_t tensor_offset_registers(const ftl_select *s) {
-  return s->buffered_code || (s->plain_code && ftl_select_multiplies_one_a(s)) ? 2 : 1;
+  bool carries = ftl_select_carries_pointers(s) || (s->plain_code && ftl_select_multiplies_one_a(s));
+  return s->buffered_code || carries ? 2 : 1;
 }
 
 // CUTLASS's first row group lies at the tile's address.
@@ -198,8 +206,10 @@ void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
   const ftl_tile_op *load = load_in_loop(s, ring_idx);
   if (!load) return;
   for (int32_t r = 0; r < ring_idx; r++) {
-    // CUTLASS's tensors have strides of their own
-    if (s->buffered_code || s->rings[r].num_row_groups == 0 || !ftl_select_rings_are_alike(s, r, ring_idx)) continue;
+    // CUTLASS's tensors have strides of their own, Triton's copies their pointers
+    if (s->buffered_code || ftl_select_carries_pointers(s) || s->rings[r].num_row_groups == 0 ||
+        !ftl_select_rings_are_alike(s, r, ring_idx))
+      continue;
     ring->num_row_groups = s->rings[r].num_row_groups;
     ring->first_tensor_offset = s->rings[r].first_tensor_offset;
     ring->first_shared_offset = s->rings[r].first_shared_offset;

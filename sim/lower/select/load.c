@@ -125,10 +125,19 @@ static int32_t address_beside(ftl_select *s, const ftl_tile_op *op, int32_t grou
   return address;
 }
 
+// Whether the rows of a tile, not its columns, go on with the loop that it is copied in.
+static bool steps_by_rows(const ftl_select *s, const ftl_tile_ref *ref) {
+  const ftl_tile_op *op = ftl_select_op_at(s, s->op_idx);
+  while (op->kind != FTL_TILE_LOOP && op > ftl_select_op_at(s, 0)) op--;
+  return op->kind == FTL_TILE_LOOP && ftl_expr_uses(s->tile, ref->row, op->loop_var);
+}
+
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
 // code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
 // Column blocks are immediates. Rows beyond the tensor are predicated off. Where places are computed anew, ptxas has
 // two sets of registers for all addresses, and writes a copy's over that of the last but one once that has been read.
+// Triton's products carry a pointer for each copy over the loop: two add the columns to it, three where the tile steps
+// by rows, whose stride is a run-time number (`b += BLOCK_K * n`; SASS of kernels/foreign/triton_product.py).
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, bool by_blocks, int32_t *predicate) {
   if (s->plain_code && ftl_select_pages_of(s, &op->ref) != NONE && group < FTL_SELECT_MAX_HELD)
     return paged_address(s, op, group, predicate);
@@ -142,6 +151,8 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group
   bool plain = s->plain_code && !shares_addresses(s, op, -1), is_shared = shares_addresses(s, op, 1);
   int32_t before = ftl_select_recomputes_places(s, op->ring) ? s->copied[1] : NONE;
   ftl_select_add(s, FTL_OP_IADD, plain ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS, address, base, offset, before);
+  if (ftl_select_carries_pointers(s) && steps_by_rows(s, &op->ref))
+    ftl_select_add(s, FTL_OP_IMAD, 1, address, address, NONE, NONE);
   if (plain && is_shared) ftl_select_add(s, FTL_OP_IADD, SHARED_OFFSET_ADDS, address, address, NONE, NONE);
   if (plain) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   if (by_blocks) {
@@ -322,10 +333,11 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   // ptxas puts null loads (@!PT LDS RZ) before a run of LDGSTS, on sm_80 and sm_90 alike
   if (!by_registers && !continues) ftl_select_idle(s, NULL_LOADS, 0);
   if (ftl_select_recomputes_places(s, op->ring)) find_places(s, op, &plan);
+  bool carries = ftl_select_carries_pointers(s);
   for (int32_t group = 0; group < plan.num_groups; group++) {
-    int32_t predicate = present;
-    int32_t address = group_address(s, op, group, by_blocks, &predicate);
+    int32_t predicate = present, address = NONE, first = carries ? group * plan.num_blocks : group;
     for (int32_t block = 0; block < plan.num_blocks; block++) {
+      if (block == 0 || carries) address = group_address(s, op, first + block, by_blocks, &predicate);
       ftl_access access = group_access(s, &plan, ref, group, block);
       if (access.bytes == 0) continue;
       if (by_registers)

@@ -224,6 +224,9 @@ void ftl_select_copy_offsets(ftl_select *s, int32_t ring);  // after write_offse
 // 64 or 32 bits of where a copy's row group lies in its tensor; NONE: worked out where the copy is, or at the tile's
 // address.
 int32_t ftl_select_tensor_offset(const ftl_select *s, int32_t ring, int32_t group);
+// Lean code of matrix products by wgmma: each cp.async of a thread has a pointer of its own over the loop, and counts
+// as a row group.
+bool ftl_select_carries_pointers(const ftl_select *s);
 // Lean code: which of a ring's addresses for ldmatrix serves a column.
 int32_t ftl_select_position(const ftl_select *s, int32_t ring, int32_t column);
 bool ftl_select_recomputes_places(const ftl_select *s, int32_t ring);

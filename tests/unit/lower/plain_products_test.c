@@ -55,6 +55,22 @@ Test(unit_lower_plain_products, a_step_has_one_barrier_one_group_and_one_block_o
   }
 }
 
+// Of 128-byte blocks of rows: A of 128 x 64 are 8 copies of a thread and B of 64 x 64 are 4; A of 64 x 64 are 4, and B
+// of 64 x 128, whose rows have two blocks, 8. Two adds each; one multiply-add more for those of B, whose rows go on.
+Test(unit_lower_plain_products, lean_products_carry_a_pointer_for_each_copy) {
+#define LEAN "m=1024 n=1024 k=1024 block_k=64 num_warps=4 num_stages=3 mma=wgmma copy=cp_async code=lean "
+  counts tall = count_loop("matmul_tiled", LEAN "block_m=128 block_n=64");
+  counts wide = count_loop("matmul_tiled", LEAN "block_m=64 block_n=128");
+  cr_expect_eq(tall.insts[FTL_OP_CP_ASYNC], 8 + 4);
+  cr_expect_eq(wide.insts[FTL_OP_CP_ASYNC], 4 + 8);
+  // and three for each tile's pointer, one for each of two stage indices and for the loop
+  cr_expect_eq(tall.insts[FTL_OP_IADD], 2 * 12 + 2 * 3 + 2 + 1);
+  cr_expect_eq(wide.insts[FTL_OP_IADD], 2 * 12 + 2 * 3 + 2 + 1);
+  // and one for each tile's stage
+  cr_expect_eq(tall.insts[FTL_OP_IMAD], 4 + 2);
+  cr_expect_eq(wide.insts[FTL_OP_IMAD], 8 + 2);
+}
+
 Test(unit_lower_plain_products, products_side_by_side_load_what_they_share_once) {
   // 4 k steps: a block of x each, and 4 of either weight
   cr_expect_eq(count_loop("glu", GLU "code=lean").insts[FTL_OP_LDSM], 4 + 2 * 16);
