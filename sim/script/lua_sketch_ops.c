@@ -280,13 +280,16 @@ static int value_reduce_lanes(lua_State *lua) {
   return end_value(lua, sketch);
 }
 
-static int value_reduce_groups(lua_State *lua) {
+static int reduce_through_ring(lua_State *lua, void (*reduce)(ftl_builder *, ftl_elem_fn, int32_t, int32_t)) {
   int32_t value;
   ftl_sketch *sketch = begin_value(lua, &value);
   ftl_elem_fn fn = check_reduction(lua, 2);
-  ftl_reduce_groups(sketch->builder, fn, value, check_ring(lua, sketch, 3, "a staging ring")->idx);
+  reduce(sketch->builder, fn, value, check_ring(lua, sketch, 3, "a staging ring")->idx);
   return end_value(lua, sketch);
 }
+
+static int value_reduce_warps(lua_State *lua) { return reduce_through_ring(lua, ftl_reduce_warps); }
+static int value_reduce_groups(lua_State *lua) { return reduce_through_ring(lua, ftl_reduce_groups); }
 
 static int value_convert(lua_State *lua) {
   int32_t value;
@@ -415,6 +418,7 @@ void ftl_lua_open_sketch_ops(lua_State *lua) {
                              {"dropout", value_dropout},
                              {"reduce", value_reduce},
                              {"reduce_lanes", value_reduce_lanes},
+                             {"reduce_warps", value_reduce_warps},
                              {"reduce_groups", value_reduce_groups},
                              {"convert", value_convert},
                              {"fetch", value_fetch},

@@ -81,6 +81,14 @@ Test(unit_scenario_kernel, rows_are_reduced_over_columns_and_lanes) {
                 EQUALS("4")));
 }
 
+Test(unit_scenario_kernel, rows_of_warps_side_by_side_are_reduced_through_a_ring) {
+  passes(SKETCH(TILE "local w = k:tile('w', 'fp32', 64, 64, { warps_per_row = 2 }); "
+                     "local m = k:rows('m', 64, { warps_per_row = 2 }); local e = k:ring('e', 'fp16', 64, 64, 1); "
+                     "e:fill(x(0)); e:wait(); e:release(); w:set(2); m:set(0); m:reduce('sum', w):reduce_warps('sum', "
+                     "e); w:set(w * m); w:store(y(0))",
+                EQUALS("256")));
+}
+
 Test(unit_scenario_kernel, products_take_operands_from_rings_and_registers) {
   const char *reference =
       "assert(kernel:check { tolerance = 1e-4, reference = { y = function(t, r) local row, a = {}, t.x:row(r)\n"
