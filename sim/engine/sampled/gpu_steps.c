@@ -240,10 +240,11 @@ static void find_ref_steps(ftl_gpu_run *run) {
 
 static void find_shared_drift(ftl_gpu_run *run) {
   const ftl_arch *arch = run->launch->arch;
-  for (int32_t loop = 1; loop < run->num_segments; loop += 2)
-    run->shared_drift_permille[loop] = ftl_latency_lookahead(&run->segments->segments[loop]) > 0
-                                           ? arch->sm_shared_drift_permille
-                                           : arch->sm_waiting_drift_permille;
+  for (int32_t loop = 1; loop < run->num_segments; loop += 2) {
+    bool waits =
+        ftl_latency_lookahead(&run->segments->segments[loop]) == 0 || ftl_step_times_show_latency(run->times, loop);
+    run->shared_drift_permille[loop] = waits ? arch->sm_waiting_drift_permille : arch->sm_shared_drift_permille;
+  }
 }
 
 static void find_work(ftl_gpu_run *run) {

@@ -134,6 +134,10 @@ static int64_t at_latency(ftl_step_times *times, int32_t row, int32_t segment, i
                  of_point(ftl_step_times_point(times, row, i), segment, later));
 }
 
+bool ftl_step_times_show_latency(ftl_step_times *times, int32_t loop) {
+  return !ftl_latency_is_unseen(lone_point(times, loop, HIT), lone_point(times, loop, DRAM));
+}
+
 // Of straight code: whether a loop behind it, which ran once, has its time; of a loop: whether it never ran.
 static bool has_no_time(const ftl_step_times *times, int32_t segment) {
   return times->points[0][HIT].time[segment] == 0 && times->points[1][HIT].time[segment] == 0;

@@ -43,4 +43,7 @@ int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t
 // What one CTA takes of an SM's issue slots or tensor pipes by the code before `segment` whose time it has; 1/16 cycle.
 int64_t ftl_step_times_least_before(const ftl_step_times *times, int32_t segment);
 
+// Whether a lone CTA waits in the loop for more than half of what its loads take longer, however far ahead it asks.
+bool ftl_step_times_show_latency(ftl_step_times *times, int32_t loop);
+
 #endif

@@ -150,3 +150,24 @@ Test(unit_engine_step_times, a_loop_may_hide_the_latency_of_the_loads_that_it_wa
     stop(&t);
   }
 }
+
+// What Triton makes of two stages: the next tiles are asked for behind the second product and awaited where the next
+// step begins, so that L2 answers too late though they are a step ahead. Asked for early, or two steps ahead, even DRAM
+// answers in time.
+Test(unit_engine_step_times, a_loop_that_asks_late_shows_the_latency_of_what_it_asks_for_ahead) {
+  static const struct {
+    const char *stages;
+    bool shows;
+  } cases[] = {
+      {"num_stages=2 refill=late", true}, {"num_stages=2 refill=early", false}, {"num_stages=3 refill=late", false}};
+  for (int32_t i = 0; i < 3; i++) {
+    timed t;
+    char parameters[256];
+    snprintf(parameters, sizeof parameters,
+             "heads=8 seqlen=2048 head_dim=128 block_m=64 block_n=64 num_warps=4 mma=wgmma copy=cp_async %s",
+             cases[i].stages);
+    start_on(&t, "h200", parameters, false);
+    cr_expect_eq(ftl_step_times_show_latency(&t.times, 1), cases[i].shows, "%s", cases[i].stages);
+    stop(&t);
+  }
+}
