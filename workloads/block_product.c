@@ -97,6 +97,9 @@ ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product
       __builtin_mul_overflow(flops, p->k, &flops))
     return ftl_error_set(error, FTL_BAD_INPUT, "k=%lld: 2 * batch * m * n * k is more than 2^63 FLOPs",
                          (long long)p->k);
+  if (spec->value[FTL_PARAM_num_warps] % p->groups_n != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "groups_n=%d: num_warps=%lld must be a multiple", p->groups_n,
+                         (long long)spec->value[FTL_PARAM_num_warps]);
   ftl_spec of_group = *spec;
   of_group.value[FTL_PARAM_num_warps] /= p->groups_n;
   ftl_status status = ftl_attention_check_warps(&of_group, error);

@@ -145,4 +145,6 @@ Test(unit_workloads_matmul_tiled, warpgroups_side_by_side_have_all_rows_and_half
   ftl_tile_program_destroy(program);
   cr_assert_eq(build("m=384 n=384 block_m=192 block_n=176 num_warps=8 groups_n=2", &program, &error), FTL_INFEASIBLE);
   cr_expect_str_eq(error.message, "groups_n=2: needs mma=wgmma copy=tma and block_n a multiple of 32");
+  cr_assert_eq(build("m=384 n=384 num_warps=1 groups_n=2", &program, &error), FTL_INFEASIBLE);
+  cr_expect_str_eq(error.message, "groups_n=2: num_warps=1 must be a multiple");
 }
