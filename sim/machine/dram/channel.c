@@ -182,18 +182,28 @@ static int64_t next_arrival(const ftl_dram_channel *channel, const ftl_dram_shar
   return earliest;
 }
 
+static inline int64_t column_cycle(const ftl_dram_channel *channel, uint32_t b, int64_t from) {
+  const ftl_dram_bank *bank = &channel->banks[b];
+  return max_of(max_of(bank->column_from, channel->group_from[bank->group]), from);
+}
+
 // The next command of all banks for a direction, not before `from`. First the earlier, then column accesses, then the
 // older request: FR-FCFS.
 static inline command first_command(ftl_dram_channel *channel, const ftl_dram_shared *shared, int direction,
                                     int64_t from) {
   ftl_dram_queue *queue = &channel->queues[direction];
   command best = {INT64_MAX, 0, FTL_DRAM_NONE, false, direction};
-  int64_t column_from = max_of(channel->bus_from[direction], from);
-  for (uint32_t i = 0; i < queue->num_columns && best.cycle > column_from; i++) {
-    uint32_t b = queue->columns[i];
-    const ftl_dram_bank *bank = &channel->banks[b];
-    int64_t cycle = max_of(max_of(bank->column_from, channel->group_from[bank->group]), column_from);
-    if (cycle < best.cycle) best = (command){cycle, b, bank->next[direction], true, direction};
+  if (queue->num_columns > 0) {
+    int64_t column_from = max_of(channel->bus_from[direction], from);
+    uint32_t bank = queue->columns[0];
+    int64_t cycle = column_cycle(channel, bank, column_from);
+    for (uint32_t i = 1; i < queue->num_columns && cycle > column_from; i++) {
+      int64_t other = column_cycle(channel, queue->columns[i], column_from);
+      if (other >= cycle) continue;
+      cycle = other;
+      bank = queue->columns[i];
+    }
+    best = (command){cycle, bank, channel->banks[bank].next[direction], true, direction};
   }
   int64_t activate_from = max_of(channel->activate_from, from);
   if (max_of(activate_from, queue->opens_from) >= best.cycle) return best;
