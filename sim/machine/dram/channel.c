@@ -305,7 +305,7 @@ static int64_t take_ecc_bursts(ftl_dram_channel *channel, ftl_dram_shared *share
   return bursts;
 }
 
-// True: it was the last burst of a request, which leaves the queue.
+// True: the queue was full and has got room, as the request has left it with its last burst.
 static bool access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, const command *column) {
   const ftl_dram_timing *timing = &shared->timing;
   int direction = column->direction;
@@ -331,7 +331,7 @@ static bool access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, co
   if (is_bypass || is_last) find_next(channel, shared, column->bank, direction);
   int other = direction == FTL_DRAM_READ ? FTL_DRAM_WRITE : FTL_DRAM_READ;
   if (bank->next[other] != FTL_DRAM_NONE) find_next(channel, shared, column->bank, other);
-  return is_last;
+  return is_last && channel->num_queued[direction] == timing->queue_entries - 1;
 }
 
 void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared, int64_t until) {
