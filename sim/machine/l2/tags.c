@@ -18,6 +18,7 @@ struct ftl_l2_tags {
   ftl_l2_hash hash;
   const ftl_l2_replacement *replacement;
   uint32_t num_ways;
+  uint32_t num_words;             // of prints of a set
   uint32_t log2_ways;             // rounded up: a way's number is that of its set times this power, and its own in it
   uint32_t most_dirty_milliways;  // of a set while a kernel writes
   uint32_t kept_dirty_milliways;  // of a set after it
@@ -56,6 +57,7 @@ ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t l
   tags->hash = ftl_l2_hash_init(arch);
   tags->replacement = replacement;
   tags->num_ways = (uint32_t)arch->l2_ways;
+  tags->num_words = ftl_l2_print_words(tags->num_ways);
   while (1u << tags->log2_ways < tags->num_ways) tags->log2_ways++;
   tags->most_dirty_milliways = (uint32_t)(arch->l2_ways * arch->l2_busy_dirty_milli);
   tags->kept_dirty_milliways = (uint32_t)(arch->l2_ways * arch->l2_max_dirty_milli);
@@ -68,7 +70,7 @@ ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t l
   tags->sets_per_side = ((all_sets - 1) >> log2_sample) + 1;
   uint64_t entries = num_sets(tags) * tags->num_ways;
   tags->sets = FTL_ARENA_NEW_RAW(&tags->arena, ftl_l2_set, num_sets(tags));
-  tags->prints = FTL_ARENA_NEW_RAW(&tags->arena, uint64_t, num_sets(tags) * ftl_l2_print_words(tags->num_ways));
+  tags->prints = FTL_ARENA_NEW_RAW(&tags->arena, uint64_t, num_sets(tags) * tags->num_words);
   tags->ways = FTL_ARENA_NEW_RAW(&tags->arena, ftl_l2_way, entries);
   if (tags->sets == NULL || tags->prints == NULL || tags->ways == NULL) {
     ftl_l2_tags_destroy(tags);
@@ -88,11 +90,10 @@ void ftl_l2_tags_destroy(ftl_l2_tags *tags) {
 void ftl_l2_tags_flush(ftl_l2_tags *tags) {
   uint64_t entries = num_sets(tags) * tags->num_ways;
   for (uint64_t i = 0; i < entries; i++) tags->ways[i] = (ftl_l2_way){.line = NO_LINE};
-  uint32_t num_words = ftl_l2_print_words(tags->num_ways);
-  memset(tags->prints, FTL_L2_PRINT_FREE, num_sets(tags) * num_words * sizeof *tags->prints);
+  memset(tags->prints, FTL_L2_PRINT_FREE, num_sets(tags) * tags->num_words * sizeof *tags->prints);
   for (uint64_t i = 0; i < num_sets(tags); i++) {
-    for (uint32_t way = tags->num_ways; way < num_words * FTL_L2_PRINTS_OF_WORD; way++)
-      ftl_l2_prints_set(&tags->prints[i * num_words], way, FTL_L2_PRINT_NONE);
+    for (uint32_t way = tags->num_ways; way < tags->num_words * FTL_L2_PRINTS_OF_WORD; way++)
+      ftl_l2_prints_set(&tags->prints[i * tags->num_words], way, FTL_L2_PRINT_NONE);
     // Ticks start apart, so that `random` does not choose alike in all sets.
     tags->sets[i] = (ftl_l2_set){.tick = (uint32_t)ftl_l2_mix(i)};
   }
@@ -133,8 +134,7 @@ ftl_l2_address ftl_l2_tags_address(const ftl_l2_tags *tags, uint64_t line) {
 }
 
 static set_view view_of(const ftl_l2_tags *tags, uint64_t set) {
-  return (set_view){&tags->sets[set], &tags->prints[set * ftl_l2_print_words(tags->num_ways)],
-                    &tags->ways[set * tags->num_ways]};
+  return (set_view){&tags->sets[set], &tags->prints[set * tags->num_words], &tags->ways[set * tags->num_ways]};
 }
 
 // Replicas take the sets half a turn away from those of home lines of the same number: each kind fills the sets evenly
@@ -160,7 +160,7 @@ void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, ftl_l2_address at, int32_t si
 // The way that holds the line, or num_ways.
 static inline uint32_t find_way(const ftl_l2_tags *tags, const set_view *view, uint64_t line) {
   uint8_t print = ftl_l2_print_of(line);
-  for (uint32_t word = 0; word < ftl_l2_print_words(tags->num_ways); word++)
+  for (uint32_t word = 0; word < tags->num_words; word++)
     for (uint64_t like = ftl_l2_prints_like(view->prints[word], print); like != 0; like &= like - 1) {
       uint32_t way = word * FTL_L2_PRINTS_OF_WORD + ftl_l2_prints_first(like);
       if (view->ways[way].line == line) return way;
