@@ -53,7 +53,7 @@ ftl_status ftl_request_merge_collect(ftl_request_merge *merge, ftl_sm_pool *pool
     if (!advanced[sm]) continue;
     int32_t count;
     const ftl_mem_request *requests = ftl_sm_requests(ftl_sm_pool_get(pool, sm), &count);
-    for (int32_t i = 0; i < count; i++) merge->requests[first[cycle_of(merge, &requests[i], from)]++] = requests[i];
+    for (int32_t i = 0; i < count; i++) merge->requests[first[requests[i].time - from]++] = requests[i];
   }
   return FTL_OK;
 }

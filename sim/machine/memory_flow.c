@@ -34,16 +34,12 @@ static ftl_noc_port *slice_port(ftl_memory *memory, uint32_t side, uint32_t slic
 
 static bool is_write(const ftl_memory_node *node) { return node->kind != FTL_NODE_READ; }
 
-static ftl_l2_address address_of(const ftl_memory_node *node) {
-  return (ftl_l2_address){node->home_side, node->slice_in_side, node->set_in_side};
-}
-
 static inline void start(ftl_memory *memory, const ftl_mem_request *request) {
   uint32_t index = ftl_memory_take_node(memory);
   ftl_memory_node *node = &memory->nodes[index];
-  ftl_l2_address at = ftl_l2_hash_address(&memory->hash, request->line);
   *node = (ftl_memory_node){.sequence = memory->next_sequence++,
                             .line = request->line,
+                            .at = ftl_l2_hash_address(&memory->hash, request->line),
                             .transaction = request->transaction,
                             .sm = request->sm,
                             .kind = request->kind,
@@ -51,9 +47,6 @@ static inline void start(ftl_memory *memory, const ftl_mem_request *request) {
                             .sectors = request->sectors,
                             .full_sectors = request->full_sectors,
                             .priority = request->priority,
-                            .home_side = (uint8_t)at.home_side,
-                            .slice_in_side = (uint16_t)at.slice_in_side,
-                            .set_in_side = at.set_in_side,
                             .peer_stage = request->stage,
                             .peers = request->peers};
   // A request without data takes its port for a cycle, as does one with less data than a cycle carries.
@@ -63,7 +56,7 @@ static inline void start(ftl_memory *memory, const ftl_mem_request *request) {
   int64_t cycle = ftl_memory_convert(memory->sm_to_l2, request->time);
   int64_t arrival = ftl_noc_port_take(port, cycle, bytes).last + memory->request_cycles;
   if (request->is_local) memory->counters.local_sectors += num_sectors(request->sectors);
-  bool crosses = is_write(node) && node->home_side != node->side;
+  bool crosses = is_write(node) && node->at.home_side != node->side;
   schedule(memory, index, crosses ? FTL_STAGE_CROSS : FTL_STAGE_SLICE, arrival);
 }
 
@@ -78,20 +71,20 @@ static void reply_from_slice(ftl_memory *memory, uint32_t index, int64_t cycle) 
   node->tail_cycles = 0;
   int64_t leaves = cycle;
   if (!node->is_coalesced) {
-    uint32_t side = is_write(node) ? node->home_side : node->side;
+    uint32_t side = is_write(node) ? node->at.home_side : node->side;
     ftl_noc_slot slot =
-        ftl_noc_port_take(slice_port(memory, side, node->slice_in_side), cycle, bytes_of(node->sectors));
+        ftl_noc_port_take(slice_port(memory, side, node->at.slice_in_side), cycle, bytes_of(node->sectors));
     node->tail_cycles = is_write(node) ? 0 : (uint8_t)(slot.last - slot.first);
     leaves = is_write(node) ? slot.last : slot.first;
   }
   int64_t way_back = memory->reply_cycles;
-  if (is_write(node) && node->home_side != node->side) way_back += memory->far_cycles;
+  if (is_write(node) && node->at.home_side != node->side) way_back += memory->far_cycles;
   schedule(memory, index, FTL_STAGE_PORT, leaves + memory->hit_cycles + way_back);
 }
 
 static void send_from_home(ftl_memory *memory, uint32_t index, int64_t cycle) {
   const ftl_memory_node *node = &memory->nodes[index];
-  ftl_noc_port *port = slice_port(memory, node->home_side, node->slice_in_side);
+  ftl_noc_port *port = slice_port(memory, node->at.home_side, node->at.slice_in_side);
   int64_t leaves = ftl_noc_port_take(port, cycle, bytes_of(node->sectors)).first;
   schedule(memory, index, FTL_STAGE_CROSS, leaves);
 }
@@ -124,7 +117,7 @@ static uint32_t take_fetch(ftl_memory *memory, uint32_t index, ftl_memory_node_k
 
 static void fetch_from_dram(ftl_memory *memory, uint32_t index, uint8_t sectors) {
   uint32_t fetch = take_fetch(memory, index, FTL_NODE_DRAM_FETCH, sectors);
-  memory->nodes[fetch].side = memory->nodes[fetch].home_side;
+  memory->nodes[fetch].side = (uint8_t)memory->nodes[fetch].at.home_side;
   push_dram(memory, memory->nodes[fetch].line, sectors, false, fetch);
 }
 
@@ -138,7 +131,7 @@ static uint8_t in_flight(const ftl_l2_mshr *mshr) { return mshr == NULL ? 0 : ms
 static uint8_t claim_dram_fetch(ftl_memory *memory, const ftl_memory_node *node, const ftl_l2_mshr *mshr,
                                 uint8_t sectors) {
   uint8_t fetch = sectors & (uint8_t)~in_flight(mshr);
-  if (fetch != 0) (void)ftl_l2_mshrs_add(&memory->mshrs, node->line, node->home_side, fetch);
+  if (fetch != 0) (void)ftl_l2_mshrs_add(&memory->mshrs, node->line, node->at.home_side, fetch);
   return fetch;
 }
 
@@ -146,7 +139,7 @@ static void fetch_from_far(ftl_memory *memory, uint32_t index, uint8_t sectors, 
   (void)ftl_l2_mshrs_add(&memory->mshrs, memory->nodes[index].line, memory->nodes[index].side, sectors);
   uint32_t fetch = take_fetch(memory, index, FTL_NODE_FAR_FETCH, sectors);
   ftl_memory_node *node = &memory->nodes[fetch];
-  const ftl_l2_mshr *at_home = find_flight(memory, node, node->home_side);
+  const ftl_l2_mshr *at_home = find_flight(memory, node, node->at.home_side);
   node->dram_sectors = claim_dram_fetch(memory, node, at_home, outcome->dram_read_sectors);
   memory->counters.l2_fabric_sectors += num_sectors(sectors);
   memory->counters.l2_fabric_hit_sectors += num_sectors(sectors & outcome->far_sectors);
@@ -218,8 +211,8 @@ static void read_slice(ftl_memory *memory, uint32_t index) {
   ftl_l2_mshr *mshr = find_flight(memory, node, side);
   if (coalesce(memory, mshr, index)) return;
   ftl_l2_outcome outcome;
-  ftl_l2_tags_read_at(memory->tags, address_of(node), line, node->sectors, (int32_t)side,
-                      (ftl_l2_priority)node->priority, &outcome);
+  ftl_l2_tags_read_at(memory->tags, node->at, line, node->sectors, (int32_t)side, (ftl_l2_priority)node->priority,
+                      &outcome);
   count_from_sm(memory, node, outcome.hit_sectors);
   if (fetch_missing(memory, index, mshr, &outcome)) mshr = ftl_l2_mshrs_find(&memory->mshrs, line, side);
   write_back(memory, &outcome);
@@ -238,13 +231,13 @@ static void write_slice(ftl_memory *memory, uint32_t index) {
   if (node->kind == FTL_NODE_ATOMIC) {
     outcome = ftl_l2_tags_atomic(memory->tags, node->line, node->sectors, (ftl_l2_priority)node->priority);
   } else {
-    outcome = ftl_l2_tags_write(memory->tags, node->line, node->sectors, node->full_sectors, node->side,
-                                (ftl_l2_priority)node->priority);
+    ftl_l2_tags_write_at(memory->tags, node->at, node->line, node->sectors, node->full_sectors, node->side,
+                         (ftl_l2_priority)node->priority, &outcome);
   }
   count_from_sm(memory, node, node->sectors);
   // The ack of an atomic does not wait for the old value: attention's atomics are reductions without a result.
   if (outcome.dram_read_sectors != 0) {
-    const ftl_l2_mshr *mshr = find_flight(memory, node, node->home_side);
+    const ftl_l2_mshr *mshr = find_flight(memory, node, node->at.home_side);
     uint8_t fetch = claim_dram_fetch(memory, node, mshr, outcome.dram_read_sectors);
     if (fetch != 0) fetch_from_dram(memory, index, fetch);
   }
@@ -256,14 +249,14 @@ static void serve_at_home(ftl_memory *memory, uint32_t index) {
   uint8_t fetch = memory->nodes[index].dram_sectors;
   if (fetch != 0) fetch_from_dram(memory, index, fetch);
   const ftl_memory_node *node = &memory->nodes[index];
-  if (!try_wait_for(memory, find_flight(memory, node, node->home_side), index))
+  if (!try_wait_for(memory, find_flight(memory, node, node->at.home_side), index))
     send_from_home(memory, index, memory->events.now);
 }
 
 static void cross(ftl_memory *memory, uint32_t index) {
   const ftl_memory_node *node = &memory->nodes[index];
   bool is_fetch = node->kind == FTL_NODE_FAR_FETCH;
-  uint32_t to = is_fetch ? node->side : node->home_side;
+  uint32_t to = is_fetch ? node->side : node->at.home_side;
   int64_t last = ftl_noc_port_take(&memory->far_links[to], memory->events.now, bytes_of(node->sectors)).last;
   if (!is_fetch) memory->counters.l2_fabric_sectors += num_sectors(node->sectors);
   if (!is_fetch) memory->counters.l2_fabric_hit_sectors += num_sectors(node->sectors);
@@ -328,7 +321,7 @@ static void prefetch(ftl_memory *memory, const ftl_wheel_event *events, uint32_t
   if (i + NODES_AHEAD < count) __builtin_prefetch(&memory->nodes[events[i + NODES_AHEAD].node], 1);
   if (i + TAGS_AHEAD >= count) return;
   const ftl_memory_node *node = &memory->nodes[events[i + TAGS_AHEAD].node];
-  if (node->stage == FTL_STAGE_SLICE) ftl_l2_tags_prefetch(memory->tags, address_of(node), node->side);
+  if (node->stage == FTL_STAGE_SLICE) ftl_l2_tags_prefetch(memory->tags, node->at, node->side);
 }
 
 void ftl_memory_flow_cycle(ftl_memory *memory) {

@@ -36,22 +36,22 @@ typedef enum ftl_memory_node_kind {
 typedef struct ftl_memory_node {
   uint64_t sequence;  // of the SM's request, over all requests
   uint64_t line;
+  ftl_l2_address at;  // where the line lies
   uint32_t transaction;
-  uint32_t next;  // waiter for the same line, or free node
+  const ftl_mem_peers *peers;  // that get the data too, or NULL
+  uint32_t next;               // waiter for the same line, or free node
   uint16_t sm;
-  uint16_t slice_in_side;  // where the line lies, with home_side and set_in_side
+  uint16_t peer_stage;  // where peers want the line
   uint8_t kind, stage;
   uint8_t side;  // a request: its SM's; a fetch: the side that the data go to
-  uint8_t home_side;
   uint8_t sectors, full_sectors;
   uint8_t priority;      // ftl_l2_priority
   uint8_t dram_sectors;  // of a far fetch: what the home fetches for it
-  uint16_t peer_stage;   // where peers want the line
-  uint32_t set_in_side;
-  const ftl_mem_peers *peers;  // that get the data too, or NULL
-  uint8_t tail_cycles;         // the last byte leaves the slice this much after the first
-  bool is_coalesced;           // its data come with another SM's: no access of its own
+  uint8_t tail_cycles;   // the last byte leaves the slice this much after the first
+  bool is_coalesced;     // its data come with another SM's: no access of its own
 } ftl_memory_node;
+
+_Static_assert(sizeof(ftl_memory_node) <= 64, "a node takes a cache line");
 
 // The last results of a conversion of cycles, which is exact and slow.
 typedef struct ftl_clock_memo {
