@@ -72,11 +72,10 @@ static void reserve(ftl_wheel *wheel, uint32_t count) {
 }
 
 static void insertion_sort(ftl_wheel_event *events, uint32_t count) {
-  for (uint32_t i = 1; i < count; i++) {
-    ftl_wheel_event event = events[i];
-    uint32_t j = i;
-    for (; j > 0 && events[j - 1].sequence > event.sequence; j--) events[j] = events[j - 1];
-    events[j] = event;
+  for (ftl_wheel_event *next = events + 1; next < events + count; next++) {
+    ftl_wheel_event event = *next, *place = next;
+    for (; place != events && place[-1].sequence > event.sequence; place--) *place = place[-1];
+    *place = event;
   }
 }
 
@@ -90,10 +89,10 @@ static void merge_sort(ftl_wheel_event *events, ftl_wheel_event *scratch, uint32
   merge_sort(events + half, scratch, count - half);
   if (events[half - 1].sequence <= events[half].sequence) return;
   memcpy(scratch, events, half * sizeof *events);
-  uint32_t left = 0, right = half;
-  for (uint32_t i = 0; left < half; i++) {
-    bool take_right = right < count && events[right].sequence < scratch[left].sequence;
-    events[i] = take_right ? events[right++] : scratch[left++];
+  const ftl_wheel_event *left = scratch, *right = events + half, *end = events + count;
+  for (ftl_wheel_event *to = events; left < scratch + half; to++) {
+    bool take_right = right < end && right->sequence < left->sequence;
+    *to = take_right ? *right++ : *left++;
   }
 }
 
@@ -110,18 +109,21 @@ const ftl_wheel_event *ftl_wheel_take(ftl_wheel *wheel, int phase, uint32_t *cou
       more = 0;
     }
     reserve(wheel, taken + FTL_WHEEL_CHUNK);
-    ftl_wheel_event *room = wheel->taken;
+    ftl_wheel_event *room = wheel->taken + taken;
+    const ftl_wheel_event *cells = wheel->cells;
     for (; cell < end; cell++) {
-      ftl_wheel_event event = wheel->cells[cell];
+      ftl_wheel_event event = cells[cell];
       if (event.turns > 0) {
         event.turns--;
         ftl_wheel_append(wheel, list, event);
+        cells = wheel->cells;  // which may have moved
         continue;
       }
       is_sorted &= event.sequence >= last_sequence;
       last_sequence = event.sequence;
-      room[taken++] = event;
+      *room++ = event;
     }
+    taken = (uint32_t)(room - wheel->taken);
     free_chunk(wheel, chunk);
     chunk = next;
   }
