@@ -316,21 +316,26 @@ static void handle(ftl_memory *memory, uint32_t index) {
 }
 
 // The nodes and tags of in-flight requests are far apart in the host's memory: asked for some events ahead.
-static void prefetch(ftl_memory *memory, const ftl_wheel_event *events, uint32_t i, uint32_t count) {
-  enum { NODES_AHEAD = 8, TAGS_AHEAD = 4 };
-  if (i + NODES_AHEAD < count) __builtin_prefetch(&memory->nodes[events[i + NODES_AHEAD].node], 1);
-  if (i + TAGS_AHEAD >= count) return;
-  const ftl_memory_node *node = &memory->nodes[events[i + TAGS_AHEAD].node];
+enum { NODES_AHEAD = 8, TAGS_AHEAD = 4 };
+
+static void prefetch_node(const ftl_memory *memory, const ftl_wheel_event *event, const ftl_wheel_event *end) {
+  if (end - event > NODES_AHEAD) __builtin_prefetch(&memory->nodes[event[NODES_AHEAD].node], 1);
+}
+
+static void prefetch_tags(const ftl_memory *memory, const ftl_wheel_event *event, const ftl_wheel_event *end) {
+  if (end - event <= TAGS_AHEAD) return;
+  const ftl_memory_node *node = &memory->nodes[event[TAGS_AHEAD].node];
   if (node->stage == FTL_STAGE_SLICE) ftl_l2_tags_prefetch(memory->tags, node->at, node->side);
 }
 
 void ftl_memory_flow_cycle(ftl_memory *memory) {
   for (int phase = FTL_PHASE_FILL; phase <= FTL_PHASE_CROSS; phase++) {
     uint32_t count;
-    const ftl_wheel_event *events = ftl_wheel_take(&memory->events, phase, &count);
-    for (uint32_t i = 0; i < count; i++) {
-      prefetch(memory, events, i, count);
-      handle(memory, events[i].node);
+    const ftl_wheel_event *event = ftl_wheel_take(&memory->events, phase, &count), *end = event + count;
+    for (; event < end; event++) {
+      prefetch_node(memory, event, end);
+      if (phase == FTL_PHASE_LOOKUP) prefetch_tags(memory, event, end);
+      handle(memory, event->node);
     }
   }
 }
@@ -376,11 +381,10 @@ static void reply_at_port(ftl_memory *memory, uint32_t index) {
 }
 
 void ftl_memory_flow_ports(ftl_memory *memory) {
-  enum { NODES_AHEAD = 8 };
   uint32_t count;
-  const ftl_wheel_event *events = ftl_wheel_take(&memory->port_events, 0, &count);
-  for (uint32_t i = 0; i < count; i++) {
-    if (i + NODES_AHEAD < count) __builtin_prefetch(&memory->nodes[events[i + NODES_AHEAD].node], 1);
-    reply_at_port(memory, events[i].node);
+  const ftl_wheel_event *event = ftl_wheel_take(&memory->port_events, 0, &count), *end = event + count;
+  for (; event < end; event++) {
+    prefetch_node(memory, event, end);
+    reply_at_port(memory, event->node);
   }
 }
