@@ -94,7 +94,7 @@ static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int
                                           first ? operands[2] : FTL_NO_VALUE);
     if (step->predicated) inst->sources[inst->num_sources++] = predicate;
     if (step->opcode == FTL_OP_MUFU) inst->inst.arg = (uint16_t)(op->fn == FTL_ELEM_EXP ? FTL_ELEM_EXP2 : op->fn);
-    ftl_select_hold_reserve(s, inst, op->dst);
+    ftl_select_hold_reserve(s, inst, op->dst, 0, 0);
     result = dst;
   }
 }
@@ -134,7 +134,7 @@ static void add_ieee_reciprocal(ftl_select *s, const ftl_tile_op *op, int32_t ds
   ftl_select_add(s, FTL_OP_FFMA, 1, error, first, x, FTL_NO_VALUE);
   ftl_select_add(s, FTL_OP_FFMA, 1, error, error, FTL_NO_VALUE, FTL_NO_VALUE);
   ftl_draft_inst *last = ftl_select_add(s, FTL_OP_FFMA, 1, dst, first, error, FTL_NO_VALUE);
-  ftl_select_hold_reserve(s, last, op->dst);
+  ftl_select_hold_reserve(s, last, op->dst, 0, 0);
   for (int32_t i = 0; i < 1 + is_guarded; i++) {
     add_branch(s, FTL_NO_VALUE, FTL_NO_VALUE);
     ftl_select_add(s, FTL_OP_LABEL, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE)->effects =
@@ -147,7 +147,7 @@ static void add_choice(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int
   int32_t chosen = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_ISETP, repeat, chosen, operands[0], FTL_NO_VALUE, FTL_NO_VALUE);
   ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_SEL, repeat, dst, operands[1], operands[2], chosen);
-  ftl_select_hold_reserve(s, inst, op->dst);
+  ftl_select_hold_reserve(s, inst, op->dst, 0, 0);
 }
 
 void ftl_select_elem(ftl_select *s, const ftl_tile_op *op) {
@@ -213,7 +213,7 @@ void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, 
   int32_t registers = left * s->shape.accumulator_registers / 2;
   ftl_draft_inst *pack = ftl_select_add(s, FTL_OP_CVT, registers < PACKED_REGISTERS ? registers : PACKED_REGISTERS,
                                         destination, ftl_select_fragment(s, value, slab, first), second, FTL_NO_VALUE);
-  ftl_select_hold_reserve(s, pack, value);
+  ftl_select_hold_reserve(s, pack, value, slab, block);
 }
 
 // The 32 columns of operand block `block` to 8 bits: a conversion packs two numbers and keeps the other half of its
@@ -227,7 +227,7 @@ static void pack_to_bytes(ftl_select *s, int32_t value, int32_t slab, int32_t bl
     ftl_draft_inst *pack = ftl_select_add(s, FTL_OP_CVT, s->shape.accumulator_registers, destination, a,
                                           i + 1 < left ? a + 1 : FTL_NO_VALUE, FTL_NO_VALUE);
     if (i > 0) pack->effects = FTL_EFFECT_READS_DESTINATION;
-    ftl_select_hold_reserve(s, pack, value);
+    ftl_select_hold_reserve(s, pack, value, slab, block);
   }
 }
 

@@ -46,20 +46,36 @@ static int32_t registers_beside(const ftl_select *s, const ftl_select_value *acc
   return accumulator->map.num_slabs * fragments * a_fragment / MOVED_SHARE;
 }
 
+// Of an operand in flight each block has its own; of others all are one.
+static int32_t num_reserves(const ftl_select *s, int32_t conversion, operand_use use) {
+  if (use != IN_FLIGHT || s->is_short_of_registers) return 1;
+  const ftl_fragment_map *operand = &s->values[ftl_select_op_at(s, conversion)->dst].map;
+  return operand->num_slabs * operand->per_slab;
+}
+
 void ftl_select_reserve_operands(ftl_select *s, int32_t accumulator) {
   ftl_select_value *value = &s->values[accumulator];
   if (s->mma != FTL_MMA_WGMMA || value->reserve != NONE) return;
   int32_t conversion = conversion_of(s, accumulator);
   operand_use use = conversion < 0 ? NO_OPERAND : use_of(s, conversion);
   if (use == NO_OPERAND) return;
-  value->reserve = ftl_draft_value_add(&s->draft, registers_beside(s, value, use), 0);
-  s->draft.values[value->reserve].is_reserve = true;
+  int32_t count = num_reserves(s, conversion, use), registers = registers_beside(s, value, use) / count;
+  for (int32_t i = 0; i < count; i++) {
+    int32_t reserve = ftl_draft_value_add(&s->draft, registers, 0);
+    if (i == 0) value->reserve = reserve;
+    s->draft.values[reserve].is_reserve = true;
+    s->draft.values[reserve].is_apart = use == IN_FLIGHT;
+  }
+  value->num_reserves = count;
   ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_RESERVE, 1, value->reserve, NONE, NONE, NONE);
+  inst->num_destinations = count;
   // These are the registers that the operand of the step before has until its product was waited for.
   if (use == IN_FLIGHT) inst->effects = FTL_EFFECT_MEMORY;
 }
 
-void ftl_select_hold_reserve(ftl_select *s, ftl_draft_inst *inst, int32_t accumulator) {
-  int32_t reserve = s->values[accumulator].reserve;
-  if (reserve != NONE && inst->num_sources < FTL_DRAFT_MAX_SOURCES) inst->sources[inst->num_sources++] = reserve;
+void ftl_select_hold_reserve(ftl_select *s, ftl_draft_inst *inst, int32_t accumulator, int32_t slab, int32_t block) {
+  const ftl_select_value *value = &s->values[accumulator];
+  if (value->reserve == NONE || inst->num_sources == FTL_DRAFT_MAX_SOURCES) return;
+  int32_t own = value->num_reserves > 1 ? slab * (value->num_reserves / value->map.num_slabs) + block : 0;
+  inst->sources[inst->num_sources++] = value->reserve + own;
 }

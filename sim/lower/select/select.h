@@ -39,6 +39,7 @@ typedef struct ftl_select_value {
   ftl_fragment_map map;
   bool zero_pending;
   int32_t reserve;        // registers beside it while it is made an operand of wgmmas (operand_blocks.c), or NO_VALUE
+  int32_t num_reserves;   // values from there on: one, or one for each block of the operand
   int32_t first_bit_row;  // MASK_BITS of plain code: where each row of a lane begins among the words; or NO_VALUE
   int32_t put_ring;       // where each group's copy lies, for a GATHER to read; or NO_VALUE
 } ftl_select_value;
@@ -253,8 +254,9 @@ int32_t ftl_select_entry_of_ref(const ftl_select *s, const ftl_tile_ref *ref);
 // ---- operand_blocks.c ----
 // Ahead of a function of `accumulator` that ends in a CONVERT to an operand of wgmmas: sets registers aside, once.
 void ftl_select_reserve_operands(ftl_select *s, int32_t accumulator);
-// They are taken as long as such instructions work on the accumulator.
-void ftl_select_hold_reserve(ftl_select *s, ftl_draft_inst *inst, int32_t accumulator);
+// They are taken as long as such instructions work on the accumulator, those of one block of the operand until it is
+// made.
+void ftl_select_hold_reserve(ftl_select *s, ftl_draft_inst *inst, int32_t accumulator, int32_t slab, int32_t block);
 
 // ---- row-wise values: by_rows.c, direct.c, row_turns.c ----
 bool ftl_select_is_by_rows(const ftl_select *s, int32_t value);

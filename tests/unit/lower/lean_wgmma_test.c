@@ -98,3 +98,29 @@ Test(unit_lower_lean_wgmma, an_entry_of_a_list_is_loaded_ahead_of_the_softmax) {
   cr_expect_lt(loaded, last_exponential);
   programs_fini(&p);
 }
+
+// FP32 arithmetic of the loop's body behind the fence of its last product.
+static int64_t count_behind_last_fence(const char *parameters) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_workload(&p, "h200", "flash2_fwd", parameters, &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  const ftl_warp_loop *loop = &p.warps->loops[p.warps->num_loops - 1];
+  int64_t count = 0;
+  for (int32_t i = loop->begin + 1; i < loop->end; i++) {
+    if (p.warps->insts[i].opcode == FTL_OP_WGMMA_ARRIVE) count = 0;
+    if (p.warps->insts[i].opcode == FTL_OP_FFMA) count += p.warps->insts[i].repeat;
+  }
+  programs_fini(&p);
+  return count;
+}
+
+// A thread has 16 numbers of each of 2 rows: 32 sums, 2 for each of two shuffles, 2 that add the step's to the rows'.
+// P, which PV reads on into the next step, has registers of its own: the 32 stand beside PV, as in all loops of
+// FlexAttention's template that were read. Waited for in its step (plain code) P lies in those of S.
+Test(unit_lower_lean_wgmma, sums_stand_beside_a_product_that_runs_on) {
+  cr_expect_eq(count_behind_last_fence(SHAPE "head_dim=128 block_m=64 num_warps=4"), 32 + 2 * 2 + 2);
+  cr_expect_lt(count_behind_last_fence("heads=4 seqlen=2048 mma=wgmma copy=cp_async code=plain num_stages=2 block_n=64 "
+                                       "head_dim=128 block_m=64 num_warps=4"),
+               32);
+}
