@@ -35,13 +35,16 @@ int ftl_edit_distance(const char *a, const char *b) {
   return row[size_b];
 }
 
-// The section counts as one edit when it is another: "size_bytes" without a section is nearest to a size_bytes.
+// Twice the edits. Another section counts as an edit and a half, "size_bytes" without one being nearest to a
+// size_bytes; so does an end that is left out, "l2.size" being nearest to l2.size_bytes.
 static int key_distance(const char *key, const char *name) {
+  enum { PART_MISSED = 3 };
   const char *key_tail = strchr(key, '.') + 1;
   const char *dot = strchr(name, '.');
   const char *name_tail = dot != NULL ? dot + 1 : name;
+  if (*name_tail != '\0' && strncmp(key, name, strlen(name)) == 0) return PART_MISSED;
   int whole = 2 * ftl_edit_distance(key, name);
-  int tail = 2 * ftl_edit_distance(key_tail, name_tail) + 3;
+  int tail = 2 * ftl_edit_distance(key_tail, name_tail) + PART_MISSED;
   return whole < tail ? whole : tail;
 }
 

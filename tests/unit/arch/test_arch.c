@@ -67,6 +67,8 @@ Test(arch, the_nearest_key_to_a_misspelt_one) {
   cr_assert_str_eq(ftl_arch_key_nearest("tensor.wgma_tail_cycles"), "tensor.wgmma_tail_cycles");
   cr_assert_str_eq(ftl_arch_key_nearest("num_slices"), "l2.num_slices");
   cr_assert_str_eq(ftl_arch_key_nearest("core.num_slices"), "l2.num_slices");
+  cr_assert_str_eq(ftl_arch_key_nearest("l2.size"), "l2.size_bytes");
+  cr_assert_str_eq(ftl_arch_key_nearest("l1.store_merge_c"), "l1.store_merge_cycles");
   cr_assert_neq(ftl_arch_key_nearest(""), NULL);
 }
 
