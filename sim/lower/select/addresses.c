@@ -177,11 +177,11 @@ static int32_t keep_offsets(ftl_select *s, const ftl_select_ring *ring, int32_t 
   return first;
 }
 
-// What plain code finds of a row group holds where it was found and behind that: in a block of a copy that may not be
-// made, for that block alone. So the groups that the loop's copies have beyond those of Q, which is copied come what
-// may, are found anew in each block. Where a copy of the loop is always made (one buffer for K and V) all are kept.
+// Row groups whose offsets are kept over the loop. Plain code finds a group's where a copy first needs it. Found in
+// code that always runs, as the copy of Q or a copy of the loop that no branch is around (one buffer for K and V), it
+// is kept; found in a copy that is branched around, it is known in that block alone, and each block finds it anew.
 // Decoding, whose groups of warps share a tile of keys, keeps all. Source: SASS of flash2_mma.h and flash2_wgmma.h,
-// 64 x 128 tiles: groups 4 to 7 of 8 at head_dim 64, 8 to 15 at 128.
+// 64 x 128 tiles: groups 4 to 7 of 8 at head_dim 64, 8 to 15 at 128 are found anew.
 static int32_t num_kept_groups(const ftl_select *s, const ftl_tile_op *load, int32_t num_groups) {
   int32_t ring = load->ring;
   if (!s->plain_code || s->copy != FTL_COPY_CP_ASYNC || s->role->num_groups > 1) return num_groups;

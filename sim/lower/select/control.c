@@ -140,15 +140,15 @@ static void ring_offsets(ftl_select *s, int32_t ring_idx, int32_t thread) {
     ftl_select_copy_offsets(s, ring_idx);
   }
   if (single) return;
-  int32_t read_from = ftl_select_read_index_ring(s, ring_idx), filled_with = ftl_select_write_index_ring(s, ring_idx);
-  int32_t read_address = s->rings[ftl_select_address_ring(s, ring_idx, read_from)].read_address;
-  int32_t write_address = s->rings[ftl_select_address_ring(s, ring_idx, filled_with)].write_address;
+  int32_t read_with = ftl_select_read_index_ring(s, ring_idx), written_with = ftl_select_write_index_ring(s, ring_idx);
+  int32_t read_address = s->rings[ftl_select_address_ring(s, ring_idx, read_with)].read_address;
+  int32_t write_address = s->rings[ftl_select_address_ring(s, ring_idx, written_with)].write_address;
   if (use.reads && read_address != NONE) ring->read_address = read_address;
   if (use.writes && write_address != NONE) ring->write_address = write_address;
   if (use.reads || s->mma == FTL_MMA_WGMMA)
-    ring->read_index = read_from == ring_idx ? stage_index(s) : s->rings[read_from].read_index;
+    ring->read_index = read_with == ring_idx ? stage_index(s) : s->rings[read_with].read_index;
   if (use.writes || s->copy == FTL_COPY_TMA)
-    ring->write_index = filled_with == ring_idx ? stage_index(s) : s->rings[filled_with].write_index;
+    ring->write_index = written_with == ring_idx ? stage_index(s) : s->rings[written_with].write_index;
 }
 
 // The ring that the role's loops copy a tensor's tiles to; -1: none.

@@ -20,9 +20,9 @@ static bool is_gathered(const ftl_select *s, int32_t op_idx, int32_t value) {
 }
 
 static bool works_on_fragments(const ftl_select *s, const ftl_tile_op *op) {
-  bool is_such = op->kind == FTL_TILE_REDUCE_GROUPS || op->kind == FTL_TILE_ELEM || op->kind == FTL_TILE_FILL ||
-                 op->kind == FTL_TILE_REDUCE_ROWS || op->kind == FTL_TILE_REDUCE_LANES;
-  return is_such && !ftl_select_is_by_rows(s, op->dst);
+  bool has_rows = op->kind == FTL_TILE_REDUCE_GROUPS || op->kind == FTL_TILE_ELEM || op->kind == FTL_TILE_FILL ||
+                  op->kind == FTL_TILE_REDUCE_ROWS || op->kind == FTL_TILE_REDUCE_LANES;
+  return has_rows && !ftl_select_is_by_rows(s, op->dst);
 }
 
 ftl_row_turns ftl_select_lane_turns(const ftl_select *s) {
@@ -42,9 +42,10 @@ ftl_row_turns ftl_select_lane_turns(const ftl_select *s) {
 static void keep_other_row(ftl_select *s, int32_t first_inst, int32_t num_values) {
   for (int32_t i = first_inst; i < s->draft.num_insts; i++) {
     ftl_draft_inst *inst = &s->draft.insts[i];
-    bool reads = inst->destination < 0 || inst->destination >= num_values;
-    for (int32_t k = 0; k < inst->num_sources; k++) reads |= inst->sources[k] == inst->destination;
-    if (!reads) inst->effects |= FTL_EFFECT_READS_DESTINATION;
+    if (inst->destination < 0 || inst->destination >= num_values) continue;
+    bool is_read = false;
+    for (int32_t k = 0; k < inst->num_sources; k++) is_read |= inst->sources[k] == inst->destination;
+    if (!is_read) inst->effects |= FTL_EFFECT_READS_DESTINATION;
   }
 }
 

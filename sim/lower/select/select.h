@@ -298,8 +298,6 @@ int32_t ftl_select_lane_rows(const ftl_select *s);  // on which an operation on 
 // Behind the last operation of a turn: its sum is put where the groups' copies are gathered. What the turn drafted
 // begins at `first_inst`, of `num_values` values that were there before.
 void ftl_select_end_lane_turn(ftl_select *s, int32_t first_inst, int32_t num_values);
-// Writes ROWS for a GATHER by one lane of each row: groups.c
-ftl_draft_inst *ftl_select_put_rows(ftl_select *s, const ftl_tile_op *op);
 
 bool ftl_select_has_products(const ftl_tile_program *tile, const ftl_role *role);
 
@@ -350,6 +348,8 @@ void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_warps(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_gather(ftl_select *s, const ftl_tile_op *op);
+// One lane of each row writes the ROWS that a GATHER reads: both of its rows, or the turn's.
+ftl_draft_inst *ftl_select_put_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_convert(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_store_merged(ftl_select *s, const ftl_tile_op *op);
