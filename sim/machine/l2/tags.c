@@ -1,46 +1,13 @@
-#include "machine/l2/tags.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/check.h"
 #include "base/sectors.h"
-#include "machine/l2/hash.h"
-#include "machine/l2/prints.h"
-#include "machine/l2/replacement.h"
+#include "machine/l2/tags_internal.h"
 
 #define NO_LINE UINT64_MAX
 
 enum { SECTORS_OF_LINE = 4, ALL_SECTORS = 15 };
-
-struct ftl_l2_tags {
-  ftl_l2_hash hash;
-  const ftl_l2_replacement *replacement;
-  uint32_t num_ways;
-  uint32_t num_words;             // of prints of a set
-  uint32_t log2_ways;             // rounded up: a way's number is that of its set times this power, and its own in it
-  uint32_t most_dirty_milliways;  // of a set while a kernel writes
-  uint32_t kept_dirty_milliways;  // of a set after it
-  uint32_t most_last_milliways;   // of a set: the set-aside
-  uint32_t last_milli;            // of the lines accessed as to be evicted last, those that are taken so
-  int32_t log2_sample;
-  uint32_t fill_sectors;
-  uint32_t sets_per_side;  // that exist here: sampled ones only
-  int64_t size_bytes;      // of the whole L2
-  int64_t num_dirty_sectors;
-  ftl_l2_set *sets;  // [side][set]
-  uint64_t *prints;  // [side][set][word]: a search touches only these, and the way that it finds
-  ftl_l2_way *ways;  // [side][set][way]
-  ftl_arena arena;
-};
-
-// One set of one side.
-typedef struct set_view {
-  ftl_l2_set *set;
-  uint64_t *prints;
-  ftl_l2_way *ways;
-} set_view;
 
 _Static_assert(sizeof(ftl_l2_way) <= 16, "a tag entry takes 16 bytes");
 
@@ -133,43 +100,20 @@ ftl_l2_address ftl_l2_tags_address(const ftl_l2_tags *tags, uint64_t line) {
   return ftl_l2_hash_address(&tags->hash, line);
 }
 
-static set_view view_of(const ftl_l2_tags *tags, uint64_t set) {
-  return (set_view){&tags->sets[set], &tags->prints[set * tags->num_words], &tags->ways[set * tags->num_ways]};
-}
-
-// Replicas take the sets half a turn away from those of home lines of the same number: each kind fills the sets evenly
-// on its own, and so do both together.
-static uint32_t set_of(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t side) {
-  uint32_t set_in_side = at.set_in_side >> tags->log2_sample, half = tags->sets_per_side / 2;
-  if (side != at.home_side) set_in_side += set_in_side + half < tags->sets_per_side ? half : half - tags->sets_per_side;
-  return side * tags->sets_per_side + set_in_side;
-}
-
-static set_view view_set(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t side) {
-  return view_of(tags, set_of(tags, at, side));
+static ftl_l2_set_view view_set(const ftl_l2_tags *tags, ftl_l2_address at, uint32_t side) {
+  return ftl_l2_view_of(tags, ftl_l2_set_of(tags, at, side));
 }
 
 void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, ftl_l2_address at, int32_t side) {
-  set_view view = view_set(tags, at, (uint32_t)side);
+  ftl_l2_set_view view = view_set(tags, at, (uint32_t)side);
   __builtin_prefetch(view.set, 1);
   __builtin_prefetch(view.prints);
   const ftl_l2_way *end = view.ways + tags->num_ways;
   for (const ftl_l2_way *way = view.ways; way < end; way += 4) __builtin_prefetch(way, 1);
 }
 
-// The way that holds the line, or num_ways.
-static inline uint32_t find_way(const ftl_l2_tags *tags, const set_view *view, uint64_t line) {
-  uint8_t print = ftl_l2_print_of(line);
-  for (uint32_t word = 0; word < tags->num_words; word++)
-    for (uint64_t like = ftl_l2_prints_like(view->prints[word], print); like != 0; like &= like - 1) {
-      uint32_t way = word * FTL_L2_PRINTS_OF_WORD + ftl_l2_prints_first(like);
-      if (view->ways[way].line == line) return way;
-    }
-  return tags->num_ways;
-}
-
 // The first way without a line, where there is one.
-static uint32_t find_free_way(const set_view *view) {
+static uint32_t find_free_way(const ftl_l2_set_view *view) {
   for (uint32_t word = 0;; word++) {
     uint64_t like = ftl_l2_prints_like(view->prints[word], FTL_L2_PRINT_FREE);
     if (like != 0) return word * FTL_L2_PRINTS_OF_WORD + ftl_l2_prints_first(like);
@@ -201,7 +145,7 @@ static ftl_l2_priority granted(const ftl_l2_tags *tags, uint64_t line, ftl_l2_pr
 }
 
 // Beyond the set-aside one of those to be evicted last becomes normal.
-__attribute__((noinline)) static void take_priority(const ftl_l2_tags *tags, const set_view *view, uint32_t way,
+__attribute__((noinline)) static void take_priority(const ftl_l2_tags *tags, const ftl_l2_set_view *view, uint32_t way,
                                                     ftl_l2_priority priority) {
   change_priority(view->set, &view->ways[way], priority);
   if (priority != FTL_L2_EVICT_LAST) return;
@@ -211,7 +155,8 @@ __attribute__((noinline)) static void take_priority(const ftl_l2_tags *tags, con
 }
 
 // The last access decides a line's priority.
-static inline void use_way(const ftl_l2_tags *tags, const set_view *view, uint32_t way, ftl_l2_priority priority) {
+static inline void use_way(const ftl_l2_tags *tags, const ftl_l2_set_view *view, uint32_t way,
+                           ftl_l2_priority priority) {
   if (tags->replacement->stamps_only)
     ftl_l2_stamp(view->set, &view->ways[way]);
   else
@@ -221,7 +166,7 @@ static inline void use_way(const ftl_l2_tags *tags, const set_view *view, uint32
 }
 
 // The way's dirty sectors go to DRAM; the line stays, clean.
-static void clean_way(ftl_l2_tags *tags, const set_view *view, uint32_t way, ftl_l2_outcome *outcome) {
+static void clean_way(ftl_l2_tags *tags, const ftl_l2_set_view *view, uint32_t way, ftl_l2_outcome *outcome) {
   ftl_l2_way *entry = &view->ways[way];
   if (entry->dirty == 0) return;
   outcome->writebacks[outcome->num_writebacks] = view->ways[way].line;
@@ -239,7 +184,7 @@ static bool is_too_dirty(const ftl_l2_tags *tags, const ftl_l2_set *set, uint32_
 }
 
 // Any dirty way but `kept`, from a deterministic sequence of the set's own.
-static uint32_t choose_dirty_way(const ftl_l2_tags *tags, const set_view *view, uint32_t kept) {
+static uint32_t choose_dirty_way(const ftl_l2_tags *tags, const ftl_l2_set_view *view, uint32_t kept) {
   uint32_t way = ftl_l2_scale(ftl_l2_mix(view->set->tick + 1u), tags->num_ways);
   while (view->ways[way].dirty == 0 || way == kept) way = way + 1 < tags->num_ways ? way + 1 : 0;
   return way;
@@ -247,7 +192,7 @@ static uint32_t choose_dirty_way(const ftl_l2_tags *tags, const set_view *view, 
 
 // A way for a line that the set does not hold: a free one, else the victim's. Apart from the hits, which would save
 // registers for it.
-__attribute__((noinline)) static uint32_t allocate_way(ftl_l2_tags *tags, const set_view *view, uint64_t line,
+__attribute__((noinline)) static uint32_t allocate_way(ftl_l2_tags *tags, const ftl_l2_set_view *view, uint64_t line,
                                                        ftl_l2_outcome *outcome) {
   uint32_t way;
   if (view->set->num_used < tags->num_ways) {
@@ -264,9 +209,9 @@ __attribute__((noinline)) static uint32_t allocate_way(ftl_l2_tags *tags, const 
   return way;
 }
 
-static inline uint32_t find_or_allocate(ftl_l2_tags *tags, const set_view *view, uint64_t line,
+static inline uint32_t find_or_allocate(ftl_l2_tags *tags, const ftl_l2_set_view *view, uint64_t line,
                                         ftl_l2_priority priority, ftl_l2_outcome *outcome) {
-  uint32_t way = find_way(tags, view, line);
+  uint32_t way = ftl_l2_find_way(tags, view, line);
   if (way == tags->num_ways) way = allocate_way(tags, view, line, outcome);
   use_way(tags, view, way, priority);
   return way;
@@ -283,7 +228,7 @@ static uint8_t widen(uint8_t sectors, uint32_t fill_sectors) {
 // A read at the home side: what is missing comes from DRAM. Returns the sectors that it had.
 static inline uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
                                 ftl_l2_priority priority, bool for_replica, ftl_l2_outcome *outcome) {
-  set_view view = view_set(tags, at, at.home_side);
+  ftl_l2_set_view view = view_set(tags, at, at.home_side);
   ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, priority, outcome)];
   uint8_t had = entry->valid;
   uint8_t missing = sectors & (uint8_t)~had;
@@ -296,7 +241,7 @@ static inline uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t l
 // A read at the other side. Of its own, so that neither side saves the other's registers.
 __attribute__((noinline)) static void read_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
                                                    ftl_l2_priority priority, ftl_l2_outcome *outcome) {
-  set_view view = view_set(tags, at, at.home_side ^ 1u);
+  ftl_l2_set_view view = view_set(tags, at, at.home_side ^ 1u);
   ftl_l2_way *replica = &view.ways[find_or_allocate(tags, &view, line, priority, outcome)];
   outcome->hit_sectors = sectors & replica->valid;
   uint8_t wanted = sectors & (uint8_t)~replica->valid;
@@ -317,45 +262,6 @@ void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, ui
     read_replica(tags, at, line, sectors, priority, outcome);
 }
 
-ftl_l2_known_line ftl_l2_tags_know(const ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors) {
-  ftl_l2_known_line known = {.line = line, .at = at, .sectors = sectors};
-  for (uint32_t side = 0; side < tags->hash.num_sides; side++)
-    known.way_of_side[side] = set_of(tags, at, side) << tags->log2_ways;
-  return known;
-}
-
-// A line is in one set of a side and once in it, so one that is where it was is the one that a search would find.
-// Only where a use is a stamp and nothing else: a loop of few registers.
-int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lines, int64_t count, int32_t side,
-                                 ftl_l2_priority priority, int64_t *num_sectors) {
-  if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST) return 0;
-  ftl_l2_set *const sets = tags->sets;
-  ftl_l2_way *const ways = tags->ways;
-  const uint32_t num_ways = tags->num_ways, log2_ways = tags->log2_ways;
-  const ftl_l2_known_line *line = lines, *end = lines + count;
-  for (; line < end; line++) {
-    uint32_t set = line->way_of_side[side] >> log2_ways, way = line->way_of_side[side] - (set << log2_ways);
-    ftl_l2_way *entry = &ways[(uint64_t)set * num_ways + way];
-    bool is_there = entry->line == line->line && (line->sectors & ~entry->valid) == 0;
-    if (!is_there || entry->priority != priority) break;
-    ftl_l2_stamp(&sets[set], entry);
-    *num_sectors += ftl_num_sectors(line->sectors);
-  }
-  return line - lines;
-}
-
-static void remember_way(const ftl_l2_tags *tags, ftl_l2_known_line *line, uint32_t side) {
-  uint32_t set = set_of(tags, line->at, side);
-  set_view view = view_of(tags, set);
-  line->way_of_side[side] = set << tags->log2_ways | find_way(tags, &view, line->line);
-}
-
-void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
-                            ftl_l2_outcome *outcome) {
-  ftl_l2_tags_read_at(tags, line->at, line->line, line->sectors, side, priority, outcome);
-  remember_way(tags, line, (uint32_t)side);
-}
-
 ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side,
                                 ftl_l2_priority priority) {
   ftl_l2_outcome outcome = {0};
@@ -368,8 +274,8 @@ ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sector
 // replica from then on.
 static bool write_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t full_sectors, bool from_far,
                           ftl_l2_priority priority) {
-  set_view view = view_set(tags, at, at.home_side ^ 1u);
-  uint32_t way = find_way(tags, &view, line);
+  ftl_l2_set_view view = view_set(tags, at, at.home_side ^ 1u);
+  uint32_t way = ftl_l2_find_way(tags, &view, line);
   if (way == tags->num_ways) return false;
   if (from_far) {
     view.ways[way].valid |= full_sectors;
@@ -390,7 +296,7 @@ void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, u
   outcome->slice_in_side = (uint16_t)at.slice_in_side;
   outcome->hit_sectors = sectors;
   outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
-  set_view view = view_set(tags, at, at.home_side);
+  ftl_l2_set_view view = view_set(tags, at, at.home_side);
   uint32_t way = find_or_allocate(tags, &view, line, priority, outcome);
   ftl_l2_way *entry = &view.ways[way];
   if (entry->may_have_replica && tags->hash.num_sides == 2)
@@ -402,31 +308,6 @@ void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, u
   entry->valid |= sectors & full_sectors;
   if (is_too_dirty(tags, view.set, tags->most_dirty_milliways))
     clean_way(tags, &view, choose_dirty_way(tags, &view, way), outcome);
-}
-
-// Sectors that are dirty where the line was: the write is a use of the way and nothing else. No way of the set became
-// dirty, so that it has no more dirty ones than the write before left it.
-static bool try_rewrite(ftl_l2_tags *tags, const ftl_l2_known_line *line, ftl_l2_priority priority) {
-  if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST) return false;
-  uint32_t place = line->way_of_side[line->at.home_side];
-  set_view view = view_of(tags, place >> tags->log2_ways);
-  ftl_l2_way *entry = &view.ways[place & ((1u << tags->log2_ways) - 1)];
-  bool is_there = entry->line == line->line && (line->sectors & ~(entry->dirty & entry->valid)) == 0;
-  if (!is_there || entry->may_have_replica || entry->priority != priority) return false;
-  ftl_l2_stamp(view.set, entry);
-  return true;
-}
-
-void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
-                             ftl_l2_outcome *outcome) {
-  if (try_rewrite(tags, line, priority)) {
-    *outcome = (ftl_l2_outcome){.hit_sectors = line->sectors,
-                                .home_side = (uint8_t)line->at.home_side,
-                                .slice_in_side = (uint16_t)line->at.slice_in_side};
-    return;
-  }
-  ftl_l2_tags_write_at(tags, line->at, line->line, line->sectors, line->sectors, side, priority, outcome);
-  remember_way(tags, line, line->at.home_side);
 }
 
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors, int32_t side,
@@ -453,7 +334,7 @@ ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sect
 int64_t ftl_l2_tags_settle(ftl_l2_tags *tags) {
   int64_t before = tags->num_dirty_sectors;
   for (uint64_t i = 0; i < num_sets(tags); i++) {
-    set_view view = view_of(tags, i);
+    ftl_l2_set_view view = ftl_l2_view_of(tags, i);
     while (is_too_dirty(tags, view.set, tags->kept_dirty_milliways)) {
       ftl_l2_outcome outcome = {0};
       clean_way(tags, &view, choose_dirty_way(tags, &view, tags->num_ways), &outcome);

@@ -1,8 +1,7 @@
 // L2 contents: which sectors are present, dirty, replicated; replacement. No time in it.
 // Models: two sides with home and replica, sectored lines, write-back with allocate-no-fetch on full sectors,
-// replacement
-//   by name, fair slice hash for any slice count; optionally only a sample of the sets.
-// Models: the share of a set's ways that may be dirty; priorities of eviction, those evicted last within a set-aside.
+//   replacement by name, fair slice hash for any slice count; the share of a set's ways that may be dirty; priorities
+//   of eviction, those evicted last within a set-aside; optionally only a sample of the sets.
 // Does not model: compression.
 // Numbers: l2.* keys. Two-sided behaviour: docs/model_l2.md.
 #ifndef FTL_MACHINE_L2_TAGS_H

@@ -1,0 +1,68 @@
+// Lines that are read or written again and again: each keeps the way that it was last in, so that a use of it is a look
+// there and a stamp.
+#include "base/sectors.h"
+#include "machine/l2/tags_internal.h"
+
+ftl_l2_known_line ftl_l2_tags_know(const ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors) {
+  ftl_l2_known_line known = {.line = line, .at = at, .sectors = sectors};
+  for (uint32_t side = 0; side < tags->hash.num_sides; side++)
+    known.way_of_side[side] = ftl_l2_set_of(tags, at, side) << tags->log2_ways;
+  return known;
+}
+
+// A line is in one set of a side and once in it, so one that is where it was is the one that a search would find.
+// Only where a use is a stamp and nothing else: a loop of few registers.
+int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lines, int64_t count, int32_t side,
+                                 ftl_l2_priority priority, int64_t *num_sectors) {
+  if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST) return 0;
+  ftl_l2_set *const sets = tags->sets;
+  ftl_l2_way *const ways = tags->ways;
+  const uint32_t num_ways = tags->num_ways, log2_ways = tags->log2_ways;
+  const ftl_l2_known_line *line = lines, *end = lines + count;
+  for (; line < end; line++) {
+    uint32_t set = line->way_of_side[side] >> log2_ways, way = line->way_of_side[side] - (set << log2_ways);
+    ftl_l2_way *entry = &ways[(uint64_t)set * num_ways + way];
+    bool is_there = entry->line == line->line && (line->sectors & ~entry->valid) == 0;
+    if (!is_there || entry->priority != priority) break;
+    ftl_l2_stamp(&sets[set], entry);
+    *num_sectors += ftl_num_sectors(line->sectors);
+  }
+  return line - lines;
+}
+
+static void remember_way(const ftl_l2_tags *tags, ftl_l2_known_line *line, uint32_t side) {
+  uint32_t set = ftl_l2_set_of(tags, line->at, side);
+  ftl_l2_set_view view = ftl_l2_view_of(tags, set);
+  line->way_of_side[side] = set << tags->log2_ways | ftl_l2_find_way(tags, &view, line->line);
+}
+
+void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
+                            ftl_l2_outcome *outcome) {
+  ftl_l2_tags_read_at(tags, line->at, line->line, line->sectors, side, priority, outcome);
+  remember_way(tags, line, (uint32_t)side);
+}
+
+// Sectors that are dirty where the line was: the write is a use of the way and nothing else. No way of the set became
+// dirty, so that it has no more dirty ones than the write before left it.
+static bool try_rewrite(ftl_l2_tags *tags, const ftl_l2_known_line *line, ftl_l2_priority priority) {
+  if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST) return false;
+  uint32_t place = line->way_of_side[line->at.home_side];
+  ftl_l2_set_view view = ftl_l2_view_of(tags, place >> tags->log2_ways);
+  ftl_l2_way *entry = &view.ways[place & ((1u << tags->log2_ways) - 1)];
+  bool is_there = entry->line == line->line && (line->sectors & ~(entry->dirty & entry->valid)) == 0;
+  if (!is_there || entry->may_have_replica || entry->priority != priority) return false;
+  ftl_l2_stamp(view.set, entry);
+  return true;
+}
+
+void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
+                             ftl_l2_outcome *outcome) {
+  if (try_rewrite(tags, line, priority)) {
+    *outcome = (ftl_l2_outcome){.hit_sectors = line->sectors,
+                                .home_side = (uint8_t)line->at.home_side,
+                                .slice_in_side = (uint16_t)line->at.slice_in_side};
+    return;
+  }
+  ftl_l2_tags_write_at(tags, line->at, line->line, line->sectors, line->sectors, side, priority, outcome);
+  remember_way(tags, line, line->at.home_side);
+}
