@@ -8,7 +8,7 @@
 local ft = require "foretile"
 
 -- 1. The GPU. A name, a file of your own ("my_gpu.lua"), or a changed one:
---      local gpu = ft.arch("h200"){ l2 = { size_bytes = 125829120 } }     -- twice the L2
+--      local gpu = ft.arch("h200"){ l2 = { size_bytes = 123207680 } }     -- twice the L2
 local gpu = ft.arch(arg[1] or "h200")
 
 -- 2. The question. A parameter with a list is tried with every value of the list; ft.explore tries all combinations.

@@ -27,7 +27,7 @@ typedef struct option_info {
 static const option_info all_options[] = {
     {'a', TEXT, "arch", "GPU", "a shipped model (foretile arch list) or a model file", AT(arch), 0, 0},
     {'w', TEXT, "workload", "NAME", "what to predict (foretile workload list)", AT(workload), 0, 0},
-    {'s', LIST, "set", "KEY=VALUE", "change the GPU model, as in --set l2.size_bytes=62914560; repeatable", 0, 0, 0},
+    {'s', LIST, "set", "KEY=VALUE", "change the GPU model, as in --set l2.size_bytes=123207680; repeatable", 0, 0, 0},
     {'D', TEXT, "detail", "LEVEL", "sampled or full, where the parameters do not say", AT(detail), 0, 0},
     {'j', INTEGER, "jobs", "N", "threads; default: one a CPU", AT(num_jobs), 1, 1024},
     {'d', TEXT, "db", "FILE", "keep results here, and take finished ones from here", AT(database), 0, 0},

@@ -29,10 +29,10 @@ void ftl_arch_list_fini(ftl_arch_list *list);
 
 // What-if: a changed copy of `base`, checked whole. Its name is the base's with one '*' behind it, its changed keys
 // have the origin FTL_ORIGIN_OVERRIDE. *out is NULL on failure.
-// - from text: "l2.size_bytes=125829120" or "l2.replacement=lru", num_pairs of them;
+// - from text: "l2.size_bytes=123207680" or "l2.replacement=lru", num_pairs of them;
 FTL_MUST_USE ftl_status ftl_arch_create_what_if(const ftl_arch *base, const char *const *pairs, int num_pairs,
                                                 ftl_arch **out, ftl_error *error);
-// - from the Lua table at `index` of a sandbox's stack, { l2 = { size_bytes = 125829120 } }: bare values, no origins.
+// - from the Lua table at `index` of a sandbox's stack, { l2 = { size_bytes = 123207680 } }: bare values, no origins.
 //   `where` ("file:line") goes into errors and origins. Never raises.
 FTL_MUST_USE ftl_status ftl_arch_create_what_if_lua(const ftl_arch *base, lua_State *lua, int index, const char *where,
                                                     ftl_arch **out, ftl_error *error);

@@ -43,7 +43,7 @@ static ftl_status apply_pair(ftl_arch *arch, const char *pair, ftl_error *error)
   const char *equals = strchr(pair, '=');
   if (equals == NULL || equals == pair || equals - pair >= (ptrdiff_t)sizeof name) {
     return ftl_error_set(error, FTL_BAD_INPUT,
-                         "what-if: \"%.60s\" is not section.key=value, as l2.size_bytes=125829120", pair);
+                         "what-if: \"%.60s\" is not section.key=value, as l2.size_bytes=123207680", pair);
   }
   memcpy(name, pair, (size_t)(equals - pair));
   name[equals - pair] = '\0';

@@ -333,7 +333,7 @@ static int push_value(lua_State *lua, const ftl_sketch *sketch, int32_t idx, int
   return push_object(lua, sketch, ftl_lua_value_type, idx, 0);
 }
 
-// k:tile(name, dtype, rows, columns, { threads_per_row = n, vector_columns = n })
+// k:tile(name, dtype, rows, columns, { threads_per_row = n, vector_columns = n, warps_per_row = n })
 static int declare_tile(lua_State *lua) {
   ftl_sketch *sketch = ftl_sketch_begin(lua);
   lua_settop(lua, 6);
@@ -347,7 +347,7 @@ static int declare_tile(lua_State *lua) {
                     ftl_sketch_option(lua, 6, "warps_per_row", 1, MAX_WARPS, 1));
 }
 
-// k:rows(name, rows, { threads_per_row = n })
+// k:rows(name, rows, { threads_per_row = n, vector_columns = n, warps_per_row = n })
 static int declare_rows(lua_State *lua) {
   ftl_sketch *sketch = ftl_sketch_begin(lua);
   lua_settop(lua, 4);
