@@ -9,7 +9,12 @@ typedef struct rule {
   bool (*holds)(const ftl_arch *arch);
   const char *key;  // the one to blame
   const char *text;
+  int64_t (*number)(const ftl_arch *arch);  // what the product that ends the text comes to; NULL: it ends in none
 } rule;
+
+static int64_t register_units(const ftl_arch *a) { return a->sm_register_unit * a->sm_num_subcores; }
+// A set of each slice.
+static int64_t l2_set_bytes(const ftl_arch *a) { return a->l2_num_slices * a->l2_ways * a->l1_line_bytes; }
 
 #define RULE_FUNCTION(name, condition) \
   static bool name(const ftl_arch *a) { return condition; }
@@ -22,13 +27,13 @@ RULE_FUNCTION(gpcs, a->chip_num_gpcs * a->chip_sms_per_tpc <= a->chip_num_sms)
 RULE_FUNCTION(single_tpcs, a->chip_num_single_tpcs < a->chip_num_sms / a->chip_sms_per_tpc / a->chip_num_gpcs)
 RULE_FUNCTION(tpcs, a->chip_num_sms % a->chip_sms_per_tpc == 0)
 RULE_FUNCTION(subcores, a->sm_max_warps % a->sm_num_subcores == 0)
-RULE_FUNCTION(registers, a->sm_num_registers % (a->sm_register_unit * a->sm_num_subcores) == 0)
+RULE_FUNCTION(registers, a->sm_num_registers % register_units(a) == 0)
 RULE_FUNCTION(cta_threads, a->sm_max_threads_per_cta <= 32 * a->sm_max_warps)
 RULE_FUNCTION(shared_cta, a->shared_max_bytes_per_cta + a->shared_reserved_bytes_per_cta <= a->shared_bytes_per_sm)
 RULE_FUNCTION(shared_l1, a->shared_bytes_per_sm <= a->l1_unified_bytes)
 RULE_FUNCTION(shared_width, a->shared_bytes_per_cycle % 32 == 0)
 RULE_FUNCTION(l2_slices, a->l2_num_slices % a->l2_num_sides == 0)
-RULE_FUNCTION(l2_lines, a->l2_size_bytes % (a->l2_num_slices * a->l2_ways * a->l1_line_bytes) == 0)
+RULE_FUNCTION(l2_sets, a->l2_size_bytes % l2_set_bytes(a) == 0)
 RULE_FUNCTION(l2_granule, a->l2_side_hash_granule_bytes % a->l1_line_bytes == 0)
 RULE_FUNCTION(l2_fill, a->l2_fill_sectors != 3)
 RULE_FUNCTION(l2_persisting, a->l2_persisting_max_bytes <= a->l2_size_bytes)
@@ -47,48 +52,50 @@ RULE_FUNCTION(tras, a->dram_tras_cycles >= a->dram_trcd_cycles)
 RULE_FUNCTION(refresh, a->dram_trfc_cycles < a->dram_trefi_cycles)
 
 static const rule rules[] = {
-    {sm_clocks, "clock.sm_min_khz", "must be at most clock.sm_max_khz"},
-    {sm_max_step, "clock.sm_max_khz", "must be a multiple of clock.sm_step_khz"},
-    {sm_min_step, "clock.sm_min_khz", "must be a multiple of clock.sm_step_khz"},
-    {power, "power.static_mw", "must be below power.limit_mw"},
-    {gpcs, "chip.num_gpcs", "must leave each GPC a TPC: num_gpcs * sms_per_tpc is at most chip.num_sms"},
-    {single_tpcs, "chip.num_single_tpcs", "must leave the last GPC a TPC for clusters"},
-    {tpcs, "chip.num_sms", "must be a multiple of chip.sms_per_tpc"},
-    {subcores, "sm.max_warps", "must be a multiple of sm.num_subcores"},
-    {registers, "sm.num_registers", "must be a multiple of sm.register_unit * sm.num_subcores"},
-    {cta_threads, "sm.max_threads_per_cta", "must fit the SM: at most 32 * sm.max_warps"},
-    {shared_cta, "shared.max_bytes_per_cta", "plus shared.reserved_bytes_per_cta must be at most shared.bytes_per_sm"},
-    {shared_l1, "shared.bytes_per_sm", "must be at most l1.unified_bytes"},
-    {shared_width, "shared.bytes_per_cycle", "must be a multiple of 32"},
-    {l2_slices, "l2.num_slices", "must be a multiple of l2.num_sides"},
-    {l2_lines, "l2.size_bytes",
-     "must be a whole number of sets: a multiple of l2.num_slices * l2.ways * l1.line_bytes"},
-    {l2_granule, "l2.side_hash_granule_bytes", "must be a multiple of l1.line_bytes"},
-    {l2_fill, "l2.fill_sectors", "must be 1, 2 or 4"},
-    {l2_persisting, "l2.persisting_max_bytes", "must be at most l2.size_bytes"},
-    {far, "l2.num_sides", "= 2 needs noc.far_cycles and noc.far_bytes_per_cycle above 0"},
-    {far_gpcs, "noc.far_gpcs", "must be some of the GPCs, not all, where l2.num_sides is 2, and 0 elsewhere"},
+    {sm_clocks, "clock.sm_min_khz", "must be at most clock.sm_max_khz", NULL},
+    {sm_max_step, "clock.sm_max_khz", "must be a multiple of clock.sm_step_khz", NULL},
+    {sm_min_step, "clock.sm_min_khz", "must be a multiple of clock.sm_step_khz", NULL},
+    {power, "power.static_mw", "must be below power.limit_mw", NULL},
+    {gpcs, "chip.num_gpcs", "must leave each GPC a TPC: num_gpcs * sms_per_tpc is at most chip.num_sms", NULL},
+    {single_tpcs, "chip.num_single_tpcs", "must leave the last GPC a TPC for clusters", NULL},
+    {tpcs, "chip.num_sms", "must be a multiple of chip.sms_per_tpc", NULL},
+    {subcores, "sm.max_warps", "must be a multiple of sm.num_subcores", NULL},
+    {registers, "sm.num_registers", "must be a multiple of sm.register_unit * sm.num_subcores", register_units},
+    {cta_threads, "sm.max_threads_per_cta", "must fit the SM: at most 32 * sm.max_warps", NULL},
+    {shared_cta, "shared.max_bytes_per_cta", "plus shared.reserved_bytes_per_cta must be at most shared.bytes_per_sm",
+     NULL},
+    {shared_l1, "shared.bytes_per_sm", "must be at most l1.unified_bytes", NULL},
+    {shared_width, "shared.bytes_per_cycle", "must be a multiple of 32", NULL},
+    {l2_slices, "l2.num_slices", "must be a multiple of l2.num_sides", NULL},
+    {l2_sets, "l2.size_bytes", "must be a whole number of sets: a multiple of l2.num_slices * l2.ways * l1.line_bytes",
+     l2_set_bytes},
+    {l2_granule, "l2.side_hash_granule_bytes", "must be a multiple of l1.line_bytes", NULL},
+    {l2_fill, "l2.fill_sectors", "must be 1, 2 or 4", NULL},
+    {l2_persisting, "l2.persisting_max_bytes", "must be at most l2.size_bytes", NULL},
+    {far, "l2.num_sides", "= 2 needs noc.far_cycles and noc.far_bytes_per_cycle above 0", NULL},
+    {far_gpcs, "noc.far_gpcs", "must be some of the GPCs, not all, where l2.num_sides is 2, and 0 elsewhere", NULL},
     {ldmatrix, "sm.has_ldmatrix",
-     "must be 0 with the quad pairs of tensor.mma_m = 8, and 1 elsewhere: no other is lowered"},
-    {tma, "sm.has_tma", "= 1 needs tma.lines_per_cycle_milli and tma.max_pending_lines above 0"},
-    {clusters, "tma.peer_latency_cycles", "must be above 0 where sm.has_tma is 1, and 0 elsewhere"},
-    {wgmma, "sm.has_wgmma", "= 1 needs tensor.wgmma_fma_per_cycle and tensor.wgmma_queue_depth above 0"},
-    {wgmma_tma, "sm.has_wgmma", "= 1 needs sm.has_tma = 1"},
-    {no_wgmma, "tensor.wgmma_fma_per_cycle", "must be 0 where sm.has_wgmma is 0"},
-    {bursts, "dram.burst_bytes", "must be 32, 64 or 128: whole sectors of one line"},
-    {rows, "dram.row_bytes", "must be a multiple of dram.burst_bytes"},
-    {ccd, "dram.tccd_long_cycles", "must be at least dram.burst_cycles"},
-    {tras, "dram.tras_cycles", "must be at least dram.trcd_cycles"},
-    {refresh, "dram.trfc_cycles", "must be below dram.trefi_cycles"},
+     "must be 0 with the quad pairs of tensor.mma_m = 8, and 1 elsewhere: no other is lowered", NULL},
+    {tma, "sm.has_tma", "= 1 needs tma.lines_per_cycle_milli and tma.max_pending_lines above 0", NULL},
+    {clusters, "tma.peer_latency_cycles", "must be above 0 where sm.has_tma is 1, and 0 elsewhere", NULL},
+    {wgmma, "sm.has_wgmma", "= 1 needs tensor.wgmma_fma_per_cycle and tensor.wgmma_queue_depth above 0", NULL},
+    {wgmma_tma, "sm.has_wgmma", "= 1 needs sm.has_tma = 1", NULL},
+    {no_wgmma, "tensor.wgmma_fma_per_cycle", "must be 0 where sm.has_wgmma is 0", NULL},
+    {bursts, "dram.burst_bytes", "must be 32, 64 or 128: whole sectors of one line", NULL},
+    {rows, "dram.row_bytes", "must be a multiple of dram.burst_bytes", NULL},
+    {ccd, "dram.tccd_long_cycles", "must be at least dram.burst_cycles", NULL},
+    {tras, "dram.tras_cycles", "must be at least dram.trcd_cycles", NULL},
+    {refresh, "dram.trfc_cycles", "must be below dram.trefi_cycles", NULL},
 };
 
 static ftl_status rule_error(const ftl_arch *arch, const rule *broken, ftl_error *error) {
   int key_idx = ftl_arch_key_find(broken->key);
   ftl_origin origin = ftl_arch_origin(arch, key_idx);
-  char line[32] = "";
+  char line[32] = "", number[32] = "";
   if (origin.line > 0) snprintf(line, sizeof line, ":%d", origin.line);
-  return ftl_error_set(error, FTL_BAD_INPUT, "%s%s: %s (%lld) %s", origin.file, line, broken->key,
-                       (long long)ftl_arch_int(arch, key_idx), broken->text);
+  if (broken->number != NULL) snprintf(number, sizeof number, " = %lld", (long long)broken->number(arch));
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s%s: %s (%lld) %s%s", origin.file, line, broken->key,
+                       (long long)ftl_arch_int(arch, key_idx), broken->text, number);
 }
 
 ftl_status ftl_arch_check(const ftl_arch *arch, ftl_error *error) {

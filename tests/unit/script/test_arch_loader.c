@@ -272,10 +272,12 @@ Test(script_arch_loader, a_missing_key_is_named_with_what_is_allowed) {
 }
 
 Test(script_arch_loader, keys_that_do_not_fit_together_name_the_line) {
-  EXPECT_ERRORS({ON_H200("\nl2 = { num_slices = guess(93, 'x') }"),
-                 "my.lua:3: l2.num_slices (93) must be a multiple of l2.num_sides"},
-                {ON_H200("l2 = { size_bytes = override(120*1024*1024) }"),
-                 "my.lua:2: l2.size_bytes (125829120) must be a whole number of sets"});
+  EXPECT_ERRORS(
+      {ON_H200("\nl2 = { num_slices = guess(93, 'x') }"),
+       "my.lua:3: l2.num_slices (93) must be a multiple of l2.num_sides"},
+      {ON_H200("l2 = { size_bytes = override(120*1024*1024) }"),
+       "my.lua:2: l2.size_bytes (125829120) must be a whole number of sets: a multiple of l2.num_slices * l2.ways "
+       "* l1.line_bytes = 240640"});  // 94 slices of 20 ways of 128 bytes
 }
 
 Test(script_arch_loader, other_shapes_than_models_are_refused) {
