@@ -145,5 +145,6 @@ int32_t ftl_access_lines(const ftl_access *access, const ftl_tile_place *place, 
     run_end = begin + (uint64_t)start.bytes;
   }
   if (run_begin != run_end) add_run(&list, run_begin, run_end);
+  for (int32_t i = 0; access->in_words && i < list.count && i < capacity; i++) lines[i].full_sectors = 0;
   return list.count;
 }

@@ -18,7 +18,8 @@ int32_t ftl_select_row_predicate(ftl_select *s, const ftl_tile_ref *ref) {
 
 void ftl_select_add_stg(ftl_select *s, ftl_access access, int32_t address, int32_t data, int32_t predicate) {
   if (s->plain_code && s->stored == NONE) s->stored = ftl_draft_value_add(&s->draft, 0, true);
-  ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STG, 1, s->stored, address, data, predicate);
+  int32_t repeat = access.in_words ? FTL_LANE_WORDS : 1;
+  ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STG, repeat, s->stored, address, data, predicate);
   store->inst.access = ftl_select_access(s, access);
   store->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + LINE_BYTES - 1) / LINE_BYTES));
   store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
@@ -144,6 +145,13 @@ void ftl_select_put(ftl_select *s, const ftl_tile_op *op) {
     write_fragments(s, op, (uint8_t)op->ring);
 }
 
+// nvcc splits a 16-byte store of what inline assembly has read into four of 4 bytes where it does not know the address
+// for a multiple of 16: in all kernels of flash2_fwd and flash3_fwd but that of mma.sync at head_dim 256
+// (l1tex__t_sectors_pipe_lsu_mem_global_op_st of kernels/attention: 4.0 sectors a sector of O). The words of mma.sync's
+// warps, which come to their stores one by one, merge to 1.05 to 1.2 writes a sector: these stay whole here, as warps
+// of the model come together and would not merge theirs.
+static bool stores_in_words(const ftl_select *s) { return s->plain_code && s->mma == FTL_MMA_WGMMA; }
+
 static void copy_out_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   const ftl_shared_layout *layout = &s->layouts[op->ring];
   int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
@@ -166,7 +174,8 @@ static void copy_out_by_lanes(ftl_select *s, const ftl_tile_op *op) {
                                       .warp_row_step = plan.rows,
                                       .row_step = 1,
                                       .column_byte = block * plan.block_bytes,
-                                      .bytes = bytes},
+                                      .bytes = bytes,
+                                      .in_words = stores_in_words(s)},
                          address, data, predicate);
     }
   }

@@ -194,13 +194,14 @@ void ftl_sm_lsu_close_lines(ftl_sm *sm, int64_t now) {
 
 // Gives the number of lines that it opens: those are in flight from now on.
 static int32_t store_global(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
+  bool in_words = sm->program->accesses[entry->op->access].in_words;
   sm_open_line closed[SM_MAX_LINES];
   int32_t num_closed = 0, opened = 0;
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
     if (lines[i].full_sectors) ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].full_sectors);
     sm_open_line store = {.line = lines[i].line, .words = lines[i].words, .priority = entry->op->priority};
-    opened += ftl_sm_store_merge_add(&sm->store_merge, sm->arch, store, now + count, &closed[num_closed]);
+    opened += ftl_sm_store_merge_add(&sm->store_merge, sm->arch, store, in_words, now + count, &closed[num_closed]);
     num_closed += closed[num_closed].words != 0;
   }
   send_stored(sm, closed, num_closed, now);
@@ -261,7 +262,8 @@ static void count_stored(ftl_sm *sm, const sm_mio_entry *entry, const ftl_access
   int64_t bytes = num_rows > 0 ? (int64_t)num_rows * start.bytes : 0, sectors = 0;
   for (int32_t i = 0; i < count; i++) sectors += sm_num_sectors(lines[i].sectors);
   bool is_whole = bytes == (int64_t)place->num_rows * place->row_bytes;
-  sm->counters.global_store_bytes += is_whole ? sectors * sm->arch->l1_sector_bytes : bytes;
+  if (is_whole) bytes = sectors * sm->arch->l1_sector_bytes;
+  sm->counters.global_store_bytes += access->in_words ? bytes / FTL_LANE_WORDS : bytes;
 }
 
 int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {

@@ -28,10 +28,11 @@ typedef struct sm_store_merge {
 } sm_store_merge;
 
 void ftl_sm_store_merge_init(sm_store_merge *merge);
-// A store's words of a line, the last of whose lines passes the LSU at `passed`. False: it went to an open line.
+// A store's words of a line, the last of whose lines passes the LSU at `passed`; of a line in_words, those that the
+// open line has not, one of FTL_LANE_WORDS a time. False: it went to an open line.
 // `closed`: the line that closes with it; one without words: none does.
-bool ftl_sm_store_merge_add(sm_store_merge *merge, const ftl_arch *arch, sm_open_line store, int64_t passed,
-                            sm_open_line *closed);
+bool ftl_sm_store_merge_add(sm_store_merge *merge, const ftl_arch *arch, sm_open_line store, bool in_words,
+                            int64_t passed, sm_open_line *closed);
 // Takes a line that is closed at `now`; false: there is none.
 bool ftl_sm_store_merge_take(sm_store_merge *merge, int64_t now, sm_open_line *closed);
 

@@ -479,6 +479,44 @@ Test(timing_sm_global, a_line_that_is_all_stored_closes) {
   rig_destroy(r);
 }
 
+// One warp stores the lines whole, in words: each of the four instructions has the next word of every 16 bytes.
+static rig *stores_of_words(const int32_t *lines, int32_t num_stores) {
+  rig *r = rig_create(1);
+  r->arch.l1_store_merge_lines = 1;
+  r->arch.l1_store_merge_cycles = 100;
+  add_tile(r);
+  for (int32_t i = 0; i < num_stores; i++) {
+    uint16_t words = rig_access(r, lines[i], 1);
+    r->accesses[words].bytes = 128;
+    r->accesses[words].in_words = true;
+    add_access(r, FTL_OP_STG, -1, words);
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  return r;
+}
+
+// Four in a row make the line whole: 16 sectors stored, 4 sent. Where line 1 closes line 0 after two of its words and
+// line 0 closes line 1 again, line 0 goes twice in parts.
+Test(timing_sm_global, words_that_follow_each_other_are_one_request) {
+  const int32_t together[] = {0, 0, 0, 0}, apart[] = {0, 0, 1, 0, 0};
+  rig *r = stores_of_words(together, 4);
+  cr_assert_eq(r->num_requests, 1);
+  cr_assert_eq(r->requests[0].full_sectors, 15);
+  cr_assert_eq(rig_counters(r)->l1_store_sectors, 16);
+  cr_assert_eq(rig_counters(r)->global_store_sectors, 4);
+  cr_assert_eq(rig_counters(r)->global_store_bytes, 128);
+  rig_destroy(r);
+  r = stores_of_words(apart, 5);
+  cr_assert_eq(r->num_requests, 3);
+  for (int i = 0; i < 3; i++) {
+    cr_assert_eq(r->requests[i].sectors, 15);
+    cr_assert_eq(r->requests[i].full_sectors, 0);
+  }
+  cr_assert_eq(rig_counters(r)->global_store_sectors, 12);
+  rig_destroy(r);
+}
+
 // Three stores of as many bytes of lines 0, 1 and 2 each, from byte 16 on.
 static rig *stores_of_parts(int32_t bytes) {
   rig *r = rig_create(1);

@@ -657,3 +657,26 @@ Test(unit_lower_select, an_order_that_fits_a_step_leaves_room_for_what_alignment
   cr_expect_lt(ahead, 3 * LOADS, "%d", ahead);
   programs_fini(&p);
 }
+
+// Of O, 64 rows of 128 bytes by 4 warps, a warp stores 16 bytes a lane 4 times: as wgmma's kernels do, each in 4 words.
+Test(unit_lower_select, wgmma_kernels_store_o_in_words) {
+  static const struct {
+    const char *mma;
+    int64_t in_words;
+  } cases[] = {{"wgmma", 4 * 4}, {"mma", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char parameters[128];
+    snprintf(parameters, sizeof parameters,
+             "heads=1 seqlen=128 head_dim=64 block_m=64 block_n=64 num_warps=4 code=plain mma=%s", cases[i].mma);
+    programs p;
+    ftl_error error = {0};
+    cr_assert_eq(lower_workload(&p, "h200", "flash2_fwd", parameters, &error), FTL_OK, "%s", error.message);
+    int64_t in_words = 0;
+    for (int32_t k = 0; k < p.warps->num_insts; k++) {
+      const ftl_warp_inst *inst = &p.warps->insts[k];
+      if (inst->opcode == FTL_OP_STG && p.warps->accesses[inst->access].in_words) in_words += inst->repeat;
+    }
+    cr_expect_eq(in_words, cases[i].in_words, "%s: %ld", cases[i].mma, (long)in_words);
+    programs_fini(&p);
+  }
+}
