@@ -50,6 +50,7 @@ return die "ga102" {
     shared_drift_permille = guess(37, "as measured on H200"),
     waiting_drift_permille = guess(20, "as measured on H200"),
     age_spread_permille = guess(70, "as measured on H200"),
+    store_spread_permille = guess(141, "as measured on H200"),
     gpc_clock_spread_ppm = guess(1600, "as measured on H200"),
     scheduler = measured("gty", huerta),
     has_ldmatrix = datasheet(1, "PTX ISA, ldmatrix: from sm_75"),

@@ -58,6 +58,7 @@ return die "gh100" {
     shared_drift_permille = measured(37, measurements .. "cta_spread.csv: mean over six attention kernels that fetch ahead, 2 to 4 CTAs an SM, at 1024 to 4096 keys, of the median over the waves (23 to 52; 38, 37 and 36 at 1024, 2048 and 4096 keys), for want of a microbenchmark"),
     waiting_drift_permille = measured(20, measurements .. "cta_drift.csv: mean of ten attention kernels with 2 to 4 CTAs an SM, warm and cold: deviation of the time of CTAs in the last place, inside GPCs, over the square root of their iterations; those that wait are 15 to 50"),
     age_spread_permille = measured(70, measurements .. "cta_drift.csv: mean of the same at their longest, 0 to 290: times of the last slot, whose CTAs come last, over those of slot 0, where all places are taken"),
+    store_spread_permille = measured(141, measurements .. "micro_store_spread.csv: took_inside over took of words_132 and halves_132, mean of waves 0 to 4 (90 to 167)"),
     gpc_clock_spread_ppm = measured(1600, measurements .. "cta_trace.csv: cycles over ns of the CTAs of each SM, which are alike inside a GPC; standard deviation 0.9 to 2.1 permille in six of the seven launches"),
     scheduler = measured("gol", measurements .. "micro_stream_pairs.csv, micro_scheduler.csv: a warp goes on over one cycle, and over two but for every sixth; else the CTA that came first, of its warps the longest waiting"),
     has_ldmatrix = datasheet(1, "PTX ISA, ldmatrix: from sm_75"),

@@ -66,6 +66,7 @@ typedef struct ftl_gpu_run {
   ftl_l1_tiles l1;          // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code
+  int64_t store_spread_permille[FTL_MAX_SEGMENTS];  // of straight code that stores parts of sectors
   ftl_local_lines local;
   ftl_event_heap heap;
   int32_t ctas_per_sm, num_segments;

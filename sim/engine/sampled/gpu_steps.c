@@ -10,6 +10,7 @@
 
 enum {
   PER_STEP_UNIT = FTL_TRAFFIC_UNIT / FTL_STEP_UNIT,
+  SECTOR_BYTES = 32,
   CANCEL_EVENTS = 4096,  // events between looks at the cancel flag
   DRAWS_A_STEP = 9,      // numbers by which drift is drawn; a segment beyond has one of the next step's
 };
@@ -136,6 +137,7 @@ static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t time) 
         hypot(drift, ftl_pace_shared_drift(run->shared_drift_permille[state->segment], others, state->count, cycles));
     steady += ftl_pace_of_age(arch->sm_age_spread_permille, num_older(run, slot), others);
   }
+  drift = hypot(drift, (double)run->store_spread_permille[state->segment] / 1000 * cycles);
   int64_t step = (int64_t)state->step * DRAWS_A_STEP + state->segment;
   double deviation = ftl_pace_deviation(drift, state->cta, step, cycles) + steady * cycles;
   return (int64_t)((deviation > -cycles ? deviation : -cycles) * FTL_TRAFFIC_UNIT);
@@ -247,6 +249,20 @@ static void find_shared_drift(ftl_gpu_run *run) {
   }
 }
 
+// Where stores are of parts of sectors, SMs that store at the same time get unequal shares of what L2 takes. CTAs that
+// wait for loads of their own are pulled into step again by those that merge.
+static void find_store_spread(ftl_gpu_run *run) {
+  const ftl_sm_counters *sm = &ftl_step_times_point(run->times, 1, 0)->counters;
+  bool waits = false;
+  for (int32_t loop = 1; loop < run->num_segments; loop += 2)
+    waits |= ftl_latency_lookahead(&run->segments->segments[loop]) == 0;
+  if (waits || sm->global_store_sectors * SECTOR_BYTES <= sm->global_store_bytes) return;
+  for (int32_t s = 0; s < run->num_segments; s += 2)
+    for (int32_t i = 0; i < run->segments->segments[s].num_refs; i++)
+      if (run->segments->segments[s].refs[i].is_store)
+        run->store_spread_permille[s] = run->launch->arch->sm_store_spread_permille;
+}
+
 static void find_work(ftl_gpu_run *run) {
   for (int32_t s = 0; s < run->num_segments; s++)
     run->work_of_segment[s] = ftl_step_times_get(run->times, s, run->times->most_ctas, run->times->latency_cycles[0]);
@@ -309,6 +325,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
                      .num_segments = 2 * segments->num_loops + 1};
   find_ref_steps(&run);
   find_shared_drift(&run);
+  find_store_spread(&run);
   if (plan.period > 0) find_work(&run);
   ftl_status status = allocate(&run, error);
   if (status == FTL_OK) status = run_events(&run, error);

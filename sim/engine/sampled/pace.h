@@ -9,7 +9,7 @@
 // 16.6 (1 - 2 x) % where they start a share x of their time apart (cta_age.csv), since each is the older one for a part
 // of it. GPCs have clocks of their own (cta_trace.csv): after some waves each GPC takes its next CTAs in a block.
 // Numbers: sm.drift_ns, sm.shared_drift_permille, sm.waiting_drift_permille, sm.age_spread_permille,
-// sm.gpc_clock_spread_ppm.
+// sm.store_spread_permille, sm.gpc_clock_spread_ppm.
 #ifndef FTL_ENGINE_SAMPLED_PACE_H
 #define FTL_ENGINE_SAMPLED_PACE_H
 

@@ -87,6 +87,28 @@ Test(unit_engine_sampled_network, bandwidths_of_shipped_models_are_worked_out_be
   ftl_arch_list_fini(&list);
 }
 
+// One CTA an SM: O in words comes apart where a loop fetches ahead, not where it waits or O is stored whole.
+#define O_STORED "code=plain heads=1 seqlen_q=33792 seqlen_kv=512 head_dim=128 block_m=128 block_n=64 clock_mhz=1200 "
+
+Test(unit_engine_sampled_network, what_is_stored_in_parts_drives_ctas_apart) {
+  ftl_arch *shipped = shipped_arch("h200"), spread = *shipped, none = *shipped;
+  spread.sm_store_spread_permille = 400;
+  none.sm_store_spread_permille = 0;
+  const struct {
+    const char *parameters;
+    bool spreads;
+  } cases[] = {{O_STORED "mma=wgmma copy=tma num_warps=8 num_stages=2", true},
+               {O_STORED "mma=wgmma copy=tma num_warps=8 num_stages=1", false},
+               {O_STORED "mma=mma num_warps=8 num_stages=2", false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    double with = predict(&spread, cases[i].parameters).value[FTL_METRIC_cycles];
+    double without = predict(&none, cases[i].parameters).value[FTL_METRIC_cycles];
+    cr_expect_eq(with > without, cases[i].spreads, "%s: %.0f, %.0f", cases[i].parameters, with, without);
+    cr_expect(cases[i].spreads || with == without, "%s: %.0f, %.0f", cases[i].parameters, with, without);
+  }
+  ftl_arch_destroy(shipped);
+}
+
 // Two CTAs an SM of 64 query rows: what drives them apart is one key's where loops fetch ahead and the other's where
 // they wait for loads of their own iteration, and neither matters to CTAs that have their SMs alone.
 #define TWO_AN_SM "heads=1 seqlen_q=16896 seqlen_kv=512 head_dim=64 block_m=64 block_n=64 num_warps=4 clock_mhz=1200 "
