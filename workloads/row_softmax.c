@@ -114,14 +114,19 @@ static ftl_expr warp_has_columns(const rows_kernel *k, ftl_expr column, ftl_expr
   return ftl_min(b, ftl_const(b, 1), ftl_max(b, ftl_const(b, 0), ftl_sub(b, end, first)));
 }
 
-static ftl_expr begin_steps(const rows_kernel *k, ftl_expr num) {
-  return ftl_loop_value(k->b, ftl_loop_by_threads(k->b, ftl_const(k->b, 0), num));
+static const ftl_loop_part whole_loop = {FTL_LOOP_BEGINS, false}, one_step = {FTL_LOOP_BEGINS, true},
+                           rounds = {FTL_LOOP_IN_ROUNDS, false}, one_round = {FTL_LOOP_IN_ROUNDS, true},
+                           more_rounds = {FTL_LOOP_GOES_ON, false}, one_more_step = {FTL_LOOP_GOES_ON, true};
+
+static ftl_expr begin_steps(const rows_kernel *k, ftl_expr num, ftl_loop_part part) {
+  return ftl_loop_value(k->b, ftl_loop_by_threads(k->b, ftl_const(k->b, 0), num, part));
 }
 
 // A loop of `num` times `unroll` whole steps from `column` on.
-static void loop_steps(const rows_kernel *k, ftl_expr column, ftl_expr num, int32_t unroll, step_work work) {
+static void loop_steps(const rows_kernel *k, ftl_expr column, ftl_expr num, int32_t unroll, ftl_loop_part part,
+                       step_work work) {
   ftl_builder *b = k->b;
-  ftl_expr i = begin_steps(k, num);
+  ftl_expr i = begin_steps(k, num, part);
   ftl_expr first = ftl_add(b, column, ftl_mul(b, i, ftl_const(b, (int64_t)unroll * k->step_columns)));
   for (int32_t u = 0; u < unroll; u++) read_step(k, u, whole_step(k, column_after(k, first, u)), work);
   ftl_end_loop(b);
@@ -132,18 +137,19 @@ static void loop_steps(const rows_kernel *k, ftl_expr column, ftl_expr num, int3
 static void unroll_steps(const rows_kernel *k, ftl_expr begin, ftl_expr num_steps, int32_t unroll, step_work work) {
   ftl_builder *b = k->b;
   if (unroll == 1) {
-    loop_steps(k, begin, num_steps, 1, work);
+    loop_steps(k, begin, num_steps, 1, whole_loop, work);
     return;
   }
   ftl_expr in_round = ftl_const(b, unroll), left = ftl_mod(b, num_steps, in_round);
-  loop_steps(k, begin, left, 1, work);
-  loop_steps(k, ftl_add(b, begin, ftl_mul(b, left, ftl_const(b, k->step_columns))), ftl_div(b, num_steps, in_round),
-             unroll, work);
+  bool is_short = k->s->columns < (int64_t)unroll * k->step_columns;  // no row has a round
+  loop_steps(k, begin, left, 1, unroll == 2 ? one_step : whole_loop, work);
+  loop_steps(k, ftl_add(b, begin, ftl_mul(b, left, ftl_const(b, k->step_columns))),
+             is_short ? ftl_const(b, 0) : ftl_div(b, num_steps, in_round), unroll, rounds, work);
 }
 
 // The last step, which has columns up to `end` for some of the threads; none where `end` is `column`.
 static void last_step(const rows_kernel *k, ftl_expr column, ftl_expr end, step_work work) {
-  begin_steps(k, warp_has_columns(k, column, end));
+  begin_steps(k, warp_has_columns(k, column, end), one_more_step);
   read_step(k, 0, (step_columns){column, whole_vectors(k, end), k->step_columns}, work);
   ftl_end_loop(k->b);
 }
@@ -155,11 +161,11 @@ static void step_apart(const rows_kernel *k, int32_t num_steps, int32_t longer, 
   ftl_builder *b = k->b;
   int32_t others = k->step_columns - longer, last = num_steps - 1;
   ftl_expr any = warp_has_columns(k, ftl_const(b, 0), ftl_const(b, others));
-  ftl_expr i = begin_steps(k, ftl_mul(b, any, ftl_const(b, unroll - 1)));
+  ftl_expr i = begin_steps(k, ftl_mul(b, any, ftl_const(b, unroll - 1)), unroll == 2 ? one_step : whole_loop);
   ftl_expr column = ftl_add(b, ftl_mul(b, i, ftl_const(b, k->step_columns)), ftl_const(b, longer));
   read_step(k, 0, (step_columns){column, FTL_TENSOR_END, others}, work);
   ftl_end_loop(b);
-  begin_steps(k, warp_has_columns(k, ftl_const(b, 0), ftl_const(b, longer)));
+  begin_steps(k, warp_has_columns(k, ftl_const(b, 0), ftl_const(b, longer)), one_round);
   for (int32_t u = 0; u < unroll; u++) {
     int64_t step = u < unroll - 1 ? u : last;
     read_step(k, u, (step_columns){ftl_const(b, step * k->step_columns), FTL_TENSOR_END, longer}, work);
@@ -174,7 +180,8 @@ static void read_rows(const rows_kernel *k, int32_t unroll, step_work work) {
   ftl_expr zero = ftl_const(b, 0);
   if (longer > 0 && unroll > 1 && (full + 1) % unroll == 0) {
     step_apart(k, full + 1, longer, unroll, work);
-    loop_steps(k, ftl_const(b, (int64_t)(unroll - 1) * k->step_columns), ftl_const(b, full / unroll), unroll, work);
+    loop_steps(k, ftl_const(b, (int64_t)(unroll - 1) * k->step_columns), ftl_const(b, full / unroll), unroll,
+               more_rounds, work);
     return;
   }
   unroll_steps(k, zero, ftl_const(b, full), unroll, work);
@@ -339,7 +346,7 @@ static void write_held(const rows_kernel *k) {
     ftl_expr column = ftl_const(k->b, (int64_t)i * k->step_columns);
     rows_kernel step = with_tile(k, i);
     bool is_whole = (int64_t)(i + 1) * k->step_columns <= k->s->columns;
-    if (!is_whole) begin_steps(k, warp_has_columns(k, column, end));
+    if (!is_whole) begin_steps(k, warp_has_columns(k, column, end), one_step);
     unpack(&step, k->held[i], column);
     write_result(&step, step_ref(k, k->s->from, column, is_whole ? FTL_TENSOR_END : end), k->held[i]);
     if (!is_whole) ftl_end_loop(k->b);

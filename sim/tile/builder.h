@@ -104,7 +104,7 @@ int32_t ftl_builder_rows_by_rows(ftl_builder *builder, const char *name, int32_t
 
 int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi);  // gives the loop variable
 // One that each thread leaves, or never enters, as its own columns end; `hi` may ask for the warp.
-int32_t ftl_loop_by_threads(ftl_builder *builder, ftl_expr lo, ftl_expr hi);
+int32_t ftl_loop_by_threads(ftl_builder *builder, ftl_expr lo, ftl_expr hi, ftl_loop_part part);
 void ftl_end_loop(ftl_builder *builder);
 
 void ftl_acquire(ftl_builder *builder, int32_t ring);

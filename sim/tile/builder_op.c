@@ -55,7 +55,7 @@ ftl_tile_op ftl_builder_op_of(ftl_tile_op_kind kind) {
                        .left = FTL_ALWAYS};
 }
 
-static int32_t add_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi, bool by_threads) {
+static int32_t add_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi, bool by_threads, ftl_loop_part part) {
   ftl_tile_program *program = builder->program;
   if (builder->num_role_loops == FTL_TILE_MAX_LOOP_VARS)
     ftl_builder_fail(builder, FTL_BAD_INPUT, "allowed are %d loops a role", FTL_TILE_MAX_LOOP_VARS);
@@ -66,15 +66,20 @@ static int32_t add_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi, bool by_
   op.lo = lo;
   op.hi = hi;
   op.by_threads = by_threads;
+  op.part = part;
   ftl_builder_add_op(builder, op);
   builder->open_loop_ops[builder->num_open_loops] = program->num_ops - 1;
   builder->open_loops[builder->num_open_loops++] = op.loop_var;
   return op.loop_var;
 }
 
-int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi) { return add_loop(builder, lo, hi, false); }
+int32_t ftl_loop(ftl_builder *builder, ftl_expr lo, ftl_expr hi) {
+  return add_loop(builder, lo, hi, false, (ftl_loop_part){.steps = FTL_LOOP_BEGINS});
+}
 
-int32_t ftl_loop_by_threads(ftl_builder *builder, ftl_expr lo, ftl_expr hi) { return add_loop(builder, lo, hi, true); }
+int32_t ftl_loop_by_threads(ftl_builder *builder, ftl_expr lo, ftl_expr hi, ftl_loop_part part) {
+  return add_loop(builder, lo, hi, true, part);
+}
 
 void ftl_end_loop(ftl_builder *builder) {
   if (builder->num_open_loops == 0) ftl_builder_fail(builder, FTL_BAD_INPUT, "end_loop without a loop");

@@ -193,11 +193,23 @@ typedef struct ftl_named_barrier {
 } ftl_named_barrier;
 
 // ---- operations ----
+// A compiler makes several loops of one that it unrolls. Steps that run at most once are no loop at all.
+typedef enum ftl_loop_steps {
+  FTL_LOOP_BEGINS,     // the loop of the source, or the single steps ahead of its rounds
+  FTL_LOOP_IN_ROUNDS,  // several of its steps at once
+  FTL_LOOP_GOES_ON     // more of the steps before
+} ftl_loop_steps;
+
+typedef struct ftl_loop_part {
+  ftl_loop_steps steps;
+  bool once;
+} ftl_loop_part;
+
 typedef enum ftl_tile_op_kind {
   // Control. LOOP runs `loop_var` from expr lo (inclusive) to hi (exclusive); empty if lo >= hi.
   //   by_threads: each thread leaves it, or never enters it, as its own columns end. What a thread outside would load
   //   is nothing or `outside`, what it would store nothing, and what it reduces leaves results as they are; hi
-  //   may ask for the warp, and no LOOP stands in it
+  //   may ask for the warp, and no LOOP stands in it. `part` says which steps of a loop of the source these are
   FTL_TILE_LOOP,
   FTL_TILE_END_LOOP,
 
@@ -318,15 +330,16 @@ typedef struct ftl_tile_op {
   int32_t ring_row;      // MMA with A in shared memory, STORE through a ring: first of its rows that are this op's
   int32_t barrier;       // ARRIVE, SYNC
   bool transpose_a, transpose_b;
-  bool transposed;   // MASK, DROPOUT
-  bool by_sign;      // DROPOUT
-  bool positive;     // CONVERT
-  bool by_threads;   // LOOP
-  bool first_apart;  // WAIT: see ftl_wait_first_apart
-  ftl_tile_ref ref;  // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS, STORE*, ATOMIC_ADD
-  ftl_expr lookup;   // LOOKUP: of kind FTL_EXPR_LOOKUP, or FTL_PAGE_ENTRIES
-  int32_t loop_var;  // LOOP, END_LOOP
-  ftl_expr lo, hi;   // LOOP
+  bool transposed;     // MASK, DROPOUT
+  bool by_sign;        // DROPOUT
+  bool positive;       // CONVERT
+  bool by_threads;     // LOOP
+  ftl_loop_part part;  // LOOP by threads
+  bool first_apart;    // WAIT: see ftl_wait_first_apart
+  ftl_tile_ref ref;    // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS, STORE*, ATOMIC_ADD
+  ftl_expr lookup;     // LOOKUP: of kind FTL_EXPR_LOOKUP, or FTL_PAGE_ENTRIES
+  int32_t loop_var;    // LOOP, END_LOOP
+  ftl_expr lo, hi;     // LOOP
   ftl_expr row0, column0, diagonal, limit;  // MASK; diagonal == FTL_ALWAYS: no bound on the right
   ftl_expr left;                            // MASK; FTL_ALWAYS: no bound on the left
   ftl_expr sequence;                        // DROPOUT, with row0 and column0

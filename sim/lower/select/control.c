@@ -34,16 +34,45 @@ static int32_t add_loop(ftl_select *s, const ftl_tile_op *op) {
   return lists->num_loops++;
 }
 
-// What stands before a loop that threads leave one by one: whether the thread has any columns, how many steps it has in
-// rounds and how many before, branches around either, 64-bit addresses of its columns. nvcc makes one loop of the
-// source into two, for which that is 26 to 54 instructions of softmax_rows.h and 18 to 29 of standard_mma.h, by which
-// of the two run; here they are two and one for the last step, of as many each as is the mean.
-static void add_entry_by_threads(ftl_select *s, int32_t counter) {
+// 64-bit addresses of the thread's first columns: conversions, a product with the row's length, the tensor's base. A
+// loop that steps adds to them in each step, which is counted there.
+static void add_row_address(ftl_select *s) {
   int32_t offset = ftl_select_temp(s, 2);
-  ftl_select_add(s, FTL_OP_LOP, 2, counter, counter, NONE, NONE);
-  ftl_select_add(s, FTL_OP_ISETP, 1, ftl_select_temp(s, 0), counter, NONE, NONE);
-  ftl_select_add(s, FTL_OP_NOP, 1, NONE, NONE, NONE, NONE);
-  ftl_select_add(s, FTL_OP_IMAD, 3, offset, s->thread, NONE, NONE);
+  ftl_select_add(s, FTL_OP_LOP, 3, offset, s->thread, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, 3, offset, offset, NONE, NONE);
+  ftl_select_idle(s, 2, 0);
+}
+
+static bool is_empty(const ftl_select *s, const ftl_tile_op *op) {
+  const ftl_expr_point point = {0};
+  return !ftl_expr_uses_cta(s->tile, op->hi) && !ftl_expr_uses_warp(s->tile, op->hi) &&
+         ftl_expr_eval(s->tile, op->lo, &point) >= ftl_expr_eval(s->tile, op->hi, &point);
+}
+
+// What stands before a loop that threads leave one by one: whether the thread has any columns, and a branch around the
+// loop (SHF, ISETP, BSSY, BRA, BSYNC); of one that is unrolled how many steps it has in rounds and how many before
+// (LOP3, IADD3), and branches around either; and addresses, behind the branch of the part that needs them: what no warp
+// of the launch runs has none. SASS of kernels/attention/standard_mma.h: 24 instructions where only single steps or
+// only rounds run, 34 where both do; here 21 and 29, and what steps addresses. Gives the column that the parts count.
+static int32_t enter_by_threads(ftl_select *s, const ftl_tile_op *op) {
+  bool in_rounds = op->part.steps == FTL_LOOP_IN_ROUNDS;
+  if (op->part.steps == FTL_LOOP_BEGINS) {
+    s->has_row_address = false;
+    s->row_column = ftl_select_temp(s, 1);
+    ftl_select_add(s, FTL_OP_IADD, 1, s->row_column, s->thread, NONE, NONE);
+    ftl_select_add(s, FTL_OP_ISETP, 1, ftl_select_temp(s, 0), s->row_column, NONE, NONE);
+    ftl_select_idle(s, 3, 0);
+  }
+  if (in_rounds) {
+    int32_t left = ftl_select_temp(s, 1);
+    ftl_select_add(s, FTL_OP_IADD, 1, left, s->row_column, NONE, NONE);
+    ftl_select_add(s, FTL_OP_LOP, 3, left, left, NONE, NONE);
+    ftl_select_idle(s, 4, 0);
+  }
+  if (is_empty(s, op)) return s->row_column;
+  if (in_rounds || !s->has_row_address) add_row_address(s);
+  if (!in_rounds) s->has_row_address = true;
+  return s->row_column;
 }
 
 void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
@@ -51,12 +80,13 @@ void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_settle_groups_at_loop(s, op);
   ftl_select_keep_addresses_of_loop(s);
   uint8_t flags = ftl_select_producer_flags(s);
-  int32_t counter = ftl_select_temp(s, 1);
-  // the trip count: a bound from the CTA's place, clamped, and the first value
-  ftl_select_add(s, FTL_OP_IADD, 2, counter, ftl_select_entry_of(s, op->lo), ftl_select_entry_of(s, op->hi), NONE)
-      ->inst.flags = flags;
-  ftl_select_add(s, FTL_OP_FMNMX, 1, counter, counter, NONE, NONE)->inst.flags = flags;
-  if (op->by_threads) add_entry_by_threads(s, counter);
+  int32_t counter = op->by_threads ? enter_by_threads(s, op) : ftl_select_temp(s, 1);
+  if (!op->by_threads) {
+    // the trip count: a bound from the CTA's place, clamped, and the first value
+    ftl_select_add(s, FTL_OP_IADD, 2, counter, ftl_select_entry_of(s, op->lo), ftl_select_entry_of(s, op->hi), NONE)
+        ->inst.flags = flags;
+    ftl_select_add(s, FTL_OP_FMNMX, 1, counter, counter, NONE, NONE)->inst.flags = flags;
+  }
   int32_t index = add_loop(s, op);
   ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_LOOP, 1, NONE, NONE, NONE, NONE);
   inst->inst.arg = (uint16_t)index;
@@ -64,21 +94,22 @@ void ftl_select_loop(ftl_select *s, const ftl_tile_op *op) {
   s->loop_counter[op->loop_var] = counter;
   s->loop_index[op->loop_var] = index;
   s->by_threads = op->by_threads;
+  s->once = op->part.once;
 }
 
 void ftl_select_end_loop(ftl_select *s, const ftl_tile_op *op) {
   settle_fills(s);
   ftl_select_settle_groups_at_end(s, op);
   uint8_t flags = ftl_select_producer_flags(s);
-  int32_t counter = s->loop_counter[op->loop_var], more = ftl_select_temp(s, 0);
+  int32_t counter = s->loop_counter[op->loop_var], more = s->once ? NONE : ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_IADD, 1, counter, counter, NONE, NONE)->inst.flags = flags;
-  ftl_select_add(s, FTL_OP_ISETP, 1, more, counter, NONE, NONE)->inst.flags = flags;
+  if (!s->once) ftl_select_add(s, FTL_OP_ISETP, 1, more, counter, NONE, NONE)->inst.flags = flags;
   ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, NONE, more, NONE, NONE);
   branch->inst.flags = flags | FTL_INST_LOOP_BRANCH;
   branch->effects = FTL_EFFECT_PINNED;
   ftl_draft_inst *end = ftl_select_add(s, FTL_OP_END_LOOP, 1, NONE, NONE, NONE, NONE);
   end->inst.arg = (uint16_t)s->loop_index[op->loop_var];
-  s->by_threads = false;
+  s->by_threads = s->once = false;
   end->effects = FTL_EFFECT_PINNED;
   ftl_select_settle_groups_behind_loop(s, op);
 }

@@ -76,7 +76,7 @@ static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int
   int32_t address = ftl_select_row_address(s, from), wanted_bytes = from->columns * element_bytes;
   // Each step of an unrolled loop has an address of its own, which ptxas moves to a pair of registers for the load
   // (SASS of kernels/attention/softmax_rows.h: IADD3, IADD3.X, 2 MOV a load).
-  if (s->by_threads) ftl_select_add(s, FTL_OP_MOV, 2, address, address, NONE, NONE);
+  if (s->by_threads && !s->once) ftl_select_add(s, FTL_OP_MOV, 2, address, address, NONE, NONE);
   for (int32_t i = 0; i < map.per_slab; i++) {
     int32_t fragment = ftl_select_fragment(s, op->dst, slab, i);
     ftl_access access = ftl_select_row_access(s, op->dst, ref, slab, i, vector_bytes);

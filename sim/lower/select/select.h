@@ -108,10 +108,13 @@ typedef struct ftl_select {
   int32_t tensor_pointer[FTL_TILE_MAX_TENSORS];  // 64-bit address of this thread's part of the current tile
   int32_t thread, block;                         // indices: rows and columns come from one, the tile from the other
   int32_t loop_counter[FTL_TILE_MAX_LOOP_VARS], loop_index[FTL_TILE_MAX_LOOP_VARS];
-  bool by_threads;     // in a loop that threads leave one by one: those in it have something to do
-  int32_t stored;      // of plain code: the registers of all stores so far have been read; NONE: there are none
-  bool in_turns;       // row-wise operations work on slab `turn` alone: row_turns.c
-  bool in_lane_turns;  // operations on fragments work on one of a lane's two rows: lane_turns.c
+  bool by_threads;       // in a loop that threads leave one by one: those in it have something to do
+  bool once;             // in steps that run once at most
+  bool has_row_address;  // of the single steps of the present loop by threads
+  int32_t row_column;    // that such a loop counts
+  int32_t stored;        // of plain code: the registers of all stores so far have been read; NONE: there are none
+  bool in_turns;         // row-wise operations work on slab `turn` alone: row_turns.c
+  bool in_lane_turns;    // operations on fragments work on one of a lane's two rows: lane_turns.c
   int32_t turn;
   ftl_select_groups groups;                                  // in flight, the oldest first
   ftl_select_groups groups_at_loop[FTL_TILE_MAX_LOOP_VARS];  // that were when the loop began, and may be in each step

@@ -236,3 +236,38 @@ Test(unit_lower_row_loops, sums_of_attention_are_guarded_and_their_logarithms_ke
   cr_expect_eq(logarithms, 2, "%d", logarithms);
   programs_fini(&p);
 }
+
+// 1024 columns are one step of each of the three passes, which nvcc makes single steps and rounds of: it works out once
+// how many there are of either, and an address behind the branch around each, so that the rounds, which run for no row,
+// have none. A pass has 3 LOP3 of the rounds' count and 3 of the address, 3 + 4 slots of branches and 2 of the address;
+// the reciprocal has one of either. No trip count is clamped: FMNMX of 8 columns, 5 lanes and 3 parts of the maximum.
+Test(unit_lower_row_loops, an_unrolled_loop_is_entered_once_and_addressed_where_it_runs) {
+  enum { SOFTMAX = 1 };
+  static const char shape[] = "heads=8 head_dim=64 block_m=64 block_n=64 num_warps=4 softmax=safe code=plain seqlen=";
+  char parameters[128];
+  snprintf(parameters, sizeof parameters, "%s1024", shape);
+  programs p = lowered("h200", "standard_attention", parameters, SOFTMAX);
+  cr_expect_eq(issued(p.warps, 0, FTL_OP_LOP), 3 * (3 + 3) + 1, "%d", issued(p.warps, 0, FTL_OP_LOP));
+  cr_expect_eq(issued(p.warps, 0, FTL_OP_NOP), 3 * (3 + 4 + 2) + 1, "%d", issued(p.warps, 0, FTL_OP_NOP));
+  cr_expect_eq(issued(p.warps, 0, FTL_OP_FMNMX), 8 + 5 + 3, "%d", issued(p.warps, 0, FTL_OP_FMNMX));
+  programs_fini(&p);
+  // 5 steps: a single one and rounds in each pass, an address for either
+  snprintf(parameters, sizeof parameters, "%s5120", shape);
+  p = lowered("h200", "standard_attention", parameters, SOFTMAX);
+  cr_expect_eq(issued(p.warps, 0, FTL_OP_LOP), 3 * (3 + 3 + 3) + 1, "%d", issued(p.warps, 0, FTL_OP_LOP));
+  programs_fini(&p);
+}
+
+// Of a pass of two steps a round the single step is no loop: one compare fewer and no MOV of its address. The maximum,
+// of four, steps.
+Test(unit_lower_row_loops, a_single_step_before_rounds_of_two_is_no_loop) {
+  enum { SOFTMAX = 1, MAXIMUM_STEPS = 0, SUM_STEPS = 3 };
+  programs p = lowered("h200", "standard_attention",
+                       "heads=2 seqlen=3072 head_dim=64 block_m=64 block_n=64 num_warps=4 softmax=safe", SOFTMAX);
+  mask_cost maximum = cost_of(p.warps, MAXIMUM_STEPS), sum = cost_of(p.warps, SUM_STEPS);
+  cr_expect_eq(maximum.compares, 8 + 1, "%d compares", maximum.compares);
+  cr_expect_eq(maximum.moves, 2, "%d moves", maximum.moves);
+  cr_expect_eq(sum.compares, 8, "%d compares", sum.compares);
+  cr_expect_eq(sum.moves, 8, "%d moves", sum.moves);
+  programs_fini(&p);
+}
