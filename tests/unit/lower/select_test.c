@@ -217,6 +217,26 @@ Test(unit_lower_select, warps_side_by_side_exchange_row_maxima_row_sums_and_prob
   programs_fini(&p);
 }
 
+// Of two warps with the same 32 rows the first stores LSE, 8 rows with each of 4 instructions, and the other nothing.
+Test(unit_lower_select, the_first_of_warps_side_by_side_stores_a_number_a_row) {
+  programs p = lowered("h200",
+                       "heads=4 seqlen=4096 head_dim=128 block_m=32 block_n=32 num_warps=2 warps_n=2 num_stages=2 "
+                       "refill=behind row_sums=step scaling=scores mma=mma copy=cp_async");
+  const ftl_tile_place lse = {.row_stride_bytes = 4, .num_rows = 32, .row_bytes = 4};
+  int32_t num_stores = 0, num_rows = 0;
+  for (int32_t i = 0; i < p.warps->num_insts; i++) {
+    if (p.warps->insts[i].opcode != FTL_OP_STG) continue;
+    const ftl_access *access = &p.warps->accesses[p.warps->insts[i].access];
+    if (access->bytes != 4) continue;  // O is stored by more
+    num_stores++;
+    if (ftl_access_start_of(access, &lse, 0).bytes == 4) num_rows += access->num_rows;
+    cr_expect_eq(ftl_access_start_of(access, &lse, 1).bytes, 0);
+  }
+  cr_expect_eq(num_stores, 2 * 2);
+  cr_expect_eq(num_rows, 32);
+  programs_fini(&p);
+}
+
 // An element of a window takes two compares and a select; 2 slabs of 8 fragments of 8 columns are 64 a lane. The other
 // 4 of each are the guard of 4 rows.
 Test(unit_lower_select, a_window_masks_the_tiles_at_its_edges_or_all_of_them_in_one_loop) {
