@@ -165,12 +165,13 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
   fill_stalls(typical, sm);
 }
 
-// A sector that is stored in parts is sent for each of those that L1 does not merge, as in the SM that ran in detail.
+// A sector that is stored in parts is sent for each of those that L1 does not merge, as in the SM that ran in detail,
+// which says how many it sends for what it stores; sectors that rows share with others are among them.
 static int64_t written_sectors(const ftl_traffic_counts *counts, const ftl_sm_counters *sm) {
   enum { SECTOR_BYTES = 32 };
-  int64_t once = sm->global_store_bytes / SECTOR_BYTES, stored = counts->store_sectors - counts->atomic_sectors;
-  if (once > 0 && sm->global_store_sectors > once) stored = scaled(stored, sm->global_store_sectors, once);
-  return stored + counts->atomic_sectors;
+  int64_t once = sm->global_store_bytes / SECTOR_BYTES, touched = counts->store_sectors - counts->atomic_sectors;
+  int64_t sent = scaled(counts->store_bytes / SECTOR_BYTES, sm->global_store_sectors, once);
+  return (sent > touched ? sent : touched) + counts->atomic_sectors;
 }
 
 static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, const ftl_gpu_steps *steps,

@@ -374,7 +374,10 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_
   request ask;
   if (!try_make_request(traffic, run, 0, now, &ask)) return false;
   traffic->counts.store_sectors += ask.num_sectors;
-  if (is_atomic) traffic->counts.atomic_sectors += ask.num_sectors;
+  if (is_atomic)
+    traffic->counts.atomic_sectors += ask.num_sectors;
+  else
+    traffic->counts.store_bytes += (int64_t)run->num_rows * run->place.row_bytes;
   serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors);
   ftl_traffic_found found = {0};  // a write fetches nothing, an atomic what is not there
   line_range range = lines_of(traffic, &ask);

@@ -16,6 +16,7 @@
 typedef struct ftl_traffic_counts {
   int64_t asked_sectors, store_sectors, coalesced_sectors;  // exact, whole tiles
   int64_t atomic_sectors;                                   // exact, of store_sectors
+  int64_t store_bytes;                                      // exact, of stores that are no atomics
   int64_t l1_hit_sectors;                                   // exact, of loads into registers; not among those asked
   int64_t looked_up_sectors, hit_sectors, far_sectors;      // reads in the sample
   int64_t dram_read_sectors, dram_write_sectors;            // in the sample
