@@ -223,8 +223,8 @@ static void check_fragments(const char *const archs[2], double least_cycles, dou
 }
 
 // ptxas keeps a fragment 29 cycles (the latency of ldmatrix) to 76 in flight, by what registers are left. With the
-// latency alone the medians would be 13.8 cycles off in the mean. Where an order fits a step of occupancy only without the
-// registers that alignment leaves empty (FTL_DRAFT_ALIGNMENT_REGISTERS), fragments come nearer: 27 cycles in the
+// latency alone the medians would be 13.8 cycles off in the mean. Where an order fits a step of occupancy only without
+// the registers that alignment leaves empty (FTL_DRAFT_ALIGNMENT_REGISTERS), fragments come nearer: 27 cycles in the
 // interleaved 64 x 96 tiles on sm_80, where ptxas has 52.
 Test(reference_sass_order, fragments_are_loaded_as_far_ahead_of_their_product_as_ptxas_loads_them) {
   static const char *const archs[] = {"sm_80", "sm_90a"};
@@ -232,7 +232,8 @@ Test(reference_sass_order, fragments_are_loaded_as_far_ahead_of_their_product_as
 }
 
 // 15.0 cycles off in the mean: tiles of 128 x 48 at head_dim 128 are put in an order that fits 128 registers, where
-// ptxas takes 162, and interleaved 64 x 96 tiles in one that leaves alignment's registers out of 168 (32 cycles for 50).
+// ptxas takes 162, and interleaved 64 x 96 tiles in one that leaves alignment's registers out of 168 (32 cycles for
+// 50).
 Test(reference_sass_order, fragments_of_later_ampere_and_ada_too_where_registers_are_left) {
   static const char *const archs[] = {"sm_86", "sm_89"};
   check_fragments(archs, 23, 15.1);
