@@ -153,7 +153,8 @@ static void hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t no
   sm->store_free = sm->store_port_free - ftl_divide_up(waiting, arch->l1_store_bytes_per_cycle);
 }
 
-static int32_t store_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
+// RED: L2 adds each line, and nothing of it stays here.
+static int32_t add_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
   hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
@@ -241,7 +242,7 @@ static int32_t make_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
     case FTL_OP_STG:
       return store_global(sm, entry, lines, count, now);
     case FTL_OP_RED:
-      return store_lines(sm, entry, lines, count, now);
+      return add_lines(sm, entry, lines, count, now);
     case FTL_OP_STL:
       return store_local(sm, lines, count, now);
     case FTL_OP_CP_ASYNC:
