@@ -21,13 +21,27 @@ static inline ftl_status spec_set_words(ftl_spec *spec, const char *words, ftl_e
   return status;
 }
 
-// `more` after `words`.
+// The barest form of the code where the test has not chosen one: of the lowest counts, and what `auto` is to no
+// program.
+static inline void spec_use_bare_code(ftl_spec *spec) {
+  static const struct {
+    ftl_param param;
+    int64_t value;
+  } bare[] = {{FTL_PARAM_code, FTL_CODE_LEAN},        {FTL_PARAM_scaling, FTL_SCALING_EXPONENT},
+              {FTL_PARAM_row_sums, FTL_ROW_SUMS_END}, {FTL_PARAM_guard, FTL_GUARD_MASKED},
+              {FTL_PARAM_exp2, FTL_EXP2_FTZ},         {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}};
+  for (size_t i = 0; i < sizeof bare / sizeof *bare; i++) ftl_spec_set_default(spec, bare[i].param, bare[i].value);
+}
+
+// `more` after `words`. The code's form is bare where neither names it.
 static inline ftl_status spec_of_words(ftl_spec *spec, const char *workload, const char *words, const char *more,
                                        ftl_error *error) {
   ftl_status status = ftl_spec_init(spec, workload, error);
   if (status == FTL_OK) status = spec_set_words(spec, words, error);
   if (status == FTL_OK) status = spec_set_words(spec, more, error);
-  return status == FTL_OK ? ftl_spec_complete(spec, error) : status;
+  if (status == FTL_OK) status = ftl_spec_complete(spec, error);
+  if (status == FTL_OK) spec_use_bare_code(spec);
+  return status;
 }
 
 #endif

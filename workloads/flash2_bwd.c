@@ -1,7 +1,8 @@
 // FlashAttention-2, backward: dQ, dK and dV from dO, recomputing P from Q, K and the LSE that the forward pass kept.
-// Source: T. Dao, arXiv:2307.08691, algorithm 2; divided into launches as Triton's fused-attention tutorial is
-// (_attn_bwd_preprocess, _attn_bwd_dkdv, _attn_bwd_dq): dQ by a kernel of its own. With dq=atomics one kernel adds dQ
-// up while it computes dK and dV, and another converts it (backward_atomics.c), as FlashAttention-2's library does.
+// Source: T. Dao, arXiv:2307.08691, algorithm 2. By default (dq=atomics) one kernel adds dQ up while it computes dK and
+// dV, and another converts it (backward_atomics.c), as FlashAttention-2's library does. With dq=kernel dQ has a kernel
+// of its own, as in Triton's fused-attention tutorial (_attn_bwd_preprocess, _attn_bwd_dkdv, _attn_bwd_dq); its
+// launches:
 //
 //   1. delta = rowsum(dO * O).
 //   2. dK, dV: a CTA keeps block_n keys and walks the queries, block_m a step, on transposed scores, so that P^T and
@@ -19,12 +20,21 @@
 #include "workloads/backward_products.h"
 
 static void set_defaults(ftl_spec *spec) {
+  ftl_spec_set_default(spec, FTL_PARAM_dq, FTL_DQ_ATOMICS);
   bool atomics = spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
   ftl_spec_set_default(spec, FTL_PARAM_block_m, atomics ? 64 : 32);
   ftl_spec_set_default(spec, FTL_PARAM_block_n, 128);
   if (!atomics) return;
   ftl_spec_set_default(spec, FTL_PARAM_num_warps, 8);
   ftl_spec_set_default(spec, FTL_PARAM_mma, FTL_SPEC_MMA_MMA);
+}
+
+// As FlashAttention-2's run_mha_bwd_hdim128: fewer keys a CTA where shared memory is small.
+static void resolve(ftl_spec *spec, const ftl_arch *arch) {
+  enum { NARROW_BELOW_BYTES = 144 * 1024, WIDEST_AS_ALWAYS = 96, NARROW_ROWS = 64 };
+  bool is_narrow =
+      arch->shared_max_bytes_per_cta < NARROW_BELOW_BYTES && spec->value[FTL_PARAM_head_dim] > WIDEST_AS_ALWAYS;
+  if (ftl_backward_adds_dq(spec) && is_narrow) ftl_spec_set_default(spec, FTL_PARAM_block_n, NARROW_ROWS);
 }
 
 // What CTAs keep, and walk, in a launch.
@@ -132,5 +142,6 @@ const ftl_workload ftl_workload_flash2_bwd = {
                  FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule)),
     .packs_queries = true,
     .set_defaults = set_defaults,
+    .resolve = resolve,
     .build = build,
 };

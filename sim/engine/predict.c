@@ -6,6 +6,7 @@
 
 #include "engine/answer.h"
 #include "engine/pipeline.h"
+#include "workloads/code_form.h"
 
 enum { MAX_CTAS = 1 << 24 };  // each is looked at a few times, even by sampled
 enum { CONDITIONS_STREAM = 1, CACHE_AUTO = 0, CACHE_WARM = 2, CACHE_CHAIN = 3, DETAIL_FULL = 1, KHZ_PER_MHZ = 1000 };
@@ -64,6 +65,10 @@ static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, ftl_lower_o
   spec->value[FTL_PARAM_copy] = options.copy;
   spec->value[FTL_PARAM_mma] = options.mma;
   spec->shared_bytes_per_cta = arch->shared_max_bytes_per_cta;
+  ftl_spec_resolve_code(spec);
+  options.plain_code = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN;
+  options.buffers_fragments = spec->value[FTL_PARAM_code] == FTL_CODE_BUFFERED;
+  options.keeps_denormals = spec->value[FTL_PARAM_exp2] == FTL_EXP2_IEEE;
   if (spec->workload->resolve) spec->workload->resolve(spec, arch);
   status = spec->workload->build(spec, p->tiles, &p->num_launches, error);
   if (status == FTL_OK) status = check_memory(p, arch, error);
@@ -76,17 +81,16 @@ static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, ftl_lower_o
 
 // Builds and lowers. mma=auto takes wgmma where the chip has it and the configuration allows it, else mma.sync.
 static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *p, ftl_error *error) {
+  const ftl_spec open = *spec;  // with what is `auto`
   ftl_lower_options asked = {.copy = (ftl_copy)spec->value[FTL_PARAM_copy],
                              .mma = (ftl_mma)spec->value[FTL_PARAM_mma],
-                             .plain_code = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN,
-                             .buffers_fragments = spec->value[FTL_PARAM_code] == FTL_CODE_BUFFERED,
-                             .keeps_denormals = spec->value[FTL_PARAM_exp2] == FTL_EXP2_IEEE,
                              .max_registers = (int32_t)spec->value[FTL_PARAM_max_registers]};
   *p = (programs){0};
   ftl_status status = try_programs(spec, arch, asked, p, error);
   bool was_wgmma = asked.mma == FTL_MMA_AUTO && spec->value[FTL_PARAM_mma] == FTL_MMA_WGMMA;
   if (status != FTL_INFEASIBLE || !was_wgmma) return status;
   asked.mma = FTL_MMA_MMA;
+  *spec = open;
   return try_programs(spec, arch, asked, p, error);
 }
 

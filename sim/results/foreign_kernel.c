@@ -65,14 +65,8 @@ static ftl_status set_triton_attention(ftl_spec *spec, const ftl_measurement *ro
     return ftl_error_set(error, FTL_INFEASIBLE, "triton with two warpgroups that divide columns");
   ftl_status status = is_mma_sync(row) ? set_triton_mma_sync(spec, error) : FTL_OK;
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
-  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "step", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
-}
-
-// The kernels of kernels/foreign multiply each score by scale * log2(e).
-static ftl_status set_triton(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
-  ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
-  return status == FTL_OK ? set_triton_attention(spec, row, error) : status;
 }
 
 // Triton's pipeliner puts ceil((num_stages - 2) / 2) stages between the entries of a block table and the copies that
@@ -87,8 +81,7 @@ static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, f
                                       {FTL_PARAM_warps_n, warps_n}};
   ftl_status status = SET_NUMBERS(spec, buffers, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_copy, "cp_async", error);
-  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
-  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_row_sums, "step", error) : status;
+  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_code, "lean", error) : status;
 }
 
 // Its tiles are launched rows first; warps lie side by side along the columns where a warp would have fewer than 16
@@ -98,6 +91,7 @@ static ftl_status set_triton_product(ftl_spec *spec, const ftl_measurement *row,
   if (v[FTL_PARAM_block_m] < ROWS_OF_A_WARP * v[FTL_PARAM_num_warps])
     return ftl_error_set(error, FTL_INFEASIBLE, "triton_product with warps side by side along the columns");
   ftl_status status = set_product_sizes(spec, row, error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }
 
@@ -121,12 +115,6 @@ static ftl_status set_flex(ftl_spec *spec, const ftl_measurement *row, ftl_error
 
 // ---- FlashAttention-2's CUDA kernels in PyTorch ----
 
-// PyTorch compiles them without -use_fast_math and with UNFUSE_FMA.
-static ftl_status set_flash_softmax(ftl_spec *spec, ftl_error *error) {
-  ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "scores", error);
-  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_exp2, "ieee", error) : status;
-}
-
 // The tile of the forward kernel is in its name.
 static ftl_status set_flash_tile(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   static const char before_tile[] = "flash_fwd_kernel<Flash_fwd_kernel_traits<";
@@ -141,10 +129,7 @@ static ftl_status set_flash_tile(ftl_spec *spec, const ftl_measurement *row, ftl
       {FTL_PARAM_block_m, block_m}, {FTL_PARAM_block_n, block_n}, {FTL_PARAM_num_warps, num_warps}};
   ftl_status status = SET_NUMBERS(spec, tile, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "interleaved", error);
-  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);       // softmax.h
-  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_mask_steps, "window", error);  // mask.h, Is_local
-  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "buffered", error);  // gemm, gemm_rs of utils.h
-  if (status == FTL_OK) status = set_flash_softmax(spec, error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "buffered", error);
   return status == FTL_OK ? set_instructions(spec, "mma", "cp_async", error) : status;
 }
 
@@ -199,7 +184,6 @@ static ftl_status set_sdpa_flash_bwd(ftl_spec *spec, const ftl_measurement *row,
                                     {FTL_PARAM_num_warps, 8},
                                     {FTL_PARAM_num_stages, 2}};
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_dq, "atomics", error);
-  if (status == FTL_OK) status = set_flash_softmax(spec, error);
   if (status == FTL_OK) status = SET_NUMBERS(spec, known, error);
   if (status == FTL_OK) status = set_instructions(spec, "mma", "cp_async", error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
@@ -271,6 +255,7 @@ static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_err
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_cluster, cluster, error);
   // 16 KB of its shared memory are no stages, and no kernel stores by STG (launch__shared_mem_per_block).
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_store, "staged", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
   bool m_first = turned == (name.direction == 'h');
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_tile_order, m_first ? "m_first" : "n_first", error);
   return status == FTL_OK ? set_instructions(spec, "wgmma", "tma", error) : status;
@@ -301,7 +286,9 @@ static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl
   ftl_status status = SET_NUMBERS(spec, known, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_tile_scheduler, "dynamic_late", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_turns, "softmax", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_scaling, "apart", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "end", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
 }
@@ -312,7 +299,7 @@ static const struct {
   const char *source, *pass, *workload;
   ftl_status (*set)(ftl_spec *, const ftl_measurement *, ftl_error *);
 } foreign_kernels[] = {
-    {"triton", "fwd", "flash2_fwd", set_triton},
+    {"triton", "fwd", "flash2_fwd", set_triton_attention},
     {"triton_paged", "fwd", "paged_decode", set_triton_paged},
     {"triton_product", "fwd", "matmul_tiled", set_triton_product},
     {"triton_softmax", "fwd", "softmax_safe", set_triton_softmax},

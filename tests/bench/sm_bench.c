@@ -8,6 +8,7 @@
 #include "lower/lower.h"
 #include "machine/sm/sm.h"
 #include "script/arch_loader.h"
+#include "tests/spec_words.h"
 #include "workloads/spec.h"
 
 enum { LATENCY_CYCLES = 400, WINDOW_CYCLES = 200, MAX_FLIGHT = 1 << 16 };
@@ -48,7 +49,9 @@ static ftl_status make_spec(ftl_spec *spec, const point *p, ftl_error *error) {
                 {"num_stages", p->num_stages}};
   for (size_t i = 0; i < sizeof values / sizeof *values && status == FTL_OK; i++)
     status = ftl_spec_set_int(spec, values[i].name, values[i].value, error);
-  return status == FTL_OK ? ftl_spec_complete(spec, error) : status;
+  if (status == FTL_OK) status = ftl_spec_complete(spec, error);
+  if (status == FTL_OK) spec_use_bare_code(spec);
+  return status;
 }
 
 // Runs one CTA in every slot to its end; gives the cycles.

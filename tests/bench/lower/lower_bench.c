@@ -5,6 +5,7 @@
 
 #include "lower/lower.h"
 #include "script/arch_loader.h"
+#include "tests/spec_words.h"
 #include "workloads/spec.h"
 
 enum { ROUNDS = 5 };
@@ -44,7 +45,9 @@ static ftl_status make_spec(ftl_spec *spec, const point *p, ftl_error *error) {
                 {"num_stages", p->num_stages}};
   for (size_t i = 0; i < sizeof values / sizeof *values && status == FTL_OK; i++)
     status = ftl_spec_set_int(spec, values[i].name, values[i].value, error);
-  return status == FTL_OK ? ftl_spec_complete(spec, error) : status;
+  if (status == FTL_OK) status = ftl_spec_complete(spec, error);
+  if (status == FTL_OK) spec_use_bare_code(spec);
+  return status;
 }
 
 static ftl_status lower_once(const ftl_spec *spec, const ftl_tile_program *tile, const ftl_arch *arch,

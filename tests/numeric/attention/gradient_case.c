@@ -44,7 +44,8 @@ static int tensor_named(const gradients *g, const char *name) {
 static void init(gradients *g, const char *workload, const char *params) {
   *g = (gradients){0};
   ftl_error error = {0};
-  cr_assert(spec_of_words(&g->spec, workload, "copy=cp_async mma=mma", params, &error) == FTL_OK, "%s", error.message);
+  const char *words = strcmp(workload, "flash2_bwd") == 0 ? "dq=kernel copy=cp_async mma=mma" : "copy=cp_async mma=mma";
+  cr_assert(spec_of_words(&g->spec, workload, words, params, &error) == FTL_OK, "%s", error.message);
   cr_assert(g->spec.workload->build(&g->spec, g->launches, &g->num_launches, &error) == FTL_OK, "%s: %s", params,
             error.message);
   g->a = ftl_attention_of(&g->spec);

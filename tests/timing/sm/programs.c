@@ -5,6 +5,7 @@
 #include "lower/lower.h"
 #include "machine/sm/sm.h"
 #include "script/arch_loader.h"
+#include "tests/spec_words.h"
 #include "workloads/spec.h"
 
 enum { LATENCY_CYCLES = 300, MAX_FLIGHT = 1 << 14 };
@@ -47,6 +48,7 @@ static built build(const point *p) {
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
     cr_assert_eq(ftl_spec_set_int(&spec, values[i].name, values[i].value, &error), FTL_OK, "%s", error.message);
   cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+  spec_use_bare_code(&spec);
   ftl_lower_options options = {.copy = FTL_COPY_AUTO};
   cr_assert_eq(ftl_lower_resolve(b.arch, &options, &error), FTL_OK, "%s", error.message);
   spec.value[FTL_PARAM_copy] = options.copy;

@@ -126,7 +126,7 @@ Test(unit_engine_compulsory, scores_above_the_diagonal_are_not_needed) {
 // As many keys as the forward pass; dK and dV of the others are written all the same, as zeros.
 Test(unit_engine_compulsory, the_backward_pass_needs_the_keys_of_the_forward_pass) {
   enum { Q = 2 * 100 * 64 * 2, ROWS = 2 * 100 * 4, KV = 2 * 2 * 149 * 64 * 2, DKV = 2 * 2 * 1000 * 64 * 2 };
-  CHECK("flash2_bwd heads=2 seqlen_q=100 seqlen_kv=1000 head_dim=64 causal=1 window=50" TILES,
+  CHECK("flash2_bwd dq=kernel heads=2 seqlen_q=100 seqlen_kv=1000 head_dim=64 causal=1 window=50" TILES,
         {"flash2_bwd_delta", 2 * Q, ROWS}, {"flash2_bwd_dk_dv", 2 * Q + KV + 2 * ROWS, DKV},
         {"flash2_bwd_dq", 2 * Q + KV + 2 * ROWS, Q});
 }

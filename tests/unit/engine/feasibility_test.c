@@ -27,6 +27,15 @@ Test(unit_engine_feasibility, wgmma_gives_way_to_mma_sync_where_the_rows_do_not_
   cr_assert_eq(p.spec.value[FTL_PARAM_copy], FTL_COPY_CP_ASYNC);
 }
 
+// wgmma with cp_async would be Triton's code (workloads/code_form.h); nothing of it is left when wgmma has given way.
+Test(unit_engine_feasibility, the_form_of_the_code_is_that_of_the_instructions_that_run) {
+  ftl_prediction p = predict("h200", "heads=1 seqlen=512 head_dim=64 block_m=32 block_n=32 num_warps=2 copy=cp_async");
+  cr_assert(p.feasible, "%s", p.reason);
+  cr_expect_eq(p.spec.value[FTL_PARAM_mma], FTL_MMA_MMA);
+  cr_expect_eq(p.spec.value[FTL_PARAM_code], FTL_CODE_PLAIN);
+  cr_expect_eq(p.spec.value[FTL_PARAM_row_sums], FTL_ROW_SUMS_END);
+}
+
 // Q, K, V and O of 2^20 tokens in 32 heads of 128 are 8 GiB each, LSE is 128 MiB.
 Test(unit_engine_feasibility, tensors_need_room_in_memory) {
   ftl_arch *arch = shipped_arch("h200");

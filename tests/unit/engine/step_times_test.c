@@ -28,7 +28,10 @@ static void start_on(timed *t, const char *arch, const char *parameters, bool no
 static void start_of(timed *t, const char *parameters, bool no_bulk) { start_on(t, "a100_80", parameters, no_bulk); }
 
 static void start(timed *t, bool no_bulk) {
-  start_of(t, "heads=8 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4", no_bulk);
+  start_of(t,
+           "heads=8 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 code=lean scaling=exponent row_sums=end "
+           "q_operand=registers",
+           no_bulk);
 }
 
 static void stop(timed *t) {
@@ -98,7 +101,9 @@ Test(unit_engine_step_times, code_whose_time_a_loop_has_takes_none) {
 static void start_shared(timed *t, const char *chip, const char *blocks) {
   char parameters[256];
   snprintf(parameters, sizeof parameters,
-           "heads=64 seqlen=2048 head_dim=64 num_warps=4 num_stages=2 mma=mma copy=cp_async code=plain %s", blocks);
+           "heads=64 seqlen=2048 head_dim=64 num_warps=4 num_stages=2 mma=mma copy=cp_async code=plain guard=masked "
+           "refill=early q_operand=registers %s",
+           blocks);
   start_on(t, chip, parameters, false);
 }
 

@@ -26,10 +26,11 @@ Test(unit_lower_flash2_bwd, launches_are_proved) {
     const char *parameters;
     int num_launches;
   } cases[] = {
-      {"heads=2 seqlen=256 head_dim=64 block_n=64 num_stages=1", 3},
-      {"heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=64 causal=1", 3},
-      {"heads=4 kv_heads=2 seqlen_q=300 seqlen_kv=70 head_dim=40 block_m=48 block_n=64 causal=1 num_stages=1", 4},
-      {"heads=2 kv_heads=1 seqlen=200 head_dim=96 block_n=64 num_stages=1 layout=bshd mma=mma", 4},
+      {"dq=kernel heads=2 seqlen=256 head_dim=64 block_n=64 num_stages=1", 3},
+      {"dq=kernel heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=64 causal=1", 3},
+      {"dq=kernel heads=4 kv_heads=2 seqlen_q=300 seqlen_kv=70 head_dim=40 block_m=48 block_n=64 causal=1 num_stages=1",
+       4},
+      {"dq=kernel heads=2 kv_heads=1 seqlen=200 head_dim=96 block_n=64 num_stages=1 layout=bshd mma=mma", 4},
   };
   for (int a = 0; a < NUM_ARCHS; a++)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -52,8 +53,8 @@ Test(unit_lower_flash2_bwd, launches_with_atomics_are_proved) {
 }
 
 Test(unit_lower_flash2_bwd, launches_that_drop_hide_or_pack_are_proved) {
-  static const char *const kernels[] = {"mma=mma heads=2 head_dim=64 block_m=32 block_n=64 num_stages=1",
-                                        "heads=2 head_dim=64 block_m=32 block_n=64 num_stages=1",
+  static const char *const kernels[] = {"dq=kernel mma=mma heads=2 head_dim=64 block_m=32 block_n=64 num_stages=1",
+                                        "dq=kernel heads=2 head_dim=64 block_m=32 block_n=64 num_stages=1",
                                         "dq=atomics mma=mma heads=2 head_dim=64 block_m=32 block_n=64 num_warps=4"};
   static const char *const problems[] = {"seqlen_q=200 seqlen_kv=300 dropout_p=0.1 causal=1",
                                          "seqlen=500 mask=strided mask_width=3 mask_block=64 dropout_p=0.1",
@@ -82,7 +83,8 @@ static void count_insts(const char *parameters, int launch, int64_t count[FTL_OP
 // 12 LOP3, and once 4 and 2; keys by queries each 16 x 16 need two, so four in all. An element's byte (PRMT), its
 // comparison and its select, and another comparison and select for dP.
 Test(unit_lower_flash2_bwd, dropout_costs_its_random_numbers_and_five_instructions_an_element) {
-  static const char *const shape = "heads=1 seqlen_q=64 seqlen_kv=64 head_dim=64 block_m=32 block_n=64 mma=mma";
+  static const char *const shape =
+      "dq=kernel heads=1 seqlen_q=64 seqlen_kv=64 head_dim=64 block_m=32 block_n=64 mma=mma";
   static const int64_t num_calls[] = {0, 4, 1};  // of launch 1, transposed, and 2
   for (int launch = 1; launch <= 2; launch++) {
     int64_t without[FTL_OPCODE_COUNT], with[FTL_OPCODE_COUNT];
@@ -130,7 +132,8 @@ Test(unit_lower_flash2_bwd, scores_and_their_gradients_are_computed_twice) {
   for (int launch = 1; launch <= 2; launch++) {
     programs p;
     ftl_error error = {0};
-    cr_assert_eq(lower_launch(&p, "a100_80", "flash2_bwd", "heads=1 seqlen=128 head_dim=64", launch, &error), FTL_OK);
+    cr_assert_eq(lower_launch(&p, "a100_80", "flash2_bwd", "dq=kernel heads=1 seqlen=128 head_dim=64", launch, &error),
+                 FTL_OK);
     ftl_work work;
     cr_assert_eq(ftl_work_of_warps(p.warps, 0, &work, &error), FTL_OK);
     macs += work.mma_macs;
@@ -143,14 +146,14 @@ Test(unit_lower_flash2_bwd, what_cannot_be_is_the_reason) {
   static const struct {
     const char *parameters, *reason;
   } cases[] = {
-      {"heads=1 seqlen=128 head_dim=64 block_n=64 num_warps=8", "each a multiple of 16"},
-      {"heads=1 seqlen=128 head_dim=64 copy=ldg num_stages=3", "at most 2"},
+      {"dq=kernel heads=1 seqlen=128 head_dim=64 block_n=64 num_warps=8", "each a multiple of 16"},
+      {"dq=kernel heads=1 seqlen=128 head_dim=64 copy=ldg num_stages=3", "at most 2"},
       {"dq=atomics heads=1 seqlen=128 head_dim=64 num_warps=7", "multiples of 16 rows and columns"},
-      {"heads=1 seqlen=128 head_dim=64 block_m=48 dropout_p=0.1",
+      {"dq=kernel heads=1 seqlen=128 head_dim=64 block_m=48 dropout_p=0.1",
        "block_m=48: with dropout_p random numbers come for 32"},
       {"dq=atomics heads=1 seqlen=128 head_dim=64 block_m=32 block_n=64 dropout_p=0.1", "multiples of 16 x 32"},
-      {"heads=1 lengths=128:64 head_dim=64 dropout_p=0.1", "dropout_p=0.1: not with lengths"},
-      {"heads=1 seqlen=128 head_dim=64 mask=butterfly mask_block=64", "mask_block=64: a block must hold"},
+      {"dq=kernel heads=1 lengths=128:64 head_dim=64 dropout_p=0.1", "dropout_p=0.1: not with lengths"},
+      {"dq=kernel heads=1 seqlen=128 head_dim=64 mask=butterfly mask_block=64", "mask_block=64: a block must hold"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     programs p;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "script/arch_loader.h"
+#include "tests/spec_words.h"
 
 static void set_parameters(ftl_spec *spec, const char *parameters, ftl_error *error) {
   char text[512];
@@ -52,6 +53,7 @@ ftl_status lower_launch(programs *out, const char *arch, const char *workload, c
   cr_assert_eq(ftl_spec_init(&spec, workload, error), FTL_OK, "%s", error->message);
   set_parameters(&spec, parameters, error);
   cr_assert_eq(ftl_spec_complete(&spec, error), FTL_OK, "%s", error->message);
+  spec_use_bare_code(&spec);
   ftl_status status = lower_spec(out, &spec, launch, error);
   cr_assert(status == FTL_OK || status == FTL_INFEASIBLE, "%s %s: %s", arch, parameters, error->message);
   return status;

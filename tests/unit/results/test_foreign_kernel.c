@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "results/measured_case.h"
+#include "workloads/code_form.h"
 
 #define PROBLEM "source,pass,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,"
 #define RUN "status,gpu,condition,kernel\n"
@@ -81,6 +82,7 @@ Test(unit_results_foreign_kernel, flex_walks_lists_of_blocks) {
   c = case_of(FLEX ",,,," RAN "k\n", NULL);
   HAS(&c, {FTL_PARAM_mask, FTL_MASK_NONE}, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_BLOCKS});
   c = case_of(FLEX ",,,1024:512," RAN "k\n", NULL);
+  ftl_spec_resolve_code(&c.spec);
   HAS(&c, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES});
 }
 

@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 
 #include "script/scenario.h"
+#include "tests/spec_words.h"
 
 #define PREFIX "local ft = require 'foretile'\n"
 // The body of a kernel begins at line 3; what follows it, below.
@@ -407,6 +408,7 @@ static char *text_of_flash2(void) {
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
     cr_assert_eq(ftl_spec_set_text(&spec, settings[i][0], settings[i][1], &error), FTL_OK, "%s", error.message);
   cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+  spec_use_bare_code(&spec);
   ftl_tile_program *launches[FTL_MAX_LAUNCHES];
   int num_launches = 0;
   cr_assert_eq(spec.workload->build(&spec, launches, &num_launches, &error), FTL_OK, "%s", error.message);
@@ -432,9 +434,10 @@ Test(unit_scenario_kernel, a_sketch_of_flash_attention_2_is_the_workload_op_by_o
 Test(unit_scenario_kernel, a_sketch_of_flash_attention_2_is_predicted_as_the_workload) {
   passes(FLASH2
          "for _, arch in ipairs { 'a100_80', 'h200' } do\n"
-         "  local own = ft.predict { arch = arch, workload = kernel }\n"
+         "  local own = ft.predict { arch = arch, workload = kernel, code = 'lean' }\n"
          "  local listed = ft.predict { arch = arch, workload = 'flash2_fwd', heads = 2, seqlen = 256, head_dim = 64,\n"
-         "    block_m = 64, block_n = 64, q_operand = 'shared' }\n"
+         "    block_m = 64, block_n = 64, q_operand = 'shared', code = 'lean', scaling = 'exponent',\n"
+         "    row_sums = 'end', refill = 'early' }\n"
          "  for name, value in pairs(listed.metrics) do\n"
          "    local mine = own.metrics[name]\n"
          "    assert(mine == value or (mine ~= mine and value ~= value), name .. ' ' .. value .. ' ' .. mine)\n"

@@ -1,0 +1,88 @@
+// What `auto` of the parameters of a kernel's source stands for.
+#include "workloads/code_form.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "tests/spec_words.h"
+
+// As after copy and mma are resolved for a GPU.
+static ftl_spec spec_of(const char *workload, const char *params) {
+  ftl_spec spec;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_spec_init(&spec, workload, &error), FTL_OK);
+  cr_assert_eq(spec_set_words(&spec, params, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+  ftl_spec_resolve_code(&spec);
+  return spec;
+}
+
+typedef struct expectation {
+  ftl_param param;
+  int64_t value;
+} expectation;
+
+static void check(const char *workload, const char *params, const expectation *expected, size_t count) {
+  ftl_spec spec = spec_of(workload, params);
+  for (size_t i = 0; i < count; i++)
+    cr_expect_eq(spec.value[expected[i].param], expected[i].value, "%s %s: %s is %lld", workload, params,
+                 ftl_param_get(expected[i].param)->name, (long long)spec.value[expected[i].param]);
+}
+#define CHECK(workload, params, ...)                          \
+  check(workload, params, (const expectation[]){__VA_ARGS__}, \
+        sizeof((const expectation[]){__VA_ARGS__}) / sizeof(expectation))
+
+#define FORWARD "heads=2 seqlen=256 head_dim=64 "
+
+// PyTorch's build of it: UNFUSE_FMA scales the scores, and exponentials keep denormals.
+Test(unit_workloads_code_form, the_interleaved_schedule_is_flash_attention_2) {
+  CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_BUFFERED},
+        {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_row_sums, FTL_ROW_SUMS_END},
+        {FTL_PARAM_guard, FTL_GUARD_ALWAYS}, {FTL_PARAM_exp2, FTL_EXP2_IEEE},
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_WINDOW}, {FTL_PARAM_refill, FTL_REFILL_AUTO});
+}
+
+Test(unit_workloads_code_form, warpgroups_that_copy_by_cp_async_are_tritons) {
+  CHECK("flash2_fwd", FORWARD "mma=wgmma copy=cp_async", {FTL_PARAM_code, FTL_CODE_LEAN},
+        {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_row_sums, FTL_ROW_SUMS_STEP},
+        {FTL_PARAM_guard, FTL_GUARD_MASKED}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}, {FTL_PARAM_refill, FTL_REFILL_AUTO});
+  CHECK("matmul_tiled", "m=256 n=256 k=256 mma=wgmma copy=cp_async", {FTL_PARAM_code, FTL_CODE_LEAN},
+        {FTL_PARAM_refill, FTL_REFILL_AUTO});
+}
+
+Test(unit_workloads_code_form, all_others_are_written_by_hand) {
+  static const char *const instructions[] = {"mma=mma copy=cp_async", "mma=wgmma copy=tma"};
+  for (int i = 0; i < 2; i++) {
+    char params[128];
+    snprintf(params, sizeof params, FORWARD "%s", instructions[i]);
+    CHECK("flash2_fwd", params, {FTL_PARAM_code, FTL_CODE_PLAIN}, {FTL_PARAM_scaling, FTL_SCALING_EXPONENT},
+          {FTL_PARAM_row_sums, FTL_ROW_SUMS_END}, {FTL_PARAM_guard, FTL_GUARD_ALWAYS}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
+          {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}, {FTL_PARAM_q_operand, FTL_Q_OPERAND_SHARED},
+          {FTL_PARAM_refill, FTL_REFILL_WHEN_FREE});
+  }
+  CHECK("flash3_fwd", FORWARD "mma=wgmma copy=tma", {FTL_PARAM_code, FTL_CODE_PLAIN});
+  CHECK("paged_decode", "heads=2 seqlen_kv=256 head_dim=64 mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_PLAIN});
+  CHECK("standard_attention", FORWARD "mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_PLAIN});
+}
+
+// Without asynchronous copies no buffer can be filled as it falls free.
+Test(unit_workloads_code_form, loads_to_registers_refill_no_buffer_early) {
+  CHECK("flash2_fwd", FORWARD "mma=mma copy=ldg", {FTL_PARAM_code, FTL_CODE_PLAIN},
+        {FTL_PARAM_refill, FTL_REFILL_AUTO});
+}
+
+Test(unit_workloads_code_form, the_backward_pass_and_eager_kernels_are_libraries) {
+  CHECK("flash2_bwd", FORWARD "mma=mma copy=cp_async", {FTL_PARAM_dq, FTL_DQ_ATOMICS}, {FTL_PARAM_code, FTL_CODE_LEAN},
+        {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_exp2, FTL_EXP2_IEEE});
+  CHECK("standard_attention", FORWARD "mma=mma copy=cp_async elementwise=eager_einsum",
+        {FTL_PARAM_code, FTL_CODE_LEAN});
+}
+
+Test(unit_workloads_code_form, the_rest_follows_from_code_and_what_is_given_stays) {
+  CHECK("flash2_fwd", FORWARD "mma=mma copy=cp_async code=lean", {FTL_PARAM_scaling, FTL_SCALING_SCORES},
+        {FTL_PARAM_row_sums, FTL_ROW_SUMS_STEP}, {FTL_PARAM_q_operand, FTL_Q_OPERAND_AUTO});
+  CHECK("flash2_fwd", FORWARD "mma=mma copy=cp_async schedule=interleaved code=plain exp2=ieee refill=early",
+        {FTL_PARAM_code, FTL_CODE_PLAIN}, {FTL_PARAM_scaling, FTL_SCALING_EXPONENT}, {FTL_PARAM_exp2, FTL_EXP2_IEEE},
+        {FTL_PARAM_refill, FTL_REFILL_EARLY});
+}

@@ -1,0 +1,82 @@
+#include "workloads/code_form.h"
+
+typedef enum program {
+  PROGRAM_BY_HAND,
+  PROGRAM_TRITON,  // and what has its addresses: the libraries that eager PyTorch calls
+  PROGRAM_FLASH2_FWD,
+  PROGRAM_FLASH2_BWD
+} program;
+
+typedef struct form {
+  int64_t code, scaling, row_sums, guard, exp2, mask_steps, q_operand, refill;
+} form;
+
+static const form forms[] = {
+    [PROGRAM_BY_HAND] = {FTL_CODE_PLAIN, FTL_SCALING_EXPONENT, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_FTZ,
+                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_SHARED, FTL_REFILL_WHEN_FREE},
+    [PROGRAM_TRITON] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
+                        FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO},
+    [PROGRAM_FLASH2_FWD] = {FTL_CODE_BUFFERED, FTL_SCALING_SCORES, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_IEEE,
+                            FTL_MASK_STEPS_WINDOW, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO},
+    [PROGRAM_FLASH2_BWD] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_IEEE,
+                            FTL_MASK_STEPS_WINDOW, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO},
+};
+
+static bool takes(const ftl_spec *spec, ftl_param param) { return (spec->workload->accepts >> param & 1) != 0; }
+
+static bool is_eager(const ftl_spec *spec) {
+  int64_t place = spec->value[FTL_PARAM_elementwise];
+  return takes(spec, FTL_PARAM_elementwise) &&
+         (place == FTL_ELEMENTWISE_EAGER_BADDBMM || place == FTL_ELEMENTWISE_EAGER_EINSUM);
+}
+
+static program described_program(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  if (is_eager(spec)) return PROGRAM_TRITON;
+  if (takes(spec, FTL_PARAM_schedule) && v[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED) return PROGRAM_FLASH2_FWD;
+  bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
+  return takes(spec, FTL_PARAM_mma) && is_triton ? PROGRAM_TRITON : PROGRAM_BY_HAND;
+}
+
+static program program_of(const ftl_spec *spec) {
+  if (takes(spec, FTL_PARAM_dq) && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS) return PROGRAM_FLASH2_BWD;
+  switch (spec->value[FTL_PARAM_code]) {
+    case FTL_CODE_PLAIN:
+      return PROGRAM_BY_HAND;
+    case FTL_CODE_LEAN:
+      return PROGRAM_TRITON;
+    case FTL_CODE_BUFFERED:
+      return PROGRAM_FLASH2_FWD;
+    default:
+      return described_program(spec);
+  }
+}
+
+// `auto` is the first value of each.
+static void resolve(ftl_spec *spec, ftl_param param, int64_t value) {
+  if (takes(spec, param) && spec->value[param] == 0) spec->value[param] = value;
+}
+
+void ftl_spec_open_code(ftl_spec *spec) {
+  static const ftl_param of_source[] = {FTL_PARAM_code, FTL_PARAM_scaling,    FTL_PARAM_row_sums,  FTL_PARAM_guard,
+                                        FTL_PARAM_exp2, FTL_PARAM_mask_steps, FTL_PARAM_q_operand, FTL_PARAM_refill};
+  for (size_t i = 0; i < sizeof of_source / sizeof *of_source; i++) {
+    spec->value[of_source[i]] = 0;
+    spec->given &= ~((ftl_param_set)1 << of_source[i]);
+  }
+}
+
+void ftl_spec_resolve_code(ftl_spec *spec) {
+  if (!takes(spec, FTL_PARAM_code)) return;
+  const form *f = &forms[program_of(spec)];
+  // Loads to registers are stored to shared memory by the step that waits for them: no buffer is refilled earlier.
+  bool has_async_copies = spec->value[FTL_PARAM_copy] != FTL_SPEC_COPY_LDG;
+  resolve(spec, FTL_PARAM_code, f->code);
+  resolve(spec, FTL_PARAM_scaling, f->scaling);
+  resolve(spec, FTL_PARAM_row_sums, f->row_sums);
+  resolve(spec, FTL_PARAM_guard, f->guard);
+  resolve(spec, FTL_PARAM_exp2, f->exp2);
+  resolve(spec, FTL_PARAM_mask_steps, f->mask_steps);
+  resolve(spec, FTL_PARAM_q_operand, f->q_operand);
+  if (has_async_copies) resolve(spec, FTL_PARAM_refill, f->refill);
+}

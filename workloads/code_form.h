@@ -1,0 +1,26 @@
+// What `auto` of code, scaling, row_sums, guard, exp2, mask_steps, q_operand and refill stands for.
+//
+// These parameters say how a kernel's source is written, which its tiles and schedule do not tell. Left open they are
+// those of the program that schedule, mma, copy and dq describe:
+//
+//   described                     program                                      code      of its softmax and refills
+//   schedule=interleaved          FlashAttention-2's forward kernel            buffered  scores, end, always, ieee,
+//   window wgmma with cp_async           Triton's, as kernels/foreign/triton_*        lean      scores, step, masked,
+//   ftz; late flash2_bwd with dq=atomics    FlashAttention-2's backward kernel           lean      scores, ieee all
+//   others                    CUDA written by hand, as kernels/attention   plain     exponent, end, always, ftz;
+//                                                                                        Q in shared memory, when_free
+//
+// FlashAttention-2 is taken as PyTorch compiles it (UNFUSE_FMA, no -use_fast_math; its own package has
+// scaling=exponent exp2=ftz). Where `code` is given, the rest follows from it.
+#ifndef FTL_WORKLOADS_CODE_FORM_H
+#define FTL_WORKLOADS_CODE_FORM_H
+
+#include "workloads/spec.h"
+
+// Resolves them, those of a completed spec whose copy and mma are resolved already. What the user gave stays.
+void ftl_spec_resolve_code(ftl_spec *spec);
+
+// Leaves them all open, whatever was given: as a user does who knows tiles and schedule of a kernel, not its source.
+void ftl_spec_open_code(ftl_spec *spec);
+
+#endif
