@@ -57,6 +57,8 @@ static const option_info all_options[] = {
     {'k', FLAG, "markdown", NULL, "as Markdown, every case", AT(markdown), 0, 0},
     {'A', FLAG, "all", NULL, "every case, not only the worst", AT(all), 0, 0},
     {'e', INTEGER, "every", "N", "only one case of N", AT(every), 1, INT_MAX},
+    {'O', FLAG, "open-code", NULL, "leave open how each kernel's source is written (code, scaling, ...: auto)",
+     AT(open_code), 0, 0},
     {'N', FLAG, "no-ncu", NULL, "no profiles: times only", AT(no_ncu), 0, 0},
     {'S', FLAG, "no-stream", NULL, "no times: profiles only", AT(no_stream), 0, 0},
     {'R', INTEGER, "repeat", "N", "profile every case N times; default 1", AT(repeat), 1, 1000},

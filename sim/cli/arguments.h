@@ -9,7 +9,7 @@
 
 typedef struct ftl_arguments {
   const char *arch, *workload, *detail, *database, *batch, *by, *svg, *output, *timeline, *measurements, *build;
-  bool json, quiet, allow_io, no_database, markdown, all, no_ncu, no_stream, program, help;
+  bool json, quiet, allow_io, no_database, markdown, all, no_ncu, no_stream, program, open_code, help;
   int64_t num_jobs, top, max_memory_mb, max_instructions, cta, launch, max_lines, from_cycle, until_cycle, every,
       repeat;
   const char **sets;  // KEY=VALUE of --set

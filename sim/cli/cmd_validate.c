@@ -11,6 +11,7 @@
 #include "cli/points.h"
 #include "cli/use.h"
 #include "report/validate_report.h"
+#include "workloads/code_form.h"
 
 enum { TOP_ON_A_TERMINAL = 15 };
 
@@ -67,6 +68,7 @@ static ftl_status make_points(ftl_use *use, const ftl_arguments *arguments, ftl_
     if (status == FTL_OK && arguments->detail != NULL) {
       status = ftl_spec_set_text(&c->spec, "detail", arguments->detail, error);
     }
+    if (arguments->open_code) ftl_spec_open_code(&c->spec);
     points[i].spec = c->spec;
   }
   return status;
@@ -148,7 +150,8 @@ static ftl_status validate(ftl_use *use, const ftl_arguments *arguments, ftl_err
 int ftl_cmd_validate(int argc, char **argv) {
   ftl_arguments arguments;
   ftl_error error;
-  ftl_status status = ftl_arguments_parse(&arguments, argc, argv, "validate", "[FILE.csv...]", "MwsDdjJktAeoq", &error);
+  ftl_status status =
+      ftl_arguments_parse(&arguments, argc, argv, "validate", "[FILE.csv...]", "MwsDdjJktAeOoq", &error);
   if (status != FTL_OK) return ftl_command_end(status, error.message);
   if (!arguments.help) {
     ftl_use use;

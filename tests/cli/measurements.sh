@@ -47,6 +47,8 @@ accepted "" "$FAKE" validate good.csv stream.csv --jobs 1 --all
 cp out one
 accepted "" "$FAKE" validate good.csv stream.csv --jobs 3 --all
 cmp -s out one || bad "the answer depends on the number of threads"
+accepted '"code": "plain"' "$FAKE" validate good.csv --json
+accepted '"code": "auto"' "$FAKE" validate good.csv --json --open-code
 printf 'before\n<!-- begin of the generated part -->\nold\n<!-- end of the generated part -->\nafter\n' >doc.md
 accepted "" "$FAKE" validate good.csv --markdown -o doc.md
 grep -q '^before$' doc.md && grep -q '^after$' doc.md && ! grep -q '^old$' doc.md && grep -q '^## Calibration part' doc.md ||
