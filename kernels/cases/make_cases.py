@@ -15,7 +15,7 @@ import unseen5 as fifth_unseen
 import unseen6 as sixth_unseen
 import unseen7 as seventh_unseen
 import unseen8 as eighth_unseen
-import unseen9 as ninth_unseen
+import unseen9 as drawn_unseen
 
 COLUMNS = ("workload,batch,heads,kv_heads,seqlen_q,seqlen_kv,head_dim,causal,block_m,block_n,num_warps,num_stages,"
            "schedule,mma,copy,tile_order,tile_reverse,splits,persistent").split(",")
@@ -744,9 +744,8 @@ def unseen8_wgmma_products():
     return rows
 
 
-def unseen9_own():
+def drawn_own(draw):
     """Blocks, warps and stages are drawn too, as in unseen9.py."""
-    draw = random.Random(907)
 
     def shape(config, head_dim, causal):
         return eighth_unseen.draw_shape(draw, head_dim, causal, math.lcm(128, *config[:2]))
@@ -784,14 +783,12 @@ def unseen9_own():
     return rows
 
 
-def unseen9_products():
-    draw = random.Random(908)
+def drawn_products(draw):
     return [product("matmul_tiled", (1, *(draw.randrange(4, 20) * 256 for _ in range(3))), config) for config in ((128, 128, 64, 8, 2), (64, 64, 64, 4, 3), (128, 64, 64, 8, 3))] + [
         product("glu", (1, *(draw.randrange(4, 24) * 256 for _ in range(3))), (128, 64, 64, 8, 3))]
 
 
-def unseen9_wgmma_products():
-    draw = random.Random(909)
+def drawn_wgmma_products(draw):
     rows = []
     for transpose_b, block_m, block_n, warps, stages in ((0, 128, 128, 8, 4), (0, 128, 256, 8, 3), (1, 128, 128, 8, 4), (1, 64, 256, 4, 3), (1, 256, 128, 8, 4), (0, 64, 128, 4, 4)):
         m, n, k = draw.randrange(4, 32) * 256, draw.randrange(4, 24) * 256, draw.randrange(2, 32) * 128
@@ -902,10 +899,13 @@ write("unseen7_products.csv", unseen7_products(), PRODUCT_COLUMNS, anything, uns
 write("unseen8_own.csv", unseen8_own(), FIFTH_COLUMNS, anything, unseen)
 write("unseen8_products.csv", unseen8_products(), PRODUCT_COLUMNS, anything, unseen)
 write("unseen8_wgmma_products.csv", unseen8_wgmma_products(), WGMMA_PRODUCT_COLUMNS[:-1], anything, unseen)
-write("unseen9_own.csv", unseen9_own(), FIFTH_COLUMNS, anything, unseen)
-write("unseen9_products.csv", unseen9_products(), PRODUCT_COLUMNS, anything, unseen)
-write("unseen9_wgmma_products.csv", unseen9_wgmma_products(), WGMMA_PRODUCT_COLUMNS[:-1], anything, unseen)
-for module in (third_unseen, fourth_unseen, fifth_unseen, sixth_unseen, seventh_unseen, eighth_unseen, ninth_unseen):
+for number in (9, 10):
+    write(f"unseen{number}_own.csv", drawn_own(random.Random(100 * number + 7)), FIFTH_COLUMNS, anything, unseen)
+    write(f"unseen{number}_products.csv", drawn_products(random.Random(100 * number + 8)), PRODUCT_COLUMNS, anything, unseen)
+    write(f"unseen{number}_wgmma_products.csv", drawn_wgmma_products(random.Random(100 * number + 9)), WGMMA_PRODUCT_COLUMNS[:-1], anything, unseen)
+    for name, cases_of in drawn_unseen.files(number).items():
+        write(name, cases_of, drawn_unseen.COLUMNS_OF[name.removeprefix(f"unseen{number}_")], anything, unseen)
+for module in (third_unseen, fourth_unseen, fifth_unseen, sixth_unseen, seventh_unseen, eighth_unseen):
     for name, cases_of in module.FILES.items():
         write(name, cases_of(), module.COLUMNS[name], anything, unseen)
 write("compiled.csv", compiled(), COMPILED_COLUMNS, keep=anything)

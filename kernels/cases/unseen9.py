@@ -1,4 +1,4 @@
-"""The ninth set that nobody has seen.  Blocks, warps and stages are drawn too, among those that a kernel can be compiled for; shapes as in unseen8.py.  Drawn before anything was
+"""The ninth set that nobody has seen, and the tenth: the same draws of another seed.  Blocks, warps and stages are drawn too, among those that a kernel can be compiled for; shapes as in unseen8.py.  Drawn before anything was
 measured (measurements/HELDOUT.md); the cases of this project's own kernels are drawn in the same way in make_cases.py."""
 import random
 
@@ -7,7 +7,8 @@ from unseen3 import case, of_lengths, paged, product
 from unseen4 import COLUMNS as COLUMNS_BEFORE
 from unseen8 import draw_shape
 
-COLUMNS = {name.replace("unseen4", "unseen9"): columns for name, columns in COLUMNS_BEFORE.items()} | {"unseen9_flash.csv": COLUMNS_OF_THIRD["unseen3_flash.csv"]}
+# As the files of one set are named, less "unseen9_".
+COLUMNS_OF = {name.replace("unseen4_", ""): columns for name, columns in COLUMNS_BEFORE.items()} | {"flash.csv": COLUMNS_OF_THIRD["unseen3_flash.csv"]}
 
 
 def draw_distinct(draw, how_many, draw_one):
@@ -20,33 +21,34 @@ def draw_distinct(draw, how_many, draw_one):
     return found
 
 
-def draw_block(draw):
-    """(block_m, block_n, num_warps, num_stages) of a kernel in Triton: at least 16 rows a warp and no more than 512 elements of the scores a lane."""
+WIDEST_HEAD = 128
+
+
+def draw_block(draw, most_held):
+    """(block_m, block_n, num_warps, num_stages) of a kernel in Triton: at least 16 rows a warp and no more than 512 elements of the scores a lane, nor
+    `most_held` of them and of the output of a head of 128."""
     while True:
         block_m, block_n, num_warps, num_stages = draw.choice((32, 64, 128, 256)), draw.choice((16, 32, 64, 128)), draw.choice((2, 4, 8)), draw.randint(2, 4)
-        if block_m // num_warps >= 16 and 1024 <= block_m * block_n <= 512 * 32 * num_warps:
+        if block_m // num_warps >= 16 and 1024 <= block_m * block_n <= 512 * 32 * num_warps and block_m * (block_n + WIDEST_HEAD) <= most_held * 32 * num_warps:
             return block_m, block_n, num_warps, num_stages
 
 
-def triton():
-    draw = random.Random(901)
+def triton(draw, most_held):
     for head_dim, causal in ((64, 1), (128, 0), (128, 1)):
         shape = draw_shape(draw, head_dim, causal, 256)
-        for config in draw_distinct(draw, 7, lambda: draw_block(draw)):
+        for config in draw_distinct(draw, 7, lambda: draw_block(draw, most_held)):
             yield case("triton", shape, config)
-    for config in draw_distinct(draw, 9, lambda: draw_block(draw)):
+    for config in draw_distinct(draw, 9, lambda: draw_block(draw, most_held)):
         yield case("triton", draw_shape(draw, draw.choice((64, 128)), draw.randint(0, 1), 256), config)
 
 
-def flex():
-    draw = random.Random(902)
+def flex(draw):
     for config in draw_distinct(draw, 6, lambda: (draw.choice((64, 128)), draw.choice((32, 64, 128)), draw.choice((4, 8)), draw.randint(2, 3))):
         yield case("flex", draw_shape(draw, draw.choice((64, 128)), draw.randint(0, 1), 128), config)
     yield case("flex", draw_shape(draw, 128, 1, 128), (128, 64, 8, 2), window=draw.randrange(2, 12) * 128)
 
 
-def library():
-    draw = random.Random(903)
+def library(draw):
     for head_dim in (128, 64, 128, 64, 256, 96):
         for causal in (0, 1):
             shape = draw_shape(draw, head_dim, causal, 64)
@@ -61,25 +63,22 @@ def library():
     yield product(draw.randrange(4, 24), *(draw.randrange(2, 16) * 128 for _ in range(3)))
 
 
-def flash():
+def flash(draw):
     """PyTorch's flash operator: windows and packed sequences."""
-    draw = random.Random(906)
     for _ in range(3):
         yield case("aten_flash", draw_shape(draw, draw.choice((64, 128)), 1, 64), window=draw.randrange(200, 3000))
     yield of_lengths("aten_flash", ":".join(str(draw.randrange(200, 6000)) for _ in range(6)), 16, 4, 128, 1)
 
 
-def decode():
-    draw = random.Random(904)
+def decode(draw):
     for config, page_size, page_layout in (((64, 4, 2), 16, "scattered"), ((128, 4, 2), 64, "contiguous"), ((32, 2, 3), 32, "scattered"), ((64, 4, 3), 128, "scattered")):
         kv_heads = draw.randint(2, 8)
         lengths = ":".join(f"{draw.randrange(300, 12000)}x{draw.randint(1, 12)}" for _ in range(draw.randint(1, 4)))
         yield paged(lengths, kv_heads * draw.choice((4, 7, 8)), kv_heads, 128, config, page_size, page_layout, draw.randint(1, 8))
 
 
-def rows():
+def rows(draw):
     """Products and softmaxes."""
-    draw = random.Random(905)
     for config in ((128, 256, 64, 8, 3), (128, 128, 64, 4, 3), (64, 256, 32, 4, 4), (256, 128, 32, 8, 3), (128, 64, 64, 4, 4)):
         block_m, block_n, block_k, num_warps, num_stages = config
         m, n, k = (draw.randrange(3, 24) * 256 for _ in range(3))
@@ -89,5 +88,17 @@ def rows():
         yield case("triton_softmax", (1, 1, 1, draw.randrange(200, 30000), 1, 0), ("", 1 << (columns - 1).bit_length(), num_warps, ""), seqlen_kv=columns, block_k="")
 
 
-FILES = {"unseen9_triton.csv": triton, "unseen9_flex.csv": flex, "unseen9_library.csv": library, "unseen9_flash.csv": flash,
-         "unseen9_decode.csv": decode, "unseen9_rows.csv": rows}
+SEEDS = {"triton": 1, "flex": 2, "library": 3, "flash": 6, "decode": 4, "rows": 5}
+
+
+ANY, AS_MANY_AS_REGISTERS = 1 << 20, 256  # elements that a lane holds, in the ninth set and since
+
+
+def files(number):
+    """{file name: cases} of that set."""
+    found = {}
+    for of in (triton, flex, library, flash, decode, rows):
+        draw = random.Random(100 * number + SEEDS[of.__name__])
+        more = [ANY if number == 9 else AS_MANY_AS_REGISTERS] if of == triton else []
+        found[f"unseen{number}_{of.__name__}.csv"] = of(draw, *more)
+    return found
