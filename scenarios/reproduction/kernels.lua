@@ -5,7 +5,8 @@ local with = require "reproduction.ask".with
 local SM86_OR_89 = { rtx3090 = true, rtx4090 = true, l40s = true }
 
 -- Tiles of FlashAttention-2: csrc/flash_attn/src/flash_fwd_launch_template.h and flash_bwd_launch_template.h; softmax.h looks
--- for rows without a key in every step (scale_apply_exp2), gemm and gemm_rs of utils.h have two sets of fragments.
+-- for rows without a key in every step (scale_apply_exp2), gemm and gemm_rs of utils.h have two sets of fragments; setup.py
+-- passes --use_fast_math.
 local function flash2_fwd(row)
   local tile = { 128, 128, 4 }
   if row.head_dim == 128 then
@@ -14,12 +15,12 @@ local function flash2_fwd(row)
     tile = row.arch == "a100_80" and { 128, 64, 8 } or { 64, 64, 4 }
   end
   return { workload = "flash2_fwd", block_m = tile[1], block_n = tile[2], num_warps = tile[3], schedule = "interleaved",
-           mma = "mma", copy = "auto", guard = "always", code = "buffered" }
+           mma = "mma", copy = "auto", code = "buffered", scaling = "exponent", exp2 = "ftz" }
 end
 
 local function flash2_bwd(row)
   return { workload = "flash2_bwd", dq = "atomics", block_m = row.head_dim == 64 and 128 or 64, block_n = 128,
-           num_warps = 8, mma = "mma" }
+           num_warps = 8, mma = "mma", scaling = "exponent", exp2 = "ftz" }
 end
 
 -- FlashAttention-3 as of its paper: hopper/flash_fwd_launch_template.h. Three consumers of 64 rows for head_dim 64, else
@@ -27,16 +28,18 @@ end
 local function flash3_fwd(row)
   local tile = ({ [64] = { 192, 128, 12 }, [128] = { 128, row.causal and 128 or 176, 8 }, [256] = { 128, 80, 8 } })[row.head_dim]
   return { workload = "flash3_fwd", block_m = tile[1], block_n = tile[2], num_warps = tile[3], persistent = true,
-           tile_scheduler = row.causal and "dynamic" or "static", guard = "always" }
+           tile_scheduler = row.causal and "dynamic" or "static", code = "lean", scaling = "exponent", row_sums = "end",
+           guard = "always" }
 end
 
 -- cuDNN's forward kernel for Hopper, as its SASS tells (docs/workload_flash3_fwd.md); that of fp8 was not read.
 local function cudnn_fwd(row)
   if row.dtype == "fp8_e4m3" then
-    return { workload = "flash3_fwd", block_n = 128, num_stages = 3, persistent = true, tile_scheduler = "dynamic_late" }
+    return { workload = "flash3_fwd", block_n = 128, num_stages = 3, persistent = true, tile_scheduler = "dynamic_late", code = "lean",
+             scaling = "exponent", row_sums = "end" }
   end
-  return { workload = "flash3_fwd", block_n = 128, num_stages = 2, q_stages = 2, turns = "softmax", scaling = "apart", guard = "always",
-           persistent = true, tile_scheduler = "dynamic_late" }
+  return { workload = "flash3_fwd", block_n = 128, num_stages = 2, q_stages = 2, turns = "softmax", code = "lean", scaling = "apart",
+           row_sums = "end", guard = "always", persistent = true, tile_scheduler = "dynamic_late" }
 end
 
 -- PyTorch's memory-efficient attention (CUTLASS, cutlassF_f16_aligned_64x64_rf_sm75 and 32x128): K and V share a buffer.
