@@ -25,7 +25,8 @@ ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, i
   tiles->slots = calloc(2 * FIRST_ENTRIES, sizeof *tiles->slots);
   tiles->lines = malloc(FIRST_LINES * sizeof *tiles->lines);
   if (num_gpcs > 0) tiles->groups = malloc((size_t)num_gpcs * FIRST_ENTRIES * sizeof *tiles->groups);
-  if (tiles->entries && tiles->slots && tiles->lines && (tiles->groups || num_gpcs == 0)) return FTL_OK;
+  bool has_strips = ftl_line_strips_try_init(&tiles->strips);
+  if (tiles->entries && tiles->slots && tiles->lines && (tiles->groups || num_gpcs == 0) && has_strips) return FTL_OK;
   ftl_tile_lines_fini(tiles);
   return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
 }
@@ -35,6 +36,7 @@ void ftl_tile_lines_fini(ftl_tile_lines *tiles) {
   free(tiles->slots);
   free(tiles->lines);
   free(tiles->groups);
+  ftl_line_strips_fini(&tiles->strips);
 }
 
 static bool try_add_line(ftl_tile_lines *tiles, ftl_tile_entry *entry, ftl_l2_known_line line) {
@@ -89,12 +91,85 @@ static bool try_add_rows(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl
   return try_add_bytes(tiles, entry, from, to);
 }
 
+// Rows that lie evenly apart, each in the same lines of a strip.
+typedef struct short_rows {
+  int64_t address_bytes;
+  int32_t num_rows;
+  int32_t begin, end;  // lines of the strip
+} short_rows;
+
+// Rows that do not touch, of lines that a strip may hold.
+static bool are_short(const ftl_tile_place *place) {
+  return place->row_stride_bytes % LINE_BYTES == 0 && place->row_bytes < place->row_stride_bytes &&
+         place->row_bytes <= FTL_STRIP_LINES * LINE_BYTES;
+}
+
+static bool try_add_row_by_row(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place,
+                               const short_rows *rows) {
+  int64_t from = rows->address_bytes;
+  for (int32_t row = 0; row < rows->num_rows; row++, from += place->row_stride_bytes)
+    if (!try_add_bytes(tiles, entry, from, from + place->row_bytes)) return false;
+  return true;
+}
+
+static bool try_add_of_strip(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place,
+                             const short_rows *rows, const ftl_line_strip *strip) {
+  int64_t first = rows->address_bytes, last = first + place->row_bytes - 1;
+  entry->num_sectors += rows->num_rows * (last / SECTOR_BYTES - first / SECTOR_BYTES + 1);
+  uint64_t left = 0;  // rows with lines in the sample
+  for (int32_t i = rows->begin; i < rows->end; i++) left |= strip->rows_of_line[i];
+  for (; left != 0; left &= left - 1) {
+    int32_t row = __builtin_ctzll(left);
+    int64_t from = first + row * place->row_stride_bytes;
+    uint64_t first_line = strip->first_line + (uint64_t)row * strip->stride_lines;
+    for (int32_t i = rows->begin; i < rows->end; i++) {
+      if (!(strip->rows_of_line[i] >> row & 1)) continue;
+      uint64_t line = first_line + (uint64_t)i;
+      uint8_t sectors = sectors_of((int64_t)line, from, from + place->row_bytes);
+      ftl_l2_address at = ftl_l2_tags_address(tiles->tags, line);
+      if (!try_add_line(tiles, entry, ftl_l2_tags_know(tiles->tags, at, line, sectors))) return false;
+    }
+  }
+  return true;
+}
+
+// Rows [row, row + num_rows) of the tile.
+static bool try_add_short_rows(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place, int32_t row,
+                               int32_t num_rows) {
+  short_rows rows = {.address_bytes = ftl_tile_place_row(place, row), .num_rows = num_rows};
+  int64_t first_line = rows.address_bytes / LINE_BYTES, last_byte = rows.address_bytes + place->row_bytes - 1;
+  int64_t strip_line = first_line / FTL_STRIP_LINES * FTL_STRIP_LINES;
+  rows.begin = (int32_t)(first_line - strip_line);
+  rows.end = (int32_t)(last_byte / LINE_BYTES - strip_line) + 1;
+  if (rows.end > FTL_STRIP_LINES) return try_add_row_by_row(tiles, entry, place, &rows);
+  const ftl_line_strip wanted = {.first_line = (uint64_t)strip_line,
+                                 .stride_lines = (uint64_t)(place->row_stride_bytes / LINE_BYTES),
+                                 .num_rows = num_rows};
+  const ftl_line_strip *strip = ftl_line_strips_find(&tiles->strips, tiles->tags, &wanted);
+  return strip ? try_add_of_strip(tiles, entry, place, &rows, strip) : try_add_row_by_row(tiles, entry, place, &rows);
+}
+
+static bool try_add_all_short_rows(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place) {
+  for (int32_t row = 0, count; row < place->num_rows; row += count) {
+    count = place->num_rows - row;
+    if (count > FTL_STRIP_ROWS) count = FTL_STRIP_ROWS;
+    if (place->pages) {
+      int32_t left_of_page = place->page_rows - (place->page_row + row) % place->page_rows;
+      if (count > left_of_page) count = left_of_page;
+    }
+    if (!try_add_short_rows(tiles, entry, place, row, count)) return false;
+  }
+  return true;
+}
+
 static bool try_add_tile(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place) {
   entry->first_line = tiles->num_lines;
   int64_t address = place->address_bytes, row_bytes = place->row_bytes;
   bool done = true;
   if (place->row_stride_bytes == row_bytes && !place->pages)
     done = try_add_bytes(tiles, entry, address, address + row_bytes * place->num_rows);
+  else if (are_short(place))
+    done = try_add_all_short_rows(tiles, entry, place);
   else
     done = try_add_rows(tiles, entry, place);
   tiles->total_sectors += entry->num_sectors;

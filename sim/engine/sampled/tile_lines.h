@@ -2,6 +2,7 @@
 #ifndef FTL_ENGINE_SAMPLED_TILE_LINES_H
 #define FTL_ENGINE_SAMPLED_TILE_LINES_H
 
+#include "engine/sampled/line_strips.h"
 #include "lower/walk.h"
 #include "machine/l2/tags.h"
 
@@ -50,6 +51,7 @@ typedef struct ftl_tile_lines {
   ftl_tile_slot *slots;  // open addressing, twice capacity_entries
   ftl_l2_known_line *lines;
   int64_t num_lines, capacity_lines;
+  ftl_line_strips strips;
   int64_t sampled_sectors, total_sectors;  // over all tiles seen: their ratio is the sample's scale
 } ftl_tile_lines;
 

@@ -138,3 +138,70 @@ Test(unit_engine_tile_lines, a_thinner_sample_holds_about_its_share) {
   cr_assert_lt(entry->num_sampled, 9011);
   release_sample(&s);
 }
+
+// Whether the entry holds exactly the lines of the tile that are in the sample, row after row.
+static bool holds_its_lines(const sample *s, const ftl_tile_entry *entry, const ftl_tile_place *place) {
+  int32_t found = 0;
+  for (int32_t row = 0; row < place->num_rows; row++) {
+    int64_t from = ftl_tile_place_row(place, row), last = from + place->row_bytes - 1;
+    for (int64_t line = from / 128; line <= last / 128; line++) {
+      if (!ftl_l2_tags_in_sample(s->tags, (uint64_t)line)) continue;
+      const ftl_l2_known_line *known = &s->tiles.lines[entry->first_line + found];
+      if (found++ == entry->num_sampled || known->line != (uint64_t)line) return false;
+      ftl_l2_address at = ftl_l2_tags_address(s->tags, (uint64_t)line);
+      if (known->at.set_in_side != at.set_in_side || known->at.home_side != at.home_side) return false;
+    }
+  }
+  return found == entry->num_sampled;
+}
+
+// Matrices whose rows are 48 lines apart, or 64: tiles of 100 rows lie side by side in them, whose lines come from the
+// strip that the one before had made, but for those that lie across two strips of 32 lines (rows of 384 bytes: the one
+// of lines 30 to 32). Tiles of a part of these rows, and of rows of another distance in the same strip, have strips of
+// their own.
+Test(unit_engine_tile_lines, tiles_side_by_side_have_the_lines_that_each_has_alone) {
+  sample s = make_sample(5);
+  static const struct {
+    int32_t first_line, stride_bytes, num_rows, row_bytes;
+  } cases[] = {{0, 48 * 128, 100, 128},
+               {16, 64 * 128, 100, 128},
+               {0, 64 * 128, 37, 128},
+               {0, 64 * 128, 100, 384},
+               {0, 64 * 128, 100, 160}};
+  int32_t num_lines = 0;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (int32_t step = 0; step < 16; step++) {
+      ftl_tile_place place = {.address_bytes = (1 << 21) + cases[c].first_line * 128 + step * cases[c].row_bytes,
+                              .row_stride_bytes = cases[c].stride_bytes,
+                              .num_rows = cases[c].num_rows,
+                              .row_bytes = cases[c].row_bytes};
+      ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
+      cr_assert(holds_its_lines(&s, entry, &place), "case %zu, tile %d", c, step);
+      int64_t first = place.address_bytes, last = first + place.row_bytes - 1;
+      cr_expect_eq(entry->num_sectors, place.num_rows * (last / 32 - first / 32 + 1));
+      num_lines += entry->num_sampled;
+    }
+  // 16 x (100 + 100 + 37) lines of single lines alone, of which 1/32 is in the sample.
+  cr_expect_gt(num_lines, 16 * 237 / 32);
+  release_sample(&s);
+}
+
+// Pages of 16 rows with 8 heads of 256 bytes each, of which a tile takes one from its row 5 on.
+Test(unit_engine_tile_lines, heads_side_by_side_in_pages_have_the_lines_that_each_has_alone) {
+  sample s = make_sample(3);
+  const int32_t pages[] = {7, 3, 12};
+  for (int32_t head = 0; head < 8; head++) {
+    ftl_tile_place place = {.address_bytes = 7 * 32768 + 5 * 2048 + head * 256,
+                            .row_stride_bytes = 2048,
+                            .num_rows = 32,
+                            .row_bytes = 256,
+                            .pages = pages,
+                            .page_stride_bytes = 32768,
+                            .page_rows = 16,
+                            .page_row = 5};
+    ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
+    cr_expect(holds_its_lines(&s, entry, &place), "head %d", head);
+    cr_expect_eq(entry->num_sectors, 32 * 8);
+  }
+  release_sample(&s);
+}
