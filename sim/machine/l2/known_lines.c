@@ -30,16 +30,16 @@ int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lin
   return line - lines;
 }
 
-static void remember_way(const ftl_l2_tags *tags, ftl_l2_known_line *line, uint32_t side) {
-  uint32_t set = ftl_l2_set_of(tags, line->at, side);
-  ftl_l2_set_view view = ftl_l2_view_of(tags, set);
-  line->way_of_side[side] = set << tags->log2_ways | ftl_l2_find_way(tags, &view, line->line);
+// In the same set as before.
+static void remember_way(const ftl_l2_tags *tags, ftl_l2_known_line *line, uint32_t side, uint32_t way) {
+  uint32_t set = line->way_of_side[side] >> tags->log2_ways;
+  line->way_of_side[side] = set << tags->log2_ways | way;
 }
 
 void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
                             ftl_l2_outcome *outcome) {
-  ftl_l2_tags_read_at(tags, line->at, line->line, line->sectors, side, priority, outcome);
-  remember_way(tags, line, (uint32_t)side);
+  uint32_t way = ftl_l2_tags_read_at(tags, line->at, line->line, line->sectors, side, priority, outcome);
+  remember_way(tags, line, (uint32_t)side, way);
 }
 
 // Sectors that are dirty where the line was: the write is a use of the way and nothing else. No way of the set became
@@ -63,6 +63,7 @@ void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t
                                 .slice_in_side = (uint16_t)line->at.slice_in_side};
     return;
   }
-  ftl_l2_tags_write_at(tags, line->at, line->line, line->sectors, line->sectors, side, priority, outcome);
-  remember_way(tags, line, line->at.home_side);
+  uint32_t way =
+      ftl_l2_tags_write_at(tags, line->at, line->line, line->sectors, line->sectors, side, priority, outcome);
+  remember_way(tags, line, line->at.home_side, way);
 }

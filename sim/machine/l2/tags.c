@@ -225,47 +225,54 @@ static uint8_t widen(uint8_t sectors, uint32_t fill_sectors) {
   return low | high;
 }
 
-// A read at the home side: what is missing comes from DRAM. Returns the sectors that it had.
-static inline uint8_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
-                                ftl_l2_priority priority, bool for_replica, ftl_l2_outcome *outcome) {
+// A read at the home side: what is missing comes from DRAM. *had: the sectors that it had. Returns the way.
+static inline uint32_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
+                                 ftl_l2_priority priority, bool for_replica, uint8_t *had_sectors,
+                                 ftl_l2_outcome *outcome) {
   ftl_l2_set_view view = view_set(tags, at, at.home_side);
-  ftl_l2_way *entry = &view.ways[find_or_allocate(tags, &view, line, priority, outcome)];
-  uint8_t had = entry->valid;
+  uint32_t way = find_or_allocate(tags, &view, line, priority, outcome);
+  ftl_l2_way *entry = &view.ways[way];
+  uint8_t had = *had_sectors = entry->valid;
   uint8_t missing = sectors & (uint8_t)~had;
   if (missing != 0) outcome->dram_read_sectors = widen(missing, tags->fill_sectors) & (uint8_t)~had;
   entry->valid |= outcome->dram_read_sectors;
   entry->may_have_replica |= for_replica;
-  return had;
+  return way;
 }
 
 // A read at the other side. Of its own, so that neither side saves the other's registers.
-__attribute__((noinline)) static void read_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
-                                                   ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+__attribute__((noinline)) static uint32_t read_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line,
+                                                       uint8_t sectors, ftl_l2_priority priority,
+                                                       ftl_l2_outcome *outcome) {
   ftl_l2_set_view view = view_set(tags, at, at.home_side ^ 1u);
-  ftl_l2_way *replica = &view.ways[find_or_allocate(tags, &view, line, priority, outcome)];
+  uint32_t way = find_or_allocate(tags, &view, line, priority, outcome);
+  ftl_l2_way *replica = &view.ways[way];
   outcome->hit_sectors = sectors & replica->valid;
-  uint8_t wanted = sectors & (uint8_t)~replica->valid;
+  uint8_t wanted = sectors & (uint8_t)~replica->valid, at_home;
   if (wanted != 0) {
-    outcome->far_sectors = wanted & read_home(tags, at, line, wanted, priority, true, outcome);
+    (void)read_home(tags, at, line, wanted, priority, true, &at_home, outcome);
+    outcome->far_sectors = wanted & at_home;
     replica->valid |= wanted;
   }
+  return way;
 }
 
-void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
-                         ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+uint32_t ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
+                             ftl_l2_priority priority, ftl_l2_outcome *outcome) {
   outcome->home_side = (uint8_t)at.home_side;
   outcome->slice_in_side = (uint16_t)at.slice_in_side;
   outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
-  if ((uint32_t)side == at.home_side)
-    outcome->hit_sectors = sectors & read_home(tags, at, line, sectors, priority, false, outcome);
-  else
-    read_replica(tags, at, line, sectors, priority, outcome);
+  if ((uint32_t)side != at.home_side) return read_replica(tags, at, line, sectors, priority, outcome);
+  uint8_t had;
+  uint32_t way = read_home(tags, at, line, sectors, priority, false, &had, outcome);
+  outcome->hit_sectors = sectors & had;
+  return way;
 }
 
 ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side,
                                 ftl_l2_priority priority) {
   ftl_l2_outcome outcome = {0};
-  ftl_l2_tags_read_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors, side, priority, &outcome);
+  (void)ftl_l2_tags_read_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors, side, priority, &outcome);
   return outcome;
 }
 
@@ -290,8 +297,8 @@ static bool write_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, u
   return false;
 }
 
-void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, uint8_t full_sectors,
-                          int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
+                              uint8_t full_sectors, int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome) {
   outcome->home_side = (uint8_t)at.home_side;
   outcome->slice_in_side = (uint16_t)at.slice_in_side;
   outcome->hit_sectors = sectors;
@@ -308,13 +315,14 @@ void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, u
   entry->valid |= sectors & full_sectors;
   if (is_too_dirty(tags, view.set, tags->most_dirty_milliways))
     clean_way(tags, &view, choose_dirty_way(tags, &view, way), outcome);
+  return way;
 }
 
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors, int32_t side,
                                  ftl_l2_priority priority) {
   ftl_l2_outcome outcome = {0};
-  ftl_l2_tags_write_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors, full_sectors, side, priority,
-                       &outcome);
+  (void)ftl_l2_tags_write_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors, full_sectors, side, priority,
+                             &outcome);
   return outcome;
 }
 
@@ -358,8 +366,8 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
     line = ftl_l2_tags_next_in_sample(tags, line, end, &at);
     if (line == end) return;
     ftl_l2_outcome outcome;
-    ftl_l2_tags_write_at(tags, at, line, ALL_SECTORS, ALL_SECTORS, (int32_t)at.home_side, FTL_L2_EVICT_NORMAL,
-                         &outcome);
+    (void)ftl_l2_tags_write_at(tags, at, line, ALL_SECTORS, ALL_SECTORS, (int32_t)at.home_side, FTL_L2_EVICT_NORMAL,
+                               &outcome);
   }
   (void)ftl_l2_tags_settle(tags);
 }

@@ -58,11 +58,11 @@ ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sector
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors, int32_t side,
                                  ftl_l2_priority priority);
 // A read and a write of a line whose place is known. writebacks and writeback_sectors hold num_writebacks entries, no
-// more.
-void ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
-                         ftl_l2_priority priority, ftl_l2_outcome *outcome);
-void ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, uint8_t full_sectors,
-                          int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome);
+// more. They give the way of its set that the line is in: of the reader's side, and of the home side.
+uint32_t ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
+                             ftl_l2_priority priority, ftl_l2_outcome *outcome);
+uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
+                              uint8_t full_sectors, int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome);
 
 // A line that is read or written again and again, with all that need not be found anew each time.
 typedef struct ftl_l2_known_line {
