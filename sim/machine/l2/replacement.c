@@ -11,7 +11,7 @@ static void lru_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32
   ftl_l2_stamp(set, &ways[way]);
 }
 
-static uint32_t lru_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, ftl_l2_priority priority) {
+static uint32_t oldest_of(const ftl_l2_set *set, const ftl_l2_way *ways, uint32_t num_ways, ftl_l2_priority priority) {
   uint32_t oldest = num_ways;
   uint64_t most = 0;
   for (uint32_t way = 0; way < num_ways; way++) {
@@ -22,6 +22,32 @@ static uint32_t lru_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways,
     most = age > most ? age : most;
   }
   return oldest;
+}
+
+// Of all ways; they are fewer than 256.
+static void find_oldest(ftl_l2_set *set, const ftl_l2_way *ways, uint32_t num_ways) {
+  uint64_t found[FTL_L2_OLDEST] = {0};  // age and way, the oldest last
+  for (uint32_t way = 0; way < num_ways; way++) {
+    uint64_t aged = (uint64_t)(set->tick - ways[way].stamp) << 8 | way;
+    if (aged < found[0]) continue;
+    int32_t i = 0;
+    for (; i + 1 < FTL_L2_OLDEST && found[i + 1] < aged; i++) found[i] = found[i + 1];
+    found[i] = aged;
+  }
+  set->num_oldest = (uint8_t)(num_ways < FTL_L2_OLDEST ? num_ways : FTL_L2_OLDEST);
+  for (int32_t i = 0; i < set->num_oldest; i++) set->oldest[i] = (uint8_t)found[FTL_L2_OLDEST - set->num_oldest + i];
+  set->oldest_tick = set->tick;
+}
+
+// Where all ways are of one priority, several victims are looked up at once. A way that is used since has a stamp
+// beyond the tick of that.
+static uint32_t lru_victim(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, ftl_l2_priority priority) {
+  if (set->num_first > 0 || set->num_last > 0) return oldest_of(set, ways, num_ways, priority);
+  for (;;) {
+    if (set->num_oldest == 0) find_oldest(set, ways, num_ways);
+    uint32_t way = set->oldest[--set->num_oldest];
+    if (set->tick - ways[way].stamp >= set->tick - set->oldest_tick) return way;
+  }
 }
 
 static void nru_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32_t way) {

@@ -19,11 +19,17 @@ typedef struct ftl_l2_way {
   bool may_have_replica;  // of a home line: the other side may hold it too; false: it does not
 } ftl_l2_way;
 
+enum { FTL_L2_OLDEST = 4 };
+
 typedef struct ftl_l2_set {
   uint32_t tick;                 // uses of the set so far
   uint16_t num_used;             // ways that hold a line; they are the first ones until a replica is dropped
   uint16_t num_dirty;            // ways with a dirty sector
   uint16_t num_first, num_last;  // ways of that priority
+  // lru: the ways that were the oldest, the oldest last, when that was looked up, at a tick. Those that have not been
+  // used since still are.
+  uint32_t oldest_tick;
+  uint8_t num_oldest, oldest[FTL_L2_OLDEST];
 } ftl_l2_set;
 
 typedef struct ftl_l2_replacement {

@@ -39,6 +39,47 @@ static int num_present(ftl_l2_tags *tags, uint64_t first, int count, ftl_l2_prio
   return present;
 }
 
+// Least recently used of those of the priority that is to go first, by a list in the order of use.
+typedef struct use_list {
+  uint64_t line[WAYS];
+  ftl_l2_priority priority[WAYS];
+  int count;
+} use_list;
+
+static bool list_use(use_list *list, uint64_t line, ftl_l2_priority priority) {
+  int at = 0, first = 0;
+  while (at < list->count && list->line[at] != line) at++;
+  bool hits = at < list->count;
+  if (!hits && list->count == WAYS) {
+    while (first < WAYS && list->priority[first] != FTL_L2_EVICT_FIRST) first++;
+    at = first < WAYS ? first : 0;
+  }
+  if (hits || list->count == WAYS) {
+    for (list->count--; at < list->count; at++) {
+      list->line[at] = list->line[at + 1];
+      list->priority[at] = list->priority[at + 1];
+    }
+  }
+  list->line[list->count] = line;
+  list->priority[list->count++] = priority;
+  return hits;
+}
+
+// Twelve lines in eight ways, asked for at random, at times evict-first, so that victims that were looked up several at
+// once have been used again, or have another priority, when their turn comes.
+Test(timing_l2_priority, lru_evicts_what_a_list_in_the_order_of_use_says) {
+  ftl_l2_tags *tags = create_set("lru");
+  use_list list = {0};
+  for (uint64_t i = 0; i < 20000; i++) {
+    uint64_t bits = ftl_l2_mix(i), line = bits % 12;
+    bool first = i % 1000 > 900 && bits >> 40 & 1;
+    ftl_l2_priority priority = first ? FTL_L2_EVICT_FIRST : FTL_L2_EVICT_NORMAL;
+    cr_assert_eq(read_hits(tags, line, priority), list_use(&list, line, priority), "access %llu",
+                 (unsigned long long)i);
+  }
+  ftl_l2_tags_destroy(tags);
+}
+
 // Lines 0 to 6 normal and 100 evict-first: the next miss takes 100, though it was used last. Then none is left that
 // goes first, and line 0, the oldest, goes.
 Test(timing_l2_priority, a_line_to_be_evicted_first_goes_before_older_normal_ones) {
