@@ -189,7 +189,7 @@ return die "gh100" {
     reply_cycles = guess(77, near_hit),
     far_cycles = measured(73, measurements .. "micro_sides.csv: far hit 170 SM cycles above near at 1980 MHz = 86 ns; 89 ns on H800 PCIe (Luo et al.): two crossings"),
     far_gpcs = measured(0x8E, measurements .. "micro_fill_sides.csv and micro_sides.csv, H200: GPCs 1, 2, 3 and 7 read from one side, 0, 4, 5 and 6 from the other, 66 SMs each"),
-    sm_read_bytes_per_cycle = measured(125, copies .. "107 to 109 B a SM cycle by TMA at 1980 MHz"),
+    sm_read_bytes_per_cycle = measured(144, measurements .. "micro_fill_rate.csv: 1.03 SM cycles of 1980 MHz a line by cp.async from one SM, 124 B"),
     sm_write_bytes_per_cycle = measured(36, measurements .. "micro_store_bandwidth.csv: 31.2 B a SM cycle at 1980 MHz from one SM; 19.7 from each of all"),
     gpc_read_bytes_per_cycle = measured(1325, measurements .. "micro_l2_capacity.csv: 17.6 to 18.6 TB/s when all SMs read the same data, over 8 GPCs"),
     far_bytes_per_cycle = measured(770, measurements .. "micro_fabric_writes.csv, H200: all SMs store 10.1 B a SM cycle each to lines of the other side, as do the SMs of one side alone: 667 of 66 SMs at 1980 MHz, 770 an L2 cycle; kernels that read DRAM at its limit cross at 672 (eager_ncu.csv)"),

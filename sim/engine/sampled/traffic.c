@@ -33,11 +33,12 @@ static int64_t sector_cost(int64_t bytes_per_cycle, int64_t khz, int64_t sm_khz)
   return bytes_per_cycle > 0 ? scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, bytes_per_cycle * khz) : 0;
 }
 
-// Of a sector that an SM takes in: TMA is bound by the network, other copies by L1 too.
+// Of a sector that an SM takes in: TMA and cp.async, which pass L1, are bound by the network, loads by L1 too.
 static int64_t sm_sector_cost(const ftl_launch *launch, int64_t sm_khz) {
   int64_t network = sector_cost(launch->arch->noc_sm_read_bytes_per_cycle, launch->arch->clock_l2_khz, sm_khz);
   int64_t l1 = sector_cost(launch->arch->l1_fill_bytes_per_cycle, sm_khz, sm_khz);
-  return launch->warps->copy == FTL_COPY_TMA || network > l1 ? network : l1;
+  bool past_l1 = launch->warps->copy == FTL_COPY_TMA || launch->warps->copy == FTL_COPY_CP_ASYNC;
+  return past_l1 || network > l1 ? network : l1;
 }
 
 // Of a sector that an SM asks for.

@@ -1,7 +1,7 @@
 // Requests to L2 and their replies.
 //
-// What LDG and cp.async asked for comes in through one port of l1.fill_bytes_per_cycle: a line that finds it busy
-// waits, in order of its reply. Lines of TMA and acknowledgements do not take it.
+// What comes into L1 (LDG, and cp.async by way of L1) takes one port of l1.fill_bytes_per_cycle: a line that finds it
+// busy waits, in order of its reply. Copies past L1, lines of TMA and acknowledgements do not take it.
 #include "base/integer.h"
 #include "machine/sm/state.h"
 
@@ -100,7 +100,7 @@ static void take_reply(ftl_sm *sm, int32_t i, int64_t now) {
 // Whether the line of this reply may come in now; else it waits its turn.
 static bool enters(ftl_sm *sm, int32_t i, int64_t now) {
   const sm_transaction *tx = &sm->transactions[i];
-  if (tx->kind != SM_TX_FILL && tx->kind != SM_TX_CP) return true;
+  if (tx->kind != SM_TX_FILL) return true;
   int64_t start = sm->fill_free > now ? sm->fill_free : now;
   sm->fill_free = start + sm->fill_cycles[sm_num_sectors(tx->sectors)];
   if (start == now) return true;

@@ -169,8 +169,8 @@ Test(timing_sm_global, a_warp_leaves_when_the_lsu_has_its_stores) {
 }
 
 // Two groups of two lines each. Group 0: LDGSTS at 0, taken 0; commit 1; group 1: LDGSTS at 2, taken 4 (the sub-core
-// sends every 2 cycles: 0, 2 for the commit, 4). Lines come at 200 and 204, two at a time, in through the fill port and
-// over the data pipe a cycle each (2 wavefronts an instruction): group 0 is written at 202, group 1 at 206.
+// sends every 2 cycles: 0, 2 for the commit, 4). Lines come at 200 and 204, two at a time, and pass the data pipe in a
+// cycle each (2 wavefronts an instruction): group 0 is written at 202, group 1 at 206.
 static void fill_two_groups(rig *r, int32_t left) {
   add_tile(r);  // 0
   for (int i = 0; i < 2; i++) {
@@ -315,14 +315,23 @@ Test(timing_sm_global, lines_come_in_through_one_port) {
   rig_destroy(r);
 }
 
+// Copies past L1 do not take that port, which would be free for the second line of each group 4 cycles after the first.
+Test(timing_sm_global, copies_past_l1_come_in_beside_its_port) {
+  rig *r = rig_create(1);
+  r->arch.l1_fill_bytes_per_cycle = 32;
+  fill_two_groups(r, 0);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 206);
+  rig_destroy(r);
+}
+
 static void add_copies(rig *r, int count) {
   for (int i = 0; i < count; i++)
     add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 2 * i, 2))->flags = FTL_INST_BYPASS_L1;
 }
 
 // At most 4 lines in flight, 2 an instruction: the copies at 0 and 1 (taken at 0 and 2) fill it. The third waits in the
-// queue, which has room for one, from 3 on, when the second has left it; 2 lines of the first come at 200 and 201: the
-// third is taken in the latter cycle, and the fourth issues at 202. It was throttled from 4 on, the third at 2.
+// queue, which has room for one, from 3 on, when the second has left it; the lines of the first come at 200: the third
+// is taken then, and the fourth issues at 201. It was throttled from 4 on, the third at 2.
 Test(timing_sm_global, lines_in_flight_are_limited) {
   rig *r = rig_create(1);
   r->arch.l1_max_pending_lines = 4;
@@ -334,8 +343,8 @@ Test(timing_sm_global, lines_in_flight_are_limited) {
   cr_assert_eq(rig_cycle(r, 0, 1, 0), 0);
   cr_assert_eq(rig_cycle(r, 0, 2, 0), 1);
   cr_assert_eq(rig_cycle(r, 0, 3, 0), 3);
-  cr_assert_eq(rig_cycle(r, 0, 4, 0), 202);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LG_THROTTLE], 1 + 198);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 201);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LG_THROTTLE], 1 + 197);
   rig_destroy(r);
 }
 
@@ -350,7 +359,7 @@ Test(timing_sm_global, copies_wait_in_a_queue_of_their_own) {
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
   for (int i = 0; i < 4; i++) cr_assert_eq(rig_cycle(r, 0, 1 + i, 0), i);
-  cr_assert_eq(rig_cycle(r, 0, 5, 0), 202);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 201);
   rig_destroy(r);
 }
 

@@ -40,6 +40,17 @@ Test(unit_engine_sampled_network, an_sm_takes_in_what_its_port_carries) {
   ftl_arch_destroy(arch);
 }
 
+// What L1 takes in binds loads as the port of the SM does, and no copies: these pass L1 (1200 MHz, 16 bytes a cycle;
+// the loop alone takes K and V of 1024 rows in).
+Test(unit_engine_sampled_network, copies_pass_the_port_of_l1) {
+  ftl_arch *arch = shipped_arch("h200");
+  double copies = predict(arch, ONE_HEAD " mma=mma copy=cp_async").value[FTL_METRIC_cycles];
+  arch->l1_fill_bytes_per_cycle = 16;
+  cr_expect_eq(predict(arch, ONE_HEAD " mma=mma copy=cp_async").value[FTL_METRIC_cycles], copies);
+  cr_expect_geq(predict(arch, ONE_HEAD " mma=mma copy=ldg").value[FTL_METRIC_cycles], 2 * 512 * 128.0 / 16);
+  ftl_arch_destroy(arch);
+}
+
 // C has 128 MiB, A and B half a MiB each, and there are 8 channels of DRAM instead of 188. CTAs do not wait for their
 // stores; a sector read and one written take what two sectors of a copy take.
 Test(unit_engine_sampled_network, a_launch_ends_when_its_stores_have_passed_dram) {
