@@ -105,6 +105,10 @@ static bool is_copied_beside(const ftl_select *s, const ftl_tile_op *op, int32_t
          shares_addresses(s, op, side);
 }
 
+static bool is_copied_in_pair(const ftl_select *s, const ftl_tile_op *op) {
+  return is_copied_beside(s, op, -1) || is_copied_beside(s, op, 1);
+}
+
 // Rows beyond the tensor are predicated off; else *predicate is left as it is.
 static void check_rows(ftl_select *s, const ftl_tile_op *op, int32_t *predicate) {
   if (!ftl_select_is_ragged(s, &op->ref)) return;
@@ -141,7 +145,7 @@ static bool steps_by_rows(const ftl_select *s, const ftl_tile_ref *ref) {
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, bool by_blocks, int32_t *predicate) {
   if (s->plain_code && ftl_select_pages_of(s, &op->ref) != NONE && group < FTL_SELECT_MAX_HELD)
     return paged_address(s, op, group, predicate);
-  if (!s->plain_code && (is_copied_beside(s, op, -1) || is_copied_beside(s, op, 1))) {
+  if (is_copied_in_pair(s, op)) {
     check_rows(s, op, predicate);
     return address_beside(s, op, group);
   }
@@ -234,7 +238,7 @@ static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pl
                          int32_t group, int32_t block, int32_t address, int32_t predicate) {
   int32_t to = shared_address(s, op, group);
   s->copied[1] = s->copied[0];
-  s->copied[0] = s->plain_code ? ftl_select_temp(s, 0) : NONE;
+  s->copied[0] = s->plain_code || is_copied_in_pair(s, op) ? ftl_select_temp(s, 0) : NONE;
   ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, s->copied[0], address, to, predicate);
   copy->inst.access = ftl_select_access(s, access);
   copy->inst.ring_a = (uint8_t)op->ring;
@@ -313,7 +317,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
     ring->num_held = 0;
   }
   ring->stage_begun = true;
-  bool is_second = is_copied_beside(s, op, -1), is_pair = is_second || is_copied_beside(s, op, 1);
+  bool is_second = is_copied_beside(s, op, -1), is_pair = is_copied_in_pair(s, op);
   bool continues = is_second || load_beside(s, op, -1), goes_on = load_beside(s, op, 1);
   bool guarded =
       op->ref.present != FTL_ALWAYS && !is_pair && (continues || goes_on || plan.num_groups * plan.num_blocks > 1);

@@ -74,7 +74,8 @@ static void commit_put_across(ftl_select *s, int32_t ring) {
   add_ring_inst(s, FTL_OP_MBAR_ADVANCE, ring, FTL_EFFECT_FENCE);
 }
 
-// In ptxas's plain code what follows a run of copies writes over their addresses, and waits until the last was read.
+// What follows a run of copies writes over their addresses, and waits until the last was read: in ptxas's plain code,
+// and in lean code where two tensors' tiles are copied side by side, whose loops end with that wait.
 static void close_group(ftl_select *s, int32_t ring) {
   ftl_draft_inst *commit = ftl_select_add(s, FTL_OP_CP_COMMIT, 1, NONE, s->copied[0], NONE, NONE);
   commit->inst.arg = (uint16_t)ring;

@@ -115,6 +115,25 @@ static int64_t count_behind_last_fence(const char *parameters) {
   return count;
 }
 
+// K's run of copies and V's each end with a wait for the registers of the last address.
+Test(unit_lower_lean_wgmma, what_follows_copies_side_by_side_waits_until_their_addresses_were_read) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "flash2_fwd", SHAPE "head_dim=128 block_m=64 num_warps=4", &error), FTL_OK);
+  const ftl_warp_loop *loop = &p.warps->loops[p.warps->num_loops - 1];
+  int32_t copied = FTL_NO_TOKEN, commits = 0, awaiting = 0;
+  for (int32_t i = loop->begin + 1; i < loop->end; i++) {
+    const ftl_warp_inst *inst = &p.warps->insts[i];
+    if (inst->opcode == FTL_OP_CP_ASYNC) copied = inst->destination;
+    if (inst->opcode != FTL_OP_CP_COMMIT) continue;
+    commits++;
+    awaiting += inst->num_sources == 1 && copied != FTL_NO_TOKEN && inst->sources[0] == copied;
+  }
+  cr_expect_eq(commits, 2);
+  cr_expect_eq(awaiting, 2);
+  programs_fini(&p);
+}
+
 // A thread has 16 numbers of each of 2 rows: 32 sums, 2 for each of two shuffles, 2 that add the step's to the rows'.
 // P, which PV reads on into the next step, has registers of its own: the 32 stand beside PV, as in all loops of
 // FlexAttention's template that were read. Waited for in its step (plain code) P lies in those of S.
