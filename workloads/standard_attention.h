@@ -29,13 +29,14 @@ FTL_MUST_USE ftl_status ftl_standard_check_eager(const ftl_spec *spec, ftl_error
 // Instructions by which PyTorch's element-wise kernels find an element's place in tensors that are no flat arrays:
 // TensorIterator's OffsetCalculator, ten for each dimension that is left when adjacent ones have become one; torch.cat
 // divides by run-time numbers. From the warp instructions an element of kernels/measurements/eager_ncu.csv: 46.5 in 2
-// dimensions (scaled K), 66.5 in 4 (copies), with a mask 56.8 in 2 and 66.8 in 3 (padding), torch.cat 91.6; less what
-// the launches here take besides, 19 to 29.
+// dimensions (scaled K), 66.5 in 4 (copies), with a mask 56.8 in 2 and 66.8 in 3 (padding; its gradient, which reads
+// no mask here), torch.cat 91.6; less what the launches here take besides, 19 to 41.
 enum {
   FTL_EAGER_SCALE_INSTS = 24,
   FTL_EAGER_COPY_INSTS = 48,
-  FTL_EAGER_MASK_INSTS = 30,
-  FTL_EAGER_PADDING_INSTS = 38,
+  FTL_EAGER_MASK_INSTS = 20,
+  FTL_EAGER_PADDING_INSTS = 26,
+  FTL_EAGER_FILL_INSTS = 46,
   FTL_EAGER_GATHER_INSTS = 86
 };
 

@@ -189,7 +189,7 @@ static void copy_slice(unfused *u) {
 }
 // dS = 0 where it was hidden, and is 0: a pass over it.
 static void fill_slice(unfused *u) {
-  ftl_standard_rows rows = ftl_standard_rows_by_elements(u->f.b, &u->f.a, FTL_EAGER_PADDING_INSTS);
+  ftl_standard_rows rows = ftl_standard_rows_by_elements(u->f.b, &u->f.a, FTL_EAGER_FILL_INSTS);
   ftl_standard_write_copy(&rows, u->slice, u->slice);
 }
 

@@ -6,6 +6,8 @@
 #include "workloads/standard_attention.h"
 
 enum { WARP_LANES = 32, ROW_THREADS = FTL_STANDARD_ROW_WARPS * WARP_LANES };
+// PyTorch's element-wise kernels on no flat array: 128 threads, four elements each (elementwise_kernel<128, 4>).
+enum { ELEMENTS_OF_A_CTA = 4 * ROW_THREADS };
 
 ftl_attention_tile ftl_standard_row_grid(ftl_builder *b, const ftl_attention *a, int64_t num_rows, int32_t rows) {
   int64_t num_tiles = ftl_divide_up(num_rows, rows);
@@ -15,14 +17,16 @@ ftl_attention_tile ftl_standard_row_grid(ftl_builder *b, const ftl_attention *a,
   return (ftl_attention_tile){.batch = ftl_div(b, head, heads), .head = ftl_mod(b, head, heads), .row = row};
 }
 
-ftl_standard_rows ftl_standard_rows_of(ftl_builder *b, const ftl_attention *a) {
+// Of row number `row`, counted over all heads.
+static ftl_standard_rows rows_at(ftl_builder *b, const ftl_attention *a, ftl_expr row) {
   ftl_standard_rows r = {.b = b,
                          .a = a,
                          .layout = {ROW_THREADS, FTL_ROW_VECTOR_COLUMNS},
-                         .step_columns = ROW_THREADS * FTL_ROW_VECTOR_COLUMNS};
-  ftl_expr rows = ftl_const(b, a->seqlen_q), heads = ftl_const(b, a->heads), head = ftl_div(b, ftl_cta(b), rows);
+                         .step_columns = ROW_THREADS * FTL_ROW_VECTOR_COLUMNS,
+                         .ctas_per_row = 1};
+  ftl_expr rows = ftl_const(b, a->seqlen_q), heads = ftl_const(b, a->heads), head = ftl_div(b, row, rows);
   r.tile = (ftl_attention_tile){
-      .batch = ftl_div(b, head, heads), .head = ftl_mod(b, head, heads), .row = ftl_mod(b, ftl_cta(b), rows)};
+      .batch = ftl_div(b, head, heads), .head = ftl_mod(b, head, heads), .row = ftl_mod(b, row, rows)};
   ftl_expr block_m = ftl_const(b, a->block_m), block_n = ftl_const(b, a->block_n);
   ftl_key_range keys = ftl_attention_keys(b, a, ftl_mul(b, ftl_div(b, r.tile.row, block_m), block_m));
   r.begin = ftl_mul(b, keys.first, block_n);
@@ -30,17 +34,24 @@ ftl_standard_rows ftl_standard_rows_of(ftl_builder *b, const ftl_attention *a) {
   return r;
 }
 
+ftl_standard_rows ftl_standard_rows_of(ftl_builder *b, const ftl_attention *a) { return rows_at(b, a, ftl_cta(b)); }
+
 ftl_standard_rows ftl_standard_rows_by_elements(ftl_builder *b, const ftl_attention *a, int32_t index_insts) {
-  ftl_standard_rows r = ftl_standard_rows_of(b, a);
+  int64_t ctas_per_row = ftl_divide_up(ftl_standard_scores_shape(a).num_columns, ELEMENTS_OF_A_CTA);
+  ftl_expr ctas = ftl_const(b, ctas_per_row), columns = ftl_const(b, ELEMENTS_OF_A_CTA);
+  ftl_standard_rows r = rows_at(b, a, ftl_div(b, ftl_cta(b), ctas));
   r.layout.vector_columns = 1;
   r.step_columns = ROW_THREADS;
+  r.ctas_per_row = ctas_per_row;
   r.index_insts = index_insts;
+  r.begin = ftl_mul(b, ftl_mod(b, ftl_cta(b), ctas), columns);
+  r.end = ftl_min(b, r.end, ftl_add(b, r.begin, columns));
   return r;
 }
 
 void ftl_standard_rows_role(const ftl_standard_rows *r) {
   ftl_builder_role(r->b, "main", FTL_STANDARD_ROW_WARPS, 0);
-  ftl_builder_grid(r->b, r->a->batch * r->a->heads * r->a->seqlen_q, false, FTL_TILES_BY_STRIDE);
+  ftl_builder_grid(r->b, r->a->batch * r->a->heads * r->a->seqlen_q * r->ctas_per_row, false, FTL_TILES_BY_STRIDE);
 }
 
 int32_t ftl_standard_rows_tile(const ftl_standard_rows *r, const char *name, ftl_dtype dtype) {

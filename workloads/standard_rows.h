@@ -15,13 +15,15 @@ typedef struct ftl_standard_rows {
   const ftl_attention *a;
   ftl_value_layout layout;
   int32_t step_columns;     // that all threads take
+  int64_t ctas_per_row;     // each of which takes some of its columns
   int32_t index_insts;      // of an element of the matrix (ftl_tile_ref)
   ftl_attention_tile tile;  // `row` is the CTA's
-  ftl_expr begin, end;      // columns of the tiles that the row's query tile sees: others hold nothing
+  ftl_expr begin, end;      // columns of the CTA, of the tiles that the row's query tile sees: others hold nothing
 } ftl_standard_rows;
 
 ftl_standard_rows ftl_standard_rows_of(ftl_builder *builder, const ftl_attention *a);
-// The same where a thread takes an element at a time and finds its place by `index_insts` instructions.
+// Whole rows of which a CTA takes 512 elements; a thread takes one at a time and finds its place by `index_insts`
+// instructions.
 ftl_standard_rows ftl_standard_rows_by_elements(ftl_builder *builder, const ftl_attention *a, int32_t index_insts);
 // The kernel's one role, and its grid.
 void ftl_standard_rows_role(const ftl_standard_rows *rows);

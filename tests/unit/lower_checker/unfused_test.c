@@ -92,6 +92,26 @@ Test(unit_lower_unfused, elements_of_strided_tensors_are_found_by_instructions) 
                  more[i], "%s", ftl_opcode_name(opcodes[i]));
 }
 
+static int64_t num_ctas(const char *parameters, int launch) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_launch(&p, "h200", "standard_attention", parameters, launch, &error), FTL_OK, "%s", error.message);
+  int64_t n = p.tile->num_ctas;
+  programs_fini(&p);
+  return n;
+}
+
+// PyTorch's kernel on the elements of S has 128 threads with four each: rows of 2000 columns are 3 CTAs of 512 and one
+// of 464; 2 heads of 16 rows. The softmax takes a row in one CTA.
+Test(unit_lower_unfused, element_wise_kernels_of_eager_pytorch_take_512_elements_a_cta) {
+  static const char parameters[] =
+      "heads=2 seqlen_q=16 seqlen_kv=2000 head_dim=64 block_m=16 block_n=64 num_warps=1 mma=mma padding_mask=1 "
+      "elementwise=eager_baddbmm";
+  enum { ADD_PADDING = 3, SOFTMAX };
+  cr_expect_eq(num_ctas(parameters, ADD_PADDING), 2 * 16 * 4);
+  cr_expect_eq(num_ctas(parameters, SOFTMAX), 2 * 16);
+}
+
 // A row of 1024 columns is 32 elements a lane. Each is exponentiated twice, for the sum and for the result, which is
 // divided; the LSE takes a logarithm: 3 x 32 + 1 MUFU. Around an exponential stand 6 FFMA (SUB, FFMA.SAT, FFMA.RM,
 // FADD, 2 FFMA, FMUL are 7 with the difference), around a division 5, and an FCHK; the sum takes 32, a butterfly of 5
