@@ -80,8 +80,8 @@ typedef struct ftl_standard_tokens {
 } ftl_standard_tokens;
 void ftl_standard_write_tokens(ftl_builder *builder, const ftl_attention *a, const ftl_standard_tokens *tokens);
 
-// Of rows that stay in registers (standard_held_rows.c): P = softmax(S), and its LSE; the gradient dS = G - P rowsum(G)
-// in the place of `weighed`, G = P dP.
+// Of rows that stay in registers (standard_held_rows.c, standard_warp_rows.c): P = softmax(S), and its LSE; the
+// gradient dS = G - P rowsum(G) in the place of `weighed`, G = P dP.
 void ftl_standard_write_held_softmax(ftl_builder *builder, const ftl_attention *a, int32_t s, int32_t p, int32_t lse);
 void ftl_standard_write_held_gradient(ftl_builder *builder, const ftl_attention *a, int32_t weighed, int32_t p);
 FTL_MUST_USE ftl_status ftl_standard_check_held(const ftl_spec *spec, ftl_error *error);

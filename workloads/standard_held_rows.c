@@ -1,33 +1,24 @@
 // The softmax of rows that stay in registers, and its gradient, as eager PyTorch has them: a warp a row of up to 1024
-// columns, else a CTA of up to 1024 threads. Source: aten/src/ATen/native/cuda/PersistentSoftmax.cuh and SoftMax.cu
-// (dispatch_softmax_forward; SoftMax_getBlockSize: 16 bytes a thread).
+// columns (standard_warp_rows.c), else a CTA of up to 1024 threads. Source: aten/src/ATen/native/cuda/SoftMax.cu
+// (SoftMax_getBlockSize: 16 bytes a thread).
 #include <stdio.h>
 
 #include "base/integer.h"
 #include "workloads/row_softmax.h"
-#include "workloads/standard_attention.h"
+#include "workloads/standard_warp_rows.h"
 
-enum {
-  WARP_LANES = 32,
-  WARP_COLUMNS = WARP_LANES * FTL_ROW_VECTOR_COLUMNS,
-  MOST_COLUMNS_OF_A_WARP = 1024,
-  MOST_WARPS = 32
-};
-enum { ROWS_OF_WARPS = 4, STEPS_AT_WORK = 2 };
+enum { WARP_LANES = 32, WARP_COLUMNS = WARP_LANES * FTL_ROW_VECTOR_COLUMNS, LEAST_WARPS = 4, MOST_WARPS = 32 };
+enum { STEPS_AT_WORK = 2 };
 
 typedef struct held_rows {
-  int32_t rows, num_warps, num_steps;  // of a CTA; steps of a row
+  int32_t num_warps, num_steps;  // of a row, which is a CTA's
   int64_t columns;
 } held_rows;
 
 static held_rows held_rows_of(const ftl_attention *a) {
-  held_rows h = {
-      .rows = ROWS_OF_WARPS, .num_warps = ROWS_OF_WARPS, .columns = ftl_standard_scores_shape(a).num_columns};
-  if (h.columns > MOST_COLUMNS_OF_A_WARP) {
-    h.rows = 1;
-    while (h.num_warps < MOST_WARPS && h.num_warps * WARP_COLUMNS < h.columns) h.num_warps *= 2;
-  }
-  h.num_steps = (int32_t)ftl_divide_up(h.columns, h.num_warps / h.rows * WARP_COLUMNS);
+  held_rows h = {.num_warps = LEAST_WARPS, .columns = ftl_standard_scores_shape(a).num_columns};
+  while (h.num_warps < MOST_WARPS && h.num_warps * WARP_COLUMNS < h.columns) h.num_warps *= 2;
+  h.num_steps = (int32_t)ftl_divide_up(h.columns, h.num_warps * WARP_COLUMNS);
   return h;
 }
 
@@ -40,8 +31,12 @@ ftl_status ftl_standard_check_held(const ftl_spec *spec, ftl_error *error) {
 }
 
 void ftl_standard_write_held_softmax(ftl_builder *b, const ftl_attention *a, int32_t s, int32_t p, int32_t lse) {
+  if (ftl_standard_warp_holds_row(a)) {
+    ftl_standard_write_warp_softmax(b, a, s, p, lse);
+    return;
+  }
   held_rows h = held_rows_of(a);
-  ftl_attention_tile tile = ftl_standard_row_grid(b, a, a->seqlen_q, h.rows);
+  ftl_attention_tile tile = ftl_standard_row_grid(b, a, a->seqlen_q, 1);
   ftl_row_softmax softmax = {.precise = true,
                              .dtype = a->dtype,
                              .from = s,
@@ -50,7 +45,7 @@ void ftl_standard_write_held_softmax(ftl_builder *b, const ftl_attention *a, int
                              .batch = tile.batch,
                              .head = tile.head,
                              .row = tile.row,
-                             .rows = h.rows,
+                             .rows = 1,
                              .num_warps = h.num_warps,
                              .columns = h.columns,
                              .may_see_none = true,
@@ -72,14 +67,14 @@ typedef struct gradient {
 
 static int32_t declare_step(const gradient *g, const char *matrix, int32_t step, ftl_dtype dtype) {
   char name[FTL_TILE_NAME_BYTES];
-  int32_t threads = g->h.num_warps / g->h.rows * WARP_LANES;
+  int32_t threads = g->h.num_warps * WARP_LANES;
   snprintf(name, sizeof name, "%s%d", matrix, step);
-  return ftl_builder_tile_by_rows(g->b, name, dtype, g->h.rows, threads * FTL_ROW_VECTOR_COLUMNS,
+  return ftl_builder_tile_by_rows(g->b, name, dtype, 1, threads * FTL_ROW_VECTOR_COLUMNS,
                                   (ftl_value_layout){threads, FTL_ROW_VECTOR_COLUMNS});
 }
 
 static void declare(gradient *g, ftl_dtype dtype) {
-  int32_t threads = g->h.num_warps / g->h.rows * WARP_LANES;
+  int32_t threads = g->h.num_warps * WARP_LANES;
   ftl_builder_role(g->b, "main", g->h.num_warps, 0);
   for (int32_t i = 0; i < g->h.num_steps; i++) {
     g->held[0][i] = declare_step(g, "g", i, dtype);
@@ -89,20 +84,24 @@ static void declare(gradient *g, ftl_dtype dtype) {
     g->x[i] = declare_step(g, "x", i, FTL_FP32);
     g->y[i] = declare_step(g, "y", i, FTL_FP32);
   }
-  g->sum = ftl_builder_rows_by_rows(g->b, "sum", g->h.rows, (ftl_value_layout){threads, FTL_ROW_VECTOR_COLUMNS});
+  g->sum = ftl_builder_rows_by_rows(g->b, "sum", 1, (ftl_value_layout){threads, FTL_ROW_VECTOR_COLUMNS});
 }
 
 static ftl_tile_ref step_ref(const gradient *g, int32_t tensor, int32_t step) {
-  int32_t step_columns = g->h.num_warps / g->h.rows * WARP_COLUMNS;
-  ftl_tile_ref ref = ftl_attention_query_ref(&g->tile, tensor, g->tile.row, g->h.rows,
-                                             (int32_t)ftl_smaller(step_columns, g->h.columns));
+  int32_t step_columns = g->h.num_warps * WARP_COLUMNS;
+  ftl_tile_ref ref =
+      ftl_attention_query_ref(&g->tile, tensor, g->tile.row, 1, (int32_t)ftl_smaller(step_columns, g->h.columns));
   ref.column = ftl_const(g->b, (int64_t)step * step_columns);
   return ref;
 }
 
 void ftl_standard_write_held_gradient(ftl_builder *b, const ftl_attention *a, int32_t weighed, int32_t p) {
+  if (ftl_standard_warp_holds_row(a)) {
+    ftl_standard_write_warp_gradient(b, a, weighed, p);
+    return;
+  }
   gradient g = {.h = held_rows_of(a), .b = b};
-  g.tile = ftl_standard_row_grid(b, a, a->seqlen_q, g.h.rows);
+  g.tile = ftl_standard_row_grid(b, a, a->seqlen_q, 1);
   declare(&g, a->dtype);
   const int32_t tensors[2] = {weighed, p};
   for (int32_t i = 0; i < g.h.num_steps; i++)

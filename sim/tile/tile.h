@@ -115,6 +115,8 @@ typedef struct ftl_tile_ref {
   // of its elements by the tensor's sizes; 0: rows and columns are at hand. LOOKUP: by which a role steps through the
   // table, beside the entry's address.
   int32_t index_insts;
+  // STORE, row-wise: instructions by which a thread decides whether it stores a vector, beside a predicate.
+  int32_t check_insts;
 } ftl_tile_ref;
 
 // ---- shared memory: rings of stages ----

@@ -166,6 +166,7 @@ void ftl_select_store_by_rows(ftl_select *s, const ftl_tile_op *op) {
       int32_t left = wanted_bytes - access.column_byte;
       if (left <= 0) continue;
       if (access.row_warps <= 1 && left < access.bytes) access.bytes = left;
+      if (op->ref.check_insts > 0) ftl_select_add(s, FTL_OP_NOP, op->ref.check_insts, NONE, NONE, NONE, NONE);
       int32_t data = packed_vector(s, op, slab, i);
       ftl_select_add_stg(s, access, address, data, ftl_select_row_predicate(s, &op->ref));
     }

@@ -48,21 +48,13 @@ static recipe recipe_of(ftl_elem_fn fn, bool keeps_denormals) {
                        {.opcode = FTL_OP_MUFU},
                        {.opcode = FTL_OP_FFMA}},
                       8};
-    case FTL_ELEM_DIV:
-      return (recipe){{{.opcode = FTL_OP_ISETP, .to_predicate = true},
-                       {.opcode = FTL_OP_MUFU},
-                       {.opcode = FTL_OP_FFMA},
-                       {.opcode = FTL_OP_FFMA},
-                       {.opcode = FTL_OP_FFMA},
-                       {.opcode = FTL_OP_FFMA},
-                       {.opcode = FTL_OP_FFMA}},
-                      7};
     case FTL_ELEM_ZERO_IF_NEG_INF:
       return (recipe){{{.opcode = FTL_OP_ISETP, .to_predicate = true}, {.opcode = FTL_OP_SEL, .predicated = true}}, 2};
     case FTL_ELEM_ADD:
     case FTL_ELEM_SUB:
     case FTL_ELEM_MUL:
     case FTL_ELEM_FMA:
+    case FTL_ELEM_DIV:     // add_ieee_division
     case FTL_ELEM_SELECT:  // add_choice
       break;
   }
@@ -106,6 +98,13 @@ static ftl_draft_inst *add_branch(ftl_select *s, int32_t predicate, int32_t awai
   return branch;
 }
 
+// Where the paths around a guarded block join: BSYNC.
+static void end_block(ftl_select *s) {
+  add_branch(s, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_LABEL, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE)->effects =
+      FTL_EFFECT_PINNED;
+}
+
 // 0, which the result is where x is not above 0 (BSSY, FSETP, MOV, BRA).
 static void begin_guard(ftl_select *s, int32_t x) {
   int32_t is_positive = ftl_select_temp(s, 0), zero = ftl_select_temp(s, 1);
@@ -135,11 +134,27 @@ static void add_ieee_reciprocal(ftl_select *s, const ftl_tile_op *op, int32_t ds
   ftl_select_add(s, FTL_OP_FFMA, 1, error, error, FTL_NO_VALUE, FTL_NO_VALUE);
   ftl_draft_inst *last = ftl_select_add(s, FTL_OP_FFMA, 1, dst, first, error, FTL_NO_VALUE);
   ftl_select_hold_reserve(s, last, op->dst, 0, 0);
-  for (int32_t i = 0; i < 1 + is_guarded; i++) {
-    add_branch(s, FTL_NO_VALUE, FTL_NO_VALUE);
-    ftl_select_add(s, FTL_OP_LABEL, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE)->effects =
-        FTL_EFFECT_PINNED;
-  }
+  for (int32_t i = 0; i < 1 + is_guarded; i++) end_block(s);
+}
+
+// a / b as nvcc compiles it without -use_fast_math, a number after the other (SASS of softmax_warp_forward's source:
+// MUFU.RCP, BSSY, FCHK, 5 FFMA, BRA over the call of a function for rare exponents, BSYNC). FCHK is an instruction of
+// the special functions' pipe (sm__inst_executed_pipe_xu of kernels/measurements/eager_ncu.csv: 3 an element, with one
+// exponential and the reciprocal).
+static void add_ieee_division(ftl_select *s, const ftl_tile_op *op, int32_t dst, const int32_t operands[3]) {
+  int32_t reciprocal = ftl_select_temp(s, 1), is_rare = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_MUFU, 1, reciprocal, operands[1], FTL_NO_VALUE, FTL_NO_VALUE)->inst.arg = FTL_ELEM_RECIP;
+  ftl_select_add(s, FTL_OP_NOP, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_MUFU, 1, is_rare, operands[0], operands[1], FTL_NO_VALUE)->inst.arg = (uint16_t)op->fn;
+  int32_t error = ftl_select_temp(s, 1), quotient = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_FFMA, 1, error, reciprocal, operands[1], FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_FFMA, 1, reciprocal, reciprocal, error, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_FFMA, 1, quotient, operands[0], reciprocal, FTL_NO_VALUE);
+  ftl_select_add(s, FTL_OP_FFMA, 1, error, quotient, operands[1], operands[0]);
+  ftl_draft_inst *last = ftl_select_add(s, FTL_OP_FFMA, 1, dst, error, reciprocal, quotient);
+  ftl_select_hold_reserve(s, last, op->dst, 0, 0);
+  add_branch(s, is_rare, s->stored)->inst.flags |= FTL_INST_SKIPS;
+  end_block(s);
 }
 
 // Which of the other two operands the sign of the first chooses.
@@ -164,6 +179,11 @@ void ftl_select_elem(ftl_select *s, const ftl_tile_op *op) {
       if (op->fn == FTL_ELEM_RECIP && s->plain_code) {
         for (int32_t r = 0; r < registers; r++)
           add_ieee_reciprocal(s, op, ftl_select_fragment(s, op->dst, slab, i), fragments[0]);
+        continue;
+      }
+      if (op->fn == FTL_ELEM_DIV) {
+        for (int32_t r = 0; r < registers; r++)
+          add_ieee_division(s, op, ftl_select_fragment(s, op->dst, slab, i), fragments);
         continue;
       }
       (op->fn == FTL_ELEM_SELECT ? add_choice : add_recipe)(s, op, registers, ftl_select_fragment(s, op->dst, slab, i),

@@ -112,16 +112,55 @@ Test(unit_lower_unfused, element_wise_kernels_of_eager_pytorch_take_512_elements
   cr_expect_eq(num_ctas(parameters, SOFTMAX), 2 * 16);
 }
 
-// A row of 1024 columns is 32 elements a lane. Each is exponentiated twice, for the sum and for the result, which is
-// divided; the LSE takes a logarithm: 3 x 32 + 1 MUFU. Around an exponential stand 6 FFMA (SUB, FFMA.SAT, FFMA.RM,
-// FADD, 2 FFMA, FMUL are 7 with the difference), around a division 5, and an FCHK; the sum takes 32, a butterfly of 5
-// shuffles 5, the LSE 1.
+// A row of 1024 columns is 32 elements a lane, loaded and stored one by one. Each is exponentiated once and divided, by
+// a reciprocal and an FCHK; the LSE takes a logarithm: 3 x 32 + 1 MUFU. An exponential and its difference are 7 FFMA
+// (SUB, FFMA.SAT, FFMA.RM, FADD, 2 FFMA, FMUL), a division 5; the sum takes 32, a butterfly of 5 shuffles 5, the LSE 1.
+// A division stands between two BRA, BSYNC the second; before its store are 7 instructions of control, and its BSSY.
 Test(unit_lower_unfused, exponentials_and_divisions_of_eager_pytorch_are_precise) {
   static const char parameters[] =
       "heads=1 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 elementwise=eager_baddbmm";
   enum { SOFTMAX = 3, ELEMENTS = 32 };
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_LDG), ELEMENTS);
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_STG), ELEMENTS + 1);
   cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_MUFU), 3 * ELEMENTS + 1);
-  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_FFMA), 2 * 7 * ELEMENTS + 5 * ELEMENTS + ELEMENTS + 5 + 1);
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_FFMA), 7 * ELEMENTS + 5 * ELEMENTS + ELEMENTS + 5 + 1);
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_BRA), 2 * ELEMENTS);
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_NOP), (7 + 1) * ELEMENTS);
+}
+
+// A row of 2048 columns is one of a CTA of 8 warps: 8 elements a lane, each exponentiated twice, for the sum and for
+// the result, in vectors of 16 bytes. FFMA: three sums more, through shared memory.
+Test(unit_lower_unfused, long_rows_of_eager_pytorch_are_exponentiated_twice) {
+  static const char parameters[] =
+      "heads=1 seqlen=2048 head_dim=64 block_m=64 block_n=64 num_warps=4 elementwise=eager_baddbmm";
+  enum { SOFTMAX = 3, ELEMENTS = 8 };
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_LDG), 1);
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_MUFU), 4 * ELEMENTS + 1);
+}
+
+// Six columns of a lane are on their way: the seventh load stands behind the first conversion; backward, with two
+// matrices, the thirteenth.
+static int num_loads_before_conversions(const char *parameters, int launch) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_launch(&p, "h200", "standard_attention", parameters, launch, &error), FTL_OK, "%s", error.message);
+  int n = 0;
+  for (int32_t i = 0; i < p.warps->num_insts && p.warps->insts[i].opcode != FTL_OP_HFMA2; i++)
+    n += p.warps->insts[i].opcode == FTL_OP_LDG;
+  programs_fini(&p);
+  return n;
+}
+
+Test(unit_lower_unfused, rows_of_eager_pytorch_come_six_columns_at_a_time) {
+  static const char forward[] =
+      "heads=1 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 "
+      "elementwise=eager_baddbmm";
+  static const char backward[] =
+      "heads=1 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 "
+      "elementwise=eager_baddbmm pass=bwd";
+  enum { SOFTMAX = 3, GRADIENT = 3 };
+  cr_expect_eq(num_loads_before_conversions(forward, SOFTMAX), 6);
+  cr_expect_eq(num_loads_before_conversions(backward, GRADIENT), 12);
 }
 
 Test(unit_lower_unfused, launches_of_the_backward_pass_are_proved) {
