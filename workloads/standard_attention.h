@@ -29,11 +29,12 @@ FTL_MUST_USE ftl_status ftl_standard_check_eager(const ftl_spec *spec, ftl_error
 // Instructions by which PyTorch's element-wise kernels find an element's place in tensors that are no flat arrays:
 // TensorIterator's OffsetCalculator, ten for each dimension that is left when adjacent ones have become one; torch.cat
 // divides by run-time numbers. From the warp instructions an element of kernels/measurements/eager_ncu.csv: 46.5 in 2
-// dimensions (scaled K), 66.5 in 4 (copies), with a mask 56.8 in 2 and 66.8 in 3 (padding; its gradient, which reads
-// no mask here), torch.cat 91.6; less what the launches here take besides, 19 to 41.
+// dimensions (scaled K), 66.5 in 4 (copies), 54.5 in 3 (K transposed), with a mask 56.8 in 2 and 66.8 in 3 (padding;
+// its gradient, which reads no mask here), torch.cat 91.6; less what the launches here take besides, 19 to 41.
 enum {
   FTL_EAGER_SCALE_INSTS = 24,
   FTL_EAGER_COPY_INSTS = 48,
+  FTL_EAGER_TRANSPOSE_INSTS = 28,
   FTL_EAGER_MASK_INSTS = 20,
   FTL_EAGER_PADDING_INSTS = 26,
   FTL_EAGER_FILL_INSTS = 46,
@@ -79,6 +80,9 @@ typedef struct ftl_standard_tokens {
   int32_t index_insts;  // a thread takes an element and finds its place by so many; 0: 16 bytes
 } ftl_standard_tokens;
 void ftl_standard_write_tokens(ftl_builder *builder, const ftl_attention *a, const ftl_standard_tokens *tokens);
+
+// to = from, of tensors of tokens, transposed: rows of `to` are head_dim's columns.
+void ftl_standard_write_transposed(ftl_builder *builder, const ftl_attention *a, int32_t from, int32_t to);
 
 // Of rows that stay in registers (standard_held_rows.c, standard_warp_rows.c): P = softmax(S), and its LSE; the
 // gradient dS = G - P rowsum(G) in the place of `weighed`, G = P dP.

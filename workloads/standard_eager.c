@@ -2,8 +2,8 @@
 // time: `eager_baddbmm` (benchmarks/benchmark_flash_attention.py of FlashAttention 2: torch.baddbmm, whose alpha scales
 // S) and `eager_einsum` (of FlashAttention 1: torch.einsum of Q and K / sqrt(head_dim)). Their launches were watched
 // (kernels/foreign/eager_attention.py, kernels/measurements/eager_timeline.csv): Q, K and V are copied for the batched
-// products, heads before tokens; a mask is a launch over all scores. Not here: the launches that make the mask itself,
-// one matrix for all heads.
+// products, heads before tokens, K transposed (the program permutes it, and reshape makes it so); a mask is a launch
+// over all scores. Not here: the launches that make the mask itself, one matrix for all heads.
 #include "workloads/standard_forward.h"
 
 void ftl_standard_declare_eager(ftl_standard_forward *f) {
@@ -14,7 +14,9 @@ void ftl_standard_declare_eager(ftl_standard_forward *f) {
   f->p = ftl_builder_tensor(b, "p", a->dtype, FTL_TENSOR_TEMP, ftl_standard_scores_shape(a));
   if (a->dropout_p == 0) f->dropped = f->p;
   f->rows.q = ftl_builder_tensor(b, "q_rows", a->dtype, FTL_TENSOR_TEMP, queries);
-  f->rows.k = ftl_builder_tensor(b, "k_rows", a->dtype, FTL_TENSOR_TEMP, keys);
+  f->rows.k =
+      ftl_builder_tensor(b, "k_columns", a->dtype, FTL_TENSOR_TEMP,
+                         ftl_contiguous(a->batch, a->heads, a->head_dim, ftl_standard_scores_shape(a).num_columns));
   f->rows.v = ftl_builder_tensor(b, "v_rows", a->dtype, FTL_TENSOR_TEMP, keys);
   f->scaled_k = f->t.k;
   if (ftl_standard_is_einsum(f->spec))
@@ -33,7 +35,7 @@ static void write_rows(const ftl_standard_forward *f, int32_t from, int32_t to, 
 
 void ftl_standard_write_rows_of_q(const ftl_standard_forward *f) { write_rows(f, f->t.q, f->rows.q, f->a.seqlen_q); }
 void ftl_standard_write_rows_of_k(const ftl_standard_forward *f) {
-  write_rows(f, f->scaled_k, f->rows.k, f->a.seqlen_kv);
+  ftl_standard_write_transposed(f->b, &f->a, f->scaled_k, f->rows.k);
 }
 void ftl_standard_write_rows_of_v(const ftl_standard_forward *f) { write_rows(f, f->t.v, f->rows.v, f->a.seqlen_kv); }
 

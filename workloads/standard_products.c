@@ -25,10 +25,23 @@ static scores_tile scores_tile_of(const ftl_standard_forward *f, ftl_expr m, ftl
   scores_tile t = {.query = ftl_attention_tile_at(b, f->spec, a, m), .column = ftl_mul(b, n, ftl_const(b, a->block_n))};
   int32_t role = ftl_builder_role(b, "main", (int32_t)f->spec->value[FTL_PARAM_num_warps], 0);
   t.ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, a->padded_head_dim, 1, role, 1 << role);
-  t.ring_k = ftl_builder_ring(b, "k", a->dtype, a->block_n, a->padded_head_dim, 1, role, 1 << role);
+  bool of_columns = ftl_standard_is_eager(f->spec);
+  t.ring_k = ftl_builder_ring(b, "k", a->dtype, of_columns ? a->padded_head_dim : a->block_n,
+                              of_columns ? a->block_n : a->padded_head_dim, 1, role, 1 << role);
   t.value = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, a->block_n);
   if (f->seen >= 0) t.seen = block_is_seen(f, t.query.row, t.column);
   return t;
+}
+
+// block_n keys; of eager PyTorch, whose copy of K is transposed, as many columns of it.
+static ftl_tile_ref keys_of(const ftl_standard_forward *f, const scores_tile *t) {
+  const ftl_attention *a = &f->a;
+  if (!ftl_standard_is_eager(f->spec))
+    return ftl_attention_key_ref(&t->query, f->rows.k, t->column, a->block_n, a->head_dim);
+  ftl_tile_ref ref = ftl_attention_key_ref(&t->query, f->rows.k, ftl_const(f->b, 0), (int32_t)a->head_dim,
+                                           ftl_standard_tile_columns(a));
+  ref.column = t->column;
+  return ref;
 }
 
 // 0 where a block mask hides the tile.
@@ -38,10 +51,10 @@ static void multiply_scores(const ftl_standard_forward *f, const scores_tile *t)
   ftl_fill(b, t->value, 0);
   if (f->seen >= 0) ftl_loop(b, ftl_const(b, 0), t->seen);
   ftl_fill_stage(b, t->ring_q, ftl_attention_query_ref(&t->query, f->rows.q, t->query.row, a->block_m, a->head_dim));
-  ftl_fill_stage(b, t->ring_k, ftl_attention_key_ref(&t->query, f->rows.k, t->column, a->block_n, a->head_dim));
+  ftl_fill_stage(b, t->ring_k, keys_of(f, t));
   ftl_wait(b, t->ring_q);
   ftl_wait(b, t->ring_k);
-  ftl_mma_shared(b, t->value, t->ring_q, t->ring_k, true);
+  ftl_mma_shared(b, t->value, t->ring_q, t->ring_k, !ftl_standard_is_eager(f->spec));
   ftl_release(b, t->ring_q);
   ftl_release(b, t->ring_k);
   if (f->seen >= 0) ftl_end_loop(b);

@@ -1,5 +1,5 @@
 // Launches over tensors of tokens, [batch][heads][tokens][head_dim], as eager PyTorch has them around its products:
-// copies that a product wants side by side, scales, and the gathering of three gradients in one tensor.
+// copies that a product wants side by side or transposed, scales, and the gathering of three gradients in one tensor.
 #include "base/integer.h"
 #include "workloads/standard_attention.h"
 
@@ -55,4 +55,28 @@ void ftl_standard_write_tokens(ftl_builder *b, const ftl_attention *a, const ftl
   if (t->scale != 1) k.x = ftl_builder_tile_by_rows(b, "x32", FTL_FP32, tiles->rows, tiles->columns, tiles->layout);
   for (int i = 0; i < FTL_STANDARD_MOST_TOKENS && t->to[i] >= 0; i++)
     for (int32_t step = 0; step < tiles->num_steps; step++) copy_step(&k, i, step);
+}
+
+// A CTA writes 512 elements of a row of the result; what a warp reads for it lies in 32 rows.
+void ftl_standard_write_transposed(ftl_builder *b, const ftl_attention *a, int32_t from, int32_t to) {
+  enum { CTA_TOKENS = ELEMENTS_PER_THREAD * NUM_THREADS };
+  int64_t num_pieces = ftl_divide_up(a->seqlen_kv, CTA_TOKENS);
+  ftl_builder_role(b, "main", NUM_WARPS, 0);
+  ftl_attention_tile tile = ftl_standard_row_grid(b, a, a->head_dim * num_pieces, 1);
+  ftl_expr pieces = ftl_const(b, num_pieces), column = ftl_div(b, tile.row, pieces);
+  ftl_expr first = ftl_mul(b, ftl_mod(b, tile.row, pieces), ftl_const(b, CTA_TOKENS));
+  int32_t x = ftl_builder_tile_by_rows(b, "x", a->dtype, 1, NUM_THREADS, (ftl_value_layout){NUM_THREADS, 1});
+  for (int32_t step = 0; step < ELEMENTS_PER_THREAD; step++) {
+    ftl_expr token = ftl_add(b, first, ftl_const(b, (int64_t)step * NUM_THREADS));
+    ftl_tile_ref of_from = ftl_attention_query_ref(&tile, from, token, NUM_THREADS, 1);
+    of_from.column = column;
+    of_from.transposed = true;
+    of_from.index_insts = FTL_EAGER_TRANSPOSE_INSTS;
+    ftl_load_tile(b, x, of_from);
+    int64_t columns = ftl_standard_scores_shape(a).num_columns;
+    ftl_tile_ref of_to = ftl_attention_query_ref(&tile, to, column, 1, (int32_t)ftl_smaller(NUM_THREADS, columns));
+    of_to.column = token;
+    of_to.column_end = ftl_const(b, columns);
+    ftl_store(b, of_to, x, -1);
+  }
 }

@@ -34,8 +34,13 @@ static ftl_status check_load_direct(const ftl_check *check, const ftl_tile_op *o
     return ftl_check_fail(check, "the destination is not a %s of this role", wanted[kind]);
   const ftl_value *dst = &check->program->values[op->dst];
   const ftl_tensor *tensor = &check->program->tensors[op->ref.tensor];
-  bool of_columns = kind == FTL_VALUE_COLUMNS;
-  if (op->ref.rows > (of_columns ? dst->columns : dst->rows) || op->ref.columns > (of_columns ? 1 : dst->columns))
+  bool of_columns = kind == FTL_VALUE_COLUMNS, swapped = op->ref.transposed;
+  if (swapped && (kind != FTL_VALUE_TILE || dst->layout.vector_columns != 1 || op->ref.pages.page_rows > 0))
+    return ftl_check_fail(check, "%s is not held row-wise, an element a thread, as what is loaded transposed",
+                          dst->name);
+  int32_t most_rows = of_columns || swapped ? dst->columns : dst->rows;
+  int32_t most_columns = of_columns ? 1 : swapped ? dst->rows : dst->columns;
+  if (op->ref.rows > most_rows || op->ref.columns > most_columns)
     return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, dst->name);
   if (dst->dtype != tensor->dtype)
     return ftl_check_fail(check, "%s has another dtype than %s", dst->name, tensor->name);

@@ -82,10 +82,10 @@ static void add_role(hasher *h, const ftl_role *role) {
 
 static void add_ref(hasher *h, const ftl_tile_ref *ref) {
   const ftl_pages *pages = &ref->pages;
-  const int64_t words[] = {ref->tensor,     ref->batch,         ref->head,        ref->row,
-                           ref->present,    ref->rows,          ref->columns,     ref->column,
-                           ref->column_end, ref->row_end,       pages->page_rows, pages->table,
-                           pages->entry,    pages->page_stride, ref->index_insts, ref->check_insts};
+  const int64_t words[] = {ref->tensor,      ref->batch,     ref->head,    ref->row,           ref->present,
+                           ref->rows,        ref->columns,   ref->column,  ref->column_end,    ref->row_end,
+                           pages->page_rows, pages->table,   pages->entry, pages->page_stride, ref->index_insts,
+                           ref->check_insts, ref->transposed};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
 }
 

@@ -55,6 +55,12 @@ static void copy_rows(const ftl_interpreter *in, const ftl_tile_ref *ref, const 
     memcpy(to + (size_t)r * pitch, row_at(in, ref, from, r), sizeof *to * (size_t)from->num_columns);
 }
 
+static void copy_rows_to_columns(const ftl_interpreter *in, const ftl_tile_ref *ref, const extent *from, float *to,
+                                 size_t pitch) {
+  for (int32_t r = 0; r < from->num_rows; r++)
+    for (int32_t c = 0; c < from->num_columns; c++) to[(size_t)c * pitch + (size_t)r] = row_at(in, ref, from, r)[c];
+}
+
 // The share of a tile that one of the CTAs that load it together copies: what that CTA takes for its tile.
 static ftl_status load_share(ftl_interpreter *in, const ftl_exec_event *event, int32_t member, float *stage,
                              ftl_error *error) {
@@ -101,7 +107,10 @@ static ftl_status load_direct(ftl_interpreter *in, const ftl_exec_event *event, 
   extent found;
   ftl_status status = locate(in, event, &dst->queries, &found, error);
   if (status != FTL_OK) return status;
-  copy_rows(in, &event->op->ref, &found, dst->x, pitch);
+  if (event->op->ref.transposed)
+    copy_rows_to_columns(in, &event->op->ref, &found, dst->x, pitch);
+  else
+    copy_rows(in, &event->op->ref, &found, dst->x, pitch);
   if (!of_rows) return FTL_OK;
   for (int32_t r = 0; r < found.num_rows; r++)
     for (size_t lane = 1; lane < FTL_NUM_LANES; lane++) dst->x[(size_t)r * pitch + lane] = dst->x[(size_t)r * pitch];

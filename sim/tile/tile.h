@@ -117,6 +117,9 @@ typedef struct ftl_tile_ref {
   int32_t index_insts;
   // STORE, row-wise: instructions by which a thread decides whether it stores a vector, beside a predicate.
   int32_t check_insts;
+  // LOAD_TILE, a row-wise tile of an element a thread: its rows are the reference's columns, so that the threads of one
+  // walk the rows of the tensor.
+  bool transposed;
 } ftl_tile_ref;
 
 // ---- shared memory: rings of stages ----

@@ -76,7 +76,7 @@ static void write_ref(FILE *out, const ftl_tile_program *program, const ftl_tile
     fputs(" < ", out);
     write_expr(out, program, ref->column_end);
   }
-  fputc(']', out);
+  fputs(ref->transposed ? "]^T" : "]", out);
   write_present(out, program, ref);
 }
 

@@ -44,6 +44,20 @@ ftl_access ftl_select_row_access(const ftl_select *s, int32_t value, uint16_t re
   return access;
 }
 
+// The same where the tile is transposed: each lane's element is in a row of the tensor of its own, the warps of a row
+// of the tile following each other.
+static ftl_access transposed_access(const ftl_select *s, int32_t value, uint16_t ref, int32_t slab, int32_t vector,
+                                    int32_t element_bytes) {
+  int32_t threads = s->tile->values[value].layout.threads_per_row;
+  return (ftl_access){.ref = ref,
+                      .num_rows = LANES,
+                      .row = vector * threads,
+                      .warp_row_step = LANES,
+                      .row_step = 1,
+                      .column_byte = slab * element_bytes,
+                      .bytes = element_bytes};
+}
+
 static void zero(ftl_select *s, int32_t fragment, int32_t num_registers) {
   ftl_select_add(s, FTL_OP_MOV, (num_registers + 1) / 2, fragment, NONE, NONE, NONE);
 }
@@ -79,7 +93,8 @@ static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int
   if (s->by_threads && !s->once) ftl_select_add(s, FTL_OP_MOV, 2, address, address, NONE, NONE);
   for (int32_t i = 0; i < map.per_slab; i++) {
     int32_t fragment = ftl_select_fragment(s, op->dst, slab, i);
-    ftl_access access = ftl_select_row_access(s, op->dst, ref, slab, i, vector_bytes);
+    ftl_access access = from->transposed ? transposed_access(s, op->dst, ref, slab, i, element_bytes)
+                                         : ftl_select_row_access(s, op->dst, ref, slab, i, vector_bytes);
     bool inside = access.column_byte < wanted_bytes, ragged = ftl_select_is_ragged(s, from);
     if (!inside || ragged) fill_outside(s, fragment, map.num_registers, op->a.immediate);
     if (!inside) continue;

@@ -92,6 +92,33 @@ Test(unit_lower_unfused, elements_of_strided_tensors_are_found_by_instructions) 
                  more[i], "%s", ftl_opcode_name(opcodes[i]));
 }
 
+// copy_keys: a thread has four elements of a row of K^T, one of head_dim's columns. What a warp loads lies in 32 rows
+// of K, two bytes each; what it stores is 64 bytes of a row. 2 heads of 64 columns of 2000 tokens, 512 a CTA.
+Test(unit_lower_unfused, keys_of_eager_pytorch_are_read_across_their_rows) {
+  static const char parameters[] =
+      "heads=2 seqlen=2000 head_dim=64 block_m=64 block_n=64 num_warps=4 elementwise=eager_baddbmm layout=bshd";
+  enum { COPY_KEYS = 1 };
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_launch(&p, "h200", "standard_attention", parameters, COPY_KEYS, &error), FTL_OK, "%s",
+               error.message);
+  cr_expect_eq(p.tile->num_ctas, 2 * 64 * 4);
+  int num_loads = 0, num_stores = 0;
+  for (int32_t i = 0; i < p.warps->num_insts; i++) {
+    const ftl_warp_inst *inst = &p.warps->insts[i];
+    if (inst->opcode != FTL_OP_LDG && inst->opcode != FTL_OP_STG) continue;
+    const ftl_access *access = &p.warps->accesses[inst->access];
+    bool is_load = inst->opcode == FTL_OP_LDG;
+    num_loads += is_load, num_stores += !is_load;
+    cr_expect_eq(access->num_rows, is_load ? 32 : 1);
+    cr_expect_eq(access->bytes, is_load ? 2 : 64);
+    cr_expect_eq(access->warp_row_step, is_load ? 32 : 1);
+  }
+  cr_expect_eq(num_loads, 4);
+  cr_expect_eq(num_stores, 4);
+  programs_fini(&p);
+}
+
 static int64_t num_ctas(const char *parameters, int launch) {
   programs p;
   ftl_error error = {0};

@@ -142,6 +142,18 @@ Test(unit_tile_builder, storing_to_an_input_is_refused) {
   sketch_assert_refused(&s, "stores to the input x");
 }
 
+// Two adjacent columns a thread are two rows of what is transposed.
+Test(unit_tile_builder, vectors_are_not_loaded_transposed) {
+  sketch s = sketch_create();
+  ftl_builder_role(s.b, "main", 1, 0);
+  ftl_value_layout layout = {.threads_per_row = 8, .vector_columns = 2};
+  int32_t tile = ftl_builder_tile_by_rows(s.b, "t", FTL_FP16, SKETCH_ROWS, SKETCH_COLUMNS, layout);
+  ftl_tile_ref ref = sketch_ref(&s, s.x, ftl_const(s.b, 0), ftl_const(s.b, 0));
+  ref.transposed = true;
+  ftl_load_tile(s.b, tile, ref);
+  sketch_assert_refused(&s, "t is not held row-wise, an element a thread, as what is loaded transposed");
+}
+
 Test(unit_tile_builder, a_ring_op_of_a_role_that_is_not_its_producer_is_refused) {
   sketch s = sketch_create();
   ftl_builder_role(s.b, "producer", 1, 0);
