@@ -2,6 +2,7 @@
 // y, and the logarithm of the sum of exponentials of each row. block_m rows a CTA, whose warps share them equally.
 // Source: M. Milakov, N. Gimelshein, arXiv:1805.02867. Mirrors kernels/attention/softmax_rows.h.
 #include "base/integer.h"
+#include "workloads/kept_softmax.h"
 #include "workloads/row_softmax.h"
 #include "workloads/spec.h"
 
@@ -15,8 +16,29 @@ static ftl_tensor_shape shape_of(const ftl_spec *spec, int64_t num_columns) {
   return ftl_contiguous(1, 1, num_rows_of(spec), num_columns);
 }
 
+static int64_t num_threads_of(const ftl_spec *spec) { return spec->value[FTL_PARAM_num_warps] * 32; }
+
+// One row a CTA, in a block of a power of two of columns for each thread.
+static ftl_status check_kept(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  int64_t threads = num_threads_of(spec), a_thread = v[FTL_PARAM_block_n] / threads;
+  if (v[FTL_PARAM_block_m] != 1)
+    return ftl_error_set(error, FTL_INFEASIBLE, "block_m=%lld: schedule=exponentials has a row a CTA",
+                         (long long)v[FTL_PARAM_block_m]);
+  bool is_power = a_thread > 0 && (a_thread & (a_thread - 1)) == 0;
+  if (is_power && v[FTL_PARAM_block_n] % threads == 0 && v[FTL_PARAM_block_n] >= v[FTL_PARAM_seqlen_kv] &&
+      a_thread <= FTL_KEPT_MAX_THREAD_COLUMNS)
+    return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "block_n=%lld: schedule=exponentials holds a row of %lld columns, a power of two up to %d for "
+                       "each of %lld threads",
+                       (long long)v[FTL_PARAM_block_n], (long long)v[FTL_PARAM_seqlen_kv], FTL_KEPT_MAX_THREAD_COLUMNS,
+                       (long long)threads);
+}
+
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
+  if (v[FTL_PARAM_schedule] == FTL_SCHEDULE_EXPONENTIALS) return check_kept(spec, error);
   if (v[FTL_PARAM_num_warps] % v[FTL_PARAM_block_m] != 0)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_m=%lld num_warps=%lld: whole warps share a row, so block_m divides num_warps",
@@ -37,9 +59,20 @@ static ftl_status check_held(const ftl_spec *spec, const ftl_row_softmax *s, ftl
       (long long)block_n, (long long)spec->value[FTL_PARAM_seqlen_kv], FTL_ROW_MAX_HELD_STEPS, (long long)step);
 }
 
+static int64_t block_of_kept(const ftl_spec *spec) {
+  int64_t block = num_threads_of(spec);
+  while (block < spec->value[FTL_PARAM_seqlen_kv]) block *= 2;
+  return block;
+}
+
 static void set_defaults(ftl_spec *spec) {
   ftl_spec_set_default(spec, FTL_PARAM_block_m, 1);
   ftl_spec_set_default(spec, FTL_PARAM_schedule, FTL_SCHEDULE_REREAD);
+  if (spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_EXPONENTIALS) {
+    ftl_spec_set_default(spec, FTL_PARAM_block_n, block_of_kept(spec));
+    ftl_spec_set_default(spec, FTL_PARAM_exp2, FTL_EXP2_IEEE);  // tl.exp is ex2.approx without .ftz
+    return;
+  }
   // as many columns as a step takes, or as the row needs
   int64_t step = spec->value[FTL_PARAM_num_warps] * 32 / spec->value[FTL_PARAM_block_m] * FTL_ROW_VECTOR_COLUMNS;
   int64_t steps = ftl_divide_up(spec->value[FTL_PARAM_seqlen_kv], step > 0 ? step : 1);
@@ -54,6 +87,20 @@ static void declare_tensors(ftl_builder *b, const ftl_spec *spec, ftl_row_softma
   s->batch = s->head = ftl_const(b, 0);
   s->row = ftl_mul(b, ftl_cta(b), ftl_const(b, s->rows));
   ftl_builder_grid(b, ftl_divide_up(num_rows_of(spec), s->rows), false, FTL_TILES_BY_STRIDE);
+}
+
+static void build_kept(ftl_builder *b, const ftl_spec *spec, const ftl_row_softmax *s) {
+  ftl_kept_softmax kept = {.dtype = s->dtype,
+                           .from = s->from,
+                           .to = s->to,
+                           .lse = s->lse,
+                           .batch = s->batch,
+                           .head = s->head,
+                           .row = s->row,
+                           .num_warps = s->num_warps,
+                           .block_columns = (int32_t)spec->value[FTL_PARAM_block_n],
+                           .columns = s->columns};
+  ftl_kept_softmax_build(b, &kept);
 }
 
 static ftl_status build(const ftl_spec *spec, bool online, ftl_tile_program **launches, int *num_launches,
@@ -76,7 +123,10 @@ static ftl_status build(const ftl_spec *spec, bool online, ftl_tile_program **la
   status = ftl_builder_create(&b, spec->workload->name, error);
   if (status != FTL_OK) return status;
   declare_tensors(b, spec, &s);
-  ftl_row_softmax_build(b, &s);
+  if (spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_EXPONENTIALS)
+    build_kept(b, spec, &s);
+  else
+    ftl_row_softmax_build(b, &s);
   status = ftl_builder_finish(b, &launches[0], error);
   if (status == FTL_OK) *num_launches = 1;
   ftl_builder_destroy(b);
@@ -99,7 +149,7 @@ const ftl_workload ftl_workload_softmax_safe = {
     .name = "softmax_safe",
     .doc = "softmax of the rows of a matrix: maximum, then sum, then result, three passes over a row",
     .accepts = ROWS_PARAMS,
-    .schedules = 1 << FTL_SCHEDULE_REREAD | 1 << FTL_SCHEDULE_REGISTERS,
+    .schedules = 1 << FTL_SCHEDULE_REREAD | 1 << FTL_SCHEDULE_REGISTERS | 1 << FTL_SCHEDULE_EXPONENTIALS,
     .set_defaults = set_defaults,
     .build = build_safe,
 };

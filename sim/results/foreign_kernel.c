@@ -95,12 +95,12 @@ static ftl_status set_triton_product(ftl_spec *spec, const ftl_measurement *row,
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }
 
-// A program a row, which it keeps in registers.
+// A program a row, whose exponentials it keeps in registers.
 static ftl_status set_triton_softmax(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   (void)row;
   const ftl_param_number rows[] = {{FTL_PARAM_block_m, 1}};
   ftl_status status = SET_NUMBERS(spec, rows, error);
-  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_schedule, "registers", error) : status;
+  return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_schedule, "exponentials", error) : status;
 }
 
 // What PyTorch makes of flex_attention with Triton: scores are multiplied by the scale, then by log2(e). It walks lists

@@ -59,6 +59,7 @@ int ftl_elem_num_operands(ftl_elem_fn fn) {
     case FTL_ELEM_MUL:
     case FTL_ELEM_MAX:
     case FTL_ELEM_DIV:
+    case FTL_ELEM_DIV_FULL:
       return 2;
     case FTL_ELEM_FMA:
     case FTL_ELEM_SELECT:

@@ -167,7 +167,10 @@ static float apply(ftl_elem_fn fn, float a, float b, float c) {
       return isinf(a) && a < 0.0f ? 0.0f : a;
     case FTL_ELEM_EXP:
       return expf(a);
+    case FTL_ELEM_LOG:
+      return logf(a);
     case FTL_ELEM_DIV:
+    case FTL_ELEM_DIV_FULL:
       return b == 0.0f || isnan(b) ? 0.0f : a / b;
     case FTL_ELEM_SELECT:
       return a >= 0.0f ? b : c;

@@ -317,6 +317,8 @@ typedef enum ftl_elem_fn {
   FTL_ELEM_ZERO_IF_NEG_INF,  // a == -inf ? 0 : a  (FlashAttention's guard for fully masked rows)
   FTL_ELEM_EXP,              // e^a      as expf computes it without -use_fast_math
   FTL_ELEM_DIV,              // a / b    likewise, of IEEE precision; 0 where RECIP is
+  FTL_ELEM_LOG,              // ln(a)    as logf computes it without -use_fast_math
+  FTL_ELEM_DIV_FULL,         // a / b    to 2 ulp, of any b (div.full.f32); 0 where RECIP is
   FTL_ELEM_SELECT,           // a >= 0 ? b : c
 } ftl_elem_fn;
 

@@ -104,6 +104,8 @@ static void write_elem(FILE *out, const ftl_tile_program *program, const ftl_til
       [FTL_ELEM_ZERO_IF_NEG_INF] = {"zero_if_neg_inf(", "", "", ")", 1},
       [FTL_ELEM_EXP] = {"exp(", "", "", ")", 1},
       [FTL_ELEM_DIV] = {"", " / ", "", "", 2},
+      [FTL_ELEM_LOG] = {"log(", "", "", ")", 1},
+      [FTL_ELEM_DIV_FULL] = {"", " / ", "", "", 2},
       [FTL_ELEM_SELECT] = {"", " >= 0 ? ", " : ", "", 3},
   };
   fprintf(out, "%s = %s", program->values[op->dst].name, forms[op->fn].before);

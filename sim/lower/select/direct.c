@@ -81,7 +81,20 @@ static int32_t element_address(ftl_select *s, const ftl_tile_ref *ref, int32_t a
   return own;
 }
 
-// Vectors beyond the reference's columns are `outside`; those that may lie beyond the tensor are made so before.
+// What tells whether a vector lies inside. Of one vector a row of each thread it is a compare. Of several each has a
+// compare of its own column, by a load; the bit stays for the store, in a word for many, which tests it (as ptxas
+// compiles masked rows of Triton: LOP3, ISETP and P2R or LOP3; LOP3 and ISETP).
+static int32_t vector_predicate(ftl_select *s, const ftl_tile_ref *ref, int32_t num_vectors, bool is_load) {
+  if (num_vectors == 1 || !ftl_select_is_ragged(s, ref)) return ftl_select_row_predicate(s, ref);
+  int32_t column = ftl_select_temp(s, 1), predicate = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_LOP, 1, column, s->thread, NONE, NONE);
+  ftl_select_add(s, FTL_OP_ISETP, 1, predicate, column, NONE, NONE);
+  if (is_load) ftl_select_add(s, FTL_OP_LOP, 1, ftl_select_temp(s, 1), predicate, NONE, NONE);
+  return predicate;
+}
+
+// Vectors that may lie beyond the tensor are made `outside` before; where rows end at run time all vectors are loaded,
+// under a predicate.
 static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_t slab) {
   const ftl_tile_ref *from = &op->ref;
   const ftl_value *info = &s->tile->values[op->dst];
@@ -97,10 +110,11 @@ static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int
                                          : ftl_select_row_access(s, op->dst, ref, slab, i, vector_bytes);
     bool inside = access.column_byte < wanted_bytes, ragged = ftl_select_is_ragged(s, from);
     if (!inside || ragged) fill_outside(s, fragment, map.num_registers, op->a.immediate);
-    if (!inside) continue;
+    if (!inside && !ragged) continue;
     int32_t left = wanted_bytes - access.column_byte;
-    if (access.row_warps <= 1 && left < access.bytes) access.bytes = left;
-    ftl_select_add_ldg(s, from, access, fragment, element_address(s, from, address), ftl_select_row_predicate(s, from));
+    if (access.row_warps <= 1 && inside && left < access.bytes) access.bytes = left;
+    ftl_select_add_ldg(s, from, access, fragment, element_address(s, from, address),
+                       vector_predicate(s, from, map.per_slab, true));
   }
 }
 
@@ -179,11 +193,12 @@ void ftl_select_store_by_rows(ftl_select *s, const ftl_tile_op *op) {
     for (int32_t i = 0; i < s->values[op->a.value].map.per_slab; i++) {
       ftl_access access = ftl_select_row_access(s, op->a.value, ref, slab, i, vector_bytes);
       int32_t left = wanted_bytes - access.column_byte;
-      if (left <= 0) continue;
-      if (access.row_warps <= 1 && left < access.bytes) access.bytes = left;
+      if (left <= 0 && !ftl_select_is_ragged(s, &op->ref)) continue;
+      if (access.row_warps <= 1 && left > 0 && left < access.bytes) access.bytes = left;
       if (op->ref.check_insts > 0) ftl_select_add(s, FTL_OP_NOP, op->ref.check_insts, NONE, NONE, NONE, NONE);
       int32_t data = packed_vector(s, op, slab, i);
-      ftl_select_add_stg(s, access, address, data, ftl_select_row_predicate(s, &op->ref));
+      ftl_select_add_stg(s, access, address, data,
+                         vector_predicate(s, &op->ref, s->values[op->a.value].map.per_slab, false));
     }
   }
 }

@@ -5,6 +5,7 @@ typedef struct recipe_step {
   ftl_opcode opcode;
   bool to_predicate;
   bool predicated;  // by the predicate before
+  int32_t count;    // so many, each of the one before; 0: one
 } recipe_step;
 
 // The instructions of one element, in order of dependence. exp2 and log2 are ex2.approx.ftz and lg2.approx.ftz, one
@@ -12,7 +13,8 @@ typedef struct recipe_step {
 // denormal number are scaled before and the result after, as ptxas compiles ex2.approx and lg2.approx: FSETP, @P FMUL,
 // MUFU, @P FMUL (FADD). A reciprocal is guarded against 0 and NaN by two compares and a select. What nvcc makes of expf
 // and of a / b without -use_fast_math: FFMA.SAT, FFMA.RM, FADD, 2 FFMA, SHF, MUFU.EX2, FMUL; FCHK, MUFU.RCP, 5 FFMA
-// (the branch after FCHK, to a function for numbers near the ends of the range, is left out).
+// (the branch after FCHK, to a function for numbers near the ends of the range, is left out). Of logf: FSETP, @P FMUL,
+// IADD3, LOP3, IADD3, I2FP, 2 MOV, FADD, 11 FFMA, FMUL, ISETP, FSETP, @P FFMA, 2 FSEL.
 typedef struct recipe {
   recipe_step steps[8];
   int32_t num_steps;
@@ -39,14 +41,20 @@ static recipe recipe_of(ftl_elem_fn fn, bool keeps_denormals) {
                        {.opcode = FTL_OP_SEL, .predicated = true}},
                       4};
     case FTL_ELEM_EXP:
-      return (recipe){{{.opcode = FTL_OP_FFMA},
-                       {.opcode = FTL_OP_FFMA},
-                       {.opcode = FTL_OP_FFMA},
-                       {.opcode = FTL_OP_FFMA},
-                       {.opcode = FTL_OP_FFMA},
+      return (recipe){{{.opcode = FTL_OP_FFMA, .count = 5},
                        {.opcode = FTL_OP_LOP},
                        {.opcode = FTL_OP_MUFU},
                        {.opcode = FTL_OP_FFMA}},
+                      4};
+    case FTL_ELEM_LOG:
+      return (recipe){{{.opcode = FTL_OP_ISETP, .to_predicate = true},
+                       {.opcode = FTL_OP_FFMA, .predicated = true},
+                       {.opcode = FTL_OP_IADD, .count = 4},
+                       {.opcode = FTL_OP_MOV, .count = 2},
+                       {.opcode = FTL_OP_FFMA, .count = 13},
+                       {.opcode = FTL_OP_ISETP, .to_predicate = true, .count = 2},
+                       {.opcode = FTL_OP_FFMA, .predicated = true},
+                       {.opcode = FTL_OP_SEL, .predicated = true, .count = 2}},
                       8};
     case FTL_ELEM_ZERO_IF_NEG_INF:
       return (recipe){{{.opcode = FTL_OP_ISETP, .to_predicate = true}, {.opcode = FTL_OP_SEL, .predicated = true}}, 2};
@@ -54,8 +62,9 @@ static recipe recipe_of(ftl_elem_fn fn, bool keeps_denormals) {
     case FTL_ELEM_SUB:
     case FTL_ELEM_MUL:
     case FTL_ELEM_FMA:
-    case FTL_ELEM_DIV:     // add_ieee_division
-    case FTL_ELEM_SELECT:  // add_choice
+    case FTL_ELEM_DIV:       // add_ieee_division
+    case FTL_ELEM_DIV_FULL:  // divide_in_full
+    case FTL_ELEM_SELECT:    // add_choice
       break;
   }
   return (recipe){{{.opcode = FTL_OP_FFMA}}, 1};
@@ -69,25 +78,88 @@ static int32_t operand_fragment(const ftl_select *s, ftl_operand operand, int32_
                              kind == FTL_VALUE_ROWS ? 0 : index);
 }
 
+typedef struct recipe_state {
+  int32_t result, predicate;  // so far
+} recipe_state;
+
+static void add_step(ftl_select *s, const ftl_tile_op *op, const recipe_step *step, int32_t repeat, int32_t dst,
+                     const int32_t operands[3], recipe_state *state) {
+  if (step->to_predicate) {
+    int32_t chained = state->predicate;
+    state->predicate = ftl_select_temp(s, 0);
+    ftl_select_add(s, step->opcode, repeat, state->predicate, operands[0], chained, FTL_NO_VALUE);
+    return;
+  }
+  bool first = state->result == operands[0];
+  ftl_draft_inst *inst = ftl_select_add(s, step->opcode, repeat, dst, state->result, first ? operands[1] : FTL_NO_VALUE,
+                                        first ? operands[2] : FTL_NO_VALUE);
+  if (step->predicated) inst->sources[inst->num_sources++] = state->predicate;
+  if (step->opcode == FTL_OP_MUFU) inst->inst.arg = (uint16_t)(op->fn == FTL_ELEM_EXP ? FTL_ELEM_EXP2 : op->fn);
+  ftl_select_hold_reserve(s, inst, op->dst, 0, 0);
+  state->result = dst;
+}
+
 static void add_recipe(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int32_t dst, const int32_t operands[3]) {
   recipe r = recipe_of(op->fn, s->keeps_denormals || (s->plain_code && op->fn == FTL_ELEM_LOG2));
-  int32_t predicate = FTL_NO_VALUE;
-  int32_t result = operands[0];
-  for (int32_t i = 0; i < r.num_steps; i++) {
-    const recipe_step *step = &r.steps[i];
-    if (step->to_predicate) {
-      int32_t chained = predicate;
-      predicate = ftl_select_temp(s, 0);
-      ftl_select_add(s, step->opcode, repeat, predicate, operands[0], chained, FTL_NO_VALUE);
-      continue;
+  recipe_state state = {operands[0], FTL_NO_VALUE};
+  for (int32_t i = 0; i < r.num_steps; i++)
+    for (int32_t k = 0; k < (r.steps[i].count > 0 ? r.steps[i].count : 1); k++)
+      add_step(s, op, &r.steps[i], repeat, dst, operands, &state);
+}
+
+// Predicates that are left for the exponentials of a masked row: of seven three tell lanes and warps of the reductions
+// apart, and each vector of a thread has one that says whether it lies inside, as long as there are any. One is left
+// however many vectors there are (SASS of softmaxes in Triton: 1, 2 and 4 vectors or more leave 3, 2 and 1).
+static int32_t predicates_left(const ftl_select *s, const ftl_tile_op *op) {
+  enum { LEFT_BY_NONE = 4 };
+  int32_t left = LEFT_BY_NONE - s->values[op->dst].map.per_slab;
+  return left > 1 ? left : 1;
+}
+
+// 2^a with denormal numbers, each after the one before with the same predicate: its FSETP waits until the last FMUL has
+// read it.
+static void exponentiate_in_turn(ftl_select *s, const ftl_tile_op *op) {
+  enum { MOST_PREDICATES = 2 };
+  const ftl_select_value *dst = &s->values[op->dst];
+  int32_t predicates[MOST_PREDICATES] = {ftl_select_temp(s, 0), ftl_select_temp(s, 0)}, num = predicates_left(s, op);
+  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
+    for (int32_t i = 0; i < dst->map.per_slab; i++)
+      for (int32_t r = 0; r < dst->map.num_registers; r++) {
+        int32_t x = ftl_select_fragment(s, op->dst, slab, i), predicate = predicates[i % num];
+        ftl_select_add(s, FTL_OP_ISETP, 1, predicate, x, FTL_NO_VALUE, FTL_NO_VALUE);
+        ftl_select_add(s, FTL_OP_FFMA, 1, x, x, predicate, FTL_NO_VALUE);
+        ftl_select_add(s, FTL_OP_MUFU, 1, x, x, FTL_NO_VALUE, FTL_NO_VALUE)->inst.arg = (uint16_t)op->fn;
+        ftl_select_add(s, FTL_OP_FFMA, 1, x, x, predicate, FTL_NO_VALUE);
+      }
+}
+
+static bool takes_turns(const ftl_select *s, const ftl_tile_op *op) {
+  return op->fn == FTL_ELEM_EXP2 && s->keeps_denormals && op->a.value == op->dst && ftl_select_is_by_rows(s, op->dst) &&
+         s->tile->values[op->dst].kind == FTL_VALUE_TILE && predicates_left(s, op) < 3;
+}
+
+// a / b to 2 ulp, as ptxas compiles div.full.f32 by a number of each row: FSETP where it is too large and where it is
+// too small, either of which scales b, for all elements of the row, and each a (@P FMUL); MUFU.RCP; FMUL.
+static void divide_in_full(ftl_select *s, const ftl_tile_op *op) {
+  enum { SCALINGS = 2 };
+  const ftl_select_value *dst = &s->values[op->dst];
+  if (op->b.value < 0 || s->tile->values[op->b.value].kind != FTL_VALUE_ROWS) {
+    ftl_select_fail(s, "%s is divided by other than a number of each row", s->tile->values[op->dst].name);
+    return;
+  }
+  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
+    int32_t b = operand_fragment(s, op->b, slab, 0), is_extreme = ftl_select_temp(s, 0);
+    int32_t numbers = s->values[op->b.value].map.num_registers, reciprocal = ftl_select_temp(s, numbers);
+    ftl_select_add(s, FTL_OP_ISETP, SCALINGS * numbers, is_extreme, b, FTL_NO_VALUE, FTL_NO_VALUE);
+    ftl_select_add(s, FTL_OP_FFMA, SCALINGS * numbers, reciprocal, b, is_extreme, FTL_NO_VALUE);
+    ftl_select_add(s, FTL_OP_MUFU, numbers, reciprocal, reciprocal, FTL_NO_VALUE, FTL_NO_VALUE)->inst.arg =
+        FTL_ELEM_RECIP;
+    for (int32_t i = 0; i < dst->map.per_slab; i++) {
+      int32_t x = ftl_select_fragment(s, op->dst, slab, i);
+      ftl_select_add(s, FTL_OP_FFMA, SCALINGS * dst->map.num_registers, x, operand_fragment(s, op->a, slab, i),
+                     is_extreme, FTL_NO_VALUE);
+      ftl_select_add(s, FTL_OP_FFMA, dst->map.num_registers, x, x, reciprocal, FTL_NO_VALUE);
     }
-    bool first = result == operands[0];
-    ftl_draft_inst *inst = ftl_select_add(s, step->opcode, repeat, dst, result, first ? operands[1] : FTL_NO_VALUE,
-                                          first ? operands[2] : FTL_NO_VALUE);
-    if (step->predicated) inst->sources[inst->num_sources++] = predicate;
-    if (step->opcode == FTL_OP_MUFU) inst->inst.arg = (uint16_t)(op->fn == FTL_ELEM_EXP ? FTL_ELEM_EXP2 : op->fn);
-    ftl_select_hold_reserve(s, inst, op->dst, 0, 0);
-    result = dst;
   }
 }
 
@@ -167,6 +239,14 @@ static void add_choice(ftl_select *s, const ftl_tile_op *op, int32_t repeat, int
 
 void ftl_select_elem(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_contracts(s, s->op_idx)) return;
+  if (op->fn == FTL_ELEM_DIV_FULL) {
+    divide_in_full(s, op);
+    return;
+  }
+  if (takes_turns(s, op)) {
+    exponentiate_in_turn(s, op);
+    return;
+  }
   ftl_select_reserve_operands(s, op->dst);
   const ftl_operand operands[] = {op->a, op->b, op->c};
   const ftl_select_value *dst = &s->values[op->dst];

@@ -29,7 +29,8 @@ static void add_values(ftl_select *s) {
                       value->rows, s->role->num_groups, row_warps, FTL_SLAB_ROWS);
       return;
     }
-    if (map.num_slabs > FTL_SELECT_MAX_FRAGMENTS || map.per_slab > FTL_SELECT_MAX_FRAGMENTS) {
+    int32_t most = by_rows ? FTL_SELECT_MAX_VECTORS : FTL_SELECT_MAX_FRAGMENTS;
+    if (map.num_slabs > FTL_SELECT_MAX_FRAGMENTS || map.per_slab > most) {
       ftl_select_fail(s, "%s of %d x %d is too large a register tile", value->name, value->rows, value->columns);
       return;
     }

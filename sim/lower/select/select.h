@@ -17,6 +17,7 @@ enum {
   FTL_SELECT_MAX_GROUPS = 8,
   FTL_SELECT_MAX_HELD = 128,
   FTL_SELECT_MAX_FRAGMENTS = 64,
+  FTL_SELECT_MAX_VECTORS = 256,  // of a row-wise value, a thread and row
   FTL_SELECT_MAX_LOOKUPS = 128
 };
 

@@ -56,6 +56,19 @@ Test(numeric_softmax, rows_of_any_length_threads_and_place_give_softmax) {
         }
 }
 
+// Rows of any length: element by element where they are no multiple of 16; vectors and warps beyond the row.
+Test(numeric_softmax, exponentials_that_are_kept_give_softmax) {
+  static const char *const blocks[] = {"", "num_warps=1", "num_warps=8", "block_n=4096"};
+  static const int lengths[] = {1, 37, 256, 1000, 1001, 2056};
+  char params[256];
+  for (size_t i = 0; i < COUNT(blocks); i++)
+    for (size_t n = 0; n < COUNT(lengths); n++) {
+      snprintf(params, sizeof params, "batch=2 heads=1 seqlen_q=3 seqlen_kv=%d schedule=exponentials %s", lengths[n],
+               blocks[i]);
+      prove("softmax_safe", params);
+    }
+}
+
 Test(numeric_softmax, bf16_rows_of_many_steps_give_softmax) {
   prove("softmax_safe", "heads=3 seqlen_q=2 seqlen_kv=9000 dtype=bf16");
   prove("softmax_online", "heads=3 seqlen_q=2 seqlen_kv=9000 dtype=bf16 block_m=2 num_warps=2");

@@ -118,7 +118,7 @@ Test(unit_results_foreign_kernel, a_softmax_in_triton_keeps_its_row) {
       case_of(PROBLEM "block_n,num_warps," RUN "triton_softmax,fwd,1,1,1,300,1536,1,0,2048,4," RAN "k\n", NULL);
   cr_assert_str_eq(c.spec.workload->name, "softmax_safe");
   HAS(&c, {FTL_PARAM_seqlen_q, 300}, {FTL_PARAM_seqlen_kv, 1536}, {FTL_PARAM_block_m, 1}, {FTL_PARAM_block_n, 2048},
-      {FTL_PARAM_schedule, FTL_SCHEDULE_REGISTERS}, {FTL_PARAM_num_warps, 4});
+      {FTL_PARAM_schedule, FTL_SCHEDULE_EXPONENTIALS}, {FTL_PARAM_exp2, FTL_EXP2_IEEE}, {FTL_PARAM_num_warps, 4});
 }
 
 // Triton puts the warps side by side where a tile has fewer rows than V has columns, whether or not they fit below each

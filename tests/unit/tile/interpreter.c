@@ -153,7 +153,10 @@ Test(unit_tile_interpreter, functions_follow_their_definition_at_the_edges) {
                {FTL_ELEM_RECIP, 4.0f, 0.25f},
                {FTL_ELEM_EXP, -INFINITY, 0.0f},
                {FTL_ELEM_EXP, 0.0f, 1.0f},
-               {FTL_ELEM_DIV, 3.0f, 0.0f},  // by 0
+               {FTL_ELEM_LOG, 0.0f, -INFINITY},
+               {FTL_ELEM_LOG, 1.0f, 0.0f},
+               {FTL_ELEM_DIV, 3.0f, 0.0f},       // by 0
+               {FTL_ELEM_DIV_FULL, 3.0f, 0.0f},  // likewise
                {FTL_ELEM_ZERO_IF_NEG_INF, 2.0f, 2.0f},
                {FTL_ELEM_ZERO_IF_NEG_INF, -INFINITY, 0.0f}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
