@@ -107,7 +107,8 @@ __device__ __forceinline__ void named_arrive(int id, int threads) {
 /* A map of [outer][rows][columns] halves whose box is 64 columns (128 bytes) or 32, swizzled over its width, by
  * box_rows rows. Rows past the end read as zero. */
 inline CUtensorMap tensor_map(const void *base, uint64_t columns, uint64_t rows, uint64_t outer, uint32_t box_rows,
-                              uint32_t box_columns = 64) {
+                              uint32_t box_columns = 64,
+                              CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_NONE) {
   typedef CUresult (*Encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
                              const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
                              CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
@@ -130,7 +131,7 @@ inline CUtensorMap tensor_map(const void *base, uint64_t columns, uint64_t rows,
   CUresult status =
       encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, (void *)base, sizes, strides, box, steps,
              CU_TENSOR_MAP_INTERLEAVE_NONE, box_columns == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
-             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+             promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) {
     fprintf(stderr, "cuTensorMapEncodeTiled: error %d (columns %llu, rows %llu, outer %llu, box rows %u)\n",
             (int)status, (unsigned long long)columns, (unsigned long long)rows, (unsigned long long)outer, box_rows);

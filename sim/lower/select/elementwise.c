@@ -12,8 +12,7 @@ typedef struct recipe_step {
 // MUFU each, as -use_fast_math and Triton compile them; without .ftz arguments whose result (logarithm: that) is a
 // denormal number are scaled before and the result after, as ptxas compiles ex2.approx and lg2.approx: FSETP, @P FMUL,
 // MUFU, @P FMUL (FADD). A reciprocal is guarded against 0 and NaN by two compares and a select. What nvcc makes of expf
-// and of a / b without -use_fast_math: FFMA.SAT, FFMA.RM, FADD, 2 FFMA, SHF, MUFU.EX2, FMUL; FCHK, MUFU.RCP, 5 FFMA
-// (the branch after FCHK, to a function for numbers near the ends of the range, is left out). Of logf: FSETP, @P FMUL,
+// without -use_fast_math: FFMA.SAT, FFMA.RM, FADD, 2 FFMA, SHF, MUFU.EX2, FMUL. Of logf: FSETP, @P FMUL,
 // IADD3, LOP3, IADD3, I2FP, 2 MOV, FADD, 11 FFMA, FMUL, ISETP, FSETP, @P FFMA, 2 FSEL.
 typedef struct recipe {
   recipe_step steps[8];
