@@ -165,10 +165,15 @@ static ftl_l2_coalescer *coalescer_of(const ftl_memory *memory, const ftl_memory
   return &memory->coalescers[memory->gpc_of_sm[node->sm]];
 }
 
+// Reads of multicast copies join none and are joined by none (kernels/measurements/micro_tile_merge_ncu.csv).
+static bool may_coalesce(const ftl_memory *memory, const ftl_memory_node *node) {
+  return memory->max_merges > 1 && node->peers == NULL;
+}
+
 // True: the read joins another SM's access and makes none of its own. `mshr`: what of its line is on its way.
 static bool coalesce(ftl_memory *memory, ftl_l2_mshr *mshr, uint32_t index) {
-  if (memory->max_merges <= 1) return false;
   ftl_memory_node *node = &memory->nodes[index];
+  if (!may_coalesce(memory, node)) return false;
   int64_t now = memory->events.now;
   bool on_its_way = (in_flight(mshr) & node->sectors) != 0;
   const ftl_l2_coalescer_entry *entry =
@@ -218,7 +223,7 @@ static void read_slice(ftl_memory *memory, uint32_t index) {
   write_back(memory, &outcome);
   if (try_wait_for(memory, mshr, index)) return;
   int64_t now = memory->events.now;
-  if (memory->max_merges > 1) {
+  if (may_coalesce(memory, node)) {
     int64_t from = slice_port(memory, side, outcome.slice_in_side)->free_from;
     ftl_l2_coalescer_set_data_cycle(coalescer_of(memory, node), line, from > now ? from : now);
   }
@@ -282,7 +287,7 @@ static void fill(ftl_memory *memory, uint32_t index) {
     } else if (memory->nodes[waiter].kind == FTL_NODE_FAR_FETCH) {
       send_from_home(memory, waiter, memory->events.now);
     } else {
-      if (memory->max_merges > 1)
+      if (may_coalesce(memory, &memory->nodes[waiter]))
         ftl_l2_coalescer_set_data_cycle(coalescer_of(memory, &memory->nodes[waiter]), line, memory->events.now);
       reply_from_slice(memory, waiter, memory->events.now);
     }

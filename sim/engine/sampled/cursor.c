@@ -176,6 +176,7 @@ ftl_tile_run ftl_tile_run_share(const ftl_tile_run *run, ftl_multicast multicast
   ftl_tile_run share = *run;
   int32_t n = multicast.num_ctas, member = ftl_multicast_member(multicast, cta);
   if (n <= 1) return share;
+  share.is_multicast = true;
   int32_t first = run->place.num_rows * member / n, end = run->place.num_rows * (member + 1) / n;
   share.place.address_bytes += first * run->place.row_stride_bytes;
   share.place.num_rows = end - first;

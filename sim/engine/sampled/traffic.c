@@ -328,7 +328,8 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
                              .intake = ask.intake};
   traffic->counts.asked_sectors += ask.num_sectors;
   ftl_sm_home home = traffic->homes[sm];
-  ftl_tile_group *group = traffic->tiles.groups ? ftl_tile_lines_group(&traffic->tiles, ask.entry, home.gpc) : NULL;
+  bool may_coalesce = traffic->tiles.groups && !run->is_multicast;
+  ftl_tile_group *group = may_coalesce ? ftl_tile_lines_group(&traffic->tiles, ask.entry, home.gpc) : NULL;
   bool joins = try_coalesce(traffic, group, now);
   if (!joins) {
     queue_for(wait, serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors));

@@ -1,8 +1,8 @@
 // Hopper's request coalescer: reads of the same sectors by different SMs within a few cycles make one L2 access.
 // Models: entries by line, one coalescer a GPC, a limit of reads an access; an entry takes reads while its data are on
 // their way to L2 and for a window after L2 has them (kernels/measurements/micro_coalescer_window_ncu.csv).
-// Does not tell multicast reads from others. Numbers: l2.coalescer_merges, l2.coalescer_window_cycles; 1024 entries as
-// in Accel-Sim 2.0's SM90_H100, a guess there too.
+// Reads of multicast copies are not given to it (micro_tile_merge_ncu.csv). Numbers: l2.coalescer_merges,
+// l2.coalescer_window_cycles; 1024 entries as in Accel-Sim 2.0's SM90_H100, a guess there too.
 #ifndef FTL_MACHINE_L2_COALESCER_H
 #define FTL_MACHINE_L2_COALESCER_H
 

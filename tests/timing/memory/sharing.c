@@ -79,6 +79,26 @@ Test(timing_memory_sharing, the_coalescer_merges_only_in_its_window_and_other_sm
   ftl_memory_destroy(memory);
 }
 
+// Of four reads of a line in one cycle, by four SMs, those of multicast copies make accesses of their own, and the
+// other two, between which one of them comes, one together: three of four sectors each.
+Test(timing_memory_sharing, reads_of_multicast_copies_join_none_and_are_joined_by_none) {
+  ftl_arch arch = coalescing_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_mem_request warm = read_of(0, 0, 5, 15, 0), requests[4];
+  int64_t replies[4], from = drive(memory, &warm, 1, replies);
+  const ftl_mem_peers peers = {.cluster = 8, .count = 1, .peers = {{.sm = 5, .slot = 0}}};
+  for (int i = 0; i < 4; i++) {
+    requests[i] = read_of(from, i, 5, 15, (uint32_t)i);
+    if (i % 2 == 0) requests[i].peers = &peers;
+  }
+  int64_t before = ftl_memory_counters_get(memory).l2_sectors_from_sms;
+  drive_from(memory, from, requests, 4, 0, replies, 8);
+  ftl_memory_counters counters = ftl_memory_counters_get(memory);
+  cr_expect_eq(counters.coalesced_sectors, 4);
+  cr_expect_eq(counters.l2_sectors_from_sms - before, 3 * 4);
+  ftl_memory_destroy(memory);
+}
+
 // A read of one sector is answered hit + reply = 20 + 30 cycles after its data came from DRAM, and a request takes 10
 // cycles to the slice: one that is made `lag` cycles after the data came, less 10, finds them there for `lag` cycles.
 static int64_t coalesced_after_miss(int64_t lag) {

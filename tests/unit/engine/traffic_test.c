@@ -147,6 +147,21 @@ Test(unit_engine_traffic, four_loads_of_a_gpc_within_the_window_are_one_access) 
   release_chip(c);
 }
 
+// Two pairs of CTAs that load a tile together ask for a half each, at the same time: four accesses.
+Test(unit_engine_traffic, shares_of_a_multicast_tile_are_not_coalesced) {
+  chip *c = make_chip();
+  ftl_tile_run run = tile_at(0);
+  ftl_multicast pairs = {.num_ctas = 2, .stride = 1};
+  ftl_traffic_wait wait;
+  for (int32_t cta = 0; cta < 4; cta++) {
+    ftl_tile_run share = ftl_tile_run_share(&run, pairs, cta);
+    cr_assert(ftl_traffic_try_load(&c->traffic, &share, 0, cta % 2, 0, &wait));
+  }
+  cr_expect_eq(c->traffic.counts.asked_sectors, 2 * TILE_BYTES / 32);
+  cr_expect_eq(c->traffic.counts.coalesced_sectors, 0);
+  release_chip(c);
+}
+
 // ---- tiles without a line in the sample ----
 // Tiles of 256 lines, of which the sample has four on average: where it takes pairs of lines, of one tile in seven it
 // has none (e^-2).
