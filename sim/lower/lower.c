@@ -77,8 +77,9 @@ static void place_rings(builder *b, const ftl_fragment_shape *shape) {
     int32_t stage_bytes = round_up(b->layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
     bool mbarrier =
         b->options.copy == FTL_COPY_TMA && (ftl_select_is_loaded(b->tile, r) || ftl_select_is_put_across(b->tile, r));
-    b->program->rings[r] = (ftl_warp_ring){ring->num_stages, stage_bytes, warps_of(b->tile, ring->consumers_mask),
-                                           mbarrier, ring->multicast};
+    int32_t box_bytes = b->options.copy == FTL_COPY_TMA ? b->layouts[r].block_columns * b->layouts[r].element_bytes : 0;
+    b->program->rings[r] = (ftl_warp_ring){
+        ring->num_stages, stage_bytes, box_bytes, warps_of(b->tile, ring->consumers_mask), mbarrier, ring->multicast};
     if (!ring->overlaid) offset += (int64_t)stage_bytes * ring->num_stages;
     if (mbarrier) offset += MBARRIER_BYTES * ring->num_stages * (b->tile->num_roles > 1 ? 2 : 1);
   }

@@ -154,6 +154,7 @@ typedef struct ftl_warp_role {
 typedef struct ftl_warp_ring {
   int32_t num_stages;
   int32_t stage_bytes;
+  int32_t box_bytes;           // of a row that one TMA_LOAD takes, past the tensor's last column too; 0: not by TMA
   int32_t num_consumer_warps;  // of this CTA: as many arrivals of each CTA that shares its loads empty a stage
   bool uses_mbarrier;
   ftl_multicast multicast;  // a TMA_LOAD names the whole tile; this CTA copies its share of the rows, to all that share

@@ -31,9 +31,22 @@ static void add_wait(const ftl_gpu_run *run, ftl_cta_state *state, const ftl_seg
   if (arrival > state->arrival[slot]) state->arrival[slot] = arrival;
 }
 
+// TMA reads the whole width of its boxes, whatever lies in memory past the tensor's last column
+// (kernels/measurements/micro_tma_columns_ncu.csv).
+static ftl_tile_run whole_boxes_of(const ftl_tile_run *tiles, int32_t box_bytes) {
+  ftl_tile_run whole = *tiles;
+  whole.place.row_bytes = (tiles->place.row_bytes + box_bytes - 1) / box_bytes * box_bytes;
+  return whole;
+}
+
 static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_segment_ref *ref,
                            const ftl_tile_run *tiles, int64_t span, int64_t now, ftl_step_wait *longest) {
   int32_t sm = ftl_gpu_sm_of(run, member.slot);
+  ftl_tile_run whole;
+  if (ref->box_bytes > 0 && tiles->place.row_bytes % ref->box_bytes != 0) {
+    whole = whole_boxes_of(tiles, ref->box_bytes);
+    tiles = &whole;
+  }
   if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, sm, ref->is_atomic, now);
   ftl_traffic_wait wait;
   ftl_tile_run share;

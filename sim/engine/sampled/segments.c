@@ -111,8 +111,9 @@ static int32_t lookahead_of(const ftl_tile_program *tile, int32_t ring) {
   return ahead > 0 ? ahead : 0;
 }
 
-static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, const ftl_tile_op *op,
+static bool try_add_ref(const ftl_warp_program *program, ftl_segment *segment, const ftl_tile_op *op,
                         const loops_around *around) {
+  const ftl_tile_program *tile = program->tile;
   const ftl_tile_op *loop = around->loop;
   bool is_store = ftl_tile_op_stores(op->kind), is_direct = ftl_tile_op_loads_direct(op->kind);
   if (!is_store && !ftl_tile_op_loads(op->kind)) return true;
@@ -126,7 +127,10 @@ static bool try_add_ref(const ftl_tile_program *tile, ftl_segment *segment, cons
                          .lo = loop ? loop->lo : -1,
                          .outer_var = around->outer ? around->outer->loop_var : -1,
                          .lookahead = loop && !is_store && !is_direct ? lookahead_of(tile, op->ring) : 0};
-  if (op->kind == FTL_TILE_LOAD) ref.multicast = tile->rings[op->ring].multicast;
+  if (op->kind == FTL_TILE_LOAD) {
+    ref.multicast = tile->rings[op->ring].multicast;
+    ref.box_bytes = program->rings[op->ring].box_bytes;
+  }
   if (try_widen(tile, segment, &ref)) return true;
   if (segment->num_refs == FTL_MAX_SEGMENT_REFS) return false;
   segment->refs[segment->num_refs++] = ref;
@@ -164,7 +168,8 @@ static bool try_place_loops(ftl_segments *segments, const ftl_warp_program *prog
   return true;
 }
 
-static bool try_add_role(ftl_segments *segments, const ftl_role *role, const int32_t *places) {
+static bool try_add_role(ftl_segments *segments, const ftl_warp_program *program, const ftl_role *role,
+                         const int32_t *places) {
   int32_t segment = 0;
   loops_around around = {NULL, NULL};
   for (int32_t i = role->first_op; i < role->first_op + role->num_ops; i++) {
@@ -180,7 +185,7 @@ static bool try_add_role(ftl_segments *segments, const ftl_role *role, const int
       if (around.loop == NULL) around.outer = NULL;
       segment = around.loop ? segment + 1 : segments->outer.last + 2;
       around.loop = NULL;
-    } else if (!try_add_ref(segments->tile, &segments->segments[segment], op, &around)) {
+    } else if (!try_add_ref(program, &segments->segments[segment], op, &around)) {
       return false;
     }
   }
@@ -197,7 +202,7 @@ bool ftl_segments_try_init(ftl_segments *segments, const ftl_warp_program *progr
   int32_t first_loop = 0;  // the loops of a role follow those of the role before
   for (int32_t r = 0; r < program->tile->num_roles; r++) {
     if (!try_place_loops(segments, program, &program->roles[r]) ||
-        !try_add_role(segments, &program->tile->roles[r], &segments->place_of_loop[first_loop]))
+        !try_add_role(segments, program, &program->tile->roles[r], &segments->place_of_loop[first_loop]))
       return false;
     first_loop += num_loops_of(program, &program->roles[r]);
   }

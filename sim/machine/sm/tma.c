@@ -47,6 +47,14 @@ static void open_pipes(ftl_sm *sm, int64_t cycle) {
   }
 }
 
+// A load reads the whole width of its box, whatever lies in memory past the tensor's last column
+// (kernels/measurements/micro_tma_columns_ncu.csv).
+static int32_t row_bytes_of(const ftl_sm *sm, const sm_warp *w, const ftl_access_start *start) {
+  if (w->op->opcode != FTL_OP_TMA_LOAD || start->bytes <= 0) return start->bytes;
+  int32_t box_bytes = sm->program->rings[w->op->arg].box_bytes;
+  return start->bytes > box_bytes ? start->bytes : box_bytes;
+}
+
 // Rows [first, first + num_rows) of an access, as far as the tensor has them.
 static sm_copy copy_of_rows(ftl_sm *sm, sm_warp *w, int32_t first, int32_t num_rows, int64_t now) {
   const ftl_access *access = &sm->program->accesses[w->op->access];
@@ -60,7 +68,7 @@ static sm_copy copy_of_rows(ftl_sm *sm, sm_warp *w, int32_t first, int32_t num_r
                   .cost = SM_LINE_COST,
                   .next_row = rows > 0 ? (uint64_t)(ftl_tile_place_row(place, row) + start.column_byte) : 0,
                   .row_step_bytes = (uint64_t)(place->row_stride_bytes * access->row_step),
-                  .row_bytes = (uint64_t)start.bytes,
+                  .row_bytes = (uint64_t)row_bytes_of(sm, w, &start),
                   .priority = w->op->priority,
                   .is_store = w->op->opcode == FTL_OP_TMA_STORE};
   if (!copy.is_store) ftl_sm_stage(sm, w, w->op->arg, w->filled[w->op->arg], &copy.stage);

@@ -43,6 +43,19 @@ Test(timing_sm_tma, a_consumer_goes_on_when_all_lines_are_written) {
   rig_destroy(r);
 }
 
+// Of each row the tensor has 96 bytes, three sectors; the box is 128 wide.
+Test(timing_sm_tma, a_load_reads_the_whole_width_of_its_box) {
+  for (int32_t box_bytes = 96; box_bytes <= 128; box_bytes += 32) {
+    rig *r = pipeline(1, 2, 4, 1);
+    r->accesses[0].bytes = 96;
+    r->program.rings[0].box_bytes = box_bytes;
+    rig_run(r, 2 - 1);
+    cr_assert_eq(r->num_requests, 4);
+    for (int i = 0; i < 4; i++) cr_expect_eq(r->requests[i].sectors, box_bytes == 128 ? 15 : 7);
+    rig_destroy(r);
+  }
+}
+
 // ACQUIRE at 0, EXPECT at 10, TMA_LOAD at 11, which has read its uniform registers 7 cycles later: what writes them
 // again issues at 18, though the copy's first line goes at 51.
 Test(timing_sm_tma, registers_of_a_copy_are_free_before_its_lines_go) {

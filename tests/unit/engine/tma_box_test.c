@@ -1,0 +1,25 @@
+// What TMA boxes that reach past a tensor's last column ask of L2.
+#include "fixture.h"
+
+// 2 heads of 8 query tiles of 96 columns in boxes for 128: a CTA loads a tile of Q (128 rows of 8 sectors), K and V (2
+// x 1024 rows of 8), and stores O (128 rows of 6) and LSE (16). A copy by lanes loads 6 sectors a row.
+enum { NUM_CTAS = 16, ROWS = 128 + 2 * 1024, O_SECTORS = 128 * 6 + 16 };
+
+static double sectors_of(const ftl_arch *arch, const char *workload, const char *detail) {
+  char text[256];
+  snprintf(text, sizeof text, "%s heads=2 seqlen=1024 head_dim=96 head_dim_multiple=128 block_m=128 block_n=128 %s",
+           workload, detail);
+  return prediction_of(arch, text, &(ftl_predict_options){.num_threads = 1}).metrics.value[FTL_METRIC_l2_sectors];
+}
+
+Test(unit_engine_tma_box, a_box_is_asked_for_over_its_whole_width) {
+  ftl_arch *arch = shipped_arch("h200");
+  arch->l2_coalescer_merges = 1;  // the coalescer merges reads by chance
+  static const char *const details[] = {"detail=full", "detail=sampled"};
+  for (int i = 0; i < 2; i++) {
+    cr_expect_eq(sectors_of(arch, "flash3_fwd", details[i]), NUM_CTAS * (ROWS * 8 + O_SECTORS), "%s", details[i]);
+    cr_expect_eq(sectors_of(arch, "flash2_fwd mma=wgmma copy=cp_async num_warps=8", details[i]),
+                 NUM_CTAS * (ROWS * 6 + O_SECTORS), "%s", details[i]);
+  }
+  ftl_arch_destroy(arch);
+}
