@@ -256,11 +256,12 @@ static void find_store_spread(ftl_gpu_run *run) {
   bool waits = false;
   for (int32_t loop = 1; loop < run->num_segments; loop += 2)
     waits |= ftl_latency_lookahead(&run->segments->segments[loop]) == 0;
-  if (waits || sm->global_store_sectors * SECTOR_BYTES <= sm->global_store_bytes) return;
+  if (waits) return;
+  int64_t permille = ftl_pace_store_spread(run->launch->arch->sm_store_spread_permille,
+                                           sm->global_store_sectors * SECTOR_BYTES, sm->global_store_bytes);
   for (int32_t s = 0; s < run->num_segments; s += 2)
     for (int32_t i = 0; i < run->segments->segments[s].num_refs; i++)
-      if (run->segments->segments[s].refs[i].is_store)
-        run->store_spread_permille[s] = run->launch->arch->sm_store_spread_permille;
+      if (run->segments->segments[s].refs[i].is_store) run->store_spread_permille[s] = permille;
 }
 
 static void find_work(ftl_gpu_run *run) {

@@ -19,6 +19,12 @@ double ftl_pace_shared_drift(int64_t permille, int32_t others, int64_t iteration
   return (double)permille / 1000 * cycles * sqrt((double)others / (double)iterations);
 }
 
+int64_t ftl_pace_store_spread(int64_t permille, int64_t sent_bytes, int64_t stored_bytes) {
+  int64_t again_bytes = sent_bytes - stored_bytes;
+  if (again_bytes <= 0) return 0;
+  return again_bytes < stored_bytes ? permille * again_bytes / stored_bytes : permille;
+}
+
 double ftl_pace_deviation(double standard, int64_t cta, int64_t step, double cycles) {
   double deviation = standard * spread_of(cta, step);
   return deviation > -cycles ? deviation : -cycles;

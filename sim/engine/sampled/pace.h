@@ -20,6 +20,9 @@ double ftl_pace_drift(int64_t drift_ns, int64_t sm_khz, double cycles);
 // The same of `iterations` that take `cycles` together on an SM that `others` share: that of each other CTA, and of
 // each iteration, adds to the variance.
 double ftl_pace_shared_drift(int64_t permille, int32_t others, int64_t iterations, double cycles);
+// By how much straight code deviates that stores stored_bytes in sectors of sent_bytes: all of `permille` where each
+// sector goes twice or more, the share of it that goes again where fewer do.
+int64_t ftl_pace_store_spread(int64_t permille, int64_t sent_bytes, int64_t stored_bytes);
 // What to add to a step of `cta` that takes `cycles` on average and deviates by `standard`. Uniform; never less than
 // -cycles.
 double ftl_pace_deviation(double standard, int64_t cta, int64_t step, double cycles);

@@ -60,3 +60,12 @@ Test(unit_engine_pace, the_last_to_come_to_an_sm_is_the_slowest) {
   cr_expect_float_eq(ftl_pace_of_age(70, 2, 2), 0.035, 1e-12);
   cr_expect_eq(ftl_pace_of_age(70, 0, 0), 0);
 }
+
+// In words (32 bytes for each 4), in halves of sectors, a tenth of the sectors in halves, in whole ones.
+Test(unit_engine_pace, stores_spread_by_the_share_of_sectors_that_go_again) {
+  cr_expect_eq(ftl_pace_store_spread(140, 8 * 32000, 32000), 140);
+  cr_expect_eq(ftl_pace_store_spread(140, 2 * 32000, 32000), 140);
+  cr_expect_eq(ftl_pace_store_spread(140, 35200, 32000), 14);
+  cr_expect_eq(ftl_pace_store_spread(140, 32000, 32000), 0);
+  cr_expect_eq(ftl_pace_store_spread(140, 0, 0), 0);
+}
