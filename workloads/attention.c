@@ -321,6 +321,11 @@ ftl_key_range ftl_attention_keys_lengths(ftl_builder *b, const ftl_attention *a,
   return keys;
 }
 
+bool ftl_attention_masks_all_steps(const ftl_spec *spec) {
+  int64_t steps = spec->value[FTL_PARAM_mask_steps];
+  return steps == FTL_MASK_STEPS_ALL || (steps == FTL_MASK_STEPS_WINDOW && spec->value[FTL_PARAM_window] > 0);
+}
+
 ftl_key_range ftl_attention_keys(ftl_builder *b, const ftl_attention *a, ftl_expr row) {
   return ftl_attention_keys_lengths(b, a, ftl_attention_lengths_of(b, a), row);
 }

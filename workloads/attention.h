@@ -123,6 +123,8 @@ typedef struct ftl_key_range {
   ftl_expr first, whole, unmasked, end;
 } ftl_key_range;
 ftl_key_range ftl_attention_keys(ftl_builder *builder, const ftl_attention *a, ftl_expr row);
+// Whether the kernel masks each tile that it walks, seen whole or not.
+bool ftl_attention_masks_all_steps(const ftl_spec *spec);
 ftl_key_range ftl_attention_keys_lengths(ftl_builder *builder, const ftl_attention *a, ftl_attention_lengths lengths,
                                          ftl_expr row);
 

@@ -21,7 +21,7 @@ typedef struct flash2 {
   bool refills_free;                 // a buffer is refilled behind the first barrier that shows it to be free
   int32_t num_k_ahead, num_v_ahead;  // tiles that are asked for ahead of the one in use
   bool compares_k, compares_v;       // before a copy, whether there is such a tile, where there always is
-  bool masks_whole_tiles;            // of a window: one loop for all tiles, as FlashAttention-2's Is_local
+  bool masks_whole_tiles;            // one loop for all tiles, as FlashAttention-2's Is_local
 
   int32_t q, k, v, o, lse;                // tensors
   int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k: K and V take turns in one buffer
@@ -426,7 +426,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   // tile in the loop exists; flash2_wgmma.h bounds both by all, and compares before the next K alone.
   f.compares_k = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN;
   f.compares_v = f.compares_k && spec->value[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA;
-  f.masks_whole_tiles = f.a.window > 0 && spec->value[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_WINDOW;
+  f.masks_whole_tiles = ftl_attention_masks_all_steps(spec);
   ftl_packed_batch *packed = NULL;
   status = ftl_packed_batch_create(&packed, spec, spec->value[FTL_PARAM_block_m], error);
   if (status != FTL_OK) return status;

@@ -20,6 +20,7 @@ typedef struct ftl_flash3 {
   ftl_attention_tensors t;
   bool has_producer;
   bool overlaps;             // scores of a tile and the output of the one before are under way together
+  bool masks_all;            // each key tile, also those that no edge of the mask crosses
   bool softmax_takes_turns;  // consumers take turns at exponentials and wait for each product; else at products
   bool is_persistent, is_fp8;
   int32_t num_stages, q_stages;

@@ -73,7 +73,7 @@ static void rescale_output(const consumer *c) {
 
 static void first_step(const consumer *c) {
   const ftl_flash3 *f = c->f;
-  bool may_be_masked = f->a.causal || f->a.window > 0 || f->packed || f->a.seqlen_kv < f->a.block_n;
+  bool may_be_masked = f->masks_all || f->a.causal || f->a.window > 0 || f->packed || f->a.seqlen_kv < f->a.block_n;
   ftl_wait(f->b, f->ring_k);
   take_turn(c);
   issue_scores(c);

@@ -51,6 +51,7 @@ static void declare_tile(ftl_flash3 *f, const ftl_spec *spec) {
                                 .origin = ftl_const(b, 0),
                                 .row_end = FTL_TENSOR_END};
   f->keys = ftl_attention_keys_lengths(b, &f->a, f->tile.lengths, f->tile.tile.row);
+  if (f->masks_all) f->keys.unmasked = f->keys.whole;
   if (f->lists.tiles != NULL) {
     ftl_listed_tiles listed = ftl_tile_lists_declare(b, &f->lists, f->tile.tile.row);
     f->keys = listed.range;
@@ -109,6 +110,8 @@ static void write_roles(const ftl_flash3 *f) {
 
 // Every query tile begins with a key tile.
 static ftl_status list_keys(ftl_tile_lists *lists, const ftl_spec *spec, ftl_error *error) {
+  if (spec->value[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS)
+    return ftl_error_set(error, FTL_INFEASIBLE, "mask_steps=blocks: flash3_fwd walks no lists of blocks");
   ftl_status status = ftl_tile_lists_init(lists, spec, ftl_tile_walk_forward(spec), error);
   if (status != FTL_OK || !ftl_tile_lists_some_empty(lists)) return status;
   return ftl_error_set(error, FTL_INFEASIBLE,
@@ -120,6 +123,7 @@ static ftl_flash3 kernel_of(const ftl_spec *spec) {
   ftl_flash3 f = {.a = ftl_attention_of(spec),
                   .has_producer = ftl_flash3_has_producer(spec),
                   .overlaps = v[FTL_PARAM_overlap] != 0,
+                  .masks_all = ftl_attention_masks_all_steps(spec),
                   .softmax_takes_turns = v[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX,
                   .is_persistent = v[FTL_PARAM_persistent] != 0,
                   .num_stages = (int32_t)v[FTL_PARAM_num_stages],
@@ -176,7 +180,7 @@ const ftl_workload ftl_workload_flash3_fwd = {
     .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
     .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_CLUSTERS | FTL_TAKES_MASK | FTL_TAKES(overlap) |
                 FTL_TAKES(turns) | FTL_TAKES(q_stages) | FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(lengths) |
-                FTL_TAKES(head_dim_multiple)) &
+                FTL_TAKES(mask_steps) | FTL_TAKES(head_dim_multiple)) &
                ~(FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand)),
     .packs_queries = true,
     .schedules = 1 << FTL_SCHEDULE_PINGPONG | 1 << FTL_SCHEDULE_STAGES,

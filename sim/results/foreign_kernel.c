@@ -268,7 +268,10 @@ static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_err
 // to which scores are multiplied and shifted apart; two stages of K and V and two of Q, where head_dim is above 128 one
 // of each; O through a buffer of its own (above 128 in pieces, here through Q's). The producer asks a counter for the
 // next tile behind a tile's last copy, and a CTA that has an SM for itself takes all tiles, a head's in ascending order
-// (measurements/tile_order.csv). It was asked for no LSE, which flash3_fwd writes.
+// (measurements/tile_order.csv). Where keys end inside a tile and nothing else is masked it masks all tiles: by the
+// counters of its pipes a warp issues 126 to 139 more instructions a step, on ALU and FMA, two for each of a thread's
+// 64 scores (7 launches with such lengths, head_dim 64 to 256), causal kernels none. It was asked for no LSE, which
+// flash3_fwd writes.
 static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   static const char before_tile[] = "sm90_flash_fprop_wgmma_f16_knob_";
   const char *tile = strstr(kernel_of(row), before_tile);
@@ -290,6 +293,8 @@ static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_scaling, "apart", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "end", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);
+  bool masks_all = spec->value[FTL_PARAM_causal] == 0 && spec->value[FTL_PARAM_seqlen_kv] % block_n != 0;
+  if (status == FTL_OK && masks_all) status = ftl_columns_set(spec, FTL_PARAM_mask_steps, "all", error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
 }
 

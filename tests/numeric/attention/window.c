@@ -36,6 +36,7 @@ Test(numeric_attention_window, flash2_fwd_computes_attention_within_the_window) 
                                      "flash2_fwd block_m=64 num_warps=2 schedule=interleaved",
                                      "flash2_fwd block_m=64 num_warps=2 schedule=interleaved mask_steps=window",
                                      "flash2_fwd block_m=32 num_warps=2 num_stages=3 refill=late mask_steps=window",
+                                     "flash2_fwd block_m=32 num_warps=2 num_stages=3 mask_steps=all",
                                      "flash2_fwd block_m=32 num_warps=2 num_stages=3 refill=late persistent=true",
                                      "flash2_fwd block_m=32 num_warps=2 num_stages=3 refill=when_free persistent=true",
                                      "flash2_fwd block_m=16 num_warps=1 num_stages=2 persistent=true tile_reverse=true",
@@ -45,7 +46,8 @@ Test(numeric_attention_window, flash2_fwd_computes_attention_within_the_window) 
 
 Test(numeric_attention_window, flash3_fwd_computes_attention_within_the_window) {
   static const char *const rest[] = {"flash3_fwd mma=wgmma copy=tma", "flash3_fwd mma=wgmma copy=tma num_warps=12",
-                                     "flash3_fwd mma=wgmma copy=tma persistent=true num_stages=3"};
+                                     "flash3_fwd mma=wgmma copy=tma persistent=true num_stages=3",
+                                     "flash3_fwd mma=wgmma copy=tma persistent=true mask_steps=all turns=softmax"};
   prove_all(rest, COUNT(rest));
 }
 

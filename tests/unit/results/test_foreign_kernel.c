@@ -182,6 +182,22 @@ Test(unit_results_foreign_kernel, cudnn_pads_heads_to_the_columns_in_its_kernels
   HAS(&c, {FTL_PARAM_head_dim, 96}, {FTL_PARAM_head_dim_multiple, 128}, {FTL_PARAM_block_n, 128});
 }
 
+Test(unit_results_foreign_kernel, cudnn_masks_all_tiles_where_keys_end_inside_one_unless_causal) {
+  static const struct {
+    const char *problem;
+    int64_t steps;
+  } cases[] = {{"sdpa_cudnn,fwd,1,8,8,500,500,128,0,", FTL_MASK_STEPS_ALL},
+               {"sdpa_cudnn,fwd,1,8,8,512,512,128,0,", FTL_MASK_STEPS_EDGES},
+               {"sdpa_cudnn,fwd,1,8,8,500,500,128,1,", FTL_MASK_STEPS_EDGES}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[512];
+    snprintf(text, sizeof text, "%s%s%s", PROBLEM RUN, cases[i].problem,
+             RAN "sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_cga1x1x1_kernel0\n");
+    ftl_measured_case c = case_of(text, NULL);
+    HAS(&c, {FTL_PARAM_mask_steps, cases[i].steps});
+  }
+}
+
 // Strips as measurements/tile_order.csv has them, along m where the columns are wgmma's rows (T): sqrt(66 x 256 / 128)
 // is 11.5, sqrt(66 x 320 / 128) 12.8, sqrt(66) 8.1, sqrt(66 x 128 / 144) 7.7, and sqrt(15 x 256 / 128) 5.5 clusters of
 // four columns.

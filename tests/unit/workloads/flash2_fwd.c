@@ -174,6 +174,23 @@ Test(unit_workloads_flash2_fwd, causal_tiles_above_the_diagonal_are_not_loaded_a
   ftl_tile_program_destroy(program);
 }
 
+// Of 200 keys in tiles of 64 the last, 192 .. 255, is cut; without a window mask_steps=window masks as edges does.
+Test(unit_workloads_flash2_fwd, all_tiles_are_masked_where_it_is_said) {
+  static const struct {
+    const char *steps;
+    int masks;
+  } cases[] = {{"edges", 1}, {"window", 1}, {"all", 4}, {"all schedule=interleaved", 4}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char params[128];
+    snprintf(params, sizeof params, "seqlen=200 block_m=64 block_n=64 mask_steps=%s", cases[i].steps);
+    ftl_tile_program *program = build_ok(params);
+    counts c = count_cta(program, 0);
+    cr_expect_eq(c.key_loads, 4);
+    cr_expect_eq(c.masks, cases[i].masks, "%s: %d", cases[i].steps, (int)c.masks);
+    ftl_tile_program_destroy(program);
+  }
+}
+
 Test(unit_workloads_flash2_fwd, keys_ascend_in_stages_and_descend_in_interleaved) {
   ftl_tile_program *program = build_ok("seqlen=200 block_n=64 causal=true block_m=64");
   counts c = count_cta(program, 3);
