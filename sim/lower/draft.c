@@ -8,6 +8,7 @@
 #include "lower/gaps.h"
 #include "lower/registers.h"
 #include "lower/schedule.h"
+#include "lower/scoreboards.h"
 #include "lower/spill.h"
 #include "lower/tokens.h"
 #include "lower/waiting.h"
@@ -52,7 +53,7 @@ ftl_draft_inst *ftl_draft_add(ftl_draft *draft, ftl_opcode opcode, int32_t repea
                                .access = FTL_NO_ACCESS,
                                .ring_a = FTL_NO_RING,
                                .ring_b = FTL_NO_RING};
-  inst->destination = FTL_NO_VALUE;
+  inst->destination = inst->also_awaits = FTL_NO_VALUE;
   return inst;
 }
 
@@ -155,6 +156,7 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   if (!ftl_fill_gaps(draft, &flow, arch, arena)) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   status = analyse(draft, arena, &flow, &liveness, error);
   if (status != FTL_OK) return status;
+  if (!ftl_scoreboards_share(draft, &flow, arch, arena)) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   return ftl_tokens_assign(draft, &flow, &liveness, arena, &out->num_tokens, error);
 }
 

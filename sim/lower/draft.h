@@ -38,6 +38,7 @@ typedef struct ftl_draft_inst {
   int32_t sources[FTL_DRAFT_MAX_SOURCES];
   uint8_t num_sources;
   uint8_t effects;
+  int32_t also_awaits;            // value that it waits for without reading it (scoreboards.h); FTL_NO_VALUE
   int32_t first_wait, num_waits;  // WGMMA_WAIT: values in draft->waits that it settles (set by ftl_waits_find)
 } ftl_draft_inst;
 

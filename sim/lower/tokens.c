@@ -31,6 +31,7 @@ static void find_spans(const ftl_draft *draft, const ftl_flow *flow, const ftl_l
     int32_t num_reads = ftl_inst_num_reads(inst);
     for (int32_t k = 0; k < num_reads; k++) cover(&of[ftl_inst_read(draft, inst, k)], i);
     for (int32_t k = 0; k < ftl_inst_num_writes(inst); k++) cover(&of[inst->destination + k], i);
+    if (inst->also_awaits != FTL_NO_VALUE) cover(&of[inst->also_awaits], i);
   }
   for (int32_t s = 0; s < flow->num_stretches; s++) {
     size_t row = (size_t)s * (size_t)liveness->num_words;
@@ -81,6 +82,7 @@ static void number(ftl_draft_inst *inst, const span *of) {
   }
   for (int32_t k = 0; k < inst->num_sources && !(inst->effects & FTL_EFFECT_CONTINUES); k++)
     add_source(&inst->inst, of[inst->sources[k]].token);
+  if (inst->also_awaits != FTL_NO_VALUE) add_source(&inst->inst, of[inst->also_awaits].token);
   for (int32_t k = inst->inst.num_sources; k < FTL_MAX_SOURCES; k++) inst->inst.sources[k] = FTL_NO_TOKEN;
 }
 
