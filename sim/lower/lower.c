@@ -323,11 +323,14 @@ static ftl_status count_registers(builder *b, ftl_select *s, const role_draft *h
 
 // ptxas loads fragments farther ahead of their products than they take, where registers are left. The role has been
 // drafted as `how` says, with each as late as its latency allows; it is again, with the registers that it needed so.
+// Where groups of warps share a key tile in plain code those of the next k step stand ahead of this one's products
+// (SASS of kernels/attention/flash1_mma.h and decode_mma.h).
 static ftl_status draft_fragments_early(builder *b, ftl_select *s, const role_draft *how,
                                         const ftl_select_lists *before, ftl_draft_result *result, ftl_error *error) {
   if (result->spilled_registers > 0 || b->tile->num_roles > 1 || !loads_fragments(&s->draft)) return FTL_OK;
   role_draft early = *how;
   early.fragments_early = true;
+  early.fragments_a_step_ahead = b->options.plain_code && s->role->num_groups > 1;
   early.order_cap = result->ordered_registers;
   int32_t reported = result->registers_per_thread;
   bool is_full = reported > result->ordered_registers, is_counted = ftl_select_has_step_ahead(s);
