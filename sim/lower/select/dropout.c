@@ -43,10 +43,21 @@ static int32_t add_call(ftl_select *s, int32_t shared) {
   return words;
 }
 
-// Bytes become 16-bit numbers two at a time (PRMT), which a packed comparison turns into masks.
+// Bytes of a word of random numbers, each in a register of its own: three SHF and three LOP3 a word. So PyTorch's
+// kernel has them (its SASS for sm_90, 128 x 64 tiles of 4 warps at head_dim 64: 48 SHF and 48 LOP3 for 16 words).
+static int32_t take_bytes_apart(ftl_select *s, int32_t random, int32_t num_words) {
+  enum { BYTES_OF_WORD = 4, INSTS_OF_WORD = 6 };
+  int32_t bytes = ftl_select_temp(s, BYTES_OF_WORD * num_words);
+  ftl_select_add(s, FTL_OP_LOP, INSTS_OF_WORD * num_words, bytes, random, NONE, NONE);
+  return bytes;
+}
+
+// Bytes become 16-bit numbers two at a time (PRMT), which a packed comparison turns into masks. A register has two
+// numbers, a word serves two.
 static void drop_packed(ftl_select *s, int32_t fragment, int32_t num_registers, int32_t random) {
   int32_t wide = ftl_select_temp(s, num_registers), kept = ftl_select_temp(s, num_registers);
-  ftl_select_add(s, FTL_OP_PRMT, num_registers, wide, random, NONE, NONE);
+  int32_t bytes = s->buffered_code ? take_bytes_apart(s, random, num_registers / 2) : random;
+  ftl_select_add(s, FTL_OP_PRMT, num_registers, wide, bytes, NONE, NONE);
   ftl_select_add(s, FTL_OP_HSET2, num_registers, kept, wide, NONE, NONE);
   ftl_select_add(s, FTL_OP_LOP, num_registers, fragment, fragment, kept, NONE);
 }

@@ -68,7 +68,8 @@ Test(unit_lower_checker_masks, dropout_is_proved) {
   static const char shape[] = "heads=2 seqlen_q=300 seqlen_kv=410 head_dim=64 dropout_p=0.1 causal=1 block_m=64 ";
   static const char *const how[] = {"block_n=32 num_warps=4 num_stages=2",
                                     "block_n=64 num_warps=2 num_stages=1 mma=mma",
-                                    "block_n=96 num_warps=4 schedule=interleaved"};
+                                    "block_n=96 num_warps=4 schedule=interleaved",
+                                    "block_n=64 num_warps=4 schedule=interleaved mma=mma code=buffered"};
   for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
     char parameters[256];
     snprintf(parameters, sizeof parameters, "%s%s", shape, how[i]);
@@ -76,23 +77,39 @@ Test(unit_lower_checker_masks, dropout_is_proved) {
   }
 }
 
-// A step's scores are 64 x 64, 32 elements a thread of 4 warps: two calls of 10 IMAD.WIDE and 12 LOP3 and, once, 4 and
-// 2; a PRMT, an HSET2 and a LOP3 for each two elements.
-Test(unit_lower_checker_masks, dropout_costs_what_philox_of_seven_rounds_costs) {
+// Instructions of one step of 64 x 64 scores, 32 elements a thread of 4 warps, that dropout adds.
+typedef struct added {
+  int64_t of[FTL_OPCODE_COUNT];
+} added;
+
+static added added_by_dropout(const char *arch, const char *how) {
   static const char shape[] = "heads=1 seqlen_q=64 seqlen_kv=64 head_dim=64 block_m=64 block_n=64 num_warps=4 mma=mma ";
-  int64_t count[2][FTL_OPCODE_COUNT] = {{0}};
+  added count = {{0}};
   for (int dropped = 0; dropped < 2; dropped++) {
     char parameters[256];
-    snprintf(parameters, sizeof parameters, "%s%s", shape, dropped ? "dropout_p=0.1" : "");
+    snprintf(parameters, sizeof parameters, "%s%s%s", shape, how, dropped ? " dropout_p=0.1" : "");
     programs p;
     ftl_error error = {0};
-    cr_assert_eq(lower_launch(&p, "a100_80", "flash2_fwd", parameters, 0, &error), FTL_OK, "%s", error.message);
+    cr_assert_eq(lower_launch(&p, arch, "flash2_fwd", parameters, 0, &error), FTL_OK, "%s", error.message);
     for (int32_t i = 0; i < p.warps->num_insts; i++)
-      count[dropped][p.warps->insts[i].opcode] += p.warps->insts[i].repeat;
+      count.of[p.warps->insts[i].opcode] += (dropped ? 1 : -1) * p.warps->insts[i].repeat;
     programs_fini(&p);
   }
-  cr_expect_eq(count[1][FTL_OP_IMAD_WIDE] - count[0][FTL_OP_IMAD_WIDE], 2 * 10 + 4);
-  cr_expect_eq(count[1][FTL_OP_LOP] - count[0][FTL_OP_LOP], 2 * 12 + 2 + 16);
-  cr_expect_eq(count[1][FTL_OP_PRMT] - count[0][FTL_OP_PRMT], 16);
-  cr_expect_eq(count[1][FTL_OP_HSET2] - count[0][FTL_OP_HSET2], 16);
+  return count;
+}
+
+// Two calls of 10 IMAD.WIDE and 12 LOP3 and, once, 4 and 2; a PRMT, an HSET2 and a LOP3 for each two elements.
+Test(unit_lower_checker_masks, dropout_costs_what_philox_of_seven_rounds_costs) {
+  added count = added_by_dropout("a100_80", "");
+  cr_expect_eq(count.of[FTL_OP_IMAD_WIDE], 2 * 10 + 4);
+  cr_expect_eq(count.of[FTL_OP_LOP], 2 * 12 + 2 + 16);
+  cr_expect_eq(count.of[FTL_OP_PRMT], 16);
+  cr_expect_eq(count.of[FTL_OP_HSET2], 16);
+}
+
+// PyTorch's FlashAttention-2 takes the bytes of each of the calls' 2 x 4 words apart first: 3 SHF and 3 LOP3.
+Test(unit_lower_checker_masks, dropout_of_buffered_code_takes_bytes_apart) {
+  added count = added_by_dropout("h200", "schedule=interleaved code=buffered");
+  cr_expect_eq(count.of[FTL_OP_LOP], 2 * 12 + 2 + 16 + 8 * (3 + 3));
+  cr_expect_eq(count.of[FTL_OP_PRMT], 16);
 }
