@@ -323,7 +323,8 @@ ftl_key_range ftl_attention_keys_lengths(ftl_builder *b, const ftl_attention *a,
 
 bool ftl_attention_masks_all_steps(const ftl_spec *spec) {
   int64_t steps = spec->value[FTL_PARAM_mask_steps];
-  return steps == FTL_MASK_STEPS_ALL || (steps == FTL_MASK_STEPS_WINDOW && spec->value[FTL_PARAM_window] > 0);
+  bool of_windows = steps == FTL_MASK_STEPS_WINDOW || steps == FTL_MASK_STEPS_UNROLLED;
+  return steps == FTL_MASK_STEPS_ALL || (of_windows && spec->value[FTL_PARAM_window] > 0);
 }
 
 ftl_key_range ftl_attention_keys(ftl_builder *b, const ftl_attention *a, ftl_expr row) {

@@ -17,7 +17,7 @@ static const form forms[] = {
     [PROGRAM_TRITON] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO},
     [PROGRAM_FLASH2_FWD] = {FTL_CODE_BUFFERED, FTL_SCALING_SCORES, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_IEEE,
-                            FTL_MASK_STEPS_WINDOW, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO},
+                            FTL_MASK_STEPS_UNROLLED, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO},
     [PROGRAM_FLASH2_BWD] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_IEEE,
                             FTL_MASK_STEPS_WINDOW, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO},
 };
@@ -57,6 +57,16 @@ static void resolve(ftl_spec *spec, ftl_param param, int64_t value) {
   if (takes(spec, param) && spec->value[param] == 0) spec->value[param] = value;
 }
 
+// Where steps cannot be unrolled one loop masks what they would.
+static int64_t mask_steps_of(const ftl_spec *spec, const form *f) {
+  const int64_t *v = spec->value;
+  if (f->mask_steps != FTL_MASK_STEPS_UNROLLED) return f->mask_steps;
+  bool is_interleaved = takes(spec, FTL_PARAM_schedule) && v[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED;
+  bool has_diagonal =
+      v[FTL_PARAM_mask] == FTL_MASK_NONE && v[FTL_PARAM_block_m] <= FTL_MOST_UNROLLED_STEPS * v[FTL_PARAM_block_n];
+  return is_interleaved && has_diagonal ? FTL_MASK_STEPS_UNROLLED : FTL_MASK_STEPS_WINDOW;
+}
+
 void ftl_spec_open_code(ftl_spec *spec) {
   static const ftl_param of_source[] = {FTL_PARAM_code, FTL_PARAM_scaling,    FTL_PARAM_row_sums,  FTL_PARAM_guard,
                                         FTL_PARAM_exp2, FTL_PARAM_mask_steps, FTL_PARAM_q_operand, FTL_PARAM_refill};
@@ -76,7 +86,7 @@ void ftl_spec_resolve_code(ftl_spec *spec) {
   resolve(spec, FTL_PARAM_row_sums, f->row_sums);
   resolve(spec, FTL_PARAM_guard, f->guard);
   resolve(spec, FTL_PARAM_exp2, f->exp2);
-  resolve(spec, FTL_PARAM_mask_steps, f->mask_steps);
+  resolve(spec, FTL_PARAM_mask_steps, mask_steps_of(spec, f));
   resolve(spec, FTL_PARAM_q_operand, f->q_operand);
   if (has_async_copies) resolve(spec, FTL_PARAM_refill, f->refill);
 }

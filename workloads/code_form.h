@@ -17,6 +17,8 @@
 
 #include "workloads/spec.h"
 
+enum { FTL_MOST_UNROLLED_STEPS = 8 };  // of mask_steps=unrolled: tiles of a diagonal
+
 // Resolves them, those of a completed spec whose copy and mma are resolved already. What the user gave stays.
 void ftl_spec_resolve_code(ftl_spec *spec);
 

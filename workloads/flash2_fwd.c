@@ -3,8 +3,10 @@
 // algorithm 1. Schedules: Triton's fused-attention tutorial (`stages`, refilled late as its software pipeliner does, or
 // early) and csrc/flash_attn/src/flash_fwd_kernel.h of
 // github.com/Dao-AILab/flash-attention (`interleaved`).
+#include "base/integer.h"
 #include "tile/builder.h"
 #include "workloads/attention.h"
+#include "workloads/code_form.h"
 #include "workloads/block_mask.h"
 #include "workloads/online_softmax.h"
 #include "workloads/packed_batch.h"
@@ -22,6 +24,7 @@ typedef struct flash2 {
   int32_t num_k_ahead, num_v_ahead;  // tiles that are asked for ahead of the one in use
   bool compares_k, compares_v;       // before a copy, whether there is such a tile, where there always is
   bool masks_whole_tiles;            // one loop for all tiles, as FlashAttention-2's Is_local
+  int32_t num_unrolled;              // tiles at the end of the keys that have code of their own each
 
   int32_t q, k, v, o, lse;                // tensors
   int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k: K and V take turns in one buffer
@@ -39,6 +42,20 @@ typedef struct flash2 {
 } flash2;
 
 // ---- what cannot exist on any GPU ----
+
+static ftl_status check_unrolled(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  if (v[FTL_PARAM_mask_steps] != FTL_MASK_STEPS_UNROLLED) return FTL_OK;
+  if (v[FTL_PARAM_schedule] != FTL_SCHEDULE_INTERLEAVED)
+    return ftl_error_set(error, FTL_INFEASIBLE, "mask_steps=unrolled: steps of schedule=interleaved");
+  if (v[FTL_PARAM_mask] != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "mask_steps=unrolled: keys end at a diagonal, not with mask");
+  if (v[FTL_PARAM_block_m] > FTL_MOST_UNROLLED_STEPS * v[FTL_PARAM_block_n])
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "block_n=%lld: mask_steps=unrolled writes at most %d steps of block_m=%lld",
+                         (long long)v[FTL_PARAM_block_n], FTL_MOST_UNROLLED_STEPS, (long long)v[FTL_PARAM_block_m]);
+  return FTL_OK;
+}
 
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
@@ -67,7 +84,8 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
-  ftl_status status = ftl_attention_check_dropout(spec, error);
+  ftl_status status = check_unrolled(spec, error);
+  if (status == FTL_OK) status = ftl_attention_check_dropout(spec, error);
   if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, ftl_attention_of(spec).padded_head_dim, error);
   return status == FTL_OK ? ftl_attention_check_warps(spec, error) : status;
 }
@@ -350,8 +368,45 @@ static void loop(const flash2 *f, ftl_expr lo, ftl_expr hi, bool masked) {
   if (f->refills_late) drain(f);
 }
 
+// Whether every tile is whole, and the diagonal enters and leaves at corners of tiles.
+static bool has_whole_tiles(const flash2 *f) {
+  const ftl_attention *a = &f->a;
+  bool is_aligned = a->block_m % a->block_n == 0 || a->block_n % a->block_m == 0;
+  return is_aligned && f->packed == NULL && a->seqlen_q % a->block_m == 0 && a->seqlen_kv % a->block_n == 0;
+}
+
+// FlashAttention-2's n_masking_steps (flash_fwd_kernel.h): one tile, or those that the diagonal crosses, and one more
+// where lengths may be no multiples of tiles or there is a window.
+static int32_t num_unrolled(const flash2 *f, const ftl_spec *spec) {
+  const ftl_attention *a = &f->a;
+  if (spec->value[FTL_PARAM_mask_steps] != FTL_MASK_STEPS_UNROLLED) return 0;
+  if (!a->causal && a->window == 0) return 1;
+  int32_t crossed = (int32_t)ftl_divide_up(a->block_m, a->block_n);
+  return a->window == 0 && has_whole_tiles(f) ? crossed : crossed + 1;
+}
+
+// The last tiles have code of their own each, masked where any tile may have to be, then all others one loop.
+static void unrolled_loops(const flash2 *f) {
+  ftl_builder *b = f->b;
+  const ftl_key_range *k = &f->keys;
+  ftl_expr zero = ftl_const(b, 0), one = ftl_const(b, 1), num_tiles = ftl_sub(b, k->end, k->first);
+  bool masked = f->a.causal || f->a.window > 0 || !has_whole_tiles(f);
+  for (int32_t i = 0; i < f->num_unrolled; i++) {
+    ftl_expr exists = ftl_min(b, one, ftl_max(b, zero, ftl_sub(b, num_tiles, ftl_const(b, i))));
+    ftl_loop(b, zero, exists);
+    iterate_interleaved(f, ftl_sub(b, k->end, ftl_const(b, i + 1)), masked);
+    ftl_end_loop(b);
+  }
+  ftl_expr rest = ftl_max(b, k->first, ftl_sub(b, k->end, ftl_const(b, f->num_unrolled)));
+  loop(f, k->first, rest, f->masks_whole_tiles);
+}
+
 static void main_loops(const flash2 *f) {
   const ftl_key_range *k = &f->keys;
+  if (f->num_unrolled > 0) {
+    unrolled_loops(f);
+    return;
+  }
   if (f->masks_whole_tiles) {
     loop(f, k->first, k->end, true);
     return;
@@ -431,6 +486,7 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   status = ftl_packed_batch_create(&packed, spec, spec->value[FTL_PARAM_block_m], error);
   if (status != FTL_OK) return status;
   f.packed = packed;
+  f.num_unrolled = num_unrolled(&f, spec);
   status = ftl_tile_lists_init(&f.lists, spec, ftl_tile_walk_forward(spec), error);
   if (status == FTL_OK) status = ftl_builder_create(&f.b, "flash2_fwd", error);
   if (status != FTL_OK) goto done;

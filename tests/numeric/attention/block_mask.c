@@ -158,6 +158,12 @@ Test(numeric_attention_block_mask, masks_that_do_not_fit_are_refused) {
       "block_n=16: a word of mask_bits has 32 keys, so a multiple");
   assert_refused("heads=1 head_dim=16 lengths=100:28 mask_steps=blocks",
                  "mask_steps=blocks: of sequences that are equally long, not with lengths");
+  assert_refused("heads=1 head_dim=16 seqlen=256 schedule=interleaved mask=butterfly mask_steps=unrolled",
+                 "mask_steps=unrolled: keys end at a diagonal, not with mask");
+  assert_refused("heads=1 head_dim=16 seqlen=256 block_m=256 block_n=16 schedule=interleaved mask_steps=unrolled",
+                 "block_n=16: mask_steps=unrolled writes at most 8 steps of block_m=256");
+  assert_refused("heads=1 head_dim=16 seqlen=256 mask_steps=unrolled",
+                 "mask_steps=unrolled: steps of schedule=interleaved");
   assert_refused("flash3_fwd mma=wgmma copy=tma heads=1 head_dim=16 seqlen=256 mask=bits mask_bits=1x2:0x2",
                  "mask: flash3_fwd needs a key tile for every query tile, and one sees none");
 }

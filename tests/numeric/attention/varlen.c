@@ -97,6 +97,7 @@ Test(numeric_attention_varlen, each_sequence_attends_to_itself_under_every_sched
                                       "num_stages=3 persistent=1",
                                       "num_stages=3 refill=late",
                                       "schedule=interleaved",
+                                      "schedule=interleaved mask_steps=unrolled",
                                       "num_stages=2 tile_reverse=1",
                                       "num_stages=2 tile_order=head_first layout=bshd"};
   char params[256];

@@ -35,6 +35,7 @@ Test(numeric_attention_window, flash2_fwd_computes_attention_within_the_window) 
                                      "flash2_fwd block_m=64 num_warps=4 num_stages=3",
                                      "flash2_fwd block_m=64 num_warps=2 schedule=interleaved",
                                      "flash2_fwd block_m=64 num_warps=2 schedule=interleaved mask_steps=window",
+                                     "flash2_fwd block_m=64 num_warps=2 schedule=interleaved mask_steps=unrolled",
                                      "flash2_fwd block_m=32 num_warps=2 num_stages=3 refill=late mask_steps=window",
                                      "flash2_fwd block_m=32 num_warps=2 num_stages=3 mask_steps=all",
                                      "flash2_fwd block_m=32 num_warps=2 num_stages=3 refill=late persistent=true",

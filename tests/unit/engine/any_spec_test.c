@@ -71,7 +71,7 @@ static const struct {
     {"prefix", 5, "1|16"},
     {"lengths", 15, "1:7:100|64x3|500:1:15:128"},
     {"kv_group_size", 10, "16|32|64"},
-    {"mask_steps", 20, "window|blocks|all"},
+    {"mask_steps", 20, "window|blocks|all|unrolled"},
     {"q_stages", 20, "2"},
     {"mask_block", 5, "64|128|256"},
     {"mask_width", 5, "1|2"},

@@ -254,6 +254,32 @@ Test(unit_lower_select, a_window_masks_the_tiles_at_its_edges_or_all_of_them_in_
   programs_fini(&p);
 }
 
+// Steps that have code of their own, and the loop: of tiles of 128 x 64 one without a mask, the two that the diagonal
+// crosses, one more where the last tile may be cut or there is a window.
+Test(unit_lower_select, the_last_tiles_are_unrolled_as_flash_attention_2_does) {
+  static const struct {
+    const char *how;
+    int32_t num_unrolled;
+    bool masks_all;
+  } cases[] = {{"seqlen=4096", 1, false},
+               {"seqlen=4096 causal=true", 2, false},
+               {"seqlen=4000 causal=true", 3, false},
+               {"seqlen=4096 causal=true window=512", 3, true}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char parameters[256];
+    snprintf(parameters, sizeof parameters,
+             "heads=32 head_dim=64 block_m=128 block_n=64 num_warps=4 schedule=interleaved mask_steps=unrolled %s",
+             cases[i].how);
+    programs p = lowered("a100_80", parameters);
+    cr_assert_eq(p.warps->num_loops, cases[i].num_unrolled + 1, "%s", cases[i].how);
+    counts last = count_loop(p.warps, 0), rest = count_loop(p.warps, cases[i].num_unrolled);
+    bool last_masks = last.insts[FTL_OP_SEL] >= 64, rest_masks = rest.insts[FTL_OP_SEL] >= 64;
+    cr_expect_eq(last_masks, i > 0, "%s", cases[i].how);
+    cr_expect_eq(rest_masks, cases[i].masks_all, "%s", cases[i].how);
+    programs_fini(&p);
+  }
+}
+
 // A compare and a select for each of 2 rows of each of 2 slabs.
 Test(unit_lower_select, a_guard_in_every_step_takes_a_compare_and_a_select_a_row) {
   programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma");

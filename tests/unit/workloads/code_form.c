@@ -39,7 +39,10 @@ Test(unit_workloads_code_form, the_interleaved_schedule_is_flash_attention_2) {
   CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_BUFFERED},
         {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_row_sums, FTL_ROW_SUMS_END},
         {FTL_PARAM_guard, FTL_GUARD_ALWAYS}, {FTL_PARAM_exp2, FTL_EXP2_IEEE},
-        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_WINDOW}, {FTL_PARAM_refill, FTL_REFILL_AUTO});
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_UNROLLED}, {FTL_PARAM_refill, FTL_REFILL_AUTO});
+  CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async mask=strided",
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_WINDOW});
+  CHECK("flash2_fwd", FORWARD "code=buffered mma=mma copy=cp_async", {FTL_PARAM_mask_steps, FTL_MASK_STEPS_WINDOW});
 }
 
 Test(unit_workloads_code_form, warpgroups_that_copy_by_cp_async_are_tritons) {
