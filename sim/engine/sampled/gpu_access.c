@@ -69,14 +69,16 @@ static ftl_tile_place sectors_of(const ftl_tile_place *place) {
   return (ftl_tile_place){.address_bytes = first, .row_stride_bytes = bytes, .num_rows = 1, .row_bytes = bytes};
 }
 
+static int32_t piece_bytes_of(const ftl_gpu_run *run, const ftl_segment_ref *ref, const ftl_tile_place *place) {
+  const ftl_tensor *tensor = &run->segments->tile->tensors[ref->ref.tensor];
+  return ref->is_lookup ? place->row_bytes : ref->piece_columns * (int32_t)ftl_dtype_bytes(tensor->dtype);
+}
+
 // Of each row of the place, from its first byte on. A loop that is unrolled otherwise has other pieces of a row side by
 // side: L1 is asked for each. Of the last tile of a row passes may want different parts.
 static int32_t bytes_in_l1(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_tile_place *place) {
   if (!ref->is_direct || ref->is_store || place->num_rows == 0 || place->pages) return 0;
-  const ftl_tensor *tensor = &run->segments->tile->tensors[ref->ref.tensor];
-  int32_t piece_bytes =
-      ref->is_lookup ? place->row_bytes : ref->piece_columns * (int32_t)ftl_dtype_bytes(tensor->dtype);
-  int32_t there = 0;
+  int32_t there = 0, piece_bytes = piece_bytes_of(run, ref, place);
   for (int32_t from = 0; from < place->row_bytes; from += piece_bytes) {
     ftl_tile_place piece = *place;
     piece.address_bytes += from;
@@ -169,12 +171,28 @@ static ftl_tile_place place_of(const ftl_gpu_run *run, const span_places *places
   return place;
 }
 
+// Loads the tiles from iteration i of the span on that L1 has nothing of, as far as they lie evenly and each is one
+// piece: how many.
+static int64_t load_absent(ftl_gpu_run *run, const span_places *places, const ftl_segment_ref *ref, int64_t i) {
+  ftl_tile_place place = place_of(run, places, i);
+  if (!places->are_even || place.num_rows == 0 || place.pages) return 0;
+  int32_t slot = places->span->member.slot, piece_bytes = piece_bytes_of(run, ref, &place);
+  if (place.row_bytes > piece_bytes || places->step_bytes % piece_bytes != 0) return 0;
+  return ftl_l1_tiles_load_absent(&run->l1, ftl_gpu_sm_of(run, slot), slot, &place, piece_bytes, places->step_bytes,
+                                  places->span->count - i);
+}
+
 // Stores leave their lines in L1.
 static void store_in_l1(ftl_gpu_run *run, const access_span *span) {
   span_places places = places_of(run, span);
+  int32_t sm = ftl_gpu_sm_of(run, span->member.slot);
+  if (places.are_even) {
+    ftl_l1_tiles_store(&run->l1, sm, &places.first, span->count);
+    return;
+  }
   for (int64_t i = 0; i < span->count; i++) {
     ftl_tile_place place = place_of(run, &places, i);
-    ftl_l1_tiles_store(&run->l1, ftl_gpu_sm_of(run, span->member.slot), &place);
+    ftl_l1_tiles_store(&run->l1, sm, &place, 1);
   }
 }
 
@@ -187,7 +205,7 @@ bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx
   // What L1 has is not asked for, what lies between is.
   const access_span all = span;
   span_places places = places_of(run, &all);
-  for (int64_t i = 0; i < state->count; i++) {
+  for (int64_t i = load_absent(run, &places, ref, 0); i < state->count; i++) {
     ftl_tile_place place = place_of(run, &places, i);
     int32_t there = bytes_in_l1(run, member.slot, ref, &place);
     if (there == 0) continue;

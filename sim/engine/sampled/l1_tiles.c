@@ -75,6 +75,22 @@ int32_t ftl_l1_tiles_load(ftl_l1_tiles *l1, int32_t sm, int32_t slot, const ftl_
   return held < wanted ? held : wanted;
 }
 
-void ftl_l1_tiles_store(ftl_l1_tiles *l1, int32_t sm, const ftl_tile_place *place) {
-  l1->passed[sm].once_used_bytes += (int64_t)place->row_bytes * place->num_rows;
+int64_t ftl_l1_tiles_load_absent(ftl_l1_tiles *l1, int32_t sm, int32_t slot, const ftl_tile_place *first,
+                                 int32_t unit_bytes, int64_t step_bytes, int64_t count) {
+  ftl_l1_tile *tiles = &l1->tiles[(int64_t)slot * FTL_L1_TILES_A_SLOT];
+  ftl_l1_passed *passed = &l1->passed[sm];
+  int64_t bytes = (int64_t)first->row_bytes * first->num_rows, address_bytes = first->address_bytes;
+  int64_t number = address_bytes / unit_bytes, step = step_bytes / unit_bytes;
+  for (int64_t i = 0; i < count; i++, address_bytes += step_bytes, number += step) {
+    ftl_l1_tile *tile = &tiles[number % FTL_L1_TILES_A_SLOT];
+    if (tile->address_bytes == address_bytes && has(l1, passed, passed_since(l1, passed, tile, bytes), bytes)) return i;
+    passed->once_used_bytes += bytes;
+    *tile = (ftl_l1_tile){
+        .address_bytes = address_bytes, .once_used_bytes = passed->once_used_bytes, .row_bytes = first->row_bytes};
+  }
+  return count;
+}
+
+void ftl_l1_tiles_store(ftl_l1_tiles *l1, int32_t sm, const ftl_tile_place *place, int64_t count) {
+  l1->passed[sm].once_used_bytes += count * place->row_bytes * place->num_rows;
 }

@@ -39,7 +39,11 @@ void ftl_l1_tiles_fini(ftl_l1_tiles *l1);
 // The CTA in `slot` of `sm` loads a tile, one of those that lie `unit_bytes` apart, of which it may want a part: how
 // many bytes of each row L1 has, from the first on. It has all afterwards.
 int32_t ftl_l1_tiles_load(ftl_l1_tiles *l1, int32_t sm, int32_t slot, const ftl_tile_place *place, int32_t unit_bytes);
-// A tile is stored from registers.
-void ftl_l1_tiles_store(ftl_l1_tiles *l1, int32_t sm, const ftl_tile_place *place);
+// Loads of up to `count` such tiles one after the other, `step_bytes` apart, a multiple of unit_bytes, up to the first
+// of which L1 has some. Gives how many were loaded, of which it had nothing.
+int64_t ftl_l1_tiles_load_absent(ftl_l1_tiles *l1, int32_t sm, int32_t slot, const ftl_tile_place *first,
+                                 int32_t unit_bytes, int64_t step_bytes, int64_t count);
+// As many tiles of that size are stored from registers.
+void ftl_l1_tiles_store(ftl_l1_tiles *l1, int32_t sm, const ftl_tile_place *place, int64_t count);
 
 #endif

@@ -108,9 +108,33 @@ Test(unit_engine_l1_tiles, what_is_stored_takes_room) {
     load(&l1, 0);
     for (int32_t i = 0; i < stores; i++) {
       ftl_tile_place place = tile(20 + i);
-      ftl_l1_tiles_store(&l1, 0, &place);
+      ftl_l1_tiles_store(&l1, 0, &place, 1);
     }
     cr_expect_eq(load(&l1, 0), stores == 15);
     ftl_l1_tiles_fini(&l1);
   }
+}
+
+// Forty tiles of every third place, of which the 25th had been loaded and is still there: 25 loads find nothing. One by
+// one or together, they leave L1 the same: each of twenty tiles that are loaded then finds as much.
+Test(unit_engine_l1_tiles, tiles_that_are_absent_are_loaded_together_as_one_by_one) {
+  ftl_l1_tiles l1[2];
+  for (int i = 0; i < 2; i++) {
+    cr_assert(ftl_l1_tiles_try_init(&l1[i], CAPACITY_BYTES + 25 * TILE_BYTES, PROTECTED_BYTES, 1, 1));
+    ftl_tile_place place = tile(3 * 25);
+    cr_assert_eq(ftl_l1_tiles_load(&l1[i], 0, 0, &place, TILE_BYTES), 0);
+  }
+  ftl_tile_place first = tile(0);
+  cr_expect_eq(ftl_l1_tiles_load_absent(&l1[0], 0, 0, &first, TILE_BYTES, 3 * TILE_BYTES, 40), 25);
+  for (int64_t i = 0; i < 25; i++) {
+    ftl_tile_place place = tile(3 * i);
+    cr_expect_eq(ftl_l1_tiles_load(&l1[1], 0, 0, &place, TILE_BYTES), 0);
+  }
+  for (int64_t i = 25; i > 5; i--) {
+    ftl_tile_place place = tile(3 * i);
+    int32_t held = ftl_l1_tiles_load(&l1[1], 0, 0, &place, TILE_BYTES);
+    cr_expect_eq(ftl_l1_tiles_load(&l1[0], 0, 0, &place, TILE_BYTES), held, "tile %d", (int)i);
+    cr_expect_eq(held, TILE_BYTES, "tile %d", (int)i);
+  }
+  for (int i = 0; i < 2; i++) ftl_l1_tiles_fini(&l1[i]);
 }
