@@ -161,7 +161,7 @@ return die "ga100" {
     hit_latency_cycles = measured(33, benches),
     bytes_per_cycle = datasheet(128, whitepaper .. "; 125 measured by gpu-benches"),
     max_pending_lines = guess(256, "no figure found; 256 in flight for cp.async in FlashGPU-Sim's SM90 configuration"),
-    fill_bytes_per_cycle = guess(64, "as measured on H200: 60 by cp.async"),
+    fill_bytes_per_cycle = guess(64, "as noc.sm_read_bytes_per_cycle; the H200 has 84"),
     store_bytes_per_cycle = guess(32, "as measured on H200"),
     byte_mask_sectors = guess(1, "as measured on H200"),
     store_merge_lines = guess(16, "as measured on H200"),

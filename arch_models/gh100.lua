@@ -167,7 +167,7 @@ return die "gh100" {
     hit_latency_cycles = measured(32, measurements .. "micro_chase.csv: 40.1 with 8 cycles of address arithmetic; gpu-benches: 32 on GH200, 34 on H100 PCIe"),
     bytes_per_cycle = measured(128, "gpu-benches: 126 to 128"),
     max_pending_lines = measured(450, measurements .. "micro_pending_lines.csv: 450 lines by cp.async, a sector or all of each (640 whole lines are asked for before the first comes, at most 176 of them in the queues); 600 or more by loads"),
-    fill_bytes_per_cycle = measured(64, copies .. "one SM takes 60 B/cycle by cp.async, 109 by TMA"),
+    fill_bytes_per_cycle = measured(84, measurements .. "micro_fill_rate.csv: whole lines by loads every 1.49 cycles to 16 warps, 1.64 to 8"),
     store_bytes_per_cycle = measured(32, measurements .. "micro_store_bandwidth.csv: 31.2 B a SM cycle from one SM, by 4 and by 16 bytes a thread"),
     byte_mask_sectors = measured(1, measurements .. "micro_store_requests.csv: requests of 1, 2 and 4 halves of sectors leave one SM every 2.01, 3.03 and 5.04 cycles, of 4 sectors with 8 bytes of each 5.03, of 2 and 4 whole ones 2.04 and 4.12"),
     store_merge_lines = measured(16, measurements .. "micro_store_merge_ncu.csv: sectors stored in halves or quarters by 1 to 4 warps in turn are sent once where 16 lines are begun together, as often as they are stored to where 32 are"),
