@@ -15,7 +15,7 @@ static void fill_least(const ftl_launch *launch, const ftl_segments *segments, f
   }
 }
 
-enum { HIT, DRAM, BUSY };  // latencies by index: of L2, of DRAM, and of DRAM that is busy
+enum { HIT, DRAM, REFRESH, BUSY };  // latencies by index: of L2, of DRAM, of DRAM that refreshes, or is busy
 
 // Measures the point where it was not. A failure leaves its times 0.
 static void take(ftl_step_times *times, int32_t i) {
@@ -47,12 +47,13 @@ static void ascend(ftl_step_times *times, int32_t i) {
     }
 }
 
-// Those of L2 and DRAM are there from the beginning.
+// Those of L2 and DRAM are there from the beginning; a longer one may be there before a shorter one is.
 static void measure(ftl_step_times *times, int32_t i) {
-  if (i < BUSY || times->is_measured[i]) return;
-  if (i > BUSY) measure(times, i - 1);
+  if (i < REFRESH) return;
+  measure(times, i - 1);
+  if (times->is_measured[i]) return;
   take(times, i);
-  ascend(times, i);
+  for (int32_t j = i; j < FTL_NUM_STEP_LATENCIES && times->is_measured[j]; j++) ascend(times, j);
 }
 
 static ftl_latency_point lone_point(const ftl_step_times *times, int32_t loop, int32_t i) {

@@ -88,6 +88,7 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
   }
   ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
   traffic->miss_latency += traffic->far_latency;  // half of the lines come by way of the other side, the last ones too
+  ftl_dram_refresh_init(&traffic->refresh, arch, sm_khz);
   traffic->l2_sector_cost =
       sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
   traffic->sm_sector_cost = sm_sector_cost(launch, sm_khz);
@@ -165,10 +166,12 @@ static bool try_coalesce(const ftl_traffic *traffic, ftl_tile_group *group, int6
   return true;
 }
 
-// An access that joined none: others may join it. Its data are at L2 once what it waits for beyond a hit is over.
-static void open_group(const ftl_traffic *traffic, ftl_tile_group *group, int64_t now, const ftl_traffic_wait *wait) {
+// An access that joined none: others may join it. Its data, but for its `last_lines_late` ones, are at L2 once what it
+// waits for beyond a hit is over.
+static void open_group(const ftl_traffic *traffic, ftl_tile_group *group, int64_t now, const ftl_traffic_wait *wait,
+                       int64_t last_lines_late) {
   if (!group) return;
-  int64_t late = (wait->latency_cycles - traffic->hit_latency) * FTL_TRAFFIC_UNIT + wait->queue;
+  int64_t late = (wait->latency_cycles - last_lines_late - traffic->hit_latency) * FTL_TRAFFIC_UNIT + wait->queue;
   *group = (ftl_tile_group){.closes = now + late + traffic->coalescer_window};
 }
 
@@ -288,18 +291,23 @@ static int64_t of_run(const request *ask, int64_t sectors, int64_t sampled) {
   return sampled > 0 ? ask->num_sectors * sectors / sampled : 0;
 }
 
+static int64_t refresh_wait_of(ftl_traffic *traffic, const request *ask) {
+  return ftl_dram_refresh_wait(&traffic->refresh, ask->run, ask->intake / FTL_TRAFFIC_UNIT);
+}
+
 // The run is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`.
-static void wait_for_fill(const ftl_traffic *traffic, const request *ask, ftl_traffic_wait *wait) {
+static void wait_for_fill(ftl_traffic *traffic, const request *ask, ftl_traffic_wait *wait) {
   int64_t left = ask->entry->fill_ready - ask->now;
   if (left <= wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue) return;
-  int64_t unloaded = traffic->hit_latency + traffic->miss_latency;
+  int64_t unloaded = traffic->hit_latency + traffic->miss_latency + refresh_wait_of(traffic, ask);
   wait->marks.dram = ask->entry->fill_mark;
   wait->latency_cycles = left / FTL_TRAFFIC_UNIT < unloaded ? left / FTL_TRAFFIC_UNIT : unloaded;
   wait->queue = left - wait->latency_cycles * FTL_TRAFFIC_UNIT;
 }
 
-// The access itself: what of it the other side and DRAM have to give, and how long that takes.
-static void access_run(ftl_traffic *traffic, const request *ask, int32_t side, ftl_traffic_wait *wait) {
+// The access itself: what of it the other side and DRAM have to give, and how long that takes. Returns how many cycles
+// of that are the last lines' alone.
+static int64_t access_run(ftl_traffic *traffic, const request *ask, int32_t side, ftl_traffic_wait *wait) {
   sampled_outcome outcome = read_sample(traffic, ask, side);
   const ftl_traffic_found *found = &outcome.sectors;
   if (found->far > 0) {
@@ -310,13 +318,15 @@ static void access_run(ftl_traffic *traffic, const request *ask, int32_t side, f
   if (found->missed > 0) {
     int64_t cost =
         dram_cost(traffic, of_run(ask, found->missed, found->asked), of_run(ask, found->dram_written, found->asked));
-    wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles;
+    int64_t refresh_wait = refresh_wait_of(traffic, ask) * outcome.missed_tiles / outcome.tiles;
+    wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles + refresh_wait;
     queue_for(wait, serve(&traffic->dram, ask, cost));
     wait->marks.dram = ask->entry->fill_mark = traffic->dram.free;
     ask->entry->fill_ready = ask->now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
-  } else {
-    wait_for_fill(traffic, ask, wait);
+    return refresh_wait;
   }
+  wait_for_fill(traffic, ask, wait);
+  return 0;
 }
 
 bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int32_t sm, int64_t now,
@@ -335,14 +345,14 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
     queue_for(wait, serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors));
     wait->marks.l2 = traffic->l2.free;
   }
-  access_run(traffic, &ask, home.side, wait);
+  int64_t last_lines_late = access_run(traffic, &ask, home.side, wait);
   int64_t port_wait = serve(&traffic->gpc[home.gpc], &ask, traffic->gpc_sector_cost * ask.num_sectors);
   if (joins) {
     traffic->counts.coalesced_sectors += ask.num_sectors;
     if (group->served > now + wait->queue) wait->queue = group->served - now;
     wait->marks = group->marks;
   } else {
-    open_group(traffic, group, now, wait);
+    open_group(traffic, group, now, wait, last_lines_late);
     queue_for(wait, port_wait);
     wait->marks.gpc = traffic->gpc[home.gpc].free;
     if (group) {

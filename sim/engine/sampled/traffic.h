@@ -10,6 +10,7 @@
 
 #include "engine/launch.h"
 #include "engine/sampled/cursor.h"
+#include "engine/sampled/dram_refresh.h"
 #include "engine/sampled/tile_lines.h"
 #include "machine/memory.h"
 
@@ -55,7 +56,8 @@ typedef struct ftl_traffic {
   ftl_tile_lines tiles;
   int64_t sm_khz;
   int64_t hit_latency, far_latency;  // SM cycles, unloaded: far on top of hit
-  int64_t miss_latency;  // on top of hit: of a tile from DRAM, whose last lines have their home on the other side
+  int64_t miss_latency;      // on top of hit: of a tile from DRAM, whose last lines have their home on the other side
+  ftl_dram_refresh refresh;  // what its last lines wait on top of that
   int64_t l2_sector_cost, far_sector_cost;  // 1/65536 SM cycle
   int64_t dram_read_cost, dram_write_cost;  // of a sector; of one written, with what it costs the reads around it
   int64_t ask_sector_cost, sm_sector_cost, gpc_sector_cost;

@@ -3,7 +3,7 @@
 
 #include "fixture.h"
 
-static const int64_t LATENCIES[FTL_NUM_STEP_LATENCIES] = {300, 1000, 2000, 6000};
+static const int64_t LATENCIES[FTL_NUM_STEP_LATENCIES] = {300, 1000, 1300, 2000, 6000};
 
 static int64_t code_bytes(const ftl_warp_program *warps) {
   int64_t bytes = 0;

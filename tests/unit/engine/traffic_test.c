@@ -58,7 +58,57 @@ Test(unit_engine_traffic, the_last_lines_of_a_tile_from_dram_come_by_way_of_the_
   int64_t hit, far, miss;
   ftl_traffic_latencies(c->l.arch, SM_KHZ, &hit, &far, &miss);
   cr_assert_gt(far, 0);
-  cr_expect_eq(load(c, 0, 0, 0).latency_cycles, hit + miss + far);
+  ftl_tile_run run = tile_at(0);
+  int64_t refresh_wait = ftl_dram_refresh_wait(&c->traffic.refresh, &run, TILE_BYTES / 64);
+  cr_expect_eq(load(c, 0, 0, 0).latency_cycles, hit + miss + far + refresh_wait);
+  release_chip(c);
+}
+
+// H200: of 12484 cycles a channel refreshes for 577, of 3201 MHz: of 4680 for 216.3 of an SM's at 1200. The longest of
+// n waits, of chunks asked for at once, is 216.3 - 4680 / n (1 - exp(-n 216.3 / 4680)):
+// - 65536 bytes in a row, 128 chunks: 179.8, 180.05 by sixteen parts;
+// - 256 rows of 256 bytes, 4096 apart, in as many chunks: 198.0;
+// - two rows of 256 bytes in one chunk: 4.9.
+// Asked for in 1024 cycles 128 chunks wait 216.3 - 242.5 erf(0.7905) = 37.7.
+Test(unit_engine_traffic, the_last_of_a_tiles_chunks_waits_for_a_refresh) {
+  chip *c = make_chip();
+  ftl_dram_refresh *refresh = &c->traffic.refresh;
+  ftl_tile_run whole = tile_at(0), apart = whole, one = whole;
+  cr_expect_eq(ftl_dram_refresh_wait(refresh, &whole, 0), 180);
+  cr_expect_eq(ftl_dram_refresh_wait(refresh, &whole, 1024), 37);
+  apart.place.row_stride_bytes = 4096;
+  cr_expect_eq(ftl_dram_refresh_wait(refresh, &apart, 0), 198);
+  one.num_rows = one.place.num_rows = 2;
+  cr_expect_eq(ftl_dram_refresh_wait(refresh, &one, 0), 4);
+  release_chip(c);
+}
+
+// The same 256 rows as four tiles, one below the other or side by side: 64 rows of a chunk each wait for
+// 216.3 - 4680 / 64 (1 - exp(-64 216.3 / 4680)) = 147.0.
+Test(unit_engine_traffic, tiles_of_a_run_wait_for_their_own_chunks) {
+  chip *c = make_chip();
+  ftl_tile_run below = tile_at(0);
+  below.place.row_stride_bytes = 4096;
+  below.num_tiles = 4;
+  cr_expect_eq(ftl_dram_refresh_wait(&c->traffic.refresh, &below, 0), 147);
+  ftl_tile_run beside = below;
+  beside.num_rows = beside.place.num_rows = 64;
+  beside.place.row_bytes = 1024;
+  beside.tile_row_bytes = 256;
+  cr_expect_eq(ftl_dram_refresh_wait(&c->traffic.refresh, &beside, 0), 147);
+  release_chip(c);
+}
+
+// Most lines of a tile find no refresh: who asks a window behind their arrival makes an access of its own, though the
+// last line is still on its way.
+Test(unit_engine_traffic, a_refresh_keeps_no_request_open) {
+  chip *c = make_chip();
+  int64_t window = c->traffic.coalescer_window / FTL_TRAFFIC_UNIT, sectors = TILE_BYTES / 32;
+  load(c, 0, 0, 0);
+  load(c, 0, 1, c->traffic.miss_latency + window);
+  cr_expect_eq(c->traffic.counts.coalesced_sectors, sectors);
+  load(c, 0, 16, c->traffic.miss_latency + window + 2);
+  cr_expect_eq(c->traffic.counts.coalesced_sectors, sectors);
   release_chip(c);
 }
 
@@ -76,7 +126,9 @@ Test(unit_engine_traffic, the_latency_of_tiles_side_by_side_is_their_mean) {
   ftl_traffic_wait wait;
   cr_assert(ftl_traffic_try_load(&c->traffic, &one, 0, 0, 0, &wait));
   cr_assert(ftl_traffic_try_load(&c->traffic, &all, 0, 0, 1000000 * (int64_t)FTL_TRAFFIC_UNIT, &wait));
-  cr_expect_eq(wait.latency_cycles, c->traffic.hit_latency + c->traffic.miss_latency * 3 / 4);
+  int64_t asking_cycles = ROWS * TILE_ROW_BYTES / 64;
+  int64_t refresh_wait = ftl_dram_refresh_wait(&c->traffic.refresh, &all, asking_cycles) * 3 / 4;
+  cr_expect_eq(wait.latency_cycles, c->traffic.hit_latency + c->traffic.miss_latency * 3 / 4 + refresh_wait);
   release_chip(c);
 }
 

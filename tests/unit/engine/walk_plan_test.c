@@ -29,7 +29,8 @@ static walked walk(const lowered *l, ftl_walk_plan plan) {
   int64_t hit, far, miss;
   cr_assert(ftl_segments_try_init(&segments, l->warps));
   ftl_traffic_latencies(l->arch, SM_KHZ, &hit, &far, &miss);
-  int64_t loaded = hit + far + miss, latencies[FTL_NUM_STEP_LATENCIES] = {hit, loaded, 2 * loaded, 6 * loaded};
+  int64_t loaded = hit + far + miss;
+  int64_t latencies[FTL_NUM_STEP_LATENCIES] = {hit, loaded, 5 * loaded / 4, 2 * loaded, 6 * loaded};
   cr_assert_eq(ftl_step_times_init(&times, &launch, &segments, SM_KHZ, latencies, NULL), FTL_OK);
   cr_assert_eq(ftl_traffic_create_tags(&tags, l->arch, 64, NULL), FTL_OK);
   cr_assert_eq(ftl_traffic_init(&traffic, &launch, SM_KHZ, tags, NULL), FTL_OK);
