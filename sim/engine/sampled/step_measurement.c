@@ -101,8 +101,9 @@ static void choose_ctas(const ftl_step_measurement *m, int32_t num_ctas, int64_t
   for (int32_t i = 0; i < num_ctas; i++) ctas[i] = (m->representative + (grid - distance % grid) * i) % grid;
 }
 
+// Of a CTA without loops: its whole time.
 static int64_t longest_iteration(const ftl_step_measurement *m, const ftl_step_point *point) {
-  int64_t longest = 0;
+  int64_t longest = m->segments->num_loops == 0 ? point->time[0] : 0;
   for (int32_t k = 0; k < m->segments->num_loops; k++)
     if (point->time[2 * k + 1] > longest) longest = point->time[2 * k + 1];
   return longest;
@@ -163,9 +164,9 @@ static ftl_status measure_alone(const ftl_step_measurement *m, int64_t latency, 
   return measure_run(m, 1, latency, is_warm, &start, point, error);
 }
 
-// Whether the loops of two runs take as long, to 1 %.
+// Whether the loops of two runs, or the code of CTAs without loops, take as long, to 1 %.
 static bool agree(const ftl_step_measurement *m, const ftl_step_point *a, const ftl_step_point *b) {
-  for (int32_t s = 1; s < 2 * m->segments->num_loops + 1; s += 2)
+  for (int32_t s = m->segments->num_loops > 0; s < 2 * m->segments->num_loops + 1; s += 2)
     if (100 * llabs(a->time[s] - b->time[s]) > a->time[s]) return false;
   return true;
 }
