@@ -29,6 +29,12 @@ static int64_t probed_ctas(const ftl_pipeline_launch *whole, int64_t wave) {
   return part < all ? part : all;
 }
 
+// The CTAs of a few waves are walked one and all, since a period has a wave or more: where their straight code asks for
+// too much, nothing else needs to be looked at.
+static bool asks_too_much(const ftl_walk_plan *whole, int64_t num_ctas, int64_t wave) {
+  return num_ctas <= PROBE_WAVES * wave && LEAST_GAIN * num_ctas * whole->pieces > whole->asks;
+}
+
 bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_pipeline_launch *part) {
   const ftl_launch *launch = &whole->launch;
   int64_t wave = launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm;
@@ -36,6 +42,7 @@ bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_
   if (wave == 0 || (whole->plan.group == 1 && whole->plan.steps < LEAST_STEPS)) return false;
   probe->tile = *launch->tile;
   probe->tile.num_ctas = probed_ctas(whole, wave);
+  if (asks_too_much(&whole->plan, probe->tile.num_ctas, wave)) return false;
   probe->warps = *launch->warps;
   probe->warps.tile = &probe->tile;
   *part = (ftl_pipeline_launch){.launch = *launch};

@@ -33,6 +33,8 @@ typedef struct walk_size {
   bool is_even;
 } walk_size;
 
+static int64_t num_pieces(const ftl_segments *segments) { return segments->num_loops + 1; }
+
 static walk_size size_of(const ftl_launch *launch, const ftl_segments *segments, int64_t num_ctas) {
   walk_size size = {0};
   int64_t most = 0;  // iterations of a CTA
@@ -48,7 +50,7 @@ static walk_size size_of(const ftl_launch *launch, const ftl_segments *segments,
   }
   size.is_even = 1000 * most * looked_at <= (1000 + EVEN_PERMILLE) * size.iterations;
   if (looked_at > 0) size.iterations = (int64_t)((double)size.iterations * (double)num_ctas / (double)looked_at);
-  size.straight = num_ctas * (segments->num_loops + 1);
+  size.straight = num_ctas * num_pieces(segments);
   return size;
 }
 
@@ -143,6 +145,7 @@ ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *s
   plan.group = choose_group(launch, segments, size, plan.is_stream);
   plan.is_even = size.is_even;
   plan.steps = size.straight + size.iterations / plan.group;
+  plan.pieces = num_pieces(segments);
   plan.asks = has_pages(segments) ? size.straight + size.iterations : plan.steps;
   return plan;
 }
