@@ -130,7 +130,7 @@ static const char *store_to_stage(replay *r, warp_state *w, const ftl_warp_inst 
   const char *problem = begin_copy(r, w, inst->ring_a, &fill);
   if (problem) return problem;
   fill->copied_at[w->warp] = w->clock.of[w->warp];
-  for (int k = 0; k < inst->num_sources && !problem; k++) {
+  for (int k = 0; k < inst->num_sources - inst->num_awaited && !problem; k++) {
     carried *c = &w->carried[inst->sources[k]];
     if (!c->access) continue;
     problem = ftl_coverage_load(r->coverage, inst->ring_a, w->filling[inst->ring_a], c->access, &c->place, w->index);

@@ -1,4 +1,4 @@
-// How ptxas gives out scoreboards (control fields of the SASS of kernels/attention/flash1_mma.h, six instances):
+// How ptxas gives out scoreboards (control fields of the SASS of kernels/attention/flash1_mma.h, eight instances):
 // - One counts groups of cp.async, and one what is first read behind a branch or another end of a stretch.
 // - The others are given out a stretch at a time, in program order. A result takes one that is free; it is free again
 //   when somebody has waited for it.

@@ -82,7 +82,9 @@ static void number(ftl_draft_inst *inst, const span *of) {
   }
   for (int32_t k = 0; k < inst->num_sources && !(inst->effects & FTL_EFFECT_CONTINUES); k++)
     add_source(&inst->inst, of[inst->sources[k]].token);
+  int32_t num_read = inst->inst.num_sources;
   if (inst->also_awaits != FTL_NO_VALUE) add_source(&inst->inst, of[inst->also_awaits].token);
+  inst->inst.num_awaited = (uint8_t)(inst->inst.num_sources - num_read);
   for (int32_t k = inst->inst.num_sources; k < FTL_MAX_SOURCES; k++) inst->inst.sources[k] = FTL_NO_TOKEN;
 }
 

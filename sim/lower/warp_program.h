@@ -102,6 +102,7 @@ typedef struct ftl_warp_inst {
   uint8_t repeat;  // a run of this many independent instructions of the class, each `interval` apart; >= 1
   uint8_t flags;
   uint8_t num_sources;
+  uint8_t num_awaited;   // of these, the last ones: not read, their results share a scoreboard with one that is
   uint16_t destination;  // token, ready when the last of the run has finished; FTL_NO_TOKEN
   uint16_t sources[FTL_MAX_SOURCES];
   uint16_t access;  // LDG/STG/RED/CP_ASYNC/TMA_*/LDL/STL: index into accesses; TILE: into refs; else FTL_NO_ACCESS

@@ -71,8 +71,7 @@ static void issue(lone_warp *w, const ftl_warp_inst *inst) {
     w->pipe_free[timing.pipe] = last + interval;
     w->now = last + 1;
   }
-  // behind A and B, and C where there is one, stands what only shares their scoreboard
-  int num_read = inst->sources[0] == inst->destination ? 3 : 2;
+  int num_read = inst->num_sources - inst->num_awaited;
   for (int i = 0; inst->opcode == FTL_OP_MMA && i < num_read; i++) {
     if (inst->sources[i] == FTL_NO_TOKEN || w->loaded[inst->sources[i]] < 0) continue;
     if (w->num_distances < 4096) w->distances[w->num_distances++] = (double)(last - w->loaded[inst->sources[i]]);

@@ -150,8 +150,10 @@ Test(unit_lower_schedule_scoreboards, what_is_awaited_has_a_token_that_the_machi
   put(&draft, FTL_OP_BAR_SYNC, LAST, NONE, NONE, NONE)->effects = FTL_EFFECT_FENCE;
   put_readers(&draft, 6, results);
   finish(&draft, 64);
-  int32_t num_sources[MOST_RESULTS];
-  for (int i = 0; i < 6; i++) num_sources[i] = draft.insts[position_of(&draft, READER + i)].inst.num_sources;
-  for (int i = 0; i < 6; i++) cr_expect_eq(num_sources[i], i == 4 ? 2 : 1, "reader %d: %d", i, num_sources[i]);
+  for (int i = 0; i < 6; i++) {
+    const ftl_warp_inst *inst = &draft.insts[position_of(&draft, READER + i)].inst;
+    cr_expect_eq(inst->num_sources, i == 4 ? 2 : 1, "reader %d: %d", i, inst->num_sources);
+    cr_expect_eq(inst->num_awaited, i == 4 ? 1 : 0, "reader %d: %d", i, inst->num_awaited);
+  }
   ftl_draft_fini(&draft);
 }
