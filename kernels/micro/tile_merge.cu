@@ -1,10 +1,11 @@
 /* How many requests of SMs merge that ask for one tile at the same time, by the tile's size (x, KiB), and whether those
  * of multicast do. Clusters of eight CTAs, one an SM, so inside one GPC: a barrier of the cluster, then each CTA copies
  * the cluster's tile by TMA in boxes of 8 KiB, one behind the other, and waits for all. `alone`: one cluster; `all`: as
- * many as fit, each with its own 4 MiB that stay in L2. `apart_N`: CTA r of the cluster begins N r cycles later.
- * `multicast_N`: every N-th CTA asks, for itself and the N - 1 behind it. Run under ncu with --profile: sectors that
- * the SMs took in (l1tex__m_xbar2l1tex_read_bytes / 32) over L2 lookups (lts__t_sectors_srcunit_tex_op_read); without,
- * how long a tile takes and its deviation inside the clusters. */
+ * many as fit, each with its own 512 KiB, which it has read once before (16384 sectors a cluster, to be taken off both
+ * counts below). `apart_N`: CTA r of the cluster begins N r cycles later. `multicast_N`: every N-th CTA asks, for
+ * itself and the N - 1 behind it. Run under ncu with --profile: sectors that the SMs took in
+ * (l1tex__m_xbar2l1tex_read_bytes / 32) over L2 lookups (lts__t_sectors_srcunit_tex_op_read); without, how long a tile
+ * takes and its deviation inside the clusters. */
 #include <cooperative_groups.h>
 
 #include "bench.h"
