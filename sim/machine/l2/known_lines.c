@@ -5,8 +5,10 @@
 
 ftl_l2_known_line ftl_l2_tags_know(const ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors) {
   ftl_l2_known_line known = {.line = line, .at = at, .sectors = sectors};
-  for (uint32_t side = 0; side < tags->hash.num_sides; side++)
-    known.way_of_side[side] = ftl_l2_set_of(tags, at, side) << tags->log2_ways;
+  for (uint32_t side = 0; side < tags->hash.num_sides; side++) {
+    known.set_of_side[side] = ftl_l2_set_of(tags, at, side);
+    known.way_of_side[side] = known.set_of_side[side] * tags->num_ways;
+  }
   return known;
 }
 
@@ -17,23 +19,21 @@ int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lin
   if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST) return 0;
   ftl_l2_set *const sets = tags->sets;
   ftl_l2_way *const ways = tags->ways;
-  const uint32_t num_ways = tags->num_ways, log2_ways = tags->log2_ways;
   const ftl_l2_known_line *line = lines, *end = lines + count;
+  int64_t sectors = 0;
   for (; line < end; line++) {
-    uint32_t set = line->way_of_side[side] >> log2_ways, way = line->way_of_side[side] - (set << log2_ways);
-    ftl_l2_way *entry = &ways[(uint64_t)set * num_ways + way];
+    ftl_l2_way *entry = &ways[line->way_of_side[side]];
     bool is_there = entry->line == line->line && (line->sectors & ~entry->valid) == 0;
     if (!is_there || entry->priority != priority) break;
-    ftl_l2_stamp(&sets[set], entry);
-    *num_sectors += ftl_num_sectors(line->sectors);
+    ftl_l2_stamp(&sets[line->set_of_side[side]], entry);
+    sectors += ftl_num_sectors(line->sectors);
   }
+  *num_sectors += sectors;
   return line - lines;
 }
 
-// In the same set as before.
 static void remember_way(const ftl_l2_tags *tags, ftl_l2_known_line *line, uint32_t side, uint32_t way) {
-  uint32_t set = line->way_of_side[side] >> tags->log2_ways;
-  line->way_of_side[side] = set << tags->log2_ways | way;
+  line->way_of_side[side] = line->set_of_side[side] * tags->num_ways + way;
 }
 
 void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
@@ -46,12 +46,11 @@ void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t 
 // dirty, so that it has no more dirty ones than the write before left it.
 static bool try_rewrite(ftl_l2_tags *tags, const ftl_l2_known_line *line, ftl_l2_priority priority) {
   if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST) return false;
-  uint32_t place = line->way_of_side[line->at.home_side];
-  ftl_l2_set_view view = ftl_l2_view_of(tags, place >> tags->log2_ways);
-  ftl_l2_way *entry = &view.ways[place & ((1u << tags->log2_ways) - 1)];
+  uint32_t side = line->at.home_side;
+  ftl_l2_way *entry = &tags->ways[line->way_of_side[side]];
   bool is_there = entry->line == line->line && (line->sectors & ~(entry->dirty & entry->valid)) == 0;
   if (!is_there || entry->may_have_replica || entry->priority != priority) return false;
-  ftl_l2_stamp(view.set, entry);
+  ftl_l2_stamp(&tags->sets[line->set_of_side[side]], entry);
   return true;
 }
 

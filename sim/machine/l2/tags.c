@@ -25,7 +25,6 @@ ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t l
   tags->replacement = replacement;
   tags->num_ways = (uint32_t)arch->l2_ways;
   tags->num_words = ftl_l2_print_words(tags->num_ways);
-  while (1u << tags->log2_ways < tags->num_ways) tags->log2_ways++;
   tags->most_dirty_milliways = (uint32_t)(arch->l2_ways * arch->l2_busy_dirty_milli);
   tags->kept_dirty_milliways = (uint32_t)(arch->l2_ways * arch->l2_max_dirty_milli);
   tags->most_last_milliways = (uint32_t)(arch->l2_ways * 1000 * arch->l2_persisting_max_bytes / arch->l2_size_bytes);

@@ -68,7 +68,8 @@ uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t lin
 typedef struct ftl_l2_known_line {
   uint64_t line;
   ftl_l2_address at;
-  uint32_t way_of_side[2];  // where each side had it last, which is where to look first
+  uint32_t set_of_side[2];  // of each side, among the sets of both
+  uint32_t way_of_side[2];  // where each side had it last, among the ways of all sets: where to look first
   uint8_t sectors;          // those that are read or written
 } ftl_l2_known_line;
 

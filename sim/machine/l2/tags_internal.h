@@ -12,7 +12,6 @@ struct ftl_l2_tags {
   const ftl_l2_replacement *replacement;
   uint32_t num_ways;
   uint32_t num_words;             // of prints of a set
-  uint32_t log2_ways;             // rounded up: a way's number is that of its set times this power, and its own in it
   uint32_t most_dirty_milliways;  // of a set while a kernel writes
   uint32_t kept_dirty_milliways;  // of a set after it
   uint32_t most_last_milliways;   // of a set: the set-aside
