@@ -68,17 +68,22 @@ static int64_t allowed_khz(const ftl_pipeline *pipeline, int from, int to) {
 typedef struct clock_search {
   int max_runs;
   int64_t tolerance_khz;  // a clock is taken that is so near the one that its run allows
+  bool foresees;          // and so is one that another run would hardly change, without that run
 } clock_search;
 
-// *khz: the first clock to try; then that of the last run.
+// *khz: the first clock to try; then that of the last run, or the one that is foreseen.
 static ftl_status settle_clock(ftl_pipeline *pipeline, int from, int to, bool full, clock_search search, int64_t *khz,
                                ftl_error *error) {
+  int64_t before = 0;  // by how much the clock changed last
   for (int run = 1;; run++) {
     ftl_status status = run_group(pipeline, from, to, *khz, full, error);
     if (status != FTL_OK || pipeline->held_khz) return status;
-    int64_t allowed = allowed_khz(pipeline, from, to);
-    if (llabs(allowed - *khz) <= search.tolerance_khz || run == search.max_runs) return FTL_OK;
-    *khz = allowed;
+    int64_t change = allowed_khz(pipeline, from, to) - *khz;
+    if (llabs(change) <= search.tolerance_khz || run == search.max_runs) return FTL_OK;
+    *khz += change;
+    if (search.foresees && ftl_power_clock_converges(pipeline->launches[from].launch.arch, before, change))
+      return FTL_OK;
+    before = change;
   }
 }
 
@@ -92,7 +97,7 @@ static ftl_status probe_clock(const ftl_pipeline *pipeline, int launch_idx, int6
   ftl_pipeline_launch *first = &part.launches[0];
   *found = ftl_probe_try_init(&probe, whole, first);
   if (!*found) return FTL_OK;
-  return settle_clock(&part, 0, 1, false, (clock_search){.max_runs = MAX_CLOCK_RUNS}, khz, error);
+  return settle_clock(&part, 0, 1, false, (clock_search){.max_runs = MAX_CLOCK_RUNS, .foresees = true}, khz, error);
 }
 
 static ftl_status settle_sampled_clock(ftl_pipeline *pipeline, int from, int to, int64_t *khz, ftl_error *error) {

@@ -1,5 +1,7 @@
 #include "engine/power.h"
 
+#include <stdlib.h>
+
 enum { ONE = 1 << 20, MILLI = 1000 };  // fixed point of voltage_scale
 
 __extension__ typedef __int128 int128;
@@ -50,4 +52,8 @@ int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int6
   for (; khz > arch->clock_sm_min_khz; khz -= arch->clock_sm_step_khz)
     if (ftl_power_mw(arch, totals, tensor_macs, khz) <= limit_mw) return khz;
   return arch->clock_sm_min_khz;
+}
+
+bool ftl_power_clock_converges(const ftl_arch *arch, int64_t before_khz, int64_t change_khz) {
+  return 2 * change_khz * change_khz < arch->clock_sm_step_khz * llabs(before_khz);
 }

@@ -25,4 +25,8 @@ int64_t ftl_power_top_khz(const ftl_arch *arch, int64_t tensor_macs);
 // power.burst_limit_mw) and, with tensor operations, within sm_tensor_max_khz; sm_min_khz if none does.
 int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, bool sustained);
 
+// Two changes of the clock, one after the other: whether the next, smaller than the second as that is than the first,
+// will be less than half a step.
+bool ftl_power_clock_converges(const ftl_arch *arch, int64_t before_khz, int64_t change_khz);
+
 #endif

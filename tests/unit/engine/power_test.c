@@ -104,3 +104,15 @@ Test(unit_engine_power, every_kind_of_work_has_its_energy) {
     cr_expect_eq(ftl_power_mw(&arch, &works[i], 0, 1000000), 110000, "work %zu: %lld mW", i,
                  (long long)ftl_power_mw(&arch, &works[i], 0, 1000000));
 }
+
+// In steps of 100 MHz: after 600 MHz and then 200 another 67 would follow, more than half a step; after 600 and 100 or
+// -100 another 17. As much twice goes on, and a first change (before it: none) says nothing.
+Test(unit_engine_power, a_clock_converges_when_the_next_change_is_less_than_half_a_step) {
+  ftl_arch arch = power_arch();
+  cr_assert_eq(arch.clock_sm_step_khz, 100000);
+  cr_expect_not(ftl_power_clock_converges(&arch, -600000, -200000));
+  cr_expect(ftl_power_clock_converges(&arch, -600000, -100000));
+  cr_expect(ftl_power_clock_converges(&arch, -600000, 100000));
+  cr_expect_not(ftl_power_clock_converges(&arch, -100000, -100000));
+  cr_expect_not(ftl_power_clock_converges(&arch, 0, -100000));
+}
