@@ -73,20 +73,26 @@ static bool try_add_bytes(ftl_tile_lines *tiles, ftl_tile_entry *entry, int64_t 
   }
 }
 
+// Rows of the tile from `row` on that its page, or the tile, has.
+static int32_t rows_of_page(const ftl_tile_place *place, int32_t row) {
+  int32_t left = place->num_rows - row;
+  if (!place->pages) return left;
+  int32_t of_page = place->page_rows - (place->page_row + row) % place->page_rows;
+  return left < of_page ? left : of_page;
+}
+
 // Rows that touch in memory are one run of bytes.
 static bool try_add_rows(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place) {
-  int64_t address = place->address_bytes, from = address, to = from + place->row_bytes;
-  for (int32_t row = 1, in_page = place->page_row + 1; row < place->num_rows; row++, in_page++) {
-    address += place->row_stride_bytes;
-    if (place->pages && in_page == place->page_rows) {
-      address = ftl_tile_place_row(place, row);
-      in_page = 0;
-    }
+  bool touch = place->row_stride_bytes == place->row_bytes;  // in a page
+  int64_t from = place->address_bytes, to = from;
+  for (int32_t row = 0, count; row < place->num_rows; row += count) {
+    count = touch ? rows_of_page(place, row) : 1;
+    int64_t address = ftl_tile_place_row(place, row);
     if (address != to) {
-      if (!try_add_bytes(tiles, entry, from, to)) return false;
+      if (to > from && !try_add_bytes(tiles, entry, from, to)) return false;
       from = address;
     }
-    to = address + place->row_bytes;
+    to = address + (int64_t)count * place->row_bytes;
   }
   return try_add_bytes(tiles, entry, from, to);
 }
@@ -151,12 +157,8 @@ static bool try_add_short_rows(ftl_tile_lines *tiles, ftl_tile_entry *entry, con
 
 static bool try_add_all_short_rows(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place) {
   for (int32_t row = 0, count; row < place->num_rows; row += count) {
-    count = place->num_rows - row;
+    count = rows_of_page(place, row);
     if (count > FTL_STRIP_ROWS) count = FTL_STRIP_ROWS;
-    if (place->pages) {
-      int32_t left_of_page = place->page_rows - (place->page_row + row) % place->page_rows;
-      if (count > left_of_page) count = left_of_page;
-    }
     if (!try_add_short_rows(tiles, entry, place, row, count)) return false;
   }
   return true;
