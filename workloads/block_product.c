@@ -91,6 +91,11 @@ static ftl_status check_types(const ftl_spec *spec, const ftl_block_product *p, 
   return FTL_OK;
 }
 
+bool ftl_block_product_needs_wgmma(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  return v[FTL_PARAM_groups_n] > 1 || v[FTL_PARAM_store] == FTL_SPEC_STORE_STAGED || v[FTL_PARAM_persistent] != 0;
+}
+
 ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product *p, ftl_error *error) {
   int64_t flops = 2 * p->batch * ftl_dtype_numbers(p->dtype);
   if (__builtin_mul_overflow(flops, p->m, &flops) || __builtin_mul_overflow(flops, p->n, &flops) ||

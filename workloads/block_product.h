@@ -38,6 +38,8 @@ typedef struct ftl_block_product {
 
 // Of a completed and resolved spec that has m, n, k; one B.
 ftl_block_product ftl_block_product_of(const ftl_spec *spec);
+// Whether it has no form with mma.sync.
+bool ftl_block_product_needs_wgmma(const ftl_spec *spec);
 // FTL_INFEASIBLE, with the reason, where no GPU has such a kernel; FTL_BAD_INPUT where 2 batch m n k overflows.
 FTL_MUST_USE ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product *product,
                                                 ftl_error *error);

@@ -177,6 +177,11 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
   return status;
 }
 
+static bool needs_wgmma(const ftl_spec *spec) {
+  (void)spec;
+  return true;
+}
+
 const ftl_workload ftl_workload_flash3_fwd = {
     .name = "flash3_fwd",
     .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
@@ -188,5 +193,6 @@ const ftl_workload ftl_workload_flash3_fwd = {
     .schedules = 1 << FTL_SCHEDULE_PINGPONG | 1 << FTL_SCHEDULE_STAGES,
     .dtypes = 1 << FTL_SPEC_FP16 | 1 << FTL_SPEC_BF16 | 1 << FTL_SPEC_FP8_E4M3,
     .set_defaults = set_defaults,
+    .needs_wgmma = needs_wgmma,
     .build = build,
 };

@@ -196,5 +196,6 @@ const ftl_workload ftl_workload_glu = {
                FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) |
                FTL_TAKES(detail),
     .set_defaults = set_defaults,
+    .needs_wgmma = ftl_block_product_needs_wgmma,
     .build = build,
 };

@@ -207,5 +207,6 @@ const ftl_workload ftl_workload_matmul_tiled = {
     .dtypes = 1 << FTL_SPEC_FP16 | 1 << FTL_SPEC_BF16 | 1 << FTL_SPEC_TF32 | 1 << FTL_SPEC_FP8_E4M3 |
               1 << FTL_SPEC_FP8_E5M2 | 1 << FTL_SPEC_INT8 | 1 << FTL_SPEC_INT4,
     .set_defaults = set_defaults,
+    .needs_wgmma = ftl_block_product_needs_wgmma,
     .build = build,
 };

@@ -206,6 +206,8 @@ struct ftl_workload {
   void (*set_defaults)(ftl_spec *spec);
   // May be NULL: values that depend on the GPU, as `auto` of copy and mma does.
   void (*resolve)(ftl_spec *spec, const ftl_arch *arch);
+  // May be NULL: whether a configuration has no form with mma.sync, which mma=auto may otherwise become.
+  bool (*needs_wgmma)(const ftl_spec *spec);
   // Builds the tile program of each launch for a completed and resolved spec (copy and mma never `auto`).
   // FTL_INFEASIBLE with the reason where the configuration cannot exist (warps against rows, ...).
   ftl_status (*build)(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error);

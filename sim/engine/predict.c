@@ -79,7 +79,12 @@ static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, ftl_lower_o
   return status;
 }
 
-// Builds and lowers. mma=auto takes wgmma where the chip has it and the configuration allows it, else mma.sync.
+static bool has_mma_sync_form(const ftl_spec *spec) {
+  return spec->workload->needs_wgmma == NULL || !spec->workload->needs_wgmma(spec);
+}
+
+// Builds and lowers. mma=auto takes wgmma where the chip has it and the configuration allows it, else mma.sync, of
+// which it then has to have a form: else wgmma's reason is the one to tell.
 static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *p, ftl_error *error) {
   const ftl_spec open = *spec;  // with what is `auto`
   ftl_lower_options asked = {.copy = (ftl_copy)spec->value[FTL_PARAM_copy],
@@ -88,7 +93,7 @@ static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *
   *p = (programs){0};
   ftl_status status = try_programs(spec, arch, asked, p, error);
   bool was_wgmma = asked.mma == FTL_MMA_AUTO && spec->value[FTL_PARAM_mma] == FTL_MMA_WGMMA;
-  if (status != FTL_INFEASIBLE || !was_wgmma) return status;
+  if (status != FTL_INFEASIBLE || !was_wgmma || !has_mma_sync_form(spec)) return status;
   asked.mma = FTL_MMA_MMA;
   *spec = open;
   return try_programs(spec, arch, asked, p, error);

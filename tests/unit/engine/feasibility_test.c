@@ -1,5 +1,6 @@
 // What a chip cannot run is answered with the reason in the user's terms.
 #include "fixture.h"
+#include "tests/spec_words.h"
 
 static ftl_prediction predict(const char *arch_name, const char *parameters) {
   ftl_arch *arch = shipped_arch(arch_name);
@@ -58,4 +59,23 @@ Test(unit_engine_feasibility, bf16_needs_ampere) {
   ftl_prediction p = predict("v100", "heads=1 seqlen=512 head_dim=64 dtype=bf16 num_stages=1");
   cr_assert_not(p.feasible);
   cr_assert(strstr(p.reason, "bf16"), "%s", p.reason);
+}
+
+static void expect_reason(const char *workload, const char *parameters, const char *reason) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_spec spec;
+  ftl_prediction p;
+  cr_assert_eq(spec_of_words(&spec, workload, parameters, "", NULL), FTL_OK);
+  cr_assert_eq(ftl_predict(&spec, arch, NULL, &p, NULL), FTL_OK);
+  cr_expect_not(p.feasible, "%s", parameters);
+  cr_expect_not_null(strstr(p.reason, reason), "\"%s\" does not say \"%s\"", p.reason, reason);
+  ftl_arch_destroy(arch);
+}
+
+// H200 has wgmma: that mma.sync cannot do it is no reason.
+Test(unit_engine_feasibility, what_has_no_form_with_mma_sync_is_refused_for_what_wgmma_lacks) {
+  expect_reason("flash3_fwd", "heads=1 seqlen=512 head_dim=256 block_n=256 num_stages=4", "bytes of shared memory");
+  expect_reason("flash3_fwd", "heads=1 seqlen=512 head_dim=64 copy=cp_async", "needs copy=tma");
+  expect_reason("matmul_tiled", "m=1024 n=1024 k=1024 block_m=256 block_n=256 num_warps=8 num_stages=8 store=staged",
+                "bytes of shared memory");
 }
