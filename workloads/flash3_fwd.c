@@ -110,10 +110,6 @@ static void write_roles(const ftl_flash3 *f) {
 
 // Every query tile begins with a key tile.
 static ftl_status list_keys(ftl_tile_lists *lists, const ftl_spec *spec, ftl_error *error) {
-  if (spec->value[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS)
-    return ftl_error_set(error, FTL_INFEASIBLE, "mask_steps=blocks: flash3_fwd walks no lists of blocks");
-  if (spec->value[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_UNROLLED)
-    return ftl_error_set(error, FTL_INFEASIBLE, "mask_steps=unrolled: steps of schedule=interleaved");
   ftl_status status = ftl_tile_lists_init(lists, spec, ftl_tile_walk_forward(spec), error);
   if (status != FTL_OK || !ftl_tile_lists_some_empty(lists)) return status;
   return ftl_error_set(error, FTL_INFEASIBLE,

@@ -53,6 +53,14 @@ static ftl_status check_pages(const ftl_spec *spec, ftl_error *error) {
                        (long long)prefix, (long long)shortest);
 }
 
+static ftl_status check_mask(const ftl_spec *spec, ftl_error *error) {
+  bool is_listed = spec->value[FTL_PARAM_mask] == FTL_MASK_BITS, has_list = spec->value[FTL_PARAM_mask_bits] != 0;
+  if (!takes(spec, FTL_PARAM_mask) || is_listed == has_list) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT,
+                       is_listed ? "mask=bits: needs mask_bits, a number for each block of queries and keys"
+                                 : "mask_bits: only with mask=bits");
+}
+
 static ftl_status check_tile_scheduler(const ftl_spec *spec, ftl_error *error) {
   if (!takes(spec, FTL_PARAM_tile_scheduler) || spec->value[FTL_PARAM_tile_scheduler] == FTL_TILE_SCHEDULER_STATIC)
     return FTL_OK;
@@ -118,6 +126,8 @@ ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   if (status == FTL_OK) status = check_tile_scheduler(spec, error);
   if (status == FTL_OK) status = check_l2_priorities(spec, error);
   if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_dtype, error);
+  if (status == FTL_OK) status = check_choice(spec, FTL_PARAM_mask_steps, error);
+  if (status == FTL_OK) status = check_mask(spec, error);
   if (status == FTL_OK) status = check_pages(spec, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_block_n, 8, error);
   if (status == FTL_OK) status = check_tensor_bytes(spec, FTL_PARAM_heads, FTL_PARAM_seqlen_q, error);

@@ -13,10 +13,17 @@ ftl_cluster_shape ftl_cluster_of_value(int64_t value) {
   return shape;
 }
 
+// Steps of one workload: lists of blocks, and code of their own for the last tiles.
+static bool knows_steps(const ftl_workload *workload, int value) {
+  bool is_flash2 = (workload->schedules >> FTL_SCHEDULE_INTERLEAVED & 1) != 0;
+  return is_flash2 || (value != FTL_MASK_STEPS_BLOCKS && value != FTL_MASK_STEPS_UNROLLED);
+}
+
 static bool knows(const ftl_workload *workload, ftl_param param, int value) {
   const uint32_t dtypes = workload->dtypes ? workload->dtypes : 1 << FTL_SPEC_FP16 | 1 << FTL_SPEC_BF16;
   if (param == FTL_PARAM_schedule) return (workload->schedules >> value & 1) != 0;
   if (param == FTL_PARAM_dtype) return (dtypes >> value & 1) != 0;
+  if (param == FTL_PARAM_mask_steps) return knows_steps(workload, value);
   if (param == FTL_PARAM_cluster)
     return ftl_cluster_of_value(value).n == 1 || (workload->accepts >> FTL_PARAM_n & 1) != 0;
   if (param != FTL_PARAM_tile_order || value == FTL_ORDER_M_FIRST) return true;

@@ -66,6 +66,7 @@ static const option_info all_options[] = {
     {'h', FLAG, "help", NULL, "this text", AT(help), 0, 0},
 };
 enum { NUM_OPTIONS = sizeof all_options / sizeof *all_options };
+_Static_assert(NUM_OPTIONS <= 64, "ftl_arguments.given has a bit for each");
 enum { NO_SHORT_FORM = 256 };  // added to an argp key: argp takes printable keys for short options
 
 // --- finding options ---
@@ -178,6 +179,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *argp_state) {
   }
   const option_info *o = find_letter(key & (NO_SHORT_FORM - 1));
   if (o == NULL) return ARGP_ERR_UNKNOWN;
+  out->given |= UINT64_C(1) << (o - all_options);
   if (state->status == FTL_OK) state->status = set_option(o, arg, out, state->error);
   return 0;
 }
@@ -240,6 +242,14 @@ ftl_status ftl_arguments_parse(ftl_arguments *out, int argc, char **argv, const 
   }
   if (status != FTL_OK) ftl_arguments_fini(out);
   return status;
+}
+
+const char *ftl_arguments_given(const ftl_arguments *arguments, const char *options) {
+  for (; *options != '\0'; options++) {
+    const option_info *o = find_letter(*options);
+    if (arguments->given >> (o - all_options) & 1) return o->name;
+  }
+  return NULL;
 }
 
 void ftl_arguments_fini(ftl_arguments *arguments) {

@@ -22,6 +22,16 @@ static ftl_status write_trace(FILE *out, const ftl_point *point, const ftl_argum
   return status;
 }
 
+// A trace, a program and a timeline have options of their own.
+static ftl_status check_options(const ftl_arguments *arguments, ftl_error *error) {
+  const char *others = arguments->program ? "Tcxfu" : arguments->timeline ? "cxo" : "fu";
+  const char *other = ftl_arguments_given(arguments, others);
+  if (other == NULL) return FTL_OK;
+  if (!arguments->program && !arguments->timeline)
+    return ftl_error_set(error, FTL_BAD_INPUT, "--%s: only with --timeline", other);
+  return ftl_error_set(error, FTL_BAD_INPUT, "--%s: not with --%s", other, arguments->program ? "program" : "timeline");
+}
+
 static ftl_status write_timeline(FILE *out, const ftl_point *point, const ftl_arguments *arguments, ftl_error *error) {
   if (arguments->from_cycle >= arguments->until_cycle) {
     return ftl_error_set(error, FTL_BAD_INPUT, "--from=%lld must be before --until=%lld",
@@ -68,7 +78,8 @@ int ftl_cmd_trace(int argc, char **argv) {
   ftl_error error;
   ftl_status status = ftl_arguments_parse(&arguments, argc, argv, "trace", "KEY=VALUE...", "awsDclxPTfuo", &error);
   if (status != FTL_OK) return ftl_command_end(status, error.message);
-  if (!arguments.help) status = trace(&arguments, &error);
+  if (!arguments.help) status = check_options(&arguments, &error);
+  if (!arguments.help && status == FTL_OK) status = trace(&arguments, &error);
   ftl_arguments_fini(&arguments);
   return ftl_command_end(status, error.message);
 }

@@ -146,7 +146,9 @@ Test(unit_workloads_spec, rules_between_parameters_name_the_parameter_and_the_li
                {"head_dim", "100", "head_dim=100: must be a multiple of 8"},
                {"head_dim_multiple", "40", "head_dim_multiple=40: must be a multiple of 16"},
                {"block_m", "40", "block_m=40: must be a multiple of 16"},
-               {"block_n", "12", "block_n=12: must be a multiple of 8"}};
+               {"block_n", "12", "block_n=12: must be a multiple of 8"},
+               {"mask_bits", "1x4", "mask_bits: only with mask=bits"},
+               {"mask", "bits", "mask=bits: needs mask_bits, a number for each block of queries and keys"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     setup();
     set_llama();
@@ -154,6 +156,19 @@ Test(unit_workloads_spec, rules_between_parameters_name_the_parameter_and_the_li
     cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_BAD_INPUT);
     cr_assert_str_eq(error.message, cases[i].message);
   }
+}
+
+// Lists of blocks and unrolled steps are flash2_fwd's.
+Test(unit_workloads_spec, a_workload_knows_its_own_steps_of_a_mask) {
+  cr_assert_eq(ftl_spec_init(&spec, "flash3_fwd", &error), FTL_OK);
+  set_llama();
+  set("mask_steps", "blocks");
+  cr_expect_eq(ftl_spec_complete(&spec, &error), FTL_BAD_INPUT);
+  cr_expect_str_eq(error.message, "mask_steps=blocks: flash3_fwd allows auto|edges|window|all");
+  set("mask_steps", "unrolled");
+  cr_expect_eq(ftl_spec_complete(&spec, &error), FTL_BAD_INPUT);
+  set("mask_steps", "all");
+  cr_expect_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
 }
 
 Test(unit_workloads_spec, problems_too_large_to_count_are_refused) {
