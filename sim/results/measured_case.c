@@ -31,20 +31,26 @@ const char *ftl_measured_gpu_arch(const char *gpu) {
 
 // kernels/attention is plain code, reads Q from shared memory in every step and refills a buffer as soon as it is free,
 // looks in every step for rows without a key; the column `schedule` of unfused attention names its softmax.
+// What a row says itself, in a column of that name, stays.
 static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  static const struct {
+    ftl_param param;
+    const char *text;
+  } forms[] = {{FTL_PARAM_q_operand, "shared"},
+               {FTL_PARAM_refill, "when_free"},
+               {FTL_PARAM_guard, "always"},
+               {FTL_PARAM_code, "plain"}};
   const char *workload = ftl_measurement_fact(row, "workload");
   if (workload == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "a row that names no workload");
   ftl_status status = ftl_columns_begin(spec, workload, row, error);
   if (status != FTL_OK) return status;
   ftl_param_set accepts = spec->workload->accepts;
-  if (accepts >> FTL_PARAM_q_operand & 1) status = ftl_columns_set(spec, FTL_PARAM_q_operand, "shared", error);
-  if (status == FTL_OK && (accepts >> FTL_PARAM_refill & 1) != 0)
-    status = ftl_columns_set(spec, FTL_PARAM_refill, "when_free", error);
-  if (status == FTL_OK && (accepts >> FTL_PARAM_guard & 1) != 0)
-    status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);
-  if (status == FTL_OK && (accepts >> FTL_PARAM_code & 1) != 0)
-    status = ftl_columns_set(spec, FTL_PARAM_code, "plain", error);
-  if (status != FTL_OK || (accepts >> FTL_PARAM_softmax & 1) == 0) return status;
+  for (size_t i = 0; status == FTL_OK && i < sizeof forms / sizeof *forms; i++) {
+    bool is_open = (accepts & ~spec->given) >> forms[i].param & 1;
+    if (is_open) status = ftl_columns_set(spec, forms[i].param, forms[i].text, error);
+  }
+  bool has_softmax = (accepts & ~spec->given) >> FTL_PARAM_softmax & 1;
+  if (status != FTL_OK || !has_softmax) return status;
   return ftl_columns_set(spec, FTL_PARAM_softmax, ftl_column_or(row, "schedule", "safe"), error);
 }
 

@@ -29,5 +29,7 @@ ftl_status ftl_columns_begin(ftl_spec *spec, const char *workload, const ftl_mea
     bool is_taken = (spec->workload->accepts >> i & 1) != 0;
     if (text != NULL && is_taken) status = ftl_columns_set(spec, (ftl_param)i, text, error);
   }
+  const char *both_lengths = ftl_measurement_fact(row, "seqlen");
+  if (status == FTL_OK && both_lengths != NULL) status = ftl_spec_set_text(spec, "seqlen", both_lengths, error);
   return status;
 }

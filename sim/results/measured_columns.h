@@ -7,7 +7,8 @@
 
 // The text of a column, or `otherwise` where the row has none.
 const char *ftl_column_or(const ftl_measurement *row, const char *name, const char *otherwise);
-// Starts a specification of a workload and sets every column that is named as a parameter which the workload takes.
+// Starts a specification of a workload and sets every column that is named as a parameter which the workload takes;
+// `seqlen` sets both lengths.
 // FTL_INFEASIBLE: no such workload; FTL_BAD_INPUT: a value out of range.
 FTL_MUST_USE ftl_status ftl_columns_begin(ftl_spec *spec, const char *workload, const ftl_measurement *row,
                                           ftl_error *error);

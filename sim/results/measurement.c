@@ -6,8 +6,10 @@
 
 #include <xxhash.h>
 
+#include "arch/arch.h"
 #include "engine/predict.h"
 #include "results/measured_number.h"
+#include "workloads/spec.h"
 
 static const char *const format_names[] = {"project", "ncu raw", "ncu details"};
 
@@ -131,6 +133,16 @@ static const char *fact_name(const char *name) {
   return name;
 }
 
+// A column that is a letter from being a parameter would leave that parameter at its default, unseen.
+static ftl_status check_spelling(const reader *r, int idx) {
+  const char *name = r->csv->fields[idx];
+  if (strcmp(name, "condition") == 0 || strcmp(name, "seqlen") == 0 || ftl_param_find(name) >= 0) return FTL_OK;
+  const char *nearest = ftl_param_nearest(name);
+  if (strlen(name) < 4 || ftl_edit_distance(name, nearest) > 1) return FTL_OK;
+  return ftl_error_set(r->error, FTL_BAD_INPUT, "%s:%lld: column %d: %s is no parameter; the nearest is %s",
+                       r->csv->path, (long long)r->csv->line, idx + 1, name, nearest);
+}
+
 static ftl_status read_header(reader *r) {
   const ftl_csv *csv = r->csv;
   bool is_ncu = r->out->format != FTL_MEASUREMENT_PROJECT;
@@ -143,6 +155,8 @@ static ftl_status read_header(reader *r) {
       return ftl_error_set(r->error, FTL_BAD_INPUT, "%s:%lld: column %d: a second column %.100s", csv->path,
                            (long long)csv->line, i + 1, name);
     }
+    ftl_status status = is_ncu ? FTL_OK : check_spelling(r, i);
+    if (status != FTL_OK) return status;
     column *c = &r->columns[i];
     *c = (column){.name = keep(r, fact_name(name)), .unit = "", .scale = 1, .is_value = strstr(name, "__") != NULL};
     c->may_be_text = is_ncu;

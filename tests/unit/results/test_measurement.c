@@ -169,6 +169,8 @@ Test(unit_results_measurement, names_file_line_and_column_of_what_is_wrong) {
           "m.csv:1: no header of measurements: expected Nsight Compute's (ID, ..., Kernel Name, ...) or columns "
           "condition and status");
   refused("status,condition,x,x\nok,ncu,1,2\n", "m.csv:1: column 4: a second column x");
+  refused("status,condition,num_warp\nok,ncu,8\n",
+          "m.csv:1: column 3: num_warp is no parameter; the nearest is num_warps");
   refused("ID,Kernel Name,dram__bytes_read.sum\n,,byte\n0,k,many\n",
           "m.csv:3: column 3 (dram__bytes_read.sum): \"many\" is not a number");
 }
@@ -180,6 +182,24 @@ static ftl_measured_case case_of(const char *text) {
   cr_assert_eq(ftl_measured_case_make(&c, &file.rows[0], &error), FTL_OK, "%s", error.message);
   ftl_measurement_file_fini(&file);
   return c;
+}
+
+Test(unit_results_measurement, seqlen_sets_both_lengths) {
+  ftl_measured_case c =
+      case_of("workload,heads,seqlen,head_dim,status,condition,gpu\nflash2_fwd,8,512,64,ok,ncu,NVIDIA H200\n");
+  cr_assert_eq(c.spec.value[FTL_PARAM_seqlen_q], 512);
+  cr_assert_eq(c.spec.value[FTL_PARAM_seqlen_kv], 512);
+}
+
+// Rows are of kernels/attention, whose code is plain, unless they say what theirs is.
+Test(unit_results_measurement, a_row_may_say_whose_code_it_is) {
+  ftl_measured_case c = case_of(
+      "workload,heads,seqlen,head_dim,status,condition,gpu,code,refill\n"
+      "flash2_fwd,8,512,64,ok,ncu,NVIDIA H200,lean,late\n");
+  cr_assert_eq(c.spec.value[FTL_PARAM_code], FTL_CODE_LEAN);
+  cr_assert_eq(c.spec.value[FTL_PARAM_refill], FTL_REFILL_LATE);
+  c = case_of("workload,heads,seqlen,head_dim,status,condition,gpu\nflash2_fwd,8,512,64,ok,ncu,NVIDIA H200\n");
+  cr_assert_eq(c.spec.value[FTL_PARAM_code], FTL_CODE_PLAIN);
 }
 
 #define FOREIGN_COLUMNS                                                                                                \
