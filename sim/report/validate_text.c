@@ -139,7 +139,12 @@ static void add_case_row(ftl_table *table, const ftl_case *c) {
   ftl_table_add(table, "%s", ftl_spec_text(&c->measured_case.spec, FTL_PARAM_conditions, conditions));
   ftl_table_add(table, "%s", ftl_text_get(&shape));
   ftl_table_add(table, "%s", ftl_text_get(&tile));
-  ftl_table_add(table, "%.1f", ftl_case_measured_time_ns(c) / 1000);
+  double measured_ns = ftl_case_measured_time_ns(c);
+  if (isnan(measured_ns)) {
+    ftl_table_add(table, "-");
+  } else {
+    ftl_table_add(table, "%.1f", measured_ns / 1000);
+  }
   if (ftl_case_is_predicted(c)) {
     ftl_table_add(table, "%.1f", ftl_case_predicted_time_ns(c) / 1000);
   } else {
