@@ -40,16 +40,6 @@ static void add_json(const ranking *r, ftl_text *out) {
   }
 }
 
-static void add_infeasible(const ranking *r, ftl_text *out) {
-  ftl_varying varying = ftl_rows_varying(r->rows, r->num_rows);
-  if (r->num_feasible < r->num_rows) ftl_text_add(out, "\ninfeasible:\n");
-  for (int64_t i = r->num_feasible; i < r->num_rows; i++) {
-    ftl_text_add(out, "  ");
-    ftl_row_label(&r->rows[i], varying, out);
-    ftl_text_add(out, ": %s\n", r->rows[i].prediction->reason);
-  }
-}
-
 static ftl_status add_text(const ranking *r, ftl_text *out, ftl_error *error) {
   if (out->size > 0) ftl_text_add(out, "\n");
   ftl_text_add(out, "%s: %lld configurations, %lld feasible\n", r->rows[0].arch->name, (long long)r->num_rows,
@@ -65,7 +55,7 @@ static ftl_status add_text(const ranking *r, ftl_text *out, ftl_error *error) {
     status = ftl_rows_why(r->rows, r->num_feasible, out, error);
     ftl_text_add(out, "\n");
   }
-  add_infeasible(r, out);
+  ftl_rows_infeasible(r->rows, r->num_rows, ftl_rows_varying(r->rows, r->num_rows), out);
   return status;
 }
 

@@ -161,6 +161,17 @@ ftl_status ftl_rows_ranking(const ftl_row *rows, int64_t num_rows, ftl_varying v
   return status != FTL_OK ? status : ftl_rows_table(rows, num_rows, columns, num_columns, out, error);
 }
 
+void ftl_rows_infeasible(const ftl_row *rows, int64_t num_rows, ftl_varying varying, ftl_text *out) {
+  bool is_first = true;
+  for (int64_t i = 0; i < num_rows; i++) {
+    if (rows[i].prediction->feasible) continue;
+    ftl_text_add(out, is_first ? "\ninfeasible:\n  " : "  ");
+    ftl_row_label(&rows[i], varying, out);
+    ftl_text_add(out, ": %s\n", rows[i].prediction->reason);
+    is_first = false;
+  }
+}
+
 // --- bars ---
 
 static double largest_value(const ftl_row *rows, int64_t num_rows, ftl_column column) {

@@ -128,9 +128,9 @@ static int set_table(lua_State *lua) {
   ftl_sandbox_charge(lua, 100 * set->num_rows);
   if (lua_isnoneornil(lua, 2)) {
     ftl_text *text = ftl_lua_push_text(lua);
-    check_status(lua,
-                 ftl_rows_ranking(set->rows, set->num_rows, ftl_rows_varying(set->rows, set->num_rows), text, &error),
-                 &error);
+    ftl_varying varying = ftl_rows_varying(set->rows, set->num_rows);
+    check_status(lua, ftl_rows_ranking(set->rows, set->num_rows, varying, text, &error), &error);
+    ftl_rows_infeasible(set->rows, set->num_rows, varying, text);
     ftl_lua_take_text(lua, text);
     return 1;
   }

@@ -102,6 +102,10 @@ Test(unit_scenario_module, tables_bars_and_pictures_are_text) {
          "pipe\\n', t)\n"
          "local bars = s:plot{ y = 'time_ns', width = 10 }\n"
          "assert(bars:find('block_n=128') and bars:find('##########\\n') and not bars:find('###########'), bars)\n"
+         "local none = ft.explore{ arch = 'h200', " QUESTION
+         ", block_m = {512, 1024}, block_n = 1024 }:table()\n"
+         "assert(none:find('\\ninfeasible:\\n  [^\\n]+: block_m=512 block_n=1024 is more'), none)\n"
+         "assert(not s:table():find 'infeasible')\n"
          "assert(s:why():find('^block_n=128 wins'))\n"
          "assert(s:svg():find('^<svg') and tostring(s):find('hbm_read') and tostring(s[1]):find('on h200'))\n");
 }
