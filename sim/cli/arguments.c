@@ -111,6 +111,15 @@ static const option_info *find_option(const char *arg, const char *options) {
   return o != NULL && has_short_form(o) && is_taken(o, options) && arg[2] == '\0' ? o : NULL;
 }
 
+static bool is_parameter(const char *text) {
+  char name[32];
+  size_t size = strcspn(text, "=");
+  if (size >= sizeof name) return false;
+  memcpy(name, text, size);
+  name[size] = '\0';
+  return strcmp(name, "seqlen") == 0 || ftl_param_find(name) >= 0;
+}
+
 // argp prints two lines for a bad option and stops the program; so the options are checked before argp sees them.
 static ftl_status check_options(int argc, char **argv, const char *command, const char *options, ftl_error *error) {
   for (int i = 1; i < argc; i++) {
@@ -119,6 +128,12 @@ static ftl_status check_options(int argc, char **argv, const char *command, cons
     const option_info *o = find_option(arg, options);
     if (o == NULL) {
       const char *name = arg + 1 + (arg[1] == '-');
+      if (is_parameter(name)) {
+        return ftl_error_set(error, FTL_BAD_INPUT,
+                             "%s has no option %.64s: parameters are written without dashes, "
+                             "%.*s=VALUE",
+                             command, arg, (int)strcspn(name, "="), name);
+      }
       return ftl_error_set(error, FTL_BAD_INPUT, "%s has no option %.64s; the nearest is --%s", command, arg,
                            nearest_option(name, options));
     }

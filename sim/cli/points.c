@@ -72,6 +72,9 @@ static ftl_status add_argument(ftl_space *space, const char *argument, bool list
   if (name == NULL) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   values v = {.space = space, .name = name};
   ftl_status status = for_each_part(equals + 1, lists, add_value, &v, error);
+  if (status == FTL_BAD_INPUT && !lists && strchr(equals, ',') != NULL) {
+    status = ftl_error_set(error, FTL_BAD_INPUT, "%.64s: one value; foretile explore takes several", argument);
+  }
   if (status == FTL_OK && !lists && ftl_space_num_points(space) > 1) {
     status = ftl_error_set(error, FTL_BAD_INPUT, "%s is given twice", name);
   }

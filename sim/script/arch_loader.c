@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "script/arch_model.h"
 #include "script/arch_models_dir.h"
@@ -25,6 +26,11 @@ static bool is_model_name(const char *text) {
 }
 
 static ftl_status unknown_name(const ftl_arch_names *names, const char *asked_by, const char *name, ftl_error *error) {
+  char file[PATH_BYTES];
+  snprintf(file, sizeof file, "%.40s.lua", name);
+  if (asked_by[0] == '\0' && access(file, R_OK) == 0) {
+    return ftl_error_set(error, FTL_BAD_INPUT, "unknown GPU \"%.40s\"; the file of that name is ./%s", name, file);
+  }
   const char *nearest = NULL;
   for (int i = 0; i < names->num_names; i++) {
     bool nearer = nearest == NULL || ftl_edit_distance(names->names[i], name) < ftl_edit_distance(nearest, name);
@@ -112,17 +118,35 @@ static ftl_status load_chain(const char *models_dir, const char *path, int depth
 
 static bool is_die(const ftl_arch *arch) { return strcmp(arch->name, arch->die) == 0; }
 
+// "; 14 more are missing: a, b, ..." of the keys after `first`: a product on a die has all that its dies leave open to
+// set.
+static void list_missing(const ftl_arch *arch, int first, char *out, size_t out_bytes) {
+  int num_missing = 0;
+  for (int i = first + 1; i < ftl_arch_num_keys(); i++) num_missing += !ftl_arch_is_set(arch, i);
+  if (num_missing == 0) return;
+  size_t used = (size_t)snprintf(out, out_bytes, "; %d more are missing:", num_missing);
+  for (int i = first + 1; i < ftl_arch_num_keys(); i++) {
+    if (ftl_arch_is_set(arch, i)) continue;
+    const char *name = ftl_arch_key_get(i)->name;
+    bool fits = used + strlen(name) + sizeof " ..." < out_bytes - 1;
+    used += (size_t)snprintf(out + used, out_bytes - used, " %s", fits ? name : "...");
+    if (!fits) return;
+  }
+}
+
 static ftl_status check_complete(const ftl_arch *arch, const char *path, ftl_error *error) {
   for (int i = 0; i < ftl_arch_num_keys(); i++) {
     if (ftl_arch_is_set(arch, i)) continue;
     const ftl_arch_key *key = ftl_arch_key_get(i);
+    char more[256] = "";
+    list_missing(arch, i, more, sizeof more);
     if (key->allowed != NULL) {
-      return ftl_error_set(error, FTL_BAD_INPUT, "%s: %s is missing, here and in what it stands on; allowed are %s",
-                           path, key->name, key->allowed);
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s: %s is missing, here and in what it stands on; allowed are %s%s",
+                           path, key->name, key->allowed, more);
     }
     return ftl_error_set(error, FTL_BAD_INPUT,
-                         "%s: %s is missing, here and in what it stands on; allowed is %lld to %lld (%s)", path,
-                         key->name, (long long)key->min, (long long)key->max, key->unit);
+                         "%s: %s is missing, here and in what it stands on; allowed is %lld to %lld (%s)%s", path,
+                         key->name, (long long)key->min, (long long)key->max, key->unit, more);
   }
   return ftl_arch_check(arch, error);
 }

@@ -44,7 +44,7 @@ refused 2 "dtype=fp8: allowed are fp16|bf16" "$FAKE" predict --arch h200 $Q dtyp
 refused 2 "block_m is given twice" "$FAKE" predict --arch h200 $Q block_m=64 block_m=128
 refused 2 "expected KEY=VALUE" "$FAKE" predict --arch h200 $Q block_m
 refused 2 "expected KEY=VALUE" "$FAKE" predict --arch h200 $Q =64
-refused 2 "block_m=64,128" "$FAKE" predict --arch h200 $Q block_m=64,128
+refused 2 "block_m=64,128: one value; foretile explore takes several" "$FAKE" predict --arch h200 $Q block_m=64,128
 refused 2 "l2.size" "$FAKE" predict --arch h200 $Q --set l2.size=1
 refused 2 "l2.ways" "$FAKE" predict --arch h200 $Q --set l2.ways=0
 refused 2 "detail=fast" "$FAKE" predict --arch h200 $Q --detail fast

@@ -38,6 +38,9 @@ Test(unit_cli_arguments, options_and_names_may_be_mixed) {
 
 Test(unit_cli_arguments, mistakes_are_one_line_that_says_what_is_allowed) {
   fails((char *[]){"t", "--aarch", "x", NULL}, "has no option --aarch; the nearest is --arch");
+  fails((char *[]){"t", "--head_dim", "64", NULL},
+        "has no option --head_dim: parameters are written without dashes, head_dim=VALUE");
+  fails((char *[]){"t", "--seqlen=64", NULL}, "without dashes, seqlen=VALUE");
   fails((char *[]){"t", "--workload", "x", NULL}, "has no option --workload");  // of another command
   fails((char *[]){"t", "-a", "x", NULL}, "has no option -a");
   fails((char *[]){"t", "-qj", NULL}, "has no option -qj");

@@ -164,6 +164,11 @@ Test(script_arch_loader, an_unknown_name_gets_the_nearest_one) {
   ftl_arch *arch = NULL;
   cr_assert_eq(ftl_arch_load(models_dir, "h20", &arch, &last_error), FTL_BAD_INPUT);
   cr_assert_str_eq(last_error.message, "unknown GPU \"h20\", nearest is \"h200\"; `foretile arch list` lists all");
+  file_write("h20.lua", "");
+  cr_assert_eq(chdir(folder), 0);
+  cr_assert_eq(ftl_arch_load(models_dir, "h20", &arch, &last_error), FTL_BAD_INPUT);
+  cr_assert_str_eq(last_error.message, "unknown GPU \"h20\"; the file of that name is ./h20.lua");
+  cr_assert_eq(chdir("/"), 0);
   cr_assert_eq(ftl_arch_load(models_dir, "", &arch, &last_error), FTL_BAD_INPUT);
   cr_assert_eq(ftl_arch_load(models_dir, "..", &arch, &last_error), FTL_BAD_INPUT);
   cr_assert_eq(arch, NULL);
@@ -269,6 +274,8 @@ Test(script_arch_loader, a_missing_key_is_named_with_what_is_allowed) {
   file_write("base.lua", "return die \"base\" { sm = { max_warps = guess(32, 'x') } }");
   EXPECT_ERRORS({"return product \"my\" : on \"base.lua\" {}",
                  "my.lua: chip.compute_capability is missing, here and in what it stands on; allowed is 70 to 90"});
+  cr_assert_not_null(strstr(last_error.message, " more are missing: chip.num_sms chip.num_gpcs "), "%s",
+                     last_error.message);
 }
 
 Test(script_arch_loader, keys_that_do_not_fit_together_name_the_line) {
