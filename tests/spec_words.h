@@ -30,7 +30,8 @@ static inline void spec_use_bare_code(ftl_spec *spec) {
   } bare[] = {{FTL_PARAM_code, FTL_CODE_LEAN},        {FTL_PARAM_scaling, FTL_SCALING_EXPONENT},
               {FTL_PARAM_row_sums, FTL_ROW_SUMS_END}, {FTL_PARAM_guard, FTL_GUARD_MASKED},
               {FTL_PARAM_exp2, FTL_EXP2_FTZ},         {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}};
-  for (size_t i = 0; i < sizeof bare / sizeof *bare; i++) ftl_spec_set_default(spec, bare[i].param, bare[i].value);
+  for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
+    if (spec->value[bare[i].param] == 0) spec->value[bare[i].param] = bare[i].value;  // auto
 }
 
 // `more` after `words`. The code's form is bare where neither names it.

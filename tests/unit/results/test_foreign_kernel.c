@@ -194,6 +194,7 @@ Test(unit_results_foreign_kernel, cudnn_masks_all_tiles_where_keys_end_inside_on
     snprintf(text, sizeof text, "%s%s%s", PROBLEM RUN, cases[i].problem,
              RAN "sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_cga1x1x1_kernel0\n");
     ftl_measured_case c = case_of(text, NULL);
+    ftl_spec_resolve_code(&c.spec);
     HAS(&c, {FTL_PARAM_mask_steps, cases[i].steps});
   }
 }
