@@ -171,15 +171,14 @@ static ftl_tile_place place_of(const ftl_gpu_run *run, const span_places *places
   return place;
 }
 
-// Loads the tiles from iteration i of the span on that L1 has nothing of, as far as they lie evenly and each is one
-// piece: how many.
-static int64_t load_absent(ftl_gpu_run *run, const span_places *places, const ftl_segment_ref *ref, int64_t i) {
-  ftl_tile_place place = place_of(run, places, i);
-  if (!places->are_even || place.num_rows == 0 || place.pages) return 0;
-  int32_t slot = places->span->member.slot, piece_bytes = piece_bytes_of(run, ref, &place);
-  if (place.row_bytes > piece_bytes || places->step_bytes % piece_bytes != 0) return 0;
-  return ftl_l1_tiles_load_absent(&run->l1, ftl_gpu_sm_of(run, slot), slot, &place, piece_bytes, places->step_bytes,
-                                  places->span->count - i);
+// Loads the first tiles of the span that L1 has nothing of, as far as they lie evenly and each is one piece: how many.
+static int64_t load_absent(ftl_gpu_run *run, const span_places *places, const ftl_segment_ref *ref) {
+  const ftl_tile_place *first = &places->first;
+  if (!places->are_even || first->num_rows == 0 || first->pages) return 0;
+  int32_t slot = places->span->member.slot, piece_bytes = piece_bytes_of(run, ref, first);
+  if (first->row_bytes > piece_bytes || places->step_bytes % piece_bytes != 0) return 0;
+  return ftl_l1_tiles_load_absent(&run->l1, ftl_gpu_sm_of(run, slot), slot, first, piece_bytes, places->step_bytes,
+                                  places->span->count);
 }
 
 // Stores leave their lines in L1.
@@ -205,7 +204,7 @@ bool ftl_gpu_try_access(ftl_gpu_run *run, ftl_cta_member member, int32_t ref_idx
   // What L1 has is not asked for, what lies between is.
   const access_span all = span;
   span_places places = places_of(run, &all);
-  for (int64_t i = load_absent(run, &places, ref, 0); i < state->count; i++) {
+  for (int64_t i = load_absent(run, &places, ref); i < state->count; i++) {
     ftl_tile_place place = place_of(run, &places, i);
     int32_t there = bytes_in_l1(run, member.slot, ref, &place);
     if (there == 0) continue;

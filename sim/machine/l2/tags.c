@@ -224,7 +224,7 @@ static uint8_t widen(uint8_t sectors, uint32_t fill_sectors) {
   return low | high;
 }
 
-// A read at the home side: what is missing comes from DRAM. *had: the sectors that it had. Returns the way.
+// A read at the home side, of which *had_sectors are there: what is missing comes from DRAM. Returns the way.
 static inline uint32_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
                                  ftl_l2_priority priority, bool for_replica, uint8_t *had_sectors,
                                  ftl_l2_outcome *outcome) {
