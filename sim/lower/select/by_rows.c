@@ -69,12 +69,6 @@ void ftl_select_reduce_rows_by_rows(ftl_select *s, const ftl_tile_op *op) {
       }
 }
 
-static void add_shared(ftl_select *s, ftl_opcode opcode, int32_t dst, int32_t source) {
-  ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, dst, source, NONE, NONE);
-  inst->effects = FTL_EFFECT_MEMORY;
-  inst->inst.wavefronts = 1;
-}
-
 // A butterfly of shuffles over `lanes` neighbours.
 static void shuffle(ftl_select *s, const ftl_tile_op *op, int32_t rows, int32_t lanes) {
   for (int32_t step = 1; step < lanes; step *= 2) {
@@ -87,13 +81,13 @@ static void shuffle(ftl_select *s, const ftl_tile_op *op, int32_t rows, int32_t 
 // Each warp's part is in shared memory: a few are read by every thread, four a load; of many each lane reads one.
 void ftl_select_read_parts(ftl_select *s, const ftl_tile_op *op, int32_t rows, int32_t num_parts) {
   if (num_parts > MOST_CHAINED_WARPS) {
-    add_shared(s, FTL_OP_LDS, rows, NONE);
+    ftl_select_add_shared(s, FTL_OP_LDS, 1, rows, NONE, NONE, 1);
     shuffle(s, op, rows, num_parts);
     return;
   }
   for (int32_t first = 0; first < num_parts; first += VECTOR_SUMS) {
     int32_t num = num_parts - first < VECTOR_SUMS ? num_parts - first : VECTOR_SUMS, parts = ftl_select_temp(s, num);
-    add_shared(s, FTL_OP_LDS, parts, NONE);
+    ftl_select_add_shared(s, FTL_OP_LDS, 1, parts, NONE, NONE, 1);
     for (int32_t i = first == 0 ? 1 : 0; i < num; i++)
       ftl_select_add(s, opcode_of(op->fn), 1, rows, i == 1 && first == 0 ? NONE : rows, parts, NONE);
   }
@@ -110,7 +104,7 @@ void ftl_select_reduce_lanes_by_rows(ftl_select *s, const ftl_tile_op *op) {
   int32_t first = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_ISETP, 1, first, s->thread, NONE, NONE);
   for (int32_t slab = 0; slab < num_slabs; slab++) {
-    add_shared(s, FTL_OP_STS, NONE, ftl_select_fragment(s, op->dst, slab, 0));
+    ftl_select_add_shared(s, FTL_OP_STS, 1, NONE, ftl_select_fragment(s, op->dst, slab, 0), NONE, 1);
   }
   ftl_select_barrier(s);
   for (int32_t slab = 0; slab < num_slabs; slab++)

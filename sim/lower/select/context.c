@@ -120,6 +120,14 @@ void ftl_select_set_wavefronts(ftl_draft_inst *inst, ftl_wavefronts wavefronts) 
   inst->inst.conflicts = (uint16_t)wavefronts.conflicts;
 }
 
+ftl_draft_inst *ftl_select_add_shared(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t a,
+                                      int32_t b, int32_t num_wavefronts) {
+  ftl_draft_inst *inst = ftl_select_add(s, opcode, repeat, destination, a, b, FTL_NO_VALUE);
+  inst->effects = FTL_EFFECT_MEMORY;
+  inst->inst.wavefronts = (uint16_t)num_wavefronts;
+  return inst;
+}
+
 void ftl_select_barrier(ftl_select *s) {
   ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_BAR_SYNC, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE);
   inst->inst.arg = (uint16_t)(s->tile->num_roles > 1 ? 1 + s->role_idx : 0);

@@ -4,15 +4,7 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { LINE_BYTES = 128, WORD_BYTES = 4 };
-
-static ftl_draft_inst *add_shared(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t data,
-                                  int32_t address, ftl_wavefronts wavefronts) {
-  ftl_draft_inst *inst = ftl_select_add(s, opcode, repeat, destination, data, address, NONE);
-  inst->effects = FTL_EFFECT_MEMORY;
-  ftl_select_set_wavefronts(inst, wavefronts);
-  return inst;
-}
+enum { LINE_BYTES = 128, WORD_BYTES = 4, PAIR = 2 };
 
 static void barrier_before_staging(ftl_select *s) {
   if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
@@ -21,12 +13,11 @@ static void barrier_before_staging(ftl_select *s) {
 // One lane of each row writes its number: eight words next to each other, no conflict; all lanes of a row read one.
 // Where a lane's rows take turns it reads all numbers of one at once.
 void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op) {
-  const ftl_wavefronts one = {1, 0};
   const ftl_select_ring *ring = &s->rings[op->ring];
   int32_t rows = ftl_select_fragment(s, op->dst, 0, 0);
   if (!s->in_lane_turns || s->turn == 0) {
     barrier_before_staging(s);
-    add_shared(s, FTL_OP_STS, 2, NONE, rows, ring->write_address, one);
+    ftl_select_add_shared(s, FTL_OP_STS, 2, NONE, rows, ring->write_address, 1);
     ftl_select_barrier(s);
   }
   if (op->fn == FTL_ELEM_MAX) s->values[op->dst].put_ring = op->ring;  // the copies' largest is still that of them all
@@ -36,7 +27,7 @@ void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op) {
   }
   for (int32_t group = 0; group < s->role->num_groups; group++) {
     int32_t other = group == 0 ? rows : ftl_select_temp(s, 2);
-    add_shared(s, FTL_OP_LDS, 2, other, ring->read_address, NONE, one);
+    ftl_select_add_shared(s, FTL_OP_LDS, 2, other, ring->read_address, NONE, 1);
     if (group > 0) ftl_select_add(s, op->fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA, 2, rows, rows, other, NONE);
   }
 }
@@ -61,15 +52,20 @@ static int32_t copy_address(ftl_select *s, int32_t base, int32_t num_places, boo
 }
 
 ftl_draft_inst *ftl_select_put_rows(ftl_select *s, const ftl_tile_op *op) {
-  const ftl_wavefronts one = {1, 0};
   int32_t rows = ftl_select_lane_rows(s);
   int32_t address = copy_address(s, s->rings[op->ring].write_address, rows, false);
-  return add_shared(s, FTL_OP_STS, rows, NONE, ftl_select_fragment(s, op->a.value, 0, 0), address, one);
+  return ftl_select_add_shared(s, FTL_OP_STS, rows, NONE, ftl_select_fragment(s, op->a.value, 0, 0), address, 1);
 }
 
-// By 8-byte STS, two rows of a lane.
+// By 8-byte STS.
+static void store_pairs(ftl_select *s, int32_t num_pairs, int32_t fragment, int32_t address,
+                        ftl_wavefronts wavefronts) {
+  ftl_draft_inst *store = ftl_select_add_shared(s, FTL_OP_STS, num_pairs, NONE, fragment, address, wavefronts.cycles);
+  ftl_select_set_wavefronts(store, wavefronts);
+}
+
+// Two rows of a lane.
 static void write_tile(ftl_select *s, const ftl_tile_op *op) {
-  enum { PAIR = 2 };
   const ftl_select_value *a = &s->values[op->a.value];
   int32_t base = s->rings[op->ring].write_address, num_pairs = a->map.num_registers / PAIR;
   for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
@@ -77,8 +73,8 @@ static void write_tile(ftl_select *s, const ftl_tile_op *op) {
       ftl_wavefronts pairs =
           ftl_accumulator_wavefronts(&s->shape, &s->layouts[op->ring], ftl_select_slab_row(s, op->a.value, slab),
                                      i * s->shape.accumulator_columns);
-      add_shared(s, FTL_OP_STS, num_pairs, NONE, ftl_select_fragment(s, op->a.value, slab, i),
-                 copy_address(s, base, num_pairs, true), pairs);
+      store_pairs(s, num_pairs, ftl_select_fragment(s, op->a.value, slab, i), copy_address(s, base, num_pairs, true),
+                  pairs);
     }
 }
 
@@ -96,12 +92,12 @@ static void write_copies(ftl_select *s, const ftl_tile_op *op) {
 static void read_tile(ftl_select *s, const ftl_tile_op *op, int32_t slab) {
   const ftl_select_value *dst = &s->values[op->dst];
   int32_t registers = dst->map.num_registers;
-  const ftl_wavefronts whole = {(registers * WORD_BYTES * FTL_WARP_LANES + LINE_BYTES - 1) / LINE_BYTES, 0};
+  int32_t num_lines = (registers * WORD_BYTES * FTL_WARP_LANES + LINE_BYTES - 1) / LINE_BYTES;
   ftl_opcode opcode = op->fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA;
   for (int32_t i = 0; i < dst->map.per_slab; i++)
     for (int32_t group = 0; group < s->role->num_groups; group++) {
       int32_t to = ftl_select_fragment(s, op->dst, slab, i), from = group == 0 ? to : ftl_select_temp(s, registers);
-      add_shared(s, FTL_OP_LDS, 1, from, s->rings[op->ring].read_address, NONE, whole);
+      ftl_select_add_shared(s, FTL_OP_LDS, 1, from, s->rings[op->ring].read_address, NONE, num_lines);
       if (group > 0 || (s->plain_code && op->fn == FTL_ELEM_ADD))
         ftl_select_add(s, opcode, registers, to, to, group > 0 ? from : NONE, NONE);
     }
@@ -129,21 +125,19 @@ void ftl_select_gather(ftl_select *s, const ftl_tile_op *op) {
 enum { ROW_ADDRESS_IMADS = 8, ROW_ADDRESS_ADDS = 7, ROW_UNIFORMS = 6, ROW_BRANCHES = 8, BLOCK_BRANCHES = 12 };
 
 static void write_states(ftl_select *s, const ftl_tile_op *op, const ftl_shared_layout *layout) {
-  const ftl_wavefronts one = {1, 0};
   const ftl_select_value *a = &s->values[op->a.value];
   int32_t address = s->rings[op->ring].write_address, rows = s->rings[op->ring_a].write_address;
-  add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->b.value, 0, 0), rows, one);
-  add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->c.value, 0, 0), rows, one);
+  ftl_select_add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->b.value, 0, 0), rows, 1);
+  ftl_select_add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->c.value, 0, 0), rows, 1);
   for (int32_t i = 0; i < a->map.per_slab; i++) {
     ftl_wavefronts w = ftl_accumulator_wavefronts(&s->shape, layout, 0, i * s->shape.accumulator_columns);
-    add_shared(s, FTL_OP_STS, a->map.num_registers / 2, NONE, ftl_select_fragment(s, op->a.value, 0, i), address, w);
+    store_pairs(s, a->map.num_registers / PAIR, ftl_select_fragment(s, op->a.value, 0, i), address, w);
   }
 }
 
 static int32_t load_word(ftl_select *s, int32_t ring) {
-  const ftl_wavefronts one = {1, 0};
   int32_t word = ftl_select_temp(s, 1);
-  add_shared(s, FTL_OP_LDS, 1, word, s->rings[ring].read_address, NONE, one);
+  ftl_select_add_shared(s, FTL_OP_LDS, 1, word, s->rings[ring].read_address, NONE, 1);
   return word;
 }
 

@@ -54,13 +54,6 @@ void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op) {
     add_exchanges(s, op);
 }
 
-static void add_shared(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t data,
-                       int32_t address, int32_t num_wavefronts) {
-  ftl_draft_inst *inst = ftl_select_add(s, opcode, repeat, destination, data, address, NONE);
-  inst->effects = FTL_EFFECT_MEMORY;
-  ftl_select_set_wavefronts(inst, (ftl_wavefronts){num_wavefronts, 0});
-}
-
 // As Triton exchanges them (lib/Conversion/TritonGPUToLLVM/ReduceOpToLLVM.cpp; SASS of triton_attention.py with warps
 // side by side): a lane of each row writes its warp's number beside the other warps'; the threads read a number each,
 // reduce over the lanes that have a row's, and write it back; then all lanes read their rows'.
@@ -73,15 +66,17 @@ void ftl_select_reduce_warps(ftl_select *s, const ftl_tile_op *op) {
   add_exchanges(s, op);
   if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
   for (int32_t slab = 0; slab < num_slabs; slab++)
-    add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->dst, slab, 0), ring->write_address, rows_wavefronts);
+    ftl_select_add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->dst, slab, 0), ring->write_address,
+                          rows_wavefronts);
   ftl_select_barrier(s);
   for (int64_t i = 0; i < ftl_divide_up((int64_t)dst->rows * across, num_threads); i++) {
     int32_t number = ftl_select_temp(s, 1);
-    add_shared(s, FTL_OP_LDS, 1, number, ring->read_address, NONE, 1);
+    ftl_select_add_shared(s, FTL_OP_LDS, 1, number, ring->read_address, NONE, 1);
     for (int32_t lanes = 1; lanes < across; lanes *= 2) add_exchange(s, op->fn, number, 1);
-    add_shared(s, FTL_OP_STS, 1, NONE, number, ring->write_address, 1);
+    ftl_select_add_shared(s, FTL_OP_STS, 1, NONE, number, ring->write_address, 1);
   }
   ftl_select_barrier(s);
   for (int32_t slab = 0; slab < num_slabs; slab++)
-    add_shared(s, FTL_OP_LDS, 2, ftl_select_fragment(s, op->dst, slab, 0), ring->read_address, NONE, rows_wavefronts);
+    ftl_select_add_shared(s, FTL_OP_LDS, 2, ftl_select_fragment(s, op->dst, slab, 0), ring->read_address, NONE,
+                          rows_wavefronts);
 }

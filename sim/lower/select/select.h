@@ -163,6 +163,9 @@ bool ftl_select_is_ragged(const ftl_select *s, const ftl_tile_ref *ref);
 int32_t ftl_select_row_predicate(ftl_select *s, const ftl_tile_ref *ref);
 void ftl_select_add_stg(ftl_select *s, ftl_access access, int32_t address, int32_t data, int32_t predicate);
 void ftl_select_set_wavefronts(ftl_draft_inst *inst, ftl_wavefronts wavefronts);
+// A load or store of shared memory that belongs to no ring's stage.
+ftl_draft_inst *ftl_select_add_shared(ftl_select *s, ftl_opcode opcode, int32_t repeat, int32_t destination, int32_t a,
+                                      int32_t b, int32_t num_wavefronts);
 // bar.sync of the role's warps.
 void ftl_select_barrier(ftl_select *s);
 // Hardware ids: 0 for the whole CTA, then one a role where there are several, then the program's named barriers.

@@ -9,12 +9,6 @@
 #define NONE FTL_NO_VALUE
 enum { LANES = 32, KEY_BITS = 32, DIGIT_BITS = 8, NUM_BINS = 1 << DIGIT_BITS, BIN_BYTES = 4, VECTOR_BINS = 4 };
 
-static void add_shared(ftl_select *s, ftl_opcode opcode, int32_t dst, int32_t a, int32_t b) {
-  ftl_draft_inst *inst = ftl_select_add(s, opcode, 1, dst, a, b, NONE);
-  inst->effects = FTL_EFFECT_MEMORY;
-  inst->inst.wavefronts = 1;
-}
-
 // A running sum over the lanes of a warp.
 static int32_t sum_lanes(ftl_select *s, int32_t x) {
   for (int32_t step = 1; step < LANES; step *= 2) {
@@ -44,7 +38,8 @@ static void count_digits(ftl_select *s, const ftl_tile_op *op, int32_t slab, int
     int32_t is_candidate = ftl_select_temp(s, 0);
     ftl_select_add(s, FTL_OP_LOP, map.num_registers, digit, key, NONE, NONE);
     ftl_select_add(s, FTL_OP_ISETP, map.num_registers, is_candidate, key, prefix, NONE);
-    for (int32_t k = 0; k < map.num_registers; k++) add_shared(s, FTL_OP_STS, NONE, digit, is_candidate);
+    for (int32_t k = 0; k < map.num_registers; k++)
+      ftl_select_add_shared(s, FTL_OP_STS, 1, NONE, digit, is_candidate, 1);
   }
 }
 
@@ -52,7 +47,7 @@ static void count_digits(ftl_select *s, const ftl_tile_op *op, int32_t slab, int
 static int32_t find_bin(ftl_select *s) {
   int32_t bins = ftl_select_temp(s, VECTOR_BINS), sum = ftl_select_temp(s, 1), prefix = ftl_select_temp(s, 1);
   for (int32_t bin = 0; bin < NUM_BINS / LANES; bin += VECTOR_BINS) {
-    add_shared(s, FTL_OP_LDS, bins, NONE, NONE);
+    ftl_select_add_shared(s, FTL_OP_LDS, 1, bins, NONE, NONE, 1);
     ftl_select_add(s, FTL_OP_IADD, VECTOR_BINS, sum, bins, NONE, NONE);
   }
   ftl_select_add(s, FTL_OP_LOP, NUM_BINS / LANES, prefix, sum_lanes(s, sum), bins, NONE);
@@ -70,9 +65,9 @@ static void number_elements(ftl_select *s, const ftl_tile_op *op, int32_t slab, 
     count = sum_lanes(s, count);
     if (s->tile->values[op->dst].layout.threads_per_row > LANES) {
       int32_t before = ftl_select_temp(s, 1);
-      add_shared(s, FTL_OP_STS, NONE, count, NONE);
+      ftl_select_add_shared(s, FTL_OP_STS, 1, NONE, count, NONE, 1);
       ftl_select_barrier(s);
-      add_shared(s, FTL_OP_LDS, before, NONE, NONE);
+      ftl_select_add_shared(s, FTL_OP_LDS, 1, before, NONE, NONE, 1);
       ftl_select_add(s, FTL_OP_IADD, 1, count, count, sum_lanes(s, before), NONE);
     }
     ftl_select_add(s, FTL_OP_SEL, map.num_registers, key, count, is_large, NONE);
@@ -85,7 +80,7 @@ void ftl_select_top(ftl_select *s, const ftl_tile_op *op) {
     make_keys(s, op, slab);
     for (int32_t bits = 0; bits < KEY_BITS; bits += DIGIT_BITS) {
       ftl_select_barrier(s);
-      add_shared(s, FTL_OP_STS, NONE, NONE, NONE);  // the bins are 0
+      ftl_select_add_shared(s, FTL_OP_STS, 1, NONE, NONE, NONE, 1);  // the bins are 0
       ftl_select_barrier(s);
       count_digits(s, op, slab, prefix);
       ftl_select_barrier(s);
@@ -102,7 +97,7 @@ static void stage_numbered(ftl_select *s, const ftl_tile_op *op, int32_t slab) {
     int32_t rank = ftl_select_fragment(s, op->b.value, slab, i), is_numbered = ftl_select_temp(s, 0);
     int32_t data = op->a.value >= 0 ? ftl_select_fragment(s, op->a.value, slab, i) : s->thread;
     ftl_select_add(s, FTL_OP_ISETP, map.num_registers, is_numbered, rank, NONE, NONE);
-    for (int32_t k = 0; k < map.num_registers; k++) add_shared(s, FTL_OP_STS, NONE, data, is_numbered);
+    for (int32_t k = 0; k < map.num_registers; k++) ftl_select_add_shared(s, FTL_OP_STS, 1, NONE, data, is_numbered, 1);
   }
 }
 
@@ -133,7 +128,7 @@ void ftl_select_store_top(ftl_select *s, const ftl_tile_op *op) {
       ftl_access access = numbered_access(s, op, ref, slab, i, element_bytes);
       int32_t left = (count - i * threads) * element_bytes, data = ftl_select_temp(s, 1);
       if (op->a.value >= 0 && access.row_warps <= 1 && left < access.bytes) access.bytes = left;
-      add_shared(s, FTL_OP_LDS, data, NONE, NONE);
+      ftl_select_add_shared(s, FTL_OP_LDS, 1, data, NONE, NONE, 1);
       ftl_select_add_stg(s, access, address, data, ftl_select_row_predicate(s, &op->ref));
     }
   }
