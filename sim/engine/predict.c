@@ -5,13 +5,12 @@
 #include <time.h>
 
 #include "engine/answer.h"
+#include "engine/lower_options.h"
 #include "engine/pipeline.h"
 #include "workloads/code_form.h"
 
 enum { MAX_CTAS = 1 << 24 };  // each is looked at a few times, even by sampled
 enum { CONDITIONS_STREAM = 1, CACHE_AUTO = 0, CACHE_WARM = 2, CACHE_CHAIN = 3, DETAIL_FULL = 1, KHZ_PER_MHZ = 1000 };
-
-_Static_assert((int)FTL_COPY_TMA == 3 && (int)FTL_MMA_WGMMA == 2, "copy and mma follow the order of params.def");
 
 typedef struct programs {
   ftl_tile_program *tiles[FTL_MAX_LAUNCHES];
@@ -58,17 +57,15 @@ static ftl_status check_memory(const programs *p, const ftl_arch *arch, ftl_erro
   return FTL_OK;
 }
 
-static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, ftl_lower_options options, programs *p,
-                               ftl_error *error) {
+static ftl_status try_programs(ftl_spec *spec, const ftl_arch *arch, programs *p, ftl_error *error) {
+  ftl_lower_options options = ftl_lower_options_of(spec);
   ftl_status status = ftl_lower_resolve(arch, &options, error);
   if (status != FTL_OK) return status;
   spec->value[FTL_PARAM_copy] = options.copy;
   spec->value[FTL_PARAM_mma] = options.mma;
   spec->shared_bytes_per_cta = arch->shared_max_bytes_per_cta;
   ftl_spec_resolve_code(spec);
-  options.plain_code = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN;
-  options.buffers_fragments = spec->value[FTL_PARAM_code] == FTL_CODE_BUFFERED;
-  options.keeps_denormals = spec->value[FTL_PARAM_exp2] == FTL_EXP2_IEEE;
+  options = ftl_lower_options_of(spec);
   if (spec->workload->resolve) spec->workload->resolve(spec, arch);
   status = spec->workload->build(spec, p->tiles, &p->num_launches, error);
   if (status == FTL_OK) status = check_memory(p, arch, error);
@@ -87,16 +84,13 @@ static bool has_mma_sync_form(const ftl_spec *spec) {
 // which it then has to have a form: else wgmma's reason is the one to tell.
 static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *p, ftl_error *error) {
   const ftl_spec open = *spec;  // with what is `auto`
-  ftl_lower_options asked = {.copy = (ftl_copy)spec->value[FTL_PARAM_copy],
-                             .mma = (ftl_mma)spec->value[FTL_PARAM_mma],
-                             .max_registers = (int32_t)spec->value[FTL_PARAM_max_registers]};
   *p = (programs){0};
-  ftl_status status = try_programs(spec, arch, asked, p, error);
-  bool was_wgmma = asked.mma == FTL_MMA_AUTO && spec->value[FTL_PARAM_mma] == FTL_MMA_WGMMA;
+  ftl_status status = try_programs(spec, arch, p, error);
+  bool was_wgmma = open.value[FTL_PARAM_mma] == FTL_SPEC_MMA_AUTO && spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
   if (status != FTL_INFEASIBLE || !was_wgmma || !has_mma_sync_form(spec)) return status;
-  asked.mma = FTL_MMA_MMA;
   *spec = open;
-  return try_programs(spec, arch, asked, p, error);
+  spec->value[FTL_PARAM_mma] = FTL_SPEC_MMA_MMA;
+  return try_programs(spec, arch, p, error);
 }
 
 static ftl_pipeline_caches caches_of(const ftl_spec *spec, int num_launches) {

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "engine/lower_options.h"
 #include "lower/lower.h"
 #include "script/arch_loader.h"
 #include "tests/spec_words.h"
@@ -52,13 +53,8 @@ static ftl_status make_spec(ftl_spec *spec, const point *p, ftl_error *error) {
 
 static ftl_status lower_once(const ftl_spec *spec, const ftl_tile_program *tile, const ftl_arch *arch,
                              ftl_warp_program **out, double *ms, ftl_error *error) {
-  ftl_lower_options options = {.plain_code = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN,
-                               .buffers_fragments = spec->value[FTL_PARAM_code] == FTL_CODE_BUFFERED,
-                               .keeps_denormals = spec->value[FTL_PARAM_exp2] == FTL_EXP2_IEEE,
-                               .copy = (ftl_copy)spec->value[FTL_PARAM_copy],
-                               .mma = (ftl_mma)spec->value[FTL_PARAM_mma]};
   double start = now_ms();
-  ftl_status status = ftl_lower(tile, arch, options, out, error);
+  ftl_status status = ftl_lower(tile, arch, ftl_lower_options_of(spec), out, error);
   *ms = now_ms() - start;
   return status;
 }

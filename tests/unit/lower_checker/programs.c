@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/lower_options.h"
 #include "script/arch_loader.h"
 #include "tests/spec_words.h"
 
@@ -19,12 +20,7 @@ static void set_parameters(ftl_spec *spec, const char *parameters, ftl_error *er
 }
 
 static ftl_status lower_spec(programs *p, ftl_spec *spec, int launch, ftl_error *error) {
-  ftl_lower_options options = {.plain_code = spec->value[FTL_PARAM_code] == FTL_CODE_PLAIN,
-                               .buffers_fragments = spec->value[FTL_PARAM_code] == FTL_CODE_BUFFERED,
-                               .keeps_denormals = spec->value[FTL_PARAM_exp2] == FTL_EXP2_IEEE,
-                               .copy = (ftl_copy)spec->value[FTL_PARAM_copy],
-                               .mma = (ftl_mma)spec->value[FTL_PARAM_mma],
-                               .max_registers = (int32_t)spec->value[FTL_PARAM_max_registers]};
+  ftl_lower_options options = ftl_lower_options_of(spec);
   ftl_status status = ftl_lower_resolve(p->arch, &options, error);
   if (status != FTL_OK) return status;
   spec->value[FTL_PARAM_copy] = options.copy;

@@ -1,0 +1,22 @@
+// What lowering takes of a specification. sim/lower knows no specifications, and workloads no lowering.
+#ifndef FTL_ENGINE_LOWER_OPTIONS_H
+#define FTL_ENGINE_LOWER_OPTIONS_H
+
+#include "lower/lower.h"
+#include "workloads/spec.h"
+
+_Static_assert((int)FTL_COPY_TMA == (int)FTL_SPEC_COPY_TMA && (int)FTL_MMA_WGMMA == (int)FTL_SPEC_MMA_WGMMA,
+               "copy and mma follow the order of params.def");
+
+// Of a spec whose code is resolved; copy and mma may be `auto`.
+static inline ftl_lower_options ftl_lower_options_of(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  return (ftl_lower_options){.copy = (ftl_copy)v[FTL_PARAM_copy],
+                             .mma = (ftl_mma)v[FTL_PARAM_mma],
+                             .plain_code = v[FTL_PARAM_code] == FTL_CODE_PLAIN,
+                             .buffers_fragments = v[FTL_PARAM_code] == FTL_CODE_BUFFERED,
+                             .keeps_denormals = v[FTL_PARAM_exp2] == FTL_EXP2_IEEE,
+                             .max_registers = (int32_t)v[FTL_PARAM_max_registers]};
+}
+
+#endif
