@@ -1,17 +1,20 @@
 // What `auto` of code, scaling, row_sums, guard, exp2, mask_steps, q_operand and refill stands for.
 //
 // These parameters say how a kernel's source is written, which its tiles and schedule do not tell. Left open they are
-// those of the program that schedule, mma, copy and dq describe:
+// those of the program that schedule, mma, copy, dq and elementwise describe:
 //
-//   described                     program                                      code      of its softmax and refills
-//   schedule=interleaved          FlashAttention-2's forward kernel            buffered  scores, end, always, ieee,
-//   window wgmma with cp_async           Triton's, as kernels/foreign/triton_*        lean      scores, step, masked,
-//   ftz; late flash2_bwd with dq=atomics    FlashAttention-2's backward kernel           lean      scores, ieee all
-//   others                    CUDA written by hand, as kernels/attention   plain     exponent, end, always, ftz;
-//                                                                                        Q in shared memory, when_free
+// clang-format off
+//   described                    program                               code      softmax; mask_steps
+//   schedule=interleaved         FlashAttention-2's forward kernel     buffered  scores, end, always, ieee; unrolled
+//   wgmma with cp_async          Triton's, as kernels/foreign/triton_* lean      scores, step, masked, ftz; edges
+//   elementwise=eager_...        the libraries that PyTorch calls      lean
+//   flash2_bwd with dq=atomics   FlashAttention-2's backward kernel    lean      scores, ieee
+//   others                       by hand, as kernels/attention         plain     exponent, end, always, ftz; edges;
+//                                                                                Q in shared memory, when_free
+// clang-format on
 //
 // FlashAttention-2 is taken as PyTorch compiles it (UNFUSE_FMA, no -use_fast_math; its own package has
-// scaling=exponent exp2=ftz). Where `code` is given, the rest follows from it.
+// scaling=exponent exp2=ftz). Where `code` is given the rest follows from it, but with dq=atomics.
 #ifndef FTL_WORKLOADS_CODE_FORM_H
 #define FTL_WORKLOADS_CODE_FORM_H
 

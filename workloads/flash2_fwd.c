@@ -1,13 +1,12 @@
 // FlashAttention-2, forward: each CTA keeps one tile of queries and walks the tiles of keys and values.
 // Source: T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning", arXiv:2307.08691,
 // algorithm 1. Schedules: Triton's fused-attention tutorial (`stages`, refilled late as its software pipeliner does, or
-// early) and csrc/flash_attn/src/flash_fwd_kernel.h of
-// github.com/Dao-AILab/flash-attention (`interleaved`).
+// early) and csrc/flash_attn/src/flash_fwd_kernel.h of github.com/Dao-AILab/flash-attention (`interleaved`).
 #include "base/integer.h"
 #include "tile/builder.h"
 #include "workloads/attention.h"
-#include "workloads/code_form.h"
 #include "workloads/block_mask.h"
+#include "workloads/code_form.h"
 #include "workloads/online_softmax.h"
 #include "workloads/packed_batch.h"
 

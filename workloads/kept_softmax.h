@@ -13,9 +13,8 @@ typedef struct ftl_kept_softmax {
   int32_t from, to, lse;      // tensors
   ftl_expr batch, head, row;  // of the CTA's row
   int32_t num_warps;
-  int32_t
-      block_columns;  // a multiple of the CTA's threads, a power of two times them up to FTL_KEPT_MAX_THREAD_COLUMNS
-  int64_t columns;    // of a row, at most block_columns
+  int32_t block_columns;  // the CTA's threads times a power of two, FTL_KEPT_MAX_THREAD_COLUMNS at most
+  int64_t columns;        // of a row, at most block_columns
 } ftl_kept_softmax;
 
 // Adjacent columns that a thread loads and stores at once.

@@ -1,9 +1,7 @@
 // How long the last line of a tile from DRAM waits because a channel refreshes.
-// Models: channels that refresh by turns (machine/dram/channel.c), so that some always do; a tile lies in chunks of
-// many
-//   channels, asked for one after the other, and is there when the last of them is.
-// Does not model: reads that queue behind those that a refresh held up; bank conflicts.
-// Numbers: dram.trefi_cycles, dram.trfc_cycles.
+// Models: channels that refresh by turns (machine/dram/channel.c), so that some always do; a tile lies in chunks on
+// many channels, asked for one after the other, and is there when the last of them is. Does not model: reads that queue
+// behind those that a refresh held up; bank conflicts. Numbers: dram.trefi_cycles, dram.trfc_cycles.
 #ifndef FTL_ENGINE_SAMPLED_DRAM_REFRESH_H
 #define FTL_ENGINE_SAMPLED_DRAM_REFRESH_H
 
