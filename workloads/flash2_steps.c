@@ -1,0 +1,155 @@
+// Steps of FlashAttention-2's forward kernel over a tile of keys and values, by how copies and math overlap.
+#include "workloads/flash2.h"
+
+// The first key of the tile that comes as number j of those that the query tile walks.
+static ftl_expr key_of(const ftl_flash2 *f, ftl_expr j) {
+  ftl_expr tile = f->lists.tiles == NULL ? j : ftl_lookup(f->b, f->listed, j);
+  return ftl_mul(f->b, tile, ftl_const(f->b, f->a.block_n));
+}
+
+// FlexAttention's template steps from tile to tile by the difference of a list's entry and the next, both loaded in
+// each step when its scores are known: beside the address, the load and its guard that are another load, the tile's
+// number in its block, the step's, the choice between the step within a block and that to the next, and the moves
+// between uniform and other registers. Source: SASS of the kernel (PyTorch 2.11, Triton 3.6), 26 to 29 instructions in
+// all.
+enum { LIST_STEP_INSTS = 25 };
+
+static void look_ahead(const ftl_flash2 *f, ftl_expr j, ftl_expr present) {
+  if (f->lists.by_blocks) ftl_look_up(f->b, ftl_lookup(f->b, f->listed, j), present, LIST_STEP_INSTS);
+}
+
+// ---- loads ----
+
+// Rows are counted from the sequence's first.
+static ftl_tile_ref in_sequence(const ftl_flash2 *f, ftl_tile_ref ref) {
+  ref.row = ftl_add(f->b, f->origin, ref.row);
+  ref.row_end = f->row_end;
+  return ref;
+}
+
+ftl_tile_ref ftl_flash2_query_ref(const ftl_flash2 *f, int32_t tensor, int32_t columns) {
+  return in_sequence(f, ftl_attention_query_ref(&f->tile, tensor, f->tile.row, f->a.block_m, columns));
+}
+
+void ftl_flash2_load_keys(const ftl_flash2 *f, int32_t ring, int32_t tensor, ftl_expr j, ftl_expr present) {
+  ftl_tile_ref keys =
+      in_sequence(f, ftl_attention_key_ref(&f->tile, tensor, key_of(f, j), f->a.block_n, f->a.head_dim));
+  keys.present = present;
+  ftl_fill_stage(f->b, ring, keys);
+}
+
+// ---- a step ----
+
+static void multiply_scores(const ftl_flash2 *f) {
+  ftl_fill(f->b, f->scores, 0.0f);
+  if (f->q_in_registers)
+    ftl_mma_value(f->b, f->scores, f->q_tile, f->ring_k, true);
+  else
+    ftl_mma_shared(f->b, f->scores, f->ring_q, f->ring_k, true);
+  ftl_release(f->b, f->ring_k);
+}
+
+static void mask_scores(const ftl_flash2 *f, ftl_expr j) {
+  ftl_attention_mask_lengths(f->b, &f->a, f->lengths, f->scores, f->tile.row, key_of(f, j), 0);
+}
+
+static void softmax(const ftl_flash2 *f, ftl_expr j, bool masked) {
+  ftl_online_softmax_step(f->b, &f->softmax, f->scores, masked);
+  ftl_convert(f->b, f->probs, f->scores);
+  ftl_attention_dropout(f->b, &f->a, &f->tile, f->probs, f->tile.row, key_of(f, j));
+  ftl_elem(f->b, FTL_ELEM_MUL, f->output, ftl_value_operand(f->output), ftl_value_operand(f->softmax.correction),
+           ftl_immediate(0));
+}
+
+static void multiply_probs(const ftl_flash2 *f) {
+  if (f->a.warps_n > 1)
+    ftl_online_softmax_multiply_exchanged(f->b, &f->softmax, f->output, f->probs, f->ring_p, f->ring_v);
+  else
+    ftl_mma_value(f->b, f->output, f->probs, f->ring_v, false);
+}
+
+static void multiply_values(const ftl_flash2 *f) {
+  multiply_probs(f);
+  ftl_release(f->b, f->ring_v);
+}
+
+// Whether tile j of the loop at hand exists, as the source asks where the answer is always yes.
+static ftl_expr exists(const ftl_flash2 *f, ftl_expr j, bool compares) {
+  return compares ? ftl_sub(f->b, f->keys.end, j) : FTL_ALWAYS;
+}
+
+// One buffer for both: V follows as soon as K was read, and nothing overlaps.
+void ftl_flash2_step_single_buffer(const ftl_flash2 *f, ftl_expr j, bool masked) {
+  ftl_flash2_load_keys(f, f->ring_k, f->k, j, exists(f, j, f->compares_k));
+  ftl_wait(f->b, f->ring_k);
+  multiply_scores(f);
+  if (masked) mask_scores(f, j);
+  ftl_flash2_load_keys(f, f->ring_v, f->v, j, exists(f, j, f->compares_v));
+  ftl_wait(f->b, f->ring_v);
+  softmax(f, j, masked);
+  multiply_values(f);
+}
+
+// `num_stages` buffers each: the tile num_stages - 1 ahead is asked for when the oldest buffer is known to be free.
+void ftl_flash2_step_stages(const ftl_flash2 *f, ftl_expr j, bool masked) {
+  ftl_expr ahead = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1));
+  ftl_expr ahead_exists = ftl_sub(f->b, f->keys.end, ahead);
+  ftl_wait(f->b, f->ring_k);
+  ftl_flash2_load_keys(f, f->ring_k, f->k, ahead, ahead_exists);
+  multiply_scores(f);
+  if (masked) mask_scores(f, j);
+  softmax(f, j, masked);
+  ftl_wait(f->b, f->ring_v);
+  ftl_flash2_load_keys(f, f->ring_v, f->v, ahead, ahead_exists);
+  multiply_values(f);
+}
+
+// The same with all K buffers full and all V buffers but one: what a step's wait shows to be free, the V tile before
+// this one and then K, is asked for half a step sooner (kernels/attention/flash2_mma.h and flash2_wgmma.h, which have
+// the last V tile in flight before the first step too).
+void ftl_flash2_step_when_free(const ftl_flash2 *f, ftl_expr j, bool masked) {
+  ftl_expr next_k = ftl_add(f->b, j, ftl_const(f->b, f->num_stages));
+  ftl_expr next_v = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1));
+  ftl_wait_first_apart(f->b, f->ring_k);
+  ftl_flash2_load_keys(f, f->ring_v, f->v, next_v, ftl_sub(f->b, f->keys.end, next_v));
+  multiply_scores(f);
+  if (masked) mask_scores(f, j);
+  softmax(f, j, masked);
+  ftl_wait(f->b, f->ring_v);
+  ftl_flash2_load_keys(f, f->ring_k, f->k, next_k, ftl_sub(f->b, f->keys.end, next_k));
+  multiply_values(f);
+}
+
+// The same as Triton's software pipeliner compiles it: a step waits for K and V at once, and asks for the tiles ahead
+// when its second product runs. With wgmma, which still reads V then, those are of buffers that the step has not read,
+// behind a barrier, since it does not tell buffers apart; with mma.sync of its own. `end`: of the loop, which asks for
+// nothing of the next one.
+void ftl_flash2_step_late(const ftl_flash2 *f, ftl_expr j, ftl_expr end, bool masked) {
+  ftl_expr ahead = ftl_add(f->b, j, ftl_const(f->b, f->num_k_ahead)), ahead_exists = ftl_sub(f->b, end, ahead);
+  ftl_wait(f->b, f->ring_k);
+  ftl_wait(f->b, f->ring_v);
+  multiply_scores(f);
+  look_ahead(f, ahead, ahead_exists);
+  if (masked) mask_scores(f, j);
+  softmax(f, j, masked);
+  multiply_probs(f);
+  if (f->refills_behind)
+    ftl_release(f->b, f->ring_v);
+  else
+    ftl_sync(f->b, f->refill_barrier);
+  ftl_flash2_load_keys(f, f->ring_k, f->k, ahead, ahead_exists);
+  ftl_flash2_load_keys(f, f->ring_v, f->v, ahead, ahead_exists);
+  if (!f->refills_behind) ftl_release(f->b, f->ring_v);
+}
+
+// One buffer each, from the last tile to the first: V is fetched during QK^T, the next K during softmax and PV.
+void ftl_flash2_step_interleaved(const ftl_flash2 *f, ftl_expr j, bool masked) {
+  ftl_wait(f->b, f->ring_k);
+  ftl_flash2_load_keys(f, f->ring_v, f->v, j, exists(f, j, f->compares_v));
+  multiply_scores(f);
+  if (masked) mask_scores(f, j);
+  ftl_wait(f->b, f->ring_v);
+  ftl_flash2_load_keys(f, f->ring_k, f->k, ftl_sub(f->b, j, ftl_const(f->b, 1)), ftl_sub(f->b, j, f->keys.first));
+  softmax(f, j, masked);
+  multiply_values(f);
+}
