@@ -120,6 +120,7 @@ static void infeasible(const char *parameters, const char *because) {
   ftl_error error = {0};
   cr_assert_eq(lower_workload(&p, "h200", "softmax_safe", parameters, &error), FTL_INFEASIBLE, "%s", parameters);
   cr_expect(strstr(error.message, because) != NULL, "%s: %s", parameters, error.message);
+  programs_fini(&p);
 }
 
 Test(unit_lower_kept_softmax, a_block_is_a_power_of_two_of_columns_a_thread_for_one_row) {
