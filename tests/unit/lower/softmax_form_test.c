@@ -1,0 +1,146 @@
+// What the form of the softmax and of its masks costs in the loops of flash2_fwd. A lane has 64 elements of a step and
+// 4 corrections, 2 rows of each of 2 slabs.
+#include <criterion/criterion.h>
+
+#include "loop_counts.h"
+#include "lower/walk.h"
+
+static int64_t num_fma(const programs *p) { return count_loop(p->warps, 0).insts[FTL_OP_FFMA]; }
+
+Test(unit_lower_softmax_form, scores_that_are_scaled_before_the_maximum_take_a_multiplication_each_time) {
+  const char *shapes[] = {SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma",
+                          SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma scaling=scores",
+                          SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma scaling=twice"};
+  int64_t fma[3], total[3];
+  for (int i = 0; i < 3; i++) {
+    programs p = lowered("h200", shapes[i]);
+    fma[i] = num_fma(&p);
+    total[i] = count_loop(p.warps, 0).total;
+    programs_fini(&p);
+  }
+  cr_expect_eq(fma[1] - fma[0], 64);
+  cr_expect_eq(fma[2] - fma[0], 2 * 64);
+  cr_expect_eq(total[1] - total[0], 64);
+  cr_expect_eq(total[2] - total[0], 2 * 64);
+}
+
+// Two butterflies of two shuffles and two sums for each of 2 slabs: SHFL and FADD of 2 rows each.
+Test(unit_lower_softmax_form, row_sums_of_every_step_take_shuffles) {
+  programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma");
+  counts end = count_loop(p.warps, 0);
+  programs_fini(&p);
+  p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma row_sums=step");
+  counts step = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(step.insts[FTL_OP_SHFL] - end.insts[FTL_OP_SHFL], 2 * 2 * 2);
+  cr_expect_eq(step.insts[FTL_OP_FMNMX], end.insts[FTL_OP_FMNMX]);
+}
+
+// A step of two warps that share 32 queries and 32 keys, with head_dim 128 (SASS of
+// kernels/foreign/triton_attention.py, 32 x 32 tiles of 2 warps): each has 2 slabs x 2 fragments of S, and 2 x 8 of O.
+Test(unit_lower_softmax_form, warps_side_by_side_exchange_row_maxima_row_sums_and_probabilities) {
+  programs p = lowered("h200",
+                       "heads=4 seqlen=4096 head_dim=128 block_m=32 block_n=32 num_warps=2 warps_n=2 num_stages=2 "
+                       "refill=behind row_sums=step scaling=scores mma=mma copy=cp_async");
+  counts c = count_loop(p.warps, 0);
+  cr_expect_eq(c.insts[FTL_OP_MMA], 2 * 2 * 8 + 2 * 8 * 2);
+  // Q and K of 8 k steps: 2 slabs and 16 keys; P and V of 2: 2 slabs and 64 columns
+  cr_expect_eq(c.insts[FTL_OP_LDSM], 8 * (2 + 1) + 2 * (2 + 4));
+  // maxima and sums: two exchanges of the 4 rows of a lane in a warp, one of the number that a thread has of 64
+  cr_expect_eq(c.insts[FTL_OP_SHFL], 2 * (2 * 4 + 1));
+  cr_expect_eq(c.insts[FTL_OP_LDS], 2 * (1 + 4));
+  // 4 rows and a number; and P's two blocks of 16 x 16
+  cr_expect_eq(c.insts[FTL_OP_STS], 2 * (4 + 1) + 2 * 4);
+  // before the loads of a step, between writes and reads of maxima (2), sums (2) and P, before sums and P are written
+  // over what was read, and before V's buffer is filled again: K's has passed one of these
+  cr_expect_eq(c.insts[FTL_OP_BAR_SYNC], 1 + 2 + 2 + 1 + 2 + 1);
+  programs_fini(&p);
+}
+
+// Of two warps with the same 32 rows the first stores LSE, 8 rows with each of 4 instructions, and the other nothing.
+Test(unit_lower_softmax_form, the_first_of_warps_side_by_side_stores_a_number_a_row) {
+  programs p = lowered("h200",
+                       "heads=4 seqlen=4096 head_dim=128 block_m=32 block_n=32 num_warps=2 warps_n=2 num_stages=2 "
+                       "refill=behind row_sums=step scaling=scores mma=mma copy=cp_async");
+  const ftl_tile_place lse = {.row_stride_bytes = 4, .num_rows = 32, .row_bytes = 4};
+  int32_t num_stores = 0, num_rows = 0;
+  for (int32_t i = 0; i < p.warps->num_insts; i++) {
+    if (p.warps->insts[i].opcode != FTL_OP_STG) continue;
+    const ftl_access *access = &p.warps->accesses[p.warps->insts[i].access];
+    if (access->bytes != 4) continue;  // O is stored by more
+    num_stores++;
+    if (ftl_access_start_of(access, &lse, 0).bytes == 4) num_rows += access->num_rows;
+    cr_expect_eq(ftl_access_start_of(access, &lse, 1).bytes, 0);
+  }
+  cr_expect_eq(num_stores, 2 * 2);
+  cr_expect_eq(num_rows, 32);
+  programs_fini(&p);
+}
+
+// An element of a window takes two compares and a select; 2 slabs of 8 fragments of 8 columns are 64 a lane. The other
+// 4 of each are the guard of 4 rows.
+Test(unit_lower_softmax_form, a_window_masks_the_tiles_at_its_edges_or_all_of_them_in_one_loop) {
+  programs p = lowered("a100_80", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 window=512");
+  cr_assert_eq(p.warps->num_loops, 3);
+  counts edge = count_loop(p.warps, 0), whole = count_loop(p.warps, 1);
+  cr_expect_eq(edge.insts[FTL_OP_SEL] - whole.insts[FTL_OP_SEL], 64 + 4);
+  cr_expect_eq(edge.insts[FTL_OP_ISETP] - whole.insts[FTL_OP_ISETP], 2 * 64 + 4);
+  programs_fini(&p);
+  p = lowered("a100_80", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 window=512 mask_steps=window");
+  cr_assert_eq(p.warps->num_loops, 1);
+  counts all = count_loop(p.warps, 0);
+  cr_expect_eq(all.insts[FTL_OP_SEL], edge.insts[FTL_OP_SEL]);
+  cr_expect_eq(all.insts[FTL_OP_ISETP], edge.insts[FTL_OP_ISETP]);
+  programs_fini(&p);
+}
+
+// Steps that have code of their own, and the loop: of tiles of 128 x 64 one without a mask, the two that the diagonal
+// crosses, one more where the last tile may be cut or there is a window.
+Test(unit_lower_softmax_form, the_last_tiles_are_unrolled_as_flash_attention_2_does) {
+  static const struct {
+    const char *how;
+    int32_t num_unrolled;
+    bool masks_all;
+  } cases[] = {{"seqlen=4096", 1, false},
+               {"seqlen=4096 causal=true", 2, false},
+               {"seqlen=4000 causal=true", 3, false},
+               {"seqlen=4096 causal=true window=512", 3, true}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char parameters[256];
+    snprintf(parameters, sizeof parameters,
+             "heads=32 head_dim=64 block_m=128 block_n=64 num_warps=4 schedule=interleaved mask_steps=unrolled %s",
+             cases[i].how);
+    programs p = lowered("a100_80", parameters);
+    cr_assert_eq(p.warps->num_loops, cases[i].num_unrolled + 1, "%s", cases[i].how);
+    counts last = count_loop(p.warps, 0), rest = count_loop(p.warps, cases[i].num_unrolled);
+    bool last_masks = last.insts[FTL_OP_SEL] >= 64, rest_masks = rest.insts[FTL_OP_SEL] >= 64;
+    cr_expect_eq(last_masks, i > 0, "%s", cases[i].how);
+    cr_expect_eq(rest_masks, cases[i].masks_all, "%s", cases[i].how);
+    programs_fini(&p);
+  }
+}
+
+// A compare and a select for each of 2 rows of each of 2 slabs.
+Test(unit_lower_softmax_form, a_guard_in_every_step_takes_a_compare_and_a_select_a_row) {
+  programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma");
+  counts masked = count_loop(p.warps, 0);
+  programs_fini(&p);
+  p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma guard=always");
+  counts always = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(always.insts[FTL_OP_ISETP] - masked.insts[FTL_OP_ISETP], 2 * 2);
+  cr_expect_eq(always.total - masked.total, 2 * 2 * 2);
+}
+
+Test(unit_lower_softmax_form, exponentials_that_keep_denormals_take_a_compare_and_two_multiplications_more) {
+  programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma");
+  counts ftz = count_loop(p.warps, 0);
+  programs_fini(&p);
+  p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma exp2=ieee");
+  counts ieee = count_loop(p.warps, 0);
+  programs_fini(&p);
+  cr_expect_eq(ieee.insts[FTL_OP_MUFU], ftz.insts[FTL_OP_MUFU]);
+  cr_expect_eq(ieee.insts[FTL_OP_ISETP] - ftz.insts[FTL_OP_ISETP], 64 + 4);
+  cr_expect_eq(ieee.insts[FTL_OP_FFMA] - ftz.insts[FTL_OP_FFMA], 2 * (64 + 4));
+  cr_expect_eq(ieee.total - ftz.total, 3 * (64 + 4));
+}
