@@ -5,6 +5,7 @@
 #include "arch/topology.h"
 #include "base/sectors.h"
 #include "engine/sampled/dram_rate.h"
+#include "engine/sampled/traffic_costs.h"
 
 enum {
   SAMPLED_LINES = 4,  // of the smallest tile
@@ -12,43 +13,6 @@ enum {
   LINE_BYTES = 128,
   SECTOR_BYTES = 32,
 };
-
-// a * b / c without overflow, rounded up.
-static int64_t scaled(int64_t a, int64_t b, int64_t c) {
-  return (int64_t)(((__extension__(__int128) a) * b + c - 1) / c);
-}
-
-void ftl_traffic_latencies(const ftl_arch *arch, int64_t sm_khz, int64_t *hit_cycles, int64_t *far_cycles,
-                           int64_t *miss_cycles) {
-  int64_t hit = arch->noc_request_cycles + arch->l2_hit_cycles + arch->noc_reply_cycles;
-  *hit_cycles = scaled(hit, sm_khz, arch->clock_l2_khz);
-  *far_cycles = arch->l2_num_sides > 1 ? scaled(2 * arch->noc_far_cycles, sm_khz, arch->clock_l2_khz) : 0;
-  int64_t dram = arch->dram_trcd_cycles + arch->dram_tcl_cycles + arch->dram_burst_cycles;
-  *miss_cycles =
-      scaled(arch->dram_controller_cycles, sm_khz, arch->clock_l2_khz) + scaled(dram, sm_khz, arch->clock_dram_khz);
-}
-
-// Cost (1/65536 SM cycle) of a sector through something that passes `bytes_per_cycle` of a clock of `khz`.
-static int64_t sector_cost(int64_t bytes_per_cycle, int64_t khz, int64_t sm_khz) {
-  return bytes_per_cycle > 0 ? scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, bytes_per_cycle * khz) : 0;
-}
-
-// Of a sector that an SM takes in: TMA and cp.async, which pass L1, are bound by the network, loads by L1 too.
-static int64_t sm_sector_cost(const ftl_launch *launch, int64_t sm_khz) {
-  int64_t network = sector_cost(launch->arch->noc_sm_read_bytes_per_cycle, launch->arch->clock_l2_khz, sm_khz);
-  int64_t l1 = sector_cost(launch->arch->l1_fill_bytes_per_cycle, sm_khz, sm_khz);
-  bool past_l1 = launch->warps->copy == FTL_COPY_TMA || launch->warps->copy == FTL_COPY_CP_ASYNC;
-  return past_l1 || network > l1 ? network : l1;
-}
-
-// Of a sector that an SM asks for.
-static int64_t ask_sector_cost(const ftl_launch *launch) {
-  const ftl_arch *arch = launch->arch;
-  int64_t sectors = arch->l1_line_bytes / SECTOR_BYTES;
-  if (launch->warps->copy == FTL_COPY_TMA && arch->tma_lines_per_cycle_milli > 0)
-    return scaled(FTL_TRAFFIC_UNIT, 1000, sectors * arch->tma_lines_per_cycle_milli);
-  return scaled(FTL_TRAFFIC_UNIT, SECTOR_BYTES, arch->l1_bytes_per_cycle);
-}
 
 static int32_t choose_sample(const ftl_arch *arch, int64_t smallest_tile_lines) {
   int64_t sets = arch->l2_size_bytes / (arch->l1_line_bytes * arch->l2_ways * arch->l2_num_sides);
@@ -86,39 +50,13 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
     free(traffic->homes);
     return status;
   }
-  ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
-  traffic->miss_latency += traffic->far_latency;  // half of the lines come by way of the other side, the last ones too
-  ftl_dram_refresh_init(&traffic->refresh, arch, sm_khz);
-  traffic->l2_sector_cost =
-      sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
-  traffic->sm_sector_cost = sm_sector_cost(launch, sm_khz);
-  traffic->ask_sector_cost = ask_sector_cost(launch);
-  traffic->gpc_sector_cost = sector_cost(arch->noc_gpc_read_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
-  if (arch->l2_num_sides > 1)
-    traffic->far_sector_cost = sector_cost(2 * arch->noc_far_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
-  // A sector read and one written take what two sectors of a copy take.
-  traffic->dram_read_cost = scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, rate.read_bytes_per_s / 1000);
-  traffic->dram_write_cost =
-      scaled(2 * SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, rate.copy_bytes_per_s / 1000) - traffic->dram_read_cost;
-  traffic->coalescer_window = scaled(arch->l2_coalescer_window_cycles * FTL_TRAFFIC_UNIT, sm_khz, arch->clock_l2_khz);
+  ftl_traffic_set_costs(traffic, launch, &rate);
   return FTL_OK;
 }
 
 void ftl_traffic_fini(ftl_traffic *traffic) {
   ftl_tile_lines_fini(&traffic->tiles);
   free(traffic->homes);
-}
-
-int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled) {
-  if (traffic->tiles.sampled_sectors == 0) return 0;
-  return scaled(sampled, traffic->tiles.total_sectors, traffic->tiles.sampled_sectors);
-}
-
-int64_t ftl_traffic_dram_cycles(const ftl_traffic *traffic) {
-  int64_t read = ftl_traffic_scale(traffic, traffic->counts.dram_read_sectors);
-  int64_t written = ftl_traffic_scale(traffic, traffic->counts.dram_write_sectors);
-  return scaled(read, traffic->dram_read_cost, FTL_TRAFFIC_UNIT) +
-         scaled(written, traffic->dram_write_cost, FTL_TRAFFIC_UNIT);
 }
 
 // A load or store of a run of tiles.
