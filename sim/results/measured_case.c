@@ -31,7 +31,7 @@ const char *ftl_measured_gpu_arch(const char *gpu) {
 
 // kernels/attention is plain code, reads Q from shared memory in every step and refills a buffer as soon as it is free,
 // looks in every step for rows without a key; the column `schedule` of unfused attention names its softmax.
-// What a row says itself, in a column of that name, stays.
+// What a row says itself, in a column of that name, stays; where it says `code`, that decides what else is open.
 static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   static const struct {
     ftl_param param;
@@ -44,12 +44,12 @@ static ftl_status set_own(ftl_spec *spec, const ftl_measurement *row, ftl_error 
   if (workload == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "a row that names no workload");
   ftl_status status = ftl_columns_begin(spec, workload, row, error);
   if (status != FTL_OK) return status;
-  ftl_param_set accepts = spec->workload->accepts;
-  for (size_t i = 0; status == FTL_OK && i < sizeof forms / sizeof *forms; i++) {
-    bool is_open = (accepts & ~spec->given) >> forms[i].param & 1;
-    if (is_open) status = ftl_columns_set(spec, forms[i].param, forms[i].text, error);
+  ftl_param_set open = spec->workload->accepts & ~spec->given;
+  bool says_code = spec->given >> FTL_PARAM_code & 1;
+  for (size_t i = 0; status == FTL_OK && !says_code && i < sizeof forms / sizeof *forms; i++) {
+    if (open >> forms[i].param & 1) status = ftl_columns_set(spec, forms[i].param, forms[i].text, error);
   }
-  bool has_softmax = (accepts & ~spec->given) >> FTL_PARAM_softmax & 1;
+  bool has_softmax = open >> FTL_PARAM_softmax & 1;
   if (status != FTL_OK || !has_softmax) return status;
   return ftl_columns_set(spec, FTL_PARAM_softmax, ftl_column_or(row, "schedule", "safe"), error);
 }

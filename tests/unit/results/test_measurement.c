@@ -194,12 +194,13 @@ Test(unit_results_measurement, seqlen_sets_both_lengths) {
 // Rows are of kernels/attention, whose code is plain, unless they say what theirs is.
 Test(unit_results_measurement, a_row_may_say_whose_code_it_is) {
   ftl_measured_case c = case_of(
-      "workload,heads,seqlen,head_dim,status,condition,gpu,code,refill\n"
-      "flash2_fwd,8,512,64,ok,ncu,NVIDIA H200,lean,late\n");
+      "workload,heads,seqlen,head_dim,status,condition,gpu,code\n"
+      "flash2_fwd,8,512,64,ok,ncu,NVIDIA H200,lean\n");
   cr_assert_eq(c.spec.value[FTL_PARAM_code], FTL_CODE_LEAN);
-  cr_assert_eq(c.spec.value[FTL_PARAM_refill], FTL_REFILL_LATE);
+  cr_assert_eq(c.spec.value[FTL_PARAM_guard], FTL_GUARD_AUTO);  // what goes with lean
   c = case_of("workload,heads,seqlen,head_dim,status,condition,gpu\nflash2_fwd,8,512,64,ok,ncu,NVIDIA H200\n");
   cr_assert_eq(c.spec.value[FTL_PARAM_code], FTL_CODE_PLAIN);
+  cr_assert_eq(c.spec.value[FTL_PARAM_guard], FTL_GUARD_ALWAYS);
 }
 
 #define FOREIGN_COLUMNS                                                                                                \
