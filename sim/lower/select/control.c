@@ -222,6 +222,12 @@ static void tensor_pointers(ftl_select *s, int32_t thread, int32_t block) {
   }
 }
 
+// Whether the place is worked out in each role's own code, behind the barrier at which the roles meet: ptxas moves
+// nothing over the branch between them (SASS of product_wgmma.h).
+static bool finds_place_in_role(const ftl_select *s) {
+  return !s->tile->persistent && ftl_select_moves_coordinates(s) && ftl_select_is_mbarrier_role(s);
+}
+
 static void init_mbarriers(ftl_select *s) {
   int32_t num_stages = 0;
   for (int32_t r = 0; r < s->tile->num_rings; r++)
@@ -239,7 +245,8 @@ static void init_mbarriers(ftl_select *s) {
     return;
   }
   ftl_draft_inst *meet = ftl_select_add(s, FTL_OP_BAR_SYNC, 1, NONE, NONE, NONE, NONE);
-  meet->effects = FTL_EFFECT_FENCE;  // barrier 0: no role may use an mbarrier before it is initialised
+  // barrier 0: no role may use an mbarrier before it is initialised
+  meet->effects = FTL_EFFECT_FENCE | (finds_place_in_role(s) ? FTL_EFFECT_PINNED : 0);
 }
 
 // From the block, or the tile that a persistent CTA has come to, to batch, head and row.
@@ -248,6 +255,7 @@ static void tile_coordinates(ftl_select *s) {
   ftl_select_place place = ftl_select_place_of(s);
   if (place.num_insts > 0)
     ftl_select_add(s, FTL_OP_IMAD, place.num_insts, s->block, s->block, NONE, NONE)->inst.flags = place.flags;
+  for (int32_t i = 0; i < place.num_signed_divisions; i++) ftl_select_signed_division(s, s->block, place.flags);
 }
 
 // The CTA's first warp asks for the tile after this one.
@@ -283,13 +291,18 @@ void ftl_select_prologue(ftl_select *s) {
   s->block = ftl_draft_value_add(&s->draft, 2, true);
   ftl_select_add(s, FTL_OP_S2R, 1, s->thread, NONE, NONE, NONE);
   ftl_select_add(s, FTL_OP_S2R, 2, s->block, NONE, NONE, NONE);
-  if (!s->tile->persistent) tile_coordinates(s);
+  bool in_role = finds_place_in_role(s);
+  if (!s->tile->persistent && !in_role) tile_coordinates(s);
   for (int32_t r = 0; r < s->tile->num_rings; r++) ring_offsets(s, r, s->thread);
   ftl_select_keep_addresses(s);
   ftl_select_dequantize_offsets(s);
   ftl_select_bit_rows(s);
-  if (!s->tile->persistent) tensor_pointers(s, s->thread, s->block);
+  if (!s->tile->persistent && !in_role) tensor_pointers(s, s->thread, s->block);
   if (s->copy == FTL_COPY_TMA) init_mbarriers(s);
+  if (in_role) {
+    tile_coordinates(s);
+    tensor_pointers(s, s->thread, s->block);
+  }
   if (s->buffered_code) store_rather_than_compute(s);
 }
 

@@ -4,9 +4,10 @@
 enum { MAX_PAIRS = 16, ATTENTION_DIVISIONS = 4 };
 // ptxas needs some 16 instructions for an unsigned division by a run-time number (reciprocal, two corrections).
 enum { DIVISION_INSTS = 16 };
-// Matrix and tile in it, row and column by either order of tiles, steps a split, split: of signed numbers, 22 to 28
-// instructions each (SASS of product_wgmma.h).
-enum { PRODUCT_DIVISIONS = 6, SIGNED_DIVISION_INSTS = 25 };
+// Of a product of matrices: matrix and tile in it, row, column (each by one of two divisors, as the order of tiles is),
+// split; steps a split once. What is worked out beside: the tiles of each side, signs, which order (SASS of
+// product_wgmma.h: 139 to 162 instructions in all, 141 a tile of a persistent CTA).
+enum { PRODUCT_DIVISIONS = 4, PRODUCT_SIZE_DIVISIONS = 1, PRODUCT_OTHER_INSTS = 40 };
 
 // Distinct (dividend, divisor): quotient and remainder come from one division.
 typedef struct pairs {
@@ -77,9 +78,24 @@ bool ftl_select_moves_coordinates(const ftl_select *s) {
 }
 
 ftl_select_place ftl_select_place_of(const ftl_select *s) {
-  if (ftl_select_moves_coordinates(s))
-    return (ftl_select_place){PRODUCT_DIVISIONS * SIGNED_DIVISION_INSTS, ftl_select_producer_flags(s)};
-  return (ftl_select_place){ftl_select_num_divisions(s->tile, s->role) * DIVISION_INSTS, 0};
+  if (!ftl_select_moves_coordinates(s))
+    return (ftl_select_place){.num_insts = ftl_select_num_divisions(s->tile, s->role) * DIVISION_INSTS};
+  return (ftl_select_place){
+      .num_insts = PRODUCT_OTHER_INSTS,
+      .num_signed_divisions = PRODUCT_DIVISIONS + (s->tile->persistent ? 0 : PRODUCT_SIZE_DIVISIONS),
+      .flags = ftl_select_producer_flags(s)};
+}
+
+// The reciprocal of the divisor (I2F, MUFU.RCP, F2I), by which it is multiplied and then corrected: 24 instructions, of
+// which each but those of signs waits for the one before.
+void ftl_select_signed_division(ftl_select *s, int32_t value, uint8_t flags) {
+  enum { NONE = FTL_NO_VALUE };
+  static const ftl_opcode steps[] = {FTL_OP_MUFU, FTL_OP_MUFU,  FTL_OP_IADD, FTL_OP_MUFU, FTL_OP_IMAD,  FTL_OP_IMAD,
+                                     FTL_OP_IMAD, FTL_OP_IMAD,  FTL_OP_IMAD, FTL_OP_IMAD, FTL_OP_ISETP, FTL_OP_IMAD,
+                                     FTL_OP_IADD, FTL_OP_ISETP, FTL_OP_IADD, FTL_OP_IMAD, FTL_OP_IMAD,  FTL_OP_LOP};
+  enum { NUM_STEPS = sizeof steps / sizeof steps[0], SIGN_INSTS = 24 - NUM_STEPS };
+  ftl_select_add(s, FTL_OP_LOP, SIGN_INSTS, value, value, NONE, NONE)->inst.flags = flags;
+  for (int32_t i = 0; i < NUM_STEPS; i++) ftl_select_add(s, steps[i], 1, value, value, NONE, NONE)->inst.flags = flags;
 }
 
 bool ftl_select_has_products(const ftl_tile_program *tile, const ftl_role *role) {

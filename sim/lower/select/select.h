@@ -310,14 +310,16 @@ bool ftl_select_has_products(const ftl_tile_program *tile, const ftl_role *role)
 
 // From a CTA's index to the places of its tiles: what its divisions by run-time numbers take. With products: the four
 // of an attention kernel for either tile order and any grouping of heads (tile_of in kernels/attention/attention.h):
-// tile, batch, KV heads, KV head. Plain products of matrices by wgmma: the six of kernels/products/product_wgmma.h, in
-// the one working warp of the producer. Kernels that stream rows: those that the places need, where adjacent rows, or
-// heads, of a tensor are not taken apart.
+// tile, batch, KV heads, KV head. Plain products of matrices by wgmma: the signed ones of
+// kernels/products/product_wgmma.h, in the one working warp of the producer. Kernels that stream rows: those that the
+// places need, where adjacent rows, or heads, of a tensor are not taken apart.
 typedef struct ftl_select_place {
-  int32_t num_insts;
-  uint8_t flags;  // of who needs it
+  int32_t num_insts;             // that wait for nothing of each other
+  int32_t num_signed_divisions;  // one behind the other
+  uint8_t flags;                 // of who needs it
 } ftl_select_place;
 ftl_select_place ftl_select_place_of(const ftl_select *s);
+void ftl_select_signed_division(ftl_select *s, int32_t value, uint8_t flags);
 // Whether the thread that copies has the coordinates in registers of its own, as signed divisions leave them (SASS of
 // product_wgmma.h); else they are uniform all along (flash2_wgmma.h).
 bool ftl_select_moves_coordinates(const ftl_select *s);

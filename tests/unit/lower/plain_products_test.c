@@ -190,25 +190,34 @@ Test(unit_lower_plain_products, the_descriptor_of_b_is_moved_beside_each_a) {
   cr_expect_eq(two.insts[FTL_OP_R2UR] - one.insts[FTL_OP_R2UR], 4 * 2);
 }
 
-// IMADs before a role's first loop that are as many as six signed divisions of 25: in all warps of the consumers, in
-// one of the producer's.
-Test(unit_lower_plain_products, a_product_by_wgmma_finds_its_place_by_six_divisions) {
+// Signed divisions take a reciprocal each: I2F, MUFU.RCP and F2I, each of what the one before gave. In all warps of the
+// consumers, in one of the producer's, behind the barrier that stands ahead of their code.
+static void expect_divisions(const char *parameters, int32_t num_divisions) {
   programs p;
   ftl_error error = {0};
-  cr_assert_eq(lower_workload(&p, "h200", "matmul_tiled", WGMMA "block_m=64 block_n=128 num_warps=4", &error), FTL_OK,
-               "%s", error.message);
+  cr_assert_eq(lower_workload(&p, "h200", "matmul_tiled", parameters, &error), FTL_OK, "%s", error.message);
   for (int32_t r = 0; r < p.warps->num_roles; r++) {
     const ftl_warp_role *role = &p.warps->roles[r];
-    int32_t num_places = 0;
+    int32_t num_special = 0;
+    bool have_met = false;
     for (int32_t i = role->first_inst; i < role->first_inst + role->num_insts; i++) {
       const ftl_warp_inst *inst = &p.warps->insts[i];
-      if (inst->opcode != FTL_OP_IMAD || inst->repeat != 6 * 25) continue;
-      num_places++;
+      have_met = have_met || inst->opcode == FTL_OP_BAR_SYNC;
+      if (inst->opcode != FTL_OP_MUFU) continue;
+      num_special += inst->repeat;
+      cr_expect(have_met);
       cr_expect_eq((inst->flags & FTL_INST_WARP0) != 0, r == 0);
+      cr_expect(inst->num_sources == 1 && inst->sources[0] == inst->destination);
     }
-    cr_expect_eq(num_places, 1);
+    cr_expect_eq(num_special, 3 * num_divisions);
   }
   programs_fini(&p);
+}
+
+// Steps a split; matrix, row, column and split. Tiles that a CTA comes to later have the same steps a split.
+Test(unit_lower_plain_products, a_product_by_wgmma_finds_its_place_by_divisions_one_behind_the_other) {
+  expect_divisions(WGMMA "block_m=64 block_n=128 num_warps=4", 5);
+  expect_divisions(WGMMA "block_m=64 block_n=128 num_warps=4 persistent=true", 4);
 }
 
 // 64 x 128 on 4 warps misses the 168 registers of three CTAs an SM by 7. To fit, addresses would have to go, which
