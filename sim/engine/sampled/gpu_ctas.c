@@ -42,7 +42,10 @@ void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts) {
     run->slots[slot] =
         (ftl_cta_state){.start_cycle = start->cycle, .first_cold = run->has_code[start->sm] ? run->num_segments : 0};
     run->members[first * run->cluster_ctas + rank] = slot;
-    if (run->resident[start->sm]++ == 0) run->active_since[start->sm] = start->cycle;
+    if (run->resident[start->sm]++ == 0) {
+      run->active_since[start->sm] = start->cycle;
+      run->num_active_sms++;
+    }
   }
   begin_cta(run, first, starts->cta);
   ftl_event_heap_push(&run->heap, (ftl_event){.time = starts->cycle * FTL_TRAFFIC_UNIT, .slot = first});
@@ -118,7 +121,10 @@ void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now) {
     run->out->cta_cycles += cycle - run->slots[ended[rank]].start_cycle;
     run->slots[ended[rank]].start_cycle = INT64_MAX;
     run->has_code[sm] = true;
-    if (--run->resident[sm] == 0) run->out->sm_active_cycles += cycle - run->active_since[sm];
+    if (--run->resident[sm] == 0) {
+      run->out->sm_active_cycles += cycle - run->active_since[sm];
+      run->num_active_sms--;
+    }
     ftl_cta_start starts[FTL_CTA_MAX_CLUSTER];
     if (!ftl_cta_scheduler_refill(run->scheduler, sm, ended[rank] % run->ctas_per_sm, cycle, starts)) continue;
     ftl_gpu_start_cluster(run, starts);

@@ -59,6 +59,7 @@ typedef struct ftl_gpu_run {
   int32_t *members;  // per slot of a cluster's first CTA, cluster_ctas each: the slots of its CTAs
   int32_t *sm_of_slot;
   int32_t *resident;        // CTAs per SM
+  int32_t num_active_sms;   // that have some
   int64_t *active_since;    // per SM
   bool *has_code;           // per SM: a CTA has run there to its end
   ftl_ref_cursor *cursors;  // per slot, num_cursors each: of the accesses of its segment

@@ -137,7 +137,8 @@ static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t time) 
         hypot(drift, ftl_pace_shared_drift(run->shared_drift_permille[state->segment], others, state->count, cycles));
     steady += ftl_pace_of_age(arch->sm_age_spread_permille, num_older(run, slot), others);
   }
-  drift = hypot(drift, (double)run->store_spread_permille[state->segment] / 1000 * cycles);
+  double stores_spread = (double)run->store_spread_permille[state->segment] / 1000 * cycles;
+  drift = hypot(drift, stores_spread * ftl_pace_stores_at_once(run->num_active_sms, (int32_t)arch->chip_num_sms));
   int64_t step = (int64_t)state->step * DRAWS_A_STEP + state->segment;
   double deviation = ftl_pace_deviation(drift, state->cta, step, cycles) + steady * cycles;
   return (int64_t)((deviation > -cycles ? deviation : -cycles) * FTL_TRAFFIC_UNIT);

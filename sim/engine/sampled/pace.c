@@ -25,6 +25,11 @@ int64_t ftl_pace_store_spread(int64_t permille, int64_t sent_bytes, int64_t stor
   return again_bytes < stored_bytes ? permille * again_bytes / stored_bytes : permille;
 }
 
+double ftl_pace_stores_at_once(int32_t num_sms, int32_t all_sms) {
+  double share = (double)num_sms / all_sms;
+  return share * share;
+}
+
 double ftl_pace_deviation(double standard, int64_t cta, int64_t step, double cycles) {
   double deviation = standard * spread_of(cta, step);
   return deviation > -cycles ? deviation : -cycles;

@@ -23,6 +23,9 @@ double ftl_pace_shared_drift(int64_t permille, int32_t others, int64_t iteration
 // By how much straight code deviates that stores stored_bytes in sectors of sent_bytes: all of `permille` where each
 // sector goes twice or more, the share of it that goes again where fewer do.
 int64_t ftl_pace_store_spread(int64_t permille, int64_t sent_bytes, int64_t stored_bytes);
+// The share of that which is left where so many SMs store at a time: it grows with what each meets of the others', and
+// their number. Of 66 of 132 SMs 22 % of that of all, of 16 SMs 1.5 %, by micro_store_spread.csv: nearly the square.
+double ftl_pace_stores_at_once(int32_t num_sms, int32_t all_sms);
 // What to add to a step of `cta` that takes `cycles` on average and deviates by `standard`. Uniform; never less than
 // -cycles.
 double ftl_pace_deviation(double standard, int64_t cta, int64_t step, double cycles);

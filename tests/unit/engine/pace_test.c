@@ -69,3 +69,8 @@ Test(unit_engine_pace, stores_spread_by_the_share_of_sectors_that_go_again) {
   cr_expect_eq(ftl_pace_store_spread(140, 32000, 32000), 0);
   cr_expect_eq(ftl_pace_store_spread(140, 0, 0), 0);
 }
+
+Test(unit_engine_pace, few_sms_that_store_at_a_time_spread_less) {
+  cr_expect_float_eq(ftl_pace_stores_at_once(132, 132), 1, 1e-12);
+  cr_expect_float_eq(ftl_pace_stores_at_once(66, 132), 0.25, 1e-12);
+}

@@ -120,6 +120,20 @@ Test(unit_engine_sampled_network, what_is_stored_in_parts_drives_ctas_apart) {
   ftl_arch_destroy(shipped);
 }
 
+// Four CTAs on 132 SMs, which store one part in 33 of what all would: of 40 %, they spread by (4 / 132)^2, 0.04 %. All
+// of the 40 % would make the last of them later by a quarter of some 5000 cycles or more.
+Test(unit_engine_sampled_network, ctas_that_store_alone_stay_together) {
+  ftl_arch *shipped = shipped_arch("h200"), spread = *shipped, none = *shipped;
+  spread.sm_store_spread_permille = 400;
+  none.sm_store_spread_permille = 0;
+  const char *few =
+      "code=plain heads=1 seqlen_q=512 seqlen_kv=512 head_dim=128 block_m=128 block_n=64 clock_mhz=1200 "
+      "mma=wgmma copy=tma num_warps=8 num_stages=2";
+  double with = predict(&spread, few).value[FTL_METRIC_cycles], without = predict(&none, few).value[FTL_METRIC_cycles];
+  cr_expect_float_eq(with, without, 10, "%.0f, %.0f", with, without);
+  ftl_arch_destroy(shipped);
+}
+
 // Two CTAs an SM of 64 query rows: what drives them apart is one key's where loops fetch ahead and the other's where
 // they wait for loads of their own iteration, and neither matters to CTAs that have their SMs alone.
 #define TWO_AN_SM "heads=1 seqlen_q=16896 seqlen_kv=512 head_dim=64 block_m=64 block_n=64 num_warps=4 clock_mhz=1200 "
