@@ -76,7 +76,7 @@ Test(unit_results_foreign_kernel, flex_walks_lists_of_blocks) {
           "flex,fwd,2,8,8,1024,1024,64,1,64,64,4,2,wgmma,"
   ftl_measured_case c = case_of(FLEX "256,,,," RAN "k\n", NULL);
   HAS(&c, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_BLOCKS}, {FTL_PARAM_mask_block, 128}, {FTL_PARAM_window, 256},
-      {FTL_PARAM_num_stages, 2});
+      {FTL_PARAM_num_stages, 2}, {FTL_PARAM_guard, FTL_GUARD_ALWAYS});
   c = case_of(FLEX ",strided,5,," RAN "k\n", NULL);
   HAS(&c, {FTL_PARAM_mask, FTL_MASK_STRIDED}, {FTL_PARAM_mask_width, 5}, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_BLOCKS});
   c = case_of(FLEX ",,,," RAN "k\n", NULL);
@@ -94,7 +94,8 @@ Test(unit_results_foreign_kernel, a_paged_triton_kernel_is_paged_decode) {
               NULL);
   cr_assert_str_eq(c.spec.workload->name, "paged_decode");
   HAS(&c, {FTL_PARAM_num_stages, 1}, {FTL_PARAM_page_size, 32}, {FTL_PARAM_page_layout, FTL_PAGES_SCATTERED},
-      {FTL_PARAM_splits, 3}, {FTL_PARAM_layout, FTL_LAYOUT_BSHD}, {FTL_PARAM_block_m, 16}, {FTL_PARAM_warps_n, 4});
+      {FTL_PARAM_splits, 3}, {FTL_PARAM_layout, FTL_LAYOUT_BSHD}, {FTL_PARAM_block_m, 16}, {FTL_PARAM_warps_n, 4},
+      {FTL_PARAM_code, FTL_CODE_LEAN});
   c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,lengths,page_size," RUN
                       "triton_paged,fwd,2,8,2,1,900,128,0,16,64,4,4,mma,900:77,32," RAN "k\n",
               NULL);
@@ -107,7 +108,7 @@ Test(unit_results_foreign_kernel, a_product_in_triton_has_a_tile_a_program) {
                                 NULL);
   cr_assert_str_eq(c.spec.workload->name, "matmul_tiled");
   HAS(&c, {FTL_PARAM_batch, 3}, {FTL_PARAM_m, 512}, {FTL_PARAM_n, 1024}, {FTL_PARAM_k, 256}, {FTL_PARAM_block_k, 64},
-      {FTL_PARAM_num_stages, 3}, {FTL_PARAM_persistent, 0});
+      {FTL_PARAM_num_stages, 3}, {FTL_PARAM_persistent, 0}, {FTL_PARAM_code, FTL_CODE_LEAN});
   case_of(PROBLEM "block_m,block_n,num_warps,num_stages,block_k,mma," RUN
                   "triton_product,fwd,3,1,1,512,1024,256,0,64,256,8,3,64,wgmma," RAN "k\n",
           "triton_product with warps side by side along the columns");
@@ -127,7 +128,8 @@ Test(unit_results_foreign_kernel, warps_of_triton_with_mma_sync_lie_along_the_ke
   ftl_measured_case c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN
                                         "triton,fwd,1,8,8,512,512,64,0,32,64,4,2,mma," RAN "k\n",
                                 NULL);
-  HAS(&c, {FTL_PARAM_warps_n, 4}, {FTL_PARAM_num_stages, 1}, {FTL_PARAM_refill, FTL_REFILL_BEHIND});
+  HAS(&c, {FTL_PARAM_warps_n, 4}, {FTL_PARAM_num_stages, 1}, {FTL_PARAM_refill, FTL_REFILL_BEHIND},
+      {FTL_PARAM_code, FTL_CODE_LEAN});
   c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,64,0,32,32,2,3,mma," RAN
                       "k\n",
               NULL);
@@ -154,7 +156,8 @@ Test(unit_results_foreign_kernel, a_product_names_its_type_and_transposition) {
                                 NULL);
   // A of C^T = B^T A^T is B^T, stored so, and its B is A^T, stored as A.
   HAS(&c, {FTL_PARAM_dtype, FTL_SPEC_BF16}, {FTL_PARAM_transpose_a, 0}, {FTL_PARAM_transpose_b, 1}, {FTL_PARAM_m, 1024},
-      {FTL_PARAM_n, 512}, {FTL_PARAM_k, 256}, {FTL_PARAM_block_m, 128}, {FTL_PARAM_block_n, 256});
+      {FTL_PARAM_n, 512}, {FTL_PARAM_k, 256}, {FTL_PARAM_block_m, 128}, {FTL_PARAM_block_n, 256},
+      {FTL_PARAM_code, FTL_CODE_LEAN});
   c = case_of(PROBLEM "dtype,transpose_b," RUN "cublas,fwd,1,1,1,512,1024,256,0,fp16,0," RAN
                       "nvjet_sm90_hsh_320x128_64x3_1x2_h_bz_coopB_NNT\n",
               NULL);
@@ -173,6 +176,16 @@ Test(unit_results_foreign_kernel, cudnns_causal_tiles_are_handed_out_as_the_othe
                                 NULL);
   HAS(&c, {FTL_PARAM_causal, 1}, {FTL_PARAM_kv_heads, 2}, {FTL_PARAM_tile_scheduler, FTL_TILE_SCHEDULER_DYNAMIC_LATE},
       {FTL_PARAM_tile_order, FTL_ORDER_M_FIRST}, {FTL_PARAM_tile_reverse, 0}, {FTL_PARAM_head_dim_multiple, 64});
+}
+
+// Its kernel's SASS multiplies and shifts before the exponentials apart, adds the warps' sums up behind the loop and
+// looks for empty rows in every step.
+Test(unit_results_foreign_kernel, cudnns_softmax_is_as_its_code_says) {
+  ftl_measured_case c = case_of(PROBLEM RUN "sdpa_cudnn,fwd,1,8,2,512,512,64,1," RAN
+                                            "sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0\n",
+                                NULL);
+  HAS(&c, {FTL_PARAM_code, FTL_CODE_LEAN}, {FTL_PARAM_scaling, FTL_SCALING_APART},
+      {FTL_PARAM_row_sums, FTL_ROW_SUMS_END}, {FTL_PARAM_guard, FTL_GUARD_ALWAYS});
 }
 
 Test(unit_results_foreign_kernel, cudnn_pads_heads_to_the_columns_in_its_kernels_name) {

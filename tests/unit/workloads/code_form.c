@@ -45,6 +45,14 @@ Test(unit_workloads_code_form, the_interleaved_schedule_is_flash_attention_2) {
   CHECK("flash2_fwd", FORWARD "code=buffered mma=mma copy=cp_async", {FTL_PARAM_mask_steps, FTL_MASK_STEPS_WINDOW});
 }
 
+// A diagonal crosses 8 tiles of 128 x 16, and 9 of 144 x 16.
+Test(unit_workloads_code_form, eight_steps_are_unrolled_at_the_most) {
+  CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async block_m=128 block_n=16",
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_UNROLLED});
+  CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async block_m=144 block_n=16",
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_WINDOW});
+}
+
 Test(unit_workloads_code_form, warpgroups_that_copy_by_cp_async_are_tritons) {
   CHECK("flash2_fwd", FORWARD "mma=wgmma copy=cp_async", {FTL_PARAM_code, FTL_CODE_LEAN},
         {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_row_sums, FTL_ROW_SUMS_STEP},
@@ -80,6 +88,8 @@ Test(unit_workloads_code_form, the_backward_pass_and_eager_kernels_are_libraries
         {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_exp2, FTL_EXP2_IEEE});
   CHECK("standard_attention", FORWARD "mma=mma copy=cp_async elementwise=eager_einsum",
         {FTL_PARAM_code, FTL_CODE_LEAN});
+  CHECK("standard_attention", FORWARD "mma=mma copy=cp_async elementwise=eager_baddbmm",
+        {FTL_PARAM_code, FTL_CODE_LEAN});
 }
 
 Test(unit_workloads_code_form, the_rest_follows_from_code_and_what_is_given_stays) {
@@ -88,4 +98,21 @@ Test(unit_workloads_code_form, the_rest_follows_from_code_and_what_is_given_stay
   CHECK("flash2_fwd", FORWARD "mma=mma copy=cp_async schedule=interleaved code=plain exp2=ieee refill=early",
         {FTL_PARAM_code, FTL_CODE_PLAIN}, {FTL_PARAM_scaling, FTL_SCALING_EXPONENT}, {FTL_PARAM_exp2, FTL_EXP2_IEEE},
         {FTL_PARAM_refill, FTL_REFILL_EARLY});
+}
+
+Test(unit_workloads_code_form, what_is_left_open_is_as_if_nobody_had_given_it) {
+  static const char given[] = FORWARD
+      "mma=mma copy=cp_async block_m=64 code=buffered scaling=twice row_sums=step guard=masked exp2=ieee "
+      "mask_steps=all "
+      "q_operand=registers refill=early";
+  ftl_spec spec, bare;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK);
+  cr_assert_eq(spec_set_words(&spec, given, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_spec_init(&bare, "flash2_fwd", &error), FTL_OK);
+  cr_assert_eq(spec_set_words(&bare, FORWARD "mma=mma copy=cp_async block_m=64", &error), FTL_OK);
+  ftl_spec_open_code(&spec);
+  cr_expect_eq(spec.given, bare.given);
+  for (int i = 0; i < FTL_PARAM_COUNT; i++)
+    cr_expect_eq(spec.value[i], bare.value[i], "%s", ftl_param_get((ftl_param)i)->name);
 }

@@ -191,6 +191,56 @@ Test(unit_workloads_flash2_fwd, all_tiles_are_masked_where_it_is_said) {
   }
 }
 
+// Tiles of 128 x 64 where nothing else is said. Loops: those of the last tiles, which run once or not at all, and one
+// of all others. Without a diagonal one tile is last. A diagonal crosses ceil(block_m / block_n) tiles; one more where
+// it does not enter and leave at corners: with tiles cut, on 128 x 96, in packed sequences; and with a window, whose
+// loop of all others masks too. Masks stand in all the last tiles or, where no tile can have an edge, in none.
+Test(unit_workloads_flash2_fwd, the_last_tiles_have_code_of_their_own) {
+  static const struct {
+    const char *params;
+    int loops, masks;
+  } cases[] = {{"seqlen=256", 1 + 1, 0},
+               {"seqlen=200", 1 + 1, 1},
+               {"seqlen=256 causal=true", 2 + 1, 2},
+               {"seqlen_q=320 seqlen_kv=256 causal=true", 3 + 1, 3},
+               {"seqlen_q=256 seqlen_kv=288 causal=true", 3 + 1, 3},
+               {"seqlen=768 block_n=96 causal=true", 3 + 1, 3},
+               {"seqlen=256 block_m=64 block_n=128 causal=true", 1 + 1, 1},
+               {"seqlen=256 causal=true window=100", 3 + 1, 3 + 1},
+               {"seqlen=256 window=100", 3 + 1, 3 + 1},
+               {"lengths=256:256 causal=true", 3 + 1, 3}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char params[192];
+    snprintf(params, sizeof params, "block_m=128 block_n=64 schedule=interleaved mask_steps=unrolled %s",
+             cases[i].params);
+    ftl_tile_program *program = build_ok(params);
+    cr_expect_eq(count_kind(program, FTL_TILE_LOOP), cases[i].loops, "%s", cases[i].params);
+    cr_expect_eq(count_kind(program, FTL_TILE_MASK), cases[i].masks, "%s", cases[i].params);
+    ftl_tile_program_destroy(program);
+  }
+}
+
+// Of 64 keys there is one tile, in the first of three steps that have code of their own. Tile 2 of 512 queries sees six
+// tiles of keys, of which the last two have code of their own.
+Test(unit_workloads_flash2_fwd, last_tiles_that_are_none_are_passed_over) {
+  static const struct {
+    const char *params;
+    int64_t cta;
+    int tiles, masks;
+  } cases[] = {{"seqlen=64", 0, 1, 1}, {"seqlen=512", 2, 6, 2}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char params[128];
+    snprintf(params, sizeof params, "%s block_m=128 block_n=64 causal=true schedule=interleaved mask_steps=unrolled",
+             cases[i].params);
+    ftl_tile_program *program = build_ok(params);
+    counts c = count_cta(program, cases[i].cta);
+    cr_assert_eq(c.key_loads, cases[i].tiles, "%s", params);
+    cr_expect_eq(c.masks, cases[i].masks, "%s", params);
+    for (int k = 0; k < c.key_loads; k++) cr_expect_eq(c.rows[k], 64 * (cases[i].tiles - 1 - k));
+    ftl_tile_program_destroy(program);
+  }
+}
+
 Test(unit_workloads_flash2_fwd, keys_ascend_in_stages_and_descend_in_interleaved) {
   ftl_tile_program *program = build_ok("seqlen=200 block_n=64 causal=true block_m=64");
   counts c = count_cta(program, 3);
