@@ -214,6 +214,28 @@ Test(timing_sm_issue, gto_and_gty_go_by_the_order_of_ctas_and_warps_alike) {
   run_ctas("gty", (const int32_t[][2]){{0, 0}, {0, 0}, {1, 4}, {1, 4}, {1, 0}, {1, 0}, {0, 4}, {0, 4}});
 }
 
+// Two CTAs with a warp each on sub-core 0, two FFMAs on a pipe of interval 4. The first CTA's begins at 0; the second's
+// waits from then on, the first CTA's next one from cycle 1. At 4 the pipe takes the latter, for its CTA came first.
+Test(timing_sm_issue, gol_takes_the_oldest_cta_however_long_others_have_waited) {
+  rig *r = rig_create(4);
+  r->num_slots = 2;
+  strcpy(r->arch.sm_scheduler, "gol");
+  r->arch.fp32_interval_cycles = 4;
+  for (int i = 0; i < 2; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 2);
+  static const int32_t slot[] = {0, 0, 0, 1, 1, 1}, cycle[] = {0, 4, 5, 8, 12, 13};
+  int32_t at = 0;
+  for (int32_t i = 0; i < r->num_issues; i++) {
+    if (r->log[i].warp != 0) continue;
+    cr_expect(r->log[i].slot == slot[at] && r->log[i].cycle == cycle[at], "slot %d in cycle %d", r->log[i].slot,
+              (int)r->log[i].cycle);
+    at++;
+  }
+  cr_assert_eq(at, 6);
+  rig_destroy(r);
+}
+
 Test(timing_sm_issue, lrr_takes_the_next_warp_in_turn) {
   run_policy("lrr", (const int32_t[]){4, 8, 0, 4, 8, 0, 4, 8, 0});
 }

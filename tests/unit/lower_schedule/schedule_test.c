@@ -195,6 +195,22 @@ Test(unit_lower_schedule, async_copies_stand_their_latency_ahead_of_the_end_and_
   ftl_draft_fini(&draft);
 }
 
+// A loop of 100 mmas (8 cycles each) of one fragment, which the program loads behind a copy. The fragment stands 792 +
+// 24 cycles ahead of the end. The copy need stand only 300 ahead, behind 62 mmas, and stands ahead of the fragment.
+Test(unit_lower_schedule, fragments_are_loaded_behind_the_async_copies_before_them) {
+  ftl_draft draft = {0};
+  int32_t accumulator = ftl_draft_value_add(&draft, 4, false), fragment = ftl_draft_value_add(&draft, 4, false);
+  put_loop(&draft);
+  put(&draft, FTL_OP_CP_ASYNC, 1000, NONE, NONE, NONE)->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  put(&draft, FTL_OP_LDSM, 100, fragment, NONE, NONE);
+  for (int i = 0; i < 100; i++) put_update(&draft, FTL_OP_MMA, 200 + i, accumulator, fragment, NONE);
+  put_end_loop(&draft);
+  finish(&draft, 64);
+  cr_expect_eq(position_of(&draft, 1000) + 1, position_of(&draft, 100));
+  cr_expect_eq(position_of(&draft, 100) + 1, position_of(&draft, 200));
+  ftl_draft_fini(&draft);
+}
+
 // Four products of accumulators of their own, each put in shared memory: those of the first are there two products
 // later (24 cycles, a product in 8), and wait for the last.
 Test(unit_lower_schedule, stores_to_shared_memory_follow_the_products_before_them) {
