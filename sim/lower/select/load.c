@@ -1,4 +1,4 @@
-// LOAD: tiles from global to shared memory, by cp.async, through registers, or by TMA.
+// LOAD: tiles from global to shared memory, by cp.async or through registers. By TMA: load_tma.c.
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
@@ -16,7 +16,6 @@ enum {
   TILE_ADDS = 3,
   NULL_LOADS = 3
 };
-enum { ELECT_COMPARES = 3, BOX_UNIFORM_INSTS = 6, MAP_MOVES = 2, COORDINATE_MOVES = 5, EXPECT_UNIFORM_INSTS = 10 };
 
 // What a group's offset is added to: the tile's address. Rows in several pages: that of the group's page, in 64 bits
 // from the lane that has it.
@@ -180,7 +179,9 @@ static ftl_access group_access(const ftl_select *s, const ftl_copy_plan *plan, u
   };
 }
 
-static uint8_t present_flag(const ftl_tile_ref *ref) { return ref->present == FTL_ALWAYS ? 0 : FTL_INST_IF_PRESENT; }
+uint8_t ftl_select_present_flag(const ftl_tile_ref *ref) {
+  return ref->present == FTL_ALWAYS ? 0 : FTL_INST_IF_PRESENT;
+}
 
 // The LOAD next to this one, before (-1) or after (1), whose tile exists when this one's does; NULL: there is none.
 static const ftl_tile_op *load_beside(const ftl_select *s, const ftl_tile_op *op, int32_t side) {
@@ -242,7 +243,7 @@ static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pl
   ftl_draft_inst *copy = ftl_select_add(s, FTL_OP_CP_ASYNC, 1, s->copied[0], address, to, predicate);
   copy->inst.access = ftl_select_access(s, access);
   copy->inst.ring_a = (uint8_t)op->ring;
-  copy->inst.flags = FTL_INST_BYPASS_L1 | present_flag(&op->ref);
+  copy->inst.flags = FTL_INST_BYPASS_L1 | ftl_select_present_flag(&op->ref);
   copy->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
   ftl_select_set_wavefronts(copy, ftl_copy_plan_wavefronts(plan, &s->layouts[op->ring], block));
 }
@@ -260,7 +261,7 @@ static void add_held_ldg(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pl
   ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDG, 1, ring->held[ring->num_held++], address, predicate, NONE);
   load->inst.access = ftl_select_access(s, access);
   load->inst.ring_a = (uint8_t)op->ring;
-  load->inst.flags = present_flag(&op->ref);
+  load->inst.flags = ftl_select_present_flag(&op->ref);
   load->inst.wavefronts = (uint16_t)(plan->rows * ((access.bytes + 127) / 128));
   load->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
 }
@@ -268,7 +269,7 @@ static void add_held_ldg(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pl
 // A compiler predicates one guarded copy but branches around several, and moves nothing across: the block's ends are
 // ends of a stretch. (nvcc 13 for sm_80 and sm_90a: one cp.async a thread is predicated, two or more stand in a block
 // of their own, the copies of several tiles under one condition too.)
-static void begin_guarded_block(ftl_select *s, int32_t ring) {
+void ftl_select_begin_guarded_block(ftl_select *s, int32_t ring) {
   int32_t absent = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_ISETP, 1, absent, s->rings[ring].write_index, NONE, NONE);
   ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, NONE, absent, NONE, NONE);
@@ -276,7 +277,7 @@ static void begin_guarded_block(ftl_select *s, int32_t ring) {
   branch->effects = FTL_EFFECT_PINNED;
 }
 
-static void end_guarded_block(ftl_select *s) {
+void ftl_select_end_guarded_block(ftl_select *s) {
   ftl_select_add(s, FTL_OP_LABEL, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_PINNED;
 }
 
@@ -284,7 +285,7 @@ static void end_guarded_block(ftl_select *s) {
 static void begin_whole_block(ftl_select *s, int32_t ring) {
   int32_t rows = ftl_select_temp(s, 1);
   ftl_select_add(s, FTL_OP_IADD, BLOCK_EXTENT_INSTS, rows, s->rings[ring].write_index, NONE, NONE);
-  begin_guarded_block(s, ring);
+  ftl_select_begin_guarded_block(s, ring);
 }
 
 // A branch, which is taken, over that block.
@@ -292,7 +293,7 @@ static void end_whole_block(ftl_select *s) {
   ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, NONE, NONE, NONE, NONE);
   branch->inst.flags = FTL_INST_GUARD | FTL_INST_SKIPS;
   branch->effects = FTL_EFFECT_PINNED;
-  end_guarded_block(s);
+  ftl_select_end_guarded_block(s);
 }
 
 void ftl_select_store_held(ftl_select *s, int32_t ring_idx) {
@@ -321,7 +322,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   bool continues = is_second || load_beside(s, op, -1), goes_on = load_beside(s, op, 1);
   bool guarded =
       op->ref.present != FTL_ALWAYS && !is_pair && (continues || goes_on || plan.num_groups * plan.num_blocks > 1);
-  if (guarded && !continues) begin_guarded_block(s, op->ring);
+  if (guarded && !continues) ftl_select_begin_guarded_block(s, op->ring);
   bool by_blocks = is_copied_by_blocks(s, op, &plan);
   if (by_blocks) begin_whole_block(s, op->ring);
   uint16_t ref = ftl_select_ref(s, &op->ref);
@@ -351,119 +352,12 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
     }
   }
   if (by_blocks) end_whole_block(s);
-  if (guarded && !goes_on) end_guarded_block(s);
-}
-
-// Whether the tile is there at all: a compare and a branch around what one thread does.
-static void check_present(ftl_select *s, const ftl_tile_ref *ref, uint8_t flags) {
-  if (ref->present == FTL_ALWAYS) return;
-  int32_t predicate = ftl_select_temp(s, 0);
-  ftl_select_add(s, FTL_OP_ISETP, 1, predicate, NONE, NONE, NONE)->inst.flags = flags;
-  ftl_select_idle(s, 1, flags);
-}
-
-// One elected thread: ELECT in a loop of its own around each copy (PLOP3, BRA), coordinates and addresses in uniform
-// registers. Where the thread has found them in registers of its own they are moved there in the loop, behind a move of
-// the tensor map's address and ELECT, which takes as long, and not before the copy ahead has read its own: the loop's
-// branch waits for that. Returns what the copy waits for.
-// Source: control fields of product_wgmma.h and kernels/micro/tma_issue.cu.
-static int32_t elect(ftl_select *s, int32_t stage_index, int32_t copied) {
-  int32_t elected = ftl_select_temp(s, 0), coordinates = NONE;
-  ftl_select_add(s, FTL_OP_ISETP, ELECT_COMPARES, elected, NONE, NONE, NONE)->inst.flags = FTL_INST_WARP0;
-  if (ftl_select_moves_coordinates(s)) {
-    int32_t map = ftl_select_temp(s, 0), chosen = ftl_select_temp(s, 0);
-    coordinates = ftl_select_temp(s, 0);
-    ftl_select_add(s, FTL_OP_R2UR, MAP_MOVES, map, stage_index, copied, NONE)->inst.flags = FTL_INST_WARP0;
-    ftl_select_add(s, FTL_OP_R2UR, 1, chosen, map, NONE, NONE)->inst.flags = FTL_INST_WARP0;
-    ftl_select_add(s, FTL_OP_R2UR, COORDINATE_MOVES, coordinates, chosen, NONE, NONE)->inst.flags = FTL_INST_WARP0;
-  } else {
-    ftl_select_add(s, FTL_OP_UNIFORM, BOX_UNIFORM_INSTS, NONE, NONE, NONE, NONE)->inst.flags = FTL_INST_WARP0;
-  }
-  ftl_select_idle(s, 1, FTL_INST_WARP0);
-  return coordinates;
-}
-
-// Rows that one bulk copy brings: all, or those of a page. Copies of parts of a stage keep its swizzle if they begin at
-// a multiple of its 8 rows. 0: a page is not a bulk copy's box.
-static int32_t box_rows(ftl_select *s, const ftl_tile_ref *ref) {
-  enum { SWIZZLE_ROWS = 8 };
-  int32_t page_rows = ref->pages.page_rows;
-  if (page_rows == 0 || ref->pages.num_entries == 1) return ref->rows;
-  if (ref->pages.num_entries * page_rows == ref->rows && page_rows % SWIZZLE_ROWS == 0) return page_rows;
-  ftl_select_fail(s,
-                  "pages of %d rows in tiles of %d: copy=tma brings whole tiles of a page, or whole pages of a tile in "
-                  "multiples of %d rows; use copy=cp_async",
-                  page_rows, ref->rows, SWIZZLE_ROWS);
-  return ref->rows;
-}
-
-// The elected thread has the page's number in a uniform register, as a coordinate.
-static int32_t page_coordinate(ftl_select *s, const ftl_tile_ref *ref) {
-  int32_t pages = ftl_select_pages_of(s, ref);
-  if (pages == NONE) return NONE;
-  int32_t coordinate = ftl_select_temp(s, 1);
-  if (ref->pages.num_entries > 1) {
-    ftl_draft_inst *shuffle = ftl_select_add(s, FTL_OP_SHFL, 1, coordinate, pages, NONE, NONE);
-    shuffle->inst.wavefronts = 1;
-    shuffle->inst.flags = FTL_INST_WARP0;
-    pages = coordinate;
-  }
-  ftl_select_add(s, FTL_OP_R2UR, 1, coordinate, pages, NONE, NONE)->inst.flags = FTL_INST_WARP0;
-  return coordinate;
-}
-
-static void copy_box(ftl_select *s, const ftl_tile_op *op, ftl_access access, int32_t page) {
-  int32_t coordinates = elect(s, s->rings[op->ring].write_index, s->copied[0]);
-  bool are_moved = coordinates != NONE;
-  s->copied[0] = are_moved ? ftl_select_temp(s, 0) : NONE;
-  ftl_draft_inst *load = ftl_select_add(s, FTL_OP_TMA_LOAD, 1, s->copied[0], s->tensor_pointer[op->ref.tensor],
-                                        ftl_select_entry_of_ref(s, &op->ref), are_moved ? coordinates : page);
-  load->inst.access = ftl_select_access(s, access);
-  load->inst.arg = (uint16_t)op->ring;
-  load->inst.ring_a = (uint8_t)op->ring;
-  load->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1 | present_flag(&op->ref);
-  load->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
-}
-
-// A box is as wide as the swizzle allows.
-static void load_by_tma(ftl_select *s, const ftl_tile_op *op) {
-  const ftl_shared_layout *layout = &s->layouts[op->ring];
-  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
-  const uint8_t in_order = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
-  ftl_select_ring *ring = &s->rings[op->ring];
-  bool elected = !ftl_select_producer_flags(s);  // a branch for the other threads; a producer role has it in its loop
-  if (elected && !ring->stage_begun) begin_guarded_block(s, op->ring);
-  if (!ring->stage_begun) {
-    ftl_draft_inst *expect = ftl_select_add(s, FTL_OP_MBAR_EXPECT, 1, NONE, ring->write_index, NONE, NONE);
-    expect->inst.arg = (uint16_t)op->ring;
-    expect->inst.flags = FTL_INST_WARP0;
-    expect->effects = in_order;
-    ftl_select_add(s, FTL_OP_UNIFORM, EXPECT_UNIFORM_INSTS, NONE, NONE, NONE, NONE)->inst.flags = FTL_INST_WARP0;
-    check_present(s, &op->ref, ftl_select_producer_flags(s));
-  }
-  ring->stage_begun = true;
-  uint16_t ref = ftl_select_ref(s, &op->ref);
-  ftl_select_add_tile(s, ref, FTL_INST_WARP0);
-  int32_t row_bytes = op->ref.columns * element_bytes, box_bytes = layout->block_columns * layout->element_bytes;
-  int32_t rows = box_rows(s, &op->ref);
-  for (int32_t row = 0; row < op->ref.rows; row += rows) {
-    int32_t page = page_coordinate(s, &op->ref);
-    for (int32_t byte = 0; byte < row_bytes; byte += box_bytes) {
-      ftl_access access = {.ref = ref,
-                           .num_rows = (uint16_t)rows,
-                           .row = row,
-                           .row_step = 1,
-                           .column_byte = byte,
-                           .bytes = row_bytes - byte < box_bytes ? row_bytes - byte : box_bytes};
-      copy_box(s, op, access, page);
-    }
-  }
-  if (elected) end_guarded_block(s);
+  if (guarded && !goes_on) ftl_select_end_guarded_block(s);
 }
 
 void ftl_select_load(ftl_select *s, const ftl_tile_op *op) {
   if (s->copy == FTL_COPY_TMA)
-    load_by_tma(s, op);
+    ftl_select_load_by_tma(s, op);
   else
     load_by_lanes(s, op);
 }

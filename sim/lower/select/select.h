@@ -208,6 +208,11 @@ bool ftl_select_is_put_across(const ftl_tile_program *tile, int32_t ring);
 bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring);  // some LOAD fills the ring
 // Copies by registers: writes the held tile of a ring to its stage.
 void ftl_select_store_held(ftl_select *s, int32_t ring);
+// Of what is copied only where its tile is there (load.c): the flag, and a branch around the copies of a stage.
+uint8_t ftl_select_present_flag(const ftl_tile_ref *ref);
+void ftl_select_begin_guarded_block(ftl_select *s, int32_t ring);
+void ftl_select_end_guarded_block(ftl_select *s);
+void ftl_select_load_by_tma(ftl_select *s, const ftl_tile_op *op);
 // What an mbarrier or a bulk copy needs beside itself: its address and phase, the elected thread, uniform registers.
 // Counts of sm_90a code of the kernels in kernels/attention.
 void ftl_select_barrier_address(ftl_select *s, int32_t ring, uint8_t flags);
