@@ -1,5 +1,7 @@
 #include "workloads/code_form.h"
 
+#include "workloads/standard_attention.h"
+
 typedef enum program {
   PROGRAM_BY_HAND,
   PROGRAM_TRITON,  // and what has its addresses: the libraries that eager PyTorch calls
@@ -24,15 +26,9 @@ static const form forms[] = {
 
 static bool takes(const ftl_spec *spec, ftl_param param) { return (spec->workload->accepts >> param & 1) != 0; }
 
-static bool is_eager(const ftl_spec *spec) {
-  int64_t place = spec->value[FTL_PARAM_elementwise];
-  return takes(spec, FTL_PARAM_elementwise) &&
-         (place == FTL_ELEMENTWISE_EAGER_BADDBMM || place == FTL_ELEMENTWISE_EAGER_EINSUM);
-}
-
 static program described_program(const ftl_spec *spec) {
   const int64_t *v = spec->value;
-  if (is_eager(spec)) return PROGRAM_TRITON;
+  if (ftl_standard_is_eager(spec)) return PROGRAM_TRITON;
   if (takes(spec, FTL_PARAM_schedule) && v[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED) return PROGRAM_FLASH2_FWD;
   bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
   return takes(spec, FTL_PARAM_mma) && is_triton ? PROGRAM_TRITON : PROGRAM_BY_HAND;
