@@ -161,12 +161,20 @@ ftl_status ftl_rows_ranking(const ftl_row *rows, int64_t num_rows, ftl_varying v
   return status != FTL_OK ? status : ftl_rows_table(rows, num_rows, columns, num_columns, out, error);
 }
 
+static bool is_as_infeasible(const ftl_row *a, const ftl_row *b) {
+  return a->arch == b->arch && !b->prediction->feasible && strcmp(a->prediction->reason, b->prediction->reason) == 0;
+}
+
 void ftl_rows_infeasible(const ftl_row *rows, int64_t num_rows, ftl_varying varying, ftl_text *out) {
   bool is_first = true;
-  for (int64_t i = 0; i < num_rows; i++) {
+  int64_t more = 0;
+  for (int64_t i = 0; i < num_rows; i += 1 + more) {
+    more = 0;
     if (rows[i].prediction->feasible) continue;
+    while (i + more + 1 < num_rows && is_as_infeasible(&rows[i], &rows[i + more + 1])) more++;
     ftl_text_add(out, is_first ? "\ninfeasible:\n  " : "  ");
     ftl_row_label(&rows[i], varying, out);
+    if (more > 0) ftl_text_add(out, " and %lld more", (long long)more);
     ftl_text_add(out, ": %s\n", rows[i].prediction->reason);
     is_first = false;
   }

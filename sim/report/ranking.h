@@ -30,7 +30,8 @@ FTL_MUST_USE ftl_status ftl_rows_table(const ftl_row *rows, int64_t num_rows, co
 // A table of what varies and what people choose by. `varying` may be that of more rows than are shown.
 FTL_MUST_USE ftl_status ftl_rows_ranking(const ftl_row *rows, int64_t num_rows, ftl_varying varying, ftl_text *out,
                                          ftl_error *error);
-// "infeasible:" and a line with the reason for each row that is; nothing where none is.
+// "infeasible:" and a line with the reason for each row that is, or for several in a row of one reason; nothing where
+// none is.
 void ftl_rows_infeasible(const ftl_row *rows, int64_t num_rows, ftl_varying varying, ftl_text *out);
 // One bar a row, as long as the value of `column`; the longest takes width_chars.
 FTL_MUST_USE ftl_status ftl_rows_bars(const ftl_row *rows, int64_t num_rows, ftl_column column, int width_chars,

@@ -105,6 +105,9 @@ Test(unit_scenario_module, tables_bars_and_pictures_are_text) {
          "local none = ft.explore{ arch = 'h200', " QUESTION
          ", block_m = {512, 1024}, block_n = 1024 }:table()\n"
          "assert(none:find('\\ninfeasible:\\n  [^\\n]+: block_m=512 block_n=1024 is more'), none)\n"
+         "local same = ft.explore{ arch = 'h200', " QUESTION
+         ", block_m = 1024, block_n = 1024, num_warps = {4, 8} }:table()\n"
+         "assert(same:find('\\n  num_warps=4 and 1 more: [^\\n]+ than h200 holds\\n$'), same)\n"
          "assert(not s:table():find 'infeasible')\n"
          "assert(s:why():find('^block_n=128 wins'))\n"
          "assert(s:svg():find('^<svg') and tostring(s):find('hbm_read') and tostring(s[1]):find('on h200'))\n");
