@@ -37,6 +37,54 @@ Test(unit_engine_feasibility, the_form_of_the_code_is_that_of_the_instructions_t
   cr_expect_eq(p.spec.value[FTL_PARAM_row_sums], FTL_ROW_SUMS_END);
 }
 
+// What the first loop of a launch executes, and what of it stands ahead of its first product.
+typedef struct loop_counts {
+  int64_t insts[FTL_OPCODE_COUNT], fragments_ahead;
+} loop_counts;
+
+static loop_counts count_first_loop(const char *parameters) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_spec spec = spec_of(parameters);
+  ftl_tile_program *tile;
+  ftl_warp_program *warps;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_predict_programs(&spec, arch, 0, &tile, &warps, &error), FTL_OK, "%s", error.message);
+  loop_counts c = {0};
+  for (int32_t i = warps->loops[0].begin + 1; i < warps->loops[0].end; i++) {
+    const ftl_warp_inst *inst = &warps->insts[i];
+    if (inst->opcode == FTL_OP_LDSM && c.insts[FTL_OP_MMA] == 0) c.fragments_ahead += inst->repeat;
+    c.insts[inst->opcode] += inst->repeat;
+  }
+  ftl_warp_program_destroy(warps);
+  ftl_tile_program_destroy(tile);
+  ftl_arch_destroy(arch);
+  return c;
+}
+
+static int64_t num_alu(const loop_counts *c) {
+  return c->insts[FTL_OP_IADD] + c->insts[FTL_OP_LOP] + c->insts[FTL_OP_IMAD] + c->insts[FTL_OP_MOV];
+}
+
+// A warp's k step of 16 rows and 128 columns takes a block of A and 8 of B, and buffered code has loaded two when it
+// multiplies. Plain code has an address for each of 36 ldmatrix and works out 8 places of copies, as
+// unit/lower/plain_products derives it. A thread's 32 scores of a step and the corrections of two rows each take two
+// multiplications more where denormals are kept.
+Test(unit_engine_feasibility, programs_have_the_form_of_their_code) {
+#define PRODUCT                                                                                            \
+  "matmul_tiled m=1024 n=1024 k=1024 block_m=128 block_n=128 block_k=64 num_warps=8 num_stages=3 mma=mma " \
+  "copy=cp_async "
+#define STEP "heads=1 seqlen=512 head_dim=64 block_m=64 block_n=64 num_warps=4 mma=mma copy=cp_async "
+  loop_counts buffered = count_first_loop(PRODUCT "code=buffered"), lean = count_first_loop(PRODUCT "code=lean");
+  loop_counts plain = count_first_loop(PRODUCT "code=plain");
+  loop_counts ieee = count_first_loop(STEP "exp2=ieee"), ftz = count_first_loop(STEP "exp2=ftz");
+  cr_expect_eq(buffered.fragments_ahead, 2 * (1 + 8));
+  cr_expect_lt(lean.fragments_ahead, 1 + 8);
+  cr_expect_eq(num_alu(&plain), 36 + 8 * (4 + 3) + 2 * 3 + 2 + 4 + 1);
+  cr_expect_eq(ieee.insts[FTL_OP_FFMA] - ftz.insts[FTL_OP_FFMA], 2 * (32 + 2));
+#undef PRODUCT
+#undef STEP
+}
+
 // Q, K, V and O of 2^20 tokens in 32 heads of 128 are 8 GiB each, LSE is 128 MiB.
 Test(unit_engine_feasibility, tensors_need_room_in_memory) {
   ftl_arch *arch = shipped_arch("h200");

@@ -156,13 +156,16 @@ Test(unit_lower_unfused, exponentials_and_divisions_of_eager_pytorch_are_precise
 }
 
 // A row of 2048 columns is one of a CTA of 8 warps: 8 elements a lane, each exponentiated twice, for the sum and for
-// the result, in vectors of 16 bytes. FFMA: three sums more, through shared memory.
+// the result, in vectors of 16 bytes. FFMA: those of both exponentials and of the division as above, and sums of a
+// lane's elements, of 32 lanes by 5 shuffles and of 8 warps; the LSE takes 1.
 Test(unit_lower_unfused, long_rows_of_eager_pytorch_are_exponentiated_twice) {
   static const char parameters[] =
       "heads=1 seqlen=2048 head_dim=64 block_m=64 block_n=64 num_warps=4 elementwise=eager_baddbmm";
   enum { SOFTMAX = 3, ELEMENTS = 8 };
   cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_LDG), 1);
   cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_MUFU), 4 * ELEMENTS + 1);
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_FFMA),
+               2 * 7 * ELEMENTS + 5 * ELEMENTS + ELEMENTS + 5 + (8 - 1) + 1);
 }
 
 // Six columns of a lane are on their way: the seventh load stands behind the first conversion; backward, with two
