@@ -229,6 +229,12 @@ static int64_t of_run(const request *ask, int64_t sectors, int64_t sampled) {
   return sampled > 0 ? ask->num_sectors * sectors / sampled : 0;
 }
 
+// Beyond the time for which the tile queues in any case: what queues for DRAM has its refreshes in the rate.
+static int64_t exceeding(int64_t cycles, int64_t queue) {
+  int64_t left = cycles - queue / FTL_TRAFFIC_UNIT;
+  return left > 0 ? left : 0;
+}
+
 static int64_t refresh_wait_of(ftl_traffic *traffic, const request *ask) {
   return ftl_dram_refresh_wait(&traffic->refresh, ask->run, ask->intake / FTL_TRAFFIC_UNIT);
 }
@@ -256,9 +262,9 @@ static int64_t access_run(ftl_traffic *traffic, const request *ask, int32_t side
   if (found->missed > 0) {
     int64_t cost =
         dram_cost(traffic, of_run(ask, found->missed, found->asked), of_run(ask, found->dram_written, found->asked));
-    int64_t refresh_wait = refresh_wait_of(traffic, ask) * outcome.missed_tiles / outcome.tiles;
-    wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles + refresh_wait;
     queue_for(wait, serve(&traffic->dram, ask, cost));
+    int64_t refresh_wait = exceeding(refresh_wait_of(traffic, ask) * outcome.missed_tiles / outcome.tiles, wait->queue);
+    wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles + refresh_wait;
     wait->marks.dram = ask->entry->fill_mark = traffic->dram.free;
     ask->entry->fill_ready = ask->now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
     return refresh_wait;

@@ -113,6 +113,22 @@ Test(unit_engine_traffic, a_refresh_keeps_no_request_open) {
   release_chip(c);
 }
 
+// Of 96 tiles that are asked for at once DRAM has the last ready some 600 cycles after its SM could take it in: longer
+// than any refresh, and those of that time are in DRAM's rate.
+Test(unit_engine_traffic, a_tile_that_queues_waits_for_no_refresh_besides) {
+  chip *c = make_chip();
+  ftl_tile_run run = tile_at(0);
+  int64_t unloaded = c->traffic.hit_latency + c->traffic.miss_latency;
+  ftl_traffic_wait first = load(c, 0, 0, 0), last = first;
+  int64_t refresh_wait = ftl_dram_refresh_wait(&c->traffic.refresh, &run, first.intake / FTL_TRAFFIC_UNIT);
+  cr_assert_gt(refresh_wait, 0);
+  for (int32_t sm = 1; sm < 96; sm++) last = load(c, sm, sm, 0);
+  cr_expect_eq(first.latency_cycles, unloaded + refresh_wait);
+  cr_assert_gt(last.queue, refresh_wait * FTL_TRAFFIC_UNIT);
+  cr_expect_eq(last.latency_cycles, unloaded);
+  release_chip(c);
+}
+
 // Four tiles of 16 lines a row, side by side in rows of 64 lines: one of them was read before, by an SM of the same
 // side, so that three of four take DRAM's latency on top of a hit.
 Test(unit_engine_traffic, the_latency_of_tiles_side_by_side_is_their_mean) {
