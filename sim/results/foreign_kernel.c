@@ -63,6 +63,8 @@ static ftl_status set_triton_attention(ftl_spec *spec, const ftl_measurement *ro
   const int64_t *v = spec->value;
   if (!is_mma_sync(row) && v[FTL_PARAM_block_m] < ROWS_OF_A_WARP * v[FTL_PARAM_num_warps])
     return ftl_error_set(error, FTL_INFEASIBLE, "triton with two warpgroups that divide columns");
+  if (is_mma_sync(row) && v[FTL_PARAM_block_n] % (COLUMNS_OF_A_WARP * warps_n_of_mma_sync(v)) != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "triton with fewer than 16 keys a warp");
   ftl_status status = is_mma_sync(row) ? set_triton_mma_sync(spec, error) : FTL_OK;
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);

@@ -140,11 +140,14 @@ Test(unit_results_foreign_kernel, warps_of_triton_with_mma_sync_lie_along_the_ke
   HAS(&c, {FTL_PARAM_warps_n, 1}, {FTL_PARAM_refill, FTL_REFILL_BEHIND});
 }
 
-// Two warpgroups on 64 rows, which divide V's columns; four warps on 32 keys.
+// Two warpgroups on 64 rows, which divide V's columns; two warps on 16 keys; four on 32.
 Test(unit_results_foreign_kernel, warps_that_divide_too_little_are_no_configuration) {
   case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,64,0,64,64,8,2,wgmma," RAN
                   "k\n",
           "triton with two warpgroups that divide columns");
+  case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,128,0,64,16,2,3,mma," RAN
+                  "k\n",
+          "triton with fewer than 16 keys a warp");
   case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma,lengths," RUN
                   "triton_paged,fwd,2,8,2,1,900,128,0,16,32,4,3,mma,900:77," RAN "k\n",
           "triton_paged with fewer than 16 keys a warp");
