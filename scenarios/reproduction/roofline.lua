@@ -15,7 +15,7 @@ local product = { m = 4096, n = 4096, k = 4096 }
 local WORKLOADS = {
   { "standard_attention", with(prefill, { block_m = 64, block_n = 64 }), {} },
   { "flash1_fwd", flash1, { block_n = 128 } }, { "flash1_bwd", flash1, { block_n = 128, num_warps = 4 } },
-  { "flash2_fwd", prefill, { block_m = 64, num_stages = 1 } }, { "flash2_bwd", prefill, { block_n = 64, num_stages = 1 } },
+  { "flash2_fwd", prefill, { block_m = 64, num_stages = 1 } }, { "flash2_bwd", prefill, { block_m = 32, block_n = 64, num_stages = 1 } },
   { "flash3_fwd", prefill, {} }, { "flash_decode", with(step, { seqlen_q = 1 }), { block_n = 32, num_warps = 2 } },
   { "paged_decode", with(step, { seqlen_q = 1, page_size = 16 }), { block_n = 32, num_warps = 2 } },
   { "tree_decode", with(step, { tree = "medusa" }), { block_n = 32, num_warps = 2 } }, { "sparq_decode", step, { num_warps = 2 } },
