@@ -29,7 +29,7 @@ static const bound drawn_bounds[] = {
 #undef FTL_BOUND
 
 // Files that came after the sample of the others was settled, which they would move: those that are taken whole, and
-// those whose blocks were drawn, among them kernels that no one would choose (unscored/ in HELDOUT.md).
+// those whose blocks were drawn, among them kernels that no one would choose (kernels/measurements/HELDOUT.md).
 typedef enum group { SAMPLED, WHOLE, DRAWN } group;
 static const struct {
   const char *name;
