@@ -798,6 +798,20 @@ def drawn_wgmma_products(draw):
     return rows
 
 
+COMPILED_WGMMA_PRODUCTS = ((0, 128, 128, 8, 4, 0, "direct"), (0, 128, 128, 8, 4, 1, "staged"), (1, 128, 128, 8, 4, 0, "staged"), (0, 128, 128, 4, 3, 0, "direct"), (0, 128, 256, 8, 3, 1, "staged"),
+                           (0, 128, 256, 8, 2, 1, "direct"), (1, 256, 128, 8, 4, 1, "staged"), (0, 256, 128, 8, 3, 0, "direct"), (1, 128, 192, 8, 4, 1, "staged"), (0, 64, 128, 4, 4, 0, "direct"),
+                           (0, 64, 128, 4, 2, 0, "staged"), (1, 64, 256, 4, 3, 1, "staged"))
+
+
+def drawn_compiled_wgmma_products(draw):
+    """As drawn_wgmma_products, but only kernels that products/product_bench.cu has: of the tenth set five of six had none."""
+    rows = []
+    for transpose_b, block_m, block_n, warps, stages, persistent, store in draw.sample(COMPILED_WGMMA_PRODUCTS, 7):
+        m, n, k = draw.randrange(4, 32) * 256, draw.randrange(4, 24) * (192 if block_n == 192 else 256), draw.randrange(2, 32) * 128
+        rows.append(dict(product("matmul_tiled", (1, m, n, k), (block_m, block_n, 64, warps, stages)), transpose_b=transpose_b, mma="wgmma", copy="tma", persistent=persistent, store=store))
+    return rows
+
+
 def unseen_triton():
     rows = []
     for shape in ((6, 16, 16, 768, 128, 0), (2, 32, 4, 3072, 128, 1), (1, 16, 2, 12288, 64, 0), (4, 24, 24, 3072, 64, 1), (1, 12, 12, 12288, 128, 1), (1, 20, 20, 6144, 128, 0), (3, 40, 5, 1536, 64, 0)):
@@ -899,10 +913,11 @@ write("unseen7_products.csv", unseen7_products(), PRODUCT_COLUMNS, anything, uns
 write("unseen8_own.csv", unseen8_own(), FIFTH_COLUMNS, anything, unseen)
 write("unseen8_products.csv", unseen8_products(), PRODUCT_COLUMNS, anything, unseen)
 write("unseen8_wgmma_products.csv", unseen8_wgmma_products(), WGMMA_PRODUCT_COLUMNS[:-1], anything, unseen)
-for number in (9, 10):
+for number in (9, 10, 11):
     write(f"unseen{number}_own.csv", drawn_own(random.Random(100 * number + 7)), FIFTH_COLUMNS, anything, unseen)
     write(f"unseen{number}_products.csv", drawn_products(random.Random(100 * number + 8)), PRODUCT_COLUMNS, anything, unseen)
-    write(f"unseen{number}_wgmma_products.csv", drawn_wgmma_products(random.Random(100 * number + 9)), WGMMA_PRODUCT_COLUMNS[:-1], anything, unseen)
+    drawn = drawn_wgmma_products if number < 11 else drawn_compiled_wgmma_products
+    write(f"unseen{number}_wgmma_products.csv", drawn(random.Random(100 * number + 9)), WGMMA_PRODUCT_COLUMNS[:-1], anything, unseen)
     for name, cases_of in drawn_unseen.files(number).items():
         write(name, cases_of, drawn_unseen.COLUMNS_OF[name.removeprefix(f"unseen{number}_")], anything, unseen)
 for module in (third_unseen, fourth_unseen, fifth_unseen, sixth_unseen, seventh_unseen, eighth_unseen):

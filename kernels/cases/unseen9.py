@@ -1,4 +1,4 @@
-"""The ninth set that nobody has seen, and the tenth: the same draws of another seed.  Blocks, warps and stages are drawn too, among those that a kernel can be compiled for; shapes as in unseen8.py.  Drawn before anything was
+"""The ninth set that nobody has seen, the tenth and the eleventh: the same draws of other seeds.  Blocks, warps and stages are drawn too, among those that a kernel can be compiled for; shapes as in unseen8.py.  Drawn before anything was
 measured (measurements/HELDOUT.md); the cases of this project's own kernels are drawn in the same way in make_cases.py."""
 import random
 
