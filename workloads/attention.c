@@ -31,7 +31,8 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .dropout_p = ftl_spec_real(spec, FTL_PARAM_dropout_p),
       .scaling = (int32_t)v[FTL_PARAM_scaling],
       .warps_n = v[FTL_PARAM_warps_n] > 1 ? (int32_t)v[FTL_PARAM_warps_n] : 1,
-      .sums_each_step = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_STEP,
+      .sums_each_step = v[FTL_PARAM_row_sums] >= FTL_ROW_SUMS_STEP,
+      .sums_behind = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_BEHIND,
       .guards_each_step = v[FTL_PARAM_guard] == FTL_GUARD_ALWAYS,
       .scale = v[FTL_PARAM_softmax_scale] > 0 ? (float)ftl_spec_real(spec, FTL_PARAM_softmax_scale)
                                               : 1.0f / sqrtf((float)head_dim),
@@ -232,6 +233,11 @@ ftl_tile_ref ftl_attention_query_ref(const ftl_attention_tile *tile, int32_t ten
 ftl_tile_ref ftl_attention_key_ref(const ftl_attention_tile *tile, int32_t tensor, ftl_expr row, int32_t rows,
                                    int32_t columns) {
   return tile_ref(tile, tensor, tile->kv_head, row, rows, columns);
+}
+
+ftl_status ftl_attention_check_sums(const ftl_spec *spec, ftl_error *error) {
+  if (spec->value[FTL_PARAM_row_sums] != FTL_ROW_SUMS_BEHIND) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE, "row_sums=behind: sums behind the product with V are flash2_fwd's");
 }
 
 ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, int32_t padded_head_dim, ftl_error *error) {

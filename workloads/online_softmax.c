@@ -14,6 +14,7 @@ ftl_online_softmax ftl_online_softmax_declare(ftl_builder *b, int32_t rows, cons
   return (ftl_online_softmax){
       .scaling = ftl_score_scaling_of(a),
       .guards_each_step = a->guards_each_step,
+      .sums_behind = a->sums_behind,
       .output_scale = 1.0F,
       .max = rows_of(b, "max", rows, a),
       .previous = rows_of(b, "previous_max", rows, a),
@@ -112,7 +113,11 @@ static void shift_scores(ftl_builder *b, const ftl_online_softmax *s, int32_t sc
 void ftl_online_softmax_exponentials(ftl_builder *b, const ftl_online_softmax *s, int32_t scores) {
   shift_scores(b, s, scores);
   ftl_unary(b, FTL_ELEM_EXP2, scores, scores);
-  add_exponentials(b, s, scores);
+  if (!s->sums_behind) add_exponentials(b, s, scores);
+}
+
+void ftl_online_softmax_add_behind(ftl_builder *b, const ftl_online_softmax *s, int32_t scores) {
+  if (s->sums_behind) add_exponentials(b, s, scores);
 }
 
 void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_t scores, bool masked) {

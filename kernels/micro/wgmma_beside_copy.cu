@@ -1,6 +1,7 @@
-/* What copies by TMA into shared memory cost the wgmmas that read their operands there: two warpgroups issue products
- * of 64 of K without a pause, one group ahead of the one they wait for, while a thread keeps `x` copies of 128 rows of
- * 128 bytes from L2 on the way into other buffers. `cycles`: of a wgmma m64nNk16; `bytes`: that arrived in a cycle. */
+/* What copies into shared memory cost the wgmmas that read their operands there: two warpgroups issue products of 64 of
+ * K without a pause, one group ahead of the one they wait for, while `x` copies of 128 rows of 128 bytes from L2 are
+ * kept on the way into other buffers: by TMA, or (`cp_async`) by four warps with 16 bytes a lane. `cycles`: of a wgmma
+ * m64nNk16; `bytes`: that arrived in a cycle. */
 #include "bench.h"
 #include "hopper.h"
 using namespace bench;
@@ -19,9 +20,35 @@ __device__ __forceinline__ void multiply(float (&d)[n / 2], uint32_t a, uint32_t
   hopper::wgmma_commit();
 }
 
-template <int n, uint32_t in_flight>
-__global__ __launch_bounds__(384, 1) void run(const __grid_constant__ CUtensorMap from, uint64_t *cycles,
-                                              uint64_t *copied, float *sink) {
+/* Copies of a warpgroup, `in_flight` groups of them, until the products are done. */
+template <uint32_t in_flight>
+__device__ __forceinline__ void copy_by_threads(uint32_t to, const uint8_t *table, const volatile int *num_done,
+                                                uint64_t *copied) {
+  uint32_t issued = 0;
+  auto copy = [&] {
+    const uint8_t *source = table + issued % (table_bytes / copy_bytes) * copy_bytes + threadIdx.x * 16;
+    uint32_t slot = to + issued++ % in_flight * copy_bytes + threadIdx.x * 16;
+#pragma unroll
+    for (uint32_t i = 0; i < copy_bytes / 2048; i++)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(slot + i * 2048), "l"(source + i * 2048)
+                   : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  };
+  uint64_t begin = cycles64();
+  for (uint32_t i = 0; i < in_flight; i++) copy();
+  while (!*num_done) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(in_flight - 1) : "memory");
+    copy();
+  }
+  if (threadIdx.x == 0) copied[1] = cycles64() - begin, copied[0] = (uint64_t)(issued - in_flight) * copy_bytes;
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+enum Copier { by_tma, by_threads };
+
+template <int n, uint32_t in_flight, Copier copier>
+__global__ __launch_bounds__(384, 1) void run(const __grid_constant__ CUtensorMap from, const uint8_t *table,
+                                              uint64_t *cycles, uint64_t *copied, float *sink) {
   extern __shared__ uint8_t raw[];
   __shared__ __align__(8) uint64_t bars[buffers];
   __shared__ volatile int num_done;
@@ -57,7 +84,8 @@ __global__ __launch_bounds__(384, 1) void run(const __grid_constant__ CUtensorMa
     }
     return;
   }
-  if constexpr (in_flight > 0) {
+  if constexpr (in_flight > 0 && copier == by_threads) copy_by_threads<in_flight>(to, table, &num_done, copied);
+  if constexpr (in_flight > 0 && copier == by_tma) {
     if (threadIdx.x > 0) return;
     uint32_t bar = hopper::smem(bars), issued = 0, arrived = 0;
     auto copy = [&] {
@@ -82,16 +110,16 @@ __global__ __launch_bounds__(384, 1) void run(const __grid_constant__ CUtensorMa
   }
 }
 
-template <int n, uint32_t in_flight>
-static void measure(const CUtensorMap &from) {
+template <int n, uint32_t in_flight, Copier copier>
+static void measure(const CUtensorMap &from, const uint8_t *table) {
   static uint64_t *cycles = device_alloc<uint64_t>(2), *copied = device_alloc<uint64_t>(2);
   static float *sink = device_alloc<float>(384);
   constexpr int bytes = 1024 + 2 * a_bytes + b_bytes + buffers * copy_bytes;
   char variant[32];
-  snprintf(variant, sizeof variant, "ss_n%d", n);
-  allow_shared(run<n, in_flight>, bytes);
+  snprintf(variant, sizeof variant, "ss_n%d%s", n, copier == by_threads ? "_cp_async" : "");
+  allow_shared(run<n, in_flight, copier>, bytes);
   CUDA_CHECK(cudaMemset(copied, 0, 16));
-  for (int warm = 0; warm < 2; warm++) run<n, in_flight><<<1, 384, bytes>>>(from, cycles, copied, sink);
+  for (int warm = 0; warm < 2; warm++) run<n, in_flight, copier><<<1, 384, bytes>>>(from, table, cycles, copied, sink);
   finish();
   std::vector<uint64_t> took = to_host(cycles, 2), arrived = to_host(copied, 2);
   row("wgmma_beside_copy", variant, "in_flight", in_flight, "cycles",
@@ -100,18 +128,25 @@ static void measure(const CUtensorMap &from) {
       arrived[1] ? (double)arrived[0] / (double)arrived[1] : 0, "bytes/cycle");
 }
 
-template <int n>
-static void measure_all(const CUtensorMap &from) {
-  measure<n, 0>(from);
-  measure<n, 1>(from);
-  measure<n, 4>(from);
-  measure<n, 8>(from);
+template <int n, Copier copier>
+static void measure_all(const CUtensorMap &from, const uint8_t *table) {
+  measure<n, 0, copier>(from, table);
+  measure<n, 1, copier>(from, table);
+  measure<n, 4, copier>(from, table);
+  measure<n, 8, copier>(from, table);
+}
+
+template <Copier copier>
+static void measure_columns(const CUtensorMap &from, const uint8_t *table) {
+  measure_all<64, copier>(from, table);
+  measure_all<128, copier>(from, table);
+  measure_all<256, copier>(from, table);
 }
 
 int main() {
-  CUtensorMap from = hopper::tensor_map(device_alloc<uint8_t>(table_bytes), 64, table_bytes / 128, 1, copy_rows);
-  measure_all<64>(from);
-  measure_all<128>(from);
-  measure_all<256>(from);
+  uint8_t *table = device_alloc<uint8_t>(table_bytes);
+  CUtensorMap from = hopper::tensor_map(table, 64, table_bytes / 128, 1, copy_rows);
+  measure_columns<by_tma>(from, table);
+  measure_columns<by_threads>(from, table);
   return 0;
 }

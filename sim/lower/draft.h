@@ -48,7 +48,6 @@ typedef struct ftl_draft_value {
   bool is_kept;             // worked out once, before the loops that read it
   bool is_offset;           // of these, a copy's row group in its tensor
   bool is_reserve;          // registers set aside: nothing is in them
-  bool is_apart;            // of these, for an operand that keeps them beside what it is packed from
 } ftl_draft_value;
 
 typedef struct ftl_draft {

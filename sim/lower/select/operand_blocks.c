@@ -64,7 +64,6 @@ void ftl_select_reserve_operands(ftl_select *s, int32_t accumulator) {
     int32_t reserve = ftl_draft_value_add(&s->draft, registers, 0);
     if (i == 0) value->reserve = reserve;
     s->draft.values[reserve].is_reserve = true;
-    s->draft.values[reserve].is_apart = use == IN_FLIGHT;
   }
   value->num_reserves = count;
   ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_RESERVE, 1, value->reserve, NONE, NONE, NONE);

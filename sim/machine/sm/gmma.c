@@ -2,7 +2,7 @@
 //
 // A product takes the tensor cores of all sub-cores for its math, and reads B (and A, unless it is in registers) once
 // for the whole warpgroup from shared memory: it lasts as long as the slower of the two. Other traffic of the data pipe
-// but copies by TMA goes first; what it takes while operands are read lengthens what is reserved next (operand_free).
+// but copies past L1 goes first; what it takes while operands are read lengthens what is reserved next (operand_free).
 // m64nNk16 is N/2 cycles at 2048 FMA a cycle, and the operand bytes reproduce
 // the published 24 instead of 16 cycles of N = 32 with A in shared memory (Luo et al., Benchmarking and Dissecting the
 // Nvidia Hopper GPU Architecture, 2024).
