@@ -235,11 +235,6 @@ ftl_tile_ref ftl_attention_key_ref(const ftl_attention_tile *tile, int32_t tenso
   return tile_ref(tile, tensor, tile->kv_head, row, rows, columns);
 }
 
-ftl_status ftl_attention_check_sums(const ftl_spec *spec, ftl_error *error) {
-  if (spec->value[FTL_PARAM_row_sums] != FTL_ROW_SUMS_BEHIND) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "row_sums=behind: sums behind the product with V are flash2_fwd's");
-}
-
 ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, int32_t padded_head_dim, ftl_error *error) {
   enum { COLUMNS = 16 };  // of a block that a warp packs and stores at once
   const int64_t *v = spec->value;

@@ -23,7 +23,7 @@ typedef struct ftl_attention {
   bool guards_each_step;  // every step of the softmax looks for rows without a key, else masked ones do
   int32_t warps_n;        // side by side: 1, each warp has whole rows
   bool sums_each_step;  // row sums are those of whole rows after every step, else of each lane's columns until the end
-  bool sums_behind;     // of a step, once its product with V is issued
+  bool sums_behind;     // the compiler has those of a step behind its product with V
 } ftl_attention;
 ftl_attention ftl_attention_of(const ftl_spec *spec);
 // Of O: dtype, or bf16 of fp8.
@@ -31,8 +31,6 @@ ftl_dtype ftl_attention_out_dtype(const ftl_attention *a);
 
 // block_m against num_warps, by the tensor instruction. FTL_INFEASIBLE with the reason.
 FTL_MUST_USE ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error);
-// row_sums=behind is FTL_INFEASIBLE: of the workloads whose steps do not end with a product of V to add up behind.
-FTL_MUST_USE ftl_status ftl_attention_check_sums(const ftl_spec *spec, ftl_error *error);
 // Likewise what warps_n warps side by side divide: the warps, the keys of a tile and the columns of V.
 FTL_MUST_USE ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, int32_t padded_head_dim, ftl_error *error);
 

@@ -70,7 +70,6 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
   ftl_status status = ftl_kv_cache_check(spec, error);
-  if (status == FTL_OK) status = ftl_attention_check_sums(spec, error);
   if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, ftl_attention_of(spec).padded_head_dim, error);
   return status == FTL_OK ? check_groups(spec, error) : status;
 }

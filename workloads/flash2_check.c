@@ -28,9 +28,6 @@ ftl_status ftl_flash2_check(const ftl_spec *spec, ftl_error *error) {
                          (long long)v[FTL_PARAM_num_stages]);
   if (v[FTL_PARAM_refill] == FTL_REFILL_BEHIND && v[FTL_PARAM_schedule] != FTL_SCHEDULE_STAGES)
     return ftl_error_set(error, FTL_INFEASIBLE, "refill=behind: buffers to refill are those of schedule=stages");
-  if (v[FTL_PARAM_warps_n] > 1 && v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_BEHIND)
-    return ftl_error_set(error, FTL_INFEASIBLE, "warps_n=%lld: with row_sums=behind V's product lies over the sums",
-                         (long long)v[FTL_PARAM_warps_n]);
   if (v[FTL_PARAM_warps_n] > 1 && v[FTL_PARAM_q_operand] == FTL_Q_OPERAND_REGISTERS)
     return ftl_error_set(error, FTL_INFEASIBLE, "warps_n=%lld: warps side by side take Q from shared memory",
                          (long long)v[FTL_PARAM_warps_n]);

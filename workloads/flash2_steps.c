@@ -66,7 +66,6 @@ static void multiply_probs(const ftl_flash2 *f) {
     ftl_online_softmax_multiply_exchanged(f->b, &f->softmax, f->output, f->probs, f->ring_p, f->ring_v);
   else
     ftl_mma_value(f->b, f->output, f->probs, f->ring_v, false);
-  ftl_online_softmax_add_behind(f->b, &f->softmax, f->scores);
 }
 
 static void multiply_values(const ftl_flash2 *f) {

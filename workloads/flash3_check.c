@@ -90,7 +90,6 @@ ftl_status ftl_flash3_check(const ftl_spec *spec, ftl_error *error) {
   if (status == FTL_OK) status = check_stages(spec, error);
   if (status != FTL_OK) return status;
   status = check_producer_forms(spec, error);
-  if (status == FTL_OK) status = ftl_attention_check_sums(spec, error);
   if (status != FTL_OK) return status;
   if (v[FTL_PARAM_mma] != FTL_SPEC_MMA_WGMMA)
     return ftl_error_set(error, FTL_INFEASIBLE,

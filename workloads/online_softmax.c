@@ -72,7 +72,10 @@ static void add_exponentials(ftl_builder *b, const ftl_online_softmax *s, int32_
     return;
   }
   ftl_fill(b, s->step_sum, 0.0F);
-  ftl_reduce_rows(b, FTL_ELEM_ADD, s->step_sum, scores);
+  if (s->sums_behind)
+    ftl_reduce_rows_behind(b, FTL_ELEM_ADD, s->step_sum, scores);
+  else
+    ftl_reduce_rows(b, FTL_ELEM_ADD, s->step_sum, scores);
   make_whole(b, s, FTL_ELEM_ADD, s->step_sum);
   if (s->num_sharing > 0) ftl_reduce_groups(b, FTL_ELEM_ADD, s->step_sum, s->step_sum_staging);
   ftl_elem(b, FTL_ELEM_FMA, s->sum, ftl_value_operand(s->sum), ftl_value_operand(s->correction),
@@ -113,11 +116,7 @@ static void shift_scores(ftl_builder *b, const ftl_online_softmax *s, int32_t sc
 void ftl_online_softmax_exponentials(ftl_builder *b, const ftl_online_softmax *s, int32_t scores) {
   shift_scores(b, s, scores);
   ftl_unary(b, FTL_ELEM_EXP2, scores, scores);
-  if (!s->sums_behind) add_exponentials(b, s, scores);
-}
-
-void ftl_online_softmax_add_behind(ftl_builder *b, const ftl_online_softmax *s, int32_t scores) {
-  if (s->sums_behind) add_exponentials(b, s, scores);
+  add_exponentials(b, s, scores);
 }
 
 void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_t scores, bool masked) {

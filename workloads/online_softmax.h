@@ -9,7 +9,7 @@
 typedef struct ftl_online_softmax {
   ftl_score_scaling scaling;
   bool guards_each_step;  // looks for rows that have seen no key in steps that are not masked too
-  bool sums_behind;       // a step leaves the sums to ftl_online_softmax_add_behind
+  bool sums_behind;       // the compiler has a step's sums behind its product with V
   float log2_largest;  // exponentials are 2^this times what they are, which divides out; 0 unless set after declaring
   float output_scale;  // of the output, as it is normalised: 1, or 1 / (1 - p) after dropout
   int32_t max;         // rows: largest score so far, as scaled before the maximum, -inf before the first
@@ -39,8 +39,6 @@ void ftl_online_softmax_share(ftl_builder *builder, ftl_online_softmax *softmax,
 void ftl_online_softmax_start(ftl_builder *builder, const ftl_online_softmax *softmax);
 // Scores become exponentials. `masked`: a row may have seen no key yet, its maximum be -inf.
 void ftl_online_softmax_step(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores, bool masked);
-// Of a softmax with `sums_behind`, when the product of the step's exponentials with V is issued: adds them up.
-void ftl_online_softmax_add_behind(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores);
 // The same in two: what needs the scores of all columns, up to the correction of the output, and what is left.
 void ftl_online_softmax_maximum(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores, bool masked);
 void ftl_online_softmax_exponentials(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t scores);

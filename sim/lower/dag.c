@@ -192,14 +192,16 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
   if (op->ring_b != FTL_NO_RING) order_member(dag, &dag->rings[op->ring_b], node, 0);
 }
 
-// What reads an accumulator that a wgmma's operand is packed from, and is written before the product, has done so
-// before the product begins: ptxas sums exponentials between them, not beside the product, whether the operand lies in
-// the accumulator's registers (SASS of kernels/attention/flash2_wgmma.h) or in others, in flight until the next step
-// (SASS of kernels/foreign/triton_attention.py, Triton 3.6).
+// What reads an accumulator that a wgmma's operand is packed from has done so before the product begins: ptxas sums
+// exponentials between them, not beside the product, whether the operand lies in the accumulator's registers (SASS of
+// kernels/attention/flash2_wgmma.h) or in others, in flight until the next step (kernels/foreign/triton_attention.py).
+// Of the latter some sums stand behind (FlexAttention's template, Triton 3.6).
 static void follow_readers(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst *first, int32_t node,
                            int32_t operand) {
   int32_t packed_by = state_of(dag, operand)->last_writer;
   if (packed_by == NONE || first[packed_by].inst.opcode != FTL_OP_CVT) return;
+  for (int32_t k = 0; k < first[packed_by].num_sources; k++)
+    if (draft->values[first[packed_by].sources[k]].is_apart) return;
   for (int32_t k = 0; k < first[packed_by].num_sources; k++) {
     const value_state *accumulator = state_of(dag, ftl_inst_read(draft, &first[packed_by], k));
     for (int32_t at = accumulator->readers; at != NONE; at = dag->links[at].next)

@@ -48,6 +48,7 @@ typedef struct ftl_draft_value {
   bool is_kept;             // worked out once, before the loops that read it
   bool is_offset;           // of these, a copy's row group in its tensor
   bool is_reserve;          // registers set aside: nothing is in them
+  bool is_apart;            // of these, for an operand beside what it is packed from, which is read behind its product
 } ftl_draft_value;
 
 typedef struct ftl_draft {

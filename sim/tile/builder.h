@@ -155,6 +155,9 @@ void ftl_dropout(ftl_builder *builder, int32_t dst, ftl_expr sequence, ftl_expr 
 void ftl_dropout_by_sign(ftl_builder *builder, int32_t dst, ftl_expr sequence, ftl_expr row0, ftl_expr column0,
                          int32_t threshold, bool transposed);
 void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
+// The same, of a value that is converted to an operand of a product: a compiler may have the sums behind that product,
+// where the operand has registers of its own.
+void ftl_reduce_rows_behind(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
 void ftl_reduce_warps(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);

@@ -86,6 +86,15 @@ void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t 
   ftl_builder_add_op(builder, op);
 }
 
+void ftl_reduce_rows_behind(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_REDUCE_ROWS);
+  op.fn = fn;
+  op.dst = dst;
+  op.a = ftl_value_operand(a);
+  op.behind = true;
+  ftl_builder_add_op(builder, op);
+}
+
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_REDUCE_LANES);
   op.fn = fn;

@@ -23,6 +23,15 @@ static int32_t conversion_of(const ftl_select *s, int32_t value) {
   return -1;
 }
 
+// Whether what adds up the accumulator may do so behind the product of what it is converted to.
+static bool is_added_behind(const ftl_select *s, int32_t accumulator, int32_t conversion) {
+  for (int32_t i = s->op_idx; i < conversion; i++) {
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
+    if (op->kind == FTL_TILE_REDUCE_ROWS && op->behind && op->a.value == accumulator) return true;
+  }
+  return false;
+}
+
 // How a conversion's result comes to its product; in flight: at once, and the product runs on into the next step.
 typedef enum operand_use { NO_OPERAND, AFTER_A_WAIT, AT_ONCE, IN_FLIGHT } operand_use;
 
@@ -64,6 +73,7 @@ void ftl_select_reserve_operands(ftl_select *s, int32_t accumulator) {
     int32_t reserve = ftl_draft_value_add(&s->draft, registers, 0);
     if (i == 0) value->reserve = reserve;
     s->draft.values[reserve].is_reserve = true;
+    s->draft.values[reserve].is_apart = use == IN_FLIGHT && is_added_behind(s, accumulator, conversion);
   }
   value->num_reserves = count;
   ftl_draft_inst *inst = ftl_select_add(s, FTL_OP_RESERVE, 1, value->reserve, NONE, NONE, NONE);
