@@ -40,6 +40,7 @@ struct ftl_sm {
 
   // MIO and LSU
   int64_t mio_next, lsu_free, data_free, operand_free;
+  int64_t copied_free;  // when the next line of a copy past L1 may be written
   // when the data pipe begins with each of the last that the LSU has taken, a ring of mio.lsu_queue_entries
   int64_t lsu_starts[SM_MAX_LSU_QUEUE];
   int64_t *lsu_room, *lsu_end;  // the oldest of them, or data_free where the LSU holds nothing; their end
@@ -163,9 +164,14 @@ static inline int64_t sm_reserve_data(ftl_sm *sm, int64_t cycle, int64_t cycles)
 // The same for a line that TMA or a cp.async past L1 writes, which operand reads do not notice: wgmmas that leave no
 // cycle of the pipe free (m64n64k16 from shared memory) take 0.6 % longer beside 48 bytes a cycle of TMA's and 1.7 %
 // longer beside 52 of cp.async's, m64n128k16 as long beside 64 (kernels/measurements/micro_wgmma_beside_copy.csv).
+// Beside a wgmma copies are written at tensor.wgmma_copy_bytes_per_cycle.
 static inline int64_t sm_reserve_copied_line(ftl_sm *sm, int64_t cycle, int64_t cycles) {
+  const ftl_arch *arch = sm->arch;
   sm->data_free = sm_data_start(sm, cycle) + cycles;
-  return sm->data_free;
+  if (sm_wgmma_runs(sm, cycle))
+    cycles = cycles * arch->shared_bytes_per_cycle / arch->tensor_wgmma_copy_bytes_per_cycle;
+  sm->copied_free = (sm->copied_free > cycle ? sm->copied_free : cycle) + cycles;
+  return sm->copied_free > sm->data_free ? sm->copied_free : sm->data_free;
 }
 
 // Asks L2 for a line, or sends it one; gives the transaction's number. In line: what the caller knows need not be

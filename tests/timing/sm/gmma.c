@@ -134,3 +134,51 @@ static int64_t end_beside_lines(int32_t num_lines) {
 Test(timing_sm_gmma, lines_that_tma_writes_take_nothing_from_operand_reads) {
   cr_assert_eq(end_beside_lines(8), end_beside_lines(1));
 }
+
+// Warp 4 copies so many lines past L1 at once, beside `num_products` products of N columns of the other four.
+static rig *copy_beside(int32_t num_lines, int32_t num_products, int n, int32_t bytes_per_cycle) {
+  rig *r = rig_create(4);
+  r->arch.tensor_wgmma_copy_bytes_per_cycle = bytes_per_cycle;
+  uint16_t access = rig_access(r, 0, num_lines);
+  rig_ring(r, 1, 4);
+  for (int32_t i = 0; i < num_products; i++) add_product(r, n, true);
+  rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 0;
+  rig_add(r, FTL_OP_EXIT, -1, -1);  // num_products + 2
+  rig_role(r, 1);
+  rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;
+  ftl_warp_inst *copy = rig_add(r, FTL_OP_CP_ASYNC, -1, -1);
+  copy->access = access;
+  copy->flags = FTL_INST_BYPASS_L1;
+  copy->wavefronts = (uint8_t)num_lines;
+  rig_add(r, FTL_OP_CP_COMMIT, -1, -1);
+  rig_add(r, FTL_OP_CP_WAIT, -1, -1)->arg = 0;  // 3
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  return r;
+}
+
+// The copy is taken at 0 and its four lines are back at 200: written a cycle each where no product runs (one of 64
+// cycles has ended), two each at 64 B a cycle beside products that run until 16 * 64.
+Test(timing_sm_gmma, copies_are_written_slower_beside_products) {
+  rig *r = copy_beside(4, 1, 128, 64);
+  int64_t alone = rig_cycle(r, 4, 3, 0);
+  rig_destroy(r);
+  r = copy_beside(4, 16, 128, 64);
+  cr_assert_eq(rig_cycle(r, 4, 3, 0), alone + 4);
+  rig_destroy(r);
+  r = copy_beside(4, 16, 128, 128);
+  cr_assert_eq(rig_cycle(r, 4, 3, 0), alone);
+  rig_destroy(r);
+}
+
+// Products that fill the data pipe end as with one line.
+Test(timing_sm_gmma, copies_past_l1_take_nothing_from_operand_reads) {
+  rig *r = copy_beside(1, 16, 32, 64);
+  int64_t end = rig_cycle(r, 0, 18, 0);
+  cr_assert_gt(end, 16 * 24);
+  rig_destroy(r);
+  r = copy_beside(4, 16, 32, 64);
+  cr_assert_eq(rig_cycle(r, 0, 18, 0), end);
+  rig_destroy(r);
+}

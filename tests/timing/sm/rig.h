@@ -9,7 +9,7 @@
 // branch redirect 6; shared memory 128 B a cycle, LDS 24, ldmatrix 28, SHFL 22 (interval 2), barrier 16 (2 an arrival),
 // mbarrier 10; MIO queue 4, intervals 2 and 1; L1 hit 32, 64 lines in flight, fill 128 B a cycle, 16 KiB in 4 ways; TMA
 // issue 3, latency 40, 1 line a cycle, 32 lines in flight; wgmma 2048 FMA a cycle, issue 2 (RS 6), tail 12, queue 4;
-// one cycle of dispatch each.
+// one cycle of dispatch each; copies as fast beside them.
 ftl_arch rig_arch(void);
 
 enum { RIG_MAX_INSTS = 800, RIG_MAX_LOG = 1 << 16, RIG_TENSOR_ROW_BYTES = 256 };
