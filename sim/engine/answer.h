@@ -11,8 +11,10 @@ void ftl_answer_metrics(const ftl_launch *launch, const ftl_totals *totals, cons
                         ftl_metrics *out);
 // The metrics of a pipeline from those of its launches (see `combine` in metrics.def).
 void ftl_answer_combine(const ftl_kernel_answer *kernels, int num_kernels, ftl_metrics *out);
-// What bounds a launch, in a few words; `capacity` bytes.
-void ftl_answer_bottleneck(const ftl_launch *launch, const ftl_totals *totals, const ftl_static_work *work, char *out,
-                           int64_t capacity);
+// Percent of the peak of each of FTL_RESOURCE_COUNT resources.
+void ftl_answer_usage(const ftl_launch *launch, const ftl_totals *totals, const ftl_static_work *work,
+                      float *usage_pct);
+// What bounds a launch of that usage, in a few words; static.
+const char *ftl_answer_bottleneck(const ftl_launch *launch, const ftl_totals *totals, const float *usage_pct);
 
 #endif

@@ -1,6 +1,7 @@
 #include "engine/predict.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -125,11 +126,10 @@ static ftl_status init_pipeline(ftl_pipeline *pipeline, const programs *p, const
   return FTL_OK;
 }
 
-// The launch that takes longest names the bottleneck.
-static const ftl_pipeline_launch *longest_launch(const ftl_pipeline *pipeline) {
-  const ftl_pipeline_launch *longest = &pipeline->launches[0];
+static int longest_launch(const ftl_pipeline *pipeline) {
+  int longest = 0;
   for (int i = 1; i < pipeline->num_launches; i++)
-    if (pipeline->launches[i].totals.cycles > longest->totals.cycles) longest = &pipeline->launches[i];
+    if (pipeline->launches[i].totals.cycles > pipeline->launches[longest].totals.cycles) longest = i;
   return longest;
 }
 
@@ -156,11 +156,12 @@ static void fill_answer(const ftl_pipeline *pipeline, const ftl_arch *arch, ftl_
     memcpy(kernel->name, one->launch.tile->name, sizeof kernel->name);
     ftl_answer_metrics(&one->launch, &one->totals, &one->work, &kernel->metrics);
     if (i > 0) kernel->metrics.value[FTL_METRIC_stream_time_ns] += (double)arch->launch_gap_ns;
+    ftl_answer_usage(&one->launch, &one->totals, &one->work, kernel->usage_pct);
+    kernel->bottleneck = ftl_answer_bottleneck(&one->launch, &one->totals, kernel->usage_pct);
   }
   combine_bounds(pipeline, out);
   ftl_answer_combine(out->kernels, out->num_kernels, &out->metrics);
-  const ftl_pipeline_launch *longest = longest_launch(pipeline);
-  ftl_answer_bottleneck(&longest->launch, &longest->totals, &longest->work, out->bottleneck, sizeof out->bottleneck);
+  snprintf(out->bottleneck, sizeof out->bottleneck, "%s", out->kernels[longest_launch(pipeline)].bottleneck);
 }
 
 static double now_s(void) {

@@ -29,9 +29,23 @@ typedef struct ftl_metrics {
   double value[FTL_METRIC_COUNT];
 } ftl_metrics;
 
+typedef enum ftl_resource {
+#define FTL_RESOURCE(id, name, full) FTL_RESOURCE_##id,
+#include "engine/resources.def"
+#undef FTL_RESOURCE
+  FTL_RESOURCE_COUNT
+} ftl_resource;
+typedef struct ftl_resource_info {
+  const char *id, *name, *full;
+} ftl_resource_info;
+const ftl_resource_info *ftl_resource_get(ftl_resource resource);
+
 typedef struct ftl_kernel_answer {
   char name[FTL_TILE_NAME_BYTES];
   ftl_metrics metrics;
+  // What follows is of a prediction just made: a database does not keep it.
+  const char *bottleneck;               // static; a resource's name, or what its warps wait for
+  float usage_pct[FTL_RESOURCE_COUNT];  // of each resource's peak; sets of answers are large
 } ftl_kernel_answer;
 
 typedef struct ftl_prediction {
@@ -40,8 +54,8 @@ typedef struct ftl_prediction {
   char reason[FTL_ERROR_MESSAGE_BYTES];  // when not feasible
   int num_kernels;
   ftl_kernel_answer kernels[FTL_MAX_LAUNCHES];
-  ftl_metrics metrics;  // combined over the launches
-  char bottleneck[48];  // "tensor pipe", "HBM bandwidth", "L2 bandwidth", "SFU", "issue", "latency", ...
+  ftl_metrics metrics;                                       // combined over the launches
+  char bottleneck[48];                                       // of the longest launch
   double error_bound_cycles_pct, error_bound_hbm_bytes_pct;  // relative to `full`; 0 under full
   double wall_s;  // host seconds: the only field that may differ between two runs
 } ftl_prediction;

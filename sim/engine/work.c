@@ -28,11 +28,10 @@ static int64_t tensor_cycles_of(const ftl_warp_program *program, const ftl_warp_
   return (int64_t)WGMMA_M * inst->arg * product->operand_columns / product->wgmma_fma_per_cycle;
 }
 
-// Instructions without a pipe are marks of the compressed form.
-static bool issues(ftl_opcode opcode) {
-  enum { FP32 = 1, ALU = 1, IMAD = 1, HALF = 1, CVT = 1, SFU = 1, TENSOR = 1, MIO = 1, TMA = 1, BRANCH = 1, NONE = 0 };
-  static const bool table[FTL_OPCODE_COUNT] = {
-#define X(name, pipe, text) [FTL_OP_##name] = pipe,
+static ftl_work_class class_of(ftl_opcode opcode) {
+  enum { FTL_WORK_NONE = FTL_WORK_MARK };
+  static const ftl_work_class table[FTL_OPCODE_COUNT] = {
+#define X(name, pipe, text) [FTL_OP_##name] = (ftl_work_class)FTL_WORK_##pipe,
       FTL_OPCODES(X)
 #undef X
   };
@@ -41,13 +40,14 @@ static bool issues(ftl_opcode opcode) {
 
 static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *inst, int64_t times,
                        ftl_static_work *work) {
-  if (!issues(inst->opcode)) return;
+  ftl_work_class class = class_of(inst->opcode);
+  if (class == FTL_WORK_MARK) return;
   int64_t insts = times * inst->repeat;
   work->warp_insts += insts;
+  work->insts[class] += insts;
   work->shared_wavefronts += insts * inst->wavefronts;
   work->bank_conflicts += insts * inst->conflicts;
-  if (inst->opcode == FTL_OP_MUFU) work->sfu_insts += insts;
-  if (inst->opcode != FTL_OP_MMA && inst->opcode != FTL_OP_WGMMA) return;
+  if (class != FTL_WORK_TENSOR) return;
   work->tensor_insts += insts;
   work->tensor_macs += insts * macs_of(program, inst);
   work->tensor_fp16_macs += insts * fp16_macs_of(program, inst);

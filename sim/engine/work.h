@@ -10,13 +10,29 @@
 #include "arch/arch.h"
 #include "lower/warp_program.h"
 
+// What an instruction keeps busy: the column of FTL_OPCODES. MARK: of the compressed form, never issues.
+typedef enum ftl_work_class {
+  FTL_WORK_MARK,
+  FTL_WORK_FP32,
+  FTL_WORK_ALU,
+  FTL_WORK_IMAD,
+  FTL_WORK_HALF,
+  FTL_WORK_CVT,
+  FTL_WORK_SFU,
+  FTL_WORK_TENSOR,
+  FTL_WORK_MIO,
+  FTL_WORK_TMA,
+  FTL_WORK_BRANCH,
+  FTL_WORK_COUNT
+} ftl_work_class;
+
 typedef struct ftl_static_work {
   int64_t warp_insts, tensor_insts;
   int64_t tensor_macs;         // multiply-adds, padding and masked tiles included
   int64_t tensor_fp16_macs;    // fp16 multiply-adds that read as many operand bytes: what energy goes by
   int64_t tensor_busy_cycles;  // sub-core cycles of the tensor pipe
   int64_t shared_wavefronts, bank_conflicts;
-  int64_t sfu_insts;
+  int64_t insts[FTL_WORK_COUNT];  // warp_insts by class
 } ftl_static_work;
 
 // `num_started`: CTAs that start; of a persistent program, fewer than it has tiles.

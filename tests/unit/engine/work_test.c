@@ -40,6 +40,12 @@ Test(unit_engine_work, loop_bodies_count_as_often_as_each_cta_runs_them) {
   cr_assert_eq(work.tensor_busy_cycles, 4 * 6 * 2 * 8);
   cr_assert_eq(work.shared_wavefronts, 4 * 6 * 6);
   cr_assert_eq(work.bank_conflicts, 4 * 6 * 2);
+  // By what they keep busy: 3 IADD3 a warp; EXIT a warp and BRA an iteration; LDSM and 2 HMMA an iteration.
+  cr_assert_eq(work.insts[FTL_WORK_ALU], 4 * 4 * 3);
+  cr_assert_eq(work.insts[FTL_WORK_BRANCH], 4 * (4 + 6));
+  cr_assert_eq(work.insts[FTL_WORK_MIO], 4 * 6);
+  cr_assert_eq(work.insts[FTL_WORK_TENSOR], 4 * 6 * 2);
+  cr_assert_eq(work.insts[FTL_WORK_MARK], 0);
 }
 
 Test(unit_engine_work, inner_loops_may_depend_on_outer_variables) {
