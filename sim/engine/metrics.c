@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/predict.h"
@@ -14,6 +15,13 @@ static const ftl_metric_info infos[FTL_METRIC_COUNT] = {
 };
 
 const ftl_metric_info *ftl_metric_get(ftl_metric metric) { return &infos[metric]; }
+
+const char *ftl_stall_name(ftl_metric stall, char *buffer) {
+  enum { NAME_BYTES = 32 };
+  const char *reason = strstr(infos[stall].name, "stalled_") + strlen("stalled_");
+  snprintf(buffer, NAME_BYTES, "%.*s", (int)(strstr(reason, "_per_issue") - reason), reason);
+  return buffer;
+}
 
 int ftl_metric_find(const char *name) {
   for (int i = 0; i < FTL_METRIC_COUNT; i++)

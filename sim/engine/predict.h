@@ -24,6 +24,8 @@ typedef struct ftl_metric_info {
 } ftl_metric_info;
 const ftl_metric_info *ftl_metric_get(ftl_metric metric);
 int ftl_metric_find(const char *name);  // -1: none
+// "long_scoreboard" of FTL_METRIC_stall_long_scoreboard, into a buffer of at least 32 bytes.
+const char *ftl_stall_name(ftl_metric stall, char *buffer);
 
 typedef struct ftl_metrics {
   double value[FTL_METRIC_COUNT];

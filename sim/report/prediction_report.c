@@ -84,11 +84,10 @@ static void add_numbers(const ftl_prediction *prediction, ftl_text *out) {
   ftl_text_add(out, "}, ");
 }
 
-void ftl_prediction_json(const ftl_row *row, ftl_text *out) {
+void ftl_prediction_json_members(const ftl_row *row, ftl_text *out) {
   const ftl_prediction *prediction = row->prediction;
   const ftl_spec *spec = &prediction->spec;
   char buffer[32];
-  ftl_text_add(out, "{");
   add_string_field(out, "arch", row->arch->name);
   add_string_field(out, "workload", spec->workload->name);
   add_params(spec, out);
@@ -102,6 +101,11 @@ void ftl_prediction_json(const ftl_row *row, ftl_text *out) {
   }
   ftl_json_add_key(out, "wall_s");
   ftl_json_add_number(out, prediction->wall_s);
+}
+
+void ftl_prediction_json(const ftl_row *row, ftl_text *out) {
+  ftl_text_add(out, "{");
+  ftl_prediction_json_members(row, out);
   ftl_text_add(out, "}");
 }
 
@@ -167,10 +171,9 @@ static void add_stalls(const ftl_prediction *prediction, ftl_text *out) {
     }
     if (largest < 0) break;
     used[largest] = true;
-    const char *name = ftl_metric_get((ftl_metric)largest)->name;
-    const char *reason = strstr(name, "stalled_") + strlen("stalled_");
-    const char *end = strstr(reason, "_per_issue");
-    ftl_text_add(out, "%s%.*s %.2f", separator, (int)(end - reason), reason, prediction->metrics.value[largest]);
+    char name[32];
+    ftl_text_add(out, "%s%s %.2f", separator, ftl_stall_name((ftl_metric)largest, name),
+                 prediction->metrics.value[largest]);
     separator = ", ";
   }
   if (separator[0] == ',') ftl_text_add(out, "\n");

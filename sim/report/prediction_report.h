@@ -6,6 +6,8 @@
 
 // One JSON object, no newline.
 void ftl_prediction_json(const ftl_row *row, ftl_text *out);
+// The same without its braces, for an object that says more.
+void ftl_prediction_json_members(const ftl_row *row, ftl_text *out);
 // {"error": "…"}, no newline.
 void ftl_error_json(const char *message, ftl_text *out);
 // A table of the main metrics, the parameters, and which of them were defaults.

@@ -41,11 +41,6 @@ static void add_instructions(const ftl_row *best, const ftl_row *rival, ftl_text
   }
 }
 
-static void add_stall_reason(ftl_metric m, ftl_text *out) {
-  const char *reason = strstr(ftl_metric_get(m)->name, "stalled_") + strlen("stalled_");
-  ftl_text_add(out, "%.*s", (int)(strstr(reason, "_per_issue") - reason), reason);
-}
-
 // The stall reason that the rival has most in excess, in cycles a warp waits per instruction that it issues.
 static void add_stalls(const ftl_row *best, const ftl_row *rival, ftl_text *out) {
   const double least_excess = 0.01;
@@ -58,9 +53,9 @@ static void add_stalls(const ftl_row *best, const ftl_row *rival, ftl_text *out)
     }
   }
   if (largest < 0) return;
-  ftl_text_add(out, ", %.2f against %.2f warps stalled on ", metric(best, (ftl_metric)largest),
-               metric(rival, (ftl_metric)largest));
-  add_stall_reason((ftl_metric)largest, out);
+  char name[32];
+  ftl_text_add(out, ", %.2f against %.2f warps stalled on %s", metric(best, (ftl_metric)largest),
+               metric(rival, (ftl_metric)largest), ftl_stall_name((ftl_metric)largest, name));
 }
 
 static void add_pair(const ftl_row *best, const ftl_row *rival, ftl_metric m, const char *label, ftl_text *out) {
