@@ -16,6 +16,8 @@ static const struct {
     {"predict", "predict --arch A --workload W KEY=VALUE...", "one prediction, or many from JSON lines",
      ftl_cmd_predict},
     {"explore", "explore --arch A --workload W KEY=V1,V2,...", "every combination, ranked", ftl_cmd_explore},
+    {"explain", "explain --arch A --workload W KEY=VALUE...", "one prediction, and why: bottleneck, stalls, what-ifs",
+     ftl_cmd_explain},
     {"arch", "arch list|show A|check FILE|docs", "GPU models and where their numbers come from", ftl_cmd_arch},
     {"workload", "workload list|show W", "workloads and their parameters", ftl_cmd_workload},
     {"trace", "trace --arch A --workload W KEY=VALUE...", "warp instructions of one CTA, or a timeline", ftl_cmd_trace},

@@ -10,6 +10,7 @@ enum { FTL_EXIT_DONE = 0, FTL_EXIT_FAILED = 1, FTL_EXIT_UNUSABLE = 2 };
 // argv[0] is "foretile NAME". Returns the exit status.
 int ftl_cmd_run(int argc, char **argv);
 int ftl_cmd_predict(int argc, char **argv);
+int ftl_cmd_explain(int argc, char **argv);
 int ftl_cmd_explore(int argc, char **argv);
 int ftl_cmd_arch(int argc, char **argv);
 int ftl_cmd_workload(int argc, char **argv);

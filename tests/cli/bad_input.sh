@@ -7,7 +7,7 @@ Q="$W heads=8 seqlen=1024 head_dim=64"
 
 # commands and options
 refused 2 "no command" "$FAKE"
-refused 2 "unknown command expln; commands are run, predict, explore, arch, workload, trace, validate, measure, import" "$FAKE" expln
+refused 2 "unknown command expln; commands are run, predict, explore, explain, arch, workload, trace, validate, measure, import" "$FAKE" expln
 refused 2 "has no option --jbos; the nearest is --jobs" "$FAKE" predict --jbos 3
 refused 2 "--arch needs a value" "$FAKE" predict --arch
 refused 2 "--jobs=0" "$FAKE" predict --jobs 0 --arch h200 $Q
@@ -62,8 +62,18 @@ accepted '"feasible": true' "$FAKE" predict --json --arch h200 $W heads=8 seqlen
 accepted '"feasible": true' "$FAKE" predict --json --arch h200 $W heads=8 seqlen=40 head_dim=64 block_m=128 block_n=64
 accepted '"feasible": false, "reason"' "$FAKE" predict --json --arch h200 $Q block_m=1024 block_n=1024
 
+refused 2 "needs --arch" "$FAKE" explain $Q
+refused 2 "explain needs --workload" "$FAKE" explain --arch h200
+refused 2 "explain has no option --db" "$FAKE" explain --arch h200 $Q --db x.db
+refused 2 "explain has no option --block_m=64: parameters are written without dashes" "$FAKE" explain --arch h200 $Q --block_m=64
+refused 2 "block_m=64,128: one value; foretile explore takes several" "$FAKE" explain --arch h200 $Q block_m=64,128
+refused 2 'unknown GPU "h20"' "$FAKE" explain --arch h20 $Q
+refused 2 "block_m=65" "$FAKE" explain --arch h200 $Q block_m=65
+refused 2 "l2.ways" "$FAKE" explain --arch h200 $Q --set l2.ways=0
+
 # what fails while it runs
 refused 1 "this engine cannot do block_n=24" "$FAKE" predict --arch h200 $Q block_n=24
+refused 1 "this engine cannot do block_n=24" "$FAKE" explain --arch h200 $Q block_n=24
 
 # batches
 refused 2 "No such file" "$FAKE" predict --batch no_such_file
