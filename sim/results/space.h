@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "workloads/spec.h"
 
-// Bounds the memory of a set of answers (about 4 kB each).
+// Bounds the memory of a set of answers (about 18 kB each).
 enum { FTL_SPACE_MAX_POINTS = 65536 };
 
 typedef struct ftl_space {
