@@ -32,6 +32,8 @@ const ftl_arch *ftl_lua_to_arch(lua_State *lua, int index);
 // --- predict and explore (lua_predict.c) ---
 int ftl_lua_predict(lua_State *lua);
 int ftl_lua_explore(lua_State *lua);
+// The one question that the arguments at 1 ask of ft.explain.
+void ftl_lua_get_point(lua_State *lua, ftl_point *out);
 // Shared with the predictions of a script's kernels (lua_kernel_points.c).
 enum { FTL_LUA_MAX_ARCHS = 64, FTL_LUA_VALUE_BYTES = 2 * FTL_SPEC_LIST_BYTES };
 // A parameter's value as text, in at most FTL_LUA_VALUE_BYTES; a longer one is an error.
@@ -40,6 +42,9 @@ void ftl_lua_value_text(lua_State *lua, int index, const char *name, char *text)
 int ftl_lua_get_archs(lua_State *lua, bool lists, const ftl_arch **archs);
 // Pushes a userdata with the answers; its user value 1 is for what they refer to.
 ftl_answer *ftl_lua_push_answers(lua_State *lua, const ftl_point *points, int64_t num_points);
+
+// --- explain (lua_explain.c) ---
+int ftl_lua_explain(lua_State *lua);
 
 // --- kernels (lua_kernel.c) ---
 void ftl_lua_open_kernel(lua_State *lua);

@@ -160,17 +160,29 @@ static bool asks_for_kernel(lua_State *lua) {
   return is_kernel;
 }
 
+// Leaves what the point was read from on the stack.
+static void read_point(lua_State *lua, ftl_point *out) {
+  ftl_error error;
+  check_keys(lua);
+  if (has_field(lua, "where")) luaL_error(lua, "where is for ft.explore");
+  ftl_lua_get_archs(lua, false, &out->arch);
+  const ftl_space *space = push_space(lua, false);
+  if (ftl_space_point(space, 0, &out->spec, &error) != FTL_OK) ftl_lua_raise(lua, &error);
+}
+
+void ftl_lua_get_point(lua_State *lua, ftl_point *out) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  lua_settop(lua, 1);
+  if (asks_for_kernel(lua)) luaL_error(lua, "ft.explain takes the name of a workload, not a kernel");
+  read_point(lua, out);
+}
+
 int ftl_lua_predict(lua_State *lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   lua_settop(lua, 1);
   if (asks_for_kernel(lua)) return ftl_lua_kernel_predict(lua);
-  check_keys(lua);
   ftl_point point;
-  ftl_error error;
-  if (has_field(lua, "where")) luaL_error(lua, "where is for ft.explore");
-  ftl_lua_get_archs(lua, false, &point.arch);
-  const ftl_space *space = push_space(lua, false);
-  if (ftl_space_point(space, 0, &point.spec, &error) != FTL_OK) return ftl_lua_raise(lua, &error);
+  read_point(lua, &point);
   const ftl_answer *answer = ftl_lua_push_answers(lua, &point, 1);
   ftl_row row = {.arch = point.arch, .prediction = &answer->prediction};
   ftl_lua_push_result(lua, &row, -1);

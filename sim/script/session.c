@@ -84,12 +84,10 @@ ftl_status ftl_session_take_arch(ftl_session *session, ftl_arch *arch, const ftl
   return status;
 }
 
-static ftl_status keep(ftl_session *session, ftl_status status, const char *message) {
-  if (session->status == FTL_OK) {
-    session->status = status;
-    snprintf(session->message, sizeof session->message, "%s", message);
-  }
-  return status;
+void ftl_session_keep(ftl_session *session, ftl_status status, const char *message) {
+  if (session->status != FTL_OK) return;
+  session->status = status;
+  snprintf(session->message, sizeof session->message, "%s", message);
 }
 
 ftl_status ftl_session_evaluate(ftl_session *session, const ftl_point *points, int64_t num_points, ftl_answer *answers,
@@ -106,5 +104,6 @@ ftl_status ftl_session_evaluate(ftl_session *session, const ftl_point *points, i
   }
   if (status == FTL_OK) return FTL_OK;
   if (error != NULL) *error = local;
-  return keep(session, status, local.message);
+  ftl_session_keep(session, status, local.message);
+  return status;
 }

@@ -10,6 +10,7 @@ example() {
 }
 
 example README.md "wins (bottleneck"
+example docs/explain.md "tensor_rate"
 example docs/kernels_in_lua.md "row_sum: y within"
 
 finish

@@ -44,6 +44,23 @@ Test(unit_scenario_module, predict_gives_metrics_by_nsight_name_and_by_short_nam
                 "assert(r.reason == nil and r.bottleneck == 'tensor pipe')\n");
 }
 
+// By the formula nothing hangs on the GPU, twice block_m halves the time, and 128 x 256 do not fit.
+Test(unit_scenario_module, explain_gives_the_answer_what_ifs_and_neighbours) {
+  passes(PREFIX "local e = ft.explain{ arch = 'h200', " QUESTION
+                ", block_m = 128, block_n = 128, num_warps = 8 }\n"
+                "assert(e.result.feasible and e.result.time_us == 0.512, e.result.time_us)\n"
+                "assert(e.what_ifs[1].resource == 'hbm_bandwidth' and e.what_ifs[1].elasticity == 0)\n"
+                "assert(e.what_ifs[1].factor == 1.25 and e.what_ifs[1].change == 'dram.num_channels 188 -> 235')\n"
+                "local seen = {}\n"
+                "for _, n in ipairs(e.neighbours) do seen[n.parameter .. '=' .. n.value] = n end\n"
+                "assert(seen['block_m=64'].feasible and seen['block_m=64'].time_change_pct == 100)\n"
+                "assert(not seen['block_m=256'].feasible and seen['block_m=256'].reason:find 'holds')\n"
+                "assert(e.text:find 'in short' and e.text:find 'what another kernel would bring')\n");
+  fails(PREFIX "ft.explain{ arch = 'h200', " QUESTION ", block_m = { 64, 128 } }\n", "test.lua:1: block_m is a list");
+  fails(PREFIX "ft.explain{ arch = 'h200', " QUESTION ", blok = 1 }\n", "unknown parameter \"blok\"");
+  fails(PREFIX "ft.explain{ workload = 'flash2_fwd' }\n", "arch = \"...\" is missing");
+}
+
 Test(unit_scenario_module, real_parameters_are_given_and_answered_as_numbers) {
   passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION
                 ", block_m = 64, softmax_scale = 0.1 }\n"
