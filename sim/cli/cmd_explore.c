@@ -1,5 +1,4 @@
 // foretile explore: every combination, ranked.
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,20 +7,10 @@
 #include "cli/command.h"
 #include "cli/points.h"
 #include "cli/use.h"
+#include "report/output_file.h"
 #include "report/prediction_report.h"
 #include "report/svg.h"
 #include "report/why.h"
-
-static ftl_status write_file(const char *path, const ftl_text *text, ftl_error *error) {
-  FILE *file = fopen(path, "w");
-  if (file == NULL) return ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(errno));
-  bool failed = fwrite(ftl_text_get(text), 1, text->size, file) != text->size;
-  failed = fclose(file) != 0 || failed;
-  if (!failed) return FTL_OK;
-  ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(errno));
-  remove(path);
-  return FTL_IO_FAILED;
-}
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -62,7 +51,7 @@ static ftl_status add_text(const ranking *r, ftl_text *out, ftl_error *error) {
 static ftl_status draw(const ftl_row *rows, int64_t num_rows, int max_bars, const char *path, ftl_error *error) {
   ftl_text text = {0};
   ftl_status status = ftl_rows_svg(rows, num_rows, max_bars, &text, error);
-  if (status == FTL_OK) status = write_file(path, &text, error);
+  if (status == FTL_OK) status = ftl_output_file_write(path, &text, error);
   ftl_text_fini(&text);
   return status;
 }

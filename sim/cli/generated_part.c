@@ -2,8 +2,9 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "report/output_file.h"
 
 static ftl_status read_file(const char *path, ftl_text *out, ftl_error *error) {
   FILE *file = fopen(path, "r");
@@ -14,21 +15,6 @@ static ftl_status read_file(const char *path, ftl_text *out, ftl_error *error) {
   fclose(file);
   if (failed) return ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(errno));
   return out->failed ? ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", path) : FTL_OK;
-}
-
-// Through a file beside it, so that a failure leaves the document whole.
-static ftl_status write_file(const char *path, const ftl_text *text, ftl_error *error) {
-  ftl_text beside = {0};
-  ftl_text_add(&beside, "%s.new", path);
-  const char *name = ftl_text_get(&beside);
-  FILE *file = beside.failed ? NULL : fopen(name, "w");
-  bool failed = file == NULL || fwrite(text->data, 1, text->size, file) != text->size;
-  if (file != NULL) failed = fclose(file) != 0 || failed;
-  failed = failed || rename(name, path) != 0;
-  ftl_status status = failed ? ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(errno)) : FTL_OK;
-  if (failed && file != NULL) remove(name);
-  ftl_text_fini(&beside);
-  return status;
 }
 
 // Reads the document and finds its two marker lines.
@@ -58,9 +44,8 @@ ftl_status ftl_generated_part_replace(const char *path, const ftl_text *part, ft
     ftl_text_add_bytes(&text, old.data, (size_t)(begin - old.data) + strlen(FTL_GENERATED_BEGIN));
     ftl_text_add_bytes(&text, ftl_text_get(part), part->size);
     ftl_text_add_bytes(&text, end, strlen(end));
-    status = text.failed ? ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", path) : FTL_OK;
+    status = ftl_output_file_write(path, &text, error);
   }
-  if (status == FTL_OK) status = write_file(path, &text, error);
   ftl_text_fini(&old);
   ftl_text_fini(&text);
   return status;

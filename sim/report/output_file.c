@@ -1,0 +1,42 @@
+#include "report/output_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// The errno of what failed first; 0: nothing did.
+static int write_to(const char *path, const ftl_text *text) {
+  FILE *file = fopen(path, "w");
+  if (file == NULL) return errno;
+  int failure = fwrite(ftl_text_get(text), 1, text->size, file) == text->size ? 0 : errno;
+  if (fclose(file) != 0 && failure == 0) failure = errno;
+  return failure;
+}
+
+static int write_beside(const char *path, const char *beside, const ftl_text *text) {
+  int failure = write_to(beside, text);
+  if (failure == 0 && rename(beside, path) != 0) failure = errno;
+  if (failure != 0) unlink(beside);
+  return failure;
+}
+
+ftl_status ftl_output_file_write(const char *path, const ftl_text *text, ftl_error *error) {
+  if (text->failed) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", path);
+  char resolved[PATH_MAX];  // of a link, so that the link stays
+  const char *target = realpath(path, resolved) != NULL ? resolved : path;
+  struct stat info;
+  ftl_text beside = {0};
+  ftl_text_add(&beside, "%s.new", target);
+  int failure = ENOMEM;
+  if (stat(target, &info) == 0 && !S_ISREG(info.st_mode)) {
+    failure = write_to(target, text);
+  } else if (!beside.failed) {
+    failure = write_beside(target, ftl_text_get(&beside), text);
+  }
+  ftl_text_fini(&beside);
+  return failure == 0 ? FTL_OK : ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(failure));
+}
