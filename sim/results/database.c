@@ -115,11 +115,36 @@ static void distrust(sqlite3 *sqlite) {
   sqlite3_extended_result_codes(sqlite, 1);
 }
 
-static ftl_status connect(ftl_database *database, ftl_error *error) {
-  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  int code = sqlite3_open_v2(database->path, &database->sqlite, flags, NULL);
+// A file that only may be read, and into which nobody writes (that would have a log beside it): SQLite wants to write
+// beside a database with a write-ahead log unless it is told that the file does not change.
+static bool is_at_rest(const char *path) {
+  struct stat log;
+  ftl_text log_path = {0};
+  ftl_text_add(&log_path, "%s-wal", path);
+  bool has_log = log_path.failed || (stat(ftl_text_get(&log_path), &log) == 0 && log.st_size > 0);
+  ftl_text_fini(&log_path);
+  return !has_log && access(path, W_OK) != 0;
+}
+
+static int open_at_rest(ftl_database *database) {
+  ftl_text uri = {0};
+  ftl_text_add(&uri, "file:");
+  for (const char *c = database->path; *c != '\0'; c++) ftl_text_add(&uri, "%%%02x", (unsigned char)*c);
+  ftl_text_add(&uri, "?immutable=1");
+  int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+  int code = uri.failed ? SQLITE_NOMEM : sqlite3_open_v2(ftl_text_get(&uri), &database->sqlite, flags, NULL);
+  ftl_text_fini(&uri);
+  return code;
+}
+
+static ftl_status connect(ftl_database *database, bool may_create, ftl_error *error) {
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (may_create ? SQLITE_OPEN_CREATE : 0);
+  int code = !may_create && is_at_rest(database->path)
+                 ? open_at_rest(database)
+                 : sqlite3_open_v2(database->path, &database->sqlite, flags, NULL);
   if (code != SQLITE_OK) return ftl_database_failed(database, code, error);
-  if (sqlite3_db_readonly(database->sqlite, "main") == 1) return ftl_database_failed(database, SQLITE_READONLY, error);
+  bool is_readonly = sqlite3_db_readonly(database->sqlite, "main") == 1;
+  if (may_create && is_readonly) return ftl_database_failed(database, SQLITE_READONLY, error);
   distrust(database->sqlite);
   return ftl_database_execute(database, "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL", error);
 }
@@ -146,7 +171,13 @@ static void remove_files(const char *path) {
   }
 }
 
-ftl_status ftl_database_open(ftl_database **out, const char *path, ftl_error *error) {
+static ftl_status check_is_filled(const char *path, ftl_error *error) {
+  struct stat info;
+  if (stat(path, &info) != 0) return ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(errno));
+  return info.st_size > 0 ? FTL_OK : ftl_error_set(error, FTL_IO_FAILED, "%s: an empty file, no results in it", path);
+}
+
+static ftl_status open_database(ftl_database **out, const char *path, bool may_create, ftl_error *error) {
   *out = NULL;
   ftl_database *database = calloc(1, sizeof *database);
   if (database != NULL) database->path = strdup(path);
@@ -156,8 +187,8 @@ ftl_status ftl_database_open(ftl_database **out, const char *path, ftl_error *er
   }
   ftl_status status = check_folder(path, error);
   bool is_new = false;
-  if (status == FTL_OK) status = create_file(path, &is_new, error);
-  if (status == FTL_OK) status = connect(database, error);
+  if (status == FTL_OK) status = may_create ? create_file(path, &is_new, error) : check_is_filled(path, error);
+  if (status == FTL_OK) status = connect(database, may_create, error);
   if (status == FTL_OK) status = ftl_schema_set_up(database, error);
   if (status != FTL_OK) {
     ftl_database_close(database);
@@ -166,6 +197,14 @@ ftl_status ftl_database_open(ftl_database **out, const char *path, ftl_error *er
   }
   *out = database;
   return FTL_OK;
+}
+
+ftl_status ftl_database_open(ftl_database **out, const char *path, ftl_error *error) {
+  return open_database(out, path, true, error);
+}
+
+ftl_status ftl_database_open_existing(ftl_database **out, const char *path, ftl_error *error) {
+  return open_database(out, path, false, error);
 }
 
 void ftl_database_close(ftl_database *database) {

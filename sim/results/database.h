@@ -18,6 +18,9 @@ typedef struct ftl_database ftl_database;
 // (after 5 s), disk full, not a database, another program's database, written by a newer version. A file that could not
 // be set up is removed again.
 FTL_MUST_USE ftl_status ftl_database_open(ftl_database **out, const char *path, ftl_error *error);
+// The same of a file that is there: nothing is created, and a file that only may be read is refused only where columns
+// must be added. FTL_IO_FAILED too for an empty file.
+FTL_MUST_USE ftl_status ftl_database_open_existing(ftl_database **out, const char *path, ftl_error *error);
 void ftl_database_close(ftl_database *database);
 const char *ftl_database_path(const ftl_database *database);
 
