@@ -5,26 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Bytes of the well-formed UTF-8 character at s, 0 when there is none (RFC 3629: no surrogates, no overlong forms).
-static size_t character_size(const unsigned char *s) {
-  if (s[0] < 0x80) return 1;
-  size_t size = s[0] >= 0xc2 && s[0] <= 0xdf   ? 2
-                : s[0] >= 0xe0 && s[0] <= 0xef ? 3
-                : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
-                                               : 0;
-  for (size_t i = 1; i < size; i++) {
-    if ((s[i] & 0xc0) != 0x80) return 0;
-  }
-  bool is_overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-  bool is_beyond = (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f);
-  return is_overlong || is_beyond ? 0 : size;
-}
+#include "report/utf8.h"
 
 void ftl_json_add_string(ftl_text *out, const char *string) {
   const unsigned char *s = (const unsigned char *)string;
   ftl_text_add_bytes(out, "\"", 1);
   while (*s != '\0') {
-    size_t size = character_size(s);
+    size_t size = ftl_utf8_size(s);
     if (size == 0) {
       ftl_text_add_bytes(out, "\\ufffd", 6);
       size = 1;

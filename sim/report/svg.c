@@ -1,6 +1,6 @@
 #include "report/svg.h"
 
-#include <string.h>
+#include "report/markup.h"
 
 enum { WIDTH = 920, LABEL_WIDTH = 350, BAR_WIDTH = 320, ROW_HEIGHT = 20, HEADER_HEIGHT = 34, MARGIN = 12 };
 
@@ -33,22 +33,6 @@ static double longest_time(const ftl_row *rows, int64_t num_rows, const ftl_arch
   return longest;
 }
 
-// Labels hold what a user typed (an arch model's name): no markup from there.
-static void add_escaped(const char *text, ftl_text *out) {
-  for (; *text != '\0'; text++) {
-    const char *entity = *text == '<'   ? "&lt;"
-                         : *text == '>' ? "&gt;"
-                         : *text == '&' ? "&amp;"
-                         : *text == '"' ? "&quot;"
-                                        : NULL;
-    if (entity != NULL) {
-      ftl_text_add(out, "%s", entity);
-    } else {
-      ftl_text_add_bytes(out, text, 1);
-    }
-  }
-}
-
 static void add_bar(const ftl_row *row, ftl_varying varying, double longest, int y, bool is_best, ftl_text *out) {
   ftl_text label = {0};
   const ftl_metrics *metrics = &row->prediction->metrics;
@@ -56,7 +40,7 @@ static void add_bar(const ftl_row *row, ftl_varying varying, double longest, int
   double length = longest > 0 ? time / longest * BAR_WIDTH : 0;
   ftl_row_label(row, varying, &label);
   ftl_text_add(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LABEL_WIDTH, y + 14);
-  add_escaped(ftl_text_get(&label), out);
+  ftl_markup_add(out, ftl_text_get(&label));
   ftl_text_add(out, "</text><rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>", LABEL_WIDTH + 8, y + 2,
                length, ROW_HEIGHT - 4, is_best ? "#2f7d4f" : "#8fb8a0");
   ftl_text_add(out, "<text x=\"%.1f\" y=\"%d\">%.0f us, %.0f TFLOP/s, HBM %.0f MB</text>\n", LABEL_WIDTH + 14 + length,
@@ -85,7 +69,7 @@ static int add_panel(const ftl_row *rows, int64_t num_rows, const ftl_arch *arch
   ftl_varying varying = varying_in(rows, num_rows, arch);
   double longest = longest_time(rows, num_rows, arch, max_bars);
   ftl_text_add(out, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\" font-size=\"14\">", MARGIN, y + 22);
-  add_escaped(arch->name, out);
+  ftl_markup_add(out, arch->name);
   ftl_text_add(out, "</text>\n");
   y += HEADER_HEIGHT;
   int count = 0;
