@@ -24,6 +24,7 @@ static const struct {
     {"validate", "validate [--measurements FILE...]", "predicted against measured", ftl_cmd_validate},
     {"measure", "measure [CASES.csv...]", "run the kernels on this machine's GPU", ftl_cmd_measure},
     {"import", "import FILE.csv...", "measured rows into the database", ftl_cmd_import},
+    {"report", "report [--db FILE] -o report.html", "the database as one page that works offline", ftl_cmd_report},
 };
 enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
 

@@ -18,6 +18,7 @@ int ftl_cmd_trace(int argc, char **argv);
 int ftl_cmd_import(int argc, char **argv);
 int ftl_cmd_measure(int argc, char **argv);
 int ftl_cmd_validate(int argc, char **argv);
+int ftl_cmd_report(int argc, char **argv);
 
 // The whole command line.
 int ftl_command_main(int argc, char **argv);

@@ -56,6 +56,8 @@ void ftl_validation_thin(ftl_validation *validation, int64_t step);
 // Sorts worst first: cases without a prediction, then by the larger error of cycles and time.
 void ftl_validation_sort(ftl_validation *validation);
 
+// Both sides of a case; false where one is missing.
+bool ftl_case_values(const ftl_case *c, ftl_quantity quantity, double *measured, double *predicted);
 // Signed error of a case; false where a side is missing, or the measured value is 0 and the predicted is not.
 bool ftl_case_error(const ftl_case *c, ftl_quantity quantity, double *out);
 // The same, counted only as far as it exceeds twice the spread of the profiles. False too if there was one profile.

@@ -54,10 +54,16 @@ static bool scaled(ftl_quantity quantity, double difference, double measured, do
   return difference == 0 || measured != 0;
 }
 
-bool ftl_case_error(const ftl_case *c, ftl_quantity quantity, double *out) {
+bool ftl_case_values(const ftl_case *c, ftl_quantity quantity, double *measured, double *predicted) {
   if (!ftl_case_is_predicted(c)) return false;
-  double measured = sum_of(c->measured, quantity), predicted = sum_of(c->prediction.metrics.value, quantity);
-  if (isnan(measured) || isnan(predicted)) return false;
+  *measured = sum_of(c->measured, quantity);
+  *predicted = sum_of(c->prediction.metrics.value, quantity);
+  return !isnan(*measured) && !isnan(*predicted);
+}
+
+bool ftl_case_error(const ftl_case *c, ftl_quantity quantity, double *out) {
+  double measured = 0, predicted = 0;
+  if (!ftl_case_values(c, quantity, &measured, &predicted)) return false;
   return scaled(quantity, predicted - measured, measured, out);
 }
 
