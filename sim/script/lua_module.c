@@ -101,9 +101,13 @@ void ftl_lua_take_text(lua_State *lua, ftl_text *text) {
 // --- the module ---
 
 int ftl_lua_open(lua_State *lua) {
-  const luaL_Reg functions[] = {{"arch", ftl_lua_arch},         {"predict", ftl_lua_predict},
-                                {"explore", ftl_lua_explore},   {"explain", ftl_lua_explain},
-                                {"kernel", ftl_lua_new_kernel}, {NULL, NULL}};
+  const luaL_Reg functions[] = {{"arch", ftl_lua_arch},
+                                {"predict", ftl_lua_predict},
+                                {"explore", ftl_lua_explore},
+                                {"explain", ftl_lua_explain},
+                                {"kernel", ftl_lua_new_kernel},
+                                {"report", ftl_lua_report},
+                                {NULL, NULL}};
   open_text(lua);
   ftl_lua_open_arch(lua);
   ftl_lua_open_result(lua);

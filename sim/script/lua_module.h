@@ -50,6 +50,9 @@ int ftl_lua_explain(lua_State *lua);
 void ftl_lua_open_kernel(lua_State *lua);
 int ftl_lua_new_kernel(lua_State *lua);  // ft.kernel(name, defaults, function)
 
+// --- the page of a database (lua_report.c) ---
+int ftl_lua_report(lua_State *lua);  // ft.report{ db = ..., output = ... }
+
 // --- one result (lua_result.c) ---
 void ftl_lua_open_result(lua_State *lua);
 // Pushes a result for `row`, whose prediction lives in the userdata at `owner`.

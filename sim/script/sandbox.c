@@ -49,6 +49,8 @@ ftl_sandbox *ftl_sandbox_of(lua_State *lua) {
   return user;
 }
 
+bool ftl_sandbox_allows_io(lua_State *lua) { return ftl_sandbox_of(lua)->limits.allow_io; }
+
 const char *ftl_sandbox_where(ftl_sandbox *sandbox) {
   if (sandbox->line > 0) {
     snprintf(sandbox->where, sizeof sandbox->where, "%s:%d", ftl_sandbox_chunk(sandbox), sandbox->line);

@@ -56,6 +56,8 @@ FTL_MUST_USE ftl_status ftl_sandbox_run_text(ftl_sandbox *sandbox, const char *c
 // lua_pcall with the same errors: calls the function below num_args arguments on the stack.
 FTL_MUST_USE ftl_status ftl_sandbox_call(ftl_sandbox *sandbox, int num_args, int num_results, ftl_error *error);
 
+// Whether the script may open files.
+bool ftl_sandbox_allows_io(lua_State *lua);
 // For C functions that loop on a script's behalf: counts `num_steps` instructions, and raises when that is too much.
 void ftl_sandbox_charge(lua_State *lua, int64_t num_steps);
 // "file:line" of the script's current line, valid until the next call; "file" before its first line.
