@@ -1,5 +1,6 @@
 // Every measured case beside its prediction, worst first.
 #include <math.h>
+#include <string.h>
 
 #include "report/page_internal.h"
 
@@ -14,7 +15,6 @@ static ftl_status add_case(ftl_page *page, const ftl_case *c) {
   const ftl_spec *spec = &c->measured_case.spec;
   ftl_text question = {0}, problem = {0}, choice = {0};
   char conditions[32];
-  bool is_stream = spec->value[FTL_PARAM_conditions] != 0;
   ftl_spec_canonical(spec, &question);
   ftl_status status = ftl_question_split(page, ftl_text_get(&question), &problem, &choice);
   ftl_page_row_begin(page);
@@ -27,6 +27,7 @@ static ftl_status add_case(ftl_page *page, const ftl_case *c) {
   ftl_page_cell(page, c->place);
   ftl_page_number(page, ftl_case_measured_time_ns(c) / 1e3, 1);
   ftl_page_number(page, ftl_case_is_predicted(c) ? ftl_case_predicted_time_ns(c) / 1e3 : (double)NAN, 1);
+  bool is_stream = strcmp(ftl_spec_text(spec, FTL_PARAM_conditions, conditions), "stream") == 0;
   add_error(page, c, is_stream ? FTL_QUANTITY_stream_time : FTL_QUANTITY_time);
   for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) add_error(page, c, shown[i]);
   bool failed = question.failed || problem.failed || choice.failed;

@@ -44,24 +44,42 @@ static void count_origins(const ftl_arch *arch, int64_t counts[4]) {
   }
 }
 
+// "l2.size_bytes=123207680": what a what-if changed.
+static void add_overrides(const ftl_page *page, const ftl_arch *arch) {
+  const char *separator = "<td>";
+  for (int i = 0; i < ftl_arch_num_keys(); i++) {
+    if (!ftl_arch_is_set(arch, i) || ftl_arch_origin(arch, i).kind != FTL_ORIGIN_OVERRIDE) continue;
+    const ftl_arch_key *key = ftl_arch_key_get(i);
+    ftl_text_add(page->out, "%s%s=", separator, key->name);
+    if (key->allowed != NULL) {
+      ftl_markup_add(page->out, ftl_arch_text(arch, i));
+    } else {
+      ftl_text_add(page->out, "%lld", (long long)ftl_arch_int(arch, i));
+    }
+    separator = " ";
+  }
+  if (separator[0] == '<') ftl_text_add(page->out, "<td>-");
+}
+
 static void add_archs(const ftl_page *page) {
-  static const char *const columns[] = {"GPU model", "die",     "values",          "predictions", "from datasheets",
-                                        "measured",  "guessed", "changed by hand", NULL};
+  static const char *const columns[] = {
+      "GPU model", "die", "hash of its values", "changed by a what-if", "predictions", "from datasheets", "measured",
+      "guessed",   NULL};
   if (page->contents->num_archs == 0) return;
-  ftl_page_table_begin(page, "GPU models, and where their values come from", columns, 4);
+  ftl_page_table_begin(page, "GPU models, and where their values come from", columns, 5);
   for (int i = 0; i < page->contents->num_archs; i++) {
     const ftl_stored_arch *arch = &page->contents->archs[i];
     int64_t counts[4];
     count_origins(arch->model, counts);
     ftl_page_row_begin(page);
-    ftl_page_cell(page, arch->model->name);
+    ftl_page_cell(page, page->gpus[i]);
     ftl_page_cell(page, arch->model->die);
     ftl_page_cell(page, arch->hash);
+    add_overrides(page, arch->model);
     ftl_page_count(page, arch->num_predictions);
     ftl_page_count(page, counts[FTL_ORIGIN_DATASHEET]);
     ftl_page_count(page, counts[FTL_ORIGIN_MEASURED]);
     ftl_page_count(page, counts[FTL_ORIGIN_GUESS]);
-    ftl_page_count(page, counts[FTL_ORIGIN_OVERRIDE]);
   }
   ftl_page_table_end(page);
 }

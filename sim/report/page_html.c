@@ -12,7 +12,9 @@ void ftl_page_section(const ftl_page *page, const char *id, const char *title) {
 }
 
 void ftl_page_table_begin(const ftl_page *page, const char *caption, const char *const *columns, int first_number) {
-  ftl_text_add(page->out, "<div class=scroll tabindex=0><table class=\"data n%d\">\n<caption>", first_number);
+  ftl_text_add(page->out, "<div class=scroll role=region tabindex=0 aria-label=\"");
+  ftl_markup_add(page->out, caption);
+  ftl_text_add(page->out, "\"><table class=\"data n%d\">\n<caption>", first_number);
   ftl_markup_add(page->out, caption);
   ftl_text_add(page->out, "</caption>\n<thead><tr>");
   for (; *columns != NULL; columns++) {

@@ -12,6 +12,7 @@ enum { FTL_PAGE_NUM_COLOURS = 8 };  // of series: classes c0 to c7 of page.css
 typedef struct ftl_page_row {
   const ftl_stored_prediction *prediction;
   const ftl_stored_arch *arch;
+  const char *gpu;      // its name; with a part of its hash where another model in the file has the same
   const char *problem;  // "heads=32 seqlen=8192": what is asked for, defaults left out
   const char *choice;   // "block_m=64 num_warps=8": how, as it was asked, defaults left out
   double time_ns;       // by its own conditions; NaN: infeasible or not known
@@ -26,6 +27,7 @@ typedef struct ftl_page_group {
 
 typedef struct ftl_page {
   const ftl_contents *contents;
+  const char **gpus;   // of each GPU model, as rows have it
   ftl_page_row *rows;  // group after group
   ftl_page_group *groups;
   int64_t num_groups;
@@ -43,6 +45,7 @@ FTL_MUST_USE ftl_status ftl_page_no_memory(const ftl_page *page);
 const char *ftl_page_keep(ftl_page *page, ftl_text *text);  // takes the text; NULL when memory is out
 
 // --- what the sections are made from ---
+FTL_MUST_USE ftl_status ftl_page_make_gpus(ftl_page *page);   // page_rows.c
 FTL_MUST_USE ftl_status ftl_page_make_rows(ftl_page *page);   // page_rows.c
 FTL_MUST_USE ftl_status ftl_page_make_cases(ftl_page *page);  // page_cases.c
 

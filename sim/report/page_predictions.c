@@ -7,7 +7,7 @@ static void add_prediction(const ftl_page *page, const ftl_page_row *row) {
   const ftl_stored_prediction *p = row->prediction;
   const double *value = p->metrics.value;
   ftl_page_row_begin(page);
-  ftl_page_cell(page, row->arch->model->name);
+  ftl_page_cell(page, row->gpu);
   ftl_page_cell(page, p->workload);
   ftl_page_cell(page, row->problem);
   ftl_page_cell(page, row->choice);

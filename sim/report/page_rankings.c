@@ -17,7 +17,7 @@ static int compare_groups(const void *a, const void *b) {
 
 static void add_name(const ftl_page *page, const ftl_page_group *group) {
   const ftl_page_row *row = &group->rows[0];
-  ftl_markup_add(page->out, row->arch->model->name);
+  ftl_markup_add(page->out, row->gpu);
   ftl_text_add(page->out, " · ");
   ftl_markup_add(page->out, row->prediction->workload);
   ftl_text_add(page->out, " · ");

@@ -51,7 +51,7 @@ static void add_series(const ftl_page *page, const ftl_stored_arch *arch, const 
 }
 
 // Gives whether there was anything to draw.
-static bool add_roofline(const ftl_page *page, const ftl_stored_arch *arch) {
+static bool add_roofline(const ftl_page *page, const ftl_stored_arch *arch, const char *gpu) {
   roof r;
   char title[64], description[160];
   double x = 0, y = 0;
@@ -69,13 +69,13 @@ static bool add_roofline(const ftl_page *page, const ftl_stored_arch *arch) {
   if (count == 0) return false;
   ftl_plot_axis_hold(&plot.x, ridge);
   ftl_plot_axis_hold(&plot.y, r.tflops);
-  snprintf(title, sizeof title, "Roofline of %s", arch->model->name);
+  snprintf(title, sizeof title, "Roofline of %s", gpu);
   snprintf(description, sizeof description,
            "%lld predictions under a roof of %.0f TFLOP/s and %.0f GB/s, which meet at "
            "%.0f FLOP per byte",
            (long long)count, r.tflops, r.gb_per_s, ridge);
   ftl_text_add(page->out, "<figure><figcaption>");
-  ftl_markup_add(page->out, arch->model->name);
+  ftl_markup_add(page->out, gpu);
   ftl_text_add(page->out, ": %.0f TFLOP/s, %.0f GB/s</figcaption>", r.tflops, r.gb_per_s);
   ftl_plot_begin(&plot, title, description);
   ftl_plot_line(&plot, ridge * 1e-9, r.tflops * 1e-9, ridge, r.tflops, "roof");
@@ -95,7 +95,7 @@ void ftl_page_add_rooflines(ftl_page *page) {
                "cores' dense fp16 rate at the highest clock, and what the DRAM bus carries at most; tf32, fp8 and "
                "integers have other roofs.\n<div class=charts>\n");
   for (int i = 0; i < page->contents->num_archs; i++) {
-    if (add_roofline(page, &page->contents->archs[i])) any = true;
+    if (add_roofline(page, &page->contents->archs[i], page->gpus[i])) any = true;
   }
   ftl_text_add(page->out, "</div>\n");
   if (any) {

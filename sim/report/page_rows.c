@@ -5,6 +5,29 @@
 
 #include "report/page_internal.h"
 
+// What-ifs of one scenario often share a name.
+static bool is_only(const ftl_contents *contents, int arch_idx) {
+  for (int i = 0; i < contents->num_archs; i++) {
+    bool same = strcmp(contents->archs[i].model->name, contents->archs[arch_idx].model->name) == 0;
+    if (i != arch_idx && same) return false;
+  }
+  return true;
+}
+
+ftl_status ftl_page_make_gpus(ftl_page *page) {
+  const ftl_contents *contents = page->contents;
+  page->gpus = FTL_ARENA_NEW(&page->arena, const char *, contents->num_archs);
+  if (page->gpus == NULL) return ftl_page_no_memory(page);
+  for (int i = 0; i < contents->num_archs; i++) {
+    ftl_text name = {0};
+    ftl_text_add(&name, "%s", contents->archs[i].model->name);
+    if (!is_only(contents, i)) ftl_text_add(&name, " %.6s", contents->archs[i].hash);
+    page->gpus[i] = ftl_page_keep(page, &name);
+    if (page->gpus[i] == NULL) return ftl_page_no_memory(page);
+  }
+  return FTL_OK;
+}
+
 static double time_of(const ftl_stored_prediction *p) {
   bool is_stream = strstr(p->question, " conditions=stream") != NULL;
   return p->metrics.value[is_stream ? FTL_METRIC_stream_time_ns : FTL_METRIC_time_ns];
@@ -15,6 +38,7 @@ static ftl_status make_row(ftl_page *page, const ftl_stored_prediction *p, ftl_p
   ftl_status status = ftl_question_split(page, p->question, &problem, &choice);
   *out = (ftl_page_row){.prediction = p,
                         .arch = &page->contents->archs[p->arch_idx],
+                        .gpu = page->gpus[p->arch_idx],
                         .problem = ftl_page_keep(page, &problem),
                         .choice = ftl_page_keep(page, &choice)};
   out->time_ns = p->feasible ? time_of(p) : (double)NAN;

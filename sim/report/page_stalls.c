@@ -134,7 +134,7 @@ static void add_fastest(const ftl_page *page) {
     if (sum_of(&s) <= 0) continue;
     num_shown++;
     ftl_text_add(page->out, "\n<tr><td>");
-    ftl_markup_add(page->out, row->arch->model->name);
+    ftl_markup_add(page->out, row->gpu);
     ftl_text_add(page->out, " · ");
     ftl_markup_add(page->out, row->prediction->workload);
     ftl_text_add(page->out, " · ");

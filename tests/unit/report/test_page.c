@@ -116,6 +116,23 @@ Test(unit_report_page, a_problem_has_bars_and_a_map_of_its_blocks) {
   remove_folder(&f);
 }
 
+// Two models of one name: rows have a part of the hash too, and the table says what the one changed.
+Test(unit_report_page, gpus_of_one_name_are_told_apart) {
+  folder f = make_folder();
+  fill(f.file, "h200*");
+  execute(f.file,
+          "INSERT INTO arch_models (id, name, die, hash) VALUES (2, 'h200*', 'toy', '0123456789abcdef');"
+          "INSERT INTO arch_values (arch_id, key, value, unit, origin) VALUES (2, 'chip.num_sms', 7, '', 'override'),"
+          " (2, 'l2.replacement', 'lru', '', 'override'); UPDATE predictions SET arch_id = 2 WHERE id = 1");
+  ftl_text page = make_page(f.file);
+  has(ftl_text_get(&page),
+      "<td>h200* 012345<td>toy<td>0123456789abcdef<td>chip.num_sms=7 l2.replacement=lru<td>1<td>0");
+  has(ftl_text_get(&page),
+      "<td>h200* 012345<td>flash2_fwd<td>heads=8 seqlen=1024 head_dim=64<td>block_m=64 block_n=64");
+  ftl_text_fini(&page);
+  remove_folder(&f);
+}
+
 Test(unit_report_page, text_from_outside_is_no_markup) {
   folder f = make_folder();
   fill(f.file, "<b>&'\"");
