@@ -30,8 +30,7 @@ static void add_name(const ftl_page *page, const ftl_page_group *group) {
 // --- bars ---
 
 static void add_bars(const ftl_page *page, const ftl_page_group *group) {
-  static const char *const columns[] = {"choice", "bottleneck", "of the best time", "time us", "TFLOP/s",
-                                        "HBM MB", NULL};
+  static const char *const columns[] = {"choice", "bottleneck", "times the best", "time us", "TFLOP/s", "HBM MB", NULL};
   int64_t count = group->num_feasible < MAX_BARS ? group->num_feasible : MAX_BARS;
   double best_ns = group->rows[0].time_ns, longest_ns = group->rows[count - 1].time_ns;
   ftl_page_table_begin(page, count < group->num_feasible ? "The ten fastest" : "The fastest first", columns, 4);
@@ -40,7 +39,7 @@ static void add_bars(const ftl_page *page, const ftl_page_group *group) {
     ftl_page_row_begin(page);
     ftl_page_cell(page, row->choice[0] != '\0' ? row->choice : "all defaults");
     ftl_page_cell(page, row->prediction->bottleneck);
-    ftl_text_add(page->out, "<td><span class=\"bar%s\" style=\"width:%.1f%%\"></span>%.2fx", i == 0 ? " best" : "",
+    ftl_text_add(page->out, "<td><span class=\"bar%s\" style=\"width:%.1f%%\"></span>%.2f", i == 0 ? " best" : "",
                  70 * row->time_ns / longest_ns, row->time_ns / best_ns);
     ftl_page_number(page, row->time_ns / 1e3, 1);
     ftl_page_number(page, row->prediction->metrics.value[FTL_METRIC_tflops], 1);

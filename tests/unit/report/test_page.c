@@ -107,7 +107,7 @@ Test(unit_report_page, a_problem_has_bars_and_a_map_of_its_blocks) {
   has(rankings, "<summary>toy · flash2_fwd · heads=8 seqlen=1024 head_dim=64 <small>(6 configurations, 1 infeasible)");
   cr_assert_eq(count(rankings, "class=\"bar"), 5);
   cr_assert_eq(count(rankings, "class=\"bar best\""), 1);
-  has(rankings, "<span class=\"bar\" style=\"width:70.0%\"></span>4.00x<td>4.1");  // the longest bar: 4096 of 1024 ns
+  has(rankings, "<span class=\"bar\" style=\"width:70.0%\"></span>4.00<td>4.1");  // the longest bar: 4096 of 1024 ns
   has(rankings,
       "<tr><th scope=row>64<td style=\"--share:0.06\">4.1<td style=\"--share:0.25\">2.0<td style=\"--share:1.00\">1.0");
   has(rankings, "<tr><th scope=row>128<td style=\"--share:0.25\">2.0<td style=\"--share:1.00\">1.0<td>-");
