@@ -86,8 +86,8 @@ ftl_status ftl_page_make(const ftl_contents *contents, ftl_text *out, ftl_error 
   }
   ftl_page page = {.contents = contents, .out = out, .error = error};
   ftl_status status = ftl_page_make_gpus(&page);
-  if (status == FTL_OK) status = ftl_page_make_rows(&page);
   if (status == FTL_OK) status = ftl_page_make_cases(&page);
+  if (status == FTL_OK) status = ftl_page_make_rows(&page);
   if (status == FTL_OK) status = add_page(&page);
   ftl_validation_fini(&page.cases);
   ftl_arena_fini(&page.arena);

@@ -1,6 +1,7 @@
 // Measured cases and the predictions that the file has of them. A prediction is of a case if it is for a GPU model of
 // that name and workload and parameters are the same, as they were asked or with `auto` resolved, at either level of
 // detail (as in the view `compared`, results/schema.c); of several the newest is taken.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,8 @@ static const ftl_stored_prediction *find(const entry *entries, int64_t count, co
   return low < count && strcmp(entries[low].key, key) == 0 ? entries[low].prediction : NULL;
 }
 
-// Keeps the cases that have a prediction.
+// Keeps the cases that have a prediction. Of several cases of one prediction (kernels of two sources that are the same
+// configuration) the first is the measured one beside it.
 static ftl_status take_predictions(ftl_page *page, const entry *entries, int64_t num_entries) {
   ftl_validation *v = &page->cases;
   int64_t kept = 0;
@@ -83,6 +85,8 @@ static ftl_status take_predictions(ftl_page *page, const entry *entries, int64_t
     c->status = FTL_OK;
     c->prediction.feasible = p->feasible;
     c->prediction.metrics = p->metrics;
+    double *measured_ns = &page->measured_ns[p - page->contents->predictions];
+    if (isnan(*measured_ns)) *measured_ns = ftl_case_measured_time_ns(c);
     if (kept != i) v->cases[kept] = *c;
     kept++;
   }
@@ -95,6 +99,9 @@ ftl_status ftl_page_make_cases(ftl_page *page) {
   entry *entries = NULL;
   int64_t num_entries = 0;
   ftl_status status = make_entries(page, &entries, &num_entries);
+  page->measured_ns = FTL_ARENA_NEW_RAW(&page->arena, double, page->contents->num_predictions);
+  if (status == FTL_OK && page->measured_ns == NULL) status = ftl_page_no_memory(page);
+  for (int64_t i = 0; status == FTL_OK && i < page->contents->num_predictions; i++) page->measured_ns[i] = (double)NAN;
   for (int i = 0; status == FTL_OK && i < page->contents->num_files; i++) {
     status = ftl_validation_add(&page->cases, &page->contents->files[i].file, NULL, page->error);
   }

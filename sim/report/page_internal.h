@@ -16,6 +16,7 @@ typedef struct ftl_page_row {
   const char *problem;  // "heads=32 seqlen=8192": what is asked for, defaults left out
   const char *choice;   // "block_m=64 num_warps=8": how, as it was asked, defaults left out
   double time_ns;       // by its own conditions; NaN: infeasible or not known
+  double measured_ns;   // of the same configuration; NaN: not in the file
   double hbm_bytes;
 } ftl_page_row;
 
@@ -35,7 +36,8 @@ typedef struct ftl_page {
   int num_workloads, num_versions;
   ftl_validation cases;                    // measured, and predicted in this file; worst first
   struct ftl_question_defaults *defaults;  // of the workloads asked for so far (page_question.c)
-  int64_t num_unpredicted;                 // measured cases without a prediction in this file
+  double *measured_ns;      // of each prediction in the file, by the condition of its case; NaN: not measured
+  int64_t num_unpredicted;  // measured cases without a prediction in this file
   ftl_arena arena;
   ftl_text *out;
   ftl_error *error;
@@ -46,8 +48,8 @@ const char *ftl_page_keep(ftl_page *page, ftl_text *text);  // takes the text; N
 
 // --- what the sections are made from ---
 FTL_MUST_USE ftl_status ftl_page_make_gpus(ftl_page *page);   // page_rows.c
-FTL_MUST_USE ftl_status ftl_page_make_rows(ftl_page *page);   // page_rows.c
 FTL_MUST_USE ftl_status ftl_page_make_cases(ftl_page *page);  // page_cases.c
+FTL_MUST_USE ftl_status ftl_page_make_rows(ftl_page *page);   // page_rows.c; after the cases
 
 // --- sections, each a file ---
 void ftl_page_add_contents(ftl_page *page);  // page_contents.c

@@ -14,6 +14,7 @@ static void add_prediction(const ftl_page *page, const ftl_page_row *row) {
   ftl_page_cell(page, p->feasible ? p->bottleneck : p->reason);
   if (page->num_versions > 1) ftl_page_cell(page, p->version);
   ftl_page_number(page, row->time_ns / 1e3, 1);
+  ftl_page_number(page, row->measured_ns / 1e3, 1);
   if (!p->feasible) {
     ftl_text_add(page->out, "<td colspan=7>");
     return;
@@ -28,10 +29,22 @@ static void add_prediction(const ftl_page *page, const ftl_page_row *row) {
 }
 
 void ftl_page_add_predictions(ftl_page *page) {
-  static const char *const columns[] = {
-      "GPU",      "workload", "problem",     "choice",      "bottleneck, or why infeasible",
-      "version",  "time us",  "TFLOP/s",     "HBM read MB", "HBM write MB",
-      "L2 hit %", "tensor %", "occupancy %", "registers",   NULL};
+  static const char *const columns[] = {"GPU",
+                                        "workload",
+                                        "problem",
+                                        "choice",
+                                        "bottleneck, or why infeasible",
+                                        "version",
+                                        "time us",
+                                        "measured us",
+                                        "TFLOP/s",
+                                        "HBM read MB",
+                                        "HBM write MB",
+                                        "L2 hit %",
+                                        "tensor %",
+                                        "occupancy %",
+                                        "registers",
+                                        NULL};
   enum { VERSION = 5, NUM_COLUMNS = sizeof columns / sizeof *columns };
   const char *shown[NUM_COLUMNS];
   bool has_version = page->num_versions > 1;

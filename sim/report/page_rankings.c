@@ -30,7 +30,8 @@ static void add_name(const ftl_page *page, const ftl_page_group *group) {
 // --- bars ---
 
 static void add_bars(const ftl_page *page, const ftl_page_group *group) {
-  static const char *const columns[] = {"choice", "bottleneck", "times the best", "time us", "TFLOP/s", "HBM MB", NULL};
+  static const char *const columns[] = {"choice",      "bottleneck", "times the best", "time us",
+                                        "measured us", "TFLOP/s",    "HBM MB",         NULL};
   int64_t count = group->num_feasible < MAX_BARS ? group->num_feasible : MAX_BARS;
   double best_ns = group->rows[0].time_ns, longest_ns = group->rows[count - 1].time_ns;
   ftl_page_table_begin(page, count < group->num_feasible ? "The ten fastest" : "The fastest first", columns, 4);
@@ -42,6 +43,7 @@ static void add_bars(const ftl_page *page, const ftl_page_group *group) {
     ftl_text_add(page->out, "<td><span class=\"bar%s\" style=\"width:%.1f%%\"></span>%.2f", i == 0 ? " best" : "",
                  70 * row->time_ns / longest_ns, row->time_ns / best_ns);
     ftl_page_number(page, row->time_ns / 1e3, 1);
+    ftl_page_number(page, row->measured_ns / 1e3, 1);
     ftl_page_number(page, row->prediction->metrics.value[FTL_METRIC_tflops], 1);
     ftl_page_number(page, row->hbm_bytes / 1e6, 1);
   }

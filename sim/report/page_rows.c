@@ -41,6 +41,7 @@ static ftl_status make_row(ftl_page *page, const ftl_stored_prediction *p, ftl_p
                         .gpu = page->gpus[p->arch_idx],
                         .problem = ftl_page_keep(page, &problem),
                         .choice = ftl_page_keep(page, &choice)};
+  out->measured_ns = page->measured_ns[p - page->contents->predictions];
   out->time_ns = p->feasible ? time_of(p) : (double)NAN;
   out->hbm_bytes = p->metrics.value[FTL_METRIC_dram_read] + p->metrics.value[FTL_METRIC_dram_write];
   return out->problem != NULL && out->choice != NULL ? status : ftl_page_no_memory(page);

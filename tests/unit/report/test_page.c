@@ -88,7 +88,7 @@ Test(unit_report_page, every_prediction_is_a_row_the_fastest_first_and_the_infea
   cr_assert_eq(count(rows, "\n<tr><td>"), 6);
   has(rows, "<th scope=col>TFLOP/s");
   const char *fastest = strstr(rows, "<td>1.0<"), *slowest = strstr(rows, "<td>4.1<");
-  const char *infeasible = strstr(rows, "<td>block_m=128 block_n=256 is more than toy holds<td>-<td colspan=7>");
+  const char *infeasible = strstr(rows, "<td>block_m=128 block_n=256 is more than toy holds<td>-<td>-<td colspan=7>");
   cr_assert(fastest != NULL && slowest != NULL && infeasible != NULL);
   cr_assert(fastest < slowest && slowest < infeasible);
   has(rows,
@@ -184,6 +184,9 @@ Test(unit_report_page, measured_cases_meet_their_prediction) {
   // 8.192 us measured, 4.096 predicted, both axes from 1 to 10 us: 62 + 364 log10 8.192, 354 - 342 log10 4.096.
   has(accuracy,
       "cx=\"394.5\" cy=\"144.6\" r=4><title>flash2_fwd, mine.csv:2: measured 8.192 us, predicted 4.096 (-50.0 %)");
+  has(ftl_text_get(&page), "</span>4.00<td>4.1<td>8.2");          // in the ranking of its problem
+  has(ftl_text_get(&page), "<td>tensor pipe<td>4.1<td>8.2<td>");  // among all predictions
+  cr_assert_eq(count(ftl_text_get(&page), "<td>8.2"), 3);         // and nowhere else
   free(cases);
   free(accuracy);
   ftl_text_fini(&page);
