@@ -1,6 +1,5 @@
 #include "report/page.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "report/page_assets.h"

@@ -14,9 +14,10 @@ typedef struct ftl_page_row {
   const ftl_stored_arch *arch;
   const char *gpu;      // its name; with a part of its hash where another model in the file has the same
   const char *problem;  // "heads=32 seqlen=8192": what is asked for, defaults left out
-  const char *choice;   // "block_m=64 num_warps=8": how, as it was asked, defaults left out
-  double time_ns;       // by its own conditions; NaN: infeasible or not known
-  double measured_ns;   // of the same configuration; NaN: not in the file
+  const char
+      *choice;     // "block_m=64 num_warps=8": how, as it was asked, defaults left out but for tiles, warps and stages
+  double time_ns;  // by its own conditions; NaN: infeasible or not known
+  double measured_ns;  // of the same configuration; NaN: not in the file
   double hbm_bytes;
 } ftl_page_row;
 

@@ -1,5 +1,4 @@
 // Every prediction, the fastest of each problem first.
-#include <math.h>
 
 #include "report/page_internal.h"
 

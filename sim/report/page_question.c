@@ -63,13 +63,14 @@ static void set_defaults(ftl_question_defaults *defaults) {
 
 // NULL when memory is out.
 static const ftl_question_defaults *defaults_of(ftl_page *page, const char *question) {
-  size_t length = strcspn(question, " ");
   ftl_question_defaults *found = page->defaults;
+  size_t length = strcspn(question, " "), most = sizeof found->workload - 1;
+  if (length > most) length = most;
   while (found != NULL && (strncmp(found->workload, question, length) != 0 || found->workload[length] != '\0')) {
     found = found->next;
   }
   if (found != NULL) return found;
-  found = length < sizeof found->workload ? FTL_ARENA_NEW(&page->arena, ftl_question_defaults, 1) : NULL;
+  found = FTL_ARENA_NEW(&page->arena, ftl_question_defaults, 1);
   if (found == NULL) return NULL;
   memcpy(found->workload, question, length);
   set_defaults(found);

@@ -1,6 +1,5 @@
 // Why warps wait: stall reasons of the fastest configuration of each problem, and the means of what was also measured.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "report/page_internal.h"

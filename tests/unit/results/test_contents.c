@@ -113,6 +113,17 @@ Test(unit_results_contents, what_another_version_knew_is_read_without_it) {
   remove_folder(&f);
 }
 
+Test(unit_results_contents, a_file_from_before_a_metric_existed_gets_it_as_unknown) {
+  folder f = make_folder();
+  put_predictions(f.file, 4, NULL);
+  execute(f.file, "DROP VIEW answers; DROP VIEW kernels; DROP VIEW compared; ALTER TABLE launches DROP COLUMN tflops");
+  ftl_contents *c = read_contents(f.file);
+  cr_assert(isnan(c->predictions[0].metrics.value[FTL_METRIC_tflops]));
+  cr_assert_eq(c->predictions[0].metrics.value[FTL_METRIC_dram_read], 8e6);
+  ftl_contents_destroy(c);
+  remove_folder(&f);
+}
+
 Test(unit_results_contents, measured_rows_come_back_as_the_files_that_they_came_in) {
   folder f = make_folder();
   put_measurements(
