@@ -274,6 +274,12 @@ ftl_attention_tile ftl_attention_tile_of(ftl_builder *b, const ftl_spec *spec, c
   return ftl_attention_tile_at(b, spec, a, ftl_cta(b));
 }
 
+// Of one sequence, or heads that share no keys, the order decides nothing but addresses: they are taken as they lie in
+// memory, so that one is as far from the next everywhere.
+static bool sequences_first(const ftl_spec *spec, const ftl_attention *a) {
+  return spec->value[FTL_PARAM_head_order] == FTL_SEQUENCES_FIRST && a->batch > 1 && a->kv_heads < a->heads;
+}
+
 ftl_attention_tile ftl_attention_tile_at(ftl_builder *b, const ftl_spec *spec, const ftl_attention *a, ftl_expr cta) {
   bool m_first = spec->value[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST;
   ftl_expr num_m_tiles = ftl_const(b, a->num_m_tiles), heads = ftl_const(b, a->heads);
@@ -284,7 +290,10 @@ ftl_attention_tile ftl_attention_tile_at(ftl_builder *b, const ftl_spec *spec, c
   ftl_expr any_head = m_first ? ftl_div(b, cta, num_m_tiles) : ftl_mod(b, cluster, all_heads);
   ftl_expr first_m_tile = ftl_mul(b, ftl_div(b, cluster, all_heads), size);
   ftl_expr m_tile = m_first ? ftl_mod(b, cta, num_m_tiles) : ftl_add(b, first_m_tile, ftl_mod(b, cta, size));
-  ftl_expr batch = ftl_div(b, any_head, heads), head = ftl_mod(b, any_head, heads);
+  bool by_head = sequences_first(spec, a);
+  ftl_expr inner = by_head ? ftl_const(b, spec->value[FTL_PARAM_batch]) : heads;
+  ftl_expr outer_idx = ftl_div(b, any_head, inner), inner_idx = ftl_mod(b, any_head, inner);
+  ftl_expr batch = by_head ? inner_idx : outer_idx, head = by_head ? outer_idx : inner_idx;
   if (spec->value[FTL_PARAM_tile_reverse]) m_tile = ftl_sub(b, ftl_const(b, a->num_m_tiles - 1), m_tile);
   return (ftl_attention_tile){
       .batch = batch,

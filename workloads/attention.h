@@ -90,8 +90,9 @@ ftl_attention_tensors ftl_attention_declare(ftl_builder *builder, const ftl_spec
 // What l2_persist and l2_evict_first ask for.
 void ftl_attention_set_l2_priorities(ftl_builder *builder, const ftl_spec *spec, const ftl_attention_tensors *t);
 
-// Coordinates of the query tile that a CTA works on, in the launch order that tile_order and tile_reverse name: the m
-// tile or the head advances first, then the other, then the batch.
+// Coordinates of the query tile that a CTA works on, in the launch order that tile_order, tile_reverse and head_order
+// name: the m tile advances first, then the head, then the batch, or these two the other way round; or the m tile after
+// both.
 typedef struct ftl_attention_tile {
   ftl_expr batch, head, kv_head;
   ftl_expr row;  // its first query row

@@ -10,18 +10,18 @@ typedef enum program {
 } program;
 
 typedef struct form {
-  int64_t code, scaling, row_sums, guard, exp2, mask_steps, q_operand, refill;
+  int64_t code, scaling, row_sums, guard, exp2, mask_steps, q_operand, refill, head_order;
 } form;
 
 static const form forms[] = {
     [PROGRAM_BY_HAND] = {FTL_CODE_PLAIN, FTL_SCALING_EXPONENT, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_FTZ,
-                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_SHARED, FTL_REFILL_WHEN_FREE},
+                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_SHARED, FTL_REFILL_WHEN_FREE, FTL_HEADS_FIRST},
     [PROGRAM_TRITON] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
-                        FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO},
+                        FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_HEADS_FIRST},
     [PROGRAM_FLASH2_FWD] = {FTL_CODE_BUFFERED, FTL_SCALING_SCORES, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_IEEE,
-                            FTL_MASK_STEPS_UNROLLED, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO},
+                            FTL_MASK_STEPS_UNROLLED, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_SEQUENCES_FIRST},
     [PROGRAM_FLASH2_BWD] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_IEEE,
-                            FTL_MASK_STEPS_WINDOW, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO},
+                            FTL_MASK_STEPS_WINDOW, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_SEQUENCES_FIRST},
 };
 
 static bool takes(const ftl_spec *spec, ftl_param param) { return (spec->workload->accepts >> param & 1) != 0; }
@@ -64,8 +64,9 @@ static int64_t mask_steps_of(const ftl_spec *spec, const form *f) {
 }
 
 void ftl_spec_open_code(ftl_spec *spec) {
-  static const ftl_param of_source[] = {FTL_PARAM_code, FTL_PARAM_scaling,    FTL_PARAM_row_sums,  FTL_PARAM_guard,
-                                        FTL_PARAM_exp2, FTL_PARAM_mask_steps, FTL_PARAM_q_operand, FTL_PARAM_refill};
+  static const ftl_param of_source[] = {FTL_PARAM_code,      FTL_PARAM_scaling, FTL_PARAM_row_sums,
+                                        FTL_PARAM_guard,     FTL_PARAM_exp2,    FTL_PARAM_mask_steps,
+                                        FTL_PARAM_q_operand, FTL_PARAM_refill,  FTL_PARAM_head_order};
   for (size_t i = 0; i < sizeof of_source / sizeof *of_source; i++) {
     spec->value[of_source[i]] = 0;
     spec->given &= ~((ftl_param_set)1 << of_source[i]);
@@ -85,4 +86,7 @@ void ftl_spec_resolve_code(ftl_spec *spec) {
   resolve(spec, FTL_PARAM_mask_steps, mask_steps_of(spec, f));
   resolve(spec, FTL_PARAM_q_operand, f->q_operand);
   if (has_async_copies) resolve(spec, FTL_PARAM_refill, f->refill);
+  // Packed sequences follow each other head by head, whatever the program (packed_batch.h).
+  bool is_packed = takes(spec, FTL_PARAM_lengths) && spec->value[FTL_PARAM_lengths] != 0;
+  resolve(spec, FTL_PARAM_head_order, is_packed ? FTL_SEQUENCES_FIRST : f->head_order);
 }

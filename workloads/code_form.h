@@ -1,4 +1,4 @@
-// What `auto` of code, scaling, row_sums, guard, exp2, mask_steps, q_operand and refill stands for.
+// What `auto` of code, scaling, row_sums, guard, exp2, mask_steps, q_operand, refill and head_order stands for.
 //
 // These parameters say how a kernel's source is written, which its tiles and schedule do not tell. Left open they are
 // those of the program that schedule, mma, copy, dq and elementwise describe:
@@ -12,6 +12,10 @@
 //   others                       by hand, as kernels/attention         plain     exponent, end, always, ftz; edges;
 //                                                                                Q in shared memory, when_free
 // clang-format on
+//
+// FlashAttention-2's grids are (tiles, batch, heads), its backward kernels' too (flash_{fwd,bwd}_launch_template.h):
+// head_order=sequences_first. Triton's tutorial and kernels/attention have one axis of heads, a sequence's side by
+// side.
 //
 // FlashAttention-2 is taken as PyTorch compiles it (UNFUSE_FMA, no -use_fast_math; its own package has
 // scaling=exponent exp2=ftz). Where `code` is given the rest follows from it, but with dq=atomics.

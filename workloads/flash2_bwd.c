@@ -137,7 +137,7 @@ const ftl_workload ftl_workload_flash2_bwd = {
         "FlashAttention-2 backward: delta, then dK and dV by tiles of keys, and dQ by a kernel of its own or by "
         "atomics",
     .accepts = (FTL_TAKES_ALL | FTL_TAKES(dq) | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES(lengths) |
-                FTL_TAKES_SOFTMAX_FORM) &
+                FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(head_order)) &
                ~(FTL_TAKES(row_sums) | FTL_TAKES(guard) | FTL_TAKES(persistent) | FTL_TAKES(splits) |
                  FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule)),
     .packs_queries = true,

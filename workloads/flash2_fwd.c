@@ -274,7 +274,7 @@ const ftl_workload ftl_workload_flash2_fwd = {
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
     .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(tile_scheduler) | FTL_TAKES_MASK |
                 FTL_TAKES(dropout_p) | FTL_TAKES(lengths) | FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(mask_steps) |
-                FTL_TAKES(refill) | FTL_TAKES(head_dim_multiple) | FTL_TAKES(warps_n)) &
+                FTL_TAKES(refill) | FTL_TAKES(head_dim_multiple) | FTL_TAKES(warps_n) | FTL_TAKES(head_order)) &
                ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .packs_queries = true,
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,

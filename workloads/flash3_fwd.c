@@ -183,7 +183,7 @@ const ftl_workload ftl_workload_flash3_fwd = {
     .doc = "FlashAttention-3 forward: a producer warpgroup copies, two or three consumer warpgroups take turns",
     .accepts = (FTL_TAKES_ALL | FTL_TAKES_L2_PRIORITIES | FTL_TAKES_CLUSTERS | FTL_TAKES_MASK | FTL_TAKES(overlap) |
                 FTL_TAKES(turns) | FTL_TAKES(q_stages) | FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(lengths) |
-                FTL_TAKES(mask_steps) | FTL_TAKES(head_dim_multiple)) &
+                FTL_TAKES(mask_steps) | FTL_TAKES(head_dim_multiple) | FTL_TAKES(head_order)) &
                ~(FTL_TAKES(splits) | FTL_TAKES(softmax) | FTL_TAKES(q_operand)),
     .packs_queries = true,
     .schedules = 1 << FTL_SCHEDULE_PINGPONG | 1 << FTL_SCHEDULE_STAGES,

@@ -27,6 +27,9 @@ static ftl_status check(const ftl_spec *spec, ftl_error *error) {
   if (v[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "mask_steps=blocks: of sequences that are equally long, not with lengths");
+  if (v[FTL_PARAM_head_order] == FTL_HEADS_FIRST)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "head_order=heads_first: of sequences that are equally long, not with lengths");
   return FTL_OK;
 }
 

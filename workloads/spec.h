@@ -63,6 +63,7 @@ enum { FTL_SPEC_STORE_DIRECT, FTL_SPEC_STORE_STAGED };
 enum { FTL_SPEC_COPY_AUTO, FTL_SPEC_COPY_LDG, FTL_SPEC_COPY_CP_ASYNC, FTL_SPEC_COPY_TMA };
 enum { FTL_SPEC_MMA_AUTO, FTL_SPEC_MMA_MMA, FTL_SPEC_MMA_WGMMA };
 enum { FTL_ORDER_M_FIRST, FTL_ORDER_HEAD_FIRST, FTL_ORDER_N_FIRST };
+enum { FTL_HEAD_ORDER_AUTO, FTL_HEADS_FIRST, FTL_SEQUENCES_FIRST };
 enum { FTL_PASS_FWD, FTL_PASS_BWD };
 enum { FTL_DQ_KERNEL, FTL_DQ_ATOMICS };
 enum { FTL_PAGES_CONTIGUOUS, FTL_PAGES_SCATTERED, FTL_PAGES_SHARED_PREFIX };
@@ -186,14 +187,14 @@ enum { FTL_MAX_LAUNCHES = 24 };
 #define FTL_TAKES_BACKWARD (FTL_TAKES(pass) | FTL_TAKES(dq))
 // Attention's forward pass: all but those of matrix products and of backward passes, L2's priorities, lengths, pages,
 // trees, SparQ, quantised caches, block masks, dropout, clusters, FlashAttention-3's overlap, forms of the softmax,
-// steps that mask, times of refills, columns of padding and warps side by side.
+// steps that mask, times of refills, columns of padding, warps side by side and the order of heads.
 #define FTL_TAKES_ALL                                                                                           \
   ((((ftl_param_set)1 << FTL_PARAM_COUNT) - 1) & ~FTL_TAKES_UNFUSED &                                           \
    ~(FTL_TAKES_MATRICES | FTL_TAKES_BACKWARD | FTL_TAKES_L2_PRIORITIES | FTL_TAKES(lengths) | FTL_TAKES_PAGES | \
      FTL_TAKES_TREE | FTL_TAKES_SPARQ | FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES(padding_mask) |         \
      FTL_TAKES(dropout_p) | FTL_TAKES_CLUSTERS | FTL_TAKES(overlap) | FTL_TAKES(turns) | FTL_TAKES(q_stages) |  \
      FTL_TAKES_SOFTMAX_FORM | FTL_TAKES(mask_steps) | FTL_TAKES(refill) | FTL_TAKES(head_dim_multiple) |        \
-     FTL_TAKES(warps_n)))
+     FTL_TAKES(warps_n) | FTL_TAKES(head_order)))
 
 struct ftl_workload {
   const char *name, *doc;

@@ -106,10 +106,12 @@ static ftl_status set_triton_softmax(ftl_spec *spec, const ftl_measurement *row,
 }
 
 // What PyTorch makes of flex_attention with Triton: scores are multiplied by the scale, then by log2(e). It walks lists
-// of blocks, also where its mask leaves all. Packed documents have no lists in flash2_fwd. With wgmma ptxas adds up the
+// of blocks, also where its mask leaves all. Packed documents have no lists in flash2_fwd. Its grid is (tiles, batch,
+// heads) (flex_attention_grid of torch/_inductor/kernel/flex/flex_attention.py). With wgmma ptxas adds up the
 // exponentials beside the product with V (SASS).
 static ftl_status set_flex(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   ftl_status status = ftl_columns_set(spec, FTL_PARAM_scaling, "twice", error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_head_order, "sequences_first", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);
   if (status == FTL_OK && !is_mma_sync(row)) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "behind", error);
   if (status == FTL_OK && *ftl_column_or(row, "lengths", "") == '\0')

@@ -35,7 +35,7 @@ Test(numeric_attention_flash2_bwd, any_blocks_stages_and_instructions_give_the_g
 Test(numeric_attention_flash2_bwd, grouped_heads_layouts_orders_and_types_give_the_gradients) {
   static const char *const heads[] = {"heads=2", "heads=4 kv_heads=2", "heads=3 kv_heads=1"};
   static const char *const orders[] = {"layout=bhsd", "layout=bshd tile_reverse=true",
-                                       "tile_order=head_first dtype=bf16"};
+                                       "tile_order=head_first dtype=bf16", "head_order=sequences_first"};
   static const char *const head_dims[] = {"head_dim=24", "head_dim=128"};
   char params[256];
   for (size_t h = 0; h < COUNT(heads); h++)

@@ -65,8 +65,10 @@ Test(numeric_attention_flash2_fwd, block_sizes_that_do_not_divide_or_exceed_the_
 Test(numeric_attention_flash2_fwd, grouped_heads_layouts_and_tile_orders_give_attention) {
   static const char *const heads[] = {"heads=4 kv_heads=4", "heads=4 kv_heads=2", "heads=3 kv_heads=1"};
   static const char *const layouts[] = {"layout=bhsd", "layout=bshd"};
-  static const char *const orders[] = {"tile_order=m_first", "tile_order=head_first", "tile_reverse=true",
-                                       "tile_order=head_first tile_reverse=true"};
+  static const char *const orders[] = {
+      "tile_order=m_first",         "tile_order=head_first",
+      "tile_reverse=true",          "tile_order=head_first tile_reverse=true",
+      "head_order=sequences_first", "head_order=sequences_first tile_order=head_first"};
   static const char *const ctas[] = {"persistent=false", "persistent=true"};
   char params[256];
   for (size_t h = 0; h < COUNT(heads); h++)

@@ -58,7 +58,7 @@ Test(numeric_attention_flash3_fwd, any_number_of_stages_and_block_size_gives_att
 Test(numeric_attention_flash3_fwd, persistent_ctas_grouped_heads_and_tile_orders_give_attention) {
   static const char *const heads[] = {"heads=4 kv_heads=4", "heads=4 kv_heads=2", "heads=3 kv_heads=1"};
   static const char *const orders[] = {"tile_order=m_first", "tile_reverse=true layout=bshd",
-                                       "tile_order=head_first tile_reverse=true"};
+                                       "tile_order=head_first tile_reverse=true", "head_order=sequences_first"};
   // More queries than keys: the first tiles see none of them. And the other way round.
   static const char *const lengths[] = {"seqlen_q=300 seqlen_kv=40", "seqlen_q=150 seqlen_kv=290"};
   char params[320];

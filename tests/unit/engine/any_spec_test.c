@@ -61,6 +61,7 @@ static const struct {
     {"tile_strip", 10, "1|3"},
     {"groups_n", 10, "2"},
     {"warps_n", 10, "2|4"},
+    {"head_order", 5, "heads_first|sequences_first"},
     {"transpose_a", 20, "true"},
     {"transpose_b", 20, "true"},
     {"transpose_c", 10, "true"},

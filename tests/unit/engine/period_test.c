@@ -20,6 +20,16 @@ Test(unit_engine_period, the_period_of_gqa_is_the_heads_that_share_keys) {
   cr_assert_eq(period_of(TILES "heads=8 kv_heads=2 seqlen=512"), 4 * 8);
 }
 
+// The query heads of a KV head come one by one, each in all sequences: 4 heads of 3 sequences of 8 tiles.
+Test(unit_engine_period, the_period_of_gqa_has_all_sequences_where_they_come_before_heads) {
+  cr_assert_eq(period_of(TILES "batch=3 heads=8 kv_heads=2 seqlen=512 head_order=sequences_first"), 4 * 3 * 8);
+}
+
+// Heads that share no keys are taken as they lie in memory.
+Test(unit_engine_period, the_period_of_mha_is_one_head_in_any_order_of_heads) {
+  cr_assert_eq(period_of(TILES "batch=3 heads=8 seqlen=512 head_order=sequences_first"), 8);
+}
+
 Test(unit_engine_period, causal_tiles_differ_within_a_head_but_heads_are_alike) {
   cr_assert_eq(period_of(TILES "heads=4 seqlen=512 causal=1"), 8);
 }

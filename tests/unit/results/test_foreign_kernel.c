@@ -76,7 +76,7 @@ Test(unit_results_foreign_kernel, flex_walks_lists_of_blocks) {
           "flex,fwd,2,8,8,1024,1024,64,1,64,64,4,2,wgmma,"
   ftl_measured_case c = case_of(FLEX "256,,,," RAN "k\n", NULL);
   HAS(&c, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_BLOCKS}, {FTL_PARAM_mask_block, 128}, {FTL_PARAM_window, 256},
-      {FTL_PARAM_num_stages, 2}, {FTL_PARAM_guard, FTL_GUARD_ALWAYS});
+      {FTL_PARAM_num_stages, 2}, {FTL_PARAM_guard, FTL_GUARD_ALWAYS}, {FTL_PARAM_head_order, FTL_SEQUENCES_FIRST});
   c = case_of(FLEX ",strided,5,," RAN "k\n", NULL);
   HAS(&c, {FTL_PARAM_mask, FTL_MASK_STRIDED}, {FTL_PARAM_mask_width, 5}, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_BLOCKS});
   c = case_of(FLEX ",,,," RAN "k\n", NULL);

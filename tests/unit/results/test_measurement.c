@@ -227,6 +227,7 @@ Test(unit_results_measurement, the_tile_of_a_library_kernel_is_in_its_name) {
   cr_assert_eq(c.spec.value[FTL_PARAM_schedule], FTL_SCHEDULE_INTERLEAVED);
   ftl_spec_resolve_code(&c.spec);
   cr_assert_eq(c.spec.value[FTL_PARAM_mask_steps], FTL_MASK_STEPS_UNROLLED);
+  cr_assert_eq(c.spec.value[FTL_PARAM_head_order], FTL_SEQUENCES_FIRST);
 }
 
 // Triton's kernel here scales scores before the maximum, PyTorch's flex_attention by the scale and by log2(e);

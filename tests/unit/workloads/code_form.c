@@ -39,7 +39,8 @@ Test(unit_workloads_code_form, the_interleaved_schedule_is_flash_attention_2) {
   CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_BUFFERED},
         {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_row_sums, FTL_ROW_SUMS_END},
         {FTL_PARAM_guard, FTL_GUARD_ALWAYS}, {FTL_PARAM_exp2, FTL_EXP2_IEEE},
-        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_UNROLLED}, {FTL_PARAM_refill, FTL_REFILL_AUTO});
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_UNROLLED}, {FTL_PARAM_refill, FTL_REFILL_AUTO},
+        {FTL_PARAM_head_order, FTL_SEQUENCES_FIRST});
   CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async mask=strided",
         {FTL_PARAM_mask_steps, FTL_MASK_STEPS_WINDOW});
   CHECK("flash2_fwd", FORWARD "code=buffered mma=mma copy=cp_async", {FTL_PARAM_mask_steps, FTL_MASK_STEPS_WINDOW});
@@ -57,7 +58,8 @@ Test(unit_workloads_code_form, warpgroups_that_copy_by_cp_async_are_tritons) {
   CHECK("flash2_fwd", FORWARD "mma=wgmma copy=cp_async", {FTL_PARAM_code, FTL_CODE_LEAN},
         {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_row_sums, FTL_ROW_SUMS_STEP},
         {FTL_PARAM_guard, FTL_GUARD_MASKED}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
-        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}, {FTL_PARAM_refill, FTL_REFILL_AUTO});
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}, {FTL_PARAM_refill, FTL_REFILL_AUTO},
+        {FTL_PARAM_head_order, FTL_HEADS_FIRST});
   CHECK("matmul_tiled", "m=256 n=256 k=256 mma=wgmma copy=cp_async", {FTL_PARAM_code, FTL_CODE_LEAN},
         {FTL_PARAM_refill, FTL_REFILL_AUTO});
 }
@@ -70,7 +72,7 @@ Test(unit_workloads_code_form, all_others_are_written_by_hand) {
     CHECK("flash2_fwd", params, {FTL_PARAM_code, FTL_CODE_PLAIN}, {FTL_PARAM_scaling, FTL_SCALING_EXPONENT},
           {FTL_PARAM_row_sums, FTL_ROW_SUMS_END}, {FTL_PARAM_guard, FTL_GUARD_ALWAYS}, {FTL_PARAM_exp2, FTL_EXP2_FTZ},
           {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}, {FTL_PARAM_q_operand, FTL_Q_OPERAND_SHARED},
-          {FTL_PARAM_refill, FTL_REFILL_WHEN_FREE});
+          {FTL_PARAM_refill, FTL_REFILL_WHEN_FREE}, {FTL_PARAM_head_order, FTL_HEADS_FIRST});
   }
   CHECK("flash3_fwd", FORWARD "mma=wgmma copy=tma", {FTL_PARAM_code, FTL_CODE_PLAIN});
   CHECK("paged_decode", "heads=2 seqlen_kv=256 head_dim=64 mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_PLAIN});
@@ -85,11 +87,17 @@ Test(unit_workloads_code_form, loads_to_registers_refill_no_buffer_early) {
 
 Test(unit_workloads_code_form, the_backward_pass_and_eager_kernels_are_libraries) {
   CHECK("flash2_bwd", FORWARD "mma=mma copy=cp_async", {FTL_PARAM_dq, FTL_DQ_ATOMICS}, {FTL_PARAM_code, FTL_CODE_LEAN},
-        {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_exp2, FTL_EXP2_IEEE});
+        {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_exp2, FTL_EXP2_IEEE},
+        {FTL_PARAM_head_order, FTL_SEQUENCES_FIRST});
   CHECK("standard_attention", FORWARD "mma=mma copy=cp_async elementwise=eager_einsum",
         {FTL_PARAM_code, FTL_CODE_LEAN});
   CHECK("standard_attention", FORWARD "mma=mma copy=cp_async elementwise=eager_baddbmm",
         {FTL_PARAM_code, FTL_CODE_LEAN});
+}
+
+Test(unit_workloads_code_form, packed_sequences_come_before_heads_whatever_the_program) {
+  CHECK("flash2_fwd", "heads=2 lengths=100:200 head_dim=64 mma=mma copy=cp_async", {FTL_PARAM_code, FTL_CODE_PLAIN},
+        {FTL_PARAM_head_order, FTL_SEQUENCES_FIRST});
 }
 
 Test(unit_workloads_code_form, the_rest_follows_from_code_and_what_is_given_stays) {
@@ -104,7 +112,7 @@ Test(unit_workloads_code_form, what_is_left_open_is_as_if_nobody_had_given_it) {
   static const char given[] = FORWARD
       "mma=mma copy=cp_async block_m=64 code=buffered scaling=twice row_sums=step guard=masked exp2=ieee "
       "mask_steps=all "
-      "q_operand=registers refill=early";
+      "q_operand=registers refill=early head_order=sequences_first";
   ftl_spec spec, bare;
   ftl_error error = {0};
   cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK);

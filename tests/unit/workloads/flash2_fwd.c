@@ -254,11 +254,12 @@ Test(unit_workloads_flash2_fwd, keys_ascend_in_stages_and_descend_in_interleaved
   ftl_tile_program_destroy(program);
 }
 
-// The query row and head that a CTA's store goes to.
-static void output_of(const ftl_tile_program *program, int64_t cta, int64_t *head, int64_t *row) {
+// The sequence, head and query row that a CTA's store goes to.
+static void output_of(const ftl_tile_program *program, int64_t cta, int64_t *batch, int64_t *head, int64_t *row) {
   for (int32_t i = 0; i < program->num_ops; i++) {
     const ftl_tile_op *op = &program->ops[i];
     if (op->kind != FTL_TILE_STORE) continue;
+    *batch = ftl_expr_eval(program, op->ref.batch, &(ftl_expr_point){.cta = cta});
     *head = ftl_expr_eval(program, op->ref.head, &(ftl_expr_point){.cta = cta});
     *row = ftl_expr_eval(program, op->ref.row, &(ftl_expr_point){.cta = cta});
   }
@@ -277,10 +278,38 @@ Test(unit_workloads_flash2_fwd, launch_order_follows_tile_order_and_tile_reverse
     char params[128];
     snprintf(params, sizeof params, "seqlen=192 block_m=64 %s", cases[i].params);
     ftl_tile_program *program = build_ok(params);
-    int64_t head = -1, row = -1;
-    output_of(program, 1, &head, &row);
+    int64_t batch = -1, head = -1, row = -1;
+    output_of(program, 1, &batch, &head, &row);
     cr_assert_eq(head, cases[i].head, "%s", cases[i].params);
     cr_assert_eq(row, cases[i].row, "%s", cases[i].params);
+    ftl_tile_program_destroy(program);
+  }
+}
+
+// 3 sequences, 2 heads, 2 tiles of 64 rows: where each CTA stores, as (sequence, head) with its tile as sign: '-' the
+// second one.
+Test(unit_workloads_flash2_fwd, heads_and_sequences_follow_each_other_as_head_order_says) {
+  static const struct {
+    const char *params, *places;
+  } cases[] = {
+      {"kv_heads=1 head_order=auto", "00 00- 01 01- 10 10- 11 11- 20 20- 21 21- "},
+      {"kv_heads=1 head_order=heads_first", "00 00- 01 01- 10 10- 11 11- 20 20- 21 21- "},
+      {"kv_heads=1 head_order=sequences_first", "00 00- 10 10- 20 20- 01 01- 11 11- 21 21- "},
+      {"kv_heads=1 head_order=heads_first tile_order=head_first", "00 01 10 11 20 21 00- 01- 10- 11- 20- 21- "},
+      {"kv_heads=1 head_order=sequences_first tile_order=head_first", "00 10 20 01 11 21 00- 10- 20- 01- 11- 21- "},
+      {"kv_heads=2 head_order=sequences_first", "00 00- 01 01- 10 10- 11 11- 20 20- 21 21- "},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char params[128], places[128] = "";
+    snprintf(params, sizeof params, "batch=3 seqlen=128 block_m=64 %s", cases[i].params);
+    ftl_tile_program *program = build_ok(params);
+    cr_assert_eq(program->num_ctas, 12);
+    for (int64_t cta = 0, used = 0; cta < 12; cta++) {
+      int64_t batch, head, row;
+      output_of(program, cta, &batch, &head, &row);
+      used += snprintf(places + used, sizeof places - (size_t)used, "%d%d%s ", (int)batch, (int)head, row ? "-" : "");
+    }
+    cr_expect_str_eq(places, cases[i].places, "%s", cases[i].params);
     ftl_tile_program_destroy(program);
   }
 }
