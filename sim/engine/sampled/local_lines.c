@@ -5,15 +5,15 @@
 #include "engine/sampled/segments.h"
 #include "lower/walk.h"
 
-enum { LINE_BYTES = FTL_LOCAL_SLOT_BYTES, ALL_SECTORS = 15, MOST_SLOTS = 256 };  // a thread has at most 255 registers
+enum { LINE_BYTES = FTL_LOCAL_SLOT_BYTES, ALL_SECTORS = 15, SLOT_BYTES_OF_THREAD = 4 };
 
-// Segments that store each slot of a role's warps, one bit a segment.
-typedef struct stored_slots {
-  uint32_t segments[MOST_SLOTS];
-} stored_slots;
+// A value keeps its slot, so that a thread has as many as all that it spills, not as its registers.
+static int32_t slots_of_thread(const ftl_warp_program *program) {
+  return program->local_bytes_per_thread / SLOT_BYTES_OF_THREAD;
+}
 
-static void find_stored(const ftl_warp_program *program, const ftl_warp_role *role, stored_slots *stored) {
-  *stored = (stored_slots){0};
+// segments[slot]: those that store it in a role's warps, one bit a segment. Zeroed by the caller.
+static void find_stored(const ftl_warp_program *program, const ftl_warp_role *role, uint32_t *segments) {
   int32_t segment = 0;
   for (int32_t i = 0; i < role->num_insts; i++) {
     const ftl_warp_inst *inst = &program->insts[role->first_inst + i];
@@ -22,8 +22,7 @@ static void find_stored(const ftl_warp_program *program, const ftl_warp_role *ro
       segment += ftl_warp_loop_is_outer(program, role, inst->arg) ? 2 : 1;
     if (inst->opcode != FTL_OP_STL) continue;
     const ftl_access *access = &program->accesses[inst->access];
-    for (int32_t slot = access->row; slot < access->row + access->num_rows && slot < MOST_SLOTS; slot++)
-      stored->segments[slot] |= 1u << segment;
+    for (int32_t slot = access->row; slot < access->row + access->num_rows; slot++) segments[slot] |= 1u << segment;
   }
 }
 
@@ -32,23 +31,26 @@ static uint64_t first_line_of_warp(int32_t sm, int32_t warp) {
   return (UINT64_C(1) << 46 | ((uint64_t)sm << 8 | (uint64_t)warp) << 24) / LINE_BYTES;
 }
 
-// The sampled lines of one CTA slot; counts them only where `lines` is NULL.
-static int64_t list_lines(const ftl_launch *launch, const stored_slots *stored, const ftl_l2_tags *tags,
-                          int32_t cta_slot, ftl_local_line *lines) {
+// The sampled lines of one CTA slot; counts them only where `lines` is NULL. stored: of each role and slot the
+// segments.
+static int64_t list_lines(const ftl_launch *launch, const uint32_t *stored, const ftl_l2_tags *tags, int32_t cta_slot,
+                          ftl_local_line *lines) {
   const ftl_warp_program *program = launch->warps;
   int32_t sm = cta_slot / launch->occupancy.ctas_per_sm, index = cta_slot % launch->occupancy.ctas_per_sm;
+  int32_t num_slots = slots_of_thread(program);
   int64_t count = 0;
   for (int32_t r = 0; r < program->num_roles; r++) {
+    const uint32_t *segments = &stored[r * num_slots];
     const ftl_warp_role *role = &program->roles[r];
     for (int32_t w = 0; w < role->num_warps; w++) {
       uint64_t first = first_line_of_warp(sm, index * program->num_warps + role->first_warp + w);
-      for (int32_t slot = 0; slot < MOST_SLOTS; slot++) {
+      for (int32_t slot = 0; slot < num_slots; slot++) {
         uint64_t line = first + (uint64_t)slot;
-        if (stored[r].segments[slot] == 0 || !ftl_l2_tags_in_sample(tags, line)) continue;
+        if (segments[slot] == 0 || !ftl_l2_tags_in_sample(tags, line)) continue;
         if (lines)
           lines[count] =
               (ftl_local_line){.known = ftl_l2_tags_know(tags, ftl_l2_tags_address(tags, line), line, ALL_SECTORS),
-                               .segments = stored[r].segments[slot]};
+                               .segments = segments[slot]};
         count++;
       }
     }
@@ -60,19 +62,20 @@ ftl_status ftl_local_lines_init(ftl_local_lines *local, const ftl_launch *launch
                                 ftl_error *error) {
   *local = (ftl_local_lines){0};
   if (launch->warps->spill_registers == 0) return FTL_OK;
-  int32_t num_slots = (int32_t)launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm;
-  stored_slots *stored = calloc((size_t)launch->warps->num_roles, sizeof *stored);
-  local->first = calloc((size_t)num_slots + 1, sizeof *local->first);
+  int32_t num_ctas = (int32_t)launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm;
+  int32_t num_slots = slots_of_thread(launch->warps);
+  uint32_t *stored = calloc((size_t)(launch->warps->num_roles * num_slots) + 1, sizeof *stored);
+  local->first = calloc((size_t)num_ctas + 1, sizeof *local->first);
   ftl_status status = stored && local->first ? FTL_OK : FTL_NO_MEMORY;
   if (status == FTL_OK) {
     for (int32_t r = 0; r < launch->warps->num_roles; r++)
-      find_stored(launch->warps, &launch->warps->roles[r], &stored[r]);
-    for (int32_t slot = 0; slot < num_slots; slot++)
+      find_stored(launch->warps, &launch->warps->roles[r], &stored[r * num_slots]);
+    for (int32_t slot = 0; slot < num_ctas; slot++)
       local->first[slot + 1] = local->first[slot] + list_lines(launch, stored, tags, slot, NULL);
-    local->lines = malloc((size_t)(local->first[num_slots] + 1) * sizeof *local->lines);
+    local->lines = malloc((size_t)(local->first[num_ctas] + 1) * sizeof *local->lines);
     if (!local->lines) status = FTL_NO_MEMORY;
   }
-  for (int32_t slot = 0; status == FTL_OK && slot < num_slots; slot++)
+  for (int32_t slot = 0; status == FTL_OK && slot < num_ctas; slot++)
     (void)list_lines(launch, stored, tags, slot, &local->lines[local->first[slot]]);
   free(stored);
   if (status != FTL_OK) {
