@@ -6,6 +6,7 @@
 
 #include "lower/chip_features.h"
 #include "lower/occupancy_steps.h"
+#include "lower/register_cap.h"
 #include "lower/select/select.h"
 
 // Of the registers of an occupancy step: by how much a role may miss it and still be made to fit, with mma.sync at the
@@ -103,16 +104,6 @@ static ftl_status check_shared(const builder *b, ftl_error *error) {
                        b->program->shared_bytes, b->arch->name, (long long)b->arch->shared_max_bytes_per_cta);
 }
 
-// What the register file allows a thread when the CTA's warps share it, the chip's limit, and the user's.
-static int32_t register_cap(const builder *b) {
-  const ftl_arch *arch = b->arch;
-  int64_t warps = (b->program->num_warps + arch->sm_num_subcores - 1) / arch->sm_num_subcores * arch->sm_num_subcores;
-  int64_t cap = arch->sm_num_registers / warps / arch->sm_register_unit * arch->sm_register_unit / FTL_WARP_LANES;
-  if (cap > arch->sm_max_registers_per_thread) cap = arch->sm_max_registers_per_thread;
-  if (b->options.max_registers > 0 && b->options.max_registers < cap) cap = b->options.max_registers;
-  return (int32_t)cap;
-}
-
 static uint16_t add_local_access(void *context, int32_t slot, int32_t num_registers) {
   ftl_select *s = context;
   int32_t bytes = (slot + num_registers) * 4;
@@ -149,14 +140,10 @@ static ftl_status append_insts(builder *b, const ftl_select *s, int32_t num_toke
   return FTL_OK;
 }
 
-static int32_t role_cap(const builder *b, const ftl_role *role) {
-  return role->num_registers > 0 ? role->num_registers : register_cap(b);
-}
-
 // What the compiler reports: a role with registers of its own (setmaxnreg) starts with an even share of the file; one
 // without products takes what costs no CTA, one that multiplies matrices by wgmma what lies below its accumulators too.
 static int32_t reported_registers(const builder *b, const ftl_select *s, const ftl_draft_result *result) {
-  int32_t cap = register_cap(b), registers = result->registers_per_thread;
+  int32_t cap = ftl_register_cap(b->arch, b->options, b->program->num_warps), registers = result->registers_per_thread;
   if (s->role->num_registers > 0) return cap;
   if (b->options.mma == FTL_MMA_WGMMA && ftl_select_multiplies_one_a(s)) {
     int32_t least = FIRST_ACCUMULATOR + result->wgmma_registers + RESERVED_REGISTERS;
@@ -308,7 +295,8 @@ static bool loads_fragments(const ftl_draft *draft) {
 static ftl_status count_registers(builder *b, ftl_select *s, const role_draft *how, const ftl_select_lists *before,
                                   int32_t *registers, ftl_error *error) {
   const ftl_role *role = &b->tile->roles[how->role_idx];
-  int32_t step = ftl_registers_taken(b->arch, warps_of_step(b, role), *registers), cap = role_cap(b, role);
+  int32_t step = ftl_registers_taken(b->arch, warps_of_step(b, role), *registers),
+          cap = ftl_register_cap_of_role(b->tile, role, b->arch, b->options, how->shape);
   if (!ftl_select_multiplies_one_a(s) && step > *registers + MAX_REGISTERS_AHEAD)
     step = *registers + MAX_REGISTERS_AHEAD;
   role_draft ahead = *how;
@@ -352,7 +340,8 @@ static ftl_status lower_role(builder *b, int32_t role_idx, const ftl_fragment_sh
   if (status == FTL_OK) {
     ftl_draft_result result = {0};
     ftl_select_lists before = b->lists;
-    role_draft how = {.role_idx = role_idx, .shape = shape, .orders = alone ? orders : NULL, .cap = role_cap(b, role)};
+    role_draft how = {.role_idx = role_idx, .shape = shape, .orders = alone ? orders : NULL};
+    how.cap = ftl_register_cap_of_role(b->tile, role, b->arch, b->options, shape);
     status = draft_role_to_fit(b, s, &how, &before, &result, error);
     if (status == FTL_OK) status = draft_fragments_early(b, s, &how, &before, &result, error);
     if (status == FTL_OK) status = finish_role(b, s, result, error);

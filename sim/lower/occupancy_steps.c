@@ -23,6 +23,10 @@ int32_t ftl_next_occupancy_step(const ftl_arch *arch, int32_t num_warps, int32_t
   return 0;
 }
 
+int32_t ftl_fewest_registers(const ftl_arch *arch, int32_t num_warps) {
+  return registers_for_ctas(arch, num_warps, most_ctas(arch, num_warps));
+}
+
 int32_t ftl_registers_taken(const ftl_arch *arch, int32_t num_warps, int32_t registers) {
   if (arch->chip_compute_capability < FREE_SINCE_COMPUTE_CAPABILITY) return registers;
   int64_t ctas = most_ctas(arch, num_warps);

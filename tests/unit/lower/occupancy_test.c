@@ -69,6 +69,14 @@ Test(unit_lower_occupancy, more_barriers_than_a_cta_may_name_do_not_fit) {
   cr_expect_eq(o.limited_by, FTL_LIMIT_BARRIERS);
 }
 
+Test(unit_lower_occupancy, the_fewest_registers_are_those_of_as_many_ctas_as_warps_and_ctas_allow) {
+  ftl_arch arch = a100();
+  cr_expect_eq(ftl_fewest_registers(&arch, 4), 32);   // 16 CTAs: 65536 / 64 / 32
+  cr_expect_eq(ftl_fewest_registers(&arch, 3), 32);   // 21 CTAs, 16 warps a sub-core
+  cr_expect_eq(ftl_fewest_registers(&arch, 24), 40);  // two CTAs, 12 warps a sub-core: 42, in units of 8
+  cr_expect_eq(ftl_fewest_registers(&arch, 1), 64);   // 32 CTAs
+}
+
 Test(unit_lower_occupancy, steps_of_registers_end_where_warps_allow_no_more_ctas) {
   ftl_arch arch = a100();
   cr_expect_eq(ftl_next_occupancy_step(&arch, 4, 169), 168);  // 3 CTAs: 65536 / 12 / 32 = 170, in units of 8

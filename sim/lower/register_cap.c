@@ -1,0 +1,50 @@
+#include "lower/register_cap.h"
+
+#include "lower/occupancy_steps.h"
+
+enum { REGISTERS_OF_FULL_SM = 32 };
+
+int32_t ftl_register_cap(const ftl_arch *arch, ftl_lower_options options, int32_t num_warps) {
+  int64_t warps = (num_warps + arch->sm_num_subcores - 1) / arch->sm_num_subcores * arch->sm_num_subcores;
+  int64_t cap = arch->sm_num_registers / warps / arch->sm_register_unit * arch->sm_register_unit / FTL_WARP_LANES;
+  if (cap > arch->sm_max_registers_per_thread) cap = arch->sm_max_registers_per_thread;
+  if (options.max_registers > 0 && options.max_registers < cap) cap = options.max_registers;
+  return (int32_t)cap;
+}
+
+// Registers that the results of a role's products take together. *num_results: how many there are; 0 where warps side
+// by side share the rows of one, which pass P through shared memory.
+static int32_t accumulator_registers(const ftl_tile_program *tile, const ftl_role *role,
+                                     const ftl_fragment_shape *shape, int32_t *num_results) {
+  int32_t registers = 0;
+  *num_results = 0;
+  for (int32_t i = 0; i < tile->num_values; i++) {
+    const ftl_value *value = &tile->values[i];
+    if (!value->accumulates || &tile->roles[value->role] != role) continue;
+    if (value->warps_per_row > 1) {
+      *num_results = 0;
+      return 0;
+    }
+    ftl_fragment_map map = ftl_fragment_map_of(shape, value, role->num_warps);
+    registers += map.num_slabs * map.per_slab * map.num_registers;
+    ++*num_results;
+  }
+  return registers;
+}
+
+static bool is_given_up(const ftl_tile_program *tile, const ftl_role *role, const ftl_arch *arch,
+                        ftl_lower_options options, const ftl_fragment_shape *shape) {
+  if (options.mma != FTL_MMA_MMA || options.plain_code || options.buffers_fragments || role->num_groups > 1)
+    return false;
+  if (ftl_fewest_registers(arch, role->num_warps) > REGISTERS_OF_FULL_SM) return false;
+  int32_t num_results = 0, registers = accumulator_registers(tile, role, shape, &num_results);
+  return num_results > 1 && registers > arch->sm_max_registers_per_thread;
+}
+
+int32_t ftl_register_cap_of_role(const ftl_tile_program *tile, const ftl_role *role, const ftl_arch *arch,
+                                 ftl_lower_options options, const ftl_fragment_shape *shape) {
+  if (role->num_registers > 0) return role->num_registers;
+  int32_t cap = ftl_register_cap(arch, options, ftl_tile_num_warps(tile));
+  bool is_short = options.max_registers == 0 && tile->num_roles == 1 && is_given_up(tile, role, arch, options, shape);
+  return is_short && cap > REGISTERS_OF_FULL_SM ? REGISTERS_OF_FULL_SM : cap;
+}

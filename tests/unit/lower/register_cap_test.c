@@ -1,0 +1,53 @@
+// Where ptxas gives up on 255 registers: kernels of two products with mma.sync whose accumulators alone exceed them.
+// Measured and compiled registers: docs/model_lowering.md, "Where the accumulators alone do not fit".
+#include <criterion/criterion.h>
+
+#include "../lower_checker/programs.h"
+
+static int32_t registers_on(const char *arch, const char *workload, const char *parameters) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, arch, workload, parameters, &error), FTL_OK, "%s", error.message);
+  int32_t registers = p.warps->registers_per_thread;
+  programs_fini(&p);
+  return registers;
+}
+
+#define LEAN "heads=8 seqlen=4096 mma=mma copy=cp_async num_stages=1 refill=behind code=lean "
+#define PLAIN "heads=8 seqlen=4096 mma=mma copy=cp_async num_stages=1 code=plain "
+
+static int32_t attention(const char *arch, const char *parameters) {
+  return registers_on(arch, "flash2_fwd", parameters);
+}
+
+// 128 rows of O and S on 2 warps: 128 x 64 / 64 threads = 128 registers each, 256 of 255. With 32 keys 128 and 64.
+Test(unit_lower_register_cap, a_role_whose_accumulators_alone_exceed_a_threads_registers_gets_those_of_a_full_sm) {
+  cr_expect_eq(attention("h200", LEAN "head_dim=64 block_m=128 block_n=64 num_warps=2"), 32);
+  cr_expect_eq(attention("a100_80", LEAN "head_dim=64 block_m=128 block_n=64 num_warps=2"), 32);
+  cr_expect_eq(attention("h200", LEAN "head_dim=128 block_m=128 block_n=128 num_warps=4"), 32);
+  cr_expect_eq(attention("h200", LEAN "head_dim=64 block_m=128 block_n=32 num_warps=2"), 255);
+}
+
+// Plain code keeps 255 registers and spills what exceeds them (131 words a step of 128 x 128 tiles on 4 warps).
+Test(unit_lower_register_cap, plain_code_spills_what_exceeds_its_registers) {
+  cr_expect_eq(attention("h200", PLAIN "head_dim=64 block_m=128 block_n=64 num_warps=2"), 255);
+}
+
+// 48 warps an SM: 40 registers would fill it, ptxas keeps 255. One warp a CTA: 32 CTAs leave 64 registers a thread.
+Test(unit_lower_register_cap, chips_and_ctas_that_do_not_fill_an_sm_at_32_registers_keep_theirs) {
+  cr_expect_eq(attention("rtx3090", LEAN "head_dim=64 block_m=128 block_n=64 num_warps=2"), 255);
+  cr_expect_eq(attention("h200", LEAN "head_dim=64 block_m=64 block_n=64 num_warps=1"), 255);
+}
+
+// Warps side by side pass P through shared memory; a single product has nothing else live beside its sums.
+Test(unit_lower_register_cap, results_that_do_not_become_operands_in_registers_do_not_count) {
+  cr_expect_eq(attention("a100_80", LEAN "head_dim=128 block_m=64 block_n=128 num_warps=2 warps_n=2"), 255);
+  cr_expect_eq(registers_on("a100_80", "matmul_tiled",
+                            "m=4096 n=4096 k=4096 block_m=128 block_n=256 block_k=32 num_warps=4 num_stages=2 mma=mma "
+                            "code=lean"),
+               255);
+}
+
+Test(unit_lower_register_cap, a_cap_that_is_asked_for_stays) {
+  cr_expect_eq(attention("h200", LEAN "head_dim=64 block_m=128 block_n=64 num_warps=2 max_registers=128"), 128);
+}
