@@ -61,8 +61,9 @@ static inline ftl_access_start ftl_access_start_of(const ftl_access *access, con
   return start;
 }
 
-// A load of a number a row by a further warp of the row: the bytes that the first one reads.
+// A load of a number a row by a further warp of the row, or again: the bytes that the first one reads.
 static inline bool ftl_access_repeats(const ftl_access *access, int32_t warp) {
+  if (access->is_reread) return true;
   return access->row_warps > 1 && access->warp_column_bytes == 0 && warp % access->row_warps > 0;
 }
 

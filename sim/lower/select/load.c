@@ -141,9 +141,12 @@ static bool steps_by_rows(const ftl_select *s, const ftl_tile_ref *ref) {
 // two sets of registers for all addresses, and writes a copy's over that of the last but one once that has been read.
 // Triton's products carry a pointer for each copy over the loop: two add the columns to it, three where the tile steps
 // by rows, whose stride is a run-time number (`b += BLOCK_K * n`; SASS of kernels/foreign/triton_product.py).
-static int32_t group_address(ftl_select *s, const ftl_tile_op *op, int32_t group, bool by_blocks, int32_t *predicate) {
-  if (s->plain_code && ftl_select_pages_of(s, &op->ref) != NONE && group < FTL_SELECT_MAX_HELD)
-    return paged_address(s, op, group, predicate);
+static int32_t group_address(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, int32_t group,
+                             bool by_blocks, int32_t *predicate) {
+  bool is_paged = ftl_select_pages_of(s, &op->ref) != NONE && group < FTL_SELECT_MAX_HELD;
+  if (s->plain_code && is_paged) return paged_address(s, op, group, predicate);
+  if (is_paged && ftl_select_looks_up_rows(s))
+    return ftl_select_looked_up_address(s, op, plan, group, shares_addresses(s, op, -1), predicate);
   if (is_copied_in_pair(s, op)) {
     check_rows(s, op, predicate);
     return address_beside(s, op, group);
@@ -342,7 +345,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   for (int32_t group = 0; group < plan.num_groups; group++) {
     int32_t predicate = present, address = NONE, first = carries ? group * plan.num_blocks : group;
     for (int32_t block = 0; block < plan.num_blocks; block++) {
-      if (block == 0 || carries) address = group_address(s, op, first + block, by_blocks, &predicate);
+      if (block == 0 || carries) address = group_address(s, op, &plan, first + block, by_blocks, &predicate);
       ftl_access access = group_access(s, &plan, ref, group, block);
       if (access.bytes == 0) continue;
       if (by_registers)

@@ -82,7 +82,9 @@ typedef struct ftl_select_lookup_entry {
   ftl_expr lookup;  // FTL_PAGE_ENTRIES: of pages
   int32_t table, num_entries;
   ftl_expr entry;
+  uint16_t ref;
   int32_t value;
+  int32_t reader;  // of pages that each row looks up: the operation that reads their entries first; FTL_NO_VALUE: none
 } ftl_select_lookup_entry;
 
 typedef struct ftl_select {
@@ -126,6 +128,7 @@ typedef struct ftl_select {
   int32_t num_lookups;
   int32_t row_indices[FTL_SELECT_MAX_HELD];  // of the row groups of two tensors' tiles that are copied side by side
   int32_t page_offsets[FTL_SELECT_MAX_HELD], page_predicates[FTL_SELECT_MAX_HELD];  // of a copy's row groups in pages
+  int32_t page_entries[FTL_SELECT_MAX_HELD];  // addresses of their entries, where each row is looked up
   // Whether the last cp.async and the one before it, or the last TMA copy, have read their addresses; NONE where
   // nothing is written over them.
   int32_t copied[2];
@@ -260,7 +263,16 @@ void ftl_select_lookup(ftl_select *s, const ftl_tile_op *op);
 // The register of the last entry that an expression, or the coordinates of a reference, wait for; NONE: of none.
 int32_t ftl_select_entry_of(const ftl_select *s, ftl_expr expr);
 // The page addresses that a reference's rows wait for; NONE: it has no pages.
+ftl_select_lookup_entry *ftl_select_held_pages(ftl_select *s, const ftl_tile_ref *ref);  // NULL: no pages
 int32_t ftl_select_pages_of(const ftl_select *s, const ftl_tile_ref *ref);
+// Loads the table's entries that `which` names by ref, row, num_rows and is_reread, by every warp of the role.
+void ftl_select_load_entries(ftl_select *s, ftl_access which, int32_t entry, int32_t address, int32_t predicate);
+
+// page_rows.c: whether every thread looks up the pages of the rows that it copies, and the address of a row group's so.
+// is_second: the rows of the copy before.
+bool ftl_select_looks_up_rows(const ftl_select *s);
+int32_t ftl_select_looked_up_address(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, int32_t group,
+                                     bool is_second, int32_t *predicate);
 int32_t ftl_select_entry_of_ref(const ftl_select *s, const ftl_tile_ref *ref);
 
 // ---- operand_blocks.c ----

@@ -110,6 +110,12 @@ Test(unit_lower_checker_flash_decode, pages_on_hopper_by_bulk_copies) {
   cr_expect_geq(prove_paged("h200", "copy=tma mma=mma page_size=16"), 18);
 }
 
+// Pages of 1, 16, 48 and 256 tokens, whose tiles begin in them and inside them.
+Test(unit_lower_checker_flash_decode, pages_of_which_every_thread_looks_up_its_rows) {
+  cr_expect_geq(prove_paged("h200", "num_warps=4 warps_n=4 block_n=64 mma=mma copy=cp_async code=lean"), 20);
+  cr_expect_geq(prove_paged("a100_80", "num_warps=4 warps_n=4 block_n=64 num_stages=1 copy=ldg code=lean"), 20);
+}
+
 // head_dim 40 holds no whole vectors, and 200 keys by TMA are as any.
 Test(unit_lower_checker_flash_decode, quantised_caches) {
   cr_expect_geq(prove_all("t4", "kv_dtype=int8 num_stages=2"), 5);
