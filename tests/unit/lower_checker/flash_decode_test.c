@@ -114,6 +114,9 @@ Test(unit_lower_checker_flash_decode, pages_on_hopper_by_bulk_copies) {
 Test(unit_lower_checker_flash_decode, pages_of_which_every_thread_looks_up_its_rows) {
   cr_expect_geq(prove_paged("h200", "num_warps=4 warps_n=4 block_n=64 mma=mma copy=cp_async code=lean"), 20);
   cr_expect_geq(prove_paged("a100_80", "num_warps=4 warps_n=4 block_n=64 num_stages=1 copy=ldg code=lean"), 20);
+  // Scales are copied by the same entries, which are read for the first time once.
+  cr_expect_geq(prove_paged("h200", "num_warps=4 warps_n=4 block_n=64 mma=mma code=lean kv_dtype=int8 page_size=16"),
+                8);
 }
 
 // head_dim 40 holds no whole vectors, and 200 keys by TMA are as any.
