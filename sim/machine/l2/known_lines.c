@@ -42,11 +42,10 @@ void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t 
   remember_way(tags, line, (uint32_t)side, way);
 }
 
-// Sectors that are dirty where the line was: the write is a use of the way and nothing else. No way of the set became
-// dirty, so that it has no more dirty ones than the write before left it.
-static bool try_rewrite(ftl_l2_tags *tags, const ftl_l2_known_line *line, ftl_l2_priority priority) {
-  if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST) return false;
-  uint32_t side = line->at.home_side;
+// Sectors that are dirty where the line was, written by the home's side: the write is a use of the way and nothing
+// else. No way of the set became dirty, so that it has no more dirty ones than the write before left it.
+static bool try_rewrite(ftl_l2_tags *tags, const ftl_l2_known_line *line, uint32_t side, ftl_l2_priority priority) {
+  if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST || side != line->at.home_side) return false;
   ftl_l2_way *entry = &tags->ways[line->way_of_side[side]];
   bool is_there = entry->line == line->line && (line->sectors & ~(entry->dirty & entry->valid)) == 0;
   if (!is_there || entry->may_have_replica || entry->priority != priority) return false;
@@ -56,7 +55,7 @@ static bool try_rewrite(ftl_l2_tags *tags, const ftl_l2_known_line *line, ftl_l2
 
 void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
                              ftl_l2_outcome *outcome) {
-  if (try_rewrite(tags, line, priority)) {
+  if (try_rewrite(tags, line, (uint32_t)side, priority)) {
     *outcome = (ftl_l2_outcome){.hit_sectors = line->sectors,
                                 .home_side = (uint8_t)line->at.home_side,
                                 .slice_in_side = (uint16_t)line->at.slice_in_side};

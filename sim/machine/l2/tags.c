@@ -275,25 +275,25 @@ ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sector
   return outcome;
 }
 
-// A write by the replica's own side goes through it on its way home and leaves it there
-// (kernels/measurements/micro_rewrite_capacity_ncu.csv), one by the home's side drops it. Gives whether there is a
-// replica from then on.
-static bool write_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t full_sectors, bool from_far,
-                          ftl_l2_priority priority) {
+// A write by the other side goes through its own side on its way home and leaves a replica there
+// (kernels/measurements/micro_write_back_ncu.csv).
+static void write_through_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t full_sectors,
+                                  ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+  ftl_l2_set_view view = view_set(tags, at, at.home_side ^ 1u);
+  uint32_t way = find_or_allocate(tags, &view, line, priority, outcome);
+  view.ways[way].valid |= full_sectors;
+}
+
+// A write by the home's side leaves the replica stale: it goes.
+static void drop_replica(const ftl_l2_tags *tags, ftl_l2_address at, uint64_t line) {
   ftl_l2_set_view view = view_set(tags, at, at.home_side ^ 1u);
   uint32_t way = ftl_l2_find_way(tags, &view, line);
-  if (way == tags->num_ways) return false;
-  if (from_far) {
-    view.ways[way].valid |= full_sectors;
-    use_way(tags, &view, way, priority);
-    return true;
-  }
+  if (way == tags->num_ways) return;
   view.ways[way].line = NO_LINE;
   ftl_l2_prints_set(view.prints, way, FTL_L2_PRINT_FREE);
   view.ways[way].valid = 0;
   change_priority(view.set, &view.ways[way], FTL_L2_EVICT_NORMAL);
   view.set->num_used--;
-  return false;
 }
 
 uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
@@ -305,9 +305,12 @@ uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t lin
   ftl_l2_set_view view = view_set(tags, at, at.home_side);
   uint32_t way = find_or_allocate(tags, &view, line, priority, outcome);
   ftl_l2_way *entry = &view.ways[way];
-  if (entry->may_have_replica && tags->hash.num_sides == 2)
-    entry->may_have_replica =
-        write_replica(tags, at, line, sectors & full_sectors, (uint32_t)side != at.home_side, priority);
+  bool from_far = (uint32_t)side != at.home_side;
+  if (from_far)
+    write_through_replica(tags, at, line, sectors & full_sectors, priority, outcome);
+  else if (entry->may_have_replica && tags->hash.num_sides == 2)
+    drop_replica(tags, at, line);
+  entry->may_have_replica = from_far;
   view.set->num_dirty = (uint16_t)(view.set->num_dirty + (entry->dirty == 0));
   tags->num_dirty_sectors += ftl_num_sectors(sectors & (uint8_t)~entry->dirty);
   entry->dirty |= sectors;

@@ -41,14 +41,14 @@ typedef struct ftl_l2_outcome {
   uint8_t dram_read_sectors;   // mask fetched from DRAM (fetch granularity included)
   uint8_t dram_write_sectors;  // number of dirty sectors written back: of lines evicted, and of one cleaned
   uint8_t num_writebacks;      // lines among these
-  uint8_t writeback_sectors[2];
+  uint8_t writeback_sectors[3];
   uint8_t home_side;
   uint16_t slice_in_side;  // the home's and, on the other side, the replica's
-  uint64_t writebacks[2];  // those lines: at most one evicted in each side; a write evicts one and cleans one
+  uint64_t writebacks[3];  // those lines: at most one evicted in each side, and one that a write cleans
 } ftl_l2_outcome;
 
-// A read or a write by an SM on `side` (0 on one-sided parts). A write goes to the home side. Through a replica of its
-// own side it passes on the way, which has its sectors then; one by the home's side drops the replica. hit_sectors,
+// A read or a write by an SM on `side` (0 on one-sided parts). A write goes to the home side. On its way it leaves a
+// replica with its sectors in its own side, if that is another; one by the home's side drops the replica. hit_sectors,
 // far_sectors and dram_read_sectors are masks. A write fetches nothing: a sector of which it gives a part is completed
 // from DRAM when it is read next (lazy fetch), or written back as a masked write. `priority` is the line's from then
 // on, until another access gives it its own: of a set's ways, victims are those to be evicted first, then normal ones,

@@ -123,13 +123,32 @@ Test(timing_l2_tags, a_write_by_the_replicas_side_leaves_it_there_and_fresh) {
   ftl_l2_tags_destroy(tags);
 }
 
-Test(timing_l2_tags, a_write_by_the_far_side_makes_no_replica) {
+// kernels/measurements/micro_write_back_ncu.csv: an SM that reads back what it wrote crosses the link no more.
+Test(timing_l2_tags, a_write_by_the_far_side_leaves_a_replica) {
   ftl_arch arch = tags_arch(2, 4, 1, "lru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
   uint64_t line = line_of(tags, 0, 0);
   (void)ftl_l2_tags_write(tags, line, 1, 1, 1, FTL_L2_EVICT_NORMAL);
   ftl_l2_outcome read = ftl_l2_tags_read(tags, line, 1, 1, FTL_L2_EVICT_NORMAL);
-  cr_expect(read.hit_sectors == 0 && read.far_sectors == 1);
+  cr_expect(read.hit_sectors == 1 && read.far_sectors == 0);
+  // It has the sectors that were written whole, no others.
+  (void)ftl_l2_tags_write(tags, line, 6, 2, 1, FTL_L2_EVICT_NORMAL);
+  read = ftl_l2_tags_read(tags, line, 14, 1, FTL_L2_EVICT_NORMAL);
+  cr_expect(read.hit_sectors == 2 && read.far_sectors == 0 && read.dram_read_sectors == 12);
+  ftl_l2_tags_destroy(tags);
+}
+
+// One way a side. The far write of a line of side 0 takes the place of a dirty line of side 1 there, and at home that
+// of another: both are written back.
+Test(timing_l2_tags, a_far_write_takes_a_place_on_both_sides) {
+  ftl_arch arch = tags_arch(2, 1, 1, "lru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  (void)ftl_l2_tags_write(tags, line_of(tags, 0, 0), 1, 1, 0, FTL_L2_EVICT_NORMAL);
+  (void)ftl_l2_tags_write(tags, line_of(tags, 1, 0), 3, 3, 1, FTL_L2_EVICT_NORMAL);
+  ftl_l2_outcome write = ftl_l2_tags_write(tags, line_of(tags, 0, 1), 15, 15, 1, FTL_L2_EVICT_NORMAL);
+  cr_expect_eq(write.num_writebacks, 2);
+  cr_expect_eq(write.dram_write_sectors, 1 + 2);
+  cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 4, "the replica is clean");
   ftl_l2_tags_destroy(tags);
 }
 
