@@ -196,7 +196,8 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
       if (!ftl_gpu_try_access(run, member, i, event.time, &wait))
         return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
     if (!run->local.lines) continue;
-    int64_t written = ftl_local_lines_store(&run->local, member.slot, state->segment, run->traffic->tags);
+    int32_t side = run->traffic->homes[ftl_gpu_sm_of(run, member.slot)].side;
+    int64_t written = ftl_local_lines_store(&run->local, member.slot, state->segment, side, run->traffic->tags);
     ftl_traffic_spill(run->traffic, written, event.time);
   }
   add_work(run, state, moved_sectors(run->traffic) - moved);

@@ -91,13 +91,13 @@ void ftl_local_lines_fini(ftl_local_lines *local) {
   *local = (ftl_local_lines){0};
 }
 
-int64_t ftl_local_lines_store(const ftl_local_lines *local, int32_t slot, int32_t segment, ftl_l2_tags *tags) {
+int64_t ftl_local_lines_store(const ftl_local_lines *local, int32_t slot, int32_t segment, int32_t side,
+                              ftl_l2_tags *tags) {
   if (!local->lines) return 0;
   int64_t written = 0;
   for (ftl_local_line *l = &local->lines[local->first[slot]]; l < &local->lines[local->first[slot + 1]]; l++) {
     if (!(l->segments >> segment & 1)) continue;
     ftl_l2_outcome outcome;
-    int32_t side = (int32_t)l->known.at.home_side;  // no replicas: what they are loaded from is not looked up
     ftl_l2_tags_write_known(tags, &l->known, side, FTL_L2_EVICT_NORMAL, &outcome);
     written += outcome.dram_write_sectors;
   }

@@ -23,7 +23,9 @@ typedef struct ftl_local_lines {
 FTL_MUST_USE ftl_status ftl_local_lines_init(ftl_local_lines *local, const ftl_launch *launch, const ftl_l2_tags *tags,
                                              ftl_error *error);
 void ftl_local_lines_fini(ftl_local_lines *local);
-// CTA slot `slot` (of SM slot / ctas_per_sm) runs a segment once: sectors that L2 writes back for that, in the sample.
-int64_t ftl_local_lines_store(const ftl_local_lines *local, int32_t slot, int32_t segment, ftl_l2_tags *tags);
+// CTA slot `slot` (of SM slot / ctas_per_sm, which is on `side`) runs a segment once: sectors that L2 writes back for
+// that, in the sample.
+int64_t ftl_local_lines_store(const ftl_local_lines *local, int32_t slot, int32_t segment, int32_t side,
+                              ftl_l2_tags *tags);
 
 #endif

@@ -1,4 +1,6 @@
-// What local stores leave in L2, by slots of a thread's frame.
+// What local stores leave in L2: by slots of a thread's frame, and in which places.
+#include <criterion/criterion.h>
+
 #include "engine/sampled/local_lines.h"
 #include "fixture.h"
 
@@ -40,4 +42,26 @@ Test(unit_engine_local_lines, a_thread_may_have_more_slots_than_registers) {
   ftl_local_lines_fini(&local);
   ftl_l2_tags_destroy(tags);
   release_lowered(&l);
+}
+
+// The store of segment 1 leaves a replica on the SM's side, so that what the SM loads is there; another segment stores
+// nothing.
+Test(unit_engine_local_lines, a_store_by_the_other_side_leaves_a_replica) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_l2_tags *tags;
+  ftl_error error;
+  cr_assert_eq(ftl_l2_tags_create(&tags, arch, 0, &error), FTL_OK);
+  uint64_t line = (uint64_t)1 << 39;
+  ftl_l2_address at = ftl_l2_tags_address(tags, line);
+  int32_t far = 1 - (int32_t)at.home_side;
+  int64_t first[] = {0, 1};
+  ftl_local_line stored = {.known = ftl_l2_tags_know(tags, at, line, 15), .segments = 2};
+  ftl_local_lines local = {.first = first, .lines = &stored};
+  cr_expect_eq(ftl_local_lines_store(&local, 0, 0, far, tags), 0);
+  cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 0);
+  cr_expect_eq(ftl_local_lines_store(&local, 0, 1, far, tags), 0);
+  cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 4);
+  cr_expect_eq(ftl_l2_tags_read(tags, line, 15, far, FTL_L2_EVICT_NORMAL).hit_sectors, 15);
+  ftl_l2_tags_destroy(tags);
+  ftl_arch_destroy(arch);
 }
