@@ -76,6 +76,20 @@ Test(timing_l2_capacity, a_buffer_shared_by_all_sms_falls_out_of_h100_at_half_it
   expect_sweep("H100", &arch, (point[]){{22.8, 0.0, 0.02}, {26.6, 0.23, 0.12}, {31.0, 1.0, 0.02}}, 3);
 }
 
+// In order and in step (kernels/measurements/micro_l2_replacement_ncu.csv, all_cycle): 94 slices of 512 sets of ten
+// lines, 5 of them a line and its replica.
+Test(timing_l2_capacity, a_buffer_shared_by_all_sms_falls_out_of_h200_set_by_set) {
+  ftl_arch arch = l2_arch(58.75, 2, 94, 10, "lru");
+  const double mib = 1.048576;
+  expect_sweep("H200", &arch,
+               (point[]){{26 * mib, 0.0, 0.01},
+                         {30 * mib, 0.301, 0.06},
+                         {31 * mib, 0.476, 0.06},
+                         {32 * mib, 0.722, 0.06},
+                         {34 * mib, 1.0, 0.01}},
+               5);
+}
+
 Test(timing_l2_capacity, a_buffer_shared_by_all_sms_fills_the_whole_l2_of_v100) {
   ftl_arch arch = l2_arch(6, 1, 64, 16, "lru");
   expect_sweep("V100", &arch, (point[]){{5.5, 0.0, 0.02}, {6.5, 0.77, 0.2}, {7.6, 1.0, 0.02}}, 3);
