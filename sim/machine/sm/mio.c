@@ -179,7 +179,7 @@ static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
   int64_t lines_free = sm->lines_free, cycles = take(sm, entry, now);
   if (cycles > 0) {
     int64_t start = sm_data_start(sm, now);
-    sm_reserve_data(sm, now, cycles);
+    sm_reserve_wavefronts(sm, now, cycles);
     hold(sm, start);
   }
   sm_outstanding_done(sm, entry->warp, now + 1);

@@ -161,6 +161,12 @@ static inline int64_t sm_reserve_data(ftl_sm *sm, int64_t cycle, int64_t cycles)
   return sm->data_free;
 }
 
+// The same of what the LSU sends: while a wgmma runs, a wavefront keeps the pipe for tensor.wgmma_wavefront_cycles.
+static inline void sm_reserve_wavefronts(ftl_sm *sm, int64_t cycle, int64_t cycles) {
+  sm_reserve_data(sm, cycle, cycles);
+  if (sm_wgmma_runs(sm, cycle)) sm->data_free += cycles * (sm->arch->tensor_wgmma_wavefront_cycles - 1);
+}
+
 // The same for a line that TMA or a cp.async past L1 writes, which operand reads do not notice: wgmmas that leave no
 // cycle of the pipe free (m64n64k16 from shared memory) take 0.6 % longer beside 48 bytes a cycle of TMA's and 1.7 %
 // longer beside 52 of cp.async's, m64n128k16 as long beside 64 (kernels/measurements/micro_wgmma_beside_copy.csv).

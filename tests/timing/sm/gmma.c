@@ -182,3 +182,28 @@ Test(timing_sm_gmma, copies_past_l1_take_nothing_from_operand_reads) {
   cr_assert_eq(rig_cycle(r, 0, 18, 0), end);
   rig_destroy(r);
 }
+
+// Warp 4 shuffles three times, 2 cycles of the data pipe each, beside 16 products of the other four; when an FFMA has
+// the last result.
+static int64_t third_shuffle(int64_t wavefront_cycles) {
+  rig *r = rig_create(4);
+  r->arch.tensor_wgmma_wavefront_cycles = wavefront_cycles;
+  rig_ring(r, 1, 4);
+  for (int i = 0; i < 16; i++) add_product(r, 128, true);
+  rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 0;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 1);
+  for (int32_t token = 0; token < 3; token++) rig_add(r, FTL_OP_SHFL, token, -1);
+  rig_add(r, FTL_OP_FFMA, -1, 2);  // 3
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  int64_t cycle = rig_cycle(r, 4, 3, 0);
+  rig_destroy(r);
+  return cycle;
+}
+
+// At three cycles a wavefront each of the first two keeps the pipe for 6 cycles, not 2.
+Test(timing_sm_gmma, shuffles_keep_the_data_pipe_longer_beside_products) {
+  cr_assert_eq(third_shuffle(3), third_shuffle(1) + 2 * (6 - 2));
+}
