@@ -32,7 +32,7 @@ static rig *shared_pipeline(int32_t fills, int32_t stages) {
   r->program.rings[0].multicast = (ftl_multicast){2, 1};
   r->tile.cluster_ctas = 2;
   int32_t loop = rig_loop(r, 0, 0, fills);               // 0
-  rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;           // 1
+  rig_add_tile(r);                                       // 1
   rig_add(r, FTL_OP_MBAR_ACQUIRE, -1, -1)->arg = 0;      // 2
   rig_add(r, FTL_OP_MBAR_EXPECT, -1, -1)->arg = 0;       // 3
   rig_add(r, FTL_OP_TMA_LOAD, -1, -1)->access = access;  // 4

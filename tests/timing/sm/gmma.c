@@ -146,7 +146,7 @@ static rig *copy_beside(int32_t num_lines, int32_t num_products, int n, int32_t 
   rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 0;
   rig_add(r, FTL_OP_EXIT, -1, -1);  // num_products + 2
   rig_role(r, 1);
-  rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;
+  rig_add_tile(r);
   ftl_warp_inst *copy = rig_add(r, FTL_OP_CP_ASYNC, -1, -1);
   copy->access = access;
   copy->flags = FTL_INST_BYPASS_L1;

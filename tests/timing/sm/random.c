@@ -74,7 +74,7 @@ static rig *random_rig(uint32_t seed) {
   uint16_t accesses[4];
   for (int i = 0; i < 4; i++) accesses[i] = rig_access(r, (int32_t)draw(&state, 64), (int32_t)(1 + draw(&state, 4)));
   int32_t loop = rig_loop(r, 0, 0, 3);
-  rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;
+  rig_add_tile(r);
   int32_t length = (int32_t)(10 + draw(&state, 50));
   for (int32_t i = 0; i < length; i++) add_random(r, &state, accesses);
   rig_add(r, FTL_OP_BRA, -1, -1)->flags = FTL_INST_LOOP_BRANCH;

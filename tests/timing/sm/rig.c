@@ -111,6 +111,15 @@ ftl_warp_inst *rig_add(rig *r, ftl_opcode opcode, int32_t destination, int32_t s
   return inst;
 }
 
+ftl_warp_inst *rig_add_access(rig *r, ftl_opcode opcode, int32_t destination, uint16_t access) {
+  ftl_warp_inst *inst = rig_add(r, opcode, destination, -1);
+  inst->access = access;
+  inst->wavefronts = 1;
+  return inst;
+}
+
+void rig_add_tile(rig *r) { rig_add(r, FTL_OP_TILE, -1, -1)->access = 0; }
+
 int32_t rig_loop(rig *r, int32_t variable, int64_t lo, int64_t hi) {
   int32_t loop = r->program.num_loops++;
   r->loops[loop] = (ftl_warp_loop){.loop_var = variable,

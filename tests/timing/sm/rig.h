@@ -49,6 +49,8 @@ int32_t rig_const(rig *r, int64_t value);  // an expression
 
 // Adds an instruction to the role added last; destination and sources are tokens, -1: none.
 ftl_warp_inst *rig_add(rig *r, ftl_opcode opcode, int32_t destination, int32_t source);
+ftl_warp_inst *rig_add_access(rig *r, ftl_opcode opcode, int32_t destination, uint16_t access);  // of one wavefront
+void rig_add_tile(rig *r);                                                                       // TILE of the only ref
 // Further roles; the instructions added from here on are theirs.
 void rig_role(rig *r, int32_t num_warps);
 int32_t rig_loop(rig *r, int32_t variable, int64_t lo, int64_t hi);  // adds LOOP, gives its index

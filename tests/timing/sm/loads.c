@@ -1,0 +1,194 @@
+// Loads from global and local memory: L1, which lines stay in it, and the port that they come in through.
+#include <criterion/criterion.h>
+
+#include "machine/sm/l1.h"
+#include "rig.h"
+
+// The line leaves in the cycle in which the LSU takes the load (0); the reply is there at 200 and so is the result.
+// A second load of the same line, when it is in L1: hit latency 32.
+Test(timing_sm_loads, a_load_misses_and_then_hits_l1) {
+  rig *r = rig_create(1);
+  uint16_t line = rig_access(r, 0, 1);
+  rig_add_tile(r);                         // 0
+  rig_add_access(r, FTL_OP_LDG, 0, line);  // 1
+  rig_add(r, FTL_OP_FFMA, 1, 0);           // 2
+  rig_add_access(r, FTL_OP_LDG, 2, line);  // 3
+  rig_add(r, FTL_OP_FFMA, 3, 2);           // 4
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 200);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 201);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 201 + 32);
+  cr_assert_eq(r->num_requests, 1);
+  cr_assert_eq(r->requests[0].time, 0);
+  cr_assert_eq(r->requests[0].sectors, 15);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LONG_SCOREBOARD], 199 + 31);
+  cr_assert_eq(rig_counters(r)->l1_load_sectors, 8);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 4);
+  rig_destroy(r);
+}
+
+// Times of results have 30 bits: beyond 2^30 cycles they are right because they are counted from a base that follows.
+Test(timing_sm_loads, a_load_may_take_more_than_2_to_the_30_cycles) {
+  rig *r = rig_create(1);
+  r->latency = (INT64_C(1) << 30) + 1000;
+  r->window = 1 << 27;
+  rig_add_tile(r);                                        // 0
+  rig_add_access(r, FTL_OP_LDG, 0, rig_access(r, 0, 1));  // 1
+  rig_add(r, FTL_OP_FFMA, 1, 0);                          // 2
+  rig_add(r, FTL_OP_FFMA, 2, 1);                          // 3
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), r->latency);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), r->latency + 4);
+  rig_destroy(r);
+}
+
+// Warp 1 loads the line that warp 0 asked for a cycle before: no second request, both results at 200.
+Test(timing_sm_loads, a_miss_in_flight_is_merged) {
+  rig *r = rig_create(2);
+  uint16_t line = rig_access(r, 0, 1);
+  r->accesses[line].warp_row_step = 0;
+  rig_add_tile(r);
+  rig_add_access(r, FTL_OP_LDG, 0, line);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 200);
+  cr_assert_eq(rig_cycle(r, 1, 2, 0), 200);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 4);
+  rig_destroy(r);
+}
+
+// L1 of 16 KiB holds 128 lines in 32 sets of 4 ways. Lines 0, 64, 128, 192, 256 (rows of 256 bytes are 2 lines apart)
+// share set 0: the fifth pushes out the first, which misses again.
+Test(timing_sm_loads, the_least_recently_used_line_of_a_set_leaves) {
+  rig *r = rig_create(1);
+  rig_add_tile(r);
+  for (int i = 0; i < 6; i++) {
+    uint16_t line = rig_access(r, i % 5 * 32, 1);
+    r->accesses[line].column_byte = 0;
+    rig_add_access(r, FTL_OP_LDG, i, line);
+    rig_add(r, FTL_OP_FFMA, 10 + i, i)->sources[0] = (uint16_t)i;
+    rig_add(r, FTL_OP_IADD, -1, 10 + i);
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 6);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 0);
+  rig_destroy(r);
+}
+
+// Loads of lines of set 0, one after another.
+static rig *loads_of_a_set(const int32_t *lines, int32_t num_loads) {
+  rig *r = rig_create(1);
+  uint16_t accesses[5];
+  for (int32_t line = 0; line < 5; line++) {
+    accesses[line] = rig_access(r, line * 32, 1);
+    r->accesses[accesses[line]].column_byte = 0;
+  }
+  rig_add_tile(r);
+  for (int32_t i = 0; i < num_loads; i++) {
+    rig_add_access(r, FTL_OP_LDG, i, accesses[lines[i]]);
+    rig_add(r, FTL_OP_IADD, -1, i);
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  return r;
+}
+
+// Line 0 is used again; line 4 displaces line 1, the oldest that was not. Two hits of line 0, of 4 sectors each.
+Test(timing_sm_loads, a_line_used_again_outlives_lines_used_once) {
+  rig *r = loads_of_a_set((int32_t[]){0, 0, 1, 2, 3, 4, 0, 1}, 8);
+  cr_assert_eq(r->num_requests, 6);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 2 * 4);
+  rig_destroy(r);
+}
+
+// Of 16 KiB half may be protected, 2 of 4 ways: with line 2 line 0 is one of the others again, and line 4 displaces it
+// since line 3 is newer. Lines 1, 2 and 3 are left: hits are the second and third uses of 1 and 2, and the second of 0
+// and 3. Asked for once more, line 0 would miss in place of line 2, were it protected for ever: as many hits.
+Test(timing_sm_loads, the_oldest_protected_line_loses_its_protection) {
+  rig *r = loads_of_a_set((int32_t[]){0, 0, 1, 1, 2, 2, 3, 4, 1, 2, 3}, 11);
+  cr_assert_eq(r->num_requests, 5);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 6 * 4);
+  rig_destroy(r);
+}
+
+// Lines used once need 16 KiB first, and 8 KiB at most are protected.
+Test(timing_sm_loads, a_small_l1_protects_nothing) {
+  rig *r = rig_create(1);
+  r->arch.l1_once_used_bytes = 16384;
+  cr_assert_eq(ftl_sm_l1_protected_bytes(&r->arch, 16384), 0);
+  cr_assert_eq(ftl_sm_l1_protected_bytes(&r->arch, 16384 + 128), 128);
+  cr_assert_eq(ftl_sm_l1_protected_bytes(&r->arch, 1 << 20), 8192);
+  rig_destroy(r);
+}
+
+// What is stored goes to L2, and its load hits.
+Test(timing_sm_loads, stored_lines_stay_in_l1) {
+  rig *r = rig_create(1);
+  uint16_t line = rig_access(r, 0, 1);
+  rig_add_tile(r);
+  rig_add_access(r, FTL_OP_STG, -1, line);
+  rig_add_access(r, FTL_OP_LDG, 0, line);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 1);
+  cr_assert_eq(r->requests[0].kind, FTL_MEM_WRITE);
+  cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 4);
+  rig_destroy(r);
+}
+
+// 32 B a cycle into the SM: a line takes the fill port for 4 cycles, so the lines of a load come at 200, 204 and 208.
+Test(timing_sm_loads, lines_come_in_through_one_port) {
+  rig *r = rig_create(1);
+  r->arch.l1_fill_bytes_per_cycle = 32;
+  rig_add_tile(r);
+  rig_add_access(r, FTL_OP_LDG, 0, rig_access(r, 0, 3));
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 208);
+  rig_destroy(r);
+}
+
+// Spills are written through and stay in L1: the store of a slot goes to L2, and its load hits.
+Test(timing_sm_loads, spills_are_written_through_and_kept_in_l1) {
+  rig *r = rig_create(2);
+  uint16_t slot = rig_access(r, 3, 1);
+  r->accesses[slot].is_local = true;
+  rig_add_access(r, FTL_OP_STL, -1, slot);
+  rig_add_access(r, FTL_OP_LDL, 0, slot);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 2);  // one line of four sectors a warp
+  cr_assert_eq(rig_counters(r)->local_sectors, 8);
+  // STL taken at 0 and 1 (two sub-cores), LDL of warp 0 at 2: ready at 34
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 34);
+  rig_destroy(r);
+}
+
+// Without any L1 left a local store goes to L2 and the load comes from there.
+Test(timing_sm_loads, spills_go_to_l2_when_shared_memory_takes_all) {
+  rig *r = rig_create(1);
+  r->program.shared_bytes = 16384;
+  uint16_t slot = rig_access(r, 3, 1);
+  r->accesses[slot].is_local = true;
+  rig_add_access(r, FTL_OP_STL, -1, slot);
+  rig_add_access(r, FTL_OP_LDL, 0, slot);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 2);
+  cr_assert_eq(r->requests[0].kind, FTL_MEM_WRITE);
+  cr_assert_eq(r->requests[1].kind, FTL_MEM_READ);
+  cr_assert(r->requests[0].is_local && r->requests[1].is_local);
+  cr_assert_eq(r->requests[0].line, r->requests[1].line);
+  cr_assert(r->requests[0].line >> (46 - 7) & 1);
+  cr_assert_eq(rig_counters(r)->local_sectors, 8);
+  rig_destroy(r);
+}
