@@ -44,7 +44,7 @@ int ftl_lua_report(lua_State *lua) {
   ftl_error error;
   ftl_text *page = ftl_lua_push_text(lua);
   ftl_status status = ftl_page_of_file(database != NULL ? database : ftl_database_path(own), page, &error);
-  ftl_sandbox_charge(lua, (int64_t)page->size / 64);  // as the library's own work on strings
+  ftl_sandbox_charge(lua, (int64_t)page->size / FTL_SANDBOX_BYTES_PER_STEP);
   if (status == FTL_OK && output != NULL) status = ftl_output_file_write(output, page, &error);
   if (status != FTL_OK) return ftl_lua_raise(lua, &error);
   if (output != NULL) return 0;

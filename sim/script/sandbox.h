@@ -58,7 +58,9 @@ FTL_MUST_USE ftl_status ftl_sandbox_call(ftl_sandbox *sandbox, int num_args, int
 
 // Whether the script may open files.
 bool ftl_sandbox_allows_io(lua_State *lua);
-// For C functions that loop on a script's behalf: counts `num_steps` instructions, and raises when that is too much.
+// For C functions that loop on a script's behalf: counts `num_steps` instructions, and raises when that is too much. As
+// many bytes of text count as one.
+enum { FTL_SANDBOX_BYTES_PER_STEP = 64 };
 void ftl_sandbox_charge(lua_State *lua, int64_t num_steps);
 // "file:line" of the script's current line, valid until the next call; "file" before its first line.
 const char *ftl_sandbox_where(ftl_sandbox *sandbox);
