@@ -65,6 +65,7 @@ static int find_or_match(lua_State *lua, bool find) {
     bool plain = find && (lua_toboolean(lua, 4) || is_plain(pattern, pattern_size));
     num_results =
         plain ? push_plain(&m, text + start, pattern, pattern_size) : push_first_match(&m, text + start, pattern, find);
+    ftl_pattern_charge_rest(&m);
   }
   if (num_results > 0) return num_results;
   luaL_pushfail(lua);
@@ -92,6 +93,7 @@ static int gmatch_next(lua_State *lua) {
     ftl_pattern_charge_rest(&m);
     return ftl_pattern_push_captures(&m, s, end);
   }
+  ftl_pattern_charge_rest(&m);
   return 0;
 }
 

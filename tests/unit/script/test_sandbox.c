@@ -122,6 +122,15 @@ Test(script_sandbox, pattern_matching_that_explodes_stops, .timeout = 20) {
   expect_error("string.find(string.rep('a', 500000), string.rep('a', 250000) .. 'b', 1, true)", "instructions");
 }
 
+// 100000 searches of 400 steps or more each, in some 5 instructions of Lua: the limit of 3000000 is reached although no
+// search alone counts many.
+Test(script_sandbox, many_short_searches_count_as_well, .timeout = 20) {
+  expect_error("local s = string.rep('a', 400) for i = 1, 100000 do string.find(s, 'b%a') end", "instructions");
+  expect_error("local s = string.rep('a', 400) for i = 1, 100000 do string.match(s, 'b%a') end", "instructions");
+  expect_error("local s = string.rep('a', 400) for i = 1, 100000 do for w in string.gmatch(s, 'b%a') do end end",
+               "instructions");
+}
+
 Test(script_sandbox, there_is_no_io_os_debug_package_load_or_coroutine) {
   expect_ok(
       "for _, n in ipairs {'io', 'os', 'debug', 'package', 'load', 'loadfile', 'dofile', 'loadstring', "
