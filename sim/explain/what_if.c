@@ -147,7 +147,8 @@ static ftl_status change_keys(const what_if *w, double asked, ftl_arch *arch, ft
   for (int i = 0; status == FTL_OK && i < MAX_KEYS && w->keys[i].key != NULL; i++) {
     int key_idx = ftl_arch_key_find(w->keys[i].key);
     int64_t old = ftl_arch_int(arch, key_idx), value = grown(arch, &w->keys[i], asked, first_growth);
-    if (value == old) continue;  // nothing to shorten, or what this chip has not
+    if (value == old && i == 0) break;  // no more of the resource, whatever else could change
+    if (value == old) continue;         // nothing to shorten, or what this chip has not
     if (i == 0) {
       first_growth = value - old;
       *factor = factor_of(w->keys[i].kind, old, value);

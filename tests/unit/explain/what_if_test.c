@@ -137,6 +137,18 @@ Test(unit_explain_what_if, the_tensor_rate_is_that_of_the_instruction_that_the_k
   ftl_arch_destroy(h200);
 }
 
+// With as many ways as a model may have: twice the bytes alone would be twice the sets, another resource.
+Test(unit_explain_what_if, a_resource_at_its_limit_is_left_out_with_all_its_keys) {
+  ftl_arch *h200 = shipped_arch("h200");
+  h200->l2_ways = ftl_arch_key_get(ftl_arch_key_find("l2.ways"))->max;
+  made m = make(find("l2_size", 0), h200, FTL_SPEC_MMA_WGMMA);
+  cr_expect_not(m.applies);
+  cr_expect_null(m.arch);
+  cr_expect_str_empty(ftl_text_get(&m.change));
+  release(&m);
+  ftl_arch_destroy(h200);
+}
+
 // 132 SMs and a quarter are 165: 166 with whole TPCs.
 Test(unit_explain_what_if, sms_come_in_whole_tpcs) {
   ftl_arch *h200 = shipped_arch("h200");
