@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "arch/tensor_rates.h"
+#include "base/path.h"
 #include "base/text.h"
 
 double ftl_arch_peak_tflops(const ftl_arch *arch) {
@@ -40,12 +41,6 @@ static ftl_status json_write(FILE *out, json_t *json, ftl_error *error) {
   ftl_text_add(&text, "%s\n", dump);
   free(dump);
   return text_write(out, &text, error);
-}
-
-// The last part of a path: where the models lie differs from machine to machine.
-static const char *file_name(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash != NULL ? slash + 1 : path;
 }
 
 static void value_text(const ftl_arch *arch, int key_idx, char *out, size_t size) {
@@ -96,9 +91,9 @@ ftl_status ftl_arch_report_list(FILE *out, const ftl_arch *const *archs, int num
 
 static void origin_where(ftl_origin origin, char *out, size_t size) {
   if (origin.line > 0) {
-    snprintf(out, size, "%s:%d", file_name(origin.file), origin.line);
+    snprintf(out, size, "%s:%d", ftl_path_file_name(origin.file), origin.line);
   } else {
-    snprintf(out, size, "%s", file_name(origin.file));
+    snprintf(out, size, "%s", ftl_path_file_name(origin.file));
   }
 }
 
@@ -144,8 +139,8 @@ static json_t *key_json(const ftl_arch *arch, int key_idx) {
   json_t *value = key->allowed != NULL ? json_string(ftl_arch_text(arch, key_idx))
                                        : json_integer((json_int_t)ftl_arch_int(arch, key_idx));
   return json_pack("{s:o, s:s, s:s, s:s, s:s, s:i}", "value", value, "unit", key->unit, "origin",
-                   ftl_origin_kind_name(origin.kind), "source", origin.text, "file", file_name(origin.file), "line",
-                   origin.line);
+                   ftl_origin_kind_name(origin.kind), "source", origin.text, "file", ftl_path_file_name(origin.file),
+                   "line", origin.line);
 }
 
 static json_t *tensor_json(const ftl_arch *arch) {

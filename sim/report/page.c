@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/path.h"
 #include "report/page_assets.h"
 #include "report/page_internal.h"
 
@@ -14,11 +15,6 @@ const char *ftl_page_keep(ftl_page *page, ftl_text *text) {
   if (copy != NULL) memcpy(copy, ftl_text_get(text), text->size + 1);
   ftl_text_fini(text);
   return copy;
-}
-
-static const char *file_name(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash != NULL ? slash + 1 : path;
 }
 
 // Links to the sections that this file has something for.
@@ -47,11 +43,11 @@ static void add_head(ftl_page *page) {
   ftl_text_add(page->out,
                "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
                "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n<title>Foretile: ");
-  ftl_markup_add(page->out, file_name(page->contents->path));
+  ftl_markup_add(page->out, ftl_path_file_name(page->contents->path));
   ftl_text_add(page->out, "</title>\n<style>\n");
   ftl_text_add_bytes(page->out, ftl_page_css, ftl_page_css_bytes);
   ftl_text_add(page->out, "</style>\n</head>\n<body>\n<header><h1>");
-  ftl_markup_add(page->out, file_name(page->contents->path));
+  ftl_markup_add(page->out, ftl_path_file_name(page->contents->path));
   ftl_text_add(page->out, "</h1>\n");
   add_navigation(page);
   ftl_text_add(page->out, "</header>\n<main>\n");

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "report/page_internal.h"
 
 static const char *const facts[] = {"gpu",       "driver",        "cuda",          "ncu",
@@ -86,9 +87,8 @@ static void add_files(const ftl_page *page) {
   ftl_page_table_begin(page, "Files", columns, 5);
   for (int i = 0; i < page->contents->num_files; i++) {
     const ftl_stored_file *f = &page->contents->files[i];
-    const char *slash = strrchr(f->file.path, '/');
     ftl_page_row_begin(page);
-    ftl_page_cell(page, slash != NULL ? slash + 1 : f->file.path);
+    ftl_page_cell(page, ftl_path_file_name(f->file.path));
     ftl_page_cell(page, f->format);
     ftl_page_cell(page, f->imported_utc);
     ftl_page_cell(page, f->hash);

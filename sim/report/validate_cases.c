@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "report/validate.h"
 
 typedef struct sample {
@@ -51,8 +52,7 @@ static ftl_status find_case(ftl_validation *v, const sample *s, const char *path
   memset(c, 0, sizeof *c);
   c->measured_case = s->measured_case;
   c->status = FTL_INTERRUPTED;  // until it is predicted
-  const char *slash = strrchr(path, '/');
-  snprintf(c->place, sizeof c->place, "%.70s:%lld", slash != NULL ? slash + 1 : path, (long long)s->line);
+  snprintf(c->place, sizeof c->place, "%.70s:%lld", ftl_path_file_name(path), (long long)s->line);
   for (int i = 0; i < FTL_METRIC_COUNT; i++) c->measured[i] = (double)NAN;
   *out = c;
   return FTL_OK;
