@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "arch/tensor_rates.h"
+#include "report/arch_report.h"
 
 enum { SECTOR_BYTES = 32 };
 
@@ -34,8 +35,7 @@ static ftl_roofline roofline_of(const ftl_arch *arch, const ftl_spec *spec, cons
   r.hbm_bytes = value[FTL_METRIC_dram_read] + value[FTL_METRIC_dram_write];
   r.l2_bytes = SECTOR_BYTES * value[FTL_METRIC_l2_sectors];
   r.peak_tflops = ftl_arch_tensor_tflops(arch, peak_fma_per_cycle(arch, spec), arch->clock_sm_max_khz);
-  r.peak_hbm_gbps = (double)(arch->dram_num_channels * arch->dram_burst_bytes) / (double)arch->dram_burst_cycles *
-                    (double)arch->clock_dram_khz * 1e-6;
+  r.peak_hbm_gbps = ftl_arch_dram_gb_per_s(arch);
   r.peak_l2_gbps = (double)(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle) * (double)arch->clock_l2_khz * 1e-6;
   double compute_ns = r.flops / r.peak_tflops * 1e-3, memory_ns = r.least_bytes / r.peak_hbm_gbps;
   r.is_compute_bound = compute_ns > memory_ns;
