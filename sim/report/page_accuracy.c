@@ -1,5 +1,6 @@
 // Predicted against measured: charts, errors a part and workload, quality of rankings.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,10 @@
 // What the file holds: counts, GPU models, runs.
+#include <stdio.h>
 #include <string.h>
 
 #include "report/page_internal.h"
 
-enum { MAX_RUNS = 200 };
+enum { MAX_RUNS = 200, NUM_ORIGINS = FTL_ORIGIN_OVERRIDE + 1 };
 
 static int64_t count_feasible(const ftl_contents *contents) {
   int64_t count = 0;
@@ -37,8 +38,8 @@ static void add_summary(const ftl_page *page) {
                "launches back to back (<code>conditions=stream</code>). Parameters at their default are left out.\n");
 }
 
-static void count_origins(const ftl_arch *arch, int64_t counts[4]) {
-  memset(counts, 0, 4 * sizeof *counts);
+static void count_origins(const ftl_arch *arch, int64_t counts[NUM_ORIGINS]) {
+  memset(counts, 0, NUM_ORIGINS * sizeof *counts);
   for (int i = 0; i < ftl_arch_num_keys(); i++) {
     if (ftl_arch_is_set(arch, i)) counts[ftl_arch_origin(arch, i).kind]++;
   }
@@ -69,7 +70,7 @@ static void add_archs(const ftl_page *page) {
   ftl_page_table_begin(page, "GPU models, and where their values come from", columns, 5);
   for (int i = 0; i < page->contents->num_archs; i++) {
     const ftl_stored_arch *arch = &page->contents->archs[i];
-    int64_t counts[4];
+    int64_t counts[NUM_ORIGINS];
     count_origins(arch->model, counts);
     ftl_page_row_begin(page);
     ftl_page_cell(page, page->gpus[i]);
@@ -91,7 +92,9 @@ static void add_runs(const ftl_page *page) {
   const ftl_contents *c = page->contents;
   int64_t first = c->num_runs > MAX_RUNS ? c->num_runs - MAX_RUNS : 0;
   if (c->num_runs == 0) return;
-  ftl_page_table_begin(page, first > 0 ? "The latest 200 runs" : "Runs", columns, 8);
+  char caption[32];
+  snprintf(caption, sizeof caption, "The latest %d runs", MAX_RUNS);
+  ftl_page_table_begin(page, first > 0 ? caption : "Runs", columns, 8);
   for (int64_t i = c->num_runs - 1; i >= first; i--) {
     const ftl_stored_run *run = &c->runs[i];
     ftl_page_row_begin(page);

@@ -1,5 +1,5 @@
-// Tables and legends. End tags that HTML lets one leave out are left out: half the size of a table of thousands of
-// rows.
+// Tables, names and legends. End tags that HTML lets one leave out are left out: half the size of a table of thousands
+// of rows.
 #include <math.h>
 #include <string.h>
 
@@ -49,6 +49,16 @@ void ftl_page_signed(const ftl_page *page, double value, int decimals) {
 }
 
 void ftl_page_count(const ftl_page *page, int64_t value) { ftl_text_add(page->out, "<td>%lld", (long long)value); }
+
+void ftl_page_group_name(const ftl_page *page, const ftl_page_group *group) {
+  const ftl_page_row *row = &group->rows[0];
+  const char *words[] = {row->gpu, row->prediction->workload, row->problem, row->prediction->version};
+  int num_words = page->num_versions > 1 ? 4 : 3;
+  for (int i = 0; i < num_words; i++) {
+    if (i > 0) ftl_text_add(page->out, " · ");
+    ftl_markup_add(page->out, words[i]);
+  }
+}
 
 int ftl_page_colour(const ftl_page *page, const char *workload) {
   int idx = 0;

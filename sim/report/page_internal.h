@@ -14,10 +14,9 @@ typedef struct ftl_page_row {
   const ftl_stored_arch *arch;
   const char *gpu;      // its name; with a part of its hash where another model in the file has the same
   const char *problem;  // "heads=32 seqlen=8192": what is asked for, defaults left out
-  const char
-      *choice;     // "block_m=64 num_warps=8": how, as it was asked, defaults left out but for tiles, warps and stages
-  double time_ns;  // by its own conditions; NaN: infeasible or not known
-  double measured_ns;  // of the same configuration; NaN: not in the file
+  const char *choice;   // "block_m=64 num_warps=8": how; defaults left out but for tiles, warps and stages
+  double time_ns;       // by its own conditions; NaN: infeasible or not known
+  double measured_ns;   // of the same configuration; NaN: not in the file
   double hbm_bytes;
 } ftl_page_row;
 
@@ -71,8 +70,8 @@ bool ftl_question_value(const char *question, const char *name, char *out, size_
 // --- parts of HTML (page_html.c) ---
 // <section id=...><h2>; sections end with "</section>".
 void ftl_page_section(const ftl_page *page, const char *id, const char *title);
-// A table that scripts sort and filter: `columns` are headers, NULL after the last; from first_number on they are
-// numbers.
+// A table that scripts sort and filter: `columns` are headers, NULL after the last; from the first_number-th on, which
+// is one of the classes n2 to n9 of page.css, they are numbers.
 void ftl_page_table_begin(const ftl_page *page, const char *caption, const char *const *columns, int first_number);
 void ftl_page_table_end(const ftl_page *page);
 void ftl_page_row_begin(const ftl_page *page);
@@ -80,6 +79,8 @@ void ftl_page_cell(const ftl_page *page, const char *text);
 void ftl_page_number(const ftl_page *page, double value, int decimals);  // "-": not a number
 void ftl_page_signed(const ftl_page *page, double value, int decimals);
 void ftl_page_count(const ftl_page *page, int64_t value);
+// "h200 · flash2_fwd · heads=32 seqlen=8192", and the version of the program where there are several.
+void ftl_page_group_name(const ftl_page *page, const ftl_page_group *group);
 // The colours of the workloads.
 void ftl_page_legend(const ftl_page *page);
 int ftl_page_colour(const ftl_page *page, const char *workload);

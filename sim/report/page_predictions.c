@@ -1,5 +1,4 @@
 // Every prediction, the fastest of each problem first.
-
 #include "report/page_internal.h"
 
 static void add_prediction(const ftl_page *page, const ftl_page_row *row) {

@@ -1,5 +1,6 @@
 // Block sizes of each problem: the fastest configurations with bars, and time over block_m and block_n.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,18 +16,6 @@ static int compare_groups(const void *a, const void *b) {
   return order != 0 ? order : (x > y) - (x < y);  // of one array, by workload and problem
 }
 
-static void add_name(const ftl_page *page, const ftl_page_group *group) {
-  const ftl_page_row *row = &group->rows[0];
-  ftl_markup_add(page->out, row->gpu);
-  ftl_text_add(page->out, " · ");
-  ftl_markup_add(page->out, row->prediction->workload);
-  ftl_text_add(page->out, " · ");
-  ftl_markup_add(page->out, row->problem);
-  if (page->num_versions < 2) return;
-  ftl_text_add(page->out, " · ");
-  ftl_markup_add(page->out, row->prediction->version);
-}
-
 // --- bars ---
 
 static void add_bars(const ftl_page *page, const ftl_page_group *group) {
@@ -34,7 +23,9 @@ static void add_bars(const ftl_page *page, const ftl_page_group *group) {
                                         "measured us", "TFLOP/s",    "HBM MB",         NULL};
   int64_t count = group->num_feasible < MAX_BARS ? group->num_feasible : MAX_BARS;
   double best_ns = group->rows[0].time_ns, longest_ns = group->rows[count - 1].time_ns;
-  ftl_page_table_begin(page, count < group->num_feasible ? "The ten fastest" : "The fastest first", columns, 4);
+  char caption[32];
+  snprintf(caption, sizeof caption, "The %d fastest", MAX_BARS);
+  ftl_page_table_begin(page, count < group->num_feasible ? caption : "The fastest first", columns, 4);
   for (int64_t i = 0; i < count; i++) {
     const ftl_page_row *row = &group->rows[i];
     ftl_page_row_begin(page);
@@ -133,7 +124,7 @@ static void add_heat_map(const ftl_page *page, const ftl_page_group *group) {
 
 static void add_group(const ftl_page *page, const ftl_page_group *group, bool is_open) {
   ftl_text_add(page->out, "<details%s><summary>", is_open ? " open" : "");
-  add_name(page, group);
+  ftl_page_group_name(page, group);
   ftl_text_add(page->out, " <small>(%lld configurations, %lld infeasible)</small></summary>\n",
                (long long)group->num_rows, (long long)(group->num_rows - group->num_feasible));
   add_bars(page, group);

@@ -1,5 +1,6 @@
 // Why warps wait: stall reasons of the fastest configuration of each problem, and the means of what was also measured.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report/page_internal.h"
@@ -124,7 +125,9 @@ static void add_compared(const ftl_page *page) {
 
 static void add_fastest(const ftl_page *page) {
   int64_t num_shown = 0;
-  begin_table(page, "The fastest configuration of each problem (the first 40)");
+  char caption[64];
+  snprintf(caption, sizeof caption, "The fastest configuration of each problem (the first %d)", MAX_PROBLEMS);
+  begin_table(page, caption);
   for (int64_t i = 0; i < page->num_groups && num_shown < MAX_PROBLEMS; i++) {
     const ftl_page_group *group = &page->groups[i];
     if (group->num_feasible == 0) continue;
@@ -132,12 +135,9 @@ static void add_fastest(const ftl_page *page) {
     stalls s = of_metrics(row->prediction->metrics.value);
     if (sum_of(&s) <= 0) continue;
     num_shown++;
-    ftl_text_add(page->out, "\n<tr><td>");
-    ftl_markup_add(page->out, row->gpu);
-    ftl_text_add(page->out, " · ");
-    ftl_markup_add(page->out, row->prediction->workload);
-    ftl_text_add(page->out, " · ");
-    ftl_markup_add(page->out, row->problem);
+    ftl_page_row_begin(page);
+    ftl_text_add(page->out, "<td>");
+    ftl_page_group_name(page, group);
     ftl_page_cell(page, row->choice);
     add_bar(page, &s);
   }
