@@ -6,16 +6,19 @@
 
 // What an engineer chooses, in the order in which it is shown; the first ones always. Every other parameter says what
 // is computed, or under which conditions.
-static const ftl_param choices[] = {
-    FTL_PARAM_block_m,    FTL_PARAM_block_n,        FTL_PARAM_num_warps,     FTL_PARAM_num_stages,
-    FTL_PARAM_block_k,    FTL_PARAM_warps_n,        FTL_PARAM_groups_n,      FTL_PARAM_splits,
-    FTL_PARAM_schedule,   FTL_PARAM_overlap,        FTL_PARAM_persistent,    FTL_PARAM_turns,
-    FTL_PARAM_q_stages,   FTL_PARAM_cluster,        FTL_PARAM_fused,         FTL_PARAM_elementwise,
-    FTL_PARAM_mma,        FTL_PARAM_copy,           FTL_PARAM_store,         FTL_PARAM_dq,
-    FTL_PARAM_q_operand,  FTL_PARAM_refill,         FTL_PARAM_tile_order,    FTL_PARAM_tile_reverse,
-    FTL_PARAM_tile_strip, FTL_PARAM_tile_scheduler, FTL_PARAM_l2_persist,    FTL_PARAM_l2_evict_first,
-    FTL_PARAM_code,       FTL_PARAM_scaling,        FTL_PARAM_row_sums,      FTL_PARAM_guard,
-    FTL_PARAM_exp2,       FTL_PARAM_mask_steps,     FTL_PARAM_max_registers, FTL_PARAM_detail};
+static const ftl_param choices[] = {FTL_PARAM_block_m,        FTL_PARAM_block_n,    FTL_PARAM_num_warps,
+                                    FTL_PARAM_num_stages,     FTL_PARAM_block_k,    FTL_PARAM_warps_n,
+                                    FTL_PARAM_groups_n,       FTL_PARAM_splits,     FTL_PARAM_schedule,
+                                    FTL_PARAM_overlap,        FTL_PARAM_persistent, FTL_PARAM_turns,
+                                    FTL_PARAM_q_stages,       FTL_PARAM_cluster,    FTL_PARAM_fused,
+                                    FTL_PARAM_elementwise,    FTL_PARAM_mma,        FTL_PARAM_copy,
+                                    FTL_PARAM_store,          FTL_PARAM_dq,         FTL_PARAM_head_dim_multiple,
+                                    FTL_PARAM_q_operand,      FTL_PARAM_refill,     FTL_PARAM_tile_order,
+                                    FTL_PARAM_tile_reverse,   FTL_PARAM_head_order, FTL_PARAM_tile_strip,
+                                    FTL_PARAM_tile_scheduler, FTL_PARAM_l2_persist, FTL_PARAM_l2_evict_first,
+                                    FTL_PARAM_code,           FTL_PARAM_scaling,    FTL_PARAM_row_sums,
+                                    FTL_PARAM_guard,          FTL_PARAM_exp2,       FTL_PARAM_mask_steps,
+                                    FTL_PARAM_max_registers,  FTL_PARAM_detail};
 enum { NUM_CHOICES = sizeof choices / sizeof *choices, NUM_ALWAYS_SHOWN = 4 };
 
 static bool is_choice(int param) {

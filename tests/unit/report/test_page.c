@@ -116,6 +116,21 @@ Test(unit_report_page, a_problem_has_bars_and_a_map_of_its_blocks) {
   remove_folder(&f);
 }
 
+// How a kernel orders its heads and pads its tiles is a choice: the problem, and with it the group, stays the same.
+Test(unit_report_page, configurations_of_one_problem_are_one_group) {
+  folder f = make_folder();
+  fill(f.file, "toy");
+  execute(f.file,
+          "UPDATE predictions SET spec = spec || ' head_order=sequences_first head_dim_multiple=64' WHERE id = 1");
+  ftl_text page = make_page(f.file);
+  has(ftl_text_get(&page),
+      "<td>heads=8 seqlen=1024 head_dim=64<td>block_m=64 block_n=64 num_warps=4 num_stages=2 head_dim_multiple=64 "
+      "head_order=sequences_first<td>");
+  has(ftl_text_get(&page), "<small>(6 configurations, 1 infeasible)");
+  ftl_text_fini(&page);
+  remove_folder(&f);
+}
+
 // Two models of one name: rows have a part of the hash too, and the table says what the one changed.
 Test(unit_report_page, gpus_of_one_name_are_told_apart) {
   folder f = make_folder();
