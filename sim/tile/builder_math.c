@@ -78,21 +78,21 @@ void ftl_binary(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a, ft
   ftl_elem(builder, fn, dst, ftl_value_operand(a), other, ftl_immediate(0));
 }
 
-void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a) {
+static void reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a, bool behind) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_REDUCE_ROWS);
   op.fn = fn;
   op.dst = dst;
   op.a = ftl_value_operand(a);
+  op.behind = behind;
   ftl_builder_add_op(builder, op);
 }
 
+void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a) {
+  reduce_rows(builder, fn, dst, a, false);
+}
+
 void ftl_reduce_rows_behind(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a) {
-  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_REDUCE_ROWS);
-  op.fn = fn;
-  op.dst = dst;
-  op.a = ftl_value_operand(a);
-  op.behind = true;
-  ftl_builder_add_op(builder, op);
+  reduce_rows(builder, fn, dst, a, true);
 }
 
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst) {
