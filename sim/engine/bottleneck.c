@@ -6,13 +6,6 @@ enum { BOUND_PERCENT = 70, IDLE_PERCENT = 60 };
 
 static double share(double part, double whole) { return whole > 0 ? 100.0 * part / whole : 0.0; }
 
-static ftl_resource most_used(const float *usage_pct) {
-  int top = 0;
-  for (int i = 1; i < FTL_RESOURCE_COUNT; i++)
-    if (usage_pct[i] > usage_pct[top]) top = i;
-  return (ftl_resource)top;
-}
-
 static const char *waiting_for(const ftl_sm_counters *sm) {
   static const char *const texts[FTL_STALL_COUNT] = {
       [FTL_STALL_WAIT] = "latency of arithmetic",
@@ -34,7 +27,7 @@ static const char *waiting_for(const ftl_sm_counters *sm) {
 
 const char *ftl_answer_bottleneck(const ftl_launch *launch, const ftl_totals *totals, const float *usage_pct) {
   int64_t sm_cycles = totals->cycles * launch->arch->chip_num_sms;
-  ftl_resource top = most_used(usage_pct);
+  ftl_resource top = ftl_resource_most_used(usage_pct);
   if (usage_pct[top] >= BOUND_PERCENT) return ftl_resource_get(top)->name;
   bool is_idle = share((double)totals->sm.active_cycles, (double)sm_cycles) < IDLE_PERCENT;
   return is_idle ? "idle SMs (too few CTAs)" : waiting_for(&totals->sm);

@@ -41,6 +41,8 @@ typedef struct ftl_resource_info {
   const char *id, *name, *full;
 } ftl_resource_info;
 const ftl_resource_info *ftl_resource_get(ftl_resource resource);
+// Of FTL_RESOURCE_COUNT shares the largest.
+ftl_resource ftl_resource_most_used(const float *usage_pct);
 
 typedef struct ftl_kernel_answer {
   char name[FTL_TILE_NAME_BYTES];

@@ -11,6 +11,13 @@ static const ftl_resource_info infos[FTL_RESOURCE_COUNT] = {
 
 const ftl_resource_info *ftl_resource_get(ftl_resource resource) { return &infos[resource]; }
 
+ftl_resource ftl_resource_most_used(const float *usage_pct) {
+  int top = 0;
+  for (int i = 1; i < FTL_RESOURCE_COUNT; i++)
+    if (usage_pct[i] > usage_pct[top]) top = i;
+  return (ftl_resource)top;
+}
+
 static float percent(double part, double whole) { return whole > 0 ? (float)(100 * part / whole) : 0; }
 static float larger(float a, float b) { return a > b ? a : b; }
 

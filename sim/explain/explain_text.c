@@ -19,7 +19,7 @@ static void add_time(const ftl_launch_view *view, ftl_text *out) {
 }
 
 static void add_bottleneck(const ftl_launch_view *view, ftl_text *out) {
-  ftl_resource top = ftl_launch_view_top(view);
+  ftl_resource top = ftl_resource_most_used(view->usage_pct);
   ftl_text_add(out, "  bottleneck: %s; of the resources the %s is used most, %.1f %% of its peak\n", view->bottleneck,
                ftl_resource_get(top)->name, view->usage_pct[top]);
 }

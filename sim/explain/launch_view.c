@@ -106,13 +106,6 @@ ftl_launch_view ftl_launch_view_of(const ftl_row *row, int launch_idx) {
   return view;
 }
 
-ftl_resource ftl_launch_view_top(const ftl_launch_view *view) {
-  int top = 0;
-  for (int i = 1; i < FTL_RESOURCE_COUNT; i++)
-    if (view->usage_pct[i] > view->usage_pct[top]) top = i;
-  return (ftl_resource)top;
-}
-
 int ftl_launch_view_stalls(const ftl_launch_view *view, ftl_metric out[FTL_NUM_STALLS]) {
   const double least = 0.005;  // warps an issue; less prints as 0.00
   int count = 0;

@@ -27,9 +27,6 @@ typedef struct ftl_launch_view {
 // Of launch `launch_idx` of a feasible answer; -1: of all together, with usage weighed by time.
 ftl_launch_view ftl_launch_view_of(const ftl_row *row, int launch_idx);
 
-// The resource used most.
-ftl_resource ftl_launch_view_top(const ftl_launch_view *view);
-
 // Stall reasons, the largest first, without selected; gives how many of them are worth a line.
 enum { FTL_NUM_STALLS = FTL_METRIC_stall_sleeping - FTL_METRIC_stall_selected };
 int ftl_launch_view_stalls(const ftl_launch_view *view, ftl_metric out[FTL_NUM_STALLS]);

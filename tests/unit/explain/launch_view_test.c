@@ -116,7 +116,7 @@ Test(unit_explain_launch_view, the_sum_adds_times_and_weighs_usage_by_them) {
   expect(sum.idle_ns, 26000);
   expect(sum.usage_pct[FTL_RESOURCE_l2], 50);
   expect(sum.usage_pct[FTL_RESOURCE_hbm], 45);
-  cr_expect_eq(ftl_launch_view_top(&sum), FTL_RESOURCE_l2);
+  cr_expect_eq(ftl_resource_most_used(sum.usage_pct), FTL_RESOURCE_l2);
   cr_expect_null(sum.limited_by);
 }
 
