@@ -31,7 +31,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .dropout_p = ftl_spec_real(spec, FTL_PARAM_dropout_p),
       .scaling = (int32_t)v[FTL_PARAM_scaling],
       .warps_n = v[FTL_PARAM_warps_n] > 1 ? (int32_t)v[FTL_PARAM_warps_n] : 1,
-      .sums_each_step = v[FTL_PARAM_row_sums] >= FTL_ROW_SUMS_STEP,
+      .sums_each_step = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_STEP || v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_BEHIND,
       .sums_behind = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_BEHIND,
       .guards_each_step = v[FTL_PARAM_guard] == FTL_GUARD_ALWAYS,
       .scale = v[FTL_PARAM_softmax_scale] > 0 ? (float)ftl_spec_real(spec, FTL_PARAM_softmax_scale)
