@@ -6,29 +6,23 @@
 #include "report/page_internal.h"
 
 // Colours c0 to c6, and c7 for the rest; `selected` is the issue itself, not a wait.
-static const struct {
-  const char *name;
-  ftl_quantity quantity;
-  ftl_metric metric;
-} reasons[] = {
-    {"long_scoreboard", FTL_QUANTITY_stall_long_scoreboard, FTL_METRIC_stall_long_scoreboard},
-    {"wait", FTL_QUANTITY_stall_wait, FTL_METRIC_stall_wait},
-    {"barrier", FTL_QUANTITY_stall_barrier, FTL_METRIC_stall_barrier},
-    {"math_pipe_throttle", FTL_QUANTITY_stall_math_pipe_throttle, FTL_METRIC_stall_math_pipe_throttle},
-    {"gmma", FTL_QUANTITY_stall_gmma, FTL_METRIC_stall_gmma},
-    {"short_scoreboard", FTL_QUANTITY_stall_short_scoreboard, FTL_METRIC_stall_short_scoreboard},
-    {"not_selected", FTL_QUANTITY_stall_not_selected, FTL_METRIC_stall_not_selected},
-    {"mio_throttle", FTL_QUANTITY_stall_mio_throttle, FTL_METRIC_stall_mio_throttle},
-    {"lg_throttle", FTL_QUANTITY_stall_lg_throttle, FTL_METRIC_stall_lg_throttle},
-    {"tex_throttle", FTL_QUANTITY_stall_tex_throttle, FTL_METRIC_stall_tex_throttle},
-    {"membar", FTL_QUANTITY_stall_membar, FTL_METRIC_stall_membar},
-    {"branch_resolving", FTL_QUANTITY_stall_branch_resolving, FTL_METRIC_stall_branch_resolving},
-    {"drain", FTL_QUANTITY_stall_drain, FTL_METRIC_stall_drain},
-    {"dispatch_stall", FTL_QUANTITY_stall_dispatch_stall, FTL_METRIC_stall_dispatch_stall},
-    {"imc_miss", FTL_QUANTITY_stall_imc_miss, FTL_METRIC_stall_imc_miss},
-    {"no_instruction", FTL_QUANTITY_stall_no_instruction, FTL_METRIC_stall_no_instruction},
-    {"sleeping", FTL_QUANTITY_stall_sleeping, FTL_METRIC_stall_sleeping},
-};
+static const ftl_metric reasons[] = {FTL_METRIC_stall_long_scoreboard,
+                                     FTL_METRIC_stall_wait,
+                                     FTL_METRIC_stall_barrier,
+                                     FTL_METRIC_stall_math_pipe_throttle,
+                                     FTL_METRIC_stall_gmma,
+                                     FTL_METRIC_stall_short_scoreboard,
+                                     FTL_METRIC_stall_not_selected,
+                                     FTL_METRIC_stall_mio_throttle,
+                                     FTL_METRIC_stall_lg_throttle,
+                                     FTL_METRIC_stall_tex_throttle,
+                                     FTL_METRIC_stall_membar,
+                                     FTL_METRIC_stall_branch_resolving,
+                                     FTL_METRIC_stall_drain,
+                                     FTL_METRIC_stall_dispatch_stall,
+                                     FTL_METRIC_stall_imc_miss,
+                                     FTL_METRIC_stall_no_instruction,
+                                     FTL_METRIC_stall_sleeping};
 enum { NUM_REASONS = sizeof reasons / sizeof *reasons, NUM_OWN = FTL_PAGE_NUM_COLOURS - 1, MAX_PROBLEMS = 40 };
 
 typedef struct stalls {
@@ -44,7 +38,7 @@ static double sum_of(const stalls *s) {
 static stalls of_metrics(const double *value) {
   stalls s = {{0}};
   for (int i = 0; i < NUM_REASONS; i++) {
-    double warps = value[reasons[i].metric];
+    double warps = value[reasons[i]];
     s.warps[i < NUM_OWN ? i : NUM_OWN] += isnan(warps) ? 0 : warps;
   }
   return s;
@@ -52,8 +46,9 @@ static stalls of_metrics(const double *value) {
 
 static void begin_table(const ftl_page *page, const char *caption) {
   const char *columns[FTL_PAGE_NUM_COLOURS + 5] = {"of", "configuration", "shares", "stalled warps an issue"};
+  char names[NUM_OWN][32];
   int count = 4;
-  for (int i = 0; i < NUM_OWN; i++) columns[count++] = reasons[i].name;
+  for (int i = 0; i < NUM_OWN; i++) columns[count++] = ftl_stall_name(reasons[i], names[i]);
   columns[count] = "other";
   ftl_page_table_begin(page, caption, columns, 4);
 }
@@ -71,15 +66,17 @@ static void add_bar(const ftl_page *page, const stalls *s) {
 
 static void add_legend(const ftl_page *page) {
   ftl_text_add(page->out, "<ul class=legend>");
+  char name[32];
   for (int i = 0; i < FTL_PAGE_NUM_COLOURS; i++) {
-    ftl_text_add(page->out, "<li><span class=\"key c%d\"></span>%s", i, i < NUM_OWN ? reasons[i].name : "other");
+    ftl_text_add(page->out, "<li><span class=\"key c%d\"></span>%s", i,
+                 i < NUM_OWN ? ftl_stall_name(reasons[i], name) : "other");
   }
   ftl_text_add(page->out, "</ul>\n");
 }
 
 // --- what was also measured ---
 
-// Sums over the cases of a workload that have all reasons; how many.
+// Sums over the cases of a workload whose stall reasons were measured; how many.
 static int64_t add_up(const ftl_page *page, const char *workload, stalls *measured, stalls *predicted) {
   int64_t count = 0;
   *measured = *predicted = (stalls){{0}};
