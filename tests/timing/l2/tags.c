@@ -152,6 +152,18 @@ Test(timing_l2_tags, a_far_write_takes_a_place_on_both_sides) {
   ftl_l2_tags_destroy(tags);
 }
 
+// Two ways a side. The replica has the priority of its write: it goes before the line that was used longest ago.
+Test(timing_l2_tags, a_replica_that_a_write_leaves_is_evicted_first_where_the_line_is) {
+  ftl_arch arch = tags_arch(2, 2, 1, "lru");
+  ftl_l2_tags *tags = create_tags(&arch, 0);
+  (void)ftl_l2_tags_read(tags, line_of(tags, 1, 0), 1, 1, FTL_L2_EVICT_NORMAL);
+  (void)ftl_l2_tags_write(tags, line_of(tags, 0, 0), 1, 1, 1, FTL_L2_EVICT_FIRST);
+  (void)ftl_l2_tags_read(tags, line_of(tags, 1, 1), 1, 1, FTL_L2_EVICT_NORMAL);
+  cr_expect_eq(ftl_l2_tags_read(tags, line_of(tags, 1, 0), 1, 1, FTL_L2_EVICT_NORMAL).hit_sectors, 1);
+  cr_expect_eq(ftl_l2_tags_read(tags, line_of(tags, 0, 0), 1, 1, FTL_L2_EVICT_NORMAL).far_sectors, 1, "from its home");
+  ftl_l2_tags_destroy(tags);
+}
+
 // A set of one way a side: another line of side 0 takes the home's place, while the replica stays on side 1.
 Test(timing_l2_tags, a_write_drops_a_replica_that_has_outlived_its_home) {
   ftl_arch arch = tags_arch(2, 1, 1, "lru");
