@@ -96,6 +96,33 @@ Test(unit_results_contents, predictions_come_back_with_their_run_and_gpu) {
   remove_folder(&f);
 }
 
+// Of each kind by its name; one that this program does not know is a guess.
+Test(unit_results_contents, values_of_a_gpu_come_back_with_their_origin) {
+  folder f = make_folder();
+  put_predictions(f.file, 4, NULL);
+  static const struct {
+    const char *name;
+    ftl_origin_kind kind;
+  } stored[] = {{"datasheet", FTL_ORIGIN_DATASHEET},
+                {"measured", FTL_ORIGIN_MEASURED},
+                {"guess", FTL_ORIGIN_GUESS},
+                {"override", FTL_ORIGIN_OVERRIDE},
+                {"rumour", FTL_ORIGIN_GUESS}};
+  for (size_t i = 0; i < sizeof stored / sizeof *stored; i++) {
+    char sql[64];
+    snprintf(sql, sizeof sql, "UPDATE arch_values SET origin = '%s'", stored[i].name);
+    execute(f.file, sql);
+    ftl_contents *c = read_contents(f.file);
+    ftl_origin origin = ftl_arch_origin(c->archs[0].model, ftl_arch_key_find("chip.num_sms"));
+    cr_expect_eq(origin.kind, stored[i].kind, "%s", stored[i].name);
+    cr_expect_str_eq(origin.text, "a test");
+    cr_expect_str_eq(origin.file, "test.lua");
+    cr_expect_eq(origin.line, 7);
+    ftl_contents_destroy(c);
+  }
+  remove_folder(&f);
+}
+
 Test(unit_results_contents, what_another_version_knew_is_read_without_it) {
   folder f = make_folder();
   put_predictions(f.file, 4, NULL);
