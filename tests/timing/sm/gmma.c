@@ -170,6 +170,9 @@ Test(timing_sm_gmma, copies_are_written_slower_beside_products) {
   r = copy_beside(4, 16, 128, 128);
   cr_assert_eq(rig_cycle(r, 4, 3, 0), alone);
   rig_destroy(r);
+  r = copy_beside(4, 16, 128, 256);  // no faster than the data pipe
+  cr_assert_eq(rig_cycle(r, 4, 3, 0), alone);
+  rig_destroy(r);
 }
 
 // Products that fill the data pipe end as with one line.
