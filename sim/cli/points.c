@@ -111,14 +111,16 @@ static ftl_status make_points(const ftl_space *space, const arch_list *list, ftl
   out->points = calloc((size_t)(per_arch * list->num_archs), sizeof *out->points);
   if (out->points == NULL) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   ftl_status status = FTL_OK;
+  bool any_well_formed = false;
   for (int a = 0; a < list->num_archs; a++) {
     for (int64_t i = 0; status == FTL_OK && i < per_arch; i++) {
       ftl_point *point = &out->points[out->num_points++];
-      point->arch = list->archs[a];
-      status = ftl_space_point(space, i, &point->spec, error);
+      status = ftl_point_make(space, i, list->archs[a], point, error);
+      any_well_formed = any_well_formed || ftl_point_is_well_formed(point);
     }
   }
-  return status;
+  if (status != FTL_OK || any_well_formed) return status;
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s", out->points[0].contradiction);
 }
 
 static ftl_status check_present(const ftl_arguments *arguments, const char *command, ftl_error *error) {

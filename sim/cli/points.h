@@ -17,7 +17,8 @@ typedef struct ftl_points {
 } ftl_points;
 
 // Every combination that the arguments name. lists: values (and GPUs) may be lists separated by commas; else there is
-// one point. FTL_BAD_INPUT names the argument. *out is freed with ftl_points_fini, also after a failure.
+// one point. FTL_BAD_INPUT names the argument, or says what the first point contradicts itself in where all do. *out is
+// freed with ftl_points_fini, also after a failure.
 FTL_MUST_USE ftl_status ftl_points_make(ftl_session *session, const ftl_arguments *arguments, const char *command,
                                         bool lists, ftl_points *out, ftl_error *error);
 void ftl_points_fini(ftl_points *points);

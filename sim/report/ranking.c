@@ -66,15 +66,25 @@ static uint32_t varying_own(const ftl_spec *spec, const ftl_spec *first) {
   return own;
 }
 
+// `auto` that nobody asked for and nothing decided: of parameters that contradict each other.
+static bool is_open(const ftl_spec *spec, int p) {
+  const char *allowed = ftl_param_get((ftl_param)p)->allowed;
+  bool has_auto = allowed != NULL && strncmp(allowed, "auto|", strlen("auto|")) == 0;
+  return has_auto && spec->value[p] == 0 && (spec->given >> p & 1) == 0;
+}
+
 ftl_varying ftl_rows_varying(const ftl_row *rows, int64_t num_rows) {
   ftl_varying varying = {0};
-  for (int64_t i = 1; i < num_rows; i++) {
+  const ftl_spec *first_decided[FTL_PARAM_COUNT] = {0};
+  for (int64_t i = 0; i < num_rows; i++) {
     const ftl_spec *spec = &rows[i].prediction->spec, *first = &rows[0].prediction->spec;
     if (rows[i].arch != rows[0].arch) varying.arch = true;
     varying.own |= varying_own(spec, first);
     for (int p = 0; p < FTL_PARAM_COUNT; p++) {
       bool both = (spec->workload->accepts & first->workload->accepts) >> p & 1;
-      if (both && spec->value[p] != first->value[p]) varying.params |= (ftl_param_set)1 << p;
+      if (!both || is_open(spec, p)) continue;
+      if (first_decided[p] == NULL) first_decided[p] = spec;
+      if (spec->value[p] != first_decided[p]->value[p]) varying.params |= (ftl_param_set)1 << p;
     }
   }
   return varying;

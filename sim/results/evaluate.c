@@ -34,6 +34,19 @@ int ftl_num_cpus(void) {
   return count > 0 ? count : 1;
 }
 
+ftl_status ftl_point_make(const ftl_space *space, int64_t point_idx, const ftl_arch *arch, ftl_point *out,
+                          ftl_error *error) {
+  ftl_error local = {0};
+  out->arch = arch;
+  out->contradiction[0] = '\0';
+  ftl_status status = ftl_space_point(space, point_idx, &out->spec, &local);
+  if (status == FTL_BAD_INPUT) {
+    snprintf(out->contradiction, sizeof out->contradiction, "%s", local.message);
+    return FTL_OK;
+  }
+  return status == FTL_OK ? FTL_OK : ftl_error_set(error, status, "%s", local.message);
+}
+
 static bool is_cancelled(const ftl_evaluate_options *options) {
   return options->cancel != NULL && atomic_load_explicit(options->cancel, memory_order_relaxed);
 }
@@ -118,11 +131,12 @@ static int compare_points(const void *a, const void *b) {
   return (x->point_idx > y->point_idx) - (x->point_idx < y->point_idx);
 }
 
-// Sets first_idx[i] for every point, and leaves one job a distinct key at the front of `jobs`, in point order.
-static int64_t remove_equal(job *jobs, int64_t num_points, int64_t *first_idx) {
+// Sets first_idx[i] for every point that has a job, and leaves one job a distinct key at the front of `jobs`, in point
+// order.
+static int64_t remove_equal(job *jobs, int64_t num_all, int64_t *first_idx) {
   int64_t num_jobs = 0;
-  qsort(jobs, (size_t)num_points, sizeof *jobs, compare_keys);
-  for (int64_t i = 0; i < num_points; i++) {
+  qsort(jobs, (size_t)num_all, sizeof *jobs, compare_keys);
+  for (int64_t i = 0; i < num_all; i++) {
     bool is_first = num_jobs == 0 || strcmp(jobs[num_jobs - 1].key.hex, jobs[i].key.hex) != 0;
     int64_t point_idx = jobs[i].point_idx;
     if (is_first) jobs[num_jobs++] = jobs[i];
@@ -132,13 +146,23 @@ static int64_t remove_equal(job *jobs, int64_t num_points, int64_t *first_idx) {
   return num_jobs;
 }
 
-static ftl_status make_jobs(const ftl_point *points, int64_t num_points, job *jobs, ftl_error *error) {
+// One a point that does not contradict itself.
+static ftl_status make_jobs(const ftl_point *points, int64_t num_points, job *jobs, int64_t *num_jobs,
+                            ftl_error *error) {
   ftl_status status = FTL_OK;
+  *num_jobs = 0;
   for (int64_t i = 0; status == FTL_OK && i < num_points; i++) {
-    jobs[i].point_idx = i;
-    status = ftl_result_key_make(&points[i].spec, points[i].arch, &jobs[i].key, error);
+    if (!ftl_point_is_well_formed(&points[i])) continue;
+    job *j = &jobs[(*num_jobs)++];
+    j->point_idx = i;
+    status = ftl_result_key_make(&points[i].spec, points[i].arch, &j->key, error);
   }
   return status;
+}
+
+static void answer_contradiction(const ftl_point *point, ftl_answer *answer) {
+  answer->prediction.spec = point->spec;
+  snprintf(answer->prediction.reason, sizeof answer->prediction.reason, "%s", point->contradiction);
 }
 
 // --- threads ---
@@ -165,18 +189,23 @@ ftl_status ftl_evaluate(const ftl_point *points, int64_t num_points, const ftl_e
   if (num_points == 0) return FTL_OK;
   job *jobs = calloc((size_t)num_points, sizeof *jobs);
   int64_t *first_idx = calloc((size_t)num_points, sizeof *first_idx);
+  int64_t num_jobs = 0;
   ftl_status status = jobs != NULL && first_idx != NULL
-                          ? make_jobs(points, num_points, jobs, error)
+                          ? make_jobs(points, num_points, jobs, &num_jobs, error)
                           : ftl_error_set(error, FTL_NO_MEMORY, "out of memory for %lld points", (long long)num_points);
   if (status == FTL_OK) {
     memset(answers, 0, sizeof *answers * (size_t)num_points);
     evaluation e = {.points = points, .options = options, .answers = answers, .jobs = jobs, .error = error};
-    e.num_jobs = remove_equal(jobs, num_points, first_idx);
+    e.num_jobs = remove_equal(jobs, num_jobs, first_idx);
     pthread_mutex_init(&e.lock, NULL);
     run_jobs(&e);
     pthread_mutex_destroy(&e.lock);
     status = e.status;
     for (int64_t i = 0; i < num_points; i++) {
+      if (!ftl_point_is_well_formed(&points[i])) {
+        answer_contradiction(&points[i], &answers[i]);
+        continue;
+      }
       if (first_idx[i] != i) answers[i] = answers[first_idx[i]];
       answers[i].prediction.spec.given = points[i].spec.given;  // a stored answer may have been asked for otherwise
     }

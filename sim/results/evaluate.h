@@ -10,11 +10,18 @@
 #include "base/status.h"
 #include "engine/predict.h"
 #include "results/database.h"
+#include "results/space.h"
 
 typedef struct ftl_point {
-  ftl_spec spec;         // complete
-  const ftl_arch *arch;  // borrowed
+  ftl_spec spec;                                // complete, where nothing contradicts itself
+  const ftl_arch *arch;                         // borrowed
+  char contradiction[FTL_ERROR_MESSAGE_BYTES];  // what its parameters contradict each other in, else empty
 } ftl_point;
+
+// One combination of a space that may hold others: FTL_OK also where its parameters contradict each other.
+FTL_MUST_USE ftl_status ftl_point_make(const ftl_space *space, int64_t point_idx, const ftl_arch *arch, ftl_point *out,
+                                       ftl_error *error);
+static inline bool ftl_point_is_well_formed(const ftl_point *point) { return point->contradiction[0] == '\0'; }
 
 typedef struct ftl_answer {
   ftl_status status;  // of this point; FTL_OK also when it is infeasible
@@ -33,8 +40,8 @@ typedef struct ftl_evaluate_options {
 } ftl_evaluate_options;
 
 // answers[i] belongs to points[i], whatever the number of threads. Equal points are predicted once. A failed point is
-// in its answer. The call itself fails with FTL_INTERRUPTED, FTL_NO_MEMORY, or a database error; what was finished is
-// stored then.
+// in its answer; one that contradicts itself is infeasible, and no database keeps it. The call itself fails with
+// FTL_INTERRUPTED, FTL_NO_MEMORY, or a database error; what was finished is stored then.
 FTL_MUST_USE ftl_status ftl_evaluate(const ftl_point *points, int64_t num_points, const ftl_evaluate_options *options,
                                      ftl_answer *answers, ftl_error *error);
 

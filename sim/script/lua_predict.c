@@ -167,7 +167,8 @@ static void read_point(lua_State *lua, ftl_point *out) {
   if (has_field(lua, "where")) luaL_error(lua, "where is for ft.explore");
   ftl_lua_get_archs(lua, false, &out->arch);
   const ftl_space *space = push_space(lua, false);
-  if (ftl_space_point(space, 0, &out->spec, &error) != FTL_OK) ftl_lua_raise(lua, &error);
+  if (ftl_point_make(space, 0, out->arch, out, &error) != FTL_OK) ftl_lua_raise(lua, &error);
+  if (!ftl_point_is_well_formed(out)) luaL_error(lua, "%s", out->contradiction);
 }
 
 void ftl_lua_get_point(lua_State *lua, ftl_point *out) {
@@ -200,7 +201,8 @@ static bool is_wanted(lua_State *lua, int index, const ftl_spec *spec) {
   return wanted;
 }
 
-// Pushes a userdata with the points; GPU after GPU.
+// Pushes a userdata with the points; GPU after GPU. `where` is not asked about those that contradict themselves: their
+// parameters may lack values.
 static ftl_point *push_points(lua_State *lua, const ftl_space *space, const ftl_arch *const *archs, int num_archs,
                               int64_t *num_points) {
   int64_t per_arch = ftl_space_num_points(space);
@@ -212,15 +214,18 @@ static ftl_point *push_points(lua_State *lua, const ftl_space *space, const ftl_
   int where = lua_gettop(lua);
   ftl_point *points = ftl_lua_push_block(lua, sizeof *points * (size_t)(per_arch * num_archs), 0);
   ftl_error error;
+  bool any_well_formed = false;
   *num_points = 0;
   for (int a = 0; a < num_archs; a++) {
     for (int64_t i = 0; i < per_arch; i++) {
       ftl_point *point = &points[*num_points];
-      point->arch = archs[a];
-      if (ftl_space_point(space, i, &point->spec, &error) != FTL_OK) ftl_lua_raise(lua, &error);
-      if (is_wanted(lua, where, &point->spec)) ++*num_points;
+      if (ftl_point_make(space, i, archs[a], point, &error) != FTL_OK) ftl_lua_raise(lua, &error);
+      bool is_well_formed = ftl_point_is_well_formed(point);
+      any_well_formed = any_well_formed || is_well_formed;
+      if (!is_well_formed || is_wanted(lua, where, &point->spec)) ++*num_points;
     }
   }
+  if (!any_well_formed) luaL_error(lua, "%s", points[0].contradiction);
   return points;
 }
 

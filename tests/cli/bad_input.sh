@@ -52,10 +52,16 @@ refused 2 "the nearest is time_us" "$FAKE" explore --arch h200 $Q --by tme_us
 refused 2 "more than 65536 combinations" "$FAKE" explore --arch h200 $W heads=$(seq -s, 1 300) seqlen=$(seq -s, 1 300) head_dim=64
 refused 2 "No such file" "$FAKE" explore --arch h200 $Q --svg no_folder/x.svg
 refused 2 "mask_bits: only with mask=bits" "$FAKE" predict --arch h200 $Q mask_bits=1x64
+refused 2 "mask_bits: only with mask=bits" "$FAKE" explore --arch h200 $Q mask=none,strided mask_bits=1x64
 refused 2 "--cta: not with --program" "$FAKE" trace --arch h200 $Q --program --cta 3
 refused 2 "--timeline: not with --program" "$FAKE" trace --arch h200 $Q --program --timeline t.json
 refused 2 "--output: not with --timeline" "$FAKE" trace --arch h200 $Q --timeline t.json -o t.txt
 refused 2 "--from: only with --timeline" "$FAKE" trace --arch h200 $Q --from 5
+
+# a combination that contradicts itself is infeasible where another one does not; a database keeps the other one only
+accepted "2 configurations, 1 feasible" "$FAKE" explore --arch h200 $Q mask=none,bits mask_bits=1x64 --db some.db
+grep -qxF "  mask=none: mask_bits: only with mask=bits" out || bad "explore does not name what contradicts itself"
+accepted "predictions  1" sh -c 'printf "predictions  "; sqlite3 some.db "SELECT count(*) FROM predictions"'
 
 # block sizes that do not divide the problem, or exceed it, are questions like any other
 accepted '"feasible": true' "$FAKE" predict --json --arch h200 $W heads=8 seqlen=1000 head_dim=64 block_m=96 block_n=56

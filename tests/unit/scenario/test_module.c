@@ -130,6 +130,19 @@ Test(unit_scenario_module, tables_bars_and_pictures_are_text) {
          "assert(s:svg():find('^<svg') and tostring(s):find('hbm_read') and tostring(s[1]):find('on h200'))\n");
 }
 
+Test(unit_scenario_module, a_combination_that_contradicts_itself_is_infeasible_where_another_does_not) {
+  passes(PREFIX
+         "local asked = 0\n"
+         "local s = ft.explore{ arch = 'h200', " QUESTION
+         ", mask = {'none', 'bits'}, mask_bits = '1x64', where = function(p) asked = asked + 1; return true end }\n"
+         "assert(#s == 2 and asked == 1 and not s[1].feasible and s[2].feasible)\n"
+         "assert(s[1].reason:find 'mask_bits: only with mask=bits', s[1].reason)\n"
+         "assert(s:table():find('\\n  mask=none: mask_bits: only with mask=bits\\n'), s:table())\n");
+  fails(PREFIX "ft.explore{ arch = 'h200', " QUESTION ", mask = {'none', 'strided'}, mask_bits = '1x64' }",
+        "test.lua:1: mask_bits: only with mask=bits");
+  fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", mask_bits = '1x64' }", "mask_bits: only with mask=bits");
+}
+
 Test(unit_scenario_module, mistakes_name_the_line_and_what_is_near) {
   fails(PREFIX "\n\nft.predict{ arch = 'h200', " QUESTION ", blok_m = 64 }",
         "test.lua:3: unknown parameter \"blok_m\"; the nearest is block_m");
