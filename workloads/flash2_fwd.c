@@ -269,6 +269,16 @@ done:
   return status;
 }
 
+// An answer says what was taken where a program leaves these two open.
+static void resolve(ftl_spec *spec, const ftl_arch *arch) {
+  (void)arch;
+  bool in_registers = is_q_in_registers(spec), late = refills_late(spec);
+  int64_t *v = spec->value;
+  if (v[FTL_PARAM_q_operand] == FTL_Q_OPERAND_AUTO)
+    v[FTL_PARAM_q_operand] = in_registers ? FTL_Q_OPERAND_REGISTERS : FTL_Q_OPERAND_SHARED;
+  if (v[FTL_PARAM_refill] == FTL_REFILL_AUTO) v[FTL_PARAM_refill] = late ? FTL_REFILL_LATE : FTL_REFILL_EARLY;
+}
+
 const ftl_workload ftl_workload_flash2_fwd = {
     .name = "flash2_fwd",
     .doc = "FlashAttention-2 forward: a CTA keeps a tile of queries and walks the keys with an online softmax",
@@ -278,5 +288,6 @@ const ftl_workload ftl_workload_flash2_fwd = {
                ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .packs_queries = true,
     .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,
+    .resolve = resolve,
     .build = build,
 };

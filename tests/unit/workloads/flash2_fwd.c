@@ -104,6 +104,28 @@ Test(unit_workloads_flash2_fwd, buffers_refilled_when_free_are_full_before_the_f
   }
 }
 
+// wgmma reads Q from shared memory; late refills need cp_async and wgmma and a second buffer. What was given stays.
+Test(unit_workloads_flash2_fwd, an_answer_says_where_q_is_and_when_buffers_are_refilled) {
+  static const struct {
+    const char *params;
+    int64_t q_operand, refill;
+  } cases[] = {{"mma=mma", FTL_Q_OPERAND_REGISTERS, FTL_REFILL_EARLY},
+               {"mma=wgmma num_stages=2", FTL_Q_OPERAND_SHARED, FTL_REFILL_LATE},
+               {"mma=wgmma num_stages=1", FTL_Q_OPERAND_SHARED, FTL_REFILL_EARLY},
+               {"mma=wgmma copy=tma", FTL_Q_OPERAND_SHARED, FTL_REFILL_EARLY},
+               {"mma=mma q_operand=shared refill=behind", FTL_Q_OPERAND_SHARED, FTL_REFILL_BEHIND}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    ftl_spec spec;
+    ftl_error error = {0};
+    cr_assert_eq(
+        spec_of_words(&spec, "flash2_fwd", "heads=2 seqlen=256 head_dim=64 copy=cp_async", cases[c].params, &error),
+        FTL_OK, "%s", error.message);
+    spec.workload->resolve(&spec, NULL);
+    cr_expect_eq(spec.value[FTL_PARAM_q_operand], cases[c].q_operand, "%s", cases[c].params);
+    cr_expect_eq(spec.value[FTL_PARAM_refill], cases[c].refill, "%s", cases[c].params);
+  }
+}
+
 // Plain code compares before each copy of its loop with mma.sync, before K's alone with wgmma, as kernels/attention;
 // lean code with one buffer before none, interleaved before the next K.
 Test(unit_workloads_flash2_fwd, plain_code_asks_whether_tiles_exist_that_always_do) {
