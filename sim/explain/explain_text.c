@@ -94,10 +94,31 @@ static void add_roofline(const ftl_launch_view *view, ftl_text *out) {
 
 // --- in short ---
 
+static const double least_elasticity = 0.1;
+
+// A latency that warps wait for longest may be hidden behind other work, or be of the pipe and not of the result: where
+// the time does not hang on it, a line says so.
+static void add_hidden_latency(const ftl_explanation *e, ftl_text *out) {
+  static const struct {
+    const char *bottleneck, *what_if;
+  } latencies[] = {{"latency of arithmetic", "math_latency"},
+                   {"latency of shared memory and SFU", "shared_latency"},
+                   {"latency of global memory", "memory_latency"}};
+  for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i++) {
+    if (strcmp(e->base.prediction.bottleneck, latencies[i].bottleneck) != 0) continue;
+    for (int w = 0; w < e->num_what_ifs; w++) {
+      const ftl_explain_case *c = &e->what_ifs[w];
+      if (strcmp(c->name, latencies[i].what_if) != 0 || !c->feasible || c->elasticity >= least_elasticity) continue;
+      ftl_text_add(out, "warps wait longest for: %s; yet %s %.2f times better changes the time by %+.1f %% only\n",
+                   latencies[i].bottleneck, c->name, c->factor, c->time_change_pct);
+    }
+  }
+}
+
 // What the time hangs on, and the neighbour that is faster, if any is by more than a prediction's own noise.
 static void add_summary(const ftl_explanation *e, ftl_text *out) {
   enum { MOST_NAMED = 3 };
-  const double least_elasticity = 0.1, least_gain_pct = 0.5;
+  const double least_gain_pct = 0.5;
   const char *separator = "\nin short: time hangs on ";
   for (int i = 0; i < e->num_what_ifs && i < MOST_NAMED; i++) {
     const ftl_explain_case *c = &e->what_ifs[i];
@@ -110,6 +131,7 @@ static void add_summary(const ftl_explanation *e, ftl_text *out) {
   if (best != NULL && best->feasible && best->time_change_pct < -least_gain_pct)
     ftl_text_add(out, "; %s=%s is %.1f %% faster", best->name, best->value, -best->time_change_pct);
   ftl_text_add(out, "\n");
+  add_hidden_latency(e, out);
 }
 
 // --- launches ---
