@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,15 +25,29 @@ static int write_beside(const char *path, const char *beside, const ftl_text *te
   return failure;
 }
 
+// By the 16 bytes that every file of SQLite's begins with, the last of them 0.
+static bool is_database(const char *path) {
+  static const char magic[16] = "SQLite format 3";
+  char head[sizeof magic];
+  FILE *file = fopen(path, "r");
+  if (file == NULL) return false;
+  bool is = fread(head, 1, sizeof head, file) == sizeof head && memcmp(head, magic, sizeof head) == 0;
+  fclose(file);
+  return is;
+}
+
 ftl_status ftl_output_file_write(const char *path, const ftl_text *text, ftl_error *error) {
   if (text->failed) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", path);
   char resolved[PATH_MAX];  // of a link, so that the link stays
   const char *target = realpath(path, resolved) != NULL ? resolved : path;
   struct stat info;
+  bool exists = stat(target, &info) == 0, is_file = exists && S_ISREG(info.st_mode);
+  if (is_file && is_database(target))
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s: a database, which is not written over", path);
   ftl_text beside = {0};
   ftl_text_add(&beside, "%s.new", target);
   int failure = ENOMEM;
-  if (stat(target, &info) == 0 && !S_ISREG(info.st_mode)) {
+  if (exists && !is_file) {
     failure = write_to(target, text);
   } else if (!beside.failed) {
     failure = write_beside(target, ftl_text_get(&beside), text);

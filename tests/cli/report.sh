@@ -60,6 +60,11 @@ accepted "" "$FAKE" explore --arch h200 --workload flash2_fwd heads=8 seqlen=102
 accepted "" timeout 5 "$FAKE" report --db large.db -o large.html
 [ "$(wc -c <large.html)" -lt 4000000 ] || bad "a page of 5000 predictions is $(wc -c <large.html) bytes"
 
+# no page takes the place of a database
+cp my.db kept.db
+refused 2 "my.db: a database, which is not written over" "$FAKE" report --db my.db -o my.db
+cmp -s my.db kept.db || bad "a page was written over its database"
+
 # a page that cannot be written leaves the old one, and nothing beside it
 cp page.html old.html
 refused 2 "page.html: File too large" bash -c 'ulimit -f 200; exec "$@"' bash "$FAKE" report --db large.db -o page.html
