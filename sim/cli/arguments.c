@@ -175,6 +175,7 @@ static ftl_status set_option(const option_info *o, const char *text, ftl_argumen
       *(bool *)(void *)field = true;
       return FTL_OK;
     case TEXT:
+      if (*text == '\0') return ftl_error_set(error, FTL_BAD_INPUT, "--%s needs a value: %s", o->name, o->doc);
       *(const char **)(void *)field = text;
       return FTL_OK;
     case INTEGER:

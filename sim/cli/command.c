@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "arch/arch.h"
+#include "report/utf8.h"
 #include "results/version.h"
 
 static const struct {
@@ -28,10 +29,23 @@ static const struct {
 };
 enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
 
+// What the user typed or a file held may be in it: bytes that are no character are spelt out.
+static void print_readable(const char *message) {
+  for (const unsigned char *s = (const unsigned char *)message; *s != '\0';) {
+    size_t size = ftl_utf8_size(s);
+    if (size == 0)
+      fprintf(stderr, "\\x%02x", *s++);
+    else
+      s += fwrite(s, 1, size, stderr);
+  }
+}
+
 int ftl_command_end(ftl_status status, const char *message) {
   if (status == FTL_OK) return FTL_EXIT_DONE;
   fflush(stdout);
-  fprintf(stderr, "foretile: %s\n", message);
+  fputs("foretile: ", stderr);
+  print_readable(message);
+  fputc('\n', stderr);
   return status == FTL_BAD_INPUT || status == FTL_IO_FAILED ? FTL_EXIT_UNUSABLE : FTL_EXIT_FAILED;
 }
 

@@ -20,6 +20,7 @@ static const struct {
     {FTL_PARAM_num_stages, ONE_MORE_AND_LESS}, {FTL_PARAM_splits, TWICE_AND_HALF},
     {FTL_PARAM_schedule, OTHER_VALUES},        {FTL_PARAM_persistent, OTHER_VALUES},
     {FTL_PARAM_tile_order, OTHER_VALUES},      {FTL_PARAM_tile_reverse, OTHER_VALUES},
+    {FTL_PARAM_head_order, OTHER_VALUES},
 };
 
 typedef struct list {
@@ -86,6 +87,11 @@ static void add_steps(list *l, ftl_param param, step_kind kind, const ftl_spec *
   }
 }
 
+// In which order heads follow each other matters where several read the same keys.
+static bool reads_keys_again(const ftl_spec *spec) {
+  return spec->value[FTL_PARAM_kv_heads] < spec->value[FTL_PARAM_heads] && spec->value[FTL_PARAM_batch] > 1;
+}
+
 int ftl_neighbours_make(const ftl_spec *spec, const ftl_spec *resolved, ftl_neighbour out[FTL_MAX_NEIGHBOURS]) {
   list l = {.spec = spec, .neighbours = out};
   bool takes_mma = (spec->workload->accepts >> FTL_PARAM_mma & 1) != 0;
@@ -93,6 +99,7 @@ int ftl_neighbours_make(const ftl_spec *spec, const ftl_spec *resolved, ftl_neig
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     ftl_param param = steps[i].param;
     if ((spec->workload->accepts >> param & 1) == 0) continue;
+    if (param == FTL_PARAM_head_order && !reads_keys_again(spec)) continue;
     step_kind kind = param == FTL_PARAM_num_warps && is_wgmma ? WARPGROUP_MORE_AND_LESS : steps[i].kind;
     add_steps(&l, param, kind, resolved);
   }

@@ -13,6 +13,10 @@ refused 2 "--arch needs a value" "$FAKE" predict --arch
 refused 2 "--jobs=0" "$FAKE" predict --jobs 0 --arch h200 $Q
 refused 2 "needs --arch" "$FAKE" predict $Q
 refused 2 "needs --workload" "$FAKE" predict --arch h200
+refused 2 "--output needs a value" "$FAKE" report -o ""
+refused 2 "--arch needs a value" "$FAKE" predict --arch= $Q
+refused 2 'unknown workload fl\xff?;' "$FAKE" predict --arch h200 --workload $'fl\xff\n' heads=8
+refused 2 "unknown workload größe;" "$FAKE" predict --arch h200 --workload größe heads=8
 refused 2 "arch takes" "$FAKE" arch
 refused 2 "arch takes" "$FAKE" arch show
 refused 2 "workload takes" "$FAKE" workload sow flash2_fwd

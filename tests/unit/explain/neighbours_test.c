@@ -32,6 +32,14 @@ Test(unit_explain_neighbours, of_flash2_are_tiles_warps_stages_and_orders) {
   release(&l);
 }
 
+// Which head follows which decides what L2 still holds only where heads share keys.
+Test(unit_explain_neighbours, of_grouped_heads_are_their_orders_too) {
+  list l = neighbours_of("batch=2 heads=4 kv_heads=2 seqlen=1024 head_dim=64 head_order=heads_first", FTL_SPEC_MMA_MMA);
+  cr_expect_not_null(strstr(ftl_text_get(&l.text), " head_order=sequences_first"), "%s", ftl_text_get(&l.text));
+  cr_expect_null(strstr(ftl_text_get(&l.text), "head_order=heads_first"), "%s", ftl_text_get(&l.text));
+  release(&l);
+}
+
 Test(unit_explain_neighbours, of_wgmma_are_whole_warpgroups) {
   list l = neighbours_of("heads=4 seqlen=1024 head_dim=64 num_warps=8", FTL_SPEC_MMA_WGMMA);
   cr_assert_not_null(strstr(ftl_text_get(&l.text), "num_warps=12 num_warps=4 "), "%s", ftl_text_get(&l.text));
