@@ -8,5 +8,7 @@
 // addresses that differ by the same distance for every i. 0 where there is none below the whole grid, or where a
 // table decides what the iterations of a loop access.
 int64_t ftl_period_find(const ftl_segments *segments, const ftl_warp_program *program);
+// Whether a table decides what the iterations of a loop access, or what CTAs do that the comparison may pass over.
+bool ftl_tables_decide(const ftl_segments *segments, const ftl_warp_program *program);
 
 #endif

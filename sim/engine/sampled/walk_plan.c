@@ -1,6 +1,7 @@
 #include "engine/sampled/walk_plan.h"
 
 #include "engine/sampled/period.h"
+#include "engine/sampled/period_runs.h"
 #include "engine/sampled/stream.h"
 
 enum {
@@ -119,6 +120,15 @@ static int64_t long_period(const ftl_launch *launch, int64_t period, int64_t wav
   return period % launch->tile->cluster_ctas == 0 ? period : period * launch->tile->cluster_ctas;
 }
 
+// The grid's period; that of its runs where this is longer than a walk needs, or the grid has none.
+static int64_t find_period(const ftl_launch *launch, const ftl_segments *segments) {
+  int64_t period = ftl_period_find(segments, launch->warps), enough = long_period(launch, 1, PERIOD_WAVES);
+  if ((period > 0 && period <= enough) || ftl_tables_decide(segments, launch->warps)) return period;
+  int64_t of_runs = ftl_period_of_runs(segments, launch->warps, launch->arch->l2_size_bytes,
+                                       period > 0 ? period : segments->tile->num_ctas);
+  return of_runs > 0 ? of_runs : period;
+}
+
 // The tiles of a group that lie in pages, each where a table has it, are asked for one by one.
 static bool has_pages(const ftl_segments *segments) {
   for (int32_t k = 0; k < segments->num_loops; k++) {
@@ -134,7 +144,7 @@ ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *s
   int64_t walked = launch->tile->num_ctas;
   // CTAs of a persistent kernel drift apart as long as it runs: its heads are not alike.
   if (plan.stride == 0) {
-    int64_t period = ftl_period_find(segments, launch->warps);
+    int64_t period = find_period(launch, segments);
     plan.period = long_period(launch, period, STREAM_PERIOD_WAVES);
     plan.is_stream = ftl_is_stream(segments, launch->warps, launch->arch, plan.period);
     if (!plan.is_stream) plan.period = long_period(launch, period, PERIOD_WAVES);

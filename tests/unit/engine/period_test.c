@@ -1,4 +1,5 @@
 #include "engine/sampled/period.h"
+#include "engine/sampled/period_runs.h"
 #include "fixture.h"
 
 static int64_t period_of(const char *parameters) {
@@ -41,6 +42,41 @@ Test(unit_engine_period, heads_interleaved_in_memory_repeat_within_a_sequence) {
 }
 
 Test(unit_engine_period, one_head_has_no_period) { cr_assert_eq(period_of(TILES "heads=1 seqlen=512 causal=1"), 0); }
+
+static int64_t period_of_runs(const char *parameters, int64_t l2_bytes) {
+  lowered l = lower_flash2("a100_80", parameters);
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  int64_t period = ftl_period_of_runs(&segments, l.warps, l2_bytes, l.tile->num_ctas);
+  release_lowered(&l);
+  return period;
+}
+
+#define SEQUENCES_FIRST TILES "seqlen=512 heads=8 head_order=sequences_first "
+
+// A sequence of a head has 512 rows of Q, K, V and O of 128 bytes, and of 4 of LSE: 258 KiB. A run has 16 of them. They
+// flush an L2 twice as large as 15 of them: what a run begins with is one before that.
+Test(unit_engine_period, a_head_of_a_sequence_repeats_where_l2_forgets_the_head_before) {
+  int64_t most = 15 * (512 * 4 * 128 + 512 * 4) / 2;
+  cr_expect_eq(period_of_runs(SEQUENCES_FIRST "kv_heads=2 batch=16", most), 8);
+  cr_expect_eq(period_of_runs(SEQUENCES_FIRST "kv_heads=2 batch=16", most + 1), 0);
+  cr_expect_eq(period_of_runs(SEQUENCES_FIRST "kv_heads=2 batch=17", most + 1), 8);
+  cr_expect_eq(period_of_runs(SEQUENCES_FIRST "kv_heads=2 batch=16 causal=1", most), 8);
+  cr_expect_eq(period_of_runs(SEQUENCES_FIRST "kv_heads=1 batch=16 causal=1", most), 8);
+}
+
+// Heads of a sequence side by side read its keys again at once: 0 apart, and then further on. The four that do so
+// together are a period.
+Test(unit_engine_period, heads_that_share_keys_do_not_come_in_runs) {
+  cr_expect_eq(period_of_runs(TILES "batch=16 seqlen=512 heads=8 kv_heads=2", 1), 4 * 8);
+}
+
+// Heads that lie 128 bytes apart in memory: sequences of one head follow each other as before. Heads of a sequence have
+// their rows among each other's, of which so little is taken to be new from one to the next that no run flushes L2.
+Test(unit_engine_period, runs_in_interleaved_heads) {
+  cr_expect_eq(period_of_runs(SEQUENCES_FIRST "kv_heads=2 batch=64 layout=bshd", 1 << 20), 8);
+  cr_expect_eq(period_of_runs(TILES "batch=16 seqlen=512 heads=8 layout=bshd", 1 << 20), 8 * 8);
+}
 
 Test(unit_engine_segments, the_two_loops_of_flash2_are_found_with_their_trip_counts) {
   lowered l = lower_flash2("a100_80", TILES "heads=1 seqlen=512 causal=1");
