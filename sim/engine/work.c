@@ -54,12 +54,21 @@ static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *ins
   work->tensor_busy_cycles += insts * tensor_cycles_of(program, inst);
 }
 
-// The bodies of loops without inner loops are counted once and multiplied; others are walked with their variable set,
-// since an inner trip count may depend on it.
+// A loop of the role: its body, without the loops in it, is counted once and multiplied by how often it is run. Loops
+// with loops in them are walked with their variable set, since an inner trip count may depend on it.
+typedef struct counted_loop {
+  const ftl_warp_loop *loop;
+  bool has_inner, has_trips_of_warps;
+  int64_t trips;         // of all CTAs counted; where warps differ, `work` instead
+  ftl_static_work body;  // what all warps run of one iteration
+  ftl_static_work work;
+} counted_loop;
+
 typedef struct counter {
   const ftl_warp_program *program;
   const ftl_warp_role *role;
-  ftl_static_work *bodies;  // per loop, one iteration
+  counted_loop *loops;  // in the order in which they begin
+  int32_t num_loops;
 } counter;
 
 static void add_times(ftl_static_work *sum, const ftl_static_work *part, int64_t times) {
@@ -78,12 +87,6 @@ static const ftl_warp_inst *role_inst(const counter *c, int32_t i) {
   return &c->program->insts[c->role->first_inst + i];
 }
 
-static bool has_inner_loop(const counter *c, const ftl_warp_loop *loop) {
-  for (int32_t i = loop->begin + 1; i < loop->end; i++)
-    if (role_inst(c, i)->opcode == FTL_OP_LOOP) return true;
-  return false;
-}
-
 // The instructions of [from, to), counted from the role's first, outside loops.
 static ftl_static_work count_straight(const counter *c, int32_t from, int32_t to) {
   ftl_static_work work = {0};
@@ -97,63 +100,72 @@ static ftl_static_work count_straight(const counter *c, int32_t from, int32_t to
   return work;
 }
 
-static void count_bodies(const counter *c, int32_t from, int32_t to) {
-  for (int32_t i = from; i < to; i++) {
+static bool has_inner_loop(const counter *c, const ftl_warp_loop *loop) {
+  for (int32_t i = loop->begin + 1; i < loop->end; i++)
+    if (role_inst(c, i)->opcode == FTL_OP_LOOP) return true;
+  return false;
+}
+
+static void find_loops(counter *c) {
+  for (int32_t i = 0; i < c->role->num_insts; i++) {
     if (role_inst(c, i)->opcode != FTL_OP_LOOP) continue;
     const ftl_warp_loop *loop = &c->program->loops[role_inst(c, i)->arg];
-    c->bodies[role_inst(c, i)->arg] = count_straight(c, loop->begin + 1, loop->end);
+    c->loops[c->num_loops++] = (counted_loop){.loop = loop,
+                                              .has_inner = has_inner_loop(c, loop),
+                                              .has_trips_of_warps = ftl_expr_uses_warp(c->program->tile, loop->hi),
+                                              .body = count_straight(c, loop->begin + 1, loop->end)};
   }
 }
 
-// What all warps run of a loop, of whose bodies `body` is what they run of one together.
-static void add_trips(const counter *c, const ftl_warp_loop *loop, const ftl_static_work *body, ftl_expr_point point,
-                      ftl_static_work *work) {
-  if (!ftl_expr_uses_warp(c->program->tile, loop->hi)) {
-    add_times(work, body, trips_at(c->program->tile, loop, &point));
-    return;
-  }
+// What all warps run of a loop where they run it a different number of times.
+static void add_trips_of_warps(const counter *c, counted_loop *counted, ftl_expr_point point) {
   int64_t trips = 0;
-  for (point.warp = 0; point.warp < c->role->num_warps; point.warp++) trips += trips_at(c->program->tile, loop, &point);
+  for (point.warp = 0; point.warp < c->role->num_warps; point.warp++)
+    trips += trips_at(c->program->tile, counted->loop, &point);
   ftl_static_work all = {0};
-  add_times(&all, body, trips);
-  add_share(work, &all, c->role->num_warps);
+  add_times(&all, &counted->body, trips);
+  add_share(&counted->work, &all, c->role->num_warps);
 }
 
-static void count_loops(const counter *c, int32_t from, int32_t to, ftl_expr_point *point, ftl_static_work *work) {
-  for (int32_t i = from; i < to; i++) {
-    if (role_inst(c, i)->opcode != FTL_OP_LOOP) continue;
-    int32_t idx = role_inst(c, i)->arg;
-    const ftl_warp_loop *loop = &c->program->loops[idx];
-    add_trips(c, loop, &c->bodies[idx], *point, work);
-    int64_t trips = trips_at(c->program->tile, loop, point);
-    if (trips > 0 && has_inner_loop(c, loop)) {
-      int64_t lo = ftl_expr_eval(c->program->tile, loop->lo, point);
-      for (int64_t n = 0; n < trips; n++) {
-        point->loop[loop->loop_var] = lo + n;
-        count_loops(c, loop->begin + 1, loop->end, point, work);
-      }
+// Of the loops from `first` on that begin before instruction `end`.
+static void count_loops(const counter *c, int32_t first, int32_t end, ftl_expr_point *point) {
+  int32_t loop_end = 0;
+  for (int32_t i = first; i < c->num_loops && c->loops[i].loop->begin < end; i++) {
+    counted_loop *counted = &c->loops[i];
+    if (counted->loop->begin < loop_end) continue;  // in the one before
+    loop_end = counted->loop->end;
+    int64_t trips = trips_at(c->program->tile, counted->loop, point);
+    if (counted->has_trips_of_warps)
+      add_trips_of_warps(c, counted, *point);
+    else
+      counted->trips += trips;
+    if (trips == 0 || !counted->has_inner) continue;
+    int64_t lo = ftl_expr_eval(c->program->tile, counted->loop->lo, point);
+    for (int64_t n = 0; n < trips; n++) {
+      point->loop[counted->loop->loop_var] = lo + n;
+      count_loops(c, i + 1, loop_end, point);
     }
-    i = loop->end;
   }
 }
 
 static bool depends_on_cta(const counter *c) {
   const ftl_tile_program *tile = c->program->tile;
-  for (int32_t i = 0; i < c->role->num_insts; i++) {
-    if (role_inst(c, i)->opcode != FTL_OP_LOOP) continue;
-    const ftl_warp_loop *loop = &c->program->loops[role_inst(c, i)->arg];
-    if (ftl_expr_uses_cta(tile, loop->lo) || ftl_expr_uses_cta(tile, loop->hi)) return true;
-  }
+  for (int32_t i = 0; i < c->num_loops; i++)
+    if (ftl_expr_uses_cta(tile, c->loops[i].loop->lo) || ftl_expr_uses_cta(tile, c->loops[i].loop->hi)) return true;
   return false;
 }
 
 // What the loops of all CTAs run: of one, where they are alike, as often as there are CTAs.
 static void count_all_loops(const counter *c, ftl_static_work *work) {
   int64_t num_ctas = c->program->tile->num_ctas, num_counted = depends_on_cta(c) ? num_ctas : 1;
-  ftl_static_work counted = {0};
   for (int64_t cta = 0; cta < num_counted; cta++) {
     ftl_expr_point point = {.cta = cta};
-    count_loops(c, 0, c->role->num_insts, &point, &counted);
+    count_loops(c, 0, c->role->num_insts, &point);
+  }
+  ftl_static_work counted = {0};
+  for (int32_t i = 0; i < c->num_loops; i++) {
+    add_times(&counted, &c->loops[i].body, c->loops[i].trips);
+    add_times(&counted, &c->loops[i].work, 1);
   }
   add_times(work, &counted, num_ctas / num_counted);
 }
@@ -219,11 +231,12 @@ enum { MAX_LOOPS = 64 };
 
 ftl_static_work ftl_static_work_of(const ftl_warp_program *program, int64_t num_started) {
   FTL_CHECK(program->num_loops <= MAX_LOOPS, "%d loops in a warp program", (int)program->num_loops);
-  ftl_static_work work = {0}, bodies[MAX_LOOPS];
+  ftl_static_work work = {0};
+  counted_loop loops[MAX_LOOPS];
   for (int32_t r = 0; r < program->num_roles; r++) {
     const ftl_warp_role *role = &program->roles[r];
-    counter c = {.program = program, .role = role, .bodies = bodies};
-    count_bodies(&c, 0, role->num_insts);
+    counter c = {.program = program, .role = role, .loops = loops};
+    find_loops(&c);
     ftl_static_work once = count_straight(&c, 0, role->tile_inst);
     ftl_static_work each_tile = count_straight(&c, role->tile_inst, role->num_insts);
     add_times(&work, &once, num_started);
