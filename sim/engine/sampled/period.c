@@ -19,17 +19,31 @@ static bool same_but_moved(const ftl_segments *segments, const ftl_cta_shape *a,
   return true;
 }
 
-static bool is_period(const ftl_segments *segments, const ftl_warp_program *program, int64_t period) {
-  int64_t last = program->tile->num_ctas - period;
-  int64_t stride = last > CONTIGUOUS + PROBES ? (last - CONTIGUOUS) / PROBES : 1;
+// How far the accesses of a CTA lie from those of the one a period before, as far as some pair has shown it.
+typedef struct distances {
+  const ftl_segments *segments;
+  const ftl_warp_program *program;
+  int64_t period;
   int64_t distance[FTL_CTA_MAX_REFS];
-  bool has_distance[FTL_CTA_MAX_REFS] = {false};
+  bool has_distance[FTL_CTA_MAX_REFS];
+} distances;
+
+static bool agree_at(distances *d, int64_t cta) {
   ftl_cta_shape a, b;
-  for (int64_t cta = 0; cta < last; cta += cta < CONTIGUOUS ? 1 : stride) {
-    ftl_cta_shape_get(segments, program, cta, &a);
-    ftl_cta_shape_get(segments, program, cta + period, &b);
-    if (!same_but_moved(segments, &a, &b, distance, has_distance)) return false;
-  }
+  ftl_cta_shape_get(d->segments, d->program, cta, &a);
+  ftl_cta_shape_get(d->segments, d->program, cta + d->period, &b);
+  return same_but_moved(d->segments, &a, &b, d->distance, d->has_distance);
+}
+
+// The sample comes first: most that is no period differs somewhere in it.
+static bool is_period(const ftl_segments *segments, const ftl_warp_program *program, int64_t period) {
+  int64_t last = program->tile->num_ctas - period, contiguous = last < CONTIGUOUS ? last : CONTIGUOUS;
+  int64_t stride = last > CONTIGUOUS + PROBES ? (last - CONTIGUOUS) / PROBES : 1;
+  distances d = {.segments = segments, .program = program, .period = period};
+  for (int64_t cta = contiguous; cta < last; cta += stride)
+    if (!agree_at(&d, cta)) return false;
+  for (int64_t cta = 0; cta < contiguous; cta++)
+    if (!agree_at(&d, cta)) return false;
   return true;
 }
 
