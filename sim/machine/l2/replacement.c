@@ -29,10 +29,12 @@ static void find_oldest(ftl_l2_set *set, const ftl_l2_way *ways, uint32_t num_wa
   uint64_t found[FTL_L2_OLDEST] = {0};  // age and way, the oldest last
   for (uint32_t way = 0; way < num_ways; way++) {
     uint64_t aged = (uint64_t)(set->tick - ways[way].stamp) << 8 | way;
-    if (aged < found[0]) continue;
-    int32_t i = 0;
-    for (; i + 1 < FTL_L2_OLDEST && found[i + 1] < aged; i++) found[i] = found[i + 1];
-    found[i] = aged;
+    // Each place keeps the older of two and hands on the other: no branch, of which every other was mispredicted.
+    for (int32_t i = FTL_L2_OLDEST - 1; i >= 0; i--) {
+      uint64_t older = aged > found[i] ? aged : found[i];
+      aged = aged > found[i] ? found[i] : aged;
+      found[i] = older;
+    }
   }
   set->num_oldest = (uint8_t)(num_ways < FTL_L2_OLDEST ? num_ways : FTL_L2_OLDEST);
   for (int32_t i = 0; i < set->num_oldest; i++) set->oldest[i] = (uint8_t)found[FTL_L2_OLDEST - set->num_oldest + i];
