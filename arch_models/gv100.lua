@@ -126,6 +126,7 @@ return die "gv100" {
     wgmma_rs_issue_cycles = guess(0, no_cp_async),
     wgmma_tail_cycles = guess(0, no_cp_async),
     wgmma_wavefront_cycles = guess(1, no_cp_async),
+    wgmma_window_cycles = guess(1, no_cp_async),
     wgmma_copy_bytes_per_cycle = guess(128, no_cp_async),
     wgmma_dispatch_cycles = guess(1, no_cp_async),
     wgmma_queue_depth = guess(0, no_cp_async),

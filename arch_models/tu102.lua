@@ -126,6 +126,7 @@ return die "tu102" {
     wgmma_rs_issue_cycles = guess(0, unused),
     wgmma_tail_cycles = guess(0, unused),
     wgmma_wavefront_cycles = guess(1, unused),
+    wgmma_window_cycles = guess(1, unused),
     wgmma_copy_bytes_per_cycle = guess(128, unused),
     wgmma_dispatch_cycles = guess(1, unused),
     wgmma_queue_depth = guess(0, unused),

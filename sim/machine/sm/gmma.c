@@ -17,11 +17,23 @@ static void cut_runs(ftl_sm *sm, int32_t subcore, int64_t now) {
     if (sm->subcores[s].run.position >= 0) ftl_sm_run_cut(&sm->subcores[s], s <= subcore ? now + 1 : now);
 }
 
-// op->latency: cycles of math; op->data_cycles: of operand reads.
+static void note_reads(ftl_sm *sm, int64_t begin, int64_t end) {
+  sm_reads *last = &sm->reads[(sm->reads_end - 1) % SM_READS];
+  if (sm->reads_end != sm->reads_head && begin <= last->end) {
+    last->end = end;
+    return;
+  }
+  if (sm->reads_end - sm->reads_head == SM_READS) sm->reads_head++;
+  sm->reads[sm->reads_end++ % SM_READS] = (sm_reads){begin, end};
+}
+
+// op->latency: cycles of math; op->data_cycles: of operand reads; op->extra_cycles: of these, without a free cycle.
 static void reserve(ftl_sm *sm, sm_warpgroup *group, const sm_op *op, int64_t now) {
   int64_t start = latest(now, sm->tensor_free);
   for (int32_t s = 0; s < sm->num_subcores; s++) start = latest(start, sm->subcores[s].pipe_free[FTL_SM_PIPE_TENSOR]);
-  sm->operand_free = latest(sm->operand_free, start) + op->data_cycles;
+  int64_t begin = latest(sm->operand_free, start);
+  sm->operand_free = begin + op->data_cycles;
+  if (op->extra_cycles > 0) note_reads(sm, begin, begin + op->extra_cycles);
   sm->tensor_free = latest(start + op->latency, sm->operand_free);
   group->end[group->reserved++ % SM_GROUPS] = sm->tensor_free;
   for (int32_t s = 0; s < sm->num_subcores; s++) {

@@ -4,13 +4,18 @@
 
 #include "machine/sm/warp.h"
 
-enum { SM_WARPGROUP = 4 };
+enum { SM_WARPGROUP = 4, SM_READS = 64 };
 
 typedef struct sm_warpgroup {
   uint32_t issued[SM_WARPGROUP];
   uint32_t reserved;       // wgmmas that all four warps have issued
   int64_t end[SM_GROUPS];  // of the math, by index
 } sm_warpgroup;
+
+// Operand reads of one wgmma or several in a row that leave the data pipe no cycle.
+typedef struct sm_reads {
+  int64_t begin, end;
+} sm_reads;
 
 void ftl_sm_gmma_issue(ftl_sm *sm, sm_warp *w, int64_t now);
 // When the warp's WGMMA or WGMMA_WAIT may issue; SM_NEVER: nobody knows yet.

@@ -176,6 +176,7 @@ static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
   }
   sm->counters.shared_wavefronts += op->shared_wavefronts;
   sm->counters.bank_conflicts += op->bank_conflicts;
+  if (op->kind == SM_SHARED && sm_wgmma_runs(sm, now)) sm->data_free = latest(sm->data_free, sm_window(sm, now));
   int64_t lines_free = sm->lines_free, cycles = take(sm, entry, now);
   if (cycles > 0) {
     int64_t start = sm_data_start(sm, now);

@@ -183,6 +183,11 @@ static void set_product(const builder *b, const ftl_warp_inst *inst, sm_op *op) 
   op->latency =
       (uint16_t)ftl_divide_up((int64_t)M * product->operand_columns * inst->arg, product->wgmma_fma_per_cycle);
   op->data_cycles = (uint16_t)ftl_divide_up(bytes, b->arch->shared_bytes_per_cycle);
+  // B is read all along, A at once in the cycles that B leaves
+  int64_t of_b = (int64_t)inst->arg * FTL_OPERAND_BYTES / b->arch->shared_bytes_per_cycle;
+  int64_t free_cycles = op->latency - of_b, of_a = op->data_cycles - of_b;
+  if (a_in_shared)
+    op->extra_cycles = of_a < free_cycles ? (uint16_t)(of_a * op->latency / free_cycles) : op->data_cycles;
   if (!a_in_shared) op->interval = (uint16_t)b->arch->tensor_wgmma_rs_issue_cycles;
 }
 

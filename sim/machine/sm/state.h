@@ -40,6 +40,8 @@ struct ftl_sm {
 
   // MIO and LSU
   int64_t mio_next, lsu_free, data_free, operand_free;
+  sm_reads reads[SM_READS];  // of wgmmas that are under way or queue, a ring
+  uint32_t reads_head, reads_end;
   int64_t copied_free;  // when the next line of a copy past L1 may be written
   // when the data pipe begins with each of the last that the LSU has taken, a ring of mio.lsu_queue_entries
   int64_t lsu_starts[SM_MAX_LSU_QUEUE];
@@ -165,6 +167,17 @@ static inline int64_t sm_reserve_data(ftl_sm *sm, int64_t cycle, int64_t cycles)
 static inline void sm_reserve_wavefronts(ftl_sm *sm, int64_t cycle, int64_t cycles) {
   sm_reserve_data(sm, cycle, cycles);
   if (sm_wgmma_runs(sm, cycle)) sm->data_free += cycles * (sm->arch->tensor_wgmma_wavefront_cycles - 1);
+}
+
+// When what the LSU sends comes between operand reads: as soon as these leave a cycle, or else every
+// tensor.wgmma_window_cycles from their begin (kernels/measurements/micro_wgmma_beside_memory.csv).
+static inline int64_t sm_window(ftl_sm *sm, int64_t cycle) {
+  while (sm->reads_head != sm->reads_end && sm->reads[sm->reads_head % SM_READS].end <= cycle) sm->reads_head++;
+  const sm_reads *reads = &sm->reads[sm->reads_head % SM_READS];
+  if (sm->reads_head == sm->reads_end || reads->begin >= cycle) return cycle;
+  int64_t period = sm->arch->tensor_wgmma_window_cycles;
+  int64_t window = reads->begin + (cycle - reads->begin + period - 1) / period * period;
+  return window < reads->end ? window : reads->end;
 }
 
 // The same for a line that TMA or a cp.async past L1 writes, which operand reads do not notice: wgmmas that leave no

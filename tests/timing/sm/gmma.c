@@ -210,3 +210,42 @@ static int64_t third_shuffle(int64_t wavefront_cycles) {
 Test(timing_sm_gmma, shuffles_keep_the_data_pipe_longer_beside_products) {
   cr_assert_eq(third_shuffle(3), third_shuffle(1) + 2 * (6 - 2));
 }
+
+// Warp 4 shuffles in cycle 6 (an FFMA in cycle 1, its latency of 4, and a cycle more from FP32 to memory) beside
+// `count` products of the other four, which begin in cycle 0; when an FFMA has what it gave.
+static int64_t shuffled(int count, int n, bool a_in_shared, int64_t window_cycles) {
+  rig *r = rig_create(4);
+  r->arch.tensor_wgmma_window_cycles = window_cycles;
+  rig_ring(r, 1, 4);
+  for (int i = 0; i < count; i++) add_product(r, n, a_in_shared);
+  rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);
+  rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1)->arg = 0;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 1);
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_add(r, FTL_OP_SHFL, 1, 0);   // 1
+  rig_add(r, FTL_OP_FFMA, -1, 1);  // 2
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 4, 1, 0), 6);
+  int64_t cycle = rig_cycle(r, 4, 2, 0);
+  rig_destroy(r);
+  return cycle;
+}
+
+// The result comes 22 cycles after the data pipe has begun: in cycle 6 where a window is every cycle; when A has been
+// read, whose 16 wavefronts take 32 cycles, since every other one is B's (32 of 64); or in the first window of those
+// every 20 cycles from the begin on. With A in registers it does not wait.
+Test(timing_sm_gmma, a_shuffle_waits_for_reads_of_a) {
+  cr_assert_eq(shuffled(1, 128, true, 1), 6 + 22);
+  cr_assert_eq(shuffled(1, 128, true, 1000), 32 + 22);
+  cr_assert_eq(shuffled(1, 128, true, 20), 20 + 22);
+  cr_assert_eq(shuffled(1, 128, false, 1000), 6 + 22);
+}
+
+// N = 32 reads 24 cycles of 24: two products leave no cycle between their reads. N = 128 reads A in 32 of 64.
+Test(timing_sm_gmma, reads_that_follow_each_other_are_one_wait) {
+  cr_assert_eq(shuffled(2, 32, true, 1000), 48 + 22);
+  cr_assert_eq(shuffled(2, 32, true, 30), 30 + 22);
+  cr_assert_eq(shuffled(2, 128, true, 1000), 32 + 22);
+}

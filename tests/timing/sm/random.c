@@ -67,6 +67,7 @@ static rig *random_rig(uint32_t seed) {
   r->arch.tensor_mma_dispatch_cycles = 1 + draw(&state, 8);
   r->arch.tensor_mma_place_cycles = 1 + draw(&state, 3);
   r->arch.tensor_wgmma_dispatch_cycles = 1 + draw(&state, 3);
+  r->arch.tensor_wgmma_window_cycles = 1 + draw(&state, 40);
   strcpy(r->arch.sm_scheduler, policies[draw(&state, 5)]);
   r->num_slots = 1 + draw(&state, 3);
   r->arch.l1_max_pending_lines = 2 + draw(&state, 20);
