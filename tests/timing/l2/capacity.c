@@ -142,3 +142,54 @@ Test(timing_l2_capacity, a_sample_holds_its_share_of_every_run_of_lines) {
   }
   ftl_l2_tags_destroy(tags);
 }
+
+// Lines of DRAM that `side` reads of a buffer.
+static int64_t misses_of(ftl_l2_tags *tags, double first_mib, double mib, int32_t side) {
+  const double mib_lines = 8192;
+  int64_t misses = 0;
+  for (uint64_t line = (uint64_t)(first_mib * mib_lines); line < (uint64_t)((first_mib + mib) * mib_lines); line++)
+    if (ftl_l2_tags_in_sample(tags, line))
+      misses += ftl_l2_tags_read(tags, line, 15, side, FTL_L2_EVICT_NORMAL).dram_read_sectors != 0;
+  return misses;
+}
+
+typedef struct turn_plan {
+  double cold_mib;
+  bool again;    // side 1 goes on reading the hot buffer
+  int32_t last;  // the side that reads it at the end
+  double measured_mib;
+} turn_plan;
+
+// Of 8 MiB that both sides have read what is given up when side 0 has read cold_mib of others, an eighth at a time: in
+// MiB.
+static double given_up_mib(const ftl_arch *arch, turn_plan turns) {
+  enum { LOG2_SAMPLE = 3, ROUNDS = 8, HOT_MIB = 8 };
+  const double cold_from_mib = 1024;
+  ftl_l2_tags *tags;
+  ftl_error error;
+  cr_assert_eq(ftl_l2_tags_create(&tags, arch, LOG2_SAMPLE, &error), FTL_OK);
+  int64_t lines = misses_of(tags, 0, HOT_MIB, 0), again = misses_of(tags, 0, HOT_MIB, 1);
+  for (int round = 0; round < ROUNDS; round++) {
+    double part = turns.cold_mib / ROUNDS;
+    (void)misses_of(tags, cold_from_mib + round * part, part, 0);
+    if (turns.again) again += misses_of(tags, 0, HOT_MIB, 1);
+  }
+  again += misses_of(tags, 0, HOT_MIB, turns.last);
+  ftl_l2_tags_destroy(tags);
+  return (double)again * HOT_MIB / (double)lines;
+}
+
+// A side that reads its replicas keeps nothing at their homes: what the other side's SM has streamed over comes from
+// DRAM for it, though the replicas are there (kernels/measurements/micro_l2_side_reuse_ncu.csv, both_a, once_a and
+// once_b). Half of the lines have their home on either side. To a tenth of the 8 MiB, where L2 is just full.
+Test(timing_l2_capacity, what_one_side_reads_on_is_given_up_by_the_other) {
+  ftl_arch arch = l2_arch(58.75, 2, 94, 20, "lru");
+  const turn_plan all[] = {{16, true, 0, 0.01},  {24, true, 0, 2.55},  {32, true, 0, 4.02},  {96, true, 0, 4.02},
+                           {24, false, 0, 2.54}, {48, false, 0, 6.37}, {64, false, 0, 8.07}, {32, false, 1, 0.03},
+                           {48, false, 1, 7.02}, {64, false, 1, 8.01}};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    double mib = given_up_mib(&arch, all[i]);
+    cr_expect_float_eq(mib, all[i].measured_mib, 0.8, "case %d: %.2f MiB, measured %.2f", (int)i, mib,
+                       all[i].measured_mib);
+  }
+}
