@@ -54,6 +54,7 @@ return die "ga100" {
     age_spread_permille = guess(70, "as measured on H200"),
     store_spread_permille = guess(141, "as measured on H200"),
     gpc_clock_spread_ppm = guess(1600, "as measured on H200"),
+    gpc_limited_clock_spread_ppm = guess(5500, "as measured on H200"),
     scheduler = guess("gty", "measured on GA102 (Huerta et al., MICRO 2025)"),
     has_ldmatrix = datasheet(1, "PTX ISA, ldmatrix: from sm_75"),
     has_cp_async = datasheet(1, "PTX ISA, cp.async: from sm_80"),

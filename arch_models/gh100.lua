@@ -60,6 +60,7 @@ return die "gh100" {
     age_spread_permille = measured(70, measurements .. "cta_drift.csv: mean of the same at their longest, 0 to 290: times of the last slot, whose CTAs come last, over those of slot 0, where all places are taken"),
     store_spread_permille = measured(141, measurements .. "micro_store_spread.csv: took_inside over took of words_132 and halves_132, mean of waves 0 to 4 (90 to 167)"),
     gpc_clock_spread_ppm = measured(1600, measurements .. "cta_trace.csv: cycles over ns of the CTAs of each SM, which are alike inside a GPC; standard deviation 0.9 to 2.1 permille in six of the seven launches"),
+    gpc_limited_clock_spread_ppm = measured(5500, measurements .. "cta_clocks.csv: mean of the ping-pong kernels at head_dim 128, 4.2 to 6.7 at clocks of 1510 to 1658 MHz; the others, which run at 1763 to 1799, have 0.4 to 4.8"),
     scheduler = measured("gol", measurements .. "micro_stream_pairs.csv, micro_scheduler.csv: a warp goes on over one cycle, and over two but for every sixth; else the CTA that came first, of its warps the longest waiting"),
     has_ldmatrix = datasheet(1, "PTX ISA, ldmatrix: from sm_75"),
     has_cp_async = datasheet(1, "PTX ISA, cp.async: from sm_80"),

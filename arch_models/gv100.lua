@@ -53,6 +53,7 @@ return die "gv100" {
     age_spread_permille = guess(70, "as measured on H200"),
     store_spread_permille = guess(141, "as measured on H200"),
     gpc_clock_spread_ppm = guess(1600, "as measured on H200"),
+    gpc_limited_clock_spread_ppm = guess(5500, "as measured on H200"),
     scheduler = guess("gty", "measured on Turing and Ampere (Huerta et al., MICRO 2025); Volta taken as alike"),
     has_ldmatrix = datasheet(0, "PTX ISA, ldmatrix: from sm_75"),
     has_cp_async = datasheet(0, "PTX ISA, cp.async: from sm_80"),

@@ -13,6 +13,7 @@
     measure.py timeline CASES.csv ...         when PyTorch's kernels run, one call after another -> OUT/eager_timeline.csv
     measure.py tiles CASES.csv                in which order foreign kernels finish their output tiles -> OUT/CASES.csv
     measure.py trace                          SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv, and those of many -> OUT/cta_spread.csv;
+                                              the clocks of the GPCs meanwhile -> OUT/cta_clocks.csv;
                                               how those that share an SM get out of step -> OUT/cta_age.csv
     measure.py sass                           disassembly of the microbenchmarks and some kernels -> OUT/sass/
 
@@ -290,7 +291,8 @@ def measure(paths, out, args):
 def trace(out):
     facts = dict(provenance(), condition="stream")
     header = "benchmark,variant,parameter,x,metric,value,unit\n"
-    for name, cache, head in (("cta_trace", "256 MiB fill before", ""), ("cta_drift", "as the variant says", header), ("cta_spread", "256 MiB fill before", header)):
+    for name, cache, head in (("cta_trace", "256 MiB fill before", ""), ("cta_drift", "as the variant says", header), ("cta_spread", "256 MiB fill before", header),
+                              ("cta_clocks", "none", header)):
         with open(out / f"{name}.csv", "w") as file:
             for key, value in dict(facts, cache_control=cache).items():
                 file.write(f"# {key}: {value}\n")

@@ -157,7 +157,7 @@ __device__ __forceinline__ void consume(const TileParams &p, const Tile &tile, c
 }
 
 template <class S>
-__global__ __launch_bounds__(S::num_threads, 1) void forward(TileParams p, const __grid_constant__ Maps maps) {
+__device__ __forceinline__ void forward_cta(const TileParams &p, const Maps &maps) {
   extern __shared__ uint8_t raw[];
   __shared__ __align__(8) uint64_t bar_storage[4 * S::num_stages + 2];
   uint32_t q = (hopper::smem(raw) + 1023) / 1024 * 1024, k = q + S::q_bytes, v = k + S::num_stages * S::tile_bytes;
@@ -196,6 +196,11 @@ __global__ __launch_bounds__(S::num_threads, 1) void forward(TileParams p, const
       index += (int)gridDim.x;
     } while (index < num_row_tiles);
   }
+}
+
+template <class S>
+__global__ __launch_bounds__(S::num_threads, 1) void forward(TileParams p, const __grid_constant__ Maps maps) {
+  forward_cta<S>(p, maps);
 }
 
 template <class S>

@@ -54,6 +54,7 @@ typedef struct ftl_gpu_run {
   ftl_traffic *traffic;
   ftl_cta_scheduler *scheduler;
   ftl_cta_state *slots;
+  int64_t gpc_clock_spread_ppm;
   int64_t num_tiles_taken;  // from the counter of dynamic tiles, those at the start included
   int32_t cluster_ctas;
   int32_t *members;  // per slot of a cluster's first CTA, cluster_ctas each: the slots of its CTAs

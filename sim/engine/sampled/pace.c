@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "engine/power.h"
 #include "machine/l2/hash.h"
 
 // In [-sqrt(3), sqrt(3)): mean 0, variance 1.
@@ -33,6 +34,12 @@ double ftl_pace_stores_at_once(int32_t num_sms, int32_t all_sms) {
 double ftl_pace_deviation(double standard, int64_t cta, int64_t step, double cycles) {
   double deviation = standard * spread_of(cta, step);
   return deviation > -cycles ? deviation : -cycles;
+}
+
+int64_t ftl_pace_gpc_clock_spread(const ftl_arch *arch, int64_t sm_khz) {
+  const int64_t some_tensor_macs = 1;
+  bool is_limited = sm_khz < ftl_power_top_khz(arch, some_tensor_macs);
+  return is_limited ? arch->sm_gpc_limited_clock_spread_ppm : arch->sm_gpc_clock_spread_ppm;
 }
 
 double ftl_pace_of_gpc(int64_t spread_ppm, int32_t gpc, int32_t num_gpcs) {
