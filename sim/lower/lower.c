@@ -185,6 +185,7 @@ static ftl_status draft_role(builder *b, ftl_select *s, const role_draft *how, f
                     .product = &b->program->product,
                     .layouts = b->layouts,
                     .register_cap = how->cap,
+                    .most_registers = ftl_register_cap(b->arch, b->options, b->program->num_warps),
                     .plain_code = b->options.plain_code,
                     .buffers_fragments = b->options.buffers_fragments || how->fragments_a_step_ahead,
                     .buffered_code = b->options.buffers_fragments,

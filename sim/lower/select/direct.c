@@ -82,15 +82,23 @@ static int32_t element_address(ftl_select *s, const ftl_tile_ref *ref, int32_t a
 }
 
 // What tells whether a vector lies inside. Of one vector a row of each thread it is a compare. Of several each has a
-// compare of its own column, by a load; the bit stays for the store, in a word for many, which tests it (as ptxas
-// compiles masked rows of Triton: LOP3, ISETP and P2R or LOP3; LOP3 and ISETP).
-static int32_t vector_predicate(ftl_select *s, const ftl_tile_ref *ref, int32_t num_vectors, bool is_load) {
-  if (num_vectors == 1 || !ftl_select_is_ragged(s, ref)) return ftl_select_row_predicate(s, ref);
+// compare of its own column, by a load, and one by a store that no load was masked like.
+static ftl_select_row_bit load_bit(ftl_select *s, const ftl_tile_ref *ref, int32_t vector, int32_t num_vectors,
+                                   int32_t address) {
+  int32_t own = element_address(s, ref, address);
+  if (num_vectors > 1 && ftl_select_is_ragged(s, ref)) return ftl_select_find_row_bit(s, vector, own);
+  return (ftl_select_row_bit){ftl_select_row_predicate(s, ref), own};
+}
+
+static ftl_select_row_bit store_bit(ftl_select *s, const ftl_tile_ref *ref, int32_t vector, int32_t num_vectors,
+                                    int32_t address) {
+  if (num_vectors == 1 || !ftl_select_is_ragged(s, ref))
+    return (ftl_select_row_bit){ftl_select_row_predicate(s, ref), address};
+  if (ftl_select_has_row_bits(s, ref, num_vectors)) return ftl_select_kept_row_bit(s, vector, address);
   int32_t column = ftl_select_temp(s, 1), predicate = ftl_select_temp(s, 0);
   ftl_select_add(s, FTL_OP_LOP, 1, column, s->thread, NONE, NONE);
   ftl_select_add(s, FTL_OP_ISETP, 1, predicate, column, NONE, NONE);
-  if (is_load) ftl_select_add(s, FTL_OP_LOP, 1, ftl_select_temp(s, 1), predicate, NONE, NONE);
-  return predicate;
+  return (ftl_select_row_bit){predicate, address};
 }
 
 // Vectors that may lie beyond the tensor are made `outside` before; where rows end at run time all vectors are loaded,
@@ -104,6 +112,7 @@ static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int
   // Each step of an unrolled loop has an address of its own, which ptxas moves to a pair of registers for the load
   // (SASS of kernels/attention/softmax_rows.h: IADD3, IADD3.X, 2 MOV a load).
   if (s->by_threads && !s->once) ftl_select_add(s, FTL_OP_MOV, 2, address, address, NONE, NONE);
+  if (map.per_slab > 1 && ftl_select_is_ragged(s, from)) ftl_select_begin_row_bits(s, op, map.per_slab);
   for (int32_t i = 0; i < map.per_slab; i++) {
     int32_t fragment = ftl_select_fragment(s, op->dst, slab, i);
     ftl_access access = from->transposed ? transposed_access(s, op->dst, ref, slab, i, element_bytes)
@@ -113,8 +122,8 @@ static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int
     if (!inside && !ragged) continue;
     int32_t left = wanted_bytes - access.column_byte;
     if (access.row_warps <= 1 && inside && left < access.bytes) access.bytes = left;
-    ftl_select_add_ldg(s, from, access, fragment, element_address(s, from, address),
-                       vector_predicate(s, from, map.per_slab, true));
+    ftl_select_row_bit bit = load_bit(s, from, i, map.per_slab, address);
+    ftl_select_add_ldg(s, from, access, fragment, bit.address, bit.predicate);
   }
 }
 
@@ -197,8 +206,8 @@ void ftl_select_store_by_rows(ftl_select *s, const ftl_tile_op *op) {
       if (access.row_warps <= 1 && left > 0 && left < access.bytes) access.bytes = left;
       if (op->ref.check_insts > 0) ftl_select_add(s, FTL_OP_NOP, op->ref.check_insts, NONE, NONE, NONE, NONE);
       int32_t data = packed_vector(s, op, slab, i);
-      ftl_select_add_stg(s, access, address, data,
-                         vector_predicate(s, &op->ref, s->values[op->a.value].map.per_slab, false));
+      ftl_select_row_bit bit = store_bit(s, &op->ref, i, s->values[op->a.value].map.per_slab, address);
+      ftl_select_add_stg(s, access, bit.address, data, bit.predicate);
     }
   }
 }

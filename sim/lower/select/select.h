@@ -87,6 +87,21 @@ typedef struct ftl_select_lookup_entry {
   int32_t reader;  // of pages that each row looks up: the operation that reads their entries first; FTL_NO_VALUE: none
 } ftl_select_lookup_entry;
 
+// Whether each vector of a thread's row lies inside it, found by a masked load (row_bits.c).
+typedef struct ftl_select_row_bits {
+  int32_t num_vectors;  // 0: there was no such load
+  ftl_expr column, column_end;
+  bool in_words;                               // 32 to a register; else one each
+  int32_t passing;                             // predicate of those that go there
+  int32_t value[FTL_SELECT_MAX_VECTORS];       // the predicate, if that stays, or the register
+  int32_t own_column[FTL_SELECT_MAX_VECTORS];  // of vectors that have an address of their own; or NO_VALUE
+} ftl_select_row_bits;
+
+// What a vector's load or store is masked by, and where it is.
+typedef struct ftl_select_row_bit {
+  int32_t predicate, address;
+} ftl_select_row_bit;
+
 typedef struct ftl_select {
   const ftl_tile_program *tile;
   const ftl_arch *arch;
@@ -96,6 +111,7 @@ typedef struct ftl_select {
   const ftl_product *product;
   const ftl_shared_layout *layouts;  // of each ring
   int32_t register_cap;              // of a thread
+  int32_t most_registers;            // that one may have where an occupancy step is not aimed at
   bool plain_code, keeps_denormals;
   bool buffers_fragments;  // two sets of fragments: those of a k step are loaded before the last one's are multiplied
   bool buffered_code;      // the source has them, CUTLASS's, whose copies keep 64-bit offsets
@@ -126,6 +142,7 @@ typedef struct ftl_select {
   bool serial_wgmma;           // each is waited for before the next: registers do not suffice for more in flight
   ftl_select_lookup_entry lookups[FTL_SELECT_MAX_LOOKUPS];  // in the order of the program
   int32_t num_lookups;
+  ftl_select_row_bits row_bits;              // of the last masked load of several vectors a row
   int32_t row_indices[FTL_SELECT_MAX_HELD];  // of the row groups of two tensors' tiles that are copied side by side
   int32_t page_offsets[FTL_SELECT_MAX_HELD], page_predicates[FTL_SELECT_MAX_HELD];  // of a copy's row groups in pages
   int32_t page_entries[FTL_SELECT_MAX_HELD];  // addresses of their entries, where each row is looked up
@@ -233,6 +250,14 @@ bool ftl_select_rings_are_alike(const ftl_select *s, int32_t ring, int32_t other
 
 // Whether two products next to each other multiply the same A from shared memory the same way.
 bool ftl_select_shares_a(const ftl_tile_op *op, const ftl_tile_op *next);
+
+// ---- row_bits.c ----
+void ftl_select_begin_row_bits(ftl_select *s, const ftl_tile_op *load, int32_t num_vectors);
+// At a load, whose vectors are at immediates from `address` but for those that have their own.
+ftl_select_row_bit ftl_select_find_row_bit(ftl_select *s, int32_t vector, int32_t address);
+// Whether a store is masked as the last load was; then what was found for its vectors.
+bool ftl_select_has_row_bits(const ftl_select *s, const ftl_tile_ref *ref, int32_t num_vectors);
+ftl_select_row_bit ftl_select_kept_row_bit(ftl_select *s, int32_t vector, int32_t address);
 
 // ---- addresses.c: at a role's start ----
 ftl_copy_plan ftl_select_copy_plan(const ftl_select *s, const ftl_tile_op *load);

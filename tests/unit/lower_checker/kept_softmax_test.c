@@ -78,14 +78,56 @@ Test(unit_lower_kept_softmax, what_lies_beyond_the_row_is_loaded_under_a_predica
     cr_expect_eq(num_insts(SHAPE "block_n=4096 seqlen_kv=1008", opcodes[i]),
                  num_insts(SHAPE "block_n=4096 seqlen_kv=4080", opcodes[i]), "%s", ftl_opcode_name(opcodes[i]));
   cr_expect_eq(num_insts(SHAPE "block_n=4096 seqlen_kv=1008", FTL_OP_LDG), 4);
-  // of a vector more: ISETP at its load and its store, and of 8 exponentials
-  cr_expect_eq(num_insts(SHAPE "block_n=8192 seqlen_kv=4080", FTL_OP_ISETP) -
-                   num_insts(SHAPE "block_n=4096 seqlen_kv=4080", FTL_OP_ISETP),
-               4 * (2 + 8));
-  // LOP at its load, for the column and for the bit that stays, and at its store
-  cr_expect_eq(num_insts(SHAPE "block_n=8192 seqlen_kv=4080", FTL_OP_LOP) -
-                   num_insts(SHAPE "block_n=4096 seqlen_kv=4080", FTL_OP_LOP),
-               4 * 3);
+}
+
+static int64_t more_insts(const char *parameters, const char *than, ftl_opcode opcode) {
+  return num_insts(parameters, opcode) - num_insts(than, opcode);
+}
+
+// Four vectors have a predicate each from load to store. Of eight three keep theirs; the others are put in a register
+// (LOP) and compared again by the store.
+Test(unit_lower_kept_softmax, predicates_of_more_than_four_vectors_are_kept_in_registers) {
+  const char *eight = SHAPE "block_n=8192 seqlen_kv=4080", *four = SHAPE "block_n=4096 seqlen_kv=4080";
+  cr_expect_eq(more_insts(eight, four, FTL_OP_ISETP), 4 + 5 + 4 * 8);  // at loads, at stores, of exponentials
+  cr_expect_eq(more_insts(eight, four, FTL_OP_LOP), 4 + 5);            // columns, registers
+  // 32 and 64 vectors of one number
+  const char *all = SHAPE "block_n=8192 seqlen_kv=5000", *half = SHAPE "block_n=4096 seqlen_kv=4001";
+  cr_expect_eq(more_insts(all, half, FTL_OP_ISETP), 32 + 32 + 32);
+  cr_expect_eq(more_insts(all, half, FTL_OP_LOP), 32 + 32);
+}
+
+// 128 numbers and 125 registers of bits are as many as 255 leave no room beside: a word has 32 bits, each cleared and
+// set, and tested at the store by a LOP, which is no ISETP.
+Test(unit_lower_kept_softmax, predicates_share_words_where_a_register_each_would_be_too_many) {
+  const char *words = SHAPE "block_n=16384 seqlen_kv=9001", *single = SHAPE "block_n=8192 seqlen_kv=5000";
+  cr_expect_eq(more_insts(words, single, FTL_OP_LOP), (128 + 3 * 125) - (64 + 61));
+  cr_expect_eq(more_insts(words, single, FTL_OP_ISETP), (128 + 128) - (64 + 61 + 64));
+}
+
+// A thread's number has 10 bits, of which 4 warps use 7: a vector whose distance has the other three set has an address
+// of its own at its load and its store. That is each eighth of 4 warps, each fourth of 8; all of 32 warps share one.
+Test(unit_lower_kept_softmax, a_vector_whose_distance_covers_what_threads_leave_has_its_own_address) {
+  const char *none = SHAPE "block_n=4096 seqlen_kv=4001 num_warps=32";
+  cr_expect_eq(more_insts(SHAPE "block_n=4096 seqlen_kv=4001 num_warps=4", none, FTL_OP_IMAD), 2 * 32 / 8);
+  cr_expect_eq(more_insts(SHAPE "block_n=4096 seqlen_kv=4001 num_warps=8", none, FTL_OP_IMAD), 2 * 16 / 4);
+  cr_expect_eq(more_insts(SHAPE "block_n=16384 seqlen_kv=16000 num_warps=8", none, FTL_OP_IMAD), 2 * 8 / 4);
+}
+
+static int32_t num_registers(const char *parameters) {
+  programs p = lowered("h200", parameters);
+  int32_t n = p.warps->registers_per_thread;
+  programs_fini(&p);
+  return n;
+}
+
+// Numbers and bits of 32 single elements are 64, of 64 elements 128: with what stands beside them more than the 128
+// registers of four CTAs of 4 warps, and of two of 8 warps. What costs no CTA is taken: ptxas has 80, 167 and 186, and
+// with words 168.
+Test(unit_lower_kept_softmax, registers_of_bits_decide_how_many_ctas_fit) {
+  cr_expect_eq(num_registers(SHAPE "block_n=4096 seqlen_kv=4001 num_warps=4"), 80);
+  cr_expect_eq(num_registers(SHAPE "block_n=8192 seqlen_kv=5000 num_warps=4"), 168);
+  cr_expect_eq(num_registers(SHAPE "block_n=16384 seqlen_kv=9001 num_warps=8"), 255);
+  cr_expect_eq(num_registers(SHAPE "block_n=16384 seqlen_kv=9001 num_warps=4"), 168);
 }
 
 // MUFUs that are issued without an FSETP since the one before.
