@@ -203,10 +203,29 @@ static int32_t tensor_beside(const ftl_select *s, int32_t tensor) {
   return tensor;
 }
 
+// Where a CTA has one row what finds it is the same for all threads: uniform registers hold it (SASS of softmaxes in
+// Triton: UIMAD.WIDE of the CTA's number and the row's length, UIADD3 of the tensor's address). On sm_75 a row a CTA
+// takes as many registers as a row a warp (kernels/attention/softmax_rows.h).
+static bool has_uniform_rows(const ftl_select *s) {
+  enum { FIRST_UNIFORM_COMPUTE_CAPABILITY = 80 };
+  if (s->arch->chip_compute_capability < FIRST_UNIFORM_COMPUTE_CAPABILITY) return false;
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
+    bool loads = ftl_tile_op_loads(op->kind), is_direct = ftl_tile_op_loads_direct(op->kind);
+    if (!loads && !ftl_tile_op_stores(op->kind)) continue;
+    int32_t value = loads ? op->dst : op->a.value;
+    if ((loads && !is_direct) || value < 0 ||
+        s->tile->values[value].layout.threads_per_row != s->role->num_warps * FTL_WARP_LANES)
+      return false;
+  }
+  return true;
+}
+
 // base + (batch * stride + head * stride + row * stride + column) * element size, in 64 bits; the KV head of a query
 // head and the batch of a CTA cost two divisions by run-time numbers.
 static void tensor_pointers(ftl_select *s, int32_t thread, int32_t block) {
   bool used[FTL_TILE_MAX_TENSORS] = {false}, by_lanes[FTL_TILE_MAX_TENSORS] = {false};
+  bool is_uniform = has_uniform_rows(s);
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = ftl_select_op_at(s, i);
     if (ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind)) used[op->ref.tensor] = true;
@@ -216,6 +235,7 @@ static void tensor_pointers(ftl_select *s, int32_t thread, int32_t block) {
   for (int32_t t = 0; t < s->tile->num_tensors; t++) {
     if (!used[t]) continue;
     int32_t beside = tensor_beside(s, t), num_registers = s->copy == FTL_COPY_TMA && !by_lanes[t] ? 1 : 2;
+    if (is_uniform) num_registers = 0;
     s->tensor_pointer[t] = beside < t ? s->tensor_pointer[beside] : ftl_draft_value_add(&s->draft, num_registers, true);
     ftl_select_add(s, FTL_OP_LDC, 4, s->tensor_pointer[t], beside < t ? s->tensor_pointer[t] : NONE, NONE, NONE);
     ftl_select_add(s, FTL_OP_IMAD, 6, s->tensor_pointer[t], s->tensor_pointer[t], thread, block);
