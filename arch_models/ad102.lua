@@ -143,6 +143,7 @@ return die "ad102" {
     shuffle_interval_cycles = datasheet(1, rates .. ": 32 threads a cycle and SM"),
     barrier_latency_cycles = guess(13, "as measured on H200 (13 + 2 cycles a warp)"),
     mbarrier_latency_cycles = guess(38, "32 to 43 in FlashGPU-Sim @1769662, configuration of SM90"),
+    proxy_fence_cycles = guess(0, "chips without TMA and wgmma have none"),
     barrier_interval_cycles = guess(2, "as measured on H200 (13 + 2 cycles a warp)"),
   },
   mio = {

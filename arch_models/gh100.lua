@@ -151,6 +151,7 @@ return die "gh100" {
     shuffle_interval_cycles = datasheet(1, rates .. ": 32 threads a cycle and SM"),
     barrier_latency_cycles = measured(13, sm .. "bar.sync: 13 + 2 cycles a warp"),
     mbarrier_latency_cycles = guess(42, sm .. "arrive and wait 48 together, of which 6 are the arrive (FlashGPU-Sim)"),
+    proxy_fence_cycles = measured(32, measurements .. "micro_product_epilogue.csv: with a fence two barriers take 30 and 33 cycles more (one and two warpgroups), behind copies by cp.async 33, with stmatrix 26 and 59, and a TMA store 34 and 41"),
     barrier_interval_cycles = measured(2, sm .. "bar.sync: 13 + 2 cycles a warp"),
   },
   mio = {

@@ -83,6 +83,13 @@ static int32_t move_coordinates(ftl_select *s) {
   return buffer;
 }
 
+// Where the threads that branched around the elected one's block meet it (BSYNC): each warp has jumped there.
+static void join_behind_elected(ftl_select *s) {
+  ftl_draft_inst *join = ftl_select_add(s, FTL_OP_BRA, 1, NONE, NONE, NONE, NONE);
+  join->inst.flags = FTL_INST_GUARD | FTL_INST_SKIPS;
+  join->effects = FTL_EFFECT_PINNED;
+}
+
 // A box of the ring's stage, by one thread.
 static void add_tma_store(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_t column_byte, int32_t bytes) {
   int32_t coordinates = move_coordinates(s);
@@ -95,6 +102,7 @@ static void add_tma_store(ftl_select *s, const ftl_tile_op *op, uint16_t ref, in
   store->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1;
   store->inst.arg = (uint16_t)op->ring;
   store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  if (coordinates != NONE) join_behind_elected(s);
 }
 
 // Until all but `num_left` of its boxes have been read.

@@ -95,6 +95,9 @@ __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_
     case SM_EXIT:
       issue_exit(sm, w, now);
       return true;
+    case SM_PROXY_FENCE:
+      ftl_sm_warp_advance(sm, w, now, now + w->op->latency, FTL_STALL_LONG_SCOREBOARD);
+      return true;
     case SM_BARRIER:
       ftl_sm_barrier_come(sm, w, now);
       return true;

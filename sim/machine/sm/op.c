@@ -78,7 +78,7 @@ static void set_memory(timing *of, const ftl_arch *arch) {
   of[FTL_OP_SHFL] = mio(SM_SHARED, arch->shared_shuffle_latency_cycles);
   of[FTL_OP_LDS] = mio(SM_SHARED, arch->shared_load_latency_cycles);
   of[FTL_OP_LDSM] = mio(SM_SHARED, arch->shared_ldmatrix_latency_cycles);
-  of[FTL_OP_STS] = of[FTL_OP_FENCE_PROXY] = mio(SM_SHARED, 1);
+  of[FTL_OP_STS] = mio(SM_SHARED, 1);
   for (int op = FTL_OP_LDG; op <= FTL_OP_CP_ASYNC; op++) of[op] = global(arch->l1_hit_latency_cycles);
   of[FTL_OP_CP_COMMIT] = mio(SM_CP_COMMIT, 1);
   of[FTL_OP_TMA_LOAD] = of[FTL_OP_TMA_STORE] = (timing){SM_TMA,
@@ -99,6 +99,7 @@ static void set_control(timing *of) {
   of[FTL_OP_CP_WAIT] = slot_only(SM_CP_WAIT);
   of[FTL_OP_WGMMA_WAIT] = slot_only(SM_WGMMA_WAIT);
   of[FTL_OP_TMA_STORE_WAIT] = slot_only(SM_TMA_STORE_WAIT);
+  of[FTL_OP_FENCE_PROXY] = slot_only(SM_PROXY_FENCE);
   of[FTL_OP_BAR_SYNC] = slot_only(SM_BARRIER);
   of[FTL_OP_BAR_ARRIVE] = slot_only(SM_BARRIER_ARRIVE);
   of[FTL_OP_TILE_WAIT] = slot_only(SM_TILE_WAIT);
@@ -322,6 +323,15 @@ static void make_predicate_late(sm_op *ops, int32_t branch, int64_t latency) {
   }
 }
 
+// The first proxy fence behind stores to shared memory waits for them; others take their slot (docs/model_sm.md).
+static void make_fence_wait(sm_op *ops, int32_t fence, int64_t cycles) {
+  for (int32_t i = fence - 1; i >= 0 && ops[i].kind != SM_PROXY_FENCE; i--) {
+    if (ops[i].opcode != FTL_OP_STS) continue;
+    ops[fence].latency = (uint16_t)(1 + cycles);
+    return;
+  }
+}
+
 static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte, ftl_error *error) {
   const ftl_warp_role *r = &b->program->roles[role];
   int32_t num_parameters = 0;
@@ -330,6 +340,7 @@ static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte
     ftl_status status = check_inst(b, role, inst, error);
     if (status != FTL_OK) return status;
     ops[i] = op_of(b, role, inst, r->first_inst + i);
+    if (ops[i].kind == SM_PROXY_FENCE) make_fence_wait(ops, i, b->arch->shared_proxy_fence_cycles);
     if (ops[i].kind == SM_PARAMETER) ops[i].arg = (uint16_t)num_parameters++;
     if (ops[i].flags & FTL_INST_GUARD && inst->num_sources > 0)
       make_predicate_late(ops, i, b->arch->branch_predicate_latency_cycles);

@@ -221,14 +221,15 @@ Test(unit_lower_plain_products, a_product_by_wgmma_finds_its_place_by_divisions_
 }
 
 // 128 columns leave in four pieces of 32. From the barrier behind which a piece is whole to its store one warp has a
-// branch, 4 uniform instructions, 5 PLOP3, 5 of ALU and 3 R2UR, of which the store waits for the last.
+// branch, 4 uniform instructions, 5 PLOP3, 5 of ALU and 3 R2UR, of which the store waits for the last. Behind the store
+// all warps take a branch, where the others meet the one that stored.
 Test(unit_lower_plain_products, a_staged_pieces_coordinates_are_moved_behind_its_barrier) {
   programs p;
   ftl_error error = {0};
   const char *parameters = WGMMA "block_m=64 block_n=128 num_warps=4 store=staged";
   cr_assert_eq(lower_workload(&p, "h200", "matmul_tiled", parameters, &error), FTL_OK, "%s", error.message);
   const ftl_warp_role *role = &p.warps->roles[1];
-  int32_t num_stores = 0, num_since = 0, moved = -1;
+  int32_t num_stores = 0, num_since = 0, moved = -1, num_joins = 0;
   for (int32_t i = role->first_inst; i < role->first_inst + role->num_insts; i++) {
     const ftl_warp_inst *inst = &p.warps->insts[i];
     if (inst->opcode == FTL_OP_BAR_SYNC) num_since = 0;
@@ -236,11 +237,13 @@ Test(unit_lower_plain_products, a_staged_pieces_coordinates_are_moved_behind_its
     if (inst->opcode == FTL_OP_TMA_STORE) {
       num_stores++;
       cr_expect_eq(inst->sources[inst->num_sources - 1], moved);
+      num_joins += inst[1].opcode == FTL_OP_BRA && inst[1].flags == (FTL_INST_GUARD | FTL_INST_SKIPS);
       cr_expect_geq(num_since, 1 + 4 + 5 + 5 + 3, "%d", (int)num_since);
     }
     if (inst->opcode != FTL_OP_BAR_SYNC && (inst->flags & FTL_INST_WARP0) != 0) num_since += inst->repeat;
   }
   cr_expect_eq(num_stores, 4);
+  cr_expect_eq(num_joins, 4);
   programs_fini(&p);
 }
 
