@@ -8,6 +8,7 @@
 #include "lower/occupancy_steps.h"
 #include "lower/register_cap.h"
 #include "lower/select/select.h"
+#include "lower/wgmma_pressure.h"
 
 // Of the registers of an occupancy step: by how much a role may miss it and still be made to fit, with mma.sync at the
 // cost of instructions, with products where their order alone has to change, and without. Chosen on the calibration
@@ -343,6 +344,8 @@ static ftl_status lower_role(builder *b, int32_t role_idx, const ftl_fragment_sh
     ftl_select_lists before = b->lists;
     role_draft how = {.role_idx = role_idx, .shape = shape, .orders = alone ? orders : NULL};
     how.cap = ftl_register_cap_of_role(b->tile, role, b->arch, b->options, shape);
+    bool by_threads = b->options.mma == FTL_MMA_WGMMA && b->options.copy == FTL_COPY_CP_ASYNC && alone;
+    how.serial_wgmma = by_threads && !b->options.plain_code && ftl_wgmma_moves_accumulators(b->tile, role);
     status = draft_role_to_fit(b, s, &how, &before, &result, error);
     if (status == FTL_OK) status = draft_fragments_early(b, s, &how, &before, &result, error);
     if (status == FTL_OK) status = finish_role(b, s, result, error);

@@ -38,3 +38,18 @@ int32_t ftl_wgmma_pressure(const ftl_draft *draft, const ftl_flow *flow, const f
   }
   return most;
 }
+
+static bool has_two_buffers_and_more_rows_than_depth(const ftl_tile_program *tile, const ftl_tile_op *product) {
+  const ftl_ring *a = &tile->rings[product->ring_a], *b = &tile->rings[product->ring];
+  int32_t rows = product->transpose_a ? a->columns : a->rows, depth = product->transpose_a ? a->rows : a->columns;
+  return a->num_stages == 2 && b->num_stages == 2 && depth < rows;
+}
+
+bool ftl_wgmma_moves_accumulators(const ftl_tile_program *tile, const ftl_role *role) {
+  int32_t num_products = 0, num_moved = 0;
+  for (const ftl_tile_op *op = &tile->ops[role->first_op], *end = op + role->num_ops; op < end; op++) {
+    num_products += op->kind == FTL_TILE_MMA;
+    num_moved += op->kind == FTL_TILE_MMA && op->ring_a >= 0 && has_two_buffers_and_more_rows_than_depth(tile, op);
+  }
+  return num_moved > 1 && num_moved == num_products;  // the first step stands ahead of the loop
+}

@@ -13,4 +13,10 @@
 int32_t ftl_wgmma_pressure(const ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness,
                            uint64_t *scratch);
 
+// Whether ptxas finds moves of a product's accumulators between its wgmmas, and so waits for each of them before the
+// next (its message C7515): where products run on into the next step, A and B have two buffers each, and A's tile has
+// more rows than a step has of K. Read off 37 kernels that Triton compiles of kernels/foreign/triton_product.py
+// (docs/model_schedule.md).
+bool ftl_wgmma_moves_accumulators(const ftl_tile_program *tile, const ftl_role *role);
+
 #endif

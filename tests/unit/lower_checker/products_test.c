@@ -89,16 +89,29 @@ static void role_text(const char *parameters, int role_idx, char *text) {
 
 static void consumer_text(const char *parameters, char *text) { role_text(parameters, 1, text); }
 
-// Two k steps of 16 a stage, two stages. Late: a step's products are issued, those of the step before waited for, and
-// its stage is filled behind a barrier, as Triton's are (SASS of kernels/foreign/triton_product.py). Early: a step's
-// barrier serves its tiles and the stage that is filled, and nothing is multiplied meanwhile.
+// Four and two k steps of 16 a stage, two stages. Late: a step's products are issued, those of the step before waited
+// for, and its stage is filled behind a barrier, as Triton's are (SASS of kernels/foreign/triton_product.py). Early: a
+// step's barrier serves its tiles and the stage that is filled, and nothing is multiplied meanwhile.
 Test(unit_lower_products, copies_of_a_role_that_multiplies_come_late_or_early) {
   char text[256];
-#define BOTH "m=64 n=64 k=128 block_m=64 block_n=64 block_k=32 num_warps=4 mma=wgmma copy=cp_async num_stages=2 "
-  role_text(BOTH "refill=late", 0, text);
-  cr_expect_str_eq(text, "CBWWC(BWW1BC)0");
-  role_text(BOTH "refill=early", 0, text);
+#define BOTH "m=64 n=64 k=128 block_m=64 block_n=64 num_warps=4 mma=wgmma copy=cp_async num_stages=2 "
+  role_text(BOTH "block_k=64 refill=late", 0, text);
+  cr_expect_str_eq(text, "CBWWWWC(BWWWW1BC)0");
+  role_text(BOTH "block_k=32 refill=early", 0, text);
   cr_expect_str_eq(text, "C(BCWW0)");
+}
+
+// ptxas waits for each wgmma of Triton's kernels with two buffers whose tiles of A have more rows than K: 64 of 64 do
+// not, nor do three buffers, nor plain code.
+Test(unit_lower_products, products_of_two_buffers_are_waited_for_one_by_one) {
+  char text[256];
+#define LATE "m=64 n=64 k=128 block_m=64 block_n=64 block_k=32 num_warps=4 mma=wgmma copy=cp_async refill=late "
+  role_text(LATE "num_stages=2", 0, text);
+  cr_expect_str_eq(text, "CBW0W0C(BW0W0BC)");
+  role_text(LATE "num_stages=3", 0, text);
+  cr_expect_str_eq(text, "CCBWWC(BWW1BC)0");
+  role_text(LATE "num_stages=2 code=plain", 0, text);
+  cr_expect_str_eq(text, "CBWWC(BWW1BC)0");
 }
 
 // Two k steps of 16 a stage. The stages of a step (A's and B's) are given back behind the products of the next, with
