@@ -102,20 +102,22 @@ Test(timing_sm_control, an_elected_instruction_is_only_warp_0s) {
   rig_destroy(r);
 }
 
-// STS at 0; the fence of the warp that stored issues at 1 and keeps it for 30 cycles, as what waits for memory does.
-// The second fence, at 32, has nothing to wait for.
+// STS at 0; the fence of the warp that stored issues at 1 and keeps it for 30 cycles, as what waits for memory does:
+// FFMA at 32. The second fence, at 33, has nothing to wait for: FFMA at 34.
 Test(timing_sm_control, a_proxy_fence_waits_for_what_was_stored) {
   rig *r = rig_create(1);
   r->arch.shared_proxy_fence_cycles = 30;
   rig_add(r, FTL_OP_STS, -1, -1);          // 0
   rig_add(r, FTL_OP_FENCE_PROXY, -1, -1);  // 1
-  rig_add(r, FTL_OP_FENCE_PROXY, -1, -1);  // 2
-  rig_add(r, FTL_OP_FFMA, 0, -1);          // 3
-  rig_add(r, FTL_OP_EXIT, -1, -1);         // 4
+  rig_add(r, FTL_OP_FFMA, 0, -1);          // 2
+  rig_add(r, FTL_OP_FENCE_PROXY, -1, -1);  // 3
+  rig_add(r, FTL_OP_FFMA, 1, -1);          // 4
+  rig_add(r, FTL_OP_EXIT, -1, -1);         // 5
   rig_run(r, 1);
   cr_assert_eq(rig_cycle(r, 0, 1, 0), 1);
   cr_assert_eq(rig_cycle(r, 0, 2, 0), 32);
   cr_assert_eq(rig_cycle(r, 0, 3, 0), 33);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 34);
   cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LONG_SCOREBOARD], 30);
   rig_destroy(r);
 }
