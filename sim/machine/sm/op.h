@@ -62,9 +62,9 @@ typedef struct sm_op {
   uint8_t bulk;       // a run of it may be one event
   uint8_t num_lines;  // of code that a warp enters when it comes to it; a run is as many instructions
   uint16_t line;      // the first of them
-  uint16_t data_cycles;  // on the SM's data pipe; WGMMA: of operand reads
+  uint16_t data_cycles;   // on the SM's data pipe; WGMMA: of operand reads
   uint16_t extra_cycles;  // beyond `latency`: wavefronts after the first, conflicts; WGMMA: reads without a free cycle
-  uint16_t access, arg;                        // arg of PARAMETER: which 16 bytes
+  uint16_t access, arg;   // arg of PARAMETER: which 16 bytes
   uint16_t shared_wavefronts, bank_conflicts;  // what it adds to these counters
   uint8_t opcode;
   uint8_t is_store;    // waits for the store port
