@@ -18,6 +18,13 @@ static bool refills_late(const ftl_spec *spec, const ftl_block_product *p) {
   return v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
 }
 
+void ftl_block_product_resolve(ftl_spec *spec, const ftl_arch *arch) {
+  (void)arch;
+  int64_t *refill = &spec->value[FTL_PARAM_refill];
+  bool is_given = (spec->given >> FTL_PARAM_refill & 1) != 0 && *refill != FTL_REFILL_AUTO;
+  if (!is_given) *refill = ftl_block_product_of(spec).refills_late ? FTL_REFILL_LATE : FTL_REFILL_EARLY;
+}
+
 ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   const int numbers = ftl_dtype_numbers(ftl_spec_dtype(spec));

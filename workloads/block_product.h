@@ -38,6 +38,8 @@ typedef struct ftl_block_product {
 
 // Of a completed and resolved spec that has m, n, k; one B.
 ftl_block_product ftl_block_product_of(const ftl_spec *spec);
+// A workload's `resolve`: says when buffers are refilled where the user did not.
+void ftl_block_product_resolve(ftl_spec *spec, const ftl_arch *arch);
 // Whether it has no form with mma.sync.
 bool ftl_block_product_needs_wgmma(const ftl_spec *spec);
 // FTL_INFEASIBLE, with the reason, where no GPU has such a kernel; FTL_BAD_INPUT where 2 batch m n k overflows.

@@ -208,5 +208,6 @@ const ftl_workload ftl_workload_matmul_tiled = {
               1 << FTL_SPEC_FP8_E5M2 | 1 << FTL_SPEC_INT8 | 1 << FTL_SPEC_INT4,
     .set_defaults = set_defaults,
     .needs_wgmma = ftl_block_product_needs_wgmma,
+    .resolve = ftl_block_product_resolve,
     .build = build,
 };
