@@ -14,7 +14,7 @@ void ftl_answer_combine(const ftl_kernel_answer *kernels, int num_kernels, ftl_m
 // Percent of the peak of each of FTL_RESOURCE_COUNT resources.
 void ftl_answer_usage(const ftl_launch *launch, const ftl_totals *totals, const ftl_static_work *work,
                       float *usage_pct);
-// What bounds a launch of that usage, in a few words; static.
-const char *ftl_answer_bottleneck(const ftl_launch *launch, const ftl_totals *totals, const float *usage_pct);
+// What bounds a launch of that usage.
+ftl_bottleneck ftl_answer_bottleneck(const ftl_launch *launch, const ftl_totals *totals, const float *usage_pct);
 
 #endif

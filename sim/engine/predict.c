@@ -161,7 +161,9 @@ static void fill_answer(const ftl_pipeline *pipeline, const ftl_arch *arch, ftl_
   }
   combine_bounds(pipeline, out);
   ftl_answer_combine(out->kernels, out->num_kernels, &out->metrics);
-  snprintf(out->bottleneck, sizeof out->bottleneck, "%s", out->kernels[longest_launch(pipeline)].bottleneck);
+  out->longest_kernel = longest_launch(pipeline);
+  snprintf(out->bottleneck, sizeof out->bottleneck, "%s",
+           ftl_bottleneck_name(out->kernels[out->longest_kernel].bottleneck));
 }
 
 static double now_s(void) {

@@ -44,11 +44,21 @@ const ftl_resource_info *ftl_resource_get(ftl_resource resource);
 // Of FTL_RESOURCE_COUNT shares the largest.
 ftl_resource ftl_resource_most_used(const float *usage_pct);
 
+// What bounds a launch: a resource near its peak; SMs without a CTA; or, where neither does, why warps wait.
+typedef enum ftl_bound { FTL_BOUND_RESOURCE, FTL_BOUND_IDLE_SMS, FTL_BOUND_STALL } ftl_bound;
+typedef struct ftl_bottleneck {
+  ftl_bound bound;
+  ftl_resource resource;  // of FTL_BOUND_RESOURCE
+  ftl_metric stall;       // of FTL_BOUND_STALL: FTL_METRIC_stall_wait, ...
+} ftl_bottleneck;
+// In a few words; static.
+const char *ftl_bottleneck_name(ftl_bottleneck bottleneck);
+
 typedef struct ftl_kernel_answer {
   char name[FTL_TILE_NAME_BYTES];
   ftl_metrics metrics;
   // What follows is of a prediction just made: a database does not keep it.
-  const char *bottleneck;               // static; a resource's name, or what its warps wait for
+  ftl_bottleneck bottleneck;
   float usage_pct[FTL_RESOURCE_COUNT];  // of each resource's peak; sets of answers are large
 } ftl_kernel_answer;
 
@@ -57,9 +67,10 @@ typedef struct ftl_prediction {
   bool feasible;
   char reason[FTL_ERROR_MESSAGE_BYTES];  // when not feasible
   int num_kernels;
+  int longest_kernel;  // which takes the most cycles; of a prediction just made, as its bottleneck
   ftl_kernel_answer kernels[FTL_MAX_LAUNCHES];
   ftl_metrics metrics;                                       // combined over the launches
-  char bottleneck[48];                                       // of the longest launch
+  char bottleneck[48];                                       // of the longest launch, its name
   double error_bound_cycles_pct, error_bound_hbm_bytes_pct;  // relative to `full`; 0 under full
   double wall_s;  // host seconds: the only field that may differ between two runs
 } ftl_prediction;

@@ -100,17 +100,21 @@ static const double least_elasticity = 0.1;
 // the time does not hang on it, a line says so.
 static void add_hidden_latency(const ftl_explanation *e, ftl_text *out) {
   static const struct {
-    const char *bottleneck, *what_if;
-  } latencies[] = {{"latency of arithmetic", "math_latency"},
-                   {"latency of shared memory and SFU", "shared_latency"},
-                   {"latency of global memory", "memory_latency"}};
+    ftl_metric stall;
+    const char *what_if;
+  } latencies[] = {{FTL_METRIC_stall_wait, "math_latency"},
+                   {FTL_METRIC_stall_short_scoreboard, "shared_latency"},
+                   {FTL_METRIC_stall_long_scoreboard, "memory_latency"}};
+  const ftl_prediction *p = &e->base.prediction;
+  ftl_bottleneck bottleneck = p->kernels[p->longest_kernel].bottleneck;
+  if (bottleneck.bound != FTL_BOUND_STALL) return;
   for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i++) {
-    if (strcmp(e->base.prediction.bottleneck, latencies[i].bottleneck) != 0) continue;
+    if (bottleneck.stall != latencies[i].stall) continue;
     for (int w = 0; w < e->num_what_ifs; w++) {
       const ftl_explain_case *c = &e->what_ifs[w];
       if (strcmp(c->name, latencies[i].what_if) != 0 || !c->feasible || c->elasticity >= least_elasticity) continue;
       ftl_text_add(out, "warps wait longest for: %s; yet %s %.2f times better changes the time by %+.1f %% only\n",
-                   latencies[i].bottleneck, c->name, c->factor, c->time_change_pct);
+                   ftl_bottleneck_name(bottleneck), c->name, c->factor, c->time_change_pct);
     }
   }
 }

@@ -96,7 +96,7 @@ ftl_launch_view ftl_launch_view_of(const ftl_row *row, int launch_idx) {
   } else {
     const ftl_kernel_answer *kernel = &p->kernels[launch_idx];
     view.name = kernel->name;
-    view.bottleneck = kernel->bottleneck;
+    view.bottleneck = ftl_bottleneck_name(kernel->bottleneck);
     view.metrics = &kernel->metrics;
     memcpy(view.usage_pct, kernel->usage_pct, sizeof view.usage_pct);
     view.limited_by = limit_of(view.metrics);

@@ -71,7 +71,7 @@ ftl_status ftl_predict(const ftl_spec *spec, const ftl_arch *arch, const ftl_pre
   fill(spec, &out->kernels[1].metrics);
   out->kernels[1].metrics.value[FTL_METRIC_time_ns] += 1e6;
   for (int k = 0; k < out->num_kernels; k++) {
-    out->kernels[k].bottleneck = "tensor pipe";
+    out->kernels[k].bottleneck = (ftl_bottleneck){.bound = FTL_BOUND_RESOURCE, .resource = FTL_RESOURCE_tensor};
     for (int i = 0; i < FTL_RESOURCE_COUNT; i++) out->kernels[k].usage_pct[i] = (float)(90 - i);
   }
   out->metrics = out->kernels[0].metrics;

@@ -42,7 +42,7 @@ static ftl_totals half_busy(void) {
 
 typedef struct usage {
   float pct[FTL_RESOURCE_COUNT];
-  const char *bottleneck;
+  ftl_bottleneck bottleneck;
 } usage;
 
 static usage usage_of(const ftl_arch *arch, const ftl_totals *totals, const ftl_static_work *work) {
@@ -128,11 +128,30 @@ Test(unit_engine_usage, the_resource_used_most_is_the_bottleneck_from_seventy_pe
   ftl_totals totals = half_busy();
   totals.sm.stall_cycles[FTL_STALL_BARRIER] = 9;
   ftl_static_work work = {.insts = {[FTL_WORK_SFU] = 70000, [FTL_WORK_FP32] = 400000}};
-  cr_expect_str_eq(usage_of(&arch, &totals, &work).bottleneck, "exponentials (SFU)");
+  ftl_bottleneck bottleneck = usage_of(&arch, &totals, &work).bottleneck;
+  cr_expect(bottleneck.bound == FTL_BOUND_RESOURCE && bottleneck.resource == FTL_RESOURCE_sfu);
+  cr_expect_str_eq(ftl_bottleneck_name(bottleneck), "exponentials (SFU)");
   work.insts[FTL_WORK_SFU] = 69990;
-  cr_expect_str_eq(usage_of(&arch, &totals, &work).bottleneck, "idle SMs (too few CTAs)");
+  bottleneck = usage_of(&arch, &totals, &work).bottleneck;
+  cr_expect_eq(bottleneck.bound, FTL_BOUND_IDLE_SMS);
+  cr_expect_str_eq(ftl_bottleneck_name(bottleneck), "idle SMs (too few CTAs)");
   totals.sm.active_cycles = 260000;  // 65 % of the SMs' 400000
-  cr_expect_str_eq(usage_of(&arch, &totals, &work).bottleneck, "barriers");
+  bottleneck = usage_of(&arch, &totals, &work).bottleneck;
+  cr_expect(bottleneck.bound == FTL_BOUND_STALL && bottleneck.stall == FTL_METRIC_stall_barrier);
+  cr_expect_str_eq(ftl_bottleneck_name(bottleneck), "barriers");
+}
+
+// Warps that could issue and were not chosen are no bottleneck, however many; nor is a reason that the model lacks.
+Test(unit_engine_usage, warps_that_are_not_selected_wait_for_nothing) {
+  ftl_arch arch = small_arch();
+  ftl_totals totals = half_busy();
+  totals.sm.active_cycles = 260000;
+  totals.sm.stall_cycles[FTL_STALL_NOT_SELECTED] = 9;
+  totals.sm.stall_cycles[FTL_STALL_DRAIN] = 1;
+  ftl_static_work work = {0};
+  ftl_bottleneck bottleneck = usage_of(&arch, &totals, &work).bottleneck;
+  cr_expect(bottleneck.bound == FTL_BOUND_STALL && bottleneck.stall == FTL_METRIC_stall_drain);
+  cr_expect_str_eq(ftl_bottleneck_name(bottleneck), "stores at CTA ends");
 }
 
 Test(unit_engine_usage, resources_have_names_that_are_unique) {
