@@ -42,7 +42,8 @@ struct ftl_sm {
   int64_t mio_next, lsu_free, data_free, operand_free;
   sm_reads reads[SM_READS];  // of wgmmas that are under way or queue, a ring
   uint32_t reads_head, reads_end;
-  int64_t copied_free;  // when the next line of a copy past L1 may be written
+  int64_t copied_free;        // when the next line of a copy past L1 may be written
+  int64_t copied_bytes_left;  // of the line before, which that cycle still writes: of rates that do not divide a line
   // when the data pipe begins with each of the last that the LSU has taken, a ring of mio.lsu_queue_entries
   int64_t lsu_starts[SM_MAX_LSU_QUEUE];
   int64_t *lsu_room, *lsu_end;  // the oldest of them, or data_free where the LSU holds nothing; their end
@@ -183,12 +184,18 @@ static inline int64_t sm_window(ftl_sm *sm, int64_t cycle) {
 // The same for a line that TMA or a cp.async past L1 writes, which operand reads do not notice: wgmmas that leave no
 // cycle of the pipe free (m64n64k16 from shared memory) take 0.6 % longer beside 48 bytes a cycle of TMA's and 1.7 %
 // longer beside 52 of cp.async's, m64n128k16 as long beside 64 (kernels/measurements/micro_wgmma_beside_copy.csv).
-// Beside a wgmma copies are written at tensor.wgmma_copy_bytes_per_cycle.
+// Beside a wgmma copies are written at tensor.wgmma_copy_bytes_per_cycle: a line ends in the cycle that its last whole
+// cycle's worth fills, and what is left of it goes with the line behind it.
+static inline int64_t sm_copied_cycles_beside_wgmma(ftl_sm *sm, int64_t cycle, int64_t cycles) {
+  int64_t rate = sm->arch->tensor_wgmma_copy_bytes_per_cycle;
+  int64_t bytes = cycles * sm->arch->shared_bytes_per_cycle + (sm->copied_free > cycle ? sm->copied_bytes_left : 0);
+  sm->copied_bytes_left = bytes % rate;
+  return bytes / rate;
+}
+
 static inline int64_t sm_reserve_copied_line(ftl_sm *sm, int64_t cycle, int64_t cycles) {
-  const ftl_arch *arch = sm->arch;
   sm->data_free = sm_data_start(sm, cycle) + cycles;
-  if (sm_wgmma_runs(sm, cycle))
-    cycles = cycles * arch->shared_bytes_per_cycle / arch->tensor_wgmma_copy_bytes_per_cycle;
+  if (sm_wgmma_runs(sm, cycle)) cycles = sm_copied_cycles_beside_wgmma(sm, cycle, cycles);
   sm->copied_free = (sm->copied_free > cycle ? sm->copied_free : cycle) + cycles;
   return sm->copied_free > sm->data_free ? sm->copied_free : sm->data_free;
 }

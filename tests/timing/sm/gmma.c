@@ -175,6 +175,16 @@ Test(timing_sm_gmma, copies_are_written_slower_beside_products) {
   rig_destroy(r);
 }
 
+// Three lines of 128 bytes at 48 B a cycle end after 8 cycles, 384 / 48, not after three times two.
+Test(timing_sm_gmma, a_rate_that_does_not_divide_a_line_is_kept_over_several) {
+  rig *r = copy_beside(3, 1, 128, 48);
+  int64_t alone = rig_cycle(r, 4, 3, 0);
+  rig_destroy(r);
+  r = copy_beside(3, 16, 128, 48);
+  cr_assert_eq(rig_cycle(r, 4, 3, 0), alone + 8 - 3);
+  rig_destroy(r);
+}
+
 // Products that fill the data pipe end as with one line.
 Test(timing_sm_gmma, copies_past_l1_take_nothing_from_operand_reads) {
   rig *r = copy_beside(1, 16, 32, 64);
