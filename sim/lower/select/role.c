@@ -40,66 +40,58 @@ static void add_values(ftl_select *s) {
   }
 }
 
+// What an operation does with register tiles before its own selection sees them: the operands that it reads, and
+// whether it changes or replaces dst. Others touch none, or settle theirs themselves.
+typedef struct register_use {
+  bool reads[3];  // a, b, c
+  enum { KEEPS_DST, CHANGES_DST, REPLACES_DST } dst;
+} register_use;
+
+static register_use use_of(ftl_tile_op_kind kind) {
+  static const register_use uses[] = {
+      [FTL_TILE_LOAD_TILE] = {.dst = REPLACES_DST},
+      [FTL_TILE_LOAD_ROWS] = {.dst = REPLACES_DST},
+      [FTL_TILE_LOAD_COLUMNS] = {.dst = REPLACES_DST},
+      [FTL_TILE_FILL] = {.dst = REPLACES_DST},
+      [FTL_TILE_FETCH] = {.dst = REPLACES_DST},
+      [FTL_TILE_ELEM] = {{true, true, true}, REPLACES_DST},
+      [FTL_TILE_TOP] = {{true}, REPLACES_DST},
+      [FTL_TILE_GATHER] = {{true}, REPLACES_DST},
+      [FTL_TILE_CONVERT] = {{true}, REPLACES_DST},
+      [FTL_TILE_MMA] = {{true}, CHANGES_DST},
+      [FTL_TILE_MASK] = {.dst = CHANGES_DST},
+      [FTL_TILE_MASK_BITS] = {.dst = CHANGES_DST},
+      [FTL_TILE_DROPOUT] = {.dst = CHANGES_DST},
+      [FTL_TILE_REDUCE_LANES] = {.dst = CHANGES_DST},
+      [FTL_TILE_REDUCE_WARPS] = {.dst = CHANGES_DST},
+      [FTL_TILE_REDUCE_GROUPS] = {.dst = CHANGES_DST},
+      [FTL_TILE_REDUCE_ROWS] = {{true}, CHANGES_DST},
+      [FTL_TILE_STORE_TOP] = {.reads = {true, true}},
+      [FTL_TILE_STORE_MERGED] = {.reads = {true, true, true}},
+      [FTL_TILE_PUT] = {.reads = {true}},
+      [FTL_TILE_STORE] = {.reads = {true}},
+      [FTL_TILE_STORE_ROWS] = {.reads = {true}},
+      [FTL_TILE_ATOMIC_ADD] = {.reads = {true}},
+  };
+  return (size_t)kind < sizeof uses / sizeof *uses ? uses[kind] : (register_use){.dst = KEEPS_DST};
+}
+
 // Settles what operands still owe: a FILL put off, a wgmma in flight.
 static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
-  bool is_mma = op->kind == FTL_TILE_MMA;
-  bool reads[3] = {false, false, false}, writes = false, overwrites = false;
-  switch (op->kind) {
-    case FTL_TILE_LOAD_TILE:
-    case FTL_TILE_LOAD_ROWS:
-    case FTL_TILE_LOAD_COLUMNS:
-    case FTL_TILE_FILL:
-    case FTL_TILE_FETCH:
-      overwrites = writes = true;
-      break;
-    case FTL_TILE_ELEM:
-      reads[0] = reads[1] = reads[2] = overwrites = writes = true;
-      break;
-    case FTL_TILE_TOP:
-    case FTL_TILE_GATHER:
-    case FTL_TILE_CONVERT:
-      reads[0] = overwrites = writes = true;
-      break;
-    case FTL_TILE_MMA:
-      reads[0] = op->ring_a < 0;
-      writes = true;
-      break;
-    case FTL_TILE_MASK:
-    case FTL_TILE_MASK_BITS:
-    case FTL_TILE_DROPOUT:
-    case FTL_TILE_REDUCE_LANES:
-    case FTL_TILE_REDUCE_WARPS:
-    case FTL_TILE_REDUCE_GROUPS:
-      writes = true;
-      break;
-    case FTL_TILE_REDUCE_ROWS:
-      reads[0] = writes = true;
-      break;
-    case FTL_TILE_STORE_TOP:
-      reads[0] = reads[1] = true;
-      break;
-    case FTL_TILE_STORE_MERGED:
-      reads[0] = reads[1] = reads[2] = true;
-      break;
-    case FTL_TILE_PUT:
-    case FTL_TILE_STORE:
-    case FTL_TILE_STORE_ROWS:
-    case FTL_TILE_ATOMIC_ADD:
-      reads[0] = true;
-      break;
-    default:
-      break;
-  }
+  register_use use = use_of(op->kind);
   const ftl_operand *operands[] = {&op->a, &op->b, &op->c};
+  bool is_mma = op->kind == FTL_TILE_MMA;
+  if (is_mma && op->ring_a >= 0) use.reads[0] = false;  // A is in shared memory
   for (int i = 0; i < 3; i++)
-    if (reads[i] && operands[i]->value >= 0) {
+    if (use.reads[i] && operands[i]->value >= 0) {
       ftl_select_settle_groups(s, operands[i]->value, false, NONE);
       ftl_select_settle_fill(s, operands[i]->value);
     }
-  if (writes) s->values[op->dst].put_ring = NONE;
-  if (!writes || is_mma) return;  // a product's accumulator may be 0 or in flight
+  if (use.dst == KEEPS_DST) return;
+  s->values[op->dst].put_ring = NONE;
+  if (is_mma) return;  // a product's accumulator may be 0 or in flight
   ftl_select_settle_groups(s, op->dst, true, NONE);
-  if (overwrites)
+  if (use.dst == REPLACES_DST)
     s->values[op->dst].zero_pending = false;
   else
     ftl_select_settle_fill(s, op->dst);
