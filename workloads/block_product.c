@@ -1,15 +1,13 @@
 #include "workloads/block_product.h"
 
 #include "base/integer.h"
-#include "workloads/attention.h"
 
 enum { FIRST_CONSUMER = 1 << 1 };  // of the roles of a kernel with a producer
 enum { PRODUCER_WARPS = 4, PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240, MAX_CONSUMER_WARPS = 8 };
 // A tile of C that leaves in pieces: of 32 columns (16 where these are not whole), two of which may be under way
 // (kernels/products/product_wgmma.h); of fewer where shared memory, less what barriers and alignment take, does not
 // hold as much beside the stages, as cuBLAS's 320 x 128 tiles.
-enum { PIECE_COLUMNS = 32, SMALL_PIECE_COLUMNS = 16, PIECE_BUFFERS = 2, BESIDE_RINGS_BYTES = 2 * 1024 };
-enum { GROUP_COLUMNS = 16, VECTOR_BYTES = 16, MMA_K_BYTES = 32 };
+enum { PIECE_COLUMNS = 32, PIECE_BUFFERS = 2, BESIDE_RINGS_BYTES = 2 * 1024 };
 
 static bool refills_late(const ftl_spec *spec, const ftl_block_product *p) {
   const int64_t *v = spec->value;
@@ -64,90 +62,6 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
   p.steps_per_split = ftl_divide_up(steps, p.num_splits);
   p.num_splits = ftl_divide_up(steps, p.steps_per_split);  // none is empty
   return p;
-}
-
-// ---- what cannot exist on any GPU ----
-
-ftl_status ftl_block_product_check_vectors(ftl_dtype dtype, ftl_param param, int64_t numbers, ftl_error *error) {
-  int vector = VECTOR_BYTES / ftl_dtype_bytes(dtype) * ftl_dtype_numbers(dtype);
-  if (numbers % vector == 0) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s=%lld: 16-byte copies need rows of a multiple of %d elements",
-                       ftl_param_get(param)->name, (long long)numbers, vector);
-}
-
-// What products of a type add up in, and how their factors are stored.
-static ftl_status check_types(const ftl_spec *spec, const ftl_block_product *p, ftl_error *error) {
-  char dtype[32], sum[32];
-  ftl_spec_text(spec, FTL_PARAM_dtype, dtype);
-  bool integers = ftl_dtype_is_integer(p->dtype), half = p->dtype == FTL_FP16 || ftl_dtype_is_fp8(p->dtype);
-  bool adds = integers ? p->sum_dtype == FTL_INT32 : p->sum_dtype == FTL_FP32 || (half && p->sum_dtype == FTL_FP16);
-  if (!adds)
-    return ftl_error_set(error, FTL_INFEASIBLE, "acc_dtype=%s: products of %s add up in %s",
-                         ftl_spec_text(spec, FTL_PARAM_acc_dtype, sum), dtype,
-                         integers ? "int32"
-                         : half   ? "fp32 or fp16"
-                                  : "fp32");
-  if (ftl_dtype_bytes(p->dtype) != 2 && (p->transpose_a || !p->transpose_b))
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "dtype=%s: tensor instructions take A [m][k] and B [n][k] of this type, transpose_a=false and "
-                         "transpose_b=true",
-                         dtype);
-  if (p->num_splits > 1 && p->sum_dtype != FTL_FP32)
-    return ftl_error_set(error, FTL_INFEASIBLE, "splits=%lld acc_dtype=%s: parts of k are added in fp32",
-                         (long long)p->num_splits, ftl_dtype_name(p->sum_dtype));
-  return FTL_OK;
-}
-
-bool ftl_block_product_needs_wgmma(const ftl_spec *spec) {
-  const int64_t *v = spec->value;
-  return v[FTL_PARAM_groups_n] > 1 || v[FTL_PARAM_store] == FTL_SPEC_STORE_STAGED || v[FTL_PARAM_persistent] != 0;
-}
-
-ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product *p, ftl_error *error) {
-  int64_t flops = 2 * p->batch * ftl_dtype_numbers(p->dtype);
-  if (__builtin_mul_overflow(flops, p->m, &flops) || __builtin_mul_overflow(flops, p->n, &flops) ||
-      __builtin_mul_overflow(flops, p->k, &flops))
-    return ftl_error_set(error, FTL_BAD_INPUT, "k=%lld: 2 * batch * m * n * k is more than 2^63 FLOPs",
-                         (long long)p->k);
-  if (spec->value[FTL_PARAM_num_warps] % p->groups_n != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE, "groups_n=%d: num_warps=%lld must be a multiple", p->groups_n,
-                         (long long)spec->value[FTL_PARAM_num_warps]);
-  ftl_spec of_group = *spec;
-  of_group.value[FTL_PARAM_num_warps] /= p->groups_n;
-  ftl_status status = ftl_attention_check_warps(&of_group, error);
-  if (status != FTL_OK) return status;
-  status = check_types(spec, p, error);
-  if (status != FTL_OK) return status;
-  int64_t block_k = spec->value[FTL_PARAM_block_k];
-  int mma_k = MMA_K_BYTES / ftl_dtype_bytes(p->dtype) * ftl_dtype_numbers(p->dtype);
-  if (block_k % mma_k != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE, "block_k=%lld: tensor instructions need a multiple of %d",
-                         (long long)block_k, mma_k);
-  int64_t refill = spec->value[FTL_PARAM_refill];
-  bool cannot_wait = p->has_producer || p->num_stages == 1;
-  if (refill == FTL_REFILL_BEHIND || (refill == FTL_REFILL_LATE && cannot_wait))
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "refill=%s: products refill early, or late without a producer and with "
-                         "num_stages >= 2",
-                         refill == FTL_REFILL_LATE ? "late" : "behind");
-  if (p->groups_n > 1 && (!p->has_producer || p->block_n % (p->groups_n * GROUP_COLUMNS) != 0))
-    return ftl_error_set(error, FTL_INFEASIBLE, "groups_n=%d: needs mma=wgmma copy=tma and block_n a multiple of %d",
-                         p->groups_n, p->groups_n * GROUP_COLUMNS);
-  int side = p->m_first ? p->cluster.m : p->cluster.n;
-  if (p->tile_strip % side != 0)
-    return ftl_error_set(error, FTL_BAD_INPUT, "tile_strip=%lld: a multiple of %d, as many tiles as a cluster has",
-                         (long long)p->tile_strip, side);
-  bool whole = p->block_n / p->groups_n % SMALL_PIECE_COLUMNS == 0 && p->num_splits == 1;
-  bool packs = ftl_dtype_bytes(p->dtype) == 2 && p->sum_dtype == FTL_FP32;
-  if (p->stages_c && (!p->has_producer || !whole || !packs))
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "store=staged: pieces of %d columns leave by TMA here, which needs mma=wgmma copy=tma, whole "
-                         "pieces of each group's columns, 16-bit types, acc_dtype=fp32 and splits=1",
-                         SMALL_PIECE_COLUMNS);
-  if (p->persistent && !p->has_producer)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "persistent: CTAs that walk several tiles need mma=wgmma copy=tma here");
-  return FTL_OK;
 }
 
 // ---- tiles ----
@@ -380,7 +294,8 @@ static int32_t declare_pieces(const ftl_block_product *p, int32_t group) {
   static const char *const names[] = {"c", "c2"};
   int32_t role = 1 + group, columns = PIECE_COLUMNS, num_buffers = PIECE_BUFFERS;
   if (!pieces_fit(p, columns, num_buffers)) num_buffers = 1;
-  if (!pieces_fit(p, columns, num_buffers) || columns_of_group(p) % columns != 0) columns = SMALL_PIECE_COLUMNS;
+  if (!pieces_fit(p, columns, num_buffers) || columns_of_group(p) % columns != 0)
+    columns = FTL_PRODUCT_SMALL_PIECE_COLUMNS;
   return ftl_builder_ring(p->b, names[group], p->dtype, p->block_m, columns, num_buffers, role, 1 << role);
 }
 

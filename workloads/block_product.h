@@ -14,6 +14,7 @@
 #include "workloads/spec.h"
 
 enum { FTL_PRODUCT_MAX_B = 2 };
+enum { FTL_PRODUCT_SMALL_PIECE_COLUMNS = 16 };  // of a tile of C that leaves in pieces: its columns are a multiple
 
 typedef struct ftl_block_product {
   int64_t batch, m, n, k, num_splits, tiles_m, tiles_n, steps_per_split;
