@@ -235,6 +235,14 @@ ftl_tile_ref ftl_attention_key_ref(const ftl_attention_tile *tile, int32_t tenso
   return tile_ref(tile, tensor, tile->kv_head, row, rows, columns);
 }
 
+ftl_status ftl_attention_check_stages(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  if (v[FTL_PARAM_copy] != FTL_SPEC_COPY_LDG || v[FTL_PARAM_num_stages] <= 2) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
+                       (long long)v[FTL_PARAM_num_stages]);
+}
+
 ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, int32_t padded_head_dim, ftl_error *error) {
   enum { COLUMNS = 16 };  // of a block that a warp packs and stores at once
   const int64_t *v = spec->value;

@@ -31,6 +31,8 @@ ftl_dtype ftl_attention_out_dtype(const ftl_attention *a);
 
 // block_m against num_warps, by the tensor instruction. FTL_INFEASIBLE with the reason.
 FTL_MUST_USE ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error);
+// num_stages against copy, likewise.
+FTL_MUST_USE ftl_status ftl_attention_check_stages(const ftl_spec *spec, ftl_error *error);
 // Likewise what warps_n warps side by side divide: the warps, the keys of a tile and the columns of V.
 FTL_MUST_USE ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, int32_t padded_head_dim, ftl_error *error);
 

@@ -24,10 +24,8 @@ typedef struct products {
 ftl_status ftl_backward_check_products(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
   int64_t block_n = v[FTL_PARAM_block_n], num_warps = v[FTL_PARAM_num_warps];
-  if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
-                         (long long)v[FTL_PARAM_num_stages]);
+  ftl_status status = ftl_attention_check_stages(spec, error);
+  if (status != FTL_OK) return status;
   if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && num_warps % 4 != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
                          (long long)num_warps);

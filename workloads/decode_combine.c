@@ -137,7 +137,7 @@ ftl_status ftl_decode_build_combine(const ftl_spec *spec, const ftl_decode *d, f
   ftl_status status = ftl_builder_create(&c.b, name, error);
   if (status != FTL_OK) return status;
   declare(&c, spec);
-  ftl_builder_grid(c.b, c.d.a.batch * c.d.a.heads * c.d.a.seqlen_q, false, false);
+  ftl_builder_grid(c.b, c.d.a.batch * c.d.a.heads * c.d.a.seqlen_q, false, FTL_TILES_BY_STRIDE);
   ftl_fill(c.b, c.max, -INFINITY);
   walk(&c, find_max);
   // Where no split saw a key all are -inf: shifted by 0 they weigh nothing, and the log-sum-exp stays -inf.

@@ -61,15 +61,13 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_num_warps] % 4 != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
                          (long long)v[FTL_PARAM_num_warps]);
-  if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
-                         (long long)v[FTL_PARAM_num_stages]);
+  ftl_status status = ftl_attention_check_stages(spec, error);
+  if (status != FTL_OK) return status;
   if (v[FTL_PARAM_block_n] % 16 != 0)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
-  ftl_status status = ftl_kv_cache_check(spec, error);
+  status = ftl_kv_cache_check(spec, error);
   if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, ftl_attention_of(spec).padded_head_dim, error);
   return status == FTL_OK ? check_groups(spec, error) : status;
 }
@@ -396,7 +394,7 @@ ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_decode *d, ftl
   if (status != FTL_OK) return status;
   status = declare(&s, spec, error);
   if (status == FTL_OK) {
-    ftl_builder_grid(s.b, num_ctas(&s), s.persistent, false);
+    ftl_builder_grid(s.b, num_ctas(&s), s.persistent, FTL_TILES_BY_STRIDE);
     ftl_builder_flops(s.b, model_flops(&s));
     if (d->paged) ftl_builder_cache_memory(s.b, cache_memory(&s));
     build(&s);

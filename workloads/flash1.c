@@ -39,11 +39,7 @@ ftl_status ftl_flash1_check(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld num_warps=%lld: the warps share the keys of a block, each a multiple of 16",
                          (long long)block_n, (long long)num_warps);
-  if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
-                         (long long)v[FTL_PARAM_num_stages]);
-  return FTL_OK;
+  return ftl_attention_check_stages(spec, error);
 }
 
 // As the library chose on GPUs with the shared memory of an A100 (csrc/flash_attn/fmha_fprop_fp16_kernel.sm80.cu).

@@ -22,10 +22,8 @@ ftl_status ftl_flash2_check(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "num_stages=%lld: schedule=interleaved has one buffer of K and one of V, num_stages=1",
                          (long long)v[FTL_PARAM_num_stages]);
-  if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
-                         (long long)v[FTL_PARAM_num_stages]);
+  ftl_status status = ftl_attention_check_stages(spec, error);
+  if (status != FTL_OK) return status;
   if (v[FTL_PARAM_refill] == FTL_REFILL_BEHIND && v[FTL_PARAM_schedule] != FTL_SCHEDULE_STAGES)
     return ftl_error_set(error, FTL_INFEASIBLE, "refill=behind: buffers to refill are those of schedule=stages");
   if (v[FTL_PARAM_warps_n] > 1 && v[FTL_PARAM_q_operand] == FTL_Q_OPERAND_REGISTERS)
@@ -43,7 +41,7 @@ ftl_status ftl_flash2_check(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
-  ftl_status status = check_unrolled(spec, error);
+  status = check_unrolled(spec, error);
   if (status == FTL_OK) status = ftl_attention_check_dropout(spec, error);
   if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, ftl_attention_of(spec).padded_head_dim, error);
   return status == FTL_OK ? ftl_attention_check_warps(spec, error) : status;

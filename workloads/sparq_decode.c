@@ -122,10 +122,8 @@ static ftl_status check_kernels(const ftl_spec *spec, ftl_error *error) {
   if (v[FTL_PARAM_num_stages] < 2)
     return ftl_error_set(error, FTL_INFEASIBLE, "num_stages=%lld: %s fills ahead, at least 2",
                          (long long)v[FTL_PARAM_num_stages], spec->workload->name);
-  if (v[FTL_PARAM_copy] == FTL_SPEC_COPY_LDG && v[FTL_PARAM_num_stages] > 2)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "num_stages=%lld: copy=ldg keeps one tile in flight, in registers, so at most 2",
-                         (long long)v[FTL_PARAM_num_stages]);
+  ftl_status status = ftl_attention_check_stages(spec, error);
+  if (status != FTL_OK) return status;
   return check_multiple(spec, FTL_PARAM_block_n, MMA_K * v[FTL_PARAM_num_warps], "warps share the columns of a tile",
                         error);
 }
