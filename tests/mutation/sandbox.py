@@ -20,9 +20,14 @@ class Sandbox:
         return done
 
     def list_tests(self):
-        """CTest's names, and the command of each whose program has been built."""
+        """CTest's names, and the command of each whose program has been built, as env runs it."""
         listed = json.loads(self.call(["ctest", "--test-dir", self.build, "--show-only=json-v1"]).stdout)
-        return {t["name"]: t.get("command") for t in listed["tests"]}
+        return {t["name"]: ["env", *self.environment(t), *t["command"]] if "command" in t else None
+                for t in listed["tests"]}
+
+    @staticmethod
+    def environment(test):
+        return [setting for p in test.get("properties", []) if p["name"] == "ENVIRONMENT" for setting in p["value"]]
 
     def copy_tree(self):
         """Every file that git tracks or does not ignore; unchanged files keep their time, so that nothing is rebuilt."""

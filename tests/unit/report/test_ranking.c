@@ -167,6 +167,19 @@ Test(unit_report_why, a_lower_clock_is_named) {
   free_rows(r);
 }
 
+// Twice the time: 2^0.9 of it more instructions, 2^0.1 a lower clock, a tenth of the reason.
+Test(unit_report_why, less_than_a_fifth_of_the_reason_is_not_named) {
+  rows *r = make_rows();
+  for (int i = 0; i < NUM_ROWS; i++) {
+    set_metric(r, i, FTL_METRIC_insts, i == 1 ? 1000 : 1866);
+    set_metric(r, i, FTL_METRIC_cycles, i == 1 ? 2000 : 3732);
+    set_metric(r, i, FTL_METRIC_cycles_active, i == 1 ? 2000 : 3732);
+    set_metric(r, i, FTL_METRIC_sm_clock_mhz, i == 1 ? 1800 : 1679);
+  }
+  why_has(r, "2.00x as fast: 46 % fewer warp instructions; against the slowest");
+  free_rows(r);
+}
+
 Test(unit_report_why, idle_sms_are_named) {
   rows *r = make_rows();
   for (int i = 0; i < NUM_ROWS; i++) {

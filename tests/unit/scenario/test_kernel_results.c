@@ -160,6 +160,23 @@ Test(unit_scenario_kernel_results, exploring_ranks_own_parameters_and_names_what
       "assert(s:feasible():svg(2):find('tiles=', 1, true))\n");
 }
 
+// Two choices of its own, two clocks and two GPUs: eight answers, two programs.
+Test(unit_scenario_kernel_results, a_program_is_built_once_for_all_that_differ_in_other_parameters) {
+  passes(PREFIX
+         "local num_built = 0\n"
+         "local kernel = ft.kernel('built', { tiles = 4 }, function(k, p)\n"
+         "  num_built = num_built + 1\n"
+         "  local x, y = k:input('x', 'fp32', { p.tiles * 64, 64 }), k:output('y', 'fp32', { p.tiles * 64, 64 })\n"
+         "  k:grid(p.tiles); k:role('main', 4)\n"
+         "  local t = k:tile('t', 'fp32', 64, 64, { threads_per_row = 16, vector_columns = 4 })\n"
+         "  t:load(x(k.cta * 64)); t:store(y(k.cta * 64))\n"
+         "end)\n"
+         "num_built = 0\n"
+         "local s = ft.explore { arch = { 'h200', 't4' }, workload = kernel, tiles = { 4, 8 }, clock_mhz = { 900, 1200 "
+         "} }\n"
+         "assert(#s == 8 and num_built == 2, num_built)\n");
+}
+
 Test(unit_scenario_kernel_results, parameters_are_checked_by_name_and_kind) {
   const refusal refusals[] = {
       {COUNTED "ft.predict { arch = 'h200', workload = kernel, row = 1 }",
@@ -170,6 +187,12 @@ Test(unit_scenario_kernel_results, parameters_are_checked_by_name_and_kind) {
       {COUNTED "ft.predict { arch = 'h200', workload = kernel, rows = { 1, 2 } }",
        "rows is a list; ft.predict takes one value"},
       {COUNTED "ft.explore { arch = 'h200', workload = kernel, rows = {} }", "rows is an empty list"},
+      {COUNTED "local many = {}; for i = 1, 257 do many[i] = i end\n"
+               "ft.explore { arch = 'h200', workload = kernel, rows = many, tiles = many }",
+       "more than 65536 combinations"},
+      {COUNTED "local many = {}; for i = 1, 200 do many[i] = i end\n"
+               "ft.explore { arch = { 'h200', 't4' }, workload = kernel, rows = many, tiles = many }",
+       "more than 65536 combinations"},
       {COUNTED "ft.predict { arch = 'h200', workload = kernel, mma = 'many' }", "mma=many: allowed are auto|mma|wgmma"},
       {PREFIX "ft.kernel({ reason = 1 }, function() end)", "a result has a reason already"},
       {PREFIX "ft.kernel({ copy = 1 }, function() end)", "every kernel takes copy"},

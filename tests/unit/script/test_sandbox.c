@@ -76,6 +76,12 @@ Test(script_sandbox, pcall_cannot_swallow_the_instruction_limit, .timeout = 20) 
 Test(script_sandbox, pcall_cannot_swallow_the_memory_limit, .timeout = 20) {
   expect_error("pcall(string.rep, 'x', 1 << 30) return 1", "memory");
   expect_error("local t = {} pcall(function() while true do t[#t + 1] = {} end end)", "memory");
+  expect_error("pcall(pcall, string.rep, 'x', 1 << 30) return 1", "memory");
+}
+
+// 2 MiB of 8 MiB of memory, where a string may have 1 MiB.
+Test(script_sandbox, a_string_has_a_limit_of_its_own) {
+  expect_error("local s = string.rep('x', 2 << 20)", "a string of more than 1048576");
 }
 
 Test(script_sandbox, close_handlers_cannot_outlive_the_limit, .timeout = 20) {
