@@ -50,4 +50,5 @@ Test(unit_lower_register_cap, results_that_do_not_become_operands_in_registers_d
 
 Test(unit_lower_register_cap, a_cap_that_is_asked_for_stays) {
   cr_expect_eq(attention("h200", LEAN "head_dim=64 block_m=128 block_n=64 num_warps=2 max_registers=128"), 128);
+  cr_expect_eq(attention("h200", LEAN "head_dim=64 block_m=128 block_n=64 num_warps=2 max_registers=255"), 255);
 }
