@@ -196,8 +196,14 @@ static error_t parse_one(int key, char *arg, struct argp_state *argp_state) {
   }
   const option_info *o = find_letter(key & (NO_SHORT_FORM - 1));
   if (o == NULL) return ARGP_ERR_UNKNOWN;
-  out->given |= UINT64_C(1) << (o - all_options);
-  if (state->status == FTL_OK) state->status = set_option(o, arg, out, state->error);
+  uint64_t bit = UINT64_C(1) << (o - all_options);
+  bool again = (out->given & bit) != 0;
+  out->given |= bit;
+  if (state->status != FTL_OK) return 0;
+  // Of two values one would be dropped unsaid; a flag says the same twice.
+  state->status = again && (o->kind == TEXT || o->kind == INTEGER)
+                      ? ftl_error_set(state->error, FTL_BAD_INPUT, "--%s is given twice", o->name)
+                      : set_option(o, arg, out, state->error);
   return 0;
 }
 

@@ -44,11 +44,19 @@ typedef struct arch_list {
   int num_archs;
 } arch_list;
 
+// The session has each model once, so the same model twice is the same pointer; two models of one name may be compared.
 static ftl_status add_arch(void *user, const char *name, ftl_error *error) {
   arch_list *list = user;
   if (list->num_archs == MAX_ARCHS)
     return ftl_error_set(error, FTL_BAD_INPUT, "--arch lists more than %d GPUs", MAX_ARCHS);
-  return ftl_points_arch(list->session, list->arguments, name, &list->archs[list->num_archs++], error);
+  const ftl_arch *arch = NULL;
+  ftl_status status = ftl_points_arch(list->session, list->arguments, name, &arch, error);
+  if (status != FTL_OK) return status;
+  for (int i = 0; i < list->num_archs; i++) {
+    if (list->archs[i] == arch) return ftl_error_set(error, FTL_BAD_INPUT, "--arch lists %s twice", arch->name);
+  }
+  list->archs[list->num_archs++] = arch;
+  return FTL_OK;
 }
 
 // --- parameters ---

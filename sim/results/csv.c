@@ -14,6 +14,15 @@ static ftl_status check_bytes(const ftl_csv *csv, ftl_error *error) {
   return ftl_error_set(error, FTL_BAD_INPUT, "%s:%lld: a NUL byte, so no CSV text", csv->path, (long long)line);
 }
 
+// Spreadsheets and some shells begin a text in UTF-8 with a byte-order mark; it is no part of the first name.
+static size_t drop_byte_order_mark(char *text, size_t size) {
+  static const char mark[] = "\xef\xbb\xbf";
+  size_t mark_size = sizeof mark - 1;
+  if (size < mark_size || memcmp(text, mark, mark_size) != 0) return size;
+  memmove(text, text + mark_size, size - mark_size);
+  return size - mark_size;
+}
+
 // Takes `text`.
 static ftl_status set_up(ftl_csv *csv, const char *path, char *text, size_t size, ftl_error *error) {
   *csv = (ftl_csv){.path = strdup(path), .text = text, .size = size, .next_line = 1};
@@ -21,7 +30,8 @@ static ftl_status set_up(ftl_csv *csv, const char *path, char *text, size_t size
     ftl_csv_fini(csv);
     return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", path);
   }
-  text[size] = '\0';
+  csv->size = drop_byte_order_mark(text, size);
+  text[csv->size] = '\0';
   ftl_status status = check_bytes(csv, error);
   if (status != FTL_OK) ftl_csv_fini(csv);
   return status;

@@ -45,6 +45,12 @@ refused 2 "seqlen=-1" "$FAKE" predict --arch h200 $W heads=8 seqlen=-1 head_dim=
 refused 2 "heads" "$FAKE" predict --arch h200 $W seqlen=64 head_dim=64
 refused 2 "kv_heads" "$FAKE" predict --arch h200 $Q kv_heads=3
 refused 2 "dtype=fp8: allowed are fp16|bf16" "$FAKE" predict --arch h200 $Q dtype=fp8
+refused 2 "--arch is given twice" "$FAKE" predict --arch h200 $Q --arch a100_80
+refused 2 "--jobs is given twice" "$FAKE" predict --arch h200 $Q --jobs 1 --jobs=1
+refused 2 "--measurements is given twice" "$FAKE" validate --measurements a.csv --measurements b.csv
+accepted '"feasible": true' "$FAKE" predict --arch h200 $Q --json --json --set l2.ways=16 --set l2.hit_cycles=200
+refused 2 "--arch lists h200 twice" "$FAKE" explore --arch h200,a100_80,h200 $Q
+refused 2 "--arch lists h200* twice" "$FAKE" explore --arch h200,h200 $Q --set l2.ways=16
 refused 2 "block_m is given twice" "$FAKE" predict --arch h200 $Q block_m=64 block_m=128
 refused 2 "expected KEY=VALUE" "$FAKE" predict --arch h200 $Q block_m
 refused 2 "expected KEY=VALUE" "$FAKE" predict --arch h200 $Q =64

@@ -50,4 +50,6 @@ Test(unit_cli_arguments, mistakes_are_one_line_that_says_what_is_allowed) {
   fails((char *[]){"t", "--jobs", "2x", NULL}, "--jobs=2x");
   fails((char *[]){"t", "--top", "99999999999999999999", NULL}, "--top=99999999999999999999");
   fails((char *[]){"t", "--jobs", "", NULL}, "--jobs=: allowed");
+  fails((char *[]){"t", "--arch", "x", "--arch=x", NULL}, "--arch is given twice");  // one would be dropped unsaid
+  fails((char *[]){"t", "--top", "1", "--jobs", "1", "--top", "2", NULL}, "--top is given twice");
 }

@@ -53,6 +53,23 @@ Test(unit_results_csv, splits_lines_at_commas) {
   is_at_end(&csv);
 }
 
+Test(unit_results_csv, byte_order_mark_is_no_part_of_the_first_field) {
+  ftl_csv csv = open_text(
+      "\xef\xbb\xbf"
+      "a,b\n\xef\xbb\xbf"
+      "c\n");
+  next_is(&csv, 1, "[a][b]");
+  next_is(&csv, 2,
+          "[\xef\xbb\xbf"
+          "c]");  // a mark only at the beginning of the text
+  is_at_end(&csv);
+  csv = open_text("\xef\xbb\xbf");
+  is_at_end(&csv);
+  csv = open_text("\xef\xbb");  // no whole mark
+  next_is(&csv, 1, "[\xef\xbb]");
+  is_at_end(&csv);
+}
+
 Test(unit_results_csv, quoted_fields_hold_commas_quotes_and_line_ends) {
   ftl_csv csv = open_text("\"a,b\",\"say \"\"hi\"\"\",\"two\nlines\"\n\"\",x\n");
   next_is(&csv, 1, "[a,b][say \"hi\"][two\nlines]");
