@@ -1,4 +1,5 @@
-// What interpreter.c (the walk), interpreter_op.c (memory) and interpreter_math.c (register tiles) share.
+// What interpreter.c (the walk), interpreter_op.c (memory) and interpreter_math.c and interpreter_mma.c (register
+// tiles) share.
 #ifndef FTL_TILE_INTERPRETER_INTERNAL_H
 #define FTL_TILE_INTERPRETER_INTERNAL_H
 
@@ -44,10 +45,30 @@ static inline int32_t ftl_num_groups_of(const ftl_interpreter *in, int32_t value
   return ftl_tile_num_copies(in->program, value);
 }
 
+static inline const ftl_value *ftl_value_info(const ftl_interpreter *in, int32_t value) {
+  return &in->program->values[value];
+}
+
+// Numbers a row that a value holds.
+static inline int32_t ftl_value_width(const ftl_interpreter *in, int32_t value) {
+  const ftl_value *info = ftl_value_info(in, value);
+  return info->kind == FTL_VALUE_ROWS ? FTL_NUM_LANES : info->columns;
+}
+
+// Of all groups' copies.
+static inline int32_t ftl_value_rows(const ftl_interpreter *in, int32_t value) {
+  return ftl_value_info(in, value)->rows * ftl_num_groups_of(in, value);
+}
+
+static inline size_t ftl_value_size(const ftl_interpreter *in, int32_t value) {
+  return (size_t)ftl_value_rows(in, value) * (size_t)ftl_value_width(in, value);
+}
+
 static inline int32_t ftl_lane_of_column(int32_t column) { return column / 2 % FTL_NUM_LANES; }
 
 FTL_MUST_USE ftl_status ftl_interpret_op(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error);
 FTL_MUST_USE ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_interpret_mma(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error);
 
 static inline bool ftl_lanes_agree(const float *lanes) {
   for (int32_t lane = 1; lane < FTL_NUM_LANES; lane++)
@@ -58,5 +79,8 @@ static inline bool ftl_lanes_agree(const float *lanes) {
 // FTL_RUN_FAILED with the op's index and name.
 ftl_status ftl_interpret_fail(const ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error,
                               const char *format, ...) __attribute__((format(printf, 4, 5)));
+// The same of a value that is read before anything was written to it.
+ftl_status ftl_interpret_not_written(const ftl_interpreter *in, const ftl_exec_event *event, int32_t value,
+                                     ftl_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-// Register tiles: products, element-wise functions, masks, reductions.
+// Register tiles: element-wise functions, masks, reductions.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,25 +8,9 @@
 
 static const ftl_tile_source no_source = {.tensor = -1};
 
-static const ftl_value *info_of(const ftl_interpreter *in, int32_t value) { return &in->program->values[value]; }
-
-// Numbers a row that a value holds.
-static int32_t width_of(const ftl_interpreter *in, int32_t value) {
-  const ftl_value *info = info_of(in, value);
-  return info->kind == FTL_VALUE_ROWS ? FTL_NUM_LANES : info->columns;
-}
-
-// Of all groups' copies.
-static int32_t rows_of(const ftl_interpreter *in, int32_t value) {
-  return info_of(in, value)->rows * ftl_num_groups_of(in, value);
-}
-
-static size_t size_of(const ftl_interpreter *in, int32_t value) {
-  return (size_t)rows_of(in, value) * (size_t)width_of(in, value);
-}
-
-static ftl_status not_written(const ftl_interpreter *in, const ftl_exec_event *event, int32_t value, ftl_error *error) {
-  return ftl_interpret_fail(in, event, error, "%s was never written", info_of(in, value)->name);
+ftl_status ftl_interpret_not_written(const ftl_interpreter *in, const ftl_exec_event *event, int32_t value,
+                                     ftl_error *error) {
+  return ftl_interpret_fail(in, event, error, "%s was never written", ftl_value_info(in, value)->name);
 }
 
 // A value that is written from scratch.
@@ -39,106 +23,17 @@ static ftl_value_data *overwrite(ftl_interpreter *in, int32_t value) {
 
 static void fill(ftl_interpreter *in, const ftl_tile_op *op) {
   float *x = overwrite(in, op->dst)->x;
-  for (size_t i = 0; i < size_of(in, op->dst); i++) x[i] = op->a.immediate;
+  for (size_t i = 0; i < ftl_value_size(in, op->dst); i++) x[i] = op->a.immediate;
 }
 
 static void fetch(ftl_interpreter *in, const ftl_exec_event *event) {
   const ftl_ring_data *ring = &in->rings[event->op->ring];
   ftl_value_data *dst = overwrite(in, event->op->dst);
   int32_t groups = ftl_num_groups_of(in, event->op->dst);
-  size_t copy = size_of(in, event->op->dst) / (size_t)groups;
+  size_t copy = ftl_value_size(in, event->op->dst) / (size_t)groups;
   for (int32_t g = 0; g < groups; g++)
     memcpy(dst->x + (size_t)g * copy, ring->stages[event->stage], sizeof(float) * copy);
   dst->queries = ring->sources[event->stage];
-}
-
-// ---- mma ----
-
-static const float *transpose(float *to, const float *b, int32_t rows, int32_t columns) {
-  for (int32_t r = 0; r < rows; r++)
-    for (int32_t c = 0; c < columns; c++)
-      to[(size_t)c * (size_t)rows + (size_t)r] = b[(size_t)r * (size_t)columns + (size_t)c];
-  return to;
-}
-
-// What a product multiplies and adds up in.
-typedef struct product_types {
-  ftl_dtype operands, sums;
-} product_types;
-
-// One row of sums [n] += a [k] * b [k][b_pitch], k from `first` to `last`.
-static void add_products(float *row, const float *a, const float *b, int32_t n, int32_t first, int32_t last,
-                         int32_t b_pitch) {
-  for (int32_t i = first; i < last; i++) {
-    const float *b_row = b + (size_t)i * (size_t)b_pitch;
-    for (int32_t c = 0; c < n; c++) row[c] += a[i] * b_row[c];
-  }
-}
-
-static void add_products_of_pairs(float *row, const float *a, const float *b, int32_t n, int32_t first, int32_t last,
-                                  int32_t b_pitch) {
-  for (int32_t i = first; i < last; i++) {
-    const float *b_row = b + (size_t)i * (size_t)b_pitch;
-    for (int32_t c = 0; c < n; c++)
-      row[c] +=
-          (float)(ftl_int4x2_low(a[i]) * ftl_int4x2_low(b_row[c]) + ftl_int4x2_high(a[i]) * ftl_int4x2_high(b_row[c]));
-  }
-}
-
-// dst [m][n] += a [m][k] * b [k][b_pitch]; 16-bit sums are rounded after every 16 of k, as an instruction leaves them.
-static void accumulate(product_types types, float *dst, const float *a, const float *b, int32_t m, int32_t n, int32_t k,
-                       int32_t b_pitch) {
-  enum { K_STEP = 16 };
-  for (int32_t r = 0; r < m; r++) {
-    float *row = dst + (size_t)r * (size_t)n;
-    const float *a_row = a + (size_t)r * (size_t)k;
-    for (int32_t first = 0; first < k; first += K_STEP) {
-      int32_t last = first + K_STEP < k ? first + K_STEP : k;
-      (types.operands == FTL_INT4X2 ? add_products_of_pairs : add_products)(row, a_row, b, n, first, last, b_pitch);
-      for (int32_t c = 0; c < n && types.sums == FTL_FP16; c++) row[c] = ftl_dtype_round(FTL_FP16, row[c]);
-    }
-  }
-}
-
-// Integers are held as fp32 here, which is exact to 2^24.
-static ftl_status check_exact(const ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
-  static const float largest = 16777216.0f;
-  const ftl_value *dst = info_of(in, event->op->dst);
-  if (dst->dtype != FTL_INT32) return FTL_OK;
-  for (size_t i = 0; i < size_of(in, event->op->dst); i++)
-    if (fabsf(in->values[event->op->dst].x[i]) > largest)
-      return ftl_interpret_fail(in, event, error, "a sum of %s beyond 2^24, up to which the interpreter is exact",
-                                dst->name);
-  return FTL_OK;
-}
-
-static ftl_status mma(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
-  const ftl_tile_op *op = event->op;
-  const ftl_ring *ring = &in->program->rings[op->ring];
-  ftl_value_data *dst = &in->values[op->dst];
-  if (!dst->written) return not_written(in, event, op->dst, error);
-  if (op->ring_a < 0 && !in->values[op->a.value].written) return not_written(in, event, op->a.value, error);
-  const float *a = op->ring_a < 0 ? in->values[op->a.value].x : in->rings[op->ring_a].stages[event->stage_a];
-  const float *b = in->rings[op->ring].stages[event->stage];
-  if (op->transpose_b) b = transpose(in->transposed, b, ring->rows, ring->columns);
-  if (op->transpose_a) {
-    const ftl_ring *ring_a = &in->program->rings[op->ring_a];
-    a = transpose(in->transposed_a, a, ring_a->rows, ring_a->columns);
-  }
-  int32_t groups = ftl_num_groups_of(in, op->dst), share = ring->rows / groups;
-  int32_t m = info_of(in, op->dst)->rows, n = info_of(in, op->dst)->columns;
-  int32_t k = op->transpose_b ? ring->columns : share, b_pitch = op->transpose_b ? ring->rows : ring->columns;
-  int32_t next_share = op->transpose_b ? share : share * b_pitch;
-  if (op->ring_a >= 0) a += (size_t)op->ring_row * (size_t)k;
-  product_types types = {ring->dtype, info_of(in, op->dst)->dtype};
-  for (int32_t g = 0; g < groups; g++)
-    accumulate(types, dst->x + (size_t)g * (size_t)m * (size_t)n,
-               op->ring_a < 0 ? a + (size_t)g * (size_t)m * (size_t)k : a, b + (size_t)g * (size_t)next_share, m, n, k,
-               b_pitch);
-  dst->queries = op->ring_a < 0 ? in->values[op->a.value].queries : in->rings[op->ring_a].sources[event->stage_a];
-  dst->queries.row += op->ring_a < 0 ? 0 : op->ring_row;
-  dst->keys = in->rings[op->ring].sources[event->stage];
-  return check_exact(in, event, error);
 }
 
 // ---- element-wise ----
@@ -181,9 +76,9 @@ static float apply(ftl_elem_fn fn, float a, float b, float c) {
 // The operand's number for column (or lane, of a ROWS destination) `c` of row `r`.
 static float operand_at(const ftl_interpreter *in, ftl_operand operand, bool dst_is_rows, int32_t r, int32_t c) {
   if (operand.value < 0) return operand.immediate;
-  if (info_of(in, operand.value)->kind == FTL_VALUE_COLUMNS) return in->values[operand.value].x[c];
-  const float *x = in->values[operand.value].x + (size_t)r * (size_t)width_of(in, operand.value);
-  bool broadcast = info_of(in, operand.value)->kind == FTL_VALUE_ROWS && !dst_is_rows;
+  if (ftl_value_info(in, operand.value)->kind == FTL_VALUE_COLUMNS) return in->values[operand.value].x[c];
+  const float *x = in->values[operand.value].x + (size_t)r * (size_t)ftl_value_width(in, operand.value);
+  bool broadcast = ftl_value_info(in, operand.value)->kind == FTL_VALUE_ROWS && !dst_is_rows;
   return x[broadcast ? ftl_lane_of_column(c) : c];
 }
 
@@ -193,9 +88,9 @@ static void count_pairs(const ftl_interpreter *in, int32_t value) {
   ftl_pair_visits *visits = in->visits;
   if (!visits || scores->queries.tensor != visits->queries || scores->keys.tensor != visits->keys) return;
   const ftl_tensor *queries = &in->program->tensors[visits->queries], *keys = &in->program->tensors[visits->keys];
-  const ftl_value *info = info_of(in, value);
+  const ftl_value *info = ftl_value_info(in, value);
   int64_t num_keys = visits->num_keys > 0 ? visits->num_keys : keys->num_rows;
-  for (int32_t r = 0; r < rows_of(in, value); r++) {
+  for (int32_t r = 0; r < ftl_value_rows(in, value); r++) {
     int64_t query = scores->queries.row + r % info->rows, group = r / info->rows;
     if (query >= scores->queries.end_row) continue;
     int64_t row = (scores->queries.batch * queries->num_heads + scores->queries.head) * queries->num_rows + query;
@@ -215,13 +110,13 @@ static ftl_status elem(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
   const ftl_operand operands[] = {op->a, op->b, op->c};
   for (int i = 0; i < 3; i++)
     if (operands[i].value >= 0 && !in->values[operands[i].value].written)
-      return not_written(in, event, operands[i].value, error);
+      return ftl_interpret_not_written(in, event, operands[i].value, error);
   bool exponentiates = op->fn == FTL_ELEM_EXP2 || op->fn == FTL_ELEM_EXP;
   if (exponentiates && op->a.value >= 0) count_pairs(in, op->a.value);
   ftl_value_data *dst = &in->values[op->dst];
-  bool rows = info_of(in, op->dst)->kind == FTL_VALUE_ROWS;
-  int32_t width = width_of(in, op->dst);
-  for (int32_t r = 0; r < rows_of(in, op->dst); r++)
+  bool rows = ftl_value_info(in, op->dst)->kind == FTL_VALUE_ROWS;
+  int32_t width = ftl_value_width(in, op->dst);
+  for (int32_t r = 0; r < ftl_value_rows(in, op->dst); r++)
     for (int32_t c = 0; c < width; c++)
       dst->x[(size_t)r * (size_t)width + (size_t)c] =
           apply(op->fn, operand_at(in, op->a, rows, r, c), operand_at(in, op->b, rows, r, c),
@@ -233,14 +128,14 @@ static ftl_status elem(ftl_interpreter *in, const ftl_exec_event *event, ftl_err
 
 static ftl_status mask(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
-  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
-  const ftl_value *info = info_of(in, op->dst);
+  if (!in->values[op->dst].written) return ftl_interpret_not_written(in, event, op->dst, error);
+  const ftl_value *info = ftl_value_info(in, op->dst);
   int64_t row0 = ftl_expr_eval(in->program, op->row0, event->point);
   int64_t column0 = ftl_expr_eval(in->program, op->column0, event->point);
   int64_t limit = ftl_expr_eval(in->program, op->limit, event->point);
   int64_t diagonal = op->diagonal == FTL_ALWAYS ? 0 : ftl_expr_eval(in->program, op->diagonal, event->point);
   int64_t left = op->left == FTL_ALWAYS ? 0 : ftl_expr_eval(in->program, op->left, event->point);
-  for (int32_t r = 0; r < rows_of(in, op->dst); r++)
+  for (int32_t r = 0; r < ftl_value_rows(in, op->dst); r++)
     for (int32_t c = 0; c < info->columns; c++) {
       int64_t query = row0 + r % info->rows, key = column0 + r / info->rows * info->columns + c;
       if (op->transposed) {
@@ -267,13 +162,13 @@ static bool bit_at(const ftl_tensor *bits, const ftl_tile_ref *ref, int64_t row,
 
 static ftl_status mask_bits(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
-  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
+  if (!in->values[op->dst].written) return ftl_interpret_not_written(in, event, op->dst, error);
   if (!event->present) return FTL_OK;
-  const ftl_value *info = info_of(in, op->dst);
+  const ftl_value *info = ftl_value_info(in, op->dst);
   const ftl_tensor *bits = &in->program->tensors[op->ref.tensor];
   int64_t first_row = ftl_expr_eval(in->program, op->ref.row, event->point);
   int64_t first_word = ftl_expr_eval(in->program, op->ref.column, event->point);
-  for (int32_t r = 0; r < rows_of(in, op->dst); r++)
+  for (int32_t r = 0; r < ftl_value_rows(in, op->dst); r++)
     for (int32_t c = 0; c < info->columns; c++)
       if (!bit_at(bits, &op->ref, r % info->rows, r / info->rows * info->columns + c, first_row, first_word))
         in->values[op->dst].x[(size_t)r * (size_t)info->columns + (size_t)c] = -INFINITY;
@@ -282,14 +177,14 @@ static ftl_status mask_bits(ftl_interpreter *in, const ftl_exec_event *event, ft
 
 static ftl_status dropout(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
-  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
-  const ftl_value *info = info_of(in, op->dst);
+  if (!in->values[op->dst].written) return ftl_interpret_not_written(in, event, op->dst, error);
+  const ftl_value *info = ftl_value_info(in, op->dst);
   bool (*keeps)(int64_t, int64_t, int64_t, int32_t) =
       info->layout.threads_per_row > 0 ? ftl_dropout_row_keeps : ftl_dropout_keeps;
   int64_t sequence = ftl_expr_eval(in->program, op->sequence, event->point);
   int64_t row0 = ftl_expr_eval(in->program, op->row0, event->point);
   int64_t column0 = ftl_expr_eval(in->program, op->column0, event->point);
-  for (int32_t r = 0; r < rows_of(in, op->dst); r++)
+  for (int32_t r = 0; r < ftl_value_rows(in, op->dst); r++)
     for (int32_t c = 0; c < info->columns; c++) {
       int64_t row = row0 + r % info->rows, column = column0 + r / info->rows * info->columns + c;
       bool kept =
@@ -309,11 +204,11 @@ static int32_t num_larger(const float *row, int32_t columns, int32_t c) {
 
 static ftl_status top(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
-  if (!in->values[op->a.value].written) return not_written(in, event, op->a.value, error);
-  int32_t columns = info_of(in, op->dst)->columns;
+  if (!in->values[op->a.value].written) return ftl_interpret_not_written(in, event, op->a.value, error);
+  int32_t columns = ftl_value_info(in, op->dst)->columns;
   float *ranks = malloc(sizeof *ranks * (size_t)columns);
   if (!ranks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the interpreter");
-  for (int32_t r = 0; r < rows_of(in, op->dst); r++) {
+  for (int32_t r = 0; r < ftl_value_rows(in, op->dst); r++) {
     const float *row = in->values[op->a.value].x + (size_t)r * (size_t)columns;
     float next = 0;
     for (int32_t c = 0; c < columns; c++) ranks[c] = num_larger(row, columns, c) < op->count ? next++ : -1;
@@ -328,10 +223,10 @@ static ftl_status top(ftl_interpreter *in, const ftl_exec_event *event, ftl_erro
 
 static ftl_status reduce_rows(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
-  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
-  if (!in->values[op->a.value].written) return not_written(in, event, op->a.value, error);
-  const ftl_value *a = info_of(in, op->a.value);
-  for (int32_t r = 0; r < rows_of(in, op->a.value); r++)
+  if (!in->values[op->dst].written) return ftl_interpret_not_written(in, event, op->dst, error);
+  if (!in->values[op->a.value].written) return ftl_interpret_not_written(in, event, op->a.value, error);
+  const ftl_value *a = ftl_value_info(in, op->a.value);
+  for (int32_t r = 0; r < ftl_value_rows(in, op->a.value); r++)
     for (int32_t c = 0; c < a->columns; c++) {
       float *lane = &in->values[op->dst].x[r * FTL_NUM_LANES + ftl_lane_of_column(c)];
       *lane = apply(op->fn, *lane, in->values[op->a.value].x[(size_t)r * (size_t)a->columns + (size_t)c], 0.0f);
@@ -341,8 +236,8 @@ static ftl_status reduce_rows(ftl_interpreter *in, const ftl_exec_event *event, 
 
 static ftl_status reduce_lanes(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
-  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
-  for (int32_t r = 0; r < rows_of(in, op->dst); r++) {
+  if (!in->values[op->dst].written) return ftl_interpret_not_written(in, event, op->dst, error);
+  for (int32_t r = 0; r < ftl_value_rows(in, op->dst); r++) {
     float *lanes = &in->values[op->dst].x[r * FTL_NUM_LANES];
     // As the butterfly of two shuffles does: neighbours first.
     float whole = apply(op->fn, apply(op->fn, lanes[0], lanes[1], 0.0f), apply(op->fn, lanes[2], lanes[3], 0.0f), 0.0f);
@@ -353,13 +248,13 @@ static ftl_status reduce_lanes(ftl_interpreter *in, const ftl_exec_event *event,
 
 static ftl_status reduce_groups(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
-  if (!in->values[op->dst].written) return not_written(in, event, op->dst, error);
-  int32_t rows = info_of(in, op->dst)->rows, groups = ftl_num_groups_of(in, op->dst);
+  if (!in->values[op->dst].written) return ftl_interpret_not_written(in, event, op->dst, error);
+  int32_t rows = ftl_value_info(in, op->dst)->rows, groups = ftl_num_groups_of(in, op->dst);
   float *x = in->values[op->dst].x;
   for (int32_t r = 0; r < rows * groups; r++)
     if (!ftl_lanes_agree(&x[r * FTL_NUM_LANES]))
       return ftl_interpret_fail(in, event, error, "row %d of %s is not reduced over its lanes", r % rows,
-                                info_of(in, op->dst)->name);
+                                ftl_value_info(in, op->dst)->name);
   for (int32_t r = 0; r < rows; r++) {
     float whole = x[r * FTL_NUM_LANES];
     for (int32_t g = 1; g < groups; g++) whole = apply(op->fn, whole, x[(g * rows + r) * FTL_NUM_LANES], 0.0f);
@@ -371,16 +266,16 @@ static ftl_status reduce_groups(ftl_interpreter *in, const ftl_exec_event *event
 
 static ftl_status gather(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
-  if (!in->values[op->a.value].written) return not_written(in, event, op->a.value, error);
+  if (!in->values[op->a.value].written) return ftl_interpret_not_written(in, event, op->a.value, error);
   int32_t groups = ftl_num_groups_of(in, op->a.value);
-  size_t copy = size_of(in, op->a.value) / (size_t)groups;
-  bool of_rows = info_of(in, op->dst)->kind == FTL_VALUE_ROWS;
+  size_t copy = ftl_value_size(in, op->a.value) / (size_t)groups;
+  bool of_rows = ftl_value_info(in, op->dst)->kind == FTL_VALUE_ROWS;
   const float *from = in->values[op->a.value].x;
   float *to = overwrite(in, op->dst)->x;
-  for (int32_t r = 0; of_rows && r < rows_of(in, op->a.value); r++)
+  for (int32_t r = 0; of_rows && r < ftl_value_rows(in, op->a.value); r++)
     if (!ftl_lanes_agree(&from[r * FTL_NUM_LANES]))
       return ftl_interpret_fail(in, event, error, "row %d of %s is not reduced over its lanes",
-                                r % info_of(in, op->dst)->rows, info_of(in, op->a.value)->name);
+                                r % ftl_value_info(in, op->dst)->rows, ftl_value_info(in, op->a.value)->name);
   memcpy(to, from, sizeof *to * copy);
   for (int32_t g = 1; g < groups; g++)
     for (size_t i = 0; i < copy; i++) to[i] = apply(op->fn, to[i], from[(size_t)g * copy + i], 0.0F);
@@ -390,10 +285,10 @@ static ftl_status gather(ftl_interpreter *in, const ftl_exec_event *event, ftl_e
 static ftl_status convert(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   const ftl_tile_op *op = event->op;
   const ftl_value_data *a = &in->values[op->a.value];
-  if (!a->written) return not_written(in, event, op->a.value, error);
+  if (!a->written) return ftl_interpret_not_written(in, event, op->a.value, error);
   ftl_value_data *dst = &in->values[op->dst];
-  for (size_t i = 0; i < size_of(in, op->dst); i++)
-    dst->x[i] = ftl_dtype_round(info_of(in, op->dst)->dtype, op->positive && a->x[i] < 0 ? 0.0F : a->x[i]);
+  for (size_t i = 0; i < ftl_value_size(in, op->dst); i++)
+    dst->x[i] = ftl_dtype_round(ftl_value_info(in, op->dst)->dtype, op->positive && a->x[i] < 0 ? 0.0F : a->x[i]);
   dst->written = true;
   dst->queries = a->queries;
   dst->keys = a->keys;
@@ -409,7 +304,7 @@ ftl_status ftl_interpret_math(ftl_interpreter *in, const ftl_exec_event *event, 
       fetch(in, event);
       return FTL_OK;
     case FTL_TILE_MMA:
-      return mma(in, event, error);
+      return ftl_interpret_mma(in, event, error);
     case FTL_TILE_ELEM:
       return elem(in, event, error);
     case FTL_TILE_TOP:
