@@ -45,15 +45,22 @@ static ftl_status get_name(const json_t *object, const char *key, const char *fa
   return *out != NULL ? FTL_OK : ftl_error_set(error, FTL_BAD_INPUT, "\"%s\" is missing", key);
 }
 
+static ftl_status set_param(const char *key, json_t *value, ftl_spec *spec, ftl_error *error) {
+  char text[VALUE_TEXT_BYTES];
+  ftl_status status = value_text(key, value, text, error);
+  return status == FTL_OK ? ftl_spec_set_text(spec, key, text, error) : status;
+}
+
+// seqlen comes first, so that a length given by its own name holds wherever it stands.
 static ftl_status set_params(json_t *object, const char *detail, ftl_spec *spec, ftl_error *error) {
   const char *key = NULL;
   json_t *value = NULL;
-  char text[VALUE_TEXT_BYTES];
-  ftl_status status = FTL_OK;
+  json_t *both_lengths = json_object_get(object, "seqlen");
+  ftl_status status = both_lengths != NULL ? set_param("seqlen", both_lengths, spec, error) : FTL_OK;
+  if (status != FTL_OK) return status;
   json_object_foreach(object, key, value) {
-    if (strcmp(key, "arch") == 0 || strcmp(key, "workload") == 0) continue;
-    status = value_text(key, value, text, error);
-    if (status == FTL_OK) status = ftl_spec_set_text(spec, key, text, error);
+    if (strcmp(key, "arch") == 0 || strcmp(key, "workload") == 0 || strcmp(key, "seqlen") == 0) continue;
+    status = set_param(key, value, spec, error);
     if (status != FTL_OK) return status;
   }
   if (detail != NULL && json_object_get(object, "detail") == NULL) {

@@ -97,10 +97,16 @@ static bool gives_detail(const ftl_arguments *arguments) {
   return false;
 }
 
+static bool is_both_lengths(const char *argument) { return strncmp(argument, "seqlen=", strlen("seqlen=")) == 0; }
+
+// seqlen comes first, so that a length given by its own name holds wherever it stands.
 static ftl_status fill_space(ftl_space *space, const ftl_arguments *arguments, bool lists, ftl_error *error) {
   ftl_status status = FTL_OK;
-  for (int i = 0; status == FTL_OK && i < arguments->num_positional; i++) {
-    status = add_argument(space, arguments->positional[i], lists, error);
+  for (int pass = 0; pass < 2; pass++) {
+    for (int i = 0; status == FTL_OK && i < arguments->num_positional; i++) {
+      const char *argument = arguments->positional[i];
+      if (is_both_lengths(argument) == (pass == 0)) status = add_argument(space, argument, lists, error);
+    }
   }
   if (status == FTL_OK && arguments->detail != NULL && !gives_detail(arguments)) {
     status = ftl_space_add(space, "detail", arguments->detail, error);

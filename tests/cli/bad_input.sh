@@ -73,6 +73,12 @@ accepted "2 configurations, 1 feasible" "$FAKE" explore --arch h200 $Q mask=none
 grep -qxF "  mask=none: mask_bits: only with mask=bits" out || bad "explore does not name what contradicts itself"
 accepted "predictions  1" sh -c 'printf "predictions  "; sqlite3 some.db "SELECT count(*) FROM predictions"'
 
+# a length given by its own name holds, wherever seqlen stands
+accepted '"seqlen_q": 64, "seqlen_kv": 512' "$FAKE" predict --json --arch h200 $W heads=8 head_dim=64 seqlen_q=64 seqlen=512
+accepted '"seqlen_q": 64, "seqlen_kv": 512' "$FAKE" predict --json --arch h200 $W heads=8 head_dim=64 seqlen=512 seqlen_q=64
+echo '{"arch": "h200", "workload": "flash2_fwd", "heads": 8, "head_dim": 64, "seqlen_q": 64, "seqlen": 512}' >lengths.jsonl
+accepted '"seqlen_q": 64, "seqlen_kv": 512' "$FAKE" predict --batch lengths.jsonl
+
 # block sizes that do not divide the problem, or exceed it, are questions like any other
 accepted '"feasible": true' "$FAKE" predict --json --arch h200 $W heads=8 seqlen=1000 head_dim=64 block_m=96 block_n=56
 accepted '"feasible": true' "$FAKE" predict --json --arch h200 $W heads=8 seqlen=40 head_dim=64 block_m=128 block_n=64
