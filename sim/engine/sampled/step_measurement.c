@@ -7,11 +7,11 @@
 #include "engine/sampled/l1_tiles.h"
 #include "engine/sampled/lone_sm.h"
 #include "engine/sampled/loop_marks.h"
+#include "engine/sampled/measured_ctas.h"
 #include "engine/totals.h"
 
 enum {
-  SEARCHED_CTAS = 4096,  // among which the representative CTA is sought
-  NUM_PHASES = 4,        // runs of CTAs that share an SM, each from another beginning
+  NUM_PHASES = 4,  // runs of CTAs that share an SM, each from another beginning
 };
 
 // A copy of the programs whose loops end after FTL_KEPT_ITERATIONS.
@@ -55,25 +55,6 @@ static ftl_status cut_loops(cut_program *cut, const ftl_warp_program *program, i
   return FTL_OK;
 }
 
-// The CTA with most iterations in all (the last in launch order among equals): it has every kind of iteration.
-static int64_t find_representative(const ftl_segments *segments, const ftl_warp_program *program) {
-  int64_t num_ctas = program->tile->num_ctas, best = 0, best_kinds = -1, best_trips = -1;
-  int64_t stride = num_ctas > SEARCHED_CTAS ? num_ctas / SEARCHED_CTAS : 1;
-  for (int64_t cta = 0; cta < num_ctas; cta += stride) {
-    int64_t trips = 0, kinds = 0, first;
-    for (int32_t k = 0; k < segments->num_loops; k++) {
-      int64_t t = ftl_segments_trips(segments, program, k, cta, &first);
-      trips += t * ftl_segments_visits(segments, program, 2 * k + 1, cta);
-      kinds += t > 0;
-    }
-    if (kinds < best_kinds || (kinds == best_kinds && trips < best_trips)) continue;
-    best = cta;
-    best_kinds = kinds;
-    best_trips = trips;
-  }
-  return best;
-}
-
 struct ftl_step_measurement {
   const ftl_launch *launch;
   const ftl_segments *segments;
@@ -91,14 +72,6 @@ static ftl_loop_marks *marks_create(const ftl_step_measurement *m, int64_t tile_
   marks->tile_before = tile_before;
   marks->tile = tile;
   return marks;
-}
-
-// CTAs that share an SM are a whole round of SMs apart in launch order, nearer where the grid is too small for that:
-// they must be different ones, or they would find each other's tiles in L1.
-static void choose_ctas(const ftl_step_measurement *m, int32_t num_ctas, int64_t *ctas) {
-  int64_t grid = m->launch->tile->num_ctas, round = m->launch->arch->chip_num_sms;
-  int64_t distance = round * num_ctas <= grid ? round : grid > num_ctas ? grid / num_ctas : 1;
-  for (int32_t i = 0; i < num_ctas; i++) ctas[i] = (m->representative + (grid - distance % grid) * i) % grid;
 }
 
 // Of a CTA without loops: its whole time.
@@ -150,7 +123,7 @@ static ftl_status measure_run(const ftl_step_measurement *m, int32_t num_ctas, i
   ftl_sm_config config = {
       .arch = &arch, .program = &m->cut.warps, .num_slots = num_ctas, .is_warm = is_warm, .bulk = !m->launch->no_bulk};
   int64_t ctas[FTL_MARKED_CTAS], ends[FTL_MARKED_CTAS] = {0};
-  choose_ctas(m, num_ctas, ctas);
+  ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_ctas, ctas);
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, starts, num_ctas, ftl_loop_marks_mark, marks,
                                       ends, &point->counters, error);
   if (status == FTL_OK) ftl_loop_marks_times(marks, num_ctas, starts, ends, point->time);
@@ -195,24 +168,6 @@ static ftl_status measure_shared(const ftl_step_measurement *m, int32_t num_ctas
   return FTL_OK;
 }
 
-static bool same_trips(const ftl_step_measurement *m, int64_t cta, int64_t other) {
-  int64_t first;
-  for (int32_t k = 0; k < m->segments->num_loops; k++)
-    if (ftl_segments_trips(m->segments, m->launch->warps, k, cta, &first) !=
-        ftl_segments_trips(m->segments, m->launch->warps, k, other, &first))
-      return false;
-  return true;
-}
-
-// A distance between tiles of which the two before the representative have its loops too; 0: none is near.
-static int64_t find_distance(const ftl_step_measurement *m) {
-  for (int64_t d = 1; d <= SEARCHED_CTAS && 2 * d <= m->representative; d++)
-    if (same_trips(m, m->representative - d, m->representative) &&
-        same_trips(m, m->representative - 2 * d, m->representative))
-      return d;
-  return 0;
-}
-
 // A persistent CTA alone on its SM walks three tiles; the second begins while the first ends and ends while the third
 // begins.
 static ftl_status measure_later(ftl_step_measurement *m, int64_t latency, ftl_step_point *point, ftl_error *error) {
@@ -246,14 +201,14 @@ ftl_status ftl_step_measurement_create(ftl_step_measurement **out, const ftl_lau
   *m = (ftl_step_measurement){.launch = launch,
                               .segments = segments,
                               .sm_khz = sm_khz,
-                              .representative = find_representative(segments, launch->warps)};
+                              .representative = ftl_measured_ctas_representative(segments, launch->warps)};
   ftl_status status = cut_loops(&m->cut, launch->warps, segments->outer.loop, error);
   if (status != FTL_OK) {
     free(m);
     return status;
   }
   bool has_later = launch->tile->persistent && launch->occupancy.ctas_per_sm == 1 && segments->outer.loop < 0;
-  if (has_later) m->distance = find_distance(m);
+  if (has_later) m->distance = ftl_measured_ctas_distance(launch, segments, m->representative);
   *out = m;
   return FTL_OK;
 }

@@ -146,6 +146,26 @@ Test(unit_engine_step_times, ctas_that_share_an_sm_are_run_from_several_beginnin
   stop(&t);
 }
 
+// With seven tiles of queries a head a CTA and the one 132 before it are six tiles apart: one has 24 iterations without
+// a mask, the other none. With eight they are four apart. What an iteration takes two CTAs that run it is the same.
+Test(unit_engine_step_times, ctas_that_share_an_sm_run_the_same_loops) {
+  static const int32_t seqlens[] = {896, 1024};
+  int64_t times[2];
+  for (int32_t i = 0; i < 2; i++) {
+    timed t;
+    char parameters[256];
+    snprintf(parameters, sizeof parameters,
+             "batch=100 heads=3 seqlen=%d causal=true head_dim=64 block_m=128 block_n=32 num_warps=8 num_stages=1 "
+             "mma=mma copy=cp_async schedule=interleaved code=plain",
+             seqlens[i]);
+    start_on(&t, "h200", parameters, false);
+    cr_assert_eq(t.times.most_ctas, 2);
+    times[i] = ftl_step_times_get(&t.times, 2 * t.segments.num_loops - 1, 2, LATENCIES[0]);
+    stop(&t);
+  }
+  cr_expect_eq(times[0], times[1], "%lld and %lld", (long long)times[0], (long long)times[1]);
+}
+
 // Each iteration waits for loads of its own. With K and V in a buffer each, a product lies between asking and waiting,
 // which hides DRAM's latency and most of twice that: an iteration takes the same whether L2 or DRAM answers. With one
 // buffer for both, the iteration has every cycle of latency, twice.

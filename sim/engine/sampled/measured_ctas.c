@@ -1,0 +1,65 @@
+#include "engine/sampled/measured_ctas.h"
+
+enum { SEARCHED_CTAS = 4096 };  // among which a CTA is sought
+
+int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program) {
+  int64_t num_ctas = program->tile->num_ctas, best = 0, best_kinds = -1, best_trips = -1;
+  int64_t stride = num_ctas > SEARCHED_CTAS ? num_ctas / SEARCHED_CTAS : 1;
+  for (int64_t cta = 0; cta < num_ctas; cta += stride) {
+    int64_t trips = 0, kinds = 0, first;
+    for (int32_t k = 0; k < segments->num_loops; k++) {
+      int64_t t = ftl_segments_trips(segments, program, k, cta, &first);
+      trips += t * ftl_segments_visits(segments, program, 2 * k + 1, cta);
+      kinds += t > 0;
+    }
+    if (kinds < best_kinds || (kinds == best_kinds && trips < best_trips)) continue;
+    best = cta;
+    best_kinds = kinds;
+    best_trips = trips;
+  }
+  return best;
+}
+
+static bool same_trips(const ftl_launch *launch, const ftl_segments *segments, int64_t cta, int64_t other) {
+  int64_t first;
+  for (int32_t k = 0; k < segments->num_loops; k++)
+    if (ftl_segments_trips(segments, launch->warps, k, cta, &first) !=
+        ftl_segments_trips(segments, launch->warps, k, other, &first))
+      return false;
+  return true;
+}
+
+static bool is_among(const int64_t *ctas, int32_t num_ctas, int64_t cta) {
+  for (int32_t i = 0; i < num_ctas; i++)
+    if (ctas[i] == cta) return true;
+  return false;
+}
+
+// The first CTA from `from` backwards that has the loops of the first of `ctas` and is none of them; `from` itself
+// where none is near.
+static int64_t find_alike(const ftl_launch *launch, const ftl_segments *segments, int64_t from, const int64_t *ctas,
+                          int32_t num_ctas) {
+  int64_t grid = launch->tile->num_ctas;
+  for (int64_t d = 0; d < SEARCHED_CTAS && d < grid; d++) {
+    int64_t cta = (from + grid - d) % grid;
+    if (!is_among(ctas, num_ctas, cta) && same_trips(launch, segments, cta, ctas[0])) return cta;
+  }
+  return from;
+}
+
+void ftl_measured_ctas_sharing(const ftl_launch *launch, const ftl_segments *segments, int64_t representative,
+                               int32_t num_ctas, int64_t *ctas) {
+  int64_t grid = launch->tile->num_ctas, round = launch->arch->chip_num_sms;
+  int64_t distance = round * num_ctas <= grid ? round : grid > num_ctas ? grid / num_ctas : 1;
+  ctas[0] = representative;
+  for (int32_t i = 1; i < num_ctas; i++)
+    ctas[i] = find_alike(launch, segments, (representative + (grid - distance % grid) * i) % grid, ctas, i);
+}
+
+int64_t ftl_measured_ctas_distance(const ftl_launch *launch, const ftl_segments *segments, int64_t representative) {
+  for (int64_t d = 1; d <= SEARCHED_CTAS && 2 * d <= representative; d++)
+    if (same_trips(launch, segments, representative - d, representative) &&
+        same_trips(launch, segments, representative - 2 * d, representative))
+      return d;
+  return 0;
+}

@@ -1,0 +1,22 @@
+// Which CTAs the SM that is run in detail has.
+#ifndef FTL_ENGINE_SAMPLED_MEASURED_CTAS_H
+#define FTL_ENGINE_SAMPLED_MEASURED_CTAS_H
+
+#include "engine/launch.h"
+#include "engine/sampled/segments.h"
+
+// The CTA with most iterations in all (the last in launch order among equals): it has every kind of iteration.
+int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program);
+
+// The representative and those that share an SM with it, into ctas[num_ctas]: about a round of SMs apart in launch
+// order, nearer where the grid is too small for that. They are different ones as far as the grid has them, or they
+// would find each other's tiles in L1, and have its loops as far as ones that do are near: what an iteration takes
+// where CTAs share the SM is what it takes while all of them run its loop.
+void ftl_measured_ctas_sharing(const ftl_launch *launch, const ftl_segments *segments, int64_t representative,
+                               int32_t num_ctas, int64_t *ctas);
+
+// A distance between tiles of a persistent CTA of which the two before the representative have its loops too; 0: none
+// is near.
+int64_t ftl_measured_ctas_distance(const ftl_launch *launch, const ftl_segments *segments, int64_t representative);
+
+#endif
