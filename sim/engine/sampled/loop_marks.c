@@ -39,7 +39,7 @@ void ftl_loop_marks_mark(void *context, int64_t cycle, int32_t slot, int32_t war
     if (marks->segments->loops[k] < 0 || !is_within(&marks->program->loops[marks->segments->loops[k]], pc)) continue;
     forget_earlier(marks, slot, k);
     int32_t *count = &marks->count[slot][k];
-    FTL_CHECK(*count < FTL_KEPT_ITERATIONS, "loop %d runs longer than it was cut to", (int)k);
+    FTL_CHECK(*count < FTL_MOST_ITERATIONS, "loop %d runs longer than it was cut to", (int)k);
     marks->cycle[slot][k][(*count)++] = cycle;
     return;
   }
@@ -75,6 +75,10 @@ static int64_t common_iteration_time(const ftl_loop_marks *marks, int32_t k, int
     iterations += iterations_by(marks, slot, k, until) - iterations_by(marks, slot, k, from);
   if (iterations < 2 * num_ctas * FTL_STEP_UNIT) return 0;
   return (until - from) * FTL_STEP_UNIT * FTL_STEP_UNIT * num_ctas / iterations;
+}
+
+bool ftl_loop_marks_are_apart(const ftl_loop_marks *marks, int32_t k, int32_t num_ctas) {
+  return common_iteration_time(marks, k, num_ctas) == 0;
 }
 
 // The mean over the CTAs of each one's own pace in the second half of its iterations.

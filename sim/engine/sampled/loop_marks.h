@@ -8,6 +8,7 @@
 
 enum {
   FTL_KEPT_ITERATIONS = 12,  // of a loop; the second half gives its time
+  FTL_MOST_ITERATIONS = 48,  // of one that CTAs would else have run one after the other
   FTL_KEPT_OUTER = 2,        // of the loop around others; the last gives the times of what is in it
   FTL_MARKED_CTAS = 32,      // that an SM holds
 };
@@ -28,13 +29,15 @@ typedef struct ftl_loop_marks {
   int64_t tile, tile_before;  // -1: no such restriction
   int64_t tile_start, tile_end;
   int32_t count[FTL_MARKED_CTAS][FTL_MAX_SEGMENT_LOOPS];
-  int64_t cycle[FTL_MARKED_CTAS][FTL_MAX_SEGMENT_LOOPS][FTL_KEPT_ITERATIONS];
+  int64_t cycle[FTL_MARKED_CTAS][FTL_MAX_SEGMENT_LOOPS][FTL_MOST_ITERATIONS];
   ftl_outer_marks outer[FTL_MARKED_CTAS];
 } ftl_loop_marks;
 
 // Observes an SM; `context` is the marks.
 void ftl_loop_marks_mark(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
                          const ftl_warp_inst *inst);
+// Whether CTAs in `num_ctas` slots hardly ran loop k together, so that its time is not that of CTAs which do.
+bool ftl_loop_marks_are_apart(const ftl_loop_marks *marks, int32_t k, int32_t num_ctas);
 // The time of each segment, in 1/FTL_STEP_UNIT cycle, of CTAs in `num_ctas` slots that started and ended so.
 void ftl_loop_marks_times(const ftl_loop_marks *marks, int32_t num_ctas, const int64_t *starts, const int64_t *ends,
                           int64_t *time);

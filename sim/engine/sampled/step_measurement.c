@@ -14,10 +14,11 @@ enum {
   NUM_PHASES = 4,  // runs of CTAs that share an SM, each from another beginning
 };
 
-// A copy of the programs whose loops end after FTL_KEPT_ITERATIONS.
+// A copy of the programs whose loops end after FTL_KEPT_ITERATIONS, or more where that is too few.
 typedef struct cut_program {
   ftl_tile_program tile;
   ftl_warp_program warps;
+  ftl_expr *num_kept;  // of each loop
 } cut_program;
 
 static ftl_expr add_expr(ftl_tile_program *tile, ftl_expr_node node) {
@@ -25,8 +26,9 @@ static ftl_expr add_expr(ftl_tile_program *tile, ftl_expr_node node) {
   return tile->num_exprs++;
 }
 
-static void cut_loop(cut_program *cut, ftl_warp_loop *loop, int64_t num_kept) {
-  ftl_expr kept = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_CONST, .value = num_kept});
+static void cut_loop(cut_program *cut, int32_t i, int64_t num_kept) {
+  ftl_warp_loop *loop = &cut->warps.loops[i];
+  ftl_expr kept = cut->num_kept[i] = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_CONST, .value = num_kept});
   ftl_expr end = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_ADD, .a = loop->lo, .b = kept});
   loop->hi = add_expr(&cut->tile, (ftl_expr_node){.kind = FTL_EXPR_MIN, .a = loop->hi, .b = end});
 }
@@ -34,6 +36,7 @@ static void cut_loop(cut_program *cut, ftl_warp_loop *loop, int64_t num_kept) {
 static void release_cut(cut_program *cut) {
   free(cut->tile.exprs);
   free(cut->warps.loops);
+  free(cut->num_kept);
 }
 
 static ftl_status cut_loops(cut_program *cut, const ftl_warp_program *program, int32_t outer_loop, ftl_error *error) {
@@ -43,14 +46,15 @@ static ftl_status cut_loops(cut_program *cut, const ftl_warp_program *program, i
   size_t num_exprs = (size_t)cut->tile.num_exprs + 3 * (size_t)program->num_loops;
   cut->tile.exprs = malloc(num_exprs * sizeof *cut->tile.exprs);
   cut->warps.loops = malloc((size_t)(program->num_loops + 1) * sizeof *cut->warps.loops);
-  if (!cut->tile.exprs || !cut->warps.loops) {
+  cut->num_kept = malloc((size_t)(program->num_loops + 1) * sizeof *cut->num_kept);
+  if (!cut->tile.exprs || !cut->warps.loops || !cut->num_kept) {
     release_cut(cut);
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for a shortened program");
   }
   memcpy(cut->tile.exprs, program->tile->exprs, (size_t)cut->tile.num_exprs * sizeof *cut->tile.exprs);
   memcpy(cut->warps.loops, program->loops, (size_t)program->num_loops * sizeof *cut->warps.loops);
   for (int32_t i = 0; i < program->num_loops; i++)
-    cut_loop(cut, &cut->warps.loops[i], i == outer_loop ? FTL_KEPT_OUTER : FTL_KEPT_ITERATIONS);
+    cut_loop(cut, i, i == outer_loop ? FTL_KEPT_OUTER : FTL_KEPT_ITERATIONS);
   cut->tile.persistent = false;
   return FTL_OK;
 }
@@ -115,7 +119,30 @@ static ftl_arch arch_for(const ftl_step_measurement *m, int32_t num_ctas) {
   return arch;
 }
 
-static ftl_status measure_run(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency, bool is_warm,
+// In all roles. Returns whether there is more of the loop than was kept.
+static bool try_keep_more_of(ftl_step_measurement *m, int32_t k) {
+  int64_t first, trips = ftl_segments_trips(m->segments, m->launch->warps, k, m->representative, &first);
+  bool found = false;
+  for (int32_t i = 0; i < m->cut.warps.num_loops; i++) {
+    int64_t *kept = &m->cut.tile.exprs[m->cut.num_kept[i]].value;
+    if (m->segments->place_of_loop[i] != k || *kept >= trips || *kept >= FTL_MOST_ITERATIONS) continue;
+    *kept = FTL_MOST_ITERATIONS;
+    found = true;
+  }
+  return found;
+}
+
+// Loops whose CTAs have ended what was kept before the last one has begun, as where a scheduler favours the older, keep
+// more. Returns whether there was one.
+static bool try_keep_more(ftl_step_measurement *m, const ftl_loop_marks *marks, int32_t num_ctas) {
+  bool found = false;
+  for (int32_t k = 0; num_ctas > 1 && k < m->segments->num_loops; k++)
+    if (ftl_loop_marks_are_apart(marks, k, num_ctas)) found |= try_keep_more_of(m, k);
+  return found;
+}
+
+// Where CTAs that share the SM do not run a loop together, it is made longer and they are run again.
+static ftl_status measure_run(ftl_step_measurement *m, int32_t num_ctas, int64_t latency, bool is_warm,
                               const int64_t *starts, ftl_step_point *point, ftl_error *error) {
   ftl_loop_marks *marks = marks_create(m, -1, -1);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
@@ -126,12 +153,13 @@ static ftl_status measure_run(const ftl_step_measurement *m, int32_t num_ctas, i
   ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_ctas, ctas);
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, starts, num_ctas, ftl_loop_marks_mark, marks,
                                       ends, &point->counters, error);
+  bool again = status == FTL_OK && try_keep_more(m, marks, num_ctas);
   if (status == FTL_OK) ftl_loop_marks_times(marks, num_ctas, starts, ends, point->time);
   free(marks);
-  return status;
+  return again ? measure_run(m, num_ctas, latency, is_warm, starts, point, error) : status;
 }
 
-static ftl_status measure_alone(const ftl_step_measurement *m, int64_t latency, bool is_warm, ftl_step_point *point,
+static ftl_status measure_alone(ftl_step_measurement *m, int64_t latency, bool is_warm, ftl_step_point *point,
                                 ftl_error *error) {
   int64_t start = 0;
   return measure_run(m, 1, latency, is_warm, &start, point, error);
@@ -148,7 +176,7 @@ static bool agree(const ftl_step_measurement *m, const ftl_step_point *a, const 
 // with mma.sync at head_dim 64 end up side by side, in each other's way at every pipe, or half an iteration apart,
 // which is a quarter quicker. On hardware they drift through all of that: the mean of several beginnings. Where the
 // first two agree the CTAs have found their order by themselves, and the others are not run.
-static ftl_status measure_shared(const ftl_step_measurement *m, int32_t num_ctas, int64_t latency,
+static ftl_status measure_shared(ftl_step_measurement *m, int32_t num_ctas, int64_t latency,
                                  const ftl_step_point *alone, ftl_step_point *point, ftl_error *error) {
   int64_t iteration = longest_iteration(m, alone), starts[FTL_MARKED_CTAS];
   int32_t wanted = iteration > 0 ? NUM_PHASES : 1, num_runs = 0;
@@ -232,9 +260,8 @@ ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cy
   return FTL_OK;
 }
 
-ftl_status ftl_step_measurement_take_cold(const ftl_step_measurement *m, int64_t latency_cycles,
-                                          const ftl_step_point *alone, int64_t extra[FTL_MAX_SEGMENTS],
-                                          ftl_error *error) {
+ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t latency_cycles, const ftl_step_point *alone,
+                                          int64_t extra[FTL_MAX_SEGMENTS], ftl_error *error) {
   ftl_step_point cold = {0};
   ftl_status status = measure_alone(m, latency_cycles, false, &cold, error);
   for (int32_t s = 0; status == FTL_OK && s <= 2 * m->segments->num_loops; s++)

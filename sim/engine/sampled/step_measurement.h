@@ -23,7 +23,7 @@ FTL_MUST_USE ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64
                                                   ftl_step_point *alone, ftl_step_point *shared, ftl_error *error);
 // How much longer than in `alone`, of the same latency, each segment takes whose code the SM has not run yet. Loops
 // whose iterations are told apart take it in the code before them.
-FTL_MUST_USE ftl_status ftl_step_measurement_take_cold(const ftl_step_measurement *m, int64_t latency_cycles,
+FTL_MUST_USE ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t latency_cycles,
                                                        const ftl_step_point *alone, int64_t extra[FTL_MAX_SEGMENTS],
                                                        ftl_error *error);
 
