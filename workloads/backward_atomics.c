@@ -293,6 +293,8 @@ void ftl_backward_convert_dq(ftl_backward *f) {
   ftl_builder *b = f->b;
   const ftl_attention *a = &f->a;
   ftl_backward_keep(f, a->seqlen_q, a->block_m);
+  if (f->packed != NULL)
+    ftl_builder_needs(b, f->t.d_q_sum, a->heads * f->packed->num_tiles * a->block_m * a->padded_head_dim);
   int32_t role = ftl_builder_role(b, "main", f->num_warps, 0);
   int32_t staging = ftl_builder_ring(b, "dq", a->dtype, a->block_m, a->padded_head_dim, 1, role, 1 << role);
   int32_t d_q = tile_of(f, "dq", FTL_FP32, a->block_m, a->padded_head_dim);

@@ -82,20 +82,6 @@ static void set_shape(const ftl_launch *launch, ftl_metrics *out) {
   value[FTL_METRIC_waves] = ratio(num_ctas, arch->chip_num_sms * occupancy->ctas_per_sm);
 }
 
-// Tensors that a launch does not touch do not count, nor what it reads of its own temporary ones.
-static void set_compulsory(const ftl_tile_program *tile, ftl_metrics *out) {
-  bool touched[FTL_TILE_MAX_TENSORS] = {false}, stored[FTL_TILE_MAX_TENSORS] = {false};
-  for (int32_t i = 0; i < tile->num_ops; i++) {
-    const ftl_tile_op *op = &tile->ops[i];
-    if (ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind)) touched[op->ref.tensor] = true;
-    if (ftl_tile_op_stores(op->kind)) stored[op->ref.tensor] = true;
-  }
-  for (int32_t i = 0; i < tile->num_tensors; i++)
-    if (touched[i])
-      out->value[stored[i] ? FTL_METRIC_compulsory_write : FTL_METRIC_compulsory_read] +=
-          (double)tile->tensors[i].needed_bytes;
-}
-
 static void set_cache(const ftl_cache_memory *cache, ftl_metrics *out) {
   double *value = out->value;
   value[FTL_METRIC_cache_bytes] = (double)cache->page_bytes;
@@ -112,7 +98,9 @@ void ftl_answer_metrics(const ftl_launch *launch, const ftl_totals *totals, cons
   set_memory(totals, out);
   set_sm(launch, totals, out);
   set_shape(launch, out);
-  set_compulsory(launch->tile, out);
+  ftl_compulsory_bytes needed = ftl_compulsory_bytes_of(launch->tile);
+  out->value[FTL_METRIC_compulsory_read] = (double)needed.read;
+  out->value[FTL_METRIC_compulsory_write] = (double)needed.written;
   set_cache(&launch->tile->cache, out);
 }
 

@@ -21,6 +21,7 @@ typedef struct ftl_launch {
   const ftl_warp_program *warps;
   ftl_occupancy occupancy;
   ftl_l2_before l2_before;
+  int64_t least_read_bytes;   // of DRAM, where L2 has nothing of what the launch reads; 0: nobody knows
   const atomic_bool *cancel;  // may be NULL
   int num_threads;
   bool no_bulk;

@@ -118,6 +118,8 @@ static ftl_status init_pipeline(ftl_pipeline *pipeline, const programs *p, const
       return ftl_error_set(error, FTL_INFEASIBLE, "%s: no CTA fits on an SM of %s", p->tiles[i]->name, arch->name);
     ftl_launch *launch = &pipeline->launches[i].launch;
     *launch = (ftl_launch){.arch = arch, .tile = p->tiles[i], .warps = p->warps[i], .occupancy = occupancy};
+    // A user's kernel may leave out what it could load of its tensors.
+    if (!spec->workload->user_kernel) launch->least_read_bytes = ftl_compulsory_bytes_of(p->tiles[i]).read;
     launch->num_threads = options && options->num_threads > 0 ? options->num_threads : 1;
     launch->no_bulk = options && options->no_bulk;
     launch->cancel = options ? options->cancel : NULL;

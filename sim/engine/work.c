@@ -245,3 +245,19 @@ ftl_static_work ftl_static_work_of(const ftl_warp_program *program, int64_t num_
   }
   return work;
 }
+
+// Tensors that a launch does not touch do not count, nor what it reads of its own temporary ones.
+ftl_compulsory_bytes ftl_compulsory_bytes_of(const ftl_tile_program *program) {
+  bool touched[FTL_TILE_MAX_TENSORS] = {false}, stored[FTL_TILE_MAX_TENSORS] = {false};
+  for (int32_t i = 0; i < program->num_ops; i++) {
+    const ftl_tile_op *op = &program->ops[i];
+    if (ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind)) touched[op->ref.tensor] = true;
+    if (ftl_tile_op_stores(op->kind)) stored[op->ref.tensor] = true;
+  }
+  ftl_compulsory_bytes sum = {0};
+  for (int32_t i = 0; i < program->num_tensors; i++) {
+    if (!touched[i]) continue;
+    *(stored[i] ? &sum.written : &sum.read) += program->tensors[i].needed_bytes;
+  }
+  return sum;
+}

@@ -9,6 +9,7 @@
 
 #include "arch/arch.h"
 #include "lower/warp_program.h"
+#include "tile/tile.h"
 
 // What an instruction keeps busy: the column of FTL_OPCODES. MARK: of the compressed form, never issues.
 typedef enum ftl_work_class {
@@ -44,5 +45,11 @@ ftl_static_work ftl_static_work_of(const ftl_warp_program *program, int64_t num_
 // never runs where it begins and where it ends; what a role has beyond `num_segments` is left out.
 void ftl_static_work_of_segments(const ftl_warp_program *program, const int32_t *place_of_loop,
                                  ftl_static_work *segments, int32_t num_segments);
+
+// What a launch has to read and write, each byte once.
+typedef struct ftl_compulsory_bytes {
+  int64_t read, written;
+} ftl_compulsory_bytes;
+ftl_compulsory_bytes ftl_compulsory_bytes_of(const ftl_tile_program *program);
 
 #endif

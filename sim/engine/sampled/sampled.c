@@ -174,6 +174,13 @@ static int64_t written_sectors(const ftl_traffic_counts *counts, const ftl_sm_co
   return (sent > touched ? sent : touched) + counts->atomic_sectors;
 }
 
+// Of lines that several tiles share the sample may have too few that are fetched.
+static int64_t dram_read_bytes(const ftl_launch *launch, int64_t sectors) {
+  bool is_cold = launch->l2_before != FTL_L2_KEPT;
+  int64_t bytes = 32 * sectors;
+  return is_cold && bytes < launch->least_read_bytes ? launch->least_read_bytes : bytes;
+}
+
 static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, const ftl_gpu_steps *steps,
                         bool has_direct, ftl_totals *out) {
   const ftl_traffic_counts *counts = &steps->counts;
@@ -194,7 +201,8 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
   memory->l2_sectors_from_sms = memory->l2_read_sectors + memory->l2_write_sectors + out->sm.local_sectors;
   memory->local_sectors = out->sm.local_sectors;
   int64_t with_ecc = 1000 + launch->arch->dram_ecc_inline_milli;
-  memory->dram_read_bytes = scaled(32 * ftl_traffic_scale(traffic, counts->dram_read_sectors), with_ecc, 1000);
+  int64_t read_sectors = ftl_traffic_dram_read_sectors(traffic);
+  memory->dram_read_bytes = scaled(dram_read_bytes(launch, read_sectors), with_ecc, 1000);
   memory->dram_write_bytes = scaled(32 * ftl_traffic_scale(traffic, counts->dram_write_sectors), with_ecc, 1000);
   // Reads of tiles hit as those in the sample did; writes and spills count as hits.
   int64_t read_hits = scaled(memory->l2_read_sectors, counts->hit_sectors, counts->looked_up_sectors);
@@ -203,8 +211,7 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
   // Between the sides go what the other side had, and half of what neither had.
   int64_t sides = launch->arch->l2_num_sides;
   memory->l2_fabric_hit_sectors = ftl_traffic_scale(traffic, counts->far_sectors);
-  memory->l2_fabric_sectors =
-      memory->l2_fabric_hit_sectors + ftl_traffic_scale(traffic, counts->dram_read_sectors) * (sides - 1) / 2;
+  memory->l2_fabric_sectors = memory->l2_fabric_hit_sectors + read_sectors * (sides - 1) / 2;
   memory->dirty_sectors = ftl_traffic_scale(traffic, ftl_l2_tags_dirty_sectors(traffic->tags));
 }
 

@@ -192,6 +192,7 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int
   line_range range = lines_of(traffic, ask);
   ftl_traffic_kind kind = ask->entry->was_loaded ? FTL_TRAFFIC_AGAIN : FTL_TRAFFIC_FIRST;
   ask->entry->was_loaded = true;
+  if (kind == FTL_TRAFFIC_FIRST) traffic->counts.new_sectors += ask->num_sectors;
   if (range.begin == range.end) return outcome_of_kind(traffic, ask, kind);
   tile_counter far = tiles_of(ask->run), missed = far, all = far;
   int64_t hits = 0;
@@ -221,6 +222,10 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int
   traffic->counts.looked_up_sectors += sum->asked;
   traffic->counts.dram_read_sectors += sum->missed;
   traffic->counts.dram_write_sectors += sum->dram_written;
+  if (kind == FTL_TRAFFIC_FIRST) {
+    traffic->counts.new_looked_up_sectors += sum->asked;
+    traffic->counts.new_dram_read_sectors += sum->missed;
+  }
   return outcome;
 }
 

@@ -21,6 +21,8 @@ typedef struct ftl_traffic_counts {
   int64_t l1_hit_sectors;                                   // exact, of loads into registers; not among those asked
   int64_t looked_up_sectors, hit_sectors, far_sectors;      // reads in the sample
   int64_t dram_read_sectors, dram_write_sectors;            // in the sample
+  int64_t new_sectors;                                      // exact, of loads of tiles that were not loaded before
+  int64_t new_looked_up_sectors, new_dram_read_sectors;     // of these, in the sample
   int64_t load_latency_cycles, num_loads;                   // sum and number
 } ftl_traffic_counts;
 
@@ -113,6 +115,9 @@ void ftl_traffic_spill(ftl_traffic *traffic, int64_t written_sectors, int64_t no
 
 // sampled count -> whole L2, by the share of all sectors seen that the sample holds.
 int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled);
+// Sectors that DRAM has given. Of tiles that were loaded for the first time, whose sectors are known, the share that
+// missed in the sample: a cold L2 has to fetch them all, however many lines of them the sample has.
+int64_t ftl_traffic_dram_read_sectors(const ftl_traffic *traffic);
 // SM cycles that DRAM needs for all of it.
 int64_t ftl_traffic_dram_cycles(const ftl_traffic *traffic);
 

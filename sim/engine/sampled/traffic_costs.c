@@ -64,8 +64,15 @@ int64_t ftl_traffic_scale(const ftl_traffic *traffic, int64_t sampled) {
   return scaled(sampled, traffic->tiles.total_sectors, traffic->tiles.sampled_sectors);
 }
 
+int64_t ftl_traffic_dram_read_sectors(const ftl_traffic *traffic) {
+  const ftl_traffic_counts *counts = &traffic->counts;
+  if (counts->new_looked_up_sectors == 0) return ftl_traffic_scale(traffic, counts->dram_read_sectors);
+  return scaled(counts->new_dram_read_sectors, counts->new_sectors, counts->new_looked_up_sectors) +
+         ftl_traffic_scale(traffic, counts->dram_read_sectors - counts->new_dram_read_sectors);
+}
+
 int64_t ftl_traffic_dram_cycles(const ftl_traffic *traffic) {
-  int64_t read = ftl_traffic_scale(traffic, traffic->counts.dram_read_sectors);
+  int64_t read = ftl_traffic_dram_read_sectors(traffic);
   int64_t written = ftl_traffic_scale(traffic, traffic->counts.dram_write_sectors);
   return scaled(read, traffic->dram_read_cost, FTL_TRAFFIC_UNIT) +
          scaled(written, traffic->dram_write_cost, FTL_TRAFFIC_UNIT);

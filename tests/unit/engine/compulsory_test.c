@@ -131,6 +131,22 @@ Test(unit_engine_compulsory, the_backward_pass_needs_the_keys_of_the_forward_pas
         {"flash2_bwd_dq", 2 * Q + KV + 2 * ROWS, Q});
 }
 
+// Of dQ's sum, which has room for a tile more a sequence, the tiles of queries: of 100, 33, 33 and 200 rows 2, 1, 1 and
+// 4 of 64, of 64 fp32 columns.
+Test(unit_engine_compulsory, the_room_between_packed_sequences_of_a_sum_is_not_needed) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_prediction p =
+      prediction_of(arch, "flash2_bwd dq=atomics mma=mma heads=4 lengths=100:33x2:200 head_dim=64" TILES, NULL);
+  const ftl_kernel_answer *convert = &p.kernels[p.num_kernels - 1];
+  cr_assert_str_eq(convert->name, "flash2_bwd_convert_dq");
+  // and where the sequences begin
+  int64_t sum = 4 * (2 + 1 + 1 + 4) * 64 * 64 * 4, read = (int64_t)convert->metrics.value[FTL_METRIC_compulsory_read];
+  cr_expect_geq(read, sum);
+  cr_expect_lt(read, sum + 1024);
+  cr_expect_geq(convert->metrics.value[FTL_METRIC_dram_read], (double)read);
+  ftl_arch_destroy(arch);
+}
+
 // 32 rows of the copy by columns; 100 rows of K and of V.
 Test(unit_engine_compulsory, what_sparq_leaves_alone_is_not_needed) {
   ftl_arch *arch = shipped_arch("h200");

@@ -305,3 +305,19 @@ Test(unit_engine_traffic, stores_without_lines_in_the_sample_write_back_what_the
   cr_expect_float_eq((double)c->traffic.dram.free, cost, 0.03 * cost);
   release_chip(c);
 }
+
+// 256 tiles are fetched once, whatever part of them the sample has, and of the 512 that are stored beside them; read
+// again, they are there.
+Test(unit_engine_traffic, tiles_read_for_the_first_time_are_fetched_to_the_sector) {
+  chip *c = make_chip_of(SMALL_LINES);
+  enum { TILES = 256, STORED = 512 };
+  load_small(c, TILES, 0);
+  for (int64_t i = TILES; i < TILES + STORED; i++) {
+    ftl_tile_run tile = small_tile(i);
+    cr_assert(ftl_traffic_try_store(&c->traffic, &tile, 0, false, 0));
+  }
+  load_small(c, TILES, 1000000);
+  cr_assert_neq(ftl_traffic_scale(&c->traffic, c->traffic.counts.dram_read_sectors), SMALL_SECTORS * TILES);
+  cr_expect_eq(ftl_traffic_dram_read_sectors(&c->traffic), SMALL_SECTORS * TILES);
+  release_chip(c);
+}
