@@ -15,6 +15,7 @@
 //
 // HBM at least: Q, K, V, O, dO, LSE in, dQ, dK, dV out, delta out and in. Q, dO, LSE and delta come again for every row
 // of key tiles that runs while they are not in L2, K and V for every row of query tiles.
+#include "base/integer.h"
 #include "workloads/backward.h"
 #include "workloads/backward_atomics.h"
 #include "workloads/backward_products.h"
@@ -34,7 +35,8 @@ static void resolve(ftl_spec *spec, const ftl_arch *arch) {
   enum { NARROW_BELOW_BYTES = 144 * 1024, WIDEST_AS_ALWAYS = 96, NARROW_ROWS = 64 };
   bool is_narrow =
       arch->shared_max_bytes_per_cta < NARROW_BELOW_BYTES && spec->value[FTL_PARAM_head_dim] > WIDEST_AS_ALWAYS;
-  if (ftl_backward_adds_dq(spec) && is_narrow) ftl_spec_set_default(spec, FTL_PARAM_block_n, NARROW_ROWS);
+  if (!ftl_backward_adds_dq(spec) || !is_narrow) return;
+  ftl_spec_set_default(spec, FTL_PARAM_block_n, ftl_smaller(spec->value[FTL_PARAM_block_n], NARROW_ROWS));
 }
 
 // What CTAs keep, and walk, in a launch.

@@ -9,6 +9,7 @@
 #include "engine/lower_options.h"
 #include "engine/pipeline.h"
 #include "workloads/code_form.h"
+#include "workloads/open_tiles.h"
 
 enum { MAX_CTAS = 1 << 24 };  // each is looked at a few times, even by sampled
 enum { CONDITIONS_STREAM = 1, CACHE_AUTO = 0, CACHE_WARM = 2, CACHE_CHAIN = 3, DETAIL_FULL = 1, KHZ_PER_MHZ = 1000 };
@@ -83,7 +84,7 @@ static bool has_mma_sync_form(const ftl_spec *spec) {
 
 // Builds and lowers. mma=auto takes wgmma where the chip has it and the configuration allows it, else mma.sync, of
 // which it then has to have a form: else wgmma's reason is the one to tell.
-static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *p, ftl_error *error) {
+static ftl_status make_form(ftl_spec *spec, const ftl_arch *arch, programs *p, ftl_error *error) {
   const ftl_spec open = *spec;  // with what is `auto`
   *p = (programs){0};
   ftl_status status = try_programs(spec, arch, p, error);
@@ -92,6 +93,25 @@ static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *
   *spec = open;
   spec->value[FTL_PARAM_mma] = FTL_SPEC_MMA_MMA;
   return try_programs(spec, arch, p, error);
+}
+
+// Tiles that the user left open become smaller where the GPU has no room for them. Where none fit, the reason is that
+// of the general defaults.
+static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *p, ftl_error *error) {
+  const ftl_spec general = *spec;
+  ftl_spec smaller = general;
+  ftl_status first = make_form(spec, arch, p, error);
+  if (first != FTL_INFEASIBLE || !ftl_spec_leaves_tiles_open(spec)) return first;
+  while (ftl_spec_narrow_tiles(&smaller, &general)) {
+    ftl_spec tried = smaller;
+    ftl_error of_smaller;
+    ftl_status status = make_form(&tried, arch, p, &of_smaller);
+    if (status == FTL_INFEASIBLE || status == FTL_BAD_INPUT) continue;
+    *spec = tried;
+    if (status != FTL_OK) *error = of_smaller;
+    return status;
+  }
+  return first;
 }
 
 static ftl_pipeline_caches caches_of(const ftl_spec *spec, int num_launches) {

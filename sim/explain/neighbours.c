@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "workloads/open_tiles.h"
+
 typedef enum step_kind {
   TWICE_AND_HALF,
   ONE_MORE_AND_LESS,
@@ -93,7 +95,9 @@ static bool reads_keys_again(const ftl_spec *spec) {
 }
 
 int ftl_neighbours_make(const ftl_spec *spec, const ftl_spec *resolved, ftl_neighbour out[FTL_MAX_NEIGHBOURS]) {
-  list l = {.spec = spec, .neighbours = out};
+  ftl_spec settled = *spec;
+  ftl_spec_take_tiles(&settled, resolved);
+  list l = {.spec = &settled, .neighbours = out};
   bool takes_mma = (spec->workload->accepts >> FTL_PARAM_mma & 1) != 0;
   bool is_wgmma = takes_mma && resolved->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

@@ -7,6 +7,7 @@
 #include "results/database_internal.h"
 #include "results/metric_id.h"
 #include "results/version.h"
+#include "workloads/open_tiles.h"
 
 enum { FIRST_PARAM_COLUMN = 7, FIRST_METRIC_COLUMN = 2, SUM_IDX = -1 };
 
@@ -187,7 +188,9 @@ static ftl_status bind_prediction(ftl_database *database, const ftl_spec *spec, 
                                   ftl_error *error) {
   sqlite3_stmt *statement = database->put_prediction;
   ftl_text canonical = {0};
-  ftl_spec_canonical(spec, &canonical);
+  ftl_spec settled = *spec;
+  ftl_spec_take_tiles(&settled, &prediction->spec);
+  ftl_spec_canonical(&settled, &canonical);
   bind_text(statement, 3, ftl_program_version());
   bind_text(statement, 4, ftl_text_get(&canonical));
   bool failed = canonical.failed;

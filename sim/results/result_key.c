@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "results/version.h"
+#include "workloads/open_tiles.h"
 
 const char *ftl_arch_hash_text(const ftl_arch *arch, char *buffer) {
   snprintf(buffer, 17, "%016" PRIx64, ftl_arch_hash(arch));
@@ -16,6 +17,8 @@ ftl_status ftl_result_key_make(const ftl_spec *spec, const ftl_arch *arch, ftl_r
   char arch_hash[17];
   ftl_text text = {0};
   ftl_spec_canonical(spec, &text);
+  for (int i = 0; i < FTL_PARAM_COUNT; i++)
+    if (ftl_spec_leaves_open(spec, (ftl_param)i)) ftl_text_add(&text, " open=%s", ftl_param_get((ftl_param)i)->name);
   ftl_text_add(&text, "\n%s %s\n%s", arch->name, ftl_arch_hash_text(arch, arch_hash), ftl_program_version());
   if (text.failed) {
     ftl_text_fini(&text);

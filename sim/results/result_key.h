@@ -1,4 +1,5 @@
-// What makes two predictions the same: the canonical spec, the arch model's name and content, the program's version.
+// What makes two predictions the same: the canonical spec and which of its tiles are left to the GPU, the arch model's
+// name and content, the program's version.
 #ifndef FTL_RESULTS_RESULT_KEY_H
 #define FTL_RESULTS_RESULT_KEY_H
 

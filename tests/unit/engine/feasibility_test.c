@@ -21,6 +21,42 @@ Test(unit_engine_feasibility, too_much_shared_memory_is_named_with_the_parameter
                    "a100_80 allows 166912");
 }
 
+static void check_tiles(const char *arch_name, const char *parameters, int64_t block_m, int64_t block_n,
+                        int64_t num_stages) {
+  ftl_prediction p = predict(arch_name, parameters);
+  cr_expect(p.feasible, "%s %s: %s", arch_name, parameters, p.reason);
+  const int64_t *value = p.spec.value;
+  cr_expect(value[FTL_PARAM_block_m] == block_m && value[FTL_PARAM_block_n] == block_n &&
+                value[FTL_PARAM_num_stages] == num_stages,
+            "%s %s: %lld x %lld, %lld stages", arch_name, parameters, (long long)value[FTL_PARAM_block_m],
+            (long long)value[FTL_PARAM_block_n], (long long)value[FTL_PARAM_num_stages]);
+}
+
+// KiB of Q, and of two buffers of K and of V; V100 allows 96, T4 64, RTX 3090 99, A100 163, H200 227 (V100 also keeps
+// P).
+Test(unit_engine_feasibility, tiles_that_nobody_named_fit_the_chip) {
+  check_tiles("h200", "heads=1 seqlen=512 head_dim=128", 128, 64, 2);     // 32 + 64
+  check_tiles("t4", "heads=1 seqlen=512 head_dim=128", 128, 32, 2);       // 32 + 32
+  check_tiles("v100", "heads=1 seqlen=512 head_dim=128", 128, 32, 2);     // 32 + 32
+  check_tiles("a100_80", "heads=1 seqlen=512 head_dim=256", 128, 32, 2);  // 64 + 64
+  check_tiles("rtx3090", "heads=1 seqlen=512 head_dim=256", 64, 32, 2);   // 32 + 64
+  check_tiles("t4", "heads=1 seqlen=512 head_dim=256", 64, 16, 2);        // 32 + 32
+  // Four warps share the keys of a tile, 16 each, so that it has 64: 4 + 2 * 32 of them in two buffers each.
+  check_tiles("t4", "flash_decode heads=16 seqlen_kv=1024 head_dim=128", 16, 64, 1);
+  // An H200 has no room for 128 keys of K and V (128), 64 rows of Q and dO twice (128), beside dS.
+  check_tiles("h200", "flash2_bwd heads=1 seqlen=512 head_dim=256", 64, 64, 2);
+}
+
+// Who names one of them means the defaults of the others; where nothing fits, the general defaults are the reason.
+Test(unit_engine_feasibility, tiles_that_somebody_named_stay) {
+  ftl_prediction named = predict("t4", "heads=1 seqlen=512 head_dim=128 num_stages=2");
+  cr_expect_not(named.feasible);
+  cr_expect_eq(named.spec.value[FTL_PARAM_block_n], 64);
+  ftl_prediction none = predict("t4", "flash2_bwd heads=1 seqlen=512 head_dim=256");
+  cr_expect_not(none.feasible);
+  cr_expect_not_null(strstr(none.reason, "block_m=64 block_n=64 num_stages=2"), "%s", none.reason);
+}
+
 Test(unit_engine_feasibility, wgmma_gives_way_to_mma_sync_where_the_rows_do_not_fit) {
   ftl_prediction p = predict("h200", "heads=1 seqlen=512 head_dim=64 block_m=32 block_n=32 num_warps=2");
   cr_assert(p.feasible, "%s", p.reason);

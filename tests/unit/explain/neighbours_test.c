@@ -32,6 +32,21 @@ Test(unit_explain_neighbours, of_flash2_are_tiles_warps_stages_and_orders) {
   release(&l);
 }
 
+// 128 x 64 where the answer has 128 x 32: its neighbours keep one of these and step the other, from there.
+Test(unit_explain_neighbours, of_tiles_that_the_gpu_chose_keep_the_others) {
+  ftl_neighbour *all = calloc(FTL_MAX_NEIGHBOURS, sizeof *all);
+  ftl_spec spec = spec_of("heads=4 seqlen=1024 head_dim=128"), resolved = spec;
+  resolved.value[FTL_PARAM_block_n] = 32;
+  resolved.value[FTL_PARAM_mma] = FTL_SPEC_MMA_MMA;
+  int size = ftl_neighbours_make(&spec, &resolved, all);
+  cr_assert_gt(size, 3);
+  for (int i = 0; i < size; i++)
+    if (all[i].param != FTL_PARAM_block_n) cr_expect_eq(all[i].spec.value[FTL_PARAM_block_n], 32);
+  cr_expect_str_eq(all[2].value, "64");
+  cr_expect_eq(all[2].spec.value[FTL_PARAM_block_m], 128);
+  free(all);
+}
+
 // Which head follows which decides what L2 still holds only where heads share keys.
 Test(unit_explain_neighbours, of_grouped_heads_are_their_orders_too) {
   list l = neighbours_of("batch=2 heads=4 kv_heads=2 seqlen=1024 head_dim=64 head_order=heads_first", FTL_SPEC_MMA_MMA);

@@ -65,6 +65,18 @@ static ftl_evaluate_options with_database(ftl_database *database, int num_thread
   return options;
 }
 
+// Tiles left open may become others on a GPU than the same tiles named.
+Test(unit_results_evaluate, a_point_with_open_tiles_is_not_that_with_the_defaults) {
+  ftl_arch *arch = make_arch("toy", 4);
+  ftl_spec named = make_spec("128", "64"), open = named;
+  open.given &= ~(FTL_TAKES(block_m) | FTL_TAKES(block_n));
+  ftl_result_key of_named, of_open;
+  cr_assert_eq(ftl_result_key_make(&named, arch, &of_named, NULL), FTL_OK);
+  cr_assert_eq(ftl_result_key_make(&open, arch, &of_open, NULL), FTL_OK);
+  cr_expect_str_neq(of_named.hex, of_open.hex);
+  ftl_arch_destroy(arch);
+}
+
 Test(unit_results_evaluate, finished_points_are_never_predicted_again) {
   folder f = make_folder();
   ftl_error error = {0};

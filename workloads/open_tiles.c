@@ -1,0 +1,52 @@
+#include "workloads/open_tiles.h"
+
+static const ftl_param tile_params[] = {FTL_PARAM_block_m, FTL_PARAM_block_n, FTL_PARAM_num_stages};
+enum { NUM_TILE_PARAMS = sizeof tile_params / sizeof *tile_params };
+
+static bool takes(const ftl_spec *spec, ftl_param param) { return (spec->workload->accepts >> param & 1) != 0; }
+
+bool ftl_spec_leaves_open(const ftl_spec *spec, ftl_param param) {
+  bool may_give_way = false;
+  for (int i = 0; i < NUM_TILE_PARAMS; i++) may_give_way |= tile_params[i] == param;
+  return may_give_way && takes(spec, param) && (spec->given >> param & 1) == 0;
+}
+
+bool ftl_spec_leaves_tiles_open(const ftl_spec *spec) {
+  bool all = spec->workload->user_kernel == NULL;
+  for (int i = 0; i < NUM_TILE_PARAMS; i++)
+    if (takes(spec, tile_params[i])) all &= ftl_spec_leaves_open(spec, tile_params[i]);
+  return all;
+}
+
+static bool try_narrow_blocks(ftl_spec *spec) {
+  static const struct {
+    ftl_param param;
+    int64_t least;
+  } steps[] = {{FTL_PARAM_block_n, 32}, {FTL_PARAM_block_m, 64}, {FTL_PARAM_block_n, 16}};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    int64_t *value = &spec->value[steps[i].param];
+    if (!takes(spec, steps[i].param) || *value / 2 < steps[i].least || *value % 2 != 0) continue;
+    *value /= 2;
+    return true;
+  }
+  return false;
+}
+
+bool ftl_spec_narrow_tiles(ftl_spec *spec, const ftl_spec *general) {
+  if (try_narrow_blocks(spec)) return true;
+  if (!takes(spec, FTL_PARAM_num_stages) || spec->value[FTL_PARAM_num_stages] == 1) return false;
+  *spec = *general;
+  spec->value[FTL_PARAM_num_stages] = 1;
+  return true;
+}
+
+void ftl_spec_take_tiles(ftl_spec *spec, const ftl_spec *resolved) {
+  if (!ftl_spec_leaves_tiles_open(spec)) return;
+  for (int i = 0; i < NUM_TILE_PARAMS; i++) {
+    ftl_param param = tile_params[i];
+    if (!takes(spec, param)) continue;
+    bool gave_way = spec->value[param] != resolved->value[param];
+    spec->value[param] = resolved->value[param];
+    if (gave_way || param != FTL_PARAM_num_stages) spec->given |= (ftl_param_set)1 << param;
+  }
+}
