@@ -91,8 +91,11 @@ static const option_info *find_name(const char *name, size_t size, const char *o
   return NULL;
 }
 
-static const char *nearest_option(const char *name, const char *options) {
-  const char *nearest = "help";
+// NULL where none is so near that it could be meant: half of the letters are others.
+static const char *nearest_option(const char *arg, const char *options) {
+  char name[64];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg);
+  const char *nearest = NULL;
   int distance = INT_MAX;
   for (int i = 0; i < NUM_OPTIONS; i++) {
     int d = ftl_edit_distance(name, all_options[i].name);
@@ -101,7 +104,7 @@ static const char *nearest_option(const char *name, const char *options) {
       nearest = all_options[i].name;
     }
   }
-  return nearest;
+  return 2 * distance <= (int)strlen(name) ? nearest : NULL;
 }
 
 static bool has_short_form(const option_info *o) { return strchr("ohq", o->letter) != NULL; }
@@ -135,8 +138,12 @@ static ftl_status check_options(int argc, char **argv, const char *command, cons
                              "%.*s=VALUE",
                              command, arg, (int)strcspn(name, "="), name);
       }
-      return ftl_error_set(error, FTL_BAD_INPUT, "%s has no option %.64s; the nearest is --%s", command, arg,
-                           nearest_option(name, options));
+      const char *nearest = nearest_option(name, options);
+      if (nearest != NULL)
+        return ftl_error_set(error, FTL_BAD_INPUT, "%s has no option %.64s; the nearest is --%s", command, arg,
+                             nearest);
+      return ftl_error_set(error, FTL_BAD_INPUT, "%s has no option %.64s; foretile %s --help lists its own", command,
+                           arg, command);
     }
     bool has_value = arg[1] == '-' && strchr(arg, '=') != NULL;
     if (o->kind == FLAG && has_value) {

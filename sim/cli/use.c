@@ -29,8 +29,8 @@ ftl_status ftl_use_begin(ftl_use *use, const ftl_arguments *arguments, const cha
 }
 
 static ftl_run_state state_of(ftl_status status) {
-  if (status == FTL_OK) return FTL_RUN_DONE;
-  return status == FTL_INTERRUPTED ? FTL_RUN_INTERRUPTED : FTL_RUN_FAILED_STATE;
+  if (status == FTL_OK) return FTL_RUN_STATE_DONE;
+  return status == FTL_INTERRUPTED ? FTL_RUN_STATE_INTERRUPTED : FTL_RUN_STATE_FAILED;
 }
 
 ftl_status ftl_use_end(ftl_use *use, ftl_status status, ftl_error *error) {

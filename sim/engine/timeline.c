@@ -1,5 +1,7 @@
 // A Chrome-trace / Perfetto timeline of one SM: a track a warp, a slice an instruction, over a window of cycles.
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/predict.h"
 #include "engine/sampled/lone_sm.h"
@@ -76,6 +78,7 @@ ftl_status ftl_timeline_write(FILE *out, const ftl_spec *spec, const ftl_arch *a
   status = write_run(&t, warps, arch, error);
   ftl_warp_program_destroy(warps);
   ftl_tile_program_destroy(tile);
-  if (status == FTL_OK && ferror(out)) status = ftl_error_set(error, FTL_IO_FAILED, "cannot write the timeline");
+  if (status == FTL_OK && (fflush(out) != 0 || ferror(out)))
+    status = ftl_error_set(error, FTL_IO_FAILED, "the timeline cannot be written: %s", strerror(errno));
   return status;
 }

@@ -24,7 +24,12 @@ FTL_MUST_USE ftl_status ftl_database_open_existing(ftl_database **out, const cha
 void ftl_database_close(ftl_database *database);
 const char *ftl_database_path(const ftl_database *database);
 
-typedef enum ftl_run_state { FTL_RUN_RUNNING, FTL_RUN_DONE, FTL_RUN_FAILED_STATE, FTL_RUN_INTERRUPTED } ftl_run_state;
+typedef enum ftl_run_state {
+  FTL_RUN_STATE_RUNNING,
+  FTL_RUN_STATE_DONE,
+  FTL_RUN_STATE_FAILED,
+  FTL_RUN_STATE_INTERRUPTED
+} ftl_run_state;
 
 // One use of the command. scenario_path and scenario_text (hashed) may be NULL.
 FTL_MUST_USE ftl_status ftl_database_begin_run(ftl_database *database, const char *command, const char *scenario_path,

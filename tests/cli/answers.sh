@@ -61,6 +61,7 @@ cmp -s first second || bad "the same question has two answers"
 accepted "HMMA" "$REAL" trace $S
 accepted "" "$REAL" trace $S --timeline t.json --until 2000
 grep -q '^[[{]' t.json || bad "no timeline"
+refused 2 "the timeline cannot be written: No space left" "$REAL" trace $S --timeline /dev/full --until 2000
 # Decoding multiplies in its first launch only; the second one combines the splits.
 D="--arch a100_80 --workload flash_decode heads=8 kv_heads=2 seqlen_q=1 seqlen_kv=1024 head_dim=64 splits=4"
 accepted "" "$REAL" trace $D --timeline t.json

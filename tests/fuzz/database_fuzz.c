@@ -17,7 +17,7 @@ static void ask(ftl_database *database) {
   if (ftl_spec_init(&spec, "flash2_fwd", &error) != FTL_OK) abort();
   ftl_status status = ftl_database_get(database, 1, &key, &spec, &found, &prediction, &error);
   if (status == FTL_OK) status = ftl_database_begin_run(database, "fuzz", NULL, NULL, &run_id, &error);
-  if (status == FTL_OK) status = ftl_database_end_run(database, run_id, FTL_RUN_DONE, &error);
+  if (status == FTL_OK) status = ftl_database_end_run(database, run_id, FTL_RUN_STATE_DONE, &error);
   if (status != FTL_OK && error.message[0] == '\0') abort();
 }
 

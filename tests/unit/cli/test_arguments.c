@@ -42,6 +42,8 @@ Test(unit_cli_arguments, mistakes_are_one_line_that_says_what_is_allowed) {
         "has no option --head_dim: parameters are written without dashes, head_dim=VALUE");
   fails((char *[]){"t", "--seqlen=64", NULL}, "without dashes, seqlen=VALUE");
   fails((char *[]){"t", "--workload", "x", NULL}, "has no option --workload");  // of another command
+  fails((char *[]){"t", "--aarch=a_long_name", NULL}, "has no option --aarch=a_long_name; the nearest is --arch");
+  fails((char *[]){"t", "--gpu", "x", NULL}, "has no option --gpu; foretile test --help lists its own");
   fails((char *[]){"t", "-a", "x", NULL}, "has no option -a");
   fails((char *[]){"t", "-qj", NULL}, "has no option -qj");
   fails((char *[]){"t", "--arch", NULL}, "--arch needs a value");

@@ -32,7 +32,7 @@ static void fill(const char *path, const char *arch_name) {
     ftl_point point = {.spec = make_spec(blocks[i][0], blocks[i][1]), .arch = arch};
     cr_assert_eq(ftl_evaluate(&point, 1, &options, &answer, &error), FTL_OK, "%s", error.message);
   }
-  cr_assert_eq(ftl_database_end_run(database, run_id, FTL_RUN_DONE, &error), FTL_OK);
+  cr_assert_eq(ftl_database_end_run(database, run_id, FTL_RUN_STATE_DONE, &error), FTL_OK);
   ftl_database_close(database);
   ftl_arch_destroy(arch);
 }

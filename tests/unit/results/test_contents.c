@@ -29,7 +29,7 @@ static void put_predictions(const char *path, int64_t num_sms, const char *scena
     ftl_point point = {.spec = make_spec("128", block_n[i]), .arch = arch};
     cr_assert_eq(ftl_evaluate(&point, 1, &options, &answer, &error), FTL_OK, "%s", error.message);
   }
-  cr_assert_eq(ftl_database_end_run(database, run_id, FTL_RUN_DONE, &error), FTL_OK);
+  cr_assert_eq(ftl_database_end_run(database, run_id, FTL_RUN_STATE_DONE, &error), FTL_OK);
   ftl_database_close(database);
   ftl_arch_destroy(arch);
 }

@@ -143,7 +143,7 @@ Test(unit_results_database, keeps_where_every_number_comes_from) {
   folder f = make_folder();
   ftl_database *database = open_database(f.file);
   stored s = store_one(database, "64");
-  cr_assert_eq(ftl_database_end_run(database, s.run_id, FTL_RUN_DONE, NULL), FTL_OK);
+  cr_assert_eq(ftl_database_end_run(database, s.run_id, FTL_RUN_STATE_DONE, NULL), FTL_OK);
   ftl_database_close(database);
   char text[256];
   query_text(f.file, "SELECT arch || ' ' || block_n || ' ' || copy || ' ' || \"dram__bytes_read.sum\" FROM answers",
