@@ -122,6 +122,14 @@ static ftl_pipeline_caches caches_of(const ftl_spec *spec, int num_launches) {
                                .chain = num_launches > 1 && (cache == CACHE_CHAIN || (cache == CACHE_AUTO && stream))};
 }
 
+// Whether every kernel reads at least its compulsory bytes: not one of a user, which may leave out what it could load
+// of its tensors, nor an unfused one with queries that see no key, which count and are skipped.
+static bool reads_all_that_counts(const ftl_spec *spec) {
+  bool is_banded = spec->value[FTL_PARAM_causal] != 0 || spec->value[FTL_PARAM_window] != 0;
+  bool all_see = !is_banded || spec->value[FTL_PARAM_seqlen_q] <= spec->value[FTL_PARAM_seqlen_kv];
+  return all_see && spec->workload->user_kernel == NULL;
+}
+
 static ftl_status init_pipeline(ftl_pipeline *pipeline, const programs *p, const ftl_spec *spec, const ftl_arch *arch,
                                 const ftl_predict_options *options, ftl_error *error) {
   *pipeline = (ftl_pipeline){.num_launches = p->num_launches,
@@ -138,8 +146,7 @@ static ftl_status init_pipeline(ftl_pipeline *pipeline, const programs *p, const
       return ftl_error_set(error, FTL_INFEASIBLE, "%s: no CTA fits on an SM of %s", p->tiles[i]->name, arch->name);
     ftl_launch *launch = &pipeline->launches[i].launch;
     *launch = (ftl_launch){.arch = arch, .tile = p->tiles[i], .warps = p->warps[i], .occupancy = occupancy};
-    // A user's kernel may leave out what it could load of its tensors.
-    if (!spec->workload->user_kernel) launch->least_read_bytes = ftl_compulsory_bytes_of(p->tiles[i]).read;
+    if (reads_all_that_counts(spec)) launch->least_read_bytes = ftl_compulsory_bytes_of(p->tiles[i]).read;
     launch->num_threads = options && options->num_threads > 0 ? options->num_threads : 1;
     launch->no_bulk = options && options->no_bulk;
     launch->cancel = options ? options->cancel : NULL;

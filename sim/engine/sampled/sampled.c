@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/integer.h"
 #include "engine/sampled/gpu_steps.h"
 #include "engine/sampled/segments.h"
 #include "engine/sampled/step_times.h"
@@ -11,7 +12,7 @@
 // of tests/unit/engine/sampled_test.c lie within these and what is added to them below.
 static const double CYCLES_BOUND_PCT = 6.0, HBM_BOUND_PCT = 1.0;
 
-enum { SMALL_BYTES = 4 << 20, LOOKED_AT_CTAS = 64 };
+enum { SMALL_BYTES = 4 << 20, LOOKED_AT_CTAS = 64, SECTOR_BYTES = 32 };
 
 static int64_t tile_bytes(const ftl_segments *segments, const ftl_tile_ref *ref) {
   return (int64_t)ref->rows * ref->columns * ftl_dtype_bytes(segments->tile->tensors[ref->tensor].dtype);
@@ -168,7 +169,6 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
 // A sector that is stored in parts is sent for each of those that L1 does not merge, as in the SM that ran in detail,
 // which says how many it sends for what it stores; sectors that rows share with others are among them.
 static int64_t written_sectors(const ftl_traffic_counts *counts, const ftl_sm_counters *sm) {
-  enum { SECTOR_BYTES = 32 };
   int64_t once = sm->global_store_bytes / SECTOR_BYTES, touched = counts->store_sectors - counts->atomic_sectors;
   int64_t sent = scaled(counts->store_bytes / SECTOR_BYTES, sm->global_store_sectors, once);
   return (sent > touched ? sent : touched) + counts->atomic_sectors;
@@ -258,12 +258,12 @@ static double scatter_risk_pct(const ftl_segments *segments, ftl_step_times *tim
   return risk;
 }
 
-// Spills never reach DRAM here. Where the slots of all resident threads fit in half of L2, DRAM sees at most those
-// slots; where not, it may see all that L1 lets through.
+// Spills never come from DRAM here. Where the slots of all threads that are there at a time fit in half of L2, DRAM
+// sees at most those slots; where not, it may see all that L1 lets through.
 static double spill_risk_pct(const ftl_launch *launch, const ftl_memory_counters *memory) {
-  int64_t bytes = memory->dram_read_bytes + memory->dram_write_bytes, spilled = 32 * memory->local_sectors;
-  int64_t threads = launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm * launch->warps->num_warps * 32;
-  int64_t slots = threads * launch->warps->spill_registers * 4;
+  int64_t bytes = memory->dram_read_bytes + memory->dram_write_bytes, spilled = SECTOR_BYTES * memory->local_sectors;
+  int64_t ctas = ftl_smaller(ftl_launch_num_ctas(launch), launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm);
+  int64_t slots = ctas * launch->warps->num_warps * 32 * launch->warps->spill_registers * 4;
   if (2 * slots <= launch->arch->l2_size_bytes && slots < spilled) spilled = slots;
   return bytes > 0 ? 100.0 * (double)spilled / (double)bytes : 0;
 }
@@ -273,14 +273,15 @@ static double ends_risk_pct(ftl_step_times *times, const ftl_gpu_steps *steps) {
   return steps->end_cycle > 0 ? 200.0 * (double)times->latency_cycles[1] / (double)steps->end_cycle : 0;
 }
 
-// Here the CTAs of an SM share it equally; a scheduler that favours the youngest warp makes them end one after another,
-// which lengthens the last of several waves by what they gain from running side by side.
+// Here the CTAs of an SM share it equally; a scheduler that favours the youngest warp makes them end one after another.
+// The last one starts when all but its own work is done at the latest, and then has the SM more and more alone: it ends
+// by what it takes alone later, less what its work takes where all share.
 static double fairness_risk_pct(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times) {
   double risk = 0, ctas = (double)times->most_ctas;
   for (int32_t k = 0; k < segments->num_loops; k++) {
     double alone = (double)ftl_step_times_get(times, 2 * k + 1, 1, times->latency_cycles[0]);
     double shared = (double)ftl_step_times_get(times, 2 * k + 1, times->most_ctas, times->latency_cycles[0]);
-    if (shared > 0) risk = fmax(risk, 100.0 * (ctas * alone - shared) / shared);
+    if (shared > 0) risk = fmax(risk, 100.0 * (alone - shared / ctas) / shared);
   }
   double waves = (double)ftl_launch_num_ctas(launch) / (ctas * (double)launch->arch->chip_num_sms);
   return waves > 1 ? risk / waves : 0;
