@@ -347,4 +347,5 @@ void ftl_lua_open_sketch(lua_State *lua) {
   ftl_lua_open_sketch_term(lua);
   ftl_lua_open_sketch_tensor(lua);
   ftl_lua_open_sketch_ops(lua);
+  ftl_lua_open_sketch_rings(lua);
 }

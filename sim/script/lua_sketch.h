@@ -128,7 +128,18 @@ extern const luaL_Reg ftl_sketch_declarations[];
 // of the other side as far as the tensor has columns.
 ftl_tile_ref ftl_sketch_to_ref(lua_State *lua, ftl_sketch *sketch, int index, int32_t rows, int32_t columns);
 
-// --- operations (lua_sketch_ops.c): methods of values, rings and barriers ---
+// --- operations (lua_sketch_ops.c): methods of values ---
 void ftl_lua_open_sketch_ops(lua_State *lua);
+int32_t ftl_sketch_check_value(lua_State *lua, const ftl_sketch *sketch, int index, const char *what);
+// Ends an operation, which gives back its object, so that calls can be chained.
+int ftl_sketch_give_back(lua_State *lua, const ftl_sketch *sketch);
+// The metatable of a type of objects; `index` has the methods as its upvalue.
+void ftl_sketch_open_type(lua_State *lua, const char *type, lua_CFunction index, const luaL_Reg *methods);
+
+// --- rings and barriers (lua_sketch_rings.c): their methods ---
+void ftl_lua_open_sketch_rings(lua_State *lua);
+const ftl_lua_ring *ftl_sketch_check_ring(lua_State *lua, const ftl_sketch *sketch, int index, const char *what);
+// The role begun last reads this ring.
+void ftl_sketch_reads(lua_State *lua, ftl_sketch *sketch, int32_t ring);
 
 #endif

@@ -1,4 +1,4 @@
-// Operations, as methods of register values, rings and barriers.
+// Operations, as methods of register values.
 #include <math.h>
 #include <string.h>
 
@@ -8,13 +8,11 @@
 #include "script/lua_sketch.h"
 #include "tile/dropout.h"
 
-enum { MAX_ROW = 65536 };
-
 static const ftl_value *info_of(const ftl_sketch *sketch, int32_t value) {
   return &ftl_sketch_program(sketch)->values[value];
 }
 
-static int32_t check_value(lua_State *lua, const ftl_sketch *sketch, int index, const char *what) {
+int32_t ftl_sketch_check_value(lua_State *lua, const ftl_sketch *sketch, int index, const char *what) {
   const ftl_lua_object *value = ftl_sketch_check(lua, sketch, index, ftl_lua_value_type, what);
   return value->idx;
 }
@@ -22,13 +20,12 @@ static int32_t check_value(lua_State *lua, const ftl_sketch *sketch, int index, 
 // The sketch, and the value whose method this is.
 static ftl_sketch *begin_value(lua_State *lua, int32_t *value) {
   ftl_sketch *sketch = ftl_sketch_begin(lua);
-  *value = check_value(lua, sketch, 1, "a register tile before the :");
+  *value = ftl_sketch_check_value(lua, sketch, 1, "a register tile before the :");
   ftl_sketch_role(lua, sketch);
   return sketch;
 }
 
-// An operation gives back its object, so that calls can be chained.
-static int end_value(lua_State *lua, const ftl_sketch *sketch) {
+int ftl_sketch_give_back(lua_State *lua, const ftl_sketch *sketch) {
   ftl_sketch_end(lua, sketch);
   lua_settop(lua, 1);
   return 1;
@@ -40,127 +37,6 @@ static ftl_elem_fn check_reduction(lua_State *lua, int index) {
   if (strcmp(name, "sum") != 0)
     luaL_error(lua, "a reduction is \"max\" or \"sum\", not %s", ftl_sketch_type_name(lua, index));
   return FTL_ELEM_ADD;
-}
-
-// --- rings ---
-
-static const ftl_lua_ring *check_ring(lua_State *lua, const ftl_sketch *sketch, int index, const char *what) {
-  return ftl_sketch_check(lua, sketch, index, ftl_lua_ring_type, what);
-}
-
-static const ftl_ring *ring_info(const ftl_sketch *sketch, int32_t ring) {
-  return &ftl_sketch_program(sketch)->rings[ring];
-}
-
-// The role begun last fills this ring; another must not have.
-static void fills(lua_State *lua, ftl_sketch *sketch, int32_t ring) {
-  int32_t role = ftl_sketch_role(lua, sketch), producer = ring_info(sketch, ring)->producer;
-  if (producer >= 0 && producer != role) {
-    luaL_error(lua, "ring %s is filled by role %s; one role fills a ring", ring_info(sketch, ring)->name,
-               ftl_sketch_program(sketch)->roles[producer].name);
-  }
-  ftl_builder_ring_filled_by(sketch->builder, ring, role);
-}
-
-static void reads(lua_State *lua, ftl_sketch *sketch, int32_t ring) {
-  ftl_builder_ring_read_by(sketch->builder, ring, ftl_sketch_role(lua, sketch));
-}
-
-static ftl_sketch *begin_ring(lua_State *lua, int32_t *ring) {
-  ftl_sketch *sketch = ftl_sketch_begin(lua);
-  *ring = check_ring(lua, sketch, 1, "a ring before the :")->idx;
-  return sketch;
-}
-
-static ftl_sketch *begin_filling(lua_State *lua, int32_t *ring) {
-  ftl_sketch *sketch = begin_ring(lua, ring);
-  fills(lua, sketch, *ring);
-  return sketch;
-}
-
-static ftl_sketch *begin_reading(lua_State *lua, int32_t *ring) {
-  ftl_sketch *sketch = begin_ring(lua, ring);
-  reads(lua, sketch, *ring);
-  return sketch;
-}
-
-static ftl_tile_ref stage_ref(lua_State *lua, ftl_sketch *sketch, int32_t ring) {
-  return ftl_sketch_to_ref(lua, sketch, 2, ring_info(sketch, ring)->rows, ring_info(sketch, ring)->columns);
-}
-
-static int ring_acquire(lua_State *lua) {
-  int32_t ring;
-  ftl_sketch *sketch = begin_filling(lua, &ring);
-  ftl_acquire(sketch->builder, ring);
-  return end_value(lua, sketch);
-}
-
-static int ring_load(lua_State *lua) {
-  int32_t ring;
-  ftl_sketch *sketch = begin_filling(lua, &ring);
-  ftl_load(sketch->builder, ring, stage_ref(lua, sketch, ring));
-  return end_value(lua, sketch);
-}
-
-static int ring_commit(lua_State *lua) {
-  int32_t ring;
-  ftl_sketch *sketch = begin_filling(lua, &ring);
-  ftl_commit(sketch->builder, ring);
-  return end_value(lua, sketch);
-}
-
-// acquire, load, commit
-static int ring_fill(lua_State *lua) {
-  int32_t ring;
-  ftl_sketch *sketch = begin_filling(lua, &ring);
-  ftl_tile_ref ref = stage_ref(lua, sketch, ring);
-  ftl_acquire(sketch->builder, ring);
-  ftl_load(sketch->builder, ring, ref);
-  ftl_sketch_end(lua, sketch);
-  ftl_commit(sketch->builder, ring);
-  return end_value(lua, sketch);
-}
-
-// ring:put(tile): registers into the acquired stage
-static int ring_put(lua_State *lua) {
-  int32_t ring;
-  ftl_sketch *sketch = begin_filling(lua, &ring);
-  ftl_put(sketch->builder, ring, check_value(lua, sketch, 2, "a register tile"));
-  return end_value(lua, sketch);
-}
-
-static int ring_wait(lua_State *lua) {
-  int32_t ring;
-  ftl_sketch *sketch = begin_reading(lua, &ring);
-  ftl_wait(sketch->builder, ring);
-  return end_value(lua, sketch);
-}
-
-static int ring_release(lua_State *lua) {
-  int32_t ring;
-  ftl_sketch *sketch = begin_reading(lua, &ring);
-  ftl_release(sketch->builder, ring);
-  return end_value(lua, sketch);
-}
-
-// ring:from_row(n): as operand A, or as staging, only the rows from n on
-static int ring_from_row(lua_State *lua) {
-  ftl_sketch *sketch = ftl_sketch_begin(lua);
-  ftl_lua_ring view = *check_ring(lua, sketch, 1, "a ring before the :");
-  view.first_row = (int32_t)ftl_sketch_integer(lua, 2, "the first row", 0, MAX_ROW);
-  ftl_lua_ring *pushed = ftl_sketch_push(lua, sketch, ftl_lua_ring_type, sizeof *pushed);
-  *pushed = view;
-  return 1;
-}
-
-static int ring_index(lua_State *lua) {
-  if (lua_type(lua, 2) != LUA_TSTRING || strcmp(lua_tostring(lua, 2), "T") != 0) return ftl_lua_method(lua, "a ring");
-  ftl_sketch *sketch = ftl_sketch_begin(lua);
-  ftl_lua_ring view = *check_ring(lua, sketch, 1, "a ring before .T");
-  view.transposed = !view.transposed;
-  ftl_lua_ring *pushed = ftl_sketch_push(lua, sketch, ftl_lua_ring_type, sizeof *pushed);
-  *pushed = view;
-  return 1;
 }
 
 // --- values ---
@@ -178,20 +54,20 @@ static int value_set(lua_State *lua) {
 static int value_mma(lua_State *lua) {
   int32_t value;
   ftl_sketch *sketch = begin_value(lua, &value);
-  const ftl_lua_ring *b = check_ring(lua, sketch, 3, "B, a ring,");
+  const ftl_lua_ring *b = ftl_sketch_check_ring(lua, sketch, 3, "B, a ring,");
   const ftl_lua_ring *a = ftl_sketch_test(lua, sketch, 2, ftl_lua_ring_type);
-  reads(lua, sketch, b->idx);
+  ftl_sketch_reads(lua, sketch, b->idx);
   if (b->first_row != 0) return luaL_error(lua, "B is a whole stage of its ring; only A begins at a row");
   if (a == NULL) {
-    int32_t a_value = check_value(lua, sketch, 2, "A, a register tile or a ring,");
+    int32_t a_value = ftl_sketch_check_value(lua, sketch, 2, "A, a register tile or a ring,");
     ftl_mma_value(sketch->builder, value, a_value, b->idx, b->transposed);
-    return end_value(lua, sketch);
+    return ftl_sketch_give_back(lua, sketch);
   }
-  reads(lua, sketch, a->idx);
+  ftl_sketch_reads(lua, sketch, a->idx);
   ftl_mma_shared(sketch->builder, value, a->idx, b->idx, b->transposed);
   if (a->transposed) ftl_transposed_a(sketch->builder);
   if (a->first_row > 0) ftl_at_ring_row(sketch->builder, a->first_row);
-  return end_value(lua, sketch);
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 // Field `name` of the table at 2; FTL_ALWAYS where it is not there.
@@ -231,7 +107,7 @@ static int value_mask(lua_State *lua) {
     ftl_mask_heads(sketch->builder, value, row, column, diagonal, limit, period);
   }
   if (left != FTL_ALWAYS) ftl_mask_left(sketch->builder, left);
-  return end_value(lua, sketch);
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 // s:mask_bits(bits(row, column)): -inf where a bit is 0
@@ -243,7 +119,7 @@ static int value_mask_bits(lua_State *lua) {
   int32_t groups = ftl_sketch_program(sketch)->roles[info->role].num_groups;
   ftl_tile_ref ref = ftl_sketch_to_ref(lua, sketch, 2, info->rows, info->columns * groups / WORD_BITS);
   ftl_mask_bits(sketch->builder, value, ref);
-  return end_value(lua, sketch);
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 // p:dropout{ p = 0.1, head = h, row = r, column = c }: zeroes what dropout drops of a tile of probabilities
@@ -262,30 +138,31 @@ static int value_dropout(lua_State *lua) {
   ftl_expr head = table_expr(lua, sketch, "a dropout", "head"), row = table_expr(lua, sketch, "a dropout", "row");
   ftl_expr column = table_expr(lua, sketch, "a dropout", "column");
   ftl_dropout(sketch->builder, value, head, row, column, ftl_dropout_threshold(probability));
-  return end_value(lua, sketch);
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 // m:reduce("max", s): each lane over what it holds, with what m held
 static int value_reduce(lua_State *lua) {
   int32_t value;
   ftl_sketch *sketch = begin_value(lua, &value);
-  ftl_reduce_rows(sketch->builder, check_reduction(lua, 2), value, check_value(lua, sketch, 3, "a register tile"));
-  return end_value(lua, sketch);
+  ftl_reduce_rows(sketch->builder, check_reduction(lua, 2), value,
+                  ftl_sketch_check_value(lua, sketch, 3, "a register tile"));
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 static int value_reduce_lanes(lua_State *lua) {
   int32_t value;
   ftl_sketch *sketch = begin_value(lua, &value);
   ftl_reduce_lanes(sketch->builder, check_reduction(lua, 2), value);
-  return end_value(lua, sketch);
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 static int reduce_through_ring(lua_State *lua, void (*reduce)(ftl_builder *, ftl_elem_fn, int32_t, int32_t)) {
   int32_t value;
   ftl_sketch *sketch = begin_value(lua, &value);
   ftl_elem_fn fn = check_reduction(lua, 2);
-  reduce(sketch->builder, fn, value, check_ring(lua, sketch, 3, "a staging ring")->idx);
-  return end_value(lua, sketch);
+  reduce(sketch->builder, fn, value, ftl_sketch_check_ring(lua, sketch, 3, "a staging ring")->idx);
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 static int value_reduce_warps(lua_State *lua) { return reduce_through_ring(lua, ftl_reduce_warps); }
@@ -294,17 +171,17 @@ static int value_reduce_groups(lua_State *lua) { return reduce_through_ring(lua,
 static int value_convert(lua_State *lua) {
   int32_t value;
   ftl_sketch *sketch = begin_value(lua, &value);
-  ftl_convert(sketch->builder, value, check_value(lua, sketch, 2, "a register tile"));
-  return end_value(lua, sketch);
+  ftl_convert(sketch->builder, value, ftl_sketch_check_value(lua, sketch, 2, "a register tile"));
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 static int value_fetch(lua_State *lua) {
   int32_t value;
   ftl_sketch *sketch = begin_value(lua, &value);
-  int32_t ring = check_ring(lua, sketch, 2, "a ring")->idx;
-  reads(lua, sketch, ring);
+  int32_t ring = ftl_sketch_check_ring(lua, sketch, 2, "a ring")->idx;
+  ftl_sketch_reads(lua, sketch, ring);
   ftl_fetch(sketch->builder, value, ring);
-  return end_value(lua, sketch);
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 // x:load(t(row)): global memory into registers
@@ -323,7 +200,7 @@ static int value_load(lua_State *lua) {
       ftl_load_columns(sketch->builder, value, ftl_sketch_to_ref(lua, sketch, 2, info->columns, 1));
       break;
   }
-  return end_value(lua, sketch);
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 // The ring of option `through`; NULL: none.
@@ -332,7 +209,7 @@ static const ftl_lua_ring *get_staging(lua_State *lua, const ftl_sketch *sketch,
   ftl_sketch_check_options(lua, options, known);
   if (lua_isnoneornil(lua, options)) return NULL;
   lua_getfield(lua, options, "through");
-  return check_ring(lua, sketch, lua_gettop(lua), "through = a ring");
+  return ftl_sketch_check_ring(lua, sketch, lua_gettop(lua), "through = a ring");
 }
 
 // o:store(t(row), { through = ring })
@@ -347,11 +224,11 @@ static int value_store(lua_State *lua) {
   if (info->kind == FTL_VALUE_ROWS) {
     if (staging != NULL) return luaL_error(lua, "a number a row is stored directly, not through a ring");
     ftl_store_rows(sketch->builder, ref, value);
-    return end_value(lua, sketch);
+    return ftl_sketch_give_back(lua, sketch);
   }
   ftl_store(sketch->builder, ref, value, staging != NULL ? staging->idx : -1);
   if (staging != NULL && staging->first_row > 0) ftl_at_ring_row(sketch->builder, staging->first_row);
-  return end_value(lua, sketch);
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 // dq:atomic_add(t(row)): other CTAs add to the same elements
@@ -360,7 +237,7 @@ static int value_atomic_add(lua_State *lua) {
   ftl_sketch *sketch = begin_value(lua, &value);
   const ftl_value *info = info_of(sketch, value);
   ftl_atomic_add(sketch->builder, ftl_sketch_to_ref(lua, sketch, 2, info->rows, info->columns), value);
-  return end_value(lua, sketch);
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 // o:store_merged(t(row), max, sum, scale_log2, output_ring, rows_ring)
@@ -369,33 +246,21 @@ static int value_store_merged(lua_State *lua) {
   ftl_sketch *sketch = begin_value(lua, &value);
   const ftl_value *info = info_of(sketch, value);
   ftl_tile_ref ref = ftl_sketch_to_ref(lua, sketch, 2, info->rows, info->columns);
-  int32_t max = check_value(lua, sketch, 3, "the row maxima"), sum = check_value(lua, sketch, 4, "the row sums");
+  int32_t max = ftl_sketch_check_value(lua, sketch, 3, "the row maxima"),
+          sum = ftl_sketch_check_value(lua, sketch, 4, "the row sums");
   if (lua_type(lua, 5) != LUA_TNUMBER) return luaL_error(lua, "the scale must be a number");
   float scale_log2 = (float)lua_tonumber(lua, 5);
-  ftl_store_merged(sketch->builder, ref, value, max, sum, scale_log2, check_ring(lua, sketch, 6, "a staging ring")->idx,
-                   check_ring(lua, sketch, 7, "a second staging ring")->idx);
-  return end_value(lua, sketch);
+  ftl_store_merged(sketch->builder, ref, value, max, sum, scale_log2,
+                   ftl_sketch_check_ring(lua, sketch, 6, "a staging ring")->idx,
+                   ftl_sketch_check_ring(lua, sketch, 7, "a second staging ring")->idx);
+  return ftl_sketch_give_back(lua, sketch);
 }
 
 static int value_index(lua_State *lua) { return ftl_lua_method(lua, "a register tile"); }
 
-// --- barriers ---
-
-static int barrier_op(lua_State *lua, void (*op)(ftl_builder *builder, int32_t barrier)) {
-  ftl_sketch *sketch = ftl_sketch_begin(lua);
-  const ftl_lua_object *barrier = ftl_sketch_check(lua, sketch, 1, ftl_lua_barrier_type, "a barrier before the :");
-  ftl_sketch_role(lua, sketch);
-  op(sketch->builder, barrier->idx);
-  return end_value(lua, sketch);
-}
-
-static int barrier_arrive(lua_State *lua) { return barrier_op(lua, ftl_arrive); }
-static int barrier_sync(lua_State *lua) { return barrier_op(lua, ftl_sync); }
-static int barrier_index(lua_State *lua) { return ftl_lua_method(lua, "a barrier"); }
-
 // --- opening ---
 
-static void open_type(lua_State *lua, const char *type, lua_CFunction index, const luaL_Reg *methods) {
+void ftl_sketch_open_type(lua_State *lua, const char *type, lua_CFunction index, const luaL_Reg *methods) {
   luaL_newmetatable(lua, type);
   lua_newtable(lua);
   luaL_setfuncs(lua, methods, 0);
@@ -408,9 +273,6 @@ static void open_type(lua_State *lua, const char *type, lua_CFunction index, con
 }
 
 void ftl_lua_open_sketch_ops(lua_State *lua) {
-  const luaL_Reg rings[] = {{"acquire", ring_acquire}, {"load", ring_load},         {"commit", ring_commit},
-                            {"put", ring_put},         {"fill", ring_fill},         {"wait", ring_wait},
-                            {"release", ring_release}, {"from_row", ring_from_row}, {NULL, NULL}};
   const luaL_Reg values[] = {{"set", value_set},
                              {"mma", value_mma},
                              {"mask", value_mask},
@@ -427,8 +289,5 @@ void ftl_lua_open_sketch_ops(lua_State *lua) {
                              {"atomic_add", value_atomic_add},
                              {"store_merged", value_store_merged},
                              {NULL, NULL}};
-  const luaL_Reg barriers[] = {{"arrive", barrier_arrive}, {"sync", barrier_sync}, {NULL, NULL}};
-  open_type(lua, ftl_lua_ring_type, ring_index, rings);
-  open_type(lua, ftl_lua_value_type, value_index, values);
-  open_type(lua, ftl_lua_barrier_type, barrier_index, barriers);
+  ftl_sketch_open_type(lua, ftl_lua_value_type, value_index, values);
 }
