@@ -85,3 +85,55 @@ Test(unit_engine_sampled_limits, very_long_sequences_are_answered) {
   assert_possible("h200",
                   "heads=1 seqlen=1048576 head_dim=32 causal=true block_m=64 block_n=64 num_warps=4 clock_mhz=1200");
 }
+
+// Rows of 272 bytes in pieces of 128 share sectors, of which the sample may have too many; numbers a row, tables and
+// tiles of few lines are a small part of what it has.
+Test(unit_engine_sampled_limits, a_cold_launch_reads_every_byte_that_it_needs) {
+  static const struct {
+    const char *arch, *parameters;
+  } cold[] = {
+      {"h100_pcie", "heads=24 seqlen=512 head_dim=136"},
+      {"h100_sxm", "sparq_decode heads=1 head_dim=128 seqlen_kv=8192"},
+      {"a100_80", "tree_decode batch=2 heads=32 head_dim=128 seqlen_kv=100"},
+      {"h200", "flash1_bwd heads=3 head_dim=64 seqlen=2048 causal=1"},
+      {"rtx4090", "matmul_tiled m=4096 n=1000 k=200"},
+  };
+  for (size_t i = 0; i < sizeof cold / sizeof *cold; i++) {
+    ftl_prediction p = predict(cold[i].arch, cold[i].parameters);
+    for (int k = 0; k < p.num_kernels; k++) {
+      const double *value = p.kernels[k].metrics.value;
+      cr_expect_geq(value[FTL_METRIC_dram_read], value[FTL_METRIC_compulsory_read], "%s %s: %s reads %.0f of %.0f",
+                    cold[i].arch, cold[i].parameters, p.kernels[k].name, value[FTL_METRIC_dram_read],
+                    value[FTL_METRIC_compulsory_read]);
+    }
+  }
+}
+
+// Of 300 queries the last 15 see a key: the scores of the others are not worked out, and their rows of Q not read.
+Test(unit_engine_sampled_limits, queries_that_see_no_key_need_not_be_read) {
+  ftl_prediction p = predict("h200", "standard_attention heads=4 seqlen_q=300 seqlen_kv=15 head_dim=72 causal=true");
+  const double *value = p.kernels[0].metrics.value;
+  cr_expect_lt(value[FTL_METRIC_dram_read], value[FTL_METRIC_compulsory_read]);
+}
+
+// One CTA of 128 threads on 132 SMs spills what one CTA has slots for.
+Test(unit_engine_sampled_limits, a_small_launch_spills_no_more_than_its_ctas_hold) {
+  ftl_prediction p = predict("h200", "heads=1 seqlen=128 head_dim=256 block_m=128 block_n=64");
+  const double *value = p.metrics.value;
+  double slots = 128 * 4 * value[FTL_METRIC_spill_registers], bytes = value[FTL_METRIC_dram_read];
+  cr_assert_gt(slots, 0);
+  cr_expect_leq(p.error_bound_hbm_bytes_pct, 1 + 100 * slots / bytes + 0.001);
+}
+
+// 8 CTAs of a combination share an SM and hide each other's latency: the last one may end by what it takes alone later,
+// not by what 8 would.
+Test(unit_engine_sampled_limits, ctas_that_end_one_by_one_cost_what_the_last_takes_alone) {
+  const char *shape = "tree_decode batch=2 heads=32 head_dim=128 seqlen_kv=100";
+  char full_shape[128];
+  snprintf(full_shape, sizeof full_shape, "%s detail=full", shape);
+  ftl_prediction p = predict("a100_80", shape), full = predict("a100_80", full_shape);
+  cr_expect_gt(p.kernels[1].metrics.value[FTL_METRIC_waves], 1);
+  cr_expect_lt(p.error_bound_cycles_pct, 100);
+  double cycles = p.metrics.value[FTL_METRIC_cycles], of_full = full.metrics.value[FTL_METRIC_cycles];
+  cr_expect_float_eq(cycles, of_full, of_full * p.error_bound_cycles_pct / 100);
+}

@@ -92,43 +92,6 @@ Test(unit_engine_sampled, cycles_and_hbm_bytes_lie_within_the_stated_bounds_of_f
   cr_assert_leq(missed, MAY_MISS, "%d of %d cases outside", missed, (int)NUM_CASES);
 }
 
-// One CTA of 128 threads on 132 SMs spills what one CTA has slots for. 8 CTAs of a combination share an SM and hide
-// each other's latency: the last one may end by what it takes alone later, not by what 8 would.
-Test(unit_engine_sampled, bounds_of_small_launches_are_no_larger_than_what_may_go_wrong) {
-  pair_case one = {"h200", "heads=1 seqlen=128 head_dim=256 block_m=128 block_n=64"};
-  ftl_prediction p = predict(&one, "sampled");
-  const double *value = p.metrics.value;
-  double slots = 128 * 4 * value[FTL_METRIC_spill_registers], bytes = value[FTL_METRIC_dram_read];
-  cr_assert_gt(slots, 0);
-  cr_expect_leq(p.error_bound_hbm_bytes_pct, 1 + 100 * slots / bytes + 0.001);
-  pair_case waves = {"a100_80", "tree_decode batch=2 heads=32 head_dim=128 seqlen_kv=100"};
-  ftl_prediction q = predict(&waves, "sampled"), full = predict(&waves, "full");
-  cr_expect_gt(q.kernels[1].metrics.value[FTL_METRIC_waves], 1);
-  cr_expect_lt(q.error_bound_cycles_pct, 100);
-  cr_expect_leq(difference_pct(&q, &full, FTL_METRIC_cycles), q.error_bound_cycles_pct);
-}
-
-// Rows of 272 bytes in pieces of 128 share sectors, of which the sample may have too many; numbers a row, tables and
-// tiles of few lines are a small part of what it has.
-Test(unit_engine_sampled, a_cold_launch_reads_every_byte_that_it_needs) {
-  static const pair_case cold[] = {
-      {"h100_pcie", "heads=24 seqlen=512 head_dim=136"},
-      {"h100_sxm", "sparq_decode heads=1 head_dim=128 seqlen_kv=8192"},
-      {"a100_80", "tree_decode batch=2 heads=32 head_dim=128 seqlen_kv=100"},
-      {"h200", "flash1_bwd heads=3 head_dim=64 seqlen=2048 causal=1"},
-      {"rtx4090", "matmul_tiled m=4096 n=1000 k=200"},
-  };
-  for (size_t i = 0; i < sizeof cold / sizeof *cold; i++) {
-    ftl_prediction p = predict(&cold[i], "sampled");
-    for (int k = 0; k < p.num_kernels; k++) {
-      const double *value = p.kernels[k].metrics.value;
-      cr_expect_geq(value[FTL_METRIC_dram_read], value[FTL_METRIC_compulsory_read], "%s %s: %s reads %.0f of %.0f",
-                    cold[i].arch, cold[i].parameters, p.kernels[k].name, value[FTL_METRIC_dram_read],
-                    value[FTL_METRIC_compulsory_read]);
-    }
-  }
-}
-
 Test(unit_engine_sampled, what_is_counted_from_the_program_equals_full) {
   for (int i = 0; i < NUM_CASES; i += 3) {
     ftl_prediction sampled = predict(&cases[i], "sampled"), full = predict(&cases[i], "full");
