@@ -1,5 +1,5 @@
 // The state of a walk of tile steps, which the files gpu_*.c share: gpu_steps.c moves CTAs from step to step,
-// gpu_ctas.c starts and ends them, gpu_access.c makes their accesses.
+// gpu_ctas.c starts and ends them, gpu_skip.c skips those of periods to come, gpu_access.c makes their accesses.
 #ifndef FTL_ENGINE_SAMPLED_GPU_RUN_H
 #define FTL_ENGINE_SAMPLED_GPU_RUN_H
 
@@ -33,7 +33,7 @@ typedef struct ftl_cta_state {
   int64_t first_value;        // of its variable
   int64_t count;              // iterations that the present event stands for
   int64_t pace;               // of one, without queueing (1/65536 cycle)
-  int64_t work;               // done by its steps so far (ftl_gpu_run)
+  int64_t work, stored;       // done by its steps so far (ftl_gpu_run); sectors that they stored
   int64_t untimed;            // of issue slots, by code whose time is that of a loop that did not run (1/65536 cycle)
   int64_t outer, outer_left;  // value of the outer loop's variable, and iterations of it after this one
   int32_t segment;
@@ -76,6 +76,7 @@ typedef struct ftl_gpu_run {
   int64_t work_of_segment[FTL_MAX_SEGMENTS];  // what one execution takes at the shortest latency; in 1/16 cycle
   int64_t work, num_steps;                    // done by all CTAs; steps or groups of them that they took
   int64_t period_work, period_ctas;           // of the CTAs of the first period that have ended, and their number
+  int64_t period_stored;                      // sectors that they stored
   int64_t skipped_cycles;
   ftl_steady steady;
 } ftl_gpu_run;
@@ -101,6 +102,10 @@ void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts);
 void ftl_gpu_set_cursors(ftl_gpu_run *run, int32_t slot);
 // At the end of the cluster's last step: its next tile, or the CTAs that take its place.
 void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now);
+
+// ---- gpu_skip.c ----
+// Called when the CTA that begins a period has started: skips the periods to come once the last ones stand for them.
+void ftl_gpu_consider_skip(ftl_gpu_run *run, int64_t now);
 
 // ---- gpu_access.c ----
 // Access `ref_idx` of the present segment, for the iterations that the present event stands for; what it makes the step

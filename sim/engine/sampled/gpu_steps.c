@@ -167,9 +167,10 @@ static int64_t moved_sectors(const ftl_traffic *traffic) {
 }
 
 // Of a stream, work is what it moves.
-static void add_work(ftl_gpu_run *run, ftl_cta_state *state, int64_t moved) {
+static void add_work(ftl_gpu_run *run, ftl_cta_state *state, int64_t moved, int64_t stored) {
   int64_t work = run->plan.is_stream ? moved : run->work_of_segment[state->segment] * state->count;
   state->work += work;
+  state->stored += stored;
   run->work += work;
   run->num_steps++;
 }
@@ -186,7 +187,7 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     return FTL_OK;
   }
   if (try_put_off(run, event)) return FTL_OK;
-  int64_t moved = moved_sectors(run->traffic);
+  int64_t moved = moved_sectors(run->traffic), stored = run->traffic->counts.store_sectors;
   ftl_step_wait wait = {0};
   const ftl_segment *segment = &run->segments->segments[state->segment];
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
@@ -199,7 +200,7 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     int64_t written = ftl_local_lines_store(&run->local, member.slot, state->segment, side, run->traffic->tags);
     ftl_traffic_spill(run->traffic, written, event.time);
   }
-  add_work(run, state, moved_sectors(run->traffic) - moved);
+  add_work(run, state, moved_sectors(run->traffic) - moved, run->traffic->counts.store_sectors - stored);
   int64_t end = event.time + time_of_step(run, event.slot, &wait);
   int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
   bool asks_long = event.time + wait.asking > looks;

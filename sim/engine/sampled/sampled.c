@@ -6,13 +6,21 @@
 #include "engine/sampled/gpu_steps.h"
 #include "engine/sampled/segments.h"
 #include "engine/sampled/step_times.h"
+#include "engine/sampled/stream.h"
 #include "engine/sampled/traffic.h"
 
 // What interpolating between numbers of resident CTAs and averaging bandwidth over the chip may cost: 95 % of the cases
 // of tests/unit/engine/sampled_test.c lie within these and what is added to them below.
 static const double CYCLES_BOUND_PCT = 6.0, HBM_BOUND_PCT = 1.0;
 
-enum { SMALL_BYTES = 4 << 20, LOOKED_AT_CTAS = 64, SECTOR_BYTES = 32 };
+enum {
+  LINE_BYTES = 128,
+  SECTOR_BYTES = 32,
+  SMALL_BYTES = 4 << 20,
+  LOOKED_AT_CTAS = 64,
+  STREAM_TILES = 4,        // that come once, that have as many lines in the sample together as one of other launches,
+  STREAM_LINES = 1 << 15,  // if all that it moves has so many
+};
 
 static int64_t tile_bytes(const ftl_segments *segments, const ftl_tile_ref *ref) {
   return (int64_t)ref->rows * ref->columns * ftl_dtype_bytes(segments->tile->tensors[ref->tensor].dtype);
@@ -88,10 +96,17 @@ static int64_t smallest_tile_lines(const ftl_segments *segments, const segment_v
       if (ref->multicast.num_ctas > 1) bytes /= ref->multicast.num_ctas;
       // Of a stream no line is found again by another CTA: a group keeps as many as one of its iterations.
       if (plan->group > 1) bytes *= s % 2 == 0 ? 2 : plan->is_stream ? plan->group : lines_share(plan->group);
-      if (smallest == 0 || bytes / 128 < smallest) smallest = bytes / 128;
+      if (smallest == 0 || bytes / LINE_BYTES < smallest) smallest = bytes / LINE_BYTES;
     }
   }
   return smallest > 0 ? smallest : 1;
+}
+
+// Tiles that come once: what one finds decides nothing for another: several share a tile's lines.
+static int64_t lines_of_stream(int64_t tile_lines, int64_t moved_bytes) {
+  int64_t most = FTL_SAMPLED_LINES * (moved_bytes / LINE_BYTES) / STREAM_LINES;
+  int64_t shared = STREAM_TILES * tile_lines < most ? STREAM_TILES * tile_lines : most;
+  return shared > tile_lines ? shared : tile_lines;
 }
 
 bool ftl_sampled_try_plan(const ftl_launch *launch, ftl_walk_plan *plan) {
@@ -101,6 +116,8 @@ bool ftl_sampled_try_plan(const ftl_launch *launch, ftl_walk_plan *plan) {
   segment_visits visits = count_visits(launch, &segments);
   plan->tile_lines = smallest_tile_lines(&segments, &visits, plan);
   plan->moved_bytes = moved_by(&segments, &visits).all / LOOKED_AT_CTAS * launch->tile->num_ctas;
+  if (plan->is_stream && ftl_stream_loads_once(&segments, launch->arch))
+    plan->tile_lines = lines_of_stream(plan->tile_lines, plan->moved_bytes);
   return true;
 }
 

@@ -43,3 +43,16 @@ bool ftl_is_stream(const ftl_segments *segments, const ftl_warp_program *program
   if (period > segments->tile->num_ctas) period = segments->tile->num_ctas;
   return ftl_ctas_read_apart(segments, program, arch, period);
 }
+
+bool ftl_stream_loads_once(const ftl_segments *segments, const ftl_arch *arch) {
+  bool is_loaded[FTL_TILE_MAX_TENSORS] = {false};
+  for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
+    for (int32_t i = 0; i < segments->segments[s].num_refs; i++) {
+      const ftl_segment_ref *ref = &segments->segments[s].refs[i];
+      if (ref->is_store || is_small(&segments->tile->tensors[ref->ref.tensor], arch)) continue;
+      if (is_loaded[ref->ref.tensor]) return false;
+      is_loaded[ref->ref.tensor] = true;
+    }
+  }
+  return true;
+}

@@ -12,5 +12,7 @@ bool ftl_ctas_read_apart(const ftl_segments *segments, const ftl_warp_program *p
                          int64_t num_ctas);
 // Whether the CTAs of a period read apart. False where there is no period, or a loop around others.
 bool ftl_is_stream(const ftl_segments *segments, const ftl_warp_program *program, const ftl_arch *arch, int64_t period);
+// Whether no CTA of a stream loads a tile again: each tensor, but for small ones, is loaded in one place.
+bool ftl_stream_loads_once(const ftl_segments *segments, const ftl_arch *arch);
 
 #endif

@@ -8,8 +8,7 @@
 #include "engine/sampled/traffic_costs.h"
 
 enum {
-  SAMPLED_LINES = 4,  // of the smallest tile
-  LEAST_SETS = 32,    // of a side of L2
+  LEAST_SETS = 32,  // of a side of L2
   LINE_BYTES = 128,
   SECTOR_BYTES = 32,
 };
@@ -17,7 +16,7 @@ enum {
 static int32_t choose_sample(const ftl_arch *arch, int64_t smallest_tile_lines) {
   int64_t sets = arch->l2_size_bytes / (arch->l1_line_bytes * arch->l2_ways * arch->l2_num_sides);
   int32_t log2_sample = 0;
-  while (sets >> (log2_sample + 1) >= LEAST_SETS && smallest_tile_lines >> (log2_sample + 1) >= SAMPLED_LINES)
+  while (sets >> (log2_sample + 1) >= LEAST_SETS && smallest_tile_lines >> (log2_sample + 1) >= FTL_SAMPLED_LINES)
     log2_sample++;
   return log2_sample;
 }
@@ -354,6 +353,7 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_
   }
   traffic->counts.dram_read_sectors += found.missed;
   traffic->counts.dram_write_sectors += found.dram_written;
+  traffic->counts.stored_in_sample += found.asked;
   if (range.begin == range.end)
     found = traffic->found[FTL_TRAFFIC_STORE];
   else

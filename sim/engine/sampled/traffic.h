@@ -20,10 +20,11 @@ typedef struct ftl_traffic_counts {
   int64_t store_bytes;                                      // exact, of stores that are no atomics
   int64_t l1_hit_sectors;                                   // exact, of loads into registers; not among those asked
   int64_t looked_up_sectors, hit_sectors, far_sectors;      // reads in the sample
-  int64_t dram_read_sectors, dram_write_sectors;            // in the sample
-  int64_t new_sectors;                                      // exact, of loads of tiles that were not loaded before
-  int64_t new_looked_up_sectors, new_dram_read_sectors;     // of these, in the sample
-  int64_t load_latency_cycles, num_loads;                   // sum and number
+  int64_t stored_in_sample;
+  int64_t dram_read_sectors, dram_write_sectors;         // in the sample
+  int64_t new_sectors;                                   // exact, of loads of tiles that were not loaded before
+  int64_t new_looked_up_sectors, new_dram_read_sectors;  // of these, in the sample
+  int64_t load_latency_cycles, num_loads;                // sum and number
 } ftl_traffic_counts;
 
 enum { FTL_MAX_GPCS = 16 };  // the range of chip.num_gpcs
@@ -70,7 +71,10 @@ typedef struct ftl_traffic {
   ftl_traffic_found found[FTL_TRAFFIC_KINDS];  // by the last request that has some
 } ftl_traffic;
 
-enum { FTL_TRAFFIC_UNIT = 65536 };
+enum {
+  FTL_TRAFFIC_UNIT = 65536,
+  FTL_SAMPLED_LINES = 4,  // of the smallest tile
+};
 
 // Contents of L2 for a launch whose smallest tile has that many lines: the sample is as thin as leaves a few of them.
 FTL_MUST_USE ftl_status ftl_traffic_create_tags(ftl_l2_tags **out, const ftl_arch *arch, int64_t smallest_tile_lines,

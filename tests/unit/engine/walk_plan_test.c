@@ -16,7 +16,7 @@ static ftl_launch launch_of(const lowered *l) {
 
 typedef struct walked {
   double cycles, dram_sectors, written_sectors;
-  int64_t skipped_ctas;
+  int64_t skipped_ctas, loaded_sectors, stored_sectors;
 } walked;
 
 static walked walk(const lowered *l, ftl_walk_plan plan) {
@@ -38,7 +38,9 @@ static walked walk(const lowered *l, ftl_walk_plan plan) {
   walked result = {.cycles = (double)steps.end_cycle,
                    .dram_sectors = (double)ftl_traffic_scale(&traffic, steps.counts.dram_read_sectors),
                    .written_sectors = (double)ftl_traffic_scale(&traffic, steps.counts.dram_write_sectors),
-                   .skipped_ctas = steps.skipped_ctas};
+                   .skipped_ctas = steps.skipped_ctas,
+                   .loaded_sectors = steps.counts.asked_sectors + steps.counts.l1_hit_sectors,
+                   .stored_sectors = steps.counts.store_sectors};
   ftl_traffic_fini(&traffic);
   ftl_l2_tags_destroy(tags);
   ftl_step_times_fini(&times);
@@ -106,8 +108,9 @@ Test(unit_engine_walk_plan, short_kernels_are_walked_whole) {
   release_lowered(&l);
 }
 
-// 65536 rows of 4 KiB, read in three passes and written: 1 GiB, of which a T4 with 4 MiB of L2 is to move 32 MiB before
-// any are skipped, and at least nine waves of 40 SMs are walked, 16 CTAs each.
+// 65536 rows of 4 KiB, read in three passes and written: 1 GiB, of which a T4 with 4 MiB of L2 is to move 16 MiB before
+// any are skipped, and at least nine waves of 40 SMs are walked, 16 CTAs each. Skipped or not, each
+// row is loaded three times and stored once, 128 sectors, and so is one for what its sum is.
 Test(unit_engine_walk_plan, streams_are_skipped_once_they_have_filled_l2) {
   lowered l = lower_flash2("t4", "softmax_safe heads=64 seqlen_q=1024 seqlen_kv=2048");
   ftl_launch launch = launch_of(&l);
@@ -120,6 +123,8 @@ Test(unit_engine_walk_plan, streams_are_skipped_once_they_have_filled_l2) {
   assert_near("t4 softmax", part, whole, 1.0, 0.5);
   double written = difference_pct(part.written_sectors, whole.written_sectors);
   cr_expect_leq(written, 0.5, "DRAM writes differ by %.2f %%", written);
+  cr_expect_eq(part.loaded_sectors, 3 * 65536 * 128);
+  cr_expect_eq(part.stored_sectors, 65536 * 129);
   release_lowered(&l);
 }
 
@@ -181,4 +186,24 @@ Test(unit_engine_walk_plan, the_sample_suits_ctas_of_all_lengths) {
   cr_expect_eq(plan.group, 16);
   cr_expect_eq(plan.tile_lines, 512);
   release_lowered(&l);
+}
+
+static int64_t tile_lines_of(const char *parameters) {
+  lowered l = lower_flash2("h200", parameters);
+  ftl_launch launch = launch_of(&l);
+  ftl_walk_plan plan;
+  cr_assert(ftl_sampled_try_plan(&launch, &plan));
+  cr_assert(plan.is_stream);
+  release_lowered(&l);
+  return plan.tile_lines;
+}
+
+// The first launch sums the products of O and its gradient, 16 rows of two lines at a time, and clears dQ: four such
+// tiles share the lines that one would have. Of 16 heads of 4096 tokens 2^19 lines are moved, 256 bytes a row each
+// of O and its gradient and 512 of dQ, and 2^15 of them stay if tiles of 64 have four. Softmaxes load rows
+// again: their tiles, of 64 lines, share with none.
+Test(unit_engine_walk_plan, tiles_that_come_once_share_the_lines_of_one) {
+  cr_expect_eq(tile_lines_of("flash2_bwd heads=16 seqlen=65536 head_dim=128"), 128);
+  cr_expect_eq(tile_lines_of("flash2_bwd heads=16 seqlen=4096 head_dim=128"), 64);
+  cr_expect_eq(tile_lines_of("softmax_safe heads=64 seqlen_q=4096 seqlen_kv=4096 block_m=4 block_n=256"), 64);
 }
