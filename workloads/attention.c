@@ -110,7 +110,7 @@ void ftl_attention_mask_transposed(ftl_builder *b, const ftl_attention *a, ftl_a
 }
 
 static ftl_expr dropout_sequence(ftl_builder *b, const ftl_attention *a, const ftl_attention_tile *tile) {
-  return ftl_add(b, ftl_mul(b, tile->batch, ftl_const(b, a->heads)), tile->head);
+  return ftl_add(b, ftl_mul(b, tile->sequence, ftl_const(b, a->heads)), tile->head);
 }
 
 void ftl_attention_dropout(ftl_builder *b, const ftl_attention *a, const ftl_attention_tile *tile, int32_t probs,
@@ -307,6 +307,7 @@ ftl_attention_tile ftl_attention_tile_at(ftl_builder *b, const ftl_spec *spec, c
       .batch = batch,
       .head = head,
       .kv_head = ftl_div(b, head, ftl_const(b, a->heads / a->kv_heads)),
+      .sequence = batch,
       .row = ftl_mul(b, m_tile, ftl_const(b, a->block_m)),
   };
 }

@@ -97,7 +97,8 @@ void ftl_attention_set_l2_priorities(ftl_builder *builder, const ftl_spec *spec,
 // both.
 typedef struct ftl_attention_tile {
   ftl_expr batch, head, kv_head;
-  ftl_expr row;  // its first query row
+  ftl_expr sequence;  // `batch`, or of packed sequences its number, by which dropout draws
+  ftl_expr row;       // its first query row
 } ftl_attention_tile;
 ftl_attention_tile ftl_attention_tile_of(ftl_builder *builder, const ftl_spec *spec, const ftl_attention *a);
 // The same of the query tile that comes as number `index` in that order, where a CTA is not one query tile.

@@ -79,7 +79,7 @@ static void set_packed_tile(ftl_backward *f) {
   ftl_packed_tile packed = ftl_packed_batch_tile(f->b, f->spec, f->packed, &f->a);
   f->tile = packed.tile;
   f->lengths = packed.lengths;
-  f->sequence = packed.sequence;
+  f->sequence = packed.tile.sequence;
   f->origin = packed.origin;
   f->row_end = packed.row_end;
   ftl_builder_grid(f->b, f->a.heads * f->packed->num_tiles, false, FTL_TILES_BY_STRIDE);

@@ -15,7 +15,9 @@ ftl_flash1 ftl_flash1_of(ftl_builder *b, const ftl_spec *spec, const ftl_tile_li
                   .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
                   .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages]};
   ftl_expr heads = ftl_const(b, f.a.heads), head = ftl_mod(b, ftl_cta(b), heads);
-  f.tile = (ftl_attention_tile){.batch = ftl_div(b, ftl_cta(b), heads),
+  ftl_expr batch = ftl_div(b, ftl_cta(b), heads);
+  f.tile = (ftl_attention_tile){.batch = batch,
+                                .sequence = batch,
                                 .head = head,
                                 .kv_head = ftl_div(b, head, ftl_const(b, f.a.heads / f.a.kv_heads)),
                                 .row = ftl_const(b, 0)};

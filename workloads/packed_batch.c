@@ -18,9 +18,6 @@ void ftl_packed_batch_destroy(ftl_packed_batch *batch) {
 static ftl_status check(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
   char text[32];
-  if (v[FTL_PARAM_dropout_p] != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE, "dropout_p=%s: not with lengths",
-                         ftl_spec_text(spec, FTL_PARAM_dropout_p, text));
   if (v[FTL_PARAM_mask] != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "mask=%s: of sequences that are equally long, not with lengths",
                          ftl_spec_text(spec, FTL_PARAM_mask, text));
@@ -131,9 +128,9 @@ ftl_packed_tile ftl_packed_batch_tile(ftl_builder *b, const ftl_spec *spec, cons
   return (ftl_packed_tile){.tile = {.batch = ftl_const(b, 0),
                                     .head = head,
                                     .kv_head = ftl_div(b, head, ftl_const(b, a->heads / a->kv_heads)),
+                                    .sequence = sequence,
                                     .row = ftl_lookup(b, rows, tile)},
                            .lengths = {.seqlen_kv = ftl_sub(b, row_end, origin), .diagonal = ftl_const(b, 0)},
-                           .sequence = sequence,
                            .origin = origin,
                            .row_end = row_end};
 }

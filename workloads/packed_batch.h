@@ -33,13 +33,13 @@ int64_t ftl_packed_batch_flops(const ftl_packed_batch *batch, const ftl_attentio
 ftl_attention_tensors ftl_packed_batch_declare(ftl_builder *builder, const ftl_spec *spec,
                                                const ftl_packed_batch *batch, const ftl_attention *a);
 
-// The tile of a CTA: `tile` counts rows from the first of sequence number `sequence`, which is row `origin` of the
+// The tile of a CTA: `tile` counts rows from the first of its sequence, which is row `origin` of the
 // tensors, and `row_end` the row of them after its last. Tiles advance first, then the sequence, then the head, as
 // FlashAttention-2's grid; with tile_order=head_first the head before both.
 typedef struct ftl_packed_tile {
   ftl_attention_tile tile;
   ftl_attention_lengths lengths;
-  ftl_expr sequence, origin, row_end;
+  ftl_expr origin, row_end;
 } ftl_packed_tile;
 ftl_packed_tile ftl_packed_batch_tile(ftl_builder *builder, const ftl_spec *spec, const ftl_packed_batch *batch,
                                       const ftl_attention *a);

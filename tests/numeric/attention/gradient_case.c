@@ -79,8 +79,9 @@ static void differentiate(gradients *g) {
     g->magnitude[i] = calloc(num_elements(tensor(g, D_Q + i)), sizeof(double));
   }
   gradient_sequence s = {.a = g->a};
-  for (; num_packed == 0 && s.batch < g->a.batch; s.batch++) gradients_of_sequence(g, &s);
+  for (; num_packed == 0 && s.batch < g->a.batch; s.number = ++s.batch) gradients_of_sequence(g, &s);
   for (int64_t i = 0; i < num_packed; s.first += lengths[i++]) {
+    s.number = i;
     s.a.seqlen_q = s.a.seqlen_kv = lengths[i];
     gradients_of_sequence(g, &s);
   }

@@ -39,10 +39,10 @@ void gradients_prove(const char *workload, const char *params);
 
 // ---- the definition (gradient_reference.c) ----
 
-// A sequence's rows begin at `first` of batch `batch`; `a` has its lengths.
+// A sequence's rows begin at `first` of batch `batch`; `a` has its lengths; it is number `number` for dropout.
 typedef struct gradient_sequence {
   ftl_attention a;
-  int64_t batch, first;
+  int64_t batch, first, number;
 } gradient_sequence;
 // Adds a sequence's share to what is expected, and fills in what its forward pass leaves.
 void gradients_of_sequence(gradients *g, const gradient_sequence *sequence);

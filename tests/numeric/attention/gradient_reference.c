@@ -85,7 +85,7 @@ static void differentiate_row(gradients *g, const gradient_sequence *s, int64_t 
   double out[256], lse;
   const float *q = row_of(g, s, Q, head, i), *d_o = row_of(g, s, D_O, head, i);
   reference_more more = {
-      .seen = g->seen, .sequence = s->batch * a->heads + head, .rows_are_streamed = g->dropped_p >= 0};
+      .seen = g->seen, .sequence = s->number * a->heads + head, .rows_are_streamed = g->dropped_p >= 0};
   attend_row(g, s, &more, head, i, out, &lse);
   double delta = 0, delta_size = 0, terms_size = 0, scale = (double)a->scale;
   for (int32_t d = 0; d < a->head_dim; d++) {

@@ -142,3 +142,13 @@ Test(numeric_attention_sparse_gradients, packed_sequences_have_the_gradients_of_
       "heads=1 head_dim=32 lengths=16:17:150 causal=1 window=41", "heads=1 head_dim=16 lengths=1:64:129 window=20"};
   prove_all(kernels, COUNT(kernels), problems, COUNT(problems));
 }
+
+Test(numeric_attention_sparse_gradients, packed_sequences_drop_what_their_forward_pass_dropped) {
+  static const char *const kernels[] = {"block_m=32 block_n=64", "block_m=64 block_n=64 num_stages=3 tile_reverse=1",
+                                        "dq=atomics block_m=64 block_n=64 num_warps=4",
+                                        "dq=atomics block_m=64 block_n=128 num_stages=3 tile_order=head_first"};
+  static const char *const problems[] = {"heads=2 kv_heads=1 head_dim=24 lengths=33:1:130x2 dropout_p=0.1",
+                                         "heads=2 head_dim=24 lengths=5:64:70 causal=1 dropout_p=0.5 layout=bshd",
+                                         "heads=1 head_dim=32 lengths=16:17:150 causal=1 window=41 dropout_p=0.3"};
+  prove_all(kernels, COUNT(kernels), problems, COUNT(problems));
+}

@@ -31,21 +31,28 @@ static packed_case run(const char *workload, const char *params) {
   return c;
 }
 
-static void check_sequence(const packed_case *c, int64_t first, int64_t length, int64_t head) {
+// Dropout scales the output, and its error.
+static double output_tolerance(const ftl_attention *a, double expected) {
+  double keep = 1 - a->dropout_p;
+  return pipeline_output_tolerance(a, expected * keep) / keep;
+}
+
+static void check_sequence(const packed_case *c, int64_t sequence, int64_t first, int64_t head) {
   ftl_attention a = c->a;
-  int64_t kv_head = head / (a.heads / a.kv_heads);
+  reference_more more = {.sequence = sequence * a.heads + head};
+  int64_t length = c->lengths[sequence], kv_head = head / (a.heads / a.kv_heads);
   int64_t at = head * c->queries.head_stride + first * c->queries.row_stride;
   int64_t keys_at = kv_head * c->keys.head_stride + first * c->keys.row_stride;
   a.seqlen_q = a.seqlen_kv = length;
   for (int64_t i = 0; i < length; i++) {
     double out[256], lse, found = (double)c->run.tensors[LSE][head * c->num_tokens + first + i];
-    reference_row(&a, i, c->run.tensors[Q] + at, c->queries.row_stride, c->run.tensors[K] + keys_at, c->keys.row_stride,
-                  c->run.tensors[V] + keys_at, c->keys.row_stride, out, &lse);
+    reference_row_of(&a, &more, i, c->run.tensors[Q] + at, c->queries.row_stride, c->run.tensors[K] + keys_at,
+                     c->keys.row_stride, c->run.tensors[V] + keys_at, c->keys.row_stride, out, &lse);
     cr_assert_float_eq(found, lse, pipeline_lse_tolerance(&a, lse), "%s: LSE %g, not %g", c->run.text, found, lse);
     for (int32_t d = 0; d < a.head_dim; d++) {
       found = (double)c->run.tensors[O][at + i * c->queries.row_stride + d];
-      cr_assert_float_eq(found, out[d], pipeline_output_tolerance(&a, out[d]), "%s: token %lld O[%d] is %g, not %g",
-                         c->run.text, (long long)(first + i), d, found, out[d]);
+      cr_assert_float_eq(found, out[d], output_tolerance(&a, out[d]), "%s: token %lld O[%d] is %g, not %g", c->run.text,
+                         (long long)(first + i), d, found, out[d]);
     }
   }
 }
@@ -81,7 +88,7 @@ static void prove_of(const char *workload, const char *params) {
   packed_case c = run(workload, params);
   int64_t first = 0;
   for (int64_t i = 0; i < c.num_sequences; first += c.lengths[i++])
-    for (int64_t head = 0; head < c.a.heads; head++) check_sequence(&c, first, c.lengths[i], head);
+    for (int64_t head = 0; head < c.a.heads; head++) check_sequence(&c, i, first, head);
   check_visits(&c);
   pipeline_case_fini(&c.run);
 }
@@ -109,6 +116,20 @@ Test(numeric_attention_varlen, each_sequence_attends_to_itself_under_every_sched
                  causal, kinds[k]);
         prove(params);
       }
+}
+
+// As many random numbers as a batch of equally long sequences draws: row and column count from a sequence's first.
+Test(numeric_attention_varlen, dropout_draws_for_each_sequence_by_its_number) {
+  static const char *const kinds[] = {"num_stages=2 dropout_p=0.1", "schedule=interleaved dropout_p=0.5",
+                                      "num_stages=3 persistent=1 causal=1 dropout_p=0.3",
+                                      "num_stages=2 tile_order=head_first layout=bshd window=20 dropout_p=0.9"};
+  char params[256];
+  for (size_t l = 0; l < COUNT(lengths); l++)
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+      snprintf(params, sizeof params, "heads=2 kv_heads=1 head_dim=24 lengths=%s block_m=64 block_n=32 num_warps=4 %s",
+               lengths[l], kinds[k]);
+      prove(params);
+    }
 }
 
 Test(numeric_attention_varlen, a_window_ends_with_the_sequence) {

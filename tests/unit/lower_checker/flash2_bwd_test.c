@@ -152,7 +152,6 @@ Test(unit_lower_flash2_bwd, what_cannot_be_is_the_reason) {
       {"dq=kernel heads=1 seqlen=128 head_dim=64 block_m=48 dropout_p=0.1",
        "block_m=48: with dropout_p random numbers come for 32"},
       {"dq=atomics heads=1 seqlen=128 head_dim=64 block_m=32 block_n=64 dropout_p=0.1", "multiples of 16 x 32"},
-      {"dq=kernel heads=1 lengths=128:64 head_dim=64 dropout_p=0.1", "dropout_p=0.1: not with lengths"},
       {"dq=kernel heads=1 seqlen=128 head_dim=64 mask=butterfly mask_block=64", "mask_block=64: a block must hold"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
