@@ -7,26 +7,72 @@
 
 enum { MAX_WRITTEN_OUT = 8, WARP_LANES = 32, MOST_VECTOR = 4, STEP_ROWS = 16 };
 
-ftl_flash1 ftl_flash1_of(ftl_builder *b, const ftl_spec *spec, const ftl_tile_lists *lists) {
+int64_t ftl_flash1_num_key_blocks(const ftl_attention *a, const ftl_packed_batch *packed) {
+  int64_t longest = packed == NULL ? a->seqlen_kv : 0;
+  for (int64_t i = 0; packed != NULL && i < packed->num_sequences; i++)
+    if (packed->lengths[i] > longest) longest = packed->lengths[i];
+  return ftl_divide_up(longest, a->block_n);
+}
+
+ftl_status ftl_flash1_pack(ftl_packed_batch **out, const ftl_spec *spec, ftl_error *error) {
+  return ftl_packed_batch_create(out, spec, spec->value[FTL_PARAM_seqlen_kv], error);
+}
+
+ftl_flash1 ftl_flash1_of(ftl_builder *b, const ftl_spec *spec, const ftl_tile_lists *lists,
+                         const ftl_packed_batch *packed) {
   ftl_flash1 f = {.spec = spec,
                   .b = b,
                   .lists = lists->tiles != NULL ? lists : NULL,
+                  .packed = packed,
                   .a = ftl_attention_of(spec),
                   .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
                   .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages]};
-  ftl_expr heads = ftl_const(b, f.a.heads), head = ftl_mod(b, ftl_cta(b), heads);
-  ftl_expr batch = ftl_div(b, ftl_cta(b), heads);
-  f.tile = (ftl_attention_tile){.batch = batch,
-                                .sequence = batch,
-                                .head = head,
-                                .kv_head = ftl_div(b, head, ftl_const(b, f.a.heads / f.a.kv_heads)),
-                                .row = ftl_const(b, 0)};
-  f.num_key_blocks = ftl_divide_up(f.a.seqlen_kv, f.a.block_n);
+  f.num_key_blocks = ftl_flash1_num_key_blocks(&f.a, packed);
   return f;
 }
 
+// The library's grid: sequences first, which the tiles of a packed batch are.
+static void set_packed_tile(ftl_flash1 *f) {
+  ftl_packed_tile packed = ftl_packed_batch_tile(f->b, f->spec, f->packed, &f->a);
+  f->tile = packed.tile;
+  f->lengths = packed.lengths;
+  f->origin = packed.origin;
+  f->row_end = packed.row_end;
+}
+
+void ftl_flash1_set_tile(ftl_flash1 *f) {
+  ftl_builder *b = f->b;
+  if (f->packed != NULL) {
+    set_packed_tile(f);
+    return;
+  }
+  ftl_expr heads = ftl_const(b, f->a.heads), head = ftl_mod(b, ftl_cta(b), heads);
+  ftl_expr batch = ftl_div(b, ftl_cta(b), heads);
+  f->tile = (ftl_attention_tile){.batch = batch,
+                                 .sequence = batch,
+                                 .head = head,
+                                 .kv_head = ftl_div(b, head, ftl_const(b, f->a.heads / f->a.kv_heads)),
+                                 .row = ftl_const(b, 0)};
+  f->lengths = ftl_attention_lengths_of(b, &f->a);
+  f->origin = ftl_const(b, 0);
+  f->row_end = FTL_TENSOR_END;
+}
+
 void ftl_flash1_grid(const ftl_flash1 *f) {
-  ftl_builder_grid(f->b, f->a.batch * f->a.heads, false, FTL_TILES_BY_STRIDE);
+  int64_t num_sequences = f->packed != NULL ? f->packed->num_sequences : f->a.batch;
+  ftl_builder_grid(f->b, num_sequences * f->a.heads, false, FTL_TILES_BY_STRIDE);
+}
+
+ftl_tile_ref ftl_flash1_ref(const ftl_flash1 *f, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
+                            int32_t columns) {
+  ftl_tile_ref ref = ftl_attention_query_ref(&f->tile, tensor, ftl_add(f->b, f->origin, row), rows, columns);
+  ref.head = head;
+  ref.row_end = f->row_end;
+  return ref;
+}
+
+bool ftl_flash1_is_masked(const ftl_flash1 *f) {
+  return f->a.causal || f->packed != NULL || f->a.seqlen_kv % f->a.block_n != 0;
 }
 
 ftl_status ftl_flash1_check(const ftl_spec *spec, ftl_error *error) {
@@ -64,6 +110,16 @@ ftl_value_layout ftl_flash1_row_layout(const ftl_flash1 *f) {
 
 // ---- blocks of keys ----
 
+// What `unit` tokens divide the CTA's sequence into.
+static ftl_expr num_parts(const ftl_flash1 *f, int64_t unit) {
+  return ftl_div(f->b, ftl_add(f->b, f->lengths.seqlen_kv, ftl_const(f->b, unit - 1)), ftl_const(f->b, unit));
+}
+
+// Packed sequences have as many queries as keys.
+static ftl_expr num_query_tiles(const ftl_flash1 *f) {
+  return f->packed != NULL ? num_parts(f, f->a.block_m) : ftl_const(f->b, f->a.num_m_tiles);
+}
+
 // The first block is for rows that see no key, too.
 static void set_place(const ftl_flash1 *f, ftl_expr index, ftl_flash1_block *block) {
   ftl_builder *b = f->b;
@@ -71,10 +127,10 @@ static void set_place(const ftl_flash1 *f, ftl_expr index, ftl_flash1_block *blo
   block->key = ftl_mul(b, index, ftl_const(b, f->a.block_n));
   block->listed = -1;
   block->first = block->seen = ftl_const(b, 0);
-  block->end = ftl_const(b, f->a.num_m_tiles);
+  block->end = num_query_tiles(f);
   if (!f->a.causal || block->is_first) return;
   ftl_expr sees = ftl_max(b, ftl_const(b, 0), ftl_sub(b, block->key, ftl_const(b, f->a.diagonal)));
-  block->first = block->seen = ftl_min(b, ftl_const(b, f->a.num_m_tiles), ftl_div(b, sees, ftl_const(b, f->a.block_m)));
+  block->first = block->seen = ftl_min(b, block->end, ftl_div(b, sees, ftl_const(b, f->a.block_m)));
 }
 
 static void walk_listed(const ftl_flash1 *f, ftl_flash1_block_fn fn, void *context) {
@@ -96,7 +152,7 @@ void ftl_flash1_each_block(const ftl_flash1 *f, ftl_flash1_block_fn fn, void *co
     walk_listed(f, fn, context);
     return;
   }
-  bool written_out = f->num_key_blocks <= MAX_WRITTEN_OUT;
+  bool written_out = f->num_key_blocks <= MAX_WRITTEN_OUT && (f->packed == NULL || f->num_key_blocks == 1);
   for (int64_t i = 0; i < (written_out ? f->num_key_blocks : 1); i++) {
     ftl_flash1_block block = {.is_first = i == 0, .is_last = i == f->num_key_blocks - 1};
     set_place(f, ftl_const(b, i), &block);
@@ -104,7 +160,8 @@ void ftl_flash1_each_block(const ftl_flash1 *f, ftl_flash1_block_fn fn, void *co
   }
   if (written_out) return;
   ftl_flash1_block block = {.in_loop = true};
-  set_place(f, ftl_loop_value(b, ftl_loop(b, ftl_const(b, 1), ftl_const(b, f->num_key_blocks))), &block);
+  ftl_expr end = f->packed != NULL ? num_parts(f, f->a.block_n) : ftl_const(b, f->num_key_blocks);
+  set_place(f, ftl_loop_value(b, ftl_loop(b, ftl_const(b, 1), end)), &block);
   fn(context, &block);
   ftl_end_loop(b);
 }
@@ -112,7 +169,7 @@ void ftl_flash1_each_block(const ftl_flash1 *f, ftl_flash1_block_fn fn, void *co
 // The first key that no query of the tile at `row` sees.
 static ftl_expr end_of_keys(const ftl_flash1 *f, ftl_expr row) {
   ftl_builder *b = f->b;
-  ftl_expr seqlen_kv = ftl_const(b, f->a.seqlen_kv);
+  ftl_expr seqlen_kv = f->lengths.seqlen_kv;
   if (!f->a.causal) return seqlen_kv;
   ftl_expr last_sees = ftl_add(b, row, ftl_const(b, f->a.diagonal + f->a.block_m));
   return ftl_min(b, seqlen_kv, ftl_max(b, ftl_const(b, 0), last_sees));
@@ -133,7 +190,8 @@ bool ftl_flash1_try_restrict(const ftl_flash1 *f, const ftl_flash1_block *block,
     ref->present = final ? is_last : ftl_sub(b, ftl_const(b, 1), is_last);
     return final || f->num_key_blocks > 1;
   }
-  if (block->is_last || (!f->a.causal && !block->in_loop)) return final == block->is_last;
+  bool is_known = !f->a.causal && !block->in_loop && f->packed == NULL;
+  if (block->is_last || is_known) return final == block->is_last;
   ftl_expr end_of_block = ftl_add(b, block->key, ftl_const(b, f->a.block_n));
   ftl_expr keys_after = ftl_sub(b, end_of_keys(f, ftl_flash1_row(f, block, step)), end_of_block);
   ref->present = final ? ftl_sub(b, ftl_const(b, 1), keys_after) : keys_after;

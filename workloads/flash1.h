@@ -5,26 +5,39 @@
 
 #include "workloads/attention.h"
 #include "workloads/block_mask.h"
+#include "workloads/packed_batch.h"
 
 // The parameters of both passes.
-#define FTL_FLASH1_PARAMS                                                                                       \
-  (FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv) |     \
-   FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(softmax_scale) | FTL_TAKES(block_m) | \
-   FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(copy) | FTL_TAKES(mma) |       \
-   FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES(layout) | FTL_TAKES(code) | FTL_TAKES(max_registers) |     \
-   FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
+#define FTL_FLASH1_PARAMS                                                                                         \
+  (FTL_TAKES(batch) | FTL_TAKES(lengths) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) |         \
+   FTL_TAKES(seqlen_kv) | FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(softmax_scale) | \
+   FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(copy) |     \
+   FTL_TAKES(mma) | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES(layout) | FTL_TAKES(code) |                 \
+   FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
 
 typedef struct ftl_flash1 {
   const ftl_spec *spec;
   ftl_builder *b;
   ftl_attention a;
   ftl_attention_tile tile;  // the CTA's batch and head
-  int64_t num_key_blocks;
-  int32_t num_warps, num_stages;  // buffers of what is streamed: Q, and dO
-  const ftl_tile_lists *lists;    // the query tiles that a block mask leaves to each block of keys; NULL: no mask
+  int64_t num_key_blocks;   // of the longest sequence
+  // Of the CTA's sequence: its length, its first row in the tensors and the one after its last.
+  ftl_attention_lengths lengths;
+  ftl_expr origin, row_end;
+  int32_t num_warps, num_stages;   // buffers of what is streamed: Q, and dO
+  const ftl_tile_lists *lists;     // the query tiles that a block mask leaves to each block of keys; NULL: no mask
+  const ftl_packed_batch *packed;  // a tile of it is a sequence; NULL: sequences are equally long
 } ftl_flash1;
 
-ftl_flash1 ftl_flash1_of(ftl_builder *builder, const ftl_spec *spec, const ftl_tile_lists *lists);
+// `spec` is that of a sequence or, of packed ones, may be that of all tokens.
+ftl_flash1 ftl_flash1_of(ftl_builder *builder, const ftl_spec *spec, const ftl_tile_lists *lists,
+                         const ftl_packed_batch *packed);
+// Which sequence and head the CTA has; once the tensors are declared.
+void ftl_flash1_set_tile(ftl_flash1 *f);
+// Blocks of keys of the longest sequence.
+int64_t ftl_flash1_num_key_blocks(const ftl_attention *a, const ftl_packed_batch *packed);
+// Packed sequences, each of them one tile; NULL where they are equally long. As ftl_packed_batch_create.
+FTL_MUST_USE ftl_status ftl_flash1_pack(ftl_packed_batch **out, const ftl_spec *spec, ftl_error *error);
 // For each block of keys the query tiles that see some of it: first those that saw none before, then those that did,
 // each as twice its number, plus 1 if it sees none of a later block. So the implementation's block masks say it
 // (csrc/flash_attn/src/fmha_blockmask.h). Nothing is listed without a mask. FTL_INFEASIBLE: a query tile that sees
@@ -32,6 +45,11 @@ ftl_flash1 ftl_flash1_of(ftl_builder *builder, const ftl_spec *spec, const ftl_t
 FTL_MUST_USE ftl_status ftl_flash1_lists_init(ftl_tile_lists *lists, const ftl_spec *spec, ftl_error *error);
 // A CTA for each head of each sequence.
 void ftl_flash1_grid(const ftl_flash1 *f);
+// `rows` rows of the CTA's sequence from `row` on, of a head of a tensor.
+ftl_tile_ref ftl_flash1_ref(const ftl_flash1 *f, int32_t tensor, ftl_expr head, ftl_expr row, int32_t rows,
+                            int32_t columns);
+// Whether some key or query of a block may be hidden, or past a sequence's end.
+bool ftl_flash1_is_masked(const ftl_flash1 *f);
 // FTL_INFEASIBLE where the copies or tensor instructions of FlashAttention-1 are not meant.
 FTL_MUST_USE ftl_status ftl_flash1_check(const ftl_spec *spec, ftl_error *error);
 // mma=mma, and block_n, where the user left them open.

@@ -68,7 +68,7 @@ static void declare_values(flash1_bwd *w) {
 // ---- one step ----
 
 static ftl_tile_ref rows_ref(const flash1_bwd *w, int32_t tensor, ftl_expr row, int32_t columns) {
-  return ftl_attention_query_ref(&w->f.tile, tensor, row, w->f.a.block_m, columns);
+  return ftl_flash1_ref(&w->f, tensor, w->f.tile.head, row, w->f.a.block_m, columns);
 }
 
 // P^T. Queries that see no key have an LSE of -inf, and scores of -inf: P must be 0, not NaN.
@@ -77,8 +77,7 @@ static void recompute(const flash1_bwd *w, const ftl_flash1_block *block, ftl_ex
   const ftl_attention *a = &w->f.a;
   ftl_fill(b, w->scores, 0);
   ftl_mma_shared(b, w->scores, w->k, w->q, true);
-  if (a->causal || a->seqlen_kv % a->block_n != 0)
-    ftl_attention_mask_transposed(b, a, ftl_attention_lengths_of(b, a), w->scores, block->key, row);
+  if (ftl_flash1_is_masked(&w->f)) ftl_attention_mask_transposed(b, a, w->f.lengths, w->scores, block->key, row);
   if (a->causal) ftl_unary(b, FTL_ELEM_ZERO_IF_NEG_INF, w->lse, w->lse);
   ftl_binary(b, FTL_ELEM_MUL, w->lse, w->lse, ftl_immediate(-log2_e));
   ftl_elem(b, FTL_ELEM_FMA, w->scores, ftl_value_operand(w->scores), ftl_immediate(a->scale * log2_e),
@@ -165,14 +164,16 @@ static void write_steps(const flash1_bwd *w, const ftl_flash1_block *block) {
 }
 
 static ftl_tile_ref keys_ref(const flash1_bwd *w, const ftl_flash1_block *block, int32_t tensor) {
-  ftl_tile_ref ref = ftl_attention_key_ref(&w->f.tile, tensor, block->key, w->f.a.block_n, w->f.a.head_dim);
+  const ftl_attention *a = &w->f.a;
+  ftl_tile_ref ref = ftl_flash1_ref(&w->f, tensor, w->f.tile.kv_head, block->key, a->block_n, a->head_dim);
   if (block->listed >= 0) ref.present = ftl_sub(w->f.b, block->end, block->first);
   return ref;
 }
 
 static void store_of_keys(const flash1_bwd *w, const ftl_flash1_block *block, int32_t tensor, int32_t value) {
   const ftl_attention *a = &w->f.a;
-  ftl_store(w->f.b, ftl_attention_query_ref(&w->f.tile, tensor, block->key, a->block_n, a->head_dim), value, -1);
+  ftl_tile_ref ref = ftl_flash1_ref(&w->f, tensor, w->f.tile.head, block->key, a->block_n, a->head_dim);
+  ftl_store(w->f.b, ref, value, -1);
 }
 
 static void write_block(void *context, const ftl_flash1_block *block) {
@@ -203,7 +204,9 @@ static void write_block(void *context, const ftl_flash1_block *block) {
 
 static void write_gradients(ftl_backward *backward) {
   ftl_builder *b = backward->b;
-  flash1_bwd w = {.f = ftl_flash1_of(b, backward->spec, backward->lists), .backward = backward, .t = backward->t};
+  flash1_bwd w = {
+      .f = ftl_flash1_of(b, backward->spec, backward->lists, backward->packed), .backward = backward, .t = backward->t};
+  ftl_flash1_set_tile(&w.f);
   ftl_attention *a = &w.f.a;
   a->padded_head_dim = padded_head_dim(a, w.f.num_warps);
   int32_t role = ftl_builder_role(b, "main", w.f.num_warps, 0);
@@ -217,7 +220,7 @@ static void write_gradients(ftl_backward *backward) {
 
 // dQ' in fp32, in every launch, so that each tensor has one address; -1 where one block holds all keys.
 static int32_t declare_d_q_sum(const ftl_backward *f) {
-  if (f->a.seqlen_kv <= f->a.block_n) return -1;
+  if (ftl_flash1_num_key_blocks(&f->a, f->packed) == 1) return -1;
   return ftl_builder_tensor(f->b, "dq_sum", FTL_FP32, FTL_TENSOR_TEMP,
                             ftl_contiguous(f->a.batch, f->a.heads, f->a.seqlen_q, f->a.head_dim));
 }
@@ -229,21 +232,44 @@ typedef struct launch {
   bool adds_up_d_q;
 } launch;
 
-static ftl_status build_launch(const ftl_spec *spec, const launch *l, const ftl_tile_lists *lists,
-                               ftl_tile_program **out, ftl_error *error) {
+// What the launches of one specification share.
+typedef struct problem {
+  const ftl_spec *spec;
+  ftl_spec tokens;  // of packed sequences: all tokens
+  ftl_packed_batch *packed;
+  ftl_tile_lists lists;
+} problem;
+
+static int64_t flops_of_two_products(const problem *p) {
+  ftl_attention a = ftl_attention_of(p->spec);
+  if (p->packed != NULL) return ftl_packed_batch_flops(p->packed, &a);
+  return p->lists.tiles != NULL ? ftl_attention_flops_of_pairs(&a, p->lists.num_pairs)
+                                : ftl_attention_forward_flops(&a);
+}
+
+static ftl_status build_launch(const problem *p, const launch *l, ftl_tile_program **out, ftl_error *error) {
   ftl_builder *b;
   ftl_status status = ftl_builder_create(&b, l->name, error);
   if (status != FTL_OK) return status;
-  ftl_backward f = ftl_backward_of(b, spec, 0);
-  f.lists = lists;
+  bool is_packed = p->packed != NULL;
+  ftl_backward f = ftl_backward_of(b, is_packed ? &p->tokens : p->spec, is_packed ? p->packed->num_sequences : 0);
+  f.lists = &p->lists;
+  f.packed = p->packed;
   int32_t d_q_sum = declare_d_q_sum(&f);
   if (l->adds_up_d_q) f.t.d_q_sum = d_q_sum;
   l->write(&f);
-  int64_t of_two_products =
-      lists->tiles != NULL ? ftl_attention_flops_of_pairs(&f.a, lists->num_pairs) : ftl_attention_forward_flops(&f.a);
-  ftl_builder_flops(b, l->num_products * of_two_products / 2);
+  ftl_builder_flops(b, l->num_products * flops_of_two_products(p) / 2);
   status = ftl_builder_finish(b, out, error);
   ftl_builder_destroy(b);
+  return status;
+}
+
+static ftl_status problem_init(problem *p, const ftl_spec *spec, ftl_error *error) {
+  *p = (problem){.spec = spec};
+  ftl_status status = ftl_flash1_check(spec, error);
+  if (status == FTL_OK) status = ftl_flash1_pack(&p->packed, spec, error);
+  if (status == FTL_OK) status = ftl_flash1_lists_init(&p->lists, spec, error);
+  if (status == FTL_OK && p->packed != NULL) p->tokens = ftl_packed_batch_tokens(p->packed, spec);
   return status;
 }
 
@@ -252,15 +278,15 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
                                {"flash1_bwd", write_gradients, 5, true},
                                {"flash1_bwd_add_heads", ftl_backward_add_up_heads, 0, false}};
   *num_launches = 0;
-  ftl_tile_lists lists = {0};
-  ftl_status status = ftl_flash1_check(spec, error);
-  if (status == FTL_OK) status = ftl_flash1_lists_init(&lists, spec, error);
+  problem p;
+  ftl_status status = problem_init(&p, spec, error);
   int wanted = spec->value[FTL_PARAM_heads] == spec->value[FTL_PARAM_kv_heads] ? 2 : 3;
   for (int i = 0; status == FTL_OK && i < wanted; i++) {
-    status = build_launch(spec, &all[i], &lists, &launches[i], error);
+    status = build_launch(&p, &all[i], &launches[i], error);
     if (status == FTL_OK) *num_launches = i + 1;
   }
-  ftl_tile_lists_fini(&lists);
+  ftl_tile_lists_fini(&p.lists);
+  ftl_packed_batch_destroy(p.packed);
   return status;
 }
 
@@ -274,6 +300,7 @@ const ftl_workload ftl_workload_flash1_bwd = {
     .doc =
         "FlashAttention-1 backward: a CTA a head, blocks of keys outside, queries inside; dQ through memory each step",
     .accepts = FTL_FLASH1_PARAMS,
+    .packs_queries = true,
     .set_defaults = set_defaults,
     .build = build,
 };

@@ -29,13 +29,14 @@ typedef struct flash1_fwd {
 static void declare_tensors(flash1_fwd *w) {
   ftl_builder *b = w->f.b;
   const ftl_attention *a = &w->f.a;
-  w->t = ftl_attention_declare(b, w->f.spec, a);
+  const ftl_packed_batch *packed = w->f.packed;
+  w->t = packed != NULL ? ftl_packed_batch_declare(b, w->f.spec, packed, a) : ftl_attention_declare(b, w->f.spec, a);
   w->o_sum = w->lse_sum = -1;
   if (w->f.num_key_blocks == 1) return;
-  w->o_sum = ftl_builder_tensor(b, "o_sum", FTL_FP32, FTL_TENSOR_TEMP,
-                                ftl_contiguous(a->batch, a->heads, a->seqlen_q, a->head_dim));
-  w->lse_sum =
-      ftl_builder_tensor(b, "lse_sum", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(a->batch, a->heads, a->seqlen_q, 1));
+  int64_t batch = packed != NULL ? 1 : a->batch, rows = packed != NULL ? packed->num_tokens : a->seqlen_q;
+  w->o_sum =
+      ftl_builder_tensor(b, "o_sum", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batch, a->heads, rows, a->head_dim));
+  w->lse_sum = ftl_builder_tensor(b, "lse_sum", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batch, a->heads, rows, 1));
 }
 
 static void declare_rings(flash1_fwd *w, int32_t role) {
@@ -78,7 +79,7 @@ static void declare_values(flash1_fwd *w) {
 // ---- one step ----
 
 static ftl_tile_ref rows_ref(const flash1_fwd *w, int32_t tensor, ftl_expr row, int32_t columns) {
-  return ftl_attention_query_ref(&w->f.tile, tensor, row, w->f.a.block_m, columns);
+  return ftl_flash1_ref(&w->f, tensor, w->f.tile.head, row, w->f.a.block_m, columns);
 }
 
 // m~, l~ and O~, first of each warp's keys, then of all; m~ then in the unit of exp2.
@@ -88,7 +89,7 @@ static void attend(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr 
   ftl_fill(b, w->scores, 0);
   ftl_mma_shared(b, w->scores, w->q, w->k, true);
   ftl_release(b, w->q);
-  if (a->causal || a->seqlen_kv % a->block_n != 0) ftl_attention_mask(b, a, w->scores, row, block->key, 0);
+  if (ftl_flash1_is_masked(&w->f)) ftl_attention_mask_lengths(b, a, w->f.lengths, w->scores, row, block->key, 0);
   ftl_fill(b, w->max, -INFINITY);
   ftl_reduce_rows(b, FTL_ELEM_MAX, w->max, w->scores);
   ftl_reduce_lanes(b, FTL_ELEM_MAX, w->max);
@@ -192,7 +193,8 @@ static void walk_queries(const flash1_fwd *w, const ftl_flash1_block *block, ftl
 }
 
 static ftl_tile_ref keys_ref(const flash1_fwd *w, const ftl_flash1_block *block, int32_t tensor) {
-  ftl_tile_ref ref = ftl_attention_key_ref(&w->f.tile, tensor, block->key, w->f.a.block_n, w->f.a.head_dim);
+  const ftl_attention *a = &w->f.a;
+  ftl_tile_ref ref = ftl_flash1_ref(&w->f, tensor, w->f.tile.kv_head, block->key, a->block_n, a->head_dim);
   if (block->listed >= 0) ref.present = ftl_sub(w->f.b, block->end, block->first);
   return ref;
 }
@@ -227,34 +229,44 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
                        (long long)block_n, (long long)num_warps, FTL_DROPOUT_COLUMNS);
 }
 
-static void write_kernel(ftl_builder *b, const ftl_spec *spec, const ftl_tile_lists *lists) {
-  flash1_fwd w = {.f = ftl_flash1_of(b, spec, lists)};
+static int64_t num_flops(const ftl_flash1 *f) {
+  if (f->packed != NULL) return ftl_packed_batch_flops(f->packed, &f->a);
+  return f->lists != NULL ? ftl_attention_flops_of_pairs(&f->a, f->lists->num_pairs)
+                          : ftl_attention_forward_flops(&f->a);
+}
+
+static void write_kernel(ftl_builder *b, const ftl_spec *spec, const ftl_tile_lists *lists,
+                         const ftl_packed_batch *packed) {
+  flash1_fwd w = {.f = ftl_flash1_of(b, spec, lists, packed)};
   declare_tensors(&w);
+  ftl_flash1_set_tile(&w.f);
   int32_t role = ftl_builder_role(b, "main", w.f.num_warps, 0);
   ftl_builder_groups(b, w.f.num_warps);
   declare_rings(&w, role);
   declare_values(&w);
   ftl_flash1_each_block(&w.f, write_block, &w);
   ftl_flash1_grid(&w.f);
-  ftl_builder_flops(b, w.f.lists != NULL ? ftl_attention_flops_of_pairs(&w.f.a, lists->num_pairs)
-                                         : ftl_attention_forward_flops(&w.f.a));
+  ftl_builder_flops(b, num_flops(&w.f));
 }
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
   *num_launches = 0;
   ftl_tile_lists lists = {0};
+  ftl_packed_batch *packed;
   ftl_builder *b;
   ftl_status status = check_feasible(spec, error);
-  if (status == FTL_OK) status = ftl_flash1_lists_init(&lists, spec, error);
+  if (status == FTL_OK) status = ftl_flash1_pack(&packed, spec, error);
   if (status != FTL_OK) return status;
-  status = ftl_builder_create(&b, "flash1_fwd", error);
+  status = ftl_flash1_lists_init(&lists, spec, error);
+  if (status == FTL_OK) status = ftl_builder_create(&b, "flash1_fwd", error);
   if (status == FTL_OK) {
-    write_kernel(b, spec, &lists);
+    write_kernel(b, spec, &lists, packed);
     status = ftl_builder_finish(b, &launches[0], error);
     ftl_builder_destroy(b);
   }
   if (status == FTL_OK) *num_launches = 1;
   ftl_tile_lists_fini(&lists);
+  ftl_packed_batch_destroy(packed);
   return status;
 }
 
@@ -264,6 +276,7 @@ const ftl_workload ftl_workload_flash1_fwd = {
         "FlashAttention-1 forward: a CTA a head, blocks of keys outside, queries inside; O and LSE through memory each "
         "step",
     .accepts = FTL_FLASH1_PARAMS,
+    .packs_queries = true,
     .set_defaults = ftl_flash1_set_defaults,
     .build = build,
 };

@@ -58,3 +58,15 @@ Test(numeric_attention_flash1_bwd, dropout_and_block_masks_give_the_gradients_of
       gradients_prove("flash1_bwd", params);
     }
 }
+
+// Up to three blocks of keys, of which the shorter sequences have fewer; and none but the first.
+Test(numeric_attention_flash1_bwd, packed_sequences_have_the_gradients_of_each_alone) {
+  static const char *const problems[] = {
+      "heads=2 kv_heads=1 lengths=33:1:300x2", "heads=2 lengths=5:128:140 causal=true",
+      "heads=1 lengths=16:257:150 dropout_p=0.3 layout=bshd", "heads=2 lengths=7:128:90 dropout_p=0.1 causal=true"};
+  char params[256];
+  for (size_t p = 0; p < sizeof problems / sizeof *problems; p++) {
+    snprintf(params, sizeof params, "head_dim=32 block_n=128 num_warps=4 %s", problems[p]);
+    gradients_prove("flash1_bwd", params);
+  }
+}

@@ -1,5 +1,5 @@
-// flash2_fwd and flash3_fwd of packed sequences of several lengths: each query sees the keys of its own sequence, once,
-// and no row of another sequence is written.
+// flash1_fwd, flash2_fwd and flash3_fwd of packed sequences of several lengths: each query sees the keys of its own
+// sequence, once, and no row of another sequence is written.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -172,4 +172,17 @@ Test(numeric_attention_varlen, flash3_fwd_does_so_with_and_without_its_roles) {
                  causal, kinds[k]);
         prove_of("flash3_fwd", params);
       }
+}
+
+// Up to three blocks of keys, of which the shorter sequences have fewer.
+Test(numeric_attention_varlen, flash1_fwd_ends_each_sequence_with_its_last_block_of_keys) {
+  static const char *const kinds[] = {"", "num_stages=1 causal=1", "layout=bshd dropout_p=0.3",
+                                      "causal=1 dropout_p=0.1"};
+  char params[256];
+  for (size_t l = 0; l < COUNT(lengths); l++)
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+      snprintf(params, sizeof params, "heads=2 kv_heads=1 head_dim=32 lengths=%s block_n=64 num_warps=2 %s", lengths[l],
+               kinds[k]);
+      prove_of("flash1_fwd", params);
+    }
 }

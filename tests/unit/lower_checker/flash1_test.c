@@ -50,6 +50,7 @@ Test(unit_lower_flash1, kernels_that_drop_or_hide_are_proved) {
       "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=64 num_warps=2 dropout_p=0.1",
       "heads=2 seqlen=300 head_dim=64 block_n=64 num_warps=2 mask=strided mask_width=3 mask_block=64",
       "heads=2 seqlen=300 head_dim=64 block_n=64 num_warps=2 mask=butterfly mask_block=64 causal=1 dropout_p=0.1",
+      "heads=2 lengths=300:1:130 head_dim=64 block_n=64 num_warps=2 dropout_p=0.1",
   };
   for (int a = 0; a < NUM_ARCHS; a++)
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
@@ -65,6 +66,7 @@ Test(unit_lower_flash1, what_cannot_be_is_the_reason) {
       {"heads=1 seqlen=128 head_dim=64 block_m=32", "has 16 queries"},
       {"heads=1 seqlen=128 head_dim=64 block_n=32", "each a multiple of 16"},
       {"heads=1 seqlen=128 head_dim=64 mma=wgmma", "mma=mma"},
+      {"heads=1 lengths=512:512 head_dim=64 mask=butterfly", "not with lengths"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     programs p;
