@@ -73,9 +73,20 @@ void ftl_spec_open_code(ftl_spec *spec) {
   }
 }
 
+// FlashAttention-2 takes window_size_left >= seqlen_k for none (mha_fwd, mha_bwd and their varlen forms in
+// flash_api.cpp; the longest sequence there), and so runs the kernel without a window: of window - 1 keys to the left
+// that is window > seqlen_kv. Queries that lie before the first key are left alone: a window hides keys behind it.
+static bool is_window_dropped(const ftl_spec *spec, program p) {
+  const int64_t *v = spec->value;
+  if (p != PROGRAM_FLASH2_FWD && p != PROGRAM_FLASH2_BWD) return false;
+  return v[FTL_PARAM_window] > v[FTL_PARAM_seqlen_kv] && v[FTL_PARAM_seqlen_q] <= v[FTL_PARAM_seqlen_kv];
+}
+
 void ftl_spec_resolve_code(ftl_spec *spec) {
   if (!takes(spec, FTL_PARAM_code)) return;
-  const form *f = &forms[program_of(spec)];
+  program p = program_of(spec);
+  const form *f = &forms[p];
+  if (is_window_dropped(spec, p)) spec->value[FTL_PARAM_window] = 0;
   // Loads to registers are stored to shared memory by the step that waits for them: no buffer is refilled earlier.
   bool has_async_copies = spec->value[FTL_PARAM_copy] != FTL_SPEC_COPY_LDG;
   resolve(spec, FTL_PARAM_code, f->code);

@@ -54,6 +54,16 @@ Test(unit_workloads_code_form, eight_steps_are_unrolled_at_the_most) {
         {FTL_PARAM_mask_steps, FTL_MASK_STEPS_WINDOW});
 }
 
+// window_size_left = window - 1 >= seqlen_k: 256 keys, so 257 and not 256. With more queries than keys, or by another's
+// code, it stays.
+Test(unit_workloads_code_form, flash_attention_2_drops_a_window_that_hides_nothing) {
+  CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma window=257", {FTL_PARAM_window, 0});
+  CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma window=256", {FTL_PARAM_window, 256});
+  CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma seqlen_q=257 window=257", {FTL_PARAM_window, 257});
+  CHECK("flash2_bwd", FORWARD "dq=atomics mma=mma window=257", {FTL_PARAM_window, 0});
+  CHECK("flash2_fwd", FORWARD "mma=mma window=257", {FTL_PARAM_window, 257});
+}
+
 Test(unit_workloads_code_form, warpgroups_that_copy_by_cp_async_are_tritons) {
   CHECK("flash2_fwd", FORWARD "mma=wgmma copy=cp_async", {FTL_PARAM_code, FTL_CODE_LEAN},
         {FTL_PARAM_scaling, FTL_SCALING_SCORES}, {FTL_PARAM_row_sums, FTL_ROW_SUMS_STEP},
