@@ -33,6 +33,7 @@ static ftl_status allocate(full_run *run, int64_t sm_khz, ftl_error *error) {
   const ftl_arch *arch = launch->arch;
   int64_t num_ctas = ftl_launch_num_ctas(launch);
   ftl_sm_config config = {.arch = arch,
+                          .is_code_far = run->launch->l2_before == FTL_L2_PROFILED,
                           .program = launch->warps,
                           .num_slots = launch->occupancy.ctas_per_sm,
                           .persistent_stride = launch->tile->persistent ? num_ctas : 0,

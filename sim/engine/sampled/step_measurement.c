@@ -147,8 +147,12 @@ static ftl_status measure_run(ftl_step_measurement *m, int32_t num_ctas, int64_t
   ftl_loop_marks *marks = marks_create(m, -1, -1);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
   ftl_arch arch = arch_for(m, num_ctas);
-  ftl_sm_config config = {
-      .arch = &arch, .program = &m->cut.warps, .num_slots = num_ctas, .is_warm = is_warm, .bulk = !m->launch->no_bulk};
+  ftl_sm_config config = {.arch = &arch,
+                          .program = &m->cut.warps,
+                          .num_slots = num_ctas,
+                          .is_warm = is_warm,
+                          .is_code_far = m->launch->l2_before == FTL_L2_PROFILED,
+                          .bulk = !m->launch->no_bulk};
   int64_t ctas[FTL_MARKED_CTAS], ends[FTL_MARKED_CTAS] = {0};
   ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_ctas, ctas);
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, latency, ctas, starts, num_ctas, ftl_loop_marks_mark, marks,

@@ -1,21 +1,29 @@
-// The SM's instruction cache: least recently used lines of 128 bytes. A line that is not there comes a fixed time after
-// the first warp needs it, and for all warps of the SM: on the H200 loops of more than 32 KiB take 9.5 cycles longer
-// for each 8 instructions, with one warp as with one on each sub-core, and the first pass over the code as long
-// (micro_instruction_cache.csv). Code beyond the next level (128 KiB) takes longer there, which is not modelled.
-// Numbers: sm.code_cache_bytes, sm.code_miss_cycles.
+// The SM's instruction cache: least recently used lines of 128 bytes. As a warp comes to a line the next one is asked
+// for, which takes a fixed time: code that issues slower than that never waits, code that does not waits for each line
+// (micro_instruction_fetch.csv: FFMAs of one warp on each sub-core 2.4 cycles apart for 1, those that depend on each
+// other 4.05 for 4.04). Lines come from a level that the SMs of a GPC share. Where all SMs fetch at places of their own
+// each gets a line in so many cycles: its share, which a port here stands for whatever the other SMs do. What a launch
+// does not bring along, its first 64 KiB, comes from memory when an SM first asks.
+// Not here: code beyond that level (128 KiB) takes 46 cycles a line, and SMs at the same place are served at once.
+// Numbers: sm.code_cache_bytes, sm.code_miss_cycles, sm.code_share_cycles, sm.code_launch_bytes, sm.code_cold_cycles.
 #include "machine/sm/state.h"
 
-// Where CTA follows CTA, the code that fits is where the last one left it.
+// Where CTA follows CTA, the code that fits is where the last one left it, and all of it has been fetched from memory.
 bool ftl_sm_code_cache_create(ftl_sm *sm) {
   sm_code_cache *cache = &sm->code_cache;
-  cache->lines = FTL_ARENA_NEW(&sm->arena, sm_code_line, sm->code.num_lines + 1);
+  int32_t num_lines = sm->code.num_lines;
+  cache->lines = FTL_ARENA_NEW(&sm->arena, sm_code_line, num_lines + 1);
   if (!cache->lines) return false;
   cache->capacity = (int32_t)(sm->arch->sm_code_cache_bytes / SM_CODE_LINE_BYTES);
   cache->uses = 1;
-  cache->fits = sm->code.num_lines <= cache->capacity;
+  cache->fits = num_lines <= cache->capacity;
+  cache->lines[num_lines].last_use = 1;
+  int64_t launched = sm->arch->sm_code_launch_bytes / SM_CODE_LINE_BYTES;
+  for (int32_t i = 0; i < num_lines; i++)
+    cache->lines[i].is_near = sm->config.is_warm || !sm->config.is_code_far || i < launched;
   if (!sm->config.is_warm || !cache->fits) return true;
-  for (int32_t i = 0; i < sm->code.num_lines; i++) cache->lines[i].last_use = 1;
-  cache->num_held = sm->code.num_lines;
+  for (int32_t i = 0; i < num_lines; i++) cache->lines[i].last_use = 1;
+  cache->num_held = num_lines;
   return true;
 }
 
@@ -27,19 +35,35 @@ static void evict(ftl_sm *sm) {
   sm->code_cache.num_held--;
 }
 
+static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static void ask(ftl_sm *sm, int32_t index, int64_t now) {
+  sm_code_cache *cache = &sm->code_cache;
+  sm_code_line *line = &cache->lines[index];
+  if (line->last_use != 0) return;
+  if (cache->num_held == cache->capacity) evict(sm);
+  cache->num_held++;
+  cache->port_free = later(cache->port_free, now) + sm->arch->sm_code_share_cycles;
+  int64_t takes = line->is_near ? sm->arch->sm_code_miss_cycles : sm->arch->sm_code_cold_cycles;
+  line->there_at = later(now + takes, cache->port_free);
+  line->is_near = true;
+  line->last_use = ++cache->uses;
+}
+
+// A run issues an instruction a cycle at the most, and waits where it comes to a line that is not there yet: it begins
+// as much later.
 int64_t ftl_sm_code_fetch(ftl_sm *sm, const sm_op *op, int64_t now) {
+  enum { LINE_INSTS = SM_CODE_LINE_BYTES / 16 };
   sm_code_cache *cache = &sm->code_cache;
   if (cache->capacity == 0) return now;
-  int64_t there = now;
+  int64_t begin = now;
   for (int32_t i = 0; i < op->num_lines; i++) {
     sm_code_line *line = &cache->lines[op->line + i];
-    if (line->last_use == 0) {
-      if (cache->num_held == cache->capacity) evict(sm);
-      cache->num_held++;
-      line->there_at = there + sm->arch->sm_code_miss_cycles;
-    }
+    int64_t passed = (int64_t)i * LINE_INSTS;
+    ask(sm, op->line + i, now + passed);
     line->last_use = ++cache->uses;
-    if (line->there_at > there) there = line->there_at;
+    ask(sm, op->line + i + 1, now + passed);
+    begin = later(begin, line->there_at - passed);
   }
-  return there;
+  return begin;
 }

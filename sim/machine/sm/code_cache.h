@@ -8,13 +8,15 @@
 typedef struct sm_code_line {
   int64_t there_at;   // when it has come
   uint64_t last_use;  // 0: not in the cache
+  bool is_near;       // in the level behind the cache
 } sm_code_line;
 
 typedef struct sm_code_cache {
-  sm_code_line *lines;
+  sm_code_line *lines;  // and one behind the last that counts as held
   int32_t capacity, num_held;
   uint64_t uses;
-  bool fits;  // the whole code: no line leaves
+  int64_t port_free;  // of what brings lines
+  bool fits;          // the whole code: no line leaves
 } sm_code_cache;
 
 bool ftl_sm_code_cache_create(ftl_sm *sm);  // false: out of memory

@@ -6,6 +6,7 @@
 #include "base/integer.h"
 #include "lower/walk.h"
 #include "machine/sm/pipes.h"
+#include "machine/sm/role_code.h"
 #include "machine/sm/sm.h"
 #include "machine/sm/state.h"
 
@@ -292,8 +293,9 @@ static ftl_status check_inst(const builder *b, int32_t role, const ftl_warp_inst
   return FTL_OK;
 }
 
-// Where the instructions lie: 16 bytes each, roles one after the other. A warp enters a line when it comes to the
-// line's first instruction, and again after a mark, from where it may have jumped.
+// Where the instructions lie: 16 bytes each, roles one after the other, those of the same code at the same place. A
+// warp enters a line when it comes to the line's first instruction, and again after a mark, from where it may have
+// jumped.
 static void lay_out(sm_code *code, sm_op *ops, int32_t num_ops, int64_t *byte) {
   enum { INST_BYTES = 16 };
   bool comes_from_afar = true;
@@ -309,7 +311,7 @@ static void lay_out(sm_code *code, sm_op *ops, int32_t num_ops, int64_t *byte) {
     ops[i].line = (uint16_t)first;
     ops[i].num_lines = (uint8_t)(last - first + 1);
     comes_from_afar = ops[i].kind == SM_BRANCH;
-    code->num_lines = (int32_t)last + 1;
+    if (last >= code->num_lines) code->num_lines = (int32_t)last + 1;
   }
 }
 
@@ -371,11 +373,14 @@ ftl_status ftl_sm_code_build(sm_code *out, const ftl_warp_program *program, cons
   memset(b.barrier_of, 0xff, sizeof(int16_t) * (size_t)num_barriers);
   out->mma_interval_cycles = (uint32_t)b.of[FTL_OP_MMA].interval;
   int32_t first = 0;
-  int64_t byte = 0;
+  int64_t begins[FTL_TILE_MAX_ROLES], end = 0;
   for (int32_t r = 0; r < program->num_roles; first += program->roles[r].num_insts + 1, r++) {
+    int32_t like = ftl_sm_first_like(program, r);
+    int64_t byte = begins[r] = like < r ? begins[like] : end;
     out->first_op[r] = first;
     ftl_status status = build_role(&b, r, &out->ops[first], &byte, error);
     if (status != FTL_OK) return status;
+    if (byte > end) end = byte;
   }
   if (b.most_lines > SM_MAX_LINES)
     return ftl_error_set(error, FTL_INFEASIBLE, "a memory instruction of %lld lines: at most %d",

@@ -75,10 +75,11 @@ typedef struct ftl_sm_config {
   int64_t
       persistent_stride;  // 0: a CTA is one tile; else after tile t its warps go on with t + stride while < num_ctas
   bool dynamic_tiles;     // persistent: after each tile its warps go on with the one that ftl_sm_assign_tile gave
-  bool is_alone;  // no other SM exists: of shared loads it copies the others' part too, and a stage that its own
-                  // warps have read the others' have read as well
-  bool is_warm;   // a CTA has left the code, if all of it fits, and the kernel's parameters in the SM's caches
-  bool bulk;      // may issue runs and stretches as one event; never changes a counter
+  bool is_alone;     // no other SM exists: of shared loads it copies the others' part too, and a stage that its own
+                     // warps have read the others' have read as well
+  bool is_warm;      // a CTA has left the code, if all of it fits, and the kernel's parameters in the SM's caches
+  bool is_code_far;  // the launch finds its code in memory, but for what it brings along
+  bool bulk;         // may issue runs and stretches as one event; never changes a counter
 } ftl_sm_config;
 
 // FTL_INFEASIBLE when the program needs what the chip does not have; FTL_NO_MEMORY.

@@ -109,9 +109,10 @@ static inline int64_t sm_interval(const ftl_sm *sm, const sm_op *op, int64_t now
   return op->interval + (op->held && sm_wgmma_runs(sm, now) ? op->held : 0);
 }
 
+// Nor is the next one to be asked for.
 static inline bool sm_line_is_there(const ftl_sm *sm, const sm_op *op, int64_t now) {
   const sm_code_line *line = &sm->code_cache.lines[op->line];
-  return line->last_use != 0 && line->there_at <= now;
+  return line->last_use != 0 && line->there_at <= now && line[1].last_use != 0;
 }
 
 // ftl_sm_code_fetch for the usual case, one line that has come; false: any other case, and nothing is changed.

@@ -9,17 +9,59 @@ static rig *rig_with_cache(int32_t num_warps, int64_t lines) {
   return r;
 }
 
-// 8 instructions of 16 bytes a line. The first is there at 9; the warp comes to the second at 17, which is there at 26,
-// and to the third, EXIT alone, at 34: 43.
-Test(timing_sm_code_cache, a_line_comes_when_a_warp_needs_it) {
+// 8 instructions of 16 bytes a line. The first two are asked for at 0 and there at 9; the warp comes to the second at
+// 17, asks for the third, EXIT alone, and comes to it at 25, a cycle before it is there.
+Test(timing_sm_code_cache, the_next_line_is_asked_for_as_a_warp_comes_to_one) {
   rig *r = rig_with_cache(1, 4);
   for (int i = 0; i < 16; i++) rig_add(r, FTL_OP_FFMA, i, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  for (int i = 0; i < 8; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), 9 + i);
-  for (int i = 8; i < 16; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), 26 + i - 8);
-  cr_assert_eq(rig_cycle(r, 0, 16, 0), 43);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_NO_INSTRUCTION], 27);
+  for (int i = 0; i < 16; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), 9 + i);
+  cr_assert_eq(rig_cycle(r, 0, 16, 0), 26);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_NO_INSTRUCTION], 10);
+  rig_destroy(r);
+}
+
+// Each FFMA waits 4 cycles for the one before, 32 a line: what comes in 9 is there.
+Test(timing_sm_code_cache, slow_code_waits_for_its_first_line_alone) {
+  rig *r = rig_with_cache(1, 4);
+  for (int i = 0; i < 30; i++) rig_add(r, FTL_OP_FFMA, 0, 0);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int i = 0; i < 30; i++) cr_assert_eq(rig_cycle(r, 0, i, 0), 9 + 4 * i);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_NO_INSTRUCTION], 9);
+  rig_destroy(r);
+}
+
+// A line in 20 cycles: the first role's two lines, 16 instructions, at 20 and 40, and the second's, which its warp asks
+// for in the same cycle, at 60.
+Test(timing_sm_code_cache, lines_come_one_after_the_other) {
+  rig *r = rig_with_cache(1, 8);
+  r->arch.sm_code_share_cycles = 20;
+  for (int i = 0; i < 15; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 1);
+  for (int i = 0; i < 4; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_expect_eq(rig_cycle(r, 0, 0, 0), 20);
+  cr_expect_eq(rig_cycle(r, 0, 8, 0), 40);
+  cr_expect_eq(rig_cycle(r, 1, 3, 0), 63);
+  rig_destroy(r);
+}
+
+// Roles of the same instructions but for barriers are one code: both warps wait for one line, 9 cycles.
+Test(timing_sm_code_cache, roles_of_the_same_code_lie_at_the_same_place) {
+  rig *r = rig_with_cache(1, 8);
+  r->arch.sm_code_share_cycles = 9;
+  for (int role = 0; role < 2; role++) {
+    if (role == 1) rig_role(r, 1);
+    for (int i = 0; i < 6; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+    rig_add(r, FTL_OP_EXIT, -1, -1);
+  }
+  rig_run(r, 1);
+  cr_expect_eq(rig_cycle(r, 0, 0, 0), 9);
+  cr_expect_eq(rig_cycle(r, 1, 0, 0), 9);
   rig_destroy(r);
 }
 
@@ -34,13 +76,14 @@ Test(timing_sm_code_cache, warps_share_what_comes) {
   rig_destroy(r);
 }
 
-// A run of 20 takes three lines, all before it begins: 27.
-Test(timing_sm_code_cache, a_run_is_as_long_as_its_instructions) {
+// A run of 20 begins in its first line, at 9; the second is there by then, and the third, asked for at 8, at 17.
+Test(timing_sm_code_cache, a_run_begins_before_its_last_line_is_there) {
   rig *r = rig_with_cache(1, 4);
   rig_add(r, FTL_OP_FFMA, 0, -1)->repeat = 20;
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  cr_assert_eq(rig_cycle(r, 0, 0, 0), 27);
+  cr_assert_eq(rig_cycle(r, 0, 0, 0), 9);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 29);
   rig_destroy(r);
 }
 
@@ -55,8 +98,27 @@ static int64_t cycles_of_loop(int64_t lines) {
   return cycles;
 }
 
-// Three lines, ten times: 3 misses where they fit; where there is room for two, the least recently used is always the
-// next one: 30 misses of 9 cycles.
+// Three lines, ten times. Where there is room for two, the least recently used is always the next one: each time the
+// first two, asked for together, take 9 cycles, and the third, asked for 8 cycles before its turn, one more. Where they
+// fit that is so the first time alone.
 Test(timing_sm_code_cache, a_loop_longer_than_the_cache_misses_every_line) {
-  cr_assert_eq(cycles_of_loop(2) - cycles_of_loop(3), (30 - 3) * 9);
+  cr_assert_eq(cycles_of_loop(2) - cycles_of_loop(3), 9 * (9 + 1));
+}
+
+static int64_t cycles_far(int64_t num_lines, bool is_far) {
+  rig *r = rig_with_cache(1, 8);
+  r->arch.sm_code_launch_bytes = 256;
+  r->arch.sm_code_cold_cycles = 50;
+  r->is_code_far = is_far;
+  for (int i = 0; i < 8 * num_lines - 1; i++) rig_add(r, FTL_OP_FFMA, i % 8, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  int64_t cycles = rig_run(r, 1);
+  rig_destroy(r);
+  return cycles;
+}
+
+// The launch brings two lines along. The third takes 50 cycles for 9, of which 8 pass while the second runs.
+Test(timing_sm_code_cache, code_beyond_what_a_launch_brings_along_comes_from_memory) {
+  cr_expect_eq(cycles_far(2, true), cycles_far(2, false));
+  cr_expect_eq(cycles_far(3, true) - cycles_far(3, false), 50 - 9);
 }

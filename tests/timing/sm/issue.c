@@ -139,7 +139,9 @@ static void count_events(bool bulk, uint8_t repeat, int64_t events) {
   r->bulk = bulk;
   r->observe = false;
   r->arch.sm_code_cache_bytes = 1 << 20;
-  rig_add(r, FTL_OP_MUFU, 0, -1)->repeat = repeat;
+  r->arch.sm_code_miss_cycles = repeat > 8 ? 100 : 0;
+  if (repeat > 8) rig_add(r, FTL_OP_MUFU, 2, -1)->repeat = 8;
+  rig_add(r, FTL_OP_MUFU, 0, -1)->repeat = repeat > 8 ? repeat - 8 : repeat;
   rig_add(r, FTL_OP_FFMA, 1, 0);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
@@ -147,12 +149,15 @@ static void count_events(bool bulk, uint8_t repeat, int64_t events) {
   rig_destroy(r);
 }
 
-// Events of 5: the run at 0, its end at 33, which finds when the FFMA may issue, the FFMA and EXIT. After 8 a line of
-// code begins that is not there yet: the run ends at 49 with its seventh, and the eighth issues alone.
+// Events of 5: the run at 0, its end at 33, which finds when the FFMA may issue, the FFMA and EXIT. So too with 8,
+// after which a line of code begins that is there. Of two runs of 8 each ends with its seventh, and the eighth issues
+// alone: after the first the third line of code is to be asked for, after the second it is not there. With that each
+// run is three events; the first line and the third are waited for, one each; FFMA and EXIT.
 Test(timing_sm_issue, a_run_is_one_event_with_its_last_instruction) {
   count_events(false, 5, 7);
   count_events(true, 5, 4);
-  count_events(true, 8, 5);
+  count_events(true, 8, 4);
+  count_events(true, 16, 10);
 }
 
 // fp32 interval 4: the compiler lets an IADD that needs no FFMA follow at once, and the second FFMA 3 after that. A

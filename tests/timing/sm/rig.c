@@ -183,6 +183,7 @@ int64_t rig_run(rig *r, int32_t num_ctas) {
                           .num_slots = (int32_t)r->num_slots,
                           .persistent_stride = r->persistent_stride,
                           .is_alone = r->is_alone,
+                          .is_code_far = r->is_code_far,
                           .dynamic_tiles = r->dynamic_tiles,
                           .bulk = r->bulk};
   ftl_error error;

@@ -11,8 +11,8 @@ static int64_t code_bytes(const ftl_warp_program *warps) {
   return bytes;
 }
 
-// Code comes line by line, most of it where its warp waits for nothing else: between half of what the lines take and
-// all.
+// Code comes line by line, ahead of a warp that issues slower than it comes: more than a tenth of what the lines take,
+// and less than half.
 Test(unit_engine_cold_code, takes_what_its_lines_take) {
   lowered l = lower_flash2("h200", "heads=8 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 mma=mma");
   ftl_launch launch = {
@@ -24,8 +24,8 @@ Test(unit_engine_cold_code, takes_what_its_lines_take) {
   int64_t bytes = code_bytes(l.warps), all = FTL_STEP_UNIT * l.arch->sm_code_miss_cycles * bytes / 128, sum = 0;
   cr_assert_lt(bytes, l.arch->sm_code_cache_bytes);
   for (int32_t s = 0; s < times.num_segments; s++) sum += times.cold[s];
-  cr_expect_gt(sum, all / 2, "%lld of %lld", (long long)sum, (long long)all);
-  cr_expect_leq(sum, all, "%lld of %lld", (long long)sum, (long long)all);
+  cr_expect_gt(sum, all / 10, "%lld of %lld", (long long)sum, (long long)all);
+  cr_expect_lt(sum, all / 2, "%lld of %lld", (long long)sum, (long long)all);
   ftl_step_times_fini(&times);
   release_lowered(&l);
 }
@@ -46,7 +46,7 @@ static double cycles(int64_t heads, int64_t miss_cycles) {
 // 128 CTAs are at most one on each SM, 4096 are six waves and more, of which the first alone waits: about as long as
 // the one wave does, where all waiting would be six times that. Ten times the H200's miss, as waves end raggedly.
 Test(unit_engine_cold_code, later_ctas_find_it) {
-  double one_wave = cycles(16, 90) - cycles(16, 0), waves = cycles(512, 90) - cycles(512, 0);
+  double one_wave = cycles(16, 190) - cycles(16, 0), waves = cycles(512, 190) - cycles(512, 0);
   cr_expect_gt(one_wave, 5000, "%g", one_wave);
   cr_expect_gt(waves, 0.5 * one_wave, "%g against %g", waves, one_wave);
   cr_expect_lt(waves, 2 * one_wave, "%g against %g", waves, one_wave);
