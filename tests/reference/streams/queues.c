@@ -21,7 +21,7 @@ static void set_up(void) {
 static int64_t issued(ftl_opcode opcode, int wavefronts, int warps, int count) {
   rig *r = rig_create(warps * 4);
   r->arch = *arch;
-  r->arch.sm_code_miss_cycles = 0;  // the burst ran before
+  r->arch.sm_code_cache_bytes = 0;  // the burst ran before
   for (int i = 0; i < count; i++) rig_add(r, opcode, i, -1)->wavefronts = (uint16_t)wavefronts;
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
