@@ -6,7 +6,7 @@
 #include "tile/dropout.h"
 
 // The K of a product in bytes, on every architecture that pads to it or to a divisor of it.
-enum { MMA_K_BYTES = 32 };
+enum { MMA_K_BYTES = 32, WARPS_PER_GROUP = 4 };
 
 ftl_attention ftl_attention_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
@@ -31,6 +31,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .dropout_p = ftl_spec_real(spec, FTL_PARAM_dropout_p),
       .scaling = (int32_t)v[FTL_PARAM_scaling],
       .warps_n = v[FTL_PARAM_warps_n] > 1 ? (int32_t)v[FTL_PARAM_warps_n] : 1,
+      .repeats_scores = v[FTL_PARAM_warps_n] > 1 && v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA,
       .sums_each_step = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_STEP || v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_BEHIND,
       .sums_behind = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_BEHIND,
       .guards_each_step = v[FTL_PARAM_guard] == FTL_GUARD_ALWAYS,
@@ -244,20 +245,21 @@ ftl_status ftl_attention_check_stages(const ftl_spec *spec, ftl_error *error) {
 }
 
 ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, int32_t padded_head_dim, ftl_error *error) {
-  enum { COLUMNS = 16 };  // of a block that a warp packs and stores at once
+  enum { COLUMNS = 16, INSTRUCTION_COLUMNS = 8 };  // of a block that a warp packs and stores at once; of a wgmma's N
   const int64_t *v = spec->value;
   int64_t warps_n = v[FTL_PARAM_warps_n];
+  bool wgmma = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
   if (warps_n <= 1) return FTL_OK;
-  if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA)
-    return ftl_error_set(error, FTL_INFEASIBLE, "warps_n=%lld: warps side by side need mma=mma", (long long)warps_n);
-  int64_t columns = COLUMNS * warps_n, keys = v[FTL_PARAM_dropout_p] != 0 ? FTL_DROPOUT_COLUMNS * warps_n : columns;
-  if (v[FTL_PARAM_num_warps] % warps_n == 0 && v[FTL_PARAM_block_n] % keys == 0 && padded_head_dim % columns == 0)
+  int64_t warps = wgmma ? WARPS_PER_GROUP * warps_n : warps_n,
+          columns = (wgmma ? INSTRUCTION_COLUMNS : COLUMNS) * warps_n;
+  int64_t keys = v[FTL_PARAM_dropout_p] != 0 && !wgmma ? FTL_DROPOUT_COLUMNS * warps_n : columns;
+  if (v[FTL_PARAM_num_warps] % warps == 0 && v[FTL_PARAM_block_n] % keys == 0 && padded_head_dim % columns == 0)
     return FTL_OK;
   return ftl_error_set(
       error, FTL_INFEASIBLE,
-      "warps_n=%lld: num_warps=%lld must be a multiple, block_n=%lld one of %lld, and head_dim %d of %lld",
-      (long long)warps_n, (long long)v[FTL_PARAM_num_warps], (long long)v[FTL_PARAM_block_n], (long long)keys,
-      padded_head_dim, (long long)columns);
+      "warps_n=%lld: num_warps=%lld must be a multiple of %lld, block_n=%lld of %lld, and head_dim %d of %lld",
+      (long long)warps_n, (long long)v[FTL_PARAM_num_warps], (long long)warps, (long long)v[FTL_PARAM_block_n],
+      (long long)keys, padded_head_dim, (long long)columns);
 }
 
 ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error) {
@@ -268,13 +270,15 @@ ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_m=%lld num_warps=%lld: with mma each warp needs a multiple of 16 rows",
                          (long long)block_m, (long long)num_warps);
-  if (wgmma && num_warps % 4 != 0)
+  if (wgmma && num_warps % WARPS_PER_GROUP != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "num_warps=%lld: with wgmma it must be a multiple of 4",
-                         (long long)num_warps);
+                         (long long)spec->value[FTL_PARAM_num_warps]);
+  bool may_share = (spec->workload->accepts & FTL_TAKES(warps_n)) != 0 && 16 * num_warps % block_m == 0;
   if (wgmma && block_m % (16 * num_warps) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE,
-                         "block_m=%lld num_warps=%lld: with wgmma each 4 warps need a multiple of 64 rows",
-                         (long long)block_m, (long long)num_warps);
+                         "block_m=%lld num_warps=%lld: with wgmma each 4 warps need a multiple of 64 rows%s",
+                         (long long)block_m, (long long)spec->value[FTL_PARAM_num_warps],
+                         may_share ? "; with warps_n they share the columns of V, as in Triton" : "");
   return FTL_OK;
 }
 

@@ -22,6 +22,7 @@ typedef struct ftl_attention {
   int32_t scaling;        // FTL_SCALING_...
   bool guards_each_step;  // every step of the softmax looks for rows without a key, else masked ones do
   int32_t warps_n;        // side by side: 1, each warp has whole rows
+  bool repeats_scores;    // of wgmma: warpgroups side by side have all keys each, and share the columns of O
   bool sums_each_step;  // row sums are those of whole rows after every step, else of each lane's columns until the end
   bool sums_behind;     // the compiler has those of a step behind its product with V
 } ftl_attention;
@@ -33,7 +34,8 @@ ftl_dtype ftl_attention_out_dtype(const ftl_attention *a);
 FTL_MUST_USE ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error);
 // num_stages against copy, likewise.
 FTL_MUST_USE ftl_status ftl_attention_check_stages(const ftl_spec *spec, ftl_error *error);
-// Likewise what warps_n warps side by side divide: the warps, the keys of a tile and the columns of V.
+// Likewise what warps_n warps side by side divide: the warps, the keys of a tile (with wgmma those of an instruction)
+// and the columns of V.
 FTL_MUST_USE ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, int32_t padded_head_dim, ftl_error *error);
 
 // What causal and window leave of the keys: query i sees key j only if i + left <= j <= i + right. A window is that of

@@ -26,7 +26,8 @@ typedef struct ftl_flash2 {
 
   int32_t q, k, v, o, lse;                // tensors
   int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k: K and V take turns in one buffer
-  int32_t ring_p;                         // of warps side by side
+  bool exchanges;                         // warps side by side pass P, and maxima and sums of rows, to each other
+  int32_t ring_p;                         // through which they pass P
   int32_t q_tile, scores, probs, output;  // values
   ftl_online_softmax softmax;
   int32_t refill_barrier;          // named: all warps have left the buffers that a late refill writes

@@ -21,8 +21,18 @@ static void declare_tile(ftl_flash2 *f, const ftl_spec *spec) {
   f->row_end = packed.row_end;
 }
 
-static int32_t tile_of(const ftl_flash2 *f, const char *name, ftl_dtype dtype, int32_t columns) {
-  int32_t tile = ftl_builder_tile(f->b, name, dtype, f->a.block_m, columns);
+// Of scores or probabilities.
+static int32_t tile_of_keys(const ftl_flash2 *f, const char *name, ftl_dtype dtype) {
+  int32_t tile = ftl_builder_tile(f->b, name, dtype, f->a.block_m, f->a.block_n);
+  if (f->a.warps_n > 1 && f->a.repeats_scores)
+    ftl_builder_repeat(f->b, f->a.warps_n);
+  else if (f->a.warps_n > 1)
+    ftl_builder_side_by_side(f->b, f->a.warps_n);
+  return tile;
+}
+
+static int32_t tile_of_output(const ftl_flash2 *f) {
+  int32_t tile = ftl_builder_tile(f->b, "o", FTL_FP32, f->a.block_m, f->a.padded_head_dim);
   if (f->a.warps_n > 1) ftl_builder_side_by_side(f->b, f->a.warps_n);
   return tile;
 }
@@ -47,13 +57,14 @@ static void declare(ftl_flash2 *f, const ftl_spec *spec) {
   f->ring_v =
       shared_buffer ? f->ring_k : ftl_builder_ring(b, "v", a->dtype, a->block_n, columns, f->num_stages, role, readers);
 
-  if (a->warps_n > 1) f->ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, readers);
+  f->exchanges = a->warps_n > 1 && !a->repeats_scores;
+  if (f->exchanges) f->ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, readers);
   if (f->q_in_registers) f->q_tile = ftl_builder_tile(b, "q", a->dtype, a->block_m, columns);
-  f->scores = tile_of(f, "s", FTL_FP32, a->block_n);
-  f->probs = tile_of(f, "p", a->dtype, a->block_n);
-  f->output = tile_of(f, "o", FTL_FP32, columns);
+  f->scores = tile_of_keys(f, "s", FTL_FP32);
+  f->probs = tile_of_keys(f, "p", a->dtype);
+  f->output = tile_of_output(f);
   f->softmax = ftl_online_softmax_declare(b, a->block_m, a);
-  if (a->warps_n > 1) ftl_online_softmax_exchange(b, &f->softmax, role, a->block_m);
+  if (f->exchanges) ftl_online_softmax_exchange(b, &f->softmax, role, a->block_m);
   if (f->refills_late && !f->refills_behind) f->refill_barrier = ftl_builder_named_barrier(b, "refill", readers);
   f->softmax.output_scale = ftl_attention_dropout_scale(a);
   declare_tile(f, spec);

@@ -62,7 +62,7 @@ static void softmax(const ftl_flash2 *f, ftl_expr j, bool masked) {
 }
 
 static void multiply_probs(const ftl_flash2 *f) {
-  if (f->a.warps_n > 1)
+  if (f->exchanges)
     ftl_online_softmax_multiply_exchanged(f->b, &f->softmax, f->output, f->probs, f->ring_p, f->ring_v);
   else
     ftl_mma_value(f->b, f->output, f->probs, f->ring_v, false);

@@ -6,7 +6,10 @@ static const float ln_2 = 0.69314718055994530942f;
 
 static int32_t rows_of(ftl_builder *b, const char *name, int32_t rows, const ftl_attention *a) {
   int32_t value = ftl_builder_rows(b, name, rows);
-  if (a->warps_n > 1) ftl_builder_side_by_side(b, a->warps_n);
+  if (a->warps_n > 1 && a->repeats_scores)
+    ftl_builder_repeat(b, a->warps_n);
+  else if (a->warps_n > 1)
+    ftl_builder_side_by_side(b, a->warps_n);
   return value;
 }
 
@@ -22,7 +25,7 @@ ftl_online_softmax ftl_online_softmax_declare(ftl_builder *b, int32_t rows, cons
       .correction = rows_of(b, "correction", rows, a),
       .sum = rows_of(b, "sum", rows, a),
       .step_sum = a->sums_each_step ? rows_of(b, "step_sum", rows, a) : -1,
-      .warps_n = a->warps_n,
+      .warps_n = a->repeats_scores ? 1 : a->warps_n,
   };
 }
 

@@ -44,5 +44,5 @@ ftl_fragment_map ftl_fragment_map_of(const ftl_fragment_shape *shape, const ftl_
   int32_t columns = accumulates ? shape->accumulator_columns : ftl_operand_columns(value->dtype);
   int32_t registers = accumulates ? shape->accumulator_registers : shape->operand_registers;
   if (accumulates && !wide) registers /= 2;  // pairs of 16-bit sums
-  return (ftl_fragment_map){num_slabs, (value->columns / across + columns - 1) / columns, registers};
+  return (ftl_fragment_map){num_slabs, (ftl_value_warp_columns(value) + columns - 1) / columns, registers};
 }

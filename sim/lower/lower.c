@@ -46,7 +46,7 @@ static int32_t relayout_bytes(const builder *b, const ftl_fragment_shape *shape)
     if (op->kind != FTL_TILE_CONVERT) continue;
     const ftl_value *value = &b->tile->values[op->dst];
     if (value->layout.threads_per_row > 0) continue;
-    int32_t bytes = FTL_SLAB_ROWS * value->columns / value->warps_per_row * ftl_dtype_bytes(value->dtype) *
+    int32_t bytes = FTL_SLAB_ROWS * ftl_value_warp_columns(value) * ftl_dtype_bytes(value->dtype) *
                     b->tile->roles[value->role].num_warps;
     if (bytes > most) most = bytes;
   }

@@ -22,7 +22,7 @@ static int64_t ref_bytes(const ftl_tile_program *tile, const ftl_exec_event *eve
 
 static int64_t mma_macs(const ftl_tile_program *tile, const ftl_tile_op *op, int32_t mma_columns) {
   const ftl_value *dst = &tile->values[op->dst];
-  int64_t columns_a_warp = ftl_divide_up(dst->columns / dst->warps_per_row, mma_columns) * mma_columns;
+  int64_t columns_a_warp = ftl_divide_up(ftl_value_warp_columns(dst), mma_columns) * mma_columns;
   int32_t depth = tile->values[op->ring_a >= 0 ? op->dst : op->a.value].columns;
   if (op->ring_a >= 0) depth = op->transpose_a ? tile->rings[op->ring_a].rows : tile->rings[op->ring_a].columns;
   return (int64_t)tile->roles[dst->role].num_groups * dst->rows * dst->warps_per_row * columns_a_warp * depth *
@@ -88,8 +88,9 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
       break;
     case FTL_TILE_DROPOUT:
       if (dst->layout.threads_per_row > 0) break;
-      (op->by_sign ? &work->sign_dropouts : &work->dropouts)[0] +=
-          (int64_t)counter->tile->roles[dst->role].num_groups * dst->rows * dst->columns;
+      (op->by_sign ? &work->sign_dropouts : &work->dropouts)[0] += (int64_t)counter->tile->roles[dst->role].num_groups *
+                                                                   dst->rows * dst->columns *
+                                                                   (dst->is_repeated ? dst->warps_per_row : 1);
       break;
     case FTL_TILE_ELEM:
       if (op->fn != FTL_ELEM_EXP2 && op->fn != FTL_ELEM_EXP) break;
@@ -99,7 +100,7 @@ static ftl_status count_op(void *context, const ftl_exec_event *event, ftl_error
         work->exps += numbers_worked_on(counter->tile, event, groups * dst->rows * columns);
         break;
       }
-      if (dst->kind != FTL_VALUE_TILE) groups *= dst->warps_per_row;
+      if (dst->kind != FTL_VALUE_TILE || dst->is_repeated) groups *= dst->warps_per_row;
       work->exps += groups * dst->rows * dst->columns;
       if (dst->kind != FTL_VALUE_TILE) work->row_exps += groups * dst->rows;
       break;

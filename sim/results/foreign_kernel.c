@@ -52,20 +52,28 @@ static int64_t warps_n_of_mma_sync(const int64_t *v) {
   return v[FTL_PARAM_block_m] < v[FTL_PARAM_head_dim] ? v[FTL_PARAM_num_warps] : 1;
 }
 
+// With wgmma warpgroups stand one below the other while there are rows. Those beyond repeat the first product, another
+// behind which has all warps along its rows, and share the columns of the second (warpsPerTileV3, the same file; the
+// tensor instructions that were counted).
+static int64_t warps_n_of_wgmma(const int64_t *v) {
+  int64_t rows = ROWS_OF_A_WARP * v[FTL_PARAM_num_warps];
+  return v[FTL_PARAM_block_m] < rows ? ftl_divide_up(rows, v[FTL_PARAM_block_m]) : 1;
+}
+
 // With mma.sync its pipeliner refills the buffers that a step has read.
-static ftl_status set_triton_mma_sync(ftl_spec *spec, ftl_error *error) {
-  const ftl_param_number warps[] = {{FTL_PARAM_warps_n, warps_n_of_mma_sync(spec->value)}};
-  ftl_status status = ftl_columns_set(spec, FTL_PARAM_refill, "behind", error);
+static ftl_status set_triton_warps(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  const int64_t *v = spec->value;
+  const ftl_param_number warps[] = {
+      {FTL_PARAM_warps_n, is_mma_sync(row) ? warps_n_of_mma_sync(v) : warps_n_of_wgmma(v)}};
+  ftl_status status = is_mma_sync(row) ? ftl_columns_set(spec, FTL_PARAM_refill, "behind", error) : FTL_OK;
   return status == FTL_OK ? SET_NUMBERS(spec, warps, error) : status;
 }
 
 static ftl_status set_triton_attention(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
-  if (!is_mma_sync(row) && v[FTL_PARAM_block_m] < ROWS_OF_A_WARP * v[FTL_PARAM_num_warps])
-    return ftl_error_set(error, FTL_INFEASIBLE, "triton with two warpgroups that divide columns");
   if (is_mma_sync(row) && v[FTL_PARAM_block_n] % (COLUMNS_OF_A_WARP * warps_n_of_mma_sync(v)) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "triton with fewer than 16 keys a warp");
-  ftl_status status = is_mma_sync(row) ? set_triton_mma_sync(spec, error) : FTL_OK;
+  ftl_status status = set_triton_warps(spec, row, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;

@@ -97,6 +97,8 @@ int32_t ftl_builder_rows(ftl_builder *builder, const char *name, int32_t rows);
 int32_t ftl_builder_columns(ftl_builder *builder, const char *name, int32_t columns);
 // Holds a TILE or ROWS value declared last by `warps_per_row` warps side by side (see ftl_value).
 void ftl_builder_side_by_side(ftl_builder *builder, int32_t warps_per_row);
+// The same where each of these warps has all columns.
+void ftl_builder_repeat(ftl_builder *builder, int32_t warps_per_row);
 // The same, held row-wise.
 int32_t ftl_builder_tile_by_rows(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
                                  ftl_value_layout layout);

@@ -36,6 +36,11 @@ void ftl_builder_side_by_side(ftl_builder *builder, int32_t warps_per_row) {
   if (ftl_builder_is_ok(builder)) program->values[program->num_values - 1].warps_per_row = warps_per_row;
 }
 
+void ftl_builder_repeat(ftl_builder *builder, int32_t warps_per_row) {
+  ftl_builder_side_by_side(builder, warps_per_row);
+  if (ftl_builder_is_ok(builder)) builder->program->values[builder->program->num_values - 1].is_repeated = true;
+}
+
 int32_t ftl_builder_tile_by_rows(ftl_builder *builder, const char *name, ftl_dtype dtype, int32_t rows, int32_t columns,
                                  ftl_value_layout layout) {
   return value_add(

@@ -76,10 +76,10 @@ static bool layout_ok(const ftl_tile_program *program, const ftl_value *value) {
 
 static bool side_by_side_ok(const ftl_tile_program *program, const ftl_value *value) {
   const ftl_role *role = &program->roles[value->role];
-  if (value->warps_per_row == 1) return true;
+  if (value->warps_per_row == 1) return !value->is_repeated;
   return value->kind != FTL_VALUE_COLUMNS && value->layout.threads_per_row == 0 && role->num_groups == 1 &&
          value->warps_per_row > 1 && role->num_warps % value->warps_per_row == 0 &&
-         (value->kind == FTL_VALUE_ROWS || value->columns % value->warps_per_row == 0);
+         (value->kind == FTL_VALUE_ROWS || value->is_repeated || value->columns % value->warps_per_row == 0);
 }
 
 ftl_status ftl_check_value(const ftl_tile_program *program, int32_t value_idx, ftl_error *error) {

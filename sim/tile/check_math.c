@@ -31,8 +31,9 @@ static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
     return ftl_check_fail(check, "A is neither a tile of this role nor a ring");
   if (!ftl_check_is_fragment(check, op->dst) || (op->ring_a < 0 && !ftl_check_is_fragment(check, op->a.value)))
     return ftl_check_fail(check, "a product takes values that are held as fragments");
-  if (op->ring_a < 0 && (!ftl_check_has_whole_rows(check, op->dst) || !ftl_check_has_whole_rows(check, op->a.value)))
-    return ftl_check_fail(check, "warps side by side take A from shared memory");
+  if (op->ring_a < 0 && (!ftl_check_has_whole_rows(check, op->a.value) ||
+                         !ftl_check_same_threads(&program->values[op->a.value], &program->values[op->dst])))
+    return ftl_check_fail(check, "warps side by side that have not all of A take it from shared memory");
   const ftl_ring *ring_b = &program->rings[op->ring], *ring_a = op->ring_a >= 0 ? &program->rings[op->ring_a] : NULL;
   int32_t ring_rows = !ring_a ? 0 : op->transpose_a ? ring_a->columns : ring_a->rows;
   const ftl_value *dst = &program->values[op->dst];
@@ -148,7 +149,7 @@ static ftl_status check_dropout_blocks(const ftl_check *check, const ftl_tile_op
   const ftl_value *dst = &check->program->values[op->dst];
   bool by_rows = !ftl_check_is_fragment(check, op->dst);
   dropout_block block = dropout_block_of(op, by_rows);
-  int32_t columns = by_rows ? dst->layout.vector_columns : dst->columns / dst->warps_per_row;
+  int32_t columns = by_rows ? dst->layout.vector_columns : ftl_value_warp_columns(dst);
   bool aligned = columns % block.columns == 0 && ftl_expr_alignment(check->program, op->column0) % block.columns == 0 &&
                  ftl_expr_alignment(check->program, op->row0) % block.rows == 0;
   if (aligned) return FTL_OK;
@@ -176,7 +177,7 @@ static ftl_status check_dropout(const ftl_check *check, const ftl_tile_op *op) {
 
 static ftl_status check_reduce_warps(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_value *dst = &check->program->values[op->dst];
-  if (dst->warps_per_row == 1)
+  if (dst->warps_per_row == 1 || dst->is_repeated)
     return ftl_check_fail(check, "%s is held by one warp a row: reduce_lanes makes it whole", dst->name);
   return ftl_check_staging(check, op->ring, (int64_t)dst->rows * dst->warps_per_row);
 }
@@ -187,7 +188,7 @@ static ftl_status check_reduce(const ftl_check *check, const ftl_tile_op *op) {
     return ftl_check_fail(check, "the destination is not a rows value of this role");
   if (op->kind == FTL_TILE_REDUCE_LANES) {
     const ftl_value *dst = &check->program->values[op->dst];
-    if (dst->warps_per_row == 1) return FTL_OK;
+    if (dst->warps_per_row == 1 || dst->is_repeated) return FTL_OK;
     return ftl_check_fail(check, "%s: lanes do not reach the other warps of a row", dst->name);
   }
   if (op->kind == FTL_TILE_REDUCE_WARPS) return check_reduce_warps(check, op);
@@ -195,7 +196,8 @@ static ftl_status check_reduce(const ftl_check *check, const ftl_tile_op *op) {
     return ftl_check_group_staging(check, op->ring, check->program->values[op->dst].rows, 1);
   if (!ftl_check_is_tile(check, op->a.value) || check->program->values[op->a.value].dtype != FTL_FP32 ||
       check->program->values[op->a.value].rows != check->program->values[op->dst].rows ||
-      !ftl_check_same_threads(&check->program->values[op->a.value], &check->program->values[op->dst]))
+      !ftl_check_same_threads(&check->program->values[op->a.value], &check->program->values[op->dst]) ||
+      check->program->values[op->a.value].is_repeated != check->program->values[op->dst].is_repeated)
     return ftl_check_fail(check, "the source is not an fp32 tile of this role with as many rows, held alike");
   return FTL_OK;
 }

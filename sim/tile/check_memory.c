@@ -80,8 +80,8 @@ static ftl_status check_put(const ftl_check *check, const ftl_tile_op *op) {
   const ftl_value *a = &check->program->values[op->a.value];
   if (a->rows != ring->rows || a->columns != ring->columns || a->dtype != ring->dtype)
     return ftl_check_fail(check, "%s differs from ring %s in shape or dtype", a->name, ring->name);
-  if (check->program->roles[check->role_idx].num_groups > 1)
-    return ftl_check_fail(check, "each of several groups has a copy of %s", a->name);
+  if (check->program->roles[check->role_idx].num_groups > 1 || a->is_repeated)
+    return ftl_check_fail(check, "each of several groups or warps has a copy of %s", a->name);
   if (is_loaded(check, op->ring)) return ftl_check_fail(check, "ring %s is filled by loads as well", ring->name);
   return FTL_OK;
 }
@@ -128,6 +128,7 @@ static ftl_status check_store(const ftl_check *check, const ftl_tile_op *op) {
     return ftl_check_fail(check, "a tile of %d x %d is larger than %s", op->ref.rows, op->ref.columns, a->name);
   if (!of_rows && ftl_tile_num_copies(check->program, op->a.value) > 1)
     return ftl_check_fail(check, "each of several groups has a copy of %s: store_merged makes them one", a->name);
+  if (!of_rows && a->is_repeated) return ftl_check_fail(check, "each of several warps has all of %s", a->name);
   if (op->ring < 0) return ftl_check_vector(check, a, &check->program->tensors[op->ref.tensor]);
   if (!ftl_check_is_fragment(check, op->a.value)) return ftl_check_fail(check, "%s is stored directly only", a->name);
   if (!ftl_check_is_ring(check, op->ring)) return ftl_check_fail(check, "no such ring");

@@ -93,7 +93,8 @@ bool ftl_check_same_threads(const ftl_value *a, const ftl_value *b) {
 }
 
 bool ftl_check_same_layout(const ftl_value *a, const ftl_value *b) {
-  return ftl_check_same_threads(a, b) && a->layout.vector_columns == b->layout.vector_columns;
+  return ftl_check_same_threads(a, b) && a->layout.vector_columns == b->layout.vector_columns &&
+         a->is_repeated == b->is_repeated;
 }
 
 bool ftl_check_is_fragment(const ftl_check *check, int32_t value) {
@@ -101,7 +102,8 @@ bool ftl_check_is_fragment(const ftl_check *check, int32_t value) {
 }
 
 bool ftl_check_has_whole_rows(const ftl_check *check, int32_t value) {
-  return ftl_check_is_fragment(check, value) && check->program->values[value].warps_per_row == 1;
+  const ftl_value *held = &check->program->values[value];
+  return ftl_check_is_fragment(check, value) && (held->warps_per_row == 1 || held->is_repeated);
 }
 
 bool ftl_check_is_row_wise(const ftl_check *check, int32_t value) {

@@ -68,7 +68,8 @@ static void add_value(hasher *h, const ftl_value *value) {
                            value->role,
                            value->layout.threads_per_row,
                            value->layout.vector_columns,
-                           value->warps_per_row};
+                           value->warps_per_row,
+                           value->is_repeated};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) add(h, words[i]);
   add_name(h, value->name);
 }

@@ -28,6 +28,11 @@ int32_t ftl_tile_num_warps(const ftl_tile_program *program) {
   return num_warps;
 }
 
+int32_t ftl_value_warp_columns(const ftl_value *value) {
+  bool is_shared = value->warps_per_row > 1 && !value->is_repeated;
+  return is_shared ? value->columns / value->warps_per_row : value->columns;
+}
+
 int32_t ftl_role_row_warps(const ftl_role *role) { return role->num_warps / role->num_groups; }
 
 int32_t ftl_tile_num_copies(const ftl_tile_program *program, int32_t value) {

@@ -77,6 +77,9 @@ typedef struct ftl_value {
   // Fragments of a TILE or ROWS value: so many warps stand side by side, each with the same rows and an equal share of
   // the columns. 1: every warp has whole rows, which is what REDUCE_LANES, FETCH and the A of a product take.
   int32_t warps_per_row;
+  // Warps side by side: each has all columns, what the others have once more, and so whole rows. An A of such warps has
+  // a product whose columns they share.
+  bool is_repeated;
   bool accumulates;  // some product adds to it
 } ftl_value;
 
@@ -153,7 +156,8 @@ int64_t ftl_tile_ref_end_column(const ftl_tile_program *program, const ftl_tile_
 // Columns of a reference that exist at a point; 0: none.
 int64_t ftl_tile_ref_num_columns(const ftl_tile_program *program, const ftl_tile_ref *ref, const ftl_expr_point *point);
 int32_t ftl_tile_num_warps(const ftl_tile_program *program);
-int32_t ftl_role_row_warps(const ftl_role *role);  // warps of a group: those that a value's rows are dealt to
+int32_t ftl_value_warp_columns(const ftl_value *value);  // of a fragment's columns, those that one warp has
+int32_t ftl_role_row_warps(const ftl_role *role);        // warps of a group: those that a value's rows are dealt to
 // Copies of a value in a CTA: one a group, or one alone where it is held row-wise.
 int32_t ftl_tile_num_copies(const ftl_tile_program *program, int32_t value);
 void ftl_tile_program_destroy(ftl_tile_program *program);

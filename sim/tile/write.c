@@ -322,6 +322,7 @@ static void write_role(FILE *out, const ftl_tile_program *program, int32_t role_
     fprintf(out, "  value %s: %s %d x %d", value->name, ftl_dtype_name(value->dtype), value->rows, value->columns);
     if (value->layout.threads_per_row > 0) fprintf(out, ", %d threads a row", value->layout.threads_per_row);
     if (value->warps_per_row > 1) fprintf(out, ", %d warps a row", value->warps_per_row);
+    if (value->is_repeated) fprintf(out, ", each with all columns");
     fputc('\n', out);
   }
   int depth = 1;

@@ -55,7 +55,7 @@ int32_t ftl_select_slab_row(const ftl_select *s, int32_t value, int32_t slab) {
 }
 
 int32_t ftl_select_warp_columns(const ftl_select *s, int32_t value) {
-  return s->tile->values[value].columns / s->tile->values[value].warps_per_row;
+  return ftl_value_warp_columns(&s->tile->values[value]);
 }
 
 void ftl_select_settle_fill(ftl_select *s, int32_t value) {

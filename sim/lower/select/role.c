@@ -17,7 +17,7 @@ static void add_values(ftl_select *s) {
       return;
     }
     int32_t fragment_columns = value->dtype == FTL_FP32 ? s->shape.accumulator_columns : FTL_OPERAND_COLUMNS;
-    if (across > 1 && value->kind == FTL_VALUE_TILE && value->columns % (fragment_columns * across) != 0) {
+    if (across > 1 && value->kind == FTL_VALUE_TILE && ftl_value_warp_columns(value) % fragment_columns != 0) {
       ftl_select_fail(s, "%s of %d columns over %d warps: each warp needs a multiple of %d columns", value->name,
                       value->columns, across, fragment_columns);
       return;

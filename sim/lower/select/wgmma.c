@@ -1,6 +1,7 @@
 // Matrix products by wgmma: m64nN with 32 bytes of K a warpgroup, asynchronous, B always and A sometimes from shared
 // memory. Source: PTX ISA, wgmma.mma_async. The groups in flight are waited for when something uses their accumulator,
 // writes their A operand, gives back their ring, or a loop begins or ends.
+#include "base/integer.h"
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
@@ -221,13 +222,16 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
                     s->role->name, s->role->num_warps, k, s->product->operand_columns);
     return;
   }
-  if (s->tile->values[op->dst].warps_per_row > 1) {
-    ftl_select_fail(s, "%s is held by warps side by side, which wgmma does not do: mma=mma",
-                    s->tile->values[op->dst].name);
+  const ftl_value *sums = &s->tile->values[op->dst];
+  if (s->role->num_warps / sums->warps_per_row % WARPS_PER_GROUP != 0) {
+    ftl_select_fail(s, "%s is held by %d of %d warps side by side: wgmma has whole warpgroups side by side", sums->name,
+                    sums->warps_per_row, s->role->num_warps);
     return;
   }
   if (s->groups.count == FTL_SELECT_MAX_GROUPS) ftl_select_settle_groups(s, s->groups.of[0].dst, false, NONE);
-  int32_t parts = (tiles * TILE_COLUMNS + MAX_N - 1) / MAX_N;
+  // Of a product that warpgroups repeat, N is the share of one, as Triton's instruction shape takes it
+  // (mmaVersionToInstrShape of AccelerateMatmul.cpp, and its HGMMAs: 20 a warp for 64 x 64 by 128 on two warpgroups).
+  int32_t parts = (sums->is_repeated ? sums->warps_per_row : 1) * (int32_t)ftl_divide_up(tiles * TILE_COLUMNS, MAX_N);
   int32_t descriptor = NONE;
   if (!s->serial_wgmma) add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
   for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)

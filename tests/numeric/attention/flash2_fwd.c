@@ -145,6 +145,22 @@ Test(numeric_attention_flash2_fwd, warps_side_by_side_give_attention) {
         }
 }
 
+// Each warpgroup has all keys and a part of V's columns.
+Test(numeric_attention_flash2_fwd, warpgroups_that_repeat_the_scores_give_attention) {
+  static const char *const tiles[] = {"block_m=64 block_n=32 num_warps=8 warps_n=2",
+                                      "block_m=128 block_n=64 num_warps=16 warps_n=2 window=40",
+                                      "block_m=64 block_n=64 num_warps=16 warps_n=4 dropout_p=0.3"};
+  static const char *const more[] = {"causal=false row_sums=end", "causal=true row_sums=step persistent=true"};
+  char params[256];
+  for (size_t schedule = 0; schedule < COUNT(schedules); schedule++)
+    for (size_t t = 0; t < COUNT(tiles); t++)
+      for (size_t m = 0; m < COUNT(more); m++) {
+        snprintf(params, sizeof params, "heads=2 head_dim=64 seqlen_q=70 seqlen_kv=150 mma=wgmma %s %s %s", tiles[t],
+                 more[m], schedules[schedule]);
+        prove(params);
+      }
+}
+
 Test(numeric_attention_flash2_fwd, rows_that_see_no_key_give_zero_and_minus_infinity) {
   // With 40 queries and 10 keys, aligned at the bottom right, queries 0 to 29 see none.
   for (size_t schedule = 0; schedule < COUNT(schedules); schedule++) {

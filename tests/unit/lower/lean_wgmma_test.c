@@ -1,6 +1,7 @@
 // Instructions around lean wgmmas: matrix descriptors, copies of two tensors side by side, lists that are walked.
 // The counts are those of Triton 3.6 for its own attention and for FlexAttention's (SASS, sm_90a).
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include "../lower_checker/programs.h"
 
@@ -48,6 +49,34 @@ Test(unit_lower_lean_wgmma, several_warpgroups_make_the_descriptors_of_q_anew) {
   counts c = count_loop(SHAPE "head_dim=64 block_m=128 num_warps=8");
   cr_expect_eq(c.insts[FTL_OP_UNIFORM], (6 + 3) + (6 + 3 * 2) + (6 + 3));
   cr_expect_eq(c.insts[FTL_OP_R2UR], 0);
+}
+
+// Two warpgroups on 64 rows: each has all of S, by two instructions of half of its columns a k step of 16 of head_dim,
+// and half of O's columns, one a k step of 16 keys. HGMMAs of a step that ncu counts of Triton's kernels
+// (foreign_unseen_triton_ncu.csv and its successors): 192, 160, 128 and 96 of 8 warps.
+Test(unit_lower_lean_wgmma, warpgroups_beyond_the_rows_repeat_the_first_product) {
+  static const struct {
+    const char *tile;
+    int64_t counted;
+  } kernels[] = {{"head_dim=128 block_n=128 num_stages=2", 192},
+                 {"head_dim=128 block_n=64 num_stages=3", 160},
+                 {"head_dim=64 block_n=128 num_stages=2", 128},
+                 {"head_dim=64 block_n=64 num_stages=3", 96}};
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+    char parameters[256];
+    snprintf(parameters, sizeof parameters, SHAPE "%s block_m=64 num_warps=8 warps_n=2", kernels[i].tile);
+    cr_expect_eq(8 * count_loop(parameters).insts[FTL_OP_WGMMA], kernels[i].counted, "%s", kernels[i].tile);
+  }
+}
+
+// Exponentials of 64 x 64 scores are those of one warpgroup in either of two: 32 a lane, 2 corrections of rows beside.
+Test(unit_lower_lean_wgmma, warpgroups_beyond_the_rows_repeat_the_softmax) {
+  counts one = count_loop(SHAPE "head_dim=64 block_m=64 num_warps=4");
+  counts two = count_loop(SHAPE "head_dim=64 block_m=64 num_warps=8 warps_n=2");
+  cr_expect_eq(one.insts[FTL_OP_MUFU], 32 + 2);
+  cr_expect_eq(two.insts[FTL_OP_MUFU], 32 + 2);
+  cr_expect_eq(two.insts[FTL_OP_SHFL], one.insts[FTL_OP_SHFL]);
+  cr_expect_eq(one.insts[FTL_OP_FFMA] - two.insts[FTL_OP_FFMA], 16, "O's correction: 16 columns of 2 rows fewer");
 }
 
 // Heads of 96 in tiles of 128 columns: QK^T has 8 k steps for 6, PV 4 (of 64 keys) either way.

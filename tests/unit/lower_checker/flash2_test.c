@@ -81,16 +81,13 @@ Test(unit_lower_checker_flash2, hopper_by_mma_sync_and_tma) {
 }
 
 // ---- warps side by side, as Triton has them with mma.sync ----
-static int prove_side_by_side(const char *arch, const char *how) {
-  static const char *const tiles[] = {"block_m=32 block_n=32 num_warps=2 warps_n=2",
-                                      "block_m=32 block_n=64 num_warps=4 warps_n=4",
-                                      "block_m=64 block_n=32 num_warps=4 warps_n=2"};
+static int prove_tiles(const char *arch, const char *const tiles[3], const char *how) {
   static const char *const problems[] = {"heads=2 seqlen=300 head_dim=64", "heads=2 seqlen=257 head_dim=128 causal=1"};
   int feasible = 0;
-  for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
+  for (size_t i = 0; i < 3; i++)
     for (size_t j = 0; j < sizeof problems / sizeof *problems; j++) {
       char parameters[300];
-      snprintf(parameters, sizeof parameters, "%s %s mma=mma %s", problems[j], tiles[i], how);
+      snprintf(parameters, sizeof parameters, "%s %s %s", problems[j], tiles[i], how);
       programs p;
       ftl_error error = {0};
       if (lower_workload(&p, arch, "flash2_fwd", parameters, &error) == FTL_OK) {
@@ -101,6 +98,22 @@ static int prove_side_by_side(const char *arch, const char *how) {
       programs_fini(&p);
     }
   return feasible;
+}
+
+static int prove_side_by_side(const char *arch, const char *how) {
+  static const char *const tiles[] = {"block_m=32 block_n=32 num_warps=2 warps_n=2 mma=mma",
+                                      "block_m=32 block_n=64 num_warps=4 warps_n=4 mma=mma",
+                                      "block_m=64 block_n=32 num_warps=4 warps_n=2 mma=mma"};
+  return prove_tiles(arch, tiles, how);
+}
+
+// Warpgroups that have all keys each: products, exponentials and random numbers are counted for both.
+Test(unit_lower_checker_flash2, warpgroups_that_share_the_columns_of_v) {
+  static const char *const tiles[] = {"block_m=64 block_n=64 num_warps=8 warps_n=2 mma=wgmma",
+                                      "block_m=128 block_n=32 num_warps=16 warps_n=2 mma=wgmma",
+                                      "block_m=64 block_n=128 num_warps=16 warps_n=4 mma=wgmma"};
+  cr_expect_eq(prove_tiles("h200", tiles, "num_stages=2 copy=cp_async code=lean"), 6);
+  cr_expect_eq(prove_tiles("h200", tiles, "num_stages=1 copy=tma code=plain dropout_p=0.2"), 6);
 }
 
 // Of the warps of a row one stores its logarithm: each byte leaves once.

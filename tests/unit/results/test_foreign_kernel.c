@@ -140,11 +140,19 @@ Test(unit_results_foreign_kernel, warps_of_triton_with_mma_sync_lie_along_the_ke
   HAS(&c, {FTL_PARAM_warps_n, 1}, {FTL_PARAM_refill, FTL_REFILL_BEHIND});
 }
 
-// Two warpgroups on 64 rows, which divide V's columns; two warps on 16 keys; four on 32.
+Test(unit_results_foreign_kernel, warpgroups_of_triton_beyond_the_rows_share_the_columns_of_v) {
+  ftl_measured_case c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN
+                                        "triton,fwd,1,8,8,512,512,64,0,64,64,8,2,wgmma," RAN "k\n",
+                                NULL);
+  HAS(&c, {FTL_PARAM_warps_n, 2}, {FTL_PARAM_num_stages, 2});
+  c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN
+                      "triton,fwd,1,8,8,512,512,64,0,128,64,8,2,wgmma," RAN "k\n",
+              NULL);
+  HAS(&c, {FTL_PARAM_warps_n, 1});
+}
+
+// Two warps on 16 keys; four on 32.
 Test(unit_results_foreign_kernel, warps_that_divide_too_little_are_no_configuration) {
-  case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,64,0,64,64,8,2,wgmma," RAN
-                  "k\n",
-          "triton with two warpgroups that divide columns");
   case_of(PROBLEM "block_m,block_n,num_warps,num_stages,mma," RUN "triton,fwd,1,8,8,512,512,128,0,64,16,2,3,mma," RAN
                   "k\n",
           "triton with fewer than 16 keys a warp");

@@ -162,7 +162,66 @@ Test(unit_tile_put, warps_side_by_side_take_a_from_shared_memory) {
   ftl_fill(p.s.b, p.accumulator, 0);
   ftl_mma_value(p.s.b, p.accumulator, p.half, p.from, true);
   release(&p);
-  sketch_assert_refused(&p.s, "take A from shared memory");
+  sketch_assert_refused(&p.s, "that have not all of A take it from shared memory");
+}
+
+// Both warps have all of A in registers, one of them the first and the other the last columns of the product. X X^T of
+// X = 1 in row 3, column 5 alone.
+Test(unit_tile_put, warps_that_repeat_a_share_the_columns_of_a_product) {
+  put_sketch p = {.s = sketch_create()};
+  ftl_builder *b = p.s.b;
+  ftl_builder_role(b, "main", 2, 0);
+  p.from = ftl_builder_ring(b, "from", FTL_FP16, ROWS, COLUMNS, 1, 0, 1);
+  p.half = ftl_builder_tile(b, "half", FTL_FP16, ROWS, COLUMNS);
+  ftl_builder_repeat(b, 2);
+  p.accumulator = ftl_builder_tile(b, "accumulator", FTL_FP32, ROWS, COLUMNS);
+  ftl_builder_side_by_side(b, 2);
+  ftl_fill_stage(b, p.from, ref_of(&p, p.s.x));
+  ftl_wait(b, p.from);
+  ftl_fetch(b, p.half, p.from);
+  ftl_fill(b, p.accumulator, 0);
+  ftl_mma_value(b, p.accumulator, p.half, p.from, true);
+  ftl_release(b, p.from);
+  ftl_store(b, ref_of(&p, p.s.y), p.accumulator, -1);
+  float x[NUM_ELEMENTS] = {0}, y[NUM_ELEMENTS];
+  x[3 * COLUMNS + 5] = 1;
+  float *tensors[] = {x, y};
+  ftl_tile_program *program = sketch_finish(&p.s);
+  ftl_error error;
+  cr_assert_eq(ftl_interpret(program, tensors, NULL, &error), FTL_OK, "%s", error.message);
+  for (int i = 0; i < ROWS * COLUMNS; i++) cr_expect_eq(y[i], i == 3 * COLUMNS + 3, "element %d", i);
+  ftl_tile_program_destroy(program);
+}
+
+static put_sketch repeating(int32_t num_warps, int32_t warps_per_row) {
+  put_sketch p = {.s = sketch_create()};
+  ftl_builder_role(p.s.b, "main", num_warps, 0);
+  p.through = ftl_builder_ring(p.s.b, "through", FTL_FP16, ROWS, COLUMNS, 1, 0, 1);
+  p.half = ftl_builder_tile(p.s.b, "half", FTL_FP16, ROWS, COLUMNS);
+  ftl_builder_repeat(p.s.b, warps_per_row);
+  p.accumulator = ftl_builder_tile(p.s.b, "accumulator", FTL_FP32, ROWS, COLUMNS);
+  ftl_builder_side_by_side(p.s.b, warps_per_row);
+  return p;
+}
+
+Test(unit_tile_put, what_warps_repeat_is_neither_stored_nor_put_nor_mixed_with_shares) {
+  put_sketch p = repeating(2, 1);
+  ftl_fill(p.s.b, p.half, 0);
+  sketch_assert_refused(&p.s, "value half of 16 x 16, 1 warps side by side");
+  p = repeating(2, 2);
+  ftl_fill(p.s.b, p.half, 0);
+  ftl_store(p.s.b, ref_of(&p, p.s.y), p.half, -1);
+  sketch_assert_refused(&p.s, "each of several warps has all of half");
+  p = repeating(2, 2);
+  ftl_fill(p.s.b, p.half, 0);
+  ftl_acquire(p.s.b, p.through);
+  ftl_put(p.s.b, p.through, p.half);
+  ftl_commit(p.s.b, p.through);
+  sketch_assert_refused(&p.s, "each of several groups or warps has a copy of half");
+  p = repeating(2, 2);
+  ftl_fill(p.s.b, p.accumulator, 0);
+  ftl_convert(p.s.b, p.half, p.accumulator);
+  sketch_assert_refused(&p.s, "");
 }
 
 // Two groups hold 1 and 1 in each element of a product with ones over their halves of the keys: 8 and 8 of 16.
