@@ -344,7 +344,7 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_
   for (ftl_l2_known_line *line = range.begin; line < range.end; line++) {
     ftl_l2_outcome outcome;
     if (is_atomic)
-      outcome = ftl_l2_tags_atomic(traffic->tags, line->line, line->sectors, run->priority);
+      ftl_l2_tags_atomic_known(traffic->tags, line, run->priority, &outcome);
     else
       ftl_l2_tags_write_known(traffic->tags, line, traffic->homes[sm].side, run->priority, &outcome);
     found.missed += ftl_num_sectors(outcome.dram_read_sectors);

@@ -1,5 +1,6 @@
 // Lines that are read or written again and again: each keeps the way that it was last in, so that a use of it is a look
 // there and a stamp.
+#include "base/check.h"
 #include "base/sectors.h"
 #include "machine/l2/tags_internal.h"
 
@@ -64,4 +65,24 @@ void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t
   uint32_t way =
       ftl_l2_tags_write_at(tags, line->at, line->line, line->sectors, line->sectors, side, priority, outcome);
   remember_way(tags, line, line->at.home_side, way);
+}
+
+static void add_writebacks(ftl_l2_outcome *outcome, const ftl_l2_outcome *more) {
+  FTL_CHECK(outcome->num_writebacks + more->num_writebacks <= 2, "l2: an atomic writes back more than two lines");
+  for (int i = 0; i < more->num_writebacks; i++) {
+    outcome->writebacks[outcome->num_writebacks] = more->writebacks[i];
+    outcome->writeback_sectors[outcome->num_writebacks++] = more->writeback_sectors[i];
+  }
+  outcome->dram_write_sectors = (uint8_t)(outcome->dram_write_sectors + more->dram_write_sectors);
+}
+
+void ftl_l2_tags_atomic_known(ftl_l2_tags *tags, ftl_l2_known_line *line, ftl_l2_priority priority,
+                              ftl_l2_outcome *outcome) {
+  int32_t side = (int32_t)line->at.home_side;
+  int64_t num_present = 0;
+  ftl_l2_outcome write;
+  bool was_read = ftl_l2_tags_read_present(tags, line, 1, side, priority, &num_present) == 1;
+  if (!was_read) ftl_l2_tags_read_known(tags, line, side, priority, outcome);
+  ftl_l2_tags_write_known(tags, line, side, priority, was_read ? outcome : &write);
+  if (!was_read) add_writebacks(outcome, &write);
 }

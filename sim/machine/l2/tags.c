@@ -328,19 +328,6 @@ ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t secto
   return outcome;
 }
 
-ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, ftl_l2_priority priority) {
-  ftl_l2_address at = ftl_l2_hash_address(&tags->hash, line);
-  ftl_l2_outcome read = ftl_l2_tags_read(tags, line, sectors, (int32_t)at.home_side, priority);
-  ftl_l2_outcome write = ftl_l2_tags_write(tags, line, sectors, sectors, (int32_t)at.home_side, priority);
-  FTL_CHECK(read.num_writebacks + write.num_writebacks <= 2, "l2: an atomic writes back more than two lines");
-  for (int i = 0; i < write.num_writebacks; i++) {
-    read.writebacks[read.num_writebacks] = write.writebacks[i];
-    read.writeback_sectors[read.num_writebacks++] = write.writeback_sectors[i];
-  }
-  read.dram_write_sectors = (uint8_t)(read.dram_write_sectors + write.dram_write_sectors);
-  return read;
-}
-
 int64_t ftl_l2_tags_settle(ftl_l2_tags *tags) {
   int64_t before = tags->num_dirty_sectors;
   for (uint64_t i = 0; i < num_sets(tags); i++) {

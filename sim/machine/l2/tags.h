@@ -84,9 +84,10 @@ void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t 
 // ftl_l2_tags_write_at of one, of whole sectors.
 void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
                              ftl_l2_outcome *outcome);
-// A read-modify-write at the home side: what is not there is fetched; the sectors are dirty after it, and the replica
-// gone.
-ftl_l2_outcome ftl_l2_tags_atomic(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, ftl_l2_priority priority);
+// A read-modify-write of one at the home side: what is not there is fetched; the sectors are dirty after it, and the
+// replica gone.
+void ftl_l2_tags_atomic_known(ftl_l2_tags *tags, ftl_l2_known_line *line, ftl_l2_priority priority,
+                              ftl_l2_outcome *outcome);
 // Tells the host's cache that a read by `side` of the line that lies there follows; changes nothing.
 void ftl_l2_tags_prefetch(const ftl_l2_tags *tags, ftl_l2_address at, int32_t side);
 // The hit ratio of an access policy window, 0 to 1000: so many of the lines accessed as FTL_L2_EVICT_LAST are taken so,

@@ -207,8 +207,13 @@ Test(timing_l2_tags, data_read_from_both_sides_halve_the_capacity) {
 Test(timing_l2_tags, an_atomic_fetches_what_it_changes_once) {
   ftl_arch arch = tags_arch(2, 4, 1, "lru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
-  cr_expect_eq(ftl_l2_tags_atomic(tags, 9, 3, FTL_L2_EVICT_NORMAL).dram_read_sectors, 3);
-  cr_expect_eq(ftl_l2_tags_atomic(tags, 9, 3, FTL_L2_EVICT_NORMAL).dram_read_sectors, 0);
+  ftl_l2_known_line line = ftl_l2_tags_know(tags, ftl_l2_tags_address(tags, 9), 9, 3);
+  ftl_l2_outcome outcome;
+  ftl_l2_tags_atomic_known(tags, &line, FTL_L2_EVICT_NORMAL, &outcome);
+  cr_expect_eq(outcome.dram_read_sectors, 3);
+  ftl_l2_tags_atomic_known(tags, &line, FTL_L2_EVICT_NORMAL, &outcome);
+  cr_expect_eq(outcome.dram_read_sectors, 0);
+  cr_expect_eq(outcome.hit_sectors, 3);
   cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 2);
   ftl_l2_tags_destroy(tags);
 }
