@@ -174,6 +174,13 @@ void *ftl_sketch_push(lua_State *lua, const ftl_sketch *sketch, const char *type
   return object;
 }
 
+int ftl_sketch_push_object(lua_State *lua, const ftl_sketch *sketch, const char *type, int32_t idx, int num_dims) {
+  ftl_lua_object *object = ftl_sketch_push(lua, sketch, type, sizeof *object);
+  object->idx = idx;
+  object->num_dims = num_dims;
+  return 1;
+}
+
 void *ftl_sketch_test(lua_State *lua, const ftl_sketch *sketch, int index, const char *type) {
   int64_t *object = luaL_testudata(lua, index, type);
   if (object != NULL && *object != sketch->serial) {
@@ -267,6 +274,17 @@ int64_t ftl_sketch_option(lua_State *lua, int index, const char *name, int64_t l
   return value;
 }
 
+bool ftl_sketch_flag(lua_State *lua, int options, const char *name) {
+  if (lua_isnoneornil(lua, options)) return false;
+  int type = lua_getfield(lua, options, name);
+  if (type != LUA_TNIL && type != LUA_TBOOLEAN) {
+    luaL_error(lua, "%s must be true or false, not %s", name, ftl_sketch_type_name(lua, -1));
+  }
+  bool flag = lua_toboolean(lua, -1);
+  lua_pop(lua, 1);
+  return flag;
+}
+
 static bool is_among(const char *name, const char *const *names) {
   for (; *names != NULL; names++)
     if (strcmp(name, *names) == 0) return true;
@@ -331,6 +349,7 @@ static void push_methods(lua_State *lua) {
   luaL_setfuncs(lua, own_methods, 0);
   luaL_setfuncs(lua, ftl_sketch_functions, 0);
   luaL_setfuncs(lua, ftl_sketch_declarations, 0);
+  luaL_setfuncs(lua, ftl_sketch_value_declarations, 0);
 }
 
 void ftl_lua_open_sketch(lua_State *lua) {

@@ -79,6 +79,8 @@ extern const char *const ftl_lua_expr_type,
 
 // Pushes an object of a type with the sketch's serial number; the rest is zero.
 void *ftl_sketch_push(lua_State *lua, const ftl_sketch *sketch, const char *type, size_t size);
+// The same of an ftl_lua_object. Gives 1, how many were pushed.
+int ftl_sketch_push_object(lua_State *lua, const ftl_sketch *sketch, const char *type, int32_t idx, int num_dims);
 // The object at `index`, of that type and of this sketch; raises with `what` was wanted and what is there.
 void *ftl_sketch_check(lua_State *lua, const ftl_sketch *sketch, int index, const char *type, const char *what);
 // The same without raising for another type: NULL.
@@ -95,6 +97,8 @@ const char *ftl_sketch_name(lua_State *lua, int index, const char *what);
 ftl_dtype ftl_sketch_dtype(lua_State *lua, int index);
 // Field `name` of the options at `index` (a table, or absent); `fallback` where it is not there.
 int64_t ftl_sketch_option(lua_State *lua, int index, const char *name, int64_t least, int64_t most, int64_t fallback);
+// True or false of the table at `options`; false where it is not there.
+bool ftl_sketch_flag(lua_State *lua, int options, const char *name);
 // Raises for a field of the options that is none of `names`, a list that ends in NULL.
 void ftl_sketch_check_options(lua_State *lua, int index, const char *const *names);
 
@@ -124,6 +128,7 @@ extern const luaL_Reg ftl_sketch_functions[];  // exp2, log2, recip, zero_if_neg
 // --- declarations (lua_sketch_declare.c): methods of k ---
 void ftl_lua_open_sketch_tensor(lua_State *lua);
 extern const luaL_Reg ftl_sketch_declarations[];
+extern const luaL_Reg ftl_sketch_value_declarations[];  // lua_sketch_values.c
 // The tile that an operation moves: the reference at `index`, whose extents, where the script left them out, are those
 // of the other side as far as the tensor has columns.
 ftl_tile_ref ftl_sketch_to_ref(lua_State *lua, ftl_sketch *sketch, int index, int32_t rows, int32_t columns);

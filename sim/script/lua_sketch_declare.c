@@ -1,4 +1,4 @@
-// Declarations, as methods of k: tensors, tables, rings, roles, register values, barriers, the grid.
+// Declarations, as methods of k: tensors, tables, rings, roles, barriers, the grid.
 #include <string.h>
 
 #include <lauxlib.h>
@@ -10,13 +10,6 @@
 enum { MAX_DIMS = 4, MAX_EXTENT = 65536, MAX_WARPS = 64, MAX_REGISTERS = 255 };
 
 static const int64_t most = INT64_C(1) << 46;
-
-static int push_object(lua_State *lua, const ftl_sketch *sketch, const char *type, int32_t idx, int num_dims) {
-  ftl_lua_object *object = ftl_sketch_push(lua, sketch, type, sizeof *object);
-  object->idx = idx;
-  object->num_dims = num_dims;
-  return 1;
-}
 
 // --- tensors ---
 
@@ -98,7 +91,7 @@ static int declare_tensor(lua_State *lua, ftl_tensor_use use) {
   int32_t tensor = ftl_builder_tensor(sketch->builder, name, dtype, use, shape);
   ftl_builder_l2_priority(sketch->builder, tensor, get_l2_priority(lua, 5));
   ftl_sketch_end(lua, sketch);
-  return push_object(lua, sketch, ftl_lua_tensor_type, tensor, num_dims);
+  return ftl_sketch_push_object(lua, sketch, ftl_lua_tensor_type, tensor, num_dims);
 }
 
 static int declare_input(lua_State *lua) { return declare_tensor(lua, FTL_TENSOR_INPUT); }
@@ -123,7 +116,7 @@ static int declare_table(lua_State *lua) {
   }
   int32_t table = ftl_builder_table(sketch->builder, name, entries, (int64_t)count);
   ftl_sketch_end(lua, sketch);
-  return push_object(lua, sketch, ftl_lua_table_type, table, 0);
+  return ftl_sketch_push_object(lua, sketch, ftl_lua_table_type, table, 0);
 }
 
 // Row `row` of bits, from the function at 5.
@@ -157,7 +150,7 @@ static int declare_bits(lua_State *lua) {
   for (int64_t row = 0; row < rows; row++) get_bits(lua, row, columns, words + row * words_per_row);
   int32_t bits = ftl_builder_bit_rows(sketch->builder, name, words, rows, words_per_row);
   ftl_sketch_end(lua, sketch);
-  return push_object(lua, sketch, ftl_lua_tensor_type, bits, 2);
+  return ftl_sketch_push_object(lua, sketch, ftl_lua_tensor_type, bits, 2);
 }
 
 // blocks[i]
@@ -306,7 +299,7 @@ static int declare_barrier(lua_State *lua) {
   for (int32_t i = 0; i < program->num_roles; i++)
     for (int r = 0; r < barrier.num_roles; r++)
       if (strcmp(program->roles[i].name, barrier.roles[r]) == 0) ftl_builder_barrier_joined_by(sketch->builder, idx, i);
-  return push_object(lua, sketch, ftl_lua_barrier_type, idx, 0);
+  return ftl_sketch_push_object(lua, sketch, ftl_lua_barrier_type, idx, 0);
 }
 
 static int tile_begins(lua_State *lua) {
@@ -316,69 +309,7 @@ static int tile_begins(lua_State *lua) {
   return 0;
 }
 
-// --- values ---
-
-static ftl_value_layout get_layout(lua_State *lua, int options) {
-  static const char *const known[] = {"threads_per_row", "vector_columns", "warps_per_row", NULL};
-  ftl_sketch_check_options(lua, options, known);
-  return (ftl_value_layout){
-      .threads_per_row = (int32_t)ftl_sketch_option(lua, options, "threads_per_row", 1, MAX_EXTENT, 0),
-      .vector_columns = (int32_t)ftl_sketch_option(lua, options, "vector_columns", 1, MAX_EXTENT, 0)};
-}
-
-// The value declared last, held by so many warps side by side.
-static int push_value(lua_State *lua, const ftl_sketch *sketch, int32_t idx, int64_t warps_per_row) {
-  if (warps_per_row > 1) ftl_builder_side_by_side(sketch->builder, (int32_t)warps_per_row);
-  ftl_sketch_end(lua, sketch);
-  return push_object(lua, sketch, ftl_lua_value_type, idx, 0);
-}
-
-// k:tile(name, dtype, rows, columns, { threads_per_row = n, vector_columns = n, warps_per_row = n })
-static int declare_tile(lua_State *lua) {
-  ftl_sketch *sketch = ftl_sketch_begin(lua);
-  lua_settop(lua, 6);
-  ftl_sketch_role(lua, sketch);
-  const char *name = ftl_sketch_name(lua, 2, "a tile's name");
-  ftl_dtype dtype = ftl_sketch_dtype(lua, 3);
-  int32_t rows = (int32_t)ftl_sketch_integer(lua, 4, "the rows of a tile", 1, MAX_EXTENT);
-  int32_t columns = (int32_t)ftl_sketch_integer(lua, 5, "the columns of a tile", 1, MAX_EXTENT);
-  ftl_value_layout layout = get_layout(lua, 6);
-  return push_value(lua, sketch, ftl_builder_tile_by_rows(sketch->builder, name, dtype, rows, columns, layout),
-                    ftl_sketch_option(lua, 6, "warps_per_row", 1, MAX_WARPS, 1));
-}
-
-// k:rows(name, rows, { threads_per_row = n, vector_columns = n, warps_per_row = n })
-static int declare_rows(lua_State *lua) {
-  ftl_sketch *sketch = ftl_sketch_begin(lua);
-  lua_settop(lua, 4);
-  ftl_sketch_role(lua, sketch);
-  const char *name = ftl_sketch_name(lua, 2, "a value's name");
-  int32_t rows = (int32_t)ftl_sketch_integer(lua, 3, "the rows of a value", 1, MAX_EXTENT);
-  return push_value(lua, sketch, ftl_builder_rows_by_rows(sketch->builder, name, rows, get_layout(lua, 4)),
-                    ftl_sketch_option(lua, 4, "warps_per_row", 1, MAX_WARPS, 1));
-}
-
-// k:columns(name, columns)
-static int declare_columns(lua_State *lua) {
-  ftl_sketch *sketch = ftl_sketch_begin(lua);
-  ftl_sketch_role(lua, sketch);
-  const char *name = ftl_sketch_name(lua, 2, "a value's name");
-  int32_t columns = (int32_t)ftl_sketch_integer(lua, 3, "the columns of a value", 1, MAX_EXTENT);
-  return push_value(lua, sketch, ftl_builder_columns(sketch->builder, name, columns), 1);
-}
-
 // --- the grid ---
-
-static bool option_flag(lua_State *lua, int options, const char *name) {
-  if (lua_isnoneornil(lua, options)) return false;
-  int type = lua_getfield(lua, options, name);
-  if (type != LUA_TNIL && type != LUA_TBOOLEAN) {
-    luaL_error(lua, "%s must be true or false, not %s", name, ftl_sketch_type_name(lua, -1));
-  }
-  bool flag = lua_toboolean(lua, -1);
-  lua_pop(lua, 1);
-  return flag;
-}
 
 // k:grid(ctas, { persistent = true, dynamic = true, cluster = n })
 static int set_grid(lua_State *lua) {
@@ -390,8 +321,8 @@ static int set_grid(lua_State *lua) {
   int32_t cluster = (int32_t)ftl_sketch_option(lua, 3, "cluster", 1, FTL_TILE_MAX_CLUSTER_CTAS, 1);
   if (num_ctas % cluster != 0)
     return luaL_error(lua, "%I CTAs are not whole clusters of %d", (lua_Integer)num_ctas, (int)cluster);
-  ftl_builder_grid(sketch->builder, num_ctas, option_flag(lua, 3, "persistent"),
-                   option_flag(lua, 3, "dynamic") ? FTL_TILES_ASKED_AHEAD : FTL_TILES_BY_STRIDE);
+  ftl_builder_grid(sketch->builder, num_ctas, ftl_sketch_flag(lua, 3, "persistent"),
+                   ftl_sketch_flag(lua, 3, "dynamic") ? FTL_TILES_ASKED_AHEAD : FTL_TILES_BY_STRIDE);
   ftl_builder_cluster(sketch->builder, cluster);
   return 0;
 }
@@ -412,11 +343,9 @@ static int sync_warps(lua_State *lua) {
 }
 
 const luaL_Reg ftl_sketch_declarations[] = {
-    {"input", declare_input},     {"output", declare_output}, {"table", declare_table},
-    {"bits", declare_bits},       {"ring", declare_ring},     {"role", declare_role},
-    {"barrier", declare_barrier}, {"tile", declare_tile},     {"rows", declare_rows},
-    {"columns", declare_columns}, {"grid", set_grid},         {"flops", set_flops},
-    {"tile_begins", tile_begins}, {"sync_warps", sync_warps}, {NULL, NULL}};
+    {"input", declare_input}, {"output", declare_output},   {"table", declare_table},     {"bits", declare_bits},
+    {"ring", declare_ring},   {"role", declare_role},       {"barrier", declare_barrier}, {"grid", set_grid},
+    {"flops", set_flops},     {"tile_begins", tile_begins}, {"sync_warps", sync_warps},   {NULL, NULL}};
 
 static void open_type(lua_State *lua, const char *type, const char *event, lua_CFunction function) {
   luaL_newmetatable(lua, type);

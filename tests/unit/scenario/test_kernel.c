@@ -45,6 +45,27 @@ Test(unit_scenario_kernel, rows_of_warps_side_by_side_are_reduced_through_a_ring
                 EQUALS("256")));
 }
 
+// X X^T of two warps with the same 64 rows, all of X in the registers of each, and half of the product's columns.
+Test(unit_scenario_kernel, warps_that_repeat_a_share_the_columns_of_a_product) {
+  passes(
+      SKETCH(TENSORS
+             "k:role('main', 8); "
+             "local f = k:tile('f', 'fp16', 64, 64, { warps_per_row = 2, repeated = true }); "
+             "local t = k:tile('t', 'fp32', 64, 64, { warps_per_row = 2 }); local a = k:ring('a', 'fp16', 64, 64, 1); "
+             "a:acquire(); a:load(x(0)); a:commit(); a:wait(); f:fetch(a); t:set(0):mma(f, a.T); a:release(); "
+             "t:store(y(0))",
+             "assert(kernel:check { tolerance = 1e-4, reference = { y = function(t, r) local row, a = {}, t.x:row(r)\n"
+             "for c = 1, 64 do local b, dot = t.x:row(c - 1), 0\n"
+             "for i = 1, 64 do dot = dot + a[i] * b[i] end; row[c] = dot end; return row end } })\n"));
+}
+
+Test(unit_scenario_kernel, what_warps_repeat_is_said_by_warps_side_by_side) {
+  fails(SKETCH(TILE "k:tile('f', 'fp16', 64, 64, { repeated = true })", "kernel:program()"),
+        "test.lua:3: repeated: by warps side by side, warps_per_row of 2 and more");
+  fails(SKETCH(TILE "k:tile('f', 'fp16', 64, 64, { warps_per_row = 2, repeated = 1 })", "kernel:program()"),
+        "test.lua:3: repeated must be true or false, not ");
+}
+
 Test(unit_scenario_kernel, products_take_operands_from_rings_and_registers) {
   const char *reference =
       "assert(kernel:check { tolerance = 1e-4, reference = { y = function(t, r) local row, a = {}, t.x:row(r)\n"
