@@ -8,6 +8,7 @@
 #include "lower/occupancy_steps.h"
 #include "lower/register_cap.h"
 #include "lower/select/select.h"
+#include "lower/shared_places.h"
 #include "lower/wgmma_pressure.h"
 
 // Of the registers of an occupancy step: by how much a role may miss it and still be made to fit, with mma.sync at the
@@ -20,7 +21,6 @@ enum { FIRST_ACCUMULATOR = 24, RESERVED_REGISTERS = 2 };
 // Of attention beyond the order that is run: four blocks of fragments. ptxas has 8 to 12 alive at once (SASS of eight
 // loops of kernels/attention/flash2_mma.h with several stages), that order four.
 enum { MAX_REGISTERS_AHEAD = 4 * 4 };
-enum { MBARRIER_BYTES = 8, ASYNC_ALIGNMENT_BYTES = 1024, ALIGNMENT_BYTES = 128 };
 
 // ---- building ----
 typedef struct builder {
@@ -34,76 +34,6 @@ typedef struct builder {
   uint32_t barriers;  // bit per id used
   ftl_warp_program *program;
 } builder;
-
-static int32_t round_up(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
-
-// Quad pairs pass the softmax's result through shared memory to become an operand: a slab of each warp.
-static int32_t relayout_bytes(const builder *b, const ftl_fragment_shape *shape) {
-  int32_t most = 0;
-  if (!shape->quad_pairs) return 0;
-  for (int32_t i = 0; i < b->tile->num_ops; i++) {
-    const ftl_tile_op *op = &b->tile->ops[i];
-    if (op->kind != FTL_TILE_CONVERT) continue;
-    const ftl_value *value = &b->tile->values[op->dst];
-    if (value->layout.threads_per_row > 0) continue;
-    int32_t bytes = FTL_SLAB_ROWS * ftl_value_warp_columns(value) * ftl_dtype_bytes(value->dtype) *
-                    b->tile->roles[value->role].num_warps;
-    if (bytes > most) most = bytes;
-  }
-  return most;
-}
-
-static int32_t warps_of(const ftl_tile_program *tile, int32_t roles_mask) {
-  int32_t warps = 0;
-  for (int32_t r = 0; r < tile->num_roles; r++)
-    if (roles_mask >> r & 1) warps += tile->roles[r].num_warps;
-  return warps;
-}
-
-// Copies of accumulators that are read back by rows.
-static bool is_gathered(const ftl_tile_program *tile, int32_t ring) {
-  for (int32_t i = 0; i < tile->num_ops; i++)
-    if (tile->ops[i].kind == FTL_TILE_GATHER && tile->ops[i].ring == ring) return true;
-  return false;
-}
-
-static void place_rings(builder *b, const ftl_fragment_shape *shape) {
-  bool async = b->options.copy == FTL_COPY_TMA || b->options.mma == FTL_MMA_WGMMA;
-  bool in_blocks = async || b->options.buffers_fragments;  // CUTLASS's atoms are a swizzle wide
-  int64_t offset = 0;
-  for (int32_t r = 0; r < b->tile->num_rings; r++) {
-    const ftl_ring *ring = &b->tile->rings[r];
-    ftl_shared_order order = in_blocks ? FTL_SHARED_SWIZZLED_BLOCKS : FTL_SHARED_SWIZZLED_ROWS;
-    if (is_gathered(b->tile, r)) order = FTL_SHARED_SWIZZLED_PAIRS;
-    b->layouts[r] = ftl_shared_layout_of(ring->rows, ring->columns, ftl_dtype_bytes(ring->dtype), order);
-    int32_t stage_bytes = round_up(b->layouts[r].stage_bytes, async ? ASYNC_ALIGNMENT_BYTES : ALIGNMENT_BYTES);
-    bool mbarrier =
-        b->options.copy == FTL_COPY_TMA && (ftl_select_is_loaded(b->tile, r) || ftl_select_is_put_across(b->tile, r));
-    int32_t box_bytes = b->options.copy == FTL_COPY_TMA ? b->layouts[r].block_columns * b->layouts[r].element_bytes : 0;
-    b->program->rings[r] = (ftl_warp_ring){
-        ring->num_stages, stage_bytes, box_bytes, warps_of(b->tile, ring->consumers_mask), mbarrier, ring->multicast};
-    if (!ring->overlaid) offset += (int64_t)stage_bytes * ring->num_stages;
-    if (mbarrier) offset += MBARRIER_BYTES * ring->num_stages * (b->tile->num_roles > 1 ? 2 : 1);
-  }
-  // Barriers of fixed size lie before the dynamic part, which the 128-byte swizzle wants at a multiple of 1024.
-  if (async && b->options.plain_code) offset += ASYNC_ALIGNMENT_BYTES;
-  offset += relayout_bytes(b, shape);
-  offset += ftl_select_reduce_bytes(b->tile);
-  b->program->shared_bytes = offset > INT32_MAX ? INT32_MAX : (int32_t)offset;
-}
-
-static void place_barriers(builder *b) {
-  if (b->tile->num_roles == 1 && b->tile->num_barriers == 0) return;
-  b->program->barrier_warps[0] = b->program->num_warps;
-  for (int32_t i = 0; i < b->tile->num_barriers; i++)
-    b->program->barrier_warps[ftl_select_barrier_id(b->tile, i)] = warps_of(b->tile, b->tile->barriers[i].roles_mask);
-}
-
-static ftl_status check_shared(const builder *b, ftl_error *error) {
-  if (b->program->shared_bytes <= b->arch->shared_max_bytes_per_cta) return FTL_OK;
-  return ftl_error_set(error, FTL_INFEASIBLE, "%s needs %d bytes of shared memory a CTA, %s allows %lld", b->tile->name,
-                       b->program->shared_bytes, b->arch->name, (long long)b->arch->shared_max_bytes_per_cta);
-}
 
 static uint16_t add_local_access(void *context, int32_t slot, int32_t num_registers) {
   ftl_select *s = context;
@@ -383,9 +313,7 @@ static ftl_status build(builder *b, ftl_error *error) {
   if (status == FTL_OK) status = ftl_lower_check_features(b->tile, b->arch, b->options.copy, error);
   if (status != FTL_OK) return status;
   ftl_fragment_shape shape = ftl_fragment_shape_of(b->arch, b->options.mma == FTL_MMA_WGMMA);
-  place_rings(b, &shape);
-  place_barriers(b);
-  status = check_shared(b, error);
+  status = ftl_shared_places_take(b->program, b->layouts, b->arch, &b->options, &shape, error);
   b->program->row_lanes = shape.row_lanes;
   b->program->operand_copies = shape.operand_registers * FTL_WARP_LANES * 2 / (FTL_SLAB_ROWS * FTL_OPERAND_COLUMNS);
   for (int32_t r = 0; r < b->tile->num_roles && status == FTL_OK; r++) status = lower_role(b, r, &shape, error);
