@@ -15,7 +15,7 @@
 // that copies write too, whose row groups lie whole swizzle periods apart. It is kept where registers last, for sm_90
 // with several stages too, whose base is then a uniform register of the ldmatrix (SASS of
 // kernels/foreign/triton_attention.py); other SASS of several stages was not read.
-#include "lower/select/select.h"
+#include "lower/select/shared_stages.h"
 
 #define NONE FTL_NO_VALUE
 // Of a thread beside its tiles: fragments in flight, loop state, pointers.
@@ -65,6 +65,12 @@ ftl_copy_plan ftl_select_copy_plan(const ftl_select *s, const ftl_tile_op *load)
 static int32_t num_row_groups(const ftl_select *s, const ftl_tile_op *load) {
   ftl_copy_plan plan = ftl_select_copy_plan(s, load);
   return ftl_select_carries_pointers(s) ? plan.num_groups * plan.num_blocks : plan.num_groups;
+}
+
+bool ftl_select_rings_share_offsets(const ftl_select *s, int32_t ring, int32_t other) {
+  const ftl_select_ring *a = &s->rings[ring], *b = &s->rings[other];
+  return a->num_row_groups > 0 && b->num_row_groups > 0 && ftl_select_rings_are_alike(s, ring, other) &&
+         a->first_tensor_offset == b->first_tensor_offset;
 }
 
 bool ftl_select_rings_are_alike(const ftl_select *s, int32_t ring, int32_t other) {
@@ -146,6 +152,7 @@ static int32_t tensor_offset_registers(const ftl_select *s) {
 // CUTLASS's first row group lies at the tile's address.
 static int32_t num_tensor_offsets(const ftl_select *s, int32_t ring) {
   int32_t groups = s->rings[ring].num_row_groups;
+  if (ftl_select_finds_offsets_anew(s, ring)) return 0;
   return s->buffered_code && groups > 0 ? groups - 1 : groups;
 }
 
@@ -158,7 +165,7 @@ int32_t ftl_select_tensor_offset(const ftl_select *s, int32_t ring, int32_t grou
 // computed anew.
 static int32_t num_place_registers(const ftl_select *s, int32_t ring) {
   if (!s->plain_code) return 0;
-  if (!ftl_select_recomputes_places(s, ring)) return s->rings[ring].num_row_groups;
+  if (ftl_select_keeps_places(s, ring) || !ftl_select_recomputes_places(s, ring)) return s->rings[ring].num_row_groups;
   return ftl_select_multiplies_one_a(s) ? s->rings[ring].num_row_groups - ftl_select_shared_places(s, ring) : 0;
 }
 
@@ -274,8 +281,7 @@ static int32_t num_loops_with_products(const ftl_select *s) {
 // Alike rings have one set of offsets.
 static bool has_own_offsets(const ftl_select *s, int32_t ring) {
   for (int32_t r = 0; r < ring; r++)
-    if (s->rings[r].num_row_groups > 0 && s->rings[r].first_tensor_offset == s->rings[ring].first_tensor_offset)
-      return false;
+    if (ftl_select_rings_share_offsets(s, r, ring)) return false;
   return true;
 }
 

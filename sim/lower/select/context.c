@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lower/select/select.h"
+#include "lower/select/shared_stages.h"
 
 enum { MAX_INDEX = 0xfffe };
 
@@ -185,7 +185,8 @@ static bool has_two_stages(const ftl_select *s) {
 }
 
 bool ftl_select_counts_stages(const ftl_select *s) {
-  bool counts = s->mma == FTL_MMA_WGMMA || (ftl_select_multiplies_one_a(s) && has_two_stages(s));
+  bool counts =
+      s->mma == FTL_MMA_WGMMA || (ftl_select_multiplies_one_a(s) && has_two_stages(s)) || ftl_select_shares_stages(s);
   return s->plain_code && counts && s->tile->num_roles == 1 && !s->tile->persistent;
 }
 

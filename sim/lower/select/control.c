@@ -1,5 +1,5 @@
 // Loops, and what a kernel does before its first and after its last operation.
-#include "lower/select/select.h"
+#include "lower/select/shared_stages.h"
 
 #define NONE FTL_NO_VALUE
 
@@ -112,6 +112,7 @@ void ftl_select_end_loop(ftl_select *s, const ftl_tile_op *op) {
   s->by_threads = s->once = false;
   end->effects = FTL_EFFECT_PINNED;
   ftl_select_settle_groups_behind_loop(s, op);
+  ftl_select_find_results(s);
 }
 
 // ---- prologue ----
@@ -138,10 +139,14 @@ static ring_use ring_use_of(const ftl_select *s, int32_t ring) {
   return use;
 }
 
-static int32_t lane_offset(ftl_select *s, int32_t thread) {
-  int32_t offset = ftl_draft_value_add(&s->draft, 1, true);
+static void find_lane_offset(ftl_select *s, int32_t offset, int32_t thread) {
   ftl_select_add(s, FTL_OP_LOP, 2, offset, thread, NONE, NONE);
   ftl_select_add(s, FTL_OP_IADD, 1, offset, offset, NONE, NONE);
+}
+
+static int32_t lane_offset(ftl_select *s, int32_t thread) {
+  int32_t offset = ftl_draft_value_add(&s->draft, 1, true);
+  find_lane_offset(s, offset, thread);
   return offset;
 }
 
@@ -198,7 +203,7 @@ static int32_t tensor_beside(const ftl_select *s, int32_t tensor) {
   if (!ftl_select_counts_stages(s) || ring < 0) return tensor;
   for (int32_t t = 0; t < tensor; t++) {
     int32_t other = ring_of_tensor(s, t);
-    if (other >= 0 && s->rings[other].first_tensor_offset == s->rings[ring].first_tensor_offset) return t;
+    if (other >= 0 && ftl_select_rings_share_offsets(s, other, ring)) return t;
   }
   return tensor;
 }
@@ -221,25 +226,60 @@ static bool has_uniform_rows(const ftl_select *s) {
   return true;
 }
 
-// base + (batch * stride + head * stride + row * stride + column) * element size, in 64 bits; the KV head of a query
-// head and the batch of a CTA cost two divisions by run-time numbers.
-static void tensor_pointers(ftl_select *s, int32_t thread, int32_t block) {
-  bool used[FTL_TILE_MAX_TENSORS] = {false}, by_lanes[FTL_TILE_MAX_TENSORS] = {false};
-  bool is_uniform = has_uniform_rows(s);
+typedef struct tensor_use {
+  bool is_loaded, is_stored, by_lanes;
+} tensor_use;
+
+static tensor_use tensor_use_of(const ftl_select *s, int32_t tensor) {
+  tensor_use use = {false, false, false};
   for (int32_t i = 0; i < s->role->num_ops; i++) {
     const ftl_tile_op *op = ftl_select_op_at(s, i);
-    if (ftl_tile_op_loads(op->kind) || ftl_tile_op_stores(op->kind)) used[op->ref.tensor] = true;
-    if (ftl_tile_op_loads_direct(op->kind) || (s->plain_code && ftl_tile_op_stores(op->kind)))
-      by_lanes[op->ref.tensor] = true;
+    bool loads = ftl_tile_op_loads(op->kind), stores = ftl_tile_op_stores(op->kind);
+    if ((!loads && !stores) || op->ref.tensor != tensor) continue;
+    use.is_loaded |= loads;
+    use.is_stored |= stores;
+    use.by_lanes |= ftl_tile_op_loads_direct(op->kind) || (s->plain_code && stores);
   }
+  return use;
+}
+
+// base + (batch * stride + head * stride + row * stride + column) * element size, in 64 bits; the KV head of a query
+// head and the batch of a CTA cost two divisions by run-time numbers.
+static void tensor_pointer(ftl_select *s, int32_t tensor, bool by_lanes, bool is_uniform) {
+  int32_t *pointer = &s->tensor_pointer[tensor];
+  int32_t beside = tensor_beside(s, tensor), num_registers = s->copy == FTL_COPY_TMA && !by_lanes ? 1 : 2;
+  if (is_uniform) num_registers = 0;
+  *pointer = beside < tensor ? s->tensor_pointer[beside] : ftl_draft_value_add(&s->draft, num_registers, true);
+  ftl_select_add(s, FTL_OP_LDC, 4, *pointer, beside < tensor ? *pointer : NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, 6, *pointer, *pointer, s->thread, s->block);
+}
+
+// Those of what is only stored are found behind the loops where little is kept over them.
+static void tensor_pointers(ftl_select *s, bool behind_loops) {
+  bool is_uniform = has_uniform_rows(s), results_apart = ftl_select_shares_stages(s);
   for (int32_t t = 0; t < s->tile->num_tensors; t++) {
-    if (!used[t]) continue;
-    int32_t beside = tensor_beside(s, t), num_registers = s->copy == FTL_COPY_TMA && !by_lanes[t] ? 1 : 2;
-    if (is_uniform) num_registers = 0;
-    s->tensor_pointer[t] = beside < t ? s->tensor_pointer[beside] : ftl_draft_value_add(&s->draft, num_registers, true);
-    ftl_select_add(s, FTL_OP_LDC, 4, s->tensor_pointer[t], beside < t ? s->tensor_pointer[t] : NONE, NONE, NONE);
-    ftl_select_add(s, FTL_OP_IMAD, 6, s->tensor_pointer[t], s->tensor_pointer[t], thread, block);
+    tensor_use use = tensor_use_of(s, t);
+    bool is_late = results_apart && !use.is_loaded;
+    if ((use.is_loaded || use.is_stored) && is_late == behind_loops) tensor_pointer(s, t, use.by_lanes, is_uniform);
   }
+}
+
+static bool loops_later(const ftl_select *s) {
+  for (int32_t i = s->op_idx + 1; i < s->role->num_ops; i++)
+    if (ftl_select_op_at(s, i)->kind == FTL_TILE_LOOP) return true;
+  return false;
+}
+
+void ftl_select_find_results(ftl_select *s) {
+  if (!ftl_select_shares_stages(s) || loops_later(s)) return;
+  ftl_select_add(s, FTL_OP_S2R, 1, s->thread, NONE, NONE, NONE);
+  for (int32_t r = 0; r < s->tile->num_rings; r++) {
+    ftl_select_ring *ring = &s->rings[r];
+    if (s->tile->rings[r].num_stages > 1) continue;
+    if (ring->read_offset != NONE) find_lane_offset(s, ring->read_offset, s->thread);
+    if (ring->write_offset != NONE) find_lane_offset(s, ring->write_offset, s->thread);
+  }
+  tensor_pointers(s, true);
 }
 
 // Whether the place is worked out in each role's own code, behind the barrier at which the roles meet: ptxas moves
@@ -291,7 +331,7 @@ void ftl_select_tile_begin(ftl_select *s) {
   ftl_select_add(s, FTL_OP_NEXT_TILE, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_PINNED;
   ftl_select_add(s, FTL_OP_IADD, 1, s->block, s->block, NONE, NONE);
   tile_coordinates(s);
-  tensor_pointers(s, s->thread, s->block);
+  tensor_pointers(s, false);
   if (s->tile->handout == FTL_TILES_ASKED_AHEAD) ask_for_tile(s);
 }
 
@@ -317,11 +357,11 @@ void ftl_select_prologue(ftl_select *s) {
   ftl_select_keep_addresses(s);
   ftl_select_dequantize_offsets(s);
   ftl_select_bit_rows(s);
-  if (!s->tile->persistent && !in_role) tensor_pointers(s, s->thread, s->block);
+  if (!s->tile->persistent && !in_role) tensor_pointers(s, false);
   if (s->copy == FTL_COPY_TMA) init_mbarriers(s);
   if (in_role) {
     tile_coordinates(s);
-    tensor_pointers(s, s->thread, s->block);
+    tensor_pointers(s, false);
   }
   if (s->buffered_code) store_rather_than_compute(s);
 }

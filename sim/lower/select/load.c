@@ -1,5 +1,5 @@
 // LOAD: tiles from global to shared memory, by cp.async or through registers. By TMA: load_tma.c.
-#include "lower/select/select.h"
+#include "lower/select/shared_stages.h"
 
 #define NONE FTL_NO_VALUE
 
@@ -7,6 +7,7 @@ enum {
   PLAIN_ADDRESS_ADDS = 3,
   LEAN_ADDRESS_ADDS = 2,
   PLACE_INSTS = 2,
+  NEW_PLACE_INSTS = 3,
   SHARED_OFFSET_ADDS = 2,
   BLOCK_EXTENT_INSTS = 2,
   BLOCK_ROW_ADDS = 2,
@@ -37,13 +38,11 @@ static int32_t page_address(ftl_select *s, const ftl_tile_ref *ref) {
 // scaled once and added to each, the other buffer lies an immediate away (SASS of kernels/attention/decode_mma.h and
 // kernels/products).
 static bool shares_addresses(const ftl_select *s, const ftl_tile_op *op, int32_t side) {
-  const ftl_select_ring *ring = &s->rings[op->ring];
-  if (ring->num_row_groups == 0) return false;
   for (int32_t i = s->op_idx + side; i >= 0 && i < s->role->num_ops; i += side) {
     const ftl_tile_op *other = ftl_select_op_at(s, i);
     if (other->kind == FTL_TILE_ACQUIRE || other->kind == FTL_TILE_COMMIT) continue;
     return other->kind == FTL_TILE_LOAD && other->ring != op->ring && other->ref.row == op->ref.row &&
-           s->rings[other->ring].first_tensor_offset == ring->first_tensor_offset;
+           ftl_select_rings_share_offsets(s, op->ring, other->ring);
   }
   return false;
 }
@@ -135,6 +134,26 @@ static bool steps_by_rows(const ftl_select *s, const ftl_tile_ref *ref) {
   return op->kind == FTL_TILE_LOOP && ftl_expr_uses(s->tile, ref->row, op->loop_var);
 }
 
+// Of tiles that groups of warps share the row group's offset is found anew: its number (VIADD) and row (LOP3 or SHF),
+// added to the tile's offset (IADD3, IMAD.X), scaled (IMAD.SHL, SHF) and added to the tensor's base (IADD3, IADD3.X).
+// The tile beside it is copied from that offset and another base, which takes the offset's place. SASS of decode_mma.h.
+static int32_t address_found_anew(ftl_select *s, const ftl_tile_op *op, int32_t group) {
+  int32_t *offset = &s->row_offsets[group];
+  if (shares_addresses(s, op, -1)) {
+    ftl_select_add(s, FTL_OP_IADD, LEAN_ADDRESS_ADDS, *offset, *offset, NONE, NONE);
+    return *offset;
+  }
+  *offset = ftl_draft_value_add(&s->draft, 2, 1);
+  ftl_select_add(s, FTL_OP_IMAD, 1, *offset, s->thread, NONE, NONE);
+  ftl_select_add(s, FTL_OP_LOP, 1, *offset, *offset, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, 1, *offset, *offset, s->tensor_pointer[op->ref.tensor], NONE);
+  ftl_select_add(s, FTL_OP_IMAD, 2, *offset, *offset, NONE, NONE);
+  ftl_select_add(s, FTL_OP_LOP, 1, *offset, *offset, NONE, NONE);
+  int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
+  ftl_select_add(s, FTL_OP_IADD, LEAN_ADDRESS_ADDS, address, *offset, s->copied[1], NONE);
+  return address;
+}
+
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
 // code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
 // Column blocks are immediates. Rows beyond the tensor are predicated off. Where places are computed anew, ptxas has
@@ -150,6 +169,10 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, const ftl_cop
   if (is_copied_in_pair(s, op)) {
     check_rows(s, op, predicate);
     return address_beside(s, op, group);
+  }
+  if (ftl_select_finds_offsets_anew(s, op->ring)) {
+    check_rows(s, op, predicate);
+    return address_found_anew(s, op, group);
   }
   int32_t base = page_address(s, &op->ref);
   int32_t offset = ftl_select_tensor_offset(s, op->ring, group);
@@ -195,14 +218,17 @@ static const ftl_tile_op *load_beside(const ftl_select *s, const ftl_tile_op *op
 
 // Plain code of products computes the places of a tile's row groups in its stage anew each time (row and swizzled
 // chunk: two LOP3, scaled and added to the stage's base by IMAD), but those of a tile of rows as wide that is copied
-// beside it once: the other stage is an immediate away. Source: SASS of kernels/products.
+// beside it once: the other stage is an immediate away. Source: SASS of kernels/products. Where groups of warps share
+// tiles it is three LOP3, and only the IMAD where the places are kept (SASS of decode_mma.h).
 static void find_places(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan) {
   ftl_select_ring *ring = &s->rings[op->ring];
   const ftl_tile_op *before = load_beside(s, op, -1);
   const ftl_select_ring *other = before ? &s->rings[before->ring] : ring;
   const ftl_ring *tile_ring = &s->tile->rings[op->ring];
   bool shares = before && s->tile->rings[before->ring].columns == tile_ring->columns;
-  int32_t num_shared = ftl_select_shared_places(s, op->ring);
+  bool is_anew = ftl_select_finds_offsets_anew(s, op->ring), are_kept = ftl_select_keeps_places(s, op->ring);
+  int32_t num_insts = are_kept ? 0 : is_anew ? NEW_PLACE_INSTS : PLACE_INSTS;
+  int32_t num_shared = are_kept ? 0 : ftl_select_shared_places(s, op->ring);
   for (int32_t group = 0; group < plan->num_groups; group++) {
     if (shares && group < other->num_places) {
       ring->places[group] = other->places[group];
@@ -210,9 +236,9 @@ static void find_places(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pla
     }
     int32_t place = ring->places[group] = ftl_draft_value_add(&s->draft, 1, 1), row = group - num_shared;
     bool is_kept = ring->first_shared_offset != NONE && group < ring->num_row_groups && row >= 0;
-    ftl_select_add(s, FTL_OP_LOP, PLACE_INSTS, place, is_kept ? ring->first_shared_offset + row : ring->write_offset,
-                   NONE, NONE);
-    ftl_select_add(s, FTL_OP_IMAD, 1, place, place, ring->write_address, NONE);
+    int32_t from = is_kept ? ring->first_shared_offset + row : is_anew ? s->thread : ring->write_offset;
+    if (num_insts > 0) ftl_select_add(s, FTL_OP_LOP, num_insts, place, from, NONE, NONE);
+    ftl_select_add(s, FTL_OP_IMAD, 1, place, num_insts > 0 ? place : from, ring->write_address, NONE);
   }
   ring->num_places = plan->num_groups;
 }
@@ -331,7 +357,8 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, 0);
   int32_t pointer = s->tensor_pointer[op->ref.tensor], present = NONE;
-  if (!is_second)
+  bool has_offset = ftl_select_finds_offsets_anew(s, op->ring) && shares_addresses(s, op, -1);
+  if (!is_second && !has_offset)
     ftl_select_add(s, FTL_OP_IADD, is_pair ? 1 : TILE_ADDS, pointer, pointer, ftl_select_entry_of_ref(s, &op->ref),
                    NONE);
   if (is_pair && op->ref.present != FTL_ALWAYS) {
@@ -340,6 +367,8 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   }
   // ptxas puts null loads (@!PT LDS RZ) before a run of LDGSTS, on sm_80 and sm_90 alike
   if (!by_registers && !continues) ftl_select_idle(s, NULL_LOADS, 0);
+  if (ftl_select_finds_offsets_anew(s, op->ring) && !has_offset)
+    ftl_select_add(s, FTL_OP_S2R, 1, s->thread, NONE, NONE, NONE);
   if (ftl_select_recomputes_places(s, op->ring)) find_places(s, op, &plan);
   bool carries = ftl_select_carries_pointers(s);
   for (int32_t group = 0; group < plan.num_groups; group++) {

@@ -1,5 +1,5 @@
 // The ring protocol: when a stage may be filled, when it is full, when it was read.
-#include "lower/select/select.h"
+#include "lower/select/shared_stages.h"
 
 #define NONE FTL_NO_VALUE
 enum { BARRIER_UNIFORM_INSTS = 3, BARRIER_ALU_INSTS = 2, PROXY_FENCE_INSTS = 5 };
@@ -36,7 +36,7 @@ static void next_stage(ftl_select *s, int32_t index, uint8_t flags) {
 // it, and one for rings an immediate apart.
 static void stage_address(ftl_select *s, int32_t address, int32_t address_beside, int32_t offset, int32_t index) {
   if (address == NONE || address == address_beside) return;
-  ftl_select_add(s, FTL_OP_IMAD, 1, address, index, ftl_select_counts_stages(s) ? NONE : offset, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, 1, address, index, offset, NONE);
 }
 
 // The ring before this one that has its addresses, of those that have its index; NULL: it has its own.
@@ -63,7 +63,8 @@ void ftl_select_acquire(ftl_select *s, const ftl_tile_op *op) {
   int32_t index_ring = ftl_select_write_index_ring(s, op->ring);
   if (index_ring == op->ring) next_stage(s, ring->write_index, ftl_select_producer_flags(s));
   const ftl_select_ring *beside = ring_beside(s, op->ring, index_ring);
-  stage_address(s, ring->write_address, beside ? beside->write_address : NONE, ring->write_offset, ring->write_index);
+  int32_t offset = ftl_select_counts_stages(s) ? NONE : ring->write_offset;
+  stage_address(s, ring->write_address, beside ? beside->write_address : NONE, offset, ring->write_index);
 }
 
 // All warps of the role have written and made it visible to wgmma (fence.proxy.async); one arrives for them.
@@ -110,7 +111,9 @@ static void read_next_stage(ftl_select *s, int32_t ring_idx) {
   int32_t index_ring = ftl_select_read_index_ring(s, ring_idx);
   if (index_ring == ring_idx) next_stage(s, ring->read_index, 0);
   const ftl_select_ring *beside = ring_beside(s, ring_idx, index_ring);
-  stage_address(s, ring->read_address, beside ? beside->read_address : NONE, ring->read_offset, ring->read_index);
+  bool is_alike_for_warps = ftl_select_counts_stages(s) && !ftl_select_shares_stages(s);
+  int32_t offset = is_alike_for_warps ? NONE : ring->read_offset;
+  stage_address(s, ring->read_address, beside ? beside->read_address : NONE, offset, ring->read_index);
 }
 
 // The WAITs before this one that share its barrier.

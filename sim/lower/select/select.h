@@ -145,6 +145,7 @@ typedef struct ftl_select {
   ftl_select_row_bits row_bits;              // of the last masked load of several vectors a row
   int32_t row_indices[FTL_SELECT_MAX_HELD];  // of the row groups of two tensors' tiles that are copied side by side
   int32_t page_offsets[FTL_SELECT_MAX_HELD], page_predicates[FTL_SELECT_MAX_HELD];  // of a copy's row groups in pages
+  int32_t row_offsets[FTL_SELECT_MAX_HELD];   // 64 bits of a copy's row groups where they are found anew
   int32_t page_entries[FTL_SELECT_MAX_HELD];  // addresses of their entries, where each row is looked up
   // Whether the last cp.async and the one before it, or the last TMA copy, have read their addresses; NONE where
   // nothing is written over them.
@@ -247,6 +248,8 @@ void ftl_select_staging_offsets(ftl_select *s, int32_t ring);
 
 // Whether stages of the rings differ in their place alone: what lies in one has in the other the same offset.
 bool ftl_select_rings_are_alike(const ftl_select *s, int32_t ring, int32_t other);
+// Whether the row groups of copies to both, by offsets that are worked out once, lie alike in their tensors.
+bool ftl_select_rings_share_offsets(const ftl_select *s, int32_t ring, int32_t other);
 
 // Whether two products next to each other multiply the same A from shared memory the same way.
 bool ftl_select_shares_a(const ftl_tile_op *op, const ftl_tile_op *next);
