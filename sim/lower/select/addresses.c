@@ -67,12 +67,6 @@ static int32_t num_row_groups(const ftl_select *s, const ftl_tile_op *load) {
   return ftl_select_carries_pointers(s) ? plan.num_groups * plan.num_blocks : plan.num_groups;
 }
 
-bool ftl_select_rings_share_offsets(const ftl_select *s, int32_t ring, int32_t other) {
-  const ftl_select_ring *a = &s->rings[ring], *b = &s->rings[other];
-  return a->num_row_groups > 0 && b->num_row_groups > 0 && ftl_select_rings_are_alike(s, ring, other) &&
-         a->first_tensor_offset == b->first_tensor_offset;
-}
-
 bool ftl_select_rings_are_alike(const ftl_select *s, int32_t ring, int32_t other) {
   const ftl_ring *a = &s->tile->rings[ring], *b = &s->tile->rings[other];
   return a->rows == b->rows && a->columns == b->columns && a->dtype == b->dtype && a->num_stages == b->num_stages;
@@ -164,7 +158,7 @@ int32_t ftl_select_tensor_offset(const ftl_select *s, int32_t ring, int32_t grou
 // Registers kept for the row groups in a stage: their places in plain code or, in products, the rows of those that are
 // computed anew.
 static int32_t num_place_registers(const ftl_select *s, int32_t ring) {
-  if (!s->plain_code) return 0;
+  if (!s->plain_code || ftl_select_copies_bytes(s, ring)) return 0;
   if (ftl_select_keeps_places(s, ring) || !ftl_select_recomputes_places(s, ring)) return s->rings[ring].num_row_groups;
   return ftl_select_multiplies_one_a(s) ? s->rings[ring].num_row_groups - ftl_select_shared_places(s, ring) : 0;
 }

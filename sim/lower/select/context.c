@@ -190,6 +190,12 @@ bool ftl_select_counts_stages(const ftl_select *s) {
   return s->plain_code && counts && s->tile->num_roles == 1 && !s->tile->persistent;
 }
 
+bool ftl_select_rings_share_offsets(const ftl_select *s, int32_t ring, int32_t other) {
+  const ftl_select_ring *a = &s->rings[ring], *b = &s->rings[other];
+  return a->num_row_groups > 0 && b->num_row_groups > 0 && ftl_select_rings_are_alike(s, ring, other) &&
+         a->first_tensor_offset == b->first_tensor_offset;
+}
+
 int32_t ftl_select_address_ring(const ftl_select *s, int32_t ring, int32_t index_ring) {
   return ftl_select_counts_stages(s) && ftl_select_rings_are_alike(s, index_ring, ring) ? index_ring : ring;
 }

@@ -134,26 +134,6 @@ static bool steps_by_rows(const ftl_select *s, const ftl_tile_ref *ref) {
   return op->kind == FTL_TILE_LOOP && ftl_expr_uses(s->tile, ref->row, op->loop_var);
 }
 
-// Of tiles that groups of warps share the row group's offset is found anew: its number (VIADD) and row (LOP3 or SHF),
-// added to the tile's offset (IADD3, IMAD.X), scaled (IMAD.SHL, SHF) and added to the tensor's base (IADD3, IADD3.X).
-// The tile beside it is copied from that offset and another base, which takes the offset's place. SASS of decode_mma.h.
-static int32_t address_found_anew(ftl_select *s, const ftl_tile_op *op, int32_t group) {
-  int32_t *offset = &s->row_offsets[group];
-  if (shares_addresses(s, op, -1)) {
-    ftl_select_add(s, FTL_OP_IADD, LEAN_ADDRESS_ADDS, *offset, *offset, NONE, NONE);
-    return *offset;
-  }
-  *offset = ftl_draft_value_add(&s->draft, 2, 1);
-  ftl_select_add(s, FTL_OP_IMAD, 1, *offset, s->thread, NONE, NONE);
-  ftl_select_add(s, FTL_OP_LOP, 1, *offset, *offset, NONE, NONE);
-  ftl_select_add(s, FTL_OP_IADD, 1, *offset, *offset, s->tensor_pointer[op->ref.tensor], NONE);
-  ftl_select_add(s, FTL_OP_IMAD, 2, *offset, *offset, NONE, NONE);
-  ftl_select_add(s, FTL_OP_LOP, 1, *offset, *offset, NONE, NONE);
-  int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
-  ftl_select_add(s, FTL_OP_IADD, LEAN_ADDRESS_ADDS, address, *offset, s->copied[1], NONE);
-  return address;
-}
-
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
 // code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
 // Column blocks are immediates. Rows beyond the tensor are predicated off. Where places are computed anew, ptxas has
@@ -172,7 +152,7 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, const ftl_cop
   }
   if (ftl_select_finds_offsets_anew(s, op->ring)) {
     check_rows(s, op, predicate);
-    return address_found_anew(s, op, group);
+    return ftl_select_address_found_anew(s, op, group, shares_addresses(s, op, -1));
   }
   int32_t base = page_address(s, &op->ref);
   int32_t offset = ftl_select_tensor_offset(s, op->ring, group);
@@ -249,7 +229,7 @@ static int32_t shared_address(ftl_select *s, const ftl_tile_op *op, int32_t grou
   int32_t ring_idx = op->ring;
   const ftl_select_ring *ring = &s->rings[ring_idx];
   if (group < ring->num_places) return ring->places[group];
-  if (!s->plain_code || shares_addresses(s, op, -1)) return ring->write_address;
+  if (!s->plain_code || ftl_select_copies_bytes(s, ring_idx) || shares_addresses(s, op, -1)) return ring->write_address;
   bool is_known = group < ring->num_row_groups;
   int32_t offset = is_known ? ring->first_shared_offset + group : ring->write_offset;
   if (!is_known && ring->num_row_groups > 0) {
@@ -367,7 +347,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   }
   // ptxas puts null loads (@!PT LDS RZ) before a run of LDGSTS, on sm_80 and sm_90 alike
   if (!by_registers && !continues) ftl_select_idle(s, NULL_LOADS, 0);
-  if (ftl_select_finds_offsets_anew(s, op->ring) && !has_offset)
+  if (ftl_select_finds_offsets_anew(s, op->ring) && !continues)
     ftl_select_add(s, FTL_OP_S2R, 1, s->thread, NONE, NONE, NONE);
   if (ftl_select_recomputes_places(s, op->ring)) find_places(s, op, &plan);
   bool carries = ftl_select_carries_pointers(s);

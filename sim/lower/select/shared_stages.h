@@ -10,8 +10,14 @@
 bool ftl_select_shares_stages(const ftl_select *s);
 // Whether nothing of where a copy's row groups lie in their tensor is kept over the loops.
 bool ftl_select_finds_offsets_anew(const ftl_select *s, int32_t ring);
+// Of these copies: whether the tile is one run of bytes, in the stage as in its tensor, as decode_quantized.h copies
+// it.
+bool ftl_select_copies_bytes(const ftl_select *s, int32_t ring);
 // Of these copies: whether the row groups' places in the stage are kept.
 bool ftl_select_keeps_places(const ftl_select *s, int32_t ring);
+// The 64-bit address that a row group's, or a run's, copy reads; `is_beside`: of the tensor whose tile is copied behind
+// another's that lies alike.
+int32_t ftl_select_address_found_anew(ftl_select *s, const ftl_tile_op *op, int32_t group, bool is_beside);
 // control.c: at the end of the last loop of such a role, the thread's number and what follows from it there.
 void ftl_select_find_results(ftl_select *s);
 

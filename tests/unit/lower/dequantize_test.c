@@ -45,9 +45,9 @@ Test(unit_lower_dequantize, addresses_stay_over_the_loop_and_v_shares_those_of_k
   programs p = lowered(SHAPE "code=plain kv_dtype=int8");
   // The signs of 8 bytes alone: the products read one buffer, so ldmatrix and STS need no address of the iteration.
   cr_expect_eq(count(&p, FTL_OP_LOP), 2 * ROUNDS);
-  // A scale's row a round of K, and V's are K's; stages to read and to fill of four rings; 10 copies a thread (8 of
-  // 64 x 128 bytes twice, 2 of scales).
-  cr_expect_eq(count(&p, FTL_OP_IMAD), 8 + 2 * 4 + 10);
+  // A scale's row a round of K, and V's are K's; stages to read and to fill of K's numbers, from which V's are an
+  // immediate away, and of the scales of both; copies of runs of bytes need none.
+  cr_expect_eq(count(&p, FTL_OP_IMAD), 8 + 2 * 3);
   programs_fini(&p);
 }
 

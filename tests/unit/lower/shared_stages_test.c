@@ -66,6 +66,18 @@ Test(unit_lower_shared_stages, places_are_kept_where_a_warp_has_two_k_steps_of_k
   programs_fini(&p);
 }
 
+// 64 x 128 numbers of a byte are four runs of 2 KB, with a run of scales, of K and of V: two adds each, and three for
+// where either begins. Where they go is an immediate from the stage.
+Test(unit_lower_shared_stages, quantised_tiles_are_copied_as_runs_of_bytes) {
+  programs p = lowered(ONE_K_STEP " kv_dtype=int8");
+  counts c = count_block(p.warps, &p.warps->loops[0]);
+  cr_expect_eq(c.insts[FTL_OP_CP_ASYNC], 2 * (4 + 1));
+  cr_expect_eq(c.insts[FTL_OP_S2R], 1);
+  cr_expect_eq(c.insts[FTL_OP_IADD], 2 * 2 * (4 + 1) + 4 * 3);
+  cr_expect_eq(c.insts[FTL_OP_LOP] + c.insts[FTL_OP_IMAD] + c.insts[FTL_OP_MOV], 0);
+  programs_fini(&p);
+}
+
 // Two tensors are written, of 4 words of constants each.
 Test(unit_lower_shared_stages, where_results_go_is_found_behind_the_loop) {
   programs p = lowered(TWO_K_STEPS);
