@@ -272,34 +272,63 @@ static void pair_columns(ftl_access *access, bool is_second) {
   access->bytes *= 2;
 }
 
-static void store_direct(ftl_select *s, const ftl_tile_op *op) {
-  int32_t element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype);
-  const ftl_value *value = &s->tile->values[op->a.value];
-  bool packs = element_bytes < 4 && value->dtype == FTL_FP32;
-  bool sums = value->accumulates || value->dtype == FTL_FP32;
-  int32_t columns = sums && !packs ? s->shape.accumulator_columns : FTL_OPERAND_COLUMNS;
-  uint16_t ref = ftl_select_ref(s, &op->ref);
-  ftl_select_add_tile(s, ref, 0);
-  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++) {
-    int32_t addresses[2] = {ftl_select_row_address(s, &op->ref), ftl_select_row_address(s, &op->ref)};
-    int32_t predicate = ftl_select_row_predicate(s, &op->ref);
-    int32_t held = min_int(op->ref.columns, ftl_select_warp_columns(s, op->a.value));
-    for (int32_t column = 0; column < held; column += TILE_COLUMNS) {
-      int32_t block = column / columns;
-      int32_t data = packs ? NONE : ftl_select_fragment(s, op->a.value, slab, block);
-      if (packs) {
-        data = ftl_select_temp(s, 2);
-        ftl_select_add(s, FTL_OP_CVT, 2, data,
-                       ftl_select_fragment(s, op->a.value, slab, column / s->shape.accumulator_columns), NONE, NONE);
-      }
-      int32_t bytes = min_int(TILE_COLUMNS, op->ref.columns - column) * element_bytes;
-      bool pairs = !s->plain_code && element_bytes == 2 && held % FTL_OPERAND_COLUMNS == 0;
-      for (int32_t half = 0; half < 2; half++) {
-        ftl_access access = fragment_access(s, op, ref, slab, half, column * element_bytes, bytes);
-        if (pairs) pair_columns(&access, column % FTL_OPERAND_COLUMNS != 0);
-        ftl_select_add_stg(s, access, addresses[half], data, predicate);
-      }
+// Of a slab: where its rows go and how.
+typedef struct ftl_direct_store {
+  const ftl_tile_op *op;
+  uint16_t ref;
+  int32_t slab, addresses[2], predicate;
+  int32_t element_bytes, held;  // columns of a warp
+  bool packs;                   // fp32 to 16 bits
+  int32_t data_columns;         // of a fragment that is stored as it is
+} ftl_direct_store;
+
+// A lane's values of 8 columns, `halves` of them.
+static int32_t direct_data(ftl_select *s, const ftl_direct_store *d, int32_t column, int32_t halves) {
+  int32_t value = d->op->a.value;
+  if (!d->packs) return ftl_select_fragment(s, value, d->slab, column / d->data_columns);
+  int32_t data = ftl_select_temp(s, halves);
+  int32_t sums = ftl_select_fragment(s, value, d->slab, column / s->shape.accumulator_columns);
+  ftl_select_add(s, FTL_OP_CVT, halves, data, sums, NONE, NONE);
+  return data;
+}
+
+static void store_half(ftl_select *s, const ftl_direct_store *d, int32_t column, int32_t half, int32_t data) {
+  int32_t bytes = min_int(TILE_COLUMNS, d->op->ref.columns - column) * d->element_bytes;
+  bool pairs = !s->plain_code && d->element_bytes == 2 && d->held % FTL_OPERAND_COLUMNS == 0;
+  ftl_access access = fragment_access(s, d->op, d->ref, d->slab, half, column * d->element_bytes, bytes);
+  if (pairs) pair_columns(&access, column % FTL_OPERAND_COLUMNS != 0);
+  ftl_select_add_stg(s, access, d->addresses[half], data, d->predicate);
+}
+
+// Plain code stores all columns of the slab's upper 8 rows, then those of the lower ones, as it is written: ptxas keeps
+// stores through two addresses in order (SASS of standard_mma.h, product_mma.h and product_wgmma.h).
+static void store_slab(ftl_select *s, const ftl_direct_store *d) {
+  if (!s->plain_code) {
+    for (int32_t column = 0; column < d->held; column += TILE_COLUMNS) {
+      int32_t data = direct_data(s, d, column, 2);
+      for (int32_t half = 0; half < 2; half++) store_half(s, d, column, half, data);
     }
+    return;
+  }
+  for (int32_t half = 0; half < 2; half++)
+    for (int32_t column = 0; column < d->held; column += TILE_COLUMNS)
+      store_half(s, d, column, half, direct_data(s, d, column, 1));
+}
+
+static void store_direct(ftl_select *s, const ftl_tile_op *op) {
+  const ftl_value *value = &s->tile->values[op->a.value];
+  ftl_direct_store d = {.op = op,
+                        .ref = ftl_select_ref(s, &op->ref),
+                        .element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype),
+                        .held = min_int(op->ref.columns, ftl_select_warp_columns(s, op->a.value))};
+  d.packs = d.element_bytes < 4 && value->dtype == FTL_FP32;
+  bool is_sum = value->accumulates || value->dtype == FTL_FP32;
+  d.data_columns = is_sum && !d.packs ? s->shape.accumulator_columns : FTL_OPERAND_COLUMNS;
+  ftl_select_add_tile(s, d.ref, 0);
+  for (d.slab = 0; d.slab < s->values[op->a.value].map.num_slabs; d.slab++) {
+    for (int32_t half = 0; half < 2; half++) d.addresses[half] = ftl_select_row_address(s, &op->ref);
+    d.predicate = ftl_select_row_predicate(s, &op->ref);
+    store_slab(s, &d);
   }
 }
 

@@ -277,3 +277,26 @@ Test(unit_lower_select, wgmma_kernels_store_o_in_words) {
     programs_fini(&p);
   }
 }
+
+// S, 64 rows of 128 bytes by 4 warps: a warp stores the 8 pieces of 16 bytes of its rows 0 to 7, then those of 8 to 15.
+Test(unit_lower_select, plain_code_stores_the_upper_rows_of_a_slab_first) {
+  static const char *const mmas[] = {"wgmma", "mma"};
+  for (size_t m = 0; m < sizeof mmas / sizeof *mmas; m++) {
+    char parameters[128];
+    snprintf(parameters, sizeof parameters,
+             "heads=1 seqlen=128 head_dim=64 block_m=64 block_n=64 num_warps=4 code=plain mma=%s", mmas[m]);
+    programs p;
+    ftl_error error = {0};
+    cr_assert_eq(lower_workload(&p, "h200", "standard_attention", parameters, &error), FTL_OK, "%s", error.message);
+    int32_t stores = 0;
+    for (int32_t i = 0; i < p.warps->num_insts; i++) {
+      if (p.warps->insts[i].opcode != FTL_OP_STG) continue;
+      const ftl_access *access = &p.warps->accesses[p.warps->insts[i].access];
+      cr_expect_eq(access->row, stores / 8 * 8, "%s: store %d", mmas[m], (int)stores);
+      cr_expect_eq(access->column_byte, stores % 8 * 16, "%s: store %d", mmas[m], (int)stores);
+      stores++;
+    }
+    cr_expect_eq(stores, 2 * 8, "%s", mmas[m]);
+    programs_fini(&p);
+  }
+}
