@@ -63,14 +63,17 @@ static const pair_case cases[] = {
 };
 enum { NUM_CASES = sizeof cases / sizeof *cases, MAY_MISS = 1 };  // 95 % must hold
 
-static ftl_prediction predict(const pair_case *c, const char *detail) {
+static ftl_prediction predict_with(const pair_case *c, const char *detail, int64_t store_merge_lines) {
   char parameters[512];
   snprintf(parameters, sizeof parameters, "%s clock_mhz=1200 detail=%s", c->parameters, detail);
   ftl_arch *arch = shipped_arch(c->arch);
+  if (store_merge_lines < arch->l1_store_merge_lines) arch->l1_store_merge_lines = store_merge_lines;
   ftl_prediction prediction = prediction_of(arch, parameters, NULL);
   ftl_arch_destroy(arch);
   return prediction;
 }
+
+static ftl_prediction predict(const pair_case *c, const char *detail) { return predict_with(c, detail, INT64_MAX); }
 
 static double difference_pct(const ftl_prediction *a, const ftl_prediction *b, ftl_metric metric) {
   double x = a->metrics.value[metric], y = b->metrics.value[metric];
@@ -103,26 +106,33 @@ Test(unit_engine_sampled, what_is_counted_from_the_program_equals_full) {
   }
 }
 
-// Unfused attention stores S as fragments, half a sector of 8 rows an instruction; which halves merge in L1 hangs on
-// the order in which warps store, which `sampled` has from the SM that ran in detail. Of four heads S has 262144
-// sectors, of 1.74 million that L2 is asked for in all; sent once each, the sum would be 1.51 million. The log-sum-exp
-// of a row has a sector to itself, which is no part of one.
-Test(unit_engine_sampled, sectors_stored_in_parts_are_sent_as_often_as_in_full) {
-  pair_case c = {"a100_80", "standard_attention heads=4 seqlen=1024 head_dim=64 block_m=128 block_n=128 num_warps=8"};
-  ftl_prediction sampled = predict(&c, "sampled"), full = predict(&c, "full");
-  cr_assert_leq(difference_pct(&sampled, &full, FTL_METRIC_l2_sectors), 0.2, "%f against %f",
+// L2's sectors in both levels: to the count where L1 merges no stores. What it merges hangs on how far apart warps
+// store, which `sampled` has from the SM that ran in detail, one CTA or a few for all.
+static void compare_l2_sectors(const pair_case *c, double most_by_merging_pct) {
+  ftl_prediction sampled = predict_with(c, "sampled", 0), full = predict_with(c, "full", 0);
+  cr_assert_eq(sampled.metrics.value[FTL_METRIC_l2_sectors], full.metrics.value[FTL_METRIC_l2_sectors]);
+  sampled = predict(c, "sampled");
+  full = predict(c, "full");
+  cr_assert_leq(difference_pct(&sampled, &full, FTL_METRIC_l2_sectors), most_by_merging_pct, "%f against %f",
                 sampled.metrics.value[FTL_METRIC_l2_sectors], full.metrics.value[FTL_METRIC_l2_sectors]);
+}
+
+// Unfused attention stores S as fragments, half a sector of 8 rows an instruction. Of four heads S has 262144 sectors,
+// of 1.74 million that L2 is asked for in all where all are sent twice; sent once each, the sum would be 1.51 million:
+// of these 15 % the levels may differ by half a percent. The log-sum-exp of a row has a sector to itself, which is no
+// part of one.
+Test(unit_engine_sampled, sectors_stored_in_parts_are_sent_as_often_as_in_full) {
+  compare_l2_sectors(
+      &(pair_case){"a100_80", "standard_attention heads=4 seqlen=1024 head_dim=64 block_m=128 block_n=128 num_warps=8"},
+      0.5);
 }
 
 // Rows of 1000 numbers begin at every sixteenth byte, so that half of the rows of a tile of 64 columns (128 bytes)
 // touch five sectors instead of four. The tile knows it, and so does the SM that ran in detail, but it is counted once:
 // multiplied, the sum would be 9.7 % above that of `full`; from the tile alone, which knows no sectors that are sent
-// twice, 12 % below. That SM ran one CTA, whose rows may be worse than others'.
+// twice, 12 % below. That SM ran one CTA, whose rows may be worse than others', and whose warps store alone.
 Test(unit_engine_sampled, sectors_that_rows_touch_in_part_are_counted_once) {
-  pair_case c = {"a100_80", "matmul_tiled m=1024 n=1000 k=64"};
-  ftl_prediction sampled = predict(&c, "sampled"), full = predict(&c, "full");
-  cr_assert_leq(difference_pct(&sampled, &full, FTL_METRIC_l2_sectors), 5.0, "%f against %f",
-                sampled.metrics.value[FTL_METRIC_l2_sectors], full.metrics.value[FTL_METRIC_l2_sectors]);
+  compare_l2_sectors(&(pair_case){"a100_80", "matmul_tiled m=1024 n=1000 k=64"}, 6.0);
 }
 
 // The scores alone: Q and K are 262144 sectors (4 heads, 64 tiles of 8192 bytes each twice), S as many again where it
