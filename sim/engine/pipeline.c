@@ -8,8 +8,8 @@
 #include "engine/sampled/sampled.h"
 
 // Since DRAM and L2 keep their own clocks, a launch behaves differently at each SM clock: it is run again until the
-// clock that its power allows is the one it ran at. Where a probe has found it, one step beside it will do.
-enum { MAX_CLOCK_RUNS = 3, MAX_PROBED_RUNS = 2 };
+// clock that its power allows is the one it ran at. Where a probe has found it, two steps beside it will do.
+enum { MAX_CLOCK_RUNS = 3, MAX_PROBED_RUNS = 2, PROBED_STEPS = 2 };
 
 // What one launch leaves in L2 for the next, at either level of detail.
 typedef struct kept_l2 {
@@ -67,9 +67,13 @@ static int64_t allowed_khz(const ftl_pipeline *pipeline, int from, int to) {
 
 typedef struct clock_search {
   int max_runs;
-  int64_t tolerance_khz;  // a clock is taken that is so near the one that its run allows
+  int64_t tolerance_khz;  // a run stands for one at the clock that it allows, if that is so near its own
   bool foresees;          // and so is one that another run would hardly change, without that run
 } clock_search;
+
+static void hold_clock(ftl_pipeline *pipeline, int from, int to, int64_t khz) {
+  for (int i = from; i < to; i++) pipeline->launches[i].totals.sm_khz = khz;
+}
 
 // *khz: the first clock to try; then that of the last run, or the one that is foreseen.
 static ftl_status settle_clock(ftl_pipeline *pipeline, int from, int to, bool full, clock_search search, int64_t *khz,
@@ -79,8 +83,13 @@ static ftl_status settle_clock(ftl_pipeline *pipeline, int from, int to, bool fu
     ftl_status status = run_group(pipeline, from, to, *khz, full, error);
     if (status != FTL_OK || pipeline->held_khz) return status;
     int64_t change = allowed_khz(pipeline, from, to) - *khz;
-    if (llabs(change) <= search.tolerance_khz || run == search.max_runs) return FTL_OK;
+    bool is_near = llabs(change) <= search.tolerance_khz;
+    if (run == search.max_runs && !is_near) return FTL_OK;
     *khz += change;
+    if (is_near) {
+      hold_clock(pipeline, from, to, *khz);
+      return FTL_OK;
+    }
     if (search.foresees && ftl_power_clock_converges(pipeline->launches[from].launch.arch, before, change))
       return FTL_OK;
     before = change;
@@ -109,7 +118,7 @@ static ftl_status settle_sampled_clock(ftl_pipeline *pipeline, int from, int to,
   }
   if (found)
     search = (clock_search){.max_runs = MAX_PROBED_RUNS,
-                            .tolerance_khz = pipeline->launches[from].launch.arch->clock_sm_step_khz};
+                            .tolerance_khz = PROBED_STEPS * pipeline->launches[from].launch.arch->clock_sm_step_khz};
   return settle_clock(pipeline, from, to, false, search, khz, error);
 }
 

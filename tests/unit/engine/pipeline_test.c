@@ -1,6 +1,7 @@
 // Launches that run one after the other.
 #include "engine/pipeline.h"
 
+#include "engine/power.h"
 #include "fixture.h"
 
 typedef struct chain {
@@ -8,9 +9,9 @@ typedef struct chain {
   ftl_pipeline pipeline;
 } chain;
 
-// The first launches of a workload, chained, at a clock that is held.
-static void run_chain(chain *c, const char *parameters, int num_launches) {
-  *c = (chain){.pipeline = {.num_launches = num_launches, .caches = {.chain = true}, .held_khz = 1500000}};
+// The first launches of a workload.
+static void run_launches(chain *c, const char *parameters, int num_launches) {
+  c->pipeline.num_launches = num_launches;
   ftl_error error = {0};
   for (int i = 0; i < num_launches; i++) {
     lowered *l = &c->launches[i];
@@ -22,6 +23,12 @@ static void run_chain(chain *c, const char *parameters, int num_launches) {
         (ftl_pipeline_launch){.launch = launch, .work = ftl_static_work_of(l->warps, ftl_launch_num_ctas(&launch))};
   }
   cr_assert_eq(ftl_pipeline_run(&c->pipeline, &error), FTL_OK, "%s", error.message);
+}
+
+// Chained, at a clock that is held.
+static void run_chain(chain *c, const char *parameters, int num_launches) {
+  *c = (chain){.pipeline = {.caches = {.chain = true}, .held_khz = 1500000}};
+  run_launches(c, parameters, num_launches);
 }
 
 static void release_chain(chain *c) {
@@ -48,5 +55,17 @@ Test(unit_engine_pipeline, a_launch_that_moves_little_does_not_choose_the_sample
   cr_expect_eq(c.pipeline.launches[0].plan.moved_bytes, 2 * 4 * 2048 * 64 * 2);
   cr_expect_eq(c.pipeline.launches[2].plan.tile_lines, 64);
   cr_expect_eq(c.pipeline.launches[0].plan.tile_lines, 64);
+  release_chain(&c);
+}
+
+// 32 heads of 256 tiles, 62 waves, of which a probe of three finds a clock. The whole launch draws a little less, so
+// that its power allows one step of 15 MHz more: it has that clock, and is not run again.
+Test(unit_engine_pipeline, a_probed_launch_has_the_clock_that_its_own_power_allows) {
+  chain c = {0};
+  run_launches(&c, "flash3_fwd heads=32 seqlen=32768 head_dim=128 block_n=128", 1);
+  const ftl_pipeline_launch *one = &c.pipeline.launches[0];
+  const ftl_arch *arch = one->launch.arch;
+  cr_expect_lt(one->totals.sm_khz, ftl_power_top_khz(arch, one->work.tensor_fp16_macs));
+  cr_expect_eq(one->totals.sm_khz, ftl_power_clock_khz(arch, &one->totals, one->work.tensor_fp16_macs, false));
   release_chain(&c);
 }
