@@ -3,21 +3,19 @@
 
     sass_order.py [OUT.csv]     default measurements/sass_order.csv; needs nvcc, no GPU and no disassembler
 
-An instruction of Volta and later is 128 bits. Bits 0-8 are the opcode (9-11 the kinds of its operands), 16-23 the
-destination, 24-31, 32-39 and 64-71 the sources; the compiler's control field is in bits 105-125: 105-108 the stall count,
-the cycles until the warp may issue again; 110-112 and 113-115 the scoreboards that the instruction sets, 116-121 those it
-waits for. So the sum of the stall counts is what a lone warp needs when no scoreboard holds it.
+The sum of the stall counts is what a lone warp needs when no scoreboard holds it.
 
 No time of these kernels was known when the scheduler's rules were written."""
 import csv
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
 
+import sass
+
 HERE = pathlib.Path(__file__).resolve().parent
-HMMA, HGMMA, MUFU, LDSM, LDGSTS, BRA = 0x03C, 0x1F0, 0x108, 0x03B, 0x1AE, 0x147
+HMMA, HGMMA, MUFU, LDSM = 0x03C, 0x1F0, 0x108, 0x03B
 
 # mma, schedule, block_m, block_n, num_warps, num_stages, head_dim
 MMA_KERNELS = [
@@ -53,29 +51,6 @@ def compiled(kernel, folder):
     subprocess.run(["nvcc", "-std=c++17", "-O3", f"-arch={kernel[0]}", f"-I{HERE / 'attention'}", f"-I{HERE / 'common'}", f"-I{folder}",
                     "-cubin", "-o", folder / "kernel.cubin", folder / "kernel.cu"], check=True)
     return (folder / "kernel.cubin").read_bytes()
-
-
-def code_of(cubin):
-    """The one .text section of an ELF file of 64 bits."""
-    table, = struct.unpack_from("<Q", cubin, 40)
-    size, count, names = struct.unpack_from("<HHH", cubin, 58)
-    headers = [struct.unpack_from("<IIQQQQIIQQ", cubin, table + i * size) for i in range(count)]
-    for header in headers:
-        if cubin[headers[names][4] + header[0]:].startswith(b".text."):
-            return cubin[header[4]:header[4] + header[5]]
-    raise ValueError("no code")
-
-
-class Inst:
-    def __init__(self, pc, low, high, low_byte_apart):
-        self.pc, self.opcode = pc, low & 0x1FF
-        self.destination, self.sources = low >> 16 & 255, (low >> 24 & 255, low >> 32 & 255, high & 255)
-        self.stall = max(1, high >> 41 & 15)
-        self.target = None
-        if self.opcode == BRA:  # a distance in units of 4 bytes; from sm_90 on its low byte stands in bits 16-23
-            offset = (low >> 34 & (1 << 30) - 1) | (high & (1 << 18) - 1) << 30
-            offset = offset - (1 << 48) if offset >> 47 else offset
-            self.target = pc + 16 + 4 * (offset * 256 + self.destination if low_byte_apart else offset)
 
 
 def main_loop(insts):
@@ -132,13 +107,11 @@ def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for kernel in KERNELS:
-            code = code_of(compiled(kernel, pathlib.Path(folder)))
-            insts = [Inst(pc, *struct.unpack_from("<QQ", code, pc), kernel[0] >= "sm_90") for pc in range(0, len(code), 16)]
+            insts = sass.insts_of(compiled(kernel, pathlib.Path(folder)), kernel[0])
             rows.append({**dict(zip(keys, kernel)), **facts(kernel, main_loop(insts))})
             print(rows[-1], file=sys.stderr, flush=True)
-    version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True).stdout.split("release ")[1].split(",")[0]
     with open(out, "w", newline="") as file:
-        file.write(f"# cuda: {version}\n# by: kernels/sass_order.py\n")
+        file.write(f"# cuda: {sass.cuda_version()}\n# by: kernels/sass_order.py\n")
         writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
