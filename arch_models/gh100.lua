@@ -104,7 +104,7 @@ return die "gh100" {
   branch = {
     redirect_cycles = measured(9, measurements .. "micro_branch.csv: an iteration takes 11 cycles beyond the unrolled one, 11.7 with the sixteenth of a branch in that; less IADD3, ISETP and BRA"),
     not_taken_cycles = measured(4, stalls .. "a forward branch 5 or more (of 1161; 831 times 5, 266 times 6)"),
-    predicate_latency_cycles = measured(13, stalls .. "ISETP and the BRA that it decides 13 or more apart (of 685 pairs, 548 times 13; forward branches in four of five cases, loops' ends in one of four)"),
+    predicate_latency_cycles = measured(13, stalls .. "ISETP and the BRA that it decides 13 or more apart (of 685 pairs, 548 times 13; forward branches in four of five cases, loops' ends in one of four); kernels/measurements/sass_guards.csv: so do guarded instructions (145 of 160 pairs: 13)"),
   },
   uniform = {
     latency_cycles = measured(4, "stall counts of ptxas 13.0 in sm_90a code of kernels/attention: dependent ULOP3, USHF, UIADD3 stand 4 cycles apart"),

@@ -97,7 +97,7 @@ return die "gv100" {
   branch = {
     redirect_cycles = guess(12, "FlashGPU-Sim @1769662, configuration of SM90"),
     not_taken_cycles = guess(4, "as GH100"),
-    predicate_latency_cycles = guess(13, "as GH100"),
+    predicate_latency_cycles = guess(12, "as TU102"),
   },
   uniform = {
     latency_cycles = guess(4, "as GH100; lowering has uniform instructions for wgmma and TMA only"),

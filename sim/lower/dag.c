@@ -118,7 +118,10 @@ static value_state *state_of(ftl_dag *dag, int32_t value) {
 static int32_t raw_latency(const ftl_op_timings *timings, const ftl_warp_inst *writer, const ftl_warp_inst *reader) {
   if (writer->opcode == FTL_OP_WGMMA && reader->opcode == FTL_OP_WGMMA) return 1;
   ftl_op_timing timing = ftl_op_timing_of(timings, writer);
-  return timing.latency_cycles + (writer->repeat - 1) * timing.interval_cycles;
+  bool guards =
+      ftl_sets_predicate(writer->opcode, writer->arg) && ftl_is_guarded_by_predicate(reader->opcode, reader->arg);
+  int32_t latency = guards ? timings->guard_latency_cycles : timing.latency_cycles;
+  return latency + (writer->repeat - 1) * timing.interval_cycles;
 }
 
 // Of the two sets of fragments in CUTLASS's loops one is loaded before the products with the other begin: ptxas leaves

@@ -88,6 +88,7 @@ void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch, const ft
   timings->wgmma_fma_per_cycle = product->wgmma_fma_per_cycle;
   timings->wgmma_k = product->operand_columns;
   timings->wgmma_tail_cycles = (int32_t)arch->tensor_wgmma_tail_cycles;
+  timings->guard_latency_cycles = (int32_t)arch->branch_predicate_latency_cycles;
 }
 
 void ftl_op_timings_move_fragments(ftl_op_timings *timings, const ftl_arch *arch) {

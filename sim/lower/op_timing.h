@@ -30,6 +30,7 @@ typedef struct ftl_op_timings {
   int64_t wgmma_fma_per_cycle;
   int32_t wgmma_k;
   int32_t wgmma_tail_cycles;
+  int32_t guard_latency_cycles;  // from what sets a predicate to an instruction that it guards
 } ftl_op_timings;
 
 void ftl_op_timings_init(ftl_op_timings *timings, const ftl_arch *arch, const ftl_product *product);

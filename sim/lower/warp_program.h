@@ -96,6 +96,7 @@ enum {
 };
 
 enum { FTL_SEL_DROPS = 1 };
+enum { FTL_LOP_PACKS = 1, FTL_LOP_TESTS = 2 };
 
 typedef struct ftl_warp_inst {
   uint8_t opcode;
@@ -111,12 +112,23 @@ typedef struct ftl_warp_inst {
   uint16_t conflicts;  // of these, cycles beyond the conflict-free number (bank conflicts)
   uint16_t arg;        // WGMMA: N; *_WAIT: groups left in flight; BAR_SYNC: barrier id; MBAR_*, TMA_*: ring;
                        // LOOP/END_LOOP: index into loops; STS: bytes a lane, 0: 4; MUFU: ftl_elem_fn;
-                       // SEL: FTL_SEL_DROPS where a random number decides
+                       // SEL: FTL_SEL_DROPS where a random number decides; LOP: FTL_LOP_PACKS of predicates into a
+                       // register (P2R), FTL_LOP_TESTS whose result is a predicate
   uint8_t
       ring_a;  // LDSM, LDS, WGMMA (A operand): ring whose waited-for stage it reads; CP_ASYNC, TMA_LOAD, STS, LDG:
                // ring whose stage being filled it (or, LDG, its STS) writes; else FTL_NO_RING (staging of stores too)
   uint8_t ring_b;  // WGMMA (B operand); else FTL_NO_RING
 } ftl_warp_inst;
+
+// Whether the result is a predicate, and whether an instruction that reads one hangs on it altogether (@P): compares,
+// selections and packing read it like a register.
+static inline bool ftl_sets_predicate(int32_t opcode, int32_t arg) {
+  return opcode == FTL_OP_ISETP || (opcode == FTL_OP_LOP && arg == FTL_LOP_TESTS);
+}
+static inline bool ftl_is_guarded_by_predicate(int32_t opcode, int32_t arg) {
+  return opcode != FTL_OP_ISETP && opcode != FTL_OP_SEL && opcode != FTL_OP_BRA &&
+         !(opcode == FTL_OP_LOP && arg == FTL_LOP_PACKS);
+}
 
 typedef struct ftl_warp_loop {
   int32_t loop_var;

@@ -34,7 +34,7 @@ static void keep_bit(ftl_select *s, int32_t vector, int32_t predicate) {
     bits->value[vector] = word;
   } else {
     bits->value[vector] = ftl_select_temp(s, 1);
-    ftl_select_add(s, FTL_OP_LOP, 1, bits->value[vector], predicate, NONE, NONE);
+    ftl_select_add(s, FTL_OP_LOP, 1, bits->value[vector], predicate, NONE, NONE)->inst.arg = FTL_LOP_PACKS;
   }
 }
 
@@ -80,7 +80,9 @@ ftl_select_row_bit ftl_select_kept_row_bit(ftl_select *s, int32_t vector, int32_
   int32_t predicate = bits->value[vector];
   if (!stays(vector, bits->num_vectors)) {
     predicate = ftl_select_temp(s, 0);
-    ftl_select_add(s, bits->in_words ? FTL_OP_LOP : FTL_OP_ISETP, 1, predicate, bits->value[vector], NONE, NONE);
+    ftl_opcode opcode = bits->in_words ? FTL_OP_LOP : FTL_OP_ISETP;
+    ftl_draft_inst *test = ftl_select_add(s, opcode, 1, predicate, bits->value[vector], NONE, NONE);
+    if (bits->in_words) test->inst.arg = FTL_LOP_TESTS;
   }
   return (ftl_select_row_bit){predicate, own_address(s, vector, address)};
 }

@@ -19,6 +19,7 @@ typedef struct plan {
   const ftl_arch *arch;
   int64_t ready[FTL_MAX_TOKENS + 2];     // of results of fixed latency
   uint8_t pipe[FTL_MAX_TOKENS + 2];      // that these come from
+  int64_t guards[FTL_MAX_TOKENS + 2];    // when a predicate may guard an instruction; 0: it is none
   int64_t pipe_free[FTL_SM_PIPE_COUNT];  // for this warp
   int64_t issued;                        // the instruction before
   int64_t products_done;                 // the block's last HMMA's result
@@ -56,7 +57,9 @@ static int64_t cycles_across(ftl_sm_pipe from, const sm_op *op) {
 // When the compiler takes a source to be there; 0: it has no fixed latency.
 static int64_t source_ready(const plan *p, const sm_op *op, int source) {
   uint16_t token = op->sources[source];
-  return p->ready[token] > 0 ? p->ready[token] + cycles_across(p->pipe[token], op) : 0;
+  if (p->ready[token] <= 0) return 0;
+  if (p->guards[token] > 0 && ftl_is_guarded_by_predicate(op->opcode, op->arg)) return p->guards[token];
+  return p->ready[token] + cycles_across(p->pipe[token], op);
 }
 
 static void place(plan *p, sm_op *op) {
@@ -80,6 +83,8 @@ static void place(plan *p, sm_op *op) {
   for (int i = 0; i < FTL_MAX_SOURCES; i++) p->knows_token[op->sources[i]] = true;  // it has waited for them
   p->ready[op->destination] = is_fixed ? p->issued + op->latency : 0;
   p->pipe[op->destination] = op->pipe;
+  bool is_predicate = is_fixed && ftl_sets_predicate(op->opcode, op->arg);
+  p->guards[op->destination] = is_predicate ? p->issued + p->arch->branch_predicate_latency_cycles : 0;
   p->knows_token[op->destination] = is_fixed && op->pipe != FTL_SM_PIPE_TENSOR;  // whose operands may be read later
   p->knows_pipe[way_of(op)] = op->kind != SM_WGMMA;
 }

@@ -232,6 +232,33 @@ Test(timing_sm_issue, stall_counts_are_longer_from_pipe_to_pipe) {
   }
 }
 
+// A predicate is there for a selection, another compare or what packs it after ALU's 4 cycles, for what it guards after
+// 13 (6 here, so that it is this key). A test of a bit sets one as well; what an AND leaves in a register is none.
+Test(timing_sm_issue, what_a_predicate_guards_waits_longer_than_what_reads_it) {
+  static const struct {
+    ftl_opcode from, to;
+    uint16_t from_arg, to_arg;
+    int64_t cycles;
+  } pairs[] = {{FTL_OP_ISETP, FTL_OP_FFMA, 0, 0, 6},
+               {FTL_OP_ISETP, FTL_OP_LDS, 0, 0, 6},
+               {FTL_OP_ISETP, FTL_OP_LOP, 0, 0, 6},
+               {FTL_OP_ISETP, FTL_OP_SEL, 0, 0, 4},
+               {FTL_OP_ISETP, FTL_OP_ISETP, 0, 0, 4},
+               {FTL_OP_ISETP, FTL_OP_LOP, 0, FTL_LOP_PACKS, 4},
+               {FTL_OP_LOP, FTL_OP_FFMA, FTL_LOP_TESTS, 0, 6},
+               {FTL_OP_LOP, FTL_OP_FFMA, 0, 0, 5}};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    rig *r = rig_create(1);
+    r->arch.branch_predicate_latency_cycles = 6;
+    rig_add(r, pairs[i].from, 0, -1)->arg = pairs[i].from_arg;
+    rig_add(r, pairs[i].to, 1, 0)->arg = pairs[i].to_arg;
+    rig_add(r, FTL_OP_EXIT, -1, -1);
+    rig_run(r, 1);
+    cr_expect_eq(rig_cycle(r, 0, 1, 0), pairs[i].cycles, "%zu: %lld", i, (long long)rig_cycle(r, 0, 1, 0));
+    rig_destroy(r);
+  }
+}
+
 // mma latency 30: the branch behind a product waits for it, although it reads nothing, and the next iteration begins
 // behind its redirect of 6; an IADD between takes its turn at once. Behind a load the branch follows at once.
 Test(timing_sm_issue, no_product_is_pending_at_a_branch) {

@@ -14,7 +14,8 @@ static double sectors_of(const ftl_arch *arch, const char *workload, const char 
 
 Test(unit_engine_tma_box, a_box_is_asked_for_over_its_whole_width) {
   ftl_arch *arch = shipped_arch("h200");
-  arch->l2_coalescer_merges = 1;  // the coalescer merges reads by chance
+  arch->l2_coalescer_merges = 1;      // the coalescer merges reads by chance,
+  arch->l1_store_merge_cycles = 100;  // L1 stores where a warp waits between two for longer than its lines stay open
   static const char *const details[] = {"detail=full", "detail=sampled"};
   for (int i = 0; i < 2; i++) {
     cr_expect_eq(sectors_of(arch, "flash3_fwd", details[i]), NUM_CTAS * (ROWS * 8 + O_SECTORS), "%s", details[i]);

@@ -132,6 +132,31 @@ Test(unit_lower_softmax_form, a_guard_in_every_step_takes_a_compare_and_a_select
   cr_expect_eq(always.total - masked.total, 2 * 2 * 2);
 }
 
+// Masks of a thread's 64 or 128 vectors of one element, of which the last three stay in predicates: each other one is
+// packed into a register of its own (P2R) and tested by a compare, or is a bit of a word that two guarded instructions
+// clear and set and that one tests.
+Test(unit_lower_softmax_form, masks_of_a_row_are_packed_or_set_and_tested_as_bits) {
+  static const struct { int block_n, packed, tested; } cases[] = {{8192, 64 - 3, 0}, {16384, 0, 128 - 3}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    programs p;
+    ftl_error error = {0};
+    char text[128];
+    snprintf(text, sizeof text,
+             "heads=1 seqlen_q=64 seqlen_kv=%d block_m=1 block_n=%d num_warps=4 schedule=exponentials",
+             cases[i].block_n - 5, cases[i].block_n);
+    cr_assert_eq(lower_launch(&p, "h200", "softmax_safe", text, 0, &error), FTL_OK, "%s", error.message);
+    int packed = 0, tested = 0;
+    for (int32_t k = 0; k < p.warps->num_insts; k++) {
+      const ftl_warp_inst *inst = &p.warps->insts[k];
+      packed += inst->opcode == FTL_OP_LOP && inst->arg == FTL_LOP_PACKS;
+      tested += inst->opcode == FTL_OP_LOP && inst->arg == FTL_LOP_TESTS;
+    }
+    cr_expect_eq(packed, cases[i].packed, "%d packed", packed);
+    cr_expect_eq(tested, cases[i].tested, "%d tested", tested);
+    programs_fini(&p);
+  }
+}
+
 Test(unit_lower_softmax_form, exponentials_that_keep_denormals_take_a_compare_and_two_multiplications_more) {
   programs p = lowered("h200", SHAPE "head_dim=64 block_m=128 block_n=64 num_warps=4 mma=mma");
   counts ftz = count_loop(p.warps, 0);

@@ -25,6 +25,36 @@ Test(unit_lower_schedule, a_load_stands_its_latency_ahead_of_its_use) {
   ftl_draft_fini(&draft);
 }
 
+// A chain of 3 FFMAs, a compare of its end (its predicate guards after 6 cycles, is read after 1), an instruction that
+// it guards, or a selection or what packs it, and 8 FFMAs that hang on nothing. From the end: the reader at cycle 0,
+// the compare at 6, or at 1, since it has the longer path before it; the others fill the cycles between.
+Test(unit_lower_schedule, a_compare_stands_farther_ahead_of_what_it_guards_than_of_what_reads_it) {
+  static const struct {
+    ftl_opcode writer, reader;
+    int of_writer, of_reader;  // their arguments
+    int32_t distance;
+  } cases[] = {{FTL_OP_ISETP, FTL_OP_FFMA, 3, 50, 6},
+               {FTL_OP_ISETP, FTL_OP_SEL, 3, 50, 1},
+               {FTL_OP_ISETP, FTL_OP_LOP, 3, 50, 6},
+               {FTL_OP_ISETP, FTL_OP_LOP, 3, FTL_LOP_PACKS, 1},
+               {FTL_OP_LOP, FTL_OP_FFMA, FTL_LOP_TESTS, 50, 6}};
+  ftl_arch arch = round_arch();
+  arch.branch_predicate_latency_cycles = 6;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ftl_draft draft = {0};
+    int32_t predicate = ftl_draft_value_add(&draft, 0, false), c = ftl_draft_value_add(&draft, 1, false);
+    int32_t sum = ftl_draft_value_add(&draft, 1, false);
+    for (int k = 0; k < 3; k++) put_update(&draft, FTL_OP_FFMA, 10 + k, c, NONE, NONE);
+    put(&draft, cases[i].writer, cases[i].of_writer, predicate, c, NONE);
+    put(&draft, cases[i].reader, cases[i].of_reader, sum, predicate, NONE);
+    for (int k = 0; k < 8; k++) put(&draft, FTL_OP_FFMA, 60 + k, ftl_draft_value_add(&draft, 1, false), NONE, NONE);
+    finish_on(&arch, &draft, 64);
+    int32_t distance = position_of(&draft, cases[i].of_reader) - position_of(&draft, cases[i].of_writer);
+    cr_expect_eq(distance, cases[i].distance, "%zu: %d", i, distance);
+    ftl_draft_fini(&draft);
+  }
+}
+
 Test(unit_lower_schedule, a_diamond_is_ordered_by_its_longest_path) {
   // a -> slow (MUFU, 20 cycles) -> join, a -> quick (FFMA) -> join. From the end: join at 0, quick at 1, then slow when
   // its latency of 20 is over, then a. Two more FFMAs, independent and written last, fill cycles 2 and 3 by program
