@@ -43,6 +43,27 @@ def insts_of(cubin, arch):
     return [Inst(pc, *struct.unpack_from("<QQ", code, pc), arch >= "sm_90") for pc in range(0, len(code), 16)]
 
 
+def with_fields(cubin, fields, least):
+    """The cubin with control fields overwritten: of each opcode the stall count, and which source registers stay in the operand cache for the
+    next instruction of the warp (bits 122-125; None: as they are). Bit 109 is set, so that the scheduler need not go to another warp; with it
+    counts of 12 and more are not what they say. ValueError: an opcode stands there less often than `least` times."""
+    code = code_of(cubin)
+    base, out, count = cubin.index(code), bytearray(cubin), dict.fromkeys(fields, 0)
+    for pc in range(0, len(code), 16):
+        low, high = struct.unpack_from("<QQ", code, pc)
+        if low & 0x1FF not in fields:
+            continue
+        stall, kept = fields[low & 0x1FF]
+        high = high & ~(15 << 41) | stall << 41 | 1 << 45
+        if kept is not None:
+            high = high & ~(15 << 58) | kept << 58
+        struct.pack_into("<Q", out, base + pc + 8, high)
+        count[low & 0x1FF] += 1
+    if min(count.values()) < least:
+        raise ValueError(f"instructions by opcode: {count}")
+    return bytes(out)
+
+
 def cuda_version():
     told = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True).stdout
     return told.split("release ")[1].split(",")[0]
