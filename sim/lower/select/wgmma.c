@@ -178,11 +178,17 @@ static int32_t describe_lean(ftl_select *s, const ftl_tile_op *op, int32_t slab,
 // compiler does not see to be uniform: it is made in vector registers, or kept there and moved, the constant high word
 // by a move of its own, and read by two R2UR. A wgmma takes both from four registers in a row, so that B's is moved
 // beside each A's. Source: SASS of the kernels in kernels/attention and of kernels/products/product_wgmma.h for sm_90a.
-static int32_t describe_plain(ftl_select *s, bool b, bool a) {
+// Warps that only compute have registers to keep those of a tile that stays in its buffer, whole: 22 instances of
+// kernels/attention/flash3.h have two R2UR for each of A's products and nothing else.
+static int32_t describe_plain(ftl_select *s, bool b, bool a, bool keeps_a) {
   int32_t computed = s->descriptor[0], moved = s->descriptor[1];
   if (b) ftl_select_add(s, FTL_OP_UNIFORM, B_UNIFORM_INSTS, computed, NONE, NONE, NONE);
   if (!a) return computed;
   if (!b) ftl_select_add(s, FTL_OP_UNIFORM, B_MOVES, computed, computed, NONE, NONE);
+  if (keeps_a) {
+    ftl_select_add(s, FTL_OP_R2UR, A_MOVES, moved, computed, NONE, NONE);
+    return moved;
+  }
   ftl_select_add(s, FTL_OP_IADD, A_ALU_INSTS, moved, NONE, NONE, NONE);
   int32_t high_word = ftl_select_temp(s, 1);
   ftl_select_add(s, FTL_OP_MOV, 1, high_word, NONE, NONE, NONE);
@@ -191,7 +197,11 @@ static int32_t describe_plain(ftl_select *s, bool b, bool a) {
 }
 
 static int32_t describe(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_t step, int32_t num_steps) {
-  if (s->plain_code) return describe_plain(s, slab == 0, op->ring_a >= 0);
+  if (s->plain_code) {
+    bool a_is_shared = op->ring_a >= 0;
+    bool keeps_a = a_is_shared && s->tile->num_roles > 1 && s->tile->rings[op->ring_a].num_stages == 1;
+    return describe_plain(s, slab == 0, a_is_shared, keeps_a);
+  }
   return describe_lean(s, op, slab, step, num_steps);
 }
 

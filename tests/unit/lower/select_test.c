@@ -145,6 +145,28 @@ Test(unit_lower_select, plain_wgmma_moves_the_upper_word_of_each_descriptor_of_q
   cr_expect_eq(c.insts[FTL_OP_R2UR], 2 * 4 * 2);
 }
 
+// Warps that only compute keep Q's eight descriptors whole, and move their two words to uniform registers: nothing is
+// worked out for them and no upper word moved anew. The other moves keep the row maxima of two rows.
+Test(unit_lower_select, consumers_keep_the_descriptors_of_q) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_workload(
+      &p, "h200", "flash3_fwd",
+      "heads=1 seqlen=1024 head_dim=128 block_m=128 block_n=64 num_warps=8 num_stages=2 code=plain", &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  const ftl_warp_role *role = &p.warps->roles[p.warps->num_roles - 1];
+  counts c = {0};
+  int32_t loop = p.warps->num_loops - 1;
+  for (int32_t i = p.warps->loops[loop].begin; i < p.warps->loops[loop].end; i++) {
+    const ftl_warp_inst *inst = &p.warps->insts[role->first_inst + i];
+    c.insts[inst->opcode] += inst->repeat;
+  }
+  programs_fini(&p);
+  cr_expect_eq(c.insts[FTL_OP_WGMMA], 8 + 4);
+  cr_expect_eq(c.insts[FTL_OP_R2UR], 8 * 2);
+  cr_expect_eq(c.insts[FTL_OP_MOV], 2);
+}
+
 // A persistent CTA goes on where the tile before left its rings, so its stages cannot be counted from the tile's
 // number: two stage indices, the 64 bits of V's pointer and V's place for copies are live in its loop, beside what
 // finds the next tile, and it works out one address more.
