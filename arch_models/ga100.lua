@@ -109,7 +109,6 @@ return die "ga100" {
     mma_n = datasheet(8, "PTX ISA, mma.m16n8k16"),
     mma_k = datasheet(16, "PTX ISA, mma.m16n8k16"),
     mma_fp32_interval_cycles = datasheet(8, whitepaper .. ": 4 tensor cores of 256 multiply-adds an SM; 2048 / 256 a sub-core"),
-    mma_place_cycles = guess(3, "as on GH100"),
     mma_dispatch_cycles = guess(5, "10 source registers, 2 banks of one read port each: Huerta et al., MICRO 2025"),
     mma_latency_cycles = guess(25, "Accel-Sim @9f767fb, configuration SM80_A100; 24 to 33 from memory of published microbenchmarks"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.16816 is one instruction"),

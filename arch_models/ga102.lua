@@ -107,7 +107,6 @@ return die "ga102" {
     mma_n = datasheet(8, "PTX ISA, mma.m16n8k16"),
     mma_k = datasheet(16, "PTX ISA, mma.m16n8k16"),
     mma_fp32_interval_cycles = guess(16, "the die's rate of 512 an SM, as professional products have it; GeForce products halve it"),
-    mma_place_cycles = guess(3, "as on GH100"),
     mma_dispatch_cycles = guess(5, "10 source registers, 2 banks of one read port each: Huerta et al., MICRO 2025"),
     mma_latency_cycles = measured(33, huerta .. ": fp32 accumulation 33 to 34, fp16 24"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.16816 is one instruction"),

@@ -115,7 +115,6 @@ return die "gh100" {
     mma_n = datasheet(8, "PTX ISA, mma.m16n8k16"),
     mma_k = datasheet(16, "PTX ISA, mma.m16n8k16"),
     mma_fp32_interval_cycles = measured(6, measurements .. "micro_mma.csv: 6.2 in one warp, 1354 multiply-adds a cycle and SM from four"),
-    mma_place_cycles = measured(3, measurements .. "micro_stream_pairs.csv: beside HMMAs of the CTA that came first FMNMX and F2FP take 3.0 cycles, LOP3 3.4, two chains of FMUL 3.3; MUFU 10.8 for 8.2"),
     mma_dispatch_cycles = measured(6, measurements .. "micro_operand_ports.csv: mma_FMUL1: an mma.sync and k multiplications take 6 + k cycles, also with four warps"),
     mma_latency_cycles = measured(24, measurements .. "micro_mma.csv: 24.5"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.16816 is one instruction"),
@@ -139,7 +138,7 @@ return die "gh100" {
     wgmma_wavefront_cycles = measured(3, measurements .. "micro_wgmma_beside.csv: a SHFL every 2.5 to 3.5 cycles of the SM beside m64n128k16 and m64n256k16, from one or two warps a sub-core, 1.0 to 1.1 alone; 2.9 to 4.8 beside m64n64k16"),
     wgmma_window_cycles = measured(96, measurements .. "micro_wgmma_beside_memory.csv: a SHFL beside m64n64k16 from shared memory comes 44 cycles later in the mean, 90 in the 90th percentile"),
     wgmma_copy_bytes_per_cycle = measured(64, measurements .. "micro_wgmma_beside_copy.csv: 63.6 to 64.0 by TMA and by cp.async beside m64n128k16 and m64n256k16, 48 to 53 beside m64n64k16; without wgmmas 124 (micro_fill_rate.csv)"),
-    wgmma_dispatch_cycles = measured(3, measurements .. "micro_wgmma_beside.csv: 3.2 cycles an FADD from two warps of two chains each, where 1.1 are enough alone; micro_scheduler.csv: softmax 4.0, 3.1 and 2.8 cycles an instruction from one, two and three warps, FMUL chains 3.5 from three, FMNMX and F2FP 4.1, MUFU 10.4"),
+    wgmma_dispatch_cycles = measured(4, measurements .. "control_fields.csv: beside m64n256k16 FADDs 2, 3, 4, 5, 6, 8 and 11 cycles apart come 3.9, 4.1, 4.4, 6.1, 8.0, 8.4 and 12.1 apart; FADDs and FMNMXs of two warps 3.7 to 4.2 apart"),
     wgmma_queue_depth = measured(6, queues .. "wgmma_m64n256k16_ss: the ninth is held until the second has ended, so one runs and six wait; five with A from registers"),
   },
   shared = {

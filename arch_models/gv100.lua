@@ -108,7 +108,6 @@ return die "gv100" {
     mma_n = datasheet(8, "PTX ISA, mma.m8n8k4"),
     mma_k = datasheet(4, "PTX ISA, mma.m8n8k4"),
     mma_fp32_interval_cycles = datasheet(8, whitepaper .. ": 8 tensor cores of 64 multiply-adds an SM; 4 x 8x8x4 = 1024 a warp / 128 a sub-core"),
-    mma_place_cycles = guess(1, "operands of an HMMA.884 step are read in 2 cycles"),
     mma_dispatch_cycles = guess(2, "an HMMA.884 step is dispatched every second cycle"),
     mma_latency_cycles = guess(18, "four HMMA.884 steps two cycles apart, the last about 10 to 12 after issue; from memory of published microbenchmarks"),
     mma_num_insts = guess(4, "HMMA.884.F32 STEP0 to STEP3; from memory of disassembly"),

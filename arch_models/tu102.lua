@@ -108,7 +108,6 @@ return die "tu102" {
     mma_n = datasheet(8, "PTX ISA, mma.m16n8k8"),
     mma_k = datasheet(8, "PTX ISA, mma.m16n8k8"),
     mma_fp32_interval_cycles = datasheet(8, whitepaper .. ": 8 tensor cores of 64 multiply-adds an SM; 1024 / 128 a sub-core (GeForce products halve it)"),
-    mma_place_cycles = guess(3, "as on GH100"),
     mma_dispatch_cycles = guess(4, "7 source registers of m16n8k8, 2 banks of one read port each: Huerta et al., MICRO 2025"),
     mma_latency_cycles = guess(18, "17 to 18 for m16n8k8 from memory of published microbenchmarks"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.1688 is one instruction"),

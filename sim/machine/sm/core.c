@@ -1,5 +1,6 @@
 // The cycles of an SM: which events are next, which warp of a sub-core issues, and what issuing does.
 #include "machine/sm/accounting.h"
+#include "machine/sm/operands.h"
 
 // ---- what issuing does, by kind ----
 static void issue_branch(ftl_sm *sm, sm_warp *w, int64_t now) {
@@ -142,46 +143,16 @@ static inline void go_on(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int32_t positio
   if (ready > earliest) w->reason = (uint8_t)sm_stall_of(latest);
 }
 
-// Operands are read one instruction after the other, those of mma.sync for long, and others go in between: each leaves
-// the product the rest of a place, in which the sub-core's pipes take nothing, but for the tensor cores. The operands
-// of one product may wait; the next one issues when no more than those of one are to be read. Gives the cycle from
-// which on the instruction's own are.
-static inline int64_t dispatch(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int64_t now) {
-  if (op->dispatch == 1 && sc->dispatch_free <= now) {  // the usual case: nothing waits
-    sc->dispatch_free = now + 1;
-    return now;
-  }
-  int64_t from = sc->dispatch_free > now ? sc->dispatch_free : now;
-  sc->dispatch_free = from + op->dispatch;
-  int64_t next_product = sc->dispatch_free - sm->arch->tensor_mma_dispatch_cycles;
-  if (next_product > now + 1) sm_hold(sc, FTL_SM_PIPE_TENSOR, now, next_product, 0);
-  if (from == now || op->pipe >= FTL_SM_PIPE_TENSOR) return from;
-  int64_t place = sm->arch->tensor_mma_place_cycles;
-  if (op->pipe == FTL_SM_PIPE_SFU) {
-    sc->pipe_free[FTL_SM_PIPE_SFU] += place - 1;
-    sm_set_held(sc, FTL_SM_PIPE_SFU);
-  } else {
-    sm_hold_beside_product(sc, now, now + place);
-  }
-  return from;
-}
-
 static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
   sm_warp *w = sc->warps[position];
   const sm_op *op = w->op;
   sm_settle(sm, sc, w, now);
   w->settled = now + 1;
   sm_note_issue(sc, position, now, sm->policy.yields);
-  sm_note_held(sc, op->pipe);
-  sc->pipe_held[op->pipe] = now + op->interval;
-  sc->pipe_free[op->pipe] = now + op->interval;
+  sc->pipe_kept[op->pipe] = sc->pipe_free[op->pipe] = now + op->interval;
   sc->pipe_taker[op->pipe] = position;
-  if (sm_wgmma_runs(sm, now)) {
-    sc->pipe_free[op->pipe] += op->held;
-    if (op->held) sm_set_held(sc, op->pipe);
-    if (op->holds) sm_hold_beside_product(sc, now, now + op->holds);
-  }
-  int64_t read = op->dispatch ? dispatch(sm, sc, op, now) : now;
+  int64_t read = op->dispatch ? sm_dispatch(sm, sc, op, now) : now;
+  bool waits = op->freezes && (read > now || sm_wgmma_runs(sm, now));
   sm->counters.pipe_insts[op->pipe]++;
   if (sm->on_issue) tell(sm, &sm->on_issue, w, now);
   bool last = --w->repeat_left == 0;
@@ -199,6 +170,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
     sc->ready[position] = now + op->interval;
   }
   if (last) go_on(sm, sc, w, position, op + 1, now);
+  if (waits) ftl_sm_wait_for_operands(sm, sc, op, now);
 }
 
 __attribute__((noinline)) static void finish_run(ftl_sm *sm, sm_subcore *sc) {
@@ -247,6 +219,7 @@ static inline void find_among_few(sm_subcore *sc, int num, int64_t floor) {
 // Finds the first cycle from `floor` on in which a warp may issue, and all that may.
 static inline void find_eligible(sm_subcore *sc, int64_t floor) {
   uint64_t awake = sc->awake;
+  if (floor < sc->thaws) floor = sc->thaws;
   if ((awake & (awake - 1)) == 0) {  // one at most
     int64_t at = awake ? sm_issues_at(sc, __builtin_ctzll(awake)) : SM_NEVER;
     sc->eligible_at = at > floor ? at : floor;

@@ -222,19 +222,16 @@ static void set_barrier(builder *b, int32_t role, const ftl_warp_inst *inst, sm_
   op->meeting = (uint8_t)(named_warps ? named_warps : warps);
 }
 
-// Instructions of fixed latency read their operands one after the other, mma.sync for long, and special math,
-// shuffles and ldmatrix with them (kernels/measurements/micro_mma_beside_shared.csv, micro_ldmatrix_queue.csv); others
-// of the MIO later and on their own (Huerta et al.). While a wgmma runs they keep their pipe longer, and reading
-// operands keeps the others from issuing too, but for special math (kernels/measurements/micro_wgmma_beside.csv,
-// micro_scheduler.csv).
+// Instructions of fixed latency and special math read their operands one after the other, mma.sync for long; of those
+// of the MIO shuffles, ldmatrix and cp.async with them (kernels/measurements/micro_mma_beside_shared.csv,
+// micro_ldmatrix_queue.csv, control_fields.csv), others later and on their own (Huerta et al.). An ldmatrix between
+// products costs less than a cycle: it freezes nothing.
 static void set_dispatch(const ftl_arch *arch, sm_op *op) {
-  if (op->opcode == FTL_OP_SHFL || op->opcode == FTL_OP_LDSM) op->dispatch = 1;
-  if (op->pipe > FTL_SM_PIPE_TENSOR) return;
   bool is_product = op->pipe == FTL_SM_PIPE_TENSOR;
-  op->dispatch = (uint8_t)(is_product ? arch->tensor_mma_dispatch_cycles : 1);
-  if (is_product) return;
-  op->held = (uint8_t)(arch->tensor_wgmma_dispatch_cycles - 1);
-  op->holds = op->pipe == FTL_SM_PIPE_SFU ? 0 : (uint8_t)arch->tensor_wgmma_dispatch_cycles;
+  bool is_copy = op->opcode == FTL_OP_SHFL || op->opcode == FTL_OP_LDSM || op->opcode == FTL_OP_CP_ASYNC;
+  if (op->pipe <= FTL_SM_PIPE_TENSOR || is_copy)
+    op->dispatch = (uint8_t)(is_product ? arch->tensor_mma_dispatch_cycles : 1);
+  op->freezes = op->dispatch && !is_product && op->opcode != FTL_OP_LDSM;
 }
 
 static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t inst_idx) {

@@ -15,10 +15,8 @@ static bool gives_way(const ftl_sm *sm, const sm_subcore *sc, int32_t position, 
 }
 
 // Until when nothing else of the sub-core can issue between the run's instructions.
-static int64_t undisturbed_until(const ftl_sm *sm, const sm_subcore *sc, int32_t position, int64_t now,
-                                 int64_t interval) {
-  // then the interval changes
-  int64_t limit = sm_wgmma_runs(sm, now) ? sm->tensor_free : SM_NEVER;
+static int64_t undisturbed_until(const ftl_sm *sm, const sm_subcore *sc, int32_t position, int64_t interval) {
+  int64_t limit = SM_NEVER;
   for (uint64_t others = sm_others_awake(sc, position); others; others &= others - 1) {
     int32_t i = __builtin_ctzll(others);
     int64_t at = sm_issues_at(sc, i);
@@ -29,8 +27,8 @@ static int64_t undisturbed_until(const ftl_sm *sm, const sm_subcore *sc, int32_t
 
 bool ftl_sm_run_try(const ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t now) {
   const sm_warp *w = sc->warps[position];
-  if (sc->dispatch_free > now) return false;  // it changes the interval while a product's operands are read
-  int64_t interval = sm_interval(sm, w->op, now), limit = undisturbed_until(sm, sc, position, now, interval);
+  if (sc->dispatch_free > now || sm_wgmma_runs(sm, now)) return false;  // they may freeze
+  int64_t interval = w->op->interval, limit = undisturbed_until(sm, sc, position, interval);
   if (sm->until < limit) limit = sm->until;
   if (limit <= now + interval) return false;
   int64_t count = w->repeat_left;
@@ -63,19 +61,6 @@ static void count_not_selected(sm_subcore *sc, const sm_run *run, int64_t last, 
   }
 }
 
-// The warps that dispatch alone kept from issuing instead of the run's second and later instructions.
-static void count_held(sm_subcore *sc, const sm_run *run, int64_t held, uint64_t others) {
-  for (; others; others &= others - 1) {
-    int32_t i = __builtin_ctzll(others);
-    if (sc->pipe[i] != sc->pipe[run->position]) continue;
-    int64_t from = sc->ready[i] > sc->warps[i]->settled ? sc->ready[i] : sc->warps[i]->settled;
-    for (int64_t k = 1; k < run->count; k++) {
-      int64_t waited = run->start + k * run->interval - from;
-      if (waited > 0) sc->undispatched[i] += (uint32_t)(waited < held ? waited : held);
-    }
-  }
-}
-
 int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   const sm_run run = sc->run;
   sc->run.position = -1;
@@ -83,11 +68,10 @@ int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   FTL_CHECK(run.count > 0, "SM %d: a run is cut before it began", sm->config.sm_idx);
   sm_warp *w = sc->warps[run.position];
   const sm_op *op = w->op;
-  int64_t later = run.count - 1, last = run.start + later * run.interval, held = run.interval - op->interval;
+  int64_t later = run.count - 1, last = run.start + later * run.interval;
   uint64_t others = sm_others_awake(sc, run.position);
   count_not_selected(sc, &run, last, others);
   sm_settle(sm, sc, w, run.start);
-  sm_note_held(sc, op->pipe);
   sm->counters.stall_cycles[FTL_STALL_WAIT] += later * (op->interval - 1);
   w->settled = last + 1;
   w->reason = FTL_STALL_WAIT;
@@ -96,15 +80,8 @@ int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   if (run.interval == 1) sc->pace_start += later;
   if (run.interval > 2 && later > 0) sc->pace_start = last;
   sc->last_issue = last;
-  sc->pipe_held[op->pipe] = last + op->interval;
-  sc->pipe_free[op->pipe] = last + run.interval;
+  sc->pipe_kept[op->pipe] = sc->pipe_free[op->pipe] = last + run.interval;
   sc->pipe_taker[op->pipe] = run.position;
-  if (held > 0) {
-    count_held(sc, &run, held, others);
-    sm->counters.stall_cycles[FTL_STALL_DISPATCH_STALL] += later * held;
-    sm_set_held(sc, op->pipe);
-    if (op->holds) sm_hold_beside_product(sc, last, last + op->holds);
-  }
   if (op->dispatch) sc->dispatch_free = last + 1;
   sc->ready[run.position] = last + op->interval;
   sm->counters.pipe_insts[op->pipe] += run.count;

@@ -105,10 +105,6 @@ struct ftl_sm {
 // A wgmma reads and writes its accumulators in the register file. Another instruction then waits for its operands.
 static inline bool sm_wgmma_runs(const ftl_sm *sm, int64_t now) { return sm->tensor_free > now; }
 
-static inline int64_t sm_interval(const ftl_sm *sm, const sm_op *op, int64_t now) {
-  return op->interval + (op->held && sm_wgmma_runs(sm, now) ? op->held : 0);
-}
-
 // Nor is the next one to be asked for.
 static inline bool sm_line_is_there(const ftl_sm *sm, const sm_op *op, int64_t now) {
   const sm_code_line *line = &sm->code_cache.lines[op->line];

@@ -23,8 +23,7 @@ struct sm_subcore {
   uint64_t awake;                   // positions where it is a cycle
   uint8_t pipe[SM_MAX_POSITIONS];
   int64_t pipe_free[FTL_SM_PIPE_COUNT];
-  int64_t pipe_held[FTL_SM_PIPE_COUNT];     // from this cycle until pipe_free the pipe has room, but dispatch does not
-  uint32_t held_pipes;                      // of those below the tensor pipe, where that is any cycle: a bit each
+  int64_t pipe_kept[FTL_SM_PIPE_COUNT];     // the same, but for mma.syncs that wait for operands of others
   int32_t pipe_taker[FTL_SM_PIPE_COUNT];    // position of the warp that issued there last
   int32_t num_positions, last;              // `last`: of the warp that issued last
   int64_t last_issue;                       // when it did
@@ -32,11 +31,14 @@ struct sm_subcore {
   int64_t eligible_at;                      // when `eligible`, and no other, may issue; SM_NEVER: to be found anew
   uint64_t eligible;                        // positions
   uint32_t not_selected[SM_MAX_POSITIONS];  // cycles since `settled` in which another warp was chosen
-  uint32_t undispatched[SM_MAX_POSITIONS];  // the same in which its pipe was held, before the pipe was taken again
+  uint32_t undispatched[SM_MAX_POSITIONS];  // the same in which the sub-core was frozen
   int64_t age[SM_MAX_POSITIONS];            // order of arrival: CTAs, and within one its warps by the policy
   sm_warp *warps[SM_MAX_POSITIONS];
   sm_run run;
   int64_t dispatch_free;  // all that has issued is dispatched by then
+  int64_t thaws;          // nothing issues before this cycle: see operands.h
+  uint64_t frozen;        // positions whose cycles before it count as undispatched already
+  int64_t next_place;     // beside a wgmma, for operands
   int64_t mio_ready;      // the next instruction may go to the LSU from this cycle on
   uint32_t mio_order;     // of the next instruction that comes
   sm_mio_queue queues[SM_QUEUES];
@@ -97,7 +99,7 @@ static inline int64_t sm_paced(const sm_subcore *sc) { return (sc->last_issue - 
 // hold it.
 static inline int64_t sm_own_pipe_free(const sm_subcore *sc, const sm_warp *w) {
   uint8_t pipe = w->op->pipe;
-  if (pipe <= FTL_SM_PIPE_GMMA) return sc->pipe_taker[pipe] == w->position ? sc->pipe_held[pipe] : 0;
+  if (pipe <= FTL_SM_PIPE_GMMA) return sc->pipe_taker[pipe] == w->position ? sc->pipe_kept[pipe] : 0;
   return pipe <= FTL_SM_PIPE_LG ? w->mio_free : 0;
 }
 

@@ -3,46 +3,40 @@
 #include "rig.h"
 
 // An MMA takes 6 cycles of dispatch, interval 2; others 1.
-static rig *create_with_products(int64_t place_cycles) {
-  rig *r = rig_create(1);
+static rig *create_with_products(int32_t num_warps) {
+  rig *r = rig_create(num_warps);
   r->arch.tensor_mma_dispatch_cycles = 6;
-  r->arch.tensor_mma_place_cycles = place_cycles;
   r->program.product.mma_interval_cycles = 2;
   return r;
 }
 
-static void expect_cycles(const rig *r, const int64_t *expected, int32_t count) {
+static void expect_cycles(const rig *r, int32_t warp, const int64_t *expected, int32_t count) {
   for (int32_t i = 0; i < count; i++)
-    cr_expect_eq(rig_cycle(r, 0, i, 0), expected[i], "%d: %d", i, (int)rig_cycle(r, 0, i, 0));
+    cr_expect_eq(rig_cycle(r, warp, i, 0), expected[i], "%d: %d", i, (int)rig_cycle(r, warp, i, 0));
 }
 
-// MMA at 0 and FFMAs at 1 to 8 have their operands by 14, the MMA of 9 by 20, the FFMA of 10 by 21: no more than one
-// MMA's are left at 15, when the next one issues.
+static int64_t dispatch_stalls(const rig *r) { return rig_counters(r)->stall_cycles[FTL_STALL_DISPATCH_STALL]; }
+
+// The first MMA's operands are read until 6. The second one issues at 2, its interval, and waits until they are: its
+// own are read until 12, and no third may wait beside it before 6; the fourth issues when the third's are next, at 12.
 Test(timing_sm_dispatch, operands_of_one_product_may_wait) {
   rig *r = create_with_products(1);
-  rig_add(r, FTL_OP_MMA, 0, -1);
-  for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
-  rig_add(r, FTL_OP_MMA, 9, -1);
-  rig_add(r, FTL_OP_FFMA, 10, -1);
-  rig_add(r, FTL_OP_MMA, 11, -1);
+  for (int i = 0; i < 4; i++) rig_add(r, FTL_OP_MMA, i, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  expect_cycles(r, (const int64_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15}, 12);
+  expect_cycles(r, 0, (const int64_t[]){0, 2, 6, 12}, 4);
   rig_destroy(r);
 }
 
-// As above: the operands of the MMA at 9 are read from 14 on, and its latency of 30 until the FFMA that needs it counts
+// As above: the operands of the MMA at 2 are read from 6 on, and its latency of 30 until the FFMA that needs it counts
 // from there.
 Test(timing_sm_dispatch, the_latency_of_a_product_counts_from_its_operands) {
   rig *r = create_with_products(1);
-  rig_add(r, FTL_OP_MMA, 0, -1);
-  for (int i = 1; i <= 8; i++) rig_add(r, FTL_OP_FFMA, i, -1);
-  rig_add(r, FTL_OP_MMA, 9, -1);
-  rig_add(r, FTL_OP_FFMA, 10, 9);
+  for (int i = 0; i < 2; i++) rig_add(r, FTL_OP_MMA, i, -1);
+  rig_add(r, FTL_OP_FFMA, 2, 1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  cr_assert_eq(rig_cycle(r, 0, 9, 0), 9);
-  cr_assert_eq(rig_cycle(r, 0, 10, 0), 14 + 30);
+  expect_cycles(r, 0, (const int64_t[]){0, 2, 6 + 30}, 3);
   rig_destroy(r);
 }
 
@@ -60,39 +54,61 @@ Test(timing_sm_dispatch, the_rate_is_the_sum_of_what_they_take) {
   rig_destroy(r);
 }
 
-// The operands of the MMA are read until 6, and a cycle longer for each instruction in between. Those at 1, 5 and 8
-// keep all pipes for 3 cycles, MUFU at 4 only its own (interval 1) for 2 more; LDS waits for none of them. By 10 all
-// are read, and FFMAs follow each other.
-Test(timing_sm_dispatch, beside_a_product_an_instruction_takes_a_place_of_three_cycles) {
-  rig *r = create_with_products(3);
-  r->arch.sfu_interval_cycles = 1;
-  static const ftl_opcode code[] = {FTL_OP_MMA,  FTL_OP_FFMA, FTL_OP_LDS,  FTL_OP_MUFU,
-                                    FTL_OP_FFMA, FTL_OP_FFMA, FTL_OP_FFMA, FTL_OP_FFMA};
-  for (int i = 0; i < 8; i++) rig_add(r, code[i], i, -1);
+// The operands of the MMA are read in the cycles 1 to 5. An FFMA that issues at 1 waits for one of these five pieces,
+// and with it the sub-core: the next one issues at 3. By then four are left, and the FFMAs at 1, 3, 5, 7 and 9 have
+// taken turns with them: from 11 on FFMAs follow each other. LDS waits for none of them.
+Test(timing_sm_dispatch, beside_a_product_an_instruction_waits_for_a_piece_of_its_operands) {
+  rig *r = create_with_products(1);
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  for (int i = 1; i <= 7; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_LDS, 8, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  expect_cycles(r, (const int64_t[]){0, 1, 2, 4, 5, 8, 11, 12}, 8);
+  expect_cycles(r, 0, (const int64_t[]){0, 1, 3, 5, 7, 9, 11, 12, 13}, 9);
   rig_destroy(r);
 }
 
-// MUFU at 1 beside the MMA's operands: 8 cycles of its pipe and 2 more until the next one.
+// Warp 4 shares warp 0's sub-core. The FFMAs at 1 of warp 0 and at 3 and 5 of warp 4 wait for a piece of the MMA's
+// operands each. Warp 0's second FFMA needs the first one's result, which ptxas expects 4 cycles later: its stall count
+// stands still in the three cycles, so that it issues at 1 + 4 + 3.
+Test(timing_sm_dispatch, stall_counts_of_all_warps_of_the_sub_core_stand_still) {
+  rig *r = create_with_products(4);
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  rig_add(r, FTL_OP_FFMA, 1, -1);
+  rig_add(r, FTL_OP_FFMA, 2, 1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 1);
+  for (int i = 0; i < 2; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  expect_cycles(r, 0, (const int64_t[]){0, 1, 1 + 4 + 3}, 3);
+  expect_cycles(r, 4, (const int64_t[]){3, 5}, 2);
+  rig_check_stalls(r);
+  rig_destroy(r);
+}
+
+// MUFU at 1 waits for a piece of the MMA's operands: 8 cycles of its pipe and 2 more until the next one.
 Test(timing_sm_dispatch, beside_a_product_special_math_keeps_its_pipe_longer) {
-  rig *r = create_with_products(3);
+  rig *r = create_with_products(1);
   rig_add(r, FTL_OP_MMA, 0, -1);
   for (int i = 1; i < 4; i++) rig_add(r, FTL_OP_MUFU, i, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  expect_cycles(r, (const int64_t[]){0, 1, 11, 19}, 4);
+  expect_cycles(r, 0, (const int64_t[]){0, 1, 11, 19}, 4);
   rig_destroy(r);
 }
 
-// MUFU, SHFL and ldmatrix add a cycle each to what is to be read when the second MMA issues at 3, LDS none: the third
-// one waits until 8, not 6.
-Test(timing_sm_dispatch, special_math_shuffles_and_ldmatrix_are_dispatched) {
+// MUFU, SHFL, ldmatrix and cp.async add a cycle each to what is to be read when the second MMA issues, LDS none: the
+// third one waits until 8, not 6. All but ldmatrix and LDS wait for a piece themselves and freeze the sub-core; MUFU
+// (interval 1) keeps its pipe for one cycle more.
+Test(timing_sm_dispatch, special_math_shuffles_and_copies_are_dispatched) {
   const struct {
     ftl_opcode opcode;
-    int64_t issues;
-  } cases[] = {{FTL_OP_MUFU, 8}, {FTL_OP_SHFL, 8}, {FTL_OP_LDSM, 8}, {FTL_OP_LDS, 6}};
+    int64_t issues[5];
+  } cases[] = {{FTL_OP_MUFU, {0, 1, 4, 6, 8}},
+               {FTL_OP_SHFL, {0, 1, 3, 5, 8}},
+               {FTL_OP_LDSM, {0, 1, 2, 3, 8}},
+               {FTL_OP_LDS, {0, 1, 2, 3, 6}}};
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     rig *r = create_with_products(1);
     r->arch.sfu_interval_cycles = 1;
@@ -101,72 +117,105 @@ Test(timing_sm_dispatch, special_math_shuffles_and_ldmatrix_are_dispatched) {
     for (int i = 3; i <= 4; i++) rig_add(r, FTL_OP_MMA, i, -1);
     rig_add(r, FTL_OP_EXIT, -1, -1);
     rig_run(r, 1);
-    expect_cycles(r, (const int64_t[]){0, 1, 2, 3, cases[k].issues}, 5);
+    expect_cycles(r, 0, cases[k].issues, 5);
     rig_destroy(r);
   }
 }
 
-// Warps 0 to 3 multiply m64n128k16 from 0 to 64. Beside it FFMA (interval 1) takes 3 cycles, CVT (2) takes 4, MUFU (8)
-// takes 10, and after FFMA or CVT no pipe takes anything for 3 cycles; after MUFU they do at once. Warp 4 issues from 2
-// on, after warp 0's EXIT. After 64 they are as fast as ever.
-Test(timing_sm_dispatch, beside_a_wgmma_reading_operands_takes_longer) {
+// A cp.async at 1 waits for a piece of the MMA's operands: the FFMA behind it issues at 3, and waits for one too.
+Test(timing_sm_dispatch, a_copy_past_registers_waits_for_its_addresses) {
+  rig *r = create_with_products(1);
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  rig_add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 0, 1));
+  for (int i = 1; i <= 2; i++) rig_add(r, FTL_OP_FFMA, i, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  expect_cycles(r, 0, (const int64_t[]){0, 1, 3, 5}, 4);
+  rig_destroy(r);
+}
+
+// Warps 0 to 3 multiply m64n128k16 from 0 to 64, and warp 4 issues from 2 on, after warp 0's EXIT. An instruction of
+// fixed latency takes a place of 4 cycles: FFMA at 2, and FFMAs at 3, 7 and 11 that wait until 6, 10 and 14, so that
+// what follows issues a cycle later; CVT at 15 waits until 18, and MUFU at 19 and 29 for a cycle, its pipe for 2 more
+// than 8. The places are free by 31: of 40 FFMAs one issues then, those from 32 on wait for 3 cycles each, until the
+// one at 64, which finds no wgmma. 9 have issued before, the last one issues at 64 + 30, and EXIT behind it.
+Test(timing_sm_dispatch, beside_a_wgmma_an_instruction_takes_a_place_of_four_cycles) {
   rig *r = rig_create(4);
-  r->arch.tensor_wgmma_dispatch_cycles = 3;
+  r->arch.tensor_wgmma_dispatch_cycles = 4;
   ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, -1);
   product->arg = 128;
   product->ring_a = product->ring_b = 0;
   rig_add(r, FTL_OP_EXIT, -1, -1);
-  rig_role(r, 4);
-  for (int i = 0; i < 3; i++) rig_add(r, FTL_OP_FFMA, i, -1);  // 0 to 2
-  for (int i = 3; i < 5; i++) rig_add(r, FTL_OP_CVT, i, -1);   // 3, 4
+  rig_role(r, 1);
+  for (int i = 0; i < 4; i++) rig_add(r, FTL_OP_FFMA, i, -1);  // 0 to 3
+  rig_add(r, FTL_OP_CVT, 4, -1);                               // 4
   for (int i = 5; i < 7; i++) rig_add(r, FTL_OP_MUFU, i, -1);  // 5, 6
-  rig_add(r, FTL_OP_FFMA, 7, -1)->repeat = 40;                 // 7: from 29 on, every third cycle to 62
-  rig_add(r, FTL_OP_EXIT, -1, -1);                             // 8: 28 more from 65 on
+  rig_add(r, FTL_OP_FFMA, 7, -1)->repeat = 40;                 // 7
+  rig_add(r, FTL_OP_EXIT, -1, -1);                             // 8
   rig_run(r, 1);
-  const int64_t expected[] = {2, 5, 8, 11, 15, 18, 28, 29, 93};
-  for (int i = 0; i < 9; i++) cr_expect_eq(rig_cycle(r, 4, i, 0), expected[i], "%d: %d", i, (int)rig_cycle(r, 4, i, 0));
+  expect_cycles(r, 4, (const int64_t[]){2, 3, 7, 11, 15, 19, 29, 31, 64 + 31}, 9);
+  rig_check_stalls(r);
   rig_destroy(r);
 }
 
-// MMA at 0, FFMA at 1, and the FFMA behind it at 4: it is ready at 2, and its pipe is free. No stall count of a
+// MMA at 0, FFMA at 1, and the FFMA behind it at 3: it is ready at 2, and its pipe is free. No stall count of a
 // compiler foresees that.
 Test(timing_sm_dispatch, what_waits_for_dispatch_alone_is_a_dispatch_stall) {
-  rig *r = create_with_products(3);
+  rig *r = create_with_products(1);
   rig_add(r, FTL_OP_MMA, 0, -1);
   for (int i = 1; i <= 2; i++) rig_add(r, FTL_OP_FFMA, i, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  cr_assert_eq(rig_cycle(r, 0, 2, 0), 4);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_DISPATCH_STALL], 2);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 3);
   cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 0);
   rig_check_stalls(r);
   rig_destroy(r);
 }
 
-// Warps 0 to 3 multiply from 0 to 64, and leave at 1. Beside that each of warps 4 to 8 issues 5 FFMAs of 2 cycles, one
-// of them a cycle of dispatch: 4 cycles of the warp's own wait for the next. Warps 4 and 8 share a sub-core: while 4
-// issues at 2, 4, 6, 8 and 10, warp 8 is not selected in these 5 cycles and not dispatched in the 5 after them.
+// Warps 0 to 3 issue an MMA (interval 8) at 0 and an FFMA at 1, which waits a cycle: EXIT is ready at 2 and issues at
+// 3, one dispatch stall each. Warp 4 shares warp 0's sub-core and has an MMA ready at 0: not selected then, and from 1
+// on it waits for the tensor cores, in the frozen cycle too.
+Test(timing_sm_dispatch, a_product_that_waits_for_the_tensor_cores_is_throttled_in_frozen_cycles) {
+  rig *r = create_with_products(4);
+  r->program.product.mma_interval_cycles = 8;
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  rig_add(r, FTL_OP_FFMA, 1, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 1);
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  expect_cycles(r, 0, (const int64_t[]){0, 1, 3}, 3);
+  expect_cycles(r, 4, (const int64_t[]){8}, 1);
+  cr_assert_eq(dispatch_stalls(r), 4);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 7);
+  rig_check_stalls(r);
+  rig_destroy(r);
+}
+
+// Warps 0 to 3 multiply from 0 to 64, and leave at 1. Beside that each of warps 4 to 7 issues 5 FFMAs, a place of 4
+// cycles each: at 2, 3, 7, 11 and 15, and EXIT at 19. Of these 17 cycles 6 are issues, 1 waits for nothing, and in
+// four times 3 the warp is ready and frozen.
 static void five_beside_a_wgmma(bool bulk) {
   rig *r = rig_create(4);
   r->bulk = bulk;
-  r->arch.tensor_wgmma_dispatch_cycles = 2;
+  r->arch.tensor_wgmma_dispatch_cycles = 4;
   ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, -1);
   product->arg = 128;
   product->ring_a = product->ring_b = 0;
   rig_add(r, FTL_OP_EXIT, -1, -1);
-  rig_role(r, 5);
+  rig_role(r, 4);
   rig_add(r, FTL_OP_FFMA, 0, -1)->repeat = 5;
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  cr_expect_eq(rig_cycle(r, 8, 0, 0), 12);
-  cr_expect_eq(rig_counters(r)->stall_cycles[FTL_STALL_DISPATCH_STALL], 5 * 4 + 5, "%d",
-               (int)rig_counters(r)->stall_cycles[FTL_STALL_DISPATCH_STALL]);
+  cr_expect_eq(rig_cycle(r, 4, 1, 0), 19, "%d", (int)rig_cycle(r, 4, 1, 0));
+  cr_expect_eq(dispatch_stalls(r), 4 * 4 * 3, "%d", (int)dispatch_stalls(r));
   cr_expect_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 0);
   rig_check_stalls(r);
   rig_destroy(r);
 }
 
-Test(timing_sm_dispatch, beside_a_wgmma_the_second_cycle_is_a_dispatch_stall) {
+Test(timing_sm_dispatch, beside_a_wgmma_a_frozen_cycle_is_a_dispatch_stall) {
   five_beside_a_wgmma(false);
   five_beside_a_wgmma(true);
 }

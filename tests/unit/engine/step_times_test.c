@@ -129,7 +129,7 @@ static int64_t num_beginnings(timed *t) {
   return shared->counters.warp_insts / of_one_run;
 }
 
-// On the H200 the older of two CTAs of 128 x 64 tiles issues first, and an iteration of both takes 1.53 times as long
+// On the H200 the older of two CTAs of 128 x 64 tiles issues first, and an iteration of both takes 1.50 times as long
 // as one CTA's alone however far apart they begin: two beginnings are run. On the A100 one of two CTAs of 64 x 128
 // tiles takes as long as how they begin makes it, and four are run.
 Test(unit_engine_step_times, ctas_that_share_an_sm_are_run_from_several_beginnings) {
@@ -139,7 +139,7 @@ Test(unit_engine_step_times, ctas_that_share_an_sm_are_run_from_several_beginnin
   cr_expect_eq(num_beginnings(&t), 2);
   const ftl_step_point *alone = ftl_step_times_point(&t.times, 0, 0), *shared = ftl_step_times_point(&t.times, 1, 0);
   double longer = (double)shared->time[1] / (double)alone->time[1];
-  cr_expect(longer > 1.5 && longer < 1.6, "%.2f", longer);
+  cr_expect(longer > 1.45 && longer < 1.55, "%.2f", longer);
   stop(&t);
   start_shared(&t, "a100_80", "block_m=64 block_n=128");
   cr_expect_eq(num_beginnings(&t), 4);
@@ -167,8 +167,8 @@ Test(unit_engine_step_times, ctas_that_share_an_sm_run_the_same_loops) {
 }
 
 // The first of five CTAs of 64 x 32 tiles has ended twelve iterations of the loop without a mask before the last has
-// begun its first, and its pace is 1.37 times that of one CTA. Of 48 all run enough together: five end an iteration in
-// 1.67 times what one takes alone.
+// begun its first, and its pace is nearer to that of one CTA. Of 48 all run enough together: five end an iteration in
+// 1.70 times what one takes alone.
 Test(unit_engine_step_times, loops_that_ctas_run_one_after_the_other_are_made_longer) {
   timed t;
   start_on(&t, "h200",
@@ -178,7 +178,7 @@ Test(unit_engine_step_times, loops_that_ctas_run_one_after_the_other_are_made_lo
   cr_assert_eq(t.times.most_ctas, 5);
   const ftl_step_point *alone = ftl_step_times_point(&t.times, 0, 0), *shared = ftl_step_times_point(&t.times, 1, 0);
   double longer = (double)shared->time[3] / (double)alone->time[3];
-  cr_expect(longer > 1.6 && longer < 1.7, "%.2f", longer);
+  cr_expect(longer > 1.65 && longer < 1.75, "%.2f", longer);
   stop(&t);
 }
 
