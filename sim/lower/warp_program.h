@@ -97,6 +97,7 @@ enum {
 
 enum { FTL_SEL_DROPS = 1 };
 enum { FTL_LOP_PACKS = 1, FTL_LOP_TESTS = 2 };
+enum { FTL_FP32_BY_CONSTANT = 1, FTL_FP32_BY_ROW = 2 };
 
 typedef struct ftl_warp_inst {
   uint8_t opcode;
@@ -113,7 +114,8 @@ typedef struct ftl_warp_inst {
   uint16_t arg;        // WGMMA: N; *_WAIT: groups left in flight; BAR_SYNC: barrier id; MBAR_*, TMA_*: ring;
                        // LOOP/END_LOOP: index into loops; STS: bytes a lane, 0: 4; MUFU: ftl_elem_fn;
                        // SEL: FTL_SEL_DROPS where a random number decides; LOP: FTL_LOP_PACKS of predicates into a
-                       // register (P2R), FTL_LOP_TESTS whose result is a predicate
+                       // register (P2R), FTL_LOP_TESTS whose result is a predicate;
+                       // FFMA: FTL_FP32_BY_* of a product whose second factor is no register, or the same for the run
   uint8_t
       ring_a;  // LDSM, LDS, WGMMA (A operand): ring whose waited-for stage it reads; CP_ASYNC, TMA_LOAD, STS, LDG:
                // ring whose stage being filled it (or, LDG, its STS) writes; else FTL_NO_RING (staging of stores too)

@@ -81,6 +81,17 @@ typedef struct recipe_state {
   int32_t result, predicate;  // so far
 } recipe_state;
 
+static bool is_by_row(const ftl_select *s, ftl_operand operand) {
+  return operand.value >= 0 && s->tile->values[operand.value].kind == FTL_VALUE_ROWS;
+}
+
+// Of a product of elements: what its second factor is.
+static uint16_t factor_of(const ftl_select *s, const ftl_tile_op *op) {
+  if (op->fn != FTL_ELEM_MUL || is_by_row(s, (ftl_operand){.value = op->dst})) return 0;
+  if (is_by_row(s, op->a) || is_by_row(s, op->b)) return FTL_FP32_BY_ROW;
+  return op->a.value < 0 || op->b.value < 0 ? FTL_FP32_BY_CONSTANT : 0;
+}
+
 static void add_step(ftl_select *s, const ftl_tile_op *op, const recipe_step *step, int32_t repeat, int32_t dst,
                      const int32_t operands[3], recipe_state *state) {
   if (step->to_predicate) {
@@ -93,6 +104,7 @@ static void add_step(ftl_select *s, const ftl_tile_op *op, const recipe_step *st
   ftl_draft_inst *inst = ftl_select_add(s, step->opcode, repeat, dst, state->result, first ? operands[1] : FTL_NO_VALUE,
                                         first ? operands[2] : FTL_NO_VALUE);
   if (step->predicated) inst->sources[inst->num_sources++] = state->predicate;
+  if (step->opcode == FTL_OP_FFMA) inst->inst.arg = factor_of(s, op);
   if (step->opcode == FTL_OP_MUFU) inst->inst.arg = (uint16_t)(op->fn == FTL_ELEM_EXP ? FTL_ELEM_EXP2 : op->fn);
   ftl_select_hold_reserve(s, inst, op->dst, 0, 0);
   state->result = dst;

@@ -155,6 +155,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   bool waits = op->freezes && (read > now || sm_wgmma_runs(sm, now));
   sm->counters.pipe_insts[op->pipe]++;
   if (sm->on_issue) tell(sm, &sm->on_issue, w, now);
+  int32_t reads = w->repeat_left == op->repeat ? op->first_reads : op->reads;
   bool last = --w->repeat_left == 0;
   w->reason = FTL_STALL_WAIT;
   sc->ready[position] = now + 1;
@@ -170,7 +171,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
     sc->ready[position] = now + op->interval;
   }
   if (last) go_on(sm, sc, w, position, op + 1, now);
-  if (waits) ftl_sm_wait_for_operands(sm, sc, op, now);
+  if (waits) ftl_sm_wait_for_operands(sm, sc, op, reads, now);
 }
 
 __attribute__((noinline)) static void finish_run(ftl_sm *sm, sm_subcore *sc) {

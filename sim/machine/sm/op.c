@@ -231,6 +231,9 @@ static void set_dispatch(const ftl_arch *arch, sm_op *op) {
   bool is_copy = op->opcode == FTL_OP_SHFL || op->opcode == FTL_OP_LDSM || op->opcode == FTL_OP_CP_ASYNC;
   if (op->pipe <= FTL_SM_PIPE_TENSOR || is_copy)
     op->dispatch = (uint8_t)(is_product ? arch->tensor_mma_dispatch_cycles : 1);
+  int32_t factor = op->opcode == FTL_OP_FFMA ? op->arg : 0;
+  op->first_reads = factor == FTL_FP32_BY_CONSTANT ? 1 : 2;
+  op->reads = factor ? 1 : 2;
   op->freezes = op->dispatch && !is_product && op->opcode != FTL_OP_LDSM;
 }
 

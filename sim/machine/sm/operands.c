@@ -7,11 +7,18 @@ enum {
   SPECIAL_MATH_CYCLES = 1,  // that it keeps its pipe longer where it had to wait: 10.2 cycles a MUFU for 8.2
 };
 
-// A wgmma takes the register file in turns, and leaves a place for one instruction of fixed latency.
-static int64_t cycles_of(const ftl_sm *sm, sm_subcore *sc, const sm_op *op, int64_t now) {
+// A wgmma takes the register file in turns. In each cycle of a turn's first half others may read a register.
+static int64_t next_read(const ftl_sm *sm, int64_t cycle) {
+  int64_t turn = sm->arch->tensor_wgmma_dispatch_cycles, phase = cycle % turn;
+  return phase < (turn + 1) / 2 ? cycle : cycle + turn - phase;
+}
+
+// An instruction of fixed latency waits for the first of its reads; what comes next for all.
+static int64_t cycles_of(const ftl_sm *sm, sm_subcore *sc, const sm_op *op, int32_t reads, int64_t now) {
   if (op->pipe >= FTL_SM_PIPE_SFU || !sm_wgmma_runs(sm, now)) return PIECE_CYCLES;
-  int64_t at = now > sc->next_place ? now : sc->next_place;
-  sc->next_place = at + sm->arch->tensor_wgmma_dispatch_cycles;
+  int64_t at = next_read(sm, now > sc->reads_until ? now : sc->reads_until);
+  sc->reads_until = at + 1;
+  for (int32_t i = 1; i < reads; i++) sc->reads_until = next_read(sm, sc->reads_until) + 1;
   return at - now;
 }
 
@@ -31,8 +38,8 @@ static void freeze(sm_subcore *sc, int64_t now, int64_t cycles) {
   }
 }
 
-void ftl_sm_wait_for_operands(const ftl_sm *sm, sm_subcore *sc, const sm_op *op, int64_t now) {
-  int64_t cycles = cycles_of(sm, sc, op, now);
+void ftl_sm_wait_for_operands(const ftl_sm *sm, sm_subcore *sc, const sm_op *op, int32_t reads, int64_t now) {
+  int64_t cycles = cycles_of(sm, sc, op, reads, now);
   if (cycles == 0) return;
   if (op->pipe <= FTL_SM_PIPE_SFU) {
     sc->pipe_free[op->pipe] += cycles + (op->pipe == FTL_SM_PIPE_SFU ? SPECIAL_MATH_CYCLES : 0);

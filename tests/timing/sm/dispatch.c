@@ -15,6 +15,12 @@ static void expect_cycles(const rig *r, int32_t warp, const int64_t *expected, i
     cr_expect_eq(rig_cycle(r, warp, i, 0), expected[i], "%d: %d", i, (int)rig_cycle(r, warp, i, 0));
 }
 
+// Of the instructions of the warp's first run.
+static void expect_run(const rig *r, int32_t warp, const int64_t *expected, int32_t count) {
+  for (int32_t i = 0; i < count; i++)
+    cr_expect_eq(rig_cycle(r, warp, 0, i), expected[i], "%d: %d", i, (int)rig_cycle(r, warp, 0, i));
+}
+
 static int64_t dispatch_stalls(const rig *r) { return rig_counters(r)->stall_cycles[FTL_STALL_DISPATCH_STALL]; }
 
 // The first MMA's operands are read until 6. The second one issues at 2, its interval, and waits until they are: its
@@ -134,26 +140,62 @@ Test(timing_sm_dispatch, a_copy_past_registers_waits_for_its_addresses) {
   rig_destroy(r);
 }
 
-// Warps 0 to 3 multiply m64n128k16 from 0 to 64, and warp 4 issues from 2 on, after warp 0's EXIT. An instruction of
-// fixed latency takes a place of 4 cycles: FFMA at 2, and FFMAs at 3, 7 and 11 that wait until 6, 10 and 14, so that
-// what follows issues a cycle later; CVT at 15 waits until 18, and MUFU at 19 and 29 for a cycle, its pipe for 2 more
-// than 8. The places are free by 31: of 40 FFMAs one issues then, those from 32 on wait for 3 cycles each, until the
-// one at 64, which finds no wgmma. 9 have issued before, the last one issues at 64 + 30, and EXIT behind it.
-Test(timing_sm_dispatch, beside_a_wgmma_an_instruction_takes_a_place_of_four_cycles) {
+// Warps 0 to 3 multiply m64n128k16 from 0 to 64 in turns of 4 cycles, and leave at 1; what a role of `num_warps` does
+// beside that follows.
+static rig *create_beside_a_wgmma(int32_t num_warps) {
   rig *r = rig_create(4);
   r->arch.tensor_wgmma_dispatch_cycles = 4;
   ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, -1);
   product->arg = 128;
   product->ring_a = product->ring_b = 0;
   rig_add(r, FTL_OP_EXIT, -1, -1);
-  rig_role(r, 1);
+  rig_role(r, num_warps);
+  return r;
+}
+
+// Warp 4 issues from 2 on, after warp 0's EXIT. Registers are read in cycles 0 and 1 of a turn, two by an instruction
+// of fixed latency: FFMA at 2 waits until 4, FFMAs at 5, 9 and 13 until 8, 12 and 16, so that what follows issues a
+// cycle later; CVT at 17 waits until 20, and MUFU at 21 and 31 for a cycle, its pipe for 2 more than 8. All has been
+// read by 33: of 40 FFMAs the first reads then and at 36. The next one issues at 34 and waits until 37, and so do those
+// behind it for 3 cycles each, until the one at 66, which finds no wgmma: 9 have issued before, the last at 66 + 30.
+Test(timing_sm_dispatch, beside_a_wgmma_two_registers_are_read_in_a_turn_of_four_cycles) {
+  rig *r = create_beside_a_wgmma(1);
   for (int i = 0; i < 4; i++) rig_add(r, FTL_OP_FFMA, i, -1);  // 0 to 3
   rig_add(r, FTL_OP_CVT, 4, -1);                               // 4
   for (int i = 5; i < 7; i++) rig_add(r, FTL_OP_MUFU, i, -1);  // 5, 6
   rig_add(r, FTL_OP_FFMA, 7, -1)->repeat = 40;                 // 7
   rig_add(r, FTL_OP_EXIT, -1, -1);                             // 8
   rig_run(r, 1);
-  expect_cycles(r, 4, (const int64_t[]){2, 3, 7, 11, 15, 19, 29, 31, 64 + 31}, 9);
+  expect_cycles(r, 4, (const int64_t[]){2, 5, 9, 13, 17, 21, 31, 33, 66 + 31}, 9);
+  rig_check_stalls(r);
+  rig_destroy(r);
+}
+
+// The same for a run of products whose second factor is no register: they read in cycles 4, 5, 8, 9, 12 and 13. Every
+// second one issues in the cycle in which it reads, the others wait for the next turn.
+Test(timing_sm_dispatch, beside_a_wgmma_two_products_by_a_constant_go_in_a_turn) {
+  rig *r = create_beside_a_wgmma(1);
+  ftl_warp_inst *products = rig_add(r, FTL_OP_FFMA, 0, -1);
+  products->arg = FTL_FP32_BY_CONSTANT;
+  products->repeat = 6;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  expect_run(r, 4, (const int64_t[]){2, 5, 6, 9, 10, 13}, 6);
+  expect_cycles(r, 4, (const int64_t[]){2, 14}, 2);
+  rig_check_stalls(r);
+  rig_destroy(r);
+}
+
+// A run of products by a row's factor: the first reads it too (4 and 5), the others (8, 9 and 12) have it.
+Test(timing_sm_dispatch, beside_a_wgmma_products_of_a_row_read_its_factor_once) {
+  rig *r = create_beside_a_wgmma(1);
+  ftl_warp_inst *products = rig_add(r, FTL_OP_FFMA, 0, -1);
+  products->arg = FTL_FP32_BY_ROW;
+  products->repeat = 4;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  expect_run(r, 4, (const int64_t[]){2, 5, 9, 10}, 4);
+  expect_cycles(r, 4, (const int64_t[]){2, 13}, 2);
   rig_check_stalls(r);
   rig_destroy(r);
 }
@@ -193,23 +235,16 @@ Test(timing_sm_dispatch, a_product_that_waits_for_the_tensor_cores_is_throttled_
   rig_destroy(r);
 }
 
-// Warps 0 to 3 multiply from 0 to 64, and leave at 1. Beside that each of warps 4 to 7 issues 5 FFMAs, a place of 4
-// cycles each: at 2, 3, 7, 11 and 15, and EXIT at 19. Of these 17 cycles 6 are issues, 1 waits for nothing, and in
-// four times 3 the warp is ready and frozen.
+// Each of warps 4 to 7 issues 5 FFMAs of two registers: at 2, 5, 9, 13 and 17, and EXIT at 21. Of these cycles 6 are
+// issues, and in 2 and four times 3 the warp is ready and frozen.
 static void five_beside_a_wgmma(bool bulk) {
-  rig *r = rig_create(4);
+  rig *r = create_beside_a_wgmma(4);
   r->bulk = bulk;
-  r->arch.tensor_wgmma_dispatch_cycles = 4;
-  ftl_warp_inst *product = rig_add(r, FTL_OP_WGMMA, -1, -1);
-  product->arg = 128;
-  product->ring_a = product->ring_b = 0;
-  rig_add(r, FTL_OP_EXIT, -1, -1);
-  rig_role(r, 4);
   rig_add(r, FTL_OP_FFMA, 0, -1)->repeat = 5;
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  cr_expect_eq(rig_cycle(r, 4, 1, 0), 19, "%d", (int)rig_cycle(r, 4, 1, 0));
-  cr_expect_eq(dispatch_stalls(r), 4 * 4 * 3, "%d", (int)dispatch_stalls(r));
+  cr_expect_eq(rig_cycle(r, 4, 1, 0), 21, "%d", (int)rig_cycle(r, 4, 1, 0));
+  cr_expect_eq(dispatch_stalls(r), 4 * (2 + 4 * 3), "%d", (int)dispatch_stalls(r));
   cr_expect_eq(rig_counters(r)->stall_cycles[FTL_STALL_MATH_PIPE_THROTTLE], 0);
   rig_check_stalls(r);
   rig_destroy(r);
