@@ -3,14 +3,15 @@
 #include "machine/sm/operands.h"
 
 enum {
+  OPEN_CYCLES = 2,          // of a wgmma's turn
   PIECE_CYCLES = 1,         // of a product's operands: it goes first, and the instruction next
   SPECIAL_MATH_CYCLES = 1,  // that it keeps its pipe longer where it had to wait: 10.2 cycles a MUFU for 8.2
 };
 
-// A wgmma takes the register file in turns. In each cycle of a turn's first half others may read a register.
+// A wgmma takes the register file in turns. In each of a turn's first two cycles others may read a register.
 static int64_t next_read(const ftl_sm *sm, int64_t cycle) {
   int64_t turn = sm->arch->tensor_wgmma_dispatch_cycles, phase = cycle % turn;
-  return phase < (turn + 1) / 2 ? cycle : cycle + turn - phase;
+  return phase < OPEN_CYCLES ? cycle : cycle + turn - phase;
 }
 
 // An instruction of fixed latency waits for the first of its reads; what comes next for all.
