@@ -50,9 +50,9 @@ static ftl_status predict_batch(ftl_use *use, const ftl_arguments *arguments, ft
   ftl_status status = ftl_batch_run(&use->session, arguments, fd, from_stdin ? "standard input" : arguments->batch,
                                     stdout, &num_failed, error);
   if (!from_stdin) close(fd);
-  if (status == FTL_OK && num_failed > 0) {
-    status = ftl_error_set(error, FTL_RUN_FAILED, "%lld lines were answered by an error", (long long)num_failed);
-  }
+  if (status == FTL_OK && num_failed > 0)
+    status = ftl_error_set(error, FTL_RUN_FAILED, "%lld %s answered by an error", (long long)num_failed,
+                           num_failed == 1 ? "line was" : "lines were");
   return status;
 }
 
