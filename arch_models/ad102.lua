@@ -25,8 +25,10 @@ return die "ad102" {
     inst_fj = guess(170000, "about 5 pJ a lane in 5 nm; not measured"),
     tensor_mac_fj = guess(1450, "chosen so that dense HMMA holds about 2.0 GHz on an L40S at 350 W and the boost clock on an RTX 4090; not measured"),
     shared_byte_fj = guess(1000, "order of magnitude of an SRAM access and 32 banks' crossbar in 5 nm"),
+    l1_sector_fj = guess(0, "not told apart from l2_sector_fj"),
     l2_sector_fj = guess(300000, "about 1.2 pJ a bit over the die; not measured"),
     dram_byte_fj = guess(60000, "GDDR6 and GDDR6X: about 7 to 8 pJ a bit"),
+    limit_delay_us = guess(50000, "as on H200"),
     voltage_exponent_milli = guess(1400, "energy as V^2 with V as f^0.7 near the top of the curve"),
   },
   launch = {

@@ -25,8 +25,10 @@ return die "ga102" {
     inst_fj = guess(280000, "about 9 pJ a lane in 8 nm; not measured"),
     tensor_mac_fj = guess(2200, "chosen so that dense HMMA with fp32 accumulation stays at the boost clock at 350 W; not measured"),
     shared_byte_fj = guess(1700, "order of magnitude of an SRAM access and 32 banks' crossbar in 8 nm"),
+    l1_sector_fj = guess(0, "not told apart from l2_sector_fj"),
     l2_sector_fj = guess(400000, "about 1.6 pJ a bit over the die; not measured"),
     dram_byte_fj = guess(60000, "GDDR6 and GDDR6X: about 7 to 8 pJ a bit"),
+    limit_delay_us = guess(50000, "as on H200"),
     voltage_exponent_milli = guess(1400, "energy as V^2 with V as f^0.7 near the top of the curve"),
   },
   launch = {

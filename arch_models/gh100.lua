@@ -30,11 +30,13 @@ return die "gh100" {
   },
   power = {
     sm_cycle_fj = guess(160000, "42 W over 132 SMs at 1980 MHz: a spinning kernel draws 132 W (kernels/measurements/micro_sm_clock.csv), 90 W of it taken as static"),
-    inst_fj = guess(150000, "about 5 pJ a lane in 4 nm; not measured"),
-    tensor_mac_fj = measured(2140, "kernels/measurements/micro_sm_clock.csv: wgmma on random operands, operands from shared memory included: 684 W at 1511 MHz and 757 TFLOP/s, 132 W off"),
-    shared_byte_fj = guess(300, "an SRAM access; that of wgmma operands is in tensor_mac_fj"),
-    l2_sector_fj = guess(600000, "19 of the 89 pJ a byte that reading DRAM adds (dram_byte_fj); the split is a guess"),
+    inst_fj = measured(340000, "kernels/measurements/micro_power_parts.csv: per lane 9 pJ of FFMA, 14 of LOP3 and 7 of EX2 above an idle SM at 1980 MHz (power_*)"),
+    tensor_mac_fj = measured(2050, "kernels/measurements/micro_power_parts.csv: wgmma on random operands, those from shared memory included: 684 W at 1500 MHz and 813 TFLOP/s, static power and cycles off"),
+    shared_byte_fj = measured(2000, "kernels/measurements/micro_power_parts.csv: 170 W for 39.9 TB/s of LDS.128 (power_shared), less an LDS and two LOP3 for every 512 bytes; that of wgmma operands is in tensor_mac_fj"),
+    l1_sector_fj = measured(200000, "kernels/measurements/micro_power_parts.csv: 41 pJ a byte by LDG and 36 by cp.async where bulk copies take 32 (power_l2_*)"),
+    l2_sector_fj = measured(360000, "kernels/measurements/micro_power_parts.csv: what 9.0 TB/s of bulk copies take from the clock of wgmma (burst_ss128_l2_copies), 11 pJ a byte; the board draws three times as much for them where nothing else runs"),
     dram_byte_fj = measured(70000, "kernels/measurements/micro_sm_clock.csv: 3 to 4 TB/s beside wgmma cost the clock as much as 71 to 88 TFLOP/s for each TB/s: 89 pJ a byte, l2_sector_fj included"),
+    limit_delay_us = measured(50000, "kernels/measurements/micro_power_parts.csv: trains of 21 launches fall from 1640 to 1545 MHz 27 to 82 ms after their start, or not within 75 (train_launch_*)"),
     voltage_exponent_milli = measured(1400, "kernels/measurements/micro_sm_clock.csv: TFLOP/s times (f/1980 MHz)^1.4 is 620 to 633 at all five points between 1632 and 1773 MHz where wgmma is limited"),
   },
   launch = {

@@ -26,8 +26,10 @@ return die "gv100" {
     inst_fj = guess(400000, "about 12 pJ a lane in 12 nm; not measured"),
     tensor_mac_fj = guess(2800, "chosen so that dense HMMA at 300 W holds about 1.35 GHz; not measured"),
     shared_byte_fj = guess(2000, "order of magnitude of an SRAM access and 32 banks' crossbar in 12 nm"),
+    l1_sector_fj = guess(0, "not told apart from l2_sector_fj"),
     l2_sector_fj = guess(450000, "about 1.8 pJ a bit over the die; not measured"),
     dram_byte_fj = guess(45000, "HBM2: about 4 to 6 pJ a bit with the PHY"),
+    limit_delay_us = guess(50000, "as on H200"),
     voltage_exponent_milli = guess(1400, "energy as V^2 with V as f^0.7 near the top of the curve"),
   },
   launch = {

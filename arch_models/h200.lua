@@ -17,7 +17,7 @@ return product "h200" : on "gh100" {
   },
   power = {
     limit_mw = datasheet(700000, sheet),
-    burst_limit_mw = measured(800000, "kernels/measurements/micro_sm_clock.csv: wgmma on random operands for 0.1 to 10 ms: 1632 MHz at 821 TFLOP/s, 1512 at 760 once 700 W hold; the same energy a product gives 800 W"),
+    burst_limit_mw = measured(818000, "kernels/measurements/micro_sm_clock.csv, micro_power_parts.csv: wgmma on random operands for less than 30 ms, by the energies of the die: 1632 MHz at 821 TFLOP/s, 1641 at 871 on another card; 803 to 830 W on four"),
     static_mw = guess(90000, "of the 132 W that a kernel draws that only spins (kernels/measurements/micro_sm_clock.csv); the split from the cycles of 132 SMs is a guess"),
   },
   l2 = {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "engine/full.h"
 #include "engine/power.h"
 #include "engine/probe.h"
@@ -62,7 +63,7 @@ static int64_t allowed_khz(const ftl_pipeline *pipeline, int from, int to) {
     sum.memory.dram_write_bytes += one->totals.memory.dram_write_bytes;
     tensor_macs += one->work.tensor_fp16_macs;
   }
-  return ftl_power_clock_khz(pipeline->launches[from].launch.arch, &sum, tensor_macs, pipeline->sustained);
+  return ftl_power_clock_khz(pipeline->launches[from].launch.arch, &sum, tensor_macs, pipeline->num_in_a_row);
 }
 
 typedef struct clock_search {
@@ -100,12 +101,12 @@ static ftl_status settle_clock(ftl_pipeline *pipeline, int from, int to, bool fu
 static ftl_status probe_clock(const ftl_pipeline *pipeline, int launch_idx, int64_t *khz, bool *found,
                               ftl_error *error) {
   const ftl_pipeline_launch *whole = &pipeline->launches[launch_idx];
-  ftl_pipeline part = {
-      .num_launches = 1, .sustained = pipeline->sustained, .caches = {.fouled = pipeline->caches.fouled}};
+  ftl_pipeline part = {.num_launches = 1, .caches = {.fouled = pipeline->caches.fouled}};
   ftl_probe probe;
   ftl_pipeline_launch *first = &part.launches[0];
   *found = ftl_probe_try_init(&probe, whole, first);
   if (!*found) return FTL_OK;
+  part.num_in_a_row = pipeline->num_in_a_row * ftl_divide_up(whole->launch.tile->num_ctas, probe.tile.num_ctas);
   return settle_clock(&part, 0, 1, false, (clock_search){.max_runs = MAX_CLOCK_RUNS, .foresees = true}, khz, error);
 }
 

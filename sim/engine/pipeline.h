@@ -27,8 +27,8 @@ typedef struct ftl_pipeline {
   int num_launches;
   ftl_pipeline_caches caches;
   bool full;
-  bool sustained;    // the clock is that of kernels back to back, not of one on its own
-  int64_t held_khz;  // SM clock that the user holds; 0: as power allows
+  int64_t num_in_a_row;  // times that the launches run back to back until the clock is theirs; 1: on their own
+  int64_t held_khz;      // SM clock that the user holds; 0: as power allows
 } ftl_pipeline;
 
 FTL_MUST_USE ftl_status ftl_pipeline_run(ftl_pipeline *pipeline, ftl_error *error);

@@ -22,7 +22,8 @@ static int128 core_energy_fj(const ftl_arch *arch, const ftl_totals *totals, int
   return (int128)sm->active_cycles * arch->power_sm_cycle_fj +
          (int128)(sm->warp_insts - sm->tensor_insts) * arch->power_inst_fj +
          (int128)tensor_macs * arch->power_tensor_mac_fj +
-         (int128)sm->shared_wavefronts * arch->shared_bytes_per_cycle * arch->power_shared_byte_fj;
+         (int128)sm->shared_wavefronts * arch->shared_bytes_per_cycle * arch->power_shared_byte_fj +
+         (int128)sm->l1_load_sectors * arch->power_l1_sector_fj;
 }
 
 static int128 memory_energy_fj(const ftl_arch *arch, const ftl_totals *totals) {
@@ -46,11 +47,15 @@ int64_t ftl_power_top_khz(const ftl_arch *arch, int64_t tensor_macs) {
   return khz > arch->clock_sm_min_khz ? khz : arch->clock_sm_min_khz;
 }
 
-int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, bool sustained) {
-  int64_t limit_mw = sustained ? arch->power_limit_mw : arch->power_burst_limit_mw;
+static int64_t limit_mw(const ftl_arch *arch, int64_t cycles, int64_t num_in_a_row, int64_t khz) {
+  bool is_long = (int128)cycles * num_in_a_row * MILLI >= (int128)arch->power_limit_delay_us * khz;
+  return is_long ? arch->power_limit_mw : arch->power_burst_limit_mw;
+}
+
+int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row) {
   int64_t khz = ftl_power_top_khz(arch, tensor_macs);
   for (; khz > arch->clock_sm_min_khz; khz -= arch->clock_sm_step_khz)
-    if (ftl_power_mw(arch, totals, tensor_macs, khz) <= limit_mw) return khz;
+    if (ftl_power_mw(arch, totals, tensor_macs, khz) <= limit_mw(arch, totals->cycles, num_in_a_row, khz)) return khz;
   return arch->clock_sm_min_khz;
 }
 

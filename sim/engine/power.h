@@ -1,9 +1,8 @@
 // Power and the SM clock that it allows.
-// Models: the limiter as the highest clock step whose average power over the launch is within a limit, one for launches
-// on
-//   their own and one for sustained load; a lower top clock for kernels with tensor operations; energy per counted
-//   operation, with a core voltage that follows the clock.
-// Does not model: temperature, the limiter's reaction time (microseconds), leakage that follows voltage.
+// Models: the limiter as the highest clock step whose average power over the launch is within a limit: one for bursts,
+//   and a lower one once the load has lasted for a while; a lower top clock for kernels with tensor operations; energy
+//   per counted operation, with a core voltage that follows the clock.
+// Does not model: temperature, the time that a clock takes to settle (some 0.1 ms), leakage that follows voltage.
 // Numbers: power.* and clock.* keys. All integers: the step is the same on every host.
 #ifndef FTL_ENGINE_POWER_H
 #define FTL_ENGINE_POWER_H
@@ -21,9 +20,13 @@ int64_t ftl_power_mw(const ftl_arch *arch, const ftl_totals *totals, int64_t ten
 // within sm_tensor_max_khz.
 int64_t ftl_power_top_khz(const ftl_arch *arch, int64_t tensor_macs);
 
-// The highest step, sm_max_khz - n * sm_step_khz, that keeps within the limit (power.limit_mw if `sustained`, else
-// power.burst_limit_mw) and, with tensor operations, within sm_tensor_max_khz; sm_min_khz if none does.
-int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, bool sustained);
+// Launches timed back to back until the one whose time is the median: the 11th of 21.
+enum { FTL_POWER_STREAM_LAUNCHES = 11 };
+
+// The clock of the last of num_in_a_row launches back to back: the highest step, sm_max_khz - n * sm_step_khz, that
+// keeps within the limit and, with tensor operations, within sm_tensor_max_khz; sm_min_khz if none does. The limit is
+// power.limit_mw if all of them take power.limit_delay_us or more at that step, else power.burst_limit_mw.
+int64_t ftl_power_clock_khz(const ftl_arch *arch, const ftl_totals *totals, int64_t tensor_macs, int64_t num_in_a_row);
 
 // Two changes of the clock, one after the other: whether the next, smaller than the second as that is than the first,
 // will be less than half a step.

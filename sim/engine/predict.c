@@ -8,6 +8,7 @@
 #include "engine/answer.h"
 #include "engine/lower_options.h"
 #include "engine/pipeline.h"
+#include "engine/power.h"
 #include "workloads/code_form.h"
 #include "workloads/open_tiles.h"
 
@@ -132,11 +133,12 @@ static bool reads_all_that_counts(const ftl_spec *spec) {
 
 static ftl_status init_pipeline(ftl_pipeline *pipeline, const programs *p, const ftl_spec *spec, const ftl_arch *arch,
                                 const ftl_predict_options *options, ftl_error *error) {
-  *pipeline = (ftl_pipeline){.num_launches = p->num_launches,
-                             .caches = caches_of(spec, p->num_launches),
-                             .full = spec->value[FTL_PARAM_detail] == DETAIL_FULL,
-                             .sustained = spec->value[FTL_PARAM_conditions] == CONDITIONS_STREAM,
-                             .held_khz = spec->value[FTL_PARAM_clock_mhz] * KHZ_PER_MHZ};
+  *pipeline = (ftl_pipeline){
+      .num_launches = p->num_launches,
+      .caches = caches_of(spec, p->num_launches),
+      .full = spec->value[FTL_PARAM_detail] == DETAIL_FULL,
+      .num_in_a_row = spec->value[FTL_PARAM_conditions] == CONDITIONS_STREAM ? FTL_POWER_STREAM_LAUNCHES : 1,
+      .held_khz = spec->value[FTL_PARAM_clock_mhz] * KHZ_PER_MHZ};
   for (int i = 0; i < p->num_launches; i++) {
     if (p->tiles[i]->num_ctas > MAX_CTAS)
       return ftl_error_set(error, FTL_BAD_INPUT, "%s: %lld CTAs; at most %d can be simulated", p->tiles[i]->name,

@@ -31,12 +31,19 @@ Test(unit_engine_conditions, a_launch_holds_the_highest_clock_at_which_it_keeps_
   ftl_arch_destroy(arch);
 }
 
-Test(unit_engine_conditions, a_stream_keeps_the_sustained_limit) {
+// The median of 21 launches in a stream is the eleventh: eleven of them take the delay of the limit, ten do not.
+Test(unit_engine_conditions, a_stream_meets_the_sustained_limit_once_it_has_lasted) {
   ftl_arch *arch = shipped_arch("h200");
+  arch->power_burst_limit_mw = 4000000;
   arch->power_limit_mw = arch->power_static_mw + 1;
-  double floor_mhz = (double)arch->clock_sm_min_khz / 1000;
+  double floor_mhz = (double)arch->clock_sm_min_khz / 1000, top_mhz = 1800;
+  double us = predict(arch, LARGE "conditions=stream clock_mhz=1800").value[FTL_METRIC_time_ns] / 1000;
+  arch->power_limit_delay_us = (int64_t)(10.5 * us);
   cr_expect_eq(predict(arch, LARGE "conditions=stream").value[FTL_METRIC_sm_clock_mhz], floor_mhz);
-  cr_expect_gt(predict(arch, LARGE).value[FTL_METRIC_sm_clock_mhz], floor_mhz);
+  cr_expect_eq(predict(arch, LARGE).value[FTL_METRIC_sm_clock_mhz], top_mhz, "one launch ends before");
+  // At the lowest clock ten launches take the delay too, but no clock above it has to be left.
+  arch->power_limit_delay_us = (int64_t)(11.5 * us);
+  cr_expect_eq(predict(arch, LARGE "conditions=stream").value[FTL_METRIC_sm_clock_mhz], top_mhz);
   ftl_arch_destroy(arch);
 }
 

@@ -10,10 +10,14 @@ static ftl_arch power_arch(void) {
                     .clock_sm_tensor_max_khz = 1000000,
                     .power_limit_mw = 300000,
                     .power_burst_limit_mw = 400000,
+                    .power_limit_delay_us = 2000,
                     .power_static_mw = 100000,
                     .power_tensor_mac_fj = 1000,
                     .power_voltage_exponent_milli = 1000};
 }
+
+// Of launches that take 1 ms at 1 GHz.
+enum { ON_ITS_OWN = 1, LAST_OF_MANY = 2 };
 
 // 10^6 cycles in which 2 * 10^11 multiply-adds of 1 pJ are done: 0.2 J.
 enum { CYCLES = 1000000 };
@@ -32,21 +36,32 @@ Test(unit_engine_power, power_is_static_plus_energy_over_time) {
 Test(unit_engine_power, the_clock_is_the_highest_step_within_the_limit) {
   ftl_arch arch = power_arch();
   ftl_totals totals = {.cycles = CYCLES};
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, true), 1000000);  // exactly at the limit
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, LAST_OF_MANY), 1000000);  // exactly at the limit
   // 1 W less: at 900 MHz 200 * 0.9 * 0.9 = 162 W above static.
   arch.power_limit_mw = 299000;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, true), 900000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, LAST_OF_MANY), 900000);
   arch.power_limit_mw = 262001;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, true), 900000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, LAST_OF_MANY), 900000);
   arch.power_limit_mw = 261000;  // below 262 W: 800 MHz needs 228 W
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, true), 800000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, LAST_OF_MANY), 800000);
 }
 
 Test(unit_engine_power, the_clock_never_goes_below_its_floor) {
   ftl_arch arch = power_arch();
   ftl_totals totals = {.cycles = CYCLES};
   arch.power_limit_mw = 1000;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, true), 500000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, LAST_OF_MANY), 500000);
+}
+
+// Halved with the clock, the energy through L1 in twice the time: a quarter of its 50 W; that from L2: half.
+Test(unit_engine_power, energy_through_l1_follows_the_core_voltage_and_that_from_l2_does_not) {
+  ftl_arch arch = power_arch();
+  arch.power_l1_sector_fj = arch.power_l2_sector_fj = 50000;
+  ftl_totals l1 = {.cycles = CYCLES, .sm = {.l1_load_sectors = 1000000000}};
+  ftl_totals l2 = {.cycles = CYCLES, .memory = {.l2_sectors_from_sms = 1000000000}};
+  cr_expect_eq(ftl_power_mw(&arch, &l1, 0, 1000000), 150000);
+  cr_expect_eq(ftl_power_mw(&arch, &l1, 0, 500000), 112500);
+  cr_expect_eq(ftl_power_mw(&arch, &l2, 0, 500000), 125000);
 }
 
 Test(unit_engine_power, dram_energy_does_not_follow_the_core_voltage) {
@@ -70,33 +85,47 @@ Test(unit_engine_power, a_launch_on_its_own_may_draw_up_to_the_burst_limit) {
   ftl_arch arch = power_arch();
   ftl_totals totals = {.cycles = CYCLES};
   arch.power_limit_mw = 261000;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, false), 1000000);  // 300 W of 400
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, ON_ITS_OWN), 1000000);  // 300 W of 400
   arch.power_burst_limit_mw = 299000;
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, false), 900000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, macs, ON_ITS_OWN), 900000);
+}
+
+// 200 W above static at 1 GHz, 162 at 900 MHz, with a limit of 180 after a delay. Two launches take 2 ms at 1 GHz, 2.22
+// at 900 MHz: a delay in between leaves the first no limit but that for bursts.
+Test(unit_engine_power, the_sustained_limit_sets_in_after_its_delay) {
+  ftl_arch arch = power_arch();
+  ftl_totals totals = {.cycles = CYCLES};
+  arch.power_limit_mw = 280000;
+  arch.power_limit_delay_us = 2000;
+  cr_expect_eq(ftl_power_clock_khz(&arch, &totals, macs, 2), 900000);
+  arch.power_limit_delay_us = 2001;
+  cr_expect_eq(ftl_power_clock_khz(&arch, &totals, macs, 2), 1000000);
+  cr_expect_eq(ftl_power_clock_khz(&arch, &totals, macs, 3), 900000);
 }
 
 Test(unit_engine_power, tensor_operations_have_a_lower_top_clock) {
   ftl_arch arch = power_arch();
   ftl_totals totals = {.cycles = CYCLES};
   arch.clock_sm_tensor_max_khz = 850000;  // between steps: the step below counts
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 1, true), 800000);
-  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 0, true), 1000000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 1, LAST_OF_MANY), 800000);
+  cr_assert_eq(ftl_power_clock_khz(&arch, &totals, 0, LAST_OF_MANY), 1000000);
   cr_assert_eq(ftl_power_top_khz(&arch, 1), 800000);  // whatever power allows
   cr_assert_eq(ftl_power_top_khz(&arch, 0), 1000000);
 }
 
 // Each kind of work draws 0.01 J in 1 ms, 10 W: 10^5 active SM cycles, instructions besides the tensor ones, wavefronts
-// of 128 bytes, sectors from L2 and, at last, DRAM bytes read and written, of so many fJ each.
+// of 128 bytes, sectors through L1, from L2 and, at last, DRAM bytes read and written, of so many fJ each.
 Test(unit_engine_power, every_kind_of_work_has_its_energy) {
   ftl_arch arch = power_arch();
   arch.shared_bytes_per_cycle = 128;
-  arch.power_sm_cycle_fj = arch.power_inst_fj = arch.power_l2_sector_fj = 100000000;
+  arch.power_sm_cycle_fj = arch.power_inst_fj = arch.power_l1_sector_fj = arch.power_l2_sector_fj = 100000000;
   arch.power_shared_byte_fj = 781250;
   arch.power_dram_byte_fj = 50000000;
   static const ftl_totals works[] = {
       {.cycles = CYCLES, .sm = {.active_cycles = 100000}},
       {.cycles = CYCLES, .sm = {.warp_insts = 300000, .tensor_insts = 200000}},
       {.cycles = CYCLES, .sm = {.shared_wavefronts = 100000}},
+      {.cycles = CYCLES, .sm = {.l1_load_sectors = 100000}},
       {.cycles = CYCLES, .memory = {.l2_sectors_from_sms = 100000}},
       {.cycles = CYCLES, .memory = {.dram_read_bytes = 150000, .dram_write_bytes = 50000}},
   };
