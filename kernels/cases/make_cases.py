@@ -71,6 +71,10 @@ def unseen(index):
     return "unseen"
 
 
+def none_to_calibrate(index):
+    return "held_out"
+
+
 def write(name, rows, columns=COLUMNS, keep=fits, part=None):
     seen, unique = set(), []
     for row in rows:
@@ -558,6 +562,28 @@ def library_more():
     return rows
 
 
+# heads of 12 tiles of 128 rows in one wave of 132 CTAs, with more and more keys, and in more waves; one head of 132 tiles
+WAVES = [*((11, 1536, keys) for keys in (512, 1024, 2048, 4096, 8192, 16384)), *((heads, 1536, 2048) for heads in (22, 44, 88)), (1, 16896, 2048), (1, 16896, 8192)]
+
+
+def waves_own():
+    """How loads merge while CTAs of a head drift apart: in a loop, and from wave to wave."""
+    rows = []
+    for heads, queries, keys in WAVES:
+        shape, lengths = (1, heads, heads, queries, 128, 0), dict(seqlen_kv=keys)
+        rows += [pingpong(shape, (128, 128, 8, 2), **lengths, persistent=persistent) for persistent in ((0, 1) if heads in (22, 44, 88) else (0,))]
+        rows.append(dict(wgmma(shape, (128, 128, 8, 2, "stages"), "tma"), **lengths))
+    return rows
+
+
+def waves_library():
+    rows = []
+    for head_dim in (128, 64, 96, 256):
+        for heads, queries, keys in WAVES if head_dim == 128 else [wave for wave in WAVES if wave[0] > 1 and wave[2] not in (1024, 16384)]:
+            rows.append(dict(foreign_case("sdpa_cudnn", (1, heads, heads, queries, head_dim, 0)), seqlen_kv=keys))
+    return rows
+
+
 def unseen_own():
     """Kernels of this project at blocks and shapes that no other file has."""
     rows = []
@@ -913,7 +939,7 @@ write("unseen7_products.csv", unseen7_products(), PRODUCT_COLUMNS, anything, uns
 write("unseen8_own.csv", unseen8_own(), FIFTH_COLUMNS, anything, unseen)
 write("unseen8_products.csv", unseen8_products(), PRODUCT_COLUMNS, anything, unseen)
 write("unseen8_wgmma_products.csv", unseen8_wgmma_products(), WGMMA_PRODUCT_COLUMNS[:-1], anything, unseen)
-for number in range(9, 18):
+for number in range(9, 19):
     write(f"unseen{number}_own.csv", drawn_own(random.Random(100 * number + 7)), FIFTH_COLUMNS, anything, unseen)
     write(f"unseen{number}_products.csv", drawn_products(random.Random(100 * number + 8)), PRODUCT_COLUMNS, anything, unseen)
     drawn = drawn_wgmma_products if number < 11 else drawn_compiled_wgmma_products
@@ -923,6 +949,8 @@ for number in range(9, 18):
 for module in (third_unseen, fourth_unseen, fifth_unseen, sixth_unseen, seventh_unseen, eighth_unseen):
     for name, cases_of in module.FILES.items():
         write(name, cases_of(), module.COLUMNS[name], anything, unseen)
+write("waves_own.csv", waves_own(), keep=anything, part=none_to_calibrate)
+write("waves_library.csv", waves_library(), FOREIGN_COLUMNS, anything, none_to_calibrate)
 write("compiled.csv", compiled(), COMPILED_COLUMNS, keep=anything)
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
