@@ -9,13 +9,17 @@ using namespace bench;
 constexpr int steps = 2000, copy_rows = 128, copy_bytes = copy_rows * 128, buffers = 8, table_bytes = 4 << 20;
 constexpr int a_bytes = 8192, b_bytes = 256 * 128;
 
-template <int n>
+/* How B lies in shared memory: rows of columns of C, or of K in panels of 64 columns. */
+enum Major { k_major, mn_major };
+
+template <int n, Major major>
 __device__ __forceinline__ void multiply(float (&d)[n / 2], uint32_t a, uint32_t b) {
   hopper::wgmma_fence();
 #pragma unroll
   for (uint32_t k = 0; k < 4; k++) {
-    uint64_t of_b = hopper::descriptor(b + k * 32, 16, 1024);
-    Wgmma<n>::template ss<0>(d, hopper::descriptor(a + k * 32, 16, 1024), of_b, 1);
+    uint64_t of_b = major == k_major ? hopper::descriptor(b + k * 32, 16, 1024)
+                                     : hopper::descriptor(b + k * 2048, 64 * 128, 1024);
+    Wgmma<n>::template ss<major == mn_major>(d, hopper::descriptor(a + k * 32, 16, 1024), of_b, 1);
   }
   hopper::wgmma_commit();
 }
@@ -46,7 +50,7 @@ __device__ __forceinline__ void copy_by_threads(uint32_t to, const uint8_t *tabl
 
 enum Copier { by_tma, by_threads };
 
-template <int n, uint32_t in_flight, Copier copier>
+template <int n, uint32_t in_flight, Copier copier, Major major>
 __global__ __launch_bounds__(384, 1) void run(const __grid_constant__ CUtensorMap from, const uint8_t *table,
                                               uint64_t *cycles, uint64_t *copied, float *sink) {
   extern __shared__ uint8_t raw[];
@@ -66,10 +70,10 @@ __global__ __launch_bounds__(384, 1) void run(const __grid_constant__ CUtensorMa
   if (group >= 0) {
     float d[n / 2];
     for (int i = 0; i < n / 2; i++) d[i] = 0;
-    multiply<n>(d, a + (uint32_t)group * a_bytes, b);
+    multiply<n, major>(d, a + (uint32_t)group * a_bytes, b);
     uint64_t start = cycles64();
     for (int step = 0; step < steps; step++) {
-      multiply<n>(d, a + (uint32_t)group * a_bytes, b);
+      multiply<n, major>(d, a + (uint32_t)group * a_bytes, b);
       hopper::wgmma_wait<1>();
     }
     uint64_t end = cycles64();
@@ -110,16 +114,17 @@ __global__ __launch_bounds__(384, 1) void run(const __grid_constant__ CUtensorMa
   }
 }
 
-template <int n, uint32_t in_flight, Copier copier>
+template <int n, uint32_t in_flight, Copier copier, Major major>
 static void measure(const CUtensorMap &from, const uint8_t *table) {
   static uint64_t *cycles = device_alloc<uint64_t>(2), *copied = device_alloc<uint64_t>(2);
   static float *sink = device_alloc<float>(384);
   constexpr int bytes = 1024 + 2 * a_bytes + b_bytes + buffers * copy_bytes;
   char variant[32];
-  snprintf(variant, sizeof variant, "ss_n%d%s", n, copier == by_threads ? "_cp_async" : "");
-  allow_shared(run<n, in_flight, copier>, bytes);
+  snprintf(variant, sizeof variant, "ss_%sn%d%s", major == mn_major ? "mn_" : "", n,
+           copier == by_threads ? "_cp_async" : "");
+  allow_shared(run<n, in_flight, copier, major>, bytes);
   CUDA_CHECK(cudaMemset(copied, 0, 16));
-  for (int warm = 0; warm < 2; warm++) run<n, in_flight, copier><<<1, 384, bytes>>>(from, table, cycles, copied, sink);
+  for (int warm = 0; warm < 2; warm++) run<n, in_flight, copier, major><<<1, 384, bytes>>>(from, table, cycles, copied, sink);
   finish();
   std::vector<uint64_t> took = to_host(cycles, 2), arrived = to_host(copied, 2);
   row("wgmma_beside_copy", variant, "in_flight", in_flight, "cycles",
@@ -128,25 +133,26 @@ static void measure(const CUtensorMap &from, const uint8_t *table) {
       arrived[1] ? (double)arrived[0] / (double)arrived[1] : 0, "bytes/cycle");
 }
 
-template <int n, Copier copier>
+template <int n, Copier copier, Major major>
 static void measure_all(const CUtensorMap &from, const uint8_t *table) {
-  measure<n, 0, copier>(from, table);
-  measure<n, 1, copier>(from, table);
-  measure<n, 4, copier>(from, table);
-  measure<n, 8, copier>(from, table);
+  measure<n, 0, copier, major>(from, table);
+  measure<n, 1, copier, major>(from, table);
+  measure<n, 4, copier, major>(from, table);
+  measure<n, 8, copier, major>(from, table);
 }
 
-template <Copier copier>
+template <Copier copier, Major major>
 static void measure_columns(const CUtensorMap &from, const uint8_t *table) {
-  measure_all<64, copier>(from, table);
-  measure_all<128, copier>(from, table);
-  measure_all<256, copier>(from, table);
+  measure_all<64, copier, major>(from, table);
+  measure_all<128, copier, major>(from, table);
+  measure_all<256, copier, major>(from, table);
 }
 
 int main() {
   uint8_t *table = device_alloc<uint8_t>(table_bytes);
   CUtensorMap from = hopper::tensor_map(table, 64, table_bytes / 128, 1, copy_rows);
-  measure_columns<by_tma>(from, table);
-  measure_columns<by_threads>(from, table);
+  measure_columns<by_tma, k_major>(from, table);
+  measure_columns<by_threads, k_major>(from, table);
+  measure_columns<by_tma, mn_major>(from, table);
   return 0;
 }

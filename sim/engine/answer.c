@@ -1,5 +1,6 @@
 #include "engine/answer.h"
 
+#include "engine/gpc_clock.h"
 #include "engine/power.h"
 
 static double ratio(int64_t part, int64_t whole) { return whole > 0 ? (double)part / (double)whole : 0.0; }
@@ -11,6 +12,13 @@ static double dram_peak_bytes_per_ns(const ftl_arch *arch) {
   return bytes_per_cycle * (double)arch->clock_dram_khz * 1e-6;
 }
 
+// Of the GPC whose clock is the fastest, launch overhead included.
+static double most_cycles(const ftl_arch *arch, const ftl_totals *totals) {
+  int64_t overhead = arch->launch_overhead_ns * totals->sm_khz / 1000000;
+  int64_t spread_ppm = ftl_gpc_clock_spread_ppm(arch, totals->sm_khz);
+  return (double)(totals->cycles + overhead) * ftl_gpc_clock_fastest(spread_ppm, (int32_t)arch->chip_num_gpcs);
+}
+
 static void set_time(const ftl_launch *launch, const ftl_totals *totals, const ftl_static_work *work,
                      ftl_metrics *out) {
   const ftl_arch *arch = launch->arch;
@@ -19,7 +27,7 @@ static void set_time(const ftl_launch *launch, const ftl_totals *totals, const f
   double time_ns = overhead_ns + (double)totals->cycles * 1e6 / khz;
   value[FTL_METRIC_time_ns] = time_ns;
   value[FTL_METRIC_stream_time_ns] = time_ns;
-  value[FTL_METRIC_cycles] = (double)totals->cycles + (double)(arch->launch_overhead_ns * totals->sm_khz / 1000000);
+  value[FTL_METRIC_cycles] = most_cycles(arch, totals);
   value[FTL_METRIC_cycles_active] = ratio(totals->sm.active_cycles, arch->chip_num_sms);
   value[FTL_METRIC_sm_clock_mhz] = khz / 1000.0;
   value[FTL_METRIC_power_w] = (double)ftl_power_mw(arch, totals, work->tensor_fp16_macs, totals->sm_khz) / 1000.0;

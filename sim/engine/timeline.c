@@ -58,10 +58,11 @@ static ftl_status write_run(timeline *t, const ftl_warp_program *warps, const ft
   ftl_traffic_latencies(arch, t->khz, &hit, &far, &miss);
   ftl_sm_config config = {.arch = arch, .program = warps, .num_slots = num_ctas};
   ftl_sm_counters counters;
+  ftl_lone_latency latency = {.near_cycles = hit, .far_cycles = hit, .last_cycles = hit};
   fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", t->out);
   write_names(t, num_ctas);
   ftl_status status =
-      ftl_lone_sm_run(&config, t->khz, hit, ctas, starts, num_ctas, on_issue, t, ends, &counters, error);
+      ftl_lone_sm_run(&config, t->khz, latency, ctas, starts, num_ctas, on_issue, t, ends, &counters, error);
   fputs("\n]}\n", t->out);
   return status;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/gpc_clock.h"
 #include "engine/sampled/gpu_run.h"
 #include "engine/sampled/latency_pool.h"
 #include "engine/sampled/pace.h"
@@ -130,7 +131,7 @@ static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t time) 
   int32_t sm = ftl_gpu_sm_of(run, slot), others = run->resident[sm] - 1;
   double cycles = (double)time / FTL_TRAFFIC_UNIT;
   double drift = ftl_pace_drift(arch->sm_drift_ns, run->traffic->sm_khz, cycles);
-  double steady = ftl_pace_of_gpc(run->gpc_clock_spread_ppm, run->traffic->homes[sm].gpc, (int32_t)arch->chip_num_gpcs);
+  double steady = ftl_gpc_clock_slowness(run->gpc_clock_spread_ppm, run->traffic->homes[sm].gpc, (int32_t)arch->chip_num_gpcs);
   if (others > 0) {
     drift =
         hypot(drift, ftl_pace_shared_drift(run->shared_drift_permille[state->segment], others, state->count, cycles));
@@ -325,7 +326,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
                      .ctas_per_sm = launch->occupancy.ctas_per_sm,
                      .cluster_ctas = launch->tile->cluster_ctas,
                      .num_tiles_taken = plan.stride,
-                     .gpc_clock_spread_ppm = ftl_pace_gpc_clock_spread(launch->arch, traffic->sm_khz),
+                     .gpc_clock_spread_ppm = ftl_gpc_clock_spread_ppm(launch->arch, traffic->sm_khz),
                      .num_segments = 2 * segments->num_loops + 1};
   find_ref_steps(&run);
   find_shared_drift(&run);

@@ -4,49 +4,78 @@
 
 #include "base/check.h"
 #include "base/sectors.h"
+#include "machine/l2/hash.h"
 
 // Cycles without progress after which the SM is called stuck: far longer than any latency that is asked for.
 enum { STUCK_WINDOWS = 100000, PORT_UNIT = 256 };
 
+// Requests that take equally long, answered in the order in which they were made.
+typedef struct lone_queue {
+  ftl_mem_reply *pending;  // ring: `time` is when the line is at the SM's read port
+  uint8_t *num_sectors;    // of each that the port lets in; 0: of a write
+  int64_t head, count, latency;
+} lone_queue;
+
+enum { NEAR, FAR, LAST, NUM_QUEUES };
+enum { CAPACITY = 1 << 16, CHUNK_LINES = 4, LAST_CHUNK_OF = 8 };
+
 typedef struct lone_memory {
-  int64_t latency, line_cost;  // cycles; 1/PORT_UNIT cycles that a line occupies the read port
-  int64_t port_free;           // 1/PORT_UNIT cycles
-  ftl_mem_reply *pending;      // ring, in order of time
-  int64_t head, count, capacity;
+  ftl_l2_hash hash;
+  lone_queue queues[NUM_QUEUES];
+  int64_t line_cost;  // 1/PORT_UNIT cycles that a line occupies the read port
+  int64_t port_free;  // 1/PORT_UNIT cycles
+  int64_t num_lines;  // asked for
 } lone_memory;
 
-static void answer(lone_memory *memory, const ftl_mem_request *request) {
-  int64_t ready = (request->time + memory->latency) * PORT_UNIT;
-  if (request->kind == FTL_MEM_READ) {
-    if (memory->port_free > ready) ready = memory->port_free;
-    ready += memory->line_cost * ftl_num_sectors(request->sectors) / 4;
-    memory->port_free = ready;
-  } else if (memory->port_free > ready) {
-    ready = memory->port_free;  // replies stay in order of time
-  }
-  FTL_CHECK(memory->count < memory->capacity, "more than %lld requests in flight from one SM",
-            (long long)memory->capacity);
-  memory->pending[(memory->head + memory->count++) % memory->capacity] =
-      (ftl_mem_reply){.time = ready / PORT_UNIT, .transaction = request->transaction};
+// The SM is on the first side.
+static lone_queue *queue_of(lone_memory *memory, uint64_t line) {
+  int64_t chunk = memory->num_lines++ / CHUNK_LINES;
+  if (chunk % LAST_CHUNK_OF == LAST_CHUNK_OF - 1) return &memory->queues[LAST];
+  return &memory->queues[ftl_l2_hash_address(&memory->hash, line).home_side == 0 ? NEAR : FAR];
 }
 
+static void ask(lone_memory *memory, const ftl_mem_request *request) {
+  lone_queue *queue = queue_of(memory, request->line);
+  FTL_CHECK(queue->count < CAPACITY, "more than %d requests in flight from one SM", CAPACITY);
+  int64_t i = (queue->head + queue->count++) % CAPACITY;
+  queue->pending[i] = (ftl_mem_reply){.time = request->time + queue->latency, .transaction = request->transaction};
+  queue->num_sectors[i] = request->kind == FTL_MEM_READ ? (uint8_t)ftl_num_sectors(request->sectors) : 0;
+}
+
+static lone_queue *earliest(lone_memory *memory) {
+  lone_queue *first = &memory->queues[0];
+  for (lone_queue *queue = first + 1; queue < memory->queues + NUM_QUEUES; queue++) {
+    if (queue->count == 0) continue;
+    if (first->count == 0 || queue->pending[queue->head].time < first->pending[first->head].time) first = queue;
+  }
+  return first;
+}
+
+// Replies pass the port in order of time.
 static void deliver_until(lone_memory *memory, ftl_sm *sm, int64_t until) {
-  while (memory->count > 0 && memory->pending[memory->head].time < until) {
-    ftl_sm_deliver(sm, &memory->pending[memory->head]);
-    memory->head = (memory->head + 1) % memory->capacity;
-    memory->count--;
+  for (lone_queue *queue; (queue = earliest(memory))->count > 0;) {
+    ftl_mem_reply reply = queue->pending[queue->head];
+    int64_t at_port = reply.time * PORT_UNIT;
+    if (memory->port_free > at_port) at_port = memory->port_free;
+    int64_t passed = at_port + memory->line_cost * queue->num_sectors[queue->head] / 4;
+    if (passed / PORT_UNIT >= until) return;
+    memory->port_free = passed;
+    reply.time = passed / PORT_UNIT;
+    ftl_sm_deliver(sm, &reply);
+    queue->head = (queue->head + 1) % CAPACITY;
+    queue->count--;
   }
 }
 
 static void run_windows(ftl_sm *sm, lone_memory *memory, int64_t *end_cycles) {
-  int64_t now = 0, window = memory->latency, insts = 0, idle_windows = 0;
+  int64_t now = 0, window = memory->queues[NEAR].latency, insts = 0, idle_windows = 0;
   while (ftl_sm_is_busy(sm)) {
     int64_t until = now + window;
     deliver_until(memory, sm, until);
     ftl_sm_advance(sm, until);
     int32_t count;
     const ftl_mem_request *requests = ftl_sm_requests(sm, &count);
-    for (int32_t i = 0; i < count; i++) answer(memory, &requests[i]);
+    for (int32_t i = 0; i < count; i++) ask(memory, &requests[i]);
     const ftl_sm_finished *finished = ftl_sm_finished_ctas(sm, &count);
     for (int32_t i = 0; i < count; i++) end_cycles[finished[i].slot] = finished[i].time;
     now = until;
@@ -58,11 +87,31 @@ static void run_windows(ftl_sm *sm, lone_memory *memory, int64_t *end_cycles) {
   }
 }
 
-ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, int64_t latency_cycles, const int64_t *ctas,
+static bool try_allocate(lone_memory *memory, ftl_lone_latency latency) {
+  memory->queues[NEAR].latency = latency.near_cycles;
+  memory->queues[FAR].latency = latency.far_cycles;
+  memory->queues[LAST].latency = latency.last_cycles;
+  for (int i = 0; i < NUM_QUEUES; i++) {
+    lone_queue *queue = &memory->queues[i];
+    queue->pending = malloc(CAPACITY * sizeof *queue->pending);
+    queue->num_sectors = malloc(CAPACITY * sizeof *queue->num_sectors);
+    if (!queue->pending || !queue->num_sectors) return false;
+  }
+  return true;
+}
+
+static void release(lone_memory *memory) {
+  for (int i = 0; i < NUM_QUEUES; i++) {
+    free(memory->queues[i].pending);
+    free(memory->queues[i].num_sectors);
+  }
+}
+
+ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, ftl_lone_latency latency, const int64_t *ctas,
                            const int64_t *starts, int32_t num_ctas, ftl_sm_on_issue on_issue, void *context,
                            int64_t *end_cycles, ftl_sm_counters *counters, ftl_error *error) {
   const ftl_arch *arch = config->arch;
-  lone_memory memory = {.latency = latency_cycles, .capacity = 1 << 17};
+  lone_memory memory = {.hash = ftl_l2_hash_init(arch)};
   memory.line_cost =
       arch->l1_line_bytes * PORT_UNIT * sm_khz / (arch->noc_sm_read_bytes_per_cycle * arch->clock_l2_khz);
   ftl_sm *sm = NULL;
@@ -70,8 +119,7 @@ ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, int64_t 
   alone.is_alone = true;
   ftl_status status = ftl_sm_create(&sm, &alone, error);
   if (status != FTL_OK) return status;
-  memory.pending = malloc((size_t)memory.capacity * sizeof *memory.pending);
-  if (memory.pending) {
+  if (try_allocate(&memory, latency)) {
     if (config->bulk)
       ftl_sm_observe_jumps(sm, on_issue, context);
     else
@@ -82,7 +130,7 @@ ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, int64_t 
   } else {
     status = ftl_error_set(error, FTL_NO_MEMORY, "out of memory for requests of one SM");
   }
-  free(memory.pending);
+  release(&memory);
   ftl_sm_destroy(sm);
   return status;
 }

@@ -7,15 +7,13 @@
 // an iteration for each other CTA, times the square root of the iterations, where loops fetch ahead (cta_spread.csv).
 // Those that came first are ahead, by up to 29 %: two by 16.6 % where they start together, by a little less than
 // 16.6 (1 - 2 x) % where they start a share x of their time apart (cta_age.csv), since each is the older one for a part
-// of it. GPCs have clocks of their own (cta_trace.csv): after some waves each GPC takes its next CTAs in a block.
+// of it. GPCs have clocks of their own (engine/gpc_clock.h): after some waves each GPC takes its next CTAs in a block.
 // Numbers: sm.drift_ns, sm.shared_drift_permille, sm.waiting_drift_permille, sm.age_spread_permille,
-// sm.store_spread_permille, sm.gpc_clock_spread_ppm, sm.gpc_limited_clock_spread_ppm.
+// sm.store_spread_permille.
 #ifndef FTL_ENGINE_SAMPLED_PACE_H
 #define FTL_ENGINE_SAMPLED_PACE_H
 
 #include <stdint.h>
-
-#include "arch/arch.h"
 
 // Standard deviation of a step that takes `cycles` of a clock of sm_khz on average: drift_ns * sqrt(us), in cycles.
 double ftl_pace_drift(int64_t drift_ns, int64_t sm_khz, double cycles);
@@ -32,13 +30,7 @@ double ftl_pace_stores_at_once(int32_t num_sms, int32_t all_sms);
 // -cycles.
 double ftl_pace_deviation(double standard, int64_t cta, int64_t step, double cycles);
 
-// The spread of the clocks of GPCs whose mean is sm_khz: another where the power limit holds that below what tensor
-// operations allow (kernels/measurements/cta_clocks.csv).
-int64_t ftl_pace_gpc_clock_spread(const ftl_arch *arch, int64_t sm_khz);
-// By how much longer than the mean the steps of a GPC take, as a share: GPCs lie at equal distances, slow and fast ones
-// in turn.
-double ftl_pace_of_gpc(int64_t spread_ppm, int32_t gpc, int32_t num_gpcs);
-// The same of a CTA on an SM with `others`, of which num_older came before it.
+// By how much longer than the mean the steps of a CTA take on an SM with `others`, of which num_older came before it.
 double ftl_pace_of_age(int64_t spread_permille, int32_t num_older, int32_t others);
 
 #endif

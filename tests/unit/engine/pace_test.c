@@ -39,33 +39,6 @@ Test(unit_engine_pace, iterations_beside_others_spread_with_the_square_root_of_b
   cr_expect_eq(ftl_pace_shared_drift(20, 0, 1, 5000), 0);
 }
 
-Test(unit_engine_pace, clocks_of_gpcs_have_the_spread_of_the_model_and_its_mean) {
-  for (int32_t n = 2; n <= 16; n++) {
-    double sum = 0, squares = 0;
-    for (int32_t gpc = 0; gpc < n; gpc++) {
-      double pace = ftl_pace_of_gpc(1600, gpc, n);
-      sum += pace;
-      squares += pace * pace;
-    }
-    cr_expect_float_eq(sum, 0, 1e-12);
-    cr_expect_float_eq(sqrt(squares / n), 0.0016, 1e-12, "%d GPCs: %g", (int)n, sqrt(squares / n));
-  }
-  cr_expect_eq(ftl_pace_of_gpc(1600, 0, 1), 0);
-}
-
-Test(unit_engine_pace, clocks_of_gpcs_are_further_apart_where_the_power_limit_holds_them_down) {
-  // Steps of 15 MHz from 1980 down: tensor operations may have 1800, the first within 1810.
-  ftl_arch arch = {.clock_sm_max_khz = 1980000,
-                   .clock_sm_tensor_max_khz = 1810000,
-                   .clock_sm_step_khz = 15000,
-                   .clock_sm_min_khz = 345000,
-                   .sm_gpc_clock_spread_ppm = 1600,
-                   .sm_gpc_limited_clock_spread_ppm = 6000};
-  cr_expect_eq(ftl_pace_gpc_clock_spread(&arch, 1785000), 6000);
-  cr_expect_eq(ftl_pace_gpc_clock_spread(&arch, 1800000), 1600);
-  cr_expect_eq(ftl_pace_gpc_clock_spread(&arch, 1980000), 1600);
-}
-
 Test(unit_engine_pace, the_last_to_come_to_an_sm_is_the_slowest) {
   // 7 % from the first to the last of three, around the mean.
   cr_expect_float_eq(ftl_pace_of_age(70, 0, 2), -0.035, 1e-12);
