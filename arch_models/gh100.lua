@@ -153,10 +153,11 @@ return die "gh100" {
     ldmatrix_latency_cycles = measured(29, sm .. "x4: 29.3"),
     shuffle_latency_cycles = measured(24, alu .. "SHFL.BFLY 24.1"),
     shuffle_interval_cycles = datasheet(1, rates .. ": 32 threads a cycle and SM"),
-    barrier_latency_cycles = measured(13, sm .. "bar.sync: 13 + 2 cycles a warp"),
+    barrier_latency_cycles = measured(13, measurements .. "micro_barriers.csv: 13 + 2 cycles a warp, 1 to 16 of them"),
+    named_barrier_latency_cycles = measured(25, measurements .. "micro_barriers.csv: groups of 4 warps meet every 33 cycles where a whole CTA of 4 does every 21; two groups that wait for each other in turn 24 + 2 a warp"),
     mbarrier_latency_cycles = guess(42, sm .. "arrive and wait 48 together, of which 6 are the arrive (FlashGPU-Sim)"),
     proxy_fence_cycles = measured(32, measurements .. "micro_product_epilogue.csv: with a fence two barriers take 30 and 33 cycles more (one and two warpgroups), behind copies by cp.async 33, with stmatrix 26 and 59, and a TMA store 34 and 41"),
-    barrier_interval_cycles = measured(2, sm .. "bar.sync: 13 + 2 cycles a warp"),
+    barrier_interval_cycles = measured(2, measurements .. "micro_barriers.csv: 13 + 2 cycles a warp"),
   },
   mio = {
     queue_entries = measured(9, measurements .. "micro_ldmatrix_queue.csv: SHFL and LDSM.x1, a cycle of data each: bursts of all sub-cores are held as by 9 entries, 1.8 cycles off in the mean; 8 entries 3.1; with 8 or 10 those of LDSM.x4 fit with 23 and 16 in the LSU"),

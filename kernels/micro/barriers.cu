@@ -3,7 +3,9 @@
  * named_handover: two groups of x threads wait for each other in turn, as the ping-pong schedule does: one arrives
  * (bar.arrive) where the other waits (bar.sync). Cycles from an arrive to the waiting warp's next instruction, half a
  * round trip; mbarrier_handover: the same with two mbarriers, at which one thread a warp arrives. bar_arrive: what the
- * arriving warp itself pays. setmaxnreg: cycles of setmaxnreg.dec of a producer warpgroup, and of setmaxnreg.inc of two
+ * arriving warp itself pays. back_to_back: cycles from one barrier of x threads to the next, all of them the CTA's
+ * (`whole_cta`), or groups of 128 threads with a named barrier each (`named_immediate`; `named_register`, where the number
+ * is in a register); `after_fma`: with 32 FMAs that depend on each other between two barriers, these included. setmaxnreg: cycles of setmaxnreg.dec of a producer warpgroup, and of setmaxnreg.inc of two
  * consumers after the producer has given its registers back, or while it has not yet. */
 #include "bench.h"
 #include "hopper.h"
@@ -95,6 +97,42 @@ __global__ __launch_bounds__(384, 1) void reallocate(int delay, uint32_t *cycles
   if (threadIdx.x == 0) cycles[2] = inc_until - dec_at;
 }
 
+enum Kind { whole_cta, named_immediate, named_register, after_fma };
+
+/* 16 barriers in a row, so that the loop costs little. */
+template <Kind kind>
+__global__ void back_to_back(uint64_t *span, float *sink, float scale) {
+  int group = (int)threadIdx.x / 128;
+  float x = (float)threadIdx.x;
+  __syncthreads();
+  uint64_t start = cycles64();
+#pragma unroll 1
+  for (int i = 0; i < num_steps / 16; i++) {
+#pragma unroll
+    for (int k = 0; k < 16; k++) {
+      if (kind == whole_cta || kind == after_fma) __syncthreads();
+      if (kind == named_register) hopper::named_sync(1 + group, 128);
+      if (kind == named_immediate) {
+        if (group == 0)
+          hopper::named_sync<1, 128>();
+        else
+          hopper::named_sync<2, 128>();
+      }
+      if (kind == after_fma)
+#pragma unroll
+        for (int j = 0; j < 32; j++) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x) : "f"(scale));
+    }
+  }
+  if (threadIdx.x == 0) *span = cycles64() - start;
+  sink[threadIdx.x] = x;
+}
+
+template <Kind kind>
+static void measure_back_to_back(const char *variant, int threads, uint64_t *span, float *sink) {
+  for (int warm = 0; warm < 2; warm++) back_to_back<kind><<<1, threads>>>(span, sink, 0.5f);
+  row("barriers", variant, "threads", threads, "back_to_back", (double)to_host(span, 1)[0] / num_steps, "cycles");
+}
+
 int main() {
   uint64_t *span = device_alloc<uint64_t>(1);
   uint32_t *cycles = device_alloc<uint32_t>(3);
@@ -115,6 +153,14 @@ int main() {
     row("barriers", "setmaxnreg", "producer_delay", delay, "dec", c[0], "cycles");
     row("barriers", "setmaxnreg", "producer_delay", delay, "inc", c[1], "cycles");
     row("barriers", "setmaxnreg", "producer_delay", delay, "dec_to_last_inc", (double)(int32_t)c[2], "cycles");
+  }
+  for (int threads : {32, 64, 128, 256, 384, 512}) {
+    measure_back_to_back<whole_cta>("whole_cta", threads, span, sink);
+    measure_back_to_back<after_fma>("after_fma", threads, span, sink);
+  }
+  for (int threads : {128, 256}) {
+    measure_back_to_back<named_immediate>("named_immediate", threads, span, sink);
+    measure_back_to_back<named_register>("named_register", threads, span, sink);
   }
   finish();
   return 0;

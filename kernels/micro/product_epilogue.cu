@@ -15,16 +15,34 @@
 using namespace bench;
 
 constexpr int rounds = 64, rows_of_c = 64 * 2, columns_of_c = 4096;
-enum What { full, no_fence, no_store, no_either, no_words, one_buffer, fence_alone, barriers, copy, copy_no_fence };
+enum What {
+  full,
+  no_fence,
+  no_store,
+  no_either,
+  no_words,
+  one_buffer,
+  fence_alone,
+  barriers,
+  copy,
+  copy_no_fence,
+  barriers_alone,
+  wait_alone,
+  branch_alone,
+  store_alone
+};
 const char *const names[] = {"full",       "no_fence",    "no_store", "no_either", "no_words",
-                             "one_buffer", "fence_alone", "barriers", "copy",      "copy_no_fence"};
+                             "one_buffer", "fence_alone", "barriers", "copy",      "copy_no_fence",  "barriers_alone", "wait_alone",
+                             "branch_alone", "store_alone"};
 __host__ __device__ constexpr bool writes_words(What w) { return w <= no_either || w == one_buffer; }
 __host__ __device__ constexpr bool fences(What w) {
-  return w != no_fence && w != no_either && w != barriers && w != copy_no_fence;
+  return w != no_fence && w != no_either && w != barriers && w != copy_no_fence && w < barriers_alone;
 }
 __host__ __device__ constexpr bool stores(What w) {
-  return w == full || w == no_fence || w == no_words || w == one_buffer;
+  return w == full || w == no_fence || w == no_words || w == one_buffer || w == store_alone;
 }
+__host__ __device__ constexpr bool waits(What w) { return w < barriers_alone || w == wait_alone || w == store_alone; }
+__host__ __device__ constexpr bool meets(What w) { return w <= barriers_alone; }
 __host__ __device__ constexpr bool copies(What w) { return w == copy || w == copy_no_fence; }
 enum Place { wait, barrier, words, fence, barrier2, store, num_places };
 const char *const places[] = {"at_wait", "at_barrier", "at_words", "at_fence", "at_barrier2", "at_store"};
@@ -98,9 +116,10 @@ __global__ __launch_bounds__(groups * 128, 1) void staged(const __grid_constant_
 #pragma unroll
     for (int piece = 0; piece < columns / 32; piece++) {
       uint32_t buffer = staging + (group * buffers + (uint32_t)(piece % buffers)) * piece_bytes;
-      if (leads) hopper::tensor_store_wait<buffers - 1>();
+      if (waits(what) && leads) hopper::tensor_store_wait<buffers - 1>();
+      if (what == branch_alone && leads) asm volatile("mov.u32 %0, %%clock;" : "=r"(before));
       note(wait);
-      hopper::named_sync(2 + (int)group, 128);
+      if (meets(what)) hopper::named_sync(2 + (int)group, 128);
       note(barrier);
 #pragma unroll
       for (int part = 0; part < (writes_words(what) ? 2 : 0); part++) {
@@ -117,7 +136,7 @@ __global__ __launch_bounds__(groups * 128, 1) void staged(const __grid_constant_
       note(words);
       if (fences(what)) hopper::proxy_fence();
       note(fence);
-      hopper::named_sync(2 + (int)group, 128);
+      if (meets(what)) hopper::named_sync(2 + (int)group, 128);
       note(barrier2);
       if (leads && stores(what)) {
         hopper::tensor_store_3d(&map, round * columns % columns_of_c + piece * 32,
@@ -198,6 +217,8 @@ static void measure() {
   measure_staged<groups, no_either>(), measure_staged<groups, no_words>(), measure_staged<groups, one_buffer>();
   measure_staged<groups, fence_alone>(), measure_staged<groups, barriers>();
   measure_staged<groups, copy>(), measure_staged<groups, copy_no_fence>();
+  measure_staged<groups, barriers_alone>(), measure_staged<groups, wait_alone>();
+  measure_staged<groups, branch_alone>(), measure_staged<groups, store_alone>();
 }
 
 int main(int argc, char **argv) {

@@ -1,7 +1,8 @@
 // Named barriers, and mbarriers of rings.
 //
 // The SM takes one warp's arrival at a named barrier in shared.barrier_interval_cycles; the barrier opens
-// shared.barrier_latency_cycles after the last was taken. bar.arrive counts and goes on, bar.sync counts and waits.
+// shared.barrier_latency_cycles after the last was taken, shared.named_barrier_latency_cycles where a part of the CTA's
+// warps meets. bar.arrive counts and goes on, bar.sync counts and waits.
 //
 // A stage has two mbarriers: `full` completes a phase when the producer has arrived, all copies into the stage were
 // issued (it went on to the next stage) and all their lines have come; `empty` when every consumer warp has arrived, of
@@ -22,6 +23,11 @@ static int32_t barrier_of(const sm_warp *w) {
   return w->op->barrier + (w->op->flags & FTL_INST_WARPGROUP ? w->warp_in_role / SM_WARPGROUP : 0);
 }
 
+static int64_t opening_cycles(const ftl_sm *sm, int32_t num_warps) {
+  return num_warps == sm->program->num_warps ? sm->arch->shared_barrier_latency_cycles
+                                             : sm->arch->shared_named_barrier_latency_cycles;
+}
+
 static sm_warp *warps_of_slot(ftl_sm *sm, int32_t slot) { return &sm->warps[slot * sm->program->num_warps]; }
 
 void ftl_sm_barrier_come(ftl_sm *sm, sm_warp *w, int64_t now) {
@@ -32,10 +38,11 @@ void ftl_sm_barrier_come(ftl_sm *sm, sm_warp *w, int64_t now) {
     w->wait_id = barrier;
     ftl_sm_warp_block(sm, w, SM_ON_BARRIER, FTL_STALL_BARRIER);
   }
-  if (++*count < meeting_warps(w)) return;
+  int32_t meeting = meeting_warps(w);
+  if (++*count < meeting) return;
   *count = 0;
   sm_warp *warps = warps_of_slot(sm, w->slot);
-  int64_t opens = sm->barrier_free + sm->arch->shared_barrier_latency_cycles;
+  int64_t opens = sm->barrier_free + opening_cycles(sm, meeting);
   for (int32_t i = 0; i < sm->program->num_warps; i++)
     if (warps[i].blocked == SM_ON_BARRIER && warps[i].wait_id == barrier)
       ftl_sm_warp_resume(sm, &warps[i], now, opens, FTL_STALL_BARRIER);

@@ -140,7 +140,7 @@ void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now) {
 // ---- stores, and copies that bypass L1 ----
 // A request is its sectors, and a mask of bytes where it has not all bytes of them. As many sectors as there are open
 // lines wait for the port; the next store is taken when there are no more.
-static void hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
+void ftl_sm_lsu_hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
   const ftl_arch *arch = sm->arch;
   int64_t sectors = 0;
   for (int32_t i = 0; i < count; i++) {
@@ -155,7 +155,7 @@ static void hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t no
 
 // RED: L2 adds each line, and nothing of it stays here.
 static int32_t add_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
-  hand_on(sm, lines, count, now);
+  ftl_sm_lsu_hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
     sm_request(sm, now, &lines[i], FTL_MEM_ATOMIC,
@@ -179,7 +179,7 @@ static void send_stored(ftl_sm *sm, const sm_open_line *closed, int32_t count, i
   if (count == 0) return;
   ftl_line lines[SM_MAX_LINES];
   for (int32_t i = 0; i < count; i++) lines[i] = line_of(&closed[i]);
-  hand_on(sm, lines, count, now);
+  ftl_sm_lsu_hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
     sm->counters.global_store_sectors += sm_num_sectors(lines[i].sectors);
     sm_request(sm, now, &lines[i], FTL_MEM_WRITE,
@@ -210,7 +210,7 @@ static int32_t store_global(ftl_sm *sm, const sm_mio_entry *entry, const ftl_lin
 }
 
 static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
-  hand_on(sm, lines, count, now);
+  ftl_sm_lsu_hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
     sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
     ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].sectors);
