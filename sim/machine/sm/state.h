@@ -57,7 +57,7 @@ struct ftl_sm {
   int32_t mio_turn;
   int32_t lg_pending, lg_limit;  // lines in flight, and with how many those of another instruction would all fit
   bool lg_closed;                // they might not
-  int64_t reply_next;            // of replies and arrivals
+  int64_t reply_next;            // of replies, arrivals and lines to be written
   int64_t barrier_free;
 
   sm_warp *warps;    // slot * num_warps + warp
@@ -86,6 +86,8 @@ struct ftl_sm {
   int32_t reply_head, reply_count, reply_capacity;
   ftl_mem_reply *arrivals;  // replies that wait for the fill port: ring in order of time
   int32_t arrival_head, arrival_count;
+  ftl_mem_reply *copied;  // replies of copies past L1 that wait to be written beside wgmmas: ring in order of arrival
+  int32_t copied_head, copied_count, copied_capacity;
   int64_t fill_free;
   int64_t fill_cycles[SM_LINE_SECTORS + 1];  // of the fill port, by the number of sectors
   ftl_mem_request *requests;
@@ -182,10 +184,11 @@ static inline int64_t sm_window(ftl_sm *sm, int64_t cycle) {
 // cycle of the pipe free (m64n64k16 from shared memory) take 0.6 % longer beside 48 bytes a cycle of TMA's and 1.7 %
 // longer beside 52 of cp.async's, m64n128k16 as long beside 64 (kernels/measurements/micro_wgmma_beside_copy.csv).
 // Beside a wgmma copies are written at tensor.wgmma_copy_bytes_per_cycle: a line ends in the cycle that its last whole
-// cycle's worth fills, and what is left of it goes with the line behind it.
+// cycle's worth fills, and what is left of it goes with the line behind it. Lines that come faster wait (copied), so
+// that those still there when the tensor cores run dry are written at the pipe's own rate.
 static inline int64_t sm_copied_cycles_beside_wgmma(ftl_sm *sm, int64_t cycle, int64_t cycles) {
   int64_t rate = sm->arch->tensor_wgmma_copy_bytes_per_cycle;
-  int64_t bytes = cycles * sm->arch->shared_bytes_per_cycle + (sm->copied_free > cycle ? sm->copied_bytes_left : 0);
+  int64_t bytes = cycles * sm->arch->shared_bytes_per_cycle + (sm->copied_free >= cycle ? sm->copied_bytes_left : 0);
   sm->copied_bytes_left = bytes % rate;
   return bytes / rate;
 }

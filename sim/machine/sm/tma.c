@@ -250,9 +250,13 @@ static void line_has_come(ftl_sm *sm, int32_t stage_idx, int64_t now) {
 
 void ftl_sm_tma_peer_line(ftl_sm *sm, int32_t stage, int64_t now) { line_has_come(sm, stage, now); }
 
-void ftl_sm_tma_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
+void ftl_sm_tma_landed(ftl_sm *sm, const sm_transaction *tx) {
   bool was_full = is_full(sm);
   sm->tma.pending_cost -= tx->group;
-  if (tx->kind == SM_TX_TMA_LOAD) line_has_come(sm, tx->stage, now);
   if (was_full) find_next(sm);
+}
+
+void ftl_sm_tma_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
+  if (!tx->has_landed) ftl_sm_tma_landed(sm, tx);
+  if (tx->kind == SM_TX_TMA_LOAD) line_has_come(sm, tx->stage, now);
 }

@@ -32,6 +32,7 @@ typedef struct sm_tma {
 
 void ftl_sm_tma_issue(ftl_sm *sm, sm_warp *w, int64_t now);
 void ftl_sm_tma_step(ftl_sm *sm, int64_t now);
+void ftl_sm_tma_landed(ftl_sm *sm, const sm_transaction *tx);  // its line is in flight no more
 void ftl_sm_tma_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now);
 void ftl_sm_tma_peer_line(ftl_sm *sm, int32_t stage, int64_t now);  // that another CTA asked for
 

@@ -28,12 +28,15 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
   int64_t lines = sm->arch->l1_max_pending_lines + sm->code.gate_lines + 1;
   int32_t count = (int32_t)(lines + sm->arch->tma_max_pending_lines) + ftl_sm_cluster_transactions(sm) +
                   sm->config.num_slots;  // a tile asked for by each CTA
+  sm->copied_capacity = count;  // as many have come and wait to be written
+  count *= 2;
   if (!lists_create(sm, count)) return false;
   sm->fill_buckets = FTL_ARENA_NEW_RAW(&sm->arena, int32_t, SM_FILL_BUCKETS);
   sm->replies = FTL_ARENA_NEW_RAW(&sm->arena, ftl_mem_reply, count);
   sm->arrivals = FTL_ARENA_NEW_RAW(&sm->arena, ftl_mem_reply, count);
+  sm->copied = FTL_ARENA_NEW_RAW(&sm->arena, ftl_mem_reply, count);
   sm->requests = FTL_ARENA_NEW_RAW(&sm->arena, ftl_mem_request, 2 * (int64_t)count);
-  if (!sm->fill_buckets || !sm->replies || !sm->arrivals || !sm->requests) return false;
+  if (!sm->fill_buckets || !sm->replies || !sm->arrivals || !sm->copied || !sm->requests) return false;
   for (int32_t i = 0; i < SM_FILL_BUCKETS; i++) sm->fill_buckets[i] = -1;
   for (int64_t sectors = 0; sectors <= SM_LINE_SECTORS; sectors++)
     sm->fill_cycles[sectors] = ftl_divide_up(sectors * sm->arch->l1_sector_bytes, sm->arch->l1_fill_bytes_per_cycle);
@@ -63,7 +66,7 @@ void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply) {
 
 static void copy_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
   int64_t written = sm_reserve_copied_line(sm, now, tx->data_cycles);
-  sm_lg_add(sm, -1);
+  if (!tx->has_landed) sm_lg_add(sm, -1);
   ftl_sm_cp_arrive(sm, tx->warp, tx->group, now, written + sm->arch->l1_copy_latency_cycles);
   sm_outstanding_done(sm, tx->warp, now);
 }
@@ -109,6 +112,24 @@ static bool enters(ftl_sm *sm, int32_t i, int64_t now) {
   return false;
 }
 
+static bool is_copied(const sm_transaction *tx) {
+  return tx->kind == SM_TX_CP || tx->kind == SM_TX_TMA_LOAD || tx->kind == SM_TX_PEER_LINE;
+}
+
+// Whether the line of this reply must wait until those before it have been written beside a wgmma. It is not in flight
+// any more, so that another may be asked for.
+static bool waits_to_be_written(ftl_sm *sm, int32_t i, int64_t now) {
+  sm_transaction *tx = &sm->transactions[i];
+  if (!is_copied(tx) || sm->copied_count == sm->copied_capacity) return false;
+  if (sm->copied_count == 0 && (sm->copied_free <= now || !sm_wgmma_runs(sm, now))) return false;
+  tx->has_landed = true;
+  if (tx->kind == SM_TX_CP) sm_lg_add(sm, -1);
+  if (tx->kind == SM_TX_TMA_LOAD) ftl_sm_tma_landed(sm, tx);
+  int32_t at = place_in_ring(sm, sm->copied_head, sm->copied_count++);
+  sm->copied[at] = (ftl_mem_reply){.time = now, .transaction = (uint32_t)i};
+  return true;
+}
+
 static int32_t pop(const ftl_sm *sm, const ftl_mem_reply *ring, int32_t *head, int32_t *count) {
   int32_t i = (int32_t)ring[*head].transaction;
   *head = *head + 1 < sm->reply_capacity ? *head + 1 : 0;
@@ -119,11 +140,14 @@ static int32_t pop(const ftl_sm *sm, const ftl_mem_reply *ring, int32_t *head, i
 void ftl_sm_replies(ftl_sm *sm, int64_t now) {
   while (sm->arrival_count > 0 && sm->arrivals[sm->arrival_head].time <= now)
     take_reply(sm, pop(sm, sm->arrivals, &sm->arrival_head, &sm->arrival_count), now);
+  while (sm->copied_count > 0 && sm->copied_free <= now)
+    take_reply(sm, pop(sm, sm->copied, &sm->copied_head, &sm->copied_count), now);
   while (sm->reply_count > 0 && sm->replies[sm->reply_head].time <= now) {
     int32_t i = pop(sm, sm->replies, &sm->reply_head, &sm->reply_count);
-    if (enters(sm, i, now)) take_reply(sm, i, now);
+    if (!waits_to_be_written(sm, i, now) && enters(sm, i, now)) take_reply(sm, i, now);
   }
   sm->reply_next = sm->reply_count > 0 ? sm->replies[sm->reply_head].time : SM_NEVER;
   if (sm->arrival_count > 0 && sm->arrivals[sm->arrival_head].time < sm->reply_next)
     sm->reply_next = sm->arrivals[sm->arrival_head].time;
+  if (sm->copied_count > 0 && sm->copied_free < sm->reply_next) sm->reply_next = sm->copied_free;
 }

@@ -25,6 +25,7 @@ typedef struct sm_transaction {
   uint8_t is_local;
   uint8_t group;         // CP
   uint8_t priority;      // ftl_l2_priority
+  uint8_t has_landed;    // CP, TMA_LOAD: no longer in flight, though not written yet
   uint16_t data_cycles;  // on arrival
   int32_t next;          // free list; FILL: hash chain
   int32_t waiters;       // FILL: list of sm_waiter, newest first
