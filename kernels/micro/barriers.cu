@@ -4,9 +4,10 @@
  * (bar.arrive) where the other waits (bar.sync). Cycles from an arrive to the waiting warp's next instruction, half a
  * round trip; mbarrier_handover: the same with two mbarriers, at which one thread a warp arrives. bar_arrive: what the
  * arriving warp itself pays. back_to_back: cycles from one barrier of x threads to the next, all of them the CTA's
- * (`whole_cta`), or groups of 128 threads with a named barrier each (`named_immediate`; `named_register`, where the number
- * is in a register); `after_fma`: with 32 FMAs that depend on each other between two barriers, these included. setmaxnreg: cycles of setmaxnreg.dec of a producer warpgroup, and of setmaxnreg.inc of two
- * consumers after the producer has given its registers back, or while it has not yet. */
+ * (`whole_cta`), or groups of 128 threads with a named barrier each (`named_immediate`; `named_register`, where the
+ * number is in a register); `after_fma`: with 32 FMAs that depend on each other between two barriers, these included.
+ * setmaxnreg: cycles of setmaxnreg.dec of a producer warpgroup, and of setmaxnreg.inc of two consumers after the
+ * producer has given its registers back, or while it has not yet. */
 #include "bench.h"
 #include "hopper.h"
 using namespace bench;

@@ -7,9 +7,10 @@
  * `staged_<groups>_<what>`: in pieces of 32 columns by stmatrix and TMA, two pieces under way; `piece`: cycles of a
  * piece. What is left out: `full` nothing; `no_fence` the proxy fence; `no_store` the TMA stores; `no_either` both;
  * `no_words` the stmatrix; `one_buffer` has one piece under way; `fence_alone` and `barriers` neither words nor
- * stores; `copy` and `copy_no_fence` no stores, and a cp.async that is waited for instead of words. `at_<place>`: what
- * thread 0 takes to come so far from the place before, in a `full` whose clock it reads at each: wait (of buffers),
- * barrier, words, fence, barrier2, store. */
+ * stores; `copy` and `copy_no_fence` no stores, and a cp.async that is waited for instead of words; `barriers_alone`,
+ * `wait_alone` and `store_alone` (with its wait) have nothing else, `branch_alone` a branch of one thread.
+ * `at_<place>`: what thread 0 takes to come so far from the place before, in a `full` whose clock it reads at each:
+ * wait (of buffers), barrier, words, fence, barrier2, store. */
 #include "bench.h"
 #include "hopper.h"
 using namespace bench;
@@ -31,9 +32,9 @@ enum What {
   branch_alone,
   store_alone
 };
-const char *const names[] = {"full",       "no_fence",    "no_store", "no_either", "no_words",
-                             "one_buffer", "fence_alone", "barriers", "copy",      "copy_no_fence",  "barriers_alone", "wait_alone",
-                             "branch_alone", "store_alone"};
+const char *const names[] = {"full",           "no_fence",    "no_store",     "no_either",  "no_words",
+                             "one_buffer",     "fence_alone", "barriers",     "copy",       "copy_no_fence",
+                             "barriers_alone", "wait_alone",  "branch_alone", "store_alone"};
 __host__ __device__ constexpr bool writes_words(What w) { return w <= no_either || w == one_buffer; }
 __host__ __device__ constexpr bool fences(What w) {
   return w != no_fence && w != no_either && w != barriers && w != copy_no_fence && w < barriers_alone;

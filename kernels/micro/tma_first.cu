@@ -1,9 +1,8 @@
 /* What the first copies by TMA of a launch wait for: cycles of one thread from its copy of 1 KiB that no cache has to
  * the data in shared memory, one copy at a time: with a tensor map that the launch has not used yet (`first`), with the
  * same one again (`second`, `third`), with another one (`other_first`, `other_second`), then of data that are in L2
- * (`again`); `load`: of a plain load before them. `prefetched_...`: the maps were asked for 4000 cycles before. Each CTA
- * copies rows of its own. Under `ncu --cache-control all` (variants `ncu_...`) caches are as a profile has them; by
- * itself, the maps are what the launch before has left. */
+ * (`again`); `load`: of a plain load before them. `prefetched_...`: the maps were asked for 4000 cycles before. Each
+ * CTA copies rows of its own, and what L2 had was overwritten before. */
 #include "bench.h"
 #include "hopper.h"
 using namespace bench;
@@ -28,7 +27,10 @@ __global__ void run(const __grid_constant__ CUtensorMap one, const __grid_consta
   }
   uint32_t time[num_steps];
   uint32_t start = clock32(), value;
-  asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(table + (size_t)(row + 7 * rows_apart) * 32) : "memory");
+  asm volatile("ld.global.cg.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(table + (size_t)(row + 7 * rows_apart) * 32)
+               : "memory");
   if (value == 0x12345677) sink[0] = value;
   time[load] = clock32() - start;
   auto copy = [&](const CUtensorMap &map, int slot) {
@@ -48,8 +50,7 @@ __global__ void run(const __grid_constant__ CUtensorMap one, const __grid_consta
   for (int i = 0; i < num_steps; i++) took[blockIdx.x * num_steps + i] = time[i];
 }
 
-int main(int argc, char **argv) {
-  bool profiled = has_flag(argc, argv, "--profile");
+int main() {
   constexpr size_t most_ctas = 132, table_rows = most_ctas * copies * rows_apart, flush_bytes = (size_t)256 << 20;
   uint8_t *table = device_alloc<uint8_t>(table_rows * 128), *flush = device_alloc<uint8_t>(flush_bytes);
   uint32_t *took = device_alloc<uint32_t>(most_ctas * num_steps), *sink = device_alloc<uint32_t>(1);
@@ -64,8 +65,7 @@ int main(int argc, char **argv) {
         std::vector<uint32_t> of_step;
         for (int cta = 0; cta < grid; cta++) of_step.push_back(all[(size_t)(cta * num_steps + step)]);
         char variant[64];
-        snprintf(variant, sizeof variant, "%s%s%s", profiled ? "ncu_" : "", prefetched ? "prefetched_" : "",
-                 names[step]);
+        snprintf(variant, sizeof variant, "%s%s", prefetched ? "prefetched_" : "", names[step]);
         row("tma_first", variant, "ctas", grid, "latency", median(of_step), "cycles");
       }
     }

@@ -1,6 +1,6 @@
 /* How TMA stores leave a SM: one thread stores boxes of 64 rows of 64 or 128 bytes from shared memory, one behind the
- * other, `in_flight` of them not read yet (cp.async.bulk.wait_group.read), on the SMs below `writers`; each SM has its own
- * rows, which it stores to again and again. `rate`: bytes a SM cycle; with one in flight `store`: cycles of one. */
+ * other, `in_flight` of them not read yet (cp.async.bulk.wait_group.read), on the SMs below `writers`; each SM has its
+ * own rows, which it stores to again and again. `rate`: bytes a SM cycle; with one in flight `store`: cycles of one. */
 #include "bench.h"
 #include "hopper.h"
 using namespace bench;

@@ -1,7 +1,7 @@
 /* What copies into shared memory cost the wgmmas that read their operands there: two warpgroups issue products of 64 of
  * K without a pause, one group ahead of the one they wait for, while `x` copies of 128 rows of 128 bytes from L2 are
- * kept on the way into other buffers: by TMA, or (`cp_async`) by four warps with 16 bytes a lane. `cycles`: of a wgmma
- * m64nNk16; `bytes`: that arrived in a cycle. */
+ * kept on the way into other buffers: by TMA, or (`cp_async`) by four warps with 16 bytes a lane. B lies in rows of
+ * columns of C, or (`mn`) in rows of K. `cycles`: of a wgmma m64nNk16; `bytes`: that arrived in a cycle. */
 #include "bench.h"
 #include "hopper.h"
 using namespace bench;
@@ -17,8 +17,8 @@ __device__ __forceinline__ void multiply(float (&d)[n / 2], uint32_t a, uint32_t
   hopper::wgmma_fence();
 #pragma unroll
   for (uint32_t k = 0; k < 4; k++) {
-    uint64_t of_b = major == k_major ? hopper::descriptor(b + k * 32, 16, 1024)
-                                     : hopper::descriptor(b + k * 2048, 64 * 128, 1024);
+    uint64_t of_b =
+        major == k_major ? hopper::descriptor(b + k * 32, 16, 1024) : hopper::descriptor(b + k * 2048, 64 * 128, 1024);
     Wgmma<n>::template ss<major == mn_major>(d, hopper::descriptor(a + k * 32, 16, 1024), of_b, 1);
   }
   hopper::wgmma_commit();
@@ -124,7 +124,8 @@ static void measure(const CUtensorMap &from, const uint8_t *table) {
            copier == by_threads ? "_cp_async" : "");
   allow_shared(run<n, in_flight, copier, major>, bytes);
   CUDA_CHECK(cudaMemset(copied, 0, 16));
-  for (int warm = 0; warm < 2; warm++) run<n, in_flight, copier, major><<<1, 384, bytes>>>(from, table, cycles, copied, sink);
+  for (int warm = 0; warm < 2; warm++)
+    run<n, in_flight, copier, major><<<1, 384, bytes>>>(from, table, cycles, copied, sink);
   finish();
   std::vector<uint64_t> took = to_host(cycles, 2), arrived = to_host(copied, 2);
   row("wgmma_beside_copy", variant, "in_flight", in_flight, "cycles",
