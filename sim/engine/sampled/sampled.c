@@ -245,8 +245,7 @@ static ftl_status init_steps(const ftl_launch *launch, const ftl_segments *segme
   int64_t hit, far, miss;
   ftl_traffic_latencies(launch->arch, sm_khz, &hit, &far, &miss);
   int64_t unloaded = hit + far + miss;
-  int64_t refresh = launch->arch->dram_trfc_cycles * sm_khz / launch->arch->clock_dram_khz;
-  int64_t refreshing = unloaded + (refresh < unloaded ? refresh : unloaded / 2);  // no tile waits for longer
+  int64_t refreshing = ftl_traffic_refreshing_latency(launch->arch, sm_khz);  // no tile waits for longer
   int64_t latencies[FTL_NUM_STEP_LATENCIES] = {hit, unloaded, refreshing, 2 * unloaded, 6 * unloaded};
   return ftl_step_times_init(times, launch, segments, sm_khz, latencies, error);
 }

@@ -142,14 +142,16 @@ static bool try_keep_more(ftl_step_measurement *m, const ftl_loop_marks *marks, 
   return found;
 }
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// A tile is there when its last lines are: those from the other side of L2, or those that wait in DRAM.
+// A tile is there when its last lines are: those from the other side of L2, or those that a refresh of DRAM holds up.
+// What is late by more queues for bandwidth, all lines alike.
 static ftl_lone_latency lone_latency(const ftl_step_measurement *m, int64_t latency_cycles) {
-  int64_t hit, far, miss;
+  int64_t hit, far, miss, from_far = latency_cycles;
   ftl_traffic_latencies(m->launch->arch, m->sm_khz, &hit, &far, &miss);
-  int64_t from_far = smaller(latency_cycles, hit + far + miss);
-  int64_t crossing = from_far > hit ? smaller(far, from_far - hit) : 0;
+  bool is_refresh = latency_cycles > hit + far + miss &&
+                    latency_cycles <= ftl_traffic_refreshing_latency(m->launch->arch, m->sm_khz);
+  if (is_refresh) from_far = hit + far + miss;
+  int64_t crossing = from_far - hit < far ? from_far - hit : far;
+  if (crossing < 0) crossing = 0;
   return (ftl_lone_latency){
       .near_cycles = from_far - crossing, .far_cycles = from_far, .last_cycles = latency_cycles};
 }

@@ -86,6 +86,8 @@ void ftl_traffic_fini(ftl_traffic *traffic);
 // Unloaded latencies for the step times: an L2 hit, a DRAM read.
 void ftl_traffic_latencies(const ftl_arch *arch, int64_t sm_khz, int64_t *hit_cycles, int64_t *far_cycles,
                            int64_t *miss_cycles);
+// Of a line from DRAM that waits for a whole refresh as well, but for no longer than half of what it takes else.
+int64_t ftl_traffic_refreshing_latency(const ftl_arch *arch, int64_t sm_khz);
 
 // How long a tile takes to arrive. The two differ in kind: more requests in flight hide latency, not queueing.
 typedef struct ftl_traffic_wait {

@@ -17,6 +17,13 @@ void ftl_traffic_latencies(const ftl_arch *arch, int64_t sm_khz, int64_t *hit_cy
       scaled(arch->dram_controller_cycles, sm_khz, arch->clock_l2_khz) + scaled(dram, sm_khz, arch->clock_dram_khz);
 }
 
+int64_t ftl_traffic_refreshing_latency(const ftl_arch *arch, int64_t sm_khz) {
+  int64_t hit, far, miss;
+  ftl_traffic_latencies(arch, sm_khz, &hit, &far, &miss);
+  int64_t unloaded = hit + far + miss, refresh = arch->dram_trfc_cycles * sm_khz / arch->clock_dram_khz;
+  return unloaded + (refresh < unloaded ? refresh : unloaded / 2);
+}
+
 // Cost (1/65536 SM cycle) of a sector through something that passes `bytes_per_cycle` of a clock of `khz`.
 static int64_t sector_cost(int64_t bytes_per_cycle, int64_t khz, int64_t sm_khz) {
   return bytes_per_cycle > 0 ? scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, bytes_per_cycle * khz) : 0;

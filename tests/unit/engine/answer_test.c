@@ -18,7 +18,9 @@ static ftl_arch small_arch(void) {
                     .dram_burst_bytes = 32,
                     .dram_burst_cycles = 2,
                     .clock_dram_khz = 1000000,
-                    .clock_sm_max_khz = KHZ};
+                    .clock_sm_max_khz = KHZ,
+                    .clock_sm_tensor_max_khz = KHZ,
+                    .clock_sm_step_khz = 15000};
 }
 
 static ftl_metrics metrics_of(const ftl_arch *arch, const ftl_totals *totals, const ftl_static_work *work) {
@@ -51,6 +53,18 @@ Test(unit_engine_answer, time_is_cycles_at_the_clock_and_the_launch_overhead) {
   expect(&m, FTL_METRIC_tflops, 10);  // 1.015 GFLOP in 101.5 us
   expect(&m, FTL_METRIC_model_flops, 1015000000);
   expect(&m, FTL_METRIC_executed_flops, 14000);  // a multiply-add is two
+}
+
+// Two GPCs at a distance of two standard deviations of 1.6 permille: the faster one counts 1.0016 cycles for each. Time is
+// the launch's.
+Test(unit_engine_answer, elapsed_cycles_are_those_of_the_fastest_gpc) {
+  ftl_arch arch = small_arch();
+  arch.chip_num_gpcs = 2, arch.chip_sms_per_tpc = 1, arch.sm_gpc_clock_spread_ppm = 1600;
+  ftl_totals totals = {.sm_khz = KHZ, .cycles = CYCLES};
+  ftl_static_work work = {0};
+  ftl_metrics m = metrics_of(&arch, &totals, &work);
+  expect(&m, FTL_METRIC_cycles, 203000 * 1.0016);
+  expect(&m, FTL_METRIC_time_ns, 101500);
 }
 
 // Reads and writes, over 64 bytes in each of the 101500 ns: 6496000 bytes would be all.

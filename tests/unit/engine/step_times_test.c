@@ -147,7 +147,8 @@ Test(unit_engine_step_times, ctas_that_share_an_sm_are_run_from_several_beginnin
 }
 
 // With seven tiles of queries a head a CTA and the one 132 before it are six tiles apart: one has 24 iterations without
-// a mask, the other none. With eight they are four apart. What an iteration takes two CTAs that run it is the same.
+// a mask, the other none. With eight they are four apart. What an iteration takes two CTAs that run it is the same but for
+// the lines that come from the near side, which hang on their addresses.
 Test(unit_engine_step_times, ctas_that_share_an_sm_run_the_same_loops) {
   static const int32_t seqlens[] = {896, 1024};
   int64_t times[2];
@@ -163,7 +164,7 @@ Test(unit_engine_step_times, ctas_that_share_an_sm_run_the_same_loops) {
     times[i] = ftl_step_times_get(&t.times, 2 * t.segments.num_loops - 1, 2, LATENCIES[0]);
     stop(&t);
   }
-  cr_expect_eq(times[0], times[1], "%lld and %lld", (long long)times[0], (long long)times[1]);
+  cr_expect_leq(llabs(times[0] - times[1]), times[0] / 50, "%lld and %lld", (long long)times[0], (long long)times[1]);
 }
 
 // The first of five CTAs of 64 x 32 tiles has ended twelve iterations of the loop without a mask before the last has
@@ -184,7 +185,8 @@ Test(unit_engine_step_times, loops_that_ctas_run_one_after_the_other_are_made_lo
 
 // Each iteration waits for loads of its own. With K and V in a buffer each, a product lies between asking and waiting,
 // which hides DRAM's latency and most of twice that: an iteration takes the same whether L2 or DRAM answers. With one
-// buffer for both, the iteration has every cycle of latency, twice.
+// buffer for both, the iteration has the latency twice, less what its lines wait for each other at the read port: those
+// that come sooner have passed it when the last ones come.
 Test(unit_engine_step_times, a_loop_may_hide_the_latency_of_the_loads_that_it_waits_for) {
   static const char *const schedules[] = {"interleaved", "stages"};
   for (int32_t i = 0; i < 2; i++) {
@@ -200,7 +202,7 @@ Test(unit_engine_step_times, a_loop_may_hide_the_latency_of_the_loads_that_it_wa
     if (i == 0)
       cr_expect_eq(dram, hit);
     else
-      cr_expect_geq(dram - hit, 2 * (LATENCIES[1] - LATENCIES[0]) * FTL_STEP_UNIT);
+      cr_expect_geq(dram - hit, 2 * (LATENCIES[1] - LATENCIES[0] - 60) * FTL_STEP_UNIT, "%lld", (long long)(dram - hit));
     stop(&t);
   }
 }
