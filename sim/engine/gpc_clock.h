@@ -12,8 +12,8 @@
 
 #include "arch/arch.h"
 
-// The standard deviation of the clocks of GPCs whose mean is sm_khz: another where the power limit holds that below what
-// tensor operations allow.
+// The standard deviation of the clocks of GPCs whose mean is sm_khz: another where the power limit holds that below
+// what tensor operations allow.
 int64_t ftl_gpc_clock_spread_ppm(const ftl_arch *arch, int64_t sm_khz);
 // By how much longer than the mean a GPC's steps take, as a share.
 double ftl_gpc_clock_slowness(int64_t spread_ppm, int32_t gpc, int32_t num_gpcs);

@@ -131,7 +131,8 @@ static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t time) 
   int32_t sm = ftl_gpu_sm_of(run, slot), others = run->resident[sm] - 1;
   double cycles = (double)time / FTL_TRAFFIC_UNIT;
   double drift = ftl_pace_drift(arch->sm_drift_ns, run->traffic->sm_khz, cycles);
-  double steady = ftl_gpc_clock_slowness(run->gpc_clock_spread_ppm, run->traffic->homes[sm].gpc, (int32_t)arch->chip_num_gpcs);
+  double steady =
+      ftl_gpc_clock_slowness(run->gpc_clock_spread_ppm, run->traffic->homes[sm].gpc, (int32_t)arch->chip_num_gpcs);
   if (others > 0) {
     drift =
         hypot(drift, ftl_pace_shared_drift(run->shared_drift_permille[state->segment], others, state->count, cycles));

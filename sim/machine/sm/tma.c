@@ -2,9 +2,9 @@
 //
 // Copies under way take turns, a line each, at tma.lines_per_cycle_milli and with at most tma.max_pending_lines in
 // flight; the first line of a copy goes tma.latency_cycles after it issued. A line takes one wavefront of the data pipe
-// when it is written to (loads: on arrival) or read from shared memory. Lines that are stored go when the store port has
-// passed what came before (kernels/measurements/micro_tma_store.csv: 31.6 to 31.8 bytes a cycle from one SM, as by the
-// LSU). Rows outside the tensor make no lines.
+// when it is written to (loads: on arrival) or read from shared memory. Lines that are stored go when the store port
+// has passed what came before (kernels/measurements/micro_tma_store.csv: 31.6 to 31.8 bytes a cycle from one SM, as by
+// the LSU). Rows outside the tensor make no lines.
 #include "machine/sm/state.h"
 
 enum { LINE_BYTES = 128, SECTOR_BYTES = 32, ALL_SECTORS = 15 };

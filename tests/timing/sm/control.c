@@ -214,15 +214,17 @@ Test(timing_sm_control, a_named_barrier_begins_a_new_phase_when_it_opens) {
   rig_destroy(r);
 }
 
-// Warpgroup 1 (warps 4..7) issues after warpgroup 0 on the same sub-cores: its barrier is its own.
+// Warpgroup 1 (warps 4..7) issues after warpgroup 0 on the same sub-cores: its barrier is its own, and as one of a part
+// of the CTA opens 26 cycles after the last arrival.
 Test(timing_sm_control, warpgroups_meet_apart) {
   rig *r = rig_create(8);
+  r->arch.shared_named_barrier_latency_cycles = 26;
   rig_add(r, FTL_OP_MUFU, 0, -1);
   rig_add(r, FTL_OP_BAR_SYNC, -1, 0)->flags = FTL_INST_WARPGROUP;
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 1);
-  // MUFU at 0 and 8 (interval 8), results at 20 and 28: arrivals at 20 and 28, taken until 28 and 36, open at 44 and 52
-  for (int w = 0; w < 4; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 44);
-  for (int w = 4; w < 8; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 52);
+  // MUFU at 0 and 8 (interval 8), results at 20 and 28: arrivals at 20 and 28, taken until 28 and 36, open at 54 and 62
+  for (int w = 0; w < 4; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 54);
+  for (int w = 4; w < 8; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 62);
   rig_destroy(r);
 }

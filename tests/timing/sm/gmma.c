@@ -185,6 +185,17 @@ Test(timing_sm_gmma, a_rate_that_does_not_divide_a_line_is_kept_over_several) {
   rig_destroy(r);
 }
 
+// Four lines come in a row while four products run, until 256, and the first is written at 1 B a cycle, in 128 cycles.
+// The other three wait, and no product runs when it is written: a cycle each.
+Test(timing_sm_gmma, copies_that_wait_for_products_are_written_faster_when_these_end) {
+  rig *r = copy_beside(4, 1, 128, 1);
+  int64_t alone = rig_cycle(r, 4, 3, 0);
+  rig_destroy(r);
+  r = copy_beside(4, 4, 128, 1);
+  cr_assert_eq(rig_cycle(r, 4, 3, 0), alone + 128 - 1);
+  rig_destroy(r);
+}
+
 // Products that fill the data pipe end as with one line.
 Test(timing_sm_gmma, copies_past_l1_take_nothing_from_operand_reads) {
   rig *r = copy_beside(1, 16, 32, 64);

@@ -27,7 +27,8 @@ ftl_arch rig_arch(void) {
   a.shared_bytes_per_cycle = 128, a.shared_unit_bytes = 1024, a.shared_reserved_bytes_per_cta = 0;
   a.shared_load_latency_cycles = 24, a.shared_ldmatrix_latency_cycles = 28;
   a.shared_shuffle_latency_cycles = 22, a.shared_shuffle_interval_cycles = 2;
-  a.shared_barrier_latency_cycles = 16, a.shared_named_barrier_latency_cycles = 16, a.shared_barrier_interval_cycles = 2, a.shared_mbarrier_latency_cycles = 10;
+  a.shared_barrier_latency_cycles = 16, a.shared_named_barrier_latency_cycles = 16,
+  a.shared_barrier_interval_cycles = 2, a.shared_mbarrier_latency_cycles = 10;
   a.mio_queue_entries = 4, a.mio_lg_queue_entries = 4, a.mio_issue_interval_cycles = 2, a.mio_warp_interval_cycles = 1,
   a.mio_lsu_interval_cycles = 1;
   a.l1_unified_bytes = 16384, a.l1_line_bytes = 128, a.l1_sector_bytes = 32, a.l1_ways = 4;

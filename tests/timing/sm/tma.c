@@ -201,3 +201,27 @@ Test(timing_sm_tma, all_but_some_stores_are_waited_for) {
     rig_destroy(r);
   }
 }
+
+// Stores of 3 lines as above, by a port of 32 bytes a cycle, four cycles a line: read at 40, 44 and 48, and the wait
+// issues at 49. A load of 3 lines, issued at 3, goes between them, at 43 (eligible), 45 and 46.
+Test(timing_sm_tma, stored_lines_leave_by_the_store_port) {
+  rig *r = rig_create(1);
+  r->arch.l1_store_bytes_per_cycle = 32;
+  uint16_t access = rig_access(r, 0, 3);
+  rig_ring(r, 1, 1);
+  rig_add(r, FTL_OP_TILE, -1, -1)->access = 0;
+  rig_add(r, FTL_OP_TMA_STORE, -1, -1)->access = access;
+  rig_add(r, FTL_OP_TMA_LOAD, -1, -1)->access = access;
+  rig_add(r, FTL_OP_TMA_STORE_WAIT, -1, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  static const int64_t times[] = {40, 43, 44, 45, 46, 48};
+  static const int kinds[] = {FTL_MEM_WRITE, FTL_MEM_READ, FTL_MEM_WRITE, FTL_MEM_READ, FTL_MEM_READ, FTL_MEM_WRITE};
+  cr_assert_eq(r->num_requests, 6);
+  for (int i = 0; i < 6; i++) {
+    cr_expect_eq(r->requests[i].time, times[i], "%d: %lld", i, (long long)r->requests[i].time);
+    cr_expect_eq((int)r->requests[i].kind, kinds[i], "%d", i);
+  }
+  cr_expect_eq(rig_cycle(r, 0, 3, 0), 49);
+  rig_destroy(r);
+}

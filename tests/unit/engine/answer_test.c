@@ -55,8 +55,8 @@ Test(unit_engine_answer, time_is_cycles_at_the_clock_and_the_launch_overhead) {
   expect(&m, FTL_METRIC_executed_flops, 14000);  // a multiply-add is two
 }
 
-// Two GPCs at a distance of two standard deviations of 1.6 permille: the faster one counts 1.0016 cycles for each. Time is
-// the launch's.
+// Two GPCs at a distance of two standard deviations of 1.6 permille: the faster one counts 1.0016 cycles for each. Time
+// is the launch's.
 Test(unit_engine_answer, elapsed_cycles_are_those_of_the_fastest_gpc) {
   ftl_arch arch = small_arch();
   arch.chip_num_gpcs = 2, arch.chip_sms_per_tpc = 1, arch.sm_gpc_clock_spread_ppm = 1600;

@@ -147,8 +147,8 @@ Test(unit_engine_step_times, ctas_that_share_an_sm_are_run_from_several_beginnin
 }
 
 // With seven tiles of queries a head a CTA and the one 132 before it are six tiles apart: one has 24 iterations without
-// a mask, the other none. With eight they are four apart. What an iteration takes two CTAs that run it is the same but for
-// the lines that come from the near side, which hang on their addresses.
+// a mask, the other none. With eight they are four apart. What an iteration takes two CTAs that run it is the same but
+// for the lines that come from the near side, which hang on their addresses.
 Test(unit_engine_step_times, ctas_that_share_an_sm_run_the_same_loops) {
   static const int32_t seqlens[] = {896, 1024};
   int64_t times[2];
@@ -202,7 +202,8 @@ Test(unit_engine_step_times, a_loop_may_hide_the_latency_of_the_loads_that_it_wa
     if (i == 0)
       cr_expect_eq(dram, hit);
     else
-      cr_expect_geq(dram - hit, 2 * (LATENCIES[1] - LATENCIES[0] - 60) * FTL_STEP_UNIT, "%lld", (long long)(dram - hit));
+      cr_expect_geq(dram - hit, 2 * (LATENCIES[1] - LATENCIES[0] - 60) * FTL_STEP_UNIT, "%lld",
+                    (long long)(dram - hit));
     stop(&t);
   }
 }
