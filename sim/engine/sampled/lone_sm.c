@@ -4,7 +4,18 @@
 
 #include "base/check.h"
 #include "base/sectors.h"
+#include "engine/sampled/traffic.h"
 #include "machine/l2/hash.h"
+
+ftl_lone_latency ftl_lone_latency_of(const ftl_arch *arch, int64_t sm_khz, int64_t latency_cycles) {
+  int64_t hit, far, miss, from_far = latency_cycles;
+  ftl_traffic_latencies(arch, sm_khz, &hit, &far, &miss);
+  bool is_refresh = latency_cycles > hit + far + miss && latency_cycles <= ftl_traffic_refreshing_latency(arch, sm_khz);
+  if (is_refresh) from_far = hit + far + miss;
+  int64_t crossing = from_far - hit < far ? from_far - hit : far;
+  if (crossing < 0) crossing = 0;
+  return (ftl_lone_latency){.near_cycles = from_far - crossing, .far_cycles = from_far, .last_cycles = latency_cycles};
+}
 
 // Cycles without progress after which the SM is called stuck: far longer than any latency that is asked for.
 enum { STUCK_WINDOWS = 100000, PORT_UNIT = 256 };

@@ -12,6 +12,10 @@ typedef struct ftl_lone_latency {
   int64_t near_cycles, far_cycles, last_cycles;
 } ftl_lone_latency;
 
+// How the lines of a tile come that is there after latency_cycles: its last ones are those from the other side of L2,
+// or those that a refresh of DRAM holds up. What is late by more queues for bandwidth, all lines alike.
+ftl_lone_latency ftl_lone_latency_of(const ftl_arch *arch, int64_t sm_khz, int64_t latency_cycles);
+
 // Starts CTA ctas[i] in slot i at cycle starts[i] and runs until all have ended; end_cycles[i] is when. At most
 // `capacity` CTAs (the SM's slots). on_issue hears of every instruction; with config->bulk, which is faster, of
 // branches and exits. FTL_RUN_FAILED never happens: a stuck SM is a broken invariant.

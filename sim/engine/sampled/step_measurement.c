@@ -8,7 +8,6 @@
 #include "engine/sampled/lone_sm.h"
 #include "engine/sampled/loop_marks.h"
 #include "engine/sampled/measured_ctas.h"
-#include "engine/sampled/traffic.h"
 #include "engine/totals.h"
 
 enum {
@@ -142,19 +141,6 @@ static bool try_keep_more(ftl_step_measurement *m, const ftl_loop_marks *marks, 
   return found;
 }
 
-// A tile is there when its last lines are: those from the other side of L2, or those that a refresh of DRAM holds up.
-// What is late by more queues for bandwidth, all lines alike.
-static ftl_lone_latency lone_latency(const ftl_step_measurement *m, int64_t latency_cycles) {
-  int64_t hit, far, miss, from_far = latency_cycles;
-  ftl_traffic_latencies(m->launch->arch, m->sm_khz, &hit, &far, &miss);
-  bool is_refresh =
-      latency_cycles > hit + far + miss && latency_cycles <= ftl_traffic_refreshing_latency(m->launch->arch, m->sm_khz);
-  if (is_refresh) from_far = hit + far + miss;
-  int64_t crossing = from_far - hit < far ? from_far - hit : far;
-  if (crossing < 0) crossing = 0;
-  return (ftl_lone_latency){.near_cycles = from_far - crossing, .far_cycles = from_far, .last_cycles = latency_cycles};
-}
-
 // Where CTAs that share the SM do not run a loop together, it is made longer and they are run again.
 static ftl_status measure_run(ftl_step_measurement *m, int32_t num_ctas, int64_t latency, bool is_warm,
                               const int64_t *starts, ftl_step_point *point, ftl_error *error) {
@@ -169,8 +155,9 @@ static ftl_status measure_run(ftl_step_measurement *m, int32_t num_ctas, int64_t
                           .bulk = !m->launch->no_bulk};
   int64_t ctas[FTL_MARKED_CTAS], ends[FTL_MARKED_CTAS] = {0};
   ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_ctas, ctas);
-  ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, lone_latency(m, latency), ctas, starts, num_ctas,
-                                      ftl_loop_marks_mark, marks, ends, &point->counters, error);
+  ftl_status status =
+      ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency), ctas, starts,
+                      num_ctas, ftl_loop_marks_mark, marks, ends, &point->counters, error);
   bool again = status == FTL_OK && try_keep_more(m, marks, num_ctas);
   if (status == FTL_OK) ftl_loop_marks_times(marks, num_ctas, starts, ends, point->time);
   free(marks);
@@ -228,8 +215,8 @@ static ftl_status measure_later(ftl_step_measurement *m, int64_t latency, ftl_st
                           .is_warm = true,
                           .bulk = !m->launch->no_bulk};
   ftl_sm_counters counters;
-  ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, lone_latency(m, latency), &first, &start, 1,
-                                      ftl_loop_marks_mark, marks, &end, &counters, error);
+  ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency),
+                                      &first, &start, 1, ftl_loop_marks_mark, marks, &end, &counters, error);
   m->cut.tile.num_ctas = num_ctas;
   if (status == FTL_OK) {
     ftl_loop_marks_times(marks, 1, &marks->tile_start, &marks->tile_end, point->later);
