@@ -12,9 +12,10 @@
     measure.py opcodes CASES.csv ...          executed warp instructions by opcode -> OUT/opcodes_CASES.csv
     measure.py timeline CASES.csv ...         when PyTorch's kernels run, one call after another -> OUT/eager_timeline.csv
     measure.py tiles CASES.csv                in which order foreign kernels finish their output tiles -> OUT/CASES.csv
-    measure.py trace                          SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv, and those of many -> OUT/cta_spread.csv;
+    measure.py trace [ctas] [products]        ctas: SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv, and those of many -> OUT/cta_spread.csv;
                                               the clocks of the GPCs meanwhile -> OUT/cta_clocks.csv;
-                                              how those that share an SM get out of step -> OUT/cta_age.csv
+                                              how those that share an SM get out of step -> OUT/cta_age.csv;
+                                              products: where a CTA of a product is when -> OUT/product_trace_{stream,ncu}.csv
     measure.py sass                           disassembly of the microbenchmarks and some kernels -> OUT/sass/
 
 OUT is measurements/ or what --out names; the build folder is build/ or what --build names.  --no-ncu, --no-stream and --repeat N (ncu only)
@@ -37,6 +38,7 @@ from tools import output_of, provenance, tool
 csv.field_size_limit(1 << 30)  # instanced metrics are long
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE / "build"
+ROW_HEADER = "benchmark,variant,parameter,x,metric,value,unit\n"
 TILES_KEPT = 160  # of each launch that `tiles` watches
 MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "loaded_latency", "fabric", "l2_capacity", "alu", "shared_memory", "mma", "wgmma", "async_copy", "sm_clock",
          "pipes", "power_parts", "barriers", "issue_queues", "ldmatrix_queue", "instruction_cache", "instruction_fetch", "occupancy", "store_bandwidth", "store_requests", "store_spread", "store_turns", "local_memory", "drift", "gpc_drift", "coalescer_latency",
@@ -136,7 +138,7 @@ def micro(names, out, args):
             with open(path, "w") as file:
                 for key, value in dict(facts, condition="stream", clocks="as found").items():
                     file.write(f"# {key}: {value}\n")
-                file.write("benchmark,variant,parameter,x,metric,value,unit\n")
+                file.write(ROW_HEADER)
                 file.flush()
                 try:
                     status = subprocess.run([str(BUILD / "bin" / f"micro_{name}")], stdout=file, timeout=240).returncode
@@ -288,11 +290,10 @@ def measure(paths, out, args):
     return int(worst)
 
 
-def trace(out):
+def trace_ctas(out):
     facts = dict(provenance(), condition="stream")
-    header = "benchmark,variant,parameter,x,metric,value,unit\n"
-    for name, cache, head in (("cta_trace", "256 MiB fill before", ""), ("cta_drift", "as the variant says", header), ("cta_spread", "256 MiB fill before", header),
-                              ("cta_clocks", "none", header)):
+    for name, cache, head in (("cta_trace", "256 MiB fill before", ""), ("cta_drift", "as the variant says", ROW_HEADER), ("cta_spread", "256 MiB fill before", ROW_HEADER),
+                              ("cta_clocks", "none", ROW_HEADER)):
         with open(out / f"{name}.csv", "w") as file:
             for key, value in dict(facts, cache_control=cache).items():
                 file.write(f"# {key}: {value}\n")
@@ -301,6 +302,22 @@ def trace(out):
             subprocess.run([str(BUILD / "bin" / name)], stdout=file, check=True)
     rows = read_result(subprocess.run([str(BUILD / "bin" / "cta_trace"), "ages"], stdout=subprocess.PIPE, text=True, check=True).stdout)
     write_rows(out / "cta_age.csv", cta_age.ages(rows), dict(facts, cache_control="256 MiB fill before", by="cta_age.py from a run of cta_trace ages"))
+
+
+def trace_products(out):
+    """Under ncu in one pass: the launch before would warm the caches of the next."""
+    program = str(BUILD / "bin" / "product_trace")
+    texts = {"stream": subprocess.run([program], stdout=subprocess.PIPE, text=True, check=True).stdout,
+             "ncu": profile([program, "--profile"], ["sm__cycles_elapsed.max"], out / "raw", "product_trace", ("--profile-from-start", "off"))[0]}
+    for condition, cache in (("stream", "256 MiB fill before"), ("ncu", "all")):
+        rows = read_result("".join(line for line in texts[condition].splitlines(True) if not line.startswith("==")))
+        write_rows(out / f"product_trace_{condition}.csv", rows, dict(provenance(), condition=condition, cache_control=cache))
+
+
+def trace(names, out):
+    for name, run in (("ctas", trace_ctas), ("products", trace_products)):
+        if not names or name in names:
+            run(out)
 
 
 def main():
@@ -330,7 +347,7 @@ def main():
     elif args.what == "timeline":
         timeline(args.names, out)
     elif args.what == "trace":
-        trace(out)
+        trace(args.names, out)
     elif args.what == "sass":
         sass(out)
     else:

@@ -8,7 +8,8 @@
  * piece. What is left out: `full` nothing; `no_fence` the proxy fence; `no_store` the TMA stores; `no_either` both;
  * `no_words` the stmatrix; `one_buffer` has one piece under way; `fence_alone` and `barriers` neither words nor
  * stores; `copy` and `copy_no_fence` no stores, and a cp.async that is waited for instead of words; `barriers_alone`,
- * `wait_alone` and `store_alone` (with its wait) have nothing else, `branch_alone` a branch of one thread.
+ * `wait_alone` (the four of a round, which the compiler puts behind one branch) and `store_alone` (with its wait) have
+ * nothing else.
  * `at_<place>`: what thread 0 takes to come so far from the place before, in a `full` whose clock it reads at each:
  * wait (of buffers), barrier, words, fence, barrier2, store. */
 #include "bench.h"
@@ -29,12 +30,11 @@ enum What {
   copy_no_fence,
   barriers_alone,
   wait_alone,
-  branch_alone,
   store_alone
 };
-const char *const names[] = {"full",           "no_fence",    "no_store",     "no_either",  "no_words",
-                             "one_buffer",     "fence_alone", "barriers",     "copy",       "copy_no_fence",
-                             "barriers_alone", "wait_alone",  "branch_alone", "store_alone"};
+const char *const names[] = {"full",           "no_fence",    "no_store",   "no_either", "no_words",
+                             "one_buffer",     "fence_alone", "barriers",   "copy",      "copy_no_fence",
+                             "barriers_alone", "wait_alone",  "store_alone"};
 __host__ __device__ constexpr bool writes_words(What w) { return w <= no_either || w == one_buffer; }
 __host__ __device__ constexpr bool fences(What w) {
   return w != no_fence && w != no_either && w != barriers && w != copy_no_fence && w < barriers_alone;
@@ -118,7 +118,6 @@ __global__ __launch_bounds__(groups * 128, 1) void staged(const __grid_constant_
     for (int piece = 0; piece < columns / 32; piece++) {
       uint32_t buffer = staging + (group * buffers + (uint32_t)(piece % buffers)) * piece_bytes;
       if (waits(what) && leads) hopper::tensor_store_wait<buffers - 1>();
-      if (what == branch_alone && leads) asm volatile("mov.u32 %0, %%clock;" : "=r"(before));
       note(wait);
       if (meets(what)) hopper::named_sync(2 + (int)group, 128);
       note(barrier);
@@ -219,7 +218,7 @@ static void measure() {
   measure_staged<groups, fence_alone>(), measure_staged<groups, barriers>();
   measure_staged<groups, copy>(), measure_staged<groups, copy_no_fence>();
   measure_staged<groups, barriers_alone>(), measure_staged<groups, wait_alone>();
-  measure_staged<groups, branch_alone>(), measure_staged<groups, store_alone>();
+  measure_staged<groups, store_alone>();
 }
 
 int main(int argc, char **argv) {

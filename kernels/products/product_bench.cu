@@ -82,7 +82,7 @@ Kernel wgmma() {
           block_k,
           num_warps,
           num_stages,
-          (const void *)product_wgmma::matmul<S>,
+          (const void *)product_wgmma::matmul<S, product_wgmma::NoMarks>,
           product_wgmma::run<S>,
           product_wgmma::num_ctas<S>,
           S::num_threads,

@@ -11,6 +11,9 @@
  * packed, so that the last stores of a tile run beside the next tile's products. Split K: parts leave their f32 sums by
  * registers, and product_mma::add_splits adds them up.
  *
+ * Marks hears where a CTA is, from the thread that issues copies and from the first of consumers (product_trace.cu); the
+ * kernels that are measured have none.
+ *
  * m, n and k must be multiples of the blocks. */
 #pragma once
 
@@ -77,10 +80,19 @@ __device__ __forceinline__ Place place(const Product &p, int index) {
   return at;
 }
 
+/* Places of a CTA: it begins, its warps have met; for each tile, its place is known, its first copy is issued, the data
+ * of its first step are there, its last products are done, C has left registers. */
+enum class Mark { began, met, placed, asked, data, looped, stored };
+struct NoMarks {
+  __device__ __forceinline__ explicit NoMarks(const Product &) {}
+  __device__ __forceinline__ void at(Mark) {}
+  __device__ __forceinline__ void next_tile() {}
+};
+
 /* `before`: steps of earlier tiles; stages go on from one tile to the next. A tile is panels of 64 columns. */
-template <class S>
+template <class S, class Marks>
 __device__ __forceinline__ void produce(const Maps &maps, const Place &at, int before, Bars bars, uint32_t a,
-                                        uint32_t b) {
+                                        uint32_t b, Marks &marks) {
   for (int i = 0; i < at.num_steps; i++) {
     int step = before + i, depth = (at.first_step + i) * S::block_k;
     uint32_t full = bars.full(step), stage = (uint32_t)(step % S::num_stages);
@@ -98,6 +110,7 @@ __device__ __forceinline__ void produce(const Maps &maps, const Place &at, int b
       else
         hopper::tensor_load_3d(to, &maps.b, at.column + panel * 64, depth, at.batch, full);
     }
+    if (i == 0) marks.at(Mark::asked);
   }
 }
 
@@ -177,9 +190,9 @@ __device__ __forceinline__ void store_staged(const float (&sums)[S::m_tiles][S::
   }
 }
 
-template <class S>
+template <class S, class Marks>
 __device__ __forceinline__ void consume(const Product &p, const Maps &maps, const Place &at, int before, Bars bars,
-                                        uint32_t a, uint32_t b, uint32_t staging) {
+                                        uint32_t a, uint32_t b, uint32_t staging, Marks &marks) {
   int group = (int)threadIdx.x / 128 - 1;
   float sums[S::m_tiles][S::block_n / 2];
   uint32_t own = a + (uint32_t)(group * S::group_rows) * 128;
@@ -191,6 +204,7 @@ __device__ __forceinline__ void consume(const Product &p, const Maps &maps, cons
     if (threadIdx.x % 32 == 0) hopper::mbarrier_arrive(bars.empty(step));
   };
   hopper::mbarrier_wait(bars.full(before), bars.parity(before));
+  marks.at(Mark::data);
   uint32_t stage = (uint32_t)(before % S::num_stages);
   issue<S>(sums, own + stage * S::a_bytes, b + stage * S::b_bytes, false);
   for (int i = 1; i < at.num_steps; i++) {
@@ -204,19 +218,23 @@ __device__ __forceinline__ void consume(const Product &p, const Maps &maps, cons
   hopper::wgmma_wait<0>();
   keep_all();
   release(before + at.num_steps - 1);
+  marks.at(Mark::looped);
   if (S::staged)
     store_staged<S>(sums, maps, at, group, staging);
   else
     store_direct<S>(sums, p, at, group * S::group_rows);
+  marks.at(Mark::stored);
 }
 
-template <class S>
+template <class S, class Marks>
 __global__ __launch_bounds__(S::num_threads, 1) void matmul(Product p, const __grid_constant__ Maps maps) {
+  Marks marks(p);
   extern __shared__ uint8_t raw[];
   __shared__ __align__(8) uint64_t bar_storage[2 * S::num_stages];
   uint32_t a = (hopper::smem(raw) + 1023) / 1024 * 1024, b = a + S::num_stages * S::a_bytes,
            staging = b + S::num_stages * S::b_bytes;
   Bars bars = {hopper::smem(bar_storage), S::num_stages};
+  marks.at(Mark::began);
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < S::num_stages; stage++) {
       hopper::mbarrier_init(bars.full(stage), 1);
@@ -225,32 +243,36 @@ __global__ __launch_bounds__(S::num_threads, 1) void matmul(Product p, const __g
     hopper::mbarrier_init_fence();
   }
   __syncthreads();
+  marks.at(Mark::met);
   int num_tiles = S::persistent ? tiles_of<S>(p) : 0, index = (int)blockIdx.x, before = 0;
   if (threadIdx.x < 128) {
     if (S::num_groups == 2) hopper::registers_shrink<24>();
     if (threadIdx.x == 0) do {
         Place at = place<S>(p, index);
-        produce<S>(maps, at, before, bars, a, b);
+        marks.at(Mark::placed);
+        produce<S>(maps, at, before, bars, a, b, marks);
         before += at.num_steps;
         index += (int)gridDim.x;
+        marks.next_tile();
       } while (index < num_tiles);
   } else {
     if (S::num_groups == 2) hopper::registers_grow<240>();
     do {
       Place at = place<S>(p, index);
-      consume<S>(p, maps, at, before, bars, a, b, staging);
+      consume<S>(p, maps, at, before, bars, a, b, staging, marks);
       before += at.num_steps;
       index += (int)gridDim.x;
+      marks.next_tile();
     } while (index < num_tiles);
     if (S::staged && threadIdx.x % 128 == 0) hopper::tensor_store_wait<0>();
   }
 }
 
-template <class S>
+template <class S, class Marks = NoMarks>
 unsigned num_ctas(const Product &p) {
   int tiles = tiles_of<S>(p), resident = tiles;
   if (S::persistent)
-    CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, matmul<S>, S::num_threads, S::shared_bytes));
+    CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, matmul<S, Marks>, S::num_threads, S::shared_bytes));
   return (unsigned)std::min(tiles, resident * bench::num_sms());
 }
 
@@ -265,7 +287,7 @@ Maps make_maps(const Product &p) {
 
 template <class S>
 void run(const Product &p) {
-  matmul<S><<<product_wgmma::num_ctas<S>(p), S::num_threads, S::shared_bytes>>>(p, make_maps<S>(p));
+  matmul<S, NoMarks><<<product_wgmma::num_ctas<S>(p), S::num_threads, S::shared_bytes>>>(p, make_maps<S>(p));
   product_mma::run_addition(p);
 }
 
