@@ -1,6 +1,6 @@
 /* Where a CTA of our own warp-specialised products is, and when: SM cycles since it began, in the mean of all SMs, of
- * an SM's first tile and of its later ones. product_trace [--profile] > trace.csv; with --profile one launch of each, for
- * ncu, which empties the caches of data and of code; else one of each behind another, after 256 MiB are written.
+ * an SM's first tile and of its later ones. product_trace [--profile] > trace.csv; with --profile one launch of each,
+ * for ncu, which empties the caches of data and of code; else one of each behind another, after 256 MiB are written.
  *
  * Rows of bench.h: variant <block_m>x<block_n>_<stages>_<store>; parameter `tile`, 0 the first, 1 the later ones;
  * metrics are places of product_wgmma::Mark. Of later tiles of a CTA times count from where C of the tile before has
@@ -58,10 +58,10 @@ void trace(int m, int n, int k, void *flush) {
   __half *a = bench::device_alloc<__half>(elements[0]), *b = bench::device_alloc<__half>(elements[1]),
          *c = bench::device_alloc<__half>(elements[2]);
   product_mma::Product p = {1, m, n, k, 1, false, a, {b, nullptr}, c, nullptr};
+  bench::allow_shared(product_wgmma::matmul<S, Clocks>, S::shared_bytes);
   unsigned num_ctas = product_wgmma::num_ctas<S, Clocks>(p);
   size_t num_clocks = (size_t)num_ctas * most_tiles * num_marks;
   p.sums = bench::device_alloc<float>(num_clocks);
-  bench::allow_shared(product_wgmma::matmul<S, Clocks>, S::shared_bytes);
   for (int launch = flush ? 0 : 1; launch < 2; launch++) {
     CUDA_CHECK(cudaMemset(p.sums, 0, num_clocks * sizeof(float)));
     if (flush) CUDA_CHECK(cudaMemset(flush, launch, (size_t)256 << 20));
