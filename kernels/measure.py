@@ -15,7 +15,7 @@
     measure.py trace [ctas] [products]        ctas: SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv, and those of many -> OUT/cta_spread.csv;
                                               the clocks of the GPCs meanwhile -> OUT/cta_clocks.csv;
                                               how those that share an SM get out of step -> OUT/cta_age.csv;
-                                              products: where a CTA of a product is when -> OUT/product_trace_{stream,ncu}.csv
+                                              products: where a CTA of a product is when -> OUT/trace_product_{stream,ncu}.csv
     measure.py sass                           disassembly of the microbenchmarks and some kernels -> OUT/sass/
 
 OUT is measurements/ or what --out names; the build folder is build/ or what --build names.  --no-ncu, --no-stream and --repeat N (ncu only)
@@ -311,7 +311,7 @@ def trace_products(out):
              "ncu": profile([program, "--profile"], ["sm__cycles_elapsed.max"], out / "raw", "product_trace", ("--profile-from-start", "off"))[0]}
     for condition, cache in (("stream", "256 MiB fill before"), ("ncu", "all")):
         rows = read_result("".join(line for line in texts[condition].splitlines(True) if not line.startswith("==")))
-        write_rows(out / f"product_trace_{condition}.csv", rows, dict(provenance(), condition=condition, cache_control=cache))
+        write_rows(out / f"trace_product_{condition}.csv", rows, dict(provenance(), condition=condition, cache_control=cache))
 
 
 def trace(names, out):

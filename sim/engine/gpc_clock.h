@@ -1,8 +1,7 @@
 // The SM clocks of GPCs, each of which has its own.
 // Models: clocks at equal distances around the launch's, slow and fast GPCs in turn; two spreads.
 // Does not model: a chip's own GPCs; what a GPC's clock does within a launch. In short launches of dense products the
-//   fastest GPC counts 1.2 to 5.5 % more cycles than the mean, where 40 to 100 us of the power limit's work have just
-//   begun.
+//   fastest GPC counts up to 5.5 % more cycles than the mean, where the power limit's work has just begun.
 // Numbers: sm.gpc_clock_spread_ppm, sm.gpc_limited_clock_spread_ppm (kernels/measurements/cta_trace.csv,
 //   cta_clocks.csv).
 #ifndef FTL_ENGINE_GPC_CLOCK_H

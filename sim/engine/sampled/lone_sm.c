@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/sectors.h"
 #include "engine/sampled/traffic.h"
+#include "machine/dram/map.h"
 #include "machine/l2/hash.h"
 
 ftl_lone_latency ftl_lone_latency_of(const ftl_arch *arch, int64_t sm_khz, int64_t latency_cycles) {
@@ -28,21 +29,22 @@ typedef struct lone_queue {
 } lone_queue;
 
 enum { NEAR, FAR, LAST, NUM_QUEUES };
-enum { CAPACITY = 1 << 16, CHUNK_LINES = 4, LAST_CHUNK_OF = 8 };
+enum { CAPACITY = 1 << 16 };
 
 typedef struct lone_memory {
   ftl_l2_hash hash;
   lone_queue queues[NUM_QUEUES];
-  int64_t line_cost;  // 1/PORT_UNIT cycles that a line occupies the read port
-  int64_t port_free;  // 1/PORT_UNIT cycles
-  int64_t num_lines;  // asked for
+  int64_t line_cost;                         // 1/PORT_UNIT cycles that a line occupies the read port
+  int64_t port_free;                         // 1/PORT_UNIT cycles
+  int64_t num_lines;                         // asked for
+  int64_t lines_per_chunk, chunks_per_late;  // of so many chunks of a DRAM channel one finds it in a refresh; 0: none
 } lone_memory;
 
 // The SM is on the first side.
 static lone_queue *queue_of(lone_memory *memory, uint64_t line) {
-  int64_t chunk = memory->num_lines++ / CHUNK_LINES;
-  if (chunk % LAST_CHUNK_OF == LAST_CHUNK_OF - 1) return &memory->queues[LAST];
-  return &memory->queues[ftl_l2_hash_address(&memory->hash, line).home_side == 0 ? NEAR : FAR];
+  int64_t chunk = memory->num_lines++ / memory->lines_per_chunk;
+  if (memory->chunks_per_late > 0 && (chunk + 1) % memory->chunks_per_late == 0) return &memory->queues[LAST];
+  return &memory->queues[ftl_l2_hash_home(&memory->hash, line) == 0 ? NEAR : FAR];
 }
 
 static void ask(lone_memory *memory, const ftl_mem_request *request) {
@@ -98,6 +100,14 @@ static void run_windows(ftl_sm *sm, lone_memory *memory, int64_t *end_cycles) {
   }
 }
 
+static void set_rates(lone_memory *memory, const ftl_arch *arch, int64_t sm_khz) {
+  memory->hash = ftl_l2_hash_init(arch);
+  memory->line_cost =
+      arch->l1_line_bytes * PORT_UNIT * sm_khz / (arch->noc_sm_read_bytes_per_cycle * arch->clock_l2_khz);
+  memory->lines_per_chunk = ftl_dram_map_init(arch).lines_per_chunk;
+  if (arch->dram_trfc_cycles > 0) memory->chunks_per_late = arch->dram_trefi_cycles / arch->dram_trfc_cycles;
+}
+
 static bool try_allocate(lone_memory *memory, ftl_lone_latency latency) {
   memory->queues[NEAR].latency = latency.near_cycles;
   memory->queues[FAR].latency = latency.far_cycles;
@@ -121,10 +131,8 @@ static void release(lone_memory *memory) {
 ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, ftl_lone_latency latency, const int64_t *ctas,
                            const int64_t *starts, int32_t num_ctas, ftl_sm_on_issue on_issue, void *context,
                            int64_t *end_cycles, ftl_sm_counters *counters, ftl_error *error) {
-  const ftl_arch *arch = config->arch;
-  lone_memory memory = {.hash = ftl_l2_hash_init(arch)};
-  memory.line_cost =
-      arch->l1_line_bytes * PORT_UNIT * sm_khz / (arch->noc_sm_read_bytes_per_cycle * arch->clock_l2_khz);
+  lone_memory memory = {0};
+  set_rates(&memory, config->arch, sm_khz);
   ftl_sm *sm = NULL;
   ftl_sm_config alone = *config;
   alone.is_alone = true;

@@ -6,8 +6,8 @@
 #include "machine/sm/sm.h"
 
 // SM cycles until a line is at the SM, unloaded. Half of the lines have their home on the SM's side of L2 and come
-// sooner than the others; of either one chunk of four lines in eight comes last, as those of a DRAM channel that
-// refreshes do. Ascending.
+// sooner than the others; of either one chunk comes last in as many as a DRAM channel serves between two refreshes for
+// each that one holds up (dram.trefi_cycles / dram.trfc_cycles; chunks of machine/dram/map.h). Ascending.
 typedef struct ftl_lone_latency {
   int64_t near_cycles, far_cycles, last_cycles;
 } ftl_lone_latency;

@@ -34,18 +34,21 @@ static inline uint32_t ftl_l2_scale(uint64_t x, uint32_t n) { return (uint32_t)(
 
 ftl_l2_hash ftl_l2_hash_init(const ftl_arch *arch);
 
-// Lines of one side are numbered by `index`: two granules in a row are split over the sides, in an order given by a
-// hash, so that any run of addresses is halved between them. `slices_per_side` lines in a row, whatever that number is,
+// Two granules in a row are split over the sides, in an order given by a hash, so that any run of addresses is halved
+// between them.
+static inline uint32_t ftl_l2_hash_home(const ftl_l2_hash *hash, uint64_t line) {
+  uint64_t granule = line / hash->granule_lines;
+  return hash->num_sides == 2 ? (uint32_t)((granule ^ ftl_l2_mix(granule >> 1)) & 1) : 0;
+}
+
+// Lines of one side are numbered by `index`. `slices_per_side` lines in a row, whatever that number is,
 // are a rotation over the slices, by a hash of the block's number: a run is spread evenly and a stride is spread by the
 // hash. Blocks take sets in golden-ratio steps (Knuth, TAOCP 3, 6.4), which fills any number of sets almost evenly.
 static inline ftl_l2_address ftl_l2_hash_address(const ftl_l2_hash *hash, uint64_t line) {
-  ftl_l2_address at = {0, 0, 0};
+  ftl_l2_address at = {.home_side = ftl_l2_hash_home(hash, line)};
   uint64_t index = line;
-  if (hash->num_sides == 2) {
-    uint64_t granule = line / hash->granule_lines;
-    at.home_side = (uint32_t)((granule ^ ftl_l2_mix(granule >> 1)) & 1);
-    index = (granule >> 1) * hash->granule_lines + line % hash->granule_lines;
-  }
+  if (hash->num_sides == 2)
+    index = (line / hash->granule_lines >> 1) * hash->granule_lines + line % hash->granule_lines;
   uint32_t n = hash->slices_per_side;
   uint64_t block = index / n;
   uint32_t position = (uint32_t)(index % n) + ftl_l2_scale(ftl_l2_mix(block + 1), n);

@@ -28,7 +28,7 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
   int64_t lines = sm->arch->l1_max_pending_lines + sm->code.gate_lines + 1;
   int32_t count = (int32_t)(lines + sm->arch->tma_max_pending_lines) + ftl_sm_cluster_transactions(sm) +
                   sm->config.num_slots;  // a tile asked for by each CTA
-  sm->copied_capacity = count;           // as many have come and wait to be written
+  sm->copied_capacity = count;           // as many have come and wait to be written; what comes beyond waits for none
   count *= 2;
   if (!lists_create(sm, count)) return false;
   sm->fill_buckets = FTL_ARENA_NEW_RAW(&sm->arena, int32_t, SM_FILL_BUCKETS);
