@@ -11,7 +11,7 @@ enum {
   WANTED_EVENTS = 1 << 18,       // of a walk: a fifth of a second
   WAITING_EVENTS = 1 << 20,      // of one whose loops wait for their own loads
   MOST_EVENTS = 1 << 19,         // beyond these, a larger part of L2 is let to a group
-  LONGEST_EVENTS = 1 << 19,      // beyond these, one that is larger still
+  LONGEST_EVENTS = 1 << 20,      // beyond these, one that is larger still
   STREAM_EVENTS = 1 << 16,       // of a stream, where which CTA comes first decides nothing,
   STREAM_STRAIGHT = 4,           // or so many times its straight code, each piece of which is an event anyway;
   LONG_STREAM_EVENTS = 1 << 14,  // of one that is WANTED_EVENTS long, most of which are skipped,
