@@ -35,6 +35,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .sums_each_step = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_STEP || v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_BEHIND,
       .sums_behind = v[FTL_PARAM_row_sums] == FTL_ROW_SUMS_BEHIND,
       .guards_each_step = v[FTL_PARAM_guard] == FTL_GUARD_ALWAYS,
+      .precise_end = v[FTL_PARAM_code] == FTL_CODE_LEAN && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC,
       .scale = v[FTL_PARAM_softmax_scale] > 0 ? (float)ftl_spec_real(spec, FTL_PARAM_softmax_scale)
                                               : 1.0f / sqrtf((float)head_dim),
   };

@@ -25,6 +25,7 @@ typedef struct ftl_attention {
   bool repeats_scores;    // of wgmma: warpgroups side by side have all keys each, and share the columns of O
   bool sums_each_step;  // row sums are those of whole rows after every step, else of each lane's columns until the end
   bool sums_behind;     // the compiler has those of a step behind its product with V
+  bool precise_end;     // Triton: O is divided by the sums, element by element, and their logarithm is libdevice's
 } ftl_attention;
 ftl_attention ftl_attention_of(const ftl_spec *spec);
 // Of O: dtype, or bf16 of fp8.

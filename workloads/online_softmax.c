@@ -18,6 +18,7 @@ ftl_online_softmax ftl_online_softmax_declare(ftl_builder *b, int32_t rows, cons
       .scaling = ftl_score_scaling_of(a),
       .guards_each_step = a->guards_each_step,
       .sums_behind = a->sums_behind,
+      .precise_end = a->precise_end,
       .output_scale = 1.0F,
       .max = rows_of(b, "max", rows, a),
       .previous = rows_of(b, "previous_max", rows, a),
@@ -129,19 +130,32 @@ void ftl_online_softmax_step(ftl_builder *b, const ftl_online_softmax *s, int32_
 
 // Leaves log-sum-exp in s->max.
 static void log_sum_exp(ftl_builder *b, const ftl_online_softmax *s) {
-  ftl_unary(b, FTL_ELEM_LOG2, s->sum, s->sum);
-  if (s->log2_largest != 0) ftl_binary(b, FTL_ELEM_SUB, s->sum, s->sum, ftl_immediate(s->log2_largest));
-  ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_immediate(ln_2));
+  if (s->precise_end) {  // libdevice's log2 has logf's polynomial
+    ftl_unary(b, FTL_ELEM_LOG, s->sum, s->sum);
+  } else {
+    ftl_unary(b, FTL_ELEM_LOG2, s->sum, s->sum);
+    if (s->log2_largest != 0) ftl_binary(b, FTL_ELEM_SUB, s->sum, s->sum, ftl_immediate(s->log2_largest));
+    ftl_binary(b, FTL_ELEM_MUL, s->sum, s->sum, ftl_immediate(ln_2));
+  }
   ftl_elem(b, FTL_ELEM_FMA, s->max, ftl_value_operand(s->max), ftl_immediate(ftl_score_scaling_to_natural(s->scaling)),
            ftl_value_operand(s->sum));
 }
 
-void ftl_online_softmax_finish(ftl_builder *b, const ftl_online_softmax *s, int32_t output) {
-  add_up_lanes(b, s);
+static void divide_by_sums(ftl_builder *b, const ftl_online_softmax *s, int32_t output) {
+  ftl_binary(b, FTL_ELEM_DIV_FULL, output, output, ftl_value_operand(s->sum));
+  if (s->output_scale != 1.0F) ftl_binary(b, FTL_ELEM_MUL, output, output, ftl_immediate(s->output_scale));
+}
+
+static void multiply_by_reciprocals(ftl_builder *b, const ftl_online_softmax *s, int32_t output) {
   ftl_unary(b, FTL_ELEM_RECIP, s->correction, s->sum);
   if (s->output_scale != 1.0F)
     ftl_binary(b, FTL_ELEM_MUL, s->correction, s->correction, ftl_immediate(s->output_scale));
   ftl_binary(b, FTL_ELEM_MUL, output, output, ftl_value_operand(s->correction));
+}
+
+void ftl_online_softmax_finish(ftl_builder *b, const ftl_online_softmax *s, int32_t output) {
+  add_up_lanes(b, s);
+  (s->precise_end ? divide_by_sums : multiply_by_reciprocals)(b, s, output);
   log_sum_exp(b, s);
 }
 

@@ -10,6 +10,8 @@ typedef struct ftl_online_softmax {
   ftl_score_scaling scaling;
   bool guards_each_step;  // looks for rows that have seen no key in steps that are not masked too
   bool sums_behind;       // the compiler has a step's sums behind its product with V
+  bool precise_end;       // divides by the sums and takes their logarithm to an ulp or two, as Triton
+                          // compiles / and tl.log2, not by reciprocals and lg2.approx
   float log2_largest;  // exponentials are 2^this times what they are, which divides out; 0 unless set after declaring
   float output_scale;  // of the output, as it is normalised: 1, or 1 / (1 - p) after dropout
   int32_t max;         // rows: largest score so far, as scaled before the maximum, -inf before the first

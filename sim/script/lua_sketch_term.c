@@ -108,10 +108,10 @@ static int push_difference(lua_State *lua, ftl_sketch *sketch) {
   return push_fma(lua, sketch, 1, 2);
 }
 
+// By a number: a product. By a value: element by element.
 static int push_quotient(lua_State *lua, ftl_sketch *sketch) {
-  if (lua_type(lua, 2) != LUA_TNUMBER || lua_tonumber(lua, 2) == 0) {
-    return luaL_error(lua, "a register tile is divided by a number; for others multiply by k:recip(x)");
-  }
+  if (lua_type(lua, 2) != LUA_TNUMBER) return push_plain(lua, sketch, FTL_ELEM_DIV_FULL);
+  if (lua_tonumber(lua, 2) == 0) return luaL_error(lua, "a register tile is divided by 0");
   lua_pushnumber(lua, 1 / lua_tonumber(lua, 2));
   lua_replace(lua, 2);
   return push_plain(lua, sketch, FTL_ELEM_MUL);
@@ -149,13 +149,15 @@ static int push_function(lua_State *lua, ftl_elem_fn fn, int num_args) {
 
 static int exp2_of(lua_State *lua) { return push_function(lua, FTL_ELEM_EXP2, 1); }
 static int log2_of(lua_State *lua) { return push_function(lua, FTL_ELEM_LOG2, 1); }
+static int log_of(lua_State *lua) { return push_function(lua, FTL_ELEM_LOG, 1); }
 static int recip_of(lua_State *lua) { return push_function(lua, FTL_ELEM_RECIP, 1); }
 static int zero_if_neg_inf_of(lua_State *lua) { return push_function(lua, FTL_ELEM_ZERO_IF_NEG_INF, 1); }
 static int fma_of(lua_State *lua) { return push_function(lua, FTL_ELEM_FMA, 3); }
 
-const luaL_Reg ftl_sketch_functions[] = {
-    {"exp2", exp2_of}, {"log2", log2_of}, {"recip", recip_of}, {"fma", fma_of}, {"zero_if_neg_inf", zero_if_neg_inf_of},
-    {NULL, NULL}};
+const luaL_Reg ftl_sketch_functions[] = {{"exp2", exp2_of}, {"log2", log2_of},
+                                         {"log", log_of},   {"recip", recip_of},
+                                         {"fma", fma_of},   {"zero_if_neg_inf", zero_if_neg_inf_of},
+                                         {NULL, NULL}};
 
 // --- working a term out ---
 

@@ -150,10 +150,12 @@ static bool takes_turns(const ftl_select *s, const ftl_tile_op *op) {
 }
 
 // a / b to 2 ulp, as ptxas compiles div.full.f32 by a number of each row: FSETP where it is too large and where it is
-// too small, either of which scales b, for all elements of the row, and each a (@P FMUL); MUFU.RCP; FMUL.
+// too small, either of which scales b, for all elements of the row, and each a (@P FMUL); MUFU.RCP; FMUL. What wgmma
+// has left in a is first scaled into a register of its own, and chosen (FMUL, FSEL).
 static void divide_in_full(ftl_select *s, const ftl_tile_op *op) {
   enum { SCALINGS = 2 };
   const ftl_select_value *dst = &s->values[op->dst];
+  bool is_accumulated = s->mma == FTL_MMA_WGMMA && !ftl_select_is_by_rows(s, op->dst);
   if (op->b.value < 0 || s->tile->values[op->b.value].kind != FTL_VALUE_ROWS) {
     ftl_select_fail(s, "%s is divided by other than a number of each row", s->tile->values[op->dst].name);
     return;
@@ -167,8 +169,15 @@ static void divide_in_full(ftl_select *s, const ftl_tile_op *op) {
         FTL_ELEM_RECIP;
     for (int32_t i = 0; i < dst->map.per_slab; i++) {
       int32_t x = ftl_select_fragment(s, op->dst, slab, i);
-      ftl_select_add(s, FTL_OP_FFMA, SCALINGS * dst->map.num_registers, x, operand_fragment(s, op->a, slab, i),
-                     is_extreme, FTL_NO_VALUE);
+      int32_t a = operand_fragment(s, op->a, slab, i), of_each = SCALINGS * dst->map.num_registers;
+      if (is_accumulated) {
+        int32_t scaled = ftl_select_temp(s, dst->map.num_registers);
+        ftl_select_add(s, FTL_OP_FFMA, dst->map.num_registers, scaled, a, FTL_NO_VALUE, FTL_NO_VALUE);
+        ftl_select_add(s, FTL_OP_SEL, dst->map.num_registers, x, scaled, a, is_extreme);
+        of_each -= dst->map.num_registers;
+        a = x;
+      }
+      ftl_select_add(s, FTL_OP_FFMA, of_each, x, a, is_extreme, FTL_NO_VALUE);
       ftl_select_add(s, FTL_OP_FFMA, dst->map.num_registers, x, x, reciprocal, FTL_NO_VALUE);
     }
   }

@@ -173,3 +173,43 @@ Test(unit_lower_lean_wgmma, sums_stand_behind_a_product_where_they_may) {
                                        "head_dim=128 block_m=64 num_warps=4"),
                32);
 }
+
+// What one warp executes behind its last loop.
+static counts count_end(const char *parameters) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_workload(&p, "h200", "flash2_fwd", parameters, &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  counts c = {0};
+  for (int32_t i = p.warps->loops[p.warps->num_loops - 1].end; i < p.warps->num_insts; i++)
+    c.insts[p.warps->insts[i].opcode] += p.warps->insts[i].repeat;
+  programs_fini(&p);
+  return c;
+}
+
+static void expect_of_each(const char *mma, int64_t fp32, int64_t selects) {
+  char narrow[256], wide[256];
+  const char *shape = "heads=4 seqlen=2048 copy=cp_async code=lean block_m=64 block_n=64 num_warps=4 num_stages=2";
+  snprintf(narrow, sizeof narrow, "%s mma=%s head_dim=64", shape, mma);
+  snprintf(wide, sizeof wide, "%s mma=%s head_dim=128", shape, mma);
+  counts a = count_end(narrow), b = count_end(wide);
+  cr_expect_eq(b.insts[FTL_OP_FFMA] - a.insts[FTL_OP_FFMA], 32 * fp32, "%s", mma);
+  cr_expect_eq(b.insts[FTL_OP_SEL] - a.insts[FTL_OP_SEL], 32 * selects, "%s", mma);
+}
+
+// acc / row_sum[:, None] divides every element of O (div.full.f32). Of 32 elements a thread more, each takes FMUL,
+// FSEL,
+// @P FMUL and FMUL where a wgmma has left it in its register, and @P FMUL, @P FMUL and FMUL behind mma.sync
+// (kernels/measurements/sass_triton_ends.csv).
+Test(unit_lower_lean_wgmma, each_element_of_the_output_is_divided) {
+  expect_of_each("wgmma", 3, 1);
+  expect_of_each("mma", 3, 0);
+}
+
+// The sums' logarithm is libdevice's, 15 FP32 instructions for each of a thread's four rows, instead of one MUFU.
+Test(unit_lower_lean_wgmma, the_logarithm_of_sums_is_a_polynomial) {
+  counts triton = count_end("heads=4 seqlen=2048 head_dim=64 copy=cp_async mma=mma code=lean num_warps=4"),
+         by_hand = count_end("heads=4 seqlen=2048 head_dim=64 copy=cp_async mma=mma code=plain num_warps=4");
+  cr_expect_eq(triton.insts[FTL_OP_MUFU], 4, "reciprocals alone: %d", (int)triton.insts[FTL_OP_MUFU]);
+  cr_expect_eq(by_hand.insts[FTL_OP_MUFU], 4 + 4, "%d", (int)by_hand.insts[FTL_OP_MUFU]);
+}
