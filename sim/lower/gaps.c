@@ -18,6 +18,7 @@ typedef struct filler {
   bool *taken;                    // by position: has been moved up
   int32_t *ready;                 // by value: when a lone warp has it
   int32_t *read_in, *written_in;  // by value: the last search that passed a reader, or a writer
+  int32_t *last_read;             // by value: the stretch's last reader, in the order before
   int32_t search, now, pipe_free[FTL_PIPE_COUNT];
 } filler;
 
@@ -40,15 +41,40 @@ static void issue(filler *f, const ftl_draft_inst *inst) {
     f->ready[inst->destination + k] = last + timing.latency_cycles;
 }
 
-// Arithmetic that writes over one of its operands: no more registers are live if it comes sooner.
-static bool may_move(const filler *f, const ftl_draft_inst *inst, int32_t cycles) {
-  if (inst->inst.opcode != FTL_OP_FFMA || inst->inst.repeat > cycles || inst->effects != 0) return false;
-  bool in_place = false;
-  for (int32_t k = 0; k < inst->num_sources; k++) {
-    in_place |= inst->sources[k] == inst->destination;
+static bool is_ready(const filler *f, const ftl_draft_inst *inst) {
+  for (int32_t k = 0; k < inst->num_sources; k++)
     if (f->ready[inst->sources[k]] > f->now) return false;
-  }
-  return in_place;
+  return true;
+}
+
+// The sums of a lane's two rows.
+static bool is_small(const filler *f, const ftl_draft_inst *inst) {
+  return f->draft->values[inst->destination].num_registers <= 2;
+}
+
+static bool writes_over_operand(const ftl_draft_inst *inst) {
+  for (int32_t k = 0; k < inst->num_sources; k++)
+    if (inst->sources[k] == inst->destination) return true;
+  return false;
+}
+
+// Of a conversion that is the last to read its operands.
+static bool ends_operands(const filler *f, int32_t i) {
+  const ftl_draft_inst *inst = &f->draft->insts[i];
+  for (int32_t k = 0; k < inst->num_sources; k++)
+    if (f->read_in[inst->sources[k]] == f->search || f->last_read[inst->sources[k]] > i) return false;
+  return true;
+}
+
+// What makes no more registers live if it comes sooner: arithmetic that writes over one of its operands, conversions
+// that end theirs; and a lane's sums begin. Eight FMULs stand behind a MUFU (SASS of Triton's and our own kernels), one
+// more than the gap has cycles for.
+static bool may_move(const filler *f, int32_t i, int32_t cycles) {
+  const ftl_draft_inst *inst = &f->draft->insts[i];
+  bool is_fp32 = inst->inst.opcode == FTL_OP_FFMA, is_scaling = is_fp32 && inst->inst.arg == FTL_FP32_BY_ROW;
+  if (inst->inst.repeat > cycles + is_scaling || inst->effects != 0 || !is_ready(f, inst)) return false;
+  if (is_fp32) return writes_over_operand(inst) || is_small(f, inst);
+  return inst->inst.opcode == FTL_OP_CVT && ends_operands(f, i);
 }
 
 static void pass(filler *f, const ftl_draft_inst *inst) {
@@ -70,7 +96,8 @@ static bool fill_one(filler *f, int32_t at, int32_t end, int32_t cycles) {
   for (int32_t i = at + 1; i < end; i++) {
     const ftl_draft_inst *inst = &f->draft->insts[i];
     if (f->taken[i]) continue;
-    if (may_move(f, inst, cycles) && !depends_on_passed(f, inst)) {
+    if (inst->inst.opcode == FTL_OP_WGMMA_ARRIVE) return false;  // sums behind it stay there (row_sums=behind)
+    if (may_move(f, i, cycles) && !depends_on_passed(f, inst)) {
       f->taken[i] = true;
       issue(f, inst);
       return true;
@@ -103,7 +130,15 @@ static bool filler_init(filler *f, ftl_draft *draft, const ftl_arch *arch, ftl_a
   f->ready = FTL_ARENA_NEW(arena, int32_t, draft->num_values);
   f->read_in = FTL_ARENA_NEW(arena, int32_t, draft->num_values);
   f->written_in = FTL_ARENA_NEW(arena, int32_t, draft->num_values);
-  return f->out && f->taken && f->ready && f->read_in && f->written_in;
+  f->last_read = FTL_ARENA_NEW(arena, int32_t, draft->num_values);
+  return f->out && f->taken && f->ready && f->read_in && f->written_in && f->last_read;
+}
+
+static void note_last_reads(filler *f, const ftl_stretch *stretch) {
+  for (int32_t i = stretch->begin; i < stretch->end; i++) {
+    const ftl_draft_inst *inst = &f->draft->insts[i];
+    for (int32_t k = 0; k < ftl_inst_num_reads(inst); k++) f->last_read[ftl_inst_read(f->draft, inst, k)] = i;
+  }
 }
 
 bool ftl_fill_gaps(ftl_draft *draft, const ftl_flow *flow, const ftl_arch *arch, ftl_arena *arena) {
@@ -111,6 +146,7 @@ bool ftl_fill_gaps(ftl_draft *draft, const ftl_flow *flow, const ftl_arch *arch,
   if (!filler_init(&f, draft, arch, arena)) return false;
   for (int32_t s = 0; s < flow->num_stretches; s++) {
     const ftl_stretch *stretch = &flow->stretches[s];
+    note_last_reads(&f, stretch);
     for (int32_t i = stretch->begin; i < stretch->end; i++) {
       if (f.taken[i]) continue;
       if (draft->insts[i].inst.opcode == FTL_OP_MUFU)

@@ -16,7 +16,14 @@ bool ftl_select_contracts(const ftl_select *s, int32_t op_idx) {
          !ftl_select_is_by_rows(s, sum->dst);
 }
 
-// One instruction an element; the two rows of a slab that a lane holds are two independent chains.
+bool ftl_select_starts_sum(const ftl_select *s, const ftl_tile_op *op) {
+  return op->kind == FTL_TILE_REDUCE_ROWS && op->fn == FTL_ELEM_ADD && !s->plain_code &&
+         s->values[op->dst].zero_pending && !ftl_select_is_by_rows(s, op->dst) &&
+         s->values[op->a.value].map.num_registers == 4;
+}
+
+// One instruction an element; the two rows of a slab that a lane holds are two independent chains, of which the first
+// two elements of a sum are the beginning.
 void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_is_by_rows(s, op->dst)) {
     ftl_select_reduce_rows_by_rows(s, op);
@@ -24,13 +31,17 @@ void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op) {
   }
   const ftl_select_value *a = &s->values[op->a.value];
   int32_t factor = ftl_select_contracts(s, s->op_idx - 1) ? op[-1].b.value : NONE;
+  bool starts = ftl_select_starts_sum(s, op);
+  s->values[op->dst].zero_pending = false;
   for (int32_t i = 0; i < a->map.per_slab; i++)
     for (int32_t slab = 0; slab < a->map.num_slabs; slab++)
       for (int32_t pair = 0; pair < a->map.num_registers / 2; pair++) {
-        int32_t rows = ftl_select_fragment(s, op->dst, slab, 0);
+        int32_t rows = ftl_select_fragment(s, op->dst, slab, 0),
+                elements = ftl_select_fragment(s, op->a.value, slab, i);
+        if (starts && i == 0 && pair == 0) continue;
+        int32_t sum = starts && i == 0 ? elements : rows;
         int32_t scaled_by = factor >= 0 && i == 0 && pair == 0 ? ftl_select_fragment(s, factor, slab, 0) : NONE;
-        ftl_select_add(s, opcode_of(op->fn), ftl_select_lane_rows(s), rows, rows,
-                       ftl_select_fragment(s, op->a.value, slab, i), scaled_by);
+        ftl_select_add(s, opcode_of(op->fn), ftl_select_lane_rows(s), rows, sum, elements, scaled_by);
       }
 }
 

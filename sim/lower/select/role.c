@@ -93,7 +93,7 @@ static void settle_operands(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_settle_groups(s, op->dst, true, NONE);
   if (use.dst == REPLACES_DST)
     s->values[op->dst].zero_pending = false;
-  else
+  else if (!ftl_select_starts_sum(s, op))
     ftl_select_settle_fill(s, op->dst);
 }
 

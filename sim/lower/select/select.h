@@ -207,6 +207,8 @@ void ftl_select_settle_groups_at_end(ftl_select *s, const ftl_tile_op *end);
 void ftl_select_settle_groups_behind_loop(ftl_select *s, const ftl_tile_op *end);  // what its steps ran on with
 // Whether a sum over rows follows that takes this operation's product into its first addition (FFMA; -fmad=true).
 bool ftl_select_contracts(const ftl_select *s, int32_t op_idx);
+// Whether a sum over rows begins with its first two elements instead of zero, as ptxas has it of lean code.
+bool ftl_select_starts_sum(const ftl_select *s, const ftl_tile_op *op);
 // Packs the 16 columns of fp32 accumulators of operand block `block` to 16 bits.
 void ftl_select_pack(ftl_select *s, int32_t value, int32_t slab, int32_t block, int32_t destination);
 bool ftl_select_is_through_registers(const ftl_select *s, int32_t ring);  // see ftl_ring

@@ -37,7 +37,7 @@ static void expect_order(ftl_draft *draft, const int *tags, int32_t num_tags) {
 }
 
 // Three of the four that work in place fill the 3 cycles behind the first special function, the fourth goes behind the
-// second. What writes a register of its own stays.
+// second. What writes registers of its own stays.
 Test(unit_lower_schedule_gaps, arithmetic_in_place_stands_between_special_functions) {
   ftl_draft draft = {0};
   int32_t run = put_run(&draft, 3), factor = ftl_draft_value_add(&draft, 1, 0);
@@ -45,7 +45,7 @@ Test(unit_lower_schedule_gaps, arithmetic_in_place_stands_between_special_functi
     int32_t output = ftl_draft_value_add(&draft, 1, 0);
     put(&draft, FTL_OP_FFMA, 2 + i, output, output, factor);
   }
-  int32_t other = ftl_draft_value_add(&draft, 1, 0);
+  int32_t other = ftl_draft_value_add(&draft, 4, 0);
   put(&draft, FTL_OP_FFMA, 6, other, factor, NONE);
   put(&draft, FTL_OP_STS, STORE, NONE, run, NONE);
   expect_order(&draft, (int[]){RUN, 2, 3, 4, RUN, 5, RUN, 6, STORE}, 9);
@@ -62,4 +62,57 @@ Test(unit_lower_schedule_gaps, what_depends_on_an_instruction_stays_behind_it) {
   put(&draft, FTL_OP_FFMA, 3, b, b, NONE);
   put(&draft, FTL_OP_FFMA, 4, c, c, NONE);
   expect_order(&draft, (int[]){RUN, 4, RUN, 2, STORE, 3}, 6);
+}
+
+// The beginning of a lane's sums has two registers, and goes first.
+Test(unit_lower_schedule_gaps, sums_of_two_rows_begin_between_special_functions) {
+  ftl_draft draft = {0};
+  (void)put_run(&draft, 2);
+  int32_t elements = ftl_draft_value_add(&draft, 4, 0), sums = ftl_draft_value_add(&draft, 2, 0);
+  put(&draft, FTL_OP_FFMA, 3, sums, elements, NONE);
+  expect_order(&draft, (int[]){RUN, 3, RUN}, 3);
+}
+
+// A conversion that is the last to read what it packs frees more registers than it takes; one whose operands are read
+// later does not.
+Test(unit_lower_schedule_gaps, conversions_that_end_their_operands_go_first) {
+  ftl_draft draft = {0};
+  (void)put_run(&draft, 3);
+  int32_t a = ftl_draft_value_add(&draft, 4, 0), b = ftl_draft_value_add(&draft, 4, 0);
+  int32_t packed = ftl_draft_value_add(&draft, 4, 0), other = ftl_draft_value_add(&draft, 4, 0);
+  put(&draft, FTL_OP_CVT, 3, packed, a, NONE);
+  put(&draft, FTL_OP_CVT, 4, other, b, NONE);
+  put(&draft, FTL_OP_STS, STORE, NONE, b, NONE);
+  expect_order(&draft, (int[]){RUN, 3, RUN, RUN, 4, STORE}, 6);
+}
+
+// Row sums that stand behind the fence of a product stay there.
+Test(unit_lower_schedule_gaps, nothing_comes_up_over_the_fence_of_a_product) {
+  ftl_draft draft = {0};
+  (void)put_run(&draft, 2);
+  int32_t sums = ftl_draft_value_add(&draft, 2, 0), elements = ftl_draft_value_add(&draft, 4, 0);
+  put(&draft, FTL_OP_WGMMA_ARRIVE, STORE, NONE, NONE, NONE);
+  put(&draft, FTL_OP_FFMA, 3, sums, sums, elements);
+  expect_order(&draft, (int[]){RUN, RUN, STORE, 3}, 4);
+}
+
+// Of FMULs by a number of each row one more goes between two special functions than there are cycles: of four that take
+// a cycle each all go into three.
+Test(unit_lower_schedule_gaps, scaling_takes_a_cycle_more_than_a_gap_has) {
+  for (int is_scaling = 0; is_scaling < 2; is_scaling++) {
+    ftl_draft draft = {0};
+    (void)put_run(&draft, 2);
+    int32_t output = ftl_draft_value_add(&draft, 4, 0);
+    int tag = is_scaling ? FTL_FP32_BY_ROW : 3;
+    put(&draft, FTL_OP_FFMA, tag, output, output, NONE)->inst.repeat = 4;
+    ftl_arch arch = slow_special_functions();
+    ftl_arena arena = {0};
+    ftl_stretch stretch = {.begin = 0, .end = draft.num_insts};
+    ftl_flow flow = {.num_stretches = 1, .stretches = &stretch};
+    draft.product = round_product();
+    cr_assert(ftl_fill_gaps(&draft, &flow, &arch, &arena));
+    cr_expect_eq(draft.insts[is_scaling ? 1 : 2].inst.arg, tag);
+    ftl_arena_fini(&arena);
+    ftl_draft_fini(&draft);
+  }
 }
