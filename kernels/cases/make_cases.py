@@ -584,6 +584,16 @@ def waves_library():
     return rows
 
 
+def chips(of, step):
+    """What is measured on a second GPU too: every so many cases of a list that the first GPU has measured."""
+    return of[::step]
+
+
+def chips_own():
+    kept = [row for row in flash2() if fits(row)]
+    return chips(kept, 9) + chips([r for r in hopper() if fits(r)], 6) + chips([r for r in other() if fits(r)], 5) + chips([r for r in softmax() if fits(r)], 8) + chips([r for r in persistent() if fits(r)], 5)
+
+
 def unseen_own():
     """Kernels of this project at blocks and shapes that no other file has."""
     rows = []
@@ -939,7 +949,7 @@ write("unseen7_products.csv", unseen7_products(), PRODUCT_COLUMNS, anything, uns
 write("unseen8_own.csv", unseen8_own(), FIFTH_COLUMNS, anything, unseen)
 write("unseen8_products.csv", unseen8_products(), PRODUCT_COLUMNS, anything, unseen)
 write("unseen8_wgmma_products.csv", unseen8_wgmma_products(), WGMMA_PRODUCT_COLUMNS[:-1], anything, unseen)
-for number in range(9, 21):
+for number in range(9, 22):
     write(f"unseen{number}_own.csv", drawn_own(random.Random(100 * number + 7)), FIFTH_COLUMNS, anything, unseen)
     write(f"unseen{number}_products.csv", drawn_products(random.Random(100 * number + 8)), PRODUCT_COLUMNS, anything, unseen)
     drawn = drawn_wgmma_products if number < 11 else drawn_compiled_wgmma_products
@@ -951,6 +961,10 @@ for module in (third_unseen, fourth_unseen, fifth_unseen, sixth_unseen, seventh_
         write(name, cases_of(), module.COLUMNS[name], anything, unseen)
 write("waves_own.csv", waves_own(), keep=anything, part=none_to_calibrate)
 write("waves_library.csv", waves_library(), FOREIGN_COLUMNS, anything, none_to_calibrate)
+write("chips_own.csv", chips_own(), keep=anything, part=none_to_calibrate)
+write("chips_wgmma_products.csv", chips(wgmma_products(), 8), WGMMA_PRODUCT_COLUMNS[:-1], anything, none_to_calibrate)
+write("chips_triton.csv", chips(triton(), 7), FOREIGN_COLUMNS, anything, none_to_calibrate)
+write("chips_library.csv", chips(library(), 4), FOREIGN_COLUMNS, anything, none_to_calibrate)
 write("compiled.csv", compiled(), COMPILED_COLUMNS, keep=anything)
 write("foreign_smoke.csv", foreign_smoke(), FOREIGN_COLUMNS, anything)
 write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
