@@ -1,6 +1,7 @@
-// The H200's energies against the limits under which it was watched: kernels that multiply (wgmma on random operands)
-// and do something else beside it. kernels/measurements/micro_sm_clock.csv: for 400 ms, after 100 of which its 700 W
-// hold; micro_power_parts.csv: for 30 ms, in which the limit is that for bursts.
+// The die's energies, which an H200 gave, against the limits under which an H200 and an H100 were watched: kernels that
+// multiply (wgmma on random operands) and do something else beside it. micro_sm_clock.csv of kernels/measurements and
+// of its folder h100: for 400 ms, after 100 of which the 700 W hold; micro_power_parts.csv: for 30 ms, in which the
+// limit is that for bursts.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -31,10 +32,10 @@ static double modelled_watts(const ftl_arch *arch, const load *l) {
   return (double)ftl_power_mw(arch, &totals, (int64_t)(l->tensor_tflops * 1e9 / 2), cycles) / 1e3;
 }
 
-static ftl_arch *h200(void) {
+static ftl_arch *model_of(const char *name) {
   ftl_arch *arch = NULL;
   ftl_error error = {0};
-  cr_assert_eq(ftl_arch_load(FTL_SOURCE_DIR "/arch_models", "h200", &arch, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_arch_load(FTL_SOURCE_DIR "/arch_models", name, &arch, &error), FTL_OK, "%s", error.message);
   return arch;
 }
 
@@ -42,6 +43,17 @@ static void expect_watts(const ftl_arch *arch, const load *l, double watts, doub
   double modelled = modelled_watts(arch, l), error_pct = 100 * (modelled - watts) / watts;
   cr_expect_leq(fabs(error_pct), tolerance_pct, "%.0f TFLOP/s at %.0f MHz: %.1f W, %+.1f %%", l->tensor_tflops, l->mhz,
                 modelled, error_pct);
+}
+
+// LDS beside wgmma come with two LOP3 each.
+static void expect_burst_limit(const char *name, const load *loads, size_t num_loads) {
+  ftl_arch *arch = model_of(name);
+  for (size_t i = 0; i < num_loads; i++) {
+    load l = loads[i];
+    l.lane_gops_per_s += 2 * LANES * l.shared_gb_per_s / LDS_BYTES;
+    expect_watts(arch, &l, (double)arch->power_burst_limit_mw / 1000, 8);
+  }
+  ftl_arch_destroy(arch);
 }
 
 // tensor_pct 0 with memory0: spinning, at the highest clock, draws 131.65 W. tensor_pct 100 with memory0, memory50 and
@@ -53,14 +65,14 @@ Test(reference_power, the_h200_draws_its_limit_at_the_clocks_that_it_fell_to) {
       {.tensor_tflops = 703.977, .mhz = 1304.64, .dram_gb_per_s = 1812.77, .l1_gb_per_s = 1812.77},
       {.tensor_tflops = 638.876, .mhz = 1199.28, .dram_gb_per_s = 3151.83, .l1_gb_per_s = 3151.83},
   };
-  ftl_arch *arch = h200();
+  ftl_arch *arch = model_of("h200");
   cr_assert_eq(arch->power_limit_mw, 700000);
   expect_watts(arch, &spinning, 131.65, 1);
   for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) expect_watts(arch, &loads[i], 700, 5);
   ftl_arch_destroy(arch);
 }
 
-// burst_*, the rows below the clock that any tensor work is held to. LDS beside come with two LOP3 each.
+// burst_*, the rows below the clock that any tensor work is held to.
 Test(reference_power, the_h200_draws_its_burst_limit_whatever_runs_beside_wgmma) {
   static const load loads[] = {
       {.tensor_tflops = 871.304, .mhz = 1640.68},
@@ -90,11 +102,53 @@ Test(reference_power, the_h200_draws_its_burst_limit_whatever_runs_beside_wgmma)
       {.tensor_tflops = 860.372, .mhz = 1650.64, .lane_gops_per_s = 1067.03},
       {.tensor_tflops = 861.397, .mhz = 1641.9, .lane_gops_per_s = 2427.53},
   };
-  ftl_arch *arch = h200();
-  for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
-    load l = loads[i];
-    l.lane_gops_per_s += 2 * LANES * l.shared_gb_per_s / LDS_BYTES;
-    expect_watts(arch, &l, (double)arch->power_burst_limit_mw / 1000, 8);
-  }
+  expect_burst_limit("h200", loads, sizeof loads / sizeof *loads);
+}
+
+// h100/micro_power_parts.csv, the same rows of another card of the die: nothing but its limit was set by it.
+Test(reference_power, an_h100_draws_its_burst_limit_by_the_energies_of_an_h200) {
+  static const load loads[] = {
+      {.tensor_tflops = 878.937, .mhz = 1612.68},
+      {.tensor_tflops = 883.868, .mhz = 1621.09},
+      {.tensor_tflops = 886.299, .mhz = 1626.3},
+      {.tensor_tflops = 851.918, .mhz = 1588.84, .l2_gb_per_s = 1516.91, .l1_gb_per_s = 1516.91},
+      {.tensor_tflops = 832.755, .mhz = 1574.05, .l2_gb_per_s = 2848.49, .l1_gb_per_s = 2848.49},
+      {.tensor_tflops = 803.31, .mhz = 1552.33, .l2_gb_per_s = 5366.86, .l1_gb_per_s = 5366.86},
+      {.tensor_tflops = 821.328, .mhz = 1572.15, .l2_gb_per_s = 4608.13, .l1_gb_per_s = 4608.13},
+      {.tensor_tflops = 805.682, .mhz = 1563.32, .l2_gb_per_s = 6162.97, .l1_gb_per_s = 6162.97},
+      {.tensor_tflops = 786.955, .mhz = 1534.42, .l2_gb_per_s = 7981.96, .l1_gb_per_s = 7981.96},
+      {.tensor_tflops = 847.537, .mhz = 1592.11, .l2_gb_per_s = 3493.41},
+      {.tensor_tflops = 822.7, .mhz = 1575.63, .l2_gb_per_s = 6406.76},
+      {.tensor_tflops = 812.947, .mhz = 1548.12, .l2_gb_per_s = 7773.59},
+      {.tensor_tflops = 756.091, .mhz = 1416.45, .dram_gb_per_s = 3035.18},
+      {.tensor_tflops = 747.594, .mhz = 1401.68, .dram_gb_per_s = 3118.86},
+      {.tensor_tflops = 753.548, .mhz = 1401.02, .dram_gb_per_s = 3126.15},
+      {.tensor_tflops = 865.389, .mhz = 1606.99, .shared_gb_per_s = 4672.23},
+      {.tensor_tflops = 856.303, .mhz = 1602.77, .shared_gb_per_s = 8154.77},
+      {.tensor_tflops = 849.338, .mhz = 1563.13, .shared_gb_per_s = 13234},
+      {.tensor_tflops = 811.339, .mhz = 1674.5, .lane_gops_per_s = 3167.17},
+      {.tensor_tflops = 754.507, .mhz = 1707.5, .lane_gops_per_s = 6417.8},
+      {.tensor_tflops = 867.901, .mhz = 1609.18, .lane_gops_per_s = 1500.73},
+      {.tensor_tflops = 851.333, .mhz = 1601.08, .lane_gops_per_s = 2958.06},
+      {.tensor_tflops = 842.071, .mhz = 1549.3, .lane_gops_per_s = 5755.91},
+      {.tensor_tflops = 870.814, .mhz = 1627.13, .lane_gops_per_s = 603.409},
+      {.tensor_tflops = 864.895, .mhz = 1627.87, .lane_gops_per_s = 1094.57},
+      {.tensor_tflops = 868.846, .mhz = 1613.24, .lane_gops_per_s = 2448.71},
+  };
+  expect_burst_limit("h100_sxm", loads, sizeof loads / sizeof *loads);
+}
+
+// h100/micro_sm_clock.csv: as for the H200, and spinning, at 133.57 W.
+Test(reference_power, an_h100_draws_its_limit_at_the_clocks_that_it_fell_to) {
+  static const load spinning = {.mhz = 1980};
+  static const load loads[] = {
+      {.tensor_tflops = 834.984, .mhz = 1538.73},
+      {.tensor_tflops = 717.344, .mhz = 1328.25, .dram_gb_per_s = 1791.14, .l1_gb_per_s = 1791.14},
+      {.tensor_tflops = 663.566, .mhz = 1240.22, .dram_gb_per_s = 2744.23, .l1_gb_per_s = 2744.23},
+  };
+  ftl_arch *arch = model_of("h100_sxm");
+  cr_assert_eq(arch->power_limit_mw, 700000);
+  expect_watts(arch, &spinning, 133.57, 1);
+  for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) expect_watts(arch, &loads[i], 700, 5);
   ftl_arch_destroy(arch);
 }
