@@ -22,6 +22,5 @@ int64_t ftl_launch_hit_ratio_milli(const ftl_launch *launch) {
 bool ftl_launch_is_cancelled(const ftl_launch *launch) { return launch->cancel && atomic_load(launch->cancel); }
 
 int64_t ftl_launch_foul_bytes(const ftl_launch *launch) {
-  if (launch->l2_before == FTL_L2_FOULED) return FTL_FOUL_BYTES;
-  return launch->arch->l2_size_bytes * FTL_PROFILER_DIRTY_MILLI / 1000;
+  return launch->l2_before == FTL_L2_FOULED ? FTL_FOUL_BYTES : FTL_PROFILER_DIRTY_BYTES;
 }

@@ -30,7 +30,9 @@ typedef struct ftl_launch {
 
 enum {
   FTL_FOUL_BYTES = 256 * 1024 * 1024,  // the usual flush buffer of event-timed benchmarks
-  FTL_PROFILER_DIRTY_MILLI = 39,  // of L2: kernels that only read write back 2.4 MB on H200 (micro_l2_capacity_ncu.csv)
+  // Kernels that only read write back so much, on the H200 and on the H100 with its smaller L2
+  // (micro_l2_capacity_ncu.csv).
+  FTL_PROFILER_DIRTY_BYTES = 2400000,
 };
 // What is written to L2 before a launch that does not find it as the one before left it.
 int64_t ftl_launch_foul_bytes(const ftl_launch *launch);

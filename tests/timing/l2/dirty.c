@@ -1,4 +1,4 @@
-// How much may be dirty, against kernels/measurements/micro_dirty_residue_ncu.csv (H200).
+// How much may be dirty, against kernels/measurements/micro_dirty_residue_ncu.csv (H200, and an H100 beside it).
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +21,15 @@ static ftl_arch h200_l2(void) {
   return arch;
 }
 
+// kernels/measurements/h100/micro_dirty_residue_ncu.csv and arch_models/h100_sxm.lua.
+static ftl_arch h100_l2(void) {
+  ftl_arch arch = h200_l2();
+  arch.l2_num_slices = 80;
+  arch.l2_size_bytes = (int64_t)80 * 640 * 1024;
+  arch.l2_max_dirty_milli = 471;
+  return arch;
+}
+
 typedef struct traffic {
   double mib;
   int passes;
@@ -38,9 +47,8 @@ static int32_t side_of_chunk(uint64_t line) {
 }
 
 // MiB that DRAM is given.
-static double written_mib(traffic t) {
+static double written_mib(ftl_arch arch, traffic t) {
   enum { LOG2_SAMPLE = 3 };
-  ftl_arch arch = h200_l2();
   ftl_l2_tags *tags;
   ftl_error error;
   cr_assert_eq(ftl_l2_tags_create(&tags, &arch, LOG2_SAMPLE, &error), FTL_OK);
@@ -67,10 +75,14 @@ static double written_mib(traffic t) {
   return (double)(sectors << LOG2_SAMPLE) * 32 / MIB;
 }
 
-static void expect_written(traffic t, double measured_mib, double tolerance_mib) {
-  double mib = written_mib(t);
+static void expect_written_by(ftl_arch arch, traffic t, double measured_mib, double tolerance_mib) {
+  double mib = written_mib(arch, t);
   cr_expect_float_eq(mib, measured_mib, tolerance_mib, "%.0f MiB, %d passes%s: %.2f MiB go to DRAM, measured %.2f",
                      t.mib, t.passes, t.is_copy ? ", copied" : "", mib, measured_mib);
+}
+
+static void expect_written(traffic t, double measured_mib, double tolerance_mib) {
+  expect_written_by(h200_l2(), t, measured_mib, tolerance_mib);
 }
 
 // What the profiler leaves dirty before a launch of several passes: kernels that only read write it back.
@@ -81,6 +93,15 @@ Test(timing_l2_dirty, nearly_half_of_l2_stays_dirty_after_pure_writes) {
   double measured[] = {0, 0.59, 2.49, 6.23, 14.24, 38.33, 102.42, 174.50};
   for (int i = 0; i < 8; i++)
     expect_written((traffic){.mib = mib[i], .passes = 1, .dirty_before_mib = PROFILER_MIB}, measured[i], 0.6);
+}
+
+Test(timing_l2_dirty, the_same_bytes_of_the_profiler_and_nearly_the_same_share_stay_in_the_smaller_l2_of_an_h100) {
+  double mib[] = {12, 20, 24, 28, 32, 40, 64, 128, 200};
+  double measured[] = {0, 0.55, 2.57, 6.32, 10.42, 18.70, 42.89, 106.75, 178.78};
+  for (int i = 0; i < 9; i++) {
+    traffic t = {.mib = mib[i], .passes = 1, .dirty_before_mib = PROFILER_MIB};
+    expect_written_by(h100_l2(), t, measured[i], 0.6);
+  }
 }
 
 Test(timing_l2_dirty, bytes_that_are_written_again_go_to_dram_where_their_share_of_the_ways_is_exceeded) {
