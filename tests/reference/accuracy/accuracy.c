@@ -8,7 +8,7 @@
 #include "script/session.h"
 
 // Primes, so that a step does not fall in with the order of block sizes in the files.
-enum { STEP = 29, STEP_OF_DRAWN = 3 };
+enum { STEP = 29, STEP_OF_DRAWN = 3, STEP_OF_H100 = 5 };
 
 typedef struct bound {
   ftl_part part;
@@ -28,6 +28,9 @@ static const bound drawn_bounds[] = {
 };
 static const bound waves_bounds[] = {
 #include "bounds_waves.def"
+};
+static const bound h100_bounds[] = {
+#include "bounds_h100.def"
 };
 #undef FTL_BOUND
 
@@ -79,6 +82,17 @@ static ftl_validation read_measurements(group wanted) {
   globfree(&files);
   if (wanted == SAMPLED) ftl_validation_thin(&v, STEP);
   if (wanted == DRAWN) ftl_validation_thin(&v, STEP_OF_DRAWN);
+  return v;
+}
+
+static ftl_validation read_h100(void) {
+  ftl_validation v = {0};
+  glob_t files = {0};
+  cr_assert_eq(glob(FTL_SOURCE_DIR "/kernels/measurements/h100/[afp]*_*.csv", 0, NULL, &files), 0);
+  for (size_t i = 0; i < files.gl_pathc; i++)
+    add_file(&v, files.gl_pathv[i], workloads, sizeof workloads / sizeof *workloads);
+  globfree(&files);
+  ftl_validation_thin(&v, STEP_OF_H100);
   return v;
 }
 
@@ -134,4 +148,8 @@ Test(reference_accuracy, errors_of_drawn_blocks_are_no_larger_than_stated) {
 
 Test(reference_accuracy, errors_of_single_waves_are_no_larger_than_stated) {
   check(read_measurements(WAVES), waves_bounds, sizeof waves_bounds / sizeof *waves_bounds);
+}
+
+Test(reference_accuracy, errors_on_an_h100_are_no_larger_than_stated) {
+  check(read_h100(), h100_bounds, sizeof h100_bounds / sizeof *h100_bounds);
 }
