@@ -9,6 +9,7 @@
 #include "lower/registers.h"
 #include "lower/schedule.h"
 #include "lower/scoreboards.h"
+#include "lower/slab_turns.h"
 #include "lower/spill.h"
 #include "lower/tokens.h"
 #include "lower/waiting.h"
@@ -127,6 +128,8 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   uint64_t *sets = FTL_ARENA_NEW(arena, uint64_t, 2 * liveness.num_words);
   if (!sets) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   out->wgmma_registers = ftl_wgmma_pressure(draft, &flow, &liveness, sets);
+  if (!ftl_slabs_take_turns(draft, &flow, &liveness, arch, cap, arena))
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   int32_t room = registers_to_fill(arch, cap, out), order_limit = limit;
   uint64_t *accessed = FTL_ARENA_NEW(arena, uint64_t, liveness.num_words);
   if (!accessed) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");

@@ -49,6 +49,7 @@ typedef struct ftl_draft_value {
   bool is_offset;           // of these, a copy's row group in its tensor
   bool is_reserve;          // registers set aside: nothing is in them
   bool is_apart;            // of these, for an operand beside what it is packed from, which is read behind its product
+  bool is_read_late;        // an accumulator that something reads when something else has (slab_turns.h)
 } ftl_draft_value;
 
 typedef struct ftl_draft {

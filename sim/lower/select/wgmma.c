@@ -218,6 +218,44 @@ static void add_wgmma(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_
   inst->effects = FTL_EFFECT_MEMORY | (from_zero ? 0 : FTL_EFFECT_READS_DESTINATION);
 }
 
+static bool is_multiplied_by_constant(const ftl_tile_op *op, int32_t value) {
+  return op->kind == FTL_TILE_ELEM && op->fn == FTL_ELEM_MUL && op->dst == value && op->a.value == value &&
+         op->b.value == NONE;
+}
+
+static bool is_added_to(const ftl_tile_op *op, int32_t value) {
+  bool is_sum = op->fn == FTL_ELEM_ADD || (op->fn == FTL_ELEM_FMA && op->b.value == NONE && op->b.immediate == 1);
+  return op->kind == FTL_TILE_ELEM && is_sum && op->dst == value && op->a.value == value;
+}
+
+// Whether something reads what a product has left when something else has: exponentials behind a maximum do. Where all
+// numbers are first multiplied by a constant the products are the maximum's, and a compiler contracts each with the
+// addition that comes next, which then reads the accumulator; a second constant stands between them (SASS of Triton's
+// attention, and of FlexAttention's template).
+static bool is_read_late(const ftl_select *s, const ftl_tile_op *product) {
+  int32_t value = product->dst, num_writes = 0;
+  bool is_multiplied = false;
+  const ftl_tile_op *end = ftl_select_op_at(s, s->role->num_ops - 1);
+  for (const ftl_tile_op *op = product + 1; op < end; op++) {
+    if (op->kind == FTL_TILE_LOOP || op->kind == FTL_TILE_END_LOOP) return false;
+    bool reads = op->a.value == value || op->b.value == value || op->c.value == value;
+    if (!reads && op->dst != value) continue;
+    if (num_writes == 0 && op->dst != value) return true;
+    if (op->dst != value) continue;
+    if (num_writes > 0) return is_multiplied && is_added_to(op, value);
+    num_writes++;
+    is_multiplied = is_multiplied_by_constant(op, value);
+  }
+  return false;
+}
+
+static void mark_late_reads(ftl_select *s, const ftl_tile_op *product) {
+  const ftl_fragment_map *map = &s->values[product->dst].map;
+  for (int32_t slab = 0; slab < map->num_slabs; slab++)
+    for (int32_t tile = 0; tile < map->per_slab; tile++)
+      s->draft.values[ftl_select_fragment(s, product->dst, slab, tile)].is_read_late = true;
+}
+
 static void end_serial(ftl_select *s) {
   add_fence(s, FTL_OP_WGMMA_COMMIT, 0);
   add_fence(s, FTL_OP_WGMMA_WAIT, 0);
@@ -243,6 +281,7 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
   // (mmaVersionToInstrShape of AccelerateMatmul.cpp, and its HGMMAs: 20 a warp for 64 x 64 by 128 on two warpgroups).
   int32_t parts = (sums->is_repeated ? sums->warps_per_row : 1) * (int32_t)ftl_divide_up(tiles * TILE_COLUMNS, MAX_N);
   int32_t descriptor = NONE;
+  if (is_read_late(s, op)) mark_late_reads(s, op);
   if (!s->serial_wgmma) add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
   for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
     for (int32_t step = 0; step * s->product->operand_columns < k; step++)

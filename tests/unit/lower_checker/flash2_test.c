@@ -116,6 +116,14 @@ Test(unit_lower_checker_flash2, warpgroups_that_share_the_columns_of_v) {
   cr_expect_eq(prove_tiles("h200", tiles, "num_stages=1 copy=tma code=plain dropout_p=0.2"), 6);
 }
 
+// The softmax of a slab of scores stands between its products and those of the next.
+Test(unit_lower_checker_flash2, slabs_of_scores_that_take_turns) {
+  static const char *const tiles[] = {"block_m=128 block_n=128 num_warps=4 mma=wgmma",
+                                      "block_m=128 block_n=96 num_warps=4 mma=wgmma",
+                                      "block_m=256 block_n=128 num_warps=8 mma=wgmma"};
+  cr_expect_eq(prove_tiles("h200", tiles, "num_stages=2 copy=cp_async code=lean refill=late scaling=twice"), 6);
+}
+
 // Of the warps of a row one stores its logarithm: each byte leaves once.
 Test(unit_lower_checker_flash2, warps_side_by_side_on_every_generation) {
   cr_expect_eq(prove_side_by_side("h200", "num_stages=1 refill=behind row_sums=step"), 6);
