@@ -6,6 +6,8 @@
 
 #include "machine/l2/hash.h"
 
+enum { MOST_WAYS = 128 };  // the range of l2.ways
+
 static void lru_use(ftl_l2_set *set, ftl_l2_way *ways, uint32_t num_ways, uint32_t way) {
   (void)num_ways;
   ftl_l2_stamp(set, &ways[way]);
@@ -24,21 +26,34 @@ static uint32_t oldest_of(const ftl_l2_set *set, const ftl_l2_way *ways, uint32_
   return oldest;
 }
 
-// Of all ways; they are fewer than 256.
-static void find_oldest(ftl_l2_set *set, const ftl_l2_way *ways, uint32_t num_ways) {
-  uint64_t found[FTL_L2_OLDEST] = {0};  // age and way, the oldest last
+// A way's place among them is the number of younger ones: no two were used at the same tick. Counting takes no branch,
+// of which every other would be mispredicted, and four comparisons in one instruction.
+static inline void rank_ways(ftl_l2_set *set, const ftl_l2_way *ways, uint32_t num_ways) {
+  uint32_t ages[MOST_WAYS], num_oldest = num_ways < FTL_L2_OLDEST ? num_ways : FTL_L2_OLDEST;
+  uint8_t by_age[MOST_WAYS];
+  for (uint32_t way = 0; way < num_ways; way++) ages[way] = set->tick - ways[way].stamp;
   for (uint32_t way = 0; way < num_ways; way++) {
-    uint64_t aged = (uint64_t)(set->tick - ways[way].stamp) << 8 | way;
-    // Each place keeps the older of two and hands on the other: no branch, of which every other was mispredicted.
-    for (int32_t i = FTL_L2_OLDEST - 1; i >= 0; i--) {
-      uint64_t older = aged > found[i] ? aged : found[i];
-      aged = aged > found[i] ? found[i] : aged;
-      found[i] = older;
-    }
+    uint32_t num_younger = 0;
+    for (uint32_t other = 0; other < num_ways; other++) num_younger += ages[other] < ages[way];
+    by_age[num_younger] = (uint8_t)way;
   }
-  set->num_oldest = (uint8_t)(num_ways < FTL_L2_OLDEST ? num_ways : FTL_L2_OLDEST);
-  for (int32_t i = 0; i < set->num_oldest; i++) set->oldest[i] = (uint8_t)found[FTL_L2_OLDEST - set->num_oldest + i];
+  memcpy(set->oldest, by_age + num_ways - num_oldest, num_oldest);
+  set->num_oldest = (uint8_t)num_oldest;
   set->oldest_tick = set->tick;
+}
+
+// The usual numbers of ways, for which the compiler knows how often its loops run.
+static void find_oldest(ftl_l2_set *set, const ftl_l2_way *ways, uint32_t num_ways) {
+  switch (num_ways) {
+    case 16:
+      rank_ways(set, ways, 16);
+      break;
+    case 20:
+      rank_ways(set, ways, 20);
+      break;
+    default:
+      rank_ways(set, ways, num_ways);
+  }
 }
 
 // Where all ways are of one priority, several victims are looked up at once. A way that is used since has a stamp

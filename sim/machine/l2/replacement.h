@@ -19,7 +19,7 @@ typedef struct ftl_l2_way {
   bool may_have_replica;  // of a home line: the other side may hold it too; false: it does not
 } ftl_l2_way;
 
-enum { FTL_L2_OLDEST = 4 };
+enum { FTL_L2_OLDEST = 11 };  // so that a set takes half a line of the host's cache
 
 typedef struct ftl_l2_set {
   uint32_t tick;                 // uses of the set so far
