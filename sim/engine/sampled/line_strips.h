@@ -13,11 +13,13 @@ typedef struct ftl_line_strip {
   uint64_t first_line, stride_lines;       // of the first row; from row to row
   int32_t num_rows;                        // at most FTL_STRIP_ROWS; 0: none
   bool is_known;                           // asked for before: rows_of_line is there
+  int64_t asked;                           // when it was asked for last, in requests
   uint64_t rows_of_line[FTL_STRIP_LINES];  // rows of which that line is in the sample, one bit each
 } ftl_line_strip;
 
 typedef struct ftl_line_strips {
-  ftl_line_strip *strips;  // by a hash; the last one asked for stays
+  ftl_line_strip *strips;  // some in each place that a hash gives: there the ones asked for last stay
+  int64_t num_asked;
 } ftl_line_strips;
 
 FTL_MUST_USE bool ftl_line_strips_try_init(ftl_line_strips *strips);
