@@ -234,7 +234,8 @@ static void write_slice(ftl_memory *memory, uint32_t index) {
   ftl_memory_node *node = &memory->nodes[index];
   ftl_l2_outcome outcome;
   if (node->kind == FTL_NODE_ATOMIC) {
-    ftl_l2_known_line line = ftl_l2_tags_know(memory->tags, node->at, node->line, node->sectors);
+    ftl_l2_known_line line;
+    ftl_l2_tags_know(&line, memory->tags, node->at, node->line, node->sectors);
     ftl_l2_tags_atomic_known(memory->tags, &line, (ftl_l2_priority)node->priority, &outcome);
   } else {
     ftl_l2_tags_write_at(memory->tags, node->at, node->line, node->sectors, node->full_sectors, node->side,

@@ -2,6 +2,8 @@
 
 #include "base/check.h"
 
+enum { SECTOR_BYTES = 32 };
+
 // Whether an expression grows by the same amount each time the loop variable grows by one, and by how much.
 static bool try_slope(const ftl_tile_program *tile, ftl_expr expr, int32_t loop_var, int64_t *slope) {
   const ftl_expr_node *node = &tile->exprs[expr];
@@ -51,6 +53,13 @@ ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref
                    try_slope(tile, r->column, ref->loop_var, &step.columns) &&
                    (r->present == FTL_ALWAYS || try_slope(tile, r->present, ref->loop_var, &step.presence)) &&
                    try_slope(tile, r->row, ref->loop_var, &step.rows);
+  const ftl_tensor *tensor = &tile->tensors[r->tensor];
+  step.element_bytes = ftl_dtype_bytes(tensor->dtype);
+  step.row_stride_bytes = tensor->row_stride * step.element_bytes;
+  bool may_run = step.is_steady && r->pages.page_rows == 0;
+  step.is_tall = may_run && step.columns == 0 && (step.rows == r->rows || step.rows == -r->rows);
+  step.is_wide = may_run && step.rows == 0 && step.columns == r->columns;
+  step.shares_sectors = (r->columns * step.element_bytes | step.row_stride_bytes) % SECTOR_BYTES != 0;
   return step;
 }
 
@@ -98,14 +107,14 @@ ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref
     ftl_expr_point point = point_at(tile, ref, cta, outer, iteration);
     return ftl_tile_place_of(tile, &ref->ref, &point);
   }
-  const ftl_tensor *tensor = &tile->tensors[ref->ref.tensor];
-  int64_t element_bytes = ftl_dtype_bytes(tensor->dtype);
-  ftl_tile_place place = {.row_stride_bytes = tensor->row_stride * element_bytes};
+  int64_t element_bytes = step->element_bytes;
+  ftl_tile_place place = {.row_stride_bytes = step->row_stride_bytes};
   range columns = columns_of(&ref->ref, step, cursor, iteration, 1);
   if (columns.from >= columns.to || presence_at(step, cursor, iteration) <= 0) return place;
   int64_t row = cursor->first_row + iteration * step->rows, rows_left = cursor->end_row - row;
   if (rows_left <= 0) return place;
-  FTL_CHECK(row >= 0, "%s of %s: tile outside the tensor (row %lld)", tensor->name, tile->name, (long long)row);
+  FTL_CHECK(row >= 0, "%s of %s: tile outside the tensor (row %lld)", tile->tensors[ref->ref.tensor].name, tile->name,
+            (long long)row);
   place.address_bytes = cursor->base_bytes + columns.from * element_bytes;
   place.row_bytes = (int32_t)((columns.to - columns.from) * element_bytes);
   place.num_rows = rows_left < ref->ref.rows ? (int32_t)rows_left : ref->ref.rows;
@@ -131,44 +140,35 @@ static range rows_of(const ftl_tile_ref *ref, const ftl_ref_step *step, const ft
 static int32_t num_parts(int64_t whole, int64_t part) { return (int32_t)((whole + part - 1) / part); }
 
 // Of rows `asked` among rows `all`, and of columns.
-static ftl_tile_run run_of(const ftl_tensor *tensor, const ftl_ref_cursor *cursor, range all, range asked,
-                           range columns) {
-  ftl_tile_run run = {.priority = tensor->l2_priority};
-  if (asked.from >= asked.to || columns.from >= columns.to) return run;
-  int64_t element_bytes = ftl_dtype_bytes(tensor->dtype), row_stride_bytes = tensor->row_stride * element_bytes;
-  run.place =
-      (ftl_tile_place){.address_bytes = cursor->base_bytes + all.from * row_stride_bytes + columns.from * element_bytes,
-                       .row_stride_bytes = row_stride_bytes,
-                       .num_rows = (int32_t)(all.to - all.from),
-                       .row_bytes = (int32_t)((columns.to - columns.from) * element_bytes)};
-  run.first_row = (int32_t)(asked.from - all.from);
-  run.num_rows = (int32_t)(asked.to - asked.from);
-  return run;
-}
-
-// Tiles beside each other that share a sector are asked for it each.
-static bool shares_sectors(const ftl_tensor *tensor, const ftl_tile_ref *ref, const ftl_ref_cursor *cursor) {
-  enum { SECTOR_BYTES = 32 };
-  int64_t element_bytes = ftl_dtype_bytes(tensor->dtype);
-  return (cursor->base_bytes | ref->columns * element_bytes | tensor->row_stride * element_bytes) % SECTOR_BYTES != 0;
+static void fill_run(ftl_tile_run *run, const ftl_ref_step *step, const ftl_ref_cursor *cursor, range all, range asked,
+                     range columns) {
+  if (asked.from >= asked.to || columns.from >= columns.to) return;
+  run->place.address_bytes =
+      cursor->base_bytes + all.from * step->row_stride_bytes + columns.from * step->element_bytes;
+  run->place.row_stride_bytes = step->row_stride_bytes;
+  run->place.num_rows = (int32_t)(all.to - all.from);
+  run->place.row_bytes = (int32_t)((columns.to - columns.from) * step->element_bytes);
+  run->first_row = (int32_t)(asked.from - all.from);
+  run->num_rows = (int32_t)(asked.to - asked.from);
 }
 
 bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
                      const ftl_ref_cursor *cursor, int64_t group_first, int64_t group, int64_t first, int64_t count,
                      ftl_tile_run *run) {
   const ftl_tile_ref *r = &ref->ref;
-  const ftl_tensor *tensor = &tile->tensors[r->tensor];
-  bool is_tall = step->columns == 0 && (step->rows == r->rows || step->rows == -r->rows);
-  bool is_wide = step->rows == 0 && step->columns == r->columns && !shares_sectors(tensor, r, cursor);
-  if (!step->is_steady || r->pages.page_rows > 0 || !(is_tall || is_wide)) return false;
+  // Tiles beside each other that share a sector are asked for it each.
+  bool is_wide = step->is_wide && !step->shares_sectors && cursor->base_bytes % SECTOR_BYTES == 0;
+  if (!step->is_tall && !is_wide) return false;
   *run = (ftl_tile_run){0};
   for (; count > 0 && presence_at(step, cursor, first) <= 0; count--) first++;
   while (count > 0 && presence_at(step, cursor, first + count - 1) <= 0) count--;
   if (count == 0) return true;
   range asked = rows_of(r, step, cursor, first, count), columns = columns_of(r, step, cursor, first, count);
-  *run = run_of(tensor, cursor, is_tall ? rows_of(r, step, cursor, group_first, group) : asked, asked, columns);
-  if (is_wide) run->tile_row_bytes = (int32_t)(r->columns * ftl_dtype_bytes(tensor->dtype));
-  run->num_tiles = is_tall ? num_parts(run->num_rows, r->rows) : num_parts(run->place.row_bytes, run->tile_row_bytes);
+  run->priority = tile->tensors[r->tensor].l2_priority;
+  fill_run(run, step, cursor, step->is_tall ? rows_of(r, step, cursor, group_first, group) : asked, asked, columns);
+  if (is_wide) run->tile_row_bytes = (int32_t)(r->columns * step->element_bytes);
+  run->num_tiles =
+      step->is_tall ? num_parts(run->num_rows, r->rows) : num_parts(run->place.row_bytes, run->tile_row_bytes);
   return true;
 }
 

@@ -4,12 +4,16 @@
 #define FTL_ENGINE_SAMPLED_CURSOR_H
 
 #include "engine/sampled/segments.h"
+#include "engine/sampled/tile_lines.h"
 #include "lower/walk.h"
 
 typedef struct ftl_ref_step {
   bool is_steady;  // batch, head and the ends of rows and columns stay; row, column, presence and the entry of the
                    // first page grow by these an iteration
   int64_t rows, columns, presence, entries;
+  bool is_tall, is_wide;  // the tiles of iterations follow each other below, or beside
+  bool shares_sectors;    // with the tile beside it, wherever the first begins
+  int64_t element_bytes, row_stride_bytes;
 } ftl_ref_step;
 
 // A steady access of one CTA in the loop (or straight code) that it runs now.
@@ -37,6 +41,7 @@ typedef struct ftl_tile_run {
   int32_t tile_row_bytes;       // of a wide tile: of the rows of each of its tiles; else 0
   ftl_l2_priority priority;     // of their tensor
   bool is_multicast;            // a share of tiles that several CTAs load together: not coalesced
+  ftl_tile_trail *trail;        // of the access; NULL: it has none
 } ftl_tile_run;
 
 // Iterations [first, first + count) are asked for. They are part of the group [group_first, group_first + group), which

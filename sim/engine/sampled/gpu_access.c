@@ -107,6 +107,10 @@ static ftl_tile_place place_at(const ftl_gpu_run *run, const access_span *span, 
   return ref->is_lookup && place.num_rows > 0 ? sectors_of(&place) : place;
 }
 
+static ftl_tile_trail *trail_of(const ftl_gpu_run *run, const access_span *span) {
+  return &run->trails[span->member.slot * run->num_cursors + span->ref_idx];
+}
+
 static bool try_access_place(ftl_gpu_run *run, const access_span *span, int64_t i, const ftl_tile_place *place,
                              ftl_step_wait *longest) {
   const ftl_cta_state *state = &run->slots[span->member.state_slot];
@@ -114,6 +118,7 @@ static bool try_access_place(ftl_gpu_run *run, const access_span *span, int64_t 
   ftl_tile_run tiles = {.place = *place,
                         .num_rows = place->num_rows,
                         .num_tiles = 1,
+                        .trail = trail_of(run, span),
                         .priority = run->segments->tile->tensors[ref->ref.tensor].l2_priority};
   return place->num_rows == 0 || try_access_run(run, span->member, ref, &tiles, i * state->pace, span->now, longest);
 }
@@ -130,10 +135,12 @@ static bool try_access_span(ftl_gpu_run *run, const access_span *span, ftl_step_
   if (group > 1 && !ref->is_lookup &&
       ftl_ref_try_run(tile, ref, &run->steps[state->segment][span->ref_idx],
                       &run->cursors[span->member.slot * run->num_cursors + span->ref_idx], group_first, group,
-                      iteration, span->count, &tiles))
+                      iteration, span->count, &tiles)) {
+    tiles.trail = trail_of(run, span);
     return tiles.num_tiles == 0 ||
            try_access_run(run, span->member, ref, &tiles, (span->first + tiles.num_tiles - 1) * state->pace, span->now,
                           longest);
+  }
   for (int64_t i = span->first; i < span->first + span->count; i++) {
     ftl_tile_place place = place_at(run, span, i);
     if (!try_access_place(run, span, i, &place, longest)) return false;

@@ -54,8 +54,8 @@ typedef struct ftl_gpu_run {
   ftl_traffic *traffic;
   ftl_cta_scheduler *scheduler;
   ftl_cta_state *slots;
-  int64_t gpc_clock_spread_ppm;
-  int64_t num_tiles_taken;  // from the counter of dynamic tiles, those at the start included
+  double gpc_slowness[FTL_MAX_GPCS];  // by how much longer than the mean its steps take
+  int64_t num_tiles_taken;            // from the counter of dynamic tiles, those at the start included
   int32_t cluster_ctas;
   int32_t *members;  // per slot of a cluster's first CTA, cluster_ctas each: the slots of its CTAs
   int32_t *sm_of_slot;
@@ -64,6 +64,7 @@ typedef struct ftl_gpu_run {
   int64_t *active_since;    // per SM
   bool *has_code;           // per SM: a CTA has run there to its end
   ftl_ref_cursor *cursors;  // per slot, num_cursors each: of the accesses of its segment
+  ftl_tile_trail *trails;   // as many
   int32_t num_cursors;      // most accesses of a segment
   ftl_l1_tiles l1;          // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];

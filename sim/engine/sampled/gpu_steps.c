@@ -131,15 +131,17 @@ static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t time) 
   int32_t sm = ftl_gpu_sm_of(run, slot), others = run->resident[sm] - 1;
   double cycles = (double)time / FTL_TRAFFIC_UNIT;
   double drift = ftl_pace_drift(arch->sm_drift_ns, run->traffic->sm_khz, cycles);
-  double steady =
-      ftl_gpc_clock_slowness(run->gpc_clock_spread_ppm, run->traffic->homes[sm].gpc, (int32_t)arch->chip_num_gpcs);
+  double steady = run->gpc_slowness[run->traffic->homes[sm].gpc];
   if (others > 0) {
     drift =
         hypot(drift, ftl_pace_shared_drift(run->shared_drift_permille[state->segment], others, state->count, cycles));
     steady += ftl_pace_of_age(arch->sm_age_spread_permille, num_older(run, slot), others);
   }
-  double stores_spread = (double)run->store_spread_permille[state->segment] / 1000 * cycles;
-  drift = hypot(drift, stores_spread * ftl_pace_stores_at_once(run->num_active_sms, (int32_t)arch->chip_num_sms));
+  int64_t stores_permille = run->store_spread_permille[state->segment];
+  if (stores_permille > 0) {
+    double stores_spread = (double)stores_permille / 1000 * cycles;
+    drift = hypot(drift, stores_spread * ftl_pace_stores_at_once(run->num_active_sms, (int32_t)arch->chip_num_sms));
+  }
   int64_t step = (int64_t)state->step * DRAWS_A_STEP + state->segment;
   double deviation = ftl_pace_deviation(drift, state->cta, step, cycles) + steady * cycles;
   return (int64_t)((deviation > -cycles ? deviation : -cycles) * FTL_TRAFFIC_UNIT);
@@ -244,6 +246,13 @@ static void find_ref_steps(ftl_gpu_run *run) {
   }
 }
 
+static void find_gpc_slowness(ftl_gpu_run *run) {
+  const ftl_arch *arch = run->launch->arch;
+  int64_t spread_ppm = ftl_gpc_clock_spread_ppm(arch, run->traffic->sm_khz);
+  for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++)
+    run->gpc_slowness[gpc] = ftl_gpc_clock_slowness(spread_ppm, gpc, (int32_t)arch->chip_num_gpcs);
+}
+
 static void find_shared_drift(ftl_gpu_run *run) {
   const ftl_arch *arch = run->launch->arch;
   for (int32_t loop = 1; loop < run->num_segments; loop += 2) {
@@ -281,10 +290,11 @@ static ftl_status allocate(ftl_gpu_run *run, ftl_error *error) {
   run->active_since = calloc(num_sms, sizeof *run->active_since);
   run->has_code = calloc(num_sms, sizeof *run->has_code);
   run->cursors = calloc(num_slots * (size_t)run->num_cursors + 1, sizeof *run->cursors);
+  run->trails = calloc(num_slots * (size_t)run->num_cursors + 1, sizeof *run->trails);
   run->members = calloc(num_slots * (size_t)run->cluster_ctas, sizeof *run->members);
   run->heap.events = calloc(num_slots, sizeof *run->heap.events);
   if (!run->slots || !run->sm_of_slot || !run->members || !run->resident || !run->active_since || !run->has_code ||
-      !run->cursors || !run->heap.events)
+      !run->cursors || !run->trails || !run->heap.events)
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
   for (size_t slot = 0; slot < num_slots; slot++) {
     run->sm_of_slot[slot] = (int32_t)slot / run->ctas_per_sm;
@@ -310,6 +320,7 @@ static void release(ftl_gpu_run *run) {
   free(run->active_since);
   free(run->has_code);
   free(run->cursors);
+  free(run->trails);
   free(run->heap.events);
   ftl_local_lines_fini(&run->local);
   ftl_cta_scheduler_destroy(run->scheduler);
@@ -327,9 +338,9 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
                      .ctas_per_sm = launch->occupancy.ctas_per_sm,
                      .cluster_ctas = launch->tile->cluster_ctas,
                      .num_tiles_taken = plan.stride,
-                     .gpc_clock_spread_ppm = ftl_gpc_clock_spread_ppm(launch->arch, traffic->sm_khz),
                      .num_segments = 2 * segments->num_loops + 1};
   find_ref_steps(&run);
+  find_gpc_slowness(&run);
   find_shared_drift(&run);
   find_store_spread(&run);
   if (plan.period > 0) find_work(&run);

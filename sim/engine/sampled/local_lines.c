@@ -47,10 +47,10 @@ static int64_t list_lines(const ftl_launch *launch, const uint32_t *stored, cons
       for (int32_t slot = 0; slot < num_slots; slot++) {
         uint64_t line = first + (uint64_t)slot;
         if (segments[slot] == 0 || !ftl_l2_tags_in_sample(tags, line)) continue;
-        if (lines)
-          lines[count] =
-              (ftl_local_line){.known = ftl_l2_tags_know(tags, ftl_l2_tags_address(tags, line), line, ALL_SECTORS),
-                               .segments = segments[slot]};
+        if (lines) {
+          ftl_l2_tags_know(&lines[count].known, tags, ftl_l2_tags_address(tags, line), line, ALL_SECTORS);
+          lines[count].segments = segments[slot];
+        }
         count++;
       }
     }

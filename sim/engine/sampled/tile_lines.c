@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lines.h"
 #include "base/sectors.h"
 
 enum {
-  FIRST_ENTRIES = 1024,
-  MAX_ENTRIES = 1 << 17,  // 64 MB with the groups of eight GPCs
-  FIRST_LINES = 8192,
-  MAX_LINES = 1 << 20,  // but for those of the last tile
+  FIRST_ENTRIES = 1024,   // that the table has slots for
+  MAX_ENTRIES = 1 << 17,  // 72 MB with the groups of eight GPCs
+  MAX_LINES = 1 << 20,    // but for those of the last tile
   LINE_BYTES = 128,
   SECTOR_BYTES = 32,
   FULL_LINE = 15
@@ -20,11 +20,12 @@ ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, i
                             .num_gpcs = num_gpcs,
                             .capacity_entries = FIRST_ENTRIES,
                             .max_entries = MAX_ENTRIES,
-                            .capacity_lines = FIRST_LINES};
-  tiles->entries = malloc(FIRST_ENTRIES * sizeof *tiles->entries);
+                            .capacity_lines = MAX_LINES};
+  // As many as there may be: what is not touched takes none of the host's memory.
+  tiles->entries = ftl_lines_grow(NULL, 0, MAX_ENTRIES * sizeof *tiles->entries);
   tiles->slots = calloc(2 * FIRST_ENTRIES, sizeof *tiles->slots);
-  tiles->lines = malloc(FIRST_LINES * sizeof *tiles->lines);
-  if (num_gpcs > 0) tiles->groups = malloc((size_t)num_gpcs * FIRST_ENTRIES * sizeof *tiles->groups);
+  tiles->lines = ftl_lines_grow(NULL, 0, MAX_LINES * sizeof *tiles->lines);
+  if (num_gpcs > 0) tiles->groups = ftl_lines_grow(NULL, 0, (size_t)num_gpcs * MAX_ENTRIES * sizeof *tiles->groups);
   bool has_strips = ftl_line_strips_try_init(&tiles->strips);
   if (tiles->entries && tiles->slots && tiles->lines && (tiles->groups || num_gpcs == 0) && has_strips) return FTL_OK;
   ftl_tile_lines_fini(tiles);
@@ -39,15 +40,20 @@ void ftl_tile_lines_fini(ftl_tile_lines *tiles) {
   ftl_line_strips_fini(&tiles->strips);
 }
 
-static bool try_add_line(ftl_tile_lines *tiles, ftl_tile_entry *entry, ftl_l2_known_line line) {
-  if (tiles->num_lines == tiles->capacity_lines) {
-    ftl_l2_known_line *lines = realloc(tiles->lines, 2 * (size_t)tiles->capacity_lines * sizeof *lines);
-    if (!lines) return false;
-    tiles->lines = lines;
-    tiles->capacity_lines *= 2;
-  }
-  tiles->lines[tiles->num_lines++] = line;
-  tiles->sampled_sectors += ftl_num_sectors(line.sectors);
+static bool try_grow_lines(ftl_tile_lines *tiles) {
+  size_t bytes = (size_t)tiles->capacity_lines * sizeof *tiles->lines;
+  ftl_l2_known_line *lines = ftl_lines_grow(tiles->lines, bytes, 2 * bytes);
+  if (!lines) return false;
+  tiles->lines = lines;
+  tiles->capacity_lines *= 2;
+  return true;
+}
+
+static bool try_add_line(ftl_tile_lines *tiles, ftl_tile_entry *entry, ftl_l2_address at, uint64_t line,
+                         uint8_t sectors) {
+  if (tiles->num_lines == tiles->capacity_lines && !try_grow_lines(tiles)) return false;
+  ftl_l2_tags_know(&tiles->lines[tiles->num_lines++], tiles->tags, at, line, sectors);
+  tiles->sampled_sectors += ftl_num_sectors(sectors);
   entry->num_sampled++;
   return true;
 }
@@ -69,7 +75,7 @@ static bool try_add_bytes(ftl_tile_lines *tiles, ftl_tile_entry *entry, int64_t 
     line = ftl_l2_tags_next_in_sample(tiles->tags, line, end, &at);
     if (line == end) return true;
     uint8_t sectors = sectors_of((int64_t)line, from, to);
-    if (!try_add_line(tiles, entry, ftl_l2_tags_know(tiles->tags, at, line, sectors))) return false;
+    if (!try_add_line(tiles, entry, at, line, sectors)) return false;
   }
 }
 
@@ -135,7 +141,7 @@ static bool try_add_of_strip(ftl_tile_lines *tiles, ftl_tile_entry *entry, const
       uint64_t line = first_line + (uint64_t)i;
       uint8_t sectors = sectors_of((int64_t)line, from, from + place->row_bytes);
       ftl_l2_address at = ftl_l2_tags_address(tiles->tags, line);
-      if (!try_add_line(tiles, entry, ftl_l2_tags_know(tiles->tags, at, line, sectors))) return false;
+      if (!try_add_line(tiles, entry, at, line, sectors)) return false;
     }
   }
   return true;
@@ -167,7 +173,7 @@ static bool try_add_all_short_rows(ftl_tile_lines *tiles, ftl_tile_entry *entry,
 }
 
 static bool try_add_tile(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place) {
-  entry->first_line = tiles->num_lines;
+  entry->first_line = (int32_t)tiles->num_lines;
   int64_t address = place->address_bytes, row_bytes = place->row_bytes;
   bool done = true;
   if (place->row_stride_bytes == row_bytes && !place->pages)
@@ -200,6 +206,11 @@ static uint64_t hash_of(const ftl_tile_entry *key) {
   return hash ^ hash >> 29;
 }
 
+static bool is_tile(const ftl_tile_entry *entry, const ftl_tile_entry *wanted) {
+  return entry->address_bytes == wanted->address_bytes && entry->num_rows == wanted->num_rows &&
+         entry->row_bytes == wanted->row_bytes && entry->pages == wanted->pages;
+}
+
 // Most entries that are not wanted are passed over by their tags: they lie all over memory.
 static ftl_tile_slot *slot_of(const ftl_tile_lines *tiles, const ftl_tile_entry *wanted) {
   uint64_t hash = hash_of(wanted);
@@ -212,29 +223,18 @@ static ftl_tile_slot *slot_of(const ftl_tile_lines *tiles, const ftl_tile_entry 
       return slot;
     }
     if (slot->tag != tag) continue;
-    const ftl_tile_entry *entry = &tiles->entries[slot->entry - 1];
-    if (entry->address_bytes == wanted->address_bytes && entry->num_rows == wanted->num_rows &&
-        entry->row_bytes == wanted->row_bytes && entry->pages == wanted->pages)
-      return slot;
+    if (is_tile(&tiles->entries[slot->entry - 1], wanted)) return slot;
   }
 }
 
-static bool try_grow(ftl_tile_lines *tiles) {
+static bool try_grow_table(ftl_tile_lines *tiles) {
   int64_t capacity = 2 * tiles->capacity_entries;
-  ftl_tile_entry *entries = realloc(tiles->entries, (size_t)capacity * sizeof *entries);
-  if (!entries) return false;
-  tiles->entries = entries;
-  if (tiles->num_gpcs > 0) {
-    ftl_tile_group *groups = realloc(tiles->groups, (size_t)tiles->num_gpcs * (size_t)capacity * sizeof *tiles->groups);
-    if (!groups) return false;
-    tiles->groups = groups;
-  }
   ftl_tile_slot *slots = calloc(2 * (size_t)capacity, sizeof *slots);
   if (!slots) return false;
   free(tiles->slots);
   tiles->slots = slots;
   tiles->capacity_entries = capacity;
-  for (int64_t i = 0; i < tiles->num_entries; i++) slot_of(tiles, &entries[i])->entry = (int32_t)(i + 1);
+  for (int64_t i = 0; i < tiles->num_entries; i++) slot_of(tiles, &tiles->entries[i])->entry = (int32_t)(i + 1);
   return true;
 }
 
@@ -260,21 +260,38 @@ static ftl_tile_entry key_of(const ftl_tile_place *place) {
   return key;
 }
 
-ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place) {
-  const ftl_tile_entry wanted = key_of(place);
-  ftl_tile_slot *slot = slot_of(tiles, &wanted);
+// The entry of a tile that was seen before, or a slot for a new one.
+static ftl_tile_entry *make_entry(ftl_tile_lines *tiles, const ftl_tile_entry *wanted, const ftl_tile_place *place) {
+  ftl_tile_slot *slot = slot_of(tiles, wanted);
   if (slot->entry) return &tiles->entries[slot->entry - 1];
   if (tiles->num_entries == tiles->max_entries || tiles->num_lines >= MAX_LINES) {
     forget(tiles);
-    slot = slot_of(tiles, &wanted);
+    slot = slot_of(tiles, wanted);
   } else if (tiles->num_entries == tiles->capacity_entries) {
-    if (!try_grow(tiles)) return NULL;
-    slot = slot_of(tiles, &wanted);
+    if (!try_grow_table(tiles)) return NULL;
+    slot = slot_of(tiles, wanted);
   }
   ftl_tile_entry *entry = &tiles->entries[tiles->num_entries++];
   slot->entry = (int32_t)tiles->num_entries;
-  *entry = wanted;
-  for (int32_t gpc = 0; gpc < tiles->num_gpcs; gpc++)
-    *ftl_tile_lines_group(tiles, entry, gpc) = (ftl_tile_group){.closes = INT64_MIN};
+  *entry = *wanted;
   return try_add_tile(tiles, entry, place) ? entry : NULL;
+}
+
+// Entries are numbered from 1 in trails and as each other's next; what was forgotten since leaves numbers that mean
+// another tile, or none.
+static ftl_tile_entry *entry_of_number(const ftl_tile_lines *tiles, int32_t number) {
+  return number > 0 && number <= tiles->num_entries ? &tiles->entries[number - 1] : NULL;
+}
+
+ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place, ftl_tile_trail *trail) {
+  const ftl_tile_entry wanted = key_of(place);
+  const ftl_tile_entry *before = trail ? entry_of_number(tiles, trail->last) : NULL;
+  ftl_tile_entry *entry = before ? entry_of_number(tiles, before->next) : NULL;
+  if (!entry || !is_tile(entry, &wanted)) {
+    entry = make_entry(tiles, &wanted, place);
+    ftl_tile_entry *follows = trail ? entry_of_number(tiles, trail->last) : NULL;
+    if (follows && entry) follows->next = (int32_t)(entry - tiles->entries) + 1;
+  }
+  if (trail && entry) trail->last = (int32_t)(entry - tiles->entries) + 1;
+  return entry;
 }

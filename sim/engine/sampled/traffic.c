@@ -68,7 +68,7 @@ typedef struct request {
 } request;
 
 static bool try_make_request(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int64_t now, request *out) {
-  ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, &run->place);
+  ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, &run->place, run->trail);
   if (!entry) return false;
   *out = (request){.run = run, .entry = entry, .now = now, .span = span, .num_sectors = entry->num_sectors};
   if (run->num_rows < run->place.num_rows) out->num_sectors = entry->num_sectors * run->num_rows / run->place.num_rows;
@@ -308,6 +308,7 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
       group->marks = wait->marks;
     }
   }
+  if (run->trail) ftl_tile_lines_prefetch_next(&traffic->tiles, ask.entry, home.gpc);
   traffic->counts.load_latency_cycles += (wait->latency_cycles + wait->queue / FTL_TRAFFIC_UNIT) * run->num_tiles;
   traffic->counts.num_loads += run->num_tiles;
   return true;
@@ -349,7 +350,7 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_
       ftl_l2_tags_write_known(traffic->tags, line, traffic->homes[sm].side, run->priority, &outcome);
     found.missed += ftl_num_sectors(outcome.dram_read_sectors);
     found.dram_written += outcome.dram_write_sectors;
-    found.asked += ftl_num_sectors(line->sectors);
+    found.asked += line->num_sectors;
   }
   traffic->counts.dram_read_sectors += found.missed;
   traffic->counts.dram_write_sectors += found.dram_written;

@@ -8,15 +8,17 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "base/divisor.h"
 
 typedef struct ftl_l2_hash {
   uint32_t num_sides, slices_per_side, sets_per_slice;
-  uint32_t granule_lines;
+  ftl_divisor by_slices, by_granule;  // of a side; lines
 } ftl_l2_hash;
 
+// A register holds it.
 typedef struct ftl_l2_address {
-  uint32_t home_side;
-  uint32_t slice_in_side;  // the same on both sides: a replica lies in the mirror slice
+  uint16_t home_side;
+  uint16_t slice_in_side;  // the same on both sides: a replica lies in the mirror slice
   uint32_t set_in_side;    // set * slices_per_side + slice_in_side: neighbours lie in different slices
 } ftl_l2_address;
 
@@ -32,41 +34,51 @@ static inline uint64_t ftl_l2_mix(uint64_t x) {
 // Maps a uniform 64-bit number to [0, n) without division (Lemire, ACM TOMACS 2019).
 static inline uint32_t ftl_l2_scale(uint64_t x, uint32_t n) { return (uint32_t)(((x >> 32) * n) >> 32); }
 
+ftl_l2_hash ftl_l2_hash_make(uint32_t num_sides, uint32_t slices_per_side, uint32_t sets_per_slice,
+                             uint32_t granule_lines);
 ftl_l2_hash ftl_l2_hash_init(const ftl_arch *arch);
 
 // Two granules in a row are split over the sides, in an order given by a hash, so that any run of addresses is halved
 // between them.
-static inline uint32_t ftl_l2_hash_home(const ftl_l2_hash *hash, uint64_t line) {
-  uint64_t granule = line / hash->granule_lines;
+static inline uint32_t ftl_l2_hash_side_of_granule(const ftl_l2_hash *hash, uint64_t granule) {
   return hash->num_sides == 2 ? (uint32_t)((granule ^ ftl_l2_mix(granule >> 1)) & 1) : 0;
 }
+
+static inline uint32_t ftl_l2_hash_home(const ftl_l2_hash *hash, uint64_t line) {
+  return ftl_l2_hash_side_of_granule(hash, ftl_divide(hash->by_granule, line).quotient);
+}
+
+// A line's place, and the lines from it on, itself included, that one granule and one block have: their sets follow
+// each other one by one, but that those after the block's last slice begin anew with its first. How many there are does
+// not hang on the hash, so that the next stretch can be worked out before this one is.
+typedef struct ftl_l2_stretch {
+  ftl_l2_address at;
+  uint32_t num_lines;
+  uint32_t to_last_slice;  // so many of them, or more than there are, come before the first slice
+} ftl_l2_stretch;
 
 // Lines of one side are numbered by `index`. `slices_per_side` lines in a row, whatever that number is,
 // are a rotation over the slices, by a hash of the block's number: a run is spread evenly and a stride is spread by the
 // hash. Blocks take sets in golden-ratio steps (Knuth, TAOCP 3, 6.4), which fills any number of sets almost evenly.
-static inline ftl_l2_address ftl_l2_hash_address(const ftl_l2_hash *hash, uint64_t line) {
-  ftl_l2_address at = {.home_side = ftl_l2_hash_home(hash, line)};
+static inline ftl_l2_stretch ftl_l2_hash_stretch(const ftl_l2_hash *hash, uint64_t line) {
+  ftl_quotient granule = ftl_divide(hash->by_granule, line);
   uint64_t index = line;
-  if (hash->num_sides == 2)
-    index = (line / hash->granule_lines >> 1) * hash->granule_lines + line % hash->granule_lines;
-  uint32_t n = hash->slices_per_side;
-  uint64_t block = index / n;
-  uint32_t position = (uint32_t)(index % n) + ftl_l2_scale(ftl_l2_mix(block + 1), n);
-  at.slice_in_side = position < n ? position : position - n;
-  at.set_in_side = ftl_l2_scale(block * 0x9e3779b97f4a7c15u, hash->sets_per_slice) * n + at.slice_in_side;
-  return at;
+  if (hash->num_sides == 2) index = (granule.quotient >> 1) * hash->by_granule.number + granule.remainder;
+  ftl_quotient block = ftl_divide(hash->by_slices, index);
+  uint32_t n = hash->slices_per_side, in_block = n - block.remainder;
+  uint32_t in_granule = hash->num_sides == 2 ? hash->by_granule.number - granule.remainder : in_block;
+  uint32_t position = block.remainder + ftl_l2_scale(ftl_l2_mix(block.quotient + 1), n);
+  uint32_t slice = position < n ? position : position - n;
+  uint32_t set = ftl_l2_scale(block.quotient * 0x9e3779b97f4a7c15u, hash->sets_per_slice);
+  return (ftl_l2_stretch){.at = {.home_side = (uint16_t)ftl_l2_hash_side_of_granule(hash, granule.quotient),
+                                 .slice_in_side = (uint16_t)slice,
+                                 .set_in_side = set * n + slice},
+                          .num_lines = in_block < in_granule ? in_block : in_granule,
+                          .to_last_slice = n - slice};
 }
 
-// Lines from `line` (which lies at `at`) on, itself included, whose sets follow each other one by one.
-static inline uint32_t ftl_l2_hash_run(const ftl_l2_hash *hash, uint64_t line, const ftl_l2_address *at) {
-  uint64_t index = line, in_granule = UINT64_MAX;
-  if (hash->num_sides == 2) {
-    index = (line / hash->granule_lines >> 1) * hash->granule_lines + line % hash->granule_lines;
-    in_granule = hash->granule_lines - line % hash->granule_lines;
-  }
-  uint32_t n = hash->slices_per_side, in_block = n - (uint32_t)(index % n), to_wrap = n - at->slice_in_side;
-  uint32_t run = in_block < to_wrap ? in_block : to_wrap;
-  return run < in_granule ? run : (uint32_t)in_granule;
+static inline ftl_l2_address ftl_l2_hash_address(const ftl_l2_hash *hash, uint64_t line) {
+  return ftl_l2_hash_stretch(hash, line).at;
 }
 
 #endif

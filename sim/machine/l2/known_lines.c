@@ -4,13 +4,28 @@
 #include "base/sectors.h"
 #include "machine/l2/tags_internal.h"
 
-ftl_l2_known_line ftl_l2_tags_know(const ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors) {
-  ftl_l2_known_line known = {.line = line, .at = at, .sectors = sectors};
+void ftl_l2_tags_know(ftl_l2_known_line *out, const ftl_l2_tags *tags, ftl_l2_address at, uint64_t line,
+                      uint8_t sectors) {
+  *out = (ftl_l2_known_line){.line = line,
+                             .slice_in_side = at.slice_in_side,
+                             .home_side = (uint8_t)at.home_side,
+                             .sectors = sectors,
+                             .num_sectors = (uint8_t)ftl_num_sectors(sectors)};
   for (uint32_t side = 0; side < tags->hash.num_sides; side++) {
-    known.set_of_side[side] = ftl_l2_set_of(tags, at, side);
-    known.way_of_side[side] = known.set_of_side[side] * tags->num_ways;
+    out->set_of_side[side] = ftl_l2_set_of(tags, at, side);
+    out->way_of_side[side] = out->set_of_side[side] * tags->num_ways;
   }
-  return known;
+}
+
+// Of one in the sample, the first set of as many as the sample has one of.
+static ftl_l2_address address_of(const ftl_l2_tags *tags, const ftl_l2_known_line *line) {
+  uint32_t set = line->set_of_side[line->home_side] - line->home_side * tags->sets_per_side;
+  return (ftl_l2_address){
+      .home_side = line->home_side, .slice_in_side = line->slice_in_side, .set_in_side = set << tags->log2_sample};
+}
+
+static void remember_way(const ftl_l2_tags *tags, ftl_l2_known_line *line, uint32_t side, uint32_t way) {
+  line->way_of_side[side] = line->set_of_side[side] * tags->num_ways + way;
 }
 
 // A line is in one set of a side and once in it, so one that is where it was is the one that a search would find.
@@ -27,26 +42,22 @@ int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lin
     bool is_there = entry->line == line->line && (line->sectors & ~entry->valid) == 0;
     if (!is_there || entry->priority != priority) break;
     ftl_l2_stamp(&sets[line->set_of_side[side]], entry);
-    sectors += ftl_num_sectors(line->sectors);
+    sectors += line->num_sectors;
   }
   *num_sectors += sectors;
   return line - lines;
 }
 
-static void remember_way(const ftl_l2_tags *tags, ftl_l2_known_line *line, uint32_t side, uint32_t way) {
-  line->way_of_side[side] = line->set_of_side[side] * tags->num_ways + way;
-}
-
 void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
                             ftl_l2_outcome *outcome) {
-  uint32_t way = ftl_l2_tags_read_at(tags, line->at, line->line, line->sectors, side, priority, outcome);
+  uint32_t way = ftl_l2_tags_read_at(tags, address_of(tags, line), line->line, line->sectors, side, priority, outcome);
   remember_way(tags, line, (uint32_t)side, way);
 }
 
 // Sectors that are dirty where the line was, written by the home's side: the write is a use of the way and nothing
 // else. No way of the set became dirty, so that it has no more dirty ones than the write before left it.
 static bool try_rewrite(ftl_l2_tags *tags, const ftl_l2_known_line *line, uint32_t side, ftl_l2_priority priority) {
-  if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST || side != line->at.home_side) return false;
+  if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST || side != line->home_side) return false;
   ftl_l2_way *entry = &tags->ways[line->way_of_side[side]];
   bool is_there = entry->line == line->line && (line->sectors & ~(entry->dirty & entry->valid)) == 0;
   if (!is_there || entry->may_have_replica || entry->priority != priority) return false;
@@ -57,14 +68,13 @@ static bool try_rewrite(ftl_l2_tags *tags, const ftl_l2_known_line *line, uint32
 void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
                              ftl_l2_outcome *outcome) {
   if (try_rewrite(tags, line, (uint32_t)side, priority)) {
-    *outcome = (ftl_l2_outcome){.hit_sectors = line->sectors,
-                                .home_side = (uint8_t)line->at.home_side,
-                                .slice_in_side = (uint16_t)line->at.slice_in_side};
+    *outcome = (ftl_l2_outcome){
+        .hit_sectors = line->sectors, .home_side = line->home_side, .slice_in_side = line->slice_in_side};
     return;
   }
-  uint32_t way =
-      ftl_l2_tags_write_at(tags, line->at, line->line, line->sectors, line->sectors, side, priority, outcome);
-  remember_way(tags, line, line->at.home_side, way);
+  uint32_t way = ftl_l2_tags_write_at(tags, address_of(tags, line), line->line, line->sectors, line->sectors, side,
+                                      priority, outcome);
+  remember_way(tags, line, line->home_side, way);
 }
 
 static void add_writebacks(ftl_l2_outcome *outcome, const ftl_l2_outcome *more) {
@@ -78,7 +88,7 @@ static void add_writebacks(ftl_l2_outcome *outcome, const ftl_l2_outcome *more) 
 
 void ftl_l2_tags_atomic_known(ftl_l2_tags *tags, ftl_l2_known_line *line, ftl_l2_priority priority,
                               ftl_l2_outcome *outcome) {
-  int32_t side = (int32_t)line->at.home_side;
+  int32_t side = line->home_side;
   int64_t num_present = 0;
   ftl_l2_outcome write;
   bool was_read = ftl_l2_tags_read_present(tags, line, 1, side, priority, &num_present) == 1;

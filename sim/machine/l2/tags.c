@@ -66,25 +66,30 @@ void ftl_l2_tags_flush(ftl_l2_tags *tags) {
   tags->num_dirty_sectors = 0;
 }
 
-// How many lines on the next one in the sample is, if the run of sets reaches that far.
-static uint32_t lines_to_sample(const ftl_l2_tags *tags, uint32_t set_in_side) {
+// How many sets on the next one in the sample is.
+static uint32_t sets_to_sample(const ftl_l2_tags *tags, uint32_t set_in_side) {
   return -set_in_side & ((1u << tags->log2_sample) - 1u);
 }
 
 bool ftl_l2_tags_in_sample(const ftl_l2_tags *tags, uint64_t line) {
-  return lines_to_sample(tags, ftl_l2_hash_address(&tags->hash, line).set_in_side) == 0;
+  return sets_to_sample(tags, ftl_l2_hash_address(&tags->hash, line).set_in_side) == 0;
 }
 
 uint64_t ftl_l2_tags_next_in_sample(const ftl_l2_tags *tags, uint64_t line, uint64_t end, ftl_l2_address *at) {
   while (line < end) {
-    *at = ftl_l2_hash_address(&tags->hash, line);
-    uint32_t next = lines_to_sample(tags, at->set_in_side), run = ftl_l2_hash_run(&tags->hash, line, at);
-    if (next < run) {
-      at->set_in_side += next;
-      at->slice_in_side += next;
+    ftl_l2_stretch stretch = ftl_l2_hash_stretch(&tags->hash, line);
+    uint32_t slice = stretch.at.slice_in_side, first_set = stretch.at.set_in_side - slice;
+    uint32_t next = sets_to_sample(tags, first_set + slice);
+    slice += next;
+    if (next >= stretch.to_last_slice) {
+      slice = sets_to_sample(tags, first_set);
+      next = stretch.to_last_slice + slice;
+    }
+    if (next < stretch.num_lines) {
+      *at = (ftl_l2_address){stretch.at.home_side, (uint16_t)slice, first_set + slice};
       return line + next < end ? line + next : end;
     }
-    line += run;
+    line += stretch.num_lines;
   }
   return end;
 }
@@ -259,7 +264,7 @@ __attribute__((noinline)) static uint32_t read_replica(ftl_l2_tags *tags, ftl_l2
 uint32_t ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
                              ftl_l2_priority priority, ftl_l2_outcome *outcome) {
   outcome->home_side = (uint8_t)at.home_side;
-  outcome->slice_in_side = (uint16_t)at.slice_in_side;
+  outcome->slice_in_side = at.slice_in_side;
   outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
   if ((uint32_t)side != at.home_side) return read_replica(tags, at, line, sectors, priority, outcome);
   uint8_t had;
@@ -299,7 +304,7 @@ static void drop_replica(const ftl_l2_tags *tags, ftl_l2_address at, uint64_t li
 uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
                               uint8_t full_sectors, int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome) {
   outcome->home_side = (uint8_t)at.home_side;
-  outcome->slice_in_side = (uint16_t)at.slice_in_side;
+  outcome->slice_in_side = at.slice_in_side;
   outcome->hit_sectors = sectors;
   outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
   ftl_l2_set_view view = view_set(tags, at, at.home_side);

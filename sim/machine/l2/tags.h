@@ -64,16 +64,19 @@ uint32_t ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line
 uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
                               uint8_t full_sectors, int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome);
 
-// A line that is read or written again and again, with all that need not be found anew each time.
+// A line that is read or written again and again, with all that need not be found anew each time: half a line of the
+// host's cache.
 typedef struct ftl_l2_known_line {
   uint64_t line;
-  ftl_l2_address at;
   uint32_t set_of_side[2];  // of each side, among the sets of both
   uint32_t way_of_side[2];  // where each side had it last, among the ways of all sets: where to look first
-  uint8_t sectors;          // those that are read or written
+  uint16_t slice_in_side;
+  uint8_t home_side;
+  uint8_t sectors, num_sectors;  // those that are read or written
 } ftl_l2_known_line;
 
-ftl_l2_known_line ftl_l2_tags_know(const ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors);
+void ftl_l2_tags_know(ftl_l2_known_line *out, const ftl_l2_tags *tags, ftl_l2_address at, uint64_t line,
+                      uint8_t sectors);
 // Reads by `side` of `count` lines, as by ftl_l2_tags_read_at, up to the first that is not where it was, or not with
 // all sectors, or of another priority. Gives how many lines were read, and adds their sectors to `num_sectors`.
 int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lines, int64_t count, int32_t side,

@@ -44,7 +44,7 @@ Test(timing_l2_hash, slices_share_every_stream_within_two_percent) {
   uint32_t slices[] = {40, 48, 64, 22, 36, 47, 80};
   for (size_t c = 0; c < sizeof slices / sizeof slices[0]; c++) {
     for (uint32_t sides = 1; sides <= 2; sides++) {
-      ftl_l2_hash hash = {.num_sides = sides, .slices_per_side = slices[c], .sets_per_slice = 128, .granule_lines = 32};
+      ftl_l2_hash hash = ftl_l2_hash_make(sides, slices[c], 128, 32);
       for (size_t s = 0; s < sizeof streams / sizeof streams[0]; s++) {
         // Where a stride leaves only the hash, 40000 lines a slice have a deviation of 0.5 %.
         double imbalance = imbalance_of_slices(&hash, &streams[s], 40000);
@@ -56,7 +56,7 @@ Test(timing_l2_hash, slices_share_every_stream_within_two_percent) {
 }
 
 Test(timing_l2_hash, a_few_consecutive_lines_never_crowd_one_slice) {
-  ftl_l2_hash hash = {.num_sides = 1, .slices_per_side = 48, .sets_per_slice = 256, .granule_lines = 32};
+  ftl_l2_hash hash = ftl_l2_hash_make(1, 48, 256, 32);
   for (uint64_t tile = 0; tile < 1000; tile++) {
     uint64_t hits[48] = {0}, most = 0;
     for (uint64_t i = 0; i < 128; i++) hits[ftl_l2_hash_address(&hash, tile * 128 + i).slice_in_side]++;
@@ -69,7 +69,7 @@ Test(timing_l2_hash, a_few_consecutive_lines_never_crowd_one_slice) {
 Test(timing_l2_hash, runs_of_addresses_fill_any_number_of_sets_evenly) {
   uint32_t set_counts[] = {32, 100, 128, 256, 341};
   for (size_t c = 0; c < sizeof set_counts / sizeof set_counts[0]; c++) {
-    ftl_l2_hash hash = {.num_sides = 1, .slices_per_side = 40, .sets_per_slice = set_counts[c], .granule_lines = 32};
+    ftl_l2_hash hash = ftl_l2_hash_make(1, 40, set_counts[c], 32);
     uint32_t num_sets = 40 * set_counts[c];
     uint8_t *lines = calloc(num_sets, 1), most = 0;
     for (uint64_t i = 0; i < 16u * num_sets; i++) lines[ftl_l2_hash_address(&hash, 12345 + i).set_in_side]++;
@@ -80,11 +80,25 @@ Test(timing_l2_hash, runs_of_addresses_fill_any_number_of_sets_evenly) {
 }
 
 Test(timing_l2_hash, the_sides_halve_any_run_of_granule_pairs) {
-  ftl_l2_hash hash = {.num_sides = 2, .slices_per_side = 40, .sets_per_slice = 128, .granule_lines = 32};
+  ftl_l2_hash hash = ftl_l2_hash_make(2, 40, 128, 32);
   for (uint64_t pair = 0; pair < 1000; pair++) {
     uint32_t first = ftl_l2_hash_address(&hash, pair * 64).home_side;
     for (uint64_t i = 0; i < 64; i++) {
       cr_expect_eq(ftl_l2_hash_address(&hash, pair * 64 + i).home_side, i < 32 ? first : 1 - first);
+    }
+  }
+}
+
+Test(timing_l2_hash, division_by_a_number_known_before_is_exact) {
+  const uint32_t numbers[] = {1, 2, 3, 5, 32, 47, 48, 255, 512, 16384, UINT32_MAX};
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    uint64_t n = numbers[i], last = UINT64_MAX / n * n;
+    const uint64_t ends[] = {0, n - 1, n, (n << 20) - 1, n << 20, last - 1, last, UINT64_MAX};
+    const uint64_t num_ends = sizeof ends / sizeof ends[0];
+    for (uint64_t k = 0; k < 1000; k++) {
+      uint64_t x = k < num_ends ? ends[k] : ftl_l2_mix(k) >> k % 64;
+      ftl_quotient divided = ftl_divide(ftl_divisor_of(numbers[i]), x);
+      cr_expect(divided.quotient == x / n && divided.remainder == x % n, "%lu / %lu", x, n);
     }
   }
 }

@@ -207,7 +207,8 @@ Test(timing_l2_tags, data_read_from_both_sides_halve_the_capacity) {
 Test(timing_l2_tags, an_atomic_fetches_what_it_changes_once) {
   ftl_arch arch = tags_arch(2, 4, 1, "lru");
   ftl_l2_tags *tags = create_tags(&arch, 0);
-  ftl_l2_known_line line = ftl_l2_tags_know(tags, ftl_l2_tags_address(tags, 9), 9, 3);
+  ftl_l2_known_line line;
+  ftl_l2_tags_know(&line, tags, ftl_l2_tags_address(tags, 9), 9, 3);
   ftl_l2_outcome outcome;
   ftl_l2_tags_atomic_known(tags, &line, FTL_L2_EVICT_NORMAL, &outcome);
   cr_expect_eq(outcome.dram_read_sectors, 3);
@@ -356,7 +357,7 @@ static void access_twice(int64_t sides, int64_t ways, const char *policy) {
   ftl_l2_tags *tags = create_tags(&arch, 0), *reference = create_tags(&arch, 0);
   ftl_l2_known_line lines[NUM_LINES];
   for (uint64_t line = 0; line < NUM_LINES; line++)
-    lines[line] = ftl_l2_tags_know(tags, ftl_l2_tags_address(tags, line), line, (uint8_t)(1 + line * 7 % 15));
+    ftl_l2_tags_know(&lines[line], tags, ftl_l2_tags_address(tags, line), line, (uint8_t)(1 + line * 7 % 15));
   int64_t hits = 0;
   for (uint64_t step = 0; step < NUM_STEPS; step++) {
     uint64_t random = ftl_l2_mix(step + 1), first = random % NUM_LINES,

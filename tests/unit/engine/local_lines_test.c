@@ -55,7 +55,8 @@ Test(unit_engine_local_lines, a_store_by_the_other_side_leaves_a_replica) {
   ftl_l2_address at = ftl_l2_tags_address(tags, line);
   int32_t far = 1 - (int32_t)at.home_side;
   int64_t first[] = {0, 1};
-  ftl_local_line stored = {.known = ftl_l2_tags_know(tags, at, line, 15), .segments = 2};
+  ftl_local_line stored = {.segments = 2};
+  ftl_l2_tags_know(&stored.known, tags, at, line, 15);
   ftl_local_lines local = {.first = first, .lines = &stored};
   cr_expect_eq(ftl_local_lines_store(&local, 0, 0, far, tags), 0);
   cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 0);

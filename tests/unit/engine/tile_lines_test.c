@@ -23,7 +23,7 @@ static void release_sample(sample *s) {
 Test(unit_engine_tile_lines, a_whole_sample_holds_every_line_once_with_all_its_sectors) {
   sample s = make_sample(0);
   ftl_tile_place place = {.address_bytes = 1 << 21, .row_stride_bytes = 256, .num_rows = 64, .row_bytes = 256};
-  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
+  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place, NULL);
   cr_assert_eq(entry->num_sampled, 128);
   cr_assert_eq(entry->num_sectors, 512);
   for (int32_t i = 0; i < 128; i++) {
@@ -37,7 +37,7 @@ Test(unit_engine_tile_lines, rows_that_are_not_whole_lines_give_part_of_their_se
   sample s = make_sample(0);
   // Rows of 160 bytes, 512 apart: a whole line and one sector each.
   ftl_tile_place place = {.address_bytes = 1 << 21, .row_stride_bytes = 512, .num_rows = 3, .row_bytes = 160};
-  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
+  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place, NULL);
   cr_assert_eq(entry->num_sampled, 6);
   cr_assert_eq(entry->num_sectors, 15);
   cr_assert_eq(s.tiles.lines[entry->first_line + 1].sectors, 1);
@@ -55,7 +55,7 @@ Test(unit_engine_tile_lines, tiles_within_one_sector_are_that_sector) {
                             .row_stride_bytes = 4,
                             .num_rows = 1,
                             .row_bytes = 4 * floats[i].count};
-    entry[i] = ftl_tile_lines_find(&s.tiles, &place) - s.tiles.entries;
+    entry[i] = ftl_tile_lines_find(&s.tiles, &place, NULL) - s.tiles.entries;
   }
   cr_expect_eq(entry[1], entry[0]);
   cr_expect_eq(entry[2], 1);
@@ -76,18 +76,35 @@ Test(unit_engine_tile_lines, tiles_in_pages_are_told_apart_by_all_their_pages) {
                           .pages = pages,
                           .page_stride_bytes = 4096,
                           .page_rows = 2};
-  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
+  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place, NULL);
   cr_assert_eq(entry->num_sampled, 8);
   cr_assert_eq(entry->num_sectors, 32);
   const uint64_t lines[] = {96, 97, 98, 99, 32, 33, 34, 35};
   for (int32_t i = 0; i < 8; i++) cr_expect_eq(s.tiles.lines[entry->first_line + i].line, lines[i]);
   place.pages = pages + 2;  // 3, 2
-  ftl_tile_lines_find(&s.tiles, &place);
+  ftl_tile_lines_find(&s.tiles, &place, NULL);
   cr_expect_eq(s.tiles.num_entries, 2);
   place.pages = pages + 4;  // 3, 1 of another sequence that shares them
-  ftl_tile_lines_find(&s.tiles, &place);
+  ftl_tile_lines_find(&s.tiles, &place, NULL);
   cr_expect_eq(s.tiles.num_entries, 2);
   release_sample(&s);
+}
+
+// Of twelve tiles all are forgotten when the thirteenth comes, so that what trails and entries remember goes stale.
+Test(unit_engine_tile_lines, an_access_with_a_trail_finds_the_tiles_that_it_finds_without) {
+  sample with = make_sample(0), without = make_sample(0);
+  with.tiles.max_entries = without.tiles.max_entries = 12;
+  ftl_tile_trail trails[2] = {{0}};
+  for (int64_t i = 0; i < 400; i++) {
+    int64_t tile = i % 7 == 3 ? i * i % 17 : i / 2 % 10;  // mostly one after the other, for both accesses
+    ftl_tile_place place = {.address_bytes = tile * 4096, .row_stride_bytes = 128, .num_rows = 2, .row_bytes = 128};
+    ftl_tile_entry *found = ftl_tile_lines_find(&with.tiles, &place, &trails[i % 2]);
+    ftl_tile_entry *wanted = ftl_tile_lines_find(&without.tiles, &place, NULL);
+    cr_assert_eq(found - with.tiles.entries, wanted - without.tiles.entries);
+    cr_assert_eq(found->address_bytes, place.address_bytes);
+  }
+  release_sample(&with);
+  release_sample(&without);
 }
 
 Test(unit_engine_tile_lines, a_tile_seen_again_adds_nothing_and_growing_loses_nothing) {
@@ -95,7 +112,7 @@ Test(unit_engine_tile_lines, a_tile_seen_again_adds_nothing_and_growing_loses_no
   for (int round = 0; round < 2; round++)
     for (int64_t i = 0; i < 5000; i++) {
       ftl_tile_place place = {.address_bytes = i * 4096, .row_stride_bytes = 128, .num_rows = 2, .row_bytes = 128};
-      cr_assert_eq(ftl_tile_lines_find(&s.tiles, &place)->num_sampled, 2);
+      cr_assert_eq(ftl_tile_lines_find(&s.tiles, &place, NULL)->num_sampled, 2);
     }
   cr_assert_eq(s.tiles.num_entries, 5000);
   cr_assert_eq(s.tiles.total_sectors, 5000 * 8);
@@ -120,7 +137,7 @@ Test(unit_engine_tile_lines, what_is_kept_of_tiles_has_a_bound) {
       ftl_tile_place place = {
           .address_bytes = i * bytes, .row_stride_bytes = 128, .num_rows = cases[c].rows, .row_bytes = 128};
       if (i == cases[c].most) cr_expect_eq(s.tiles.num_entries, cases[c].most);
-      cr_assert_not_null(ftl_tile_lines_find(&s.tiles, &place));
+      cr_assert_not_null(ftl_tile_lines_find(&s.tiles, &place, NULL));
     }
     cr_expect_eq(s.tiles.num_entries, 1);
     cr_expect_eq(s.tiles.num_lines, cases[c].rows);
@@ -132,7 +149,7 @@ Test(unit_engine_tile_lines, what_is_kept_of_tiles_has_a_bound) {
 Test(unit_engine_tile_lines, a_thinner_sample_holds_about_its_share) {
   sample s = make_sample(4);
   ftl_tile_place place = {.address_bytes = 0, .row_stride_bytes = 256, .num_rows = 65536, .row_bytes = 256};
-  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
+  ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place, NULL);
   // 131072 lines, 1/16 of the sets: 8192 lines, within 10 % for a fair hash.
   cr_assert_gt(entry->num_sampled, 7372);
   cr_assert_lt(entry->num_sampled, 9011);
@@ -149,7 +166,11 @@ static bool holds_its_lines(const sample *s, const ftl_tile_entry *entry, const 
       const ftl_l2_known_line *known = &s->tiles.lines[entry->first_line + found];
       if (found++ == entry->num_sampled || known->line != (uint64_t)line) return false;
       ftl_l2_address at = ftl_l2_tags_address(s->tags, (uint64_t)line);
-      if (known->at.set_in_side != at.set_in_side || known->at.home_side != at.home_side) return false;
+      ftl_l2_known_line wanted;
+      ftl_l2_tags_know(&wanted, s->tags, at, (uint64_t)line, known->sectors);
+      if (known->home_side != at.home_side ||
+          memcmp(&known->set_of_side, &wanted.set_of_side, sizeof wanted.set_of_side))
+        return false;
     }
   }
   return found == entry->num_sampled;
@@ -175,7 +196,7 @@ Test(unit_engine_tile_lines, tiles_side_by_side_have_the_lines_that_each_has_alo
                               .row_stride_bytes = cases[c].stride_bytes,
                               .num_rows = cases[c].num_rows,
                               .row_bytes = cases[c].row_bytes};
-      ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
+      ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place, NULL);
       cr_assert(holds_its_lines(&s, entry, &place), "case %zu, tile %d", c, step);
       int64_t first = place.address_bytes, last = first + place.row_bytes - 1;
       cr_expect_eq(entry->num_sectors, place.num_rows * (last / 32 - first / 32 + 1));
@@ -199,7 +220,7 @@ Test(unit_engine_tile_lines, heads_side_by_side_in_pages_have_the_lines_that_eac
                             .page_stride_bytes = 32768,
                             .page_rows = 16,
                             .page_row = 5};
-    ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place);
+    ftl_tile_entry *entry = ftl_tile_lines_find(&s.tiles, &place, NULL);
     cr_expect(holds_its_lines(&s, entry, &place), "head %d", head);
     cr_expect_eq(entry->num_sectors, 32 * 8);
   }
