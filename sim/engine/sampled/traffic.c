@@ -129,6 +129,11 @@ static line_range lines_of(const ftl_traffic *traffic, const request *ask) {
   return range;
 }
 
+static void prefetch_after(const ftl_traffic *traffic, const ftl_l2_known_line *line, const line_range *range) {
+  enum { AHEAD = 4 };
+  if (range->end - line > AHEAD) ftl_l2_tags_prefetch_known(traffic->tags, line + AHEAD);
+}
+
 typedef struct sampled_outcome {
   ftl_traffic_found sectors;
   int64_t tiles, far_tiles, missed_tiles;  // tiles of the run with lines in the sample; only where some are not there
@@ -199,6 +204,7 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int
   for (ftl_l2_known_line *line = range.begin;; line++) {
     line += ftl_l2_tags_read_present(traffic->tags, line, range.end - line, side, priority, &hits);  // most
     if (line == range.end) break;
+    prefetch_after(traffic, line, &range);  // those that are not where they were mostly follow each other
     ftl_l2_outcome of_line;
     ftl_l2_tags_read_known(traffic->tags, line, side, priority, &of_line);
     if (of_line.far_sectors != 0) count_tile(&far, line->line);
@@ -343,6 +349,7 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_
   ftl_traffic_found found = {0};  // a write fetches nothing, an atomic what is not there
   line_range range = lines_of(traffic, &ask);
   for (ftl_l2_known_line *line = range.begin; line < range.end; line++) {
+    prefetch_after(traffic, line, &range);
     ftl_l2_outcome outcome;
     if (is_atomic)
       ftl_l2_tags_atomic_known(traffic->tags, line, run->priority, &outcome);

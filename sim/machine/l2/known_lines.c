@@ -48,6 +48,15 @@ int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lin
   return line - lines;
 }
 
+void ftl_l2_tags_prefetch_known(const ftl_l2_tags *tags, const ftl_l2_known_line *line) {
+  for (uint32_t side = 0; side < tags->hash.num_sides; side++) {
+    ftl_l2_set_view view = ftl_l2_view_of(tags, line->set_of_side[side]);
+    __builtin_prefetch(view.set, 1);
+    __builtin_prefetch(view.prints, 1);
+    __builtin_prefetch(&tags->ways[line->way_of_side[side]], 1);
+  }
+}
+
 void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t side, ftl_l2_priority priority,
                             ftl_l2_outcome *outcome) {
   uint32_t way = ftl_l2_tags_read_at(tags, address_of(tags, line), line->line, line->sectors, side, priority, outcome);
