@@ -92,6 +92,9 @@ typedef struct ftl_choice_summary {
 } ftl_choice_summary;
 ftl_choice_summary ftl_choices_summary(const ftl_choice *choices, int64_t count);
 
+// Reports leave a part without cases out.
+int64_t ftl_validation_count_part(const ftl_validation *validation, ftl_part part);
+
 // Cases of the part that have registers, and those of them within 8 of the measured.
 void ftl_validation_registers(const ftl_validation *validation, ftl_part part, int64_t *num_cases, int64_t *num_near);
 

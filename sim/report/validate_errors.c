@@ -118,6 +118,12 @@ ftl_status ftl_validation_statistics(const ftl_validation *v, ftl_part part, ftl
   return FTL_OK;
 }
 
+int64_t ftl_validation_count_part(const ftl_validation *v, ftl_part part) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < v->num_cases; i++) count += v->cases[i].measured_case.part == part;
+  return count;
+}
+
 void ftl_validation_registers(const ftl_validation *v, ftl_part part, int64_t *num_cases, int64_t *num_near) {
   *num_cases = *num_near = 0;
   for (int64_t i = 0; i < v->num_cases; i++) {

@@ -122,6 +122,7 @@ ftl_status ftl_validation_markdown(const ftl_validation *v, ftl_text *out, ftl_e
   ftl_validation_coverage(v, "- ", out);
   ftl_status status = FTL_OK;
   for (int p = 0; status == FTL_OK && p < FTL_PART_COUNT; p++) {
+    if (ftl_validation_count_part(v, (ftl_part)p) == 0) continue;
     ftl_text_add(out, "\n## %s part\n\n", title_of((ftl_part)p));
     status = add_statistics(v, (ftl_part)p, out, error);
     if (status == FTL_OK) status = add_choices(v, (ftl_part)p, out, error);

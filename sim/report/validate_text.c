@@ -181,19 +181,11 @@ static ftl_status add_cases(const ftl_validation *v, ftl_part part, int64_t top,
   return status;
 }
 
-static int64_t count_part(const ftl_validation *v, ftl_part part) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < v->num_cases; i++) {
-    count += v->cases[i].measured_case.part == part;
-  }
-  return count;
-}
-
 ftl_status ftl_validation_text(const ftl_validation *v, int64_t top, ftl_text *out, ftl_error *error) {
   ftl_validation_coverage(v, "", out);
   ftl_status status = FTL_OK;
   for (int p = 0; status == FTL_OK && p < FTL_PART_COUNT; p++) {
-    int64_t count = count_part(v, (ftl_part)p);
+    int64_t count = ftl_validation_count_part(v, (ftl_part)p);
     if (count == 0) continue;
     ftl_text_add(out, "\n%s part, %lld cases\n", ftl_part_name((ftl_part)p), (long long)count);
     status = add_statistics(v, (ftl_part)p, out, error);

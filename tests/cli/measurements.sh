@@ -53,6 +53,7 @@ printf 'before\n<!-- begin of the generated part -->\nold\n<!-- end of the gener
 accepted "" "$FAKE" validate good.csv --markdown -o doc.md
 grep -q '^before$' doc.md && grep -q '^after$' doc.md && ! grep -q '^old$' doc.md && grep -q '^## Calibration part' doc.md ||
   bad "the generated part was not replaced"
+grep -q '^## Reserved part' doc.md && bad "a part without cases has a heading"
 
 # a prediction beside a measurement in the database
 accepted "" "$FAKE" validate good.csv --db p.db
