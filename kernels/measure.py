@@ -41,7 +41,7 @@ BUILD = HERE / "build"
 ROW_HEADER = "benchmark,variant,parameter,x,metric,value,unit\n"
 TILES_KEPT = 160  # of each launch that `tiles` watches
 MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "loaded_latency", "fabric", "l2_capacity", "alu", "shared_memory", "mma", "wgmma", "async_copy", "sm_clock",
-         "pipes", "power_parts", "barriers", "issue_queues", "ldmatrix_queue", "instruction_cache", "instruction_fetch", "occupancy", "store_bandwidth", "store_requests", "store_spread", "store_turns", "local_memory", "drift", "gpc_drift", "coalescer_latency",
+         "pipes", "power_parts", "barriers", "issue_queues", "ldmatrix_queue", "instruction_cache", "instruction_fetch", "occupancy", "store_bandwidth", "store_burst", "store_requests", "store_spread", "store_turns", "local_memory", "drift", "gpc_drift", "coalescer_latency",
          "branch", "pending_lines", "fill_rate", "l1_replacement", "operand_ports", "wgmma_beside", "wgmma_beside_copy", "wgmma_beside_memory", "wgmma_issue", "wgmma_turns", "wgmma_ping_pong", "scheduler", "cold_start", "cta_exit", "warp_order",
          "copy_beside", "copy_burst", "copy_release", "store_release", "stream_pairs", "tma_first", "tma_issue", "tma_store", "mma_beside_shared", "tile_merge", "gpc_clocks", "product_epilogue", "fill_sides", "fabric_writes", "grid_placement", "write_beside_read")
 PROFILED_MICRO = ("l2_capacity", "l2_replacement", "l2_side_reuse", "coalescer", "coalescer_window", "dirty_residue", "dispatch_stall", "fill_granule", "gpc_drift", "kernel_overhead", "local_memory", "store_merge", "tile_merge", "tma_columns")
