@@ -49,7 +49,7 @@ static void set_pipes(const ftl_arch *arch, const ftl_totals *totals, const ftl_
 }
 
 static void set_memory(const ftl_arch *arch, const ftl_totals *totals, float *pct) {
-  enum { SECTOR_BYTES = 32, DIRECTIONS = 2 };
+  enum { SECTOR_BYTES = 32, SECTORS_A_LINE = 4, DIRECTIONS = 2 };
   const ftl_memory_counters *memory = &totals->memory;
   double elapsed_ns = (double)totals->cycles * 1e6 / (double)totals->sm_khz;
   double l2_cycles = elapsed_ns * (double)arch->clock_l2_khz * 1e-6;
@@ -64,8 +64,11 @@ static void set_memory(const ftl_arch *arch, const ftl_totals *totals, float *pc
   pct[FTL_RESOURCE_ports] = larger(larger(sm_ports, gpc_ports), out_ports);
   pct[FTL_RESOURCE_far] = percent(SECTOR_BYTES * (double)memory->l2_fabric_sectors,
                                   l2_cycles * (double)(DIRECTIONS * arch->noc_far_bytes_per_cycle));
-  pct[FTL_RESOURCE_l2] = percent(SECTOR_BYTES * (double)memory->l2_sectors_from_sms,
-                                 l2_cycles * (double)(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle));
+  double from_l2 = SECTOR_BYTES * (double)memory->l2_read_sectors;
+  double to_l2 = written + (double)(memory->l2_read_sectors * arch->l2_read_request_bytes) / SECTORS_A_LINE;
+  double slice_cycles = l2_cycles * (double)arch->l2_num_slices;
+  pct[FTL_RESOURCE_l2] = larger(percent(from_l2, slice_cycles * (double)arch->l2_slice_bytes_per_cycle),
+                                percent(to_l2, slice_cycles * (double)arch->l2_slice_intake_bytes_per_cycle));
   pct[FTL_RESOURCE_hbm] = percent((double)(memory->dram_read_bytes + memory->dram_write_bytes), dram_peak);
 }
 

@@ -94,12 +94,14 @@ static bool create_arrays(ftl_memory *memory, const ftl_arch *arch) {
   memory->sm_out = calloc(num_sms, sizeof *memory->sm_out);
   memory->sm_in = calloc(num_sms, sizeof *memory->sm_in);
   memory->gpc_in = calloc((size_t)memory->num_gpcs, sizeof *memory->gpc_in);
+  memory->slices_in = calloc((size_t)memory->num_slices, sizeof *memory->slices_in);
   memory->slices = calloc((size_t)memory->num_slices, sizeof *memory->slices);
   memory->gpc_of_sm = calloc(num_sms, sizeof *memory->gpc_of_sm);
   memory->side_of_sm = calloc(num_sms, sizeof *memory->side_of_sm);
   if (memory->sm_to_l2 == NULL || memory->l2_to_sm == NULL || memory->l2_to_dram == NULL ||
       memory->dram_to_l2 == NULL || memory->coalescers == NULL || memory->sm_out == NULL || memory->sm_in == NULL ||
-      memory->gpc_in == NULL || memory->slices == NULL || memory->gpc_of_sm == NULL || memory->side_of_sm == NULL) {
+      memory->gpc_in == NULL || memory->slices_in == NULL || memory->slices == NULL || memory->gpc_of_sm == NULL ||
+      memory->side_of_sm == NULL) {
     return false;
   }
   for (int32_t sm = 0; sm < memory->num_sms; sm++) {
@@ -110,8 +112,12 @@ static bool create_arrays(ftl_memory *memory, const ftl_arch *arch) {
   }
   for (int32_t g = 0; g < memory->num_gpcs; g++)
     memory->gpc_in[g].bytes_per_cycle = (uint32_t)arch->noc_gpc_read_bytes_per_cycle;
-  for (int32_t s = 0; s < memory->num_slices; s++)
+  for (int32_t s = 0; s < memory->num_slices; s++) {
+    memory->slices_in[s].bytes_per_cycle = (uint32_t)arch->l2_slice_intake_bytes_per_cycle;
     memory->slices[s].bytes_per_cycle = (uint32_t)arch->l2_slice_bytes_per_cycle;
+  }
+  memory->read_request_bytes = arch->l2_read_request_bytes;
+  memory->byte_mask_bytes = arch->l1_byte_mask_sectors * FTL_MEMORY_SECTOR_BYTES;
   for (int side = 0; side < 2; side++)
     memory->far_links[side].bytes_per_cycle = (uint32_t)arch->noc_far_bytes_per_cycle;
   for (int32_t g = 0; g < memory->num_gpcs; g++) ftl_l2_coalescer_init(&memory->coalescers[g], arch);
@@ -158,9 +164,9 @@ void ftl_memory_destroy(ftl_memory *memory) {
   ftl_l2_mshrs_fini(&memory->mshrs);
   ftl_dram_destroy(memory->dram);
   ftl_l2_tags_destroy(memory->tags);
-  void *arrays[] = {memory->messages,   memory->replies,    memory->nodes,    memory->side_of_sm, memory->gpc_of_sm,
-                    memory->slices,     memory->gpc_in,     memory->sm_in,    memory->sm_out,     memory->coalescers,
-                    memory->dram_to_l2, memory->l2_to_dram, memory->l2_to_sm, memory->sm_to_l2};
+  void *arrays[] = {memory->messages,   memory->replies,    memory->nodes,      memory->side_of_sm, memory->gpc_of_sm,
+                    memory->slices_in,  memory->slices,     memory->gpc_in,     memory->sm_in,      memory->sm_out,
+                    memory->coalescers, memory->dram_to_l2, memory->l2_to_dram, memory->l2_to_sm,   memory->sm_to_l2};
   for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) free(arrays[i]);
   free(memory);
 }
@@ -260,6 +266,7 @@ void ftl_memory_restart(ftl_memory *memory) {
   reset_ports(memory->sm_out, memory->num_sms);
   reset_ports(memory->sm_in, memory->num_sms);
   reset_ports(memory->gpc_in, memory->num_gpcs);
+  reset_ports(memory->slices_in, memory->num_slices);
   reset_ports(memory->slices, memory->num_slices);
   reset_ports(memory->far_links, 2);
   ftl_wheel_restart(&memory->events);

@@ -28,8 +28,12 @@ static void schedule(ftl_memory *memory, uint32_t index, ftl_memory_stage stage,
                  node->sequence, index);
 }
 
+static uint32_t slice_of(const ftl_memory *memory, uint32_t side, uint32_t slice_in_side) {
+  return side * (uint32_t)memory->slices_per_side + slice_in_side;
+}
+
 static ftl_noc_port *slice_port(ftl_memory *memory, uint32_t side, uint32_t slice_in_side) {
-  return &memory->slices[side * (uint32_t)memory->slices_per_side + slice_in_side];
+  return &memory->slices[slice_of(memory, side, slice_in_side)];
 }
 
 static bool is_write(const ftl_memory_node *node) { return node->kind != FTL_NODE_READ; }
@@ -64,18 +68,17 @@ void ftl_memory_flow_start(ftl_memory *memory, const ftl_mem_request *requests, 
   for (int64_t i = 0; i < count; i++) start(memory, &requests[i]);
 }
 
-// Sends a node's data through a slice's port, from where they go on in `hit_cycles`; the hit latency is paid once, by
-// the slice that replies to the SM.
+// Sends what a node reads through a slice's port, from where it goes on in `hit_cycles`; the hit latency is paid once,
+// by the slice that replies to the SM.
 static void reply_from_slice(ftl_memory *memory, uint32_t index, int64_t cycle) {
   ftl_memory_node *node = &memory->nodes[index];
   node->tail_cycles = 0;
   int64_t leaves = cycle;
-  if (!node->is_coalesced) {
-    uint32_t side = is_write(node) ? node->at.home_side : node->side;
+  if (!node->is_coalesced && !is_write(node)) {
     ftl_noc_slot slot =
-        ftl_noc_port_take(slice_port(memory, side, node->at.slice_in_side), cycle, bytes_of(node->sectors));
-    node->tail_cycles = is_write(node) ? 0 : (uint8_t)(slot.last - slot.first);
-    leaves = is_write(node) ? slot.last : slot.first;
+        ftl_noc_port_take(slice_port(memory, node->side, node->at.slice_in_side), cycle, bytes_of(node->sectors));
+    node->tail_cycles = (uint8_t)(slot.last - slot.first);
+    leaves = slot.first;
   }
   int64_t way_back = memory->reply_cycles;
   if (is_write(node) && node->at.home_side != node->side) way_back += memory->far_cycles;
@@ -298,15 +301,41 @@ static void fill(ftl_memory *memory, uint32_t index) {
   if (missing == 0) ftl_l2_mshrs_remove(&memory->mshrs, mshr);
 }
 
+static void look_up(ftl_memory *memory, uint32_t index) {
+  if (is_write(&memory->nodes[index])) {
+    write_slice(memory, index);
+  } else {
+    read_slice(memory, index);
+  }
+}
+
+// Of a slice's intake: data to write, with a mask of bytes where they are parts of sectors, or a request to read.
+static int64_t intake_bytes(const ftl_memory *memory, const ftl_memory_node *node) {
+  if (!is_write(node)) return memory->read_request_bytes;
+  bool is_masked = (node->sectors & ~node->full_sectors) != 0;
+  return bytes_of(node->sectors) + (is_masked ? memory->byte_mask_bytes : 0);
+}
+
+static void take_in(ftl_memory *memory, uint32_t index) {
+  const ftl_memory_node *node = &memory->nodes[index];
+  uint32_t side = is_write(node) ? node->at.home_side : node->side;
+  ftl_noc_port *port = &memory->slices_in[slice_of(memory, side, node->at.slice_in_side)];
+  int64_t now = memory->events.now, last = ftl_noc_port_take(port, now, intake_bytes(memory, node)).last;
+  if (last > now) {
+    schedule(memory, index, FTL_STAGE_TAKEN, last);
+  } else {
+    look_up(memory, index);
+  }
+}
+
 static void handle(ftl_memory *memory, uint32_t index) {
   const ftl_memory_node *node = &memory->nodes[index];
   switch ((ftl_memory_stage)node->stage) {
     case FTL_STAGE_SLICE:
-      if (is_write(node)) {
-        write_slice(memory, index);
-      } else {
-        read_slice(memory, index);
-      }
+      take_in(memory, index);
+      break;
+    case FTL_STAGE_TAKEN:
+      look_up(memory, index);
       break;
     case FTL_STAGE_HOME:
       serve_at_home(memory, index);

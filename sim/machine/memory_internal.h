@@ -15,6 +15,7 @@ enum { FTL_MEMORY_NONE = UINT32_MAX, FTL_MEMORY_SECTOR_BYTES = 32, FTL_MEMORY_CL
 
 typedef enum ftl_memory_stage {
   FTL_STAGE_SLICE,  // an SM's request at a slice: the reader's own, or the home of what it writes
+  FTL_STAGE_TAKEN,  // the slice has taken it in
   FTL_STAGE_HOME,   // a fetch for the other side at the home slice
   FTL_STAGE_CROSS,  // write data or fetched data at the link between the sides
   FTL_STAGE_FILL,   // data from DRAM or from the other side at the slice that asked for it
@@ -75,8 +76,9 @@ struct ftl_memory {
   ftl_l2_mshrs mshrs;
   ftl_l2_coalescer *coalescers;  // one a GPC
   ftl_dram *dram;
-  ftl_noc_port *sm_out, *sm_in, *gpc_in, *slices;
-  ftl_noc_port far_links[2];  // by the side that they lead to
+  ftl_noc_port *sm_out, *sm_in, *gpc_in, *slices_in, *slices;
+  int64_t read_request_bytes, byte_mask_bytes;  // of a slice's intake
+  ftl_noc_port far_links[2];                    // by the side that they lead to
   int32_t *gpc_of_sm, *side_of_sm;
 
   ftl_wheel events, port_events;

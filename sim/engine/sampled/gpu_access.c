@@ -47,7 +47,7 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
     whole = whole_boxes_of(tiles, ref->box_bytes);
     tiles = &whole;
   }
-  if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, sm, ref->is_atomic, now);
+  if (ref->is_store) return ftl_traffic_try_store(run->traffic, tiles, sm, ref->is_atomic, now, &longest->stores);
   ftl_traffic_wait wait;
   ftl_tile_run share;
   if (ref->multicast.num_ctas > 1) {

@@ -15,13 +15,14 @@ enum { FTL_GPU_MAX_STAGES = 8 };  // the range of num_stages
 
 // What a step's accesses do to it.
 typedef struct ftl_step_wait {
-  int64_t latency_cycles;  // longest of its loads; 0 without loads
-  int64_t queue;           // longest queueing of loads that it waits for itself (1/65536 cycle)
-  int64_t least;           // time of a group of steps for its loads ahead to arrive (1/65536 cycle)
-  int64_t asking, intake;  // time in which the SM asks for its loads, and in which it takes them in (1/65536 cycle)
-  ftl_tile_marks marks;    // of all its loads
-  uint32_t due;            // arrivals that its loads set, one bit each
-  bool waits;              // for one of its loads
+  int64_t latency_cycles;   // longest of its loads; 0 without loads
+  int64_t queue;            // longest queueing of loads that it waits for itself (1/65536 cycle)
+  int64_t least;            // time of a group of steps for its loads ahead to arrive (1/65536 cycle)
+  int64_t asking, intake;   // time in which the SM asks for its loads, and in which it takes them in (1/65536 cycle)
+  ftl_tile_marks marks;     // of all its loads
+  ftl_store_intake stores;  // what its stores take; of L2 0 once they are handed on
+  uint32_t due;             // arrivals that its loads set, one bit each
+  bool waits;               // for one of its loads
 } ftl_step_wait;
 
 // CTAs of a cluster take their steps together: what one waits for its peers wait for too, since they share loads. The
@@ -42,6 +43,7 @@ typedef struct ftl_cta_state {
   int64_t arrival[FTL_GPU_MAX_STAGES];  // of what steps to come need, by step modulo FTL_GPU_MAX_STAGES (1/65536 cycle)
   bool is_ending;                       // its last step is done: until then it shares the SM
   bool is_waiting;                      // its loads are made and it is to be seen what others asked for meanwhile
+  bool is_storing;                      // all but the stores of its step is over
   ftl_step_wait wait;                   // then: of its loads,
   int64_t made, end;                    // when they were made, and when the step would end (1/65536 cycle)
 } ftl_cta_state;

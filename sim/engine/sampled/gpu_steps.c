@@ -91,6 +91,35 @@ static void end_step(ftl_gpu_run *run, int32_t slot, int64_t now) {
   ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
 }
 
+// All but the step's stores is over at `now`: an SM stores no faster than L2 takes it.
+static void end_loads(ftl_gpu_run *run, int32_t slot, int64_t now) {
+  ftl_cta_state *state = &run->slots[slot];
+  if (state->wait.stores.l2 == 0) {
+    end_step(run, slot, now);
+    return;
+  }
+  state->is_storing = true;
+  ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
+}
+
+static void store(ftl_gpu_run *run, ftl_event event) {
+  ftl_cta_state *state = &run->slots[event.slot];
+  int64_t end;
+  if (state->wait.stores.l2 > 0) {
+    state->made = event.time - state->wait.stores.sm;
+    end = ftl_traffic_take_stores(run->traffic, &state->wait.stores, event.time);
+    state->wait.stores.l2 = 0;
+  } else {
+    end = ftl_traffic_stores_taken(run->traffic, state->made, event.time);
+  }
+  if (end > event.time) {
+    ftl_event_heap_push(&run->heap, (ftl_event){.time = end, .slot = event.slot});
+    return;
+  }
+  state->is_storing = false;
+  end_step(run, event.slot, event.time);
+}
+
 // What others asked for since the step's loads were made delays them as far as they still wait, or were asked for only
 // now: it came ahead of their last sectors.
 static void look_again(ftl_gpu_run *run, ftl_event event) {
@@ -105,7 +134,7 @@ static void look_again(ftl_gpu_run *run, ftl_event event) {
     if (state->wait.due >> i & 1) state->arrival[i] += late;
   int64_t end = state->end + (state->wait.waits ? late : 0);
   state->is_waiting = false;
-  end_step(run, event.slot, end > event.time ? end : event.time);
+  end_loads(run, event.slot, end > event.time ? end : event.time);
 }
 
 static bool is_longer_than(const ftl_tile_marks *marks, int64_t time) {
@@ -190,6 +219,10 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     look_again(run, event);
     return FTL_OK;
   }
+  if (state->is_storing) {
+    store(run, event);
+    return FTL_OK;
+  }
   if (try_put_off(run, event)) return FTL_OK;
   int64_t moved = moved_sectors(run->traffic), stored = run->traffic->counts.store_sectors;
   ftl_step_wait wait = {0};
@@ -204,6 +237,7 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     int64_t written = ftl_local_lines_store(&run->local, member.slot, state->segment, side, run->traffic->tags);
     ftl_traffic_spill(run->traffic, written, event.time);
   }
+  state->wait = wait;
   add_work(run, state, moved_sectors(run->traffic) - moved, run->traffic->counts.store_sectors - stored);
   int64_t end = event.time + time_of_step(run, event.slot, &wait);
   int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
@@ -213,11 +247,10 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
   if ((is_straight && asks_long) || is_longer_than(&wait.marks, looks)) {
     state->made = event.time;
     state->is_waiting = true;
-    state->wait = wait;
     state->end = end;
     ftl_event_heap_push(&run->heap, (ftl_event){.time = looks, .slot = event.slot});
   } else {
-    end_step(run, event.slot, end);
+    end_loads(run, event.slot, end);
   }
   return FTL_OK;
 }
@@ -275,6 +308,13 @@ static void find_store_spread(ftl_gpu_run *run) {
   for (int32_t s = 0; s < run->num_segments; s += 2)
     for (int32_t i = 0; i < run->segments->segments[s].num_refs; i++)
       if (run->segments->segments[s].refs[i].is_store) run->store_spread_permille[s] = permille;
+}
+
+// L2 is given for what a launch stores what the SM that ran in detail gave it.
+static void find_store_cost(ftl_gpu_run *run) {
+  const ftl_sm_counters *sm = &ftl_step_times_point(run->times, 1, 0)->counters;
+  ftl_traffic_set_store_cost(run->traffic, sm->global_store_bytes / SECTOR_BYTES, sm->global_store_sectors,
+                             sm->global_store_masks);
 }
 
 static void find_work(ftl_gpu_run *run) {
@@ -343,9 +383,12 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
   find_gpc_slowness(&run);
   find_shared_drift(&run);
   find_store_spread(&run);
+  find_store_cost(&run);
   if (plan.period > 0) find_work(&run);
   ftl_status status = allocate(&run, error);
   if (status == FTL_OK) status = run_events(&run, error);
+  int64_t taken = traffic->intake.free / FTL_TRAFFIC_UNIT;  // stores that wait in queues hold up no CTA
+  if (taken > out->end_cycle) out->end_cycle = taken;
   // Skipped periods kept every SM as busy as the average of those that ran.
   if (status == FTL_OK && run.skipped_cycles > 0) {
     int64_t ran = out->end_cycle;

@@ -298,6 +298,7 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
   if (!joins) {
     queue_for(wait, serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors));
     wait->marks.l2 = traffic->l2.free;
+    (void)serve(&traffic->intake, &ask, traffic->read_request_cost * ask.num_sectors);  // requests overtake stores
   }
   int64_t last_lines_late = access_run(traffic, &ask, home.side, wait);
   int64_t port_wait = serve(&traffic->gpc[home.gpc], &ask, traffic->gpc_sector_cost * ask.num_sectors);
@@ -337,15 +338,38 @@ int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_traffic_wait
   return next > most ? next : most;
 }
 
-bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_t sm, bool is_atomic, int64_t now) {
+int64_t ftl_traffic_take_stores(ftl_traffic *traffic, const ftl_store_intake *intake, int64_t end) {
+  ftl_traffic_server *server = &traffic->intake;
+  int64_t from = end - intake->sm;
+  server->free = (server->free > from ? server->free : from) + intake->l2;
+  if (from > server->asked) server->asked = from;
+  int64_t taken = server->free - traffic->waiting_stores;
+  return taken > end ? taken : end;
+}
+
+int64_t ftl_traffic_stores_taken(const ftl_traffic *traffic, int64_t made, int64_t end) {
+  const ftl_traffic_server *server = &traffic->intake;
+  int64_t behind = server->asked > made ? server->asked - made : 0;
+  int64_t taken = server->free - traffic->waiting_stores - behind;
+  return taken > end ? taken : end;
+}
+
+static void add_intake(const ftl_traffic *traffic, int64_t num_sectors, bool is_atomic, ftl_store_intake *sum) {
+  const ftl_store_intake *cost = is_atomic ? &traffic->whole_store_cost : &traffic->store_cost;
+  sum->l2 += num_sectors * cost->l2;
+  sum->sm += num_sectors * cost->sm;
+}
+
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_t sm, bool is_atomic, int64_t now,
+                           ftl_store_intake *intake) {
   request ask;
   if (!try_make_request(traffic, run, 0, now, &ask)) return false;
+  add_intake(traffic, ask.num_sectors, is_atomic, intake);
   traffic->counts.store_sectors += ask.num_sectors;
   if (is_atomic)
     traffic->counts.atomic_sectors += ask.num_sectors;
   else
     traffic->counts.store_bytes += (int64_t)run->num_rows * run->place.row_bytes;
-  serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors);
   ftl_traffic_found found = {0};  // a write fetches nothing, an atomic what is not there
   line_range range = lines_of(traffic, &ask);
   for (ftl_l2_known_line *line = range.begin; line < range.end; line++) {

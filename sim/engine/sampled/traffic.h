@@ -1,7 +1,7 @@
 // What tile loads and stores do to L2 and DRAM, on a sample of L2's sets, and how long a load takes.
-// Models: L2 contents exactly on the sampled sets (l2/tags.h); L2, side-to-side and DRAM bandwidth as servers of the
-// whole
-//   chip; loads that wait for a fill in flight; the request coalescer between requests of whole tiles.
+// Models: L2 contents exactly on the sampled sets (l2/tags.h); L2, what it takes in, side-to-side and DRAM bandwidth as
+//   servers of the whole chip; loads that wait for a fill in flight; the request coalescer between requests of whole
+//   tiles.
 // Does not model: imbalance between slices or channels, bank conflicts in DRAM (its sustained bandwidth is measured on
 //   the channel model instead).
 // Numbers: noc.*, l2.* and dram.* keys.
@@ -53,6 +53,11 @@ typedef struct ftl_traffic_found {
   int64_t asked, far, missed, dram_written;
 } ftl_traffic_found;
 
+// 1/65536 SM cycle: what stores take of L2's intake, and of their SM's port.
+typedef struct ftl_store_intake {
+  int64_t l2, sm;
+} ftl_store_intake;
+
 typedef struct ftl_traffic {
   const ftl_arch *arch;
   ftl_l2_tags *tags;
@@ -62,9 +67,13 @@ typedef struct ftl_traffic {
   int64_t miss_latency;      // on top of hit: of a tile from DRAM, whose last lines have their home on the other side
   ftl_dram_refresh refresh;  // what its last lines wait on top of that
   int64_t l2_sector_cost, far_sector_cost;  // 1/65536 SM cycle
+  int64_t read_request_cost;                // of L2's intake, for a sector read
+  ftl_store_intake whole_store_cost;        // of a sector written whole
+  ftl_store_intake store_cost;              // of one that is written as the launch stores, in parts perhaps
+  int64_t waiting_stores;                   // for what waits in the SMs and holds up no CTA
   int64_t dram_read_cost, dram_write_cost;  // of a sector; of one written, with what it costs the reads around it
   int64_t ask_sector_cost, sm_sector_cost, gpc_sector_cost;
-  ftl_traffic_server l2, far, dram, gpc[FTL_MAX_GPCS];
+  ftl_traffic_server l2, intake, far, dram, gpc[FTL_MAX_GPCS];
   ftl_sm_home *homes;        // per SM
   int64_t coalescer_window;  // 1/65536 SM cycle
   ftl_traffic_counts counts;
@@ -113,8 +122,17 @@ typedef struct ftl_traffic_waiting {
 // of the marked servers by now delays these (1/65536 cycle). They end before the last of the others by as much as they
 // were made before it.
 int64_t ftl_traffic_overtaken(const ftl_traffic *traffic, const ftl_traffic_waiting *waiting);
-// Atomics are worked out at L2, which first reads from DRAM what it does not have.
-bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_t sm, bool is_atomic, int64_t now);
+// Atomics are worked out at L2, which first reads from DRAM what it does not have. What L2 has to take in for it is
+// added to *intake.
+bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_t sm, bool is_atomic, int64_t now,
+                           ftl_store_intake *intake);
+// An SM hands on stores that its own port has passed at `end`: when L2 has taken all but what may wait in the SM
+// (1/65536 cycle), no sooner than `end`.
+int64_t ftl_traffic_take_stores(ftl_traffic *traffic, const ftl_store_intake *intake, int64_t end);
+// The same of stores handed on at `made` that would be taken at `end`, by what others have stored since: side by side.
+int64_t ftl_traffic_stores_taken(const ftl_traffic *traffic, int64_t made, int64_t end);
+// Of stores that send `sectors` with `masks` to L2 for `once` that they write. Until it is called they send each once.
+void ftl_traffic_set_store_cost(ftl_traffic *traffic, int64_t once, int64_t sectors, int64_t masks);
 
 // Spills made L2 write back that many sectors of the sample.
 void ftl_traffic_spill(ftl_traffic *traffic, int64_t written_sectors, int64_t now);

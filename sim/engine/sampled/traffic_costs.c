@@ -46,6 +46,23 @@ static int64_t ask_sector_cost(const ftl_launch *launch) {
   return scaled(FTL_TRAFFIC_UNIT, SECTOR_BYTES, arch->l1_bytes_per_cycle);
 }
 
+static void set_intake_costs(ftl_traffic *traffic, int64_t sm_khz) {
+  const ftl_arch *arch = traffic->arch;
+  int64_t l2 = sector_cost(arch->l2_num_slices * arch->l2_slice_intake_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
+  traffic->whole_store_cost =
+      (ftl_store_intake){.l2 = l2, .sm = sector_cost(arch->l1_store_bytes_per_cycle, sm_khz, sm_khz)};
+  traffic->store_cost = traffic->whole_store_cost;
+  traffic->read_request_cost = l2 * arch->l2_read_request_bytes / arch->l1_line_bytes;
+  traffic->waiting_stores = l2 * arch->chip_num_sms * arch->noc_store_buffer_bytes / SECTOR_BYTES;
+}
+
+void ftl_traffic_set_store_cost(ftl_traffic *traffic, int64_t once, int64_t sectors, int64_t masks) {
+  int64_t sent = sectors + masks * traffic->arch->l1_byte_mask_sectors;
+  if (once == 0 || sent <= once) return;
+  const ftl_store_intake *whole = &traffic->whole_store_cost;
+  traffic->store_cost = (ftl_store_intake){.l2 = scaled(whole->l2, sent, once), .sm = scaled(whole->sm, sent, once)};
+}
+
 void ftl_traffic_set_costs(ftl_traffic *traffic, const ftl_launch *launch, const ftl_dram_rate *rate) {
   const ftl_arch *arch = traffic->arch;
   int64_t sm_khz = traffic->sm_khz;
@@ -54,6 +71,7 @@ void ftl_traffic_set_costs(ftl_traffic *traffic, const ftl_launch *launch, const
   ftl_dram_refresh_init(&traffic->refresh, arch, sm_khz);
   traffic->l2_sector_cost =
       sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
+  set_intake_costs(traffic, sm_khz);
   traffic->sm_sector_cost = sm_sector_cost(launch, sm_khz);
   traffic->ask_sector_cost = ask_sector_cost(launch);
   traffic->gpc_sector_cost = sector_cost(arch->noc_gpc_read_bytes_per_cycle, arch->clock_l2_khz, sm_khz);

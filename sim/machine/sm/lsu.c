@@ -138,19 +138,24 @@ void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now) {
 }
 
 // ---- stores, and copies that bypass L1 ----
+static bool is_masked(const ftl_line *line) { return (line->sectors & ~line->full_sectors) != 0; }
+
 // A request is its sectors, and a mask of bytes where it has not all bytes of them. As many sectors as there are open
 // lines wait for the port; the next store is taken when there are no more.
 void ftl_sm_lsu_hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
   const ftl_arch *arch = sm->arch;
   int64_t sectors = 0;
-  for (int32_t i = 0; i < count; i++) {
-    bool is_masked = (lines[i].sectors & ~lines[i].full_sectors) != 0;
-    sectors += sm_num_sectors(lines[i].sectors) + (is_masked ? arch->l1_byte_mask_sectors : 0);
-  }
+  for (int32_t i = 0; i < count; i++)
+    sectors += sm_num_sectors(lines[i].sectors) + (is_masked(&lines[i]) ? arch->l1_byte_mask_sectors : 0);
   if (sm->store_port_free < now) sm->store_port_free = now;
   sm->store_port_free += ftl_divide_up(sectors * arch->l1_sector_bytes, arch->l1_store_bytes_per_cycle);
   int64_t waiting = arch->l1_store_merge_lines * arch->l1_sector_bytes;
   sm->store_free = sm->store_port_free - ftl_divide_up(waiting, arch->l1_store_bytes_per_cycle);
+}
+
+void ftl_sm_count_global_store(ftl_sm *sm, const ftl_line *line) {
+  sm->counters.global_store_sectors += sm_num_sectors(line->sectors);
+  sm->counters.global_store_masks += is_masked(line);
 }
 
 // RED: L2 adds each line, and nothing of it stays here.
@@ -181,7 +186,7 @@ static void send_stored(ftl_sm *sm, const sm_open_line *closed, int32_t count, i
   for (int32_t i = 0; i < count; i++) lines[i] = line_of(&closed[i]);
   ftl_sm_lsu_hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
-    sm->counters.global_store_sectors += sm_num_sectors(lines[i].sectors);
+    ftl_sm_count_global_store(sm, &lines[i]);
     sm_request(sm, now, &lines[i], FTL_MEM_WRITE,
                (sm_transaction){.kind = SM_TX_STORE, .priority = closed[i].priority});
   }

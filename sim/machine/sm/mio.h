@@ -33,6 +33,7 @@ void ftl_sm_lg_close(ftl_sm *sm, bool closed);  // no room, or room again, for t
 
 // ---- lsu.c ----
 void ftl_sm_lsu_hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now);  // takes the store port
+void ftl_sm_count_global_store(ftl_sm *sm, const ftl_line *line);
 void ftl_sm_lsu_close_lines(ftl_sm *sm, int64_t now);                           // lines whose time has come close
 int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now);  // gives the data cycles it takes
 void ftl_sm_cp_commit(ftl_sm *sm, sm_warp *w, int64_t now);

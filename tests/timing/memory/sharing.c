@@ -195,6 +195,61 @@ Test(timing_memory_sharing, the_link_between_the_sides_limits_far_reads) {
   ftl_memory_destroy(memory);
 }
 
+// A chip whose lines all lie in one slice, and whose SMs send a line in a cycle.
+static ftl_arch one_slice_arch(void) {
+  ftl_arch arch = small_arch();
+  arch.l2_num_sides = 1;
+  arch.l2_num_slices = 1;
+  arch.noc_far_gpcs = 0;
+  arch.noc_sm_write_bytes_per_cycle = 128;
+  arch.l2_slice_intake_bytes_per_cycle = 32;
+  return arch;
+}
+
+// Eight SMs write a line each, `sectors` of it, all of them or a part of each: the cycle of the last one's answer.
+static int64_t cycle_of_writes(uint8_t sectors, bool in_part) {
+  ftl_arch arch = one_slice_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_mem_request requests[8];
+  int64_t replies[8];
+  for (int i = 0; i < 8; i++) {
+    requests[i] = write_of(0, i, (uint64_t)i, sectors, (uint32_t)i);
+    if (in_part) requests[i].full_sectors = 0;
+  }
+  drive(memory, requests, 8, replies);
+  ftl_memory_destroy(memory);
+  return last_reply(replies, 8);
+}
+
+// They come to the slice together, 10 cycles after they left; a sector takes it a cycle, and a request of parts one
+// more. The answer to the last, which the slice has with the last of 8 n cycles, is 20 + 30 cycles under way.
+Test(timing_memory_sharing, a_slice_takes_in_writes_at_its_rate_and_a_mask_of_bytes_with_parts) {
+  cr_expect_eq(cycle_of_writes(15, false), 10 + 8 * 4 - 1 + 50);
+  cr_expect_eq(cycle_of_writes(3, false), 10 + 8 * 2 - 1 + 50);
+  cr_expect_eq(cycle_of_writes(15, true), 10 + 8 * 5 - 1 + 50);
+  cr_expect_eq(cycle_of_writes(1, true), 10 + 8 * 2 - 1 + 50);
+}
+
+// A line in L2 is read when four others are written: by a request that comes ahead of them it is there 60 + 1 cycles
+// after, by one that comes behind them when the slice has taken in their 16 sectors. Its own 16 bytes take half a
+// cycle of the intake: as the 33rd half it is in with the 17th cycle.
+Test(timing_memory_sharing, requests_to_read_wait_for_the_intake_of_their_slice) {
+  ftl_arch arch = one_slice_arch();
+  arch.l2_read_request_bytes = 16;
+  for (int behind = 0; behind < 2; behind++) {
+    ftl_memory *memory = create_memory(&arch, GHZ);
+    ftl_mem_request warm = read_of(0, 0, 100, 15, 0), requests[5];
+    int64_t replies[5], from = drive(memory, &warm, 1, replies);
+    for (int i = 0; i < 5; i++) {
+      bool reads = i == (behind ? 4 : 0);
+      requests[i] = reads ? read_of(from, i, 100, 15, (uint32_t)i) : write_of(from, i, (uint64_t)i, 15, (uint32_t)i);
+    }
+    drive_from(memory, from, requests, 5, 0, replies, 8);
+    cr_expect_eq(replies[behind ? 4 : 0] - from, 61 + (behind ? 16 : 0));
+    ftl_memory_destroy(memory);
+  }
+}
+
 Test(timing_memory_sharing, dirty_lines_reach_dram_only_when_they_are_evicted) {
   ftl_arch arch = small_arch();
   arch.l2_num_sides = 1;

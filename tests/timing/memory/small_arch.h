@@ -16,6 +16,7 @@ static inline ftl_arch small_arch(void) {
   arch.clock_dram_khz = 1000000;
   arch.l1_line_bytes = 128;
   arch.l1_sector_bytes = 32;
+  arch.l1_byte_mask_sectors = 1;
   arch.l1_max_pending_lines = 64;
   arch.tma_max_pending_lines = 0;
   arch.noc_request_cycles = 10;
@@ -32,6 +33,8 @@ static inline ftl_arch small_arch(void) {
   arch.l2_ways = 4;
   snprintf(arch.l2_replacement, sizeof arch.l2_replacement, "lru");
   arch.l2_slice_bytes_per_cycle = 128;
+  arch.l2_slice_intake_bytes_per_cycle = 128;
+  arch.l2_read_request_bytes = 0;
   arch.l2_hit_cycles = 20;
   arch.l2_side_hash_granule_bytes = 4096;
   arch.l2_fill_sectors = 1;

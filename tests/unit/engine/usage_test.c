@@ -27,6 +27,8 @@ static ftl_arch small_arch(void) {
                     .noc_far_bytes_per_cycle = 32,
                     .l2_num_slices = 2,
                     .l2_slice_bytes_per_cycle = 64,
+                    .l2_slice_intake_bytes_per_cycle = 32,
+                    .l2_read_request_bytes = 4,
                     .clock_l2_khz = 1000000,
                     .dram_num_channels = 4,
                     .dram_burst_bytes = 32,
@@ -94,7 +96,8 @@ Test(unit_engine_usage, memory_instructions_are_held_by_the_slower_of_sub_core_a
 }
 
 // In 100000 cycles of L2: 200000 sectors read and 50000 joined are 8 MB of the SM ports' 12.8 and the GPC's 25.6; L2
-// gives 6.4 of 12.8 MB and takes 0.64; DRAM 3.2 of 6.4 MB; the link between the sides 1.6 of 6.4 both ways.
+// gives 6.4 of 12.8 MB and takes 0.64, and 0.2 of requests, of 6.4; DRAM 3.2 of 6.4 MB; the link between the sides 1.6
+// of 6.4 both ways.
 Test(unit_engine_usage, memory_is_used_by_bytes_over_all_cycles_of_the_launch) {
   ftl_arch arch = small_arch();
   ftl_totals totals = half_busy();
@@ -109,7 +112,7 @@ Test(unit_engine_usage, memory_is_used_by_bytes_over_all_cycles_of_the_launch) {
   usage u = usage_of(&arch, &totals, &work);
   expect(&u, FTL_RESOURCE_ports, 62.5);
   expect(&u, FTL_RESOURCE_far, 25);
-  expect(&u, FTL_RESOURCE_l2, 55);
+  expect(&u, FTL_RESOURCE_l2, 50);
   expect(&u, FTL_RESOURCE_hbm, 50);
   arch.noc_gpc_read_bytes_per_cycle = 100;
   u = usage_of(&arch, &totals, &work);
@@ -117,6 +120,10 @@ Test(unit_engine_usage, memory_is_used_by_bytes_over_all_cycles_of_the_launch) {
   totals.memory.l2_write_sectors = 90000;  // 2.88 of 3.2 MB
   u = usage_of(&arch, &totals, &work);
   expect(&u, FTL_RESOURCE_ports, 90);
+  expect(&u, FTL_RESOURCE_l2, 50);
+  arch.l2_slice_intake_bytes_per_cycle = 16;  // 3.08 of 3.2 MB
+  u = usage_of(&arch, &totals, &work);
+  expect(&u, FTL_RESOURCE_l2, 96.25);
   arch.noc_far_bytes_per_cycle = 0;
   u = usage_of(&arch, &totals, &work);
   expect(&u, FTL_RESOURCE_far, 0);
