@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/sampled/latency_pool.h"
+#include "engine/sampled/measured_ctas.h"
 #include "engine/work.h"
 
 // However CTAs interleave, a sub-core issues one instruction a cycle and its tensor pipe works on one.
@@ -12,6 +13,15 @@ static void fill_least(const ftl_launch *launch, const ftl_segments *segments, f
   for (int32_t s = 0; s < times->num_segments; s++) {
     int64_t busy = work[s].warp_insts > work[s].tensor_busy_cycles ? work[s].warp_insts : work[s].tensor_busy_cycles;
     times->least[s] = busy * FTL_STEP_UNIT / launch->arch->sm_num_subcores;
+  }
+}
+
+static void fill_times_run(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times) {
+  int64_t cta = ftl_measured_ctas_representative(segments, launch->warps), first;
+  for (int32_t s = 0; s < times->num_segments; s++) {
+    times->times_run[s] = ftl_segments_visits(segments, launch->warps, s, cta);
+    if (s % 2 == 1) times->times_run[s] *= ftl_segments_trips(segments, launch->warps, s / 2, cta, &first);
+    times->least_of_cta += times->least[s] * times->times_run[s];
   }
 }
 
@@ -47,6 +57,15 @@ static void ascend(ftl_step_times *times, int32_t i) {
     }
 }
 
+static void fill_whole_cta(ftl_step_times *times) {
+  for (int32_t row = 0; row < 2; row++)
+    for (int32_t i = 0; i < FTL_NUM_STEP_LATENCIES; i++) {
+      times->whole_cta[row][i] = 0;
+      for (int32_t s = 0; s < times->num_segments; s++)
+        times->whole_cta[row][i] += times->points[row][i].time[s] * times->times_run[s];
+    }
+}
+
 // Those of L2 and DRAM are there from the beginning; a longer one may be there before a shorter one is.
 static void measure(ftl_step_times *times, int32_t i) {
   if (i < REFRESH) return;
@@ -54,6 +73,7 @@ static void measure(ftl_step_times *times, int32_t i) {
   if (times->is_measured[i]) return;
   take(times, i);
   for (int32_t j = i; j < FTL_NUM_STEP_LATENCIES && times->is_measured[j]; j++) ascend(times, j);
+  fill_whole_cta(times);
 }
 
 static ftl_latency_point lone_point(const ftl_step_times *times, int32_t loop, int32_t i) {
@@ -97,12 +117,14 @@ ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, co
   out->most_ctas = launch->occupancy.ctas_per_sm;
   memcpy(out->latency_cycles, latency_cycles, sizeof out->latency_cycles);
   fill_least(launch, segments, out);
+  fill_times_run(launch, segments, out);
   ftl_status status = ftl_step_measurement_create(&out->measurement, launch, segments, sm_khz, error);
   if (status != FTL_OK) return status;
   take(out, HIT);  // what cannot run at all is known before anything is walked
   take(out, DRAM);
   take_cold(out);  // before loops' times are pooled: it compares with what was measured
   if (out->failure.status == FTL_OK) pool_unloaded(out, segments);
+  fill_whole_cta(out);
   return ftl_step_times_status(out, error);
 }
 
@@ -126,13 +148,27 @@ static int64_t of_point(const ftl_step_point *point, int32_t segment, bool later
   return later ? point->later[segment] : point->time[segment];
 }
 
-static int64_t at_latency(ftl_step_times *times, int32_t row, int32_t segment, int64_t latency, bool later) {
-  int32_t i = 1;
-  if (latency <= times->latency_cycles[0]) return of_point(ftl_step_times_point(times, row, 0), segment, later);
+// The first point of at least that latency, or the last; it and the one before are measured.
+static int32_t point_behind(ftl_step_times *times, int64_t latency) {
+  int32_t i = 0;
   while (i < FTL_NUM_STEP_LATENCIES - 1 && latency > times->latency_cycles[i]) i++;
-  return between(latency, times->latency_cycles[i - 1], times->latency_cycles[i],
-                 of_point(ftl_step_times_point(times, row, i - 1), segment, later),
-                 of_point(ftl_step_times_point(times, row, i), segment, later));
+  measure(times, i);
+  return i;
+}
+
+static int64_t at_latency(ftl_step_times *times, int32_t row, int32_t segment, int64_t latency, bool later) {
+  int32_t i = point_behind(times, latency);
+  const ftl_step_point *point = &times->points[row][i];
+  if (i == 0) return of_point(point, segment, later);
+  return between(latency, times->latency_cycles[i - 1], times->latency_cycles[i], of_point(point - 1, segment, later),
+                 of_point(point, segment, later));
+}
+
+static int64_t whole_cta_at_latency(ftl_step_times *times, int32_t row, int64_t latency) {
+  int32_t i = point_behind(times, latency);
+  const int64_t *whole = &times->whole_cta[row][i];
+  return i == 0 ? whole[0]
+                : between(latency, times->latency_cycles[i - 1], times->latency_cycles[i], whole[-1], whole[0]);
 }
 
 bool ftl_step_times_show_latency(ftl_step_times *times, int32_t loop) {
@@ -152,13 +188,21 @@ int64_t ftl_step_times_least_before(const ftl_step_times *times, int32_t segment
   return least;
 }
 
+// CTAs that share an SM are not all in the same segment: while some wait in theirs others compute. It is all segments
+// together that take no less than their issue slots and tensor pipes.
+static int64_t stretched(ftl_step_times *times, int64_t time, int32_t resident, int64_t latency_cycles) {
+  int64_t least = resident * times->least_of_cta;
+  int64_t whole = whole_cta_at_latency(times, 0, latency_cycles);
+  if (resident > 1)
+    whole = between(resident, 1, times->most_ctas, whole, whole_cta_at_latency(times, 1, latency_cycles));
+  return whole > 0 && least > whole ? (int64_t)((__extension__(__int128) time) * least / whole) : time;
+}
+
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {
-  if (segment % 2 == 0 && has_no_time(times, segment)) return 0;
   int64_t time = at_latency(times, 0, segment, latency_cycles, false);
-  int64_t least = resident * (times->least[segment] + ftl_step_times_least_before(times, segment));
   if (resident > 1)
     time = between(resident, 1, times->most_ctas, time, at_latency(times, 1, segment, latency_cycles, false));
-  return time > least ? time : least;
+  return stretched(times, time, resident, latency_cycles);
 }
 
 int64_t ftl_step_times_get_later(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {

@@ -18,9 +18,12 @@ typedef struct ftl_step_times {
   int64_t latency_cycles[FTL_NUM_STEP_LATENCIES];  // ascending
   bool is_measured[FTL_NUM_STEP_LATENCIES];
   ftl_step_point points[2][FTL_NUM_STEP_LATENCIES];
-  int64_t cold[FTL_MAX_SEGMENTS];     // what a segment takes more where the SM has not run its code yet
-  int64_t scatter[FTL_MAX_SEGMENTS];  // of a loop's time, by the run that it was measured in (latency_pool.h)
-  int64_t least[FTL_MAX_SEGMENTS];    // that one CTA takes of an SM's issue slots or tensor pipes
+  int64_t cold[FTL_MAX_SEGMENTS];       // what a segment takes more where the SM has not run its code yet
+  int64_t scatter[FTL_MAX_SEGMENTS];    // of a loop's time, by the run that it was measured in (latency_pool.h)
+  int64_t least[FTL_MAX_SEGMENTS];      // that one CTA takes of an SM's issue slots or tensor pipes
+  int64_t times_run[FTL_MAX_SEGMENTS];  // by the CTA that stands for all
+  int64_t whole_cta[2][FTL_NUM_STEP_LATENCIES];  // its time by the points: all its segments; in 1/16 cycle
+  int64_t least_of_cta;                          // the same of `least`
   ftl_step_measurement *measurement;
   ftl_error failure;  // of the first measurement that failed
 } ftl_step_times;
