@@ -282,6 +282,7 @@ def measure(paths, out, args):
         except subprocess.CalledProcessError as error:
             print(f"foretile: building the kernels failed with status {error.returncode}; its messages are above", file=sys.stderr)
             return 1
+    out.mkdir(parents=True, exist_ok=True)
     worst = 0
     for path in paths:
         num_cases, num_bad = cases_run(case_files.kind_of(path), str(pathlib.Path(path).resolve()), out, args)
@@ -335,9 +336,9 @@ def main():
     try:
         if args.what == "check":
             return check(args.names)
-        out.mkdir(parents=True, exist_ok=True)
         if args.what == "measure":
             return measure(args.names, out, args)
+        out.mkdir(parents=True, exist_ok=True)
     except (case_files.BadCases, OSError) as error:
         return unusable(str(error))
     if args.what == "build":

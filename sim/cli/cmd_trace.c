@@ -1,13 +1,11 @@
 // foretile trace: the flat warp trace of one CTA, the tile program it comes from, or a timeline of one SM.
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/points.h"
 #include "cli/use.h"
+#include "report/output_file.h"
 
 static ftl_status write_trace(FILE *out, const ftl_point *point, const ftl_arguments *arguments, ftl_error *error) {
   ftl_tile_program *tile = NULL;
@@ -41,23 +39,19 @@ static ftl_status write_timeline(FILE *out, const ftl_point *point, const ftl_ar
                             arguments->until_cycle, error);
 }
 
-static bool is_file(FILE *file) {
-  struct stat info;
-  return fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
+static ftl_status write_either(FILE *out, const ftl_point *point, const ftl_arguments *arguments, ftl_error *error) {
+  return arguments->timeline != NULL ? write_timeline(out, point, arguments, error)
+                                     : write_trace(out, point, arguments, error);
 }
 
-// Writes to `path`, or to standard output when it is NULL; a file (not a device) that could not be finished is removed.
+// Writes to `path`, whole or not at all, or to standard output when it is NULL.
 static ftl_status write_to(const char *path, const ftl_point *point, const ftl_arguments *arguments, ftl_error *error) {
-  FILE *out = path != NULL ? fopen(path, "w") : stdout;
-  if (out == NULL) return ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(errno));
-  ftl_status status = arguments->timeline != NULL ? write_timeline(out, point, arguments, error)
-                                                  : write_trace(out, point, arguments, error);
-  if (path == NULL) return status;
-  bool failed = ferror(out) != 0, is_ours = is_file(out);
-  failed = fclose(out) != 0 || failed;
-  if (status == FTL_OK && failed) status = ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(errno));
-  if (status != FTL_OK && is_ours) remove(path);
-  return status;
+  if (path == NULL) return write_either(stdout, point, arguments, error);
+  ftl_output_stream stream;
+  ftl_status status = ftl_output_stream_open(&stream, path, error);
+  if (status != FTL_OK) return status;
+  status = write_either(stream.file, point, arguments, error);
+  return ftl_output_stream_close(&stream, status, error);
 }
 
 static ftl_status trace(const ftl_arguments *arguments, ftl_error *error) {

@@ -9,22 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The errno of what failed first; 0: nothing did.
-static int write_to(const char *path, const ftl_text *text) {
-  FILE *file = fopen(path, "w");
-  if (file == NULL) return errno;
-  int failure = fwrite(ftl_text_get(text), 1, text->size, file) == text->size ? 0 : errno;
-  if (fclose(file) != 0 && failure == 0) failure = errno;
-  return failure;
-}
-
-static int write_beside(const char *path, const char *beside, const ftl_text *text) {
-  int failure = write_to(beside, text);
-  if (failure == 0 && rename(beside, path) != 0) failure = errno;
-  if (failure != 0) unlink(beside);
-  return failure;
-}
-
 // By the 16 bytes that every file of SQLite's begins with, the last of them 0.
 static bool is_database(const char *path) {
   static const char magic[16] = "SQLite format 3";
@@ -36,22 +20,56 @@ static bool is_database(const char *path) {
   return is;
 }
 
-ftl_status ftl_output_file_write(const char *path, const ftl_text *text, ftl_error *error) {
-  if (text->failed) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", path);
+static ftl_status failed(const char *path, int failure, ftl_error *error) {
+  return ftl_error_set(error, failure == ENOMEM ? FTL_NO_MEMORY : FTL_IO_FAILED, "%s: %s", path, strerror(failure));
+}
+
+static void release(ftl_output_stream *stream) {
+  free(stream->path);
+  free(stream->beside);
+}
+
+ftl_status ftl_output_stream_open(ftl_output_stream *stream, const char *path, ftl_error *error) {
   char resolved[PATH_MAX];  // of a link, so that the link stays
   const char *target = realpath(path, resolved) != NULL ? resolved : path;
   struct stat info;
   bool exists = stat(target, &info) == 0, is_file = exists && S_ISREG(info.st_mode);
   if (is_file && is_database(target))
     return ftl_error_set(error, FTL_BAD_INPUT, "%s: a database, which is not written over", path);
-  ftl_text beside = {0};
-  ftl_text_add(&beside, "%s.new", target);
-  int failure = ENOMEM;
-  if (exists && !is_file) {
-    failure = write_to(target, text);
-  } else if (!beside.failed) {
-    failure = write_beside(target, ftl_text_get(&beside), text);
+  *stream = (ftl_output_stream){.path = strdup(target)};
+  if (stream->path != NULL && (is_file || !exists)) {
+    ftl_text beside = {0};
+    ftl_text_add(&beside, "%s.new", target);
+    stream->beside = beside.failed ? NULL : strdup(ftl_text_get(&beside));
+    ftl_text_fini(&beside);
   }
-  ftl_text_fini(&beside);
-  return failure == 0 ? FTL_OK : ftl_error_set(error, FTL_IO_FAILED, "%s: %s", path, strerror(failure));
+  if (stream->path == NULL || (stream->beside == NULL && (is_file || !exists))) {
+    release(stream);
+    return failed(path, ENOMEM, error);
+  }
+  stream->file = fopen(stream->beside != NULL ? stream->beside : stream->path, "w");
+  if (stream->file != NULL) return FTL_OK;
+  int failure = errno;
+  release(stream);
+  return failed(path, failure, error);
+}
+
+ftl_status ftl_output_stream_close(ftl_output_stream *stream, ftl_status status, ftl_error *error) {
+  int failure = ferror(stream->file) != 0 ? EIO : 0;
+  if (fclose(stream->file) != 0) failure = errno;
+  if (status == FTL_OK && failure == 0 && stream->beside != NULL && rename(stream->beside, stream->path) != 0)
+    failure = errno;
+  if ((status != FTL_OK || failure != 0) && stream->beside != NULL) unlink(stream->beside);
+  if (status == FTL_OK && failure != 0) status = failed(stream->path, failure, error);
+  release(stream);
+  return status;
+}
+
+ftl_status ftl_output_file_write(const char *path, const ftl_text *text, ftl_error *error) {
+  if (text->failed) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", path);
+  ftl_output_stream stream;
+  ftl_status status = ftl_output_stream_open(&stream, path, error);
+  if (status != FTL_OK) return status;
+  if (fwrite(ftl_text_get(text), 1, text->size, stream.file) != text->size) status = failed(path, errno, error);
+  return ftl_output_stream_close(&stream, status, error);
 }

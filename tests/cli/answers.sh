@@ -61,6 +61,12 @@ cmp -s first second || bad "the same question has two answers"
 accepted "HMMA" "$REAL" trace $S
 accepted "" "$REAL" trace $S --timeline t.json --until 2000
 grep -q '^[[{]' t.json || bad "no timeline"
+# What cannot be written leaves what was there.
+echo kept >kept
+refused 2 "CTA 999" "$REAL" trace $S --cta 999 -o kept
+refused 2 "launch" "$REAL" trace $S --launch 9 --timeline kept
+grep -q '^kept$' kept || bad "a trace that failed has taken the file that was there"
+[ ! -e kept.new ] || bad "a trace that failed has left a file"
 refused 2 "the timeline cannot be written: No space left" "$REAL" trace $S --timeline /dev/full --until 2000
 # Decoding multiplies in its first launch only; the second one combines the splits.
 D="--arch a100_80 --workload flash_decode heads=8 kv_heads=2 seqlen_q=1 seqlen_kv=1024 head_dim=64 splits=4"
