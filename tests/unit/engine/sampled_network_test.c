@@ -154,3 +154,20 @@ Test(unit_engine_sampled_network, loops_that_wait_for_their_loads_have_a_drift_o
   cr_expect_eq(predict(&ahead, ONE_AN_SM "num_stages=2").value[FTL_METRIC_cycles], cycles);
   ftl_arch_destroy(shipped);
 }
+
+// Eight products of 2048 x 1536 whose fragments are stored directly, halves of sectors with a mask each: four sectors
+// of intake for one of C where none merge, two where all halves come without masks. With 8 bytes a slice, 1070.3 an SM
+// cycle of 1200 MHz, that decides: C is 50331648 bytes, once 47024 cycles. The SM port alone would leave 67400 in all.
+Test(unit_engine_sampled_network, sms_store_no_faster_than_l2_takes_in) {
+  ftl_arch *arch = shipped_arch("h200");
+  arch->l2_slice_intake_bytes_per_cycle = 8;
+  double cycles = predict(arch,
+                          "matmul_tiled batch=8 m=2048 n=1536 k=128 block_m=128 block_n=256 block_k=64 "
+                          "num_warps=8 num_stages=2 mma=wgmma copy=tma persistent=1 store=direct code=plain "
+                          "clock_mhz=1200")
+                      .value[FTL_METRIC_cycles];
+  double once = 50331648 / (94 * 8 * 1708.0 / 1200);
+  cr_expect_geq(cycles, 2 * once, "%.0f", cycles);
+  cr_expect_leq(cycles, 4 * once + 67400, "%.0f", cycles);
+  ftl_arch_destroy(arch);
+}
