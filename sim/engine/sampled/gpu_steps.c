@@ -102,6 +102,7 @@ static void end_loads(ftl_gpu_run *run, int32_t slot, int64_t now) {
   ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
 }
 
+// Hands the stores on, and comes again when L2 should have taken them, until nobody has stored ahead meanwhile.
 static void store(ftl_gpu_run *run, ftl_event event) {
   ftl_cta_state *state = &run->slots[event.slot];
   int64_t end;
