@@ -90,6 +90,13 @@ static int64_t serve(ftl_traffic_server *server, const request *ask, int64_t cos
   return late > 0 ? late : 0;
 }
 
+// A request to read overtakes stores and waits for none, but takes slices' intake from those behind it: it is no store
+// that was asked for later than others, which is what `asked` is for.
+static void take_request(ftl_traffic *traffic, const request *ask) {
+  ftl_traffic_server *intake = &traffic->intake;
+  intake->free = (intake->free > ask->now ? intake->free : ask->now) + traffic->read_request_cost * ask->num_sectors;
+}
+
 // Sectors pass one server while those behind them pass the one before: what is late at several is late by the most.
 static void queue_for(ftl_traffic_wait *wait, int64_t late) {
   if (late > wait->queue) wait->queue = late;
@@ -298,7 +305,7 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
   if (!joins) {
     queue_for(wait, serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors));
     wait->marks.l2 = traffic->l2.free;
-    (void)serve(&traffic->intake, &ask, traffic->read_request_cost * ask.num_sectors);  // requests overtake stores
+    take_request(traffic, &ask);
   }
   int64_t last_lines_late = access_run(traffic, &ask, home.side, wait);
   int64_t port_wait = serve(&traffic->gpc[home.gpc], &ask, traffic->gpc_sector_cost * ask.num_sectors);

@@ -37,7 +37,7 @@ typedef struct ftl_sm_home {
 // Something that all requests for its bandwidth share (1/65536 SM cycle).
 typedef struct ftl_traffic_server {
   int64_t free;   // when it has passed all that was asked of it
-  int64_t asked;  // when the last of that was asked
+  int64_t asked;  // when the last of that was asked; of the slices' intake, the last store
 } ftl_traffic_server;
 
 // Requests that find alike what they ask for.

@@ -377,3 +377,21 @@ Test(unit_engine_traffic, loads_take_of_the_intake_and_wait_for_none) {
   cr_expect_eq(load(c, 1, 0, 100000).queue, 0);
   release_chip(c);
 }
+
+// Stores that wait leave out what was asked for behind them. A request to read is no such store: of one at cycle 5500
+// they notice what it takes of the intake alone, as in the test before.
+Test(unit_engine_traffic, loads_do_not_stand_behind_stores) {
+  enum { CTAS = 200 };
+  chip *c = make_chip();
+  int64_t end = 5000 * (int64_t)FTL_TRAFFIC_UNIT, made = 0, taken = 0;
+  for (int64_t i = 0; i < CTAS; i++) {
+    ftl_store_intake intake = store(c, i);
+    made = end - intake.sm;
+    taken = ftl_traffic_take_stores(&c->traffic, &intake, end);
+  }
+  cr_assert_gt(taken, end);
+  load(c, CTAS, 0, 5500);
+  double moved = (double)milli(ftl_traffic_stores_taken(&c->traffic, made, end)) - (double)milli(taken);
+  cr_expect_float_eq(moved, L2_MILLI * 20.0 / 128, 20, "%f", moved);
+  release_chip(c);
+}
