@@ -17,7 +17,8 @@ typedef enum ftl_quantity_kind { FTL_QUANTITY_RELATIVE, FTL_QUANTITY_POINTS, FTL
 
 const char *ftl_quantity_name(ftl_quantity quantity);
 const char *ftl_quantity_id(ftl_quantity quantity);
-const char *ftl_quantity_unit(ftl_quantity quantity);  // of the error: "%", "points", "warps"
+const char *ftl_quantity_unit(ftl_quantity quantity);        // of the error: "%", "points", "warps"
+const char *ftl_quantity_value_unit(ftl_quantity quantity);  // of its values: "byte", "ns"
 // Nsight Compute's name of what is compared; NULL: a sum of two.
 const char *ftl_quantity_metric_name(ftl_quantity quantity);
 int ftl_quantity_find(const char *id);  // -1: none
@@ -51,8 +52,9 @@ typedef struct ftl_validation {
   int64_t num_cases, capacity;
   ftl_uncovered *uncovered;  // rows that no configuration expresses
   int num_uncovered;
-  int64_t num_rows;     // read in all
-  int64_t num_not_run;  // rows that say that the kernel did not run
+  int64_t num_rows;      // read in all
+  int64_t num_not_run;   // rows that say that the kernel did not run
+  int64_t num_left_out;  // by filters; not among num_rows
   // For ftl_validation_check: the first row that did not run, the first file whose cases have nothing to compare.
   char not_run[160], unmeasured[448];
 } ftl_validation;

@@ -158,7 +158,10 @@ static ftl_status take_row(ftl_validation *v, sample *s, const ftl_measurement_f
   ftl_measured_case c;
   ftl_error reason;
   ftl_status status = ftl_measured_case_of(&c, file, row, &reason);
-  if (is_filtered(filter, row, status, &c)) return FTL_OK;
+  if (is_filtered(filter, row, status, &c)) {
+    v->num_left_out++;
+    return FTL_OK;
+  }
   v->num_rows++;
   bool did_run = true;
   if (ftl_row_status_check(row, &did_run, &reason) != FTL_OK) status = FTL_BAD_INPUT;

@@ -20,6 +20,8 @@ static const struct {
 const char *ftl_quantity_name(ftl_quantity quantity) { return quantities[quantity].name; }
 const char *ftl_quantity_id(ftl_quantity quantity) { return quantities[quantity].id; }
 
+const char *ftl_quantity_value_unit(ftl_quantity quantity) { return ftl_metric_get(quantities[quantity].metric)->unit; }
+
 const char *ftl_quantity_metric_name(ftl_quantity quantity) {
   return quantities[quantity].second >= 0 ? NULL : ftl_metric_get(quantities[quantity].metric)->name;
 }

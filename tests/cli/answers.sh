@@ -38,6 +38,12 @@ accepted "Llama-3 70B" "$FAKE" run --no-db "$SCENARIOS/models.lua"
 accepted "of 3 sequences" "$FAKE" run --no-db "$SCENARIOS/models.lua" -- v100 3
 accepted "flash3_fwd on h200" "$FAKE" run --no-db "$SCENARIOS/flash3.lua"
 
+accepted "hbm  mean error" "$FAKE" run --no-db "$SCENARIOS/measured.lua"
+accepted "no measured kernel has that shape" "$FAKE" run --no-db "$SCENARIOS/measured.lua" -- 33
+head -n 230 "$FTL_SOURCE_DIR/kernels/measurements/attention_flash2_ncu.csv" >mine.csv
+refused 2 "measured.lua:11: files[1]: mine.csv is none of the measurements in" "$FAKE" run --no-db "$SCENARIOS/measured.lua" -- 128 mine.csv
+accepted "most wrong: mine.csv:" "$FAKE" run --no-db --allow-io "$SCENARIOS/measured.lua" -- 128 mine.csv
+
 accepted "All rows, worst first" "$FAKE" run --no-db "$SCENARIOS/reproduction.lua"
 refused 2 "section tables: there are flash1" "$FAKE" run --no-db "$SCENARIOS/reproduction.lua" -- tables
 

@@ -68,6 +68,15 @@ grep -q '^before$' doc.md && grep -q '^after$' doc.md && ! grep -q '^old$' doc.m
   bad "the generated part was not replaced"
 grep -q '^## Reserved part' doc.md && bad "a part without cases has a heading"
 
+# a scenario's summary is validate's
+printf 'local s = require("foretile").measurements{ files = "good.csv" }:summary "hbm"\n' >summary.lua
+printf 'print(string.format("%%d %%.10g %%.10g", s.cases, s.mean, s.bias))\n' >>summary.lua
+accepted "" "$FAKE" validate good.csv --json
+statistics='"part": "yours", "quantity": "hbm", "unit": "%", "above_spread": false, '
+expected=$(sed -n "s/.*$statistics\"cases\": \([0-9]*\), \"mean\": \([^,]*\),.*\"bias\": \([^}]*\)}/\1 \2 \3/p" out)
+expected=$(printf '%d %.10g %.10g' $expected)
+accepted "$expected" "$FAKE" run --no-db --allow-io summary.lua
+
 # a prediction beside a measurement in the database
 accepted "" "$FAKE" validate good.csv --db p.db
 finish
