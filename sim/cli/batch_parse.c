@@ -99,7 +99,8 @@ static ftl_status parse_object(ftl_session *session, const ftl_arguments *argume
   if (status == FTL_OK) status = get_name(object, "workload", arguments->workload, &workload, error);
   if (status == FTL_OK) status = ftl_spec_init(&out->spec, workload, error);
   if (status == FTL_OK) status = set_params(object, arguments->detail, &out->spec, error);
-  return status == FTL_OK ? ftl_points_arch(session, arguments, arch, &out->arch, error) : status;
+  if (status == FTL_OK) status = ftl_points_arch(session, arguments, arch, &out->arch, error);
+  return status == FTL_OK ? ftl_point_check_gpu(&out->spec, out->arch, error) : status;
 }
 
 ftl_status ftl_batch_parse(ftl_session *session, const ftl_arguments *arguments, const char *line, size_t size,

@@ -154,6 +154,7 @@ Test(unit_cli_batch, what_is_wrong_with_a_line_is_its_answer) {
       {GOOD "64, \"block_n\": 32}", "duplicate object key"},
       {GOOD "0}", "block_n=0: allowed is a whole number"},
       {GOOD "1e30}", "block_n=1e+30"},
+      {GOOD "64, \"clock_mhz\": 2000}", "clock_mhz=2000: h200 holds 345 to 1980 MHz"},
       {GOOD "64.5}", "block_n=64.5"},
       {GOOD "99999999999999999999}", "not JSON"},
       {GOOD "null}", "allowed are a number"},

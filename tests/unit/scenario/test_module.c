@@ -93,6 +93,15 @@ Test(unit_scenario_module, a_list_may_be_a_table_and_a_list_of_lists_is_explored
         "block_m is a list; ft.predict takes one");
 }
 
+Test(unit_scenario_module, a_clock_that_the_gpu_lacks_is_refused_with_its_range) {
+  fails(PREFIX "ft.predict{ arch = 't4', " QUESTION ", clock_mhz = 1600 }\n",
+        "clock_mhz=1600: t4 holds 300 to 1590 MHz");
+  fails(PREFIX "ft.explore{ arch = 't4', " QUESTION ", clock_mhz = { 1600, 200 } }\n", "clock_mhz=1600: t4 holds");
+  passes(PREFIX "local s = ft.explore{ arch = 't4', " QUESTION
+                ", clock_mhz = { 1600, 900 } }\n"
+                "assert(#s == 2 and #s:feasible() == 1 and s:infeasible()[1].reason:find 'clock_mhz=1600')\n");
+}
+
 Test(unit_scenario_module, an_infeasible_prediction_has_a_reason_and_no_time) {
   passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION
                 ", block_m = 256, block_n = 128 }\n"
