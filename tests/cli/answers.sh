@@ -6,6 +6,11 @@ Q="--arch h200 --workload flash2_fwd heads=8 seqlen=1024 head_dim=64"
 accepted "foretile 0." "$FAKE" --version
 accepted "explore" "$FAKE" --help
 accepted "--batch=FILE" "$FAKE" predict --help
+accepted "write here instead of standard output" "$FAKE" trace --help
+! grep -q measure out || bad "the help of trace speaks of another command"
+accepted "the folder of the results; default measurements" "$FAKE" measure --help
+accepted "the results to show; default foretile.db" "$FAKE" report --help
+accepted "only rows of this workload" "$FAKE" validate --help
 accepted "defaults used: batch=1" "$FAKE" predict $Q
 accepted "fake_combine  1000.0 us" "$FAKE" predict --arch h200 --workload flash_decode heads=8 seqlen=64 head_dim=64 splits=2
 grep -q '^  launch  *time_us' out || bad "no header above the launches"
