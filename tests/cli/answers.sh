@@ -14,6 +14,17 @@ accepted "only rows of this workload" "$FAKE" validate --help
 accepted "defaults used: batch=1" "$FAKE" predict $Q
 accepted "fake_combine  1000.0 us" "$FAKE" predict --arch h200 --workload flash_decode heads=8 seqlen=64 head_dim=64 splits=2
 grep -q '^  launch  *time_us' out || bad "no header above the launches"
+D="--arch h200 --workload flash_decode heads=8 head_dim=64"
+accepted "remark: 64 queries against as many keys, a prefill; decoding one token is seqlen_kv=64 alone" "$FAKE" predict $D seqlen=64
+for given in "seqlen_kv=64" "seqlen_q=2 seqlen_kv=64" "seqlen=1"; do
+  accepted "bottleneck" "$FAKE" predict $D $given
+  ! grep -q remark out || bad "a remark on decoding: $given"
+done
+accepted "bottleneck" "$FAKE" predict --arch h200 --workload flash2_fwd heads=8 head_dim=64 seqlen=64
+! grep -q remark out || bad "a remark on what is meant as a prefill"
+accepted "seqlen=N sets seqlen_q and seqlen_kv: N queries, a prefill. One token against N keys is seqlen_kv=N alone." \
+  "$FAKE" workload show flash_decode
+accepted "seqlen=N sets seqlen_q and seqlen_kv." "$FAKE" workload show flash2_fwd
 accepted "h200" "$FAKE" arch list
 accepted "l2.size_bytes" "$FAKE" arch show h200
 accepted "flash2_fwd" "$FAKE" workload list

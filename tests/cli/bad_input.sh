@@ -31,6 +31,10 @@ refused 2 "unknown workload" "$FAKE" workload show flash
 refused 2 "schedule=pingpong: flash2_fwd allows stages|interleaved" "$FAKE" predict --arch h200 $Q schedule=pingpong
 refused 2 "matmul_tiled does not take the parameter seqlen; foretile workload show matmul_tiled" \
   "$FAKE" predict --arch h200 --workload matmul_tiled seqlen=64
+for workload in sparq_decode tree_decode; do
+  refused 2 "$workload does not take the parameter seqlen, which sets queries and keys alike; give seqlen_kv" \
+    "$FAKE" predict --arch h200 --workload $workload heads=8 head_dim=64 seqlen=64
+done
 refused 2 "tile_order=head_first: matmul_tiled allows m_first|n_first" \
   "$FAKE" predict --arch h200 --workload matmul_tiled m=64 n=64 k=64 tile_order=head_first
 refused 2 "unknown parameter blok_m; the nearest is block_m" "$FAKE" predict --arch h200 $Q blok_m=64
