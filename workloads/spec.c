@@ -36,6 +36,12 @@ static ftl_status find_param(const ftl_spec *spec, const char *name, int *param,
   if (*param < 0)
     return ftl_error_set(error, FTL_BAD_INPUT, "unknown parameter %.40s; the nearest is %s", name,
                          ftl_param_nearest(name));
+  if (!takes(spec, *param) && is_both_lengths(name) && takes(spec, FTL_PARAM_seqlen_kv))
+    return ftl_error_set(
+        error, FTL_BAD_INPUT,
+        "%s does not take the parameter seqlen, which sets queries and keys alike; give seqlen_kv, its "
+        "keys: the queries follow from what it does",
+        spec->workload->name);
   if (!takes(spec, *param))
     return ftl_error_set(error, FTL_BAD_INPUT,
                          "%s does not take the parameter %s; foretile workload show %s lists its own",

@@ -9,10 +9,14 @@ typedef struct rule {
   bool (*holds)(const ftl_arch *arch);
   const char *key;  // the one to blame
   const char *text;
-  int64_t (*number)(const ftl_arch *arch);  // what the product that ends the text comes to; NULL: it ends in none
+  int64_t (*number)(
+      const ftl_arch *arch);  // what the product that ends the text comes to; NULL: it ends in none, or in a key
 } rule;
 
 static int64_t register_units(const ftl_arch *a) { return a->sm_register_unit * a->sm_num_subcores; }
+static int64_t tpcs_per_gpc(const ftl_arch *a) { return a->chip_num_sms / a->chip_sms_per_tpc / a->chip_num_gpcs; }
+static int64_t most_gpcs(const ftl_arch *a) { return a->chip_num_sms / a->chip_sms_per_tpc; }
+static int64_t most_far_gpcs(const ftl_arch *a) { return (1 << a->chip_num_gpcs) - 2; }
 // A set of each slice.
 static int64_t l2_set_bytes(const ftl_arch *a) { return a->l2_num_slices * a->l2_ways * a->l1_line_bytes; }
 
@@ -24,7 +28,7 @@ RULE_FUNCTION(sm_max_step, a->clock_sm_max_khz % a->clock_sm_step_khz == 0)
 RULE_FUNCTION(sm_min_step, a->clock_sm_min_khz % a->clock_sm_step_khz == 0)
 RULE_FUNCTION(power, a->power_static_mw < a->power_limit_mw)
 RULE_FUNCTION(gpcs, a->chip_num_gpcs * a->chip_sms_per_tpc <= a->chip_num_sms)
-RULE_FUNCTION(single_tpcs, a->chip_num_single_tpcs < a->chip_num_sms / a->chip_sms_per_tpc / a->chip_num_gpcs)
+RULE_FUNCTION(single_tpcs, a->chip_num_single_tpcs < tpcs_per_gpc(a))
 RULE_FUNCTION(tpcs, a->chip_num_sms % a->chip_sms_per_tpc == 0)
 RULE_FUNCTION(subcores, a->sm_max_warps % a->sm_num_subcores == 0)
 RULE_FUNCTION(registers, a->sm_num_registers % register_units(a) == 0)
@@ -38,7 +42,7 @@ RULE_FUNCTION(l2_granule, a->l2_side_hash_granule_bytes % a->l1_line_bytes == 0)
 RULE_FUNCTION(l2_fill, a->l2_fill_sectors != 3)
 RULE_FUNCTION(l2_persisting, a->l2_persisting_max_bytes <= a->l2_size_bytes)
 RULE_FUNCTION(far, a->l2_num_sides == 1 || (a->noc_far_bytes_per_cycle > 0 && a->noc_far_cycles > 0))
-RULE_FUNCTION(far_gpcs, (a->l2_num_sides > 1) == (a->noc_far_gpcs > 0) && a->noc_far_gpcs < (1 << a->chip_num_gpcs) - 1)
+RULE_FUNCTION(far_gpcs, (a->l2_num_sides > 1) == (a->noc_far_gpcs > 0) && a->noc_far_gpcs <= most_far_gpcs(a))
 RULE_FUNCTION(ldmatrix, (a->sm_has_ldmatrix != 0) == (a->tensor_mma_m > 8))
 RULE_FUNCTION(tma, !a->sm_has_tma || (a->tma_lines_per_cycle_milli > 0 && a->tma_max_pending_lines > 0))
 RULE_FUNCTION(clusters, (a->sm_has_tma != 0) == (a->tma_peer_latency_cycles > 0))
@@ -56,8 +60,9 @@ static const rule rules[] = {
     {sm_max_step, "clock.sm_max_khz", "must be a multiple of clock.sm_step_khz", NULL},
     {sm_min_step, "clock.sm_min_khz", "must be a multiple of clock.sm_step_khz", NULL},
     {power, "power.static_mw", "must be below power.limit_mw", NULL},
-    {gpcs, "chip.num_gpcs", "must leave each GPC a TPC: num_gpcs * sms_per_tpc is at most chip.num_sms", NULL},
-    {single_tpcs, "chip.num_single_tpcs", "must leave the last GPC a TPC for clusters", NULL},
+    {gpcs, "chip.num_gpcs", "must leave each GPC a TPC: at most chip.num_sms / chip.sms_per_tpc", most_gpcs},
+    {single_tpcs, "chip.num_single_tpcs",
+     "must leave the last GPC a TPC for clusters: below chip.num_sms / chip.sms_per_tpc / chip.num_gpcs", tpcs_per_gpc},
     {tpcs, "chip.num_sms", "must be a multiple of chip.sms_per_tpc", NULL},
     {subcores, "sm.max_warps", "must be a multiple of sm.num_subcores", NULL},
     {registers, "sm.num_registers", "must be a multiple of sm.register_unit * sm.num_subcores", register_units},
@@ -73,7 +78,9 @@ static const rule rules[] = {
     {l2_fill, "l2.fill_sectors", "must be 1, 2 or 4", NULL},
     {l2_persisting, "l2.persisting_max_bytes", "must be at most l2.size_bytes", NULL},
     {far, "l2.num_sides", "= 2 needs noc.far_cycles and noc.far_bytes_per_cycle above 0", NULL},
-    {far_gpcs, "noc.far_gpcs", "must be some of the GPCs, not all, where l2.num_sides is 2, and 0 elsewhere", NULL},
+    {far_gpcs, "noc.far_gpcs",
+     "must be 0 where l2.num_sides is 1, elsewhere name some GPCs and not all, a bit each: 1 to 2^chip.num_gpcs - 2",
+     most_far_gpcs},
     {ldmatrix, "sm.has_ldmatrix",
      "must be 0 with the quad pairs of tensor.mma_m = 8, and 1 elsewhere: no other is lowered", NULL},
     {tma, "sm.has_tma", "= 1 needs tma.lines_per_cycle_milli and tma.max_pending_lines above 0", NULL},
@@ -88,14 +95,43 @@ static const rule rules[] = {
     {refresh, "dram.trfc_cycles", "must be below dram.trefi_cycles", NULL},
 };
 
+// The keys of the rule that a what-if set: they are what a user can change.
+static void list_what_ifs(const ftl_arch *arch, const rule *broken, char *out, size_t size) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (int i = 0; i < ftl_arch_num_keys(); i++) {
+    const ftl_arch_key *key = ftl_arch_key_get(i);
+    bool is_of_rule = strcmp(key->name, broken->key) != 0 && strstr(broken->text, key->name) != NULL;
+    if (!is_of_rule || ftl_arch_origin(arch, i).kind != FTL_ORIGIN_OVERRIDE || used >= size) continue;
+    used += (size_t)snprintf(out + used, size - used, "%s%s=%lld", used > 0 ? ", " : "what-if ", key->name,
+                             (long long)ftl_arch_int(arch, i));
+  }
+}
+
+// What the text ends in, a product or a key: " = 36096"; "" where it ends in neither.
+static void write_number(const ftl_arch *arch, const rule *broken, char *out, size_t size) {
+  const char *space = strrchr(broken->text, ' ');
+  int key_idx = space != NULL ? ftl_arch_key_find(space + 1) : -1;
+  out[0] = '\0';
+  if (broken->number == NULL && key_idx < 0) return;
+  int64_t number = broken->number != NULL ? broken->number(arch) : ftl_arch_int(arch, key_idx);
+  snprintf(out, size, " = %lld", (long long)number);
+}
+
 static ftl_status rule_error(const ftl_arch *arch, const rule *broken, ftl_error *error) {
   int key_idx = ftl_arch_key_find(broken->key);
   ftl_origin origin = ftl_arch_origin(arch, key_idx);
-  char line[32] = "", number[32] = "";
+  char line[32] = "", number[32], what_ifs[160];
+  long long value = ftl_arch_int(arch, key_idx);
   if (origin.line > 0) snprintf(line, sizeof line, ":%d", origin.line);
-  if (broken->number != NULL) snprintf(number, sizeof number, " = %lld", (long long)broken->number(arch));
-  return ftl_error_set(error, FTL_BAD_INPUT, "%s%s: %s (%lld) %s%s", origin.file, line, broken->key,
-                       (long long)ftl_arch_int(arch, key_idx), broken->text, number);
+  write_number(arch, broken, number, sizeof number);
+  list_what_ifs(arch, broken, what_ifs, sizeof what_ifs);
+  if (what_ifs[0] == '\0' || origin.kind == FTL_ORIGIN_OVERRIDE) {
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s%s: %s (%lld) %s%s", origin.file, line, broken->key, value,
+                         broken->text, number);
+  }
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s: %s, %lld in %s%s, %s%s; change it too", what_ifs, broken->key, value,
+                       origin.file, line, broken->text, number);
 }
 
 ftl_status ftl_arch_check(const ftl_arch *arch, ftl_error *error) {

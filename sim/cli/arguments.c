@@ -30,8 +30,7 @@ static const option_info all_options[] = {
     {'s', LIST, "set", "KEY=VALUE", "change the GPU model, as in --set l2.size_bytes=123207680; repeatable", 0, 0, 0},
     {'D', TEXT, "detail", "LEVEL", "sampled or full, where the parameters do not say", AT(detail), 0, 0},
     {'j', INTEGER, "jobs", "N", "threads; default: one a CPU", AT(num_jobs), 1, 1024},
-    {'d', TEXT, "db", "FILE", "keep results here, and take finished ones from here; report: what it is about",
-     AT(database), 0, 0},
+    {'d', TEXT, "db", "FILE", "keep results here, and take finished ones from here", AT(database), 0, 0},
     {'n', FLAG, "no-db", NULL, "keep nothing", AT(no_database), 0, 0},
     {'J', FLAG, "json", NULL, "one JSON object a line", AT(json), 0, 0},
     {'b', TEXT, "batch", "FILE", "one JSON object a line in (- for standard input), one out", AT(batch), 0, 0},
@@ -49,9 +48,7 @@ static const option_info all_options[] = {
     {'T', TEXT, "timeline", "FILE", "write a Chrome trace (chrome://tracing, Perfetto) instead", AT(timeline), 0, 0},
     {'f', INTEGER, "from", "CYCLE", "first SM cycle of the timeline; default 0", AT(from_cycle), 0, INT64_MAX},
     {'u', INTEGER, "until", "CYCLE", "end of the timeline; default 20000", AT(until_cycle), 1, INT64_MAX},
-    {'o', TEXT, "output", "FILE",
-     "write here instead of standard output; measure: the folder of the results, default measurements", AT(output), 0,
-     0},
+    {'o', TEXT, "output", "FILE", "write here instead of standard output", AT(output), 0, 0},
     {'M', TEXT, "measurements", "FILE", "measured rows; more files may follow; default: those of the sources",
      AT(measurements), 0, 0},
     {'P', FLAG, "program", NULL, "the tile program of the launch instead, as pseudo-code", AT(program), 0, 0},
@@ -67,6 +64,46 @@ static const option_info all_options[] = {
     {'h', FLAG, "help", NULL, "this text", AT(help), 0, 0},
 };
 enum { NUM_OPTIONS = sizeof all_options / sizeof *all_options };
+
+// What an option says in one command where that is not what it says in all.
+static const struct {
+  const char *command;
+  char letter;
+  const char *value, *doc;
+} own_docs[] = {
+    {"run", 'D', "LEVEL", "sampled or full, where the scenario does not say"},
+    {"run", 'd', "FILE", "keep results here, and take finished ones from here; default foretile.db"},
+    {"explore", 'a', "GPU,GPU", "shipped models (foretile arch list) or model files, one or several"},
+    {"explore", 't', "K", "print the K best of each GPU"},
+    {"validate", 'D', "LEVEL", "sampled (default) or full"},
+    {"validate", 't', "K", "print the K worst cases of each part; default: 15 on a terminal, else all"},
+    {"validate", 'w', "NAME", "only rows of this workload (foretile workload list)"},
+    {"validate", 'o', "FILE", "with --markdown: the document whose generated part is replaced"},
+    {"report", 'd', "FILE", "the results to show; default foretile.db"},
+    {"report", 'o', "FILE", "write the page here instead of standard output"},
+    {"import", 'd', "FILE", "put the rows here; default foretile.db"},
+    {"measure", 'o', "DIR", "the folder of the results; default measurements"},
+    {"trace", 'w', "NAME", "what to trace (foretile workload list)"},
+    {"explain", 'w', "NAME", "what to explain (foretile workload list)"},
+    {"arch", 'J', NULL, "as JSON"},
+    {"workload", 'J', NULL, "as JSON"},
+};
+
+static void own_doc(const option_info *o, const char *command, const char **value, const char **doc) {
+  *value = o->value;
+  *doc = o->doc;
+  for (size_t i = 0; i < sizeof own_docs / sizeof *own_docs; i++) {
+    if (own_docs[i].letter != o->letter || strcmp(own_docs[i].command, command) != 0) continue;
+    *value = own_docs[i].value;
+    *doc = own_docs[i].doc;
+  }
+}
+
+static ftl_status needs_value(const option_info *o, const char *command, ftl_error *error) {
+  const char *value, *doc;
+  own_doc(o, command, &value, &doc);
+  return ftl_error_set(error, FTL_BAD_INPUT, "--%s needs a value: %s", o->name, doc);
+}
 _Static_assert(NUM_OPTIONS <= 64, "ftl_arguments.given has a bit for each");
 enum { NO_SHORT_FORM = 256 };  // added to an argp key: argp takes printable keys for short options
 
@@ -150,7 +187,7 @@ static ftl_status check_options(int argc, char **argv, const char *command, cons
       return ftl_error_set(error, FTL_BAD_INPUT, "--%s takes no value", o->name);
     }
     if (o->kind == FLAG || has_value) continue;
-    if (++i == argc) return ftl_error_set(error, FTL_BAD_INPUT, "--%s needs a value: %s", o->name, o->doc);
+    if (++i == argc) return needs_value(o, command, error);
   }
   return FTL_OK;
 }
@@ -159,6 +196,7 @@ static ftl_status check_options(int argc, char **argv, const char *command, cons
 
 typedef struct parse_state {
   ftl_arguments *arguments;
+  const char *command;
   ftl_error *error;
   ftl_status status;
 } parse_state;
@@ -175,14 +213,15 @@ static ftl_status parse_integer(const option_info *o, const char *text, int64_t 
   return FTL_OK;
 }
 
-static ftl_status set_option(const option_info *o, const char *text, ftl_arguments *out, ftl_error *error) {
+static ftl_status set_option(const option_info *o, const char *text, const char *command, ftl_arguments *out,
+                             ftl_error *error) {
   char *field = (char *)out + o->offset;
   switch (o->kind) {
     case FLAG:
       *(bool *)(void *)field = true;
       return FTL_OK;
     case TEXT:
-      if (*text == '\0') return ftl_error_set(error, FTL_BAD_INPUT, "--%s needs a value: %s", o->name, o->doc);
+      if (*text == '\0') return needs_value(o, command, error);
       *(const char **)(void *)field = text;
       return FTL_OK;
     case INTEGER:
@@ -210,16 +249,19 @@ static error_t parse_one(int key, char *arg, struct argp_state *argp_state) {
   // Of two values one would be dropped unsaid; a flag says the same twice.
   state->status = again && (o->kind == TEXT || o->kind == INTEGER)
                       ? ftl_error_set(state->error, FTL_BAD_INPUT, "--%s is given twice", o->name)
-                      : set_option(o, arg, out, state->error);
+                      : set_option(o, arg, state->command, out, state->error);
   return 0;
 }
 
-static void make_argp_options(const char *options, struct argp_option *out) {
+static void make_argp_options(const char *options, const char *command, struct argp_option *out) {
   int count = 0;
   for (int i = 0; i < NUM_OPTIONS; i++) {
     const option_info *o = &all_options[i];
     int key = has_short_form(o) ? o->letter : o->letter + NO_SHORT_FORM;
-    if (is_taken(o, options)) out[count++] = (struct argp_option){o->name, key, o->value, 0, o->doc, 0};
+    if (!is_taken(o, options)) continue;
+    const char *value, *doc;
+    own_doc(o, command, &value, &doc);
+    out[count++] = (struct argp_option){o->name, key, value, 0, doc, 0};
   }
 }
 
@@ -258,9 +300,9 @@ ftl_status ftl_arguments_parse(ftl_arguments *out, int argc, char **argv, const 
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   }
   struct argp_option argp_options[NUM_OPTIONS + 1] = {0};
-  make_argp_options(options, argp_options);
+  make_argp_options(options, command, argp_options);
   struct argp argp = {.options = argp_options, .parser = parse_one, .args_doc = usage};
-  parse_state state = {.arguments = out, .error = error, .status = FTL_OK};
+  parse_state state = {.arguments = out, .command = command, .error = error, .status = FTL_OK};
   error_t failed = argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &state);
   status = state.status;
   if (status == FTL_OK && failed != 0)

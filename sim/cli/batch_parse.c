@@ -8,30 +8,50 @@
 #include "cli/batch.h"
 #include "cli/points.h"
 
-enum { VALUE_TEXT_BYTES = 64 };
+static bool is_list(const char *key) {
+  int param = ftl_param_find(key);
+  return param >= 0 && ftl_param_get((ftl_param)param)->is_list;
+}
 
-static ftl_status value_text(const char *key, const json_t *value, char *text, ftl_error *error) {
+// [512, 77] as the command line writes it: 512:77, or none.
+static ftl_status list_text(const char *key, const json_t *list, ftl_text *text, ftl_error *error) {
+  if (!is_list(key)) return ftl_error_set(error, FTL_BAD_INPUT, "%.64s: one value, not a list", key);
+  if (json_array_size(list) == 0) ftl_text_add(text, "none");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *number = json_array_get(list, i);
+    if (!json_is_integer(number)) {
+      return ftl_error_set(error, FTL_BAD_INPUT, "%.64s: allowed in a list are whole numbers", key);
+    }
+    ftl_text_add(text, "%s%" JSON_INTEGER_FORMAT, i > 0 ? ":" : "", json_integer_value(number));
+  }
+  return FTL_OK;
+}
+
+static ftl_status value_text(const char *key, const json_t *value, ftl_text *text, ftl_error *error) {
   switch (json_typeof(value)) {
     case JSON_STRING:
-      snprintf(text, VALUE_TEXT_BYTES, "%s", json_string_value(value));
+      ftl_text_add(text, "%s", json_string_value(value));
       return FTL_OK;
     case JSON_INTEGER:
-      snprintf(text, VALUE_TEXT_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+      ftl_text_add(text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
       return FTL_OK;
     case JSON_REAL: {
       double real = json_real_value(value);
       bool is_whole = real == floor(real) && fabs(real) < 1e15;
-      snprintf(text, VALUE_TEXT_BYTES, is_whole ? "%.0f" : "%.15g", real);
+      ftl_text_add(text, is_whole ? "%.0f" : "%.15g", real);
       return FTL_OK;
     }
     case JSON_TRUE:
-      snprintf(text, VALUE_TEXT_BYTES, "true");
+      ftl_text_add(text, "true");
       return FTL_OK;
     case JSON_FALSE:
-      snprintf(text, VALUE_TEXT_BYTES, "false");
+      ftl_text_add(text, "false");
       return FTL_OK;
+    case JSON_ARRAY:
+      return list_text(key, value, text, error);
     default:
-      return ftl_error_set(error, FTL_BAD_INPUT, "%.64s: allowed are a number, a string, true, false", key);
+      return ftl_error_set(error, FTL_BAD_INPUT, "%.64s: allowed are a number, a string, true, false%s", key,
+                           is_list(key) ? ", a list of whole numbers" : "");
   }
 }
 
@@ -46,9 +66,12 @@ static ftl_status get_name(const json_t *object, const char *key, const char *fa
 }
 
 static ftl_status set_param(const char *key, json_t *value, ftl_spec *spec, ftl_error *error) {
-  char text[VALUE_TEXT_BYTES];
-  ftl_status status = value_text(key, value, text, error);
-  return status == FTL_OK ? ftl_spec_set_text(spec, key, text, error) : status;
+  ftl_text text = {0};
+  ftl_status status = value_text(key, value, &text, error);
+  if (text.failed) status = ftl_error_set(error, FTL_NO_MEMORY, "out of memory for %.64s", key);
+  if (status == FTL_OK) status = ftl_spec_set_text(spec, key, ftl_text_get(&text), error);
+  ftl_text_fini(&text);
+  return status;
 }
 
 // seqlen comes first, so that a length given by its own name holds wherever it stands.
@@ -76,7 +99,8 @@ static ftl_status parse_object(ftl_session *session, const ftl_arguments *argume
   if (status == FTL_OK) status = get_name(object, "workload", arguments->workload, &workload, error);
   if (status == FTL_OK) status = ftl_spec_init(&out->spec, workload, error);
   if (status == FTL_OK) status = set_params(object, arguments->detail, &out->spec, error);
-  return status == FTL_OK ? ftl_points_arch(session, arguments, arch, &out->arch, error) : status;
+  if (status == FTL_OK) status = ftl_points_arch(session, arguments, arch, &out->arch, error);
+  return status == FTL_OK ? ftl_point_check_gpu(&out->spec, out->arch, error) : status;
 }
 
 ftl_status ftl_batch_parse(ftl_session *session, const ftl_arguments *arguments, const char *line, size_t size,

@@ -23,6 +23,11 @@ static ftl_status run(const ftl_arguments *arguments, ftl_error *error) {
   if (arguments->num_positional != 1) {
     return ftl_error_set(error, FTL_BAD_INPUT, "run takes one scenario file; its arguments go behind --");
   }
+  if (arguments->no_database && arguments->database != NULL) {
+    return ftl_error_set(error, FTL_BAD_INPUT,
+                         "--no-db: not with --db; one keeps nothing, the other keeps results in %s",
+                         arguments->database);
+  }
   const char *path = arguments->positional[0];
   const char *database = arguments->database != NULL ? arguments->database : default_database;
   char *text = NULL;

@@ -39,9 +39,14 @@ static ftl_status write_timeline(FILE *out, const ftl_point *point, const ftl_ar
                             arguments->until_cycle, error);
 }
 
+// What cannot run has no trace, so unlike a prediction's this is a failure.
 static ftl_status write_either(FILE *out, const ftl_point *point, const ftl_arguments *arguments, ftl_error *error) {
-  return arguments->timeline != NULL ? write_timeline(out, point, arguments, error)
-                                     : write_trace(out, point, arguments, error);
+  ftl_error local = {0};
+  ftl_status status = arguments->timeline != NULL ? write_timeline(out, point, arguments, &local)
+                                                  : write_trace(out, point, arguments, &local);
+  if (status == FTL_OK) return FTL_OK;
+  return ftl_error_set(error, status, "%s%s", status == FTL_INFEASIBLE ? "infeasible, nothing to trace: " : "",
+                       local.message);
 }
 
 // Writes to `path`, whole or not at all, or to standard output when it is NULL.

@@ -7,7 +7,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/generated_part.h"
-#include "cli/measurements_dir.h"
+#include "results/measurements_dir.h"
 #include "cli/points.h"
 #include "cli/use.h"
 #include "report/validate_report.h"
@@ -17,20 +17,20 @@ enum { TOP_ON_A_TERMINAL = 15 };
 
 // --- measured rows ---
 
-static ftl_status add_file(ftl_validation *v, const char *path, const char *workload, ftl_error *error) {
+static ftl_status add_file(ftl_validation *v, const char *path, const ftl_case_filter *filter, ftl_error *error) {
   ftl_measurement_file file;
   ftl_status status = ftl_measurement_file_read(&file, path, error);
   if (status != FTL_OK) return status;
-  status = ftl_validation_add(v, &file, workload, error);
+  status = ftl_validation_add(v, &file, filter, error);
   ftl_measurement_file_fini(&file);
   return status;
 }
 
-static ftl_status add_default_files(ftl_validation *v, const char *workload, ftl_error *error) {
+static ftl_status add_default_files(ftl_validation *v, const ftl_case_filter *filter, ftl_error *error) {
   glob_t found;
   ftl_status status = ftl_measurements_find(&found, error);
   for (size_t i = 0; status == FTL_OK && i < found.gl_pathc; i++) {
-    status = add_file(v, found.gl_pathv[i], workload, error);
+    status = add_file(v, found.gl_pathv[i], filter, error);
   }
   globfree(&found);
   return status;
@@ -42,18 +42,15 @@ static ftl_status read_measurements(ftl_validation *v, const ftl_arguments *argu
     ftl_spec spec;
     return ftl_spec_init(&spec, workload, error);  // says which there are
   }
+  ftl_case_filter filter = {.workload = workload};
   bool has_files = arguments->measurements != NULL || arguments->num_positional > 0;
-  ftl_status status = has_files ? FTL_OK : add_default_files(v, workload, error);
-  if (arguments->measurements != NULL) status = add_file(v, arguments->measurements, workload, error);
+  ftl_status status = has_files ? FTL_OK : add_default_files(v, &filter, error);
+  if (arguments->measurements != NULL) status = add_file(v, arguments->measurements, &filter, error);
   for (int i = 0; status == FTL_OK && i < arguments->num_positional; i++) {
-    status = add_file(v, arguments->positional[i], workload, error);
+    status = add_file(v, arguments->positional[i], &filter, error);
   }
+  if (status == FTL_OK) status = ftl_validation_check(v, error);
   if (status == FTL_OK && arguments->every > 1) ftl_validation_thin(v, arguments->every);
-  if (status == FTL_OK && v->num_cases == 0) {
-    status = ftl_error_set(error, FTL_BAD_INPUT, "none of the %lld measured rows can be predicted%s%s",
-                           (long long)v->num_rows, v->num_uncovered > 0 ? ": " : "",
-                           v->num_uncovered > 0 ? v->uncovered[0].reason : "");
-  }
   return status;
 }
 
@@ -74,26 +71,27 @@ static ftl_status make_points(ftl_use *use, const ftl_arguments *arguments, ftl_
   return status;
 }
 
-static void take_answers(ftl_validation *v, const ftl_answer *answers) {
+static void take_answers(ftl_validation *v, ftl_answer *answers) {
   for (int64_t i = 0; i < v->num_cases; i++) {
     ftl_case *c = &v->cases[i];
     c->status = answers[i].status;
-    c->prediction = answers[i].prediction;
+    c->prediction = &answers[i].prediction;
     if (c->status == FTL_OK) continue;
-    snprintf(c->prediction.reason, sizeof c->prediction.reason, "%s", answers[i].message);
+    snprintf(answers[i].prediction.reason, sizeof answers[i].prediction.reason, "%s", answers[i].message);
   }
 }
 
-static ftl_status predict(ftl_use *use, const ftl_arguments *arguments, ftl_validation *v, ftl_error *error) {
+// *out: the answers that the cases then borrow; freed by the caller, also after a failure.
+static ftl_status predict(ftl_use *use, const ftl_arguments *arguments, ftl_validation *v, ftl_answer **out,
+                          ftl_error *error) {
   ftl_point *points = calloc((size_t)v->num_cases, sizeof *points);
-  ftl_answer *answers = calloc((size_t)v->num_cases, sizeof *answers);
+  ftl_answer *answers = *out = calloc((size_t)v->num_cases, sizeof *answers);
   ftl_status status = points != NULL && answers != NULL
                           ? make_points(use, arguments, v, points, error)
                           : ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the predictions");
   if (status == FTL_OK) status = ftl_evaluate(points, v->num_cases, &use->session.evaluate, answers, error);
   if (status == FTL_OK) take_answers(v, answers);
   free(points);
-  free(answers);
   return status;
 }
 
@@ -124,7 +122,7 @@ static ftl_status check_predictions(const ftl_validation *v, ftl_error *error) {
   for (int64_t i = 0; i < v->num_cases; i++) {
     const ftl_case *c = &v->cases[i];
     if (c->status == FTL_OK) continue;
-    return ftl_error_set(error, FTL_RUN_FAILED, "%s: %.400s", c->place, c->prediction.reason);
+    return ftl_error_set(error, FTL_RUN_FAILED, "%s: %.400s", c->place, c->prediction->reason);
   }
   return FTL_OK;
 }
@@ -137,13 +135,15 @@ static ftl_status validate(ftl_use *use, const ftl_arguments *arguments, ftl_err
   ftl_validation v = {0};
   ftl_status status = arguments->output != NULL ? ftl_generated_part_check(arguments->output, error) : FTL_OK;
   if (status == FTL_OK) status = read_measurements(&v, arguments, error);
-  if (status == FTL_OK) status = predict(use, arguments, &v, error);
+  ftl_answer *answers = NULL;
+  if (status == FTL_OK) status = predict(use, arguments, &v, &answers, error);
   if (status == FTL_OK) {
     ftl_validation_sort(&v);
     status = print(&v, arguments, error);
   }
   if (status == FTL_OK) status = check_predictions(&v, error);
   ftl_validation_fini(&v);
+  free(answers);
   return status;
 }
 

@@ -76,8 +76,8 @@ static void write_warp(tracer *t, int32_t role, int32_t warp, int64_t cta) {
 ftl_status ftl_warp_trace_write(FILE *out, const ftl_warp_program *program, int64_t cta, int64_t max_lines,
                                 ftl_error *error) {
   if (cta < 0 || cta >= program->tile->num_ctas)
-    return ftl_error_set(error, FTL_BAD_INPUT, "CTA %" PRId64 " of %s: there are %" PRId64, cta, program->tile->name,
-                         program->tile->num_ctas);
+    return ftl_error_set(error, FTL_BAD_INPUT, "CTA %" PRId64 ": %s has CTAs 0 to %" PRId64, cta, program->tile->name,
+                         program->tile->num_ctas - 1);
   tracer t = {.out = out, .program = program, .lines_left = max_lines};
   t.places = calloc((size_t)program->num_refs + 1, sizeof *t.places);
   t.lines = calloc(MAX_LINES_AN_ACCESS, sizeof *t.lines);

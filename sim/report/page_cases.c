@@ -82,9 +82,12 @@ static ftl_status take_predictions(ftl_page *page, const entry *entries, int64_t
     if (key == NULL) return ftl_page_no_memory(page);
     const ftl_stored_prediction *p = find(entries, num_entries, key);
     if (p == NULL) continue;
+    ftl_prediction *prediction = FTL_ARENA_NEW(&page->arena, ftl_prediction, 1);
+    if (prediction == NULL) return ftl_page_no_memory(page);
+    prediction->feasible = p->feasible;
+    prediction->metrics = p->metrics;
     c->status = FTL_OK;
-    c->prediction.feasible = p->feasible;
-    c->prediction.metrics = p->metrics;
+    c->prediction = prediction;
     double *measured_ns = &page->measured_ns[p - page->contents->predictions];
     if (isnan(*measured_ns)) *measured_ns = ftl_case_measured_time_ns(c);
     if (kept != i) v->cases[kept] = *c;

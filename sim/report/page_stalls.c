@@ -85,7 +85,7 @@ static int64_t add_up(const ftl_page *page, const char *workload, stalls *measur
     double m = 0, p = 0;
     if (strcmp(c->measured_case.spec.workload->name, workload) != 0) continue;
     if (!ftl_case_values(c, FTL_QUANTITY_stall_wait, &m, &p)) continue;
-    stalls of_measured = of_metrics(c->measured), of_predicted = of_metrics(c->prediction.metrics.value);
+    stalls of_measured = of_metrics(c->measured), of_predicted = of_metrics(c->prediction->metrics.value);
     for (int j = 0; j < FTL_PAGE_NUM_COLOURS; j++) {
       measured->warps[j] += of_measured.warps[j];
       predicted->warps[j] += of_predicted.warps[j];

@@ -159,6 +159,18 @@ static void add_params_line(const ftl_spec *spec, const char *label, bool given,
   if (separator != label) ftl_text_add(out, "\n");
 }
 
+// `seqlen`, which means the keys to who thinks of one token, asks a decoding workload for as many queries.
+static void add_remark(const ftl_spec *spec, ftl_text *out) {
+  const ftl_param_set lengths = FTL_TAKES(seqlen_q) | FTL_TAKES(seqlen_kv);
+  int64_t queries = spec->value[FTL_PARAM_seqlen_q];
+  bool is_prefill = spec->workload->decodes && (spec->given & lengths) == lengths && queries > 1 &&
+                    queries == spec->value[FTL_PARAM_seqlen_kv];
+  if (!is_prefill) return;
+  ftl_text_add(out,
+               "  remark: %lld queries against as many keys, a prefill; decoding one token is seqlen_kv=%lld alone\n",
+               (long long)queries, (long long)queries);
+}
+
 static void add_stalls(const ftl_prediction *prediction, ftl_text *out) {
   enum { NUM_SHOWN = 3 };
   bool used[FTL_METRIC_COUNT] = {false};
@@ -246,6 +258,7 @@ ftl_status ftl_prediction_text(const ftl_row *row, ftl_text *out, ftl_error *err
   }
   add_params_line(spec, "  given: ", true, out);
   add_params_line(spec, "  defaults used: ", false, out);
+  add_remark(spec, out);
   if (!prediction->feasible) {
     ftl_text_add(out, "  infeasible: %s\n", prediction->reason);
     return FTL_OK;

@@ -17,7 +17,17 @@ typedef enum ftl_quantity_kind { FTL_QUANTITY_RELATIVE, FTL_QUANTITY_POINTS, FTL
 
 const char *ftl_quantity_name(ftl_quantity quantity);
 const char *ftl_quantity_id(ftl_quantity quantity);
-const char *ftl_quantity_unit(ftl_quantity quantity);  // of the error: "%", "points", "warps"
+const char *ftl_quantity_unit(ftl_quantity quantity);        // of the error: "%", "points", "warps"
+const char *ftl_quantity_value_unit(ftl_quantity quantity);  // of its values: "byte", "ns"
+// Nsight Compute's name of what is compared; NULL: a sum of two.
+const char *ftl_quantity_metric_name(ftl_quantity quantity);
+int ftl_quantity_find(const char *id);  // -1: none
+const char *ftl_quantity_nearest(const char *id);
+
+// What its row says of where a measurement comes from; "" where it does not.
+typedef struct ftl_provenance {
+  char gpu[48], driver[24], cuda[16], ncu[24], date[16];
+} ftl_provenance;
 
 // One configuration of one kernel under one condition; several profiles of it are one case.
 typedef struct ftl_case {
@@ -26,9 +36,10 @@ typedef struct ftl_case {
   double least[FTL_METRIC_COUNT], most[FTL_METRIC_COUNT];  // over the profiles
   int64_t counts[FTL_METRIC_COUNT];                        // profiles that have it
   int64_t num_impossible;                                  // values left out because they cannot be
+  ftl_provenance provenance;                               // of the first profile
   char place[96];                                          // "attention_flash2_ncu.csv:12", of the first
   ftl_status status;                                       // of the prediction
-  ftl_prediction prediction;                               // when status is FTL_OK
+  const ftl_prediction *prediction;  // borrowed; NULL until there is one; holds the reason of a failure too
 } ftl_case;
 
 typedef struct ftl_uncovered {
@@ -41,14 +52,25 @@ typedef struct ftl_validation {
   int64_t num_cases, capacity;
   ftl_uncovered *uncovered;  // rows that no configuration expresses
   int num_uncovered;
-  int64_t num_rows;     // read in all
-  int64_t num_not_run;  // rows that say that the kernel did not run
+  int64_t num_rows;      // read in all
+  int64_t num_not_run;   // rows that say that the kernel did not run
+  int64_t num_left_out;  // by filters; not among num_rows
+  // For ftl_validation_check: the first row that did not run, the first file whose cases have nothing to compare.
+  char not_run[160], unmeasured[448];
 } ftl_validation;
 
-// Adds the rows of a file; those of other workloads than `workload` (NULL: all) are left out without a word.
-// FTL_BAD_INPUT names the line, FTL_NO_MEMORY.
+// Which rows become cases. What is left out is left out without a word.
+typedef struct ftl_case_filter {
+  const char *workload;                                           // NULL: all
+  bool (*wants)(const void *user, const ftl_measured_case *one);  // NULL: all
+  const void *user;
+} ftl_case_filter;
+
+// Adds the rows of a file that `filter` (NULL: all) lets through. FTL_BAD_INPUT names the line, FTL_NO_MEMORY.
 FTL_MUST_USE ftl_status ftl_validation_add(ftl_validation *validation, const ftl_measurement_file *file,
-                                           const char *workload, ftl_error *error);
+                                           const ftl_case_filter *filter, ftl_error *error);
+// FTL_BAD_INPUT: there is no case, or none with anything that is compared; the line says why not.
+FTL_MUST_USE ftl_status ftl_validation_check(const ftl_validation *validation, ftl_error *error);
 void ftl_validation_fini(ftl_validation *validation);
 // Keeps one case of every `step`, as they come.
 void ftl_validation_thin(ftl_validation *validation, int64_t step);
@@ -58,6 +80,8 @@ void ftl_validation_sort(ftl_validation *validation);
 
 // Both sides of a case; false where one is missing.
 bool ftl_case_values(const ftl_case *c, ftl_quantity quantity, double *measured, double *predicted);
+// The measured side; false where it is missing, or of another condition than the case's.
+bool ftl_case_measured(const ftl_case *c, ftl_quantity quantity, double *out);
 // Signed error of a case; false where a side is missing, or the measured value is 0 and the predicted is not.
 bool ftl_case_error(const ftl_case *c, ftl_quantity quantity, double *out);
 // The same, counted only as far as it exceeds twice the spread of the profiles. False too if there was one profile.

@@ -6,11 +6,14 @@
 
 #include "base/path.h"
 #include "report/validate.h"
+#include "report/validate_usable.h"
+#include "results/measured_columns.h"
 
 typedef struct sample {
   ftl_measured_case measured_case;
   char repeat[16];
   const char *kernel;  // of its first launch
+  ftl_provenance provenance;
   double value[FTL_METRIC_COUNT];
   int64_t num_impossible, line;
   bool is_open;
@@ -18,6 +21,7 @@ typedef struct sample {
 
 static bool is_same_case(const ftl_measured_case *a, const ftl_measured_case *b) {
   return a->spec.workload == b->spec.workload && strcmp(a->source, b->source) == 0 && strcmp(a->arch, b->arch) == 0 &&
+         (a->part == FTL_PART_YOURS) == (b->part == FTL_PART_YOURS) &&
          memcmp(a->spec.value, b->spec.value, sizeof a->spec.value) == 0;
 }
 
@@ -52,6 +56,7 @@ static ftl_status find_case(ftl_validation *v, const sample *s, const char *path
   memset(c, 0, sizeof *c);
   c->measured_case = s->measured_case;
   c->status = FTL_INTERRUPTED;  // until it is predicted
+  c->provenance = s->provenance;
   snprintf(c->place, sizeof c->place, "%.70s:%lld", ftl_path_file_name(path), (long long)s->line);
   for (int i = 0; i < FTL_METRIC_COUNT; i++) c->measured[i] = (double)NAN;
   *out = c;
@@ -108,6 +113,16 @@ static bool is_next_launch(const sample *s, const ftl_measured_case *c, const ch
          s->kernel != NULL && strcmp(kernel, s->kernel) != 0;
 }
 
+static ftl_provenance provenance_of(const ftl_measurement *row) {
+  ftl_provenance p;
+  snprintf(p.gpu, sizeof p.gpu, "%s", ftl_column_or(row, "gpu", ""));
+  snprintf(p.driver, sizeof p.driver, "%s", ftl_column_or(row, "driver", ""));
+  snprintf(p.cuda, sizeof p.cuda, "%s", ftl_column_or(row, "cuda", ""));
+  snprintf(p.ncu, sizeof p.ncu, "%s", ftl_column_or(row, "ncu", ""));
+  snprintf(p.date, sizeof p.date, "%s", ftl_column_or(row, "date", ""));
+  return p;
+}
+
 static ftl_status add_row(ftl_validation *v, sample *s, const ftl_measurement *row, const ftl_measured_case *c,
                           const char *path, ftl_error *error) {
   const char *repeat = ftl_measurement_fact(row, "repeat"), *kernel = ftl_measurement_fact(row, "kernel");
@@ -123,36 +138,53 @@ static ftl_status add_row(ftl_validation *v, sample *s, const ftl_measurement *r
   ftl_status status = close_sample(v, s, path, error);
   *s = (sample){.measured_case = *c, .kernel = kernel, .line = row->line, .is_open = true};
   s->num_impossible = num_impossible;
+  s->provenance = provenance_of(row);
   snprintf(s->repeat, sizeof s->repeat, "%s", repeat);
   memcpy(s->value, value, sizeof value);
   return status;
 }
 
-ftl_status ftl_validation_add(ftl_validation *v, const ftl_measurement_file *file, const char *workload,
+// Whether a row is left out: by its workload also where no configuration expresses it.
+static bool is_filtered(const ftl_case_filter *filter, const ftl_measurement *row, ftl_status status,
+                        const ftl_measured_case *c) {
+  if (filter == NULL) return false;
+  const char *workload = status == FTL_OK ? c->spec.workload->name : ftl_column_or(row, "workload", "");
+  if (filter->workload != NULL && strcmp(workload, filter->workload) != 0) return true;
+  return status == FTL_OK && filter->wants != NULL && !filter->wants(filter->user, c);
+}
+
+static ftl_status take_row(ftl_validation *v, sample *s, const ftl_measurement_file *file, const ftl_measurement *row,
+                           const ftl_case_filter *filter, ftl_error *error) {
+  ftl_measured_case c;
+  ftl_error reason;
+  ftl_status status = ftl_measured_case_of(&c, file, row, &reason);
+  if (is_filtered(filter, row, status, &c)) {
+    v->num_left_out++;
+    return FTL_OK;
+  }
+  v->num_rows++;
+  bool did_run = true;
+  if (ftl_row_status_check(row, &did_run, &reason) != FTL_OK) status = FTL_BAD_INPUT;
+  if (!did_run) {
+    ftl_validation_note_not_run(v, file, row);
+    return FTL_OK;
+  }
+  if (status == FTL_OK) return add_row(v, s, row, &c, file->path, error);
+  if (status == FTL_INFEASIBLE) return count_uncovered(v, reason.message, error);
+  return ftl_error_set(error, status, "%s:%lld: %.400s", file->path, (long long)row->line, reason.message);
+}
+
+ftl_status ftl_validation_add(ftl_validation *v, const ftl_measurement_file *file, const ftl_case_filter *filter,
                               ftl_error *error) {
   sample s = {0};
   ftl_status status = FTL_OK;
+  int64_t num_before = v->num_cases;
   for (int64_t i = 0; status == FTL_OK && i < file->num_rows; i++) {
-    const ftl_measurement *row = &file->rows[i];
-    ftl_measured_case c;
-    ftl_error reason;
-    ftl_status case_status = ftl_measured_case_make(&c, row, &reason);
-    const char *ran = ftl_measurement_fact(row, "status");
-    const char *named = ftl_measurement_fact(row, "workload");
-    if (workload != NULL && case_status == FTL_OK && strcmp(c.spec.workload->name, workload) != 0) continue;
-    if (workload != NULL && case_status != FTL_OK && (named == NULL || strcmp(named, workload) != 0)) continue;
-    v->num_rows++;
-    if (ran != NULL && strcmp(ran, "ok") != 0) {
-      v->num_not_run++;
-    } else if (case_status == FTL_OK) {
-      status = add_row(v, &s, row, &c, file->path, error);
-    } else if (case_status == FTL_INFEASIBLE) {
-      status = count_uncovered(v, reason.message, error);
-    } else {
-      status = ftl_error_set(error, case_status, "%s:%lld: %.400s", file->path, (long long)row->line, reason.message);
-    }
+    status = take_row(v, &s, file, &file->rows[i], filter, error);
   }
-  return status == FTL_OK ? close_sample(v, &s, file->path, error) : status;
+  if (status == FTL_OK) status = close_sample(v, &s, file->path, error);
+  if (status == FTL_OK) ftl_validation_note_unmeasured(v, file, num_before);
+  return status;
 }
 
 void ftl_validation_fini(ftl_validation *v) {

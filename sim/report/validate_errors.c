@@ -1,4 +1,5 @@
 // Errors of cases, and their statistics a part.
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,37 @@ static const struct {
 const char *ftl_quantity_name(ftl_quantity quantity) { return quantities[quantity].name; }
 const char *ftl_quantity_id(ftl_quantity quantity) { return quantities[quantity].id; }
 
+const char *ftl_quantity_value_unit(ftl_quantity quantity) { return ftl_metric_get(quantities[quantity].metric)->unit; }
+
+const char *ftl_quantity_metric_name(ftl_quantity quantity) {
+  return quantities[quantity].second >= 0 ? NULL : ftl_metric_get(quantities[quantity].metric)->name;
+}
+
+int ftl_quantity_find(const char *id) {
+  for (int q = 0; q < FTL_QUANTITY_COUNT; q++) {
+    const char *metric = ftl_quantity_metric_name((ftl_quantity)q);
+    if (strcmp(id, quantities[q].id) == 0 || (metric != NULL && strcmp(id, metric) == 0)) return q;
+  }
+  return -1;
+}
+
+const char *ftl_quantity_nearest(const char *id) {
+  int nearest = 0, least = INT_MAX;
+  for (int q = 0; q < FTL_QUANTITY_COUNT; q++) {
+    int distance = ftl_edit_distance(id, quantities[q].id);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = q;
+  }
+  return quantities[nearest].id;
+}
+
 const char *ftl_quantity_unit(ftl_quantity quantity) {
   static const char *const units[] = {"%", "points", "warps"};
   return units[quantities[quantity].kind];
 }
 
-bool ftl_case_is_predicted(const ftl_case *c) { return c->status == FTL_OK && c->prediction.feasible; }
+bool ftl_case_is_predicted(const ftl_case *c) { return c->status == FTL_OK && c->prediction->feasible; }
 
 static bool is_stream(const ftl_case *c) {
   char buffer[32];
@@ -37,7 +63,7 @@ static ftl_metric time_metric(const ftl_case *c) {
 }
 
 double ftl_case_measured_time_ns(const ftl_case *c) { return c->measured[time_metric(c)]; }
-double ftl_case_predicted_time_ns(const ftl_case *c) { return c->prediction.metrics.value[time_metric(c)]; }
+double ftl_case_predicted_time_ns(const ftl_case *c) { return c->prediction->metrics.value[time_metric(c)]; }
 
 static double sum_of(const double *value, ftl_quantity quantity) {
   int second = quantities[quantity].second;
@@ -57,8 +83,14 @@ static bool scaled(ftl_quantity quantity, double difference, double measured, do
 bool ftl_case_values(const ftl_case *c, ftl_quantity quantity, double *measured, double *predicted) {
   if (!ftl_case_is_predicted(c)) return false;
   *measured = sum_of(c->measured, quantity);
-  *predicted = sum_of(c->prediction.metrics.value, quantity);
+  *predicted = sum_of(c->prediction->metrics.value, quantity);
   return !isnan(*measured) && !isnan(*predicted);
+}
+
+bool ftl_case_measured(const ftl_case *c, ftl_quantity quantity, double *out) {
+  if (quantity == FTL_QUANTITY_stream_time && !is_stream(c)) return false;
+  *out = sum_of(c->measured, quantity);
+  return !isnan(*out);
 }
 
 bool ftl_case_error(const ftl_case *c, ftl_quantity quantity, double *out) {
@@ -129,7 +161,7 @@ void ftl_validation_registers(const ftl_validation *v, ftl_part part, int64_t *n
   for (int64_t i = 0; i < v->num_cases; i++) {
     const ftl_case *c = &v->cases[i];
     if (c->measured_case.part != part || !ftl_case_is_predicted(c)) continue;
-    double difference = c->prediction.metrics.value[FTL_METRIC_registers] - c->measured[FTL_METRIC_registers];
+    double difference = c->prediction->metrics.value[FTL_METRIC_registers] - c->measured[FTL_METRIC_registers];
     *num_cases += !isnan(difference);
     *num_near += fabs(difference) <= 8;
   }

@@ -47,7 +47,7 @@ static void add_metrics(ftl_text *out, const ftl_case *c) {
     ftl_text_add(out, "{");
     add_number(out, "measured", c->measured[i], ", ");
     add_number(out, "spread", c->counts[i] > 1 ? c->most[i] - c->least[i] : (double)NAN, ", ");
-    add_number(out, "predicted", is_predicted ? c->prediction.metrics.value[i] : (double)NAN, "}");
+    add_number(out, "predicted", is_predicted ? c->prediction->metrics.value[i] : (double)NAN, "}");
     first = false;
   }
   ftl_text_add(out, "}, ");
@@ -74,7 +74,7 @@ static void add_case(ftl_text *out, const ftl_case *c) {
   add_text(out, "arch", c->measured_case.arch);
   add_text(out, "workload", c->measured_case.spec.workload->name);
   add_parameters(out, &c->measured_case.spec);
-  if (!ftl_case_is_predicted(c)) add_text(out, c->status == FTL_OK ? "infeasible" : "error", c->prediction.reason);
+  if (!ftl_case_is_predicted(c)) add_text(out, c->status == FTL_OK ? "infeasible" : "error", c->prediction->reason);
   add_number(out, "impossible", (double)c->num_impossible, ", ");
   add_metrics(out, c);
   add_errors(out, c);

@@ -1,4 +1,5 @@
 // The generated part of docs/accuracy.md.
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,17 +114,13 @@ static void add_cases(const ftl_validation *v, ftl_part part, ftl_text *out) {
   ftl_text_add(out, "\n</details>\n");
 }
 
-static const char *title_of(ftl_part part) {
-  static const char *const titles[] = {"Calibration", "Reserved", "Held-out"};
-  return titles[part];
-}
-
 ftl_status ftl_validation_markdown(const ftl_validation *v, ftl_text *out, ftl_error *error) {
   ftl_validation_coverage(v, "- ", out);
   ftl_status status = FTL_OK;
   for (int p = 0; status == FTL_OK && p < FTL_PART_COUNT; p++) {
     if (ftl_validation_count_part(v, (ftl_part)p) == 0) continue;
-    ftl_text_add(out, "\n## %s part\n\n", title_of((ftl_part)p));
+    const char *title = ftl_part_title((ftl_part)p);
+    ftl_text_add(out, "\n## %c%s\n\n", toupper(title[0]), title + 1);
     status = add_statistics(v, (ftl_part)p, out, error);
     if (status == FTL_OK) status = add_choices(v, (ftl_part)p, out, error);
     if (status == FTL_OK) add_cases(v, (ftl_part)p, out);

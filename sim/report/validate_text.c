@@ -40,7 +40,7 @@ void ftl_validation_coverage(const ftl_validation *v, const char *indent, ftl_te
   for (int64_t i = 0; i < v->num_cases; i++) {
     const ftl_case *c = &v->cases[i];
     num_impossible += c->num_impossible;
-    num_infeasible += c->status == FTL_OK && !c->prediction.feasible;
+    num_infeasible += c->status == FTL_OK && !c->prediction->feasible;
     num_failed += c->status != FTL_OK;
   }
   ftl_text_add(out, "%s%lld measured rows, %lld cases\n", indent, (long long)v->num_rows, (long long)v->num_cases);
@@ -187,7 +187,7 @@ ftl_status ftl_validation_text(const ftl_validation *v, int64_t top, ftl_text *o
   for (int p = 0; status == FTL_OK && p < FTL_PART_COUNT; p++) {
     int64_t count = ftl_validation_count_part(v, (ftl_part)p);
     if (count == 0) continue;
-    ftl_text_add(out, "\n%s part, %lld cases\n", ftl_part_name((ftl_part)p), (long long)count);
+    ftl_text_add(out, "\n%s, %lld cases\n", ftl_part_title((ftl_part)p), (long long)count);
     status = add_statistics(v, (ftl_part)p, out, error);
     add_registers(v, (ftl_part)p, out);
     if (status == FTL_OK) status = add_choices(v, (ftl_part)p, out, error);

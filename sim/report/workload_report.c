@@ -89,7 +89,11 @@ ftl_status ftl_workload_report_show(const ftl_workload *workload, bool json, ftl
     ftl_text_add(out, "]}\n");
   } else {
     status = ftl_table_write(&table, 0, out, error);
-    if ((workload->accepts & FTL_TAKES(seqlen_q)) != 0) ftl_text_add(out, "seqlen=N sets seqlen_q and seqlen_kv.\n");
+    if ((workload->accepts & FTL_TAKES(seqlen_q)) != 0) ftl_text_add(out, "seqlen=N sets seqlen_q and seqlen_kv");
+    if (workload->decodes) {
+      ftl_text_add(out, ": N queries, a prefill. One token against N keys is seqlen_kv=N alone");
+    }
+    if ((workload->accepts & FTL_TAKES(seqlen_q)) != 0) ftl_text_add(out, ".\n");
   }
   ftl_table_fini(&table);
   return status != FTL_OK ? status : check_text(out, error);

@@ -34,12 +34,25 @@ int ftl_num_cpus(void) {
   return count > 0 ? count : 1;
 }
 
+ftl_status ftl_point_check_gpu(const ftl_spec *spec, const ftl_arch *arch, ftl_error *error) {
+  enum { KHZ_PER_MHZ = 1000 };
+  bool takes_clock = (spec->workload->accepts >> FTL_PARAM_clock_mhz & 1) != 0;
+  int64_t mhz = takes_clock ? spec->value[FTL_PARAM_clock_mhz] : 0, khz = mhz * KHZ_PER_MHZ;
+  if (mhz == 0 || (khz >= arch->clock_sm_min_khz && khz <= arch->clock_sm_max_khz)) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT,
+                       "clock_mhz=%lld: %s holds %lld to %lld MHz (clock.sm_min_khz, clock.sm_max_khz), or 0: as the "
+                       "power limit allows",
+                       (long long)mhz, arch->name, (long long)(arch->clock_sm_min_khz + KHZ_PER_MHZ - 1) / KHZ_PER_MHZ,
+                       (long long)arch->clock_sm_max_khz / KHZ_PER_MHZ);
+}
+
 ftl_status ftl_point_make(const ftl_space *space, int64_t point_idx, const ftl_arch *arch, ftl_point *out,
                           ftl_error *error) {
   ftl_error local = {0};
   out->arch = arch;
   out->contradiction[0] = '\0';
   ftl_status status = ftl_space_point(space, point_idx, &out->spec, &local);
+  if (status == FTL_OK) status = ftl_point_check_gpu(&out->spec, arch, &local);
   if (status == FTL_BAD_INPUT) {
     snprintf(out->contradiction, sizeof out->contradiction, "%s", local.message);
     return FTL_OK;

@@ -21,6 +21,9 @@ typedef struct ftl_point {
 // One combination of a space that may hold others: FTL_OK also where its parameters contradict each other.
 FTL_MUST_USE ftl_status ftl_point_make(const ftl_space *space, int64_t point_idx, const ftl_arch *arch, ftl_point *out,
                                        ftl_error *error);
+// What a GPU rules out in any configuration. FTL_BAD_INPUT: a held clock that it does not have; the line says its
+// range.
+FTL_MUST_USE ftl_status ftl_point_check_gpu(const ftl_spec *spec, const ftl_arch *arch, ftl_error *error);
 static inline bool ftl_point_is_well_formed(const ftl_point *point) { return point->contradiction[0] == '\0'; }
 
 typedef struct ftl_answer {

@@ -64,8 +64,21 @@ static ftl_part part_of(const ftl_measured_case *c, const ftl_measurement *row) 
 }
 
 const char *ftl_part_name(ftl_part part) {
-  static const char *const names[] = {"calibration", "reserved", "held-out"};
+  static const char *const names[] = {"calibration", "reserved", "held-out", "yours"};
   return names[part];
+}
+
+const char *ftl_part_title(ftl_part part) {
+  static const char *const titles[] = {"calibration part", "reserved part", "held-out part", "your own measurements"};
+  return titles[part];
+}
+
+// The parameter by the name of its column.
+static ftl_status set_conditions(ftl_spec *spec, const char *condition, ftl_error *error) {
+  if (ftl_spec_set_text(spec, "conditions", condition, NULL) == FTL_OK) return FTL_OK;
+  char allowed[FTL_PARAM_TEXT_BYTES];
+  return ftl_error_set(error, FTL_BAD_INPUT, "condition=%.40s: allowed are %s", condition,
+                       ftl_workload_allowed(spec->workload, FTL_PARAM_conditions, allowed));
 }
 
 ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl_measurement *row, ftl_error *error) {
@@ -78,9 +91,17 @@ ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl_measurement 
   ftl_status status =
       source != NULL ? ftl_foreign_kernel_set(&out->spec, row, source, error) : set_own(&out->spec, row, error);
   if (status == FTL_OK) {
-    status = ftl_spec_set_text(&out->spec, "conditions", ftl_column_or(row, "condition", "ncu"), error);
+    status = set_conditions(&out->spec, ftl_column_or(row, "condition", "ncu"), error);
   }
   if (status == FTL_OK) status = ftl_spec_complete(&out->spec, error);
   if (status == FTL_OK) out->part = part_of(out, row);
+  return status;
+}
+
+ftl_status ftl_measured_case_of(ftl_measured_case *out, const ftl_measurement_file *file, const ftl_measurement *row,
+                                ftl_error *error) {
+  ftl_status status = ftl_measured_case_make(out, row, error);
+  bool says_part = ftl_measurement_fact(row, "part") != NULL;
+  if (status == FTL_OK && !file->is_of_project && !says_part) out->part = FTL_PART_YOURS;
   return status;
 }

@@ -9,6 +9,7 @@
 #include "arch/arch.h"
 #include "engine/predict.h"
 #include "results/measured_number.h"
+#include "results/measurements_dir.h"
 #include "workloads/spec.h"
 
 static const char *const format_names[] = {"project", "ncu raw", "ncu details"};
@@ -366,6 +367,7 @@ ftl_status ftl_measurement_file_read(ftl_measurement_file *out, const char *path
   if (status != FTL_OK) return status;
   status = ftl_measurement_file_parse(out, &csv, error);
   ftl_csv_fini(&csv);
+  if (status == FTL_OK) out->is_of_project = ftl_measurements_have(path, out->content_hash);
   return status;
 }
 

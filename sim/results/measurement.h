@@ -41,13 +41,14 @@ typedef struct ftl_measurement_file {
   ftl_measurement *rows;
   int64_t num_rows;
   uint64_t content_hash;  // of the file's bytes (XXH3)
+  bool is_of_project;     // one of kernels/measurements, by its contents (measurements_dir.h)
   ftl_arena arena;        // holds all text
 } ftl_measurement_file;
 
 // FTL_IO_FAILED, FTL_NO_MEMORY; FTL_BAD_INPUT names file, line and column: no known header, a row with fewer or more
 // fields than the header, a counter that is no number, ... On failure there is nothing to free.
 FTL_MUST_USE ftl_status ftl_measurement_file_read(ftl_measurement_file *out, const char *path, ftl_error *error);
-// The same from memory. Takes nothing: `csv` is still the caller's.
+// The same from memory, not of the project. Takes nothing: `csv` is still the caller's.
 FTL_MUST_USE ftl_status ftl_measurement_file_parse(ftl_measurement_file *out, ftl_csv *csv, ftl_error *error);
 void ftl_measurement_file_fini(ftl_measurement_file *file);
 

@@ -88,7 +88,7 @@ static void bind_case(sqlite3_stmt *statement, const ftl_measured_case *c) {
 static ftl_status put_row(importer *im, const ftl_measurement *row) {
   ftl_measured_case c;
   ftl_error reason;
-  ftl_status status = ftl_measured_case_make(&c, row, &reason);
+  ftl_status status = ftl_measured_case_of(&c, im->file, row, &reason);
   if (status != FTL_OK && status != FTL_INFEASIBLE) {
     return ftl_error_set(im->error, status, "%s:%lld: %.400s", im->file->path, (long long)row->line, reason.message);
   }

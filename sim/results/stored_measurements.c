@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "results/contents_internal.h"
+#include "results/measurements_dir.h"
 
 typedef struct position {
   int64_t row, num_rows;  // rows in all files
@@ -38,6 +39,7 @@ static ftl_status take_file(ftl_contents_reader *reader, sqlite3_stmt *statement
   f->format = ftl_contents_text(reader, statement, 3);
   f->imported_utc = ftl_contents_text(reader, statement, 4);
   f->file.path = (char *)path;
+  f->file.is_of_project = path != NULL && f->hash != NULL && ftl_measurements_have(path, strtoull(f->hash, NULL, 16));
   bool complete = path != NULL && f->hash != NULL && f->format != NULL && f->imported_utc != NULL;
   return complete ? FTL_OK : ftl_contents_no_memory(reader);
 }

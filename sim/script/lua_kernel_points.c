@@ -167,6 +167,10 @@ static ftl_point *push_points(question *q, const ftl_arch *const *archs, int num
   for (int a = 1; a < num_archs; a++)
     for (int64_t i = 0; i < num_kept; i++)
       points[a * num_kept + i] = (ftl_point){.spec = points[i].spec, .arch = archs[a]};
+  for (int64_t i = 0; i < num_kept * num_archs; i++) {
+    ftl_error error;
+    if (ftl_point_check_gpu(&points[i].spec, points[i].arch, &error) != FTL_OK) ftl_lua_raise(lua, &error);
+  }
   *num_points = num_kept * num_archs;
   return points;
 }

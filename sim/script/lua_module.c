@@ -101,18 +101,16 @@ void ftl_lua_take_text(lua_State *lua, ftl_text *text) {
 // --- the module ---
 
 int ftl_lua_open(lua_State *lua) {
-  const luaL_Reg functions[] = {{"arch", ftl_lua_arch},
-                                {"predict", ftl_lua_predict},
-                                {"explore", ftl_lua_explore},
-                                {"explain", ftl_lua_explain},
-                                {"kernel", ftl_lua_new_kernel},
-                                {"report", ftl_lua_report},
-                                {NULL, NULL}};
+  const luaL_Reg functions[] = {{"arch", ftl_lua_arch},         {"predict", ftl_lua_predict},
+                                {"explore", ftl_lua_explore},   {"explain", ftl_lua_explain},
+                                {"kernel", ftl_lua_new_kernel}, {"measurements", ftl_lua_measurements},
+                                {"report", ftl_lua_report},     {NULL, NULL}};
   open_text(lua);
   ftl_lua_open_arch(lua);
   ftl_lua_open_result(lua);
   ftl_lua_open_result_set(lua);
   ftl_lua_open_kernel(lua);
+  ftl_lua_open_cases(lua);
   luaL_newlib(lua, functions);
   lua_pushstring(lua, ftl_program_version());
   lua_setfield(lua, -2, "version");

@@ -58,12 +58,17 @@ void ftl_lua_open_result(lua_State *lua);
 // Pushes a result for `row`, whose prediction lives in the userdata at `owner`.
 void ftl_lua_push_result(lua_State *lua, const ftl_row *row, int owner);
 void ftl_lua_push_params(lua_State *lua, const ftl_spec *spec);
-void ftl_lua_push_number(lua_State *lua, double value);  // whole numbers as integers
+void ftl_lua_push_param(lua_State *lua, const ftl_spec *spec, int param);  // nil where the workload does not take it
+void ftl_lua_push_number(lua_State *lua, double value);                    // whole numbers as integers
 
 // --- result sets (lua_result_set.c) ---
 void ftl_lua_open_result_set(lua_State *lua);
 // Pushes a set of num_rows rows to be filled, whose predictions live in the userdata at `owner`.
 ftl_row *ftl_lua_push_result_set(lua_State *lua, int64_t num_rows, int owner);
+
+// --- measured cases (lua_measurements.c, lua_cases.h) ---
+void ftl_lua_open_cases(lua_State *lua);
+int ftl_lua_measurements(lua_State *lua);  // ft.measurements{ ... }
 
 // --- memory (lua_module.c) ---
 // Pushes a userdata, and gives `size` bytes in it that are aligned for any type: Lua aligns to 8 bytes, and sets of

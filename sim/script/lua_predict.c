@@ -36,7 +36,37 @@ static void check_keys(lua_State *lua) {
   }
 }
 
+static bool is_list(const char *name) {
+  int param = ftl_param_find(name);
+  return param >= 0 && ftl_param_get((ftl_param)param)->is_list;
+}
+
+// { 512, 77 } as the command line writes it: 512:77, or none.
+static void list_text(lua_State *lua, int index, const char *name, char *text) {
+  size_t size = 0;
+  lua_Integer count = (lua_Integer)lua_rawlen(lua, index);
+  snprintf(text, FTL_LUA_VALUE_BYTES, "none");
+  for (lua_Integer i = 1; i <= count; i++) {
+    int is_integer = 0;
+    lua_rawgeti(lua, index, i);
+    lua_Integer number = lua_tointegerx(lua, -1, &is_integer);
+    if (lua_type(lua, -1) != LUA_TNUMBER || !is_integer) luaL_error(lua, "%s[%d] must be a whole number", name, (int)i);
+    lua_pop(lua, 1);
+    size_t room = FTL_LUA_VALUE_BYTES - size;
+    size += (size_t)snprintf(text + size, room, "%s%lld", i > 1 ? ":" : "", (long long)number);
+    if (size >= FTL_LUA_VALUE_BYTES) {
+      luaL_error(lua, "%s is longer than %d characters; write runs as \"4096x8\"", name, FTL_LUA_VALUE_BYTES - 1);
+    }
+    ftl_sandbox_charge(lua, 1);
+  }
+}
+
 void ftl_lua_value_text(lua_State *lua, int index, const char *name, char *text) {
+  index = lua_absindex(lua, index);
+  if (lua_istable(lua, index) && is_list(name)) {
+    list_text(lua, index, name, text);
+    return;
+  }
   switch (lua_type(lua, index)) {
     case LUA_TBOOLEAN:
       snprintf(text, FTL_LUA_VALUE_BYTES, "%s", lua_toboolean(lua, index) ? "true" : "false");
@@ -73,7 +103,7 @@ static void add_value(lua_State *lua, ftl_space *space, const char *name, int in
   if (ftl_space_add(space, name, text, &error) != FTL_OK) ftl_lua_raise(lua, &error);
 }
 
-// Adds field `name` of the arguments: one value, or where `lists` a list of them.
+// Adds field `name` of the arguments: one value, or where `lists` a list of them (of lists, where a value is one).
 static void add_field(lua_State *lua, ftl_space *space, const char *name, bool lists) {
   int type = lua_getfield(lua, 1, name);
   if (type == LUA_TTABLE && lists) {
@@ -85,7 +115,7 @@ static void add_field(lua_State *lua, ftl_space *space, const char *name, bool l
       lua_pop(lua, 1);
       ftl_sandbox_charge(lua, 1);
     }
-  } else if (type == LUA_TTABLE) {
+  } else if (type == LUA_TTABLE && !is_list(name)) {
     luaL_error(lua, "%s is a list; ft.predict takes one value, ft.explore takes lists", name);
   } else if (type != LUA_TNIL) {
     add_value(lua, space, name, -1);

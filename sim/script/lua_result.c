@@ -28,7 +28,7 @@ void ftl_lua_push_result(lua_State *lua, const ftl_row *row, int owner) {
   luaL_setmetatable(lua, result_type);
 }
 
-static void push_param(lua_State *lua, const ftl_spec *spec, int param) {
+void ftl_lua_push_param(lua_State *lua, const ftl_spec *spec, int param) {
   char buffer[32];
   const ftl_param_info *info = ftl_param_get((ftl_param)param);
   if ((spec->workload->accepts >> param & 1) == 0) {
@@ -53,7 +53,7 @@ void ftl_lua_push_params(lua_State *lua, const ftl_spec *spec) {
   }
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     if (kernel != NULL && (spec->workload->accepts >> i & 1) == 0) continue;  // its own may have such a name
-    push_param(lua, spec, i);
+    ftl_lua_push_param(lua, spec, i);
     lua_setfield(lua, -2, ftl_param_get((ftl_param)i)->name);
   }
 }
@@ -108,7 +108,7 @@ static void push_column(lua_State *lua, const ftl_row *row, ftl_column column) {
       ftl_lua_push_own_param(lua, &prediction->spec.workload->user_kernel->params[column.idx]);
       break;
     case FTL_COLUMN_PARAM:
-      push_param(lua, &prediction->spec, column.idx);
+      ftl_lua_push_param(lua, &prediction->spec, column.idx);
       break;
     case FTL_COLUMN_ARCH:
       lua_pushstring(lua, row->arch->name);

@@ -6,9 +6,25 @@ Q="--arch h200 --workload flash2_fwd heads=8 seqlen=1024 head_dim=64"
 accepted "foretile 0." "$FAKE" --version
 accepted "explore" "$FAKE" --help
 accepted "--batch=FILE" "$FAKE" predict --help
+accepted "write here instead of standard output" "$FAKE" trace --help
+! grep -q measure out || bad "the help of trace speaks of another command"
+accepted "the folder of the results; default measurements" "$FAKE" measure --help
+accepted "the results to show; default foretile.db" "$FAKE" report --help
+accepted "only rows of this workload" "$FAKE" validate --help
 accepted "defaults used: batch=1" "$FAKE" predict $Q
 accepted "fake_combine  1000.0 us" "$FAKE" predict --arch h200 --workload flash_decode heads=8 seqlen=64 head_dim=64 splits=2
 grep -q '^  launch  *time_us' out || bad "no header above the launches"
+D="--arch h200 --workload flash_decode heads=8 head_dim=64"
+accepted "remark: 64 queries against as many keys, a prefill; decoding one token is seqlen_kv=64 alone" "$FAKE" predict $D seqlen=64
+for given in "seqlen_kv=64" "seqlen_q=2 seqlen_kv=64" "seqlen=1"; do
+  accepted "bottleneck" "$FAKE" predict $D $given
+  ! grep -q remark out || bad "a remark on decoding: $given"
+done
+accepted "bottleneck" "$FAKE" predict --arch h200 --workload flash2_fwd heads=8 head_dim=64 seqlen=64
+! grep -q remark out || bad "a remark on what is meant as a prefill"
+accepted "seqlen=N sets seqlen_q and seqlen_kv: N queries, a prefill. One token against N keys is seqlen_kv=N alone." \
+  "$FAKE" workload show flash_decode
+accepted "seqlen=N sets seqlen_q and seqlen_kv." "$FAKE" workload show flash2_fwd
 accepted "h200" "$FAKE" arch list
 accepted "l2.size_bytes" "$FAKE" arch show h200
 accepted "flash2_fwd" "$FAKE" workload list
@@ -37,6 +53,12 @@ accepted "of one token's" "$FAKE" run --no-db "$SCENARIOS/speculation.lua" -- t4
 accepted "Llama-3 70B" "$FAKE" run --no-db "$SCENARIOS/models.lua"
 accepted "of 3 sequences" "$FAKE" run --no-db "$SCENARIOS/models.lua" -- v100 3
 accepted "flash3_fwd on h200" "$FAKE" run --no-db "$SCENARIOS/flash3.lua"
+
+accepted "hbm  mean error" "$FAKE" run --no-db "$SCENARIOS/measured.lua"
+accepted "no measured kernel has that shape" "$FAKE" run --no-db "$SCENARIOS/measured.lua" -- 33
+head -n 230 "$FTL_SOURCE_DIR/kernels/measurements/attention_flash2_ncu.csv" >mine.csv
+refused 2 "measured.lua:11: files[1]: mine.csv is none of the measurements in" "$FAKE" run --no-db "$SCENARIOS/measured.lua" -- 128 mine.csv
+accepted "most wrong: mine.csv:" "$FAKE" run --no-db --allow-io "$SCENARIOS/measured.lua" -- 128 mine.csv
 
 accepted "All rows, worst first" "$FAKE" run --no-db "$SCENARIOS/reproduction.lua"
 refused 2 "section tables: there are flash1" "$FAKE" run --no-db "$SCENARIOS/reproduction.lua" -- tables

@@ -31,6 +31,10 @@ refused 2 "unknown workload" "$FAKE" workload show flash
 refused 2 "schedule=pingpong: flash2_fwd allows stages|interleaved" "$FAKE" predict --arch h200 $Q schedule=pingpong
 refused 2 "matmul_tiled does not take the parameter seqlen; foretile workload show matmul_tiled" \
   "$FAKE" predict --arch h200 --workload matmul_tiled seqlen=64
+for workload in sparq_decode tree_decode; do
+  refused 2 "$workload does not take the parameter seqlen, which sets queries and keys alike; give seqlen_kv" \
+    "$FAKE" predict --arch h200 --workload $workload heads=8 head_dim=64 seqlen=64
+done
 refused 2 "tile_order=head_first: matmul_tiled allows m_first|n_first" \
   "$FAKE" predict --arch h200 --workload matmul_tiled m=64 n=64 k=64 tile_order=head_first
 refused 2 "unknown parameter blok_m; the nearest is block_m" "$FAKE" predict --arch h200 $Q blok_m=64
@@ -57,6 +61,19 @@ refused 2 "expected KEY=VALUE" "$FAKE" predict --arch h200 $Q =64
 refused 2 "block_m=64,128: one value; foretile explore takes several" "$FAKE" predict --arch h200 $Q block_m=64,128
 refused 2 "l2.size" "$FAKE" predict --arch h200 $Q --set l2.size=1
 refused 2 "l2.ways" "$FAKE" predict --arch h200 $Q --set l2.ways=0
+refused 2 "what-if l2.ways=3: l2.size_bytes, 61603840 in " "$FAKE" predict --arch h200 $Q --set l2.ways=3
+grep -qF "a multiple of l2.num_slices * l2.ways * l1.line_bytes = 36096; change it too" err || bad "no allowed value"
+refused 2 "what-if chip.num_gpcs=1: noc.far_gpcs, 142 in " "$FAKE" predict --arch h200 $Q --set chip.num_gpcs=1
+grep -qF "must be 0 where l2.num_sides is 1" err || bad "what is allowed is not said"
+refused 2 "shared.bytes_per_sm (999999) must be at most l1.unified_bytes = 262144" \
+  "$FAKE" predict --arch h200 $Q --set shared.bytes_per_sm=999999
+refused 2 "clock_mhz=1981: h200 holds 345 to 1980 MHz" "$FAKE" predict --arch h200 $Q clock_mhz=1981
+refused 2 "clock_mhz=344: h200 holds 345 to 1980 MHz" "$FAKE" trace --arch h200 $Q clock_mhz=344
+refused 2 "clock_mhz=2000: h200 holds" "$FAKE" explain --arch h200 $Q clock_mhz=2000
+accepted '"clock_mhz": 345' "$FAKE" predict --arch h200 $Q clock_mhz=345 --json
+accepted '"clock_mhz": 2100' "$FAKE" predict --arch h200 $Q clock_mhz=2100 --json --set clock.sm_max_khz=2100000
+accepted "infeasible:" "$FAKE" explore --arch h200,t4 $Q clock_mhz=1500,1900
+grep -qF "clock_mhz=1900: t4 holds 300 to 1590 MHz" out || bad "a clock that one of the GPUs lacks"
 refused 2 "detail=fast" "$FAKE" predict --arch h200 $Q --detail fast
 refused 2 "the nearest is time_us" "$FAKE" explore --arch h200 $Q --by tme_us
 refused 2 "more than 65536 combinations" "$FAKE" explore --arch h200 $W heads=$(seq -s, 1 300) seqlen=$(seq -s, 1 300) head_dim=64
@@ -67,6 +84,17 @@ refused 2 "--cta: not with --program" "$FAKE" trace --arch h200 $Q --program --c
 refused 2 "--timeline: not with --program" "$FAKE" trace --arch h200 $Q --program --timeline t.json
 refused 2 "--output: not with --timeline" "$FAKE" trace --arch h200 $Q --timeline t.json -o t.txt
 refused 2 "--from: only with --timeline" "$FAKE" trace --arch h200 $Q --from 5
+refused 2 "CTA 64: flash2_fwd has CTAs 0 to 63" "$REAL" trace --arch h200 $Q block_m=128 --cta 64
+refused 2 "launch 1: flash2_fwd has launches 0 to 0" "$REAL" trace --arch h200 $Q --launch 1
+for output in "-o t.txt" "--timeline t.json" ""; do # what cannot run is an answer of predict, and nothing to trace
+  refused 1 "infeasible, nothing to trace: block_m=512 block_n=512" \
+    "$REAL" trace --arch h200 $Q block_m=512 block_n=512 $output
+done
+[ ! -e t.txt ] && [ ! -e t.json ] || bad "a trace of what cannot run"
+accepted "infeasible: block_m=512 block_n=512" "$REAL" predict --arch h200 $Q block_m=512 block_n=512
+refused 2 "--no-db: not with --db" "$FAKE" run --no-db --db x.db "$SCENARIOS/quickstart.lua"
+[ ! -e x.db ] || bad "a database was made for options that exclude each other"
+refused 2 "--output needs a value: the folder of the results" "$FAKE" measure -o
 
 # a combination that contradicts itself is infeasible where another one does not; a database keeps the other one only
 accepted "2 configurations, 1 feasible" "$FAKE" explore --arch h200 $Q mask=none,bits mask_bits=1x64 --db some.db

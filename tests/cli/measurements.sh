@@ -33,6 +33,16 @@ accepted "imported before" "$FAKE" import good.csv --db p.db
 refused 2 "No such file" "$FAKE" validate --measurements no_such.csv
 refused 2 "unknown workload" "$FAKE" validate --workload flash
 refused 2 "none of the 8 measured rows" sh -c 'sed s/NVIDIA/Some/ good.csv >other.csv; "$1" validate other.csv' sh "$FAKE"
+refused 2 "other.csv:2: status=failed: allowed is ok; none of the 8 measured rows has it" \
+  sh -c 'sed s/,ok,/,failed,/ good.csv >other.csv; "$1" validate other.csv' sh "$FAKE"
+refused 2 "other.csv:2: status=OK: allowed is ok" sh -c 'sed s/,ok,/,OK,/ good.csv >other.csv; "$1" validate other.csv' sh "$FAKE"
+refused 2 "other.csv:2: condition=profiled: allowed are ncu|stream" \
+  sh -c 'sed s/,ncu,all,/,profiled,all,/ good.csv >other.csv; "$1" validate other.csv' sh "$FAKE"
+printf 'workload,heads,seqlen,head_dim,gpu,status,condition,dram__bytes_read\n' >near.csv
+printf 'flash2_fwd,8,1024,64,NVIDIA H200,ok,ncu,5\n' >>near.csv
+refused 2 "near.csv:2: no column with a value that is compared" "$FAKE" validate near.csv
+grep -qF "the nearest to dram__bytes_read is dram__bytes_read.sum" err || bad "the column that was meant is not named"
+refused 2 "no measured row is of what was asked for" "$FAKE" validate good.csv --workload glu
 refused 2 "no_such.md: No such file" "$FAKE" validate good.csv --markdown -o no_such.md
 refused 2 "no_such.md: No such file" "$FAKE" validate --measurements no_such.csv --markdown -o no_such.md # looked at first
 refused 2 "--output is for --markdown" "$FAKE" validate good.csv -o x.md
@@ -41,8 +51,11 @@ refused 2 "detail=fast" "$FAKE" validate good.csv --detail fast
 printf 'no markers\n' >doc.md
 refused 2 "doc.md: the lines" "$FAKE" validate good.csv --markdown -o doc.md
 [ "$(cat doc.md)" = "no markers" ] || bad "a document without markers was changed"
-accepted "calibration part, 16 cases" "$FAKE" validate --measurements good.csv stream.csv
-accepted '"kind": "statistics", "part": "calibration", "quantity": "hbm"' "$FAKE" validate good.csv --json
+accepted "your own measurements, 16 cases" "$FAKE" validate --measurements good.csv stream.csv
+cp "$M/attention_other_stream.csv" . # a copy is still the project's
+accepted "calibration part, " "$FAKE" validate attention_other_stream.csv
+! grep -q "your own" out || bad "a copy of one of the project's files is not the project's"
+accepted '"kind": "statistics", "part": "yours", "quantity": "hbm"' "$FAKE" validate good.csv --json
 accepted "" "$FAKE" validate good.csv stream.csv --jobs 1 --all
 cp out one
 accepted "" "$FAKE" validate good.csv stream.csv --jobs 3 --all
@@ -51,9 +64,18 @@ accepted '"code": "plain"' "$FAKE" validate good.csv --json
 accepted '"code": "auto"' "$FAKE" validate good.csv --json --open-code
 printf 'before\n<!-- begin of the generated part -->\nold\n<!-- end of the generated part -->\nafter\n' >doc.md
 accepted "" "$FAKE" validate good.csv --markdown -o doc.md
-grep -q '^before$' doc.md && grep -q '^after$' doc.md && ! grep -q '^old$' doc.md && grep -q '^## Calibration part' doc.md ||
+grep -q '^before$' doc.md && grep -q '^after$' doc.md && ! grep -q '^old$' doc.md && grep -q '^## Your own measurements' doc.md ||
   bad "the generated part was not replaced"
 grep -q '^## Reserved part' doc.md && bad "a part without cases has a heading"
+
+# a scenario's summary is validate's
+printf 'local s = require("foretile").measurements{ files = "good.csv" }:summary "hbm"\n' >summary.lua
+printf 'print(string.format("%%d %%.10g %%.10g", s.cases, s.mean, s.bias))\n' >>summary.lua
+accepted "" "$FAKE" validate good.csv --json
+statistics='"part": "yours", "quantity": "hbm", "unit": "%", "above_spread": false, '
+expected=$(sed -n "s/.*$statistics\"cases\": \([0-9]*\), \"mean\": \([^,]*\),.*\"bias\": \([^}]*\)}/\1 \2 \3/p" out)
+expected=$(printf '%d %.10g %.10g' $expected)
+accepted "$expected" "$FAKE" run --no-db --allow-io summary.lua
 
 # a prediction beside a measurement in the database
 accepted "" "$FAKE" validate good.csv --db p.db

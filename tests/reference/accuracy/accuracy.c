@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/measurements_dir.h"
+#include "results/measurements_dir.h"
 #include "report/validate.h"
 #include "script/session.h"
 
@@ -61,8 +61,10 @@ static void add_file(ftl_validation *v, const char *path, const char *const *nam
   ftl_measurement_file file;
   ftl_error error = {0};
   cr_assert_eq(ftl_measurement_file_read(&file, path, &error), FTL_OK, "%s", error.message);
-  for (size_t i = 0; i < num_names; i++)
-    cr_assert_eq(ftl_validation_add(v, &file, names[i], &error), FTL_OK, "%s", error.message);
+  for (size_t i = 0; i < num_names; i++) {
+    ftl_case_filter filter = {.workload = names[i]};
+    cr_assert_eq(ftl_validation_add(v, &file, &filter, &error), FTL_OK, "%s", error.message);
+  }
   ftl_measurement_file_fini(&file);
 }
 
@@ -96,7 +98,8 @@ static ftl_validation read_h100(void) {
   return v;
 }
 
-static void predict(ftl_validation *v, ftl_session *session) {
+// The answers, which the cases borrow.
+static ftl_answer *predict(ftl_validation *v, ftl_session *session) {
   ftl_error error = {0};
   ftl_point *points = calloc((size_t)v->num_cases, sizeof *points);
   ftl_answer *answers = calloc((size_t)v->num_cases, sizeof *answers);
@@ -111,16 +114,16 @@ static void predict(ftl_validation *v, ftl_session *session) {
     cr_expect_eq(answers[i].status, FTL_OK, "%s: %s", v->cases[i].place, answers[i].message);
     cr_expect(answers[i].prediction.feasible, "%s ran: %s", v->cases[i].place, answers[i].prediction.reason);
     v->cases[i].status = answers[i].status;
-    v->cases[i].prediction = answers[i].prediction;
+    v->cases[i].prediction = &answers[i].prediction;
   }
   free(points);
-  free(answers);
+  return answers;
 }
 
 static void check(ftl_validation v, const bound *b, size_t num_bounds) {
   ftl_session session;
   ftl_session_init(&session);
-  predict(&v, &session);
+  ftl_answer *answers = predict(&v, &session);
   for (size_t i = 0; i < num_bounds; i++, b++) {
     ftl_error_statistics s;
     ftl_error error;
@@ -131,6 +134,7 @@ static void check(ftl_validation v, const bound *b, size_t num_bounds) {
               b->mean);
   }
   ftl_validation_fini(&v);
+  free(answers);
   ftl_session_fini(&session);
 }
 

@@ -196,7 +196,7 @@ Test(arch, rules_between_keys_name_the_key_that_breaks_one) {
       {"shared.bytes_per_sm", 8192, "at most l1.unified_bytes"},
       {"shared.bytes_per_cycle", 33, "multiple of 32"},
       {"l2.num_sides", 2, "multiple of l2.num_sides"},
-      {"noc.far_gpcs", 1, "0 elsewhere"},
+      {"noc.far_gpcs", 1, "must be 0 where l2.num_sides is 1"},
       {"l2.size_bytes", 65537, "whole number of sets"},
       {"l2.side_hash_granule_bytes", 129, "multiple of l1.line_bytes"},
       {"l2.fill_sectors", 3, "1, 2 or 4"},

@@ -111,6 +111,26 @@ Test(unit_cli_batch, answers_stand_in_the_order_of_the_lines) {
   free(b.output);
 }
 
+#define PACKED "{\"arch\":\"h200\",\"workload\":\"flash2_fwd\",\"heads\":8,\"head_dim\":64,\"lengths\":"
+
+static void lengths_are(const char *value, const char *expected) {
+  char input[2048];
+  snprintf(input, sizeof input, PACKED "%s}\n", value);
+  batch b = run_batch(input, strlen(input));
+  cr_assert_eq(b.num_failed, 0, "%s", b.output);
+  cr_assert_not_null(strstr(b.output, expected), "%s in %s", expected, b.output);
+  free(b.output);
+}
+
+Test(unit_cli_batch, a_list_is_a_json_list_or_written_as_on_the_command_line) {
+  lengths_are("[512, 77]", "\"lengths\": \"512:77\"");
+  lengths_are("\"512:77\"", "\"lengths\": \"512:77\"");
+  lengths_are("[77, 77, 77]", "\"lengths\": \"77x3\"");
+  lengths_are("[], \"seqlen\": 64", "\"lengths\": \"none\"");
+  // However long: the last of them, not what 64 characters would hold.
+  lengths_are("\"1001:1002:1003:1004:1005:1006:1007:1008:1009:1010:1011:1012:1013:1014:1015:2016\"", ":1015:2016\"");
+}
+
 static void answer_has(const char *line, size_t size, const char *expected) {
   char input[512];
   memcpy(input, line, size);
@@ -134,9 +154,14 @@ Test(unit_cli_batch, what_is_wrong_with_a_line_is_its_answer) {
       {GOOD "64, \"block_n\": 32}", "duplicate object key"},
       {GOOD "0}", "block_n=0: allowed is a whole number"},
       {GOOD "1e30}", "block_n=1e+30"},
+      {GOOD "64, \"clock_mhz\": 2000}", "clock_mhz=2000: h200 holds 345 to 1980 MHz"},
       {GOOD "64.5}", "block_n=64.5"},
       {GOOD "99999999999999999999}", "not JSON"},
       {GOOD "null}", "allowed are a number"},
+      {GOOD "[64, 128]}", "block_n: one value, not a list"},
+      {GOOD "64, \"lengths\": [512, \"77x2\"]}", "lengths: allowed in a list are whole numbers"},
+      {GOOD "64, \"lengths\": [512, 0]}", "lengths=512:0: allowed are whole numbers from 1"},
+      {GOOD "64, \"lengths\": {}}", "true, false, a list of whole numbers"},
       {GOOD "{\"a\": [[[]]]}}", "allowed are a number"},
       {GOOD "64, \"blok\": 1}", "unknown parameter blok"},
       {GOOD "64, \"causal\": \"\\u0000\"}", "not JSON"},

@@ -76,6 +76,7 @@ static ftl_validation read_rows(const char *text) {
   ftl_error error = {0};
   cr_assert_eq(ftl_csv_init(&csv, "f.csv", text, strlen(text), &error), FTL_OK);
   cr_assert_eq(ftl_measurement_file_parse(&file, &csv, &error), FTL_OK, "%s", error.message);
+  file.is_of_project = true;
   cr_assert_eq(ftl_validation_add(&v, &file, NULL, &error), FTL_OK, "%s", error.message);
   ftl_measurement_file_fini(&file);
   ftl_csv_fini(&csv);
@@ -84,10 +85,15 @@ static ftl_validation read_rows(const char *text) {
 
 // A prediction in place of the simulator's.
 static void predict(ftl_case *c, double read, double write, double cycles, double time_ns) {
+  static ftl_prediction predictions[8];  // a test has a process of its own
+  static int num_predictions = 0;
+  cr_assert_lt(num_predictions, 8);
+  ftl_prediction *prediction = &predictions[num_predictions++];
   c->status = FTL_OK;
-  c->prediction.feasible = true;
-  for (int i = 0; i < FTL_METRIC_COUNT; i++) c->prediction.metrics.value[i] = (double)NAN;
-  double *value = c->prediction.metrics.value;
+  c->prediction = prediction;
+  prediction->feasible = true;
+  double *value = prediction->metrics.value;
+  for (int i = 0; i < FTL_METRIC_COUNT; i++) value[i] = (double)NAN;
   value[FTL_METRIC_dram_read] = read;
   value[FTL_METRIC_dram_write] = write;
   value[FTL_METRIC_cycles] = cycles;
@@ -165,7 +171,9 @@ Test(unit_report_validate, cases_without_a_prediction_come_first_then_the_worst)
       128, 128, 0) "1,0,100,1000,80\n");
   predict(&v.cases[0], 1, 0, 101, 1000);
   predict(&v.cases[1], 1, 0, 100, 1200);
-  v.cases[2].status = FTL_OK;  // infeasible
+  ftl_prediction infeasible = {.feasible = false};
+  v.cases[2].status = FTL_OK;
+  v.cases[2].prediction = &infeasible;
   ftl_validation_sort(&v);
   cr_assert_eq(v.cases[0].measured_case.spec.value[FTL_PARAM_block_n], 128);
   cr_assert_float_eq(ftl_case_size(&v.cases[1]), 20, 1e-12);
@@ -191,4 +199,61 @@ Test(unit_report_validate, a_choice_is_among_cases_of_one_shape) {
   cr_assert_eq(count, 0);
   free(choices);
   ftl_validation_fini(&v);
+}
+
+// --- what cannot be compared ---
+
+static void is_unusable(const char *text, const char *expected) {
+  ftl_validation v = read_rows(text);
+  ftl_error error = {0};
+  cr_assert_eq(ftl_validation_check(&v, &error), FTL_BAD_INPUT);
+  cr_assert_not_null(strstr(error.message, expected), "%s", error.message);
+  ftl_validation_fini(&v);
+}
+
+#define SHAPE "workload,heads,seqlen,head_dim,gpu,status,condition"
+#define ROW "\nflash2_fwd,8,1024,64,NVIDIA H200,"
+
+Test(unit_report_validate, cases_with_nothing_to_compare_say_which_column_was_near) {
+  is_unusable(
+      SHAPE ",dram__bytes_read" ROW "ok,ncu,5\n",
+      "f.csv:2: no column with a value that is compared: time_median_us of stream rows, Nsight Compute's names of "
+      "ncu rows; the nearest to dram__bytes_read is dram__bytes_read.sum");
+  is_unusable(SHAPE ",time_median" ROW "ok,stream,5\n", "the nearest to time_median is time_median_us");
+  is_unusable(SHAPE ROW "ok,ncu\n", "Nsight Compute's names of ncu rows");
+  is_unusable(SHAPE ",time_median_us" ROW "ok,ncu,5\n", "time_median_us of stream rows");  // of the other condition
+}
+
+Test(unit_report_validate, rows_that_did_not_run_or_have_no_workload_are_named) {
+  is_unusable(SHAPE ",time_median_us" ROW "failed,stream,5\n", "f.csv:2: status=failed: allowed is ok; none of the 1");
+  is_unusable("status,condition\nok,ncu\n", "none of the 1 measured rows can be predicted: GPU not named");
+}
+
+Test(unit_report_validate, one_case_with_a_value_is_enough) {
+  ftl_validation v = read_rows(SHAPE ",time_median_us" ROW "ok,stream," ROW "failed,stream," ROW "ok,stream,5\n");
+  ftl_error error;
+  cr_assert_eq(ftl_validation_check(&v, &error), FTL_OK);
+  ftl_validation_fini(&v);
+}
+
+Test(unit_report_validate, a_file_that_is_not_the_projects_is_yours_but_for_rows_that_name_a_part) {
+  const char *text = "part," SHAPE
+                     ",time_median_us\n,flash2_fwd,8,1024,64,NVIDIA H200,ok,stream,5\n"
+                     "held_out,flash2_fwd,8,2048,64,NVIDIA H200,ok,stream,5\n";
+  ftl_csv csv;
+  ftl_measurement_file file;
+  ftl_measured_case c;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_csv_init(&csv, "f.csv", text, strlen(text), &error), FTL_OK);
+  cr_assert_eq(ftl_measurement_file_parse(&file, &csv, &error), FTL_OK, "%s", error.message);
+  const ftl_part expected[2][2] = {{FTL_PART_YOURS, FTL_PART_RESERVED}, {FTL_PART_CALIBRATION, FTL_PART_RESERVED}};
+  for (int of_project = 0; of_project < 2; of_project++) {
+    file.is_of_project = of_project != 0;
+    for (int i = 0; i < 2; i++) {
+      cr_assert_eq(ftl_measured_case_of(&c, &file, &file.rows[i], &error), FTL_OK, "%s", error.message);
+      cr_assert_eq(c.part, expected[of_project][i]);
+    }
+  }
+  ftl_measurement_file_fini(&file);
+  ftl_csv_fini(&csv);
 }

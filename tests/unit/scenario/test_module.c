@@ -78,6 +78,30 @@ Test(unit_scenario_module, a_list_is_taken_whole_however_long_its_text) {
         "lengths is longer than");
 }
 
+Test(unit_scenario_module, a_list_may_be_a_table_and_a_list_of_lists_is_explored) {
+  passes(PREFIX
+         "local q = { arch = 'h200', workload = 'flash2_fwd', heads = 8, head_dim = 64, lengths = { 512, 77, 77 } }\n"
+         "local r = ft.predict(q)\n"
+         "assert(r.lengths == '512:77x2' and r.batch == 3 and r.seqlen_q == 512, r.lengths)\n"
+         "q.lengths = { { 512, 77 }, '64x2' }\n"
+         "local s = ft.explore(q)\n"
+         "assert(#s == 2 and s[1].lengths == '512:77' and s[2].lengths == '64x2')\n");
+  fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", lengths = { 512, 'x' } }\n",
+        "lengths[2] must be a whole number");
+  fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", lengths = { 512, 0 } }\n", "lengths=512:0: allowed are whole");
+  fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", block_m = { 64 } }\n",
+        "block_m is a list; ft.predict takes one");
+}
+
+Test(unit_scenario_module, a_clock_that_the_gpu_lacks_is_refused_with_its_range) {
+  fails(PREFIX "ft.predict{ arch = 't4', " QUESTION ", clock_mhz = 1600 }\n",
+        "clock_mhz=1600: t4 holds 300 to 1590 MHz");
+  fails(PREFIX "ft.explore{ arch = 't4', " QUESTION ", clock_mhz = { 1600, 200 } }\n", "clock_mhz=1600: t4 holds");
+  passes(PREFIX "local s = ft.explore{ arch = 't4', " QUESTION
+                ", clock_mhz = { 1600, 900 } }\n"
+                "assert(#s == 2 and #s:feasible() == 1 and s:infeasible()[1].reason:find 'clock_mhz=1600')\n");
+}
+
 Test(unit_scenario_module, an_infeasible_prediction_has_a_reason_and_no_time) {
   passes(PREFIX "local r = ft.predict{ arch = 'h200', " QUESTION
                 ", block_m = 256, block_n = 128 }\n"

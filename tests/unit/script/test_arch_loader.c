@@ -281,7 +281,7 @@ Test(script_arch_loader, a_missing_key_is_named_with_what_is_allowed) {
 Test(script_arch_loader, keys_that_do_not_fit_together_name_the_line) {
   EXPECT_ERRORS(
       {ON_H200("\nl2 = { num_slices = guess(93, 'x') }"),
-       "my.lua:3: l2.num_slices (93) must be a multiple of l2.num_sides"},
+       "my.lua:3: l2.num_slices (93) must be a multiple of l2.num_sides = 2"},
       {ON_H200("l2 = { size_bytes = override(120*1024*1024) }"),
        "my.lua:2: l2.size_bytes (125829120) must be a whole number of sets: a multiple of l2.num_slices * l2.ways "
        "* l1.line_bytes = 240640"});  // 94 slices of 20 ways of 128 bytes
@@ -402,7 +402,7 @@ Test(script_arch_loader, faults_in_a_lua_what_if_name_its_line) {
       {"{ l2 = { ways = {} } }", "s.lua:5: l2.ways is a table, allowed is an integer of 1 to 128 (way)"},
       {"{ l2 = 3 }", "s.lua:5: l2 is a section: write l2 = { key = value, ... }"},
       {"3", "s.lua:5: a what-if is a table { section = { key = value, ... }, ... }"},
-      {"{ l2 = { num_slices = 93 } }", "s.lua:5: l2.num_slices (93) must be a multiple of l2.num_sides"},
+      {"{ l2 = { num_slices = 93 } }", "s.lua:5: l2.num_slices (93) must be a multiple of l2.num_sides = 2"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     cr_assert_eq(what_if_lua(cases[i].text), NULL, "%s", cases[i].text);
