@@ -196,7 +196,7 @@ Test(unit_workloads_spec, the_canonical_text_lists_every_parameter_and_reads_bac
   ftl_text text = {0}, again = {0};
   ftl_spec_canonical(&spec, &text);
   const char *expected =
-      "flash2_fwd batch=1 heads=32 kv_heads=8 seqlen_q=8192 seqlen_kv=8192 lengths=none head_dim=128 "
+      "flash2_fwd batch=1 heads=32 kv_heads=8 seqlen_q=8192 seqlen_kv=8192 lengths=none head_dim=128 head_dim_v=128 "
       "head_dim_multiple=16 dtype=fp16 causal=true";
   cr_assert_eq(strncmp(ftl_text_get(&text), expected, strlen(expected)), 0, "%s", ftl_text_get(&text));
   setup();
