@@ -300,6 +300,8 @@ static void assert_refused(const char *params, const char *message) {
 Test(numeric_attention_standard, what_eager_pytorch_does_not_run_is_refused) {
   assert_refused("copy=cp_async mma=mma heads=4 kv_heads=2 head_dim=16 seqlen=256 elementwise=eager_einsum",
                  "kv_heads=2: elementwise=eager_... has as many as heads, 4");
+  assert_refused("heads=4 head_dim=32 head_dim_v=16 seqlen=256 elementwise=eager_baddbmm",
+                 "head_dim_v=16: elementwise=eager_... takes Q, K and V from one tensor, with head_dim=32 each");
   assert_refused("copy=cp_async mma=mma heads=1 head_dim=16 seqlen_q=16 seqlen_kv=131080 elementwise=eager_baddbmm",
                  "seqlen_kv=131080: elementwise=eager_... holds a row in registers, up to 131072");
 }
