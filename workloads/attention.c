@@ -10,7 +10,8 @@ enum { MMA_K_BYTES = 32, WARPS_PER_GROUP = 4 };
 
 ftl_attention ftl_attention_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
-  int32_t head_dim = (int32_t)v[FTL_PARAM_head_dim], mma_k = MMA_K_BYTES / ftl_dtype_bytes(ftl_spec_dtype(spec));
+  int32_t head_dim = (int32_t)v[FTL_PARAM_head_dim], head_dim_v = (int32_t)ftl_spec_head_dim_v(spec);
+  int32_t mma_k = MMA_K_BYTES / ftl_dtype_bytes(ftl_spec_dtype(spec));
   int32_t multiple = (int32_t)v[FTL_PARAM_head_dim_multiple];  // 0 of workloads that do not take it
   int32_t unit = multiple > mma_k ? (multiple + mma_k - 1) / mma_k * mma_k : mma_k;
   return (ftl_attention){
@@ -20,7 +21,9 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .seqlen_q = v[FTL_PARAM_seqlen_q],
       .seqlen_kv = v[FTL_PARAM_seqlen_kv],
       .head_dim = head_dim,
+      .head_dim_v = head_dim_v,
       .padded_head_dim = (head_dim + unit - 1) / unit * unit,
+      .padded_head_dim_v = (head_dim_v + unit - 1) / unit * unit,
       .block_m = (int32_t)v[FTL_PARAM_block_m],
       .block_n = (int32_t)v[FTL_PARAM_block_n],
       .num_m_tiles = ftl_divide_up(v[FTL_PARAM_seqlen_q], v[FTL_PARAM_block_m]),
@@ -62,9 +65,9 @@ int64_t ftl_attention_num_keys_seen(const ftl_attention *a) {
 }
 
 void ftl_attention_needs_keys(ftl_builder *b, const ftl_attention *a, int32_t k, int32_t v, int64_t num_keys) {
-  int64_t num_elements = a->batch * a->kv_heads * num_keys * a->head_dim;
-  ftl_builder_needs(b, k, num_elements);
-  ftl_builder_needs(b, v, num_elements);
+  int64_t num_rows = a->batch * a->kv_heads * num_keys;
+  ftl_builder_needs(b, k, num_rows * a->head_dim);
+  ftl_builder_needs(b, v, num_rows * a->head_dim_v);
 }
 
 void ftl_attention_needs_pairs(ftl_builder *b, const ftl_attention *a, int32_t tensor) {
@@ -163,7 +166,11 @@ int64_t ftl_attention_num_pairs(const ftl_attention *a) {
 }
 
 int64_t ftl_attention_flops_of_pairs(const ftl_attention *a, int64_t num_pairs) {
-  return 4 * a->head_dim * a->heads * a->batch * num_pairs;
+  return 2 * (a->head_dim + a->head_dim_v) * a->heads * a->batch * num_pairs;
+}
+
+int64_t ftl_attention_flops_of_columns(const ftl_attention *a, int64_t forward_flops, int64_t columns) {
+  return forward_flops / (a->head_dim + a->head_dim_v) * columns;
 }
 
 int64_t ftl_attention_forward_flops(const ftl_attention *a) {
@@ -186,6 +193,8 @@ ftl_tensor_shape ftl_attention_shape(const ftl_spec *spec, int64_t num_heads, in
 ftl_attention_tensors ftl_attention_declare(ftl_builder *b, const ftl_spec *spec, const ftl_attention *a) {
   ftl_tensor_shape queries = ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim);
   ftl_tensor_shape keys = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim);
+  ftl_tensor_shape values = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim_v);
+  ftl_tensor_shape outputs = ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim_v);
   ftl_tensor_shape rows = {.num_batches = a->batch,
                            .num_heads = a->heads,
                            .num_rows = a->seqlen_q,
@@ -196,8 +205,8 @@ ftl_attention_tensors ftl_attention_declare(ftl_builder *b, const ftl_spec *spec
   ftl_attention_tensors t;
   t.q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, queries);
   t.k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT, keys);
-  t.v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, keys);
-  t.o = ftl_builder_tensor(b, "o", ftl_attention_out_dtype(a), FTL_TENSOR_OUTPUT, queries);
+  t.v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, values);
+  t.o = ftl_builder_tensor(b, "o", ftl_attention_out_dtype(a), FTL_TENSOR_OUTPUT, outputs);
   t.lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, rows);
   ftl_attention_needs_keys(b, a, t.k, t.v, ftl_attention_num_keys_seen(a));
   return t;
@@ -245,22 +254,23 @@ ftl_status ftl_attention_check_stages(const ftl_spec *spec, ftl_error *error) {
                        (long long)v[FTL_PARAM_num_stages]);
 }
 
-ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, int32_t padded_head_dim, ftl_error *error) {
+ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, ftl_error *error) {
   enum { COLUMNS = 16, INSTRUCTION_COLUMNS = 8 };  // of a block that a warp packs and stores at once; of a wgmma's N
   const int64_t *v = spec->value;
   int64_t warps_n = v[FTL_PARAM_warps_n];
-  bool wgmma = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
+  int32_t padded_head_dim_v = ftl_attention_of(spec).padded_head_dim_v;
+  bool wgmma = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA, is_apart = ftl_spec_head_dim_v(spec) != v[FTL_PARAM_head_dim];
   if (warps_n <= 1) return FTL_OK;
   int64_t warps = wgmma ? WARPS_PER_GROUP * warps_n : warps_n,
           columns = (wgmma ? INSTRUCTION_COLUMNS : COLUMNS) * warps_n;
   int64_t keys = v[FTL_PARAM_dropout_p] != 0 && !wgmma ? FTL_DROPOUT_COLUMNS * warps_n : columns;
-  if (v[FTL_PARAM_num_warps] % warps == 0 && v[FTL_PARAM_block_n] % keys == 0 && padded_head_dim % columns == 0)
+  if (v[FTL_PARAM_num_warps] % warps == 0 && v[FTL_PARAM_block_n] % keys == 0 && padded_head_dim_v % columns == 0)
     return FTL_OK;
   return ftl_error_set(
       error, FTL_INFEASIBLE,
-      "warps_n=%lld: num_warps=%lld must be a multiple of %lld, block_n=%lld of %lld, and head_dim %d of %lld",
+      "warps_n=%lld: num_warps=%lld must be a multiple of %lld, block_n=%lld of %lld, and %s %d of %lld",
       (long long)warps_n, (long long)v[FTL_PARAM_num_warps], (long long)warps, (long long)v[FTL_PARAM_block_n],
-      (long long)keys, padded_head_dim, (long long)columns);
+      (long long)keys, is_apart ? "head_dim_v" : "head_dim", padded_head_dim_v, (long long)columns);
 }
 
 ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error) {

@@ -9,8 +9,9 @@
 // A completed spec's problem, with names.
 typedef struct ftl_attention {
   int64_t batch, heads, kv_heads, seqlen_q, seqlen_kv;
-  int32_t head_dim;
-  int32_t padded_head_dim;  // to head_dim_multiple, and the K of the MMA: columns in shared memory and in the MMAs
+  int32_t head_dim, head_dim_v;  // columns of Q and K; of V and O
+  // To head_dim_multiple, and the K of the MMA: columns in shared memory and in the MMAs.
+  int32_t padded_head_dim, padded_head_dim_v;
   int32_t block_m, block_n;
   int64_t num_m_tiles;
   ftl_dtype dtype;
@@ -37,7 +38,7 @@ FTL_MUST_USE ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_erro
 FTL_MUST_USE ftl_status ftl_attention_check_stages(const ftl_spec *spec, ftl_error *error);
 // Likewise what warps_n warps side by side divide: the warps, the keys of a tile (with wgmma those of an instruction)
 // and the columns of V.
-FTL_MUST_USE ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, int32_t padded_head_dim, ftl_error *error);
+FTL_MUST_USE ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, ftl_error *error);
 
 // What causal and window leave of the keys: query i sees key j only if i + left <= j <= i + right. A window is that of
 // FlashAttention-2 with window_size = (window - 1, causal ? 0 : window - 1).
@@ -82,6 +83,9 @@ int64_t ftl_attention_pairs_within(const ftl_attention *a, int64_t query, int64_
 int64_t ftl_attention_forward_flops(const ftl_attention *a);
 // The same where a head sees `num_pairs` pairs.
 int64_t ftl_attention_flops_of_pairs(const ftl_attention *a, int64_t num_pairs);
+
+// Of `forward_flops`, the share of products whose heads have `columns` columns in all.
+int64_t ftl_attention_flops_of_columns(const ftl_attention *a, int64_t forward_flops, int64_t columns);
 
 // num_heads x num_rows x num_columns per batch in the order that the parameter `layout` names.
 ftl_tensor_shape ftl_attention_shape(const ftl_spec *spec, int64_t num_heads, int64_t num_rows, int64_t num_columns);

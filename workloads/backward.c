@@ -10,13 +10,16 @@ bool ftl_backward_adds_dq(const ftl_spec *spec) {
   return (spec->workload->accepts & FTL_TAKES(dq)) != 0 && spec->value[FTL_PARAM_dq] == FTL_DQ_ATOMICS;
 }
 
-int32_t ftl_backward_padded_head_dim(const ftl_spec *spec) {
-  return (int32_t)(ftl_divide_up(spec->value[FTL_PARAM_head_dim], WARP_LANES) * WARP_LANES);
+int32_t ftl_backward_padded_columns(int64_t columns) {
+  return (int32_t)(ftl_divide_up(columns, WARP_LANES) * WARP_LANES);
 }
 
-static void declare_parts_of_heads(ftl_backward *f, ftl_tensor_shape keys_of_heads) {
-  f->t.d_k_of_heads = ftl_builder_tensor(f->b, "dk_of_heads", f->a.dtype, FTL_TENSOR_TEMP, keys_of_heads);
-  f->t.d_v_of_heads = ftl_builder_tensor(f->b, "dv_of_heads", f->a.dtype, FTL_TENSOR_TEMP, keys_of_heads);
+static void declare_parts_of_heads(ftl_backward *f) {
+  const ftl_attention *a = &f->a;
+  ftl_tensor_shape keys = ftl_attention_shape(f->spec, a->heads, a->seqlen_kv, a->head_dim);
+  ftl_tensor_shape values = ftl_attention_shape(f->spec, a->heads, a->seqlen_kv, a->head_dim_v);
+  f->t.d_k_of_heads = ftl_builder_tensor(f->b, "dk_of_heads", a->dtype, FTL_TENSOR_TEMP, keys);
+  f->t.d_v_of_heads = ftl_builder_tensor(f->b, "dv_of_heads", a->dtype, FTL_TENSOR_TEMP, values);
 }
 
 // dQ's sum has whole tiles of every sequence: within a tile the numbers lie as the lanes add them.
@@ -32,11 +35,13 @@ ftl_backward ftl_backward_of(ftl_builder *b, const ftl_spec *spec, int64_t num_s
                     .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
                     .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages]};
   bool atomics = ftl_backward_adds_dq(spec);
-  if (atomics) f.a.padded_head_dim = ftl_backward_padded_head_dim(spec);
+  if (atomics) f.a.padded_head_dim = ftl_backward_padded_columns(f.a.head_dim);
+  if (atomics) f.a.padded_head_dim_v = ftl_backward_padded_columns(f.a.head_dim_v);
   const ftl_attention *a = &f.a;
   ftl_tensor_shape queries = ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim);
   ftl_tensor_shape keys = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim);
-  ftl_tensor_shape keys_of_heads = ftl_attention_shape(spec, a->heads, a->seqlen_kv, a->head_dim);
+  ftl_tensor_shape values = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim_v);
+  ftl_tensor_shape outputs = ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim_v);
   ftl_tensor_shape rows = {.num_batches = a->batch,
                            .num_heads = a->heads,
                            .num_rows = a->seqlen_q,
@@ -47,16 +52,16 @@ ftl_backward ftl_backward_of(ftl_builder *b, const ftl_spec *spec, int64_t num_s
   ftl_backward_tensors *t = &f.t;
   t->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, queries);
   t->k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT, keys);
-  t->v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, keys);
+  t->v = ftl_builder_tensor(b, "v", a->dtype, FTL_TENSOR_INPUT, values);
   ftl_attention_needs_keys(b, a, t->k, t->v, ftl_attention_num_keys_seen(a));
-  t->o = ftl_builder_tensor(b, "o", a->dtype, FTL_TENSOR_INPUT, queries);
-  t->d_o = ftl_builder_tensor(b, "do", a->dtype, FTL_TENSOR_INPUT, queries);
+  t->o = ftl_builder_tensor(b, "o", a->dtype, FTL_TENSOR_INPUT, outputs);
+  t->d_o = ftl_builder_tensor(b, "do", a->dtype, FTL_TENSOR_INPUT, outputs);
   t->lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_INPUT, rows);
   t->delta = ftl_builder_tensor(b, "delta", FTL_FP32, FTL_TENSOR_TEMP, rows);
   t->d_q = ftl_builder_tensor(b, "dq", a->dtype, FTL_TENSOR_OUTPUT, queries);
   t->d_k = t->d_k_of_heads = ftl_builder_tensor(b, "dk", a->dtype, FTL_TENSOR_OUTPUT, keys);
-  t->d_v = t->d_v_of_heads = ftl_builder_tensor(b, "dv", a->dtype, FTL_TENSOR_OUTPUT, keys);
-  if (a->heads != a->kv_heads) declare_parts_of_heads(&f, keys_of_heads);
+  t->d_v = t->d_v_of_heads = ftl_builder_tensor(b, "dv", a->dtype, FTL_TENSOR_OUTPUT, values);
+  if (a->heads != a->kv_heads) declare_parts_of_heads(&f);
   t->d_q_sum = -1;
   if (!atomics) return f;
   f.num_sum_rows = num_sum_rows(a, num_sequences);
@@ -193,19 +198,19 @@ void ftl_backward_scale(const ftl_backward *f, int32_t sum, bool of_scores) {
 
 // ---- rows ----
 
-// Row-wise tiles of head_dim columns: 16 bytes a thread at a time, as many threads a row as a head needs.
+// Row-wise tiles of a head's columns: 16 bytes a thread at a time, as many threads a row as a head needs.
 typedef struct row_tiles {
   ftl_value_layout layout;
   int32_t rows, columns;
 } row_tiles;
 
-static row_tiles row_tiles_of(const ftl_backward *f) {
+static row_tiles row_tiles_of(const ftl_backward *f, int32_t columns) {
   int32_t vector = VECTOR_BYTES / ftl_dtype_bytes(f->a.dtype), threads = 1;
-  while (threads * vector < f->a.head_dim && threads < WARP_LANES) threads *= 2;
+  while (threads * vector < columns && threads < WARP_LANES) threads *= 2;
   int32_t step = threads * vector;
   return (row_tiles){.layout = {threads, vector},
                      .rows = f->num_warps * WARP_LANES / threads * ROWS_PER_THREAD,
-                     .columns = (f->a.head_dim + step - 1) / step * step};
+                     .columns = (columns + step - 1) / step * step};
 }
 
 static int32_t tile_of(const ftl_backward *f, const row_tiles *tiles, const char *name, ftl_dtype dtype) {
@@ -234,14 +239,14 @@ static void clear_dq_sum(ftl_backward *f, const row_tiles *tiles) {
 void ftl_backward_write_delta(ftl_backward *f) {
   ftl_builder *b = f->b;
   ftl_builder_role(b, "main", f->num_warps, 0);
-  row_tiles tiles = row_tiles_of(f);
+  row_tiles tiles = row_tiles_of(f, f->a.head_dim_v);
   bool clears = f->t.d_q_sum >= 0;
   ftl_backward_grid(f, f->a.heads, clears ? f->num_sum_rows : f->a.seqlen_q, tiles.rows);
   int32_t o16 = tile_of(f, &tiles, "o", f->a.dtype), o = tile_of(f, &tiles, "o32", FTL_FP32);
   int32_t do16 = tile_of(f, &tiles, "do", f->a.dtype), d_o = tile_of(f, &tiles, "do32", FTL_FP32);
   int32_t delta = ftl_builder_rows_by_rows(b, "delta", tiles.rows, tiles.layout);
-  ftl_load_tile(b, o16, ref_of(f, f->t.o, &tiles, f->a.head_dim));
-  ftl_load_tile(b, do16, ref_of(f, f->t.d_o, &tiles, f->a.head_dim));
+  ftl_load_tile(b, o16, ref_of(f, f->t.o, &tiles, f->a.head_dim_v));
+  ftl_load_tile(b, do16, ref_of(f, f->t.d_o, &tiles, f->a.head_dim_v));
   ftl_convert(b, o, o16);
   ftl_convert(b, d_o, do16);
   ftl_elem(b, FTL_ELEM_MUL, o, ftl_value_operand(o), ftl_value_operand(d_o), ftl_immediate(0));
@@ -258,27 +263,28 @@ typedef struct head_sum {
   int32_t part16, part, sum;
 } head_sum;
 
-static void add_up(const ftl_backward *f, const head_sum *s, int32_t from, int32_t to) {
+static void add_up(const ftl_backward *f, const head_sum *s, int32_t from, int32_t to, int32_t columns) {
   ftl_builder *b = f->b;
   ftl_expr group = ftl_const(b, f->a.heads / f->a.kv_heads);
   ftl_fill(b, s->sum, 0.0f);
   ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), group));
-  ftl_tile_ref part = ref_of(f, from, &s->tiles, f->a.head_dim);
+  ftl_tile_ref part = ref_of(f, from, &s->tiles, columns);
   part.head = ftl_add(b, ftl_mul(b, f->tile.head, group), i);
   ftl_load_tile(b, s->part16, part);
   ftl_convert(b, s->part, s->part16);
   ftl_elem(b, FTL_ELEM_ADD, s->sum, ftl_value_operand(s->sum), ftl_value_operand(s->part), ftl_immediate(0));
   ftl_end_loop(b);
-  ftl_store(b, ref_of(f, to, &s->tiles, f->a.head_dim), s->sum, -1);
+  ftl_store(b, ref_of(f, to, &s->tiles, columns), s->sum, -1);
 }
 
 void ftl_backward_add_up_heads(ftl_backward *f) {
   ftl_builder_role(f->b, "main", f->num_warps, 0);
-  head_sum s = {.tiles = row_tiles_of(f)};
+  int32_t columns = f->a.head_dim, columns_v = f->a.head_dim_v;
+  head_sum s = {.tiles = row_tiles_of(f, columns > columns_v ? columns : columns_v)};
   ftl_backward_grid(f, f->a.kv_heads, f->a.seqlen_kv, s.tiles.rows);
   s.part16 = tile_of(f, &s.tiles, "part", f->a.dtype);
   s.part = tile_of(f, &s.tiles, "part32", FTL_FP32);
   s.sum = tile_of(f, &s.tiles, "sum", FTL_FP32);
-  add_up(f, &s, f->t.d_k_of_heads, f->t.d_k);
-  add_up(f, &s, f->t.d_v_of_heads, f->t.d_v);
+  add_up(f, &s, f->t.d_k_of_heads, f->t.d_k, columns);
+  add_up(f, &s, f->t.d_v_of_heads, f->t.d_v, columns_v);
 }

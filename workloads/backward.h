@@ -33,12 +33,12 @@ typedef struct ftl_backward {
 
 // Whether dQ is added up by atomics.
 bool ftl_backward_adds_dq(const ftl_spec *spec);
-// Columns of dQ's sum and of the tiles of its kernel: whole 128-byte lines of fp32.
-int32_t ftl_backward_padded_head_dim(const ftl_spec *spec);
+// Of a head's columns those of dQ's sum and of the tiles of its kernel: whole 128-byte lines of fp32.
+int32_t ftl_backward_padded_columns(int64_t columns);
 // Declares all tensors, the same in every launch, so that each has one address. Of packed sequences `spec` is that of
 // all tokens (ftl_packed_batch_tokens), with num_sequences of them; else num_sequences is 0.
 ftl_backward ftl_backward_of(ftl_builder *builder, const ftl_spec *spec, int64_t num_sequences);
-// A grid of one CTA for each `rows` rows of a `length` x head_dim tensor with `heads` heads; sets the tile.
+// A grid of one CTA for each `rows` rows of a tensor of `length` rows with `heads` heads; sets the tile.
 void ftl_backward_grid(ftl_backward *f, int64_t heads, int64_t length, int32_t rows);
 
 // A grid of one CTA for each tile of `rows` rows of each sequence, of which there are `length` where they are equally

@@ -61,12 +61,13 @@ static int32_t rows_of_scores(const ftl_backward *f, const char *name) {
 ftl_status ftl_backward_check_atomics(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
   int32_t num_warps = (int32_t)v[FTL_PARAM_num_warps], block_m = (int32_t)v[FTL_PARAM_block_m];
-  int32_t block_n = (int32_t)v[FTL_PARAM_block_n], columns = ftl_backward_padded_head_dim(spec);
+  int32_t block_n = (int32_t)v[FTL_PARAM_block_n], columns = ftl_backward_padded_columns(v[FTL_PARAM_head_dim]);
+  int32_t columns_v = ftl_backward_padded_columns(ftl_spec_head_dim_v(spec));
   bool drops = v[FTL_PARAM_dropout_p] != 0;
   if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA)
     return ftl_error_set(error, FTL_INFEASIBLE, "dq=atomics: its warps stand side by side, which needs mma=mma");
   bool fits = warps_per_row(num_warps, block_m, block_n) > 0 && warps_per_row(num_warps, block_n, columns) > 0 &&
-              warps_per_row(num_warps, block_m, columns) > 0;
+              warps_per_row(num_warps, block_n, columns_v) > 0 && warps_per_row(num_warps, block_m, columns) > 0;
   if (fits && warps_per_score_row(num_warps, block_m, block_n, drops) > 0) return FTL_OK;
   if (fits)
     return ftl_error_set(
@@ -78,7 +79,7 @@ ftl_status ftl_backward_check_atomics(const ftl_spec *spec, ftl_error *error) {
       error, FTL_INFEASIBLE,
       "block_m=%d block_n=%d num_warps=%d: the warps share tiles of block_m x block_n, block_n x %d and "
       "block_m x %d in parts of multiples of %d rows and columns",
-      block_m, block_n, num_warps, columns, columns, SLAB);
+      block_m, block_n, num_warps, warps_per_row(num_warps, block_n, columns) > 0 ? columns_v : columns, columns, SLAB);
 }
 
 // ---- the kernel of the products ----
@@ -97,12 +98,13 @@ static fused declare(ftl_backward *f) {
   ftl_builder *b = f->b;
   const ftl_attention *a = &f->a;
   int32_t role = ftl_builder_role(b, "main", f->num_warps, 0), readers = 1 << role, d = a->padded_head_dim;
+  int32_t d_v = a->padded_head_dim_v;
   return (fused){
       .f = f,
       .k = ftl_builder_ring(b, "k", a->dtype, a->block_n, d, 1, role, readers),
-      .v = ftl_builder_ring(b, "v", a->dtype, a->block_n, d, 1, role, readers),
+      .v = ftl_builder_ring(b, "v", a->dtype, a->block_n, d_v, 1, role, readers),
       .q = ftl_builder_ring(b, "q", a->dtype, a->block_m, d, f->num_stages, role, readers),
-      .d_o = ftl_builder_ring(b, "do", a->dtype, a->block_m, d, 1, role, readers),
+      .d_o = ftl_builder_ring(b, "do", a->dtype, a->block_m, d_v, 1, role, readers),
       .p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, readers),
       .d_s = ftl_builder_ring(b, "ds", a->dtype, a->block_m, a->block_n, 1, role, readers),
       .scores = score_tile_of(f, "s", FTL_FP32),
@@ -111,7 +113,7 @@ static fused declare(ftl_backward *f) {
       .d_scores = score_tile_of(f, "ds", a->dtype),
       .d_q = tile_of(f, "dq", FTL_FP32, a->block_m, d),
       .d_k = tile_of(f, "dk", FTL_FP32, a->block_n, d),
-      .d_v = tile_of(f, "dv", FTL_FP32, a->block_n, d),
+      .d_v = tile_of(f, "dv", FTL_FP32, a->block_n, d_v),
       .lse = rows_of_scores(f, "lse"),
       .delta = rows_of_scores(f, "delta"),
   };
@@ -142,8 +144,11 @@ static ftl_tile_ref sum_ref(const fused *p, ftl_expr j) {
   return ref;
 }
 
-static void load_step(const fused *p, int32_t ring, int32_t tensor, ftl_expr j) {
-  ftl_fill_stage(p->f->b, ring, step_ref(p, tensor, j, p->f->a.head_dim));
+static void load_q(const fused *p, ftl_expr j) {
+  ftl_fill_stage(p->f->b, p->q, step_ref(p, p->f->t.q, j, p->f->a.head_dim));
+}
+static void load_d_o(const fused *p, ftl_expr j) {
+  ftl_fill_stage(p->f->b, p->d_o, step_ref(p, p->f->t.d_o, j, p->f->a.head_dim_v));
 }
 
 static void load_rows(const fused *p, ftl_expr j) {
@@ -155,15 +160,14 @@ static void start(const fused *p) {
   ftl_builder *b = p->f->b;
   const ftl_backward_tensors *t = &p->f->t;
   ftl_expr zero = ftl_const(b, 0);
-  load_step(p, p->q, t->q, zero);
-  load_step(p, p->d_o, t->d_o, zero);
+  load_q(p, zero);
+  load_d_o(p, zero);
   load_rows(p, zero);
-  int32_t kept[] = {t->k, t->v}, rings[] = {p->k, p->v};
+  int32_t kept[] = {t->k, t->v}, rings[] = {p->k, p->v}, columns[] = {p->f->a.head_dim, p->f->a.head_dim_v};
   for (int i = 0; i < 2; i++)
-    ftl_fill_stage(
-        b, rings[i],
-        ftl_backward_ref(p->f, kept[i], p->f->tile.kv_head, p->f->tile.row, p->f->a.block_n, p->f->a.head_dim));
-  for (int32_t j = 1; j < p->f->num_stages - 1; j++) load_step(p, p->q, t->q, ftl_const(b, j));
+    ftl_fill_stage(b, rings[i],
+                   ftl_backward_ref(p->f, kept[i], p->f->tile.kv_head, p->f->tile.row, p->f->a.block_n, columns[i]));
+  for (int32_t j = 1; j < p->f->num_stages - 1; j++) load_q(p, ftl_const(b, j));
   for (int i = 0; i < 2; i++) ftl_wait(b, rings[i]);
   ftl_fill(b, p->d_k, 0.0f);
   ftl_fill(b, p->d_v, 0.0f);
@@ -203,7 +207,6 @@ static void step_scores(const fused *p, ftl_expr j, bool masked) {
 
 static void step_gradients(const fused *p, ftl_expr j) {
   ftl_builder *b = p->f->b;
-  const ftl_backward_tensors *t = &p->f->t;
   ftl_expr next = ftl_add(b, j, ftl_const(b, 1));
   ftl_wait(b, p->p);
   ftl_wait(b, p->d_s);
@@ -211,7 +214,7 @@ static void step_gradients(const fused *p, ftl_expr j) {
   ftl_transposed_a(b);
   ftl_release(b, p->p);
   ftl_release(b, p->d_o);
-  load_step(p, p->d_o, t->d_o, next);
+  load_d_o(p, next);
   multiply(p, p->d_q, p->d_s, p->k, false);
   load_rows(p, next);
   ftl_atomic_add(b, sum_ref(p, j), p->d_q);
@@ -226,9 +229,9 @@ static void loop(const fused *p, ftl_expr lo, ftl_expr hi, bool masked) {
   ftl_builder *b = p->f->b;
   ftl_expr j = ftl_loop_value(b, ftl_loop(b, lo, hi)), ahead = ftl_const(b, p->f->num_stages - 1);
   step_scores(p, j, masked);
-  if (p->f->num_stages > 1) load_step(p, p->q, p->f->t.q, ftl_add(b, j, ahead));
+  if (p->f->num_stages > 1) load_q(p, ftl_add(b, j, ahead));
   step_gradients(p, j);
-  if (p->f->num_stages == 1) load_step(p, p->q, p->f->t.q, ftl_add(b, j, ftl_const(b, 1)));
+  if (p->f->num_stages == 1) load_q(p, ftl_add(b, j, ftl_const(b, 1)));
   ftl_end_loop(b);
 }
 
@@ -267,9 +270,9 @@ static void walk_queries(fused *p) {
   loop(p, to, ftl_sub(b, p->steps.end, p->steps.first), true);
 }
 
-static void store_of_keys(const fused *p, int32_t tensor, int32_t value, int32_t staging) {
+static void store_of_keys(const fused *p, int32_t tensor, int32_t columns, int32_t value, int32_t staging) {
   const ftl_backward *f = p->f;
-  ftl_store(f->b, ftl_backward_ref(f, tensor, f->tile.head, f->tile.row, f->a.block_n, f->a.head_dim), value, staging);
+  ftl_store(f->b, ftl_backward_ref(f, tensor, f->tile.head, f->tile.row, f->a.block_n, columns), value, staging);
 }
 
 void ftl_backward_write_dq_dk_dv(ftl_backward *f) {
@@ -283,8 +286,8 @@ void ftl_backward_write_dq_dk_dv(ftl_backward *f) {
   ftl_release(f->b, p.v);
   ftl_backward_scale(f, p.d_k, true);
   ftl_backward_scale(f, p.d_v, false);
-  store_of_keys(&p, f->t.d_k_of_heads, p.d_k, p.k);
-  store_of_keys(&p, f->t.d_v_of_heads, p.d_v, p.v);
+  store_of_keys(&p, f->t.d_k_of_heads, f->a.head_dim, p.d_k, p.k);
+  store_of_keys(&p, f->t.d_v_of_heads, f->a.head_dim_v, p.d_v, p.v);
 }
 
 // ---- dQ from its sum ----

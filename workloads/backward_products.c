@@ -43,16 +43,19 @@ ftl_status ftl_backward_check_products(const ftl_spec *spec, ftl_error *error) {
 
 // ---- declarations and loads ----
 
+// Of Q and K, and of V and dO.
+static int32_t columns_of(const products *p, int i) { return i == SCORES ? p->f->a.head_dim : p->f->a.head_dim_v; }
+
 static void declare(products *p) {
   ftl_builder *b = p->f->b;
   const ftl_attention *a = &p->f->a;
+  const int32_t padded[] = {a->padded_head_dim, a->padded_head_dim_v};
   int32_t role = ftl_builder_role(b, "main", p->f->num_warps, 0), readers = 1 << role;
   for (int i = 0; i < 2; i++)
-    p->kept[i] =
-        ftl_builder_ring(b, i ? "kept 1" : "kept 0", a->dtype, a->block_n, a->padded_head_dim, 1, role, readers);
+    p->kept[i] = ftl_builder_ring(b, i ? "kept 1" : "kept 0", a->dtype, a->block_n, padded[i], 1, role, readers);
   for (int i = 0; i < 2; i++)
-    p->step[i] = ftl_builder_ring(b, i ? "step 1" : "step 0", a->dtype, a->block_m, a->padded_head_dim,
-                                  p->f->num_stages, role, readers);
+    p->step[i] =
+        ftl_builder_ring(b, i ? "step 1" : "step 0", a->dtype, a->block_m, padded[i], p->f->num_stages, role, readers);
   p->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_n, a->block_m);
   p->products = ftl_builder_tile(b, "dp", FTL_FP32, a->block_n, a->block_m);
   p->probs = ftl_builder_tile(b, "p", a->dtype, a->block_n, a->block_m);
@@ -78,13 +81,13 @@ static void load_kept(const products *p) {
   for (int i = 0; i < 2; i++)
     ftl_fill_stage(
         p->f->b, p->kept[i],
-        ftl_backward_ref(p->f, p->kept_tensor[i], p->kept_head, p->f->tile.row, p->f->a.block_n, p->f->a.head_dim));
+        ftl_backward_ref(p->f, p->kept_tensor[i], p->kept_head, p->f->tile.row, p->f->a.block_n, columns_of(p, i)));
 }
 
 // An empty stage beyond the last step.
 static void load_step(const products *p, int i, ftl_expr j) {
   ftl_tile_ref ref =
-      ftl_backward_ref(p->f, p->step_tensor[i], p->step_head, row_of_step(p, j), p->f->a.block_m, p->f->a.head_dim);
+      ftl_backward_ref(p->f, p->step_tensor[i], p->step_head, row_of_step(p, j), p->f->a.block_m, columns_of(p, i));
   ref.present = ftl_sub(p->f->b, p->steps.end, j);
   ftl_fill_stage(p->f->b, p->step[i], ref);
 }
@@ -138,7 +141,7 @@ static void walk(const products *p, step_fn step, const int32_t *accumulators) {
 
 static void store_accumulator(const products *p, int i, int32_t tensor, int32_t value) {
   const ftl_backward *f = p->f;
-  ftl_store(f->b, ftl_backward_ref(f, tensor, f->tile.head, f->tile.row, f->a.block_n, f->a.head_dim), value,
+  ftl_store(f->b, ftl_backward_ref(f, tensor, f->tile.head, f->tile.row, f->a.block_n, columns_of(p, i)), value,
             p->kept[i]);
 }
 
@@ -182,7 +185,8 @@ void ftl_backward_write_dk_dv(ftl_backward *f) {
   declare(&p);
   int32_t accumulators[2];
   for (int i = 0; i < 2; i++)
-    accumulators[i] = ftl_builder_tile(b, i ? "dv" : "dk", FTL_FP32, a->block_n, a->padded_head_dim);
+    accumulators[i] =
+        ftl_builder_tile(b, i ? "dv" : "dk", FTL_FP32, a->block_n, i ? a->padded_head_dim_v : a->padded_head_dim);
   p.lse = ftl_builder_columns(b, "lse", a->block_m);
   p.delta = ftl_builder_columns(b, "delta", a->block_m);
   choose_steps(&p, ftl_backward_query_steps(f));

@@ -74,12 +74,12 @@ ftl_decode_results ftl_decode_declare(ftl_builder *b, const ftl_spec *spec, cons
   int64_t batches = split_major ? partials / of_split : partials, heads = split_major ? 1 : d->num_heads;
   int64_t rows = split_major ? of_split * a->heads * a->seqlen_q : d->num_rows;
   ftl_decode_results r;
-  r.partial_o =
-      ftl_builder_tensor(b, "partial_o", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batches, heads, rows, a->head_dim));
+  r.partial_o = ftl_builder_tensor(b, "partial_o", FTL_FP32, FTL_TENSOR_TEMP,
+                                   ftl_contiguous(batches, heads, rows, a->head_dim_v));
   r.partial_lse =
       ftl_builder_tensor(b, "partial_lse", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batches, heads, rows, 1));
   r.o = ftl_builder_tensor(b, "o", a->dtype, FTL_TENSOR_OUTPUT,
-                           ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim));
+                           ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim_v));
   r.lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, ftl_contiguous(a->batch, a->heads, a->seqlen_q, 1));
   if (d->paged) r.tables = ftl_paged_batch_declare(b, d->paged);
   return r;

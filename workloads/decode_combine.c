@@ -39,7 +39,7 @@ static void declare_parts(combine *c) {
 
 static void declare(combine *c, const ftl_spec *spec) {
   ftl_builder *b = c->b;
-  int32_t num_warps = (c->d.a.head_dim + WARP_LANES - 1) / WARP_LANES, columns = num_warps * WARP_LANES;
+  int32_t num_warps = (c->d.a.head_dim_v + WARP_LANES - 1) / WARP_LANES, columns = num_warps * WARP_LANES;
   ftl_value_layout layout = {.threads_per_row = columns, .vector_columns = 1};
   c->results = ftl_decode_declare(b, spec, &c->d, true);
   ftl_builder_role(b, "main", num_warps, 0);
@@ -92,7 +92,7 @@ static void add_parts(const combine *c, ftl_expr first, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
     ftl_expr split = ftl_add(c->b, first, ftl_const(c->b, i));
     ftl_load_rows(c->b, c->lse[i], partial_ref(c, c->results.partial_lse, split, 1));
-    ftl_load_tile(c->b, c->part[i], partial_ref(c, c->results.partial_o, split, c->d.a.head_dim));
+    ftl_load_tile(c->b, c->part[i], partial_ref(c, c->results.partial_o, split, c->d.a.head_dim_v));
   }
   for (int32_t i = 0; i < count; i++) {
     ftl_binary(c->b, FTL_ELEM_SUB, c->weight[i], c->lse[i], ftl_value_operand(c->shift));
@@ -123,7 +123,7 @@ static void finish(const combine *c) {
   ftl_builder *b = c->b;
   ftl_unary(c->b, FTL_ELEM_RECIP, c->max, c->sum);
   ftl_binary(c->b, FTL_ELEM_MUL, c->output, c->output, ftl_value_operand(c->max));
-  ftl_store(b, result_ref(c, c->results.o, c->d.a.head_dim), c->output, -1);
+  ftl_store(b, result_ref(c, c->results.o, c->d.a.head_dim_v), c->output, -1);
   ftl_unary(c->b, FTL_ELEM_LOG2, c->sum, c->sum);
   ftl_elem(b, FTL_ELEM_FMA, c->sum, ftl_value_operand(c->sum), ftl_immediate(ln_2), ftl_value_operand(c->shift));
   ftl_store_rows(b, result_ref(c, c->results.lse, 1), c->sum);

@@ -68,7 +68,7 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
   status = ftl_kv_cache_check(spec, error);
-  if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, ftl_attention_of(spec).padded_head_dim, error);
+  if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, error);
   return status == FTL_OK ? check_groups(spec, error) : status;
 }
 
@@ -89,10 +89,10 @@ static ftl_tensor_shape query_shape(const split *s, const ftl_spec *spec) {
 }
 
 // A paged cache: its pages instead of the sequences, with page_size tokens each, heads in them as `layout` says.
-static ftl_tensor_shape key_shape(const split *s, const ftl_spec *spec) {
+static ftl_tensor_shape key_shape(const split *s, const ftl_spec *spec, int64_t columns) {
   const ftl_attention *a = &s->d.a;
-  if (!s->d.paged) return ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim);
-  ftl_tensor_shape pages = ftl_attention_shape(spec, a->kv_heads, s->d.paged->page_size, a->head_dim);
+  if (!s->d.paged) return ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, columns);
+  ftl_tensor_shape pages = ftl_attention_shape(spec, a->kv_heads, s->d.paged->page_size, columns);
   pages.num_batches = s->d.paged->num_pages;
   return pages;
 }
@@ -108,8 +108,7 @@ static void declare_item(split *s, ftl_expr item) {
   s->lengths.diagonal = ftl_sub(b, s->lengths.seqlen_kv, ftl_const(b, s->d.a.seqlen_q));
   s->pages = (ftl_pages){.page_rows = (int32_t)s->d.paged->page_size,
                          .table = tables->pages,
-                         .first_entry = ftl_lookup(b, tables->first_page, s->batch),
-                         .page_stride = s->d.a.kv_heads * s->d.paged->page_size * s->d.a.head_dim};
+                         .first_entry = ftl_lookup(b, tables->first_page, s->batch)};
 }
 
 static void declare_tile(split *s) {
@@ -144,22 +143,25 @@ static int32_t staging_for(const split *s, int32_t ring, const char *name, int64
 
 // Of the buffers in which tiles of a quantised cache arrive, scales left out.
 static int64_t stored_bytes(const split *s) {
-  int64_t numbers = (int64_t)s->num_stages * s->d.a.block_n * s->d.a.padded_head_dim;
-  return ftl_kv_is_quantised(&s->cache) ? 2 * numbers / ftl_dtype_numbers(s->cache.stored) : 0;
+  int64_t columns = s->d.a.padded_head_dim + s->d.a.padded_head_dim_v;
+  int64_t numbers = (int64_t)s->num_stages * s->d.a.block_n * columns;
+  return ftl_kv_is_quantised(&s->cache) ? numbers / ftl_dtype_numbers(s->cache.stored) : 0;
 }
 
 static void declare_staging(split *s) {
   if (s->num_groups == 1) return;
   int64_t row_bytes = (int64_t)s->d.a.padded_head_dim * ftl_dtype_bytes(s->d.a.dtype);
+  int64_t row_bytes_v = (int64_t)s->d.a.padded_head_dim_v * ftl_dtype_bytes(s->d.a.dtype);
   // Where the cache is quantised products read from one stage of each.
   int64_t num_stages = ftl_kv_is_quantised(&s->cache) ? 1 : s->num_stages;
   int64_t stages_bytes = num_stages * s->d.a.block_n * row_bytes;
-  s->output_staging = staging_for(s, s->k.ring, "outputs", stages_bytes, s->d.a.padded_head_dim);
+  int64_t stages_bytes_v = num_stages * s->d.a.block_n * row_bytes_v;
+  s->output_staging = staging_for(s, s->k.ring, "outputs", stages_bytes, s->d.a.padded_head_dim_v);
   // Outputs, maxima and sums one behind the other in all buffers, which are idle by then.
-  int64_t idle_bytes = s->d.a.block_m * row_bytes + 2 * stages_bytes + stored_bytes(s);
-  if (s->output_staging != s->k.ring && idle_bytes >= copies_bytes(s, s->d.a.padded_head_dim + 2))
+  int64_t idle_bytes = s->d.a.block_m * row_bytes + stages_bytes + stages_bytes_v + stored_bytes(s);
+  if (s->output_staging != s->k.ring && idle_bytes >= copies_bytes(s, s->d.a.padded_head_dim_v + 2))
     ftl_builder_overlay(s->b, s->output_staging);
-  s->rows_staging = staging_for(s, s->v.ring, "maxima and sums", stages_bytes, 2);
+  s->rows_staging = staging_for(s, s->v.ring, "maxima and sums", stages_bytes_v, 2);
   s->max_staging = staging_for(s, s->ring_q, "maxima", s->d.a.block_m * row_bytes, 1);
 }
 
@@ -182,15 +184,15 @@ static int32_t tile_of(const split *s, const char *name, ftl_dtype dtype, int32_
 static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   const ftl_attention *a = &s->d.a;
   ftl_builder *b = s->b;
-  ftl_tensor_shape keys = key_shape(s, spec);
   s->results = ftl_decode_declare(b, spec, &s->d, false);
   s->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, query_shape(s, spec));
-  s->k = ftl_kv_stream_declare(b, &s->cache, "k", "k_scales", keys);
-  s->v = ftl_kv_stream_declare(b, &s->cache, "v", "v_scales", keys);
+  s->k = ftl_kv_stream_declare(b, &s->cache, "k", "k_scales", key_shape(s, spec, a->head_dim));
+  s->v = ftl_kv_stream_declare(b, &s->cache, "v", "v_scales", key_shape(s, spec, a->head_dim_v));
   declare_needs(s);
   ftl_status status = ftl_decode_keys_declare(&s->keys, b, &s->d, error);
   if (status != FTL_OK) return status;
-  int32_t role = ftl_builder_role(b, "main", s->num_warps, 0), columns = a->padded_head_dim;
+  int32_t role = ftl_builder_role(b, "main", s->num_warps, 0), columns = a->padded_head_dim,
+          columns_v = a->padded_head_dim_v;
   ftl_builder_groups(b, s->num_groups);
   s->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, 1 << role);
   // Of an operand of 16 rows that has fewer the kernel zeroes the others: it loads, waits and stores, before it asks
@@ -198,12 +200,12 @@ static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   if (s->num_groups > 1 || a->warps_n > 1) ftl_builder_through_registers(b, s->ring_q);
   static const char *const k_rings[] = {"k", "k stored", "k scales"}, *const v_rings[] = {"v", "v stored", "v scales"};
   ftl_kv_stream_rings(b, &s->cache, &s->k, k_rings, role, a->block_n, columns, s->num_stages);
-  ftl_kv_stream_rings(b, &s->cache, &s->v, v_rings, role, a->block_n, columns, s->num_stages);
+  ftl_kv_stream_rings(b, &s->cache, &s->v, v_rings, role, a->block_n, columns_v, s->num_stages);
   declare_staging(s);
   if (a->warps_n > 1) s->ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, 1 << role);
   s->scores = tile_of(s, "s", FTL_FP32, a->block_n / s->num_groups);
   s->probs = tile_of(s, "p", a->dtype, a->block_n / s->num_groups);
-  s->output = tile_of(s, "o", FTL_FP32, columns);
+  s->output = tile_of(s, "o", FTL_FP32, columns_v);
   s->softmax = ftl_online_softmax_declare(b, a->block_m, a);
   if (a->warps_n > 1) ftl_online_softmax_exchange(b, &s->softmax, role, a->block_m);
   if (s->num_groups > 1 && a->sums_each_step) ftl_online_softmax_share(b, &s->softmax, role, a->block_m, s->num_groups);
@@ -235,14 +237,13 @@ static void load_ahead(const split *s, ftl_expr j) {
                        .row = ftl_mul(s->b, ftl_decode_keys_tile(&s->keys, s->b, j), ftl_const(s->b, s->d.a.block_n)),
                        .present = ftl_sub(s->b, s->keys.split.end, j),
                        .rows = s->d.a.block_n,
-                       .columns = s->d.a.head_dim,
                        .row_end = s->d.paged ? s->lengths.seqlen_kv : FTL_TENSOR_END,
                        .pages = s->pages};
   ftl_kv_streams_load(s->b, &s->cache, &s->k, &s->v, tile);
 }
 
 static void store_partial(const split *s) {
-  ftl_tile_ref output = rows_ref(s, s->results.partial_o, s->partial, s->d.a.head_dim);
+  ftl_tile_ref output = rows_ref(s, s->results.partial_o, s->partial, s->d.a.head_dim_v);
   if (s->num_groups > 1) {
     ftl_online_softmax_store_groups(s->b, &s->softmax, output, s->output, s->output_staging, s->rows_staging);
     // Another ring than those that slower warps may still read.
@@ -362,7 +363,9 @@ static int64_t paged_flops(const split *s) {
 // K and V of all layers are alike: of one of them.
 static ftl_cache_memory cache_memory(const split *s) {
   const ftl_paged_batch *paged = s->d.paged;
-  int64_t token_bytes = 2 * s->d.a.kv_heads * ftl_kv_cache_token_bytes(&s->cache, s->d.a.head_dim), tokens = 0;
+  int64_t head_bytes =
+      ftl_kv_cache_token_bytes(&s->cache, s->d.a.head_dim) + ftl_kv_cache_token_bytes(&s->cache, s->d.a.head_dim_v);
+  int64_t token_bytes = s->d.a.kv_heads * head_bytes, tokens = 0;
   for (int64_t i = 0; i < paged->batch; i++) tokens += paged->lengths[i];
   return (ftl_cache_memory){.page_bytes = paged->num_pages * paged->page_size * token_bytes,
                             .filled_bytes = paged->num_filled_slots * token_bytes,

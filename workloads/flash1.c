@@ -94,15 +94,15 @@ ftl_status ftl_flash1_check(const ftl_spec *spec, ftl_error *error) {
 void ftl_flash1_set_defaults(ftl_spec *spec) {
   ftl_spec_set_default(spec, FTL_PARAM_mma, FTL_SPEC_MMA_MMA);
   ftl_spec_set_default(spec, FTL_PARAM_block_m, STEP_ROWS);
-  ftl_spec_set_default(spec, FTL_PARAM_block_n, spec->value[FTL_PARAM_head_dim] <= 64 ? 256 : 128);
+  ftl_spec_set_default(spec, FTL_PARAM_block_n, ftl_spec_widest_head(spec) <= 64 ? 256 : 128);
 }
 
-ftl_value_layout ftl_flash1_row_layout(const ftl_flash1 *f) {
+ftl_value_layout ftl_flash1_row_layout(const ftl_flash1 *f, int32_t columns) {
   ftl_value_layout layout = {.vector_columns = 1, .threads_per_row = 1};
   for (int32_t vector = MOST_VECTOR; vector >= 1; vector /= 2)
     for (int32_t threads = WARP_LANES; threads >= 1; threads /= 2) {
       int32_t rows_at_once = f->num_warps * WARP_LANES / threads;
-      if (f->a.padded_head_dim % (threads * vector) == 0 && f->a.block_m % rows_at_once == 0)
+      if (columns % (threads * vector) == 0 && f->a.block_m % rows_at_once == 0)
         return (ftl_value_layout){.threads_per_row = threads, .vector_columns = vector};
     }
   return layout;

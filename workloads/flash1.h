@@ -8,11 +8,11 @@
 #include "workloads/packed_batch.h"
 
 // The parameters of both passes.
-#define FTL_FLASH1_PARAMS                                                                                         \
-  (FTL_TAKES(batch) | FTL_TAKES(lengths) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) |         \
-   FTL_TAKES(seqlen_kv) | FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(softmax_scale) | \
-   FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(copy) |     \
-   FTL_TAKES(mma) | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES(layout) | FTL_TAKES(code) |                 \
+#define FTL_FLASH1_PARAMS                                                                                              \
+  (FTL_TAKES(batch) | FTL_TAKES(lengths) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) |              \
+   FTL_TAKES(seqlen_kv) | FTL_TAKES(head_dim) | FTL_TAKES(head_dim_v) | FTL_TAKES(dtype) | FTL_TAKES(causal) |         \
+   FTL_TAKES(softmax_scale) | FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | \
+   FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES_MASK | FTL_TAKES(dropout_p) | FTL_TAKES(layout) | FTL_TAKES(code) |    \
    FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail))
 
 typedef struct ftl_flash1 {
@@ -54,8 +54,8 @@ bool ftl_flash1_is_masked(const ftl_flash1 *f);
 FTL_MUST_USE ftl_status ftl_flash1_check(const ftl_spec *spec, ftl_error *error);
 // mma=mma, and block_n, where the user left them open.
 void ftl_flash1_set_defaults(ftl_spec *spec);
-// 32-bit values of a step's rows, held row-wise by all threads: 16 bytes a thread where a row has as many.
-ftl_value_layout ftl_flash1_row_layout(const ftl_flash1 *f);
+// 32-bit values of a step's rows of `columns`, held row-wise by all threads: 16 bytes a thread where a row has as many.
+ftl_value_layout ftl_flash1_row_layout(const ftl_flash1 *f, int32_t columns);
 
 // A block of keys.
 typedef struct ftl_flash1_block {

@@ -29,19 +29,19 @@ typedef struct flash1_bwd {
 // ---- declarations ----
 
 // All warps stand side by side for dQ, whose columns they share.
-static int32_t padded_head_dim(const ftl_attention *a, int32_t num_warps) {
+static int32_t padded(int32_t columns, int32_t num_warps) {
   int32_t unit = ACCUMULATOR_COLUMNS * num_warps;
-  return (a->padded_head_dim + unit - 1) / unit * unit;
+  return (columns + unit - 1) / unit * unit;
 }
 
 static void declare_rings(flash1_bwd *w, int32_t role) {
   ftl_builder *b = w->f.b;
   const ftl_attention *a = &w->f.a;
-  int32_t self = 1 << role, d = a->padded_head_dim, stages = w->f.num_stages;
+  int32_t self = 1 << role, d = a->padded_head_dim, d_v = a->padded_head_dim_v, stages = w->f.num_stages;
   w->k = ftl_builder_ring(b, "k", a->dtype, a->block_n, d, 1, role, self);
-  w->v = ftl_builder_ring(b, "v", a->dtype, a->block_n, d, 1, role, self);
+  w->v = ftl_builder_ring(b, "v", a->dtype, a->block_n, d_v, 1, role, self);
   w->q = ftl_builder_ring(b, "q", a->dtype, a->block_m, d, stages, role, self);
-  w->d_o = ftl_builder_ring(b, "do", a->dtype, a->block_m, d, stages, role, self);
+  w->d_o = ftl_builder_ring(b, "do", a->dtype, a->block_m, d_v, stages, role, self);
   w->d_s = ftl_builder_ring(b, "ds", a->dtype, a->block_n, a->block_m, 1, role, self);
   w->d_q_staging = ftl_builder_ring(b, "dq", FTL_FP32, a->block_m, d, 1, role, self);
 }
@@ -50,13 +50,13 @@ static void declare_values(flash1_bwd *w) {
   ftl_builder *b = w->f.b;
   const ftl_attention *a = &w->f.a;
   int32_t d = a->padded_head_dim;
-  ftl_value_layout layout = ftl_flash1_row_layout(&w->f);
+  ftl_value_layout layout = ftl_flash1_row_layout(&w->f, d);
   w->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_n, a->block_m);
   w->products = ftl_builder_tile(b, "dp", FTL_FP32, a->block_n, a->block_m);
   w->probs = ftl_builder_tile(b, "p", a->dtype, a->block_n, a->block_m);
   w->d_scores = ftl_builder_tile(b, "ds", a->dtype, a->block_n, a->block_m);
   w->d_k = ftl_builder_tile(b, "dk", FTL_FP32, a->block_n, d);
-  w->d_v = ftl_builder_tile(b, "dv", FTL_FP32, a->block_n, d);
+  w->d_v = ftl_builder_tile(b, "dv", FTL_FP32, a->block_n, a->padded_head_dim_v);
   w->d_q = ftl_builder_tile(b, "dq", FTL_FP32, a->block_m, d);
   ftl_builder_side_by_side(b, w->f.num_warps);
   w->lse = ftl_builder_columns(b, "lse", a->block_m);
@@ -141,8 +141,9 @@ static void load_step(const flash1_bwd *w, const ftl_flash1_block *block, ftl_ex
   ftl_builder *b = w->f.b;
   ftl_expr row = ftl_flash1_row(&w->f, block, step);
   const int32_t rings[2] = {w->q, w->d_o}, tensors[2] = {w->t.q, w->t.d_o};
+  const int32_t columns[2] = {w->f.a.head_dim, w->f.a.head_dim_v};
   for (int k = 0; k < 2; k++) {
-    ftl_tile_ref ref = rows_ref(w, tensors[k], row, w->f.a.head_dim);
+    ftl_tile_ref ref = rows_ref(w, tensors[k], row, columns[k]);
     ref.present = ftl_sub(b, block->end, step);
     ftl_fill_stage(b, rings[k], ref);
   }
@@ -163,16 +164,15 @@ static void write_steps(const flash1_bwd *w, const ftl_flash1_block *block) {
   ftl_end_loop(b);
 }
 
-static ftl_tile_ref keys_ref(const flash1_bwd *w, const ftl_flash1_block *block, int32_t tensor) {
-  const ftl_attention *a = &w->f.a;
-  ftl_tile_ref ref = ftl_flash1_ref(&w->f, tensor, w->f.tile.kv_head, block->key, a->block_n, a->head_dim);
+static ftl_tile_ref keys_ref(const flash1_bwd *w, const ftl_flash1_block *block, int32_t tensor, int32_t columns) {
+  ftl_tile_ref ref = ftl_flash1_ref(&w->f, tensor, w->f.tile.kv_head, block->key, w->f.a.block_n, columns);
   if (block->listed >= 0) ref.present = ftl_sub(w->f.b, block->end, block->first);
   return ref;
 }
 
-static void store_of_keys(const flash1_bwd *w, const ftl_flash1_block *block, int32_t tensor, int32_t value) {
-  const ftl_attention *a = &w->f.a;
-  ftl_tile_ref ref = ftl_flash1_ref(&w->f, tensor, w->f.tile.head, block->key, a->block_n, a->head_dim);
+static void store_of_keys(const flash1_bwd *w, const ftl_flash1_block *block, int32_t tensor, int32_t columns,
+                          int32_t value) {
+  ftl_tile_ref ref = ftl_flash1_ref(&w->f, tensor, w->f.tile.head, block->key, w->f.a.block_n, columns);
   ftl_store(w->f.b, ref, value, -1);
 }
 
@@ -180,8 +180,8 @@ static void write_block(void *context, const ftl_flash1_block *block) {
   const flash1_bwd *w = context;
   ftl_builder *b = w->f.b;
   int32_t ahead = w->f.num_stages - 1;
-  ftl_fill_stage(b, w->k, keys_ref(w, block, w->t.k));
-  ftl_fill_stage(b, w->v, keys_ref(w, block, w->t.v));
+  ftl_fill_stage(b, w->k, keys_ref(w, block, w->t.k, w->f.a.head_dim));
+  ftl_fill_stage(b, w->v, keys_ref(w, block, w->t.v, w->f.a.head_dim_v));
   for (int32_t i = 0; i < ahead; i++) load_step(w, block, ftl_add(b, block->first, ftl_const(b, i)));
   ftl_wait(b, w->k);
   ftl_wait(b, w->v);
@@ -198,8 +198,8 @@ static void write_block(void *context, const ftl_flash1_block *block) {
   ftl_release(b, w->v);
   ftl_backward_scale(w->backward, w->d_k, true);
   ftl_backward_scale(w->backward, w->d_v, false);
-  store_of_keys(w, block, w->t.d_k_of_heads, w->d_k);
-  store_of_keys(w, block, w->t.d_v_of_heads, w->d_v);
+  store_of_keys(w, block, w->t.d_k_of_heads, w->f.a.head_dim, w->d_k);
+  store_of_keys(w, block, w->t.d_v_of_heads, w->f.a.head_dim_v, w->d_v);
 }
 
 static void write_gradients(ftl_backward *backward) {
@@ -208,7 +208,8 @@ static void write_gradients(ftl_backward *backward) {
       .f = ftl_flash1_of(b, backward->spec, backward->lists, backward->packed), .backward = backward, .t = backward->t};
   ftl_flash1_set_tile(&w.f);
   ftl_attention *a = &w.f.a;
-  a->padded_head_dim = padded_head_dim(a, w.f.num_warps);
+  a->padded_head_dim = padded(a->padded_head_dim, w.f.num_warps);
+  a->padded_head_dim_v = padded(a->padded_head_dim_v, w.f.num_warps);
   int32_t role = ftl_builder_role(b, "main", w.f.num_warps, 0);
   declare_rings(&w, role);
   declare_values(&w);
@@ -228,7 +229,7 @@ static int32_t declare_d_q_sum(const ftl_backward *f) {
 typedef struct launch {
   const char *name;
   void (*write)(ftl_backward *f);
-  int64_t num_products;
+  int64_t num_of_keys, num_of_values;  // products of columns of Q and K (S, dK, dQ), and of V (dP, dV)
   bool adds_up_d_q;
 } launch;
 
@@ -240,11 +241,12 @@ typedef struct problem {
   ftl_tile_lists lists;
 } problem;
 
-static int64_t flops_of_two_products(const problem *p) {
+static int64_t flops_of(const problem *p, const launch *l) {
   ftl_attention a = ftl_attention_of(p->spec);
-  if (p->packed != NULL) return ftl_packed_batch_flops(p->packed, &a);
-  return p->lists.tiles != NULL ? ftl_attention_flops_of_pairs(&a, p->lists.num_pairs)
-                                : ftl_attention_forward_flops(&a);
+  int64_t of_two = ftl_attention_forward_flops(&a);
+  if (p->packed != NULL) of_two = ftl_packed_batch_flops(p->packed, &a);
+  if (p->lists.tiles != NULL) of_two = ftl_attention_flops_of_pairs(&a, p->lists.num_pairs);
+  return ftl_attention_flops_of_columns(&a, of_two, l->num_of_keys * a.head_dim + l->num_of_values * a.head_dim_v);
 }
 
 static ftl_status build_launch(const problem *p, const launch *l, ftl_tile_program **out, ftl_error *error) {
@@ -258,7 +260,7 @@ static ftl_status build_launch(const problem *p, const launch *l, ftl_tile_progr
   int32_t d_q_sum = declare_d_q_sum(&f);
   if (l->adds_up_d_q) f.t.d_q_sum = d_q_sum;
   l->write(&f);
-  ftl_builder_flops(b, l->num_products * flops_of_two_products(p) / 2);
+  ftl_builder_flops(b, flops_of(p, l));
   status = ftl_builder_finish(b, out, error);
   ftl_builder_destroy(b);
   return status;
@@ -274,9 +276,9 @@ static ftl_status problem_init(problem *p, const ftl_spec *spec, ftl_error *erro
 }
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
-  static const launch all[] = {{"flash1_bwd_delta", ftl_backward_write_delta, 0, false},
-                               {"flash1_bwd", write_gradients, 5, true},
-                               {"flash1_bwd_add_heads", ftl_backward_add_up_heads, 0, false}};
+  static const launch all[] = {{"flash1_bwd_delta", ftl_backward_write_delta, 0, 0, false},
+                               {"flash1_bwd", write_gradients, 3, 2, true},
+                               {"flash1_bwd_add_heads", ftl_backward_add_up_heads, 0, 0, false}};
   *num_launches = 0;
   problem p;
   ftl_status status = problem_init(&p, spec, error);

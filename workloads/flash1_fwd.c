@@ -35,7 +35,7 @@ static void declare_tensors(flash1_fwd *w) {
   if (w->f.num_key_blocks == 1) return;
   int64_t batch = packed != NULL ? 1 : a->batch, rows = packed != NULL ? packed->num_tokens : a->seqlen_q;
   w->o_sum =
-      ftl_builder_tensor(b, "o_sum", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batch, a->heads, rows, a->head_dim));
+      ftl_builder_tensor(b, "o_sum", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batch, a->heads, rows, a->head_dim_v));
   w->lse_sum = ftl_builder_tensor(b, "lse_sum", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batch, a->heads, rows, 1));
 }
 
@@ -43,31 +43,32 @@ static void declare_rings(flash1_fwd *w, int32_t role) {
   ftl_builder *b = w->f.b;
   const ftl_attention *a = &w->f.a;
   int32_t self = 1 << role, copies = w->f.num_warps * a->block_m, d = a->padded_head_dim;
+  int32_t d_v = a->padded_head_dim_v;
   w->k = ftl_builder_ring(b, "k", a->dtype, a->block_n, d, 1, role, self);
-  w->v = ftl_builder_ring(b, "v", a->dtype, a->block_n, d, 1, role, self);
+  w->v = ftl_builder_ring(b, "v", a->dtype, a->block_n, d_v, 1, role, self);
   w->q = ftl_builder_ring(b, "q", a->dtype, a->block_m, d, w->f.num_stages, role, self);
   w->max_staging = ftl_builder_ring(b, "maxima", FTL_FP32, 1, copies, 1, role, self);
   w->sum_staging = ftl_builder_ring(b, "sums", FTL_FP32, 1, copies, 1, role, self);
-  w->output_staging = ftl_builder_ring(b, "outputs", FTL_FP32, copies, d, 1, role, self);
+  w->output_staging = ftl_builder_ring(b, "outputs", FTL_FP32, copies, d_v, 1, role, self);
 }
 
 static int32_t rows_of(const flash1_fwd *w, const char *name) {
-  return ftl_builder_rows_by_rows(w->f.b, name, w->f.a.block_m, ftl_flash1_row_layout(&w->f));
+  return ftl_builder_rows_by_rows(w->f.b, name, w->f.a.block_m, ftl_flash1_row_layout(&w->f, w->f.a.padded_head_dim_v));
 }
 
 static void declare_values(flash1_fwd *w) {
   ftl_builder *b = w->f.b;
   const ftl_attention *a = &w->f.a;
   int32_t share = a->block_n / w->f.num_warps;
-  ftl_value_layout layout = ftl_flash1_row_layout(&w->f);
+  ftl_value_layout layout = ftl_flash1_row_layout(&w->f, a->padded_head_dim_v);
   w->scores = ftl_builder_tile(b, "s", FTL_FP32, a->block_m, share);
   w->probs = ftl_builder_tile(b, "p", a->dtype, a->block_m, share);
-  w->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, a->padded_head_dim);
+  w->output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, a->padded_head_dim_v);
   w->max = ftl_builder_rows(b, "max", a->block_m);
   w->shift = ftl_builder_rows(b, "shift", a->block_m);
   w->sum = ftl_builder_rows(b, "sum", a->block_m);
-  w->rows_output = ftl_builder_tile_by_rows(b, "rows_o", FTL_FP32, a->block_m, a->padded_head_dim, layout);
-  w->previous_output = ftl_builder_tile_by_rows(b, "previous_o", FTL_FP32, a->block_m, a->padded_head_dim, layout);
+  w->rows_output = ftl_builder_tile_by_rows(b, "rows_o", FTL_FP32, a->block_m, a->padded_head_dim_v, layout);
+  w->previous_output = ftl_builder_tile_by_rows(b, "previous_o", FTL_FP32, a->block_m, a->padded_head_dim_v, layout);
   w->rows_max = rows_of(w, "rows_max");
   w->rows_sum = rows_of(w, "rows_sum");
   w->previous_lse = rows_of(w, "previous_lse");
@@ -113,7 +114,7 @@ static void attend(const flash1_fwd *w, const ftl_flash1_block *block, ftl_expr 
 }
 
 static void load_previous(const flash1_fwd *w, ftl_expr row) {
-  ftl_load_tile(w->f.b, w->previous_output, rows_ref(w, w->o_sum, row, w->f.a.head_dim));
+  ftl_load_tile(w->f.b, w->previous_output, rows_ref(w, w->o_sum, row, w->f.a.head_dim_v));
   ftl_load_rows(w->f.b, w->previous_lse, rows_ref(w, w->lse_sum, row, 1));
 }
 
@@ -159,7 +160,7 @@ static void write_step(const flash1_fwd *w, const ftl_flash1_block *block, ftl_e
   ftl_binary(b, FTL_ELEM_MUL, w->rows_max, w->rows_max, ftl_immediate(ln_2));
   const int32_t outputs[2] = {w->t.o, w->o_sum}, lses[2] = {w->t.lse, w->lse_sum};
   for (int is_partial = 0; is_partial < 2; is_partial++) {
-    ftl_tile_ref output = rows_ref(w, outputs[is_partial], row, w->f.a.head_dim);
+    ftl_tile_ref output = rows_ref(w, outputs[is_partial], row, w->f.a.head_dim_v);
     if (!ftl_flash1_try_restrict(&w->f, block, step, !is_partial, &output)) continue;
     ftl_tile_ref lse = rows_ref(w, lses[is_partial], row, 1);
     lse.present = output.present;
@@ -192,9 +193,8 @@ static void walk_queries(const flash1_fwd *w, const ftl_flash1_block *block, ftl
   ftl_end_loop(b);
 }
 
-static ftl_tile_ref keys_ref(const flash1_fwd *w, const ftl_flash1_block *block, int32_t tensor) {
-  const ftl_attention *a = &w->f.a;
-  ftl_tile_ref ref = ftl_flash1_ref(&w->f, tensor, w->f.tile.kv_head, block->key, a->block_n, a->head_dim);
+static ftl_tile_ref keys_ref(const flash1_fwd *w, const ftl_flash1_block *block, int32_t tensor, int32_t columns) {
+  ftl_tile_ref ref = ftl_flash1_ref(&w->f, tensor, w->f.tile.kv_head, block->key, w->f.a.block_n, columns);
   if (block->listed >= 0) ref.present = ftl_sub(w->f.b, block->end, block->first);
   return ref;
 }
@@ -203,8 +203,8 @@ static void write_block(void *context, const ftl_flash1_block *block) {
   const flash1_fwd *w = context;
   ftl_builder *b = w->f.b;
   int32_t ahead = w->f.num_stages - 1;
-  ftl_fill_stage(b, w->k, keys_ref(w, block, w->t.k));
-  ftl_fill_stage(b, w->v, keys_ref(w, block, w->t.v));
+  ftl_fill_stage(b, w->k, keys_ref(w, block, w->t.k, w->f.a.head_dim));
+  ftl_fill_stage(b, w->v, keys_ref(w, block, w->t.v, w->f.a.head_dim_v));
   for (int32_t i = 0; i < ahead; i++) load_q(w, block, ftl_add(b, block->first, ftl_const(b, i)));
   ftl_wait(b, w->k);
   ftl_wait(b, w->v);

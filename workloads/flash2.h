@@ -25,7 +25,10 @@ typedef struct ftl_flash2 {
   int32_t num_unrolled;              // tiles at the end of the keys that have code of their own each
 
   int32_t q, k, v, o, lse;                // tensors
-  int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k: K and V take turns in one buffer
+  int32_t ring_q, ring_k, ring_v;         // ring_v == ring_k where K and V take turns and have as many columns
+  bool single_buffer;                     // K and V take turns
+  int32_t ring_o;                         // through which O leaves: ring_q, or its own where O has more columns
+  bool output_lies_over;                  // that one lies over the other buffers
   bool exchanges;                         // warps side by side pass P, and maxima and sums of rows, to each other
   int32_t ring_p;                         // through which they pass P
   int32_t q_tile, scores, probs, output;  // values
@@ -45,8 +48,9 @@ FTL_MUST_USE ftl_status ftl_flash2_check(const ftl_spec *spec, ftl_error *error)
 
 // `columns` of the query tile's rows.
 ftl_tile_ref ftl_flash2_query_ref(const ftl_flash2 *f, int32_t tensor, int32_t columns);
-// Fills the next stage with key (or value) tile `j`; an empty stage unless `present` > 0.
-void ftl_flash2_load_keys(const ftl_flash2 *f, int32_t ring, int32_t tensor, ftl_expr j, ftl_expr present);
+// Fills the next stage with key, or value, tile `j`; an empty stage unless `present` > 0.
+void ftl_flash2_load_keys(const ftl_flash2 *f, ftl_expr j, ftl_expr present);
+void ftl_flash2_load_values(const ftl_flash2 *f, ftl_expr j, ftl_expr present);
 
 // A step over the tile that comes as number j of those that the query tile walks; `end`: of the loop.
 void ftl_flash2_step_single_buffer(const ftl_flash2 *f, ftl_expr j, bool masked);

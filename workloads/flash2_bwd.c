@@ -33,8 +33,7 @@ static void set_defaults(ftl_spec *spec) {
 // As FlashAttention-2's run_mha_bwd_hdim128: fewer keys a CTA where shared memory is small.
 static void resolve(ftl_spec *spec, const ftl_arch *arch) {
   enum { NARROW_BELOW_BYTES = 144 * 1024, WIDEST_AS_ALWAYS = 96, NARROW_ROWS = 64 };
-  bool is_narrow =
-      arch->shared_max_bytes_per_cta < NARROW_BELOW_BYTES && spec->value[FTL_PARAM_head_dim] > WIDEST_AS_ALWAYS;
+  bool is_narrow = arch->shared_max_bytes_per_cta < NARROW_BELOW_BYTES && ftl_spec_widest_head(spec) > WIDEST_AS_ALWAYS;
   if (!ftl_backward_adds_dq(spec) || !is_narrow) return;
   ftl_spec_set_default(spec, FTL_PARAM_block_n, ftl_smaller(spec->value[FTL_PARAM_block_n], NARROW_ROWS));
 }
@@ -45,7 +44,9 @@ typedef enum launch_walk { STREAMS_ROWS, KEEPS_KEYS, KEEPS_QUERIES, CONVERTS_SUM
 typedef struct launch {
   const char *name;
   void (*write)(ftl_backward *f);
-  int64_t num_products;  // of the five that the algorithm needs: S, dP, dV, dK; dQ
+  // Of the five that the algorithm needs those that sum over, or write, columns of Q and K (S, dK, dQ), and of V (dP,
+  // dV).
+  int64_t num_of_keys, num_of_values;
   launch_walk walk;
 } launch;
 
@@ -80,13 +81,12 @@ static ftl_status batch_init(batch *c, const ftl_spec *spec, ftl_error *error) {
   return status;
 }
 
-// FLOPs of one of the five products.
-static int64_t flops_of_product(const batch *c) {
+static int64_t flops_of(const batch *c, const launch *l) {
   ftl_attention a = ftl_attention_of(c->spec);
   int64_t of_two = ftl_attention_forward_flops(&a);
   if (c->kept_rows != NULL) of_two = ftl_packed_batch_flops(c->kept_rows, &a);
   if (c->of_keys.tiles != NULL) of_two = ftl_attention_flops_of_pairs(&a, c->of_keys.num_pairs);
-  return of_two / 2;
+  return ftl_attention_flops_of_columns(&a, of_two, l->num_of_keys * a.head_dim + l->num_of_values * a.head_dim_v);
 }
 
 // ---- the launches ----
@@ -102,21 +102,21 @@ static ftl_status build_launch(const batch *c, const launch *l, ftl_tile_program
   f.lists = lists->tiles != NULL ? lists : NULL;
   if (c->of_keys.tiles != NULL) ftl_attention_needs_keys(b, &f.a, f.t.k, f.t.v, c->of_keys.num_keys);
   l->write(&f);
-  ftl_builder_flops(b, l->num_products * flops_of_product(c));
+  ftl_builder_flops(b, flops_of(c, l));
   status = ftl_builder_finish(b, out, error);
   ftl_builder_destroy(b);
   return status;
 }
 
 static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches, ftl_error *error) {
-  static const launch with_kernel[] = {{"flash2_bwd_delta", ftl_backward_write_delta, 0, STREAMS_ROWS},
-                                       {"flash2_bwd_dk_dv", ftl_backward_write_dk_dv, 4, KEEPS_KEYS},
-                                       {"flash2_bwd_dq", ftl_backward_write_dq, 1, KEEPS_QUERIES},
-                                       {"flash2_bwd_add_heads", ftl_backward_add_up_heads, 0, STREAMS_ROWS}};
-  static const launch with_atomics[] = {{"flash2_bwd_delta", ftl_backward_write_delta, 0, STREAMS_ROWS},
-                                        {"flash2_bwd_dq_dk_dv", ftl_backward_write_dq_dk_dv, 5, KEEPS_KEYS},
-                                        {"flash2_bwd_convert_dq", ftl_backward_convert_dq, 0, CONVERTS_SUM},
-                                        {"flash2_bwd_add_heads", ftl_backward_add_up_heads, 0, STREAMS_ROWS}};
+  static const launch with_kernel[] = {{"flash2_bwd_delta", ftl_backward_write_delta, 0, 0, STREAMS_ROWS},
+                                       {"flash2_bwd_dk_dv", ftl_backward_write_dk_dv, 2, 2, KEEPS_KEYS},
+                                       {"flash2_bwd_dq", ftl_backward_write_dq, 1, 0, KEEPS_QUERIES},
+                                       {"flash2_bwd_add_heads", ftl_backward_add_up_heads, 0, 0, STREAMS_ROWS}};
+  static const launch with_atomics[] = {{"flash2_bwd_delta", ftl_backward_write_delta, 0, 0, STREAMS_ROWS},
+                                        {"flash2_bwd_dq_dk_dv", ftl_backward_write_dq_dk_dv, 3, 2, KEEPS_KEYS},
+                                        {"flash2_bwd_convert_dq", ftl_backward_convert_dq, 0, 0, CONVERTS_SUM},
+                                        {"flash2_bwd_add_heads", ftl_backward_add_up_heads, 0, 0, STREAMS_ROWS}};
   bool atomics = ftl_backward_adds_dq(spec);
   const launch *all = atomics ? with_atomics : with_kernel;
   int wanted = spec->value[FTL_PARAM_heads] == spec->value[FTL_PARAM_kv_heads] ? 3 : 4;

@@ -43,6 +43,6 @@ ftl_status ftl_flash2_check(const ftl_spec *spec, ftl_error *error) {
                          (long long)v[FTL_PARAM_block_n]);
   status = check_unrolled(spec, error);
   if (status == FTL_OK) status = ftl_attention_check_dropout(spec, error);
-  if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, ftl_attention_of(spec).padded_head_dim, error);
+  if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, error);
   return status == FTL_OK ? ftl_attention_check_warps(spec, error) : status;
 }

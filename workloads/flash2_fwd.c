@@ -32,9 +32,50 @@ static int32_t tile_of_keys(const ftl_flash2 *f, const char *name, ftl_dtype dty
 }
 
 static int32_t tile_of_output(const ftl_flash2 *f) {
-  int32_t tile = ftl_builder_tile(f->b, "o", FTL_FP32, f->a.block_m, f->a.padded_head_dim);
+  int32_t tile = ftl_builder_tile(f->b, "o", FTL_FP32, f->a.block_m, f->a.padded_head_dim_v);
   if (f->a.warps_n > 1) ftl_builder_side_by_side(f->b, f->a.warps_n);
   return tile;
+}
+
+// One buffer for K and V: the wider of the two has it, and the other lies over that.
+static void declare_single_buffer(ftl_flash2 *f, int32_t role) {
+  const ftl_attention *a = &f->a;
+  ftl_builder *b = f->b;
+  bool is_one = a->padded_head_dim == a->padded_head_dim_v, v_is_wider = a->padded_head_dim_v > a->padded_head_dim;
+  if (v_is_wider) f->ring_v = ftl_builder_ring(b, "v", a->dtype, a->block_n, a->padded_head_dim_v, 1, role, 1 << role);
+  f->ring_k = ftl_builder_ring(b, is_one ? "kv" : "k", a->dtype, a->block_n, a->padded_head_dim, 1, role, 1 << role);
+  if (v_is_wider) {
+    ftl_builder_overlay(b, f->ring_k);
+    return;
+  }
+  f->ring_v = f->ring_k;
+  if (is_one) return;
+  f->ring_v = ftl_builder_ring(b, "v", a->dtype, a->block_n, a->padded_head_dim_v, 1, role, 1 << role);
+  ftl_builder_overlay(b, f->ring_v);
+}
+
+static void declare_buffers(ftl_flash2 *f, int32_t role) {
+  const ftl_attention *a = &f->a;
+  if (f->single_buffer) {
+    declare_single_buffer(f, role);
+    return;
+  }
+  f->ring_k = ftl_builder_ring(f->b, "k", a->dtype, a->block_n, a->padded_head_dim, f->num_stages, role, 1 << role);
+  f->ring_v = ftl_builder_ring(f->b, "v", a->dtype, a->block_n, a->padded_head_dim_v, f->num_stages, role, 1 << role);
+}
+
+// O leaves through Q's rows. Where it has more columns it has a buffer of its own, over all others where these are idle
+// by then and have the room, as compilers lay out what is used one after the other.
+static void stage_output(ftl_flash2 *f, int32_t role) {
+  const ftl_attention *a = &f->a;
+  f->ring_o = f->ring_q;
+  if (a->padded_head_dim_v <= a->padded_head_dim) return;
+  f->ring_o = ftl_builder_ring(f->b, "o", a->dtype, a->block_m, a->padded_head_dim_v, 1, role, 1 << role);
+  int64_t columns =
+      f->single_buffer ? a->padded_head_dim_v : f->num_stages * (a->padded_head_dim + a->padded_head_dim_v);
+  int64_t room = (int64_t)a->block_m * a->padded_head_dim + a->block_n * columns;
+  f->output_lies_over = !f->persistent && room >= (int64_t)a->block_m * a->padded_head_dim_v;
+  if (f->output_lies_over) ftl_builder_overlay(f->b, f->ring_o);
 }
 
 static void declare(ftl_flash2 *f, const ftl_spec *spec) {
@@ -50,13 +91,10 @@ static void declare(ftl_flash2 *f, const ftl_spec *spec) {
   f->lse = t.lse;
   int32_t role = ftl_builder_role(b, "main", (int32_t)spec->value[FTL_PARAM_num_warps], 0);
   int32_t columns = a->padded_head_dim, readers = 1 << role;
-  bool shared_buffer = f->num_stages == 1 && !f->interleaved && !f->refills_behind;
+  f->single_buffer = f->num_stages == 1 && !f->interleaved && !f->refills_behind;
   f->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, readers);
-  f->ring_k =
-      ftl_builder_ring(b, shared_buffer ? "kv" : "k", a->dtype, a->block_n, columns, f->num_stages, role, readers);
-  f->ring_v =
-      shared_buffer ? f->ring_k : ftl_builder_ring(b, "v", a->dtype, a->block_n, columns, f->num_stages, role, readers);
-
+  declare_buffers(f, role);
+  stage_output(f, role);
   f->exchanges = a->warps_n > 1 && !a->repeats_scores;
   if (f->exchanges) f->ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, readers);
   if (f->q_in_registers) f->q_tile = ftl_builder_tile(b, "q", a->dtype, a->block_m, columns);
@@ -82,8 +120,8 @@ static void declare(ftl_flash2 *f, const ftl_spec *spec) {
 static void fill_ahead(const ftl_flash2 *f, ftl_expr first, ftl_expr end) {
   for (int32_t j = 0; j < f->num_k_ahead; j++) {
     ftl_expr tile = ftl_add(f->b, first, ftl_const(f->b, j)), exists = ftl_sub(f->b, end, tile);
-    ftl_flash2_load_keys(f, f->ring_k, f->k, tile, exists);
-    if (j < f->num_v_ahead) ftl_flash2_load_keys(f, f->ring_v, f->v, tile, exists);
+    ftl_flash2_load_keys(f, tile, exists);
+    if (j < f->num_v_ahead) ftl_flash2_load_values(f, tile, exists);
   }
 }
 
@@ -95,8 +133,7 @@ static void prologue(const ftl_flash2 *f) {
   ftl_builder *b = f->b;
   load_queries(f);
   if (f->interleaved)
-    ftl_flash2_load_keys(f, f->ring_k, f->k, ftl_sub(b, f->keys.end, ftl_const(b, 1)),
-                         ftl_sub(b, f->keys.end, f->keys.first));
+    ftl_flash2_load_keys(f, ftl_sub(b, f->keys.end, ftl_const(b, 1)), ftl_sub(b, f->keys.end, f->keys.first));
   else if (!f->refills_late)
     fill_ahead(f, f->keys.first, f->keys.end);
   ftl_fill(b, f->output, 0.0f);
@@ -132,7 +169,7 @@ static void loop(const ftl_flash2 *f, ftl_expr lo, ftl_expr hi, bool masked) {
     ftl_expr j = ftl_loop_value(b, ftl_loop(b, lo, hi));
     if (f->refills_late)
       ftl_flash2_step_late(f, j, hi, masked);
-    else if (f->ring_k == f->ring_v)
+    else if (f->single_buffer)
       ftl_flash2_step_single_buffer(f, j, masked);
     else if (f->refills_free)
       ftl_flash2_step_when_free(f, j, masked);
@@ -201,7 +238,8 @@ static void epilogue(const ftl_flash2 *f) {
   if (!f->q_in_registers) ftl_release(f->b, f->ring_q);
   if (f->persistent && !f->refills_late) drain(f);
   ftl_online_softmax_finish(f->b, &f->softmax, f->output);
-  ftl_store(f->b, ftl_flash2_query_ref(f, f->o, f->a.head_dim), f->output, f->ring_q);
+  if (f->output_lies_over) ftl_barrier(f->b);  // all warps have read V
+  ftl_store(f->b, ftl_flash2_query_ref(f, f->o, f->a.head_dim_v), f->output, f->ring_o);
   ftl_store_rows(f->b, ftl_flash2_query_ref(f, f->lse, 1), f->softmax.max);
 }
 

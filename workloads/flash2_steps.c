@@ -31,11 +31,19 @@ ftl_tile_ref ftl_flash2_query_ref(const ftl_flash2 *f, int32_t tensor, int32_t c
   return in_sequence(f, ftl_attention_query_ref(&f->tile, tensor, f->tile.row, f->a.block_m, columns));
 }
 
-void ftl_flash2_load_keys(const ftl_flash2 *f, int32_t ring, int32_t tensor, ftl_expr j, ftl_expr present) {
-  ftl_tile_ref keys =
-      in_sequence(f, ftl_attention_key_ref(&f->tile, tensor, key_of(f, j), f->a.block_n, f->a.head_dim));
-  keys.present = present;
-  ftl_fill_stage(f->b, ring, keys);
+static void load_tile(const ftl_flash2 *f, int32_t ring, int32_t tensor, int32_t columns, ftl_expr j,
+                      ftl_expr present) {
+  ftl_tile_ref ref = in_sequence(f, ftl_attention_key_ref(&f->tile, tensor, key_of(f, j), f->a.block_n, columns));
+  ref.present = present;
+  ftl_fill_stage(f->b, ring, ref);
+}
+
+void ftl_flash2_load_keys(const ftl_flash2 *f, ftl_expr j, ftl_expr present) {
+  load_tile(f, f->ring_k, f->k, f->a.head_dim, j, present);
+}
+
+void ftl_flash2_load_values(const ftl_flash2 *f, ftl_expr j, ftl_expr present) {
+  load_tile(f, f->ring_v, f->v, f->a.head_dim_v, j, present);
 }
 
 // ---- a step ----
@@ -78,13 +86,20 @@ static ftl_expr exists(const ftl_flash2 *f, ftl_expr j, bool compares) {
   return compares ? ftl_sub(f->b, f->keys.end, j) : FTL_ALWAYS;
 }
 
-// One buffer for both: V follows as soon as K was read, and nothing overlaps.
+// One buffer for both: V follows as soon as K was read, and nothing overlaps. Of two rings that lie over each other the
+// program says when all warps have left the other.
+static void leave_buffer(const ftl_flash2 *f) {
+  if (f->ring_k != f->ring_v) ftl_barrier(f->b);
+}
+
 void ftl_flash2_step_single_buffer(const ftl_flash2 *f, ftl_expr j, bool masked) {
-  ftl_flash2_load_keys(f, f->ring_k, f->k, j, exists(f, j, f->compares_k));
+  leave_buffer(f);
+  ftl_flash2_load_keys(f, j, exists(f, j, f->compares_k));
   ftl_wait(f->b, f->ring_k);
   multiply_scores(f);
   if (masked) mask_scores(f, j);
-  ftl_flash2_load_keys(f, f->ring_v, f->v, j, exists(f, j, f->compares_v));
+  leave_buffer(f);
+  ftl_flash2_load_values(f, j, exists(f, j, f->compares_v));
   ftl_wait(f->b, f->ring_v);
   softmax(f, j, masked);
   multiply_values(f);
@@ -95,12 +110,12 @@ void ftl_flash2_step_stages(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_expr ahead = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1));
   ftl_expr ahead_exists = ftl_sub(f->b, f->keys.end, ahead);
   ftl_wait(f->b, f->ring_k);
-  ftl_flash2_load_keys(f, f->ring_k, f->k, ahead, ahead_exists);
+  ftl_flash2_load_keys(f, ahead, ahead_exists);
   multiply_scores(f);
   if (masked) mask_scores(f, j);
   softmax(f, j, masked);
   ftl_wait(f->b, f->ring_v);
-  ftl_flash2_load_keys(f, f->ring_v, f->v, ahead, ahead_exists);
+  ftl_flash2_load_values(f, ahead, ahead_exists);
   multiply_values(f);
 }
 
@@ -111,12 +126,12 @@ void ftl_flash2_step_when_free(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_expr next_k = ftl_add(f->b, j, ftl_const(f->b, f->num_stages));
   ftl_expr next_v = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1));
   ftl_wait_first_apart(f->b, f->ring_k);
-  ftl_flash2_load_keys(f, f->ring_v, f->v, next_v, ftl_sub(f->b, f->keys.end, next_v));
+  ftl_flash2_load_values(f, next_v, ftl_sub(f->b, f->keys.end, next_v));
   multiply_scores(f);
   if (masked) mask_scores(f, j);
   softmax(f, j, masked);
   ftl_wait(f->b, f->ring_v);
-  ftl_flash2_load_keys(f, f->ring_k, f->k, next_k, ftl_sub(f->b, f->keys.end, next_k));
+  ftl_flash2_load_keys(f, next_k, ftl_sub(f->b, f->keys.end, next_k));
   multiply_values(f);
 }
 
@@ -137,19 +152,19 @@ void ftl_flash2_step_late(const ftl_flash2 *f, ftl_expr j, ftl_expr end, bool ma
     ftl_release(f->b, f->ring_v);
   else
     ftl_sync(f->b, f->refill_barrier);
-  ftl_flash2_load_keys(f, f->ring_k, f->k, ahead, ahead_exists);
-  ftl_flash2_load_keys(f, f->ring_v, f->v, ahead, ahead_exists);
+  ftl_flash2_load_keys(f, ahead, ahead_exists);
+  ftl_flash2_load_values(f, ahead, ahead_exists);
   if (!f->refills_behind) ftl_release(f->b, f->ring_v);
 }
 
 // One buffer each, from the last tile to the first: V is fetched during QK^T, the next K during softmax and PV.
 void ftl_flash2_step_interleaved(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_wait(f->b, f->ring_k);
-  ftl_flash2_load_keys(f, f->ring_v, f->v, j, exists(f, j, f->compares_v));
+  ftl_flash2_load_values(f, j, exists(f, j, f->compares_v));
   multiply_scores(f);
   if (masked) mask_scores(f, j);
   ftl_wait(f->b, f->ring_v);
-  ftl_flash2_load_keys(f, f->ring_k, f->k, ftl_sub(f->b, j, ftl_const(f->b, 1)), ftl_sub(f->b, j, f->keys.first));
+  ftl_flash2_load_keys(f, ftl_sub(f->b, j, ftl_const(f->b, 1)), ftl_sub(f->b, j, f->keys.first));
   softmax(f, j, masked);
   multiply_values(f);
 }

@@ -51,13 +51,18 @@ static ftl_status check_producer_forms(const ftl_spec *spec, ftl_error *error) {
 
 static ftl_status check_operands(const ftl_spec *spec, ftl_error *error) {
   int element_bytes = ftl_dtype_bytes(ftl_spec_dtype(spec)), mma_k = MMA_K_BYTES / element_bytes;
-  long long block_n = spec->value[FTL_PARAM_block_n], head_dim = spec->value[FTL_PARAM_head_dim];
+  long long block_n = spec->value[FTL_PARAM_block_n];
+  const struct {
+    const char *name;
+    long long columns;
+  } heads[] = {{"head_dim", spec->value[FTL_PARAM_head_dim]}, {"head_dim_v", ftl_spec_head_dim_v(spec)}};
   if (block_n % mma_k != 0)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld: it is the K of the second matrix product, a multiple of %d", block_n, mma_k);
-  if (head_dim * element_bytes % VECTOR_BYTES != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE, "head_dim=%lld: 16-byte rows of fp8 are a multiple of %d", head_dim,
-                         VECTOR_BYTES / element_bytes);
+  for (int i = 0; i < 2; i++)
+    if (heads[i].columns * element_bytes % VECTOR_BYTES != 0)
+      return ftl_error_set(error, FTL_INFEASIBLE, "%s=%lld: 16-byte rows of fp8 are a multiple of %d", heads[i].name,
+                           heads[i].columns, VECTOR_BYTES / element_bytes);
   if (element_bytes == 1 && spec->value[FTL_PARAM_num_stages] < 2)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "num_stages=%lld dtype=fp8_e4m3: values are transposed while the next tile comes, at least 2",

@@ -9,7 +9,8 @@ typedef struct consumer {
   int32_t group;
   ftl_expr row;  // its first query
   int32_t scores, probs, output;
-  int32_t ring_o;  // where O is staged, from row_o on: Q's rows, or its own where Q is fp8, too small, or fetched ahead
+  int32_t ring_o;  // where O is staged, from row_o on: Q's rows, or its own where those are fp8, too short, or fetched
+                   // ahead
   int32_t row_o;
   ftl_online_softmax softmax;
 } consumer;
@@ -165,7 +166,7 @@ static void finish(const consumer *c) {
   bool keeps_queries = f->has_producer && c->ring_o == f->ring_q;
   if (!keeps_queries) ftl_release(f->b, f->ring_q);
   ftl_online_softmax_finish(f->b, &c->softmax, c->output);
-  ftl_store(f->b, ftl_flash3_query_ref(f, f->t.o, c->row, f->group_rows, f->a.head_dim), c->output, c->ring_o);
+  ftl_store(f->b, ftl_flash3_query_ref(f, f->t.o, c->row, f->group_rows, f->a.head_dim_v), c->output, c->ring_o);
   ftl_at_ring_row(f->b, c->row_o);
   ftl_store_rows(f->b, ftl_flash3_query_ref(f, f->t.lse, c->row, f->group_rows, 1), c->softmax.max);
   if (keeps_queries) ftl_release(f->b, f->ring_q);
@@ -173,9 +174,9 @@ static void finish(const consumer *c) {
 
 static void stage_output(consumer *c) {
   static const char *const names[FTL_FLASH3_MAX_GROUPS] = {"o 0", "o 1", "o 2"};
-  int32_t role = 1 + c->group;
+  int32_t role = c->f->has_producer ? 1 + c->group : 0;
   c->ring_o = ftl_builder_ring(c->f->b, names[c->group], ftl_attention_out_dtype(&c->f->a), c->f->group_rows,
-                               c->f->a.padded_head_dim, 1, role, 1 << role);
+                               c->f->a.padded_head_dim_v, 1, role, 1 << role);
   c->row_o = 0;
 }
 
@@ -186,11 +187,12 @@ static consumer consumer_of(const ftl_flash3 *f, int32_t group) {
                 .row = ftl_add(b, f->tile.tile.row, ftl_const(b, group * f->group_rows)),
                 .scores = ftl_builder_tile(b, "s", FTL_FP32, f->group_rows, f->a.block_n),
                 .probs = ftl_builder_tile(b, "p", f->a.dtype, f->group_rows, f->a.block_n),
-                .output = ftl_builder_tile(b, "o", FTL_FP32, f->group_rows, f->a.padded_head_dim),
+                .output = ftl_builder_tile(b, "o", FTL_FP32, f->group_rows, f->a.padded_head_dim_v),
                 .ring_o = f->ring_q,
                 .row_o = group * f->group_rows,
                 .softmax = ftl_online_softmax_declare(b, f->group_rows, &f->a)};
-  if (f->is_fp8 || f->q_stages > 1) stage_output(&c);
+  bool is_wider = f->a.padded_head_dim_v > f->a.padded_head_dim;
+  if (f->is_fp8 || f->q_stages > 1 || is_wider) stage_output(&c);
   if (f->is_fp8) c.softmax.log2_largest = LOG2_LARGEST_P;
   return c;
 }

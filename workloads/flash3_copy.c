@@ -47,12 +47,20 @@ static void copy_queries(const ftl_flash3 *f) {
   ftl_fill_stage(f->b, f->ring_q, ftl_flash3_query_ref(f, f->t.q, f->tile.tile.row, f->a.block_m, f->a.head_dim));
 }
 
-// Tile j of K or V to the next stage; an empty stage unless `present` > 0.
-static void copy_keys(const ftl_flash3 *f, int32_t ring, int32_t tensor, ftl_expr j, ftl_expr present) {
-  ftl_tile_ref keys =
-      in_sequence(f, ftl_attention_key_ref(&f->tile.tile, tensor, ftl_flash3_key(f, j), f->a.block_n, f->a.head_dim));
-  keys.present = present;
-  ftl_fill_stage(f->b, ring, keys);
+static void copy_tile(const ftl_flash3 *f, int32_t ring, int32_t tensor, int32_t columns, ftl_expr j,
+                      ftl_expr present) {
+  ftl_tile_ref ref =
+      in_sequence(f, ftl_attention_key_ref(&f->tile.tile, tensor, ftl_flash3_key(f, j), f->a.block_n, columns));
+  ref.present = present;
+  ftl_fill_stage(f->b, ring, ref);
+}
+
+// Tile j of K, or of V, to the next stage; an empty stage unless `present` > 0.
+static void copy_keys(const ftl_flash3 *f, ftl_expr j, ftl_expr present) {
+  copy_tile(f, f->ring_k, f->t.k, f->a.head_dim, j, present);
+}
+static void copy_values(const ftl_flash3 *f, ftl_expr j, ftl_expr present) {
+  copy_tile(f, f->ring_v, f->t.v, f->a.head_dim_v, j, present);
 }
 
 // ---- a producer ----
@@ -66,8 +74,8 @@ static void transpose_values(const ftl_flash3 *f) {
 }
 
 static void copy_keys_and_values(const ftl_flash3 *f, ftl_expr j) {
-  copy_keys(f, f->ring_k, f->t.k, j, FTL_ALWAYS);
-  copy_keys(f, f->ring_v, f->t.v, j, FTL_ALWAYS);
+  copy_keys(f, j, FTL_ALWAYS);
+  copy_values(f, j, FTL_ALWAYS);
 }
 
 // fp8: while this tile is on its way, the values of the one before are transposed.
@@ -92,25 +100,25 @@ void ftl_flash3_produce(const ftl_flash3 *f) {
 
 // ---- a role that copies for itself ----
 
-// Tile j if it exists, else an empty stage.
-static void copy_if_any(const ftl_flash3 *f, int32_t ring, int32_t tensor, ftl_expr j) {
-  copy_keys(f, ring, tensor, j, ftl_sub(f->b, f->keys.end, j));
-}
+// 1 or more if tile j exists.
+static ftl_expr exists(const ftl_flash3 *f, ftl_expr j) { return ftl_sub(f->b, f->keys.end, j); }
 
 // Values lag a tile behind keys, as their product does.
 void ftl_flash3_prefetch(const ftl_flash3 *f) {
   copy_queries(f);
   for (int32_t i = 0; i < f->num_stages; i++) {
     ftl_expr j = ftl_add(f->b, f->keys.first, ftl_const(f->b, i));
-    copy_if_any(f, f->ring_k, f->t.k, j);
-    if (i + 1 < f->num_stages) copy_if_any(f, f->ring_v, f->t.v, j);
+    copy_keys(f, j, exists(f, j));
+    if (i + 1 < f->num_stages) copy_values(f, j, exists(f, j));
   }
 }
 
 // The stages of K and V that the step before gave back are filled again.
 void ftl_flash3_copy_ahead(const ftl_flash3 *f, ftl_expr j) {
-  copy_if_any(f, f->ring_k, f->t.k, ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1)));
-  copy_if_any(f, f->ring_v, f->t.v, ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 2)));
+  ftl_expr next_k = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 1));
+  copy_keys(f, next_k, exists(f, next_k));
+  ftl_expr next_v = ftl_add(f->b, j, ftl_const(f->b, f->num_stages - 2));
+  copy_values(f, next_v, exists(f, next_v));
 }
 
 static void read_off(const ftl_flash3 *f, int32_t ring, int32_t num_stages) {

@@ -64,15 +64,15 @@ static void declare_tile(ftl_flash3 *f, const ftl_spec *spec) {
 // Role 0 copies; with a producer those after it compute.
 static void declare_rings(ftl_flash3 *f) {
   ftl_builder *b = f->b;
-  int32_t columns = f->a.padded_head_dim, copier = 0;
+  int32_t columns = f->a.padded_head_dim, columns_v = f->a.padded_head_dim_v, copier = 0;
   int32_t computing = f->has_producer ? ((1 << f->num_groups) - 1) << 1 : 1 << copier;
   f->ring_q = ftl_builder_ring(b, "q", f->a.dtype, f->a.block_m, columns, f->q_stages, copier, computing);
   f->ring_k = ftl_builder_ring(b, "k", f->a.dtype, f->a.block_n, columns, f->num_stages, copier, computing);
-  f->ring_v = ftl_builder_ring(b, "v", f->a.dtype, f->a.block_n, columns, f->num_stages, copier,
+  f->ring_v = ftl_builder_ring(b, "v", f->a.dtype, f->a.block_n, columns_v, f->num_stages, copier,
                                f->is_fp8 ? 1 << copier : computing);
   f->ring_vt = f->ring_v;
   if (f->is_fp8)
-    f->ring_vt = ftl_builder_ring(b, "vt", f->a.dtype, columns, f->a.block_n, f->num_stages, copier, computing);
+    f->ring_vt = ftl_builder_ring(b, "vt", f->a.dtype, columns_v, f->a.block_n, f->num_stages, copier, computing);
   if (!f->has_producer) return;
   static const char *const names[FTL_FLASH3_MAX_GROUPS] = {"turn 0", "turn 1", "turn 2"};
   for (int32_t g = 0; g < f->num_groups; g++) f->turns[g] = ftl_builder_named_barrier(b, names[g], computing);

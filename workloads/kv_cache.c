@@ -22,15 +22,25 @@ ftl_kv_cache ftl_kv_cache_of(const ftl_spec *spec) {
                         .page_size = paged ? spec->value[FTL_PARAM_page_size] : 0};
 }
 
-int64_t ftl_kv_cache_token_bytes(const ftl_kv_cache *cache, int64_t head_dim) {
-  int64_t bytes = head_dim * ftl_dtype_bytes(cache->stored) / ftl_dtype_numbers(cache->stored);
-  return ftl_kv_is_quantised(cache) ? bytes + head_dim / cache->group_size * ftl_dtype_bytes(cache->dtype) : bytes;
+int64_t ftl_kv_cache_token_bytes(const ftl_kv_cache *cache, int64_t columns) {
+  int64_t bytes = columns * ftl_dtype_bytes(cache->stored) / ftl_dtype_numbers(cache->stored);
+  return ftl_kv_is_quantised(cache) ? bytes + columns / cache->group_size * ftl_dtype_bytes(cache->dtype) : bytes;
+}
+
+static int64_t greatest_common_divisor(int64_t a, int64_t b) {
+  while (b != 0) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
 }
 
 void ftl_kv_cache_set_defaults(ftl_spec *spec) {
   bool bf16 = spec->value[FTL_PARAM_dtype] == FTL_SPEC_BF16;
   ftl_spec_set_default(spec, FTL_PARAM_kv_dtype, bf16 ? FTL_KV_BF16 : FTL_KV_FP16);
-  ftl_spec_set_default(spec, FTL_PARAM_kv_group_size, spec->value[FTL_PARAM_head_dim]);
+  ftl_spec_set_default(spec, FTL_PARAM_kv_group_size,
+                       greatest_common_divisor(spec->value[FTL_PARAM_head_dim], ftl_spec_head_dim_v(spec)));
 }
 
 // Scales of a page come in rows of 16-byte vectors, and whole rows or parts of one make a key tile's.
@@ -50,26 +60,33 @@ static ftl_status check_pages(const ftl_spec *spec, const ftl_kv_cache *cache, c
   return FTL_OK;
 }
 
+// Of the heads of keys, or of values.
+static ftl_status check_columns(const ftl_kv_cache *cache, const char *name, long long columns, const char *kv_dtype,
+                                ftl_error *error) {
+  int vector = VECTOR_BYTES * ftl_dtype_numbers(cache->stored);
+  if (columns % vector != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "%s=%lld kv_dtype=%s: 16-byte copies need a multiple of %d", name,
+                         columns, kv_dtype, vector);
+  if (cache->group_size == 0 || columns % cache->group_size != 0 || cache->group_size % CHUNK_ELEMENTS != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "kv_group_size=%d: lanes dequantise %d elements with one scale, so a multiple of %d that "
+                         "divides %s=%lld",
+                         cache->group_size, CHUNK_ELEMENTS, CHUNK_ELEMENTS, name, columns);
+  return FTL_OK;
+}
+
 ftl_status ftl_kv_cache_check(const ftl_spec *spec, ftl_error *error) {
   ftl_kv_cache cache = ftl_kv_cache_of(spec);
   char kv_dtype[32], dtype[32];
-  long long head_dim = spec->value[FTL_PARAM_head_dim];
-  int vector = VECTOR_BYTES * ftl_dtype_numbers(cache.stored);
   ftl_spec_text(spec, FTL_PARAM_kv_dtype, kv_dtype);
   ftl_spec_text(spec, FTL_PARAM_dtype, dtype);
   if (!ftl_kv_is_quantised(&cache)) return FTL_OK;
   if (ftl_dtype_bytes(cache.stored) == 2)
     return ftl_error_set(error, FTL_INFEASIBLE, "kv_dtype=%s: 16-bit keys and values have the type of queries, %s",
                          kv_dtype, dtype);
-  if (head_dim % vector != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE, "head_dim=%lld kv_dtype=%s: 16-byte copies need a multiple of %d",
-                         head_dim, kv_dtype, vector);
-  if (cache.group_size == 0 || head_dim % cache.group_size != 0 || cache.group_size % CHUNK_ELEMENTS != 0)
-    return ftl_error_set(error, FTL_INFEASIBLE,
-                         "kv_group_size=%d: lanes dequantise %d elements with one scale, so a multiple of %d that "
-                         "divides head_dim=%lld",
-                         cache.group_size, CHUNK_ELEMENTS, CHUNK_ELEMENTS, head_dim);
-  return check_pages(spec, &cache, kv_dtype, error);
+  ftl_status status = check_columns(&cache, "head_dim", spec->value[FTL_PARAM_head_dim], kv_dtype, error);
+  if (status == FTL_OK) status = check_columns(&cache, "head_dim_v", ftl_spec_head_dim_v(spec), kv_dtype, error);
+  return status != FTL_OK ? status : check_pages(spec, &cache, kv_dtype, error);
 }
 
 static ftl_tensor_shape scale_shape(const ftl_kv_cache *cache, const ftl_tensor_shape *keys) {
@@ -87,7 +104,11 @@ static ftl_tensor_shape scale_shape(const ftl_kv_cache *cache, const ftl_tensor_
 ftl_kv_stream ftl_kv_stream_declare(ftl_builder *b, const ftl_kv_cache *cache, const char *name,
                                     const char *scales_name, ftl_tensor_shape shape) {
   int numbers = ftl_dtype_numbers(cache->stored);
-  ftl_kv_stream stream = {.num_rows = shape.num_rows, .num_columns = shape.num_columns, .scales = -1, .scale_ring = -1};
+  ftl_kv_stream stream = {.num_rows = shape.num_rows,
+                          .num_columns = shape.num_columns,
+                          .page_stride = shape.batch_stride,
+                          .scales = -1,
+                          .scale_ring = -1};
   if (ftl_kv_is_quantised(cache)) {
     ftl_tensor_shape scales = scale_shape(cache, &shape);
     stream.scales = ftl_builder_tensor(b, scales_name, cache->dtype, FTL_TENSOR_INPUT, scales);
@@ -159,8 +180,8 @@ static ftl_tile_ref scales_of(ftl_builder *b, const ftl_kv_cache *cache, const f
 static void load_tile(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream, ftl_tile_ref ref) {
   ftl_tile_ref stored = ref;
   stored.tensor = stream->tensor;
-  stored.columns /= ftl_dtype_numbers(cache->stored);
-  if (cache->page_size > 0) stored.pages.page_stride /= ftl_dtype_numbers(cache->stored);
+  stored.columns = (int32_t)stream->num_columns / ftl_dtype_numbers(cache->stored);
+  if (cache->page_size > 0) stored.pages.page_stride = stream->page_stride / ftl_dtype_numbers(cache->stored);
   ftl_load(b, stream->stored, stored);
   if (ftl_kv_is_quantised(cache)) ftl_load(b, stream->scale_ring, scales_of(b, cache, stream, ref));
 }

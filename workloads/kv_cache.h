@@ -20,22 +20,24 @@ typedef struct ftl_kv_cache {
 
 // Of a workload without these parameters: as queries.
 ftl_kv_cache ftl_kv_cache_of(const ftl_spec *spec);
-// kv_dtype as dtype, kv_group_size a whole row, where the user left them open.
+// kv_dtype as dtype, kv_group_size a whole row (the most elements that divide a key and a value), where the user left
+// them open.
 void ftl_kv_cache_set_defaults(ftl_spec *spec);
-// FTL_INFEASIBLE, with the reason, where head_dim, kv_group_size and kv_dtype do not go together.
+// FTL_INFEASIBLE, with the reason, where head_dim, head_dim_v, kv_group_size and kv_dtype do not go together.
 FTL_MUST_USE ftl_status ftl_kv_cache_check(const ftl_spec *spec, ftl_error *error);
 
-// Bytes of a token's key, or value, of one head, with its scales.
-int64_t ftl_kv_cache_token_bytes(const ftl_kv_cache *cache, int64_t head_dim);
+// Bytes of a token's key, or value, of one head of so many columns, with its scales.
+int64_t ftl_kv_cache_token_bytes(const ftl_kv_cache *cache, int64_t columns);
 
 // K or V: `ring` is what products read; `stored` and `scale_ring` what copies fill (stored == ring: not quantised).
 typedef struct ftl_kv_stream {
   int32_t tensor, scales, ring, stored, scale_ring;
-  int64_t num_rows, num_columns;  // keys (of a page), head_dim
+  int64_t num_rows, num_columns;  // keys (of a page), head_dim or head_dim_v
+  int64_t page_stride;            // elements
   int64_t scale_page_stride;      // elements
 } ftl_kv_stream;
 
-// Before the role. `shape`: of head_dim columns, in elements of the products' type. Names: "k" or "v".
+// Before the role. `shape`: of a head's columns, in elements of the products' type. Names: "k" or "v".
 ftl_kv_stream ftl_kv_stream_declare(ftl_builder *b, const ftl_kv_cache *cache, const char *name,
                                     const char *scales_name, ftl_tensor_shape shape);
 // Only so many keys are needed, those of all sequences and KV heads together.
@@ -43,7 +45,8 @@ void ftl_kv_stream_needs(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv
 // Within the role that fills and reads: block_n keys a stage, of `columns` columns (padding included).
 void ftl_kv_stream_rings(ftl_builder *b, const ftl_kv_cache *cache, ftl_kv_stream *stream, const char *const names[3],
                          int32_t role, int32_t block_n, int32_t columns, int32_t num_stages);
-// Fills a stage of K and one of V with the tiles that `ref` names as if nothing were quantised, copied as one group.
+// Fills a stage of K and one of V with the rows that `ref` names, copied as one group; its columns, and where pages
+// lie, are those of the stream.
 void ftl_kv_streams_load(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *k, const ftl_kv_stream *v,
                          ftl_tile_ref ref);
 // A stage as it was stored has arrived; it is free again.

@@ -30,6 +30,11 @@ const ftl_param_info *ftl_param_get(ftl_param param) { return &infos[param]; }
 
 bool ftl_param_is_text(ftl_param param) { return infos[param].allowed != NULL || infos[param].is_list; }
 
+bool ftl_param_is_of_shape(ftl_param param) {
+  int64_t value = infos[param].default_value;
+  return value == FTL_PARAM_REQUIRED || value == FTL_PARAM_SAME_AS_HEADS || value == FTL_PARAM_SAME_AS_HEAD_DIM;
+}
+
 int ftl_param_find(const char *name) {
   for (int i = 0; i < FTL_PARAM_COUNT; i++)
     if (strcmp(infos[i].name, name) == 0) return i;

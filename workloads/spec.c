@@ -158,6 +158,7 @@ static ftl_status fill_default(ftl_spec *spec, int param, ftl_error *error) {
   const ftl_param_info *info = ftl_param_get((ftl_param)param);
   spec->value[param] = info->default_value;
   if (info->default_value == FTL_PARAM_SAME_AS_HEADS) spec->value[param] = spec->value[FTL_PARAM_heads];
+  if (info->default_value == FTL_PARAM_SAME_AS_HEAD_DIM) spec->value[param] = spec->value[FTL_PARAM_head_dim];
   if (info->default_value != FTL_PARAM_REQUIRED) return FTL_OK;
   if (param == FTL_PARAM_seqlen_q && spec->workload->decodes) {
     spec->value[param] = 1;

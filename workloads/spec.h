@@ -10,8 +10,9 @@
 #include "tile/tile.h"
 
 enum {
-  FTL_PARAM_REQUIRED = INT32_MIN,           // no default: an error when absent
-  FTL_PARAM_SAME_AS_HEADS = INT32_MIN + 1,  // default: the value of `heads`
+  FTL_PARAM_REQUIRED = INT32_MIN,              // no default: an error when absent
+  FTL_PARAM_SAME_AS_HEADS = INT32_MIN + 1,     // default: the value of `heads`
+  FTL_PARAM_SAME_AS_HEAD_DIM = INT32_MIN + 2,  // default: the value of `head_dim`
 };
 
 typedef enum ftl_param {
@@ -104,6 +105,7 @@ typedef struct ftl_param_info {
 
 const ftl_param_info *ftl_param_get(ftl_param param);
 bool ftl_param_is_text(ftl_param param);          // an enumeration or a list: in databases and JSON a string
+bool ftl_param_is_of_shape(ftl_param param);      // no number by default: required, or the value of another parameter
 int ftl_param_find(const char *name);             // -1: none
 const char *ftl_param_nearest(const char *name);  // "seqlen" is among the candidates
 
@@ -127,6 +129,17 @@ FTL_MUST_USE ftl_status ftl_spec_set_int(ftl_spec *spec, const char *name, int64
 // schedule=interleaved, which has one buffer each) and checks rules between parameters that hold on every GPU.
 // FTL_BAD_INPUT names the parameter.
 FTL_MUST_USE ftl_status ftl_spec_complete(ftl_spec *spec, ftl_error *error);
+
+// Columns of V and O: head_dim of workloads that do not take head_dim_v.
+static inline int64_t ftl_spec_head_dim_v(const ftl_spec *spec) {
+  int64_t columns = spec->value[FTL_PARAM_head_dim_v];
+  return columns > 0 ? columns : spec->value[FTL_PARAM_head_dim];
+}
+// The wider of the two heads.
+static inline int64_t ftl_spec_widest_head(const ftl_spec *spec) {
+  int64_t of_keys = spec->value[FTL_PARAM_head_dim], of_values = ftl_spec_head_dim_v(spec);
+  return of_keys > of_values ? of_keys : of_values;
+}
 
 // What a value of `cluster` says: "2x1" is 2 along m.
 typedef struct ftl_cluster_shape {
@@ -216,7 +229,7 @@ struct ftl_workload {
 };
 
 // What a user may write for a parameter of this workload: "1 to 65536", "true|false", "stages|interleaved"; and what it
-// is when left open: "128", "required", "as heads", "by shape". Into a caller's buffer.
+// is when left open: "128", "required", "as heads", "as head_dim", "by shape". Into a caller's buffer.
 enum { FTL_PARAM_TEXT_BYTES = 128 };
 const char *ftl_workload_allowed(const ftl_workload *workload, ftl_param param, char buffer[FTL_PARAM_TEXT_BYTES]);
 const char *ftl_workload_default(const ftl_workload *workload, ftl_param param, char buffer[FTL_PARAM_TEXT_BYTES]);

@@ -90,11 +90,12 @@ static int64_t saturating_mul(int64_t a, int64_t b) {
 
 static ftl_status check_tensor_bytes(const ftl_spec *spec, ftl_param heads, ftl_param seqlen, ftl_error *error) {
   enum { BYTES_PER_ELEMENT = 2 };
+  bool widest_is_v = ftl_spec_head_dim_v(spec) > spec->value[FTL_PARAM_head_dim];
   int64_t rows = saturating_mul(spec->value[FTL_PARAM_batch] * spec->value[heads], spec->value[seqlen]);
-  if (saturating_mul(rows, spec->value[FTL_PARAM_head_dim] * BYTES_PER_ELEMENT) <= max_tensor_bytes) return FTL_OK;
-  return ftl_error_set(error, FTL_BAD_INPUT, "%s=%lld: batch * %s * %s * head_dim is a tensor of more than 2^46 bytes",
+  if (saturating_mul(rows, ftl_spec_widest_head(spec) * BYTES_PER_ELEMENT) <= max_tensor_bytes) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s=%lld: batch * %s * %s * %s is a tensor of more than 2^46 bytes",
                        ftl_param_get(seqlen)->name, (long long)spec->value[seqlen], ftl_param_get(heads)->name,
-                       ftl_param_get(seqlen)->name);
+                       ftl_param_get(seqlen)->name, widest_is_v ? "head_dim_v" : "head_dim");
 }
 
 static ftl_status check_work(const ftl_spec *spec, ftl_error *error) {
@@ -106,17 +107,21 @@ static ftl_status check_work(const ftl_spec *spec, ftl_error *error) {
                          "block_m=%lld: batch * heads * ceil(seqlen_q / block_m) is more than %d CTAs",
                          (long long)v[FTL_PARAM_block_m], INT32_MAX);
   int64_t pairs = v[FTL_PARAM_seqlen_q] * v[FTL_PARAM_seqlen_kv];  // at most 2^48
-  int64_t flops = saturating_mul(v[FTL_PARAM_batch] * v[FTL_PARAM_heads] * 4 * v[FTL_PARAM_head_dim], pairs);
+  int64_t columns = v[FTL_PARAM_head_dim] + ftl_spec_head_dim_v(spec);
+  int64_t flops = saturating_mul(v[FTL_PARAM_batch] * v[FTL_PARAM_heads] * 2 * columns, pairs);
   if (flops > max_flops)
-    return ftl_error_set(error, FTL_BAD_INPUT,
-                         "seqlen_kv=%lld: 4 * batch * heads * head_dim * seqlen_q * seqlen_kv is more than 2^62 FLOPs",
-                         (long long)v[FTL_PARAM_seqlen_kv]);
+    return ftl_error_set(
+        error, FTL_BAD_INPUT,
+        "seqlen_kv=%lld: 2 * batch * heads * %lld columns of keys and values * seqlen_q * seqlen_kv is more "
+        "than 2^62 FLOPs",
+        (long long)v[FTL_PARAM_seqlen_kv], (long long)columns);
   return FTL_OK;
 }
 
 ftl_status ftl_spec_check_rules(const ftl_spec *spec, ftl_error *error) {
   ftl_status status = check_heads(spec, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_head_dim, 8, error);
+  if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_head_dim_v, 8, error);
   if (status == FTL_OK) status = check_multiple(spec, FTL_PARAM_head_dim_multiple, 16, error);
   bool multiplies = takes(spec, FTL_PARAM_mma);
   if (status == FTL_OK && multiplies) status = check_multiple(spec, FTL_PARAM_block_m, 16, error);

@@ -65,7 +65,7 @@ static ftl_spec probe(const ftl_workload *workload, int64_t size) {
   ftl_spec spec = {.workload = workload};
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     int64_t value = ftl_param_get((ftl_param)i)->default_value;
-    spec.value[i] = value == FTL_PARAM_REQUIRED || value == FTL_PARAM_SAME_AS_HEADS ? size : value;
+    spec.value[i] = ftl_param_is_of_shape((ftl_param)i) ? size : value;
   }
   if (workload->set_defaults) workload->set_defaults(&spec);
   return spec;
@@ -81,6 +81,8 @@ const char *ftl_workload_default(const ftl_workload *workload, ftl_param param, 
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "required");
   else if (general == FTL_PARAM_SAME_AS_HEADS)
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "as heads");
+  else if (general == FTL_PARAM_SAME_AS_HEAD_DIM)
+    snprintf(buffer, FTL_PARAM_TEXT_BYTES, "as head_dim");
   else if (one.value[param] != other.value[param])
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "by shape");
   else

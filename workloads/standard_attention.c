@@ -19,7 +19,7 @@
 // What all launches are built from.
 typedef struct problem {
   const ftl_spec *spec;
-  int64_t product_flops;
+  ftl_standard_flops product_flops;
   ftl_block_mask mask;   // with one
   int32_t *mask_blocks;  // of the mask: 1 where a block is seen; NULL: none, or it is part of a matrix
 } problem;
@@ -106,7 +106,7 @@ static bool is_padded_apart(const ftl_spec *spec) { return !ftl_standard_is_fuse
 
 typedef struct launch {
   const char *name;
-  int num_products;
+  int num_of_keys, num_of_values;           // products of columns of Q and K, and of V
   bool (*is_wanted)(const ftl_spec *spec);  // NULL: always
   void (*build)(const ftl_standard_forward *f);
 } launch;
@@ -117,7 +117,7 @@ static ftl_status build_launch(const problem *p, const launch *l, ftl_tile_progr
   if (status != FTL_OK) return status;
   declare_tensors(&f, p);
   l->build(&f);
-  ftl_builder_flops(f.b, l->num_products * p->product_flops);
+  ftl_builder_flops(f.b, l->num_of_keys * p->product_flops.of_keys + l->num_of_values * p->product_flops.of_values);
   status = ftl_builder_finish(f.b, out, error);
   ftl_builder_destroy(f.b);
   return status;
@@ -140,17 +140,17 @@ static void problem_fini(problem *p) {
 
 static ftl_status build_forward(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches,
                                 ftl_error *error) {
-  static const launch all[] = {{"scale_keys", 0, ftl_standard_is_einsum, ftl_standard_write_scaled_keys},
-                               {"copy_queries", 0, ftl_standard_is_eager, ftl_standard_write_rows_of_q},
-                               {"copy_keys", 0, ftl_standard_is_eager, ftl_standard_write_rows_of_k},
-                               {"scores", 1, NULL, ftl_standard_write_scores},
-                               {"scale", 0, ftl_standard_is_separate, build_scale},
-                               {"add_mask", 0, is_masked_apart, build_mask},
-                               {"add_padding", 0, is_padded_apart, build_padding},
-                               {"softmax_rows", 0, NULL, build_softmax},
-                               {"dropout", 0, ftl_standard_is_dropped_apart, build_dropout},
-                               {"copy_values", 0, ftl_standard_is_eager, ftl_standard_write_rows_of_v},
-                               {"outputs", 1, NULL, ftl_standard_write_outputs}};
+  static const launch all[] = {{"scale_keys", 0, 0, ftl_standard_is_einsum, ftl_standard_write_scaled_keys},
+                               {"copy_queries", 0, 0, ftl_standard_is_eager, ftl_standard_write_rows_of_q},
+                               {"copy_keys", 0, 0, ftl_standard_is_eager, ftl_standard_write_rows_of_k},
+                               {"scores", 1, 0, NULL, ftl_standard_write_scores},
+                               {"scale", 0, 0, ftl_standard_is_separate, build_scale},
+                               {"add_mask", 0, 0, is_masked_apart, build_mask},
+                               {"add_padding", 0, 0, is_padded_apart, build_padding},
+                               {"softmax_rows", 0, 0, NULL, build_softmax},
+                               {"dropout", 0, 0, ftl_standard_is_dropped_apart, build_dropout},
+                               {"copy_values", 0, 0, ftl_standard_is_eager, ftl_standard_write_rows_of_v},
+                               {"outputs", 0, 1, NULL, ftl_standard_write_outputs}};
   problem p;
   ftl_status status = problem_init(&p, spec, error);
   for (size_t i = 0; status == FTL_OK && i < sizeof all / sizeof *all; i++) {
@@ -177,11 +177,12 @@ const ftl_workload ftl_workload_standard_attention = {
     .doc =
         "unfused attention: scores to memory, softmax of their rows in place, products with V; backward from stored P",
     .accepts = FTL_TAKES(pass) | FTL_TAKES(batch) | FTL_TAKES(heads) | FTL_TAKES(kv_heads) | FTL_TAKES(seqlen_q) |
-               FTL_TAKES(seqlen_kv) | FTL_TAKES(head_dim) | FTL_TAKES(dtype) | FTL_TAKES(causal) | FTL_TAKES(window) |
-               FTL_TAKES(softmax_scale) | FTL_TAKES_MASK | FTL_TAKES(padding_mask) | FTL_TAKES(elementwise) |
-               FTL_TAKES(dropout_p) | FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(num_warps) |
-               FTL_TAKES(num_stages) | FTL_TAKES(softmax) | FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse) |
-               FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(layout) | FTL_TAKES(code) | FTL_TAKES(max_registers) |
-               FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
+               FTL_TAKES(seqlen_kv) | FTL_TAKES(head_dim) | FTL_TAKES(head_dim_v) | FTL_TAKES(dtype) |
+               FTL_TAKES(causal) | FTL_TAKES(window) | FTL_TAKES(softmax_scale) | FTL_TAKES_MASK |
+               FTL_TAKES(padding_mask) | FTL_TAKES(elementwise) | FTL_TAKES(dropout_p) | FTL_TAKES(block_m) |
+               FTL_TAKES(block_n) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(softmax) |
+               FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse) | FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(layout) |
+               FTL_TAKES(code) | FTL_TAKES(max_registers) | FTL_TAKES(conditions) | FTL_TAKES(cache) |
+               FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
     .build = build,
 };

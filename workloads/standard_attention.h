@@ -24,7 +24,8 @@ bool ftl_standard_is_eager(const ftl_spec *spec);
 bool ftl_standard_is_einsum(const ftl_spec *spec);
 // Launches that hide pairs: padding; causal, window and mask together.
 int ftl_standard_num_masks(const ftl_spec *spec);
-// What eager PyTorch runs: as many heads of keys as of queries, rows that registers hold. FTL_INFEASIBLE.
+// What eager PyTorch runs: as many heads of keys as of queries, all of as many columns, rows that registers hold.
+// FTL_INFEASIBLE.
 FTL_MUST_USE ftl_status ftl_standard_check_eager(const ftl_spec *spec, ftl_error *error);
 // Instructions by which PyTorch's element-wise kernels find an element's place in tensors that are no flat arrays:
 // TensorIterator's OffsetCalculator, ten for each dimension that is left when adjacent ones have become one; torch.cat
@@ -43,9 +44,12 @@ enum {
 
 // The problem as launches walk it: without causal and window where they take whole matrices.
 ftl_attention ftl_standard_walked(const ftl_spec *spec);
-// FLOPs of a product of pairs and head_dim, by the pairs that causal, window and mask leave. FTL_INFEASIBLE: a mask
-// that does not fit.
-FTL_MUST_USE ftl_status ftl_standard_product_flops(const ftl_spec *spec, int64_t *flops, ftl_error *error);
+// FLOPs of products of pairs and a head's columns, by the pairs that causal, window and mask leave. FTL_INFEASIBLE: a
+// mask that does not fit.
+typedef struct ftl_standard_flops {
+  int64_t of_keys, of_values;  // a product of head_dim columns; of head_dim_v
+} ftl_standard_flops;
+FTL_MUST_USE ftl_status ftl_standard_product_flops(const ftl_spec *spec, ftl_standard_flops *flops, ftl_error *error);
 
 // The softmax of the rows of S, in place, and its LSE; fused with all element-wise work if the specification says so.
 enum { FTL_STANDARD_MOST_ADDED = 2 };

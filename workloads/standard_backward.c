@@ -35,12 +35,13 @@ typedef struct unfused {
 // ---- products that walk a row or a column of tiles of an N x N matrix ----
 
 typedef struct walk {
-  int32_t matrix, other, result;  // tensors
-  ftl_expr other_head;            // of the one that is walked beside the matrix
-  int32_t kept_rows, step_rows;   // of the result; of a step
-  bool transposed;                // the matrix's columns are kept, its rows walked
-  ftl_expr first, end;            // steps
-  float scale;                    // of the result
+  int32_t matrix, other, result;    // tensors
+  ftl_expr other_head;              // of the one that is walked beside the matrix
+  int32_t kept_rows, step_rows;     // of the result; of a step
+  int32_t columns, padded_columns;  // of the other tensor and of the result
+  bool transposed;                  // the matrix's columns are kept, its rows walked
+  ftl_expr first, end;              // steps
+  float scale;                      // of the result
   int32_t ring_matrix, ring_other;
 } walk;
 
@@ -57,7 +58,7 @@ static void load_step(const unfused *u, const walk *w, ftl_expr j) {
   ftl_builder *b = u->f.b;
   ftl_expr position = ftl_mul(b, j, ftl_const(b, w->step_rows));
   ftl_tile_ref of_matrix = matrix_ref(u, w, position);
-  ftl_tile_ref of_other = ftl_attention_query_ref(&u->f.tile, w->other, position, w->step_rows, u->f.a.head_dim);
+  ftl_tile_ref of_other = ftl_attention_query_ref(&u->f.tile, w->other, position, w->step_rows, w->columns);
   of_other.head = w->other_head;
   of_matrix.present = of_other.present = ftl_sub(b, w->end, j);
   ftl_acquire(b, w->ring_matrix);
@@ -74,8 +75,8 @@ static void multiply_walk(const unfused *u, walk *w) {
   int32_t role = ftl_builder_role(b, "main", u->f.num_warps, 0), ahead = u->f.num_stages - 1;
   w->ring_matrix = ftl_builder_ring(b, "matrix", a->dtype, a->block_m, a->block_n, u->f.num_stages, role, 1 << role);
   w->ring_other =
-      ftl_builder_ring(b, "other", a->dtype, w->step_rows, a->padded_head_dim, u->f.num_stages, role, 1 << role);
-  int32_t result = ftl_builder_tile(b, "result", FTL_FP32, w->kept_rows, a->padded_head_dim);
+      ftl_builder_ring(b, "other", a->dtype, w->step_rows, w->padded_columns, u->f.num_stages, role, 1 << role);
+  int32_t result = ftl_builder_tile(b, "result", FTL_FP32, w->kept_rows, w->padded_columns);
   ftl_fill(b, result, 0);
   for (int32_t j = 0; j < ahead; j++) load_step(u, w, ftl_add(b, w->first, ftl_const(b, j)));
   ftl_expr j = ftl_loop_value(b, ftl_loop(b, w->first, w->end));
@@ -88,28 +89,39 @@ static void multiply_walk(const unfused *u, walk *w) {
   ftl_release(b, w->ring_other);
   ftl_end_loop(b);
   if (w->scale != 1) ftl_binary(b, FTL_ELEM_MUL, result, result, ftl_immediate(w->scale));
-  ftl_store(b, ftl_attention_query_ref(&u->f.tile, w->result, u->f.tile.row, w->kept_rows, a->head_dim), result, -1);
+  ftl_store(b, ftl_attention_query_ref(&u->f.tile, w->result, u->f.tile.row, w->kept_rows, w->columns), result, -1);
 }
 
 // matrix^T other, for the keys of a CTA.
-static void multiply_columns(unfused *u, int32_t matrix, int32_t other, int32_t result, float scale) {
+static void multiply_columns(unfused *u, walk w) {
   ftl_backward_grid(&u->f, u->f.a.heads, u->f.a.seqlen_kv, u->f.a.block_n);
   ftl_query_steps steps = ftl_backward_query_steps(&u->f);
-  walk w = {.matrix = matrix,
-            .other = other,
-            .result = result,
-            .other_head = u->f.tile.head,
-            .kept_rows = u->f.a.block_n,
-            .step_rows = u->f.a.block_m,
-            .transposed = true,
-            .first = steps.first,
-            .end = steps.end,
-            .scale = scale};
+  w.other_head = u->f.tile.head;
+  w.kept_rows = u->f.a.block_n;
+  w.step_rows = u->f.a.block_m;
+  w.transposed = true;
+  w.first = steps.first;
+  w.end = steps.end;
   multiply_walk(u, &w);
 }
 
-static void write_d_v(unfused *u) { multiply_columns(u, u->dropped, u->f.t.d_o, u->f.t.d_v_of_heads, 1); }
-static void write_d_k(unfused *u) { multiply_columns(u, u->d_p, u->f.t.q, u->f.t.d_k_of_heads, u->d_k_scale); }
+static void write_d_v(unfused *u) {
+  multiply_columns(u, (walk){.matrix = u->dropped,
+                             .other = u->f.t.d_o,
+                             .result = u->f.t.d_v_of_heads,
+                             .columns = u->f.a.head_dim_v,
+                             .padded_columns = u->f.a.padded_head_dim_v,
+                             .scale = 1});
+}
+
+static void write_d_k(unfused *u) {
+  multiply_columns(u, (walk){.matrix = u->d_p,
+                             .other = u->f.t.q,
+                             .result = u->f.t.d_k_of_heads,
+                             .columns = u->f.a.head_dim,
+                             .padded_columns = u->f.a.padded_head_dim,
+                             .scale = u->d_k_scale});
+}
 
 static void write_d_q(unfused *u) {
   ftl_backward_grid(&u->f, u->f.a.heads, u->f.a.seqlen_q, u->f.a.block_m);
@@ -120,6 +132,8 @@ static void write_d_q(unfused *u) {
             .other_head = u->f.tile.kv_head,
             .kept_rows = u->f.a.block_m,
             .step_rows = u->f.a.block_n,
+            .columns = u->f.a.head_dim,
+            .padded_columns = u->f.a.padded_head_dim,
             .first = keys.first,
             .end = keys.end,
             .scale = u->d_q_scale};
@@ -136,13 +150,13 @@ static void write_d_p(unfused *u) {
   ftl_expr key = ftl_mul(b, n, ftl_const(b, a->block_n));
   ftl_key_range keys = ftl_attention_keys(b, a, tile.row);
   int32_t role = ftl_builder_role(b, "main", u->f.num_warps, 0);
-  int32_t d_o = ftl_builder_ring(b, "do", a->dtype, a->block_m, a->padded_head_dim, 1, role, 1 << role);
-  int32_t v = ftl_builder_ring(b, "v", a->dtype, a->block_n, a->padded_head_dim, 1, role, 1 << role);
+  int32_t d_o = ftl_builder_ring(b, "do", a->dtype, a->block_m, a->padded_head_dim_v, 1, role, 1 << role);
+  int32_t v = ftl_builder_ring(b, "v", a->dtype, a->block_n, a->padded_head_dim_v, 1, role, 1 << role);
   int32_t products = ftl_builder_tile(b, "dp", FTL_FP32, a->block_m, a->block_n);
   bool some_unseen = ftl_attention_band_of(a).has_right;
   if (some_unseen) ftl_loop(b, ftl_const(b, 0), ftl_standard_is_seen(b, a, &keys, n));
-  ftl_fill_stage(b, d_o, ftl_attention_query_ref(&tile, u->f.t.d_o, tile.row, a->block_m, a->head_dim));
-  ftl_fill_stage(b, v, ftl_attention_key_ref(&tile, u->f.t.v, key, a->block_n, a->head_dim));
+  ftl_fill_stage(b, d_o, ftl_attention_query_ref(&tile, u->f.t.d_o, tile.row, a->block_m, a->head_dim_v));
+  ftl_fill_stage(b, v, ftl_attention_key_ref(&tile, u->f.t.v, key, a->block_n, a->head_dim_v));
   ftl_fill(b, products, 0);
   ftl_wait(b, d_o);
   ftl_wait(b, v);
@@ -252,14 +266,14 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
 typedef struct launch {
   const char *name;
   void (*write)(unfused *u);
-  int64_t num_products;
+  int64_t num_of_keys, num_of_values;       // products of columns of Q and K, and of V
   bool (*is_wanted)(const ftl_spec *spec);  // NULL: always
   int (*times)(const ftl_spec *spec);       // so many in a row; NULL: once
 } launch;
 
 static bool has_groups(const ftl_spec *spec) { return spec->value[FTL_PARAM_heads] != spec->value[FTL_PARAM_kv_heads]; }
 
-static ftl_status build_launch(const ftl_spec *spec, const launch *l, int64_t product_flops, ftl_tile_program **out,
+static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_standard_flops flops, ftl_tile_program **out,
                                ftl_error *error) {
   ftl_builder *b;
   ftl_status status = ftl_builder_create(&b, l->name, error);
@@ -282,7 +296,7 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, int64_t pr
   }
   if (ftl_standard_is_eager(spec)) declare_eager(&u);
   l->write(&u);
-  ftl_builder_flops(b, l->num_products * product_flops);
+  ftl_builder_flops(b, l->num_of_keys * flops.of_keys + l->num_of_values * flops.of_values);
   status = ftl_builder_finish(b, out, error);
   ftl_builder_destroy(b);
   return status;
@@ -290,32 +304,32 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, int64_t pr
 
 ftl_status ftl_standard_build_backward(const ftl_spec *spec, ftl_tile_program **launches, int *num_launches,
                                        ftl_error *error) {
-  static const launch all[] = {{"bwd_d_values", write_d_v, 1, NULL, NULL},
-                               {"bwd_d_probs", write_d_p, 1, NULL, NULL},
-                               {"bwd_dropout", drop_d_p, 0, ftl_standard_is_dropped_apart, NULL},
-                               {"bwd_weigh", weigh_d_p, 0, ftl_standard_is_eager, NULL},
-                               {"bwd_d_scores", write_d_s, 0, is_not_eager, NULL},
-                               {"bwd_d_scores", write_held_d_s, 0, ftl_standard_is_eager, NULL},
-                               {"bwd_clear", clear_slice, 0, is_filled, NULL},
-                               {"bwd_copy", copy_slice, 0, is_filled, num_slices},
-                               {"bwd_fill", fill_slice, 0, is_filled, num_masks_filled},
-                               {"bwd_scale", scale_d_s, 0, ftl_standard_is_separate, NULL},
-                               {"bwd_d_queries", write_d_q, 1, NULL, NULL},
-                               {"bwd_scale_dq", scale_d_q, 0, is_baddbmm, NULL},
-                               {"bwd_d_keys", write_d_k, 1, NULL, NULL},
-                               {"bwd_scale_dk", scale_d_k, 0, ftl_standard_is_eager, NULL},
-                               {"bwd_gather", gather, 0, ftl_standard_is_eager, NULL},
-                               {"bwd_gather_dq", gather_d_q, 0, has_d_q_apart, NULL},
-                               {"bwd_add_heads", add_up_heads, 0, has_groups, NULL}};
+  static const launch all[] = {{"bwd_d_values", write_d_v, 0, 1, NULL, NULL},
+                               {"bwd_d_probs", write_d_p, 0, 1, NULL, NULL},
+                               {"bwd_dropout", drop_d_p, 0, 0, ftl_standard_is_dropped_apart, NULL},
+                               {"bwd_weigh", weigh_d_p, 0, 0, ftl_standard_is_eager, NULL},
+                               {"bwd_d_scores", write_d_s, 0, 0, is_not_eager, NULL},
+                               {"bwd_d_scores", write_held_d_s, 0, 0, ftl_standard_is_eager, NULL},
+                               {"bwd_clear", clear_slice, 0, 0, is_filled, NULL},
+                               {"bwd_copy", copy_slice, 0, 0, is_filled, num_slices},
+                               {"bwd_fill", fill_slice, 0, 0, is_filled, num_masks_filled},
+                               {"bwd_scale", scale_d_s, 0, 0, ftl_standard_is_separate, NULL},
+                               {"bwd_d_queries", write_d_q, 1, 0, NULL, NULL},
+                               {"bwd_scale_dq", scale_d_q, 0, 0, is_baddbmm, NULL},
+                               {"bwd_d_keys", write_d_k, 1, 0, NULL, NULL},
+                               {"bwd_scale_dk", scale_d_k, 0, 0, ftl_standard_is_eager, NULL},
+                               {"bwd_gather", gather, 0, 0, ftl_standard_is_eager, NULL},
+                               {"bwd_gather_dq", gather_d_q, 0, 0, has_d_q_apart, NULL},
+                               {"bwd_add_heads", add_up_heads, 0, 0, has_groups, NULL}};
   *num_launches = 0;
-  int64_t product_flops = 0;
+  ftl_standard_flops flops = {0, 0};
   ftl_status status = check_feasible(spec, error);
-  if (status == FTL_OK) status = ftl_standard_product_flops(spec, &product_flops, error);
+  if (status == FTL_OK) status = ftl_standard_product_flops(spec, &flops, error);
   for (size_t i = 0; status == FTL_OK && i < sizeof all / sizeof *all; i++) {
     if (all[i].is_wanted != NULL && !all[i].is_wanted(spec)) continue;
     int times = all[i].times == NULL ? 1 : all[i].times(spec);
     for (int j = 0; status == FTL_OK && j < times; j++) {
-      status = build_launch(spec, &all[i], product_flops, &launches[*num_launches], error);
+      status = build_launch(spec, &all[i], flops, &launches[*num_launches], error);
       if (status == FTL_OK) ++*num_launches;
     }
   }

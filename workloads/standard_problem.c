@@ -55,6 +55,12 @@ int ftl_standard_num_masks(const ftl_spec *spec) {
 
 ftl_status ftl_standard_check_eager(const ftl_spec *spec, ftl_error *error) {
   int64_t heads = spec->value[FTL_PARAM_heads], kv_heads = spec->value[FTL_PARAM_kv_heads];
+  int64_t head_dim = spec->value[FTL_PARAM_head_dim], head_dim_v = ftl_spec_head_dim_v(spec);
+  if (head_dim_v != head_dim)
+    return ftl_error_set(
+        error, FTL_INFEASIBLE,
+        "head_dim_v=%lld: elementwise=eager_... takes Q, K and V from one tensor, with head_dim=%lld each",
+        (long long)head_dim_v, (long long)head_dim);
   if (heads == kv_heads) return ftl_standard_check_held(spec, error);
   return ftl_error_set(error, FTL_INFEASIBLE, "kv_heads=%lld: elementwise=eager_... has as many as heads, %lld",
                        (long long)kv_heads, (long long)heads);
@@ -68,14 +74,15 @@ ftl_attention ftl_standard_walked(const ftl_spec *spec) {
   return a;
 }
 
-ftl_status ftl_standard_product_flops(const ftl_spec *spec, int64_t *flops, ftl_error *error) {
+ftl_status ftl_standard_product_flops(const ftl_spec *spec, ftl_standard_flops *flops, ftl_error *error) {
   ftl_attention a = ftl_attention_of(spec);
   ftl_tile_lists lists;
   ftl_status status = ftl_tile_lists_init(&lists, spec, ftl_tile_walk_forward(spec), error);
   if (status != FTL_OK) return status;
   int64_t both =
       lists.tiles == NULL ? ftl_attention_forward_flops(&a) : ftl_attention_flops_of_pairs(&a, lists.num_pairs);
-  *flops = both / 2;  // the forward pass is two products
+  flops->of_keys = ftl_attention_flops_of_columns(&a, both, a.head_dim);
+  flops->of_values = ftl_attention_flops_of_columns(&a, both, a.head_dim_v);
   ftl_tile_lists_fini(&lists);
   return FTL_OK;
 }

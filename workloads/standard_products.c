@@ -106,7 +106,7 @@ static void load_tiles(const outputs *p, ftl_expr j) {
       ftl_attention_query_ref(&p->tile, f->dropped, p->tile.row, f->a.block_m, ftl_standard_tile_columns(&f->a));
   of_p.column = key;
   of_p.present = exists;
-  ftl_tile_ref of_v = ftl_attention_key_ref(&p->tile, f->rows.v, key, f->a.block_n, f->a.head_dim);
+  ftl_tile_ref of_v = ftl_attention_key_ref(&p->tile, f->rows.v, key, f->a.block_n, f->a.head_dim_v);
   of_v.present = exists;
   ftl_acquire(b, p->ring_p);
   ftl_acquire(b, p->ring_v);
@@ -124,8 +124,8 @@ void ftl_standard_write_outputs(const ftl_standard_forward *f) {
   outputs p = {.f = f, .tile = ftl_attention_tile_of(b, f->spec, a)};
   p.keys = ftl_attention_keys(b, a, p.tile.row);
   p.ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, num_stages, role, 1 << role);
-  p.ring_v = ftl_builder_ring(b, "v", a->dtype, a->block_n, a->padded_head_dim, num_stages, role, 1 << role);
-  int32_t output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, a->padded_head_dim);
+  p.ring_v = ftl_builder_ring(b, "v", a->dtype, a->block_n, a->padded_head_dim_v, num_stages, role, 1 << role);
+  int32_t output = ftl_builder_tile(b, "o", FTL_FP32, a->block_m, a->padded_head_dim_v);
   ftl_fill(b, output, 0);
   for (int32_t j = 0; j < num_stages - 1; j++) load_tiles(&p, ftl_add(b, p.keys.first, ftl_const(b, j)));
   ftl_expr j = ftl_loop_value(b, ftl_loop(b, p.keys.first, p.keys.end));
@@ -136,6 +136,6 @@ void ftl_standard_write_outputs(const ftl_standard_forward *f) {
   ftl_release(b, p.ring_p);
   ftl_release(b, p.ring_v);
   ftl_end_loop(b);
-  ftl_store(b, ftl_attention_query_ref(&p.tile, f->t.o, p.tile.row, a->block_m, a->head_dim), output, -1);
+  ftl_store(b, ftl_attention_query_ref(&p.tile, f->t.o, p.tile.row, a->block_m, a->head_dim_v), output, -1);
   ftl_builder_grid(b, a->batch * a->heads * a->num_m_tiles, false, FTL_TILES_BY_STRIDE);
 }

@@ -1,9 +1,11 @@
 /* What the attention kernels and their driver share: problem, launch parameters, the table of compiled instances.
  *
- * Layout bhsd: q, o [batch][heads][seqlen_q][head_dim], k, v [batch][kv_heads][seqlen_kv][head_dim], all f16; lse f32
- * [batch][heads][seqlen_q], natural logarithm. Causal masks are aligned to the bottom right. */
+ * Layout bhsd: q [batch][heads][seqlen_q][head_dim], k [batch][kv_heads][seqlen_kv][head_dim], o and v the same with
+ * head_dim_v columns, all f16; lse f32 [batch][heads][seqlen_q], natural logarithm. Causal masks are aligned to the
+ * bottom right. */
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -53,6 +55,9 @@ struct Problem {
   const Pages *pages = nullptr;       /* of a paged cache, which holds k and v instead */
   Tree tree;                          /* of speculated tokens, which are the queries */
   const StoredKeys *stored = nullptr; /* of a quantised cache, which k and v then have the values of */
+  int own_head_dim_v = 0;             /* columns of v and o where they are not those of q and k; else 0 */
+
+  __host__ __device__ int head_dim_v() const { return own_head_dim_v ? own_head_dim_v : head_dim; }
 };
 
 /* Names a compiled instance; the driver looks the case up by it. */
@@ -65,6 +70,7 @@ struct InstanceKey {
   bool drops = false;    /* has dropout */
   std::string kv_format; /* of a quantised cache; empty: f16 */
   int kv_group_size = 0; /* elements that share a scale there */
+  int head_dim_v = 0;    /* columns of V and O where they are not head_dim; else 0 */
 };
 
 struct Launch {
@@ -101,8 +107,6 @@ struct TileParams {
 
 inline TileParams tile_params(const Problem &p, int block_m) {
   int num_m_tiles = (p.seqlen_q + block_m - 1) / block_m;
-  float rsqrt_d = 1.0f;
-  for (int d = p.head_dim; d > 1; d /= 4) rsqrt_d *= d == 2 ? 0.70710678f : 0.5f;
   return {p.q,
           p.k,
           p.v,
@@ -116,7 +120,7 @@ inline TileParams tile_params(const Problem &p, int block_m) {
           p.batch * p.heads,
           p.head_first,
           p.tile_reverse,
-          rsqrt_d * 1.44269504f,
+          1.44269504f / std::sqrt((float)p.head_dim),
           p.window,
           dropout_threshold(p.dropout_p),
           (float)(1 / (1 - p.dropout_p))};

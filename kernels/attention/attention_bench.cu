@@ -34,6 +34,12 @@ bool is_decode(const Case &c) { return c.at("workload") == "flash_decode" || is_
 bool has(const Case &c, const char *column) { return c.count(column) && atof(c.at(column).c_str()) > 0; }
 bool is_softmax(const Case &c) { return c.at("workload").rfind("softmax_", 0) == 0; }
 
+/* Columns of V and O where they are not those of Q and K; else 0. */
+int own_head_dim_v(const Case &c) {
+  bool is_own = has(c, "head_dim_v") && number(c, "head_dim_v") != number(c, "head_dim");
+  return is_own ? number(c, "head_dim_v") : 0;
+}
+
 /* Some length is not a multiple of its block, and the workload has kernels for that. */
 bool is_ragged(const Case &c) {
   return c.at("workload") == "flash2_fwd" && c.at("mma") == "mma" &&
@@ -63,10 +69,10 @@ const Instance *find(const Case &c) {
     if (k.workload == c.at("workload") && k.mma == c.at("mma") && k.copy == c.at("copy") &&
         k.schedule == c.at("schedule") && k.block_m == number(c, "block_m") && k.block_n == number(c, "block_n") &&
         k.num_warps == number(c, "num_warps") && k.num_stages == number(c, "num_stages") &&
-        k.head_dim == number(c, "head_dim") && k.causal == (number(c, "causal") != 0) &&
-        k.persistent == (c.count("persistent") && number(c, "persistent")) && k.ragged == is_ragged(c) &&
-        k.windowed == has(c, "window") && k.drops == has(c, "dropout_p") && k.kv_format == kv_format_name(c) &&
-        (k.kv_format.empty() || k.kv_group_size == number(c, "kv_group_size")))
+        k.head_dim == number(c, "head_dim") && k.head_dim_v == own_head_dim_v(c) &&
+        k.causal == (number(c, "causal") != 0) && k.persistent == (c.count("persistent") && number(c, "persistent")) &&
+        k.ragged == is_ragged(c) && k.windowed == has(c, "window") && k.drops == has(c, "dropout_p") &&
+        k.kv_format == kv_format_name(c) && (k.kv_format.empty() || k.kv_group_size == number(c, "kv_group_size")))
       return &i;
   }
   return nullptr;
@@ -111,19 +117,21 @@ Problem make_problem(const Case &c, Memory &m, uint32_t seed) {
                nullptr,
                nullptr,
                nullptr};
+  p.own_head_dim_v = own_head_dim_v(c);
   /* A softmax has a row of seqlen_kv numbers where attention has one of head_dim. */
-  size_t q_count =
-      (size_t)p.batch * (size_t)p.heads * (size_t)p.seqlen_q * (size_t)(is_softmax(c) ? p.seqlen_kv : p.head_dim);
-  size_t kv_count = (size_t)p.batch * (size_t)p.kv_heads * (size_t)p.seqlen_kv * (size_t)p.head_dim;
-  size_t rows = (size_t)p.batch * (size_t)p.heads * (size_t)p.seqlen_q;
-  __half *q = (__half *)m.q.at_least(q_count * 2), *k = (__half *)m.k.at_least(kv_count * 2),
-         *v = (__half *)m.v.at_least(kv_count * 2);
-  p.o = (__half *)m.o.at_least(q_count * 2);
+  size_t rows = (size_t)p.batch * (size_t)p.heads * (size_t)p.seqlen_q,
+         keys = (size_t)p.batch * (size_t)p.kv_heads * (size_t)p.seqlen_kv;
+  size_t q_count = rows * (size_t)(is_softmax(c) ? p.seqlen_kv : p.head_dim),
+         o_count = rows * (size_t)(is_softmax(c) ? p.seqlen_kv : p.head_dim_v());
+  size_t k_count = keys * (size_t)p.head_dim, v_count = keys * (size_t)p.head_dim_v();
+  __half *q = (__half *)m.q.at_least(q_count * 2), *k = (__half *)m.k.at_least(k_count * 2),
+         *v = (__half *)m.v.at_least(v_count * 2);
+  p.o = (__half *)m.o.at_least(o_count * 2);
   p.lse = (float *)m.lse.at_least(rows * 4);
   fill_normal<<<1024, 256>>>(q, q_count, seed);
-  fill_normal<<<1024, 256>>>(k, kv_count, seed + 1);
-  fill_normal<<<1024, 256>>>(v, kv_count, seed + 2);
-  CUDA_CHECK(cudaMemset(p.o, 0xff, q_count * 2));
+  fill_normal<<<1024, 256>>>(k, k_count, seed + 1);
+  fill_normal<<<1024, 256>>>(v, v_count, seed + 2);
+  CUDA_CHECK(cudaMemset(p.o, 0xff, o_count * 2));
   CUDA_CHECK(cudaMemset(p.lse, 0xff, rows * 4));
   p.q = q;
   p.k = k;
@@ -186,24 +194,23 @@ Errors check_softmax(const Problem &p) {
 /* ||o - ref|| / ||ref|| and the largest lse difference over sampled rows (all, if few). NaN stays NaN and fails. */
 Errors check(const Problem &p, Memory &m) {
   std::vector<int64_t> rows = sample_rows(p, p.seqlen_kv > 4096 ? 64 : 512);
-  int count = (int)rows.size();
+  int count = (int)rows.size(), columns = p.head_dim_v();
   int64_t *device_rows = (int64_t *)m.rows.at_least((size_t)count * 8);
   double *scratch = (double *)m.scratch.at_least((size_t)count * (size_t)p.seqlen_kv * 8);
-  double *ref_o = (double *)m.ref_o.at_least((size_t)count * (size_t)p.head_dim * 8),
+  double *ref_o = (double *)m.ref_o.at_least((size_t)count * (size_t)columns * 8),
          *ref_lse = (double *)m.ref_lse.at_least((size_t)count * 8);
   CUDA_CHECK(cudaMemcpy(device_rows, rows.data(), (size_t)count * 8, cudaMemcpyHostToDevice));
   reference_rows(p, device_rows, count, scratch, ref_o, ref_lse);
-  std::vector<double> expect = bench::to_host(ref_o, (size_t)count * (size_t)p.head_dim),
+  std::vector<double> expect = bench::to_host(ref_o, (size_t)count * (size_t)columns),
                       expect_lse = bench::to_host(ref_lse, (size_t)count);
   double difference = 0, norm = 0, lse_error = 0;
-  std::vector<__half> o((size_t)p.head_dim);
+  std::vector<__half> o((size_t)columns);
   for (int i = 0; i < count; i++) {
     float lse;
-    CUDA_CHECK(
-        cudaMemcpy(o.data(), p.o + rows[(size_t)i] * p.head_dim, (size_t)p.head_dim * 2, cudaMemcpyDeviceToHost));
+    CUDA_CHECK(cudaMemcpy(o.data(), p.o + rows[(size_t)i] * columns, (size_t)columns * 2, cudaMemcpyDeviceToHost));
     CUDA_CHECK(cudaMemcpy(&lse, p.lse + rows[(size_t)i], 4, cudaMemcpyDeviceToHost));
-    for (int d = 0; d < p.head_dim; d++) {
-      double e = expect[(size_t)(i * p.head_dim + d)], x = (double)__half2float(o[(size_t)d]) - e;
+    for (int d = 0; d < columns; d++) {
+      double e = expect[(size_t)(i * columns + d)], x = (double)__half2float(o[(size_t)d]) - e;
       difference += x * x;
       norm += e * e;
     }

@@ -15,7 +15,7 @@
  *
  * `windowed`: a sliding window; tiles across its left edge are masked, then those that every row sees whole are not,
  * then those across its right edge are. `drops`: elements of P are dropped where they are packed for the second product
- * (dropout.h). */
+ * (dropout.h). head_dim_v: columns of V and O where they are not those of Q and K. */
 #pragma once
 
 #include "attention.h"
@@ -26,9 +26,10 @@ namespace flash2_mma {
 enum class Schedule { stages, interleaved };
 
 template <int block_m_, int block_n_, int num_warps_, int num_stages_, int head_dim_, bool causal_, Schedule schedule_,
-          bool ragged_ = false, bool windowed_ = false, bool drops_ = false>
+          bool ragged_ = false, bool windowed_ = false, bool drops_ = false, int head_dim_v_ = head_dim_>
 struct Shape {
-  static constexpr int block_m = block_m_, block_n = block_n_, num_warps = num_warps_, head_dim = head_dim_;
+  static constexpr int block_m = block_m_, block_n = block_n_, num_warps = num_warps_, head_dim = head_dim_,
+                       head_dim_v = head_dim_v_;
   static constexpr bool causal = causal_, ragged = ragged_, windowed = windowed_, drops = drops_;
   static constexpr Schedule schedule = schedule_;
   static constexpr int num_stages = schedule_ == Schedule::interleaved ? 1 : num_stages_;
@@ -37,44 +38,53 @@ struct Shape {
   static constexpr int warp_rows = block_m / num_warps;
   static constexpr int m_tiles = warp_rows / 16;
   static constexpr int n_tiles = block_n / 8;
-  static constexpr int d_tiles = head_dim / 8;
+  static constexpr int d_tiles = head_dim_v / 8;
   static constexpr int row_chunks = head_dim / 8;
   static constexpr int q_bytes = block_m * head_dim * 2;
-  static constexpr int tile_bytes = block_n * head_dim * 2;
-  static constexpr int shared_bytes = q_bytes + (single_buffer ? 1 : 2 * num_stages) * tile_bytes;
-  static_assert(warp_rows % 16 == 0 && block_n % 16 == 0 && head_dim % 32 == 0);
+  static constexpr int tile_bytes = block_n * head_dim * 2, v_tile_bytes = block_n * head_dim_v * 2;
+  static constexpr int o_bytes = block_m * head_dim_v * 2; /* if V is wider it lies over all buffers */
+  static constexpr int buffer_bytes = single_buffer ? (tile_bytes > v_tile_bytes ? tile_bytes : v_tile_bytes)
+                                                    : num_stages * (tile_bytes + v_tile_bytes);
+  static constexpr int shared_bytes = q_bytes + buffer_bytes > o_bytes ? q_bytes + buffer_bytes : o_bytes;
+  static_assert(warp_rows % 16 == 0 && block_n % 16 == 0 && head_dim % 32 == 0 && head_dim_v % 32 == 0);
   static_assert(!drops || block_n % 32 == 0);
 };
 
 __device__ __forceinline__ uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
+/* Where a 16-byte chunk of a row lies. Chunks are swizzled within groups of eight, of which rows of 64 columns and
+ * their multiples are made; within groups of four, by every second row, where a row ends with half a group. */
+template <int row_chunks>
+__device__ __forceinline__ uint32_t swizzled_in(uint32_t row, uint32_t chunk) {
+  return (row * row_chunks + (chunk ^ (row_chunks % 8 == 4 && row_chunks > 4 ? row / 2 & 3 : row & 7))) * 16;
+}
 template <class S>
 __device__ __forceinline__ uint32_t swizzled(uint32_t row, uint32_t chunk) {
-  return (row * S::row_chunks + (chunk ^ (row & 7))) * 16;
+  return swizzled_in<S::row_chunks>(row, chunk);
 }
 
-template <class S, int rows>
+template <class S, int rows, int columns = S::head_dim>
 __device__ __forceinline__ void copy_tile(uint32_t to, const __half *from) {
-  static_assert(rows * S::row_chunks % S::num_threads == 0);
+  constexpr int row_chunks = columns / 8;
+  static_assert(rows * row_chunks % S::num_threads == 0);
 #pragma unroll
-  for (int i = 0; i < rows * S::row_chunks / S::num_threads; i++) {
-    uint32_t index = threadIdx.x + (uint32_t)i * S::num_threads, row = index / S::row_chunks,
-             chunk = index % S::row_chunks;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + swizzled<S>(row, chunk)),
-                 "l"(from + row * S::head_dim + chunk * 8)
+  for (int i = 0; i < rows * row_chunks / S::num_threads; i++) {
+    uint32_t index = threadIdx.x + (uint32_t)i * S::num_threads, row = index / row_chunks, chunk = index % row_chunks;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + swizzled_in<row_chunks>(row, chunk)),
+                 "l"(from + row * columns + chunk * 8)
                  : "memory");
   }
 }
 
 /* The same where only the first `valid` rows exist; the others become zero. */
-template <class S, int rows>
+template <class S, int rows, int columns = S::head_dim>
 __device__ __forceinline__ void copy_tile_part(uint32_t to, const __half *from, int valid) {
+  constexpr int row_chunks = columns / 8;
 #pragma unroll
-  for (int i = 0; i < rows * S::row_chunks / S::num_threads; i++) {
-    uint32_t index = threadIdx.x + (uint32_t)i * S::num_threads, row = index / S::row_chunks,
-             chunk = index % S::row_chunks;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + swizzled<S>(row, chunk)),
-                 "l"(from + row * S::head_dim + chunk * 8), "r"((int)row < valid ? 16 : 0)
+  for (int i = 0; i < rows * row_chunks / S::num_threads; i++) {
+    uint32_t index = threadIdx.x + (uint32_t)i * S::num_threads, row = index / row_chunks, chunk = index % row_chunks;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + swizzled_in<row_chunks>(row, chunk)),
+                 "l"(from + row * columns + chunk * 8), "r"((int)row < valid ? 16 : 0)
                  : "memory");
   }
 }
@@ -161,7 +171,7 @@ __device__ __forceinline__ void accumulate(State<S> &st, uint32_t v, Drop drop =
 #pragma unroll
     for (int d = 0; d < S::d_tiles; d += 2) {
       uint32_t b[4];
-      ldmatrix_trans(b, v + swizzled<S>((uint32_t)kk * 16 + lane % 16, (uint32_t)d + lane / 16));
+      ldmatrix_trans(b, v + swizzled_in<S::d_tiles>((uint32_t)kk * 16 + lane % 16, (uint32_t)d + lane / 16));
 #pragma unroll
       for (int m = 0; m < S::m_tiles; m++) {
         mma(&st.o[m][d * 4], a[m], b[0], b[1]);
@@ -172,12 +182,15 @@ __device__ __forceinline__ void accumulate(State<S> &st, uint32_t v, Drop drop =
 }
 
 /* O and LSE of the tile's first `valid` rows (all, unless ragged); O passes through the warp's own rows of Q's buffer
- * so that the stores are 16 bytes wide. */
+ * so that the stores are 16 bytes wide. Where it has more columns it lies over all buffers, which all warps have left
+ * then. */
 template <class S>
 __device__ __forceinline__ void finish(State<S> &st, uint32_t q, uint32_t warp_row, __half *o, float *lse,
                                        float scale_log2, int valid) {
+  constexpr int o_chunks = S::d_tiles, pitch = S::d_tiles > S::row_chunks ? S::d_tiles : S::row_chunks;
   uint32_t lane = threadIdx.x % 32;
   normalize<16, S::ragged>(st.o, st.rows, lse, warp_row, scale_log2, valid);
+  if (S::d_tiles > S::row_chunks) __syncthreads();
 #pragma unroll
   for (int m = 0; m < S::m_tiles; m++)
 #pragma unroll
@@ -186,18 +199,19 @@ __device__ __forceinline__ void finish(State<S> &st, uint32_t q, uint32_t warp_r
       for (int d = 0; d < S::d_tiles; d++) {
         uint32_t packed = pack(st.o[m][d * 4 + half * 2], st.o[m][d * 4 + half * 2 + 1]),
                  row = warp_row + (uint32_t)(m * 16 + half * 8) + lane / 4;
-        asm volatile("st.shared.u32 [%0], %1;" ::"r"(q + swizzled<S>(row, (uint32_t)d) + lane % 4 * 4), "r"(packed)
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(q + swizzled_in<pitch>(row, (uint32_t)d) + lane % 4 * 4),
+                     "r"(packed)
                      : "memory");
       }
   __syncwarp();
 #pragma unroll
-  for (int i = 0; i < S::warp_rows * S::row_chunks / 32; i++) {
-    uint32_t index = (uint32_t)i * 32 + lane, row = warp_row + index / S::row_chunks, chunk = index % S::row_chunks;
+  for (int i = 0; i < S::warp_rows * o_chunks / 32; i++) {
+    uint32_t index = (uint32_t)i * 32 + lane, row = warp_row + index / o_chunks, chunk = index % o_chunks;
     uint4 data;
     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
                  : "=r"(data.x), "=r"(data.y), "=r"(data.z), "=r"(data.w)
-                 : "r"(q + swizzled<S>(row, chunk)));
-    if (!S::ragged || (int)row < valid) *(uint4 *)(o + row * S::head_dim + chunk * 8) = data;
+                 : "r"(q + swizzled_in<pitch>(row, chunk)));
+    if (!S::ragged || (int)row < valid) *(uint4 *)(o + row * S::head_dim_v + chunk * 8) = data;
   }
 }
 
@@ -207,20 +221,21 @@ struct Buffers {
   const __half *k_from, *v_from;
   int num_tiles, seqlen_kv;
 
+  template <int columns>
   __device__ __forceinline__ void fetch(uint32_t to, const __half *from, int j) const {
     if (j < num_tiles) {
       int valid = seqlen_kv - j * S::block_n;
-      to += (uint32_t)(j % S::num_stages) * S::tile_bytes;
-      from += (size_t)j * S::block_n * S::head_dim;
+      to += (uint32_t)(j % S::num_stages) * (S::block_n * columns * 2);
+      from += (size_t)j * S::block_n * columns;
       if (S::ragged && valid < S::block_n)
-        copy_tile_part<S, S::block_n>(to, from, valid);
+        copy_tile_part<S, S::block_n, columns>(to, from, valid);
       else
-        copy_tile<S, S::block_n>(to, from);
+        copy_tile<S, S::block_n, columns>(to, from);
     }
     commit();
   }
-  __device__ __forceinline__ void fetch_k(int j) const { fetch(k, k_from, j); }
-  __device__ __forceinline__ void fetch_v(int j) const { fetch(v, v_from, j); }
+  __device__ __forceinline__ void fetch_k(int j) const { fetch<S::head_dim>(k, k_from, j); }
+  __device__ __forceinline__ void fetch_v(int j) const { fetch<S::head_dim_v>(v, v_from, j); }
 };
 
 /* Where a warp's scores lie: rows and columns as the mask counts them, of the tile of keys that j counts from. */
@@ -234,7 +249,7 @@ template <class S, bool masked>
 __device__ __forceinline__ void step(State<S> &st, const Buffers<S> &b, int j, uint32_t warp_row, const Place &at) {
   int column = at.first_column + j * S::block_n;
   uint32_t k = b.k + (uint32_t)(j % S::num_stages) * S::tile_bytes,
-           v = b.v + (uint32_t)(j % S::num_stages) * S::tile_bytes;
+           v = b.v + (uint32_t)(j % S::num_stages) * S::v_tile_bytes;
   constexpr int pending = 2 * S::num_stages - 2;
   if (S::num_stages > 1 && j == 0)
     wait_and_sync<pending + 1>();
@@ -302,8 +317,8 @@ template <class S>
 __device__ __forceinline__ void forward_tile(const TileParams &p) {
   extern __shared__ __align__(128) uint8_t shared[];
   Tile tile = tile_of(p, (int)blockIdx.x);
-  size_t q_offset = ((size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m) * S::head_dim;
-  size_t kv_offset = (size_t)tile.kv_head * (size_t)p.seqlen_kv * S::head_dim;
+  size_t first_row = (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m,
+         first_key = (size_t)tile.kv_head * (size_t)p.seqlen_kv;
   uint32_t warp_row = threadIdx.x / 32 * S::warp_rows;
   int row_offset = tile.m * S::block_m + p.seqlen_kv - p.seqlen_q;
   KeyTiles t = key_tiles<S>(p, row_offset);
@@ -312,8 +327,8 @@ __device__ __forceinline__ void forward_tile(const TileParams &p) {
   b.q = shared_address(shared);
   b.k = b.q + S::q_bytes;
   b.v = S::single_buffer ? b.k : b.k + S::num_stages * S::tile_bytes;
-  b.k_from = p.k + kv_offset + (size_t)t.first * S::block_n * S::head_dim;
-  b.v_from = p.v + kv_offset + (size_t)t.first * S::block_n * S::head_dim;
+  b.k_from = p.k + first_key * S::head_dim + (size_t)t.first * S::block_n * S::head_dim;
+  b.v_from = p.v + first_key * S::head_dim_v + (size_t)t.first * S::block_n * S::head_dim_v;
   b.num_tiles = t.end - t.first;
   b.seqlen_kv = p.seqlen_kv - t.first * S::block_n;
   int valid_rows = p.seqlen_q - tile.m * S::block_m;
@@ -328,9 +343,9 @@ __device__ __forceinline__ void forward_tile(const TileParams &p) {
   fill_zero(st.o);
 
   if (S::ragged && valid_rows < S::block_m)
-    copy_tile_part<S, S::block_m>(b.q, p.q + q_offset, valid_rows);
+    copy_tile_part<S, S::block_m>(b.q, p.q + first_row * S::head_dim, valid_rows);
   else
-    copy_tile<S, S::block_m>(b.q, p.q + q_offset);
+    copy_tile<S, S::block_m>(b.q, p.q + first_row * S::head_dim);
   if (S::schedule == Schedule::interleaved || S::single_buffer) {
     b.fetch_k(0);
   } else {
@@ -348,8 +363,7 @@ __device__ __forceinline__ void forward_tile(const TileParams &p) {
     for (; j < t.end - t.first; j++) step<S, true>(st, b, j, warp_row, at);
   asm volatile("cp.async.wait_all;" ::: "memory");
   if (S::drops) scale_output(st.o, p.output_scale);
-  finish(st, b.q, warp_row, p.o + q_offset,
-         p.lse + (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m, p.scale_log2, valid_rows);
+  finish(st, b.q, warp_row, p.o + first_row * S::head_dim_v, p.lse + first_row, p.scale_log2, valid_rows);
 }
 
 template <class S>
@@ -372,7 +386,8 @@ void run(const Problem &p, cudaStream_t stream) {
 template <class S>
 Instance instance() {
   return {{"flash2_fwd", "mma", "cp_async", S::schedule == Schedule::stages ? "stages" : "interleaved", S::block_m,
-           S::block_n, S::num_warps, S::num_stages, S::head_dim, S::causal, false, S::ragged, S::windowed, S::drops},
+           S::block_n, S::num_warps, S::num_stages, S::head_dim, S::causal, false, S::ragged, S::windowed, S::drops, "",
+           0, S::head_dim_v == S::head_dim ? 0 : S::head_dim_v},
           (const void *)forward<S>,
           plan<S>,
           run<S>};

@@ -5,7 +5,8 @@
  * each wait ends in __syncthreads, after which the buffer that everyone has left is refilled. num_stages = 1: one
  * buffer that K and V take in turn; V is waited for before the softmax, and nothing overlaps.
  *
- * seqlen_q must be a multiple of block_m, seqlen_kv of block_n. */
+ * seqlen_q must be a multiple of block_m, seqlen_kv of block_n. head_dim_v: columns of V and O where they are not those
+ * of Q and K. */
 #pragma once
 
 #include "wgmma_tiles.h"
@@ -16,28 +17,33 @@ using namespace wgmma_tiles;
 
 enum class Copy { cp_async, tma };
 
-template <int block_m_, int block_n_, int num_warps_, int num_stages_, int head_dim_, bool causal_, Copy copy_>
+template <int block_m_, int block_n_, int num_warps_, int num_stages_, int head_dim_, bool causal_, Copy copy_,
+          int head_dim_v_ = head_dim_>
 struct Shape {
   static constexpr int block_m = block_m_, block_n = block_n_, num_warps = num_warps_, num_stages = num_stages_,
-                       head_dim = head_dim_;
+                       head_dim = head_dim_, head_dim_v = head_dim_v_;
   static constexpr bool causal = causal_;
   static constexpr Copy copy = copy_;
   static constexpr bool single_buffer = num_stages_ == 1;
   static constexpr int num_threads = num_warps * 32, num_groups = num_warps / 4;
   static constexpr int group_rows = block_m / num_groups, m_tiles = group_rows / 64;
-  static constexpr int q_bytes = block_m * head_dim * 2, tile_bytes = block_n * head_dim * 2;
-  static constexpr int shared_bytes = 1024 + q_bytes + (single_buffer ? 1 : 2 * num_stages) * tile_bytes;
-  static_assert(group_rows % 64 == 0 && num_warps % 4 == 0 && head_dim % 64 == 0);
+  static constexpr int q_bytes = block_m * head_dim * 2;
+  static constexpr int k_tile_bytes = block_n * head_dim * 2, v_tile_bytes = block_n * head_dim_v * 2;
+  static constexpr int o_bytes = block_m * head_dim_v * 2; /* if V is wider it lies over all buffers */
+  static constexpr int buffer_bytes = single_buffer ? (k_tile_bytes > v_tile_bytes ? k_tile_bytes : v_tile_bytes)
+                                                    : num_stages * (k_tile_bytes + v_tile_bytes);
+  static constexpr int shared_bytes = 1024 + (q_bytes + buffer_bytes > o_bytes ? q_bytes + buffer_bytes : o_bytes);
+  static_assert(group_rows % 64 == 0 && num_warps % 4 == 0 && head_dim % 64 == 0 && head_dim_v % 64 == 0);
 };
 
-template <class S, int rows>
+template <class S, int rows, int columns>
 __device__ __forceinline__ void cp_async_tile(uint32_t to, const __half *from) {
-  constexpr int row_chunks = S::head_dim / 8;
+  constexpr int row_chunks = columns / 8;
 #pragma unroll
   for (int i = 0; i < rows * row_chunks / S::num_threads; i++) {
     uint32_t index = threadIdx.x + (uint32_t)i * S::num_threads, row = index / row_chunks, chunk = index % row_chunks;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + chunk_offset<rows>(row, chunk)),
-                 "l"(from + row * S::head_dim + chunk * 8)
+                 "l"(from + row * columns + chunk * 8)
                  : "memory");
   }
 }
@@ -54,19 +60,22 @@ struct Pipeline {
     return bars + (uint32_t)(which * S::num_stages + j % S::num_stages) * 8;
   }
   __device__ __forceinline__ uint32_t buffer(int which, int j) const {
-    return (which ? v : k) + (uint32_t)(j % S::num_stages) * S::tile_bytes;
+    return (which ? v : k) + (uint32_t)(j % S::num_stages) * (which ? S::v_tile_bytes : S::k_tile_bytes);
   }
 
   __device__ __forceinline__ void fetch(int which, int j) const {
     if constexpr (S::copy == Copy::tma) {
       if (threadIdx.x != 0 || j >= num_tiles) return;
-      hopper::mbarrier_expect(bar(which, j), S::tile_bytes);
-      tma_tile<S::block_n, S::head_dim>(buffer(which, j), which ? &maps->v : &maps->k, j * S::block_n, kv_head,
-                                        bar(which, j));
+      hopper::mbarrier_expect(bar(which, j), which ? S::v_tile_bytes : S::k_tile_bytes);
+      if (which)
+        tma_tile<S::block_n, S::head_dim_v>(buffer(1, j), &maps->v, j * S::block_n, kv_head, bar(1, j));
+      else
+        tma_tile<S::block_n, S::head_dim>(buffer(0, j), &maps->k, j * S::block_n, kv_head, bar(0, j));
     } else {
-      if (j < num_tiles)
-        cp_async_tile<S, S::block_n>(buffer(which, j),
-                                     (which ? v_from : k_from) + (size_t)j * S::block_n * S::head_dim);
+      if (j < num_tiles && which)
+        cp_async_tile<S, S::block_n, S::head_dim_v>(buffer(1, j), v_from + (size_t)j * S::block_n * S::head_dim_v);
+      else if (j < num_tiles)
+        cp_async_tile<S, S::block_n, S::head_dim>(buffer(0, j), k_from + (size_t)j * S::block_n * S::head_dim);
       asm volatile("cp.async.commit_group;" ::: "memory");
     }
   }
@@ -91,17 +100,17 @@ __global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __
   extern __shared__ uint8_t raw[];
   __shared__ __align__(8) uint64_t bars[2 * S::num_stages + 1];
   Tile tile = tile_of(p, (int)blockIdx.x);
-  size_t q_offset = ((size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m) * S::head_dim;
+  size_t first_row = (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m;
   Range range = key_range<S::causal, S::block_m, S::block_n>(p, tile.m);
 
   Pipeline<S> pipe;
   pipe.q = (hopper::smem(raw) + 1023) / 1024 * 1024;
   pipe.k = pipe.q + S::q_bytes;
-  pipe.v = S::single_buffer ? pipe.k : pipe.k + S::num_stages * S::tile_bytes;
+  pipe.v = S::single_buffer ? pipe.k : pipe.k + S::num_stages * S::k_tile_bytes;
   pipe.bars = hopper::smem(bars);
   pipe.maps = &maps;
   pipe.k_from = p.k + (size_t)tile.kv_head * (size_t)p.seqlen_kv * S::head_dim;
-  pipe.v_from = p.v + (size_t)tile.kv_head * (size_t)p.seqlen_kv * S::head_dim;
+  pipe.v_from = p.v + (size_t)tile.kv_head * (size_t)p.seqlen_kv * S::head_dim_v;
   pipe.kv_head = tile.kv_head;
   pipe.num_tiles = range.num_tiles;
 
@@ -117,7 +126,7 @@ __global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __
       tma_tile<S::block_m, S::head_dim>(pipe.q, &maps.q, tile.m * S::block_m, tile.head, q_bar);
     }
   } else {
-    cp_async_tile<S, S::block_m>(pipe.q, p.q + q_offset);
+    cp_async_tile<S, S::block_m, S::head_dim>(pipe.q, p.q + first_row * S::head_dim);
   }
 #pragma unroll
   for (int s = 0; s < S::num_stages; s++) {
@@ -125,7 +134,7 @@ __global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __
     if (!S::single_buffer) pipe.fetch(1, s);
   }
 
-  float s[S::m_tiles][S::block_n / 2], o[S::m_tiles][S::head_dim / 2], correction[S::m_tiles][2];
+  float s[S::m_tiles][S::block_n / 2], o[S::m_tiles][S::head_dim_v / 2], correction[S::m_tiles][2];
   uint32_t fragments[S::m_tiles][S::block_n / 16][4];
   RowState<S::m_tiles> rows;
   rows.clear();
@@ -157,7 +166,7 @@ __global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __
     }
     keep_all(o);
     hopper::wgmma_fence();
-    issue_output<S::block_n, S::head_dim>(o, fragments, pipe.buffer(1, j));
+    issue_output<S::block_n, S::head_dim_v>(o, fragments, pipe.buffer(1, j));
     hopper::wgmma_commit();
     hopper::wgmma_wait<0>();
     keep_all(o);
@@ -166,10 +175,9 @@ __global__ __launch_bounds__(S::num_threads) void forward(TileParams p, const __
       pipe.fetch(0, j + 1);
     }
   }
-  normalize<64>(o, rows, p.lse + (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m, warp_row,
-                p.scale_log2);
+  normalize<64>(o, rows, p.lse + first_row, warp_row, p.scale_log2);
   __syncthreads();
-  write_output<S::block_m, S::head_dim>(o, pipe.q, warp_row, p.o + q_offset);
+  write_output<S::block_m, S::head_dim_v>(o, pipe.q, warp_row, p.o + first_row * S::head_dim_v);
 }
 
 template <class S>
@@ -187,7 +195,8 @@ void run(const Problem &p, cudaStream_t stream) {
 template <class S>
 Instance instance() {
   return {{"flash2_fwd", "wgmma", S::copy == Copy::tma ? "tma" : "cp_async", "stages", S::block_m, S::block_n,
-           S::num_warps, S::num_stages, S::head_dim, S::causal},
+           S::num_warps, S::num_stages, S::head_dim, S::causal, false, false, false, false, "", 0,
+           S::head_dim_v == S::head_dim ? 0 : S::head_dim_v},
           (const void *)forward<S>,
           plan<S>,
           run<S>};

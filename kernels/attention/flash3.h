@@ -3,7 +3,8 @@
  * and PV runs beside it; between consumers a ring of named barriers lets one issue its products while the other is in
  * its softmax (ping-pong). num_stages K and V buffers each, full and empty mbarriers. persistent: one CTA a SM walks
  * the tiles with the grid's stride, and the producer runs ahead into the next tile while the consumers finish this one;
- * otherwise one tile of rows a CTA. */
+ * otherwise one tile of rows a CTA. head_dim_v: columns of V and O where they are not those of Q and K; O then has a
+ * buffer of its own if Q's rows are too short for it. */
 #pragma once
 
 #include <algorithm>
@@ -15,14 +16,17 @@ namespace flash3 {
 using namespace wgmma_tiles;
 
 template <int block_m_, int block_n_, int num_warps_, int num_stages_, int head_dim_, bool causal_,
-          bool persistent_ = false>
+          bool persistent_ = false, int head_dim_v_ = head_dim_>
 struct Shape {
   static constexpr int block_m = block_m_, block_n = block_n_, num_warps = num_warps_, num_stages = num_stages_,
-                       head_dim = head_dim_;
+                       head_dim = head_dim_, head_dim_v = head_dim_v_;
   static constexpr bool causal = causal_, persistent = persistent_;
   static constexpr int num_groups = num_warps / 4, num_threads = (num_groups + 1) * 128;
-  static constexpr int q_bytes = block_m * head_dim * 2, tile_bytes = block_n * head_dim * 2;
-  static constexpr int shared_bytes = 1024 + q_bytes + 2 * num_stages * tile_bytes;
+  static constexpr int q_bytes = block_m * head_dim * 2;
+  static constexpr int k_tile_bytes = block_n * head_dim * 2, v_tile_bytes = block_n * head_dim_v * 2;
+  static constexpr bool has_o = head_dim_v > head_dim; /* a buffer for O */
+  static constexpr int rings_bytes = num_stages * (k_tile_bytes + v_tile_bytes);
+  static constexpr int shared_bytes = 1024 + q_bytes + rings_bytes + (has_o ? block_m * head_dim_v * 2 : 0);
   static constexpr int producer_registers = num_groups == 2 ? 24 : 32, consumer_registers = num_groups == 2 ? 240 : 160;
   static_assert((num_groups == 2 || num_groups == 3) && block_m == 64 * num_groups);
 };
@@ -53,9 +57,10 @@ __device__ __forceinline__ void produce(const Maps &maps, const Tile &tile, cons
 #pragma unroll
     for (int which = 0; which < 2; which++) {
       if (n >= S::num_stages) hopper::mbarrier_wait(bars.empty(which, n), bars.parity(n - S::num_stages));
-      hopper::mbarrier_expect(bars.full(which, n), S::tile_bytes);
-      tma_tile<S::block_n, S::head_dim>((which ? v : k) + (uint32_t)(n % S::num_stages) * S::tile_bytes,
-                                        which ? &maps.v : &maps.k, j * S::block_n, tile.kv_head, bars.full(which, n));
+      hopper::mbarrier_expect(bars.full(which, n), which ? S::v_tile_bytes : S::k_tile_bytes);
+      uint32_t to = (which ? v : k) + (uint32_t)(n % S::num_stages) * (which ? S::v_tile_bytes : S::k_tile_bytes);
+      tma_panels<S::block_n>(to, which ? &maps.v : &maps.k, (which ? S::head_dim_v : S::head_dim) / 64, j * S::block_n,
+                             tile.kv_head, bars.full(which, n));
     }
   }
 }
@@ -81,7 +86,7 @@ __device__ __forceinline__ void consume(const TileParams &p, const Tile &tile, c
                                         int before, Turns<S> turns, Bars bars, uint32_t q, uint32_t k, uint32_t v) {
   int group = (int)threadIdx.x / 128 - 1;
   uint32_t group_row = (uint32_t)group * 64, warp_row = group_row + threadIdx.x % 128 / 32 * 16;
-  float s[1][S::block_n / 2], o[1][S::head_dim / 2], correction[1][2];
+  float s[1][S::block_n / 2], o[1][S::head_dim_v / 2], correction[1][2];
   uint32_t fragments[1][S::block_n / 16][4];
   RowState<1> rows;
   rows.clear();
@@ -99,7 +104,7 @@ __device__ __forceinline__ void consume(const TileParams &p, const Tile &tile, c
     turns.take();
     hopper::wgmma_fence();
     issue_scores<S::block_m, S::block_n, S::head_dim>(s, q, group_row,
-                                                      k + (uint32_t)(before % S::num_stages) * S::tile_bytes);
+                                                      k + (uint32_t)(before % S::num_stages) * S::k_tile_bytes);
     hopper::wgmma_commit();
     turns.pass();
     hopper::wgmma_wait<0>();
@@ -116,11 +121,11 @@ __device__ __forceinline__ void consume(const TileParams &p, const Tile &tile, c
       keep_all(s);
       keep_all(o);
       hopper::wgmma_fence();
-      issue_scores<S::block_m, S::block_n, S::head_dim>(s, q, group_row, k + stage * S::tile_bytes);
+      issue_scores<S::block_m, S::block_n, S::head_dim>(s, q, group_row, k + stage * S::k_tile_bytes);
       hopper::wgmma_commit();
       hopper::mbarrier_wait(bars.full(1, n - 1), bars.parity(n - 1));
       hopper::wgmma_fence();
-      issue_output<S::block_n, S::head_dim>(o, fragments, v + stage_before * S::tile_bytes);
+      issue_output<S::block_n, S::head_dim_v>(o, fragments, v + stage_before * S::v_tile_bytes);
       hopper::wgmma_commit();
       turns.pass();
       hopper::wgmma_wait<1>();
@@ -138,21 +143,25 @@ __device__ __forceinline__ void consume(const TileParams &p, const Tile &tile, c
     hopper::mbarrier_wait(bars.full(1, last), bars.parity(last));
     keep_all(o);
     hopper::wgmma_fence();
-    issue_output<S::block_n, S::head_dim>(o, fragments, v + (uint32_t)(last % S::num_stages) * S::tile_bytes);
+    issue_output<S::block_n, S::head_dim_v>(o, fragments, v + (uint32_t)(last % S::num_stages) * S::v_tile_bytes);
     hopper::wgmma_commit();
     hopper::wgmma_wait<0>();
     keep_all(o);
     if (S::persistent) release(1, last);
   }
-  normalize<64>(o, rows, p.lse + (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m, warp_row,
-                p.scale_log2);
+  size_t first_row = (size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m;
+  auto release_queries = [&] {
+    if (threadIdx.x % 32 == 0) hopper::mbarrier_arrive(bars.q_empty());
+  };
+  if (S::persistent && S::has_o) release_queries();
+  normalize<64>(o, rows, p.lse + first_row, warp_row, p.scale_log2);
   hopper::named_sync(5 + group, 128);
-  write_output<S::block_m, S::head_dim>(
-      o, q, warp_row, p.o + ((size_t)tile.head * (size_t)p.seqlen_q + (size_t)tile.m * S::block_m) * S::head_dim);
-  if (S::persistent) {
+  write_output<S::block_m, S::head_dim_v>(o, S::has_o ? v + S::num_stages * S::v_tile_bytes : q, warp_row,
+                                          p.o + first_row * S::head_dim_v);
+  if (S::persistent && !S::has_o) {
     hopper::proxy_fence();
     __syncwarp();
-    if (threadIdx.x % 32 == 0) hopper::mbarrier_arrive(bars.q_empty());
+    release_queries();
   }
 }
 
@@ -160,7 +169,7 @@ template <class S>
 __device__ __forceinline__ void forward_cta(const TileParams &p, const Maps &maps) {
   extern __shared__ uint8_t raw[];
   __shared__ __align__(8) uint64_t bar_storage[4 * S::num_stages + 2];
-  uint32_t q = (hopper::smem(raw) + 1023) / 1024 * 1024, k = q + S::q_bytes, v = k + S::num_stages * S::tile_bytes;
+  uint32_t q = (hopper::smem(raw) + 1023) / 1024 * 1024, k = q + S::q_bytes, v = k + S::num_stages * S::k_tile_bytes;
   Bars bars = {hopper::smem(bar_storage), S::num_stages};
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < S::num_stages; stage++)
@@ -222,7 +231,7 @@ void run(const Problem &p, cudaStream_t stream) {
 template <class S>
 Instance instance() {
   return {{"flash3_fwd", "wgmma", "tma", "pingpong", S::block_m, S::block_n, S::num_warps, S::num_stages, S::head_dim,
-           S::causal, S::persistent},
+           S::causal, S::persistent, false, false, false, "", 0, S::head_dim_v == S::head_dim ? 0 : S::head_dim_v},
           (const void *)forward<S>,
           plan<S>,
           run<S>};

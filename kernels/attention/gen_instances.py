@@ -8,18 +8,21 @@ KEYS = ("workload", "mma", "copy", "schedule", "block_m", "block_n", "num_warps"
 
 
 def source(key):
-    workload, mma, copy, schedule, block_m, block_n, num_warps, num_stages, head_dim, causal, persistent, ragged, windowed, drops, kv_dtype, kv_group_size = key
+    workload, mma, copy, schedule, block_m, block_n, num_warps, num_stages, head_dim, causal, persistent, ragged, windowed, drops, kv_dtype, kv_group_size, head_dim_v = key
     if (windowed or drops) and (workload, mma) != ("flash2_fwd", "mma"):
+        return None
+    if head_dim_v and workload not in ("flash2_fwd", "flash3_fwd"):
         return None
     causal = "true" if causal == "1" else "false"
     shape = f"{block_m}, {block_n}, {num_warps}, {num_stages}, {head_dim}, {causal}"
+    of_values = f", {head_dim_v}" if head_dim_v else ""
     if workload == "flash2_fwd" and mma == "mma":
-        flags = [("false", "true")[bool(flag)] for flag in (ragged, windowed, drops)] if ragged or windowed or drops else []
-        return "flash2_mma", f"Shape<{', '.join((shape, 'Schedule::' + schedule, *flags))}>"
+        flags = [("false", "true")[bool(flag)] for flag in (ragged, windowed, drops)] if ragged or windowed or drops or head_dim_v else []
+        return "flash2_mma", f"Shape<{', '.join((shape, 'Schedule::' + schedule, *flags))}{of_values}>"
     if workload == "flash2_fwd" and mma == "wgmma":
-        return "flash2_wgmma", f"Shape<{shape}, Copy::{copy}>"
+        return "flash2_wgmma", f"Shape<{shape}, Copy::{copy}{of_values}>"
     if workload == "flash3_fwd":
-        return "flash3", f"Shape<{shape}{', true' if persistent == '1' else ''}>"
+        return "flash3", f"Shape<{shape}{', true' if persistent == '1' else ', false' if head_dim_v else ''}{of_values}>"
     if workload == "standard_attention":
         return "standard_mma", f"Tiles<{block_m}, {block_n}, {num_warps}, {head_dim}, {causal}>, standard_mma::Softmax::{schedule}"
     if workload == "flash1_fwd":
@@ -38,12 +41,15 @@ def source(key):
 
 
 def key_of(row):
-    """What names the instance that a case needs. Ragged ones, windows and dropout exist for the mma.sync flash2 kernel, quantised caches for decoding."""
+    """What names the instance that a case needs. Ragged ones, windows and dropout exist for the mma.sync flash2 kernel, quantised caches for decoding, values with
+    columns of their own for flash2 and flash3."""
     ragged = row["workload"] == "flash2_fwd" and row["mma"] == "mma" and (int(row["seqlen_q"]) % int(row["block_m"]) or int(row["seqlen_kv"]) % int(row["block_n"]))
     flags = {"ragged": ragged, "windowed": float(row.get("window") or 0), "drops": float(row.get("dropout_p") or 0)}
     kv_dtype = row.get("kv_dtype") or "fp16"
     cache = ("", "") if kv_dtype == "fp16" else (kv_dtype, row["kv_group_size"])
-    return tuple(row.get(k) or "0" for k in KEYS) + tuple(name if flag else "" for name, flag in flags.items()) + cache
+    head_dim_v = row.get("head_dim_v") or row["head_dim"]
+    values = (head_dim_v if head_dim_v != row["head_dim"] else "",)
+    return tuple(row.get(k) or "0" for k in KEYS) + tuple(name if flag else "" for name, flag in flags.items()) + cache + values
 
 
 def main():

@@ -56,7 +56,7 @@ __global__ void rows_kernel(Problem p, const int64_t *rows, double *scratch, dou
   int64_t head = rows[blockIdx.x] / p.seqlen_q, row = rows[blockIdx.x] % p.seqlen_q;
   int64_t kv_head = head / p.heads * p.kv_heads + head % p.heads / (p.heads / p.kv_heads);
   const __half *q = p.q + (head * p.seqlen_q + row) * p.head_dim;
-  const __half *k = p.k + kv_head * p.seqlen_kv * p.head_dim, *v = p.v + kv_head * p.seqlen_kv * p.head_dim;
+  const __half *k = p.k + kv_head * p.seqlen_kv * p.head_dim, *v = p.v + kv_head * p.seqlen_kv * p.head_dim_v();
   Keys keys = keys_of(p, p.lengths ? p.lengths[head / p.heads] : p.seqlen_kv, row);
   double *s = scratch + (int64_t)blockIdx.x * p.seqlen_kv, top = -INFINITY, sum = 0;
   for (int64_t j = keys.first + threadIdx.x; j < keys.end; j += num_threads) {
@@ -73,10 +73,10 @@ __global__ void rows_kernel(Problem p, const int64_t *rows, double *scratch, dou
     s[j] *= kept_weight(p, head, row, j);
   }
   sum = block_reduce(sum, false);
-  for (int d = (int)threadIdx.x; d < p.head_dim; d += num_threads) {
+  for (int d = (int)threadIdx.x; d < p.head_dim_v(); d += num_threads) {
     double value = 0;
-    for (int64_t j = keys.first; j < keys.end; j++) value += s[j] * (double)__half2float(v[j * p.head_dim + d]);
-    o[(int64_t)blockIdx.x * p.head_dim + d] = keys.end > keys.first ? value / sum : 0;
+    for (int64_t j = keys.first; j < keys.end; j++) value += s[j] * (double)__half2float(v[j * p.head_dim_v() + d]);
+    o[(int64_t)blockIdx.x * p.head_dim_v() + d] = keys.end > keys.first ? value / sum : 0;
   }
   if (threadIdx.x == 0) lse[blockIdx.x] = keys.end > keys.first ? top + log(sum) : -INFINITY;
 }
@@ -102,14 +102,14 @@ void reference_row_cpu(const Problem &p, const __half *q, const __half *k, const
     s[(size_t)j] = dot / sqrt((double)p.head_dim);
     top = std::fmax(top, s[(size_t)j]);
   }
-  for (int d = 0; d < p.head_dim; d++) o[d] = 0;
+  for (int d = 0; d < p.head_dim_v(); d++) o[d] = 0;
   for (int64_t j = keys.first; j < keys.end; j++) {
     double weight = std::exp(s[(size_t)j] - top);
     sum += weight;
-    for (int d = 0; d < p.head_dim; d++)
-      o[d] +=
-          weight * kept_weight(p, head, row, j) * (double)__half2float(v[(kv_head * p.seqlen_kv + j) * p.head_dim + d]);
+    for (int d = 0; d < p.head_dim_v(); d++)
+      o[d] += weight * kept_weight(p, head, row, j) *
+              (double)__half2float(v[(kv_head * p.seqlen_kv + j) * p.head_dim_v() + d]);
   }
-  for (int d = 0; d < p.head_dim; d++) o[d] = keys.end > keys.first ? o[d] / sum : 0;
+  for (int d = 0; d < p.head_dim_v(); d++) o[d] = keys.end > keys.first ? o[d] / sum : 0;
   *lse = keys.end > keys.first ? top + std::log(sum) : -INFINITY;
 }

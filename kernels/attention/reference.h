@@ -3,7 +3,7 @@
 
 #include "attention.h"
 
-/* rows[i] = head * seqlen_q + row. o: [count][head_dim], lse: [count]; scratch: [count][seqlen_kv]. All in device
+/* rows[i] = head * seqlen_q + row. o: [count][head_dim_v], lse: [count]; scratch: [count][seqlen_kv]. All in device
  * memory. */
 void reference_rows(const Problem &p, const int64_t *rows, int count, double *scratch, double *o, double *lse);
 

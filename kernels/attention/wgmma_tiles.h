@@ -1,8 +1,8 @@
 /* The two products of attention with wgmma, and the tile layout that they, TMA and cp.async agree on.
  *
- * A tile of `rows` x head_dim halves is head_dim / 64 panels, each rows x 128 bytes with the 128-byte swizzle (16-byte
- * chunk c of row r at c ^ (r & 7)). Tiles start at multiples of 1024 bytes. Q and K are K-major operands; V is used
- * transposed (MN-major). */
+ * A tile of `rows` x head_dim (of V: head_dim_v) halves is head_dim / 64 panels, each rows x 128 bytes with the
+ * 128-byte swizzle (16-byte chunk c of row r at c ^ (r & 7)). Tiles start at multiples of 1024 bytes. Q and K are
+ * K-major operands; V is used transposed (MN-major). */
 #pragma once
 
 #include "attention.h"
@@ -60,7 +60,8 @@ __device__ __forceinline__ void keep_all(float (&x)[m_tiles][count]) {
   for (int m = 0; m < m_tiles; m++) hopper::keep(x[m]);
 }
 
-/* O through this warp's rows of Q's buffer to global memory, 16 bytes a store. Nobody may still read those rows. */
+/* O through this warp's rows of a buffer laid out as Q's to global memory, 16 bytes a store. Nobody may still read
+ * those rows. */
 template <int block_m, int head_dim, int m_tiles>
 __device__ __forceinline__ void write_output(const float (&o)[m_tiles][head_dim / 2], uint32_t q, uint32_t warp_row,
                                              __half *to) {
@@ -94,11 +95,16 @@ __device__ __forceinline__ void write_output(const float (&o)[m_tiles][head_dim 
 }
 
 /* Loads one tile by TMA: a box of 64 columns a panel. The caller has announced the bytes to `bar`. */
+template <int rows>
+__device__ __forceinline__ void tma_panels(uint32_t to, const CUtensorMap *map, int num_panels, int row, int head,
+                                           uint32_t bar) {
+#pragma unroll
+  for (int panel = 0; panel < num_panels; panel++)
+    hopper::tensor_load_3d(to + (uint32_t)panel * rows * 128, map, panel * 64, row, head, bar);
+}
 template <int rows, int head_dim>
 __device__ __forceinline__ void tma_tile(uint32_t to, const CUtensorMap *map, int row, int head, uint32_t bar) {
-#pragma unroll
-  for (int panel = 0; panel < head_dim / 64; panel++)
-    hopper::tensor_load_3d(to + (uint32_t)panel * rows * 128, map, panel * 64, row, head, bar);
+  tma_panels<rows>(to, map, head_dim / 64, row, head, bar);
 }
 
 struct Maps {
@@ -109,7 +115,7 @@ inline Maps make_maps(const Problem &p, int block_m, int block_n) {
   uint64_t d = (uint64_t)p.head_dim, kv = (uint64_t)p.seqlen_kv, kv_heads = (uint64_t)p.batch * (uint64_t)p.kv_heads;
   return {hopper::tensor_map(p.q, d, (uint64_t)p.seqlen_q, (uint64_t)p.batch * (uint64_t)p.heads, (uint32_t)block_m),
           hopper::tensor_map(p.k, d, kv, kv_heads, (uint32_t)block_n),
-          hopper::tensor_map(p.v, d, kv, kv_heads, (uint32_t)block_n)};
+          hopper::tensor_map(p.v, (uint64_t)p.head_dim_v(), kv, kv_heads, (uint32_t)block_n)};
 }
 
 /* The range of key tiles that a block of rows visits, and from which on they need the causal mask. Row r sees columns

@@ -23,7 +23,8 @@ WINDOW_COLUMNS = [*COLUMNS, "window", "dropout_p"]
 PAGED_COLUMNS = [*COLUMNS, "lengths", "page_size", "page_layout", "layout"]
 TREE_COLUMNS = [*COLUMNS, "parents"]
 QUANTIZED_COLUMNS = [*COLUMNS, "kv_dtype", "kv_group_size"]
-COMPILED_COLUMNS = [*WINDOW_COLUMNS, *PAGED_COLUMNS[len(COLUMNS):], "parents", *QUANTIZED_COLUMNS[len(COLUMNS):]]
+VALUE_COLUMNS = [*COLUMNS, "head_dim_v", "part"]
+COMPILED_COLUMNS = [*WINDOW_COLUMNS, *PAGED_COLUMNS[len(COLUMNS):], "parents", *QUANTIZED_COLUMNS[len(COLUMNS):], "head_dim_v"]
 SHARED_LIMIT = 227 * 1024
 
 
@@ -33,7 +34,7 @@ def case(shape, config, **more):
     row = dict(workload="flash2_fwd", batch=batch, heads=heads, kv_heads=kv_heads, seqlen_q=seqlen, seqlen_kv=seqlen, head_dim=head_dim, causal=causal,
                block_m=block_m, block_n=block_n, num_warps=warps, num_stages=stages, schedule=schedule, mma="mma", copy="cp_async",
                tile_order="m_first", tile_reverse=0, splits=1, persistent=0, window=0, dropout_p=0,
-               lengths="", parents="", page_size="", page_layout="", layout="", kv_dtype="", kv_group_size="")
+               lengths="", parents="", page_size="", page_layout="", layout="", kv_dtype="", kv_group_size="", head_dim_v="")
     row.update(more)
     return row
 
@@ -45,11 +46,11 @@ def fits(row):
 
 
 def fits_shared_memory(row):
-    buffers = 1 if row["schedule"] == "stages" and row["num_stages"] == 1 else 2 * row["num_stages"]
-    if row["workload"] == "flash3_fwd":
-        buffers = 2 * row["num_stages"]
-    rows = row["block_m"] + buffers * row["block_n"]
-    return rows * row["head_dim"] * 2 <= SHARED_LIMIT - 1024
+    head_dim, head_dim_v = row["head_dim"], row["head_dim_v"] or row["head_dim"]
+    is_single = row["workload"] != "flash3_fwd" and row["schedule"] == "stages" and row["num_stages"] == 1
+    buffers = row["block_n"] * (max(head_dim, head_dim_v) if is_single else row["num_stages"] * (head_dim + head_dim_v))
+    outputs = row["block_m"] * head_dim_v if row["workload"] == "flash3_fwd" and head_dim_v > head_dim else 0
+    return (row["block_m"] * head_dim + buffers + outputs) * 2 <= SHARED_LIMIT - 1024
 
 
 def every_other(index):
@@ -465,6 +466,19 @@ def wgmma_products():
     return rows
 
 
+def values():
+    """Values narrower than keys, and wider; of each shape every second kernel is held back, the others of the next shape."""
+    tiles, rows = ((64, 64, 4, 2, "stages"), (128, 64, 8, 2, "stages"), (64, 64, 4, 1, "stages"), (128, 64, 4, 1, "interleaved")), []
+    shapes = [(*shape[:4], head_dim, shape[4], head_dim_v) for head_dim, head_dim_v in ((192, 128), (96, 64), (128, 64), (64, 128)) for shape in ((4, 16, 16, 4096, 0), (2, 32, 8, 4096, 1))]
+    for i, (*shape, head_dim_v) in enumerate(shapes):
+        kernels = [case(shape, config) for config in tiles]
+        if shape[4] % 64 == 0:  # whole panels
+            kernels += [wgmma(shape, config, copy) for copy in ("cp_async", "tma") for config in (*tiles[:2], (128, 128, 8, 1, "stages"))]
+            kernels += [pingpong(shape, (128, 128, 8, 2), persistent=persistent) for persistent in (0, 1)]
+        rows += [dict(kernel, head_dim_v=head_dim_v, part="held_out" if (i + j) % 2 else "calibration") for j, kernel in enumerate(kernels)]
+    return rows
+
+
 def compiled():
     """One small instance of each kernel: what a machine without a GPU compiles to see that everything does."""
     shape, odd = (1, 4, 2, 512, 64, 1), (1, 4, 2, 500, 64, 1)
@@ -475,6 +489,8 @@ def compiled():
             case(shape, (64, 32, 4, 2, "stages"), window=100), case(odd, (64, 32, 4, 1, "interleaved"), window=100, dropout_p=0.1),
             paged_case((2, 4, 2, 500, 64), "37:500", (64, 2), 16, "scattered", 2),
             tree_case((1, 4, 2, 20, 512, 64), 3, (64, 64, 4, 2), 2), flash1_case(shape, (128, 4, 2)),
+            case((1, 4, 2, 512, 96, 1), (64, 32, 4, 2, "stages"), head_dim_v=64), case(shape, (64, 32, 4, 1, "stages"), head_dim_v=128),
+            *(dict(wgmma(shape, (64, 64, 4, 2, "stages"), copy), head_dim_v=128) for copy in ("cp_async", "tma")), pingpong(shape, (128, 64, 8, 2), head_dim_v=128),
             *(quantized_case((1, 4, 2, 512, 64), kv_dtype, 32, (64, 2), 2) for kv_dtype in ("int8", "fp8", "int4"))]
 
 
@@ -931,6 +947,7 @@ write("paged.csv", paged(), PAGED_COLUMNS, anything, every_other)
 write("tree.csv", tree(), TREE_COLUMNS, anything, every_other)
 write("flash1.csv", flash1(), keep=anything, part=every_other)
 write("quantized.csv", quantized(), QUANTIZED_COLUMNS, anything, every_other)
+write("values.csv", values(), VALUE_COLUMNS)
 write("products.csv", products(), PRODUCT_COLUMNS, anything, every_other)
 write("wgmma_products.csv", wgmma_products(), WGMMA_PRODUCT_COLUMNS, anything)
 write("unseen_own.csv", unseen_own(), keep=anything, part=unseen)

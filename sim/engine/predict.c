@@ -29,16 +29,23 @@ static void programs_fini(programs *p) {
   *p = (programs){0};
 }
 
+// Whether a parameter decides a kernel's size, and says more than one named before it.
+static bool names_size(const ftl_spec *spec, ftl_param param) {
+  if ((spec->workload->accepts >> param & 1) == 0) return false;
+  return param != FTL_PARAM_head_dim_v || spec->value[param] != spec->value[FTL_PARAM_head_dim];
+}
+
 // Lowering knows a kernel by its name; a user knows it by the parameters that decide its size.
 static void name_by_parameters(const ftl_spec *spec, const char *kernel, ftl_error *error) {
-  static const ftl_param sizes[] = {FTL_PARAM_block_m, FTL_PARAM_block_n, FTL_PARAM_num_stages, FTL_PARAM_head_dim};
+  static const ftl_param sizes[] = {FTL_PARAM_block_m, FTL_PARAM_block_n, FTL_PARAM_num_stages, FTL_PARAM_head_dim,
+                                    FTL_PARAM_head_dim_v};
   size_t length = strlen(kernel);
   if (strncmp(error->message, kernel, length) != 0) return;
   ftl_error plain = *error;
   ftl_text text = {0};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     char value[32];
-    if (spec->workload->accepts >> sizes[i] & 1)
+    if (names_size(spec, sizes[i]))
       ftl_text_add(&text, "%s%s=%s", text.size ? " " : "", ftl_param_get(sizes[i])->name,
                    ftl_spec_text(spec, sizes[i], value));
   }

@@ -55,7 +55,7 @@ static void set_defaults(ftl_question_defaults *defaults) {
     general.value[i] = ftl_param_get((ftl_param)i)->default_value;
     if (workload != NULL) {
       ftl_workload_default(workload, (ftl_param)i, text);
-    } else if (general.value[i] == FTL_PARAM_REQUIRED || general.value[i] == FTL_PARAM_SAME_AS_HEADS) {
+    } else if (ftl_param_is_of_shape((ftl_param)i)) {
       text[0] = '\0';
     } else {
       char buffer[32];
@@ -96,9 +96,11 @@ static bool are_same(const words *w, ftl_param a, ftl_param b) {
   return w->value[a] != NULL && w->value[b] != NULL && is_same(w->value[a], w->value[b]);
 }
 
-// Lengths that are the same are one word, and so are heads of queries and keys; NULL: it says nothing new.
+// Lengths that are the same are one word, and so are heads of queries and keys, and the columns of keys and values;
+// NULL: it says nothing new.
 static const char *shown_name(const words *w, int param) {
   if (param == FTL_PARAM_kv_heads && are_same(w, FTL_PARAM_heads, FTL_PARAM_kv_heads)) return NULL;
+  if (param == FTL_PARAM_head_dim_v && are_same(w, FTL_PARAM_head_dim, FTL_PARAM_head_dim_v)) return NULL;
   if (param == FTL_PARAM_seqlen_kv && are_same(w, FTL_PARAM_seqlen_q, FTL_PARAM_seqlen_kv)) return NULL;
   if (param == FTL_PARAM_seqlen_q && are_same(w, FTL_PARAM_seqlen_q, FTL_PARAM_seqlen_kv)) return "seqlen";
   return ftl_param_get((ftl_param)param)->name;

@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "report/validate.h"
 
-// "1x32/8 4096 d128 causal": batch, heads over key/value heads, lengths, head_dim. "128x64 w4 s2 wgmma tma": the
-// choice.
+// "1x32/8 4096 d128 causal": batch, heads over key/value heads, lengths, head_dim (over head_dim_v). "128x64 w4 s2
+// wgmma tma": the choice.
 void ftl_case_shape(const ftl_case *c, ftl_text *out);
 void ftl_case_tile(const ftl_case *c, ftl_text *out);
 

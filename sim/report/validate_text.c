@@ -17,7 +17,10 @@ void ftl_case_shape(const ftl_case *c, ftl_text *out) {
   if (value_of(c, FTL_PARAM_seqlen_kv) != value_of(c, FTL_PARAM_seqlen_q)) {
     ftl_text_add(out, "x%lld", value_of(c, FTL_PARAM_seqlen_kv));
   }
-  ftl_text_add(out, " d%lld%s", value_of(c, FTL_PARAM_head_dim), value_of(c, FTL_PARAM_causal) != 0 ? " causal" : "");
+  ftl_text_add(out, " d%lld", value_of(c, FTL_PARAM_head_dim));
+  int64_t head_dim_v = ftl_spec_head_dim_v(&c->measured_case.spec);
+  if (head_dim_v != value_of(c, FTL_PARAM_head_dim)) ftl_text_add(out, "/%lld", (long long)head_dim_v);
+  if (value_of(c, FTL_PARAM_causal) != 0) ftl_text_add(out, " causal");
 }
 
 void ftl_case_tile(const ftl_case *c, ftl_text *out) {

@@ -15,10 +15,12 @@ static bool read_spec(sqlite3_stmt *statement, const char *workload, ftl_spec *s
     if ((spec->workload->accepts >> i & 1) == 0) continue;
     const ftl_param_info *info = ftl_param_get((ftl_param)i);
     const char *text = (const char *)sqlite3_column_text(statement, FIRST_PARAM_COLUMN + i);
-    bool has_default = info->default_value != FTL_PARAM_REQUIRED && info->default_value != FTL_PARAM_SAME_AS_HEADS;
-    if (text == NULL && !has_default) return false;
-    if (text == NULL) {
-      spec->value[i] = info->default_value;  // the parameter came since
+    bool came_since = !ftl_param_is_of_shape((ftl_param)i) || i == FTL_PARAM_head_dim_v;
+    if (text == NULL && !came_since) return false;
+    if (text == NULL && i == FTL_PARAM_head_dim_v) {
+      spec->value[i] = spec->value[FTL_PARAM_head_dim];
+    } else if (text == NULL) {
+      spec->value[i] = info->default_value;
     } else if (ftl_spec_set_text(spec, info->name, text, NULL) != FTL_OK) {
       return false;
     }

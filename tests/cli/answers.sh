@@ -51,6 +51,7 @@ accepted "by splits" "$FAKE" run --no-db "$SCENARIOS/flash_decode.lua"
 accepted "of one token's" "$FAKE" run --no-db "$SCENARIOS/speculation.lua" -- t4 4096
 [ "$(grep -c arXiv out)" -eq 6 ] || bad "a method has no line"
 accepted "Llama-3 70B" "$FAKE" run --no-db "$SCENARIOS/models.lua"
+grep -q "DeepSeek-V2 Lite .* - *- *- *-$" out || bad "a model whose cache no workload reads is not decoded"
 accepted "of 3 sequences" "$FAKE" run --no-db "$SCENARIOS/models.lua" -- v100 3
 accepted "flash3_fwd on h200" "$FAKE" run --no-db "$SCENARIOS/flash3.lua"
 

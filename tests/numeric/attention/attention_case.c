@@ -107,17 +107,18 @@ static const ftl_tensor *tensor_named(const ftl_tile_program *program, const cha
 
 // What the numbers of K or V stand for: stored number times its group's scale, rounded to the queries' type.
 static float *dequantise(attention_case *c, int which, const char *scales_name) {
+  int64_t columns = which == K ? c->a.head_dim : c->a.head_dim_v;
   const ftl_tensor *stored = tensor_named(c->program, c->names[which]);
   const ftl_tensor *scales = tensor_named(c->program, scales_name);
   const float *x = c->tensors[which], *scale = c->tensors[tensor_by_name(c, scales)];
   ftl_kv_cache cache = ftl_kv_cache_of(&c->spec);
-  ftl_tensor_shape shape = ftl_attention_shape(&c->spec, c->a.kv_heads, c->a.seqlen_kv, c->a.head_dim);
+  ftl_tensor_shape shape = ftl_attention_shape(&c->spec, c->a.kv_heads, c->a.seqlen_kv, columns);
   float *out = malloc(sizeof *out * (size_t)(c->a.batch * shape.batch_stride));
   int numbers = ftl_dtype_numbers(stored->dtype);
   for (int64_t b = 0; b < c->a.batch; b++)
     for (int64_t h = 0; h < c->a.kv_heads; h++)
       for (int64_t r = 0; r < c->a.seqlen_kv; r++)
-        for (int64_t d = 0; d < c->a.head_dim; d++) {
+        for (int64_t d = 0; d < columns; d++) {
           float element = x[b * stored->batch_stride + h * stored->head_stride + r * stored->row_stride + d / numbers];
           if (numbers == 2) element = (float)(d % 2 ? ftl_int4x2_high(element) : ftl_int4x2_low(element));
           int64_t group = d / cache.group_size;
@@ -217,7 +218,7 @@ static ftl_tensor_shape shape_of(const attention_case *c, int tensor) {
     return (ftl_tensor_shape){
         .batch_stride = a->heads * a->seqlen_q, .head_stride = a->seqlen_q, .row_stride = 1, .num_columns = 1};
   return ftl_attention_shape(&c->spec, of_keys ? a->kv_heads : a->heads, of_keys ? a->seqlen_kv : a->seqlen_q,
-                             a->head_dim);
+                             tensor == V || tensor == O ? a->head_dim_v : a->head_dim);
 }
 
 static const float *row0(const attention_case *c, int tensor, int64_t batch, int64_t head) {
@@ -236,7 +237,7 @@ static bool equal_within(double x, double expected, double tolerance) {
 static void check_row(attention_case *c, int64_t batch, int64_t head, int64_t i) {
   const ftl_attention *a = &c->a;
   int64_t kv_head = head / (a->heads / a->kv_heads);
-  double expected[256], lse;
+  double expected[REFERENCE_MOST_COLUMNS], lse;
   reference_more more = {.seen = c->seen, .sequence = batch * a->heads + head};
   reference_row_of(a, &more, i, row0(c, Q, batch, head), row_stride(c, Q), row0(c, K, batch, kv_head), row_stride(c, K),
                    row0(c, V, batch, kv_head), row_stride(c, V), expected, &lse);
@@ -244,7 +245,7 @@ static void check_row(attention_case *c, int64_t batch, int64_t head, int64_t i)
   if (!equal_within(found_lse, lse, lse_tolerance(a, lse)))
     snprintf(c->failure, sizeof c->failure, "LSE of batch %lld head %lld row %lld is %.9g, not %.9g +- %.2g",
              (long long)batch, (long long)head, (long long)i, found_lse, lse, lse_tolerance(a, lse));
-  for (int32_t d = 0; d < a->head_dim; d++) {
+  for (int32_t d = 0; d < a->head_dim_v; d++) {
     double found = (double)row0(c, O, batch, head)[i * row_stride(c, O) + d];
     if (!equal_within(found, expected[d], dropped_tolerance(a, expected[d])))
       snprintf(c->failure, sizeof c->failure, "O[%lld][%lld][%lld][%d] is %.9g, not %.9g +- %.2g", (long long)batch,

@@ -110,7 +110,7 @@ static bool is_right(const gradients *g, int i, char *where, size_t size) {
   for (int64_t batch = 0; batch < t->num_batches; batch++)
     for (int64_t head = 0; head < t->num_heads; head++)
       for (int64_t r = 0; r < t->num_rows; r++)
-        for (int32_t d = 0; d < g->a.head_dim; d++) {
+        for (int32_t d = 0; d < t->num_columns; d++) {
           size_t at = gradients_at(g, (gradient_tensor)(D_Q + i), batch, head, r) + (size_t)d;
           double expected = g->expected[i][at], found = (double)g->tensors[D_Q + i][at];
           double allowed = tolerance(g, i, expected, g->magnitude[i][at]);

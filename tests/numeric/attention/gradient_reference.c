@@ -21,7 +21,7 @@ static float *row_of(const gradients *g, const gradient_sequence *s, gradient_te
 
 // Adds x * y[d] to a row of gradient i, where x was rounded (or computed from what was) with errors in units of `size`.
 static void add(gradients *g, int i, size_t at, double x, double size, const float *y) {
-  for (int32_t d = 0; d < g->a.head_dim; d++) {
+  for (int32_t d = 0; d < (i == 2 ? g->a.head_dim_v : g->a.head_dim); d++) {
     g->expected[i][at + (size_t)d] += x * (double)y[d];
     g->magnitude[i][at + (size_t)d] += size * fabs((double)y[d]);
   }
@@ -73,7 +73,8 @@ static void attend_row(const gradients *g, const gradient_sequence *s, const ref
   const ftl_tensor *t = g->launches[0]->tensors;
   reference_row_of(&s->a, more, i, row_of(g, s, Q, head, 0), t[Q].row_stride, row_of(g, s, K, kv_head, 0),
                    t[K].row_stride, row_of(g, s, V, kv_head, 0), t[V].row_stride, out, lse);
-  for (int32_t d = 0; d < g->a.head_dim; d++) row_of(g, s, O, head, i)[d] = ftl_dtype_round(g->a.dtype, (float)out[d]);
+  for (int32_t d = 0; d < g->a.head_dim_v; d++)
+    row_of(g, s, O, head, i)[d] = ftl_dtype_round(g->a.dtype, (float)out[d]);
   *row_of(g, s, LSE, head, i) = (float)*lse;
 }
 
@@ -82,13 +83,13 @@ static void attend_row(const gradients *g, const gradient_sequence *s, const ref
 static void differentiate_row(gradients *g, const gradient_sequence *s, int64_t head, int64_t i) {
   const ftl_attention *a = &s->a;
   int64_t kv_head = head / (a->heads / a->kv_heads);
-  double out[256], lse;
+  double out[REFERENCE_MOST_COLUMNS], lse;
   const float *q = row_of(g, s, Q, head, i), *d_o = row_of(g, s, D_O, head, i);
   reference_more more = {
       .seen = g->seen, .sequence = s->number * a->heads + head, .rows_are_streamed = g->dropped_p >= 0};
   attend_row(g, s, &more, head, i, out, &lse);
   double delta = 0, delta_size = 0, terms_size = 0, scale = (double)a->scale;
-  for (int32_t d = 0; d < a->head_dim; d++) {
+  for (int32_t d = 0; d < a->head_dim_v; d++) {
     delta += out[d] * (double)d_o[d];
     delta_size += fabs(out[d] * (double)d_o[d]);
   }
@@ -97,7 +98,7 @@ static void differentiate_row(gradients *g, const gradient_sequence *s, int64_t 
     if (!sees(g, s, i, j)) continue;
     double p = exp(dot(q, row_of(g, s, K, kv_head, j), a->head_dim) * scale - lse);
     double kept_scale = kept_scale_of(g, more.sequence, i, j);
-    terms_size += p * kept_scale * fabs(dot(d_o, row_of(g, s, V, kv_head, j), a->head_dim));
+    terms_size += p * kept_scale * fabs(dot(d_o, row_of(g, s, V, kv_head, j), a->head_dim_v));
     store(g, s, head, i, j, p, kept_scale);
   }
   double roundings = g->dropped_p >= 0 ? 2 : 1;  // of what dropout leaves, and of what it makes of dP
@@ -111,13 +112,13 @@ static void differentiate_row(gradients *g, const gradient_sequence *s, int64_t 
     if (!sees(g, s, i, j)) continue;
     const float *k = row_of(g, s, K, kv_head, j), *v = row_of(g, s, V, kv_head, j);
     double kept_scale = kept_scale_of(g, more.sequence, i, j);
-    double p = exp(dot(q, k, a->head_dim) * scale - lse), dp = kept_scale * dot(d_o, v, a->head_dim);
+    double p = exp(dot(q, k, a->head_dim) * scale - lse), dp = kept_scale * dot(d_o, v, a->head_dim_v);
     double ds = p * (dp - delta) * scale, size = fabs(ds) + p * delta_size * scale;
     if (g->stored_p >= 0) size = roundings_of_ds * fabs(ds) + p * roundings_of_dp * (fabs(dp) + 2 * terms_size) * scale;
     size_t at_key = gradients_at(g, D_K, s->batch, kv_head, s->first + j);
     add(g, 0, at, ds, size, k);
     add(g, 1, at_key, ds, size, q);
-    add(g, 2, at_key, p * kept_scale, p * kept_scale * roundings, d_o);
+    add(g, 2, gradients_at(g, D_V, s->batch, kv_head, s->first + j), p * kept_scale, p * kept_scale * roundings, d_o);
   }
 }
 

@@ -87,13 +87,13 @@ static float element_of(const paged_case *c, int tensor, int64_t page, int64_t k
 }
 
 static float *gathered(const paged_case *c, int tensor, int64_t sequence, int64_t kv_head) {
-  int64_t length = c->lengths[sequence], head_dim = c->a.head_dim;
-  float *rows = malloc(sizeof *rows * (size_t)(length * head_dim));
+  int64_t length = c->lengths[sequence], columns = tensor == c->v ? c->a.head_dim_v : c->a.head_dim;
+  float *rows = malloc(sizeof *rows * (size_t)(length * columns));
   cr_assert_not_null(rows);
   for (int64_t i = 0; i < length; i++) {
     int64_t page = c->pages[c->first_page[sequence] + i / c->page_size];
-    for (int64_t d = 0; d < head_dim; d++)
-      rows[i * head_dim + d] = element_of(c, tensor, page, kv_head, i % c->page_size, d);
+    for (int64_t d = 0; d < columns; d++)
+      rows[i * columns + d] = element_of(c, tensor, page, kv_head, i % c->page_size, d);
   }
   return rows;
 }
@@ -102,17 +102,19 @@ static void check_head(const paged_case *c, int64_t sequence, int64_t head) {
   ftl_attention a = c->a;
   int64_t kv_head = head / (a.heads / a.kv_heads);
   ftl_tensor_shape shape = ftl_attention_shape(&c->run.spec, a.heads, a.seqlen_q, a.head_dim);
+  ftl_tensor_shape of_o = ftl_attention_shape(&c->run.spec, a.heads, a.seqlen_q, a.head_dim_v);
   int64_t at = sequence * shape.batch_stride + head * shape.head_stride;
+  int64_t at_o = sequence * of_o.batch_stride + head * of_o.head_stride;
   float *k = gathered(c, c->k_idx, sequence, kv_head), *v = gathered(c, c->v, sequence, kv_head);
   a.seqlen_kv = c->lengths[sequence];
   for (int64_t i = 0; i < a.seqlen_q; i++) {
-    double out[256], lse;
-    reference_row(&a, i, c->run.tensors[c->q] + at, shape.row_stride, k, a.head_dim, v, a.head_dim, out, &lse);
+    double out[REFERENCE_MOST_COLUMNS], lse;
+    reference_row(&a, i, c->run.tensors[c->q] + at, shape.row_stride, k, a.head_dim, v, a.head_dim_v, out, &lse);
     double found = (double)c->run.tensors[c->lse][(sequence * a.heads + head) * a.seqlen_q + i];
     cr_assert(found == lse || fabs(found - lse) <= pipeline_lse_tolerance(&a, lse), "%s: LSE %g, not %g", c->run.text,
               found, lse);
-    for (int32_t d = 0; d < a.head_dim; d++) {
-      found = (double)c->run.tensors[c->o][at + i * shape.row_stride + d];
+    for (int32_t d = 0; d < a.head_dim_v; d++) {
+      found = (double)c->run.tensors[c->o][at_o + i * of_o.row_stride + d];
       cr_assert_float_eq(found, out[d], pipeline_output_tolerance(&a, out[d]),
                          "%s: sequence %lld head %lld O[%lld][%d] is %g, not %g", c->run.text, (long long)sequence,
                          (long long)head, (long long)i, d, found, out[d]);
@@ -181,6 +183,22 @@ Test(numeric_attention_paged_decode, heads_are_packed_in_both_layouts) {
                  heads[h], orders[o], persistent);
         prove(params);
       }
+}
+
+Test(numeric_attention_paged_decode, values_may_have_columns_of_their_own) {
+  static const char *const kinds[] = {"head_dim=48 head_dim_v=32 layout=bshd", "head_dim=24 head_dim_v=64",
+                                      "head_dim=16 head_dim_v=120 block_m=32 block_n=64 warps_n=4 num_warps=8",
+                                      "head_dim=96 head_dim_v=64 kv_dtype=int4",
+                                      "head_dim=32 head_dim_v=64 kv_dtype=int8 kv_group_size=16 layout=bshd"};
+  char params[256];
+  for (size_t k = 0; k < COUNT(kinds); k++)
+    for (int splits = 1; splits <= 3; splits += 2) {
+      snprintf(params, sizeof params,
+               "heads=8 kv_heads=2 seqlen_q=1 lengths=150:20:77 page_size=16 page_layout=scattered splits=%d "
+               "block_m=16 block_n=32 num_warps=2 %s",
+               splits, kinds[k]);
+      prove(params);
+    }
 }
 
 Test(numeric_attention_paged_decode, several_tokens_see_the_keys_up_to_their_own) {

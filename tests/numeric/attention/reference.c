@@ -56,7 +56,7 @@ void reference_row(const ftl_attention *a, int64_t i, const float *q, int64_t q_
 void reference_row_of(const ftl_attention *a, const reference_more *more, int64_t i, const float *q, int64_t q_stride,
                       const float *k, int64_t k_stride, const float *v, int64_t v_stride, double *out, double *lse) {
   double max = -INFINITY, sum = 0;
-  for (int32_t d = 0; d < a->head_dim; d++) out[d] = 0;
+  for (int32_t d = 0; d < a->head_dim_v; d++) out[d] = 0;
   for (int pass = 0; pass < 2; pass++)
     for (int64_t j = 0; j < a->seqlen_kv; j++) {
       if (!sees(a, more, i, j)) continue;
@@ -66,8 +66,8 @@ void reference_row_of(const ftl_attention *a, const reference_more *more, int64_
       double p = exp(s - max);
       sum += p;
       bool dropped = drops(a, more, i, j);
-      for (int32_t d = 0; d < a->head_dim && !dropped; d++) out[d] += p * (double)v[j * v_stride + d];
+      for (int32_t d = 0; d < a->head_dim_v && !dropped; d++) out[d] += p * (double)v[j * v_stride + d];
     }
   *lse = sum > 0 ? max + log(sum) : -INFINITY;
-  for (int32_t d = 0; d < a->head_dim && sum > 0; d++) out[d] /= sum * (1 - a->dropout_p);
+  for (int32_t d = 0; d < a->head_dim_v && sum > 0; d++) out[d] /= sum * (1 - a->dropout_p);
 }

@@ -4,10 +4,11 @@
 
 #include "workloads/attention.h"
 
-// q, k, v: one head each, rows of head_dim floats at the given row strides. out: head_dim numbers of query row i; lse:
-// its log-sum-exp. A row that sees no key gives zeros and -inf. True where the mask lets query i see key j.
-// From then on the queries are the last keys and see, of these, themselves and what they follow: of each query after
-// the first, the one that it follows; a window counts these. NULL: masks again.
+// q, k, v: one head each, rows of head_dim (v: head_dim_v) floats at the given row strides. out: head_dim_v numbers of
+// query row i; lse: its log-sum-exp. A row that sees no key gives zeros and -inf. True where the mask lets query i see
+// key j. From then on the queries are the last keys and see, of these, themselves and what they follow: of each query
+// after the first, the one that it follows; a window counts these. NULL: masks again.
+enum { REFERENCE_MOST_COLUMNS = 512 };  // of `out`
 void reference_set_parents(const int32_t *parents);
 bool reference_sees(const ftl_attention *a, int64_t i, int64_t j);
 // What a block mask lets queries see, by its definition: [seqlen_q][seqlen_kv], to be freed; NULL where there is none.

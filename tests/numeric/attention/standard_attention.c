@@ -15,7 +15,7 @@ enum { Q, K, V, O, LSE, S, PADDING };
 static ftl_tensor_shape shape_of(const pipeline_case *c, const ftl_attention *a, int tensor) {
   bool of_keys = tensor == K || tensor == V;
   return ftl_attention_shape(&c->spec, of_keys ? a->kv_heads : a->heads, of_keys ? a->seqlen_kv : a->seqlen_q,
-                             a->head_dim);
+                             tensor == V || tensor == O ? a->head_dim_v : a->head_dim);
 }
 
 static const float *head_of(const pipeline_case *c, const ftl_attention *a, int tensor, int64_t batch, int64_t head) {
@@ -64,17 +64,18 @@ static double row_error(const pipeline_case *c, const ftl_attention *a, const ui
   int64_t kv_head = head / (a->heads / a->kv_heads), q_stride = shape_of(c, a, Q).row_stride;
   int64_t k_stride = shape_of(c, a, K).row_stride;
   const float *q = head_of(c, a, Q, batch, head), *k = head_of(c, a, K, batch, kv_head);
-  double expected[256], lse, u = a->dtype == FTL_FP16 ? 0x1p-11 : 0x1p-8;
+  double expected[REFERENCE_MOST_COLUMNS], lse, u = a->dtype == FTL_FP16 ? 0x1p-11 : 0x1p-8;
   reference_more more = reference_of(c, a, batch, head, seen);
-  reference_row_of(a, &more, i, q, q_stride, k, k_stride, head_of(c, a, V, batch, kv_head), k_stride, expected, &lse);
+  reference_row_of(a, &more, i, q, q_stride, k, k_stride, head_of(c, a, V, batch, kv_head),
+                   shape_of(c, a, V).row_stride, expected, &lse);
   double wrong = score_error(c, a, largest_score(a, q + i * q_stride, k, k_stride), u);
   double found_lse = (double)c->tensors[LSE][(batch * a->heads + head) * a->seqlen_q + i];
   double worst = found_lse == lse ? 0 : fabs(found_lse - lse) / (2 * wrong + 0x1p-20 * fabs(lse));
   if (isnan(worst)) return INFINITY;  // one of them is -inf
   double tolerance = 2 * wrong + u + (double)a->seqlen_kv * 0x1p-24;
   if (a->dropout_p > 0) tolerance = (tolerance + u) / (1 - a->dropout_p);
-  for (int32_t d = 0; d < a->head_dim; d++) {
-    double found = (double)head_of(c, a, O, batch, head)[i * q_stride + d];
+  for (int32_t d = 0; d < a->head_dim_v; d++) {
+    double found = (double)head_of(c, a, O, batch, head)[i * shape_of(c, a, O).row_stride + d];
     double error = fabs(found - expected[d]) / (tolerance + u * fabs(expected[d]));
     if (!(error <= worst)) worst = isnan(error) ? INFINITY : error;
   }
@@ -137,6 +138,21 @@ Test(numeric_attention_standard, lengths_that_no_tile_divides_give_attention) {
                    lengths[q], lengths[kv], causal, softmaxes[s]);
           prove(params);
         }
+}
+
+Test(numeric_attention_standard, values_may_have_columns_of_their_own) {
+  static const char *const heads[] = {"head_dim=48 head_dim_v=32", "head_dim=16 head_dim_v=24",
+                                      "head_dim=40 head_dim_v=120"};
+  static const char *const kinds[] = {"", "causal=1 layout=bshd num_stages=3", "elementwise=fused dropout_p=0.1",
+                                      "elementwise=separate padding_mask=1"};
+  char params[256];
+  for (size_t h = 0; h < COUNT(heads); h++)
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+      snprintf(params, sizeof params,
+               "batch=2 heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=100 block_m=32 block_n=32 num_warps=2 %s %s", heads[h],
+               kinds[k]);
+      prove(params);
+    }
 }
 
 // A step of the softmax's 128 threads takes 1024 columns.
@@ -284,6 +300,8 @@ static void assert_refused(const char *params, const char *message) {
 Test(numeric_attention_standard, what_eager_pytorch_does_not_run_is_refused) {
   assert_refused("copy=cp_async mma=mma heads=4 kv_heads=2 head_dim=16 seqlen=256 elementwise=eager_einsum",
                  "kv_heads=2: elementwise=eager_... has as many as heads, 4");
+  assert_refused("heads=4 head_dim=32 head_dim_v=16 seqlen=256 elementwise=eager_baddbmm",
+                 "head_dim_v=16: elementwise=eager_... takes Q, K and V from one tensor, with head_dim=32 each");
   assert_refused("copy=cp_async mma=mma heads=1 head_dim=16 seqlen_q=16 seqlen_kv=131080 elementwise=eager_baddbmm",
                  "seqlen_kv=131080: elementwise=eager_... holds a row in registers, up to 131072");
 }

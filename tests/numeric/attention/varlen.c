@@ -15,7 +15,7 @@ enum { Q, K, V, O, LSE, MAX_SEQUENCES = 8 };
 typedef struct packed_case {
   pipeline_case run;
   ftl_attention a;
-  ftl_tensor_shape queries, keys;
+  ftl_tensor_shape queries, keys, values, outputs;
   int32_t lengths[MAX_SEQUENCES];
   int64_t num_sequences, num_tokens;
 } packed_case;
@@ -28,6 +28,8 @@ static packed_case run(const char *workload, const char *params) {
   for (int64_t i = 0; i < c.num_sequences; i++) c.num_tokens += c.lengths[i];
   c.queries = ftl_attention_shape(&c.run.spec, c.a.heads, c.num_tokens, c.a.head_dim);
   c.keys = ftl_attention_shape(&c.run.spec, c.a.kv_heads, c.num_tokens, c.a.head_dim);
+  c.values = ftl_attention_shape(&c.run.spec, c.a.kv_heads, c.num_tokens, c.a.head_dim_v);
+  c.outputs = ftl_attention_shape(&c.run.spec, c.a.heads, c.num_tokens, c.a.head_dim_v);
   return c;
 }
 
@@ -43,14 +45,16 @@ static void check_sequence(const packed_case *c, int64_t sequence, int64_t first
   int64_t length = c->lengths[sequence], kv_head = head / (a.heads / a.kv_heads);
   int64_t at = head * c->queries.head_stride + first * c->queries.row_stride;
   int64_t keys_at = kv_head * c->keys.head_stride + first * c->keys.row_stride;
+  int64_t values_at = kv_head * c->values.head_stride + first * c->values.row_stride;
+  int64_t outputs_at = head * c->outputs.head_stride + first * c->outputs.row_stride;
   a.seqlen_q = a.seqlen_kv = length;
   for (int64_t i = 0; i < length; i++) {
-    double out[256], lse, found = (double)c->run.tensors[LSE][head * c->num_tokens + first + i];
+    double out[REFERENCE_MOST_COLUMNS], lse, found = (double)c->run.tensors[LSE][head * c->num_tokens + first + i];
     reference_row_of(&a, &more, i, c->run.tensors[Q] + at, c->queries.row_stride, c->run.tensors[K] + keys_at,
-                     c->keys.row_stride, c->run.tensors[V] + keys_at, c->keys.row_stride, out, &lse);
+                     c->keys.row_stride, c->run.tensors[V] + values_at, c->values.row_stride, out, &lse);
     cr_assert_float_eq(found, lse, pipeline_lse_tolerance(&a, lse), "%s: LSE %g, not %g", c->run.text, found, lse);
-    for (int32_t d = 0; d < a.head_dim; d++) {
-      found = (double)c->run.tensors[O][at + i * c->queries.row_stride + d];
+    for (int32_t d = 0; d < a.head_dim_v; d++) {
+      found = (double)c->run.tensors[O][outputs_at + i * c->outputs.row_stride + d];
       cr_assert_float_eq(found, out[d], output_tolerance(&a, out[d]), "%s: token %lld O[%d] is %g, not %g", c->run.text,
                          (long long)(first + i), d, found, out[d]);
     }
@@ -116,6 +120,20 @@ Test(numeric_attention_varlen, each_sequence_attends_to_itself_under_every_sched
                  causal, kinds[k]);
         prove(params);
       }
+}
+
+Test(numeric_attention_varlen, values_may_have_columns_of_their_own) {
+  static const char *const kinds[] = {"head_dim=48 head_dim_v=24 num_stages=2 causal=1",
+                                      "head_dim=24 head_dim_v=48 num_stages=1",
+                                      "head_dim=16 head_dim_v=40 persistent=1"};
+  char params[256];
+  for (size_t k = 0; k < COUNT(kinds); k++) {
+    snprintf(params, sizeof params, "heads=4 kv_heads=2 lengths=5:64:70 block_m=64 block_n=32 num_warps=4 %s",
+             kinds[k]);
+    prove(params);
+    prove_of("flash3_fwd",
+             "heads=2 lengths=5:64:70 block_m=128 block_n=32 mma=wgmma copy=tma head_dim=64 head_dim_v=32");
+  }
 }
 
 // As many random numbers as a batch of equally long sequences draws: row and column count from a sequence's first.

@@ -43,6 +43,43 @@ Test(unit_engine_compulsory, keys_that_no_window_reaches_are_not_needed) {
         {"flash2_fwd", Q + 2 * 2 * 1000 * 64 * 2, Q + LSE});
 }
 
+// Q and K of 192 columns, V and O of 128: DeepSeek's MLA as it prefills.
+Test(unit_engine_compulsory, values_have_columns_of_their_own) {
+  enum {
+    Q = 4 * 300 * 192 * 2,
+    K = 2 * 500 * 192 * 2,
+    V = 2 * 500 * 128 * 2,
+    O = 4 * 300 * 128 * 2,
+    LSE = 4 * 300 * 4
+  };
+  enum { D_K_OF_HEADS = 2 * K, D_V_OF_HEADS = 2 * V, DELTA = LSE };
+  const char *shape = "heads=4 kv_heads=2 seqlen_q=300 seqlen_kv=500 head_dim=192 head_dim_v=128";
+  char params[256];
+  snprintf(params, sizeof params, "flash2_fwd %s" TILES, shape);
+  CHECK(params, {"flash2_fwd", Q + K + V, O + LSE});
+  snprintf(params, sizeof params, "flash3_fwd %s block_n=64", shape);
+  CHECK(params, {"flash3_fwd", Q + K + V, O + LSE});
+  snprintf(params, sizeof params, "flash2_bwd %s dq=kernel mma=mma block_m=32 block_n=64 num_warps=4 num_stages=1",
+           shape);
+  CHECK(params, {"flash2_bwd_delta", 2 * O, DELTA},
+        {"flash2_bwd_dk_dv", Q + K + V + O + LSE + DELTA, D_K_OF_HEADS + D_V_OF_HEADS},
+        {"flash2_bwd_dq", Q + K + V + O + LSE + DELTA, Q},
+        {"flash2_bwd_add_heads", D_K_OF_HEADS + D_V_OF_HEADS, K + V});
+}
+
+// Of a decoded token, in pages or not: a key's columns and a value's, and fp32 sums of a value's.
+Test(unit_engine_compulsory, a_cached_token_has_the_columns_of_its_key_and_its_value) {
+  enum { Q = 3 * 8 * 192 * 2, PARTIAL = 2 * 3 * 8 * (128 + 1) * 4, O = 3 * 8 * (128 * 2 + 4), KEYS = 3 * 2 * 512 };
+  const char *shape = "batch=3 heads=8 kv_heads=2 seqlen_kv=512 head_dim=192 head_dim_v=128 splits=2";
+  char params[256];
+  snprintf(params, sizeof params, "flash_decode %s", shape);
+  CHECK(params, {"flash_decode_split", Q + KEYS * (192 + 128) * 2, PARTIAL}, {"flash_decode_combine", PARTIAL, O});
+  // A scale of 2 bytes for each 64 elements, of which 192 and 128 are multiples.
+  snprintf(params, sizeof params, "flash_decode %s kv_dtype=int8", shape);
+  CHECK(params, {"flash_decode_split", Q + KEYS * (192 + 128 + (3 + 2) * 2), PARTIAL},
+        {"flash_decode_combine", PARTIAL, O});
+}
+
 // Every key is in some query's window; with fewer keys than queries too.
 Test(unit_engine_compulsory, a_window_over_as_many_queries_as_keys_hides_no_key) {
   CHECK("flash2_fwd heads=1 seqlen=500 head_dim=64 causal=1 window=50" TILES,

@@ -23,6 +23,7 @@ static void prove(const char *arch, const char *workload, const char *parameters
 Test(unit_lower_flash1, the_forward_kernel_is_proved) {
   static const char *const parameters[] = {
       "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=128",
+      "heads=2 seqlen_q=100 seqlen_kv=300 head_dim=32 head_dim_v=64 block_n=64",
       "heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=520 head_dim=40 block_n=64 causal=1 num_stages=1",
   };
   for (int a = 0; a < NUM_ARCHS; a++)
@@ -35,6 +36,7 @@ Test(unit_lower_flash1, the_backward_kernels_are_proved) {
     int num_launches;
   } cases[] = {
       {"heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=64 num_warps=4", 2},
+      {"heads=2 kv_heads=1 seqlen_q=100 seqlen_kv=300 head_dim=64 head_dim_v=32 block_n=64 num_warps=4", 3},
       {"heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=620 head_dim=40 block_n=64 num_warps=4 causal=1 num_stages=1", 3},
   };
   for (int a = 0; a < NUM_ARCHS; a++)

@@ -27,6 +27,7 @@ Test(unit_lower_flash2_bwd, launches_are_proved) {
     int num_launches;
   } cases[] = {
       {"dq=kernel heads=2 seqlen=256 head_dim=64 block_n=64 num_stages=1", 3},
+      {"dq=kernel heads=2 kv_heads=1 seqlen=200 head_dim=96 head_dim_v=64 block_n=64 num_stages=1", 4},
       {"dq=kernel heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=64 causal=1", 3},
       {"dq=kernel heads=4 kv_heads=2 seqlen_q=300 seqlen_kv=70 head_dim=40 block_m=48 block_n=64 causal=1 num_stages=1",
        4},
@@ -43,6 +44,7 @@ Test(unit_lower_flash2_bwd, launches_with_atomics_are_proved) {
     int num_launches;
   } cases[] = {
       {"dq=atomics mma=mma heads=2 seqlen=256 head_dim=64 block_n=64", 3},
+      {"dq=atomics mma=mma heads=2 kv_heads=1 seqlen=200 head_dim=64 head_dim_v=96 block_n=64 num_warps=4", 4},
       {"dq=atomics mma=mma heads=2 seqlen_q=100 seqlen_kv=300 head_dim=64 block_n=64 num_warps=4 causal=1 num_stages=1",
        3},
       {"dq=atomics mma=mma heads=4 kv_heads=2 seqlen_q=300 seqlen_kv=70 head_dim=40 block_m=32 block_n=64 causal=1", 4},
@@ -111,6 +113,20 @@ Test(unit_lower_flash2_bwd, the_tile_of_the_library_is_proved) {
   cr_assert_eq(lower_launch(&p, "h200", "flash2_bwd", "dq=atomics mma=mma heads=2 seqlen=256 head_dim=128", 1, &error),
                FTL_OK);
   cr_expect_eq(p.warps->shared_bytes, 144 * 1024);
+  programs_fini(&p);
+}
+
+// S, dK and dQ have head_dim columns; dP and dV those of values.
+Test(unit_lower_flash2_bwd, products_of_values_have_their_columns) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(
+      lower_launch(&p, "a100_80", "flash2_bwd", "dq=atomics heads=1 seqlen=128 head_dim=64 head_dim_v=32", 1, &error),
+      FTL_OK);
+  ftl_work work;
+  cr_assert_eq(ftl_work_of_warps(p.warps, 0, &work, &error), FTL_OK);
+  cr_expect_eq(work.mma_macs, 128 * 128 * (3 * 64 + 2 * 32));
+  cr_expect_eq(p.tile->model_flops, 2 * work.mma_macs);
   programs_fini(&p);
 }
 

@@ -14,6 +14,8 @@ static const char *const shapes[] = {
     "heads=1 seqlen_q=1 seqlen_kv=17 head_dim=96",
     "heads=2 seqlen=257 head_dim=128 tile_order=head_first tile_reverse=1 causal=1 batch=2",
     "heads=4 kv_heads=2 lengths=70:1:200 head_dim=64 causal=1",
+    "heads=2 seqlen_q=200 seqlen_kv=333 head_dim=96 head_dim_v=64 causal=1",
+    "heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=333 head_dim=40 head_dim_v=128 layout=bshd",
     "heads=2 lengths=128:333 head_dim=128 layout=bshd tile_order=head_first",
 };
 

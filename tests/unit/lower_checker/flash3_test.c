@@ -12,6 +12,8 @@ static const char *const shapes[] = {
     "heads=4 kv_heads=2 seqlen_q=70 seqlen_kv=333 head_dim=128 causal=1",
     "heads=4 kv_heads=1 seqlen_q=300 seqlen_kv=100 head_dim=40 causal=1 layout=bshd",
     "heads=1 seqlen_q=1 seqlen_kv=17 head_dim=96",
+    "heads=2 seqlen=500 head_dim=128 head_dim_v=64 causal=1",
+    "heads=2 seqlen_q=300 seqlen_kv=333 head_dim=64 head_dim_v=96",
 };
 
 static const char *const blocks[] = {

@@ -11,6 +11,7 @@
 static const char *const shapes[] = {
     "heads=8 kv_heads=2 seqlen_q=1 seqlen_kv=512 head_dim=128 splits=2",
     "heads=4 seqlen_q=1 seqlen_kv=333 head_dim=64 splits=7",
+    "heads=8 kv_heads=2 seqlen_q=1 seqlen_kv=333 head_dim=128 head_dim_v=64 splits=3",
     "batch=3 heads=24 kv_heads=1 seqlen_q=1 seqlen_kv=200 head_dim=40 splits=1 layout=bshd",
     "heads=6 kv_heads=2 seqlen_q=5 seqlen_kv=300 head_dim=128 splits=3 causal=1",
     "heads=6 kv_heads=2 seqlen_q=5 seqlen_kv=130 head_dim=256 splits=9 causal=1 layout=bshd",
@@ -20,6 +21,7 @@ static const char *const shapes[] = {
 static const char *const paged_shapes[] = {
     "heads=8 kv_heads=2 seqlen_q=1 lengths=512:100:1 head_dim=128 splits=2 page_size=16 page_layout=scattered",
     "heads=4 seqlen_q=1 lengths=333:64 head_dim=64 splits=7 page_size=1 page_layout=scattered",
+    "heads=8 kv_heads=2 seqlen_q=1 lengths=333:64 head_dim=64 head_dim_v=128 splits=3 page_size=16",
     "heads=24 kv_heads=1 seqlen_q=1 lengths=200x3 head_dim=40 splits=1 layout=bshd page_size=48",
     "heads=6 kv_heads=2 seqlen_q=5 lengths=300:3 head_dim=128 splits=3 causal=1 page_layout=shared_prefix prefix=2",
     "heads=6 kv_heads=2 seqlen_q=5 lengths=130:90 head_dim=256 splits=9 causal=1 layout=bshd page_size=256",

@@ -131,6 +131,18 @@ Test(unit_report_page, configurations_of_one_problem_are_one_group) {
   remove_folder(&f);
 }
 
+// Values with as many columns as keys are not worth a word.
+Test(unit_report_page, values_of_fewer_columns_are_a_problem_of_their_own) {
+  folder f = make_folder();
+  fill(f.file, "toy");
+  execute(f.file, "UPDATE predictions SET spec = replace(spec, ' head_dim_v=64', ' head_dim_v=32') WHERE id = 1");
+  ftl_text page = make_page(f.file);
+  has(ftl_text_get(&page), "<td>heads=8 seqlen=1024 head_dim=64 head_dim_v=32<td>");
+  has(ftl_text_get(&page), "<td>heads=8 seqlen=1024 head_dim=64<td>");
+  ftl_text_fini(&page);
+  remove_folder(&f);
+}
+
 // Two models of one name: rows have a part of the hash too, and the table says what the one changed.
 Test(unit_report_page, gpus_of_one_name_are_told_apart) {
   folder f = make_folder();

@@ -119,6 +119,22 @@ Test(unit_report_validate, hbm_is_the_difference_of_sums_over_the_measured_sum) 
   ftl_validation_fini(&v);
 }
 
+Test(unit_report_validate, a_shape_names_the_columns_of_values_where_they_differ) {
+  ftl_validation v = read_rows(
+      "workload,heads,seqlen_q,seqlen_kv,head_dim,head_dim_v,causal,status,condition,gpu,kernel,dram__bytes_read.sum\n"
+      "flash2_fwd,8,1024,1024,192,128,1,ok,ncu,NVIDIA H200,k,800\n"
+      "flash2_fwd,8,1024,1024,192,192,0,ok,ncu,NVIDIA H200,k,900\n");
+  cr_assert_eq(v.num_cases, 2);
+  ftl_text first = {0}, second = {0};
+  ftl_case_shape(&v.cases[0], &first);
+  ftl_case_shape(&v.cases[1], &second);
+  cr_expect_str_eq(ftl_text_get(&first), "1x8 1024 d192/128 causal");
+  cr_expect_str_eq(ftl_text_get(&second), "1x8 1024 d192");
+  ftl_text_fini(&first);
+  ftl_text_fini(&second);
+  ftl_validation_fini(&v);
+}
+
 Test(unit_report_validate, a_measured_zero_has_no_relative_error) {
   ftl_validation v = read_rows(COLUMNS CASE(64, 64, 0) "800,0,100,1000,80\n");
   predict(&v.cases[0], 800, 5, 100, 1000);

@@ -96,6 +96,21 @@ Test(unit_results_contents, predictions_come_back_with_their_run_and_gpu) {
   remove_folder(&f);
 }
 
+// A database of before the parameter was there: values had the columns of keys.
+Test(unit_results_contents, predictions_from_before_values_had_columns_of_their_own_are_read) {
+  folder f = make_folder();
+  put_predictions(f.file, 4, "a.lua");
+  execute(f.file, "UPDATE predictions SET head_dim_v = NULL");
+  ftl_contents *c = read_contents(f.file);
+  for (int64_t i = 0; i < c->num_predictions; i++) {
+    cr_assert_not_null(c->predictions[i].spec);
+    cr_expect_eq(c->predictions[i].spec->value[FTL_PARAM_head_dim_v],
+                 c->predictions[i].spec->value[FTL_PARAM_head_dim]);
+  }
+  ftl_contents_destroy(c);
+  remove_folder(&f);
+}
+
 // Of each kind by its name; one that this program does not know is a guess.
 Test(unit_results_contents, values_of_a_gpu_come_back_with_their_origin) {
   folder f = make_folder();

@@ -191,6 +191,20 @@ Test(unit_results_measurement, seqlen_sets_both_lengths) {
   cr_assert_eq(c.spec.value[FTL_PARAM_seqlen_kv], 512);
 }
 
+// A row without the column, or with nothing in it, is of values with the columns of keys.
+Test(unit_results_measurement, a_row_may_say_how_wide_values_are) {
+  const char *columns = "workload,heads,seqlen,head_dim,head_dim_v,status,condition,gpu\n";
+  char text[256];
+  snprintf(text, sizeof text, "%sflash2_fwd,8,512,192,128,ok,ncu,NVIDIA H200\n", columns);
+  ftl_measured_case c = case_of(text);
+  cr_expect_eq(c.spec.value[FTL_PARAM_head_dim], 192);
+  cr_expect_eq(c.spec.value[FTL_PARAM_head_dim_v], 128);
+  snprintf(text, sizeof text, "%sflash2_fwd,8,512,192,,ok,ncu,NVIDIA H200\n", columns);
+  cr_expect_eq(case_of(text).spec.value[FTL_PARAM_head_dim_v], 192);
+  c = case_of("workload,heads,seqlen,head_dim,status,condition,gpu\nflash2_fwd,8,512,64,ok,ncu,NVIDIA H200\n");
+  cr_expect_eq(c.spec.value[FTL_PARAM_head_dim_v], 64);
+}
+
 // Rows are of kernels/attention, whose code is plain, unless they say what theirs is.
 Test(unit_results_measurement, a_row_may_say_whose_code_it_is) {
   ftl_measured_case c = case_of(

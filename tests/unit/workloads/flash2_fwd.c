@@ -23,6 +23,50 @@ static ftl_tile_program *build_ok(const char *params) {
   return program;
 }
 
+// Bytes of the rings that take room.
+static int64_t ring_bytes(const char *params) {
+  ftl_tile_program *program = build_ok(params);
+  int64_t bytes = 0;
+  for (int32_t r = 0; r < program->num_rings; r++) {
+    const ftl_ring *ring = &program->rings[r];
+    if (!ring->overlaid) bytes += (int64_t)ring->rows * ring->columns * ring->num_stages * ftl_dtype_bytes(ring->dtype);
+  }
+  ftl_tile_program_destroy(program);
+  return bytes;
+}
+
+#define TILES "seqlen=256 block_m=64 block_n=32 num_warps=4 "
+
+Test(unit_workloads_flash2_fwd, buffers_have_the_columns_of_what_they_hold) {
+  enum { Q = 64 * 96 * 2, K = 32 * 96 * 2, V = 32 * 64 * 2 };
+  cr_expect_eq(ring_bytes(TILES "head_dim=96 head_dim_v=64 num_stages=2"), Q + 2 * (K + V));
+  cr_expect_eq(ring_bytes(TILES "head_dim=96 head_dim_v=64 schedule=interleaved"), Q + K + V);
+  // 40 columns are padded to 48, or as far as head_dim_multiple says.
+  cr_expect_eq(ring_bytes(TILES "head_dim=96 head_dim_v=40 num_stages=2"), Q + 2 * (K + 32 * 48 * 2));
+  cr_expect_eq(ring_bytes(TILES "head_dim=96 head_dim_v=40 num_stages=2 head_dim_multiple=32"), Q + 2 * (K + V));
+}
+
+// K and V that take turns in one buffer have the room of the wider one.
+Test(unit_workloads_flash2_fwd, a_single_buffer_holds_the_wider_of_keys_and_values) {
+  cr_expect_eq(ring_bytes(TILES "head_dim=96 head_dim_v=64 num_stages=1"), (64 + 32) * 96 * 2);
+  cr_expect_eq(ring_bytes(TILES "head_dim=64 head_dim_v=96 num_stages=1"), 64 * 64 * 2 + 32 * 96 * 2);
+}
+
+// An output that Q's rows are too short for lies over all buffers, unless these are smaller or the next tile's come.
+Test(unit_workloads_flash2_fwd, an_output_wider_than_queries_has_a_buffer_of_its_own) {
+  enum { Q = 64 * 64 * 2, STAGES = 2 * 32 * (64 + 128) * 2, O = 64 * 128 * 2 };
+  cr_expect_eq(ring_bytes(TILES "head_dim=64 head_dim_v=128 num_stages=2"), Q + STAGES);
+  cr_expect_eq(ring_bytes(TILES "head_dim=64 head_dim_v=128 num_stages=2 persistent=1"), Q + STAGES + O);
+  cr_expect_eq(ring_bytes(TILES "head_dim=64 head_dim_v=256 num_stages=1"), Q + 32 * 256 * 2 + 64 * 256 * 2);
+}
+
+// Two multiply-adds a pair and column: of QK^T over head_dim, of PV for head_dim_v.
+Test(unit_workloads_flash2_fwd, flops_count_the_columns_of_each_product) {
+  ftl_tile_program *program = build_ok("seqlen_q=100 seqlen_kv=300 head_dim=96 head_dim_v=64");
+  cr_expect_eq(program->model_flops, (int64_t)2 * 2 * 100 * 300 * (96 + 64));
+  ftl_tile_program_destroy(program);
+}
+
 Test(unit_workloads_flash2_fwd, infeasible_configurations_name_the_parameter_and_the_limit) {
   static const struct {
     const char *params, *reason;
@@ -45,6 +89,8 @@ Test(unit_workloads_flash2_fwd, infeasible_configurations_name_the_parameter_and
       // Of four warps 48 keys, and of three the warps, do not divide; of two a tile of 16 rows has one below the other.
       {"seqlen=64 head_dim=64 block_m=16 block_n=48 num_warps=4 warps_n=4",
        "warps_n=4: num_warps=4 must be a multiple of 4, block_n=48 of 64, and head_dim 64 of 64"},
+      {"seqlen=64 head_dim=64 head_dim_v=48 block_m=16 block_n=64 num_warps=4 warps_n=4",
+       "warps_n=4: num_warps=4 must be a multiple of 4, block_n=64 of 64, and head_dim_v 48 of 64"},
       {"seqlen=64 head_dim=48 block_m=16 block_n=48 num_warps=4 warps_n=3",
        "warps_n=3: num_warps=4 must be a multiple"},
       {"seqlen=64 head_dim=64 block_m=16 block_n=64 num_warps=4 warps_n=2",

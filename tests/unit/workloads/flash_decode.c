@@ -43,6 +43,24 @@ Test(unit_workloads_flash_decode, infeasible_configurations_name_the_parameter_a
   }
 }
 
+// Groups of a quantised cache divide keys and values; left open they are as long as they can be.
+Test(unit_workloads_flash_decode, a_scale_is_of_elements_that_divide_keys_and_values) {
+  const char *shape = "heads=2 seqlen_kv=512 splits=2 kv_dtype=int8";
+  char params[256];
+  snprintf(params, sizeof params, "%s head_dim=96 head_dim_v=64", shape);
+  cr_expect_eq(spec_of(params).value[FTL_PARAM_kv_group_size], 32);
+  snprintf(params, sizeof params, "%s head_dim=128", shape);
+  cr_expect_eq(spec_of(params).value[FTL_PARAM_kv_group_size], 128);
+  snprintf(params, sizeof params, "%s head_dim=128 head_dim_v=96 kv_group_size=64", shape);
+  ftl_spec spec = spec_of(params);
+  ftl_tile_program *launches[FTL_MAX_LAUNCHES] = {NULL};
+  int num_launches = -1;
+  ftl_error error = {0};
+  cr_expect_eq(spec.workload->build(&spec, launches, &num_launches, &error), FTL_INFEASIBLE);
+  cr_expect_not_null(strstr(error.message, "kv_group_size=64: "), "%s", error.message);
+  cr_expect_not_null(strstr(error.message, "divides head_dim_v=96"), "%s", error.message);
+}
+
 Test(unit_workloads_flash_decode, the_default_tile_has_the_rows_of_a_kv_head_up_to_64) {
   static const struct {
     const char *params;

@@ -144,6 +144,7 @@ Test(unit_workloads_spec, rules_between_parameters_name_the_parameter_and_the_li
     const char *name, *text, *message;
   } cases[] = {{"kv_heads", "5", "kv_heads=5: must divide heads=32"},
                {"head_dim", "100", "head_dim=100: must be a multiple of 8"},
+               {"head_dim_v", "100", "head_dim_v=100: must be a multiple of 8"},
                {"head_dim_multiple", "40", "head_dim_multiple=40: must be a multiple of 16"},
                {"block_m", "40", "block_m=40: must be a multiple of 16"},
                {"block_n", "12", "block_n=12: must be a multiple of 8"},
@@ -155,6 +156,33 @@ Test(unit_workloads_spec, rules_between_parameters_name_the_parameter_and_the_li
     set(cases[i].name, cases[i].text);
     cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_BAD_INPUT);
     cr_assert_str_eq(error.message, cases[i].message);
+  }
+}
+
+Test(unit_workloads_spec, values_have_the_columns_of_keys_unless_told) {
+  set_llama();
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK);
+  cr_expect_eq(spec.value[FTL_PARAM_head_dim_v], 128);
+  cr_expect_eq(ftl_spec_head_dim_v(&spec), 128);
+  setup();
+  set_llama();
+  set("head_dim_v", "64");
+  cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK);
+  cr_expect_eq(spec.value[FTL_PARAM_head_dim_v], 64);
+  cr_expect_eq(ftl_spec_widest_head(&spec), 128);
+  cr_expect_eq(ftl_spec_set_text(&spec, "head_dim_v", "520", &error), FTL_BAD_INPUT);
+  cr_expect_str_eq(error.message, "head_dim_v=520: allowed is a whole number from 16 to 512 elements");
+  char text[FTL_PARAM_TEXT_BYTES];
+  cr_expect_str_eq(ftl_workload_default(spec.workload, FTL_PARAM_head_dim_v, text), "as head_dim");
+}
+
+// SparQ's values are gathered as its keys are; others have no heads.
+Test(unit_workloads_spec, some_workloads_have_no_columns_of_values_of_their_own) {
+  static const char *const names[] = {"sparq_decode", "softmax_safe", "matmul_tiled", "glu"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    cr_assert_eq(ftl_spec_init(&spec, names[i], &error), FTL_OK);
+    cr_expect_eq(ftl_spec_set_text(&spec, "head_dim_v", "64", &error), FTL_BAD_INPUT);
+    cr_expect_not_null(strstr(error.message, "does not take the parameter head_dim_v"), "%s", error.message);
   }
 }
 
@@ -196,7 +224,7 @@ Test(unit_workloads_spec, the_canonical_text_lists_every_parameter_and_reads_bac
   ftl_text text = {0}, again = {0};
   ftl_spec_canonical(&spec, &text);
   const char *expected =
-      "flash2_fwd batch=1 heads=32 kv_heads=8 seqlen_q=8192 seqlen_kv=8192 lengths=none head_dim=128 "
+      "flash2_fwd batch=1 heads=32 kv_heads=8 seqlen_q=8192 seqlen_kv=8192 lengths=none head_dim=128 head_dim_v=128 "
       "head_dim_multiple=16 dtype=fp16 causal=true";
   cr_assert_eq(strncmp(ftl_text_get(&text), expected, strlen(expected)), 0, "%s", ftl_text_get(&text));
   setup();
