@@ -8,6 +8,11 @@
 
 enum { NONE = -1 };
 
+// Where exponentials read accumulators themselves slabs take turns only if no more registers than this are needed in
+// turn beyond those that there are. Read off Triton's kernels at head_dim 128: those that need 20 more do (256 x 128, 8
+// warps, no mask), those that need 28 (128 x 128, 4 warps) and 32 or more (causal) do not.
+enum { MOST_BEYOND_CAP_READ_LATE = 24 };
+
 // ---- whether slabs can take turns ----
 
 static bool is_wgmma_control(const ftl_draft_inst *inst) {
@@ -52,7 +57,7 @@ static bool is_read_late(const ftl_draft *draft, const ftl_draft_inst *product) 
 typedef enum slab_use { NO_SLABS, STAY, TAKE_TURNS } slab_use;
 
 // Of the accumulators that are begun in the stretch before the first operand made of them is multiplied.
-static slab_use use_of(const ftl_draft *draft, const ftl_draft_inst *first, int32_t num_nodes) {
+static slab_use use_of(const ftl_draft_inst *first, int32_t num_nodes) {
   int32_t consumer = first_consumer(first, num_nodes), num_slabs = 0, num_wgmmas = 0;
   bool is_open = false, can = true;
   for (int32_t node = 0; node < consumer; node++) {
@@ -62,7 +67,6 @@ static slab_use use_of(const ftl_draft *draft, const ftl_draft_inst *first, int3
     if (!begins_accumulator(inst)) continue;
     is_open = true;
     num_slabs++;
-    can &= !is_read_late(draft, inst);
   }
   if (num_slabs < 2) return NO_SLABS;
   return can ? TAKE_TURNS : STAY;
@@ -73,11 +77,18 @@ static bool all_take_turns(const ftl_draft *draft, const ftl_flow *flow) {
   bool any = false;
   for (int32_t s = 0; s < flow->num_stretches; s++) {
     const ftl_stretch *stretch = &flow->stretches[s];
-    slab_use use = use_of(draft, &draft->insts[stretch->begin], stretch->end - stretch->begin);
+    slab_use use = use_of(&draft->insts[stretch->begin], stretch->end - stretch->begin);
     if (use == STAY) return false;
     any |= use == TAKE_TURNS;
   }
   return any;
+}
+
+// Of any loop's slabs that take turns.
+static bool any_is_read_late(const ftl_draft *draft) {
+  for (int32_t i = 0; i < draft->num_insts; i++)
+    if (begins_accumulator(&draft->insts[i]) && is_read_late(draft, &draft->insts[i])) return true;
+  return false;
 }
 
 // ---- the order ----
@@ -141,7 +152,7 @@ static bool reorder_all(ftl_draft *draft, const ftl_flow *flow, const ftl_op_tim
     const ftl_stretch *stretch = &flow->stretches[s];
     ftl_draft_inst *first = &draft->insts[stretch->begin];
     int32_t num_nodes = stretch->end - stretch->begin;
-    if (use_of(draft, first, num_nodes) != TAKE_TURNS) continue;
+    if (use_of(first, num_nodes) != TAKE_TURNS) continue;
     if (!ftl_dag_build(dag, draft, stretch, timings)) return false;
     find_places(first, num_nodes, dag, places);
     reorder(first, num_nodes, places, scratch);
@@ -149,18 +160,25 @@ static bool reorder_all(ftl_draft *draft, const ftl_flow *flow, const ftl_op_tim
   return true;
 }
 
-// What wgmmas hold at once in the order at hand; negative when memory is out.
-static int32_t held_registers(const ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness,
-                              ftl_arena *arena) {
-  uint64_t *scratch = FTL_ARENA_NEW(arena, uint64_t, 2 * liveness->num_words);
-  return scratch ? ftl_wgmma_pressure(draft, flow, liveness, scratch) : -1;
+// Of the order at hand; negative when memory is out.
+typedef struct need {
+  int32_t held;  // by wgmmas at once
+  int32_t all;   // live at once
+} need;
+
+static need need_of(const ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, ftl_arena *arena) {
+  uint64_t *of_wgmmas = FTL_ARENA_NEW(arena, uint64_t, 2 * liveness->num_words);
+  uint64_t *of_all = FTL_ARENA_NEW(arena, uint64_t, liveness->num_words);
+  if (!of_wgmmas || !of_all) return (need){-1, -1};
+  return (need){.held = ftl_wgmma_pressure(draft, flow, liveness, of_wgmmas),
+                .all = ftl_liveness_max(draft, flow, liveness, of_all, NULL)};
 }
 
 bool ftl_slabs_take_turns(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, const ftl_arch *arch,
                           int32_t cap, ftl_arena *arena) {
   if (!all_take_turns(draft, flow)) return true;
-  int32_t held = held_registers(draft, flow, liveness, arena);
-  if (held < cap) return held >= 0;
+  need of_written = need_of(draft, flow, liveness, arena);
+  if (of_written.held < cap) return of_written.held >= 0;
   size_t bytes = sizeof *draft->insts * (size_t)draft->num_insts;
   ftl_draft_inst *written = FTL_ARENA_NEW(arena, ftl_draft_inst, draft->num_insts);
   ftl_dag *dag = ftl_dag_create(draft->num_values, draft->num_insts);
@@ -169,10 +187,11 @@ bool ftl_slabs_take_turns(ftl_draft *draft, const ftl_flow *flow, const ftl_live
   bool done = written && dag;
   if (done) {
     memcpy(written, draft->insts, bytes);
+    int32_t most = any_is_read_late(draft) ? cap + MOST_BEYOND_CAP_READ_LATE : INT32_MAX;
     done = reorder_all(draft, flow, &timings, dag, arena);
-    held = done ? held_registers(draft, flow, liveness, arena) : -1;
-    done = held >= 0;
-    if (held >= cap) memcpy(draft->insts, written, bytes);
+    need in_turn = done ? need_of(draft, flow, liveness, arena) : (need){-1, -1};
+    done = in_turn.held >= 0;
+    if (in_turn.held >= cap || in_turn.all > most) memcpy(draft->insts, written, bytes);
   }
   ftl_dag_destroy(dag);
   return done;

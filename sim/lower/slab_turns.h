@@ -4,7 +4,8 @@
 // ptxas keeps their order but may put what makes an operand of a slab between the products of that slab and those of
 // the next: then the accumulator of one slab and the operands of the others are live at once, not all accumulators. It
 // does so in code whose products follow each other without a barrier, and whose accumulators are written over by what
-// reads them first: a product by the scale, say (docs/model_schedule.md, "Slabs in turn").
+// reads them first, a product by the scale, say, or where few registers are wanting then (docs/model_schedule.md,
+// "Slabs in turn").
 #ifndef FTL_LOWER_SLAB_TURNS_H
 #define FTL_LOWER_SLAB_TURNS_H
 
