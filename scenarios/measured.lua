@@ -31,6 +31,14 @@ for _, name in ipairs { "hbm", "time" } do
   end
 end
 
+-- Would the predicted best block sizes have been the right ones?
+local choices = predicted:choices()
+for _, choice in ipairs(choices) do
+  print(string.format("%d configurations of %d tokens: Spearman's rho %s; the predicted best reaches %.1f %% of the best time",
+                      choice.cases, choice.case.seqlen_q, choice.rho and string.format("%.2f", choice.rho) or "none",
+                      choice.best_pct))
+end
+
 -- The one that is most wrong in time, and what else is off in it.
 local worst = predicted:worst("time")[1]
 local off = worst:compare()

@@ -106,7 +106,11 @@ typedef struct ftl_choice {
 } ftl_choice;
 
 enum { FTL_CHOICE_MIN_CASES = 4 };
-// Worst first by rho; groups of at least FTL_CHOICE_MIN_CASES. *out is freed by the caller.
+// Worst first by rho, those without an order last; groups of at least FTL_CHOICE_MIN_CASES cases of one part. `out` has
+// room for num_cases / FTL_CHOICE_MIN_CASES. FTL_NO_MEMORY.
+FTL_MUST_USE ftl_status ftl_cases_choices(const ftl_case *const *cases, int64_t num_cases, ftl_choice *out,
+                                          int64_t *num_choices, ftl_error *error);
+// Of the cases of a part. *out is freed by the caller.
 FTL_MUST_USE ftl_status ftl_validation_choices(const ftl_validation *validation, ftl_part part, ftl_choice **out,
                                                int64_t *num_choices, ftl_error *error);
 

@@ -211,6 +211,51 @@ static int set_summary(lua_State *lua) {
   return 1;
 }
 
+// As in the lines of `validate --json`; without an order there is no rho.
+static void push_choice(lua_State *lua, const ftl_choice *c) {
+  lua_createtable(lua, 0, 5);
+  push_case(lua, c->first);
+  lua_setfield(lua, -2, "case");
+  set_number(lua, "cases", (double)c->num_cases);
+  if (!isnan(c->rho)) set_number(lua, "rho", c->rho);
+  set_number(lua, "best_pct", c->best_pct);
+  set_number(lua, "best_of_3_pct", c->best3_pct);
+}
+
+// Into the table at the top.
+static void set_choice_summary(lua_State *lua, const ftl_choice *choices, int64_t count) {
+  ftl_choice_summary s = ftl_choices_summary(choices, count);
+  if (!isnan(s.rho_mean)) {
+    set_number(lua, "rho_mean", s.rho_mean);
+    set_number(lua, "rho_least", s.rho_least);
+  }
+  set_number(lua, "best_mean_pct", s.best_mean_pct);
+  set_number(lua, "best_least_pct", s.best_least_pct);
+  set_number(lua, "best_of_3_mean_pct", s.best3_mean_pct);
+  set_number(lua, "best_of_3_least_pct", s.best3_least_pct);
+}
+
+// :choices(): a list, worst first, of how well each shape's block sizes, warps and stages are ranked, and over all.
+static int set_choices(lua_State *lua) {
+  lua_settop(lua, 1);
+  const case_set *set = predicted_set(lua);
+  size_t most = (size_t)(set->num_cases / FTL_CHOICE_MIN_CASES);
+  ftl_choice *choices = lua_newuserdatauv(lua, sizeof *choices * (most + 1), 0);
+  ftl_sandbox_charge(lua, 50 * set->num_cases);
+  int64_t count = 0;
+  ftl_error error;
+  if (ftl_cases_choices(set->cases, set->num_cases, choices, &count, &error) != FTL_OK) {
+    return ftl_lua_raise(lua, &error);
+  }
+  lua_createtable(lua, (int)count, 6);
+  for (int64_t i = 0; i < count; i++) {
+    push_choice(lua, &choices[i]);
+    lua_rawseti(lua, -2, (lua_Integer)i + 1);
+  }
+  if (count > 0) set_choice_summary(lua, choices, count);
+  return 1;
+}
+
 // --- sets from sets ---
 
 static int set_filter(lua_State *lua) {
@@ -342,9 +387,11 @@ static int set_index(lua_State *lua) {
 
 void ftl_lua_open_case_set(lua_State *lua) {
   const luaL_Reg functions[] = {{"__len", set_length}, {"__tostring", set_tostring}, {NULL, NULL}};
-  const luaL_Reg methods[] = {{"predict", set_predict}, {"compare", set_compare}, {"summary", set_summary},
-                              {"filter", set_filter},   {"top", set_top},         {"worst", set_worst},
-                              {"table", set_table},     {"each", set_each},       {NULL, NULL}};
+  const luaL_Reg methods[] = {{"predict", set_predict}, {"compare", set_compare},
+                              {"summary", set_summary}, {"choices", set_choices},
+                              {"filter", set_filter},   {"top", set_top},
+                              {"worst", set_worst},     {"table", set_table},
+                              {"each", set_each},       {NULL, NULL}};
   luaL_newmetatable(lua, set_type);
   luaL_setfuncs(lua, functions, 0);
   lua_newtable(lua);

@@ -77,6 +77,19 @@ expected=$(sed -n "s/.*$statistics\"cases\": \([0-9]*\), \"mean\": \([^,]*\),.*\
 expected=$(printf '%d %.10g %.10g' $expected)
 accepted "$expected" "$FAKE" run --no-db --allow-io summary.lua
 
+# and so are its choices
+head -n 1 good.csv >choice.csv
+awk -F, 'NR > 1 && $1 == "flash2_fwd"' "$M/attention_flash2_ncu.csv" | head -n 24 >>choice.csv
+printf 'for _, c in ipairs(require("foretile").measurements{ files = "choice.csv" }:choices()) do\n' >choices.lua
+printf '  print(string.format("%%d %%.10g %%.10g %%.10g", c.cases, c.rho or -2, c.best_pct, c.best_of_3_pct))\nend\n' >>choices.lua
+accepted '"kind": "choice"' "$FAKE" validate choice.csv --json
+choice='s/.*"kind": "choice".*"cases": \([0-9]*\), "rho": \([^,]*\), "best_pct": \([^,]*\), "best_of_3_pct": \([^}]*\)}/\1 \2 \3 \4/p'
+sed -n "$choice" out | sed 's/null/-2/' | while read -r cases rho best best3; do
+  printf '%d %.10g %.10g %.10g\n' "$cases" "$rho" "$best" "$best3"
+done >expected_choices
+accepted "" "$FAKE" run --no-db --allow-io choices.lua
+cmp -s out expected_choices || bad "a scenario's choices are not those of validate"
+
 # a prediction beside a measurement in the database
 accepted "" "$FAKE" validate good.csv --db p.db
 finish

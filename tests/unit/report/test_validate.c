@@ -214,6 +214,14 @@ Test(unit_report_validate, a_choice_is_among_cases_of_one_shape) {
   cr_assert_eq(ftl_validation_choices(&v, FTL_PART_HELD_OUT, &choices, &count, &error), FTL_OK);
   cr_assert_eq(count, 0);
   free(choices);
+  // Cases of several parts at once: each part's stand alone, here two and two, which are too few.
+  const ftl_case *cases[] = {&v.cases[0], &v.cases[1], &v.cases[2], &v.cases[3]};
+  ftl_choice choice[1];
+  cr_assert_eq(ftl_cases_choices(cases, 4, choice, &count, &error), FTL_OK);
+  cr_assert_eq(count, 1);
+  v.cases[1].measured_case.part = v.cases[2].measured_case.part = FTL_PART_RESERVED;
+  cr_assert_eq(ftl_cases_choices(cases, 4, choice, &count, &error), FTL_OK);
+  cr_assert_eq(count, 0);
   ftl_validation_fini(&v);
 }
 

@@ -116,6 +116,34 @@ Test(unit_scenario_measurements, summaries_are_those_of_validate) {
       "assert(one.mape == 10 and ft.measurements{ files = file }:summary 'insts' == nil)\n");
 }
 
+// By the formula 8192, 4096, 2048 and 1024 ns, a quarter of that at half the length, where all measured times are the
+// same; one condition more of the first shape has too few. Two of the first are the wrong way round: rho is
+// 1 - 6 * (1 + 1) / (4 * 15).
+Test(unit_scenario_measurements, choices_are_those_of_validate_worst_first) {
+#define HALF_ROW(m, n, rest) "flash2_fwd,8,512,64," #m "," #n ",ok," rest "\n"
+#define NCU "ncu,NVIDIA H200,2026-01-02,,"
+  const char *rows = HEADER HALF_ROW(64, 32, NCU "500,") HALF_ROW(64, 64, NCU "500,") HALF_ROW(128, 64, NCU "500,")
+      HALF_ROW(128, 128, NCU "500,") ROW(64, 32, NCU "8000,") ROW(64, 64, NCU "4000,") ROW(128, 64, NCU "1000,")
+          ROW(128, 128, NCU "2000,") ROW(256, 128, NCU "1,") ROW(64, 64, "stream,NVIDIA H200,2026-01-03,4.0,,");
+  const char *script =
+      "local cases = ft.measurements{ files = file }\n"
+      "local choices = cases:choices()\n"
+      "assert(#choices == 2 and choices[1].cases == 4 and choices[1].case.seqlen_q == 1024)\n"
+      "assert(math.abs(choices[1].rho - 0.8) < 1e-12 and choices[1].best_pct == 50 and choices[1].best_of_3_pct == "
+      "100)\n"
+      "assert(choices[1].case.predicted.time_ns == 8192)\n"
+      "assert(choices[2].case.seqlen_q == 512 and choices[2].rho == nil and choices[2].best_pct == 100)\n"
+      "assert(choices.rho_mean == choices[1].rho and choices.rho_least == choices[1].rho)\n"
+      "assert(choices.best_mean_pct == 75 and choices.best_least_pct == 50)\n"
+      "assert(choices.best_of_3_mean_pct == 100 and choices.best_of_3_least_pct == 100)\n"
+      "local same = cases:filter(function(c) return c.seqlen_q == 512 end):predict():choices()\n"
+      "assert(#same == 1 and same.rho_mean == nil and same.rho_least == nil and same.best_least_pct == 100)\n"
+      "local none = cases:top(3):choices()\n"
+      "assert(#none == 0 and next(none) == nil)\n";
+  ftl_error error = {0};
+  cr_assert_eq(run_about(rows, script, 2, &error), FTL_OK, "%s", error.message);
+}
+
 Test(unit_scenario_measurements, filters_take_one_value_or_several) {
   passes(
       "local function count(filter) filter.files = file; return #ft.measurements(filter) end\n"
