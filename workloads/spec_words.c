@@ -50,6 +50,8 @@ const char *ftl_workload_allowed(const ftl_workload *workload, ftl_param param, 
     list_known(workload, param, info->allowed, buffer);
   else if (strcmp(info->unit, "bool") == 0)
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "true|false");
+  else if (param == FTL_PARAM_clock_mhz)  // max is what no chip exceeds, not what any allows
+    snprintf(buffer, FTL_PARAM_TEXT_BYTES, "0, or a clock of the GPU");
   else if (info->is_list)
     snprintf(buffer, FTL_PARAM_TEXT_BYTES, "list of %" PRId64 " to %" PRId64, info->min, info->max);
   else if (info->is_real)

@@ -29,6 +29,7 @@ accepted "h200" "$FAKE" arch list
 accepted "l2.size_bytes" "$FAKE" arch show h200
 accepted "flash2_fwd" "$FAKE" workload list
 accepted "query rows of a CTA" "$FAKE" workload show flash2_fwd
+grep -q "^clock_mhz .*0, or a clock of the GPU" out || bad "the clock's limit is not said to be the GPU's"
 accepted "h200*" "$FAKE" predict $Q --set l2.persisting_max_bytes=4096
 accepted "infeasible:" "$FAKE" explore $Q block_m=64,256 block_n=64,128
 accepted "wins (bottleneck" "$FAKE" explore $Q block_m=64,128
