@@ -47,3 +47,13 @@ const char *ftl_param_nearest(const char *name) {
     if (ftl_edit_distance(infos[i].name, name) < ftl_edit_distance(nearest, name)) nearest = infos[i].name;
   return nearest;
 }
+
+const char *ftl_workload_param_nearest(const ftl_workload *workload, const char *name) {
+  const char *nearest = (workload->accepts & FTL_TAKES(seqlen_q)) != 0 ? "seqlen" : NULL;
+  for (int i = 0; i < FTL_PARAM_COUNT; i++) {
+    if ((workload->accepts >> i & 1) == 0) continue;
+    if (nearest == NULL || ftl_edit_distance(infos[i].name, name) < ftl_edit_distance(nearest, name))
+      nearest = infos[i].name;
+  }
+  return nearest != NULL && 2 * ftl_edit_distance(nearest, name) <= (int)strlen(name) ? nearest : NULL;
+}

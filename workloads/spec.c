@@ -31,11 +31,17 @@ static ftl_status not_allowed(const ftl_spec *spec, const char *name, const char
                        (long long)info->min, (long long)info->max, info->unit[0] ? " " : "", info->unit);
 }
 
+static ftl_status not_known(const ftl_spec *spec, const char *name, ftl_error *error) {
+  const char *nearest = ftl_workload_param_nearest(spec->workload, name), *workload = spec->workload->name;
+  if (nearest != NULL)
+    return ftl_error_set(error, FTL_BAD_INPUT, "unknown parameter %.40s; the nearest is %s", name, nearest);
+  return ftl_error_set(error, FTL_BAD_INPUT, "unknown parameter %.40s; foretile workload show %s lists those of %s",
+                       name, workload, workload);
+}
+
 static ftl_status find_param(const ftl_spec *spec, const char *name, int *param, ftl_error *error) {
   *param = is_both_lengths(name) ? FTL_PARAM_seqlen_q : ftl_param_find(name);
-  if (*param < 0)
-    return ftl_error_set(error, FTL_BAD_INPUT, "unknown parameter %.40s; the nearest is %s", name,
-                         ftl_param_nearest(name));
+  if (*param < 0) return not_known(spec, name, error);
   if (!takes(spec, *param) && is_both_lengths(name) && takes(spec, FTL_PARAM_seqlen_kv))
     return ftl_error_set(
         error, FTL_BAD_INPUT,

@@ -110,6 +110,8 @@ int ftl_param_find(const char *name);             // -1: none
 const char *ftl_param_nearest(const char *name);  // "seqlen" is among the candidates
 
 typedef struct ftl_workload ftl_workload;
+// Of those that the workload takes; NULL: with none do half of its letters agree.
+const char *ftl_workload_param_nearest(const ftl_workload *workload, const char *name);
 
 typedef struct ftl_spec {
   const ftl_workload *workload;

@@ -18,6 +18,14 @@ static bool is_reserved(const char *key) {
 
 static bool is_parameter(const char *key) { return strcmp(key, "seqlen") == 0 || ftl_param_find(key) >= 0; }
 
+static void raise_unknown(lua_State *lua, const char *key) {
+  const char *name = lua_getfield(lua, 1, "workload") == LUA_TSTRING ? lua_tostring(lua, -1) : "";
+  const ftl_workload *workload = ftl_workload_find(name);
+  const char *nearest = workload != NULL ? ftl_workload_param_nearest(workload, key) : ftl_param_nearest(key);
+  if (nearest != NULL) luaL_error(lua, "unknown parameter \"%s\"; the nearest is %s", key, nearest);
+  luaL_error(lua, "unknown parameter \"%s\"; foretile workload show %s lists those of %s", key, name, name);
+}
+
 // Of several unknown keys the first by name is reported: Lua's own order differs from run to run.
 static void check_keys(lua_State *lua) {
   const char *unknown = NULL;
@@ -31,9 +39,7 @@ static void check_keys(lua_State *lua) {
     if (is_reserved(key) || is_parameter(key)) continue;
     if (unknown == NULL || strcmp(key, unknown) < 0) unknown = key;  // the table keeps it alive
   }
-  if (unknown != NULL) {
-    luaL_error(lua, "unknown parameter \"%s\"; the nearest is %s", unknown, ftl_param_nearest(unknown));
-  }
+  if (unknown != NULL) raise_unknown(lua, unknown);
 }
 
 static bool is_list(const char *name) {

@@ -170,6 +170,7 @@ Test(unit_scenario_module, a_combination_that_contradicts_itself_is_infeasible_w
 Test(unit_scenario_module, mistakes_name_the_line_and_what_is_near) {
   fails(PREFIX "\n\nft.predict{ arch = 'h200', " QUESTION ", blok_m = 64 }",
         "test.lua:3: unknown parameter \"blok_m\"; the nearest is block_m");
+  fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", ldx = 1 }", "foretile workload show flash2_fwd lists");
   fails(PREFIX "ft.predict{ arch = 'h20', " QUESTION " }", "test.lua:1: unknown GPU \"h20\"");
   fails(PREFIX "ft.predict{ arch = 'h200', workload = 'flash' }", "unknown workload flash; known are flash1_fwd");
   fails(PREFIX "ft.predict{ arch = 'h200', " QUESTION ", block_m = -1 }", "from 1 to 1024");

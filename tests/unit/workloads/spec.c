@@ -42,6 +42,8 @@ Test(unit_workloads_spec, an_unknown_workload_is_refused_with_the_known_ones) {
 Test(unit_workloads_spec, a_misspelt_parameter_is_refused_with_the_nearest) {
   assert_refused("block_mm", "64", "unknown parameter block_mm; the nearest is block_m");
   assert_refused("seqlem", "64", "unknown parameter seqlem; the nearest is seqlen");
+  assert_refused("ldx", "64", "unknown parameter ldx; foretile workload show flash2_fwd lists those of flash2_fwd");
+  assert_refused("x", "64", "unknown parameter x; foretile workload show flash2_fwd lists those of flash2_fwd");
 }
 
 Test(unit_workloads_spec, numbers_out_of_range_are_refused_with_the_range) {
