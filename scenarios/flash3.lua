@@ -4,7 +4,7 @@
 --   foretile run scenarios/flash3.lua -- h100_sxm 8192
 
 local ft = require "foretile"
-local gpu, length = arg[1] or "h200", tonumber(arg[2] or 4096)
+local gpu, length = arg[1] or "h200", arg[2] or 4096
 
 local function explore(workload, tiles)
   tiles.arch, tiles.workload = gpu, workload

@@ -11,10 +11,10 @@ local ft = require "foretile"
 local cases = ft.measurements {
   files = arg[2] or "attention_flash2_ncu.csv", -- of kernels/measurements; without `files`, all of them
   workload = "flash2_fwd", conditions = "ncu",
-  head_dim = tonumber(arg[1] or 128), seqlen = { 512, 1024 }, causal = true,
+  head_dim = arg[1] or 128, seqlen = { 512, 1024 }, causal = true,
 }
 if #cases == 0 then
-  print("no measured kernel has that shape")
+  print("no measured kernel of flash2_fwd has that head_dim, 512 or 1024 tokens and a causal mask")
   return
 end
 

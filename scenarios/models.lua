@@ -10,7 +10,8 @@
 -- 576 columns that attend to them as they are when a token is written are no workload here.
 
 local ft = require "foretile"
-local gpu, batch = arg[1] or "h200", math.tointeger(arg[2] or 8)
+local gpu = arg[1] or "h200"
+local batch = assert(math.tointeger(tonumber(arg[2] or 8)), "how many sequences: a whole number")
 
 local models = {
   { name = "GPT-2 medium",        layers = 24, heads = 16, kv_heads = 16, head_dim = 64,  context = 1024 },
@@ -31,12 +32,14 @@ local function ask(model, workload, more)
   return ft.predict(question)
 end
 
--- One prompt as long as the context: FlashAttention-3 where the GPU can run it, else FlashAttention-2.
+-- One prompt as long as the context: FlashAttention-3 where the GPU can run it, else FlashAttention-2, and where its
+-- tiles do not fit those that do.
 local function prefill(model)
   local r = ask(model, "flash3_fwd", { seqlen_q = model.context, block_n = 128 })
   if r.feasible then return r end
-  return ask(model, "flash2_fwd",
-             { seqlen_q = model.context, block_m = 128, block_n = 64, num_warps = 4, schedule = "interleaved" })
+  r = ask(model, "flash2_fwd",
+          { seqlen_q = model.context, block_m = 128, block_n = 64, num_warps = 4, schedule = "interleaved" })
+  return r.feasible and r or ask(model, "flash2_fwd", { seqlen_q = model.context })
 end
 
 local bytes_per_element = 2

@@ -7,7 +7,7 @@
 -- accepted one. One layer's attention of Llama-3 8B (32 query and 8 KV heads of 128), 8 sequences, against one token.
 
 local ft = require "foretile"
-local gpu, keys = arg[1] or "a100_80", tonumber(arg[2] or 8192)
+local gpu, keys = arg[1] or "a100_80", arg[2] or 8192
 local step = { arch = gpu, batch = 8, heads = 32, kv_heads = 8, head_dim = 128, seqlen_kv = keys }
 
 local function predict(workload, more)
@@ -82,7 +82,7 @@ end
 -- ---- what a step costs ----
 
 local one = predict("flash_decode", { seqlen_q = 1 })
-print(string.format("one token on %s, %d keys: %.1f us, %.1f MB from HBM", gpu, keys, one.time_us, one.hbm_read / 1e6))
+print(string.format("one token on %s, %s keys: %.1f us, %.1f MB from HBM", gpu, keys, one.time_us, one.hbm_read / 1e6))
 print()
 print("method     tokens  most accepted  step us  of one token's  HBM read MB")
 for _, method in ipairs(methods) do

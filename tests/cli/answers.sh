@@ -54,10 +54,15 @@ accepted "of one token's" "$FAKE" run --no-db "$SCENARIOS/speculation.lua" -- t4
 accepted "Llama-3 70B" "$FAKE" run --no-db "$SCENARIOS/models.lua"
 grep -q "DeepSeek-V2 Lite .* - *- *- *-$" out || bad "a model whose cache no workload reads is not decoded"
 accepted "of 3 sequences" "$FAKE" run --no-db "$SCENARIOS/models.lua" -- v100 3
+accepted "DeepSeek-V2 Lite " "$REAL" run --no-db "$SCENARIOS/models.lua" -- t4 1 # whose tiles are smaller
 accepted "flash3_fwd on h200" "$FAKE" run --no-db "$SCENARIOS/flash3.lua"
 
 accepted "hbm  mean error" "$FAKE" run --no-db "$SCENARIOS/measured.lua"
-accepted "no measured kernel has that shape" "$FAKE" run --no-db "$SCENARIOS/measured.lua" -- 33
+accepted "no measured kernel of flash2_fwd has that head_dim" "$FAKE" run --no-db "$SCENARIOS/measured.lua" -- 33
+refused 2 "measured.lua:11: head_dim=abc: allowed is a whole number" "$FAKE" run --no-db "$SCENARIOS/measured.lua" -- abc
+refused 2 "seqlen=abc: allowed is a whole number" "$FAKE" run --no-db "$SCENARIOS/flash3.lua" -- h200 abc
+refused 2 "seqlen_kv=abc: allowed is a whole number" "$FAKE" run --no-db "$SCENARIOS/speculation.lua" -- t4 abc
+refused 2 "how many sequences: a whole number" "$FAKE" run --no-db "$SCENARIOS/models.lua" -- v100 2.5
 head -n 230 "$FTL_SOURCE_DIR/kernels/measurements/attention_flash2_ncu.csv" >mine.csv
 refused 2 "measured.lua:11: files[1]: mine.csv is none of the measurements in" "$FAKE" run --no-db "$SCENARIOS/measured.lua" -- 128 mine.csv
 accepted "most wrong: mine.csv:" "$FAKE" run --no-db --allow-io "$SCENARIOS/measured.lua" -- 128 mine.csv
