@@ -101,11 +101,6 @@ void ftl_attention_mask_lengths(ftl_builder *b, const ftl_attention *a, ftl_atte
   if (band.has_left) ftl_mask_left(b, bound_of(b, a, lengths, band.left));
 }
 
-void ftl_attention_mask(ftl_builder *b, const ftl_attention *a, int32_t scores, ftl_expr query, ftl_expr key,
-                        int64_t period) {
-  ftl_attention_mask_lengths(b, a, ftl_attention_lengths_of(b, a), scores, query, key, period);
-}
-
 void ftl_attention_mask_transposed(ftl_builder *b, const ftl_attention *a, ftl_attention_lengths lengths,
                                    int32_t scores, ftl_expr key, ftl_expr query) {
   ftl_attention_band band = ftl_attention_band_of(a);

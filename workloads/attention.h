@@ -67,8 +67,6 @@ ftl_attention_lengths ftl_attention_lengths_of(ftl_builder *builder, const ftl_a
 
 // -inf where a query (rows of `scores`, from `query` on) does not see a key (columns, from `key` on). period: as
 // ftl_mask_heads. Transposed: rows are keys.
-void ftl_attention_mask(ftl_builder *builder, const ftl_attention *a, int32_t scores, ftl_expr query, ftl_expr key,
-                        int64_t period);
 void ftl_attention_mask_lengths(ftl_builder *builder, const ftl_attention *a, ftl_attention_lengths lengths,
                                 int32_t scores, ftl_expr query, ftl_expr key, int64_t period);
 void ftl_attention_mask_transposed(ftl_builder *builder, const ftl_attention *a, ftl_attention_lengths lengths,

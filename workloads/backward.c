@@ -116,7 +116,8 @@ ftl_tile_ref ftl_backward_sum_ref(const ftl_backward *f, ftl_expr row) {
   return ftl_attention_query_ref(&f->tile, f->t.d_q_sum, row, f->a.block_m, f->a.padded_head_dim);
 }
 
-bool ftl_backward_may_see_none(const ftl_backward *f) {
+// Whether some query of a tile that is walked may see no key at all.
+static bool may_see_none(const ftl_backward *f) {
   return ftl_attention_may_see_none(&f->a) || (f->lists != NULL && ftl_attention_band_of(&f->a).has_right);
 }
 
@@ -163,7 +164,7 @@ static void multiply(const ftl_backward *f, int32_t value, ftl_operand by) {
 }
 
 void ftl_backward_prepare_lse(const ftl_backward *f, int32_t lse) {
-  if (ftl_backward_may_see_none(f)) ftl_unary(f->b, FTL_ELEM_ZERO_IF_NEG_INF, lse, lse);
+  if (may_see_none(f)) ftl_unary(f->b, FTL_ELEM_ZERO_IF_NEG_INF, lse, lse);
   multiply(f, lse, ftl_immediate(-log2_e));
 }
 

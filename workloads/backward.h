@@ -50,8 +50,6 @@ ftl_tile_ref ftl_backward_ref(const ftl_backward *f, int32_t tensor, ftl_expr he
 // The same of dQ's sum: a sequence's rows begin with its first whole tile there.
 ftl_tile_ref ftl_backward_sum_ref(const ftl_backward *f, ftl_expr row);
 
-// Whether some query of a tile that is walked may see no key at all.
-bool ftl_backward_may_see_none(const ftl_backward *f);
 
 // The query tiles that see keys of a CTA that keeps block_n of them from tile.row on: first .. whole-1 and unmasked ..
 // end-1 see some of them, whole .. unmasked-1 all.

@@ -10,9 +10,10 @@ static const float log2_e = 1.44269504F;
 
 static int32_t num_threads(const ftl_kept_softmax *s) { return s->num_warps * WARP_LANES; }
 
-// Triton knows of a row's length only whether it is a multiple of 16 (tt.divisibility): of any other one a row may
-// begin anywhere, so that its elements are loaded and stored one by one (AxisInfo.cpp, Coalesce.cpp).
-int32_t ftl_kept_softmax_vector_columns(const ftl_kept_softmax *s) {
+// Adjacent columns that a thread loads and stores at once. Triton knows of a row's length only whether it is a multiple
+// of 16 (tt.divisibility): of any other one a row may begin anywhere, so that its elements are loaded and stored one by
+// one (AxisInfo.cpp, Coalesce.cpp).
+static int32_t vector_columns(const ftl_kept_softmax *s) {
   enum { KNOWN_DIVISOR = 16 };
   if (s->columns % KNOWN_DIVISOR != 0) return 1;
   return (int32_t)ftl_smaller(VECTOR_BYTES / ftl_dtype_bytes(s->dtype), s->block_columns / num_threads(s));
@@ -41,7 +42,7 @@ static void store_lse(ftl_builder *b, const ftl_kept_softmax *s, int32_t sum, in
 }
 
 void ftl_kept_softmax_build(ftl_builder *b, const ftl_kept_softmax *s) {
-  ftl_value_layout layout = {num_threads(s), ftl_kept_softmax_vector_columns(s)};
+  ftl_value_layout layout = {num_threads(s), vector_columns(s)};
   ftl_builder_role(b, "main", s->num_warps, 0);
   int32_t raw = ftl_builder_tile_by_rows(b, "row", s->dtype, 1, s->block_columns, layout);
   int32_t x = ftl_builder_tile_by_rows(b, "x", FTL_FP32, 1, s->block_columns, layout);

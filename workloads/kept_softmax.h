@@ -16,9 +16,6 @@ typedef struct ftl_kept_softmax {
   int32_t block_columns;  // the CTA's threads times a power of two, FTL_KEPT_MAX_THREAD_COLUMNS at most
   int64_t columns;        // of a row, at most block_columns
 } ftl_kept_softmax;
-
-// Adjacent columns that a thread loads and stores at once.
-int32_t ftl_kept_softmax_vector_columns(const ftl_kept_softmax *softmax);
 // The kernel's role and all its operations.
 void ftl_kept_softmax_build(ftl_builder *builder, const ftl_kept_softmax *softmax);
 

@@ -7,7 +7,8 @@
 
 static const int64_t most_entries = INT64_C(1) << 22;
 
-void ftl_batch_lengths(const ftl_spec *spec, int32_t *out) {
+// Those of `lengths`, or seqlen_kv for each. `out` has room for `batch`.
+static void get_lengths(const ftl_spec *spec, int32_t *out) {
   int64_t batch = spec->value[FTL_PARAM_batch];
   if (ftl_spec_list(spec, FTL_PARAM_lengths, out, batch) > 0) return;
   for (int64_t i = 0; i < batch; i++) out[i] = (int32_t)spec->value[FTL_PARAM_seqlen_kv];
@@ -44,7 +45,7 @@ int64_t ftl_paged_batch_tiles_per_part(const ftl_spec *spec, int64_t num_tiles_m
   int64_t least = 1, most = tiles_of(spec, spec->value[FTL_PARAM_seqlen_kv]);
   int32_t *lengths = malloc((size_t)spec->value[FTL_PARAM_batch] * sizeof *lengths);
   if (!lengths) return most;
-  ftl_batch_lengths(spec, lengths);
+  get_lengths(spec, lengths);
   while (least < most) {
     int64_t middle = (least + most) / 2;
     if (num_parts(spec, lengths, middle) * num_tiles_m <= num_ctas_at_once)
@@ -199,7 +200,7 @@ ftl_status ftl_paged_batch_create(ftl_paged_batch **out, const ftl_spec *spec, i
   b->lengths = FTL_ARENA_NEW(&b->arena, int32_t, b->batch);
   ftl_status status = b->lengths ? FTL_OK : ftl_error_set(error, FTL_NO_MEMORY, "out of memory for a batch");
   if (status == FTL_OK) {
-    ftl_batch_lengths(spec, b->lengths);
+    get_lengths(spec, b->lengths);
     status = check_entries(b, error);
   }
   if (status == FTL_OK) status = fill_pages(b, spec, error);

@@ -10,7 +10,8 @@
 #include "base/path.h"
 #include "base/text.h"
 
-double ftl_arch_peak_tflops(const ftl_arch *arch) {
+// Dense fp16 with fp32 accumulation at the highest clock.
+static double peak_tflops(const ftl_arch *arch) {
   return ftl_arch_tensor_tflops(arch, arch->tensor_peak_fma_per_cycle, arch->clock_sm_max_khz);
 }
 
@@ -59,11 +60,11 @@ static ftl_status list_text(FILE *out, const ftl_arch *const *archs, int num_arc
                "memory", "bandwidth", "fp16 tensor");
   for (int i = 0; i < num_archs; i++) {
     const ftl_arch *a = archs[i];
-    ftl_text_add(
-        &text, "%-12s %-6s %2lld.%lld %4lld %5lld MHz %4.1f MiB %5.0f GiB %-6s %4.0f GB/s %6.1f TFLOP/s\n", a->name,
-        a->die, (long long)a->chip_compute_capability / 10, (long long)a->chip_compute_capability % 10,
-        (long long)a->chip_num_sms, (long long)a->clock_sm_max_khz / 1000, (double)a->l2_size_bytes / 1048576,
-        (double)a->dram_size_bytes / 1073741824, a->dram_kind, ftl_arch_dram_gb_per_s(a), ftl_arch_peak_tflops(a));
+    ftl_text_add(&text, "%-12s %-6s %2lld.%lld %4lld %5lld MHz %4.1f MiB %5.0f GiB %-6s %4.0f GB/s %6.1f TFLOP/s\n",
+                 a->name, a->die, (long long)a->chip_compute_capability / 10,
+                 (long long)a->chip_compute_capability % 10, (long long)a->chip_num_sms,
+                 (long long)a->clock_sm_max_khz / 1000, (double)a->l2_size_bytes / 1048576,
+                 (double)a->dram_size_bytes / 1073741824, a->dram_kind, ftl_arch_dram_gb_per_s(a), peak_tflops(a));
   }
   return text_write(out, &text, error);
 }
@@ -73,12 +74,11 @@ static ftl_status list_json(FILE *out, const ftl_arch *const *archs, int num_arc
   for (int i = 0; i < num_archs; i++) {
     const ftl_arch *a = archs[i];
     json_array_append_new(
-        list,
-        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f}", "name", a->name, "die", a->die,
-                  "compute_capability", (json_int_t)a->chip_compute_capability, "num_sms", (json_int_t)a->chip_num_sms,
-                  "sm_max_khz", (json_int_t)a->clock_sm_max_khz, "l2_bytes", (json_int_t)a->l2_size_bytes,
-                  "memory_bytes", (json_int_t)a->dram_size_bytes, "memory_kind", a->dram_kind, "dram_gb_per_s",
-                  ftl_arch_dram_gb_per_s(a), "peak_tflops", ftl_arch_peak_tflops(a)));
+        list, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f}", "name", a->name, "die", a->die,
+                        "compute_capability", (json_int_t)a->chip_compute_capability, "num_sms",
+                        (json_int_t)a->chip_num_sms, "sm_max_khz", (json_int_t)a->clock_sm_max_khz, "l2_bytes",
+                        (json_int_t)a->l2_size_bytes, "memory_bytes", (json_int_t)a->dram_size_bytes, "memory_kind",
+                        a->dram_kind, "dram_gb_per_s", ftl_arch_dram_gb_per_s(a), "peak_tflops", peak_tflops(a)));
   }
   return json_write(out, list, error);
 }

@@ -20,8 +20,7 @@ FTL_MUST_USE ftl_status ftl_arch_report_check(FILE *out, const ftl_arch *arch, f
 // The table of keys in docs/arch_models.md (Markdown), the same on every machine.
 FTL_MUST_USE ftl_status ftl_arch_report_docs(FILE *out, ftl_error *error);
 
-// Dense fp16 TFLOP/s with fp32 accumulation at the highest clock, and DRAM bandwidth in GB/s: what the list shows.
-double ftl_arch_peak_tflops(const ftl_arch *arch);
+// DRAM bandwidth, as the list shows it.
 double ftl_arch_dram_gb_per_s(const ftl_arch *arch);
 
 #endif

@@ -15,14 +15,14 @@ enum {
 };
 
 typedef struct alias {
-  const char *name, *unit, *shown_unit, *doc;
+  const char *name, *unit, *shown_unit;
   int metric, other, decimals;
   double scale, shown_scale;
 } alias;
 
 static const alias aliases[] = {
 #define FTL_ALIAS(name, metric, other, scale, unit, shown_scale, shown_unit, decimals, doc) \
-  {#name, unit, shown_unit, doc, SOURCE_##metric, SOURCE_##other, decimals, scale, shown_scale},
+  {#name, unit, shown_unit, SOURCE_##metric, SOURCE_##other, decimals, scale, shown_scale},
 #include "report/aliases.def"
 #undef FTL_ALIAS
 };
@@ -36,11 +36,6 @@ static const struct {
              {"reason", FTL_COLUMN_REASON}};
 
 enum { NUM_ALIASES = sizeof aliases / sizeof *aliases, NUM_TEXTS = sizeof texts / sizeof *texts };
-
-int ftl_num_aliases(void) { return NUM_ALIASES; }
-const char *ftl_alias_name(int alias_idx) { return aliases[alias_idx].name; }
-const char *ftl_alias_doc(int alias_idx) { return aliases[alias_idx].doc; }
-const char *ftl_alias_unit(int alias_idx) { return aliases[alias_idx].unit; }
 
 double ftl_prediction_time_ns(const ftl_prediction *prediction) {
   char buffer[32];

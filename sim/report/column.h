@@ -52,11 +52,6 @@ bool ftl_column_number(ftl_column column, const ftl_row *row, double *out);
 // As tables show it; "-" when there is nothing.
 void ftl_column_text(ftl_column column, const ftl_row *row, ftl_text *out);
 
-int ftl_num_aliases(void);
-const char *ftl_alias_name(int alias_idx);
-const char *ftl_alias_doc(int alias_idx);
-const char *ftl_alias_unit(int alias_idx);
-
 // Time by the answer's own conditions, in ns: what an answer is ranked by.
 double ftl_prediction_time_ns(const ftl_prediction *prediction);
 

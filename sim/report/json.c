@@ -32,14 +32,12 @@ void ftl_json_add_key(ftl_text *out, const char *key) {
   ftl_text_add_bytes(out, ": ", 2);
 }
 
-void ftl_json_add_int(ftl_text *out, int64_t value) { ftl_text_add(out, "%" PRId64, value); }
-
 void ftl_json_add_number(ftl_text *out, double value) {
   const double exact_limit = 9007199254740992.0;  // 2^53
   if (!isfinite(value)) {
     ftl_text_add(out, "null");
   } else if (value == floor(value) && fabs(value) <= exact_limit) {
-    ftl_json_add_int(out, (int64_t)value);
+    ftl_text_add(out, "%" PRId64, (int64_t)value);
   } else {
     char buffer[40];
     for (int digits = 15; digits <= 17; digits++) {

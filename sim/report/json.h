@@ -11,6 +11,5 @@ void ftl_json_add_string(ftl_text *out, const char *string);
 void ftl_json_add_key(ftl_text *out, const char *key);
 // Whole numbers print as integers, others with the fewest digits that give the same double; not finite: null.
 void ftl_json_add_number(ftl_text *out, double value);
-void ftl_json_add_int(ftl_text *out, int64_t value);
 
 #endif

@@ -13,7 +13,8 @@ ftl_status ftl_contents_no_memory(const ftl_contents_reader *reader) {
   return ftl_error_set(reader->error, FTL_NO_MEMORY, "%s: out of memory", reader->out->path);
 }
 
-const char *ftl_contents_keep(ftl_contents_reader *reader, const char *text) {
+// A copy that lives as long as the contents; "" for NULL, and NULL when memory is out.
+static const char *keep(ftl_contents_reader *reader, const char *text) {
   if (text == NULL || text[0] == '\0') return "";
   size_t size = strlen(text) + 1;
   if (size > reader->pool_bytes) {
@@ -31,7 +32,7 @@ const char *ftl_contents_keep(ftl_contents_reader *reader, const char *text) {
 }
 
 const char *ftl_contents_text(ftl_contents_reader *reader, sqlite3_stmt *statement, int column) {
-  return ftl_contents_keep(reader, (const char *)sqlite3_column_text(statement, column));
+  return keep(reader, (const char *)sqlite3_column_text(statement, column));
 }
 
 ftl_status ftl_contents_array(ftl_contents_reader *reader, const char *table, size_t element_bytes, void **out,

@@ -13,8 +13,6 @@ typedef struct ftl_contents_reader {
   ftl_error *error;
 } ftl_contents_reader;
 
-// A copy that lives as long as the contents; "" for NULL, and NULL when memory is out.
-const char *ftl_contents_keep(ftl_contents_reader *reader, const char *text);
 // A column of the row that `statement` stands at, kept.
 const char *ftl_contents_text(ftl_contents_reader *reader, sqlite3_stmt *statement, int column);
 FTL_MUST_USE ftl_status ftl_contents_no_memory(const ftl_contents_reader *reader);

@@ -6,7 +6,8 @@
 #include "results/foreign_kernel.h"
 #include "results/measured_columns.h"
 
-const char *ftl_measured_gpu_arch(const char *gpu) {
+// The shipped model of a GPU by the name that its driver gives it; NULL: none.
+static const char *arch_of_gpu(const char *gpu) {
   static const struct {
     const char *start, *arch;  // the first that the name starts with
   } known[] = {
@@ -84,7 +85,7 @@ static ftl_status set_conditions(ftl_spec *spec, const char *condition, ftl_erro
 ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl_measurement *row, ftl_error *error) {
   *out = (ftl_measured_case){0};
   const char *gpu = ftl_column_or(row, "gpu", ""), *source = ftl_measurement_fact(row, "source");
-  const char *arch = ftl_measured_gpu_arch(gpu);
+  const char *arch = arch_of_gpu(gpu);
   if (arch == NULL) return ftl_error_set(error, FTL_INFEASIBLE, "GPU %.64s", gpu[0] != '\0' ? gpu : "not named");
   snprintf(out->arch, sizeof out->arch, "%s", arch);
   snprintf(out->source, sizeof out->source, "%s", source != NULL ? source : "own");

@@ -36,7 +36,5 @@ FTL_MUST_USE ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl
 FTL_MUST_USE ftl_status ftl_measured_case_of(ftl_measured_case *out, const ftl_measurement_file *file,
                                              const ftl_measurement *row, ftl_error *error);
 
-// The shipped model of a GPU by the name that its driver gives it; NULL: none.
-const char *ftl_measured_gpu_arch(const char *gpu);
 
 #endif

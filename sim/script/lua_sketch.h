@@ -105,8 +105,7 @@ void ftl_sketch_check_options(lua_State *lua, int index, const char *const *name
 // --- index expressions (lua_sketch_expr.c) ---
 void ftl_lua_open_sketch_expr(lua_State *lua);
 void ftl_sketch_push_expr(lua_State *lua, const ftl_sketch *sketch, ftl_expr expr);
-// A whole number or an index expression.
-bool ftl_sketch_is_index(lua_State *lua, int index);
+// Of a whole number or an index expression.
 ftl_expr ftl_sketch_to_expr(lua_State *lua, ftl_sketch *sketch, int index, const char *what);
 // + - * // % of what is at 1 and 2; the operator is upvalue 1. Set as metamethods of expressions, values and terms.
 void ftl_sketch_set_arithmetic(lua_State *lua);

@@ -8,12 +8,6 @@ void ftl_sketch_push_expr(lua_State *lua, const ftl_sketch *sketch, ftl_expr exp
   object->expr = expr;
 }
 
-bool ftl_sketch_is_index(lua_State *lua, int index) {
-  int is_integer = 0;
-  if (lua_type(lua, index) == LUA_TNUMBER) lua_tointegerx(lua, index, &is_integer);
-  return is_integer || luaL_testudata(lua, index, ftl_lua_expr_type) != NULL;
-}
-
 ftl_expr ftl_sketch_to_expr(lua_State *lua, ftl_sketch *sketch, int index, const char *what) {
   const ftl_lua_expr *object = ftl_sketch_test(lua, sketch, index, ftl_lua_expr_type);
   if (object != NULL) return object->expr;

@@ -85,7 +85,8 @@ static void memory_text(const ftl_sandbox *sandbox, char *out, size_t size) {
            sandbox->limits.max_memory_bytes, sandbox->limits.max_string_bytes);
 }
 
-void ftl_sandbox_check(lua_State *lua) {
+// Raises if a limit was hit now or before.
+static void check_limits(lua_State *lua) {
   ftl_sandbox *sandbox = ftl_sandbox_of(lua);
   if (sandbox->limits.interrupt != NULL && *sandbox->limits.interrupt != 0) {
     sandbox->interrupted = true;
@@ -100,7 +101,7 @@ void ftl_sandbox_check(lua_State *lua) {
 }
 
 void ftl_sandbox_check_caught(lua_State *lua, int lua_status) {
-  ftl_sandbox_check(lua);
+  check_limits(lua);
   if (lua_status != LUA_ERRMEM) return;
   char text[128];
   memory_text(ftl_sandbox_of(lua), text, sizeof text);
@@ -111,7 +112,7 @@ void ftl_sandbox_charge(lua_State *lua, int64_t num_steps) {
   ftl_sandbox *sandbox = ftl_sandbox_of(lua);
   int64_t left = sandbox->limits.max_instructions - sandbox->instructions;
   sandbox->instructions += num_steps > left ? left + 1 : num_steps;  // cannot overflow
-  ftl_sandbox_check(lua);
+  check_limits(lua);
 }
 
 // Which chunk the line is of. The names are compared, since the text of one that has ended may be freed.
@@ -130,7 +131,7 @@ static void hook(lua_State *lua, lua_Debug *event) {
   } else {
     sandbox->instructions += HOOK_INTERVAL;
   }
-  ftl_sandbox_check(lua);
+  check_limits(lua);
 }
 
 // --- create and destroy ---

@@ -23,8 +23,6 @@ struct ftl_sandbox {
   char modules[FTL_SANDBOX_PATH_BYTES];  // folder of the script's modules; "": it has none
 };
 
-// Raises if a limit was hit now or before.
-void ftl_sandbox_check(lua_State *lua);
 // What a C function that catches errors calls with lua_pcall's status: raises again what no script may catch.
 void ftl_sandbox_check_caught(lua_State *lua, int lua_status);
 

@@ -12,15 +12,6 @@
 
 enum { WAVEFRONT_BYTES = 128 };
 
-const char *ftl_sm_pipe_name(ftl_sm_pipe pipe) {
-  static const char *const names[] = {
-#define X(name, text) text,
-      FTL_SM_PIPES(X)
-#undef X
-  };
-  return names[pipe];
-}
-
 static ftl_sm_pipe pipe_named(const char *name) {
   if (strcmp(name, "fp32") == 0) return FTL_SM_PIPE_FP32;
   if (strcmp(name, "half") == 0) return FTL_SM_PIPE_HALF;
