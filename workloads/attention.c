@@ -185,18 +185,22 @@ ftl_tensor_shape ftl_attention_shape(const ftl_spec *spec, int64_t num_heads, in
   };
 }
 
+ftl_tensor_shape ftl_attention_shape_of_rows(const ftl_attention *a) {
+  return (ftl_tensor_shape){.num_batches = a->batch,
+                            .num_heads = a->heads,
+                            .num_rows = a->seqlen_q,
+                            .num_columns = 1,
+                            .batch_stride = a->heads * a->seqlen_q,
+                            .head_stride = a->seqlen_q,
+                            .row_stride = 1};
+}
+
 ftl_attention_tensors ftl_attention_declare(ftl_builder *b, const ftl_spec *spec, const ftl_attention *a) {
   ftl_tensor_shape queries = ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim);
   ftl_tensor_shape keys = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim);
   ftl_tensor_shape values = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim_v);
   ftl_tensor_shape outputs = ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim_v);
-  ftl_tensor_shape rows = {.num_batches = a->batch,
-                           .num_heads = a->heads,
-                           .num_rows = a->seqlen_q,
-                           .num_columns = 1,
-                           .batch_stride = a->heads * a->seqlen_q,
-                           .head_stride = a->seqlen_q,
-                           .row_stride = 1};
+  ftl_tensor_shape rows = ftl_attention_shape_of_rows(a);
   ftl_attention_tensors t;
   t.q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, queries);
   t.k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT, keys);

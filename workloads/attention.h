@@ -88,6 +88,9 @@ int64_t ftl_attention_flops_of_columns(const ftl_attention *a, int64_t forward_f
 // num_heads x num_rows x num_columns per batch in the order that the parameter `layout` names.
 ftl_tensor_shape ftl_attention_shape(const ftl_spec *spec, int64_t num_heads, int64_t num_rows, int64_t num_columns);
 
+// A number a query row, [batch][head][row] in any layout.
+ftl_tensor_shape ftl_attention_shape_of_rows(const ftl_attention *a);
+
 // q, k, v, o and lse (fp32, a number a query row), declared in this order.
 typedef struct ftl_attention_tensors {
   int32_t q, k, v, o, lse;

@@ -42,13 +42,7 @@ ftl_backward ftl_backward_of(ftl_builder *b, const ftl_spec *spec, int64_t num_s
   ftl_tensor_shape keys = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim);
   ftl_tensor_shape values = ftl_attention_shape(spec, a->kv_heads, a->seqlen_kv, a->head_dim_v);
   ftl_tensor_shape outputs = ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim_v);
-  ftl_tensor_shape rows = {.num_batches = a->batch,
-                           .num_heads = a->heads,
-                           .num_rows = a->seqlen_q,
-                           .num_columns = 1,
-                           .batch_stride = a->heads * a->seqlen_q,
-                           .head_stride = a->seqlen_q,
-                           .row_stride = 1};
+  ftl_tensor_shape rows = ftl_attention_shape_of_rows(a);
   ftl_backward_tensors *t = &f.t;
   t->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, queries);
   t->k = ftl_builder_tensor(b, "k", a->dtype, FTL_TENSOR_INPUT, keys);

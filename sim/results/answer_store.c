@@ -69,11 +69,10 @@ static ftl_status read_params(ftl_database *database, sqlite3_stmt *statement, f
   return FTL_OK;
 }
 
-static void read_metrics(sqlite3_stmt *statement, ftl_metrics *out) {
+void ftl_database_read_metrics(sqlite3_stmt *statement, int first_column, ftl_metrics *out) {
   for (int i = 0; i < FTL_METRIC_COUNT; i++) {
-    int column = FIRST_METRIC_COLUMN + i;
-    bool known = sqlite3_column_type(statement, column) != SQLITE_NULL;
-    out->value[i] = known ? sqlite3_column_double(statement, column) : (double)NAN;
+    bool known = sqlite3_column_type(statement, first_column + i) != SQLITE_NULL;
+    out->value[i] = known ? sqlite3_column_double(statement, first_column + i) : (double)NAN;
   }
 }
 
@@ -84,10 +83,10 @@ static ftl_status read_launches(ftl_database *database, int64_t prediction_id, f
   while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
     int64_t launch_idx = sqlite3_column_int64(statement, 0);
     if (launch_idx == SUM_IDX) {
-      read_metrics(statement, &out->metrics);
+      ftl_database_read_metrics(statement, FIRST_METRIC_COLUMN, &out->metrics);
     } else if (launch_idx >= 0 && launch_idx < out->num_kernels) {
       copy_text(out->kernels[launch_idx].name, sizeof out->kernels[launch_idx].name, statement, 1);
-      read_metrics(statement, &out->kernels[launch_idx].metrics);
+      ftl_database_read_metrics(statement, FIRST_METRIC_COLUMN, &out->kernels[launch_idx].metrics);
     }
     num_rows++;
   }

@@ -30,6 +30,9 @@ FTL_MUST_USE ftl_status ftl_database_step_done(ftl_database *database, sqlite3_s
 FTL_MUST_USE ftl_status ftl_database_begin(ftl_database *database, ftl_error *error);
 FTL_MUST_USE ftl_status ftl_database_end(ftl_database *database, ftl_status status, ftl_error *error);
 
+// All metrics of the row that `statement` stands at, one a column; NaN: not known (answer_store.c).
+void ftl_database_read_metrics(sqlite3_stmt *statement, int first_column, ftl_metrics *out);
+
 // Creates the tables of an empty file, or adds the columns of parameters and metrics that came since (schema.c).
 FTL_MUST_USE ftl_status ftl_schema_set_up(ftl_database *database, ftl_error *error);
 

@@ -1,9 +1,9 @@
 // Predictions of a database, each with the metrics of all its launches.
-#include <math.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "results/contents_internal.h"
+#include "results/database_internal.h"
 #include "results/metric_id.h"
 
 enum { FIRST_PARAM_COLUMN = 9, FIRST_METRIC_COLUMN = FIRST_PARAM_COLUMN + FTL_PARAM_COUNT };
@@ -26,14 +26,6 @@ static bool read_spec(sqlite3_stmt *statement, const char *workload, ftl_spec *s
     }
   }
   return true;
-}
-
-static void read_metrics(sqlite3_stmt *statement, ftl_metrics *out) {
-  for (int i = 0; i < FTL_METRIC_COUNT; i++) {
-    int column = FIRST_METRIC_COLUMN + i;
-    bool known = sqlite3_column_type(statement, column) != SQLITE_NULL;
-    out->value[i] = known ? sqlite3_column_double(statement, column) : (double)NAN;
-  }
 }
 
 static ftl_status find_arch(const ftl_contents_reader *reader, int64_t id, int *out) {
@@ -62,7 +54,7 @@ static ftl_status take_prediction(ftl_contents_reader *reader, sqlite3_stmt *sta
     if (*texts[i] == NULL) return ftl_contents_no_memory(reader);
   }
   p->feasible = sqlite3_column_int(statement, 7) != 0;
-  read_metrics(statement, &p->metrics);
+  ftl_database_read_metrics(statement, FIRST_METRIC_COLUMN, &p->metrics);
   if (!read_spec(statement, p->workload, &at->spec)) return FTL_OK;
   ftl_spec *spec = FTL_ARENA_NEW_RAW(&reader->out->arena, ftl_spec, 1);
   if (spec == NULL) return ftl_contents_no_memory(reader);

@@ -30,11 +30,6 @@ static void set_text(lua_State *lua, const char *key, const char *text) {
   lua_setfield(lua, -2, key);
 }
 
-static void set_number(lua_State *lua, const char *key, double value) {
-  ftl_lua_push_number(lua, value);
-  lua_setfield(lua, -2, key);
-}
-
 // What the row says, so that ft.predict leaves open what it leaves open.
 static void push_params(lua_State *lua, const ftl_measured_case *c) {
   lua_newtable(lua);
@@ -50,7 +45,7 @@ static void push_params(lua_State *lua, const ftl_measured_case *c) {
 static void push_measured(lua_State *lua, const ftl_case *c) {
   lua_newtable(lua);
   for (int i = 0; i < FTL_METRIC_COUNT; i++) {
-    if (!isnan(c->measured[i])) set_number(lua, ftl_metric_get((ftl_metric)i)->name, c->measured[i]);
+    if (!isnan(c->measured[i])) ftl_lua_set_number(lua, ftl_metric_get((ftl_metric)i)->name, c->measured[i]);
   }
 }
 
@@ -97,10 +92,10 @@ void ftl_lua_push_comparison(lua_State *lua, const ftl_case *c) {
     double measured = 0, predicted = 0, error = 0;
     if (!ftl_case_measured(c, (ftl_quantity)q, &measured)) continue;
     lua_createtable(lua, 0, 4);
-    set_number(lua, "measured", measured);
+    ftl_lua_set_number(lua, "measured", measured);
     set_text(lua, "unit", ftl_quantity_unit((ftl_quantity)q));
-    if (ftl_case_values(c, (ftl_quantity)q, &measured, &predicted)) set_number(lua, "predicted", predicted);
-    if (ftl_case_error(c, (ftl_quantity)q, &error)) set_number(lua, "error", error);
+    if (ftl_case_values(c, (ftl_quantity)q, &measured, &predicted)) ftl_lua_set_number(lua, "predicted", predicted);
+    if (ftl_case_error(c, (ftl_quantity)q, &error)) ftl_lua_set_number(lua, "error", error);
     const char *metric = ftl_quantity_metric_name((ftl_quantity)q);
     if (metric != NULL) {
       lua_pushvalue(lua, -1);

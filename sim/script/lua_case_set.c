@@ -156,21 +156,16 @@ static int set_compare(lua_State *lua) {
   return 1;
 }
 
-static void set_number(lua_State *lua, const char *key, double value) {
-  ftl_lua_push_number(lua, value);
-  lua_setfield(lua, -2, key);
-}
-
 static void push_statistics(lua_State *lua, ftl_quantity quantity, const ftl_error_statistics *s) {
   const char *unit = ftl_quantity_unit(quantity);
   lua_createtable(lua, 0, 8);
-  set_number(lua, "cases", (double)s->count);
-  set_number(lua, "mean", s->mean);
-  if (strcmp(unit, "%") == 0) set_number(lua, "mape", s->mean);
-  set_number(lua, "median", s->median);
-  set_number(lua, "p90", s->p90);
-  set_number(lua, "max", s->max);
-  set_number(lua, "bias", s->bias);
+  ftl_lua_set_number(lua, "cases", (double)s->count);
+  ftl_lua_set_number(lua, "mean", s->mean);
+  if (strcmp(unit, "%") == 0) ftl_lua_set_number(lua, "mape", s->mean);
+  ftl_lua_set_number(lua, "median", s->median);
+  ftl_lua_set_number(lua, "p90", s->p90);
+  ftl_lua_set_number(lua, "max", s->max);
+  ftl_lua_set_number(lua, "bias", s->bias);
   lua_pushstring(lua, unit);
   lua_setfield(lua, -2, "unit");
 }
@@ -216,23 +211,21 @@ static void push_choice(lua_State *lua, const ftl_choice *c) {
   lua_createtable(lua, 0, 5);
   push_case(lua, c->first);
   lua_setfield(lua, -2, "case");
-  set_number(lua, "cases", (double)c->num_cases);
-  if (!isnan(c->rho)) set_number(lua, "rho", c->rho);
-  set_number(lua, "best_pct", c->best_pct);
-  set_number(lua, "best_of_3_pct", c->best3_pct);
+  ftl_lua_set_number(lua, "cases", (double)c->num_cases);
+  ftl_lua_set_number(lua, "rho", c->rho);
+  ftl_lua_set_number(lua, "best_pct", c->best_pct);
+  ftl_lua_set_number(lua, "best_of_3_pct", c->best3_pct);
 }
 
 // Into the table at the top.
 static void set_choice_summary(lua_State *lua, const ftl_choice *choices, int64_t count) {
   ftl_choice_summary s = ftl_choices_summary(choices, count);
-  if (!isnan(s.rho_mean)) {
-    set_number(lua, "rho_mean", s.rho_mean);
-    set_number(lua, "rho_least", s.rho_least);
-  }
-  set_number(lua, "best_mean_pct", s.best_mean_pct);
-  set_number(lua, "best_least_pct", s.best_least_pct);
-  set_number(lua, "best_of_3_mean_pct", s.best3_mean_pct);
-  set_number(lua, "best_of_3_least_pct", s.best3_least_pct);
+  ftl_lua_set_number(lua, "rho_mean", s.rho_mean);
+  ftl_lua_set_number(lua, "rho_least", s.rho_least);
+  ftl_lua_set_number(lua, "best_mean_pct", s.best_mean_pct);
+  ftl_lua_set_number(lua, "best_least_pct", s.best_least_pct);
+  ftl_lua_set_number(lua, "best_of_3_mean_pct", s.best3_mean_pct);
+  ftl_lua_set_number(lua, "best_of_3_least_pct", s.best3_least_pct);
 }
 
 // :choices(): a list, worst first, of how well each shape's block sizes, warps and stages are ranked, and over all.

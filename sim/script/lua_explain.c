@@ -1,5 +1,4 @@
 // ft.explain{…}: a table with the answer, what-ifs and neighbours, and the text of `foretile explain`.
-#include <math.h>
 
 #include <lauxlib.h>
 
@@ -32,13 +31,6 @@ static void set_string(lua_State *lua, const char *key, const char *value) {
   lua_setfield(lua, -2, key);
 }
 
-// Absent where it is not known.
-static void set_number(lua_State *lua, const char *key, double value) {
-  if (!isfinite(value)) return;
-  ftl_lua_push_number(lua, value);
-  lua_setfield(lua, -2, key);
-}
-
 static void push_case(lua_State *lua, const ftl_explain_case *c) {
   lua_newtable(lua);
   lua_pushboolean(lua, c->feasible);
@@ -47,10 +39,10 @@ static void push_case(lua_State *lua, const ftl_explain_case *c) {
     set_string(lua, "reason", c->reason);
     return;
   }
-  set_number(lua, "time_ns", c->time_ns);
-  set_number(lua, "time_change_pct", c->time_change_pct);
-  set_number(lua, "hbm_bytes", c->hbm_bytes);
-  set_number(lua, "hbm_change_pct", c->hbm_change_pct);
+  ftl_lua_set_number(lua, "time_ns", c->time_ns);
+  ftl_lua_set_number(lua, "time_change_pct", c->time_change_pct);
+  ftl_lua_set_number(lua, "hbm_bytes", c->hbm_bytes);
+  ftl_lua_set_number(lua, "hbm_change_pct", c->hbm_change_pct);
 }
 
 static void push_what_ifs(lua_State *lua, const ftl_explanation *e) {
@@ -60,8 +52,8 @@ static void push_what_ifs(lua_State *lua, const ftl_explanation *e) {
     push_case(lua, c);
     set_string(lua, "resource", c->name);
     set_string(lua, "change", ftl_text_get(&c->change));
-    set_number(lua, "factor", c->factor);
-    if (c->feasible) set_number(lua, "elasticity", c->elasticity);
+    ftl_lua_set_number(lua, "factor", c->factor);
+    if (c->feasible) ftl_lua_set_number(lua, "elasticity", c->elasticity);
     lua_rawseti(lua, -2, i + 1);
   }
 }

@@ -60,6 +60,8 @@ void ftl_lua_push_result(lua_State *lua, const ftl_row *row, int owner);
 void ftl_lua_push_params(lua_State *lua, const ftl_spec *spec);
 void ftl_lua_push_param(lua_State *lua, const ftl_spec *spec, int param);  // nil where the workload does not take it
 void ftl_lua_push_number(lua_State *lua, double value);                    // whole numbers as integers
+// A field of the table at the top; none where the value is not finite.
+void ftl_lua_set_number(lua_State *lua, const char *key, double value);
 
 // --- result sets (lua_result_set.c) ---
 void ftl_lua_open_result_set(lua_State *lua);

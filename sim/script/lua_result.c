@@ -19,6 +19,12 @@ void ftl_lua_push_number(lua_State *lua, double value) {
   }
 }
 
+void ftl_lua_set_number(lua_State *lua, const char *key, double value) {
+  if (!isfinite(value)) return;
+  ftl_lua_push_number(lua, value);
+  lua_setfield(lua, -2, key);
+}
+
 void ftl_lua_push_result(lua_State *lua, const ftl_row *row, int owner) {
   owner = lua_absindex(lua, owner);
   ftl_row *copy = lua_newuserdatauv(lua, sizeof *copy, 1);
