@@ -2,30 +2,64 @@
 
 enum { SEARCHED_CTAS = 4096 };  // among which a CTA is sought
 
+static int64_t trips_of(const ftl_segments *segments, const ftl_warp_program *program, int32_t loop, int64_t cta) {
+  int64_t first;
+  return ftl_segments_trips(segments, program, loop, cta, &first);
+}
+
+static int64_t stride_of(int64_t num_ctas) { return num_ctas > SEARCHED_CTAS ? num_ctas / SEARCHED_CTAS : 1; }
+
+// Whether most CTAs that run the loop run it more than once.
+static bool is_repeated(const ftl_segments *segments, const ftl_warp_program *program, int32_t loop) {
+  int64_t num_ctas = program->tile->num_ctas, once = 0, more = 0;
+  for (int64_t cta = 0; cta < num_ctas; cta += stride_of(num_ctas)) {
+    int64_t trips = trips_of(segments, program, loop, cta);
+    once += trips == 1;
+    more += trips > 1;
+  }
+  return more > once;
+}
+
+// What a representative should have, first things first. `repeated`: loops that are, more than once, since once is no
+// time of an iteration (the last part of the keys to decode may have one whole tile, where all others have several).
+typedef struct merit {
+  int64_t repeated, kinds, trips;
+} merit;
+
+static merit merit_of(const ftl_segments *segments, const ftl_warp_program *program, const bool *repeated,
+                      int64_t cta) {
+  merit m = {0};
+  for (int32_t k = 0; k < segments->num_loops; k++) {
+    int64_t trips = trips_of(segments, program, k, cta);
+    m.repeated += repeated[k] && trips > 1;
+    m.kinds += trips > 0;
+    m.trips += trips * ftl_segments_visits(segments, program, 2 * k + 1, cta);
+  }
+  return m;
+}
+
+static bool is_less(merit a, merit b) {
+  if (a.repeated != b.repeated) return a.repeated < b.repeated;
+  return a.kinds != b.kinds ? a.kinds < b.kinds : a.trips < b.trips;
+}
+
 int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program) {
-  int64_t num_ctas = program->tile->num_ctas, best = 0, best_kinds = -1, best_trips = -1;
-  int64_t stride = num_ctas > SEARCHED_CTAS ? num_ctas / SEARCHED_CTAS : 1;
-  for (int64_t cta = 0; cta < num_ctas; cta += stride) {
-    int64_t trips = 0, kinds = 0, first;
-    for (int32_t k = 0; k < segments->num_loops; k++) {
-      int64_t t = ftl_segments_trips(segments, program, k, cta, &first);
-      trips += t * ftl_segments_visits(segments, program, 2 * k + 1, cta);
-      kinds += t > 0;
-    }
-    if (kinds < best_kinds || (kinds == best_kinds && trips < best_trips)) continue;
+  int64_t num_ctas = program->tile->num_ctas, best = 0;
+  merit of_best = {.repeated = -1};
+  bool repeated[FTL_MAX_SEGMENT_LOOPS];
+  for (int32_t k = 0; k < segments->num_loops; k++) repeated[k] = is_repeated(segments, program, k);
+  for (int64_t cta = 0; cta < num_ctas; cta += stride_of(num_ctas)) {
+    merit m = merit_of(segments, program, repeated, cta);
+    if (is_less(m, of_best)) continue;
     best = cta;
-    best_kinds = kinds;
-    best_trips = trips;
+    of_best = m;
   }
   return best;
 }
 
 static bool same_trips(const ftl_launch *launch, const ftl_segments *segments, int64_t cta, int64_t other) {
-  int64_t first;
   for (int32_t k = 0; k < segments->num_loops; k++)
-    if (ftl_segments_trips(segments, launch->warps, k, cta, &first) !=
-        ftl_segments_trips(segments, launch->warps, k, other, &first))
-      return false;
+    if (trips_of(segments, launch->warps, k, cta) != trips_of(segments, launch->warps, k, other)) return false;
   return true;
 }
 
