@@ -50,7 +50,6 @@ ftl_tile_ref ftl_backward_ref(const ftl_backward *f, int32_t tensor, ftl_expr he
 // The same of dQ's sum: a sequence's rows begin with its first whole tile there.
 ftl_tile_ref ftl_backward_sum_ref(const ftl_backward *f, ftl_expr row);
 
-
 // The query tiles that see keys of a CTA that keeps block_n of them from tile.row on: first .. whole-1 and unmasked ..
 // end-1 see some of them, whole .. unmasked-1 all.
 typedef struct ftl_query_steps {

@@ -32,7 +32,6 @@ FTL_MUST_USE ftl_status ftl_paged_batch_create(ftl_paged_batch **out, const ftl_
                                                ftl_error *error);
 void ftl_paged_batch_destroy(ftl_paged_batch *batch);
 
-
 // The fewest tiles a part such that all parts, num_tiles_m CTAs each, are no more than num_ctas_at_once; all tiles of
 // the longest sequence where even one part each is more.
 int64_t ftl_paged_batch_tiles_per_part(const ftl_spec *spec, int64_t num_tiles_m, int64_t num_ctas_at_once);

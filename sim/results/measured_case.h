@@ -36,5 +36,4 @@ FTL_MUST_USE ftl_status ftl_measured_case_make(ftl_measured_case *out, const ftl
 FTL_MUST_USE ftl_status ftl_measured_case_of(ftl_measured_case *out, const ftl_measurement_file *file,
                                              const ftl_measurement *row, ftl_error *error);
 
-
 #endif
