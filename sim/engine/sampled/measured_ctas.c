@@ -2,22 +2,42 @@
 
 enum { SEARCHED_CTAS = 4096 };  // among which a CTA is sought
 
-int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program) {
-  int64_t num_ctas = program->tile->num_ctas, best = 0, best_kinds = -1, best_trips = -1;
-  int64_t stride = num_ctas > SEARCHED_CTAS ? num_ctas / SEARCHED_CTAS : 1;
-  for (int64_t cta = 0; cta < num_ctas; cta += stride) {
-    int64_t trips = 0, kinds = 0, first;
-    for (int32_t k = 0; k < segments->num_loops; k++) {
-      int64_t t = ftl_segments_trips(segments, program, k, cta, &first);
-      trips += t * ftl_segments_visits(segments, program, 2 * k + 1, cta);
-      kinds += t > 0;
-    }
-    if (kinds < best_kinds || (kinds == best_kinds && trips < best_trips)) continue;
-    best = cta;
-    best_kinds = kinds;
-    best_trips = trips;
+// A CTA with the loops that it runs at all, and the iterations of all of them.
+typedef struct candidate {
+  int64_t cta, kinds, trips;
+} candidate;
+
+static candidate candidate_of(const ftl_segments *segments, const ftl_warp_program *program, int64_t cta) {
+  candidate one = {.cta = cta};
+  for (int32_t k = 0; k < segments->num_loops; k++) {
+    int64_t first, trips = ftl_segments_trips(segments, program, k, cta, &first);
+    one.trips += trips * ftl_segments_visits(segments, program, 2 * k + 1, cta);
+    one.kinds += trips > 0;
   }
-  return best;
+  return one;
+}
+
+static bool has_less(candidate a, candidate b) { return a.kinds != b.kinds ? a.kinds < b.kinds : a.trips < b.trips; }
+
+// Of CTAs with the same loops, those with a few iterations more are measured alike.
+static bool has_far_less(candidate a, candidate b) {
+  return a.kinds != b.kinds ? a.kinds < b.kinds : 3 * a.trips < 2 * b.trips;
+}
+
+// CTAs spread evenly over a long grid may all be the first of a causal head, where their distance is one of heads: the
+// first of the grid, one by one, are looked at too.
+int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program) {
+  int64_t num_ctas = program->tile->num_ctas, stride = num_ctas > SEARCHED_CTAS ? num_ctas / SEARCHED_CTAS : 1;
+  candidate spread = {.kinds = -1}, first = spread;
+  for (int64_t cta = 0; cta < num_ctas; cta += stride) {
+    candidate one = candidate_of(segments, program, cta);
+    if (!has_less(one, spread)) spread = one;
+  }
+  for (int64_t cta = 0; stride > 1 && cta < SEARCHED_CTAS; cta++) {
+    candidate one = candidate_of(segments, program, cta);
+    if (!has_less(one, first)) first = one;
+  }
+  return has_far_less(spread, first) ? first.cta : spread.cta;
 }
 
 static bool same_trips(const ftl_launch *launch, const ftl_segments *segments, int64_t cta, int64_t other) {

@@ -5,7 +5,8 @@
 #include "engine/launch.h"
 #include "engine/sampled/segments.h"
 
-// The CTA with most iterations in all (the last in launch order among equals): it has every kind of iteration.
+// The CTA with most iterations in all, or nearly so where a grid is long (the last in launch order among equals):
+// it has every kind of iteration.
 int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program);
 
 // The representative and those that share an SM with it, into ctas[num_ctas]: about a round of SMs apart in launch
