@@ -8,7 +8,7 @@ enum {
   // Before any are skipped: what CTAs find in L2, and merge, goes on changing as they drift apart.
   LEAST_STEPS = 1 << 18,
   SECTOR_BYTES = 32,
-  STREAM_L2S = 2,      // times what L2 holds, that a stream has moved by then
+  STREAM_L2S = 4,      // times what L2 holds, that a stream has moved by then
   STREAM_PERIODS = 4,  // of a stream, each a wave or little more, that stand for those to come
 };
 
