@@ -350,7 +350,7 @@ static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segmen
   ftl_status status = prepare_tags(launch, &plan, tags, error);
   if (status == FTL_OK) status = ftl_traffic_init(&traffic, launch, out->sm_khz, *tags, error);
   if (status != FTL_OK) return status;
-  if (plan.is_stream || plan.has_pages) traffic.tiles.max_entries = FTL_TILES_OF_STREAM;
+  if (plan.is_stream) traffic.tiles.max_entries = FTL_TILES_OF_STREAM;
   ftl_l2_tags_set_hit_ratio(*tags, ftl_launch_hit_ratio_milli(launch));
   status = ftl_gpu_steps_run(launch, segments, times, plan, &traffic, &steps, error);
   if (status == FTL_OK) {

@@ -46,8 +46,8 @@ typedef struct ftl_tile_slot {
   uint32_t tag;   // the upper half of the entry's hash
 } ftl_tile_slot;
 
-// Entries for a stream, whose tiles are asked for by one CTA, and for tiles in pages, most of which are: enough for
-// those that are at work. More would only take the host's memory, and time to get it.
+// Entries for a stream, whose tiles are asked for by one CTA: enough for those that are at work. More would only take
+// the host's memory, and time to get it.
 enum { FTL_TILES_OF_STREAM = 1 << 14 };
 
 enum { FTL_TILES_MOST = 1 << 17 };  // 72 MB with the groups of eight GPCs

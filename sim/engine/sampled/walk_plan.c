@@ -156,7 +156,6 @@ ftl_walk_plan ftl_walk_plan_make(const ftl_launch *launch, const ftl_segments *s
   plan.is_even = size.is_even;
   plan.steps = size.straight + size.iterations / plan.group;
   plan.pieces = num_pieces(segments);
-  plan.has_pages = has_pages(segments);
-  plan.asks = plan.has_pages ? size.straight + size.iterations : plan.steps;
+  plan.asks = has_pages(segments) ? size.straight + size.iterations : plan.steps;
   return plan;
 }

@@ -18,7 +18,6 @@ typedef struct ftl_walk_plan {
   int64_t asks;    // and so many times they ask for the tiles of an access
   int64_t pieces;  // of straight code of a CTA: steps and asks of each one that is walked, at the least
   bool is_stream;  // no two CTAs of a period read the same
-  bool has_pages;  // loops have tiles in pages, of which CTAs share few
   bool is_even;    // no CTA iterates much more often than the mean
   // Added by ftl_sampled_try_plan:
   int64_t tile_lines;   // of its smallest tile, of which the sample of L2 holds some
