@@ -51,6 +51,7 @@ bool ftl_probe_try_init(ftl_probe *probe, const ftl_pipeline_launch *whole, ftl_
   part->launch.tile = &probe->tile;
   part->launch.warps = &probe->warps;
   part->launch.is_probe = true;
+  if (probe->tile.num_ctas < launch->tile->num_ctas) part->launch.least_read_bytes = 0;  // those are the whole launch's
   if (!ftl_sampled_try_plan(&part->launch, &part->plan) || LEAST_GAIN * part->plan.asks > whole->plan.asks)
     return false;
   part->work = ftl_static_work_of(&probe->warps, ftl_launch_num_ctas(&part->launch));

@@ -43,6 +43,12 @@ static inline int64_t operand(const ftl_tile_program *program, ftl_expr expr, co
   return node->kind == FTL_EXPR_CTA ? point->cta : ftl_expr_eval(program, expr, point);
 }
 
+static int64_t apply_to_operands(const ftl_tile_program *program, const ftl_expr_node *node,
+                                 const ftl_expr_point *point) {
+  if (node->kind == FTL_EXPR_LOOKUP) return look_up(&program->tensors[node->value], operand(program, node->a, point));
+  return ftl_expr_apply(node->kind, operand(program, node->a, point), operand(program, node->b, point));
+}
+
 // Operands come before their node, and the builder bounds the size of the tree, so the recursion is short.
 int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_expr_point *point) {
   const ftl_expr_node *node = &program->exprs[expr];
@@ -55,11 +61,19 @@ int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_
       return point->loop[node->value];
     case FTL_EXPR_WARP:
       return point->warp;
-    case FTL_EXPR_LOOKUP:
-      return look_up(&program->tensors[node->value], operand(program, node->a, point));
     default:
-      return ftl_expr_apply(node->kind, operand(program, node->a, point), operand(program, node->b, point));
+      break;
   }
+  ftl_expr_known *known = point->known;
+  if (!known) return apply_to_operands(program, node, point);
+  uint32_t at = (uint32_t)expr % (sizeof known->values / sizeof known->values[0]);
+  if (known->values[at].generation == known->generation && known->values[at].expr == expr)
+    return known->values[at].value;
+  int64_t value = apply_to_operands(program, node, point);
+  known->values[at].generation = known->generation;
+  known->values[at].expr = expr;
+  known->values[at].value = value;
+  return value;
 }
 
 static int64_t lowest_bit(int64_t x) {

@@ -34,12 +34,27 @@ typedef struct ftl_expr_node {
   ftl_expr a, b;
 } ftl_expr_node;
 
+// Values of expressions of one program at one point. Who asks for many there, as for the places of all tiles of a CTA,
+// has what they share worked out once.
+typedef struct ftl_expr_known {
+  uint32_t generation;  // of the point that the values are of, from 1
+  struct {
+    uint32_t generation;
+    ftl_expr expr;
+    int64_t value;
+  } values[128];  // of an expression, in the place of its number's lowest bits
+} ftl_expr_known;
+
 // The point at which expressions are evaluated.
 typedef struct ftl_expr_point {
   int64_t cta;
   int64_t warp;  // of the role. What runs a CTA as a whole (the interpreter) runs what the first warp does
   int64_t loop[FTL_TILE_MAX_LOOP_VARS];
+  ftl_expr_known *known;  // where values at this point are kept; NULL: nowhere
 } ftl_expr_point;
+
+// Called when the point that has it, zero so far or not, becomes another.
+static inline void ftl_expr_known_forget(ftl_expr_known *known) { known->generation++; }
 
 int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_expr_point *point);
 // A power of two, at most 2^30, that divides the expression wherever it is evaluated.

@@ -71,19 +71,41 @@ static ftl_expr_point point_at(const ftl_tile_program *tile, const ftl_segment_r
   return point;
 }
 
-ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta, int64_t outer) {
+static ftl_ref_cursor cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_expr_point *point) {
   const ftl_tile_ref *r = &ref->ref;
   const ftl_tensor *tensor = &tile->tensors[r->tensor];
-  ftl_expr_point point = point_at(tile, ref, cta, outer, 0);
-  int64_t batch = ftl_expr_eval(tile, r->batch, &point), head = ftl_expr_eval(tile, r->head, &point);
-  int64_t column = ftl_expr_eval(tile, r->column, &point);
+  int64_t batch = ftl_expr_eval(tile, r->batch, point), head = ftl_expr_eval(tile, r->head, point);
+  int64_t column = ftl_expr_eval(tile, r->column, point);
   int64_t element = column + batch * tensor->batch_stride + head * tensor->head_stride;
   return (ftl_ref_cursor){.base_bytes = tensor->base_bytes + element * ftl_dtype_bytes(tensor->dtype),
-                          .num_columns = ftl_tile_ref_end_column(tile, r, &point) - column,
-                          .first_row = ftl_expr_eval(tile, r->row, &point),
-                          .end_row = ftl_tile_ref_end_row(tile, r, &point),
-                          .first_entry = r->pages.page_rows > 0 ? ftl_expr_eval(tile, r->pages.entry, &point) : 0,
-                          .first_presence = r->present == FTL_ALWAYS ? 1 : ftl_expr_eval(tile, r->present, &point)};
+                          .num_columns = ftl_tile_ref_end_column(tile, r, point) - column,
+                          .first_row = ftl_expr_eval(tile, r->row, point),
+                          .end_row = ftl_tile_ref_end_row(tile, r, point),
+                          .first_entry = r->pages.page_rows > 0 ? ftl_expr_eval(tile, r->pages.entry, point) : 0,
+                          .first_presence = r->present == FTL_ALWAYS ? 1 : ftl_expr_eval(tile, r->present, point)};
+}
+
+ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta, int64_t outer) {
+  ftl_expr_point point = point_at(tile, ref, cta, outer, 0);
+  return cursor_at(tile, ref, &point);
+}
+
+void ftl_ref_cursors_at(const ftl_tile_program *tile, const ftl_segment *segment, const ftl_ref_step *steps,
+                        int64_t cta, int64_t outer, ftl_ref_cursor *cursors) {
+  ftl_expr_known known = {0};
+  ftl_expr_point point = {0};
+  const ftl_segment_ref *before = NULL;
+  for (int32_t i = 0; i < segment->num_refs; i++) {
+    const ftl_segment_ref *ref = &segment->refs[i];
+    if (!steps[i].is_steady) continue;
+    if (!before || !ftl_refs_share_point(before, ref)) {
+      ftl_expr_known_forget(&known);
+      point = point_at(tile, ref, cta, outer, 0);
+      point.known = &known;
+    }
+    before = ref;
+    cursors[i] = cursor_at(tile, ref, &point);
+  }
 }
 
 static int64_t presence_at(const ftl_ref_step *step, const ftl_ref_cursor *cursor, int64_t iteration) {

@@ -29,6 +29,9 @@ typedef struct ftl_ref_cursor {
 ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref *ref);
 // `outer`: value of the loop around the access's loop; 0 where there is none.
 ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta, int64_t outer);
+// Those of all accesses of a segment that are steady.
+void ftl_ref_cursors_at(const ftl_tile_program *tile, const ftl_segment *segment, const ftl_ref_step *steps,
+                        int64_t cta, int64_t outer, ftl_ref_cursor *cursors);
 // The tile in an iteration, counted from 0: what ftl_tile_place_of gives there. The cursor is read if it is steady.
 ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
                              const ftl_ref_cursor *cursor, int64_t cta, int64_t outer, int64_t iteration);

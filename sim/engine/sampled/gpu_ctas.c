@@ -5,10 +5,8 @@ void ftl_gpu_set_cursors(ftl_gpu_run *run, int32_t slot) {
   const ftl_segment *segment = &run->segments->segments[segment_idx];
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
     ftl_cta_member member = ftl_gpu_member(run, slot, rank);
-    ftl_ref_cursor *cursors = &run->cursors[member.slot * run->num_cursors];
-    for (int32_t i = 0; i < segment->num_refs; i++)
-      if (run->steps[segment_idx][i].is_steady)
-        cursors[i] = ftl_ref_cursor_at(run->segments->tile, &segment->refs[i], member.cta, run->slots[slot].outer);
+    ftl_ref_cursors_at(run->segments->tile, segment, run->steps[segment_idx], member.cta, run->slots[slot].outer,
+                       &run->cursors[member.slot * run->num_cursors]);
   }
 }
 

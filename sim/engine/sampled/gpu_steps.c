@@ -235,6 +235,7 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
         return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
     if (!run->local.lines) continue;
     int32_t side = run->traffic->homes[ftl_gpu_sm_of(run, member.slot)].side;
+    ftl_traffic_settle(run->traffic);
     int64_t written = ftl_local_lines_store(&run->local, member.slot, state->segment, side, run->traffic->tags);
     ftl_traffic_spill(run->traffic, written, event.time);
   }
@@ -398,6 +399,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
     out->end_cycle += run.skipped_cycles;
   }
   out->end_cycle += traffic->hit_latency;  // CTAs end before their last stores are answered, the launch does not
+  ftl_traffic_settle(traffic);
   traffic->counts.dram_write_sectors += ftl_l2_tags_settle(traffic->tags);
   out->counts = traffic->counts;
   // Stores do not wait, but the launch ends when what they wrote has passed DRAM.

@@ -7,54 +7,84 @@ static int64_t trips_of(const ftl_segments *segments, const ftl_warp_program *pr
   return ftl_segments_trips(segments, program, loop, cta, &first);
 }
 
-static int64_t stride_of(int64_t num_ctas) { return num_ctas > SEARCHED_CTAS ? num_ctas / SEARCHED_CTAS : 1; }
+// CTAs of a grid, `stride` apart. Spread evenly over a long grid they may all be the first of a causal head, where
+// their distance is one of heads: the first of such a grid, one by one, are looked at too.
+typedef struct cta_sample {
+  int64_t end, stride;
+} cta_sample;
+
+static cta_sample spread_over(int64_t num_ctas) {
+  return (cta_sample){.end = num_ctas, .stride = num_ctas > SEARCHED_CTAS ? num_ctas / SEARCHED_CTAS : 1};
+}
+
+static cta_sample first_of(int64_t num_ctas) {
+  return (cta_sample){.end = num_ctas > SEARCHED_CTAS ? SEARCHED_CTAS : 0, .stride = 1};
+}
+
+// How many more CTAs run the loop several times than once.
+static int64_t excess_of_repeats(const ftl_segments *segments, const ftl_warp_program *program, int32_t loop,
+                                 cta_sample sample) {
+  int64_t excess = 0;
+  for (int64_t cta = 0; cta < sample.end; cta += sample.stride) {
+    int64_t trips = trips_of(segments, program, loop, cta);
+    excess += (trips > 1) - (trips == 1);
+  }
+  return excess;
+}
 
 // Whether most CTAs that run the loop run it more than once.
 static bool is_repeated(const ftl_segments *segments, const ftl_warp_program *program, int32_t loop) {
-  int64_t num_ctas = program->tile->num_ctas, once = 0, more = 0;
-  for (int64_t cta = 0; cta < num_ctas; cta += stride_of(num_ctas)) {
-    int64_t trips = trips_of(segments, program, loop, cta);
-    once += trips == 1;
-    more += trips > 1;
-  }
-  return more > once;
+  int64_t num_ctas = program->tile->num_ctas;
+  return excess_of_repeats(segments, program, loop, spread_over(num_ctas)) +
+             excess_of_repeats(segments, program, loop, first_of(num_ctas)) >
+         0;
 }
 
-// What a representative should have, first things first. `repeated`: loops that are, more than once, since once is no
-// time of an iteration (the last part of the keys to decode may have one whole tile, where all others have several).
-typedef struct merit {
-  int64_t repeated, kinds, trips;
-} merit;
+// What a CTA has of what a representative should have, first things first. `repeated`: loops that are, more than once,
+// since once is no time of an iteration (the last part of the keys to decode may have one whole tile, where all others
+// have several). `kinds`: loops that it runs at all. `trips`: iterations of all of them.
+typedef struct candidate {
+  int64_t cta, repeated, kinds, trips;
+} candidate;
 
-static merit merit_of(const ftl_segments *segments, const ftl_warp_program *program, const bool *repeated,
-                      int64_t cta) {
-  merit m = {0};
+static candidate candidate_of(const ftl_segments *segments, const ftl_warp_program *program, const bool *repeated,
+                              int64_t cta) {
+  candidate one = {.cta = cta};
   for (int32_t k = 0; k < segments->num_loops; k++) {
     int64_t trips = trips_of(segments, program, k, cta);
-    m.repeated += repeated[k] && trips > 1;
-    m.kinds += trips > 0;
-    m.trips += trips * ftl_segments_visits(segments, program, 2 * k + 1, cta);
+    one.repeated += repeated[k] && trips > 1;
+    one.kinds += trips > 0;
+    one.trips += trips * ftl_segments_visits(segments, program, 2 * k + 1, cta);
   }
-  return m;
+  return one;
 }
 
-static bool is_less(merit a, merit b) {
+// Whether b has more loops, or as many and `share_permille` of its iterations are more than those of a.
+static bool has_less(candidate a, candidate b, int64_t share_permille) {
   if (a.repeated != b.repeated) return a.repeated < b.repeated;
-  return a.kinds != b.kinds ? a.kinds < b.kinds : a.trips < b.trips;
+  if (a.kinds != b.kinds) return a.kinds < b.kinds;
+  return 1000 * a.trips < share_permille * b.trips;
 }
 
-int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program) {
-  int64_t num_ctas = program->tile->num_ctas, best = 0;
-  merit of_best = {.repeated = -1};
-  bool repeated[FTL_MAX_SEGMENT_LOOPS];
-  for (int32_t k = 0; k < segments->num_loops; k++) repeated[k] = is_repeated(segments, program, k);
-  for (int64_t cta = 0; cta < num_ctas; cta += stride_of(num_ctas)) {
-    merit m = merit_of(segments, program, repeated, cta);
-    if (is_less(m, of_best)) continue;
-    best = cta;
-    of_best = m;
+// The last among equals.
+static candidate best_of(const ftl_segments *segments, const ftl_warp_program *program, const bool *repeated,
+                         cta_sample sample) {
+  candidate best = {.repeated = -1};
+  for (int64_t cta = 0; cta < sample.end; cta += sample.stride) {
+    candidate one = candidate_of(segments, program, repeated, cta);
+    if (!has_less(one, best, 1000)) best = one;
   }
   return best;
+}
+
+// Of CTAs with the same loops, those with a few iterations more are measured alike.
+int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program) {
+  enum { FAR_LESS_PERMILLE = 667 };
+  bool repeated[FTL_MAX_SEGMENT_LOOPS];
+  for (int32_t k = 0; k < segments->num_loops; k++) repeated[k] = is_repeated(segments, program, k);
+  candidate spread = best_of(segments, program, repeated, spread_over(program->tile->num_ctas));
+  candidate first = best_of(segments, program, repeated, first_of(program->tile->num_ctas));
+  return has_less(spread, first, FAR_LESS_PERMILLE) ? first.cta : spread.cta;
 }
 
 static bool same_trips(const ftl_launch *launch, const ftl_segments *segments, int64_t cta, int64_t other) {

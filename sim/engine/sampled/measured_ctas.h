@@ -5,8 +5,8 @@
 #include "engine/launch.h"
 #include "engine/sampled/segments.h"
 
-// Of the CTAs that repeat the loops that most repeat, the one with most kinds of iterations, and most of them (the last
-// in launch order among equals).
+// Of the CTAs that repeat the loops that most repeat, the one with most kinds of iterations, and most of them or nearly
+// so where a grid is long (the last in launch order among equals).
 int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program);
 
 // The representative and those that share an SM with it, into ctas[num_ctas]: about a round of SMs apart in launch

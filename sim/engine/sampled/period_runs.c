@@ -145,12 +145,12 @@ static bool come_in_runs(const ftl_segments *segments, const ftl_warp_program *p
   if (!ftl_cta_shapes_alike(segments, &first, &next)) return false;  // most
   grid_runs runs = {.segments = segments, .program = program, .period = period};
   if (!try_find_tensors(&runs, l2_bytes)) return false;
+  for (int32_t i = 0; i < segments->tile->num_tensors; i++)  // first: it takes less
+    if (runs.tensors[i].is_used && !moves_in_runs(&runs, &runs.tensors[i])) return false;
   int64_t last = segments->tile->num_ctas - period;
   int64_t stride = last > CONTIGUOUS + PROBES ? (last - CONTIGUOUS) / PROBES : 1;
   for (int64_t cta = 0; cta < last; cta += cta < CONTIGUOUS ? 1 : stride)
     if (!moves_with_period(&runs, cta)) return false;
-  for (int32_t i = 0; i < segments->tile->num_tensors; i++)
-    if (runs.tensors[i].is_used && !moves_in_runs(&runs, &runs.tensors[i])) return false;
   return true;
 }
 

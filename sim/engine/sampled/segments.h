@@ -75,4 +75,9 @@ int64_t ftl_segments_visits(const ftl_segments *segments, const ftl_warp_program
 // Whether loop `loop` of a role has loops in it.
 bool ftl_warp_loop_is_outer(const ftl_warp_program *program, const ftl_warp_role *role, int32_t loop);
 
+// Whether the first iterations of the accesses' loops are one point at which expressions are evaluated.
+static inline bool ftl_refs_share_point(const ftl_segment_ref *a, const ftl_segment_ref *b) {
+  return a->loop_var == b->loop_var && a->outer_var == b->outer_var && a->lo == b->lo;
+}
+
 #endif

@@ -252,6 +252,8 @@ void ftl_step_measurement_destroy(ftl_step_measurement *m) {
   free(m);
 }
 
+int64_t ftl_step_measurement_representative(const ftl_step_measurement *m) { return m->representative; }
+
 ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cycles, ftl_step_point *alone,
                                      ftl_step_point *shared, ftl_error *error) {
   int32_t most_ctas = m->launch->occupancy.ctas_per_sm;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "engine/sampled/latency_pool.h"
-#include "engine/sampled/measured_ctas.h"
 #include "engine/work.h"
 
 // However CTAs interleave, a sub-core issues one instruction a cycle and its tensor pipe works on one.
@@ -17,7 +16,7 @@ static void fill_least(const ftl_launch *launch, const ftl_segments *segments, f
 }
 
 static void fill_times_run(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times) {
-  int64_t cta = ftl_measured_ctas_representative(segments, launch->warps), first;
+  int64_t cta = ftl_step_measurement_representative(times->measurement), first;
   for (int32_t s = 0; s < times->num_segments; s++) {
     times->times_run[s] = ftl_segments_visits(segments, launch->warps, s, cta);
     if (s % 2 == 1) times->times_run[s] *= ftl_segments_trips(segments, launch->warps, s / 2, cta, &first);
@@ -117,9 +116,9 @@ ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, co
   out->most_ctas = launch->occupancy.ctas_per_sm;
   memcpy(out->latency_cycles, latency_cycles, sizeof out->latency_cycles);
   fill_least(launch, segments, out);
-  fill_times_run(launch, segments, out);
   ftl_status status = ftl_step_measurement_create(&out->measurement, launch, segments, sm_khz, error);
   if (status != FTL_OK) return status;
+  fill_times_run(launch, segments, out);
   take(out, HIT);  // what cannot run at all is known before anything is walked
   take(out, DRAM);
   take_cold(out);  // before loops' times are pooled: it compares with what was measured

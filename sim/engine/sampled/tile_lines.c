@@ -7,9 +7,8 @@
 #include "base/sectors.h"
 
 enum {
-  FIRST_ENTRIES = 1024,   // that the table has slots for
-  MAX_ENTRIES = 1 << 17,  // 72 MB with the groups of eight GPCs
-  MAX_LINES = 1 << 20,    // but for those of the last tile
+  FIRST_ENTRIES = 1024,  // that the table has slots for
+  MAX_LINES = 1 << 20,   // but for those of the last tile
   LINE_BYTES = 128,
   SECTOR_BYTES = 32,
   FULL_LINE = 15
@@ -19,13 +18,13 @@ ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, i
   *tiles = (ftl_tile_lines){.tags = tags,
                             .num_gpcs = num_gpcs,
                             .capacity_entries = FIRST_ENTRIES,
-                            .max_entries = MAX_ENTRIES,
+                            .max_entries = FTL_TILES_MOST,
                             .capacity_lines = MAX_LINES};
   // As many as there may be: what is not touched takes none of the host's memory.
-  tiles->entries = ftl_lines_grow(NULL, 0, MAX_ENTRIES * sizeof *tiles->entries);
+  tiles->entries = ftl_lines_grow(NULL, 0, FTL_TILES_MOST * sizeof *tiles->entries);
   tiles->slots = calloc(2 * FIRST_ENTRIES, sizeof *tiles->slots);
   tiles->lines = ftl_lines_grow(NULL, 0, MAX_LINES * sizeof *tiles->lines);
-  if (num_gpcs > 0) tiles->groups = ftl_lines_grow(NULL, 0, (size_t)num_gpcs * MAX_ENTRIES * sizeof *tiles->groups);
+  if (num_gpcs > 0) tiles->groups = ftl_lines_grow(NULL, 0, (size_t)num_gpcs * FTL_TILES_MOST * sizeof *tiles->groups);
   bool has_strips = ftl_line_strips_try_init(&tiles->strips);
   if (tiles->entries && tiles->slots && tiles->lines && (tiles->groups || num_gpcs == 0) && has_strips) return FTL_OK;
   ftl_tile_lines_fini(tiles);
@@ -238,6 +237,10 @@ static bool try_grow_table(ftl_tile_lines *tiles) {
   return true;
 }
 
+bool ftl_tile_lines_are_full(const ftl_tile_lines *tiles) {
+  return tiles->num_entries == tiles->max_entries || tiles->num_lines >= MAX_LINES;
+}
+
 // Tiles of a long kernel are of no more use when their head is done. One that comes again is made again: it then counts
 // twice in the sample's scale, which is a ratio.
 static void forget(ftl_tile_lines *tiles) {
@@ -264,7 +267,7 @@ static ftl_tile_entry key_of(const ftl_tile_place *place) {
 static ftl_tile_entry *make_entry(ftl_tile_lines *tiles, const ftl_tile_entry *wanted, const ftl_tile_place *place) {
   ftl_tile_slot *slot = slot_of(tiles, wanted);
   if (slot->entry) return &tiles->entries[slot->entry - 1];
-  if (tiles->num_entries == tiles->max_entries || tiles->num_lines >= MAX_LINES) {
+  if (ftl_tile_lines_are_full(tiles)) {
     forget(tiles);
     slot = slot_of(tiles, wanted);
   } else if (tiles->num_entries == tiles->capacity_entries) {

@@ -50,6 +50,8 @@ typedef struct ftl_tile_slot {
 // the host's memory, and time to get it.
 enum { FTL_TILES_OF_STREAM = 1 << 14 };
 
+enum { FTL_TILES_MOST = 1 << 17 };  // 72 MB with the groups of eight GPCs
+
 typedef struct ftl_tile_lines {
   const ftl_l2_tags *tags;
   ftl_tile_entry *entries;                // in the order in which they were first seen
@@ -71,6 +73,9 @@ void ftl_tile_lines_fini(ftl_tile_lines *tiles);
 // The entry of a tile; made when it is new, or was forgotten: beyond max_entries tiles or 2^20 lines all are. NULL when
 // memory is out. Valid until the next call. `trail` is the access's own; NULL: it has none.
 ftl_tile_entry *ftl_tile_lines_find(ftl_tile_lines *tiles, const ftl_tile_place *place, ftl_tile_trail *trail);
+
+// Whether the next new tile makes it forget all.
+bool ftl_tile_lines_are_full(const ftl_tile_lines *tiles);
 
 // Most tiles are asked for by few GPCs: a group that none has used is made when one does.
 static inline ftl_tile_group *ftl_tile_lines_group(const ftl_tile_lines *tiles, ftl_tile_entry *entry, int32_t gpc) {

@@ -49,14 +49,21 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
     free(traffic->homes);
     return status;
   }
+  if (!ftl_late_uses_try_init(&traffic->late)) {
+    ftl_traffic_fini(traffic);
+    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
+  }
   ftl_traffic_set_costs(traffic, launch, &rate);
   return FTL_OK;
 }
 
 void ftl_traffic_fini(ftl_traffic *traffic) {
   ftl_tile_lines_fini(&traffic->tiles);
+  ftl_late_uses_fini(&traffic->late);
   free(traffic->homes);
 }
+
+void ftl_traffic_settle(ftl_traffic *traffic) { ftl_late_uses_settle(&traffic->late, traffic->tags, &traffic->tiles); }
 
 // A load or store of a run of tiles.
 typedef struct request {
@@ -68,6 +75,7 @@ typedef struct request {
 } request;
 
 static bool try_make_request(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int64_t now, request *out) {
+  if (ftl_tile_lines_are_full(&traffic->tiles)) ftl_traffic_settle(traffic);  // before their lines are forgotten
   ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, &run->place, run->trail);
   if (!entry) return false;
   *out = (request){.run = run, .entry = entry, .now = now, .span = span, .num_sectors = entry->num_sectors};
@@ -197,20 +205,40 @@ static sampled_outcome outcome_of_kind(const ftl_traffic *traffic, const request
       .sectors = found, .tiles = found.asked, .far_tiles = found.far, .missed_tiles = found.missed};
 }
 
+// All of a tile is read, and its lines are known to be there: how many sectors they have, else 0.
+static int64_t read_late(ftl_traffic *traffic, const request *ask, int32_t side) {
+  if (ask->run->num_rows < ask->run->place.num_rows) return 0;
+  return ftl_late_uses_add(&traffic->late, traffic->tags, &traffic->tiles, ask->entry, side);
+}
+
+// Reads the lines of the range that are where they were, from the first on; where those are all of the tile's, the next
+// reads of them may be late. Gives how many.
+static int64_t read_there(ftl_traffic *traffic, const request *ask, const line_range *range, int32_t side,
+                          int64_t *hits) {
+  ftl_traffic_settle(traffic);
+  int64_t count = range->end - range->begin;
+  int64_t there = ftl_l2_tags_read_present(traffic->tags, range->begin, count, side, ask->run->priority, hits);
+  if (there == count && count == ask->entry->num_sampled)
+    ftl_late_uses_found(&traffic->late, &traffic->tiles, ask->entry, side, *hits);
+  return there;
+}
+
 static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int32_t side) {
   sampled_outcome outcome = {0};
   ftl_traffic_found *sum = &outcome.sectors;
   line_range range = lines_of(traffic, ask);
   ftl_traffic_kind kind = ask->entry->was_loaded ? FTL_TRAFFIC_AGAIN : FTL_TRAFFIC_FIRST;
   ask->entry->was_loaded = true;
-  if (kind == FTL_TRAFFIC_FIRST) traffic->counts.new_sectors += ask->num_sectors;
+  if (kind == FTL_TRAFFIC_FIRST) {
+    traffic->counts.new_sectors += ask->num_sectors;
+    ftl_late_uses_begin(&traffic->late, &traffic->tiles, ask->entry);
+  }
   if (range.begin == range.end) return outcome_of_kind(traffic, ask, kind);
   tile_counter far = tiles_of(ask->run), missed = far, all = far;
-  int64_t hits = 0;
+  int64_t hits = read_late(traffic, ask, side);
   ftl_l2_priority priority = ask->run->priority;
-  for (ftl_l2_known_line *line = range.begin;; line++) {
-    line += ftl_l2_tags_read_present(traffic->tags, line, range.end - line, side, priority, &hits);  // most
-    if (line == range.end) break;
+  ftl_l2_known_line *line = hits > 0 ? range.end : range.begin + read_there(traffic, ask, &range, side, &hits);  // most
+  for (; line < range.end; line++) {
     prefetch_after(traffic, line, &range);  // those that are not where they were mostly follow each other
     ftl_l2_outcome of_line;
     ftl_l2_tags_read_known(traffic->tags, line, side, priority, &of_line);
@@ -221,10 +249,11 @@ static sampled_outcome read_sample(ftl_traffic *traffic, const request *ask, int
     sum->missed += ftl_num_sectors(of_line.dram_read_sectors);
     sum->dram_written += of_line.dram_write_sectors;
     hits += ftl_num_sectors(of_line.hit_sectors);
+    line += ftl_l2_tags_read_present(traffic->tags, line + 1, range.end - line - 1, side, priority, &hits);
   }
   sum->asked += hits;
   if (sum->far > 0 || sum->missed > 0)
-    for (const ftl_l2_known_line *line = range.begin; line < range.end; line++) count_tile(&all, line->line);
+    for (const ftl_l2_known_line *each = range.begin; each < range.end; each++) count_tile(&all, each->line);
   outcome.tiles = all.count;
   outcome.far_tiles = far.count;
   outcome.missed_tiles = missed.count;
@@ -379,6 +408,7 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_
     traffic->counts.store_bytes += (int64_t)run->num_rows * run->place.row_bytes;
   ftl_traffic_found found = {0};  // a write fetches nothing, an atomic what is not there
   line_range range = lines_of(traffic, &ask);
+  if (range.begin < range.end) ftl_traffic_settle(traffic);
   for (ftl_l2_known_line *line = range.begin; line < range.end; line++) {
     prefetch_after(traffic, line, &range);
     ftl_l2_outcome outcome;

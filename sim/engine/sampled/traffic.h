@@ -11,6 +11,7 @@
 #include "engine/launch.h"
 #include "engine/sampled/cursor.h"
 #include "engine/sampled/dram_refresh.h"
+#include "engine/sampled/late_uses.h"
 #include "engine/sampled/tile_lines.h"
 #include "machine/memory.h"
 
@@ -62,6 +63,7 @@ typedef struct ftl_traffic {
   const ftl_arch *arch;
   ftl_l2_tags *tags;
   ftl_tile_lines tiles;
+  ftl_late_uses late;
   int64_t sm_khz;
   int64_t hit_latency, far_latency;  // SM cycles, unloaded: far on top of hit
   int64_t miss_latency;      // on top of hit: of a tile from DRAM, whose last lines have their home on the other side
@@ -134,6 +136,8 @@ int64_t ftl_traffic_stores_taken(const ftl_traffic *traffic, int64_t made, int64
 // Of stores that send `sectors` with `masks` to L2 for `once` that they write. Until it is called they send each once.
 void ftl_traffic_set_store_cost(ftl_traffic *traffic, int64_t once, int64_t sectors, int64_t masks);
 
+// Makes the uses of L2 that were put off, for who asks its contents himself.
+void ftl_traffic_settle(ftl_traffic *traffic);
 // Spills made L2 write back that many sectors of the sample.
 void ftl_traffic_spill(ftl_traffic *traffic, int64_t written_sectors, int64_t now);
 

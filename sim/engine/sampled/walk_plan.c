@@ -21,7 +21,7 @@ enum {
   MOST_L2_SHARE = 32,
   LONGEST_L2_SHARE = 16,
   PROBE_EVENTS = 1 << 14,  // of a launch of which only the rates matter
-  PROBE_L2_SHARE = 16,
+  PROBE_L2_SHARE = 8,
   PROBE_GROUPS = 4,  // of its longest loop
   LOOKED_AT_CTAS = 1 << 16,
   EVEN_PERMILLE = 50,  // by which CTAs that do alike iterate more often than their mean

@@ -48,6 +48,16 @@ int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lin
   return line - lines;
 }
 
+// The last of them stamps.
+void ftl_l2_tags_use_known(ftl_l2_tags *tags, const ftl_l2_known_line *lines, int64_t count, int32_t side,
+                           uint32_t times) {
+  for (const ftl_l2_known_line *line = lines; line < lines + count; line++) {
+    ftl_l2_set *set = &tags->sets[line->set_of_side[side]];
+    set->tick += times - 1;
+    ftl_l2_stamp(set, &tags->ways[line->way_of_side[side]]);
+  }
+}
+
 void ftl_l2_tags_prefetch_known(const ftl_l2_tags *tags, const ftl_l2_known_line *line) {
   for (uint32_t side = 0; side < tags->hash.num_sides; side++) {
     ftl_l2_set_view view = ftl_l2_view_of(tags, line->set_of_side[side]);

@@ -43,6 +43,7 @@ ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *arch, int32_t l
     return ftl_error_set(error, FTL_NO_MEMORY, "no memory for the L2 tags");
   }
   ftl_l2_tags_flush(tags);
+  tags->changes = 1;
   *out = tags;
   return FTL_OK;
 }
@@ -263,6 +264,7 @@ __attribute__((noinline)) static uint32_t read_replica(ftl_l2_tags *tags, ftl_l2
 
 uint32_t ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
                              ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+  tags->changes++;
   outcome->home_side = (uint8_t)at.home_side;
   outcome->slice_in_side = at.slice_in_side;
   outcome->far_sectors = outcome->dram_read_sectors = outcome->dram_write_sectors = outcome->num_writebacks = 0;
@@ -303,6 +305,7 @@ static void drop_replica(const ftl_l2_tags *tags, ftl_l2_address at, uint64_t li
 
 uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
                               uint8_t full_sectors, int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+  tags->changes++;
   outcome->home_side = (uint8_t)at.home_side;
   outcome->slice_in_side = at.slice_in_side;
   outcome->hit_sectors = sectors;
@@ -369,3 +372,5 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
 void ftl_l2_tags_set_hit_ratio(ftl_l2_tags *tags, int64_t milli) { tags->last_milli = (uint32_t)milli; }
 
 int64_t ftl_l2_tags_dirty_sectors(const ftl_l2_tags *tags) { return tags->num_dirty_sectors; }
+
+uint32_t ftl_l2_tags_changes(const ftl_l2_tags *tags) { return tags->changes; }

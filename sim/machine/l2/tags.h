@@ -81,6 +81,12 @@ void ftl_l2_tags_know(ftl_l2_known_line *out, const ftl_l2_tags *tags, ftl_l2_ad
 // all sectors, or of another priority. Gives how many lines were read, and adds their sectors to `num_sectors`.
 int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lines, int64_t count, int32_t side,
                                  ftl_l2_priority priority, int64_t *num_sectors);
+// A number that changes whenever lines may have come or gone. While it stays, those of which ftl_l2_tags_read_present
+// has read all are there for it.
+uint32_t ftl_l2_tags_changes(const ftl_l2_tags *tags);
+// As `times` calls of ftl_l2_tags_read_present that read them all, for who knows that they would.
+void ftl_l2_tags_use_known(ftl_l2_tags *tags, const ftl_l2_known_line *lines, int64_t count, int32_t side,
+                           uint32_t times);
 // Tells the host's cache that the line will be sought in the sets of both sides; changes nothing.
 void ftl_l2_tags_prefetch_known(const ftl_l2_tags *tags, const ftl_l2_known_line *line);
 // ftl_l2_tags_read_at of one.

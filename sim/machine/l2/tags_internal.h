@@ -21,6 +21,7 @@ struct ftl_l2_tags {
   uint32_t sets_per_side;  // that exist here: sampled ones only
   int64_t size_bytes;      // of the whole L2
   int64_t num_dirty_sectors;
+  uint32_t changes;  // reads and writes that may have changed which lines there are, from 1
   ftl_l2_set *sets;  // [side][set]
   uint64_t *prints;  // [side][set][word]: a search touches only these, and the way that it finds
   ftl_l2_way *ways;  // [side][set][way]

@@ -149,3 +149,33 @@ Test(unit_engine_cursor, tiles_that_share_sectors_make_no_run) {
   cr_expect_gt(num_wide, 0);
   release_lowered(&l);
 }
+
+// Accesses of a segment begin at one point, whose expressions are worked out for all of them together.
+Test(unit_engine_cursor, cursors_of_a_segment_are_those_of_its_accesses) {
+  static const char *const cases[] = {
+      TILES "seqlen=500 causal=1", "flash2_bwd batch=2 heads=4 kv_heads=2 head_dim=64 seqlen=200 causal=1",
+      "flash3_fwd heads=2 seqlen=1024 head_dim=64 causal=1 block_n=128", "flash1_fwd heads=2 seqlen=256 head_dim=64"};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    lowered l = lower_flash2(i == 2 ? "h200" : "a100_80", cases[i]);
+    ftl_segments segments;
+    cr_assert(ftl_segments_try_init(&segments, l.warps));
+    for (int32_t s = 0; s < 2 * segments.num_loops + 1; s++)
+      for (int64_t cta = 0; cta < l.tile->num_ctas; cta++) {
+        const ftl_segment *segment = &segments.segments[s];
+        ftl_ref_step steps[FTL_MAX_SEGMENT_REFS];
+        ftl_ref_cursor cursors[FTL_MAX_SEGMENT_REFS];
+        for (int32_t r = 0; r < segment->num_refs; r++) steps[r] = ftl_ref_step_of(l.tile, &segment->refs[r]);
+        ftl_ref_cursors_at(l.tile, segment, steps, cta, 1, cursors);
+        for (int32_t r = 0; r < segment->num_refs; r++) {
+          if (!steps[r].is_steady) continue;
+          ftl_ref_cursor expected = ftl_ref_cursor_at(l.tile, &segment->refs[r], cta, 1);
+          cr_expect_eq(cursors[r].base_bytes, expected.base_bytes);
+          cr_expect_eq(cursors[r].first_row, expected.first_row);
+          cr_expect_eq(cursors[r].end_row, expected.end_row);
+          cr_expect_eq(cursors[r].num_columns, expected.num_columns);
+          cr_expect_eq(cursors[r].first_presence, expected.first_presence);
+        }
+      }
+    release_lowered(&l);
+  }
+}

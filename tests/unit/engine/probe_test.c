@@ -125,3 +125,18 @@ Test(unit_engine_probe, of_persistent_ctas_whose_tiles_differ_each_takes_32) {
   cr_expect_eq(ftl_probe_cycles(&part), 10000, "their launch ends as raggedly");
   release_lowered(&l);
 }
+
+// 4096 causal heads read 13 GB, a probe of 25 of them less than a hundredth of that.
+Test(unit_engine_probe, a_part_need_not_read_what_the_whole_launch_does) {
+  lowered l = lower_flash2("h200", "batch=128 heads=32 seqlen=4096 head_dim=128 block_n=64 causal=true");
+  ftl_pipeline_launch whole = launch_of(&l), part;
+  ftl_probe probe;
+  whole.launch.least_read_bytes = INT64_C(13) << 30;
+  cr_assert(ftl_sampled_try_plan(&whole.launch, &whole.plan));
+  cr_assert(ftl_probe_try_init(&probe, &whole, &part));
+  ftl_l2_tags *tags = NULL;
+  cr_assert_eq(ftl_sampled_run(&part.launch, part.plan, &part.work, SM_KHZ, &tags, &part.totals, NULL), FTL_OK);
+  ftl_l2_tags_destroy(tags);
+  cr_expect_lt(part.totals.memory.dram_read_bytes, whole.launch.least_read_bytes / 100);
+  release_lowered(&l);
+}

@@ -1,5 +1,7 @@
 // Programs cut at their loops: several roles, and a loop around others.
 #include "engine/sampled/segments.h"
+
+#include "engine/sampled/measured_ctas.h"
 #include "fixture.h"
 
 // Causal flash3_fwd: consumers have a loop around the mask of the first tile (0), the tiles seen whole (1) and those
@@ -77,4 +79,18 @@ Test(unit_engine_segments, pieces_are_found_in_l1_by_loops_that_are_unrolled_oth
   cr_assert_str_eq(p.kernels[1].name, "softmax_rows");
   cr_expect_eq((int64_t)p.kernels[1].metrics.value[FTL_METRIC_l2_sectors], 2 * 524288 + 4096);
   ftl_arch_destroy(arch);
+}
+
+// 4096 causal heads of 32 tiles: every 32nd CTA, as many as are looked at, is a head's first, which sees 2 tiles of
+// keys. The one that stands for all is a head's last, which sees all 64.
+Test(unit_engine_segments, the_cta_that_is_measured_is_the_longest_where_heads_lie_as_far_apart_as_the_looks) {
+  lowered l = lower_flash2("h200", "batch=128 heads=32 seqlen=4096 head_dim=128 block_n=64 causal=true");
+  ftl_segments segments;
+  cr_assert(ftl_segments_try_init(&segments, l.warps));
+  cr_assert_eq(l.tile->num_ctas, 4096 * 32);
+  int64_t cta = ftl_measured_ctas_representative(&segments, l.warps), first, trips = 0;
+  for (int32_t k = 0; k < segments.num_loops; k++) trips += ftl_segments_trips(&segments, l.warps, k, cta, &first);
+  cr_expect_eq(cta % 32, 31);
+  cr_expect_geq(trips, 63);
+  release_lowered(&l);
 }

@@ -104,3 +104,28 @@ Test(unit_tile_expr, an_expression_of_another_builder_is_refused) {
   ftl_add(builder, 1000, ftl_cta(builder));
   cr_assert(strstr(finish_message(), "expression 1000 does not exist") != NULL, "%s", error.message);
 }
+
+// 300 sums at two points: more than are kept at a time, so that some take the place of others.
+Test(unit_tile_expr, values_known_at_a_point_are_those_of_the_expressions) {
+  enum { SUMS = 300 };
+  ftl_expr sums[SUMS], rest = ftl_mod(builder, ftl_cta(builder), ftl_const(builder, 6));
+  for (int64_t i = 0; i < SUMS; i++) {
+    ftl_expr next = ftl_mod(builder, ftl_cta(builder), ftl_const(builder, 7 + i));
+    sums[i] = ftl_add(builder, rest, next);
+    rest = next;
+  }
+  ftl_loop(builder, sums[SUMS - 1], ftl_const(builder, 0));
+  ftl_end_loop(builder);
+  ftl_tile_program *program;
+  ftl_builder_grid(builder, 100, false, FTL_TILES_BY_STRIDE);
+  cr_assert_eq(ftl_builder_finish(builder, &program, &error), FTL_OK, "%s", error.message);
+  ftl_expr_known known = {0};
+  for (int64_t cta = 40; cta < 100; cta += 50) {
+    ftl_expr_known_forget(&known);
+    ftl_expr_point plain = {.cta = cta}, keeping = {.cta = cta, .known = &known};
+    for (int32_t round = 0; round < 2; round++)
+      for (int32_t i = 0; i < SUMS; i++)
+        cr_expect_eq(ftl_expr_eval(program, sums[i], &keeping), ftl_expr_eval(program, sums[i], &plain));
+  }
+  ftl_tile_program_destroy(program);
+}
