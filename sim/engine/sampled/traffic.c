@@ -49,17 +49,18 @@ ftl_status ftl_traffic_init(ftl_traffic *traffic, const ftl_launch *launch, int6
     free(traffic->homes);
     return status;
   }
-  if (!ftl_late_uses_try_init(&traffic->late)) {
-    ftl_traffic_fini(traffic);
-    return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
-  }
   ftl_traffic_set_costs(traffic, launch, &rate);
-  return FTL_OK;
+  status = ftl_dram_channels_init(&traffic->channels, arch, sm_khz, traffic->dram_read_cost, error);
+  if (status == FTL_OK && !ftl_late_uses_try_init(&traffic->late))
+    status = ftl_error_set(error, FTL_NO_MEMORY, "out of memory for sampled tiles");
+  if (status != FTL_OK) ftl_traffic_fini(traffic);
+  return status;
 }
 
 void ftl_traffic_fini(ftl_traffic *traffic) {
   ftl_tile_lines_fini(&traffic->tiles);
   ftl_late_uses_fini(&traffic->late);
+  ftl_dram_channels_fini(&traffic->channels);
   free(traffic->homes);
 }
 
@@ -285,6 +286,19 @@ static int64_t refresh_wait_of(ftl_traffic *traffic, const request *ask) {
   return ftl_dram_refresh_wait(&traffic->refresh, ask->run, ask->intake / FTL_TRAFFIC_UNIT);
 }
 
+// What the last lines of a run wait at their channels beyond what it queues for all of DRAM: they are later than the SM
+// asks for them and takes them in.
+static int64_t channel_wait_of(ftl_traffic *traffic, const request *ask, const sampled_outcome *outcome,
+                               const ftl_traffic_wait *wait) {
+  if (!ftl_dram_channels_take(&traffic->channels, ask->run))
+    return exceeding(refresh_wait_of(traffic, ask) * outcome->missed_tiles / outcome->tiles, wait->queue);
+  const ftl_traffic_found *found = &outcome->sectors;
+  int64_t asking = ask->num_sectors * traffic->ask_sector_cost;
+  int64_t end = ftl_dram_channels_serve(&traffic->channels, ask->run, found->missed, found->asked, ask->now, asking);
+  int64_t late = end - ask->now - (asking > ask->intake ? asking : ask->intake) - wait->queue;
+  return late > 0 ? late / FTL_TRAFFIC_UNIT : 0;
+}
+
 // The run is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`.
 static void wait_for_fill(ftl_traffic *traffic, const request *ask, ftl_traffic_wait *wait) {
   int64_t left = ask->entry->fill_ready - ask->now;
@@ -309,11 +323,11 @@ static int64_t access_run(ftl_traffic *traffic, const request *ask, int32_t side
     int64_t cost =
         dram_cost(traffic, of_run(ask, found->missed, found->asked), of_run(ask, found->dram_written, found->asked));
     queue_for(wait, serve(&traffic->dram, ask, cost));
-    int64_t refresh_wait = exceeding(refresh_wait_of(traffic, ask) * outcome.missed_tiles / outcome.tiles, wait->queue);
-    wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles + refresh_wait;
+    int64_t channel_wait = channel_wait_of(traffic, ask, &outcome, wait);
+    wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles + channel_wait;
     wait->marks.dram = ask->entry->fill_mark = traffic->dram.free;
     ask->entry->fill_ready = ask->now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
-    return refresh_wait;
+    return channel_wait;
   }
   wait_for_fill(traffic, ask, wait);
   return 0;

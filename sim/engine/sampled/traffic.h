@@ -1,15 +1,16 @@
 // What tile loads and stores do to L2 and DRAM, on a sample of L2's sets, and how long a load takes.
 // Models: L2 contents exactly on the sampled sets (l2/tags.h); L2, what it takes in, side-to-side and DRAM bandwidth as
-//   servers of the whole chip; loads that wait for a fill in flight; the request coalescer between requests of whole
-//   tiles.
-// Does not model: imbalance between slices or channels, bank conflicts in DRAM (its sustained bandwidth is measured on
-//   the channel model instead).
+//   servers of the whole chip, and of what single tiles read each DRAM channel; loads that wait for a fill in flight;
+//   the request coalescer between requests of whole tiles.
+// Does not model: imbalance between slices, bank conflicts in DRAM (its sustained bandwidth is measured on the channel
+//   model instead).
 // Numbers: noc.*, l2.* and dram.* keys.
 #ifndef FTL_ENGINE_SAMPLED_TRAFFIC_H
 #define FTL_ENGINE_SAMPLED_TRAFFIC_H
 
 #include "engine/launch.h"
 #include "engine/sampled/cursor.h"
+#include "engine/sampled/dram_channels.h"
 #include "engine/sampled/dram_refresh.h"
 #include "engine/sampled/late_uses.h"
 #include "engine/sampled/tile_lines.h"
@@ -66,8 +67,9 @@ typedef struct ftl_traffic {
   ftl_late_uses late;
   int64_t sm_khz;
   int64_t hit_latency, far_latency;  // SM cycles, unloaded: far on top of hit
-  int64_t miss_latency;      // on top of hit: of a tile from DRAM, whose last lines have their home on the other side
-  ftl_dram_refresh refresh;  // what its last lines wait on top of that
+  int64_t miss_latency;        // on top of hit: of a tile from DRAM, whose last lines have their home on the other side
+  ftl_dram_channels channels;  // what its last lines wait on top of that: of a tile by itself
+  ftl_dram_refresh refresh;    // of runs of tiles, for refreshes alone
   int64_t l2_sector_cost, far_sector_cost;  // 1/65536 SM cycle
   int64_t read_request_cost;                // of L2's intake, for a sector read
   ftl_store_intake whole_store_cost;        // of a sector written whole

@@ -1,0 +1,35 @@
+// How late a tile from DRAM is because its chunks meet those of others, and refreshes, at their channels.
+// Models: each channel as a server of its share of the bandwidth, which refreshes in its turn, with the chunks of a
+// tile
+//   where they lie (machine/dram/map.h), asked for one after the other; the tile is there when the last of them is.
+// Does not model: the order in which a channel serves what waits, its banks; writes.
+// Numbers: dram.* keys, the sustained rate of dram_rate.h.
+#ifndef FTL_ENGINE_SAMPLED_DRAM_CHANNELS_H
+#define FTL_ENGINE_SAMPLED_DRAM_CHANNELS_H
+
+#include "engine/sampled/cursor.h"
+#include "machine/dram/map.h"
+
+typedef struct ftl_dram_channels {
+  ftl_dram_map map;
+  int64_t chunk_bytes, line_bytes;
+  int64_t sector_cost;       // of a channel, between refreshes (1/65536 SM cycle)
+  int64_t interval, length;  // of refreshes (1/65536 SM cycle); those of the channels are spread over an interval
+  int64_t *free;             // of each channel: when it has served all that was asked of it (1/65536 SM cycle)
+} ftl_dram_channels;
+
+// `sector_cost`: of all channels together, refreshes included (1/65536 SM cycle).
+FTL_MUST_USE ftl_status ftl_dram_channels_init(ftl_dram_channels *channels, const ftl_arch *arch, int64_t sm_khz,
+                                               int64_t sector_cost, ftl_error *error);
+void ftl_dram_channels_fini(ftl_dram_channels *channels);
+
+// Whether the run is a tile by itself that lies in few enough chunks to look at each: what has more has its share of
+// all channels.
+bool ftl_dram_channels_take(const ftl_dram_channels *channels, const ftl_tile_run *run);
+
+// Of a tile that is asked for from `now` on, for `asking`: when its last chunk has been served (1/65536 SM cycle). Of
+// each chunk `missed` sectors of `asked` are read.
+int64_t ftl_dram_channels_serve(ftl_dram_channels *channels, const ftl_tile_run *tile, int64_t missed, int64_t asked,
+                                int64_t now, int64_t asking);
+
+#endif

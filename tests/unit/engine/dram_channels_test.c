@@ -1,0 +1,124 @@
+// Chunks of tiles at the channels of DRAM: which they meet there, and refreshes.
+#include "engine/sampled/dram_channels.h"
+
+#include <criterion/criterion.h>
+
+// Four channels that read a sector in 4 cycles, all of them together one in 1; a channel refreshes for 100 of 10000
+// cycles, channel c from 10000 - 2500 c on. Between refreshes a sector takes 4 x 0.99 cycles: 3.96, a chunk of
+// 16 63.36.
+enum { UNIT = 65536, CHUNK_BYTES = 512, FAR = 3000 };
+static const double chunk_cycles = 63.36;
+
+static ftl_dram_channels make_channels(void) {
+  ftl_arch arch = {.l1_line_bytes = 128,
+                   .dram_row_bytes = 1024,
+                   .dram_num_channels = 4,
+                   .dram_num_bank_groups = 1,
+                   .dram_banks_per_group = 4,
+                   .clock_dram_khz = 1000000,
+                   .dram_trefi_cycles = 10000,
+                   .dram_trfc_cycles = 100};
+  ftl_dram_channels channels;
+  cr_assert_eq(ftl_dram_channels_init(&channels, &arch, 1000000, UNIT, NULL), FTL_OK);
+  return channels;
+}
+
+static uint32_t channel_of(const ftl_dram_channels *channels, int64_t chunk) {
+  return ftl_dram_map_line(&channels->map, (uint64_t)(chunk * CHUNK_BYTES / 128)).channel;
+}
+
+// The first chunk from `from` on that lies in the channel.
+static int64_t chunk_in(const ftl_dram_channels *channels, uint32_t channel, int64_t from) {
+  while (channel_of(channels, from) != channel) from++;
+  return from;
+}
+
+static ftl_tile_run tile_of(int64_t chunk, int32_t rows, int32_t row_bytes, int64_t stride) {
+  ftl_tile_place place = {
+      .address_bytes = chunk * CHUNK_BYTES, .row_stride_bytes = stride, .num_rows = rows, .row_bytes = row_bytes};
+  return (ftl_tile_run){.place = place, .num_rows = rows, .num_tiles = 1};
+}
+
+// The tile is asked for from `now` on for `asking`, and there at `end`, in cycles.
+static void expect_end(ftl_dram_channels *channels, const ftl_tile_run *tile, int64_t now, int64_t asking, double end) {
+  double served = (double)ftl_dram_channels_serve(channels, tile, 1, 1, now * UNIT, asking * UNIT) / UNIT;
+  cr_expect_float_eq(served, end, 0.01, "%f, not %f", served, end);
+}
+
+Test(unit_engine_dram_channels, a_chunk_waits_for_those_asked_of_its_channel_before) {
+  ftl_dram_channels channels = make_channels();
+  int64_t first = chunk_in(&channels, 1, 0), other = chunk_in(&channels, 1, first + 1),
+          apart = chunk_in(&channels, 2, 0);
+  ftl_tile_run tiles[] = {tile_of(first, 2, 256, 256), tile_of(other, 2, 256, 256), tile_of(apart, 2, 256, 256)};
+  expect_end(&channels, &tiles[0], FAR, 0, FAR + chunk_cycles);
+  expect_end(&channels, &tiles[1], FAR + 10, 0, FAR + 2 * chunk_cycles);
+  expect_end(&channels, &tiles[2], FAR + 10, 0, FAR + 10 + chunk_cycles);
+  ftl_dram_channels_fini(&channels);
+}
+
+// Eight chunks that are asked for 10 cycles apart from FAR on lie in each channel twice, one behind the other or as
+// late as they are asked for.
+Test(unit_engine_dram_channels, a_tile_is_there_with_its_last_chunk) {
+  ftl_dram_channels channels = make_channels();
+  ftl_tile_run tile = tile_of(0, 16, 256, 256);
+  double latest = 0, free[4] = {FAR, FAR, FAR, FAR};
+  for (int64_t chunk = 0; chunk < 8; chunk++) {
+    double *channel = &free[channel_of(&channels, chunk)], asked = FAR + 10.0 * (double)chunk;
+    *channel += chunk_cycles;
+    if (*channel > latest) latest = *channel;
+    if (asked + chunk_cycles > latest) latest = asked + chunk_cycles;
+  }
+  expect_end(&channels, &tile, FAR, 80, latest);
+  ftl_dram_channels_fini(&channels);
+}
+
+// A tile's last chunk is asked for 1000 cycles after its first: until then the channel serves what others ask for.
+Test(unit_engine_dram_channels, a_chunk_to_come_holds_up_none_before_it) {
+  ftl_dram_channels channels = make_channels();
+  int64_t first = chunk_in(&channels, 1, 0), other = chunk_in(&channels, 1, first + 1);
+  ftl_tile_run tile = tile_of(first, 2, 512, (other - first) * CHUNK_BYTES), one = tile_of(other, 2, 256, 256);
+  expect_end(&channels, &tile, FAR, 2000, FAR + 1000 + chunk_cycles);
+  expect_end(&channels, &one, FAR + 10, 0, FAR + 3 * chunk_cycles);
+  ftl_dram_channels_fini(&channels);
+}
+
+// Rows of half a chunk that lie in chunks of their own take half of each.
+Test(unit_engine_dram_channels, rows_apart_lie_in_chunks_of_their_own) {
+  ftl_dram_channels channels = make_channels();
+  int64_t first = chunk_in(&channels, 1, 0), other = chunk_in(&channels, 1, first + 1);
+  ftl_tile_run tile = tile_of(first, 2, 256, (other - first) * CHUNK_BYTES);
+  expect_end(&channels, &tile, FAR, 0, FAR + chunk_cycles);
+  ftl_dram_channels_fini(&channels);
+}
+
+// Of what L2 has in part, the rest is read.
+Test(unit_engine_dram_channels, what_was_not_missed_is_not_read) {
+  ftl_dram_channels channels = make_channels();
+  ftl_tile_run tile = tile_of(0, 2, 256, 256);
+  double served = (double)ftl_dram_channels_serve(&channels, &tile, 1, 4, FAR * UNIT, 0) / UNIT;
+  cr_expect_float_eq(served, FAR + chunk_cycles / 4, 0.01);
+  ftl_dram_channels_fini(&channels);
+}
+
+// Channel 0 refreshes from 10000 to 10100: what comes at 10030 waits for 70.
+Test(unit_engine_dram_channels, a_channel_that_refreshes_serves_nothing) {
+  ftl_dram_channels channels = make_channels();
+  ftl_tile_run here = tile_of(chunk_in(&channels, 0, 0), 2, 256, 256);
+  ftl_tile_run there = tile_of(chunk_in(&channels, 1, 0), 2, 256, 256);
+  expect_end(&channels, &here, 10030, 0, 10100 + chunk_cycles);
+  expect_end(&channels, &there, 10030, 0, 10030 + chunk_cycles);
+  expect_end(&channels, &there, 7500, 0, 10030 + 2 * chunk_cycles);
+  ftl_dram_channels_fini(&channels);
+}
+
+// Four channels look at 16 chunks at most.
+Test(unit_engine_dram_channels, large_tiles_and_runs_of_tiles_have_their_share_of_all_channels) {
+  ftl_dram_channels channels = make_channels();
+  ftl_tile_run most = tile_of(0, 32, 256, 256), larger = tile_of(0, 34, 256, 256), apart = tile_of(0, 17, 256, 4096);
+  cr_expect(ftl_dram_channels_take(&channels, &most));
+  cr_expect_not(ftl_dram_channels_take(&channels, &larger));
+  cr_expect_not(ftl_dram_channels_take(&channels, &apart));
+  most.num_tiles = 2;
+  cr_expect_not(ftl_dram_channels_take(&channels, &most));
+  ftl_dram_channels_fini(&channels);
+}
