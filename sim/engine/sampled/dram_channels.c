@@ -15,17 +15,20 @@ ftl_status ftl_dram_channels_init(ftl_dram_channels *channels, const ftl_arch *a
   double serving = 1 - (double)arch->dram_trfc_cycles / (double)arch->dram_trefi_cycles;
   *channels = (ftl_dram_channels){
       .map = map,
+      .turn = ftl_divisor_of(map.num_channels),
       .chunk_bytes = (int64_t)map.lines_per_chunk * arch->l1_line_bytes,
-      .line_bytes = arch->l1_line_bytes,
       .sector_cost = (int64_t)((double)sector_cost * map.num_channels * serving),
       .interval = (int64_t)(sm_cycles * (double)arch->dram_trefi_cycles * UNIT),
       .length = (int64_t)(sm_cycles * (double)arch->dram_trfc_cycles * UNIT),
-      .free = calloc(map.num_channels, sizeof *channels->free),
+      .channels = calloc(map.num_channels, sizeof *channels->channels),
   };
-  return channels->free ? FTL_OK : ftl_error_set(error, FTL_NO_MEMORY, "out of memory for DRAM channels");
+  if (!channels->channels) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for DRAM channels");
+  for (uint32_t i = 0; i < map.num_channels; i++)
+    channels->channels[i].since_refresh = channels->interval * i / map.num_channels;
+  return FTL_OK;
 }
 
-void ftl_dram_channels_fini(ftl_dram_channels *channels) { free(channels->free); }
+void ftl_dram_channels_fini(ftl_dram_channels *channels) { free(channels->channels); }
 
 // Rows that follow each other in memory are one.
 static bool is_in_one_piece(const ftl_tile_place *place) {
@@ -39,34 +42,64 @@ bool ftl_dram_channels_take(const ftl_dram_channels *channels, const ftl_tile_ru
   return chunks <= (int64_t)MOST_TURNS * channels->map.num_channels;
 }
 
-// The end of the refresh that the channel is in at `time`, or that.
-static int64_t past_refresh(const ftl_dram_channels *channels, uint32_t channel, int64_t time) {
-  int64_t offset = channels->interval * channel / channels->map.num_channels;
-  int64_t since = (time + offset) % channels->interval;
+// A tile as it is asked for, and the turn that its chunks have come to.
+typedef struct tile_request {
+  int64_t missed, asked, now;
+  int64_t into_interval;  // `now`, as far as it exceeds whole intervals of refreshes
+  int64_t chunk_cost;     // of a whole chunk
+  double byte_time;       // 1/65536 SM cycle
+  uint64_t turn;
+  uint32_t first_channel;  // of the turn
+} tile_request;
+
+static int64_t cost_of(const ftl_dram_channels *channels, const tile_request *tile, int64_t bytes) {
+  int64_t sectors = (bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
+  return sectors * channels->sector_cost * tile->missed / tile->asked;
+}
+
+static tile_request request_of(const ftl_dram_channels *channels, int64_t missed, int64_t asked, int64_t now) {
+  tile_request tile = {.missed = missed,
+                       .asked = asked,
+                       .now = now,
+                       .into_interval = now % channels->interval,
+                       .first_channel = ftl_dram_map_first_channel(&channels->map, 0)};
+  tile.chunk_cost = cost_of(channels, &tile, channels->chunk_bytes);
+  return tile;
+}
+
+static ftl_dram_channel *channel_of(const ftl_dram_channels *channels, tile_request *tile, int64_t chunk) {
+  ftl_quotient at = ftl_divide(channels->turn, (uint64_t)chunk);
+  if (at.quotient != tile->turn) {
+    tile->turn = at.quotient;
+    tile->first_channel = ftl_dram_map_first_channel(&channels->map, at.quotient);
+  }
+  uint32_t channel = tile->first_channel + at.remainder;
+  return &channels->channels[channel < channels->map.num_channels ? channel : channel - channels->map.num_channels];
+}
+
+// The end of the refresh that the channel is in at `time`, which is not before the tile's, or that.
+static int64_t past_refresh(const ftl_dram_channels *channels, const ftl_dram_channel *channel,
+                            const tile_request *tile, int64_t time) {
+  int64_t since = tile->into_interval + (time - tile->now) + channel->since_refresh;
+  if (since >= channels->interval) since -= channels->interval;
+  if (since >= channels->interval) since %= channels->interval;
   return since < channels->length ? time + channels->length - since : time;
 }
 
-// A tile as it is asked for.
-typedef struct tile_request {
-  int64_t missed, asked, now;
-  double byte_time;  // 1/65536 SM cycle
-} tile_request;
-
 // A piece of memory, of which the tile has `before` bytes ahead: when the last of its chunks has been served, or `end`.
 // A channel does what others have asked of it until a chunk is asked for: it takes none of the time before away.
-static int64_t serve_piece(ftl_dram_channels *channels, const tile_request *tile, int64_t from, int64_t bytes,
+static int64_t serve_piece(const ftl_dram_channels *channels, tile_request *tile, int64_t from, int64_t bytes,
                            int64_t before, int64_t end) {
-  for (int64_t at = from, next; at < from + bytes; at = next) {
-    next = (at / channels->chunk_bytes + 1) * channels->chunk_bytes;
+  for (int64_t at = from, chunk = from / channels->chunk_bytes, next; at < from + bytes; at = next, chunk++) {
+    next = (chunk + 1) * channels->chunk_bytes;
     int64_t part = (next < from + bytes ? next : from + bytes) - at;
-    uint32_t channel = ftl_dram_map_line(&channels->map, (uint64_t)(at / channels->line_bytes)).channel;
-    int64_t sectors = (part + SECTOR_BYTES - 1) / SECTOR_BYTES;
-    int64_t cost = sectors * channels->sector_cost * tile->missed / tile->asked;
+    int64_t cost = part == channels->chunk_bytes ? tile->chunk_cost : cost_of(channels, tile, part);
     int64_t asked = tile->now + (int64_t)(tile->byte_time * (double)(before + at - from));
-    int64_t *free = &channels->free[channel];
-    *free = past_refresh(channels, channel, *free > tile->now ? *free : tile->now) + cost;
-    int64_t done = past_refresh(channels, channel, asked) + cost;
-    if (*free > done) done = *free;
+    ftl_dram_channel *channel = channel_of(channels, tile, chunk);
+    int64_t begin = channel->free > tile->now ? channel->free : tile->now;
+    channel->free = past_refresh(channels, channel, tile, begin) + cost;
+    int64_t done = past_refresh(channels, channel, tile, asked) + cost;
+    if (channel->free > done) done = channel->free;
     if (done > end) end = done;
   }
   return end;
@@ -77,7 +110,8 @@ int64_t ftl_dram_channels_serve(ftl_dram_channels *channels, const ftl_tile_run 
   const ftl_tile_place *place = &tile->place;
   int64_t bytes = (int64_t)tile->num_rows * place->row_bytes;
   if (bytes == 0) return now;
-  tile_request request = {.missed = missed, .asked = asked, .now = now, .byte_time = (double)asking / (double)bytes};
+  tile_request request = request_of(channels, missed, asked, now);
+  request.byte_time = (double)asking / (double)bytes;
   if (is_in_one_piece(place))
     return serve_piece(channels, &request, ftl_tile_place_row(place, tile->first_row), bytes, 0, now);
   int64_t end = now;

@@ -7,15 +7,23 @@
 #ifndef FTL_ENGINE_SAMPLED_DRAM_CHANNELS_H
 #define FTL_ENGINE_SAMPLED_DRAM_CHANNELS_H
 
+#include "base/divisor.h"
 #include "engine/sampled/cursor.h"
 #include "machine/dram/map.h"
 
+// A channel: times in 1/65536 SM cycle.
+typedef struct ftl_dram_channel {
+  int64_t free;           // when it has served all that was asked of it
+  int64_t since_refresh;  // at 0: the time since one began
+} ftl_dram_channel;
+
 typedef struct ftl_dram_channels {
   ftl_dram_map map;
-  int64_t chunk_bytes, line_bytes;
+  ftl_divisor turn;  // by the channels: chunks are dealt to each of them once a turn
+  int64_t chunk_bytes;
   int64_t sector_cost;       // of a channel, between refreshes (1/65536 SM cycle)
   int64_t interval, length;  // of refreshes (1/65536 SM cycle); those of the channels are spread over an interval
-  int64_t *free;             // of each channel: when it has served all that was asked of it (1/65536 SM cycle)
+  ftl_dram_channel *channels;
 } ftl_dram_channels;
 
 // `sector_cost`: of all channels together, refreshes included (1/65536 SM cycle).

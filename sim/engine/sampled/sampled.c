@@ -351,6 +351,7 @@ static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segmen
   if (status == FTL_OK) status = ftl_traffic_init(&traffic, launch, out->sm_khz, *tags, error);
   if (status != FTL_OK) return status;
   if (plan.is_stream) traffic.tiles.max_entries = FTL_TILES_OF_STREAM;
+  traffic.is_in_groups = plan.group > 1;
   ftl_l2_tags_set_hit_ratio(*tags, ftl_launch_hit_ratio_milli(launch));
   status = ftl_gpu_steps_run(launch, segments, times, plan, &traffic, &steps, error);
   if (status == FTL_OK) {

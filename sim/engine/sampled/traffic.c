@@ -290,7 +290,7 @@ static int64_t refresh_wait_of(ftl_traffic *traffic, const request *ask) {
 // asks for them and takes them in.
 static int64_t channel_wait_of(ftl_traffic *traffic, const request *ask, const sampled_outcome *outcome,
                                const ftl_traffic_wait *wait) {
-  if (!ftl_dram_channels_take(&traffic->channels, ask->run))
+  if (traffic->is_in_groups || !ftl_dram_channels_take(&traffic->channels, ask->run))
     return exceeding(refresh_wait_of(traffic, ask) * outcome->missed_tiles / outcome->tiles, wait->queue);
   const ftl_traffic_found *found = &outcome->sectors;
   int64_t asking = ask->num_sectors * traffic->ask_sector_cost;

@@ -70,6 +70,7 @@ typedef struct ftl_traffic {
   int64_t miss_latency;        // on top of hit: of a tile from DRAM, whose last lines have their home on the other side
   ftl_dram_channels channels;  // what its last lines wait on top of that: of a tile by itself
   ftl_dram_refresh refresh;    // of runs of tiles, for refreshes alone
+  bool is_in_groups;           // the walk is, of iterations: too long to look at each channel
   int64_t l2_sector_cost, far_sector_cost;  // 1/65536 SM cycle
   int64_t read_request_cost;                // of L2's intake, for a sector read
   ftl_store_intake whole_store_cost;        // of a sector written whole

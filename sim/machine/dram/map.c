@@ -28,6 +28,10 @@ static uint32_t rotate(uint64_t number, uint64_t seed, uint32_t n) {
   return position < n ? position : position - n;
 }
 
+uint32_t ftl_dram_map_first_channel(const ftl_dram_map *map, uint64_t turn) {
+  return hash_to(turn + 1, map->num_channels);
+}
+
 ftl_dram_place ftl_dram_map_line(const ftl_dram_map *map, uint64_t line) {
   uint64_t chunk = line / map->lines_per_chunk;
   uint64_t chunk_in_channel = chunk / map->num_channels;

@@ -22,6 +22,9 @@ typedef struct ftl_dram_place {
 } ftl_dram_place;
 
 ftl_dram_map ftl_dram_map_init(const ftl_arch *arch);
+// Of the turn'th round of chunks, from chunk turn * num_channels on: where its first one lies. Those behind it lie in
+// the channels behind that, and on from channel 0.
+uint32_t ftl_dram_map_first_channel(const ftl_dram_map *map, uint64_t turn);
 ftl_dram_place ftl_dram_map_line(const ftl_dram_map *map, uint64_t line);
 
 #endif

@@ -140,6 +140,28 @@ Test(unit_engine_traffic, a_tile_waits_for_the_channel_that_has_most_to_do) {
   release_chip(c);
 }
 
+// A tile of 2048 chunks has its share of all channels. Of 32 that are asked for at once DRAM has the last ready long
+// after its SM could take it in: longer than any refresh, and those of that time are in DRAM's rate.
+Test(unit_engine_traffic, a_large_tile_that_queues_waits_for_no_refresh_besides) {
+  chip *c = make_chip();
+  enum { ROWS = 4096 };
+  ftl_tile_place place = {.row_stride_bytes = 256, .num_rows = ROWS, .row_bytes = 256};
+  ftl_tile_run run = {.place = place, .num_rows = ROWS, .num_tiles = 1};
+  int64_t unloaded = c->traffic.hit_latency + c->traffic.miss_latency;
+  ftl_traffic_wait first, last;
+  cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, 0, 0, &first));
+  int64_t refresh_wait = ftl_dram_refresh_wait(&c->traffic.refresh, &run, first.intake / FTL_TRAFFIC_UNIT);
+  cr_assert_gt(refresh_wait, 0);
+  cr_expect_eq(first.latency_cycles, unloaded + refresh_wait);
+  for (int32_t sm = 1; sm < 32; sm++) {
+    run.place.address_bytes += ROWS * 256;
+    cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, sm, 0, &last));
+  }
+  cr_assert_gt(last.queue, refresh_wait * FTL_TRAFFIC_UNIT);
+  cr_expect_eq(last.latency_cycles, unloaded);
+  release_chip(c);
+}
+
 // Four tiles of 16 lines a row, side by side in rows of 64 lines: one of them was read before, by an SM of the same
 // side, so that three of four take DRAM's latency on top of a hit.
 Test(unit_engine_traffic, the_latency_of_tiles_side_by_side_is_their_mean) {
