@@ -42,7 +42,9 @@ static ftl_tile_run whole_boxes_of(const ftl_tile_run *tiles, int32_t box_bytes)
 static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_segment_ref *ref,
                            const ftl_tile_run *tiles, int64_t span, int64_t now, ftl_step_wait *longest) {
   int32_t sm = ftl_gpu_sm_of(run, member.slot);
-  ftl_tile_run whole;
+  ftl_tile_run in_place = *tiles, whole;
+  in_place.is_in_loop = run->slots[member.state_slot].segment % 2 == 1;
+  tiles = &in_place;
   if (ref->box_bytes > 0 && tiles->place.row_bytes % ref->box_bytes != 0) {
     whole = whole_boxes_of(tiles, ref->box_bytes);
     tiles = &whole;

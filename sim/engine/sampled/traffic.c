@@ -287,25 +287,31 @@ static int64_t refresh_wait_of(ftl_traffic *traffic, const request *ask) {
 }
 
 // What the last lines of a run wait at their channels beyond what it queues for all of DRAM: they are later than the SM
-// asks for them and takes them in.
+// asks for them and takes them in. Tiles of straight code, as those of Q that each CTA has for itself, are in others'
+// way, but wait for refreshes alone: CTAs of a head that begin to loop apart stay so here, and on the chips they do
+// not.
 static int64_t channel_wait_of(ftl_traffic *traffic, const request *ask, const sampled_outcome *outcome,
                                const ftl_traffic_wait *wait) {
-  if (traffic->is_in_groups || !ftl_dram_channels_take(&traffic->channels, ask->run))
-    return exceeding(refresh_wait_of(traffic, ask) * outcome->missed_tiles / outcome->tiles, wait->queue);
   const ftl_traffic_found *found = &outcome->sectors;
-  int64_t asking = ask->num_sectors * traffic->ask_sector_cost;
-  int64_t end = ftl_dram_channels_serve(&traffic->channels, ask->run, found->missed, found->asked, ask->now, asking);
+  int64_t asking = ask->num_sectors * traffic->ask_sector_cost, end = 0;
+  bool is_served = !traffic->is_in_groups && ftl_dram_channels_take(&traffic->channels, ask->run);
+  if (is_served)
+    end = ftl_dram_channels_serve(&traffic->channels, ask->run, found->missed, found->asked, ask->now, asking);
+  if (!is_served || !ask->run->is_in_loop)
+    return exceeding(refresh_wait_of(traffic, ask) * outcome->missed_tiles / outcome->tiles, wait->queue);
   int64_t late = end - ask->now - (asking > ask->intake ? asking : ask->intake) - wait->queue;
   return late > 0 ? late / FTL_TRAFFIC_UNIT : 0;
 }
 
-// The run is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`.
-static void wait_for_fill(ftl_traffic *traffic, const request *ask, ftl_traffic_wait *wait) {
-  int64_t left = ask->entry->fill_ready - ask->now;
+// The run is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`. It queues for as
+// long as the other does, so that both have the same latency.
+static void wait_for_fill(const request *ask, ftl_traffic_wait *wait) {
+  const ftl_tile_entry *entry = ask->entry;
+  int64_t left = entry->fill_ready - ask->now, queue = entry->fill_mark - ask->now - ask->intake;
   if (left <= wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue) return;
-  int64_t unloaded = traffic->hit_latency + traffic->miss_latency + refresh_wait_of(traffic, ask);
-  wait->marks.dram = ask->entry->fill_mark;
-  wait->latency_cycles = left / FTL_TRAFFIC_UNIT < unloaded ? left / FTL_TRAFFIC_UNIT : unloaded;
+  if (queue < 0) queue = 0;
+  wait->marks.dram = entry->fill_mark;
+  wait->latency_cycles = (left > queue ? left - queue : 0) / FTL_TRAFFIC_UNIT;
   wait->queue = left - wait->latency_cycles * FTL_TRAFFIC_UNIT;
 }
 
@@ -329,7 +335,7 @@ static int64_t access_run(ftl_traffic *traffic, const request *ask, int32_t side
     ask->entry->fill_ready = ask->now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
     return channel_wait;
   }
-  wait_for_fill(traffic, ask, wait);
+  wait_for_fill(ask, wait);
   return 0;
 }
 

@@ -35,7 +35,7 @@ static void release_chip(chip *c) {
 static ftl_tile_run tile_at(int64_t number) {
   ftl_tile_place place = {
       .address_bytes = number * TILE_BYTES, .row_stride_bytes = 256, .num_rows = TILE_BYTES / 256, .row_bytes = 256};
-  return (ftl_tile_run){.place = place, .num_rows = place.num_rows, .num_tiles = 1};
+  return (ftl_tile_run){.place = place, .num_rows = place.num_rows, .num_tiles = 1, .is_in_loop = true};
 }
 
 static ftl_traffic_wait load(chip *c, int64_t tile, int32_t sm, int64_t cycle) {
@@ -120,6 +120,24 @@ Test(unit_engine_traffic, a_refresh_keeps_no_request_open) {
   cr_expect_eq(c->traffic.counts.coalesced_sectors, sectors);
   load(c, 0, 16, c->traffic.miss_latency + window + 2);
   cr_expect_eq(c->traffic.counts.coalesced_sectors, sectors);
+  release_chip(c);
+}
+
+// The same tile of straight code: its last chunk waits as long as one does in the mean, however busy its channels are;
+// it is in others' way.
+Test(unit_engine_traffic, tiles_of_straight_code_wait_for_refreshes_alone) {
+  chip *c = make_chip();
+  ftl_tile_run run = tile_at(0);
+  run.is_in_loop = false;
+  int64_t unloaded = c->traffic.hit_latency + c->traffic.miss_latency;
+  int64_t refresh_wait = ftl_dram_refresh_wait(&c->traffic.refresh, &run, INTAKE_CYCLES);
+  ftl_traffic_wait wait;
+  cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, 0, 0, &wait));
+  cr_expect_eq(wait.latency_cycles, unloaded + refresh_wait);
+  chip *idle = make_chip();
+  cr_expect_gt(ftl_dram_channels_serve(&c->traffic.channels, &run, 1, 1, 0, 0),
+               ftl_dram_channels_serve(&idle->traffic.channels, &run, 1, 1, 0, 0), "it was in nobody's way");
+  release_chip(idle);
   release_chip(c);
 }
 
