@@ -5,7 +5,7 @@
 enum {
   SECTOR_BYTES = 32,
   UNIT = 65536,
-  MOST_TURNS = 4,  // chunks of a tile, by the channels
+  MOST_TURNS = 4,  // chunks of a tile, by the channels: beyond, all have about as many (and the host would take long)
 };
 
 ftl_status ftl_dram_channels_init(ftl_dram_channels *channels, const ftl_arch *arch, int64_t sm_khz,
@@ -87,7 +87,7 @@ static int64_t past_refresh(const ftl_dram_channels *channels, const ftl_dram_ch
 }
 
 // A piece of memory, of which the tile has `before` bytes ahead: when the last of its chunks has been served, or `end`.
-// A channel does what others have asked of it until a chunk is asked for: it takes none of the time before away.
+// A channel does what others have asked of it until a chunk is asked for: the chunk takes none of that time away.
 static int64_t serve_piece(const ftl_dram_channels *channels, tile_request *tile, int64_t from, int64_t bytes,
                            int64_t before, int64_t end) {
   for (int64_t at = from, chunk = from / channels->chunk_bytes, next; at < from + bytes; at = next, chunk++) {

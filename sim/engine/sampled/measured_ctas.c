@@ -77,7 +77,7 @@ static candidate best_of(const ftl_segments *segments, const ftl_warp_program *p
   return best;
 }
 
-// Of CTAs with the same loops, those with a few iterations more are measured alike.
+// Of CTAs with the same loops, those with a few iterations more are measured alike: two thirds are a guess.
 int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program) {
   enum { FAR_LESS_PERMILLE = 667 };
   bool repeated[FTL_MAX_SEGMENT_LOOPS];
