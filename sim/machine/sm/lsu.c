@@ -3,8 +3,8 @@
 // Loads: what L1 has is ready after the hit latency; a missing sector that is already on its way is waited for (counted
 // as a hit, as it makes no traffic), others are asked of L2 and put into L1 when they come; the token is ready in the
 // cycle of the last reply. Stores are written through; those to local memory stay in L1 too. cp.async that bypasses L1
-// asks L2 for every line; arriving lines take the data pipe to be written to shared memory, an even share of the
-// instruction's wavefronts each.
+// asks L2 for every line; it takes the data pipe as it is issued, and arriving lines are written past it, an even share
+// of the instruction's wavefronts each.
 #include "base/integer.h"
 #include "machine/sm/state.h"
 
@@ -291,5 +291,7 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   if (!is_load && entry->last)
     sm_token_set(sm, w, op->destination, now, now + sm->arch->l1_operand_release_cycles, op->producer);
   if (is_cp) ftl_sm_cp_arrive(sm, w, entry->group, now, now + 1);
-  return is_cp ? 0 : op->data_cycles;
+  if (!is_cp) return op->data_cycles;
+  sm->data_free = sm_data_start(sm, now) + op->data_cycles;  // and needs no room among what waits for the pipe
+  return 0;
 }

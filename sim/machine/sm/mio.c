@@ -4,12 +4,14 @@
 // older of the two first instructions that may go: one in mio.issue_interval_cycles. The LSU takes one in
 // mio.lsu_interval_cycles and holds it until the data pipe begins with it, mio.lsu_queue_entries at most: what waits
 // for banks fills the LSU's queue and then backs up into those of the sub-cores. A cp.async has no data yet and needs
-// no room there. An access to local or global memory also waits until the addresses of the copy before have gone, a
-// cycle a line, and the lines of the program's largest one would still fit. An instruction may be taken in the cycle in
+// no room there, but takes the data pipe for as long as its data would, and what its sub-core sends to shared memory
+// behind it does not pass it, unless it waits for lines in flight. An access to local or global memory also waits until
+// the addresses of the copy before have gone, a cycle a line, and the lines of the program's largest one would still
+// fit. An instruction may be taken in the cycle in
 // which it issued; its place in the sub-core's queue is free from the next cycle on.
 // Sources: of the two intervals Huerta et al., Analyzing Modern NVIDIA GPU cores, MICRO 2025; of the queues
 // micro_ldmatrix_queue.csv, of that for global memory micro_pending_lines.csv and what Nsight Compute calls
-// lg_throttle; of copies beside other instructions micro_copy_beside.csv.
+// lg_throttle; of copies beside other instructions micro_copy_beside.csv and h100/micro_copy_pipe.csv.
 #include "machine/sm/state.h"
 
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -50,7 +52,8 @@ static bool is_older(const sm_mio_queue *a, const sm_mio_queue *b) {
   return (int32_t)(first_of(a)->order - first_of(b)->order) < 0;
 }
 
-// Whether the sub-core's next instruction is a copy, which does not wait for the data pipe; it passes none that does.
+// Whether the sub-core's next instruction is a copy, which does not wait for the data pipe; it passes none that does,
+// and none that does passes it.
 static bool is_copy_next(const sm_subcore *sc) {
   const sm_mio_queue *mio = &sc->queues[SM_QUEUE_MIO], *lg = &sc->queues[SM_QUEUE_LG];
   return lg->count > 0 && first_of(lg)->op->opcode == FTL_OP_CP_ASYNC && (mio->count == 0 || is_older(lg, mio));
@@ -68,7 +71,7 @@ static inline void find_ready(ftl_sm *sm, const sm_subcore *sc) {
   bool copies = is_copy_next(sc);
   sm->copies_next = (sm->copies_next & ~(1u << s)) | (uint32_t)copies << s;
   sm->copy_first_ready[s] = lg;
-  sm->mio_first_ready[s] = copies || mio < lg ? mio : lg;
+  sm->mio_first_ready[s] = copies ? (sm->lg_closed ? mio : SM_NEVER) : earliest(mio, lg);
 }
 
 // What waits for the path of lines, the store port or lines in flight.
@@ -79,7 +82,9 @@ __attribute__((noinline)) static void find_lines_ready(ftl_sm *sm) {
 
 // The queue that may send at `now`, of two the one whose first instruction is older.
 static int queue_at(const ftl_sm *sm, const sm_subcore *sc, int64_t now) {
-  if (sc->queues[SM_QUEUE_LG].count == 0 || ready_of(sm, sc, SM_QUEUE_LG) > now) return SM_QUEUE_MIO;
+  if (sc->queues[SM_QUEUE_LG].count == 0) return SM_QUEUE_MIO;
+  if (sm->copies_next >> sc->index & 1) return sm->lg_closed ? SM_QUEUE_MIO : SM_QUEUE_LG;
+  if (ready_of(sm, sc, SM_QUEUE_LG) > now) return SM_QUEUE_MIO;
   if (ready_of(sm, sc, SM_QUEUE_MIO) > now) return SM_QUEUE_LG;
   return is_older(&sc->queues[SM_QUEUE_MIO], &sc->queues[SM_QUEUE_LG]) ? SM_QUEUE_MIO : SM_QUEUE_LG;
 }

@@ -180,9 +180,11 @@ static inline int64_t sm_window(ftl_sm *sm, int64_t cycle) {
   return window < reads->end ? window : reads->end;
 }
 
-// The same for a line that TMA or a cp.async past L1 writes, which operand reads do not notice: wgmmas that leave no
-// cycle of the pipe free (m64n64k16 from shared memory) take 0.6 % longer beside 48 bytes a cycle of TMA's and 1.7 %
-// longer beside 52 of cp.async's, m64n128k16 as long beside 64 (kernels/measurements/micro_wgmma_beside_copy.csv).
+// A line that TMA or a cp.async past L1 writes goes past the data pipe. Other traffic of the pipe does not notice it
+// (an ldmatrix beside 256 lines in 300 cycles takes 0 to 3 cycles more: kernels/measurements/h100/micro_copy_pipe.csv),
+// nor do operand reads: wgmmas that leave no cycle of the pipe free (m64n64k16 from shared memory) take 0.6 % longer
+// beside 48 bytes a cycle of TMA's and 1.7 % longer beside 52 of cp.async's, m64n128k16 as long beside 64
+// (kernels/measurements/micro_wgmma_beside_copy.csv).
 // Beside a wgmma copies are written at tensor.wgmma_copy_bytes_per_cycle: a line ends in the cycle that its last whole
 // cycle's worth fills, and what is left of it goes with the line behind it. Lines that come faster wait (copied), so
 // that those still there when the tensor cores run dry are written at the pipe's own rate.
@@ -193,11 +195,10 @@ static inline int64_t sm_copied_cycles_beside_wgmma(ftl_sm *sm, int64_t cycle, i
   return bytes / rate;
 }
 
-static inline int64_t sm_reserve_copied_line(ftl_sm *sm, int64_t cycle, int64_t cycles) {
-  sm->data_free = sm_data_start(sm, cycle) + cycles;
-  if (sm_wgmma_runs(sm, cycle)) cycles = sm_copied_cycles_beside_wgmma(sm, cycle, cycles);
-  sm->copied_free = (sm->copied_free > cycle ? sm->copied_free : cycle) + cycles;
-  return sm->copied_free > sm->data_free ? sm->copied_free : sm->data_free;
+static inline int64_t sm_write_copied_line(ftl_sm *sm, int64_t cycle, int64_t cycles) {
+  int64_t beside = sm_wgmma_runs(sm, cycle) ? sm_copied_cycles_beside_wgmma(sm, cycle, cycles) : 0;
+  sm->copied_free = (sm->copied_free > cycle ? sm->copied_free : cycle) + (beside > cycles ? beside : cycles);
+  return sm->copied_free;
 }
 
 // Asks L2 for a line, or sends it one; gives the transaction's number. In line: what the caller knows need not be

@@ -241,7 +241,7 @@ void ftl_sm_tma_step(ftl_sm *sm, int64_t now) {
 }
 
 static void line_has_come(ftl_sm *sm, int32_t stage_idx, int64_t now) {
-  int64_t written = sm_reserve_copied_line(sm, now, line_cycles(sm));
+  int64_t written = sm_write_copied_line(sm, now, line_cycles(sm));
   sm_stage *stage = &sm->stages[stage_idx];
   stage->pending_lines--;
   stage->time = latest(stage->time, written);

@@ -65,7 +65,7 @@ void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply) {
 }
 
 static void copy_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
-  int64_t written = sm_reserve_copied_line(sm, now, tx->data_cycles);
+  int64_t written = sm_write_copied_line(sm, now, tx->data_cycles);
   if (!tx->has_landed) sm_lg_add(sm, -1);
   ftl_sm_cp_arrive(sm, tx->warp, tx->group, now, written + sm->arch->l1_copy_latency_cycles);
   sm_outstanding_done(sm, tx->warp, now);

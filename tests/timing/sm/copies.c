@@ -82,6 +82,65 @@ Test(timing_sm_copies, copies_and_shared_memory_go_side_by_side) {
   rig_destroy(r);
 }
 
+// The same, of a copy with 4 wavefronts: they follow the 2 of warp 0's LDS, and the LDS behind the copy begins at 6.
+Test(timing_sm_copies, a_copy_takes_the_data_pipe_as_it_is_issued) {
+  rig *r = rig_create(1);
+  rig_add(r, FTL_OP_LDS, 0, -1)->wavefronts = 2;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 1);
+  rig_add_tile(r);
+  ftl_warp_inst *copy = rig_add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 0, 4));
+  copy->flags = FTL_INST_BYPASS_L1;
+  copy->wavefronts = 4;
+  rig_add(r, FTL_OP_LDS, 0, -1)->wavefronts = 1;
+  rig_add(r, FTL_OP_FFMA, 1, 0);  // 3
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 1, 3, 0), 2 + 4 + 24);
+  rig_destroy(r);
+}
+
+// Two copies of 4 lines are taken at 0 and, when the addresses of the first have gone, at 4. The LDS behind them, which
+// issues at 2, is taken when its sub-core sends again, at 6.
+Test(timing_sm_copies, shared_memory_keeps_its_place_behind_copies) {
+  rig *r = rig_create(1);
+  rig_add_tile(r);
+  for (int i = 0; i < 2; i++)
+    rig_add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 4 * i, 4))->flags = FTL_INST_BYPASS_L1;
+  rig_add(r, FTL_OP_LDS, 0, -1)->wavefronts = 1;
+  rig_add(r, FTL_OP_FFMA, 1, 0);  // 4
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->requests[4].time, 4);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 4 + 2 + 24);
+  rig_destroy(r);
+}
+
+// When an FFMA has what an LDS gives that begins while a copy's lines, of so many wavefronts, arrive.
+static int64_t load_beside_arrivals(int wavefronts) {
+  rig *r = rig_create(1);
+  rig_add_tile(r);
+  rig_add_access(r, FTL_OP_LDG, 0, rig_access(r, 0, 1));
+  ftl_warp_inst *copy = rig_add_access(r, FTL_OP_CP_ASYNC, -1, rig_access(r, 1, 4));
+  copy->flags = FTL_INST_BYPASS_L1;
+  copy->wavefronts = (uint8_t)wavefronts;
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_LDS, 2, 1)->wavefronts = 1;
+  rig_add(r, FTL_OP_FFMA, 3, 2);  // 5
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  int64_t cycle = rig_cycle(r, 0, 5, 0);
+  rig_destroy(r);
+  return cycle;
+}
+
+// The line of the LDG is there at 200, the FFMA's result 5 cycles later for the LDS. The copy's lines come at 202, 4 or
+// 40 cycles' worth: they are written past the pipe.
+Test(timing_sm_copies, arriving_lines_take_nothing_from_shared_memory) {
+  cr_assert_eq(load_beside_arrivals(4), 205 + 24);
+  cr_assert_eq(load_beside_arrivals(40), 205 + 24);
+}
+
 // Of one sub-core: the copy issues at 2, behind two LDS of 8 cycles. The second is taken at 8, and the copy when the
 // sub-core sends again, 2 cycles later: it does not pass what waits for the data pipe.
 Test(timing_sm_copies, a_copy_keeps_its_place_behind_shared_memory) {
