@@ -14,7 +14,7 @@
 // Of the registers of an occupancy step: by how much a role may miss it and still be made to fit, with mma.sync at the
 // cost of instructions, with products where their order alone has to change, and without. Chosen on the calibration
 // part of the measurements (docs/model_lowering.md).
-enum { MAX_SQUEEZE_PCT = 3, MAX_ORDER_SQUEEZE_PCT = 15, MAX_ROW_SQUEEZE_PCT = 4 };
+enum { MAX_SQUEEZE_PCT = 3, MAX_ORDER_SQUEEZE_PCT = 14, MAX_ROW_SQUEEZE_PCT = 4 };
 // ptxas gives the accumulators of matrix products registers from R24 on, whatever else a thread has (SASS of
 // kernels/products/product_wgmma.h), and reports two more than the last one used.
 enum { FIRST_ACCUMULATOR = 24, RESERVED_REGISTERS = 2 };

@@ -2,7 +2,7 @@
 
 enum { WARP_LANES = 32, FREE_SINCE_COMPUTE_CAPABILITY = 80 };
 
-static int32_t registers_for_ctas(const ftl_arch *arch, int32_t num_warps, int64_t ctas) {
+int32_t ftl_registers_for_ctas(const ftl_arch *arch, int32_t num_warps, int64_t ctas) {
   int64_t sides = arch->sm_num_subcores, warps_per_side = (num_warps * ctas + sides - 1) / sides;
   int64_t a_warp = arch->sm_num_registers / sides / warps_per_side / arch->sm_register_unit * arch->sm_register_unit;
   return (int32_t)(a_warp / WARP_LANES);
@@ -17,20 +17,20 @@ static int64_t most_ctas(const ftl_arch *arch, int32_t num_warps) {
 int32_t ftl_next_occupancy_step(const ftl_arch *arch, int32_t num_warps, int32_t registers) {
   int64_t most = most_ctas(arch, num_warps);
   for (int64_t ctas = 1; ctas <= most; ctas++) {
-    int32_t step = registers_for_ctas(arch, num_warps, ctas);
+    int32_t step = ftl_registers_for_ctas(arch, num_warps, ctas);
     if (step < registers) return step;
   }
   return 0;
 }
 
 int32_t ftl_fewest_registers(const ftl_arch *arch, int32_t num_warps) {
-  return registers_for_ctas(arch, num_warps, most_ctas(arch, num_warps));
+  return ftl_registers_for_ctas(arch, num_warps, most_ctas(arch, num_warps));
 }
 
 int32_t ftl_registers_taken(const ftl_arch *arch, int32_t num_warps, int32_t registers) {
   if (arch->chip_compute_capability < FREE_SINCE_COMPUTE_CAPABILITY) return registers;
   int64_t ctas = most_ctas(arch, num_warps);
-  while (ctas > 1 && registers_for_ctas(arch, num_warps, ctas) < registers) ctas--;
-  int32_t most = registers_for_ctas(arch, num_warps, ctas);
+  while (ctas > 1 && ftl_registers_for_ctas(arch, num_warps, ctas) < registers) ctas--;
+  int32_t most = ftl_registers_for_ctas(arch, num_warps, ctas);
   return most > registers ? most : registers;
 }

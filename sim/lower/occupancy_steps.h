@@ -5,6 +5,9 @@
 
 #include "arch/arch.h"
 
+// The most registers a thread may have for so many CTAs to fit.
+int32_t ftl_registers_for_ctas(const ftl_arch *arch, int32_t num_warps, int64_t ctas);
+
 // The most registers a thread may have for one CTA more to fit than with `registers`; 0: warps or CTAs allow no more.
 int32_t ftl_next_occupancy_step(const ftl_arch *arch, int32_t num_warps, int32_t registers);
 

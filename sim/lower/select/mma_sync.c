@@ -6,14 +6,31 @@
 #define NONE FTL_NO_VALUE
 enum { TILE_COLUMNS = 8, MAX_PRODUCTS = 2 };
 
-// The swizzled chunk of a lane at a column position: shared by all rows there, and by none whose address is kept.
-static int32_t chunk_at(ftl_select *s, int32_t ring, ftl_operand_kind kind) {
-  if (s->rings[ring].first_kept[kind] != NONE) return NONE;
-  int32_t chunk = ftl_draft_value_add(&s->draft, 1, 1);
-  ftl_select_add(s, FTL_OP_IADD, 1, chunk, s->thread, NONE, NONE);
+// The swizzled chunk of a lane at a column position: shared by all rows there, and by none whose address is kept. Of
+// K [n][k] the lane's half is a bit of its own, and one LOP3 takes row, half and position.
+static int32_t chunk_at(ftl_select *s, int32_t ring, ftl_operand_kind kind, int32_t rows) {
+  if (s->rings[ring].keeps_all[kind]) return NONE;
+  int32_t chunk = ftl_draft_value_add(&s->draft, 1, 1), from = rows == NONE ? s->thread : rows;
   int32_t base = s->plain_code ? s->rings[ring].read_offset : s->rings[ring].read_address;
+  if (s->plain_code && kind == FTL_OPERAND_B_NK) {
+    ftl_select_add(s, FTL_OP_LOP, 1, chunk, from, base, NONE);
+    return chunk;
+  }
+  ftl_select_add(s, FTL_OP_IADD, 1, chunk, from, NONE, NONE);
   ftl_select_add(s, FTL_OP_LOP, 1, chunk, chunk, base, NONE);
   return chunk;
+}
+
+// Rows and columns of the lane, from the thread's number, where each step finds them anew; NONE: they are kept. Of Q
+// and K together 14 instructions, of V 4: SHF and LOP3, IMADs by the row's length, LOP3 (SASS of flash2_mma.h, sm_90a).
+static int32_t rows_of_lane(ftl_select *s, const ftl_tile_op *product) {
+  if (!ftl_select_finds_rows_anew(s, product)) return NONE;
+  bool of_scores = product->transpose_b;
+  int32_t rows = ftl_draft_value_add(&s->draft, of_scores ? 3 : 1, 0);
+  ftl_select_add(s, FTL_OP_LOP, of_scores ? 8 : 2, rows, s->thread, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, of_scores ? 4 : 1, rows, rows, NONE, NONE);
+  ftl_select_add(s, FTL_OP_LOP, of_scores ? 2 : 1, rows, rows, NONE, NONE);
+  return rows;
 }
 
 // The block of 16 rows and 32 bytes at (row, column) of the stage being read, the index-th of its operand.
@@ -26,16 +43,26 @@ typedef struct block {
 // Of a block: one ldmatrix, or two LDS on quad pairs.
 static int32_t num_loads(const ftl_select *s) { return s->shape.quad_pairs ? 2 : 1; }
 
-// Row and chunk are combined (LOP3), scaled and added to the stage's base (IMAD or LEA), unless the address is kept;
-// lean code adds the row as an immediate to the position's address, and a stage's base as a uniform register.
-static int32_t block_address(ftl_select *s, const block *b, int32_t chunk) {
+// Of rows that are no power of two wide: in swizzle blocks behind the first the sum of row and chunk is none of
+// disjoint bits, and the rows of a column position lie immediates apart (SASS of flash2_mma.h at head_dim 96).
+static bool rows_are_immediates(const ftl_select *s, const block *b) {
+  const ftl_shared_layout *layout = &s->layouts[b->ring];
+  return (layout->columns & (layout->columns - 1)) != 0 && b->column >= layout->block_columns;
+}
+
+// Row and chunk are combined (LOP3), scaled and added to the stage's base (IMAD or LEA), unless the address is kept, or
+// another row's is in `of_position`; lean code adds the row as an immediate to the position's address, and a stage's
+// base as a uniform register.
+static int32_t block_address(ftl_select *s, const block *b, int32_t chunk, int32_t *of_position) {
   const ftl_select_ring *ring = &s->rings[b->ring];
   int32_t index = s->plain_code ? b->index : ftl_select_position(s, b->ring, b->column);
   int32_t kept = index < ring->num_kept[b->kind] ? ring->first_kept[b->kind] : NONE;
   bool in_stage = s->tile->rings[b->ring].num_stages > 1;
   if (kept != NONE && (!in_stage || !s->plain_code)) return kept + index;
   if (!s->plain_code) return chunk;
+  if (rows_are_immediates(s, b) && *of_position != NONE) return *of_position;
   int32_t loads = num_loads(s), address = ftl_draft_value_add(&s->draft, loads, 1);
+  *of_position = address;
   if (kept != NONE) {
     ftl_select_add(s, FTL_OP_IMAD, loads, address, kept + index, ring->read_address, NONE);
     return address;
@@ -59,11 +86,11 @@ void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
   const ftl_select_value *dst = &s->values[op->dst];
   int32_t columns = ftl_operand_columns(s->tile->rings[op->ring].dtype);
   for (int32_t i = 0; i < dst->map.per_slab; i++) {
-    int32_t chunk = chunk_at(s, op->ring, FTL_OPERAND_A);
+    int32_t chunk = chunk_at(s, op->ring, FTL_OPERAND_A, NONE), of_position = NONE;
     for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
       block b = {op->ring, FTL_OPERAND_A, ftl_select_slab_row(s, op->dst, slab), i * columns,
                  i * dst->map.num_slabs + slab};
-      load_block(s, &b, block_address(s, &b, chunk), ftl_select_fragment(s, op->dst, slab, i));
+      load_block(s, &b, block_address(s, &b, chunk, &of_position), ftl_select_fragment(s, op->dst, slab, i));
     }
   }
 }
@@ -78,6 +105,8 @@ typedef struct product {
   int32_t chunks[FTL_SELECT_MAX_FRAGMENTS];     // swizzled chunks of B: of the k step, or of each 16 columns
   int32_t addresses[FTL_SELECT_MAX_FRAGMENTS];  // of B's blocks in this k step
   int32_t a_chunks[FTL_SELECT_MAX_FRAGMENTS];   // of a transposed A: of each slab's 16 columns
+  int32_t rows;                                 // of the lane, or NONE
+  int32_t positions[FTL_SELECT_MAX_FRAGMENTS];  // B's last address at each column position
 } product;
 
 // fp8 that mma.sync does not take: each register of four becomes two of fp16 pairs (F2FP.F16.E4M3.UNPACK_B).
@@ -96,9 +125,9 @@ static void load_fragment(ftl_select *s, const block *b, int32_t address, int32_
 static void load_a(ftl_select *s, product *p, int32_t step) {
   bool transposed = p->op->transpose_a;
   ftl_operand_kind kind = transposed ? FTL_OPERAND_B_KN : FTL_OPERAND_A;  // transposed as [k][n] of B: ldmatrix.trans
-  int32_t chunk = p->op->ring_a < 0 || transposed ? NONE : chunk_at(s, p->op->ring_a, kind);
+  int32_t chunk = p->op->ring_a < 0 || transposed ? NONE : chunk_at(s, p->op->ring_a, kind, p->rows);
   int32_t depth = step * s->product->operand_columns;
-  int32_t *a = p->a[step % 2];
+  int32_t *a = p->a[step % 2], of_position = NONE;
   for (int32_t slab = 0; slab < p->num_slabs; slab++) {
     if (p->op->ring_a < 0) {
       a[slab] = widened(s, ftl_select_fragment(s, p->op->a.value, slab, step));
@@ -108,7 +137,7 @@ static void load_a(ftl_select *s, product *p, int32_t step) {
     int32_t row = ftl_select_slab_row(s, p->op->dst, slab);
     block b = {p->op->ring_a, kind, row, depth, step * p->num_slabs + slab};
     if (transposed) b = (block){p->op->ring_a, kind, depth, row, b.index};
-    load_fragment(s, &b, block_address(s, &b, transposed ? p->a_chunks[slab] : chunk), a[slab]);
+    load_fragment(s, &b, block_address(s, &b, transposed ? p->a_chunks[slab] : chunk, &of_position), a[slab]);
     a[slab] = widened(s, a[slab]);
   }
 }
@@ -126,7 +155,8 @@ static void load_b(ftl_select *s, product *p, int32_t step, int32_t column) {
   int32_t across = column / FTL_OPERAND_COLUMNS, num_across = (p->n + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
   block from = {p->op->ring, FTL_OPERAND_B_KN, depth, column, step * num_across + across};
   if (p->op->transpose_b) from = (block){p->op->ring, FTL_OPERAND_B_NK, column, depth, from.index};
-  if (!p->same_places) p->addresses[across] = block_address(s, &from, p->chunks[p->op->transpose_b ? 0 : across]);
+  int32_t chunk = p->op->transpose_b ? 0 : across, position = p->op->transpose_b ? step : across;
+  if (!p->same_places) p->addresses[across] = block_address(s, &from, p->chunks[chunk], &p->positions[position]);
   load_fragment(s, &from, (p->same_places ? p->same_places : p)->addresses[across], b);
   p->b[step % 2][across] = widened(s, b);
 }
@@ -180,7 +210,7 @@ static void load_shared_a(ftl_select *s, product *products, int32_t count, int32
 }
 
 static void find_b(ftl_select *s, product *p) {
-  if (p->op->transpose_b && !p->same_places) p->chunks[0] = chunk_at(s, p->op->ring, FTL_OPERAND_B_NK);
+  if (p->op->transpose_b && !p->same_places) p->chunks[0] = chunk_at(s, p->op->ring, FTL_OPERAND_B_NK, p->rows);
 }
 
 // What has just been loaded is multiplied.
@@ -223,13 +253,18 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
   for (int32_t i = 0; i < count; i++) products[i] = product_of(s, op + i);
   if (count == 0 || s->status != FTL_OK) return;
   product *first = &products[0];
+  int32_t rows = rows_of_lane(s, op);
+  for (int32_t i = 0; i < count; i++) {
+    products[i].rows = rows;
+    for (int32_t at = 0; at < FTL_SELECT_MAX_FRAGMENTS; at++) products[i].positions[at] = NONE;
+  }
   for (int32_t i = 1; i < count; i++)
     if (ftl_select_rings_are_alike(s, op->ring, op[i].ring)) products[i].same_places = first;
   for (int32_t slab = 0; op->transpose_a && slab < first->num_slabs; slab++)
-    first->a_chunks[slab] = chunk_at(s, op->ring_a, FTL_OPERAND_B_KN);
+    first->a_chunks[slab] = chunk_at(s, op->ring_a, FTL_OPERAND_B_KN, first->rows);
   for (int32_t i = 0; i < count && !op->transpose_b; i++)
     for (int32_t at = 0; at * FTL_OPERAND_COLUMNS < products[i].n && !products[i].same_places; at++)
-      products[i].chunks[at] = chunk_at(s, op[i].ring, FTL_OPERAND_B_KN);
+      products[i].chunks[at] = chunk_at(s, op[i].ring, FTL_OPERAND_B_KN, first->rows);
   int32_t num_steps = (first->k + s->product->operand_columns - 1) / s->product->operand_columns;
   (s->buffers_fragments ? multiply_a_step_ahead : multiply_as_loaded)(s, products, count, num_steps);
 }

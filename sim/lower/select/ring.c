@@ -76,11 +76,12 @@ static void commit_put_across(ftl_select *s, int32_t ring) {
 }
 
 // What follows a run of copies writes over their addresses, and waits until the last was read: in ptxas's plain code,
-// and in lean code where two tensors' tiles are copied side by side, whose loops end with that wait.
+// whose copies stand in a block of their own, and in lean code where two tensors' tiles are copied side by side, whose
+// loops end with that wait.
 static void close_group(ftl_select *s, int32_t ring) {
   ftl_draft_inst *commit = ftl_select_add(s, FTL_OP_CP_COMMIT, 1, NONE, s->copied[0], NONE, NONE);
   commit->inst.arg = (uint16_t)ring;
-  commit->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  commit->effects = s->plain_code ? FTL_EFFECT_PINNED : FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
   s->copied[0] = s->copied[1] = NONE;
 }
 

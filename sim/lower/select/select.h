@@ -54,6 +54,7 @@ typedef struct ftl_select_ring {
   int32_t write_offset, write_address;         // likewise in the stage being filled
   int32_t read_index, write_index;             // of the stage, for rings of several
   int32_t num_kept[FTL_OPERAND_KIND_COUNT];
+  bool keeps_all[FTL_OPERAND_KIND_COUNT];
   int32_t first_tensor_offset, first_shared_offset;  // of each row group of a copy, the same in all iterations
   int32_t num_row_groups;                            // 0: computed where the copy is
   int32_t first_round, first_address;                // DEQUANTIZE: of each round, kept over the loop and where it is
@@ -284,7 +285,9 @@ bool ftl_select_multiplies_one_a(const ftl_select *s);  // the role's
 // buffers.
 bool ftl_select_has_step_ahead(const ftl_select *s);
 int32_t ftl_select_shared_places(const ftl_select *s, int32_t ring);
-void ftl_select_keep_addresses(ftl_select *s);          // after all copy offsets
+void ftl_select_keep_addresses(ftl_select *s);  // after all copy offsets
+// Whether each step of a loop works out rows and columns of the lane for the product's addresses.
+bool ftl_select_finds_rows_anew(const ftl_select *s, const ftl_tile_op *product);
 void ftl_select_keep_addresses_of_loop(ftl_select *s);  // ahead of the loop that s->op_idx begins
 void ftl_select_dequantize_offsets(ftl_select *s);      // dequantize.c
 

@@ -21,9 +21,9 @@ Test(unit_lower_addresses,
   programs_fini(&p);
   cr_expect_eq(plain.insts[FTL_OP_LDSM], 8 + 32 + 32);
   cr_expect_eq(lean.insts[FTL_OP_LDSM], plain.insts[FTL_OP_LDSM]);
-  // two for each ldmatrix and two for each of 8 column positions of Q, K and V; for each of 16 row groups four instead
-  // of two, and one in shared memory instead of none
-  cr_expect_eq(num_alu(&plain) - num_alu(&lean), 2 * 72 + 2 * 3 * 8 + (2 + 1) * 16);
+  // two for each ldmatrix, two for each of 8 column positions of Q and V and one of K, 14 and 4 for rows and columns of
+  // the lane; for each of 16 row groups four instead of two, and one in shared memory instead of none
+  cr_expect_eq(num_alu(&plain) - num_alu(&lean), 2 * 72 + (2 + 1 + 2) * 8 + 14 + 4 + (2 + 1) * 16);
 }
 
 static int64_t num_alu_of(const char *parameters) {
@@ -77,13 +77,54 @@ Test(unit_lower_addresses, lean_code_compares_the_rows_of_a_tile_that_may_end_in
   cr_expect_eq(ragged.insts[FTL_OP_ISETP] - whole.insts[FTL_OP_ISETP], 2 * 8);
 }
 
-Test(unit_lower_addresses, with_one_buffer_the_addresses_of_ldmatrix_stay_in_registers) {
+// ALU instructions of plain code with a buffer for K and V each: four for each of 16 row groups, three for each tile's
+// pointer, one for the loop, two for the last maxima of a lane's rows. What two loops keep besides is below.
+#define WITHOUT_LDMATRIX (4 * 16 + 3 * 2 + 1 + 2)
+
+Test(unit_lower_addresses, a_loop_of_single_buffers_that_masks_nothing_finds_addresses_of_wide_rows_anew) {
   programs p = lowered("h200", SHAPE TILES "schedule=interleaved code=plain");
   counts c = count_loop(p.warps, 0);
-  // four for each of 16 row groups, three for each tile's pointer, one for the loop, two for the last maxima of a
-  // lane's rows; those of 72 ldmatrix are kept
-  cr_expect_eq(num_alu(&c), 4 * 16 + 3 * 2 + 1 + 2);
+  cr_expect_eq(num_alu(&c), WITHOUT_LDMATRIX + 2 * 72 + (2 + 1 + 2) * 8 + 14 + 4);
   programs_fini(&p);
+}
+
+// In the one of K and V by turns those of Q and K stay: 32 ldmatrix of V, and 8 column positions.
+Test(unit_lower_addresses, where_k_and_v_take_turns_in_one_buffer_addresses_of_q_and_k_are_kept) {
+  programs p = lowered("h200", SHAPE TILES "num_stages=1 code=plain q_operand=shared");
+  counts c = count_loop(p.warps, 0);
+  cr_expect_eq(num_alu(&c), WITHOUT_LDMATRIX + 2 * 32 + 2 * 8);
+  programs_fini(&p);
+}
+
+// Rows of 64 columns, 64 keys: 16 addresses of V beside some 130 registers leave three warps a sub-core their 168, and
+// beside 180 of 128 x 128 tiles they do not. Of Q and K 20 and 36 ldmatrix, and 4 column positions each.
+Test(unit_lower_addresses, addresses_of_v_are_kept_where_they_cost_no_warp) {
+#define NARROW "head_dim=64 mma=mma copy=cp_async num_stages=2 q_operand=shared code="
+  static const struct {
+    const char *tiles;
+    int64_t scores, values;
+  } cases[] = {{"block_m=64 block_n=64 num_warps=4 ", 2 * 20 + (2 + 1) * 4, 16},
+               {"block_m=128 block_n=128 num_warps=8 ", 2 * 36 + (2 + 1) * 4 + 14, 2 * 32 + 2 * 4 + 4}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char plain[256], lean[256];
+    snprintf(plain, sizeof plain, "%s%s%splain", SHAPE, cases[i].tiles, NARROW);
+    snprintf(lean, sizeof lean, "%s%s%slean", SHAPE, cases[i].tiles, NARROW);
+    // three more for each of 8 row groups
+    cr_expect_eq(num_alu_of(plain) - num_alu_of(lean), cases[i].scores + cases[i].values + 3 * 8, "%s: %ld",
+                 cases[i].tiles, (long)(num_alu_of(plain) - num_alu_of(lean)));
+  }
+}
+
+// Rows of 96 columns: behind the first 32 all rows of a column position lie immediates apart. Of K, 6 steps of 4
+// ldmatrix, those of 2 have addresses of their own, of V, 4 steps of 6, 2 columns of each.
+Test(unit_lower_addresses, rows_that_are_no_power_of_two_wide_share_addresses) {
+#define ROWS_OF_96 SHAPE "head_dim=96 block_m=64 block_n=64 num_warps=4 mma=mma copy=cp_async num_stages=2 "
+  programs p = lowered("h200", ROWS_OF_96 "q_operand=shared code=plain");
+  counts plain = count_loop(p.warps, 0);
+  programs_fini(&p);
+  int64_t of_q = 2 * 6, of_k = 2 * (2 * 4 + 4), of_v = 2 * (2 * 4 + 4);
+  cr_expect_eq(num_alu(&plain) - num_alu_of(ROWS_OF_96 "q_operand=shared code=lean"),
+               of_q + of_k + of_v + (2 + 1 + 2) * 6 + 14 + 4 + 3 * plain.insts[FTL_OP_CP_ASYNC]);
 }
 
 // A column block of 64 elements is a swizzle wide: 8 lanes copy a row of it, 4 warps 16 rows, and what lies in the

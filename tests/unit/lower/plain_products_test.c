@@ -130,8 +130,9 @@ Test(unit_lower_plain_products, pages_are_worked_out_once_for_k_and_v_and_no_add
       "mma=mma copy=cp_async num_stages=3 code=plain");
   // 8 row groups take a page each, once; two shuffles for each half of the rows' maxima
   cr_expect_eq(c.insts[FTL_OP_SHFL], 8 + 4);
-  // Q and K: 8 loads, and a chunk each, two instructions each; V: 8 of both
-  int64_t of_ldmatrix = 3 * (8 * 2 + 8 * 2);
+  // Q and V: 8 loads, and a chunk each, two instructions each; K: 8 of both, one for a chunk; rows and columns of a
+  // lane
+  int64_t of_ldmatrix = 3 * 8 * 2 + (2 + 1 + 2) * 8 + 14 + 4;
   // token and slot 6, row 1, strides 9, head and scaling 4, either base 2; place 3
   int64_t of_copies = 8 * (6 + 1 + 9 + 4 + 2 * 2 + 3);
   // addresses of two entries of tables, and what a lane makes of a page's; pointers, indices, stages, loop, maxima
