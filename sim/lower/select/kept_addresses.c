@@ -137,14 +137,15 @@ static bool is_in_one_block(const ftl_select *s, int32_t ring) {
 
 typedef enum kept_set { NOTHING, WHAT_FITS, ALL } kept_set;
 
-// Whether an operand's addresses are kept over a loop: relative to the stage where the ring has several.
-static kept_set kept_of(const ftl_select *s, int32_t ring, ftl_operand_kind kind, bool by_loop, bool masks) {
+// What of an operand's addresses is kept over a loop: relative to the stage where the ring has several. `masks`: some
+// of its tiles are masked, or it is not one of those whose loops are told apart.
+static kept_set kept_of(const ftl_select *s, int32_t ring, ftl_operand_kind kind, bool masks) {
   bool single_buffers = has_single_buffers(s), is_values = kind == FTL_OPERAND_B_KN;
   if (!s->plain_code) return single_buffers || s->arch->sm_has_wgmma ? ALL : NOTHING;
   bool is_staying_b = kind != FTL_OPERAND_A && s->tile->rings[ring].num_stages == 1;
   if (!single_buffers && ftl_select_has_few_addresses(s) && !is_staying_b) return ALL;
   if (!s->arch->sm_has_wgmma) return NOTHING;
-  if (single_buffers && (masks || !by_loop || (takes_turns(s) && !is_values))) return ALL;
+  if (single_buffers && (masks || (takes_turns(s) && !is_values))) return ALL;
   return is_values && is_in_one_block(s, ring) && !takes_turns(s) ? WHAT_FITS : NOTHING;
 }
 
@@ -181,8 +182,8 @@ static int32_t num_that_fit(const ftl_select *s, kept_set kept, int32_t register
   return room < num_loads ? room : num_loads;
 }
 
-// The products from operation `first` up to `end`, a loop of which some tiles are masked.
-static void keep_addresses_of(ftl_select *s, int32_t first, int32_t end, bool by_loop, bool masks) {
+// The products from operation `first` up to `end`.
+static void keep_addresses_of(ftl_select *s, int32_t first, int32_t end, bool masks) {
   int32_t registers = tile_registers(s), depth = 0;
   for (int32_t i = first; i < end; i++) {
     const ftl_tile_op *op = ftl_select_op_at(s, i);
@@ -194,7 +195,7 @@ static void keep_addresses_of(ftl_select *s, int32_t first, int32_t end, bool by
       if (is_a && (op->ring_a < 0 || op->transpose_a)) continue;
       int32_t ring = is_a ? op->ring_a : op->ring, num_loads = num_addresses(s, op, is_a);
       ftl_operand_kind kind = is_a ? FTL_OPERAND_A : op->transpose_b ? FTL_OPERAND_B_NK : FTL_OPERAND_B_KN;
-      kept_set kept = kept_of(s, ring, kind, by_loop, masks);
+      kept_set kept = kept_of(s, ring, kind, masks);
       if (kept == NOTHING || s->rings[ring].first_kept[kind] != NONE) continue;
       int32_t num_kept = num_that_fit(s, kept, registers, num_loads);
       registers += num_kept;
@@ -227,7 +228,7 @@ static bool keeps_by_loop(const ftl_select *s) {
 }
 
 void ftl_select_keep_addresses(ftl_select *s) {
-  if (s->mma != FTL_MMA_WGMMA && !keeps_by_loop(s)) keep_addresses_of(s, 0, s->role->num_ops, false, true);
+  if (s->mma != FTL_MMA_WGMMA && !keeps_by_loop(s)) keep_addresses_of(s, 0, s->role->num_ops, true);
 }
 
 // The end of the loop that begins at operation `loop`; -1: it does not repeat, or holds a loop that does.
@@ -257,5 +258,5 @@ void ftl_select_keep_addresses_of_loop(ftl_select *s) {
   int32_t end = end_of_innermost(s, s->op_idx);
   if (s->mma == FTL_MMA_WGMMA || end < 0 || !keeps_by_loop(s)) return;
   forget_addresses(s);
-  keep_addresses_of(s, s->op_idx, end, true, has_op(s, s->op_idx, end, FTL_TILE_MASK));
+  keep_addresses_of(s, s->op_idx, end, has_op(s, s->op_idx, end, FTL_TILE_MASK));
 }
