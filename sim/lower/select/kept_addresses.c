@@ -21,7 +21,8 @@
 #define NONE FTL_NO_VALUE
 // Of a thread beside its tiles: fragments in flight, loop state, pointers.
 enum { OTHER_REGISTERS = 40, ADDRESS_INSTS = 2 };
-// Where addresses are worked out: rows and columns of the lane, and with several buffers bases of stages.
+// Where addresses are worked out: rows and columns of the lane, and with several buffers bases of stages. Chosen by
+// which of 27 loops of flash2_mma.h in SASS keep V's addresses, and how many (docs/model_lowering.md).
 enum { LANE_REGISTERS = 4, STAGE_REGISTERS = 8 };
 enum { FEWEST_WARPS = 3 };  // that ptxas would have in a sub-core
 

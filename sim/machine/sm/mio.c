@@ -7,8 +7,8 @@
 // no room there, but takes the data pipe for as long as its data would, and what its sub-core sends to shared memory
 // behind it does not pass it, unless it waits for lines in flight. An access to local or global memory also waits until
 // the addresses of the copy before have gone, a cycle a line, and the lines of the program's largest one would still
-// fit. An instruction may be taken in the cycle in
-// which it issued; its place in the sub-core's queue is free from the next cycle on.
+// fit. An instruction may be taken in the cycle in which it issued; its place in the sub-core's queue is free from the
+// next cycle on.
 // Sources: of the two intervals Huerta et al., Analyzing Modern NVIDIA GPU cores, MICRO 2025; of the queues
 // micro_ldmatrix_queue.csv, of that for global memory micro_pending_lines.csv and what Nsight Compute calls
 // lg_throttle; of copies beside other instructions micro_copy_beside.csv and h100/micro_copy_pipe.csv.
