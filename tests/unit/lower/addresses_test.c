@@ -94,6 +94,13 @@ Test(unit_lower_addresses, where_k_and_v_take_turns_in_one_buffer_addresses_of_q
   counts c = count_loop(p.warps, 0);
   cr_expect_eq(num_alu(&c), WITHOUT_LDMATRIX + 2 * 32 + 2 * 8);
   programs_fini(&p);
+  // nor are V's kept where rows are a single swizzle block: of 8 row groups, 16 ldmatrix and 4 positions
+  p = lowered("h200", SHAPE
+              "head_dim=64 block_m=64 block_n=64 num_warps=4 mma=mma copy=cp_async num_stages=1 "
+              "code=plain q_operand=shared");
+  c = count_loop(p.warps, 0);
+  cr_expect_eq(num_alu(&c), 4 * 8 + 3 * 2 + 1 + 2 + 2 * 16 + 2 * 4);
+  programs_fini(&p);
 }
 
 // Rows of 64 columns, 64 keys: 16 addresses of V beside some 130 registers leave three warps a sub-core their 168, and
