@@ -149,7 +149,22 @@ static facts lowered_facts(const kernel *k) {
 
 static double error_pct(double lowered, double sass) { return 100 * (lowered - sass) / sass; }
 
-// What the lowered loop lacks in instructions (4 to 27 %) it lacks in cycles too; a few loops have more cycles.
+// 13 % too few with wgmma, three stages and head_dim 128; with mma.sync 7 % too few to 7 % too many. Before it was
+// known which addresses of ldmatrix stay in registers: up to 31 %, 5.9 % in the mean.
+Test(reference_sass_order, a_loop_has_as_many_instructions_as_ptxas_writes) {
+  static kernel kernels[MAX_KERNELS];
+  int count = read_kernels(kernels);
+  double sum = 0;
+  for (int i = 0; i < count; i++) {
+    facts f = lowered_facts(&kernels[i]);
+    double error = error_pct(f.insts, kernels[i].sass.insts);
+    cr_expect_leq(fabs(error), 14, "kernel %d: %.0f instructions, %.0f of SASS", i, f.insts, kernels[i].sass.insts);
+    sum += fabs(error);
+  }
+  cr_expect_leq(sum / count, 3, "mean error %.1f %%", sum / count);
+}
+
+// What the lowered loop lacks in instructions it lacks in cycles too; a few loops have more cycles.
 Test(reference_sass_order, a_lone_warp_issues_a_loop_in_the_cycles_that_ptxas_plans) {
   static kernel kernels[MAX_KERNELS];
   int count = read_kernels(kernels);
@@ -158,11 +173,11 @@ Test(reference_sass_order, a_lone_warp_issues_a_loop_in_the_cycles_that_ptxas_pl
   for (int i = 0; i < count; i++) {
     facts f = lowered_facts(&kernels[i]);
     double error = error_pct(f.stall_cycles, kernels[i].sass.stall_cycles);
-    cr_expect_leq(fabs(error), 20, "kernel %d: %.0f cycles, %.0f of SASS", i, f.stall_cycles,
+    cr_expect_leq(fabs(error), 18, "kernel %d: %.0f cycles, %.0f of SASS", i, f.stall_cycles,
                   kernels[i].sass.stall_cycles);
     sum += fabs(error);
   }
-  cr_expect_leq(sum / count, 10, "mean error %.1f %%", sum / count);
+  cr_expect_leq(sum / count, 6, "mean error %.1f %%", sum / count);
 }
 
 // All of them where a block of copies or a wgmma fence stands between; a quarter to a half where nothing does.
