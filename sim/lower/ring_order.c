@@ -8,8 +8,10 @@ enum { MAX_COMMITS = 64, MAX_STATES = 4096 };
 typedef struct ring_state {
   uint8_t num_busy;    // acquired and not released
   uint8_t held_tiles;  // committed tiles still in registers (copy by registers)
-  uint16_t dirty;      // bit i: the i-th stage to be acquired next was read since the last barrier
+  uint64_t dirty;      // bit i: the i-th stage to be acquired next was read since the last barrier
 } ring_state;
+
+_Static_assert(FTL_TILE_MAX_STAGES <= 64, "a ring's stages are bits of `dirty`");
 
 // Compared with memcmp: always zeroed first.
 typedef struct state {
@@ -29,6 +31,7 @@ typedef struct search {
   int32_t num_states;
   bool changed;   // an order entry became stronger: start over
   bool conflict;  // paths disagree on what registers hold
+  bool too_many;  // copies in flight
 } search;
 
 static const ftl_tile_op *op_at(const search *s, int32_t op) { return &s->tile->ops[s->role->first_op + op]; }
@@ -56,7 +59,7 @@ static bool do_acquire(search *s, state *st, const ftl_tile_op *op, ftl_op_order
   if (ring->num_busy >= s->tile->rings[op->ring].num_stages) return false;
   if ((ring->dirty & 1) && !order->barrier_before) order->barrier_before = s->changed = true;
   if (order->barrier_before) pass_barrier(st);
-  ring->dirty = (uint16_t)(ring->dirty >> 1);
+  ring->dirty >>= 1;
   ring->num_busy++;
   return true;
 }
@@ -77,9 +80,12 @@ static bool is_stored(const search *s, int32_t ring) {
   return s->copy == FTL_COPY_TMA ? ftl_tile_ring_is_put(s->tile, ring) : ftl_tile_ring_is_stored(s->tile, ring);
 }
 
-static bool do_commit(const search *s, state *st, const ftl_tile_op *op) {
+static bool do_commit(search *s, state *st, const ftl_tile_op *op) {
   if (is_stored(s, op->ring)) return true;
-  if (st->num_commits >= MAX_COMMITS) return false;
+  if (st->num_commits >= MAX_COMMITS) {
+    s->too_many = true;
+    return false;
+  }
   st->closes[st->num_commits] = ftl_ring_order_closes_group(s->tile, s->role, st->op);
   st->commits[st->num_commits++] = (int8_t)op->ring;
   st->rings[op->ring].held_tiles = 1;
@@ -129,7 +135,7 @@ static bool do_release(search *s, state *st, const ftl_tile_op *op) {
   ring_state *ring = &st->rings[op->ring];
   if (ring->num_busy == 0) return false;
   int32_t free_stages = s->tile->rings[op->ring].num_stages - ring->num_busy;
-  ring->dirty = (uint16_t)(ring->dirty | 1u << free_stages);
+  ring->dirty |= UINT64_C(1) << free_stages;
   ring->num_busy--;
   return true;
 }
@@ -232,6 +238,9 @@ ftl_status ftl_ring_order_find(const ftl_tile_program *tile, const ftl_role *rol
   if (s.num_states > MAX_STATES)
     return ftl_error_set(error, FTL_RUN_FAILED, "%s: the copies of role %s follow no fixed order", tile->name,
                          role->name);
+  if (s.too_many)
+    return ftl_error_set(error, FTL_INFEASIBLE, "%s: role %s has more than %d tiles in flight", tile->name, role->name,
+                         MAX_COMMITS);
   if (copy == FTL_COPY_LDG && s.conflict)
     return ftl_error_set(error, FTL_RUN_FAILED, "%s: a tile is in registers on some paths of role %s only", tile->name,
                          role->name);

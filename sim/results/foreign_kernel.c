@@ -215,12 +215,20 @@ typedef struct cublas_name {
   bool is_side_by_side;  // coopB: its two warpgroups divide wgmma's N; else its M (counted as well)
 } cublas_name;
 
+// Names come from outside: numbers that no kernel has are no name of one.
+static bool is_side(int value) { return value >= 1 && value <= 1024; }
+
+static bool is_cluster_side(int value) { return value >= 1 && value <= 16; }
+
 static bool try_read_cublas_name(const char *kernel, cublas_name *out) {
   const char *name = strstr(kernel, "nvjet_sm90_");
   *out = (cublas_name){0};
   if (name == NULL || strstr(name, "splitK") != NULL ||
       sscanf(name, "nvjet_sm90_%*[a-z]_%dx%d_%dx%d_%dx%d_%c_", &out->columns, &out->rows, &out->block_k,
              &out->num_stages, &out->cluster_columns, &out->cluster_rows, &out->direction) != 7)
+    return false;
+  if (!is_side(out->columns) || !is_side(out->rows) || !is_side(out->block_k) || !is_side(out->num_stages) ||
+      !is_cluster_side(out->cluster_columns) || !is_cluster_side(out->cluster_rows))
     return false;
   size_t size = strcspn(name, "|\"");  // of several kernels the first
   out->columns_are_m = name[size - 1] == 'T';
@@ -289,9 +297,10 @@ static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_err
 static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   static const char before_tile[] = "sm90_flash_fprop_wgmma_f16_knob_";
   const char *tile = strstr(kernel_of(row), before_tile);
-  int knob = 0, group_rows = 0, block_n = 0, head_dim = 0;
-  if (tile == NULL ||
-      sscanf(tile + sizeof before_tile - 1, "%d_%dx%dx%d_4x1x1_cga1x1x1", &knob, &group_rows, &block_n, &head_dim) != 4)
+  int knob = 0, group_rows = 0, block_n = 0, head_dim = 0, end = 0;
+  if (tile != NULL)
+    sscanf(tile + sizeof before_tile - 1, "%d_%dx%dx%d_4x1x1_cga1x1x1%n", &knob, &group_rows, &block_n, &head_dim, &end);
+  if (end == 0 || !is_side(group_rows) || !is_side(block_n) || !is_side(head_dim))
     return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_cudnn with another kernel");
   const ftl_param_number known[] = {{FTL_PARAM_block_m, 2 * group_rows},
                                     {FTL_PARAM_block_n, block_n},

@@ -5,8 +5,6 @@
 
 #include "tile/tile.h"
 
-enum { FTL_TILE_MAX_STAGES = 64 };
-
 // Of late_role: roles take turns, or role number late_role - FTL_FIRST_LATE_ROLE runs an op only when no other can, so
 // that whatever does not wait for it overtakes it.
 enum { FTL_NO_LATE_ROLE = 0, FTL_FIRST_LATE_ROLE = 1 };

@@ -26,8 +26,8 @@ static void add_wait(const ftl_gpu_run *run, ftl_cta_state *state, const ftl_seg
     return;
   }
   int64_t arrival = now + wait->queue + wait->latency_cycles * FTL_TRAFFIC_UNIT;
-  int32_t slot = (state->step + ref->lookahead) % FTL_GPU_MAX_STAGES;
-  longest->due |= 1u << slot;
+  int32_t slot = (state->step + ref->lookahead) % FTL_TILE_MAX_STAGES;
+  longest->due |= UINT64_C(1) << slot;
   if (arrival > state->arrival[slot]) state->arrival[slot] = arrival;
 }
 

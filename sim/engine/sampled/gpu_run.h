@@ -11,8 +11,6 @@
 #include "engine/sampled/steady.h"
 #include "machine/cta/cta_scheduler.h"
 
-enum { FTL_GPU_MAX_STAGES = 8 };  // the range of num_stages
-
 // What a step's accesses do to it.
 typedef struct ftl_step_wait {
   int64_t latency_cycles;   // longest of its loads; 0 without loads
@@ -21,7 +19,7 @@ typedef struct ftl_step_wait {
   int64_t asking, intake;   // time in which the SM asks for its loads, and in which it takes them in (1/65536 cycle)
   ftl_tile_marks marks;     // of all its loads
   ftl_store_intake stores;  // what its stores take; of L2 0 once they are handed on
-  uint32_t due;             // arrivals that its loads set, one bit each
+  uint64_t due;             // arrivals that its loads set, one bit each
   bool waits;               // for one of its loads
 } ftl_step_wait;
 
@@ -38,14 +36,15 @@ typedef struct ftl_cta_state {
   int64_t untimed;            // of issue slots, by code whose time is that of a loop that did not run (1/65536 cycle)
   int64_t outer, outer_left;  // value of the outer loop's variable, and iterations of it after this one
   int32_t segment;
-  int32_t step;                         // steps taken, all loops counted on
-  int32_t first_cold;                   // segments from here on are code that the SM has not run yet
-  int64_t arrival[FTL_GPU_MAX_STAGES];  // of what steps to come need, by step modulo FTL_GPU_MAX_STAGES (1/65536 cycle)
-  bool is_ending;                       // its last step is done: until then it shares the SM
-  bool is_waiting;                      // its loads are made and it is to be seen what others asked for meanwhile
-  bool is_storing;                      // all but the stores of its step is over
-  ftl_step_wait wait;                   // then: of its loads,
-  int64_t made, end;                    // when they were made, and when the step would end (1/65536 cycle)
+  int32_t step;        // steps taken, all loops counted on
+  int32_t first_cold;  // segments from here on are code that the SM has not run yet
+  bool is_ending;      // its last step is done: until then it shares the SM
+  bool is_waiting;     // its loads are made and it is to be seen what others asked for meanwhile
+  bool is_storing;     // all but the stores of its step is over
+  ftl_step_wait wait;  // then: of its loads,
+  int64_t made, end;   // when they were made, and when the step would end (1/65536 cycle)
+  // Of what steps to come need, by step modulo the most stages that a ring has (1/65536 cycle).
+  int64_t arrival[FTL_TILE_MAX_STAGES];
 } ftl_cta_state;
 
 typedef struct ftl_gpu_run {

@@ -77,7 +77,7 @@ static bool try_next_segment(ftl_gpu_run *run, int32_t slot) {
 // time, they would occupy L2 and DRAM ahead of others' that come before them.
 static bool try_put_off(ftl_gpu_run *run, ftl_event event) {
   ftl_cta_state *state = &run->slots[event.slot];
-  int64_t *due = &state->arrival[state->step % FTL_GPU_MAX_STAGES], arrival = *due;
+  int64_t *due = &state->arrival[state->step % FTL_TILE_MAX_STAGES], arrival = *due;
   *due = 0;
   if (arrival <= event.time) return false;
   ftl_event_heap_push(&run->heap, (ftl_event){.time = arrival, .slot = event.slot});
@@ -131,8 +131,7 @@ static void look_again(ftl_gpu_run *run, ftl_event event) {
                                  .due = state->made + state->wait.intake,
                                  .served = state->made + state->wait.asking < event.time ? event.time : 0};
   int64_t late = ftl_traffic_overtaken(run->traffic, &waiting);
-  for (int32_t i = 0; i < FTL_GPU_MAX_STAGES; i++)
-    if (state->wait.due >> i & 1) state->arrival[i] += late;
+  for (uint64_t due = state->wait.due; due != 0; due &= due - 1) state->arrival[__builtin_ctzll(due)] += late;
   int64_t end = state->end + (state->wait.waits ? late : 0);
   state->is_waiting = false;
   end_loads(run, event.slot, end > event.time ? end : event.time);

@@ -6,9 +6,9 @@
 // Rings k (0) and v (1) of `num_stages` stages, one role; operations appended by hand.
 typedef struct sketch {
   ftl_tile_program tile;
-  ftl_tile_op ops[64];
+  ftl_tile_op ops[512];
   ftl_expr_node exprs[2];
-  ftl_op_order orders[64];
+  ftl_op_order orders[512];
   ftl_status status;
 } sketch;
 
@@ -174,4 +174,35 @@ Test(unit_lower_ring_order, a_tile_that_is_in_registers_on_some_paths_only_is_re
   fill(s, 0);
   find(s, FTL_COPY_LDG);
   cr_expect_eq(s->status, FTL_RUN_FAILED);
+}
+
+// Half of the stages are filled and the first of them is read: it is filled again behind the other half, which nobody
+// has read.
+Test(unit_lower_ring_order, a_stage_of_a_deep_ring_is_refilled_behind_a_barrier) {
+  static const int32_t stages[] = {2, 16, 34, 64};
+  for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+    sketch *s = sketch_of(stages[i]);
+    for (int32_t n = 0; n < stages[i] / 2; n++) fill(s, 0);
+    add(s, FTL_TILE_WAIT, 0);
+    add(s, FTL_TILE_RELEASE, 0);
+    int32_t other_half = s->tile.num_ops;
+    for (int32_t n = 0; n < stages[i] / 2; n++) fill(s, 0);
+    int32_t refill = s->tile.num_ops;
+    fill(s, 0);
+    find(s, FTL_COPY_TMA);
+    cr_assert_eq(s->status, FTL_OK);
+    for (int32_t op = other_half; op < refill; op++) cr_expect_not(s->orders[op].barrier_before);
+    cr_expect(s->orders[refill].barrier_before, "%d stages", stages[i]);
+  }
+}
+
+// 40 of each ring: 80 are more than the search keeps apart.
+Test(unit_lower_ring_order, more_tiles_in_flight_than_are_followed_cannot_be) {
+  sketch *s = sketch_of(40);
+  for (int32_t n = 0; n < 40; n++) {
+    fill(s, 0);
+    fill(s, 1);
+  }
+  find(s, FTL_COPY_CP_ASYNC);
+  cr_expect_eq(s->status, FTL_INFEASIBLE);
 }

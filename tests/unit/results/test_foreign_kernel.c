@@ -243,3 +243,25 @@ Test(unit_results_foreign_kernel, a_cublas_kernel_walks_its_tiles_in_strips) {
     HAS(&c, {FTL_PARAM_tile_order, cases[i].order}, {FTL_PARAM_tile_strip, cases[i].strip});
   }
 }
+
+// Names come from outside: a number of each place that no kernel has.
+Test(unit_results_foreign_kernel, names_with_impossible_numbers_are_no_kernels) {
+  static const char *const cublas[] = {"0x128_64x4_1x2_h_bz_NNT",   "256x0_64x4_1x2_h_bz_NNT",
+                                       "256x128_0x4_1x2_h_bz_NNT",  "256x128_64x0_1x2_h_bz_NNT",
+                                       "256x128_64x4_0x2_h_bz_NNT", "256x128_64x4_1x-2_h_bz_NNT",
+                                       "256x128_64x4_17x1_h_NNT",   "2147483647x128_64x4_1x2_h_NNT"};
+  static const char *const cudnn[] = {"7_0x128x128_4x1x1_cga1x1x1",  "7_64x0x128_4x1x1_cga1x1x1",
+                                      "7_64x128x0_4x1x1_cga1x1x1",   "7_64x-128x128_4x1x1_cga1x1x1",
+                                      "7_64x128x128_2x1x1_cga1x1x1", "7_2147483647x128x128_4x1x1_cga1x1x1"};
+  char text[512];
+  for (size_t i = 0; i < sizeof cublas / sizeof *cublas; i++) {
+    snprintf(text, sizeof text, PROBLEM RUN "cublas,fwd,1,1,1,8192,8192,4096,0," RAN "nvjet_sm90_hsh_%s\n", cublas[i]);
+    case_of(text, "cublas with another kernel, or split K");
+  }
+  for (size_t i = 0; i < sizeof cudnn / sizeof *cudnn; i++) {
+    snprintf(text, sizeof text,
+             PROBLEM RUN "sdpa_cudnn,fwd,1,8,8,500,500,128,0," RAN "sm90_flash_fprop_wgmma_f16_knob_%s_kernel0\n",
+             cudnn[i]);
+    case_of(text, "sdpa_cudnn with another kernel");
+  }
+}

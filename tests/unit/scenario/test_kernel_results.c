@@ -144,6 +144,33 @@ Test(unit_scenario_kernel_results, full_and_sampled_agree_on_a_small_kernel) {
       "assert(s.insts == f.insts and math.abs(s.hbm_read / f.hbm_read - 1) < 0.01, s.hbm_read .. ' ' .. f.hbm_read)\n");
 }
 
+// A ring may be deeper than num_stages goes: what arrives a dozen steps on is waited for then, in `sampled` too. With
+// two stages a step takes a latency (210 thousand cycles for 256 steps), with eight and more they overlap.
+Test(unit_scenario_kernel_results, deep_rings_take_as_long_sampled_as_in_full) {
+  passes(PREFIX
+         "local kernel = ft.kernel('deep', { n = 256, stages = 12 }, function(k, p)\n"
+         "  local q, x = k:input('q', 'fp16', { 4, 16, 64 }), k:input('x', 'fp16', { 4, p.n * 16, 64 })\n"
+         "  local y = k:output('y', 'fp32', { 4, 16, 16 })\n"
+         "  k:grid(4); k:role('main', 1)\n"
+         "  local rq, rx = k:ring('q', 'fp16', 16, 64, 1), k:ring('x', 'fp16', 16, 64, p.stages)\n"
+         "  local sum = k:tile('sum', 'fp32', 16, 16)\n"
+         "  local function fill(j) rx:fill(x(k.cta, j * 16, { present = p.n - j })) end\n"
+         "  rq:fill(q(k.cta, 0)); for j = 0, p.stages - 2 do fill(j) end\n"
+         "  sum:set(0); rq:wait()\n"
+         "  for j in k:range(0, p.n) do\n"
+         "    rx:wait(); fill(j + p.stages - 1); sum:mma(rq, rx.T); rx:release()\n"
+         "  end\n"
+         "  rq:release(); sum:store(y(k.cta, 0))\n"
+         "end)\n"
+         "local function cycles(stages, detail)\n"
+         "  return ft.predict { workload = kernel, arch = 'h200', stages = stages, detail = detail }.cycles\n"
+         "end\n"
+         "for _, stages in ipairs { 8, 10, 18, 34, 64 } do\n"
+         "  local sampled, full = cycles(stages, 'sampled'), cycles(stages, 'full')\n"
+         "  assert(math.abs(sampled / full - 1) < 0.005, stages .. ': ' .. sampled .. ' for ' .. full)\n"
+         "end\n");
+}
+
 Test(unit_scenario_kernel_results, exploring_ranks_own_parameters_and_names_what_cannot_be) {
   passes(
       COUNTED
