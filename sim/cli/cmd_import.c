@@ -4,6 +4,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "results/measured_case.h"
 #include "results/measurement_store.h"
 
 static void print_summary(const ftl_measurement_file *file, const ftl_import_summary *s) {
@@ -30,7 +31,19 @@ static ftl_status store(const ftl_measurement_file *files, int num_files, const 
   return status;
 }
 
-// All files are read before the first is stored: a bad one among them leaves the database as it was.
+// A row that no configuration can express is stored; one with a parameter out of range is bad input.
+static ftl_status check_rows(const ftl_measurement_file *file, ftl_error *error) {
+  for (int64_t i = 0; i < file->num_rows; i++) {
+    ftl_measured_case c;
+    ftl_error reason;
+    ftl_status status = ftl_measured_case_of(&c, file, &file->rows[i], &reason);
+    if (status != FTL_OK && status != FTL_INFEASIBLE)
+      return ftl_error_set(error, status, "%s:%lld: %.400s", file->path, (long long)file->rows[i].line, reason.message);
+  }
+  return FTL_OK;
+}
+
+// All files are read and checked before the first is stored: a bad one among them leaves the database as it was.
 static ftl_status import(const ftl_arguments *arguments, ftl_error *error) {
   if (arguments->num_positional == 0) {
     return ftl_error_set(error, FTL_BAD_INPUT, "import takes CSV files: foretile import FILE.csv...");
@@ -42,6 +55,7 @@ static ftl_status import(const ftl_arguments *arguments, ftl_error *error) {
   while (status == FTL_OK && num_files < arguments->num_positional) {
     status = ftl_measurement_file_read(&files[num_files], arguments->positional[num_files], error);
     num_files += status == FTL_OK;
+    if (status == FTL_OK) status = check_rows(&files[num_files - 1], error);
   }
   if (status == FTL_OK) {
     status = store(files, num_files, arguments->database != NULL ? arguments->database : "foretile.db", error);

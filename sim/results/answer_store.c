@@ -84,11 +84,12 @@ static ftl_status read_launches(ftl_database *database, int64_t prediction_id, f
     int64_t launch_idx = sqlite3_column_int64(statement, 0);
     if (launch_idx == SUM_IDX) {
       ftl_database_read_metrics(statement, FIRST_METRIC_COLUMN, &out->metrics);
+      num_rows++;
     } else if (launch_idx >= 0 && launch_idx < out->num_kernels) {
       copy_text(out->kernels[launch_idx].name, sizeof out->kernels[launch_idx].name, statement, 1);
       ftl_database_read_metrics(statement, FIRST_METRIC_COLUMN, &out->kernels[launch_idx].metrics);
+      num_rows++;
     }
-    num_rows++;
   }
   sqlite3_reset(statement);
   if (code != SQLITE_DONE) return ftl_database_failed(database, code, error);
@@ -114,8 +115,9 @@ static ftl_status read_prediction(ftl_database *database, sqlite3_stmt *statemen
 
 static ftl_status link_run(ftl_database *database, int64_t run_id, const ftl_result_key *key, ftl_error *error) {
   ftl_status status = ftl_database_prepare(database, &database->link_run,
-                                           "INSERT OR IGNORE INTO run_predictions (run_id, prediction_id)"
-                                           " SELECT ?, id FROM predictions WHERE key = ?",
+                                           "INSERT INTO run_predictions (run_id, prediction_id)"
+                                           " SELECT ?, id FROM predictions WHERE key = ?"
+                                           " ON CONFLICT (run_id, prediction_id) DO NOTHING",
                                            error);
   if (status != FTL_OK) return status;
   sqlite3_bind_int64(database->link_run, 1, run_id);
@@ -152,12 +154,12 @@ static ftl_status prepare_put(ftl_database *database, ftl_error *error) {
   if (database->put_launch != NULL) return FTL_OK;
   ftl_text sql = {0}, launch_sql = {0};
   ftl_text_add(&sql,
-               "INSERT OR IGNORE INTO predictions (key, arch_id, program_version, spec, workload, feasible, reason,"
+               "INSERT INTO predictions (key, arch_id, program_version, spec, workload, feasible, reason,"
                " num_launches, bottleneck, error_bound_cycles_pct, error_bound_hbm_bytes_pct, wall_s");
   add_param_columns(&sql);
   ftl_text_add(&sql, ", created_utc) VALUES (");
   add_placeholders(&sql, 12 + FTL_PARAM_COUNT);
-  ftl_text_add(&sql, ", strftime('%%Y-%%m-%%dT%%H:%%M:%%SZ', 'now'))");
+  ftl_text_add(&sql, ", strftime('%%Y-%%m-%%dT%%H:%%M:%%SZ', 'now')) ON CONFLICT (key) DO NOTHING");
   ftl_text_add(&launch_sql, "INSERT INTO launches (prediction_id, launch_idx, name");
   add_metric_columns(&launch_sql);
   ftl_text_add(&launch_sql, ") VALUES (");

@@ -45,6 +45,12 @@ ftl_status ftl_contents_array(ftl_contents_reader *reader, const char *table, si
   return *out != NULL ? FTL_OK : ftl_contents_no_memory(reader);
 }
 
+ftl_status ftl_contents_has_place(const ftl_contents_reader *reader, int64_t idx, int64_t count) {
+  if (idx < count) return FTL_OK;
+  return ftl_error_set(reader->error, FTL_IO_FAILED, "%s: a damaged database: a table gives more rows than it counts",
+                       reader->out->path);
+}
+
 ftl_status ftl_contents_each(ftl_contents_reader *reader, const char *sql,
                              ftl_status (*take)(ftl_contents_reader *reader, sqlite3_stmt *statement, void *user),
                              void *user) {
@@ -61,6 +67,8 @@ ftl_status ftl_contents_each(ftl_contents_reader *reader, const char *sql,
 
 static ftl_status take_run(ftl_contents_reader *reader, sqlite3_stmt *statement, void *user) {
   int64_t *idx = user;
+  ftl_status status = ftl_contents_has_place(reader, *idx, reader->out->num_runs);
+  if (status != FTL_OK) return status;
   ftl_stored_run *run = &reader->out->runs[(*idx)++];
   *run = (ftl_stored_run){.id = sqlite3_column_int64(statement, 0),
                           .command = ftl_contents_text(reader, statement, 1),
@@ -90,7 +98,9 @@ static ftl_status read_runs(ftl_contents_reader *reader) {
 // --- GPU models ---
 
 static ftl_status take_arch(ftl_contents_reader *reader, sqlite3_stmt *statement, void *user) {
-  (void)user;
+  const int64_t *count = user;
+  ftl_status status = ftl_contents_has_place(reader, reader->out->num_archs, *count);
+  if (status != FTL_OK) return status;
   ftl_stored_arch *arch = &reader->out->archs[reader->out->num_archs];
   const char *name = ftl_contents_text(reader, statement, 1), *die = ftl_contents_text(reader, statement, 2);
   arch->id = sqlite3_column_int64(statement, 0);
@@ -141,7 +151,7 @@ static ftl_status read_archs(ftl_contents_reader *reader) {
     status = ftl_contents_each(reader,
                                "SELECT a.id, name, die, hash, count(p.id) FROM arch_models a LEFT JOIN predictions p"
                                " ON p.arch_id = a.id GROUP BY a.id ORDER BY name, hash",
-                               take_arch, NULL);
+                               take_arch, &count);
   }
   if (status != FTL_OK) return status;
   return ftl_contents_each(reader, "SELECT arch_id, key, value, origin, source, file, line FROM arch_values",

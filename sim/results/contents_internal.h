@@ -19,6 +19,9 @@ FTL_MUST_USE ftl_status ftl_contents_no_memory(const ftl_contents_reader *reader
 // Rows of `table`, as an array of elements of this size from the arena, zeroed.
 FTL_MUST_USE ftl_status ftl_contents_array(ftl_contents_reader *reader, const char *table, size_t element_bytes,
                                            void **out, int64_t *count);
+// FTL_IO_FAILED unless the array of `count` elements has place `idx`: a file from elsewhere may have a view, or a table
+// without its key, from which more rows come than it counts.
+FTL_MUST_USE ftl_status ftl_contents_has_place(const ftl_contents_reader *reader, int64_t idx, int64_t count);
 // Calls `take` with each row that `sql` gives.
 FTL_MUST_USE ftl_status ftl_contents_each(ftl_contents_reader *reader, const char *sql,
                                           ftl_status (*take)(ftl_contents_reader *reader, sqlite3_stmt *statement,

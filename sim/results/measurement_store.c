@@ -35,7 +35,8 @@ static ftl_status prepare(importer *im) {
   ftl_text_fini(&sql);
   if (status == FTL_OK) {
     status = ftl_database_prepare(im->database, &im->put_fact,
-                                  "INSERT OR IGNORE INTO measured_facts (measurement_id, name, text) VALUES (?, ?, ?)",
+                                  "INSERT INTO measured_facts (measurement_id, name, text) VALUES (?, ?, ?)"
+                                  " ON CONFLICT (measurement_id, name) DO NOTHING",
                                   im->error);
   }
   if (status != FTL_OK) return status;

@@ -8,6 +8,7 @@
 
 typedef struct position {
   int64_t row, num_rows;  // rows in all files
+  int64_t num_files, num_facts, num_values;
   ftl_measurement *rows;
   int64_t *ids;
   ftl_fact *facts;
@@ -31,7 +32,9 @@ static const ftl_metric_info *find_metric(const position *at, const char *name) 
 }
 
 static ftl_status take_file(ftl_contents_reader *reader, sqlite3_stmt *statement, void *user) {
-  (void)user;
+  const position *at = user;
+  ftl_status status = ftl_contents_has_place(reader, reader->out->num_files, at->num_files);
+  if (status != FTL_OK) return status;
   ftl_stored_file *f = &reader->out->files[reader->out->num_files++];
   const char *path = ftl_contents_text(reader, statement, 1);
   f->id = sqlite3_column_int64(statement, 0);
@@ -47,6 +50,8 @@ static ftl_status take_file(ftl_contents_reader *reader, sqlite3_stmt *statement
 static ftl_status take_row(ftl_contents_reader *reader, sqlite3_stmt *statement, void *user) {
   position *at = user;
   int64_t file_id = sqlite3_column_int64(statement, 1);
+  ftl_status status = ftl_contents_has_place(reader, at->row, at->num_rows);
+  if (status != FTL_OK) return status;
   at->ids[at->row] = sqlite3_column_int64(statement, 0);
   at->rows[at->row].line = sqlite3_column_int64(statement, 2);
   for (int i = 0; i < reader->out->num_files; i++) {
@@ -68,6 +73,8 @@ static ftl_status take_fact(ftl_contents_reader *reader, sqlite3_stmt *statement
   position *at = user;
   ftl_measurement *row = find_row(at, sqlite3_column_int64(statement, 0));
   if (row == NULL) return FTL_OK;
+  ftl_status status = ftl_contents_has_place(reader, at->fact, at->num_facts);
+  if (status != FTL_OK) return status;
   ftl_fact *fact = &at->facts[at->fact++];
   if (row->num_facts++ == 0) row->facts = fact;
   fact->name = ftl_contents_text(reader, statement, 1);
@@ -77,12 +84,13 @@ static ftl_status take_fact(ftl_contents_reader *reader, sqlite3_stmt *statement
 
 // Values of other counters than a prediction has are left out.
 static ftl_status take_value(ftl_contents_reader *reader, sqlite3_stmt *statement, void *user) {
-  (void)reader;
   position *at = user;
   const char *name = (const char *)sqlite3_column_text(statement, 1);
   const ftl_metric_info *info = name != NULL ? find_metric(at, name) : NULL;
   ftl_measurement *row = info != NULL ? find_row(at, sqlite3_column_int64(statement, 0)) : NULL;
   if (row == NULL) return FTL_OK;
+  ftl_status status = ftl_contents_has_place(reader, at->value, at->num_values);
+  if (status != FTL_OK) return status;
   ftl_measured_value *value = &at->values[at->value++];
   if (row->num_values++ == 0) row->values = value;
   *value = (ftl_measured_value){.metric = info->name,
@@ -94,14 +102,13 @@ static ftl_status take_value(ftl_contents_reader *reader, sqlite3_stmt *statemen
 
 static ftl_status make_arrays(ftl_contents_reader *reader, position *at) {
   void *files = NULL, *rows = NULL, *facts = NULL, *values = NULL;
-  int64_t count = 0;
-  ftl_status status = ftl_contents_array(reader, "measurement_files", sizeof(ftl_stored_file), &files, &count);
+  ftl_status status = ftl_contents_array(reader, "measurement_files", sizeof(ftl_stored_file), &files, &at->num_files);
   if (status == FTL_OK) {
     status = ftl_contents_array(reader, "measurements", sizeof(ftl_measurement), &rows, &at->num_rows);
   }
-  if (status == FTL_OK) status = ftl_contents_array(reader, "measured_facts", sizeof(ftl_fact), &facts, &count);
+  if (status == FTL_OK) status = ftl_contents_array(reader, "measured_facts", sizeof(ftl_fact), &facts, &at->num_facts);
   if (status == FTL_OK) {
-    status = ftl_contents_array(reader, "measured_values", sizeof(ftl_measured_value), &values, &count);
+    status = ftl_contents_array(reader, "measured_values", sizeof(ftl_measured_value), &values, &at->num_values);
   }
   reader->out->files = files;
   reader->out->num_measurements = at->num_rows;
@@ -119,7 +126,7 @@ ftl_status ftl_contents_read_measurements(ftl_contents_reader *reader) {
   ftl_status status = make_arrays(reader, &at);
   if (status == FTL_OK) {
     status = ftl_contents_each(reader, "SELECT id, path, hash, format, imported_utc FROM measurement_files ORDER BY id",
-                               take_file, NULL);
+                               take_file, &at);
   }
   if (status == FTL_OK) {
     status =

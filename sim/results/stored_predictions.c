@@ -45,8 +45,10 @@ typedef struct position {
 
 static ftl_status take_prediction(ftl_contents_reader *reader, sqlite3_stmt *statement, void *user) {
   position *at = user;
+  ftl_status status = ftl_contents_has_place(reader, at->idx, reader->out->num_predictions);
+  if (status != FTL_OK) return status;
   ftl_stored_prediction *p = &reader->out->predictions[at->idx++];
-  ftl_status status = find_arch(reader, sqlite3_column_int64(statement, 0), &p->arch_idx);
+  status = find_arch(reader, sqlite3_column_int64(statement, 0), &p->arch_idx);
   if (status != FTL_OK) return status;
   const char **const texts[] = {&p->workload, &p->question, &p->version, &p->created_utc, &p->bottleneck, &p->reason};
   for (int i = 0; i < 6; i++) {

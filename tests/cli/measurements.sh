@@ -25,7 +25,8 @@ refused 2 "empty.csv:1: no rows" "$FAKE" import empty.csv
 refused 2 "no header of measurements" "$FAKE" import "$FTL_SOURCE_DIR/README.md"
 [ ! -e foretile.db ] || bad "a database was made for files that cannot be used"
 sed '9s/^flash2_fwd,16,32,/flash2_fwd,16,0,/' good.csv >parameter.csv
-refused 2 "parameter.csv:9: heads=0" "$FAKE" import parameter.csv --db p.db
+refused 2 "parameter.csv:9: heads=0" "$FAKE" import good.csv parameter.csv --db p.db
+[ ! -e p.db ] || bad "a database was made though a file is bad"
 accepted "good.csv: project, 8 rows" "$FAKE" import good.csv --db p.db
 accepted "imported before" "$FAKE" import good.csv --db p.db
 

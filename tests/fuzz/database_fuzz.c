@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "results/contents.h"
 #include "results/database.h"
 #include "fuzz_target.h"
 
@@ -21,6 +22,14 @@ static void ask(ftl_database *database) {
   if (status != FTL_OK && error.message[0] == '\0') abort();
 }
 
+static void read_all(const char *path) {
+  ftl_contents *contents = NULL;
+  ftl_error error = {0};
+  ftl_status status = ftl_contents_read(&contents, path, &error);
+  if ((status == FTL_OK) != (contents != NULL) || (status != FTL_OK && error.message[0] == '\0')) abort();
+  ftl_contents_destroy(contents);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char path[] = "/tmp/ftl_fuzz_XXXXXX";
   int fd = mkstemp(path);
@@ -30,6 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ftl_error error;
   if (ftl_database_open(&database, path, &error) == FTL_OK) ask(database);
   ftl_database_close(database);
+  read_all(path);
   static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
   char name[64];
   for (int i = 0; i < 4; i++) {

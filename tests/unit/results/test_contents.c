@@ -222,3 +222,14 @@ Test(unit_results_contents, a_prediction_without_its_gpu_is_a_damaged_database) 
   is_refused(f.file, "a damaged database");
   remove_folder(&f);
 }
+
+// A table of a file from elsewhere without its key, in which a sum has two rows.
+Test(unit_results_contents, more_rows_than_are_counted_are_a_damaged_database) {
+  folder f = make_folder();
+  put_predictions(f.file, 4, NULL);
+  execute(f.file,
+          "DROP VIEW answers; DROP VIEW kernels; DROP VIEW compared; CREATE TABLE twice AS SELECT * FROM launches;"
+          " INSERT INTO twice SELECT * FROM launches; DROP TABLE launches; ALTER TABLE twice RENAME TO launches");
+  is_refused(f.file, "a damaged database: a table gives more rows than it counts");
+  remove_folder(&f);
+}

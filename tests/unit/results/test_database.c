@@ -177,6 +177,23 @@ Test(unit_results_database, putting_the_same_key_twice_keeps_one_row) {
   remove_folder(&f);
 }
 
+// The number of rows is right, but one of them is of no launch.
+Test(unit_results_database, an_answer_whose_launches_are_others_is_damaged) {
+  folder f = make_folder();
+  ftl_database *database = open_database(f.file);
+  ftl_error error = {0};
+  ftl_prediction out;
+  bool found = false;
+  stored s = store_one(database, "64");
+  execute(f.file, "UPDATE launches SET launch_idx = 7 WHERE launch_idx = 0");
+  cr_assert_eq(ftl_database_get(database, s.run_id, &s.key, &s.spec, &found, &out, &error), FTL_IO_FAILED);
+  cr_assert(strstr(error.message, "a damaged database: launches are missing") != NULL, "%s", error.message);
+  cr_assert_not(found);
+  ftl_database_close(database);
+  ftl_arch_destroy(s.arch);
+  remove_folder(&f);
+}
+
 Test(unit_results_database, adds_the_columns_that_an_older_file_lacks) {
   folder f = make_folder();
   ftl_database *database = open_database(f.file);
