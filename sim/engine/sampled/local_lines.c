@@ -26,10 +26,7 @@ static void find_stored(const ftl_warp_program *program, const ftl_warp_role *ro
   }
 }
 
-// As the SM model numbers them: 16 MiB a warp, in the order of its slots.
-static uint64_t first_line_of_warp(int32_t sm, int32_t warp) {
-  return (UINT64_C(1) << 46 | ((uint64_t)sm << 8 | (uint64_t)warp) << 24) / LINE_BYTES;
-}
+static uint64_t first_line_of_warp(int32_t sm, int32_t warp) { return ftl_local_address_bytes(sm, warp) / LINE_BYTES; }
 
 // The sampled lines of one CTA slot; counts them only where `lines` is NULL. stored: of each role and slot the
 // segments.

@@ -21,39 +21,38 @@ static cta_sample first_of(int64_t num_ctas) {
   return (cta_sample){.end = num_ctas > SEARCHED_CTAS ? SEARCHED_CTAS : 0, .stride = 1};
 }
 
-// How many more CTAs run the loop several times than once.
-static int64_t excess_of_repeats(const ftl_segments *segments, const ftl_warp_program *program, int32_t loop,
-                                 cta_sample sample) {
-  int64_t excess = 0;
-  for (int64_t cta = 0; cta < sample.end; cta += sample.stride) {
-    int64_t trips = trips_of(segments, program, loop, cta);
-    excess += (trips > 1) - (trips == 1);
-  }
-  return excess;
+// CTAs that run a loop once, and those that run it more often, among those looked at.
+typedef struct loop_use {
+  int64_t num_once, num_repeating;
+} loop_use;
+
+static void count_uses(const ftl_segments *segments, const ftl_warp_program *program, cta_sample sample,
+                       loop_use *uses) {
+  for (int64_t cta = 0; cta < sample.end; cta += sample.stride)
+    for (int32_t k = 0; k < segments->num_loops; k++) {
+      int64_t trips = trips_of(segments, program, k, cta);
+      uses[k].num_once += trips == 1;
+      uses[k].num_repeating += trips > 1;
+    }
 }
 
-// Whether most CTAs that run the loop run it more than once.
-static bool is_repeated(const ftl_segments *segments, const ftl_warp_program *program, int32_t loop) {
-  int64_t num_ctas = program->tile->num_ctas;
-  return excess_of_repeats(segments, program, loop, spread_over(num_ctas)) +
-             excess_of_repeats(segments, program, loop, first_of(num_ctas)) >
-         0;
-}
-
-// What a CTA has of what a representative should have, first things first. `repeated`: loops that are, more than once,
-// since once is no time of an iteration (the last part of the keys to decode may have one whole tile, where all others
-// have several). `kinds`: loops that it runs at all. `trips`: iterations of all of them.
+// What a CTA has of what a representative should have, first things first. `repeated`: loops that it runs more than
+// once and most that run them do, since once is no time of an iteration (the last part of the keys to decode may have
+// one whole tile, where all others have several). `kinds`: loops that it runs at all. Both by the CTAs that run them
+// so: where the last CTA alone has a loop of its own (its keys end inside a tile), the others stand for the grid.
+// `trips`: iterations of all of them.
 typedef struct candidate {
   int64_t cta, repeated, kinds, trips;
 } candidate;
 
-static candidate candidate_of(const ftl_segments *segments, const ftl_warp_program *program, const bool *repeated,
+static candidate candidate_of(const ftl_segments *segments, const ftl_warp_program *program, const loop_use *uses,
                               int64_t cta) {
   candidate one = {.cta = cta};
   for (int32_t k = 0; k < segments->num_loops; k++) {
     int64_t trips = trips_of(segments, program, k, cta);
-    one.repeated += repeated[k] && trips > 1;
-    one.kinds += trips > 0;
+    bool is_repeated = uses[k].num_repeating > uses[k].num_once;
+    one.repeated += is_repeated && trips > 1 ? uses[k].num_repeating : 0;
+    one.kinds += trips > 0 ? uses[k].num_once + uses[k].num_repeating : 0;
     one.trips += trips * ftl_segments_visits(segments, program, 2 * k + 1, cta);
   }
   return one;
@@ -67,24 +66,39 @@ static bool has_less(candidate a, candidate b, int64_t share_permille) {
 }
 
 // The last among equals.
-static candidate best_of(const ftl_segments *segments, const ftl_warp_program *program, const bool *repeated,
+static candidate best_of(const ftl_segments *segments, const ftl_warp_program *program, const loop_use *uses,
                          cta_sample sample) {
   candidate best = {.repeated = -1};
   for (int64_t cta = 0; cta < sample.end; cta += sample.stride) {
-    candidate one = candidate_of(segments, program, repeated, cta);
+    candidate one = candidate_of(segments, program, uses, cta);
     if (!has_less(one, best, 1000)) best = one;
   }
   return best;
 }
 
 // Of CTAs with the same loops, those with a few iterations more are measured alike: two thirds are a guess.
-int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program) {
+static candidate representative_of(const ftl_segments *segments, const ftl_warp_program *program,
+                                   const loop_use *uses) {
   enum { FAR_LESS_PERMILLE = 667 };
-  bool repeated[FTL_MAX_SEGMENT_LOOPS];
-  for (int32_t k = 0; k < segments->num_loops; k++) repeated[k] = is_repeated(segments, program, k);
-  candidate spread = best_of(segments, program, repeated, spread_over(program->tile->num_ctas));
-  candidate first = best_of(segments, program, repeated, first_of(program->tile->num_ctas));
-  return has_less(spread, first, FAR_LESS_PERMILLE) ? first.cta : spread.cta;
+  candidate spread = best_of(segments, program, uses, spread_over(program->tile->num_ctas));
+  candidate first = best_of(segments, program, uses, first_of(program->tile->num_ctas));
+  return has_less(spread, first, FAR_LESS_PERMILLE) ? first : spread;
+}
+
+int32_t ftl_measured_ctas_representatives(const ftl_segments *segments, const ftl_warp_program *program,
+                                          int64_t ctas[FTL_MAX_REPRESENTATIVES]) {
+  loop_use uses[FTL_MAX_SEGMENT_LOOPS] = {0};
+  int32_t count = 0;
+  count_uses(segments, program, spread_over(program->tile->num_ctas), uses);
+  count_uses(segments, program, first_of(program->tile->num_ctas), uses);
+  do {
+    candidate best = representative_of(segments, program, uses);
+    if (count > 0 && best.kinds == 0) break;
+    ctas[count++] = best.cta;
+    for (int32_t k = 0; k < segments->num_loops; k++)
+      if (trips_of(segments, program, k, best.cta) > 0) uses[k] = (loop_use){0};
+  } while (count < FTL_MAX_REPRESENTATIVES);
+  return count;
 }
 
 static bool same_trips(const ftl_launch *launch, const ftl_segments *segments, int64_t cta, int64_t other) {

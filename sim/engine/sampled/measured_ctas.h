@@ -5,9 +5,14 @@
 #include "engine/launch.h"
 #include "engine/sampled/segments.h"
 
-// Of the CTAs that repeat the loops that most repeat, the one with most kinds of iterations, and most of them or nearly
-// so where a grid is long (the last in launch order among equals).
-int64_t ftl_measured_ctas_representative(const ftl_segments *segments, const ftl_warp_program *program);
+enum { FTL_MAX_REPRESENTATIVES = 4 };
+
+// CTAs that together run the loops of the grid, the one that stands for all first: of those that repeat the loops that
+// most repeat, the one with most kinds of iterations, and most of them or nearly so where a grid is long (the last in
+// launch order among equals). Further ones, each chosen so by the loops that none before it runs, where CTAs have loops
+// of their own (the last keys end inside a tile, and nothing else is masked). Returns how many, at least 1.
+int32_t ftl_measured_ctas_representatives(const ftl_segments *segments, const ftl_warp_program *program,
+                                          int64_t ctas[FTL_MAX_REPRESENTATIVES]);
 
 // The representative and those that share an SM with it, into ctas[num_ctas]: about a round of SMs apart in launch
 // order, nearer where the grid is too small for that. They are different ones as far as the grid has them, or they

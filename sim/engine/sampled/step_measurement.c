@@ -63,7 +63,9 @@ struct ftl_step_measurement {
   const ftl_launch *launch;
   const ftl_segments *segments;
   cut_program cut;
-  int64_t sm_khz, representative;
+  int64_t sm_khz, representative;  // the CTA that is run
+  int64_t representatives[FTL_MAX_REPRESENTATIVES];
+  int32_t num_representatives;
   int64_t distance;  // between a persistent CTA's tiles, where its later ones are measured; else 0
 };
 
@@ -231,10 +233,9 @@ ftl_status ftl_step_measurement_create(ftl_step_measurement **out, const ftl_lau
   *out = NULL;
   ftl_step_measurement *m = malloc(sizeof *m);
   if (!m) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
-  *m = (ftl_step_measurement){.launch = launch,
-                              .segments = segments,
-                              .sm_khz = sm_khz,
-                              .representative = ftl_measured_ctas_representative(segments, launch->warps)};
+  *m = (ftl_step_measurement){.launch = launch, .segments = segments, .sm_khz = sm_khz};
+  m->num_representatives = ftl_measured_ctas_representatives(segments, launch->warps, m->representatives);
+  m->representative = m->representatives[0];
   ftl_status status = cut_loops(&m->cut, launch->warps, segments->outer.loop, error);
   if (status != FTL_OK) {
     free(m);
@@ -254,8 +255,8 @@ void ftl_step_measurement_destroy(ftl_step_measurement *m) {
 
 int64_t ftl_step_measurement_representative(const ftl_step_measurement *m) { return m->representative; }
 
-ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cycles, ftl_step_point *alone,
-                                     ftl_step_point *shared, ftl_error *error) {
+static ftl_status take_representative(ftl_step_measurement *m, int64_t latency_cycles, ftl_step_point *alone,
+                                      ftl_step_point *shared, ftl_error *error) {
   int32_t most_ctas = m->launch->occupancy.ctas_per_sm;
   ftl_status status = measure_alone(m, latency_cycles, true, alone, error);
   if (status != FTL_OK) return status;
@@ -267,11 +268,45 @@ ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cy
   return FTL_OK;
 }
 
+static bool runs(const ftl_step_measurement *m, int64_t cta, int32_t k) {
+  int64_t first;
+  return ftl_segments_trips(m->segments, m->launch->warps, k, cta, &first) > 0;
+}
+
+// The times of loops that the representative `of` runs and none before it.
+static void add_times(const ftl_step_measurement *m, int32_t of, const ftl_step_point *from, ftl_step_point *to) {
+  for (int32_t k = 0; k < m->segments->num_loops; k++) {
+    bool is_known = !runs(m, m->representatives[of], k);
+    for (int32_t i = 0; i < of; i++) is_known |= runs(m, m->representatives[i], k);
+    if (is_known) continue;
+    to->time[2 * k + 1] = from->time[2 * k + 1];
+    to->later[2 * k + 1] = from->later[2 * k + 1];
+  }
+}
+
+// Counters are those of the first representative.
+ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cycles, ftl_step_point *alone,
+                                     ftl_step_point *shared, ftl_error *error) {
+  ftl_status status = take_representative(m, latency_cycles, alone, shared, error);
+  int64_t distance = m->distance;
+  for (int32_t i = 1; status == FTL_OK && i < m->num_representatives; i++) {
+    ftl_step_point other_alone = {0}, other_shared = {0};
+    m->representative = m->representatives[i];
+    m->distance = 0;
+    status = take_representative(m, latency_cycles, &other_alone, &other_shared, error);
+    add_times(m, i, &other_alone, alone);
+    add_times(m, i, &other_shared, shared);
+  }
+  m->representative = m->representatives[0];
+  m->distance = distance;
+  return status;
+}
+
 ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t latency_cycles, const ftl_step_point *alone,
                                           int64_t extra[FTL_MAX_SEGMENTS], ftl_error *error) {
   ftl_step_point cold = {0};
   ftl_status status = measure_alone(m, latency_cycles, false, &cold, error);
   for (int32_t s = 0; status == FTL_OK && s <= 2 * m->segments->num_loops; s++)
-    extra[s] = cold.time[s] - alone->time[s];
+    extra[s] = s % 2 == 0 || runs(m, m->representative, s / 2) ? cold.time[s] - alone->time[s] : 0;
   return status;
 }

@@ -17,10 +17,11 @@ typedef struct ftl_step_measurement ftl_step_measurement;  // the programs with 
 FTL_MUST_USE ftl_status ftl_step_measurement_create(ftl_step_measurement **out, const ftl_launch *launch,
                                                     const ftl_segments *segments, int64_t sm_khz, ftl_error *error);
 void ftl_step_measurement_destroy(ftl_step_measurement *m);
-// The CTA that it runs (measured_ctas.h).
+// The CTA that stands for all (measured_ctas.h).
 int64_t ftl_step_measurement_representative(const ftl_step_measurement *m);
 
-// `alone`: with one CTA; `shared`: with all that fit. Both are zero before.
+// `alone`: with one CTA; `shared`: with all that fit. Both are zero before. Loops that this CTA does not run have the
+// times of one that does.
 FTL_MUST_USE ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cycles,
                                                   ftl_step_point *alone, ftl_step_point *shared, ftl_error *error);
 // How much longer than in `alone`, of the same latency, each segment takes whose code the SM has not run yet. Loops

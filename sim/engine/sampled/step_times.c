@@ -201,6 +201,7 @@ int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resid
   int64_t time = at_latency(times, 0, segment, latency_cycles, false);
   if (resident > 1)
     time = between(resident, 1, times->most_ctas, time, at_latency(times, 1, segment, latency_cycles, false));
+  if (times->times_run[segment] == 0) raise_to(&time, resident * times->least[segment]);
   return stretched(times, time, resident, latency_cycles);
 }
 

@@ -67,7 +67,7 @@ static uint8_t sectors_of(int64_t line, int64_t from, int64_t to) {
 
 // Bytes [from, to) of device memory, not empty.
 static bool try_add_bytes(ftl_tile_lines *tiles, ftl_tile_entry *entry, int64_t from, int64_t to) {
-  entry->num_sectors += (to - 1) / SECTOR_BYTES - from / SECTOR_BYTES + 1;
+  entry->num_sectors += (uint32_t)((to - 1) / SECTOR_BYTES - from / SECTOR_BYTES + 1);
   uint64_t end = (uint64_t)((to - 1) / LINE_BYTES + 1);
   ftl_l2_address at;
   for (uint64_t line = (uint64_t)(from / LINE_BYTES);; line++) {
@@ -128,7 +128,7 @@ static bool try_add_row_by_row(ftl_tile_lines *tiles, ftl_tile_entry *entry, con
 static bool try_add_of_strip(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place,
                              const short_rows *rows, const ftl_line_strip *strip) {
   int64_t first = rows->address_bytes, last = first + place->row_bytes - 1;
-  entry->num_sectors += rows->num_rows * (last / SECTOR_BYTES - first / SECTOR_BYTES + 1);
+  entry->num_sectors += (uint32_t)(rows->num_rows * (last / SECTOR_BYTES - first / SECTOR_BYTES + 1));
   uint64_t left = 0;  // rows with lines in the sample
   for (int32_t i = rows->begin; i < rows->end; i++) left |= strip->rows_of_line[i];
   for (; left != 0; left &= left - 1) {

@@ -13,8 +13,9 @@ typedef struct ftl_tile_entry {
   int32_t num_rows, row_bytes;
   uint64_t pages;                   // of the key too, if it has pages: a hash of their numbers; else 0
   int32_t num_sampled, first_line;  // lines in the sample: lines[first_line ...]
-  int64_t num_sectors;              // of the whole tile
-  int64_t fill_ready;               // when the last DRAM fill of it is done (1/65536 cycle)
+  uint32_t num_sectors;             // of the whole tile
+  int32_t fill_latency_cycles;      // of the last DRAM fill of it, beside what it queues
+  int64_t fill_ready;               // when that is done (1/65536 cycle)
   int64_t fill_mark;                // until when that fill occupies DRAM
   int32_t next;                     // 1 + the entry that an access asked for after this one last; 0: none
   uint16_t gpcs;                    // that have asked for it, one bit each: the others have no group yet

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "arch/topology.h"
+#include "base/integer.h"
 #include "base/sectors.h"
 #include "engine/sampled/dram_rate.h"
 #include "engine/sampled/traffic_costs.h"
@@ -80,7 +81,7 @@ static bool try_make_request(ftl_traffic *traffic, const ftl_tile_run *run, int6
   ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, &run->place, run->trail);
   if (!entry) return false;
   *out = (request){.run = run, .entry = entry, .now = now, .span = span, .num_sectors = entry->num_sectors};
-  if (run->num_rows < run->place.num_rows) out->num_sectors = entry->num_sectors * run->num_rows / run->place.num_rows;
+  if (run->num_rows < run->place.num_rows) out->num_sectors = out->num_sectors * run->num_rows / run->place.num_rows;
   out->intake = out->num_sectors / run->num_tiles * traffic->sm_sector_cost;
   return true;
 }
@@ -307,11 +308,10 @@ static int64_t channel_wait_of(ftl_traffic *traffic, const request *ask, const s
 // long as the other does, so that both have the same latency.
 static void wait_for_fill(const request *ask, ftl_traffic_wait *wait) {
   const ftl_tile_entry *entry = ask->entry;
-  int64_t left = entry->fill_ready - ask->now, queue = entry->fill_mark - ask->now - ask->intake;
+  int64_t left = entry->fill_ready - ask->now;
   if (left <= wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue) return;
-  if (queue < 0) queue = 0;
   wait->marks.dram = entry->fill_mark;
-  wait->latency_cycles = (left > queue ? left - queue : 0) / FTL_TRAFFIC_UNIT;
+  wait->latency_cycles = ftl_smaller(left / FTL_TRAFFIC_UNIT, entry->fill_latency_cycles);
   wait->queue = left - wait->latency_cycles * FTL_TRAFFIC_UNIT;
 }
 
@@ -332,6 +332,7 @@ static int64_t access_run(ftl_traffic *traffic, const request *ask, int32_t side
     int64_t channel_wait = channel_wait_of(traffic, ask, &outcome, wait);
     wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles + channel_wait;
     wait->marks.dram = ask->entry->fill_mark = traffic->dram.free;
+    ask->entry->fill_latency_cycles = (int32_t)wait->latency_cycles;
     ask->entry->fill_ready = ask->now + wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue;
     return channel_wait;
   }

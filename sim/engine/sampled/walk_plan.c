@@ -112,12 +112,14 @@ static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segmen
   return group;
 }
 
+static int64_t greatest_divisor(int64_t a, int64_t b) { return b == 0 ? a : greatest_divisor(b, a % b); }
+
 // The least multiple of the grid's period that spans so many waves, made of whole clusters.
 static int64_t long_period(const ftl_launch *launch, int64_t period, int64_t waves) {
   if (period == 0) return 0;
   int64_t least = waves * launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm;
-  period = (least + period - 1) / period * period;
-  return period % launch->tile->cluster_ctas == 0 ? period : period * launch->tile->cluster_ctas;
+  period *= launch->tile->cluster_ctas / greatest_divisor(period, launch->tile->cluster_ctas);
+  return (least + period - 1) / period * period;
 }
 
 // The grid's period; that of its runs where this is longer than a walk needs, or the grid has none.
