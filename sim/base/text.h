@@ -1,4 +1,4 @@
-// A growable string. Failure to grow is remembered and reported once by text_take or by `failed`.
+// A growable string. Failure to grow is remembered: `failed`.
 #ifndef FTL_BASE_TEXT_H
 #define FTL_BASE_TEXT_H
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/points.h"
@@ -11,8 +12,6 @@
 #include "report/prediction_report.h"
 #include "report/svg.h"
 #include "report/why.h"
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // The answers of one GPU, ranked.
 typedef struct ranking {
@@ -37,7 +36,7 @@ static ftl_status add_text(const ranking *r, ftl_text *out, ftl_error *error) {
   if (r->num_feasible > 0) {
     ftl_text_add(out, "\n");
     ftl_varying varying = ftl_rows_varying(r->rows, r->num_feasible);
-    status = ftl_rows_ranking(r->rows, smaller(r->top, r->num_feasible), varying, out, error);
+    status = ftl_rows_ranking(r->rows, ftl_smaller(r->top, r->num_feasible), varying, out, error);
   }
   if (status == FTL_OK && r->num_feasible > 1) {
     ftl_text_add(out, "\n");
@@ -84,7 +83,7 @@ static ftl_status print_rows(ftl_row *rows, int64_t num_rows, const ftl_argument
   if (status == FTL_OK && text.failed) status = ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the answers");
   if (status == FTL_OK && arguments->svg != NULL) {
     int64_t top = arguments->top > 0 ? arguments->top : num_rows;
-    status = draw(rows, num_rows, (int)smaller(top, max_bars), arguments->svg, error);
+    status = draw(rows, num_rows, (int)ftl_smaller(top, max_bars), arguments->svg, error);
   }
   if (status == FTL_OK) fputs(ftl_text_get(&text), stdout);
   ftl_text_fini(&text);

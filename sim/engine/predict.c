@@ -13,7 +13,7 @@
 #include "workloads/open_tiles.h"
 
 enum { MAX_CTAS = 1 << 24 };  // each is looked at a few times, even by sampled
-enum { CONDITIONS_STREAM = 1, CACHE_AUTO = 0, CACHE_WARM = 2, CACHE_CHAIN = 3, DETAIL_FULL = 1, KHZ_PER_MHZ = 1000 };
+enum { KHZ_PER_MHZ = 1000 };
 
 typedef struct programs {
   ftl_tile_program *tiles[FTL_MAX_LAUNCHES];
@@ -124,10 +124,10 @@ static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *
 
 static ftl_pipeline_caches caches_of(const ftl_spec *spec, int num_launches) {
   int64_t cache = spec->value[FTL_PARAM_cache];
-  bool stream = spec->value[FTL_PARAM_conditions] == CONDITIONS_STREAM;
+  bool stream = spec->value[FTL_PARAM_conditions] == FTL_CONDITIONS_STREAM;
   return (ftl_pipeline_caches){.fouled = stream,
-                               .warm = cache == CACHE_WARM,
-                               .chain = num_launches > 1 && (cache == CACHE_CHAIN || (cache == CACHE_AUTO && stream))};
+                               .warm = cache == FTL_CACHE_WARM,
+                               .chain = num_launches > 1 && (cache == FTL_CACHE_CHAIN || (cache == FTL_CACHE_AUTO && stream))};
 }
 
 // Whether every kernel reads at least its compulsory bytes: not one of a user, which may leave out what it could load
@@ -143,8 +143,8 @@ static ftl_status init_pipeline(ftl_pipeline *pipeline, const programs *p, const
   *pipeline = (ftl_pipeline){
       .num_launches = p->num_launches,
       .caches = caches_of(spec, p->num_launches),
-      .full = spec->value[FTL_PARAM_detail] == DETAIL_FULL,
-      .num_in_a_row = spec->value[FTL_PARAM_conditions] == CONDITIONS_STREAM ? FTL_POWER_STREAM_LAUNCHES : 1,
+      .full = spec->value[FTL_PARAM_detail] == FTL_DETAIL_FULL,
+      .num_in_a_row = spec->value[FTL_PARAM_conditions] == FTL_CONDITIONS_STREAM ? FTL_POWER_STREAM_LAUNCHES : 1,
       .held_khz = spec->value[FTL_PARAM_clock_mhz] * KHZ_PER_MHZ};
   for (int i = 0; i < p->num_launches; i++) {
     if (p->tiles[i]->num_ctas > MAX_CTAS)

@@ -93,7 +93,8 @@ FTL_MUST_USE ftl_status ftl_predict_programs(const ftl_spec *spec, const ftl_arc
 // Flat text trace of one CTA: "warp pc opcode repeat dst srcs | sectors", one instruction a line; at most max_lines.
 FTL_MUST_USE ftl_status ftl_trace_write(FILE *out, const ftl_warp_program *program, int64_t cta, int64_t max_lines,
                                         ftl_error *error);
-// Chrome-trace JSON of one SM's issue slots and pipes in launch `launch_idx`, over SM cycles [from, until).
+// Chrome-trace JSON of one SM in launch `launch_idx`, over SM cycles [from, until): what each warp issues, at most two
+// million instructions; where it was cut stands behind the events (otherData).
 FTL_MUST_USE ftl_status ftl_timeline_write(FILE *out, const ftl_spec *spec, const ftl_arch *arch, int launch_idx,
                                            int64_t from_cycle, int64_t until_cycle, ftl_error *error);
 

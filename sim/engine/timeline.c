@@ -12,6 +12,7 @@ enum { MAX_SLICES = 2000000, MAX_CTAS = 32, KHZ_PER_MHZ = 1000 };
 typedef struct timeline {
   FILE *out;
   int64_t from, until, khz, num_slices;
+  int64_t cut_cycle;  // from which on slices are left out; 0: none are
   int32_t num_warps;
 } timeline;
 
@@ -20,8 +21,11 @@ static double us_of(const timeline *t, int64_t cycle) { return (double)cycle * 1
 
 static void on_issue(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta, const ftl_warp_inst *inst) {
   timeline *t = context;
-  if (cycle < t->from || cycle >= t->until || t->num_slices >= MAX_SLICES) return;
-  t->num_slices++;
+  if (cycle < t->from || cycle >= t->until || t->cut_cycle > 0) return;
+  if (t->num_slices++ >= MAX_SLICES) {
+    t->cut_cycle = cycle;
+    return;
+  }
   fprintf(t->out,
           ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.6f,\"dur\":%.6f,\"name\":\"%s\",\"args\":{\"cycle\":%lld,"
           "\"cta\":%lld}}",
@@ -63,7 +67,11 @@ static ftl_status write_run(timeline *t, const ftl_warp_program *warps, const ft
   write_names(t, num_ctas);
   ftl_status status =
       ftl_lone_sm_run(&config, t->khz, latency, ctas, starts, num_ctas, on_issue, t, ends, &counters, error);
-  fputs("\n]}\n", t->out);
+  fputs("\n]", t->out);
+  if (t->cut_cycle > 0)
+    fprintf(t->out, ",\"otherData\":{\"cut\":\"at cycle %lld: %d instructions are written at most\"}",
+            (long long)t->cut_cycle, MAX_SLICES);
+  fputs("}\n", t->out);
   return status;
 }
 

@@ -56,10 +56,14 @@ static ftl_status check_cluster(const ftl_tile_program *tile, const ftl_arch *ar
   int32_t cluster = tile->cluster_ctas;
   if (cluster <= 1) return FTL_OK;
   if (!arch->sm_has_tma) return lacks(arch, "cluster", "thread-block clusters (compute capability 9.0)", error);
-  for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++)
-    if (cluster > ftl_arch_sms_of_gpc(arch, gpc))
-      return ftl_error_set(error, FTL_INFEASIBLE, "cluster of %d CTAs: GPC %d of %s has %d SMs", cluster, gpc,
-                           arch->name, ftl_arch_sms_of_gpc(arch, gpc));
+  int32_t most = 0;
+  for (int32_t gpc = 0; gpc < arch->chip_num_gpcs; gpc++) {
+    int32_t sms = ftl_arch_sms_for_clusters(arch, gpc, cluster);
+    if (sms > most) most = sms;
+  }
+  if (cluster > most)
+    return ftl_error_set(error, FTL_INFEASIBLE, "cluster of %d CTAs: no GPC of %s has more than %d SMs for one",
+                         cluster, arch->name, most);
   if (copy != FTL_COPY_TMA || tile->num_roles < 2)
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "cluster of %d CTAs: %s needs copy=tma and a producer warp to share loads", cluster,

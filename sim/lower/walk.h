@@ -19,6 +19,12 @@ const ftl_warp_inst *ftl_walk_next(ftl_walk *walk);
 // The device address of (row, column) of a tile reference at a point, and how many of its rows exist (0: absent).
 // Local accesses: the address of the warp's local memory (slot 0), row_stride_bytes FTL_LOCAL_SLOT_BYTES, num_rows all.
 enum { FTL_LOCAL_SLOT_BYTES = 128 };  // 4 bytes of each lane
+
+// Where the local memory of a warp begins: 16 MiB each, SM by SM and in the order of its warps, above every device
+// address (bit 46).
+static inline uint64_t ftl_local_address_bytes(int32_t sm, int32_t warp) {
+  return UINT64_C(1) << 46 | ((uint64_t)sm << 8 | (uint64_t)warp) << 24;
+}
 typedef struct ftl_tile_place {
   int64_t address_bytes, row_stride_bytes;
   int32_t num_rows;

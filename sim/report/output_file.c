@@ -1,6 +1,7 @@
 #include "report/output_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,6 +30,29 @@ static void release(ftl_output_stream *stream) {
   free(stream->beside);
 }
 
+// A new file beside the target: PATH.new, or PATH.new1 to PATH.new99 where somebody has such a file. NULL: errno says
+// why. `mode`: of the file that it is to replace; 0: as a new file has.
+static FILE *create_beside(ftl_output_stream *stream, mode_t mode) {
+  enum { MOST = 100 };
+  size_t size = strlen(stream->path) + sizeof ".new99";
+  int fd = -1;
+  stream->beside = malloc(size);
+  if (stream->beside == NULL) return NULL;
+  for (int i = 0; i < MOST && fd < 0 && (i == 0 || errno == EEXIST); i++) {
+    snprintf(stream->beside, size, i == 0 ? "%s.new" : "%s.new%d", stream->path, i);
+    fd = open(stream->beside, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  }
+  if (fd < 0) return NULL;
+  bool has_mode = mode == 0 || fchmod(fd, mode & 0777) == 0;
+  FILE *file = has_mode ? fdopen(fd, "w") : NULL;
+  if (file != NULL) return file;
+  int failure = errno;
+  close(fd);
+  unlink(stream->beside);
+  errno = failure;
+  return NULL;
+}
+
 ftl_status ftl_output_stream_open(ftl_output_stream *stream, const char *path, ftl_error *error) {
   char resolved[PATH_MAX];  // of a link, so that the link stays
   const char *target = realpath(path, resolved) != NULL ? resolved : path;
@@ -37,17 +61,8 @@ ftl_status ftl_output_stream_open(ftl_output_stream *stream, const char *path, f
   if (is_file && is_database(target))
     return ftl_error_set(error, FTL_BAD_INPUT, "%s: a database, which is not written over", path);
   *stream = (ftl_output_stream){.path = strdup(target)};
-  if (stream->path != NULL && (is_file || !exists)) {
-    ftl_text beside = {0};
-    ftl_text_add(&beside, "%s.new", target);
-    stream->beside = beside.failed ? NULL : strdup(ftl_text_get(&beside));
-    ftl_text_fini(&beside);
-  }
-  if (stream->path == NULL || (stream->beside == NULL && (is_file || !exists))) {
-    release(stream);
-    return failed(path, ENOMEM, error);
-  }
-  stream->file = fopen(stream->beside != NULL ? stream->beside : stream->path, "w");
+  if (stream->path == NULL) return failed(path, ENOMEM, error);
+  stream->file = is_file || !exists ? create_beside(stream, is_file ? info.st_mode : 0) : fopen(stream->path, "w");
   if (stream->file != NULL) return FTL_OK;
   int failure = errno;
   release(stream);

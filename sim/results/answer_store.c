@@ -11,10 +11,6 @@
 
 enum { FIRST_PARAM_COLUMN = 7, FIRST_METRIC_COLUMN = 2, SUM_IDX = -1 };
 
-static void bind_text(sqlite3_stmt *statement, int idx, const char *text) {
-  sqlite3_bind_text(statement, idx, text, -1, SQLITE_TRANSIENT);
-}
-
 static ftl_status prepare_text(ftl_database *database, sqlite3_stmt **statement, ftl_text *sql, ftl_error *error) {
   ftl_status status = sql->failed ? ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", database->path)
                                   : ftl_database_prepare(database, statement, ftl_text_get(sql), error);
@@ -121,7 +117,7 @@ static ftl_status link_run(ftl_database *database, int64_t run_id, const ftl_res
                                            error);
   if (status != FTL_OK) return status;
   sqlite3_bind_int64(database->link_run, 1, run_id);
-  bind_text(database->link_run, 2, key->hex);
+  ftl_database_bind_text(database->link_run, 2, key->hex);
   return ftl_database_step_done(database, database->link_run, error);
 }
 
@@ -131,7 +127,7 @@ ftl_status ftl_database_get(ftl_database *database, int64_t run_id, const ftl_re
   ftl_status status = prepare_get(database, error);
   if (status != FTL_OK) return status;
   sqlite3_stmt *statement = database->get_prediction;
-  bind_text(statement, 1, key->hex);
+  ftl_database_bind_text(statement, 1, key->hex);
   int code = sqlite3_step(statement);
   if (code == SQLITE_ROW) {
     status = read_prediction(database, statement, spec, out, error);
@@ -176,7 +172,7 @@ static void bind_params(sqlite3_stmt *statement, int first, const ftl_spec *spec
     if ((spec->workload->accepts >> i & 1) == 0) {
       sqlite3_bind_null(statement, first + i);
     } else if (ftl_param_is_text((ftl_param)i)) {
-      bind_text(statement, first + i, ftl_spec_text(spec, (ftl_param)i, buffer));
+      ftl_database_bind_text(statement, first + i, ftl_spec_text(spec, (ftl_param)i, buffer));
     } else if (ftl_param_get((ftl_param)i)->is_real) {
       sqlite3_bind_double(statement, first + i, ftl_spec_real(spec, (ftl_param)i));
     } else {
@@ -192,17 +188,17 @@ static ftl_status bind_prediction(ftl_database *database, const ftl_spec *spec, 
   ftl_spec settled = *spec;
   ftl_spec_take_tiles(&settled, &prediction->spec);
   ftl_spec_canonical(&settled, &canonical);
-  bind_text(statement, 3, ftl_program_version());
-  bind_text(statement, 4, ftl_text_get(&canonical));
+  ftl_database_bind_text(statement, 3, ftl_program_version());
+  ftl_database_bind_text(statement, 4, ftl_text_get(&canonical));
   bool failed = canonical.failed;
   ftl_text_fini(&canonical);
   if (failed) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", database->path);
   bool feasible = prediction->feasible;
-  bind_text(statement, 5, spec->workload->name);
+  ftl_database_bind_text(statement, 5, spec->workload->name);
   sqlite3_bind_int(statement, 6, feasible);
-  bind_text(statement, 7, feasible ? NULL : prediction->reason);
+  ftl_database_bind_text(statement, 7, feasible ? NULL : prediction->reason);
   sqlite3_bind_int(statement, 8, feasible ? prediction->num_kernels : 0);
-  bind_text(statement, 9, feasible ? prediction->bottleneck : NULL);
+  ftl_database_bind_text(statement, 9, feasible ? prediction->bottleneck : NULL);
   sqlite3_bind_double(statement, 10, prediction->error_bound_cycles_pct);
   sqlite3_bind_double(statement, 11, prediction->error_bound_hbm_bytes_pct);
   sqlite3_bind_double(statement, 12, prediction->wall_s);
@@ -215,7 +211,7 @@ static ftl_status put_launch(ftl_database *database, int64_t prediction_id, int 
   sqlite3_stmt *statement = database->put_launch;
   sqlite3_bind_int64(statement, 1, prediction_id);
   sqlite3_bind_int(statement, 2, launch_idx);
-  bind_text(statement, 3, name);
+  ftl_database_bind_text(statement, 3, name);
   // SQLite stores NaN as NULL: a metric that is not known.
   for (int i = 0; i < FTL_METRIC_COUNT; i++) sqlite3_bind_double(statement, 4 + i, metrics->value[i]);
   return ftl_database_step_done(database, statement, error);
@@ -237,7 +233,7 @@ static ftl_status put_locked(ftl_database *database, int64_t run_id, const ftl_r
   ftl_status status = ftl_database_put_arch(database, arch, &arch_id, error);
   if (status == FTL_OK) status = bind_prediction(database, spec, prediction, error);
   if (status != FTL_OK) return status;
-  bind_text(database->put_prediction, 1, key->hex);
+  ftl_database_bind_text(database->put_prediction, 1, key->hex);
   sqlite3_bind_int64(database->put_prediction, 2, arch_id);
   status = ftl_database_step_done(database, database->put_prediction, error);
   bool inserted = sqlite3_changes(database->sqlite) > 0;  // else another process was first, with the same answer

@@ -26,6 +26,10 @@ FTL_MUST_USE ftl_status ftl_database_prepare(ftl_database *database, sqlite3_stm
 FTL_MUST_USE ftl_status ftl_database_get_int(ftl_database *database, const char *sql, int64_t *out, ftl_error *error);
 // Runs a bound statement that returns no row, and resets it.
 FTL_MUST_USE ftl_status ftl_database_step_done(ftl_database *database, sqlite3_stmt *statement, ftl_error *error);
+// The statement copies `text`; NULL binds NULL.
+static inline void ftl_database_bind_text(sqlite3_stmt *statement, int idx, const char *text) {
+  sqlite3_bind_text(statement, idx, text, -1, SQLITE_TRANSIENT);
+}
 // Begins a transaction that may write; ends it by what `status` says.
 FTL_MUST_USE ftl_status ftl_database_begin(ftl_database *database, ftl_error *error);
 FTL_MUST_USE ftl_status ftl_database_end(ftl_database *database, ftl_status status, ftl_error *error);

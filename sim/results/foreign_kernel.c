@@ -299,7 +299,8 @@ static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl
   const char *tile = strstr(kernel_of(row), before_tile);
   int knob = 0, group_rows = 0, block_n = 0, head_dim = 0, end = 0;
   if (tile != NULL)
-    sscanf(tile + sizeof before_tile - 1, "%d_%dx%dx%d_4x1x1_cga1x1x1%n", &knob, &group_rows, &block_n, &head_dim, &end);
+    sscanf(tile + sizeof before_tile - 1, "%d_%dx%dx%d_4x1x1_cga1x1x1%n", &knob, &group_rows, &block_n, &head_dim,
+           &end);
   if (end == 0 || !is_side(group_rows) || !is_side(block_n) || !is_side(head_dim))
     return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_cudnn with another kernel");
   const ftl_param_number known[] = {{FTL_PARAM_block_m, 2 * group_rows},

@@ -19,10 +19,6 @@ typedef struct importer {
   ftl_error *error;
 } importer;
 
-static void bind_text(sqlite3_stmt *statement, int idx, const char *text) {
-  sqlite3_bind_text(statement, idx, text, -1, SQLITE_TRANSIENT);  // NULL binds NULL
-}
-
 static ftl_status prepare(importer *im) {
   ftl_text sql = {0};
   ftl_text_add(&sql, "INSERT INTO measurements (file_id, line, gpu, condition, kernel, status, source, arch, workload");
@@ -56,9 +52,9 @@ static ftl_status put_file(importer *im) {
   if (status != FTL_OK) return status;
   char hash[17];
   snprintf(hash, sizeof hash, "%016" PRIx64, im->file->content_hash);
-  bind_text(statement, 1, im->file->path);
-  bind_text(statement, 2, hash);
-  bind_text(statement, 3, ftl_measurement_format_name(im->file->format));
+  ftl_database_bind_text(statement, 1, im->file->path);
+  ftl_database_bind_text(statement, 2, hash);
+  ftl_database_bind_text(statement, 3, ftl_measurement_format_name(im->file->format));
   status = ftl_database_step_done(im->database, statement, im->error);
   im->summary->was_there = status == FTL_OK && sqlite3_changes(im->database->sqlite) == 0;
   im->file_id = sqlite3_last_insert_rowid(im->database->sqlite);
@@ -68,14 +64,14 @@ static ftl_status put_file(importer *im) {
 
 static void bind_case(sqlite3_stmt *statement, const ftl_measured_case *c) {
   char buffer[32];
-  bind_text(statement, 7, c->source);
-  bind_text(statement, 8, c->arch);
-  bind_text(statement, 9, c->spec.workload->name);
+  ftl_database_bind_text(statement, 7, c->source);
+  ftl_database_bind_text(statement, 8, c->arch);
+  ftl_database_bind_text(statement, 9, c->spec.workload->name);
   for (int i = 0; i < FTL_PARAM_COUNT; i++) {
     int idx = FIRST_PARAM + 1 + i;
     if ((c->spec.workload->accepts >> i & 1) == 0) continue;
     if (ftl_param_is_text((ftl_param)i)) {
-      bind_text(statement, idx, ftl_spec_text(&c->spec, (ftl_param)i, buffer));
+      ftl_database_bind_text(statement, idx, ftl_spec_text(&c->spec, (ftl_param)i, buffer));
     } else if (ftl_param_get((ftl_param)i)->is_real) {
       sqlite3_bind_double(statement, idx, ftl_spec_real(&c->spec, (ftl_param)i));
     } else {
@@ -96,10 +92,10 @@ static ftl_status put_row(importer *im, const ftl_measurement *row) {
   sqlite3_clear_bindings(im->put_row);
   sqlite3_bind_int64(im->put_row, 1, im->file_id);
   sqlite3_bind_int64(im->put_row, 2, row->line);
-  bind_text(im->put_row, 3, ftl_measurement_fact(row, "gpu"));
-  bind_text(im->put_row, 4, ftl_measurement_fact(row, "condition"));
-  bind_text(im->put_row, 5, ftl_measurement_fact(row, "kernel"));
-  bind_text(im->put_row, 6, ftl_measurement_fact(row, "status"));
+  ftl_database_bind_text(im->put_row, 3, ftl_measurement_fact(row, "gpu"));
+  ftl_database_bind_text(im->put_row, 4, ftl_measurement_fact(row, "condition"));
+  ftl_database_bind_text(im->put_row, 5, ftl_measurement_fact(row, "kernel"));
+  ftl_database_bind_text(im->put_row, 6, ftl_measurement_fact(row, "status"));
   if (status == FTL_OK) bind_case(im->put_row, &c);
   im->summary->num_comparable += status == FTL_OK;
   return ftl_database_step_done(im->database, im->put_row, im->error);
@@ -110,8 +106,8 @@ static ftl_status put_facts(importer *im, const ftl_measurement *row, int64_t id
   for (int i = 0; status == FTL_OK && i < row->num_facts; i++) {
     if (row->facts[i].text[0] == '\0') continue;
     sqlite3_bind_int64(im->put_fact, 1, id);
-    bind_text(im->put_fact, 2, row->facts[i].name);
-    bind_text(im->put_fact, 3, row->facts[i].text);
+    ftl_database_bind_text(im->put_fact, 2, row->facts[i].name);
+    ftl_database_bind_text(im->put_fact, 3, row->facts[i].text);
     status = ftl_database_step_done(im->database, im->put_fact, im->error);
   }
   return status;
@@ -122,9 +118,9 @@ static ftl_status put_values(importer *im, const ftl_measurement *row, int64_t i
   for (int i = 0; status == FTL_OK && i < row->num_values; i++) {
     const ftl_measured_value *v = &row->values[i];
     sqlite3_bind_int64(im->put_value, 1, id);
-    bind_text(im->put_value, 2, v->metric);
+    ftl_database_bind_text(im->put_value, 2, v->metric);
     sqlite3_bind_double(im->put_value, 3, v->value);
-    bind_text(im->put_value, 4, v->unit);
+    ftl_database_bind_text(im->put_value, 4, v->unit);
     sqlite3_bind_int(im->put_value, 5, v->is_impossible);
     status = ftl_database_step_done(im->database, im->put_value, im->error);
     im->summary->num_values++;

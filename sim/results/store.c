@@ -10,10 +10,6 @@
 
 static const char *const state_names[] = {"running", "done", "failed", "interrupted"};
 
-static void bind_text(sqlite3_stmt *statement, int idx, const char *text) {
-  sqlite3_bind_text(statement, idx, text, -1, SQLITE_TRANSIENT);  // NULL binds NULL
-}
-
 ftl_status ftl_database_begin_run(ftl_database *database, const char *command, const char *scenario_path,
                                   const char *scenario_text, int64_t *run_id, ftl_error *error) {
   sqlite3_stmt *statement = NULL;
@@ -27,10 +23,10 @@ ftl_status ftl_database_begin_run(ftl_database *database, const char *command, c
   if (scenario_text != NULL) {
     snprintf(hash, sizeof hash, "%016" PRIx64, (uint64_t)XXH3_64bits(scenario_text, strlen(scenario_text)));
   }
-  bind_text(statement, 1, command);
-  bind_text(statement, 2, scenario_path);
-  bind_text(statement, 3, scenario_text != NULL ? hash : NULL);
-  bind_text(statement, 4, ftl_program_version());
+  ftl_database_bind_text(statement, 1, command);
+  ftl_database_bind_text(statement, 2, scenario_path);
+  ftl_database_bind_text(statement, 3, scenario_text != NULL ? hash : NULL);
+  ftl_database_bind_text(statement, 4, ftl_program_version());
   status = ftl_database_step_done(database, statement, error);
   sqlite3_finalize(statement);
   *run_id = sqlite3_last_insert_rowid(database->sqlite);
@@ -43,7 +39,7 @@ ftl_status ftl_database_end_run(ftl_database *database, int64_t run_id, ftl_run_
       database, &statement,
       "UPDATE runs SET state = ?, finished_utc = strftime('%Y-%m-%dT%H:%M:%SZ', 'now') WHERE id = ?", error);
   if (status != FTL_OK) return status;
-  bind_text(statement, 1, state_names[state]);
+  ftl_database_bind_text(statement, 1, state_names[state]);
   sqlite3_bind_int64(statement, 2, run_id);
   status = ftl_database_step_done(database, statement, error);
   sqlite3_finalize(statement);
@@ -56,16 +52,16 @@ static ftl_status put_arch_value(ftl_database *database, sqlite3_stmt *statement
                                  ftl_error *error) {
   const ftl_arch_key *key = ftl_arch_key_get(key_idx);
   ftl_origin origin = ftl_arch_origin(arch, key_idx);
-  bind_text(statement, 2, key->name);
+  ftl_database_bind_text(statement, 2, key->name);
   if (key->allowed != NULL) {
-    bind_text(statement, 3, ftl_arch_text(arch, key_idx));
+    ftl_database_bind_text(statement, 3, ftl_arch_text(arch, key_idx));
   } else {
     sqlite3_bind_int64(statement, 3, ftl_arch_int(arch, key_idx));
   }
-  bind_text(statement, 4, key->unit);
-  bind_text(statement, 5, ftl_origin_kind_name(origin.kind));
-  bind_text(statement, 6, origin.text);
-  bind_text(statement, 7, origin.file);
+  ftl_database_bind_text(statement, 4, key->unit);
+  ftl_database_bind_text(statement, 5, ftl_origin_kind_name(origin.kind));
+  ftl_database_bind_text(statement, 6, origin.text);
+  ftl_database_bind_text(statement, 7, origin.file);
   sqlite3_bind_int(statement, 8, origin.line);
   return ftl_database_step_done(database, statement, error);
 }
@@ -95,9 +91,9 @@ static ftl_status put_arch_row(ftl_database *database, const ftl_arch *arch, con
                                            " ON CONFLICT (name, hash) DO UPDATE SET die = excluded.die RETURNING id",
                                            error);
   if (status != FTL_OK) return status;
-  bind_text(statement, 1, arch->name);
-  bind_text(statement, 2, arch->die);
-  bind_text(statement, 3, hash);
+  ftl_database_bind_text(statement, 1, arch->name);
+  ftl_database_bind_text(statement, 2, arch->die);
+  ftl_database_bind_text(statement, 3, hash);
   int code = sqlite3_step(statement);
   if (code == SQLITE_ROW) {
     *arch_id = sqlite3_column_int64(statement, 0);

@@ -159,11 +159,23 @@ static void open_table(lua_State *lua) {
 }
 
 // A script's random numbers are the same in every run.
+// Without a number the original takes the time and an address.
+static int safe_randomseed(lua_State *lua) {
+  luaL_checknumber(lua, 1);
+  lua_pushvalue(lua, lua_upvalueindex(1));  // called as a function: its generator is an upvalue of its own
+  lua_insert(lua, 1);
+  lua_call(lua, lua_gettop(lua) - 1, 0);
+  return 0;
+}
+
 static void open_math(lua_State *lua) {
   luaL_requiref(lua, LUA_MATHLIBNAME, luaopen_math, 1);
   lua_getfield(lua, -1, "randomseed");
+  lua_pushvalue(lua, -1);
   lua_pushinteger(lua, 1);
   lua_call(lua, 1, 0);
+  lua_pushcclosure(lua, safe_randomseed, 1);
+  lua_setfield(lua, -2, "randomseed");
   lua_pop(lua, 1);
 }
 

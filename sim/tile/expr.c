@@ -101,13 +101,14 @@ bool ftl_expr_uses(const ftl_tile_program *program, ftl_expr expr, int32_t loop_
   const ftl_expr_node *node = &program->exprs[expr];
   if (node->kind == FTL_EXPR_CONST || node->kind == FTL_EXPR_CTA || node->kind == FTL_EXPR_WARP) return false;
   if (node->kind == FTL_EXPR_LOOP) return node->value == loop_var;
-  if (node->kind == FTL_EXPR_LOOKUP && loop_var < 0) return true;
+  if (node->kind == FTL_EXPR_LOOKUP) return loop_var < 0 || ftl_expr_uses(program, node->a, loop_var);
   return ftl_expr_uses(program, node->a, loop_var) || ftl_expr_uses(program, node->b, loop_var);
 }
 
 static bool uses_kind(const ftl_tile_program *program, ftl_expr expr, ftl_expr_kind kind) {
   const ftl_expr_node *node = &program->exprs[expr];
   if (node->kind < FTL_EXPR_ADD) return node->kind == kind;
+  if (node->kind == FTL_EXPR_LOOKUP) return uses_kind(program, node->a, kind);
   return uses_kind(program, node->a, kind) || uses_kind(program, node->b, kind);
 }
 

@@ -56,8 +56,7 @@ static void place_warps(ftl_sm *sm) {
         w->warp_in_role = (int16_t)i;
         w->slot = slot;
         w->warpgroup = slot * warpgroups + warp / SM_WARPGROUP;
-        // bit 46: above every device address
-        w->local_address_bytes = INT64_C(1) << 46 | ((int64_t)sm->config.sm_idx << 8 | index) << 24;
+        w->local_address_bytes = (int64_t)ftl_local_address_bytes(sm->config.sm_idx, index);
         sc->warps[sc->num_positions++] = w;
       }
 }

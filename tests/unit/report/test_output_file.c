@@ -40,6 +40,24 @@ Test(unit_report_output_file, replaces_what_was_there_and_leaves_nothing_beside_
   remove_folder(&f);
 }
 
+Test(unit_report_output_file, keeps_the_mode_and_somebody_elses_file_of_that_name) {
+  folder f = make_folder();
+  ftl_error error = {0};
+  char other[192];
+  struct stat info;
+  snprintf(other, sizeof other, "%s.new", f.file);
+  cr_assert_eq(write_text(other, "mine", &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(write_text(f.file, "one", &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(chmod(f.file, 0640), 0);
+  cr_assert_eq(write_text(f.file, "two", &error), FTL_OK, "%s", error.message);
+  has_text(f.file, "two");
+  has_text(other, "mine");
+  cr_assert(stat(f.file, &info) == 0 && (info.st_mode & 0777) == 0640, "%o", info.st_mode);
+  cr_assert_not(is_there(f.path, "results.db.new1"));
+  unlink(other);
+  remove_folder(&f);
+}
+
 Test(unit_report_output_file, a_link_stays_a_link) {
   folder f = make_folder();
   ftl_error error = {0};

@@ -165,6 +165,16 @@ Test(script_sandbox, random_numbers_are_the_same_in_every_run) {
   cr_assert_eq(seen[0], seen[1]);
 }
 
+// Lua would take the time and an address of its own.
+Test(script_sandbox, a_random_seed_is_a_number_of_the_scenario) {
+  expect_error("math.randomseed()", "number expected");
+  expect_error("math.randomseed({})", "number expected");
+  cr_assert_eq(run_with(small(),
+                        "math.randomseed(7) local a = math.random() math.randomseed(7)"
+                        " assert(a == math.random())"),
+               FTL_OK);
+}
+
 static int open_answer(lua_State *lua) {
   lua_newtable(lua);
   lua_pushinteger(lua, 42);
