@@ -44,6 +44,7 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
   int32_t sm = ftl_gpu_sm_of(run, member.slot);
   ftl_tile_run in_place = *tiles, whole;
   in_place.is_in_loop = run->slots[member.state_slot].segment % 2 == 1;
+  in_place.is_ahead = ref->lookahead > 0;
   tiles = &in_place;
   if (ref->box_bytes > 0 && tiles->place.row_bytes % ref->box_bytes != 0) {
     whole = whole_boxes_of(tiles, ref->box_bytes);

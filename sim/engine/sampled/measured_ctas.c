@@ -93,7 +93,7 @@ int32_t ftl_measured_ctas_representatives(const ftl_segments *segments, const ft
   count_uses(segments, program, first_of(program->tile->num_ctas), uses);
   do {
     candidate best = representative_of(segments, program, uses);
-    if (count > 0 && best.kinds == 0) break;
+    if (count > 0 && best.repeated == 0) break;
     ctas[count++] = best.cta;
     for (int32_t k = 0; k < segments->num_loops; k++)
       if (trips_of(segments, program, k, best.cta) > 0) uses[k] = (loop_use){0};

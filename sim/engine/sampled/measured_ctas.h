@@ -7,10 +7,10 @@
 
 enum { FTL_MAX_REPRESENTATIVES = 4 };
 
-// CTAs that together run the loops of the grid, the one that stands for all first: of those that repeat the loops that
-// most repeat, the one with most kinds of iterations, and most of them or nearly so where a grid is long (the last in
-// launch order among equals). Further ones, each chosen so by the loops that none before it runs, where CTAs have loops
-// of their own (the last keys end inside a tile, and nothing else is masked). Returns how many, at least 1.
+// The CTA that stands for all first: of those that repeat the loops that most repeat, the one with most kinds of
+// iterations, and most of them or nearly so where a grid is long (the last in launch order among equals). Then others,
+// each chosen so by the loops that none before it runs and that it repeats: CTAs may have loops of their own (the last
+// keys end inside a tile, and nothing else is masked). Returns how many, at least 1.
 int32_t ftl_measured_ctas_representatives(const ftl_segments *segments, const ftl_warp_program *program,
                                           int64_t ctas[FTL_MAX_REPRESENTATIVES]);
 

@@ -268,16 +268,17 @@ static ftl_status take_representative(ftl_step_measurement *m, int64_t latency_c
   return FTL_OK;
 }
 
-static bool runs(const ftl_step_measurement *m, int64_t cta, int32_t k) {
+static int64_t trips_of(const ftl_step_measurement *m, int64_t cta, int32_t k) {
   int64_t first;
-  return ftl_segments_trips(m->segments, m->launch->warps, k, cta, &first) > 0;
+  return ftl_segments_trips(m->segments, m->launch->warps, k, cta, &first);
 }
 
-// The times of loops that the representative `of` runs and none before it.
+// The times of loops that the representative `of` repeats and none before it runs. The time of one that runs once is
+// that of the code around it too.
 static void add_times(const ftl_step_measurement *m, int32_t of, const ftl_step_point *from, ftl_step_point *to) {
   for (int32_t k = 0; k < m->segments->num_loops; k++) {
-    bool is_known = !runs(m, m->representatives[of], k);
-    for (int32_t i = 0; i < of; i++) is_known |= runs(m, m->representatives[i], k);
+    bool is_known = trips_of(m, m->representatives[of], k) <= 1;
+    for (int32_t i = 0; i < of; i++) is_known |= trips_of(m, m->representatives[i], k) > 0;
     if (is_known) continue;
     to->time[2 * k + 1] = from->time[2 * k + 1];
     to->later[2 * k + 1] = from->later[2 * k + 1];
@@ -307,6 +308,6 @@ ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t laten
   ftl_step_point cold = {0};
   ftl_status status = measure_alone(m, latency_cycles, false, &cold, error);
   for (int32_t s = 0; status == FTL_OK && s <= 2 * m->segments->num_loops; s++)
-    extra[s] = s % 2 == 0 || runs(m, m->representative, s / 2) ? cold.time[s] - alone->time[s] : 0;
+    extra[s] = s % 2 == 0 || trips_of(m, m->representative, s / 2) > 0 ? cold.time[s] - alone->time[s] : 0;
   return status;
 }

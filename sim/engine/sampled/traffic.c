@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "arch/topology.h"
-#include "base/integer.h"
 #include "base/sectors.h"
 #include "engine/sampled/dram_rate.h"
 #include "engine/sampled/traffic_costs.h"
@@ -304,14 +303,19 @@ static int64_t channel_wait_of(ftl_traffic *traffic, const request *ask, const s
   return late > 0 ? late / FTL_TRAFFIC_UNIT : 0;
 }
 
-// The run is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`. It queues for as
-// long as the other does, so that both have the same latency.
+// The run is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`. Both have the
+// same latency, and queue for as long. What a step asks ahead it does not wait for, but while its lines queue for L2
+// they are in flight as long as a latency would keep them, and hold back those behind them: of these DRAM's queue alone
+// is one.
 static void wait_for_fill(const request *ask, ftl_traffic_wait *wait) {
   const ftl_tile_entry *entry = ask->entry;
-  int64_t left = entry->fill_ready - ask->now;
+  int64_t left = entry->fill_ready - ask->now, dram_queue = entry->fill_mark - ask->now - ask->intake;
   if (left <= wait->latency_cycles * FTL_TRAFFIC_UNIT + wait->queue) return;
   wait->marks.dram = entry->fill_mark;
-  wait->latency_cycles = ftl_smaller(left / FTL_TRAFFIC_UNIT, entry->fill_latency_cycles);
+  int64_t latency = dram_queue > 0 ? left - dram_queue : left;
+  int64_t most = (int64_t)entry->fill_latency_cycles * FTL_TRAFFIC_UNIT;
+  if (!ask->run->is_ahead && latency > most) latency = most;
+  wait->latency_cycles = (latency > 0 ? latency : 0) / FTL_TRAFFIC_UNIT;
   wait->queue = left - wait->latency_cycles * FTL_TRAFFIC_UNIT;
 }
 

@@ -138,7 +138,7 @@ Test(unit_engine_sampled, loops_of_which_no_cta_runs_all_have_their_times) {
     const pair_case *c = &last_keys_end_inside_a_tile[i];
     ftl_prediction sampled = predict(c, "sampled"), full = predict(c, "full");
     double cycles = difference_pct(&sampled, &full, FTL_METRIC_cycles);
-    cr_expect_leq(cycles, 8, "%s %s: cycles %.1f %%", c->arch, c->parameters, cycles);
+    cr_expect_leq(cycles, 12, "%s %s: cycles %.1f %%", c->arch, c->parameters, cycles);
     for (int k = 0; k < sampled.num_kernels; k++)
       cr_expect_leq(sampled.kernels[k].metrics.value[FTL_METRIC_tensor_pct], 100, "%s %s: launch %d", c->arch,
                     c->parameters, k);
