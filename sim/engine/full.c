@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "engine/request_merge.h"
+#include "engine/sampled/dram_rate.h"
 #include "engine/sm_pool.h"
 #include "machine/cta/cta_scheduler.h"
 
@@ -206,11 +207,28 @@ void ftl_sm_counters_add(ftl_sm_counters *sum, const ftl_sm_counters *part) {
   for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
 }
 
-static void read_totals(full_run *run, int64_t sm_khz, ftl_totals *out) {
+// SM cycles that DRAM needs for all that was read and written: a byte read and one written take what two bytes of a copy
+// take.
+static int64_t dram_cycles(const ftl_memory_counters *memory, const ftl_dram_rate *rate, int64_t sm_khz) {
+  double read_s = (double)memory->dram_read_bytes / (double)rate->read_bytes_per_s;
+  double write_s = (double)memory->dram_write_bytes *
+                   (2.0 / (double)rate->copy_bytes_per_s - 1.0 / (double)rate->read_bytes_per_s);
+  return (int64_t)((read_s + write_s) * (double)sm_khz * 1000.0);
+}
+
+// Stores do not wait, and what a launch before left dirty is written for it: the launch ends when all of it has passed
+// DRAM.
+static ftl_status read_totals(full_run *run, int64_t sm_khz, ftl_totals *out, ftl_error *error) {
+  ftl_dram_rate rate;
+  ftl_status status = ftl_dram_rate_get(run->launch->arch, &rate, error);
+  if (status != FTL_OK) return status;
   ftl_memory_settle(run->memory);
   *out = (ftl_totals){.sm_khz = sm_khz, .cycles = run->end_cycle, .memory = ftl_memory_counters_get(run->memory)};
   for (int32_t sm = 0; sm < run->num_sms; sm++)
     ftl_sm_counters_add(&out->sm, ftl_sm_counters_get(ftl_sm_pool_get(run->pool, sm)));
+  int64_t least = dram_cycles(&out->memory, &rate, sm_khz);
+  if (least > out->cycles) out->cycles = least;
+  return FTL_OK;
 }
 
 static void release(full_run *run) {
@@ -233,7 +251,7 @@ ftl_status ftl_full_run(const ftl_launch *launch, int64_t sm_khz, ftl_memory **m
   if (status == FTL_OK && launch->l2_before != FTL_L2_KEPT) ftl_memory_foul(run.memory, ftl_launch_foul_bytes(launch));
   if (status == FTL_OK) ftl_memory_set_hit_ratio(run.memory, ftl_launch_hit_ratio_milli(launch));
   if (status == FTL_OK) status = run_windows(&run, error);
-  if (status == FTL_OK) read_totals(&run, sm_khz, out);
+  if (status == FTL_OK) status = read_totals(&run, sm_khz, out, error);
   release(&run);
   if (status == FTL_OK)
     *memory = run.memory;

@@ -74,6 +74,14 @@ Test(unit_engine_full, a_warm_cache_reads_nothing_from_dram_and_a_fouled_one_wri
   cr_assert_gt(stream.value[FTL_METRIC_dram_write], 0);
 }
 
+// The launch before has left L2 full of what is to be written: DRAM would carry 165 % of what its bus can if the launch
+// ended with its CTAs.
+Test(unit_engine_full, a_launch_ends_when_dram_has_written_what_was_there) {
+  ftl_metrics m =
+      run_full("l40s", "softmax_safe heads=3 seqlen_q=512 seqlen_kv=1024 conditions=stream detail=full", 1, false);
+  cr_expect_leq(m.value[FTL_METRIC_dram_pct], 100);
+}
+
 Test(unit_engine_full, a_persistent_kernel_does_the_same_work) {
   ftl_metrics plain = run_full("a100_80", SMALL, 1, false),
               persistent = run_full("a100_80", SMALL " persistent=1", 1, false);
