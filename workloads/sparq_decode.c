@@ -184,6 +184,8 @@ static void set_defaults(ftl_spec *spec) {
   spec->value[FTL_PARAM_seqlen_q] = 1;
   spec->value[FTL_PARAM_block_m] = MMA_K;
   ftl_spec_set_default(spec, FTL_PARAM_block_n, 256);
+  int64_t most_r = spec->value[FTL_PARAM_head_dim] / MMA_K * MMA_K;
+  ftl_spec_set_default(spec, FTL_PARAM_sparq_r, ftl_smaller(spec->value[FTL_PARAM_sparq_r], most_r));
   ftl_spec_set_default(spec, FTL_PARAM_sparq_k,
                        ftl_smaller(spec->value[FTL_PARAM_sparq_k], spec->value[FTL_PARAM_seqlen_kv]));
 }

@@ -4,6 +4,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "report/validate_usable.h"
 #include "results/measured_case.h"
 #include "results/measurement_store.h"
 
@@ -31,12 +32,15 @@ static ftl_status store(const ftl_measurement_file *files, int num_files, const 
   return status;
 }
 
-// A row that no configuration can express is stored; one with a parameter out of range is bad input.
+// A row that no configuration can express, or that did not run, is stored; one with a parameter out of range, or of
+// which it cannot be told whether it ran, is bad input.
 static ftl_status check_rows(const ftl_measurement_file *file, ftl_error *error) {
   for (int64_t i = 0; i < file->num_rows; i++) {
     ftl_measured_case c;
     ftl_error reason;
-    ftl_status status = ftl_measured_case_of(&c, file, &file->rows[i], &reason);
+    bool did_run = false;
+    ftl_status status = ftl_row_status_check(&file->rows[i], &did_run, &reason);
+    if (status == FTL_OK) status = ftl_measured_case_of(&c, file, &file->rows[i], &reason);
     if (status != FTL_OK && status != FTL_INFEASIBLE)
       return ftl_error_set(error, status, "%s:%lld: %.400s", file->path, (long long)file->rows[i].line, reason.message);
   }

@@ -117,5 +117,6 @@ static bool ends_with(const char *text, const char *end) {
 
 bool ftl_measured_is_impossible(const char *metric, double value) {
   bool is_share = ends_with(metric, ".pct") || strstr(metric, "pct_of_peak_sustained") != NULL;
-  return value < 0 || (is_share && value > 100);
+  bool is_time = strstr(metric, "time") != NULL || strstr(metric, "cycles_elapsed") != NULL;
+  return value < 0 || (is_time && value == 0) || (is_share && value > 100);
 }

@@ -18,7 +18,7 @@ typedef struct ftl_measured_value {
   const char *metric;  // Nsight Compute's name; the median of event timing is foretile__stream_time.sum
   const char *unit;    // base unit; "" where the file does not say
   double value;
-  bool is_impossible;  // a share above 100 %, a negative count: what replay passes of a short kernel give
+  bool is_impossible;  // a share above 100 %, a negative count, no time: what replay passes of a short kernel give
 } ftl_measured_value;
 
 // One launch, or one timed case.

@@ -27,12 +27,16 @@ refused 2 "no header of measurements" "$FAKE" import "$FTL_SOURCE_DIR/README.md"
 sed '9s/^flash2_fwd,16,32,/flash2_fwd,16,0,/' good.csv >parameter.csv
 refused 2 "parameter.csv:9: heads=0" "$FAKE" import good.csv parameter.csv --db p.db
 [ ! -e p.db ] || bad "a database was made though a file is bad"
+sed 's/,ok,/,OK,/' good.csv >shouting.csv
+refused 2 "shouting.csv:2: status=OK: allowed is ok" "$FAKE" import shouting.csv --db p.db
 accepted "good.csv: project, 8 rows" "$FAKE" import good.csv --db p.db
 accepted "imported before" "$FAKE" import good.csv --db p.db
 
 # validate
 refused 2 "No such file" "$FAKE" validate --measurements no_such.csv
 refused 2 "unknown workload" "$FAKE" validate --workload flash
+printf 'workload,heads,seqlen_q,seqlen_kv,head_dim,status,condition,time_median_us,gpu\nflash2_fwd,8,64,64,64,ok,stream,0,NVIDIA H200\n' >zero.csv
+refused 2 "zero.csv:2: no column with a value that is compared" "$FAKE" validate zero.csv
 refused 2 "none of the 8 measured rows" sh -c 'sed s/NVIDIA/Some/ good.csv >other.csv; "$1" validate other.csv' sh "$FAKE"
 refused 2 "other.csv:2: status=failed: allowed is ok; none of the 8 measured rows has it" \
   sh -c 'sed s/,ok,/,failed,/ good.csv >other.csv; "$1" validate other.csv' sh "$FAKE"

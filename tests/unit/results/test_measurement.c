@@ -81,7 +81,11 @@ Test(unit_results_measurement, units_come_to_their_base) {
   scale_is("%", 1, "%");
 }
 
-Test(unit_results_measurement, a_share_above_100_percent_or_a_negative_count_is_impossible) {
+Test(unit_results_measurement, a_share_above_100_percent_a_negative_count_or_no_time_is_impossible) {
+  cr_assert(ftl_measured_is_impossible("time_median_us", 0));
+  cr_assert(ftl_measured_is_impossible("gpu__time_duration.sum", 0));
+  cr_assert(ftl_measured_is_impossible("sm__cycles_elapsed.max", 0));
+  cr_assert_not(ftl_measured_is_impossible("dram__bytes_write.sum", 0));
   cr_assert(ftl_measured_is_impossible("lts__t_sector_hit_rate.pct", 150));
   cr_assert_not(ftl_measured_is_impossible("lts__t_sector_hit_rate.pct", 100));
   cr_assert(ftl_measured_is_impossible("sm__warps_active.avg.pct_of_peak_sustained_active", 101));
