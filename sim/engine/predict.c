@@ -125,9 +125,10 @@ static ftl_status make_programs(ftl_spec *spec, const ftl_arch *arch, programs *
 static ftl_pipeline_caches caches_of(const ftl_spec *spec, int num_launches) {
   int64_t cache = spec->value[FTL_PARAM_cache];
   bool stream = spec->value[FTL_PARAM_conditions] == FTL_CONDITIONS_STREAM;
-  return (ftl_pipeline_caches){.fouled = stream,
-                               .warm = cache == FTL_CACHE_WARM,
-                               .chain = num_launches > 1 && (cache == FTL_CACHE_CHAIN || (cache == FTL_CACHE_AUTO && stream))};
+  return (ftl_pipeline_caches){
+      .fouled = stream,
+      .warm = cache == FTL_CACHE_WARM,
+      .chain = num_launches > 1 && (cache == FTL_CACHE_CHAIN || (cache == FTL_CACHE_AUTO && stream))};
 }
 
 // Whether every kernel reads at least its compulsory bytes: not one of a user, which may leave out what it could load

@@ -269,6 +269,7 @@ void ftl_memory_restart(ftl_memory *memory) {
   reset_ports(memory->slices_in, memory->num_slices);
   reset_ports(memory->slices, memory->num_slices);
   reset_ports(memory->far_links, 2);
+  for (int32_t g = 0; g < memory->num_gpcs; g++) ftl_l2_coalescer_restart(&memory->coalescers[g]);
   ftl_wheel_restart(&memory->events);
   ftl_wheel_restart(&memory->port_events);
   ftl_dram_restart(memory->dram);

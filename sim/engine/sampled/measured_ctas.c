@@ -1,10 +1,37 @@
 #include "engine/sampled/measured_ctas.h"
 
-enum { SEARCHED_CTAS = 4096 };  // among which a CTA is sought
+#include "engine/sampled/cursor.h"
+
+enum {
+  SEARCHED_CTAS = 4096,  // among which a CTA is sought
+  COMPARED_CTAS = 128,   // of those with the same loops, by their bytes
+};
 
 static int64_t trips_of(const ftl_segments *segments, const ftl_warp_program *program, int32_t loop, int64_t cta) {
   int64_t first;
   return ftl_segments_trips(segments, program, loop, cta, &first);
+}
+
+// Bytes of the tiles that the CTA comes to first in each segment; where a tensor ends inside a tile the CTAs there have
+// less than others of the same loops. `all`: of whole tiles.
+static int64_t first_bytes(const ftl_segments *segments, const ftl_warp_program *program, int64_t cta, int64_t *all) {
+  int64_t sum = 0;
+  *all = 0;
+  for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++) {
+    if (s % 2 == 1 && trips_of(segments, program, s / 2, cta) == 0) continue;
+    const ftl_segment *segment = &segments->segments[s];
+    for (int32_t i = 0; i < segment->num_refs; i++) {
+      const ftl_segment_ref *ref = &segment->refs[i];
+      ftl_ref_step step = ftl_ref_step_of(segments->tile, ref);
+      ftl_ref_cursor cursor = {0};
+      if (step.is_steady) cursor = ftl_ref_cursor_at(segments->tile, ref, cta, 0);
+      ftl_tile_place place = ftl_ref_place(segments->tile, ref, &step, &cursor, cta, 0, 0);
+      sum += (int64_t)place.num_rows * place.row_bytes;
+      *all +=
+          (int64_t)ref->ref.rows * ref->ref.columns * ftl_dtype_bytes(segments->tile->tensors[ref->ref.tensor].dtype);
+    }
+  }
+  return sum;
 }
 
 // CTAs of a grid, `stride` apart. Spread evenly over a long grid they may all be the first of a causal head, where
@@ -65,13 +92,27 @@ static bool has_less(candidate a, candidate b, int64_t share_permille) {
   return 1000 * a.trips < share_permille * b.trips;
 }
 
-// The last among equals.
+// Among equals the one with most bytes, the last of those.
 static candidate best_of(const ftl_segments *segments, const ftl_warp_program *program, const loop_use *uses,
                          cta_sample sample) {
   candidate best = {.repeated = -1};
-  for (int64_t cta = 0; cta < sample.end; cta += sample.stride) {
+  int64_t bytes = -1, all = 0, num_compared = 0, last = (sample.end - 1) / sample.stride * sample.stride;
+  for (int64_t cta = last; sample.end > 0 && cta >= 0; cta -= sample.stride) {
     candidate one = candidate_of(segments, program, uses, cta);
-    if (!has_less(one, best, 1000)) best = one;
+    if (has_less(one, best, 1000)) continue;
+    if (has_less(best, one, 1000)) {
+      best = one;
+      bytes = -1;
+      num_compared = 0;
+      continue;
+    }
+    if (bytes < 0) bytes = first_bytes(segments, program, best.cta, &all);
+    if (bytes >= all || num_compared++ >= COMPARED_CTAS) continue;
+    int64_t whole, of_one = first_bytes(segments, program, cta, &whole);
+    if (of_one <= bytes) continue;
+    best = one;
+    bytes = of_one;
+    all = whole;
   }
   return best;
 }
@@ -117,12 +158,16 @@ static bool is_among(const int64_t *ctas, int32_t num_ctas, int64_t cta) {
 // where none is near.
 static int64_t find_alike(const ftl_launch *launch, const ftl_segments *segments, int64_t from, const int64_t *ctas,
                           int32_t num_ctas) {
-  int64_t grid = launch->tile->num_ctas;
-  for (int64_t d = 0; d < SEARCHED_CTAS && d < grid; d++) {
+  int64_t grid = launch->tile->num_ctas, all, wanted = first_bytes(segments, launch->warps, ctas[0], &all);
+  int64_t alike = -1;  // the first with those loops
+  for (int64_t d = 0, num_compared = 0; d < SEARCHED_CTAS && d < grid && num_compared < COMPARED_CTAS; d++) {
     int64_t cta = (from + grid - d) % grid;
-    if (!is_among(ctas, num_ctas, cta) && same_trips(launch, segments, cta, ctas[0])) return cta;
+    if (is_among(ctas, num_ctas, cta) || !same_trips(launch, segments, cta, ctas[0])) continue;
+    if (8 * first_bytes(segments, launch->warps, cta, &all) >= 7 * wanted) return cta;  // an eighth less is alike
+    if (alike < 0) alike = cta;
+    num_compared++;
   }
-  return from;
+  return alike >= 0 ? alike : from;
 }
 
 void ftl_measured_ctas_sharing(const ftl_launch *launch, const ftl_segments *segments, int64_t representative,

@@ -405,6 +405,7 @@ int64_t ftl_traffic_take_stores(ftl_traffic *traffic, const ftl_store_intake *in
   server->free = (server->free > from ? server->free : from) + intake->l2;
   if (from > server->asked) server->asked = from;
   int64_t taken = server->free - traffic->waiting_stores;
+  if (intake->dram > 0) traffic->dram.free = (traffic->dram.free > from ? traffic->dram.free : from) + intake->dram;
   return taken > end ? taken : end;
 }
 
@@ -452,9 +453,8 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_
     found = traffic->found[FTL_TRAFFIC_STORE];
   else
     traffic->found[FTL_TRAFFIC_STORE] = found;
-  int64_t cost =
+  intake->dram +=
       dram_cost(traffic, of_run(&ask, found.missed, found.asked), of_run(&ask, found.dram_written, found.asked));
-  serve(&traffic->dram, &ask, cost);
   return true;
 }
 

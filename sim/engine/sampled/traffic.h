@@ -55,9 +55,9 @@ typedef struct ftl_traffic_found {
   int64_t asked, far, missed, dram_written;
 } ftl_traffic_found;
 
-// 1/65536 SM cycle: what stores take of L2's intake, and of their SM's port.
+// 1/65536 SM cycle: what stores take of L2's intake, of their SM's port, and of DRAM by what they displace.
 typedef struct ftl_store_intake {
-  int64_t l2, sm;
+  int64_t l2, sm, dram;
 } ftl_store_intake;
 
 typedef struct ftl_traffic {

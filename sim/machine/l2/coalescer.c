@@ -5,6 +5,10 @@
 void ftl_l2_coalescer_init(ftl_l2_coalescer *coalescer, const ftl_arch *arch) {
   coalescer->window_cycles = arch->l2_coalescer_window_cycles;
   coalescer->max_merges = (uint8_t)arch->l2_coalescer_merges;
+  ftl_l2_coalescer_restart(coalescer);
+}
+
+void ftl_l2_coalescer_restart(ftl_l2_coalescer *coalescer) {
   for (int i = 0; i < FTL_L2_COALESCER_ENTRIES; i++) coalescer->entries[i] = (ftl_l2_coalescer_entry){0};
 }
 

@@ -32,6 +32,8 @@ static inline ftl_l2_coalescer_entry *ftl_l2_coalescer_entry_of(ftl_l2_coalescer
 }
 
 void ftl_l2_coalescer_init(ftl_l2_coalescer *coalescer, const ftl_arch *arch);
+// Forgets all accesses: cycles begin anew.
+void ftl_l2_coalescer_restart(ftl_l2_coalescer *coalescer);
 
 // The access that the read joins, or NULL: then the read makes one, which others may join. in_flight: sectors that the
 // read wants are on their way to its side of L2.

@@ -115,14 +115,14 @@ Test(unit_engine_sampled, parts_that_run_a_loop_once_do_not_say_what_an_iteratio
 
 // CTAs that start together ask for the same tiles. Who comes while one is on its way from DRAM waits as long as the one
 // who asked first: a latency, and a queue for L2. All of it was a latency, at which an SM's lines in flight let a third
-// of the requests pass (the scores took 61272 cycles for 20131).
+// of the requests pass (the scores took three times as long as in `full`).
 Test(unit_engine_sampled, who_finds_a_tile_on_its_way_queues_as_the_first) {
   const pair_case scores = {"a100_80", "standard_attention heads=4 seqlen=1024 head_dim=64"};
   ftl_prediction sampled = predict(&scores, "sampled"), full = predict(&scores, "full");
   cr_assert_str_eq(sampled.kernels[0].name, "scores");
   double of_sampled = sampled.kernels[0].metrics.value[FTL_METRIC_cycles];
   double of_full = full.kernels[0].metrics.value[FTL_METRIC_cycles];
-  cr_expect_leq(fabs(of_sampled / of_full - 1), 0.08, "%f for %f", of_sampled, of_full);
+  cr_expect_leq(fabs(of_sampled / of_full - 1), 0.12, "%f for %f", of_sampled, of_full);
 }
 
 // Whole tiles and masked ones have loops of their own, and where nothing but the last keys is masked no CTA runs both:

@@ -346,10 +346,14 @@ Test(unit_engine_traffic, a_tile_without_lines_in_the_sample_waits_for_its_fill)
 Test(unit_engine_traffic, stores_without_lines_in_the_sample_write_back_what_the_others_do) {
   chip *c = make_chip_of(SMALL_LINES);
   enum { TILES = 3000 };
+  int64_t busy = c->traffic.dram.free;
   for (int64_t i = 0; i < TILES; i++) {
     ftl_tile_run tile = small_tile(i);
     ftl_store_intake intake = {0};
     cr_assert(ftl_traffic_try_store(&c->traffic, &tile, 0, false, 0, &intake));
+    cr_expect_eq(c->traffic.dram.free, busy);  // not before the stores are handed on
+    ftl_traffic_take_stores(&c->traffic, &intake, 0);
+    busy = c->traffic.dram.free;
   }
   int64_t written = ftl_traffic_scale(&c->traffic, c->traffic.counts.dram_write_sectors);
   cr_assert_gt(written, SMALL_SECTORS * TILES / 4);
