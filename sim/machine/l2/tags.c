@@ -361,12 +361,11 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
   ftl_l2_address at;
   for (uint64_t line = FOUL_FIRST_LINE + (uint64_t)first;; line++) {
     line = ftl_l2_tags_next_in_sample(tags, line, end, &at);
-    if (line == end) break;
+    if (line == end) return;
     ftl_l2_outcome outcome;
     (void)ftl_l2_tags_write_at(tags, at, line, ALL_SECTORS, ALL_SECTORS, (int32_t)at.home_side, FTL_L2_EVICT_NORMAL,
                                &outcome);
   }
-  (void)ftl_l2_tags_settle(tags);
 }
 
 void ftl_l2_tags_set_hit_ratio(ftl_l2_tags *tags, int64_t milli) { tags->last_milli = (uint32_t)milli; }
