@@ -1,7 +1,8 @@
 // What bounds a launch: the resource nearest to its capacity while SMs work, or, when none is near it, why warps wait.
 #include "engine/answer.h"
 
-// A resource used at less than this share of its capacity does not bound a kernel by itself.
+// A resource used at less than this share of its capacity does not bound a kernel by itself. A convention of the words
+// of an answer: no number hangs on it.
 enum { BOUND_PERCENT = 70, IDLE_PERCENT = 60 };
 
 static double share(double part, double whole) { return whole > 0 ? 100.0 * part / whole : 0.0; }

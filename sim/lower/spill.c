@@ -5,7 +5,8 @@
 
 #include "lower/spill_plan.h"
 
-// In choosing, what a local access costs more than an ALU instruction: it goes through the LSU queue and L1.
+// In choosing, what a local access costs more than an ALU instruction: it goes through the LSU queue and L1. A guess;
+// it decides which values leave registers, not what their accesses take.
 enum { LOCAL_COST = 4 };
 enum { WIDEST_ACCESS_REGISTERS = 4 };  // LDL.128
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+// Guesses, of what the stated error bounds leave room for (docs/model_sampled.md, error bounds).
 enum {
   TIME_PERMILLE = 5,      // of the launch, by which windows that stand for what is to come may differ
   TRAFFIC_PERMILLE = 10,  // and of its traffic from DRAM and from L2

@@ -19,7 +19,8 @@
 #include "lower/select/addresses.h"
 
 #define NONE FTL_NO_VALUE
-// Of a thread beside its tiles: fragments in flight, loop state, pointers.
+// Of a thread beside its tiles: fragments in flight, loop state, pointers. Chosen by how many addresses nvcc 12 keeps
+// in kernels/attention and kernels/products (docs/model_lowering.md).
 enum { OTHER_REGISTERS = 40, ADDRESS_INSTS = 2 };
 // Where addresses are worked out: rows and columns of the lane, and with several buffers bases of stages. Chosen by
 // which of 27 loops of flash2_mma.h in SASS keep V's addresses, and how many (docs/model_lowering.md).

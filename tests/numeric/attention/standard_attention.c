@@ -7,6 +7,7 @@
 
 #include "pipeline_case.h"
 #include "reference.h"
+#include "thinned.h"
 #include "workloads/attention.h"
 #include "tests/spec_words.h"
 
@@ -113,8 +114,13 @@ static void fill_hidden(const pipeline_case *c, const ftl_attention *a) {
 }
 
 static void prove(const char *params) {
+  static int count = 0;
   pipeline_case c;
   pipeline_case_make(&c, "standard_attention", params);
+  if (!thinned_runs(&count)) {
+    pipeline_case_fini(&c);
+    return;
+  }
   ftl_attention a = ftl_attention_of(&c.spec);
   fill_hidden(&c, &a);
   pipeline_case_execute(&c);

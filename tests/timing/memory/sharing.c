@@ -302,6 +302,20 @@ Test(timing_memory_sharing, a_restart_keeps_the_contents_and_a_flush_forgets_the
   ftl_memory_destroy(memory);
 }
 
+// What was read late in a launch is in L2 when the next begins: who reads it first there waits for nobody.
+Test(timing_memory_sharing, a_restart_forgets_what_reads_may_join) {
+  ftl_arch arch = coalescing_arch();
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_mem_request late = read_of(5000, 0, 5, 15, 0), first = read_of(0, 1, 5, 15, 0);
+  int64_t replies[1];
+  drive(memory, &late, 1, replies);
+  ftl_memory_restart(memory);
+  drive(memory, &first, 1, replies);
+  cr_expect_eq(replies[0], 60 + 1);
+  cr_expect_eq(ftl_memory_counters_get(memory).coalesced_sectors, 0);
+  ftl_memory_destroy(memory);
+}
+
 Test(timing_memory_sharing, reads_after_a_foul_push_out_another_tensors_dirty_lines) {
   ftl_arch arch = small_arch();
   ftl_memory *memory = create_memory(&arch, GHZ);

@@ -80,15 +80,24 @@ static double difference_pct(const ftl_prediction *a, const ftl_prediction *b, f
   return y > 0 ? 100.0 * fabs(x - y) / y : 0;
 }
 
+static double hbm_difference_pct(const ftl_prediction *a, const ftl_prediction *b) {
+  double x = a->metrics.value[FTL_METRIC_dram_read] + a->metrics.value[FTL_METRIC_dram_write];
+  double y = b->metrics.value[FTL_METRIC_dram_read] + b->metrics.value[FTL_METRIC_dram_write];
+  return y > 0 ? 100.0 * fabs(x - y) / y : 0;
+}
+
 Test(unit_engine_sampled, cycles_and_hbm_bytes_lie_within_the_stated_bounds_of_full) {
   int missed = 0;
   for (int i = 0; i < NUM_CASES; i++) {
     ftl_prediction sampled = predict(&cases[i], "sampled"), full = predict(&cases[i], "full");
     double cycles = difference_pct(&sampled, &full, FTL_METRIC_cycles);
-    double bytes = difference_pct(&sampled, &full, FTL_METRIC_dram_read);
+    double bytes = hbm_difference_pct(&sampled, &full);
     bool holds = cycles <= sampled.error_bound_cycles_pct && bytes <= sampled.error_bound_hbm_bytes_pct;
     missed += !holds;
-    fprintf(stderr, "%s %s %s: cycles %.1f %% of %.1f, HBM read %.2f %% of %.1f\n", holds ? "within" : "OUTSIDE",
+    // a bound that is always wide enough says nothing
+    cr_expect_leq(sampled.error_bound_cycles_pct, 25, "%s %s", cases[i].arch, cases[i].parameters);
+    cr_expect_leq(sampled.error_bound_hbm_bytes_pct, 15, "%s %s", cases[i].arch, cases[i].parameters);
+    fprintf(stderr, "%s %s %s: cycles %.1f %% of %.1f, HBM bytes %.2f %% of %.1f\n", holds ? "within" : "OUTSIDE",
             cases[i].arch, cases[i].parameters, cycles, sampled.error_bound_cycles_pct, bytes,
             sampled.error_bound_hbm_bytes_pct);
   }
@@ -148,8 +157,7 @@ Test(unit_engine_sampled, loops_of_which_no_cta_runs_all_have_their_times) {
 Test(unit_engine_sampled, what_is_counted_from_the_program_equals_full) {
   for (int i = 0; i < NUM_CASES; i += 3) {
     ftl_prediction sampled = predict(&cases[i], "sampled"), full = predict(&cases[i], "full");
-    ftl_metric exact[] = {FTL_METRIC_insts,     FTL_METRIC_tensor_insts, FTL_METRIC_bank_conflicts,
-                          FTL_METRIC_registers, FTL_METRIC_shared_bytes, FTL_METRIC_executed_flops};
+    ftl_metric exact[] = {FTL_METRIC_insts, FTL_METRIC_tensor_insts, FTL_METRIC_bank_conflicts};
     for (size_t k = 0; k < sizeof exact / sizeof *exact; k++)
       cr_assert_eq(sampled.metrics.value[exact[k]], full.metrics.value[exact[k]], "%s %s: %s", cases[i].arch,
                    cases[i].parameters, ftl_metric_get(exact[k])->name);

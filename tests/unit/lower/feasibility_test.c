@@ -84,3 +84,21 @@ Test(unit_lower_feasibility, instructions_of_very_many_values_keep_their_place) 
   cr_expect_gt(p.warps->spill_registers, 0);
   programs_fini(&p);
 }
+
+// One GPC of 8 SMs, 6 of them of single TPCs, which take no cluster: two are left.
+Test(unit_lower_feasibility, a_cluster_needs_a_gpc_that_takes_it) {
+  programs p;
+  ftl_error error = {0};
+  cr_assert_eq(lower_workload(&p, "h200", "flash3_fwd", "heads=1 seqlen=1024 head_dim=64 cluster=4x1", &error), FTL_OK,
+               "%s", error.message);
+  p.arch->chip_num_gpcs = 1;
+  p.arch->chip_num_sms = 8;
+  p.arch->chip_num_single_tpcs = 3;
+  ftl_warp_program *warps = NULL;
+  ftl_lower_options options = {.copy = FTL_COPY_TMA, .mma = FTL_MMA_WGMMA};
+  cr_expect_eq(ftl_lower(p.tile, p.arch, options, &warps, &error), FTL_INFEASIBLE);
+  cr_expect_not_null(strstr(error.message, "cluster of 4 CTAs: no GPC of h200 has more than 2 SMs for one"), "%s",
+                     error.message);
+  cr_expect_null(warps);
+  programs_fini(&p);
+}

@@ -144,3 +144,17 @@ Test(unit_tile_lookup, alignment_is_that_of_all_entries) {
   cr_assert_eq(ftl_expr_eval(program, entry, &beyond), 0);
   ftl_tile_program_destroy(program);
 }
+
+// The CTA is the first expression of the program: an entry at a constant index does not depend on it.
+Test(unit_tile_lookup, an_entry_depends_on_what_its_index_does) {
+  sketch s = sketch_create();
+  int32_t table = ftl_builder_table(s.b, "t", (int32_t[]){32, 64, 0, 48}, 4);
+  ftl_builder_role(s.b, "main", 1, 0);
+  ftl_expr cta = ftl_cta(s.b), fixed = ftl_lookup(s.b, table, ftl_const(s.b, 1)), of_cta = ftl_lookup(s.b, table, cta);
+  ftl_barrier(s.b);
+  ftl_tile_program *program = sketch_finish(&s);
+  cr_expect_not(ftl_expr_uses_cta(program, fixed));
+  cr_expect(ftl_expr_uses_cta(program, of_cta));
+  cr_expect_not(ftl_expr_uses_warp(program, of_cta));
+  ftl_tile_program_destroy(program);
+}

@@ -237,3 +237,29 @@ Test(unit_workloads_spec, the_canonical_text_lists_every_parameter_and_reads_bac
   ftl_text_fini(&text);
   ftl_text_fini(&again);
 }
+
+// The names that the engine has for words of a list stand in the list's order.
+Test(unit_workloads_spec, names_of_enumerated_values_are_their_words) {
+  static const struct {
+    const char *name, *word;
+    int64_t value;
+  } words[] = {{"conditions", "ncu", FTL_CONDITIONS_NCU},
+               {"conditions", "stream", FTL_CONDITIONS_STREAM},
+               {"cache", "auto", FTL_CACHE_AUTO},
+               {"cache", "cold", FTL_CACHE_COLD},
+               {"cache", "warm", FTL_CACHE_WARM},
+               {"cache", "chain", FTL_CACHE_CHAIN},
+               {"detail", "sampled", FTL_DETAIL_SAMPLED},
+               {"detail", "full", FTL_DETAIL_FULL},
+               {"code", "lean", FTL_CODE_LEAN},
+               {"code", "plain", FTL_CODE_PLAIN},
+               {"code", "buffered", FTL_CODE_BUFFERED},
+               {"copy", "tma", FTL_SPEC_COPY_TMA},
+               {"mma", "wgmma", FTL_SPEC_MMA_WGMMA},
+               {"schedule", "interleaved", FTL_SCHEDULE_INTERLEAVED},
+               {"tile_order", "head_first", FTL_ORDER_HEAD_FIRST}};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    set(words[i].name, words[i].word);
+    cr_expect_eq(spec.value[ftl_param_find(words[i].name)], words[i].value, "%s=%s", words[i].name, words[i].word);
+  }
+}
