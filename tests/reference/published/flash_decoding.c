@@ -37,7 +37,7 @@ Test(reference_published_flash_decoding, the_split_kernel_takes_the_time_of_its_
   double sum = 0;
   for (int i = 0; i < NUM_PUBLISHED; i++) {
     double error = error_pct(predicted_us(i, "flash_decode"), published[i].split_us);
-    cr_expect_leq(fabs(error), 32, "batch %d: %.1f %%", published[i].batch, error);
+    cr_expect_leq(fabs(error), published[i].batch == 64 ? 32 : 10, "batch %d: %.1f %%", published[i].batch, error);
     sum += fabs(error);
   }
   cr_expect_leq(sum / NUM_PUBLISHED, 12, "mean error %.1f %%", sum / NUM_PUBLISHED);
@@ -49,6 +49,10 @@ Test(reference_published_flash_decoding, the_unsplit_kernel_is_five_to_forty_tim
     double unsplit = predicted_us(i, "flash2_fwd block_m=128 block_n=64 num_warps=4 schedule=interleaved");
     double error = error_pct(unsplit, published[i].unsplit_us);
     cr_expect_leq(fabs(error), 28, "batch %d: %.1f %%", published[i].batch, error);
+    double times_slower = unsplit / predicted_us(i, "flash_decode");
+    double published_times = published[i].unsplit_us / published[i].split_us;  // 4.7 to 43
+    cr_expect_leq(fabs(error_pct(times_slower, published_times)), 30, "batch %d: %.1f times for %.1f",
+                  published[i].batch, times_slower, published_times);
     sum += fabs(error);
   }
   cr_expect_leq(sum / NUM_PUBLISHED, 18, "mean error %.1f %%", sum / NUM_PUBLISHED);
