@@ -52,11 +52,14 @@ Test(unit_engine_sampled_network, copies_pass_the_port_of_l1) {
 }
 
 // C has 128 MiB, A and B half a MiB each, and there are 8 channels of DRAM instead of 188. CTAs do not wait for their
-// stores; a sector read and one written take what two sectors of a copy take.
+// stores; a sector read and one written take what two sectors of a copy take. In a stream, where what a launch leaves
+// to be written back takes time of the next, as much as it has from the last one.
 Test(unit_engine_sampled_network, a_launch_ends_when_its_stores_have_passed_dram) {
   ftl_arch *arch = shipped_arch("h200");
   arch->dram_num_channels = 8;
-  ftl_metrics m = predict(arch, "matmul_tiled m=8192 n=8192 k=32 block_m=128 block_n=64 num_warps=4 clock_mhz=1200");
+  ftl_metrics m = predict(arch,
+                          "matmul_tiled m=8192 n=8192 k=32 block_m=128 block_n=64 num_warps=4 clock_mhz=1200 "
+                          "conditions=stream");
   ftl_dram_rate rate;
   ftl_error error;
   cr_assert_eq(ftl_dram_rate_get(arch, &rate, &error), FTL_OK);
