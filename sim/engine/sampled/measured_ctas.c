@@ -4,7 +4,7 @@
 
 enum {
   SEARCHED_CTAS = 4096,  // among which a CTA is sought
-  COMPARED_CTAS = 128,   // of those with the same loops, by their bytes
+  COMPARED_CTAS = 128,   // of those with the same loops, by their bytes: a guess, each costs a look at all its tiles
 };
 
 static int64_t trips_of(const ftl_segments *segments, const ftl_warp_program *program, int32_t loop, int64_t cta) {
@@ -163,7 +163,8 @@ static int64_t find_alike(const ftl_launch *launch, const ftl_segments *segments
   for (int64_t d = 0, num_compared = 0; d < SEARCHED_CTAS && d < grid && num_compared < COMPARED_CTAS; d++) {
     int64_t cta = (from + grid - d) % grid;
     if (is_among(ctas, num_ctas, cta) || !same_trips(launch, segments, cta, ctas[0])) continue;
-    if (8 * first_bytes(segments, launch->warps, cta, &all) >= 7 * wanted) return cta;  // an eighth less is alike
+    if (8 * first_bytes(segments, launch->warps, cta, &all) >= 7 * wanted)
+      return cta;  // an eighth less is alike: a guess
     if (alike < 0) alike = cta;
     num_compared++;
   }
