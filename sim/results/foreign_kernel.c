@@ -34,6 +34,17 @@ static ftl_status set_product_sizes(ftl_spec *spec, const ftl_measurement *row, 
 
 // ---- Triton ----
 
+// Nothing in its kernels' names says their tile: without one here the number would still be open, 0.
+static ftl_status need_triton_tile(const ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  static const ftl_param tile[] = {FTL_PARAM_block_m, FTL_PARAM_block_n, FTL_PARAM_num_warps};
+  for (size_t i = 0; i < sizeof tile / sizeof *tile; i++) {
+    if (spec->value[tile[i]] < 1)
+      return ftl_error_set(error, FTL_INFEASIBLE, "%.16s without %s", ftl_column_or(row, "source", ""),
+                           ftl_param_get(tile[i])->name);
+  }
+  return FTL_OK;
+}
+
 static bool is_mma_sync(const ftl_measurement *row) { return strcmp(ftl_column_or(row, "mma", "wgmma"), "mma") == 0; }
 
 // It counts a buffer more than it keeps where it waits with mma.sync; K and V have num_stages buffers with wgmma.
@@ -71,9 +82,11 @@ static ftl_status set_triton_warps(ftl_spec *spec, const ftl_measurement *row, f
 
 static ftl_status set_triton_attention(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
+  ftl_status status = need_triton_tile(spec, row, error);
+  if (status != FTL_OK) return status;
   if (is_mma_sync(row) && v[FTL_PARAM_block_n] % (COLUMNS_OF_A_WARP * warps_n_of_mma_sync(v)) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "triton with fewer than 16 keys a warp");
-  ftl_status status = set_triton_warps(spec, row, error);
+  status = set_triton_warps(spec, row, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "stages", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
@@ -83,13 +96,15 @@ static ftl_status set_triton_attention(ftl_spec *spec, const ftl_measurement *ro
 // need them (AssignLatencies, one level of indirection): of num_stages, half are left as buffers of K and V.
 static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
+  ftl_status status = need_triton_tile(spec, row, error);
+  if (status != FTL_OK) return status;
   int64_t warps_n = warps_n_of_mma_sync(v);
   if (v[FTL_PARAM_block_n] % (COLUMNS_OF_A_WARP * warps_n) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "triton_paged with fewer than 16 keys a warp");
   long stages = strtol(ftl_column_or(row, "num_stages", "1"), NULL, 10);
   const ftl_param_number buffers[] = {{FTL_PARAM_num_stages, stages > 1 ? stages / 2 : 1},
                                       {FTL_PARAM_warps_n, warps_n}};
-  ftl_status status = SET_NUMBERS(spec, buffers, error);
+  status = SET_NUMBERS(spec, buffers, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_copy, "cp_async", error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_code, "lean", error) : status;
 }
@@ -98,9 +113,11 @@ static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, f
 // rows.
 static ftl_status set_triton_product(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
+  ftl_status status = need_triton_tile(spec, row, error);
+  if (status != FTL_OK) return status;
   if (v[FTL_PARAM_block_m] < ROWS_OF_A_WARP * v[FTL_PARAM_num_warps])
     return ftl_error_set(error, FTL_INFEASIBLE, "triton_product with warps side by side along the columns");
-  ftl_status status = set_product_sizes(spec, row, error);
+  status = set_product_sizes(spec, row, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }
