@@ -134,10 +134,13 @@ static const char *fact_name(const char *name) {
   return name;
 }
 
+static bool is_metric(const char *name) { return strstr(name, "__") != NULL; }
+
 // A column that is a letter from being a parameter would leave that parameter at its default, unseen.
 static ftl_status check_spelling(const reader *r, int idx) {
   const char *name = r->csv->fields[idx];
-  if (strcmp(name, "condition") == 0 || strcmp(name, "seqlen") == 0 || ftl_param_find(name) >= 0) return FTL_OK;
+  bool is_other = strcmp(name, "condition") == 0 || strcmp(name, "seqlen") == 0 || is_metric(name);
+  if (is_other || ftl_param_find(name) >= 0) return FTL_OK;
   const char *nearest = ftl_param_nearest(name);
   if (strlen(name) < 4 || ftl_edit_distance(name, nearest) > 1) return FTL_OK;
   return ftl_error_set(r->error, FTL_BAD_INPUT, "%s:%lld: column %d: %s is no parameter; the nearest is %s",
@@ -159,7 +162,7 @@ static ftl_status read_header(reader *r) {
     ftl_status status = is_ncu ? FTL_OK : check_spelling(r, i);
     if (status != FTL_OK) return status;
     column *c = &r->columns[i];
-    *c = (column){.name = keep(r, fact_name(name)), .unit = "", .scale = 1, .is_value = strstr(name, "__") != NULL};
+    *c = (column){.name = keep(r, fact_name(name)), .unit = "", .scale = 1, .is_value = is_metric(name)};
     c->may_be_text = is_ncu;
     if (!is_ncu && strcmp(name, "time_median_us") == 0) {
       *c = (column){.name = "foretile__stream_time.sum", .unit = "ns", .scale = 1e3, .is_value = true};

@@ -12,6 +12,7 @@ class Mutant:
     name: str  # "arch h200 l2.ways", "constant sim/lower/lower.c MAX_SQUEEZE_PCT", "mechanism l2_hit_on_miss"
     file: str  # relative to the root
     edits: tuple  # (first character, end, new text) each; the first that the program accepts is taken
+    tests: tuple = ()  # regular expressions of tests of its own, asked before those of its part
 
 
 def closing(text, opening):
@@ -111,4 +112,4 @@ def misplaced_mechanisms(root):
 def of_mechanisms(root):
     for name, m in mechanisms():
         at = (root / m["file"]).read_text().index(m["old"])
-        yield Mutant(f"mechanism {name}", m["file"], ((at, at + len(m["old"]), m["new"]),))
+        yield Mutant(f"mechanism {name}", m["file"], ((at, at + len(m["old"]), m["new"]),), tuple(m.get("tests", ())))

@@ -8,7 +8,7 @@
 #include "reference.h"
 #include "workloads/kv_cache.h"
 #include "tests/spec_words.h"
-#include "thinned.h"
+#include "../../thinned.h"
 
 enum { Q, K, V, O, LSE, NUM_TENSORS };
 

@@ -1,6 +1,6 @@
 #include "gradient_case.h"
 #include "tests/spec_words.h"
-#include "thinned.h"
+#include "../../thinned.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "pipeline_case.h"
-#include "thinned.h"
+#include "../../thinned.h"
 
 enum { A, B, C };
 

@@ -7,7 +7,7 @@
 
 #include "pipeline_case.h"
 #include "reference.h"
-#include "thinned.h"
+#include "../../thinned.h"
 #include "workloads/attention.h"
 #include "tests/spec_words.h"
 

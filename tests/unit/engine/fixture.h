@@ -56,11 +56,15 @@ static inline ftl_prediction prediction_of(const ftl_arch *arch, const char *par
   return prediction;
 }
 
-static inline lowered lower_flash2(const char *arch_name, const char *parameters) {
+static inline lowered lower_launch(const char *arch_name, const char *parameters, int launch) {
   lowered l = {.arch = shipped_arch(arch_name), .spec = spec_of(parameters)};
   ftl_error error = {0};
-  cr_assert_eq(ftl_predict_programs(&l.spec, l.arch, 0, &l.tile, &l.warps, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(ftl_predict_programs(&l.spec, l.arch, launch, &l.tile, &l.warps, &error), FTL_OK, "%s", error.message);
   return l;
+}
+
+static inline lowered lower_flash2(const char *arch_name, const char *parameters) {
+  return lower_launch(arch_name, parameters, 0);
 }
 
 static inline void release_lowered(lowered *l) {

@@ -199,6 +199,29 @@ Test(unit_engine_traffic, the_latency_of_tiles_side_by_side_is_their_mean) {
   release_chip(c);
 }
 
+// 48 tiles that L2 has are read at once, by SMs that see half of their lines at the other side, then one from DRAM:
+// that one queues, and DRAM, which is idle, is not what it queues for. Who reads it a cycle later waits until it is
+// there, a cycle less: as long a latency, and queueing; or, reading it for a later step, latency alone.
+Test(unit_engine_traffic, who_finds_a_tile_on_its_way_queues_as_long) {
+  enum { NUM_TILES = 48, LATE = 1000000 };
+  for (int is_ahead = 0; is_ahead < 2; is_ahead++) {
+    chip *c = make_chip();
+    for (int64_t tile = 0; tile < NUM_TILES; tile++) load(c, tile, (int32_t)tile, 0);
+    for (int64_t tile = 0; tile < NUM_TILES; tile++) load(c, tile, (int32_t)tile, LATE);
+    ftl_tile_run run = tile_at(NUM_TILES);
+    run.is_ahead = is_ahead == 1;
+    ftl_traffic_wait first, second;
+    cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, 60, LATE * (int64_t)FTL_TRAFFIC_UNIT, &first));
+    cr_assert(ftl_traffic_try_load(&c->traffic, &run, 0, 100, (LATE + 1) * (int64_t)FTL_TRAFFIC_UNIT, &second));
+    cr_assert_neq(c->traffic.homes[60].gpc, c->traffic.homes[100].gpc);
+    cr_assert_gt(first.queue / FTL_TRAFFIC_UNIT, 100);
+    int64_t left = (first.latency_cycles - 1) * FTL_TRAFFIC_UNIT + first.queue;
+    cr_expect_eq(second.latency_cycles * FTL_TRAFFIC_UNIT + second.queue, left);
+    cr_expect_eq(second.latency_cycles, is_ahead ? left / FTL_TRAFFIC_UNIT : first.latency_cycles);
+    release_chip(c);
+  }
+}
+
 // Of a load made in `cycle`, in cycles, when those that others have made by now are taken into account.
 static double end_of(const chip *c, const ftl_traffic_wait *wait, int32_t sm, int64_t cycle) {
   int64_t made = cycle * FTL_TRAFFIC_UNIT, due = made + wait->intake;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../thinned.h"
 #include "lower/checker.h"
 #include "programs.h"
 
@@ -30,7 +31,7 @@ static const char *const blocks[] = {
 
 // Gives how many configurations were feasible.
 static int prove_all(const char *arch, const char *how) {
-  int feasible = 0;
+  int feasible = 0, count = 0;
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
     for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
       char parameters[400];
@@ -40,6 +41,7 @@ static int prove_all(const char *arch, const char *how) {
       if (lower_workload(&p, arch, "flash2_fwd", parameters, &error) == FTL_OK) {
         feasible++;
         for (int64_t cta = 0; cta < p.tile->num_ctas; cta += 1 + p.tile->num_ctas / 3) {
+          if (!thinned_runs(&count)) continue;
           ftl_status status = ftl_checker_prove(p.warps, cta, &error);
           cr_expect_eq(status, FTL_OK, "%s: %s: %s", arch, parameters, error.message);
         }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../thinned.h"
 #include "engine/predict.h"
 #include "lower/checker.h"
 #include "script/arch_loader.h"
@@ -59,9 +60,12 @@ static bool prove(const ftl_arch *arch, const char *workload, const char *parame
   ftl_status status = ftl_predict_programs(&spec, arch, launch, &tile, &warps, &error);
   cr_assert(status == FTL_OK || status == FTL_INFEASIBLE, "%s: %s", parameters, error.message);
   if (status == FTL_INFEASIBLE) return false;
-  for (int64_t cta = 0; cta < tile->num_ctas; cta += 1 + tile->num_ctas / 4)
+  static int count = 0;
+  for (int64_t cta = 0; cta < tile->num_ctas; cta += 1 + tile->num_ctas / 4) {
+    if (!thinned_runs(&count)) continue;
     cr_expect_eq(ftl_checker_prove(warps, cta, &error), FTL_OK, "%s: %s: launch %d: %s", arch->name, parameters, launch,
                  error.message);
+  }
   ftl_warp_program_destroy(warps);
   ftl_tile_program_destroy(tile);
   return true;

@@ -1,5 +1,6 @@
-// Under AddressSanitizer the interpreter takes five times as long and its numbers are the release build's business: of
-// every three cases of a test one is run, the first among them. All are built, as in the release build.
+// Under AddressSanitizer the interpreter, the checker and `full` take five times as long, and their numbers are the
+// release build's business: of every three cases of a test one is run, the first among them. Programs are built for all
+// of them, as in the release build.
 #ifndef FTL_TESTS_THINNED_H
 #define FTL_TESTS_THINNED_H
 
