@@ -63,6 +63,9 @@ refused 2 "measured.lua:11: head_dim=abc: allowed is a whole number" "$FAKE" run
 refused 2 "seqlen=abc: allowed is a whole number" "$FAKE" run --no-db "$SCENARIOS/flash3.lua" -- h200 abc
 refused 2 "seqlen_kv=abc: allowed is a whole number" "$FAKE" run --no-db "$SCENARIOS/speculation.lua" -- t4 abc
 refused 2 "how many sequences: a whole number" "$FAKE" run --no-db "$SCENARIOS/models.lua" -- v100 2.5
+accepted "| flash2_fwd (triton) | held-out | " "$FAKE" run --no-db "$SCENARIOS/accuracy_by_workload.lua" -- h200 60
+accepted "no kernel was measured on v100" "$FAKE" run --no-db "$SCENARIOS/accuracy_by_workload.lua" -- v100
+refused 2 "every must be a whole number from 1" "$FAKE" run --no-db "$SCENARIOS/accuracy_by_workload.lua" -- h200 abc
 head -n 230 "$FTL_SOURCE_DIR/kernels/measurements/attention_flash2_ncu.csv" >mine.csv
 refused 2 "measured.lua:11: files[1]: mine.csv is none of the measurements in" "$FAKE" run --no-db "$SCENARIOS/measured.lua" -- 128 mine.csv
 accepted "most wrong: mine.csv:" "$FAKE" run --no-db --allow-io "$SCENARIOS/measured.lua" -- 128 mine.csv

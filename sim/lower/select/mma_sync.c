@@ -1,6 +1,7 @@
 // Matrix products by mma.sync, and FETCH: operands from shared memory by ldmatrix, or LDS on quad pairs (Volta).
 #include <string.h>
 
+#include "base/integer.h"
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
@@ -142,10 +143,8 @@ static void load_a(ftl_select *s, product *p, int32_t step) {
   }
 }
 
-static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
-
 static int32_t num_tiles_at(const ftl_select *s, const product *p, int32_t column) {
-  return s->shape.quad_pairs ? 1 : min_int(2, (p->n - column + TILE_COLUMNS - 1) / TILE_COLUMNS);
+  return s->shape.quad_pairs ? 1 : ftl_smaller32(2, (p->n - column + TILE_COLUMNS - 1) / TILE_COLUMNS);
 }
 
 // B of the 16 columns from `column` on, for one k step of 32 bytes: one ldmatrix.x4.
@@ -164,7 +163,8 @@ static void load_b(ftl_select *s, product *p, int32_t step, int32_t column) {
 // Those columns' products: an n8 tile after the other, each of all slabs.
 static void multiply_columns(ftl_select *s, const product *p, int32_t step, int32_t column) {
   int32_t tiles = num_tiles_at(s, p, column), b = p->b[step % 2][column / FTL_OPERAND_COLUMNS];
-  int32_t mmas = min_int(s->product->operand_columns, p->k - step * s->product->operand_columns) / s->product->mma_k;
+  int32_t mmas =
+      ftl_smaller32(s->product->operand_columns, p->k - step * s->product->operand_columns) / s->product->mma_k;
   for (int32_t i = 0; i < mmas; i++)
     for (int32_t tile = 0; tile < tiles; tile++)
       for (int32_t slab = 0; slab < p->num_slabs; slab++) {

@@ -1,4 +1,5 @@
 // STORE and STORE_ROWS: tiles of registers to global memory.
+#include "base/integer.h"
 #include "lower/select/copy_plan.h"
 #include "lower/select/select.h"
 
@@ -6,8 +7,6 @@
 enum { LINE_BYTES = 128, HALF_ROWS = 8, TILE_COLUMNS = 8 };
 enum { STSM_BYTES = 16, STSM_WAVEFRONTS = 4 };  // of a lane; 512 bytes, 128 a cycle
 enum { PACKED_REGISTERS = FTL_SLAB_ROWS * FTL_OPERAND_COLUMNS / 2 / FTL_WARP_LANES };  // of a lane, a 16 x 16 block
-
-static int32_t min_int(int32_t a, int32_t b) { return a < b ? a : b; }
 
 int32_t ftl_select_row_predicate(ftl_select *s, const ftl_tile_ref *ref) {
   if (!ftl_select_is_ragged(s, ref)) return NONE;
@@ -147,7 +146,7 @@ static void store_in_pieces(ftl_select *s, const ftl_tile_op *op) {
     add_proxy_fence(s);
     ftl_select_barrier(s);
     add_tma_store(s, op, ref, column * element_bytes,
-                  min_int(layout->columns, op->ref.columns - column) * element_bytes);
+                  ftl_smaller32(layout->columns, op->ref.columns - column) * element_bytes);
   }
 }
 
@@ -220,7 +219,7 @@ static void copy_out_by_tma(ftl_select *s, const ftl_tile_op *op) {
   uint16_t ref = ftl_select_ref(s, &op->ref);
   ftl_select_add_tile(s, ref, FTL_INST_WARP0);
   for (int32_t byte = 0; byte < row_bytes; byte += box_bytes)
-    add_tma_store(s, op, ref, byte, min_int(box_bytes, row_bytes - byte));
+    add_tma_store(s, op, ref, byte, ftl_smaller32(box_bytes, row_bytes - byte));
   wait_for_boxes(s, 0);
 }
 
@@ -293,7 +292,7 @@ static int32_t direct_data(ftl_select *s, const ftl_direct_store *d, int32_t col
 }
 
 static void store_half(ftl_select *s, const ftl_direct_store *d, int32_t column, int32_t half, int32_t data) {
-  int32_t bytes = min_int(TILE_COLUMNS, d->op->ref.columns - column) * d->element_bytes;
+  int32_t bytes = ftl_smaller32(TILE_COLUMNS, d->op->ref.columns - column) * d->element_bytes;
   bool pairs = !s->plain_code && d->element_bytes == 2 && d->held % FTL_OPERAND_COLUMNS == 0;
   ftl_access access = fragment_access(s, d->op, d->ref, d->slab, half, column * d->element_bytes, bytes);
   if (pairs) pair_columns(&access, column % FTL_OPERAND_COLUMNS != 0);
@@ -320,7 +319,7 @@ static void store_direct(ftl_select *s, const ftl_tile_op *op) {
   ftl_direct_store d = {.op = op,
                         .ref = ftl_select_ref(s, &op->ref),
                         .element_bytes = ftl_dtype_bytes(s->tile->tensors[op->ref.tensor].dtype),
-                        .held = min_int(op->ref.columns, ftl_select_warp_columns(s, op->a.value))};
+                        .held = ftl_smaller32(op->ref.columns, ftl_select_warp_columns(s, op->a.value))};
   d.packs = d.element_bytes < 4 && value->dtype == FTL_FP32;
   bool is_sum = value->accumulates || value->dtype == FTL_FP32;
   d.data_columns = is_sum && !d.packs ? s->shape.accumulator_columns : FTL_OPERAND_COLUMNS;

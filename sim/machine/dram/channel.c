@@ -1,6 +1,7 @@
 #include "machine/dram/channel.h"
 
 #include "base/check.h"
+#include "base/integer.h"
 
 // Column accesses for an open row may pass over the bank's oldest request this often; a guess: no source gives a
 // number, and it must only be large against a row's bursts and small against a queue's worth of time.
@@ -13,8 +14,6 @@ typedef struct command {
   bool is_column;  // else ACT, with the PRE before it
   int direction;
 } command;
-
-static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
 ftl_dram_timing ftl_dram_timing_init(const ftl_arch *arch) {
   int32_t entries = (int32_t)arch->dram_queue_entries;
@@ -91,8 +90,8 @@ static void find_hit(const ftl_dram_entry *entries, ftl_dram_bank *bank, int dir
 
 // ACT for the bank's oldest request. The PRE before it went as early as it could: the command bus is not modelled.
 static inline int64_t activate_cycle(const ftl_dram_shared *shared, const ftl_dram_bank *bank, int64_t since) {
-  if (bank->is_open) return max_of(bank->precharge_from, since) + shared->timing.rp;
-  return max_of(bank->activate_from, since);
+  if (bank->is_open) return ftl_larger(bank->precharge_from, since) + shared->timing.rp;
+  return ftl_larger(bank->activate_from, since);
 }
 
 // Whether the bank's next command is a column access: for the open row, unless older requests have waited too long.
@@ -176,7 +175,7 @@ static int64_t next_arrival(const ftl_dram_channel *channel, const ftl_dram_shar
   int64_t earliest = INT64_MAX;
   for (int d = 0; d < FTL_DRAM_NUM_DIRECTIONS; d++) {
     if (channel->arriving[d].head == FTL_DRAM_NONE || channel->num_queued[d] >= shared->timing.queue_entries) continue;
-    int64_t since = max_of(shared->entries[channel->arriving[d].head].since, channel->now);
+    int64_t since = ftl_larger(shared->entries[channel->arriving[d].head].since, channel->now);
     if (since < earliest) earliest = since;
   }
   return earliest;
@@ -184,7 +183,7 @@ static int64_t next_arrival(const ftl_dram_channel *channel, const ftl_dram_shar
 
 static inline int64_t column_cycle(const ftl_dram_channel *channel, uint32_t b, int64_t from) {
   const ftl_dram_bank *bank = &channel->banks[b];
-  return max_of(max_of(bank->column_from, channel->group_from[bank->group]), from);
+  return ftl_larger(ftl_larger(bank->column_from, channel->group_from[bank->group]), from);
 }
 
 // The next command of all banks for a direction, not before `from`. First the earlier, then column accesses, then the
@@ -194,7 +193,7 @@ static inline command first_command(ftl_dram_channel *channel, const ftl_dram_sh
   ftl_dram_queue *queue = &channel->queues[direction];
   command best = {INT64_MAX, 0, FTL_DRAM_NONE, false, direction};
   if (queue->num_columns > 0) {
-    int64_t column_from = max_of(channel->bus_from[direction], from);
+    int64_t column_from = ftl_larger(channel->bus_from[direction], from);
     uint32_t bank = queue->columns[0];
     int64_t cycle = column_cycle(channel, bank, column_from);
     for (uint32_t i = 1; i < queue->num_columns && cycle > column_from; i++) {
@@ -205,15 +204,15 @@ static inline command first_command(ftl_dram_channel *channel, const ftl_dram_sh
     }
     best = (command){cycle, bank, channel->banks[bank].next[direction], true, direction};
   }
-  int64_t activate_from = max_of(channel->activate_from, from);
-  if (max_of(activate_from, queue->opens_from) >= best.cycle) return best;
+  int64_t activate_from = ftl_larger(channel->activate_from, from);
+  if (ftl_larger(activate_from, queue->opens_from) >= best.cycle) return best;
   queue->opens_from = INT64_MAX;
   for (uint32_t word = 0; word * 64 < shared->timing.num_banks; word++) {
     for (uint64_t opens = queue->opens[word]; opens != 0; opens &= opens - 1) {
       uint32_t b = word * 64 + (uint32_t)__builtin_ctzll(opens), entry = channel->banks[b].next[direction];
       int64_t opens_from = channel->banks[b].open_from[direction];
       if (opens_from < queue->opens_from) queue->opens_from = opens_from;
-      int64_t cycle = max_of(opens_from, activate_from);
+      int64_t cycle = ftl_larger(opens_from, activate_from);
       bool is_older =
           cycle == best.cycle && !best.is_column && shared->entries[entry].order < shared->entries[best.entry].order;
       if (cycle < best.cycle || is_older) best = (command){cycle, b, entry, false, direction};
@@ -233,7 +232,7 @@ static inline command next_command(ftl_dram_channel *channel, const ftl_dram_sha
   bool is_idle_drain =
       !channel->is_draining && channel->num_queued[FTL_DRAM_READ] == 0 && channel->num_queued[FTL_DRAM_WRITE] > 0;
   int direction = channel->is_draining || is_idle_drain ? FTL_DRAM_WRITE : FTL_DRAM_READ;
-  int64_t from = is_idle_drain ? max_of(channel->now, channel->idle_drain_from) : channel->now;
+  int64_t from = is_idle_drain ? ftl_larger(channel->now, channel->idle_drain_from) : channel->now;
   return first_command(channel, shared, direction, from);
 }
 
@@ -246,7 +245,7 @@ static void refresh(ftl_dram_channel *channel, const ftl_dram_shared *shared, in
     ftl_dram_bank *bank = &channel->banks[b];
     bank->is_open = false;
     bank->hit[FTL_DRAM_READ] = bank->hit[FTL_DRAM_WRITE] = FTL_DRAM_NONE;
-    bank->activate_from = max_of(bank->activate_from, start + timing->rfc);
+    bank->activate_from = ftl_larger(bank->activate_from, start + timing->rfc);
     find_both_next(channel, shared, b);
   }
 }
@@ -318,11 +317,11 @@ static bool access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, co
     channel->bus_from[FTL_DRAM_READ] = end;
     channel->bus_from[FTL_DRAM_WRITE] = end + timing->cl + timing->rtw;
     channel->idle_drain_from = end + timing->ras + timing->rp;
-    bank->precharge_from = max_of(bank->precharge_from, end);
+    bank->precharge_from = ftl_larger(bank->precharge_from, end);
   } else {
     channel->bus_from[FTL_DRAM_WRITE] = end;
     channel->bus_from[FTL_DRAM_READ] = end + timing->wtr;
-    bank->precharge_from = max_of(bank->precharge_from, end + timing->wtr);
+    bank->precharge_from = ftl_larger(bank->precharge_from, end + timing->wtr);
   }
   bool is_bypass = bank->entries[direction].head != column->entry;
   bool is_last = --shared->entries[column->entry].num_bursts == 0;

@@ -35,17 +35,15 @@ static void evict(ftl_sm *sm) {
   sm->code_cache.num_held--;
 }
 
-static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
-
 static void ask(ftl_sm *sm, int32_t index, int64_t now) {
   sm_code_cache *cache = &sm->code_cache;
   sm_code_line *line = &cache->lines[index];
   if (line->last_use != 0) return;
   if (cache->num_held == cache->capacity) evict(sm);
   cache->num_held++;
-  cache->port_free = later(cache->port_free, now) + sm->arch->sm_code_share_cycles;
+  cache->port_free = sm_later(cache->port_free, now) + sm->arch->sm_code_share_cycles;
   int64_t takes = line->is_near ? sm->arch->sm_code_miss_cycles : sm->arch->sm_code_cold_cycles;
-  line->there_at = later(now + takes, cache->port_free);
+  line->there_at = sm_later(now + takes, cache->port_free);
   line->is_near = true;
   line->last_use = ++cache->uses;
 }
@@ -63,7 +61,7 @@ int64_t ftl_sm_code_fetch(ftl_sm *sm, const sm_op *op, int64_t now) {
     ask(sm, op->line + i, now + passed);
     line->last_use = ++cache->uses;
     ask(sm, op->line + i + 1, now + passed);
-    begin = later(begin, line->there_at - passed);
+    begin = sm_later(begin, line->there_at - passed);
   }
   return begin;
 }

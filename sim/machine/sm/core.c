@@ -260,12 +260,11 @@ __attribute__((noinline)) static void step(ftl_sm *sm, sm_subcore *sc, int64_t n
 }
 
 // ---- the SM's cycles ----
-static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int64_t next_event(const ftl_sm *sm) {
-  int64_t issues = earlier(earlier(sm->next[0], sm->next[1]), earlier(sm->next[2], sm->next[3]));
-  int64_t memory = earlier(earlier(sm->reply_next, sm->store_merge.closes), earlier(sm->mio_next, sm->tma.next));
-  return earlier(issues, memory);
+  int64_t issues = sm_earlier(sm_earlier(sm->next[0], sm->next[1]), sm_earlier(sm->next[2], sm->next[3]));
+  int64_t memory =
+      sm_earlier(sm_earlier(sm->reply_next, sm->store_merge.closes), sm_earlier(sm->mio_next, sm->tma.next));
+  return sm_earlier(issues, memory);
 }
 
 static void cycle(ftl_sm *sm, int64_t now) {

@@ -8,8 +8,6 @@
 // Nvidia Hopper GPU Architecture, 2024).
 #include "machine/sm/state.h"
 
-static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
-
 // Runs that are under way issue on with other intervals: in the sub-cores that had their turn this cycle from the next
 // on, in the others from this one.
 static void cut_runs(ftl_sm *sm, int32_t subcore, int64_t now) {
@@ -29,12 +27,12 @@ static void note_reads(ftl_sm *sm, int64_t begin, int64_t end) {
 
 // op->latency: cycles of math; op->data_cycles: of operand reads; op->extra_cycles: of these, without a free cycle.
 static void reserve(ftl_sm *sm, sm_warpgroup *group, const sm_op *op, int64_t now) {
-  int64_t start = latest(now, sm->tensor_free);
-  for (int32_t s = 0; s < sm->num_subcores; s++) start = latest(start, sm->subcores[s].pipe_free[FTL_SM_PIPE_TENSOR]);
-  int64_t begin = latest(sm->operand_free, start);
+  int64_t start = sm_later(now, sm->tensor_free);
+  for (int32_t s = 0; s < sm->num_subcores; s++) start = sm_later(start, sm->subcores[s].pipe_free[FTL_SM_PIPE_TENSOR]);
+  int64_t begin = sm_later(sm->operand_free, start);
   sm->operand_free = begin + op->data_cycles;
   if (op->extra_cycles > 0) note_reads(sm, begin, begin + op->extra_cycles);
-  sm->tensor_free = latest(start + op->latency, sm->operand_free);
+  sm->tensor_free = sm_later(start + op->latency, sm->operand_free);
   group->end[group->reserved++ % SM_GROUPS] = sm->tensor_free;
   for (int32_t s = 0; s < sm->num_subcores; s++) {
     sm->subcores[s].pipe_free[FTL_SM_PIPE_TENSOR] = sm->tensor_free;

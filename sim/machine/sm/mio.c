@@ -14,9 +14,6 @@
 // lg_throttle; of copies beside other instructions micro_copy_beside.csv and h100/micro_copy_pipe.csv.
 #include "machine/sm/state.h"
 
-static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t earliest(int64_t a, int64_t b) { return a < b ? a : b; }
-
 bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries, bool has_places) {
   uint32_t size = 1;
   while (size < entries) size *= 2;
@@ -44,8 +41,8 @@ static int64_t ready_of(const ftl_sm *sm, const sm_subcore *sc, int queue) {
   const sm_mio_queue *q = &sc->queues[queue];
   if (q->count == 0 || (queue == SM_QUEUE_LG && sm->lg_closed)) return SM_NEVER;
   if (queue == SM_QUEUE_MIO) return sc->mio_ready;
-  int64_t ready = latest(sc->mio_ready, sm->lines_free);
-  return first_of(q)->op->is_store ? latest(ready, sm->store_free) : ready;
+  int64_t ready = sm_later(sc->mio_ready, sm->lines_free);
+  return first_of(q)->op->is_store ? sm_later(ready, sm->store_free) : ready;
 }
 
 static bool is_older(const sm_mio_queue *a, const sm_mio_queue *b) {
@@ -71,7 +68,7 @@ static inline void find_ready(ftl_sm *sm, const sm_subcore *sc) {
   bool copies = is_copy_next(sc);
   sm->copies_next = (sm->copies_next & ~(1u << s)) | (uint32_t)copies << s;
   sm->copy_first_ready[s] = lg;
-  sm->mio_first_ready[s] = copies ? (sm->lg_closed ? mio : SM_NEVER) : earliest(mio, lg);
+  sm->mio_first_ready[s] = copies ? (sm->lg_closed ? mio : SM_NEVER) : sm_earlier(mio, lg);
 }
 
 // What waits for the path of lines, the store port or lines in flight.
@@ -109,9 +106,9 @@ void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool l
   if (q->count == q->capacity) sc->pipe_free[op->pipe] = SM_NEVER;
   if (q->count > 1) return;
   find_ready(sm, sc);
-  int64_t taken = latest(sm->mio_first_ready[sc->index], room_at(sm));
-  if (sm->copies_next >> sc->index & 1) taken = earliest(taken, sm->copy_first_ready[sc->index]);
-  taken = latest(latest(now, taken), sm->lsu_free);
+  int64_t taken = sm_later(sm->mio_first_ready[sc->index], room_at(sm));
+  if (sm->copies_next >> sc->index & 1) taken = sm_earlier(taken, sm->copy_first_ready[sc->index]);
+  taken = sm_later(sm_later(now, taken), sm->lsu_free);
   if (taken < sm->mio_next) sm->mio_next = taken;
 }
 
@@ -129,11 +126,11 @@ static int32_t next_in_turn(const ftl_sm *sm, int64_t now) {
 
 static void find_next(ftl_sm *sm, int64_t from) {
   const int64_t *first = sm->mio_first_ready;
-  int64_t ready = earliest(earliest(first[0], first[1]), earliest(first[2], first[3]));
-  ready = latest(ready, room_at(sm));
+  int64_t ready = sm_earlier(sm_earlier(first[0], first[1]), sm_earlier(first[2], first[3]));
+  ready = sm_later(ready, room_at(sm));
   for (uint32_t copies = sm->copies_next; copies; copies &= copies - 1)
-    ready = earliest(ready, sm->copy_first_ready[__builtin_ctz(copies)]);
-  sm->mio_next = ready == SM_NEVER ? SM_NEVER : latest(latest(ready, from), sm->lsu_free);
+    ready = sm_earlier(ready, sm->copy_first_ready[__builtin_ctz(copies)]);
+  sm->mio_next = ready == SM_NEVER ? SM_NEVER : sm_later(sm_later(ready, from), sm->lsu_free);
 }
 
 // Apart from the most frequent kind, whose registers it would save.
@@ -181,7 +178,7 @@ static void serve_first(ftl_sm *sm, sm_subcore *sc, int64_t now) {
   }
   sm->counters.shared_wavefronts += op->shared_wavefronts;
   sm->counters.bank_conflicts += op->bank_conflicts;
-  if (op->kind == SM_SHARED && sm_wgmma_runs(sm, now)) sm->data_free = latest(sm->data_free, sm_window(sm, now));
+  if (op->kind == SM_SHARED && sm_wgmma_runs(sm, now)) sm->data_free = sm_later(sm->data_free, sm_window(sm, now));
   int64_t lines_free = sm->lines_free, cycles = take(sm, entry, now);
   if (cycles > 0) {
     int64_t start = sm_data_start(sm, now);

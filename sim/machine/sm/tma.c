@@ -9,8 +9,6 @@
 
 enum { LINE_BYTES = 128, SECTOR_BYTES = 32, ALL_SECTORS = 15 };
 
-static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
-
 static int64_t line_cycles(const ftl_sm *sm) {
   return (LINE_BYTES + sm->arch->shared_bytes_per_cycle - 1) / sm->arch->shared_bytes_per_cycle;
 }
@@ -30,11 +28,11 @@ static bool is_full(const ftl_sm *sm) { return sm->tma.pending_cost >= SM_LINE_C
 
 // The first copy that may go on does so in `eligible`.
 static void set_next(ftl_sm *sm, int64_t eligible) {
-  sm->tma.next = is_full(sm) ? SM_NEVER : latest(eligible, sm->tma.rate_free);
+  sm->tma.next = is_full(sm) ? SM_NEVER : sm_later(eligible, sm->tma.rate_free);
 }
 
 static int64_t eligible_at(const ftl_sm *sm, const sm_copy *copy) {
-  return copy->is_store ? latest(copy->eligible, sm->store_port_free) : copy->eligible;
+  return copy->is_store ? sm_later(copy->eligible, sm->store_port_free) : copy->eligible;
 }
 
 static void find_next(ftl_sm *sm) {
@@ -194,7 +192,7 @@ static void finish_copy(ftl_sm *sm, int32_t index, int64_t now) {
     sm_outstanding_done(sm, copy.warp, now);
   } else {
     sm->stages[copy.stage].pending_lines--;
-    sm->stages[copy.stage].time = latest(sm->stages[copy.stage].time, now);
+    sm->stages[copy.stage].time = sm_later(sm->stages[copy.stage].time, now);
     ftl_sm_stage_try_complete(sm, copy.stage, now);
   }
 }
@@ -244,7 +242,7 @@ static void line_has_come(ftl_sm *sm, int32_t stage_idx, int64_t now) {
   int64_t written = sm_write_copied_line(sm, now, line_cycles(sm));
   sm_stage *stage = &sm->stages[stage_idx];
   stage->pending_lines--;
-  stage->time = latest(stage->time, written);
+  stage->time = sm_later(stage->time, written);
   if (stage->pending_lines == 0) ftl_sm_stage_try_complete(sm, stage_idx, now);
 }
 

@@ -7,6 +7,10 @@
 #include "machine/sm/sm.h"
 
 #define SM_NEVER INT64_MAX
+
+// Of two cycles.
+static inline int64_t sm_earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t sm_later(int64_t a, int64_t b) { return a > b ? a : b; }
 #define SM_LONG_AGO (-(INT64_C(1) << 60))  // a cycle before any, from which distances can be taken
 
 enum { SM_GROUPS = 64 };  // of cp.async and of wgmma that a warp may have in flight
