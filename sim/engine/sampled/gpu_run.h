@@ -40,7 +40,8 @@ typedef struct ftl_cta_state {
   int32_t first_cold;  // segments from here on are code that the SM has not run yet
   bool is_ending;      // its last step is done: until then it shares the SM
   bool is_waiting;     // its loads are made and it is to be seen what others asked for meanwhile
-  bool is_storing;     // all but the stores of its step is over
+  bool is_loaded;      // its next event finds all of its step over but the stores, which are still to be made
+  bool is_storing;     // they are made, and L2 has yet to take them
   ftl_step_wait wait;  // then: of its loads,
   int64_t made, end;   // when they were made, and when the step would end (1/65536 cycle)
   // Of what steps to come need, by step modulo the most stages that a ring has (1/65536 cycle).
@@ -69,6 +70,7 @@ typedef struct ftl_gpu_run {
   int32_t num_cursors;      // most accesses of a segment
   ftl_l1_tiles l1;          // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
+  bool stores_last[FTL_MAX_SEGMENTS];  // straight code with stores
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code
   int64_t store_spread_permille[FTL_MAX_SEGMENTS];  // of straight code that stores parts of sectors
   ftl_local_lines local;

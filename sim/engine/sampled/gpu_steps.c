@@ -91,8 +91,36 @@ static void end_step(ftl_gpu_run *run, int32_t slot, int64_t now) {
   ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
 }
 
-// All but the step's stores is over at `now`: an SM stores no faster than L2 takes it.
-static void end_loads(ftl_gpu_run *run, int32_t slot, int64_t now) {
+static int64_t moved_sectors(const ftl_traffic *traffic) {
+  return traffic->counts.asked_sectors + traffic->counts.l1_hit_sectors + traffic->counts.store_sectors;
+}
+
+// Straight code stores when it has its loads: a row that a CTA holds is read and not yet written, and at a launch's end
+// as many lines of what it wrote are L2's latest. An event of a loop stands for many iterations, whose stores come
+// among their loads.
+static bool is_put_off(int32_t segment, const ftl_segment_ref *ref) { return segment % 2 == 0 && ref->is_store; }
+
+// What the slot's step accesses at once, or what it has put off. Of a stream, work is what it moves.
+static ftl_status access_tiles(ftl_gpu_run *run, int32_t slot, bool put_off, int64_t now, ftl_step_wait *wait,
+                               ftl_error *error) {
+  ftl_cta_state *state = &run->slots[slot];
+  const ftl_segment *segment = &run->segments->segments[state->segment];
+  int64_t moved = moved_sectors(run->traffic), stored = run->traffic->counts.store_sectors;
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
+    ftl_cta_member member = ftl_gpu_member(run, slot, rank);
+    for (int32_t i = 0; i < segment->num_refs; i++)
+      if (is_put_off(state->segment, &segment->refs[i]) == put_off && !ftl_gpu_try_access(run, member, i, now, wait))
+        return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
+  }
+  int64_t work = run->plan.is_stream ? moved_sectors(run->traffic) - moved : 0;
+  state->work += work;
+  run->work += work;
+  state->stored += run->traffic->counts.store_sectors - stored;
+  return FTL_OK;
+}
+
+// The step's stores are made: an SM stores no faster than L2 takes it.
+static void hand_on_stores(ftl_gpu_run *run, int32_t slot, int64_t now) {
   ftl_cta_state *state = &run->slots[slot];
   if (state->wait.stores.l2 == 0) {
     end_step(run, slot, now);
@@ -100,6 +128,25 @@ static void end_loads(ftl_gpu_run *run, int32_t slot, int64_t now) {
   }
   state->is_storing = true;
   ftl_event_heap_push(&run->heap, (ftl_event){.time = now, .slot = slot});
+}
+
+static ftl_status make_stores(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
+  ftl_cta_state *state = &run->slots[event.slot];
+  state->is_loaded = false;
+  ftl_status status = access_tiles(run, event.slot, true, event.time, &state->wait, error);
+  if (status == FTL_OK) hand_on_stores(run, event.slot, event.time);
+  return status;
+}
+
+// All but the step's stores is over at `end`.
+static void end_loads(ftl_gpu_run *run, int32_t slot, int64_t end) {
+  ftl_cta_state *state = &run->slots[slot];
+  if (!run->stores_last[state->segment]) {
+    hand_on_stores(run, slot, end);
+    return;
+  }
+  state->is_loaded = true;
+  ftl_event_heap_push(&run->heap, (ftl_event){.time = end, .slot = slot});
 }
 
 // Hands the stores on, and comes again when L2 should have taken them, until nobody has stored ahead meanwhile.
@@ -195,17 +242,16 @@ static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait 
   return time > wait->least ? time : wait->least;
 }
 
-static int64_t moved_sectors(const ftl_traffic *traffic) {
-  return traffic->counts.asked_sectors + traffic->counts.l1_hit_sectors + traffic->counts.store_sectors;
-}
-
-// Of a stream, work is what it moves.
-static void add_work(ftl_gpu_run *run, ftl_cta_state *state, int64_t moved, int64_t stored) {
-  int64_t work = run->plan.is_stream ? moved : run->work_of_segment[state->segment] * state->count;
-  state->work += work;
-  state->stored += stored;
-  run->work += work;
-  run->num_steps++;
+// What a spill of the present segment writes.
+static void write_local_lines(ftl_gpu_run *run, int32_t slot, int64_t now) {
+  for (int32_t rank = 0; run->local.lines && rank < run->cluster_ctas; rank++) {
+    ftl_cta_member member = ftl_gpu_member(run, slot, rank);
+    int32_t side = run->traffic->homes[ftl_gpu_sm_of(run, member.slot)].side;
+    ftl_traffic_settle(run->traffic);
+    int64_t written =
+        ftl_local_lines_store(&run->local, member.slot, run->slots[slot].segment, side, run->traffic->tags);
+    ftl_traffic_spill(run->traffic, written, now);
+  }
 }
 
 static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
@@ -219,27 +265,22 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     look_again(run, event);
     return FTL_OK;
   }
+  if (state->is_loaded) return make_stores(run, event, error);
   if (state->is_storing) {
     store(run, event);
     return FTL_OK;
   }
   if (try_put_off(run, event)) return FTL_OK;
-  int64_t moved = moved_sectors(run->traffic), stored = run->traffic->counts.store_sectors;
   ftl_step_wait wait = {0};
-  const ftl_segment *segment = &run->segments->segments[state->segment];
-  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
-    ftl_cta_member member = ftl_gpu_member(run, event.slot, rank);
-    for (int32_t i = 0; i < segment->num_refs; i++)
-      if (!ftl_gpu_try_access(run, member, i, event.time, &wait))
-        return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
-    if (!run->local.lines) continue;
-    int32_t side = run->traffic->homes[ftl_gpu_sm_of(run, member.slot)].side;
-    ftl_traffic_settle(run->traffic);
-    int64_t written = ftl_local_lines_store(&run->local, member.slot, state->segment, side, run->traffic->tags);
-    ftl_traffic_spill(run->traffic, written, event.time);
-  }
+  ftl_status status = access_tiles(run, event.slot, false, event.time, &wait, error);
+  if (status != FTL_OK) return status;
+  write_local_lines(run, event.slot, event.time);
   state->wait = wait;
-  add_work(run, state, moved_sectors(run->traffic) - moved, run->traffic->counts.store_sectors - stored);
+  if (!run->plan.is_stream) {
+    state->work += run->work_of_segment[state->segment] * state->count;
+    run->work += run->work_of_segment[state->segment] * state->count;
+  }
+  run->num_steps++;
   int64_t end = event.time + time_of_step(run, event.slot, &wait);
   int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
   bool asks_long = event.time + wait.asking > looks;
@@ -275,8 +316,10 @@ static void find_ref_steps(ftl_gpu_run *run) {
   for (int32_t s = 0; s < run->num_segments; s++) {
     const ftl_segment *segment = &run->segments->segments[s];
     if (segment->num_refs > run->num_cursors) run->num_cursors = segment->num_refs;
-    for (int32_t i = 0; i < segment->num_refs; i++)
+    for (int32_t i = 0; i < segment->num_refs; i++) {
       run->steps[s][i] = ftl_ref_step_of(run->segments->tile, &segment->refs[i]);
+      run->stores_last[s] |= is_put_off(s, &segment->refs[i]);
+    }
   }
 }
 
