@@ -1,5 +1,6 @@
 // Predictions against the committed measurements, on fixed parts of them: the errors are no larger than the bounds say.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,6 +130,7 @@ static void check(ftl_validation v, const bound *b, size_t num_bounds) {
     ftl_error error;
     cr_assert_eq(ftl_validation_statistics(&v, b->part, b->quantity, false, &s, &error), FTL_OK);
     const char *name = ftl_quantity_name(b->quantity);
+    fprintf(stderr, "%s part, %s: mean error %.2f, stated %.2f\n", ftl_part_name(b->part), name, s.mean, b->mean);
     cr_expect(s.count >= 8, "%s part, %s: %d cases", ftl_part_name(b->part), name, (int)s.count);
     cr_expect(s.mean <= b->mean, "%s part, %s: mean error %.2f, stated %.2f", ftl_part_name(b->part), name, s.mean,
               b->mean);
