@@ -135,8 +135,8 @@ Test(unit_engine_sampled, who_finds_a_tile_on_its_way_queues_as_the_first) {
 }
 
 // A stream of 33.5 MB: 4096 rows of 8 KB, of which the SMs hold some ten megabytes that are read and not written yet.
-// L2's latest lines at the end are what came of these, so that the launch writes 9.2 MB in `full` on an H200; stored
-// when they were read they wrote 15.3, and took 8 % longer.
+// L2's latest lines at the end are what came of these, so that the launch writes 9.2 MB in `full` on an H200 at 1980
+// MHz; stored when they were read they wrote 15.3, and took 8 % longer.
 Test(unit_engine_sampled, what_ctas_hold_at_the_end_stays_in_l2) {
   const pair_case rows[] = {
       {"h200", "softmax_safe heads=1 seqlen_q=4096 seqlen_kv=4096 block_n=4096 schedule=registers"},
