@@ -134,12 +134,19 @@ static bool steps_by_rows(const ftl_select *s, const ftl_tile_ref *ref) {
   return op->kind == FTL_TILE_LOOP && ftl_expr_uses(s->tile, ref->row, op->loop_var);
 }
 
+static int32_t rows_ahead_insts(const ftl_select *s, const ftl_tile_op *op) {
+  enum { INSTS = 2, FEW_STAGES = 3, MANY_ROWS = 64 };
+  return s->tile->rings[op->ring].num_stages <= FEW_STAGES && op->ref.rows >= MANY_ROWS ? INSTS : 0;
+}
+
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
 // code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
 // Column blocks are immediates. Rows beyond the tensor are predicated off. Where places are computed anew, ptxas has
 // two sets of registers for all addresses, and writes a copy's over that of the last but one once that has been read.
 // Triton's products carry a pointer for each copy over the loop: two add the columns to it, three where the tile steps
-// by rows, whose stride is a run-time number (`b += BLOCK_K * n`; SASS of kernels/foreign/triton_product.py).
+// by rows, whose stride is a run-time number (`b += BLOCK_K * n`). Steps of 64 rows and more that are copied one or two
+// ahead have the rows between scaled and added too, from two moved registers (IMAD.WIDE). Source: SASS of 10 kernels of
+// kernels/foreign/triton_product.py, and the instructions a step of 6 more.
 static int32_t group_address(ftl_select *s, const ftl_tile_op *op, const ftl_copy_plan *plan, int32_t group,
                              bool by_blocks, int32_t *predicate) {
   bool is_paged = ftl_select_pages_of(s, &op->ref) != NONE && group < FTL_SELECT_MAX_HELD;
@@ -161,7 +168,7 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, const ftl_cop
   int32_t before = ftl_select_recomputes_places(s, op->ring) ? s->copied[1] : NONE;
   ftl_select_add(s, FTL_OP_IADD, plain ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS, address, base, offset, before);
   if (ftl_select_carries_pointers(s) && steps_by_rows(s, &op->ref))
-    ftl_select_add(s, FTL_OP_IMAD, 1, address, address, NONE, NONE);
+    ftl_select_add(s, FTL_OP_IMAD, 1 + rows_ahead_insts(s, op), address, address, NONE, NONE);
   if (plain && is_shared) ftl_select_add(s, FTL_OP_IADD, SHARED_OFFSET_ADDS, address, address, NONE, NONE);
   if (plain) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   if (by_blocks) {

@@ -213,3 +213,16 @@ Test(unit_lower_lean_wgmma, the_logarithm_of_sums_is_a_polynomial) {
   cr_expect_eq(triton.insts[FTL_OP_MUFU], 4, "reciprocals alone: %d", (int)triton.insts[FTL_OP_MUFU]);
   cr_expect_eq(by_hand.insts[FTL_OP_MUFU], 4 + 4, "%d", (int)by_hand.insts[FTL_OP_MUFU]);
 }
+
+// Sums are cleared twice before the loop, two registers at once: 128 x 64 of 4 warps are 64 a lane.
+Test(unit_lower_lean_wgmma, products_clear_their_sums_before_the_loop) {
+  programs p;
+  ftl_error error = {0};
+  const char *parameters = "m=2048 n=2048 k=2048 mma=wgmma copy=cp_async code=lean block_m=128 block_n=64 num_warps=4";
+  cr_assert_eq(lower_workload(&p, "h200", "matmul_tiled", parameters, &error), FTL_OK, "%s", error.message);
+  int64_t moves = 0;
+  for (int32_t i = 0; i < p.warps->loops[p.warps->num_loops - 1].begin; i++)
+    moves += p.warps->insts[i].opcode == FTL_OP_MOV && p.warps->insts[i].repeat == 64 ? 64 : 0;
+  cr_expect_eq(moves, 64);
+  programs_fini(&p);
+}

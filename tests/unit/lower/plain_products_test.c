@@ -66,9 +66,12 @@ Test(unit_lower_plain_products, lean_products_carry_a_pointer_for_each_copy) {
   // and three for each tile's pointer, one for each of two stage indices and for the loop
   cr_expect_eq(tall.insts[FTL_OP_IADD], 2 * 12 + 2 * 3 + 2 + 1);
   cr_expect_eq(wide.insts[FTL_OP_IADD], 2 * 12 + 2 * 3 + 2 + 1);
-  // and one for each tile's stage
-  cr_expect_eq(tall.insts[FTL_OP_IMAD], 4 + 2);
-  cr_expect_eq(wide.insts[FTL_OP_IMAD], 8 + 2);
+  // and one for each tile's stage. Where rows go on it is one a copy, and of 64 rows copied one or two ahead two more
+  // (Triton's 128 x 64 tiles have 105 instructions a step with three stages, 100 with four, 71 in steps of 32).
+  cr_expect_eq(tall.insts[FTL_OP_IMAD], 3 * 4 + 2);
+  cr_expect_eq(wide.insts[FTL_OP_IMAD], 3 * 8 + 2);
+  cr_expect_eq(count_loop("matmul_tiled", LEAN "block_m=128 block_n=64 num_stages=4").insts[FTL_OP_IMAD], 4 + 2);
+  cr_expect_eq(count_loop("matmul_tiled", LEAN "block_m=128 block_n=64 block_k=32").insts[FTL_OP_IMAD], 2 + 2);
 }
 
 Test(unit_lower_plain_products, products_side_by_side_load_what_they_share_once) {
