@@ -1,3 +1,4 @@
+#include "base/integer.h"
 #include "engine/sampled/gpu_run.h"
 
 static void add_marks(ftl_tile_marks *sum, const ftl_tile_marks *marks) {
@@ -8,9 +9,13 @@ static void add_marks(ftl_tile_marks *sum, const ftl_tile_marks *marks) {
 }
 
 // A load that a later step waits for arrives then; one for this step lengthens it. A group of steps takes no less than
-// its loads take to arrive one after the other, as many at a time as they are ahead.
-static void add_wait(const ftl_gpu_run *run, ftl_cta_state *state, const ftl_segment_ref *ref,
-                     const ftl_traffic_wait *wait, int64_t now, ftl_step_wait *longest) {
+// its loads take to arrive one after the other, as many at a time as they are ahead. That a loop waits for a latency
+// which it does not hide is in its pace at that latency: its tiles come as fast as it goes then, but for what they
+// queue. (A product that asks for 24 KB in the middle of a step of 512 cycles, two steps ahead of the wait, has 1.45
+// steps for them; from the steps' beginnings it would have one.)
+static void add_wait(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref, const ftl_traffic_wait *wait,
+                     int64_t now, ftl_step_wait *longest) {
+  ftl_cta_state *state = &run->slots[slot];
   if (wait->latency_cycles > longest->latency_cycles) longest->latency_cycles = wait->latency_cycles;
   longest->asking += wait->asking;
   longest->intake += wait->intake;
@@ -20,15 +25,18 @@ static void add_wait(const ftl_gpu_run *run, ftl_cta_state *state, const ftl_seg
     if (wait->queue > longest->queue) longest->queue = wait->queue;
     return;
   }
+  int64_t latency = wait->latency_cycles * FTL_TRAFFIC_UNIT;
+  if (latency > state->pace * ref->lookahead)
+    latency = ftl_smaller(latency, ftl_gpu_pace_of(run, slot, wait->latency_cycles) * ref->lookahead);
   if (run->plan.group > 1) {
-    int64_t least = state->count * wait->latency_cycles * FTL_TRAFFIC_UNIT / ref->lookahead + wait->queue;
+    int64_t least = state->count * latency / ref->lookahead + wait->queue;
     if (least > longest->least) longest->least = least;
     return;
   }
-  int64_t arrival = now + wait->queue + wait->latency_cycles * FTL_TRAFFIC_UNIT;
-  int32_t slot = (state->step + ref->lookahead) % FTL_TILE_MAX_STAGES;
-  longest->due |= UINT64_C(1) << slot;
-  if (arrival > state->arrival[slot]) state->arrival[slot] = arrival;
+  int64_t arrival = now + wait->queue + latency;
+  int32_t step = (state->step + ref->lookahead) % FTL_TILE_MAX_STAGES;
+  longest->due |= UINT64_C(1) << step;
+  if (arrival > state->arrival[step]) state->arrival[step] = arrival;
 }
 
 // TMA reads the whole width of its boxes, whatever lies in memory past the tensor's last column
@@ -59,7 +67,7 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
     tiles = &share;
   }
   if (!ftl_traffic_try_load(run->traffic, tiles, span, sm, now, &wait)) return false;
-  add_wait(run, &run->slots[member.state_slot], ref, &wait, now, longest);
+  add_wait(run, member.state_slot, ref, &wait, now, longest);
   return true;
 }
 

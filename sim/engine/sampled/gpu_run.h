@@ -111,6 +111,10 @@ void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now);
 // Called when the CTA that begins a period has started: skips the periods to come once the last ones stand for them.
 void ftl_gpu_consider_skip(ftl_gpu_run *run, int64_t now);
 
+// ---- gpu_steps.c ----
+// Of the slot's segment, an iteration of it, with loads that take `latency_cycles` (1/65536 cycle).
+int64_t ftl_gpu_pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cycles);
+
 // ---- gpu_access.c ----
 // Access `ref_idx` of the present segment, for the iterations that the present event stands for; what it makes the step
 // wait for is added to *longest. False when memory is out.

@@ -16,8 +16,7 @@ enum {
   DRAWS_A_STEP = 9,      // numbers by which drift is drawn; a segment beyond has one of the next step's
 };
 
-// Of the slot's segment, with loads that take `latency_cycles`.
-static int64_t pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cycles) {
+int64_t ftl_gpu_pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cycles) {
   const ftl_cta_state *state = &run->slots[slot];
   int32_t resident = run->resident[ftl_gpu_sm_of(run, slot)];
   bool later = run->plan.stride > 0 && state->cta >= run->plan.stride;
@@ -65,7 +64,7 @@ static bool try_next_segment(ftl_gpu_run *run, int32_t slot) {
         continue;
       }
       state->count = count_of_group(run, state);
-      state->pace = pace_of(run, slot, run->times->latency_cycles[0]);
+      state->pace = ftl_gpu_pace_of(run, slot, run->times->latency_cycles[0]);
     }
     ftl_gpu_set_cursors(run, slot);
     return true;
@@ -96,9 +95,16 @@ static int64_t moved_sectors(const ftl_traffic *traffic) {
 }
 
 // Straight code stores when it has its loads: a row that a CTA holds is read and not yet written, and at a launch's end
-// as many lines of what it wrote are L2's latest. An event of a loop stands for many iterations, whose stores come
-// among their loads.
-static bool is_put_off(int32_t segment, const ftl_segment_ref *ref) { return segment % 2 == 0 && ref->is_store; }
+// as many lines of what it wrote are L2's latest. Code that only stores, as behind a loop, does so as it comes to it.
+// An event of a loop stands for many iterations, whose stores come among their loads.
+static bool stores_last(int32_t segment_idx, const ftl_segment *segment) {
+  bool loads = false, stores = false;
+  for (int32_t i = 0; i < segment->num_refs; i++) {
+    loads |= !segment->refs[i].is_store;
+    stores |= segment->refs[i].is_store;
+  }
+  return segment_idx % 2 == 0 && loads && stores;
+}
 
 // What the slot's step accesses at once, or what it has put off. Of a stream, work is what it moves.
 static ftl_status access_tiles(ftl_gpu_run *run, int32_t slot, bool put_off, int64_t now, ftl_step_wait *wait,
@@ -109,7 +115,8 @@ static ftl_status access_tiles(ftl_gpu_run *run, int32_t slot, bool put_off, int
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
     ftl_cta_member member = ftl_gpu_member(run, slot, rank);
     for (int32_t i = 0; i < segment->num_refs; i++)
-      if (is_put_off(state->segment, &segment->refs[i]) == put_off && !ftl_gpu_try_access(run, member, i, now, wait))
+      if ((run->stores_last[state->segment] && segment->refs[i].is_store) == put_off &&
+          !ftl_gpu_try_access(run, member, i, now, wait))
         return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
   }
   int64_t work = run->plan.is_stream ? moved_sectors(run->traffic) - moved : 0;
@@ -233,7 +240,8 @@ static int64_t cold_time(const ftl_gpu_run *run, ftl_cta_state *state) {
 // Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).
 static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait *wait) {
   ftl_cta_state *state = &run->slots[slot];
-  state->pace = pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
+  state->pace =
+      ftl_gpu_pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
   int64_t time = state->pace * state->count;
   time += deviation_of(run, slot, time);
   time += cold_time(run, state);
@@ -316,10 +324,9 @@ static void find_ref_steps(ftl_gpu_run *run) {
   for (int32_t s = 0; s < run->num_segments; s++) {
     const ftl_segment *segment = &run->segments->segments[s];
     if (segment->num_refs > run->num_cursors) run->num_cursors = segment->num_refs;
-    for (int32_t i = 0; i < segment->num_refs; i++) {
+    run->stores_last[s] = stores_last(s, segment);
+    for (int32_t i = 0; i < segment->num_refs; i++)
       run->steps[s][i] = ftl_ref_step_of(run->segments->tile, &segment->refs[i]);
-      run->stores_last[s] |= is_put_off(s, &segment->refs[i]);
-    }
   }
 }
 
