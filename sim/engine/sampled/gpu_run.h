@@ -70,7 +70,7 @@ typedef struct ftl_gpu_run {
   int32_t num_cursors;      // most accesses of a segment
   ftl_l1_tiles l1;          // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
-  bool stores_last[FTL_MAX_SEGMENTS];               // straight code with stores
+  bool stores_last[FTL_MAX_SEGMENTS];               // straight code that loads and stores
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code
   int64_t store_spread_permille[FTL_MAX_SEGMENTS];  // of straight code that stores parts of sectors
   ftl_local_lines local;
