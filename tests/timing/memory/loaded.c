@@ -151,8 +151,8 @@ static double loaded_latency(traffic kind, int64_t rest, double *gb_per_s) {
   return (double)x.sum / NUM_TIMED;
 }
 
-// Rests as in the measurement, whose bandwidth is then the model's. Copies delay single reads by a tenth to a sixth
-// less than on the H200, which is not understood (docs/model_dram.md).
+// Rests as in the measurement, whose bandwidth is then the model's. Beside copies reads are 7 to 17 % too quick, which
+// is not understood (docs/model_dram.md).
 Test(timing_memory_loaded, single_reads_beside_other_traffic_take_what_was_measured) {
   static const struct {
     const char *name;

@@ -140,7 +140,7 @@ Test(unit_engine_sampled_limits, ctas_that_end_one_by_one_cost_what_the_last_tak
 
 // Tiles of 64 x 64 in steps of 64, three stages of which one is held: asked for amid a step, two steps ahead. 128 CTAs
 // of 32 steps, one an SM, whose loop waits for DRAM or L2. Counted from the beginning of the step that asks, a tile had
-// one step to come in, and 132 such CTAs took 26 % more than in full.
+// one step to come in, and they took 26 % more than in full.
 Test(unit_engine_sampled_limits, tiles_asked_for_amid_a_step_come_with_the_loop) {
   const char *shape =
       "matmul_tiled m=512 n=1024 k=2048 block_m=64 block_n=64 block_k=64 num_warps=4 num_stages=3 code=lean "
