@@ -59,6 +59,27 @@ STREAM(Imad_and_fmul, 128, fmul(v.x[i % 16]);
                     : "+f"(v.x[16 + i % 16])
                     : "r"(v.a), "r"(v.b));)
 
+/* Where a row becomes an address: a register times a constant, to which 64 bits are added. In eight chains, whose next
+ * factor is the LOP3 of both halves; ptxas would leave the high one out else. */
+__device__ __forceinline__ void imad_wide(float &x, uint32_t low, uint32_t high) {
+  asm volatile(
+      "{ .reg .b32 l, h, p; .reg .b64 q; mov.b32 p, %0; mov.b64 q, {%1, %2}; mad.wide.s32 q, p, 48, q; "
+      "mov.b64 {l, h}, q; xor.b32 l, l, h; mov.b32 %0, l; }"
+      : "+f"(x)
+      : "r"(low), "r"(high));
+}
+STREAM(Imad_wide, 64, imad_wide(v.x[i % 8], v.a, v.b);)
+STREAM(Imad_hi, 64,
+       asm volatile("{ .reg .b32 p; mov.b32 p, %0; mul.hi.u32 p, p, %1; mov.b32 %0, p; }" : "+f"(v.x[i % 8]) : "r"(v.b));)
+STREAM(Iadd3, 64, asm volatile("{ .reg .b32 p; mov.b32 p, %0; add.u32 p, p, %1; mov.b32 %0, p; }"
+                               : "+f"(v.x[i % 8])
+                               : "r"(v.b));)
+STREAM(Imad, 64, asm volatile("{ .reg .b32 p; mov.b32 p, %0; mad.lo.u32 p, p, %1, %2; mov.b32 %0, p; }"
+                              : "+f"(v.x[i % 8])
+                              : "r"(v.a), "r"(v.b));)
+STREAM(Imad_wide_and_3fmul, 256, imad_wide(v.x[i % 8], v.a, v.b); fmul(v.x[32 + i % 8]); fmul(v.x[40 + i % 8]);
+       fmul(v.x[48 + i % 8]);)
+
 /* An exponential that `length` independent FMULs wait for: bursts with a gap before each. */
 template <int length>
 struct Fmul_burst {
@@ -203,6 +224,11 @@ int main() {
   sweep<Ffma_and_mufu>("FFMA_and_MUFU");
   sweep<Lop3_and_mufu>("LOP3_and_MUFU");
   sweep<Ffma4_and_mufu>("FFMA4_and_MUFU");
+  sweep<Iadd3>("IADD3");
+  sweep<Imad>("IMAD");
+  sweep<Imad_hi>("IMAD.HI");
+  sweep<Imad_wide>("IMAD.WIDE");
+  sweep<Imad_wide_and_3fmul>("IMAD.WIDE_and_3FMUL");
   sweep<Softmax>("softmax");
   sweep<Softmax_scale>("softmax_scale");
   return 0;

@@ -38,6 +38,7 @@ static void set_math(ftl_op_timing *of, const ftl_arch *arch) {
     of[alu[i]] = entry(FTL_PIPE_ALU, arch->alu_interval_cycles, arch->alu_latency_cycles);
   ftl_op_timing imad = entry(pipe_named(arch->imad_pipe), arch->imad_interval_cycles, arch->imad_latency_cycles);
   of[FTL_OP_IMAD] = of[FTL_OP_IMAD_WIDE] = of[FTL_OP_MOV] = imad;
+  of[FTL_OP_IMAD_WIDE].interval_cycles *= FTL_WIDE_INTERVALS;
   of[FTL_OP_UNIFORM] = entry(FTL_PIPE_BRANCH, 1, arch->uniform_latency_cycles);
   of[FTL_OP_R2UR] = entry(FTL_PIPE_ALU, arch->alu_interval_cycles, arch->uniform_move_latency_cycles);
   of[FTL_OP_FFMA] = entry(FTL_PIPE_FP32, arch->fp32_interval_cycles, arch->fp32_latency_cycles);

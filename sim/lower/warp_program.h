@@ -19,7 +19,8 @@ enum {
   FTL_NO_RING = 0xff,
   FTL_MAX_SOURCES = 4,
   FTL_MAX_TOKENS = 1024,
-  FTL_MAX_BARRIER_IDS = 16
+  FTL_MAX_BARRIER_IDS = 16,
+  FTL_WIDE_INTERVALS = 2  // of the IMAD pipe that a 64-bit product takes: IMAD.HI 4.06 cycles, micro_wgmma_beside.csv
 };
 
 // X(name, pipe, text). Pipes: fp32, alu, imad, half, cvt, sfu (mapped by the arch model), tensor, mio (memory
@@ -32,7 +33,7 @@ enum {
   X(IADD, ALU, "IADD3")                                                                                            \
   X(LOP, ALU, "LOP3")                                                                                              \
   X(ISETP, ALU, "ISETP") X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD")                             \
-  X(IMAD_WIDE, IMAD, "IMAD.WIDE") /* 64-bit products: of random numbers */                                         \
+  X(IMAD_WIDE, IMAD, "IMAD.WIDE") /* 64-bit products: of random numbers, addresses */                                         \
   X(MOV, IMAD, "MOV")                                                                                              \
   X(HFMA2, HALF, "HFMA2") X(HSET2, HALF, "HSET2") /* compares two numbers of 16 bits */                            \
   X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */                                              \

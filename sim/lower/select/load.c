@@ -123,7 +123,7 @@ static int32_t address_beside(ftl_select *s, const ftl_tile_op *op, int32_t grou
                    ftl_select_tensor_offset(s, op->ring, group), NONE);
   }
   int32_t address = ftl_draft_value_add(&s->draft, 2, 1);
-  ftl_select_add(s, FTL_OP_IMAD, 1, address, *index, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD_WIDE, 1, address, *index, NONE, NONE);
   return address;
 }
 
@@ -134,9 +134,15 @@ static bool steps_by_rows(const ftl_select *s, const ftl_tile_ref *ref) {
   return op->kind == FTL_TILE_LOOP && ftl_expr_uses(s->tile, ref->row, op->loop_var);
 }
 
-static int32_t rows_ahead_insts(const ftl_select *s, const ftl_tile_op *op) {
-  enum { INSTS = 2, FEW_STAGES = 3, MANY_ROWS = 64 };
-  return s->tile->rings[op->ring].num_stages <= FEW_STAGES && op->ref.rows >= MANY_ROWS ? INSTS : 0;
+// The rows of a step, times their stride, added to a carried pointer.
+static void add_rows(ftl_select *s, const ftl_tile_op *op, int32_t pointer) {
+  enum { FEW_STAGES = 3, MANY_ROWS = 64, MOVES = 2 };
+  if (s->tile->rings[op->ring].num_stages <= FEW_STAGES && op->ref.rows >= MANY_ROWS) {
+    ftl_select_add(s, FTL_OP_MOV, MOVES, pointer, pointer, NONE, NONE);
+    ftl_select_add(s, FTL_OP_IMAD_WIDE, 1, pointer, pointer, NONE, NONE);
+  } else {
+    ftl_select_add(s, FTL_OP_IMAD, 1, pointer, pointer, NONE, NONE);
+  }
 }
 
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
@@ -167,8 +173,7 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, const ftl_cop
   bool plain = s->plain_code && !shares_addresses(s, op, -1), is_shared = shares_addresses(s, op, 1);
   int32_t before = ftl_select_recomputes_places(s, op->ring) ? s->copied[1] : NONE;
   ftl_select_add(s, FTL_OP_IADD, plain ? PLAIN_ADDRESS_ADDS : LEAN_ADDRESS_ADDS, address, base, offset, before);
-  if (ftl_select_carries_pointers(s) && steps_by_rows(s, &op->ref))
-    ftl_select_add(s, FTL_OP_IMAD, 1 + rows_ahead_insts(s, op), address, address, NONE, NONE);
+  if (ftl_select_carries_pointers(s) && steps_by_rows(s, &op->ref)) add_rows(s, op, address);
   if (plain && is_shared) ftl_select_add(s, FTL_OP_IADD, SHARED_OFFSET_ADDS, address, address, NONE, NONE);
   if (plain) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   if (by_blocks) {

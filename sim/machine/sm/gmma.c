@@ -27,6 +27,10 @@ static void note_reads(ftl_sm *sm, int64_t begin, int64_t end) {
 
 // op->latency: cycles of math; op->data_cycles: of operand reads; op->extra_cycles: of these, without a free cycle.
 static void reserve(ftl_sm *sm, sm_warpgroup *group, const sm_op *op, int64_t now) {
+  if (sm->tensor_free <= now && sm->gmma_taken > 0) {
+    sm->gmma_taken = 0;
+    for (int32_t s = 0; s < sm->num_subcores; s++) sm->subcores[s].taken = 0;
+  }
   int64_t start = sm_later(now, sm->tensor_free);
   for (int32_t s = 0; s < sm->num_subcores; s++) start = sm_later(start, sm->subcores[s].pipe_free[FTL_SM_PIPE_TENSOR]);
   int64_t begin = sm_later(sm->operand_free, start);
@@ -71,4 +75,38 @@ int64_t ftl_sm_gmma_ready(const ftl_sm *sm, const sm_warp *w) {
   if (products == 0) return 0;
   int64_t end = end_of(group, products - 1);
   return end == SM_NEVER ? SM_NEVER : end + sm->arch->tensor_wgmma_tail_cycles;
+}
+
+// Warps that know when their next product or wait may issue. What they wait for products is no dispatch any more.
+static void put_off_warps(ftl_sm *sm, sm_subcore *sc, int64_t now) {
+  for (uint64_t awake = sc->awake; awake; awake &= awake - 1) {
+    int32_t i = __builtin_ctzll(awake);
+    const sm_warp *w = sc->warps[i];
+    int64_t before = sc->ready[i];
+    if (before <= now || (w->op->kind != SM_WGMMA && w->op->kind != SM_WGMMA_WAIT)) continue;
+    sc->ready[i] = sm_later(before, ftl_sm_gmma_ready(sm, w));
+    int64_t frozen = sm_earlier(sc->ready[i], sc->thaws) - before;
+    if (sc->frozen >> i & 1 && frozen > 0) sc->undispatched[i] -= (uint32_t)frozen;
+  }
+}
+
+void ftl_sm_gmma_take(ftl_sm *sm, sm_subcore *sc, int64_t cycles, int64_t now) {
+  sc->taken += cycles;
+  int64_t later = sc->taken - sm->gmma_taken;
+  if (later <= 0) return;
+  sm->gmma_taken = sc->taken;
+  sm->tensor_free += later;
+  if (sm->operand_free > now) sm->operand_free += later;
+  int32_t num_groups = sm->config.num_slots * sm->warpgroups_per_cta;
+  for (int32_t g = 0; g < num_groups; g++) {
+    sm_warpgroup *group = &sm->warpgroups[g];
+    for (uint32_t i = group->reserved;
+         i > 0 && group->reserved - i < SM_GROUPS && group->end[(i - 1) % SM_GROUPS] > now; i--)
+      group->end[(i - 1) % SM_GROUPS] += later;
+  }
+  for (int32_t s = 0; s < sm->num_subcores; s++) {
+    sm->subcores[s].pipe_free[FTL_SM_PIPE_TENSOR] = sm->tensor_free;
+    put_off_warps(sm, &sm->subcores[s], now);
+    sm_subcore_changed(&sm->subcores[s]);
+  }
 }

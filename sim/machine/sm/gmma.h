@@ -18,6 +18,10 @@ typedef struct sm_reads {
 } sm_reads;
 
 void ftl_sm_gmma_issue(ftl_sm *sm, sm_warp *w, int64_t now);
+typedef struct sm_subcore sm_subcore;
+// The sub-core's instruction that issues at `now` takes so many cycles of the wgmmas under way. What sub-cores take
+// does not add up: each has its part of every product.
+void ftl_sm_gmma_take(ftl_sm *sm, sm_subcore *sc, int64_t cycles, int64_t now);
 // When the warp's WGMMA or WGMMA_WAIT may issue; SM_NEVER: nobody knows yet.
 int64_t ftl_sm_gmma_ready(const ftl_sm *sm, const sm_warp *w);
 

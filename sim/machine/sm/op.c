@@ -52,6 +52,7 @@ static void set_math(timing *of, const ftl_arch *arch, const ftl_product *produc
   of[FTL_OP_LDC].kind = SM_PARAMETER;
   timing imad = fixed(pipe_named(arch->imad_pipe), arch->imad_interval_cycles, arch->imad_latency_cycles);
   of[FTL_OP_IMAD] = of[FTL_OP_IMAD_WIDE] = of[FTL_OP_MOV] = imad;
+  of[FTL_OP_IMAD_WIDE].interval *= FTL_WIDE_INTERVALS;
   of[FTL_OP_FFMA] = fixed(FTL_SM_PIPE_FP32, arch->fp32_interval_cycles, arch->fp32_latency_cycles);
   of[FTL_OP_HFMA2] = of[FTL_OP_HSET2] = fixed(FTL_SM_PIPE_HALF, arch->half_interval_cycles, arch->half_latency_cycles);
   of[FTL_OP_CVT] = fixed(pipe_named(arch->cvt_pipe), arch->cvt_interval_cycles, arch->cvt_latency_cycles);
@@ -226,6 +227,7 @@ static void set_dispatch(const ftl_arch *arch, sm_op *op) {
   op->first_reads = factor == FTL_FP32_BY_CONSTANT ? 1 : 2;
   op->reads = factor ? 1 : 2;
   op->freezes = op->dispatch && !is_product && op->opcode != FTL_OP_LDSM;
+  op->wide = op->opcode == FTL_OP_IMAD_WIDE;
 }
 
 static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t inst_idx) {

@@ -54,6 +54,7 @@ typedef struct sm_op {
   uint8_t dispatch;                   // cycles of its sub-core's dispatch; 0: has its own way to its operands
   uint8_t first_reads, reads;         // registers that the first of a run reads beside a wgmma, and each later one
   uint8_t freezes;                    // its sub-core, while it waits for them
+  uint8_t wide;                       // a 64-bit product: see operands.c
   uint16_t destination;               // token; a word that nobody reads where there is none
   uint16_t sources[FTL_MAX_SOURCES];  // tokens; a word that is always ready where there is none
   uint8_t producer;                   // SM_PRODUCER_* of the destination

@@ -5,6 +5,8 @@
 enum {
   OPEN_CYCLES = 2,          // of a wgmma's turn
   PIECE_CYCLES = 1,         // of a product's operands: it goes first, and the instruction next
+  WIDE_CYCLES = 12,         // that a 64-bit product takes of its sub-core beside a wgmma: micro_wgmma_beside.csv
+  TAKEN_CYCLES = 5,         // and of the wgmma
   SPECIAL_MATH_CYCLES = 1,  // that it keeps its pipe longer where it had to wait: 10.2 cycles a MUFU for 8.2
 };
 
@@ -15,8 +17,13 @@ static int64_t next_read(const ftl_sm *sm, int64_t cycle) {
 }
 
 // An instruction of fixed latency waits for the first of its reads; what comes next for all.
-static int64_t cycles_of(const ftl_sm *sm, sm_subcore *sc, const sm_op *op, int32_t reads, int64_t now) {
+static int64_t cycles_of(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int32_t reads, int64_t now) {
   if (op->pipe >= FTL_SM_PIPE_SFU || !sm_wgmma_runs(sm, now)) return PIECE_CYCLES;
+  if (op->wide) {
+    ftl_sm_gmma_take(sm, sc, TAKEN_CYCLES, now);
+    sc->reads_until = now + WIDE_CYCLES;
+    return WIDE_CYCLES - 1;
+  }
   int64_t at = next_read(sm, now > sc->reads_until ? now : sc->reads_until);
   sc->reads_until = at + 1;
   for (int32_t i = 1; i < reads; i++) sc->reads_until = next_read(sm, sc->reads_until) + 1;
@@ -39,10 +46,10 @@ static void freeze(sm_subcore *sc, int64_t now, int64_t cycles) {
   }
 }
 
-void ftl_sm_wait_for_operands(const ftl_sm *sm, sm_subcore *sc, const sm_op *op, int32_t reads, int64_t now) {
+void ftl_sm_wait_for_operands(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int32_t reads, int64_t now) {
   int64_t cycles = cycles_of(sm, sc, op, reads, now);
   if (cycles == 0) return;
-  if (op->pipe <= FTL_SM_PIPE_SFU) {
+  if (op->pipe <= FTL_SM_PIPE_SFU && !op->wide) {
     sc->pipe_free[op->pipe] += cycles + (op->pipe == FTL_SM_PIPE_SFU ? SPECIAL_MATH_CYCLES : 0);
     sc->pipe_kept[op->pipe] = sc->pipe_free[op->pipe];
   }

@@ -23,6 +23,6 @@ static inline int64_t sm_dispatch(const ftl_sm *sm, sm_subcore *sc, const sm_op 
 // The instruction that issued at `now` finds a product's operands being read or a wgmma under way. While it waits its
 // sub-core freezes: nothing issues, and the stall counts of all its warps stand still.
 // `reads`: registers that it reads.
-void ftl_sm_wait_for_operands(const ftl_sm *sm, sm_subcore *sc, const sm_op *op, int32_t reads, int64_t now);
+void ftl_sm_wait_for_operands(ftl_sm *sm, sm_subcore *sc, const sm_op *op, int32_t reads, int64_t now);
 
 #endif

@@ -54,6 +54,7 @@ struct ftl_sm {
   int64_t store_free;                     // when a store may be taken
   int64_t lines_free;                     // when the LSU may take another access to local or global memory
   int64_t tensor_free, gmma_busy_cycles;  // wgmma
+  int64_t gmma_taken;                     // the most that a sub-core has taken of them: see ftl_sm_gmma_take
   int32_t mio_turn;
   int32_t lg_pending, lg_limit;  // lines in flight, and with how many those of another instruction would all fit
   bool lg_closed;                // they might not

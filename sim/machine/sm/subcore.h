@@ -39,6 +39,7 @@ struct sm_subcore {
   int64_t thaws;          // nothing issues before this cycle: see operands.h
   uint64_t frozen;        // positions whose cycles before it count as undispatched already
   int64_t reads_until;    // beside a wgmma: of what has issued
+  int64_t taken;          // cycles of the wgmmas since the tensor cores were idle last
   int64_t mio_ready;      // the next instruction may go to the LSU from this cycle on
   uint32_t mio_order;     // of the next instruction that comes
   sm_mio_queue queues[SM_QUEUES];

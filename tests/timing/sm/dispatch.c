@@ -200,6 +200,39 @@ Test(timing_sm_dispatch, beside_a_wgmma_products_of_a_row_read_its_factor_once) 
   rig_destroy(r);
 }
 
+// A 64-bit product at 2 takes 12 cycles of its sub-core. The stall count of 4 behind it stands still for 11 of them:
+// the next one issues at 17, and the FFMA at 32, in which cycle it reads. Of two warps the other one's issues when the
+// sub-core goes on, behind the EXIT of the first at 14.
+Test(timing_sm_dispatch, beside_a_wgmma_a_64_bit_product_holds_its_sub_core) {
+  rig *r = create_beside_a_wgmma(1);
+  for (int i = 0; i < 2; i++) rig_add(r, FTL_OP_IMAD_WIDE, i, -1);
+  rig_add(r, FTL_OP_FFMA, 2, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  expect_cycles(r, 4, (const int64_t[]){2, 17, 32, 33}, 4);
+  rig_check_stalls(r);
+  rig_destroy(r);
+  r = create_beside_a_wgmma(5);
+  rig_add(r, FTL_OP_IMAD_WIDE, 0, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  expect_cycles(r, 4, (const int64_t[]){2, 14}, 2);
+  expect_cycles(r, 8, (const int64_t[]){15}, 1);
+  rig_check_stalls(r);
+  rig_destroy(r);
+}
+
+// Alone it takes its pipe for two intervals of 2 cycles, and its result is there after the latency of 5.
+Test(timing_sm_dispatch, a_64_bit_product_takes_its_pipe_twice) {
+  rig *r = rig_create(1);
+  for (int i = 0; i < 2; i++) rig_add(r, FTL_OP_IMAD_WIDE, i, -1);
+  rig_add(r, FTL_OP_IMAD, 2, 1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  expect_cycles(r, 0, (const int64_t[]){0, 4, 9}, 3);
+  rig_destroy(r);
+}
+
 // MMA at 0, FFMA at 1, and the FFMA behind it at 3: it is ready at 2, and its pipe is free. No stall count of a
 // compiler foresees that.
 Test(timing_sm_dispatch, what_waits_for_dispatch_alone_is_a_dispatch_stall) {

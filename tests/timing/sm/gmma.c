@@ -270,3 +270,61 @@ Test(timing_sm_gmma, reads_that_follow_each_other_are_one_wait) {
   cr_assert_eq(shuffled(2, 32, true, 30), 30 + 22);
   cr_assert_eq(shuffled(2, 128, true, 1000), 32 + 22);
 }
+
+// Two 64-bit products, at 1 and 16, on one sub-core or on all four: each takes 5 cycles of the wgmma, which ends at
+// 64 + 10. Its warps wait since 2, when it was to end at 64.
+Test(timing_sm_gmma, a_64_bit_product_beside_takes_cycles_of_it) {
+  for (int32_t others = 1; others <= 4; others += 3) {
+    rig *r = products(1, 128, true, 4);
+    rig_role(r, others);
+    for (int i = 0; i < 2; i++) rig_add(r, FTL_OP_IMAD_WIDE, i, -1);
+    rig_add(r, FTL_OP_EXIT, -1, -1);
+    rig_run(r, 1);
+    cr_expect_eq(rig_cycle(r, 4, 1, 0), 16);
+    cr_expect_eq(rig_cycle(r, 0, 2, 0), 64 + 10 + 12, "%d others: %d", (int)others, (int)rig_cycle(r, 0, 2, 0));
+    rig_check_stalls(r);
+    rig_destroy(r);
+  }
+}
+
+// The queue of 4 is full until the first has ended, at 64 + 5, and the others end 64 cycles after each other.
+Test(timing_sm_gmma, what_is_taken_puts_off_the_products_that_queue) {
+  rig *r = products(6, 128, true, 4);
+  rig_role(r, 1);
+  rig_add(r, FTL_OP_IMAD_WIDE, 0, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_expect_eq(rig_cycle(r, 0, 4, 0), 64 + 5, "%d", (int)rig_cycle(r, 0, 4, 0));
+  cr_expect_eq(rig_cycle(r, 0, 5, 0), 128 + 5);
+  cr_expect_eq(rig_cycle(r, 0, 7, 0), 6 * 64 + 5 + 12);
+  rig_check_stalls(r);
+  rig_destroy(r);
+}
+
+// Warp 4 takes 5 cycles of the first product, warp 5, on another sub-core, as many of the second: nothing was under way
+// between them.
+Test(timing_sm_gmma, what_is_taken_of_a_product_is_forgotten_with_it) {
+  rig *r = rig_create(4);
+  for (int i = 0; i < 2; i++) {
+    add_product(r, 128, true);                                       // 0, 4
+    rig_add(r, FTL_OP_WGMMA_COMMIT, -1, -1);                         // 1, 5
+    rig_add(r, FTL_OP_WGMMA_WAIT, -1, -1);                           // 2, 6
+    rig_add(r, FTL_OP_BAR_ARRIVE, -1, -1)->arg = (uint16_t)(1 + i);  // 3, 7
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 1);
+  rig_add(r, FTL_OP_IMAD_WIDE, 0, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 1);
+  rig_add(r, FTL_OP_BAR_SYNC, -1, -1)->arg = 1;
+  rig_add(r, FTL_OP_IMAD_WIDE, 0, -1);
+  rig_add(r, FTL_OP_BAR_SYNC, -1, -1)->arg = 2;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  r->program.barrier_warps[1] = r->program.barrier_warps[2] = 5;
+  rig_run(r, 1);
+  int64_t second = rig_cycle(r, 0, 4, 0);
+  cr_expect_eq(rig_cycle(r, 0, 2, 0), 64 + 5 + 12);
+  cr_expect(rig_cycle(r, 5, 1, 0) > second && rig_cycle(r, 5, 1, 0) < second + 64);
+  cr_expect_eq(rig_cycle(r, 0, 6, 0), second + 64 + 5 + 12, "%d: %d", (int)second, (int)rig_cycle(r, 0, 6, 0));
+  rig_destroy(r);
+}
