@@ -29,6 +29,14 @@ struct Fmul1 {  // one
 struct Imad3 {
   static __device__ __forceinline__ void apply(uint32_t &x, uint32_t a, uint32_t b) { asm volatile("mad.lo.u32 %0, %0, %1, %2;" : "+r"(x) : "r"(a), "r"(b)); }
 };
+struct Imad_hi {
+  static __device__ __forceinline__ void apply(uint32_t &x, uint32_t a, uint32_t) { asm volatile("mul.hi.u32 %0, %0, %1;" : "+r"(x) : "r"(a)); }
+};
+struct Imad_wide {  // and a LOP3 of both halves
+  static __device__ __forceinline__ void apply(uint32_t &x, uint32_t a, uint32_t) {
+    asm volatile("{ .reg .b32 l, h; .reg .b64 q; mul.wide.u32 q, %0, %1; mov.b64 {l, h}, q; xor.b32 %0, l, h; }" : "+r"(x) : "r"(a));
+  }
+};
 struct Lop3 {
   static __device__ __forceinline__ void apply(uint32_t &x, uint32_t a, uint32_t b) { asm volatile("lop3.b32 %0, %0, %1, %2, 0x6a;" : "+r"(x) : "r"(a), "r"(b)); }
 };
@@ -213,6 +221,8 @@ int main() {
   sweep_mma<Fadd2>("FADD2");
   sweep_mma<Fmul1>("FMUL1");
   sweep_mma<Imad3>("IMAD3");
+  sweep_mma<Imad_hi>("IMAD.HI");
+  sweep_mma<Imad_wide>("IMAD.WIDE_and_LOP3");
   sweep_mma<Lop3>("LOP3");
   sweep_mma<Fmnmx2>("FMNMX2");
   measure_mma<Mufu, 1>("MUFU");
@@ -221,6 +231,8 @@ int main() {
   sweep_wgmma<Fadd2>("FADD2");
   sweep_wgmma<Fmul1>("FMUL1");
   sweep_wgmma<Imad3>("IMAD3");
+  sweep_wgmma<Imad_hi>("IMAD.HI");
+  sweep_wgmma<Imad_wide>("IMAD.WIDE_and_LOP3");
   sweep_wgmma<Lop3>("LOP3");
   sweep_wgmma<Fmnmx2>("FMNMX2");
   sweep_wgmma<F2fp2>("F2FP2");

@@ -98,7 +98,7 @@ static void find_row_anew(ftl_select *s, int32_t from, int32_t row) {
 // base (IMAD.WIDE), no tile's address is stepped, and copies are predicated, not branched around. Source: SASS of
 // Triton 3.6, its own attention and FlexAttention's.
 static bool is_copied_beside(const ftl_select *s, const ftl_tile_op *op, int32_t side) {
-  return !s->plain_code && !s->buffered_code && s->mma == FTL_MMA_WGMMA && s->copy == FTL_COPY_CP_ASYNC &&
+  return !s->plain_code && !s->buffered_code && s->copy == FTL_COPY_CP_ASYNC &&
          ftl_select_pages_of(s, &op->ref) == NONE && s->rings[op->ring].num_row_groups <= FTL_SELECT_MAX_HELD &&
          shares_addresses(s, op, side);
 }

@@ -228,6 +228,7 @@ static void set_dispatch(const ftl_arch *arch, sm_op *op) {
   op->reads = factor ? 1 : 2;
   op->freezes = op->dispatch && !is_product && op->opcode != FTL_OP_LDSM;
   op->wide = op->opcode == FTL_OP_IMAD_WIDE;
+  if (op->wide) op->dispatch = (uint8_t)op->interval;
 }
 
 static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t inst_idx) {
@@ -261,7 +262,7 @@ static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t 
   bool waits = op.kind == SM_CP_WAIT || op.kind == SM_WGMMA || op.kind == SM_WGMMA_WAIT || op.kind == SM_TMA_STORE_WAIT;
   set_dispatch(b->arch, &op);
   op.special = waits || op.kind >= SM_LOOP || (op.flags & FTL_INST_WARP0);
-  op.bulk = op.kind == SM_FIXED && op.repeat > 2 && op.pipe != FTL_SM_PIPE_TENSOR;  // wgmma takes the tensor pipe too
+  op.bulk = op.kind == SM_FIXED && op.repeat > 2 && op.pipe != FTL_SM_PIPE_TENSOR && !op.wide;  // wgmma takes it too
   return op;
 }
 
