@@ -3,7 +3,7 @@
 // Counted as nvcc 13 compiles FlashAttention-2's dropout for sm_75, sm_80 and sm_90a: a round is two IMAD.WIDE and two
 // LOP3, keys step in uniform registers. The head and the row are the same for all calls of a row of blocks, so that of
 // the first three rounds only what depends on the column is left to each call: 10 IMAD.WIDE and 12 LOP3 instead of 14
-// and 14. IMAD.WIDE is taken to be as fast as IMAD.
+// and 14.
 #include "lower/select/select.h"
 #include "tile/dropout.h"
 

@@ -222,6 +222,22 @@ Test(timing_sm_dispatch, beside_a_wgmma_a_64_bit_product_holds_its_sub_core) {
   rig_destroy(r);
 }
 
+// Behind an MMA its operands take 4 cycles to read, as long as its pipe: MMAs and such products in turn are 10 cycles
+// apart, 6 + 4. The second MMA issues at 4, 6 before the first product's operands have been read, at 10; its own have
+// at 16, the next product's at 20, and so on. A stall count of 3 behind each MMA keeps the products' pipe.
+Test(timing_sm_dispatch, behind_a_product_a_64_bit_product_is_dispatched_as_long_as_its_pipe) {
+  rig *r = create_with_products(1);
+  for (int i = 0; i < 4; i++) {
+    rig_add(r, FTL_OP_MMA, 2 * i, -1);
+    rig_add(r, FTL_OP_IMAD_WIDE, 2 * i + 1, -1);
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  expect_cycles(r, 0, (const int64_t[]){0, 1, 4, 7, 14, 17, 24, 27}, 8);
+  rig_check_stalls(r);
+  rig_destroy(r);
+}
+
 // Alone it takes its pipe for two intervals of 2 cycles, and its result is there after the latency of 5.
 Test(timing_sm_dispatch, a_64_bit_product_takes_its_pipe_twice) {
   rig *r = rig_create(1);

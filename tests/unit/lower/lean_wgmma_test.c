@@ -92,13 +92,25 @@ Test(unit_lower_lean_wgmma, copies_side_by_side_share_the_index_of_a_row_group) 
   counts c = count_loop(SHAPE "head_dim=64 block_m=64 num_warps=4");
   cr_expect_eq(c.insts[FTL_OP_CP_ASYNC], 2 * 4);
   cr_expect_eq(c.insts[FTL_OP_IADD], 1 + 4 + 3);
-  cr_expect_eq(c.insts[FTL_OP_IMAD], 2 * 4 + 2);
+  cr_expect_eq(c.insts[FTL_OP_IMAD_WIDE], 2 * 4);
+  cr_expect_eq(c.insts[FTL_OP_IMAD], 2);
   cr_expect_eq(c.insts[FTL_OP_NOP], 3, "null loads before the first copy");
   cr_expect_eq(c.insts[FTL_OP_BRA], 1);
   c = count_loop(SHAPE "head_dim=128 block_m=64 num_warps=4");
   cr_expect_eq(c.insts[FTL_OP_CP_ASYNC], 2 * 8);
   cr_expect_eq(c.insts[FTL_OP_IADD], 1 + 8 + 3);
-  cr_expect_eq(c.insts[FTL_OP_IMAD], 2 * 8 + 2);
+  cr_expect_eq(c.insts[FTL_OP_IMAD_WIDE], 2 * 8);
+  cr_expect_eq(c.insts[FTL_OP_IMAD], 2);
+}
+
+// With mma.sync too: 2 warps copy 8 rows of 128 bytes at once, 32 in 4 row groups (Triton's 32 x 32 tiles at head_dim
+// 64 have 8 copies and 8 IMAD.WIDE a step).
+Test(unit_lower_lean_wgmma, copies_for_mma_sync_make_their_addresses_so_as_well) {
+  counts c = count_loop(
+      "heads=4 seqlen=2048 head_dim=64 block_m=32 block_n=32 num_warps=2 warps_n=2 mma=mma copy=cp_async "
+      "code=lean num_stages=2 row_sums=step scaling=scores refill=late");
+  cr_expect_eq(c.insts[FTL_OP_CP_ASYNC], 2 * 4);
+  cr_expect_eq(c.insts[FTL_OP_IMAD_WIDE], 2 * 4);
 }
 
 // A list is walked by 25 instructions beside the address (IMAD), its guard and the load; rows that it names are scaled.
@@ -107,7 +119,8 @@ Test(unit_lower_lean_wgmma, a_list_of_blocks_is_walked_in_each_step) {
   cr_expect_eq(c.insts[FTL_OP_LDG], 1);
   cr_expect_eq(c.insts[FTL_OP_UNIFORM], (6 + 3) + (6 + 3) + 25);
   cr_expect_eq(c.insts[FTL_OP_IADD], 1 + 2 * 4 + 3);
-  cr_expect_eq(c.insts[FTL_OP_IMAD], 2 * 4 + 2 + 1);
+  cr_expect_eq(c.insts[FTL_OP_IMAD_WIDE], 2 * 4);
+  cr_expect_eq(c.insts[FTL_OP_IMAD], 2 + 1);
 }
 
 // The entry is asked for before the exponentials, so that its latency passes beside them.

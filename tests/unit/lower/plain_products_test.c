@@ -44,7 +44,7 @@ static int64_t num_alu(const counts *c) {
 Test(unit_lower_plain_products, a_step_has_one_barrier_one_group_and_one_block_of_copies) {
   static const struct {
     const char *workload, *parameters;
-  } cases[] = {{"matmul_tiled", MATMUL}, {"glu", GLU}, {"flash_decode", DECODE "num_stages=3"}};
+  } cases[] = {{"matmul_tiled", MATMUL}, {"glu", GLU}, {"flash_decode", DECODE "num_stages=3 code=plain"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     counts c = count_loop(cases[i].workload, cases[i].parameters);
     cr_expect_eq(c.insts[FTL_OP_BAR_SYNC], 1, "%s", cases[i].workload);
@@ -66,10 +66,14 @@ Test(unit_lower_plain_products, lean_products_carry_a_pointer_for_each_copy) {
   // and three for each tile's pointer, one for each of two stage indices and for the loop
   cr_expect_eq(tall.insts[FTL_OP_IADD], 2 * 12 + 2 * 3 + 2 + 1);
   cr_expect_eq(wide.insts[FTL_OP_IADD], 2 * 12 + 2 * 3 + 2 + 1);
-  // and one for each tile's stage. Where rows go on it is one a copy, and of 64 rows copied one or two ahead two more
-  // (Triton's 128 x 64 tiles have 105 instructions a step with three stages, 100 with four, 71 in steps of 32).
-  cr_expect_eq(tall.insts[FTL_OP_IMAD], 3 * 4 + 2);
-  cr_expect_eq(wide.insts[FTL_OP_IMAD], 3 * 8 + 2);
+  // and one for each tile's stage. Where rows go on it is one a copy, and of 64 rows copied one or two ahead a wide one
+  // and two moves (Triton's 128 x 64 tiles have 105 instructions a step with three stages, 100 with four, 71 in steps
+  // of 32).
+  cr_expect_eq(tall.insts[FTL_OP_IMAD], 2);
+  cr_expect_eq(wide.insts[FTL_OP_IMAD], 2);
+  cr_expect_eq(tall.insts[FTL_OP_IMAD_WIDE], 4);
+  cr_expect_eq(wide.insts[FTL_OP_IMAD_WIDE], 8);
+  cr_expect_eq(wide.insts[FTL_OP_MOV] - tall.insts[FTL_OP_MOV], 2 * (8 - 4));
   cr_expect_eq(count_loop("matmul_tiled", LEAN "block_m=128 block_n=64 num_stages=4").insts[FTL_OP_IMAD], 4 + 2);
   cr_expect_eq(count_loop("matmul_tiled", LEAN "block_m=128 block_n=64 block_k=32").insts[FTL_OP_IMAD], 2 + 2);
 }
