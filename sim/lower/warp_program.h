@@ -33,7 +33,7 @@ enum {
   X(IADD, ALU, "IADD3")                                                                                            \
   X(LOP, ALU, "LOP3")                                                                                              \
   X(ISETP, ALU, "ISETP") X(SEL, ALU, "SEL") X(PRMT, ALU, "PRMT") X(IMAD, IMAD, "IMAD")                             \
-  X(IMAD_WIDE, IMAD, "IMAD.WIDE") /* 64-bit products: of random numbers, addresses */                                         \
+  X(IMAD_WIDE, IMAD, "IMAD.WIDE") /* 64-bit products: of random numbers, addresses */                              \
   X(MOV, IMAD, "MOV")                                                                                              \
   X(HFMA2, HALF, "HFMA2") X(HSET2, HALF, "HSET2") /* compares two numbers of 16 bits */                            \
   X(CVT, CVT, "F2FP") X(MUFU, SFU, "MUFU") /* arg: its ftl_elem_fn */                                              \
