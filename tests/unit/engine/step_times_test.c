@@ -198,7 +198,7 @@ Test(unit_engine_step_times, ctas_that_share_an_sm_run_the_same_loops) {
 
 // The first of five CTAs of 64 x 32 tiles has ended twelve iterations of the loop without a mask before the last has
 // begun its first, and its pace is nearer to that of one CTA. Of 48 all run enough together: five end an iteration in
-// 1.70 times what one takes alone.
+// 1.79 times what one takes alone, and 1.78 in loops of 128 iterations on average.
 Test(unit_engine_step_times, loops_that_ctas_run_one_after_the_other_are_made_longer) {
   timed t;
   start_on(&t, "h200",
@@ -208,7 +208,7 @@ Test(unit_engine_step_times, loops_that_ctas_run_one_after_the_other_are_made_lo
   cr_assert_eq(t.times.most_ctas, 5);
   const ftl_step_point *alone = ftl_step_times_point(&t.times, 0, 0), *shared = ftl_step_times_point(&t.times, 1, 0);
   double longer = (double)shared->time[3] / (double)alone->time[3];
-  cr_expect(longer > 1.65 && longer < 1.75, "%.2f", longer);
+  cr_expect(longer > 1.74 && longer < 1.84, "%.2f", longer);
   stop(&t);
 }
 
