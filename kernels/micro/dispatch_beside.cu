@@ -1,16 +1,16 @@
-/* What a warp's memory instructions cost the other warps of its sub-core, which want nothing but an issue slot.
+/* What a warp's instructions cost the other warps of its sub-core, which want nothing but an issue slot.
  *
- * Every 4000 cycles the warps of one warpgroup issue a burst of x instructions (variant: which, and the products whose
- * results they have not waited for, as in wgmma_batch.cu). Meanwhile a warp of another warpgroup on each sub-core runs a
- * chain of FADDs, or of FADDs each of which waits for a MUFU. Rows: cycles until the burst has issued, from before its
- * first instruction, the mean over four warps; and by how many cycles the chain comes later per burst than without a
- * burst and without products (`lost`), the mean over the other four warps. `LDGSTS`: addresses ready. `LDGSTS_wide`:
- * each behind an IMAD.WIDE that makes its address, as Triton's copies. */
+ * Every 4000 cycles the warps of one warpgroup issue a burst of x instructions and as many of another kind, in turn
+ * (variant: which, and four m64n128k16 before whose results they have not waited for, A in shared memory or in
+ * registers). Meanwhile a warp of another warpgroup on each sub-core runs a chain of FADDs, or of FADDs every fourth of
+ * which waits for a MUFU. Rows: cycles until the burst has issued, from before its first instruction, the mean over four
+ * warps; and by how many cycles the chain comes later per burst than without a burst and without products (`lost`), the
+ * mean over the other four. IMAD_WIDE: with the LOP3 and the two IADD3 that ptxas makes of the rest. */
 #include "bench.h"
 #include "hopper.h"
 using namespace bench;
 
-enum Products { none, ss64x8, ss128x4, rs128x4 };
+enum Products { none, ss128x4, rs128x4 };
 constexpr int bursts = 200, period = 4000, shared_bytes = 112 * 1024;
 
 struct State {
@@ -39,8 +39,6 @@ INST(LDGSTS_sized, asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" 
                                 "l"(s.from + i % 16 * 2048), "r"(s.zero < 1 ? 16 : 0)
                                 : "memory"))
 INST(STS, asm volatile("st.shared.u32 [%0], %1;" ::"r"(s.address + (uint32_t)i % 16 * 2048), "r"(s.zero) : "memory"))
-INST(LDS, asm volatile("ld.shared.f32 %0, [%1];" : "=f"(s.x[i % 8]) : "r"(s.address + (uint32_t)i % 16 * 2048)))
-INST(SHFL, asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 31, -1;" : "+f"(s.x[i % 8])))
 INST(FMUL, asm volatile("mul.rn.f32 %0, %0, %1;" : "+f"(s.x[i % 8]) : "f"(s.x[(i + 1) % 8])))
 INST(IADD3, asm volatile("add.u32 %0, %0, %1;" : "+r"(s.r[i % 8]) : "r"(s.r[(i + 1) % 8])))
 INST(IMAD, asm volatile("mad.lo.u32 %0, %1, %2, %0;" : "+r"(s.r[i % 8]) : "r"(s.r[(i + 1) % 8]), "r"(s.r[(i + 2) % 8])))
@@ -64,7 +62,7 @@ struct Burst {
 
 template <Products products>
 struct Sums {
-  float d[products == none ? 1 : products == ss64x8 ? 32 : 64];
+  float d[products == none ? 1 : 64];
 };
 struct Operands {
   uint64_t a, b;
@@ -76,8 +74,7 @@ __device__ __forceinline__ void multiply(Sums<products> &s, Operands &o) {
   if constexpr (products == none) return;
   hopper::wgmma_fence();
 #pragma unroll
-  for (int i = 0; i < (products == ss64x8 ? 8 : 4); i++) {
-    if constexpr (products == ss64x8) Wgmma<64>::ss<0>(s.d, o.a + i % 4 * 2, o.b + i % 4 * 2, 1);
+  for (int i = 0; i < 4; i++) {
     if constexpr (products == ss128x4) Wgmma<128>::ss<0>(s.d, o.a + i % 4 * 2, o.b + i % 4 * 2, 1);
     if constexpr (products == rs128x4) Wgmma<128>::rs<1>(s.d, o.p[i], o.b + i % 4 * 128, 1);
   }
@@ -180,7 +177,7 @@ static double lost(double round, double quiet) { return period * (1 - quiet / ro
 
 template <Products products, class First, class Second, int n>
 static void measure() {
-  static const char *const names[] = {"none", "ss64x8", "ss128x4", "rs128x4"};
+  static const char *const names[] = {"none", "ss128x4", "rs128x4"};
   using Sequence = Burst<First, Second, n>;
   static const double quiet = take<none, Burst<NONE, NONE, 0>, false>().round,
                       quiet_mufu = take<none, Burst<NONE, NONE, 0>, true>().round;
@@ -208,8 +205,6 @@ static void sweep() {
   pairs<products, NONE, 16>();
   pairs<products, LDGSTS, 16>();
   pairs<products, STS, 16>();
-  pairs<products, LDS, 16>();
-  pairs<products, SHFL, 16>();
   measure<products, LDGSTS, NONE, 8>();
   measure<products, LDGSTS, NONE, 32>();
   measure<products, LDGSTS, IMAD_WIDE, 8>();
@@ -219,7 +214,6 @@ static void sweep() {
 
 int main() {
   sweep<none>();
-  sweep<ss64x8>();
   sweep<ss128x4>();
   sweep<rs128x4>();
   return 0;
