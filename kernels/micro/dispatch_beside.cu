@@ -22,12 +22,11 @@ struct State {
   float x[8];
 };
 
-/* One instruction of each kind; i: the how manieth. None needs what another one of the burst gives, but of chains of
- * eight. */
+/* One instruction of each kind, the i-th of a burst, in eight chains. STS: lanes 16 bytes apart, four wavefronts. */
 #define INST(Name, ...)                                             \
   struct Name {                                                     \
     static constexpr const char *name = #Name;                      \
-    static __device__ __forceinline__ void go(State &s, int i) { \
+    static __device__ __forceinline__ void go(State &s, int i) {    \
       __VA_ARGS__;                                                  \
     }                                                               \
   };

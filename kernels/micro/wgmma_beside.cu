@@ -60,7 +60,8 @@ STREAM(Imad_and_fmul, 128, fmul(v.x[i % 16]);
                     : "r"(v.a), "r"(v.b));)
 
 /* Where a row becomes an address: a register times a constant, to which 64 bits are added. In eight chains, whose next
- * factor is the LOP3 of both halves; ptxas would leave the high one out else. */
+ * factor is the LOP3 of both halves; ptxas would leave the high one out else.
+ * It adds by two IADD3: a round has 64 IMAD.WIDE, 128 IADD3 and 64 LOP3. */
 __device__ __forceinline__ void imad_wide(float &x, uint32_t low, uint32_t high) {
   asm volatile(
       "{ .reg .b32 l, h, p; .reg .b64 q; mov.b32 p, %0; mov.b64 q, {%1, %2}; mad.wide.s32 q, p, 48, q; "

@@ -6,6 +6,8 @@
 
 enum { SM_WARPGROUP = 4, SM_READS = 64 };
 
+typedef struct sm_subcore sm_subcore;
+
 typedef struct sm_warpgroup {
   uint32_t issued[SM_WARPGROUP];
   uint32_t reserved;       // wgmmas that all four warps have issued
@@ -18,7 +20,6 @@ typedef struct sm_reads {
 } sm_reads;
 
 void ftl_sm_gmma_issue(ftl_sm *sm, sm_warp *w, int64_t now);
-typedef struct sm_subcore sm_subcore;
 // The sub-core's instruction that issues at `now` takes so many cycles of the wgmmas under way. What sub-cores take
 // does not add up: each has its part of every product.
 void ftl_sm_gmma_take(ftl_sm *sm, sm_subcore *sc, int64_t cycles, int64_t now);

@@ -5,7 +5,7 @@
 enum {
   OPEN_CYCLES = 2,          // of a wgmma's turn
   PIECE_CYCLES = 1,         // of a product's operands: it goes first, and the instruction next
-  WIDE_CYCLES = 12,         // that a 64-bit product takes of its sub-core beside a wgmma: micro_wgmma_beside.csv
+  WIDE_CYCLES = 12,         // that a 64-bit product takes of its sub-core beside a wgmma: micro_operand_ports.csv
   TAKEN_CYCLES = 5,         // and of the wgmma
   SPECIAL_MATH_CYCLES = 1,  // that it keeps its pipe longer where it had to wait: 10.2 cycles a MUFU for 8.2
 };
