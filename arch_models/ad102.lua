@@ -48,7 +48,9 @@ return die "ad102" {
     num_barriers = datasheet(16, "PTX ISA, bar: barriers 0 to 15"),
     code_cache_bytes = guess(32768, "as measured on H200"),
     code_miss_cycles = guess(19, "as measured on H200"),
-    code_share_cycles = guess(21, "as measured on H200"),
+    code_port_cycles = guess(8, "as measured on H200"),
+    code_share_cycles = guess(44, "as measured on H200"),
+    code_convoy_cycles = guess(24, "as measured on H200"),
     code_launch_bytes = guess(65536, "as measured on H200"),
     code_cold_cycles = guess(108, "as measured on H200"),
     drift_ns = guess(12, "as measured on H200"),
@@ -98,6 +100,7 @@ return die "ad102" {
   branch = {
     redirect_cycles = guess(12, "FlashGPU-Sim @1769662, configuration of SM90"),
     not_taken_cycles = guess(4, "as GH100"),
+    join_cycles = guess(13, "as GH100"),
     predicate_latency_cycles = measured(13, "kernels/measurements/sass_guards.csv: a guarded instruction 13 cycles or more behind its compare (152 of 160 pairs: 13), a selection 4"),
   },
   uniform = {

@@ -56,7 +56,9 @@ return die "gh100" {
     num_barriers = datasheet(16, "PTX ISA, bar: barriers 0 to 15"),
     code_cache_bytes = measured(32768, measurements .. "micro_instruction_cache.csv: 1.0 to 1.1 cycles an instruction up to 32 KiB, 2.2 from 40 KiB on"),
     code_miss_cycles = measured(19, measurements .. "micro_instruction_fetch.csv: 2.4 cycles an instruction of 16 bytes from 48 to 112 KiB, four warps in step; 4.05 where each takes 4.04"),
-    code_share_cycles = measured(21, measurements .. "micro_instruction_fetch.csv: 5.3 cycles an instruction of two groups of warps at different places, all SMs at places of their own, 64 to 96 KiB"),
+    code_port_cycles = measured(8, measurements .. "micro_instruction_fetch.csv: 2.1 cycles an instruction of two groups of warps at different places of one SM, 64 to 112 KiB"),
+    code_share_cycles = measured(44, measurements .. "micro_instruction_fetch.csv: 4 groups of warps that wander over 64 and 112 KiB, all SMs: 11.9 and 17.0 cycles an instruction; a line of 8 in 24 and 34, of which 0.56 and 0.78 miss"),
+    code_convoy_cycles = measured(24, measurements .. "micro_instruction_fetch.csv: 5.8 to 6.1 cycles an instruction of two groups of warps at different places, all SMs at places of their own, FFMAs that depend on each other, 80 to 112 KiB"),
     code_launch_bytes = measured(65536, measurements .. "micro_instruction_fetch.csv: the first pass over up to 64 KiB takes as long as later ones"),
     code_cold_cycles = measured(108, measurements .. "micro_instruction_fetch.csv: the first pass on all SMs, beyond 64 KiB: 13.2 to 13.9 cycles an instruction of 96 to 192 KiB"),
     drift_ns = measured(12, measurements .. "micro_drift.csv: compute_heavy_1_ctas, l2_shared_heavy_1_ctas; spread over 3.29 sqrt(us)"),
@@ -106,6 +108,7 @@ return die "gh100" {
   branch = {
     redirect_cycles = measured(9, measurements .. "micro_branch.csv: an iteration takes 11 cycles beyond the unrolled one, 11.7 with the sixteenth of a branch in that; less IADD3, ISETP and BRA"),
     not_taken_cycles = measured(4, stalls .. "a forward branch 5 or more (of 1161; 831 times 5, 266 times 6)"),
+    join_cycles = measured(13, measurements .. "micro_diverge.csv: a block that all lanes enter takes 33.5 cycles, of which the stall counts of the rest of its loop make 19.5"),
     predicate_latency_cycles = measured(13, stalls .. "ISETP and the BRA that it decides 13 or more apart (of 685 pairs, 548 times 13; forward branches in four of five cases, loops' ends in one of four); kernels/measurements/sass_guards.csv: so do guarded instructions (145 of 160 pairs: 13)"),
   },
   uniform = {

@@ -1,15 +1,15 @@
 /* What instructions that are not in the nearest cache cost where several warps fetch at different places, and where
  * they issue slowly. Straight-line code of x KiB (FFMA, 16 bytes each), walked in laps, `phases` groups of four warps
  * (one a sub-core) that start equal parts of a lap apart: a port that is busy for each line takes as many times as
- * long as there are groups, a latency does not. `own`: SMs start as many different parts apart, which a cache that SMs
- * share would show. `dependent`: each FFMA waits for the one before, four cycles; what is fetched ahead costs nothing.
- * `first`: the lap after other code has filled the caches, by one group of warps. Cycles an instruction of one warp. */
+ * long as there are groups, a latency does not. `own`: SMs start different parts of eight apart, which a cache that SMs
+ * share would show, or of 32, so that nearly all of a GPC's are at places of their own. `dependent`: each FFMA waits for the one before, four cycles; what is fetched ahead costs nothing.
+ * `wander`: blocks of 2 KiB in an order of each group's own. `first`: the lap after other code has filled the caches, by one group of warps. Cycles an instruction of one warp. */
 #include <string>
 
 #include "bench.h"
 using namespace bench;
 
-constexpr int laps_timed = 8, laps_after = 5, num_parts = 8;
+constexpr int laps_timed = 8, laps_after = 5, few_parts = 8, many_parts = 32;
 
 #define X4(t) t t t t
 #define X8(t) X4(t) X4(t)
@@ -41,8 +41,16 @@ struct Load {
   bool own;  // SMs are apart too
 };
 
+template <int kib, int from, int parts, bool chain>
+__device__ __forceinline__ void lap_from(int skip, float (&x)[8], float a, float b) {
+  if constexpr (from < parts) {
+    if (skip <= from) body<kib / parts, chain>(x, a, b);
+    lap_from<kib, from + 1, parts, chain>(skip, x, a, b);
+  }
+}
+
 /* cycles[warp] of SM 0's laps 1 .. laps_timed; first: of the first lap of its warp 0, if that skips nothing. */
-template <int kib, bool chain>
+template <int kib, int num_parts, bool chain>
 __global__ void run(Load load, uint32_t *cycles, uint32_t *first, float *sink, float a, float b) {
   uint32_t sm = sm_id();
   if ((int)sm >= load.sms) return;
@@ -55,19 +63,44 @@ __global__ void run(Load load, uint32_t *cycles, uint32_t *first, float *sink, f
   for (int lap = 0; lap < 1 + laps_timed + laps_after; lap++) {
     if (lap == 1) before = clock32();
     if (lap == 1 + laps_timed) after = clock32();
-    constexpr int part = kib / num_parts;
-    if (skip <= 0) body<part, chain>(x, a, b);
-    if (skip <= 1) body<part, chain>(x, a, b);
-    if (skip <= 2) body<part, chain>(x, a, b);
-    if (skip <= 3) body<part, chain>(x, a, b);
-    if (skip <= 4) body<part, chain>(x, a, b);
-    if (skip <= 5) body<part, chain>(x, a, b);
-    if (skip <= 6) body<part, chain>(x, a, b);
-    body<part, chain>(x, a, b);
+    lap_from<kib, 0, num_parts, chain>(skip, x, a, b);
     skip = 0;
   }
   if (sm == 0 && threadIdx.x % 32 == 0) cycles[threadIdx.x / 32] = after - before;
   if (sm == 0 && threadIdx.x == 0) *first = before - begin;
+  sink[threadIdx.x] = x[0] + x[1] + x[2] + x[3] + x[4] + x[5] + x[6] + x[7];
+}
+
+/* Blocks of 2 KiB in an order of each group's own, so that no SM follows another: group g of SM s takes those of a linear
+ * congruential generator. cycles[warp] of SM 0's blocks after the first ones. */
+constexpr int blocks_timed = 256, blocks_before = 64;
+
+template <int block, int num_blocks, bool chain>
+__device__ __forceinline__ void run_block(uint32_t which, float (&x)[8], float a, float b) {
+  if constexpr (num_blocks == 1) {
+    body<2, chain>(x, a, b);
+  } else {
+    constexpr int half = num_blocks / 2;
+    if (which < block + half)
+      run_block<block, half, chain>(which, x, a, b);
+    else
+      run_block<block + half, num_blocks - half, chain>(which, x, a, b);
+  }
+}
+
+template <int num_blocks, bool chain>
+__global__ void wander(Load load, uint32_t *cycles, float *sink, float a, float b) {
+  uint32_t sm = sm_id(), group = threadIdx.x / 128, state = (sm * 8 + group) * 2654435761u + 1, before = 0;
+  if ((int)sm >= load.sms) return;
+  float x[8];
+  for (int k = 0; k < 8; k++) x[k] = a * (float)(threadIdx.x + (unsigned)k);
+#pragma unroll 1
+  for (int i = 0; i < blocks_before + blocks_timed; i++) {
+    if (i == blocks_before) before = clock32();
+    state = state * 1664525u + 1013904223u;
+    run_block<0, num_blocks, chain>(__umulhi(state, num_blocks), x, a, b);
+  }
+  if (sm == 0 && threadIdx.x % 32 == 0) cycles[threadIdx.x / 32] = clock32() - before;
   sink[threadIdx.x] = x[0] + x[1] + x[2] + x[3] + x[4] + x[5] + x[6] + x[7];
 }
 
@@ -78,7 +111,7 @@ __global__ void flush(char *to, size_t bytes) {
 
 constexpr int largest_kib = 192;
 
-template <int kib, bool chain>
+template <int kib, int parts, bool chain>
 static void measure() {
   static uint32_t *cycles = device_alloc<uint32_t>(32), *first = device_alloc<uint32_t>(1);
   static float *sink = device_alloc<float>(1024);
@@ -95,13 +128,14 @@ static void measure() {
                {"1_group_all_sms_own", {1, 1, num_sms(), true}},
                {"2_groups_apart_all_sms_own", {2, 2, num_sms(), true}}};
   for (const auto &l : loads) {
-    run<largest_kib, !chain><<<num_sms(), 128>>>({1, 1, num_sms(), false}, cycles, first, sink, 1.0f, 2.0f);
+    run<largest_kib, few_parts, !chain><<<num_sms(), 128>>>({1, 1, num_sms(), false}, cycles, first, sink, 1.0f, 2.0f);
     flush<<<1024, 256>>>(other, (size_t)256 << 20);
-    run<kib, chain><<<num_sms(), l.load.groups * 128>>>(l.load, cycles, first, sink, 1.0f, 2.0f);
+    run<kib, parts, chain><<<num_sms(), l.load.groups * 128>>>(l.load, cycles, first, sink, 1.0f, 2.0f);
     double instructions = kib * 64., sum = 0;
     auto each = to_host(cycles, l.load.groups * 4);
     for (uint32_t c : each) sum += c;
-    std::string name = std::string(l.name) + (chain ? "_dependent" : "");
+    if (parts == many_parts && !l.load.own) continue;
+    std::string name = std::string(l.name) + (parts == many_parts ? "_32_places" : "") + (chain ? "_dependent" : "");
     if (l.load.groups == 1)
       row("instruction_fetch", name.c_str(), "code_kib", kib, "first", to_host(first, 1)[0] / instructions,
           "cycles/instr");
@@ -111,20 +145,46 @@ static void measure() {
   finish();
 }
 
+template <int kib, bool chain>
+static void measure_wandering() {
+  static uint32_t *cycles = device_alloc<uint32_t>(32);
+  static float *sink = device_alloc<float>(1024);
+  for (int sms : {1, num_sms()})
+    for (int groups : {1, 2, 4}) {
+      char name[48];
+      snprintf(name, sizeof name, "%d_groups_wander%s%s", groups, sms > 1 ? "_all_sms" : "", chain ? "_dependent" : "");
+      for (int warm = 0; warm < 2; warm++) wander<kib / 2, chain><<<num_sms(), groups * 128>>>({groups, 1, sms, true}, cycles, sink, 1.0f, 2.0f);
+      double sum = 0;
+      auto each = to_host(cycles, groups * 4);
+      for (uint32_t c : each) sum += c;
+      row("instruction_fetch", name, "code_kib", kib, "later", sum / (double)each.size() / (blocks_timed * 128.), "cycles/instr");
+    }
+  finish();
+}
+
 template <bool chain>
 static void measure_sizes() {
-  measure<16, chain>();
-  measure<48, chain>();
-  measure<64, chain>();
-  measure<80, chain>();
-  measure<96, chain>();
-  measure<112, chain>();
-  measure<144, chain>();
-  measure<largest_kib, chain>();
+  measure<16, few_parts, chain>();
+  measure<48, few_parts, chain>();
+  measure<64, few_parts, chain>();
+  measure<80, few_parts, chain>();
+  measure<96, few_parts, chain>();
+  measure<112, few_parts, chain>();
+  measure<144, few_parts, chain>();
+  measure<largest_kib, few_parts, chain>();
 }
 
 int main() {
   measure_sizes<false>();
+  measure<64, many_parts, false>();
+  measure<128, many_parts, false>();
+  measure<largest_kib, many_parts, false>();
   measure_sizes<true>();
+  measure_wandering<16, false>();
+  measure_wandering<64, false>();
+  measure_wandering<112, false>();
+  measure_wandering<16, true>();
+  measure_wandering<64, true>();
+  measure_wandering<112, true>();
   return 0;
 }

@@ -8,6 +8,7 @@ static bool is_separator(const ftl_draft_inst *inst) {
     case FTL_OP_LOOP:
     case FTL_OP_END_LOOP:
     case FTL_OP_BRA:
+    case FTL_OP_BSYNC:
     case FTL_OP_EXIT:
       return true;
     default:

@@ -69,6 +69,7 @@ enum {
   X(LABEL, NONE, "label") /* where the path around a guarded block joins; never issues */                          \
   X(RESERVE, NONE, "reserve") /* of drafts only: sets registers aside (select/operand_blocks.c) */                 \
   X(SETMAXREG, BRANCH, "USETMAXREG") X(BRA, BRANCH, "BRA") X(NOP, BRANCH, "NOP")                                   \
+  X(BSYNC, BRANCH, "BSYNC") /* where the paths around a block of some lanes join: once for each path */            \
   X(EXIT, BRANCH, "EXIT") /* control of the compressed form: never issue, cost nothing */                          \
   X(LOOP, NONE, "loop")       /* loop: see ftl_warp_loop; skips to end + 1 when empty */                           \
   X(END_LOOP, NONE, "end")    /* back to begin + 1, or on */                                                       \

@@ -29,6 +29,7 @@ void ftl_gpu_start_cluster(ftl_gpu_run *run, const ftl_cta_start *starts) {
     run->slots[slot] =
         (ftl_cta_state){.start_cycle = start->cycle, .first_cold = run->has_code[start->sm] ? run->num_segments : 0};
     run->members[first * run->cluster_ctas + rank] = slot;
+    run->num_ctas++;
     if (run->resident[start->sm]++ == 0) {
       run->active_since[start->sm] = start->cycle;
       run->num_active_sms++;
@@ -55,6 +56,8 @@ void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now) {
   if (cycle > run->out->end_cycle) run->out->end_cycle = cycle;
   int32_t ended[FTL_CTA_MAX_CLUSTER];  // a cluster that starts may take the place of the state
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) ended[rank] = ftl_gpu_member(run, slot, rank).slot;
+  run->num_ctas -= run->cluster_ctas;
+  run->num_refetching -= state->refetches;
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
     int32_t sm = ftl_gpu_sm_of(run, ended[rank]);
     run->out->cta_cycles += cycle - run->slots[ended[rank]].start_cycle;

@@ -237,14 +237,50 @@ static int64_t cold_time(const ftl_gpu_run *run, ftl_cta_state *state) {
   return PER_STEP_UNIT * run->times->cold[state->segment];
 }
 
+// Whether the slot's step finds none of its code where it was.
+static bool is_refetched(const ftl_gpu_run *run, int32_t slot) {
+  const ftl_cta_state *state = &run->slots[slot];
+  int32_t first = slot - slot % run->ctas_per_sm;
+  uint64_t others = 0;
+  for (int32_t other = first; other < first + run->ctas_per_sm; other++)
+    if (other != slot && run->slots[other].start_cycle != INT64_MAX) others |= UINT64_C(1) << run->slots[other].segment;
+  int64_t trips = state->segment % 2 == 1 ? state->trips : 1;
+  return ftl_segment_code_is_refetched(&run->times->code, state->segment, trips, state->iteration, others);
+}
+
+// The CTAs of the GPU that refetch their code, in a thousand: the mean of the time in which an SM may be ahead of its
+// share.
+static void note_refetching(ftl_gpu_run *run, int64_t now) {
+  int64_t memory = FTL_TRAFFIC_UNIT * FTL_SM_CODE_AHEAD_LINES * run->launch->arch->sm_code_share_cycles;
+  double part = memory > 0 ? (double)(now - run->refetching_noted) / (double)memory : 1;
+  double present = 1000 * (double)run->num_refetching / (double)run->num_ctas;
+  run->refetching_permille += (present - run->refetching_permille) * (part < 1 ? part : 1);
+  run->refetching_noted = now;
+}
+
+// What the slot's step or group of steps takes more because other CTAs of its SM drive its code out.
+static int64_t refetch_time(ftl_gpu_run *run, int32_t slot, int64_t now) {
+  ftl_cta_state *state = &run->slots[slot];
+  if (run->times->code.fits) return 0;
+  note_refetching(run, now);
+  bool refetches = is_refetched(run, slot);
+  run->num_refetching += refetches - state->refetches;
+  state->refetches = refetches;
+  if (!refetches) return 0;
+  return PER_STEP_UNIT * ftl_step_times_refetch(run->times, state->segment, (int64_t)run->refetching_permille) *
+         state->count;
+}
+
 // Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).
-static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait *wait) {
+static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, int64_t now, const ftl_step_wait *wait) {
   ftl_cta_state *state = &run->slots[slot];
   state->pace =
       ftl_gpu_pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
   int64_t time = state->pace * state->count;
   time += deviation_of(run, slot, time);
-  time += cold_time(run, state);
+  int64_t refetch = refetch_time(run, slot, now);
+  time += cold_time(run, state) + refetch;
+  if (refetch > 0) run->out->refetched_cycles += time / FTL_TRAFFIC_UNIT;
   time += wait->queue + state->untimed * run->resident[ftl_gpu_sm_of(run, slot)];
   state->untimed = 0;
   return time > wait->least ? time : wait->least;
@@ -289,7 +325,7 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     run->work += run->work_of_segment[state->segment] * state->count;
   }
   run->num_steps++;
-  int64_t end = event.time + time_of_step(run, event.slot, &wait);
+  int64_t end = event.time + time_of_step(run, event.slot, event.time, &wait);
   int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
   bool asks_long = event.time + wait.asking > looks;
   if (asks_long) looks = event.time + wait.asking;
@@ -445,6 +481,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
     int64_t ran = out->end_cycle;
     out->sm_active_cycles += (int64_t)((__extension__(__int128) out->sm_active_cycles) * run.skipped_cycles / ran);
     out->cta_cycles += (int64_t)((__extension__(__int128) out->cta_cycles) * run.skipped_cycles / ran);
+    out->refetched_cycles += (int64_t)((__extension__(__int128) out->refetched_cycles) * run.skipped_cycles / ran);
     out->end_cycle += run.skipped_cycles;
   }
   out->end_cycle += traffic->hit_latency;  // CTAs end before their last stores are answered, the launch does not

@@ -66,7 +66,9 @@ struct ftl_step_measurement {
   int64_t sm_khz, representative;  // the CTA that is run
   int64_t representatives[FTL_MAX_REPRESENTATIVES];
   int32_t num_representatives;
-  int64_t distance;  // between a persistent CTA's tiles, where its later ones are measured; else 0
+  int64_t distance;          // between a persistent CTA's tiles, where its later ones are measured; else 0
+  int64_t code_cache_bytes;  // instead of the chip's, as is the next; 0: those of the chip
+  int64_t code_port_cycles;
 };
 
 static ftl_loop_marks *marks_create(const ftl_step_measurement *m, int64_t tile_before, int64_t tile) {
@@ -118,6 +120,11 @@ static ftl_arch arch_for(const ftl_step_measurement *m, int32_t num_ctas) {
   ftl_arch arch = *m->launch->arch;
   int64_t kept_bytes = ftl_l1_capacity_bytes(&arch, m->launch->warps, num_ctas);
   if (pass_bytes(m) * num_ctas > kept_bytes) arch.l1_unified_bytes -= kept_bytes;
+  if (m->code_cache_bytes > 0) {
+    arch.sm_code_cache_bytes = m->code_cache_bytes;
+    arch.sm_code_port_cycles = m->code_port_cycles;
+    arch.sm_code_share_cycles = 0;
+  }
   return arch;
 }
 
@@ -309,5 +316,17 @@ ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t laten
   ftl_status status = measure_alone(m, latency_cycles, false, &cold, error);
   for (int32_t s = 0; status == FTL_OK && s <= 2 * m->segments->num_loops; s++)
     extra[s] = s % 2 == 0 || trips_of(m, m->representative, s / 2) > 0 ? cold.time[s] - alone->time[s] : 0;
+  return status;
+}
+
+// An instruction cache that holds what the warps of each CTA are apart, and nothing until the next iteration: CTAs
+// begin further apart than that.
+ftl_status ftl_step_measurement_take_refetching(ftl_step_measurement *m, int64_t latency_cycles, int64_t port_cycles,
+                                                const ftl_step_point *alone, ftl_step_point *shared, ftl_error *error) {
+  enum { WARPS_APART_BYTES = 2048 };
+  m->code_cache_bytes = (int64_t)WARPS_APART_BYTES * m->launch->occupancy.ctas_per_sm;
+  m->code_port_cycles = port_cycles;
+  ftl_status status = measure_shared(m, m->launch->occupancy.ctas_per_sm, latency_cycles, alone, shared, error);
+  m->code_cache_bytes = 0;
   return status;
 }

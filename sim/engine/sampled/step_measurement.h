@@ -29,5 +29,10 @@ FTL_MUST_USE ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64
 FTL_MUST_USE ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t latency_cycles,
                                                        const ftl_step_point *alone, int64_t extra[FTL_MAX_SEGMENTS],
                                                        ftl_error *error);
+// With all CTAs that fit, none of which finds code in the instruction cache that it or another had there before; a line
+// comes in port_cycles. `alone` is of the same latency; `shared` is zero before.
+FTL_MUST_USE ftl_status ftl_step_measurement_take_refetching(ftl_step_measurement *m, int64_t latency_cycles,
+                                                             int64_t port_cycles, const ftl_step_point *alone,
+                                                             ftl_step_point *shared, ftl_error *error);
 
 #endif

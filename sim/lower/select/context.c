@@ -101,6 +101,11 @@ void ftl_select_idle(ftl_select *s, int32_t count, uint8_t flags) {
   ftl_select_add(s, FTL_OP_NOP, count, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE)->inst.flags = flags;
 }
 
+void ftl_select_join(ftl_select *s) {
+  ftl_select_add(s, FTL_OP_BSYNC, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE)->effects =
+      FTL_EFFECT_PINNED;
+}
+
 bool ftl_select_is_ragged(const ftl_select *s, const ftl_tile_ref *ref) {
   if (s->by_threads) return false;
   const ftl_tensor *tensor = &s->tile->tensors[ref->tensor];

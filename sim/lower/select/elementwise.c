@@ -190,9 +190,9 @@ static ftl_draft_inst *add_branch(ftl_select *s, int32_t predicate, int32_t awai
   return branch;
 }
 
-// Where the paths around a guarded block join: BSYNC.
+// Where the paths around a guarded block join.
 static void end_block(ftl_select *s) {
-  add_branch(s, FTL_NO_VALUE, FTL_NO_VALUE);
+  ftl_select_join(s);
   ftl_select_add(s, FTL_OP_LABEL, 1, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE, FTL_NO_VALUE)->effects =
       FTL_EFFECT_PINNED;
 }
@@ -208,9 +208,8 @@ static void begin_guard(ftl_select *s, int32_t x) {
 
 // 1 / x as nvcc compiles it without -use_fast_math, a number after the other (SASS of kernels/attention: BSSY, IADD3,
 // LOP3, ISETP, BRA over the call of a function for denormal and very large numbers; MUFU.RCP, FFMA, FADD, FFMA, BSYNC).
-// The branch waits for stores whose registers have not been read, as ptxas lets none be pending across it; BSYNC takes
-// its warp as long as a branch that is not taken. Attention divides by sums of which a mask may leave nothing: there
-// the whole stands behind a branch for x > 0.
+// The branch waits for stores whose registers have not been read, as ptxas lets none be pending across it. Attention
+// divides by sums of which a mask may leave nothing: there the whole stands behind a branch for x > 0.
 static void add_ieee_reciprocal(ftl_select *s, const ftl_tile_op *op, int32_t dst, int32_t x) {
   bool is_guarded = ftl_select_has_products(s->tile, s->role);
   if (is_guarded) begin_guard(s, x);

@@ -65,6 +65,35 @@ void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op) {
     add_exchanges(s, op);
 }
 
+// Whether the warps of a row meet in more than one loop of the role, as in Triton's causal kernels: one for the tiles
+// before the diagonal, one for those on it.
+static bool meets_in_many_loops(const ftl_select *s) {
+  int32_t num_loops = 0;
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    if (ftl_select_op_at(s, i)->kind != FTL_TILE_LOOP) continue;
+    bool meets = false;
+    for (int32_t k = i + 1; k < s->role->num_ops && ftl_select_op_at(s, k)->kind != FTL_TILE_END_LOOP; k++)
+      meets = meets || ftl_select_op_at(s, k)->kind == FTL_TILE_REDUCE_WARPS;
+    num_loops += meets;
+  }
+  return num_loops > 1;
+}
+
+// A slab's two stores, of one lane of each row. Two stores of one predicate stand behind a branch instead
+// (kernels/micro/diverge.cu), round which the other lanes go: a BSYNC each. Of the kernels that Triton makes
+// (kernels/measurements/sass_triton_exchange.csv) those with one loop predicate them nevertheless.
+static void add_row_stores(ftl_select *s, int32_t value, int32_t address, int32_t wavefronts, bool branches) {
+  if (branches) {
+    ftl_select_idle(s, 1, 0);  // BSSY
+    ftl_draft_inst *branch = ftl_select_add(s, FTL_OP_BRA, 1, NONE, NONE, NONE, NONE);
+    branch->inst.flags = FTL_INST_GUARD;
+    branch->effects = FTL_EFFECT_PINNED;
+  }
+  ftl_select_add_shared(s, FTL_OP_STS, 2, NONE, value, address, wavefronts);
+  for (int32_t path = 0; branches && path < 2; path++) ftl_select_join(s);
+  if (branches) ftl_select_add(s, FTL_OP_LABEL, 1, NONE, NONE, NONE, NONE)->effects = FTL_EFFECT_PINNED;
+}
+
 // As Triton exchanges them (lib/Conversion/TritonGPUToLLVM/ReduceOpToLLVM.cpp; SASS of triton_attention.py with warps
 // side by side): a lane of each row writes its warp's number beside the other warps'; the threads read a number each,
 // reduce over the lanes that have a row's, and write it back; then all lanes read their rows'.
@@ -74,11 +103,11 @@ void ftl_select_reduce_warps(ftl_select *s, const ftl_tile_op *op) {
   int32_t num_slabs = s->values[op->dst].map.num_slabs, across = dst->warps_per_row;
   int32_t num_threads = s->role->num_warps * FTL_WARP_LANES;
   int32_t rows_wavefronts = (int32_t)ftl_divide_up(HALF_ROWS * across, BANKS);
+  bool branches = meets_in_many_loops(s);
   add_exchanges(s, op);
   if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
   for (int32_t slab = 0; slab < num_slabs; slab++)
-    ftl_select_add_shared(s, FTL_OP_STS, 2, NONE, ftl_select_fragment(s, op->dst, slab, 0), ring->write_address,
-                          rows_wavefronts);
+    add_row_stores(s, ftl_select_fragment(s, op->dst, slab, 0), ring->write_address, rows_wavefronts, branches);
   ftl_select_barrier(s);
   for (int64_t i = 0; i < ftl_divide_up((int64_t)dst->rows * across, num_threads); i++) {
     int32_t number = ftl_select_temp(s, 1);

@@ -246,6 +246,9 @@ uint8_t ftl_select_producer_flags(const ftl_select *s);
 // Instructions that take an issue slot and do no more.
 void ftl_select_idle(ftl_select *s, int32_t count, uint8_t flags);
 
+// Where the paths around a block join (BSYNC), for one of them.
+void ftl_select_join(ftl_select *s);
+
 // Where a store stages its tile in a ring that the role has no other addresses of.
 void ftl_select_staging_offsets(ftl_select *s, int32_t ring);
 

@@ -5,7 +5,8 @@
 
 #define NONE FTL_NO_VALUE
 enum { LINE_BYTES = 128, HALF_ROWS = 8, TILE_COLUMNS = 8 };
-enum { STSM_BYTES = 16, STSM_WAVEFRONTS = 4 };  // of a lane; 512 bytes, 128 a cycle
+// bytes of a lane; 512 bytes, 128 a cycle
+enum { STSM_BYTES = 16, STSM_WAVEFRONTS = 4, STSM_SINCE_COMPUTE_CAPABILITY = 90 };
 enum { PACKED_REGISTERS = FTL_SLAB_ROWS * FTL_OPERAND_COLUMNS / 2 / FTL_WARP_LANES };  // of a lane, a 16 x 16 block
 
 int32_t ftl_select_row_predicate(ftl_select *s, const ftl_tile_ref *ref) {
@@ -82,13 +83,6 @@ static int32_t move_coordinates(ftl_select *s) {
   return buffer;
 }
 
-// Where the threads that branched around the elected one's block meet it (BSYNC): each warp has jumped there.
-static void join_behind_elected(ftl_select *s) {
-  ftl_draft_inst *join = ftl_select_add(s, FTL_OP_BRA, 1, NONE, NONE, NONE, NONE);
-  join->inst.flags = FTL_INST_GUARD | FTL_INST_SKIPS;
-  join->effects = FTL_EFFECT_PINNED;
-}
-
 // A box of the ring's stage, by one thread.
 static void add_tma_store(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_t column_byte, int32_t bytes) {
   int32_t coordinates = move_coordinates(s);
@@ -101,7 +95,7 @@ static void add_tma_store(ftl_select *s, const ftl_tile_op *op, uint16_t ref, in
   store->inst.flags = FTL_INST_WARP0 | FTL_INST_BYPASS_L1;
   store->inst.arg = (uint16_t)op->ring;
   store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
-  if (coordinates != NONE) join_behind_elected(s);
+  if (coordinates != NONE) ftl_select_join(s);  // where those that branched around the elected thread meet it
 }
 
 // Until all but `num_left` of its boxes have been read.
@@ -112,17 +106,20 @@ static void wait_for_boxes(ftl_select *s, int32_t num_left) {
   wait->effects = FTL_EFFECT_FENCE;
 }
 
+// One STSM.x4 of a 16 x 16 block; its address is kept, and a block or a buffer an immediate away.
+static ftl_draft_inst *add_stsm(ftl_select *s, const ftl_tile_op *op, int32_t slab, int32_t block) {
+  ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STS, 1, NONE, packed_block(s, op->a.value, slab, block),
+                                         s->rings[op->ring].write_address, NONE);
+  store->inst.arg = STSM_BYTES;
+  store->effects = FTL_EFFECT_MEMORY;
+  ftl_select_set_wavefronts(store, (ftl_wavefronts){STSM_WAVEFRONTS, STSM_WAVEFRONTS});
+  return store;
+}
+
 // ---- in pieces ----
-// One STSM.x4 a 16 x 16 block of each slab; its address is kept, and a buffer an immediate away.
 static void write_piece(ftl_select *s, const ftl_tile_op *op, int32_t first_block, int32_t num_blocks) {
   for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
-    for (int32_t block = first_block; block < first_block + num_blocks; block++) {
-      ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STS, 1, NONE, packed_block(s, op->a.value, slab, block),
-                                             s->rings[op->ring].write_address, NONE);
-      store->inst.arg = STSM_BYTES;
-      store->effects = FTL_EFFECT_MEMORY;
-      ftl_select_set_wavefronts(store, (ftl_wavefronts){STSM_WAVEFRONTS, STSM_WAVEFRONTS});
-    }
+    for (int32_t block = first_block; block < first_block + num_blocks; block++) add_stsm(s, op, slab, block);
 }
 
 // A piece of the columns after the other (CUTLASS's sm90_epilogue_tma_warpspecialized): the buffer is free when its
@@ -169,9 +166,29 @@ static void write_fragments(ftl_select *s, const ftl_tile_op *op, uint8_t fills)
     }
 }
 
+// Triton puts P by stmatrix where there is one (SASS of triton_attention.py and triton_decode.py with warps side by
+// side, whose rows meet). FlashAttention-2's backward kernels put P and dS in words (SmemCopyAtomPdS).
+static bool has_stsm(const ftl_select *s) {
+  bool rows_meet = false;
+  for (int32_t i = 0; i < s->role->num_ops; i++) rows_meet |= ftl_select_op_at(s, i)->kind == FTL_TILE_REDUCE_WARPS;
+  return rows_meet && !s->plain_code && s->arch->chip_compute_capability >= STSM_SINCE_COMPUTE_CAPABILITY;
+}
+
+static void put_by_stsm(ftl_select *s, const ftl_tile_op *op) {
+  int32_t blocks = (int32_t)ftl_divide_up(ftl_select_warp_columns(s, op->a.value), FTL_OPERAND_COLUMNS);
+  for (int32_t slab = 0; slab < s->values[op->a.value].map.num_slabs; slab++)
+    for (int32_t block = 0; block < blocks; block++) {
+      ftl_draft_inst *store = add_stsm(s, op, slab, block);
+      store->inst.ring_a = (uint8_t)op->ring;
+      store->effects |= FTL_EFFECT_CHAIN;
+    }
+}
+
 void ftl_select_put(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_is_mbarrier_role(s))
     ftl_select_fail(s, "registers are put into ring %s in a kernel of several roles", s->tile->rings[op->ring].name);
+  else if (has_stsm(s))
+    put_by_stsm(s, op);
   else
     write_fragments(s, op, (uint8_t)op->ring);
 }

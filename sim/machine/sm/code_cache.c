@@ -1,11 +1,14 @@
 // The SM's instruction cache: least recently used lines of 128 bytes. As a warp comes to a line the next one is asked
 // for, which takes a fixed time: code that issues slower than that never waits, code that does not waits for each line
 // (micro_instruction_fetch.csv: FFMAs of one warp on each sub-core 2.4 cycles apart for 1, those that depend on each
-// other 4.05 for 4.04). Lines come from a level that the SMs of a GPC share. Where all SMs fetch at places of their own
-// each gets a line in so many cycles: its share, which a port here stands for whatever the other SMs do. What a launch
-// does not bring along, its first 64 KiB, comes from memory when an SM first asks.
-// Not here: code beyond that level (128 KiB) takes 46 cycles a line, and SMs at the same place are served at once.
-// Numbers: sm.code_cache_bytes, sm.code_miss_cycles, sm.code_share_cycles, sm.code_launch_bytes, sm.code_cold_cycles.
+// other 4.05 for 4.04). Lines come through a port of the SM's, from a level that the SMs of a GPC share. Where all of
+// them fetch at places of their own that level gives each a line in code_share_cycles, and the SM waits for none while
+// it asks for fewer: it is taken to be like the others over a while, and may be ahead of its share by
+// FTL_SM_CODE_AHEAD_LINES, for which they have not asked. Where they ask for more, those that follow others catch up
+// until they take the same lines, and each gets one in code_convoy_cycles. What a launch does not bring along, its
+// first 64 KiB, comes from memory when an SM first asks. Not here: code beyond that level (128 KiB) takes 46 cycles a
+// line. Numbers: sm.code_cache_bytes, code_miss_cycles, code_port_cycles, code_share_cycles, code_convoy_cycles,
+// code_launch_bytes, code_cold_cycles.
 #include "machine/sm/state.h"
 
 // Where CTA follows CTA, the code that fits is where the last one left it, and all of it has been fetched from memory.
@@ -16,6 +19,7 @@ bool ftl_sm_code_cache_create(ftl_sm *sm) {
   if (!cache->lines) return false;
   cache->capacity = (int32_t)(sm->arch->sm_code_cache_bytes / SM_CODE_LINE_BYTES);
   cache->uses = 1;
+  cache->share_free = -FTL_SM_CODE_AHEAD_LINES * sm->arch->sm_code_share_cycles;
   cache->fits = num_lines <= cache->capacity;
   cache->lines[num_lines].last_use = 1;
   int64_t launched = sm->arch->sm_code_launch_bytes / SM_CODE_LINE_BYTES;
@@ -41,8 +45,14 @@ static void ask(ftl_sm *sm, int32_t index, int64_t now) {
   if (line->last_use != 0) return;
   if (cache->num_held == cache->capacity) evict(sm);
   cache->num_held++;
-  cache->port_free = sm_later(cache->port_free, now) + sm->arch->sm_code_share_cycles;
-  int64_t takes = line->is_near ? sm->arch->sm_code_miss_cycles : sm->arch->sm_code_cold_cycles;
+  const ftl_arch *arch = sm->arch;
+  int64_t share = arch->sm_code_share_cycles;
+  bool has_share = cache->share_free <= now;
+  cache->port_free =
+      sm_later(cache->port_free, now) + (has_share ? arch->sm_code_port_cycles : arch->sm_code_convoy_cycles);
+  cache->share_free =
+      has_share ? sm_later(cache->share_free, now - FTL_SM_CODE_AHEAD_LINES * share) + share : now + share;
+  int64_t takes = line->is_near ? arch->sm_code_miss_cycles : arch->sm_code_cold_cycles;
   line->there_at = sm_later(now + takes, cache->port_free);
   line->is_near = true;
   line->last_use = ++cache->uses;

@@ -15,8 +15,9 @@ typedef struct sm_code_cache {
   sm_code_line *lines;  // and one behind the last that counts as held
   int32_t capacity, num_held;
   uint64_t uses;
-  int64_t port_free;  // of what brings lines
-  bool fits;          // the whole code: no line leaves
+  int64_t port_free;   // of what brings lines
+  int64_t share_free;  // when the SM has had no more than its share of what a GPC's SMs fetch by
+  bool fits;           // the whole code: no line leaves
 } sm_code_cache;
 
 bool ftl_sm_code_cache_create(ftl_sm *sm);  // false: out of memory

@@ -93,6 +93,9 @@ __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_
     case SM_BRANCH:
       issue_branch(sm, w, now);
       return true;
+    case SM_JOIN:
+      ftl_sm_warp_advance(sm, w, now, now + 1 + sm->arch->branch_join_cycles, FTL_STALL_BRANCH_RESOLVING);
+      return true;
     case SM_EXIT:
       issue_exit(sm, w, now);
       return true;

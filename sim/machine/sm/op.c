@@ -97,6 +97,7 @@ static void set_control(timing *of) {
   of[FTL_OP_BAR_ARRIVE] = slot_only(SM_BARRIER_ARRIVE);
   of[FTL_OP_TILE_WAIT] = slot_only(SM_TILE_WAIT);
   of[FTL_OP_BRA] = slot_only(SM_BRANCH);
+  of[FTL_OP_BSYNC] = slot_only(SM_JOIN);
   of[FTL_OP_EXIT] = slot_only(SM_EXIT);
   of[FTL_OP_LOOP] = slot_only(SM_LOOP);
   of[FTL_OP_END_LOOP] = slot_only(SM_END_LOOP);
@@ -304,7 +305,7 @@ static void lay_out(sm_code *code, sm_op *ops, int32_t num_ops, int64_t *byte) {
     if (!comes_from_afar && *byte > 0 && before == first) first++;
     ops[i].line = (uint16_t)first;
     ops[i].num_lines = (uint8_t)(last - first + 1);
-    comes_from_afar = ops[i].kind == SM_BRANCH;
+    comes_from_afar = ops[i].kind == SM_BRANCH || ops[i].kind == SM_JOIN;
     if (last >= code->num_lines) code->num_lines = (int32_t)last + 1;
   }
 }

@@ -30,6 +30,7 @@ typedef enum sm_kind {
   SM_TILE_ASK,
   SM_TILE_WAIT,
   SM_BRANCH,
+  SM_JOIN,
   SM_SLOT,  // nothing but the issue slot
   SM_EXIT,
   SM_LOOP,

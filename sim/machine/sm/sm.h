@@ -19,6 +19,8 @@
 
 typedef struct ftl_sm ftl_sm;
 
+enum { FTL_SM_CODE_AHEAD_LINES = 1024 };  // of code, that an SM may have fetched beyond its share (code_cache.c)
+
 typedef enum ftl_stall {
   FTL_STALL_SELECTED,  // issued in this cycle
   FTL_STALL_NOT_SELECTED,

@@ -70,7 +70,8 @@ static void place(plan *p, sm_op *op) {
   }
   if (p->pipe_free[way_of(op)] > at) at = p->pipe_free[way_of(op)];
   if (at > p->issued + MOST_CYCLES) at = p->issued + MOST_CYCLES;
-  if (op->kind == SM_BRANCH && p->products_done > at) at = p->products_done;  // spread over what stands before it
+  if ((op->kind == SM_BRANCH || op->kind == SM_JOIN) && p->products_done > at)
+    at = p->products_done;  // spread over what stands before it
   op->stall = (uint8_t)(at - p->issued);
   op->stall_covers = is_known_by(p, op, at);
   int64_t interval = way_of(op) == FTL_SM_PIPE_MIO ? p->arch->mio_warp_interval_cycles : op->interval;
@@ -99,7 +100,8 @@ void ftl_sm_set_stall_counts(sm_op *ops, int32_t num_ops, int32_t num_tokens, co
   plan p = {.arch = arch};
   forget(&p, num_tokens);
   for (int32_t i = 0; i < num_ops; i++) {
-    bool ends_block = ops[i].kind == SM_LOOP || ops[i].kind == SM_END_LOOP || ops[i].kind == SM_BRANCH;
+    bool ends_block =
+        ops[i].kind == SM_LOOP || ops[i].kind == SM_END_LOOP || ops[i].kind == SM_BRANCH || ops[i].kind == SM_JOIN;
     ops[i].stall = 1;
     if (ops[i].kind < SM_LOOP) place(&p, &ops[i]);
     if (ends_block) p = (plan){.arch = arch};
