@@ -258,10 +258,11 @@ static void note_refetching(ftl_gpu_run *run, int64_t now) {
   run->refetching_noted = now;
 }
 
-// What the slot's step or group of steps takes more because other CTAs of its SM drive its code out.
+// What the slot's step or group of steps takes at least because other CTAs of its SM drive its code out: while it waits
+// for code, its loads come too.
 static int64_t refetch_time(ftl_gpu_run *run, int32_t slot, int64_t now) {
   ftl_cta_state *state = &run->slots[slot];
-  if (run->times->code.fits) return 0;
+  if (run->times->code.stays) return 0;
   note_refetching(run, now);
   bool refetches = is_refetched(run, slot);
   run->num_refetching += refetches - state->refetches;
@@ -278,11 +279,14 @@ static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, int64_t now, const f
       ftl_gpu_pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
   int64_t time = state->pace * state->count;
   time += deviation_of(run, slot, time);
-  int64_t refetch = refetch_time(run, slot, now);
-  time += cold_time(run, state) + refetch;
-  if (refetch > 0) run->out->refetched_cycles += time / FTL_TRAFFIC_UNIT;
+  time += cold_time(run, state);
   time += wait->queue + state->untimed * run->resident[ftl_gpu_sm_of(run, slot)];
   state->untimed = 0;
+  int64_t refetch = refetch_time(run, slot, now);
+  if (refetch > time) {
+    time = refetch;
+    run->out->refetched_cycles += time / FTL_TRAFFIC_UNIT;
+  }
   return time > wait->least ? time : wait->least;
 }
 

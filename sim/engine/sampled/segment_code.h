@@ -8,10 +8,12 @@
 typedef struct ftl_segment_code {
   int64_t bytes[FTL_MAX_SEGMENTS];
   int64_t cache_bytes;
-  bool fits;  // all of it is in the cache at once
+  // All of it is in the cache at once, or most CTAs go the same way: SMs whose CTAs do fall in with each other, so that
+  // a line that one fetches is there for all, and no level is short of them.
+  bool stays;
 } ftl_segment_code;
 
-// Of programs of one role without clusters or a loop around others; the code of others counts as fitting.
+// Of programs of one role without clusters or a loop around others; the code of others counts as staying.
 void ftl_segment_code_init(ftl_segment_code *out, const ftl_segments *segments, const ftl_warp_program *program,
                            int64_t cache_bytes);
 

@@ -49,7 +49,7 @@ static void raise_to(int64_t *time, int64_t least) {
 
 // At L2's latency: what waits for code asks for its data as much later.
 static void take_refetching(const ftl_arch *arch, ftl_step_times *times) {
-  if (times->code.fits || times->most_ctas == 1) return;
+  if (times->code.stays || times->most_ctas == 1) return;
   int64_t port_cycles[2] = {arch->sm_code_port_cycles, arch->sm_code_convoy_cycles};
   times->code_share_cycles = arch->sm_code_share_cycles;
   times->code_convoy_cycles = arch->sm_code_convoy_cycles;
@@ -221,14 +221,12 @@ static int64_t stretched(ftl_step_times *times, int64_t time, int32_t resident, 
 // more, they get that.
 int64_t ftl_step_times_refetch(const ftl_step_times *times, int32_t segment, int64_t permille) {
   enum { LINE_BYTES = 128 };
-  int64_t usual = times->points[1][HIT].time[segment], at_port = times->refetching[0].time[segment];
-  int64_t in_convoy = times->refetching[1].time[segment];
+  int64_t at_port = times->refetching[0].time[segment], in_convoy = times->refetching[1].time[segment];
   int64_t lines = times->most_ctas * times->code.bytes[segment] / LINE_BYTES;
-  if (lines == 0) return 0;
   int64_t asked = at_port / FTL_STEP_UNIT * 1000, given = times->code_share_cycles * permille * lines;
   int64_t most = asked * times->code_share_cycles / times->code_convoy_cycles;
-  if (given <= asked) return at_port - usual;
-  return (given < most ? between(given, asked, most, at_port, in_convoy) : in_convoy) - usual;
+  if (given <= asked) return at_port;
+  return given < most ? between(given, asked, most, at_port, in_convoy) : in_convoy;
 }
 
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {

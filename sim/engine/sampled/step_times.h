@@ -45,8 +45,8 @@ FTL_MUST_USE ftl_status ftl_step_times_status(const ftl_step_times *times, ftl_e
 
 // With one CTA (row 0) or most_ctas (row 1) and the latency of index i.
 const ftl_step_point *ftl_step_times_point(ftl_step_times *times, int32_t row, int32_t i);
-// What a segment takes more where CTAs of the SM drive each other's code out, as do `permille` of all CTAs on the GPU;
-// in 1/16 cycle.
+// What a segment takes at least where CTAs of the SM drive each other's code out, as do `permille` of all CTAs on the
+// GPU; in 1/16 cycle.
 int64_t ftl_step_times_refetch(const ftl_step_times *times, int32_t segment, int64_t permille);
 // Time of one execution of a segment with `resident` CTAs on the SM and loads that take latency_cycles; in 1/16 cycle.
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);

@@ -37,7 +37,7 @@ Test(timing_sm_code_cache, slow_code_waits_for_its_first_line_alone) {
 // for in the same cycle, at 60.
 Test(timing_sm_code_cache, lines_come_one_after_the_other) {
   rig *r = rig_with_cache(1, 8);
-  r->arch.sm_code_share_cycles = 20;
+  r->arch.sm_code_port_cycles = 20;
   for (int i = 0; i < 15; i++) rig_add(r, FTL_OP_FFMA, i, -1);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_role(r, 1);
@@ -53,7 +53,7 @@ Test(timing_sm_code_cache, lines_come_one_after_the_other) {
 // Roles of the same instructions but for barriers are one code: both warps wait for one line, 9 cycles.
 Test(timing_sm_code_cache, roles_of_the_same_code_lie_at_the_same_place) {
   rig *r = rig_with_cache(1, 8);
-  r->arch.sm_code_share_cycles = 9;
+  r->arch.sm_code_port_cycles = 9;
   for (int role = 0; role < 2; role++) {
     if (role == 1) rig_role(r, 1);
     for (int i = 0; i < 6; i++) rig_add(r, FTL_OP_FFMA, i, -1);
@@ -87,9 +87,10 @@ Test(timing_sm_code_cache, a_run_begins_before_its_last_line_is_there) {
   rig_destroy(r);
 }
 
-static int64_t cycles_of_loop(int64_t lines) {
+static int64_t cycles_of_trips(int64_t lines, int64_t trips, int64_t convoy_cycles) {
   rig *r = rig_with_cache(1, lines);
-  int32_t loop = rig_loop(r, 0, 0, 10);
+  r->arch.sm_code_share_cycles = 1000, r->arch.sm_code_convoy_cycles = convoy_cycles;
+  int32_t loop = rig_loop(r, 0, 0, trips);
   for (int i = 0; i < 23; i++) rig_add(r, FTL_OP_FFMA, i, -1);
   rig_add(r, FTL_OP_BRA, -1, -1)->flags = FTL_INST_LOOP_BRANCH;
   rig_end_loop(r, loop);
@@ -98,11 +99,21 @@ static int64_t cycles_of_loop(int64_t lines) {
   return cycles;
 }
 
+static int64_t cycles_of_loop(int64_t lines) { return cycles_of_trips(lines, 10, 0); }
+
 // Three lines, ten times. Where there is room for two, the least recently used is always the next one: each time the
 // first two, asked for together, take 9 cycles, and the third, asked for 8 cycles before its turn, one more. Where they
 // fit that is so the first time alone.
 Test(timing_sm_code_cache, a_loop_longer_than_the_cache_misses_every_line) {
   cr_assert_eq(cycles_of_loop(2) - cycles_of_loop(3), 9 * (9 + 1));
+}
+
+// Of a line in 1000 cycles an SM may be ahead by 1024: 340 turns of three lines are fetched as if there were no share.
+// Behind that a turn takes 100 cycles for each line of a convoy, the last of which the warp waits for, its 8
+// instructions, and 6 cycles behind the branch.
+Test(timing_sm_code_cache, an_sm_beyond_its_share_gets_its_lines_in_a_convoy) {
+  cr_expect_eq(cycles_of_trips(2, 340, 100), cycles_of_trips(2, 340, 0));
+  cr_expect_eq(cycles_of_trips(2, 440, 100) - cycles_of_trips(2, 420, 100), 20 * (3 * 100 + 8 + 6));
 }
 
 static int64_t cycles_far(int64_t num_lines, bool is_far) {

@@ -34,21 +34,23 @@ Test(timing_sm_control, a_branch_waits_for_its_predicate_and_stops_its_warp_when
   rig_destroy(r);
 }
 
-// A guard over code that is not there is taken: after the compare's 13 cycles the branch and 6 more, FFMA at 20. The
-// branch where paths join has no compare: it goes at 21 and is not taken, FFMA at 26.
-Test(timing_sm_control, a_guard_that_skips_is_taken_and_a_join_waits_for_nothing) {
+// A guard over code that is not there is taken: after the compare's 13 cycles the branch and 6 more, FFMA at 20. Where
+// the paths join a warp stands for 11 cycles behind the BSYNC at 21: FFMA at 33.
+Test(timing_sm_control, a_guard_that_skips_is_taken_and_a_join_stops_its_warp) {
   rig *r = rig_create(1);
   r->arch.branch_not_taken_cycles = 4, r->arch.branch_predicate_latency_cycles = 13;
+  r->arch.branch_join_cycles = 11;
   rig_add(r, FTL_OP_ISETP, 0, -1);                                         // 0
   rig_add(r, FTL_OP_BRA, -1, 0)->flags = FTL_INST_GUARD | FTL_INST_SKIPS;  // 1
   rig_add(r, FTL_OP_FFMA, 1, -1);                                          // 2
-  rig_add(r, FTL_OP_BRA, -1, -1)->flags = FTL_INST_GUARD;                  // 3
+  rig_add(r, FTL_OP_BSYNC, -1, -1);                                        // 3
   rig_add(r, FTL_OP_FFMA, 2, -1);                                          // 4
   rig_add(r, FTL_OP_EXIT, -1, -1);                                         // 5
   rig_run(r, 1);
   cr_assert_eq(rig_cycle(r, 0, 2, 0), 20);
-  cr_assert_eq(rig_cycle(r, 0, 4, 0), 26);
-  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_BRANCH_RESOLVING], 6);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 21);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 33);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_BRANCH_RESOLVING], 6 + 11);
   rig_destroy(r);
 }
 

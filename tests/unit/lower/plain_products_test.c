@@ -246,7 +246,7 @@ Test(unit_lower_plain_products, a_staged_pieces_coordinates_are_moved_behind_its
     if (inst->opcode == FTL_OP_TMA_STORE) {
       num_stores++;
       cr_expect_eq(inst->sources[inst->num_sources - 1], moved);
-      num_joins += inst[1].opcode == FTL_OP_BRA && inst[1].flags == (FTL_INST_GUARD | FTL_INST_SKIPS);
+      num_joins += inst[1].opcode == FTL_OP_BSYNC;
       cr_expect_geq(num_since, 1 + 4 + 5 + 5 + 3, "%d", (int)num_since);
     }
     if (inst->opcode != FTL_OP_BAR_SYNC && (inst->flags & FTL_INST_WARP0) != 0) num_since += inst->repeat;

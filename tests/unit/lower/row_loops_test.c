@@ -197,16 +197,18 @@ Test(unit_lower_row_loops, held_rows_are_filled_once_and_not_masked) {
 Test(unit_lower_row_loops, a_reciprocal_of_plain_code_has_a_branch) {
   enum { SOFTMAX = 1 };
   static const char shape[] = "heads=1 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 code=";
-  int32_t branches[2], functions[2];
+  int32_t branches[2], joins[2], functions[2];
   for (int i = 0; i < 2; i++) {
     char parameters[128];
     snprintf(parameters, sizeof parameters, "%s%s", shape, i == 0 ? "lean" : "plain");
     programs p = lowered("h200", "standard_attention", parameters, SOFTMAX);
     branches[i] = issued(p.warps, 0, FTL_OP_BRA);
+    joins[i] = issued(p.warps, 0, FTL_OP_BSYNC);
     functions[i] = issued(p.warps, 0, FTL_OP_MUFU);
     programs_fini(&p);
   }
-  cr_expect_eq(branches[1] - branches[0], 2, "%d and %d", branches[0], branches[1]);
+  cr_expect_eq(branches[1] - branches[0], 1, "%d and %d", branches[0], branches[1]);
+  cr_expect_eq(joins[1] - joins[0], 1, "%d and %d", joins[0], joins[1]);
   cr_expect_eq(functions[1], functions[0]);
 }
 
@@ -225,7 +227,7 @@ Test(unit_lower_row_loops, sums_of_attention_are_guarded_and_their_logarithms_ke
   for (int32_t i = 0; i < p.warps->roles[0].num_insts; i++) {
     const ftl_warp_inst *inst = &p.warps->insts[i];
     skips += inst->opcode == FTL_OP_BRA && (inst->flags & FTL_INST_SKIPS) != 0;
-    joins += inst->opcode == FTL_OP_BRA && inst->flags == FTL_INST_GUARD && inst->num_sources == 0;
+    joins += inst->opcode == FTL_OP_BSYNC;
     if (inst->opcode != FTL_OP_MUFU || inst->arg != FTL_ELEM_LOG2) continue;
     logarithms += inst->repeat;
     if (inst->num_sources == 0) continue;  // a further one of a run, whose first waits for the operands of all

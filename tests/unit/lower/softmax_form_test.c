@@ -49,12 +49,38 @@ Test(unit_lower_softmax_form, warps_side_by_side_exchange_row_maxima_row_sums_an
   // maxima and sums: two exchanges of the 4 rows of a lane in a warp, one of the number that a thread has of 64
   cr_expect_eq(c.insts[FTL_OP_SHFL], 2 * (2 * 4 + 1));
   cr_expect_eq(c.insts[FTL_OP_LDS], 2 * (1 + 4));
-  // 4 rows and a number; and P's two blocks of 16 x 16
-  cr_expect_eq(c.insts[FTL_OP_STS], 2 * (4 + 1) + 2 * 4);
+  // 4 rows and a number; and P's two blocks of 16 x 16, by stmatrix
+  cr_expect_eq(c.insts[FTL_OP_STS], 2 * (4 + 1) + 2);
   // before the loads of a step, between writes and reads of maxima (2), sums (2) and P, before sums and P are written
   // over what was read, and before V's buffer is filled again: K's has passed one of these
   cr_expect_eq(c.insts[FTL_OP_BAR_SYNC], 1 + 2 + 2 + 1 + 2 + 1);
   programs_fini(&p);
+}
+
+// Triton's code puts P by stmatrix, two blocks of 16 x 16, but where there is none (compute capability below 9). With a
+// causal mask rows meet in two loops, and each slab's two stores of a maximum or a sum stand behind a branch: a BSYNC
+// for those that enter, and one for the others.
+Test(unit_lower_softmax_form, warps_side_by_side_in_lean_code_branch_where_two_loops_have_them) {
+  const struct {
+    const char *arch, *causal;
+    int32_t stores, joins, branches;
+  } cases[] = {{"h200", "", 2 * (4 + 1) + 2, 0, 1},
+               {"h200", "causal=true", 2 * (4 + 1) + 2, 2 * 2 * 2, 1 + 2 * 2},
+               {"a100_80", "", 2 * (4 + 1) + 2 * 4, 0, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char parameters[256];
+    snprintf(parameters, sizeof parameters,
+             "heads=4 seqlen=4096 head_dim=64 block_m=32 block_n=32 num_warps=2 warps_n=2 num_stages=2 code=lean "
+             "refill=behind row_sums=step scaling=scores mma=mma copy=cp_async %s",
+             cases[i].causal);
+    programs p = lowered(cases[i].arch, parameters);
+    counts c = count_loop(p.warps, 0);
+    cr_expect_eq(c.insts[FTL_OP_STS], cases[i].stores, "%s %s: %d stores", cases[i].arch, cases[i].causal,
+                 (int)c.insts[FTL_OP_STS]);
+    cr_expect_eq(c.insts[FTL_OP_BSYNC], cases[i].joins);
+    cr_expect_eq(c.insts[FTL_OP_BRA], cases[i].branches);
+    programs_fini(&p);
+  }
 }
 
 // Of two warps with the same 32 rows the first stores LSE, 8 rows with each of 4 instructions, and the other nothing.

@@ -142,7 +142,7 @@ Test(unit_lower_unfused, element_wise_kernels_of_eager_pytorch_take_512_elements
 // A row of 1024 columns is 32 elements a lane, loaded and stored one by one. Each is exponentiated once and divided, by
 // a reciprocal and an FCHK; the LSE takes a logarithm: 3 x 32 + 1 MUFU. An exponential and its difference are 7 FFMA
 // (SUB, FFMA.SAT, FFMA.RM, FADD, 2 FFMA, FMUL), a division 5; the sum takes 32, a butterfly of 5 shuffles 5, the LSE 1.
-// A division stands between two BRA, BSYNC the second; before its store are 7 instructions of control, and its BSSY.
+// A division stands between a BRA and a BSYNC; before its store are 7 instructions of control, and its BSSY.
 Test(unit_lower_unfused, exponentials_and_divisions_of_eager_pytorch_are_precise) {
   static const char parameters[] =
       "heads=1 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 elementwise=eager_baddbmm";
@@ -151,7 +151,8 @@ Test(unit_lower_unfused, exponentials_and_divisions_of_eager_pytorch_are_precise
   cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_STG), ELEMENTS + 1);
   cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_MUFU), 3 * ELEMENTS + 1);
   cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_FFMA), 7 * ELEMENTS + 5 * ELEMENTS + ELEMENTS + 5 + 1);
-  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_BRA), 2 * ELEMENTS);
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_BRA), ELEMENTS);
+  cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_BSYNC), ELEMENTS);
   cr_expect_eq(num_insts(parameters, SOFTMAX, FTL_OP_NOP), (7 + 1) * ELEMENTS);
 }
 
