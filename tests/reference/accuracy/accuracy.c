@@ -9,7 +9,7 @@
 #include "script/session.h"
 
 // Primes, so that a step does not fall in with the order of block sizes in the files.
-enum { STEP = 29, STEP_OF_DRAWN = 3, STEP_OF_H100 = 5 };
+enum { STEP = 29, STEP_OF_DRAWN = 7, STEP_OF_H100 = 5 };
 
 typedef struct bound {
   ftl_part part;
