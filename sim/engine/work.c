@@ -28,7 +28,7 @@ static int64_t tensor_cycles_of(const ftl_warp_program *program, const ftl_warp_
   return (int64_t)WGMMA_M * inst->arg * product->operand_columns / product->wgmma_fma_per_cycle;
 }
 
-static ftl_work_class class_of(ftl_opcode opcode) {
+ftl_work_class ftl_work_class_of(ftl_opcode opcode) {
   enum { FTL_WORK_NONE = FTL_WORK_MARK };
   static const ftl_work_class table[FTL_OPCODE_COUNT] = {
 #define X(name, pipe, text) [FTL_OP_##name] = (ftl_work_class)FTL_WORK_##pipe,
@@ -40,7 +40,7 @@ static ftl_work_class class_of(ftl_opcode opcode) {
 
 static void count_inst(const ftl_warp_program *program, const ftl_warp_inst *inst, int64_t times,
                        ftl_static_work *work) {
-  ftl_work_class class = class_of(inst->opcode);
+  ftl_work_class class = ftl_work_class_of(inst->opcode);
   if (class == FTL_WORK_MARK) return;
   int64_t insts = times * inst->repeat;
   work->warp_insts += insts;

@@ -27,6 +27,8 @@ typedef enum ftl_work_class {
   FTL_WORK_COUNT
 } ftl_work_class;
 
+ftl_work_class ftl_work_class_of(ftl_opcode opcode);
+
 typedef struct ftl_static_work {
   int64_t warp_insts, tensor_insts;
   int64_t tensor_macs;         // multiply-adds, padding and masked tiles included

@@ -237,13 +237,16 @@ static int64_t cold_time(const ftl_gpu_run *run, ftl_cta_state *state) {
   return PER_STEP_UNIT * run->times->cold[state->segment];
 }
 
-// Whether the slot's step finds none of its code where it was.
+// Whether the slot's step finds none of its code where it was. CTAs that end run none.
 static bool is_refetched(const ftl_gpu_run *run, int32_t slot) {
   const ftl_cta_state *state = &run->slots[slot];
   int32_t first = slot - slot % run->ctas_per_sm;
   uint64_t others = 0;
-  for (int32_t other = first; other < first + run->ctas_per_sm; other++)
-    if (other != slot && run->slots[other].start_cycle != INT64_MAX) others |= UINT64_C(1) << run->slots[other].segment;
+  for (int32_t i = first; i < first + run->ctas_per_sm; i++) {
+    const ftl_cta_state *other = &run->slots[i];
+    if (other != state && other->start_cycle != INT64_MAX && other->segment < run->num_segments)
+      others |= UINT64_C(1) << other->segment;
+  }
   int64_t trips = state->segment % 2 == 1 ? state->trips : 1;
   return ftl_segment_code_is_refetched(&run->times->code, state->segment, trips, state->iteration, others);
 }

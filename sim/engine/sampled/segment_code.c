@@ -1,28 +1,8 @@
 #include "engine/sampled/segment_code.h"
 
-enum { INST_BYTES = 16 };
+#include "engine/work.h"
 
-static bool is_code(int32_t opcode) {
-  enum {
-    PIPE_NONE,
-    PIPE_FP32,
-    PIPE_ALU,
-    PIPE_IMAD,
-    PIPE_HALF,
-    PIPE_CVT,
-    PIPE_SFU,
-    PIPE_TENSOR,
-    PIPE_MIO,
-    PIPE_TMA,
-    PIPE_BRANCH
-  };
-  static const bool issues[FTL_OPCODE_COUNT] = {
-#define X(name, pipe, text) [FTL_OP_##name] = PIPE_##pipe != PIPE_NONE,
-      FTL_OPCODES(X)
-#undef X
-  };
-  return issues[opcode];
-}
+enum { INST_BYTES = 16 };
 
 // The loop's place, or -1 of one in it.
 static int32_t place_of(const ftl_segments *segments, const ftl_warp_inst *inst) {
@@ -64,12 +44,13 @@ void ftl_segment_code_init(ftl_segment_code *out, const ftl_segments *segments, 
       segment = 2 * place_of(segments, inst) + 1;
       loop_end = program->loops[inst->arg].end;
     }
-    int64_t bytes = is_code(inst->opcode) ? (int64_t)INST_BYTES * inst->repeat : 0;
+    bool issues = ftl_work_class_of(inst->opcode) != FTL_WORK_MARK;
+    int64_t bytes = issues ? (int64_t)INST_BYTES * inst->repeat : 0;
     out->bytes[segment] += bytes;
     all += bytes;
     if (i == loop_end) segment++;
   }
-  out->stays = all <= cache_bytes || go_the_same_way(segments, program);
+  out->stays = cache_bytes == 0 || all <= cache_bytes || go_the_same_way(segments, program);
 }
 
 bool ftl_segment_code_is_refetched(const ftl_segment_code *code, int32_t own, int64_t trips, int64_t iteration,

@@ -13,7 +13,8 @@ typedef struct ftl_segment_code {
   bool stays;
 } ftl_segment_code;
 
-// Of programs of one role without clusters or a loop around others; the code of others counts as staying.
+// cache_bytes 0: a chip on which all code is always there. Of programs of one role without clusters or a loop around
+// others; the code of others counts as staying.
 void ftl_segment_code_init(ftl_segment_code *out, const ftl_segments *segments, const ftl_warp_program *program,
                            int64_t cache_bytes);
 

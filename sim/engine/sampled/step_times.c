@@ -223,6 +223,7 @@ int64_t ftl_step_times_refetch(const ftl_step_times *times, int32_t segment, int
   enum { LINE_BYTES = 128 };
   int64_t at_port = times->refetching[0].time[segment], in_convoy = times->refetching[1].time[segment];
   int64_t lines = times->most_ctas * times->code.bytes[segment] / LINE_BYTES;
+  if (times->code_convoy_cycles == 0) return at_port;
   int64_t asked = at_port / FTL_STEP_UNIT * 1000, given = times->code_share_cycles * permille * lines;
   int64_t most = asked * times->code_share_cycles / times->code_convoy_cycles;
   if (given <= asked) return at_port;

@@ -81,5 +81,7 @@ Test(unit_engine_segment_code, fetching_is_slowed_by_how_many_do) {
   cr_expect_eq(ftl_step_times_refetch(times, LOOP, 500), 4000 * FTL_STEP_UNIT);
   cr_expect_eq(ftl_step_times_refetch(times, LOOP, 1000), 4000 * FTL_STEP_UNIT);
   cr_expect_eq(ftl_step_times_refetch(times, BEHIND, 1000), 0);  // no code
+  times->code_convoy_cycles = 0;
+  cr_expect_eq(ftl_step_times_refetch(times, LOOP, 1000), 2000 * FTL_STEP_UNIT, "a model without convoys");
   free(times);
 }
