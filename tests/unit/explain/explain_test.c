@@ -21,8 +21,8 @@ static void release(ftl_explanation *e, ftl_arch *arch) {
   ftl_arch_destroy(arch);
 }
 
-// What whole kernels react to is the release build's business, as in tests/thinned.h; explanations of small ones, below,
-// are made under the sanitizers too.
+// What whole kernels react to is the release build's business, as in tests/thinned.h; explanations of small ones,
+// below, are made under the sanitizers too.
 #ifndef __SANITIZE_ADDRESS__
 static double elasticity_of(const ftl_explanation *e, const char *resource) {
   for (int i = 0; i < e->num_what_ifs; i++)
