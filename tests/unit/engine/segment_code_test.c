@@ -17,6 +17,7 @@ Test(unit_engine_segment_code, what_does_not_fit_together_is_fetched_anew) {
   cr_expect_not(ftl_segment_code_is_refetched(&of_40_kib, BEFORE, 1, 0, 0));
   cr_expect(ftl_segment_code_is_refetched(&of_40_kib, BEFORE, 1, 0, in(LOOP)));
   cr_expect(ftl_segment_code_is_refetched(&of_40_kib, BEHIND, 1, 0, in(LOOP)));
+  cr_expect(ftl_segment_code_is_refetched(&of_40_kib, BEFORE, 1, 0, in(BEFORE)), "somewhere else in it");
   cr_expect(ftl_segment_code_is_refetched(&of_40_kib, LOOP, 9, 0, in(BEHIND)));
   cr_expect_not(ftl_segment_code_is_refetched(&of_40_kib, LOOP, 9, 0, in(LOOP)));
   cr_expect_not(ftl_segment_code_is_refetched(&of_40_kib, LOOP, 9, 1, in(LOOP)));
