@@ -8,8 +8,8 @@
 typedef struct ftl_segment_code {
   int64_t bytes[FTL_MAX_SEGMENTS];
   int64_t cache_bytes;
-  // All of it is in the cache at once, or most CTAs go the same way: SMs whose CTAs do fall in with each other, so that
-  // a line that one fetches is there for all, and no level is short of them.
+  // All of it is in the cache at once, or most CTAs go the same way: those that begin together on an SM stay side by
+  // side, and one finds what another has fetched.
   bool stays;
 } ftl_segment_code;
 

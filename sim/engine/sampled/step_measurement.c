@@ -320,7 +320,7 @@ ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t laten
 }
 
 // An instruction cache that holds what the warps of each CTA are apart, and nothing until the next iteration: CTAs
-// begin further apart than that.
+// begin further apart than that. 16 lines a CTA are less than an eighth of an iteration whose code does not fit.
 ftl_status ftl_step_measurement_take_refetching(ftl_step_measurement *m, int64_t latency_cycles, int64_t port_cycles,
                                                 const ftl_step_point *alone, ftl_step_point *shared, ftl_error *error) {
   enum { WARPS_APART_BYTES = 2048 };
