@@ -179,6 +179,7 @@ return die "ga100" {
     byte_mask_sectors = guess(1, "as measured on H200"),
     store_merge_lines = guess(16, "as measured on H200"),
     store_merge_cycles = guess(18, "as measured on H200"),
+    subword_miss_cycles = guess(2, "as measured on H200"),
     operand_release_cycles = guess(14, "as measured on H200"),
     copy_latency_cycles = guess(80, "as measured on H200"),
   },

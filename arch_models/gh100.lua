@@ -185,6 +185,7 @@ return die "gh100" {
     byte_mask_sectors = measured(1, measurements .. "micro_store_requests.csv: requests of 1, 2 and 4 halves of sectors leave one SM every 2.01, 3.03 and 5.04 cycles, of 4 sectors with 8 bytes of each 5.03, of 2 and 4 whole ones 2.04 and 4.12"),
     store_merge_lines = measured(16, measurements .. "micro_store_merge_ncu.csv: sectors stored in halves or quarters by 1 to 4 warps in turn are sent once where 16 lines are begun together, as often as they are stored to where 32 are"),
     store_merge_cycles = measured(18, measurements .. "micro_store_merge_ncu.csv: of stores 25 cycles apart, those that take 8 of them, a line each, are merged, those that take 4 are not; of stores 15 apart both"),
+    subword_miss_cycles = measured(2, measurements .. "micro_narrow_loads.csv: loads of 1 and 2 bytes a lane from L2, of one sector or of a whole line, are issued every 2.0 cycles by 8 to 16 warps (parts_32, parts_64, halves_128), of 4 bytes every 1.25, those that hit L1 every 1.0"),
     operand_release_cycles = measured(14, measurements .. "micro_copy_release.csv: the addresses of one copy may be written 14 cycles after its issue, those of more 4 cycles later each; micro_store_release.csv: the data of one store of 4 bytes a lane 13, of 16 bytes 19 cycles after its issue"),
     copy_latency_cycles = measured(80, copies .. "128 bytes from L2 are there for all of a CTA after 404 cycles, of which 288 are those of a load (micro_chase), 21 of bar.sync, some 15 of addresses and clocks"),
   },

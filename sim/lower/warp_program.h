@@ -157,6 +157,7 @@ typedef struct ftl_access {
   bool first_of_row;          // only the first of the warps of a row touches anything
   bool is_reread;             // bytes that the warp has read before: each row of a page that looks its entry up
   bool in_words;              // each of FTL_LANE_WORDS repetitions of the instruction has a word of every lane
+  bool in_subwords;           // less than 4 bytes a lane
   bool is_local;  // spill slots row .. row + num_rows - 1 of 128 bytes each, private to the warp; no ref, warp step
 } ftl_access;
 

@@ -18,6 +18,8 @@ ftl_status ftl_dram_channels_init(ftl_dram_channels *channels, const ftl_arch *a
       .turn = ftl_divisor_of(map.num_channels),
       .chunk_bytes = (int64_t)map.lines_per_chunk * arch->l1_line_bytes,
       .sector_cost = (int64_t)((double)sector_cost * map.num_channels * serving),
+      .turning = (int64_t)(sm_cycles *
+                           (double)(arch->dram_tcl_cycles + arch->dram_trtw_cycles + arch->dram_twtr_cycles) * UNIT),
       .interval = (int64_t)(sm_cycles * (double)arch->dram_trefi_cycles * UNIT),
       .length = (int64_t)(sm_cycles * (double)arch->dram_trfc_cycles * UNIT),
       .channels = calloc(map.num_channels, sizeof *channels->channels),
@@ -119,4 +121,22 @@ int64_t ftl_dram_channels_serve(ftl_dram_channels *channels, const ftl_tile_run 
     end = serve_piece(channels, &request, ftl_tile_place_row(place, tile->first_row + row), place->row_bytes,
                       (int64_t)row * place->row_bytes, end);
   return end;
+}
+
+static ftl_dram_channel *next_written(ftl_dram_channels *channels) {
+  uint64_t scattered = channels->num_written++ * UINT64_C(0x9E3779B97F4A7C15);
+  return &channels->channels[(scattered >> 32) * channels->map.num_channels >> 32];
+}
+
+void ftl_dram_channels_write(ftl_dram_channels *channels, int64_t sectors, int64_t now) {
+  int64_t chunk_sectors = 4;
+  for (int64_t left = sectors; left > 0; left -= chunk_sectors) {
+    ftl_dram_channel *channel = next_written(channels);
+    if (channel->free < now) channel->free = now;
+    if (channel->writes_from < now) {
+      channel->writes_from = channel->free;
+      channel->free += channels->turning;
+    }
+    channel->free += (left < chunk_sectors ? left : chunk_sectors) * channels->sector_cost;
+  }
 }

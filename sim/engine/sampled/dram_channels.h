@@ -15,6 +15,7 @@
 typedef struct ftl_dram_channel {
   int64_t free;           // when it has served all that was asked of it
   int64_t since_refresh;  // at 0: the time since one began
+  int64_t writes_from;    // when its last turn of writes begins
 } ftl_dram_channel;
 
 typedef struct ftl_dram_channels {
@@ -22,6 +23,8 @@ typedef struct ftl_dram_channels {
   ftl_divisor turn;  // by the channels: chunks are dealt to each of them once a turn
   int64_t chunk_bytes;
   int64_t sector_cost;       // of a channel, between refreshes (1/65536 SM cycle)
+  int64_t turning;           // of a channel from reads to writes and back (1/65536 SM cycle)
+  uint64_t num_written;      // chunks
   int64_t interval, length;  // of refreshes (1/65536 SM cycle); those of the channels are spread over an interval
   ftl_dram_channel *channels;
 } ftl_dram_channels;
@@ -39,5 +42,9 @@ bool ftl_dram_channels_take(const ftl_dram_channels *channels, const ftl_tile_ru
 // each chunk `missed` sectors of `asked` are read.
 int64_t ftl_dram_channels_serve(ftl_dram_channels *channels, const ftl_tile_run *tile, int64_t missed, int64_t asked,
                                 int64_t now, int64_t asking);
+
+// Sectors that L2 gives up from `now` on (1/65536 SM cycle), in chunks that may lie anywhere. A channel serves what it
+// was asked for before it turns to them, and with them what comes until then.
+void ftl_dram_channels_write(ftl_dram_channels *channels, int64_t sectors, int64_t now);
 
 #endif

@@ -51,7 +51,7 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
                            const ftl_tile_run *tiles, int64_t span, int64_t now, ftl_step_wait *longest) {
   int32_t sm = ftl_gpu_sm_of(run, member.slot);
   ftl_tile_run in_place = *tiles, whole;
-  in_place.is_in_loop = run->slots[member.state_slot].segment % 2 == 1;
+  in_place.waits_for_channels = run->slots[member.state_slot].segment % 2 == 1 || run->segments->num_loops == 0;
   in_place.is_ahead = ref->lookahead > 0;
   tiles = &in_place;
   if (ref->box_bytes > 0 && tiles->place.row_bytes % ref->box_bytes != 0) {

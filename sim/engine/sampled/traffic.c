@@ -297,10 +297,15 @@ static int64_t channel_wait_of(ftl_traffic *traffic, const request *ask, const s
   bool is_served = !traffic->is_in_groups && ftl_dram_channels_take(&traffic->channels, ask->run);
   if (is_served)
     end = ftl_dram_channels_serve(&traffic->channels, ask->run, found->missed, found->asked, ask->now, asking);
-  if (!is_served || !ask->run->is_in_loop)
+  if (!is_served || !ask->run->waits_for_channels)
     return exceeding(refresh_wait_of(traffic, ask) * outcome->missed_tiles / outcome->tiles, wait->queue);
   int64_t late = end - ask->now - (asking > ask->intake ? asking : ask->intake) - wait->queue;
   return late > 0 ? late / FTL_TRAFFIC_UNIT : 0;
+}
+
+// What L2 gives up goes to DRAM's channels.
+static void write_out(ftl_traffic *traffic, int64_t sectors, int64_t now) {
+  if (sectors > 0 && !traffic->is_in_groups) ftl_dram_channels_write(&traffic->channels, sectors, now);
 }
 
 // The run is on its way from DRAM for another CTA: what is left of that, as far as it exceeds `wait`. Both have the
@@ -334,6 +339,7 @@ static int64_t access_run(ftl_traffic *traffic, const request *ask, int32_t side
         dram_cost(traffic, of_run(ask, found->missed, found->asked), of_run(ask, found->dram_written, found->asked));
     queue_for(wait, serve(&traffic->dram, ask, cost));
     int64_t channel_wait = channel_wait_of(traffic, ask, &outcome, wait);
+    write_out(traffic, of_run(ask, found->dram_written, found->asked), ask->now);
     wait->latency_cycles += traffic->miss_latency * outcome.missed_tiles / outcome.tiles + channel_wait;
     wait->marks.dram = ask->entry->fill_mark = traffic->dram.free;
     ask->entry->fill_latency_cycles = (int32_t)wait->latency_cycles;
@@ -405,6 +411,7 @@ int64_t ftl_traffic_take_stores(ftl_traffic *traffic, const ftl_store_intake *in
   server->free = (server->free > from ? server->free : from) + intake->l2;
   if (from > server->asked) server->asked = from;
   int64_t taken = server->free - traffic->waiting_stores;
+  write_out(traffic, intake->dram_written, from);
   if (intake->dram > 0) traffic->dram.free = (traffic->dram.free > from ? traffic->dram.free : from) + intake->dram;
   return taken > end ? taken : end;
 }
@@ -453,8 +460,9 @@ bool ftl_traffic_try_store(ftl_traffic *traffic, const ftl_tile_run *run, int32_
     found = traffic->found[FTL_TRAFFIC_STORE];
   else
     traffic->found[FTL_TRAFFIC_STORE] = found;
-  intake->dram +=
-      dram_cost(traffic, of_run(&ask, found.missed, found.asked), of_run(&ask, found.dram_written, found.asked));
+  int64_t written = of_run(&ask, found.dram_written, found.asked);
+  intake->dram += dram_cost(traffic, of_run(&ask, found.missed, found.asked), written);
+  intake->dram_written += written;
   return true;
 }
 

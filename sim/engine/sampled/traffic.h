@@ -58,6 +58,7 @@ typedef struct ftl_traffic_found {
 // 1/65536 SM cycle: what stores take of L2's intake, of their SM's port, and of DRAM by what they displace.
 typedef struct ftl_store_intake {
   int64_t l2, sm, dram;
+  int64_t dram_written;  // sectors of these
 } ftl_store_intake;
 
 typedef struct ftl_traffic {

@@ -3,7 +3,7 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { LANES = 32, LINE_BYTES = 128 };
+enum { LANES = 32, LINE_BYTES = 128, WORD_BYTES = 4 };
 
 static uint16_t begin_tile(ftl_select *s, const ftl_tile_ref *ref) {
   uint16_t index = ftl_select_ref(s, ref);
@@ -122,6 +122,7 @@ static void load_vectors(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int
     if (!inside && !ragged) continue;
     int32_t left = wanted_bytes - access.column_byte;
     if (access.row_warps <= 1 && inside && left < access.bytes) access.bytes = left;
+    access.in_subwords = (from->transposed ? element_bytes : vector_bytes) < WORD_BYTES;
     ftl_select_row_bit bit = load_bit(s, from, i, map.per_slab, address);
     ftl_select_add_ldg(s, from, access, fragment, bit.address, bit.predicate);
   }

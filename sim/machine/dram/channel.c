@@ -34,9 +34,8 @@ ftl_dram_timing ftl_dram_timing_init(const ftl_arch *arch) {
       .num_banks = (uint32_t)(arch->dram_num_bank_groups * arch->dram_banks_per_group),
       .num_groups = (uint32_t)arch->dram_num_bank_groups,
       .queue_entries = entries,
-      // A guess that gives the measured cost of mixing reads and writes: batches of a quarter of the queue.
-      .drain_from = entries < 2 ? 1 : entries / 2,
-      .drain_to = entries / 4,
+      // A guess that gives the measured cost of mixing reads and writes.
+      .turn_entries = entries < 2 ? 1 : entries / 2,
   };
 }
 
@@ -221,19 +220,22 @@ static inline command first_command(ftl_dram_channel *channel, const ftl_dram_sh
   return best;
 }
 
-// To be called when the number of writes in the queue has changed.
-static void choose_draining(ftl_dram_channel *channel, const ftl_dram_timing *timing) {
-  int32_t num_writes = channel->num_queued[FTL_DRAM_WRITE];
-  if (num_writes >= timing->drain_from) channel->is_draining = true;
-  if (num_writes <= timing->drain_to) channel->is_draining = false;
+static int other_than(int direction) { return direction == FTL_DRAM_READ ? FTL_DRAM_WRITE : FTL_DRAM_READ; }
+
+// A turn is for the requests that had come when the first of the other direction did, or for as many as a turn may have.
+// So a few writes wait little and hold up reads for little, and many share the cost of turning the bus. To be called
+// when the number of requests in the queue has changed.
+static void choose_turn(ftl_dram_channel *channel, const ftl_dram_timing *timing) {
+  int other = other_than(channel->turn);
+  bool is_over = channel->turn_left <= 0 || channel->num_queued[channel->turn] == 0;
+  if (channel->num_queued[other] > 0 && !is_over) return;
+  if (channel->num_queued[other] > 0) channel->turn = other;
+  int32_t waiting = channel->num_queued[channel->turn];
+  channel->turn_left = waiting < timing->turn_entries ? waiting : timing->turn_entries;
 }
 
 static inline command next_command(ftl_dram_channel *channel, const ftl_dram_shared *shared) {
-  bool is_idle_drain =
-      !channel->is_draining && channel->num_queued[FTL_DRAM_READ] == 0 && channel->num_queued[FTL_DRAM_WRITE] > 0;
-  int direction = channel->is_draining || is_idle_drain ? FTL_DRAM_WRITE : FTL_DRAM_READ;
-  int64_t from = is_idle_drain ? ftl_larger(channel->now, channel->idle_drain_from) : channel->now;
-  return first_command(channel, shared, direction, from);
+  return first_command(channel, shared, channel->turn, channel->now);
 }
 
 static void refresh(ftl_dram_channel *channel, const ftl_dram_shared *shared, int64_t cycle) {
@@ -282,8 +284,9 @@ static void retire(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t 
     shared->done[shared->num_done++] = (ftl_dram_done){cycle + shared->timing.cl + shared->timing.burst, entry->cookie};
   } else {
     shared->counters.write_bytes += bytes;
-    choose_draining(channel, &shared->timing);
   }
+  channel->turn_left--;
+  choose_turn(channel, &shared->timing);
   entry->next = shared->free_entry;
   shared->free_entry = index;
   shared->num_pending--;
@@ -316,7 +319,6 @@ static bool access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, co
   if (direction == FTL_DRAM_READ) {
     channel->bus_from[FTL_DRAM_READ] = end;
     channel->bus_from[FTL_DRAM_WRITE] = end + timing->cl + timing->rtw;
-    channel->idle_drain_from = end + timing->ras + timing->rp;
     bank->precharge_from = ftl_larger(bank->precharge_from, end);
   } else {
     channel->bus_from[FTL_DRAM_WRITE] = end;
@@ -328,7 +330,7 @@ static bool access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, co
   if (is_bypass) bank->num_bypasses++;
   if (is_last) retire(channel, shared, column->entry, direction, end - timing->burst);
   if (is_bypass || is_last) find_next(channel, shared, column->bank, direction);
-  int other = direction == FTL_DRAM_READ ? FTL_DRAM_WRITE : FTL_DRAM_READ;
+  int other = other_than(direction);
   if (bank->next[other] != FTL_DRAM_NONE) find_next(channel, shared, column->bank, other);
   return is_last && channel->num_queued[direction] == timing->queue_entries - 1;
 }
@@ -339,7 +341,7 @@ void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared
     if (arrival <= channel->now) {
       admit(channel, shared, FTL_DRAM_READ);
       admit(channel, shared, FTL_DRAM_WRITE);
-      choose_draining(channel, &shared->timing);
+      choose_turn(channel, &shared->timing);
       arrival = next_arrival(channel, shared);
     }
     command next = next_command(channel, shared);

@@ -52,7 +52,7 @@ typedef struct ftl_dram_timing {
   int64_t rcd, rp, ras, cl, ccd_long, rrd, wtr, rtw, refi, rfc, burst;
   int64_t burst_bytes, ecc_milli;
   uint32_t num_banks, num_groups;
-  int32_t queue_entries, drain_from, drain_to;  // writes waiting when a batch starts, and when it ends
+  int32_t queue_entries, turn_entries;  // the most requests of one direction ahead of the other's
 } ftl_dram_timing;
 
 typedef struct ftl_dram_channel {
@@ -60,12 +60,12 @@ typedef struct ftl_dram_channel {
   int64_t next_refresh;
   int64_t bus_from[FTL_DRAM_NUM_DIRECTIONS];  // first cycle for a column access of that direction
   int64_t activate_from;                      // tRRD
-  int64_t idle_drain_from;                    // writes do not disturb reads before this
   int64_t group_from[16];
   uint64_t num_arrived;
   int32_t num_queued[FTL_DRAM_NUM_DIRECTIONS];
   ftl_dram_list arriving[FTL_DRAM_NUM_DIRECTIONS];  // not arrived, or waiting for a queue entry
-  bool is_draining;
+  ftl_dram_direction turn;                          // whose requests are served
+  int32_t turn_left;                                // of them, before the other's may be
   int64_t ecc_debt_milli;
   ftl_dram_queue queues[FTL_DRAM_NUM_DIRECTIONS];
   ftl_dram_bank *banks;

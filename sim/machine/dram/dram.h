@@ -1,6 +1,6 @@
 // DRAM: channels with banks and row buffers, in their own clock. No latency of the controller or the network in it.
 // Models: FR-FCFS with an age cap among a channel's queue entries, ACT/PRE/column timing, bank groups, bus turnaround,
-//   refresh, writes buffered and drained in batches, ECC kept in the memory as extra bus time.
+//   refresh, reads and writes by turns, ECC kept in the memory as extra bus time.
 // Does not model: the command bus, tFAW, per-bank refresh, reads served from the write buffer.
 // Numbers: dram.* keys; docs/model_dram.md for what no key gives.
 #ifndef FTL_MACHINE_DRAM_DRAM_H

@@ -2,9 +2,10 @@
 //
 // Loads: what L1 has is ready after the hit latency; a missing sector that is already on its way is waited for (counted
 // as a hit, as it makes no traffic), others are asked of L2 and put into L1 when they come; the token is ready in the
-// cycle of the last reply. Stores are written through; those to local memory stay in L1 too. cp.async that bypasses L1
-// asks L2 for every line; it takes the data pipe as it is issued, and arriving lines are written past it, an even share
-// of the instruction's wavefronts each.
+// cycle of the last reply. One of less than 4 bytes a lane that waits for lines takes l1.subword_miss_cycles. Stores
+// are written through; those to local memory stay in L1 too. cp.async that bypasses L1 asks L2 for every line; it takes
+// the data pipe as it is issued, and arriving lines are written past it, an even share of the instruction's wavefronts
+// each.
 #include "base/integer.h"
 #include "machine/sm/state.h"
 
@@ -284,13 +285,15 @@ int64_t ftl_sm_lsu_access(ftl_sm *sm, const sm_mio_entry *entry, int64_t now) {
   int32_t count =
       ftl_access_lines(access, access->is_local ? &local : entry->place, w->warp_in_role, lines, SM_MAX_LINES);
   FTL_CHECK(count <= op->max_lines, "an access of %d lines, %d at most expected", count, op->max_lines);
-  sm_lg_add(sm, make_lines(sm, entry, lines, count, now));
+  int32_t made = make_lines(sm, entry, lines, count, now);
+  sm_lg_add(sm, made);
   if (op->opcode == FTL_OP_STG) count_stored(sm, entry, access, lines, count);
   bool is_cp = op->opcode == FTL_OP_CP_ASYNC, is_load = op->opcode == FTL_OP_LDG || op->opcode == FTL_OP_LDL;
   // a token of a store or copy says that its registers were read
   if (!is_load && entry->last)
     sm_token_set(sm, w, op->destination, now, now + sm->arch->l1_operand_release_cycles, op->producer);
   if (is_cp) ftl_sm_cp_arrive(sm, w, entry->group, now, now + 1);
+  if (is_load && access->in_subwords && made > 0) return sm_later(op->data_cycles, sm->arch->l1_subword_miss_cycles);
   if (!is_cp) return op->data_cycles;
   sm->data_free = sm_data_start(sm, now) + op->data_cycles;  // and needs no room among what waits for the pipe
   return 0;

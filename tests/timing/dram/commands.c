@@ -196,8 +196,28 @@ Test(timing_dram_commands, a_stream_of_hits_does_not_starve_a_miss) {
   cr_expect_eq(done[1], 12 + 32 * 5 + 2 + 13 + 12 + 14 + 2);
 }
 
-// 12 writes fill more than half of the queue: a batch starts and runs until a quarter of the entries, 4, are left.
-Test(timing_dram_commands, writes_wait_for_a_batch_and_turning_the_bus_costs) {
+// The row is open. The turn is of the three writes that came before the read: columns at 200, 205 and 210, tCCD_L
+// apart, the last one's data end at 212; tWTR: read at 218. The fourth write comes after the read's: the bus turns once
+// its data have ended, at 218 + 2 + 14, and tRTW later.
+Test(timing_dram_commands, a_turn_of_writes_is_of_those_that_came_before_the_read) {
+  ftl_arch arch = channel_arch();
+  ftl_dram *dram = create_dram(&arch);
+  ftl_dram_request requests[] = {read_of(0, 0, 0), write_of(200, 0),   write_of(200, 0),
+                                 write_of(200, 0), read_of(201, 1, 1), write_of(202, 0)};
+  for (int i = 0; i < 6; i++) ftl_dram_push(dram, &requests[i]);
+  int64_t count;
+  const ftl_dram_done *done = ftl_dram_advance(dram, 237, &count);
+  cr_assert_eq(count, 2);
+  cr_expect_eq(done[1].cycle, 218 + 14 + 2);
+  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 3 * 32);
+  (void)ftl_dram_advance(dram, 238, &count);
+  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 4 * 32);
+  ftl_dram_destroy(dram);
+}
+
+// One of 12 writes has gone when the read comes; of the others half of the queue's entries, 8, are ahead of it: the
+// last column at 240, its data end at 242; tWTR: read at 248.
+Test(timing_dram_commands, a_turn_has_half_of_the_queue_at_most_and_turning_the_bus_costs) {
   ftl_arch arch = channel_arch();
   ftl_dram_request requests[MAX_REQUESTS];
   int64_t done[MAX_REQUESTS];
@@ -206,9 +226,7 @@ Test(timing_dram_commands, writes_wait_for_a_batch_and_turning_the_bus_costs) {
   for (int i = 0; i < 12; i++) requests[count++] = write_of(200, 0);
   requests[count++] = read_of(201, 1, 1);
   run(&arch, requests, count, done);
-  // The row is open: eight writes from 200 on, tCCD_L apart: the last column at 235, its data end at 237; tWTR: read at
-  // 243.
-  cr_expect_eq(done[1], 237 + 6 + 14 + 2);
+  cr_expect_eq(done[1], 242 + 6 + 14 + 2);
 }
 
 Test(timing_dram_commands, a_write_after_a_read_waits_for_its_data_and_trtw) {
@@ -225,18 +243,15 @@ Test(timing_dram_commands, a_write_after_a_read_waits_for_its_data_and_trtw) {
   cr_expect_eq(done[2], 256 + 6 + 14 + 2);
 }
 
-Test(timing_dram_commands, a_few_writes_wait_until_reads_pause) {
+// The two reads came before the write: columns at 12 and 17, data end at 33. Another read at 20 waits for the write, at
+// 36, whose data end at 38: read at 44.
+Test(timing_dram_commands, a_write_waits_for_the_reads_before_it_alone) {
   ftl_arch arch = channel_arch();
-  ftl_dram *dram = create_dram(&arch);
-  ftl_dram_request requests[] = {read_of(0, 0, 0), write_of(1, 0)};
-  for (int i = 0; i < 2; i++) ftl_dram_push(dram, &requests[i]);
-  int64_t count;
-  // The read's column access at 12 ends at 14; writes leave reads alone for tRAS + tRP after it: 67.
-  (void)ftl_dram_advance(dram, 67, &count);
-  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 0);
-  (void)ftl_dram_advance(dram, 68, &count);
-  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 32);
-  ftl_dram_destroy(dram);
+  ftl_dram_request requests[] = {read_of(0, 0, 0), read_of(0, 1, 1), write_of(1, 0), read_of(20, 2, 2)};
+  int64_t done[3];
+  run(&arch, requests, 4, done);
+  cr_expect_eq(done[1], 17 + 14 + 2);
+  cr_expect_eq(done[2], 44 + 14 + 2);
 }
 
 Test(timing_dram_commands, a_refresh_closes_the_rows_and_blocks_the_channel) {

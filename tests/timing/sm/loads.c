@@ -155,6 +155,27 @@ Test(timing_sm_loads, lines_come_in_through_one_port) {
   rig_destroy(r);
 }
 
+// Three loads of a line each, the first two of less than 4 bytes a lane: they keep the LSU for 6 cycles each. Once L1
+// has the lines they come as fast as the sub-core sends them, in mio.issue_interval_cycles: sent at 213, 215 and 217,
+// ready 32 cycles later.
+Test(timing_sm_loads, a_load_of_parts_of_words_takes_longer_where_it_misses) {
+  rig *r = rig_create(1);
+  r->arch.l1_subword_miss_cycles = 6;
+  uint16_t lines[] = {rig_access(r, 0, 1), rig_access(r, 1, 1), rig_access(r, 2, 1)};
+  r->accesses[lines[0]].in_subwords = r->accesses[lines[1]].in_subwords = true;
+  rig_add_tile(r);
+  for (int16_t i = 0; i < 3; i++) rig_add_access(r, FTL_OP_LDG, i, lines[i]);
+  for (int16_t i = 0; i < 3; i++) rig_add(r, FTL_OP_FFMA, 10, i);
+  for (int16_t i = 0; i < 3; i++) rig_add_access(r, FTL_OP_LDG, i, lines[i]);
+  for (int16_t i = 0; i < 3; i++) rig_add(r, FTL_OP_FFMA, 10, i);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 3);
+  for (int64_t i = 0; i < 3; i++) cr_expect_eq(r->requests[i].time, 6 * i);
+  for (int32_t i = 0; i < 3; i++) cr_expect_eq(rig_cycle(r, 0, 10 + i, 0), 213 + 2 * i + 32);
+  rig_destroy(r);
+}
+
 // Spills are written through and stay in L1: the store of a slot goes to L2, and its load hits.
 Test(timing_sm_loads, spills_are_written_through_and_kept_in_l1) {
   rig *r = rig_create(2);

@@ -9,19 +9,24 @@
 enum { UNIT = 65536, CHUNK_BYTES = 512, FAR = 3000 };
 static const double chunk_cycles = 63.36;
 
-static ftl_dram_channels make_channels(void) {
+static ftl_dram_channels make_channels_of(int32_t num_channels) {
   ftl_arch arch = {.l1_line_bytes = 128,
                    .dram_row_bytes = 1024,
-                   .dram_num_channels = 4,
+                   .dram_num_channels = num_channels,
                    .dram_num_bank_groups = 1,
                    .dram_banks_per_group = 4,
                    .clock_dram_khz = 1000000,
+                   .dram_tcl_cycles = 10,
+                   .dram_trtw_cycles = 20,
+                   .dram_twtr_cycles = 30,
                    .dram_trefi_cycles = 10000,
                    .dram_trfc_cycles = 100};
   ftl_dram_channels channels;
   cr_assert_eq(ftl_dram_channels_init(&channels, &arch, 1000000, UNIT, NULL), FTL_OK);
   return channels;
 }
+
+static ftl_dram_channels make_channels(void) { return make_channels_of(4); }
 
 static uint32_t channel_of(const ftl_dram_channels *channels, int64_t chunk) {
   return ftl_dram_map_line(&channels->map, (uint64_t)(chunk * CHUNK_BYTES / 128)).channel;
@@ -108,6 +113,32 @@ Test(unit_engine_dram_channels, a_channel_that_refreshes_serves_nothing) {
   expect_end(&channels, &here, 10030, 0, 10100 + chunk_cycles);
   expect_end(&channels, &there, 10030, 0, 10030 + chunk_cycles);
   expect_end(&channels, &there, 7500, 0, 10030 + 2 * chunk_cycles);
+  ftl_dram_channels_fini(&channels);
+}
+
+// The first chunk that is written lies in channel 0, which turns for 10 + 20 + 30 cycles and takes 4 sectors of 3.96.
+Test(unit_engine_dram_channels, writes_turn_their_channel_and_hold_up_what_comes_behind_them) {
+  ftl_dram_channels channels = make_channels();
+  ftl_tile_run here = tile_of(chunk_in(&channels, 0, 0), 2, 256, 256);
+  ftl_tile_run there = tile_of(chunk_in(&channels, 1, 0), 2, 256, 256);
+  ftl_dram_channels_write(&channels, 4, (int64_t)FAR * UNIT);
+  expect_end(&channels, &here, FAR + 10, 0, FAR + 60 + 4 * 3.96 + chunk_cycles);
+  expect_end(&channels, &there, FAR + 10, 0, FAR + 10 + chunk_cycles);
+  ftl_dram_channels_fini(&channels);
+}
+
+// One channel, 0.99 cycles a sector, serves a chunk until FAR + 15.84. Three lines and one sector come before it turns
+// to the first of them, and go with it; the chunk behind them waits for 60 + 13 x 0.99 more. What comes when all is
+// served turns it again.
+Test(unit_engine_dram_channels, writes_share_a_turn_that_has_not_begun) {
+  ftl_dram_channels channels = make_channels_of(1);
+  ftl_tile_run chunk = tile_of(0, 2, 256, 256);
+  expect_end(&channels, &chunk, FAR, 0, FAR + 15.84);
+  ftl_dram_channels_write(&channels, 8, (FAR + 10) * (int64_t)UNIT);
+  ftl_dram_channels_write(&channels, 5, (FAR + 12) * (int64_t)UNIT);
+  expect_end(&channels, &chunk, FAR + 14, 0, FAR + 15.84 + 60 + 13 * 0.99 + 15.84);
+  ftl_dram_channels_write(&channels, 1, (FAR + 1000) * (int64_t)UNIT);
+  expect_end(&channels, &chunk, FAR + 1000, 0, FAR + 1000 + 60 + 0.99 + 15.84);
   ftl_dram_channels_fini(&channels);
 }
 

@@ -35,7 +35,7 @@ static void release_chip(chip *c) {
 static ftl_tile_run tile_at(int64_t number) {
   ftl_tile_place place = {
       .address_bytes = number * TILE_BYTES, .row_stride_bytes = 256, .num_rows = TILE_BYTES / 256, .row_bytes = 256};
-  return (ftl_tile_run){.place = place, .num_rows = place.num_rows, .num_tiles = 1, .is_in_loop = true};
+  return (ftl_tile_run){.place = place, .num_rows = place.num_rows, .num_tiles = 1, .waits_for_channels = true};
 }
 
 static ftl_traffic_wait load(chip *c, int64_t tile, int32_t sm, int64_t cycle) {
@@ -128,7 +128,7 @@ Test(unit_engine_traffic, a_refresh_keeps_no_request_open) {
 Test(unit_engine_traffic, tiles_of_straight_code_wait_for_refreshes_alone) {
   chip *c = make_chip();
   ftl_tile_run run = tile_at(0);
-  run.is_in_loop = false;
+  run.waits_for_channels = false;
   int64_t unloaded = c->traffic.hit_latency + c->traffic.miss_latency;
   int64_t refresh_wait = ftl_dram_refresh_wait(&c->traffic.refresh, &run, INTAKE_CYCLES);
   ftl_traffic_wait wait;
