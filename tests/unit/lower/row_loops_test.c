@@ -193,6 +193,28 @@ Test(unit_lower_row_loops, held_rows_are_filled_once_and_not_masked) {
   programs_fini(&p);
 }
 
+static int32_t loads(const ftl_warp_program *p, bool in_subwords) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < p->roles[0].num_insts; i++)
+    if (p->insts[i].opcode == FTL_OP_LDG) count += p->accesses[p->insts[i].access].in_subwords == in_subwords;
+  return count;
+}
+
+// Triton loads rows whose length is no multiple of 16 number by number: 1024 columns by 128 threads are 8 loads of two
+// bytes a lane, or one of 16.
+Test(unit_lower_row_loops, numbers_loaded_one_by_one_are_parts_of_words) {
+  static const char shape[] =
+      "heads=1 seqlen_q=132 block_m=1 block_n=1024 num_warps=4 schedule=exponentials seqlen_kv=";
+  for (int i = 0; i < 2; i++) {
+    char parameters[128];
+    snprintf(parameters, sizeof parameters, "%s%d", shape, i == 0 ? 1000 : 1008);
+    programs p = lowered("h200", "softmax_safe", parameters, 0);
+    cr_expect_eq(loads(p.warps, true), i == 0 ? 8 : 0, "%d", loads(p.warps, true));
+    cr_expect_eq(loads(p.warps, false), i == 0 ? 0 : 1, "%d", loads(p.warps, false));
+    programs_fini(&p);
+  }
+}
+
 // 1 / sum, once a row: plain code branches around the function for denormal and very large numbers, and joins.
 Test(unit_lower_row_loops, a_reciprocal_of_plain_code_has_a_branch) {
   enum { SOFTMAX = 1 };
