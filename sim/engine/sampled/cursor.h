@@ -43,7 +43,7 @@ typedef struct ftl_tile_run {
   int32_t num_tiles;            // asked for one after the other; 0: none is present
   int32_t tile_row_bytes;       // of a wide tile: of the rows of each of its tiles; else 0
   ftl_l2_priority priority;     // of their tensor
-  bool waits_for_channels;      // else of straight code
+  bool waits_for_channels;      // of DRAM; what straight code before loops loads does not
   bool is_ahead;                // for a later step, which the one that asks does not wait for
   bool is_multicast;            // a share of tiles that several CTAs load together: not coalesced
   ftl_tile_trail *trail;        // of the access; NULL: it has none

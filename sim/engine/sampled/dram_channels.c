@@ -4,6 +4,7 @@
 
 enum {
   SECTOR_BYTES = 32,
+  LINE_SECTORS = 4,
   UNIT = 65536,
   MOST_TURNS = 4,  // chunks of a tile, by the channels: beyond, all have about as many (and the host would take long)
 };
@@ -123,20 +124,20 @@ int64_t ftl_dram_channels_serve(ftl_dram_channels *channels, const ftl_tile_run 
   return end;
 }
 
+// What L2 gives up was stored long before, in an order of its own: lines are scattered over the channels.
 static ftl_dram_channel *next_written(ftl_dram_channels *channels) {
   uint64_t scattered = channels->num_written++ * UINT64_C(0x9E3779B97F4A7C15);
   return &channels->channels[(scattered >> 32) * channels->map.num_channels >> 32];
 }
 
 void ftl_dram_channels_write(ftl_dram_channels *channels, int64_t sectors, int64_t now) {
-  int64_t chunk_sectors = 4;
-  for (int64_t left = sectors; left > 0; left -= chunk_sectors) {
+  for (int64_t left = sectors; left > 0; left -= LINE_SECTORS) {
     ftl_dram_channel *channel = next_written(channels);
     if (channel->free < now) channel->free = now;
     if (channel->writes_from < now) {
       channel->writes_from = channel->free;
       channel->free += channels->turning;
     }
-    channel->free += (left < chunk_sectors ? left : chunk_sectors) * channels->sector_cost;
+    channel->free += (left < LINE_SECTORS ? left : LINE_SECTORS) * channels->sector_cost;
   }
 }

@@ -1,8 +1,9 @@
 // How late a tile from DRAM is because its chunks meet those of others, and refreshes, at their channels.
 // Models: each channel as a server of its share of the bandwidth, which refreshes in its turn; a tile's chunks where
 // they
-//   lie (machine/dram/map.h), asked for one after the other; the tile is there when the last of them is.
-// Does not model: the order in which a channel serves what waits, its banks; writes.
+//   lie (machine/dram/map.h), asked for one after the other; the tile is there when the last of them is; turns of
+//   writes.
+// Does not model: the order in which a channel serves what waits, its banks; where written lines lie.
 // Numbers: dram.* keys, the sustained rate of dram_rate.h.
 #ifndef FTL_ENGINE_SAMPLED_DRAM_CHANNELS_H
 #define FTL_ENGINE_SAMPLED_DRAM_CHANNELS_H
@@ -24,7 +25,7 @@ typedef struct ftl_dram_channels {
   int64_t chunk_bytes;
   int64_t sector_cost;       // of a channel, between refreshes (1/65536 SM cycle)
   int64_t turning;           // of a channel from reads to writes and back (1/65536 SM cycle)
-  uint64_t num_written;      // chunks
+  uint64_t num_written;      // lines
   int64_t interval, length;  // of refreshes (1/65536 SM cycle); those of the channels are spread over an interval
   ftl_dram_channel *channels;
 } ftl_dram_channels;
@@ -43,8 +44,8 @@ bool ftl_dram_channels_take(const ftl_dram_channels *channels, const ftl_tile_ru
 int64_t ftl_dram_channels_serve(ftl_dram_channels *channels, const ftl_tile_run *tile, int64_t missed, int64_t asked,
                                 int64_t now, int64_t asking);
 
-// Sectors that L2 gives up from `now` on (1/65536 SM cycle), in chunks that may lie anywhere. A channel serves what it
-// was asked for before it turns to them, and with them what comes until then.
+// Sectors that L2 gives up at `now` (1/65536 SM cycle), whole lines of which each may lie anywhere. A channel serves
+// what it was asked for before it turns to them, and with them what is to be written until then.
 void ftl_dram_channels_write(ftl_dram_channels *channels, int64_t sectors, int64_t now);
 
 #endif

@@ -222,9 +222,9 @@ static inline command first_command(ftl_dram_channel *channel, const ftl_dram_sh
 
 static int other_than(int direction) { return direction == FTL_DRAM_READ ? FTL_DRAM_WRITE : FTL_DRAM_READ; }
 
-// A turn is for the requests that had come when the first of the other direction did, or for as many as a turn may have.
-// So a few writes wait little and hold up reads for little, and many share the cost of turning the bus. To be called
-// when the number of requests in the queue has changed.
+// A turn is for the requests that had come when the first of the other direction did, or for as many as a turn may
+// have. So a few writes wait little and hold up reads for little, and many share the cost of turning the bus. To be
+// called when the number of requests in the queue has changed.
 static void choose_turn(ftl_dram_channel *channel, const ftl_dram_timing *timing) {
   int other = other_than(channel->turn);
   bool is_over = channel->turn_left <= 0 || channel->num_queued[channel->turn] == 0;
