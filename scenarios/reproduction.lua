@@ -1,6 +1,6 @@
 -- What others published about attention kernels, and what Foretile predicts for it: the tables of docs/reproduction.md.
 --
---   foretile run --quiet scenarios/reproduction.lua                         (all: twenty minutes, the second time at once)
+--   foretile run --quiet scenarios/reproduction.lua                         (all: ten minutes, the second time at once)
 --   foretile run scenarios/reproduction.lua -- flash1 decode pages          (these sections alone)
 --
 -- Published figures stand in the modules of reproduction/ with their source; every other figure comes from a prediction.

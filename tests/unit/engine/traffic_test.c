@@ -428,6 +428,31 @@ Test(unit_engine_traffic, stores_take_of_l2_and_of_their_sm_what_they_send) {
   release_chip(c);
 }
 
+// 92 MB are stored, more than L2 holds, then others are loaded: what either displaces goes to the channels, 4 sectors a
+// line. Walks in groups of iterations leave it in DRAM's rate alone.
+Test(unit_engine_traffic, what_stores_and_loads_displace_is_in_the_way_at_the_channels) {
+  enum { STORED = 1400, LOADED = 200, LINE_SECTORS = 4 };
+  chip *c = make_chip();
+  for (int64_t i = 0; i < STORED; i++) {
+    ftl_tile_run tile = tile_at(i);
+    ftl_store_intake intake = {0};
+    cr_assert(ftl_traffic_try_store(&c->traffic, &tile, 0, false, 0, &intake));
+    ftl_traffic_take_stores(&c->traffic, &intake, 0);
+  }
+  double stored = (double)ftl_traffic_scale(&c->traffic, c->traffic.counts.dram_write_sectors);
+  cr_assert_gt(stored, TILE_BYTES / 32 * STORED / 4);
+  cr_expect_float_eq((double)c->traffic.channels.num_written * LINE_SECTORS, stored, 0.03 * stored);
+  for (int64_t i = 0; i < LOADED; i++) load(c, STORED + i, 0, 0);
+  double both = (double)ftl_traffic_scale(&c->traffic, c->traffic.counts.dram_write_sectors);
+  cr_assert_gt(both, stored * 1.05);
+  cr_expect_float_eq((double)c->traffic.channels.num_written * LINE_SECTORS, both, 0.03 * both);
+  uint64_t before = c->traffic.channels.num_written;
+  c->traffic.is_in_groups = true;
+  for (int64_t i = 0; i < LOADED; i++) load(c, STORED + LOADED + i, 0, 0);
+  cr_expect_eq(c->traffic.channels.num_written, before);
+  release_chip(c);
+}
+
 // 200 CTAs end their stores at cycle 5000. The SM's port has let them through since 5000 - 2048: L2 takes them one
 // after the other from then on, and the last ones wait for what does not fit the network. Each ends with the last.
 Test(unit_engine_traffic, stores_wait_for_what_others_store_side_by_side) {
