@@ -13,11 +13,11 @@ refused 2 "Is a directory" "$FAKE" import /tmp
 head -n 2 good.csv | head -c -200 >cut.csv
 refused 2 "cut.csv:2: column" "$FAKE" import good.csv cut.csv
 sed '4s/,ok,/,ok,extra,/' good.csv >ragged.csv
-refused 2 "ragged.csv:4: column 98: the row has 98 fields, the header 97" "$FAKE" import good.csv ragged.csv
+refused 2 "ragged.csv:4: column 101: the row has 101 fields, the header 100" "$FAKE" import good.csv ragged.csv
 sed '3s/,ncu,all,none,0,"[^"]*",[0-9]*,/,ncu,all,none,0,k,lots,/' good.csv >garbage.csv
-refused 2 'garbage.csv:3: column 31 (dram__bytes_read.sum): "lots" is not a number' "$FAKE" import garbage.csv
+refused 2 'garbage.csv:3: column 32 (dram__bytes_read.sum): "lots" is not a number' "$FAKE" import garbage.csv
 sed '3s/"void/void"/' good.csv >quote.csv
-refused 2 "quote.csv:3: column 30: a quote inside a field" "$FAKE" import quote.csv
+refused 2 "quote.csv:3: column 31: a quote inside a field" "$FAKE" import quote.csv
 head -c 100 /dev/urandom >noise.csv
 refused 2 "noise.csv:" "$FAKE" import noise.csv
 : >empty.csv
