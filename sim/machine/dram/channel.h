@@ -64,7 +64,7 @@ typedef struct ftl_dram_channel {
   uint64_t num_arrived;
   int32_t num_queued[FTL_DRAM_NUM_DIRECTIONS];
   ftl_dram_list arriving[FTL_DRAM_NUM_DIRECTIONS];  // not arrived, or waiting for a queue entry
-  ftl_dram_direction turn;                          // whose requests are served
+  int turn;                                         // the direction whose requests are served
   int32_t turn_left;                                // of them, before the other's may be
   int64_t ecc_debt_milli;
   ftl_dram_queue queues[FTL_DRAM_NUM_DIRECTIONS];
