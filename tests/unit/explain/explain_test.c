@@ -31,16 +31,16 @@ static double elasticity_of(const ftl_explanation *e, const char *resource) {
   return NAN;
 }
 
-// 134 MB of K and V once, by 256 CTAs: the tensor cores, exponentials and L2's size have no part in it. What is written
-// back meanwhile turns each channel, however many there are: in full detail the time falls by 0.61 of the bandwidth.
+// 268 MB of K and V once, by 256 CTAs: the tensor cores, exponentials and L2's size have no part in it. What is written
+// back meanwhile turns channels, however many there are: of half as much K and V that is more of the time.
 Test(unit_explain, a_decoding_step_falls_as_hbm_bandwidth_grows_and_with_nothing_else) {
   ftl_arch *arch;
   ftl_explanation *e =
-      explain("h200", "flash_decode heads=32 kv_heads=8 batch=16 seqlen_kv=4096 head_dim=128", 2, &arch);
+      explain("h200", "flash_decode heads=32 kv_heads=8 batch=16 seqlen_kv=8192 head_dim=128", 2, &arch);
   cr_expect_str_eq(e->base.prediction.bottleneck, "HBM bandwidth");
   cr_expect_str_eq(e->what_ifs[0].name, "hbm_bandwidth");
   double hbm = elasticity_of(e, "hbm_bandwidth");
-  cr_expect(hbm > 0.7 && hbm < 1.05, "%g", hbm);
+  cr_expect(hbm > 0.8 && hbm < 1.05, "%g", hbm);
   static const char *const others[] = {"tensor_rate", "mufu_rate", "l2_size", "fp32_rate", "registers"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     cr_expect_lt(fabs(elasticity_of(e, others[i])), 0.05, "%s: %g", others[i], elasticity_of(e, others[i]));
