@@ -52,7 +52,7 @@ return product "h100_sxm" : on "gh100" {
     tccd_long_cycles = guess(8, "twice the burst: two bank groups in turn keep the bus full"),
     trrd_cycles = guess(cycles(4.6), jedec),
     twtr_cycles = guess(cycles(6.1), jedec),
-    trtw_cycles = measured(cycles(16), here .. "micro_dram_bandwidth.csv: copies of 8 GiB reach 0.841 of the bus; all that mixing costs beyond tWTR and the turns of the controller"),
+    trtw_cycles = measured(cycles(34), here .. "micro_dram_bandwidth.csv: copies of 8 GiB reach 0.841 of the bus; all that a turn to writes costs beyond tWTR"),
     trefi_cycles = measured(cycles(3000), here .. "micro_dram_bandwidth.csv: reads of 8 GiB reach 0.923 of the bus; what other banks do not hide of the refreshes (JEDEC: one of a bank every 3.9 us)"),
     trfc_cycles = measured(cycles(222), here .. "micro_sides.csv: single reads of an idle DRAM come up to 440 SM cycles of 1980 MHz later than the others (a_cold histograms)"),
     queue_entries = guess(64, "Accel-Sim: FR-FCFS over 64 requests"),

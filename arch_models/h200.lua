@@ -41,7 +41,7 @@ return product "h200" : on "gh100" {
     tccd_long_cycles = guess(8, "twice the burst: two bank groups in turn keep the bus full"),
     trrd_cycles = guess(cycles(4.6), jedec),
     twtr_cycles = guess(cycles(6.1), jedec),
-    trtw_cycles = measured(cycles(25), "kernels/measurements/micro_dram_bandwidth.csv: copies of 8 GiB reach 0.825 of the bus; all that mixing costs beyond tWTR and the turns of the controller"),
+    trtw_cycles = measured(cycles(50), "kernels/measurements/micro_dram_bandwidth.csv: copies of 8 GiB reach 0.825 of the bus; all that a turn to writes costs beyond tWTR"),
     trefi_cycles = guess(cycles(3900), "HBM3: a refresh every 3.9 us"),
     trfc_cycles = measured(cycles(180), "kernels/measurements/micro_dram_bandwidth.csv: reads of 8 GiB reach 0.949 of the bus; the part that other banks do not hide"),
     queue_entries = guess(64, "Accel-Sim: FR-FCFS over 64 requests"),

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "machine/dram/dram.h"
+
 enum {
   SECTOR_BYTES = 32,
   LINE_SECTORS = 4,
@@ -21,13 +23,18 @@ ftl_status ftl_dram_channels_init(ftl_dram_channels *channels, const ftl_arch *a
       .sector_cost = (int64_t)((double)sector_cost * map.num_channels * serving),
       .turning = (int64_t)(sm_cycles *
                            (double)(arch->dram_tcl_cycles + arch->dram_trtw_cycles + arch->dram_twtr_cycles) * UNIT),
+      .drain_lines = ftl_dram_drain_entries(arch),
       .interval = (int64_t)(sm_cycles * (double)arch->dram_trefi_cycles * UNIT),
       .length = (int64_t)(sm_cycles * (double)arch->dram_trfc_cycles * UNIT),
       .channels = calloc(map.num_channels, sizeof *channels->channels),
   };
   if (!channels->channels) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for DRAM channels");
-  for (uint32_t i = 0; i < map.num_channels; i++)
-    channels->channels[i].since_refresh = channels->interval * i / map.num_channels;
+  for (uint32_t i = 0; i < map.num_channels; i++) {
+    ftl_dram_channel *channel = &channels->channels[i];
+    channel->since_refresh = channels->interval * i / map.num_channels;
+    channel->num_saved = (int32_t)(i * (uint32_t)channels->drain_lines / map.num_channels);
+    channel->saved_sectors = (int64_t)channel->num_saved * LINE_SECTORS;
+  }
   return FTL_OK;
 }
 
@@ -133,11 +140,10 @@ static ftl_dram_channel *next_written(ftl_dram_channels *channels) {
 void ftl_dram_channels_write(ftl_dram_channels *channels, int64_t sectors, int64_t now) {
   for (int64_t left = sectors; left > 0; left -= LINE_SECTORS) {
     ftl_dram_channel *channel = next_written(channels);
+    channel->saved_sectors += left < LINE_SECTORS ? left : LINE_SECTORS;
+    if (++channel->num_saved < channels->drain_lines) continue;
     if (channel->free < now) channel->free = now;
-    if (channel->writes_from < now) {
-      channel->writes_from = channel->free;
-      channel->free += channels->turning;
-    }
-    channel->free += (left < LINE_SECTORS ? left : LINE_SECTORS) * channels->sector_cost;
+    channel->free += channels->turning + channel->saved_sectors * channels->sector_cost;
+    channel->saved_sectors = channel->num_saved = 0;
   }
 }

@@ -1,8 +1,8 @@
 // How late a tile from DRAM is because its chunks meet those of others, and refreshes, at their channels.
 // Models: each channel as a server of its share of the bandwidth, which refreshes in its turn; a tile's chunks where
 // they
-//   lie (machine/dram/map.h), asked for one after the other; the tile is there when the last of them is; turns of
-//   writes.
+//   lie (machine/dram/map.h), asked for one after the other; the tile is there when the last of them is; writes that a
+//   channel saves up and serves together.
 // Does not model: the order in which a channel serves what waits, its banks; where written lines lie.
 // Numbers: dram.* keys, the sustained rate of dram_rate.h.
 #ifndef FTL_ENGINE_SAMPLED_DRAM_CHANNELS_H
@@ -16,7 +16,8 @@
 typedef struct ftl_dram_channel {
   int64_t free;           // when it has served all that was asked of it
   int64_t since_refresh;  // at 0: the time since one began
-  int64_t writes_from;    // when its last turn of writes begins
+  int64_t saved_sectors;  // to be written
+  int32_t num_saved;      // lines of them
 } ftl_dram_channel;
 
 typedef struct ftl_dram_channels {
@@ -25,6 +26,7 @@ typedef struct ftl_dram_channels {
   int64_t chunk_bytes;
   int64_t sector_cost;       // of a channel, between refreshes (1/65536 SM cycle)
   int64_t turning;           // of a channel from reads to writes and back (1/65536 SM cycle)
+  int32_t drain_lines;       // that a channel saves up
   uint64_t num_written;      // lines
   int64_t interval, length;  // of refreshes (1/65536 SM cycle); those of the channels are spread over an interval
   ftl_dram_channel *channels;
@@ -44,8 +46,9 @@ bool ftl_dram_channels_take(const ftl_dram_channels *channels, const ftl_tile_ru
 int64_t ftl_dram_channels_serve(ftl_dram_channels *channels, const ftl_tile_run *tile, int64_t missed, int64_t asked,
                                 int64_t now, int64_t asking);
 
-// Sectors that L2 gives up at `now` (1/65536 SM cycle), whole lines of which each may lie anywhere. A channel serves
-// what it was asked for before it turns to them, and with them what is to be written until then.
+// Sectors that L2 gives up at `now` (1/65536 SM cycle), whole lines of which each may lie anywhere. A channel that has
+// saved up enough of them serves them together, behind what it was asked for before; at first the channels have saved
+// up, evenly from none to all but one, lines that launches before have left.
 void ftl_dram_channels_write(ftl_dram_channels *channels, int64_t sectors, int64_t now);
 
 #endif

@@ -15,6 +15,11 @@ typedef struct command {
   int direction;
 } command;
 
+int32_t ftl_dram_drain_entries(const ftl_arch *arch) {
+  int32_t entries = (int32_t)arch->dram_queue_entries;
+  return entries < 4 ? 1 : entries * 3 / 4;
+}
+
 ftl_dram_timing ftl_dram_timing_init(const ftl_arch *arch) {
   int32_t entries = (int32_t)arch->dram_queue_entries;
   return (ftl_dram_timing){
@@ -34,8 +39,8 @@ ftl_dram_timing ftl_dram_timing_init(const ftl_arch *arch) {
       .num_banks = (uint32_t)(arch->dram_num_bank_groups * arch->dram_banks_per_group),
       .num_groups = (uint32_t)arch->dram_num_bank_groups,
       .queue_entries = entries,
-      // A guess that gives the measured cost of mixing reads and writes.
-      .turn_entries = entries < 2 ? 1 : entries / 2,
+      .drain_entries = ftl_dram_drain_entries(arch),
+      .least_reads = entries / 4,  // a guess, as ftl_dram_drain_entries
   };
 }
 
@@ -165,6 +170,7 @@ static void admit(ftl_dram_channel *channel, ftl_dram_shared *shared, int direct
     list_append(shared->entries, &bank->entries[direction], index);
     if (is_hit) bank->hit[direction] = index;
     if (is_first || is_hit) find_next(channel, shared, entry->bank, direction);
+    if (direction == FTL_DRAM_WRITE && channel->num_queued[direction] == 0) channel->writes_since = channel->now;
     channel->num_queued[direction]++;
   }
 }
@@ -220,18 +226,27 @@ static inline command first_command(ftl_dram_channel *channel, const ftl_dram_sh
   return best;
 }
 
-static int other_than(int direction) { return direction == FTL_DRAM_READ ? FTL_DRAM_WRITE : FTL_DRAM_READ; }
+// When the writes in the queue have waited long enough; INT64_MAX: none wait, or reads are to be served before.
+static inline int64_t drain_cycle(const ftl_dram_channel *channel, const ftl_dram_timing *timing) {
+  bool may_drain = channel->turn == FTL_DRAM_READ && channel->turn_left == 0;
+  return may_drain && channel->num_queued[FTL_DRAM_WRITE] > 0 ? channel->writes_since + timing->refi : INT64_MAX;
+}
 
-// A turn is for the requests that had come when the first of the other direction did, or for as many as a turn may
-// have. So a few writes wait little and hold up reads for little, and many share the cost of turning the bus. To be
-// called when the number of requests in the queue has changed.
+// Writes wait until they are many, or for an interval of refreshes, and are then served together: so many share the
+// cost of turning the bus. Of the reads that have waited for them some are served before the next. To be called when
+// requests have come or a turn is over.
 static void choose_turn(ftl_dram_channel *channel, const ftl_dram_timing *timing) {
-  int other = other_than(channel->turn);
-  bool is_over = channel->turn_left <= 0 || channel->num_queued[channel->turn] == 0;
-  if (channel->num_queued[other] > 0 && !is_over) return;
-  if (channel->num_queued[other] > 0) channel->turn = other;
-  int32_t waiting = channel->num_queued[channel->turn];
-  channel->turn_left = waiting < timing->turn_entries ? waiting : timing->turn_entries;
+  if (channel->turn_left > 0) return;
+  if (channel->turn == FTL_DRAM_WRITE) {
+    channel->turn = FTL_DRAM_READ;
+    channel->turn_left = ftl_smaller32(channel->num_queued[FTL_DRAM_READ], timing->least_reads);
+    channel->writes_since = channel->now;
+    if (channel->turn_left > 0) return;
+  }
+  int32_t num_writes = channel->num_queued[FTL_DRAM_WRITE];
+  if (num_writes < timing->drain_entries && channel->now < drain_cycle(channel, timing)) return;
+  channel->turn = FTL_DRAM_WRITE;
+  channel->turn_left = ftl_smaller32(num_writes, timing->drain_entries);
 }
 
 static inline command next_command(ftl_dram_channel *channel, const ftl_dram_shared *shared) {
@@ -285,8 +300,7 @@ static void retire(ftl_dram_channel *channel, ftl_dram_shared *shared, uint32_t 
   } else {
     shared->counters.write_bytes += bytes;
   }
-  channel->turn_left--;
-  choose_turn(channel, &shared->timing);
+  if (channel->turn_left > 0) channel->turn_left--;
   entry->next = shared->free_entry;
   shared->free_entry = index;
   shared->num_pending--;
@@ -307,7 +321,7 @@ static int64_t take_ecc_bursts(ftl_dram_channel *channel, ftl_dram_shared *share
   return bursts;
 }
 
-// True: the queue was full and has got room, as the request has left it with its last burst.
+// True: the queue was full and has got room, as the request has left it with its last burst, or the turn is over.
 static bool access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, const command *column) {
   const ftl_dram_timing *timing = &shared->timing;
   int direction = column->direction;
@@ -327,27 +341,28 @@ static bool access_column(ftl_dram_channel *channel, ftl_dram_shared *shared, co
   }
   bool is_bypass = bank->entries[direction].head != column->entry;
   bool is_last = --shared->entries[column->entry].num_bursts == 0;
+  bool ends_turn = channel->turn_left == 1;
   if (is_bypass) bank->num_bypasses++;
   if (is_last) retire(channel, shared, column->entry, direction, end - timing->burst);
   if (is_bypass || is_last) find_next(channel, shared, column->bank, direction);
-  int other = other_than(direction);
+  int other = direction == FTL_DRAM_READ ? FTL_DRAM_WRITE : FTL_DRAM_READ;
   if (bank->next[other] != FTL_DRAM_NONE) find_next(channel, shared, column->bank, other);
-  return is_last && channel->num_queued[direction] == timing->queue_entries - 1;
+  return is_last && (ends_turn || channel->num_queued[direction] == timing->queue_entries - 1);
 }
 
 void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared, int64_t until) {
-  int64_t arrival = channel->now;  // the next, or `now` where the queue has got room
+  int64_t event = channel->now;  // the next arrival or turn, or `now` where the queue has got room
   for (;;) {
-    if (arrival <= channel->now) {
+    if (event <= channel->now) {
       admit(channel, shared, FTL_DRAM_READ);
       admit(channel, shared, FTL_DRAM_WRITE);
       choose_turn(channel, &shared->timing);
-      arrival = next_arrival(channel, shared);
+      event = ftl_smaller(next_arrival(channel, shared), drain_cycle(channel, &shared->timing));
     }
     command next = next_command(channel, shared);
-    if (arrival <= next.cycle) {
-      if (arrival >= until) return;
-      channel->now = arrival;
+    if (event <= next.cycle) {
+      if (event >= until) return;
+      channel->now = event;
       continue;
     }
     if (next.cycle >= until) return;
@@ -357,7 +372,7 @@ void ftl_dram_channel_advance(ftl_dram_channel *channel, ftl_dram_shared *shared
     }
     channel->now = next.cycle;
     if (next.is_column) {
-      if (access_column(channel, shared, &next)) arrival = channel->now;
+      if (access_column(channel, shared, &next)) event = channel->now;
     } else {
       activate(channel, shared, &next);
     }

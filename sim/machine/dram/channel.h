@@ -52,7 +52,9 @@ typedef struct ftl_dram_timing {
   int64_t rcd, rp, ras, cl, ccd_long, rrd, wtr, rtw, refi, rfc, burst;
   int64_t burst_bytes, ecc_milli;
   uint32_t num_banks, num_groups;
-  int32_t queue_entries, turn_entries;  // the most requests of one direction ahead of the other's
+  int32_t queue_entries;
+  int32_t drain_entries;  // writes that wait for each other, and are served together
+  int32_t least_reads;    // of those that wait, between two such turns
 } ftl_dram_timing;
 
 typedef struct ftl_dram_channel {
@@ -66,6 +68,7 @@ typedef struct ftl_dram_channel {
   ftl_dram_list arriving[FTL_DRAM_NUM_DIRECTIONS];  // not arrived, or waiting for a queue entry
   int turn;                                         // the direction whose requests are served
   int32_t turn_left;                                // of them, before the other's may be
+  int64_t writes_since;                             // from which the writes in the queue wait
   int64_t ecc_debt_milli;
   ftl_dram_queue queues[FTL_DRAM_NUM_DIRECTIONS];
   ftl_dram_bank *banks;

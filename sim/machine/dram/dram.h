@@ -1,6 +1,6 @@
 // DRAM: channels with banks and row buffers, in their own clock. No latency of the controller or the network in it.
 // Models: FR-FCFS with an age cap among a channel's queue entries, ACT/PRE/column timing, bank groups, bus turnaround,
-//   refresh, reads and writes by turns, ECC kept in the memory as extra bus time.
+//   refresh, writes saved up and served together, ECC kept in the memory as extra bus time.
 // Does not model: the command bus, tFAW, per-bank refresh, reads served from the write buffer.
 // Numbers: dram.* keys; docs/model_dram.md for what no key gives.
 #ifndef FTL_MACHINE_DRAM_DRAM_H
@@ -45,6 +45,10 @@ int64_t ftl_dram_num_pending(const ftl_dram *dram);  // pushed and not wholly is
 ftl_dram_counters ftl_dram_counters_get(const ftl_dram *dram);
 // Time 0 with closed rows and counters at 0; must be idle.
 void ftl_dram_restart(ftl_dram *dram);
+
+// Writes that a channel saves up and serves together. Three quarters of its queue: a guess that gives the measured
+// bandwidth of mixtures and the measured latency of reads beside writes (docs/model_dram.md).
+int32_t ftl_dram_drain_entries(const ftl_arch *arch);
 
 // What all channels together carry when they are never short of requests: `read_percent` of the lines are reads, and
 // both kinds come from many interleaved streams of whole tiles, as L2 misses and write-backs do. ECC bytes not counted.

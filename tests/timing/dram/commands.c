@@ -196,62 +196,65 @@ Test(timing_dram_commands, a_stream_of_hits_does_not_starve_a_miss) {
   cr_expect_eq(done[1], 12 + 32 * 5 + 2 + 13 + 12 + 14 + 2);
 }
 
-// The row is open. The turn is of the three writes that came before the read: columns at 200, 205 and 210, tCCD_L
-// apart, the last one's data end at 212; tWTR: read at 218. The fourth write comes after the read's: the bus turns once
-// its data have ended, at 218 + 2 + 14, and tRTW later.
-Test(timing_dram_commands, a_turn_of_writes_is_of_those_that_came_before_the_read) {
+// Of 16 entries 12 may be writes that wait for each other: eleven do while the reads at 202 and 300 are served at once
+// in the open row. The twelfth comes at 400: columns from then on, tCCD_L apart, the last one's data end at
+// 400 + 11 x 5 + 2; tWTR: the read that comes at 401 goes at 463.
+Test(timing_dram_commands, writes_wait_until_they_are_three_quarters_of_the_queue) {
   ftl_arch arch = channel_arch();
   ftl_dram *dram = create_dram(&arch);
-  ftl_dram_request requests[] = {read_of(0, 0, 0), write_of(200, 0),   write_of(200, 0),
-                                 write_of(200, 0), read_of(201, 1, 1), write_of(202, 0)};
-  for (int i = 0; i < 6; i++) ftl_dram_push(dram, &requests[i]);
+  ftl_dram_request reads[] = {read_of(0, 0, 0), read_of(202, 1, 1), read_of(300, 2, 2), read_of(401, 3, 3)};
+  ftl_dram_request early = write_of(200, 0), late = write_of(400, 0);
+  ftl_dram_push(dram, &reads[0]);
+  for (int i = 0; i < 11; i++) ftl_dram_push(dram, &early);
+  for (int i = 1; i < 3; i++) ftl_dram_push(dram, &reads[i]);
   int64_t count;
-  const ftl_dram_done *done = ftl_dram_advance(dram, 237, &count);
-  cr_assert_eq(count, 2);
-  cr_expect_eq(done[1].cycle, 218 + 14 + 2);
-  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 3 * 32);
-  (void)ftl_dram_advance(dram, 238, &count);
-  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 4 * 32);
+  const ftl_dram_done *done = ftl_dram_advance(dram, 400, &count);
+  cr_assert_eq(count, 3);
+  cr_expect_eq(done[1].cycle, 202 + 14 + 2);
+  cr_expect_eq(done[2].cycle, 300 + 14 + 2);
+  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 0);
+  ftl_dram_push(dram, &late);
+  ftl_dram_push(dram, &reads[3]);
+  done = ftl_dram_advance(dram, 1000, &count);
+  cr_assert_eq(count, 1);
+  cr_expect_eq(done[0].cycle, 463 + 14 + 2);
+  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 12 * 32);
   ftl_dram_destroy(dram);
 }
 
-// One of 12 writes has gone when the read comes; of the others half of the queue's entries, 8, are ahead of it: the
-// last column at 240, its data end at 242; tWTR: read at 248.
-Test(timing_dram_commands, a_turn_has_half_of_the_queue_at_most_and_turning_the_bus_costs) {
+// The refresh interval, 100000 cycles, after the first of two has come.
+Test(timing_dram_commands, few_writes_wait_for_an_interval_of_refreshes) {
+  ftl_arch arch = channel_arch();
+  ftl_dram *dram = create_dram(&arch);
+  ftl_dram_request requests[] = {write_of(50, 0), write_of(80000, 1)};
+  for (int i = 0; i < 2; i++) ftl_dram_push(dram, &requests[i]);
+  int64_t count;
+  // ACT at 100050, just past a refresh that holds the bank until then; columns at 100062 and 100067.
+  (void)ftl_dram_advance(dram, 100062, &count);
+  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 0);
+  (void)ftl_dram_advance(dram, 100063, &count);
+  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 32);
+  (void)ftl_dram_advance(dram, 100068, &count);
+  cr_expect_eq(ftl_dram_counters_get(dram).write_bytes, 64);
+  ftl_dram_destroy(dram);
+}
+
+// Twelve writes that come at 200 are served until 257; 16 more and six reads wait by then. Four of the reads, a quarter
+// of the queue, go at 263, 268, 273 and 278, their data end at 294; tRTW: twelve writes from 297 until 354; the other
+// two reads from 360 on.
+Test(timing_dram_commands, a_quarter_of_the_queue_of_reads_goes_between_two_turns_of_writes) {
   ftl_arch arch = channel_arch();
   ftl_dram_request requests[MAX_REQUESTS];
   int64_t done[MAX_REQUESTS];
   int count = 0;
   requests[count++] = read_of(0, 0, 0);
-  for (int i = 0; i < 12; i++) requests[count++] = write_of(200, 0);
-  requests[count++] = read_of(201, 1, 1);
+  for (int i = 0; i < 28; i++) requests[count++] = write_of(200, 0);
+  for (uint32_t i = 1; i <= 6; i++) requests[count++] = read_of(210, i, i);
   run(&arch, requests, count, done);
-  cr_expect_eq(done[1], 242 + 6 + 14 + 2);
-}
-
-Test(timing_dram_commands, a_write_after_a_read_waits_for_its_data_and_trtw) {
-  ftl_arch arch = channel_arch();
-  ftl_dram_request requests[MAX_REQUESTS];
-  int64_t done[MAX_REQUESTS];
-  int count = 0;
-  requests[count++] = read_of(0, 0, 0);
-  requests[count++] = read_of(200, 1, 1);
-  for (int i = 0; i < 12; i++) requests[count++] = write_of(201, 0);
-  requests[count++] = read_of(203, 2, 2);
-  run(&arch, requests, count, done);
-  // Read at 200: data end at 216, writes from 216 + 3 on; the eighth at 219 + 35, end 256; read at 262.
-  cr_expect_eq(done[2], 256 + 6 + 14 + 2);
-}
-
-// The two reads came before the write: columns at 12 and 17, data end at 33. Another read at 20 waits for the write, at
-// 36, whose data end at 38: read at 44.
-Test(timing_dram_commands, a_write_waits_for_the_reads_before_it_alone) {
-  ftl_arch arch = channel_arch();
-  ftl_dram_request requests[] = {read_of(0, 0, 0), read_of(0, 1, 1), write_of(1, 0), read_of(20, 2, 2)};
-  int64_t done[3];
-  run(&arch, requests, 4, done);
-  cr_expect_eq(done[1], 17 + 14 + 2);
-  cr_expect_eq(done[2], 44 + 14 + 2);
+  cr_expect_eq(done[1], 263 + 14 + 2);
+  cr_expect_eq(done[4], 278 + 14 + 2);
+  cr_expect_eq(done[5], 360 + 14 + 2);
+  cr_expect_eq(done[6], 365 + 14 + 2);
 }
 
 Test(timing_dram_commands, a_refresh_closes_the_rows_and_blocks_the_channel) {
@@ -309,12 +312,14 @@ Test(timing_dram_commands, channels_refresh_one_after_the_other) {
   cr_expect_eq(done[1][1], 510 + 14 + 2);
 }
 
-// The write's column at 200, its data end at 202, tWTR: PRE at 208, ACT at 221, column at 233.
+// The last of twelve writes has its column at 255, its data end at 257, tWTR: PRE at 263, ACT at 276, column at 288.
 Test(timing_dram_commands, a_row_that_was_written_stays_open_for_twtr_after_the_data) {
   ftl_arch arch = channel_arch();
   uint64_t open = line_in_bank(&arch, 1, 0), other = line_in_bank(&arch, 1, 1);
-  ftl_dram_request requests[] = {read_of(0, open, 0), write_of(200, open), read_of(201, other, 1)};
+  ftl_dram_request requests[14] = {read_of(0, open, 0)};
+  for (int i = 1; i <= 12; i++) requests[i] = write_of(200, open);
+  requests[13] = read_of(201, other, 1);
   int64_t done[2];
-  run(&arch, requests, 3, done);
-  cr_expect_eq(done[1], 233 + 14 + 2);
+  run(&arch, requests, 14, done);
+  cr_expect_eq(done[1], 288 + 14 + 2);
 }

@@ -19,6 +19,7 @@ static ftl_dram_channels make_channels_of(int32_t num_channels) {
                    .dram_tcl_cycles = 10,
                    .dram_trtw_cycles = 20,
                    .dram_twtr_cycles = 30,
+                   .dram_queue_entries = 16,
                    .dram_trefi_cycles = 10000,
                    .dram_trfc_cycles = 100};
   ftl_dram_channels channels;
@@ -116,29 +117,35 @@ Test(unit_engine_dram_channels, a_channel_that_refreshes_serves_nothing) {
   ftl_dram_channels_fini(&channels);
 }
 
-// The first chunk that is written lies in channel 0, which turns for 10 + 20 + 30 cycles and takes 4 sectors of 3.96.
-Test(unit_engine_dram_channels, writes_turn_their_channel_and_hold_up_what_comes_behind_them) {
+// A queue of 16 saves up 12 lines. Of four channels the first begins with none, the others with 3, 6 and 9: written
+// lines go to channel 0 first, then to each in an order of their own. The twelfth line of a channel makes it turn, for
+// 10 + 20 + 30 cycles, and write 48 sectors of 3.96.
+Test(unit_engine_dram_channels, a_channel_writes_what_it_has_saved_up_and_holds_up_what_comes_behind) {
   ftl_dram_channels channels = make_channels();
+  const int32_t saved[] = {0, 3, 6, 9};
+  for (int c = 0; c < 4; c++) cr_expect_eq(channels.channels[c].num_saved, saved[c]);
+  for (int lines = 0; channels.channels[3].num_saved != 0; lines++) {
+    cr_assert_lt(lines, 30);
+    ftl_dram_channels_write(&channels, 4, (int64_t)FAR * UNIT);
+  }
+  ftl_tile_run there = tile_of(chunk_in(&channels, 3, 0), 2, 256, 256);
   ftl_tile_run here = tile_of(chunk_in(&channels, 0, 0), 2, 256, 256);
-  ftl_tile_run there = tile_of(chunk_in(&channels, 1, 0), 2, 256, 256);
-  ftl_dram_channels_write(&channels, 4, (int64_t)FAR * UNIT);
-  expect_end(&channels, &here, FAR + 10, 0, FAR + 60 + 4 * 3.96 + chunk_cycles);
-  expect_end(&channels, &there, FAR + 10, 0, FAR + 10 + chunk_cycles);
+  expect_end(&channels, &there, FAR + 10, 0, FAR + 60 + 48 * 3.96 + chunk_cycles);
+  expect_end(&channels, &here, FAR + 10, 0, FAR + 10 + chunk_cycles);
   ftl_dram_channels_fini(&channels);
 }
 
-// One channel, 0.99 cycles a sector, serves a chunk until FAR + 15.84. Three lines and one sector come before it turns
-// to the first of them, and go with it; the chunk behind them waits for 60 + 13 x 0.99 more. What comes when all is
-// served turns it again.
-Test(unit_engine_dram_channels, writes_share_a_turn_that_has_not_begun) {
+// One channel, 0.99 cycles a sector, serves a chunk until FAR + 15.84; eleven lines do not matter to the next. The
+// twelfth has one sector: the chunk behind it waits for 60 + 45 x 0.99 more.
+Test(unit_engine_dram_channels, writes_wait_for_each_other) {
   ftl_dram_channels channels = make_channels_of(1);
   ftl_tile_run chunk = tile_of(0, 2, 256, 256);
+  ftl_dram_channels_write(&channels, 11 * 4, (int64_t)FAR * UNIT);
   expect_end(&channels, &chunk, FAR, 0, FAR + 15.84);
-  ftl_dram_channels_write(&channels, 8, (FAR + 10) * (int64_t)UNIT);
-  ftl_dram_channels_write(&channels, 5, (FAR + 12) * (int64_t)UNIT);
-  expect_end(&channels, &chunk, FAR + 14, 0, FAR + 15.84 + 60 + 13 * 0.99 + 15.84);
+  ftl_dram_channels_write(&channels, 1, (FAR + 10) * (int64_t)UNIT);
+  expect_end(&channels, &chunk, FAR + 14, 0, FAR + 15.84 + 60 + 45 * 0.99 + 15.84);
   ftl_dram_channels_write(&channels, 1, (FAR + 1000) * (int64_t)UNIT);
-  expect_end(&channels, &chunk, FAR + 1000, 0, FAR + 1000 + 60 + 0.99 + 15.84);
+  expect_end(&channels, &chunk, FAR + 1000, 0, FAR + 1000 + 15.84);
   ftl_dram_channels_fini(&channels);
 }
 
