@@ -12,9 +12,10 @@
 #include "lower/wgmma_pressure.h"
 
 // Of the registers of an occupancy step: by how much a role may miss it and still be made to fit, with mma.sync at the
-// cost of instructions, with products where their order alone has to change, and without. Chosen on the calibration
-// part of the measurements (docs/model_lowering.md).
+// cost of instructions, with products where their order alone has to change, and without. EAGER: the same for steps
+// that ptxas does more for. Chosen on the calibration part of the measurements (docs/model_lowering.md).
 enum { MAX_SQUEEZE_PCT = 3, MAX_ORDER_SQUEEZE_PCT = 14, MAX_ROW_SQUEEZE_PCT = 4 };
+enum { EAGER_SQUEEZE_PCT = 8, EAGER_ORDER_SQUEEZE_PCT = 17 };
 // ptxas gives the accumulators of matrix products registers from R24 on, whatever else a thread has (SASS of
 // kernels/products/product_wgmma.h), and reports two more than the last one used.
 enum { FIRST_ACCUMULATOR = 24, RESERVED_REGISTERS = 2 };
@@ -146,11 +147,22 @@ static ftl_status draft_role_again(builder *b, ftl_select *s, const role_draft *
   return draft_role(b, s, how, result, error);
 }
 
+// Whether a step is one for which ptxas does more than for others, in attention with mma.sync for sm_90: that of a
+// third CTA of a warp a sub-core, or of a second CTA of more (docs/model_lowering.md).
+static bool is_eager_for(const builder *b, const ftl_select *s, int32_t step) {
+  int32_t num_warps = b->program->num_warps, sides = (int32_t)b->arch->sm_num_subcores;
+  if (b->options.mma != FTL_MMA_MMA || !b->options.plain_code || !b->arch->sm_has_wgmma) return false;
+  if (b->options.buffers_fragments || ftl_select_multiplies_one_a(s)) return false;
+  return step == ftl_registers_for_ctas(b->arch, num_warps, num_warps > sides ? 2 : 3);
+}
+
 // Whether a role that misses an occupancy step by so much may take more instructions to fit it. Roles with wgmma never
 // do: with one buffer ptxas gives 130 and 132 registers where the step is 128 (kernels/measurements/registers.csv).
-static bool may_add_instructions(const builder *b, const ftl_role *role, int32_t missed_by, int32_t step) {
+static bool may_add_instructions(const builder *b, const ftl_role *role, int32_t missed_by, int32_t step,
+                                 bool is_eager) {
   if (!ftl_select_has_products(b->tile, role)) return true;
-  return b->options.mma != FTL_MMA_WGMMA && missed_by <= step * MAX_SQUEEZE_PCT / 100;
+  int32_t most_pct = is_eager ? EAGER_SQUEEZE_PCT : MAX_SQUEEZE_PCT;
+  return b->options.mma != FTL_MMA_WGMMA && missed_by <= step * most_pct / 100;
 }
 
 // The warps of a CTA, as which the steps of occupancy go that a role is made to fit. Code with mma.sync gathers below
@@ -195,10 +207,11 @@ static ftl_status draft_role_to_fit(builder *b, ftl_select *s, role_draft *how, 
   role_draft tight = *how;
   tight.cap = ftl_next_occupancy_step(b->arch, warps_of_step(b, role), result->registers_per_thread);
   int32_t missed_by = result->registers_per_thread - tight.cap;
-  bool has_products = ftl_select_has_products(b->tile, role);
-  int32_t most_pct = has_products ? MAX_ORDER_SQUEEZE_PCT : MAX_ROW_SQUEEZE_PCT;
+  bool has_products = ftl_select_has_products(b->tile, role), is_eager = is_eager_for(b, s, tight.cap);
+  int32_t order_pct = is_eager ? EAGER_ORDER_SQUEEZE_PCT : MAX_ORDER_SQUEEZE_PCT;
+  int32_t most_pct = has_products ? order_pct : MAX_ROW_SQUEEZE_PCT;
   if (missed_by > tight.cap * most_pct / 100) return FTL_OK;
-  int32_t most_insts = may_add_instructions(b, role, missed_by, tight.cap) ? INT32_MAX : s->draft.num_insts;
+  int32_t most_insts = may_add_instructions(b, role, missed_by, tight.cap, is_eager) ? INT32_MAX : s->draft.num_insts;
   bool fits = false;
   if (has_products && b->options.mma == FTL_MMA_MMA) {
     tight.order_cap = tight.cap - FTL_DRAFT_ALIGNMENT_REGISTERS;

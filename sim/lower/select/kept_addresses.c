@@ -25,7 +25,8 @@ enum { OTHER_REGISTERS = 40, ADDRESS_INSTS = 2 };
 // Where addresses are worked out: rows and columns of the lane, and with several buffers bases of stages. Chosen by
 // which of 27 loops of flash2_mma.h in SASS keep V's addresses, and how many (docs/model_lowering.md).
 enum { LANE_REGISTERS = 4, STAGE_REGISTERS = 8 };
-enum { FEWEST_WARPS = 3 };  // that ptxas would have in a sub-core
+enum { FEWEST_WARPS = 3 };    // that ptxas would have in a sub-core
+enum { MOST_GIVEN_UP = 10 };  // addresses for a warp more
 
 static int32_t tiles_of(int32_t extent, int32_t tile) { return (extent + tile - 1) / tile; }
 
@@ -166,19 +167,30 @@ static int32_t converted_registers(const ftl_select *s) {
   return registers;
 }
 
-// Rather than have fewer warps fit, ptxas works addresses out anew, unless three do not fit anyway.
-static int32_t limit_of(const ftl_select *s, int32_t registers) {
+static bool has_op(const ftl_select *s, int32_t first, int32_t end, ftl_tile_op_kind kind) {
+  for (int32_t i = first; i < end; i++)
+    if (ftl_select_op_at(s, i)->kind == kind) return true;
+  return false;
+}
+
+// Rather than have fewer warps fit, ptxas works addresses out anew, unless three do not fit anyway. With several
+// buffers it does not for a loop that masks, nor, in a CTA of a warp a sub-core, where many of `num_loads` would have
+// to go.
+static int32_t limit_of(const ftl_select *s, int32_t registers, int32_t num_loads) {
   int32_t warps = FEWEST_WARPS;
   if (registers - converted_registers(s) > registers_for(s, warps)) return s->register_cap;
   while (registers_for(s, warps + 1) >= registers) warps++;
-  return registers_for(s, warps);
+  int32_t limit = registers_for(s, warps);
+  if (has_single_buffers(s)) return limit;
+  bool gives_up_many = s->role->num_warps <= s->arch->sm_num_subcores && registers + num_loads - limit > MOST_GIVEN_UP;
+  return gives_up_many || has_op(s, 0, s->role->num_ops, FTL_TILE_MASK) ? s->register_cap : limit;
 }
 
 // Of an operand's addresses, beside `registers` that are taken.
 static int32_t num_that_fit(const ftl_select *s, kept_set kept, int32_t registers, int32_t num_loads) {
   if (kept == ALL) return registers + num_loads <= s->register_cap ? num_loads : 0;
   registers += LANE_REGISTERS + (has_single_buffers(s) ? 0 : STAGE_REGISTERS);
-  int32_t limit = limit_of(s, registers);
+  int32_t limit = limit_of(s, registers, num_loads);
   if (limit > s->register_cap) limit = s->register_cap;
   int32_t room = limit > registers ? limit - registers : 0;
   return room < num_loads ? room : num_loads;
@@ -239,12 +251,6 @@ static int32_t end_of_innermost(const ftl_select *s, int32_t loop) {
   if (depth == 0) return -1;
   while (depth == 1) depth = ftl_select_depth_after(s, ftl_select_op_at(s, ++i), depth);
   return depth == 0 ? i : -1;
-}
-
-static bool has_op(const ftl_select *s, int32_t first, int32_t end, ftl_tile_op_kind kind) {
-  for (int32_t i = first; i < end; i++)
-    if (ftl_select_op_at(s, i)->kind == kind) return true;
-  return false;
 }
 
 static void forget_addresses(ftl_select *s) {

@@ -24,20 +24,30 @@ Test(timing_dram_measured, an_h200_reads_and_copies_within_three_percent_of_what
   cr_expect_lt(fabs(copy / 3970.18 - 1), 0.03, "copies: %.0f GB/s", copy);
 }
 
-// kernels/measurements/micro_dram_mixture.csv, the best of four grids: of what reads alone carry there, 4498 GB/s. Two
-// reads to three writes (3654) are 4 % slower on the chip, writes alone (4337) 4 % (docs/model_dram.md).
-Test(timing_dram_measured, mixtures_of_an_h200_are_within_three_percent_of_what_was_measured) {
+// kernels/measurements/micro_dram_mixture.csv and h100/, the best of four grids, as shares of what reads alone carry
+// there. On the H200 two reads to three writes and writes alone are left out: 4 % slower there (docs/model_dram.md).
+Test(timing_dram_measured, mixtures_are_within_four_percent_of_what_was_measured) {
+  enum { NUM_MIXTURES = 10 };
+  static const int mixtures[NUM_MIXTURES][2] = {{16, 1}, {8, 1}, {4, 1}, {3, 1}, {2, 1},
+                                                {3, 2},  {1, 1}, {2, 3}, {1, 2}, {1, 4}};
   static const struct {
-    int reads, writes;
-    double gb_per_s;
-  } rows[] = {{16, 1, 4286.86}, {8, 1, 4328.94}, {4, 1, 4189.88}, {3, 1, 4164.18}, {2, 1, 4038.84},
-              {3, 2, 3970.47},  {1, 1, 3947.67}, {1, 2, 3782.35}, {1, 4, 3564.96}};
-  double reads = sustained_gb_per_s("h200", READS);
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    int32_t percent = (100 * rows[i].reads + (rows[i].reads + rows[i].writes) / 2) / (rows[i].reads + rows[i].writes);
-    double share = sustained_gb_per_s("h200", percent) / reads, measured = rows[i].gb_per_s / 4498.24;
-    cr_expect_lt(fabs(share / measured - 1), 0.03, "%d reads to %d writes: %.3f, measured %.3f", rows[i].reads,
-                 rows[i].writes, share, measured);
+    const char *name;
+    double reads_gb_per_s, gb_per_s[NUM_MIXTURES];  // 0: left out
+  } parts[] = {
+      {"h200", 4498.24, {4286.86, 4328.94, 4189.88, 4164.18, 4038.84, 3970.47, 3947.67, 0, 3782.35, 3564.96}},
+      {"h100_sxm", 3106.4, {2971.13, 2990.09, 2995.34, 2989.76, 2887.68, 2909.06, 2861.73, 2781.82, 2791.84, 2703.09}},
+  };
+  for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+    double reads = sustained_gb_per_s(parts[p].name, READS);
+    for (int i = 0; i < NUM_MIXTURES; i++) {
+      int lines = mixtures[i][0] + mixtures[i][1], percent = (100 * mixtures[i][0] + lines / 2) / lines;
+      double share = sustained_gb_per_s(parts[p].name, percent) / reads;
+      double measured = parts[p].gb_per_s[i] / parts[p].reads_gb_per_s;
+      if (measured == 0) continue;
+      // Of the H100 one read to four writes is 3.6 % off; the H200's, which the rule was found with, are 2.6 % at most.
+      cr_expect_lt(fabs(share / measured - 1), p == 0 ? 0.03 : 0.04, "%s, %d reads to %d writes: %.3f, measured %.3f",
+                   parts[p].name, mixtures[i][0], mixtures[i][1], share, measured);
+    }
   }
 }
 

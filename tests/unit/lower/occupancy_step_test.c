@@ -47,13 +47,25 @@ Test(unit_lower_occupancy_step, registers_of_attention_are_those_of_fragments_ah
   cr_expect_eq(num_registers(ATTENTION "block_m=128 block_n=64 code=plain"), 211 + 4 * 4);
 }
 
-// 8 warps: 128 a thread let two CTAs fit. This tile needs 14 % more, of which the addresses of V would have to go.
-Test(unit_lower_occupancy_step, a_role_that_would_need_more_instructions_to_fit_a_step_does_not) {
-  programs p = lowered("h200", SHAPE
-                       "head_dim=64 block_m=128 block_n=64 num_warps=8 num_stages=1 mma=mma q_operand=shared "
-                       "code=plain");
-  cr_expect_gt(p.warps->registers_per_thread, 128);
-  programs_fini(&p);
+// 128 a thread let two CTAs of 8 warps fit, 168 three of 4. ptxas works addresses out anew for the step that these
+// tiles miss by 7 and 6 % (128 and 168 registers), and does not for the one that the third misses by more
+// (kernels/measurements: attention_flash2_ncu.csv, registers.csv).
+Test(unit_lower_occupancy_step, a_role_fits_a_second_cta_of_8_warps_or_a_third_of_4_at_the_cost_of_instructions) {
+#define PLAIN_TILES SHAPE "mma=mma copy=cp_async q_operand=shared code=plain num_stages=1 "
+  cr_expect_leq(num_registers(PLAIN_TILES "head_dim=64 block_m=128 block_n=64 num_warps=8"), 128);
+  cr_expect_leq(num_registers(PLAIN_TILES "head_dim=64 block_m=128 block_n=32 num_warps=4 causal=true"), 168);
+  cr_expect_gt(num_registers(PLAIN_TILES "head_dim=64 block_m=128 block_n=32 num_warps=4 causal=true "
+                                         "schedule=interleaved"),
+               168);
+}
+
+// 16 % more than 128 in a free order, which alone has to change: ptxas gives these tiles 128 registers for two CTAs of
+// 8 warps, and 164 to 168 where they would be four of 4 warps instead of three (kernels/measurements/registers.csv).
+Test(unit_lower_occupancy_step, a_role_whose_order_has_to_change_much_fits_a_second_cta_of_8_warps_and_no_fourth_of_4) {
+#define WIDE_TILES SHAPE "head_dim=128 block_n=32 num_stages=2 mma=mma copy=cp_async q_operand=shared code=plain "
+  cr_expect_leq(num_registers(WIDE_TILES "block_m=128 num_warps=8"), 128);
+  int32_t apart = num_registers(WIDE_TILES "block_m=64 num_warps=4");
+  cr_expect(apart > 128 && apart <= 168, "%d", (int)apart);
 }
 
 // Loads of fragments of the loop, and how many products stand between each and the first that reads it, together.
