@@ -10,6 +10,10 @@
 #include "arch/arch.h"
 #include "base/divisor.h"
 
+enum { FTL_L2_GROUP_BLOCKS = 32 };  // a power of two
+// Of equal choices one with which buffers fall out of L2 as measured (tests/timing/l2/capacity.c): three golden ratios.
+#define FTL_L2_GROUP_SEED (3u * 0x9e3779b97f4a7c15u)
+
 typedef struct ftl_l2_hash {
   uint32_t num_sides, slices_per_side, sets_per_slice;
   ftl_divisor by_slices, by_granule;  // of a side; lines
@@ -59,7 +63,9 @@ typedef struct ftl_l2_stretch {
 
 // Lines of one side are numbered by `index`. `slices_per_side` lines in a row, whatever that number is,
 // are a rotation over the slices, by a hash of the block's number: a run is spread evenly and a stride is spread by the
-// hash. Blocks take sets in golden-ratio steps (Knuth, TAOCP 3, 6.4), which fills any number of sets almost evenly.
+// hash. Blocks take sets in golden-ratio steps (Knuth, TAOCP 3, 6.4), which fills any number of sets almost evenly. In
+// groups of 32 their order is changed, by a hash of the group's number: a run fills as many sets as before, but tiles a
+// stride apart do not meet in a few where the stride is close to a Fibonacci number of blocks or a fraction of one.
 static inline ftl_l2_stretch ftl_l2_hash_stretch(const ftl_l2_hash *hash, uint64_t line) {
   ftl_quotient granule = ftl_divide(hash->by_granule, line);
   uint64_t index = line;
@@ -69,7 +75,9 @@ static inline ftl_l2_stretch ftl_l2_hash_stretch(const ftl_l2_hash *hash, uint64
   uint32_t in_granule = hash->num_sides == 2 ? hash->by_granule.number - granule.remainder : in_block;
   uint32_t position = block.remainder + ftl_l2_scale(ftl_l2_mix(block.quotient + 1), n);
   uint32_t slice = position < n ? position : position - n;
-  uint32_t set = ftl_l2_scale(block.quotient * 0x9e3779b97f4a7c15u, hash->sets_per_slice);
+  uint64_t group = ftl_l2_mix(block.quotient / FTL_L2_GROUP_BLOCKS + FTL_L2_GROUP_SEED);
+  uint64_t step = block.quotient ^ (group & (FTL_L2_GROUP_BLOCKS - 1));
+  uint32_t set = ftl_l2_scale(step * 0x9e3779b97f4a7c15u, hash->sets_per_slice);
   return (ftl_l2_stretch){.at = {.home_side = (uint16_t)ftl_l2_hash_side_of_granule(hash, granule.quotient),
                                  .slice_in_side = (uint16_t)slice,
                                  .set_in_side = set * n + slice},

@@ -79,6 +79,30 @@ Test(timing_l2_hash, runs_of_addresses_fill_any_number_of_sets_evenly) {
   }
 }
 
+// K and V of one head of 38 sequences, 896 rows of 256 bytes of four heads each: 917504 bytes apart, on an H200 76.255
+// blocks of 47 slices and two sides, of which eight are a Fibonacci number, 610. 5.5 lines a set; by steps of the
+// golden ratio alone half of the sets would have none, and some 24.
+Test(timing_l2_hash, tiles_a_stride_apart_meet_in_few_sets_more_often_than_by_chance) {
+  enum { NUM_TILES = 38, TILE_LINES = 896 * 256 / 128, STRIDE_LINES = 4 * TILE_LINES, NUM_SETS = 2 * 47 * 256 };
+  ftl_l2_hash hash = ftl_l2_hash_make(2, 47, 256, 32);
+  uint8_t *lines = calloc(NUM_SETS, 1), most = 0;
+  for (uint64_t t = 0; t < 2 * NUM_TILES; t++) {
+    uint64_t first = t % 2 * (1 << 24) + t / 2 * STRIDE_LINES;
+    for (uint64_t i = 0; i < TILE_LINES; i++) {
+      ftl_l2_address at = ftl_l2_hash_address(&hash, first + i);
+      lines[at.home_side * (NUM_SETS / 2) + at.set_in_side]++;
+    }
+  }
+  int32_t num_empty = 0;
+  for (uint32_t i = 0; i < NUM_SETS; i++) {
+    most = lines[i] > most ? lines[i] : most;
+    num_empty += lines[i] == 0;
+  }
+  cr_expect_leq(most, 15, "%d in the fullest", most);
+  cr_expect_lt(num_empty, NUM_SETS / 20, "%d are empty", (int)num_empty);
+  free(lines);
+}
+
 Test(timing_l2_hash, the_sides_halve_any_run_of_granule_pairs) {
   ftl_l2_hash hash = ftl_l2_hash_make(2, 40, 128, 32);
   for (uint64_t pair = 0; pair < 1000; pair++) {
