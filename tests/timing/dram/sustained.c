@@ -22,7 +22,7 @@ static ftl_arch hbm(int64_t khz, int64_t channels, int64_t trcd, int64_t tras, i
                     .dram_tccd_long_cycles = 4,
                     .dram_trrd_cycles = trrd,
                     .dram_twtr_cycles = trcd / 2,
-                    .dram_trtw_cycles = khz * 5 / 100000,  // 50 ns, as an H200
+                    .dram_trtw_cycles = khz * 5 / 100000,   // 50 ns, as an H200
                     .dram_trefi_cycles = khz * 39 / 10000,  // 3.9 us
                     .dram_trfc_cycles = khz * 12 / 100000,  // 120 ns
                     .dram_queue_entries = 64};
