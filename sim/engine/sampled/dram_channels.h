@@ -1,7 +1,7 @@
 // How late a tile from DRAM is because its chunks meet those of others, and refreshes, at their channels.
-// Models: each channel as a server of its share of the bandwidth, which refreshes in its turn; a tile's chunks where they
-//   lie (machine/dram/map.h), asked for one after the other; the tile is there when the last of them is; writes that a
-//   channel saves up and serves together.
+// Models: each channel as a server of its share of the bandwidth, which refreshes in its turn; a tile's chunks where
+//   they lie (machine/dram/map.h), asked for one after the other; the tile is there when the last of them is; writes
+//   that a channel saves up and serves together.
 // Does not model: the order in which a channel serves what waits, its banks; where written lines lie.
 // Numbers: dram.* keys, the sustained rate of dram_rate.h.
 #ifndef FTL_ENGINE_SAMPLED_DRAM_CHANNELS_H
