@@ -194,8 +194,8 @@ return die "gh100" {
     release_cycles = measured(12, measurements .. "micro_tma_issue.csv: 68 to 70 cycles a copy that has its coordinates moved, of which its stall counts make 58, two of them behind the copy"),
     latency_cycles = guess(37, copies .. "128 bytes of L2 are visible 367 cycles after issue: less 288 of a load and 42 of the mbarrier"),
     lines_per_cycle_milli = measured(850, copies .. "107 to 109 B a cycle into one SM"),
-    max_pending_lines = guess(384, flashgpu .. ": 384 requests of 128 B an SM"),
-    peer_latency_cycles = guess(100, "one way: half of the 181 to 213 cycles of a load from another SM's shared memory, of which 180 are published (Luo et al.)"),
+    max_pending_lines = measured(1792, measurements .. "micro_tma_pending.csv: bursts of 64 to 1792 lines, all that shared memory holds, take 1.2 to 1.3 cycles a line, whether the first come after 680 cycles, 1280 or 2030"),
+    peer_latency_cycles = measured(122, measurements .. "micro_cluster_signal.csv: CTAs of a cluster arrive at each other's mbarriers in 361 cycles, there and back, warps of one CTA in 117"),
   },
   noc = {
     -- request + l2.hit + reply = 242 L2 cycles: the whole latency of a load that misses L1 and hits the near side.

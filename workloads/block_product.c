@@ -16,11 +16,19 @@ static bool refills_late(const ftl_spec *spec, const ftl_block_product *p) {
   return v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
 }
 
+static bool releases_amid(const ftl_spec *spec, const ftl_block_product *p) {
+  const int64_t *v = spec->value;
+  bool is_early = v[FTL_PARAM_refill] != FTL_REFILL_AUTO && v[FTL_PARAM_refill] != FTL_REFILL_WHEN_FREE;
+  return p->has_producer && p->num_stages > 1 && v[FTL_PARAM_code] == FTL_CODE_LEAN && !is_early;
+}
+
 void ftl_block_product_resolve(ftl_spec *spec, const ftl_arch *arch) {
   (void)arch;
   int64_t *refill = &spec->value[FTL_PARAM_refill];
   bool is_given = (spec->given >> FTL_PARAM_refill & 1) != 0 && *refill != FTL_REFILL_AUTO;
-  if (!is_given) *refill = ftl_block_product_of(spec).refills_late ? FTL_REFILL_LATE : FTL_REFILL_EARLY;
+  if (is_given) return;
+  ftl_block_product p = ftl_block_product_of(spec);
+  *refill = p.refills_late ? FTL_REFILL_LATE : p.releases_amid ? FTL_REFILL_WHEN_FREE : FTL_REFILL_EARLY;
 }
 
 ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
@@ -51,6 +59,7 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
       .ring_c = -1,
   };
   p.refills_late = refills_late(spec, &p);
+  p.releases_amid = releases_amid(spec, &p);
   p.stages_c = v[FTL_PARAM_store] == FTL_SPEC_STORE_STAGED;
   p.tiles_m = ftl_divide_up(p.m, p.block_m);
   p.tiles_n = ftl_divide_up(p.n, p.block_n);
@@ -210,6 +219,11 @@ static void release_step(const ftl_block_product *p, int32_t group) {
   for (int32_t i = 0; i < p->num_b; i++) ftl_release(p->b, p->ring_b[group + i]);
 }
 
+static void release_step_amid(const ftl_block_product *p, int32_t group) {
+  ftl_release_amid(p->b, p->ring_a);
+  for (int32_t i = 0; i < p->num_b; i++) ftl_release_amid(p->b, p->ring_b[group + i]);
+}
+
 static void declare_sums(const ftl_block_product *p, int32_t *sums) {
   static const char *const names[FTL_PRODUCT_MAX_B] = {"sum", "sum2"};
   for (int32_t i = 0; i < p->num_b; i++) {
@@ -265,7 +279,8 @@ static void build_multistage(ftl_block_product *p, ftl_block_product_finish fini
 }
 
 // Whether products are issued before those of the step before are waited for, whose tiles are given back then
-// (CUTLASS's sm90_mma_tma_gmma_ss_warpspecialized). With one stage there is nothing to issue from meanwhile.
+// (CUTLASS's sm90_mma_tma_gmma_ss_warpspecialized), or behind those of the first 64 rows a warpgroup (SASS of five of
+// cuBLAS's kernels, of two to five times 64 rows). With one stage there is nothing to issue from meanwhile.
 static bool runs_on(const ftl_block_product *p) { return p->num_stages > 1; }
 
 static void consume_steps(const ftl_block_product *p, int32_t group, const int32_t *sums) {
@@ -277,7 +292,7 @@ static void consume_steps(const ftl_block_product *p, int32_t group, const int32
   ftl_loop(b, ftl_const(b, runs_on(p) ? 1 : 0), p->num_steps);
   wait_for_step(p, group);
   multiply_step(p, group, sums);
-  release_step(p, group);
+  (p->releases_amid ? release_step_amid : release_step)(p, group);
   ftl_end_loop(b);
   if (runs_on(p)) release_step(p, group);
 }

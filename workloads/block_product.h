@@ -26,7 +26,9 @@ typedef struct ftl_block_product {
   ftl_cluster_shape cluster;     // tiles_m and tiles_n are multiples of its sides: tiles outside of C are empty
   bool transpose_a, transpose_b, m_first, persistent, has_producer;
   bool refills_late;  // without a producer: a step's products are issued before those of the step before are waited for
-  bool stages_c;      // a tile of C leaves in pieces, through ring_c
+  // With a producer, whose stages are given back a step later: behind that step's first 64 rows a warpgroup, not all.
+  bool releases_amid;
+  bool stages_c;  // a tile of C leaves in pieces, through ring_c
   ftl_tile_handout handout;
   // Set by the workload.
   ftl_builder *b;

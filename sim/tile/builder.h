@@ -119,6 +119,9 @@ void ftl_wait(ftl_builder *builder, int32_t ring);
 // instruction that waits, so the source has two of them.
 void ftl_wait_first_apart(ftl_builder *builder, int32_t ring);
 void ftl_release(ftl_builder *builder, int32_t ring);
+// The same behind an MMA that does not read the stage: where that has several blocks of rows a warpgroup (wgmma), as
+// soon as the products of the first are issued.
+void ftl_release_amid(ftl_builder *builder, int32_t ring);
 
 ftl_operand ftl_value_operand(int32_t value);
 ftl_operand ftl_immediate(float x);

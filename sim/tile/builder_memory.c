@@ -20,6 +20,13 @@ void ftl_wait_first_apart(ftl_builder *builder, int32_t ring) {
 
 void ftl_release(ftl_builder *builder, int32_t ring) { ring_op(builder, FTL_TILE_RELEASE, ring); }
 
+void ftl_release_amid(ftl_builder *builder, int32_t ring) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_RELEASE);
+  op.ring = ring;
+  op.amid = true;
+  ftl_builder_add_op(builder, op);
+}
+
 void ftl_load(ftl_builder *builder, int32_t ring, ftl_tile_ref ref) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_LOAD);
   op.ring = ring;

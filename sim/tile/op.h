@@ -177,6 +177,7 @@ typedef struct ftl_tile_op {
   bool by_threads;     // LOOP
   ftl_loop_part part;  // LOOP by threads
   bool first_apart;    // WAIT: see ftl_wait_first_apart
+  bool amid;           // RELEASE: see ftl_release_amid
   bool behind;         // REDUCE_ROWS: see ftl_reduce_rows_behind
   ftl_tile_ref ref;    // LOOKUP, LOAD, LOAD_TILE, LOAD_ROWS, LOAD_COLUMNS, MASK_BITS, STORE*, ATOMIC_ADD
   ftl_expr lookup;     // LOOKUP: of kind FTL_EXPR_LOOKUP, or FTL_PAGE_ENTRIES

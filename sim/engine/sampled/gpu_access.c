@@ -18,7 +18,7 @@ static void add_wait(ftl_gpu_run *run, int32_t slot, const ftl_segment_ref *ref,
   ftl_cta_state *state = &run->slots[slot];
   if (wait->latency_cycles > longest->latency_cycles) longest->latency_cycles = wait->latency_cycles;
   longest->asking += wait->asking;
-  longest->intake += wait->intake;
+  longest->intake += wait->intake * (ref->multicast.num_ctas > 1 ? ref->multicast.num_ctas : 1);
   add_marks(&longest->marks, &wait->marks);
   if (ref->lookahead == 0) {
     longest->waits = true;

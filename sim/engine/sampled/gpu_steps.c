@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "engine/gpc_clock.h"
 #include "engine/sampled/gpu_run.h"
 #include "engine/sampled/latency_pool.h"
@@ -106,19 +107,36 @@ static bool stores_last(int32_t segment_idx, const ftl_segment *segment) {
   return segment_idx % 2 == 0 && loads && stores;
 }
 
+// The CTAs of a cluster ask, take in and store side by side, each through the port of its SM: `most` becomes what the
+// busiest of them does, and the next one begins where all did.
+static void take_turns_of_ports(ftl_step_wait *wait, const ftl_step_wait *before, ftl_step_wait *most) {
+  most->asking = ftl_larger(most->asking, wait->asking);
+  most->intake = ftl_larger(most->intake, wait->intake);
+  most->stores.sm = ftl_larger(most->stores.sm, wait->stores.sm);
+  wait->asking = before->asking;
+  wait->intake = before->intake;
+  wait->stores.sm = before->stores.sm;
+}
+
 // What the slot's step accesses at once, or what it has put off. Of a stream, work is what it moves.
 static ftl_status access_tiles(ftl_gpu_run *run, int32_t slot, bool put_off, int64_t now, ftl_step_wait *wait,
                                ftl_error *error) {
   ftl_cta_state *state = &run->slots[slot];
   const ftl_segment *segment = &run->segments->segments[state->segment];
   int64_t moved = moved_sectors(run->traffic), stored = run->traffic->counts.store_sectors;
+  const ftl_step_wait before = *wait;
+  ftl_step_wait most = before;
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
     ftl_cta_member member = ftl_gpu_member(run, slot, rank);
     for (int32_t i = 0; i < segment->num_refs; i++)
       if ((run->stores_last[state->segment] && segment->refs[i].is_store) == put_off &&
           !ftl_gpu_try_access(run, member, i, now, wait))
         return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
+    take_turns_of_ports(wait, &before, &most);
   }
+  wait->asking = most.asking;
+  wait->intake = most.intake;
+  wait->stores.sm = most.stores.sm;
   int64_t work = run->plan.is_stream ? moved_sectors(run->traffic) - moved : 0;
   state->work += work;
   run->work += work;

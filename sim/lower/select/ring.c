@@ -194,6 +194,11 @@ void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {
 }
 
 void ftl_select_release(ftl_select *s, const ftl_tile_op *op) {
+  bool is_its_turn = op == ftl_select_op_at(s, s->op_idx);
+  if (is_its_turn && s->num_released_amid > 0) {
+    s->num_released_amid--;
+    return;
+  }
   bool runs_on = ftl_select_releases_for_next_step(s);
   if (!runs_on) ftl_select_settle_groups(s, NONE, false, op->ring);
   s->rings[op->ring].num_releases++;

@@ -121,6 +121,7 @@ typedef struct ftl_select {
   const ftl_role *role;
   int32_t role_idx;
   int32_t op_idx;              // within the role
+  int32_t num_released_amid;   // RELEASEs behind this product that it has made
   const ftl_op_order *orders;  // of each op of the role; NULL in programs of several roles
   ftl_draft draft;
   ftl_select_value values[FTL_TILE_MAX_VALUES];

@@ -256,6 +256,14 @@ static void mark_late_reads(ftl_select *s, const ftl_tile_op *product) {
       s->draft.values[ftl_select_fragment(s, product->dst, slab, tile)].is_read_late = true;
 }
 
+// The stages that the RELEASEs behind a product give back amid it.
+static void release_amid(ftl_select *s, const ftl_tile_op *product) {
+  for (const ftl_tile_op *op = product + 1; op->kind == FTL_TILE_RELEASE && op->amid; op++) {
+    ftl_select_release(s, op);
+    s->num_released_amid++;
+  }
+}
+
 static void end_serial(ftl_select *s) {
   add_fence(s, FTL_OP_WGMMA_COMMIT, 0);
   add_fence(s, FTL_OP_WGMMA_WAIT, 0);
@@ -283,7 +291,8 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
   int32_t descriptor = NONE;
   if (is_read_late(s, op)) mark_late_reads(s, op);
   if (!s->serial_wgmma) add_fence(s, FTL_OP_WGMMA_ARRIVE, 0);
-  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++)
+  for (int32_t slab = 0; slab < dst->map.num_slabs; slab++) {
+    if (slab == 1 && !s->serial_wgmma) release_amid(s, op);
     for (int32_t step = 0; step * s->product->operand_columns < k; step++)
       for (int32_t part = 0; part < parts; part++) {
         int32_t first = tiles * part / parts, last = tiles * (part + 1) / parts;
@@ -292,6 +301,7 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
         add_wgmma(s, op, slab, step, descriptor, first, last - first, dst->zero_pending && step == 0);
         if (s->serial_wgmma) end_serial(s);
       }
+  }
   dst->zero_pending = false;
   if (s->serial_wgmma) return;
   add_fence(s, FTL_OP_WGMMA_COMMIT, 0);

@@ -125,6 +125,23 @@ Test(unit_lower_products, products_run_on_while_the_last_ones_are_waited_for) {
   cr_expect_str_eq(text, "(WW0RR)");
 }
 
+// Two blocks of 64 rows: lean code, as cuBLAS's kernels have it, gives the last step's stages back as soon as the
+// products of the first are issued, plain code (CUTLASS) when all are.
+Test(unit_lower_products, lean_products_give_stages_back_amid_a_step) {
+  char text[256];
+#define TALL "m=128 n=64 k=128 block_m=128 block_n=64 block_k=32 num_warps=4 mma=wgmma copy=tma num_stages=2 "
+  consumer_text(TALL "code=plain", text);
+  cr_expect_str_eq(text, "WWWW(WWWW1RR)0RR");
+  consumer_text(TALL "code=plain refill=when_free", text);
+  cr_expect_str_eq(text, "WWWW(WWWW1RR)0RR");
+  consumer_text(TALL "code=lean", text);
+  cr_expect_str_eq(text, "WWWW(WW0RRWW)0RR");
+  consumer_text(TALL "code=lean refill=early", text);
+  cr_expect_str_eq(text, "WWWW(WWWW1RR)0RR");
+  consumer_text(RUN_ON "num_stages=2 code=lean", text);
+  cr_expect_str_eq(text, "WW(WW1RR)0RR");
+}
+
 // 64 columns in two pieces of 32, or 48 in three of 16: each waits until all but the last before it was read.
 Test(unit_lower_products, a_staged_tile_leaves_in_pieces) {
   char text[256];
