@@ -6,9 +6,11 @@
 #include "report/validate.h"
 
 // What is given, not chosen, beside the part and whose kernel it is: shape, condition, and the kernel's family.
-static const ftl_param given[] = {FTL_PARAM_batch,     FTL_PARAM_heads,    FTL_PARAM_kv_heads,   FTL_PARAM_seqlen_q,
-                                  FTL_PARAM_seqlen_kv, FTL_PARAM_head_dim, FTL_PARAM_head_dim_v, FTL_PARAM_causal,
-                                  FTL_PARAM_dtype,     FTL_PARAM_mma,      FTL_PARAM_copy,       FTL_PARAM_conditions};
+static const ftl_param given[] = {
+    FTL_PARAM_batch,    FTL_PARAM_heads,      FTL_PARAM_kv_heads,    FTL_PARAM_seqlen_q,    FTL_PARAM_seqlen_kv,
+    FTL_PARAM_head_dim, FTL_PARAM_head_dim_v, FTL_PARAM_causal,      FTL_PARAM_window,      FTL_PARAM_m,
+    FTL_PARAM_n,        FTL_PARAM_k,          FTL_PARAM_transpose_a, FTL_PARAM_transpose_b, FTL_PARAM_page_size,
+    FTL_PARAM_kv_dtype, FTL_PARAM_dtype,      FTL_PARAM_mma,         FTL_PARAM_copy,        FTL_PARAM_conditions};
 
 static int compare_given(const ftl_case *x, const ftl_case *y) {
   const ftl_measured_case *a = &x->measured_case, *b = &y->measured_case;

@@ -7,7 +7,7 @@
 #include "report/validate.h"
 
 // "1x32/8 4096 d128 causal": batch, heads over key/value heads, lengths, head_dim (over head_dim_v). "128x64 w4 s2
-// wgmma tma": the choice.
+// wgmma tma": the choice. Of products batch, m, n and k: "1 4096x4096x1024".
 void ftl_case_shape(const ftl_case *c, ftl_text *out);
 void ftl_case_tile(const ftl_case *c, ftl_text *out);
 

@@ -8,7 +8,16 @@
 
 static long long value_of(const ftl_case *c, ftl_param param) { return (long long)c->measured_case.spec.value[param]; }
 
+static void add_product_shape(const ftl_case *c, ftl_text *out) {
+  ftl_text_add(out, "%lld %lldx%lldx%lld", value_of(c, FTL_PARAM_batch), value_of(c, FTL_PARAM_m),
+               value_of(c, FTL_PARAM_n), value_of(c, FTL_PARAM_k));
+}
+
 void ftl_case_shape(const ftl_case *c, ftl_text *out) {
+  if ((c->measured_case.spec.workload->accepts >> FTL_PARAM_m & 1) != 0) {
+    add_product_shape(c, out);
+    return;
+  }
   ftl_text_add(out, "%lldx%lld", value_of(c, FTL_PARAM_batch), value_of(c, FTL_PARAM_heads));
   if (value_of(c, FTL_PARAM_kv_heads) != value_of(c, FTL_PARAM_heads)) {
     ftl_text_add(out, "/%lld", value_of(c, FTL_PARAM_kv_heads));

@@ -135,6 +135,34 @@ Test(unit_report_validate, a_shape_names_the_columns_of_values_where_they_differ
   ftl_validation_fini(&v);
 }
 
+// Products of two shapes are no choice of blocks, however many there are.
+Test(unit_report_validate, products_are_ranked_within_their_shape) {
+  ftl_validation v = read_rows(
+      "workload,m,n,k,block_m,block_n,block_k,status,condition,gpu,kernel,gpu__time_duration.sum\n"
+      "matmul_tiled,1024,2048,512,64,64,32,ok,ncu,NVIDIA H200,k,1000\n"
+      "matmul_tiled,1024,2048,512,64,128,32,ok,ncu,NVIDIA H200,k,1100\n"
+      "matmul_tiled,1024,2048,512,128,64,32,ok,ncu,NVIDIA H200,k,1200\n"
+      "matmul_tiled,1024,2048,512,128,128,32,ok,ncu,NVIDIA H200,k,1300\n"
+      "matmul_tiled,4096,2048,512,64,64,32,ok,ncu,NVIDIA H200,k,4000\n");
+  cr_assert_eq(v.num_cases, 5);
+  const ftl_case *cases[5];
+  for (int i = 0; i < 5; i++) {
+    predict(&v.cases[i], 1, 1, 1, 1000 + i);
+    cases[i] = &v.cases[i];
+  }
+  ftl_choice choices[5];
+  int64_t num_choices = 0;
+  ftl_error error = {0};
+  cr_assert_eq(ftl_cases_choices(cases, 5, choices, &num_choices, &error), FTL_OK, "%s", error.message);
+  cr_assert_eq(num_choices, 1);
+  cr_expect_eq(choices[0].num_cases, 4);
+  ftl_text shape = {0};
+  ftl_case_shape(choices[0].first, &shape);
+  cr_expect_str_eq(ftl_text_get(&shape), "1 1024x2048x512");
+  ftl_text_fini(&shape);
+  ftl_validation_fini(&v);
+}
+
 Test(unit_report_validate, a_measured_zero_has_no_relative_error) {
   ftl_validation v = read_rows(COLUMNS CASE(64, 64, 0) "800,0,100,1000,80\n");
   predict(&v.cases[0], 800, 5, 100, 1000);
