@@ -139,7 +139,10 @@ Test(unit_workloads_matmul_tiled, an_answer_says_when_buffers_are_refilled) {
   } cases[] = {{"copy=cp_async num_stages=2", FTL_REFILL_LATE},
                {"copy=cp_async num_stages=2 refill=auto", FTL_REFILL_LATE},
                {"copy=cp_async num_stages=1", FTL_REFILL_EARLY},
-               {"copy=tma num_stages=2", FTL_REFILL_EARLY},
+               {"copy=tma num_stages=2 code=plain", FTL_REFILL_EARLY},
+               {"copy=tma num_stages=2 code=lean", FTL_REFILL_WHEN_FREE},
+               {"copy=tma num_stages=1 code=lean", FTL_REFILL_EARLY},
+               {"copy=tma num_stages=2 code=lean refill=early", FTL_REFILL_EARLY},
                {"copy=cp_async mma=mma num_stages=2", FTL_REFILL_EARLY},
                {"copy=cp_async num_stages=2 refill=early", FTL_REFILL_EARLY},
                {"copy=cp_async mma=mma num_stages=2 refill=late", FTL_REFILL_LATE}};
