@@ -88,6 +88,22 @@ inline void finish() {
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
+/* In clusters of `ctas`. */
+template <typename... Args>
+inline void launch_clusters(void (*kernel)(Args...), int grid, int threads, int shared_bytes, int ctas, Args... args) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3((unsigned)grid);
+  config.blockDim = dim3((unsigned)threads);
+  config.dynamicSmemBytes = (size_t)shared_bytes;
+  cudaLaunchAttribute attribute;
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = (unsigned)ctas;
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, args...));
+}
+
 /* One CTA a SM: dynamic shared memory that fills it. */
 constexpr int whole_sm_bytes = 200 * 1024;
 

@@ -24,12 +24,6 @@ __device__ __forceinline__ void arrive_at(uint32_t bar) {
 __device__ __forceinline__ void arrive_and_release_at(uint32_t bar) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-__device__ __forceinline__ void poll(uint32_t bar, uint32_t parity) {
-  asm volatile(
-      "{\n.reg .pred p;\nagain:\nmbarrier.test_wait.parity.shared.b64 p, [%0], %1;\n@!p bra again;\n}" ::"r"(bar),
-      "r"(parity)
-      : "memory");
-}
 
 enum class Wait { poll, try_wait };
 enum class Arrive { local, peer, release };
@@ -50,7 +44,7 @@ __device__ void take_turns(bool first, uint32_t own, uint32_t other, uint32_t *c
   for (int i = 0; i < num_trips; i++) {
     if (first) arrive_by<arrive>(other);
     if (wait == Wait::poll)
-      poll(own, (uint32_t)i & 1);
+      hopper::mbarrier_poll(own, (uint32_t)i & 1);
     else
       hopper::mbarrier_wait(own, (uint32_t)i & 1);
     if (!first) arrive_by<arrive>(other);
@@ -117,8 +111,7 @@ __global__ void loads(uint32_t from_peer, uint32_t *cycles) {
     uint32_t at = address_in(own, from_peer ? last : 0);
     uint32_t start = clock32();
 #pragma unroll 8
-    for (int i = 0; i < num_trips; i++)
-      asm volatile("ld.shared::cluster.u32 %0, [%0];" : "+r"(at)::"memory");
+    for (int i = 0; i < num_trips; i++) asm volatile("ld.shared::cluster.u32 %0, [%0];" : "+r"(at)::"memory");
     uint32_t stop = clock32();
     *cycles = stop - start + (at == 1);
   }
@@ -129,18 +122,9 @@ static uint32_t *cycles;
 
 template <typename... Args>
 static void measure(const char *variant, void (*kernel)(Args...), int threads, int ctas, Args... args) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3((unsigned)ctas);
-  config.blockDim = dim3((unsigned)threads);
-  cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = (unsigned)ctas;
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
   std::vector<double> trips;
   for (int repeat = 0; repeat < 5; repeat++) {
-    CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, args...));
+    launch_clusters(kernel, ctas, threads, 0, ctas, args...);
     trips.push_back((double)to_host(cycles, 1)[0] / num_trips);
   }
   row("cluster_signal", variant, "ctas", ctas, "round_trip", median(trips), "cycles");

@@ -20,16 +20,9 @@ __device__ uint32_t finished;
 __device__ __forceinline__ void bulk_multicast(uint32_t to, const void *from, uint32_t bytes, uint32_t bar,
                                                uint16_t ctas) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::
-          "r"(to),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], "
+      "%4;" ::"r"(to),
       "l"(from), "r"(bytes), "r"(bar), "h"(ctas)
-      : "memory");
-}
-
-__device__ __forceinline__ void poll(uint32_t bar, uint32_t parity) {
-  asm volatile(
-      "{\n.reg .pred p;\nagain:\nmbarrier.test_wait.parity.shared.b64 p, [%0], %1;\n@!p bra again;\n}" ::"r"(bar),
-      "r"(parity)
       : "memory");
 }
 
@@ -65,7 +58,7 @@ __device__ void measure_bursts(const char *region, const Sizes &sizes_of, bool i
           else if (i % ctas == (int)rank)
             bulk_multicast(there, from + (size_t)i * copy_bytes, copy_bytes, bar, (1 << ctas) - 1);
         }
-        poll(bar, parity);
+        hopper::mbarrier_poll(bar, parity);
         cycles[(rank * num_sizes + (uint32_t)s) * num_repeats + (uint32_t)r] = clock32() - start;
       }
       parity ^= 1;
@@ -119,21 +112,6 @@ __global__ void flush(uint4 *to, size_t count) {
     to[i] = make_uint4(1, 2, 3, 4);
 }
 
-template <typename... Args>
-static void launch(void (*kernel)(Args...), int grid, int threads, int shared, int ctas, Args... args) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3((unsigned)grid);
-  config.blockDim = dim3((unsigned)threads);
-  config.dynamicSmemBytes = (size_t)shared;
-  cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = (unsigned)ctas;
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, args...));
-}
-
 static char *region, *streamed;
 static uint32_t *cycles, *sink;
 static unsigned long long *bytes;
@@ -149,8 +127,8 @@ static void measure(const char *variant, bool in_l2, int rest) {
   CUDA_CHECK(cudaMemset(bytes, 0, 8));
   flush<<<1024, 256>>>((uint4 *)streamed, ((size_t)256 << 20) / 16);
   allow_shared(bursts<ctas>, smem_bytes);
-  launch(bursts<ctas>, num_sms() / ctas * ctas, 512, smem_bytes, ctas, (const char *)region, (const uint4 *)streamed,
-         streamed_bytes / 16, sizes_of, in_l2, rest, cycles, bytes, span, sink);
+  launch_clusters(bursts<ctas>, num_sms() / ctas * ctas, 512, smem_bytes, ctas, (const char *)region,
+                  (const uint4 *)streamed, streamed_bytes / 16, sizes_of, in_l2, rest, cycles, bytes, span, sink);
   std::vector<uint32_t> all = to_host(cycles, (size_t)ctas * num_sizes * num_repeats);
   for (int s = 0; s < num_sizes; s++) {
     std::vector<uint32_t> slower;

@@ -107,36 +107,44 @@ static bool stores_last(int32_t segment_idx, const ftl_segment *segment) {
   return segment_idx % 2 == 0 && loads && stores;
 }
 
-// The CTAs of a cluster ask, take in and store side by side, each through the port of its SM: `most` becomes what the
-// busiest of them does, and the next one begins where all did.
-static void take_turns_of_ports(ftl_step_wait *wait, const ftl_step_wait *before, ftl_step_wait *most) {
-  most->asking = ftl_larger(most->asking, wait->asking);
-  most->intake = ftl_larger(most->intake, wait->intake);
-  most->stores.sm = ftl_larger(most->stores.sm, wait->stores.sm);
-  wait->asking = before->asking;
-  wait->intake = before->intake;
-  wait->stores.sm = before->stores.sm;
+// Time that a step takes of the port of one SM (1/65536 cycle).
+typedef struct port_times {
+  int64_t asking, intake, storing;
+} port_times;
+
+static port_times port_times_of(const ftl_step_wait *wait) {
+  return (port_times){wait->asking, wait->intake, wait->stores.sm};
 }
 
-// What the slot's step accesses at once, or what it has put off. Of a stream, work is what it moves.
+static void set_port_times(ftl_step_wait *wait, port_times times) {
+  wait->asking = times.asking;
+  wait->intake = times.intake;
+  wait->stores.sm = times.storing;
+}
+
+static port_times longer_of(port_times a, port_times b) {
+  return (port_times){ftl_larger(a.asking, b.asking), ftl_larger(a.intake, b.intake), ftl_larger(a.storing, b.storing)};
+}
+
+// What the slot's step accesses at once, or what it has put off. The CTAs of a cluster do so side by side, each through
+// the port of its SM. Of a stream, work is what it moves.
 static ftl_status access_tiles(ftl_gpu_run *run, int32_t slot, bool put_off, int64_t now, ftl_step_wait *wait,
                                ftl_error *error) {
   ftl_cta_state *state = &run->slots[slot];
   const ftl_segment *segment = &run->segments->segments[state->segment];
   int64_t moved = moved_sectors(run->traffic), stored = run->traffic->counts.store_sectors;
-  const ftl_step_wait before = *wait;
-  ftl_step_wait most = before;
+  const port_times before = port_times_of(wait);
+  port_times most = before;
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
     ftl_cta_member member = ftl_gpu_member(run, slot, rank);
+    set_port_times(wait, before);
     for (int32_t i = 0; i < segment->num_refs; i++)
       if ((run->stores_last[state->segment] && segment->refs[i].is_store) == put_off &&
           !ftl_gpu_try_access(run, member, i, now, wait))
         return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for the tiles seen");
-    take_turns_of_ports(wait, &before, &most);
+    most = longer_of(most, port_times_of(wait));
   }
-  wait->asking = most.asking;
-  wait->intake = most.intake;
-  wait->stores.sm = most.stores.sm;
+  set_port_times(wait, most);
   int64_t work = run->plan.is_stream ? moved_sectors(run->traffic) - moved : 0;
   state->work += work;
   run->work += work;

@@ -258,7 +258,8 @@ static void mark_late_reads(ftl_select *s, const ftl_tile_op *product) {
 
 // The stages that the RELEASEs behind a product give back amid it.
 static void release_amid(ftl_select *s, const ftl_tile_op *product) {
-  for (const ftl_tile_op *op = product + 1; op->kind == FTL_TILE_RELEASE && op->amid; op++) {
+  const ftl_tile_op *last = ftl_select_op_at(s, s->role->num_ops - 1);
+  for (const ftl_tile_op *op = product + 1; op <= last && op->kind == FTL_TILE_RELEASE && op->amid; op++) {
     ftl_select_release(s, op);
     s->num_released_amid++;
   }
