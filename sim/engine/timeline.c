@@ -65,8 +65,8 @@ static ftl_status write_run(timeline *t, const ftl_warp_program *warps, const ft
   ftl_lone_latency latency = {.near_cycles = hit, .far_cycles = hit, .last_cycles = hit};
   fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", t->out);
   write_names(t, num_ctas);
-  ftl_status status =
-      ftl_lone_sm_run(&config, t->khz, latency, ctas, starts, num_ctas, on_issue, t, ends, &counters, error);
+  ftl_lone_ctas run = {.num_slots = num_ctas, .num_rounds = 1, .cta = ctas, .start = starts, .end = ends};
+  ftl_status status = ftl_lone_sm_run(&config, t->khz, latency, &run, on_issue, t, &counters, error);
   fputs("\n]", t->out);
   if (t->cut_cycle > 0)
     fprintf(t->out, ",\"otherData\":{\"cut\":\"at cycle %lld: %d instructions are written at most\"}",

@@ -57,7 +57,6 @@ void ftl_gpu_end_cta(ftl_gpu_run *run, int32_t slot, int64_t now) {
   int32_t ended[FTL_CTA_MAX_CLUSTER];  // a cluster that starts may take the place of the state
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) ended[rank] = ftl_gpu_member(run, slot, rank).slot;
   run->num_ctas -= run->cluster_ctas;
-  run->num_refetching -= state->refetches;
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
     int32_t sm = ftl_gpu_sm_of(run, ended[rank]);
     run->out->cta_cycles += cycle - run->slots[ended[rank]].start_cycle;

@@ -38,7 +38,6 @@ typedef struct ftl_cta_state {
   int32_t segment;
   int32_t step;        // steps taken, all loops counted on
   int32_t first_cold;  // segments from here on are code that the SM has not run yet
-  bool refetches;      // its present step found none of its code where it was
   bool is_ending;      // its last step is done: until then it shares the SM
   bool is_waiting;     // its loads are made and it is to be seen what others asked for meanwhile
   bool is_loaded;      // its next event finds all of its step over but the stores, which are still to be made
@@ -62,21 +61,20 @@ typedef struct ftl_gpu_run {
   int32_t cluster_ctas;
   int32_t *members;  // per slot of a cluster's first CTA, cluster_ctas each: the slots of its CTAs
   int32_t *sm_of_slot;
-  int32_t *resident;       // CTAs per SM
-  int32_t num_active_sms;  // that have some
-  int64_t num_ctas;        // resident
-  int64_t num_refetching;  // of these, in a step that refetches its code
-  double refetching_permille;
-  int64_t refetching_noted;  // when that was (1/65536 cycle)
-  int64_t *active_since;     // per SM
-  bool *has_code;            // per SM: a CTA has run there to its end
-  ftl_ref_cursor *cursors;   // per slot, num_cursors each: of the accesses of its segment
-  ftl_tile_trail *trails;    // as many
-  int32_t num_cursors;       // most accesses of a segment
-  ftl_l1_tiles l1;           // where segments->has_direct
+  int32_t *resident;        // CTAs per SM
+  int32_t num_active_sms;   // that have some
+  int64_t num_ctas;         // resident
+  int64_t *active_since;    // per SM
+  bool *has_code;           // per SM: a CTA has run there to its end
+  ftl_ref_cursor *cursors;  // per slot, num_cursors each: of the accesses of its segment
+  ftl_tile_trail *trails;   // as many
+  int32_t num_cursors;      // most accesses of a segment
+  ftl_l1_tiles l1;          // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
   bool stores_last[FTL_MAX_SEGMENTS];               // straight code that loads and stores
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code
+  // By how many cycles a segment, of a loop an iteration, takes longer in the SM's youngest CTA than in its oldest.
+  const double *age_cycles;
   int64_t store_spread_permille[FTL_MAX_SEGMENTS];  // of straight code that stores parts of sectors
   ftl_local_lines local;
   ftl_event_heap heap;

@@ -221,15 +221,17 @@ static bool is_longer_than(const ftl_tile_marks *marks, int64_t time) {
   return marks->l2 > time || marks->far > time || marks->dram > time || marks->gpc > time;
 }
 
-// CTAs that came to the slot's SM before its own.
-static int32_t num_older(const ftl_gpu_run *run, int32_t slot) {
-  int32_t first = slot - slot % run->ctas_per_sm, count = 0;
-  int64_t start = run->slots[slot].start_cycle;
-  for (int32_t other = first; other < first + run->ctas_per_sm; other++) {
-    int64_t start_of_other = run->slots[other].start_cycle;
-    count += start_of_other < start || (start_of_other == start && other < slot);
+// Half the difference of how many CTAs of the slot's SM, in the same segment, came before its own and after it.
+static double place_among(const ftl_gpu_run *run, int32_t slot) {
+  const ftl_cta_state *state = &run->slots[slot];
+  int32_t first = slot - slot % run->ctas_per_sm, ahead = 0;
+  for (int32_t i = first; i < first + run->ctas_per_sm; i++) {
+    const ftl_cta_state *other = &run->slots[i];
+    if (i == slot || other->start_cycle == INT64_MAX || other->segment != state->segment) continue;
+    bool is_older = other->start_cycle < state->start_cycle || (other->start_cycle == state->start_cycle && i < slot);
+    ahead += is_older ? 1 : -1;
   }
-  return count;
+  return (double)ahead / 2;
 }
 
 // By how much the slot's step or group of steps, which takes `time` on average, deviates from that: its GPC's clock,
@@ -240,11 +242,12 @@ static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t time) 
   int32_t sm = ftl_gpu_sm_of(run, slot), others = run->resident[sm] - 1;
   double cycles = (double)time / FTL_TRAFFIC_UNIT;
   double drift = ftl_pace_drift(arch->sm_drift_ns, run->traffic->sm_khz, cycles);
-  double steady = run->gpc_slowness[run->traffic->homes[sm].gpc];
+  double steady = run->gpc_slowness[run->traffic->homes[sm].gpc] * cycles;
   if (others > 0) {
     drift =
         hypot(drift, ftl_pace_shared_drift(run->shared_drift_permille[state->segment], others, state->count, cycles));
-    steady += ftl_pace_of_age(arch->sm_age_spread_permille, num_older(run, slot), others);
+    steady += ftl_pace_of_age(run->age_cycles[state->segment] * (double)state->count, place_among(run, slot),
+                              run->ctas_per_sm);
   }
   int64_t stores_permille = run->store_spread_permille[state->segment];
   if (stores_permille > 0) {
@@ -252,7 +255,7 @@ static int64_t deviation_of(const ftl_gpu_run *run, int32_t slot, int64_t time) 
     drift = hypot(drift, stores_spread * ftl_pace_stores_at_once(run->num_active_sms, (int32_t)arch->chip_num_sms));
   }
   int64_t step = (int64_t)state->step * DRAWS_A_STEP + state->segment;
-  double deviation = ftl_pace_deviation(drift, state->cta, step, cycles) + steady * cycles;
+  double deviation = ftl_pace_deviation(drift, state->cta, step, cycles) + steady;
   return (int64_t)((deviation > -cycles ? deviation : -cycles) * FTL_TRAFFIC_UNIT);
 }
 
@@ -263,59 +266,26 @@ static int64_t cold_time(const ftl_gpu_run *run, ftl_cta_state *state) {
   return PER_STEP_UNIT * run->times->cold[state->segment];
 }
 
-// Whether the slot's step finds none of its code where it was. CTAs that end run none.
-static bool is_refetched(const ftl_gpu_run *run, int32_t slot) {
+// What the slot's CTA takes more where it begins while the SM's others are in other segments than its first.
+static int64_t succession_time(const ftl_gpu_run *run, int32_t slot) {
   const ftl_cta_state *state = &run->slots[slot];
-  int32_t first = slot - slot % run->ctas_per_sm;
-  uint64_t others = 0;
-  for (int32_t i = first; i < first + run->ctas_per_sm; i++) {
-    const ftl_cta_state *other = &run->slots[i];
-    if (other != state && other->start_cycle != INT64_MAX && other->segment < run->num_segments)
-      others |= UINT64_C(1) << other->segment;
-  }
-  int64_t trips = state->segment % 2 == 1 ? state->trips : 1;
-  return ftl_segment_code_is_refetched(&run->times->code, state->segment, trips, state->iteration, others);
-}
-
-// The CTAs of the GPU that refetch their code, in a thousand: the mean of the time in which an SM may be ahead of its
-// share.
-static void note_refetching(ftl_gpu_run *run, int64_t now) {
-  int64_t memory = FTL_TRAFFIC_UNIT * FTL_SM_CODE_AHEAD_LINES * run->launch->arch->sm_code_share_cycles;
-  double part = memory > 0 ? (double)(now - run->refetching_noted) / (double)memory : 1;
-  double present = 1000 * (double)run->num_refetching / (double)run->num_ctas;
-  run->refetching_permille += (present - run->refetching_permille) * (part < 1 ? part : 1);
-  run->refetching_noted = now;
-}
-
-// What the slot's step or group of steps takes at least because other CTAs of its SM drive its code out: while it waits
-// for code, its loads come too.
-static int64_t refetch_time(ftl_gpu_run *run, int32_t slot, int64_t now) {
-  ftl_cta_state *state = &run->slots[slot];
-  if (run->times->code.stays) return 0;
-  note_refetching(run, now);
-  bool refetches = is_refetched(run, slot);
-  run->num_refetching += refetches - state->refetches;
-  state->refetches = refetches;
-  if (!refetches) return 0;
-  return PER_STEP_UNIT * ftl_step_times_refetch(run->times, state->segment, (int64_t)run->refetching_permille) *
-         state->count;
+  if (run->ctas_per_sm < 2 || state->segment != run->times->first_timed) return 0;
+  int32_t first = slot - slot % run->ctas_per_sm, elsewhere = 0;
+  for (int32_t i = first; i < first + run->ctas_per_sm; i++)
+    elsewhere += run->slots[i].start_cycle != INT64_MAX && run->slots[i].segment != state->segment;
+  return PER_STEP_UNIT * run->times->succession * elsewhere / (run->ctas_per_sm - 1);
 }
 
 // Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).
-static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, int64_t now, const ftl_step_wait *wait) {
+static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait *wait) {
   ftl_cta_state *state = &run->slots[slot];
   state->pace =
       ftl_gpu_pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
   int64_t time = state->pace * state->count;
   time += deviation_of(run, slot, time);
-  time += cold_time(run, state);
+  time += cold_time(run, state) + succession_time(run, slot);
   time += wait->queue + state->untimed * run->resident[ftl_gpu_sm_of(run, slot)];
   state->untimed = 0;
-  int64_t refetch = refetch_time(run, slot, now);
-  if (refetch > time) {
-    time = refetch;
-    run->out->refetched_cycles += time / FTL_TRAFFIC_UNIT;
-  }
   return time > wait->least ? time : wait->least;
 }
 
@@ -358,7 +328,7 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     run->work += run->work_of_segment[state->segment] * state->count;
   }
   run->num_steps++;
-  int64_t end = event.time + time_of_step(run, event.slot, event.time, &wait);
+  int64_t end = event.time + time_of_step(run, event.slot, &wait);
   int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
   bool asks_long = event.time + wait.asking > looks;
   if (asks_long) looks = event.time + wait.asking;
@@ -502,6 +472,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
   find_ref_steps(&run);
   find_gpc_slowness(&run);
   find_shared_drift(&run);
+  run.age_cycles = ftl_step_times_point(run.times, 1, 0)->age_cycles;  // for loads that hit L2, which most do
   find_store_spread(&run);
   find_store_cost(&run);
   if (plan.period > 0) find_work(&run);
@@ -514,7 +485,6 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
     int64_t ran = out->end_cycle;
     out->sm_active_cycles += (int64_t)((__extension__(__int128) out->sm_active_cycles) * run.skipped_cycles / ran);
     out->cta_cycles += (int64_t)((__extension__(__int128) out->cta_cycles) * run.skipped_cycles / ran);
-    out->refetched_cycles += (int64_t)((__extension__(__int128) out->refetched_cycles) * run.skipped_cycles / ran);
     out->end_cycle += run.skipped_cycles;
   }
   out->end_cycle += traffic->hit_latency;  // CTAs end before their last stores are answered, the launch does not

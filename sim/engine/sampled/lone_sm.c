@@ -1,6 +1,7 @@
 #include "engine/sampled/lone_sm.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/sectors.h"
@@ -80,8 +81,18 @@ static void deliver_until(lone_memory *memory, ftl_sm *sm, int64_t until) {
   }
 }
 
-static void run_windows(ftl_sm *sm, lone_memory *memory, int64_t *end_cycles) {
+// A CTA has ended; behind it starts the slot's next one.
+static void note_end(ftl_sm *sm, const ftl_lone_ctas *ctas, const ftl_sm_finished *finished, int64_t refill_cycles) {
+  int32_t slot = finished->slot, round = 0;
+  while (ctas->end[round * ctas->num_slots + slot] > 0) round++;
+  ctas->end[round * ctas->num_slots + slot] = finished->time;
+  if (round + 1 < ctas->num_rounds)
+    ftl_sm_launch(sm, slot, ctas->cta[(round + 1) * ctas->num_slots + slot], finished->time + refill_cycles);
+}
+
+static void run_windows(ftl_sm *sm, lone_memory *memory, const ftl_lone_ctas *ctas, int64_t refill_cycles) {
   int64_t now = 0, window = memory->queues[NEAR].latency, insts = 0, idle_windows = 0;
+  if (ctas->num_rounds > 1 && refill_cycles < window) window = refill_cycles;
   while (ftl_sm_is_busy(sm)) {
     int64_t until = now + window;
     deliver_until(memory, sm, until);
@@ -90,7 +101,7 @@ static void run_windows(ftl_sm *sm, lone_memory *memory, int64_t *end_cycles) {
     const ftl_mem_request *requests = ftl_sm_requests(sm, &count);
     for (int32_t i = 0; i < count; i++) ask(memory, &requests[i]);
     const ftl_sm_finished *finished = ftl_sm_finished_ctas(sm, &count);
-    for (int32_t i = 0; i < count; i++) end_cycles[finished[i].slot] = finished[i].time;
+    for (int32_t i = 0; i < count; i++) note_end(sm, ctas, &finished[i], refill_cycles);
     now = until;
     idle_windows = ftl_sm_counters_get(sm)->warp_insts == insts ? idle_windows + 1 : 0;
     insts = ftl_sm_counters_get(sm)->warp_insts;
@@ -128,9 +139,9 @@ static void release(lone_memory *memory) {
   }
 }
 
-ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, ftl_lone_latency latency, const int64_t *ctas,
-                           const int64_t *starts, int32_t num_ctas, ftl_sm_on_issue on_issue, void *context,
-                           int64_t *end_cycles, ftl_sm_counters *counters, ftl_error *error) {
+ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, ftl_lone_latency latency,
+                           const ftl_lone_ctas *ctas, ftl_sm_on_issue on_issue, void *context,
+                           ftl_sm_counters *counters, ftl_error *error) {
   lone_memory memory = {0};
   set_rates(&memory, config->arch, sm_khz);
   ftl_sm *sm = NULL;
@@ -143,8 +154,9 @@ ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, ftl_lone
       ftl_sm_observe_jumps(sm, on_issue, context);
     else
       ftl_sm_observe(sm, on_issue, context);
-    for (int32_t i = 0; i < num_ctas; i++) ftl_sm_launch(sm, i, ctas[i], starts[i]);
-    run_windows(sm, &memory, end_cycles);
+    memset(ctas->end, 0, (size_t)(ctas->num_slots * ctas->num_rounds) * sizeof *ctas->end);
+    for (int32_t i = 0; i < ctas->num_slots; i++) ftl_sm_launch(sm, i, ctas->cta[i], ctas->start[i]);
+    run_windows(sm, &memory, ctas, config->arch->launch_cta_start_cycles);
     *counters = *ftl_sm_counters_get(sm);
   } else {
     status = ftl_error_set(error, FTL_NO_MEMORY, "out of memory for requests of one SM");

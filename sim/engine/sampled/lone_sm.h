@@ -16,12 +16,18 @@ typedef struct ftl_lone_latency {
 // or those that a refresh of DRAM holds up. What is late by more queues for bandwidth, all lines alike.
 ftl_lone_latency ftl_lone_latency_of(const ftl_arch *arch, int64_t sm_khz, int64_t latency_cycles);
 
-// Starts CTA ctas[i] in slot i at cycle starts[i] and runs until all have ended; end_cycles[i] is when. At most
-// `capacity` CTAs (the SM's slots). on_issue hears of every instruction; with config->bulk, which is faster, of
-// branches and exits. FTL_RUN_FAILED never happens: a stuck SM is a broken invariant.
+// What each slot runs: CTA cta[r * num_slots + slot] in round r, the first from cycle start[slot] on and each of the
+// others as soon as a slot is filled again behind the one before. end[] is when each ended.
+typedef struct ftl_lone_ctas {
+  int32_t num_slots, num_rounds;
+  const int64_t *cta, *start;
+  int64_t *end;
+} ftl_lone_ctas;
+
+// Runs until all CTAs have ended. At most `capacity` slots (the SM's). on_issue hears of every instruction; with
+// config->bulk, which is faster, of branches and exits. FTL_RUN_FAILED never happens: a stuck SM is a broken invariant.
 FTL_MUST_USE ftl_status ftl_lone_sm_run(const ftl_sm_config *config, int64_t sm_khz, ftl_lone_latency latency,
-                                        const int64_t *ctas, const int64_t *starts, int32_t num_ctas,
-                                        ftl_sm_on_issue on_issue, void *context, int64_t *end_cycles,
+                                        const ftl_lone_ctas *ctas, ftl_sm_on_issue on_issue, void *context,
                                         ftl_sm_counters *counters, ftl_error *error);
 
 #endif

@@ -60,21 +60,32 @@ static int64_t iterations_by(const ftl_loop_marks *marks, int32_t slot, int32_t 
   return (int64_t)i * FTL_STEP_UNIT + (cycle - mark[i - 1]) * FTL_STEP_UNIT / (mark[i] - mark[i - 1]);
 }
 
+typedef struct cycle_span {
+  int64_t from, until;
+} cycle_span;
+
+// In which all CTAs run loop k; empty where one has fewer than four iterations.
+static cycle_span common_span(const ftl_loop_marks *marks, int32_t k, int32_t num_ctas) {
+  cycle_span span = {.from = 0, .until = INT64_MAX};
+  for (int32_t slot = 0; slot < num_ctas; slot++) {
+    if (marks->count[slot][k] < 4) return (cycle_span){0};
+    if (marks->cycle[slot][k][0] > span.from) span.from = marks->cycle[slot][k][0];
+    if (last_mark(marks, slot, k) < span.until) span.until = last_mark(marks, slot, k);
+  }
+  return span;
+}
+
 // The time of one iteration while all CTAs run the loop: their number over the rate at which they end iterations
 // together. Schedulers that favour a warp let CTAs advance unequally, so one CTA's own pace says little. 0 where they
 // do not run it together for at least two iterations each on average.
 static int64_t common_iteration_time(const ftl_loop_marks *marks, int32_t k, int32_t num_ctas) {
-  int64_t from = 0, until = INT64_MAX, iterations = 0;
-  for (int32_t slot = 0; slot < num_ctas; slot++) {
-    if (marks->count[slot][k] < 4) return 0;
-    if (marks->cycle[slot][k][0] > from) from = marks->cycle[slot][k][0];
-    if (last_mark(marks, slot, k) < until) until = last_mark(marks, slot, k);
-  }
-  if (until <= from) return 0;
+  cycle_span span = common_span(marks, k, num_ctas);
+  int64_t iterations = 0;
+  if (span.until <= span.from) return 0;
   for (int32_t slot = 0; slot < num_ctas; slot++)
-    iterations += iterations_by(marks, slot, k, until) - iterations_by(marks, slot, k, from);
+    iterations += iterations_by(marks, slot, k, span.until) - iterations_by(marks, slot, k, span.from);
   if (iterations < 2 * num_ctas * FTL_STEP_UNIT) return 0;
-  return (until - from) * FTL_STEP_UNIT * FTL_STEP_UNIT * num_ctas / iterations;
+  return (span.until - span.from) * FTL_STEP_UNIT * FTL_STEP_UNIT * num_ctas / iterations;
 }
 
 bool ftl_loop_marks_are_apart(const ftl_loop_marks *marks, int32_t k, int32_t num_ctas) {
@@ -155,4 +166,61 @@ void ftl_loop_marks_times(const ftl_loop_marks *marks, int32_t num_ctas, const i
   }
   for (int32_t slot = 0; slot < num_ctas; slot++) sum_end += ends[slot] - before.at[slot];
   time[2 * num_loops] = sum_end * FTL_STEP_UNIT / num_ctas;
+}
+
+// A slot's time of one iteration, of those that it begins and ends in the span; 0 where there is none.
+static double pace_in(const ftl_loop_marks *marks, int32_t slot, int32_t k, cycle_span span) {
+  const int64_t *mark = marks->cycle[slot][k];
+  int32_t count = marks->count[slot][k], first = 0;
+  while (first < count && mark[first] < span.from) first++;
+  int32_t last = first;
+  while (last + 1 < count && mark[last + 1] <= span.until) last++;
+  return last > first ? (double)(mark[last] - mark[first]) / (last - first) : 0;
+}
+
+// CTAs that started before a slot's, less half of all others: -(num_ctas - 1) / 2 to (num_ctas - 1) / 2.
+static double place_in_order(const int64_t *starts, int32_t slot, int32_t num_ctas) {
+  double place = -(num_ctas - 1) / 2.0;
+  for (int32_t other = 0; other < num_ctas; other++)
+    place += starts[other] < starts[slot] || (starts[other] == starts[slot] && other < slot);
+  return place;
+}
+
+// By how much the slots' times grow from the CTA that started first to the last.
+static double growth_over_order(const double *time, const int64_t *starts, int32_t num_ctas) {
+  double sum_by_place = 0, sum_of_squares = 0;
+  for (int32_t slot = 0; slot < num_ctas; slot++) {
+    double place = place_in_order(starts, slot, num_ctas);
+    sum_by_place += place * time[slot];
+    sum_of_squares += place * place;
+  }
+  return num_ctas > 1 ? sum_by_place / sum_of_squares * (num_ctas - 1) : 0;
+}
+
+void ftl_loop_marks_age_cycles(const ftl_loop_marks *marks, int32_t num_ctas, const int64_t *starts,
+                               const int64_t *ends, double *cycles) {
+  int32_t num_loops = marks->segments->num_loops;
+  double time[FTL_MARKED_CTAS], pace[FTL_MARKED_CTAS];
+  slot_cycles before;
+  memset(cycles, 0, (size_t)(2 * num_loops + 1) * sizeof *cycles);
+  if (marks->segments->outer.loop >= 0) return;
+  memcpy(before.at, starts, (size_t)num_ctas * sizeof *starts);
+  for (int32_t k = 0; k < num_loops; k++) {
+    cycle_span span = common_span(marks, k, num_ctas);
+    bool together = true;
+    span.from += (span.until - span.from) / 2;
+    for (int32_t slot = 0; slot < num_ctas; slot++) {
+      pace[slot] = pace_in(marks, slot, k, span);
+      together &= pace[slot] > 0;
+    }
+    if (!together) continue;
+    for (int32_t slot = 0; slot < num_ctas; slot++) {
+      time[slot] = (double)(last_mark(marks, slot, k) - before.at[slot]) - pace[slot] * marks->count[slot][k];
+      before.at[slot] = last_mark(marks, slot, k);
+    }
+    cycles[2 * k + 1] = growth_over_order(pace, starts, num_ctas);
+    cycles[2 * k] = growth_over_order(time, starts, num_ctas);
+  }
+  for (int32_t slot = 0; slot < num_ctas; slot++) time[slot] = (double)(ends[slot] - before.at[slot]);
+  cycles[2 * num_loops] = growth_over_order(time, starts, num_ctas);
 }

@@ -38,6 +38,12 @@ void ftl_loop_marks_mark(void *context, int64_t cycle, int32_t slot, int32_t war
                          const ftl_warp_inst *inst);
 // Whether CTAs in `num_ctas` slots hardly ran loop k together, so that its time is not that of CTAs which do.
 bool ftl_loop_marks_are_apart(const ftl_loop_marks *marks, int32_t k, int32_t num_ctas);
+// By how many cycles each segment, of a loop an iteration, takes longer in the CTA that started last than in the one
+// that started first, of CTAs in `num_ctas` slots that started and ended so: the slope of their times over their order.
+// What a loop's first half takes more than its second counts with the code before it, as in the times. 0 in an outer
+// loop, and where CTAs do not run a loop together for long enough to tell.
+void ftl_loop_marks_age_cycles(const ftl_loop_marks *marks, int32_t num_ctas, const int64_t *starts,
+                               const int64_t *ends, double *cycles);
 // The time of each segment, in 1/FTL_STEP_UNIT cycle, of CTAs in `num_ctas` slots that started and ended so.
 void ftl_loop_marks_times(const ftl_loop_marks *marks, int32_t num_ctas, const int64_t *starts, const int64_t *ends,
                           int64_t *time);

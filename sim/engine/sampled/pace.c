@@ -35,6 +35,6 @@ double ftl_pace_deviation(double standard, int64_t cta, int64_t step, double cyc
   return deviation > -cycles ? deviation : -cycles;
 }
 
-double ftl_pace_of_age(int64_t spread_permille, int32_t num_older, int32_t others) {
-  return others > 0 ? (double)spread_permille / 1000 * ((double)num_older / others - 0.5) : 0;
+double ftl_pace_of_age(double age_cycles, double place, int32_t num_ctas) {
+  return num_ctas > 1 ? age_cycles * place / (num_ctas - 1) : 0;
 }

@@ -30,7 +30,9 @@ double ftl_pace_stores_at_once(int32_t num_sms, int32_t all_sms);
 // -cycles.
 double ftl_pace_deviation(double standard, int64_t cta, int64_t step, double cycles);
 
-// By how much longer than the mean the steps of a CTA take on an SM with `others`, of which num_older came before it.
-double ftl_pace_of_age(int64_t spread_permille, int32_t num_older, int32_t others);
+// By how many cycles a CTA's segment takes longer than the mean, of the num_ctas that an SM holds, where the youngest
+// one's takes age_cycles longer than the oldest one's. `place`: half the difference of how many of those in the segment
+// came before the CTA and after it.
+double ftl_pace_of_age(double age_cycles, double place, int32_t num_ctas);
 
 #endif

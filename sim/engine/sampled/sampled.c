@@ -126,13 +126,14 @@ static int64_t scaled(int64_t x, int64_t part, int64_t whole) {
 }
 
 // What timing decides per instruction (stalls, L1 hits) is taken from the SM run whose latency is nearest below the
-// mean, of one CTA or of all that fit by which is nearer to those that an SM holds while it has any; where CTAs mostly
-// drive each other's code out, from the run in which they do.
+// mean, of one CTA or of all that fit by which is nearer to those that an SM holds while it has any; where these lose
+// an eighth of their time or more by following each other, as where they drive each other's code out, from the run in
+// which they do.
 static const ftl_sm_counters *typical_counters(ftl_step_times *times, const ftl_gpu_steps *steps) {
-  if (2 * steps->refetched_cycles > steps->cta_cycles) return &times->refetching[1].counters;
   const ftl_traffic_counts *counts = &steps->counts;
   int64_t mean = counts->num_loads > 0 ? counts->load_latency_cycles / counts->num_loads : 0;
   int32_t i = 0, row = 2 * steps->cta_cycles >= (1 + times->most_ctas) * steps->sm_active_cycles;
+  if (row == 1 && 8 * times->succession > times->whole_cta[1][0]) return &times->succeeding;
   while (i + 1 < FTL_NUM_STEP_LATENCIES && times->latency_cycles[i + 1] <= mean) i++;
   return &ftl_step_times_point(times, row, i)->counters;
 }

@@ -1,5 +1,6 @@
 #include "engine/sampled/step_measurement.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,9 +67,7 @@ struct ftl_step_measurement {
   int64_t sm_khz, representative;  // the CTA that is run
   int64_t representatives[FTL_MAX_REPRESENTATIVES];
   int32_t num_representatives;
-  int64_t distance;          // between a persistent CTA's tiles, where its later ones are measured; else 0
-  int64_t code_cache_bytes;  // instead of the chip's, as is the next; 0: those of the chip
-  int64_t code_port_cycles;
+  int64_t distance;  // between a persistent CTA's tiles, where its later ones are measured; else 0
 };
 
 static ftl_loop_marks *marks_create(const ftl_step_measurement *m, int64_t tile_before, int64_t tile) {
@@ -120,11 +119,6 @@ static ftl_arch arch_for(const ftl_step_measurement *m, int32_t num_ctas) {
   ftl_arch arch = *m->launch->arch;
   int64_t kept_bytes = ftl_l1_capacity_bytes(&arch, m->launch->warps, num_ctas);
   if (pass_bytes(m) * num_ctas > kept_bytes) arch.l1_unified_bytes -= kept_bytes;
-  if (m->code_cache_bytes > 0) {
-    arch.sm_code_cache_bytes = m->code_cache_bytes;
-    arch.sm_code_port_cycles = m->code_port_cycles;
-    arch.sm_code_share_cycles = 0;
-  }
   return arch;
 }
 
@@ -164,11 +158,12 @@ static ftl_status measure_run(ftl_step_measurement *m, int32_t num_ctas, int64_t
                           .bulk = !m->launch->no_bulk};
   int64_t ctas[FTL_MARKED_CTAS], ends[FTL_MARKED_CTAS] = {0};
   ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_ctas, ctas);
-  ftl_status status =
-      ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency), ctas, starts,
-                      num_ctas, ftl_loop_marks_mark, marks, ends, &point->counters, error);
+  ftl_lone_ctas run = {.num_slots = num_ctas, .num_rounds = 1, .cta = ctas, .start = starts, .end = ends};
+  ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency),
+                                      &run, ftl_loop_marks_mark, marks, &point->counters, error);
   bool again = status == FTL_OK && try_keep_more(m, marks, num_ctas);
   if (status == FTL_OK) ftl_loop_marks_times(marks, num_ctas, starts, ends, point->time);
+  if (status == FTL_OK) ftl_loop_marks_age_cycles(marks, num_ctas, starts, ends, point->age_cycles);
   free(marks);
   return again ? measure_run(m, num_ctas, latency, is_warm, starts, point, error) : status;
 }
@@ -186,6 +181,13 @@ static bool agree(const ftl_step_measurement *m, const ftl_step_point *a, const 
   return true;
 }
 
+// Warps with mma.sync issue by their age. Where every latency is the same two CTAs may settle half an iteration apart,
+// so that none gets ahead; on hardware one does. Warpgroups take turns at the tensor cores.
+static double least_age_cycles(const ftl_step_measurement *m, int64_t iteration) {
+  if (m->launch->warps->mma != FTL_MMA_MMA) return 0;
+  return (double)m->launch->arch->sm_age_spread_permille / 1000 * (double)iteration / FTL_STEP_UNIT;
+}
+
 // How CTAs fall into step hangs on how far apart they begin where they issue in a fixed order: two of 64 x 128 tiles
 // with mma.sync at head_dim 64 end up side by side, in each other's way at every pipe, or half an iteration apart,
 // which is a quarter quicker. On hardware they drift through all of that: the mean of several beginnings. Where the
@@ -200,13 +202,20 @@ static ftl_status measure_shared(ftl_step_measurement *m, int32_t num_ctas, int6
     choose_starts(num_ctas, iteration, num_runs, starts);
     ftl_status status = measure_run(m, num_ctas, latency, true, starts, &run, error);
     if (status != FTL_OK) return status;
-    for (int32_t s = 0; s < 2 * m->segments->num_loops + 1; s++) point->time[s] += run.time[s];
+    for (int32_t s = 0; s < 2 * m->segments->num_loops + 1; s++) {
+      point->time[s] += run.time[s];
+      point->age_cycles[s] += run.age_cycles[s];
+    }
     ftl_sm_counters_add(&point->counters, &run.counters);
     if (num_runs == 0) first = run;
     if (num_runs == 1 && agree(m, &first, &run)) wanted = 2;
     num_runs++;
   }
-  for (int32_t s = 0; s < 2 * m->segments->num_loops + 1; s++) point->time[s] /= num_runs;
+  for (int32_t s = 0; s < 2 * m->segments->num_loops + 1; s++) {
+    point->time[s] /= num_runs;
+    point->age_cycles[s] /= num_runs;
+    if (s % 2 == 1) point->age_cycles[s] = fmax(point->age_cycles[s], least_age_cycles(m, point->time[s]));
+  }
   return FTL_OK;
 }
 
@@ -224,8 +233,9 @@ static ftl_status measure_later(ftl_step_measurement *m, int64_t latency, ftl_st
                           .is_warm = true,
                           .bulk = !m->launch->no_bulk};
   ftl_sm_counters counters;
+  ftl_lone_ctas run = {.num_slots = 1, .num_rounds = 1, .cta = &first, .start = &start, .end = &end};
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency),
-                                      &first, &start, 1, ftl_loop_marks_mark, marks, &end, &counters, error);
+                                      &run, ftl_loop_marks_mark, marks, &counters, error);
   m->cut.tile.num_ctas = num_ctas;
   if (status == FTL_OK) {
     ftl_loop_marks_times(marks, 1, &marks->tile_start, &marks->tile_end, point->later);
@@ -289,6 +299,7 @@ static void add_times(const ftl_step_measurement *m, int32_t of, const ftl_step_
     if (is_known) continue;
     to->time[2 * k + 1] = from->time[2 * k + 1];
     to->later[2 * k + 1] = from->later[2 * k + 1];
+    to->age_cycles[2 * k + 1] = from->age_cycles[2 * k + 1];
   }
 }
 
@@ -319,14 +330,52 @@ ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t laten
   return status;
 }
 
-// An instruction cache that holds what the warps of each CTA are apart, and nothing until the next iteration: CTAs
-// begin further apart than that. 16 lines a CTA are less than an eighth of an iteration whose code does not fit.
-ftl_status ftl_step_measurement_take_refetching(ftl_step_measurement *m, int64_t latency_cycles, int64_t port_cycles,
-                                                const ftl_step_point *alone, ftl_step_point *shared, ftl_error *error) {
-  enum { WARPS_APART_BYTES = 2048 };
-  m->code_cache_bytes = (int64_t)WARPS_APART_BYTES * m->launch->occupancy.ctas_per_sm;
-  m->code_port_cycles = port_cycles;
-  ftl_status status = measure_shared(m, m->launch->occupancy.ctas_per_sm, latency_cycles, alone, shared, error);
-  m->code_cache_bytes = 0;
+static void hear_nothing(void *context, int64_t cycle, int32_t slot, int32_t warp, int64_t cta,
+                         const ftl_warp_inst *inst) {
+  (void)context, (void)cycle, (void)slot, (void)warp, (void)cta, (void)inst;
+}
+
+// The time of the representative, its loops cut as they are, of whose segments `point` has the times.
+static int64_t cut_cta_time(const ftl_step_measurement *m, const ftl_step_point *point) {
+  int64_t whole = 0;
+  for (int32_t s = 0; s < 2 * m->segments->num_loops + 1; s++) {
+    int64_t runs = s % 2 == 0 ? 1 : trips_of(m, m->representative, s / 2);
+    int32_t loop = s % 2 == 0 ? -1 : m->segments->loops[s / 2];
+    int64_t kept = loop >= 0 ? m->cut.tile.exprs[m->cut.num_kept[loop]].value : runs;
+    whole += (runs < kept ? runs : kept) * point->time[s];
+  }
+  return whole;
+}
+
+// Of each slot the CTAs of the rounds between the first and the last, from one's end to the next one's.
+static int64_t mean_time_between(const int64_t *ends, int32_t num_slots, int32_t num_rounds) {
+  int64_t sum = 0;
+  for (int32_t slot = 0; slot < num_slots; slot++) sum += ends[(num_rounds - 2) * num_slots + slot] - ends[slot];
+  return sum * FTL_STEP_UNIT / (num_slots * (num_rounds - 2));
+}
+
+ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t latency_cycles,
+                                                const ftl_step_point *shared, int64_t *extra, ftl_sm_counters *counters,
+                                                ftl_error *error) {
+  enum { NUM_ROUNDS = 3 };
+  int32_t num_ctas = m->launch->occupancy.ctas_per_sm;
+  int64_t ctas[NUM_ROUNDS * FTL_MARKED_CTAS], ends[NUM_ROUNDS * FTL_MARKED_CTAS], starts[FTL_MARKED_CTAS];
+  int64_t whole = cut_cta_time(m, shared);
+  ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_ctas, ctas);
+  for (int32_t i = num_ctas; i < NUM_ROUNDS * num_ctas; i++) ctas[i] = ctas[i - num_ctas];
+  for (int32_t i = 0; i < num_ctas; i++) starts[i] = whole * i / (num_ctas * FTL_STEP_UNIT);
+  ftl_arch arch = arch_for(m, num_ctas);
+  ftl_sm_config config = {.arch = &arch,
+                          .program = &m->cut.warps,
+                          .num_slots = num_ctas,
+                          .is_warm = true,
+                          .is_code_far = m->launch->l2_before == FTL_L2_PROFILED,
+                          .bulk = !m->launch->no_bulk};
+  ftl_lone_ctas run = {.num_slots = num_ctas, .num_rounds = NUM_ROUNDS, .cta = ctas, .start = starts, .end = ends};
+  ftl_status status =
+      ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency_cycles), &run,
+                      hear_nothing, NULL, counters, error);
+  if (status == FTL_OK)
+    *extra = mean_time_between(ends, num_ctas, NUM_ROUNDS) - arch.launch_cta_start_cycles * FTL_STEP_UNIT - whole;
   return status;
 }

@@ -8,7 +8,9 @@
 typedef struct ftl_step_point {
   int64_t time[FTL_MAX_SEGMENTS];   // of one iteration (loops) or of the whole segment (straight code)
   int64_t later[FTL_MAX_SEGMENTS];  // the same for tiles after a persistent CTA's first, whose copies began before
-  ftl_sm_counters counters;         // of the SM run that this comes from
+  // By how many cycles each takes longer in the SM's youngest CTA than in its oldest.
+  double age_cycles[FTL_MAX_SEGMENTS];
+  ftl_sm_counters counters;  // of the SM run that this comes from
 } ftl_step_point;
 
 typedef struct ftl_step_measurement ftl_step_measurement;  // the programs with shortened loops, and where they run
@@ -29,10 +31,12 @@ FTL_MUST_USE ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64
 FTL_MUST_USE ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, int64_t latency_cycles,
                                                        const ftl_step_point *alone, int64_t extra[FTL_MAX_SEGMENTS],
                                                        ftl_error *error);
-// With all CTAs that fit, none of which finds code in the instruction cache that it or another had there before; a line
-// comes in port_cycles. `alone` is of the same latency; `shared` is zero before.
-FTL_MUST_USE ftl_status ftl_step_measurement_take_refetching(ftl_step_measurement *m, int64_t latency_cycles,
-                                                             int64_t port_cycles, const ftl_step_point *alone,
-                                                             ftl_step_point *shared, ftl_error *error);
+// What a CTA takes more than the sum of its segments in `shared`, of the same latency, where the SM's CTAs are evenly
+// apart and each follows behind another, as in a launch of many waves: it starts while the others compute, which holds
+// it up, and it them; while it waits for its first loads they are quicker; and they drive each other's code out. In
+// 1/FTL_STEP_UNIT cycle, less than 0 too. For all CTAs that fit, two at least; the counters are theirs.
+FTL_MUST_USE ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t latency_cycles,
+                                                             const ftl_step_point *shared, int64_t *extra,
+                                                             ftl_sm_counters *counters, ftl_error *error);
 
 #endif

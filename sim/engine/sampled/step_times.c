@@ -47,21 +47,33 @@ static void raise_to(int64_t *time, int64_t least) {
   if (*time < least) *time = least;
 }
 
-// At L2's latency: what waits for code asks for its data as much later.
-static void take_refetching(const ftl_arch *arch, ftl_step_times *times) {
-  if (times->code.stays || times->most_ctas == 1) return;
-  int64_t port_cycles[2] = {arch->sm_code_port_cycles, arch->sm_code_convoy_cycles};
-  times->code_share_cycles = arch->sm_code_share_cycles;
-  times->code_convoy_cycles = arch->sm_code_convoy_cycles;
-  for (int32_t i = 0; i < 2; i++)
-    if (times->failure.status != FTL_OK ||
-        ftl_step_measurement_take_refetching(times->measurement, times->latency_cycles[HIT], port_cycles[i],
-                                             &times->points[0][HIT], &times->refetching[i], &times->failure) != FTL_OK)
-      return;
-  for (int32_t s = 0; s < times->num_segments; s++) {
-    raise_to(&times->refetching[0].time[s], times->points[1][HIT].time[s]);
-    raise_to(&times->refetching[1].time[s], times->refetching[0].time[s]);
+static bool loads_directly(const ftl_segment *loop) {
+  for (int32_t i = 0; i < loop->num_refs; i++)
+    if (loop->refs[i].is_direct && !loop->refs[i].is_lookup) return true;
+  return false;
+}
+
+// Of CTAs that share an SM, but for those that an iteration takes half of the time of or more: such are run from
+// beginnings all over their time. Not of loops that load into registers: they wait for memory, where what one CTA loses
+// another gains.
+static bool has_succession(const ftl_segments *segments, const ftl_step_times *times) {
+  const int64_t *time = times->points[1][HIT].time;
+  int64_t whole = time[0] * times->times_run[0], longest = 0;
+  for (int32_t loop = 1; loop < times->num_segments; loop += 2) {
+    if (loads_directly(&segments->segments[loop])) return false;
+    whole += time[loop] * times->times_run[loop] + time[loop + 1] * times->times_run[loop + 1];
+    if (time[loop] > longest) longest = time[loop];
   }
+  return longest > 0 && whole > 2 * longest && times->most_ctas > 1;
+}
+
+static void take_succession(const ftl_segments *segments, ftl_step_times *times) {
+  const ftl_step_point *shared = &times->points[1][HIT];
+  if (times->failure.status != FTL_OK || !has_succession(segments, times)) return;
+  while (times->first_timed + 1 < times->num_segments && shared->time[times->first_timed] == 0) times->first_timed += 2;
+  if (ftl_step_measurement_take_succession(times->measurement, times->latency_cycles[HIT], shared, &times->succession,
+                                           &times->succeeding, &times->failure) != FTL_OK)
+    times->succession = 0;
 }
 
 // No loop is shorter than at the latency before.
@@ -133,14 +145,13 @@ ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, co
   out->most_ctas = launch->occupancy.ctas_per_sm;
   memcpy(out->latency_cycles, latency_cycles, sizeof out->latency_cycles);
   fill_least(launch, segments, out);
-  ftl_segment_code_init(&out->code, segments, launch->warps, launch->arch->sm_code_cache_bytes);
   ftl_status status = ftl_step_measurement_create(&out->measurement, launch, segments, sm_khz, error);
   if (status != FTL_OK) return status;
   fill_times_run(launch, segments, out);
   take(out, HIT);  // what cannot run at all is known before anything is walked
   take(out, DRAM);
   take_cold(out);  // before loops' times are pooled: these compare with what was measured
-  take_refetching(launch->arch, out);
+  take_succession(segments, out);
   if (out->failure.status == FTL_OK) pool_unloaded(out, segments);
   fill_whole_cta(out);
   return ftl_step_times_status(out, error);
@@ -214,20 +225,6 @@ static int64_t stretched(ftl_step_times *times, int64_t time, int32_t resident, 
   if (resident > 1)
     whole = between(resident, 1, times->most_ctas, whole, whole_cta_at_latency(times, 1, latency_cycles));
   return whole > 0 && least > whole ? (int64_t)((__extension__(__int128) time) * least / whole) : time;
-}
-
-// An SM asks for a line in so many cycles where nothing holds it up. While all SMs together ask for no more than the
-// level that they share gives at places of their own, they get it; where each asks for what it gets in a convoy or
-// more, they get that.
-int64_t ftl_step_times_refetch(const ftl_step_times *times, int32_t segment, int64_t permille) {
-  enum { LINE_BYTES = 128 };
-  int64_t at_port = times->refetching[0].time[segment], in_convoy = times->refetching[1].time[segment];
-  int64_t lines = times->most_ctas * times->code.bytes[segment] / LINE_BYTES;
-  if (times->code_convoy_cycles == 0) return at_port;
-  int64_t asked = at_port / FTL_STEP_UNIT * 1000, given = times->code_share_cycles * permille * lines;
-  int64_t most = asked * times->code_share_cycles / times->code_convoy_cycles;
-  if (given <= asked) return at_port;
-  return given < most ? between(given, asked, most, at_port, in_convoy) : in_convoy;
 }
 
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles) {

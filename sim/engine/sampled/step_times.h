@@ -8,7 +8,6 @@
 #ifndef FTL_ENGINE_SAMPLED_STEP_TIMES_H
 #define FTL_ENGINE_SAMPLED_STEP_TIMES_H
 
-#include "engine/sampled/segment_code.h"
 #include "engine/sampled/step_measurement.h"
 
 enum { FTL_NUM_STEP_LATENCIES = 5 };
@@ -20,11 +19,11 @@ typedef struct ftl_step_times {
   bool is_measured[FTL_NUM_STEP_LATENCIES];
   ftl_step_point points[2][FTL_NUM_STEP_LATENCIES];
   int64_t cold[FTL_MAX_SEGMENTS];  // what a segment takes more where the SM has not run its code yet
-  ftl_segment_code code;
-  int64_t code_share_cycles, code_convoy_cycles;
-  // All CTAs that fit, which drive each other's code out, a line through the SM's port [0] and in code_convoy_cycles
-  // [1].
-  ftl_step_point refetching[2];
+  // What a CTA takes more, in the first segment that has a time, where the SM's others are in other segments; 1/16
+  // cycle. The counters of an SM whose CTAs follow each other so.
+  int32_t first_timed;
+  int64_t succession;
+  ftl_sm_counters succeeding;
   int64_t scatter[FTL_MAX_SEGMENTS];    // of a loop's time, by the run that it was measured in (latency_pool.h)
   int64_t least[FTL_MAX_SEGMENTS];      // that one CTA takes of an SM's issue slots or tensor pipes
   int64_t times_run[FTL_MAX_SEGMENTS];  // by the CTA that stands for all
@@ -45,9 +44,6 @@ FTL_MUST_USE ftl_status ftl_step_times_status(const ftl_step_times *times, ftl_e
 
 // With one CTA (row 0) or most_ctas (row 1) and the latency of index i.
 const ftl_step_point *ftl_step_times_point(ftl_step_times *times, int32_t row, int32_t i);
-// What a segment takes at least where CTAs of the SM drive each other's code out, as do `permille` of all CTAs on the
-// GPU; in 1/16 cycle.
-int64_t ftl_step_times_refetch(const ftl_step_times *times, int32_t segment, int64_t permille);
 // Time of one execution of a segment with `resident` CTAs on the SM and loads that take latency_cycles; in 1/16 cycle.
 int64_t ftl_step_times_get(ftl_step_times *times, int32_t segment, int32_t resident, int64_t latency_cycles);
 // The same in a tile after a persistent CTA's first.

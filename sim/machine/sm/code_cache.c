@@ -11,7 +11,8 @@
 // code_launch_bytes, code_cold_cycles.
 #include "machine/sm/state.h"
 
-// Where CTA follows CTA, the code that fits is where the last one left it, and all of it has been fetched from memory.
+// Where CTA follows CTA, the code that fits is where the last one left it, all of it has been fetched from memory, and
+// the SM is no more ahead of its share.
 bool ftl_sm_code_cache_create(ftl_sm *sm) {
   sm_code_cache *cache = &sm->code_cache;
   int32_t num_lines = sm->code.num_lines;
@@ -19,7 +20,7 @@ bool ftl_sm_code_cache_create(ftl_sm *sm) {
   if (!cache->lines) return false;
   cache->capacity = (int32_t)(sm->arch->sm_code_cache_bytes / SM_CODE_LINE_BYTES);
   cache->uses = 1;
-  cache->share_free = -FTL_SM_CODE_AHEAD_LINES * sm->arch->sm_code_share_cycles;
+  if (!sm->config.is_warm) cache->share_free = -FTL_SM_CODE_AHEAD_LINES * sm->arch->sm_code_share_cycles;
   cache->fits = num_lines <= cache->capacity;
   cache->lines[num_lines].last_use = 1;
   int64_t launched = sm->arch->sm_code_launch_bytes / SM_CODE_LINE_BYTES;

@@ -40,11 +40,12 @@ Test(unit_engine_pace, iterations_beside_others_spread_with_the_square_root_of_b
 }
 
 Test(unit_engine_pace, the_last_to_come_to_an_sm_is_the_slowest) {
-  // 7 % from the first to the last of three, around the mean.
-  cr_expect_float_eq(ftl_pace_of_age(70, 0, 2), -0.035, 1e-12);
-  cr_expect_float_eq(ftl_pace_of_age(70, 1, 2), 0, 1e-12);
-  cr_expect_float_eq(ftl_pace_of_age(70, 2, 2), 0.035, 1e-12);
-  cr_expect_eq(ftl_pace_of_age(70, 0, 0), 0);
+  // 70 cycles from the first to the last of three, around the mean; two of them in the segment are half as far apart.
+  cr_expect_float_eq(ftl_pace_of_age(70, -1, 3), -35, 1e-12);
+  cr_expect_float_eq(ftl_pace_of_age(70, 0, 3), 0, 1e-12);
+  cr_expect_float_eq(ftl_pace_of_age(70, 1, 3), 35, 1e-12);
+  cr_expect_float_eq(ftl_pace_of_age(70, 0.5, 3) - ftl_pace_of_age(70, -0.5, 3), 35, 1e-12);
+  cr_expect_eq(ftl_pace_of_age(70, 0, 1), 0);
 }
 
 // In words (32 bytes for each 4), in halves of sectors, a tenth of the sectors in halves, in whole ones.
