@@ -55,7 +55,7 @@ static bool loads_directly(const ftl_segment *loop) {
 
 // Of CTAs that share an SM, but for those that an iteration takes half of the time of or more: such are run from
 // beginnings all over their time. Not of loops that load into registers: they wait for memory, where what one CTA loses
-// another gains.
+// another gains. Nor of a loop around others, which was cut to iterations of its own.
 static bool has_succession(const ftl_segments *segments, const ftl_step_times *times) {
   const int64_t *time = times->points[1][HIT].time;
   int64_t whole = time[0] * times->times_run[0], longest = 0;
@@ -69,7 +69,7 @@ static bool has_succession(const ftl_segments *segments, const ftl_step_times *t
 
 static void take_succession(const ftl_segments *segments, ftl_step_times *times) {
   const ftl_step_point *shared = &times->points[1][HIT];
-  if (times->failure.status != FTL_OK || !has_succession(segments, times)) return;
+  if (times->failure.status != FTL_OK || segments->outer.loop >= 0 || !has_succession(segments, times)) return;
   while (times->first_timed + 1 < times->num_segments && shared->time[times->first_timed] == 0) times->first_timed += 2;
   if (ftl_step_measurement_take_succession(times->measurement, times->latency_cycles[HIT], shared, &times->succession,
                                            &times->succeeding, &times->failure) != FTL_OK)
