@@ -2,29 +2,15 @@
 #include "engine/sampled/step_times.h"
 
 #include "engine/sampled/traffic.h"
-#include "fixture.h"
+#include "timed.h"
 
 enum { SM_KHZ = 1200000, NUM_LATENCIES = FTL_NUM_STEP_LATENCIES };
 
 static const int64_t LATENCIES[NUM_LATENCIES] = {300, 1000, 1300, 2000, 6000};
 
-typedef struct timed {
-  lowered l;
-  ftl_launch launch;
-  ftl_segments segments;
-  ftl_step_times times;
-} timed;
-
 static void start_at(timed *t, const char *arch, const char *parameters, bool no_bulk,
                      const int64_t latencies[NUM_LATENCIES]) {
-  t->l = lower_flash2(arch, parameters);
-  t->launch = (ftl_launch){.arch = t->l.arch,
-                           .tile = t->l.tile,
-                           .warps = t->l.warps,
-                           .occupancy = ftl_occupancy_of(t->l.warps, t->l.arch),
-                           .no_bulk = no_bulk};
-  cr_assert(ftl_segments_try_init(&t->segments, t->l.warps));
-  cr_assert_eq(ftl_step_times_init(&t->times, &t->launch, &t->segments, SM_KHZ, latencies, NULL), FTL_OK);
+  start_timed(t, arch, parameters, no_bulk, SM_KHZ, latencies);
 }
 
 static void start_on(timed *t, const char *arch, const char *parameters, bool no_bulk) {
@@ -38,12 +24,6 @@ static void start(timed *t, bool no_bulk) {
            "heads=8 seqlen=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 code=lean scaling=exponent row_sums=end "
            "q_operand=registers",
            no_bulk);
-}
-
-static void stop(timed *t) {
-  cr_expect_eq(ftl_step_times_status(&t->times, NULL), FTL_OK);
-  ftl_step_times_fini(&t->times);
-  release_lowered(&t->l);
 }
 
 static void expect_measured(const timed *t, const bool expected[NUM_LATENCIES]) {

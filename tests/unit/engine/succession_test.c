@@ -1,33 +1,13 @@
 // CTAs that share an SM: how unequally it serves them by their age, and what it costs them to follow each other.
 #include "engine/sampled/lone_sm.h"
 #include "engine/sampled/loop_marks.h"
-#include "engine/sampled/step_times.h"
-#include "fixture.h"
+#include "timed.h"
 
 enum { SM_KHZ = 1800000, NUM_LATENCIES = FTL_NUM_STEP_LATENCIES };
 
 static const int64_t LATENCIES[NUM_LATENCIES] = {300, 1000, 1300, 2000, 6000};
 
-typedef struct timed {
-  lowered l;
-  ftl_launch launch;
-  ftl_segments segments;
-  ftl_step_times times;
-} timed;
-
-static void start(timed *t, const char *parameters) {
-  t->l = lower_flash2("h200", parameters);
-  t->launch = (ftl_launch){
-      .arch = t->l.arch, .tile = t->l.tile, .warps = t->l.warps, .occupancy = ftl_occupancy_of(t->l.warps, t->l.arch)};
-  cr_assert(ftl_segments_try_init(&t->segments, t->l.warps));
-  cr_assert_eq(ftl_step_times_init(&t->times, &t->launch, &t->segments, SM_KHZ, LATENCIES, NULL), FTL_OK);
-}
-
-static void stop(timed *t) {
-  cr_expect_eq(ftl_step_times_status(&t->times, NULL), FTL_OK);
-  ftl_step_times_fini(&t->times);
-  release_lowered(&t->l);
-}
+static void start(timed *t, const char *parameters) { start_timed(t, "h200", parameters, false, SM_KHZ, LATENCIES); }
 
 // Of an iteration in which both CTAs run the loop, by how much the younger one's takes longer.
 static double age_share(timed *t) {
