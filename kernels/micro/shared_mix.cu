@@ -2,7 +2,7 @@
  * another without a pause.
  *
  * Every warp repeats k LDSM.x4 (4 wavefronts each) and n instructions of another kind, the latter in one row (`rows`) or
- * spread among the former (`spread`); all warps read what they load a round later at the latest. Variant: kind, k, order,
+ * spread among the former (`spread`); what is loaded is read at once. Variant: kind, k, order,
  * warps of the SM; x: n; cycles of the SM for a round of one warp. LDS, STS: 4 bytes a lane; STS_8: of the first 8 lanes
  * alone, predicated; LDS.128, STS.128, STSM.x4: 4 wavefronts; commit: LDGDEPBAR. `zero` is 0, which the compiler does not
  * know. */

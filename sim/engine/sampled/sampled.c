@@ -127,8 +127,8 @@ static int64_t scaled(int64_t x, int64_t part, int64_t whole) {
 
 // What timing decides per instruction (stalls, L1 hits) is taken from the SM run whose latency is nearest below the
 // mean, of one CTA or of all that fit by which is nearer to those that an SM holds while it has any; where these lose
-// an eighth of their time or more by following each other, as where they drive each other's code out, from the run in
-// which they do.
+// an eighth of their time (a guess) or more by following each other, as where they drive each other's code out, from
+// the run in which they do.
 static const ftl_sm_counters *typical_counters(ftl_step_times *times, const ftl_gpu_steps *steps) {
   const ftl_traffic_counts *counts = &steps->counts;
   int64_t mean = counts->num_loads > 0 ? counts->load_latency_cycles / counts->num_loads : 0;
