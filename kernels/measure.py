@@ -40,7 +40,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE / "build"
 ROW_HEADER = "benchmark,variant,parameter,x,metric,value,unit\n"
 TILES_KEPT = 160  # of each launch that `tiles` watches
-MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "dram_mixture", "loaded_latency", "latency_tail", "fabric", "l2_capacity", "alu", "shared_memory", "shared_mix", "mma", "wgmma", "async_copy", "sm_clock",
+MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "dram_mixture", "loaded_latency", "latency_tail", "fabric", "l2_capacity", "alu", "shared_memory", "shared_mix", "shared_latency", "mma", "wgmma", "async_copy", "sm_clock",
          "pipes", "power_parts", "barriers", "issue_queues", "ldmatrix_queue", "instruction_cache", "instruction_fetch", "occupancy", "store_bandwidth", "store_burst", "store_requests", "store_spread", "store_turns", "local_memory", "drift", "gpc_drift", "coalescer_latency",
          "branch", "diverge", "pending_lines", "narrow_loads", "fill_rate", "l1_replacement", "operand_ports", "dispatch_beside", "wgmma_beside", "wgmma_beside_copy", "wgmma_beside_memory", "wgmma_issue", "wgmma_turns", "wgmma_ping_pong", "scheduler", "cold_start", "cta_exit", "warp_order",
          "cluster_signal", "copy_beside", "copy_burst", "copy_pipe", "copy_release", "store_release", "stream_pairs", "tma_first", "tma_issue", "tma_pending", "tma_store", "mma_beside_shared", "tile_merge", "gpc_clocks", "product_epilogue", "fill_sides", "fabric_writes", "few_clocks", "grid_placement", "write_beside_read")
