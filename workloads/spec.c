@@ -73,6 +73,11 @@ static int allowed_index(const char *allowed, const char *text) {
   }
 }
 
+bool ftl_param_takes(ftl_param param, const char *text) {
+  const char *allowed = ftl_param_get(param)->allowed;
+  return allowed != NULL && allowed_index(allowed, text) >= 0;
+}
+
 // Digits with an optional minus, nothing else; false when it is not, or does not fit.
 static bool parse_int(const char *text, int64_t *value) {
   const char *digits = text[0] == '-' ? text + 1 : text;

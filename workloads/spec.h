@@ -107,6 +107,8 @@ typedef struct ftl_param_info {
 } ftl_param_info;
 
 const ftl_param_info *ftl_param_get(ftl_param param);
+// Whether an enumerated parameter has the value that `text` names.
+bool ftl_param_takes(ftl_param param, const char *text);
 bool ftl_param_is_text(ftl_param param);          // an enumeration or a list: in databases and JSON a string
 bool ftl_param_is_of_shape(ftl_param param);      // no number by default: required, or the value of another parameter
 int ftl_param_find(const char *name);             // -1: none

@@ -14,6 +14,7 @@ typedef struct rule {
 } rule;
 
 static int64_t register_units(const ftl_arch *a) { return a->sm_register_unit * a->sm_num_subcores; }
+static int64_t most_threads(const ftl_arch *a) { return 32 * a->sm_max_warps; }
 static int64_t tpcs_per_gpc(const ftl_arch *a) { return a->chip_num_sms / a->chip_sms_per_tpc / a->chip_num_gpcs; }
 static int64_t most_gpcs(const ftl_arch *a) { return a->chip_num_sms / a->chip_sms_per_tpc; }
 static int64_t most_far_gpcs(const ftl_arch *a) { return (1 << a->chip_num_gpcs) - 2; }
@@ -32,7 +33,7 @@ RULE_FUNCTION(single_tpcs, a->chip_num_single_tpcs < tpcs_per_gpc(a))
 RULE_FUNCTION(tpcs, a->chip_num_sms % a->chip_sms_per_tpc == 0)
 RULE_FUNCTION(subcores, a->sm_max_warps % a->sm_num_subcores == 0)
 RULE_FUNCTION(registers, a->sm_num_registers % register_units(a) == 0)
-RULE_FUNCTION(cta_threads, a->sm_max_threads_per_cta <= 32 * a->sm_max_warps)
+RULE_FUNCTION(cta_threads, a->sm_max_threads_per_cta <= most_threads(a))
 RULE_FUNCTION(shared_cta, a->shared_max_bytes_per_cta + a->shared_reserved_bytes_per_cta <= a->shared_bytes_per_sm)
 RULE_FUNCTION(shared_l1, a->shared_bytes_per_sm <= a->l1_unified_bytes)
 RULE_FUNCTION(shared_width, a->shared_bytes_per_cycle % 32 == 0)
@@ -66,7 +67,7 @@ static const rule rules[] = {
     {tpcs, "chip.num_sms", "must be a multiple of chip.sms_per_tpc", NULL},
     {subcores, "sm.max_warps", "must be a multiple of sm.num_subcores", NULL},
     {registers, "sm.num_registers", "must be a multiple of sm.register_unit * sm.num_subcores", register_units},
-    {cta_threads, "sm.max_threads_per_cta", "must fit the SM: at most 32 * sm.max_warps", NULL},
+    {cta_threads, "sm.max_threads_per_cta", "must fit the SM: at most 32 * sm.max_warps", most_threads},
     {shared_cta, "shared.max_bytes_per_cta", "plus shared.reserved_bytes_per_cta must be at most shared.bytes_per_sm",
      NULL},
     {shared_l1, "shared.bytes_per_sm", "must be at most l1.unified_bytes", NULL},

@@ -132,6 +132,9 @@ static ftl_status validate(ftl_use *use, const ftl_arguments *arguments, ftl_err
     return ftl_error_set(error, FTL_BAD_INPUT,
                          "--output is for --markdown: the document whose generated part is replaced");
   }
+  if (arguments->json && arguments->markdown) {
+    return ftl_error_set(error, FTL_BAD_INPUT, "--json: not with --markdown; one output or the other");
+  }
   ftl_validation v = {0};
   ftl_status status = arguments->output != NULL ? ftl_generated_part_check(arguments->output, error) : FTL_OK;
   if (status == FTL_OK) status = read_measurements(&v, arguments, error);

@@ -47,6 +47,7 @@ typedef struct arch_list {
 // The session has each model once, so the same model twice is the same pointer; two models of one name may be compared.
 static ftl_status add_arch(void *user, const char *name, ftl_error *error) {
   arch_list *list = user;
+  if (name[0] == '\0') return ftl_error_set(error, FTL_BAD_INPUT, "--arch: an empty name between commas");
   if (list->num_archs == MAX_ARCHS)
     return ftl_error_set(error, FTL_BAD_INPUT, "--arch lists more than %d GPUs", MAX_ARCHS);
   const ftl_arch *arch = NULL;

@@ -2,9 +2,17 @@
 
 #include "cli/interrupt.h"
 
+static ftl_status check_detail(const char *detail, ftl_error *error) {
+  if (detail == NULL || ftl_param_takes(FTL_PARAM_detail, detail)) return FTL_OK;
+  return ftl_error_set(error, FTL_BAD_INPUT, "--detail=%.40s: allowed are %s", detail,
+                       ftl_param_get(FTL_PARAM_detail)->allowed);
+}
+
 ftl_status ftl_use_begin(ftl_use *use, const ftl_arguments *arguments, const char *command, const char *database_path,
                          const char *scenario_path, const char *scenario_text, ftl_error *error) {
   *use = (ftl_use){0};
+  ftl_status detail_status = check_detail(arguments->detail, error);
+  if (detail_status != FTL_OK) return detail_status;
   ftl_session_init(&use->session);
   ftl_evaluate_options *evaluate = &use->session.evaluate;
   if (database_path != NULL) {

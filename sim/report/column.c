@@ -64,7 +64,8 @@ static bool find_exact(const char *name, ftl_column *out) {
 
 static void consider(const char *name, const char *candidate, const char **nearest, int *distance) {
   int d = ftl_edit_distance(name, candidate);
-  if (d < *distance) {
+  bool is_longer = d == *distance && strlen(candidate) > strlen(*nearest);  // letters are missed more than added
+  if (d < *distance || is_longer) {
     *distance = d;
     *nearest = candidate;
   }

@@ -147,6 +147,31 @@ static ftl_status check_spelling(const reader *r, int idx) {
                        r->csv->path, (long long)r->csv->line, idx + 1, name, nearest);
 }
 
+static bool has_same_letters(const char *a, const char *b) {
+  int count[256] = {0};
+  for (; *a != '\0'; a++) count[(unsigned char)*a]++;
+  for (; *b != '\0'; b++) count[(unsigned char)*b]--;
+  for (int i = 0; i < 256; i++) {
+    if (count[i] != 0) return false;
+  }
+  return true;
+}
+
+// A column that is a letter, or two that changed places, from a metric would be left out of the comparison, unseen.
+// Nsight Compute's own names are further apart.
+static ftl_status check_metric_spelling(const reader *r, int idx) {
+  const char *name = r->csv->fields[idx];
+  if (!is_metric(name) || ftl_metric_find(name) >= 0) return FTL_OK;
+  for (int i = 0; i < FTL_METRIC_COUNT; i++) {
+    const char *metric = ftl_metric_get((ftl_metric)i)->name;
+    int distance = ftl_edit_distance(name, metric);
+    if (distance > 2 || (distance == 2 && !has_same_letters(name, metric))) continue;
+    return ftl_error_set(r->error, FTL_BAD_INPUT, "%s:%lld: column %d: %.100s is no metric; the nearest is %s",
+                         r->csv->path, (long long)r->csv->line, idx + 1, name, metric);
+  }
+  return FTL_OK;
+}
+
 static ftl_status read_header(reader *r) {
   const ftl_csv *csv = r->csv;
   bool is_ncu = r->out->format != FTL_MEASUREMENT_PROJECT;
@@ -160,6 +185,7 @@ static ftl_status read_header(reader *r) {
                            (long long)csv->line, i + 1, name);
     }
     ftl_status status = is_ncu ? FTL_OK : check_spelling(r, i);
+    if (status == FTL_OK) status = check_metric_spelling(r, i);
     if (status != FTL_OK) return status;
     column *c = &r->columns[i];
     *c = (column){.name = keep(r, fact_name(name)), .unit = "", .scale = 1, .is_value = is_metric(name)};

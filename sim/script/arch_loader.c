@@ -31,13 +31,11 @@ static ftl_status unknown_name(const ftl_arch_names *names, const char *asked_by
   if (asked_by[0] == '\0' && access(file, R_OK) == 0) {
     return ftl_error_set(error, FTL_BAD_INPUT, "unknown GPU \"%.40s\"; the file of that name is ./%s", name, file);
   }
-  const char *nearest = NULL;
-  for (int i = 0; i < names->num_names; i++) {
-    bool nearer = nearest == NULL || ftl_edit_distance(names->names[i], name) < ftl_edit_distance(nearest, name);
+  const char *nearest = names->names[0];
+  for (int i = 1; i < names->num_names; i++) {
+    bool nearer = ftl_edit_distance(names->names[i], name) < ftl_edit_distance(nearest, name);
     if (nearer) nearest = names->names[i];
   }
-  if (nearest == NULL)
-    return ftl_error_set(error, FTL_BAD_INPUT, "%sunknown GPU \"%.40s\": no models found", asked_by, name);
   return ftl_error_set(error, FTL_BAD_INPUT,
                        "%sunknown GPU \"%.40s\", nearest is \"%s\"; `foretile arch list` lists all", asked_by, name,
                        nearest);

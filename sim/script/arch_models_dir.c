@@ -79,6 +79,11 @@ ftl_status ftl_arch_names_init(ftl_arch_names *names, const char *models_dir, ft
     ftl_arch_names_fini(names);
     return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", models_dir);
   }
+  if (names->num_names == 0) {
+    return ftl_error_set(error, FTL_IO_FAILED,
+                         "%s: no arch model (*.lua) in it; FORETILE_ARCH_MODELS names the folder that has h200.lua",
+                         models_dir);
+  }
   if (names->num_names > 1) qsort(names->names, (size_t)names->num_names, sizeof *names->names, name_compare);
   return FTL_OK;
 }

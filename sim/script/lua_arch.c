@@ -38,7 +38,10 @@ int ftl_lua_arch(lua_State *lua) {
 
 static int arch_call(lua_State *lua) {
   const ftl_arch **box = luaL_checkudata(lua, 1, arch_type);
-  luaL_checktype(lua, 2, LUA_TTABLE);
+  if (!lua_istable(lua, 2)) {
+    return luaL_error(lua, "ft.arch(...){ section = { key = value } } takes a table of what differs, not a %s",
+                      luaL_typename(lua, 2));
+  }
   ftl_arch *changed = NULL;
   const ftl_arch *kept = NULL;
   ftl_error error;

@@ -54,6 +54,13 @@ refused 2 "--jobs is given twice" "$FAKE" predict --arch h200 $Q --jobs 1 --jobs
 refused 2 "--measurements is given twice" "$FAKE" validate --measurements a.csv --measurements b.csv
 accepted '"feasible": true' "$FAKE" predict --arch h200 $Q --json --json --set l2.ways=16 --set l2.hit_cycles=200
 refused 2 "--arch lists h200 twice" "$FAKE" explore --arch h200,a100_80,h200 $Q
+refused 2 "--arch: an empty name between commas" "$FAKE" explore --arch h200, $Q
+refused 2 "--json: not with --markdown" "$FAKE" validate --markdown --json m.csv
+mkdir no_models && refused 2 "no_models: no arch model (*.lua) in it; FORETILE_ARCH_MODELS names" env FORETILE_ARCH_MODELS=no_models "$FAKE" arch list
+echo 'local n = 1' >predicts_nothing.lua
+refused 2 "--detail=fine: allowed are sampled|full" "$FAKE" run --no-db --detail fine predicts_nothing.lua
+echo 'local ft = require "foretile"; ft.arch("h200")(5)' >no_table.lua
+refused 2 "takes a table of what differs, not a number" "$FAKE" run --no-db no_table.lua
 refused 2 "--arch lists h200* twice" "$FAKE" explore --arch h200,h200 $Q --set l2.ways=16
 refused 2 "block_m is given twice" "$FAKE" predict --arch h200 $Q block_m=64 block_m=128
 refused 2 "expected KEY=VALUE" "$FAKE" predict --arch h200 $Q block_m

@@ -175,6 +175,10 @@ Test(unit_results_measurement, names_file_line_and_column_of_what_is_wrong) {
   refused("status,condition,x,x\nok,ncu,1,2\n", "m.csv:1: column 4: a second column x");
   refused("status,condition,num_warp\nok,ncu,8\n",
           "m.csv:1: column 3: num_warp is no parameter; the nearest is num_warps");
+  refused("ID,Kernel Name,dram__bytes_raed.sum\n,,byte\n0,k,1\n",
+          "m.csv:1: column 3: dram__bytes_raed.sum is no metric; the nearest is dram__bytes_read.sum");
+  refused("status,condition,sm__cycles_elapsd.max\nok,ncu,8\n",
+          "m.csv:1: column 3: sm__cycles_elapsd.max is no metric; the nearest is sm__cycles_elapsed.max");
   refused("ID,Kernel Name,dram__bytes_read.sum\n,,byte\n0,k,many\n",
           "m.csv:3: column 3 (dram__bytes_read.sum): \"many\" is not a number");
 }
