@@ -30,5 +30,9 @@ quoted docs/explain.md "in short: "
 quoted docs/explain.md "where the time goes"
 quoted docs/explain.md "what if one resource"
 example docs/kernels_in_lua.md "row_sum: y within"
+accepted "infeasible" "$REAL" run --no-db --quiet "$FTL_SOURCE_DIR/scenarios/alibi.lua"
+quoted docs/kernels_in_lua.md "alibi: o within"
+accepted "infeasible" "$REAL" run --no-db --quiet "$FTL_SOURCE_DIR/scenarios/block_sparse.lua"
+quoted docs/kernels_in_lua.md "block_sparse: o within"
 
 finish
