@@ -185,7 +185,7 @@ static bool agree(const ftl_step_measurement *m, const ftl_step_point *a, const 
   return true;
 }
 
-// Warps with mma.sync issue by their age. Where every latency is the same two CTAs may settle half an iteration apart,
+// Warps with mma.sync issue by their age. Here two CTAs may settle half an iteration apart, whatever latencies do,
 // so that none gets ahead; on hardware one does. Warpgroups take turns at the tensor cores.
 static double least_age_cycles(const ftl_step_measurement *m, int64_t iteration) {
   if (m->launch->warps->mma != FTL_MMA_MMA) return 0;
