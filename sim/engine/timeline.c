@@ -62,7 +62,7 @@ static ftl_status write_run(timeline *t, const ftl_warp_program *warps, const ft
   ftl_traffic_latencies(arch, t->khz, &hit, &far, &miss);
   ftl_sm_config config = {.arch = arch, .program = warps, .num_slots = num_ctas};
   ftl_sm_counters counters;
-  ftl_lone_latency latency = {.near_cycles = hit, .far_cycles = hit, .last_cycles = hit};
+  ftl_lone_latency latency = {.near_cycles = hit, .far_cycles = hit, .last_cycles = hit, .local_cycles = hit};
   fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", t->out);
   write_names(t, num_ctas);
   ftl_lone_ctas run = {.num_slots = num_ctas, .num_rounds = 1, .cta = ctas, .start = starts, .end = ends};

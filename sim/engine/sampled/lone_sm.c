@@ -16,7 +16,8 @@ ftl_lone_latency ftl_lone_latency_of(const ftl_arch *arch, int64_t sm_khz, int64
   if (is_refresh) from_far = hit + far + miss;
   int64_t crossing = from_far - hit < far ? from_far - hit : far;
   if (crossing < 0) crossing = 0;
-  return (ftl_lone_latency){.near_cycles = from_far - crossing, .far_cycles = from_far, .last_cycles = latency_cycles};
+  return (ftl_lone_latency){
+      .near_cycles = from_far - crossing, .far_cycles = from_far, .last_cycles = latency_cycles, .local_cycles = hit};
 }
 
 // Cycles without progress after which the SM is called stuck: far longer than any latency that is asked for.
@@ -29,7 +30,7 @@ typedef struct lone_queue {
   int64_t head, count, latency;
 } lone_queue;
 
-enum { NEAR, FAR, LAST, NUM_QUEUES };
+enum { NEAR, FAR, LAST, LOCAL, NUM_QUEUES };
 enum { CAPACITY = 1 << 16 };
 
 typedef struct lone_memory {
@@ -42,14 +43,15 @@ typedef struct lone_memory {
 } lone_memory;
 
 // The SM is on the first side.
-static lone_queue *queue_of(lone_memory *memory, uint64_t line) {
+static lone_queue *queue_of(lone_memory *memory, const ftl_mem_request *request) {
+  if (request->is_local) return &memory->queues[LOCAL];
   int64_t chunk = memory->num_lines++ / memory->lines_per_chunk;
   if (memory->chunks_per_late > 0 && (chunk + 1) % memory->chunks_per_late == 0) return &memory->queues[LAST];
-  return &memory->queues[ftl_l2_hash_home(&memory->hash, line) == 0 ? NEAR : FAR];
+  return &memory->queues[ftl_l2_hash_home(&memory->hash, request->line) == 0 ? NEAR : FAR];
 }
 
 static void ask(lone_memory *memory, const ftl_mem_request *request) {
-  lone_queue *queue = queue_of(memory, request->line);
+  lone_queue *queue = queue_of(memory, request);
   FTL_CHECK(queue->count < CAPACITY, "more than %d requests in flight from one SM", CAPACITY);
   int64_t i = (queue->head + queue->count++) % CAPACITY;
   queue->pending[i] = (ftl_mem_reply){.time = request->time + queue->latency, .transaction = request->transaction};
@@ -90,8 +92,13 @@ static void note_end(ftl_sm *sm, const ftl_lone_ctas *ctas, const ftl_sm_finishe
     ftl_sm_launch(sm, slot, ctas->cta[(round + 1) * ctas->num_slots + slot], finished->time + refill_cycles);
 }
 
+static int64_t shortest_latency(const lone_memory *memory) {
+  int64_t local = memory->queues[LOCAL].latency, other = memory->queues[NEAR].latency;
+  return local < other ? local : other;
+}
+
 static void run_windows(ftl_sm *sm, lone_memory *memory, const ftl_lone_ctas *ctas, int64_t refill_cycles) {
-  int64_t now = 0, window = memory->queues[NEAR].latency, insts = 0, idle_windows = 0;
+  int64_t now = 0, window = shortest_latency(memory), insts = 0, idle_windows = 0;
   if (ctas->num_rounds > 1 && refill_cycles < window) window = refill_cycles;
   while (ftl_sm_is_busy(sm)) {
     int64_t until = now + window;
@@ -123,6 +130,7 @@ static bool try_allocate(lone_memory *memory, ftl_lone_latency latency) {
   memory->queues[NEAR].latency = latency.near_cycles;
   memory->queues[FAR].latency = latency.far_cycles;
   memory->queues[LAST].latency = latency.last_cycles;
+  memory->queues[LOCAL].latency = latency.local_cycles;
   for (int i = 0; i < NUM_QUEUES; i++) {
     lone_queue *queue = &memory->queues[i];
     queue->pending = malloc(CAPACITY * sizeof *queue->pending);

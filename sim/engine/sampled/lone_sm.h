@@ -7,9 +7,11 @@
 
 // SM cycles until a line is at the SM, unloaded. Half of the lines have their home on the SM's side of L2 and come
 // sooner than the others; of either one chunk comes last in as many as a DRAM channel serves between two refreshes for
-// each that one holds up (dram.trefi_cycles / dram.trfc_cycles; chunks of machine/dram/map.h). Ascending.
+// each that one holds up (dram.trefi_cycles / dram.trfc_cycles; chunks of machine/dram/map.h). Ascending. Lines of
+// local memory, which the SM has stored itself, come from its side of L2 whatever the others are waited for.
 typedef struct ftl_lone_latency {
   int64_t near_cycles, far_cycles, last_cycles;
+  int64_t local_cycles;
 } ftl_lone_latency;
 
 // How the lines of a tile come that is there after latency_cycles: its last ones are those from the other side of L2,

@@ -277,6 +277,15 @@ static double scatter_risk_pct(const ftl_segments *segments, ftl_step_times *tim
   return risk;
 }
 
+// Lines of local memory come as from an idle L2 here, whatever the latency that tiles are waited for. If they come half
+// again as late, what warps wait for them lasts as much longer: of that wait, their share of the SM's sectors.
+static double local_risk_pct(const ftl_sm_counters *sm) {
+  double sectors = (double)(sm->read_sectors + sm->write_sectors), warp_cycles = (double)sm->resident_warp_cycles;
+  if (sectors <= 0 || warp_cycles <= 0) return 0;
+  double waiting = (double)sm->stall_cycles[FTL_STALL_LONG_SCOREBOARD] / warp_cycles;
+  return 50.0 * waiting * (double)sm->local_sectors / sectors;
+}
+
 // Spills never come from DRAM here. Where the slots of all threads that are there at a time fit in half of L2, DRAM
 // sees at most those slots; where not, it may see all that L1 lets through.
 static double spill_risk_pct(const ftl_launch *launch, const ftl_memory_counters *memory) {
@@ -362,7 +371,8 @@ static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segmen
     out->full_sm_cycles = full_sm_cycles(segments, times, &steps);
     fill_sm(launch, work, &steps, typical_counters(times, &steps), &out->sm);
     fill_memory(launch, &traffic, &steps, segments->has_direct, out);
-    out->error_bound_cycles_pct = cycles_bound_pct(launch, segments, times, &steps) + group_risk_pct(plan);
+    out->error_bound_cycles_pct = cycles_bound_pct(launch, segments, times, &steps) + group_risk_pct(plan) +
+                                  local_risk_pct(typical_counters(times, &steps));
     out->error_bound_hbm_bytes_pct = HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 +
                                      spill_risk_pct(launch, &out->memory) +
                                      group_hbm_risk_pct(launch, plan, &out->memory);

@@ -117,15 +117,16 @@ static int64_t pass_bytes(const ftl_step_measurement *m) {
 // load, the SM has none.
 static ftl_arch arch_for(const ftl_step_measurement *m, int32_t num_ctas) {
   ftl_arch arch = *m->launch->arch;
-  int64_t kept_bytes = ftl_l1_capacity_bytes(&arch, m->launch->warps, num_ctas);
+  int64_t kept_bytes = ftl_l1_capacity_bytes(&arch, m->launch->warps, m->launch->occupancy.ctas_per_sm);
   if (pass_bytes(m) * num_ctas > kept_bytes) arch.l1_unified_bytes -= kept_bytes;
   return arch;
 }
 
-static ftl_sm_config config_for(const ftl_step_measurement *m, const ftl_arch *arch, int32_t num_ctas, bool is_warm) {
+// The SM has its slots, and shared memory for all of them, whether CTAs run in them or not.
+static ftl_sm_config config_for(const ftl_step_measurement *m, const ftl_arch *arch, bool is_warm) {
   return (ftl_sm_config){.arch = arch,
                          .program = &m->cut.warps,
-                         .num_slots = num_ctas,
+                         .num_slots = m->launch->occupancy.ctas_per_sm,
                          .is_warm = is_warm,
                          .is_code_far = m->launch->l2_before == FTL_L2_PROFILED,
                          .bulk = !m->launch->no_bulk};
@@ -159,7 +160,7 @@ static ftl_status measure_run(ftl_step_measurement *m, int32_t num_ctas, int64_t
   ftl_loop_marks *marks = marks_create(m, -1, -1);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
   ftl_arch arch = arch_for(m, num_ctas);
-  ftl_sm_config config = config_for(m, &arch, num_ctas, is_warm);
+  ftl_sm_config config = config_for(m, &arch, is_warm);
   int64_t ctas[FTL_MARKED_CTAS], ends[FTL_MARKED_CTAS] = {0};
   ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_ctas, ctas);
   ftl_lone_ctas run = {.num_slots = num_ctas, .num_rounds = 1, .cta = ctas, .start = starts, .end = ends};
@@ -369,7 +370,7 @@ ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t
   for (int32_t i = num_ctas; i < NUM_ROUNDS * num_ctas; i++) ctas[i] = ctas[i - num_ctas];
   for (int32_t i = 0; i < num_ctas; i++) starts[i] = whole * i / (num_ctas * FTL_STEP_UNIT);
   ftl_arch arch = arch_for(m, num_ctas);
-  ftl_sm_config config = config_for(m, &arch, num_ctas, true);
+  ftl_sm_config config = config_for(m, &arch, true);
   ftl_lone_ctas run = {.num_slots = num_ctas, .num_rounds = NUM_ROUNDS, .cta = ctas, .start = starts, .end = ends};
   ftl_status status =
       ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency_cycles), &run,

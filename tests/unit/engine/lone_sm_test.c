@@ -13,6 +13,9 @@ static void expect(const ftl_arch *arch, int64_t latency, int64_t near, int64_t 
   cr_expect_eq(l.far_cycles, far, "%lld: far %lld, not %lld", (long long)latency, (long long)l.far_cycles,
                (long long)far);
   cr_expect_eq(l.last_cycles, latency);
+  int64_t hit, crossing, miss;
+  ftl_traffic_latencies(arch, SM_KHZ, &hit, &crossing, &miss);
+  cr_expect_eq(l.local_cycles, hit, "lines of local memory are in L2 whatever tiles are waited for");
 }
 
 // Half of the lines have their home on the SM's side: they save the crossing there and back, once the tile takes so

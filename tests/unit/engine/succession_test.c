@@ -78,7 +78,7 @@ static void hear_nothing(void *context, int64_t cycle, int32_t slot, int32_t war
 static int64_t run_slots(const lowered *l, ftl_lone_ctas ctas, ftl_sm_counters *counters) {
   ftl_sm_config config = {
       .arch = l->arch, .program = l->warps, .num_slots = ctas.num_slots, .is_warm = true, .bulk = true};
-  ftl_lone_latency latency = {300, 300, 300};
+  ftl_lone_latency latency = {300, 300, 300, 300};
   cr_assert_eq(ftl_lone_sm_run(&config, SM_KHZ, latency, &ctas, hear_nothing, NULL, counters, NULL), FTL_OK);
   return counters->warp_insts;
 }

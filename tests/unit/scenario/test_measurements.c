@@ -244,9 +244,9 @@ Test(unit_scenario_measurements, bad_arguments_are_named_with_what_is_allowed) {
 Test(unit_scenario_measurements, files_with_nothing_to_compare_are_refused_as_by_validate) {
   const char *ask = "ft.measurements{ files = file }";
   fails_about(
-      "workload,heads,seqlen,head_dim,status,condition,gpu,dram__bytes_red.sum\n"
+      "workload,heads,seqlen,head_dim,status,condition,gpu,dram__byte_red.sum\n"
       "flash2_fwd,8,64,64,ok,ncu,NVIDIA H200,5\n",
-      ask, "the nearest to dram__bytes_red.sum is dram__bytes_read.sum");
+      ask, "the nearest to dram__byte_red.sum is dram__bytes_read.sum");
   fails_about("workload,status,condition,gpu\nabc,ok,ncu,NVIDIA H200\n", ask, "can be predicted: workload abc");
   fails_about(HEADER "flash2_fwd,8,1024,64,64,64,ok,profile,NVIDIA H200,,,5,5\n", ask, ":2: condition=profile");
   fails_about("no,header\n1,2\n", ask, "no header of measurements");
