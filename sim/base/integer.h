@@ -7,6 +7,12 @@
 // ceil(a / b) of a >= 0, b > 0.
 static inline int64_t ftl_divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// What is left of a, of any sign, over a multiple of b > 0: 0 to b - 1.
+static inline int64_t ftl_modulo(int64_t a, int64_t b) {
+  int64_t rest = a % b;
+  return rest < 0 ? rest + b : rest;
+}
+
 static inline int64_t ftl_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t ftl_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int32_t ftl_smaller32(int32_t a, int32_t b) { return a < b ? a : b; }

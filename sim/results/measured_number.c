@@ -15,10 +15,12 @@ static bool remove_commas(const char *text, char *out) {
   bool grouped = digits[first] == ',';
   if (grouped && (first == 0 || first > 3)) return false;
   size_t size = 0;
+  bool is_behind_point = false;
   for (const char *c = text; *c != '\0'; c++) {
+    is_behind_point |= *c == '.';
     if (*c != ',') {
       out[size++] = *c;
-    } else if (strspn(c + 1, "0123456789") != 3) {
+    } else if (!grouped || is_behind_point || strspn(c + 1, "0123456789") != 3) {
       return false;
     }
   }

@@ -117,6 +117,11 @@ static bool moves_in_runs(const grid_runs *runs, const tensor_runs *tensor) {
   return true;
 }
 
+// A tensor that the first periods do not use has no distance.
+static bool moves_by(const grid_runs *runs, int32_t tensor, const int64_t *distance, int64_t bytes) {
+  return runs->tensors[tensor].is_used && distance[tensor] == bytes;
+}
+
 // Whether the CTA's tiles lie to those of the CTA one period on as its tensors' do.
 static bool moves_with_period(const grid_runs *runs, int64_t cta) {
   ftl_cta_shape a, b;
@@ -132,7 +137,7 @@ static bool moves_with_period(const grid_runs *runs, int64_t cta) {
   for (int32_t s = 0; s < 2 * runs->segments->num_loops + 1; s++)
     for (int32_t i = 0; i < runs->segments->segments[s].num_refs; i++, ref++)
       if (a.num_rows[ref] > 0 &&
-          b.address[ref] - a.address[ref] != distance[runs->segments->segments[s].refs[i].ref.tensor])
+          !moves_by(runs, runs->segments->segments[s].refs[i].ref.tensor, distance, b.address[ref] - a.address[ref]))
         return false;
   return true;
 }

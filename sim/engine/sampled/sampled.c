@@ -318,11 +318,8 @@ static double fairness_risk_pct(const ftl_launch *launch, const ftl_segments *se
 // Of cycles, for walking in groups (tests/unit/engine/walk_plan_test.c).
 static double group_risk_pct(ftl_walk_plan plan) { return plan.group > 1 ? 2.0 : 0; }
 
-// Of HBM bytes. Where L2 holds what is read again, groups change nothing; where it does not, which of the CTAs in
-// flight reads a line again before it is gone hangs on their order, which groups blur: half of what is read more than
-// once may go either way.
-static double group_hbm_risk_pct(const ftl_launch *launch, ftl_walk_plan plan, const ftl_memory_counters *memory) {
-  if (plan.group == 1) return 0;
+// What DRAM gives beyond each input once.
+static double again_bytes(const ftl_launch *launch, const ftl_memory_counters *memory) {
   double again = (double)memory->dram_read_bytes;
   for (int32_t i = 0; i < launch->tile->num_tensors; i++) {
     const ftl_tensor *tensor = &launch->tile->tensors[i];
@@ -330,8 +327,25 @@ static double group_hbm_risk_pct(const ftl_launch *launch, ftl_walk_plan plan, c
       again -= (double)(tensor->num_batches * tensor->num_heads * tensor->num_rows * tensor->num_columns *
                         ftl_dtype_bytes(tensor->dtype));
   }
-  double bytes = (double)(memory->dram_read_bytes + memory->dram_write_bytes);
-  return again > 0 ? 1.0 + 50.0 * again / bytes : 1.0;
+  return fmax(again, 0);
+}
+
+// Of HBM bytes. Where L2 holds what is read again, groups change nothing; where it does not, which of the CTAs in
+// flight reads a line again before it is gone hangs on their order, which groups blur: half of what is read more than
+// once may go either way.
+static double group_hbm_risk_pct(const ftl_launch *launch, ftl_walk_plan plan, const ftl_memory_counters *memory) {
+  if (plan.group == 1) return 0;
+  double again = again_bytes(launch, memory);
+  return again > 0 ? 1.0 + 50.0 * again / (double)(memory->dram_read_bytes + memory->dram_write_bytes) : 1.0;
+}
+
+// Of HBM bytes. Rows that pass through registers more than once, which L2 keeps in part: it holds those of the CTAs
+// that are there, or it does not, by how near to each other they are. All that is read again may be found.
+static double row_hbm_risk_pct(const ftl_launch *launch, const ftl_segments *segments,
+                               const ftl_memory_counters *memory) {
+  double again = again_bytes(launch, memory);
+  double once = (double)(memory->dram_read_bytes + memory->dram_write_bytes) - again;
+  return segments->has_direct && once > 0 ? 100.0 * again / once : 0;
 }
 
 static double cycles_bound_pct(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times,
@@ -373,9 +387,9 @@ static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segmen
     fill_memory(launch, &traffic, &steps, segments->has_direct, out);
     out->error_bound_cycles_pct = cycles_bound_pct(launch, segments, times, &steps) + group_risk_pct(plan) +
                                   local_risk_pct(typical_counters(times, &steps));
-    out->error_bound_hbm_bytes_pct = HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 +
-                                     spill_risk_pct(launch, &out->memory) +
-                                     group_hbm_risk_pct(launch, plan, &out->memory);
+    out->error_bound_hbm_bytes_pct =
+        HBM_BOUND_PCT + (double)steps.period_spread_permille / 10.0 + spill_risk_pct(launch, &out->memory) +
+        group_hbm_risk_pct(launch, plan, &out->memory) + row_hbm_risk_pct(launch, segments, &out->memory);
     status = ftl_step_times_status(times, error);
   }
   ftl_traffic_fini(&traffic);

@@ -9,6 +9,7 @@ enum {
   SEGMENT_LINES = 16,  // lines that one stream asks for in a row: some rows of a tile
   TILE_LINES = 128,    // 16 KiB: 64 rows of 128 half-precision numbers
   LINES_PER_CHANNEL = 2048,
+  FILLINGS = 8,  // of the queues, if those take more lines: a quarter of them warms up
   STEP_CYCLES = 32,
   MOST_CHANNELS = 32,
 };
@@ -50,6 +51,7 @@ ftl_status ftl_dram_sustained(const ftl_arch *arch, int32_t read_percent, int64_
   stream_source source = {.read_percent = read_percent};
   int64_t num_lines = part.dram_num_channels * LINES_PER_CHANNEL;
   int64_t max_pending = 2 * part.dram_num_channels * part.dram_queue_entries;
+  if (num_lines < FILLINGS * max_pending) num_lines = FILLINGS * max_pending;
   int64_t warm_cycle = 0, warm_lines = 0, cycle = 0;
   while (source.num_lines < num_lines) {
     while (ftl_dram_num_pending(dram) < max_pending) {

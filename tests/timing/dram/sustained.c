@@ -47,6 +47,18 @@ Test(timing_dram_sustained, read_streams_and_copies_reach_what_was_measured) {
   }
 }
 
+// Queues that hold more than the lines by which shorter ones are measured: no less than those of 64 entries give.
+Test(timing_dram_sustained, long_queues_have_time_to_fill_and_to_empty) {
+  ftl_arch arch = hbm(877000, 8, 12, 28, 3);
+  double of_64 = efficiency(&arch, 100);
+  for (int64_t entries = 600; entries <= 2400; entries *= 2) {
+    arch.dram_queue_entries = entries;
+    double of_more = efficiency(&arch, 100);
+    cr_expect(of_more >= of_64 - 0.01 && of_more <= 1, "%ld entries: %.3f of peak, %.3f with 64", (long)entries,
+              of_more, of_64);
+  }
+}
+
 Test(timing_dram_sustained, ecc_in_the_memory_costs_its_share) {
   ftl_arch arch = hbm(877000, 8, 12, 28, 3);
   double without = efficiency(&arch, 100);

@@ -49,6 +49,8 @@ Test(unit_results_measurement, numbers_may_have_thousands_commas_in_their_places
   number_is("1,23", FTL_NUMBER_NONE, 0);
   number_is(",123", FTL_NUMBER_NONE, 0);
   number_is("1234,567", FTL_NUMBER_NONE, 0);
+  number_is("1.234,567", FTL_NUMBER_NONE, 0);
+  number_is("1,234.5,678", FTL_NUMBER_NONE, 0);
   number_is("0x10", FTL_NUMBER_NONE, 0);
   number_is("1e999", FTL_NUMBER_NONE, 0);
   number_is("12 ", FTL_NUMBER_NONE, 0);

@@ -207,7 +207,7 @@ Test(unit_workloads_spec, problems_too_large_to_count_are_refused) {
   } cases[] = {
       {"65536", "65536", "16777216", "is a tensor of more than 2^46 bytes"},
       {"65536", "65536", "64", "is more than 2147483647 CTAs"},  // 2^32 heads of one tile
-      {"1", "16384", "8388608", "is more than 2^62 FLOPs"},      // 4 * 16 * 2^14 * 2^46 = 2^66
+      {"1", "16384", "8388608", "is more than 2^60 FLOPs"},      // 4 * 16 * 2^14 * 2^46 = 2^66
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     setup();

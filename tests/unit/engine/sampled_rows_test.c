@@ -1,0 +1,37 @@
+// Rows that a softmax reads again, in `sampled` and in `full`, on a chip whose L2 keeps them in part.
+#include <math.h>
+
+#include "fixture.h"
+
+static ftl_prediction predict(const char *detail) {
+  char parameters[256];
+  snprintf(parameters, sizeof parameters, "softmax_safe heads=1 seqlen_q=2048 seqlen_kv=4096 clock_mhz=1200 detail=%s",
+           detail);
+  ftl_arch *arch = shipped_arch("rtx2080ti");
+  ftl_prediction prediction = prediction_of(arch, parameters, NULL);
+  ftl_arch_destroy(arch);
+  return prediction;
+}
+
+static double hbm_bytes(const ftl_prediction *p) {
+  return p->metrics.value[FTL_METRIC_dram_read] + p->metrics.value[FTL_METRIC_dram_write];
+}
+
+// 16.8 MB are read once; `full` reads 18, sampled 30: a third more of all bytes, which the bound allows for, as all
+// that is read again may be found in L2.
+Test(unit_engine_sampled_rows, their_bound_has_what_l2_may_keep) {
+  ftl_prediction sampled = predict("sampled"), full = predict("full");
+  double apart_pct = 100.0 * fabs(hbm_bytes(&sampled) / hbm_bytes(&full) - 1);
+  cr_expect_gt(apart_pct, 10.0, "%.1f %% apart: nothing is left for the bound to say", apart_pct);
+  cr_expect_leq(apart_pct, sampled.error_bound_hbm_bytes_pct, "%.1f %% apart, the bound is %.1f", apart_pct,
+                sampled.error_bound_hbm_bytes_pct);
+}
+
+// One of three launches asks DRAM for nothing: its bound, a share of no bytes, must not spoil the others'.
+Test(unit_engine_sampled_rows, the_bound_of_a_launch_that_finds_all_in_l2_is_a_number) {
+  ftl_arch *arch = shipped_arch("h200");
+  ftl_prediction p = prediction_of(
+      arch, "flash2_bwd heads=1 seqlen=40960 head_dim=32 block_m=32 block_n=32 num_warps=4 cache=warm", NULL);
+  ftl_arch_destroy(arch);
+  cr_assert(p.error_bound_hbm_bytes_pct >= 0 && p.error_bound_hbm_bytes_pct < 1000, "%f", p.error_bound_hbm_bytes_pct);
+}
