@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "engine/predict.h"
 #include "engine/sampled/lone_sm.h"
 #include "engine/sampled/traffic.h"
@@ -60,7 +61,12 @@ static ftl_status write_run(timeline *t, const ftl_warp_program *warps, const ft
   if (num_ctas < 1) return ftl_error_set(error, FTL_INFEASIBLE, "no CTA fits on an SM of %s", arch->name);
   t->num_warps = warps->num_warps;
   ftl_traffic_latencies(arch, t->khz, &hit, &far, &miss);
-  ftl_sm_config config = {.arch = arch, .program = warps, .num_slots = num_ctas};
+  // Tiles are handed out by stride, also those that a counter would hand out.
+  int64_t resident = ftl_smaller(num_ctas * arch->chip_num_sms, warps->tile->num_ctas);
+  ftl_sm_config config = {.arch = arch,
+                          .program = warps,
+                          .num_slots = num_ctas,
+                          .persistent_stride = warps->tile->persistent ? resident : 0};
   ftl_sm_counters counters;
   ftl_lone_latency latency = {.near_cycles = hit, .far_cycles = hit, .last_cycles = hit, .local_cycles = hit};
   fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", t->out);

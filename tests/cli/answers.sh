@@ -96,6 +96,8 @@ grep -q '^[[{]' t.json || bad "no timeline"
 # What cannot be written leaves what was there.
 echo kept >kept
 refused 2 "CTA 999" "$REAL" trace $S --cta 999 -o kept
+accepted "" "$REAL" trace --arch h200 --workload flash3_fwd heads=64 seqlen=512 head_dim=64 persistent=true --timeline t.json --until 100000
+grep -q '"cta":132}' t.json || bad "the timeline of a persistent CTA ends with its first tile"
 refused 2 "launch" "$REAL" trace $S --launch 9 --timeline kept
 grep -q '^kept$' kept || bad "a trace that failed has taken the file that was there"
 [ ! -e kept.new ] || bad "a trace that failed has left a file"
