@@ -339,13 +339,33 @@ static double group_hbm_risk_pct(const ftl_launch *launch, ftl_walk_plan plan, c
   return again > 0 ? 1.0 + 50.0 * again / (double)(memory->dram_read_bytes + memory->dram_write_bytes) : 1.0;
 }
 
+static bool loads_directly(const ftl_segment *segment) {
+  for (int32_t i = 0; i < segment->num_refs; i++)
+    if (segment->refs[i].is_direct) return true;
+  return false;
+}
+
+// Whether loops that load into registers begin where one before them began, as passes over a row do.
+static bool has_passes(const ftl_launch *launch, const ftl_segments *segments) {
+  int64_t begin = 0, first;
+  bool is_found = false;
+  for (int32_t k = 0; k < segments->num_loops; k++) {
+    if (!loads_directly(&segments->segments[2 * k + 1])) continue;
+    if (ftl_segments_trips(segments, launch->warps, k, 0, &first) == 0) continue;
+    if (is_found && first == begin) return true;
+    if (!is_found) begin = first;
+    is_found = true;
+  }
+  return false;
+}
+
 // Of HBM bytes. Rows that pass through registers more than once, which L2 keeps in part: it holds those of the CTAs
 // that are there, or it does not, by how near to each other they are. All that is read again may be found.
 static double row_hbm_risk_pct(const ftl_launch *launch, const ftl_segments *segments,
                                const ftl_memory_counters *memory) {
   double again = again_bytes(launch, memory);
   double once = (double)(memory->dram_read_bytes + memory->dram_write_bytes) - again;
-  return segments->has_direct && once > 0 ? 100.0 * again / once : 0;
+  return once > 0 && has_passes(launch, segments) ? 100.0 * again / once : 0;
 }
 
 static double cycles_bound_pct(const ftl_launch *launch, const ftl_segments *segments, ftl_step_times *times,

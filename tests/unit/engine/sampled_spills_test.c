@@ -43,7 +43,7 @@ Test(unit_engine_sampled_spills, they_find_the_l1_that_shared_memory_of_all_slot
   }
 }
 
-// Two CTAs an SM, on all SMs, ask L2 for a line in every other cycle, and wait for the network: the bound says so.
+// Two CTAs an SM, on all SMs: under load lines of local memory come later than from an idle L2. The bound says so.
 Test(unit_engine_sampled_spills, their_bound_has_what_they_wait_for_under_load) {
   spilling_case c = {"h200",
                      "heads=66 seqlen_q=512 seqlen_kv=64 head_dim=128 mma=mma block_m=128 block_n=64 num_warps=4 "
