@@ -157,6 +157,7 @@ return die "gh100" {
     shuffle_latency_cycles = measured(24, alu .. "SHFL.BFLY 24.1"),
     shuffle_interval_cycles = datasheet(1, rates .. ": 32 threads a cycle and SM"),
     barrier_latency_cycles = measured(13, measurements .. "micro_barriers.csv: 13 + 2 cycles a warp, 1 to 16 of them"),
+    barrier_defers = measured(1, measurements .. "micro_barrier_defer.csv: rows of FFMA, FMNMX, IMAD or F2FP behind bar.sync end before the barrier opens, others do not begin"),
     named_barrier_latency_cycles = measured(25, measurements .. "micro_barriers.csv: groups of 4 warps meet every 33 cycles where a whole CTA of 4 does every 21; two groups that wait for each other in turn 24 + 2 a warp"),
     mbarrier_latency_cycles = guess(42, sm .. "arrive and wait 48 together, of which 6 are the arrive (FlashGPU-Sim)"),
     proxy_fence_cycles = measured(32, measurements .. "micro_product_epilogue.csv: with a fence two barriers take 30 and 33 cycles more (one and two warpgroups), behind copies by cp.async 33, with stmatrix 26 and 59, and a TMA store 34 and 41"),

@@ -35,6 +35,7 @@ static ftl_status allocate(full_run *run, int64_t sm_khz, ftl_error *error) {
   int64_t num_ctas = ftl_launch_num_ctas(launch);
   ftl_sm_config config = {.arch = arch,
                           .is_code_far = run->launch->l2_before == FTL_L2_PROFILED,
+                          .ctas_alike = ftl_warp_program_has_ctas_alike(run->launch->warps),
                           .program = launch->warps,
                           .num_slots = launch->occupancy.ctas_per_sm,
                           .persistent_stride = launch->tile->persistent ? num_ctas : 0,

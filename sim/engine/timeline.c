@@ -66,6 +66,7 @@ static ftl_status write_run(timeline *t, const ftl_warp_program *warps, const ft
   ftl_sm_config config = {.arch = arch,
                           .program = warps,
                           .num_slots = num_ctas,
+                          .ctas_alike = ftl_warp_program_has_ctas_alike(warps),
                           .persistent_stride = warps->tile->persistent ? resident : 0};
   ftl_sm_counters counters;
   ftl_lone_latency latency = {.near_cycles = hit, .far_cycles = hit, .last_cycles = hit, .local_cycles = hit};

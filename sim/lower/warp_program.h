@@ -208,5 +208,7 @@ typedef struct ftl_warp_program {
 } ftl_warp_program;
 
 void ftl_warp_program_destroy(ftl_warp_program *program);
+// All CTAs run every loop as often.
+bool ftl_warp_program_has_ctas_alike(const ftl_warp_program *program);
 
 #endif

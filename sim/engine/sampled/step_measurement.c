@@ -129,6 +129,7 @@ static ftl_sm_config config_for(const ftl_step_measurement *m, const ftl_arch *a
                          .num_slots = m->launch->occupancy.ctas_per_sm,
                          .is_warm = is_warm,
                          .is_code_far = m->launch->l2_before == FTL_L2_PROFILED,
+                         .ctas_alike = ftl_warp_program_has_ctas_alike(m->launch->warps),
                          .bulk = !m->launch->no_bulk};
 }
 

@@ -30,13 +30,21 @@ static int64_t opening_cycles(const ftl_sm *sm, int32_t num_warps) {
 
 static sm_warp *warps_of_slot(ftl_sm *sm, int32_t slot) { return &sm->warps[slot * sm->program->num_warps]; }
 
+// The warp waits at its barrier, or at an instruction behind it, or has not come to one that is held.
+static void open_to(ftl_sm *sm, sm_warp *w, int64_t now, int64_t opens) {
+  w->barrier_opens = opens;
+  if (w->blocked == SM_BEHIND_BARRIER) ftl_sm_warp_retry(sm, w, now);
+  if (w->blocked == SM_ON_BARRIER) ftl_sm_warp_resume(sm, w, now, opens, FTL_STALL_BARRIER);
+}
+
 void ftl_sm_barrier_come(ftl_sm *sm, sm_warp *w, int64_t now) {
   int32_t barrier = barrier_of(w);
   uint16_t *count = &sm->barrier_counts[w->slot * sm->code.num_barriers + barrier];
   sm->barrier_free = (sm->barrier_free > now ? sm->barrier_free : now) + sm->arch->shared_barrier_interval_cycles;
   if (w->op->kind == SM_BARRIER) {
     w->wait_id = barrier;
-    ftl_sm_warp_block(sm, w, SM_ON_BARRIER, FTL_STALL_BARRIER);
+    w->barrier_opens = SM_NEVER;
+    if (!w->op->defers) ftl_sm_warp_block(sm, w, SM_ON_BARRIER, FTL_STALL_BARRIER);
   }
   int32_t meeting = meeting_warps(w);
   if (++*count < meeting) return;
@@ -44,8 +52,7 @@ void ftl_sm_barrier_come(ftl_sm *sm, sm_warp *w, int64_t now) {
   sm_warp *warps = warps_of_slot(sm, w->slot);
   int64_t opens = sm->barrier_free + opening_cycles(sm, meeting);
   for (int32_t i = 0; i < sm->program->num_warps; i++)
-    if (warps[i].blocked == SM_ON_BARRIER && warps[i].wait_id == barrier)
-      ftl_sm_warp_resume(sm, &warps[i], now, opens, FTL_STALL_BARRIER);
+    if (warps[i].barrier_opens == SM_NEVER && warps[i].wait_id == barrier) open_to(sm, &warps[i], now, opens);
 }
 
 // ---- mbarriers ----

@@ -48,7 +48,7 @@ static void ask(ftl_sm *sm, int32_t index, int64_t now) {
   cache->num_held++;
   const ftl_arch *arch = sm->arch;
   int64_t share = arch->sm_code_share_cycles;
-  bool has_share = cache->share_free <= now;
+  bool has_share = sm->config.ctas_alike || cache->share_free <= now;
   cache->port_free =
       sm_later(cache->port_free, now) + (has_share ? arch->sm_code_port_cycles : arch->sm_code_convoy_cycles);
   cache->share_free =

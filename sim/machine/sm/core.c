@@ -102,9 +102,11 @@ __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_
     case SM_PROXY_FENCE:
       ftl_sm_warp_advance(sm, w, now, now + w->op->latency, FTL_STALL_LONG_SCOREBOARD);
       return true;
-    case SM_BARRIER:
+    case SM_BARRIER: {
+      bool defers = w->op->defers;
       ftl_sm_barrier_come(sm, w, now);
-      return true;
+      return !defers;
+    }
     case SM_BARRIER_ARRIVE:
       ftl_sm_barrier_come(sm, w, now);
       return false;
@@ -154,6 +156,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   sm_note_issue(sc, position, now, sm->policy.yields);
   sc->pipe_kept[op->pipe] = sc->pipe_free[op->pipe] = now + op->interval;
   sc->pipe_taker[op->pipe] = position;
+  sc->last_pipe = op->pipe;
   int64_t read = op->dispatch ? sm_dispatch(sm, sc, op, now) : now;
   bool waits = op->freezes && (read > now || sm_wgmma_runs(sm, now));
   sm->counters.pipe_insts[op->pipe]++;

@@ -329,6 +329,20 @@ static void make_fence_wait(sm_op *ops, int32_t fence, int64_t cycles) {
   }
 }
 
+// What a warp issues that has come to a barrier before the others (kernels/measurements/micro_barrier_defer.csv).
+static bool passes_barrier(const sm_op *op) { return op->kind == SM_FIXED && op->pipe != FTL_SM_PIPE_SFU; }
+
+// Up to which instructions the warps go on behind a barrier: to the first that is held. Where a loop or a tile begins
+// or ends before it they wait at the barrier itself.
+static void defer_barrier(sm_op *ops, int32_t num_ops, int32_t barrier) {
+  int32_t i = barrier + 1;
+  for (; i < num_ops && (passes_barrier(&ops[i]) || ops[i].kind == SM_MARK); i++)
+    if (ops[i].flags & FTL_INST_WARP0) return;
+  if (i == num_ops || ops[i].kind >= SM_LOOP || ops[i].flags & FTL_INST_WARP0) return;
+  ops[barrier].defers = true;
+  ops[i].held = ops[i].special = true;
+}
+
 static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte, ftl_error *error) {
   const ftl_warp_role *r = &b->program->roles[role];
   int32_t num_parameters = 0;
@@ -343,6 +357,8 @@ static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte
       make_predicate_late(ops, i, b->arch->branch_predicate_latency_cycles);
     if (i > 0 && ops[i].kind == SM_END_LOOP && ops[i - 1].kind == SM_BRANCH) ops[i - 1].loop = ops[i].loop;
   }
+  for (int32_t i = 0; i < r->num_insts; i++)
+    if (ops[i].kind == SM_BARRIER && b->arch->shared_barrier_defers) defer_barrier(ops, r->num_insts, i);
   if (num_parameters > b->code->num_parameters) b->code->num_parameters = num_parameters;
   ftl_sm_set_stall_counts(ops, r->num_insts, b->code->num_tokens, b->arch);
   lay_out(b->code, ops, r->num_insts, byte);

@@ -60,6 +60,8 @@ typedef struct sm_op {
   uint16_t sources[FTL_MAX_SOURCES];  // tokens; a word that is always ready where there is none
   uint8_t producer;                   // SM_PRODUCER_* of the destination
   uint8_t throttle;                   // ftl_stall while the pipe is what it waits for
+  uint8_t defers;                     // BARRIER: the warp goes on up to the next instruction that is held
+  uint8_t held;                       // by a barrier behind which it stands
   uint8_t special;    // the warp has to look before it waits for it: pseudo, warp 0 only, or waits for more than tokens
   uint8_t bulk;       // a run of it may be one event
   uint8_t num_lines;  // of code that a warp enters when it comes to it; a run is as many instructions

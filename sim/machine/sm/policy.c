@@ -28,16 +28,26 @@ static int32_t pick_youngest(const sm_subcore *sc, uint64_t eligible) {
 }
 
 // In the cycle before, or two cycles before and its code lets nobody else go first. ptxas marks stall counts of three
-// cycles and more, and of those of two in a row every sixth, as places to go to another warp.
+// cycles and more, and of those of two in a row every sixth, as places to go to another warp; but for mma.syncs, whose
+// count is what their pipe takes (micro_mma_turns.csv).
 static bool has_just_issued(const sm_subcore *sc, uint64_t eligible) {
+  if (!goes_on(sc, eligible)) return false;
   int64_t distance = sc->eligible_at - sc->last_issue;
-  return goes_on(sc, eligible) && (distance == 1 || (distance == 2 && sm_paced(sc) < SM_YIELD_INSTS - 1));
+  bool are_products = sc->last_pipe == FTL_SM_PIPE_TENSOR && sc->pipe[sc->last] == FTL_SM_PIPE_TENSOR;
+  return distance == 1 || (distance == 2 && sm_paced(sc) < SM_YIELD_INSTS - 1) || are_products;
 }
 
-// By CTA; within it, and of mma.syncs, by how long the instruction has waited, for its pipe too.
+// Its warp has issued nothing since the product before, the last one on the pipe.
+static bool follows_a_product(const sm_subcore *sc, int32_t position) {
+  return sc->pipe_taker[FTL_SM_PIPE_TENSOR] == position && sc->warps[position]->op[-1].pipe == FTL_SM_PIPE_TENSOR;
+}
+
+// Of mma.syncs the one that follows the last, whoever has issued something else meanwhile, then the one that has waited
+// longest, for its pipe too; else by CTA, and within it by how long the instruction has waited.
 static bool goes_before(const sm_subcore *sc, int32_t a, int32_t b) {
   bool are_products = sc->pipe[a] == FTL_SM_PIPE_TENSOR && sc->pipe[b] == FTL_SM_PIPE_TENSOR;
   bool are_of_one_cta = sc->warps[a]->slot == sc->warps[b]->slot;
+  if (are_products && follows_a_product(sc, a) != follows_a_product(sc, b)) return follows_a_product(sc, a);
   if ((are_of_one_cta || are_products) && sc->ready[a] != sc->ready[b]) return sc->ready[a] < sc->ready[b];
   return sc->age[a] < sc->age[b];
 }

@@ -82,6 +82,7 @@ typedef struct ftl_sm_config {
                      // warps have read the others' have read as well
   bool is_warm;      // a CTA has left the code, if all of it fits, and the kernel's parameters in the SM's caches
   bool is_code_far;  // the launch finds its code in memory, but for what it brings along
+  bool ctas_alike;   // all CTAs of the launch run every loop as often
   bool bulk;         // may issue runs and stretches as one event; never changes a counter
 } ftl_sm_config;
 

@@ -42,6 +42,8 @@ static wait later_of(wait a, int64_t ready, ftl_stall reason, sm_block block) {
 // What instructions wait for besides tokens.
 static wait special_wait(const ftl_sm *sm, const sm_warp *w, wait so_far) {
   const sm_op *op = w->op;
+  if (op->held && w->barrier_opens == SM_NEVER) return (wait){SM_NEVER, FTL_STALL_BARRIER, SM_BEHIND_BARRIER};
+  if (op->held) so_far = later_of(so_far, w->barrier_opens, FTL_STALL_BARRIER, SM_BEHIND_BARRIER);
   switch (op->kind) {
     case SM_CP_WAIT:
       if (w->cp_closed <= op->arg) return so_far;
@@ -196,7 +198,7 @@ void ftl_sm_warp_start(ftl_sm *sm, sm_warp *w, int64_t cta, int64_t cycle) {
   reset_warp(sm, w);
   w->point = (ftl_expr_point){.cta = cta, .warp = w->warp_in_role};
   w->start = w->settled = cycle;
-  w->mio_free = 0;
+  w->mio_free = w->barrier_opens = 0;
   sc->age[w->position] = age_of(sm, w);
   sc->not_selected[w->position] = sc->undispatched[w->position] = 0;
   w->op = w->first_op - 1;

@@ -26,6 +26,7 @@ typedef enum sm_block {
   SM_ON_GMMA,
   SM_ON_TMA_STORE,
   SM_ON_BARRIER,
+  SM_BEHIND_BARRIER,  // which it has come to
   SM_ON_FULL,
   SM_ON_EMPTY,
   SM_ON_TILE,
@@ -45,10 +46,11 @@ typedef struct sm_warp {
   uint8_t role;
   int16_t warp, warp_in_role;  // of the CTA, of the role
   int32_t slot;
-  int32_t warpgroup;    // index into sm->warpgroups
-  int32_t wait_id;      // barrier; ring stage (index into sm->stages)
-  uint32_t wait_for;    // fills or arrivals
-  int32_t outstanding;  // memory instructions and lines that keep the warp from leaving
+  int32_t warpgroup;      // index into sm->warpgroups
+  int32_t wait_id;        // barrier; ring stage (index into sm->stages)
+  int64_t barrier_opens;  // of the one it came to last; SM_NEVER: others are to come
+  uint32_t wait_for;      // fills or arrivals
+  int32_t outstanding;    // memory instructions and lines that keep the warp from leaving
   int64_t start;
   uint32_t tiles_done;
   const sm_op *first_op;

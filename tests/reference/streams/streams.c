@@ -184,5 +184,5 @@ Test(reference_streams, the_first_of_two_ctas_ends_as_on_the_h200, .init = set_u
 
 Test(reference_streams, the_first_of_two_ctas_ends_so_beside_products_too, .init = set_up, .timeout = 120) {
   double error = mean_error(true);
-  cr_expect_lt(error, 0.14, "%.2f %%", 100 * error);
+  cr_expect_lt(error, 0.1, "%.2f %%", 100 * error);
 }

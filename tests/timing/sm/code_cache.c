@@ -87,8 +87,9 @@ Test(timing_sm_code_cache, a_run_begins_before_its_last_line_is_there) {
   rig_destroy(r);
 }
 
-static int64_t cycles_of_trips(int64_t lines, int64_t trips, int64_t convoy_cycles) {
+static int64_t cycles_of_trips(int64_t lines, int64_t trips, int64_t convoy_cycles, bool ctas_alike) {
   rig *r = rig_with_cache(1, lines);
+  r->ctas_alike = ctas_alike;
   r->arch.sm_code_share_cycles = 1000, r->arch.sm_code_convoy_cycles = convoy_cycles;
   int32_t loop = rig_loop(r, 0, 0, trips);
   for (int i = 0; i < 23; i++) rig_add(r, FTL_OP_FFMA, i, -1);
@@ -99,7 +100,7 @@ static int64_t cycles_of_trips(int64_t lines, int64_t trips, int64_t convoy_cycl
   return cycles;
 }
 
-static int64_t cycles_of_loop(int64_t lines) { return cycles_of_trips(lines, 10, 0); }
+static int64_t cycles_of_loop(int64_t lines) { return cycles_of_trips(lines, 10, 0, false); }
 
 // Three lines, ten times. Where there is room for two, the least recently used is always the next one: each time the
 // first two, asked for together, take 9 cycles, and the third, asked for 8 cycles before its turn, one more. Where they
@@ -112,8 +113,12 @@ Test(timing_sm_code_cache, a_loop_longer_than_the_cache_misses_every_line) {
 // Behind that a turn takes 100 cycles for each line of a convoy, the last of which the warp waits for, its 8
 // instructions, and 6 cycles behind the branch.
 Test(timing_sm_code_cache, an_sm_beyond_its_share_gets_its_lines_in_a_convoy) {
-  cr_expect_eq(cycles_of_trips(2, 340, 100), cycles_of_trips(2, 340, 0));
-  cr_expect_eq(cycles_of_trips(2, 440, 100) - cycles_of_trips(2, 420, 100), 20 * (3 * 100 + 8 + 6));
+  cr_expect_eq(cycles_of_trips(2, 340, 100, false), cycles_of_trips(2, 340, 0, false));
+  cr_expect_eq(cycles_of_trips(2, 440, 100, false) - cycles_of_trips(2, 420, 100, false), 20 * (3 * 100 + 8 + 6));
+}
+
+Test(timing_sm_code_cache, sms_in_step_have_the_lines_that_one_asks_for) {
+  cr_expect_eq(cycles_of_trips(2, 440, 100, true), cycles_of_trips(2, 440, 0, false));
 }
 
 static int64_t cycles_far(int64_t num_lines, bool is_far) {

@@ -230,3 +230,103 @@ Test(timing_sm_control, warpgroups_meet_apart) {
   for (int w = 4; w < 8; w++) cr_assert_eq(rig_cycle(r, w, 2, 0), 62);
   rig_destroy(r);
 }
+
+// ---- behind a barrier ----
+// One warp comes at 0, the other when its MUFU of 0 has its result, at 20: taken until 22, open at 38.
+enum { COMES_LATE = 20, OPENS = 38 };
+
+static rig *create_late(void) {
+  rig *r = rig_create(1);
+  r->arch.shared_barrier_defers = 1;
+  rig_add(r, FTL_OP_BAR_SYNC, -1, -1)->arg = 1;
+  r->program.barrier_warps[1] = 2;
+  return r;
+}
+
+static void run_late(rig *r) {
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_role(r, 1);
+  rig_add(r, FTL_OP_MUFU, 0, -1);
+  rig_add(r, FTL_OP_BAR_SYNC, -1, 0)->arg = 1;
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 1, 1, 0), COMES_LATE);
+  cr_assert_eq(rig_cycle(r, 1, 2, 0), OPENS);
+  rig_check_stalls(r);
+}
+
+// FFMAs that depend on each other 4 cycles apart, a product 7 behind, and then what shared memory has.
+Test(timing_sm_control, behind_a_barrier_a_warp_goes_on_with_what_has_a_fixed_latency) {
+  rig *r = create_late();
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_add(r, FTL_OP_FFMA, 1, 0);
+  rig_add(r, FTL_OP_MMA, 2, 1);
+  rig_add(r, FTL_OP_LDS, 3, -1)->wavefronts = 1;
+  run_late(r);
+  const int64_t expected[] = {0, 1, 5, 12, OPENS};
+  for (int i = 0; i < 5; i++)
+    cr_expect_eq(rig_cycle(r, 0, i, 0), expected[i], "%d: %lld", i, (long long)rig_cycle(r, 0, i, 0));
+  // From 13 on; the other warp, which came last, for its exit.
+  cr_expect_eq(rig_counters(r)->stall_cycles[FTL_STALL_BARRIER], OPENS - 13 + OPENS - COMES_LATE - 1);
+  rig_destroy(r);
+}
+
+Test(timing_sm_control, behind_a_barrier_special_math_is_held) {
+  rig *r = create_late();
+  rig_add(r, FTL_OP_MUFU, 0, -1);
+  run_late(r);
+  cr_expect_eq(rig_cycle(r, 0, 1, 0), OPENS);
+  rig_destroy(r);
+}
+
+// What is held waits for its operands too: the last of eleven FFMAs begins at 41 and has its result at 45; to memory a
+// cycle more.
+Test(timing_sm_control, what_is_held_waits_for_the_later_of_barrier_and_operands) {
+  rig *r = create_late();
+  for (int i = 0; i < 11; i++) rig_add(r, FTL_OP_FFMA, 0, i ? 0 : -1);
+  rig_add(r, FTL_OP_LDS, 3, 0)->wavefronts = 1;
+  run_late(r);
+  cr_expect_eq(rig_cycle(r, 0, 11, 0), 41);
+  cr_expect_eq(rig_cycle(r, 0, 12, 0), 46);
+  rig_destroy(r);
+}
+
+// Where a loop begins before anything is held the warp waits at its barrier.
+Test(timing_sm_control, a_barrier_before_a_loop_holds_all) {
+  rig *r = create_late();
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  int32_t loop = rig_loop(r, 0, 0, 1);
+  rig_add(r, FTL_OP_FFMA, 1, -1);
+  rig_end_loop(r, loop);
+  run_late(r);
+  cr_expect_eq(rig_cycle(r, 0, 1, 0), OPENS);
+  rig_destroy(r);
+}
+
+// So it does where only one of its warps has what would be held.
+Test(timing_sm_control, a_barrier_before_what_one_warp_does_holds_all) {
+  rig *r = create_late();
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_add(r, FTL_OP_LDS, 1, -1)->flags = FTL_INST_WARP0;
+  run_late(r);
+  cr_expect_eq(rig_cycle(r, 0, 1, 0), OPENS);
+  rig_destroy(r);
+}
+
+// Two warps come at 0, taken until 2 and 4, open at 20; the second barrier is held by the first: they come to it at 20,
+// taken until 22 and 24, open at 40.
+Test(timing_sm_control, a_barrier_is_held_by_the_one_before_it) {
+  rig *r = rig_create(2);
+  r->arch.shared_barrier_defers = 1;
+  rig_add(r, FTL_OP_BAR_SYNC, -1, -1);
+  rig_add(r, FTL_OP_BAR_SYNC, -1, -1);
+  rig_add(r, FTL_OP_FFMA, 0, -1);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int w = 0; w < 2; w++) {
+    cr_expect_eq(rig_cycle(r, w, 1, 0), 20);
+    cr_expect_eq(rig_cycle(r, w, 2, 0), 21);
+    cr_expect_eq(rig_cycle(r, w, 3, 0), 40);
+  }
+  rig_destroy(r);
+}

@@ -185,6 +185,7 @@ int64_t rig_run(rig *r, int32_t num_ctas) {
                           .persistent_stride = r->persistent_stride,
                           .is_alone = r->is_alone,
                           .is_code_far = r->is_code_far,
+                          .ctas_alike = r->ctas_alike,
                           .dynamic_tiles = r->dynamic_tiles,
                           .bulk = r->bulk};
   ftl_error error;

@@ -32,7 +32,7 @@ typedef struct rig {
   ftl_sm *sm;
   int64_t latency;  // of memory, cycles; 200
   int64_t window;   // cycles an advance; 100, at most the latency
-  bool bulk, observe, is_alone, is_code_far, dynamic_tiles;
+  bool bulk, observe, is_alone, is_code_far, ctas_alike, dynamic_tiles;
   int64_t next_tile;  // of the counter of dynamic tiles
   int64_t num_slots, persistent_stride;
   rig_issue *log;

@@ -220,10 +220,45 @@ Test(timing_sm_scheduler, gol_goes_on_with_a_warp_of_a_later_cta_from_cycle_to_c
   run_two_ctas(r, (const int64_t[][8]){{0, 1, 2, 3, 8, 9}, {4, 5, 6, 7, 10, 11}}, 6);
 }
 
-// mma interval 8, three products each: the second CTA's, which waits since 0, goes before the first one's, ready at 8,
-// and then they take turns.
-Test(timing_sm_scheduler, gol_serves_products_of_all_ctas_in_the_order_of_their_wait) {
+// mma interval 8, three products each: the first CTA's is ready whenever the pipe is free.
+Test(timing_sm_scheduler, gol_goes_on_from_product_to_product) {
   rig *r = rig_create(4);
   for (int32_t i = 0; i < 3; i++) rig_add(r, FTL_OP_MMA, i, -1);
-  run_two_ctas(r, (const int64_t[][8]){{0, 16, 32, 33}, {8, 24, 40, 41}}, 4);
+  run_two_ctas(r, (const int64_t[][8]){{0, 8, 16, 17}, {24, 32, 40, 41}}, 4);
+}
+
+// The second CTA has an FFMA first, at 1: although it issued that after the first CTA's product, and waits since then,
+// the pipe goes on with who had it last.
+Test(timing_sm_scheduler, gol_goes_on_with_products_whoever_issues_between) {
+  rig *r = rig_create(4);
+  strcpy(r->arch.sm_scheduler, "gol");
+  r->num_slots = 2;
+  int32_t cta = r->tile.num_exprs++;
+  r->exprs[cta] = (ftl_expr_node){.kind = FTL_EXPR_CTA};
+  int32_t loop = rig_loop(r, 0, 0, 0);  // 0
+  r->loops[loop].hi = cta;
+  rig_add(r, FTL_OP_FFMA, 10, -1);  // 1
+  rig_end_loop(r, loop);
+  for (int32_t i = 0; i < 3; i++) rig_add(r, FTL_OP_MMA, i, -1);  // 3 to 5
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 2);
+  const int64_t expected[2][3] = {{0, 8, 16}, {24, 32, 40}};
+  for (int32_t i = 0; i < r->num_issues; i++) {
+    const rig_issue *issue = &r->log[i];
+    if (issue->warp != 0 || issue->inst > 5) continue;
+    int64_t cycle = issue->inst == 1 ? 1 : expected[issue->slot][issue->inst - 3];
+    cr_expect_eq(issue->cycle, cycle, "slot %d, %d: %lld", issue->slot, issue->inst, (long long)issue->cycle);
+  }
+  rig_destroy(r);
+}
+
+// An FFMA between them: the second CTA's product, which waits since 0, goes before the first one's, ready at 8, and
+// then they take turns.
+Test(timing_sm_scheduler, gol_serves_products_with_others_between_in_the_order_of_their_wait) {
+  rig *r = rig_create(4);
+  for (int32_t i = 0; i < 3; i++) {
+    rig_add(r, FTL_OP_MMA, i, -1);
+    if (i < 2) rig_add(r, FTL_OP_FFMA, 10 + i, -1);
+  }
+  run_two_ctas(r, (const int64_t[][8]){{0, 1, 16, 17, 32, 33}, {8, 9, 24, 25, 40, 41}}, 6);
 }
