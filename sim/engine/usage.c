@@ -1,6 +1,7 @@
 // How much of each resource a launch uses: from what its programs amount to, and what its run counted.
 #include <string.h>
 
+#include "base/sectors.h"
 #include "engine/answer.h"
 
 static const ftl_resource_info infos[FTL_RESOURCE_COUNT] = {
@@ -49,23 +50,23 @@ static void set_pipes(const ftl_arch *arch, const ftl_totals *totals, const ftl_
 }
 
 static void set_memory(const ftl_arch *arch, const ftl_totals *totals, float *pct) {
-  enum { SECTOR_BYTES = 32, SECTORS_A_LINE = 4, DIRECTIONS = 2 };
+  enum { DIRECTIONS = 2 };
   const ftl_memory_counters *memory = &totals->memory;
   double elapsed_ns = (double)totals->cycles * 1e6 / (double)totals->sm_khz;
   double l2_cycles = elapsed_ns * (double)arch->clock_l2_khz * 1e-6;
   double dram_cycles = elapsed_ns * (double)arch->clock_dram_khz * 1e-6;
   double dram_peak =
       dram_cycles * (double)(arch->dram_num_channels * arch->dram_burst_bytes) / (double)arch->dram_burst_cycles;
-  double read = SECTOR_BYTES * (double)(memory->l2_read_sectors + memory->coalesced_sectors);
-  double written = SECTOR_BYTES * (double)memory->l2_write_sectors;
+  double read = FTL_SECTOR_BYTES * (double)(memory->l2_read_sectors + memory->coalesced_sectors);
+  double written = FTL_SECTOR_BYTES * (double)memory->l2_write_sectors;
   float sm_ports = percent(read, l2_cycles * (double)(arch->chip_num_sms * arch->noc_sm_read_bytes_per_cycle));
   float gpc_ports = percent(read, l2_cycles * (double)(arch->chip_num_gpcs * arch->noc_gpc_read_bytes_per_cycle));
   float out_ports = percent(written, l2_cycles * (double)(arch->chip_num_sms * arch->noc_sm_write_bytes_per_cycle));
   pct[FTL_RESOURCE_ports] = larger(larger(sm_ports, gpc_ports), out_ports);
-  pct[FTL_RESOURCE_far] = percent(SECTOR_BYTES * (double)memory->l2_fabric_sectors,
+  pct[FTL_RESOURCE_far] = percent(FTL_SECTOR_BYTES * (double)memory->l2_fabric_sectors,
                                   l2_cycles * (double)(DIRECTIONS * arch->noc_far_bytes_per_cycle));
-  double from_l2 = SECTOR_BYTES * (double)memory->l2_read_sectors;
-  double to_l2 = written + (double)(memory->l2_read_sectors * arch->l2_read_request_bytes) / SECTORS_A_LINE;
+  double from_l2 = FTL_SECTOR_BYTES * (double)memory->l2_read_sectors;
+  double to_l2 = written + (double)(memory->l2_read_sectors * arch->l2_read_request_bytes) / FTL_LINE_SECTORS;
   double slice_cycles = l2_cycles * (double)arch->l2_num_slices;
   pct[FTL_RESOURCE_l2] = larger(percent(from_l2, slice_cycles * (double)arch->l2_slice_bytes_per_cycle),
                                 percent(to_l2, slice_cycles * (double)arch->l2_slice_intake_bytes_per_cycle));

@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "arch/tensor_rates.h"
+#include "base/sectors.h"
 #include "report/arch_report.h"
-
-enum { SECTOR_BYTES = 32 };
 
 // --- the roofline ---
 
@@ -33,7 +32,7 @@ static ftl_roofline roofline_of(const ftl_arch *arch, const ftl_spec *spec, cons
   r.least_bytes =
       smaller(value[FTL_METRIC_compulsory_read], value[FTL_METRIC_dram_read]) + value[FTL_METRIC_compulsory_write];
   r.hbm_bytes = value[FTL_METRIC_dram_read] + value[FTL_METRIC_dram_write];
-  r.l2_bytes = SECTOR_BYTES * value[FTL_METRIC_l2_sectors];
+  r.l2_bytes = FTL_SECTOR_BYTES * value[FTL_METRIC_l2_sectors];
   r.peak_tflops = ftl_arch_tensor_tflops(arch, peak_fma_per_cycle(arch, spec), arch->clock_sm_max_khz);
   r.peak_hbm_gbps = ftl_arch_dram_gb_per_s(arch);
   r.peak_l2_gbps = (double)(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle) * (double)arch->clock_l2_khz * 1e-6;

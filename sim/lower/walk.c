@@ -1,6 +1,7 @@
 #include "lower/walk.h"
 
 #include "base/check.h"
+#include "base/sectors.h"
 
 ftl_walk ftl_walk_start(const ftl_warp_program *program, int32_t role, int32_t warp, int64_t cta) {
   const ftl_warp_role *r = &program->roles[role];
@@ -84,7 +85,7 @@ ftl_tile_place ftl_tile_place_of(const ftl_tile_program *tile, const ftl_tile_re
   return place;
 }
 
-enum { LOG2_LINE = 7, LOG2_SECTOR = 5, LOG2_WORD = 2, ALL_SECTORS = 15 };
+enum { LOG2_LINE = 7, LOG2_SECTOR = 5, LOG2_WORD = 2 };
 
 // Bits [from, to) of a line's sectors or words.
 static uint32_t mask(uint64_t from, uint64_t to) {
@@ -114,7 +115,7 @@ static void add_run(line_list *list, uint64_t begin, uint64_t end) {
   for (uint64_t line = begin >> LOG2_LINE; line <= (end - 1) >> LOG2_LINE; line++) {
     uint64_t from = line << LOG2_LINE, to = from + (1u << LOG2_LINE);
     if (begin <= from && to <= end) {  // the usual case
-      add_line(list, (ftl_line){line, ALL_SECTORS, ALL_SECTORS, UINT32_MAX});
+      add_line(list, (ftl_line){line, FTL_ALL_SECTORS, FTL_ALL_SECTORS, UINT32_MAX});
       continue;
     }
     uint64_t lo = (begin > from ? begin : from) - from, hi = (end < to ? end : to) - from;

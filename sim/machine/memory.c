@@ -117,7 +117,7 @@ static bool create_arrays(ftl_memory *memory, const ftl_arch *arch) {
     memory->slices[s].bytes_per_cycle = (uint32_t)arch->l2_slice_bytes_per_cycle;
   }
   memory->read_request_bytes = arch->l2_read_request_bytes;
-  memory->byte_mask_bytes = arch->l1_byte_mask_sectors * FTL_MEMORY_SECTOR_BYTES;
+  memory->byte_mask_bytes = arch->l1_byte_mask_sectors * FTL_SECTOR_BYTES;
   for (int side = 0; side < 2; side++)
     memory->far_links[side].bytes_per_cycle = (uint32_t)arch->noc_far_bytes_per_cycle;
   for (int32_t g = 0; g < memory->num_gpcs; g++) ftl_l2_coalescer_init(&memory->coalescers[g], arch);
@@ -235,7 +235,7 @@ bool ftl_memory_is_idle(const ftl_memory *memory) {
 }
 
 void ftl_memory_settle(ftl_memory *memory) {
-  int64_t bytes = FTL_MEMORY_SECTOR_BYTES * ftl_l2_tags_settle(memory->tags);
+  int64_t bytes = FTL_SECTOR_BYTES * ftl_l2_tags_settle(memory->tags);
   memory->settled_bytes += bytes * (1000 + memory->ecc_inline_milli) / 1000;
 }
 

@@ -7,7 +7,7 @@
 
 // The number of bits of a mask of four, from a table in a constant.
 static int64_t num_sectors(uint8_t mask) { return (int64_t)(0x4332322132212110u >> (4 * mask) & 7); }
-static int64_t bytes_of(uint8_t mask) { return num_sectors(mask) * FTL_MEMORY_SECTOR_BYTES; }
+static int64_t bytes_of(uint8_t mask) { return num_sectors(mask) * FTL_SECTOR_BYTES; }
 
 static ftl_memory_phase phase_of(ftl_memory_stage stage) {
   switch (stage) {

@@ -3,6 +3,7 @@
 #ifndef FTL_MACHINE_MEMORY_INTERNAL_H
 #define FTL_MACHINE_MEMORY_INTERNAL_H
 
+#include "base/sectors.h"
 #include "machine/dram/dram.h"
 #include "machine/l2/coalescer.h"
 #include "machine/l2/mshr.h"
@@ -11,7 +12,7 @@
 #include "machine/noc/noc.h"
 #include "machine/wheel.h"
 
-enum { FTL_MEMORY_NONE = UINT32_MAX, FTL_MEMORY_SECTOR_BYTES = 32, FTL_MEMORY_CLOCK_MEMO = 1024 };
+enum { FTL_MEMORY_NONE = UINT32_MAX, FTL_MEMORY_CLOCK_MEMO = 1024 };
 
 typedef enum ftl_memory_stage {
   FTL_STAGE_SLICE,  // an SM's request at a slice: the reader's own, or the home of what it writes

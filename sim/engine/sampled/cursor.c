@@ -1,8 +1,7 @@
 #include "engine/sampled/cursor.h"
 
 #include "base/check.h"
-
-enum { SECTOR_BYTES = 32 };
+#include "base/sectors.h"
 
 // Whether an expression grows by the same amount each time the loop variable grows by one, and by how much.
 static bool try_slope(const ftl_tile_program *tile, ftl_expr expr, int32_t loop_var, int64_t *slope) {
@@ -59,7 +58,7 @@ ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref
   bool may_run = step.is_steady && r->pages.page_rows == 0;
   step.is_tall = may_run && step.columns == 0 && (step.rows == r->rows || step.rows == -r->rows);
   step.is_wide = may_run && step.rows == 0 && step.columns == r->columns;
-  step.shares_sectors = (r->columns * step.element_bytes | step.row_stride_bytes) % SECTOR_BYTES != 0;
+  step.shares_sectors = (r->columns * step.element_bytes | step.row_stride_bytes) % FTL_SECTOR_BYTES != 0;
   return step;
 }
 
@@ -179,7 +178,7 @@ bool ftl_ref_try_run(const ftl_tile_program *tile, const ftl_segment_ref *ref, c
                      ftl_tile_run *run) {
   const ftl_tile_ref *r = &ref->ref;
   // Tiles beside each other that share a sector are asked for it each.
-  bool is_wide = step->is_wide && !step->shares_sectors && cursor->base_bytes % SECTOR_BYTES == 0;
+  bool is_wide = step->is_wide && !step->shares_sectors && cursor->base_bytes % FTL_SECTOR_BYTES == 0;
   if (!step->is_tall && !is_wide) return false;
   *run = (ftl_tile_run){0};
   for (; count > 0 && presence_at(step, cursor, first) <= 0; count--) first++;

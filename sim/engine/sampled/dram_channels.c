@@ -2,11 +2,10 @@
 
 #include <stdlib.h>
 
+#include "base/sectors.h"
 #include "machine/dram/dram.h"
 
 enum {
-  SECTOR_BYTES = 32,
-  LINE_SECTORS = 4,
   UNIT = 65536,
   MOST_TURNS = 4,  // chunks of a tile, by the channels: beyond, all have about as many (and the host would take long)
 };
@@ -33,7 +32,7 @@ ftl_status ftl_dram_channels_init(ftl_dram_channels *channels, const ftl_arch *a
     ftl_dram_channel *channel = &channels->channels[i];
     channel->since_refresh = channels->interval * i / map.num_channels;
     channel->num_saved = (int32_t)(i * (uint32_t)channels->drain_lines / map.num_channels);
-    channel->saved_sectors = (int64_t)channel->num_saved * LINE_SECTORS;
+    channel->saved_sectors = (int64_t)channel->num_saved * FTL_LINE_SECTORS;
   }
   return FTL_OK;
 }
@@ -63,7 +62,7 @@ typedef struct tile_request {
 } tile_request;
 
 static int64_t cost_of(const ftl_dram_channels *channels, const tile_request *tile, int64_t bytes) {
-  int64_t sectors = (bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
+  int64_t sectors = (bytes + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES;
   return sectors * channels->sector_cost * tile->missed / tile->asked;
 }
 
@@ -138,9 +137,9 @@ static ftl_dram_channel *next_written(ftl_dram_channels *channels) {
 }
 
 void ftl_dram_channels_write(ftl_dram_channels *channels, int64_t sectors, int64_t now) {
-  for (int64_t left = sectors; left > 0; left -= LINE_SECTORS) {
+  for (int64_t left = sectors; left > 0; left -= FTL_LINE_SECTORS) {
     ftl_dram_channel *channel = next_written(channels);
-    channel->saved_sectors += left < LINE_SECTORS ? left : LINE_SECTORS;
+    channel->saved_sectors += left < FTL_LINE_SECTORS ? left : FTL_LINE_SECTORS;
     if (++channel->num_saved < channels->drain_lines) continue;
     if (channel->free < now) channel->free = now;
     channel->free += channels->turning + channel->saved_sectors * channels->sector_cost;

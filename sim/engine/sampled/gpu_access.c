@@ -1,4 +1,5 @@
 #include "base/integer.h"
+#include "base/sectors.h"
 #include "engine/sampled/gpu_run.h"
 
 static void add_marks(ftl_tile_marks *sum, const ftl_tile_marks *marks) {
@@ -73,10 +74,9 @@ static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_se
 
 // Entries of a table come in whole sectors: what L1 brought for one it has for its neighbours.
 static ftl_tile_place sectors_of(const ftl_tile_place *place) {
-  enum { SECTOR_BYTES = 32 };
-  int64_t first = place->address_bytes / SECTOR_BYTES * SECTOR_BYTES;
+  int64_t first = place->address_bytes / FTL_SECTOR_BYTES * FTL_SECTOR_BYTES;
   int64_t end = place->address_bytes + (place->num_rows - 1) * place->row_stride_bytes + place->row_bytes;
-  int32_t bytes = (int32_t)((end + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES - first);
+  int32_t bytes = (int32_t)((end + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES * FTL_SECTOR_BYTES - first);
   return (ftl_tile_place){.address_bytes = first, .row_stride_bytes = bytes, .num_rows = 1, .row_bytes = bytes};
 }
 

@@ -3,11 +3,12 @@
 
 #include "engine/sampled/gpu_run.h"
 
+#include "base/sectors.h"
+
 enum {
   KEPT_PERIODS = 1,  // run in any case at the end, so that the tail is real
   // Before any are skipped: what CTAs find in L2, and merge, goes on changing as they drift apart.
   LEAST_STEPS = 1 << 18,
-  SECTOR_BYTES = 32,
   STREAM_L2S = 4,      // times what L2 holds, that a stream has moved by then
   STREAM_PERIODS = 4,  // of a stream, each a wave or little more, that stand for those to come
 };
@@ -78,13 +79,13 @@ static void repeat_stream(ftl_gpu_run *run, const window *last, int64_t left) {
 
 // Of a stream, as many as fill L2: a launch chained to it finds what was streamed last.
 static int64_t kept_periods(const ftl_gpu_run *run) {
-  int64_t bytes = run->period_work * SECTOR_BYTES;
+  int64_t bytes = run->period_work * FTL_SECTOR_BYTES;
   if (!run->plan.is_stream || bytes == 0) return KEPT_PERIODS;
   return KEPT_PERIODS + (run->launch->arch->l2_size_bytes + bytes - 1) / bytes;
 }
 
 static bool walked_enough(const ftl_gpu_run *run) {
-  if (run->plan.is_stream) return run->work * SECTOR_BYTES >= STREAM_L2S * run->launch->arch->l2_size_bytes;
+  if (run->plan.is_stream) return run->work * FTL_SECTOR_BYTES >= STREAM_L2S * run->launch->arch->l2_size_bytes;
   return run->num_steps >= LEAST_STEPS;
 }
 

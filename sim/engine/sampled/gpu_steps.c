@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/integer.h"
+#include "base/sectors.h"
 #include "engine/gpc_clock.h"
 #include "engine/sampled/gpu_run.h"
 #include "engine/sampled/latency_pool.h"
@@ -12,7 +13,6 @@
 
 enum {
   PER_STEP_UNIT = FTL_TRAFFIC_UNIT / FTL_STEP_UNIT,
-  SECTOR_BYTES = 32,
   CANCEL_EVENTS = 4096,  // events between looks at the cancel flag
   DRAWS_A_STEP = 9,      // numbers by which drift is drawn; a segment beyond has one of the next step's
 };
@@ -394,7 +394,7 @@ static void find_store_spread(ftl_gpu_run *run) {
     waits |= ftl_latency_lookahead(&run->segments->segments[loop]) == 0;
   if (waits) return;
   int64_t permille = ftl_pace_store_spread(run->launch->arch->sm_store_spread_permille,
-                                           sm->global_store_sectors * SECTOR_BYTES, sm->global_store_bytes);
+                                           sm->global_store_sectors * FTL_SECTOR_BYTES, sm->global_store_bytes);
   for (int32_t s = 0; s < run->num_segments; s += 2)
     for (int32_t i = 0; i < run->segments->segments[s].num_refs; i++)
       if (run->segments->segments[s].refs[i].is_store) run->store_spread_permille[s] = permille;
@@ -403,7 +403,7 @@ static void find_store_spread(ftl_gpu_run *run) {
 // L2 is given for what a launch stores what the SM that ran in detail gave it.
 static void find_store_cost(ftl_gpu_run *run) {
   const ftl_sm_counters *sm = &ftl_step_times_point(run->times, 1, 0)->counters;
-  ftl_traffic_set_store_cost(run->traffic, sm->global_store_bytes / SECTOR_BYTES, sm->global_store_sectors,
+  ftl_traffic_set_store_cost(run->traffic, sm->global_store_bytes / FTL_SECTOR_BYTES, sm->global_store_sectors,
                              sm->global_store_masks);
 }
 

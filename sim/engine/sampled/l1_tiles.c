@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { SECTOR_BYTES = 32 };
+#include "base/sectors.h"
 
 int64_t ftl_l1_capacity_bytes(const ftl_arch *arch, const ftl_warp_program *program, int64_t num_ctas) {
   int64_t unit = arch->shared_unit_bytes, shared = program->shared_bytes + arch->shared_reserved_bytes_per_cta;
@@ -70,8 +70,8 @@ int32_t ftl_l1_tiles_load(ftl_l1_tiles *l1, int32_t sm, int32_t slot, const ftl_
   if (since >= 0 || !is_there) tile->once_used_bytes = passed->once_used_bytes;
   if (wanted > held) tile->row_bytes = wanted;
   // Sectors are there whole.
-  int64_t in_sector = (place->address_bytes + held) % SECTOR_BYTES;
-  if (held > 0 && in_sector > 0) held += (int32_t)(SECTOR_BYTES - in_sector);
+  int64_t in_sector = (place->address_bytes + held) % FTL_SECTOR_BYTES;
+  if (held > 0 && in_sector > 0) held += (int32_t)(FTL_SECTOR_BYTES - in_sector);
   return held < wanted ? held : wanted;
 }
 

@@ -2,10 +2,11 @@
 
 #include <stdlib.h>
 
+#include "base/sectors.h"
 #include "engine/sampled/segments.h"
 #include "lower/walk.h"
 
-enum { LINE_BYTES = FTL_LOCAL_SLOT_BYTES, ALL_SECTORS = 15, SLOT_BYTES_OF_THREAD = 4 };
+enum { SLOT_BYTES_OF_THREAD = 4 };
 
 // A value keeps its slot, so that a thread has as many as all that it spills, not as its registers.
 static int32_t slots_of_thread(const ftl_warp_program *program) {
@@ -26,7 +27,9 @@ static void find_stored(const ftl_warp_program *program, const ftl_warp_role *ro
   }
 }
 
-static uint64_t first_line_of_warp(int32_t sm, int32_t warp) { return ftl_local_address_bytes(sm, warp) / LINE_BYTES; }
+static uint64_t first_line_of_warp(int32_t sm, int32_t warp) {
+  return ftl_local_address_bytes(sm, warp) / FTL_LINE_BYTES;
+}
 
 // The sampled lines of one CTA slot; counts them only where `lines` is NULL. stored: of each role and slot the
 // segments.
@@ -45,7 +48,7 @@ static int64_t list_lines(const ftl_launch *launch, const uint32_t *stored, cons
         uint64_t line = first + (uint64_t)slot;
         if (segments[slot] == 0 || !ftl_l2_tags_in_sample(tags, line)) continue;
         if (lines) {
-          ftl_l2_tags_know(&lines[count].known, tags, ftl_l2_tags_address(tags, line), line, ALL_SECTORS);
+          ftl_l2_tags_know(&lines[count].known, tags, ftl_l2_tags_address(tags, line), line, FTL_ALL_SECTORS);
           lines[count].segments = segments[slot];
         }
         count++;

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/integer.h"
+#include "base/sectors.h"
 #include "engine/sampled/gpu_steps.h"
 #include "engine/sampled/segments.h"
 #include "engine/sampled/step_times.h"
@@ -14,8 +15,6 @@
 static const double CYCLES_BOUND_PCT = 6.0, HBM_BOUND_PCT = 1.0;
 
 enum {
-  LINE_BYTES = 128,
-  SECTOR_BYTES = 32,
   SMALL_BYTES = 4 << 20,
   LOOKED_AT_CTAS = 64,
   STREAM_TILES = 4,        // that come once, that have as many lines in the sample together as one of other launches,
@@ -96,7 +95,7 @@ static int64_t smallest_tile_lines(const ftl_segments *segments, const segment_v
       if (ref->multicast.num_ctas > 1) bytes /= ref->multicast.num_ctas;
       // Of a stream no line is found again by another CTA: a group keeps as many as one of its iterations.
       if (plan->group > 1) bytes *= s % 2 == 0 ? 2 : plan->is_stream ? plan->group : lines_share(plan->group);
-      if (smallest == 0 || bytes / LINE_BYTES < smallest) smallest = bytes / LINE_BYTES;
+      if (smallest == 0 || bytes / FTL_LINE_BYTES < smallest) smallest = bytes / FTL_LINE_BYTES;
     }
   }
   return smallest > 0 ? smallest : 1;
@@ -104,7 +103,7 @@ static int64_t smallest_tile_lines(const ftl_segments *segments, const segment_v
 
 // Tiles that come once: what one finds decides nothing for another: several share a tile's lines.
 static int64_t lines_of_stream(int64_t tile_lines, int64_t moved_bytes) {
-  int64_t most = FTL_SAMPLED_LINES * (moved_bytes / LINE_BYTES) / STREAM_LINES;
+  int64_t most = FTL_SAMPLED_LINES * (moved_bytes / FTL_LINE_BYTES) / STREAM_LINES;
   int64_t shared = STREAM_TILES * tile_lines < most ? STREAM_TILES * tile_lines : most;
   return shared > tile_lines ? shared : tile_lines;
 }
@@ -189,8 +188,8 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
 // A sector that is stored in parts is sent for each of those that L1 does not merge, as in the SM that ran in detail,
 // which says how many it sends for what it stores; sectors that rows share with others are among them.
 static int64_t written_sectors(const ftl_traffic_counts *counts, const ftl_sm_counters *sm) {
-  int64_t once = sm->global_store_bytes / SECTOR_BYTES, touched = counts->store_sectors - counts->atomic_sectors;
-  int64_t sent = scaled(counts->store_bytes / SECTOR_BYTES, sm->global_store_sectors, once);
+  int64_t once = sm->global_store_bytes / FTL_SECTOR_BYTES, touched = counts->store_sectors - counts->atomic_sectors;
+  int64_t sent = scaled(counts->store_bytes / FTL_SECTOR_BYTES, sm->global_store_sectors, once);
   return (sent > touched ? sent : touched) + counts->atomic_sectors;
 }
 
@@ -289,7 +288,8 @@ static double local_risk_pct(const ftl_sm_counters *sm) {
 // Spills never come from DRAM here. Where the slots of all threads that are there at a time fit in half of L2, DRAM
 // sees at most those slots; where not, it may see all that L1 lets through.
 static double spill_risk_pct(const ftl_launch *launch, const ftl_memory_counters *memory) {
-  int64_t bytes = memory->dram_read_bytes + memory->dram_write_bytes, spilled = SECTOR_BYTES * memory->local_sectors;
+  int64_t bytes = memory->dram_read_bytes + memory->dram_write_bytes,
+          spilled = FTL_SECTOR_BYTES * memory->local_sectors;
   int64_t ctas = ftl_smaller(ftl_launch_num_ctas(launch), launch->arch->chip_num_sms * launch->occupancy.ctas_per_sm);
   int64_t slots = ctas * launch->warps->num_warps * 32 * launch->warps->spill_registers * 4;
   if (2 * slots <= launch->arch->l2_size_bytes && slots < spilled) spilled = slots;

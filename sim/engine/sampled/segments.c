@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/sectors.h"
+
 static int32_t find_leading_role(const ftl_warp_program *program) {
   int32_t leading = 0;
   for (int32_t r = 1; r < program->num_roles; r++)
@@ -75,9 +77,8 @@ static bool continues(const ftl_tile_program *tile, const ftl_tile_ref *left, co
 // Steps of an unrolled loop load pieces of a row into registers that lie side by side: they are one tile that is wider.
 // So are those that they store. (Pieces that share a sector ask for it each.)
 static bool try_widen(const ftl_tile_program *tile, ftl_segment *segment, const ftl_segment_ref *ref) {
-  enum { SECTOR_BYTES = 32 };
   if (!(ref->is_direct || ref->is_store) || ref->is_lookup || ref->is_atomic) return false;
-  if (ref->ref.columns * ftl_dtype_bytes(tile->tensors[ref->ref.tensor].dtype) % SECTOR_BYTES != 0) return false;
+  if (ref->ref.columns * ftl_dtype_bytes(tile->tensors[ref->ref.tensor].dtype) % FTL_SECTOR_BYTES != 0) return false;
   for (int32_t i = 0; i < segment->num_refs; i++) {
     ftl_segment_ref *left = &segment->refs[i];
     if (left->is_store != ref->is_store || left->is_direct != ref->is_direct || left->is_lookup || left->is_atomic ||

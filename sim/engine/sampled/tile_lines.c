@@ -9,9 +9,6 @@
 enum {
   FIRST_ENTRIES = 1024,  // that the table has slots for
   MAX_LINES = 1 << 20,   // but for those of the last tile
-  LINE_BYTES = 128,
-  SECTOR_BYTES = 32,
-  FULL_LINE = 15
 };
 
 ftl_status ftl_tile_lines_init(ftl_tile_lines *tiles, const ftl_l2_tags *tags, int32_t num_gpcs, ftl_error *error) {
@@ -59,18 +56,18 @@ static bool try_add_line(ftl_tile_lines *tiles, ftl_tile_entry *entry, ftl_l2_ad
 
 // The sectors of a line that bytes [from, to) touch.
 static uint8_t sectors_of(int64_t line, int64_t from, int64_t to) {
-  int64_t begin = line * LINE_BYTES, end = begin + LINE_BYTES;
-  int64_t first = from > begin ? (from - begin) / SECTOR_BYTES : 0;
-  int64_t last = to < end ? (to - 1 - begin) / SECTOR_BYTES : LINE_BYTES / SECTOR_BYTES - 1;
-  return (uint8_t)((FULL_LINE << first) & (FULL_LINE >> (3 - last)));
+  int64_t begin = line * FTL_LINE_BYTES, end = begin + FTL_LINE_BYTES;
+  int64_t first = from > begin ? (from - begin) / FTL_SECTOR_BYTES : 0;
+  int64_t last = to < end ? (to - 1 - begin) / FTL_SECTOR_BYTES : FTL_LINE_SECTORS - 1;
+  return (uint8_t)((FTL_ALL_SECTORS << first) & (FTL_ALL_SECTORS >> (3 - last)));
 }
 
 // Bytes [from, to) of device memory, not empty.
 static bool try_add_bytes(ftl_tile_lines *tiles, ftl_tile_entry *entry, int64_t from, int64_t to) {
-  entry->num_sectors += (uint32_t)((to - 1) / SECTOR_BYTES - from / SECTOR_BYTES + 1);
-  uint64_t end = (uint64_t)((to - 1) / LINE_BYTES + 1);
+  entry->num_sectors += (uint32_t)((to - 1) / FTL_SECTOR_BYTES - from / FTL_SECTOR_BYTES + 1);
+  uint64_t end = (uint64_t)((to - 1) / FTL_LINE_BYTES + 1);
   ftl_l2_address at;
-  for (uint64_t line = (uint64_t)(from / LINE_BYTES);; line++) {
+  for (uint64_t line = (uint64_t)(from / FTL_LINE_BYTES);; line++) {
     line = ftl_l2_tags_next_in_sample(tiles->tags, line, end, &at);
     if (line == end) return true;
     uint8_t sectors = sectors_of((int64_t)line, from, to);
@@ -113,8 +110,8 @@ typedef struct short_rows {
 static bool are_short(const ftl_tile_place *place) {
   enum { LEAST_ROWS = 8 };
   if (place->num_rows < LEAST_ROWS || (place->pages && place->page_rows < LEAST_ROWS)) return false;
-  return place->row_stride_bytes % LINE_BYTES == 0 && place->row_bytes < place->row_stride_bytes &&
-         place->row_bytes <= FTL_STRIP_LINES * LINE_BYTES;
+  return place->row_stride_bytes % FTL_LINE_BYTES == 0 && place->row_bytes < place->row_stride_bytes &&
+         place->row_bytes <= FTL_STRIP_LINES * FTL_LINE_BYTES;
 }
 
 static bool try_add_row_by_row(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place,
@@ -128,7 +125,7 @@ static bool try_add_row_by_row(ftl_tile_lines *tiles, ftl_tile_entry *entry, con
 static bool try_add_of_strip(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place,
                              const short_rows *rows, const ftl_line_strip *strip) {
   int64_t first = rows->address_bytes, last = first + place->row_bytes - 1;
-  entry->num_sectors += (uint32_t)(rows->num_rows * (last / SECTOR_BYTES - first / SECTOR_BYTES + 1));
+  entry->num_sectors += (uint32_t)(rows->num_rows * (last / FTL_SECTOR_BYTES - first / FTL_SECTOR_BYTES + 1));
   uint64_t left = 0;  // rows with lines in the sample
   for (int32_t i = rows->begin; i < rows->end; i++) left |= strip->rows_of_line[i];
   for (; left != 0; left &= left - 1) {
@@ -150,13 +147,13 @@ static bool try_add_of_strip(ftl_tile_lines *tiles, ftl_tile_entry *entry, const
 static bool try_add_short_rows(ftl_tile_lines *tiles, ftl_tile_entry *entry, const ftl_tile_place *place, int32_t row,
                                int32_t num_rows) {
   short_rows rows = {.address_bytes = ftl_tile_place_row(place, row), .num_rows = num_rows};
-  int64_t first_line = rows.address_bytes / LINE_BYTES, last_byte = rows.address_bytes + place->row_bytes - 1;
+  int64_t first_line = rows.address_bytes / FTL_LINE_BYTES, last_byte = rows.address_bytes + place->row_bytes - 1;
   int64_t strip_line = first_line / FTL_STRIP_LINES * FTL_STRIP_LINES;
   rows.begin = (int32_t)(first_line - strip_line);
-  rows.end = (int32_t)(last_byte / LINE_BYTES - strip_line) + 1;
+  rows.end = (int32_t)(last_byte / FTL_LINE_BYTES - strip_line) + 1;
   if (rows.end > FTL_STRIP_LINES) return try_add_row_by_row(tiles, entry, place, &rows);
   const ftl_line_strip wanted = {.first_line = (uint64_t)strip_line,
-                                 .stride_lines = (uint64_t)(place->row_stride_bytes / LINE_BYTES),
+                                 .stride_lines = (uint64_t)(place->row_stride_bytes / FTL_LINE_BYTES),
                                  .num_rows = num_rows};
   const ftl_line_strip *strip = ftl_line_strips_find(&tiles->strips, tiles->tags, &wanted);
   return strip ? try_add_of_strip(tiles, entry, place, &rows, strip) : try_add_row_by_row(tiles, entry, place, &rows);
@@ -255,10 +252,10 @@ static ftl_tile_entry key_of(const ftl_tile_place *place) {
                         .num_rows = place->num_rows,
                         .row_bytes = place->row_bytes,
                         .pages = pages_of(place)};
-  int64_t in_sector = place->address_bytes % SECTOR_BYTES;
-  if (place->num_rows == 1 && !place->pages && in_sector + place->row_bytes <= SECTOR_BYTES) {
+  int64_t in_sector = place->address_bytes % FTL_SECTOR_BYTES;
+  if (place->num_rows == 1 && !place->pages && in_sector + place->row_bytes <= FTL_SECTOR_BYTES) {
     key.address_bytes -= in_sector;
-    key.row_bytes = SECTOR_BYTES;
+    key.row_bytes = FTL_SECTOR_BYTES;
   }
   return key;
 }

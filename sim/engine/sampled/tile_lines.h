@@ -35,8 +35,8 @@ typedef struct ftl_tile_marks {
 
 // Requests for a tile that the coalescer of a GPC is merging now.
 typedef struct ftl_tile_group {
-  _Alignas(FTL_LINE_BYTES) int64_t closes;  // 1/65536 cycle: the last in which a request may join
-  int64_t served;                           // 1/65536 cycle: from when the access queues no more
+  _Alignas(FTL_HOST_LINE_BYTES) int64_t closes;  // 1/65536 cycle: the last in which a request may join
+  int64_t served;                                // 1/65536 cycle: from when the access queues no more
   ftl_tile_marks marks;
   int64_t num_merged;
 } ftl_tile_group;

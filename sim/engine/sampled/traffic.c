@@ -9,8 +9,6 @@
 
 enum {
   LEAST_SETS = 32,  // of a side of L2
-  LINE_BYTES = 128,
-  SECTOR_BYTES = 32,
 };
 
 static int32_t choose_sample(const ftl_arch *arch, int64_t smallest_tile_lines) {
@@ -140,8 +138,8 @@ static line_range lines_of(const ftl_traffic *traffic, const request *ask) {
   if (ask->run->num_rows == place->num_rows) return range;
   int64_t from = place->address_bytes + ask->run->first_row * place->row_stride_bytes;
   int64_t to = from + (ask->run->num_rows - 1) * place->row_stride_bytes + place->row_bytes;
-  while (range.begin < range.end && (int64_t)range.begin->line < from / LINE_BYTES) range.begin++;
-  while (range.begin < range.end && (int64_t)range.end[-1].line > (to - 1) / LINE_BYTES) range.end--;
+  while (range.begin < range.end && (int64_t)range.begin->line < from / FTL_LINE_BYTES) range.begin++;
+  while (range.begin < range.end && (int64_t)range.end[-1].line > (to - 1) / FTL_LINE_BYTES) range.end--;
   return range;
 }
 
@@ -183,7 +181,7 @@ static void count_tile_beside(tile_counter *tiles, int64_t byte) {
 
 // Counts the line's tile once, however many of its lines are counted.
 static inline void count_tile(tile_counter *tiles, uint64_t line) {
-  int64_t byte = (int64_t)line * LINE_BYTES;
+  int64_t byte = (int64_t)line * FTL_LINE_BYTES;
   if (tiles->row_bytes > 0) {
     count_tile_beside(tiles, byte);
     return;

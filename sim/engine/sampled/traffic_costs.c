@@ -1,6 +1,6 @@
 #include "engine/sampled/traffic_costs.h"
 
-enum { SECTOR_BYTES = 32 };
+#include "base/sectors.h"
 
 // a * b / c without overflow, rounded up.
 static int64_t scaled(int64_t a, int64_t b, int64_t c) {
@@ -26,7 +26,7 @@ int64_t ftl_traffic_refreshing_latency(const ftl_arch *arch, int64_t sm_khz) {
 
 // Cost (1/65536 SM cycle) of a sector through something that passes `bytes_per_cycle` of a clock of `khz`.
 static int64_t sector_cost(int64_t bytes_per_cycle, int64_t khz, int64_t sm_khz) {
-  return bytes_per_cycle > 0 ? scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, bytes_per_cycle * khz) : 0;
+  return bytes_per_cycle > 0 ? scaled(FTL_SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, bytes_per_cycle * khz) : 0;
 }
 
 // Of a sector that an SM takes in: TMA and cp.async, which pass L1, are bound by the network, loads by L1 too.
@@ -40,10 +40,10 @@ static int64_t sm_sector_cost(const ftl_launch *launch, int64_t sm_khz) {
 // Of a sector that an SM asks for.
 static int64_t ask_sector_cost(const ftl_launch *launch) {
   const ftl_arch *arch = launch->arch;
-  int64_t sectors = arch->l1_line_bytes / SECTOR_BYTES;
+  int64_t sectors = arch->l1_line_bytes / FTL_SECTOR_BYTES;
   if (launch->warps->copy == FTL_COPY_TMA && arch->tma_lines_per_cycle_milli > 0)
     return scaled(FTL_TRAFFIC_UNIT, 1000, sectors * arch->tma_lines_per_cycle_milli);
-  return scaled(FTL_TRAFFIC_UNIT, SECTOR_BYTES, arch->l1_bytes_per_cycle);
+  return scaled(FTL_TRAFFIC_UNIT, FTL_SECTOR_BYTES, arch->l1_bytes_per_cycle);
 }
 
 static void set_intake_costs(ftl_traffic *traffic, int64_t sm_khz) {
@@ -53,7 +53,7 @@ static void set_intake_costs(ftl_traffic *traffic, int64_t sm_khz) {
       (ftl_store_intake){.l2 = l2, .sm = sector_cost(arch->l1_store_bytes_per_cycle, sm_khz, sm_khz)};
   traffic->store_cost = traffic->whole_store_cost;
   traffic->read_request_cost = l2 * arch->l2_read_request_bytes / arch->l1_line_bytes;
-  traffic->waiting_stores = l2 * arch->chip_num_sms * arch->noc_store_buffer_bytes / SECTOR_BYTES;
+  traffic->waiting_stores = l2 * arch->chip_num_sms * arch->noc_store_buffer_bytes / FTL_SECTOR_BYTES;
 }
 
 void ftl_traffic_set_store_cost(ftl_traffic *traffic, int64_t once, int64_t sectors, int64_t masks) {
@@ -78,9 +78,9 @@ void ftl_traffic_set_costs(ftl_traffic *traffic, const ftl_launch *launch, const
   if (arch->l2_num_sides > 1)
     traffic->far_sector_cost = sector_cost(2 * arch->noc_far_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
   // A sector read and one written take what two sectors of a copy take.
-  traffic->dram_read_cost = scaled(SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, rate->read_bytes_per_s / 1000);
+  traffic->dram_read_cost = scaled(FTL_SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, rate->read_bytes_per_s / 1000);
   traffic->dram_write_cost =
-      scaled(2 * SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, rate->copy_bytes_per_s / 1000) - traffic->dram_read_cost;
+      scaled(2 * FTL_SECTOR_BYTES * FTL_TRAFFIC_UNIT, sm_khz, rate->copy_bytes_per_s / 1000) - traffic->dram_read_cost;
   traffic->coalescer_window = scaled(arch->l2_coalescer_window_cycles * FTL_TRAFFIC_UNIT, sm_khz, arch->clock_l2_khz);
 }
 

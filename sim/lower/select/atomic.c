@@ -5,8 +5,10 @@
 // library adds dQ (csrc/flash_attn/src/kernel_traits.h, GmemTiledCopydQaccumAtomicAdd).
 #include "lower/select/select.h"
 
+#include "base/sectors.h"
+
 #define NONE FTL_NO_VALUE
-enum { LINE_BYTES = 128, WORD_BYTES = 4 };
+enum { WORD_BYTES = 4 };
 
 // The words of a value, 128 bytes a warp at a time: passes over its rows, pieces of a row.
 typedef struct pieces {
@@ -19,7 +21,7 @@ static bool try_cut(ftl_select *s, const ftl_tile_op *op, int32_t value_idx, pie
   int32_t num_warps = s->role->num_warps, row_bytes = op->ref.columns * WORD_BYTES;
   *out = (pieces){.num_warps = num_warps,
                   .num_passes = value->rows / num_warps,
-                  .num_pieces = (row_bytes + LINE_BYTES - 1) / LINE_BYTES,
+                  .num_pieces = (row_bytes + FTL_LINE_BYTES - 1) / FTL_LINE_BYTES,
                   .row_bytes = row_bytes};
   if (value->rows % num_warps != 0) {
     ftl_select_fail(s, "%s of %d rows is not moved by %d warps in turn", value->name, value->rows, num_warps);
@@ -31,14 +33,14 @@ static bool try_cut(ftl_select *s, const ftl_tile_op *op, int32_t value_idx, pie
 }
 
 static uint16_t access_of(ftl_select *s, const pieces *p, int32_t pass, int32_t piece) {
-  int32_t left = p->row_bytes - piece * LINE_BYTES;
+  int32_t left = p->row_bytes - piece * FTL_LINE_BYTES;
   return ftl_select_access(s, (ftl_access){.ref = p->ref,
                                            .num_rows = 1,
                                            .row = pass * p->num_warps,
                                            .warp_row_step = 1,
                                            .row_step = 1,
-                                           .column_byte = piece * LINE_BYTES,
-                                           .bytes = left < LINE_BYTES ? left : LINE_BYTES});
+                                           .column_byte = piece * FTL_LINE_BYTES,
+                                           .bytes = left < FTL_LINE_BYTES ? left : FTL_LINE_BYTES});
 }
 
 // The registers are dealt to the pieces in order.

@@ -2,8 +2,10 @@
 // values.
 #include "lower/select/select.h"
 
+#include "base/sectors.h"
+
 #define NONE FTL_NO_VALUE
-enum { LANES = 32, LINE_BYTES = 128, WORD_BYTES = 4 };
+enum { LANES = 32, WORD_BYTES = 4 };
 
 static uint16_t begin_tile(ftl_select *s, const ftl_tile_ref *ref) {
   uint16_t index = ftl_select_ref(s, ref);
@@ -15,7 +17,7 @@ void ftl_select_add_ldg(ftl_select *s, const ftl_tile_ref *ref, ftl_access acces
                         int32_t predicate) {
   ftl_draft_inst *load = ftl_select_add(s, FTL_OP_LDG, 1, dst, address, predicate, NONE);
   load->inst.access = ftl_select_access(s, access);
-  load->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + LINE_BYTES - 1) / LINE_BYTES));
+  load->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + FTL_LINE_BYTES - 1) / FTL_LINE_BYTES));
   load->inst.flags = ref->present == FTL_ALWAYS ? 0 : FTL_INST_IF_PRESENT;
   load->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
 }

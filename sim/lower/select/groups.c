@@ -3,8 +3,10 @@
 // thread reads the copies of what it works on.
 #include "lower/select/select.h"
 
+#include "base/sectors.h"
+
 #define NONE FTL_NO_VALUE
-enum { LINE_BYTES = 128, WORD_BYTES = 4, PAIR = 2 };
+enum { WORD_BYTES = 4, PAIR = 2 };
 
 static void barrier_before_staging(ftl_select *s) {
   if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
@@ -92,7 +94,7 @@ static void write_copies(ftl_select *s, const ftl_tile_op *op) {
 static void read_tile(ftl_select *s, const ftl_tile_op *op, int32_t slab) {
   const ftl_select_value *dst = &s->values[op->dst];
   int32_t registers = dst->map.num_registers;
-  int32_t num_lines = (registers * WORD_BYTES * FTL_WARP_LANES + LINE_BYTES - 1) / LINE_BYTES;
+  int32_t num_lines = (registers * WORD_BYTES * FTL_WARP_LANES + FTL_LINE_BYTES - 1) / FTL_LINE_BYTES;
   ftl_opcode opcode = op->fn == FTL_ELEM_MAX ? FTL_OP_FMNMX : FTL_OP_FFMA;
   for (int32_t i = 0; i < dst->map.per_slab; i++)
     for (int32_t group = 0; group < s->role->num_groups; group++) {
@@ -170,7 +172,7 @@ static void divide(ftl_select *s, int32_t x, int32_t sum) {
 
 static void merge_row(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_t row) {
   int32_t groups = s->role->num_groups, warps = s->role->num_warps, tops[FTL_SELECT_MAX_FRAGMENTS];
-  int32_t address = ftl_draft_value_add(&s->draft, 2, true), block_bytes = warps * LINE_BYTES;
+  int32_t address = ftl_draft_value_add(&s->draft, 2, true), block_bytes = warps * FTL_LINE_BYTES;
   ftl_select_add(s, FTL_OP_UNIFORM, ROW_UNIFORMS, NONE, NONE, NONE, NONE);
   ftl_select_add(s, FTL_OP_IMAD, ROW_ADDRESS_IMADS, address, s->tensor_pointer[op->ref.tensor], NONE, NONE);
   ftl_select_add(s, FTL_OP_IADD, ROW_ADDRESS_ADDS, address, address, NONE, NONE);
@@ -190,8 +192,8 @@ static void merge_row(ftl_select *s, const ftl_tile_op *op, uint16_t ref, int32_
                          .row_step = 1,
                          .row_warps = warps,
                          .column_byte = byte,
-                         .bytes = LINE_BYTES,
-                         .warp_column_bytes = LINE_BYTES};
+                         .bytes = FTL_LINE_BYTES,
+                         .warp_column_bytes = FTL_LINE_BYTES};
     ftl_select_add_stg(s, access, address, output, ftl_select_row_predicate(s, &op->ref));
   }
 }

@@ -1,10 +1,11 @@
 // STORE and STORE_ROWS: tiles of registers to global memory.
 #include "base/integer.h"
+#include "base/sectors.h"
 #include "lower/select/copy_plan.h"
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { LINE_BYTES = 128, HALF_ROWS = 8, TILE_COLUMNS = 8 };
+enum { HALF_ROWS = 8, TILE_COLUMNS = 8 };
 // bytes of a lane; 512 bytes, 128 a cycle
 enum { STSM_BYTES = 16, STSM_WAVEFRONTS = 4, STSM_SINCE_COMPUTE_CAPABILITY = 90 };
 enum { PACKED_REGISTERS = FTL_SLAB_ROWS * FTL_OPERAND_COLUMNS / 2 / FTL_WARP_LANES };  // of a lane, a 16 x 16 block
@@ -21,7 +22,7 @@ void ftl_select_add_stg(ftl_select *s, ftl_access access, int32_t address, int32
   int32_t repeat = access.in_words ? FTL_LANE_WORDS : 1;
   ftl_draft_inst *store = ftl_select_add(s, FTL_OP_STG, repeat, s->stored, address, data, predicate);
   store->inst.access = ftl_select_access(s, access);
-  store->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + LINE_BYTES - 1) / LINE_BYTES));
+  store->inst.wavefronts = (uint16_t)(access.num_rows * ((access.bytes + FTL_LINE_BYTES - 1) / FTL_LINE_BYTES));
   store->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
 }
 

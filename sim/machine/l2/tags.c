@@ -7,8 +7,6 @@
 
 #define NO_LINE UINT64_MAX
 
-enum { SECTORS_OF_LINE = 4, ALL_SECTORS = 15 };
-
 _Static_assert(sizeof(ftl_l2_way) <= 16, "a tag entry takes 16 bytes");
 
 static uint64_t num_sets(const ftl_l2_tags *tags) { return (uint64_t)tags->sets_per_side * tags->hash.num_sides; }
@@ -224,7 +222,7 @@ static inline uint32_t find_or_allocate(ftl_l2_tags *tags, const ftl_l2_set_view
 
 // Widens sectors to aligned groups of fill_sectors.
 static uint8_t widen(uint8_t sectors, uint32_t fill_sectors) {
-  if (fill_sectors >= SECTORS_OF_LINE) return sectors != 0 ? ALL_SECTORS : 0;
+  if (fill_sectors >= FTL_LINE_SECTORS) return sectors != 0 ? FTL_ALL_SECTORS : 0;
   if (fill_sectors == 1) return sectors;
   uint8_t low = (sectors & 3) != 0 ? 3 : 0, high = (sectors & 12) != 0 ? 12 : 0;
   return low | high;
@@ -353,9 +351,9 @@ int64_t ftl_l2_tags_settle(ftl_l2_tags *tags) {
 #define FOUL_FIRST_LINE ((uint64_t)1 << 56)
 
 void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
-  int64_t num_lines = bytes / (SECTORS_OF_LINE * 32);
+  int64_t num_lines = bytes / FTL_LINE_BYTES;
   // What a stream wrote more than two capacities ago has been evicted under any policy but random.
-  int64_t kept_lines = 2 * tags->size_bytes / (SECTORS_OF_LINE * 32);
+  int64_t kept_lines = 2 * tags->size_bytes / FTL_LINE_BYTES;
   int64_t first = num_lines > kept_lines ? num_lines - kept_lines : 0;
   uint64_t end = FOUL_FIRST_LINE + (uint64_t)num_lines;
   ftl_l2_address at;
@@ -363,8 +361,8 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
     line = ftl_l2_tags_next_in_sample(tags, line, end, &at);
     if (line == end) return;
     ftl_l2_outcome outcome;
-    (void)ftl_l2_tags_write_at(tags, at, line, ALL_SECTORS, ALL_SECTORS, (int32_t)at.home_side, FTL_L2_EVICT_NORMAL,
-                               &outcome);
+    (void)ftl_l2_tags_write_at(tags, at, line, FTL_ALL_SECTORS, FTL_ALL_SECTORS, (int32_t)at.home_side,
+                               FTL_L2_EVICT_NORMAL, &outcome);
   }
 }
 

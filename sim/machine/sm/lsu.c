@@ -172,7 +172,7 @@ static int32_t add_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *
 
 static ftl_line line_of(const sm_open_line *closed) {
   ftl_line line = {.line = closed->line, .words = closed->words};
-  for (int32_t i = 0; i < SM_LINE_SECTORS; i++) {
+  for (int32_t i = 0; i < FTL_LINE_SECTORS; i++) {
     uint32_t words = closed->words >> (SECTOR_WORDS * i) & ((1u << SECTOR_WORDS) - 1);
     line.sectors |= (uint8_t)((words != 0) << i);
     line.full_sectors |= (uint8_t)((words == (1u << SECTOR_WORDS) - 1) << i);

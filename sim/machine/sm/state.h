@@ -90,7 +90,7 @@ struct ftl_sm {
   ftl_mem_reply *copied;  // replies of copies past L1 that wait to be written beside wgmmas: ring in order of arrival
   int32_t copied_head, copied_count, copied_capacity;
   int64_t fill_free;
-  int64_t fill_cycles[SM_LINE_SECTORS + 1];  // of the fill port, by the number of sectors
+  int64_t fill_cycles[FTL_LINE_SECTORS + 1];  // of the fill port, by the number of sectors
   ftl_mem_request *requests;
   int32_t num_requests, capacity_requests;
   ftl_sm_finished *finished;

@@ -7,10 +7,10 @@
 // the LSU). Rows outside the tensor make no lines.
 #include "machine/sm/state.h"
 
-enum { LINE_BYTES = 128, SECTOR_BYTES = 32, ALL_SECTORS = 15 };
+#include "base/sectors.h"
 
 static int64_t line_cycles(const ftl_sm *sm) {
-  return (LINE_BYTES + sm->arch->shared_bytes_per_cycle - 1) / sm->arch->shared_bytes_per_cycle;
+  return (FTL_LINE_BYTES + sm->arch->shared_bytes_per_cycle - 1) / sm->arch->shared_bytes_per_cycle;
 }
 
 // A line goes at `now`: the engine's rate lets the next one go later.
@@ -94,12 +94,12 @@ static uint8_t sector_mask(uint64_t from, uint64_t to) { return (uint8_t)(from <
 
 // What the current row has in the line that begins at `begin`.
 static void take_part(sm_copy *copy, uint64_t begin, ftl_line *line) {
-  uint64_t from = copy->byte - begin, left = copy->end - begin, to = left < LINE_BYTES ? left : LINE_BYTES;
-  if (to - from == LINE_BYTES) {  // the usual case
-    line->sectors = line->full_sectors = ALL_SECTORS;
+  uint64_t from = copy->byte - begin, left = copy->end - begin, to = left < FTL_LINE_BYTES ? left : FTL_LINE_BYTES;
+  if (to - from == FTL_LINE_BYTES) {  // the usual case
+    line->sectors = line->full_sectors = FTL_ALL_SECTORS;
   } else {
-    uint8_t touched = sector_mask(from / SECTOR_BYTES, (to + SECTOR_BYTES - 1) / SECTOR_BYTES);
-    uint8_t covered = sector_mask((from + SECTOR_BYTES - 1) / SECTOR_BYTES, to / SECTOR_BYTES);
+    uint8_t touched = sector_mask(from / FTL_SECTOR_BYTES, (to + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES);
+    uint8_t covered = sector_mask((from + FTL_SECTOR_BYTES - 1) / FTL_SECTOR_BYTES, to / FTL_SECTOR_BYTES);
     line->sectors = (uint8_t)(line->sectors | touched);
     line->full_sectors = (uint8_t)(line->full_sectors | covered);
   }
@@ -109,11 +109,11 @@ static void take_part(sm_copy *copy, uint64_t begin, ftl_line *line) {
 // The next line, with what following rows have in it; false: the copy is through.
 static bool next_line(sm_copy *copy, ftl_line *line) {
   if (copy->byte == copy->end && !next_row(copy)) return false;
-  *line = (ftl_line){.line = copy->byte / LINE_BYTES};
-  uint64_t begin = line->line * LINE_BYTES;
+  *line = (ftl_line){.line = copy->byte / FTL_LINE_BYTES};
+  uint64_t begin = line->line * FTL_LINE_BYTES;
   do {
     take_part(copy, begin, line);
-  } while (copy->byte == copy->end && copy->next_row - begin < LINE_BYTES && next_row(copy));
+  } while (copy->byte == copy->end && copy->next_row - begin < FTL_LINE_BYTES && next_row(copy));
   return true;
 }
 

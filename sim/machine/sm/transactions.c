@@ -38,7 +38,7 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
   sm->requests = FTL_ARENA_NEW_RAW(&sm->arena, ftl_mem_request, 2 * (int64_t)count);
   if (!sm->fill_buckets || !sm->replies || !sm->arrivals || !sm->copied || !sm->requests) return false;
   for (int32_t i = 0; i < SM_FILL_BUCKETS; i++) sm->fill_buckets[i] = -1;
-  for (int64_t sectors = 0; sectors <= SM_LINE_SECTORS; sectors++)
+  for (int64_t sectors = 0; sectors <= FTL_LINE_SECTORS; sectors++)
     sm->fill_cycles[sectors] = ftl_divide_up(sectors * sm->arch->l1_sector_bytes, sm->arch->l1_fill_bytes_per_cycle);
   int64_t limit = sm->arch->l1_max_pending_lines - sm->code.gate_lines;
   sm->lg_limit = limit > 0 ? (int32_t)limit : 0;  // an instruction alone may always go

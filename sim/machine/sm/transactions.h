@@ -2,10 +2,11 @@
 #ifndef FTL_MACHINE_SM_TRANSACTIONS_H
 #define FTL_MACHINE_SM_TRANSACTIONS_H
 
+#include "base/sectors.h"
 #include "machine/mem.h"
 #include "machine/sm/warp.h"
 
-enum { SM_FILL_BUCKETS = 1024, SM_LINE_SECTORS = 4 };
+enum { SM_FILL_BUCKETS = 1024 };
 
 typedef enum sm_transaction_kind {
   SM_TX_FILL,
