@@ -37,9 +37,11 @@ static bool has_just_issued(const sm_subcore *sc, uint64_t eligible) {
   return distance == 1 || (distance == 2 && sm_paced(sc) < SM_YIELD_INSTS - 1) || are_products;
 }
 
-// Its warp has issued nothing since the product before, the last one on the pipe.
+// Its warp had the pipe last, and has issued nothing since.
 static bool follows_a_product(const sm_subcore *sc, int32_t position) {
-  return sc->pipe_taker[FTL_SM_PIPE_TENSOR] == position && sc->warps[position]->op[-1].pipe == FTL_SM_PIPE_TENSOR;
+  const sm_warp *w = sc->warps[position];
+  if (sc->pipe_taker[FTL_SM_PIPE_TENSOR] != position) return false;
+  return w->repeat_left < w->op->repeat || (w->op > w->first_op && w->op[-1].pipe == FTL_SM_PIPE_TENSOR);
 }
 
 // Of mma.syncs the one that follows the last, whoever has issued something else meanwhile, then the one that has waited
