@@ -232,12 +232,9 @@ static ftl_status measure_later(ftl_step_measurement *m, int64_t latency, ftl_st
   ftl_loop_marks *marks = marks_create(m, first, first + m->distance);
   if (!marks) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for step times");
   m->cut.tile.num_ctas = m->representative + 1;
-  ftl_sm_config config = {.arch = m->launch->arch,
-                          .program = &m->cut.warps,
-                          .num_slots = 1,
-                          .persistent_stride = m->distance,
-                          .is_warm = true,
-                          .bulk = !m->launch->no_bulk};
+  ftl_sm_config config = config_for(m, m->launch->arch, true);
+  config.num_slots = 1;
+  config.persistent_stride = m->distance;
   ftl_sm_counters counters;
   ftl_lone_ctas run = {.num_slots = 1, .num_rounds = 1, .cta = &first, .start = &start, .end = &end};
   ftl_status status = ftl_lone_sm_run(&config, m->sm_khz, ftl_lone_latency_of(m->launch->arch, m->sm_khz, latency),

@@ -33,8 +33,10 @@ static sm_warp *warps_of_slot(ftl_sm *sm, int32_t slot) { return &sm->warps[slot
 // The warp waits at its barrier, or at an instruction behind it, or has not come to one that is held.
 static void open_to(ftl_sm *sm, sm_warp *w, int64_t now, int64_t opens) {
   w->barrier_opens = opens;
-  if (w->blocked == SM_BEHIND_BARRIER) ftl_sm_warp_retry(sm, w, now);
-  if (w->blocked == SM_ON_BARRIER) ftl_sm_warp_resume(sm, w, now, opens, FTL_STALL_BARRIER);
+  if (w->blocked == SM_BEHIND_BARRIER)
+    ftl_sm_warp_retry(sm, w, now);
+  else if (w->blocked == SM_ON_BARRIER)
+    ftl_sm_warp_resume(sm, w, now, opens, FTL_STALL_BARRIER);
 }
 
 void ftl_sm_barrier_come(ftl_sm *sm, sm_warp *w, int64_t now) {

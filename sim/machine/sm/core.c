@@ -156,7 +156,7 @@ static inline void issue(ftl_sm *sm, sm_subcore *sc, int32_t position, int64_t n
   sm_note_issue(sc, position, now, sm->policy.yields);
   sc->pipe_kept[op->pipe] = sc->pipe_free[op->pipe] = now + op->interval;
   sc->pipe_taker[op->pipe] = position;
-  sc->last_pipe = op->pipe;
+  w->last_pipe = op->pipe;
   int64_t read = op->dispatch ? sm_dispatch(sm, sc, op, now) : now;
   bool waits = op->freezes && (read > now || sm_wgmma_runs(sm, now));
   sm->counters.pipe_insts[op->pipe]++;

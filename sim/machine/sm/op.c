@@ -330,7 +330,10 @@ static void make_fence_wait(sm_op *ops, int32_t fence, int64_t cycles) {
 }
 
 // What a warp issues that has come to a barrier before the others (kernels/measurements/micro_barrier_defer.csv).
-static bool passes_barrier(const sm_op *op) { return op->kind == SM_FIXED && op->pipe != FTL_SM_PIPE_SFU; }
+// That uniform instructions go on is not measured.
+static bool passes_barrier(const sm_op *op) {
+  return op->kind == SM_FIXED && op->pipe != FTL_SM_PIPE_SFU && op->opcode != FTL_OP_S2R;
+}
 
 // Up to which instructions the warps go on behind a barrier: to the first that is held. Where a loop or a tile begins
 // or ends before it they wait at the barrier itself.
@@ -339,8 +342,7 @@ static void defer_barrier(sm_op *ops, int32_t num_ops, int32_t barrier) {
   for (; i < num_ops && (passes_barrier(&ops[i]) || ops[i].kind == SM_MARK); i++)
     if (ops[i].flags & FTL_INST_WARP0) return;
   if (i == num_ops || ops[i].kind >= SM_LOOP || ops[i].flags & FTL_INST_WARP0) return;
-  ops[barrier].defers = true;
-  ops[i].held = ops[i].special = true;
+  ops[barrier].defers = ops[i].held = ops[i].special = 1;
 }
 
 static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte, ftl_error *error) {

@@ -2,8 +2,8 @@
 // and within a CTA of warp index. Within a CTA the youngest is what Huerta et al. find on Turing to Blackwell
 // (Analyzing Modern NVIDIA GPU cores, MICRO 2025, CGGTY). On the H200 the CTA that came first goes first, whatever pipe
 // its warps wait for, and warps of a CTA that do the same end together (kernels/measurements/micro_stream_pairs.csv,
-// micro_scheduler.csv): greedy from one cycle to the next, and over two for a while, then of the oldest CTA the longest
-// waiting.
+// micro_scheduler.csv): greedy from one cycle to the next, and over two for a while, and in a row of mma.syncs; then of
+// the oldest CTA the longest waiting.
 #include "machine/sm/policy.h"
 
 #include <string.h>
@@ -27,21 +27,20 @@ static int32_t pick_youngest(const sm_subcore *sc, uint64_t eligible) {
   return goes_on(sc, eligible) ? sc->last : extreme_age(sc, eligible, true);
 }
 
+// Its warp had the pipe last, and has issued nothing since.
+static bool follows_a_product(const sm_subcore *sc, int32_t position) {
+  return sc->pipe[position] == FTL_SM_PIPE_TENSOR && sc->pipe_taker[FTL_SM_PIPE_TENSOR] == position &&
+         sc->warps[position]->last_pipe == FTL_SM_PIPE_TENSOR;
+}
+
 // In the cycle before, or two cycles before and its code lets nobody else go first. ptxas marks stall counts of three
 // cycles and more, and of those of two in a row every sixth, as places to go to another warp; but for mma.syncs, whose
-// count is what their pipe takes (micro_mma_turns.csv).
+// count is what their pipe takes: one behind another goes on as soon as it is free (micro_mma_turns.csv).
 static bool has_just_issued(const sm_subcore *sc, uint64_t eligible) {
   if (!goes_on(sc, eligible)) return false;
   int64_t distance = sc->eligible_at - sc->last_issue;
-  bool are_products = sc->last_pipe == FTL_SM_PIPE_TENSOR && sc->pipe[sc->last] == FTL_SM_PIPE_TENSOR;
-  return distance == 1 || (distance == 2 && sm_paced(sc) < SM_YIELD_INSTS - 1) || are_products;
-}
-
-// Its warp had the pipe last, and has issued nothing since.
-static bool follows_a_product(const sm_subcore *sc, int32_t position) {
-  const sm_warp *w = sc->warps[position];
-  if (sc->pipe_taker[FTL_SM_PIPE_TENSOR] != position) return false;
-  return w->repeat_left < w->op->repeat || (w->op > w->first_op && w->op[-1].pipe == FTL_SM_PIPE_TENSOR);
+  if (distance == 1 || (distance == 2 && sm_paced(sc) < SM_YIELD_INSTS - 1)) return true;
+  return follows_a_product(sc, sc->last) && sc->eligible_at == sc->pipe_free[FTL_SM_PIPE_TENSOR];
 }
 
 // Of mma.syncs the one that follows the last, whoever has issued something else meanwhile, then the one that has waited

@@ -82,7 +82,7 @@ int64_t ftl_sm_run_finish(ftl_sm *sm, sm_subcore *sc) {
   sc->last_issue = last;
   sc->pipe_kept[op->pipe] = sc->pipe_free[op->pipe] = last + run.interval;
   sc->pipe_taker[op->pipe] = run.position;
-  sc->last_pipe = op->pipe;
+  w->last_pipe = op->pipe;
   if (op->dispatch) sc->dispatch_free = last + 1;
   sc->ready[run.position] = last + op->interval;
   sm->counters.pipe_insts[op->pipe] += run.count;

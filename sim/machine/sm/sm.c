@@ -264,10 +264,17 @@ void ftl_sm_observe_jumps(ftl_sm *sm, ftl_sm_on_issue on_jump, void *context) {
 
 // ---- describe ----
 static const char *block_text(const sm_warp *w) {
-  static const char *const texts[] = {
-      "the issue slot",       "a token",       "cp.async groups",     "wgmmas",
-      "TMA stores",           "a barrier",     "a barrier behind it", "a ring's stage full",
-      "a ring's stage empty", "its next tile", "its stores to drain"};
+  static const char *const texts[] = {"the issue slot",
+                                      "a token",
+                                      "cp.async groups",
+                                      "wgmmas",
+                                      "TMA stores",
+                                      "a barrier",
+                                      "a barrier that it has come to",
+                                      "a ring's stage full",
+                                      "a ring's stage empty",
+                                      "its next tile",
+                                      "its stores to drain"};
   return texts[w->blocked];
 }
 

@@ -27,7 +27,6 @@ struct sm_subcore {
   int32_t pipe_taker[FTL_SM_PIPE_COUNT];    // position of the warp that issued there last
   int32_t num_positions, last;              // `last`: of the warp that issued last
   int64_t last_issue;                       // when it did
-  uint8_t last_pipe;                        // where
   int64_t pace_start;                       // when it would have begun, had it issued every second cycle: see sm_paced
   int64_t eligible_at;                      // when `eligible`, and no other, may issue; SM_NEVER: to be found anew
   uint64_t eligible;                        // positions

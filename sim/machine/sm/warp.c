@@ -160,6 +160,7 @@ void ftl_sm_warp_advance(ftl_sm *sm, sm_warp *w, int64_t now, int64_t earliest, 
       reason = FTL_STALL_NO_INSTRUCTION;
     }
   }
+  w->not_before = earliest;
   ftl_sm_warp_evaluate(sm, w, earliest, reason);
 }
 
@@ -170,7 +171,7 @@ void ftl_sm_warp_resume(ftl_sm *sm, sm_warp *w, int64_t now, int64_t earliest, f
 
 void ftl_sm_warp_retry(ftl_sm *sm, sm_warp *w, int64_t now) {
   sm_settle(sm, subcore_of(sm, w), w, now);
-  int64_t earliest = w->settled > sm->floor ? w->settled : sm->floor;
+  int64_t earliest = sm_later(sm_later(w->settled, sm->floor), w->not_before);
   ftl_sm_warp_evaluate(sm, w, earliest, (ftl_stall)w->reason);
 }
 
@@ -198,7 +199,8 @@ void ftl_sm_warp_start(ftl_sm *sm, sm_warp *w, int64_t cta, int64_t cycle) {
   reset_warp(sm, w);
   w->point = (ftl_expr_point){.cta = cta, .warp = w->warp_in_role};
   w->start = w->settled = cycle;
-  w->mio_free = w->barrier_opens = 0;
+  w->mio_free = w->not_before = w->barrier_opens = 0;
+  w->last_pipe = FTL_SM_PIPE_COUNT;
   sc->age[w->position] = age_of(sm, w);
   sc->not_selected[w->position] = sc->undispatched[w->position] = 0;
   w->op = w->first_op - 1;

@@ -40,14 +40,16 @@ typedef struct sm_warp {
   const sm_op *op;   // next to issue
   uint32_t *tokens;
   uint8_t repeat_left;
-  uint8_t reason;   // ftl_stall of the cycles before it is ready
-  uint8_t blocked;  // sm_block
+  uint8_t last_pipe;  // of the instruction that it issued last
+  uint8_t reason;     // ftl_stall of the cycles before it is ready
+  uint8_t blocked;    // sm_block
   uint8_t subcore, position;
   uint8_t role;
   int16_t warp, warp_in_role;  // of the CTA, of the role
   int32_t slot;
   int32_t warpgroup;      // index into sm->warpgroups
   int32_t wait_id;        // barrier; ring stage (index into sm->stages)
+  int64_t not_before;     // its next instruction: the code's stall count and line
   int64_t barrier_opens;  // of the one it came to last; SM_NEVER: others are to come
   uint32_t wait_for;      // fills or arrivals
   int32_t outstanding;    // memory instructions and lines that keep the warp from leaving

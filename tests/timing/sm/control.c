@@ -271,12 +271,20 @@ Test(timing_sm_control, behind_a_barrier_a_warp_goes_on_with_what_has_a_fixed_la
   rig_destroy(r);
 }
 
-Test(timing_sm_control, behind_a_barrier_special_math_is_held) {
+static void expect_held(ftl_opcode opcode) {
   rig *r = create_late();
-  rig_add(r, FTL_OP_MUFU, 0, -1);
+  rig_add(r, FTL_OP_FFMA, 1, -1);
+  rig_add(r, opcode, 0, -1);
   run_late(r);
-  cr_expect_eq(rig_cycle(r, 0, 1, 0), OPENS);
+  cr_expect_eq(rig_cycle(r, 0, 1, 0), 1);
+  cr_expect_eq(rig_cycle(r, 0, 2, 0), OPENS, "%s: %lld", ftl_opcode_name(opcode), (long long)rig_cycle(r, 0, 2, 0));
   rig_destroy(r);
+}
+
+Test(timing_sm_control, behind_a_barrier_special_math_and_special_registers_are_held) {
+  expect_held(FTL_OP_MUFU);
+  expect_held(FTL_OP_S2R);
+  expect_held(FTL_OP_SHFL);
 }
 
 // What is held waits for its operands too: the last of eleven FFMAs begins at 41 and has its result at 45; to memory a

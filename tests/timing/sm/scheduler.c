@@ -286,6 +286,48 @@ Test(timing_sm_scheduler, gol_goes_on_from_product_to_product_before_an_older_ct
   rig_destroy(r);
 }
 
+// A mark between them issues nothing.
+Test(timing_sm_scheduler, gol_goes_on_from_product_to_product_over_a_mark) {
+  rig *r = rig_create(4);
+  rig_add(r, FTL_OP_MMA, 0, -1);
+  rig_add_tile(r);
+  rig_add(r, FTL_OP_MMA, 1, -1);
+  rig_add(r, FTL_OP_MMA, 2, -1)->repeat = 2;
+  run_two_ctas(r, (const int64_t[][8]){{0, 8, 16, 24, 25}, {32, 40, 48, 56, 57}}, 5);
+}
+
+// The second CTA's second product hangs on its first, of cycle 1, and is ready at 31, with the pipe long free: the
+// older CTA's FFMA, which hangs on a MUFU and is ready then too, goes first, and leaves.
+Test(timing_sm_scheduler, gol_does_not_go_on_with_a_product_that_has_paused) {
+  rig *r = rig_create(4);
+  strcpy(r->arch.sm_scheduler, "gol");
+  r->arch.sfu_latency_cycles = 31;
+  r->num_slots = 2;
+  int32_t cta = r->tile.num_exprs++, one = rig_const(r, 1), is_first = r->tile.num_exprs++;
+  r->exprs[cta] = (ftl_expr_node){.kind = FTL_EXPR_CTA};
+  r->exprs[is_first] = (ftl_expr_node){.kind = FTL_EXPR_SUB, .a = one, .b = cta};
+  int32_t loop = rig_loop(r, 0, 0, 0);  // 0
+  r->loops[loop].hi = is_first;
+  rig_add(r, FTL_OP_MUFU, 1, -1);  // 1
+  rig_add(r, FTL_OP_FFMA, 2, 1);   // 2
+  rig_end_loop(r, loop);
+  loop = rig_loop(r, 0, 0, 0);  // 4
+  r->loops[loop].hi = cta;
+  rig_add(r, FTL_OP_MMA, 3, -1);  // 5
+  rig_add(r, FTL_OP_MMA, 4, 3);   // 6
+  rig_end_loop(r, loop);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 2);
+  const int64_t expected[2][7] = {{0, 0, 31}, {0, 0, 0, 0, 0, 1, 33}};
+  for (int32_t i = 0; i < r->num_issues; i++) {
+    const rig_issue *issue = &r->log[i];
+    if (issue->warp == 0 && issue->inst <= 6)
+      cr_expect_eq(issue->cycle, expected[issue->slot][issue->inst], "slot %d, %d: %lld", issue->slot, issue->inst,
+                   (long long)issue->cycle);
+  }
+  rig_destroy(r);
+}
+
 // An FFMA between them: the second CTA's product, which waits since 0, goes before the first one's, ready at 8, and
 // then they take turns.
 Test(timing_sm_scheduler, gol_serves_products_with_others_between_in_the_order_of_their_wait) {
