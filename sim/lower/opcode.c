@@ -17,11 +17,3 @@ void ftl_warp_program_destroy(ftl_warp_program *program) {
   ftl_arena_fini(&program->arena);
   free(program);
 }
-
-bool ftl_warp_program_has_ctas_alike(const ftl_warp_program *program) {
-  for (int32_t i = 0; i < program->num_loops; i++) {
-    const ftl_warp_loop *loop = &program->loops[i];
-    if (ftl_expr_uses_cta(program->tile, loop->lo) || ftl_expr_uses_cta(program->tile, loop->hi)) return false;
-  }
-  return true;
-}

@@ -5,10 +5,12 @@
 // them fetch at places of their own that level gives each a line in code_share_cycles, and the SM waits for none while
 // it asks for fewer: it is taken to be like the others over a while, and may be ahead of its share by
 // FTL_SM_CODE_AHEAD_LINES, for which they have not asked. Where they ask for more, those that follow others catch up
-// until they take the same lines, and each gets one in code_convoy_cycles. What a launch does not bring along, its
-// first 64 KiB, comes from memory when an SM first asks. Not here: code beyond that level (128 KiB) takes 46 cycles a
-// line. Numbers: sm.code_cache_bytes, code_miss_cycles, code_port_cycles, code_share_cycles, code_convoy_cycles,
-// code_launch_bytes, code_cold_cycles.
+// until they take the same lines, and each gets one in code_convoy_cycles. Where all CTAs run every loop as often SMs
+// are taken to stay in step: one group of warps a SM, all SMs at one place (micro_instruction_fetch.csv,
+// 1_group_all_sms), takes what it takes on one SM, and so, it is assumed, do several groups whose places repeat on
+// every SM. What a launch does not bring along, its first 64 KiB, comes from memory when an SM first asks. Not here:
+// code beyond that level (128 KiB) takes 46 cycles a line. Numbers: sm.code_cache_bytes, code_miss_cycles,
+// code_port_cycles, code_share_cycles, code_convoy_cycles, code_launch_bytes, code_cold_cycles.
 #include "machine/sm/state.h"
 
 // Where CTA follows CTA, the code that fits is where the last one left it, all of it has been fetched from memory, and

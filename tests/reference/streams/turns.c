@@ -122,9 +122,8 @@ static bool read_next(FILE *file, setting *s, pair *measured) {
 // One of both is not delayed by the other: within 3 % of `alone`.
 static bool one_goes_on(pair p, double alone) { return fmin(p.first, p.second) < 1.03 * alone; }
 
-// Products alone go on until they are done, in all cases here, in nine of ten on the H200; where one row begins well
-// before the other it is that one. With loads among them the two warps of a CTA share on both; those of two CTAs do
-// here, where on the H200 one CTA is served first.
+// Products alone go on until they are done; where one row begins well before the other it is that one. With loads among
+// them the two warps of a CTA share on both; those of two CTAs do here, where on the H200 one CTA is served first.
 Test(reference_turns, a_row_of_products_goes_on, .init = set_up) {
   FILE *file = fopen(FTL_SOURCE_DIR "/kernels/measurements/micro_mma_turns.csv", "r");
   cr_assert_not_null(file);
@@ -138,17 +137,18 @@ Test(reference_turns, a_row_of_products_goes_on, .init = set_up) {
   };
   setting s;
   pair measured;
-  int rows = 0, go_on = 0, begun_first = 0, keeps = 0;
+  int rows = 0, begun_first = 0, keeps = 0, with_loads = 0;
   while (read_next(file, &s, &measured)) {
     if (fabs(s.apart) > MEET || (s.loads && s.two_ctas)) continue;
     pair p = (s.two_ctas ? of_two_ctas : of_one_cta)(s.loads, s.apart);
     if (s.loads) {
+      with_loads++;
       cr_expect_not(one_goes_on(measured, MEASURED_WITH_LOADS), "apart %g", s.apart);
       cr_expect_not(one_goes_on(p, WITH_LOADS), "apart %g: %g and %g", s.apart, p.first, p.second);
       continue;
     }
     rows++;
-    go_on += one_goes_on(measured, MEASURED_ALONE);
+    cr_expect(one_goes_on(measured, MEASURED_ALONE), "apart %g", s.apart);
     cr_expect(one_goes_on(p, ALONE), "apart %g: %g and %g", s.apart, p.first, p.second);
     if (s.apart < BEGINS_FIRST) continue;
     begun_first++;
@@ -156,6 +156,6 @@ Test(reference_turns, a_row_of_products_goes_on, .init = set_up) {
     keeps += p.first < 1.03 * ALONE;
   }
   fclose(file);
-  cr_expect_geq(go_on, 0.9 * rows, "%d of %d", go_on, rows);
+  cr_expect(rows > 30 && with_loads > 15 && begun_first > 15, "%d, %d, %d", rows, with_loads, begun_first);
   cr_expect_eq(keeps, begun_first, "%d of %d", keeps, begun_first);
 }
