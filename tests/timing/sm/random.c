@@ -71,6 +71,7 @@ static rig *random_rig(uint32_t seed) {
   r->num_slots = 1 + draw(&state, 3);
   r->arch.l1_max_pending_lines = 2 + draw(&state, 20);
   r->arch.mio_lsu_queue_entries = draw(&state, 4);
+  r->arch.shared_barrier_defers = draw(&state, 2);
   uint16_t accesses[4];
   for (int i = 0; i < 4; i++) accesses[i] = rig_access(r, (int32_t)draw(&state, 64), (int32_t)(1 + draw(&state, 4)));
   int32_t loop = rig_loop(r, 0, 0, 3);
