@@ -227,16 +227,21 @@ Test(timing_sm_scheduler, gol_goes_on_from_product_to_product) {
   run_two_ctas(r, (const int64_t[][8]){{0, 8, 16, 17}, {24, 32, 40, 41}}, 4);
 }
 
+// A loop that the second CTA alone runs, once.
+static int32_t begin_second(rig *r) {
+  int32_t cta = r->tile.num_exprs++, loop = rig_loop(r, 0, 0, 0);
+  r->exprs[cta] = (ftl_expr_node){.kind = FTL_EXPR_CTA};
+  r->loops[loop].hi = cta;
+  return loop;
+}
+
 // The second CTA has an FFMA first, at 1: although it issued that after the first CTA's product, and waits since then,
 // the pipe goes on with who had it last.
 Test(timing_sm_scheduler, gol_goes_on_with_products_whoever_issues_between) {
   rig *r = rig_create(4);
   strcpy(r->arch.sm_scheduler, "gol");
   r->num_slots = 2;
-  int32_t cta = r->tile.num_exprs++;
-  r->exprs[cta] = (ftl_expr_node){.kind = FTL_EXPR_CTA};
-  int32_t loop = rig_loop(r, 0, 0, 0);  // 0
-  r->loops[loop].hi = cta;
+  int32_t loop = begin_second(r);   // 0
   rig_add(r, FTL_OP_FFMA, 10, -1);  // 1
   rig_end_loop(r, loop);
   for (int32_t i = 0; i < 3; i++) rig_add(r, FTL_OP_MMA, i, -1);  // 3 to 5
@@ -252,12 +257,11 @@ Test(timing_sm_scheduler, gol_goes_on_with_products_whoever_issues_between) {
   rig_destroy(r);
 }
 
-// Not only among products: the first CTA's FFMA hangs on a MUFU of cycle 0 and is ready at 24, when the second CTA,
-// whose first product hangs on an FFMA of cycle 1, goes on with its third, and leaves.
-Test(timing_sm_scheduler, gol_goes_on_from_product_to_product_before_an_older_cta) {
+// Two CTAs, of which the first runs a MUFU (1) and an FFMA that hangs on it (2).
+static rig *create_first_with_mufu(int64_t mufu_latency_cycles) {
   rig *r = rig_create(4);
   strcpy(r->arch.sm_scheduler, "gol");
-  r->arch.sfu_latency_cycles = 24;
+  r->arch.sfu_latency_cycles = mufu_latency_cycles;
   r->num_slots = 2;
   int32_t cta = r->tile.num_exprs++, one = rig_const(r, 1), is_first = r->tile.num_exprs++;
   r->exprs[cta] = (ftl_expr_node){.kind = FTL_EXPR_CTA};
@@ -267,8 +271,14 @@ Test(timing_sm_scheduler, gol_goes_on_from_product_to_product_before_an_older_ct
   rig_add(r, FTL_OP_MUFU, 1, -1);  // 1
   rig_add(r, FTL_OP_FFMA, 2, 1);   // 2
   rig_end_loop(r, loop);
-  loop = rig_loop(r, 0, 0, 0);  // 4
-  r->loops[loop].hi = cta;
+  return r;
+}
+
+// Not only among products: the first CTA's FFMA hangs on a MUFU of cycle 0 and is ready at 24, when the second CTA,
+// whose first product hangs on an FFMA of cycle 1, goes on with its third, and leaves.
+Test(timing_sm_scheduler, gol_goes_on_from_product_to_product_before_an_older_cta) {
+  rig *r = create_first_with_mufu(24);
+  int32_t loop = begin_second(r);  // 4
   rig_add(r, FTL_OP_FFMA, 0, -1);  // 5
   rig_add(r, FTL_OP_MMA, 3, 0);    // 6
   rig_add(r, FTL_OP_MMA, 4, -1);   // 7
@@ -299,22 +309,10 @@ Test(timing_sm_scheduler, gol_goes_on_from_product_to_product_over_a_mark) {
 // The second CTA's second product hangs on its first, of cycle 1, and is ready at 31, with the pipe long free: the
 // older CTA's FFMA, which hangs on a MUFU and is ready then too, goes first, and leaves.
 Test(timing_sm_scheduler, gol_does_not_go_on_with_a_product_that_has_paused) {
-  rig *r = rig_create(4);
-  strcpy(r->arch.sm_scheduler, "gol");
-  r->arch.sfu_latency_cycles = 31;
-  r->num_slots = 2;
-  int32_t cta = r->tile.num_exprs++, one = rig_const(r, 1), is_first = r->tile.num_exprs++;
-  r->exprs[cta] = (ftl_expr_node){.kind = FTL_EXPR_CTA};
-  r->exprs[is_first] = (ftl_expr_node){.kind = FTL_EXPR_SUB, .a = one, .b = cta};
-  int32_t loop = rig_loop(r, 0, 0, 0);  // 0
-  r->loops[loop].hi = is_first;
-  rig_add(r, FTL_OP_MUFU, 1, -1);  // 1
-  rig_add(r, FTL_OP_FFMA, 2, 1);   // 2
-  rig_end_loop(r, loop);
-  loop = rig_loop(r, 0, 0, 0);  // 4
-  r->loops[loop].hi = cta;
-  rig_add(r, FTL_OP_MMA, 3, -1);  // 5
-  rig_add(r, FTL_OP_MMA, 4, 3);   // 6
+  rig *r = create_first_with_mufu(31);
+  int32_t loop = begin_second(r);  // 4
+  rig_add(r, FTL_OP_MMA, 3, -1);   // 5
+  rig_add(r, FTL_OP_MMA, 4, 3);    // 6
   rig_end_loop(r, loop);
   rig_add(r, FTL_OP_EXIT, -1, -1);
   rig_run(r, 2);
