@@ -149,7 +149,7 @@ return die "ga102" {
     shuffle_latency_cycles = guess(24, "as measured on H200 (24.1)"),
     shuffle_interval_cycles = datasheet(1, rates .. ": 32 threads a cycle and SM"),
     barrier_latency_cycles = guess(13, "as measured on H200 (13 + 2 cycles a warp)"),
-    barrier_defers = guess(1, "as measured on H200 (BAR.SYNC.DEFER_BLOCKING)"),
+    barrier_defers = guess(1, "as measured on H200: ptxas 13.0 marks BAR.SYNC as DEFER_BLOCKING (bit 80) here too"),
     named_barrier_latency_cycles = guess(25, "as measured on H200 (25 + 2 cycles a warp)"),
     mbarrier_latency_cycles = guess(38, "32 to 43 in FlashGPU-Sim @1769662, configuration of SM90"),
     proxy_fence_cycles = guess(0, "chips without TMA and wgmma have none"),
