@@ -10,6 +10,7 @@
     measure.py product CASES.csv ...          own products    -> OUT/product_CASES_{stream,ncu}.csv
     measure.py foreign CASES.csv ...          Triton, PyTorch, cuBLAS -> OUT/foreign_CASES_{stream,ncu}.csv
     measure.py opcodes CASES.csv ...          executed warp instructions by opcode -> OUT/opcodes_CASES.csv
+    measure.py ports CASES.csv                how busy the ports of L2's slices are, and with what -> OUT/CASES_ncu.csv
     measure.py timeline CASES.csv ...         when PyTorch's kernels run, one call after another -> OUT/eager_timeline.csv
     measure.py tiles CASES.csv                in which order foreign kernels finish their output tiles -> OUT/CASES.csv
     measure.py trace [ctas] [products]        ctas: SM, start and end of each CTA of some cases -> OUT/cta_trace.csv; how far those of a wave drift -> OUT/cta_drift.csv, and those of many -> OUT/cta_spread.csv;
@@ -41,9 +42,9 @@ BUILD = HERE / "build"
 ROW_HEADER = "benchmark,variant,parameter,x,metric,value,unit\n"
 TILES_KEPT = 160  # of each launch that `tiles` watches
 MICRO = ("device", "launch", "sides", "chase", "dram_bandwidth", "dram_mixture", "loaded_latency", "latency_tail", "fabric", "l2_capacity", "alu", "shared_memory", "shared_mix", "shared_latency", "mma", "wgmma", "async_copy", "sm_clock",
-         "pipes", "power_parts", "barriers", "barrier_defer", "issue_queues", "ldmatrix_queue", "instruction_cache", "instruction_fetch", "occupancy", "store_bandwidth", "store_burst", "store_requests", "store_spread", "store_turns", "local_memory", "drift", "gpc_drift", "coalescer_latency",
+         "pipes", "power_parts", "barriers", "barrier_defer", "issue_queues", "ldmatrix_queue", "instruction_cache", "instruction_fetch", "occupancy", "store_bandwidth", "store_burst", "store_credit", "store_requests", "store_spread", "store_turns", "local_memory", "drift", "gpc_drift", "coalescer_latency",
          "branch", "diverge", "pending_lines", "narrow_loads", "fill_rate", "l1_replacement", "operand_ports", "dispatch_beside", "wgmma_beside", "wgmma_beside_copy", "wgmma_beside_memory", "wgmma_issue", "wgmma_turns", "wgmma_ping_pong", "scheduler", "cold_start", "cta_exit", "warp_order",
-         "cluster_signal", "copy_beside", "copy_burst", "copy_pipe", "copy_release", "store_release", "stream_pairs", "tma_first", "tma_issue", "tma_pending", "tma_store", "mma_beside_shared", "mma_turns", "tile_merge", "gpc_clocks", "product_epilogue", "fill_sides", "fabric_writes", "few_clocks", "grid_placement", "write_beside_read")
+         "cluster_signal", "copy_beside", "copy_burst", "copy_pipe", "copy_release", "store_release", "stream_pairs", "tma_first", "tma_issue", "tma_pending", "tma_store", "mma_beside_shared", "mma_turns", "tile_merge", "gpc_clocks", "product_epilogue", "read_behind_stores", "fill_sides", "fabric_writes", "few_clocks", "grid_placement", "write_beside_read")
 PROFILED_MICRO = ("l2_capacity", "l2_replacement", "l2_side_reuse", "coalescer", "coalescer_window", "dirty_residue", "dispatch_stall", "fill_granule", "gpc_drift", "kernel_overhead", "local_memory", "store_merge", "tile_merge", "tma_columns")
 MICRO_METRICS = ("gpu__time_duration.sum,sm__cycles_elapsed.max,dram__bytes_read.sum,dram__bytes_write.sum,lts__t_sectors_op_read.sum,lts__t_sectors_op_write.sum,"
                  "lts__t_sectors_srcunit_tex.sum,lts__t_sectors_srcunit_tex_lookup_hit.sum,lts__t_sectors_srcunit_tex_lookup_miss.sum,"
@@ -230,6 +231,20 @@ def opcodes(path, out):
     write_rows(out / f"{stem}.csv", rows, dict(facts, condition="ncu", metric=metric))
 
 
+PORT_METRICS = ("sm__cycles_elapsed.max", "lts__cycles_elapsed.sum", "lts__lts2xbar_cycles_active.sum", "lts__xbar2lts_cycles_active.sum",
+                "lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_srcunit_tex_op_write.sum", "lts__t_requests_srcunit_tex_op_read.sum",
+                "lts__t_requests_srcunit_tex_op_write.sum", "lts__t_sectors_srcunit_ltcfabric.sum", "l1tex__m_xbar2l1tex_read_sectors.sum")
+
+
+def ports(path, out):
+    """A row a launch of own kernels."""
+    kind, stem = case_files.kind_of(path), pathlib.Path(path).stem
+    text, launches = profile([*command_of(kind), "--profile", path], known_metrics(PORT_METRICS), out / "raw", stem, ("--profile-from-start", "off"))
+    cases = [{k: case[k] for k in list(case)[:list(case).index("status")]} for case in read_result(text) if case["status"] == "ok" for _ in range(int(case["launches"]))]
+    rows = [{**case, "kernel": launch["Kernel Name"][:100], **{k: v for k, v in launch.items() if "__" in k}} for case, launch in zip(cases, launches)]
+    write_rows(out / f"{stem}_ncu.csv", rows, dict(provenance(), condition="ncu", cache_control="all", clock_control="none"))
+
+
 def torch_facts():
     return dict(provenance(), torch=output_of(sys.executable, "-c", "import torch; print(torch.__version__)"), condition="stream", clocks="as found")
 
@@ -324,7 +339,7 @@ def trace(names, out):
 def main():
     global BUILD
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("measure", "check", "build", "micro", "attention", "product", "foreign", "opcodes", "timeline", "tiles", "trace", "sass"))
+    parser.add_argument("what", choices=("measure", "check", "build", "micro", "attention", "product", "foreign", "opcodes", "ports", "timeline", "tiles", "trace", "sass"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "measurements")
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
@@ -355,6 +370,8 @@ def main():
         for path in args.names:
             if args.what == "opcodes":
                 opcodes(str(pathlib.Path(path).resolve()), out)
+            elif args.what == "ports":
+                ports(str(pathlib.Path(path).resolve()), out)
             elif args.what == "tiles":
                 tiles(str(pathlib.Path(path).resolve()), out)
             else:
