@@ -209,6 +209,7 @@ return die "ga102" {
     ways = guess(16, "Accel-Sim @667834c, configuration SM86_RTX3070"),
     replacement = guess("lru", "cyclic sweeps thrash as LRU does (gpu-benches, A40: 250 cycles at 5.0 MB, 547 at 8.1 MB)"),
     slice_bytes_per_cycle = guess(32, benches .. ": 1435 B/cycle over 48 slices is 30"),
+    sustained_milli = guess(1000, benches .. ": 30 of 32 B a cycle and slice"),
     slice_intake_bytes_per_cycle = guess(32, "a sector, as GH100 (31 measured)"),
     read_request_bytes = guess(20, "as measured on GH100"),
     hit_cycles = guess(90, near_hit),

@@ -210,6 +210,7 @@ return die "gv100" {
     ways = guess(24, "Accel-Sim @667834c, configuration SM7_QV100"),
     replacement = guess("lru", "cyclic sweeps thrash as LRU does (gpu-benches: 0 DRAM reads a line at 5.5 MB, 1.0 at 7.6 MB)"),
     slice_bytes_per_cycle = datasheet(32, whitepaper .. ": 2048 B/cycle from 64 slices"),
+    sustained_milli = guess(1000, "no figure found"),
     slice_intake_bytes_per_cycle = guess(32, "a sector, as GH100 (31 measured)"),
     read_request_bytes = guess(20, "as measured on GH100"),
     hit_cycles = guess(84, benches .. ": near L2 hit 212 cycles, split 64 + 84 + 64 by guess"),

@@ -208,6 +208,7 @@ return die "tu102" {
     ways = guess(16, "Accel-Sim @667834c, configuration SM75_RTX2060"),
     replacement = guess("lru", "V100 and A40, before and after it, thrash on cyclic sweeps as LRU does (gpu-benches)"),
     slice_bytes_per_cycle = guess(32, "one sector a cycle, as GV100; mt4g reads 1252 GB/s"),
+    sustained_milli = guess(1000, "no figure found"),
     slice_intake_bytes_per_cycle = guess(32, "a sector, as GH100 (31 measured)"),
     read_request_bytes = guess(20, "as measured on GH100"),
     hit_cycles = guess(92, rtx2070 .. ": L2 hit 236 cycles, split 72 + 92 + 72 by guess"),

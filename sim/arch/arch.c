@@ -187,3 +187,7 @@ ftl_status ftl_arch_set_text(ftl_arch *arch, int key_idx, const char *value, ftl
   if (!origin_set(arch, key_idx, origin)) return ftl_error_set(error, FTL_NO_MEMORY, "%s: out of memory", where);
   return FTL_OK;
 }
+
+int64_t ftl_arch_l2_bytes_per_cycle(const ftl_arch *arch) {
+  return arch->l2_num_slices * arch->l2_slice_bytes_per_cycle * arch->l2_sustained_milli / 1000;
+}

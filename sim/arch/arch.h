@@ -80,6 +80,9 @@ FTL_MUST_USE ftl_status ftl_arch_set_text(ftl_arch *arch, int key_idx, const cha
 // ...). The error names the file:line of a key that breaks a rule.
 FTL_MUST_USE ftl_status ftl_arch_check(const ftl_arch *arch, ftl_error *error);
 
+// Bytes an L2 cycle that reads of all SMs get from L2's slices together.
+int64_t ftl_arch_l2_bytes_per_cycle(const ftl_arch *arch);
+
 // 64-bit hash of all values (not origins): part of a result's key.
 uint64_t ftl_arch_hash(const ftl_arch *arch);
 

@@ -68,8 +68,10 @@ static void set_memory(const ftl_arch *arch, const ftl_totals *totals, float *pc
   double from_l2 = FTL_SECTOR_BYTES * (double)memory->l2_read_sectors;
   double to_l2 = written + (double)(memory->l2_read_sectors * arch->l2_read_request_bytes) / FTL_LINE_SECTORS;
   double slice_cycles = l2_cycles * (double)arch->l2_num_slices;
-  pct[FTL_RESOURCE_l2] = larger(percent(from_l2, slice_cycles * (double)arch->l2_slice_bytes_per_cycle),
-                                percent(to_l2, slice_cycles * (double)arch->l2_slice_intake_bytes_per_cycle));
+  float slices_out = percent(from_l2, l2_cycles * (double)ftl_arch_l2_bytes_per_cycle(arch));
+  if (slices_out > 100) slices_out = 100;  // in `full` a launch whose lines lie well gets more than others sustain
+  pct[FTL_RESOURCE_l2] =
+      larger(slices_out, percent(to_l2, slice_cycles * (double)arch->l2_slice_intake_bytes_per_cycle));
   pct[FTL_RESOURCE_hbm] = percent((double)(memory->dram_read_bytes + memory->dram_write_bytes), dram_peak);
 }
 

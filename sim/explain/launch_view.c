@@ -35,7 +35,7 @@ static ftl_roofline roofline_of(const ftl_arch *arch, const ftl_spec *spec, cons
   r.l2_bytes = FTL_SECTOR_BYTES * value[FTL_METRIC_l2_sectors];
   r.peak_tflops = ftl_arch_tensor_tflops(arch, peak_fma_per_cycle(arch, spec), arch->clock_sm_max_khz);
   r.peak_hbm_gbps = ftl_arch_dram_gb_per_s(arch);
-  r.peak_l2_gbps = (double)(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle) * (double)arch->clock_l2_khz * 1e-6;
+  r.peak_l2_gbps = (double)ftl_arch_l2_bytes_per_cycle(arch) * (double)arch->clock_l2_khz * 1e-6;
   double compute_ns = r.flops / r.peak_tflops * 1e-3, memory_ns = r.least_bytes / r.peak_hbm_gbps;
   r.is_compute_bound = compute_ns > memory_ns;
   r.least_time_ns = r.is_compute_bound ? compute_ns : memory_ns;

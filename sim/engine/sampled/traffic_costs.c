@@ -69,8 +69,7 @@ void ftl_traffic_set_costs(ftl_traffic *traffic, const ftl_launch *launch, const
   ftl_traffic_latencies(arch, sm_khz, &traffic->hit_latency, &traffic->far_latency, &traffic->miss_latency);
   traffic->miss_latency += traffic->far_latency;  // half of the lines come by way of the other side, the last ones too
   ftl_dram_refresh_init(&traffic->refresh, arch, sm_khz);
-  traffic->l2_sector_cost =
-      sector_cost(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle, arch->clock_l2_khz, sm_khz);
+  traffic->l2_sector_cost = sector_cost(ftl_arch_l2_bytes_per_cycle(arch), arch->clock_l2_khz, sm_khz);
   set_intake_costs(traffic, sm_khz);
   traffic->sm_sector_cost = sm_sector_cost(launch, sm_khz);
   traffic->ask_sector_cost = ask_sector_cost(launch);

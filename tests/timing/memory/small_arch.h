@@ -33,6 +33,7 @@ static inline ftl_arch small_arch(void) {
   arch.l2_ways = 4;
   snprintf(arch.l2_replacement, sizeof arch.l2_replacement, "lru");
   arch.l2_slice_bytes_per_cycle = 128;
+  arch.l2_sustained_milli = 1000;
   arch.l2_slice_intake_bytes_per_cycle = 128;
   arch.l2_read_request_bytes = 0;
   arch.l2_hit_cycles = 20;

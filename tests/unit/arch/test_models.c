@@ -171,7 +171,7 @@ Test(arch_models, l2_bandwidth_is_above_what_was_measured_but_not_by_half) {
                   {"l40s", 5450}, {"h100_pcie", 7050}, {"h200", 8650}};
   for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++) {
     ftl_arch *arch = load(measured[i].name);
-    double slices = (double)(arch->l2_num_slices * arch->l2_slice_bytes_per_cycle) * (double)arch->clock_l2_khz / 1e6;
+    double slices = (double)ftl_arch_l2_bytes_per_cycle(arch) * (double)arch->clock_l2_khz / 1e6;
     double gpcs = (double)(arch->chip_num_gpcs * arch->noc_gpc_read_bytes_per_cycle) * (double)arch->clock_l2_khz / 1e6;
     cr_assert_geq(slices, 0.97 * measured[i].gb_per_s, "%s: %.0f", measured[i].name, slices);
     cr_assert_leq(slices, 1.5 * measured[i].gb_per_s, "%s: %.0f", measured[i].name, slices);

@@ -27,6 +27,7 @@ static ftl_arch small_arch(void) {
                     .noc_far_bytes_per_cycle = 32,
                     .l2_num_slices = 2,
                     .l2_slice_bytes_per_cycle = 64,
+                    .l2_sustained_milli = 1000,
                     .l2_slice_intake_bytes_per_cycle = 32,
                     .l2_read_request_bytes = 4,
                     .clock_l2_khz = 1000000,

@@ -17,7 +17,8 @@ static ftl_arch small_arch(void) {
                     .dram_burst_bytes = 64,
                     .dram_burst_cycles = 2,
                     .l2_num_slices = 4,
-                    .l2_slice_bytes_per_cycle = 64};
+                    .l2_slice_bytes_per_cycle = 64,
+                    .l2_sustained_milli = 1000};
 }
 
 // 10 us: 1 us overhead, and of the 9000 cycles the SMs have work in 6000 on average.
