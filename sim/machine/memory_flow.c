@@ -85,13 +85,6 @@ static void reply_from_slice(ftl_memory *memory, uint32_t index, int64_t cycle) 
   schedule(memory, index, FTL_STAGE_PORT, leaves + memory->hit_cycles + way_back);
 }
 
-static void send_from_home(ftl_memory *memory, uint32_t index, int64_t cycle) {
-  const ftl_memory_node *node = &memory->nodes[index];
-  ftl_noc_port *port = slice_port(memory, node->at.home_side, node->at.slice_in_side);
-  int64_t leaves = ftl_noc_port_take(port, cycle, bytes_of(node->sectors)).first;
-  schedule(memory, index, FTL_STAGE_CROSS, leaves);
-}
-
 static void push_dram(ftl_memory *memory, uint64_t line, uint8_t sectors, bool writes, uint32_t cookie) {
   int64_t cycle = memory->events.now + memory->to_dram_cycles;
   ftl_dram_request request = {.arrival_cycle = ftl_memory_convert(memory->l2_to_dram, cycle),
@@ -173,20 +166,21 @@ static bool may_coalesce(const ftl_memory *memory, const ftl_memory_node *node) 
   return memory->max_merges > 1 && node->peers == NULL;
 }
 
-// True: the read joins another SM's access and makes none of its own. `mshr`: what of its line is on its way.
-static bool coalesce(ftl_memory *memory, ftl_l2_mshr *mshr, uint32_t index) {
-  ftl_memory_node *node = &memory->nodes[index];
+// Whether the read joins another SM's access, of which the GPC asks L2 once, and makes none of its own.
+static bool joins(const ftl_memory *memory, const ftl_memory_node *node) {
   if (!may_coalesce(memory, node)) return false;
-  int64_t now = memory->events.now;
-  bool on_its_way = (in_flight(mshr) & node->sectors) != 0;
-  const ftl_l2_coalescer_entry *entry =
-      ftl_l2_coalescer_join(coalescer_of(memory, node), node->line, node->sectors, node->sm, now, on_its_way);
-  if (entry == NULL) return false;
-  node->is_coalesced = true;
+  bool on_its_way = (in_flight(find_flight(memory, node, node->side)) & node->sectors) != 0;
+  return ftl_l2_coalescer_join(coalescer_of(memory, node), node->line, node->sectors, node->sm, memory->events.now,
+                               on_its_way);
+}
+
+// What joined another access gets its data with that, which came to the slice before it.
+static void read_joined(ftl_memory *memory, uint32_t index) {
+  const ftl_memory_node *node = &memory->nodes[index];
   memory->counters.coalesced_sectors += num_sectors(node->sectors);
-  if (try_wait_for(memory, mshr, index)) return true;
-  reply_from_slice(memory, index, entry->data_cycle > now ? entry->data_cycle : now);
-  return true;
+  if (try_wait_for(memory, find_flight(memory, node, node->side), index)) return;
+  int64_t now = memory->events.now, data = ftl_l2_coalescer_data_cycle(coalescer_of(memory, node), node->line);
+  reply_from_slice(memory, index, data > now ? data : now);
 }
 
 static void count_from_sm(ftl_memory *memory, const ftl_memory_node *node, uint8_t hit_sectors) {
@@ -217,7 +211,6 @@ static void read_slice(ftl_memory *memory, uint32_t index) {
   uint64_t line = node->line;
   uint32_t side = node->side;
   ftl_l2_mshr *mshr = find_flight(memory, node, side);
-  if (coalesce(memory, mshr, index)) return;
   ftl_l2_outcome outcome;
   ftl_l2_tags_read_at(memory->tags, node->at, line, node->sectors, (int32_t)side, (ftl_l2_priority)node->priority,
                       &outcome);
@@ -260,7 +253,7 @@ static void serve_at_home(ftl_memory *memory, uint32_t index) {
   if (fetch != 0) fetch_from_dram(memory, index, fetch);
   const ftl_memory_node *node = &memory->nodes[index];
   if (!try_wait_for(memory, find_flight(memory, node, node->at.home_side), index))
-    send_from_home(memory, index, memory->events.now);
+    schedule(memory, index, FTL_STAGE_CROSS, memory->events.now);
 }
 
 static void cross(ftl_memory *memory, uint32_t index) {
@@ -290,7 +283,7 @@ static void fill(ftl_memory *memory, uint32_t index) {
     if ((memory->nodes[waiter].sectors & missing) != 0) {
       wait_for(memory, mshr, waiter);
     } else if (memory->nodes[waiter].kind == FTL_NODE_FAR_FETCH) {
-      send_from_home(memory, waiter, memory->events.now);
+      schedule(memory, waiter, FTL_STAGE_CROSS, memory->events.now);
     } else {
       if (may_coalesce(memory, &memory->nodes[waiter]))
         ftl_l2_coalescer_set_data_cycle(coalescer_of(memory, &memory->nodes[waiter]), line, memory->events.now);
@@ -302,25 +295,32 @@ static void fill(ftl_memory *memory, uint32_t index) {
 }
 
 static void look_up(ftl_memory *memory, uint32_t index) {
-  if (is_write(&memory->nodes[index])) {
+  const ftl_memory_node *node = &memory->nodes[index];
+  if (is_write(node)) {
     write_slice(memory, index);
+  } else if (node->is_coalesced) {
+    read_joined(memory, index);
   } else {
     read_slice(memory, index);
   }
 }
 
-// Of a slice's intake: data to write, with a mask of bytes where they are parts of sectors, or a request to read.
+// Of a slice's intake: data to write, with a mask of bytes where they are parts of sectors, or a request to read. What
+// joins another is no request to L2, and waits its turn behind it.
 static int64_t intake_bytes(const ftl_memory *memory, const ftl_memory_node *node) {
-  if (!is_write(node)) return memory->read_request_bytes;
+  if (!is_write(node)) return node->is_coalesced ? 0 : memory->read_request_bytes;
   bool is_masked = (node->sectors & ~node->full_sectors) != 0;
   return bytes_of(node->sectors) + (is_masked ? memory->byte_mask_bytes : 0);
 }
 
 static void take_in(ftl_memory *memory, uint32_t index) {
-  const ftl_memory_node *node = &memory->nodes[index];
+  ftl_memory_node *node = &memory->nodes[index];
   uint32_t side = is_write(node) ? node->at.home_side : node->side;
+  node->is_coalesced = !is_write(node) && joins(memory, node);
   ftl_noc_port *port = &memory->slices_in[slice_of(memory, side, node->at.slice_in_side)];
   int64_t now = memory->events.now, last = ftl_noc_port_take(port, now, intake_bytes(memory, node)).last;
+  if (!is_write(node) && !node->is_coalesced && may_coalesce(memory, node))
+    ftl_l2_coalescer_set_data_cycle(coalescer_of(memory, node), node->line, last);
   if (last > now) {
     schedule(memory, index, FTL_STAGE_TAKEN, last);
   } else {

@@ -97,16 +97,20 @@ static int64_t serve(ftl_traffic_server *server, const request *ask, int64_t cos
   return late > 0 ? late : 0;
 }
 
-// A request to read overtakes stores and waits for none, but takes slices' intake from those behind it: it is no store
-// that was asked for later than others, which is what `asked` is for.
-static void take_request(ftl_traffic *traffic, const request *ask) {
-  ftl_traffic_server *intake = &traffic->intake;
-  intake->free = (intake->free > ask->now ? intake->free : ask->now) + traffic->read_request_cost * ask->num_sectors;
-}
-
 // Sectors pass one server while those behind them pass the one before: what is late at several is late by the most.
 static void queue_for(ftl_traffic_wait *wait, int64_t late) {
   if (late > wait->queue) wait->queue = late;
+}
+
+// A request to read waits for the stores that are in the network ahead of it, and takes slices' intake from those behind
+// it: it is no store that was asked for later than others, which is what `asked` is for. Gives how late it is.
+static int64_t take_request(ftl_traffic *traffic, const request *ask) {
+  ftl_traffic_server *intake = &traffic->intake;
+  int64_t ahead = intake->free > ask->now ? intake->free - ask->now : 0;
+  intake->free = ask->now + ahead + traffic->read_request_cost * ask->num_sectors;
+  if (ahead > traffic->waiting_stores) ahead = traffic->waiting_stores;  // the rest waits in the SMs
+  int64_t late = ahead - ask->span - ask->intake;
+  return late > 0 ? late : 0;
 }
 
 // True when the request joins one for the same run that another SM of the GPC made, and whose data L2 does not have yet
@@ -361,9 +365,9 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
   ftl_tile_group *group = may_coalesce ? ftl_tile_lines_group(&traffic->tiles, ask.entry, home.gpc) : NULL;
   bool joins = try_coalesce(traffic, group, now);
   if (!joins) {
+    queue_for(wait, take_request(traffic, &ask));
     queue_for(wait, serve(&traffic->l2, &ask, traffic->l2_sector_cost * ask.num_sectors));
     wait->marks.l2 = traffic->l2.free;
-    take_request(traffic, &ask);
   }
   int64_t last_lines_late = access_run(traffic, &ask, home.side, wait);
   int64_t port_wait = serve(&traffic->gpc[home.gpc], &ask, traffic->gpc_sector_cost * ask.num_sectors);

@@ -1,7 +1,5 @@
 #include "machine/l2/coalescer.h"
 
-#include <stddef.h>
-
 void ftl_l2_coalescer_init(ftl_l2_coalescer *coalescer, const ftl_arch *arch) {
   coalescer->window_cycles = arch->l2_coalescer_window_cycles;
   coalescer->max_merges = (uint8_t)arch->l2_coalescer_merges;
@@ -23,15 +21,13 @@ static bool is_open_for(const ftl_l2_coalescer *coalescer, const ftl_l2_coalesce
   return true;
 }
 
-const ftl_l2_coalescer_entry *ftl_l2_coalescer_join(ftl_l2_coalescer *coalescer, uint64_t line, uint8_t sectors,
-                                                    uint16_t sm, int64_t cycle, bool in_flight) {
+bool ftl_l2_coalescer_join(ftl_l2_coalescer *coalescer, uint64_t line, uint8_t sectors, uint16_t sm, int64_t cycle,
+                           bool in_flight) {
   ftl_l2_coalescer_entry *entry = ftl_l2_coalescer_entry_of(coalescer, line);
   if (is_open_for(coalescer, entry, line, sectors, sm, cycle, in_flight)) {
     entry->sms[entry->num_sms++] = sm;
-    return entry;
+    return true;
   }
-  *entry = (ftl_l2_coalescer_entry){
-
-      .line = line, .data_cycle = cycle, .sectors = sectors, .num_sms = 1, .sms = {sm}};
-  return NULL;
+  *entry = (ftl_l2_coalescer_entry){.line = line, .data_cycle = cycle, .sectors = sectors, .num_sms = 1, .sms = {sm}};
+  return false;
 }

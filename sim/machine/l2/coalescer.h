@@ -35,11 +35,15 @@ void ftl_l2_coalescer_init(ftl_l2_coalescer *coalescer, const ftl_arch *arch);
 // Forgets all accesses: cycles begin anew.
 void ftl_l2_coalescer_restart(ftl_l2_coalescer *coalescer);
 
-// The access that the read joins, or NULL: then the read makes one, which others may join. in_flight: sectors that the
-// read wants are on their way to its side of L2.
-const ftl_l2_coalescer_entry *ftl_l2_coalescer_join(ftl_l2_coalescer *coalescer, uint64_t line, uint8_t sectors,
-                                                    uint16_t sm, int64_t cycle, bool in_flight);
-// When the access that the last read of the line made reads the data array.
+// True: the read joins an access. Else it makes one, which others may join. in_flight: sectors that the read wants are
+// on their way to its side of L2.
+bool ftl_l2_coalescer_join(ftl_l2_coalescer *coalescer, uint64_t line, uint8_t sectors, uint16_t sm, int64_t cycle,
+                           bool in_flight);
+// When the access that the last read of the line made reads the data array, at the earliest.
+static inline int64_t ftl_l2_coalescer_data_cycle(ftl_l2_coalescer *coalescer, uint64_t line) {
+  const ftl_l2_coalescer_entry *entry = ftl_l2_coalescer_entry_of(coalescer, line);
+  return entry->line == line ? entry->data_cycle : 0;
+}
 static inline void ftl_l2_coalescer_set_data_cycle(ftl_l2_coalescer *coalescer, uint64_t line, int64_t cycle) {
   ftl_l2_coalescer_entry *entry = ftl_l2_coalescer_entry_of(coalescer, line);
   if (entry->line == line) entry->data_cycle = cycle;

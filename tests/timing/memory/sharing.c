@@ -250,6 +250,49 @@ Test(timing_memory_sharing, requests_to_read_wait_for_the_intake_of_their_slice)
   }
 }
 
+// Four SMs read one line, a fifth another, all at once; a request takes the slice 4 cycles, and L2 hears of the four
+// once. The first is in with cycle 13, those that joined it come out behind it in 14, the fifth is in with 17. A line
+// is 20 + 30 cycles under way from there, and passes its SM's port in two.
+Test(timing_memory_sharing, reads_that_join_another_take_nothing_of_the_intake) {
+  ftl_arch arch = one_slice_arch();
+  arch.chip_num_gpcs = 1;
+  arch.l2_coalescer_merges = 4;
+  arch.l2_coalescer_window_cycles = 4;
+  arch.l2_read_request_bytes = 128;
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_mem_request warm[2] = {read_of(0, 0, 100, 15, 0), read_of(1, 0, 101, 15, 1)}, requests[5];
+  int64_t replies[5], from = drive(memory, warm, 2, replies);
+  for (int i = 0; i < 5; i++) requests[i] = read_of(from, i, i < 4 ? 100 : 101, 15, (uint32_t)i);
+  drive_from(memory, from, requests, 5, 0, replies, 8);
+  cr_expect_eq(replies[0] - from, 13 + 50 + 1);
+  for (int i = 1; i < 4; i++) cr_expect_eq(replies[i] - from, 14 + 50 + 1, "read %d", i);
+  cr_expect_eq(replies[4] - from, 17 + 50 + 1);
+  cr_expect_eq(ftl_memory_counters_get(memory).coalesced_sectors, 3 * 4);
+  ftl_memory_destroy(memory);
+}
+
+// Side 0 has one slice, which takes four cycles for a line. SM 0 reads sixteen, so that they queue; SM 1, on the other
+// side, reads a line of the same slice meanwhile and has it as soon as without them.
+Test(timing_memory_sharing, what_crosses_sides_passes_the_port_to_the_sms_by) {
+  ftl_arch arch = small_arch();
+  arch.l2_num_slices = 2;
+  arch.l2_slice_bytes_per_cycle = 32;
+  ftl_memory *memory = create_memory(&arch, GHZ);
+  ftl_mem_request requests[18];
+  int64_t replies[18];
+  for (int i = 0; i < 18; i++) requests[i] = read_of(i, 0, line_of_side(&arch, 0, 0, i), 15, (uint32_t)i);
+  int64_t from = drive(memory, requests, 18, replies);
+  ftl_mem_request alone = read_of(from, 1, requests[16].line, 15, 0);
+  int64_t far;
+  int64_t then = drive_from(memory, from, &alone, 1, 0, &far, 8);
+  for (int i = 0; i < 16; i++) requests[i].time = then + i;
+  requests[16] = read_of(then + 15, 1, requests[17].line, 15, 16);
+  drive_from(memory, then, requests, 17, 0, replies, 8);
+  cr_expect_eq(replies[16] - (then + 15), far - from);
+  cr_expect_gt(replies[15] - (then + 15), 60 + 3 + 40, "the slice was not busy");
+  ftl_memory_destroy(memory);
+}
+
 Test(timing_memory_sharing, dirty_lines_reach_dram_only_when_they_are_evicted) {
   ftl_arch arch = small_arch();
   arch.l2_num_sides = 1;

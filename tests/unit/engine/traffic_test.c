@@ -471,13 +471,18 @@ Test(unit_engine_traffic, stores_wait_for_what_others_store_side_by_side) {
   release_chip(c);
 }
 
-// A line that is asked for takes 20 of the 128 bytes of one that is stored, and waits for none of it.
-Test(unit_engine_traffic, loads_take_of_the_intake_and_wait_for_none) {
+// A line that is asked for takes 20 of the 128 bytes of one that is stored, and waits for the stores that are in the
+// network ahead of it; not for those that wait in their SMs.
+Test(unit_engine_traffic, loads_take_of_the_intake_and_wait_for_stores_in_the_network) {
   chip *c = make_chip();
   load(c, 0, 0, 0);
   cr_expect_float_eq((double)milli(c->traffic.intake.free), L2_MILLI * 20.0 / 128, 20);
+  c->traffic.intake.free = (100000 + INTAKE_CYCLES + 30) * (int64_t)FTL_TRAFFIC_UNIT;
+  double behind = (double)milli(load(c, 1, 0, 100000).queue);
+  cr_expect_float_eq(behind, 30000, 1000, "%f", behind);
   c->traffic.intake.free = 1000000 * (int64_t)FTL_TRAFFIC_UNIT;
-  cr_expect_eq(load(c, 1, 0, 100000).queue, 0);
+  double most = (double)milli(load(c, 2, 0, 200000).queue);
+  cr_expect_float_eq(most, WAITING_MILLI - INTAKE_CYCLES * 1000, 1000, "%f", most);
   release_chip(c);
 }
 
