@@ -45,10 +45,15 @@ typedef enum group { SAMPLED, WHOLE, DRAWN, LATEST, WAVES } group;
 static const struct {
   const char *name;
   group group;
-} late_files[] = {{"attention_flash1_", WHOLE}, {"attention_quantized_", WHOLE},
-                  {"_unseen9_", DRAWN},         {"_unseen1", DRAWN},  // the tenth set and later ones
-                  {"_unseen27_", DRAWN},        {"_unseen28_", LATEST},
-                  {"_unseen29_", DRAWN},        {"_waves_", WAVES}};
+} late_files[] = {{"attention_flash1_", WHOLE},
+                  {"attention_quantized_", WHOLE},
+                  {"_unseen9_", DRAWN},
+                  {"_unseen1", DRAWN},  // the tenth set and later ones
+                  {"_unseen27_", DRAWN},
+                  {"_unseen28_", LATEST},
+                  {"_unseen29_", DRAWN},
+                  {"_unseen30_", DRAWN},
+                  {"_waves_", WAVES}};
 
 // Not matmul_tiled: some of cuBLAS's tiles are infeasible, and which of its few cases are taken decides the mean.
 static const char *const workloads[] = {"flash2_fwd",         "flash2_bwd",   "flash3_fwd",    "flash_decode",
