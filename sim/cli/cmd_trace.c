@@ -3,6 +3,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/points.h"
 #include "cli/use.h"
 #include "report/output_file.h"
@@ -56,6 +57,8 @@ static ftl_status write_to(const char *path, const ftl_point *point, const ftl_a
   ftl_status status = ftl_output_stream_open(&stream, path, error);
   if (status != FTL_OK) return status;
   status = write_either(stream.file, point, arguments, error);
+  if (status == FTL_OK && atomic_load(ftl_interrupt_flag()))
+    status = ftl_error_set(error, FTL_INTERRUPTED, "interrupted");
   return ftl_output_stream_close(&stream, status, error);
 }
 
@@ -65,6 +68,7 @@ static ftl_status trace(const ftl_arguments *arguments, ftl_error *error) {
   ftl_session_init(&session);
   session.detail = arguments->detail;
   const char *path = arguments->timeline != NULL ? arguments->timeline : arguments->output;
+  if (path != NULL) ftl_interrupt_install();  // half a file is none: it is given up when it has been written
   ftl_status status = ftl_points_make(&session, arguments, "trace", false, &points, error);
   if (status == FTL_OK) status = write_to(path, &points.points[0], arguments, error);
   ftl_points_fini(&points);

@@ -1,4 +1,5 @@
-// What bounds a launch: the resource nearest to its capacity while SMs work, or, when none is near it, why warps wait.
+// What bounds a launch: the resource nearest to its capacity; SMs without work, where those with work are not what the
+// launch is full of; or, when nothing is near its capacity, why warps wait.
 #include "engine/answer.h"
 
 // A resource used at less than this share of its capacity does not bound a kernel by itself. A convention of the words
@@ -31,9 +32,11 @@ static ftl_metric longest_stall(const ftl_sm_counters *sm) {
 ftl_bottleneck ftl_answer_bottleneck(const ftl_launch *launch, const ftl_totals *totals, const float *usage_pct) {
   int64_t sm_cycles = totals->cycles * launch->arch->chip_num_sms;
   ftl_resource top = ftl_resource_most_used(usage_pct);
-  if (usage_pct[top] >= BOUND_PERCENT) return (ftl_bottleneck){.bound = FTL_BOUND_RESOURCE, .resource = top};
-  if (share((double)totals->sm.active_cycles, (double)sm_cycles) < IDLE_PERCENT)
-    return (ftl_bottleneck){.bound = FTL_BOUND_IDLE_SMS};
+  bool is_shared = top >= FTL_RESOURCE_ports;  // by all SMs: its use is of the whole launch
+  bool is_bound = usage_pct[top] >= BOUND_PERCENT;
+  bool is_idle = share((double)totals->sm.active_cycles, (double)sm_cycles) < IDLE_PERCENT;
+  if (is_bound && (is_shared || !is_idle)) return (ftl_bottleneck){.bound = FTL_BOUND_RESOURCE, .resource = top};
+  if (is_idle) return (ftl_bottleneck){.bound = FTL_BOUND_IDLE_SMS};
   return (ftl_bottleneck){.bound = FTL_BOUND_STALL, .stall = longest_stall(&totals->sm)};
 }
 

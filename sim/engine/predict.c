@@ -132,10 +132,12 @@ static ftl_pipeline_caches caches_of(const ftl_spec *spec, int num_launches) {
 }
 
 // Whether every kernel reads at least its compulsory bytes: not one of a user, which may leave out what it could load
-// of its tensors, nor an unfused one with queries that see no key, which count and are skipped.
+// of its tensors, nor one with queries that see no key, which count and are skipped: above a band of keys, or in rows
+// of blocks that a mask may leave empty.
 static bool reads_all_that_counts(const ftl_spec *spec) {
   bool is_banded = spec->value[FTL_PARAM_causal] != 0 || spec->value[FTL_PARAM_window] != 0;
   bool all_see = !is_banded || spec->value[FTL_PARAM_seqlen_q] <= spec->value[FTL_PARAM_seqlen_kv];
+  if (spec->value[FTL_PARAM_mask] == FTL_MASK_BITS) all_see = false;
   return all_see && spec->workload->user_kernel == NULL;
 }
 

@@ -2,13 +2,17 @@
 
 #include "lower/occupancy_steps.h"
 
-enum { REGISTERS_OF_FULL_SM = 32 };
+enum {
+  LEAST_CAP = 24,  // "adjusting per thread register count of 8 to lower bound of 24", ptxas 12 and 13, sm_75 to sm_90a
+  REGISTERS_OF_FULL_SM = 32
+};
 
 int32_t ftl_register_cap(const ftl_arch *arch, ftl_lower_options options, int32_t num_warps) {
   int64_t warps = (num_warps + arch->sm_num_subcores - 1) / arch->sm_num_subcores * arch->sm_num_subcores;
   int64_t cap = arch->sm_num_registers / warps / arch->sm_register_unit * arch->sm_register_unit / FTL_WARP_LANES;
   if (cap > arch->sm_max_registers_per_thread) cap = arch->sm_max_registers_per_thread;
-  if (options.max_registers > 0 && options.max_registers < cap) cap = options.max_registers;
+  int32_t asked_for = options.max_registers < LEAST_CAP ? LEAST_CAP : options.max_registers;
+  if (options.max_registers > 0 && asked_for < cap) cap = asked_for;
   return (int32_t)cap;
 }
 

@@ -388,6 +388,25 @@ static int64_t full_sm_cycles(const ftl_segments *segments, ftl_step_times *time
   return (int64_t)(active * (of_one + (1 - of_one) * held));
 }
 
+// What no launch exceeds, and averages over CTAs that are not alike may: an instruction a cycle of each sub-core, and
+// what DRAM's bus carries.
+static void hold_to_limits(const ftl_launch *launch, const ftl_static_work *work, const ftl_traffic *traffic,
+                           ftl_gpu_steps *steps) {
+  const ftl_arch *arch = launch->arch;
+  int64_t issuing = work->warp_insts / arch->sm_num_subcores;
+  if (steps->sm_active_cycles > 0 && steps->sm_active_cycles < issuing) {
+    steps->end_cycle += (issuing - steps->sm_active_cycles) / arch->chip_num_sms;
+    steps->cta_cycles = scaled(steps->cta_cycles, issuing, steps->sm_active_cycles);
+    steps->sm_active_cycles = issuing;
+  }
+  int64_t sectors =
+      ftl_traffic_dram_read_sectors(traffic) + ftl_traffic_scale(traffic, traffic->counts.dram_write_sectors);
+  double carried = (double)(arch->dram_num_channels * arch->dram_burst_bytes) / (double)arch->dram_burst_cycles *
+                   (double)arch->clock_dram_khz / (double)traffic->sm_khz;  // bytes an SM cycle
+  int64_t passing = (int64_t)ceil((double)sectors * FTL_SECTOR_BYTES / carried);
+  if (steps->end_cycle < passing) steps->end_cycle = passing;
+}
+
 static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segments, ftl_walk_plan plan,
                             const ftl_static_work *work, ftl_step_times *times, ftl_l2_tags **tags, ftl_totals *out,
                             ftl_error *error) {
@@ -401,6 +420,7 @@ static ftl_status run_steps(const ftl_launch *launch, const ftl_segments *segmen
   ftl_l2_tags_set_hit_ratio(*tags, ftl_launch_hit_ratio_milli(launch));
   status = ftl_gpu_steps_run(launch, segments, times, plan, &traffic, &steps, error);
   if (status == FTL_OK) {
+    hold_to_limits(launch, work, &traffic, &steps);
     out->cycles = steps.end_cycle;
     out->full_sm_cycles = full_sm_cycles(segments, times, &steps);
     fill_sm(launch, work, &steps, typical_counters(times, &steps), &out->sm);

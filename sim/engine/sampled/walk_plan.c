@@ -103,7 +103,7 @@ static int64_t choose_group(const ftl_launch *launch, const ftl_segments *segmen
   while (size.straight + size.iterations / group > wanted && size.longest / (2 * group) >= least_groups &&
          2 * group * bytes <= launch->arch->l2_size_bytes / l2_share)
     group *= 2;
-  while (size.straight + size.iterations / group > most &&
+  while (size.straight + size.iterations / group > most && group < size.longest &&
          2 * group * bytes <= launch->arch->l2_size_bytes / MOST_L2_SHARE)
     group *= 2;
   while (size.straight + size.iterations / group > LONGEST_EVENTS && size.longest / (2 * group) >= least_groups &&

@@ -30,6 +30,20 @@ Test(unit_engine_sampled_limits, a_sub_core_issues_once_a_cycle) {
                   "tile_order=head_first conditions=stream");
 }
 
+// CTAs of rows of one lane and of rows of two: each took the mean of both, and the SM issued 101.4 %.
+Test(unit_engine_sampled_limits, ctas_that_are_not_alike_issue_no_more_than_their_sub_cores_can) {
+  assert_possible("t4", "softmax_safe heads=3 seqlen_q=2047 seqlen_kv=2048 schedule=registers block_n=16384");
+}
+
+// The launch that adds scores and a mask of bytes to them moved 104.8 % of what DRAM's bus carries.
+Test(unit_engine_sampled_limits, launches_between_products_move_no_more_than_dram_carries) {
+  ftl_prediction p = predict("rtx4090",
+                             "standard_attention heads=16 batch=3 head_dim=40 seqlen=511 elementwise=eager_einsum "
+                             "dropout_p=0.1 padding_mask=true");
+  for (int i = 0; i < p.num_kernels; i++)
+    cr_expect_leq(p.kernels[i].metrics.value[FTL_METRIC_dram_pct], 100, "%s", p.kernels[i].name);
+}
+
 Test(unit_engine_sampled_limits, dram_carries_no_more_than_its_bus_when_a_kernel_only_writes) {
   assert_possible("t4",
                   "batch=5 heads=4 kv_heads=1 head_dim=256 seqlen_q=3000 seqlen_kv=13 causal=true num_warps=1 "
@@ -114,6 +128,20 @@ Test(unit_engine_sampled_limits, queries_that_see_no_key_need_not_be_read) {
   ftl_prediction p = predict("h200", "standard_attention heads=4 seqlen_q=300 seqlen_kv=15 head_dim=72 causal=true");
   const double *value = p.kernels[0].metrics.value;
   cr_expect_lt(value[FTL_METRIC_dram_read], value[FTL_METRIC_compulsory_read]);
+}
+
+// A mask of bits whose first and last two rows of blocks see other keys than the ones between; rows may be empty.
+Test(unit_engine_sampled_limits, rows_that_a_mask_leaves_empty_need_not_be_read) {
+  const char *shape =
+      "standard_attention heads=4 seqlen=512 head_dim=128 mask=bits mask_bits=1x4:0x12 max_registers=0 %s";
+  char sampled_shape[160], full_shape[160];
+  snprintf(sampled_shape, sizeof sampled_shape, shape, "detail=sampled");
+  snprintf(full_shape, sizeof full_shape, shape, "detail=full");
+  ftl_prediction p = predict("a100_80", sampled_shape), full = predict("a100_80", full_shape);
+  double read = p.kernels[0].metrics.value[FTL_METRIC_dram_read];
+  double of_full = full.kernels[0].metrics.value[FTL_METRIC_dram_read];
+  cr_expect_lt(read, p.kernels[0].metrics.value[FTL_METRIC_compulsory_read]);
+  cr_expect_float_eq(read, of_full, 0.01 * of_full, "%.0f, full %.0f", read, of_full);
 }
 
 // One CTA of 128 threads on 132 SMs spills what one CTA has slots for.

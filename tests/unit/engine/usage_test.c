@@ -130,23 +130,36 @@ Test(unit_engine_usage, memory_is_used_by_bytes_over_all_cycles_of_the_launch) {
   expect(&u, FTL_RESOURCE_far, 0);
 }
 
-// 70 % of a peak bounds; below it the longest wait does, and before that SMs without a warp.
+// 70 % of a peak bounds; below it the longest wait does. 65 % of the SMs' 400000 cycles have a warp: 1040000 of
+// sub-cores, of which 91000 instructions at 8 each are 70 %.
 Test(unit_engine_usage, the_resource_used_most_is_the_bottleneck_from_seventy_percent_on) {
   ftl_arch arch = small_arch();
   ftl_totals totals = half_busy();
+  totals.sm.active_cycles = 260000;
   totals.sm.stall_cycles[FTL_STALL_BARRIER] = 9;
-  ftl_static_work work = {.insts = {[FTL_WORK_SFU] = 70000, [FTL_WORK_FP32] = 400000}};
+  ftl_static_work work = {.insts = {[FTL_WORK_SFU] = 91000, [FTL_WORK_FP32] = 520000}};
   ftl_bottleneck bottleneck = usage_of(&arch, &totals, &work).bottleneck;
   cr_expect(bottleneck.bound == FTL_BOUND_RESOURCE && bottleneck.resource == FTL_RESOURCE_sfu);
   cr_expect_str_eq(ftl_bottleneck_name(bottleneck), "exponentials (SFU)");
-  work.insts[FTL_WORK_SFU] = 69990;
-  bottleneck = usage_of(&arch, &totals, &work).bottleneck;
-  cr_expect_eq(bottleneck.bound, FTL_BOUND_IDLE_SMS);
-  cr_expect_str_eq(ftl_bottleneck_name(bottleneck), "idle SMs (too few CTAs)");
-  totals.sm.active_cycles = 260000;  // 65 % of the SMs' 400000
+  work.insts[FTL_WORK_SFU] = 90990;
   bottleneck = usage_of(&arch, &totals, &work).bottleneck;
   cr_expect(bottleneck.bound == FTL_BOUND_STALL && bottleneck.stall == FTL_METRIC_stall_barrier);
   cr_expect_str_eq(ftl_bottleneck_name(bottleneck), "barriers");
+}
+
+// One SM of two at work, full of special math: more CTAs would help, whatever that SM is full of. HBM is of both.
+Test(unit_engine_usage, idle_sms_come_before_what_the_others_are_full_of) {
+  ftl_arch arch = small_arch();
+  ftl_totals totals = half_busy();
+  ftl_static_work work = {.insts = {[FTL_WORK_SFU] = 95000}};
+  usage u = usage_of(&arch, &totals, &work);
+  expect(&u, FTL_RESOURCE_sfu, 95);
+  cr_expect_eq(u.bottleneck.bound, FTL_BOUND_IDLE_SMS);
+  cr_expect_str_eq(ftl_bottleneck_name(u.bottleneck), "idle SMs (too few CTAs)");
+  totals.memory.dram_read_bytes = 6144000;  // of 6.4 MB
+  u = usage_of(&arch, &totals, &work);
+  expect(&u, FTL_RESOURCE_hbm, 96);
+  cr_expect(u.bottleneck.bound == FTL_BOUND_RESOURCE && u.bottleneck.resource == FTL_RESOURCE_hbm);
 }
 
 // Warps that could issue and were not chosen are no bottleneck, however many; nor is a reason that the model lacks.

@@ -207,3 +207,23 @@ Test(unit_engine_walk_plan, tiles_that_come_once_share_the_lines_of_one) {
   cr_expect_eq(tile_lines_of("flash2_bwd heads=16 seqlen=4096 head_dim=128"), 64);
   cr_expect_eq(tile_lines_of("softmax_safe heads=64 seqlen_q=4096 seqlen_kv=4096 block_m=4 block_n=256"), 64);
 }
+
+// Of 10000 sequences of 64 tokens there are 640000 CTAs, more than a walk is to have events, however their loops are
+// grouped: a group that holds a loop to its end is long enough.
+Test(unit_engine_walk_plan, groups_are_no_longer_than_loops) {
+  for (int i = 0; i < 3; i++) {
+    lowered l = lower_launch("a100_80", "flash2_bwd heads=64 head_dim=64 lengths=64x10000", i);
+    ftl_launch launch = launch_of(&l);
+    ftl_segments segments;
+    int64_t longest = 1, first;
+    cr_assert(ftl_segments_try_init(&segments, l.warps));
+    for (int32_t k = 0; k < segments.num_loops; k++) {
+      int64_t trips = ftl_segments_trips(&segments, l.warps, k, 0, &first);
+      if (trips > longest) longest = trips;
+    }
+    int64_t group = ftl_walk_plan_make(&launch, &segments).group;
+    cr_expect(group >= 1 && group < 2 * longest, "%s: groups of %lld, loops of %lld", l.tile->name, (long long)group,
+              (long long)longest);
+    release_lowered(&l);
+  }
+}

@@ -52,3 +52,9 @@ Test(unit_lower_register_cap, a_cap_that_is_asked_for_stays) {
   cr_expect_eq(attention("h200", LEAN "head_dim=64 block_m=128 block_n=64 num_warps=2 max_registers=128"), 128);
   cr_expect_eq(attention("h200", LEAN "head_dim=64 block_m=128 block_n=64 num_warps=2 max_registers=255"), 255);
 }
+
+// Two registers would be an address and nothing to load it into.
+Test(unit_lower_register_cap, a_cap_is_at_least_what_ptxas_needs) {
+  cr_expect_eq(attention("h200", PLAIN "head_dim=64 block_m=64 block_n=32 num_warps=4 max_registers=2"), 24);
+  cr_expect_eq(attention("h200", PLAIN "head_dim=64 block_m=64 block_n=32 num_warps=4 max_registers=25"), 25);
+}
