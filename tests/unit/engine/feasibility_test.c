@@ -47,6 +47,30 @@ Test(unit_engine_feasibility, tiles_that_nobody_named_fit_the_chip) {
   check_tiles("h200", "flash2_bwd heads=1 seqlen=512 head_dim=256", 64, 64, 2);
 }
 
+static void check_warps(const char *arch_name, const char *parameters, int64_t block_n, int64_t num_stages,
+                        int64_t num_warps) {
+  ftl_prediction p = predict(arch_name, parameters);
+  cr_assert(p.feasible, "%s %s: %s", arch_name, parameters, p.reason);
+  const int64_t *value = p.spec.value;
+  cr_expect(value[FTL_PARAM_block_n] == block_n && value[FTL_PARAM_num_stages] == num_stages &&
+                value[FTL_PARAM_num_warps] == num_warps,
+            "%s %s: %lld keys, %lld stages, %lld warps", arch_name, parameters, (long long)value[FTL_PARAM_block_n],
+            (long long)value[FTL_PARAM_num_stages], (long long)value[FTL_PARAM_num_warps]);
+}
+
+// Warps that share a tile's keys have 16 each, those that share the columns of dQ 16 of them: half as many need less.
+// KiB of K and V: 4 warps of keys of 256 columns have 64, once; 2 have 32. Four of FlashAttention-1 have 2 * 16 and as
+// much for dK and dV, or P, in two buffers each.
+Test(unit_engine_feasibility, warps_that_nobody_named_give_way_after_tiles_and_stages) {
+  check_warps("t4", "flash_decode heads=8 seqlen_kv=1024 head_dim=256", 32, 1, 2);
+  check_warps("t4", "flash1_fwd heads=8 seqlen=512 head_dim=128", 64, 2, 2);
+  check_warps("v100", "flash1_bwd heads=8 seqlen=512 head_dim=64", 256, 2, 4);
+  check_warps("h200", "flash_decode heads=8 seqlen_kv=1024 head_dim=256", 64, 2, 4);
+  ftl_prediction named = predict("t4", "flash_decode heads=8 seqlen_kv=1024 head_dim=256 num_warps=4");
+  cr_expect_not(named.feasible);
+  cr_expect_not_null(strstr(named.reason, "block_n=64 num_stages=2"), "%s", named.reason);
+}
+
 // Who names one of them means the defaults of the others; where nothing fits, the general defaults are the reason.
 Test(unit_engine_feasibility, tiles_that_somebody_named_stay) {
   ftl_prediction named = predict("t4", "heads=1 seqlen=512 head_dim=128 num_stages=2");
