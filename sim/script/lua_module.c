@@ -37,11 +37,11 @@ int ftl_lua_raise_placed(lua_State *lua, const ftl_error *error) {
 }
 
 // Of equally near names the first by name: Lua's own order differs from run to run.
-static const char *nearest_method(lua_State *lua, int methods, const char *name) {
+static const char *nearest_name(lua_State *lua, int table, const char *name) {
   const char *nearest = NULL;
   int least = INT_MAX;
   lua_pushnil(lua);
-  while (lua_next(lua, methods) != 0) {
+  while (lua_next(lua, table) != 0) {
     lua_pop(lua, 1);
     const char *candidate = lua_tostring(lua, -1);
     int distance = ftl_edit_distance(name, candidate);
@@ -58,7 +58,7 @@ int ftl_lua_method(lua_State *lua, const char *what) {
   if (lua_rawget(lua, lua_upvalueindex(1)) != LUA_TNIL) return 1;
   const char *name = lua_tostring(lua, 2);
   return luaL_error(lua, "%s has no \"%s\"; the nearest is :%s()", what, name,
-                    nearest_method(lua, lua_upvalueindex(1), name));
+                    nearest_name(lua, lua_upvalueindex(1), name));
 }
 
 // --- memory ---
@@ -100,6 +100,13 @@ void ftl_lua_take_text(lua_State *lua, ftl_text *text) {
 
 // --- the module ---
 
+static int unknown_name(lua_State *lua) {
+  if (lua_type(lua, 2) != LUA_TSTRING) return luaL_error(lua, "the module foretile is indexed by names");
+  const char *name = lua_tostring(lua, 2);
+  return luaL_error(lua, "the module foretile has no \"%s\"; the nearest is %s", name,
+                    nearest_name(lua, lua_upvalueindex(1), name));
+}
+
 int ftl_lua_open(lua_State *lua) {
   const luaL_Reg functions[] = {{"arch", ftl_lua_arch},         {"predict", ftl_lua_predict},
                                 {"explore", ftl_lua_explore},   {"explain", ftl_lua_explain},
@@ -114,5 +121,12 @@ int ftl_lua_open(lua_State *lua) {
   luaL_newlib(lua, functions);
   lua_pushstring(lua, ftl_program_version());
   lua_setfield(lua, -2, "version");
+  lua_createtable(lua, 0, 2);
+  lua_pushvalue(lua, -2);
+  lua_pushcclosure(lua, unknown_name, 1);
+  lua_setfield(lua, -2, "__index");
+  lua_pushboolean(lua, 0);
+  lua_setfield(lua, -2, "__metatable");
+  lua_setmetatable(lua, -2);
   return 1;
 }

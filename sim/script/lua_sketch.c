@@ -153,6 +153,7 @@ void ftl_lua_finish_sketch(lua_State *lua, ftl_sketch *sketch) {
   check_loops(lua, sketch);
   check_rings(lua, sketch);
   check_barriers(lua, sketch);
+  if (!sketch->has_grid) luaL_error(lua, "%s has no k:grid(ctas): how many CTAs run it?", sketch->kernel->name);
   size_t size = ftl_tile_program_packed_bytes(ftl_sketch_program(sketch));
   void *block = ftl_lua_push_block(lua, size, 0);
   if (ftl_builder_finish(sketch->builder, &program, &error) != FTL_OK) ftl_lua_raise_placed(lua, &error);

@@ -324,6 +324,7 @@ static int set_grid(lua_State *lua) {
   ftl_builder_grid(sketch->builder, num_ctas, ftl_sketch_flag(lua, 3, "persistent"),
                    ftl_sketch_flag(lua, 3, "dynamic") ? FTL_TILES_ASKED_AHEAD : FTL_TILES_BY_STRIDE);
   ftl_builder_cluster(sketch->builder, cluster);
+  sketch->has_grid = true;
   return 0;
 }
 

@@ -103,7 +103,7 @@ Test(unit_scenario_kernel, masks_hide_columns) {
 
 Test(unit_scenario_kernel, loops_and_tables_give_coordinates) {
   passes(PREFIX
-         "local kernel = ft.kernel(function(k)\n"
+         "local kernel = ft.kernel(function(k) k:grid(1)\n"
          "  local x, y = k:input('x', 'fp32', { 4, 16, 32 }), k:output('y', 'fp32', { 4, 16, 32 })\n"
          "  local list = k:table('list', { 2, 0, 3, 1 })\n"
          "  k:role('main', 1)\n"
@@ -116,7 +116,7 @@ Test(unit_scenario_kernel, loops_and_tables_give_coordinates) {
 
 Test(unit_scenario_kernel, values_are_loaded_by_rows_and_columns_and_stored) {
   passes(PREFIX
-         "local kernel = ft.kernel(function(k)\n"
+         "local kernel = ft.kernel(function(k) k:grid(1)\n"
          "  local a, b = k:input('a', 'fp32', { 64 }), k:input('b', 'fp32', { 64 })\n"
          "  local y, s = k:output('y', 'fp32', { 64, 64 }), k:output('s', 'fp32', { 64 })\n"
          "  k:role('main', 4)\n"
@@ -132,7 +132,7 @@ Test(unit_scenario_kernel, values_are_loaded_by_rows_and_columns_and_stored) {
 
 Test(unit_scenario_kernel, groups_merge_their_states) {
   passes(PREFIX
-         "local kernel = ft.kernel(function(k)\n"
+         "local kernel = ft.kernel(function(k) k:grid(1)\n"
          "  local q, key, o = k:input('q', 'fp16', { 16, 64 }), k:input('k', 'fp16', { 64, 64 }), k:output('o', "
          "'fp32', { 16, 64 })\n"
          "  k:role('main', 4, { groups = 4 })\n"
@@ -157,7 +157,7 @@ Test(unit_scenario_kernel, groups_merge_their_states) {
 
 Test(unit_scenario_kernel, roles_share_rings_and_take_turns_at_barriers) {
   passes(PREFIX
-         "local kernel = ft.kernel(function(k)\n"
+         "local kernel = ft.kernel(function(k) k:grid(1)\n"
          "  local x, y = k:input('x', 'fp16', { 256, 64 }), k:output('y', 'fp32', { 128, 64 })\n"
          "  local ring, turn = k:ring('x', 'fp16', 64, 64, 2), k:barrier('turn', { 'a', 'b' })\n"
          "  k:role('producer', 4, { registers = 40 })\n"
@@ -186,6 +186,11 @@ Test(unit_scenario_kernel, atomics_add_what_several_ctas_bring) {
 }
 
 // --- what is wrong ---
+
+Test(unit_scenario_kernel, a_kernel_says_how_many_ctas_run_it) {
+  fails(PREFIX "ft.kernel('alone', function(k)\nk:role('a', 4); k:sync_warps()\nend):program()",
+        "alone has no k:grid(ctas): how many CTAs run it?");
+}
 
 Test(unit_scenario_kernel, shapes_that_do_not_fit_name_the_line) {
   const refusal refusals[] = {
@@ -298,18 +303,18 @@ Test(unit_scenario_kernel, objects_do_not_outlive_their_sketch) {
         "ft.predict { arch = 'h200', workload = kernel }\nkept:role('a', 4)",
         "test.lua:5: this belongs to the function of ft.kernel");
   fails(PREFIX
-        "local kept\nlocal kernel = ft.kernel({ n = 1 }, function(k) k:role('a', 4)\n"
+        "local kept\nlocal kernel = ft.kernel({ n = 1 }, function(k) k:grid(1); k:role('a', 4)\n"
         "if kept then kept:set(0) end; kept = k:tile('t', 'fp32', 64, 64); kept:set(1) end)\n"
         "kernel:program(); kernel:program { n = 2 }",
         "test.lua:4: a register tile belongs to a kernel that is finished");
   fails(PREFIX
-        "local a = ft.kernel(function(k) k:role('a', 4); k:sync_warps() end)\n"
+        "local a = ft.kernel(function(k) k:grid(1); k:role('a', 4); k:sync_warps() end)\n"
         "ft.kernel(function(k) a:program() end):program()",
         "test.lua:3: a kernel is built inside the function of another");
   // An error in one sketch, caught, leaves nothing behind.
   passes(PREFIX
          "local bad = ft.kernel(function(k) error('bad') end)\nassert(not pcall(bad.program, bad))\n"
-         "local good = ft.kernel(function(k) k:role('a', 4); k:sync_warps() end)\nassert(good:program())");
+         "local good = ft.kernel(function(k) k:grid(1); k:role('a', 4); k:sync_warps() end)\nassert(good:program())");
 }
 
 Test(unit_scenario_kernel, a_check_that_fails_says_where_and_by_how_much) {

@@ -97,7 +97,7 @@ Test(unit_scenario_kernel_results, a_sketch_of_flash_attention_2_is_predicted_as
 
 Test(unit_scenario_kernel_results, clusters_and_dropout_are_in_the_program) {
   passes(PREFIX
-         "local kernel = ft.kernel(function(k)\n"
+         "local kernel = ft.kernel(function(k) k:grid(1)\n"
          "  local x, y = k:input('x', 'fp16', { 64, 64 }), k:output('y', 'fp32', { 256, 64 })\n"
          "  k:grid(4, { cluster = 2 })\n"
          "  local ring = k:ring('x', 'fp16', 64, 64, 1, { multicast = 2 })\n"
@@ -245,7 +245,7 @@ Test(unit_scenario_kernel_results, stored_results_are_found_again_by_the_same_pr
   // The host's seconds are stored with an answer: one that is predicted again has others.
   const char *script = PREFIX
       "local function kernel(factor)\n"
-      "  return ft.kernel('doubled', { rows = 64 }, function(k, p)\n"
+      "  return ft.kernel('doubled', { rows = 64 }, function(k, p) k:grid(1)\n"
       "    local y = k:output('y', 'fp32', { p.rows, 64 })\n"
       "    k:role('main', 4); local t = k:tile('t', 'fp32', p.rows, 64); t:set(factor); t:store(y(0))\n"
       "  end)\n"

@@ -186,6 +186,9 @@ Test(unit_scenario_module, mistakes_name_the_line_and_what_is_near) {
         "test.lua:2: no metric, parameter or alias is called \"tmie_us\"; the nearest is time_us");
   fails(PREFIX "local s = ft.explore{ arch = 'h200', " QUESTION " }\ns:rnak()",
         "test.lua:2: a result set has no \"rnak\"");
+  fails(PREFIX "\nft.predit{ arch = 'h200', " QUESTION " }",
+        "test.lua:2: the module foretile has no \"predit\"; the nearest is predict");
+  fails(PREFIX "ft[1]()", "test.lua:1: the module foretile is indexed by names");
   fails(PREFIX "ft.arch 'h200' { l2 = { size = 1 } }", "l2.size");
   fails(PREFIX "print(ft.arch('h200')['l2.way'])", "the nearest is l2.ways");
   fails("require 'fortile'", "there is no module");
