@@ -5,8 +5,8 @@
 #include "lower/fragment.h"
 #include "lower/lower.h"
 
-// What the register file allows a thread when the CTA's warps share it, the chip's limit, and the user's, which counts as 24
-// where it is less, as ptxas has it.
+// What the register file allows a thread when the CTA's warps share it, the chip's limit, and the user's, which counts
+// as 24 where it is less, as ptxas has it.
 int32_t ftl_register_cap(const ftl_arch *arch, ftl_lower_options options, int32_t num_warps);
 
 // The same of a role, or what setmaxnreg gives it. Where the accumulators of two products with mma.sync, the second of

@@ -66,7 +66,7 @@ void ftl_validation_coverage(const ftl_validation *v, const char *indent, ftl_te
   }
   if (num_failed > 0) ftl_text_add(out, "%swithout a prediction: %lld cases\n", indent, (long long)num_failed);
   if (num_impossible > 0) {
-    ftl_text_add(out, "%simpossible measured values (a share above 100 %%), left out: %lld\n", indent,
+    ftl_text_add(out, "%simpossible measured values (negative, or a share above 100 %%), left out: %lld\n", indent,
                  (long long)num_impossible);
   }
 }

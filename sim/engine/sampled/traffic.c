@@ -102,8 +102,8 @@ static void queue_for(ftl_traffic_wait *wait, int64_t late) {
   if (late > wait->queue) wait->queue = late;
 }
 
-// A request to read waits for the stores that are in the network ahead of it, and takes slices' intake from those behind
-// it: it is no store that was asked for later than others, which is what `asked` is for. Gives how late it is.
+// A request to read waits for the stores that are in the network ahead of it, and takes slices' intake from those
+// behind it: it is no store that was asked for later than others, which is what `asked` is for. Gives how late it is.
 static int64_t take_request(ftl_traffic *traffic, const request *ask) {
   ftl_traffic_server *intake = &traffic->intake;
   int64_t ahead = intake->free > ask->now ? intake->free - ask->now : 0;
