@@ -47,9 +47,12 @@ static void set_memory(const ftl_totals *totals, ftl_metrics *out) {
   // As Nsight Compute counts it: lookups of traffic between the sides included.
   int64_t lookups = memory->l2_hit_sectors + memory->l2_miss_sectors + memory->l2_fabric_sectors;
   value[FTL_METRIC_l2_hit_pct] = percent(memory->l2_hit_sectors + memory->l2_fabric_hit_sectors, lookups);
-  value[FTL_METRIC_l1_hit_pct] = percent(totals->sm.l1_load_hit_sectors, totals->sm.l1_load_sectors);
+  // Stores are lookups too; what TMA moves is none.
+  const ftl_sm_counters *sm = &totals->sm;
+  value[FTL_METRIC_l1_hit_pct] =
+      percent(sm->l1_load_hit_sectors + sm->l1_store_hit_sectors, sm->l1_load_sectors + sm->l1_store_sectors);
   value[FTL_METRIC_dirty_bytes] = 32.0 * (double)memory->dirty_sectors;
-  value[FTL_METRIC_local_sectors] = (double)totals->sm.local_sectors;
+  value[FTL_METRIC_local_sectors] = (double)sm->local_sectors;
 }
 
 static void set_sm(const ftl_launch *launch, const ftl_totals *totals, ftl_metrics *out) {

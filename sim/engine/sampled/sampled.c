@@ -179,6 +179,7 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
   sm->l1_load_sectors = scaled(typical->l1_load_sectors, work->warp_insts, insts);
   sm->l1_load_hit_sectors = scaled(typical->l1_load_hit_sectors, work->warp_insts, insts);
   sm->l1_store_sectors = scaled(typical->l1_store_sectors, work->warp_insts, insts);
+  sm->l1_store_hit_sectors = scaled(typical->l1_store_hit_sectors, work->warp_insts, insts);
   sm->local_sectors = scaled(typical->local_sectors, work->warp_insts, insts);
   sm->global_store_bytes = scaled(typical->global_store_bytes, work->warp_insts, insts);
   sm->global_store_sectors = scaled(typical->global_store_sectors, work->warp_insts, insts);

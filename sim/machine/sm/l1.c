@@ -18,11 +18,11 @@ bool ftl_sm_l1_create(sm_l1 *l1, const ftl_arch *arch, int64_t bytes, ftl_arena 
   return l1->ways_of_set != NULL;
 }
 
-static sm_l1_way *set_of(sm_l1 *l1, uint64_t line) {
+static sm_l1_way *set_of(const sm_l1 *l1, uint64_t line) {
   return &l1->ways_of_set[(int64_t)(line % (uint64_t)l1->num_sets) * l1->num_ways];
 }
 
-static sm_l1_way *find(sm_l1 *l1, uint64_t line) {
+static sm_l1_way *find(const sm_l1 *l1, uint64_t line) {
   if (l1->num_sets == 0) return NULL;
   sm_l1_way *set = set_of(l1, line);
   for (int32_t way = 0; way < l1->num_ways; way++)
@@ -48,6 +48,11 @@ static void protect(sm_l1 *l1, sm_l1_way *set, sm_l1_way *line) {
     oldest->used = ++l1->clock;
   }
   line->is_protected = true;
+}
+
+uint8_t ftl_sm_l1_present(const sm_l1 *l1, uint64_t line) {
+  const sm_l1_way *way = find(l1, line);
+  return way ? way->valid : 0;
 }
 
 uint8_t ftl_sm_l1_lookup(sm_l1 *l1, uint64_t line) {

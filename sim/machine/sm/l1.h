@@ -33,7 +33,9 @@ typedef struct sm_l1 {
 int64_t ftl_sm_l1_protected_bytes(const ftl_arch *arch, int64_t bytes);
 // false: out of memory.
 bool ftl_sm_l1_create(sm_l1 *l1, const ftl_arch *arch, int64_t bytes, ftl_arena *arena);
-// Sectors of the line that are present; counts as a use.
+// Sectors of the line that are present.
+uint8_t ftl_sm_l1_present(const sm_l1 *l1, uint64_t line);
+// The same, as a use.
 uint8_t ftl_sm_l1_lookup(sm_l1 *l1, uint64_t line);
 // Sectors arrive, or are written: the line is allocated if it is absent.
 void ftl_sm_l1_fill(sm_l1 *l1, uint64_t line, uint8_t sectors);

@@ -159,6 +159,13 @@ void ftl_sm_count_global_store(ftl_sm *sm, const ftl_line *line) {
   sm->counters.global_store_masks += is_masked(line);
 }
 
+// A store finds the sectors that L1 holds (`found`), and all of a line that waits for more of it. That does not count
+// as a use of theirs, and they are sent all the same.
+static void count_l1_store(ftl_sm *sm, const ftl_line *line, uint8_t found) {
+  sm->counters.l1_store_sectors += sm_num_sectors(line->sectors);
+  sm->counters.l1_store_hit_sectors += sm_num_sectors(line->sectors & found);
+}
+
 // RED: L2 adds each line, and nothing of it stays here.
 static int32_t add_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
   ftl_sm_lsu_hand_on(sm, lines, count, now);
@@ -205,10 +212,13 @@ static int32_t store_global(ftl_sm *sm, const sm_mio_entry *entry, const ftl_lin
   sm_open_line closed[SM_MAX_LINES];
   int32_t num_closed = 0, opened = 0;
   for (int32_t i = 0; i < count; i++) {
-    sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
+    uint8_t held = ftl_sm_l1_present(&sm->l1, lines[i].line);
     if (lines[i].full_sectors) ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].full_sectors);
     sm_open_line store = {.line = lines[i].line, .words = lines[i].words, .priority = entry->op->priority};
-    opened += ftl_sm_store_merge_add(&sm->store_merge, sm->arch, store, in_words, now + count, &closed[num_closed]);
+    int32_t is_new =
+        ftl_sm_store_merge_add(&sm->store_merge, sm->arch, store, in_words, now + count, &closed[num_closed]);
+    count_l1_store(sm, &lines[i], is_new == 0 ? lines[i].sectors : held);
+    opened += is_new;
     num_closed += closed[num_closed].words != 0;
   }
   send_stored(sm, closed, num_closed, now);
@@ -218,7 +228,7 @@ static int32_t store_global(ftl_sm *sm, const sm_mio_entry *entry, const ftl_lin
 static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
   ftl_sm_lsu_hand_on(sm, lines, count, now);
   for (int32_t i = 0; i < count; i++) {
-    sm->counters.l1_store_sectors += sm_num_sectors(lines[i].sectors);
+    count_l1_store(sm, &lines[i], ftl_sm_l1_present(&sm->l1, lines[i].line));
     ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].sectors);
     sm_request(sm, now, &lines[i], FTL_MEM_WRITE, (sm_transaction){.kind = SM_TX_LOCAL_STORE, .is_local = true});
   }

@@ -52,7 +52,7 @@ typedef struct ftl_sm_counters {
   int64_t resident_warp_cycles;  // sum over resident warps of their cycles; == sum of stall_cycles
   int64_t stall_cycles[FTL_STALL_COUNT];
   int64_t shared_wavefronts, bank_conflicts;
-  int64_t l1_load_sectors, l1_load_hit_sectors, l1_store_sectors;
+  int64_t l1_load_sectors, l1_load_hit_sectors, l1_store_sectors, l1_store_hit_sectors;
   int64_t read_sectors, write_sectors, local_sectors;  // to L2
   int64_t global_store_bytes;                          // of STG and TMA
   int64_t global_store_sectors;                        // sent to L2 for them

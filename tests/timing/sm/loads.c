@@ -193,6 +193,21 @@ Test(timing_sm_loads, spills_are_written_through_and_kept_in_l1) {
   rig_destroy(r);
 }
 
+// A slot that is stored again is found: four of eight sectors. It is sent again all the same.
+Test(timing_sm_loads, a_spill_finds_the_slot_that_l1_holds) {
+  rig *r = rig_create(1);
+  uint16_t slot = rig_access(r, 3, 1);
+  r->accesses[slot].is_local = true;
+  rig_add_access(r, FTL_OP_STL, -1, slot);
+  rig_add_access(r, FTL_OP_STL, -1, slot);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 2);
+  cr_assert_eq(rig_counters(r)->l1_store_sectors, 8);
+  cr_assert_eq(rig_counters(r)->l1_store_hit_sectors, 4);
+  rig_destroy(r);
+}
+
 // Without any L1 left a local store goes to L2 and the load comes from there.
 Test(timing_sm_loads, spills_go_to_l2_when_shared_memory_takes_all) {
   rig *r = rig_create(1);

@@ -77,6 +77,7 @@ Test(timing_sm_stores, a_sector_stored_in_parts_is_sent_once_while_its_line_is_o
   cr_assert_eq(rig_counters(r)->global_store_sectors, 2);
   cr_assert_eq(rig_counters(r)->global_store_bytes, 64);
   cr_assert_eq(rig_counters(r)->l1_store_sectors, 4);
+  cr_assert_eq(rig_counters(r)->l1_store_hit_sectors, 3, "all but the store that opens the line find it");
   rig_destroy(r);
 }
 
@@ -115,6 +116,7 @@ Test(timing_sm_stores, words_that_follow_each_other_are_one_request) {
   cr_assert_eq(r->num_requests, 1);
   cr_assert_eq(r->requests[0].full_sectors, 15);
   cr_assert_eq(rig_counters(r)->l1_store_sectors, 16);
+  cr_assert_eq(rig_counters(r)->l1_store_hit_sectors, 12);
   cr_assert_eq(rig_counters(r)->global_store_sectors, 4);
   cr_assert_eq(rig_counters(r)->global_store_bytes, 128);
   rig_destroy(r);

@@ -80,7 +80,8 @@ Test(unit_engine_answer, dram_throughput_is_over_what_the_bus_carries) {
   expect(&m, FTL_METRIC_dirty_bytes, 160);
 }
 
-// 100 sectors from SMs of which 60 hit, and 20 lookups between the sides of which 12 do: 72 of 120.
+// 100 sectors from SMs of which 60 hit, and 20 lookups between the sides of which 12 do: 72 of 120. In L1 10 of 50 that
+// are loaded and 6 of 30 that are stored.
 Test(unit_engine_answer, the_hit_rate_of_l2_counts_lookups_between_the_sides) {
   ftl_arch arch = small_arch();
   ftl_totals totals = {.sm_khz = KHZ, .cycles = CYCLES};
@@ -91,6 +92,8 @@ Test(unit_engine_answer, the_hit_rate_of_l2_counts_lookups_between_the_sides) {
                                         .l2_fabric_hit_sectors = 12};
   totals.sm.l1_load_sectors = 50;
   totals.sm.l1_load_hit_sectors = 10;
+  totals.sm.l1_store_sectors = 30;
+  totals.sm.l1_store_hit_sectors = 6;
   ftl_static_work work = {0};
   ftl_metrics m = metrics_of(&arch, &totals, &work);
   expect(&m, FTL_METRIC_l2_sectors, 100);
