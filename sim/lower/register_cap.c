@@ -3,7 +3,7 @@
 #include "lower/occupancy_steps.h"
 
 enum {
-  LEAST_CAP = 24,  // "adjusting per thread register count of 8 to lower bound of 24", ptxas 12 and 13, sm_75 to sm_90a
+  LEAST_CAP = 24,  // "adjusting per thread register count of 8 to lower bound of 24", ptxas 13.0, sm_75 to sm_90a
   REGISTERS_OF_FULL_SM = 32
 };
 

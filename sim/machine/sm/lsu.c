@@ -215,10 +215,9 @@ static int32_t store_global(ftl_sm *sm, const sm_mio_entry *entry, const ftl_lin
     uint8_t held = ftl_sm_l1_present(&sm->l1, lines[i].line);
     if (lines[i].full_sectors) ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].full_sectors);
     sm_open_line store = {.line = lines[i].line, .words = lines[i].words, .priority = entry->op->priority};
-    int32_t is_new =
-        ftl_sm_store_merge_add(&sm->store_merge, sm->arch, store, in_words, now + count, &closed[num_closed]);
-    count_l1_store(sm, &lines[i], is_new == 0 ? lines[i].sectors : held);
-    opened += is_new;
+    bool opens = ftl_sm_store_merge_add(&sm->store_merge, sm->arch, store, in_words, now + count, &closed[num_closed]);
+    count_l1_store(sm, &lines[i], opens ? held : lines[i].sectors);
+    opened += opens;
     num_closed += closed[num_closed].words != 0;
   }
   send_stored(sm, closed, num_closed, now);
