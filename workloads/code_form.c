@@ -4,7 +4,9 @@
 
 typedef enum program {
   PROGRAM_BY_HAND,
-  PROGRAM_TRITON,  // and what has its addresses: the libraries that eager PyTorch calls
+  PROGRAM_TRITON,  // and what has its addresses: cuBLAS, and the libraries that eager PyTorch calls
+  PROGRAM_FLEX,
+  PROGRAM_CUDNN,
   PROGRAM_FLASH2_FWD,
   PROGRAM_FLASH2_BWD
 } program;
@@ -18,6 +20,10 @@ static const form forms[] = {
                          FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_SHARED, FTL_REFILL_WHEN_FREE, FTL_HEADS_FIRST},
     [PROGRAM_TRITON] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_FTZ,
                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_HEADS_FIRST},
+    [PROGRAM_FLEX] = {FTL_CODE_LEAN, FTL_SCALING_TWICE, FTL_ROW_SUMS_BEHIND, FTL_GUARD_ALWAYS, FTL_EXP2_FTZ,
+                      FTL_MASK_STEPS_BLOCKS, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_SEQUENCES_FIRST},
+    [PROGRAM_CUDNN] = {FTL_CODE_LEAN, FTL_SCALING_APART, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_FTZ,
+                       FTL_MASK_STEPS_ALL, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_HEADS_FIRST},
     [PROGRAM_FLASH2_FWD] = {FTL_CODE_BUFFERED, FTL_SCALING_SCORES, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_IEEE,
                             FTL_MASK_STEPS_UNROLLED, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_SEQUENCES_FIRST},
     [PROGRAM_FLASH2_BWD] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_IEEE,
@@ -26,9 +32,17 @@ static const form forms[] = {
 
 static bool takes(const ftl_spec *spec, ftl_param param) { return (spec->workload->accepts >> param & 1) != 0; }
 
+// Products in clusters, or whose tiles come in strips.
+static bool is_cublas(const ftl_spec *spec) {
+  bool is_product = takes(spec, FTL_PARAM_tile_strip);
+  return is_product && (spec->value[FTL_PARAM_cluster] != 0 || spec->value[FTL_PARAM_tile_strip] != 0);
+}
+
 static program described_program(const ftl_spec *spec) {
   const int64_t *v = spec->value;
-  if (ftl_standard_is_eager(spec)) return PROGRAM_TRITON;
+  if (ftl_standard_is_eager(spec) || is_cublas(spec)) return PROGRAM_TRITON;
+  if (takes(spec, FTL_PARAM_turns) && v[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX) return PROGRAM_CUDNN;
+  if (takes(spec, FTL_PARAM_mask_steps) && v[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS) return PROGRAM_FLEX;
   if (takes(spec, FTL_PARAM_schedule) && v[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED) return PROGRAM_FLASH2_FWD;
   bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
   return takes(spec, FTL_PARAM_mma) && is_triton ? PROGRAM_TRITON : PROGRAM_BY_HAND;
@@ -53,9 +67,24 @@ static void resolve(ftl_spec *spec, ftl_param param, int64_t value) {
   if (takes(spec, param) && spec->value[param] == 0) spec->value[param] = value;
 }
 
+// cuDNN masks all steps where nothing but the end of the keys is masked, and that lies inside a tile
+// (kernels/measurements/foreign_library*_ncu.csv: by what its pipes execute a step).
+static int64_t cudnn_mask_steps(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  bool ends_inside = v[FTL_PARAM_seqlen_kv] % v[FTL_PARAM_block_n] != 0;
+  return v[FTL_PARAM_causal] == 0 && ends_inside ? FTL_MASK_STEPS_ALL : FTL_MASK_STEPS_EDGES;
+}
+
+// Only beside a wgmma's product does ptxas add up exponentials.
+static int64_t row_sums_of(const ftl_spec *spec, const form *f) {
+  bool has_wgmma = spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
+  return f->row_sums == FTL_ROW_SUMS_BEHIND && !has_wgmma ? FTL_ROW_SUMS_STEP : f->row_sums;
+}
+
 // Where steps cannot be unrolled one loop masks what they would.
 static int64_t mask_steps_of(const ftl_spec *spec, const form *f) {
   const int64_t *v = spec->value;
+  if (f == &forms[PROGRAM_CUDNN]) return cudnn_mask_steps(spec);
   if (f->mask_steps != FTL_MASK_STEPS_UNROLLED) return f->mask_steps;
   bool is_interleaved = takes(spec, FTL_PARAM_schedule) && v[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED;
   bool has_diagonal =
@@ -68,6 +97,7 @@ void ftl_spec_open_code(ftl_spec *spec) {
                                         FTL_PARAM_guard,     FTL_PARAM_exp2,    FTL_PARAM_mask_steps,
                                         FTL_PARAM_q_operand, FTL_PARAM_refill,  FTL_PARAM_head_order};
   for (size_t i = 0; i < sizeof of_source / sizeof *of_source; i++) {
+    if (!takes(spec, of_source[i])) continue;
     spec->value[of_source[i]] = 0;
     spec->given &= ~((ftl_param_set)1 << of_source[i]);
   }
@@ -91,7 +121,7 @@ void ftl_spec_resolve_code(ftl_spec *spec) {
   bool has_async_copies = spec->value[FTL_PARAM_copy] != FTL_SPEC_COPY_LDG;
   resolve(spec, FTL_PARAM_code, f->code);
   resolve(spec, FTL_PARAM_scaling, f->scaling);
-  resolve(spec, FTL_PARAM_row_sums, f->row_sums);
+  resolve(spec, FTL_PARAM_row_sums, row_sums_of(spec, f));
   resolve(spec, FTL_PARAM_guard, f->guard);
   resolve(spec, FTL_PARAM_exp2, f->exp2);
   resolve(spec, FTL_PARAM_mask_steps, mask_steps_of(spec, f));

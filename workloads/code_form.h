@@ -1,12 +1,17 @@
 // What `auto` of code, scaling, row_sums, guard, exp2, mask_steps, q_operand, refill and head_order stands for.
 //
 // These parameters say how a kernel's source is written, which its tiles and schedule do not tell. Left open they are
-// those of the program that schedule, mma, copy, dq and elementwise describe:
+// those of the program that the others describe:
 //
 // clang-format off
 //   described                    program                               code      softmax; mask_steps
 //   schedule=interleaved         FlashAttention-2's forward kernel     buffered  scores, end, always, ieee; unrolled
 //   wgmma with cp_async          Triton's, as kernels/foreign/triton_* lean      scores, step, masked, ftz; edges
+//   mask_steps=blocks            PyTorch's flex_attention              lean      twice, behind (with wgmma), always, ftz
+//   turns=softmax                cuDNN's for Hopper                    lean      apart, end, always, ftz; edges, or
+//                                                                                all where keys end inside a tile
+//   products with cluster or     cuBLAS'                               lean
+//   tile_strip
 //   elementwise=eager_...        the libraries that PyTorch calls      lean
 //   flash2_bwd with dq=atomics   FlashAttention-2's backward kernel    lean      scores, ieee
 //   others                       by hand, as kernels/attention         plain     exponent, end, always, ftz; edges;
@@ -14,8 +19,8 @@
 // clang-format on
 //
 // FlashAttention-2's grids are (tiles, batch, heads), its backward kernels' too (flash_{fwd,bwd}_launch_template.h):
-// head_order=sequences_first. Triton's tutorial and kernels/attention have one axis of heads, a sequence's side by
-// side.
+// head_order=sequences_first, as flex_attention's. Triton's tutorial and kernels/attention have one axis of heads, a
+// sequence's side by side.
 //
 // FlashAttention-2 is taken as PyTorch compiles it (UNFUSE_FMA, no -use_fast_math; its own package has
 // scaling=exponent exp2=ftz). Where `code` is given the rest follows from it, but with dq=atomics.
@@ -29,7 +34,8 @@ enum { FTL_MOST_UNROLLED_STEPS = 8 };  // of mask_steps=unrolled: tiles of a dia
 // Resolves them, those of a completed spec whose copy and mma are resolved already. What the user gave stays.
 void ftl_spec_resolve_code(ftl_spec *spec);
 
-// Leaves them all open, whatever was given: as a user does who knows tiles and schedule of a kernel, not its source.
+// Leaves those that the workload takes open, whatever was given: as a user does who knows tiles and schedule of a
+// kernel, not its source.
 void ftl_spec_open_code(ftl_spec *spec);
 
 #endif

@@ -74,6 +74,35 @@ Test(unit_workloads_code_form, warpgroups_that_copy_by_cp_async_are_tritons) {
         {FTL_PARAM_refill, FTL_REFILL_AUTO});
 }
 
+// foreign_kernel.c sets the same by hand; FlexAttention adds up behind the product with wgmma only.
+Test(unit_workloads_code_form, lists_of_blocks_are_flex_attentions) {
+  CHECK("flash2_fwd", FORWARD "mma=wgmma copy=cp_async mask_steps=blocks", {FTL_PARAM_code, FTL_CODE_LEAN},
+        {FTL_PARAM_scaling, FTL_SCALING_TWICE}, {FTL_PARAM_row_sums, FTL_ROW_SUMS_BEHIND},
+        {FTL_PARAM_guard, FTL_GUARD_ALWAYS}, {FTL_PARAM_head_order, FTL_SEQUENCES_FIRST});
+  CHECK("flash2_fwd", FORWARD "mma=mma copy=cp_async mask_steps=blocks", {FTL_PARAM_row_sums, FTL_ROW_SUMS_STEP});
+  CHECK("flash2_fwd", FORWARD "mma=wgmma copy=cp_async mask_steps=blocks code=plain",
+        {FTL_PARAM_scaling, FTL_SCALING_EXPONENT}, {FTL_PARAM_head_order, FTL_HEADS_FIRST});
+}
+
+// Keys that end inside a tile are masked in all steps, unless a causal mask is.
+Test(unit_workloads_code_form, exponentials_by_turns_are_cudnns) {
+  CHECK("flash3_fwd", FORWARD "turns=softmax block_n=128", {FTL_PARAM_code, FTL_CODE_LEAN},
+        {FTL_PARAM_scaling, FTL_SCALING_APART}, {FTL_PARAM_row_sums, FTL_ROW_SUMS_END},
+        {FTL_PARAM_guard, FTL_GUARD_ALWAYS}, {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES});
+  CHECK("flash3_fwd", "heads=2 seqlen=250 head_dim=64 turns=softmax block_n=128",
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_ALL});
+  CHECK("flash3_fwd", "heads=2 seqlen=250 head_dim=64 turns=softmax block_n=128 causal=true",
+        {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES});
+}
+
+Test(unit_workloads_code_form, products_in_clusters_or_strips_are_cublas) {
+  CHECK("matmul_tiled", "m=512 n=512 k=256 mma=wgmma copy=tma cluster=1x2", {FTL_PARAM_code, FTL_CODE_LEAN},
+        {FTL_PARAM_refill, FTL_REFILL_AUTO});
+  CHECK("matmul_tiled", "m=512 n=512 k=256 mma=wgmma copy=tma tile_strip=4", {FTL_PARAM_code, FTL_CODE_LEAN});
+  CHECK("matmul_tiled", "m=512 n=512 k=256 mma=wgmma copy=tma persistent=true", {FTL_PARAM_code, FTL_CODE_PLAIN});
+  CHECK("flash3_fwd", FORWARD "mma=wgmma copy=tma cluster=2x1", {FTL_PARAM_code, FTL_CODE_PLAIN});
+}
+
 Test(unit_workloads_code_form, all_others_are_written_by_hand) {
   static const char *const instructions[] = {"mma=mma copy=cp_async", "mma=wgmma copy=tma"};
   for (int i = 0; i < 2; i++) {
@@ -133,4 +162,12 @@ Test(unit_workloads_code_form, what_is_left_open_is_as_if_nobody_had_given_it) {
   cr_expect_eq(spec.given, bare.given);
   for (int i = 0; i < FTL_PARAM_COUNT; i++)
     cr_expect_eq(spec.value[i], bare.value[i], "%s", ftl_param_get((ftl_param)i)->name);
+}
+
+// Which exponentials Triton's softmax has is no parameter of it.
+Test(unit_workloads_code_form, what_a_workload_does_not_take_is_not_left_open) {
+  ftl_spec spec = spec_of("softmax_safe", "heads=1 seqlen_q=64 seqlen_kv=1000 schedule=exponentials");
+  cr_assert_eq(spec.value[FTL_PARAM_exp2], FTL_EXP2_IEEE);
+  ftl_spec_open_code(&spec);
+  cr_expect_eq(spec.value[FTL_PARAM_exp2], FTL_EXP2_IEEE);
 }
