@@ -31,6 +31,13 @@ void ftl_block_product_resolve(ftl_spec *spec, const ftl_arch *arch) {
   *refill = p.refills_late ? FTL_REFILL_LATE : p.releases_amid ? FTL_REFILL_WHEN_FREE : FTL_REFILL_EARLY;
 }
 
+// Numbers of two bytes give their like; of one byte they give bf16, as libraries do.
+static ftl_dtype c_dtype_of(const ftl_block_product *p) {
+  if (p->dtype == FTL_TF32 || ftl_dtype_is_integer(p->dtype)) return p->sum_dtype;
+  if (ftl_dtype_is_fp8(p->dtype)) return p->sum_dtype == FTL_FP16 ? FTL_FP16 : FTL_BF16;
+  return p->dtype;
+}
+
 ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   const int numbers = ftl_dtype_numbers(ftl_spec_dtype(spec));
@@ -50,6 +57,7 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
       .transpose_a = v[FTL_PARAM_transpose_a] != 0,
       .transpose_b = v[FTL_PARAM_transpose_b] != 0,
       .groups_n = v[FTL_PARAM_groups_n] > 1 ? (int32_t)v[FTL_PARAM_groups_n] : 1,
+      .warps_n = v[FTL_PARAM_warps_n] > 1 ? (int32_t)v[FTL_PARAM_warps_n] : 1,
       .tile_strip = v[FTL_PARAM_tile_strip],
       .m_first = v[FTL_PARAM_tile_order] == FTL_ORDER_M_FIRST,
       .persistent = v[FTL_PARAM_persistent] != 0,
@@ -60,6 +68,7 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
   };
   p.refills_late = refills_late(spec, &p);
   p.releases_amid = releases_amid(spec, &p);
+  p.c_dtype = c_dtype_of(&p);
   p.stages_c = v[FTL_PARAM_store] == FTL_SPEC_STORE_STAGED;
   p.tiles_m = ftl_divide_up(p.m, p.block_m);
   p.tiles_n = ftl_divide_up(p.n, p.block_n);
@@ -228,6 +237,7 @@ static void declare_sums(const ftl_block_product *p, int32_t *sums) {
   static const char *const names[FTL_PRODUCT_MAX_B] = {"sum", "sum2"};
   for (int32_t i = 0; i < p->num_b; i++) {
     sums[i] = ftl_builder_tile(p->b, names[i], p->sum_dtype, p->block_m, columns_of_group(p));
+    if (p->warps_n > 1) ftl_builder_side_by_side(p->b, p->warps_n);
     ftl_fill(p->b, sums[i], 0);
   }
 }
@@ -299,9 +309,10 @@ static void consume_steps(const ftl_block_product *p, int32_t group, const int32
 
 static bool pieces_fit(const ftl_block_product *p, int32_t columns, int32_t num_buffers) {
   if (p->shared_bytes_per_cta == 0) return true;
-  int64_t of_stage = (int64_t)(p->block_m + p->num_b * p->block_n) * p->block_k, of_c = (int64_t)p->block_m * columns;
-  int64_t numbers = p->num_stages * of_stage + p->groups_n * num_buffers * of_c;
-  return numbers * ftl_dtype_bytes(p->dtype) + BESIDE_RINGS_BYTES <= p->shared_bytes_per_cta;
+  int64_t of_stage = (int64_t)(p->block_m + p->num_b * p->block_n) * p->block_k * ftl_dtype_bytes(p->dtype);
+  int64_t of_c = (int64_t)p->block_m * columns * ftl_dtype_bytes(p->c_dtype);
+  int64_t bytes = p->num_stages * of_stage + p->groups_n * num_buffers * of_c;
+  return bytes + BESIDE_RINGS_BYTES <= p->shared_bytes_per_cta;
 }
 
 // Where a group's tile of C waits to be stored.
@@ -311,7 +322,7 @@ static int32_t declare_pieces(const ftl_block_product *p, int32_t group) {
   if (!pieces_fit(p, columns, num_buffers)) num_buffers = 1;
   if (!pieces_fit(p, columns, num_buffers) || columns_of_group(p) % columns != 0)
     columns = FTL_PRODUCT_SMALL_PIECE_COLUMNS;
-  return ftl_builder_ring(p->b, names[group], p->dtype, p->block_m, columns, num_buffers, role, 1 << role);
+  return ftl_builder_ring(p->b, names[group], p->c_dtype, p->block_m, columns, num_buffers, role, 1 << role);
 }
 
 // The consumers of one group: all warps, or a warpgroup of several side by side.

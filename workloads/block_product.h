@@ -19,9 +19,10 @@ enum { FTL_PRODUCT_SMALL_PIECE_COLUMNS = 16 };  // of a tile of C that leaves in
 typedef struct ftl_block_product {
   int64_t batch, m, n, k, num_splits, tiles_m, tiles_n, steps_per_split;
   int32_t groups_n;    // warpgroups side by side, each with its part of the tile's columns
+  int32_t warps_n;     // without a producer: warps side by side
   int64_t tile_strip;  // tiles of the coordinate that advances first; 0: all
   int32_t block_m, block_n, block_k, num_stages, num_warps;  // k and block_k in elements as stored: pairs of int4
-  ftl_dtype dtype, sum_dtype;
+  ftl_dtype dtype, sum_dtype, c_dtype;
   int64_t shared_bytes_per_cta;  // that the GPU allows; 0: no limit is known
   ftl_cluster_shape cluster;     // tiles_m and tiles_n are multiples of its sides: tiles outside of C are empty
   bool transpose_a, transpose_b, m_first, persistent, has_producer;

@@ -48,6 +48,20 @@ static ftl_status check_size(const ftl_block_product *p, ftl_error *error) {
   return FTL_OK;
 }
 
+// Warps side by side have whole operand blocks of C each, which they store by themselves.
+static ftl_status check_warps_n(const ftl_spec *spec, const ftl_block_product *p, ftl_error *error) {
+  int64_t num_warps = spec->value[FTL_PARAM_num_warps];
+  int warps = spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA ? 4 * p->warps_n : p->warps_n;
+  if (p->warps_n == 1) return FTL_OK;
+  if (p->has_producer)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "warps_n=%d: with mma=wgmma copy=tma groups_n is how warps divide columns", p->warps_n);
+  if (num_warps % warps == 0 && p->block_n % (GROUP_COLUMNS * p->warps_n) == 0) return FTL_OK;
+  return ftl_error_set(error, FTL_INFEASIBLE,
+                       "warps_n=%d: num_warps=%lld must be a multiple of %d, and block_n=%d of %d", p->warps_n,
+                       (long long)num_warps, warps, p->block_n, GROUP_COLUMNS * p->warps_n);
+}
+
 // Each group of warps multiplies as a kernel of its own would.
 static ftl_status check_warps(const ftl_spec *spec, const ftl_block_product *p, ftl_error *error) {
   if (spec->value[FTL_PARAM_num_warps] % p->groups_n != 0)
@@ -82,11 +96,11 @@ static ftl_status check_tiles(const ftl_block_product *p, ftl_error *error) {
     return ftl_error_set(error, FTL_BAD_INPUT, "tile_strip=%lld: a multiple of %d, as many tiles as a cluster has",
                          (long long)p->tile_strip, side);
   bool whole = p->block_n / p->groups_n % FTL_PRODUCT_SMALL_PIECE_COLUMNS == 0 && p->num_splits == 1;
-  bool packs = ftl_dtype_bytes(p->dtype) == 2 && p->sum_dtype == FTL_FP32;
+  bool packs = ftl_dtype_bytes(p->c_dtype) == 2 && p->sum_dtype == FTL_FP32;
   if (p->stages_c && (!p->has_producer || !whole || !packs))
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "store=staged: pieces of %d columns leave by TMA here, which needs mma=wgmma copy=tma, whole "
-                         "pieces of each group's columns, 16-bit types, acc_dtype=fp32 and splits=1",
+                         "pieces of each group's columns, results of 16 bits, acc_dtype=fp32 and splits=1",
                          FTL_PRODUCT_SMALL_PIECE_COLUMNS);
   if (p->persistent && !p->has_producer)
     return ftl_error_set(error, FTL_INFEASIBLE,
@@ -96,6 +110,7 @@ static ftl_status check_tiles(const ftl_block_product *p, ftl_error *error) {
 
 ftl_status ftl_block_product_check(const ftl_spec *spec, const ftl_block_product *p, ftl_error *error) {
   ftl_status status = check_size(p, error);
+  if (status == FTL_OK) status = check_warps_n(spec, p, error);
   if (status == FTL_OK) status = check_warps(spec, p, error);
   if (status == FTL_OK) status = check_types(spec, p, error);
   if (status == FTL_OK) status = check_steps(spec, p, error);

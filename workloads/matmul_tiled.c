@@ -39,12 +39,6 @@ static ftl_block_product product_of(const ftl_spec *spec) {
   return ftl_block_product_of(&stored);
 }
 
-static ftl_dtype result_dtype(const ftl_block_product *p) {
-  if (p->dtype == FTL_TF32 || ftl_dtype_is_integer(p->dtype)) return p->sum_dtype;
-  if (ftl_dtype_is_fp8(p->dtype)) return p->sum_dtype == FTL_FP16 ? FTL_FP16 : FTL_BF16;
-  return p->dtype;
-}
-
 // ---- matrices as stored ----
 
 typedef struct matrix {
@@ -94,7 +88,7 @@ static ftl_status check_matrix(const ftl_spec *spec, const ftl_block_product *p,
                          (long long)v[x.stride], (long long)(v[x.rows] * v[x.ld]));
   ftl_status status = FTL_OK;
   for (size_t i = 0; status == FTL_OK && i < sizeof vectors / sizeof *vectors; i++)
-    status = ftl_block_product_check_vectors(which == C ? result_dtype(p) : p->dtype, vectors[i], v[vectors[i]], error);
+    status = ftl_block_product_check_vectors(which == C ? p->c_dtype : p->dtype, vectors[i], v[vectors[i]], error);
   return status;
 }
 
@@ -112,7 +106,7 @@ static void declare_tensors(const ftl_spec *spec, matmul *f) {
   int32_t b = ftl_builder_tensor(p->b, "b", p->dtype, FTL_TENSOR_INPUT, shape_of(spec, B));
   p->a = transposed ? b : a;
   p->of_b[0] = transposed ? a : b;
-  f->c = ftl_builder_tensor(p->b, "c", result_dtype(p), FTL_TENSOR_OUTPUT, shape_of(spec, C));
+  f->c = ftl_builder_tensor(p->b, "c", p->c_dtype, FTL_TENSOR_OUTPUT, shape_of(spec, C));
   if (p->num_splits > 1)
     f->sums = ftl_builder_tensor(p->b, "sums", FTL_FP32, FTL_TENSOR_TEMP,
                                  ftl_contiguous(p->batch, p->num_splits, p->m, p->n));
@@ -199,11 +193,12 @@ const ftl_workload ftl_workload_matmul_tiled = {
     .doc = "matrix product C = A B by tiles, K in steps through shared memory, optionally split over CTAs",
     .accepts = FTL_TAKES(batch) | FTL_TAKES(m) | FTL_TAKES(n) | FTL_TAKES(k) | FTL_TAKES(transpose_a) |
                FTL_TAKES(transpose_b) | FTL_TAKES(transpose_c) | FTL_TAKES_STRIDES | FTL_TAKES(dtype) |
-               FTL_TAKES(acc_dtype) | FTL_TAKES(block_m) | FTL_TAKES(block_n) | FTL_TAKES(block_k) |
-               FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(code) | FTL_TAKES(persistent) |
-               FTL_TAKES_CLUSTERS | FTL_TAKES(tile_order) | FTL_TAKES(tile_strip) | FTL_TAKES(groups_n) |
-               FTL_TAKES(refill) | FTL_TAKES(store) | FTL_TAKES(copy) | FTL_TAKES(mma) | FTL_TAKES(max_registers) |
-               FTL_TAKES(splits) | FTL_TAKES(conditions) | FTL_TAKES(cache) | FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
+               FTL_TAKES(acc_dtype) | FTL_TAKES(warps_n) | FTL_TAKES(block_m) | FTL_TAKES(block_n) |
+               FTL_TAKES(block_k) | FTL_TAKES(num_warps) | FTL_TAKES(num_stages) | FTL_TAKES(code) |
+               FTL_TAKES(persistent) | FTL_TAKES_CLUSTERS | FTL_TAKES(tile_order) | FTL_TAKES(tile_strip) |
+               FTL_TAKES(groups_n) | FTL_TAKES(refill) | FTL_TAKES(store) | FTL_TAKES(copy) | FTL_TAKES(mma) |
+               FTL_TAKES(max_registers) | FTL_TAKES(splits) | FTL_TAKES(conditions) | FTL_TAKES(cache) |
+               FTL_TAKES(clock_mhz) | FTL_TAKES(detail),
     .dtypes = 1 << FTL_SPEC_FP16 | 1 << FTL_SPEC_BF16 | 1 << FTL_SPEC_TF32 | 1 << FTL_SPEC_FP8_E4M3 |
               1 << FTL_SPEC_FP8_E5M2 | 1 << FTL_SPEC_INT8 | 1 << FTL_SPEC_INT4,
     .set_defaults = set_defaults,

@@ -154,9 +154,26 @@ Test(numeric_matmul, warpgroups_side_by_side_give_the_product) {
       }
 }
 
+// Each of two or four warps (warpgroups) has the rows of its row of warps and its part of the columns.
+Test(numeric_matmul, warps_side_by_side_give_the_product) {
+  static const char *const warps[] = {"mma=mma num_warps=4 warps_n=2 block_m=32 block_n=64 num_stages=3",
+                                      "mma=mma num_warps=4 warps_n=4 block_m=32 block_n=64 num_stages=1",
+                                      "mma=mma num_warps=8 warps_n=4 block_m=64 block_n=64 code=buffered",
+                                      "mma=wgmma copy=cp_async num_warps=8 warps_n=2 block_m=64 block_n=64"};
+  static const char *const sizes[] = {"m=72 n=136 k=96", "m=200 n=32 k=224 splits=2"};
+  char params[256];
+  for (size_t i = 0; i < COUNT(warps); i++)
+    for (size_t s = 0; s < COUNT(sizes); s++)
+      for (int transposed = 0; transposed < 4; transposed++) {
+        snprintf(params, sizeof params, "batch=2 block_k=32 transpose_a=%d transpose_b=%d %s %s", transposed & 1,
+                 transposed >> 1, sizes[s], warps[i]);
+        prove(params);
+      }
+}
+
 // Two pieces of 32 columns, or three of 16; of the matrix with 40 columns the last is cut.
 Test(numeric_matmul, pieces_of_c_give_the_product) {
-  static const char *const tiles[] = {"block_n=64", "block_n=48"};
+  static const char *const tiles[] = {"block_n=64", "block_n=48", "block_n=64 dtype=fp8_e4m3 transpose_b=1"};
   static const char *const sizes[] = {"m=136 n=72 k=96", "m=72 n=40 k=224"};
   char params[256];
   for (size_t t = 0; t < COUNT(tiles); t++)

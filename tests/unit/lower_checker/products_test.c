@@ -36,6 +36,12 @@ Test(unit_lower_products, products_are_proved_at_every_order_and_stride) {
         2);
 }
 
+Test(unit_lower_products, warps_side_by_side_are_proved) {
+  prove("matmul_tiled", "m=200 n=264 k=136 block_m=64 block_n=128 block_k=32 num_warps=4 warps_n=2 mma=mma", 1);
+  prove("matmul_tiled", "m=200 n=264 k=136 block_m=32 block_n=128 block_k=32 num_warps=8 warps_n=4 mma=mma splits=2",
+        2);
+}
+
 // Four quad pairs of Volta multiply 16 columns at once: of the last, or of all, eight are padding.
 Test(unit_lower_products, odd_eights_of_columns_are_proved) {
   prove("matmul_tiled", "m=64 n=520 k=64 block_m=64 block_n=40 block_k=64 transpose_b=1", 1);

@@ -75,7 +75,8 @@ Test(unit_workloads_matmul_tiled, a_strip_holds_whole_clusters) {
 // Of the H200's 227 KB, less 2. 3 stages of (320 + 128) x 64 numbers are 168 KB. Two groups of 320 rows: two buffers of
 // 32 columns each are 80 KB, one 40 KB, of which 57 are left; nothing is too much for a GPU of twice the memory, and of
 // 198 KB one of 16 columns, 20 KB, is all that fits. With 4 stages of 256 x 128 tiles (192 KB) two buffers are 32 KB,
-// and 33 are left; with 5 of 192 x 128 (200 KB) of two groups one of 32 columns is 24 KB, and 25 are left.
+// and 33 are left, as with steps of 128 numbers of one byte, whose result has two (20 of 214 KB: one); with 5 of 192 x
+// 128 (200 KB) of two groups one of 32 columns is 24 KB, and 25 are left.
 Test(unit_workloads_matmul_tiled, pieces_of_c_are_what_shared_memory_holds) {
   static const struct {
     int64_t shared_kb;
@@ -86,7 +87,9 @@ Test(unit_workloads_matmul_tiled, pieces_of_c_are_what_shared_memory_holds) {
                {198, "m=320 n=128 block_m=320 block_n=128 num_stages=3 groups_n=2", 16, 1},
                {227, "m=256 n=128 block_m=256 block_n=128 num_stages=4", 32, 2},
                {227, "m=192 n=128 block_m=192 block_n=128 num_stages=5 groups_n=2", 32, 1},
-               {227, "m=192 n=160 block_m=128 block_n=144 num_stages=2", 16, 2}};
+               {227, "m=192 n=160 block_m=128 block_n=144 num_stages=2", 16, 2},
+               {227, "m=256 n=128 block_m=256 block_n=128 block_k=128 num_stages=4 dtype=fp8_e4m3", 32, 2},
+               {214, "m=256 n=128 block_m=256 block_n=128 block_k=128 num_stages=4 dtype=fp8_e4m3", 32, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char params[128];
     ftl_tile_program *program;
@@ -103,7 +106,7 @@ Test(unit_workloads_matmul_tiled, pieces_of_c_are_what_shared_memory_holds) {
 
 Test(unit_workloads_matmul_tiled, pieces_of_c_leave_by_tma_whole_and_unsplit) {
   static const char *const refused[] = {"m=64 n=64 block_m=64 block_n=40", "m=64 n=64 k=128 block_m=64 splits=2",
-                                        "m=64 n=64 block_m=64 copy=cp_async", "m=64 n=64 block_m=64 dtype=fp8_e4m3",
+                                        "m=64 n=64 block_m=64 copy=cp_async", "m=64 n=64 block_m=64 dtype=tf32",
                                         "m=64 n=64 block_m=64 acc_dtype=fp16"};
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     char params[128];
@@ -113,7 +116,7 @@ Test(unit_workloads_matmul_tiled, pieces_of_c_leave_by_tma_whole_and_unsplit) {
     cr_assert_eq(build(params, &program, &error), FTL_INFEASIBLE, "%s", params);
     cr_expect_str_eq(error.message,
                      "store=staged: pieces of 16 columns leave by TMA here, which needs mma=wgmma copy=tma, whole "
-                     "pieces of each group's columns, 16-bit types, acc_dtype=fp32 and splits=1");
+                     "pieces of each group's columns, results of 16 bits, acc_dtype=fp32 and splits=1");
   }
 }
 
@@ -172,4 +175,24 @@ Test(unit_workloads_matmul_tiled, warpgroups_side_by_side_have_all_rows_and_half
   cr_expect_str_eq(error.message, "groups_n=2: needs mma=wgmma copy=tma and block_n a multiple of 32");
   cr_assert_eq(build("m=384 n=384 num_warps=1 groups_n=2", &program, &error), FTL_INFEASIBLE);
   cr_expect_str_eq(error.message, "groups_n=2: num_warps=1 must be a multiple");
+}
+
+Test(unit_workloads_matmul_tiled, warps_side_by_side_have_whole_blocks_of_columns) {
+  static const struct {
+    const char *params, *message;
+  } refused[] = {
+      {"num_warps=4 warps_n=3 mma=mma", "warps_n=3: num_warps=4 must be a multiple of 3, and block_n=64 of 48"},
+      {"num_warps=8 warps_n=8 mma=mma", "warps_n=8: num_warps=8 must be a multiple of 8, and block_n=64 of 128"},
+      {"num_warps=4 warps_n=2 mma=wgmma copy=cp_async",
+       "warps_n=2: num_warps=4 must be a multiple of 8, and block_n=64 of 32"},
+      {"num_warps=8 warps_n=2 mma=wgmma copy=tma",
+       "warps_n=2: with mma=wgmma copy=tma groups_n is how warps divide columns"}};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    char params[128];
+    ftl_tile_program *program;
+    ftl_error error = {0};
+    snprintf(params, sizeof params, "m=64 n=64 block_m=64 block_n=64 %s", refused[i].params);
+    cr_expect_eq(build(params, &program, &error), FTL_INFEASIBLE, "%s", params);
+    cr_expect_str_eq(error.message, refused[i].message);
+  }
 }
