@@ -167,9 +167,13 @@ static void run(const char *name, const char *other, int x) {
 template <class Probe>
 static void measure(const char *name, int x) {
   run<Probe, none, 64>(name, "none", x);
+  run<Probe, ss, 16>(name, "ss16", x);
+  run<Probe, ss, 32>(name, "ss32", x);
   run<Probe, ss, 64>(name, "ss64", x);
   run<Probe, ss, 128>(name, "ss128", x);
   run<Probe, ss, 256>(name, "ss256", x);
+  run<Probe, rs, 16>(name, "rs16", x);
+  run<Probe, rs, 32>(name, "rs32", x);
   run<Probe, rs, 64>(name, "rs64", x);
   run<Probe, rs, 128>(name, "rs128", x);
 }

@@ -7,9 +7,10 @@
  * issued and until the results are there, of the first three warps and of the last.
  *
  * `loop`: x CTAs an SM, on all SMs, each with the loop of attention with 64 x 64 tiles of head_dim 64 on 4 warps, but
- * for copies: QK, softmax, PV whose result is waited for with the next QK, and a barrier. Rows, over all SMs and 64
- * iterations: how far the warps of a CTA are apart (last - first) behind that wait, when they come to PV and behind the
- * barrier; how long they stand at PV's first product; and what an iteration takes. The stamps cost some of it. */
+ * for copies: QK, softmax, PV whose result is waited for with the next QK, and a barrier; `without` shuffles or
+ * exponentials, FMULs instead. Rows, over all SMs and 64 iterations: how far the warps of a CTA are apart (last - first)
+ * behind that wait, when they come to PV and behind the barrier; how long they stand at PV's first product; and what an
+ * iteration takes. The stamps cost some of it. */
 #include "bench.h"
 #include "hopper.h"
 #include "wgmma_tiles.h"
@@ -173,29 +174,36 @@ static void sweep(const char *name) {
 enum Stamp { SCORES, TO_PV, IN_PV, BEHIND, num_stamps };
 constexpr int iterations = 64;
 
+__device__ __forceinline__ float other_lane(float x, int distance, bool shuffles) {
+  return shuffles ? __shfl_xor_sync(0xffffffff, x, distance) : x * 1.0001f;
+}
+__device__ __forceinline__ float power(float x, bool special) { return special ? exp2_fast(x) : x * 1.0001f; }
+
+template <bool shuffles, bool special>
 __device__ __forceinline__ void softmax(float (&s)[32], float (&o)[32], RowState<1> &rows, float scale_log2) {
 #pragma unroll
   for (int half = 0; half < 2; half++) {
     float top = rows.max[0][half];
 #pragma unroll
     for (int n = 0; n < 8; n++) top = fmaxf(top, fmaxf(s[n * 4 + half * 2], s[n * 4 + half * 2 + 1]));
-    top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
-    top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
-    float base = top * scale_log2, correction = exp2_fast(rows.max[0][half] * scale_log2 - base), sum = 0;
+    top = fmaxf(top, other_lane(top, 1, shuffles));
+    top = fmaxf(top, other_lane(top, 2, shuffles));
+    float base = top * scale_log2, correction = power(rows.max[0][half] * scale_log2 - base, special), sum = 0;
     rows.max[0][half] = top;
 #pragma unroll
     for (int n = 0; n < 8; n++)
 #pragma unroll
       for (int i = 0; i < 2; i++)
-        sum += s[n * 4 + half * 2 + i] = exp2_fast(s[n * 4 + half * 2 + i] * scale_log2 - base);
-    sum += __shfl_xor_sync(0xffffffff, sum, 1);
-    sum += __shfl_xor_sync(0xffffffff, sum, 2);
+        sum += s[n * 4 + half * 2 + i] = power(s[n * 4 + half * 2 + i] * scale_log2 - base, special);
+    sum += other_lane(sum, 1, shuffles);
+    sum += other_lane(sum, 2, shuffles);
     rows.sum[0][half] = rows.sum[0][half] * correction + sum;
 #pragma unroll
     for (int n = 0; n < 8; n++) o[n * 4 + half * 2] *= correction, o[n * 4 + half * 2 + 1] *= correction;
   }
 }
 
+template <bool shuffles, bool special>
 __global__ __launch_bounds__(128) void attention(float scale_log2, uint4 *trace, float *sink) {
   extern __shared__ __align__(1024) uint8_t raw[];
   uint32_t q = (hopper::smem(raw) + 1023) / 1024 * 1024, k = q + 8192, v = k + 8192;
@@ -221,7 +229,7 @@ __global__ __launch_bounds__(128) void attention(float scale_log2, uint4 *trace,
     keep_all(o);
     uint4 at;
     at.x = clock32();
-    softmax(s[0], o[0], rows, scale_log2);
+    softmax<shuffles, special>(s[0], o[0], rows, scale_log2);
     make_p<64>(p, s);
     keep_all(o);
     at.y = clock32();
@@ -253,13 +261,15 @@ static uint32_t apart(const uint32_t *four, int stamp) {
   return least + most;
 }
 
-static void measure_loop(int ctas, int sms) {
+template <bool shuffles, bool special>
+static void measure_loop(const char *variant, int ctas, int sms) {
   int blocks = ctas * sms, shared = 220 * 1024 / ctas - 1024;
   size_t count = (size_t)blocks * iterations * 4;
   uint4 *trace = device_alloc<uint4>(count);
   float *sink = device_alloc<float>((size_t)blocks * 128);
-  allow_shared(attention, shared);
-  for (int warm = 0; warm < 2; warm++) attention<<<blocks, 128, shared>>>(0.25f, trace, sink);
+  auto kernel = attention<shuffles, special>;
+  allow_shared(kernel, shared);
+  for (int warm = 0; warm < 2; warm++) kernel<<<blocks, 128, shared>>>(0.25f, trace, sink);
   finish();
   std::vector<uint4> stamps = to_host(trace, count);
   const uint32_t *at = (const uint32_t *)stamps.data();
@@ -278,12 +288,12 @@ static void measure_loop(int ctas, int sms) {
     stood_last.push_back(least);
     if (i % iterations) took.push_back(four[BEHIND] - four[BEHIND - 4 * num_stamps]);
   }
-  print("attention_64x64_d64", "ctas_per_sm", ctas, "apart_scores", scores);
-  print("attention_64x64_d64", "ctas_per_sm", ctas, "apart_to_pv", to_pv);
-  print("attention_64x64_d64", "ctas_per_sm", ctas, "apart_behind_barrier", behind);
-  print("attention_64x64_d64", "ctas_per_sm", ctas, "stood_at_pv", stood);
-  print("attention_64x64_d64", "ctas_per_sm", ctas, "stood_at_pv_last", stood_last);
-  print("attention_64x64_d64", "ctas_per_sm", ctas, "iteration", took);
+  print(variant, "ctas_per_sm", ctas, "apart_scores", scores);
+  print(variant, "ctas_per_sm", ctas, "apart_to_pv", to_pv);
+  print(variant, "ctas_per_sm", ctas, "apart_behind_barrier", behind);
+  print(variant, "ctas_per_sm", ctas, "stood_at_pv", stood);
+  print(variant, "ctas_per_sm", ctas, "stood_at_pv_last", stood_last);
+  print(variant, "ctas_per_sm", ctas, "iteration", took);
 }
 
 int main() {
@@ -291,6 +301,12 @@ int main() {
   sweep<rs>("rs");
   cudaDeviceProp properties;
   cudaGetDeviceProperties(&properties, 0);
-  for (int ctas = 1; ctas <= 5; ctas++) measure_loop(ctas, properties.multiProcessorCount);
+  int sms = properties.multiProcessorCount;
+  for (int ctas = 1; ctas <= 5; ctas++) {
+    measure_loop<true, true>("attention_64x64_d64", ctas, sms);
+    measure_loop<false, true>("attention_64x64_d64_without_SHFL", ctas, sms);
+    measure_loop<true, false>("attention_64x64_d64_without_MUFU", ctas, sms);
+    measure_loop<false, false>("attention_64x64_d64_without_both", ctas, sms);
+  }
   return 0;
 }
