@@ -578,6 +578,23 @@ def library_more():
     return rows
 
 
+PRODUCT_SIZES = ((4096, 4096, 4096), (8192, 4096, 4096), (2048, 2048, 8192), (8192, 8192, 2048), (1024, 4096, 1024), (4096, 14336, 4096), (16384, 2048, 512), (512, 8192, 4096))
+
+
+def types():
+    """Products of numbers of one byte: the library picks its kernels."""
+    sizes = [*(("fp8_e4m3", size) for size in PRODUCT_SIZES), *(("int8", size) for size in PRODUCT_SIZES[:6])]
+    return [dict(foreign_case("cublas", (1, 1, 1, m, k, 0)), seqlen_kv=n, dtype=dtype, transpose_b=1) for dtype, (m, n, k) in sizes]
+
+
+def triton_wide():
+    """Products in Triton whose tiles have fewer rows than its warpgroups: these lie side by side."""
+    tiles = ((64, 128, 64, 8, 3), (64, 256, 64, 8, 3), (64, 128, 32, 8, 4), (128, 256, 64, 16, 3), (128, 128, 64, 16, 3), (64, 256, 32, 16, 4))
+    sizes = ((4096, 4096, 1024), (2048, 1024, 4096))
+    return [dict(foreign_case("triton_product", (1, 1, 1, m, k, 0), (block_m, block_n, warps, stages)), seqlen_kv=n, block_k=block_k)
+            for block_m, block_n, block_k, warps, stages in tiles for m, n, k in sizes]
+
+
 # heads of 12 tiles of 128 rows in one wave of 132 CTAs, with more and more keys, and in more waves; one head of 132 tiles
 WAVES = [*((11, 1536, keys) for keys in (512, 1024, 2048, 4096, 8192, 16384)), *((heads, 1536, 2048) for heads in (22, 44, 88)), (1, 16896, 2048), (1, 16896, 8192)]
 
@@ -988,5 +1005,7 @@ write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
 write("triton_more.csv", triton_more(), FOREIGN_COLUMNS, anything)
 write("library.csv", library(), FOREIGN_COLUMNS, anything)
 write("library_more.csv", library_more(), FOREIGN_COLUMNS, anything)
+write("types.csv", types(), [*FOREIGN_COLUMNS, "dtype", "transpose_b"], anything, none_to_calibrate)
+write("triton_wide.csv", triton_wide(), [*FOREIGN_COLUMNS, "block_k"], anything, none_to_calibrate)
 write("flash2.csv", flash2())
 write("long.csv", long())

@@ -6,7 +6,7 @@ import math
 import torch
 
 MASK_BLOCK = 128
-DTYPES = {"": torch.float16, "fp16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {"": torch.float16, "fp16": torch.float16, "bf16": torch.bfloat16, "fp8_e4m3": torch.float8_e4m3fn, "int8": torch.int8}
 PRODUCTS = ("cublas", "triton_product")
 NOISE_WITHIN = 0.2  # how far the noise of dropout may be from what its probability says
 MANY_KEYS, DROPOUT_ROWS = 128, 256
@@ -31,6 +31,12 @@ def is_packed(case):
     return bool(lengths_of(case)) and case["source"] != "triton_paged"
 
 
+def random_factor(dtype, *shape):
+    if dtype == torch.int8:
+        return torch.randint(-8, 8, shape, device="cuda", dtype=dtype)
+    return torch.randn(*shape, device="cuda").to(dtype) if dtype == torch.float8_e4m3fn else torch.randn(*shape, device="cuda", dtype=dtype)
+
+
 def make_inputs(case):
     n = {k: int(case[k]) for k in ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_kv", "head_dim")}
     torch.manual_seed(1)
@@ -38,8 +44,9 @@ def make_inputs(case):
     if case["source"] == "triton_softmax":
         return torch.randn(n["batch"], n["heads"], n["seqlen_q"], n["seqlen_kv"], **to), None, None
     if case["source"] in PRODUCTS:
-        b = torch.randn(n["batch"], n["seqlen_kv"], n["head_dim"], **to).transpose(1, 2) if case.get("transpose_b") == "1" else torch.randn(n["batch"], n["head_dim"], n["seqlen_kv"], **to)
-        return torch.randn(n["batch"], n["seqlen_q"], n["head_dim"], **to), b, None
+        dtype = to["dtype"]
+        b = random_factor(dtype, n["batch"], n["seqlen_kv"], n["head_dim"]).transpose(1, 2) if case.get("transpose_b") == "1" else random_factor(dtype, n["batch"], n["head_dim"], n["seqlen_kv"])
+        return random_factor(dtype, n["batch"], n["seqlen_q"], n["head_dim"]), b, None
     tokens_first = case["source"] == "aten_flash"  # its tensors are [batch][tokens][heads][head_dim]
     if is_packed(case):
         n.update(batch=1, seqlen_q=sum(lengths_of(case)), seqlen_kv=sum(lengths_of(case)))
@@ -117,7 +124,7 @@ def error_of(case, out, q, k, v):
         if case["source"] in PRODUCTS:
             rows = torch.randint(0, q.shape[1], (64,), device="cuda")
             last = q.shape[0] - 1
-            expect = q[last, rows].double() @ k[last].double()
+            expect = q[last].to(torch.float32)[rows].double() @ k[last].to(torch.float32).double()
             return float((out[last, rows].double() - expect).norm() / expect.norm())
         if case["pass"] != "fwd":
             return float("nan")

@@ -109,15 +109,16 @@ static ftl_status set_triton_paged(ftl_spec *spec, const ftl_measurement *row, f
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_code, "lean", error) : status;
 }
 
-// Its tiles are launched rows first; warps lie side by side along the columns where a warp would have fewer than 16
-// rows.
+// Its tiles are launched rows first; warpgroups lie side by side along the columns where a warp would have fewer than
+// 16 rows (warpsPerTileV3 of AccelerateMatmul.cpp).
 static ftl_status set_triton_product(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   const int64_t *v = spec->value;
   ftl_status status = need_triton_tile(spec, row, error);
   if (status != FTL_OK) return status;
-  if (v[FTL_PARAM_block_m] < ROWS_OF_A_WARP * v[FTL_PARAM_num_warps])
-    return ftl_error_set(error, FTL_INFEASIBLE, "triton_product with warps side by side along the columns");
+  if (is_mma_sync(row)) return ftl_error_set(error, FTL_INFEASIBLE, "triton_product with mma.sync");
   status = set_product_sizes(spec, row, error);
+  const ftl_param_number warps[] = {{FTL_PARAM_warps_n, warps_n_of_wgmma(v)}};
+  if (status == FTL_OK) status = SET_NUMBERS(spec, warps, error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "lean", error);
   return status == FTL_OK ? set_triton_buffers(spec, row, error) : status;
 }
@@ -224,7 +225,7 @@ static ftl_status set_sdpa_flash_bwd(ftl_spec *spec, const ftl_measurement *row,
 
 // What the name of one of cuBLAS's kernels for Hopper says: nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT has tiles of
 // 256 columns and 128 rows of a row-major C, a K step of 64, 4 stages, clusters of one tile along those columns and two
-// along the rows; hsh: fp16 with fp32 sums, tst: bf16.
+// along the rows; hsh: fp16 with fp32 sums, tst: bf16, qqtst: fp8 to bf16.
 typedef struct cublas_name {
   int columns, rows, block_k, num_stages, cluster_columns, cluster_rows;
   char direction;        // h: tiles follow each other along the columns, v: along the rows
@@ -240,7 +241,8 @@ static bool is_cluster_side(int value) { return value >= 1 && value <= 16; }
 static bool try_read_cublas_name(const char *kernel, cublas_name *out) {
   const char *name = strstr(kernel, "nvjet_sm90_");
   *out = (cublas_name){0};
-  if (name == NULL || strstr(name, "splitK") != NULL ||
+  // algo2 adds up what the tensor cores have summed in registers of its own, every few steps.
+  if (name == NULL || strstr(name, "splitK") != NULL || strstr(name, "_algo2") != NULL ||
       sscanf(name, "nvjet_sm90_%*[a-z]_%dx%d_%dx%d_%dx%d_%c_", &out->columns, &out->rows, &out->block_k,
              &out->num_stages, &out->cluster_columns, &out->cluster_rows, &out->direction) != 7)
     return false;
@@ -266,10 +268,38 @@ static int64_t cublas_strip(const cublas_name *name) {
   return (int64_t)width * (along_columns ? name->cluster_columns : name->cluster_rows);
 }
 
+// CUTLASS's kernel for Ampere, which cuBLAS runs on integers:
+// cutlass_80_tensorop_i16832gemm_s8_128x256_128x3_tn_align16 has tiles of 128 rows and 256 columns of a column-major C,
+// a K step of 128 and 3 stages. A warp has 64 x 64 of the tile, or half of those columns where that made two warps
+// (128 threads for tiles of 128 x 64 and 128 x 128, 256 for 128 x 256: launch__block_size).
+static ftl_status set_cutlass_80(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  enum { WARP_SIDE = 64, LEAST_WARPS = 4 };
+  const char *name = strstr(kernel_of(row), "cutlass_80_tensorop_i16832gemm_s8_");
+  int block_m = 0, block_n = 0, block_k = 0, num_stages = 0;
+  if (name == NULL ||
+      sscanf(name, "cutlass_80_tensorop_i16832gemm_s8_%dx%d_%dx%d_tn", &block_m, &block_n, &block_k, &num_stages) !=
+          4 ||
+      !is_side(block_m) || !is_side(block_n) || !is_side(block_k) || !is_side(num_stages))
+    return ftl_error_set(error, FTL_INFEASIBLE, "cublas with another kernel, or split K");
+  ftl_status status = set_product_sizes(spec, row, error);
+  const int64_t *v = spec->value;
+  int64_t warps_m = ftl_divide_up(block_m, WARP_SIDE), warps_n = ftl_divide_up(block_n, WARP_SIDE);
+  while (warps_m * warps_n < LEAST_WARPS) warps_n *= 2;
+  const ftl_param_number known[] = {{FTL_PARAM_m, v[FTL_PARAM_n]},      {FTL_PARAM_n, v[FTL_PARAM_m]},
+                                    {FTL_PARAM_transpose_b, 1},         {FTL_PARAM_block_m, block_m},
+                                    {FTL_PARAM_block_n, block_n},       {FTL_PARAM_block_k, block_k},
+                                    {FTL_PARAM_num_stages, num_stages}, {FTL_PARAM_num_warps, warps_m * warps_n},
+                                    {FTL_PARAM_warps_n, warps_n}};
+  if (status == FTL_OK) status = SET_NUMBERS(spec, known, error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "buffered", error);
+  return status == FTL_OK ? set_instructions(spec, "mma", "cp_async", error) : status;
+}
+
 // A kernel whose M lies along the columns is one of C^T = B^T A^T, here also stored so: as many bytes. Split K: neither
 // the number of parts nor the second kernel is known.
 static ftl_status set_cublas(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   cublas_name name;
+  if (strstr(kernel_of(row), "cutlass_80_") != NULL) return set_cutlass_80(spec, row, error);
   if (!try_read_cublas_name(kernel_of(row), &name))
     return ftl_error_set(error, FTL_INFEASIBLE, "cublas with another kernel, or split K");
   ftl_status status = set_product_sizes(spec, row, error);

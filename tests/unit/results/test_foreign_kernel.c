@@ -109,9 +109,41 @@ Test(unit_results_foreign_kernel, a_product_in_triton_has_a_tile_a_program) {
   cr_assert_str_eq(c.spec.workload->name, "matmul_tiled");
   HAS(&c, {FTL_PARAM_batch, 3}, {FTL_PARAM_m, 512}, {FTL_PARAM_n, 1024}, {FTL_PARAM_k, 256}, {FTL_PARAM_block_k, 64},
       {FTL_PARAM_num_stages, 3}, {FTL_PARAM_persistent, 0}, {FTL_PARAM_code, FTL_CODE_LEAN});
+  HAS(&c, {FTL_PARAM_warps_n, 1});
+  c = case_of(PROBLEM "block_m,block_n,num_warps,num_stages,block_k,mma," RUN
+                      "triton_product,fwd,3,1,1,512,1024,256,0,64,256,8,3,64,wgmma," RAN "k\n",
+              NULL);
+  HAS(&c, {FTL_PARAM_num_warps, 8}, {FTL_PARAM_warps_n, 2});
   case_of(PROBLEM "block_m,block_n,num_warps,num_stages,block_k,mma," RUN
-                  "triton_product,fwd,3,1,1,512,1024,256,0,64,256,8,3,64,wgmma," RAN "k\n",
-          "triton_product with warps side by side along the columns");
+                  "triton_product,fwd,3,1,1,512,1024,256,0,64,256,8,3,64,mma," RAN "k\n",
+          "triton_product with mma.sync");
+}
+
+// 8-bit products: cuBLAS's own kernels on fp8, but for those that keep sums apart, and CUTLASS's for Ampere on
+// integers.
+Test(unit_results_foreign_kernel, products_of_bytes_have_their_kernels) {
+#define BYTES PROBLEM "dtype,transpose_b," RUN "cublas,fwd,1,1,1,512,1024,256,0,"
+  ftl_measured_case c = case_of(BYTES "fp8_e4m3,1," RAN "nvjet_sm90_qqtst_320x128_128x3_1x2_h_bz_coopB_TNT\n", NULL);
+  HAS(&c, {FTL_PARAM_dtype, FTL_SPEC_FP8_E4M3}, {FTL_PARAM_block_m, 320}, {FTL_PARAM_block_n, 128},
+      {FTL_PARAM_block_k, 128}, {FTL_PARAM_store, FTL_SPEC_STORE_STAGED}, {FTL_PARAM_groups_n, 2});
+  case_of(BYTES "fp8_e4m3,1," RAN "nvjet_sm90_qqtst_128x128_128x6_1x2_h_bz_algo2_TNT\n",
+          "cublas with another kernel, or split K");
+  static const struct {
+    const char *name;
+    int64_t block_n, num_stages, num_warps, warps_n;
+  } integers[] = {{"128x256_128x3", 256, 3, 8, 4}, {"128x128_128x5", 128, 5, 4, 2}, {"128x64_128x3", 64, 3, 4, 2}};
+  for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
+    char text[512];
+    snprintf(text, sizeof text, BYTES "int8,1," RAN "cutlass_80_tensorop_i16832gemm_s8_%s_tn_align16>\n",
+             integers[i].name);
+    c = case_of(text, NULL);
+    HAS(&c, {FTL_PARAM_dtype, FTL_SPEC_INT8}, {FTL_PARAM_m, 1024}, {FTL_PARAM_n, 512}, {FTL_PARAM_block_m, 128},
+        {FTL_PARAM_block_n, integers[i].block_n}, {FTL_PARAM_block_k, 128},
+        {FTL_PARAM_num_stages, integers[i].num_stages}, {FTL_PARAM_num_warps, integers[i].num_warps},
+        {FTL_PARAM_warps_n, integers[i].warps_n}, {FTL_PARAM_code, FTL_CODE_BUFFERED});
+  }
+  case_of(BYTES "int8,1," RAN "cutlass_80_tensorop_i16832gemm_s8_0x64_128x3_tn_align16>\n",
+          "cublas with another kernel, or split K");
 }
 
 Test(unit_results_foreign_kernel, a_softmax_in_triton_keeps_its_row) {
