@@ -1,5 +1,6 @@
 #include "engine/launch.h"
 
+#include "base/integer.h"
 #include "machine/cta/cta_scheduler.h"
 
 int64_t ftl_launch_num_ctas(const ftl_launch *launch) {
@@ -7,6 +8,12 @@ int64_t ftl_launch_num_ctas(const ftl_launch *launch) {
   if (!launch->tile->persistent) return tiles;
   int64_t fit = ftl_cta_num_resident(launch->arch, launch->occupancy.ctas_per_sm, launch->tile->cluster_ctas);
   return tiles < fit ? tiles : fit;
+}
+
+int32_t ftl_launch_most_ctas_per_sm(const ftl_launch *launch) {
+  int64_t num_sms = ftl_cta_num_resident(launch->arch, 1, launch->tile->cluster_ctas);
+  int64_t most = ftl_divide_up(ftl_launch_num_ctas(launch), num_sms);
+  return most < launch->occupancy.ctas_per_sm ? (int32_t)most : launch->occupancy.ctas_per_sm;
 }
 
 int64_t ftl_launch_hit_ratio_milli(const ftl_launch *launch) {

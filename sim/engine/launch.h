@@ -43,6 +43,8 @@ int64_t ftl_launch_hit_ratio_milli(const ftl_launch *launch);
 
 // The number of CTAs that the grid launches: tiles, or for a persistent kernel as many as fit, at most one a tile.
 int64_t ftl_launch_num_ctas(const ftl_launch *launch);
+// How many of them the fullest SM ever holds: what fits, or what the grid has for it where that is less.
+int32_t ftl_launch_most_ctas_per_sm(const ftl_launch *launch);
 bool ftl_launch_is_cancelled(const ftl_launch *launch);
 
 #endif

@@ -269,11 +269,11 @@ static int64_t cold_time(const ftl_gpu_run *run, ftl_cta_state *state) {
 // What the slot's CTA takes more where it begins while the SM's others are in other segments than its first.
 static int64_t succession_time(const ftl_gpu_run *run, int32_t slot) {
   const ftl_cta_state *state = &run->slots[slot];
-  if (run->ctas_per_sm < 2 || state->segment != run->times->first_timed) return 0;
+  if (run->times->most_ctas < 2 || state->segment != run->times->first_timed) return 0;
   int32_t first = slot - slot % run->ctas_per_sm, elsewhere = 0;
   for (int32_t i = first; i < first + run->ctas_per_sm; i++)
     elsewhere += run->slots[i].start_cycle != INT64_MAX && run->slots[i].segment != state->segment;
-  return PER_STEP_UNIT * run->times->succession * elsewhere / (run->ctas_per_sm - 1);
+  return PER_STEP_UNIT * run->times->succession * elsewhere / (run->times->most_ctas - 1);
 }
 
 // Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).

@@ -277,7 +277,7 @@ int64_t ftl_step_measurement_representative(const ftl_step_measurement *m) { ret
 
 static ftl_status take_representative(ftl_step_measurement *m, int64_t latency_cycles, ftl_step_point *alone,
                                       ftl_step_point *shared, ftl_error *error) {
-  int32_t most_ctas = m->launch->occupancy.ctas_per_sm;
+  int32_t most_ctas = ftl_launch_most_ctas_per_sm(m->launch);
   ftl_status status = measure_alone(m, latency_cycles, true, alone, error);
   if (status != FTL_OK) return status;
   memcpy(alone->later, alone->time, sizeof alone->later);
@@ -361,7 +361,7 @@ ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t
                                                 const ftl_step_point *shared, int64_t *extra, ftl_sm_counters *counters,
                                                 ftl_error *error) {
   enum { NUM_ROUNDS = 3 };
-  int32_t num_ctas = m->launch->occupancy.ctas_per_sm;
+  int32_t num_ctas = ftl_launch_most_ctas_per_sm(m->launch);
   int64_t ctas[NUM_ROUNDS * FTL_MARKED_CTAS], ends[NUM_ROUNDS * FTL_MARKED_CTAS], starts[FTL_MARKED_CTAS];
   int64_t whole = cut_cta_time(m, shared);
   ftl_measured_ctas_sharing(m->launch, m->segments, m->representative, num_ctas, ctas);

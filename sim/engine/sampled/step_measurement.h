@@ -1,4 +1,5 @@
-// One SM in full detail: how long the segments of a CTA take at one memory latency, alone and with the CTAs that fit.
+// One SM in full detail: how long the segments of a CTA take at one memory latency, alone and with all that it ever
+// holds.
 #ifndef FTL_ENGINE_SAMPLED_STEP_MEASUREMENT_H
 #define FTL_ENGINE_SAMPLED_STEP_MEASUREMENT_H
 
@@ -22,8 +23,8 @@ void ftl_step_measurement_destroy(ftl_step_measurement *m);
 // The CTA that stands for all (measured_ctas.h).
 int64_t ftl_step_measurement_representative(const ftl_step_measurement *m);
 
-// `alone`: with one CTA; `shared`: with all that fit. Both are zero before. Loops that this CTA does not run have the
-// times of one that does.
+// `alone`: with one CTA; `shared`: with all that an SM ever holds. Both are zero before. Loops that this CTA does not
+// run have the times of one that does.
 FTL_MUST_USE ftl_status ftl_step_measurement_take(ftl_step_measurement *m, int64_t latency_cycles,
                                                   ftl_step_point *alone, ftl_step_point *shared, ftl_error *error);
 // How much longer than in `alone`, of the same latency, each segment takes whose code the SM has not run yet. Loops
@@ -34,7 +35,7 @@ FTL_MUST_USE ftl_status ftl_step_measurement_take_cold(ftl_step_measurement *m, 
 // What a CTA takes more than the sum of its segments in `shared`, of the same latency, where the SM's CTAs are evenly
 // apart and each follows behind another, as in a launch of many waves: it starts while the others compute, which holds
 // it up, and it them; while it waits for its first loads they are quicker; and they drive each other's code out. In
-// 1/FTL_STEP_UNIT cycle, less than 0 too. For all CTAs that fit, two at least; the counters are theirs.
+// 1/FTL_STEP_UNIT cycle, less than 0 too. For all CTAs that an SM ever holds, two at least; the counters are theirs.
 FTL_MUST_USE ftl_status ftl_step_measurement_take_succession(ftl_step_measurement *m, int64_t latency_cycles,
                                                              const ftl_step_point *shared, int64_t *extra,
                                                              ftl_sm_counters *counters, ftl_error *error);

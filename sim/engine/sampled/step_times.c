@@ -142,7 +142,7 @@ ftl_status ftl_step_times_init(ftl_step_times *out, const ftl_launch *launch, co
                                int64_t sm_khz, const int64_t latency_cycles[FTL_NUM_STEP_LATENCIES], ftl_error *error) {
   memset(out, 0, sizeof *out);
   out->num_segments = 2 * segments->num_loops + 1;
-  out->most_ctas = launch->occupancy.ctas_per_sm;
+  out->most_ctas = ftl_launch_most_ctas_per_sm(launch);
   memcpy(out->latency_cycles, latency_cycles, sizeof out->latency_cycles);
   fill_least(launch, segments, out);
   ftl_status status = ftl_step_measurement_create(&out->measurement, launch, segments, sm_khz, error);

@@ -1,10 +1,10 @@
 // How long a CTA's segments take on an SM, from running a few CTAs on one SM in full detail.
 //
-// One SM with 1 and with all the CTAs that fit, against a memory that answers after a set latency through the SM's read
-// port. Loops are cut to a few iterations; the time of one is taken where the schedule has become periodic. The memory
-// latency is a parameter of the answer, since the traffic model finds it. Latencies beyond those of L2 and DRAM are
-// measured when they are first asked for, which is seldom. What runs scatter by is not taken for their latency's doing
-// (latency_pool.h).
+// One SM with 1 and with all the CTAs that it ever holds, against a memory that answers after a set latency through the
+// SM's read port. Loops are cut to a few iterations; the time of one is taken where the schedule has become periodic.
+// The memory latency is a parameter of the answer, since the traffic model finds it. Latencies beyond those of L2 and
+// DRAM are measured when they are first asked for, which is seldom. What runs scatter by is not taken for their
+// latency's doing (latency_pool.h).
 #ifndef FTL_ENGINE_SAMPLED_STEP_TIMES_H
 #define FTL_ENGINE_SAMPLED_STEP_TIMES_H
 

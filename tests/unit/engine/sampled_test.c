@@ -122,6 +122,18 @@ Test(unit_engine_sampled, parts_that_run_a_loop_once_do_not_say_what_an_iteratio
   }
 }
 
+// Of three CTAs that fit an SM the grid has two for each, with nothing behind them: what three in each other's way
+// take, interpolated to two, was 35 % more cycles than `full`.
+Test(unit_engine_sampled, slots_that_the_grid_leaves_empty_are_not_measured_full) {
+  const pair_case two_of_three = {"h200",
+                                  "matmul_tiled m=2048 n=1024 k=4096 block_m=64 block_n=128 block_k=64 num_warps=8 "
+                                  "warps_n=2 num_stages=3 mma=wgmma copy=cp_async code=lean"};
+  ftl_prediction sampled = predict(&two_of_three, "sampled"), full = predict(&two_of_three, "full");
+  cr_assert_eq(sampled.metrics.value[FTL_METRIC_ctas_per_sm], 3);
+  double cycles = difference_pct(&sampled, &full, FTL_METRIC_cycles);
+  cr_expect_leq(cycles, 8, "cycles %.1f %%", cycles);
+}
+
 // CTAs that start together ask for the same tiles. Who comes while one is on its way from DRAM waits as long as the one
 // who asked first: a latency, and a queue for L2. All of it was a latency, at which an SM's lines in flight let a third
 // of the requests pass (the scores took three times as long as in `full`).

@@ -261,3 +261,22 @@ Test(unit_engine_step_times, a_refresh_holds_up_one_chunk_in_as_many_as_lie_betw
   }
   ftl_arch_destroy(arch);
 }
+
+// Four CTAs fit an SM of the A100, which has 108.
+Test(unit_engine_step_times, no_more_ctas_are_measured_than_the_grid_has_for_an_sm) {
+  static const struct {
+    int heads;
+    int32_t most_ctas;
+  } grids[] = {{1, 1}, {108, 1}, {109, 2}, {216, 2}, {324, 3}, {432, 4}, {433, 4}, {2000, 4}};
+  for (size_t i = 0; i < sizeof grids / sizeof *grids; i++) {
+    char parameters[256];
+    snprintf(parameters, sizeof parameters,
+             "heads=%d seqlen_q=64 seqlen_kv=1024 head_dim=64 block_m=64 block_n=64 num_warps=4 code=lean",
+             grids[i].heads);
+    timed t;
+    start_of(&t, parameters, false);
+    cr_expect_eq(t.launch.occupancy.ctas_per_sm, 4);
+    cr_expect_eq(t.times.most_ctas, grids[i].most_ctas, "%d heads: %d", grids[i].heads, t.times.most_ctas);
+    stop(&t);
+  }
+}
