@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "base/sectors.h"
 #include "machine/dram/dram.h"
 
@@ -111,31 +112,35 @@ static inline ftl_dram_channel *channel_of(const ftl_dram_channels *channels, co
   return &channels->channels[channel < channels->map.num_channels ? channel : channel - channels->map.num_channels];
 }
 
-// The end of the refresh that the channel is in at `time`, which is not before the tile's, or that.
-static inline int64_t past_refresh(const ftl_dram_channels *channels, const ftl_dram_channel *channel,
-                                   const tile_request *tile, int64_t time) {
-  int64_t since = tile->into_interval + (time - tile->now) + channel->since_refresh;
-  if (since >= channels->interval) since -= channels->interval;
-  if (since >= channels->interval) since %= channels->interval;
-  return since < channels->length ? time + channels->length - since : time;
+// `time` from the tile's beginning on, when a channel is `into` its refreshes: the end of the one that it is in then,
+// or that time.
+static inline int64_t past_refresh(const ftl_dram_channels *channels, int64_t into, int64_t time) {
+  int64_t since = into + time;
+  if (since >= channels->interval) since -= channels->interval;  // seldom,
+  if (since >= channels->interval) since %= channels->interval;  // and this even less
+  return time + ftl_larger(channels->length - since, 0);
 }
 
-// When a chunk has been served that the tile has `before` bytes ahead of. A channel does what others have asked of it
-// until a chunk is asked for: the chunk takes none of that time away.
+// When a chunk has been served that the tile has `before` bytes ahead of, from the tile's beginning on. A channel does
+// what others have asked of it until a chunk is asked for: the chunk takes none of that time away.
 static inline int64_t serve_chunk(const ftl_dram_channels *channels, const tile_request *tile,
                                   ftl_dram_channel *channel, int64_t cost, int64_t before) {
-  int64_t asked = tile->now + (int64_t)(tile->byte_time * (double)before);
-  int64_t begin = channel->free > tile->now ? channel->free : tile->now;
-  channel->free = past_refresh(channels, channel, tile, begin) + cost;
-  int64_t done = past_refresh(channels, channel, tile, asked) + cost;
-  return channel->free > done ? channel->free : done;
+  int64_t into = tile->into_interval + channel->since_refresh, wrapped = into - channels->interval;
+  if (wrapped >= 0) into = wrapped;
+  int64_t begin = ftl_larger(channel->free, tile->now) - tile->now;
+  int64_t asked = (int64_t)(tile->byte_time * (double)before);
+  int64_t free = past_refresh(channels, into, begin) + cost, done = past_refresh(channels, into, asked) + cost;
+  channel->free = tile->now + free;
+  return free > done ? free : done;
 }
 
-// A piece of memory, of which the tile has `before` bytes ahead: when the last of its chunks has been served, or `end`.
+// A piece of memory, of which the tile has `before` bytes ahead: when the last of its chunks has been served, from the
+// tile's beginning on.
 static int64_t serve_piece(const ftl_dram_channels *channels, tile_request *tile, int64_t from, int64_t bytes,
-                           int64_t before, int64_t end) {
+                           int64_t before) {
   const ftl_quotient one = ftl_divide(channels->turn, 1);
   int64_t first = (int64_t)ftl_divide(channels->chunk, (uint64_t)from).quotient, next = first * channels->chunk_bytes;
+  int64_t end = 0;
   dealt_chunk chunk = chunk_of(channels, first);
   for (int64_t at = from; at < from + bytes; at = next) {
     next += channels->chunk_bytes;
@@ -169,7 +174,7 @@ static lone_rows lone_rows_of(const ftl_dram_channels *channels, const ftl_tile_
 static int64_t serve_lone_rows(const ftl_dram_channels *channels, tile_request *tile, const lone_rows *rows,
                                int32_t num_rows, int32_t row_bytes) {
   const ftl_quotient apart = ftl_divide(channels->turn, (uint64_t)rows->chunks_apart);
-  int64_t cost = cost_of_part(channels, tile, row_bytes), end = tile->now;
+  int64_t cost = cost_of_part(channels, tile, row_bytes), end = 0;
   dealt_chunk chunk = chunk_of(channels, rows->first_chunk);
   for (int32_t row = 0; row < num_rows; row++) {
     int64_t done = serve_chunk(channels, tile, channel_of(channels, &chunk), cost, (int64_t)row * row_bytes);
@@ -187,14 +192,16 @@ int64_t ftl_dram_channels_serve(ftl_dram_channels *channels, const ftl_tile_run 
   tile_request request = request_of(channels, missed, asked, now);
   request.byte_time = (double)asking / (double)bytes;
   if (is_in_one_piece(place))
-    return serve_piece(channels, &request, ftl_tile_place_row(place, tile->first_row), bytes, 0, now);
+    return now + serve_piece(channels, &request, ftl_tile_place_row(place, tile->first_row), bytes, 0);
   lone_rows rows = lone_rows_of(channels, tile);
-  if (rows.are) return serve_lone_rows(channels, &request, &rows, tile->num_rows, place->row_bytes);
-  int64_t end = now;
-  for (int32_t row = 0; row < tile->num_rows; row++)
-    end = serve_piece(channels, &request, ftl_tile_place_row(place, tile->first_row + row), place->row_bytes,
-                      (int64_t)row * place->row_bytes, end);
-  return end;
+  if (rows.are) return now + serve_lone_rows(channels, &request, &rows, tile->num_rows, place->row_bytes);
+  int64_t end = 0;
+  for (int32_t row = 0; row < tile->num_rows; row++) {
+    int64_t from = ftl_tile_place_row(place, tile->first_row + row);
+    int64_t done = serve_piece(channels, &request, from, place->row_bytes, (int64_t)row * place->row_bytes);
+    if (done > end) end = done;
+  }
+  return now + end;
 }
 
 // What L2 gives up was stored long before, in an order of its own: lines are scattered over the channels.
