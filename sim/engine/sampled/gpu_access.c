@@ -112,9 +112,10 @@ typedef struct access_span {
 static ftl_tile_place place_at(const ftl_gpu_run *run, const access_span *span, int64_t i) {
   const ftl_cta_state *state = &run->slots[span->member.state_slot];
   const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[span->ref_idx];
-  ftl_tile_place place = ftl_ref_place(run->segments->tile, ref, &run->steps[state->segment][span->ref_idx],
-                                       &run->cursors[span->member.slot * run->num_cursors + span->ref_idx],
-                                       span->member.cta, state->outer, state->iteration + i);
+  ftl_cta_at at = ftl_gpu_cta_at(run, span->member, state->outer);
+  ftl_tile_place place =
+      ftl_ref_place(run->segments->tile, ref, &run->steps[state->segment][span->ref_idx],
+                    &run->cursors[span->member.slot * run->num_cursors + span->ref_idx], &at, state->iteration + i);
   return ref->is_lookup && place.num_rows > 0 ? sectors_of(&place) : place;
 }
 
