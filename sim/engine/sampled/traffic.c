@@ -378,11 +378,14 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
   } else {
     open_group(traffic, group, now, wait, last_lines_late);
     queue_for(wait, port_wait);
-    wait->marks.gpc = traffic->gpc[home.gpc].free;
+    int64_t gpc_mark = traffic->gpc[home.gpc].free;
     if (group) {
+      // The last mark apart: all four copied right after it was set waited for the host to write what it was set to.
       group->served = now + wait->queue;
       group->marks = wait->marks;
+      group->marks.gpc = gpc_mark;
     }
+    wait->marks.gpc = gpc_mark;
   }
   if (run->trail) ftl_tile_lines_prefetch_next(&traffic->tiles, ask.entry, home.gpc);
   traffic->counts.load_latency_cycles += (wait->latency_cycles + wait->queue / FTL_TRAFFIC_UNIT) * run->num_tiles;
