@@ -142,7 +142,7 @@ static bool try_access_span(ftl_gpu_run *run, const access_span *span, ftl_step_
   const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[span->ref_idx];
   int64_t group = state->segment % 2 == 1 ? run->plan.group : 1;
   int64_t iteration = state->iteration + span->first;
-  int64_t group_first = iteration - ftl_modulo(state->first_value + iteration, group);
+  int64_t group_first = group > 1 ? iteration - ftl_modulo(state->first_value + iteration, group) : iteration;
   ftl_tile_run tiles;
   if (group > 1 && !ref->is_lookup &&
       ftl_ref_try_run(tile, ref, &run->steps[state->segment][span->ref_idx],

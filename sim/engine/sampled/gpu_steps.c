@@ -28,6 +28,7 @@ int64_t ftl_gpu_pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cy
 // The iterations of the group that the CTA has come to, as far as its loop has them.
 static int64_t count_of_group(const ftl_gpu_run *run, const ftl_cta_state *state) {
   int64_t group = run->plan.group, left = state->trips - state->iteration;
+  if (group == 1) return 1;
   int64_t count = group - ftl_modulo(state->first_value + state->iteration, group);
   return count < left ? count : left;
 }
