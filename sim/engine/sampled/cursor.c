@@ -117,12 +117,8 @@ static range columns_of(const ftl_tile_ref *ref, const ftl_ref_step *step, const
   return (range){from, to < cursor->num_columns ? to : cursor->num_columns};
 }
 
-ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
-                             const ftl_ref_cursor *cursor, const ftl_cta_at *at, int64_t iteration) {
-  if (!step->is_steady) {
-    ftl_expr_point point = point_at(tile, ref, at, iteration);
-    return ftl_tile_place_of(tile, &ref->ref, &point);
-  }
+static ftl_tile_place steady_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
+                                   const ftl_ref_cursor *cursor, int64_t iteration) {
   int64_t element_bytes = step->element_bytes;
   ftl_tile_place place = {.row_stride_bytes = step->row_stride_bytes};
   range columns = columns_of(&ref->ref, step, cursor, iteration, 1);
@@ -141,6 +137,13 @@ ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref
   }
   place.address_bytes += row * place.row_stride_bytes;
   return place;
+}
+
+ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
+                             const ftl_ref_cursor *cursor, const ftl_cta_at *at, int64_t iteration) {
+  if (step->is_steady) return steady_place(tile, ref, step, cursor, iteration);
+  ftl_expr_point point = point_at(tile, ref, at, iteration);
+  return ftl_tile_place_of(tile, &ref->ref, &point);
 }
 
 // Rows of the tiles of iterations [first, first + count), as far as they exist.

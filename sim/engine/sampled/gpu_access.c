@@ -48,13 +48,13 @@ static ftl_tile_run whole_boxes_of(const ftl_tile_run *tiles, int32_t box_bytes)
   return whole;
 }
 
-static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_segment_ref *ref,
-                           const ftl_tile_run *tiles, int64_t span, int64_t now, ftl_step_wait *longest) {
+// Says in `tiles` what the access makes of them.
+static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_segment_ref *ref, ftl_tile_run *tiles,
+                           int64_t span, int64_t now, ftl_step_wait *longest) {
   int32_t sm = ftl_gpu_sm_of(run, member.slot);
-  ftl_tile_run in_place = *tiles, whole;
-  in_place.waits_for_channels = run->slots[member.state_slot].segment % 2 == 1 || run->segments->num_loops == 0;
-  in_place.is_ahead = ref->lookahead > 0;
-  tiles = &in_place;
+  ftl_tile_run whole;
+  tiles->waits_for_channels = run->slots[member.state_slot].segment % 2 == 1 || run->segments->num_loops == 0;
+  tiles->is_ahead = ref->lookahead > 0;
   if (ref->box_bytes > 0 && tiles->place.row_bytes % ref->box_bytes != 0) {
     whole = whole_boxes_of(tiles, ref->box_bytes);
     tiles = &whole;

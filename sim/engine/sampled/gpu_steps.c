@@ -320,22 +320,22 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     return FTL_OK;
   }
   if (try_put_off(run, event)) return FTL_OK;
-  ftl_step_wait wait = {0};
-  ftl_status status = access_tiles(run, event.slot, false, event.time, &wait, error);
+  ftl_step_wait *wait = &state->wait;
+  *wait = (ftl_step_wait){0};
+  ftl_status status = access_tiles(run, event.slot, false, event.time, wait, error);
   if (status != FTL_OK) return status;
   write_local_lines(run, event.slot, event.time);
-  state->wait = wait;
   if (!run->plan.is_stream) {
     state->work += run->work_of_segment[state->segment] * state->count;
     run->work += run->work_of_segment[state->segment] * state->count;
   }
   run->num_steps++;
-  int64_t end = event.time + time_of_step(run, event.slot, &wait);
+  int64_t end = event.time + time_of_step(run, event.slot, wait);
   int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
-  bool asks_long = event.time + wait.asking > looks;
-  if (asks_long) looks = event.time + wait.asking;
+  bool asks_long = event.time + wait->asking > looks;
+  if (asks_long) looks = event.time + wait->asking;
   bool is_straight = state->segment % 2 == 0;  // CTAs that start together ask for a lot together
-  if ((is_straight && asks_long) || is_longer_than(&wait.marks, looks)) {
+  if ((is_straight && asks_long) || is_longer_than(&wait->marks, looks)) {
     state->made = event.time;
     state->is_waiting = true;
     state->end = end;
