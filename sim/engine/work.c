@@ -1,6 +1,9 @@
 #include "engine/work.h"
 
+#include <stdlib.h>
+
 #include "base/check.h"
+#include "tile/cta_exprs.h"
 
 enum { WGMMA_M = 64, WARPS_A_WGMMA = 4, FP16_WGMMA_K = 16 };
 
@@ -155,13 +158,36 @@ static bool depends_on_cta(const counter *c) {
   return false;
 }
 
+// The bounds of all loops; where memory is out they are none, and each is worked out for itself.
+static int64_t *find_bounds(const counter *c, ftl_cta_exprs *exprs) {
+  ftl_error error;
+  if (ftl_cta_exprs_init(exprs, c->program->tile, &error) != FTL_OK) return NULL;
+  for (int32_t i = 0; i < c->num_loops; i++) {
+    ftl_cta_exprs_add(exprs, c->loops[i].loop->lo);
+    ftl_cta_exprs_add(exprs, c->loops[i].loop->hi);
+  }
+  return calloc((size_t)exprs->count, sizeof(int64_t));
+}
+
+static void count_loops_of_ctas(const counter *c, int64_t num_ctas) {
+  ftl_cta_exprs exprs;
+  int64_t *values = find_bounds(c, &exprs);
+  for (int64_t cta = 0; cta < num_ctas; cta++) {
+    ftl_expr_point point = {.cta = cta};
+    if (values != NULL) {
+      ftl_cta_exprs_eval(&exprs, cta, values);
+      point.of_cta = (ftl_cta_values){.place = exprs.place, .values = values};
+    }
+    count_loops(c, 0, c->role->num_insts, &point);
+  }
+  free(values);
+  ftl_cta_exprs_fini(&exprs);
+}
+
 // What the loops of all CTAs run: of one, where they are alike, as often as there are CTAs.
 static void count_all_loops(const counter *c, ftl_static_work *work) {
   int64_t num_ctas = c->program->tile->num_ctas, num_counted = depends_on_cta(c) ? num_ctas : 1;
-  for (int64_t cta = 0; cta < num_counted; cta++) {
-    ftl_expr_point point = {.cta = cta};
-    count_loops(c, 0, c->role->num_insts, &point);
-  }
+  count_loops_of_ctas(c, num_counted);
   ftl_static_work counted = {0};
   for (int32_t i = 0; i < c->num_loops; i++) {
     add_times(&counted, &c->loops[i].body, c->loops[i].trips);

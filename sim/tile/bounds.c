@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "tile/check_internal.h"
+#include "tile/expr_apply.h"
 
 static const int64_t largest_value = INT64_C(1) << 60;
 static const int64_t largest_coordinate = INT64_C(1) << 46;

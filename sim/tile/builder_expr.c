@@ -1,5 +1,6 @@
 // Expressions: constants are folded and equal subexpressions shared as they are built.
 #include "tile/builder_internal.h"
+#include "tile/expr_apply.h"
 
 enum { MAX_TREE_NODES = 512 };
 

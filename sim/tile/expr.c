@@ -1,40 +1,6 @@
 // Expressions at a point, and what can be said of them at every point.
+#include "tile/expr_apply.h"
 #include "tile/tile.h"
-
-// Numbers of 32 bits, as nearly all are, divide in half the time.
-static int64_t floor_div(int64_t a, int64_t b) {
-  if (((uint64_t)a | (uint64_t)b) <= UINT32_MAX) return (uint32_t)a / (uint32_t)b;
-  int64_t quotient = a / b;
-  return quotient * b > a ? quotient - 1 : quotient;
-}
-
-// Sums and products wrap instead of being undefined; programs whose values come near 2^63 are refused when built.
-static int64_t wrap(uint64_t x) { return (int64_t)x; }
-
-int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b) {
-  switch (kind) {
-    case FTL_EXPR_ADD:
-      return wrap((uint64_t)a + (uint64_t)b);
-    case FTL_EXPR_SUB:
-      return wrap((uint64_t)a - (uint64_t)b);
-    case FTL_EXPR_MUL:
-      return wrap((uint64_t)a * (uint64_t)b);
-    case FTL_EXPR_DIV:
-      return floor_div(a, b);
-    case FTL_EXPR_MOD:
-      return a - floor_div(a, b) * b;
-    case FTL_EXPR_MIN:
-      return a < b ? a : b;
-    case FTL_EXPR_MAX:
-      return a > b ? a : b;
-    default:
-      return 0;
-  }
-}
-
-static int64_t look_up(const ftl_tensor *table, int64_t index) {
-  return index >= 0 && index < table->num_rows ? table->table[index] : 0;
-}
 
 // Most operands are constants or the CTA.
 static inline int64_t operand(const ftl_tile_program *program, ftl_expr expr, const ftl_expr_point *point) {
@@ -45,7 +11,8 @@ static inline int64_t operand(const ftl_tile_program *program, ftl_expr expr, co
 
 static int64_t apply_to_operands(const ftl_tile_program *program, const ftl_expr_node *node,
                                  const ftl_expr_point *point) {
-  if (node->kind == FTL_EXPR_LOOKUP) return look_up(&program->tensors[node->value], operand(program, node->a, point));
+  if (node->kind == FTL_EXPR_LOOKUP)
+    return ftl_expr_look_up(&program->tensors[node->value], operand(program, node->a, point));
   return ftl_expr_apply(node->kind, operand(program, node->a, point), operand(program, node->b, point));
 }
 
@@ -63,6 +30,10 @@ int64_t ftl_expr_eval(const ftl_tile_program *program, ftl_expr expr, const ftl_
       return point->warp;
     default:
       break;
+  }
+  if (point->of_cta.place) {
+    int32_t place = point->of_cta.place[expr];
+    if (place >= 0) return point->of_cta.values[place];
   }
   ftl_expr_known *known = point->known;
   if (!known) return apply_to_operands(program, node, point);

@@ -45,12 +45,19 @@ typedef struct ftl_expr_known {
   } values[128];  // of an expression, in the place of its number's lowest bits
 } ftl_expr_known;
 
+// Values at the point's CTA of expressions that hang on nothing else (cta_exprs.h); borrowed.
+typedef struct ftl_cta_values {
+  const int32_t *place;  // of each expression of the program among the values; -1: it is not
+  const int64_t *values;
+} ftl_cta_values;
+
 // The point at which expressions are evaluated.
 typedef struct ftl_expr_point {
   int64_t cta;
   int64_t warp;  // of the role. What runs a CTA as a whole (the interpreter) runs what the first warp does
   int64_t loop[FTL_TILE_MAX_LOOP_VARS];
   ftl_expr_known *known;  // where values at this point are kept; NULL: nowhere
+  ftl_cta_values of_cta;  // place NULL: none
 } ftl_expr_point;
 
 // Called when the point that has it, zero so far or not, becomes another.
@@ -63,7 +70,5 @@ int64_t ftl_expr_alignment(const ftl_tile_program *program, ftl_expr expr);
 bool ftl_expr_uses(const ftl_tile_program *program, ftl_expr expr, int32_t loop_var);
 bool ftl_expr_uses_warp(const ftl_tile_program *program, ftl_expr expr);
 bool ftl_expr_uses_cta(const ftl_tile_program *program, ftl_expr expr);
-// One binary operation (ADD ... MAX); b > 0 for DIV and MOD.
-int64_t ftl_expr_apply(ftl_expr_kind kind, int64_t a, int64_t b);
 
 #endif

@@ -62,10 +62,10 @@ ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref
   return step;
 }
 
-static ftl_expr_point point_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta, int64_t outer,
+static ftl_expr_point point_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_cta_at *at,
                                int64_t iteration) {
-  ftl_expr_point point = {.cta = cta};
-  if (ref->outer_var >= 0) point.loop[ref->outer_var] = outer;
+  ftl_expr_point point = {.cta = at->cta, .of_cta = at->of_cta};
+  if (ref->outer_var >= 0) point.loop[ref->outer_var] = at->outer;
   if (ref->loop_var >= 0) point.loop[ref->loop_var] = ftl_expr_eval(tile, ref->lo, &point) + iteration;
   return point;
 }
@@ -85,23 +85,18 @@ static ftl_ref_cursor cursor_at(const ftl_tile_program *tile, const ftl_segment_
 }
 
 ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta, int64_t outer) {
-  ftl_expr_point point = point_at(tile, ref, cta, outer, 0);
+  ftl_expr_point point = point_at(tile, ref, &(ftl_cta_at){.cta = cta, .outer = outer}, 0);
   return cursor_at(tile, ref, &point);
 }
 
 void ftl_ref_cursors_at(const ftl_tile_program *tile, const ftl_segment *segment, const ftl_ref_step *steps,
-                        int64_t cta, int64_t outer, ftl_ref_cursor *cursors) {
-  ftl_expr_known known = {0};
+                        const ftl_cta_at *at, ftl_ref_cursor *cursors) {
   ftl_expr_point point = {0};
   const ftl_segment_ref *before = NULL;
   for (int32_t i = 0; i < segment->num_refs; i++) {
     const ftl_segment_ref *ref = &segment->refs[i];
     if (!steps[i].is_steady) continue;
-    if (!before || !ftl_refs_share_point(before, ref)) {
-      ftl_expr_known_forget(&known);
-      point = point_at(tile, ref, cta, outer, 0);
-      point.known = &known;
-    }
+    if (!before || !ftl_refs_share_point(before, ref)) point = point_at(tile, ref, at, 0);
     before = ref;
     cursors[i] = cursor_at(tile, ref, &point);
   }
@@ -122,12 +117,8 @@ static range columns_of(const ftl_tile_ref *ref, const ftl_ref_step *step, const
   return (range){from, to < cursor->num_columns ? to : cursor->num_columns};
 }
 
-ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
-                             const ftl_ref_cursor *cursor, int64_t cta, int64_t outer, int64_t iteration) {
-  if (!step->is_steady) {
-    ftl_expr_point point = point_at(tile, ref, cta, outer, iteration);
-    return ftl_tile_place_of(tile, &ref->ref, &point);
-  }
+static ftl_tile_place steady_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
+                                   const ftl_ref_cursor *cursor, int64_t iteration) {
   int64_t element_bytes = step->element_bytes;
   ftl_tile_place place = {.row_stride_bytes = step->row_stride_bytes};
   range columns = columns_of(&ref->ref, step, cursor, iteration, 1);
@@ -146,6 +137,13 @@ ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref
   }
   place.address_bytes += row * place.row_stride_bytes;
   return place;
+}
+
+ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
+                             const ftl_ref_cursor *cursor, const ftl_cta_at *at, int64_t iteration) {
+  if (step->is_steady) return steady_place(tile, ref, step, cursor, iteration);
+  ftl_expr_point point = point_at(tile, ref, at, iteration);
+  return ftl_tile_place_of(tile, &ref->ref, &point);
 }
 
 // Rows of the tiles of iterations [first, first + count), as far as they exist.

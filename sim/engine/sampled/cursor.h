@@ -31,10 +31,10 @@ ftl_ref_step ftl_ref_step_of(const ftl_tile_program *tile, const ftl_segment_ref
 ftl_ref_cursor ftl_ref_cursor_at(const ftl_tile_program *tile, const ftl_segment_ref *ref, int64_t cta, int64_t outer);
 // Those of all accesses of a segment that are steady.
 void ftl_ref_cursors_at(const ftl_tile_program *tile, const ftl_segment *segment, const ftl_ref_step *steps,
-                        int64_t cta, int64_t outer, ftl_ref_cursor *cursors);
+                        const ftl_cta_at *at, ftl_ref_cursor *cursors);
 // The tile in an iteration, counted from 0: what ftl_tile_place_of gives there. The cursor is read if it is steady.
 ftl_tile_place ftl_ref_place(const ftl_tile_program *tile, const ftl_segment_ref *ref, const ftl_ref_step *step,
-                             const ftl_ref_cursor *cursor, int64_t cta, int64_t outer, int64_t iteration);
+                             const ftl_ref_cursor *cursor, const ftl_cta_at *at, int64_t iteration);
 
 // Tiles of successive iterations that follow each other in memory, as one tall tile, or one wide one.
 typedef struct ftl_tile_run {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "base/sectors.h"
 #include "machine/dram/dram.h"
 
@@ -18,6 +19,7 @@ ftl_status ftl_dram_channels_init(ftl_dram_channels *channels, const ftl_arch *a
   *channels = (ftl_dram_channels){
       .map = map,
       .turn = ftl_divisor_of(map.num_channels),
+      .chunk = ftl_divisor_of(map.lines_per_chunk * (uint32_t)arch->l1_line_bytes),
       .chunk_bytes = (int64_t)map.lines_per_chunk * arch->l1_line_bytes,
       .sector_cost = (int64_t)((double)sector_cost * map.num_channels * serving),
       .turning = (int64_t)(sm_cycles *
@@ -51,14 +53,13 @@ bool ftl_dram_channels_take(const ftl_dram_channels *channels, const ftl_tile_ru
   return chunks <= (int64_t)MOST_TURNS * channels->map.num_channels;
 }
 
-// A tile as it is asked for, and the turn that its chunks have come to.
+// A tile as it is asked for, and how long a part of a chunk takes: the first and the last row mostly have parts alike.
 typedef struct tile_request {
   int64_t missed, asked, now;
   int64_t into_interval;  // `now`, as far as it exceeds whole intervals of refreshes
   int64_t chunk_cost;     // of a whole chunk
-  double byte_time;       // 1/65536 SM cycle
-  uint64_t turn;
-  uint32_t first_channel;  // of the turn
+  int64_t part_bytes, part_cost;
+  double byte_time;  // 1/65536 SM cycle
 } tile_request;
 
 static int64_t cost_of(const ftl_dram_channels *channels, const tile_request *tile, int64_t bytes) {
@@ -67,49 +68,118 @@ static int64_t cost_of(const ftl_dram_channels *channels, const tile_request *ti
 }
 
 static tile_request request_of(const ftl_dram_channels *channels, int64_t missed, int64_t asked, int64_t now) {
-  tile_request tile = {.missed = missed,
-                       .asked = asked,
-                       .now = now,
-                       .into_interval = now % channels->interval,
-                       .first_channel = ftl_dram_map_first_channel(&channels->map, 0)};
+  tile_request tile = {.missed = missed, .asked = asked, .now = now, .into_interval = now % channels->interval};
   tile.chunk_cost = cost_of(channels, &tile, channels->chunk_bytes);
   return tile;
 }
 
-static ftl_dram_channel *channel_of(const ftl_dram_channels *channels, tile_request *tile, int64_t chunk) {
-  ftl_quotient at = ftl_divide(channels->turn, (uint64_t)chunk);
-  if (at.quotient != tile->turn) {
-    tile->turn = at.quotient;
-    tile->first_channel = ftl_dram_map_first_channel(&channels->map, at.quotient);
+static int64_t cost_of_part(const ftl_dram_channels *channels, tile_request *tile, int64_t bytes) {
+  if (bytes == channels->chunk_bytes) return tile->chunk_cost;
+  if (bytes != tile->part_bytes) {
+    tile->part_bytes = bytes;
+    tile->part_cost = cost_of(channels, tile, bytes);
   }
-  uint32_t channel = tile->first_channel + at.remainder;
+  return tile->part_cost;
+}
+
+// The chunk that a tile has come to, in the turn that the channels are dealt.
+typedef struct dealt_chunk {
+  uint64_t turn;
+  uint32_t in_turn;
+  uint32_t first_channel;  // of the turn
+} dealt_chunk;
+
+static dealt_chunk chunk_of(const ftl_dram_channels *channels, int64_t chunk) {
+  ftl_quotient at = ftl_divide(channels->turn, (uint64_t)chunk);
+  return (dealt_chunk){at.quotient, at.remainder, ftl_dram_map_first_channel(&channels->map, at.quotient)};
+}
+
+// So many chunks on, as turns and what is left of them.
+static inline void move_on(const ftl_dram_channels *channels, ftl_quotient chunks, dealt_chunk *chunk) {
+  uint64_t turns = chunks.quotient;
+  chunk->in_turn += chunks.remainder;
+  if (chunk->in_turn >= channels->map.num_channels) {
+    chunk->in_turn -= channels->map.num_channels;
+    turns++;
+  }
+  if (turns == 0) return;
+  chunk->turn += turns;
+  chunk->first_channel = ftl_dram_map_first_channel(&channels->map, chunk->turn);
+}
+
+static inline ftl_dram_channel *channel_of(const ftl_dram_channels *channels, const dealt_chunk *chunk) {
+  uint32_t channel = chunk->first_channel + chunk->in_turn;
   return &channels->channels[channel < channels->map.num_channels ? channel : channel - channels->map.num_channels];
 }
 
-// The end of the refresh that the channel is in at `time`, which is not before the tile's, or that.
-static int64_t past_refresh(const ftl_dram_channels *channels, const ftl_dram_channel *channel,
-                            const tile_request *tile, int64_t time) {
-  int64_t since = tile->into_interval + (time - tile->now) + channel->since_refresh;
-  if (since >= channels->interval) since -= channels->interval;
-  if (since >= channels->interval) since %= channels->interval;
-  return since < channels->length ? time + channels->length - since : time;
+// `time` from the tile's beginning on, when a channel is `into` its refreshes: the end of the one that it is in then,
+// or that time.
+static inline int64_t past_refresh(const ftl_dram_channels *channels, int64_t into, int64_t time) {
+  int64_t since = into + time;
+  if (since >= channels->interval) since -= channels->interval;  // seldom,
+  if (since >= channels->interval) since %= channels->interval;  // and this even less
+  return time + ftl_larger(channels->length - since, 0);
 }
 
-// A piece of memory, of which the tile has `before` bytes ahead: when the last of its chunks has been served, or `end`.
-// A channel does what others have asked of it until a chunk is asked for: the chunk takes none of that time away.
+// When a chunk has been served that the tile has `before` bytes ahead of, from the tile's beginning on. A channel does
+// what others have asked of it until a chunk is asked for: the chunk takes none of that time away.
+static inline int64_t serve_chunk(const ftl_dram_channels *channels, const tile_request *tile,
+                                  ftl_dram_channel *channel, int64_t cost, int64_t before) {
+  int64_t into = tile->into_interval + channel->since_refresh, wrapped = into - channels->interval;
+  if (wrapped >= 0) into = wrapped;
+  int64_t begin = ftl_larger(channel->free, tile->now) - tile->now;
+  int64_t asked = (int64_t)(tile->byte_time * (double)before);
+  int64_t free = past_refresh(channels, into, begin) + cost, done = past_refresh(channels, into, asked) + cost;
+  channel->free = tile->now + free;
+  return free > done ? free : done;
+}
+
+// A piece of memory, of which the tile has `before` bytes ahead: when the last of its chunks has been served, from the
+// tile's beginning on.
 static int64_t serve_piece(const ftl_dram_channels *channels, tile_request *tile, int64_t from, int64_t bytes,
-                           int64_t before, int64_t end) {
-  for (int64_t at = from, chunk = from / channels->chunk_bytes, next; at < from + bytes; at = next, chunk++) {
-    next = (chunk + 1) * channels->chunk_bytes;
+                           int64_t before) {
+  const ftl_quotient one = ftl_divide(channels->turn, 1);
+  int64_t first = (int64_t)ftl_divide(channels->chunk, (uint64_t)from).quotient, next = first * channels->chunk_bytes;
+  int64_t end = 0;
+  dealt_chunk chunk = chunk_of(channels, first);
+  for (int64_t at = from; at < from + bytes; at = next) {
+    next += channels->chunk_bytes;
     int64_t part = (next < from + bytes ? next : from + bytes) - at;
-    int64_t cost = part == channels->chunk_bytes ? tile->chunk_cost : cost_of(channels, tile, part);
-    int64_t asked = tile->now + (int64_t)(tile->byte_time * (double)(before + at - from));
-    ftl_dram_channel *channel = channel_of(channels, tile, chunk);
-    int64_t begin = channel->free > tile->now ? channel->free : tile->now;
-    channel->free = past_refresh(channels, channel, tile, begin) + cost;
-    int64_t done = past_refresh(channels, channel, tile, asked) + cost;
-    if (channel->free > done) done = channel->free;
+    int64_t cost = cost_of_part(channels, tile, part);
+    int64_t done = serve_chunk(channels, tile, channel_of(channels, &chunk), cost, before + at - from);
     if (done > end) end = done;
+    if (next < from + bytes) move_on(channels, one, &chunk);
+  }
+  return end;
+}
+
+// Rows of which each lies in one chunk, evenly apart.
+typedef struct lone_rows {
+  int64_t first_chunk;
+  int64_t chunks_apart;
+  bool are;
+} lone_rows;
+
+static lone_rows lone_rows_of(const ftl_dram_channels *channels, const ftl_tile_run *tile) {
+  const ftl_tile_place *place = &tile->place;
+  if (place->pages || place->row_stride_bytes < 0) return (lone_rows){0};
+  ftl_quotient first = ftl_divide(channels->chunk, (uint64_t)ftl_tile_place_row(place, tile->first_row));
+  ftl_quotient apart = ftl_divide(channels->chunk, (uint64_t)place->row_stride_bytes);
+  return (lone_rows){
+      .first_chunk = (int64_t)first.quotient,
+      .chunks_apart = (int64_t)apart.quotient,
+      .are = apart.remainder == 0 && (int64_t)first.remainder + place->row_bytes <= channels->chunk_bytes};
+}
+
+static int64_t serve_lone_rows(const ftl_dram_channels *channels, tile_request *tile, const lone_rows *rows,
+                               int32_t num_rows, int32_t row_bytes) {
+  const ftl_quotient apart = ftl_divide(channels->turn, (uint64_t)rows->chunks_apart);
+  int64_t cost = cost_of_part(channels, tile, row_bytes), end = 0;
+  dealt_chunk chunk = chunk_of(channels, rows->first_chunk);
+  for (int32_t row = 0; row < num_rows; row++) {
+    int64_t done = serve_chunk(channels, tile, channel_of(channels, &chunk), cost, (int64_t)row * row_bytes);
+    if (done > end) end = done;
+    move_on(channels, apart, &chunk);
   }
   return end;
 }
@@ -122,12 +192,16 @@ int64_t ftl_dram_channels_serve(ftl_dram_channels *channels, const ftl_tile_run 
   tile_request request = request_of(channels, missed, asked, now);
   request.byte_time = (double)asking / (double)bytes;
   if (is_in_one_piece(place))
-    return serve_piece(channels, &request, ftl_tile_place_row(place, tile->first_row), bytes, 0, now);
-  int64_t end = now;
-  for (int32_t row = 0; row < tile->num_rows; row++)
-    end = serve_piece(channels, &request, ftl_tile_place_row(place, tile->first_row + row), place->row_bytes,
-                      (int64_t)row * place->row_bytes, end);
-  return end;
+    return now + serve_piece(channels, &request, ftl_tile_place_row(place, tile->first_row), bytes, 0);
+  lone_rows rows = lone_rows_of(channels, tile);
+  if (rows.are) return now + serve_lone_rows(channels, &request, &rows, tile->num_rows, place->row_bytes);
+  int64_t end = 0;
+  for (int32_t row = 0; row < tile->num_rows; row++) {
+    int64_t from = ftl_tile_place_row(place, tile->first_row + row);
+    int64_t done = serve_piece(channels, &request, from, place->row_bytes, (int64_t)row * place->row_bytes);
+    if (done > end) end = done;
+  }
+  return now + end;
 }
 
 // What L2 gives up was stored long before, in an order of its own: lines are scattered over the channels.

@@ -21,7 +21,8 @@ typedef struct ftl_dram_channel {
 
 typedef struct ftl_dram_channels {
   ftl_dram_map map;
-  ftl_divisor turn;  // by the channels: chunks are dealt to each of them once a turn
+  ftl_divisor turn;   // by the channels: chunks are dealt to each of them once a turn
+  ftl_divisor chunk;  // by its bytes
   int64_t chunk_bytes;
   int64_t sector_cost;       // of a channel, between refreshes (1/65536 SM cycle)
   int64_t turning;           // of a channel from reads to writes and back (1/65536 SM cycle)

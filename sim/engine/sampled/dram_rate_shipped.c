@@ -10,8 +10,8 @@ static ftl_status write_rate(const ftl_arch *arch, ftl_error *error) {
   ftl_dram_rate rate;
   ftl_status status = ftl_dram_rate_measure(arch, &rate, error);
   if (status == FTL_OK)
-    printf("{UINT64_C(0x%016" PRIx64 "), {INT64_C(%" PRId64 "), INT64_C(%" PRId64 ")}},  // %s\n", ftl_arch_hash(arch),
-           rate.read_bytes_per_s, rate.copy_bytes_per_s, arch->name);
+    printf("{UINT64_C(0x%016" PRIx64 "), {INT64_C(%" PRId64 "), INT64_C(%" PRId64 ")}},  // %s\n",
+           ftl_dram_rate_hash(arch), rate.read_bytes_per_s, rate.copy_bytes_per_s, arch->name);
   return status;
 }
 

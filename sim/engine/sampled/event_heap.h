@@ -19,8 +19,9 @@ typedef struct ftl_event_heap {
   bool top_is_free;  // events[0] was taken, and count is one more than there are
 } ftl_event_heap;
 
+// Without a jump, which nobody could foresee.
 static inline bool ftl_event_before(ftl_event a, ftl_event b) {
-  return a.time != b.time ? a.time < b.time : a.slot < b.slot;
+  return (a.time < b.time) | ((a.time == b.time) & (a.slot < b.slot));
 }
 
 // From the top, whose place is free.
@@ -29,7 +30,7 @@ static inline void ftl_event_heap_sink(ftl_event_heap *heap, ftl_event event) {
   for (;;) {
     int32_t child = 2 * at + 1;
     if (child >= heap->count) break;
-    if (child + 1 < heap->count && ftl_event_before(heap->events[child + 1], heap->events[child])) child++;
+    child += child + 1 < heap->count && ftl_event_before(heap->events[child + 1], heap->events[child]);
     if (!ftl_event_before(heap->events[child], event)) break;
     heap->events[at] = heap->events[child];
     at = child;

@@ -48,13 +48,13 @@ static ftl_tile_run whole_boxes_of(const ftl_tile_run *tiles, int32_t box_bytes)
   return whole;
 }
 
-static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_segment_ref *ref,
-                           const ftl_tile_run *tiles, int64_t span, int64_t now, ftl_step_wait *longest) {
+// Says in `tiles` what the access makes of them.
+static bool try_access_run(ftl_gpu_run *run, ftl_cta_member member, const ftl_segment_ref *ref, ftl_tile_run *tiles,
+                           int64_t span, int64_t now, ftl_step_wait *longest) {
   int32_t sm = ftl_gpu_sm_of(run, member.slot);
-  ftl_tile_run in_place = *tiles, whole;
-  in_place.waits_for_channels = run->slots[member.state_slot].segment % 2 == 1 || run->segments->num_loops == 0;
-  in_place.is_ahead = ref->lookahead > 0;
-  tiles = &in_place;
+  ftl_tile_run whole;
+  tiles->waits_for_channels = run->slots[member.state_slot].segment % 2 == 1 || run->segments->num_loops == 0;
+  tiles->is_ahead = ref->lookahead > 0;
   if (ref->box_bytes > 0 && tiles->place.row_bytes % ref->box_bytes != 0) {
     whole = whole_boxes_of(tiles, ref->box_bytes);
     tiles = &whole;
@@ -112,9 +112,10 @@ typedef struct access_span {
 static ftl_tile_place place_at(const ftl_gpu_run *run, const access_span *span, int64_t i) {
   const ftl_cta_state *state = &run->slots[span->member.state_slot];
   const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[span->ref_idx];
-  ftl_tile_place place = ftl_ref_place(run->segments->tile, ref, &run->steps[state->segment][span->ref_idx],
-                                       &run->cursors[span->member.slot * run->num_cursors + span->ref_idx],
-                                       span->member.cta, state->outer, state->iteration + i);
+  ftl_cta_at at = ftl_gpu_cta_at(run, span->member, state->outer);
+  ftl_tile_place place =
+      ftl_ref_place(run->segments->tile, ref, &run->steps[state->segment][span->ref_idx],
+                    &run->cursors[span->member.slot * run->num_cursors + span->ref_idx], &at, state->iteration + i);
   return ref->is_lookup && place.num_rows > 0 ? sectors_of(&place) : place;
 }
 
@@ -141,7 +142,7 @@ static bool try_access_span(ftl_gpu_run *run, const access_span *span, ftl_step_
   const ftl_segment_ref *ref = &run->segments->segments[state->segment].refs[span->ref_idx];
   int64_t group = state->segment % 2 == 1 ? run->plan.group : 1;
   int64_t iteration = state->iteration + span->first;
-  int64_t group_first = iteration - ftl_modulo(state->first_value + iteration, group);
+  int64_t group_first = group > 1 ? iteration - ftl_modulo(state->first_value + iteration, group) : iteration;
   ftl_tile_run tiles;
   if (group > 1 && !ref->is_lookup &&
       ftl_ref_try_run(tile, ref, &run->steps[state->segment][span->ref_idx],

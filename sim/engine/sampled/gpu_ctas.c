@@ -5,13 +5,22 @@ void ftl_gpu_set_cursors(ftl_gpu_run *run, int32_t slot) {
   const ftl_segment *segment = &run->segments->segments[segment_idx];
   for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
     ftl_cta_member member = ftl_gpu_member(run, slot, rank);
-    ftl_ref_cursors_at(run->segments->tile, segment, run->steps[segment_idx], member.cta, run->slots[slot].outer,
+    ftl_cta_at at = ftl_gpu_cta_at(run, member, run->slots[slot].outer);
+    ftl_ref_cursors_at(run->segments->tile, segment, run->steps[segment_idx], &at,
                        &run->cursors[member.slot * run->num_cursors]);
+  }
+}
+
+static void find_cta_values(const ftl_gpu_run *run, int32_t slot) {
+  for (int32_t rank = 0; rank < run->cluster_ctas; rank++) {
+    ftl_cta_member member = ftl_gpu_member(run, slot, rank);
+    ftl_cta_exprs_eval(&run->cta_exprs, member.cta, &run->cta_values[member.slot * run->cta_exprs.count]);
   }
 }
 
 static void begin_cta(ftl_gpu_run *run, int32_t slot, int64_t cta) {
   run->slots[slot].cta = cta;
+  find_cta_values(run, slot);
   run->slots[slot].segment = 0;
   run->slots[slot].iteration = 0;
   run->slots[slot].count = 1;

@@ -66,6 +66,8 @@ typedef struct ftl_gpu_run {
   int64_t num_ctas;         // resident
   int64_t *active_since;    // per SM
   bool *has_code;           // per SM: a CTA has run there to its end
+  ftl_cta_exprs cta_exprs;  // those of its segments
+  int64_t *cta_values;      // per slot, cta_exprs.count each: at its CTA
   ftl_ref_cursor *cursors;  // per slot, num_cursors each: of the accesses of its segment
   ftl_tile_trail *trails;   // as many
   int32_t num_cursors;      // most accesses of a segment
@@ -100,6 +102,11 @@ static inline ftl_cta_member ftl_gpu_member(const ftl_gpu_run *run, int32_t stat
   return (ftl_cta_member){.slot = run->members[state_slot * run->cluster_ctas + rank],
                           .state_slot = state_slot,
                           .cta = run->slots[state_slot].cta + rank};
+}
+
+static inline ftl_cta_at ftl_gpu_cta_at(const ftl_gpu_run *run, ftl_cta_member member, int64_t outer) {
+  const int64_t *values = &run->cta_values[member.slot * run->cta_exprs.count];
+  return (ftl_cta_at){.cta = member.cta, .outer = outer, .of_cta = {.place = run->cta_exprs.place, .values = values}};
 }
 
 // ---- gpu_ctas.c ----

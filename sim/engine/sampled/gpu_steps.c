@@ -28,6 +28,7 @@ int64_t ftl_gpu_pace_of(const ftl_gpu_run *run, int32_t slot, int64_t latency_cy
 // The iterations of the group that the CTA has come to, as far as its loop has them.
 static int64_t count_of_group(const ftl_gpu_run *run, const ftl_cta_state *state) {
   int64_t group = run->plan.group, left = state->trips - state->iteration;
+  if (group == 1) return 1;
   int64_t count = group - ftl_modulo(state->first_value + state->iteration, group);
   return count < left ? count : left;
 }
@@ -58,8 +59,9 @@ static bool try_next_segment(ftl_gpu_run *run, int32_t slot) {
     state->iteration = 0;
     state->count = 1;
     if (state->segment % 2 == 1) {
-      state->trips = ftl_segments_trips_in(run->segments, run->launch->warps, state->segment / 2, state->cta,
-                                           state->outer, &state->first_value);
+      ftl_cta_at at = ftl_gpu_cta_at(run, ftl_gpu_member(run, slot, 0), state->outer);
+      state->trips =
+          ftl_segments_trips_in(run->segments, run->launch->warps, state->segment / 2, &at, &state->first_value);
       if (state->trips == 0) {
         state->untimed += PER_STEP_UNIT * ftl_step_times_least_before(run->times, state->segment);
         continue;
@@ -318,22 +320,22 @@ static ftl_status step(ftl_gpu_run *run, ftl_event event, ftl_error *error) {
     return FTL_OK;
   }
   if (try_put_off(run, event)) return FTL_OK;
-  ftl_step_wait wait = {0};
-  ftl_status status = access_tiles(run, event.slot, false, event.time, &wait, error);
+  ftl_step_wait *wait = &state->wait;
+  *wait = (ftl_step_wait){0};
+  ftl_status status = access_tiles(run, event.slot, false, event.time, wait, error);
   if (status != FTL_OK) return status;
   write_local_lines(run, event.slot, event.time);
-  state->wait = wait;
   if (!run->plan.is_stream) {
     state->work += run->work_of_segment[state->segment] * state->count;
     run->work += run->work_of_segment[state->segment] * state->count;
   }
   run->num_steps++;
-  int64_t end = event.time + time_of_step(run, event.slot, &wait);
+  int64_t end = event.time + time_of_step(run, event.slot, wait);
   int64_t looks = event.time + run->traffic->hit_latency * FTL_TRAFFIC_UNIT;
-  bool asks_long = event.time + wait.asking > looks;
-  if (asks_long) looks = event.time + wait.asking;
+  bool asks_long = event.time + wait->asking > looks;
+  if (asks_long) looks = event.time + wait->asking;
   bool is_straight = state->segment % 2 == 0;  // CTAs that start together ask for a lot together
-  if ((is_straight && asks_long) || is_longer_than(&wait.marks, looks)) {
+  if ((is_straight && asks_long) || is_longer_than(&wait->marks, looks)) {
     state->made = event.time;
     state->is_waiting = true;
     state->end = end;
@@ -419,12 +421,16 @@ static ftl_status allocate(ftl_gpu_run *run, ftl_error *error) {
   run->resident = calloc(num_sms, sizeof *run->resident);
   run->active_since = calloc(num_sms, sizeof *run->active_since);
   run->has_code = calloc(num_sms, sizeof *run->has_code);
+  ftl_status status = ftl_cta_exprs_init(&run->cta_exprs, run->segments->tile, error);
+  if (status != FTL_OK) return status;
+  ftl_segments_add_exprs(run->segments, run->launch->warps, &run->cta_exprs);
+  run->cta_values = calloc(num_slots * (size_t)run->cta_exprs.count, sizeof *run->cta_values);
   run->cursors = calloc(num_slots * (size_t)run->num_cursors + 1, sizeof *run->cursors);
   run->trails = calloc(num_slots * (size_t)run->num_cursors + 1, sizeof *run->trails);
   run->members = calloc(num_slots * (size_t)run->cluster_ctas, sizeof *run->members);
   run->heap.events = calloc(num_slots, sizeof *run->heap.events);
   if (!run->slots || !run->sm_of_slot || !run->members || !run->resident || !run->active_since || !run->has_code ||
-      !run->cursors || !run->trails || !run->heap.events)
+      !run->cta_values || !run->cursors || !run->trails || !run->heap.events)
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
   for (size_t slot = 0; slot < num_slots; slot++) {
     run->sm_of_slot[slot] = (int32_t)slot / run->ctas_per_sm;
@@ -435,7 +441,7 @@ static ftl_status allocate(ftl_gpu_run *run, ftl_error *error) {
       !ftl_l1_tiles_try_init(&run->l1, l1_bytes, ftl_sm_l1_protected_bytes(run->launch->arch, l1_bytes),
                              (int64_t)num_sms, (int64_t)num_slots))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for tile steps");
-  ftl_status status = ftl_local_lines_init(&run->local, run->launch, run->traffic->tags, error);
+  status = ftl_local_lines_init(&run->local, run->launch, run->traffic->tags, error);
   if (status != FTL_OK) return status;
   return ftl_cta_scheduler_create(&run->scheduler, run->launch->arch, ftl_launch_num_ctas(run->launch),
                                   run->ctas_per_sm, run->cluster_ctas, error);
@@ -449,6 +455,8 @@ static void release(ftl_gpu_run *run) {
   free(run->resident);
   free(run->active_since);
   free(run->has_code);
+  ftl_cta_exprs_fini(&run->cta_exprs);
+  free(run->cta_values);
   free(run->cursors);
   free(run->trails);
   free(run->heap.events);

@@ -18,11 +18,9 @@ static void know(ftl_line_strip *strip, const ftl_l2_tags *tags) {
   ftl_l2_address at;
   for (int32_t row = 0; row < strip->num_rows; row++) {
     uint64_t first = strip->first_line + (uint64_t)row * strip->stride_lines, end = first + FTL_STRIP_LINES;
-    for (uint64_t line = first;; line++) {
-      line = ftl_l2_tags_next_in_sample(tags, line, end, &at);
-      if (line == end) break;
+    ftl_l2_sample_walk walk = ftl_l2_sample_walk_of(tags, first, end);
+    for (uint64_t line; ftl_l2_sample_walk_try_next(&walk, &line, &at);)
       strip->rows_of_line[line - first] |= UINT64_C(1) << row;
-    }
   }
   strip->is_known = true;
 }

@@ -44,7 +44,9 @@ ftl_byte_range ftl_ref_range_of(const ftl_segments *segments, const ftl_warp_pro
   for (int32_t i = 0; i < (ref->outer_var >= 0 ? 2 : 1) && outer_trips > 0; i++) {
     ftl_expr_point point = {.cta = cta};
     int64_t first_value, trips = 1;
-    if (segment % 2 == 1) trips = ftl_segments_trips_in(segments, program, segment / 2, cta, outers[i], &first_value);
+    if (segment % 2 == 1)
+      trips = ftl_segments_trips_in(segments, program, segment / 2, &(ftl_cta_at){.cta = cta, .outer = outers[i]},
+                                    &first_value);
     if (ref->outer_var >= 0) point.loop[ref->outer_var] = outers[i];
     if (trips > 0) add_iterations(&range, segments->tile, ref, point, trips);
   }

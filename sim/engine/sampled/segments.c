@@ -224,12 +224,12 @@ static bool is_in_outer(const ftl_segments *segments, int32_t s) {
   return segments->outer.loop >= 0 && s >= segments->outer.first && s <= segments->outer.last;
 }
 
-int64_t ftl_segments_trips_in(const ftl_segments *segments, const ftl_warp_program *program, int32_t k, int64_t cta,
-                              int64_t outer, int64_t *first_value) {
+int64_t ftl_segments_trips_in(const ftl_segments *segments, const ftl_warp_program *program, int32_t k,
+                              const ftl_cta_at *at, int64_t *first_value) {
   *first_value = 0;
   if (segments->loops[k] < 0) return 0;
-  ftl_expr_point point = {.cta = cta};
-  if (is_in_outer(segments, 2 * k + 1)) point.loop[program->loops[segments->outer.loop].loop_var] = outer;
+  ftl_expr_point point = {.cta = at->cta, .of_cta = at->of_cta};
+  if (is_in_outer(segments, 2 * k + 1)) point.loop[program->loops[segments->outer.loop].loop_var] = at->outer;
   return trips_at(program, &program->loops[segments->loops[k]], &point, first_value);
 }
 
@@ -237,7 +237,7 @@ int64_t ftl_segments_trips(const ftl_segments *segments, const ftl_warp_program 
                            int64_t *first_value) {
   int64_t outer = 0;
   if (is_in_outer(segments, 2 * k + 1)) (void)ftl_segments_outer_trips(segments, program, cta, &outer);
-  return ftl_segments_trips_in(segments, program, k, cta, outer, first_value);
+  return ftl_segments_trips_in(segments, program, k, &(ftl_cta_at){.cta = cta, .outer = outer}, first_value);
 }
 
 int64_t ftl_segments_outer_trips(const ftl_segments *segments, const ftl_warp_program *program, int64_t cta,
@@ -246,6 +246,25 @@ int64_t ftl_segments_outer_trips(const ftl_segments *segments, const ftl_warp_pr
   if (segments->outer.loop < 0) return 1;
   ftl_expr_point point = {.cta = cta};
   return trips_at(program, &program->loops[segments->outer.loop], &point, first_value);
+}
+
+static void add_ref_exprs(const ftl_segment_ref *ref, ftl_cta_exprs *exprs) {
+  const ftl_tile_ref *r = &ref->ref;
+  const ftl_expr all[] = {ref->lo, r->batch, r->head, r->row, r->column, r->present};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) ftl_cta_exprs_add(exprs, all[i]);
+  if (r->column_end != FTL_TENSOR_END) ftl_cta_exprs_add(exprs, r->column_end);
+  if (r->row_end != FTL_TENSOR_END) ftl_cta_exprs_add(exprs, r->row_end);
+  if (r->pages.page_rows > 0) ftl_cta_exprs_add(exprs, r->pages.entry);
+}
+
+void ftl_segments_add_exprs(const ftl_segments *segments, const ftl_warp_program *program, ftl_cta_exprs *exprs) {
+  for (int32_t k = 0; k < segments->num_loops; k++) {
+    if (segments->loops[k] < 0) continue;
+    ftl_cta_exprs_add(exprs, program->loops[segments->loops[k]].lo);
+    ftl_cta_exprs_add(exprs, program->loops[segments->loops[k]].hi);
+  }
+  for (int32_t s = 0; s < 2 * segments->num_loops + 1; s++)
+    for (int32_t i = 0; i < segments->segments[s].num_refs; i++) add_ref_exprs(&segments->segments[s].refs[i], exprs);
 }
 
 int64_t ftl_segments_visits(const ftl_segments *segments, const ftl_warp_program *program, int32_t s, int64_t cta) {

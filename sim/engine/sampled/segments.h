@@ -11,6 +11,7 @@
 #define FTL_ENGINE_SAMPLED_SEGMENTS_H
 
 #include "lower/warp_program.h"
+#include "tile/cta_exprs.h"
 
 enum {
   FTL_MAX_SEGMENT_LOOPS = FTL_TILE_MAX_LOOP_VARS,
@@ -60,16 +61,25 @@ typedef struct ftl_segments {
 
 // False where the program does not have that form (it then runs in full).
 bool ftl_segments_try_init(ftl_segments *segments, const ftl_warp_program *program);
+// Where a CTA is.
+typedef struct ftl_cta_at {
+  int64_t cta;
+  int64_t outer;          // value of the variable of the loop around its loops; 0 where there is none
+  ftl_cta_values of_cta;  // of its expressions; none where they are worked out as they are asked for
+} ftl_cta_at;
+
 // Iterations of loop k of the leading role at `cta`, and the first value of its variable; in the outer loop, of its
 // first iteration.
 int64_t ftl_segments_trips(const ftl_segments *segments, const ftl_warp_program *program, int32_t k, int64_t cta,
                            int64_t *first_value);
-// The same where the outer loop's variable is `outer`.
-int64_t ftl_segments_trips_in(const ftl_segments *segments, const ftl_warp_program *program, int32_t k, int64_t cta,
-                              int64_t outer, int64_t *first_value);
+// The same where the outer loop's variable has a value of its own.
+int64_t ftl_segments_trips_in(const ftl_segments *segments, const ftl_warp_program *program, int32_t k,
+                              const ftl_cta_at *at, int64_t *first_value);
 // Iterations of the outer loop at `cta`, and the first value of its variable; one of 0 where there is none.
 int64_t ftl_segments_outer_trips(const ftl_segments *segments, const ftl_warp_program *program, int64_t cta,
                                  int64_t *first_value);
+// Expressions that decide what a CTA does in all segments, and where.
+void ftl_segments_add_exprs(const ftl_segments *segments, const ftl_warp_program *program, ftl_cta_exprs *exprs);
 // How often a CTA comes to segment s.
 int64_t ftl_segments_visits(const ftl_segments *segments, const ftl_warp_program *program, int32_t s, int64_t cta);
 // Whether loop `loop` of a role has loops in it.

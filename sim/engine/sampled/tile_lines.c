@@ -67,12 +67,10 @@ static bool try_add_bytes(ftl_tile_lines *tiles, ftl_tile_entry *entry, int64_t 
   entry->num_sectors += (uint32_t)((to - 1) / FTL_SECTOR_BYTES - from / FTL_SECTOR_BYTES + 1);
   uint64_t end = (uint64_t)((to - 1) / FTL_LINE_BYTES + 1);
   ftl_l2_address at;
-  for (uint64_t line = (uint64_t)(from / FTL_LINE_BYTES);; line++) {
-    line = ftl_l2_tags_next_in_sample(tiles->tags, line, end, &at);
-    if (line == end) return true;
-    uint8_t sectors = sectors_of((int64_t)line, from, to);
-    if (!try_add_line(tiles, entry, at, line, sectors)) return false;
-  }
+  ftl_l2_sample_walk walk = ftl_l2_sample_walk_of(tiles->tags, (uint64_t)(from / FTL_LINE_BYTES), end);
+  for (uint64_t line; ftl_l2_sample_walk_try_next(&walk, &line, &at);)
+    if (!try_add_line(tiles, entry, at, line, sectors_of((int64_t)line, from, to))) return false;
+  return true;
 }
 
 // Rows of the tile from `row` on that its page, or the tile, has.

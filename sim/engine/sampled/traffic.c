@@ -73,13 +73,18 @@ typedef struct request {
   int64_t num_sectors;  // asked for
 } request;
 
+// Of one tile of the run; most runs are one, and a division takes as long as much of the request.
+static int64_t sectors_of_tile(const ftl_tile_run *run, int64_t num_sectors) {
+  return run->num_tiles == 1 ? num_sectors : num_sectors / run->num_tiles;
+}
+
 static bool try_make_request(ftl_traffic *traffic, const ftl_tile_run *run, int64_t span, int64_t now, request *out) {
   if (ftl_tile_lines_are_full(&traffic->tiles)) ftl_traffic_settle(traffic);  // before their lines are forgotten
   ftl_tile_entry *entry = ftl_tile_lines_find(&traffic->tiles, &run->place, run->trail);
   if (!entry) return false;
   *out = (request){.run = run, .entry = entry, .now = now, .span = span, .num_sectors = entry->num_sectors};
   if (run->num_rows < run->place.num_rows) out->num_sectors = out->num_sectors * run->num_rows / run->place.num_rows;
-  out->intake = out->num_sectors / run->num_tiles * traffic->sm_sector_cost;
+  out->intake = sectors_of_tile(run, out->num_sectors) * traffic->sm_sector_cost;
   return true;
 }
 
@@ -357,7 +362,7 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
   request ask;
   if (!try_make_request(traffic, run, span, now, &ask)) return false;
   *wait = (ftl_traffic_wait){.latency_cycles = traffic->hit_latency,
-                             .asking = ask.num_sectors / run->num_tiles * traffic->ask_sector_cost,
+                             .asking = sectors_of_tile(run, ask.num_sectors) * traffic->ask_sector_cost,
                              .intake = ask.intake};
   traffic->counts.asked_sectors += ask.num_sectors;
   ftl_sm_home home = traffic->homes[sm];
@@ -378,11 +383,14 @@ bool ftl_traffic_try_load(ftl_traffic *traffic, const ftl_tile_run *run, int64_t
   } else {
     open_group(traffic, group, now, wait, last_lines_late);
     queue_for(wait, port_wait);
-    wait->marks.gpc = traffic->gpc[home.gpc].free;
+    int64_t gpc_mark = traffic->gpc[home.gpc].free;
     if (group) {
+      // The last mark apart: all four copied right after it was set waited for the host to write what it was set to.
       group->served = now + wait->queue;
       group->marks = wait->marks;
+      group->marks.gpc = gpc_mark;
     }
+    wait->marks.gpc = gpc_mark;
   }
   if (run->trail) ftl_tile_lines_prefetch_next(&traffic->tiles, ask.entry, home.gpc);
   traffic->counts.load_latency_cycles += (wait->latency_cycles + wait->queue / FTL_TRAFFIC_UNIT) * run->num_tiles;

@@ -74,23 +74,39 @@ bool ftl_l2_tags_in_sample(const ftl_l2_tags *tags, uint64_t line) {
   return sets_to_sample(tags, ftl_l2_hash_address(&tags->hash, line).set_in_side) == 0;
 }
 
-uint64_t ftl_l2_tags_next_in_sample(const ftl_l2_tags *tags, uint64_t line, uint64_t end, ftl_l2_address *at) {
-  while (line < end) {
-    ftl_l2_stretch stretch = ftl_l2_hash_stretch(&tags->hash, line);
-    uint32_t slice = stretch.at.slice_in_side, first_set = stretch.at.set_in_side - slice;
-    uint32_t next = sets_to_sample(tags, first_set + slice);
+static void begin_stretch(ftl_l2_sample_walk *walk) {
+  ftl_l2_stretch stretch = ftl_l2_hash_stretch(&walk->tags->hash, walk->line);
+  walk->left = stretch.num_lines;
+  walk->slice = stretch.at.slice_in_side;
+  walk->first_set = stretch.at.set_in_side - stretch.at.slice_in_side;
+  walk->home_side = stretch.at.home_side;
+}
+
+bool ftl_l2_sample_walk_try_next(ftl_l2_sample_walk *walk, uint64_t *line, ftl_l2_address *at) {
+  const ftl_l2_tags *tags = walk->tags;
+  uint32_t slices = tags->hash.slices_per_side;
+  while (walk->line < walk->end) {
+    if (walk->left == 0) begin_stretch(walk);
+    uint32_t slice = walk->slice, next = sets_to_sample(tags, walk->first_set + slice);
     slice += next;
-    if (next >= stretch.to_last_slice) {
-      slice = sets_to_sample(tags, first_set);
-      next = stretch.to_last_slice + slice;
+    if (slice >= slices) {
+      next = slices - walk->slice;
+      slice = sets_to_sample(tags, walk->first_set);
+      next += slice;
     }
-    if (next < stretch.num_lines) {
-      *at = (ftl_l2_address){stretch.at.home_side, (uint16_t)slice, first_set + slice};
-      return line + next < end ? line + next : end;
+    if (next >= walk->left) {
+      walk->line += walk->left;
+      walk->left = 0;
+      continue;
     }
-    line += stretch.num_lines;
+    *at = (ftl_l2_address){walk->home_side, (uint16_t)slice, walk->first_set + slice};
+    *line = walk->line + next;
+    walk->line = *line + 1;
+    walk->left -= next + 1;
+    walk->slice = slice + 1 == slices ? 0 : slice + 1;
+    return *line < walk->end;
   }
-  return end;
+  return false;
 }
 
 ftl_l2_place ftl_l2_tags_place(const ftl_l2_tags *tags, uint64_t line) {
@@ -356,10 +372,10 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
   int64_t kept_lines = 2 * tags->size_bytes / FTL_LINE_BYTES;
   int64_t first = num_lines > kept_lines ? num_lines - kept_lines : 0;
   uint64_t end = FOUL_FIRST_LINE + (uint64_t)num_lines;
+  ftl_l2_sample_walk walk = ftl_l2_sample_walk_of(tags, FOUL_FIRST_LINE + (uint64_t)first, end);
+  uint64_t line;
   ftl_l2_address at;
-  for (uint64_t line = FOUL_FIRST_LINE + (uint64_t)first;; line++) {
-    line = ftl_l2_tags_next_in_sample(tags, line, end, &at);
-    if (line == end) return;
+  while (ftl_l2_sample_walk_try_next(&walk, &line, &at)) {
     ftl_l2_outcome outcome;
     (void)ftl_l2_tags_write_at(tags, at, line, FTL_ALL_SECTORS, FTL_ALL_SECTORS, (int32_t)at.home_side,
                                FTL_L2_EVICT_NORMAL, &outcome);

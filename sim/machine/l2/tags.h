@@ -23,9 +23,21 @@ FTL_MUST_USE ftl_status ftl_l2_tags_create(ftl_l2_tags **out, const ftl_arch *ar
                                            ftl_error *error);
 void ftl_l2_tags_destroy(ftl_l2_tags *tags);
 bool ftl_l2_tags_in_sample(const ftl_l2_tags *tags, uint64_t line);
-// The first line from `line` on that is in the sample, or `end` where there is none before it, and where it lies, for
-// ftl_l2_tags_read_at. Much faster than asking for each line.
-uint64_t ftl_l2_tags_next_in_sample(const ftl_l2_tags *tags, uint64_t line, uint64_t end, ftl_l2_address *at);
+// A walk through the lines of a range that are in the sample. Much faster than asking for each line.
+typedef struct ftl_l2_sample_walk {
+  const ftl_l2_tags *tags;
+  uint64_t line, end;  // still to come
+  uint32_t left;       // lines of a stretch that follow each other slice by slice (hash.h), of which
+  uint32_t slice;      // the first lies in that slice
+  uint32_t first_set;  // and set_in_side is that and the slice
+  uint16_t home_side;
+} ftl_l2_sample_walk;
+
+static inline ftl_l2_sample_walk ftl_l2_sample_walk_of(const ftl_l2_tags *tags, uint64_t line, uint64_t end) {
+  return (ftl_l2_sample_walk){.tags = tags, .line = line, .end = end};
+}
+// The next line, and where it lies, for ftl_l2_tags_read_at; false where there is none left.
+bool ftl_l2_sample_walk_try_next(ftl_l2_sample_walk *walk, uint64_t *line, ftl_l2_address *at);
 
 typedef struct ftl_l2_place {
   int32_t home_side;  // 0 on one-sided parts

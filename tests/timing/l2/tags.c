@@ -272,25 +272,33 @@ Test(timing_l2_tags, mshrs_survive_growth_and_removal_in_any_order) {
   ftl_l2_mshrs_fini(&mshrs);
 }
 
-Test(timing_l2_tags, the_next_line_in_the_sample_is_the_first_that_is_in_it) {
+// Wherever a walk begins and ends: its lines are those that are in the sample, in order, each where it lies.
+static void expect_walk(const ftl_l2_tags *tags, uint64_t begin, uint64_t end) {
+  ftl_l2_sample_walk walk = ftl_l2_sample_walk_of(tags, begin, end);
+  uint64_t found;
+  ftl_l2_address at;
+  for (uint64_t line = begin; line < end; line++) {
+    if (!ftl_l2_tags_in_sample(tags, line)) continue;
+    cr_assert(ftl_l2_sample_walk_try_next(&walk, &found, &at));
+    cr_assert_eq(found, line, "line %d, not %d", (int)found, (int)line);
+    cr_assert_eq(at.home_side, (uint32_t)ftl_l2_tags_place(tags, line).home_side);
+    cr_assert_eq(at.home_side * 6 + at.slice_in_side, (uint32_t)ftl_l2_tags_place(tags, line).slice);
+    cr_assert_eq(at.set_in_side, ftl_l2_tags_address(tags, line).set_in_side);
+  }
+  cr_assert_not(ftl_l2_sample_walk_try_next(&walk, &found, &at));
+}
+
+Test(timing_l2_tags, a_walk_of_the_sample_finds_the_lines_that_are_in_it) {
   // One side and two, slices that are no power of two, a whole sample and thin ones.
   for (int64_t sides = 1; sides <= 2; sides++)
-    for (int32_t log2_sample = 0; log2_sample <= 6; log2_sample += 3) {
+    for (int32_t log2_sample = 0; log2_sample <= 6; log2_sample++) {
       ftl_arch arch = tags_arch(sides, 4, 1, "lru");
       arch.l2_num_slices = 6 * sides;
       arch.l2_size_bytes = arch.l2_num_slices * arch.l2_ways * arch.l1_line_bytes * 64;
       ftl_l2_tags *tags = create_tags(&arch, log2_sample);
-      uint64_t next = 0;
-      for (uint64_t line = 0; line < 5000; line++) {
-        ftl_l2_address at;
-        if (next <= line) next = ftl_l2_tags_next_in_sample(tags, line, 5000, &at);
-        cr_assert_eq(ftl_l2_tags_in_sample(tags, line), line == next, "line %d, next %d", (int)line, (int)next);
-        if (line < next) continue;
-        cr_assert_eq(at.home_side, (uint32_t)ftl_l2_tags_place(tags, line).home_side);
-        cr_assert_eq(at.home_side * 6 + at.slice_in_side, (uint32_t)ftl_l2_tags_place(tags, line).slice);
-        next = line + 1;
-        if (next < 5000) next = ftl_l2_tags_next_in_sample(tags, next, 5000, &at);
-      }
+      expect_walk(tags, 0, 5000);
+      for (uint64_t begin = 0; begin < 60; begin++)
+        for (uint64_t lines = 0; lines < 60; lines++) expect_walk(tags, begin, begin + lines);
       ftl_l2_tags_destroy(tags);
     }
 }

@@ -18,7 +18,7 @@ static int64_t count_places(const char *parameters, int64_t *num_steady) {
           ftl_expr_point point = {.cta = cta};
           if (ref->loop_var >= 0) point.loop[ref->loop_var] = lo + k;
           ftl_tile_place expected = ftl_tile_place_of(l.tile, &ref->ref, &point);
-          ftl_tile_place place = ftl_ref_place(l.tile, ref, &step, &cursor, cta, 0, k);
+          ftl_tile_place place = ftl_ref_place(l.tile, ref, &step, &cursor, &(ftl_cta_at){.cta = cta}, k);
           cr_assert_eq(place.num_rows, expected.num_rows, "segment %d, access %d, CTA %d, iteration %d", s, i, (int)cta,
                        (int)k);
           if (place.num_rows > 0) cr_assert_eq(place.address_bytes, expected.address_bytes);
@@ -89,7 +89,7 @@ static void check_runs(const lowered *l, const ftl_segments *segments, int32_t l
     byte_range tiles = {0, 0};
     int64_t num_tiles = 0, row_bytes = 0;
     for (int64_t k = first; k < first + count; k++) {
-      ftl_tile_place place = ftl_ref_place(l->tile, ref, &step, &cursor, cta, 0, k);
+      ftl_tile_place place = ftl_ref_place(l->tile, ref, &step, &cursor, &(ftl_cta_at){.cta = cta}, k);
       if (place.num_rows == 0) continue;
       widen(&tiles, place.address_bytes, place.address_bytes + place.num_rows * place.row_stride_bytes);
       row_bytes = run.tile_row_bytes > 0 ? row_bytes + place.row_bytes : place.row_bytes;
@@ -165,7 +165,7 @@ Test(unit_engine_cursor, cursors_of_a_segment_are_those_of_its_accesses) {
         ftl_ref_step steps[FTL_MAX_SEGMENT_REFS];
         ftl_ref_cursor cursors[FTL_MAX_SEGMENT_REFS];
         for (int32_t r = 0; r < segment->num_refs; r++) steps[r] = ftl_ref_step_of(l.tile, &segment->refs[r]);
-        ftl_ref_cursors_at(l.tile, segment, steps, cta, 1, cursors);
+        ftl_ref_cursors_at(l.tile, segment, steps, &(ftl_cta_at){.cta = cta, .outer = 1}, cursors);
         for (int32_t r = 0; r < segment->num_refs; r++) {
           if (!steps[r].is_steady) continue;
           ftl_ref_cursor expected = ftl_ref_cursor_at(l.tile, &segment->refs[r], cta, 1);

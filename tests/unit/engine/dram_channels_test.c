@@ -97,6 +97,26 @@ Test(unit_engine_dram_channels, rows_apart_lie_in_chunks_of_their_own) {
   ftl_dram_channels_fini(&channels);
 }
 
+// Asked for at once, rows that lie in a chunk each, less than a turn of the four channels apart, a turn or more, are
+// served as tiles of their own that are asked for one after the other.
+Test(unit_engine_dram_channels, rows_evenly_apart_are_served_as_each_by_itself) {
+  enum { NUM_ROWS = 40 };
+  for (int64_t apart = 1; apart <= 11; apart++) {
+    ftl_dram_channels together = make_channels(), one_by_one = make_channels();
+    ftl_tile_run tile = tile_of(7, NUM_ROWS, 128, apart * CHUNK_BYTES);
+    int64_t end = ftl_dram_channels_serve(&together, &tile, 3, 4, FAR * UNIT, 0), last = 0;
+    for (int64_t row = 0; row < NUM_ROWS; row++) {
+      ftl_tile_run alone = tile_of(7 + row * apart, 1, 128, 128);
+      int64_t of_row = ftl_dram_channels_serve(&one_by_one, &alone, 3, 4, FAR * UNIT, 0);
+      if (of_row > last) last = of_row;
+    }
+    cr_expect_eq(end, last);
+    for (int c = 0; c < 4; c++) cr_expect_eq(together.channels[c].free, one_by_one.channels[c].free);
+    ftl_dram_channels_fini(&together);
+    ftl_dram_channels_fini(&one_by_one);
+  }
+}
+
 // Of what L2 has in part, the rest is read.
 Test(unit_engine_dram_channels, what_was_not_missed_is_not_read) {
   ftl_dram_channels channels = make_channels();

@@ -97,7 +97,8 @@ Test(unit_engine_sampled_network, rows_wait_for_channels_that_write_back_those_b
   ftl_arch_destroy(arch);
 }
 
-// All products have one, and it is what the channel model gives; a model with another key has none.
+// All products have one, and it is what the channel model gives; a model has none with another key that the channels
+// know, and the same with another one elsewhere.
 Test(unit_engine_sampled_network, bandwidths_of_shipped_models_are_worked_out_beforehand) {
   ftl_arch_list list;
   ftl_error error;
@@ -108,6 +109,10 @@ Test(unit_engine_sampled_network, bandwidths_of_shipped_models_are_worked_out_be
     cr_assert_eq(ftl_dram_rate_measure(list.archs[i], &measured, &error), FTL_OK, "%s", error.message);
     cr_expect_eq(shipped.read_bytes_per_s, measured.read_bytes_per_s, "%s", list.archs[i]->name);
     cr_expect_eq(shipped.copy_bytes_per_s, measured.copy_bytes_per_s, "%s", list.archs[i]->name);
+    list.archs[i]->chip_num_sms += 2;
+    list.archs[i]->dram_controller_cycles++;
+    cr_expect(ftl_dram_rate_try_shipped(list.archs[i], &shipped));
+    cr_expect_eq(shipped.read_bytes_per_s, measured.read_bytes_per_s);
     list.archs[i]->dram_tcl_cycles++;
     cr_expect_not(ftl_dram_rate_try_shipped(list.archs[i], &shipped));
   }

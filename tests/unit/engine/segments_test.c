@@ -44,7 +44,7 @@ Test(unit_engine_segments, a_loop_around_others_is_cut_like_the_program) {
   cr_assert_eq(ftl_segments_visits(&segments, l.warps, 5, 0), 8);
   cr_assert_eq(ftl_segments_visits(&segments, l.warps, 1, 0), 1);
   // Of 36 tiles of 16 queries those before block 3 see none of its keys.
-  cr_assert_eq(ftl_segments_trips_in(&segments, l.warps, 2, 0, 3, &first), 36 - 12);
+  cr_assert_eq(ftl_segments_trips_in(&segments, l.warps, 2, &(ftl_cta_at){.outer = 3}, &first), 36 - 12);
   cr_assert_eq(first, 12);
   release_lowered(&l);
 }

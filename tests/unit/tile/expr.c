@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tile/builder.h"
+#include "tile/cta_exprs.h"
 
 static ftl_builder *builder;
 static ftl_error error;
@@ -103,6 +104,49 @@ Test(unit_tile_expr, an_expression_that_doubles_at_each_step_is_refused_before_i
 Test(unit_tile_expr, an_expression_of_another_builder_is_refused) {
   ftl_add(builder, 1000, ftl_cta(builder));
   cr_assert(strstr(finish_message(), "expression 1000 does not exist") != NULL, "%s", error.message);
+}
+
+// A sum of the CTA's own part, once as it is and once subtracted from a constant, and of a loop's variable.
+Test(unit_tile_expr, values_worked_out_for_a_cta_are_those_of_the_expressions) {
+  ftl_expr cta = ftl_cta(builder), head = ftl_div(builder, cta, ftl_const(builder, 7));
+  ftl_expr in_head = ftl_mod(builder, cta, ftl_const(builder, 7)),
+           from_end = ftl_sub(builder, ftl_const(builder, 6), cta);
+  ftl_expr of_cta[] = {head,
+                       in_head,
+                       from_end,
+                       ftl_min(builder, head, from_end),
+                       ftl_max(builder, in_head, from_end),
+                       ftl_mul(builder, in_head, head),
+                       ftl_sub(builder, in_head, cta),
+                       cta,
+                       ftl_const(builder, 5)};
+  enum { OF_CTA = sizeof of_cta / sizeof *of_cta };
+  int32_t loop = ftl_loop(builder, ftl_const(builder, 0), of_cta[3]);
+  ftl_expr value = ftl_loop_value(builder, loop), mixed = ftl_add(builder, ftl_mul(builder, value, head), from_end);
+  ftl_loop(builder, mixed, ftl_const(builder, 9));
+  ftl_end_loop(builder);
+  ftl_end_loop(builder);
+  ftl_tile_program *program;
+  ftl_builder_grid(builder, 100, false, FTL_TILES_BY_STRIDE);
+  cr_assert_eq(ftl_builder_finish(builder, &program, &error), FTL_OK, "%s", error.message);
+  ftl_cta_exprs exprs;
+  cr_assert_eq(ftl_cta_exprs_init(&exprs, program, &error), FTL_OK);
+  for (int32_t i = 0; i < OF_CTA; i++) ftl_cta_exprs_add(&exprs, of_cta[i]);
+  ftl_cta_exprs_add(&exprs, mixed);
+  ftl_cta_exprs_add(&exprs, FTL_ALWAYS);
+  cr_expect_eq(exprs.place[mixed], -1);
+  int64_t values[32];
+  cr_assert_leq(exprs.count, 32);
+  for (int64_t at = 0; at < 100; at++) {
+    ftl_cta_exprs_eval(&exprs, at, values);
+    ftl_expr_point plain = {.cta = at, .loop = {3}};
+    ftl_expr_point known = {.cta = at, .loop = {3}, .of_cta = {.place = exprs.place, .values = values}};
+    for (int32_t i = 0; i < OF_CTA; i++)
+      cr_expect_eq(ftl_expr_eval(program, of_cta[i], &known), ftl_expr_eval(program, of_cta[i], &plain));
+    cr_expect_eq(ftl_expr_eval(program, mixed, &known), ftl_expr_eval(program, mixed, &plain));
+  }
+  ftl_cta_exprs_fini(&exprs);
+  ftl_tile_program_destroy(program);
 }
 
 // 300 sums at two points: more than are kept at a time, so that some take the place of others.
