@@ -160,6 +160,17 @@ Test(unit_engine_compulsory, scores_above_the_diagonal_are_not_needed) {
         {"softmax_rows", 0, S + LSE}, {"outputs", S + ROWS, ROWS});
 }
 
+// 200 queries on 100 keys: the last 100 see 1 to 100 of them. Of the others scores need no Q and gradients no dO; rows
+// of O and dQ are written, as zeros.
+Test(unit_engine_compulsory, queries_without_scores_are_needed_where_their_rows_are_written) {
+  enum { Q = 2 * 200 * 64 * 2, SEEN = 2 * 100 * 64 * 2, KV = 2 * 100 * 64 * 2, S = 2 * (100 * 101 / 2) * 2 };
+  CHECK("standard_attention heads=2 seqlen_q=200 seqlen_kv=100 head_dim=64 causal=1" TILES, {"scores", SEEN + KV, S},
+        {"softmax_rows", 0, S + 2 * 200 * 4}, {"outputs", S + KV, Q});
+  CHECK("standard_attention pass=bwd heads=2 seqlen_q=200 seqlen_kv=100 head_dim=64 causal=1" TILES,
+        {"bwd_d_values", S + SEEN, KV}, {"bwd_d_probs", SEEN + KV, S}, {"bwd_d_scores", S, S},
+        {"bwd_d_queries", S + KV, Q}, {"bwd_d_keys", S + SEEN, KV});
+}
+
 // As many keys as the forward pass; dK and dV of the others are written all the same, as zeros.
 Test(unit_engine_compulsory, the_backward_pass_needs_the_keys_of_the_forward_pass) {
   enum { Q = 2 * 100 * 64 * 2, ROWS = 2 * 100 * 4, KV = 2 * 2 * 149 * 64 * 2, DKV = 2 * 2 * 1000 * 64 * 2 };
