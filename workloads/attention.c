@@ -57,6 +57,10 @@ bool ftl_attention_may_see_none(const ftl_attention *a) {
   return band.has_right && band.right < 0;
 }
 
+int64_t ftl_attention_first_seeing_query(const ftl_attention *a) {
+  return ftl_attention_may_see_none(a) ? -ftl_attention_band_of(a).right : 0;
+}
+
 // Without a window the last query sees all. Windows of neighbours overlap, so that together they have no gaps.
 int64_t ftl_attention_num_keys_seen(const ftl_attention *a) {
   ftl_attention_band band = ftl_attention_band_of(a);

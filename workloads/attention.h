@@ -49,6 +49,8 @@ typedef struct ftl_attention_band {
 ftl_attention_band ftl_attention_band_of(const ftl_attention *a);
 // Some query may see no key.
 bool ftl_attention_may_see_none(const ftl_attention *a);
+// The first query that sees a key; those before it see none.
+int64_t ftl_attention_first_seeing_query(const ftl_attention *a);
 // Keys of a sequence that some query sees.
 int64_t ftl_attention_num_keys_seen(const ftl_attention *a);
 // Says of tensors like K and V that only `num_keys` keys of each head are needed.

@@ -110,6 +110,27 @@ ftl_tile_ref ftl_backward_sum_ref(const ftl_backward *f, ftl_expr row) {
   return ftl_attention_query_ref(&f->tile, f->t.d_q_sum, row, f->a.block_m, f->a.padded_head_dim);
 }
 
+// Of dQ's sum the rows of a head's tiles with queries from `first` on; of packed sequences, without the room between.
+static int64_t num_added_rows(const ftl_backward *f, int64_t first) {
+  if (f->packed == NULL) return f->num_sum_rows - first / f->a.block_m * f->a.block_m;
+  int64_t rows = 0;
+  for (int64_t i = 0; i < f->packed->num_sequences; i++)
+    rows += ftl_divide_up(f->packed->lengths[i], f->a.block_m) * f->a.block_m;
+  return rows;
+}
+
+void ftl_backward_needs_queries(const ftl_backward *f) {
+  const ftl_attention *a = &f->a;
+  const ftl_backward_tensors *t = &f->t;
+  int64_t first = ftl_attention_first_seeing_query(a), heads = a->batch * a->heads,
+          rows = heads * (a->seqlen_q - first);
+  ftl_builder_needs(f->b, t->q, rows * a->head_dim);
+  ftl_builder_needs(f->b, t->d_o, rows * a->head_dim_v);
+  ftl_builder_needs(f->b, t->lse, rows);
+  ftl_builder_needs(f->b, t->delta, rows);
+  if (t->d_q_sum >= 0) ftl_builder_needs(f->b, t->d_q_sum, heads * num_added_rows(f, first) * a->padded_head_dim);
+}
+
 // Whether some query of a tile that is walked may see no key at all.
 static bool may_see_none(const ftl_backward *f) {
   return ftl_attention_may_see_none(&f->a) || (f->lists != NULL && ftl_attention_band_of(&f->a).has_right);

@@ -56,6 +56,9 @@ typedef struct ftl_query_steps {
   ftl_expr first, whole, unmasked, end;
 } ftl_query_steps;
 ftl_query_steps ftl_backward_query_steps(const ftl_backward *f);
+// Says of what a launch that walks so, or tiles of scores, reads of queries that it needs none of those that see no
+// key, and of dQ's sum not their tiles.
+void ftl_backward_needs_queries(const ftl_backward *f);
 
 // ---- P and dS of a step, as the warps hold them ----
 

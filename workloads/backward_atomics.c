@@ -277,6 +277,7 @@ static void store_of_keys(const fused *p, int32_t tensor, int32_t columns, int32
 
 void ftl_backward_write_dq_dk_dv(ftl_backward *f) {
   ftl_backward_keep(f, f->a.seqlen_kv, f->a.block_n);
+  ftl_backward_needs_queries(f);
   fused p = declare(f);
   if (f->lists != NULL)
     walk_listed(&p);

@@ -177,6 +177,7 @@ void ftl_backward_write_dk_dv(ftl_backward *f) {
   ftl_builder *b = f->b;
   const ftl_attention *a = &f->a;
   ftl_backward_keep(f, a->seqlen_kv, a->block_n);
+  ftl_backward_needs_queries(f);
   products p = {.f = f,
                 .kept_tensor = {f->t.k, f->t.v},
                 .step_tensor = {f->t.q, f->t.d_o},

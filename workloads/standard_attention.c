@@ -55,6 +55,8 @@ static void declare_tensors(ftl_standard_forward *f, const problem *p) {
   f->rows = f->t;
   f->product_scale = ftl_standard_skips_unseen(f->spec) ? f->a.scale : 1;
   ftl_attention_needs_pairs(f->b, &f->a, f->s);
+  int64_t num_seeing = f->a.seqlen_q - ftl_attention_first_seeing_query(&f->a);
+  ftl_builder_needs(f->b, f->t.q, f->a.batch * f->a.heads * num_seeing * f->a.head_dim);
   f->padding.tensor = f->hidden.tensor = f->seen = -1;
   if (has_padding(f->spec))
     f->padding.tensor = ftl_builder_tensor(f->b, "padding", f->a.dtype, FTL_TENSOR_INPUT,

@@ -280,6 +280,7 @@ static ftl_status build_launch(const ftl_spec *spec, const launch *l, ftl_standa
   if (status != FTL_OK) return status;
   unfused u = {.f = ftl_backward_of(b, spec, 0), .d_q_scale = 1, .d_k_scale = 1};
   u.f.a = ftl_standard_walked(spec);
+  ftl_backward_needs_queries(&u.f);
   if (ftl_standard_skips_unseen(spec)) u.d_k_scale = u.f.a.scale;
   if (ftl_standard_skips_unseen(spec) || ftl_standard_is_einsum(spec)) u.d_q_scale = u.f.a.scale;
   ftl_tensor_shape shape = ftl_standard_scores_shape(&u.f.a);

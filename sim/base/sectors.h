@@ -10,4 +10,18 @@ enum { FTL_LINE_BYTES = 128, FTL_SECTOR_BYTES = 32, FTL_LINE_SECTORS = 4, FTL_AL
 // is a call into the compiler's library.
 static inline int ftl_num_sectors(uint8_t mask) { return (int)(0x4332322132212110u >> (4 * mask) & 7); }
 
+// The halves of a line's sectors: bit i is the first of sector i, bit 4 + i the second.
+static inline uint8_t ftl_halves_of_sectors(uint8_t sectors) {
+  return (uint8_t)(sectors | sectors << FTL_LINE_SECTORS);
+}
+static inline uint8_t ftl_sectors_of_halves(uint8_t halves) { return (uint8_t)(halves & halves >> FTL_LINE_SECTORS); }
+
+// Those of which all four words are in the mask of the line's 32 words.
+static inline uint8_t ftl_halves_of_words(uint32_t words) {
+  uint32_t whole = words & words >> 1 & words >> 2 & words >> 3, halves = 0;
+  for (int sector = 0; sector < FTL_LINE_SECTORS; sector++)
+    halves |= (whole >> (8 * sector) & 1) << sector | (whole >> (8 * sector + 4) & 1) << (FTL_LINE_SECTORS + sector);
+  return (uint8_t)halves;
+}
+
 #endif

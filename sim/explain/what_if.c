@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "workloads/open_tiles.h"
+
 enum { MAX_KEYS = 7, KHZ_PER_MHZ = 1000 };
 
 // How a key says how much there is of a resource.
@@ -191,6 +193,8 @@ ftl_status ftl_what_if_make(int what_if_idx, const ftl_point *base, const ftl_pr
   const what_if *w = &what_ifs[what_if_idx];
   *arch = NULL;
   *out = *base;
+  // The kernel stays: with more room tiles that gave way would be the defaults again, another kernel.
+  ftl_spec_take_tiles(&out->spec, &answer->spec);
   *factor = 1;
   *applies = has_resource(w, base, answer);
   if (!*applies) return FTL_OK;

@@ -47,6 +47,7 @@ typedef struct ftl_mem_request {
   uint8_t sectors;  // mask of 4; a write covers whole sectors where full_sectors has the bit, else part of them
   uint8_t kind;     // ftl_mem_kind
   uint8_t full_sectors;
+  uint8_t part_halves;         // of a write: the halves of the other sectors that it covers (base/sectors.h)
   uint8_t is_local;            // spill traffic: counted apart
   uint8_t priority;            // ftl_l2_priority
   uint8_t tile_slot;           // 1 + the slot of a CTA that takes its next tile from the counter; 0: another request

@@ -50,6 +50,7 @@ static inline void start(ftl_memory *memory, const ftl_mem_request *request) {
                             .side = (uint8_t)memory->side_of_sm[request->sm],
                             .sectors = request->sectors,
                             .full_sectors = request->full_sectors,
+                            .part_halves = request->part_halves,
                             .priority = request->priority,
                             .peer_stage = request->stage,
                             .peers = request->peers};
@@ -234,7 +235,8 @@ static void write_slice(ftl_memory *memory, uint32_t index) {
     ftl_l2_tags_know(&line, memory->tags, node->at, node->line, node->sectors);
     ftl_l2_tags_atomic_known(memory->tags, &line, (ftl_l2_priority)node->priority, &outcome);
   } else {
-    ftl_l2_tags_write_at(memory->tags, node->at, node->line, node->sectors, node->full_sectors, node->side,
+    ftl_l2_tags_write_at(memory->tags, node->at, node->line, node->sectors,
+                         ftl_halves_of_sectors(node->full_sectors) | node->part_halves, node->side,
                          (ftl_l2_priority)node->priority, &outcome);
   }
   count_from_sm(memory, node, node->sectors);

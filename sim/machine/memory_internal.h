@@ -46,7 +46,7 @@ typedef struct ftl_memory_node {
   uint16_t peer_stage;  // where peers want the line
   uint8_t kind, stage;
   uint8_t side;  // a request: its SM's; a fetch: the side that the data go to
-  uint8_t sectors, full_sectors;
+  uint8_t sectors, full_sectors, part_halves;
   uint8_t priority;      // ftl_l2_priority
   uint8_t dram_sectors;  // of a far fetch: what the home fetches for it
   uint8_t tail_cycles;   // the last byte leaves the slice this much after the first

@@ -29,7 +29,7 @@ void ftl_arch_list_fini(ftl_arch_list *list);
 
 // What-if: a changed copy of `base`, checked whole. Its name is the base's with one '*' behind it, its changed keys
 // have the origin FTL_ORIGIN_OVERRIDE. *out is NULL on failure.
-// - from text: "l2.size_bytes=123207680" or "l2.replacement=lru", num_pairs of them;
+// - from text: "l2.size_bytes=123207680" or "l2.replacement=lru", num_pairs of them, of a key each;
 FTL_MUST_USE ftl_status ftl_arch_create_what_if(const ftl_arch *base, const char *const *pairs, int num_pairs,
                                                 ftl_arch **out, ftl_error *error);
 // - from the Lua table at `index` of a sandbox's stack, { l2 = { size_bytes = 123207680 } }: bare values, no origins.

@@ -53,12 +53,25 @@ static ftl_status apply_pair(ftl_arch *arch, const char *pair, ftl_error *error)
                        ftl_arch_key_nearest(name));
 }
 
+// None of two values of a key is the one that was meant.
+static ftl_status check_once(const char *const *pairs, int num_pairs, ftl_error *error) {
+  for (int i = 1; i < num_pairs; i++) {
+    size_t size = strcspn(pairs[i], "=");
+    for (int k = 0; k < i; k++)
+      if (strcspn(pairs[k], "=") == size && memcmp(pairs[k], pairs[i], size) == 0)
+        return ftl_error_set(error, FTL_BAD_INPUT, "what-if: %.*s is set twice, as %.40s and %.40s", (int)size,
+                             pairs[i], pairs[k] + size + (pairs[k][size] != '\0'),
+                             pairs[i] + size + (pairs[i][size] != '\0'));
+  }
+  return FTL_OK;
+}
+
 ftl_status ftl_arch_create_what_if(const ftl_arch *base, const char *const *pairs, int num_pairs, ftl_arch **out,
                                    ftl_error *error) {
   *out = NULL;
   ftl_arch *arch = copy_as_what_if(base);
   if (arch == NULL) return ftl_error_set(error, FTL_NO_MEMORY, "what-if: out of memory");
-  ftl_status status = FTL_OK;
+  ftl_status status = check_once(pairs, num_pairs, error);
   for (int i = 0; i < num_pairs && status == FTL_OK; i++) status = apply_pair(arch, pairs[i], error);
   return finish(arch, status, out, error);
 }

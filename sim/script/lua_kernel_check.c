@@ -181,6 +181,16 @@ static double distance(double got, double wanted) {
   return isnan(d) ? (double)INFINITY : d;
 }
 
+// What the reference gave for a row, at the top, is a list of it, or the number of a single column.
+static void check_row(lua_State *lua, const numbers *n) {
+  bool is_list = lua_type(lua, -1) == LUA_TTABLE;
+  int64_t columns = n->tensor.num_columns, given = is_list ? (int64_t)lua_rawlen(lua, -1) : 1;
+  if (given != columns) {
+    luaL_error(lua, "the reference of %s must give a row of %I numbers, not %I", n->tensor.name, (lua_Integer)columns,
+               (lua_Integer)given);
+  }
+}
+
 // Element `c` of what the reference gave for a row, at the top: a list, or the number itself.
 static double wanted_element(lua_State *lua, const numbers *n, int64_t c) {
   bool is_list = lua_type(lua, -1) == LUA_TTABLE;
@@ -189,7 +199,7 @@ static double wanted_element(lua_State *lua, const numbers *n, int64_t c) {
   } else {
     lua_pushvalue(lua, -1);
   }
-  if (lua_type(lua, -1) != LUA_TNUMBER || (!is_list && n->tensor.num_columns > 1)) {
+  if (lua_type(lua, -1) != LUA_TNUMBER) {
     luaL_error(lua, "the reference of %s must give a row of %d numbers", n->tensor.name, (int)n->tensor.num_columns);
   }
   double wanted = lua_tonumber(lua, -1);
@@ -207,6 +217,7 @@ static difference compare(lua_State *lua, const numbers *n, int tensors) {
     int count = push_coordinates(lua, n, at, true);
     lua_call(lua, 1 + count, 1);
     ftl_sandbox_charge(lua, n->tensor.num_columns);
+    check_row(lua, n);
     for (at[3] = 0; at[3] < n->tensor.num_columns; at[3]++) {
       double got = (double)n->x[element_of(&n->tensor, at)], wanted = wanted_element(lua, n, at[3]);
       double error = distance(got, wanted);

@@ -226,7 +226,11 @@ const char *ftl_sketch_type_name(lua_State *lua, int index) {
 int64_t ftl_sketch_integer(lua_State *lua, int index, const char *what, int64_t least, int64_t most) {
   int is_integer = 0;
   lua_Integer value = lua_tointegerx(lua, index, &is_integer);
-  if (!is_integer || lua_type(lua, index) != LUA_TNUMBER) {
+  if (!is_integer && lua_type(lua, index) == LUA_TNUMBER) {
+    luaL_error(lua, "%s is %f; allowed is a whole number of %I to %I", what, lua_tonumber(lua, index),
+               (lua_Integer)least, (lua_Integer)most);
+  }
+  if (lua_type(lua, index) != LUA_TNUMBER) {
     luaL_error(lua, "%s must be a whole number, not %s", what, ftl_sketch_type_name(lua, index));
   }
   if (value < least || value > most) {

@@ -32,10 +32,11 @@ int ftl_sketch_give_back(lua_State *lua, const ftl_sketch *sketch) {
 }
 
 static ftl_elem_fn check_reduction(lua_State *lua, int index) {
-  const char *name = lua_type(lua, index) == LUA_TSTRING ? lua_tostring(lua, index) : "";
+  bool is_name = lua_type(lua, index) == LUA_TSTRING;
+  const char *name = is_name ? lua_tostring(lua, index) : "";
   if (strcmp(name, "max") == 0) return FTL_ELEM_MAX;
   if (strcmp(name, "sum") != 0)
-    luaL_error(lua, "a reduction is \"max\" or \"sum\", not %s", ftl_sketch_type_name(lua, index));
+    luaL_error(lua, "a reduction is \"max\" or \"sum\", not %s", is_name ? name : ftl_sketch_type_name(lua, index));
   return FTL_ELEM_ADD;
 }
 

@@ -178,6 +178,8 @@ static void fill_sm(const ftl_launch *launch, const ftl_static_work *work, const
   int64_t insts = typical->warp_insts;
   sm->l1_load_sectors = scaled(typical->l1_load_sectors, work->warp_insts, insts);
   sm->l1_load_hit_sectors = scaled(typical->l1_load_hit_sectors, work->warp_insts, insts);
+  sm->l1_local_load_sectors = scaled(typical->l1_local_load_sectors, work->warp_insts, insts);
+  sm->l1_local_load_hit_sectors = scaled(typical->l1_local_load_hit_sectors, work->warp_insts, insts);
   sm->l1_store_sectors = scaled(typical->l1_store_sectors, work->warp_insts, insts);
   sm->l1_store_hit_sectors = scaled(typical->l1_store_hit_sectors, work->warp_insts, insts);
   sm->local_sectors = scaled(typical->local_sectors, work->warp_insts, insts);
@@ -201,6 +203,13 @@ static int64_t dram_read_bytes(const ftl_launch *launch, int64_t sectors) {
   return is_cold && bytes < launch->least_read_bytes ? launch->least_read_bytes : bytes;
 }
 
+// As often as loads of tiles hit in the SM that ran in detail; those of spilled registers, of which L1 may have nearly
+// all, say nothing about tiles.
+static int64_t tile_hits_in_l1(const ftl_traffic_counts *counts, const ftl_sm_counters *sm) {
+  return scaled(counts->asked_sectors, sm->l1_load_hit_sectors - sm->l1_local_load_hit_sectors,
+                sm->l1_load_sectors - sm->l1_local_load_sectors);
+}
+
 static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, const ftl_gpu_steps *steps,
                         bool has_direct, ftl_totals *out) {
   const ftl_traffic_counts *counts = &steps->counts;
@@ -210,9 +219,7 @@ static void fill_memory(const ftl_launch *launch, const ftl_traffic *traffic, co
     out->sm.l1_load_sectors = counts->asked_sectors + counts->l1_hit_sectors;
     out->sm.l1_load_hit_sectors = counts->l1_hit_sectors;
   }
-  int64_t l1_hits = launch->warps->copy == FTL_COPY_LDG && !has_direct
-                        ? scaled(counts->asked_sectors, out->sm.l1_load_hit_sectors, out->sm.l1_load_sectors)
-                        : 0;
+  int64_t l1_hits = launch->warps->copy == FTL_COPY_LDG && !has_direct ? tile_hits_in_l1(counts, &out->sm) : 0;
   // The coalescer stands behind L1, so it joins the same share of what L1 lets through.
   int64_t past_l1 = counts->asked_sectors - l1_hits;
   memory->coalesced_sectors = scaled(counts->coalesced_sectors, past_l1, counts->asked_sectors);

@@ -39,7 +39,7 @@ int64_t ftl_l2_tags_read_present(ftl_l2_tags *tags, const ftl_l2_known_line *lin
   int64_t sectors = 0;
   for (; line < end; line++) {
     ftl_l2_way *entry = &ways[line->way_of_side[side]];
-    bool is_there = entry->line == line->line && (line->sectors & ~entry->valid) == 0;
+    bool is_there = entry->line == line->line && (ftl_halves_of_sectors(line->sectors) & ~entry->halves) == 0;
     if (!is_there || entry->priority != priority) break;
     ftl_l2_stamp(&sets[line->set_of_side[side]], entry);
     sectors += line->num_sectors;
@@ -78,7 +78,8 @@ void ftl_l2_tags_read_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t 
 static bool try_rewrite(ftl_l2_tags *tags, const ftl_l2_known_line *line, uint32_t side, ftl_l2_priority priority) {
   if (!tags->replacement->stamps_only || priority == FTL_L2_EVICT_LAST || side != line->home_side) return false;
   ftl_l2_way *entry = &tags->ways[line->way_of_side[side]];
-  bool is_there = entry->line == line->line && (line->sectors & ~(entry->dirty & entry->valid)) == 0;
+  bool is_there =
+      entry->line == line->line && (line->sectors & ~(entry->dirty & ftl_sectors_of_halves(entry->halves))) == 0;
   if (!is_there || entry->may_have_replica || entry->priority != priority) return false;
   ftl_l2_stamp(&tags->sets[line->set_of_side[side]], entry);
   return true;
@@ -91,8 +92,8 @@ void ftl_l2_tags_write_known(ftl_l2_tags *tags, ftl_l2_known_line *line, int32_t
         .hit_sectors = line->sectors, .home_side = line->home_side, .slice_in_side = line->slice_in_side};
     return;
   }
-  uint32_t way = ftl_l2_tags_write_at(tags, address_of(tags, line), line->line, line->sectors, line->sectors, side,
-                                      priority, outcome);
+  uint32_t way = ftl_l2_tags_write_at(tags, address_of(tags, line), line->line, line->sectors,
+                                      ftl_halves_of_sectors(line->sectors), side, priority, outcome);
   remember_way(tags, line, line->home_side, way);
 }
 

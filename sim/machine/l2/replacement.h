@@ -13,8 +13,8 @@
 typedef struct ftl_l2_way {
   uint64_t line;
   uint32_t stamp;         // lru: the set's tick at the last use; nru: 1 when marked
-  uint8_t valid;          // sectors whose bytes are all here
-  uint8_t dirty;          // sectors that DRAM has not; dirty and not valid: some bytes written, the rest not fetched
+  uint8_t halves;         // of its sectors, those that are here (base/sectors.h)
+  uint8_t dirty;          // sectors that DRAM has not; of one without a half the rest has not been fetched
   uint8_t priority;       // ftl_l2_priority of the last access; normal in a way without a line
   bool may_have_replica;  // of a home line: the other side may hold it too; false: it does not
 } ftl_l2_way;

@@ -223,7 +223,7 @@ __attribute__((noinline)) static uint32_t allocate_way(ftl_l2_tags *tags, const 
   }
   view->ways[way].line = line;
   ftl_l2_prints_set(view->prints, way, ftl_l2_print_of(line));
-  view->ways[way].valid = 0;
+  view->ways[way].halves = 0;
   view->ways[way].may_have_replica = true;  // from before the line was evicted here
   return way;
 }
@@ -251,10 +251,10 @@ static inline uint32_t read_home(ftl_l2_tags *tags, ftl_l2_address at, uint64_t 
   ftl_l2_set_view view = view_set(tags, at, at.home_side);
   uint32_t way = find_or_allocate(tags, &view, line, priority, outcome);
   ftl_l2_way *entry = &view.ways[way];
-  uint8_t had = *had_sectors = entry->valid;
+  uint8_t had = *had_sectors = ftl_sectors_of_halves(entry->halves);
   uint8_t missing = sectors & (uint8_t)~had;
   if (missing != 0) outcome->dram_read_sectors = widen(missing, tags->fill_sectors) & (uint8_t)~had;
-  entry->valid |= outcome->dram_read_sectors;
+  entry->halves |= ftl_halves_of_sectors(outcome->dram_read_sectors);
   entry->may_have_replica |= for_replica;
   return way;
 }
@@ -266,12 +266,13 @@ __attribute__((noinline)) static uint32_t read_replica(ftl_l2_tags *tags, ftl_l2
   ftl_l2_set_view view = view_set(tags, at, at.home_side ^ 1u);
   uint32_t way = find_or_allocate(tags, &view, line, priority, outcome);
   ftl_l2_way *replica = &view.ways[way];
-  outcome->hit_sectors = sectors & replica->valid;
-  uint8_t wanted = sectors & (uint8_t)~replica->valid, at_home;
+  uint8_t had = ftl_sectors_of_halves(replica->halves);
+  outcome->hit_sectors = sectors & had;
+  uint8_t wanted = sectors & (uint8_t)~had, at_home;
   if (wanted != 0) {
     (void)read_home(tags, at, line, wanted, priority, true, &at_home, outcome);
     outcome->far_sectors = wanted & at_home;
-    replica->valid |= wanted;
+    replica->halves |= ftl_halves_of_sectors(wanted);
   }
   return way;
 }
@@ -298,11 +299,11 @@ ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sector
 
 // A write by the other side goes through its own side on its way home and leaves a replica there
 // (kernels/measurements/micro_write_back_ncu.csv).
-static void write_through_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t full_sectors,
+static void write_through_replica(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t halves,
                                   ftl_l2_priority priority, ftl_l2_outcome *outcome) {
   ftl_l2_set_view view = view_set(tags, at, at.home_side ^ 1u);
   uint32_t way = find_or_allocate(tags, &view, line, priority, outcome);
-  view.ways[way].valid |= full_sectors;
+  view.ways[way].halves |= halves;
 }
 
 // A write by the home's side leaves the replica stale: it goes.
@@ -312,13 +313,13 @@ static void drop_replica(const ftl_l2_tags *tags, ftl_l2_address at, uint64_t li
   if (way == tags->num_ways) return;
   view.ways[way].line = NO_LINE;
   ftl_l2_prints_set(view.prints, way, FTL_L2_PRINT_FREE);
-  view.ways[way].valid = 0;
+  view.ways[way].halves = 0;
   change_priority(view.set, &view.ways[way], FTL_L2_EVICT_NORMAL);
   view.set->num_used--;
 }
 
-uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
-                              uint8_t full_sectors, int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome) {
+uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, uint8_t halves,
+                              int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome) {
   tags->changes++;
   outcome->home_side = (uint8_t)at.home_side;
   outcome->slice_in_side = at.slice_in_side;
@@ -329,14 +330,14 @@ uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t lin
   ftl_l2_way *entry = &view.ways[way];
   bool from_far = (uint32_t)side != at.home_side;
   if (from_far)
-    write_through_replica(tags, at, line, sectors & full_sectors, priority, outcome);
+    write_through_replica(tags, at, line, halves, priority, outcome);
   else if (entry->may_have_replica && tags->hash.num_sides == 2)
     drop_replica(tags, at, line);
   entry->may_have_replica = from_far;
   view.set->num_dirty = (uint16_t)(view.set->num_dirty + (entry->dirty == 0));
   tags->num_dirty_sectors += ftl_num_sectors(sectors & (uint8_t)~entry->dirty);
   entry->dirty |= sectors;
-  entry->valid |= sectors & full_sectors;
+  entry->halves |= halves;
   if (is_too_dirty(tags, view.set, tags->most_dirty_milliways))
     clean_way(tags, &view, choose_dirty_way(tags, &view, way), outcome);
   return way;
@@ -345,8 +346,8 @@ uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t lin
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors, int32_t side,
                                  ftl_l2_priority priority) {
   ftl_l2_outcome outcome = {0};
-  (void)ftl_l2_tags_write_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors, full_sectors, side, priority,
-                             &outcome);
+  (void)ftl_l2_tags_write_at(tags, ftl_l2_hash_address(&tags->hash, line), line, sectors,
+                             ftl_halves_of_sectors(sectors & full_sectors), side, priority, &outcome);
   return outcome;
 }
 
@@ -377,8 +378,8 @@ void ftl_l2_tags_foul(ftl_l2_tags *tags, int64_t bytes) {
   ftl_l2_address at;
   while (ftl_l2_sample_walk_try_next(&walk, &line, &at)) {
     ftl_l2_outcome outcome;
-    (void)ftl_l2_tags_write_at(tags, at, line, FTL_ALL_SECTORS, FTL_ALL_SECTORS, (int32_t)at.home_side,
-                               FTL_L2_EVICT_NORMAL, &outcome);
+    (void)ftl_l2_tags_write_at(tags, at, line, FTL_ALL_SECTORS, ftl_halves_of_sectors(FTL_ALL_SECTORS),
+                               (int32_t)at.home_side, FTL_L2_EVICT_NORMAL, &outcome);
   }
 }
 

@@ -62,19 +62,21 @@ typedef struct ftl_l2_outcome {
 // A read or a write by an SM on `side` (0 on one-sided parts). A write goes to the home side. On its way it leaves a
 // replica with its sectors in its own side, if that is another; one by the home's side drops the replica. hit_sectors,
 // far_sectors and dram_read_sectors are masks. A write fetches nothing: a sector of which it gives a part is completed
-// from DRAM when it is read next (lazy fetch), or written back as a masked write. `priority` is the line's from then
-// on, until another access gives it its own: of a set's ways, victims are those to be evicted first, then normal ones,
-// and at most the share l2.persisting_max_bytes of l2.size_bytes is to be evicted last.
+// by a write of the rest, or from DRAM when it is read before that (lazy fetch), or written back as a masked write.
+// `priority` is the line's from then on, until another access gives it its own: of a set's ways, victims are those to
+// be evicted first, then normal ones, and at most the share l2.persisting_max_bytes of l2.size_bytes is to be evicted
+// last.
 ftl_l2_outcome ftl_l2_tags_read(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, int32_t side,
                                 ftl_l2_priority priority);
 ftl_l2_outcome ftl_l2_tags_write(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t full_sectors, int32_t side,
                                  ftl_l2_priority priority);
-// A read and a write of a line whose place is known. writebacks and writeback_sectors hold num_writebacks entries, no
-// more. They give the way of its set that the line is in: of the reader's side, and of the home side.
+// A read and a write of a line whose place is known; of the sectors written, which halves the write gives whole
+// (base/sectors.h): 16 bytes are what lanes give of a row at once. writebacks and writeback_sectors hold num_writebacks
+// entries, no more. They give the way of its set that the line is in: of the reader's side, and of the home side.
 uint32_t ftl_l2_tags_read_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, int32_t side,
                              ftl_l2_priority priority, ftl_l2_outcome *outcome);
-uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors,
-                              uint8_t full_sectors, int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome);
+uint32_t ftl_l2_tags_write_at(ftl_l2_tags *tags, ftl_l2_address at, uint64_t line, uint8_t sectors, uint8_t halves,
+                              int32_t side, ftl_l2_priority priority, ftl_l2_outcome *outcome);
 
 // A line that is read or written again and again, with all that need not be found anew each time: half a line of the
 // host's cache.

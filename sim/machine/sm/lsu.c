@@ -91,7 +91,7 @@ static void ask_fill(ftl_sm *sm, int32_t load, const ftl_line *line, bool is_loc
 
 static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line *lines, int32_t count, int64_t now) {
   const sm_op *op = entry->op;
-  bool is_cp = op->opcode == FTL_OP_CP_ASYNC;
+  bool is_cp = op->opcode == FTL_OP_CP_ASYNC, is_local = op->opcode == FTL_OP_LDL;
   int32_t made = 0,
           load = take_load(sm, &(sm_load){.warp = entry->warp,
                                           .token = op->destination,
@@ -105,10 +105,14 @@ static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
     sm->counters.l1_load_sectors += sm_num_sectors(sectors);
     uint8_t missing = sectors & (uint8_t)~ftl_sm_l1_lookup(&sm->l1, lines[i].line);
     missing = join_fills(sm, load, lines[i].line, missing, &made);
-    sm->counters.l1_load_hit_sectors += sm_num_sectors(sectors) - sm_num_sectors(missing);
+    int32_t hits = sm_num_sectors(sectors) - sm_num_sectors(missing);
+    sm->counters.l1_load_hit_sectors += hits;
+    if (is_local) {
+      sm->counters.l1_local_load_sectors += sm_num_sectors(sectors);
+      sm->counters.l1_local_load_hit_sectors += hits;
+    }
     if (!missing) continue;
-    ask_fill(sm, load, &(ftl_line){.line = lines[i].line, .sectors = missing}, op->opcode == FTL_OP_LDL, op->priority,
-             now);
+    ask_fill(sm, load, &(ftl_line){.line = lines[i].line, .sectors = missing}, is_local, op->priority, now);
     made++;
   }
   sm->loads[load].remaining = made;

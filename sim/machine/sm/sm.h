@@ -53,11 +53,12 @@ typedef struct ftl_sm_counters {
   int64_t stall_cycles[FTL_STALL_COUNT];
   int64_t shared_wavefronts, bank_conflicts;
   int64_t l1_load_sectors, l1_load_hit_sectors, l1_store_sectors, l1_store_hit_sectors;
-  int64_t read_sectors, write_sectors, local_sectors;  // to L2
-  int64_t global_store_bytes;                          // of STG and TMA
-  int64_t global_store_sectors;                        // sent to L2 for them
-  int64_t global_store_masks;                          // that take a sector each on their way, with parts of sectors
-  int64_t pipe_insts[16];                              // by pipe, in the order of the pipe enum in sm/pipes.h
+  int64_t l1_local_load_sectors, l1_local_load_hit_sectors;  // of these loads those of spilled registers
+  int64_t read_sectors, write_sectors, local_sectors;        // to L2
+  int64_t global_store_bytes;                                // of STG and TMA
+  int64_t global_store_sectors;                              // sent to L2 for them
+  int64_t global_store_masks;  // that take a sector each on their way, with parts of sectors
+  int64_t pipe_insts[16];      // by pipe, in the order of the pipe enum in sm/pipes.h
 } ftl_sm_counters;
 
 typedef struct ftl_sm_finished {

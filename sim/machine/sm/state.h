@@ -202,6 +202,11 @@ static inline int64_t sm_write_copied_line(ftl_sm *sm, int64_t cycle, int64_t cy
   return sm->copied_free;
 }
 
+// Of the sectors that a store gives in part, the halves that it gives whole.
+static inline uint8_t sm_part_halves(const ftl_line *line) {
+  return line->sectors == line->full_sectors ? 0 : ftl_halves_of_words(line->words);
+}
+
 // Asks L2 for a line, or sends it one; gives the transaction's number. In line: what the caller knows need not be
 // looked at.
 static inline int32_t sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, ftl_mem_kind kind,
@@ -224,6 +229,7 @@ static inline int32_t sm_request(ftl_sm *sm, int64_t now, const ftl_line *line, 
                         .sectors = line->sectors,
                         .kind = (uint8_t)kind,
                         .full_sectors = kind == FTL_MEM_WRITE ? line->full_sectors : 0,
+                        .part_halves = kind == FTL_MEM_WRITE ? sm_part_halves(line) : 0,
                         .is_local = what.is_local,
                         .priority = what.priority,
                         .stage = what.peers ? (uint16_t)(what.stage % sm->stages_per_cta) : 0,  // of the CTA

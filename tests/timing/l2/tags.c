@@ -65,6 +65,30 @@ Test(timing_l2_tags, full_writes_fetch_nothing_and_partial_ones_when_read) {
   ftl_l2_tags_destroy(tags);
 }
 
+static void write_halves(ftl_l2_tags *tags, uint64_t line, uint8_t sectors, uint8_t halves, int32_t side) {
+  ftl_l2_outcome outcome;
+  (void)ftl_l2_tags_write_at(tags, ftl_l2_tags_address(tags, line), line, sectors, halves, side, FTL_L2_EVICT_NORMAL,
+                             &outcome);
+}
+
+// Sectors 0 and 1: of the first both halves are written, one after the other, of the second the same one twice.
+Test(timing_l2_tags, a_sector_of_which_all_parts_were_written_is_read_without_dram) {
+  for (int sides = 1; sides <= 2; sides++)
+    for (int32_t side = 0; side < sides; side++) {
+      ftl_arch arch = tags_arch(sides, 4, 1, "lru");
+      ftl_l2_tags *tags = create_tags(&arch, 0);
+      uint64_t line = line_of(tags, 0, 0);
+      write_halves(tags, line, 3, 0x03, side);
+      cr_expect_eq(ftl_l2_tags_dirty_sectors(tags), 2);
+      write_halves(tags, line, 3, 0x12, side);
+      ftl_l2_outcome read = ftl_l2_tags_read(tags, line, 3, side, FTL_L2_EVICT_NORMAL);
+      cr_expect_eq(read.hit_sectors, 1, "side %d: hit %d", (int)side, read.hit_sectors);
+      cr_expect_eq(read.dram_read_sectors, 2, "side %d: fetched %d", (int)side, read.dram_read_sectors);
+      cr_expect_eq(ftl_l2_tags_read(tags, line, 3, side, FTL_L2_EVICT_NORMAL).hit_sectors, 3);
+      ftl_l2_tags_destroy(tags);
+    }
+}
+
 Test(timing_l2_tags, an_eviction_writes_back_the_dirty_sectors_of_the_oldest_line) {
   ftl_arch arch = tags_arch(1, 2, 1, "lru");
   ftl_l2_tags *tags = create_tags(&arch, 0);

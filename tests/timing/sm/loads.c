@@ -25,6 +25,7 @@ Test(timing_sm_loads, a_load_misses_and_then_hits_l1) {
   cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LONG_SCOREBOARD], 199 + 31);
   cr_assert_eq(rig_counters(r)->l1_load_sectors, 8);
   cr_assert_eq(rig_counters(r)->l1_load_hit_sectors, 4);
+  cr_assert_eq(rig_counters(r)->l1_local_load_sectors, 0);
   rig_destroy(r);
 }
 
@@ -188,6 +189,9 @@ Test(timing_sm_loads, spills_are_written_through_and_kept_in_l1) {
   rig_run(r, 1);
   cr_assert_eq(r->num_requests, 2);  // one line of four sectors a warp
   cr_assert_eq(rig_counters(r)->local_sectors, 8);
+  cr_assert_eq(rig_counters(r)->l1_load_sectors, 8);
+  cr_assert_eq(rig_counters(r)->l1_local_load_sectors, 8);
+  cr_assert_eq(rig_counters(r)->l1_local_load_hit_sectors, 8);
   // STL taken at 0 and 1 (two sub-cores), LDL of warp 0 at 2: ready at 34
   cr_assert_eq(rig_cycle(r, 0, 2, 0), 34);
   rig_destroy(r);

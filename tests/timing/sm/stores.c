@@ -108,6 +108,22 @@ static rig *stores_of_words(const int32_t *lines, int32_t num_stores) {
   return r;
 }
 
+// Columns 16 to 63 of a line: of sector 0 the second half, of sector 1 both. What is stored in words of a half is no
+// half.
+Test(timing_sm_stores, what_is_sent_in_parts_says_which_halves_it_has) {
+  const int32_t columns[] = {16, 32, 48}, line[] = {0, 0};
+  rig *r = stores_of_halves(columns, 3, 1, 100);
+  cr_assert_eq(r->num_requests, 1);
+  cr_assert_eq(r->requests[0].sectors, 3);
+  cr_assert_eq(r->requests[0].full_sectors, 2);
+  cr_assert_eq(r->requests[0].part_halves & 0x11, 0x10);
+  rig_destroy(r);
+  r = stores_of_words(line, 2);
+  cr_assert_eq(r->num_requests, 1);
+  cr_assert_eq(r->requests[0].part_halves, 0);
+  rig_destroy(r);
+}
+
 // Four in a row make the line whole: 16 sectors stored, 4 sent. Where line 1 closes line 0 after two of its words and
 // line 0 closes line 1 again, line 0 goes twice in parts.
 Test(timing_sm_stores, words_that_follow_each_other_are_one_request) {

@@ -160,6 +160,17 @@ Test(unit_engine_compulsory, scores_above_the_diagonal_are_not_needed) {
         {"softmax_rows", 0, S + LSE}, {"outputs", S + ROWS, ROWS});
 }
 
+// 200 queries on 100 keys: the last 100 see 1 to 100 of them. Of the others scores need no Q and gradients no dO; rows
+// of O and dQ are written, as zeros.
+Test(unit_engine_compulsory, queries_without_scores_are_needed_where_their_rows_are_written) {
+  enum { Q = 2 * 200 * 64 * 2, SEEN = 2 * 100 * 64 * 2, KV = 2 * 100 * 64 * 2, S = 2 * (100 * 101 / 2) * 2 };
+  CHECK("standard_attention heads=2 seqlen_q=200 seqlen_kv=100 head_dim=64 causal=1" TILES, {"scores", SEEN + KV, S},
+        {"softmax_rows", 0, S + 2 * 200 * 4}, {"outputs", S + KV, Q});
+  CHECK("standard_attention pass=bwd heads=2 seqlen_q=200 seqlen_kv=100 head_dim=64 causal=1" TILES,
+        {"bwd_d_values", S + SEEN, KV}, {"bwd_d_probs", SEEN + KV, S}, {"bwd_d_scores", S, S},
+        {"bwd_d_queries", S + KV, Q}, {"bwd_d_keys", S + SEEN, KV});
+}
+
 // As many keys as the forward pass; dK and dV of the others are written all the same, as zeros.
 Test(unit_engine_compulsory, the_backward_pass_needs_the_keys_of_the_forward_pass) {
   enum { Q = 2 * 100 * 64 * 2, ROWS = 2 * 100 * 4, KV = 2 * 2 * 149 * 64 * 2, DKV = 2 * 2 * 1000 * 64 * 2 };
@@ -168,19 +179,36 @@ Test(unit_engine_compulsory, the_backward_pass_needs_the_keys_of_the_forward_pas
         {"flash2_bwd_dq", 2 * Q + KV + 2 * ROWS, Q});
 }
 
+// 1000 queries aligned with 100 keys: the first 900 see none, and whoever walks the queries of a key tile passes them
+// by. delta is written, and dQ converted, for all of them. Of dQ's sum, of 16 tiles of 64 queries, tile 14 begins with
+// 896.
+Test(unit_engine_compulsory, queries_above_a_causal_mask_are_not_needed_by_who_walks_queries) {
+  enum { HD = 64, Q = 2 * 1000 * HD * 2, SEEN = 2 * 100 * HD * 2, ROWS = 2 * 1000 * 4, SEEN_ROWS = 2 * 100 * 4 };
+  enum { KV = 2 * 2 * 100 * HD * 2, SUM = 2 * 1024 * HD * 4, SEEN_SUM = 2 * (1024 - 896) * HD * 4 };
+  CHECK("flash2_bwd dq=kernel heads=2 seqlen_q=1000 seqlen_kv=100 head_dim=64 causal=1" TILES,
+        {"flash2_bwd_delta", 2 * Q, ROWS}, {"flash2_bwd_dk_dv", 2 * SEEN + KV + 2 * SEEN_ROWS, KV},
+        {"flash2_bwd_dq", 2 * Q + KV + 2 * ROWS, Q});
+  CHECK("flash2_bwd dq=atomics mma=mma heads=2 seqlen_q=1000 seqlen_kv=100 head_dim=64 causal=1" TILES,
+        {"flash2_bwd_delta", 2 * Q, ROWS + SUM}, {"flash2_bwd_dq_dk_dv", 2 * SEEN + KV + 2 * SEEN_ROWS, KV + SEEN_SUM},
+        {"flash2_bwd_convert_dq", SUM, Q});
+}
+
 // Of dQ's sum, which has room for a tile more a sequence, the tiles of queries: of 100, 33, 33 and 200 rows 2, 1, 1 and
 // 4 of 64, of 64 fp32 columns.
 Test(unit_engine_compulsory, the_room_between_packed_sequences_of_a_sum_is_not_needed) {
   ftl_arch *arch = shipped_arch("h200");
   ftl_prediction p =
       prediction_of(arch, "flash2_bwd dq=atomics mma=mma heads=4 lengths=100:33x2:200 head_dim=64" TILES, NULL);
-  const ftl_kernel_answer *convert = &p.kernels[p.num_kernels - 1];
+  const ftl_kernel_answer *convert = &p.kernels[p.num_kernels - 1], *adds = &p.kernels[1];
   cr_assert_str_eq(convert->name, "flash2_bwd_convert_dq");
   // and where the sequences begin
   int64_t sum = 4 * (2 + 1 + 1 + 4) * 64 * 64 * 4, read = (int64_t)convert->metrics.value[FTL_METRIC_compulsory_read];
   cr_expect_geq(read, sum);
   cr_expect_lt(read, sum + 1024);
   cr_expect_geq(convert->metrics.value[FTL_METRIC_dram_read], (double)read);
+  cr_assert_str_eq(adds->name, "flash2_bwd_dq_dk_dv");
+  int64_t keys = 2 * 4 * 366 * 64 * 2;  // dK and dV
+  cr_expect_eq((int64_t)adds->metrics.value[FTL_METRIC_compulsory_write], sum + keys);
   ftl_arch_destroy(arch);
 }
 

@@ -54,3 +54,24 @@ Test(unit_engine_sampled_spills, their_bound_has_what_they_wait_for_under_load) 
   cr_expect_leq(apart_pct, sampled.error_bound_cycles_pct, "%.1f %% apart, the bound is %.1f", apart_pct,
                 sampled.error_bound_cycles_pct);
 }
+
+// Loads of spilled registers hit in L1, up to 95 % of all loads here; tiles, which go through L1 too where there is no
+// cp.async, are asked of L2 as often as without spills.
+Test(unit_engine_sampled_spills, their_hits_in_l1_are_not_those_of_tiles) {
+  static const spilling_case spilling[] = {
+      {"v100", "heads=8 seqlen=512 head_dim=64 max_registers=64"},
+      {"v100", "heads=8 seqlen=512 head_dim=64 max_registers=96"},
+      {"t4", "heads=8 seqlen=512 head_dim=64 max_registers=96"},
+  };
+  for (int i = 0; i < 3; i++) {
+    ftl_prediction sampled = predict(&spilling[i], "sampled"), full = predict(&spilling[i], "full");
+    const double *value = sampled.metrics.value, *of_full = full.metrics.value;
+    double tiles = value[FTL_METRIC_l2_sectors] - value[FTL_METRIC_local_sectors];
+    double in_full = of_full[FTL_METRIC_l2_sectors] - of_full[FTL_METRIC_local_sectors];
+    cr_expect_gt(value[FTL_METRIC_local_sectors], 100000, "%s", spilling[i].arch);
+    cr_expect_leq(fabs(tiles - in_full) / in_full, 0.02, "%s: %.0f sectors of tiles, in full %.0f", spilling[i].arch,
+                  tiles, in_full);
+    cr_expect_geq(32 * tiles, value[FTL_METRIC_compulsory_read] + value[FTL_METRIC_compulsory_write], "%s",
+                  spilling[i].arch);
+  }
+}

@@ -1,6 +1,7 @@
 // Each what-if changes the keys of one resource, on every chip to a model that keeps the rules between keys.
 #include "explain/what_if.h"
 #include "tests/unit/engine/fixture.h"
+#include "workloads/open_tiles.h"
 
 typedef struct made {
   bool applies;
@@ -103,6 +104,29 @@ Test(unit_explain_what_if, more_shared_memory_takes_nothing_from_l1) {
   cr_expect_eq(m.arch->l1_unified_bytes - m.arch->shared_bytes_per_sm, 28672);
   release(&m);
   ftl_arch_destroy(h200);
+}
+
+// 128 x 64 tiles of head_dim 128 became 128 x 32 on a T4. With twice the room the default would fit, and be another
+// kernel.
+Test(unit_explain_what_if, tiles_that_gave_way_stay_as_they_are) {
+  ftl_arch *t4 = shipped_arch("t4");
+  ftl_point base = {.spec = spec_of("heads=1 seqlen=64 head_dim=128"), .arch = t4};
+  ftl_prediction answer = answer_with(FTL_SPEC_MMA_MMA);
+  answer.spec = base.spec;
+  answer.spec.value[FTL_PARAM_block_n] = 32;
+  for (int i = 0; i < ftl_num_what_ifs(); i++) {
+    made m = {0};
+    ftl_error error = {0};
+    ftl_status status =
+        ftl_what_if_make(i, &base, &answer, &m.applies, &m.point, &m.arch, &m.change, &m.factor, &error);
+    cr_assert_eq(status, FTL_OK, "%s: %s", ftl_what_if_name(i), error.message);
+    if (m.applies) {
+      cr_expect_eq(m.point.spec.value[FTL_PARAM_block_n], 32, "%s", ftl_what_if_name(i));
+      cr_expect_not(ftl_spec_leaves_tiles_open(&m.point.spec), "%s", ftl_what_if_name(i));
+    }
+    release(&m);
+  }
+  ftl_arch_destroy(t4);
 }
 
 // 8 cycles over 1.25 are 6.4, so 6, and a third more; 2 over 1.25 round to 2 again, so 1; 1 can only be made 2.

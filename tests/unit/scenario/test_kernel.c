@@ -260,11 +260,11 @@ Test(unit_scenario_kernel, wrong_arguments_say_what_is_wanted) {
       {SKETCH(TILE "t:mma(x, y)", "kernel:program()"), "B, a ring, is wanted here, not a tensor"},
       {SKETCH(TILE "t:set(0); t:store(y)", "kernel:program()"),
        "a tile of a tensor, as q(head, row) gives it, is wanted here, not a tensor"},
-      {SKETCH(TILE "t:set(0); t:reduce('min', t)", "kernel:program()"), "a reduction is \"max\" or \"sum\""},
+      {SKETCH(TILE "t:set(0); t:reduce('min', t)", "kernel:program()"), "a reduction is \"max\" or \"sum\", not min"},
       {SKETCH("k:input('x', 'fp64', { 4, 4 })", "kernel:program()"),
        "an element type is fp16, bf16, fp32, tf32, fp8_e4m3, fp8_e5m2, int8; here is fp64"},
       {SKETCH("k:input('x', 'fp16', { 4, 4.5 })", "kernel:program()"),
-       "the shape must be a whole number, not a number"},
+       "the shape is 4.5; allowed is a whole number of 1 to 70368744177664"},
       {SKETCH("k:role('a', 4, { warps = 3 })", "kernel:program()"),
        "no option is called warps; known are registers, groups"},
       {SKETCH("local e = k.cta / 2", "kernel:program()"), "an index expression is divided by //"},
@@ -320,6 +320,12 @@ Test(unit_scenario_kernel, objects_do_not_outlive_their_sketch) {
 Test(unit_scenario_kernel, a_check_that_fails_says_where_and_by_how_much) {
   fails(SKETCH(TILE "t:set(1); t:store(y(0))", "\n" EQUALS("r == 7 and c == 4 and 3 or 1")),
         "test.lua:6: sketch: y(7, 3) is 1.0, the reference 3.0: the error 2 is above the tolerance 1e-06");
+  fails(
+      SKETCH(
+          TILE "t:set(1); t:store(y(0))",
+          "kernel:check { tolerance = 1, reference = { y = function() local row = {}; for c = 1, 65 do row[c] = 1 end "
+          "return row end } }"),
+      "test.lua:5: the reference of y must give a row of 64 numbers, not 65");
   fails(SKETCH(TILE "t:set(1); t:store(y(0))", "kernel:check { reference = {}, tolerance = 1 }"),
         "reference.y must be function(t, …) of a row's coordinates");
   fails(SKETCH(TILE "t:set(1); t:store(y(0))", "kernel:check { reference = { y = function() return 1 end } }"),

@@ -366,6 +366,18 @@ Test(script_arch_loader, faults_in_what_if_pairs_are_named) {
   ftl_arch_destroy(h200);
 }
 
+Test(script_arch_loader, a_what_if_sets_a_key_once) {
+  ftl_arch *h200 = load("h200"), *arch = NULL;
+  const char *const twice[] = {"l2.ways=10", "dram.queue_entries=64", "l2.ways=40"};
+  cr_assert_eq(ftl_arch_create_what_if(h200, twice, 3, &arch, &last_error), FTL_BAD_INPUT);
+  cr_expect_str_eq(last_error.message, "what-if: l2.ways is set twice, as 10 and 40");
+  cr_expect_null(arch);
+  const char *const apart[] = {"l2.ways=10", "l2.way=10"};
+  cr_assert_eq(ftl_arch_create_what_if(h200, apart, 2, &arch, &last_error), FTL_BAD_INPUT);
+  cr_expect(strncmp(last_error.message, "what-if: unknown key l2.way,", 28) == 0, "%s", last_error.message);
+  ftl_arch_destroy(h200);
+}
+
 // The what-if of a table in Lua; NULL with last_error set.
 static ftl_arch *what_if_lua(const char *table) {
   ftl_sandbox *sandbox = NULL;
