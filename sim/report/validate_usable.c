@@ -56,6 +56,13 @@ static near_miss find_near_miss(const ftl_measurement *row) {
   return nearest;
 }
 
+// A number that no measurement can give is kept and not compared; NULL: the row has none.
+static const ftl_measured_value *find_impossible(const ftl_measurement *row) {
+  for (int i = 0; i < row->num_values; i++)
+    if (row->values[i].is_impossible) return &row->values[i];
+  return NULL;
+}
+
 void ftl_validation_note_unmeasured(ftl_validation *v, const ftl_measurement_file *file, int64_t first_case) {
   if (v->unmeasured[0] != '\0' || v->num_cases == first_case) return;
   for (int64_t i = first_case; i < v->num_cases; i++) {
@@ -63,8 +70,11 @@ void ftl_validation_note_unmeasured(ftl_validation *v, const ftl_measurement_fil
   }
   const ftl_measurement *row = &file->rows[0];
   near_miss nearest = find_near_miss(row);
+  const ftl_measured_value *impossible = find_impossible(row);
   char meant[192] = "";
-  if (nearest.column != NULL) {
+  if (impossible != NULL) {
+    snprintf(meant, sizeof meant, "; %.80s is %g, which cannot be", impossible->metric, impossible->value);
+  } else if (nearest.column != NULL) {
     snprintf(meant, sizeof meant, "; the nearest to %.60s is %.80s", nearest.column, nearest.metric);
   }
   snprintf(
