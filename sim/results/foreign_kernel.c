@@ -271,7 +271,11 @@ static int64_t cublas_strip(const cublas_name *name) {
 // CUTLASS's kernel for Ampere, which cuBLAS runs on integers:
 // cutlass_80_tensorop_i16832gemm_s8_128x256_128x3_tn_align16 has tiles of 128 rows and 256 columns of a column-major C,
 // a K step of 128 and 3 stages. A warp has 64 x 64 of the tile, or half of those columns where that made two warps
-// (128 threads for tiles of 128 x 64 and 128 x 128, 256 for 128 x 256: launch__block_size).
+// (128 threads for tiles of 128 x 64 and 128 x 128, 256 for 128 x 256: launch__block_size). Up to 8 tiles of rows are
+// launched for each of columns, then the next 8: the grid of 32 x 16 tiles is 128 x 4 CTAs, of 4 x 64 it is 256 x 1
+// (GemmIdentityThreadblockSwizzle of CUTLASS, get_log_tile).
+static int64_t cutlass_strip(int64_t num_tiles) { return num_tiles >= 6 ? 8 : num_tiles >= 3 ? 4 : num_tiles; }
+
 static ftl_status set_cutlass_80(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   enum { WARP_SIDE = 64, LEAST_WARPS = 4 };
   const char *name = strstr(kernel_of(row), "cutlass_80_tensorop_i16832gemm_s8_");
@@ -285,12 +289,18 @@ static ftl_status set_cutlass_80(ftl_spec *spec, const ftl_measurement *row, ftl
   const int64_t *v = spec->value;
   int64_t warps_m = ftl_divide_up(block_m, WARP_SIDE), warps_n = ftl_divide_up(block_n, WARP_SIDE);
   while (warps_m * warps_n < LEAST_WARPS) warps_n *= 2;
-  const ftl_param_number known[] = {{FTL_PARAM_m, v[FTL_PARAM_n]},      {FTL_PARAM_n, v[FTL_PARAM_m]},
-                                    {FTL_PARAM_transpose_b, 1},         {FTL_PARAM_block_m, block_m},
-                                    {FTL_PARAM_block_n, block_n},       {FTL_PARAM_block_k, block_k},
-                                    {FTL_PARAM_num_stages, num_stages}, {FTL_PARAM_num_warps, warps_m * warps_n},
-                                    {FTL_PARAM_warps_n, warps_n}};
+  const ftl_param_number known[] = {{FTL_PARAM_m, v[FTL_PARAM_n]},
+                                    {FTL_PARAM_n, v[FTL_PARAM_m]},
+                                    {FTL_PARAM_transpose_b, 1},
+                                    {FTL_PARAM_block_m, block_m},
+                                    {FTL_PARAM_block_n, block_n},
+                                    {FTL_PARAM_block_k, block_k},
+                                    {FTL_PARAM_num_stages, num_stages},
+                                    {FTL_PARAM_num_warps, warps_m * warps_n},
+                                    {FTL_PARAM_warps_n, warps_n},
+                                    {FTL_PARAM_tile_strip, cutlass_strip(ftl_divide_up(v[FTL_PARAM_n], block_m))}};
   if (status == FTL_OK) status = SET_NUMBERS(spec, known, error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_tile_order, "m_first", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_code, "buffered", error);
   return status == FTL_OK ? set_instructions(spec, "mma", "cp_async", error) : status;
 }
