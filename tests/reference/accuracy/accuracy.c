@@ -36,15 +36,18 @@ static const bound thirtieth_bounds[] = {
 static const bound waves_bounds[] = {
 #include "bounds_waves.def"
 };
+static const bound products_bounds[] = {
+#include "bounds_products.def"
+};
 static const bound h100_bounds[] = {
 #include "bounds_h100.def"
 };
 #undef FTL_BOUND
 
 // Files that came after the sample of the others was settled, which they would move: those that are taken whole, and
-// those whose blocks were drawn, among them kernels that no one would choose (kernels/measurements/HELDOUT.md), and
-// those of one wave of CTAs over ever longer sequences.
-typedef enum group { SAMPLED, WHOLE, DRAWN, LATEST, THIRTIETH, WAVES } group;
+// those whose blocks were drawn, among them kernels that no one would choose (kernels/measurements/HELDOUT.md), those
+// of one wave of CTAs over ever longer sequences, and products of bytes and of warpgroups side by side.
+typedef enum group { SAMPLED, WHOLE, DRAWN, LATEST, THIRTIETH, WAVES, PRODUCTS } group;
 static const struct {
   const char *name;
   group group;
@@ -56,7 +59,9 @@ static const struct {
                   {"_unseen28_", LATEST},
                   {"_unseen29_", DRAWN},
                   {"_unseen30_", THIRTIETH},
-                  {"_waves_", WAVES}};
+                  {"_waves_", WAVES},
+                  {"foreign_types_", PRODUCTS},
+                  {"foreign_triton_wide_", PRODUCTS}};
 
 // Not matmul_tiled: some of cuBLAS's tiles are infeasible, and which of its few cases are taken decides the mean.
 static const char *const workloads[] = {"flash2_fwd",         "flash2_bwd",   "flash3_fwd",    "flash_decode",
@@ -87,7 +92,7 @@ static ftl_validation read_measurements(group wanted) {
   const char *const all[] = {NULL};
   for (size_t i = 0; i < files.gl_pathc; i++) {
     if (group_of(files.gl_pathv[i]) != wanted) continue;
-    if (wanted == WHOLE || wanted == WAVES)
+    if (wanted == WHOLE || wanted == WAVES || wanted == PRODUCTS)
       add_file(&v, files.gl_pathv[i], all, 1);
     else
       add_file(&v, files.gl_pathv[i], workloads, sizeof workloads / sizeof *workloads);
@@ -173,6 +178,10 @@ Test(reference_accuracy, errors_of_the_thirtieth_set_are_no_larger_than_stated) 
 
 Test(reference_accuracy, errors_of_single_waves_are_no_larger_than_stated) {
   check(read_measurements(WAVES), waves_bounds, sizeof waves_bounds / sizeof *waves_bounds);
+}
+
+Test(reference_accuracy, errors_of_products_of_bytes_and_side_by_side_are_no_larger_than_stated) {
+  check(read_measurements(PRODUCTS), products_bounds, sizeof products_bounds / sizeof *products_bounds);
 }
 
 Test(reference_accuracy, errors_on_an_h100_are_no_larger_than_stated) {
