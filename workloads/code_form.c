@@ -67,24 +67,23 @@ static void resolve(ftl_spec *spec, ftl_param param, int64_t value) {
   if (takes(spec, param) && spec->value[param] == 0) spec->value[param] = value;
 }
 
-// cuDNN masks all steps where nothing but the end of the keys is masked, and that lies inside a tile
-// (kernels/measurements/foreign_library*_ncu.csv: by what its pipes execute a step).
-static int64_t cudnn_mask_steps(const ftl_spec *spec) {
-  const int64_t *v = spec->value;
-  bool ends_inside = v[FTL_PARAM_seqlen_kv] % v[FTL_PARAM_block_n] != 0;
-  return v[FTL_PARAM_causal] == 0 && ends_inside ? FTL_MASK_STEPS_ALL : FTL_MASK_STEPS_EDGES;
-}
-
 // Only beside a wgmma's product does ptxas add up exponentials.
 static int64_t row_sums_of(const ftl_spec *spec, const form *f) {
   bool has_wgmma = spec->value[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA;
   return f->row_sums == FTL_ROW_SUMS_BEHIND && !has_wgmma ? FTL_ROW_SUMS_STEP : f->row_sums;
 }
 
-// Where steps cannot be unrolled one loop masks what they would.
+// Whether nothing but the end of the keys is masked, and that lies inside a tile.
+static bool masks_the_end_alone(const ftl_spec *spec) {
+  const int64_t *v = spec->value;
+  return v[FTL_PARAM_causal] == 0 && v[FTL_PARAM_seqlen_kv] % v[FTL_PARAM_block_n] != 0;
+}
+
+// Who masks all steps (cuDNN) does so for the end of the keys alone (kernels/measurements/foreign_library*_ncu.csv: by
+// what its pipes execute a step). Where steps cannot be unrolled one loop masks what they would.
 static int64_t mask_steps_of(const ftl_spec *spec, const form *f) {
   const int64_t *v = spec->value;
-  if (f == &forms[PROGRAM_CUDNN]) return cudnn_mask_steps(spec);
+  if (f->mask_steps == FTL_MASK_STEPS_ALL && !masks_the_end_alone(spec)) return FTL_MASK_STEPS_EDGES;
   if (f->mask_steps != FTL_MASK_STEPS_UNROLLED) return f->mask_steps;
   bool is_interleaved = takes(spec, FTL_PARAM_schedule) && v[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED;
   bool has_diagonal =

@@ -268,14 +268,14 @@ static int64_t cublas_strip(const cublas_name *name) {
   return (int64_t)width * (along_columns ? name->cluster_columns : name->cluster_rows);
 }
 
+// Up to 8 tiles of rows are launched for each of columns, then the next 8 (GemmIdentityThreadblockSwizzle of CUTLASS,
+// get_log_tile; measurements/cutlass_grids.csv). Strips run there and back here, there always forward.
+static int64_t cutlass_strip(int64_t num_tiles) { return num_tiles >= 6 ? 8 : num_tiles >= 3 ? 4 : num_tiles; }
+
 // CUTLASS's kernel for Ampere, which cuBLAS runs on integers:
 // cutlass_80_tensorop_i16832gemm_s8_128x256_128x3_tn_align16 has tiles of 128 rows and 256 columns of a column-major C,
 // a K step of 128 and 3 stages. A warp has 64 x 64 of the tile, or half of those columns where that made two warps
-// (128 threads for tiles of 128 x 64 and 128 x 128, 256 for 128 x 256: launch__block_size). Up to 8 tiles of rows are
-// launched for each of columns, then the next 8: the grid of 32 x 16 tiles is 128 x 4 CTAs, of 4 x 64 it is 256 x 1
-// (GemmIdentityThreadblockSwizzle of CUTLASS, get_log_tile).
-static int64_t cutlass_strip(int64_t num_tiles) { return num_tiles >= 6 ? 8 : num_tiles >= 3 ? 4 : num_tiles; }
-
+// (128 threads for tiles of 128 x 64 and 128 x 128, 256 for 128 x 256: launch__block_size).
 static ftl_status set_cutlass_80(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
   enum { WARP_SIDE = 64, LEAST_WARPS = 4 };
   const char *name = strstr(kernel_of(row), "cutlass_80_tensorop_i16832gemm_s8_");
