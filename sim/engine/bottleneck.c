@@ -19,6 +19,7 @@ static const char *const stall_names[FTL_STALL_COUNT] = {
     [FTL_STALL_BARRIER] = "barriers",
     [FTL_STALL_BRANCH_RESOLVING] = "branches",
     [FTL_STALL_GMMA] = "wgmma in flight",
+    [FTL_STALL_MISC] = "loads of a warp on their way",
     [FTL_STALL_DRAIN] = "stores at CTA ends",
 };
 

@@ -62,6 +62,8 @@ const char *ftl_stall_meaning(ftl_metric stall, const ftl_spec *spec) {
       return "the warp waits for the kernel's parameters, at the start of a CTA";
     case FTL_METRIC_stall_no_instruction:
       return "the warp waits for code: the loop does not fit into the instruction cache";
+    case FTL_METRIC_stall_misc:
+      return "a load waits since its warp has as many on their way as one may have";
     case FTL_METRIC_stall_sleeping:
       return "the warp sleeps";
     default:

@@ -13,6 +13,7 @@ enum { NONE = -1, NUM_SCOREBOARDS = 6 };
 
 typedef struct scoreboard {
   int32_t waiter;          // the next instruction that waits for it; NONE: free
+  int32_t num_loads;       // LDGs that count on it
   int32_t done_cycle;      // of all that counts on it, in the stretch's cycles
   int32_t slowest_value;   // of these, the last of the longest latency
   int32_t slowest_cycles;  // its latency
@@ -118,6 +119,10 @@ static void count_result(allotment *a, int32_t i) {
   scoreboard *s = choose(a, result);
   if (s->waiter == NONE) *s = (scoreboard){.waiter = result->reader};
   if (result->reader < s->waiter) s->waiter = result->reader;
+  if (a->draft->insts[i].inst.opcode == FTL_OP_LDG) {
+    s->num_loads++;
+    a->draft->insts[i].inst.scoreboard = (uint8_t)(1 + (s - a->scoreboards));
+  }
   if (result->done_cycle > s->done_cycle) s->done_cycle = result->done_cycle;
   if (result->latency_cycles < s->slowest_cycles) return;
   s->slowest_cycles = result->latency_cycles;
@@ -131,6 +136,7 @@ static void wait_for_all(allotment *a, int32_t i) {
     scoreboard *s = &a->scoreboards[n];
     if (s->waiter != i) continue;
     s->waiter = NONE;
+    if (s->num_loads > 1) inst->inst.awaits |= (uint8_t)(1 << n);
     if (s->slowest_cycles <= longest_latency || reads(a->draft, inst, s->slowest_value)) continue;
     longest_latency = s->slowest_cycles;
     inst->also_awaits = s->slowest_value;

@@ -121,7 +121,9 @@ typedef struct ftl_warp_inst {
   uint8_t
       ring_a;  // LDSM, LDS, WGMMA (A operand): ring whose waited-for stage it reads; CP_ASYNC, TMA_LOAD, STS, LDG:
                // ring whose stage being filled it (or, LDG, its STS) writes; else FTL_NO_RING (staging of stores too)
-  uint8_t ring_b;  // WGMMA (B operand); else FTL_NO_RING
+  uint8_t ring_b;      // WGMMA (B operand); else FTL_NO_RING
+  uint8_t scoreboard;  // LDG: on which it counts among its warp's, from 1 on, where others do too; 0: on none of these
+  uint8_t awaits;  // scoreboards that all loads have come of before it issues: a bit each, that of number 1 the first
 } ftl_warp_inst;
 
 // Whether the result is a predicate, and whether an instruction that reads one hangs on it altogether (@P): compares,

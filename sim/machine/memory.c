@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "arch/topology.h"
+#include "base/integer.h"
 #include "base/check.h"
 #include "base/lines.h"
 #include "machine/memory_internal.h"
@@ -122,8 +123,8 @@ static bool create_arrays(ftl_memory *memory, const ftl_arch *arch) {
     memory->far_links[side].bytes_per_cycle = (uint32_t)arch->noc_far_bytes_per_cycle;
   for (int32_t g = 0; g < memory->num_gpcs; g++) ftl_l2_coalescer_init(&memory->coalescers[g], arch);
   // A request in flight, and a fetch for every second one.
-  uint32_t num_nodes =
-      (uint32_t)(num_sms * (size_t)(arch->l1_max_pending_lines + arch->tma_max_pending_lines + 64) * 3 / 2);
+  int64_t pending_lines = ftl_larger(arch->l1_max_pending_lines, arch->l1_max_pending_load_lines);
+  uint32_t num_nodes = (uint32_t)(num_sms * (size_t)(pending_lines + arch->tma_max_pending_lines + 64) * 3 / 2);
   memory->free_node = FTL_MEMORY_NONE;
   return reserve_nodes(memory, num_nodes) && reserve_replies(memory, num_nodes);
 }

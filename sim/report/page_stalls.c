@@ -22,6 +22,7 @@ static const ftl_metric reasons[] = {FTL_METRIC_stall_long_scoreboard,
                                      FTL_METRIC_stall_dispatch_stall,
                                      FTL_METRIC_stall_imc_miss,
                                      FTL_METRIC_stall_no_instruction,
+                                     FTL_METRIC_stall_misc,
                                      FTL_METRIC_stall_sleeping};
 enum { NUM_REASONS = sizeof reasons / sizeof *reasons, NUM_OWN = FTL_PAGE_NUM_COLOURS - 1, MAX_PROBLEMS = 40 };
 

@@ -71,6 +71,8 @@ __attribute__((noinline)) static bool issue_kind(ftl_sm *sm, sm_subcore *sc, sm_
       break;
     case SM_GLOBAL:
       if (w->op->opcode == FTL_OP_CP_ASYNC) w->cp_pending[w->cp_closed % SM_GROUPS]++;
+      w->loads += w->op->counts;
+      if (w->op->scoreboard) sm_count_load(w, w->op->scoreboard - 1);
       break;
     case SM_CP_COMMIT:
       ftl_sm_cp_commit(sm, w, now);

@@ -67,6 +67,8 @@ static void finish_load(ftl_sm *sm, int32_t load_idx, int64_t now) {
                      sm_reserve_data(sm, now, load.data_cycles) + sm->arch->l1_copy_latency_cycles);
   else if (load.sets_token)
     sm_token_set(sm, load.warp, load.token, now, ready, SM_PRODUCER_GLOBAL);
+  if (load.scoreboard) sm_load_has_come(sm, load.warp, load.scoreboard - 1, now);
+  if (load.counts) ftl_sm_load_done(sm, load.warp, now);
 }
 
 // Waits for sectors of the line that are on their way; gives those that are not.
@@ -99,6 +101,8 @@ static int32_t load_lines(ftl_sm *sm, const sm_mio_entry *entry, const ftl_line 
                                           .group = (uint8_t)entry->group,
                                           .is_cp = is_cp,
                                           .sets_token = entry->last && !is_cp,
+                                          .counts = op->counts,
+                                          .scoreboard = op->scoreboard,
                                           .earliest = sm_data_start(sm, now) + op->latency + op->extra_cycles});
   for (int32_t i = 0; i < count; i++) {
     uint8_t sectors = lines[i].sectors;

@@ -36,10 +36,13 @@ static void hold(ftl_sm *sm, int64_t start) {
 
 static const sm_mio_entry *first_of(const sm_mio_queue *q) { return &q->entries[q->head & q->mask]; }
 
+// Whether the lines of the first access to local or global memory might not fit beside those in flight.
+static bool is_closed(const ftl_sm *sm, const sm_op *op) { return op->is_load ? sm->lg_load_closed : sm->lg_closed; }
+
 // When the first instruction of a queue may be sent; SM_NEVER: not before lines have come, or there is none.
 static int64_t ready_of(const ftl_sm *sm, const sm_subcore *sc, int queue) {
   const sm_mio_queue *q = &sc->queues[queue];
-  if (q->count == 0 || (queue == SM_QUEUE_LG && sm->lg_closed)) return SM_NEVER;
+  if (q->count == 0 || (queue == SM_QUEUE_LG && is_closed(sm, first_of(q)->op))) return SM_NEVER;
   if (queue == SM_QUEUE_MIO) return sc->mio_ready;
   int64_t ready = sm_later(sc->mio_ready, sm->lines_free);
   return first_of(q)->op->is_store ? sm_later(ready, sm->store_free) : ready;
@@ -201,8 +204,10 @@ void ftl_sm_mio_serve(ftl_sm *sm, int64_t now) {
 
 void ftl_sm_mio_stores_wait(ftl_sm *sm) { find_lines_ready(sm); }
 
-void ftl_sm_lg_close(ftl_sm *sm, bool closed) {
+void ftl_sm_lg_close(ftl_sm *sm, bool closed, bool load_closed) {
+  bool opens = (sm->lg_closed && !closed) || (sm->lg_load_closed && !load_closed);
   sm->lg_closed = closed;
+  sm->lg_load_closed = load_closed;
   find_lines_ready(sm);
-  if (!closed) find_next(sm, sm->floor);
+  if (opens) find_next(sm, sm->floor);
 }

@@ -28,8 +28,9 @@ bool ftl_sm_mio_queue_create(ftl_sm *sm, sm_mio_queue *queue, int64_t entries,
                              bool has_places);  // false: out of memory
 void ftl_sm_mio_push(ftl_sm *sm, sm_subcore *sc, sm_warp *w, int64_t now, bool last, int32_t stage);
 void ftl_sm_mio_serve(ftl_sm *sm, int64_t now);
-void ftl_sm_mio_stores_wait(ftl_sm *sm);        // the store port is taken for longer
-void ftl_sm_lg_close(ftl_sm *sm, bool closed);  // no room, or room again, for the lines of another instruction
+void ftl_sm_mio_stores_wait(ftl_sm *sm);  // the store port is taken for longer
+// No room, or room again, for the lines of another instruction, and of another load.
+void ftl_sm_lg_close(ftl_sm *sm, bool closed, bool load_closed);
 
 // ---- lsu.c ----
 void ftl_sm_lsu_hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now);  // takes the store port

@@ -162,6 +162,7 @@ static void set_data(const builder *b, const ftl_warp_inst *inst, sm_op *op) {
   op->data_cycles = (uint16_t)cycles;
   op->extra_cycles = (uint16_t)extra;
   op->is_store = inst->opcode == FTL_OP_STG || inst->opcode == FTL_OP_STL || inst->opcode == FTL_OP_RED;
+  op->is_load = inst->opcode == FTL_OP_LDG || inst->opcode == FTL_OP_LDL;
   if (inst->opcode == FTL_OP_LDS || inst->opcode == FTL_OP_STS || inst->opcode == FTL_OP_LDSM ||
       inst->opcode == FTL_OP_CP_ASYNC) {
     op->shared_wavefronts = inst->wavefronts;
@@ -260,7 +261,10 @@ static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t 
   else
     set_data(b, inst, &op);
   set_lines(b, inst, &op);
-  bool waits = op.kind == SM_CP_WAIT || op.kind == SM_WGMMA || op.kind == SM_WGMMA_WAIT || op.kind == SM_TMA_STORE_WAIT;
+  op.scoreboard = inst->scoreboard;
+  op.awaits = inst->awaits;
+  bool waits = op.awaits || op.kind == SM_CP_WAIT || op.kind == SM_WGMMA || op.kind == SM_WGMMA_WAIT ||
+               op.kind == SM_TMA_STORE_WAIT;
   set_dispatch(b->arch, &op);
   op.special = waits || op.kind >= SM_LOOP || (op.flags & FTL_INST_WARP0);
   op.bulk = op.kind == SM_FIXED && op.repeat > 2 && op.pipe != FTL_SM_PIPE_TENSOR && !op.wide;  // wgmma takes it too
@@ -345,6 +349,15 @@ static void defer_barrier(sm_op *ops, int32_t num_ops, int32_t barrier) {
   ops[barrier].defers = ops[i].held = ops[i].special = 1;
 }
 
+// A warp writes no register that a load is still to write: it has as many on their way as its code has loads at most.
+static void count_loads(sm_op *ops, int32_t num_ops, int64_t max_warp_loads) {
+  int64_t num_loads = 0;
+  for (int32_t i = 0; i < num_ops; i++) num_loads += ops[i].opcode == FTL_OP_LDG ? ops[i].repeat : 0;
+  if (max_warp_loads == 0 || num_loads <= max_warp_loads) return;
+  for (int32_t i = 0; i < num_ops; i++)
+    if (ops[i].opcode == FTL_OP_LDG) ops[i].counts = ops[i].special = 1;
+}
+
 static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte, ftl_error *error) {
   const ftl_warp_role *r = &b->program->roles[role];
   int32_t num_parameters = 0;
@@ -361,6 +374,7 @@ static ftl_status build_role(builder *b, int32_t role, sm_op *ops, int64_t *byte
   }
   for (int32_t i = 0; i < r->num_insts; i++)
     if (ops[i].kind == SM_BARRIER && b->arch->shared_barrier_defers) defer_barrier(ops, r->num_insts, i);
+  count_loads(ops, r->num_insts, b->arch->l1_max_warp_loads);
   if (num_parameters > b->code->num_parameters) b->code->num_parameters = num_parameters;
   ftl_sm_set_stall_counts(ops, r->num_insts, b->code->num_tokens, b->arch);
   lay_out(b->code, ops, r->num_insts, byte);

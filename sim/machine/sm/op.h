@@ -72,6 +72,10 @@ typedef struct sm_op {
   uint16_t shared_wavefronts, bank_conflicts;  // what it adds to these counters
   uint8_t opcode;
   uint8_t is_store;    // waits for the store port
+  uint8_t is_load;     // LDG, LDL
+  uint8_t scoreboard;  // LDG: on which it counts, from 1 on; 0: on none that is shared
+  uint8_t awaits;      // scoreboards, a bit each
+  uint8_t counts;      // LDG of a role that has more of them than a warp may have on their way
   uint16_t max_lines;  // SM_GLOBAL: at most this many lines a time
   int16_t loop;        // LOOP, END_LOOP and the branch before it: index; else -1
   int16_t barrier;     // BARRIER, BARRIER_ARRIVE: dense index within the CTA

@@ -274,6 +274,8 @@ static const char *block_text(const sm_warp *w) {
                                       "a ring's stage full",
                                       "a ring's stage empty",
                                       "its next tile",
+                                      "all loads of a scoreboard",
+                                      "a place for another load",
                                       "its stores to drain"};
   return texts[w->blocked];
 }

@@ -39,6 +39,7 @@ typedef enum ftl_stall {
   FTL_STALL_DISPATCH_STALL,
   FTL_STALL_IMC_MISS,
   FTL_STALL_NO_INSTRUCTION,
+  FTL_STALL_MISC,  // as many loads of the warp on their way as it may have
   FTL_STALL_SLEEPING,
   FTL_STALL_COUNT
 } ftl_stall;

@@ -56,9 +56,10 @@ struct ftl_sm {
   int64_t tensor_free, gmma_busy_cycles;  // wgmma
   int64_t gmma_taken;                     // the most that a sub-core has taken of them: see ftl_sm_gmma_take
   int32_t mio_turn;
-  int32_t lg_pending, lg_limit;  // lines in flight, and with how many those of another instruction would all fit
-  bool lg_closed;                // they might not
-  int64_t reply_next;            // of replies, arrivals and lines to be written
+  int32_t lg_pending;               // lines in flight
+  int32_t lg_limit, lg_load_limit;  // with how many those of another instruction, or of another load, would all fit
+  bool lg_closed, lg_load_closed;   // they might not
+  int64_t reply_next;               // of replies, arrivals, lines to be written and places of loads
   int64_t barrier_free;
 
   sm_warp *warps;    // slot * num_warps + warp
@@ -89,6 +90,8 @@ struct ftl_sm {
   int32_t arrival_head, arrival_count;
   ftl_mem_reply *copied;  // replies of copies past L1 that wait to be written beside wgmmas: ring in order of arrival
   int32_t copied_head, copied_count, copied_capacity;
+  sm_load_place *places;  // of loads of warps that have as many as they may: ring in order of time
+  int32_t place_head, place_count, place_capacity;
   int64_t fill_free;
   int64_t fill_cycles[FTL_LINE_SECTORS + 1];  // of the fill port, by the number of sectors
   ftl_mem_request *requests;
@@ -138,11 +141,23 @@ static inline void sm_token_set(ftl_sm *sm, sm_warp *w, uint16_t token, int64_t 
   if (w->blocked == SM_ON_TOKEN) ftl_sm_warp_retry(sm, w, now);
 }
 
+// A load counts on one of the warp's scoreboards, and is there.
+static inline void sm_count_load(sm_warp *w, int32_t scoreboard) {
+  w->counting[scoreboard]++;
+  w->pending |= (uint8_t)(1 << scoreboard);
+}
+
+static inline void sm_load_has_come(ftl_sm *sm, sm_warp *w, int32_t scoreboard, int64_t now) {
+  if (--w->counting[scoreboard] > 0) return;
+  w->pending &= (uint8_t) ~(1 << scoreboard);
+  if (w->blocked == SM_ON_SCOREBOARD) ftl_sm_warp_retry(sm, w, now);
+}
+
 // Lines of local and global memory in flight, negative when they have come.
 static inline void sm_lg_add(ftl_sm *sm, int32_t lines) {
   sm->lg_pending += lines;
-  bool closed = sm->lg_pending > sm->lg_limit;
-  if (closed != sm->lg_closed) ftl_sm_lg_close(sm, closed);
+  bool closed = sm->lg_pending > sm->lg_limit, load_closed = sm->lg_pending > sm->lg_load_limit;
+  if (closed != sm->lg_closed || load_closed != sm->lg_load_closed) ftl_sm_lg_close(sm, closed, load_closed);
 }
 
 // One that ftl_sm_warp_leave waits for.

@@ -23,14 +23,29 @@ static bool lists_create(ftl_sm *sm, int32_t count) {
   return true;
 }
 
+// A place is listed from its load's data until it is free, of a warp that has gone perhaps beside those of the next.
+static bool places_create(ftl_sm *sm) {
+  int64_t num_warps = (int64_t)sm->config.num_slots * sm->program->num_warps;
+  sm->place_capacity = (int32_t)(2 * num_warps * sm->arch->l1_max_warp_loads);
+  sm->places = FTL_ARENA_NEW_RAW(&sm->arena, sm_load_place, sm->place_capacity + 1);
+  return sm->places != NULL;
+}
+
+// Those of an instruction alone always fit.
+static int32_t lines_beside(const ftl_sm *sm, int64_t max_lines) {
+  return (int32_t)ftl_larger(max_lines - sm->code.gate_lines, 0);
+}
+
 bool ftl_sm_transactions_create(ftl_sm *sm) {
-  // Lines in flight, write-backs included, are limited by l1.max_pending_lines, or are those of one instruction.
-  int64_t lines = sm->arch->l1_max_pending_lines + sm->code.gate_lines + 1;
+  // Lines in flight, write-backs included, are limited by l1.max_pending_lines and max_pending_load_lines, or are those
+  // of one instruction.
+  int64_t lines =
+      ftl_larger(sm->arch->l1_max_pending_lines, sm->arch->l1_max_pending_load_lines) + sm->code.gate_lines + 1;
   int32_t count = (int32_t)(lines + sm->arch->tma_max_pending_lines) + ftl_sm_cluster_transactions(sm) +
                   sm->config.num_slots;  // a tile asked for by each CTA
   sm->copied_capacity = count;           // as many have come and wait to be written; what comes beyond waits for none
   count *= 2;
-  if (!lists_create(sm, count)) return false;
+  if (!lists_create(sm, count) || !places_create(sm)) return false;
   sm->fill_buckets = FTL_ARENA_NEW_RAW(&sm->arena, int32_t, SM_FILL_BUCKETS);
   sm->replies = FTL_ARENA_NEW_RAW(&sm->arena, ftl_mem_reply, count);
   sm->arrivals = FTL_ARENA_NEW_RAW(&sm->arena, ftl_mem_reply, count);
@@ -40,8 +55,8 @@ bool ftl_sm_transactions_create(ftl_sm *sm) {
   for (int32_t i = 0; i < SM_FILL_BUCKETS; i++) sm->fill_buckets[i] = -1;
   for (int64_t sectors = 0; sectors <= FTL_LINE_SECTORS; sectors++)
     sm->fill_cycles[sectors] = ftl_divide_up(sectors * sm->arch->l1_sector_bytes, sm->arch->l1_fill_bytes_per_cycle);
-  int64_t limit = sm->arch->l1_max_pending_lines - sm->code.gate_lines;
-  sm->lg_limit = limit > 0 ? (int32_t)limit : 0;  // an instruction alone may always go
+  sm->lg_limit = lines_beside(sm, sm->arch->l1_max_pending_lines);
+  sm->lg_load_limit = lines_beside(sm, sm->arch->l1_max_pending_load_lines);
   sm->reply_capacity = count;
   sm->capacity_requests = 2 * count;
   return true;
@@ -62,6 +77,27 @@ void ftl_sm_deliver(ftl_sm *sm, const ftl_mem_reply *reply) {
   }
   sm->replies[at] = *reply;
   if (sm->replies[sm->reply_head].time < sm->reply_next) sm->reply_next = sm->replies[sm->reply_head].time;
+}
+
+void ftl_sm_load_done(ftl_sm *sm, sm_warp *w, int64_t now) {
+  int64_t time = now + sm->arch->l1_warp_load_release_cycles;
+  FTL_CHECK(sm->place_count < sm->place_capacity, "SM %d: more than %d loads in flight", sm->config.sm_idx,
+            sm->place_capacity);
+  int32_t at = sm->place_head + sm->place_count++;
+  if (at >= sm->place_capacity) at -= sm->place_capacity;
+  sm->places[at] = (sm_load_place){.time = time, .warp = w, .warp_start = w->start};
+  if (time < sm->reply_next) sm->reply_next = time;
+}
+
+static void free_places(ftl_sm *sm, int64_t now) {
+  while (sm->place_count > 0 && sm->places[sm->place_head].time <= now) {
+    sm_load_place place = sm->places[sm->place_head];
+    sm->place_head = sm->place_head + 1 < sm->place_capacity ? sm->place_head + 1 : 0;
+    sm->place_count--;
+    if (place.warp->start != place.warp_start) continue;
+    place.warp->loads--;
+    if (place.warp->blocked == SM_ON_LOADS) ftl_sm_warp_retry(sm, place.warp, now);
+  }
 }
 
 static void copy_reply(ftl_sm *sm, const sm_transaction *tx, int64_t now) {
@@ -146,8 +182,11 @@ void ftl_sm_replies(ftl_sm *sm, int64_t now) {
     int32_t i = pop(sm, sm->replies, &sm->reply_head, &sm->reply_count);
     if (!waits_to_be_written(sm, i, now) && enters(sm, i, now)) take_reply(sm, i, now);
   }
+  free_places(sm, now);
   sm->reply_next = sm->reply_count > 0 ? sm->replies[sm->reply_head].time : SM_NEVER;
   if (sm->arrival_count > 0 && sm->arrivals[sm->arrival_head].time < sm->reply_next)
     sm->reply_next = sm->arrivals[sm->arrival_head].time;
   if (sm->copied_count > 0 && sm->copied_free < sm->reply_next) sm->reply_next = sm->copied_free;
+  if (sm->place_count > 0 && sm->places[sm->place_head].time < sm->reply_next)
+    sm->reply_next = sm->places[sm->place_head].time;
 }

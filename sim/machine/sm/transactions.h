@@ -46,14 +46,24 @@ typedef struct sm_load {
   uint8_t group;
   bool is_cp;
   bool sets_token;
-  int64_t earliest;  // when its hits are there
+  bool counts;         // among its warp's loads
+  uint8_t scoreboard;  // on which it counts, from 1 on; 0: none
+  int64_t earliest;    // when its hits are there
 } sm_load;
+// The place of a load among those of its warp, free from `time` on.
+typedef struct sm_load_place {
+  int64_t time;
+  sm_warp *warp;
+  int64_t warp_start;  // by which a warp is told from one that comes after it
+} sm_load_place;
 typedef struct sm_waiter {
   int32_t load, next;
 } sm_waiter;
 
 bool ftl_sm_transactions_create(ftl_sm *sm);
 void ftl_sm_replies(ftl_sm *sm, int64_t now);
+// The data of one of the warp's loads that count are there; times do not descend.
+void ftl_sm_load_done(ftl_sm *sm, sm_warp *w, int64_t now);
 
 static inline int32_t sm_num_sectors(uint8_t mask) {
   static const uint8_t counts[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};

@@ -44,6 +44,7 @@ static wait special_wait(const ftl_sm *sm, const sm_warp *w, wait so_far) {
   const sm_op *op = w->op;
   if (op->held && w->barrier_opens == SM_NEVER) return (wait){SM_NEVER, FTL_STALL_BARRIER, SM_BEHIND_BARRIER};
   if (op->held) so_far = later_of(so_far, w->barrier_opens, FTL_STALL_BARRIER, SM_BEHIND_BARRIER);
+  if (op->awaits & w->pending) return (wait){SM_NEVER, FTL_STALL_LONG_SCOREBOARD, SM_ON_SCOREBOARD};
   switch (op->kind) {
     case SM_CP_WAIT:
       if (w->cp_closed <= op->arg) return so_far;
@@ -54,6 +55,9 @@ static wait special_wait(const ftl_sm *sm, const sm_warp *w, wait so_far) {
     case SM_WGMMA_WAIT:
       return later_of(so_far, ftl_sm_gmma_ready(sm, w), op->kind == SM_WGMMA ? FTL_STALL_GMMA : FTL_STALL_BARRIER,
                       SM_ON_GMMA);
+    case SM_GLOBAL:
+      return op->counts && w->loads >= sm->arch->l1_max_warp_loads ? (wait){SM_NEVER, FTL_STALL_MISC, SM_ON_LOADS}
+                                                                   : so_far;
     case SM_TMA_STORE_WAIT:
       return w->tma_stores > w->op->arg ? (wait){SM_NEVER, FTL_STALL_LONG_SCOREBOARD, SM_ON_TMA_STORE} : so_far;
     default:
@@ -185,7 +189,8 @@ static void reset_warp(ftl_sm *sm, sm_warp *w) {
   memset(w->waited, 0, sizeof w->waited);
   memset(w->released, 0, sizeof w->released);
   memset(w->places, 0, sizeof *w->places * (size_t)sm->program->num_refs);
-  w->outstanding = w->tma_stores = 0;
+  w->outstanding = w->tma_stores = w->loads = w->pending = 0;
+  memset(w->counting, 0, sizeof w->counting);
   w->tiles_done = 0;
 }
 

@@ -13,6 +13,8 @@ static inline int64_t sm_earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t sm_later(int64_t a, int64_t b) { return a > b ? a : b; }
 #define SM_LONG_AGO (-(INT64_C(1) << 60))  // a cycle before any, from which distances can be taken
 
+enum { SM_SCOREBOARDS = 6 };
+
 enum { SM_GROUPS = 64 };  // of cp.async and of wgmma that a warp may have in flight
 
 // ---- token words: (cycle - base) << 2 | producer; the largest of a set says when all are ready and who was last ----
@@ -30,6 +32,8 @@ typedef enum sm_block {
   SM_ON_FULL,
   SM_ON_EMPTY,
   SM_ON_TILE,
+  SM_ON_SCOREBOARD,  // that several loads count on
+  SM_ON_LOADS,       // of its own, as many as it may have on their way
   SM_ON_DRAIN,
   SM_GONE,  // no warp here
 } sm_block;
@@ -47,12 +51,15 @@ typedef struct sm_warp {
   uint8_t role;
   int16_t warp, warp_in_role;  // of the CTA, of the role
   int32_t slot;
-  int32_t warpgroup;      // index into sm->warpgroups
-  int32_t wait_id;        // barrier; ring stage (index into sm->stages)
-  int64_t not_before;     // its next instruction: the code's stall count and line
-  int64_t barrier_opens;  // of the one it came to last; SM_NEVER: others are to come
-  uint32_t wait_for;      // fills or arrivals
-  int32_t outstanding;    // memory instructions and lines that keep the warp from leaving
+  int32_t warpgroup;                  // index into sm->warpgroups
+  int32_t wait_id;                    // barrier; ring stage (index into sm->stages)
+  int64_t not_before;                 // its next instruction: the code's stall count and line
+  int64_t barrier_opens;              // of the one it came to last; SM_NEVER: others are to come
+  uint32_t wait_for;                  // fills or arrivals
+  int32_t outstanding;                // memory instructions and lines that keep the warp from leaving
+  int32_t loads;                      // LDGs on their way, where these are counted
+  uint16_t counting[SM_SCOREBOARDS];  // of these, by scoreboard
+  uint8_t pending;                    // scoreboards that loads count on, a bit each
   int64_t start;
   uint32_t tiles_done;
   const sm_op *first_op;

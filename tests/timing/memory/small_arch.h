@@ -18,6 +18,7 @@ static inline ftl_arch small_arch(void) {
   arch.l1_sector_bytes = 32;
   arch.l1_byte_mask_sectors = 1;
   arch.l1_max_pending_lines = 64;
+  arch.l1_max_pending_load_lines = 64;
   arch.tma_max_pending_lines = 0;
   arch.noc_request_cycles = 10;
   arch.noc_reply_cycles = 30;

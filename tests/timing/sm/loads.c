@@ -232,3 +232,80 @@ Test(timing_sm_loads, spills_go_to_l2_when_shared_memory_takes_all) {
   cr_assert_eq(rig_counters(r)->local_sectors, 8);
   rig_destroy(r);
 }
+
+static void add_loads(rig *r, int32_t num_loads) {
+  for (int32_t i = 0; i < num_loads; i++) {
+    uint16_t line = rig_access(r, i * 2, 1);
+    r->accesses[line].column_byte = 0;
+    rig_add_access(r, FTL_OP_LDG, i, line);  // 1 + i
+  }
+}
+
+// A warp may have two loads on their way, whose places are free 10 cycles behind their data. The LSU takes the two at 0
+// and 2, so that the third, which could issue at 2, does at 200 + 10, and the fourth at 202 + 10. They come 200 cycles
+// later.
+Test(timing_sm_loads, a_warp_has_so_many_loads_on_their_way) {
+  rig *r = rig_create(1);
+  r->arch.l1_max_warp_loads = 2;
+  r->arch.l1_warp_load_release_cycles = 10;
+  rig_add_tile(r);
+  add_loads(r, 4);
+  rig_add(r, FTL_OP_FFMA, 10, 3);  // 5
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 1, 0), 0);
+  cr_assert_eq(rig_cycle(r, 0, 2, 0), 1);
+  cr_assert_eq(rig_cycle(r, 0, 3, 0), 210);
+  cr_assert_eq(rig_cycle(r, 0, 4, 0), 212);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 412);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MISC], (210 - 2) + (212 - 211));
+  rig_destroy(r);
+}
+
+// Code that has no more loads than a warp may have never waits, and other warps' do not count.
+Test(timing_sm_loads, loads_of_other_warps_leave_a_warp_its_places) {
+  rig *r = rig_create(2);
+  r->arch.l1_max_warp_loads = 2;
+  r->arch.l1_warp_load_release_cycles = 10;
+  rig_add_tile(r);
+  add_loads(r, 2);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  for (int32_t warp = 0; warp < 2; warp++) cr_assert_eq(rig_cycle(r, warp, 2, 0), 1);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_MISC], 0);
+  rig_destroy(r);
+}
+
+// Three loads count on a scoreboard, taken at 0, 2 and 4: who reads the first waits for it until the last is there, at
+// 204. A fourth, on another one, is there at 206.
+Test(timing_sm_loads, a_scoreboard_is_waited_for_until_all_its_loads_have_come) {
+  rig *r = rig_create(1);
+  rig_add_tile(r);
+  add_loads(r, 4);
+  for (int32_t i = 0; i < 3; i++) r->insts[1 + i].scoreboard = 1;
+  r->insts[4].scoreboard = 2;
+  rig_add(r, FTL_OP_FFMA, 10, 0)->awaits = 1;  // 5
+  rig_add(r, FTL_OP_FFMA, 11, 3);              // 6
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(rig_cycle(r, 0, 5, 0), 204);
+  cr_assert_eq(rig_cycle(r, 0, 6, 0), 206);
+  cr_assert_eq(rig_counters(r)->stall_cycles[FTL_STALL_LONG_SCOREBOARD], (204 - 4) + (206 - 205));
+  rig_destroy(r);
+}
+
+// With four lines in flight, 1 an instruction, a store or copy waits; loads go on until there are six. The seventh is
+// taken when the first is there, at 200.
+Test(timing_sm_loads, loads_have_more_lines_in_flight_than_copies) {
+  rig *r = rig_create(1);
+  r->arch.l1_max_pending_lines = 4;
+  r->arch.l1_max_pending_load_lines = 6;
+  rig_add_tile(r);
+  add_loads(r, 7);
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  cr_assert_eq(r->num_requests, 7);
+  for (int32_t i = 0; i < 6; i++) cr_assert_eq(r->requests[i].time, 2 * i);
+  cr_assert_eq(r->requests[6].time, 200);
+  rig_destroy(r);
+}

@@ -70,6 +70,9 @@ static rig *random_rig(uint32_t seed) {
   strcpy(r->arch.sm_scheduler, policies[draw(&state, 5)]);
   r->num_slots = 1 + draw(&state, 3);
   r->arch.l1_max_pending_lines = 2 + draw(&state, 20);
+  r->arch.l1_max_pending_load_lines = 2 + draw(&state, 40);
+  r->arch.l1_max_warp_loads = draw(&state, 5);
+  r->arch.l1_warp_load_release_cycles = draw(&state, 80);
   r->arch.mio_lsu_queue_entries = draw(&state, 4);
   r->arch.shared_barrier_defers = draw(&state, 2);
   uint16_t accesses[4];

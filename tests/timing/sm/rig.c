@@ -34,7 +34,8 @@ ftl_arch rig_arch(void) {
   a.l1_unified_bytes = 16384, a.l1_line_bytes = 128, a.l1_sector_bytes = 32, a.l1_ways = 4;
   a.l1_protected_bytes = 8192, a.l1_once_used_bytes = 4096;
   a.l1_hit_latency_cycles = 32, a.l1_bytes_per_cycle = 128, a.l1_max_pending_lines = 64,
-  a.l1_fill_bytes_per_cycle = 128, a.l1_store_bytes_per_cycle = 128, a.l1_copy_latency_cycles = 0;
+  a.l1_max_pending_load_lines = 64, a.l1_fill_bytes_per_cycle = 128, a.l1_store_bytes_per_cycle = 128,
+  a.l1_copy_latency_cycles = 0;
   a.l1_operand_release_cycles = 1, a.l1_subword_miss_cycles = 1;
   a.tma_issue_cycles = 3, a.tma_release_cycles = 7, a.tma_latency_cycles = 40, a.tma_lines_per_cycle_milli = 1000,
   a.tma_max_pending_lines = 32;

@@ -157,3 +157,18 @@ Test(unit_lower_schedule_scoreboards, what_is_awaited_has_a_token_that_the_machi
   }
   ftl_draft_fini(&draft);
 }
+
+// Seven loads that are read 510 cycles later: each of the last two costs nothing with the first one's scoreboard, whose
+// reader waits for all three, however late each of them comes.
+Test(unit_lower_schedule_scoreboards, who_waits_for_a_scoreboard_waits_for_all_its_loads) {
+  ftl_draft draft = {0};
+  int32_t results[MOST_RESULTS];
+  put_results(&draft, FTL_OP_LDG, 7, results);
+  for (int i = 0; i < 2; i++) put(&draft, FTL_OP_FFMA, 0, value(&draft), NONE, NONE)->inst.repeat = 255;
+  put_readers(&draft, 7, results);
+  share(&draft, draft.num_insts);
+  for (int32_t i = 0; i < 7; i++) cr_expect_eq(draft.insts[i].inst.scoreboard, i < 5 ? 1 + i : 1, "load %d", i);
+  for (int32_t i = 0; i < draft.num_insts; i++)
+    cr_expect_eq(draft.insts[i].inst.awaits, draft.insts[i].inst.arg == READER ? 1 : 0);
+  expect_only(&draft, READER, results[6]);
+}
