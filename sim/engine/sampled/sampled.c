@@ -256,7 +256,7 @@ static ftl_status init_steps(const ftl_launch *launch, const ftl_segments *segme
   ftl_traffic_latencies(launch->arch, sm_khz, &hit, &far, &miss);
   int64_t unloaded = hit + far + miss;
   int64_t refreshing = ftl_traffic_refreshing_latency(launch->arch, sm_khz);  // no tile waits for longer
-  int64_t latencies[FTL_NUM_STEP_LATENCIES] = {hit, unloaded, refreshing, 2 * unloaded, 3 * unloaded, 6 * unloaded};
+  int64_t latencies[FTL_NUM_STEP_LATENCIES] = {hit, unloaded, refreshing, 2 * unloaded, 6 * unloaded};
   return ftl_step_times_init(times, launch, segments, sm_khz, latencies, error);
 }
 

@@ -10,7 +10,7 @@
 
 #include "engine/sampled/step_measurement.h"
 
-enum { FTL_NUM_STEP_LATENCIES = 6 };
+enum { FTL_NUM_STEP_LATENCIES = 5 };
 
 typedef struct ftl_step_times {
   int32_t num_segments;
