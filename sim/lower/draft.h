@@ -46,7 +46,6 @@ typedef struct ftl_draft_value {
   int16_t num_registers;    // per thread
   int16_t recompute_insts;  // ALU instructions that compute it again (addresses, constants); 0: it has to be spilled
   bool is_kept;             // worked out once, before the loops that read it
-  bool is_offset;           // of these, a copy's row group in its tensor
   bool is_reserve;          // registers set aside: nothing is in them
   bool is_apart;            // of these, for an operand beside what it is packed from, which is read behind its product
   bool is_read_late;        // an accumulator that something reads when something else has (slab_turns.h)

@@ -1,5 +1,6 @@
 // LOAD: tiles from global to shared memory, by cp.async or through registers. By TMA: load_tma.c.
 #include "lower/select/shared_stages.h"
+#include "lower/select/strides.h"
 
 #define NONE FTL_NO_VALUE
 
@@ -184,6 +185,17 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, const ftl_cop
   return address;
 }
 
+// The next row group's, or the tile's first one's.
+static ftl_strided strided_address(ftl_select *s, const ftl_tile_op *op, int32_t group, ftl_strided previous,
+                                   bool by_blocks, int32_t *predicate) {
+  ftl_strided next = group == 0 ? ftl_select_strided_tile(s, op) : ftl_select_strided_group(s, previous);
+  if (!by_blocks)
+    check_rows(s, op, predicate);
+  else if (group > 0)
+    find_row_anew(s, next.address, next.address);
+  return next;
+}
+
 static ftl_access group_access(const ftl_select *s, const ftl_copy_plan *plan, uint16_t ref, int32_t group,
                                int32_t block) {
   return (ftl_access){
@@ -350,7 +362,8 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_add_tile(s, ref, 0);
   int32_t pointer = s->tensor_pointer[op->ref.tensor], present = NONE;
   bool has_offset = ftl_select_finds_offsets_anew(s, op->ring) && shares_addresses(s, op, -1);
-  if (!is_second && !has_offset)
+  bool by_strides = ftl_select_steps_by_strides(s) && ftl_select_pages_of(s, &op->ref) == NONE;
+  if (!by_strides && !is_second && !has_offset)
     ftl_select_add(s, FTL_OP_IADD, is_pair ? 1 : TILE_ADDS, pointer, pointer, ftl_select_entry_of_ref(s, &op->ref),
                    NONE);
   if (is_pair && op->ref.present != FTL_ALWAYS) {
@@ -363,10 +376,16 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
     ftl_select_add(s, FTL_OP_S2R, 1, s->thread, NONE, NONE, NONE);
   if (ftl_select_recomputes_places(s, op->ring)) find_places(s, op, &plan);
   bool carries = ftl_select_carries_pointers(s);
+  ftl_strided strided = {NONE, NONE};
   for (int32_t group = 0; group < plan.num_groups; group++) {
     int32_t predicate = present, address = NONE, first = carries ? group * plan.num_blocks : group;
     for (int32_t block = 0; block < plan.num_blocks; block++) {
-      if (block == 0 || carries) address = group_address(s, op, &plan, first + block, by_blocks, &predicate);
+      if (by_strides && block == 0) {
+        strided = strided_address(s, op, group, strided, by_blocks, &predicate);
+        address = strided.address;
+      } else if (block == 0 || carries) {
+        address = group_address(s, op, &plan, first + block, by_blocks, &predicate);
+      }
       ftl_access access = group_access(s, &plan, ref, group, block);
       if (access.bytes == 0) continue;
       if (by_registers)
