@@ -82,6 +82,7 @@ accepted '"clock_mhz": 2100' "$FAKE" predict --arch h200 $Q clock_mhz=2100 --jso
 accepted "infeasible:" "$FAKE" explore --arch h200,t4 $Q clock_mhz=1500,1900
 grep -qF "clock_mhz=1900: t4 holds 300 to 1590 MHz" out || bad "a clock that one of the GPUs lacks"
 refused 2 "detail=fast" "$FAKE" predict --arch h200 $Q --detail fast
+refused 2 "--arch=h200,v100: one value; foretile explore takes several" "$FAKE" predict --arch h200,v100 $Q
 refused 2 "the nearest is time_us" "$FAKE" explore --arch h200 $Q --by tme_us
 refused 2 "more than 65536 combinations" "$FAKE" explore --arch h200 $W heads=$(seq -s, 1 300) seqlen=$(seq -s, 1 300) head_dim=64
 refused 2 "No such file" "$FAKE" explore --arch h200 $Q --svg no_folder/x.svg

@@ -192,6 +192,10 @@ Test(unit_scenario_kernel, a_kernel_says_how_many_ctas_run_it) {
         "alone has no k:grid(ctas): how many CTAs run it?");
 }
 
+Test(unit_scenario_kernel, a_kernel_whose_roles_do_nothing_is_refused) {
+  fails(SKETCH("k:role('a', 4)", "kernel:program()"), "sketch: its roles do nothing");
+}
+
 Test(unit_scenario_kernel, what_a_kernel_says_once_is_refused_at_the_second_line) {
   const refusal refusals[] = {
       {SKETCH("k:role('a', 4)\nk:grid(8, { persistent = true })", "kernel:program()"),
@@ -308,7 +312,7 @@ Test(unit_scenario_kernel, a_tile_outside_of_its_tensor_is_refused_whatever_the_
 }
 
 Test(unit_scenario_kernel, objects_do_not_outlive_their_sketch) {
-  fails(SKETCH("kept = k", "kernel:program()"), "no role, or no op");
+  fails(SKETCH("kept = k", "kernel:program()"), "sketch: no role");
   fails(PREFIX
         "local kept\nlocal kernel = ft.kernel(function(k) kept = k; k:infeasible('no') end)\n"
         "ft.predict { arch = 'h200', workload = kernel }\nkept:role('a', 4)",
