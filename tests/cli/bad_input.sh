@@ -109,6 +109,14 @@ accepted "2 configurations, 1 feasible" "$FAKE" explore --arch h200 $Q mask=none
 grep -qxF "  mask=none: mask_bits: only with mask=bits" out || bad "explore does not name what contradicts itself"
 accepted "predictions  1" sh -c 'printf "predictions  "; sqlite3 some.db "SELECT count(*) FROM predictions"'
 
+# so are contradictions that show when the kernel is built; where all contradict themselves one line says so
+PRODUCT="--workload matmul_tiled m=128 n=128 k=128"
+accepted "3 configurations, 2 feasible" "$REAL" explore --arch h200 $PRODUCT lda=100,128,136
+grep -qxF "  lda=100 stride_a=12800: lda=100: a row has k=128 elements" out || bad "explore does not name what shows in the build"
+refused 2 "lda=100: a row has k=128 elements" "$REAL" explore --arch h200 $PRODUCT lda=100,101
+refused 2 "lda=100: a row has k=128 elements" "$REAL" predict --arch h200 $PRODUCT lda=100
+grep -q "elements$" err || bad "the line has more than what is wrong"
+
 # a length given by its own name holds, wherever seqlen stands
 accepted '"seqlen_q": 64, "seqlen_kv": 512' "$FAKE" predict --json --arch h200 $W heads=8 head_dim=64 seqlen_q=64 seqlen=512
 accepted '"seqlen_q": 64, "seqlen_kv": 512' "$FAKE" predict --json --arch h200 $W heads=8 head_dim=64 seqlen=512 seqlen_q=64
