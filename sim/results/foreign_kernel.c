@@ -6,6 +6,7 @@
 
 #include "base/integer.h"
 #include "results/measured_columns.h"
+#include "workloads/code_form.h"
 
 #define SET_NUMBERS(spec, numbers, error) \
   ftl_columns_set_numbers(spec, numbers, (int)(sizeof(numbers) / sizeof *(numbers)), error)
@@ -374,8 +375,8 @@ static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_scaling, "apart", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "end", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);
-  bool masks_all = spec->value[FTL_PARAM_causal] == 0 && spec->value[FTL_PARAM_seqlen_kv] % block_n != 0;
-  if (status == FTL_OK && masks_all) status = ftl_columns_set(spec, FTL_PARAM_mask_steps, "all", error);
+  if (status == FTL_OK && ftl_spec_masks_end_alone(spec))
+    status = ftl_columns_set(spec, FTL_PARAM_mask_steps, "all", error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
 }
 
