@@ -281,6 +281,20 @@ static int32_t products_at(ftl_select *s, int32_t op_idx, product *products) {
   return s->status == FTL_OK ? count : 0;
 }
 
+// Those of columns that do not go on with k, which all parts of a step share: false where none has found them yet.
+static bool try_take_chunks(const ftl_select *s, product *products, int32_t count) {
+  if (products[0].op->num_k == 0 || !s->parts.has_chunks) return false;
+  memcpy(products[0].a_chunks, s->parts.a_chunks, sizeof products[0].a_chunks);
+  for (int32_t i = 0; i < count; i++) memcpy(products[i].chunks, s->parts.chunks[i], sizeof products[i].chunks);
+  return true;
+}
+
+static void leave_chunks(ftl_select *s, const product *products, int32_t count) {
+  memcpy(s->parts.a_chunks, products[0].a_chunks, sizeof products[0].a_chunks);
+  for (int32_t i = 0; i < count; i++) memcpy(s->parts.chunks[i], products[i].chunks, sizeof products[i].chunks);
+  s->parts.has_chunks = true;
+}
+
 // What the addresses of their loads are made of.
 static void find_chunks(ftl_select *s, product *products, int32_t count) {
   product *first = &products[0];
@@ -292,11 +306,13 @@ static void find_chunks(ftl_select *s, product *products, int32_t count) {
   }
   for (int32_t i = 1; i < count; i++)
     if (ftl_select_rings_are_alike(s, op->ring, op[i].ring)) products[i].same_places = first;
+  if (try_take_chunks(s, products, count)) return;
   for (int32_t slab = 0; op->transpose_a && slab < first->num_slabs; slab++)
     first->a_chunks[slab] = chunk_at(s, op->ring_a, FTL_OPERAND_B_KN, first->rows);
   for (int32_t i = 0; i < count && !op->transpose_b; i++)
     for (int32_t at = 0; at * FTL_OPERAND_COLUMNS < products[i].n && !products[i].same_places; at++)
       products[i].chunks[at] = chunk_at(s, op[i].ring, FTL_OPERAND_B_KN, first->rows);
+  leave_chunks(s, products, count);
 }
 
 // ---- parts of k, with two sets of fragments ----
@@ -393,13 +409,16 @@ static void multiply_part(ftl_select *s, product *products, int32_t count) {
 void ftl_select_hold_first_part(ftl_select *s) {
   bool waits;
   s->parts.held = NONE;
+  s->parts.has_chunks = false;
   int32_t next = s->buffers_fragments && s->mma == FTL_MMA_MMA ? next_part(s, s->op_idx + 1, &waits) : -1;
   if (next >= 0 && !waits) hold_part(s, next);
   multiply_pending(s);
 }
 
 void ftl_select_end_part(ftl_select *s, const ftl_tile_op *op) {
-  if (!passes_products(op->kind)) multiply_pending(s);
+  if (passes_products(op->kind)) return;
+  multiply_pending(s);
+  if (op->kind != FTL_TILE_MMA) s->parts.has_chunks = false;  // found in each step of a loop anew
 }
 
 void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {

@@ -163,6 +163,7 @@ static void clear_virtuals(ftl_select *s) {
   for (int32_t t = 0; t < FTL_TILE_MAX_TENSORS; t++) s->tensor_pointer[t] = NONE;
   s->copied[0] = s->copied[1] = s->stored = NONE;
   s->parts.held = s->parts.pending_op_idx = NONE;
+  s->parts.has_chunks = false;
   for (int32_t i = 0; i < FTL_SELECT_MAX_FRAGMENTS; i++)
     for (int32_t set = 0; set < 2; set++) {
       s->parts.a[set][i] = NONE;

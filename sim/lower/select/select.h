@@ -106,6 +106,8 @@ enum { FTL_SELECT_MAX_PRODUCTS = 2 };  // side by side, that read the same A
 typedef struct ftl_select_parts {
   int32_t held;            // k step whose fragments were loaded last; NO_VALUE: none
   int32_t pending_op_idx;  // of the products whose last k step is still to be multiplied; NO_VALUE: none
+  bool has_chunks;         // of addresses, since the last wait or loop
+  int32_t a_chunks[FTL_SELECT_MAX_FRAGMENTS], chunks[FTL_SELECT_MAX_PRODUCTS][FTL_SELECT_MAX_FRAGMENTS];
   // Values of fragments, by even and odd k step: of A by slab; of each B by 16 columns.
   int32_t a[2][FTL_SELECT_MAX_FRAGMENTS];
   int32_t b[FTL_SELECT_MAX_PRODUCTS][2][FTL_SELECT_MAX_FRAGMENTS];
