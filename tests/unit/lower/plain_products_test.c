@@ -131,6 +131,7 @@ Test(unit_lower_plain_products, buffered_code_spreads_the_copies_over_the_produc
   for (int32_t i = 0; i < s.num; i++) {
     copies += s.copies[i];
     products += s.products[i];
+    cr_expect_leq(s.products[i], 16 + 4, "products between a share and the next, %d", i);
   }
   cr_expect_eq(copies, 4 + 4);
   cr_expect_eq(products, 4 * 16);
