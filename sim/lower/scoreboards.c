@@ -112,8 +112,8 @@ static int32_t sharing_cycles(const allotment *a, const scoreboard *with, const 
 static bool goes_on_with(const allotment *a, int32_t i) {
   const ftl_draft_inst *inst = &a->draft->insts[i];
   const scoreboard *s = a->last_ahead;
-  return (inst->effects & FTL_EFFECT_AHEAD) != 0 && s != NULL && s->waiter != NONE &&
-         sharing_cycles(a, s, &a->notes[i]) == 0;
+  bool is_ahead = a->draft->buffers_fragments && (inst->effects & FTL_EFFECT_AHEAD) != 0;
+  return is_ahead && s != NULL && s->waiter != NONE && sharing_cycles(a, s, &a->notes[i]) == 0;
 }
 
 static scoreboard *choose(allotment *a, int32_t i) {

@@ -149,6 +149,7 @@ Test(unit_lower_schedule_scoreboards, fragments_loaded_ahead_have_one_together) 
   int32_t results[MOST_RESULTS], fragments[3];
   put_results(&draft, FTL_OP_LDSM, 3, fragments);
   for (int i = 0; i < 3; i++) draft.insts[i].effects |= FTL_EFFECT_AHEAD;
+  draft.buffers_fragments = true;
   put(&draft, FTL_OP_FFMA, 0, value(&draft), NONE, NONE)->inst.repeat = 255;
   put_results(&draft, FTL_OP_MUFU, 4, results);
   put_reader(&draft, LOAD_READER, fragments[0]);
@@ -165,6 +166,7 @@ Test(unit_lower_schedule_scoreboards, fragments_read_at_once_have_each_their_own
   int32_t fragments[3];
   put_results(&draft, FTL_OP_LDSM, 3, fragments);
   for (int i = 0; i < 3; i++) draft.insts[i].effects |= FTL_EFFECT_AHEAD;
+  draft.buffers_fragments = true;
   put_readers(&draft, 3, fragments);
   share(&draft, draft.num_insts);
   expect_only(&draft, 0, NONE);
