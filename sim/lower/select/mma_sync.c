@@ -371,6 +371,13 @@ static int32_t next_part(const ftl_select *s, int32_t op_idx, bool *waits) {
   return -1;
 }
 
+// Whether that part goes on with the same sum, and its first fragments belong in the other set than those of `step`.
+static bool takes_turns_with(const ftl_select *s, int32_t op_idx, const ftl_tile_op *op, int32_t step) {
+  const ftl_tile_op *next = ftl_select_op_at(s, op_idx);
+  bool is_same = next->dst == op->dst && next->ring == op->ring && next->ring_a == op->ring_a;
+  return is_same && next->first_k / s->product->operand_columns % 2 != step % 2;
+}
+
 static void hold_part(ftl_select *s, int32_t op_idx) {
   product products[MAX_PRODUCTS];
   int32_t count = products_at(s, op_idx, products);
@@ -400,8 +407,10 @@ static void multiply_part(ftl_select *s, product *products, int32_t count) {
     multiply_held(s, products, count, step);
   }
   int32_t next = next_part(s, s->op_idx + count, &waits);
+  if (next >= 0 && !takes_turns_with(s, next, products[0].op, last)) next = -1;
   s->parts.pending_op_idx = s->op_idx;
   if (next >= 0 && waits) return;
+  s->parts.held = NONE;
   if (next >= 0) hold_part(s, next);
   multiply_pending(s);
 }
