@@ -175,8 +175,7 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
   if (inst->effects & FTL_EFFECT_FENCE) {
     order_mark(dag, &dag->memory, node);
   } else if (inst->effects & FTL_EFFECT_MEMORY) {
-    order_member(dag, &dag->memory, node,
-                 inst->effects & FTL_EFFECT_AMID ? 0 : ftl_op_background_cycles(timings, op));
+    order_member(dag, &dag->memory, node, inst->effects & FTL_EFFECT_AMID ? 0 : ftl_op_background_cycles(timings, op));
   }
   if (inst->effects & FTL_EFFECT_CHAIN) {
     add_edge(dag, node, dag->last_chained, 0);
