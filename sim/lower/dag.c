@@ -157,6 +157,8 @@ static void write_value(ftl_dag *dag, int32_t node, int32_t value) {
 // (SASS of kernels/attention/flash2_mma.h, one buffer), nor an ldmatrix ahead of the copies before it: both access
 // shared memory (11 loops of that file: no LDSM stands ahead of or among LDGSTS that it follows in the program). Nor an
 // STS: of flash1_mma.h all outputs are put behind the last product, though the first are there 100 cycles before.
+// The copies that CUTLASS's multistage mainloop spreads over a step's products (AMID) stand among them: between the
+// fragments that the program loads before and after them.
 static void follow_products(ftl_dag *dag, int32_t node) {
   for (int32_t at = dag->products; at != NONE; at = dag->links[at].next) add_edge(dag, node, dag->links[at].node, 0);
 }
@@ -175,7 +177,7 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
   if (inst->effects & FTL_EFFECT_FENCE) {
     order_mark(dag, &dag->memory, node);
   } else if (inst->effects & FTL_EFFECT_MEMORY) {
-    order_member(dag, &dag->memory, node, ftl_op_background_cycles(timings, op));
+    order_member(dag, &dag->memory, node, inst->effects & FTL_EFFECT_AMID ? 0 : ftl_op_background_cycles(timings, op));
   }
   if (inst->effects & FTL_EFFECT_CHAIN) {
     add_edge(dag, node, dag->last_chained, 0);
@@ -189,8 +191,10 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
   if (op->opcode == FTL_OP_STS) follow_products(dag, node);
   if (op->opcode == FTL_OP_LDSM) add_edge(dag, node, dag->last_copy, 0);
   if (op->opcode == FTL_OP_CP_ASYNC) {
-    follow_products(dag, node);
-    dag->products = NONE;
+    if ((inst->effects & FTL_EFFECT_AMID) == 0) {
+      follow_products(dag, node);
+      dag->products = NONE;
+    }
     dag->last_copy = node;
   }
   if (op->access != FTL_NO_ACCESS) order_member(dag, &dag->tiles, node, 0);

@@ -27,6 +27,7 @@ enum {
   FTL_EFFECT_CHAIN = 16,      // among CHAIN instructions of a stretch program order is kept (async copies of one group)
   FTL_EFFECT_AHEAD = 32,      // a fragment's load: stays as far ahead of its products as the program has it
   FTL_EFFECT_CONTINUES = 64,  // a further part of a run whose first part has waited for the operands of all
+  FTL_EFFECT_AMID = 128,      // a copy among products that no wait of this step waits for
 };
 
 typedef struct ftl_draft_inst {

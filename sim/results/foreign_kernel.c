@@ -270,7 +270,7 @@ static int64_t cublas_strip(const cublas_name *name) {
 }
 
 // Up to 8 tiles of rows are launched for each of columns, then the next 8 (GemmIdentityThreadblockSwizzle of CUTLASS,
-// get_log_tile; measurements/cutlass_grids.csv). Strips run there and back here, there always forward.
+// get_log_tile; measurements/cutlass_grids.csv).
 static int64_t cutlass_strip(int64_t num_tiles) { return num_tiles >= 6 ? 8 : num_tiles >= 3 ? 4 : num_tiles; }
 
 // CUTLASS's kernel for Ampere, which cuBLAS runs on integers:
