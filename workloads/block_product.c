@@ -22,6 +22,16 @@ static bool releases_amid(const ftl_spec *spec, const ftl_block_product *p) {
   return p->has_producer && p->num_stages > 1 && v[FTL_PARAM_code] == FTL_CODE_LEAN && !is_early;
 }
 
+// One part for each operand of a tensor instruction, in elements as stored; their fragments take turns in two sets.
+static int32_t part_of_step(const ftl_spec *spec, const ftl_block_product *p) {
+  enum { OPERAND_BYTES = 32 };
+  const int64_t *v = spec->value;
+  int32_t part_k = OPERAND_BYTES / ftl_dtype_bytes(p->dtype);
+  bool is_multistage = v[FTL_PARAM_code] == FTL_CODE_BUFFERED && v[FTL_PARAM_mma] == FTL_SPEC_MMA_MMA &&
+                       v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC && p->num_stages > 1 && !p->refills_late;
+  return is_multistage && p->block_k % (2 * part_k) == 0 ? part_k : 0;
+}
+
 void ftl_block_product_resolve(ftl_spec *spec, const ftl_arch *arch) {
   (void)arch;
   int64_t *refill = &spec->value[FTL_PARAM_refill];
@@ -68,6 +78,8 @@ ftl_block_product ftl_block_product_of(const ftl_spec *spec) {
   };
   p.refills_late = refills_late(spec, &p);
   p.releases_amid = releases_amid(spec, &p);
+  p.part_k = part_of_step(spec, &p);
+  p.strips_return = v[FTL_PARAM_code] != FTL_CODE_BUFFERED;
   p.c_dtype = c_dtype_of(&p);
   p.stages_c = v[FTL_PARAM_store] == FTL_SPEC_STORE_STAGED;
   p.tiles_m = ftl_divide_up(p.m, p.block_m);
@@ -101,9 +113,10 @@ static ftl_expr choose(ftl_builder *b, ftl_expr is_second, ftl_expr first, ftl_e
   return ftl_add(b, first, ftl_mul(b, is_second, ftl_sub(b, second, first)));
 }
 
-// The same of num_fast x num_slow places, of which the last strip may be narrower; the slow coordinate goes there and
-// back.
-static tile_place place_of(ftl_builder *b, ftl_expr index, int64_t num_fast, int64_t num_slow, int64_t width) {
+// The same of num_fast x num_slow places, of which the last strip may be narrower; with `returns` the slow coordinate
+// goes there and back.
+static tile_place place_of(ftl_builder *b, ftl_expr index, int64_t num_fast, int64_t num_slow, int64_t width,
+                           bool returns) {
   if (width >= num_fast)
     return (tile_place){ftl_mod(b, index, ftl_const(b, num_fast)), ftl_div(b, index, ftl_const(b, num_fast))};
   int64_t num_whole = num_fast / width, rest = num_fast % width, num_in_whole = num_whole * width * num_slow;
@@ -114,6 +127,7 @@ static tile_place place_of(ftl_builder *b, ftl_expr index, int64_t num_fast, int
     last.fast = ftl_add(b, ftl_const(b, num_whole * width), last.fast);
     place = (tile_place){choose(b, is_last, place.fast, last.fast), choose(b, is_last, place.slow, last.slow)};
   }
+  if (!returns) return place;
   ftl_expr goes_back = ftl_mod(b, ftl_div(b, place.fast, ftl_const(b, width)), ftl_const(b, 2));
   place.slow = choose(b, goes_back, place.slow, ftl_sub(b, ftl_const(b, num_slow - 1), place.slow));
   return place;
@@ -130,7 +144,7 @@ static void place_tile(ftl_block_product *p) {
   int64_t clusters_m = p->tiles_m / shape.m, clusters_n = p->tiles_n / shape.n;
   int64_t num_fast = p->m_first ? clusters_m : clusters_n, num_slow = p->m_first ? clusters_n : clusters_m;
   int64_t strip = p->tile_strip == 0 ? num_fast : p->tile_strip / (p->m_first ? shape.m : shape.n);
-  tile_place place = place_of(b, cluster, num_fast, num_slow, strip);
+  tile_place place = place_of(b, cluster, num_fast, num_slow, strip, p->strips_return);
   ftl_expr m = ftl_const(b, shape.m), n = ftl_const(b, shape.n);
   ftl_expr tile_m = ftl_add(b, ftl_mul(b, p->m_first ? place.fast : place.slow, m), ftl_mod(b, rank, m));
   ftl_expr tile_n = ftl_add(b, ftl_mul(b, p->m_first ? place.slow : place.fast, n), ftl_div(b, rank, m));
@@ -191,22 +205,30 @@ static ftl_tile_ref tile_of_b(const ftl_block_product *p, int32_t ring, ftl_expr
   return ftl_block_product_tile(p, b, zero, depth, column, p->block_k, columns, p->n);
 }
 
+static void acquire_step(const ftl_block_product *p) {
+  ftl_acquire(p->b, p->ring_a);
+  for (int32_t i = 0; i < num_rings_of_b(p); i++) ftl_acquire(p->b, p->ring_b[i]);
+}
+
+static void commit_step(const ftl_block_product *p) {
+  ftl_commit(p->b, p->ring_a);
+  for (int32_t i = 0; i < num_rings_of_b(p); i++) ftl_commit(p->b, p->ring_b[i]);
+}
+
 // A's and the Bs' tiles of step `step` of the CTA's part of K; empty stages unless `present` > 0.
 static void load_step(const ftl_block_product *p, ftl_expr step, ftl_expr present) {
   ftl_builder *b = p->b;
   ftl_expr depth = ftl_mul(b, ftl_add(b, p->first_step, step), ftl_const(b, p->block_k));
   ftl_tile_ref a = tile_of_a(p, depth);
   a.present = present;
-  ftl_acquire(b, p->ring_a);
-  for (int32_t i = 0; i < num_rings_of_b(p); i++) ftl_acquire(b, p->ring_b[i]);
+  acquire_step(p);
   ftl_load(b, p->ring_a, a);
   for (int32_t i = 0; i < num_rings_of_b(p); i++) {
     ftl_tile_ref of_b = tile_of_b(p, i, depth);
     of_b.present = present;
     ftl_load(b, p->ring_b[i], of_b);
   }
-  ftl_commit(b, p->ring_a);
-  for (int32_t i = 0; i < num_rings_of_b(p); i++) ftl_commit(b, p->ring_b[i]);
+  commit_step(p);
 }
 
 // The rings of B that a group reads begin with its own number.
@@ -276,6 +298,76 @@ static void multiply_early(const ftl_block_product *p, const int32_t *sums) {
   ftl_end_loop(b);
 }
 
+// Rows of a tile that all threads copy at once, 16 bytes each: a block of 128 bytes of a row, or what narrower one
+// divides it, as its swizzle.
+static int32_t rows_of_copy(const ftl_block_product *p, int32_t columns) {
+  enum { LANES = 32, VECTOR_BYTES = 16, MAX_BLOCK_BYTES = 128, MIN_BLOCK_BYTES = 64 };
+  int32_t row_bytes = columns * ftl_dtype_bytes(p->dtype), block_bytes = MAX_BLOCK_BYTES;
+  while (row_bytes % block_bytes != 0) block_bytes /= 2;
+  if (block_bytes < MIN_BLOCK_BYTES) block_bytes = row_bytes;
+  int32_t lanes = block_bytes / VECTOR_BYTES;
+  return p->num_warps * (lanes < LANES ? LANES / lanes : 1);
+}
+
+// The share of a tile that is copied behind part `part` of `num_parts`: equal numbers of copies, the last what is left.
+static void load_share(const ftl_block_product *p, int32_t ring, ftl_tile_ref ref, int32_t part, int32_t num_parts) {
+  int32_t rows = rows_of_copy(p, ref.columns);
+  rows *= (int32_t)ftl_divide_up(ftl_divide_up(ref.rows, rows), num_parts);
+  int32_t first = part * rows;
+  if (first >= ref.rows) return;
+  ref.row = ftl_add(p->b, ref.row, ftl_const(p->b, first));
+  ref.rows = ref.rows - first < rows ? ref.rows - first : rows;
+  ftl_load(p->b, ring, ref);
+  ftl_at_ring_row(p->b, first);
+}
+
+static void load_shares(const ftl_block_product *p, ftl_expr step, int32_t part, int32_t num_parts) {
+  ftl_builder *b = p->b;
+  ftl_expr depth = ftl_mul(b, ftl_add(b, p->first_step, step), ftl_const(b, p->block_k));
+  ftl_expr present = ftl_sub(b, p->num_steps, step);
+  ftl_tile_ref a = tile_of_a(p, depth);
+  a.present = present;
+  load_share(p, p->ring_a, a, part, num_parts);
+  for (int32_t i = 0; i < num_rings_of_b(p); i++) {
+    ftl_tile_ref of_b = tile_of_b(p, i, depth);
+    of_b.present = present;
+    load_share(p, p->ring_b[i], of_b, part, num_parts);
+  }
+}
+
+static void multiply_part(const ftl_block_product *p, const int32_t *sums, int32_t part) {
+  for (int32_t i = 0; i < p->num_b; i++) {
+    ftl_mma_shared(p->b, sums[i], p->ring_a, p->ring_b[i], p->transpose_b);
+    if (p->transpose_a) ftl_transposed_a(p->b);
+    ftl_part_of_k(p->b, part * p->part_k, p->part_k);
+  }
+}
+
+// The same as CUTLASS has it (MmaMultistage::mac_loop_iter, include/cutlass/gemm/threadblock/mma_multistage.h): the
+// copies are spread over a step's parts, the last two shares behind the last part but one, and the next step is waited
+// for there. With two sets of fragments its first ones are loaded before the last part is multiplied, so that products
+// go on across the barrier; here the step's stage is given back and the next one waited for behind that part, whose
+// fragments have been loaded by then.
+static void multiply_in_parts(const ftl_block_product *p, const int32_t *sums) {
+  ftl_builder *b = p->b;
+  int32_t num_parts = p->block_k / p->part_k;
+  wait_for_step(p, 0);
+  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), p->num_steps));
+  ftl_expr ahead = ftl_add(b, i, ftl_const(b, p->num_stages - 1));
+  acquire_step(p);
+  for (int32_t part = 0; part < num_parts - 1; part++) {
+    multiply_part(p, sums, part);
+    load_shares(p, ahead, part, num_parts);
+  }
+  load_shares(p, ahead, num_parts - 1, num_parts);
+  commit_step(p);
+  multiply_part(p, sums, num_parts - 1);
+  release_step(p, 0);
+  wait_for_step(p, 0);
+  ftl_end_loop(b);
+  release_step(p, 0);
+}
+
 static void build_multistage(ftl_block_product *p, ftl_block_product_finish finish, const void *context) {
   ftl_builder *b = p->b;
   int32_t sums[FTL_PRODUCT_MAX_B];
@@ -284,7 +376,7 @@ static void build_multistage(ftl_block_product *p, ftl_block_product_finish fini
   declare_sums(p, sums);
   for (int32_t i = 0; i < p->num_stages - 1; i++)
     load_step(p, ftl_const(b, i), ftl_sub(b, p->num_steps, ftl_const(b, i)));
-  (p->refills_late ? multiply_late : multiply_early)(p, sums);
+  (p->part_k > 0 ? multiply_in_parts : p->refills_late ? multiply_late : multiply_early)(p, sums);
   finish(p, sums, context);
 }
 

@@ -29,7 +29,11 @@ typedef struct ftl_block_product {
   bool refills_late;  // without a producer: a step's products are issued before those of the step before are waited for
   // With a producer, whose stages are given back a step later: behind that step's first 64 rows a warpgroup, not all.
   bool releases_amid;
-  bool stages_c;  // a tile of C leaves in pieces, through ring_c
+  // CUTLASS's multistage mainloop: a step is multiplied in parts, between which the copies of a later one are made. 0:
+  // as a whole.
+  int32_t part_k;
+  bool strips_return;  // strips of tiles run there and back, not always forward
+  bool stages_c;       // a tile of C leaves in pieces, through ring_c
   ftl_tile_handout handout;
   // Set by the workload.
   ftl_builder *b;

@@ -73,8 +73,7 @@ static int64_t row_sums_of(const ftl_spec *spec, const form *f) {
   return f->row_sums == FTL_ROW_SUMS_BEHIND && !has_wgmma ? FTL_ROW_SUMS_STEP : f->row_sums;
 }
 
-// Whether nothing but the end of the keys is masked, and that lies inside a tile.
-static bool masks_the_end_alone(const ftl_spec *spec) {
+bool ftl_spec_masks_end_alone(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   return v[FTL_PARAM_causal] == 0 && v[FTL_PARAM_seqlen_kv] % v[FTL_PARAM_block_n] != 0;
 }
@@ -83,7 +82,7 @@ static bool masks_the_end_alone(const ftl_spec *spec) {
 // what its pipes execute a step). Where steps cannot be unrolled one loop masks what they would.
 static int64_t mask_steps_of(const ftl_spec *spec, const form *f) {
   const int64_t *v = spec->value;
-  if (f->mask_steps == FTL_MASK_STEPS_ALL && !masks_the_end_alone(spec)) return FTL_MASK_STEPS_EDGES;
+  if (f->mask_steps == FTL_MASK_STEPS_ALL && !ftl_spec_masks_end_alone(spec)) return FTL_MASK_STEPS_EDGES;
   if (f->mask_steps != FTL_MASK_STEPS_UNROLLED) return f->mask_steps;
   bool is_interleaved = takes(spec, FTL_PARAM_schedule) && v[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED;
   bool has_diagonal =

@@ -34,6 +34,9 @@ enum { FTL_MOST_UNROLLED_STEPS = 8 };  // of mask_steps=unrolled: tiles of a dia
 // Resolves them, those of a completed spec whose copy and mma are resolved already. What the user gave stays.
 void ftl_spec_resolve_code(ftl_spec *spec);
 
+// Whether nothing but the end of the keys is masked, and that lies inside a tile: where cuDNN's kernel masks all steps.
+bool ftl_spec_masks_end_alone(const ftl_spec *spec);
+
 // Leaves those that the workload takes open, whatever was given: as a user does who knows tiles and schedule of a
 // kernel, not its source.
 void ftl_spec_open_code(ftl_spec *spec);

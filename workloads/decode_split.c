@@ -136,9 +136,13 @@ static int64_t copies_bytes(const split *s, int32_t columns) {
 }
 
 // `ring` where the groups' copies of rows x columns numbers fit into its stages, which are idle by then; else one more.
+// Rings have rows of whole 16 bytes: narrower copies are one row.
 static int32_t staging_for(const split *s, int32_t ring, const char *name, int64_t ring_bytes, int32_t columns) {
   if (ring_bytes >= copies_bytes(s, columns)) return ring;
-  return ftl_builder_ring(s->b, name, FTL_FP32, s->num_groups * s->d.a.block_m, columns, 1, 0, 1);
+  int32_t num_rows = s->num_groups * (int32_t)s->d.a.block_m;
+  bool is_narrow = columns * ftl_dtype_bytes(FTL_FP32) < 16;
+  return ftl_builder_ring(s->b, name, FTL_FP32, is_narrow ? 1 : num_rows, is_narrow ? num_rows * columns : columns, 1,
+                          0, 1);
 }
 
 // Of the buffers in which tiles of a quantised cache arrive, scales left out.

@@ -983,7 +983,7 @@ write("unseen7_products.csv", unseen7_products(), PRODUCT_COLUMNS, anything, uns
 write("unseen8_own.csv", unseen8_own(), FIFTH_COLUMNS, anything, unseen)
 write("unseen8_products.csv", unseen8_products(), PRODUCT_COLUMNS, anything, unseen)
 write("unseen8_wgmma_products.csv", unseen8_wgmma_products(), WGMMA_PRODUCT_COLUMNS[:-1], anything, unseen)
-for number in range(9, 33):
+for number in range(9, 34):
     write(f"unseen{number}_own.csv", drawn_own(random.Random(100 * number + 7)), FIFTH_COLUMNS, anything, unseen)
     write(f"unseen{number}_products.csv", drawn_products(random.Random(100 * number + 8)), PRODUCT_COLUMNS, anything, unseen)
     drawn = drawn_wgmma_products if number < 11 else drawn_compiled_wgmma_products

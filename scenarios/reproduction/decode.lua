@@ -12,7 +12,8 @@ local function print_decode()
     { 16, 4096, 401.7, 57.0 }, { 8, 8192, 529.2, 56.4 }, { 2, 32768, 1156.1, 60.3 }, { 1, 131072, 4592.2, 106.6 },
   }
   local lines = {}
-  local unsplit_tile = { workload = "flash2_fwd", block_m = 128, block_n = 64, num_warps = 4, schedule = "interleaved" }
+  local unsplit_tile = { workload = "flash2_fwd", block_m = 128, block_n = 64, num_warps = 4, schedule = "interleaved",
+                         scaling = "exponent", exp2 = "ftz" }
   for _, s in ipairs(shapes) do
     local point = { arch = "a100_40", batch = s[1], heads = 16, kv_heads = 2, head_dim = 128, seqlen_q = 1, seqlen_kv = s[2],
                     conditions = "stream", cache = "warm" }

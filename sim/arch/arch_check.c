@@ -97,15 +97,18 @@ static const rule rules[] = {
     {refresh, "dram.trfc_cycles", "must be below dram.trefi_cycles", NULL},
 };
 
-// The keys of the rule that a what-if set: they are what a user can change.
+// The keys of the rule that a what-if set, or the user's file as one: they are what a user can change.
 static void list_what_ifs(const ftl_arch *arch, const rule *broken, char *out, size_t size) {
   size_t used = 0;
   out[0] = '\0';
   for (int i = 0; i < ftl_arch_num_keys(); i++) {
     const ftl_arch_key *key = ftl_arch_key_get(i);
     bool is_of_rule = strcmp(key->name, broken->key) != 0 && strstr(broken->text, key->name) != NULL;
-    if (!is_of_rule || ftl_arch_origin(arch, i).kind != FTL_ORIGIN_OVERRIDE || used >= size) continue;
-    used += (size_t)snprintf(out + used, size - used, "%s%s=%lld", used > 0 ? ", " : "what-if ", key->name,
+    ftl_origin origin = ftl_arch_origin(arch, i);
+    if (!is_of_rule || origin.kind != FTL_ORIGIN_OVERRIDE || used >= size) continue;
+    char where[200] = "what-if ";
+    if (origin.line > 0) snprintf(where, sizeof where, "%.180s:%d: ", origin.file, origin.line);
+    used += (size_t)snprintf(out + used, size - used, "%s%s=%lld", used > 0 ? ", " : where, key->name,
                              (long long)ftl_arch_int(arch, i));
   }
 }
@@ -123,7 +126,7 @@ static void write_number(const ftl_arch *arch, const rule *broken, char *out, si
 static ftl_status rule_error(const ftl_arch *arch, const rule *broken, ftl_error *error) {
   int key_idx = ftl_arch_key_find(broken->key);
   ftl_origin origin = ftl_arch_origin(arch, key_idx);
-  char line[32] = "", number[32], what_ifs[160];
+  char line[32] = "", number[32], what_ifs[320];
   long long value = ftl_arch_int(arch, key_idx);
   if (origin.line > 0) snprintf(line, sizeof line, ":%d", origin.line);
   write_number(arch, broken, number, sizeof number);

@@ -35,6 +35,12 @@ static ftl_status for_each_part(const char *text, bool lists, add_function add, 
   return status;
 }
 
+// What was refused as one value is said to be several, where it is.
+static ftl_status name_list(ftl_status status, const char *name, const char *value, ftl_error *error) {
+  if (status != FTL_BAD_INPUT || strchr(value, ',') == NULL) return status;
+  return ftl_error_set(error, FTL_BAD_INPUT, "%s=%.64s: one value; foretile explore takes several", name, value);
+}
+
 // --- GPUs ---
 
 typedef struct arch_list {
@@ -81,9 +87,7 @@ static ftl_status add_argument(ftl_space *space, const char *argument, bool list
   if (name == NULL) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   values v = {.space = space, .name = name};
   ftl_status status = for_each_part(equals + 1, lists, add_value, &v, error);
-  if (status == FTL_BAD_INPUT && !lists && strchr(equals, ',') != NULL) {
-    status = ftl_error_set(error, FTL_BAD_INPUT, "%.64s: one value; foretile explore takes several", argument);
-  }
+  if (!lists) status = name_list(status, name, equals + 1, error);
   if (status == FTL_OK && !lists && ftl_space_num_points(space) > 1) {
     status = ftl_error_set(error, FTL_BAD_INPUT, "%s is given twice", name);
   }
@@ -155,6 +159,8 @@ ftl_status ftl_points_make(ftl_session *session, const ftl_arguments *arguments,
   ftl_space space = {0};
   ftl_status status = check_present(arguments, command, error);
   if (status == FTL_OK) status = for_each_part(arguments->arch, lists, add_arch, &list, error);
+  bool is_name = arguments->arch != NULL && strchr(arguments->arch, '/') == NULL;
+  if (!lists && is_name) status = name_list(status, "--arch", arguments->arch, error);
   if (status == FTL_OK) status = ftl_space_init(&space, arguments->workload, error);
   if (status == FTL_OK) status = fill_space(&space, arguments, lists, error);
   if (status == FTL_OK) status = make_points(&space, &list, out, error);

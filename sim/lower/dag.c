@@ -19,7 +19,7 @@ typedef struct order {
 typedef struct value_state {
   int32_t stretch_stamp;
   int32_t last_writer, readers;
-  int32_t product_cycles;  // of the products that the stretch has before the last writer
+  int32_t product_cycles;  // of the products behind which the last writer stands
 } value_state;
 
 struct ftl_dag {
@@ -33,6 +33,8 @@ struct ftl_dag {
   int32_t last_chained, last_copy_wait, last_copy;
   int32_t products;        // a list of those that no copy has followed yet
   int32_t product_cycles;  // that those which have been added take to issue
+  int32_t loads_cycles;    // that the fragments take to issue which have been loaded ahead since the last product
+  int32_t pipe_free_at[FTL_PIPE_COUNT];  // in program order
   bool failed;
 };
 
@@ -155,6 +157,8 @@ static void write_value(ftl_dag *dag, int32_t node, int32_t value) {
 // (SASS of kernels/attention/flash2_mma.h, one buffer), nor an ldmatrix ahead of the copies before it: both access
 // shared memory (11 loops of that file: no LDSM stands ahead of or among LDGSTS that it follows in the program). Nor an
 // STS: of flash1_mma.h all outputs are put behind the last product, though the first are there 100 cycles before.
+// The copies that CUTLASS's multistage mainloop spreads over a step's products (AMID) stand among them: between the
+// fragments that the program loads before and after them.
 static void follow_products(ftl_dag *dag, int32_t node) {
   for (int32_t at = dag->products; at != NONE; at = dag->links[at].next) add_edge(dag, node, dag->links[at].node, 0);
 }
@@ -173,7 +177,7 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
   if (inst->effects & FTL_EFFECT_FENCE) {
     order_mark(dag, &dag->memory, node);
   } else if (inst->effects & FTL_EFFECT_MEMORY) {
-    order_member(dag, &dag->memory, node, ftl_op_background_cycles(timings, op));
+    order_member(dag, &dag->memory, node, inst->effects & FTL_EFFECT_AMID ? 0 : ftl_op_background_cycles(timings, op));
   }
   if (inst->effects & FTL_EFFECT_CHAIN) {
     add_edge(dag, node, dag->last_chained, 0);
@@ -181,13 +185,16 @@ static void add_orders(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, c
   }
   if (op->opcode == FTL_OP_MMA) {
     push(dag, &dag->products, node, 0);
+    dag->loads_cycles = 0;
     dag->product_cycles += op->repeat * ftl_op_timing_of(timings, op).interval_cycles;
   }
   if (op->opcode == FTL_OP_STS) follow_products(dag, node);
   if (op->opcode == FTL_OP_LDSM) add_edge(dag, node, dag->last_copy, 0);
   if (op->opcode == FTL_OP_CP_ASYNC) {
-    follow_products(dag, node);
-    dag->products = NONE;
+    if ((inst->effects & FTL_EFFECT_AMID) == 0) {
+      follow_products(dag, node);
+      dag->products = NONE;
+    }
     dag->last_copy = node;
   }
   if (op->access != FTL_NO_ACCESS) order_member(dag, &dag->tiles, node, 0);
@@ -238,6 +245,27 @@ static void read_group(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_ins
   }
 }
 
+// In code with two sets of fragments products and exponentials have their turns in their pipes at the earliest, as the
+// program has them: ptxas issues the first product with V behind the exponentials that it needs, not behind as many as
+// there is time for (SASS of PyTorch's FlashAttention-2 at head_dim 64, sm_90: 20 of 132; without this 56).
+static void take_turn(ftl_dag *dag, int32_t node, const ftl_draft_inst *inst, const ftl_op_timings *timings) {
+  if (inst->inst.opcode != FTL_OP_MMA && inst->inst.opcode != FTL_OP_MUFU) return;
+  ftl_op_timing timing = ftl_op_timing_of(timings, &inst->inst);
+  int32_t *free_at = &dag->pipe_free_at[timing.pipe];
+  if (dag->nodes[node].depth_cycles < *free_at) dag->nodes[node].depth_cycles = *free_at;
+  *free_at = dag->nodes[node].depth_cycles + timing.interval_cycles * inst->inst.repeat;
+}
+
+// Of the fragments that are loaded between two products those that are issued within the latency of the first stand
+// before the second, the others as much farther behind: in PyTorch's kernel at head_dim 64 (sm_90) 8 of 20 before the
+// first product of a step, 14 before the fifth.
+static void put_ahead(ftl_dag *dag, const ftl_draft_inst *inst, const ftl_op_timings *timings) {
+  ftl_op_timing timing = ftl_op_timing_of(timings, &inst->inst);
+  int32_t late_cycles = dag->loads_cycles - timing.latency_cycles;
+  if (late_cycles > 0) state_of(dag, inst->destination)->product_cycles += late_cycles;
+  dag->loads_cycles += timing.interval_cycles > inst->inst.wavefronts ? timing.interval_cycles : inst->inst.wavefronts;
+}
+
 static void add_node(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst *first, int32_t node, int32_t num_nodes,
                      const ftl_op_timings *timings) {
   const ftl_draft_inst *inst = &first[node];
@@ -249,15 +277,18 @@ static void add_node(ftl_dag *dag, const ftl_draft *draft, const ftl_draft_inst 
   for (int32_t k = 0; k < inst->num_waits; k++) write_value(dag, node, draft->waits[inst->first_wait + k]);
   // What the program has behind a wait for copies does not hide their latency: ptxas waits where it is written.
   add_edge(dag, node, dag->last_copy_wait, 0);
+  if (draft->buffers_fragments && (inst->effects & FTL_EFFECT_AHEAD)) put_ahead(dag, inst, timings);
   if (inst->inst.opcode == FTL_OP_CP_WAIT) dag->last_copy_wait = node;
   add_orders(dag, node, inst, timings);
+  if (draft->buffers_fragments) take_turn(dag, node, inst, timings);
 }
 
 bool ftl_dag_build(ftl_dag *dag, const ftl_draft *draft, const ftl_stretch *stretch, const ftl_op_timings *timings) {
   dag->stamp++;
   dag->num_edges = dag->num_links = 0;
   dag->last_chained = dag->last_copy_wait = dag->last_copy = dag->products = NONE;
-  dag->product_cycles = 0;
+  dag->product_cycles = dag->loads_cycles = 0;
+  memset(dag->pipe_free_at, 0, sizeof dag->pipe_free_at);
   dag->memory = dag->tiles = (order){NONE, NONE};
   for (int32_t r = 0; r < FTL_TILE_MAX_RINGS; r++) dag->rings[r] = (order){NONE, NONE};
   const ftl_draft_inst *first = &draft->insts[stretch->begin];

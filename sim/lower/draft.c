@@ -131,9 +131,7 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   if (!ftl_slabs_take_turns(draft, &flow, &liveness, arch, cap, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   int32_t room = registers_to_fill(arch, cap, out), order_limit = limit;
-  uint64_t *accessed = FTL_ARENA_NEW(arena, uint64_t, liveness.num_words);
-  if (!accessed) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
-  if (draft->buffers_fragments && room < limit) order_limit += ftl_waiting_registers(draft, &flow, &liveness, accessed);
+  if (draft->buffers_fragments && room < limit) order_limit += ftl_waiting_registers(draft, &flow, &liveness, sets);
   bool fits;
   if (!ftl_schedule(draft, &flow, &liveness, arch, order_limit, false, &fits, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");

@@ -27,6 +27,7 @@ enum {
   FTL_EFFECT_CHAIN = 16,      // among CHAIN instructions of a stretch program order is kept (async copies of one group)
   FTL_EFFECT_AHEAD = 32,      // a fragment's load: stays as far ahead of its products as the program has it
   FTL_EFFECT_CONTINUES = 64,  // a further part of a run whose first part has waited for the operands of all
+  FTL_EFFECT_AMID = 128,      // a copy among products that no wait of this step waits for
 };
 
 typedef struct ftl_draft_inst {
@@ -46,7 +47,6 @@ typedef struct ftl_draft_value {
   int16_t num_registers;    // per thread
   int16_t recompute_insts;  // ALU instructions that compute it again (addresses, constants); 0: it has to be spilled
   bool is_kept;             // worked out once, before the loops that read it
-  bool is_offset;           // of these, a copy's row group in its tensor
   bool is_reserve;          // registers set aside: nothing is in them
   bool is_apart;            // of these, for an operand beside what it is packed from, which is read behind its product
   bool is_read_late;        // an accumulator that something reads when something else has (slab_turns.h)

@@ -200,7 +200,7 @@ static void choose_by_pressure(scheduler *s, choice *out) {
 // What is begun here and awaited after the stretch: asynchronous copies, loads whose destination lives on.
 static int32_t awaited_later(const scheduler *s, int32_t node) {
   const ftl_draft_inst *inst = &s->first[node];
-  int32_t background = ftl_op_background_cycles(s->timings, &inst->inst);
+  int32_t background = inst->effects & FTL_EFFECT_AMID ? 0 : ftl_op_background_cycles(s->timings, &inst->inst);
   if (background > 0 || inst->destination == FTL_NO_VALUE) return background;
   ftl_op_timing timing = timing_of(s, node);
   return timing.pipe == FTL_PIPE_MIO && ftl_set_has(s->live_out, inst->destination) ? timing.latency_cycles : 0;

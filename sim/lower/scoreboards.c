@@ -3,6 +3,9 @@
 // - The others are given out a stretch at a time, in program order. A result takes one that is free; it is free again
 //   when somebody has waited for it.
 // - Loads from shared memory come in order: one whose reader stands behind that of the next has none.
+// - Fragments of a second set, loaded long before they are multiplied, go on with one (CUTLASS's multistage mainloop as
+//   ptxas 13.0 compiles it for sm_80 and sm_90a, three tiles: of 8 ldmatrix of a k step 5 or 6 and 2 count on one each,
+//   with others free).
 // - Where none is free the result shares the one that costs least, by ptxas's latencies: if the others' reader comes
 //   first it waits for the result too, else the result's reader waits for the others.
 #include "lower/scoreboards.h"
@@ -34,6 +37,7 @@ typedef struct allotment {
   int32_t *by_value;  // when it is ready, or who reads it next
   int32_t num_scoreboards;
   scoreboard scoreboards[NUM_SCOREBOARDS];
+  scoreboard *last_ahead;  // of the last fragment that its program loads ahead; NULL: none in this stretch
 } allotment;
 
 static bool is_shared_load(const ftl_draft_inst *inst) {
@@ -104,7 +108,18 @@ static int32_t sharing_cycles(const allotment *a, const scoreboard *with, const 
   return cycles > 0 ? cycles : 0;
 }
 
-static scoreboard *choose(allotment *a, const inst_note *result) {
+// Of the two sets of fragments in CUTLASS's loops those of one are on their way together: each goes on with the
+// scoreboard of the one before it as long as nobody waits for that before the data are there.
+static bool goes_on_with(const allotment *a, int32_t i) {
+  const ftl_draft_inst *inst = &a->draft->insts[i];
+  const scoreboard *s = a->last_ahead;
+  bool is_ahead = a->draft->buffers_fragments && (inst->effects & FTL_EFFECT_AHEAD) != 0;
+  return is_ahead && s != NULL && s->waiter != NONE && sharing_cycles(a, s, &a->notes[i]) == 0;
+}
+
+static scoreboard *choose(allotment *a, int32_t i) {
+  const inst_note *result = &a->notes[i];
+  if (goes_on_with(a, i)) return a->last_ahead;
   scoreboard *best = &a->scoreboards[0];
   for (int32_t n = 0; n < a->num_scoreboards; n++) {
     scoreboard *s = &a->scoreboards[n];
@@ -116,7 +131,8 @@ static scoreboard *choose(allotment *a, const inst_note *result) {
 
 static void count_result(allotment *a, int32_t i) {
   const inst_note *result = &a->notes[i];
-  scoreboard *s = choose(a, result);
+  scoreboard *s = choose(a, i);
+  if (a->draft->insts[i].effects & FTL_EFFECT_AHEAD) a->last_ahead = s;
   if (s->waiter == NONE) *s = (scoreboard){.waiter = result->reader};
   if (result->reader < s->waiter) s->waiter = result->reader;
   if (a->draft->insts[i].inst.opcode == FTL_OP_LDG) {
@@ -147,6 +163,7 @@ static void share_in_stretch(allotment *a, const ftl_stretch *stretch) {
   find_readers(a, stretch);
   find_cycles(a, stretch);
   for (int32_t n = 0; n < a->num_scoreboards; n++) a->scoreboards[n].waiter = NONE;
+  a->last_ahead = NULL;
   for (int32_t i = stretch->begin; i < stretch->end; i++) {
     wait_for_all(a, i);
     if (!has_variable_latency(&a->draft->insts[i]) || a->notes[i].reader == NONE) continue;

@@ -51,7 +51,10 @@ static void appraise_group(void *context, const ftl_spill_group *group) {
   if (value->recompute_insts > 0) {
     if (group->reload) a->cost += group->weight * value->recompute_insts;
   } else {
-    a->cost += group->weight * LOCAL_COST * value->num_registers * (group->reload + group->store);
+    // ptxas weighs what is worked out once by all that reads it: of PyTorch's FlashAttention-2 at head_dim 128 row sums
+    // leave rather than places, of which each serves several ldmatrix
+    int32_t num_reads = value->is_kept && group->num_reads > 1 ? group->num_reads : 1;
+    a->cost += group->weight * LOCAL_COST * value->num_registers * (group->reload * num_reads + group->store);
   }
 }
 

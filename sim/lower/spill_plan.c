@@ -140,6 +140,7 @@ static void plan_region(const ftl_spill_state *state, const ftl_spill_region *re
     bool again = true;
     for (; again; k++) {
       group.last = list[k].position;
+      group.num_reads += list[k].reads && !list[k].writes;
       if (list[k].writes) group.last_write = list[k].position;
       again = k + 1 < count && list[k + 1].reads && stays(state, &list[k], &list[k + 1]);
     }

@@ -42,6 +42,7 @@ typedef struct ftl_spill_group {
   int32_t first, last;  // positions of its accesses
   int32_t free_from;    // the value is out of registers from here to `first`; `first` if it is not read there
   int32_t last_write;   // -1: none
+  int32_t num_reads;    // by instructions that do not write it
   bool reload, store;
   int64_t weight;
 } ftl_spill_group;

@@ -25,6 +25,7 @@ static int64_t mma_macs(const ftl_tile_program *tile, const ftl_tile_op *op, int
   int64_t columns_a_warp = ftl_divide_up(ftl_value_warp_columns(dst), mma_columns) * mma_columns;
   int32_t depth = tile->values[op->ring_a >= 0 ? op->dst : op->a.value].columns;
   if (op->ring_a >= 0) depth = op->transpose_a ? tile->rings[op->ring_a].rows : tile->rings[op->ring_a].columns;
+  if (op->num_k > 0) depth = op->num_k;
   return (int64_t)tile->roles[dst->role].num_groups * dst->rows * dst->warps_per_row * columns_a_warp * depth *
          ftl_dtype_numbers(tile->rings[op->ring].dtype);
 }

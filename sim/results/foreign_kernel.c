@@ -6,6 +6,7 @@
 
 #include "base/integer.h"
 #include "results/measured_columns.h"
+#include "workloads/code_form.h"
 
 #define SET_NUMBERS(spec, numbers, error) \
   ftl_columns_set_numbers(spec, numbers, (int)(sizeof(numbers) / sizeof *(numbers)), error)
@@ -269,7 +270,7 @@ static int64_t cublas_strip(const cublas_name *name) {
 }
 
 // Up to 8 tiles of rows are launched for each of columns, then the next 8 (GemmIdentityThreadblockSwizzle of CUTLASS,
-// get_log_tile; measurements/cutlass_grids.csv). Strips run there and back here, there always forward.
+// get_log_tile; measurements/cutlass_grids.csv).
 static int64_t cutlass_strip(int64_t num_tiles) { return num_tiles >= 6 ? 8 : num_tiles >= 3 ? 4 : num_tiles; }
 
 // CUTLASS's kernel for Ampere, which cuBLAS runs on integers:
@@ -374,8 +375,8 @@ static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_scaling, "apart", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_row_sums, "end", error);
   if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_guard, "always", error);
-  bool masks_all = spec->value[FTL_PARAM_causal] == 0 && spec->value[FTL_PARAM_seqlen_kv] % block_n != 0;
-  if (status == FTL_OK && masks_all) status = ftl_columns_set(spec, FTL_PARAM_mask_steps, "all", error);
+  if (status == FTL_OK && ftl_spec_masks_end_alone(spec))
+    status = ftl_columns_set(spec, FTL_PARAM_mask_steps, "all", error);
   return status == FTL_OK ? ftl_columns_set(spec, FTL_PARAM_layout, "bhsd", error) : status;
 }
 

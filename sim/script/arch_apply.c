@@ -137,6 +137,22 @@ static void apply_value(application *a, const char *section, const char *key) {
   }
 }
 
+// NULL where there is a section of that name, else the section of the nearest one.
+static const char *nearest_section(const char *section, char out[FTL_ARCH_SOURCE_NAME_BYTES]) {
+  int least = INT32_MAX;
+  for (int i = 0; i < ftl_arch_num_keys(); i++) {
+    const char *key = ftl_arch_key_get(i)->name;
+    char name[FTL_ARCH_SOURCE_NAME_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(key, "."), key);
+    int distance = ftl_edit_distance(section, name);
+    if (distance == 0) return NULL;
+    if (distance >= least) continue;
+    least = distance;
+    memcpy(out, name, sizeof name);
+  }
+  return out;
+}
+
 // The section's table is at the top of the stack.
 static void apply_section(application *a, const char *section) {
   lua_State *lua = a->lua;
@@ -145,8 +161,10 @@ static void apply_section(application *a, const char *section) {
               section);
     return;
   }
+  bool is_empty = true;
   lua_pushnil(lua);
   while (lua_next(lua, -2)) {
+    is_empty = false;
     if (lua_type(lua, -2) == LUA_TSTRING) {
       apply_value(a, section, lua_tostring(lua, -2));
     } else {
@@ -154,6 +172,10 @@ static void apply_section(application *a, const char *section) {
     }
     lua_pop(lua, 1);
   }
+  char name[FTL_ARCH_SOURCE_NAME_BYTES];
+  const char *nearest = is_empty ? nearest_section(section, name) : NULL;  // else its keys are unknown
+  if (nearest != NULL)
+    add_fault(a, source_line(a, section, ""), "unknown section %.64s, nearest is %s", section, nearest);
 }
 
 // `index` is absolute.

@@ -117,17 +117,6 @@ static bool same_own(const ftl_user_kernel *built, const ftl_own_param *params) 
   return true;
 }
 
-// Whether `where`, a function at the top or nil, keeps the configuration.
-static bool is_wanted(lua_State *lua, const ftl_spec *spec) {
-  if (lua_isnil(lua, -1)) return true;
-  lua_pushvalue(lua, -1);
-  ftl_lua_push_params(lua, spec);
-  lua_call(lua, 1, 1);
-  bool wanted = lua_toboolean(lua, -1);
-  lua_pop(lua, 1);
-  return wanted;
-}
-
 // A kernel that is not built: what `where` sees.
 static ftl_user_kernel unbuilt_kernel(const question *q, const ftl_own_param *params) {
   ftl_user_kernel kernel = {.num_params = q->kernel->num_params};
@@ -155,7 +144,7 @@ static ftl_point *push_points(question *q, const ftl_arch *const *archs, int num
     ftl_user_kernel unbuilt = unbuilt_kernel(q, params);
     ftl_user_kernel_finish(&unbuilt);
     ftl_spec spec = get_spec(q, i, &unbuilt);
-    if (!is_wanted(lua, &spec)) continue;
+    if (!ftl_lua_is_wanted(lua, -1, &spec)) continue;
     if (built == NULL || !same_own(built, params)) {
       built = ftl_lua_build_kernel(lua, q->kernel_index, params);
       lua_rawseti(lua, kernels, (lua_Integer)lua_rawlen(lua, kernels) + 1);

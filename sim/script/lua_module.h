@@ -58,6 +58,8 @@ void ftl_lua_open_result(lua_State *lua);
 // Pushes a result for `row`, whose prediction lives in the userdata at `owner`.
 void ftl_lua_push_result(lua_State *lua, const ftl_row *row, int owner);
 void ftl_lua_push_params(lua_State *lua, const ftl_spec *spec);
+// Whether `where` of an exploration, a function at the index or nil, keeps the configuration.
+bool ftl_lua_is_wanted(lua_State *lua, int where, const ftl_spec *spec);
 void ftl_lua_push_param(lua_State *lua, const ftl_spec *spec, int param);  // nil where the workload does not take it
 void ftl_lua_push_number(lua_State *lua, double value);                    // whole numbers as integers
 // A field of the table at the top; none where the value is not finite.

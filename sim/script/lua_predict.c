@@ -226,17 +226,6 @@ int ftl_lua_predict(lua_State *lua) {
   return 1;
 }
 
-// Whether the arguments' `where`, a function at `index` or nil, keeps the configuration.
-static bool is_wanted(lua_State *lua, int index, const ftl_spec *spec) {
-  if (lua_isnil(lua, index)) return true;
-  lua_pushvalue(lua, index);
-  ftl_lua_push_params(lua, spec);
-  lua_call(lua, 1, 1);
-  bool wanted = lua_toboolean(lua, -1);
-  lua_pop(lua, 1);
-  return wanted;
-}
-
 // Pushes a userdata with the points; GPU after GPU. `where` is not asked about those that contradict themselves: their
 // parameters may lack values.
 static ftl_point *push_points(lua_State *lua, const ftl_space *space, const ftl_arch *const *archs, int num_archs,
@@ -258,7 +247,7 @@ static ftl_point *push_points(lua_State *lua, const ftl_space *space, const ftl_
       if (ftl_point_make(space, i, archs[a], point, &error) != FTL_OK) ftl_lua_raise(lua, &error);
       bool is_well_formed = ftl_point_is_well_formed(point);
       any_well_formed = any_well_formed || is_well_formed;
-      if (!is_well_formed || is_wanted(lua, where, &point->spec)) ++*num_points;
+      if (!is_well_formed || ftl_lua_is_wanted(lua, where, &point->spec)) ++*num_points;
     }
   }
   if (!any_well_formed) luaL_error(lua, "%s", points[0].contradiction);

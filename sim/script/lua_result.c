@@ -9,6 +9,7 @@
 #include "script/lua_module.h"
 
 static const char *const result_type = "foretile.result";
+static const char *const asked_params_type = "foretile.asked_params";
 
 void ftl_lua_push_number(lua_State *lua, double value) {
   const double exact_limit = 9007199254740992.0;  // 2^53
@@ -62,6 +63,32 @@ void ftl_lua_push_params(lua_State *lua, const ftl_spec *spec) {
     ftl_lua_push_param(lua, spec, i);
     lua_setfield(lua, -2, ftl_param_get((ftl_param)i)->name);
   }
+}
+
+// A parameter that is not there is a mistake in `where`, which as nil would leave out every combination. Of several as
+// near the first by name: Lua's own order differs from run to run.
+static int asked_params_index(lua_State *lua) {
+  const char *name = luaL_tolstring(lua, 2, NULL), *nearest = "";
+  int least = INT32_MAX;
+  for (lua_pushnil(lua); lua_next(lua, 1) != 0; lua_pop(lua, 1)) {
+    const char *candidate = lua_tostring(lua, -2);  // the table keeps it alive
+    int distance = ftl_edit_distance(name, candidate);
+    if (distance > least || (distance == least && strcmp(candidate, nearest) > 0)) continue;
+    least = distance;
+    nearest = candidate;
+  }
+  return luaL_error(lua, "where: there is no parameter \"%s\"; the nearest is %s", name, nearest);
+}
+
+bool ftl_lua_is_wanted(lua_State *lua, int where, const ftl_spec *spec) {
+  if (lua_isnil(lua, where)) return true;
+  lua_pushvalue(lua, where);
+  ftl_lua_push_params(lua, spec);
+  luaL_setmetatable(lua, asked_params_type);
+  lua_call(lua, 1, 1);
+  bool is_wanted = lua_toboolean(lua, -1);
+  lua_pop(lua, 1);
+  return is_wanted;
 }
 
 static void push_metrics(lua_State *lua, const ftl_metrics *metrics) {
@@ -163,5 +190,9 @@ void ftl_lua_open_result(lua_State *lua) {
   luaL_setfuncs(lua, functions, 0);
   lua_pushboolean(lua, 0);
   lua_setfield(lua, -2, "__metatable");
+  lua_pop(lua, 1);
+  luaL_newmetatable(lua, asked_params_type);
+  lua_pushcfunction(lua, asked_params_index);
+  lua_setfield(lua, -2, "__index");
   lua_pop(lua, 1);
 }

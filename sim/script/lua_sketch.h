@@ -23,7 +23,7 @@ typedef struct ftl_sketch {
   ftl_builder *builder;  // owned; NULL when finished
   ftl_user_kernel *kernel;
   bool is_infeasible;  // the script said so; the reason is the kernel's
-  bool has_grid;
+  bool has_grid, has_flops;
   int ring_lines[FTL_TILE_MAX_RINGS];
   int num_barriers;
   ftl_sketch_barrier barriers[FTL_TILE_MAX_BARRIERS];

@@ -316,6 +316,7 @@ static int set_grid(lua_State *lua) {
   static const char *const known[] = {"persistent", "dynamic", "cluster", NULL};
   ftl_sketch *sketch = ftl_sketch_begin(lua);
   lua_settop(lua, 3);
+  if (sketch->has_grid) return luaL_error(lua, "the kernel has its k:grid already");
   int64_t num_ctas = ftl_sketch_integer(lua, 2, "the CTAs of a grid", 1, INT32_MAX);
   ftl_sketch_check_options(lua, 3, known);
   int32_t cluster = (int32_t)ftl_sketch_option(lua, 3, "cluster", 1, FTL_TILE_MAX_CLUSTER_CTAS, 1);
@@ -331,6 +332,8 @@ static int set_grid(lua_State *lua) {
 // k:flops(n): FLOPs of the algorithm, for TFLOP/s
 static int set_flops(lua_State *lua) {
   ftl_sketch *sketch = ftl_sketch_begin(lua);
+  if (sketch->has_flops) return luaL_error(lua, "the kernel has its k:flops already");
+  sketch->has_flops = true;
   ftl_builder_flops(sketch->builder, ftl_sketch_integer(lua, 2, "the FLOPs of a kernel", 0, INT64_C(1) << 62));
   return 0;
 }

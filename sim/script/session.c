@@ -90,18 +90,39 @@ void ftl_session_keep(ftl_session *session, ftl_status status, const char *messa
   snprintf(session->message, sizeof session->message, "%s", message);
 }
 
+// Some contradictions show when a kernel is built. As those of point_make they are infeasible where another point is
+// not.
+static void settle_contradictions(const ftl_point *points, int64_t num_points, ftl_answer *answers) {
+  bool any_is_possible = false;
+  for (int64_t i = 0; i < num_points; i++)
+    any_is_possible |= ftl_point_is_well_formed(&points[i]) && answers[i].status == FTL_OK;
+  for (int64_t i = 0; any_is_possible && i < num_points; i++) {
+    ftl_answer *answer = &answers[i];
+    if (answer->status != FTL_BAD_INPUT) continue;
+    answer->status = FTL_OK;
+    answer->prediction = (ftl_prediction){.spec = points[i].spec};
+    snprintf(answer->prediction.reason, sizeof answer->prediction.reason, "%s", answer->message);
+  }
+}
+
+// What is wrong with a point; of bad input the message names the parameters.
+static ftl_status point_error(const ftl_point *point, const ftl_answer *answer, ftl_error *error) {
+  if (answer->status == FTL_BAD_INPUT) return ftl_error_set(error, FTL_BAD_INPUT, "%s", answer->message);
+  ftl_text spec = {0};
+  ftl_spec_canonical(&point->spec, &spec);
+  ftl_status status = ftl_error_set(error, answer->status, "%.200s (%s on %s)", answer->message, ftl_text_get(&spec),
+                                    point->arch->name);
+  ftl_text_fini(&spec);
+  return status;
+}
+
 ftl_status ftl_session_evaluate(ftl_session *session, const ftl_point *points, int64_t num_points, ftl_answer *answers,
                                 ftl_error *error) {
   ftl_error local;
   ftl_status status = ftl_evaluate(points, num_points, &session->evaluate, answers, &local);
-  for (int64_t i = 0; status == FTL_OK && i < num_points; i++) {
-    if (answers[i].status == FTL_OK) continue;
-    ftl_text spec = {0};
-    ftl_spec_canonical(&points[i].spec, &spec);
-    status = ftl_error_set(&local, answers[i].status, "%.200s (%s on %s)", answers[i].message, ftl_text_get(&spec),
-                           points[i].arch->name);
-    ftl_text_fini(&spec);
-  }
+  if (status == FTL_OK) settle_contradictions(points, num_points, answers);
+  for (int64_t i = 0; status == FTL_OK && i < num_points; i++)
+    if (answers[i].status != FTL_OK) status = point_error(&points[i], &answers[i], &local);
   if (status == FTL_OK) return FTL_OK;
   if (error != NULL) *error = local;
   ftl_session_keep(session, status, local.message);

@@ -31,7 +31,8 @@ FTL_MUST_USE ftl_status ftl_session_take_arch(ftl_session *session, ftl_arch *ar
 
 // Keeps the first failure in `status`.
 void ftl_session_keep(ftl_session *session, ftl_status status, const char *message);
-// Predicts, keeps the first failure of a point or of the call in `status`, and returns it.
+// Predicts, keeps the first failure of a point or of the call in `status`, and returns it. A point whose parameters
+// contradict each other is infeasible, unless all do.
 FTL_MUST_USE ftl_status ftl_session_evaluate(ftl_session *session, const ftl_point *points, int64_t num_points,
                                              ftl_answer *answers, ftl_error *error);
 

@@ -139,6 +139,8 @@ void ftl_dequantize(ftl_builder *builder, int32_t ring, int32_t from, int32_t sc
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b);
 // The product just added takes A from its ring as [k][m].
 void ftl_transposed_a(ftl_builder *builder);
+// The product just added, of two rings, sums only `num_k` terms from `first_k` on.
+void ftl_part_of_k(ftl_builder *builder, int32_t first_k, int32_t num_k);
 void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b, bool transpose_b);
 void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, ftl_operand b, ftl_operand c);
 // Of a value alone; of a value and another operand.
@@ -179,7 +181,8 @@ void ftl_atomic_add(ftl_builder *builder, ftl_tile_ref ref, int32_t a);
 void ftl_store_rows(ftl_builder *builder, ftl_tile_ref ref, int32_t a);
 void ftl_store_merged(ftl_builder *builder, ftl_tile_ref ref, int32_t output, int32_t row_max, int32_t row_sum,
                       float scale_log2, int32_t output_staging, int32_t rows_staging);
-// The product or store added last uses the rows from `row` on of its A operand's or its staging ring.
+// The product, load or store added last uses the rows from `row` on of its A operand's ring, of the stage that it fills
+// or of its staging ring.
 void ftl_at_ring_row(ftl_builder *builder, int32_t row);
 void ftl_barrier(ftl_builder *builder);
 void ftl_arrive(ftl_builder *builder, int32_t barrier);

@@ -41,14 +41,31 @@ void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t r
   mma_add(builder, op);
 }
 
-void ftl_transposed_a(ftl_builder *builder) {
+// The op added last, if it is a product that takes A from a ring; NULL: it is none.
+static ftl_tile_op *last_shared_product(const ftl_builder *builder) {
   ftl_tile_program *program = builder->program;
+  ftl_tile_op *last = program->num_ops > 0 ? &program->ops[program->num_ops - 1] : NULL;
+  return last && last->kind == FTL_TILE_MMA && last->ring_a >= 0 ? last : NULL;
+}
+
+void ftl_transposed_a(ftl_builder *builder) {
   if (!ftl_builder_is_ok(builder)) return;
-  if (program->num_ops == 0 || program->ops[program->num_ops - 1].kind != FTL_TILE_MMA ||
-      program->ops[program->num_ops - 1].ring_a < 0)
-    ftl_builder_fail(builder, FTL_BAD_INPUT, "only a product that takes A from a ring takes it transposed");
+  ftl_tile_op *product = last_shared_product(builder);
+  if (product)
+    product->transpose_a = true;
   else
-    program->ops[program->num_ops - 1].transpose_a = true;
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "only a product that takes A from a ring takes it transposed");
+}
+
+void ftl_part_of_k(ftl_builder *builder, int32_t first_k, int32_t num_k) {
+  if (!ftl_builder_is_ok(builder)) return;
+  ftl_tile_op *product = last_shared_product(builder);
+  if (!product) {
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "only a product that takes A from a ring sums a part of k");
+    return;
+  }
+  product->first_k = first_k;
+  product->num_k = num_k;
 }
 
 void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b, bool transpose_b) {

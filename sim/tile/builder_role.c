@@ -73,6 +73,10 @@ void ftl_builder_tile_begins(ftl_builder *builder) {
     ftl_builder_fail(builder, FTL_BAD_INPUT, "a tile begins outside a role, or inside a loop");
   if (!ftl_builder_is_ok(builder)) return;
   ftl_role *role = &program->roles[program->num_roles - 1];
+  if (role->num_setup_ops > 0) {
+    ftl_builder_fail(builder, FTL_BAD_INPUT, "the tile of role %s begins twice", role->name);
+    return;
+  }
   role->num_setup_ops = role->num_ops;
   ftl_builder_drop_lookups(builder, 0);
 }

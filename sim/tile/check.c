@@ -127,7 +127,8 @@ static ftl_status check_declarations(const ftl_tile_program *program, ftl_error 
     return ftl_error_set(error, FTL_BAD_INPUT, "%s: dynamic tiles are of persistent CTAs without clusters",
                          program->name);
   if (program->num_roles < 1 || program->num_ops < 1)
-    return ftl_error_set(error, FTL_BAD_INPUT, "%s: no role, or no op", program->name);
+    return ftl_error_set(error, FTL_BAD_INPUT, "%s: %s", program->name,
+                         program->num_roles < 1 ? "no role" : "its roles do nothing");
   for (int32_t i = 0; i < program->num_roles; i++)
     if (program->roles[i].num_warps < 1 || program->roles[i].num_warps > MAX_WARPS)
       return ftl_error_set(error, FTL_BAD_INPUT, "%s: role %s of %d warps; allowed is 1 to %d", program->name,

@@ -15,9 +15,11 @@ static ftl_status check_load(const ftl_check *check, const ftl_tile_op *op) {
   if (status == FTL_OK) status = ftl_check_ref(check, &op->ref, false);
   if (status != FTL_OK) return status;
   const ftl_ring *ring = &check->program->rings[op->ring];
-  if (op->ref.rows > ring->rows || op->ref.columns > ring->columns)
-    return ftl_check_fail(check, "a tile of %d x %d does not fit ring %s of %d x %d", op->ref.rows, op->ref.columns,
-                          ring->name, ring->rows, ring->columns);
+  if (op->ring_row < 0 || op->ref.rows > ring->rows - op->ring_row || op->ref.columns > ring->columns)
+    return ftl_check_fail(check, "a tile of %d x %d does not fit ring %s of %d x %d from row %d on", op->ref.rows,
+                          op->ref.columns, ring->name, ring->rows, ring->columns, op->ring_row);
+  if (op->ring_row > 0 && ring->multicast.num_ctas > 1)
+    return ftl_check_fail(check, "the CTAs of a cluster share whole tiles, not rows from %d on", op->ring_row);
   if (check->program->tensors[op->ref.tensor].dtype != ring->dtype)
     return ftl_check_fail(check, "ring %s has another dtype than its tensor", ring->name);
   return FTL_OK;

@@ -40,7 +40,7 @@ static int64_t steps_of(const ftl_interpreter *in, const ftl_tile_op *op) {
     elements += (int64_t)in->program->rings[op->ring].rows * in->program->rings[op->ring].columns;
   if (op->kind != FTL_TILE_MMA) return elements / ELEMENTS_A_STEP;
   const ftl_ring *b = &in->program->rings[op->ring];
-  int64_t k = op->transpose_b ? b->columns : b->rows;
+  int64_t k = op->num_k > 0 ? op->num_k : op->transpose_b ? b->columns : b->rows;
   return elements / ELEMENTS_A_STEP +
          (int64_t)in->program->values[op->dst].rows * in->program->values[op->dst].columns * k / MULTIPLY_ADDS_A_STEP;
 }

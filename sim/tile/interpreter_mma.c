@@ -34,15 +34,20 @@ static void add_products_of_pairs(float *row, const float *a, const float *b, in
   }
 }
 
+// What of k is summed.
+typedef struct k_span {
+  int32_t first, end;
+} k_span;
+
 // dst [m][n] += a [m][k] * b [k][b_pitch]; 16-bit sums are rounded after every 16 of k, as an instruction leaves them.
 static void accumulate(product_types types, float *dst, const float *a, const float *b, int32_t m, int32_t n, int32_t k,
-                       int32_t b_pitch) {
+                       int32_t b_pitch, k_span span) {
   enum { K_STEP = 16 };
   for (int32_t r = 0; r < m; r++) {
     float *row = dst + (size_t)r * (size_t)n;
     const float *a_row = a + (size_t)r * (size_t)k;
-    for (int32_t first = 0; first < k; first += K_STEP) {
-      int32_t last = first + K_STEP < k ? first + K_STEP : k;
+    for (int32_t first = span.first; first < span.end; first += K_STEP) {
+      int32_t last = first + K_STEP < span.end ? first + K_STEP : span.end;
       (types.operands == FTL_INT4X2 ? add_products_of_pairs : add_products)(row, a_row, b, n, first, last, b_pitch);
       for (int32_t c = 0; c < n && types.sums == FTL_FP16; c++) row[c] = ftl_dtype_round(FTL_FP16, row[c]);
     }
@@ -81,10 +86,11 @@ ftl_status ftl_interpret_mma(ftl_interpreter *in, const ftl_exec_event *event, f
   int32_t next_share = op->transpose_b ? share : share * b_pitch;
   if (op->ring_a >= 0) a += (size_t)op->ring_row * (size_t)k;
   product_types types = {ring->dtype, ftl_value_info(in, op->dst)->dtype};
+  k_span span = {op->first_k, op->num_k > 0 ? op->first_k + op->num_k : k};
   for (int32_t g = 0; g < groups; g++)
     accumulate(types, dst->x + (size_t)g * (size_t)m * (size_t)n,
                op->ring_a < 0 ? a + (size_t)g * (size_t)m * (size_t)k : a, b + (size_t)g * (size_t)next_share, m, n, k,
-               b_pitch);
+               b_pitch, span);
   dst->queries = op->ring_a < 0 ? in->values[op->a.value].queries : in->rings[op->ring_a].sources[event->stage_a];
   dst->queries.row += op->ring_a < 0 ? 0 : op->ring_row;
   dst->keys = in->rings[op->ring].sources[event->stage];

@@ -79,15 +79,17 @@ static ftl_status load_share(ftl_interpreter *in, const ftl_exec_event *event, i
   found.index += first * in->program->tensors[ref->tensor].row_stride;
   found.num_rows = end - first;
   copy_rows(in, ref, &found, stage + (size_t)first * (size_t)ring->columns, (size_t)ring->columns);
-  if (point.cta == event->point->cta) in->rings[event->op->ring].sources[event->stage] = source;
+  if (point.cta == event->point->cta && event->op->ring_row == 0)
+    in->rings[event->op->ring].sources[event->stage] = source;
   return FTL_OK;
 }
 
 static ftl_status load(ftl_interpreter *in, const ftl_exec_event *event, ftl_error *error) {
   if (!event->present) return FTL_OK;
   const ftl_ring *ring = &in->program->rings[event->op->ring];
-  float *stage = in->rings[event->op->ring].stages[event->stage];
-  memset(stage, 0, sizeof *stage * (size_t)ring->rows * (size_t)ring->columns);
+  int32_t first_row = event->op->ring_row;
+  float *stage = in->rings[event->op->ring].stages[event->stage] + (size_t)first_row * (size_t)ring->columns;
+  memset(stage, 0, sizeof *stage * (size_t)(ring->rows - first_row) * (size_t)ring->columns);
   int32_t num_members = ring->multicast.num_ctas > 1 ? ring->multicast.num_ctas : 1;
   ftl_status status = FTL_OK;
   for (int32_t i = 0; status == FTL_OK && i < num_members; i++) status = load_share(in, event, i, stage, error);

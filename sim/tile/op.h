@@ -28,7 +28,7 @@ typedef enum ftl_tile_op_kind {
 
   // ---- ring protocol ----
   FTL_TILE_ACQUIRE,  // the next stage to fill is free (all consumers released it)
-  FTL_TILE_LOAD,     // ring <- ref: asynchronous copy of a tile into the acquired stage
+  FTL_TILE_LOAD,     // ring <- ref: asynchronous copy of a tile into the acquired stage, from its row ring_row on
   FTL_TILE_COMMIT,   // the loads since the last commit of this ring complete this stage
   FTL_TILE_WAIT,     // the oldest stage not yet waited for is full and visible to all warps of the role
   FTL_TILE_RELEASE,  // this role has finished reading the stage it waited for first and has not released
@@ -66,6 +66,7 @@ typedef enum ftl_tile_op_kind {
   //   A and B of one type; sums in dst's: fp32 or fp16, int32 of integers. Types of other than two bytes take A [m][k]
   //   and B [n][k] only (16-bit fragments alone are transposed on their way to registers).
   //   Several groups: A of a ring is the same for all of them.
+  //   part_of_k: of the sum over k only num_k terms from first_k on; both operands from rings, of a role of one group.
   FTL_TILE_MMA,
   // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS or COLUMNS value (broadcast), or an immediate.
   FTL_TILE_ELEM,
@@ -168,8 +169,9 @@ typedef struct ftl_tile_op {
   ftl_operand a, b, c;
   int32_t ring, ring_a;  // -1: none
   int32_t ring_scales;   // DEQUANTIZE
-  int32_t ring_row;      // MMA with A in shared memory, STORE through a ring: first of its rows that are this op's
-  int32_t barrier;       // ARRIVE, SYNC
+  int32_t ring_row;  // MMA with A in shared memory, LOAD, STORE through a ring: first of its rows that are this op's
+  int32_t first_k, num_k;  // MMA of a part of k; num_k 0: of all
+  int32_t barrier;         // ARRIVE, SYNC
   bool transpose_a, transpose_b;
   bool transposed;     // MASK, DROPOUT
   bool by_sign;        // DROPOUT

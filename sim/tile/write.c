@@ -165,6 +165,7 @@ static void write_mma(FILE *out, const ftl_tile_program *program, const ftl_tile
           op->transpose_a ? "^T" : "");
   write_ring_row(out, op);
   fprintf(out, " x %s%s", program->rings[op->ring].name, op->transpose_b ? "^T" : "");
+  if (op->num_k > 0) fprintf(out, ", k %d..%d", op->first_k, op->first_k + op->num_k - 1);
 }
 
 enum { NUM_KINDS = FTL_TILE_SYNC + 1 };
@@ -230,7 +231,6 @@ static void write_part(FILE *out, const ftl_tile_program *program, const ftl_til
 static const char *form_of(ftl_tile_op_kind kind) {
   static const char *const forms[NUM_KINDS] = {
       [FTL_TILE_END_LOOP] = "end",
-      [FTL_TILE_LOAD] = "$r <- $p",
       [FTL_TILE_LOAD_TILE] = "$d = $p$o",
       [FTL_TILE_LOAD_ROWS] = "$d = $p",
       [FTL_TILE_LOAD_COLUMNS] = "$d = $p",
@@ -285,6 +285,12 @@ static void write_store(FILE *out, const ftl_tile_program *program, const ftl_ti
   write_ring_row(out, op);
 }
 
+static void write_load(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
+  write_form(out, program, op, "$r");
+  write_ring_row(out, op);
+  write_form(out, program, op, " <- $p");
+}
+
 static void write_store_top(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
   write_form(out, program, op, op->a.value < 0 ? "$p <- columns numbered by $b" : "$p <- $a numbered by $b");
 }
@@ -295,10 +301,10 @@ static void write_meeting(FILE *out, const ftl_tile_program *program, const ftl_
 
 static void write_op(FILE *out, const ftl_tile_program *program, const ftl_tile_op *op) {
   static void (*const writers[NUM_KINDS])(FILE *, const ftl_tile_program *, const ftl_tile_op *) = {
-      [FTL_TILE_LOOP] = write_loop,      [FTL_TILE_LOOKUP] = write_lookup,    [FTL_TILE_MMA] = write_mma,
-      [FTL_TILE_ELEM] = write_elem,      [FTL_TILE_MASK] = write_mask,        [FTL_TILE_DROPOUT] = write_dropout,
-      [FTL_TILE_STORE] = write_store,    [FTL_TILE_STORE_ROWS] = write_store, [FTL_TILE_STORE_TOP] = write_store_top,
-      [FTL_TILE_ARRIVE] = write_meeting, [FTL_TILE_SYNC] = write_meeting,
+      [FTL_TILE_LOOP] = write_loop,           [FTL_TILE_LOOKUP] = write_lookup,  [FTL_TILE_MMA] = write_mma,
+      [FTL_TILE_LOAD] = write_load,           [FTL_TILE_ELEM] = write_elem,      [FTL_TILE_MASK] = write_mask,
+      [FTL_TILE_DROPOUT] = write_dropout,     [FTL_TILE_STORE] = write_store,    [FTL_TILE_STORE_ROWS] = write_store,
+      [FTL_TILE_STORE_TOP] = write_store_top, [FTL_TILE_ARRIVE] = write_meeting, [FTL_TILE_SYNC] = write_meeting,
   };
   const char *form = form_of(op->kind);
   if (form)

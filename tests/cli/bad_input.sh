@@ -82,6 +82,7 @@ accepted '"clock_mhz": 2100' "$FAKE" predict --arch h200 $Q clock_mhz=2100 --jso
 accepted "infeasible:" "$FAKE" explore --arch h200,t4 $Q clock_mhz=1500,1900
 grep -qF "clock_mhz=1900: t4 holds 300 to 1590 MHz" out || bad "a clock that one of the GPUs lacks"
 refused 2 "detail=fast" "$FAKE" predict --arch h200 $Q --detail fast
+refused 2 "--arch=h200,v100: one value; foretile explore takes several" "$FAKE" predict --arch h200,v100 $Q
 refused 2 "the nearest is time_us" "$FAKE" explore --arch h200 $Q --by tme_us
 refused 2 "more than 65536 combinations" "$FAKE" explore --arch h200 $W heads=$(seq -s, 1 300) seqlen=$(seq -s, 1 300) head_dim=64
 refused 2 "No such file" "$FAKE" explore --arch h200 $Q --svg no_folder/x.svg
@@ -107,6 +108,14 @@ refused 2 "--output needs a value: the folder of the results" "$FAKE" measure -o
 accepted "2 configurations, 1 feasible" "$FAKE" explore --arch h200 $Q mask=none,bits mask_bits=1x64 --db some.db
 grep -qxF "  mask=none: mask_bits: only with mask=bits" out || bad "explore does not name what contradicts itself"
 accepted "predictions  1" sh -c 'printf "predictions  "; sqlite3 some.db "SELECT count(*) FROM predictions"'
+
+# so are contradictions that show when the kernel is built; where all contradict themselves one line says so
+PRODUCT="--workload matmul_tiled m=128 n=128 k=128"
+accepted "3 configurations, 2 feasible" "$REAL" explore --arch h200 $PRODUCT lda=100,128,136
+grep -qxF "  lda=100 stride_a=12800: lda=100: a row has k=128 elements" out || bad "explore does not name what shows in the build"
+refused 2 "lda=100: a row has k=128 elements" "$REAL" explore --arch h200 $PRODUCT lda=100,101
+refused 2 "lda=100: a row has k=128 elements" "$REAL" predict --arch h200 $PRODUCT lda=100
+grep -q "elements$" err || bad "the line has more than what is wrong"
 
 # a length given by its own name holds, wherever seqlen stands
 accepted '"seqlen_q": 64, "seqlen_kv": 512' "$FAKE" predict --json --arch h200 $W heads=8 head_dim=64 seqlen_q=64 seqlen=512

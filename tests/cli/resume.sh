@@ -44,4 +44,19 @@ cmp -s out1 second && cmp -s out2 second || bad "two runs at once gave other ans
 cat err1 err2 >err
 [ ! -s err ] || bad "two runs at once"
 
+# A trace that is interrupted leaves the file that was there, and none beside it.
+mkdir traces && echo before >traces/trace
+"$REAL" trace --arch h200 --workload flash2_fwd heads=1 seqlen=65536 head_dim=128 --max-lines 1000000000 -o traces/trace \
+  >out 2>err &
+pid=$!
+for _ in $(seq 500); do
+  [ "$(ls traces | wc -l)" -eq 2 ] && break
+  sleep 0.02
+done
+kill -INT $pid
+wait $pid
+status=$?
+[ $status -eq 1 ] && [ "$(cat err)" = "foretile: interrupted" ] || bad "status $status after an interrupted trace"
+[ "$(ls traces)" = trace ] && [ "$(cat traces/trace)" = before ] || bad "an interrupted trace left half a file"
+
 finish

@@ -5,6 +5,8 @@
 // (docs/model_lowering.md).
 #include "lower/select/addresses.h"
 
+#include "lower/select/strides.h"
+
 #define NONE FTL_NO_VALUE
 enum { ADDRESS_INSTS = 2 };
 
@@ -123,7 +125,7 @@ int32_t ftl_select_shared_places(const ftl_select *s, int32_t ring) {
 }
 
 // Matrix products keep 64 bits of each row group's offset in the tensor, Triton's a pointer for each copy, and so does
-// CUTLASS, whose strides are 64-bit numbers at run time; others scale 32 of them anew.
+// CUTLASS; others scale 32 of them anew.
 static int32_t tensor_offset_registers(const ftl_select *s) {
   bool carries = ftl_select_carries_pointers(s) || (s->plain_code && ftl_select_multiplies_one_a(s));
   return s->buffered_code || carries ? 2 : 1;
@@ -132,7 +134,7 @@ static int32_t tensor_offset_registers(const ftl_select *s) {
 // CUTLASS's first row group lies at the tile's address.
 static int32_t num_tensor_offsets(const ftl_select *s, int32_t ring) {
   int32_t groups = s->rings[ring].num_row_groups;
-  if (ftl_select_finds_offsets_anew(s, ring)) return 0;
+  if (ftl_select_finds_offsets_anew(s, ring) || ftl_select_steps_by_strides(s)) return 0;
   return s->buffered_code && groups > 0 ? groups - 1 : groups;
 }
 
@@ -204,7 +206,5 @@ void ftl_select_copy_offsets(ftl_select *s, int32_t ring_idx) {
   }
   ring->num_row_groups = num_kept_groups(s, load, num_row_groups(s, load));
   ring->first_tensor_offset = keep_offsets(s, ring, num_tensor_offsets(s, ring_idx), tensor_offset_registers(s));
-  for (int32_t i = 0; i < num_tensor_offsets(s, ring_idx); i++)
-    s->draft.values[ring->first_tensor_offset + i].is_offset = true;
   ring->first_shared_offset = keep_offsets(s, ring, num_place_registers(s, ring_idx), 1);
 }

@@ -188,7 +188,7 @@ static int32_t limit_of(const ftl_select *s, int32_t registers, int32_t num_load
 
 // Of an operand's addresses, beside `registers` that are taken.
 static int32_t num_that_fit(const ftl_select *s, kept_set kept, int32_t registers, int32_t num_loads) {
-  if (kept == ALL) return registers + num_loads <= s->register_cap ? num_loads : 0;
+  if (kept == ALL) return s->buffered_code || registers + num_loads <= s->register_cap ? num_loads : 0;
   registers += LANE_REGISTERS + (has_single_buffers(s) ? 0 : STAGE_REGISTERS);
   int32_t limit = limit_of(s, registers, num_loads);
   if (limit > s->register_cap) limit = s->register_cap;

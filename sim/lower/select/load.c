@@ -1,5 +1,6 @@
 // LOAD: tiles from global to shared memory, by cp.async or through registers. By TMA: load_tma.c.
 #include "lower/select/shared_stages.h"
+#include "lower/select/strides.h"
 
 #define NONE FTL_NO_VALUE
 
@@ -145,6 +146,30 @@ static void add_rows(ftl_select *s, const ftl_tile_op *op, int32_t pointer) {
   }
 }
 
+// Whether the tile is one of several that fill a stage, as CUTLASS's multistage mainloop spreads a stage's copies over
+// the products of a step. Each copy has a bit of a mask for its predicate, which is cleared behind the last tile, and
+// the pointer goes on from the share before.
+bool ftl_select_is_share(const ftl_select *s, const ftl_tile_op *op) {
+  if (s->plain_code || s->copy != FTL_COPY_CP_ASYNC || op->ref.rows == s->tile->rings[op->ring].rows) return false;
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *other = ftl_select_op_at(s, i);
+    if (other->kind == FTL_TILE_LOAD && other->ring == op->ring && other->ring_row > 0) return true;
+  }
+  return false;
+}
+
+static void begin_shares(ftl_select *s, int32_t ring) {
+  int32_t mask = s->rings[ring].copy_mask = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_SEL, 1, mask, s->rings[ring].write_index, NONE, NONE);
+}
+
+static int32_t bit_of_copy(ftl_select *s, int32_t ring) {
+  int32_t bit = ftl_select_temp(s, 1), predicate = ftl_select_temp(s, 0);
+  ftl_select_add(s, FTL_OP_LOP, 1, bit, s->rings[ring].copy_mask, NONE, NONE);
+  ftl_select_add(s, FTL_OP_ISETP, 1, predicate, bit, NONE, NONE);
+  return predicate;
+}
+
 // Strides are run-time numbers: each row group has a 64-bit address of its own, its offset added to the tile's; plain
 // code adds elements, then scales and adds to the tensor's base (IADD3, LEA, LEA.HI.X), and a move pairs the registers.
 // Column blocks are immediates. Rows beyond the tensor are predicated off. Where places are computed anew, ptxas has
@@ -178,10 +203,21 @@ static int32_t group_address(ftl_select *s, const ftl_tile_op *op, const ftl_cop
   if (plain) ftl_select_add(s, FTL_OP_MOV, 1, address, address, NONE, NONE);
   if (by_blocks) {
     if (group > 0) find_row_anew(s, address, address);
-  } else {
+  } else if (!ftl_select_is_share(s, op)) {
     check_rows(s, op, predicate);
   }
   return address;
+}
+
+// The next row group's, or the tile's first one's.
+static ftl_strided strided_address(ftl_select *s, const ftl_tile_op *op, int32_t group, ftl_strided previous,
+                                   bool by_blocks, int32_t *predicate) {
+  ftl_strided next = group == 0 ? ftl_select_strided_tile(s, op) : ftl_select_strided_group(s, previous);
+  if (!by_blocks)
+    check_rows(s, op, predicate);
+  else if (group > 0)
+    find_row_anew(s, next.address, next.address);
+  return next;
 }
 
 static ftl_access group_access(const ftl_select *s, const ftl_copy_plan *plan, uint16_t ref, int32_t group,
@@ -265,7 +301,7 @@ static void add_cp_async(ftl_select *s, const ftl_tile_op *op, const ftl_copy_pl
   copy->inst.access = ftl_select_access(s, access);
   copy->inst.ring_a = (uint8_t)op->ring;
   copy->inst.flags = FTL_INST_BYPASS_L1 | ftl_select_present_flag(&op->ref);
-  copy->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  copy->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN | (ftl_select_is_share(s, op) ? FTL_EFFECT_AMID : 0);
   ftl_select_set_wavefronts(copy, ftl_copy_plan_wavefronts(plan, &s->layouts[op->ring], block));
 }
 
@@ -340,9 +376,10 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   }
   ring->stage_begun = true;
   bool is_second = is_copied_beside(s, op, -1), is_pair = is_copied_in_pair(s, op);
+  bool shared = ftl_select_is_share(s, op);
   bool continues = is_second || load_beside(s, op, -1), goes_on = load_beside(s, op, 1);
-  bool guarded =
-      op->ref.present != FTL_ALWAYS && !is_pair && (continues || goes_on || plan.num_groups * plan.num_blocks > 1);
+  bool guarded = op->ref.present != FTL_ALWAYS && !is_pair && !shared &&
+                 (continues || goes_on || plan.num_groups * plan.num_blocks > 1);
   if (guarded && !continues) ftl_select_begin_guarded_block(s, op->ring);
   bool by_blocks = is_copied_by_blocks(s, op, &plan);
   if (by_blocks) begin_whole_block(s, op->ring);
@@ -350,7 +387,9 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   ftl_select_add_tile(s, ref, 0);
   int32_t pointer = s->tensor_pointer[op->ref.tensor], present = NONE;
   bool has_offset = ftl_select_finds_offsets_anew(s, op->ring) && shares_addresses(s, op, -1);
-  if (!is_second && !has_offset)
+  bool by_strides = ftl_select_steps_by_strides(s) && ftl_select_pages_of(s, &op->ref) == NONE;
+  if (shared && op->ring_row == 0) begin_shares(s, op->ring);
+  if (!by_strides && !is_second && !has_offset && op->ring_row == 0)
     ftl_select_add(s, FTL_OP_IADD, is_pair ? 1 : TILE_ADDS, pointer, pointer, ftl_select_entry_of_ref(s, &op->ref),
                    NONE);
   if (is_pair && op->ref.present != FTL_ALWAYS) {
@@ -363,12 +402,19 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
     ftl_select_add(s, FTL_OP_S2R, 1, s->thread, NONE, NONE, NONE);
   if (ftl_select_recomputes_places(s, op->ring)) find_places(s, op, &plan);
   bool carries = ftl_select_carries_pointers(s);
+  ftl_strided strided = {NONE, NONE};
   for (int32_t group = 0; group < plan.num_groups; group++) {
     int32_t predicate = present, address = NONE, first = carries ? group * plan.num_blocks : group;
     for (int32_t block = 0; block < plan.num_blocks; block++) {
-      if (block == 0 || carries) address = group_address(s, op, &plan, first + block, by_blocks, &predicate);
+      if (by_strides && block == 0) {
+        strided = strided_address(s, op, group, strided, by_blocks, &predicate);
+        address = strided.address;
+      } else if (block == 0 || carries) {
+        address = group_address(s, op, &plan, first + block, by_blocks, &predicate);
+      }
       ftl_access access = group_access(s, &plan, ref, group, block);
       if (access.bytes == 0) continue;
+      if (shared) predicate = bit_of_copy(s, op->ring);
       if (by_registers)
         add_held_ldg(s, op, &plan, access, block, address, predicate);
       else

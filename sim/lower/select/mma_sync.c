@@ -5,7 +5,7 @@
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
-enum { TILE_COLUMNS = 8, MAX_PRODUCTS = 2 };
+enum { TILE_COLUMNS = 8, MAX_PRODUCTS = FTL_SELECT_MAX_PRODUCTS };
 
 // The swizzled chunk of a lane at a column position: shared by all rows there, and by none whose address is kept. Of
 // K [n][k] the lane's half is a bit of its own, and one LOP3 takes row, half and position.
@@ -99,7 +99,9 @@ void ftl_select_fetch(ftl_select *s, const ftl_tile_op *op) {
 typedef struct product {
   const ftl_tile_op *op;
   const struct product *same_places;            // its B lies like that one's, an immediate away; or NULL
-  int32_t num_slabs, n, k;                      // n, k: columns of the accumulator, and what is summed over
+  int32_t num_slabs, n, k;                      // n, k: columns of the accumulator, and the end of what is summed over
+  int32_t first_step, end_step;                 // k steps of it
+  bool keeps_fragments;                         // their values are the same each time, as they live on over loops
   int32_t a[2][FTL_SELECT_MAX_FRAGMENTS];       // A fragments of even and odd k steps, by slab
   int32_t b[2][FTL_SELECT_MAX_FRAGMENTS];       // B fragments of even and odd k steps, by 16 columns
   bool from_zero;                               // the first k step takes C = 0
@@ -111,11 +113,17 @@ typedef struct product {
 } product;
 
 // fp8 that mma.sync does not take: each register of four becomes two of fp16 pairs (F2FP.F16.E4M3.UNPACK_B).
-static int32_t widened(ftl_select *s, int32_t operand) {
+static int32_t widened(ftl_select *s, int32_t operand, int32_t into) {
   if (!s->product->widens) return operand;
-  int32_t registers = 2 * s->draft.values[operand].num_registers, wide = ftl_select_temp(s, registers);
+  int32_t registers = 2 * s->draft.values[operand].num_registers;
+  int32_t wide = into == NONE ? ftl_select_temp(s, registers) : into;
   ftl_select_add(s, FTL_OP_CVT, registers, wide, operand, NONE, NONE);
   return wide;
+}
+
+// Where a fragment is loaded that is multiplied as `fragment` was before, or NONE.
+static int32_t value_to_load(ftl_select *s, int32_t fragment, int32_t num_registers) {
+  return fragment == NONE || s->product->widens ? ftl_select_temp(s, num_registers) : fragment;
 }
 
 static void load_fragment(ftl_select *s, const block *b, int32_t address, int32_t destination) {
@@ -131,15 +139,16 @@ static void load_a(ftl_select *s, product *p, int32_t step) {
   int32_t *a = p->a[step % 2], of_position = NONE;
   for (int32_t slab = 0; slab < p->num_slabs; slab++) {
     if (p->op->ring_a < 0) {
-      a[slab] = widened(s, ftl_select_fragment(s, p->op->a.value, slab, step));
+      a[slab] = widened(s, ftl_select_fragment(s, p->op->a.value, slab, step), NONE);
       continue;
     }
-    a[slab] = ftl_select_temp(s, s->shape.operand_registers);
+    int32_t held = p->keeps_fragments ? a[slab] : NONE;
+    int32_t loaded = value_to_load(s, held, s->shape.operand_registers);
     int32_t row = ftl_select_slab_row(s, p->op->dst, slab);
     block b = {p->op->ring_a, kind, row, depth, step * p->num_slabs + slab};
     if (transposed) b = (block){p->op->ring_a, kind, depth, row, b.index};
-    load_fragment(s, &b, block_address(s, &b, transposed ? p->a_chunks[slab] : chunk, &of_position), a[slab]);
-    a[slab] = widened(s, a[slab]);
+    load_fragment(s, &b, block_address(s, &b, transposed ? p->a_chunks[slab] : chunk, &of_position), loaded);
+    a[slab] = widened(s, loaded, held);
   }
 }
 
@@ -149,15 +158,16 @@ static int32_t num_tiles_at(const ftl_select *s, const product *p, int32_t colum
 
 // B of the 16 columns from `column` on, for one k step of 32 bytes: one ldmatrix.x4.
 static void load_b(ftl_select *s, product *p, int32_t step, int32_t column) {
-  int32_t b = ftl_select_temp(s, s->shape.quad_pairs ? s->shape.operand_registers : 2 * num_tiles_at(s, p, column));
+  int32_t registers = s->shape.quad_pairs ? s->shape.operand_registers : 2 * num_tiles_at(s, p, column);
   int32_t depth = step * s->product->operand_columns;
   int32_t across = column / FTL_OPERAND_COLUMNS, num_across = (p->n + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
   block from = {p->op->ring, FTL_OPERAND_B_KN, depth, column, step * num_across + across};
   if (p->op->transpose_b) from = (block){p->op->ring, FTL_OPERAND_B_NK, column, depth, from.index};
   int32_t chunk = p->op->transpose_b ? 0 : across, position = p->op->transpose_b ? step : across;
   if (!p->same_places) p->addresses[across] = block_address(s, &from, p->chunks[chunk], &p->positions[position]);
-  load_fragment(s, &from, (p->same_places ? p->same_places : p)->addresses[across], b);
-  p->b[step % 2][across] = widened(s, b);
+  int32_t held = p->keeps_fragments ? p->b[step % 2][across] : NONE, loaded = value_to_load(s, held, registers);
+  load_fragment(s, &from, (p->same_places ? p->same_places : p)->addresses[across], loaded);
+  p->b[step % 2][across] = widened(s, loaded, held);
 }
 
 // Those columns' products: an n8 tile after the other, each of all slabs.
@@ -177,15 +187,17 @@ static void multiply_columns(ftl_select *s, const product *p, int32_t step, int3
 
 bool ftl_select_shares_a(const ftl_tile_op *op, const ftl_tile_op *next) {
   return op->kind == FTL_TILE_MMA && next->kind == FTL_TILE_MMA && op->ring_a >= 0 && next->ring_a == op->ring_a &&
-         next->transpose_a == op->transpose_a && next->transpose_b == op->transpose_b;
+         next->transpose_a == op->transpose_a && next->transpose_b == op->transpose_b && next->first_k == op->first_k &&
+         next->num_k == op->num_k;
 }
 
-// The products from this one on that read the same A next to each other: its fragments are loaded once a k step for all
-// of them (the two of a gated linear unit). 0: those before this one took it with them.
-static int32_t num_sharing_a(const ftl_select *s, const ftl_tile_op *op) {
-  if (s->op_idx > 0 && ftl_select_shares_a(op - 1, op)) return 0;
+// The products from operation op_idx on that read the same A next to each other: its fragments are loaded once a k step
+// for all of them (the two of a gated linear unit). 0: those before this one took it with them.
+static int32_t num_sharing_a(const ftl_select *s, int32_t op_idx) {
+  const ftl_tile_op *op = ftl_select_op_at(s, op_idx);
+  if (op_idx > 0 && ftl_select_shares_a(op - 1, op)) return 0;
   int32_t count = 1;
-  while (count < MAX_PRODUCTS && s->op_idx + count < s->role->num_ops && ftl_select_shares_a(op, op + count)) count++;
+  while (count < MAX_PRODUCTS && op_idx + count < s->role->num_ops && ftl_select_shares_a(op, op + count)) count++;
   return count;
 }
 
@@ -196,7 +208,13 @@ static product product_of(ftl_select *s, const ftl_tile_op *op) {
                .n = ftl_select_warp_columns(s, op->dst),
                .k = op->transpose_b ? ring->columns : ring->rows / s->role->num_groups,
                .from_zero = s->values[op->dst].zero_pending};
-  if (p.k % s->product->mma_k != 0 || p.n % TILE_COLUMNS != 0)
+  if (op->num_k > 0) p.k = op->first_k + op->num_k;
+  p.first_step = op->first_k / s->product->operand_columns;
+  p.end_step = (p.k + s->product->operand_columns - 1) / s->product->operand_columns;
+  if (op->first_k % s->product->operand_columns != 0)
+    ftl_select_fail(s, "a sum from term %d of k on does not begin with one of mma.sync's operands of %d", op->first_k,
+                    s->product->operand_columns);
+  else if (p.k % s->product->mma_k != 0 || p.n % TILE_COLUMNS != 0)
     ftl_select_fail(s, "a product over %d with %d columns does not divide into mma.sync tiles of k %d and n %d", p.k,
                     p.n, s->product->mma_k, TILE_COLUMNS);
   s->values[op->dst].zero_pending = false;
@@ -214,8 +232,8 @@ static void find_b(ftl_select *s, product *p) {
 }
 
 // What has just been loaded is multiplied.
-static void multiply_as_loaded(ftl_select *s, product *products, int32_t count, int32_t num_steps) {
-  for (int32_t step = 0; step < num_steps; step++) {
+static void multiply_as_loaded(ftl_select *s, product *products, int32_t count) {
+  for (int32_t step = products[0].first_step; step < products[0].end_step; step++) {
     load_shared_a(s, products, count, step);
     for (int32_t i = 0; i < count; i++) {
       find_b(s, &products[i]);
@@ -236,23 +254,51 @@ static void load_step(ftl_select *s, product *products, int32_t count, int32_t s
   }
 }
 
+static void multiply_step(ftl_select *s, const product *products, int32_t count, int32_t step) {
+  for (int32_t i = 0; i < count; i++)
+    for (int32_t column = 0; column < products[i].n; column += FTL_OPERAND_COLUMNS)
+      multiply_columns(s, &products[i], step, column);
+}
+
 // There are two sets of fragments: those of the next k step are loaded before this one's are multiplied.
-static void multiply_a_step_ahead(ftl_select *s, product *products, int32_t count, int32_t num_steps) {
-  load_step(s, products, count, 0);
-  for (int32_t step = 0; step < num_steps; step++) {
-    if (step + 1 < num_steps) load_step(s, products, count, step + 1);
-    for (int32_t i = 0; i < count; i++)
-      for (int32_t column = 0; column < products[i].n; column += FTL_OPERAND_COLUMNS)
-        multiply_columns(s, &products[i], step, column);
+static void multiply_a_step_ahead(ftl_select *s, product *products, int32_t count) {
+  int32_t first = products[0].first_step, end = products[0].end_step;
+  load_step(s, products, count, first);
+  for (int32_t step = first; step < end; step++) {
+    if (step + 1 < end) load_step(s, products, count, step + 1);
+    multiply_step(s, products, count, step);
   }
 }
 
-void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
-  product products[MAX_PRODUCTS];
-  int32_t count = num_sharing_a(s, op);
-  for (int32_t i = 0; i < count; i++) products[i] = product_of(s, op + i);
-  if (count == 0 || s->status != FTL_OK) return;
+// The products at operation op_idx that read the same A; 0: there are none, or something failed.
+static int32_t products_at(ftl_select *s, int32_t op_idx, product *products) {
+  const ftl_tile_op *op = ftl_select_op_at(s, op_idx);
+  int32_t count = num_sharing_a(s, op_idx);
+  for (int32_t i = 0; i < count; i++) {
+    if (op->num_k > 0) ftl_select_settle_fill(s, op[i].dst);
+    products[i] = product_of(s, op + i);
+  }
+  return s->status == FTL_OK ? count : 0;
+}
+
+// Those of columns that do not go on with k, which all parts of a step share: false where none has found them yet.
+static bool try_take_chunks(const ftl_select *s, product *products, int32_t count) {
+  if (products[0].op->num_k == 0 || !s->parts.has_chunks) return false;
+  memcpy(products[0].a_chunks, s->parts.a_chunks, sizeof products[0].a_chunks);
+  for (int32_t i = 0; i < count; i++) memcpy(products[i].chunks, s->parts.chunks[i], sizeof products[i].chunks);
+  return true;
+}
+
+static void leave_chunks(ftl_select *s, const product *products, int32_t count) {
+  memcpy(s->parts.a_chunks, products[0].a_chunks, sizeof products[0].a_chunks);
+  for (int32_t i = 0; i < count; i++) memcpy(s->parts.chunks[i], products[i].chunks, sizeof products[i].chunks);
+  s->parts.has_chunks = true;
+}
+
+// What the addresses of their loads are made of.
+static void find_chunks(ftl_select *s, product *products, int32_t count) {
   product *first = &products[0];
+  const ftl_tile_op *op = first->op;
   int32_t rows = rows_of_lane(s, op);
   for (int32_t i = 0; i < count; i++) {
     products[i].rows = rows;
@@ -260,11 +306,138 @@ void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
   }
   for (int32_t i = 1; i < count; i++)
     if (ftl_select_rings_are_alike(s, op->ring, op[i].ring)) products[i].same_places = first;
+  if (try_take_chunks(s, products, count)) return;
   for (int32_t slab = 0; op->transpose_a && slab < first->num_slabs; slab++)
     first->a_chunks[slab] = chunk_at(s, op->ring_a, FTL_OPERAND_B_KN, first->rows);
   for (int32_t i = 0; i < count && !op->transpose_b; i++)
     for (int32_t at = 0; at * FTL_OPERAND_COLUMNS < products[i].n && !products[i].same_places; at++)
       products[i].chunks[at] = chunk_at(s, op[i].ring, FTL_OPERAND_B_KN, first->rows);
-  int32_t num_steps = (first->k + s->product->operand_columns - 1) / s->product->operand_columns;
-  (s->buffers_fragments ? multiply_a_step_ahead : multiply_as_loaded)(s, products, count, num_steps);
+  leave_chunks(s, products, count);
+}
+
+// ---- parts of k, with two sets of fragments ----
+
+static void take_fragments(const ftl_select *s, product *products, int32_t count) {
+  for (int32_t i = 0; i < count; i++) {
+    memcpy(products[i].a, s->parts.a, sizeof products[i].a);
+    memcpy(products[i].b, s->parts.b[i], sizeof products[i].b);
+    products[i].keeps_fragments = true;
+  }
+}
+
+static void hold_step(ftl_select *s, product *products, int32_t count, int32_t step) {
+  take_fragments(s, products, count);
+  load_step(s, products, count, step);
+  memcpy(s->parts.a, products[0].a, sizeof products[0].a);
+  for (int32_t i = 0; i < count; i++) memcpy(s->parts.b[i], products[i].b, sizeof products[i].b);
+  s->parts.held = step;
+}
+
+static void multiply_held(ftl_select *s, product *products, int32_t count, int32_t step) {
+  take_fragments(s, products, count);
+  multiply_step(s, products, count, step);
+}
+
+static bool passes_products(ftl_tile_op_kind kind) {
+  return kind == FTL_TILE_ACQUIRE || kind == FTL_TILE_LOAD || kind == FTL_TILE_COMMIT || kind == FTL_TILE_RELEASE ||
+         kind == FTL_TILE_WAIT;
+}
+
+static int32_t loop_of(const ftl_select *s, int32_t end) {
+  int32_t i = end;
+  while (ftl_select_op_at(s, i)->kind != FTL_TILE_LOOP ||
+         ftl_select_op_at(s, i)->loop_var != ftl_select_op_at(s, end)->loop_var)
+    i--;
+  return i;
+}
+
+// The product of a part that comes next from operation op_idx on, around its loop if that ends before; -1: another
+// operation does. *waits: for a stage first.
+static int32_t next_part(const ftl_select *s, int32_t op_idx, bool *waits) {
+  bool is_around = false;
+  *waits = false;
+  for (int32_t i = op_idx; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
+    if (op->kind == FTL_TILE_MMA) return op->num_k > 0 ? i : -1;
+    if (op->kind == FTL_TILE_WAIT) *waits = true;
+    if (op->kind == FTL_TILE_END_LOOP) {
+      if (is_around) return -1;
+      is_around = true;
+      i = loop_of(s, i);
+    } else if (op->kind != FTL_TILE_LOOP && !passes_products(op->kind)) {
+      return -1;
+    }
+  }
+  return -1;
+}
+
+// Whether that part goes on with the same sum, and its first fragments belong in the other set than those of `step`.
+static bool takes_turns_with(const ftl_select *s, int32_t op_idx, const ftl_tile_op *op, int32_t step) {
+  const ftl_tile_op *next = ftl_select_op_at(s, op_idx);
+  bool is_same = next->dst == op->dst && next->ring == op->ring && next->ring_a == op->ring_a;
+  return is_same && next->first_k / s->product->operand_columns % 2 != step % 2;
+}
+
+static void hold_part(ftl_select *s, int32_t op_idx) {
+  product products[MAX_PRODUCTS];
+  int32_t count = products_at(s, op_idx, products);
+  if (count == 0) return;
+  find_chunks(s, products, count);
+  hold_step(s, products, count, products[0].first_step);
+}
+
+static void multiply_pending(ftl_select *s) {
+  product products[MAX_PRODUCTS];
+  int32_t op_idx = s->parts.pending_op_idx;
+  if (op_idx == NONE) return;
+  s->parts.pending_op_idx = NONE;
+  int32_t count = products_at(s, op_idx, products);
+  if (count > 0) multiply_held(s, products, count, products[0].end_step - 1);
+}
+
+// The last k step of a part is multiplied when the next part's first fragments have been loaded; behind the wait for
+// another stage, if that stands between them.
+static void multiply_part(ftl_select *s, product *products, int32_t count) {
+  int32_t first = products[0].first_step, last = products[0].end_step - 1;
+  bool waits;
+  if (s->parts.held != first || last > first) find_chunks(s, products, count);
+  if (s->parts.held != first) hold_step(s, products, count, first);
+  for (int32_t step = first; step < last; step++) {
+    hold_step(s, products, count, step + 1);
+    multiply_held(s, products, count, step);
+  }
+  int32_t next = next_part(s, s->op_idx + count, &waits);
+  if (next >= 0 && !takes_turns_with(s, next, products[0].op, last)) next = -1;
+  s->parts.pending_op_idx = s->op_idx;
+  if (next >= 0 && waits) return;
+  s->parts.held = NONE;
+  if (next >= 0) hold_part(s, next);
+  multiply_pending(s);
+}
+
+void ftl_select_hold_first_part(ftl_select *s) {
+  bool waits;
+  s->parts.held = NONE;
+  s->parts.has_chunks = false;
+  int32_t next = s->buffers_fragments && s->mma == FTL_MMA_MMA ? next_part(s, s->op_idx + 1, &waits) : -1;
+  if (next >= 0 && !waits) hold_part(s, next);
+  multiply_pending(s);
+}
+
+void ftl_select_end_part(ftl_select *s, const ftl_tile_op *op) {
+  if (passes_products(op->kind)) return;
+  multiply_pending(s);
+  if (op->kind != FTL_TILE_MMA) s->parts.has_chunks = false;  // found in each step of a loop anew
+}
+
+void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op) {
+  product products[MAX_PRODUCTS];
+  int32_t count = products_at(s, s->op_idx, products);
+  if (count == 0) return;
+  if (s->buffers_fragments && op->num_k > 0) {
+    multiply_part(s, products, count);
+    return;
+  }
+  find_chunks(s, products, count);
+  (s->buffers_fragments ? multiply_a_step_ahead : multiply_as_loaded)(s, products, count);
 }

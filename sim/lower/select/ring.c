@@ -78,10 +78,17 @@ static void commit_put_across(ftl_select *s, int32_t ring) {
 // What follows a run of copies writes over their addresses, and waits until the last was read: in ptxas's plain code,
 // whose copies stand in a block of their own, and in lean code where two tensors' tiles are copied side by side, whose
 // loops end with that wait.
+static bool has_shares(const ftl_select *s) {
+  const ftl_tile_op *op = ftl_select_op_at(s, s->op_idx), *first = ftl_select_op_at(s, 0);
+  while (op > first && op->kind != FTL_TILE_LOAD) op--;
+  return op->kind == FTL_TILE_LOAD && ftl_select_is_share(s, op);
+}
+
 static void close_group(ftl_select *s, int32_t ring) {
   ftl_draft_inst *commit = ftl_select_add(s, FTL_OP_CP_COMMIT, 1, NONE, s->copied[0], NONE, NONE);
   commit->inst.arg = (uint16_t)ring;
   commit->effects = s->plain_code ? FTL_EFFECT_PINNED : FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
+  if (has_shares(s)) commit->effects |= FTL_EFFECT_AMID;
   s->copied[0] = s->copied[1] = NONE;
 }
 
@@ -174,6 +181,7 @@ static void wait_together(ftl_select *s, int32_t first) {
   }
   ftl_select_barrier(s);
   for (int32_t i = first; i <= s->op_idx; i++) read_next_stage(s, ftl_select_op_at(s, i)->ring);
+  ftl_select_hold_first_part(s);
 }
 
 void ftl_select_wait(ftl_select *s, const ftl_tile_op *op) {

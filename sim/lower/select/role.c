@@ -148,6 +148,7 @@ static void select_op(ftl_select *s, const ftl_tile_op *op) {
       [FTL_TILE_ARRIVE] = ftl_select_named_barrier,
       [FTL_TILE_SYNC] = ftl_select_named_barrier,
   };
+  ftl_select_end_part(s, op);
   settle_operands(s, op);
   select_of[op->kind](s, op);
 }
@@ -156,11 +157,18 @@ static void clear_virtuals(ftl_select *s) {
   for (int32_t r = 0; r < FTL_TILE_MAX_RINGS; r++) {
     memset(&s->rings[r], 0, sizeof s->rings[r]);
     s->rings[r].read_offset = s->rings[r].read_address = s->rings[r].write_offset = s->rings[r].write_address = NONE;
-    s->rings[r].read_index = s->rings[r].write_index = NONE;
+    s->rings[r].read_index = s->rings[r].write_index = s->rings[r].copy_mask = NONE;
     for (int k = 0; k < FTL_OPERAND_KIND_COUNT; k++) s->rings[r].first_kept[k] = NONE;
   }
   for (int32_t t = 0; t < FTL_TILE_MAX_TENSORS; t++) s->tensor_pointer[t] = NONE;
   s->copied[0] = s->copied[1] = s->stored = NONE;
+  s->parts.held = s->parts.pending_op_idx = NONE;
+  s->parts.has_chunks = false;
+  for (int32_t i = 0; i < FTL_SELECT_MAX_FRAGMENTS; i++)
+    for (int32_t set = 0; set < 2; set++) {
+      s->parts.a[set][i] = NONE;
+      for (int32_t b = 0; b < FTL_SELECT_MAX_PRODUCTS; b++) s->parts.b[b][set][i] = NONE;
+    }
 }
 
 static bool names(const ftl_tile_op *op, int32_t value) {

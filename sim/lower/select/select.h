@@ -65,6 +65,7 @@ typedef struct ftl_select_ring {
   int32_t num_held;                 // LDGs of the stage that is in registers
   int32_t num_waits, num_releases;  // of fills, so far in the program
   bool stage_begun;                 // a LOAD since the last COMMIT
+  int32_t copy_mask;                // where a stage is copied in parts: a bit for each copy of it
 } ftl_select_ring;
 
 // A group of wgmmas that was committed and not yet waited for.
@@ -97,6 +98,20 @@ typedef struct ftl_select_row_bits {
   int32_t value[FTL_SELECT_MAX_VECTORS];       // the predicate, if that stays, or the register
   int32_t own_column[FTL_SELECT_MAX_VECTORS];  // of vectors that have an address of their own; or NO_VALUE
 } ftl_select_row_bits;
+
+enum { FTL_SELECT_MAX_PRODUCTS = 2 };  // side by side, that read the same A
+
+// Products of parts of k in a source with two sets of fragments: those of the next part are loaded before the last
+// one's are multiplied, also where a wait for the next stage stands between the two.
+typedef struct ftl_select_parts {
+  int32_t held;            // k step whose fragments were loaded last; NO_VALUE: none
+  int32_t pending_op_idx;  // of the products whose last k step is still to be multiplied; NO_VALUE: none
+  bool has_chunks;         // of addresses, since the last wait or loop
+  int32_t a_chunks[FTL_SELECT_MAX_FRAGMENTS], chunks[FTL_SELECT_MAX_PRODUCTS][FTL_SELECT_MAX_FRAGMENTS];
+  // Values of fragments, by even and odd k step: of A by slab; of each B by 16 columns.
+  int32_t a[2][FTL_SELECT_MAX_FRAGMENTS];
+  int32_t b[FTL_SELECT_MAX_PRODUCTS][2][FTL_SELECT_MAX_FRAGMENTS];
+} ftl_select_parts;
 
 // What a vector's load or store is masked by, and where it is.
 typedef struct ftl_select_row_bit {
@@ -152,6 +167,7 @@ typedef struct ftl_select {
   // Whether the last cp.async and the one before it, or the last TMA copy, have read their addresses; NONE where
   // nothing is written over them.
   int32_t copied[2];
+  ftl_select_parts parts;
   int32_t descriptor[2];  // of wgmma operands: while computed, and in the uniform registers that a wgmma reads
   ftl_status status;
   ftl_error *error;
@@ -233,6 +249,8 @@ bool ftl_select_is_put_across(const ftl_tile_program *tile, int32_t ring);
 bool ftl_select_is_loaded(const ftl_tile_program *tile, int32_t ring);  // some LOAD fills the ring
 // Copies by registers: writes the held tile of a ring to its stage.
 void ftl_select_store_held(ftl_select *s, int32_t ring);
+// Whether a LOAD fills a part of its stage, between products that others fill the rest between.
+bool ftl_select_is_share(const ftl_select *s, const ftl_tile_op *load);
 // Of what is copied only where its tile is there (load.c): the flag, and a branch around the copies of a stage.
 uint8_t ftl_select_present_flag(const ftl_tile_ref *ref);
 void ftl_select_begin_guarded_block(ftl_select *s, int32_t ring);
@@ -400,6 +418,8 @@ void ftl_select_put(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_transpose(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_dequantize(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_mma_sync(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_hold_first_part(ftl_select *s);  // behind the wait for a stage: the fragments that it is read for first
+void ftl_select_end_part(ftl_select *s, const ftl_tile_op *op);  // before `op`, which may read the sums
 void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_elem(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_mask(ftl_select *s, const ftl_tile_op *op);

@@ -279,6 +279,10 @@ void ftl_select_wgmma(ftl_select *s, const ftl_tile_op *op) {
                     s->role->name, s->role->num_warps, k, s->product->operand_columns);
     return;
   }
+  if (op->num_k > 0) {
+    ftl_select_fail(s, "a sum over a part of k: wgmma multiplies whole stages here");
+    return;
+  }
   const ftl_value *sums = &s->tile->values[op->dst];
   if (s->role->num_warps / sums->warps_per_row % WARPS_PER_GROUP != 0) {
     ftl_select_fail(s, "%s is held by %d of %d warps side by side: wgmma has whole warpgroups side by side", sums->name,

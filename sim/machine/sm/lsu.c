@@ -149,17 +149,21 @@ void ftl_sm_fill_reply(ftl_sm *sm, int32_t index, int64_t now) {
 // ---- stores, and copies that bypass L1 ----
 static bool is_masked(const ftl_line *line) { return (line->sectors & ~line->full_sectors) != 0; }
 
-// A request is its sectors, and a mask of bytes where it has not all bytes of them. As many sectors as there are open
-// lines wait for the port; the next store is taken when there are no more.
-void ftl_sm_lsu_hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
+// A request is its sectors, and a mask of bytes where it has not all bytes of them. The next store is taken when no
+// more than `waiting` bytes wait for the port.
+static void hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t waiting, int64_t now) {
   const ftl_arch *arch = sm->arch;
   int64_t sectors = 0;
   for (int32_t i = 0; i < count; i++)
     sectors += sm_num_sectors(lines[i].sectors) + (is_masked(&lines[i]) ? arch->l1_byte_mask_sectors : 0);
   if (sm->store_port_free < now) sm->store_port_free = now;
   sm->store_port_free += ftl_divide_up(sectors * arch->l1_sector_bytes, arch->l1_store_bytes_per_cycle);
-  int64_t waiting = arch->l1_store_merge_lines * arch->l1_sector_bytes;
   sm->store_free = sm->store_port_free - ftl_divide_up(waiting, arch->l1_store_bytes_per_cycle);
+}
+
+// As many sectors wait as there are open lines.
+void ftl_sm_lsu_hand_on(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
+  hand_on(sm, lines, count, sm->arch->l1_store_merge_lines * sm->arch->l1_sector_bytes, now);
 }
 
 void ftl_sm_count_global_store(ftl_sm *sm, const ftl_line *line) {
@@ -232,8 +236,10 @@ static int32_t store_global(ftl_sm *sm, const sm_mio_entry *entry, const ftl_lin
   return opened;
 }
 
+// Local memory's lines wait whole, as many as may be open: 8 warps that store two each and load them take 58 cycles for
+// all of it, 16 lines, whose port alone has 64 (micro_local_memory.csv).
 static int32_t store_local(ftl_sm *sm, const ftl_line *lines, int32_t count, int64_t now) {
-  ftl_sm_lsu_hand_on(sm, lines, count, now);
+  hand_on(sm, lines, count, sm->arch->l1_store_merge_lines * sm->arch->l1_line_bytes, now);
   for (int32_t i = 0; i < count; i++) {
     count_l1_store(sm, &lines[i], ftl_sm_l1_present(&sm->l1, lines[i].line));
     ftl_sm_l1_fill(&sm->l1, lines[i].line, lines[i].sectors);

@@ -89,6 +89,12 @@ Test(numeric_attention_flash_decode, head_dims_dtypes_and_copies_give_attention)
       }
 }
 
+// Sixteen copies of 16 maxima are twice the bytes of a 16 x 16 tile of queries, which they lie in otherwise.
+Test(numeric_attention_flash_decode, maxima_of_more_warps_than_a_tile_of_queries_holds_have_room_of_their_own) {
+  prove("heads=2 head_dim=16 seqlen_q=1 seqlen_kv=300 splits=2 block_m=16 block_n=256 num_warps=16");
+  prove("heads=2 head_dim=16 seqlen_q=1 seqlen_kv=300 splits=1 block_m=16 block_n=256 num_warps=16 num_stages=1");
+}
+
 Test(numeric_attention_flash_decode, quantised_caches_are_what_their_scales_make_of_them) {
   static const char *const caches[] = {"kv_dtype=int8",
                                        "kv_dtype=int8 kv_group_size=16 dtype=bf16",

@@ -75,7 +75,8 @@ Test(numeric_glu, sizes_that_no_tile_divides_give_the_unit_under_every_kernel) {
                                       "m=8 n=136 k=88"};
   static const char *const kernels[] = {
       "mma=mma num_warps=2 num_stages=1", "mma=mma num_warps=1 num_stages=3 tile_order=n_first",
-      "mma=wgmma num_warps=4 block_m=64 num_stages=2", "mma=wgmma copy=tma num_warps=4 block_m=64 persistent=1"};
+      "mma=mma num_warps=2 num_stages=3 code=buffered", "mma=wgmma num_warps=4 block_m=64 num_stages=2",
+      "mma=wgmma copy=tma num_warps=4 block_m=64 persistent=1"};
   char params[256];
   for (size_t i = 0; i < COUNT(kernels); i++)
     for (size_t s = 0; s < COUNT(sizes); s++)

@@ -79,6 +79,8 @@ static const char *const kernels[] = {"mma=mma num_warps=2 num_stages=1",
                                       "mma=mma num_warps=1 num_stages=3 tile_order=n_first",
                                       "mma=wgmma num_warps=4 block_m=64 num_stages=2",
                                       "mma=mma num_warps=2 num_stages=2 refill=late",
+                                      "mma=mma num_warps=2 num_stages=2 code=buffered",
+                                      "mma=mma num_warps=1 num_stages=4 code=buffered",
                                       "mma=wgmma copy=cp_async num_warps=4 block_m=64 num_stages=3 refill=late",
                                       "mma=wgmma copy=cp_async num_warps=4 block_m=64 num_stages=3 refill=early",
                                       "mma=wgmma copy=tma num_warps=4 block_m=64 persistent=1"};

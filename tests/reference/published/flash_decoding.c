@@ -43,17 +43,20 @@ Test(reference_published_flash_decoding, the_split_kernel_takes_the_time_of_its_
   cr_expect_leq(sum / NUM_PUBLISHED, 12, "mean error %.1f %%", sum / NUM_PUBLISHED);
 }
 
+// The package of FlashAttention-2 passes --use_fast_math.
+#define UNSPLIT "flash2_fwd block_m=128 block_n=64 num_warps=4 schedule=interleaved scaling=exponent exp2=ftz"
+
 Test(reference_published_flash_decoding, the_unsplit_kernel_is_five_to_forty_times_slower) {
   double sum = 0;
   for (int i = 0; i < NUM_PUBLISHED; i++) {
-    double unsplit = predicted_us(i, "flash2_fwd block_m=128 block_n=64 num_warps=4 schedule=interleaved");
+    double unsplit = predicted_us(i, UNSPLIT);
     double error = error_pct(unsplit, published[i].unsplit_us);
-    cr_expect_leq(fabs(error), 28, "batch %d: %.1f %%", published[i].batch, error);
+    cr_expect_leq(fabs(error), 12, "batch %d: %.1f %%", published[i].batch, error);
     double times_slower = unsplit / predicted_us(i, "flash_decode");
     double published_times = published[i].unsplit_us / published[i].split_us;  // 4.7 to 43
-    cr_expect_leq(fabs(error_pct(times_slower, published_times)), 30, "batch %d: %.1f times for %.1f",
+    cr_expect_leq(fabs(error_pct(times_slower, published_times)), 27, "batch %d: %.1f times for %.1f",
                   published[i].batch, times_slower, published_times);
     sum += fabs(error);
   }
-  cr_expect_leq(sum / NUM_PUBLISHED, 18, "mean error %.1f %%", sum / NUM_PUBLISHED);
+  cr_expect_leq(sum / NUM_PUBLISHED, 7, "mean error %.1f %%", sum / NUM_PUBLISHED);
 }

@@ -203,7 +203,8 @@ static int registers_in_loop(const char *parameters, ftl_opcode opcode) {
                error.message);
   int registers = 0;
   const ftl_warp_inst *insts = p.warps->insts;
-  for (int32_t i = p.warps->loops[0].begin; i < p.warps->loops[0].end; i++)
+  const ftl_warp_loop *last = &p.warps->loops[p.warps->num_loops - 1];
+  for (int32_t i = last->begin; i < last->end; i++)
     if (insts[i].opcode == opcode) registers += insts[i].wavefronts;  // one a register
   programs_fini(&p);
   return registers;
@@ -241,24 +242,31 @@ Test(reference_registers, what_ptxas_stores_in_a_step_is_stored_within_a_quarter
   }
 }
 
-// FlashAttention-2's forward kernels of PyTorch, rows of foreign_library_ncu.csv and foreign_unseen3_flash_ncu.csv
-// (held out): words loaded a step. Orders that count what waits leave 2, 7 and 1.
-Test(reference_registers, what_waits_over_the_loops_of_buffered_code_is_loaded_within_two_fifths) {
+// FlashAttention-2's forward kernels of PyTorch (held out): words loaded and stored in a step of the last loop, in SASS
+// (the first two: kernels/measurements/pc_sampling_flash_loop.csv; where lengths are no multiples of tiles 11 and 8, 19
+// and 6), and with dropout loads of rows of foreign_unseen3_flash_ncu.csv. Where masks are and lengths no multiples it
+// stores 8 and loads 10, for 9 and 21 here. In the mean, and none by more than half. Orders that count what waits, and
+// addresses worked out in each step: 9, 7 and 1 loaded of the first two and the last.
+Test(reference_registers, what_waits_over_the_loops_of_buffered_code_passes_memory_as_often_within_a_fifth) {
   static const struct {
     const char *parameters;
-    double loaded;
+    double words;
   } kernels[] = {
-      {"head_dim=128 block_n=64", 17},
-      {"head_dim=64 block_n=128", 29},
-      {"head_dim=128 block_n=32 dropout_p=0.1", 10},
+      {"head_dim=128 block_n=64 seqlen=4096", 17 + 14}, {"head_dim=64 block_n=128 seqlen=4096", 29 + 6},
+      {"head_dim=64 block_n=128 seqlen=4128", 19 + 6},  {"head_dim=128 block_n=64 seqlen=4096 causal=true", 16 + 14},
+      {"head_dim=96 block_n=64 seqlen=4096", 0},        {"head_dim=128 block_n=32 seqlen=4096 dropout_p=0.1", 10},
   };
+  double sum = 0;
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
     char parameters[256];
     snprintf(parameters, sizeof parameters,
-             "heads=32 seqlen=4096 block_m=128 num_warps=4 num_stages=1 schedule=interleaved mma=mma copy=cp_async "
-             "code=buffered scaling=scores exp2=ieee guard=always %s",
+             "heads=32 block_m=128 num_warps=4 num_stages=1 schedule=interleaved mma=mma copy=cp_async code=buffered "
+             "scaling=scores exp2=ieee guard=always %s",
              kernels[i].parameters);
-    double loaded = registers_in_loop(parameters, FTL_OP_LDL), measured = kernels[i].loaded;
-    cr_expect_lt(fabs(loaded / measured - 1), 0.4, "%s: %.0f", parameters, loaded);
+    double loaded = registers_in_loop(parameters, FTL_OP_LDL), stored = registers_in_loop(parameters, FTL_OP_STL);
+    double measured = kernels[i].words, words = i + 1 < sizeof kernels / sizeof *kernels ? loaded + stored : loaded;
+    cr_expect_leq(fabs(words - measured), 0.5 * measured, "%s: %.0f and %.0f", parameters, loaded, stored);
+    sum += measured > 0 ? fabs(words / measured - 1) : 0;
   }
+  cr_expect_leq(sum / (sizeof kernels / sizeof *kernels), 0.2, "%.2f", sum);
 }

@@ -194,6 +194,24 @@ Test(timing_sm_stores, as_many_sectors_as_open_lines_wait_for_the_store_port) {
   rig_destroy(r);
 }
 
+// Of local memory whole lines wait, as many as may be open: two, 8 cycles of the port. The sub-core sends a store every
+// 2 cycles; the port is busy until 4, 8, 12, 16 and 20 after the first five, so that the sixth is taken at 20 - 8.
+Test(timing_sm_stores, as_many_lines_of_local_memory_wait_for_the_store_port) {
+  rig *r = rig_create(1);
+  r->arch.l1_store_bytes_per_cycle = 32;
+  r->arch.l1_store_merge_lines = 2;
+  for (int i = 0; i < 6; i++) {
+    uint16_t slot = rig_access(r, i, 1);
+    r->accesses[slot].is_local = true;
+    rig_add_access(r, FTL_OP_STL, -1, slot);
+  }
+  rig_add(r, FTL_OP_EXIT, -1, -1);
+  rig_run(r, 1);
+  const int64_t times[] = {0, 2, 4, 6, 8, 12};
+  for (int i = 0; i < 6; i++) cr_assert_eq(r->requests[i].time, times[i]);
+  rig_destroy(r);
+}
+
 // Lines 0, 1, 2 and 0 again. With two open, 2 took the place of 0; with three, 0 is still there.
 Test(timing_sm_stores, the_line_stored_to_longest_ago_closes_for_another) {
   const int32_t columns[] = {0, 128, 256, 16};

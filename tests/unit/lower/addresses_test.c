@@ -160,21 +160,23 @@ Test(unit_lower_addresses, rows_that_are_no_power_of_two_wide_share_addresses) {
 }
 
 // A column block of 64 elements is a swizzle wide: 8 lanes copy a row of it, 4 warps 16 rows, and what lies in the
-// other block is an immediate away. The first of 4 row groups lies at the tile's address; K and V have strides of their
-// own.
-Test(unit_lower_addresses, buffered_code_has_column_blocks_and_offsets_of_each_tensor) {
+// other block is an immediate away. A tile's first row group is worked out from the tile's number, the other 3 of 4 lie
+// a stride behind each other.
+Test(unit_lower_addresses, buffered_code_has_column_blocks_and_steps_by_strides) {
   programs p = lowered("h200", SHAPE TILES "schedule=interleaved code=buffered");
   counts c = count_loop(p.warps, 0);
   cr_expect_eq(c.insts[FTL_OP_CP_ASYNC], 2 * 4 * 2);
   cr_expect_eq(c.conflicts, 0);
-  // two for each of 8 row groups; three for each tile's pointer, the loop's, the last maxima of two rows
-  cr_expect_eq(num_alu(&c), 2 * 8 + 3 * 2 + 1 + 2);
+  // eight beside a 64-bit product for each tile, two for each further row group, the loop's, the last maxima of two
+  // rows
+  cr_expect_eq(num_alu(&c), 8 * 2 + 2 * 3 * 2 + 1 + 2);
+  cr_expect_eq(c.insts[FTL_OP_IMAD_WIDE], 2);
   int64_t before = 0;
   for (int32_t i = 0; i < p.warps->loops[0].begin; i++)
     if (p.warps->insts[i].opcode == FTL_OP_LOP) before += p.warps->insts[i].repeat;
-  // two for each place that is worked out: of a lane where it writes and reads Q, K and V, 3 offsets each of K and V,
-  // and 4 positions each of Q, K and V
-  cr_expect_eq(before, 2 * (6 + 2 * 3 + 3 * 4));
+  // two for each place that is worked out: of a lane where it writes and reads Q, K and V, and 4 positions each of Q, K
+  // and V
+  cr_expect_eq(before, 2 * (6 + 3 * 4));
   programs_fini(&p);
 }
 

@@ -84,26 +84,89 @@ Test(unit_lower_plain_products, products_side_by_side_load_what_they_share_once)
   cr_expect_eq(count_loop("glu", GLU "code=plain").insts[FTL_OP_LDSM], 4 + 2 * 16);
 }
 
-// ldmatrix of loop 0 ahead of its first product.
-static int32_t num_fragments_ahead(const char *parameters) {
-  programs p;
-  ftl_error error = {0};
-  ftl_status status = lower_workload(&p, "h200", "matmul_tiled", parameters, &error);
-  cr_assert_eq(status, FTL_OK, "%s", error.message);
-  int32_t count = 0;
-  const ftl_warp_inst *inst = &p.warps->insts[p.warps->loops[0].begin];
-  for (; inst->opcode != FTL_OP_MMA; inst++) count += inst->opcode == FTL_OP_LDSM;
-  programs_fini(&p);
-  return count;
+enum { MAX_STRETCHES = 32 };
+
+// The body of loop 0 cut where a copy follows a product.
+typedef struct shares {
+  int32_t num, copies[MAX_STRETCHES], products[MAX_STRETCHES];  // of each: the products behind the copies
+  int32_t products_before;                                      // the first copy
+  int32_t ahead;                                                // ldmatrix ahead of the first product
+  int32_t products_behind_barrier, fragments_behind_barrier;
+} shares;
+
+static void see(shares *s, const ftl_warp_inst *inst, bool behind_barrier) {
+  bool is_product = inst->opcode == FTL_OP_MMA, is_fragment = inst->opcode == FTL_OP_LDSM;
+  if (inst->opcode == FTL_OP_CP_ASYNC) {
+    if (s->num == 0 || s->products[s->num - 1] > 0) s->num++;
+    cr_assert_leq(s->num, MAX_STRETCHES);
+    s->copies[s->num - 1]++;
+  }
+  if (is_product && s->num > 0) s->products[s->num - 1] += inst->repeat;
+  if (is_product && s->num == 0) s->products_before += inst->repeat;
+  if (is_fragment && s->num == 0 && s->products_before == 0) s->ahead++;
+  if (behind_barrier && is_product) s->products_behind_barrier += inst->repeat;
+  if (behind_barrier && is_fragment) s->fragments_behind_barrier++;
 }
 
-Test(unit_lower_plain_products, buffered_code_has_loaded_two_k_steps_when_it_multiplies) {
-  // a k step of 16 rows and 128 columns: a block of A, 8 of B
-  cr_expect_eq(num_fragments_ahead(MATMUL "code=buffered"), 2 * (1 + 8));
-  cr_expect_lt(num_fragments_ahead(MATMUL "code=lean"), 1 + 8);
+static shares shares_of(const char *workload, const char *parameters) {
+  programs p;
+  ftl_error error = {0};
+  ftl_status status = lower_workload(&p, "h200", workload, parameters, &error);
+  cr_assert_eq(status, FTL_OK, "%s", error.message);
+  shares s = {0};
+  bool behind_barrier = false;
+  for (int32_t i = p.warps->loops[0].begin + 1; i < p.warps->loops[0].end; i++) {
+    see(&s, &p.warps->insts[i], behind_barrier);
+    behind_barrier |= p.warps->insts[i].opcode == FTL_OP_BAR_SYNC;
+  }
+  programs_fini(&p);
+  return s;
+}
+
+// Four k steps of 16 columns of A and 128 of B: 9 ldmatrix and 16 products each. A's 4 copies of a thread are one for
+// each, B's 4 of two blocks of columns two for each of two row groups; the last two shares follow each other.
+Test(unit_lower_plain_products, buffered_code_spreads_the_copies_over_the_products_of_a_step) {
+  shares s = shares_of("matmul_tiled", MATMUL "code=buffered");
+  int32_t copies = 0, products = s.products_before;
+  for (int32_t i = 0; i < s.num; i++) {
+    copies += s.copies[i];
+    products += s.products[i];
+    cr_expect_leq(s.products[i], 16 + 4, "products between a share and the next, %d", i);
+  }
+  cr_expect_eq(copies, 4 + 4);
+  cr_expect_eq(products, 4 * 16);
+  cr_expect_geq(s.num, 3);
+  cr_expect_geq(s.products_before, 16 / 2, "the first share is copied amid the first products");
+  // elsewhere a step's copies leave together, behind its barrier
+  shares lean = shares_of("matmul_tiled", MATMUL "code=lean");
+  cr_expect_eq(lean.num, 1);
+  cr_expect_eq(lean.copies[0], 4 + 4);
+  cr_expect_eq(lean.products_before, 0);
+}
+
+// The first k step's fragments have been loaded in the step before, behind its barrier: the last k step's products go
+// on there.
+Test(unit_lower_plain_products, buffered_code_loads_the_next_step_ahead_of_the_last_products_of_this_one) {
+  shares s = shares_of("matmul_tiled", MATMUL "code=buffered"), lean = shares_of("matmul_tiled", MATMUL "code=lean");
+  cr_expect_eq(s.fragments_behind_barrier, 9);
+  cr_expect_gt(s.products_behind_barrier, 0);
+  cr_expect_leq(s.products_behind_barrier, 16);
+  cr_expect_leq(s.ahead, 9, "of the second k step, as products of the first wait for none");
+  cr_expect_eq(lean.fragments_behind_barrier, 36);
+  cr_expect_eq(lean.products_behind_barrier, 4 * 16);
   // whatever stands first, the step loads as much
   cr_expect_eq(count_loop("matmul_tiled", MATMUL "code=buffered").insts[FTL_OP_LDSM], 36);
   cr_expect_eq(count_loop("glu", GLU "code=buffered").insts[FTL_OP_LDSM], 4 + 2 * 16);
+}
+
+// An odd number of k steps a step of the loop leaves no set for the next one's first fragments: the step is multiplied
+// as a whole.
+Test(unit_lower_plain_products, buffered_code_with_an_odd_number_of_k_steps_has_one_run_of_copies) {
+  cr_expect_eq(shares_of("matmul_tiled",
+                         "m=1024 n=1024 k=1024 block_k=16 mma=mma copy=cp_async block_m=128 block_n=128 num_warps=8 "
+                         "num_stages=3 code=buffered")
+                   .num,
+               1);
 }
 
 Test(unit_lower_plain_products, ldmatrix_addresses_are_kept_and_places_of_copies_are_not) {

@@ -38,6 +38,14 @@ Test(unit_lower_products, products_are_proved_at_every_order_and_stride) {
 
 Test(unit_lower_products, warps_side_by_side_are_proved) {
   prove("matmul_tiled", "m=200 n=264 k=136 block_m=64 block_n=128 block_k=32 num_warps=4 warps_n=2 mma=mma", 1);
+  prove("matmul_tiled",
+        "m=200 n=264 k=136 block_m=64 block_n=128 block_k=32 num_warps=4 warps_n=2 mma=mma num_stages=3 "
+        "code=buffered",
+        1);
+  prove("matmul_tiled",
+        "m=200 n=264 k=512 block_m=64 block_n=128 block_k=64 transpose_a=1 num_warps=4 warps_n=2 mma=mma "
+        "num_stages=2 splits=3 code=buffered",
+        2);
   prove("matmul_tiled", "m=200 n=264 k=136 block_m=32 block_n=128 block_k=32 num_warps=8 warps_n=4 mma=mma splits=2",
         2);
 }

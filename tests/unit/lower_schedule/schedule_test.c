@@ -143,6 +143,59 @@ Test(unit_lower_schedule, a_fragment_that_is_to_stand_ahead_does_so_by_the_produ
   ftl_draft_fini(&ahead);
 }
 
+// Ten fragments of 4 cycles are loaded before the first of 20 products: 7 of them, 28 cycles, ahead of it, and the
+// others, 8 and 12 cycles later, behind a product and two.
+Test(unit_lower_schedule, fragments_that_take_longer_than_their_latency_stand_among_the_products) {
+  enum { FRAGMENTS = 10, PRODUCTS = 20 };
+  ftl_draft draft = {.buffers_fragments = true};
+  int32_t address = ftl_draft_value_add(&draft, 1, 0), sums[4], fragments[FRAGMENTS];
+  for (int i = 0; i < 4; i++) sums[i] = ftl_draft_value_add(&draft, 4, 0);
+  for (int i = 0; i < FRAGMENTS; i++) fragments[i] = ftl_draft_value_add(&draft, 4, 0);
+  put(&draft, FTL_OP_IADD, 1, address, NONE, NONE);
+  for (int i = 0; i < 4; i++) put(&draft, FTL_OP_MOV, 10 + i, sums[i], NONE, NONE);
+  for (int i = 0; i < FRAGMENTS; i++)
+    put(&draft, FTL_OP_LDSM, 100 + i, fragments[i], address, NONE)->effects |= FTL_EFFECT_MEMORY | FTL_EFFECT_AHEAD;
+  for (int i = 0; i < PRODUCTS; i++)
+    put_update(&draft, FTL_OP_MMA, 200 + i, sums[i % 4], fragments[i < PRODUCTS / 2 ? 0 : i - PRODUCTS / 2], NONE);
+  for (int i = 0; i < 4; i++) put(&draft, FTL_OP_STS, 300 + i, NONE, address, sums[i]);
+  ftl_arch arch = round_arch();
+  arch.mio_warp_interval_cycles = 4;
+  finish_on(&arch, &draft, 255);
+  int num_ahead = 0;
+  for (int i = 0; i < FRAGMENTS; i++) num_ahead += position_of(&draft, 100 + i) < position_of(&draft, 200);
+  cr_expect_eq(num_ahead, 7);
+  cr_expect_gt(position_of(&draft, 109), position_of(&draft, 201));
+  cr_expect_lt(position_of(&draft, 109), position_of(&draft, 204));
+  ftl_draft_fini(&draft);
+}
+
+// Eight products, each of eight exponentials that are scaled: a product stands behind its own and those that have
+// begun, not behind all.
+Test(unit_lower_schedule, a_product_follows_the_exponentials_that_it_needs) {
+  enum { PRODUCTS = 8, EXPONENTIALS = 8, SCALINGS = 6 };
+  ftl_draft draft = {.buffers_fragments = true};
+  int32_t sum = ftl_draft_value_add(&draft, 4, 0), operand[PRODUCTS], score[PRODUCTS * EXPONENTIALS];
+  for (int i = 0; i < PRODUCTS; i++) operand[i] = ftl_draft_value_add(&draft, 4, 0);
+  for (int i = 0; i < PRODUCTS * EXPONENTIALS; i++) score[i] = ftl_draft_value_add(&draft, 1, 0);
+  put(&draft, FTL_OP_MOV, 1, sum, NONE, NONE);
+  for (int i = 0; i < PRODUCTS * EXPONENTIALS; i++) put(&draft, FTL_OP_MOV, 1000 + i, score[i], NONE, NONE);
+  for (int i = 0; i < PRODUCTS * EXPONENTIALS; i++) {
+    int product = i / EXPONENTIALS;
+    put(&draft, FTL_OP_MUFU, 100 + i, score[i], score[i], NONE);
+    put(&draft, FTL_OP_FFMA, 200 + i, score[i], score[i], NONE)->inst.repeat = SCALINGS;
+    put_update(&draft, FTL_OP_CVT, 300 + i, operand[product], score[i], NONE);
+  }
+  for (int i = 0; i < PRODUCTS; i++) put_update(&draft, FTL_OP_MMA, 400 + i, sum, operand[i], NONE);
+  put(&draft, FTL_OP_STS, 500, NONE, sum, NONE);
+  ftl_arch arch = round_arch();
+  arch.sfu_interval_cycles = 8;
+  finish_on(&arch, &draft, 255);
+  // 64 cycles of exponentials and 48 of scaling for each product of 8
+  for (int i = 0; i + 3 < PRODUCTS; i++)
+    cr_expect_lt(position_of(&draft, 400 + i), position_of(&draft, 200 + EXPONENTIALS * (i + 3)), "product %d", i);
+  ftl_draft_fini(&draft);
+}
+
 Test(unit_lower_schedule, a_fragment_stands_less_far_ahead_where_registers_are_short) {
   ftl_draft draft = {0};
   put_buffered_steps(&draft, FTL_EFFECT_AHEAD);

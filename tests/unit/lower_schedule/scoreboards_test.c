@@ -142,6 +142,36 @@ Test(unit_lower_schedule_scoreboards, a_load_on_its_way_is_left_alone) {
   expect_only(&draft, READER + 3, results[4]);
 }
 
+// Three fragments of a second set, loaded long before they are multiplied, have one scoreboard, so that four special
+// functions find one each; the first to read a fragment waits for all three.
+Test(unit_lower_schedule_scoreboards, fragments_loaded_ahead_have_one_together) {
+  ftl_draft draft = {0};
+  int32_t results[MOST_RESULTS], fragments[3];
+  put_results(&draft, FTL_OP_LDSM, 3, fragments);
+  for (int i = 0; i < 3; i++) draft.insts[i].effects |= FTL_EFFECT_AHEAD;
+  draft.buffers_fragments = true;
+  put(&draft, FTL_OP_FFMA, 0, value(&draft), NONE, NONE)->inst.repeat = 255;
+  put_results(&draft, FTL_OP_MUFU, 4, results);
+  put_reader(&draft, LOAD_READER, fragments[0]);
+  put_reader(&draft, 0, fragments[1]);
+  put_reader(&draft, 0, fragments[2]);
+  put_readers(&draft, 4, results);
+  share(&draft, draft.num_insts);
+  expect_only(&draft, LOAD_READER, fragments[2]);
+}
+
+// Read as soon as it is there, a fragment would have to wait for those behind it: they have scoreboards of their own.
+Test(unit_lower_schedule_scoreboards, fragments_read_at_once_have_each_their_own) {
+  ftl_draft draft = {0};
+  int32_t fragments[3];
+  put_results(&draft, FTL_OP_LDSM, 3, fragments);
+  for (int i = 0; i < 3; i++) draft.insts[i].effects |= FTL_EFFECT_AHEAD;
+  draft.buffers_fragments = true;
+  put_readers(&draft, 3, fragments);
+  share(&draft, draft.num_insts);
+  expect_only(&draft, 0, NONE);
+}
+
 // What is waited for becomes a source: six results that one instruction behind a barrier could not read at once.
 Test(unit_lower_schedule_scoreboards, what_is_awaited_has_a_token_that_the_machine_waits_for) {
   ftl_draft draft = {0};

@@ -6,8 +6,9 @@
 
 #define PREFIX "local ft = require 'foretile'\n"
 // The body of a kernel begins at line 3; what follows it, below.
-#define SKETCH(body, rest) \
-  PREFIX "local kernel = ft.kernel('sketch', { n = 64 }, function(k, p) k:grid(1)\n" body "\nend)\n" rest
+#define SKETCH(body, rest) SKETCH_OF("1", body, rest)
+#define SKETCH_OF(ctas, body, rest) \
+  PREFIX "local kernel = ft.kernel('sketch', { n = 64 }, function(k, p) k:grid(" ctas ")\n" body "\nend)\n" rest
 #define TENSORS "local x, y = k:input('x', 'fp16', { p.n, 64 }), k:output('y', 'fp32', { p.n, 64 }); "
 #define MAIN TENSORS "k:role('main', 4); "
 #define TILE MAIN "local t = k:tile('t', 'fp32', 64, 64); "

@@ -181,8 +181,8 @@ Test(unit_scenario_kernel, roles_share_rings_and_take_turns_at_barriers) {
 }
 
 Test(unit_scenario_kernel, atomics_add_what_several_ctas_bring) {
-  passes(SKETCH(MAIN "k:grid(3); local t = k:tile('t', 'fp32', 64, 64); t:set(2); t:atomic_add(y(0))",
-                "assert(ft.predict { arch = 'a100_80', workload = kernel }.feasible)"));
+  passes(SKETCH_OF("3", MAIN "local t = k:tile('t', 'fp32', 64, 64); t:set(2); t:atomic_add(y(0))",
+                   "assert(ft.predict { arch = 'a100_80', workload = kernel }.feasible)"));
 }
 
 // --- what is wrong ---
@@ -190,6 +190,21 @@ Test(unit_scenario_kernel, atomics_add_what_several_ctas_bring) {
 Test(unit_scenario_kernel, a_kernel_says_how_many_ctas_run_it) {
   fails(PREFIX "ft.kernel('alone', function(k)\nk:role('a', 4); k:sync_warps()\nend):program()",
         "alone has no k:grid(ctas): how many CTAs run it?");
+}
+
+Test(unit_scenario_kernel, a_kernel_whose_roles_do_nothing_is_refused) {
+  fails(SKETCH("k:role('a', 4)", "kernel:program()"), "sketch: its roles do nothing");
+}
+
+Test(unit_scenario_kernel, what_a_kernel_says_once_is_refused_at_the_second_line) {
+  const refusal refusals[] = {
+      {SKETCH("k:role('a', 4)\nk:grid(8, { persistent = true })", "kernel:program()"),
+       "test.lua:4: the kernel has its k:grid already"},
+      {SKETCH("k:flops(1)\nk:flops(2)", "kernel:program()"), "test.lua:4: the kernel has its k:flops already"},
+      {SKETCH("k:role('a', 4); k:sync_warps(); k:tile_begins()\nk:sync_warps()\nk:tile_begins()", "kernel:program()"),
+       "test.lua:5: the tile of role a begins twice"},
+  };
+  fail_all(refusals, sizeof refusals / sizeof *refusals);
 }
 
 Test(unit_scenario_kernel, shapes_that_do_not_fit_name_the_line) {
@@ -297,7 +312,7 @@ Test(unit_scenario_kernel, a_tile_outside_of_its_tensor_is_refused_whatever_the_
 }
 
 Test(unit_scenario_kernel, objects_do_not_outlive_their_sketch) {
-  fails(SKETCH("kept = k", "kernel:program()"), "no role, or no op");
+  fails(SKETCH("kept = k", "kernel:program()"), "sketch: no role");
   fails(PREFIX
         "local kept\nlocal kernel = ft.kernel(function(k) kept = k; k:infeasible('no') end)\n"
         "ft.predict { arch = 'h200', workload = kernel }\nkept:role('a', 4)",
@@ -342,7 +357,7 @@ Test(unit_scenario_kernel, a_check_counts_as_the_scripts_work) {
   ftl_sandbox_limits limits = ftl_sandbox_limits_default();
   limits.max_instructions = 20000;
   ftl_error error = {0};
-  const char *script = SKETCH(TILE "k:grid(1000); t:set(1); t:store(y(0))", EQUALS("1"));
+  const char *script = SKETCH_OF("1000", TILE "t:set(1); t:store(y(0))", EQUALS("1"));
   cr_assert_eq(run_with(script, (ftl_evaluate_options){.num_threads = 1}, limits, &error), FTL_BAD_INPUT);
   cr_assert(strstr(error.message, "too much to compute for the limit of instructions") != NULL, "%s", error.message);
 }

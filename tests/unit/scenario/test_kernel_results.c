@@ -97,7 +97,7 @@ Test(unit_scenario_kernel_results, a_sketch_of_flash_attention_2_is_predicted_as
 
 Test(unit_scenario_kernel_results, clusters_and_dropout_are_in_the_program) {
   passes(PREFIX
-         "local kernel = ft.kernel(function(k) k:grid(1)\n"
+         "local kernel = ft.kernel(function(k)\n"
          "  local x, y = k:input('x', 'fp16', { 64, 64 }), k:output('y', 'fp32', { 256, 64 })\n"
          "  k:grid(4, { cluster = 2 })\n"
          "  local ring = k:ring('x', 'fp16', 64, 64, 1, { multicast = 2 })\n"

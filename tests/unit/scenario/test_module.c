@@ -134,6 +134,12 @@ Test(unit_scenario_module, explore_takes_several_gpus_and_a_condition) {
          "assert(#s == 6 and s[1].arch == 'v100' and s[4].arch == 'h200*')\n");
 }
 
+Test(unit_scenario_module, a_condition_on_a_parameter_that_is_not_there_is_an_error) {
+  fails(PREFIX "ft.explore{ arch = 'h200', " QUESTION
+               ", block_m = {64, 128},\n  where = function(p) return p.blok_m end }",
+        "test.lua:2: where: there is no parameter \"blok_m\"; the nearest is block_m");
+}
+
 Test(unit_scenario_module, tables_bars_and_pictures_are_text) {
   passes(PREFIX
          "local s = ft.explore{ arch = 'h200', " QUESTION

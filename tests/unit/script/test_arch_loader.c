@@ -221,6 +221,8 @@ static void expect_errors(const error_case *cases, size_t num_cases) {
 Test(script_arch_loader, a_misspelt_key_names_the_nearest) {
   EXPECT_ERRORS({ON_H200("l2 = {\n way = guess(16, 'x') }"), "my.lua:3: unknown key l2.way, nearest is l2.ways"},
                 {ON_H200("l3 = { ways = guess(16, 'x') }"), "my.lua:2: unknown key l3.ways, nearest is l1.ways"},
+                {ON_H200("l3 = {}"), "my.lua:2: unknown section l3, nearest is l1"},
+                {ON_H200("l2 = { ways = override(7) }"), "my.lua:2: l2.ways=7: l2.size_bytes, 61603840 in "},
                 {ON_H200("l2 = {\n way = 16 }"), "my.lua:3: unknown key l2.way, nearest is l2.ways"});
 }
 

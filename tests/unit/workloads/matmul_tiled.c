@@ -54,6 +54,9 @@ Test(unit_workloads_matmul_tiled, tiles_follow_each_other_in_strips_there_and_ba
       {FLAT "tile_order=n_first tile_strip=5", "0.0 0.1 0.2 0.3 0.4 1.0 1.1 1.2 1.3 1.4 2.0 2.1 2.2 2.3 2.4"},
       {FLAT "tile_order=m_first tile_strip=1", "0.0 0.1 0.2 0.3 0.4 1.4 1.3 1.2 1.1 1.0 2.0 2.1 2.2 2.3 2.4"},
       {TALL "tile_order=m_first tile_strip=2", "0.0 1.0 0.1 1.1 0.2 1.2 2.2 3.2 2.1 3.1 2.0 3.0 4.0 4.1 4.2"},
+      // CUTLASS's GemmIdentityThreadblockSwizzle goes forward in each.
+      {FLAT "tile_order=n_first tile_strip=2 mma=mma copy=cp_async code=buffered",
+       "0.0 0.1 1.0 1.1 2.0 2.1 0.2 0.3 1.2 1.3 2.2 2.3 0.4 1.4 2.4"},
       // Clusters of two columns, of which a strip has one; the sixth column makes the last whole.
       {FLAT "tile_order=n_first tile_strip=2 cluster=1x2",
        "0.0 0.1 1.0 1.1 2.0 2.1 2.2 2.3 1.2 1.3 0.2 0.3 0.4 0.5 1.4 1.5 2.4 2.5"},
