@@ -207,13 +207,12 @@ static void compare_l2_sectors(const pair_case *c, double most_by_merging_pct) {
 
 // Unfused attention stores S as fragments, half a sector of 8 rows an instruction. Of eight heads, with which
 // SMs hold all CTAs that fit, S has 524288 sectors, of 3.48 million that L2 is asked for in all where all are sent
-// twice; sent once each, the sum would be 3.02 million: of these 15 % the levels may differ by eight tenths of a
-// percent, since L2 answers the stores of an SM that runs alone without delay, and they merge a little more. The
+// twice; sent once each, the sum would be 3.02 million: of these 15 % the levels may differ by half a percent. The
 // log-sum-exp of a row has a sector to itself, which is no part of one.
 Test(unit_engine_sampled, sectors_stored_in_parts_are_sent_as_often_as_in_full) {
   compare_l2_sectors(
       &(pair_case){"a100_80", "standard_attention heads=8 seqlen=1024 head_dim=64 block_m=128 block_n=128 num_warps=8"},
-      0.8);
+      0.5);
 }
 
 // Rows of 1000 numbers begin at every sixteenth byte, so that half of the rows of a tile of 64 columns (128 bytes)
