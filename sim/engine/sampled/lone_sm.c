@@ -42,9 +42,9 @@ typedef struct lone_memory {
   int64_t lines_per_chunk, chunks_per_late;  // of so many chunks of a DRAM channel one finds it in a refresh; 0: none
 } lone_memory;
 
-// The SM is on the first side. L2 answers what is stored, however late tiles come from DRAM.
+// The SM is on the first side.
 static lone_queue *queue_of(lone_memory *memory, const ftl_mem_request *request) {
-  if (request->is_local || request->kind == FTL_MEM_WRITE) return &memory->queues[LOCAL];
+  if (request->is_local) return &memory->queues[LOCAL];
   int64_t chunk = memory->num_lines++ / memory->lines_per_chunk;
   if (memory->chunks_per_late > 0 && (chunk + 1) % memory->chunks_per_late == 0) return &memory->queues[LAST];
   return &memory->queues[ftl_l2_hash_home(&memory->hash, request->line) == 0 ? NEAR : FAR];
