@@ -73,7 +73,6 @@ typedef struct ftl_gpu_run {
   int32_t num_cursors;      // most accesses of a segment
   ftl_l1_tiles l1;          // where segments->has_direct
   ftl_ref_step steps[FTL_MAX_SEGMENTS][FTL_MAX_SEGMENT_REFS];
-  bool queues_are_latency;                          // to its CTAs: see gpu_steps.c
   bool stores_last[FTL_MAX_SEGMENTS];               // straight code that loads and stores
   int64_t shared_drift_permille[FTL_MAX_SEGMENTS];  // of an iteration, for each other CTA on the SM; 0: straight code
   // By how many cycles a segment, of a loop an iteration, takes longer in the SM's youngest CTA than in its oldest.

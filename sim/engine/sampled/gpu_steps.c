@@ -278,21 +278,15 @@ static int64_t succession_time(const ftl_gpu_run *run, int32_t slot) {
   return PER_STEP_UNIT * run->times->succession * elsewhere / (run->times->most_ctas - 1);
 }
 
-// What the slot's step waits for its tiles as for a latency, which the SM's other CTAs fill.
-static int64_t latency_of_step(const ftl_gpu_run *run, const ftl_step_wait *wait) {
-  if (wait->latency_cycles == 0) return run->times->latency_cycles[0];
-  return wait->latency_cycles + (run->queues_are_latency ? wait->queue / FTL_TRAFFIC_UNIT : 0);
-}
-
 // Of the slot's step or group of steps, all that it waits for included (1/65536 cycle).
 static int64_t time_of_step(ftl_gpu_run *run, int32_t slot, const ftl_step_wait *wait) {
   ftl_cta_state *state = &run->slots[slot];
-  state->pace = ftl_gpu_pace_of(run, slot, latency_of_step(run, wait));
+  state->pace =
+      ftl_gpu_pace_of(run, slot, wait->latency_cycles > 0 ? wait->latency_cycles : run->times->latency_cycles[0]);
   int64_t time = state->pace * state->count;
   time += deviation_of(run, slot, time);
   time += cold_time(run, state) + succession_time(run, slot);
-  if (!run->queues_are_latency) time += wait->queue;
-  time += state->untimed * run->resident[ftl_gpu_sm_of(run, slot)];
+  time += wait->queue + state->untimed * run->resident[ftl_gpu_sm_of(run, slot)];
   state->untimed = 0;
   return time > wait->least ? time : wait->least;
 }
@@ -365,19 +359,6 @@ static ftl_status run_events(ftl_gpu_run *run, ftl_error *error) {
     if (status != FTL_OK) return status;
   }
   return FTL_OK;
-}
-
-// CTAs without loops that follow each other: while one waits for its row others compute, however long it queues. Not
-// where the SM cannot ask for all their rows at once: what the last lines queue then is no latency of the first.
-static bool queues_are_latency(const ftl_launch *launch, const ftl_segments *segments) {
-  int64_t num_ctas = ftl_launch_most_ctas_per_sm(launch), bytes = 0;
-  if (segments->num_loops > 0 || ftl_launch_num_ctas(launch) <= launch->arch->chip_num_sms * num_ctas) return false;
-  for (int32_t i = 0; i < segments->segments[0].num_refs; i++) {
-    const ftl_segment_ref *ref = &segments->segments[0].refs[i];
-    int64_t element_bytes = ftl_dtype_bytes(segments->tile->tensors[ref->ref.tensor].dtype);
-    if (!ref->is_store) bytes += (int64_t)ref->ref.rows * ref->ref.columns * element_bytes;
-  }
-  return num_ctas * bytes <= launch->arch->l1_max_pending_load_lines * launch->arch->l1_line_bytes;
 }
 
 static void find_ref_steps(ftl_gpu_run *run) {
@@ -495,8 +476,7 @@ ftl_status ftl_gpu_steps_run(const ftl_launch *launch, const ftl_segments *segme
                      .ctas_per_sm = launch->occupancy.ctas_per_sm,
                      .cluster_ctas = launch->tile->cluster_ctas,
                      .num_tiles_taken = plan.stride,
-                     .num_segments = 2 * segments->num_loops + 1,
-                     .queues_are_latency = queues_are_latency(launch, segments)};
+                     .num_segments = 2 * segments->num_loops + 1};
   find_ref_steps(&run);
   find_gpc_slowness(&run);
   find_shared_drift(&run);
