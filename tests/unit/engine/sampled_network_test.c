@@ -85,13 +85,13 @@ Test(unit_engine_sampled_network, writes_of_a_long_grid_do_not_all_stay_in_l2) {
 }
 
 // Rows of 5000 halves, loaded, computed and stored without a loop, at a third of DRAM's rate: turns of its channels
-// that take 169 ns longer leave the rate where it is far from needed, but a row is there with its latest chunk.
+// that take 253 ns longer leave the rate where it is far from needed, but a row is there with its latest chunk.
 Test(unit_engine_sampled_network, rows_wait_for_channels_that_write_back_those_before) {
   static const char rows[] =
       "softmax_safe heads=1 seqlen_q=6000 seqlen_kv=5000 block_m=1 block_n=8192 num_warps=4 schedule=exponentials";
   ftl_arch *arch = shipped_arch("h200");
   double quick = predict(arch, rows).value[FTL_METRIC_cycles];
-  arch->dram_twtr_cycles += 540;
+  arch->dram_twtr_cycles += 810;
   double slow = predict(arch, rows).value[FTL_METRIC_cycles];
   cr_expect_gt(slow, quick * 1.02, "%.0f and %.0f", quick, slow);
   ftl_arch_destroy(arch);
