@@ -1,6 +1,7 @@
 #include "lower/register_cap.h"
 
 #include "lower/occupancy_steps.h"
+#include "lower/select/select.h"
 
 enum {
   LEAST_CAP = 24,  // "adjusting per thread register count of 8 to lower bound of 24", ptxas 13.0, sm_75 to sm_90a
@@ -16,22 +17,17 @@ int32_t ftl_register_cap(const ftl_arch *arch, ftl_lower_options options, int32_
   return (int32_t)cap;
 }
 
-// Registers that the results of a role's products take together. *num_results: how many there are; 0 where warps side
-// by side share the rows of one, which pass P through shared memory.
+// Registers that the results of a role's products take together; 0 where warps side by side share the rows of one, which
+// pass P through shared memory.
 static int32_t accumulator_registers(const ftl_tile_program *tile, const ftl_role *role,
-                                     const ftl_fragment_shape *shape, int32_t *num_results) {
+                                     const ftl_fragment_shape *shape) {
   int32_t registers = 0;
-  *num_results = 0;
   for (int32_t i = 0; i < tile->num_values; i++) {
     const ftl_value *value = &tile->values[i];
     if (!value->accumulates || &tile->roles[value->role] != role) continue;
-    if (value->warps_per_row > 1) {
-      *num_results = 0;
-      return 0;
-    }
+    if (value->warps_per_row > 1) return 0;
     ftl_fragment_map map = ftl_fragment_map_of(shape, value, role->num_warps);
     registers += map.num_slabs * map.per_slab * map.num_registers;
-    ++*num_results;
   }
   return registers;
 }
@@ -41,8 +37,8 @@ static bool is_given_up(const ftl_tile_program *tile, const ftl_role *role, cons
   if (options.mma != FTL_MMA_MMA || options.plain_code || options.buffers_fragments || role->num_groups > 1)
     return false;
   if (ftl_fewest_registers(arch, role->num_warps) > REGISTERS_OF_FULL_SM) return false;
-  int32_t num_results = 0, registers = accumulator_registers(tile, role, shape, &num_results);
-  return num_results > 1 && registers > arch->sm_max_registers_per_thread;
+  if (ftl_select_ops_multiply_one_a(&tile->ops[role->first_op], role->num_ops)) return false;
+  return accumulator_registers(tile, role, shape) > arch->sm_max_registers_per_thread;
 }
 
 int32_t ftl_register_cap_of_role(const ftl_tile_program *tile, const ftl_role *role, const ftl_arch *arch,

@@ -48,6 +48,14 @@ Test(unit_lower_register_cap, results_that_do_not_become_operands_in_registers_d
                255);
 }
 
+// A gated linear unit adds two products up side by side, 128 registers each, and reads neither in a product.
+Test(unit_lower_register_cap, two_results_of_which_no_product_reads_one_do_not_count) {
+  cr_expect_eq(registers_on("a100_80", "glu",
+                            "m=4096 n=4096 k=4096 block_m=128 block_n=128 block_k=32 num_warps=4 num_stages=2 mma=mma "
+                            "code=lean"),
+               255);
+}
+
 Test(unit_lower_register_cap, a_cap_that_is_asked_for_stays) {
   cr_expect_eq(attention("h200", LEAN "head_dim=64 block_m=128 block_n=64 num_warps=2 max_registers=128"), 128);
   cr_expect_eq(attention("h200", LEAN "head_dim=64 block_m=128 block_n=64 num_warps=2 max_registers=255"), 255);
