@@ -1,19 +1,26 @@
 #!/usr/bin/env python3
-"""`sampled` against `full`: tests/bench/levels.py FORETILE [--only REGEX] [--jobs N]
+"""`sampled` against `full`: tests/bench/levels.py FORETILE [--only REGEX] [--random N] [--jobs N]
 
 Predicts small cases at both levels of detail and prints, as Markdown, how far cycles and HBM reads of `sampled` lie from
-those of `full`, whether the bounds that `sampled` states hold, and a summary a group of cases. Asserts nothing.
+those of `full`, whether the bounds that `sampled` states hold, and a summary a group of cases. With --random so many
+questions at random instead (questions.py), of which those are compared that are possible and small. Asserts nothing.
 """
 
 import argparse
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 
+import questions
+
 CYCLES = "sm__cycles_elapsed.max"
 READS = "dram__bytes_read.sum"
+INSTS = "smsp__inst_executed.sum"
+MOST_INSTS = 25e6  # of a question at random: `full` takes two or three seconds for so many
+WORST = 20  # rows of them that are printed
 
 D128 = "flash2_fwd heads=16 seqlen=512 head_dim=128"
 D64C = "flash2_fwd heads=8 seqlen=1024 head_dim=64 causal=true"
@@ -94,7 +101,7 @@ def request_of(case, detail):
     return {"arch": arch, "workload": workload, "clock_mhz": 1200, **parameters, "detail": detail}
 
 
-def predict(foretile, jobs, requests, what_if):
+def answers_of(foretile, jobs, requests, what_if=""):
     command = [foretile, "predict", "--json", "--quiet", "--jobs", str(jobs), "--batch", "-"]
     for change in what_if.split():
         command += ["--set", change]
@@ -103,6 +110,11 @@ def predict(foretile, jobs, requests, what_if):
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     if len(answers) != len(requests):
         sys.exit(f"levels.py: {done.stderr.strip()}")
+    return answers
+
+
+def predict(foretile, jobs, requests, what_if):
+    answers = answers_of(foretile, jobs, requests, what_if)
     for request, answer in zip(requests, answers):
         if not answer.get("feasible"):
             sys.exit(f"levels.py: {request}: {answer.get('error') or answer.get('reason')}")
@@ -165,16 +177,42 @@ def print_summary(rows):
         )
 
 
+def compare_at_random(foretile, jobs, count, seed):
+    asked = questions.questions(seed, count)
+    pairs = [(q, a) for q, a in zip(asked, answers_of(foretile, jobs, asked)) if a.get("feasible") and a["metrics"][INSTS] <= MOST_INSTS]
+    fulls = answers_of(foretile, jobs, [{**q, "detail": "full"} for q, _ in pairs])
+    rows = []
+    for (q, sampled), full in zip(pairs, fulls):
+        kernel = " ".join(f"{key}={str(value).lower()}" for key, value in q.items() if key not in ("arch", "workload"))
+        rows.append(Row(("random", q["arch"], f"{q['workload']} {kernel}", ""), sampled, full))
+    rows.sort(key=lambda row: -abs(row.cycles_pct))
+    for row in rows[:WORST]:
+        print(row.text())
+    gaps = sorted(abs(row.cycles_pct) for row in rows)
+    print(f"\nOf {count} questions {len(rows)} are possible and small. Cycles: {statistics.mean(gaps):.1f} % in the mean, "
+          f"{statistics.median(gaps):.1f} in the median, one in twenty above {gaps[len(gaps) * 19 // 20]:.0f}; "
+          f"beyond their bound {sum(abs(row.cycles_pct) > row.bounds['cycles'] for row in rows)}.")
+    print("\n| workload | compared | cycles: mean | mean, signed | beyond the bound |\n|---|---|---|---|---|")
+    for name in sorted({row.kernel.split()[0] for row in rows}):
+        of = [row for row in rows if row.kernel.split()[0] == name]
+        print(f"| {name} | {len(of)} | {statistics.mean(abs(row.cycles_pct) for row in of):.1f} | {statistics.mean(row.cycles_pct for row in of):+.1f} "
+              f"| {sum(abs(row.cycles_pct) > row.bounds['cycles'] for row in of)} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("foretile")
     parser.add_argument("--only", default="", help="cases that match this expression")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--full", help="keep answers of `full` in this file, and take them from there")
+    parser.add_argument("--random", type=int, metavar="N", help="compare N questions at random")
+    parser.add_argument("--seed", type=int, default=1, help="of those")
     arguments = parser.parse_args()
     cases = [c for c in CASES if re.search(arguments.only, " ".join(c))]
     print("| | GPU | case | cycles: % off | bound | reads / compulsory | reads: % off | bound | hold |")
     print("|---|---|---|---|---|---|---|---|---|")
+    if arguments.random:
+        return compare_at_random(arguments.foretile, arguments.jobs, arguments.random, arguments.seed)
     rows, known = [], {}
     if arguments.full and os.path.exists(arguments.full):
         with open(arguments.full) as file:
