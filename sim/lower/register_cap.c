@@ -17,7 +17,7 @@ int32_t ftl_register_cap(const ftl_arch *arch, ftl_lower_options options, int32_
   return (int32_t)cap;
 }
 
-// Registers that the results of a role's products take together; 0 where warps side by side share the rows of one, which
+// Registers that the results of a role's products take together; 0 where warps side by side share the rows of one and
 // pass P through shared memory.
 static int32_t accumulator_registers(const ftl_tile_program *tile, const ftl_role *role,
                                      const ftl_fragment_shape *shape) {
