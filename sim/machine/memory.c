@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "arch/topology.h"
-#include "base/integer.h"
 #include "base/check.h"
+#include "base/integer.h"
 #include "base/lines.h"
 #include "machine/memory_internal.h"
 
