@@ -116,6 +116,8 @@ return die "ga100" {
     mma_fp32_interval_cycles = datasheet(8, whitepaper .. ": 4 tensor cores of 256 multiply-adds an SM; 2048 / 256 a sub-core"),
     mma_dispatch_cycles = guess(5, "10 source registers, 2 banks of one read port each: Huerta et al., MICRO 2025"),
     mma_latency_cycles = guess(25, "Accel-Sim @9f767fb, configuration SM80_A100; 24 to 33 from memory of published microbenchmarks"),
+    mma_half_dispatch_cycles = guess(4, "7 source registers, 2 banks of one read port each: Huerta et al., MICRO 2025"),
+    mma_half_latency_cycles = guess(18, "17 to 18 from memory of published microbenchmarks"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.16816 is one instruction"),
     mma_int_m = datasheet(16, "PTX ISA, mma.m16n8k32 with s8: from sm_80"),
     mma_has_fp8 = datasheet(0, "PTX ISA, mma: e4m3 and e5m2 from sm_89"),

@@ -114,6 +114,8 @@ return die "ga102" {
     mma_fp32_interval_cycles = guess(16, "the die's rate of 512 an SM, as professional products have it; GeForce products halve it"),
     mma_dispatch_cycles = guess(5, "10 source registers, 2 banks of one read port each: Huerta et al., MICRO 2025"),
     mma_latency_cycles = measured(33, huerta .. ": fp32 accumulation 33 to 34, fp16 24"),
+    mma_half_dispatch_cycles = guess(4, "7 source registers, 2 banks of one read port each: Huerta et al., MICRO 2025"),
+    mma_half_latency_cycles = guess(26, "seven less than m16n8k16, as on GH100 and GA100"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.16816 is one instruction"),
     mma_int_m = datasheet(16, "PTX ISA, mma.m16n8k32 with s8: from sm_80"),
     mma_has_fp8 = datasheet(0, "PTX ISA, mma: e4m3 and e5m2 from sm_89"),

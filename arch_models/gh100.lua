@@ -122,6 +122,8 @@ return die "gh100" {
     mma_fp32_interval_cycles = measured(6, measurements .. "micro_mma.csv: 6.2 in one warp, 1354 multiply-adds a cycle and SM from four"),
     mma_dispatch_cycles = measured(6, measurements .. "micro_operand_ports.csv: mma_FMUL1: an mma.sync and k multiplications take 6 + k cycles, also with four warps"),
     mma_latency_cycles = measured(24, measurements .. "micro_mma.csv: 24.5"),
+    mma_half_dispatch_cycles = measured(4, measurements .. "micro_mma.csv: m16n8k8.f32.f16, 4.2 in one warp and from four"),
+    mma_half_latency_cycles = measured(17, measurements .. "micro_mma.csv: m16n8k8.f32.f16, 17.3"),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.16816 is one instruction"),
     mma_int_m = datasheet(16, "PTX ISA, mma.m16n8k32 with s8: from sm_80"),
     mma_has_fp8 = measured(0, luo .. ": compiled to conversions and HMMA"),

@@ -115,6 +115,8 @@ return die "gv100" {
     mma_fp32_interval_cycles = datasheet(8, whitepaper .. ": 8 tensor cores of 64 multiply-adds an SM; 4 x 8x8x4 = 1024 a warp / 128 a sub-core"),
     mma_dispatch_cycles = guess(2, "an HMMA.884 step is dispatched every second cycle"),
     mma_latency_cycles = guess(18, "four HMMA.884 steps two cycles apart, the last about 10 to 12 after issue; from memory of published microbenchmarks"),
+    mma_half_dispatch_cycles = guess(2, "unused: mma_k is 4"),
+    mma_half_latency_cycles = guess(18, "unused: mma_k is 4"),
     mma_num_insts = guess(4, "HMMA.884.F32 STEP0 to STEP3; from memory of disassembly"),
     mma_int_m = guess(16, "not used: no integer mma"),
     mma_has_fp8 = datasheet(0, "PTX ISA, mma: e4m3 and e5m2 from sm_89"),

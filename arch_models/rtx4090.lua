@@ -23,6 +23,7 @@ return product "rtx4090" : on "ad102" {
     -- GeForce: half the rate when accumulating in fp32.
     mma_fp32_interval_cycles = datasheet(32, whitepaper .. ": 165.2 TFLOP/s = 256 multiply-adds a cycle and SM; 163.5 reached (smallscientist1/cuda_microbenchmark)"),
     mma_latency_cycles = guess(33, "measured on GA102 with fp32 accumulation at the same rate (Huerta et al., MICRO 2025)"),
+    mma_half_latency_cycles = guess(26, "seven less than m16n8k16, as on GH100 and GA100"),
     peak_fma_per_cycle = datasheet(256, whitepaper .. ": 165.2 TFLOP/s with fp32 accumulation"),
     bf16_fma_per_cycle = datasheet(256, whitepaper .. ": 165.2 TFLOP/s"),
     tf32_fma_per_cycle = datasheet(128, whitepaper .. ": 82.6 TFLOP/s"),

@@ -85,9 +85,9 @@ return die "tu102" {
     latency_cycles = measured(6, isa),
   },
   cvt = {
-    interval_cycles = guess(2, "F2FP.PACK_AB at half rate; from memory of disassembly, rate not measured"),
-    latency_cycles = guess(5, "as other two-cycle ALU operations"),
-    pipe = guess("alu", "F2FP.PACK_AB does not use the XU; the pipe is a guess"),
+    interval_cycles = guess(16, "two F2F at 16 a cycle and SM (CUDA C++ Programming Guide, type conversion): sm_75 code of PyTorch 2.11 (CUDA 13.0) has F2F.F16.F32 for each number and a PRMT a pair"),
+    latency_cycles = guess(26, "a second F2F starts 8 cycles after the first; latency as other XU operations"),
+    pipe = guess("sfu", "F2F runs on the XU, as MUFU does"),
   },
   sfu = {
     interval_cycles = datasheet(8, rates .. ": 16 results a cycle and SM"),
@@ -115,6 +115,8 @@ return die "tu102" {
     mma_fp32_interval_cycles = datasheet(8, whitepaper .. ": 8 tensor cores of 64 multiply-adds an SM; 1024 / 128 a sub-core (GeForce products halve it)"),
     mma_dispatch_cycles = guess(4, "7 source registers of m16n8k8, 2 banks of one read port each: Huerta et al., MICRO 2025"),
     mma_latency_cycles = guess(18, "17 to 18 for m16n8k8 from memory of published microbenchmarks"),
+    mma_half_dispatch_cycles = guess(4, unused),
+    mma_half_latency_cycles = guess(18, unused),
     mma_num_insts = datasheet(1, "CUDA Binary Utilities: HMMA.1688 is one instruction"),
     mma_int_m = datasheet(8, "PTX ISA, mma.m8n8k16 with s8 from sm_75, m16n8k16 from sm_80"),
     mma_has_fp8 = datasheet(0, "PTX ISA, mma: e4m3 and e5m2 from sm_89"),

@@ -8,6 +8,13 @@
 // The K of a product in bytes, on every architecture that pads to it or to a divisor of it.
 enum { MMA_K_BYTES = 32, WARPS_PER_GROUP = 4 };
 
+// The output tile of CUTLASS's fused attention has as many columns as the keys' tile.
+static int32_t padded_head_dim_v(const ftl_spec *spec, int32_t head_dim_v, int32_t unit) {
+  const int64_t *v = spec->value;
+  if (v[FTL_PARAM_schedule] == FTL_SCHEDULE_BACK_TO_BACK) return (int32_t)v[FTL_PARAM_block_n];
+  return (head_dim_v + unit - 1) / unit * unit;
+}
+
 ftl_attention ftl_attention_of(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   int32_t head_dim = (int32_t)v[FTL_PARAM_head_dim], head_dim_v = (int32_t)ftl_spec_head_dim_v(spec);
@@ -23,7 +30,7 @@ ftl_attention ftl_attention_of(const ftl_spec *spec) {
       .head_dim = head_dim,
       .head_dim_v = head_dim_v,
       .padded_head_dim = (head_dim + unit - 1) / unit * unit,
-      .padded_head_dim_v = (head_dim_v + unit - 1) / unit * unit,
+      .padded_head_dim_v = padded_head_dim_v(spec, head_dim_v, unit),
       .block_m = (int32_t)v[FTL_PARAM_block_m],
       .block_n = (int32_t)v[FTL_PARAM_block_n],
       .num_m_tiles = ftl_divide_up(v[FTL_PARAM_seqlen_q], v[FTL_PARAM_block_m]),
@@ -261,19 +268,19 @@ ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, ftl_error *error) {
   enum { COLUMNS = 16, INSTRUCTION_COLUMNS = 8 };  // of a block that a warp packs and stores at once; of a wgmma's N
   const int64_t *v = spec->value;
   int64_t warps_n = v[FTL_PARAM_warps_n];
-  int32_t padded_head_dim_v = ftl_attention_of(spec).padded_head_dim_v;
+  int32_t padded = ftl_attention_of(spec).padded_head_dim_v;
   bool wgmma = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA, is_apart = ftl_spec_head_dim_v(spec) != v[FTL_PARAM_head_dim];
   if (warps_n <= 1) return FTL_OK;
   int64_t warps = wgmma ? WARPS_PER_GROUP * warps_n : warps_n,
           columns = (wgmma ? INSTRUCTION_COLUMNS : COLUMNS) * warps_n;
   int64_t keys = v[FTL_PARAM_dropout_p] != 0 && !wgmma ? FTL_DROPOUT_COLUMNS * warps_n : columns;
-  if (v[FTL_PARAM_num_warps] % warps == 0 && v[FTL_PARAM_block_n] % keys == 0 && padded_head_dim_v % columns == 0)
+  if (v[FTL_PARAM_num_warps] % warps == 0 && v[FTL_PARAM_block_n] % keys == 0 && padded % columns == 0)
     return FTL_OK;
   return ftl_error_set(
       error, FTL_INFEASIBLE,
       "warps_n=%lld: num_warps=%lld must be a multiple of %lld, block_n=%lld of %lld, and %s %d of %lld",
       (long long)warps_n, (long long)v[FTL_PARAM_num_warps], (long long)warps, (long long)v[FTL_PARAM_block_n],
-      (long long)keys, is_apart ? "head_dim_v" : "head_dim", padded_head_dim_v, (long long)columns);
+      (long long)keys, is_apart ? "head_dim_v" : "head_dim", padded, (long long)columns);
 }
 
 ftl_status ftl_attention_check_warps(const ftl_spec *spec, ftl_error *error) {

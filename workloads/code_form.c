@@ -8,7 +8,8 @@ typedef enum program {
   PROGRAM_FLEX,
   PROGRAM_CUDNN,
   PROGRAM_FLASH2_FWD,
-  PROGRAM_FLASH2_BWD
+  PROGRAM_FLASH2_BWD,
+  PROGRAM_CUTLASS
 } program;
 
 typedef struct form {
@@ -28,6 +29,8 @@ static const form forms[] = {
                             FTL_MASK_STEPS_UNROLLED, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_SEQUENCES_FIRST},
     [PROGRAM_FLASH2_BWD] = {FTL_CODE_LEAN, FTL_SCALING_SCORES, FTL_ROW_SUMS_END, FTL_GUARD_ALWAYS, FTL_EXP2_IEEE,
                             FTL_MASK_STEPS_WINDOW, FTL_Q_OPERAND_AUTO, FTL_REFILL_AUTO, FTL_SEQUENCES_FIRST},
+    [PROGRAM_CUTLASS] = {FTL_CODE_BUFFERED, FTL_SCALING_TWICE, FTL_ROW_SUMS_STEP, FTL_GUARD_MASKED, FTL_EXP2_IEEE,
+                         FTL_MASK_STEPS_EDGES, FTL_Q_OPERAND_SHARED, FTL_REFILL_EARLY, FTL_HEADS_FIRST},
 };
 
 static bool takes(const ftl_spec *spec, ftl_param param) { return (spec->workload->accepts >> param & 1) != 0; }
@@ -38,12 +41,17 @@ static bool is_cublas(const ftl_spec *spec) {
   return is_product && (spec->value[FTL_PARAM_cluster] != 0 || spec->value[FTL_PARAM_tile_strip] != 0);
 }
 
+static bool is_scheduled(const ftl_spec *spec, int64_t schedule) {
+  return takes(spec, FTL_PARAM_schedule) && spec->value[FTL_PARAM_schedule] == schedule;
+}
+
 static program described_program(const ftl_spec *spec) {
   const int64_t *v = spec->value;
   if (ftl_standard_is_eager(spec) || is_cublas(spec)) return PROGRAM_TRITON;
   if (takes(spec, FTL_PARAM_turns) && v[FTL_PARAM_turns] == FTL_TURNS_SOFTMAX) return PROGRAM_CUDNN;
   if (takes(spec, FTL_PARAM_mask_steps) && v[FTL_PARAM_mask_steps] == FTL_MASK_STEPS_BLOCKS) return PROGRAM_FLEX;
-  if (takes(spec, FTL_PARAM_schedule) && v[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED) return PROGRAM_FLASH2_FWD;
+  if (is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED)) return PROGRAM_FLASH2_FWD;
+  if (is_scheduled(spec, FTL_SCHEDULE_BACK_TO_BACK)) return PROGRAM_CUTLASS;
   bool is_triton = v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
   return takes(spec, FTL_PARAM_mma) && is_triton ? PROGRAM_TRITON : PROGRAM_BY_HAND;
 }
@@ -56,7 +64,7 @@ static program program_of(const ftl_spec *spec) {
     case FTL_CODE_LEAN:
       return PROGRAM_TRITON;
     case FTL_CODE_BUFFERED:
-      return PROGRAM_FLASH2_FWD;
+      return is_scheduled(spec, FTL_SCHEDULE_BACK_TO_BACK) ? PROGRAM_CUTLASS : PROGRAM_FLASH2_FWD;
     default:
       return described_program(spec);
   }
@@ -84,7 +92,7 @@ static int64_t mask_steps_of(const ftl_spec *spec, const form *f) {
   const int64_t *v = spec->value;
   if (f->mask_steps == FTL_MASK_STEPS_ALL && !ftl_spec_masks_end_alone(spec)) return FTL_MASK_STEPS_EDGES;
   if (f->mask_steps != FTL_MASK_STEPS_UNROLLED) return f->mask_steps;
-  bool is_interleaved = takes(spec, FTL_PARAM_schedule) && v[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED;
+  bool is_interleaved = is_scheduled(spec, FTL_SCHEDULE_INTERLEAVED);
   bool has_diagonal =
       v[FTL_PARAM_mask] == FTL_MASK_NONE && v[FTL_PARAM_block_m] <= FTL_MOST_UNROLLED_STEPS * v[FTL_PARAM_block_n];
   return is_interleaved && has_diagonal ? FTL_MASK_STEPS_UNROLLED : FTL_MASK_STEPS_WINDOW;

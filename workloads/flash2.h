@@ -15,6 +15,8 @@ typedef struct ftl_flash2 {
   int32_t num_stages;
   bool q_in_registers;  // fetched once before the loop; else every iteration reads it from shared memory
   bool interleaved, persistent;
+  bool back_to_back;  // both products of a step are block products of their own, Q copied beside K
+  bool preloads;      // of those: by cp.async, V asked for ahead of the softmax
   // Each loop over keys fills its buffers, refills them after a step's products and leaves none full.
   bool refills_late;
   bool refills_behind;               // likewise, and those that the step itself has read
@@ -52,11 +54,24 @@ ftl_tile_ref ftl_flash2_query_ref(const ftl_flash2 *f, int32_t tensor, int32_t c
 void ftl_flash2_load_keys(const ftl_flash2 *f, ftl_expr j, ftl_expr present);
 void ftl_flash2_load_values(const ftl_flash2 *f, ftl_expr j, ftl_expr present);
 
+// Hides the scores that the mask hides.
+void ftl_flash2_mask_scores(const ftl_flash2 *f, ftl_expr j);
+// Tile j's reference in K or V; columns from `column` on.
+ftl_tile_ref ftl_flash2_key_ref(const ftl_flash2 *f, int32_t tensor, int32_t columns, ftl_expr j);
+ftl_expr ftl_flash2_key_of(const ftl_flash2 *f, ftl_expr j);  // its first key
+
 // A step over the tile that comes as number j of those that the query tile walks; `end`: of the loop.
 void ftl_flash2_step_single_buffer(const ftl_flash2 *f, ftl_expr j, bool masked);
 void ftl_flash2_step_stages(const ftl_flash2 *f, ftl_expr j, bool masked);
 void ftl_flash2_step_when_free(const ftl_flash2 *f, ftl_expr j, bool masked);
 void ftl_flash2_step_late(const ftl_flash2 *f, ftl_expr j, ftl_expr end, bool masked);
 void ftl_flash2_step_interleaved(const ftl_flash2 *f, ftl_expr j, bool masked);
+
+// schedule=back_to_back: what it takes where a user leaves it open, what cannot be, its buffers, and a step.
+void ftl_flash2_set_back_to_back(ftl_spec *spec);
+void ftl_flash2_resolve_back_to_back(ftl_spec *spec, const ftl_arch *arch);
+FTL_MUST_USE ftl_status ftl_flash2_check_back_to_back(const ftl_spec *spec, ftl_error *error);
+void ftl_flash2_declare_back_to_back(ftl_flash2 *f, int32_t role);
+void ftl_flash2_step_back_to_back(const ftl_flash2 *f, ftl_expr j, bool masked);
 
 #endif

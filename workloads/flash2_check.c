@@ -41,7 +41,8 @@ ftl_status ftl_flash2_check(const ftl_spec *spec, ftl_error *error) {
     return ftl_error_set(error, FTL_INFEASIBLE,
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
-  status = check_unrolled(spec, error);
+  status = ftl_flash2_check_back_to_back(spec, error);
+  if (status == FTL_OK) status = check_unrolled(spec, error);
   if (status == FTL_OK) status = ftl_attention_check_dropout(spec, error);
   if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, error);
   return status == FTL_OK ? ftl_attention_check_warps(spec, error) : status;

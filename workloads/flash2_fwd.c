@@ -92,17 +92,24 @@ static void declare(ftl_flash2 *f, const ftl_spec *spec) {
   int32_t role = ftl_builder_role(b, "main", (int32_t)spec->value[FTL_PARAM_num_warps], 0);
   int32_t columns = a->padded_head_dim, readers = 1 << role;
   f->single_buffer = f->num_stages == 1 && !f->interleaved && !f->refills_behind;
-  f->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, readers);
-  declare_buffers(f, role);
-  stage_output(f, role);
   f->exchanges = a->warps_n > 1 && !a->repeats_scores;
-  if (f->exchanges) f->ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, readers);
+  if (f->back_to_back) {
+    ftl_flash2_declare_back_to_back(f, role);
+  } else {
+    f->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, columns, 1, role, readers);
+    declare_buffers(f, role);
+    stage_output(f, role);
+  }
+  if (f->exchanges && !f->back_to_back) f->ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, readers);
   if (f->q_in_registers) f->q_tile = ftl_builder_tile(b, "q", a->dtype, a->block_m, columns);
   f->scores = tile_of_keys(f, "s", FTL_FP32);
   f->probs = tile_of_keys(f, "p", a->dtype);
   f->output = tile_of_output(f);
   f->softmax = ftl_online_softmax_declare(b, a->block_m, a);
-  if (f->exchanges) ftl_online_softmax_exchange(b, &f->softmax, role, a->block_m);
+  if (f->back_to_back)
+    ftl_online_softmax_keep_in_shared(b, &f->softmax, role, a->block_m);
+  else if (f->exchanges)
+    ftl_online_softmax_exchange(b, &f->softmax, role, a->block_m);
   if (f->refills_late && !f->refills_behind) f->refill_barrier = ftl_builder_named_barrier(b, "refill", readers);
   f->softmax.output_scale = ftl_attention_dropout_scale(a);
   declare_tile(f, spec);
@@ -131,6 +138,11 @@ static void load_queries(const ftl_flash2 *f) {
 
 static void prologue(const ftl_flash2 *f) {
   ftl_builder *b = f->b;
+  if (f->back_to_back) {
+    ftl_fill(b, f->output, 0.0f);
+    ftl_online_softmax_start(b, &f->softmax);
+    return;
+  }
   load_queries(f);
   if (f->interleaved)
     ftl_flash2_load_keys(f, ftl_sub(b, f->keys.end, ftl_const(b, 1)), ftl_sub(b, f->keys.end, f->keys.first));
@@ -167,7 +179,9 @@ static void loop(const ftl_flash2 *f, ftl_expr lo, ftl_expr hi, bool masked) {
   } else {
     if (f->refills_late) fill_ahead(f, lo, hi);
     ftl_expr j = ftl_loop_value(b, ftl_loop(b, lo, hi));
-    if (f->refills_late)
+    if (f->back_to_back)
+      ftl_flash2_step_back_to_back(f, j, masked);
+    else if (f->refills_late)
       ftl_flash2_step_late(f, j, hi, masked);
     else if (f->single_buffer)
       ftl_flash2_step_single_buffer(f, j, masked);
@@ -235,7 +249,7 @@ static void main_loops(const ftl_flash2 *f) {
 }
 
 static void epilogue(const ftl_flash2 *f) {
-  if (!f->q_in_registers) ftl_release(f->b, f->ring_q);
+  if (!f->q_in_registers && !f->back_to_back) ftl_release(f->b, f->ring_q);
   if (f->persistent && !f->refills_late) drain(f);
   ftl_online_softmax_finish(f->b, &f->softmax, f->output);
   if (f->output_lies_over) ftl_barrier(f->b);  // all warps have read V
@@ -284,6 +298,8 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
                   .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages],
                   .interleaved = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED,
                   .persistent = spec->value[FTL_PARAM_persistent] != 0};
+  f.back_to_back = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_BACK_TO_BACK;
+  f.preloads = f.back_to_back && spec->value[FTL_PARAM_copy] == FTL_SPEC_COPY_CP_ASYNC;
   f.q_in_registers = is_q_in_registers(spec);
   f.refills_late = refills_late(spec);
   f.refills_free = refills_free(spec);
@@ -320,7 +336,7 @@ done:
 
 // An answer says what was taken where a program leaves these two open.
 static void resolve(ftl_spec *spec, const ftl_arch *arch) {
-  (void)arch;
+  ftl_flash2_resolve_back_to_back(spec, arch);
   bool in_registers = is_q_in_registers(spec), late = refills_late(spec);
   int64_t *v = spec->value;
   if (v[FTL_PARAM_q_operand] == FTL_Q_OPERAND_AUTO)
@@ -336,7 +352,8 @@ const ftl_workload ftl_workload_flash2_fwd = {
                 FTL_TAKES(refill) | FTL_TAKES(head_dim_multiple) | FTL_TAKES(warps_n) | FTL_TAKES(head_order)) &
                ~(FTL_TAKES(splits) | FTL_TAKES(softmax)),
     .packs_queries = true,
-    .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,
+    .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED | 1 << FTL_SCHEDULE_BACK_TO_BACK,
+    .set_defaults = ftl_flash2_set_back_to_back,
     .resolve = resolve,
     .build = build,
 };

@@ -2,7 +2,7 @@
 #include "workloads/flash2.h"
 
 // The first key of the tile that comes as number j of those that the query tile walks.
-static ftl_expr key_of(const ftl_flash2 *f, ftl_expr j) {
+ftl_expr ftl_flash2_key_of(const ftl_flash2 *f, ftl_expr j) {
   ftl_expr tile = f->lists.tiles == NULL ? j : ftl_lookup(f->b, f->listed, j);
   return ftl_mul(f->b, tile, ftl_const(f->b, f->a.block_n));
 }
@@ -31,9 +31,14 @@ ftl_tile_ref ftl_flash2_query_ref(const ftl_flash2 *f, int32_t tensor, int32_t c
   return in_sequence(f, ftl_attention_query_ref(&f->tile, tensor, f->tile.row, f->a.block_m, columns));
 }
 
+ftl_tile_ref ftl_flash2_key_ref(const ftl_flash2 *f, int32_t tensor, int32_t columns, ftl_expr j) {
+  ftl_expr key = ftl_flash2_key_of(f, j);
+  return in_sequence(f, ftl_attention_key_ref(&f->tile, tensor, key, f->a.block_n, columns));
+}
+
 static void load_tile(const ftl_flash2 *f, int32_t ring, int32_t tensor, int32_t columns, ftl_expr j,
                       ftl_expr present) {
-  ftl_tile_ref ref = in_sequence(f, ftl_attention_key_ref(&f->tile, tensor, key_of(f, j), f->a.block_n, columns));
+  ftl_tile_ref ref = ftl_flash2_key_ref(f, tensor, columns, j);
   ref.present = present;
   ftl_fill_stage(f->b, ring, ref);
 }
@@ -57,14 +62,14 @@ static void multiply_scores(const ftl_flash2 *f) {
   ftl_release(f->b, f->ring_k);
 }
 
-static void mask_scores(const ftl_flash2 *f, ftl_expr j) {
-  ftl_attention_mask_lengths(f->b, &f->a, f->lengths, f->scores, f->tile.row, key_of(f, j), 0);
+void ftl_flash2_mask_scores(const ftl_flash2 *f, ftl_expr j) {
+  ftl_attention_mask_lengths(f->b, &f->a, f->lengths, f->scores, f->tile.row, ftl_flash2_key_of(f, j), 0);
 }
 
 static void softmax(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_online_softmax_step(f->b, &f->softmax, f->scores, masked);
   ftl_convert(f->b, f->probs, f->scores);
-  ftl_attention_dropout(f->b, &f->a, &f->tile, f->probs, f->tile.row, key_of(f, j));
+  ftl_attention_dropout(f->b, &f->a, &f->tile, f->probs, f->tile.row, ftl_flash2_key_of(f, j));
   ftl_elem(f->b, FTL_ELEM_MUL, f->output, ftl_value_operand(f->output), ftl_value_operand(f->softmax.correction),
            ftl_immediate(0));
 }
@@ -97,7 +102,7 @@ void ftl_flash2_step_single_buffer(const ftl_flash2 *f, ftl_expr j, bool masked)
   ftl_flash2_load_keys(f, j, exists(f, j, f->compares_k));
   ftl_wait(f->b, f->ring_k);
   multiply_scores(f);
-  if (masked) mask_scores(f, j);
+  if (masked) ftl_flash2_mask_scores(f, j);
   leave_buffer(f);
   ftl_flash2_load_values(f, j, exists(f, j, f->compares_v));
   ftl_wait(f->b, f->ring_v);
@@ -112,7 +117,7 @@ void ftl_flash2_step_stages(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_wait(f->b, f->ring_k);
   ftl_flash2_load_keys(f, ahead, ahead_exists);
   multiply_scores(f);
-  if (masked) mask_scores(f, j);
+  if (masked) ftl_flash2_mask_scores(f, j);
   softmax(f, j, masked);
   ftl_wait(f->b, f->ring_v);
   ftl_flash2_load_values(f, ahead, ahead_exists);
@@ -128,7 +133,7 @@ void ftl_flash2_step_when_free(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_wait_first_apart(f->b, f->ring_k);
   ftl_flash2_load_values(f, next_v, ftl_sub(f->b, f->keys.end, next_v));
   multiply_scores(f);
-  if (masked) mask_scores(f, j);
+  if (masked) ftl_flash2_mask_scores(f, j);
   softmax(f, j, masked);
   ftl_wait(f->b, f->ring_v);
   ftl_flash2_load_keys(f, next_k, ftl_sub(f->b, f->keys.end, next_k));
@@ -145,7 +150,7 @@ void ftl_flash2_step_late(const ftl_flash2 *f, ftl_expr j, ftl_expr end, bool ma
   ftl_wait(f->b, f->ring_v);
   multiply_scores(f);
   look_ahead(f, ahead, ahead_exists);
-  if (masked) mask_scores(f, j);
+  if (masked) ftl_flash2_mask_scores(f, j);
   softmax(f, j, masked);
   multiply_probs(f);
   if (f->refills_behind)
@@ -162,7 +167,7 @@ void ftl_flash2_step_interleaved(const ftl_flash2 *f, ftl_expr j, bool masked) {
   ftl_wait(f->b, f->ring_k);
   ftl_flash2_load_values(f, j, exists(f, j, f->compares_v));
   multiply_scores(f);
-  if (masked) mask_scores(f, j);
+  if (masked) ftl_flash2_mask_scores(f, j);
   ftl_wait(f->b, f->ring_v);
   ftl_flash2_load_keys(f, ftl_sub(f->b, j, ftl_const(f->b, 1)), ftl_sub(f->b, j, f->keys.first));
   softmax(f, j, masked);

@@ -35,6 +35,13 @@ void ftl_online_softmax_exchange(ftl_builder *b, ftl_online_softmax *s, int32_t 
   ftl_builder_overlay(b, s->exchange);
 }
 
+void ftl_online_softmax_keep_in_shared(ftl_builder *b, ftl_online_softmax *s, int32_t role, int32_t rows) {
+  enum { NUMBERS = 4, PADDING = 4 };  // m_prime, s_prime, mi, out_rescale; P's rows are 16 bytes apart from each other
+  int32_t columns = rows * (NUMBERS + PADDING + s->warps_n);
+  s->exchange = ftl_builder_ring(b, "rows", FTL_FP32, 1, columns, 1, role, 1 << role);
+  s->in_shared = true;
+}
+
 void ftl_online_softmax_multiply_exchanged(ftl_builder *b, const ftl_online_softmax *s, int32_t output, int32_t probs,
                                            int32_t ring_p, int32_t ring_v) {
   if (s->step_sum >= 0) ftl_barrier(b);  // all have read the sums, whose place P takes
@@ -59,7 +66,9 @@ void ftl_online_softmax_start(ftl_builder *b, const ftl_online_softmax *s) {
 
 // Over the lanes that share a row, and the warps side by side.
 static void make_whole(ftl_builder *b, const ftl_online_softmax *s, ftl_elem_fn fn, int32_t rows) {
-  if (s->warps_n > 1)
+  if (s->in_shared)
+    ftl_reduce_in_shared(b, fn, rows, s->exchange);
+  else if (s->warps_n > 1)
     ftl_reduce_warps(b, fn, rows, s->exchange);
   else
     ftl_reduce_lanes(b, fn, rows);
@@ -92,7 +101,7 @@ void ftl_online_softmax_maximum(ftl_builder *b, const ftl_online_softmax *s, int
   ftl_unary(b, FTL_ELEM_COPY, s->previous, s->max);
   ftl_reduce_rows(b, FTL_ELEM_MAX, s->max, scores);
   make_whole(b, s, FTL_ELEM_MAX, s->max);
-  if (s->warps_n > 1) ftl_barrier(b);  // all have read the maxima: sums, or what the staging lies over, may follow
+  if (s->warps_n > 1 && !s->in_shared) ftl_barrier(b);  // all have read the maxima: sums, or what the staging lies over, may follow
   if (s->num_sharing > 0) ftl_reduce_groups(b, FTL_ELEM_MAX, s->max, s->step_max_staging);
   // Of a row that has seen no key -inf - -inf would be NaN: such rows are shifted by 0, and exp2(-inf) is 0.
   int32_t finite_max = s->max;

@@ -22,6 +22,7 @@ typedef struct ftl_online_softmax {
   int32_t step_sum;    // rows: of one step's exponentials, whole rows; -1: each lane adds to `sum` its own
   // Warps side by side, where there are more than 1: maxima and sums of whole rows are exchanged through this ring.
   int32_t warps_n, exchange;
+  bool in_shared;  // that ring has them for good, and lanes reach the maxima by atomics
   // Groups of warps that share a key tile, 0 unless shared below: their maxima and sums are those of whole rows in
   // every step, exchanged through these rings.
   int32_t num_sharing, step_max_staging, step_sum_staging;
@@ -31,6 +32,9 @@ ftl_online_softmax ftl_online_softmax_declare(ftl_builder *builder, int32_t rows
 // Of warps side by side: the staging that they exchange maxima and sums through, which lies over rings declared before;
 // these are idle, and all warps past their use, at each step of the softmax.
 void ftl_online_softmax_exchange(ftl_builder *builder, ftl_online_softmax *softmax, int32_t role, int32_t rows);
+// Of warps side by side that keep the rows' numbers in shared memory: maxima, sums, what O is multiplied by, and a sum
+// of each warp's columns.
+void ftl_online_softmax_keep_in_shared(ftl_builder *builder, ftl_online_softmax *softmax, int32_t role, int32_t rows);
 // Of warps side by side: output += P V. Each has keys of P (probs), puts them into ring_p, over which the staging lies,
 // and multiplies those of all with its columns of V.
 void ftl_online_softmax_multiply_exchanged(ftl_builder *builder, const ftl_online_softmax *softmax, int32_t output,

@@ -881,6 +881,22 @@ def drawn_compiled_wgmma_products(draw):
     return rows
 
 
+def efficient():
+    """PyTorch's memory-efficient attention (CUTLASS): heads of 64 and less, of 128 and less, and of more, whose sums go through memory."""
+    rows = []
+    for head_dim in (32, 64, 96, 128, 256):
+        heads = 2048 // head_dim
+        for batch, seqlen in ((16, 512), (8, 1024), (2, 4096)):
+            for causal in (0, 1):
+                rows.append(foreign_case("sdpa_efficient", (batch, heads, heads, seqlen, head_dim, causal)))
+    for batch, heads, seqlen, head_dim in ((1, 33, 256, 64), (1, 16, 2600, 64), (3, 7, 1000, 128), (1, 8, 16384, 64), (1, 4, 16384, 128), (1, 132, 64, 128), (1, 132, 64, 64), (24, 12, 384, 80)):
+        for causal in (0, 1):
+            rows.append(foreign_case("sdpa_efficient", (batch, heads, heads, seqlen, head_dim, causal)))
+    for heads, queries, keys, head_dim in ((132, 64, 2048, 64), (264, 64, 2048, 64), (528, 64, 2048, 64), (132, 64, 2048, 128), (264, 64, 2048, 128), (20, 512, 4096, 128)):
+        rows.append(dict(foreign_case("sdpa_efficient", (1, heads, heads, queries, head_dim, 0)), seqlen_kv=keys))
+    return rows
+
+
 def unseen_triton():
     rows = []
     for shape in ((6, 16, 16, 768, 128, 0), (2, 32, 4, 3072, 128, 1), (1, 16, 2, 12288, 64, 0), (4, 24, 24, 3072, 64, 1), (1, 12, 12, 12288, 128, 1), (1, 20, 20, 6144, 128, 0), (3, 40, 5, 1536, 64, 0)):
@@ -983,7 +999,7 @@ write("unseen7_products.csv", unseen7_products(), PRODUCT_COLUMNS, anything, uns
 write("unseen8_own.csv", unseen8_own(), FIFTH_COLUMNS, anything, unseen)
 write("unseen8_products.csv", unseen8_products(), PRODUCT_COLUMNS, anything, unseen)
 write("unseen8_wgmma_products.csv", unseen8_wgmma_products(), WGMMA_PRODUCT_COLUMNS[:-1], anything, unseen)
-for number in range(9, 34):
+for number in range(9, 35):
     write(f"unseen{number}_own.csv", drawn_own(random.Random(100 * number + 7)), FIFTH_COLUMNS, anything, unseen)
     write(f"unseen{number}_products.csv", drawn_products(random.Random(100 * number + 8)), PRODUCT_COLUMNS, anything, unseen)
     drawn = drawn_wgmma_products if number < 11 else drawn_compiled_wgmma_products
@@ -1005,6 +1021,7 @@ write("triton.csv", triton(), FOREIGN_COLUMNS, anything)
 write("triton_more.csv", triton_more(), FOREIGN_COLUMNS, anything)
 write("library.csv", library(), FOREIGN_COLUMNS, anything)
 write("library_more.csv", library_more(), FOREIGN_COLUMNS, anything)
+write("efficient.csv", efficient(), FOREIGN_COLUMNS, anything)
 write("types.csv", types(), [*FOREIGN_COLUMNS, "dtype", "transpose_b"], anything, none_to_calibrate)
 write("triton_wide.csv", triton_wide(), [*FOREIGN_COLUMNS, "block_k"], anything, none_to_calibrate)
 write("flash2.csv", flash2())

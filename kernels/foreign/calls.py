@@ -10,7 +10,7 @@ from eager_attention import eager_call
 from problems import lengths_of, number, visible
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-BACKENDS = {"sdpa_flash": SDPBackend.FLASH_ATTENTION, "sdpa_cudnn": SDPBackend.CUDNN_ATTENTION}
+BACKENDS = {"sdpa_flash": SDPBackend.FLASH_ATTENTION, "sdpa_cudnn": SDPBackend.CUDNN_ATTENTION, "sdpa_efficient": SDPBackend.EFFICIENT_ATTENTION}
 
 
 def triton_call(case, q, k, v):
@@ -116,7 +116,7 @@ def sdpa_call(case, q, k, v):
 
 
 CALLS = {"triton": triton_call, "triton_paged": triton_paged_call, "triton_product": triton_product_call, "triton_softmax": triton_softmax_call, "flex": flex_call, "flex_decode": flex_call, "aten_flash": aten_flash_call, "cublas": cublas_call,
-         "sdpa_flash": sdpa_call, "sdpa_cudnn": sdpa_call, "eager_einsum": eager_call, "eager_baddbmm": eager_call}
+         "sdpa_flash": sdpa_call, "sdpa_cudnn": sdpa_call, "sdpa_efficient": sdpa_call, "eager_einsum": eager_call, "eager_baddbmm": eager_call}
 
 
 def make_call(case, q, k, v):

@@ -42,11 +42,11 @@ local function cudnn_fwd(row)
            row_sums = "end", guard = "always", persistent = true, tile_scheduler = "dynamic_late" }
 end
 
--- PyTorch's memory-efficient attention (CUTLASS, cutlassF_f16_aligned_64x64_rf_sm75 and 32x128): K and V share a buffer.
+-- PyTorch's memory-efficient attention: cutlassF_f16_aligned_64x64_rf_sm75 and 32x128
+-- (aten/src/ATen/native/transformers/cuda/mem_eff_attention/kernels/cutlassF.h).
 local function efficient_fwd(row)
   local narrow = row.head_dim == 64
-  return { workload = "flash2_fwd", block_m = narrow and 64 or 32, block_n = narrow and 64 or 128, num_warps = narrow and 4 or 2,
-           num_stages = 1 }
+  return { workload = "flash2_fwd", block_m = narrow and 64 or 32, block_n = narrow and 64 or 128, schedule = "back_to_back" }
 end
 
 local function standard(pass)
@@ -82,7 +82,7 @@ local KERNELS = {
   ["FlashAttention-3"] = { fwd = flash3_fwd },
   ["Flash-Decoding"] = { fwd = plain "flash_decode" },
   ["cuDNN"] = { fwd = cudnn_fwd },
-  ["memory-efficient"] = { fwd = efficient_fwd, nearest = true },
+  ["memory-efficient"] = { fwd = efficient_fwd },
   ["PyTorch, einsum"] = eager "eager_einsum",
   ["PyTorch, baddbmm"] = eager "eager_baddbmm",
   ["standard"] = { fwd = standard "fwd", bwd = standard "bwd", nearest = true },

@@ -86,8 +86,22 @@ ftl_status ftl_product_of(ftl_product *out, const ftl_arch *arch, ftl_dtype oper
   out->mma_interval_cycles = (int32_t)ftl_divide_up(interval, parts);
   out->mma_latency_cycles =
       (int32_t)(arch->tensor_mma_latency_cycles + (interval - arch->tensor_mma_fp32_interval_cycles) / 2);
+  out->mma_dispatch_cycles = (int32_t)arch->tensor_mma_dispatch_cycles;
   out->wgmma_fma_per_cycle = arch->tensor_wgmma_fma_per_cycle * rate / arch->tensor_peak_fma_per_cycle;
   return FTL_OK;
+}
+
+// Half of the K, where a chip has both: an instruction that reads fewer operands, and has half the work.
+static void halve(ftl_product *p, const ftl_arch *arch) {
+  enum { WHOLE_K = 16 };
+  if (arch->tensor_mma_k != WHOLE_K) return;
+  int64_t interval = ftl_divide_up(p->mma_interval_cycles, 2);
+  p->mma_k /= 2;
+  p->mma_macs /= 2;
+  p->mma_fp16_macs /= 2;
+  p->mma_dispatch_cycles = (int32_t)arch->tensor_mma_half_dispatch_cycles;
+  p->mma_interval_cycles = (int32_t)ftl_larger(interval, p->mma_dispatch_cycles);
+  p->mma_latency_cycles = (int32_t)arch->tensor_mma_half_latency_cycles;
 }
 
 static ftl_dtype operands_of(const ftl_tile_program *tile, const ftl_tile_op *op) {
@@ -109,5 +123,7 @@ ftl_status ftl_product_of_tile(ftl_product *out, const ftl_tile_program *tile, c
                            ftl_dtype_name(operands_of(tile, op)), ftl_dtype_name(tile->values[op->dst].dtype));
   }
   if (!first) return ftl_product_of(out, arch, FTL_FP16, FTL_FP32, error);
-  return ftl_product_of(out, arch, operands_of(tile, first), tile->values[first->dst].dtype, error);
+  ftl_status status = ftl_product_of(out, arch, operands_of(tile, first), tile->values[first->dst].dtype, error);
+  if (status == FTL_OK && tile->half_products) halve(out, arch);
+  return status;
 }

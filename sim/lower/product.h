@@ -25,6 +25,7 @@ typedef struct ftl_product {
   int32_t mma_macs;             // multiply-adds of one machine instruction of one warp
   int32_t mma_fp16_macs;        // of fp16, that would read the same operand bytes
   int32_t mma_interval_cycles;  // of one machine instruction on one sub-core
+  int32_t mma_dispatch_cycles;  // of the sub-core's dispatch that one takes, to read its operands
   int32_t mma_latency_cycles;   // of the whole mma.sync to a dependent instruction
   int64_t wgmma_fma_per_cycle;  // 0: no wgmma
   bool widens;                  // fp8 that mma.sync does not take: converted to fp16

@@ -183,6 +183,23 @@ static ftl_status set_aten_flash(ftl_spec *spec, const ftl_measurement *row, ftl
   return ftl_columns_set(spec, FTL_PARAM_layout, "bshd", error);
 }
 
+// CUTLASS's fused attention as PyTorch has it: the tile is in the kernel's name. Of wider heads O goes through memory
+// (..._gmem_...). Inputs keep their layout; what it writes is [batch][tokens][heads][head_dim].
+static ftl_status set_sdpa_efficient(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  int block_m = 0, block_n = 0;
+  char accumulator[8] = "";
+  const char *name = strstr(kernel_of(row), "fmha_cutlassF_");
+  if (name != NULL) name = strstr(name, "aligned_");
+  if (name == NULL || sscanf(name, "aligned_%dx%d_%7[a-z]", &block_m, &block_n, accumulator) != 3)
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_efficient with another kernel");
+  if (strcmp(accumulator, "rf") != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_efficient with O in memory between keys");
+  const ftl_param_number tile[] = {{FTL_PARAM_block_m, block_m}, {FTL_PARAM_block_n, block_n}};
+  ftl_status status = SET_NUMBERS(spec, tile, error);
+  if (status == FTL_OK) status = ftl_columns_set(spec, FTL_PARAM_schedule, "back_to_back", error);
+  return status == FTL_OK ? set_instructions(spec, "mma", "cp_async", error) : status;
+}
+
 // Their backward kernels on GPUs with 144 KB of shared memory a CTA and more (csrc/flash_attn/src/
 // flash_bwd_launch_template.h; 176 KB for head_dim 256): Q has two buffers, 8 warps. Nsight Compute's names are cut
 // before the tile's columns, so that the rows say less than this table.
@@ -395,6 +412,7 @@ static const struct {
     {"sdpa_flash", "bwd", "flash2_bwd", set_sdpa_flash_bwd},
     {"aten_flash", "fwd", "flash2_fwd", set_aten_flash},
     {"sdpa_cudnn", "fwd", "flash3_fwd", set_sdpa_cudnn},
+    {"sdpa_efficient", "fwd", "flash2_fwd", set_sdpa_efficient},
     {"cublas", "fwd", "matmul_tiled", set_cublas},
 };
 

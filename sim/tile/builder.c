@@ -103,4 +103,6 @@ ftl_status ftl_builder_check_latest(const ftl_builder *builder, ftl_error *error
 
 void ftl_builder_cache_memory(ftl_builder *builder, ftl_cache_memory memory) { builder->program->cache = memory; }
 
+void ftl_builder_half_products(ftl_builder *builder) { builder->program->half_products = true; }
+
 void ftl_builder_flops(ftl_builder *builder, int64_t model_flops) { builder->program->model_flops = model_flops; }

@@ -23,6 +23,8 @@ const ftl_tile_program *ftl_builder_program(const ftl_builder *builder);
 
 void ftl_builder_grid(ftl_builder *builder, int64_t num_ctas, bool persistent, ftl_tile_handout handout);
 void ftl_builder_cache_memory(ftl_builder *builder, ftl_cache_memory memory);
+// The source asks for mma.sync of half the K that the GPU has, as kernels that have one text for several do.
+void ftl_builder_half_products(ftl_builder *builder);
 void ftl_builder_flops(ftl_builder *builder, int64_t model_flops);
 
 ftl_expr ftl_const(ftl_builder *builder, int64_t value);
@@ -139,7 +141,7 @@ void ftl_dequantize(ftl_builder *builder, int32_t ring, int32_t from, int32_t sc
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b);
 // The product just added takes A from its ring as [k][m].
 void ftl_transposed_a(ftl_builder *builder);
-// The product just added, of two rings, sums only `num_k` terms from `first_k` on.
+// The product just added, of two rings, sums only `num_k` terms from `first_k` on; those may be all that B's ring holds.
 void ftl_part_of_k(ftl_builder *builder, int32_t first_k, int32_t num_k);
 void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b, bool transpose_b);
 void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, ftl_operand b, ftl_operand c);
@@ -151,6 +153,9 @@ void ftl_mask_heads(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr c
                     ftl_expr limit, int64_t period);
 void ftl_mask_transposed(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_expr column0, ftl_expr diagonal,
                          ftl_expr limit);
+// The mask just added has been applied before, and the source asks for each element once more as it takes exponentials:
+// a compiler has more compares than predicates, and keeps what they gave as bits of registers meanwhile.
+void ftl_mask_again(ftl_builder *builder);
 // The mask just added also hides the keys before token + left (sliding window).
 void ftl_mask_left(ftl_builder *builder, ftl_expr left);
 // Hides what the bits of a table of bit rows do not show; ref.columns counts words.
@@ -167,6 +172,8 @@ void ftl_reduce_rows(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t 
 void ftl_reduce_rows_behind(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t a);
 void ftl_reduce_lanes(ftl_builder *builder, ftl_elem_fn fn, int32_t dst);
 void ftl_reduce_warps(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);
+// The same where rows' numbers stand in the ring for good, as a kernel has them whose threads reach them by atomics.
+void ftl_reduce_in_shared(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t ring);
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring);
 void ftl_top(ftl_builder *builder, int32_t dst, int32_t a, int32_t count);
 // `a` < 0: the numbers of columns.

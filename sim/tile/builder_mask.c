@@ -29,13 +29,24 @@ void ftl_mask_transposed(ftl_builder *builder, int32_t dst, ftl_expr row0, ftl_e
   ftl_builder_add_op(builder, op);
 }
 
-void ftl_mask_left(ftl_builder *builder, ftl_expr left) {
+// The mask added last; NULL, and the builder fails as said, where something else was.
+static ftl_tile_op *last_mask(ftl_builder *builder, const char *otherwise) {
   ftl_tile_program *program = builder->program;
-  if (!ftl_builder_is_ok(builder)) return;
-  if (program->num_ops == 0 || program->ops[program->num_ops - 1].kind != FTL_TILE_MASK)
-    ftl_builder_fail(builder, FTL_BAD_INPUT, "only a mask has a bound on the left");
-  else
-    program->ops[program->num_ops - 1].left = left;
+  if (!ftl_builder_is_ok(builder)) return NULL;
+  if (program->num_ops > 0 && program->ops[program->num_ops - 1].kind == FTL_TILE_MASK)
+    return &program->ops[program->num_ops - 1];
+  ftl_builder_fail(builder, FTL_BAD_INPUT, "%s", otherwise);
+  return NULL;
+}
+
+void ftl_mask_again(ftl_builder *builder) {
+  ftl_tile_op *mask = last_mask(builder, "only a mask is applied again");
+  if (mask) mask->again = true;
+}
+
+void ftl_mask_left(ftl_builder *builder, ftl_expr left) {
+  ftl_tile_op *mask = last_mask(builder, "only a mask has a bound on the left");
+  if (mask) mask->left = left;
 }
 
 void ftl_mask_bits(ftl_builder *builder, int32_t dst, ftl_tile_ref ref) {

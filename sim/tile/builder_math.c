@@ -127,6 +127,15 @@ void ftl_reduce_warps(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t
   ftl_builder_add_op(builder, op);
 }
 
+void ftl_reduce_in_shared(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t ring) {
+  ftl_tile_op op = ftl_builder_op_of(FTL_TILE_REDUCE_WARPS);
+  op.fn = fn;
+  op.dst = dst;
+  op.ring = ring;
+  op.in_shared = true;
+  ftl_builder_add_op(builder, op);
+}
+
 void ftl_reduce_groups(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, int32_t staging_ring) {
   ftl_tile_op op = ftl_builder_op_of(FTL_TILE_REDUCE_GROUPS);
   op.fn = fn;

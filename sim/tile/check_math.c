@@ -47,12 +47,12 @@ static ftl_status check_mma(const ftl_check *check, const ftl_tile_op *op) {
   if (ring_b->rows % groups != 0)
     return ftl_check_fail(check, "%d rows of ring %s are not %d equal shares", ring_b->rows, ring_b->name, groups);
   int32_t n = op->transpose_b ? share : ring_b->columns, k = op->transpose_b ? ring_b->columns : share;
-  if (a.rows != dst->rows || n != dst->columns || a.columns != k)
+  bool is_part = op->num_k != 0 || op->first_k != 0, has_part = op->ring_a >= 0 && is_part && k == op->num_k;
+  if (a.rows != dst->rows || n != dst->columns || (a.columns != k && !has_part))
     return ftl_check_fail(check, "shapes do not fit: %d x %d += %d x %d by %d x %d", dst->rows, dst->columns, a.rows,
                           a.columns, k, n);
-  bool is_part = op->num_k != 0 || op->first_k != 0;
-  if (is_part && (op->first_k < 0 || op->num_k <= 0 || op->num_k > k - op->first_k || groups > 1))
-    return ftl_check_fail(check, "a sum over %d terms from %d on, of %d", op->num_k, op->first_k, k);
+  if (is_part && (op->first_k < 0 || op->num_k <= 0 || op->num_k > a.columns - op->first_k || groups > 1))
+    return ftl_check_fail(check, "a sum over %d terms from %d on, of %d", op->num_k, op->first_k, a.columns);
   return check_product_types(check, op, a.dtype);
 }
 

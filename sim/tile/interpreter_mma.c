@@ -84,6 +84,11 @@ ftl_status ftl_interpret_mma(ftl_interpreter *in, const ftl_exec_event *event, f
   int32_t m = ftl_value_info(in, op->dst)->rows, n = ftl_value_info(in, op->dst)->columns;
   int32_t k = op->transpose_b ? ring->columns : share, b_pitch = op->transpose_b ? ring->rows : ring->columns;
   int32_t next_share = op->transpose_b ? share : share * b_pitch;
+  if (op->num_k > 0) {  // B's terms as if it had all of A's
+    const ftl_ring *ring_a = &in->program->rings[op->ring_a];
+    k = op->transpose_a ? ring_a->rows : ring_a->columns;
+    b -= (ptrdiff_t)(op->first_k - ftl_tile_first_term_of_b(in->program, op)) * b_pitch;
+  }
   if (op->ring_a >= 0) a += (size_t)op->ring_row * (size_t)k;
   product_types types = {ring->dtype, ftl_value_info(in, op->dst)->dtype};
   k_span span = {op->first_k, op->num_k > 0 ? op->first_k + op->num_k : k};

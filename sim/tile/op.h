@@ -67,6 +67,7 @@ typedef enum ftl_tile_op_kind {
   //   and B [n][k] only (16-bit fragments alone are transposed on their way to registers).
   //   Several groups: A of a ring is the same for all of them.
   //   part_of_k: of the sum over k only num_k terms from first_k on; both operands from rings, of a role of one group.
+  //   B's ring holds all k, or those terms alone.
   FTL_TILE_MMA,
   // dst <- fn(a, b, c); each operand a TILE of dst's shape, a ROWS or COLUMNS value (broadcast), or an immediate.
   FTL_TILE_ELEM,
@@ -174,6 +175,8 @@ typedef struct ftl_tile_op {
   int32_t barrier;         // ARRIVE, SYNC
   bool transpose_a, transpose_b;
   bool transposed;     // MASK, DROPOUT
+  bool again;          // MASK: see ftl_mask_again
+  bool in_shared;      // REDUCE_WARPS: see ftl_reduce_in_shared
   bool by_sign;        // DROPOUT
   bool positive;       // CONVERT
   bool by_threads;     // LOOP

@@ -59,7 +59,8 @@ typedef struct ftl_tile_ref {
   ftl_pages pages;
   // LOAD_TILE, row-wise: instructions by which a thread finds the place of what it loads, where it divides the number
   // of its elements by the tensor's sizes; 0: rows and columns are at hand. LOOKUP: by which a role steps through the
-  // table, beside the entry's address.
+  // table, beside the entry's address. LOAD: by which a source that makes an iterator anew for each tile begins it, of
+  // integers and addresses that all lanes have alike or each has its own.
   int32_t index_insts;
   // STORE, row-wise: instructions by which a thread decides whether it stores a vector, beside a predicate.
   int32_t check_insts;

@@ -48,6 +48,15 @@ int32_t ftl_tile_scale_groups(const ftl_ring *to, const ftl_ring *scales) {
   return to->columns % num_groups == 0 ? num_groups : 0;
 }
 
+int32_t ftl_tile_terms_of_b(const ftl_tile_program *program, const ftl_tile_op *mma) {
+  const ftl_ring *b = &program->rings[mma->ring];
+  return mma->transpose_b ? b->columns : b->rows / program->roles[program->values[mma->dst].role].num_groups;
+}
+
+int32_t ftl_tile_first_term_of_b(const ftl_tile_program *program, const ftl_tile_op *mma) {
+  return ftl_tile_terms_of_b(program, mma) == mma->num_k ? 0 : mma->first_k;
+}
+
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring) {
   for (int32_t i = 0; i < program->num_ops; i++) {
     const ftl_tile_op *op = &program->ops[i];

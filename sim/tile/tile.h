@@ -131,6 +131,7 @@ struct ftl_tile_program {
   ftl_tile_op *ops;        // owned
   ftl_expr_node *exprs;    // owned
   ftl_cache_memory cache;  // zeros: no paged cache
+  bool half_products;      // mma.sync of half the K that the GPU's widest has: m16n8k8 where that is m16n8k16
   int64_t model_flops;     // FLOPs of the algorithm (4*B*H*Sq*Skv*D forward; only unmasked pairs if causal)
   const char *source;      // name of the script that the ops' source_line are lines of; borrowed; NULL: none
 };
@@ -139,6 +140,9 @@ struct ftl_tile_program {
 static inline int32_t ftl_multicast_member(ftl_multicast multicast, int64_t cta) {
   return multicast.num_ctas > 1 ? (int32_t)(cta / multicast.stride % multicast.num_ctas) : 0;
 }
+// Terms of a product that its B, of a ring, has: all k of A, or a part alone. Where in B the product's first term is.
+int32_t ftl_tile_terms_of_b(const ftl_tile_program *program, const ftl_tile_op *mma);
+int32_t ftl_tile_first_term_of_b(const ftl_tile_program *program, const ftl_tile_op *mma);
 // Whether a PUT, DEQUANTIZE or TRANSPOSE fills the ring.
 bool ftl_tile_ring_is_put(const ftl_tile_program *program, int32_t ring);
 // Whether threads have stored its stages when they commit them: put, or loaded through registers.

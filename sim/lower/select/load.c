@@ -366,6 +366,17 @@ void ftl_select_store_held(ftl_select *s, int32_t ring_idx) {
   advance->effects = FTL_EFFECT_MEMORY | FTL_EFFECT_CHAIN;
 }
 
+// Integers of a tile's iterator, which its first address needs.
+static void begin_iterator(ftl_select *s, const ftl_tile_ref *ref, int32_t pointer) {
+  int32_t num_uniform = ref->index_insts / 6, num_imad = ref->index_insts / 4;
+  if (ref->index_insts == 0) return;
+  int32_t place = ftl_select_temp(s, 1);
+  ftl_select_add(s, FTL_OP_UNIFORM, num_uniform, NONE, NONE, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IMAD, num_imad, place, s->thread, NONE, NONE);
+  ftl_select_add(s, FTL_OP_LOP, ref->index_insts - num_uniform - num_imad, place, place, NONE, NONE);
+  ftl_select_add(s, FTL_OP_IADD, 1, pointer, pointer, place, NONE);
+}
+
 static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   ftl_copy_plan plan = ftl_select_copy_plan(s, op);
   ftl_select_ring *ring = &s->rings[op->ring];
@@ -388,6 +399,7 @@ static void load_by_lanes(ftl_select *s, const ftl_tile_op *op) {
   int32_t pointer = s->tensor_pointer[op->ref.tensor], present = NONE;
   bool has_offset = ftl_select_finds_offsets_anew(s, op->ring) && shares_addresses(s, op, -1);
   bool by_strides = ftl_select_steps_by_strides(s) && ftl_select_pages_of(s, &op->ref) == NONE;
+  begin_iterator(s, &op->ref, pointer);
   if (shared && op->ring_row == 0) begin_shares(s, op->ring);
   if (!by_strides && !is_second && !has_offset && op->ring_row == 0)
     ftl_select_add(s, FTL_OP_IADD, is_pair ? 1 : TILE_ADDS, pointer, pointer, ftl_select_entry_of_ref(s, &op->ref),

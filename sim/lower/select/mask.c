@@ -46,12 +46,33 @@ static void mask_fragment(ftl_select *s, const ftl_tile_op *op, int32_t slab, in
   ftl_select_add(s, FTL_OP_SEL, num_elements, fragment, fragment, beyond, NONE);
 }
 
+// An element's compare comes back from a bit (LOP3, PLOP3; it was put there by P2R) and guards its exponential, which is
+// 0 otherwise (IMAD.MOV). Source: SASS of PyTorch's memory-efficient attention (fmha_cutlassF_f16_aligned_64x64_rf_sm80,
+// CUDA 13.0): of 32 elements 64 PLOP3, 42 LOP3, 18 ISETP, 17 P2R and 44 IMAD.MOV beyond what the exponentials take.
+static void mask_again(ftl_select *s, const ftl_tile_op *op) {
+  enum { COMPARES = 3 };
+  const ftl_select_value *v = &s->values[op->dst];
+  int32_t num_elements = v->map.num_registers, bits = ftl_select_temp(s, 1), seen = ftl_select_temp(s, 0);
+  for (int32_t i = 0; i < v->map.per_slab; i++)
+    for (int32_t slab = 0; slab < v->map.num_slabs; slab++) {
+      int32_t fragment = ftl_select_fragment(s, op->dst, slab, i);
+      ftl_select_add(s, FTL_OP_LOP, num_elements, bits, s->thread, NONE, NONE);
+      for (int32_t k = 0; k < COMPARES; k++)
+        ftl_select_add(s, FTL_OP_ISETP, num_elements, seen, k == 0 ? bits : seen, NONE, NONE);
+      ftl_select_add(s, FTL_OP_IMAD, num_elements, fragment, fragment, seen, NONE);
+    }
+}
+
 // Column indices are shared by the rows, and one serves two neighbours (greater; greater or equal). With a diagonal
 // every element has a compare of its own, and with a bound on the left another (FlashAttention-2's apply_mask_local);
 // the limit alone is compared once a column.
 void ftl_select_mask(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_is_by_rows(s, op->dst)) {
     ftl_select_mask_by_rows(s, op);
+    return;
+  }
+  if (op->again) {
+    mask_again(s, op);
     return;
   }
   const ftl_select_value *v = &s->values[op->dst];

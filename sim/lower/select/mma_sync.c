@@ -159,7 +159,7 @@ static int32_t num_tiles_at(const ftl_select *s, const product *p, int32_t colum
 // B of the 16 columns from `column` on, for one k step of 32 bytes: one ldmatrix.x4.
 static void load_b(ftl_select *s, product *p, int32_t step, int32_t column) {
   int32_t registers = s->shape.quad_pairs ? s->shape.operand_registers : 2 * num_tiles_at(s, p, column);
-  int32_t depth = step * s->product->operand_columns;
+  int32_t depth = step * s->product->operand_columns - p->op->first_k + ftl_tile_first_term_of_b(s->tile, p->op);
   int32_t across = column / FTL_OPERAND_COLUMNS, num_across = (p->n + FTL_OPERAND_COLUMNS - 1) / FTL_OPERAND_COLUMNS;
   block from = {p->op->ring, FTL_OPERAND_B_KN, depth, column, step * num_across + across};
   if (p->op->transpose_b) from = (block){p->op->ring, FTL_OPERAND_B_NK, column, depth, from.index};

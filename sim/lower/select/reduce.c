@@ -52,7 +52,7 @@ static void add_exchange(ftl_select *s, ftl_elem_fn fn, int32_t rows, int32_t nu
   ftl_select_add(s, opcode_of(fn), num_rows, rows, rows, other, NONE);
 }
 
-static void add_exchanges(ftl_select *s, const ftl_tile_op *op) {
+void ftl_select_reduce_row_lanes(ftl_select *s, const ftl_tile_op *op) {
   for (int32_t lanes = 1; lanes < s->shape.row_lanes; lanes *= 2)
     for (int32_t slab = 0; slab < s->values[op->dst].map.num_slabs; slab++)
       add_exchange(s, op->fn, ftl_select_fragment(s, op->dst, slab, 0), ftl_select_lane_rows(s));
@@ -62,7 +62,7 @@ void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op) {
   if (ftl_select_is_by_rows(s, op->dst))
     ftl_select_reduce_lanes_by_rows(s, op);
   else
-    add_exchanges(s, op);
+    ftl_select_reduce_row_lanes(s, op);
 }
 
 // Whether the warps of a row meet in more than one loop of the role, as in Triton's causal kernels: one for the tiles
@@ -98,13 +98,17 @@ static void add_row_stores(ftl_select *s, int32_t value, int32_t address, int32_
 // side by side): a lane of each row writes its warp's number beside the other warps'; the threads read a number each,
 // reduce over the lanes that have a row's, and write it back; then all lanes read their rows'.
 void ftl_select_reduce_warps(ftl_select *s, const ftl_tile_op *op) {
+  if (op->in_shared) {
+    ftl_select_reduce_in_shared(s, op);
+    return;
+  }
   const ftl_value *dst = &s->tile->values[op->dst];
   const ftl_select_ring *ring = &s->rings[op->ring];
   int32_t num_slabs = s->values[op->dst].map.num_slabs, across = dst->warps_per_row;
   int32_t num_threads = s->role->num_warps * FTL_WARP_LANES;
   int32_t rows_wavefronts = (int32_t)ftl_divide_up(HALF_ROWS * across, BANKS);
   bool branches = meets_in_many_loops(s);
-  add_exchanges(s, op);
+  ftl_select_reduce_row_lanes(s, op);
   if (!s->orders || s->orders[s->op_idx].barrier_before) ftl_select_barrier(s);
   for (int32_t slab = 0; slab < num_slabs; slab++)
     add_row_stores(s, ftl_select_fragment(s, op->dst, slab, 0), ring->write_address, rows_wavefronts, branches);

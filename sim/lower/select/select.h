@@ -429,6 +429,9 @@ void ftl_select_dropout(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_rows(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_lanes(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_warps(ftl_select *s, const ftl_tile_op *op);
+void ftl_select_reduce_in_shared(ftl_select *s, const ftl_tile_op *op);
+// Over the lanes that share a row of fragments, by shuffles.
+void ftl_select_reduce_row_lanes(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_reduce_groups(ftl_select *s, const ftl_tile_op *op);
 void ftl_select_gather(ftl_select *s, const ftl_tile_op *op);
 // One lane of each row writes the ROWS that a GATHER reads: both of its rows, or the turn's.

@@ -171,7 +171,10 @@ static void write_fragments(ftl_select *s, const ftl_tile_op *op, uint8_t fills)
 // side, whose rows meet). FlashAttention-2's backward kernels put P and dS in words (SmemCopyAtomPdS).
 static bool has_stsm(const ftl_select *s) {
   bool rows_meet = false;
-  for (int32_t i = 0; i < s->role->num_ops; i++) rows_meet |= ftl_select_op_at(s, i)->kind == FTL_TILE_REDUCE_WARPS;
+  for (int32_t i = 0; i < s->role->num_ops; i++) {
+    const ftl_tile_op *op = ftl_select_op_at(s, i);
+    rows_meet |= op->kind == FTL_TILE_REDUCE_WARPS && !op->in_shared;
+  }
   return rows_meet && !s->plain_code && s->arch->chip_compute_capability >= STSM_SINCE_COMPUTE_CAPABILITY;
 }
 

@@ -220,11 +220,11 @@ static void set_barrier(builder *b, int32_t role, const ftl_warp_inst *inst, sm_
 // of the MIO shuffles, ldmatrix and cp.async with them (kernels/measurements/micro_mma_beside_shared.csv,
 // micro_ldmatrix_queue.csv, control_fields.csv), others later and on their own (Huerta et al.). An ldmatrix between
 // products costs less than a cycle: it freezes nothing.
-static void set_dispatch(const ftl_arch *arch, sm_op *op) {
+static void set_dispatch(const ftl_product *product, sm_op *op) {
   bool is_product = op->pipe == FTL_SM_PIPE_TENSOR;
   bool is_copy = op->opcode == FTL_OP_SHFL || op->opcode == FTL_OP_LDSM || op->opcode == FTL_OP_CP_ASYNC;
   if (op->pipe <= FTL_SM_PIPE_TENSOR || is_copy)
-    op->dispatch = (uint8_t)(is_product ? arch->tensor_mma_dispatch_cycles : 1);
+    op->dispatch = (uint8_t)(is_product ? product->mma_dispatch_cycles : 1);
   int32_t factor = op->opcode == FTL_OP_FFMA ? op->arg : 0;
   op->first_reads = factor == FTL_FP32_BY_CONSTANT ? 1 : 2;
   op->reads = factor ? 1 : 2;
@@ -265,7 +265,7 @@ static sm_op op_of(builder *b, int32_t role, const ftl_warp_inst *inst, int32_t 
   op.awaits = inst->awaits;
   bool waits = op.awaits || op.kind == SM_CP_WAIT || op.kind == SM_WGMMA || op.kind == SM_WGMMA_WAIT ||
                op.kind == SM_TMA_STORE_WAIT;
-  set_dispatch(b->arch, &op);
+  set_dispatch(&b->program->product, &op);
   op.special = waits || op.kind >= SM_LOOP || (op.flags & FTL_INST_WARP0);
   op.bulk = op.kind == SM_FIXED && op.repeat > 2 && op.pipe != FTL_SM_PIPE_TENSOR && !op.wide;  // wgmma takes it too
   return op;
@@ -399,6 +399,7 @@ ftl_status ftl_sm_code_build(sm_code *out, const ftl_warp_program *program, cons
   if (!out->ops || !b.barrier_of) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory for an SM's code");
   memset(b.barrier_of, 0xff, sizeof(int16_t) * (size_t)num_barriers);
   out->mma_interval_cycles = (uint32_t)b.of[FTL_OP_MMA].interval;
+  out->mma_dispatch_cycles = (uint32_t)program->product.mma_dispatch_cycles;
   int32_t first = 0;
   int64_t begins[FTL_TILE_MAX_ROLES], end = 0;
   for (int32_t r = 0; r < program->num_roles; first += program->roles[r].num_insts + 1, r++) {

@@ -90,7 +90,7 @@ typedef struct sm_code {
   int32_t num_tokens;    // words a warp needs, the two of sm_op included
   int32_t num_barriers;  // dense barriers of a CTA
   int32_t gate_lines;    // the most lines of any instruction
-  uint32_t mma_interval_cycles;
+  uint32_t mma_interval_cycles, mma_dispatch_cycles;
   int32_t num_lines;       // of code
   int32_t num_parameters;  // of 16 bytes, that any role reads
 } sm_code;

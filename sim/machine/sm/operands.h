@@ -15,7 +15,7 @@ static inline int64_t sm_dispatch(const ftl_sm *sm, sm_subcore *sc, const sm_op 
   }
   int64_t from = sc->dispatch_free > now ? sc->dispatch_free : now;
   sc->dispatch_free = from + op->dispatch;
-  int64_t next_product = sc->dispatch_free - sm->arch->tensor_mma_dispatch_cycles;
+  int64_t next_product = sc->dispatch_free - (int64_t)sm->code.mma_dispatch_cycles;
   if (sc->pipe_free[FTL_SM_PIPE_TENSOR] < next_product) sc->pipe_free[FTL_SM_PIPE_TENSOR] = next_product;
   return from;
 }
