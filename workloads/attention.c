@@ -274,8 +274,7 @@ ftl_status ftl_attention_check_warps_n(const ftl_spec *spec, ftl_error *error) {
   int64_t warps = wgmma ? WARPS_PER_GROUP * warps_n : warps_n,
           columns = (wgmma ? INSTRUCTION_COLUMNS : COLUMNS) * warps_n;
   int64_t keys = v[FTL_PARAM_dropout_p] != 0 && !wgmma ? FTL_DROPOUT_COLUMNS * warps_n : columns;
-  if (v[FTL_PARAM_num_warps] % warps == 0 && v[FTL_PARAM_block_n] % keys == 0 && padded % columns == 0)
-    return FTL_OK;
+  if (v[FTL_PARAM_num_warps] % warps == 0 && v[FTL_PARAM_block_n] % keys == 0 && padded % columns == 0) return FTL_OK;
   return ftl_error_set(
       error, FTL_INFEASIBLE,
       "warps_n=%lld: num_warps=%lld must be a multiple of %lld, block_n=%lld of %lld, and %s %d of %lld",

@@ -72,7 +72,8 @@ void ftl_flash2_declare_back_to_back(ftl_flash2 *f, int32_t role) {
   ftl_builder *b = f->b;
   int32_t readers = 1 << role, stages = num_stages_of(f, num_parts_k(f));
   f->ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, readers);
-  f->ring_v = ftl_builder_ring(b, "v", a->dtype, PART, a->padded_head_dim_v, num_stages_of(f, num_parts_v(f)), role, readers);
+  f->ring_v =
+      ftl_builder_ring(b, "v", a->dtype, PART, a->padded_head_dim_v, num_stages_of(f, num_parts_v(f)), role, readers);
   f->ring_q = ftl_builder_ring(b, "q", a->dtype, a->block_m, PART, stages, role, readers);
   ftl_builder_overlay(b, f->ring_q);
   f->ring_k = ftl_builder_ring(b, "k", a->dtype, a->block_n, PART, stages, role, readers);

@@ -100,7 +100,8 @@ static void declare(ftl_flash2 *f, const ftl_spec *spec) {
     declare_buffers(f, role);
     stage_output(f, role);
   }
-  if (f->exchanges && !f->back_to_back) f->ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, readers);
+  if (f->exchanges && !f->back_to_back)
+    f->ring_p = ftl_builder_ring(b, "p", a->dtype, a->block_m, a->block_n, 1, role, readers);
   if (f->q_in_registers) f->q_tile = ftl_builder_tile(b, "q", a->dtype, a->block_m, columns);
   f->scores = tile_of_keys(f, "s", FTL_FP32);
   f->probs = tile_of_keys(f, "p", a->dtype);

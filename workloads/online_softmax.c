@@ -101,7 +101,8 @@ void ftl_online_softmax_maximum(ftl_builder *b, const ftl_online_softmax *s, int
   ftl_unary(b, FTL_ELEM_COPY, s->previous, s->max);
   ftl_reduce_rows(b, FTL_ELEM_MAX, s->max, scores);
   make_whole(b, s, FTL_ELEM_MAX, s->max);
-  if (s->warps_n > 1 && !s->in_shared) ftl_barrier(b);  // all have read the maxima: sums, or what the staging lies over, may follow
+  bool is_staged = s->warps_n > 1 && !s->in_shared;
+  if (is_staged) ftl_barrier(b);  // all have read the maxima: sums, or what the staging lies over, may follow
   if (s->num_sharing > 0) ftl_reduce_groups(b, FTL_ELEM_MAX, s->max, s->step_max_staging);
   // Of a row that has seen no key -inf - -inf would be NaN: such rows are shifted by 0, and exp2(-inf) is 0.
   int32_t finite_max = s->max;

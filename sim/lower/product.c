@@ -122,8 +122,9 @@ ftl_status ftl_product_of_tile(ftl_product *out, const ftl_tile_program *tile, c
                            ftl_dtype_name(operands_of(tile, first)), ftl_dtype_name(tile->values[first->dst].dtype),
                            ftl_dtype_name(operands_of(tile, op)), ftl_dtype_name(tile->values[op->dst].dtype));
   }
-  if (!first) return ftl_product_of(out, arch, FTL_FP16, FTL_FP32, error);
-  ftl_status status = ftl_product_of(out, arch, operands_of(tile, first), tile->values[first->dst].dtype, error);
+  ftl_dtype operands = first ? operands_of(tile, first) : FTL_FP16;
+  ftl_dtype sums = first ? tile->values[first->dst].dtype : FTL_FP32;
+  ftl_status status = ftl_product_of(out, arch, operands, sums, error);
   if (status == FTL_OK && tile->half_products) halve(out, arch);
   return status;
 }

@@ -141,7 +141,8 @@ void ftl_dequantize(ftl_builder *builder, int32_t ring, int32_t from, int32_t sc
 void ftl_mma_shared(ftl_builder *builder, int32_t dst, int32_t ring_a, int32_t ring_b, bool transpose_b);
 // The product just added takes A from its ring as [k][m].
 void ftl_transposed_a(ftl_builder *builder);
-// The product just added, of two rings, sums only `num_k` terms from `first_k` on; those may be all that B's ring holds.
+// The product just added, of two rings, sums only `num_k` terms from `first_k` on; those may be all that B's ring
+// holds.
 void ftl_part_of_k(ftl_builder *builder, int32_t first_k, int32_t num_k);
 void ftl_mma_value(ftl_builder *builder, int32_t dst, int32_t a, int32_t ring_b, bool transpose_b);
 void ftl_elem(ftl_builder *builder, ftl_elem_fn fn, int32_t dst, ftl_operand a, ftl_operand b, ftl_operand c);

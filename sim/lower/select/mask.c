@@ -46,9 +46,10 @@ static void mask_fragment(ftl_select *s, const ftl_tile_op *op, int32_t slab, in
   ftl_select_add(s, FTL_OP_SEL, num_elements, fragment, fragment, beyond, NONE);
 }
 
-// An element's compare comes back from a bit (LOP3, PLOP3; it was put there by P2R) and guards its exponential, which is
-// 0 otherwise (IMAD.MOV). Source: SASS of PyTorch's memory-efficient attention (fmha_cutlassF_f16_aligned_64x64_rf_sm80,
-// CUDA 13.0): of 32 elements 64 PLOP3, 42 LOP3, 18 ISETP, 17 P2R and 44 IMAD.MOV beyond what the exponentials take.
+// An element's compare comes back from a bit (LOP3, PLOP3; it was put there by P2R) and guards its exponential, which
+// is 0 otherwise (IMAD.MOV). Source: SASS of PyTorch's memory-efficient attention
+// (fmha_cutlassF_f16_aligned_64x64_rf_sm80, CUDA 13.0): of 32 elements 64 PLOP3, 42 LOP3, 18 ISETP, 17 P2R and 44
+// IMAD.MOV beyond what the exponentials take.
 static void mask_again(ftl_select *s, const ftl_tile_op *op) {
   enum { COMPARES = 3 };
   const ftl_select_value *v = &s->values[op->dst];

@@ -145,6 +145,25 @@ Test(numeric_attention_flash2_fwd, warps_side_by_side_give_attention) {
         }
 }
 
+// Both products are block products, of parts of 32 columns of Q and K and of 32 keys of V; heads narrower than a tile
+// has keys are padded to a part, and O to the tile.
+Test(numeric_attention_flash2_fwd, products_back_to_back_give_attention) {
+  static const char *const tiles[] = {"block_m=64 block_n=64 head_dim=64", "block_m=64 block_n=64 head_dim=32",
+                                      "block_m=32 block_n=128 head_dim=80", "block_m=64 block_n=128 head_dim=128",
+                                      "block_m=32 block_n=64 head_dim=40 head_dim_v=64"};
+  static const char *const copies[] = {"copy=cp_async", "copy=ldg"};
+  static const char *const more[] = {"", "causal=true", "causal=true window=40", "dropout_p=0.3",
+                                     "causal=true heads=4 kv_heads=2 layout=bshd dtype=bf16"};
+  char params[256];
+  for (size_t t = 0; t < COUNT(tiles); t++)
+    for (size_t i = 0; i < COUNT(copies); i++)
+      for (size_t m = 0; m < COUNT(more); m++) {
+        snprintf(params, sizeof params, "heads=2 seqlen_q=70 seqlen_kv=150 schedule=back_to_back mma=mma %s %s %s",
+                 tiles[t], copies[i], more[m]);
+        prove(params);
+      }
+}
+
 // Each warpgroup has all keys and a part of V's columns.
 Test(numeric_attention_flash2_fwd, warpgroups_that_repeat_the_scores_give_attention) {
   static const char *const tiles[] = {"block_m=64 block_n=32 num_warps=8 warps_n=2",

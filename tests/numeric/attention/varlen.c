@@ -136,6 +136,16 @@ Test(numeric_attention_varlen, values_may_have_columns_of_their_own) {
   }
 }
 
+Test(numeric_attention_varlen, products_back_to_back_stop_at_each_sequences_end) {
+  char params[256];
+  for (size_t l = 0; l < COUNT(lengths); l++) {
+    snprintf(params, sizeof params,
+             "heads=2 kv_heads=1 head_dim=24 lengths=%s block_m=64 block_n=64 schedule=back_to_back causal=%d mma=mma",
+             lengths[l], (int)(l % 2));
+    prove(params);
+  }
+}
+
 // As many random numbers as a batch of equally long sequences draws: row and column count from a sequence's first.
 Test(numeric_attention_varlen, dropout_draws_for_each_sequence_by_its_number) {
   static const char *const kinds[] = {"num_stages=2 dropout_p=0.1", "schedule=interleaved dropout_p=0.5",

@@ -195,3 +195,63 @@ Test(unit_lower_softmax_form, exponentials_that_keep_denormals_take_a_compare_an
   cr_expect_eq(ieee.insts[FTL_OP_FFMA] - ftz.insts[FTL_OP_FFMA], 2 * (64 + 4));
   cr_expect_eq(ieee.total - ftz.total, 3 * (64 + 4));
 }
+
+#define BACK_TO_BACK                                                                                   \
+  "heads=4 seqlen=4096 head_dim=64 block_m=64 block_n=64 schedule=back_to_back mma=mma copy=cp_async " \
+  "code=buffered scaling=twice row_sums=step exp2=ieee"
+
+// A step of CUTLASS's attention, of 64 queries and 64 keys at head_dim 64: a warp has 2 slabs x 4 x 8 of S and of O, 4
+// rows a lane, and products take m16n8k8. Counts: SASS of PyTorch's fmha_cutlassF_f16_aligned_64x64_rf_sm80.
+Test(unit_lower_softmax_form, products_back_to_back_keep_their_rows_in_shared_memory) {
+  programs p = lowered("h200", BACK_TO_BACK);
+  counts c = count_loop(p.warps, 0);
+  cr_expect_eq(c.insts[FTL_OP_MMA], 2 * 64);
+  cr_expect_eq(c.insts[FTL_OP_CP_ASYNC], 3 * 4);
+  // 2 slabs and 2 x 16 columns of 4 k steps; P's 2 slabs and V's 2 x 16 columns of 4
+  cr_expect_eq(c.insts[FTL_OP_LDSM], 2 * 4 * (2 + 2));
+  // 4 maxima by atomics, 3 numbers that go on by them; 4 sums, and one of the row's thread; P in words
+  cr_expect_eq(c.insts[FTL_OP_STS], 4 + 3 + 4 + 1 + 16);
+  cr_expect_eq(c.insts[FTL_OP_BSYNC], 4);
+  cr_expect_eq(c.insts[FTL_OP_SHFL], 2 * 4);
+  // 32 exponentials, the 4 corrections of a lane's rows, and that of a row by its thread
+  cr_expect_eq(c.insts[FTL_OP_MUFU], 32 + 4 + 1);
+  programs_fini(&p);
+}
+
+// What an element's exponential asks again: a bit (LOP3), three compares that take it out and a move, instead of a
+// compare for two columns of a fragment of 4 and a select each.
+Test(unit_lower_softmax_form, a_mask_applied_again_takes_predicates_out_of_bits) {
+  enum { ELEMENTS = 32, FRAGMENT_COLUMNS = 2 * 4 };
+  programs p = lowered("h200", BACK_TO_BACK);
+  counts again = count_loop(p.warps, 0);
+  for (int32_t i = 0; i < p.tile->num_ops; i++) p.tile->ops[i].again = false;
+  ftl_error error = {0};
+  ftl_warp_program *plain;
+  cr_assert_eq(ftl_lower(p.tile, p.arch, p.options, &plain, &error), FTL_OK, "%s", error.message);
+  counts once = count_loop(plain, 0);
+  cr_expect_eq(again.insts[FTL_OP_ISETP] - once.insts[FTL_OP_ISETP], 3 * ELEMENTS - FRAGMENT_COLUMNS);
+  cr_expect_eq(again.insts[FTL_OP_LOP] - once.insts[FTL_OP_LOP], ELEMENTS);
+  cr_expect_eq(again.insts[FTL_OP_IMAD] - once.insts[FTL_OP_IMAD], ELEMENTS);
+  cr_expect_eq(again.insts[FTL_OP_SEL] - once.insts[FTL_OP_SEL], -ELEMENTS);
+  ftl_warp_program_destroy(plain);
+  programs_fini(&p);
+}
+
+// An iterator of Q, K and V each, 56 instructions, and 10 for each of the 2 parts of the products: a sixth of them by
+// the uniform datapath (9, 11, 1), a quarter IMADs (14, 16, 2), and a sum with the tile's address; of one part
+// alone 10.
+Test(unit_lower_softmax_form, iterators_made_anew_take_integers_ahead_of_copies) {
+  programs p = lowered("h200", BACK_TO_BACK);
+  counts with = count_loop(p.warps, 0);
+  for (int32_t i = 0; i < p.tile->num_ops; i++) p.tile->ops[i].ref.index_insts = 0;
+  ftl_error error = {0};
+  ftl_warp_program *bare;
+  cr_assert_eq(ftl_lower(p.tile, p.arch, p.options, &bare, &error), FTL_OK, "%s", error.message);
+  counts without = count_loop(bare, 0);
+  enum { Q = 56, K = 56 + 10, K_NEXT = 10, V = 56 + 10, V_NEXT = 10, COPIES = 5 };
+  cr_expect_eq(with.total - without.total, Q + K + K_NEXT + V + V_NEXT + COPIES);
+  cr_expect_eq(with.insts[FTL_OP_UNIFORM] - without.insts[FTL_OP_UNIFORM], 9 + 11 + 1 + 11 + 1);
+  cr_expect_eq(with.insts[FTL_OP_IMAD] - without.insts[FTL_OP_IMAD], 14 + 16 + 2 + 16 + 2);
+  ftl_warp_program_destroy(bare);
+  programs_fini(&p);
+}

@@ -31,6 +31,7 @@ static ftl_status lower_spec(programs *p, ftl_spec *spec, int launch, ftl_error 
   if (status != FTL_OK) return status;
   cr_assert_lt(launch, num_launches);
   p->tile = launches[launch];
+  p->options = options;
   for (int i = 0; i < num_launches; i++)
     if (i != launch) ftl_tile_program_destroy(launches[i]);
   return ftl_lower(p->tile, p->arch, options, &p->warps, error);

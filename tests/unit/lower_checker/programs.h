@@ -9,6 +9,7 @@ typedef struct programs {
   ftl_arch *arch;
   ftl_tile_program *tile;
   ftl_warp_program *warps;
+  ftl_lower_options options;  // with which it was lowered
 } programs;
 
 // `parameters`: "heads=2 seqlen=100 copy=ldg ...". FTL_INFEASIBLE where the GPU cannot run it; asserts on anything

@@ -221,6 +221,19 @@ Test(unit_results_foreign_kernel, cudnns_causal_tiles_are_handed_out_as_the_othe
       {FTL_PARAM_tile_order, FTL_ORDER_M_FIRST}, {FTL_PARAM_tile_reverse, 0}, {FTL_PARAM_head_dim_multiple, 64});
 }
 
+Test(unit_results_foreign_kernel, memory_efficient_attention_has_its_tile_in_its_name) {
+  ftl_measured_case c =
+      case_of(PROBLEM RUN "sdpa_efficient,fwd,1,8,8,512,512,96,1," RAN
+                          "fmha_cutlassF_f16_aligned_64x128_rf_sm80(AttentionKernel<cutlass::half_t>)\n",
+              NULL);
+  HAS(&c, {FTL_PARAM_block_m, 64}, {FTL_PARAM_block_n, 128}, {FTL_PARAM_num_warps, 8}, {FTL_PARAM_warps_n, 4},
+      {FTL_PARAM_schedule, FTL_SCHEDULE_BACK_TO_BACK}, {FTL_PARAM_causal, 1}, {FTL_PARAM_num_stages, 1});
+  case_of(PROBLEM RUN "sdpa_efficient,fwd,1,8,8,512,512,256,0," RAN "fmha_cutlassF_f16_aligned_32x128_gmem_sm80(x)\n",
+          "sdpa_efficient with O in memory between keys");
+  case_of(PROBLEM RUN "sdpa_efficient,fwd,1,8,8,512,512,64,0," RAN "fmha_cutlassF_other\n",
+          "sdpa_efficient with another kernel");
+}
+
 // Its kernel's SASS multiplies and shifts before the exponentials apart, adds the warps' sums up behind the loop and
 // looks for empty rows in every step.
 Test(unit_results_foreign_kernel, cudnns_softmax_is_as_its_code_says) {

@@ -69,6 +69,49 @@ Test(unit_tile_parts, a_product_sums_a_part_of_k_of_a_stage_that_two_loads_fille
     }
 }
 
+// Columns 4 to 11 of X by its rows 0 to 7, which a ring of their own holds.
+static void multiply_by_part(parts_sketch *p, int32_t num_k) {
+  enum { PART = 8 };
+  int32_t part = ftl_builder_ring(p->s.b, "part", FTL_FP16, PART, COLUMNS, 1, 0, 1);
+  fill(p, 8, 8);
+  ftl_tile_ref ref = sketch_ref(&p->s, p->s.x, ftl_const(p->s.b, 0), ftl_const(p->s.b, 0));
+  ref.rows = PART;
+  ftl_fill_stage(p->s.b, part, ref);
+  ftl_wait(p->s.b, part);
+  ftl_mma_shared(p->s.b, p->sum, p->ring, part, false);
+  ftl_part_of_k(p->s.b, 4, num_k);
+  ftl_release(p->s.b, part);
+  finish(p);
+}
+
+Test(unit_tile_parts, a_product_takes_a_ring_that_holds_its_terms_alone) {
+  parts_sketch p = begin();
+  multiply_by_part(&p, 8);
+  float x[NUM_ELEMENTS], y[NUM_ELEMENTS];
+  for (int i = 0; i < NUM_ELEMENTS; i++) x[i] = (float)((i / COLUMNS + 2 * (i % COLUMNS)) % 5);
+  run(&p, x, y);
+  for (int r = 0; r < ROWS; r++)
+    for (int c = 0; c < COLUMNS; c++) {
+      float wanted = 0;
+      for (int k = 4; k < 12; k++) wanted += (float)((r + 2 * k) % 5 * ((k - 4 + 2 * c) % 5));
+      cr_expect_eq(y[r * COLUMNS + c], wanted, "row %d, column %d: %g, not %g", r, c, (double)y[r * COLUMNS + c],
+                   (double)wanted);
+    }
+}
+
+Test(unit_tile_parts, a_ring_of_another_number_of_terms_is_refused) {
+  parts_sketch p = begin();
+  multiply_by_part(&p, 4);
+  sketch_assert_refused(&p.s, "shapes do not fit: 16 x 16 += 16 x 16 by 8 x 16");
+}
+
+Test(unit_tile_parts, only_a_mask_is_applied_again) {
+  parts_sketch p = begin();
+  ftl_fill(p.s.b, p.sum, 0);
+  ftl_mask_again(p.s.b);
+  sketch_assert_refused(&p.s, "only a mask is applied again");
+}
+
 Test(unit_tile_parts, the_text_names_rows_and_terms) {
   parts_sketch p = begin();
   fill(&p, 8, 8);

@@ -46,6 +46,19 @@ Test(unit_workloads_code_form, the_interleaved_schedule_is_flash_attention_2) {
   CHECK("flash2_fwd", FORWARD "code=buffered mma=mma copy=cp_async", {FTL_PARAM_mask_steps, FTL_MASK_STEPS_WINDOW});
 }
 
+Test(unit_workloads_code_form, products_back_to_back_are_cutlass_attention) {
+  static const char *const codes[] = {"", "code=buffered"};
+  char params[160];
+  for (int i = 0; i < 2; i++) {
+    snprintf(params, sizeof params, FORWARD "schedule=back_to_back block_m=64 block_n=64 mma=mma copy=cp_async %s",
+             codes[i]);
+    CHECK("flash2_fwd", params, {FTL_PARAM_code, FTL_CODE_BUFFERED}, {FTL_PARAM_scaling, FTL_SCALING_TWICE},
+          {FTL_PARAM_row_sums, FTL_ROW_SUMS_STEP}, {FTL_PARAM_guard, FTL_GUARD_MASKED}, {FTL_PARAM_exp2, FTL_EXP2_IEEE},
+          {FTL_PARAM_mask_steps, FTL_MASK_STEPS_EDGES}, {FTL_PARAM_head_order, FTL_HEADS_FIRST},
+          {FTL_PARAM_num_stages, 1}, {FTL_PARAM_num_warps, 4}, {FTL_PARAM_warps_n, 2});
+  }
+}
+
 // A diagonal crosses 8 tiles of 128 x 16, and 9 of 144 x 16.
 Test(unit_workloads_code_form, eight_steps_are_unrolled_at_the_most) {
   CHECK("flash2_fwd", FORWARD "schedule=interleaved mma=mma copy=cp_async block_m=128 block_n=16",

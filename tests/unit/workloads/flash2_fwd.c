@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "tile/exec.h"
 #include "workloads/attention.h"
 #include "tests/spec_words.h"
@@ -52,6 +53,19 @@ Test(unit_workloads_flash2_fwd, a_single_buffer_holds_the_wider_of_keys_and_valu
   cr_expect_eq(ring_bytes(TILES "head_dim=64 head_dim_v=96 num_stages=1"), 64 * 64 * 2 + 32 * 96 * 2);
 }
 
+// P of 64 x 64 and V in parts of 32 keys, both of them over the parts of Q and K; and by row of 64 maximum, sum, what
+// both go on by and 16 bytes that keep P's rows apart, and a sum of each warp's: with the driver's KB what Nsight
+// Compute says of PyTorch's kernels (19968 and 53248 bytes, kernels/measurements/foreign_efficient_ncu.csv).
+Test(unit_workloads_flash2_fwd, products_back_to_back_lie_over_each_other) {
+  cr_expect_eq(ring_bytes("seqlen=256 head_dim=64 schedule=back_to_back block_m=64 block_n=64 copy=cp_async"),
+               19968 - 1024);
+  cr_expect_eq(ring_bytes("seqlen=256 head_dim=96 schedule=back_to_back block_m=64 block_n=128 copy=cp_async"),
+               53248 - 1024);
+  // Loads to registers have two stages: P of 32 x 128, 2 x 32 keys of V, and 12 numbers a row.
+  cr_expect_eq(ring_bytes("seqlen=256 head_dim=128 schedule=back_to_back block_m=32 block_n=128 copy=ldg"),
+               32 * 128 * 2 + 2 * 32 * 128 * 2 + 32 * 12 * 4);
+}
+
 // An output that Q's rows are too short for lies over all buffers, unless these are smaller or the next tile's come.
 Test(unit_workloads_flash2_fwd, an_output_wider_than_queries_has_a_buffer_of_its_own) {
   enum { Q = 64 * 64 * 2, STAGES = 2 * 32 * (64 + 128) * 2, O = 64 * 128 * 2 };
@@ -96,6 +110,18 @@ Test(unit_workloads_flash2_fwd, infeasible_configurations_name_the_parameter_and
       {"seqlen=64 head_dim=64 block_m=16 block_n=64 num_warps=4 warps_n=2",
        "with mma each warp needs a multiple of 16 rows"},
       {"seqlen=64 schedule=interleaved num_stages=2", "num_stages=2: schedule=interleaved has one buffer"},
+      {"seqlen=64 head_dim=64 schedule=back_to_back block_m=64 block_n=64 num_warps=8",
+       "num_warps=8 warps_n=2: schedule=back_to_back has a warp for each 32 x 32 of block_m x block_n"},
+      {"seqlen=64 head_dim=64 schedule=back_to_back block_m=48 block_n=64",
+       "schedule=back_to_back has a warp for each"},
+      {"seqlen=64 head_dim=64 head_dim_v=128 schedule=back_to_back block_m=64 block_n=64",
+       "head_dim=128: schedule=back_to_back keeps O in registers where heads have no more columns than block_n=64"},
+      {"seqlen=64 head_dim=64 schedule=back_to_back block_m=64 block_n=64 num_stages=2",
+       "schedule=back_to_back: one buffer (num_stages=1), mma.sync and copies by threads"},
+      {"seqlen=64 head_dim=64 schedule=back_to_back block_m=64 block_n=64 mma=wgmma",
+       "schedule=back_to_back: one buffer (num_stages=1), mma.sync and copies by threads"},
+      {"seqlen=64 head_dim=64 schedule=back_to_back block_m=64 block_n=64 persistent=true",
+       "schedule=back_to_back: walks all keys of one query tile"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     ftl_tile_program *program;
@@ -440,4 +466,26 @@ Test(unit_workloads_flash2_fwd, model_flops_count_unmasked_pairs_only) {
   ftl_tile_program *program = build_ok("seqlen_q=5 seqlen_kv=9 causal=true batch=3");
   cr_assert_eq(program->model_flops, INT64_C(4) * 64 * 2 * 3 * 35);
   ftl_tile_program_destroy(program);
+}
+
+// 16 warps an SM of 65536 registers have 128 a thread, 12 of them 170, of which 168 are given; a user's cap stays.
+Test(unit_workloads_flash2_fwd, products_back_to_back_have_the_registers_of_their_launch_bounds) {
+  static const struct {
+    int64_t compute_capability;
+    const char *more;
+    int64_t registers;
+  } cases[] = {{90, "", 128}, {75, "", 168}, {90, "max_registers=96", 96}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const ftl_arch arch = {.chip_compute_capability = cases[i].compute_capability, .sm_num_registers = 65536};
+    ftl_error error = {0};
+    char params[160];
+    ftl_spec spec;
+    snprintf(params, sizeof params, "heads=1 seqlen=64 head_dim=64 schedule=back_to_back block_m=64 block_n=64 %s",
+             cases[i].more);
+    cr_assert_eq(ftl_spec_init(&spec, "flash2_fwd", &error), FTL_OK);
+    cr_assert_eq(spec_set_words(&spec, params, &error), FTL_OK, "%s", error.message);
+    cr_assert_eq(ftl_spec_complete(&spec, &error), FTL_OK, "%s", error.message);
+    spec.workload->resolve(&spec, &arch);
+    cr_expect_eq(spec.value[FTL_PARAM_max_registers], cases[i].registers, "%s", params);
+  }
 }
