@@ -67,8 +67,13 @@ int64_t ftl_decode_num_splits(int64_t num_tiles_m, int64_t num_ctas_at_once, int
   return 1;
 }
 
-ftl_decode_results ftl_decode_declare(ftl_builder *b, const ftl_spec *spec, const ftl_decode *d, bool split_major) {
+bool ftl_decode_is_flat(const ftl_spec *spec, const ftl_decode *d) {
+  return d->paged == NULL && (d->a.seqlen_q == 1 || spec->value[FTL_PARAM_layout] == FTL_LAYOUT_BHSD);
+}
+
+ftl_decode_results ftl_decode_declare(ftl_builder *b, const ftl_spec *spec, const ftl_decode *d, ftl_decode_view view) {
   const ftl_attention *a = &d->a;
+  bool split_major = view != FTL_DECODE_BY_TILES, flat = view == FTL_DECODE_FLAT;
   int64_t of_split = d->paged ? 1 : a->batch;  // sequences that a partial result of all heads has
   int64_t partials = d->paged ? d->paged->num_items : d->splits * a->batch;
   int64_t batches = split_major ? partials / of_split : partials, heads = split_major ? 1 : d->num_heads;
@@ -79,8 +84,10 @@ ftl_decode_results ftl_decode_declare(ftl_builder *b, const ftl_spec *spec, cons
   r.partial_lse =
       ftl_builder_tensor(b, "partial_lse", FTL_FP32, FTL_TENSOR_TEMP, ftl_contiguous(batches, heads, rows, 1));
   r.o = ftl_builder_tensor(b, "o", a->dtype, FTL_TENSOR_OUTPUT,
-                           ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim_v));
-  r.lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT, ftl_contiguous(a->batch, a->heads, a->seqlen_q, 1));
+                           flat ? ftl_contiguous(1, 1, rows, a->head_dim_v)
+                                : ftl_attention_shape(spec, a->heads, a->seqlen_q, a->head_dim_v));
+  r.lse = ftl_builder_tensor(b, "lse", FTL_FP32, FTL_TENSOR_OUTPUT,
+                             flat ? ftl_contiguous(1, 1, rows, 1) : ftl_contiguous(a->batch, a->heads, a->seqlen_q, 1));
   if (d->paged) r.tables = ftl_paged_batch_declare(b, d->paged);
   return r;
 }

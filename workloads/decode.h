@@ -44,9 +44,12 @@ typedef struct ftl_decode_results {
   ftl_paged_tables tables;  // of a paged batch
 } ftl_decode_results;
 // split_major: the partial results as the combine kernel sees them, [splits][1][batch * heads * seqlen_q]; of a paged
-// batch [items][1][heads * seqlen_q].
+// batch [items][1][heads * seqlen_q]. Flat: so, and O and LSE as rows of one head likewise.
+typedef enum ftl_decode_view { FTL_DECODE_BY_TILES, FTL_DECODE_SPLIT_MAJOR, FTL_DECODE_FLAT } ftl_decode_view;
 ftl_decode_results ftl_decode_declare(ftl_builder *builder, const ftl_spec *spec, const ftl_decode *d,
-                                      bool split_major);
+                                      ftl_decode_view view);
+// Whether rows of O follow each other as those of the partial results do.
+bool ftl_decode_is_flat(const ftl_spec *spec, const ftl_decode *d);
 
 // Defaults and values by GPU that workloads of these kernels share: block_m 16, 32 or 64, one tile for the rows of a
 // KV head if it can be, since each key tile is read once a query tile; splits (0) of tiles_n as FlashAttention-2

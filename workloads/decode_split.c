@@ -17,7 +17,7 @@ typedef struct split {
   ftl_decode d;
   int32_t num_stages, num_warps, num_groups;
   int32_t ring_p;  // of warps side by side
-  bool persistent;
+  bool persistent, interleaved;
 
   int32_t q;  // tensor
   ftl_kv_cache cache;
@@ -56,6 +56,24 @@ static ftl_status check_groups(const ftl_spec *spec, ftl_error *error) {
   return FTL_OK;
 }
 
+// As FlashAttention-2's splitkv kernel has them: of a cache as it is, in warps that stand one below the other.
+static ftl_status check_interleaved(const ftl_spec *spec, ftl_error *error) {
+  const int64_t *v = spec->value;
+  if (v[FTL_PARAM_schedule] != FTL_SCHEDULE_INTERLEAVED) return FTL_OK;
+  ftl_kv_cache cache = ftl_kv_cache_of(spec);
+  if (v[FTL_PARAM_num_stages] != 1)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "num_stages=%lld: schedule=interleaved has one buffer of K and one of V, num_stages=1",
+                         (long long)v[FTL_PARAM_num_stages]);
+  bool shares_rows = WARP_ROWS * v[FTL_PARAM_num_warps] > v[FTL_PARAM_block_m] || v[FTL_PARAM_warps_n] > 1;
+  if (shares_rows || ftl_kv_is_quantised(&cache) || v[FTL_PARAM_persistent] != 0)
+    return ftl_error_set(error, FTL_INFEASIBLE,
+                         "schedule=interleaved: warps of 16 rows each (block_m=%lld, num_warps=%lld), a cache that is "
+                         "not quantised, a CTA a tile",
+                         (long long)v[FTL_PARAM_block_m], (long long)v[FTL_PARAM_num_warps]);
+  return FTL_OK;
+}
+
 static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
   const int64_t *v = spec->value;
   if (v[FTL_PARAM_mma] == FTL_SPEC_MMA_WGMMA && v[FTL_PARAM_num_warps] % 4 != 0)
@@ -68,6 +86,7 @@ static ftl_status check_feasible(const ftl_spec *spec, ftl_error *error) {
                          "block_n=%lld: it is the K of the second matrix product, a multiple of 16",
                          (long long)v[FTL_PARAM_block_n]);
   status = ftl_kv_cache_check(spec, error);
+  if (status == FTL_OK) status = check_interleaved(spec, error);
   if (status == FTL_OK) status = ftl_attention_check_warps_n(spec, error);
   return status == FTL_OK ? check_groups(spec, error) : status;
 }
@@ -188,7 +207,7 @@ static int32_t tile_of(const split *s, const char *name, ftl_dtype dtype, int32_
 static ftl_status declare(split *s, const ftl_spec *spec, ftl_error *error) {
   const ftl_attention *a = &s->d.a;
   ftl_builder *b = s->b;
-  s->results = ftl_decode_declare(b, spec, &s->d, false);
+  s->results = ftl_decode_declare(b, spec, &s->d, FTL_DECODE_BY_TILES);
   s->q = ftl_builder_tensor(b, "q", a->dtype, FTL_TENSOR_INPUT, query_shape(s, spec));
   s->k = ftl_kv_stream_declare(b, &s->cache, "k", "k_scales", key_shape(s, spec, a->head_dim));
   s->v = ftl_kv_stream_declare(b, &s->cache, "v", "v_scales", key_shape(s, spec, a->head_dim_v));
@@ -235,15 +254,18 @@ static void load_queries(const split *s) {
   ftl_fill_stage(s->b, s->ring_q, rows_ref(s, s->q, s->batch, s->d.a.head_dim));
 }
 
+static ftl_tile_ref keys_ref(const split *s, ftl_expr j) {
+  return (ftl_tile_ref){.batch = s->d.paged ? ftl_const(s->b, 0) : s->batch,
+                        .head = s->kv_head,
+                        .row = ftl_mul(s->b, ftl_decode_keys_tile(&s->keys, s->b, j), ftl_const(s->b, s->d.a.block_n)),
+                        .present = ftl_sub(s->b, s->keys.split.end, j),
+                        .rows = s->d.a.block_n,
+                        .row_end = s->d.paged ? s->lengths.seqlen_kv : FTL_TENSOR_END,
+                        .pages = s->pages};
+}
+
 static void load_ahead(const split *s, ftl_expr j) {
-  ftl_tile_ref tile = {.batch = s->d.paged ? ftl_const(s->b, 0) : s->batch,
-                       .head = s->kv_head,
-                       .row = ftl_mul(s->b, ftl_decode_keys_tile(&s->keys, s->b, j), ftl_const(s->b, s->d.a.block_n)),
-                       .present = ftl_sub(s->b, s->keys.split.end, j),
-                       .rows = s->d.a.block_n,
-                       .row_end = s->d.paged ? s->lengths.seqlen_kv : FTL_TENSOR_END,
-                       .pages = s->pages};
-  ftl_kv_streams_load(s->b, &s->cache, &s->k, &s->v, tile);
+  ftl_kv_streams_load(s->b, &s->cache, &s->k, &s->v, keys_ref(s, j));
 }
 
 static void store_partial(const split *s) {
@@ -277,7 +299,10 @@ static void dequantize(const split *s) {
 }
 
 // Tiles that are asked for ahead. One buffer is filled again at the end of a step, when all have read it.
-static int32_t num_ahead(const split *s) { return s->num_stages > 1 ? s->num_stages - 1 : 1; }
+static int32_t num_ahead(const split *s) {
+  if (s->interleaved) return 0;
+  return s->num_stages > 1 ? s->num_stages - 1 : 1;
+}
 
 // K and V of a tile are waited for together, and with two buffers or more the tile num_stages - 1 ahead is asked for at
 // once.
@@ -306,6 +331,40 @@ static void iterate(const split *s, ftl_expr j, part seen) {
   load_ahead(s, next);
 }
 
+static void load_k(const split *s, ftl_expr j, ftl_expr present) {
+  ftl_tile_ref tile = keys_ref(s, j);
+  tile.present = present;
+  ftl_kv_stream_load(s->b, &s->cache, &s->k, tile);
+}
+
+// One buffer each, from the last tile to the first: V is fetched during QK^T, the next K during softmax and PV.
+static void iterate_interleaved(const split *s, ftl_expr j, part seen) {
+  ftl_builder *b = s->b;
+  ftl_tile_ref values = keys_ref(s, j);
+  values.present = FTL_ALWAYS;
+  ftl_kv_stream_wait(b, &s->k);
+  ftl_kv_stream_load(b, &s->cache, &s->v, values);
+  ftl_fill(b, s->scores, 0.0f);
+  ftl_mma_shared(b, s->scores, s->ring_q, s->k.ring, true);
+  ftl_release(b, s->k.ring);
+  mask_scores(s, j, seen);
+  ftl_kv_stream_wait(b, &s->v);
+  load_k(s, ftl_sub(b, j, ftl_const(b, 1)), ftl_sub(b, j, s->keys.split.first));
+  ftl_online_softmax_step(b, &s->softmax, s->scores, seen != PART_WHOLE);
+  ftl_convert(b, s->probs, s->scores);
+  ftl_binary(b, FTL_ELEM_MUL, s->output, s->output, ftl_value_operand(s->softmax.correction));
+  ftl_mma_value(b, s->output, s->probs, s->v.ring, false);
+  ftl_release(b, s->v.ring);
+}
+
+static void loop_interleaved(const split *s, ftl_expr lo, ftl_expr hi, part seen) {
+  ftl_builder *b = s->b;
+  if (lo == hi) return;
+  ftl_expr i = ftl_loop_value(b, ftl_loop(b, ftl_const(b, 0), ftl_sub(b, hi, lo)));
+  iterate_interleaved(s, ftl_sub(b, ftl_sub(b, hi, ftl_const(b, 1)), i), seen);
+  ftl_end_loop(b);
+}
+
 static void loop(const split *s, ftl_expr lo, ftl_expr hi, part seen) {
   if (lo == hi) return;
   iterate(s, ftl_loop_value(s->b, ftl_loop(s->b, lo, hi)), seen);
@@ -313,7 +372,9 @@ static void loop(const split *s, ftl_expr lo, ftl_expr hi, part seen) {
 }
 
 static void prologue(const split *s) {
+  const ftl_key_range *keys = &s->keys.split;
   load_queries(s);
+  if (s->interleaved) load_k(s, ftl_sub(s->b, keys->end, ftl_const(s->b, 1)), ftl_sub(s->b, keys->end, keys->first));
   for (int32_t i = 0; i < num_ahead(s); i++) load_ahead(s, ftl_add(s->b, s->keys.split.first, ftl_const(s->b, i)));
   ftl_fill(s->b, s->output, 0.0f);
   ftl_online_softmax_start(s->b, &s->softmax);
@@ -339,11 +400,17 @@ static void epilogue(const split *s) {
 }
 
 static void build(split *s) {
-  prologue(s);
   const ftl_key_range *keys = &s->keys.split;
-  loop(s, keys->first, keys->whole, PART_FIRST);
-  loop(s, keys->whole, keys->unmasked, PART_WHOLE);
-  loop(s, keys->unmasked, keys->end, PART_LAST);
+  prologue(s);
+  if (s->interleaved) {
+    loop_interleaved(s, keys->unmasked, keys->end, PART_LAST);
+    loop_interleaved(s, keys->whole, keys->unmasked, PART_WHOLE);
+    loop_interleaved(s, keys->first, keys->whole, PART_FIRST);
+  } else {
+    loop(s, keys->first, keys->whole, PART_FIRST);
+    loop(s, keys->whole, keys->unmasked, PART_WHOLE);
+    loop(s, keys->unmasked, keys->end, PART_LAST);
+  }
   epilogue(s);
 }
 
@@ -393,7 +460,8 @@ ftl_status ftl_decode_build_split(const ftl_spec *spec, const ftl_decode *d, ftl
              .cache = ftl_kv_cache_of(spec),
              .num_stages = (int32_t)spec->value[FTL_PARAM_num_stages],
              .num_warps = (int32_t)spec->value[FTL_PARAM_num_warps],
-             .persistent = spec->value[FTL_PARAM_persistent] != 0};
+             .persistent = spec->value[FTL_PARAM_persistent] != 0,
+             .interleaved = spec->value[FTL_PARAM_schedule] == FTL_SCHEDULE_INTERLEAVED};
   bool has_groups = s.num_warps * WARP_ROWS > s.d.a.block_m && s.d.a.warps_n == 1;
   s.num_groups = has_groups ? s.num_warps * WARP_ROWS / s.d.a.block_m : 1;
   snprintf(name, sizeof name, "%s_split", spec->workload->name);

@@ -33,8 +33,9 @@ const ftl_workload ftl_workload_flash_decode = {
     .name = "flash_decode",
     .doc = "Split-KV decoding: CTAs attend to a part of the keys each, a second kernel combines their results",
     .accepts = FTL_TAKES_KV_CACHE | FTL_TAKES_MASK | FTL_TAKES_SOFTMAX_FORM |
-               (FTL_TAKES_ALL & ~(FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(schedule) |
-                                  FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse))),
+               (FTL_TAKES_ALL &
+                ~(FTL_TAKES(softmax) | FTL_TAKES(q_operand) | FTL_TAKES(tile_order) | FTL_TAKES(tile_reverse))),
+    .schedules = 1 << FTL_SCHEDULE_STAGES | 1 << FTL_SCHEDULE_INTERLEAVED,
     .set_defaults = set_defaults,
     .resolve = resolve,
     .decodes = true,

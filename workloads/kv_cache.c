@@ -206,6 +206,12 @@ void ftl_kv_streams_load(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv
   commit(b, cache, v);
 }
 
+void ftl_kv_stream_load(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream, ftl_tile_ref ref) {
+  acquire(b, cache, stream);
+  load_tile(b, cache, stream, ref);
+  commit(b, cache, stream);
+}
+
 void ftl_kv_stream_wait(ftl_builder *b, const ftl_kv_stream *stream) {
   ftl_wait(b, stream->stored);
   if (stream->stored != stream->ring) ftl_wait(b, stream->scale_ring);

@@ -49,6 +49,8 @@ void ftl_kv_stream_rings(ftl_builder *b, const ftl_kv_cache *cache, ftl_kv_strea
 // lie, are those of the stream.
 void ftl_kv_streams_load(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *k, const ftl_kv_stream *v,
                          ftl_tile_ref ref);
+// Fills a stage of one of them, which is not quantised, likewise.
+void ftl_kv_stream_load(ftl_builder *b, const ftl_kv_cache *cache, const ftl_kv_stream *stream, ftl_tile_ref ref);
 // A stage as it was stored has arrived; it is free again.
 void ftl_kv_stream_wait(ftl_builder *b, const ftl_kv_stream *stream);
 void ftl_kv_stream_release(ftl_builder *b, const ftl_kv_stream *stream);

@@ -897,6 +897,18 @@ def efficient():
     return rows
 
 
+def splits():
+    """FlashAttention-2's split kernels in PyTorch: few queries against many keys."""
+    rows = []
+    for source in ("sdpa_flash", "aten_flash"):
+        for batch, heads, kv_heads, queries, keys, head_dim in (
+                (1, 32, 32, 1, 4096, 128), (1, 32, 8, 1, 8192, 128), (1, 32, 8, 1, 65536, 128), (4, 32, 8, 1, 8192, 128), (1, 16, 2, 1, 32768, 128), (2, 64, 8, 1, 16384, 128),
+                (1, 12, 12, 1, 16384, 64), (1, 24, 8, 1, 5000, 64), (3, 16, 16, 1, 3000, 64), (1, 8, 1, 1, 131072, 128), (1, 10, 10, 1, 2048, 256), (1, 16, 4, 1, 12288, 96),
+                (1, 32, 32, 4, 8192, 128), (1, 16, 16, 16, 16384, 128), (2, 8, 8, 64, 8192, 64), (1, 4, 4, 128, 32768, 128)):
+            rows.append(dict(foreign_case(source, (batch, heads, kv_heads, queries, head_dim, 0)), seqlen_kv=keys))
+    return rows
+
+
 def unseen_triton():
     rows = []
     for shape in ((6, 16, 16, 768, 128, 0), (2, 32, 4, 3072, 128, 1), (1, 16, 2, 12288, 64, 0), (4, 24, 24, 3072, 64, 1), (1, 12, 12, 12288, 128, 1), (1, 20, 20, 6144, 128, 0), (3, 40, 5, 1536, 64, 0)):
@@ -1022,6 +1034,7 @@ write("triton_more.csv", triton_more(), FOREIGN_COLUMNS, anything)
 write("library.csv", library(), FOREIGN_COLUMNS, anything)
 write("library_more.csv", library_more(), FOREIGN_COLUMNS, anything)
 write("efficient.csv", efficient(), FOREIGN_COLUMNS, anything)
+write("splits.csv", splits(), FOREIGN_COLUMNS, anything)
 write("types.csv", types(), [*FOREIGN_COLUMNS, "dtype", "transpose_b"], anything, none_to_calibrate)
 write("triton_wide.csv", triton_wide(), [*FOREIGN_COLUMNS, "block_k"], anything, none_to_calibrate)
 write("flash2.csv", flash2())

@@ -148,13 +148,11 @@ static ftl_status set_flex(ftl_spec *spec, const ftl_measurement *row, ftl_error
 
 // ---- FlashAttention-2's CUDA kernels in PyTorch ----
 
-// The tile of the forward kernel is in its name.
+// The tile of the forward kernels is in their names; that of splits is named by its second launch too.
 static ftl_status set_flash_tile(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
-  static const char before_tile[] = "flash_fwd_kernel<Flash_fwd_kernel_traits<";
+  static const char before_tile[] = "kernel<Flash_fwd_kernel_traits<";
   const char *source = ftl_column_or(row, "source", ""), *traits = strstr(kernel_of(row), before_tile);
   int head_dim = 0, block_m = 0, block_n = 0, num_warps = 0;
-  if (strstr(kernel_of(row), "flash_fwd_splitkv") != NULL)
-    return ftl_error_set(error, FTL_INFEASIBLE, "%.16s with splits: one buffer of K and one of V", source);
   if (traits == NULL ||
       sscanf(traits + sizeof before_tile - 1, "%d, %d, %d, %d", &head_dim, &block_m, &block_n, &num_warps) != 4)
     return ftl_error_set(error, FTL_INFEASIBLE, "%.16s with another kernel", source);
@@ -181,6 +179,19 @@ static ftl_status set_aten_flash(ftl_spec *spec, const ftl_measurement *row, ftl
   if (v[FTL_PARAM_seqlen_q] == 1 && strcmp(heads, ftl_column_or(row, "kv_heads", heads)) != 0)
     return ftl_error_set(error, FTL_INFEASIBLE, "aten_flash of one query: heads of a group in a tile");
   return ftl_columns_set(spec, FTL_PARAM_layout, "bshd", error);
+}
+
+// Its split kernel. Of one query the heads of a group are rows of a tile (seqlenq_ngroups_swapped); of more it has a
+// head's rows in a tile, as flash_decode where layout is bshd.
+static ftl_status set_flash_splits(ftl_spec *spec, const ftl_measurement *row, ftl_error *error) {
+  const char *heads = ftl_column_or(row, "heads", "1");
+  bool has_groups = strcmp(heads, ftl_column_or(row, "kv_heads", heads)) != 0;
+  ftl_status status = set_flash_tile(spec, row, error);
+  if (status != FTL_OK) return status;
+  bool is_aten = strcmp(ftl_column_or(row, "source", ""), "aten_flash") == 0;
+  if (has_groups && spec->value[FTL_PARAM_seqlen_q] > 1 && !is_aten)
+    return ftl_error_set(error, FTL_INFEASIBLE, "sdpa_flash with splits: several queries of grouped heads");
+  return ftl_columns_set(spec, FTL_PARAM_layout, is_aten ? "bshd" : "bhsd", error);
 }
 
 // CUTLASS's fused attention as PyTorch has it: the tile is in the kernel's name. Of wider heads O goes through memory
@@ -399,27 +410,31 @@ static ftl_status set_sdpa_cudnn(ftl_spec *spec, const ftl_measurement *row, ftl
 
 // ---- all of them ----
 
+// `kernel`: what its name has in it, where a source launches several; the first that fits.
 static const struct {
-  const char *source, *pass, *workload;
+  const char *source, *pass, *kernel, *workload;
   ftl_status (*set)(ftl_spec *, const ftl_measurement *, ftl_error *);
 } foreign_kernels[] = {
-    {"triton", "fwd", "flash2_fwd", set_triton_attention},
-    {"triton_paged", "fwd", "paged_decode", set_triton_paged},
-    {"triton_product", "fwd", "matmul_tiled", set_triton_product},
-    {"triton_softmax", "fwd", "softmax_safe", set_triton_softmax},
-    {"flex", "fwd", "flash2_fwd", set_flex},
-    {"sdpa_flash", "fwd", "flash2_fwd", set_sdpa_flash},
-    {"sdpa_flash", "bwd", "flash2_bwd", set_sdpa_flash_bwd},
-    {"aten_flash", "fwd", "flash2_fwd", set_aten_flash},
-    {"sdpa_cudnn", "fwd", "flash3_fwd", set_sdpa_cudnn},
-    {"sdpa_efficient", "fwd", "flash2_fwd", set_sdpa_efficient},
-    {"cublas", "fwd", "matmul_tiled", set_cublas},
+    {"triton", "fwd", "", "flash2_fwd", set_triton_attention},
+    {"triton_paged", "fwd", "", "paged_decode", set_triton_paged},
+    {"triton_product", "fwd", "", "matmul_tiled", set_triton_product},
+    {"triton_softmax", "fwd", "", "softmax_safe", set_triton_softmax},
+    {"flex", "fwd", "", "flash2_fwd", set_flex},
+    {"sdpa_flash", "fwd", "flash_fwd_splitkv", "flash_decode", set_flash_splits},
+    {"sdpa_flash", "fwd", "", "flash2_fwd", set_sdpa_flash},
+    {"sdpa_flash", "bwd", "", "flash2_bwd", set_sdpa_flash_bwd},
+    {"aten_flash", "fwd", "flash_fwd_splitkv", "flash_decode", set_flash_splits},
+    {"aten_flash", "fwd", "", "flash2_fwd", set_aten_flash},
+    {"sdpa_cudnn", "fwd", "", "flash3_fwd", set_sdpa_cudnn},
+    {"sdpa_efficient", "fwd", "", "flash2_fwd", set_sdpa_efficient},
+    {"cublas", "fwd", "", "matmul_tiled", set_cublas},
 };
 
 ftl_status ftl_foreign_kernel_set(ftl_spec *spec, const ftl_measurement *row, const char *source, ftl_error *error) {
   const char *pass = ftl_column_or(row, "pass", "fwd");
   for (size_t i = 0; i < sizeof foreign_kernels / sizeof *foreign_kernels; i++) {
     if (strcmp(source, foreign_kernels[i].source) != 0 || strcmp(pass, foreign_kernels[i].pass) != 0) continue;
+    if (strstr(kernel_of(row), foreign_kernels[i].kernel) == NULL) continue;
     ftl_status status = ftl_columns_begin(spec, foreign_kernels[i].workload, row, error);
     return status == FTL_OK ? foreign_kernels[i].set(spec, row, error) : status;
   }

@@ -130,3 +130,22 @@ Test(numeric_attention_flash_decode, rows_that_see_no_key_give_zero_and_minus_in
   }
   attention_case_fini(&c);
 }
+
+// K and V in one buffer each, from the last tile to the first; results are combined 4, 8 or 16 rows at a time, or one
+// where rows of several heads do not follow each other.
+Test(numeric_attention_flash_decode, interleaved_splits_give_attention) {
+  static const char *const heads[] = {"heads=4 kv_heads=2 seqlen_q=1", "heads=3 seqlen_q=5 causal=true",
+                                      "heads=5 seqlen_q=1 layout=bshd", "heads=2 kv_heads=1 seqlen_q=3 layout=bshd",
+                                      "heads=2 seqlen_q=70 window=100 causal=true"};
+  static const char *const columns[] = {"head_dim=128", "head_dim=64", "head_dim=96", "head_dim=32 head_dim_v=256"};
+  static const int splits[] = {1, 3, 6};
+  char params[256];
+  for (size_t h = 0; h < COUNT(heads); h++)
+    for (size_t c = 0; c < COUNT(columns); c++)
+      for (size_t s = 0; s < COUNT(splits); s++) {
+        snprintf(params, sizeof params,
+                 "batch=2 seqlen_kv=330 %s %s splits=%d block_m=64 block_n=64 num_warps=4 schedule=interleaved",
+                 heads[h], columns[c], splits[s]);
+        prove(params);
+      }
+}

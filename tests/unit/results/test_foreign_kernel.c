@@ -59,11 +59,23 @@ Test(unit_results_foreign_kernel, packed_sequences_are_lengths) {
   HAS(&c, {FTL_PARAM_batch, 3}, {FTL_PARAM_seqlen_q, 400}, {FTL_PARAM_seqlen_kv, 400});
 }
 
-// Its split kernel has one buffer of K and one of V, which flash_decode has not, and one query's heads share a tile.
+// Its split kernel, and the one that combines, have their tile in their names; sdpa_flash does not pack several
+// queries.
+Test(unit_results_foreign_kernel, splits_of_the_flash_operator_are_flash_decode) {
+#define SPLITS "\"flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4>\"\n"
+#define COMBINE "\"flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<64, 64, 256, 4>\"\n"
+  ftl_measured_case c = case_of(PROBLEM RUN "aten_flash,fwd,1,8,2,1,4096,128,0," RAN SPLITS, NULL);
+  cr_expect_str_eq(c.spec.workload->name, "flash_decode");
+  HAS(&c, {FTL_PARAM_block_m, 64}, {FTL_PARAM_block_n, 128}, {FTL_PARAM_num_warps, 4}, {FTL_PARAM_kv_heads, 2},
+      {FTL_PARAM_schedule, FTL_SCHEDULE_INTERLEAVED}, {FTL_PARAM_layout, FTL_LAYOUT_BSHD}, {FTL_PARAM_num_stages, 1});
+  c = case_of(PROBLEM RUN "sdpa_flash,fwd,1,8,2,1,4096,64,0," RAN COMBINE, NULL);
+  HAS(&c, {FTL_PARAM_block_n, 256}, {FTL_PARAM_layout, FTL_LAYOUT_BHSD});
+  case_of(PROBLEM RUN "sdpa_flash,fwd,1,8,2,4,4096,128,0," RAN SPLITS,
+          "sdpa_flash with splits: several queries of grouped heads");
+}
+
+// One query's heads share a tile.
 Test(unit_results_foreign_kernel, decoding_by_the_flash_operator_is_no_configuration) {
-  case_of(PROBLEM RUN "aten_flash,fwd,1,8,8,1,4096,128,0," RAN
-                      "\"flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4>\"\n",
-          "aten_flash with splits: one buffer of K and one of V");
   case_of(PROBLEM RUN "aten_flash,fwd,1,8,2,1,4096,128,0," RAN FLASH_KERNEL,
           "aten_flash of one query: heads of a group in a tile");
   case_of(PROBLEM RUN "flex_decode,fwd,1,8,2,1,4096,128,0," RAN "k\n", "flex_decode");

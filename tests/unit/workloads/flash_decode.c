@@ -29,6 +29,9 @@ Test(unit_workloads_flash_decode, infeasible_configurations_name_the_parameter_a
       {"block_m=16 num_warps=4 block_n=32", "block_n=32: 4 groups of warps share a key tile, so a multiple of 64"},
       {"mma=wgmma num_warps=6", "num_warps=6: with wgmma it must be a multiple of 4"},
       {"mma=wgmma block_m=16", "with wgmma each 4 warps need a multiple of 64 rows"},
+      {"schedule=interleaved num_stages=2 block_m=64 num_warps=4", "num_stages=2: schedule=interleaved has one buffer"},
+      {"schedule=interleaved block_m=16 num_warps=4", "schedule=interleaved: warps of 16 rows each (block_m=16"},
+      {"schedule=interleaved block_m=64 num_warps=4 kv_dtype=int8", "schedule=interleaved: warps of 16 rows each"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char params[256];
@@ -179,4 +182,29 @@ static int32_t num_exchanges_in_loop(const char *params) {
 Test(unit_workloads_flash_decode, groups_that_sum_each_step_exchange_a_maximum_and_a_sum) {
   cr_expect_eq(num_exchanges_in_loop(DECODING "row_sums=step"), 2);
   cr_expect_eq(num_exchanges_in_loop(DECODING "row_sums=end"), 0);
+}
+
+// FlashAttention-2's combine kernel: 128 threads have 4 rows of heads that 128 columns divide, 8 of 64, else 16
+// (grids of kernels/measurements/foreign_splits_ncu.csv: 32 heads of 128 in 8 CTAs, 24 of 64 in 3, 16 of 96 in one).
+Test(unit_workloads_flash_decode, interleaved_splits_are_combined_several_rows_a_cta) {
+  static const struct {
+    const char *params;
+    int64_t num_ctas;
+  } cases[] = {{"heads=32 head_dim=128 schedule=interleaved", 8},
+               {"heads=24 head_dim=64 schedule=interleaved", 3},
+               {"heads=16 head_dim=96 schedule=interleaved", 1},
+               {"heads=32 seqlen_q=2 layout=bshd head_dim=128 schedule=interleaved", 64},
+               {"heads=32 head_dim=128", 32}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char params[256];
+    snprintf(params, sizeof params, "seqlen_kv=4096 splits=4 block_m=64 num_warps=4 %s", cases[i].params);
+    ftl_spec spec = spec_of(params);
+    ftl_tile_program *launches[FTL_MAX_LAUNCHES] = {NULL};
+    int num_launches = 0;
+    ftl_error error = {0};
+    cr_assert_eq(spec.workload->build(&spec, launches, &num_launches, &error), FTL_OK, "%s", error.message);
+    cr_assert_eq(num_launches, 2);
+    cr_expect_eq(launches[1]->num_ctas, cases[i].num_ctas, "%s: %d", params, (int)launches[1]->num_ctas);
+    for (int k = 0; k < num_launches; k++) ftl_tile_program_destroy(launches[k]);
+  }
 }
