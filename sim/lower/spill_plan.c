@@ -15,7 +15,7 @@ static void find_regions(ftl_spill_state *state, const ftl_flow *flow, const ftl
     if (boundary || !open) {
       ftl_spill_region *region = &state->regions[state->num_regions++];
       *region = (ftl_spill_region){.begin = stretch->begin, .weight = 1, .live_in = &liveness->live_in[row]};
-      for (int32_t d = 0; d < stretch->loop_depth; d++) region->weight *= TRIPS_ASSUMED;
+      for (int32_t d = 0; d < stretch->num_repeating; d++) region->weight *= TRIPS_ASSUMED;
     }
     state->regions[state->num_regions - 1].end = stretch->end;
     state->regions[state->num_regions - 1].live_out = &liveness->live_out[row];

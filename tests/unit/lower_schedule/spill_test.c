@@ -164,6 +164,36 @@ Test(unit_lower_spill, what_was_worked_out_before_the_loop_is_stored_once_and_lo
   ftl_draft_fini(&draft);
 }
 
+Test(unit_lower_spill, what_changes_in_a_step_that_runs_once_leaves_before_what_changes_in_a_loop) {
+  // Two numbers over a value of 8 registers: 12 and three reserved are wanted. Either costs a load and a store in its
+  // loop, of which one runs once; were they alike, the other would leave, which comes first.
+  ftl_draft draft = {0};
+  int32_t often = ftl_draft_value_add(&draft, 2, 0), once = ftl_draft_value_add(&draft, 2, 0);
+  int32_t wide = ftl_draft_value_add(&draft, 8, 0);
+  put(&draft, FTL_OP_LDS, 1, often, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_LDS, 2, once, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_LDS, 3, wide, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+  put(&draft, FTL_OP_STS, 4, NONE, wide, NONE)->effects = FTL_EFFECT_FENCE;
+  put_loop(&draft);
+  draft.insts[draft.num_insts - 1].effects = FTL_EFFECT_ONCE;
+  int32_t tag_once = 5, tag_often = 6;
+  put_update(&draft, FTL_OP_FFMA, tag_once, once, NONE, NONE);
+  put_end_loop(&draft);
+  put_loop(&draft);
+  put_update(&draft, FTL_OP_FFMA, tag_often, often, NONE, NONE);
+  put_end_loop(&draft);
+  put(&draft, FTL_OP_STS, 7, NONE, once, NONE);
+  put(&draft, FTL_OP_STS, 8, NONE, often, NONE);
+  finished done = finish(&draft, 14);
+  cr_expect_eq(done.result.spilled_registers, 2);
+  int32_t first = loop_position(&draft, FTL_OP_LOOP), first_end = loop_position(&draft, FTL_OP_END_LOOP);
+  cr_expect_eq(count_of(&draft, FTL_OP_LDL, first, first_end), 1);
+  int32_t behind = position_of(&draft, 7);
+  cr_expect_eq(count_of(&draft, FTL_OP_LDL, first_end, behind), 1, "where it is read behind the loops");
+  cr_expect_lt(position_of(&draft, tag_often), behind);
+  ftl_draft_fini(&draft);
+}
+
 static ftl_draft_inst *put_in_order(ftl_draft *draft, ftl_opcode opcode, int tag, int32_t d, int32_t a) {
   ftl_draft_inst *inst = put(draft, opcode, tag, d, a, NONE);
   inst->effects = FTL_EFFECT_FENCE;
