@@ -195,3 +195,39 @@ Test(unit_lower_softmax_form, exponentials_that_keep_denormals_take_a_compare_an
   cr_expect_eq(ieee.insts[FTL_OP_FFMA] - ftz.insts[FTL_OP_FFMA], 2 * (64 + 4));
   cr_expect_eq(ieee.total - ftz.total, 3 * (64 + 4));
 }
+
+#define UNROLLED                                                                                       \
+  "heads=32 seqlen=4096 head_dim=64 block_m=128 num_warps=4 schedule=interleaved mask_steps=unrolled " \
+  "mma=mma copy=cp_async causal=true "
+
+// The limits of a lane's 4 rows are a sum and a minimum each, on either side of a window. Of steps that differ in
+// nothing else those of buffered code that come later have the first one's; other code finds them in each.
+Test(unit_lower_softmax_form, the_first_step_that_masks_finds_the_limits_of_rows_for_the_others) {
+  const struct {
+    const char *parameters;
+    int64_t limits;
+  } cases[] = {{UNROLLED "block_n=64 code=buffered", 4},
+               {UNROLLED "block_n=64 code=buffered window=512", 2 * 4},
+               {UNROLLED "block_n=64 code=lean", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    programs p = lowered("h200", cases[i].parameters);
+    counts first = count_loop(p.warps, 0), second = count_loop(p.warps, 1);
+    cr_expect_eq(first.insts[FTL_OP_FMNMX] - second.insts[FTL_OP_FMNMX], cases[i].limits, "%s: %d", cases[i].parameters,
+                 (int)(first.insts[FTL_OP_FMNMX] - second.insts[FTL_OP_FMNMX]));
+    cr_expect_eq(first.insts[FTL_OP_ISETP], second.insts[FTL_OP_ISETP]);
+    programs_fini(&p);
+  }
+}
+
+// A loop of no steps would leave those behind it without limits: where a window's edges have a loop each, each finds
+// its own.
+Test(unit_lower_softmax_form, a_loop_that_masks_finds_the_limits_of_rows_for_no_other) {
+  programs p = lowered("h200",
+                       "heads=32 seqlen=4096 head_dim=64 block_m=128 block_n=64 num_warps=4 schedule=interleaved "
+                       "mask_steps=edges mma=mma copy=cp_async causal=true window=512 code=buffered");
+  cr_assert_eq(p.warps->num_loops, 3);
+  counts first = count_loop(p.warps, 0), last = count_loop(p.warps, 2);
+  cr_expect_eq(first.insts[FTL_OP_ISETP], last.insts[FTL_OP_ISETP]);
+  cr_expect_eq(first.insts[FTL_OP_FMNMX], last.insts[FTL_OP_FMNMX]);
+  programs_fini(&p);
+}
