@@ -231,3 +231,22 @@ Test(unit_lower_softmax_form, a_loop_that_masks_finds_the_limits_of_rows_for_no_
   cr_expect_eq(first.insts[FTL_OP_FMNMX], last.insts[FTL_OP_FMNMX]);
   programs_fini(&p);
 }
+
+static int32_t words_stored(const ftl_warp_program *p, int32_t loop_idx) {
+  int32_t words = 0;
+  for (int32_t i = p->loops[loop_idx].begin + 1; i < p->loops[loop_idx].end; i++)
+    if (p->insts[i].opcode == FTL_OP_STL) words += p->accesses[p->insts[i].access].num_rows;
+  return words;
+}
+
+// A step that runs once is no loop to the compiler: what is stored in it costs an eighth of what is in the loop.
+Test(unit_lower_softmax_form, the_loop_stores_less_than_half_of_a_step_that_runs_once_before_it) {
+  programs p = lowered("h200",
+                       "heads=36 seqlen=2336 head_dim=64 block_m=128 block_n=128 num_warps=4 schedule=interleaved "
+                       "mask_steps=unrolled mma=mma copy=cp_async causal=true code=buffered");
+  cr_assert_eq(p.warps->num_loops, 3);
+  int32_t once = words_stored(p.warps, 0), repeated = words_stored(p.warps, 2);
+  cr_expect_gt(repeated, 0);
+  cr_expect_leq(2 * repeated, once, "%d, %d", repeated, once);
+  programs_fini(&p);
+}

@@ -164,6 +164,42 @@ Test(unit_lower_spill, what_was_worked_out_before_the_loop_is_stored_once_and_lo
   ftl_draft_fini(&draft);
 }
 
+// A place that each step reads, with 8 registers that are wanted at once before it, behind it, or both. 12 and three
+// reserved are wanted, 14 may be.
+static ftl_draft place_and_wide_values(bool is_short_before, bool is_short_behind, bool buffers_fragments) {
+  ftl_draft draft = {.buffers_fragments = buffers_fragments};
+  int32_t place = ftl_draft_value_add(&draft, 2, 0), sum = ftl_draft_value_add(&draft, 2, 0);
+  draft.values[place].is_kept = true;
+  put(&draft, FTL_OP_LOP, 1, place, NONE, NONE);
+  put(&draft, FTL_OP_MOV, 2, sum, NONE, NONE);
+  put_loop(&draft);
+  for (int is_behind = 0; is_behind <= 1; is_behind++) {
+    int32_t wide = ftl_draft_value_add(&draft, 8, 0);
+    bool is_short = is_behind ? is_short_behind : is_short_before;
+    if (is_short) put(&draft, FTL_OP_LDS, 4, wide, NONE, NONE)->effects = FTL_EFFECT_FENCE;
+    if (is_short) put(&draft, FTL_OP_STS, 5, NONE, wide, sum)->effects = FTL_EFFECT_FENCE;
+    if (!is_behind) put_update(&draft, FTL_OP_LDS, 3, sum, place, NONE)->effects |= FTL_EFFECT_FENCE;
+  }
+  put_end_loop(&draft);
+  put(&draft, FTL_OP_STS, 7, NONE, sum, NONE);
+  return draft;
+}
+
+Test(unit_lower_spill, in_buffered_code_what_leaves_behind_its_last_use_alone_is_stored_there_each_time) {
+  for (int where = 1; where <= 3; where++)
+    for (int is_buffered = 0; is_buffered <= 1; is_buffered++) {
+      bool is_before = where & 1, is_behind = where & 2, is_anew = is_behind && !is_before && is_buffered;
+      ftl_draft draft = place_and_wide_values(is_before, is_behind, is_buffered);
+      finished done = finish(&draft, 14);
+      int32_t begin = loop_position(&draft, FTL_OP_LOOP), end = loop_position(&draft, FTL_OP_END_LOOP);
+      cr_expect_eq(count_of(&draft, FTL_OP_LDL, begin, end), 1);
+      cr_expect_eq(count_of(&draft, FTL_OP_STL, begin, end), is_anew ? 1 : 0);
+      cr_expect_eq(done.result.spilled_registers, 2);
+      cr_expect_eq(done.result.reloaded_registers, is_anew ? 0 : 2);
+      ftl_draft_fini(&draft);
+    }
+}
+
 Test(unit_lower_spill, what_changes_in_a_step_that_runs_once_leaves_before_what_changes_in_a_loop) {
   // Two numbers over a value of 8 registers: 12 and three reserved are wanted. Either costs a load and a store in its
   // loop, of which one runs once; were they alike, the other would leave, which comes first.
