@@ -130,10 +130,10 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   out->wgmma_registers = ftl_wgmma_pressure(draft, &flow, &liveness, sets);
   if (!ftl_slabs_take_turns(draft, &flow, &liveness, arch, cap, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
-  int32_t room = registers_to_fill(arch, cap, out), order_limit = limit;
-  if (draft->buffers_fragments && room < limit) order_limit += ftl_waiting_registers(draft, &flow, &liveness, sets);
-  bool fits;
-  if (!ftl_schedule(draft, &flow, &liveness, arch, order_limit, false, &fits, arena))
+  int32_t room = registers_to_fill(arch, cap, out), *waiting = NULL;
+  bool counts_waiting = draft->buffers_fragments && room < limit, fits;
+  if (counts_waiting) waiting = ftl_waiting_registers(draft, &flow, &liveness, arena);
+  if ((counts_waiting && !waiting) || !ftl_schedule(draft, &flow, &liveness, arch, limit, waiting, false, &fits, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   int32_t num_insts = draft->num_insts;
   bool is_full = ftl_liveness_max(draft, &flow, &liveness, sets, NULL) > room;
@@ -141,7 +141,7 @@ static ftl_status finish(ftl_draft *draft, const ftl_arch *arch, int32_t cap, ft
   if (status == FTL_OK) status = analyse(draft, arena, &flow, &liveness, error);
   if (status != FTL_OK) return status;
   bool again = !fits || draft->num_insts != num_insts;
-  if (again && !ftl_schedule(draft, &flow, &liveness, arch, room, true, &fits, arena))
+  if (again && !ftl_schedule(draft, &flow, &liveness, arch, room, NULL, true, &fits, arena))
     return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");
   uint64_t *scratch = FTL_ARENA_NEW(arena, uint64_t, liveness.num_words);
   if (!scratch) return ftl_error_set(error, FTL_NO_MEMORY, "out of memory");

@@ -28,6 +28,7 @@ enum {
   FTL_EFFECT_AHEAD = 32,      // a fragment's load: stays as far ahead of its products as the program has it
   FTL_EFFECT_CONTINUES = 64,  // a further part of a run whose first part has waited for the operands of all
   FTL_EFFECT_AMID = 128,      // a copy among products that no wait of this step waits for
+  FTL_EFFECT_ONCE = 256,      // LOOP: stands for a condition, and runs once at most
 };
 
 typedef struct ftl_draft_inst {
@@ -38,7 +39,7 @@ typedef struct ftl_draft_inst {
                              // WGMMA_WAIT (a PINNED instruction) and not by a token. 0 and 1: one value
   int32_t sources[FTL_DRAFT_MAX_SOURCES];
   uint8_t num_sources;
-  uint8_t effects;
+  uint16_t effects;
   int32_t also_awaits;            // value that it waits for without reading it (scoreboards.h); FTL_NO_VALUE
   int32_t first_wait, num_waits;  // WGMMA_WAIT: values in draft->waits that it settles (set by ftl_waits_find)
 } ftl_draft_inst;

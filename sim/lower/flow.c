@@ -38,15 +38,21 @@ static void split(const ftl_draft *draft, ftl_flow *flow) {
   }
 }
 
+static bool runs_once(const ftl_draft *draft, const ftl_flow *flow, int32_t head) {
+  return draft->insts[flow->stretches[head].begin].effects & FTL_EFFECT_ONCE;
+}
+
 static ftl_status connect_loops(const ftl_draft *draft, ftl_flow *flow, ftl_error *error) {
-  int32_t stack[MAX_NESTING], depth = 0, next_tile = -1;
+  int32_t stack[MAX_NESTING], depth = 0, num_repeating = 0, next_tile = -1;
   for (int32_t s = 0; s < flow->num_stretches; s++) {
     ftl_stretch *stretch = &flow->stretches[s];
     uint8_t opcode = draft->insts[stretch->begin].inst.opcode;
     stretch->loop_depth = depth;
+    stretch->num_repeating = num_repeating;
     if (opcode == FTL_OP_LOOP) {
       if (depth == MAX_NESTING) return ftl_error_set(error, FTL_RUN_FAILED, "loops nest deeper than %d", MAX_NESTING);
       stack[depth++] = s;
+      num_repeating += !runs_once(draft, flow, s);
     } else if (opcode == FTL_OP_NEXT_TILE) {
       next_tile = s;
     } else if (opcode == FTL_OP_EXIT) {
@@ -54,6 +60,7 @@ static ftl_status connect_loops(const ftl_draft *draft, ftl_flow *flow, ftl_erro
     } else if (opcode == FTL_OP_END_LOOP) {
       if (depth == 0) return ftl_error_set(error, FTL_RUN_FAILED, "instruction %d ends no loop", stretch->begin);
       int32_t head = stack[--depth];
+      num_repeating -= !runs_once(draft, flow, head);
       stretch->branch_to = head + 1;
       if (s + 1 < flow->num_stretches) flow->stretches[head].branch_to = s + 1;
     }

@@ -7,7 +7,8 @@
 typedef struct ftl_stretch {
   int32_t begin, end;  // instructions [begin, end); a separator (PINNED, loop control, branch) is a stretch of its own
   int32_t loop_depth;
-  int32_t branch_to;  // successor besides the next stretch: after END_LOOP for LOOP, the body for END_LOOP; else -1
+  int32_t num_repeating;  // of these loops: without those that run once at most
+  int32_t branch_to;      // successor besides the next stretch: after END_LOOP for LOOP, the body for END_LOOP; else -1
 } ftl_stretch;
 
 typedef struct ftl_flow {

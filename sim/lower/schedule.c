@@ -346,7 +346,7 @@ static bool scheduler_init(scheduler *s, const ftl_draft *draft, const ftl_liven
 }
 
 bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, const ftl_arch *arch,
-                  int32_t limit, bool is_final, bool *fits, ftl_arena *arena) {
+                  int32_t limit, const int32_t *waiting, bool is_final, bool *fits, ftl_arena *arena) {
   ftl_op_timings timings;
   ftl_op_timings_init(&timings, arch, &draft->product);
   if (draft->fragments_early) ftl_op_timings_move_fragments(&timings, arch);
@@ -368,7 +368,7 @@ bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *li
     s.nodes = ftl_dag_nodes(dag);
     s.edges = ftl_dag_edges(dag);
     s.live_out = &liveness->live_out[(size_t)i * (size_t)liveness->num_words];
-    if (!schedule_stretch(&s, limit, is_final)) *fits = false;
+    if (!schedule_stretch(&s, limit + (waiting ? waiting[i] : 0), is_final)) *fits = false;
     for (int32_t k = 0; k < s.num_nodes; k++) reordered[k] = s.first[s.order[k]];
     memcpy(&draft->insts[stretch->begin], reordered, sizeof *reordered * (size_t)s.num_nodes);
   }

@@ -12,10 +12,10 @@
 #include "lower/op_timing.h"
 #include "lower/registers.h"
 
-// `limit`: registers that may be live; *fits: no stretch needs more. Stretches for which no order tried fits are left
-// in the one that needs least, for the spiller, or if this is the final time in the quickest that needs no more than
-// the order at hand. False when memory is out.
+// `limit`: registers that may be live, and in stretch i waiting[i] more (NULL: none); *fits: no stretch needs more.
+// Stretches for which no order tried fits are left in the one that needs least, for the spiller, or if this is the
+// final time in the quickest that needs no more than the order at hand. False when memory is out.
 bool ftl_schedule(ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness, const ftl_arch *arch,
-                  int32_t limit, bool is_final, bool *fits, ftl_arena *arena);
+                  int32_t limit, const int32_t *waiting, bool is_final, bool *fits, ftl_arena *arena);
 
 #endif

@@ -53,8 +53,9 @@ static void appraise_group(void *context, const ftl_spill_group *group) {
   } else {
     // ptxas weighs what is worked out once by all that reads it: of PyTorch's FlashAttention-2 at head_dim 128 row sums
     // leave rather than places, of which each serves several ldmatrix
-    int32_t num_reads = value->is_kept && group->num_reads > 1 ? group->num_reads : 1;
-    a->cost += group->weight * LOCAL_COST * value->num_registers * (group->reload * num_reads + group->store);
+    bool is_loaded_once = !value->is_kept || group->is_stored_anew || group->num_reads < 1;
+    int32_t num_loads = group->reload * (is_loaded_once ? 1 : group->num_reads);
+    a->cost += group->weight * LOCAL_COST * value->num_registers * (num_loads + group->store + group->is_stored_anew);
   }
 }
 
@@ -132,12 +133,15 @@ static void evict_gap(void *context, int32_t from, int32_t to) {
 static void evict(spiller *s, int32_t value, ftl_spill_context *spill) {
   eviction e = {s, value};
   ftl_spill_visitor visitor = {evict_group, evict_gap, &e};
+  int32_t first_group = s->num_groups;
   s->spilled[value] = ftl_spill_plan(&s->state, value, &visitor);
+  bool is_only_loaded = s->draft->values[value].is_kept;
+  for (int32_t g = first_group; g < s->num_groups; g++) is_only_loaded &= !s->groups[g].group.is_stored_anew;
   if (s->draft->values[value].recompute_insts > 0) return;
   s->slots[value] = spill->num_slots;
   spill->num_slots += s->draft->values[value].num_registers;
   spill->spilled_registers += s->draft->values[value].num_registers;
-  if (s->draft->values[value].is_kept) spill->kept_registers += s->draft->values[value].num_registers;
+  if (is_only_loaded) spill->kept_registers += s->draft->values[value].num_registers;
 }
 
 static int32_t worst_position(const ftl_spill_state *state) {
@@ -178,6 +182,7 @@ static void plan_insertions(spiller *s) {
     bool recompute = s->draft->values[value].recompute_insts > 0;
     if (group->reload) insert_before(s, s->reloads_at, group->first, value, true);
     if (group->store && !recompute) insert_before(s, s->stores_at, group->last_write + 1, value, false);
+    if (group->is_stored_anew && !recompute) insert_before(s, s->stores_at, group->last + 1, value, false);
   }
 }
 

@@ -15,7 +15,7 @@ static void find_regions(ftl_spill_state *state, const ftl_flow *flow, const ftl
     if (boundary || !open) {
       ftl_spill_region *region = &state->regions[state->num_regions++];
       *region = (ftl_spill_region){.begin = stretch->begin, .weight = 1, .live_in = &liveness->live_in[row]};
-      for (int32_t d = 0; d < stretch->loop_depth; d++) region->weight *= TRIPS_ASSUMED;
+      for (int32_t d = 0; d < stretch->num_repeating; d++) region->weight *= TRIPS_ASSUMED;
     }
     state->regions[state->num_regions - 1].end = stretch->end;
     state->regions[state->num_regions - 1].live_out = &liveness->live_out[row];
@@ -126,6 +126,18 @@ static bool stays(const ftl_spill_state *state, const ftl_spill_access *access, 
   return state->num_over[next->position] == state->num_over[access->position + 1];
 }
 
+// Whether registers are short behind a value's last use of the region alone, which does not change it: then it comes
+// into the region in its registers, and ptxas stores it where it leaves them, each time. Of PyTorch's FlashAttention-2
+// at head_dim 128 places of ldmatrix and limits of rows are stored so ahead of the second product in every step; where
+// registers are short ahead of the first use too, as at head_dim 64, places are in memory all along (SASS, sm_90).
+static bool leaves_behind_its_use(const ftl_spill_state *state, const ftl_spill_region *region, int32_t value,
+                                  const ftl_spill_group *group) {
+  if (!state->draft->buffers_fragments || !state->draft->values[value].is_kept) return false;
+  if (!group->reload || group->last_write >= 0 || !ftl_set_has(region->live_out, value)) return false;
+  return state->num_over[group->first] == state->num_over[region->begin] &&
+         state->num_over[region->end] > state->num_over[group->last + 1];
+}
+
 // The accesses list[0 .. count) lie in one region.
 static void plan_region(const ftl_spill_state *state, const ftl_spill_region *region, int32_t value,
                         const ftl_spill_access *list, int32_t count, const ftl_spill_visitor *visitor) {
@@ -145,6 +157,8 @@ static void plan_region(const ftl_spill_state *state, const ftl_spill_region *re
       again = k + 1 < count && list[k + 1].reads && stays(state, &list[k], &list[k + 1]);
     }
     group.store = group.last_write >= 0 && (k < count ? list[k].reads : live_out);
+    bool is_only_one = k == count && free_from == region->begin;
+    group.is_stored_anew = is_only_one && leaves_behind_its_use(state, region, value, &group);
     if (!group.reload) group.free_from = group.first;
     visit_gap(visitor, group.free_from, group.first);
     visitor->group(visitor->context, &group);

@@ -44,6 +44,7 @@ typedef struct ftl_spill_group {
   int32_t last_write;   // -1: none
   int32_t num_reads;    // by instructions that do not write it
   bool reload, store;
+  bool is_stored_anew;  // behind its last access, though nothing has changed it
   int64_t weight;
 } ftl_spill_group;
 

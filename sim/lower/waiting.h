@@ -1,6 +1,6 @@
 // Registers of what waits while the loops of CUTLASS's code run: numbers that an iteration leaves to the next beside
-// what products add to (row sums and maxima, counters), and what only stands behind the loops (places, pointers of
-// outputs).
+// what products add to (row sums and maxima, counters, limits of rows from the step that finds them to the last that
+// masks), and what only stands behind the loops (places, pointers of outputs).
 //
 // ptxas orders loops whose source has two sets of fragments as if these were not there, and takes as many registers as
 // are then missing out afterwards: FlashAttention-2's forward kernels in PyTorch (sm_90) load 17 words a step and store
@@ -12,8 +12,8 @@
 
 #include "lower/registers.h"
 
-// `scratch`: two sets of num_words.
-int32_t ftl_waiting_registers(const ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness,
-                              uint64_t *scratch);
+// Of each stretch: those that are live where its code between loop boundaries begins or ends. NULL when memory is out.
+int32_t *ftl_waiting_registers(const ftl_draft *draft, const ftl_flow *flow, const ftl_liveness *liveness,
+                               ftl_arena *arena);
 
 #endif

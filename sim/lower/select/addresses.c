@@ -17,7 +17,7 @@ static bool is_at_most(const ftl_tile_program *tile, ftl_expr expr, int64_t limi
 }
 
 // Loops that stand for a condition run once at most: nothing is kept over them.
-static bool repeats(const ftl_select *s, const ftl_tile_op *loop) {
+bool ftl_select_repeats(const ftl_select *s, const ftl_tile_op *loop) {
   const ftl_expr_node *lo = &s->tile->exprs[loop->lo];
   return lo->kind != FTL_EXPR_CONST || !is_at_most(s->tile, loop->hi, lo->value + 1);
 }
@@ -26,7 +26,7 @@ int32_t ftl_select_depth_after(const ftl_select *s, const ftl_tile_op *op, int32
   if (op->kind != FTL_TILE_LOOP && op->kind != FTL_TILE_END_LOOP) return depth;
   const ftl_tile_op *loop = op;
   while (loop->kind != FTL_TILE_LOOP || loop->loop_var != op->loop_var) loop--;
-  if (!repeats(s, loop)) return depth;
+  if (!ftl_select_repeats(s, loop)) return depth;
   return op->kind == FTL_TILE_LOOP ? depth + 1 : depth - 1;
 }
 

@@ -1,15 +1,40 @@
 // MASK: -inf where a key is beyond the diagonal or the limit.
+#include "lower/select/addresses.h"
 #include "lower/select/select.h"
 
 #define NONE FTL_NO_VALUE
 
 // The last (first) column that each of a lane's rows sees: row + row0 + diagonal, at most the limit (at least 0).
-static void row_limits(ftl_select *s, const ftl_tile_op *op, int32_t *limits) {
+static void row_limits(ftl_select *s, const ftl_tile_op *op, bool are_kept, int32_t *limits) {
   for (int32_t slab = 0; slab < s->values[op->dst].map.num_slabs; slab++) {
-    limits[slab] = ftl_draft_value_add(&s->draft, 2, true);
+    limits[slab] = are_kept ? ftl_select_add_kept(s, 2) : ftl_draft_value_add(&s->draft, 2, true);
     ftl_select_add(s, FTL_OP_IADD, 2, limits[slab], s->thread, NONE, NONE);
     ftl_select_add(s, FTL_OP_FMNMX, 2, limits[slab], limits[slab], NONE, NONE);
   }
+}
+
+// Whether what this step finds may serve those behind it: not in a loop that repeats, which would find it anew.
+static bool finds_for_others(const ftl_select *s) {
+  int32_t depth = 0;
+  for (int32_t i = 0; i < s->op_idx; i++) depth = ftl_select_depth_after(s, ftl_select_op_at(s, i), depth);
+  return s->buffered_code && depth == 0;
+}
+
+static bool has_limits_of(const ftl_tile_op *found_by, const ftl_tile_op *op) {
+  return found_by != NULL && found_by->dst == op->dst && found_by->row0 == op->row0 &&
+         found_by->diagonal == op->diagonal && found_by->left == op->left && found_by->limit == op->limit;
+}
+
+// Of unrolled steps the first that masks finds the limits, which stay in registers for the others and for a loop that
+// masks too: PyTorch's FlashAttention-2 kernels (SASS of six for sm_90) have four VIMNMX and VIADDMNMX, eight with a
+// window, however many steps mask.
+static void find_limits(ftl_select *s, const ftl_tile_op *op) {
+  ftl_select_row_limits *limits = &s->row_limits;
+  if (has_limits_of(limits->found_by, op)) return;
+  bool are_kept = finds_for_others(s);
+  if (op->diagonal != FTL_ALWAYS) row_limits(s, op, are_kept, limits->right);
+  if (op->left != FTL_ALWAYS) row_limits(s, op, are_kept, limits->left);
+  limits->found_by = are_kept ? op : NULL;
 }
 
 // Transposed without a diagonal: a row is seen or not, whatever the column.
@@ -82,10 +107,8 @@ void ftl_select_mask(ftl_select *s, const ftl_tile_op *op) {
     mask_rows(s, op);
     return;
   }
-  int32_t right[FTL_SELECT_MAX_FRAGMENTS], left[FTL_SELECT_MAX_FRAGMENTS];
-  if (causal) row_limits(s, op, right);
-  if (windowed) row_limits(s, op, left);
-  mask_bounds bounds = {causal ? right : NULL, windowed ? left : NULL};
+  find_limits(s, op);
+  mask_bounds bounds = {causal ? s->row_limits.right : NULL, windowed ? s->row_limits.left : NULL};
   int32_t base = ftl_draft_value_add(&s->draft, 1, true);
   ftl_select_add(s, FTL_OP_IADD, 1, base, s->thread, ftl_select_entry_of(s, op->limit), NONE);
   for (int32_t i = 0; i < v->map.per_slab; i++) {

@@ -113,6 +113,12 @@ typedef struct ftl_select_parts {
   int32_t b[FTL_SELECT_MAX_PRODUCTS][2][FTL_SELECT_MAX_FRAGMENTS];
 } ftl_select_parts;
 
+// Columns that each of a lane's rows sees, found by the first step that masks.
+typedef struct ftl_select_row_limits {
+  const ftl_tile_op *found_by;                                              // NULL: none are kept
+  int32_t right[FTL_SELECT_MAX_FRAGMENTS], left[FTL_SELECT_MAX_FRAGMENTS];  // by slab
+} ftl_select_row_limits;
+
 // What a vector's load or store is masked by, and where it is.
 typedef struct ftl_select_row_bit {
   int32_t predicate, address;
@@ -159,6 +165,7 @@ typedef struct ftl_select {
   bool serial_wgmma;           // each is waited for before the next: registers do not suffice for more in flight
   ftl_select_lookup_entry lookups[FTL_SELECT_MAX_LOOKUPS];  // in the order of the program
   int32_t num_lookups;
+  ftl_select_row_limits row_limits;
   ftl_select_row_bits row_bits;              // of the last masked load of several vectors a row
   int32_t row_indices[FTL_SELECT_MAX_HELD];  // of the row groups of two tensors' tiles that are copied side by side
   int32_t page_offsets[FTL_SELECT_MAX_HELD], page_predicates[FTL_SELECT_MAX_HELD];  // of a copy's row groups in pages
