@@ -19,9 +19,11 @@ bool ftl_standard_is_fused(const ftl_spec *spec);
 bool ftl_standard_is_separate(const ftl_spec *spec);
 // With dropout_p, where P's dropout and its gradient are launches of their own.
 bool ftl_standard_is_dropped_apart(const ftl_spec *spec);
-// elementwise=eager_baddbmm, eager_einsum: a program of PyTorch.
+// elementwise=eager_...: a program of PyTorch; eager_baddbmm, eager_einsum: with copies of Q, K and V.
 bool ftl_standard_is_eager(const ftl_spec *spec);
+bool ftl_standard_copies_tokens(const ftl_spec *spec);
 bool ftl_standard_is_einsum(const ftl_spec *spec);
+bool ftl_standard_is_matmul(const ftl_spec *spec);
 // Launches that hide pairs: padding; causal, window and mask together.
 int ftl_standard_num_masks(const ftl_spec *spec);
 // What eager PyTorch runs: as many heads of keys as of queries, all of as many columns, rows that registers hold.

@@ -68,6 +68,9 @@ local function eager(program)
   return { fwd = of_pass "fwd", bwd = of_pass "bwd", framework = true }
 end
 
+-- softmax(scale * (q @ k.T)) @ v of PyTorch 2.11: torch_unfused of that repository's bench/bench.py.
+local function matmul(row) return with(standard "fwd"(row), { elementwise = "eager_matmul" }) end
+
 local function plain(workload) return function() return { workload = workload } end end
 
 -- A port of FlashAttention-2 to Volta, whose tiles its authors do not tell.
@@ -85,7 +88,7 @@ local KERNELS = {
   ["memory-efficient"] = { fwd = efficient_fwd, nearest = true },
   ["PyTorch, einsum"] = eager "eager_einsum",
   ["PyTorch, baddbmm"] = eager "eager_baddbmm",
-  ["standard"] = { fwd = standard "fwd", bwd = standard "bwd", nearest = true },
+  ["PyTorch, matmul"] = { fwd = matmul, framework = true },
 }
 
 return { KERNELS = KERNELS, standard = standard }

@@ -51,12 +51,17 @@ Test(unit_lower_unfused, element_wise_work_is_proved_wherever_it_is_done) {
   static const struct {
     const char *how;
     int num_launches;
-  } cases[] = {
-      {"mask=butterfly mask_block=64", 5},        {"mask=butterfly mask_block=64 mma=mma elementwise=fused", 3},
-      {"elementwise=fused softmax=online", 3},    {"elementwise=separate", 7},
-      {"elementwise=fused pass=bwd", 5},          {"elementwise=separate pass=bwd", 7},
-      {"elementwise=eager_baddbmm", 9},           {"elementwise=eager_einsum", 10},
-      {"elementwise=eager_baddbmm pass=bwd", 10}, {"elementwise=eager_einsum pass=bwd", 21}};
+  } cases[] = {{"mask=butterfly mask_block=64", 5},
+               {"mask=butterfly mask_block=64 mma=mma elementwise=fused", 3},
+               {"elementwise=fused softmax=online", 3},
+               {"elementwise=separate", 7},
+               {"elementwise=fused pass=bwd", 5},
+               {"elementwise=separate pass=bwd", 7},
+               {"elementwise=eager_baddbmm", 9},
+               {"elementwise=eager_einsum", 10},
+               {"elementwise=eager_baddbmm pass=bwd", 10},
+               {"elementwise=eager_einsum pass=bwd", 21},
+               {"elementwise=eager_matmul", 7}};
   for (int a = 0; a < NUM_ARCHS; a++)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
       char parameters[256];
