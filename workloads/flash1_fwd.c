@@ -318,9 +318,10 @@ static ftl_status build(const ftl_spec *spec, ftl_tile_program **launches, int *
 const ftl_workload ftl_workload_flash1_fwd = {
     .name = "flash1_fwd",
     .doc =
-        "FlashAttention-1 forward: a CTA a head, blocks of keys outside, queries inside; O and LSE through memory each "
+        "FlashAttention-1 forward: a CTA, or a few, a head, blocks of keys outside, queries inside; O and LSE through "
+        "memory each "
         "step",
-    .accepts = FTL_FLASH1_PARAMS | FTL_TAKES(kv_operand),
+    .accepts = FTL_FLASH1_PARAMS | FTL_TAKES(kv_operand) | FTL_TAKES(splits),
     .packs_queries = true,
     .set_defaults = ftl_flash1_set_defaults,
     .build = build,

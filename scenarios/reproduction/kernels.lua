@@ -4,6 +4,38 @@ local with = require "reproduction.ask".with
 
 local SM86_OR_89 = { rtx3090 = true, rtx4090 = true, l40s = true }
 
+-- FlashAttention-1's library: csrc/flash_attn/src/fmha_fprop_kernel_1xN.h, fmha_fprop_fp16_kernel.sm80.cu and, of version
+-- 1.0, fmha_fwd_launch_template.h. Its kernels have packed sequences alone (cu_seqlens), so that every step masks, in
+-- tensors of tokens before heads; tiles come through registers.
+local function flash1(row, kernel)
+  local lengths = {}
+  for i = 1, row.batch do lengths[i] = row.keys end
+  return with(kernel, { block_n = row.head_dim == 64 and row.keys >= 256 and 256 or 128, lengths = table.concat(lengths, ":"),
+                        layout = "bshd", copy = "ldg" })
+end
+
+-- num_splits_heuristic_fwd of version 1.0, which the authors of FlashAttention-2 compare with: the fewest CTAs a head whose
+-- waves are filled to 95 % of the best number's, at most 30; two fit on an SM.
+local function flash1_splits(row)
+  if row.arch ~= "a100_80" then return 1 end
+  local SLOTS, MOST, ENOUGH = 2 * 108, 30, 0.95
+  local function filled(splits)
+    local waves = row.batch * row.heads * splits / SLOTS
+    return waves / math.ceil(waves)
+  end
+  local best = 0
+  for splits = 1, MOST do best = math.max(best, filled(splits)) end
+  for splits = 1, MOST do
+    if filled(splits) > ENOUGH * best then return splits end
+  end
+end
+
+local function flash1_fwd(row)
+  return flash1(row, { workload = "flash1_fwd", kv_operand = "registers", splits = flash1_splits(row) })
+end
+
+local function flash1_bwd(row) return flash1(row, { workload = "flash1_bwd" }) end
+
 -- Tiles of FlashAttention-2: csrc/flash_attn/src/flash_fwd_launch_template.h and flash_bwd_launch_template.h; softmax.h looks
 -- for rows without a key in every step (scale_apply_exp2), gemm and gemm_rs of utils.h have two sets of fragments; setup.py
 -- passes --use_fast_math.
@@ -79,7 +111,7 @@ local function flash2_volta() return { workload = "flash2_fwd", block_m = 64, bl
 -- `nearest`: the program that was measured is not known, or does what no workload does; the workload that comes nearest.
 -- `framework`: launches from Python, of which the kernels were watched in a later version of PyTorch.
 local KERNELS = {
-  ["FlashAttention-1"] = { fwd = plain "flash1_fwd", bwd = plain "flash1_bwd" },
+  ["FlashAttention-1"] = { fwd = flash1_fwd, bwd = flash1_bwd },
   ["FlashAttention-2"] = { fwd = flash2_fwd, bwd = flash2_bwd },
   ["FlashAttention-2 for Volta"] = { fwd = flash2_volta, nearest = true },
   ["FlashAttention-3"] = { fwd = flash3_fwd },
