@@ -88,7 +88,7 @@ static void build_dropout(const ftl_standard_forward *f) {
 
 static void build_softmax(const ftl_standard_forward *f) {
   if (ftl_standard_is_eager(f->spec)) {
-    ftl_standard_write_held_softmax(f->b, &f->a, f->scaled, f->p, f->t.lse);
+    ftl_standard_write_held_softmax(f->b, &f->a, f->scaled, f->p, f->t.lse, ftl_standard_is_matmul(f->spec));
     return;
   }
   ftl_standard_softmax softmax = {.spec = f->spec,

@@ -255,6 +255,9 @@ Test(numeric_attention_standard, products_of_tensors_as_they_lie_give_attention)
   static const char *const problems[] = {"heads=3 seqlen_q=70 seqlen_kv=130 causal=true head_dim=16",
                                          "heads=2 seqlen_q=40 seqlen_kv=1100 head_dim=64",
                                          "heads=2 seqlen_q=41 seqlen_kv=20 head_dim=32 head_dim_v=16",
+                                         "heads=1 seqlen_q=20 seqlen_kv=1500 head_dim=16",
+                                         "heads=1 seqlen_q=20 seqlen_kv=2100 head_dim=16",
+                                         "heads=1 seqlen_q=16 seqlen_kv=16400 head_dim=16",
                                          "heads=2 seqlen=128 mask=butterfly mask_block=64 head_dim=16"};
   static const char *const more[] = {"", "padding_mask=true dropout_p=0.5 dtype=bf16"};
   char params[320];

@@ -267,3 +267,22 @@ Test(unit_lower_unfused, a_place_costs_the_divisions_that_its_addresses_need) {
   cr_expect_eq(divisions("standard_attention", causal, 1), 2);
   cr_expect_eq(divisions("standard_attention", plain, 2), 4);
 }
+
+// PyTorch 2.11: of 2048 columns a warp holds a row, 64 a lane, of 4096 a CTA of 1024 threads, four each, two bytes at a
+// time. Before it a CTA of 512 threads has 16 bytes of 4096 columns each. scores and scale stand before the softmax, or
+// two copies and scores.
+Test(unit_lower_unfused, rows_of_a_later_pytorch_come_an_element_at_a_time) {
+  static const struct {
+    const char *parameters;
+    int launch;
+    int64_t loads;
+  } cases[] = {{"seqlen=2048 elementwise=eager_matmul", 2, 64},
+               {"seqlen=4096 elementwise=eager_matmul", 2, 4},
+               {"seqlen=4096 elementwise=eager_baddbmm", 3, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char parameters[128];
+    snprintf(parameters, sizeof parameters, "heads=1 head_dim=64 block_m=64 block_n=64 num_warps=4 %s",
+             cases[i].parameters);
+    cr_expect_eq(num_insts(parameters, cases[i].launch, FTL_OP_LDG), cases[i].loads, "%s", parameters);
+  }
+}
